@@ -20,6 +20,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "daemon/store/pin.h"
 #include "daemon/store/store_private.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
@@ -77,7 +78,7 @@ static int make_folders(struct store *s, struct store_error *e)
 	s->fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->fd < 0)
 		return say_errno(e, s->path, made == EROFS ? made : errno);
-	static const char *const folder[] = {"window", "minute", "hour", "corrupt"};
+	static const char *const folder[] = {"window", "minute", "hour", "pinned", "corrupt"};
 	for (size_t i = 0; i < sizeof(folder) / sizeof(*folder); i++)
 		if (mkdirat(s->fd, folder[i], 0750) < 0 && errno != EEXIST) {
 			if (errno != EROFS)
@@ -191,7 +192,7 @@ static int scan(struct store *s)
 		r = scan_folder(s, tier_name(tier), false);
 	for (size_t i = 0; i < s->n_files && r >= 0; i++)
 		store_mark_sources(s, &s->file[i]);
-	return r < 0 ? r : 0;
+	return r < 0 ? r : store_scan_pins(s);
 }
 
 int store_open(const char *path, struct store **ret_store, struct store_error *ret_error)
@@ -223,6 +224,9 @@ struct store *store_free(struct store *s)
 		return NULL;
 	closep(&s->lock_fd);
 	closep(&s->fd);
+	while (s->n_pins > 0)
+		store_pin_drop(s, s->n_pins - 1);
+	free(s->pin);
 	free(s->file);
 	free(s->path);
 	free(s);
@@ -314,9 +318,11 @@ int store_note(struct store *s, const char *path)
 
 void store_note_verified(struct store *s, const char *name, const struct segment_identity *identity)
 {
-	size_t at = store_find(s, name);
+	size_t at = store_find(s, name), pin = store_pin_find(s, name);
 	if (at < s->n_files)
 		s->file[at].verified = *identity;
+	else if (pin < s->n_pins)
+		s->pin[pin].verified = *identity;
 }
 
 /* Some of those that could not be read, in turn. */
@@ -415,7 +421,7 @@ int store_set_aside(struct store *s, const char *name)
 {
 	size_t at = store_find(s, name);
 	if (at == s->n_files)
-		return 0;
+		return store_pin_set_aside(s, name);
 	struct store_file f = s->file[at];
 	if (f.corrupt)
 		return 0;

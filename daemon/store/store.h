@@ -7,12 +7,13 @@
  *                     window/20261121T140000Z-<boot>.mprf     one an hour, as sampled
  *                     minute/20261121T000000Z-….mprf          one a day: sums per minute, process
  *                     hour/20261116T000000Z-….mprf            one a week: sums per hour, program
+ *                     pinned/20261121T143000Z-….mprf          one a job that is kept (pin.h)
  *                     corrupt/                                set aside, never read, but counted
  *
  * A file's name says its tier and when it starts; size, end and state come from the file. Window
  * files are written by the daemon and sealed; files of the coarser tiers grow by whole windows
  * (rollup.h), in one transaction each, and are sealed when their period is over. Retention unlinks
- * whole files. No function here waits, forks or logs.
+ * whole files, but not pinned ones. No function here waits, forks or logs.
  */
 
 #include <sqlite3.h>
@@ -58,12 +59,16 @@ struct store_limits {
 	uint64_t keep_ns[N_TIERS];
 };
 
+struct store_pin;
+
 struct store {
 	char *path;
 	int fd, lock_fd;
 	bool read_only;
 	struct store_file *file; /* corrupt ones first, then by tier and start */
 	size_t n_files, size;
+	struct store_pin *pin; /* by start (pin.h) */
+	size_t n_pins, size_pins;
 	uint64_t bytes, free_bytes; /* as of the last store_measure */
 	/* for status: what was done so far */
 	uint64_t n_unlinked, bytes_unlinked, n_corrupt, n_recovered;
@@ -116,6 +121,9 @@ int store_note(struct store *s, const char *path);
 
 /* Bytes of all files of a tier, except those set aside. */
 uint64_t store_tier_bytes(const struct store *s, enum tier tier);
+
+/* Bytes of all pins (pin.h). */
+uint64_t store_pins_bytes(const struct store *s);
 
 /* Look at the sizes of unsealed files and at the free space of the file system; now and then, try
  * again what could not be read or sealed. 0 or -errno. */

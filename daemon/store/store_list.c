@@ -63,6 +63,7 @@ void store_sum(struct store *s)
 	s->bytes = 0;
 	for (size_t i = 0; i < s->n_files; i++)
 		s->bytes += s->file[i].bytes;
+	s->bytes += store_pins_bytes(s);
 }
 
 uint64_t store_tier_bytes(const struct store *s, enum tier tier)

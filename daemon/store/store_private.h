@@ -15,6 +15,14 @@ void store_name(char text[STORE_NAME_BYTES], enum tier tier, int64_t start_ns, c
 /* The tier and start in a name relative to the store; false: not one of our names. */
 bool store_name_parse(const char *name, enum tier *ret_tier, int64_t *ret_start_ns);
 
+/* --- pin.c ------------------------------------------------------------------------------------ */
+
+/* Enter the pinned jobs of the folder; what is unfinished is removed, what is damaged is set aside. 0 or
+ * -errno. */
+int store_scan_pins(struct store *s);
+/* Set a damaged pin aside; 0 also if there is none of that name. 0 or -errno. */
+int store_pin_set_aside(struct store *s, const char *name);
+
 /* --- store_list.c ----------------------------------------------------------------------------- */
 
 /* store_enter copies the file and keeps the order; the index is valid until the next change. */

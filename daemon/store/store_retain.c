@@ -149,9 +149,11 @@ static uint64_t rate_of(const struct store *s, enum tier tier, int64_t now_ns)
 
 /* The budget is filled from the coarsest tier down: what they do not need in the long run is left
  * for the finer ones. */
-static void forecast_spans(const struct store_limits *l, struct store_forecast *f)
+static void forecast_spans(
+	const struct store *s, const struct store_limits *l, struct store_forecast *f)
 {
-	double left = (double)l->budget_bytes;
+	uint64_t pins = store_pins_bytes(s);
+	double left = l->budget_bytes > pins ? (double)(l->budget_bytes - pins) : 0;
 	for (int tier = N_TIERS - 1; tier >= 0; tier--) {
 		double rate = (double)f->bytes_a_day[tier], keep = (double)l->keep_ns[tier];
 		double wanted = rate * keep / (double)DAY_NS;
@@ -178,7 +180,7 @@ void store_forecast(const struct store *s, const struct store_limits *l, int64_t
 		f.bytes_a_day[tier] = rate_of(s, tier, now_ns);
 		rate += (double)f.bytes_a_day[tier];
 	}
-	forecast_spans(l, &f);
+	forecast_spans(s, l, &f);
 
 	size_t at = first_of_all(s, now_ns, NULL);
 	if (at < s->n_files) {

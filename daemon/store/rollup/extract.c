@@ -9,7 +9,7 @@
 #include "daemon/store/rollup/rollup_private.h"
 #include "proto/memory.h"
 
-#define PAGE_BYTES 4096 /* as file.c makes them */
+#define PAGE_BYTES 1024 /* as file.c makes them */
 
 DEFINE_CLEANUP(struct rollup *, rollup_clear)
 

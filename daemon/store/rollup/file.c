@@ -231,9 +231,12 @@ int rollup_open_target(struct rollup *r, const char *path, bool new)
 	if (rc != SQLITE_OK)
 		return rollup_target_outcome(r, rc);
 	restrain(r->target);
-	int outcome = rollup_exec(r, "PRAGMA page_size=4096; PRAGMA temp_store=MEMORY;"
-				     "PRAGMA cache_spill=OFF; PRAGMA cell_size_check=ON;"
-				     "PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL");
+	/* small pages where there is little: a job of a minute has a page in each of 40 trees */
+	int outcome = rollup_exec(r, r->only ? "PRAGMA page_size=1024" : "PRAGMA page_size=4096");
+	if (outcome == 0)
+		outcome = rollup_exec(r, "PRAGMA temp_store=MEMORY;"
+					 "PRAGMA cache_spill=OFF; PRAGMA cell_size_check=ON;"
+					 "PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL");
 	if (outcome != 0)
 		return outcome;
 	if (new)

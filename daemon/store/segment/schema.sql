@@ -36,7 +36,12 @@
 --   leader:HART:RUNG      event that shared out that hart's time at that rung, where it is not the hart's; 0: any
 --   core:HARTS            name of the platform of these harts (platform-db), whose formulas fit their counts
 --   note:HARTS:EVENT:TEXT   1: what figures of these harts ('0-3,8'), and of that event if it is not 0, mean less than they seem to
--- and of the coarser tiers, which sum up what finer files hold:
+-- of the file of a pinned job (daemon/store/pin.h):
+--   pinned_uid, pinned_labels   the job, as in label_set
+--   pinned_by             user who pinned it
+--   pinned_group, pinned_keep   what it was selected by, and how many of these are kept; 0: until unpinned
+--   pinned_ns             CLOCK_REALTIME at which it was pinned
+-- and of these and the coarser tiers, which sum up what finer files hold:
 --   source:NAME           1: the file of that name is in it
 --   hz_mixed              1: its sources had different rates, hz is the highest
 -- In the minute tier tasks are processes. In the hour tier they are programs, with pid 0; frames are

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include "daemon/store/pin.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/store/segment/segment.h"
+#include "daemon/store/store_private.h"
+#include "proto/memory.h"
+
+#define FOLDER "pinned/"
+#define NAMES_A_SECOND_MAX 1000 /* jobs that began in one second */
+
+DEFINE_CLEANUP(DIR *, closedir)
+DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+/* As those of windows, in another folder. */
+static bool is_name(const char *name)
+{
+	char window[STORE_NAME_BYTES];
+	enum tier tier;
+	int64_t start_ns;
+	if (strncmp(name, FOLDER, strlen(FOLDER)) != 0 || strlen(name) >= sizeof(window))
+		return false;
+	snprintf(window, sizeof(window), "window/%.*s", (int)(sizeof(window) - sizeof("window/")),
+		name + strlen(FOLDER));
+	return store_name_parse(window, &tier, &start_ns);
+}
+
+/* What a child was killed at: it has the name of a pin, and more. */
+static bool is_unfinished(const char *name)
+{
+	static const char *const suffix[] = {".new", ".new-journal"};
+	size_t n = strlen(name);
+	for (size_t i = 0; i < sizeof(suffix) / sizeof(*suffix); i++) {
+		char pin[STORE_NAME_BYTES];
+		size_t n_suffix = strlen(suffix[i]);
+		if (n <= n_suffix || n - n_suffix >= sizeof(pin) ||
+			strcmp(name + n - n_suffix, suffix[i]) != 0)
+			continue;
+		snprintf(pin, sizeof(pin), "%.*s", (int)(n - n_suffix), name);
+		return is_name(pin);
+	}
+	return false;
+}
+
+int store_pin_name(
+	struct store *s, int64_t start_ns, const char *boot_id, char name[STORE_NAME_BYTES])
+{
+	for (unsigned n = 1; n <= NAMES_A_SECOND_MAX; n++) {
+		char window[STORE_NAME_BYTES];
+		store_name(window, TIER_WINDOW, start_ns, boot_id, n);
+		snprintf(name, STORE_NAME_BYTES, FOLDER "%.*s",
+			(int)(STORE_NAME_BYTES - sizeof(FOLDER)), strchr(window, '/') + 1);
+		if (faccessat(s->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			return 0;
+	}
+	return -EEXIST;
+}
+
+/* --- the list --------------------------------------------------------------------------------- */
+
+uint64_t store_pins_bytes(const struct store *s)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < s->n_pins; i++)
+		bytes += s->pin[i].bytes;
+	return bytes;
+}
+
+static void pin_clearp(struct store_pin *p)
+{
+	free(p->labels);
+	free(p->group);
+	*p = (struct store_pin){0};
+}
+
+void store_pin_drop(struct store *s, size_t at)
+{
+	pin_clearp(&s->pin[at]);
+	s->n_pins--;
+	memmove(&s->pin[at], &s->pin[at + 1], (s->n_pins - at) * sizeof(*s->pin));
+}
+
+size_t store_pin_find(const struct store *s, const char *name)
+{
+	size_t at = 0;
+	while (at < s->n_pins && strcmp(s->pin[at].name, name) != 0)
+		at++;
+	return at;
+}
+
+/* Takes over what it has. */
+static int enter(struct store *s, struct store_pin *p)
+{
+	if (s->n_pins >= STORE_PINS_MAX)
+		return -ENOSPC;
+	if (s->n_pins == s->size_pins) {
+		size_t size = s->size_pins ? 2 * s->size_pins : 16;
+		struct store_pin *grown = reallocarray(s->pin, size, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		s->pin = grown;
+		s->size_pins = size;
+	}
+	size_t at = s->n_pins;
+	while (at > 0 && s->pin[at - 1].start_ns > p->start_ns)
+		at--;
+	memmove(&s->pin[at + 1], &s->pin[at], (s->n_pins - at) * sizeof(*p));
+	s->pin[at] = *p;
+	s->n_pins++;
+	*p = (struct store_pin){0};
+	return 0;
+}
+
+/* --- what a file says ------------------------------------------------------------------------- */
+
+static int take_text(sqlite3_stmt *q, char **ret_text)
+{
+	struct label label[LABELS_MAX];
+	const char *text = (const char *)sqlite3_column_text(q, 1);
+	if (!text || labels_read(text, label) == 0)
+		return 0;
+	free(*ret_text);
+	*ret_text = strdup(text);
+	return *ret_text ? 0 : -ENOMEM;
+}
+
+static int take_meta(sqlite3_stmt *q, struct store_pin *p)
+{
+	const char *key = (const char *)sqlite3_column_text(q, 0);
+	int64_t number = sqlite3_column_int64(q, 1);
+	if (!key)
+		return 0;
+	if (strcmp(key, "pinned_labels") == 0)
+		return take_text(q, &p->labels);
+	if (strcmp(key, "pinned_group") == 0)
+		return take_text(q, &p->group);
+	if (strcmp(key, "pinned_ns") == 0)
+		p->pinned_ns = number;
+	else if (strcmp(key, "pinned_uid") == 0)
+		p->uid = (uint32_t)number;
+	else if (strcmp(key, "pinned_by") == 0)
+		p->by = (uint32_t)number;
+	else if (strcmp(key, "pinned_keep") == 0)
+		p->keep = (uint32_t)number;
+	return 0;
+}
+
+/* 0, STORE_CORRUPT, -errno. */
+static int read_meta(sqlite3 *db, struct store_pin *p)
+{
+	_cleanup_(sqlite3_finalizep) sqlite3_stmt *q = NULL;
+	int r = 0, rc = sqlite3_prepare_v2(db,
+			   "SELECT key, value FROM meta WHERE key BETWEEN 'pinned_' AND 'pinned`'",
+			   -1, &q, NULL);
+	for (int n = 0; rc == SQLITE_OK && n < 16 && r == 0 && sqlite3_step(q) == SQLITE_ROW; n++)
+		r = take_meta(q, p);
+	if (r < 0)
+		return r;
+	return rc == SQLITE_OK && p->labels && p->group ? 0 : STORE_CORRUPT;
+}
+
+static int read_span(sqlite3 *db, struct store_pin *p)
+{
+	_cleanup_(sqlite3_finalizep) sqlite3_stmt *q = NULL;
+	int rc = sqlite3_prepare_v2(db,
+		"SELECT min(realtime_ns), max(realtime_ns + end_ns - start_ns) FROM window", -1, &q,
+		NULL);
+	if (rc != SQLITE_OK || sqlite3_step(q) != SQLITE_ROW)
+		return STORE_CORRUPT;
+	p->start_ns = sqlite3_column_int64(q, 0);
+	p->end_ns = sqlite3_column_int64(q, 1);
+	return p->start_ns > 0 && p->end_ns >= p->start_ns ? 0 : STORE_CORRUPT;
+}
+
+/* 0; STORE_CORRUPT; -ENOENT; -errno. */
+static int look(const struct store *s, struct store_pin *p)
+{
+	struct segment_error error = {"", ""};
+	struct store_file f = {0};
+	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
+	_cleanup_(freep) char *path = store_path(s, p->name);
+	if (!path)
+		return -ENOMEM;
+	memcpy(f.name, p->name, sizeof(f.name));
+	int r = store_look_size(s, &f);
+	if (r != 0)
+		return r == STORE_GONE ? -ENOENT : r;
+	p->bytes = f.bytes;
+	/* what is not sealed was put there by others: ours get their name when they are */
+	r = segment_seal_is_whole(path) == 1 ? segment_open_live(path, &db, &error)
+					     : SEGMENT_CORRUPT;
+	if (r != 0)
+		return r < 0                                       ? r
+		       : r == SEGMENT_REFUSED || r == SEGMENT_HELD ? -EACCES
+								   : STORE_CORRUPT;
+	r = read_meta(db, p);
+	return r == 0 ? read_span(db, p) : r;
+}
+
+/* To corrupt/, where it is counted, and removed first. */
+static int set_aside(struct store *s, const char *name)
+{
+	struct store_file f = {.corrupt = true};
+	size_t at;
+	snprintf(f.name, sizeof(f.name), "corrupt/pinned-%.*s",
+		(int)(sizeof(f.name) - sizeof("corrupt/pinned-")), name + strlen(FOLDER));
+	if (renameat(s->fd, name, s->fd, f.name) < 0)
+		return -errno;
+	s->n_corrupt++;
+	int r = store_look_size(s, &f);
+	return r == 0 ? store_enter(s, &f, &at) : r < 0 ? r : 0;
+}
+
+int store_pin_set_aside(struct store *s, const char *name)
+{
+	size_t at = store_pin_find(s, name);
+	if (at == s->n_pins)
+		return 0;
+	int r = s->read_only ? 0 : set_aside(s, name);
+	store_pin_drop(s, at); /* what cannot be moved is not read any more either */
+	store_sum(s);
+	return r;
+}
+
+int store_pin_note(struct store *s, const char *name)
+{
+	_cleanup_(pin_clearp) struct store_pin p = {0};
+	if (!is_name(name))
+		return -EINVAL;
+	memcpy(p.name, name, strlen(name) + 1);
+	size_t at = store_pin_find(s, name);
+	if (at < s->n_pins)
+		store_pin_drop(s, at);
+	int r = look(s, &p);
+	if (r == 0)
+		r = enter(s, &p);
+	else if (r == STORE_CORRUPT && !s->read_only)
+		r = set_aside(s, name) < 0 ? -EIO : STORE_CORRUPT;
+	store_sum(s);
+	return r;
+}
+
+int store_pin_remove(struct store *s, size_t at)
+{
+	int r = store_unlink(s, s->pin[at].name);
+	if (r < 0)
+		return r;
+	store_pin_drop(s, at);
+	store_sum(s);
+	return 0;
+}
+
+void store_pin_remove_unfinished(const struct store *s, const char *name)
+{
+	(void)store_unlink(s, name);
+}
+
+int store_scan_pins(struct store *s)
+{
+	int fd = openat(s->fd, "pinned", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		r = -errno;
+		closep(&fd);
+		return r == -ENOENT ? 0 : r;
+	}
+	for (struct dirent *entry; (entry = readdir(d)) && r != -ENOMEM;) {
+		char name[STORE_NAME_BYTES + 300];
+		snprintf(name, sizeof(name), FOLDER "%s", entry->d_name);
+		if (is_name(name))
+			r = store_pin_note(s, name);
+		else if (is_unfinished(name))
+			unlinkat(s->fd, name, 0);
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+/* --- groups and room -------------------------------------------------------------------------- */
+
+bool store_pin_is_of(const struct store_pin *p, uint32_t by, const char *group)
+{
+	return p->by == by && strcmp(p->group, group) == 0;
+}
+
+size_t store_pin_of(const struct store *s, uint32_t uid, const char *labels, int64_t end_ns)
+{
+	size_t at = 0;
+	while (at < s->n_pins && (s->pin[at].uid != uid || strcmp(s->pin[at].labels, labels) != 0 ||
+					 s->pin[at].pinned_ns < end_ns))
+		at++;
+	return at;
+}
+
+size_t store_pin_surplus(
+	const struct store *s, uint32_t by, const char *group, uint32_t keep, size_t n_more)
+{
+	size_t n = n_more, oldest = s->n_pins;
+	if (keep == 0)
+		return s->n_pins;
+	for (size_t i = 0; i < s->n_pins; i++) {
+		if (!store_pin_is_of(&s->pin[i], by, group))
+			continue;
+		n++;
+		oldest = oldest == s->n_pins ? i : oldest;
+	}
+	return n > keep ? oldest : s->n_pins;
+}
+
+static uint64_t less(uint64_t limit, uint64_t used)
+{
+	return limit > used ? limit - used : 0;
+}
+
+struct pin_room store_pin_room(const struct store *s, const struct pin_limits *l, uint32_t by,
+	const char *group, uint32_t keep)
+{
+	uint64_t all = 0, users = 0;
+	size_t goes = store_pin_surplus(s, by, group, keep, 1);
+	for (size_t i = 0; i < s->n_pins; i++) {
+		if (i == goes)
+			continue;
+		all += s->pin[i].bytes;
+		users += s->pin[i].by == by ? s->pin[i].bytes : 0;
+	}
+	struct pin_room room = {less(l->all_bytes, all), PIN_ROOM_ALL};
+	uint64_t own = less(l->user_bytes, users);
+	if (own < room.bytes)
+		room = (struct pin_room){own, PIN_ROOM_USER};
+	if (l->free_bytes < room.bytes)
+		room = (struct pin_room){l->free_bytes, PIN_ROOM_DISC};
+	return room;
+}
+
+/* --- for queries ------------------------------------------------------------------------------ */
+
+static bool may_match(const struct store_pin *p, const struct label *wanted, size_t n)
+{
+	static const char *const shown[] = {"unit", "container", "slurm_job", "runner"};
+	for (size_t i = 0; i < n; i++) {
+		bool is_shown = false;
+		for (size_t k = 0; k < sizeof(shown) / sizeof(*shown); k++)
+			is_shown |= strcmp(wanted[i].key, shown[k]) == 0;
+		if (!is_shown && !store_pin_matches(p->labels, &wanted[i], 1))
+			return false;
+	}
+	return true;
+}
+
+static bool same_job(const struct store_pin *a, const struct store_pin *b)
+{
+	return a->uid == b->uid && strcmp(a->labels, b->labels) == 0;
+}
+
+/* Pins come by their start: what a later one has of the same job, an earlier one leaves to it. */
+static void cut(struct pin_part *part, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = i + 1; k < n && part[i].next == 0; k++) {
+			if (!same_job(part[i].pin, part[k].pin))
+				continue;
+			part[i].next = (uint32_t)k + 1;
+			if (part[k].pin->pinned_ns < part[i].pin->pinned_ns &&
+				part[k].until_ns <= part[i].until_ns)
+				part[k].until_ns = part[k].since_ns; /* all of it is in the other */
+			else if (part[i].until_ns > part[k].since_ns)
+				part[i].until_ns = part[k].since_ns;
+		}
+}
+
+int store_pin_select(const struct store *s, const struct label *wanted, size_t n, int64_t since_ns,
+	int64_t until_ns, struct pin_part **ret_part, size_t *ret_n_parts)
+{
+	struct pin_part *part = calloc(s->n_pins + 1, sizeof(*part));
+	size_t n_parts = 0;
+	if (!part)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n_pins; i++) {
+		const struct store_pin *p = &s->pin[i];
+		if (p->end_ns <= since_ns || (until_ns > 0 && p->start_ns >= until_ns) ||
+			!may_match(p, wanted, n))
+			continue;
+		part[n_parts++] =
+			(struct pin_part){.pin = p, .since_ns = p->start_ns, .until_ns = p->end_ns};
+	}
+	cut(part, n_parts);
+	*ret_part = part;
+	*ret_n_parts = n_parts;
+	return 0;
+}
+
+bool store_pin_matches(const char *labels, const struct label *wanted, size_t n)
+{
+	struct label label[LABELS_MAX];
+	size_t n_labels = labels_read(labels, label);
+	for (size_t i = 0; i < n; i++) {
+		bool has = false;
+		for (size_t k = 0; k < n_labels && !has; k++)
+			has = strcmp(label[k].key, wanted[i].key) == 0 &&
+			      fnmatch(wanted[i].value, label[k].value, 0) == 0;
+		if (!has)
+			return false;
+	}
+	return true;
+}

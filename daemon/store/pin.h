@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Pins: jobs that are kept as they were sampled
+ *
+ * A pin is one job's rows in a segment of its own (rollup/extract.h), below pinned/. Retention never removes
+ * it: it goes when it is unpinned, or when a newer pin of its group takes its place. What it is says its own
+ * meta, so a pin is one file, there whole or not at all:
+ *
+ *      pinned_uid, pinned_labels   the job: whose labels, and the labels as JSON
+ *      pinned_by                   user that asked for it, who is charged
+ *      pinned_group, pinned_keep   the newest pinned_keep pins of (pinned_by, pinned_group) are kept; the group
+ *                                  is the selection that was asked for, as JSON; keep 0: until unpinned
+ *      pinned_ns                   CLOCK_REALTIME at which it was made: it has all windows until then
+ *
+ * Pins count towards the store's budget, and may have a share of it (struct pin_limits), so that the rest
+ * always has room.
+ */
+
+#include "daemon/store/store.h"
+#include "proto/label.h"
+
+/* Maximum pins of a store: 20 runs of 200 branches. The list is held in memory, at 0.5 KB a pin. */
+#define STORE_PINS_MAX 4096
+/* Room for less than that is none: a pin has a page of 1024 bytes in each of some 35 tables and indices. */
+#define STORE_PIN_BYTES_MIN (32u << 10)
+
+struct store_pin {
+	char name
+		[STORE_NAME_BYTES]; /* relative to the store: "pinned/20261121T143000Z-1f3a.mprf" */
+	int64_t start_ns,
+		end_ns;    /* CLOCK_REALTIME: of its first window's start, of its last's end */
+	int64_t pinned_ns; /* CLOCK_REALTIME */
+	uint64_t bytes;
+	uint32_t uid, by, keep;
+	char *labels, *group; /* JSON (proto/label.h) */
+	struct segment_identity verified;
+};
+
+/* The room for pins: of all users, of one, and on the disc. */
+struct pin_limits {
+	uint64_t all_bytes, user_bytes, free_bytes;
+};
+/* What is left for one more, and what leaves no more. */
+struct pin_room {
+	uint64_t bytes;
+	enum pin_room_limit { PIN_ROOM_ALL, PIN_ROOM_USER, PIN_ROOM_DISC } limit;
+};
+/* A user may fill this part of the room for all, so that another one has some too. */
+#define PIN_USER_PART 2
+
+/* Look at this file of the store, and enter it. 0; STORE_CORRUPT: it was set aside; -ENOENT; -errno. */
+int store_pin_note(struct store *s, const char *name);
+/* Unlink a pin, and forget it. 0 or -errno, when it stays. */
+int store_pin_remove(struct store *s, size_t at);
+/* Unlink what a killed child left of that name. */
+void store_pin_remove_unfinished(const struct store *s, const char *name);
+/* Forget it: the file stays. */
+void store_pin_drop(struct store *s, size_t at);
+/* The index of the pin of that name; n_pins: there is none. */
+size_t store_pin_find(const struct store *s, const char *name);
+/* A name for a new pin, which no file has. 0, -EEXIST. */
+int store_pin_name(
+	struct store *s, int64_t start_ns, const char *boot_id, char name[STORE_NAME_BYTES]);
+/* The index of the pin of this job that reaches to end_ns at least; n_pins: there is none. */
+size_t store_pin_of(const struct store *s, uint32_t uid, const char *labels, int64_t end_ns);
+
+/* The pins that answer a query of jobs with these labels in [since_ns, until_ns) (0: open): each moment of a
+ * job from the latest that has it, so that nothing counts twice. Labels whose key is one of those that control
+ * groups show (query/job_label.h) need not be the job's. The caller frees *ret_part. 0 or -ENOMEM. */
+struct pin_part {
+	const struct store_pin *pin; /* borrowed until the store changes */
+	int64_t since_ns, until_ns;  /* of its windows' starts */
+	uint32_t next;               /* index + 1 of the same job's next part; 0: none */
+};
+int store_pin_select(const struct store *s, const struct label *wanted, size_t n, int64_t since_ns,
+	int64_t until_ns, struct pin_part **ret_part, size_t *ret_n_parts);
+
+/* Is it in this user's group? */
+bool store_pin_is_of(const struct store_pin *p, uint32_t by, const char *group);
+/* The pins of the group that are too many if it has n_more new ones and is to have `keep`, oldest first: call
+ * until it returns n_pins, with the pin removed. */
+size_t store_pin_surplus(
+	const struct store *s, uint32_t by, const char *group, uint32_t keep, size_t n_more);
+
+/* What a new pin may have, given what will go for it. */
+struct pin_room store_pin_room(const struct store *s, const struct pin_limits *l, uint32_t by,
+	const char *group, uint32_t keep);
+
+/* Do these labels (JSON) have all that is wanted? Values wanted may have * and ?. */
+bool store_pin_matches(const char *labels, const struct label *wanted, size_t n);

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Pins of a store: what is found when it is opened, what goes when there is one more, what room they have, and
+ * which answer a query. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/store/pin.h"
+#include "daemon/store/rollup/extract.h"
+#include "daemon/store/store_private.h"
+#include "proto/memory.h"
+#include "tests/unit/stored.h"
+#include "tests/unit/test.h"
+
+#define MAIN "{\"branch\":\"main\"}"
+#define MANY (1u << 30)
+
+static struct stored made;
+static struct store *s;
+static struct store_error error;
+static char folder[160];
+
+static void begin(void)
+{
+	stored_begin_clock(&made);
+	made.realtime_ns = 277777ull * 3600 * SECOND;
+	for (int run = 1; run <= 4; run++) {
+		char labels[64];
+		struct task *task = stored_task(&made, 100 * run, 100 * run, "prog");
+		snprintf(labels, sizeof(labels), "{\"branch\":\"main\",\"run\":\"%d\"}", run);
+		task->uid = 1000;
+		stored_label(&made, task, labels);
+		stored_add(&made, &(struct stored_sample){.task = task, .count = (uint64_t)run});
+		ck_assert_int_eq(stored_flush(&made, (uint64_t)run * 10 * SECOND,
+					 (uint64_t)(run + 1) * 10 * SECOND),
+			0);
+	}
+	stored_seal(&made);
+	snprintf(folder, sizeof(folder), "%s/store", made.folder);
+	ck_assert_int_eq(store_open(folder, &s, &error), 0);
+}
+
+static void end(void)
+{
+	s = store_free(s);
+	stored_end(&made);
+}
+
+EACH_TEST(.begin = begin, .end = end, .seconds = 60);
+
+static void open_again(void)
+{
+	s = store_free(s);
+	ck_assert_int_eq(store_open(folder, &s, &error), 0);
+}
+
+/* Pin a run; returns its index. */
+static size_t pin(int run, uint32_t by, const char *group, uint32_t keep)
+{
+	char labels[64], name[STORE_NAME_BYTES], path[300];
+	snprintf(labels, sizeof(labels), "{\"branch\":\"main\",\"run\":\"%d\"}", run);
+	const struct extract_note note[] = {
+		{"pinned_uid", NULL, 1000},
+		{"pinned_labels", labels, 0},
+		{"pinned_by", NULL, by},
+		{"pinned_group", group, 0},
+		{"pinned_keep", NULL, keep},
+		{"pinned_ns", NULL, (int64_t)(made.realtime_ns + 3600 * SECOND)},
+	};
+	const char *const source[] = {made.path};
+	const struct extract e = {.uid = 1000,
+		.labels = labels,
+		.source = source,
+		.n_sources = 1,
+		.bytes_max = MANY,
+		.note = note,
+		.n_notes = 6};
+	ck_assert_int_eq(store_pin_name(s, (int64_t)made.realtime_ns + run, STORED_BOOT, name), 0);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	int r = extract_write(&e, path, &error);
+	ck_assert_msg(r == 0, "%d: %s", r, error.text);
+	ck_assert_int_eq(store_pin_note(s, name), 0);
+	return store_pin_find(s, name);
+}
+
+static bool exists(const char *name)
+{
+	struct stat st;
+	return fstatat(s->fd, name, &st, 0) == 0;
+}
+
+TEST(pins_are_found_when_a_store_is_opened)
+{
+	pin(2, 1000, MAIN, 0);
+	pin(1, 1001, MAIN, 7);
+	open_again();
+	ck_assert_uint_eq(s->n_pins, 2);
+	const struct store_pin *p = &s->pin[0];
+	ck_assert_str_eq(p->labels, "{\"branch\":\"main\",\"run\":\"1\"}");
+	ck_assert_str_eq(p->group, MAIN);
+	ck_assert_uint_eq(p->by, 1001);
+	ck_assert_uint_eq(p->uid, 1000);
+	ck_assert_uint_eq(p->keep, 7);
+	ck_assert_int_eq(p->start_ns, (int64_t)(made.realtime_ns + 10 * SECOND));
+	ck_assert_int_eq(p->end_ns, (int64_t)(made.realtime_ns + 20 * SECOND));
+	ck_assert_uint_gt(p->bytes, STORE_PIN_BYTES_MIN);
+	ck_assert_uint_eq(s->pin[1].by, 1000);
+}
+
+TEST(pins_count_towards_the_budget_and_are_never_removed_for_it)
+{
+	const struct store_limits limits = {.budget_bytes = 1000, .keep_ns = {1, 1, 1}};
+	bool fits = true;
+	pin(1, 1000, MAIN, 0);
+	ck_assert_uint_eq(s->bytes, s->pin[0].bytes);
+	ck_assert_uint_eq(store_pins_bytes(s), s->pin[0].bytes);
+	ck_assert_int_eq(store_retain(s, &limits, INT64_MAX, 0, NULL, &fits), 0);
+	ck_assert(!fits && s->n_pins == 1 && exists(s->pin[0].name));
+}
+
+TEST(what_a_killed_child_left_is_removed_and_what_others_put_there_is_not)
+{
+	static const char *const name[] = {"pinned/20261121T140000Z-1f3a9c2b.mprf.new",
+		"pinned/20261121T140000Z-1f3a9c2b.mprf.new-journal", "pinned/notes.txt",
+		"pinned/notes.new"};
+	for (int i = 0; i < 4; i++)
+		close(openat(s->fd, name[i], O_CREAT | O_WRONLY, 0600));
+	open_again();
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(exists(name[i]), i >= 2);
+	ck_assert_uint_eq(s->n_pins, 0);
+}
+
+TEST(a_pin_without_a_whole_seal_is_set_aside)
+{
+	char name[STORE_NAME_BYTES], path[300];
+	const size_t at = pin(1, 1000, MAIN, 0);
+	memcpy(name, s->pin[at].name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	struct stat st;
+	ck_assert(stat(path, &st) == 0 && truncate(path, st.st_size - 5) == 0);
+	open_again();
+	ck_assert_uint_eq(s->n_pins, 0);
+	ck_assert_uint_eq(s->n_corrupt, 1);
+	ck_assert(s->n_files == 1 && s->file[0].corrupt && exists(s->file[0].name));
+	ck_assert(!exists(name));
+}
+
+TEST(a_segment_that_says_nothing_of_a_job_is_no_pin)
+{
+	char path[300];
+	snprintf(path, sizeof(path), "%s/pinned/20261121T140000Z-1f3a9c2b.mprf", folder);
+	ck_assert_int_eq(link(made.path, path), 0);
+	open_again();
+	ck_assert(s->n_pins == 0 && s->n_corrupt == 1);
+}
+
+TEST(names_out_of_the_folder_are_refused)
+{
+	static const char *const name[] = {"window/20261121T140000Z-1f3a9c2b.mprf",
+		"pinned/../lock", "pinned/20261121T140000Z/../x.mprf", "pinned/", "",
+		"pinned/20261321T140000Z-1.mprf"};
+	for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++)
+		ck_assert_int_eq(store_pin_note(s, name[i]), -EINVAL);
+}
+
+TEST(the_oldest_of_a_group_goes_when_there_are_too_many)
+{
+	for (int run = 1; run <= 3; run++)
+		pin(run, 1000, MAIN, 2);
+	pin(1, 1001, MAIN, 2);
+	pin(1, 1000, "{\"branch\":\"*\"}", 2);
+	size_t at = store_pin_surplus(s, 1000, MAIN, 2, 0);
+	ck_assert_str_eq(s->pin[at].labels, "{\"branch\":\"main\",\"run\":\"1\"}");
+	ck_assert(store_pin_is_of(&s->pin[at], 1000, MAIN));
+	char name[STORE_NAME_BYTES];
+	memcpy(name, s->pin[at].name, sizeof(name));
+	ck_assert_int_eq(store_pin_remove(s, at), 0);
+	ck_assert(!exists(name));
+	ck_assert_uint_eq(store_pin_surplus(s, 1000, MAIN, 2, 0), s->n_pins);
+	ck_assert_uint_eq(store_pin_surplus(s, 1000, MAIN, 0, 5), s->n_pins);
+	ck_assert_uint_lt(store_pin_surplus(s, 1001, MAIN, 1, 1), s->n_pins);
+}
+
+TEST(room_is_what_the_user_all_and_the_disc_have_left)
+{
+	pin(1, 1000, MAIN, 0);
+	const uint64_t one = s->pin[0].bytes;
+	struct pin_limits l = {10 * one, 5 * one, MANY};
+	struct pin_room room = store_pin_room(s, &l, 1000, MAIN, 0);
+	ck_assert(room.bytes == 4 * one && room.limit == PIN_ROOM_USER);
+	room = store_pin_room(s, &l, 1001, MAIN, 0);
+	ck_assert(room.bytes == 5 * one && room.limit == PIN_ROOM_USER);
+	l.all_bytes = 3 * one;
+	room = store_pin_room(s, &l, 1001, MAIN, 0);
+	ck_assert(room.bytes == 2 * one && room.limit == PIN_ROOM_ALL);
+	l.free_bytes = 7;
+	room = store_pin_room(s, &l, 1001, MAIN, 0);
+	ck_assert(room.bytes == 7 && room.limit == PIN_ROOM_DISC);
+	l = (struct pin_limits){one / 2, one / 2, MANY};
+	ck_assert_uint_eq(store_pin_room(s, &l, 1000, MAIN, 0).bytes, 0);
+	/* the one that goes makes room */
+	ck_assert_uint_eq(store_pin_room(s, &l, 1000, MAIN, 1).bytes, one / 2);
+}
+
+static size_t select_parts(
+	const char *label, int64_t since_s, int64_t until_s, struct pin_part part[8])
+{
+	struct label wanted;
+	struct label_fault fault;
+	struct pin_part *found;
+	size_t n;
+	const int64_t zero = (int64_t)made.realtime_ns;
+	ck_assert_int_eq(label_parse(label, &wanted, &fault), 0);
+	ck_assert_int_eq(
+		store_pin_select(s, &wanted, 1, since_s ? zero + since_s * (int64_t)SECOND : 0,
+			until_s ? zero + until_s * (int64_t)SECOND : 0, &found, &n),
+		0);
+	ck_assert_uint_lt(n, 8);
+	memcpy(part, found, n * sizeof(*found));
+	free(found);
+	return n;
+}
+
+TEST(a_query_reads_the_pins_of_its_labels_and_time)
+{
+	struct pin_part part[8];
+	for (int run = 1; run <= 3; run++)
+		pin(run, 1000, MAIN, 0);
+	ck_assert_uint_eq(select_parts("branch=main", 0, 0, part), 3);
+	ck_assert_uint_eq(select_parts("branch=m*", 0, 0, part), 3);
+	ck_assert_uint_eq(select_parts("branch=other", 0, 0, part), 0);
+	ck_assert_uint_eq(select_parts("run=2", 0, 0, part), 1);
+	ck_assert_int_eq(part[0].since_ns, (int64_t)(made.realtime_ns + 20 * SECOND));
+	ck_assert_uint_eq(select_parts("branch=main", 20, 0, part), 2);
+	ck_assert_uint_eq(select_parts("branch=main", 0, 30, part), 2);
+	/* the job does not say its unit, but its samples may */
+	ck_assert_uint_eq(select_parts("unit=ci.service", 0, 0, part), 3);
+}
+
+TEST(what_two_pins_have_of_a_job_is_read_once)
+{
+	struct pin_part part[8];
+	pin(1, 1000, MAIN, 0);
+	pin(1, 1001, MAIN, 0);
+	ck_assert_uint_eq(select_parts("run=1", 0, 0, part), 2);
+	ck_assert_uint_eq(part[0].next, 2);
+	ck_assert_uint_eq(part[1].next, 0);
+	ck_assert_int_eq(part[0].until_ns, part[0].since_ns);
+	ck_assert_int_lt(part[1].since_ns, part[1].until_ns);
+}
+
+TEST(a_job_is_pinned_already_if_a_pin_was_made_after_its_end)
+{
+	const char *labels = "{\"branch\":\"main\",\"run\":\"1\"}";
+	const int64_t made_ns = (int64_t)(made.realtime_ns + 3600 * SECOND);
+	pin(1, 1000, MAIN, 0);
+	ck_assert_uint_eq(store_pin_of(s, 1000, labels, made_ns), 0);
+	ck_assert_uint_eq(store_pin_of(s, 1000, labels, made_ns + 1), s->n_pins);
+	ck_assert_uint_eq(store_pin_of(s, 1001, labels, 0), s->n_pins);
+	ck_assert_uint_eq(store_pin_of(s, 1000, MAIN, 0), s->n_pins);
+}
