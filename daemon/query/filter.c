@@ -161,6 +161,43 @@ static int fail_event(const struct loaded *l, const char *name)
 		"%s did not count the event %s", l->path, name);
 }
 
+/* Which tasks are of jobs that pins have. 0, QUERY_FAILED, -ENOMEM. */
+static int find_pinned(struct row_filter *f, struct loaded *l, const struct query_filter *q)
+{
+	f->without = calloc((size_t)l->n_tasks + 1, sizeof(*f->without));
+	if (!f->without)
+		return -ENOMEM;
+	f->withouts = q->without;
+	f->windows = true;
+	/* the first of a job comes last, and leads to the others */
+	for (size_t k = q->n_without; k-- > 0;) {
+		uint32_t labels;
+		int r = query_fail_full(l, text_get(l->texts, q->without[k].labels, &labels));
+		if (r != 0)
+			return r;
+		for (uint32_t i = 1; i <= l->n_tasks; i++)
+			if (l->task[i].labels == labels &&
+				l->task[i].labels_uid == q->without[k].uid)
+				f->without[i] = (uint32_t)k + 1;
+	}
+	return 0;
+}
+
+bool filter_leaves_out(
+	const struct loaded *l, const struct row_filter *f, uint32_t task, uint32_t window)
+{
+	const struct loaded_window *w = &l->window[window];
+	int64_t step_ns = (int64_t)tier_step_ns(l->tier);
+	for (uint32_t k = f->without ? f->without[task] : 0; k != 0; k = f->withouts[k - 1].next) {
+		const struct query_without *o = &f->withouts[k - 1];
+		/* a row of a coarse tier is of all that began within its step */
+		if (w->realtime_ns >= o->since_ns - step_ns + (step_ns > 0) &&
+			w->realtime_ns < o->until_ns)
+			return true;
+	}
+	return false;
+}
+
 int filter_make(struct row_filter *f, struct loaded *l, const struct query_filter *q)
 {
 	*f = (struct row_filter){.asked = q->event && *q->event};
@@ -179,6 +216,11 @@ int filter_make(struct row_filter *f, struct loaded *l, const struct query_filte
 	for (uint32_t i = 0; i <= HARTS_MAX; i++)
 		f->hart[i] = hart_wanted(q, i);
 	f->windows = q->since_ns != 0 || q->until_ns != 0 || l->since_ns != 0 || l->until_ns != 0;
+	if (q->n_without > 0 && l->pin == QUERY_NO_PIN) {
+		int r = find_pinned(f, l, q);
+		if (r != 0)
+			return r;
+	}
 	for (uint32_t i = 0; i <= l->n_windows; i++)
 		l->window[i].wanted =
 			!f->windows || (l->window[i].known && filter_window(l, q, &l->window[i]));
@@ -192,5 +234,7 @@ int filter_make(struct row_filter *f, struct loaded *l, const struct query_filte
 void filter_clear(struct row_filter *f)
 {
 	free(f->task);
+	free(f->without);
 	f->task = NULL;
+	f->without = NULL;
 }

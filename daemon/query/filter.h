@@ -16,7 +16,10 @@ struct row_filter {
 	bool tells_windows;           /* rows say which they are of */
 	bool event[QUERY_EVENTS_MAX]; /* with `asked`: the events whose counts are shown */
 	bool asked;                   /* the user named an event */
-	bool every;                   /* rows come with all that they counted */
+	/* by id: index + 1 in `withouts` of what is left out of its rows; NULL: of none */
+	uint32_t *without;
+	const struct query_without *withouts;
+	bool every; /* rows come with all that they counted */
 };
 
 /* 0, QUERY_FAILED (unknown event), -ENOMEM. */
@@ -27,6 +30,10 @@ void filter_clear(struct row_filter *f);
  * file? */
 bool filter_window(
 	const struct loaded *l, const struct query_filter *q, const struct loaded_window *w);
+
+/* Is the row of this task in this window (ids of the file) left out, since a pin has it? */
+bool filter_leaves_out(
+	const struct loaded *l, const struct row_filter *f, uint32_t task, uint32_t window);
 
 /* Does the event have this name, or an alias of it? */
 bool filter_event_matches(const struct loaded *l, const struct loaded_event *e, const char *name);

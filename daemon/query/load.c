@@ -435,6 +435,7 @@ int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 		.error = ret_error,
 		.since_ns = wish->since_ns,
 		.until_ns = wish->until_ns,
+		.pin = wish->pin,
 		.hide_kernel = wish->filter && wish->filter->hide_kernel,
 	};
 	const char *path = sqlite3_db_filename(db, "main");

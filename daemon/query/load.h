@@ -97,6 +97,7 @@ struct loaded {
 	unsigned cut; /* CUT_* */
 	enum tier tier;
 	int64_t since_ns, until_ns; /* of its windows' starts; 0: open */
+	enum query_pin pin;
 	/* ids of the samples to read; all: the whole range of int64 */
 	int64_t first, last;
 	bool hide_kernel;
@@ -129,6 +130,7 @@ struct load_wish {
 	bool loops; /* also load tasks that loops counted for */
 	const struct query_filter *filter;
 	int64_t since_ns, until_ns; /* of its windows' starts; 0: open */
+	enum query_pin pin;
 };
 int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 	const struct load_wish *wish, struct query_error *ret_error);

@@ -178,7 +178,8 @@ static void add_notes(struct provenance *p, const struct loaded *l, const struct
 void provenance_source(struct provenance *p, const struct loaded *l, const struct row_filter *f,
 	const struct scan_notes *notes)
 {
-	for (uint32_t i = 1; i <= l->n_windows; i++) {
+	p->n_pins += l->pin != QUERY_NO_PIN;
+	for (uint32_t i = 1; i <= l->n_windows && l->pin != QUERY_PIN_BESIDE; i++) {
 		const struct loaded_window *w = &l->window[i];
 		if (!w->known || !w->wanted || w->end_ns <= w->start_ns)
 			continue;
@@ -219,7 +220,7 @@ int provenance_segment(struct provenance *p, struct loaded *l, const struct row_
 	const struct scan_notes *notes)
 {
 	provenance_source(p, l, f, notes);
-	return add_losses(p, l, f);
+	return l->pin == QUERY_PIN_BESIDE ? 0 : add_losses(p, l, f);
 }
 
 /* --- telling ---------------------------------------------------------------------------------- */
@@ -354,6 +355,9 @@ static struct line *tell_sources(const struct provenance *p, struct line *l)
 	if (n[QUERY_HELD] > 0)
 		line_add(l++, "%u file%s could not be read now", n[QUERY_HELD],
 			n[QUERY_HELD] > 1 ? "s" : "");
+	if (p->n_pins > 0)
+		line_add(l++, "%u pinned job%s read as sampled", p->n_pins,
+			p->n_pins > 1 ? "s were" : " was");
 	if (p->n_growing > 0)
 		line_add(l++, "not verified: %u file%s still written to", p->n_growing,
 			p->n_growing > 1 ? "s are" : " is");

@@ -50,7 +50,7 @@ struct provenance {
 	uint32_t n_sources[QUERY_WITHOUT + 1];
 	char broken[64];
 	/* of those that were read: still written to */
-	uint32_t n_growing;
+	uint32_t n_growing, n_pins;
 };
 
 /* Set what the answer will be about. */

@@ -89,6 +89,14 @@ struct query_job {
 	const char *labels; /* JSON, as labels_write has it */
 };
 
+/* A job whose rows a pin has (store/pin.h): rows of it in this time are not taken from other files. */
+struct query_without {
+	uint32_t uid;
+	const char *labels;         /* JSON, as in label_set */
+	int64_t since_ns, until_ns; /* CLOCK_REALTIME of its windows' starts */
+	uint32_t next;              /* index + 1 of the same job's next; 0: none */
+};
+
 struct query_filter {
 	const int32_t *pid;
 	size_t n_pids;
@@ -100,6 +108,8 @@ struct query_filter {
 	size_t n_labels;
 	const struct query_job *job; /* a task has the labels of one of them; none: any */
 	size_t n_jobs;
+	const struct query_without *without;
+	size_t n_without;
 	const uint32_t *cpu;
 	size_t n_cpus;
 	int64_t since_ns, until_ns; /* CLOCK_REALTIME; 0: open */
@@ -152,7 +162,10 @@ struct query_source {
 	const char *path;
 	/* range of its windows, by CLOCK_REALTIME of their start; 0: open */
 	int64_t since_ns, until_ns;
-	bool live;                        /* not sealed: see segment_open_live */
+	bool live; /* not sealed: see segment_open_live */
+	/* QUERY_PIN: rows of one job, also in what filter.without names. QUERY_PIN_BESIDE: others tell how
+	 * long that time was, and what was lost in it. */
+	enum query_pin { QUERY_NO_PIN, QUERY_PIN, QUERY_PIN_BESIDE } pin;
 	struct segment_identity verified; /* identity when last verified; set by the query */
 	/* set by the query. Sources that were not read are missing from the answer, which says
 	 * so. */

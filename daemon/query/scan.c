@@ -111,6 +111,8 @@ static bool read_row(struct scan *s, struct scan_row *row)
 	row->window = cursor_id(c, 8, l->n_windows);
 	if (s->f->windows && !l->window[row->window].wanted)
 		return false;
+	if (s->f->without && filter_leaves_out(l, s->f, row->task, row->window))
+		return false;
 	int64_t count = cursor_integer(c, 6), weight_ns = cursor_integer(c, 7);
 	/* what harts counted is no sample */
 	if (cursor_integer(c, 5) > RUNG_ASKED)

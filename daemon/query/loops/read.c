@@ -240,7 +240,8 @@ static int take_count(struct loop_facts *f, const struct row_filter *filter,
 	if (window <= 0 || window > l->n_windows || !l->window[window].known ||
 		!l->window[window].wanted)
 		return 0;
-	if (!filter->task[task > 0 && task <= l->n_tasks ? task : 0])
+	const uint32_t of = task > 0 && task <= l->n_tasks ? (uint32_t)task : 0;
+	if (!filter->task[of] || filter_leaves_out(l, filter, of, (uint32_t)window))
 		return 0;
 	if (metric <= 0 || metric >= METRIC_IDS_MAX || value[metric] == 0)
 		return 0;
@@ -326,6 +327,7 @@ int loop_facts_add_segment(
 		.filter = f->filter,
 		.since_ns = source->since_ns,
 		.until_ns = source->until_ns,
+		.pin = source->pin,
 	};
 	int r = load_segment(&f->loaded, db, &f->texts, &wish, ret_error);
 	if (r == 0)

@@ -299,6 +299,7 @@ static int add_segment(
 		.filter = e->filter,
 		.since_ns = source->since_ns,
 		.until_ns = source->until_ns,
+		.pin = source->pin,
 	};
 	if (e->abandoned)
 		return 0;

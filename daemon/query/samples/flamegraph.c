@@ -253,6 +253,7 @@ static int add_segment(
 		.filter = f->filter,
 		.since_ns = source->since_ns,
 		.until_ns = source->until_ns,
+		.pin = source->pin,
 	};
 	int r = load_segment(&f->loaded, db, &f->texts, &wish, ret_error);
 	if (r == 0)

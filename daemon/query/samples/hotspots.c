@@ -192,6 +192,7 @@ static int add_segment(
 		.filter = h->filter,
 		.since_ns = source->since_ns,
 		.until_ns = source->until_ns,
+		.pin = source->pin,
 	};
 	int r = load_segment(&h->loaded, db, &h->texts, &wish, ret_error);
 	if (r == 0)
