@@ -36,6 +36,7 @@ struct conf {
 	uint64_t budget_bytes;   /* for all files of the store together, never exceeded */
 	uint64_t min_free_bytes; /* of the file system, kept free for others */
 	uint64_t keep_windows_ns, keep_minutes_ns, keep_hours_ns;
+	uint32_t pinned_ppm;
 	/* [control] */
 	char socket_path[CONF_TEXT_BYTES];
 	char group[CONF_TEXT_BYTES];      /* its members see everybody's samples */

@@ -118,6 +118,7 @@ static void close_store(struct keeper *k)
 	for (size_t i = 0; i < ENDING_MAX; i++)
 		if (k->ending[i])
 			drop(k, TAKE_PTR(k->ending[i]));
+	k->pinner = pinner_free(k->pinner);
 	k->roller = roller_free(k->roller);
 	k->account = account_free(k->account);
 	struct store *closed = TAKE_PTR(k->store);
@@ -170,7 +171,7 @@ static void stop_for(struct keeper *k, int outcome)
 	stop_storing(k, why, "Let the daemon's user write there.");
 }
 
-/* Of the budget, what windows and what minutes may take. Hours have the rest, and bounds of their
+/* Of the budget without pins, what windows and what minutes may take. Hours have the rest, and bounds of their
  * own (ROLLUP_HOUR_ROWS). */
 #define WINDOW_BUDGET_PART 11 / 16
 #define MINUTE_BUDGET_PART 3 / 16
@@ -178,16 +179,18 @@ static void stop_for(struct keeper *k, int outcome)
 /* See how much users may write, so that the windows last for as long as they are kept. */
 static void allow(struct keeper *k)
 {
+	uint64_t pins = store_pins_bytes(k->store), budget = k->o.conf->budget_bytes;
+	budget = budget > pins ? budget - pins : 0;
 	const struct share_room room = {
-		.budget = k->o.conf->budget_bytes * WINDOW_BUDGET_PART,
+		.budget = budget * WINDOW_BUDGET_PART,
 		.used = store_tier_bytes(k->store, TIER_WINDOW),
 		.keep_ns = k->o.conf->keep_windows_ns,
 		.file_ns = tier_period_ns(TIER_WINDOW),
 	};
 	shares_allow(&k->shares, &room);
 	if (k->roller)
-		roller_allow(k->roller, k->o.conf->budget_bytes * MINUTE_BUDGET_PART,
-			k->o.conf->keep_minutes_ns);
+		roller_allow(k->roller, budget * MINUTE_BUDGET_PART, k->o.conf->keep_minutes_ns);
+	keeper_allow_pins(k);
 }
 
 /* Make room. False: there is none to be made, and that has been said. */
@@ -212,7 +215,10 @@ static bool make_room(struct keeper *k, uint64_t n_headrooms)
 	char why[512];
 	snprintf(why, sizeof(why), "the budget of %s is used up and nothing is left to remove",
 		k->store->path);
-	stop_storing(k, why, "Raise budget in mperf.conf.");
+	stop_storing(k, why,
+		k->store->n_pins > 0 ? "Raise budget in mperf.conf, or unpin jobs (mperfctl store "
+				       "lists them)."
+				     : "Raise budget in mperf.conf.");
 	return false;
 }
 
@@ -304,7 +310,8 @@ static int open_store(struct keeper *k)
 			(unsigned long long)k->store->n_corrupt, k->store->path);
 	settle(k);
 	report(k);
-	return roller_new(k->store, &k->roller);
+	r = roller_new(k->store, &k->roller);
+	return r == 0 ? keeper_begin_pins(k) : r;
 }
 
 /* Have a store and record into it. 0, also when that cannot be, or -ENOMEM. */
@@ -435,6 +442,8 @@ int keeper_dispatch(struct keeper *k, uint64_t now_ns)
 		r = tend_ending(k, now_ns);
 	if (r == 0 && k->roller)
 		r = roller_dispatch(k->roller, now_ns);
+	if (r == 0 && k->pinner)
+		r = keeper_tend_pins(k, now_ns);
 	if (r == 0 && now_ns >= k->next_look_ns)
 		r = look(k, now_ns);
 	return r;
@@ -463,7 +472,8 @@ int keeper_new(const struct keeper_options *o, struct keeper **ret_keeper)
 
 size_t keeper_fds(const struct keeper *k, struct pollfd *fds, size_t n)
 {
-	return k->roller ? roller_fds(k->roller, fds, n) : 0;
+	size_t filled = k->roller ? roller_fds(k->roller, fds, n) : 0;
+	return filled + (k->pinner ? pinner_fds(k->pinner, fds + filled, n - filled) : 0);
 }
 
 int keeper_reload(struct keeper *k)

@@ -15,6 +15,8 @@
 #include "daemon/session/walk.h"
 #include "daemon/store/store.h"
 
+struct pinner;
+
 struct keeper_options {
 	const struct conf *conf; /* borrowed */
 	struct walk *walk;       /* borrowed */
@@ -57,6 +59,8 @@ struct keeper_samples {
 	uint64_t stored, in_hand, passed;
 };
 void keeper_account(const struct keeper *k, struct keeper_samples *ret_samples);
+/* Who pins jobs; NULL: there is no store. Borrowed until the next dispatch. */
+struct pinner *keeper_pinner(const struct keeper *k);
 /* What each user may write. Borrowed. */
 const struct shares *keeper_shares(const struct keeper *k);
 /* Its losses, per hart. Borrowed. */

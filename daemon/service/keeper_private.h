@@ -4,6 +4,7 @@
 /* A keeper's internals */
 
 #include "daemon/service/keeper.h"
+#include "daemon/service/pinner.h"
 #include "daemon/service/roller.h"
 #include "daemon/store/account.h"
 
@@ -18,6 +19,8 @@ struct keeper {
 	char trouble[512]; /* why nothing is stored now; "": storing works */
 	struct account *account;
 	struct roller *roller;
+	struct pinner *pinner;       /* with the store */
+	uint64_t pin_flushed_ns;     /* when it was last written what a pin waits for */
 	struct recording *recording; /* NULL: nothing is stored now */
 	char *path;                  /* of its segment */
 	struct recording *ending[ENDING_MAX];
@@ -35,3 +38,12 @@ struct keeper {
 	/* rotate: start a new segment as soon as there is a place */
 	bool said_trouble, rotate;
 };
+
+/* --- keeper_pins.c ---------------------------------------------------------------------------- */
+
+/* With a store that was just opened. 0 or -ENOMEM. */
+int keeper_begin_pins(struct keeper *k);
+/* Say how much room pins have, as of the last look at the store. */
+void keeper_allow_pins(struct keeper *k);
+/* Write what they wait for, and let them go on. 0 or -errno. */
+int keeper_tend_pins(struct keeper *k, uint64_t now_ns);

@@ -551,6 +551,11 @@ int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum t
 	return 0;
 }
 
+struct pinner *service_pinner(const struct service *s)
+{
+	return s->inner->keeper ? keeper_pinner(s->inner->keeper) : NULL;
+}
+
 const struct shares *service_shares(const struct service *s)
 {
 	return s->inner->keeper ? keeper_shares(s->inner->keeper) : NULL;

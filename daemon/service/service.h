@@ -19,6 +19,7 @@
 #include "daemon/session/walk.h"
 #include "daemon/store/store.h"
 
+struct pinner;
 struct schedules;
 struct top_feed;
 
@@ -100,6 +101,9 @@ bool service_is_writing(const struct service *s);
 
 /* When an answer of the store will have all samples taken until then; CLOCK_MONOTONIC. */
 uint64_t service_fresh_ns(const struct service *s);
+
+/* Who pins jobs; NULL: there is no store. Borrowed until the next dispatch. */
+struct pinner *service_pinner(const struct service *s);
 
 /* What each user may write to the store; NULL: there is none. Borrowed. */
 const struct shares *service_shares(const struct service *s);

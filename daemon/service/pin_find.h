@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Which jobs are in the window files of a store
+ *
+ * Only the files know: what a file's jobs are is read from its dictionaries, without its samples. For a
+ * child process.
+ */
+
+#include "daemon/store/store.h"
+#include "proto/label.h"
+
+/* Jobs found at once: a build server has some thousands in the two days for which it keeps windows. */
+#define PIN_FOUND_MAX 16384
+
+struct found_job {
+	uint32_t uid;
+	char *labels;     /* JSON */
+	char boot_id[40]; /* of its last process */
+	int64_t start_ns,
+		end_ns; /* CLOCK_REALTIME: of its first process' start, of its last's end */
+	char **source;  /* paths of the files that know it, oldest first */
+	size_t n_sources, size;
+};
+
+struct found_jobs {
+	struct found_job *job;
+	size_t n, size;
+};
+
+/* What is looked for: jobs of this user, or of all, with all of these labels; exact: with these and no
+ * others. */
+struct pin_wanted {
+	bool all_users;
+	uint32_t uid;
+	const struct label *label;
+	size_t n_labels;
+	const char *exact; /* JSON; NULL: any that match */
+};
+
+/* By their end, the latest first. Files that cannot be read are passed over. 0; -E2BIG: there are more than
+ * PIN_FOUND_MAX; -ENOMEM. */
+int pin_find(const struct store *s, const struct pin_wanted *w, struct found_jobs *ret_jobs);
+void found_jobs_clear(struct found_jobs *jobs);

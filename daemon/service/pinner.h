@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The pinner: makes pins (store/pin.h), one request after the other, each in a child process
+ *
+ *      request ── its finished jobs ──▶ names and windows are written ──▶ child: a pin each ──▶ noted
+ *         └────── its running ones ──▶ wait until no process has the labels ──▶ the same
+ *
+ * One child at a time, so that two requests do not fill the same room. A child that fails leaves nothing.
+ * What waits for the end of its job is lost with the daemon; so are the labels of its processes.
+ */
+
+#include <poll.h>
+
+#include "daemon/attribute/task.h"
+#include "daemon/store/pin.h"
+
+/* Jobs that one request pins: 20 runs of a branch with three jobs each. */
+#define PIN_JOBS_MAX 64
+/* Requests that wait for their turn; of one user. */
+#define PIN_ASKS_MAX 64
+#define PIN_ASKS_USER_MAX 8
+/* Jobs that are to be pinned when they end; of one user. */
+#define PIN_WAITS_MAX 1024
+#define PIN_WAITS_USER_MAX 128
+
+struct pin_ask {
+	uint32_t by;                    /* who asks, and is charged */
+	bool all_users;                 /* jobs of everyone; else those of `by` */
+	struct label label[LABELS_MAX]; /* that they have */
+	size_t n_labels;
+	const struct label_set *only; /* NULL, or the one running job that is meant */
+	uint32_t last;                /* at most this many, the latest; 0: PIN_JOBS_MAX */
+	uint32_t keep;                /* as in store_pin; 0: until unpinned */
+};
+
+enum pin_state {
+	PIN_MADE,
+	PIN_KNOWN, /* was pinned before */
+	PIN_RUNS,  /* will be pinned when it ends */
+};
+const char *pin_state_says(enum pin_state state);
+
+enum pin_outcome {
+	PIN_WELL,
+	PIN_NONE,   /* no job has these labels */
+	PIN_MANY,   /* more than PIN_JOBS_MAX have, and `last` is not set */
+	PIN_FULL,   /* no room, see text; those before it were pinned */
+	PIN_FAILED, /* see text */
+};
+
+struct pin_report {
+	enum pin_outcome outcome;
+	char text[512], remedy[256]; /* of PIN_FULL and PIN_FAILED: a sentence, and what to do */
+	uint32_t n_jobs;
+	struct pin_job {
+		enum pin_state state;
+		uint32_t uid;
+		uint64_t bytes;              /* of PIN_MADE and PIN_KNOWN */
+		char name[STORE_NAME_BYTES]; /* the same */
+		char labels[LABELS_BYTES_MAX];
+	} job[PIN_JOBS_MAX];
+};
+
+struct pinner;
+
+struct pinner_options {
+	struct store *store;            /* borrowed */
+	const struct task_table *tasks; /* borrowed: who runs */
+	/* What nobody waits for has failed. */
+	void (*say)(void *userdata, int syslog_level, const char *text);
+	void *userdata;
+};
+
+int pinner_new(const struct pinner_options *o, struct pinner **ret_pinner);
+
+/* Ask; *ret_id is for the calls below. 0; PINNER_BUSY: too many of this user, or of all, wait; -ENOMEM. */
+enum { PINNER_BUSY = 1 };
+int pinner_ask(struct pinner *p, const struct pin_ask *ask, uint64_t *ret_id);
+bool pinner_has(const struct pinner *p, uint64_t id);
+/* NULL: not yet, or no such request. Borrowed until pinner_forget. */
+const struct pin_report *pinner_report(const struct pinner *p, uint64_t id);
+/* Nobody waits for it any more. One that has begun ends nevertheless; one that has not is taken back. */
+void pinner_forget(struct pinner *p, uint64_t id);
+
+/* Jobs of this user, or of all, with these labels that wait for their end: forget them. Returns how many. */
+size_t pinner_unpin(struct pinner *p, uint32_t by, bool all, const struct label *label, size_t n);
+/* Does this running job wait for its end to be pinned? */
+bool pinner_awaits(const struct pinner *p, const struct label_set *set);
+
+void pinner_allow(struct pinner *p, const struct pin_limits *limits);
+
+/* Does a request wait until what is in memory is written, since this moment (CLOCK_MONOTONIC)? 0: no. */
+uint64_t pinner_wants_flush(const struct pinner *p);
+
+size_t pinner_fds(const struct pinner *p, struct pollfd *fds, size_t n);
+/* written: all that the first request asks for is in the files. 0 or -errno. */
+int pinner_dispatch(struct pinner *p, uint64_t now_ns, bool written);
+
+/* Kills the child. */
+struct pinner *pinner_free(struct pinner *p);
