@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 #include "client/commands/command.h"
+#include "client/commands/job_pin.h"
 #include "client/commands/signals.h"
 #include "client/commands/tables.h"
 #include "client/commands/workload.h"
 #include "client/wire/ask.h"
 #include "proto/label.h"
+#include "proto/memory.h"
 
 /* The name, those given, and which run of the job it is. */
 #define OWN_LABELS 2
@@ -74,23 +76,28 @@ static int fill_labels(const struct options *o, struct labels *l)
 }
 
 /* Returns the exit status. */
-static int send(struct link *link, Mperf__JobAction action, int32_t pid, struct labels *l)
+static int send_job(struct link *link, Mperf__JobRequest *job)
 {
-	Mperf__JobRequest job = MPERF__JOB_REQUEST__INIT;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	struct ask ask = {.link = link};
-	job.action = action;
-	job.pid = pid;
-	job.n_label = l ? l->n : 0;
-	job.label = l ? l->text : NULL;
 	request.body_case = MPERF__REQUEST__BODY_JOB;
-	request.job = &job;
+	request.job = job;
 	for (size_t i = 0; i < ASK_WATCHES_MAX; i++)
 		ask.watch[i].fd = -1;
 	int r = ask_run(&ask, &request);
 	if (r < 0)
 		ask_say_broken("labelling", r);
 	return r == 0 ? ask.status : r > 0 ? ask.exit_status : EXIT_FAILED;
+}
+
+static int send(struct link *link, Mperf__JobAction action, int32_t pid, struct labels *l)
+{
+	Mperf__JobRequest job = MPERF__JOB_REQUEST__INIT;
+	job.action = action;
+	job.pid = pid;
+	job.n_label = l ? l->n : 0;
+	job.label = l ? l->text : NULL;
+	return send_job(link, &job);
 }
 
 /* --- start, end ------------------------------------------------------------------------------- */
@@ -140,7 +147,22 @@ static int outlast(struct workload *w, int signal_fd)
 	return 0;
 }
 
-static void label(struct workload *w, struct labels *l)
+/* Ask for the job to be pinned once it ends: as one of the selection, or by all that it is. */
+static void pin(struct link *link, const struct options *o, int32_t pid, struct labels *l,
+	struct selection *s)
+{
+	Mperf__JobRequest job = MPERF__JOB_REQUEST__INIT;
+	job.action = MPERF__JOB_ACTION__JOB_PIN;
+	job.pid = pid;
+	job.n_label = o->pin ? s->n_labels : l->n;
+	job.label = o->pin ? s->label : l->text;
+	job.keep = o->keep;
+	if (send_job(link, &job) != 0)
+		say_note("the job will not be pinned");
+}
+
+static void label(
+	const struct options *o, struct workload *w, struct labels *l, struct selection *s)
 {
 	struct link link;
 	int r = link_open_service(&link);
@@ -150,6 +172,8 @@ static void label(struct workload *w, struct labels *l)
 		return;
 	if (send(&link, MPERF__JOB_ACTION__JOB_START, w->pid, l) != 0)
 		say_note("the command runs without labels");
+	else if (o->pins)
+		pin(&link, o, w->pid, l, s);
 	link_close(&link);
 }
 
@@ -157,14 +181,17 @@ static int run(const struct options *o)
 {
 	struct workload w = {.pid = 0};
 	struct labels l = {.n = 0};
+	_cleanup_(selection_clear) struct selection s = {.n_labels = 0};
 	int signal_fd, exit_status = fill_labels(o, &l);
+	if (exit_status == 0 && o->pin)
+		exit_status = job_pin_selection(o->pin, &s);
 	if (exit_status != 0)
 		return exit_status;
 	if (signals_block(&signal_fd) < 0)
 		return EXIT_FAILED;
 	int r = workload_fork(&w, o->command_line);
 	if (r == 0) {
-		label(&w, &l);
+		label(o, &w, &l, &s);
 		r = workload_release(&w);
 	}
 	if (r == 0)
@@ -181,8 +208,10 @@ static int run(const struct options *o)
 
 static int list(const struct options *o)
 {
+	static const char *const spare[] = {"until", "by", "file", NULL};
 	static const struct tables_heading headings[] = {
-		{.table = "job", .says = "Jobs that have processes"}, {.table = NULL}};
+		{.table = "job", .says = "Jobs that have processes"},
+		{.table = "pin", .says = "Pinned jobs", .spare = spare}, {.table = NULL}};
 	Mperf__JobRequest job = MPERF__JOB_REQUEST__INIT;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_JOB;
@@ -196,6 +225,10 @@ int client_job(const struct options *o)
 		return list(o);
 	if (strcmp(o->topic, "run") == 0)
 		return run(o);
+	if (strcmp(o->topic, "pin") == 0)
+		return job_pin_ask(o, MPERF__JOB_ACTION__JOB_PIN);
+	if (strcmp(o->topic, "unpin") == 0)
+		return job_pin_ask(o, MPERF__JOB_ACTION__JOB_UNPIN);
 	return change(o, strcmp(o->topic, "start") == 0 ? MPERF__JOB_ACTION__JOB_START
 							: MPERF__JOB_ACTION__JOB_END);
 }

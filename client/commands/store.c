@@ -9,8 +9,10 @@ int client_store(const struct options *o)
 {
 	/* the name tells the tier, and a file ends where the next begins */
 	static const char *const spare[] = {"tier", "until", NULL};
+	static const char *const pin_spare[] = {"since", "until", "file", NULL};
 	static const struct tables_heading headings[] = {
 		{.table = "file", .says = "Files", .spare = spare},
+		{.table = "pin", .says = "Pinned jobs", .spare = pin_spare},
 		{.table = "tier", .says = "Tiers"},
 		{.table = "next", .says = "Next", .upright = true},
 		{.table = "share", .says = "Users' shares of the windows"},

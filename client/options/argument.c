@@ -44,15 +44,17 @@ int options_take_word(
 		near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
-/* job [run NAME -- CMD... | start NAME | end | list] */
+/* job [run NAME -- CMD... | start NAME | end | pin SELECTION | unpin SELECTION | list] */
 static int take_job(struct parse *p, char *arg, struct argp_state *state)
 {
-	static const char *const words[] = {"run", "start", "end", "list", NULL};
+	static const char *const words[] = {"run", "start", "end", "pin", "unpin", "list", NULL};
 	struct options *o = p->o;
 	if (!o->topic)
 		return options_take_word(p, "job", words, arg, &o->topic);
 	bool runs = strcmp(o->topic, "run") == 0;
-	if (!o->job && (runs || strcmp(o->topic, "start") == 0)) {
+	bool named = runs || strcmp(o->topic, "start") == 0 || strcmp(o->topic, "pin") == 0 ||
+		     strcmp(o->topic, "unpin") == 0;
+	if (!o->job && named) {
 		o->job = arg;
 		return 0;
 	}

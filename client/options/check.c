@@ -180,8 +180,17 @@ static int check_job(struct parse *p)
 	bool runs = o->topic && strcmp(o->topic, "run") == 0;
 	bool starts = o->topic && strcmp(o->topic, "start") == 0;
 	bool ends = o->topic && strcmp(o->topic, "end") == 0;
+	bool pins = o->topic && strcmp(o->topic, "pin") == 0;
+	bool unpins = o->topic && strcmp(o->topic, "unpin") == 0;
 	if ((runs || starts) && !o->job)
 		return options_wrong(p, "job %s takes the job's name", o->topic);
+	if ((pins || unpins) && !o->job)
+		return options_wrong(
+			p, "job %s takes a selection: a job's name, or KEY=VALUE", o->topic);
+	if (o->pins && !runs)
+		return options_wrong(p, "--pin is for job run; use `mperfctl job pin` for others");
+	if (o->keep && !pins && !o->pins)
+		return options_wrong(p, "--keep is for job pin and job run --pin");
 	if (runs && !o->command_line)
 		return options_wrong(p, "job run takes a command: job run NAME -- CMD");
 	if (o->n_labels && !runs && !starts)

@@ -28,6 +28,7 @@
 #define EVERY_MS_MAX 3600000     /* an hour, how far back queries look by default */
 #define TOP_NS_MIN 100000000ull  /* nobody reads faster; the daemon's shortest window */
 #define TOP_NS_MAX 60000000000ull
+#define KEEP_MAX 4096 /* pins of a store (daemon/store/pin.h) */
 #define LOOKS_MAX 20  /* of a gate; each one more asks for more runs */
 #define LEVELS_MAX 16 /* of a tree; Intel's deepest has six */
 #define ROWS_DEFAULT 30
@@ -286,6 +287,12 @@ static int take_query(struct parse *p, int key, char *arg)
 		o->gives_labels = p->command == MPERF__REQUEST__BODY_RECORD ||
 				  p->command == MPERF__REQUEST__BODY_JOB;
 		return take_label(p, arg);
+	case OPTION_PIN:
+		o->pins = true;
+		o->pin = arg;
+		return 0;
+	case OPTION_KEEP:
+		return take_number(p, "--keep", arg, (struct range){1, KEEP_MAX}, &o->keep);
 	case OPTION_CPU:
 		return each_part(p, arg, take_cpus);
 	case OPTION_SINCE:

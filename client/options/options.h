@@ -72,7 +72,10 @@ struct options {
 	char *label[OPTIONS_LIST_MAX]; /* KEY=VALUE, as label_parse allows it */
 	size_t n_comms, n_cgroups, n_labels;
 	bool gives_labels; /* record, job: the labels are given, and narrow nothing */
-	char *job;         /* job start and run: its name */
+	char *job;         /* job start and run: its name; pin and unpin: the selection */
+	bool pins;         /* job run --pin */
+	char *pin;         /* its selection; NULL: this job */
+	uint32_t keep;     /* --keep; 0: not given */
 	/* schedule check, run, get: files, or the name of the schedule or recording */
 	char *subject[OPTIONS_LIST_MAX];
 	size_t n_subjects;

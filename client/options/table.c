@@ -123,6 +123,8 @@ const struct option_row option_rows[] = {
 	{H|F|T|C|G|O|B|P|X, "label", OPTION_LABEL, "KEY=VALUE", false, "only jobs with this label, whose value may have * and ?; may be repeated"},
 	{R,       "label", OPTION_LABEL, "KEY=VALUE", false, "a label that all processes have in the recording; may be repeated"},
 	{J,       "label", OPTION_LABEL, "KEY=VALUE", false, "run, start: a label of the job; may be repeated"},
+	{J,       "pin", OPTION_PIN, "SELECTION", true, "run: keep the job's samples beyond keep-windows; with --keep, SELECTION says of which jobs (default: this one)"},
+	{J,       "keep", OPTION_KEEP, "N", false, "pin, run --pin: keep the latest N jobs of the selection, and unpin those before (default: until job unpin)"},
 	{J,       "pid", OPTION_PID, "N", false, "start, end: this process (default: the one that runs mperfctl)"},
 	{H|F|T|C|G|X, "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
 	{H|F|O|B|P|X, "since", OPTION_SINCE, "TIME", false, "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m; without -i, from the service's store"},
@@ -316,14 +318,22 @@ const struct command_text *command_text(int command)
 			    "  mperfctl roofs\n",
 	};
 	static const struct command_text job = {
-		.arguments = "[run NAME -- CMD... | start NAME | end | list]",
+		.arguments =
+			"[run NAME -- CMD... | start NAME | end | pin SELECTION | unpin SELECTION "
+			"| list]",
 		.says = "Give labels to a command, or with start to all that a shell starts from "
-			"then on, so that samples can be asked for by job. Without arguments, list "
-			"the jobs that have processes.",
+			"then on, so that samples can be asked for by job. pin keeps the samples "
+			"of "
+			"jobs in full beyond keep-windows. SELECTION is a job's name, or "
+			"KEY=VALUE[,KEY=VALUE...][,last=N]. Without arguments, list the jobs that "
+			"have processes, and those that are pinned.",
 		.examples = "Examples:\n"
 			    "  mperfctl job run build --label branch=main -- make -j2\n"
 			    "  mperfctl job start tests --label branch=main\n"
 			    "  mperfctl job end\n"
+			    "  mperfctl job pin build,last=1\n"
+			    "  mperfctl job pin branch=main --keep 20\n"
+			    "  mperfctl job unpin branch=main\n"
 			    "  mperfctl hotspots --since -1h --by job\n"
 			    "  mperfctl hotspots --since -1h --label branch=main\n",
 	};

@@ -7,8 +7,11 @@
 #include <stdlib.h>
 
 #include "daemon/attribute/attribute.h"
+#include "daemon/control/job_pin.h"
 #include "daemon/control/peer.h"
+#include "daemon/control/pin_rows.h"
 #include "daemon/control/request.h"
+#include "daemon/service/pinner.h"
 #include "daemon/service/service.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
@@ -83,17 +86,31 @@ static size_t of_job(const struct walk *w, const struct label_set *set, pid_t *p
 	return found;
 }
 
-static int end(struct request *q, struct walk *w, const Mperf__JobRequest *m)
+/* The job of a process. 0; positive after a refusal; -errno. */
+static int find_job(struct request *q, struct walk *w, pid_t pid, uint64_t now_ns,
+	const struct label_set **ret_set)
 {
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	int r = walk_catch_up(w, now_ns);
 	if (r < 0)
 		return r;
-	const struct task *task = task_find(&w->tasks, m->pid);
+	const struct task *task = task_find(&w->tasks, pid);
 	const struct label_set *set = task ? task->process->labels : NULL;
-	if (!set || (set->uid != q->peer->uid && q->peer->uid != 0))
-		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, "See `mperfctl job`.",
-			"process %d is in no job of yours", (int)m->pid);
+	if (set && (set->uid == q->peer->uid || q->peer->uid == 0)) {
+		*ret_set = set;
+		return 0;
+	}
+	r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, "See `mperfctl job`.",
+		"process %d is in no job of yours", (int)pid);
+	return r < 0 ? r : 1;
+}
+
+static int end(struct request *q, struct walk *w, const Mperf__JobRequest *m)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	const struct label_set *set;
+	int r = find_job(q, w, m->pid, now_ns, &set);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	size_t n = of_job(w, set, NULL, 0);
 	_cleanup_(freep) pid_t *pid = calloc(n + 1, sizeof(*pid));
 	if (!pid)
@@ -104,6 +121,13 @@ static int end(struct request *q, struct walk *w, const Mperf__JobRequest *m)
 	return r < 0 ? r : request_done(q, 0);
 }
 
+static int pin_of(struct request *q, struct walk *w, const Mperf__JobRequest *m)
+{
+	const struct label_set *set;
+	int r = find_job(q, w, m->pid, clock_ns(CLOCK_MONOTONIC), &set);
+	return r != 0 ? (r < 0 ? r : 0) : job_pin(q, set, m);
+}
+
 /* --- list ------------------------------------------------------------------------------------- */
 
 static const struct answer_column columns[] = {
@@ -111,6 +135,7 @@ static const struct answer_column columns[] = {
 	{"uid", "User", MPERF__UNIT__UNIT_NONE},
 	{"processes", "Processes", MPERF__UNIT__UNIT_COUNT},
 	{"pid", "One of them", MPERF__UNIT__UNIT_NONE},
+	{"pinned", "Pinned", MPERF__UNIT__UNIT_NONE},
 };
 
 struct member {
@@ -143,7 +168,8 @@ static int find_members(
 	return 0;
 }
 
-static int tell_job(const struct answer *answer, const struct member *first, size_t n)
+static int tell_job(const struct answer *answer, const struct pinner *pinner,
+	const struct member *first, size_t n)
 {
 	struct label label[LABELS_MAX];
 	char says[LABELS_BYTES_MAX];
@@ -153,12 +179,17 @@ static int tell_job(const struct answer *answer, const struct member *first, siz
 		{.kind = ANSWER_INTEGER, .integer = first->set->uid},
 		{.kind = ANSWER_INTEGER, .integer = (int64_t)n},
 		{.kind = ANSWER_INTEGER, .integer = first->pid},
+		pinner && pinner_awaits(pinner, first->set)
+			? (struct answer_value){.kind = ANSWER_TEXT, .text = "when it ends"}
+			: (struct answer_value){.kind = ANSWER_ABSENT},
 	};
 	return answer->row(answer->userdata, v, LENGTH(v));
 }
 
 static int list(struct request *q, const struct walk *w)
 {
+	const struct service *service = q->peer->options->service;
+	const struct pinner *pinner = service_pinner(service);
 	struct row_stream stream = {.request = NULL};
 	const struct answer answer = row_stream_answer(&stream, q);
 	_cleanup_(freep) struct member *member = NULL;
@@ -172,8 +203,10 @@ static int list(struct request *q, const struct walk *w)
 	for (size_t i = 0, end; i < n && r == 0; i = end) {
 		for (end = i + 1; end < n && member[end].set == member[i].set;)
 			end++;
-		r = tell_job(&answer, &member[i], end - i);
+		r = tell_job(&answer, pinner, &member[i], end - i);
 	}
+	if (r == 0 && service->store)
+		r = pin_rows_send(&stream, &answer, service->store, q->peer);
 	int ended = row_stream_end(&stream);
 	if (r == 0)
 		r = ended;
@@ -191,14 +224,19 @@ int control_job(struct request *q, const Mperf__Request *m)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Run `systemctl start mperfd`, and try again.",
 			"this mperfd keeps no jobs: it serves only one client");
+	if (job->action == MPERF__JOB_ACTION__JOB_UNPIN)
+		return job_unpin(q, job);
 	if (!s->walk)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"See `mperfctl doctor`.", "mperfd samples nothing now: %s", s->trouble);
 	if (job->action == MPERF__JOB_ACTION__JOB_LIST)
 		return list(q, s->walk);
+	if (job->action == MPERF__JOB_ACTION__JOB_PIN && job->pid == 0)
+		return job_pin(q, NULL, job);
 	int r = hold_process(q, job->pid, &held);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return job->action == MPERF__JOB_ACTION__JOB_START ? start(q, s, job)
+	       : job->action == MPERF__JOB_ACTION__JOB_PIN ? pin_of(q, s->walk, job)
 							   : end(q, s->walk, job);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/control/peer.h"
+#include "daemon/control/pin_rows.h"
 #include "daemon/control/request.h"
 #include "daemon/service/service.h"
 #include "proto/clock.h"
@@ -51,6 +52,7 @@ struct store_answer {
 	struct row_stream stream;
 	struct answer answer;
 	const struct store *store;
+	const struct peer *peer;
 	struct shares shares; /* a copy: to look at an account may make one */
 	struct store_limits limits;
 	struct store_forecast forecast;
@@ -164,6 +166,8 @@ static int send_tables(struct store_answer *s)
 {
 	int r = send_files(s);
 	if (r == 0)
+		r = pin_rows_send(&s->stream, &s->answer, s->store, s->peer);
+	if (r == 0)
 		r = begin_table(s, "tier", tier_columns, LENGTH(tier_columns));
 	for (enum tier tier = TIER_WINDOW; tier < N_TIERS && r == 0; tier++)
 		r = send_tier(s, tier);
@@ -206,6 +210,7 @@ int control_store(struct request *q, const Mperf__Request *m)
 	const struct shares *shares = service_shares(service);
 	struct store_answer s = {
 		.store = service->store,
+		.peer = q->peer,
 		.shares = shares ? *shares : (struct shares){0},
 		.limits =
 			{

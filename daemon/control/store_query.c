@@ -17,6 +17,7 @@
 #include "daemon/control/query_request.h"
 #include "daemon/query/query.h"
 #include "daemon/service/service.h"
+#include "daemon/store/pin.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -26,6 +27,8 @@ struct store_query {
 	struct query_source *source;    /* whose paths are ours, and absolute */
 	struct segment_identity *known; /* of each: what the daemon knows to be well */
 	size_t n_sources;
+	struct query_without *without; /* what pins among the sources have */
+	size_t n_without;
 	char *folder; /* the store's, at the begin of each source's path */
 	void *facts;  /* of the question's know */
 };
@@ -39,6 +42,9 @@ static void store_query_release(void *userdata)
 		mperf__request__free_unpacked(s->request, NULL);
 	for (size_t i = 0; i < s->n_sources; i++)
 		free((char *)s->source[i].path);
+	for (size_t i = 0; i < s->n_without; i++)
+		free((char *)s->without[i].labels);
+	free(s->without);
 	free(s->source);
 	free(s->known);
 	free(s->folder);
@@ -82,6 +88,8 @@ static int answer(struct request *q, void *userdata)
 {
 	struct store_query *s = userdata;
 	struct query_filter filter = query_filter_of(q, s->question->filter(s->request));
+	filter.without = s->without;
+	filter.n_without = s->n_without;
 	struct query_error error = {"", "", 0};
 	struct row_stream stream;
 	struct answer to = row_stream_answer(&stream, q);
@@ -135,18 +143,76 @@ static const struct offload_answer store_query_answer = {
 	.note = take_note,
 };
 
+/* The source of one pin, and what the others leave to it. 0 or -ENOMEM. */
+static int take_pin(
+	struct store_query *s, const struct pin_part *p, const struct store_part *part, size_t n)
+{
+	enum query_pin pin = QUERY_PIN;
+	char *path, *labels = strdup(p->pin->labels);
+	if (!labels)
+		return -ENOMEM;
+	s->without[s->n_without++] = (struct query_without){.uid = p->pin->uid,
+		.labels = labels,
+		.since_ns = p->since_ns,
+		.until_ns = p->until_ns,
+		.next = p->next};
+	for (size_t i = 0; i < n; i++)
+		if (part[i].since_ns < p->until_ns && part[i].until_ns > p->since_ns)
+			pin = QUERY_PIN_BESIDE;
+	if (asprintf(&path, "%s/%s", s->folder, p->pin->name) < 0)
+		return -ENOMEM;
+	s->known[s->n_sources] = p->pin->verified;
+	s->source[s->n_sources++] = (struct query_source){
+		.path = path,
+		.since_ns = p->since_ns,
+		.until_ns = p->until_ns,
+		.verified = p->pin->verified,
+		.pin = pin,
+	};
+	return 0;
+}
+
+/* Pins of the jobs that are asked for, before all others. 0 or -errno. */
+static int take_pins(struct store_query *s, const struct store *store,
+	const struct query_filter *filter, int64_t since_ns, const struct store_part *part,
+	size_t n)
+{
+	struct label wanted[LABELS_MAX];
+	struct label_fault fault;
+	_cleanup_(freep) struct pin_part *pin = NULL;
+	size_t n_pins = 0, n_wanted = 0;
+	int r = 0;
+	while (n_wanted < filter->n_labels && n_wanted < LABELS_MAX &&
+		label_parse(filter->label[n_wanted], &wanted[n_wanted], &fault) == 0)
+		n_wanted++;
+	/* a label that is none matches nothing */
+	if (store && n_wanted > 0 && n_wanted == filter->n_labels)
+		r = store_pin_select(
+			store, wanted, n_wanted, since_ns, filter->until_ns, &pin, &n_pins);
+	s->source = r == 0 ? calloc(n + n_pins + 1, sizeof(*s->source)) : NULL;
+	s->known = r == 0 ? calloc(n + n_pins + 1, sizeof(*s->known)) : NULL;
+	s->without = r == 0 ? calloc(n_pins + 1, sizeof(*s->without)) : NULL;
+	if (r == 0 && (!s->source || !s->known || !s->without))
+		r = -ENOMEM;
+	for (size_t i = 0; i < n_pins && r == 0; i++)
+		r = take_pin(s, &pin[i], part, n);
+	return r;
+}
+
 /* 0 or -errno. */
 static int take_parts(struct store_query *s, const struct service *service,
-	const struct store_part *part, size_t n)
+	const struct query_filter *filter, int64_t since_ns, const struct store_part *part,
+	size_t n)
 {
-	s->source = calloc(n + 1, sizeof(*s->source));
-	s->known = calloc(n + 1, sizeof(*s->known));
 	s->folder = strdup(service->store ? service->store->path : "");
-	if (!s->source || !s->known || !s->folder)
+	if (!s->folder)
 		return -ENOMEM;
+	int r = take_pins(s, service->store, filter, since_ns, part, n);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < n; i++) {
 		char *path;
-		s->known[i] = part[i].file->verified;
+		s->known[s->n_sources] = part[i].file->verified;
 		if (asprintf(&path, "%s/%s", s->folder, part[i].file->name) < 0)
 			return -ENOMEM;
 		s->source[s->n_sources++] = (struct query_source){
@@ -173,7 +239,7 @@ static int select_parts(struct store_query *s, struct request *q)
 	int r = s->question->know ? s->question->know(q, s->request, &s->facts) : 0;
 	if (r == 0)
 		r = service_select(service, since_ns, filter.until_ns, coarsest, &part, &n);
-	return r < 0 ? r : take_parts(s, service, part, n);
+	return r < 0 ? r : take_parts(s, service, &filter, since_ns, part, n);
 }
 
 static int fail_no_store(struct request *q, const struct service *service)

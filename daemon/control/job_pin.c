@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include "daemon/control/job_pin.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/control/peer.h"
+#include "daemon/control/pin_rows.h"
+#include "daemon/service/pinner.h"
+#include "daemon/service/service.h"
+#include "proto/clock.h"
+#include "proto/memory.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+/* Between looks whether the child has ended: it takes seconds, and a look takes nothing. */
+#define LOOK_NS 100000000u
+
+struct selected {
+	struct label label[LABELS_MAX];
+	size_t n;
+};
+
+/* The labels of a request. 0; positive after a refusal; -errno. */
+static int read_selection(struct request *q, const Mperf__JobRequest *m, struct selected *s)
+{
+	struct label_fault fault = {"a selection has at least one label, and at most 16"};
+	int r = m->n_label == 0 || m->n_label > LABELS_MAX ? LABELS_WRONG : 0;
+	s->n = 0;
+	for (size_t i = 0; i < m->n_label && r == 0; i++)
+		r = label_parse(m->label[i], &s->label[s->n++], &fault);
+	if (r <= 0)
+		return r;
+	r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+		"Write what to pin as KEY=VALUE[,KEY=VALUE...]; mperfctl(1) says what they are.",
+		"%s", fault.text);
+	return r < 0 ? r : 1;
+}
+
+static int fail_no_store(struct request *q)
+{
+	const char *why = q->peer->options->service->store_trouble;
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+		"See mperfd's journal, and try again once samples are stored.",
+		"nothing can be pinned, since nothing is stored now%s%s", *why ? ": " : "", why);
+}
+
+/* --- pin -------------------------------------------------------------------------------------- */
+
+struct pin_job_of_peer {
+	struct job job;
+	const struct service *service;
+	const struct pinner *pinner; /* to know it again; the service may have another by now */
+	uint64_t id, next_ns;
+	struct selected selected;
+};
+
+/* NULL: it went, and what was asked of it. */
+static struct pinner *pinner_of(const struct pin_job_of_peer *j)
+{
+	struct pinner *p = service_pinner(j->service);
+	return p == j->pinner && pinner_has(p, j->id) ? p : NULL;
+}
+
+static int tell(struct request *q, const struct pin_report *r)
+{
+	static const struct answer_column columns[] = {
+		{"job", "Job", MPERF__UNIT__UNIT_NONE},
+		{"uid", "User", MPERF__UNIT__UNIT_NONE},
+		{"state", "Pinned", MPERF__UNIT__UNIT_NONE},
+		{"bytes", "Size", MPERF__UNIT__UNIT_BYTES},
+		{"file", "File", MPERF__UNIT__UNIT_NONE},
+	};
+	struct row_stream stream = {.request = NULL};
+	const struct answer answer = row_stream_answer(&stream, q);
+	int e = row_stream_table(&stream, "pin");
+	if (e == 0)
+		e = answer.columns(answer.userdata, columns, LENGTH(columns));
+	for (uint32_t i = 0; i < r->n_jobs && e == 0; i++) {
+		const struct pin_job *job = &r->job[i];
+		struct label label[LABELS_MAX];
+		char says[LABELS_BYTES_MAX];
+		labels_say(label, labels_read(job->labels, label), says, sizeof(says));
+		struct answer_value v[] = {
+			{.kind = ANSWER_TEXT, .text = says},
+			{.kind = ANSWER_INTEGER, .integer = job->uid},
+			{.kind = ANSWER_TEXT, .text = pin_state_says(job->state)},
+			{.kind = job->bytes ? ANSWER_INTEGER : ANSWER_ABSENT,
+				.integer = (int64_t)job->bytes},
+			{.kind = *job->name ? ANSWER_TEXT : ANSWER_ABSENT, .text = job->name},
+		};
+		e = answer.row(answer.userdata, v, LENGTH(v));
+	}
+	int ended = row_stream_end(&stream);
+	return e == 0 ? ended : e;
+}
+
+static int fail(struct request *q, const struct pin_report *r, const struct selected *s)
+{
+	char says[512];
+	labels_say(s->label, s->n, says, sizeof(says));
+	switch (r->outcome) {
+	case PIN_NONE:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Ask for what there is: mperfctl hotspots --by job --since -2d.",
+			"no job of yours whose samples are kept in full has %s", says);
+	case PIN_MANY:
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"Pin the latest of them: ...,last=N, or --keep N.",
+			"more than %d jobs have %s", PIN_JOBS_MAX, says);
+	default:
+		return request_fail(q,
+			r->outcome == PIN_FULL ? MPERF__FAILURE_KIND__FAILURE_LIMIT
+					       : MPERF__FAILURE_KIND__FAILURE_BROKEN,
+			r->remedy, "%s", r->text);
+	}
+}
+
+static uint64_t deadline_ns(struct job *job, const struct request *q)
+{
+	(void)q;
+	return ((struct pin_job_of_peer *)job)->next_ns;
+}
+
+static int dispatch(struct job *job, struct request *q, uint64_t now_ns)
+{
+	struct pin_job_of_peer *j = (struct pin_job_of_peer *)job;
+	struct pinner *p = pinner_of(j);
+	j->next_ns = now_ns + LOOK_NS;
+	if (!p) {
+		int r = fail_no_store(q);
+		return r < 0 ? r : JOB_DONE;
+	}
+	const struct pin_report *report = pinner_report(p, j->id);
+	if (!report)
+		return 0;
+	int r = report->n_jobs > 0 ? tell(q, report) : 0;
+	if (r == 0)
+		r = report->outcome == PIN_WELL ? request_done(q, 0)
+						: fail(q, report, &j->selected);
+	return r < 0 ? r : JOB_DONE;
+}
+
+static void release(struct job *job)
+{
+	struct pin_job_of_peer *j = (struct pin_job_of_peer *)job;
+	struct pinner *p = pinner_of(j);
+	if (p)
+		pinner_forget(p, j->id);
+	free(j);
+}
+
+static int refuse_busy(struct request *q)
+{
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "Try again when they are done.",
+		"as many requests to pin wait as mperfd takes: %d of a user, %d in all",
+		PIN_ASKS_USER_MAX, PIN_ASKS_MAX);
+}
+
+int job_pin(struct request *q, const struct label_set *only, const Mperf__JobRequest *m)
+{
+	static const struct job_kind kind = {
+		.deadline_ns = deadline_ns, .dispatch = dispatch, .free = release};
+	struct pinner *p = service_pinner(q->peer->options->service);
+	struct selected selected;
+	int r = read_selection(q, m, &selected);
+	if (r != 0 || !p)
+		return r < 0 ? r : r > 0 ? 0 : fail_no_store(q);
+	if (q->peer->options->conf->pinned_ppm == 0)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Give pinned a part of the budget in mperf.conf.",
+			"no job is pinned here: mperf.conf says pinned = none");
+	if (only && !store_pin_matches(only->labels, selected.label, selected.n))
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Name labels that the job has.", "the job of process %d has other labels",
+			(int)m->pid);
+	struct pin_ask ask = {.by = (uint32_t)q->peer->uid,
+		.all_users = q->peer->sees_all,
+		.n_labels = selected.n,
+		.only = only,
+		.last = m->last,
+		.keep = m->keep};
+	memcpy(ask.label, selected.label, sizeof(ask.label));
+	_cleanup_(freep) struct pin_job_of_peer *j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	*j = (struct pin_job_of_peer){.job.kind = &kind,
+		.service = q->peer->options->service,
+		.pinner = p,
+		.selected = selected};
+	r = pinner_ask(p, &ask, &j->id);
+	if (r != 0)
+		return r < 0 ? r : refuse_busy(q);
+	q->job = &TAKE_PTR(j)->job;
+	return 0;
+}
+
+/* --- unpin ------------------------------------------------------------------------------------ */
+
+static bool may_unpin(const struct request *q, const struct store_pin *p)
+{
+	return q->peer->sees_all || p->by == q->peer->uid;
+}
+
+/* Remove the latest `last` (0: all) of the selected; each is in the answer. *ret_n: how many. */
+static int unpin_all(struct request *q, struct store *s, const struct selected *selected,
+	uint32_t last, const struct answer *answer, size_t *ret_n)
+{
+	int r = 0;
+	*ret_n = 0;
+	for (size_t i = s->n_pins; i-- > 0 && r == 0 && (last == 0 || *ret_n < last);) {
+		const struct store_pin *p = &s->pin[i];
+		if (!may_unpin(q, p) || !store_pin_matches(p->labels, selected->label, selected->n))
+			continue;
+		r = pin_rows_one(answer, p);
+		if (r == 0)
+			r = store_pin_remove(s, i);
+		*ret_n += r == 0;
+	}
+	return r;
+}
+
+static int fail_none(struct request *q, const struct selected *selected)
+{
+	char says[512];
+	labels_say(selected->label, selected->n, says, sizeof(says));
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+		"See what is pinned: mperfctl job.", "nothing that you pinned has %s", says);
+}
+
+int job_unpin(struct request *q, const Mperf__JobRequest *m)
+{
+	struct service *service = q->peer->options->service;
+	struct pinner *p = service_pinner(service);
+	struct selected selected;
+	struct row_stream stream = {.request = NULL};
+	const struct answer answer = row_stream_answer(&stream, q);
+	size_t n = 0;
+	int r = read_selection(q, m, &selected);
+	if (r != 0 || !service->store)
+		return r < 0 ? r : r > 0 ? 0 : fail_no_store(q);
+	size_t n_waits = p && m->last == 0 ? pinner_unpin(p, (uint32_t)q->peer->uid,
+						     q->peer->sees_all, selected.label, selected.n)
+					   : 0;
+	r = pin_rows_begin(&stream, &answer);
+	if (r == 0)
+		r = unpin_all(q, service->store, &selected, m->last, &answer, &n);
+	int ended = row_stream_end(&stream);
+	r = r == 0 ? ended : r;
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return n + n_waits > 0 ? request_done(q, 0) : fail_none(q, &selected);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Pinning and unpinning jobs
+ *
+ * A pin keeps samples beyond their time, and takes room from everyone's: so it is charged to the user that
+ * asks for it. Users pin jobs of their own, and members of the group those of others too.
+ */
+
+#include "daemon/attribute/label_set.h"
+#include "daemon/control/request.h"
+
+/* Keep the jobs that m says; only: the one of m->pid. Leaves a job in q. 0 or -errno. */
+int job_pin(struct request *q, const struct label_set *only, const Mperf__JobRequest *m);
+/* Keep them no longer. 0 or -errno. */
+int job_unpin(struct request *q, const Mperf__JobRequest *m);
