@@ -9,7 +9,7 @@
 /* The walk drains four times a second. */
 #define DRAINED_NS (SECOND_NS / 2)
 /* Names of the last windows, and the sealing of a segment that ended: later they are not waited for. */
-#define PIN_NAMES_NS (5 * SECOND_NS)
+#define PIN_NAMES_NS (30 * SECOND_NS)
 #define PPM 1000000u
 
 int keeper_begin_pins(struct keeper *k)
