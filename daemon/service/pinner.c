@@ -336,13 +336,14 @@ static void look_at_waits(struct pinner *p, uint64_t now_ns)
 			i++;
 			continue;
 		}
-		p->turn[p->n_turns++] = (struct turn){.ask = w->ask,
-			.group = TAKE_PTR(w->group),
-			.exact = TAKE_PTR(w->labels),
+		struct turn *t = &p->turn[p->n_turns++];
+		*t = (struct turn){.ask = w->ask,
 			.exact_uid = w->uid,
 			.id = ++p->last_id,
 			.since_ns = now_ns,
 			.nobody_waits = true};
+		t->group = TAKE_PTR(w->group);
+		t->exact = TAKE_PTR(w->labels);
 		remove_wait(p, i);
 	}
 }

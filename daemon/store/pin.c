@@ -69,14 +69,6 @@ int store_pin_name(
 
 /* --- the list --------------------------------------------------------------------------------- */
 
-uint64_t store_pins_bytes(const struct store *s)
-{
-	uint64_t bytes = 0;
-	for (size_t i = 0; i < s->n_pins; i++)
-		bytes += s->pin[i].bytes;
-	return bytes;
-}
-
 static void pin_clearp(struct store_pin *p)
 {
 	free(p->labels);

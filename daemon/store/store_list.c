@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/pin.h"
 #include "daemon/store/store_private.h"
 
 static int order(const struct store_file *a, const struct store_file *b)
@@ -56,6 +57,14 @@ size_t store_find(const struct store *s, const char *name)
 	while (at < s->n_files && strcmp(s->file[at].name, name) != 0)
 		at++;
 	return at;
+}
+
+uint64_t store_pins_bytes(const struct store *s)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < s->n_pins; i++)
+		bytes += s->pin[i].bytes;
+	return bytes;
 }
 
 void store_sum(struct store *s)

@@ -225,6 +225,8 @@ int rollup_fill(struct rollup *r, const char *key)
 	if (outcome == 0)
 		outcome = rollup_load_names(r);
 	if (outcome == 0)
+		outcome = rollup_load_tasks(r);
+	if (outcome == 0)
 		outcome = rollup_load_stacks(r);
 	if (outcome == 0)
 		outcome = rollup_load_loops(r);

@@ -4,7 +4,7 @@
 /* The roll-up's internals
  *
  * rollup.c walks the source's windows, file.c opens the files, rows.c reads and writes their rows,
- * names.c and stacks.c match dictionaries, sum.c and loops.c add rows up, fold.c makes them fewer
+ * names.c, tasks.c and stacks.c match dictionaries, sum.c and loops.c add rows up, fold.c makes them fewer
  * and window.c writes them. extract.c has the same done for one job's rows of window files.
  *
  * Content has an index (key_table, text_table), and an index gets a row in the target when a row
@@ -220,10 +220,11 @@ int rollup_rename(struct rollup *r, const char *from, const char *to);
 /* Close the target; uncommitted changes are rolled back. 0, ROLLUP_*, -errno. */
 int rollup_close_target(struct rollup *r);
 
-/* --- names.c, stacks.c: dictionaries ---------------------------------------------------------- */
+/* --- names.c, tasks.c, stacks.c: dictionaries ---------------------------------------------------------- */
 
 /* Enter what the target holds. 0, ROLLUP_TARGET_BROKEN, -errno. */
 int rollup_load_names(struct rollup *r);
+int rollup_load_tasks(struct rollup *r); /* after the names */
 int rollup_load_stacks(struct rollup *r);
 /* Run `take` on each row of a statement of the target. */
 int rollup_each(struct rollup *r, const char *sql,
@@ -257,6 +258,12 @@ int rollup_file_row(struct rollup *r, uint32_t index, uint32_t *ret_row);
 int rollup_name(struct rollup *r, bool function, int64_t id, uint32_t *ret_text);
 int rollup_name_row(struct rollup *r, bool function, uint32_t text, uint32_t *ret_row);
 int rollup_file(struct rollup *r, int64_t id, uint32_t *ret_index);
+/* The text that an id of a dictionary of the source stands for; 0 where it has none. */
+int rollup_name_of(struct rollup *r, enum rollup_read s, struct translation *t, int64_t id,
+	uint32_t *ret_text);
+/* The row of a text in a dictionary of the target, written if it has none yet; 0 for none. */
+int rollup_name_row_of(
+	struct rollup *r, enum rollup_write s, struct rows *rows, uint32_t text, uint32_t *ret_row);
 
 /* The index of a key, new ones with their origin. */
 int entries_get(struct rollup *r, struct entries *e, const struct key *key, uint32_t origin,
