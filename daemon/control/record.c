@@ -419,17 +419,6 @@ static int fail_place(struct request *q, int outcome, const char *why)
 		outcome == RECORDING_FULL ? NO_SPACE_REMEDY : UNWRITABLE_REMEDY, "%s", why);
 }
 
-/* The service's always-on samples serve clients without special requests. */
-static struct walk *shared_walk(const struct request *q, const Mperf__RecordRequest *m)
-{
-	const struct control_options *o = q->peer->options;
-	bool plain = m->n_event == 0 && !m->user_only && m->stack != MPERF__STACK_KIND__STACK_DWARF;
-	bool callers = m->stack == MPERF__STACK_KIND__STACK_FP;
-	if (!o->service || !plain || (callers && !o->conf->callers))
-		return NULL;
-	return o->service->walk;
-}
-
 /* Whose samples the recording keeps of those that the walk brings. A walk of its own brings the
  * right processes already. */
 static struct targets targets_of(const struct request *q, const Mperf__RecordRequest *m,
@@ -521,7 +510,7 @@ static int listen_to_programs(
 static int begin(struct record_job *j, struct request *q, const Mperf__RecordRequest *m,
 	struct walk_options *o)
 {
-	struct walk *shared = shared_walk(q, m);
+	struct walk *shared = record_shared_walk(q, m);
 	int r = record_hold_begin(&j->hold, q, shared != NULL);
 	if (r == 0 && !shared)
 		r = open_walk(j, q, o);

@@ -6,12 +6,24 @@
  */
 #include "daemon/control/record_hold.h"
 
+#include "daemon/conf.h"
 #include "daemon/control/peer.h"
+#include "daemon/service/service.h"
 
 /* A segment: its file twice, its log, its index. Source: https://www.sqlite.org/walformat.html */
 #define RECORDING_FDS 4u
 /* A walk beside its events: two epolls, the sockets of two workers, files read and closed. */
 #define WALK_FDS 8u
+
+struct walk *record_shared_walk(const struct request *q, const Mperf__RecordRequest *m)
+{
+	const struct control_options *o = q->peer->options;
+	bool plain = m->n_event == 0 && !m->user_only && m->stack != MPERF__STACK_KIND__STACK_DWARF;
+	bool callers = m->stack == MPERF__STACK_KIND__STACK_FP;
+	if (!o->service || !plain || (callers && !o->conf->callers))
+		return NULL;
+	return o->service->walk;
+}
 
 int record_hold_begin(struct record_hold *h, struct request *q, bool shared)
 {
