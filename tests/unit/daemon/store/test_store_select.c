@@ -98,6 +98,16 @@ TEST(windows_answer_where_nothing_coarser_is_wanted)
 	ck_assert_str_eq(selected(30, 60, TIER_WINDOW), "window:30-60");
 }
 
+TEST(finest_first_takes_each_moment_from_the_finest_file_that_has_it)
+{
+	add_windows(120, 180);
+	add(TIER_MINUTE, 60, 180);
+	add(TIER_HOUR, 0, 180);
+	ck_assert_str_eq(
+		selected_ns(0, 0, STORE_FINEST_FIRST), "hour:0-60 minute:60-120 window:120-180");
+	ck_assert_str_eq(selected(90, 150, STORE_FINEST_FIRST), "minute:90-120 window:120-150");
+}
+
 TEST(edges_come_from_the_next_finer_tier)
 {
 	add_windows(0, 300);
