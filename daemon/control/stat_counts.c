@@ -51,7 +51,8 @@ const char *stat_counts_why_not(
 		return refusal_explain(&c->events.event[e], c->value[e].error, false, s->machine)
 			.says;
 	if (running == 0 && enabled > 0)
-		return "it opened but never got a counter";
+		return "it opened but never got a counter: always-on sampling or another program "
+		       "has them";
 	return plausible_doubt(s->count, (size_t)c->events.n_events, (size_t)e, reason) ? reason
 											: NULL;
 }

@@ -191,12 +191,16 @@ static int open_part(const struct stat_asked *a, struct stat_part *part, bool al
 	part->last = calloc((size_t)part->counter->events.n_events, sizeof(*part->last));
 	if (!part->last)
 		return -ENOMEM;
-	return a->request->explain
-		       ? plan_says_new(&kernel_real, o.cores, &part->counter->events,
-				 part->metrics ? (size_t)part->metrics->first
-					       : (size_t)part->counter->events.n_events,
-				 part->metrics ? part->metrics->plan : NULL, &part->says_plan)
-		       : 0;
+	const struct planned planned = {
+		.kernel = &kernel_real,
+		.cores = o.cores,
+		.harts = &part->harts,
+		.events = &part->counter->events,
+		.n_by_name = part->metrics ? (size_t)part->metrics->first
+					   : (size_t)part->counter->events.n_events,
+		.metrics = part->metrics ? part->metrics->plan : NULL,
+	};
+	return a->request->explain ? plan_says_new(&planned, &part->says_plan) : 0;
 }
 
 /* The first event of the plan that a metric needs and that did not open; NULL: all did. */

@@ -167,8 +167,29 @@ static struct answer_value counted_share(const struct service *service)
 	return any ? SHARE(least) : ABSENT;
 }
 
+/* Harts that sample without counters, since others count with them: the reason of the first. */
+static const char *yield_trouble(const struct service *service, char *text, size_t n)
+{
+	const struct sampler *p = service->walk ? service->walk->sampler : NULL;
+	struct hart_set harts = {0};
+	char says[64];
+	int first = -1;
+	for (int hart = 0; p && hart < p->machine.n_harts; hart++) {
+		if (!p->plan[hart].yields)
+			continue;
+		hart_set_add(&harts, hart);
+		first = first < 0 ? hart : first;
+	}
+	if (first < 0)
+		return "";
+	hart_set_says(&harts, says, sizeof(says));
+	snprintf(text, n, "harts %s: %s", says, p->plan[first].reason);
+	return text;
+}
+
 static int tell_rate(struct status *s)
 {
+	char yields[EVENT_ERROR_BYTES + 80];
 	const struct service_account *a = &s->account;
 	struct answer_moment moment;
 	const struct service *service = s->service;
@@ -176,6 +197,8 @@ static int tell_rate(struct status *s)
 	const char *switches = service->walk ? sampler_cut_says(service->walk->sampler) : "";
 	if (!*trouble)
 		trouble = *service->trouble ? service->trouble : service->short_trouble;
+	if (!*trouble)
+		trouble = yield_trouble(service, yields, sizeof(yields));
 	struct answer_value v[] = {
 		a->rate ? NUMBER(a->rate) : ABSENT,
 		NUMBER(a->rate_wanted),

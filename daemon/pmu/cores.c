@@ -41,6 +41,7 @@ struct cores {
 	struct basis *basis;    /* as of reading the hart's identity */
 	struct hart_set online; /* when last read */
 	struct trials *trials;
+	uint64_t held[HARTS_MAX];
 };
 
 static const struct platform nothing = {
@@ -264,6 +265,20 @@ struct hart_set cores_of(const struct cores *c, const struct platform *p)
 		if (hart_set_has(&c->online, i) && c->platform[i] == p)
 			hart_set_add(&harts, i);
 	return harts;
+}
+
+void cores_hold(struct cores *c, int hart, uint64_t counters)
+{
+	if (c)
+		c->held[hart] = counters;
+}
+
+uint64_t cores_held(const struct cores *c, const struct hart_set *harts)
+{
+	uint64_t held = 0;
+	for (int hart = 0; c && hart < HARTS_MAX; hart++)
+		held |= hart_set_has(harts, hart) ? c->held[hart] : 0;
+	return held;
 }
 
 struct trials *cores_trials(const struct cores *c)

@@ -54,6 +54,12 @@ bool cores_differ(const struct cores *c);
 /* The online harts with that platform. */
 struct hart_set cores_of(const struct cores *c, const struct platform *p);
 
+/* Counters that always-on sampling has pinned on a hart, as a mask: who plans counts there does without
+ * them. 0: none. c may be NULL. */
+void cores_hold(struct cores *c, int hart, uint64_t counters);
+/* Those of all of these harts. */
+uint64_t cores_held(const struct cores *c, const struct hart_set *harts);
+
 /* What failed on these cores a moment ago. NULL if c is NULL. Forgotten by cores_reload. */
 struct trials *cores_trials(const struct cores *c);
 

@@ -155,6 +155,9 @@ static void say_sampling(struct diagnosing *d)
 			rung_says(p->rung), p->leader.name, p->user_only ? ", user mode only" : "",
 			p->n_siblings ? ", with counters" : "");
 	}
+	if (p->yields)
+		say(d, "sampling", "warn", "end what counts, or expect no IPC of that time", "%s",
+			p->reason);
 	say_uncut(d);
 	for (int i = 0; i < p->n_tries; i++) {
 		const struct rung_try *t = &p->tries[i];
@@ -201,8 +204,8 @@ static void say_counters(struct diagnosing *d)
 		say(d, "counters", "warn",
 			"end the other profiler, or expect scaled figures; mperf's own recordings "
 			"and stats also take turns",
-			"another profiler uses counters, too: they were available %s of the "
-			"time",
+			"another profiler uses counters, too: they were available to always-on "
+			"sampling %s of the time",
 			counted);
 }
 

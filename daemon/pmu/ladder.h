@@ -42,6 +42,8 @@ struct plan {
 	bool switches;  /* the context-switch sibling opened too */
 	uint8_t cut;    /* CUT_* of the groups that were opened by this plan; 0: none counts */
 	bool summed;    /* with CUT_BPF: as sums by task */
+	bool pinned; /* the group gets its counters before all that are not (sampler/priority.c) */
+	bool yields; /* without counters for a while, since others count with them; likewise */
 	struct rung_try tries[PLAN_TRIES_MAX];
 	int n_tries;
 	char reason[EVENT_ERROR_BYTES];

@@ -182,7 +182,7 @@ static int make_plan(struct metric_plan *p)
 	for (size_t i = 0; i < p->n_metrics; i++)
 		p->wish[i].event = p->wish_event[i];
 	return counter_plan_make(event, p->events.n, p->wish, p->n_metrics,
-		platform_all_counters(p->platform), &p->plan);
+		platform_all_counters(p->platform) & ~cores_held(p->cores, &p->online), &p->plan);
 }
 
 /* --- the result ------------------------------------------------------------------------------- */

@@ -176,9 +176,10 @@ static int add_unplaced(struct plan_says *s, const struct counter_plan *plan,
 	return r;
 }
 
-static int say_events(struct plan_says *s, const struct kernel *k, const struct platform *p,
-	const struct event_list *events, size_t n)
+static int say_events(struct plan_says *s, const struct planned *of, const struct platform *p)
 {
+	const struct event_list *events = of->events;
+	const size_t n = of->n_by_name;
 	struct plan_event counters[EVENTS_MAX];
 	struct plan_wish wish[EVENTS_MAX];
 	uint16_t position[EVENTS_MAX];
@@ -186,7 +187,8 @@ static int say_events(struct plan_says *s, const struct kernel *k, const struct 
 	for (size_t i = 0; i < n; i++)
 		counters[i] = event_counters(p, &events->event[i]);
 	size_t n_wishes = wishes_of(events, n, position, wish);
-	int r = counter_plan_make(counters, n, wish, n_wishes, platform_all_counters(p), &plan);
+	uint64_t free_counters = platform_all_counters(p) & ~cores_held(of->cores, of->harts);
+	int r = counter_plan_make(counters, n, wish, n_wishes, free_counters, &plan);
 	if (r != 0)
 		return r < 0 ? r : 0; /* too many cannot be: EVENTS_MAX is less */
 	const struct by_name by_name = {events, counters};
@@ -195,7 +197,7 @@ static int say_events(struct plan_says *s, const struct kernel *k, const struct 
 	r = add_passes(s, &passes);
 	if (r == 0)
 		r = add_unplaced(s, plan, events, wish, n_wishes);
-	return r == 0 && plan->n_passes ? add_turns(s, k, plan->n_passes) : r;
+	return r == 0 && plan->n_passes ? add_turns(s, of->kernel, plan->n_passes) : r;
 }
 
 /* --- metrics ---------------------------------------------------------------------------------- */
@@ -246,22 +248,33 @@ static int say_metrics(struct plan_says *s, const struct kernel *k, const struct
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-int plan_says_new(const struct kernel *k, const struct cores *cores,
-	const struct event_list *events, size_t n, const struct metric_plan *metrics,
-	struct plan_says **ret_says)
+static int add_held(struct plan_says *s, const struct planned *of)
+{
+	int n = __builtin_popcountll(cores_held(of->cores, of->harts));
+	return n ? add(s,
+			   "always-on sampling has %d counter%s of each of these harts all of the "
+			   "time; "
+			   "the plan is of the others",
+			   n, n > 1 ? "s" : "")
+		 : 0;
+}
+
+int plan_says_new(const struct planned *of, struct plan_says **ret_says)
 {
 	_cleanup_(plan_says_freep) struct plan_says *s = calloc(1, sizeof(*s));
-	const struct platform *p = metric_plan_platform(cores);
+	const struct platform *p = metric_plan_platform(of->cores);
 	int r = 0;
 	if (!s)
 		return -ENOMEM;
-	if (n > 0 && p)
-		r = say_events(s, k, p, events, n);
-	else if (n > 0)
+	if (of->n_by_name > 0 && p)
+		r = say_events(s, of, p);
+	else if (of->n_by_name > 0)
 		r = add(s, "this machine has cores of several kinds: where an event by name is "
 			   "counted is the kernel's choice on each");
-	if (r == 0 && metrics)
-		r = say_metrics(s, k, metrics);
+	if (r == 0 && of->metrics)
+		r = say_metrics(s, of->kernel, of->metrics);
+	if (r == 0)
+		r = add_held(s, of);
 	if (r != 0)
 		return r;
 	*ret_says = TAKE_PTR(s);

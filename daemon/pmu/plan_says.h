@@ -13,10 +13,17 @@ struct plan_says {
 	size_t n_lines;
 };
 
-/* Say it of the events that were asked for by name, the first n of the list, and of a plan of metrics (NULL:
- * none was asked for). 0 or -ENOMEM. */
-int plan_says_new(const struct kernel *k, const struct cores *cores,
-	const struct event_list *events, size_t n, const struct metric_plan *metrics,
-	struct plan_says **ret_says);
+/* What is counted on some harts. */
+struct planned {
+	const struct kernel *kernel;
+	const struct cores *cores;
+	const struct hart_set *harts;
+	const struct event_list *events;
+	size_t n_by_name;                  /* of the events: the first were asked for by name */
+	const struct metric_plan *metrics; /* NULL: none was asked for */
+};
+
+/* Say it in words. 0 or -ENOMEM. */
+int plan_says_new(const struct planned *of, struct plan_says **ret_says);
 struct plan_says *plan_says_free(struct plan_says *s);
 DEFINE_CLEANUP(struct plan_says *, plan_says_free)

@@ -162,6 +162,7 @@ static int walk_begin(struct service *s)
 				.ring_hz = ring_rate(c),
 				.stacks = c->callers ? SAMPLER_STACKS_FP : SAMPLER_STACKS_NONE,
 				.switches = s->o.switches,
+				.always = true,
 				.cores = s->o.cores,
 			},
 		.all = true,

@@ -105,6 +105,8 @@ static int check_generic(
 		return -ENODEV;
 	if (group_fd < 0)
 		return 0;
+	if (a->pinned)
+		return -EINVAL;
 
 	const struct replay_event *leader = replay_event(r, group_fd);
 	if (!leader || !leader->open)
@@ -207,6 +209,8 @@ static int replay_ioctl(void *u, int fd, unsigned long request, uintptr_t arg)
 	case PERF_EVENT_IOC_ENABLE:
 	case PERF_EVENT_IOC_DISABLE:
 		e->enabled = request == PERF_EVENT_IOC_ENABLE;
+		e->displaced = false;
+		replay_learn_counters(r);
 		return 0;
 	case PERF_EVENT_IOC_RESET:
 		e->value = e->fired_at = 0;
@@ -230,6 +234,9 @@ static ssize_t replay_read(void *u, int fd, void *buffer, size_t n)
 	uint64_t words[REPLAY_READ_WORDS_MAX];
 	if (!e)
 		return -EBADF;
+	/* Source: __perf_read in kernel/events/core.c of Linux 6.12. */
+	if (replay_event(r, e->leader_fd)->displaced)
+		return 0;
 	size_t bytes = replay_read_values(r, e, words) * sizeof(*words);
 	if (n < bytes)
 		return -ENOSPC;
@@ -453,6 +460,8 @@ void replay_run(struct replay *r, int hart, pid_t pid, uint64_t ns)
 			if (!here && e->pid != -1)
 				continue;
 			bool counts = replay_has_counters(r, e);
+			if (replay_event(r, e->leader_fd)->displaced)
+				continue;
 			e->enabled_ns += step;
 			e->running_ns += counts ? step : 0;
 			if (!here || !counts || replay_is_stopped(r, e))
@@ -525,6 +534,12 @@ void replay_fail_ioctl(struct replay *r, unsigned nth, int error)
 void replay_take_counters(struct replay *r, unsigned percent)
 {
 	r->taken_percent = percent;
+}
+
+void replay_pin_counters(struct replay *r, bool pinned)
+{
+	r->taken_pinned = pinned;
+	replay_learn_counters(r);
 }
 
 int replay_queue(struct replay *r, int hart, const void *bytes, size_t n)

@@ -38,8 +38,11 @@ void replay_fail_map(struct replay *r, unsigned nth, int error);
 void replay_fail_ioctl(struct replay *r, unsigned nth, int error);
 /* ns pass on that hart, on which pid runs. */
 void replay_run(struct replay *r, int hart, pid_t pid, uint64_t ns);
-/* From now on somebody else has all hardware counters for so much of the time. */
+/* From now on somebody else has all hardware counters for so much of the time, but for pinned groups. */
 void replay_take_counters(struct replay *r, unsigned percent);
+/* From now on somebody else pins all hardware counters, or no longer. A pinned group that finds none counts
+ * nothing until it is enabled again. */
+void replay_pin_counters(struct replay *r, bool pinned);
 /* From now on the timer ticks so often per second; 250 at first. */
 void replay_set_tick(struct replay *r, uint32_t hz);
 /* How the kernel throttles an event until the next tick, m being the machine's

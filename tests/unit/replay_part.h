@@ -39,7 +39,8 @@ struct replay_event {
 	int hart, fd, leader_fd, output_fd;
 	struct replay_rule rule;
 	bool enabled;
-	bool dead; /* its hart went offline: it counts no more */
+	bool displaced; /* pinned, found no counter, and was not enabled since */
+	bool dead;      /* its hart went offline: it counts no more */
 	uint64_t id, enabled_ns, running_ns;
 	uint64_t busy_ns;       /* of that, with replay_run on its hart */
 	double value, fired_at; /* value (or in frequency mode busy_ns) at the last sample */
@@ -77,7 +78,8 @@ struct replay {
 	unsigned fail_open, fail_map, fail_ioctl;
 	int fail_open_error, fail_map_error, fail_ioctl_error;
 	uint64_t now_ns;
-	unsigned taken_percent; /* of the time somebody else has all counters */
+	unsigned taken_percent; /* of the time somebody else has all counters, */
+	bool taken_pinned;      /* or all of the time */
 	uint32_t tick_hz;
 	enum replay_throttling throttling;
 	struct {

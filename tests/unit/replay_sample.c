@@ -34,7 +34,9 @@ static bool needs_counter(const struct replay *r, int leader_fd)
 
 bool replay_has_counters(const struct replay *r, const struct replay_event *e)
 {
-	bool taken = r->now_ns / REPLAY_STEP_NS % 100 >= 100 - r->taken_percent;
+	const struct replay_event *leader = replay_event(r, e->leader_fd);
+	bool turn = r->now_ns / REPLAY_STEP_NS % 100 >= 100 - r->taken_percent;
+	bool taken = leader->attr.pinned ? leader->displaced : turn || r->taken_pinned;
 	return !e->starved && !(taken && e->needs_counter);
 }
 
@@ -44,6 +46,8 @@ void replay_learn_counters(struct replay *r)
 		struct replay_event *e = &r->event[i];
 		e->starved = e->open && group_starves(r, e->leader_fd);
 		e->needs_counter = e->open && needs_counter(r, e->leader_fd);
+		if (e->open && e->enabled && e->attr.pinned && e->needs_counter)
+			e->displaced |= r->taken_pinned;
 	}
 }
 

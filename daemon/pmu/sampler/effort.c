@@ -25,17 +25,19 @@ bool effort_is(const struct sampler *s, const struct sampler_effort *effort)
 	return effort_same_events(&s->effort, effort) && part(&s->effort) == part(effort);
 }
 
-void effort_reduce(const struct sampler *s, struct plan *p)
+void effort_reduce(const struct sampler *s, int hart, struct plan *p)
 {
 	const struct sampler_effort *e = &s->effort;
+	const bool yields = s->watch[hart].yields;
 	if (p->rung == RUNG_NONE || p->rung == RUNG_ASKED)
 		return;
-	if (e->no_counters || e->clock_only) {
+	if (e->no_counters || e->clock_only || yields) {
 		p->n_siblings = 0;
 		if (p->rung == RUNG_CLOCK_LEADER)
 			p->rung = RUNG_CLOCK;
 	}
-	if (e->clock_only && p->rung != RUNG_CLOCK) {
+	bool shares_leader = yields && !plan_leaves_room(s, hart, p);
+	if ((e->clock_only || shares_leader) && p->rung != RUNG_CLOCK) {
 		/* as it was entered in the session's list of events (reserve.c) */
 		const bool user_only = s->options.user_only || !s->machine.may_see_kernel;
 		p->rung = RUNG_CLOCK;
@@ -46,6 +48,12 @@ void effort_reduce(const struct sampler *s, struct plan *p)
 			"cpu-clock costs less than the source that this hart could have "
 			"(overhead)");
 	}
+	p->yields = yields;
+	if (yields)
+		snprintf(p->reason, sizeof(p->reason),
+			"%s samples without counters for a minute: other programs count with them, "
+			"and this core has none to spare",
+			p->leader.name);
 	p->switches &= p->n_siblings > 0 && !e->no_cut;
 }
 

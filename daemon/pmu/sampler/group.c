@@ -34,6 +34,7 @@ static int leader_open_once(struct sampler *s, const struct group *g, int hart, 
 {
 	struct perf_event_attr attr;
 	attr_sampler(s, g->member[0], grouped, &attr);
+	attr.pinned = s->plan[hart].pinned;
 	struct stream stream = {
 		.role = STREAM_SAMPLER,
 		.rung = g->rung,

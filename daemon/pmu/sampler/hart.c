@@ -215,7 +215,9 @@ static int hart_plan(struct opening *o, int hart)
 	if (r < 0)
 		return r;
 	s->found[hart] = *p;
-	effort_reduce(s, p);
+	s->watch[hart].yields = false;
+	effort_reduce(s, hart, p);
+	plan_pin(s, hart, p);
 	if (p->rung != RUNG_NONE)
 		return 0;
 	/* The last rung is cpu-clock, which fails with ENODEV only if the hart is gone. */
@@ -331,7 +333,8 @@ static int hart_plan_again(struct opening *o, int hart)
 	if (s->found[hart].rung == RUNG_NONE)
 		return hart_plan(o, hart);
 	s->plan[hart] = s->found[hart];
-	effort_reduce(s, &s->plan[hart]);
+	effort_reduce(s, hart, &s->plan[hart]);
+	plan_pin(s, hart, &s->plan[hart]);
 	return 0;
 }
 
@@ -345,7 +348,7 @@ static int open_again(struct opening *o, int hart, int (*plan)(struct opening *o
 	streams_close(s, hart, false);
 	hart_forget_losses(s, hart);
 	w->before_wanted_ns = w->before_ran_ns = 0;
-	w->n_starved = 0;
+	w->n_starved = w->n_short = 0;
 	int r = plan(o, hart);
 	if (r == 0)
 		r = plan_open(o, hart, o->tasks[0], false);
@@ -385,6 +388,8 @@ static void ring_close(const struct kernel *k, struct ring *ring, size_t *n, int
 void hart_close(struct sampler *s, int hart)
 {
 	const struct kernel *k = s->kernel;
+	if (s->options.always)
+		cores_hold(s->options.cores, hart, 0);
 	switch_bpf_close(s, hart);
 	ring_close(k, s->ring, &s->n_rings, hart);
 	ring_close(k, s->exec_ring, &s->n_exec_rings, hart);

@@ -25,6 +25,8 @@ int stream_read(const struct sampler *s, const struct stream *stream, struct rea
 	ssize_t n = s->kernel->event_read(s->kernel->userdata, stream->fd, word, sizeof(word));
 	if (n < 0)
 		return (int)n;
+	if (n == 0)
+		return STREAM_DISPLACED;
 
 	/* The first word is a value, or the number of members. */
 	size_t n_words = (size_t)n / sizeof(*word), at = 1;

@@ -12,7 +12,7 @@
 #include "daemon/pmu/sampler/sampler_private.h"
 #include "proto/memory.h"
 
-static int refit(struct sampler *s, int hart)
+int sampler_refit(struct sampler *s, int hart)
 {
 	const pid_t everybody = -1;
 	_cleanup_(freep) struct opening *o = calloc(1, sizeof(*o));
@@ -39,7 +39,7 @@ int effort_follow(struct sampler *s)
 		hart_set_remove(&s->unfit, hart);
 		if (!hart_ring(s, hart))
 			continue; /* it gets its effort when it comes */
-		r = refit(s, hart);
+		r = sampler_refit(s, hart);
 		n++;
 	}
 	return r;

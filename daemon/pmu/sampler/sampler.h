@@ -73,6 +73,7 @@ struct sampler_options {
 	bool user_only;
 	bool never_kernel; /* even if a requested event cannot exclude it: with user_only */
 	bool some_tasks;   /* of all that is sampled, only some is wanted: nothing is summed up */
+	bool always;       /* it samples for everybody, so no count may starve it (priority.c) */
 	bool per_task;     /* open per task in pids (and their children) */
 	const pid_t *pids; /* processes; each one's threads are opened */
 	size_t n_pids;
@@ -104,7 +105,10 @@ struct hart_watch {
 	 * running, */
 	uint64_t wanted_ns, ran_ns;
 	uint64_t before_wanted_ns, before_ran_ns; /* and at the last check */
-	unsigned n_starved; /* consecutive checks at which it had not run at all */
+	unsigned n_starved; /* consecutive checks at which it had not run at all, */
+	unsigned n_short;   /* and at which it had not run nearly all the time */
+	uint64_t share_ns;  /* when its counters were last checked */
+	bool yields;        /* its counters are left to others until climb_ns (priority.c) */
 	enum rung best;     /* best rung that the hart ever had */
 	/* CLOCK_MONOTONIC: do not climb the ladder again before; 0: any time */
 	uint64_t climb_ns;

@@ -4,7 +4,7 @@
 /* Shared by the parts of a sampler. Each uses only those before it:
  *
  *      stream_open ← rate, switch, loss ← group ← hart ← hart_share, refit ← tick
- *                                        effort ←      ← tasks, reserve ← sampler
+ *                             priority ← effort ←      ← tasks, reserve ← sampler
  */
 
 #include "daemon/pmu/sampler/sampler.h"
@@ -84,8 +84,16 @@ int hart_replan(struct opening *o, int hart);
 
 /* The same without climbing the ladder: by what it found before, and the effort in force. */
 int hart_refit(struct opening *o, int hart);
-/* Take from a plan of the ladder what the effort in force leaves out. */
-void effort_reduce(const struct sampler *s, struct plan *p);
+/* The same for a running session, enabled; what fails for lack of descriptors is tried again at the next
+ * tick. 0 or -ENOMEM. */
+int sampler_refit(struct sampler *s, int hart);
+/* Take from a hart's plan of the ladder what the effort in force leaves out, and what is left to
+ * others. */
+void effort_reduce(const struct sampler *s, int hart, struct plan *p);
+/* Decide whether the group of that plan is pinned. */
+void plan_pin(const struct sampler *s, int hart, struct plan *p);
+/* Could other programs still count each of its events beside it, if it held its counters for good? */
+bool plan_leaves_room(const struct sampler *s, int hart, const struct plan *p);
 /* Do both want the same events? Their rates may differ. */
 bool effort_same_events(const struct sampler_effort *a, const struct sampler_effort *b);
 /* Bring the harts that do not follow the effort yet to it, some of them. 0 or -errno. */
@@ -94,7 +102,9 @@ int effort_follow(struct sampler *s);
 /* Enable or disable all events on that hart; -1: on all harts. 0 or -errno. */
 int hart_enable(struct sampler *s, int hart, bool enable);
 
-/* Read an event. 0 or -errno. */
+/* Read an event. 0; STREAM_DISPLACED: it is pinned, found no counter, and counts nothing until it is
+ * enabled again; -errno. */
+enum { STREAM_DISPLACED = 1 };
 struct reading {
 	uint64_t enabled_ns; /* 0: not in read_format */
 	uint64_t running_ns; /* the same */
@@ -107,9 +117,11 @@ void hart_count_losses(struct sampler *s, int hart);
 /* Some of its events were closed: their losses are reported by now. */
 void hart_forget_losses(struct sampler *s, int hart);
 
-/* Check how long that hart's counters ran since the last check. True: climb the ladder again, since
- * they have not run for too long, or may run again. */
-bool hart_share_look(struct sampler *s, int hart);
+/* Check how long that hart's counters ran since the last check. SHARE_CLIMB: climb the ladder again,
+ * since they have not run for too long, or may run again. SHARE_REFIT: open its group again, since its
+ * counters are left to others now, or no longer. */
+enum share { SHARE_KEPT, SHARE_CLIMB, SHARE_REFIT };
+enum share hart_share_look(struct sampler *s, int hart);
 
 /* The open ring of that hart, or NULL. */
 struct ring *hart_ring(struct sampler *s, int hart);

@@ -161,8 +161,13 @@ int sampler_tick(struct sampler *s)
 		if (is && (r = hart_came(s, hart)) < 0)
 			return r;
 	}
-	for (int hart = 0; hart < s->machine.n_harts; hart++)
-		if (hart_share_look(s, hart) && (r = hart_again(s, hart)) < 0)
+	for (int hart = 0; hart < s->machine.n_harts; hart++) {
+		enum share share = hart_share_look(s, hart);
+		r = share == SHARE_CLIMB   ? hart_again(s, hart)
+		    : share == SHARE_REFIT ? sampler_refit(s, hart)
+					   : 0;
+		if (r < 0)
 			return r;
+	}
 	return effort_follow(s);
 }

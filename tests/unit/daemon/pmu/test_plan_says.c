@@ -15,8 +15,15 @@ static struct plan_says *says(
 	struct event_list list = {0};
 	if (events)
 		list = core_case_events(c, events);
-	ck_assert_int_eq(
-		plan_says_new(c->kernel, c->cores, &list, (size_t)list.n_events, metrics, &s), 0);
+	const struct planned planned = {
+		.kernel = c->kernel,
+		.cores = c->cores,
+		.harts = &c->machine.online,
+		.events = &list,
+		.n_by_name = (size_t)list.n_events,
+		.metrics = metrics,
+	};
+	ck_assert_int_eq(plan_says_new(&planned, &s), 0);
 	return s;
 }
 
@@ -195,5 +202,21 @@ TEST(many_lines_are_cut_and_counted)
 	ck_assert_str_eq(s->line[s->n_lines - 2], "and 4 more of them");
 	ck_assert_ptr_nonnull(
 		strstr(s->line[s->n_lines - 1], "the kernel lets these 32 take turns"));
+	core_case_end(&c);
+}
+
+TEST(what_always_on_sampling_holds_is_planned_around)
+{
+	struct core_case c = core_case_of("zen4");
+	const char *const events = "{r1,r2,r3},{r4,r5,r6}";
+	_cleanup_(plan_says_freep) struct plan_says *s = says(&c, events, NULL);
+	ck_assert_ptr_nonnull(strstr(s->line[0], "set 1 of 1 of the events by name: "));
+	s = plan_says_free(s);
+	cores_hold(c.cores, 2, 0x3);
+	s = says(&c, events, NULL);
+	ck_assert_ptr_nonnull(strstr(s->line[0], "set 1 of 2 of the events by name: "));
+	ck_assert_str_eq(s->line[s->n_lines - 1], "always-on sampling has 2 counters of each of "
+						  "these harts all of the time; the plan "
+						  "is of the others");
 	core_case_end(&c);
 }
