@@ -242,8 +242,10 @@ static void print_scaled(const struct count *k, FILE *f)
 	fprintf(f, "  (scaled: counted %s%.1f %% of the time",
 		k->running_share < 0.0005 ? "less than " : "",
 		k->running_share < 0.0005 ? 0.1 : 100 * k->running_share);
-	if (k->unit && k->n == 1 && isfinite(k->error))
+	if (k->n == 1 && isfinite(k->error) && k->unit)
 		fprintf(f, ", ± %.2g", k->error);
+	else if (k->n == 1 && isfinite(k->error) && k->mean > 0)
+		fprintf(f, ", ± %.2g %%", 100 * k->error / k->mean);
 	fputs(")", f);
 }
 

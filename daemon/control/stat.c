@@ -50,7 +50,7 @@ static uint64_t stat_deadline_ns(struct job *job, const struct request *q)
 enum {
 	STAT_UNIT = N_STAT_COLUMNS, /* of a metric; the count is its value */
 	STAT_FORMULA,
-	STAT_ERROR, /* half of the 95 % interval, in the metric's unit */
+	STAT_ERROR, /* half of the 95 % interval of what was scaled, in the row's unit */
 	STAT_PASSES,
 	STAT_HARTS,
 	N_COLUMNS
@@ -64,10 +64,10 @@ static const struct answer_column columns[N_COLUMNS] = {
 	{"harts", "harts", MPERF__UNIT__UNIT_NONE},
 };
 
-/* Columns of metrics are there if there are any, and harts if they are told apart. */
+/* Passes are those of metrics; harts are named where there is more than one set of them. */
 static size_t n_columns(const struct stat_job *j)
 {
-	return j->parts.apart ? N_COLUMNS : j->parts.part[0].metrics ? STAT_HARTS : STAT_ERROR;
+	return j->parts.apart ? N_COLUMNS : j->parts.part[0].metrics ? STAT_HARTS : STAT_PASSES;
 }
 
 static int send_event(const struct stat_job *j, const struct stat_part *part,
@@ -76,6 +76,9 @@ static int send_event(const struct stat_job *j, const struct stat_part *part,
 	char reason[STAT_REASON_BYTES];
 	struct answer_value v[N_COLUMNS] = {{.kind = ANSWER_ABSENT}};
 	stat_counts_row(counts, e, reason, v);
+	double error = stat_counts_error(counts, e);
+	if (v[STAT_COLUMN_REASON].kind == ANSWER_ABSENT && isfinite(error))
+		v[STAT_ERROR] = answer_real(error);
 	v[STAT_HARTS] = answer_text(part->says);
 	return answer->row(answer->userdata, v, n_columns(j));
 }
@@ -108,7 +111,7 @@ static int send_part(
 {
 	struct stat_counts counts;
 	struct metric_values values = {NULL, NULL};
-	stat_counts_take(&counts, &j->machine, part->counter, part->last);
+	stat_part_counts(part, &j->machine, &counts);
 	int r = part->metrics ? stat_metrics_values(part->metrics, &counts, &values) : 0;
 	for (int e = 0; e < part->counter->events.n_events && r == 0; e++)
 		r = send_event(j, part, answer, &counts, e);
@@ -138,7 +141,7 @@ struct counted_tree {
 static int count_tree(const struct stat_job *j, const struct stat_part *part,
 	struct counted_tree *c, struct topdown_tree *ret_tree)
 {
-	stat_counts_take(&c->counts, &j->machine, part->counter, part->last);
+	stat_part_counts(part, &j->machine, &c->counts);
 	int r = stat_metrics_values(part->metrics, &c->counts, &c->values);
 	c->counted = (struct topdown_counted){.metrics = part->metrics,
 		.counts = &c->counts,

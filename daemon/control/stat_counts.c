@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "daemon/control/stat_counts.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +39,30 @@ double stat_counts_running(const struct stat_counts *s, int e)
 	uint64_t enabled = s->counter->value[e].enabled_ns - s->last[e].enabled_ns;
 	uint64_t running = s->counter->value[e].running_ns - s->last[e].running_ns;
 	return enabled ? (double)running / (double)enabled : 1;
+}
+
+double stat_counts_error(const struct stat_counts *s, int e)
+{
+	double count[EVENTS_MAX], without[SCATTER_STRETCHES_MAX];
+	const double running = stat_counts_running(s, e);
+	size_t n = s->scatter ? scatter_n_stretches(s->scatter) : 0;
+	for (size_t i = 0; i < n; i++) {
+		scatter_without(s->scatter, i, count);
+		without[i] = count[e];
+	}
+	return scatter_is_whole(running) ? 0
+					 : scatter_error(without, n, running) +
+						   s->turn_part * fmax(s->count[e].count, 0);
+}
+
+void stat_counts_read(
+	struct scatter *scatter, const struct counter *c, uint64_t now_ns, uint64_t took_ns)
+{
+	struct scatter_count count[EVENTS_MAX];
+	for (int e = 0; e < c->events.n_events; e++)
+		count[e] = (struct scatter_count){
+			c->value[e].value, c->value[e].enabled_ns, c->value[e].running_ns};
+	scatter_take(scatter, count, now_ns, took_ns);
 }
 
 const char *stat_counts_why_not(

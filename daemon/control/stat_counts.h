@@ -5,6 +5,7 @@
 
 #include "daemon/pmu/counter.h"
 #include "daemon/pmu/plausible.h"
+#include "daemon/pmu/scatter.h"
 #include "daemon/query/query.h"
 
 #define STAT_REASON_BYTES 256
@@ -13,6 +14,10 @@ struct stat_counts {
 	const struct machine *machine; /* borrowed, as all of it */
 	const struct counter *counter;
 	const struct counter_value *last; /* of the counter's events */
+	/* For errors of what was scaled: readings of all events of the counter, NULL: none were taken; and
+	 * the part of a count that turns may take from it or add to it (pmu/turn.h). */
+	const struct scatter *scatter;
+	double turn_part;
 	/* Of the counter's events, to be held against each other; below 0: not counted. */
 	struct plausible_count count[EVENTS_MAX];
 };
@@ -23,6 +28,14 @@ void stat_counts_take(struct stat_counts *s, const struct machine *machine,
 
 /* The part of the time in which event e was counted, 0 to 1. */
 double stat_counts_running(const struct stat_counts *s, int e);
+
+/* Half of the 95 % interval of event e's scaled count, and what turns may have taken from it or added to
+ * it; 0 if it was counted all of the time; NAN: not known. */
+double stat_counts_error(const struct stat_counts *s, int e);
+
+/* Take a reading of the counter for that: as scatter_take. */
+void stat_counts_read(
+	struct scatter *scatter, const struct counter *counter, uint64_t now_ns, uint64_t took_ns);
 
 /* Why event e has no count; NULL if it has one. Returns a static text or `reason`. */
 const char *stat_counts_why_not(

@@ -144,32 +144,25 @@ int stat_metrics_new(const struct kernel *k, const struct metric_harts *harts,
 		return METRIC_NO_EVENT;
 	}
 	s->n_events = (size_t)(events->n_events - s->first);
-	r = scatter_new(s->n_events, k->now_ns(k->userdata), &s->scatter);
-	if (r == 0)
-		*ret_metrics = TAKE_PTR(s);
-	return r;
+	*ret_metrics = TAKE_PTR(s);
+	return 0;
 }
 
-int stat_metrics_share(
-	const struct kernel *k, const struct stat_metrics *of, struct stat_metrics **ret_metrics)
+int stat_metrics_share(const struct stat_metrics *of, struct stat_metrics **ret_metrics)
 {
-	_cleanup_(stat_metrics_freep) struct stat_metrics *s = malloc(sizeof(*s));
+	struct stat_metrics *s = malloc(sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	*s = *of;
-	s->scatter = NULL;
 	s->is_shared = true;
-	int r = scatter_new(s->n_events, k->now_ns(k->userdata), &s->scatter);
-	if (r == 0)
-		*ret_metrics = TAKE_PTR(s);
-	return r;
+	*ret_metrics = s;
+	return 0;
 }
 
 struct stat_metrics *stat_metrics_free(struct stat_metrics *m)
 {
 	if (!m)
 		return NULL;
-	scatter_free(m->scatter);
 	if (!m->is_shared) {
 		metric_plan_free(m->plan);
 		metric_tree_free(m->tree);
@@ -177,16 +170,6 @@ struct stat_metrics *stat_metrics_free(struct stat_metrics *m)
 	}
 	free(m);
 	return NULL;
-}
-
-void stat_metrics_read(
-	struct stat_metrics *m, const struct counter *c, uint64_t now_ns, uint64_t took_ns)
-{
-	struct scatter_count count[EVENTS_MAX];
-	for (int e = m->first; e < c->events.n_events; e++)
-		count[e - m->first] = (struct scatter_count){
-			c->value[e].value, c->value[e].enabled_ns, c->value[e].running_ns};
-	scatter_take(m->scatter, count, now_ns, took_ns);
 }
 
 /* --- values ----------------------------------------------------------------------------------- */
@@ -207,41 +190,83 @@ static void find_rests(const struct stat_metrics *m, const double *value, double
 		ret_rest[i] = metric_tree_rest(m->tree, (int)i, of_node);
 }
 
-/* The values of all metrics without one stretch of the time, then those of the rests. */
-static void values_without(
-	const struct stat_metrics *m, const bool *is_counted, size_t stretch, double *ret_values)
+/* The values of all metrics from these counts of the plan's events, then those of the rests. */
+static void values_of(const struct stat_metrics *m, const double *counts, double *ret_values)
 {
-	double counts[EVENTS_MAX];
 	const char *missing;
 	size_t n = metric_plan_n_metrics(m->plan);
-	scatter_without(m->scatter, stretch, counts);
-	for (size_t e = 0; e < m->n_events; e++)
-		if (!is_counted[e])
-			counts[e] = NAN;
 	for (size_t i = 0; i < n; i++)
 		if (metric_plan_value(m->plan, i, counts, &ret_values[i], &missing) != 0)
 			ret_values[i] = NAN;
 	find_rests(m, ret_values, ret_values + n);
 }
 
-/* Intervals of all values, from those without each stretch. */
-static int find_errors(
-	const struct stat_metrics *m, const bool *is_counted, struct metric_values *v)
+/* The same without one stretch of the time. `count` has NAN where an event has no count. */
+static void values_without(const struct stat_metrics *m, const struct stat_counts *counts,
+	const double *count, size_t stretch, double *ret_values)
 {
-	size_t n_stretches = scatter_n_stretches(m->scatter), n = metric_plan_n_metrics(m->plan);
-	size_t n_values = n + n_nodes(m) + 1;
+	double without[EVENTS_MAX];
+	scatter_without(counts->scatter, stretch, without);
+	for (size_t e = 0; e < m->n_events; e++)
+		if (isnan(count[e]))
+			without[(size_t)m->first + e] = NAN;
+	values_of(m, without + m->first, ret_values);
+}
+
+static struct metric_value *value_at(
+	const struct stat_metrics *m, struct metric_values *v, size_t i)
+{
+	size_t n = metric_plan_n_metrics(m->plan);
+	return i < n ? &v->metric[i] : &v->rest[i - n];
+}
+
+/* What turns may have done to the values. Each count is off by a part between none and turn_part, all in
+ * the same direction, so what raises a value and what lowers it partly cancel: the larger of both is the
+ * most that it can be off. */
+static void add_turns(const struct stat_metrics *m, double turn_part, const double *count,
+	double *room, struct metric_values *v)
+{
+	size_t n_values = metric_plan_n_metrics(m->plan) + n_nodes(m) + 1;
+	double *exact = room, *off = room + n_values, *up = off + n_values, *down = up + n_values;
+	double counts[EVENTS_MAX];
+	memcpy(counts, count, m->n_events * sizeof(*counts));
+	values_of(m, counts, exact);
+	for (size_t i = 0; i < n_values; i++)
+		up[i] = down[i] = 0;
+	for (size_t e = 0; e < m->n_events; e++) {
+		counts[e] = count[e] * (1 + turn_part);
+		values_of(m, counts, off);
+		counts[e] = count[e];
+		for (size_t i = 0; i < n_values; i++) {
+			up[i] += fmax(off[i] - exact[i], 0);
+			down[i] += fmax(exact[i] - off[i], 0);
+		}
+	}
+	for (size_t i = 0; i < n_values; i++)
+		if (!scatter_is_whole(value_at(m, v, i)->running))
+			value_at(m, v, i)->error += fmax(up[i], down[i]);
+}
+
+/* Intervals of all values, from those without each stretch, and what turns do. */
+static int find_errors(const struct stat_metrics *m, const struct stat_counts *counts,
+	const double *count, struct metric_values *v)
+{
+	size_t n_stretches = counts->scatter ? scatter_n_stretches(counts->scatter) : 0;
+	size_t n_values = metric_plan_n_metrics(m->plan) + n_nodes(m) + 1;
 	double without[SCATTER_STRETCHES_MAX];
+	_Static_assert(SCATTER_STRETCHES_MAX >= 4, "room for add_turns");
 	_cleanup_(freep) double *value = calloc(SCATTER_STRETCHES_MAX * n_values, sizeof(*value));
 	if (!value)
 		return -ENOMEM;
 	for (size_t s = 0; s < n_stretches; s++)
-		values_without(m, is_counted, s, value + s * n_values);
+		values_without(m, counts, count, s, value + s * n_values);
 	for (size_t i = 0; i < n_values; i++) {
-		struct metric_value *to = i < n ? &v->metric[i] : &v->rest[i - n];
+		struct metric_value *to = value_at(m, v, i);
 		for (size_t s = 0; s < n_stretches; s++)
 			without[s] = value[s * n_values + i];
 		to->error = scatter_error(without, n_stretches, to->running);
 	}
+	add_turns(m, counts->turn_part, count, value, v);
 	return 0;
 }
 
@@ -321,7 +346,6 @@ int stat_metrics_values(const struct stat_metrics *m, const struct stat_counts *
 	size_t n = metric_plan_n_metrics(m->plan);
 	char reason[STAT_REASON_BYTES];
 	double count[EVENTS_MAX];
-	bool is_counted[EVENTS_MAX] = {false};
 	struct metric_values v = {.metric = calloc(n, sizeof(*v.metric)),
 		.rest = calloc(n_nodes(m) + 1, sizeof(*v.rest))};
 	if (!v.metric || !v.rest) {
@@ -330,14 +354,14 @@ int stat_metrics_values(const struct stat_metrics *m, const struct stat_counts *
 	}
 	for (int e = m->first; e < counts->counter->events.n_events; e++) {
 		int position = e - m->first;
-		is_counted[position] =
+		bool is_counted =
 			counts->count[e].count >= 0 && !stat_counts_why_not(counts, e, reason);
-		count[position] = is_counted[position] ? counts->count[e].count : NAN;
+		count[position] = is_counted ? counts->count[e].count : NAN;
 	}
 	for (size_t i = 0; i < n; i++)
 		find_value(m, counts, count, i, &v.metric[i]);
 	find_rest_values(m, &v);
-	int r = find_errors(m, is_counted, &v);
+	int r = find_errors(m, counts, count, &v);
 	if (r < 0)
 		metric_values_clear(&v);
 	else

@@ -5,7 +5,6 @@
 
 #include "daemon/control/stat_counts.h"
 #include "daemon/pmu/metric_plan.h"
-#include "daemon/pmu/scatter.h"
 #include "platform-db/metric_tree.h"
 
 struct metric_wish {
@@ -30,8 +29,7 @@ struct stat_metrics {
 	bool is_cut;              /* the tree has more levels than could be counted at once */
 	int first;                /* of the plan's events among those counted; they are the last */
 	size_t n_events;          /* of the plan */
-	struct scatter *scatter;
-	bool is_shared; /* all but the scatter is another's */
+	bool is_shared;           /* all of it is another's */
 };
 
 enum {
@@ -47,14 +45,9 @@ int stat_metrics_new(const struct kernel *k, const struct metric_harts *harts,
 	struct stat_metrics **ret_metrics, struct event_error *ret_error);
 /* The same metrics of other harts of that kind, which are counted by the same list of events; `of` must
  * outlive them. 0 or -ENOMEM. */
-int stat_metrics_share(
-	const struct kernel *k, const struct stat_metrics *of, struct stat_metrics **ret_metrics);
+int stat_metrics_share(const struct stat_metrics *of, struct stat_metrics **ret_metrics);
 struct stat_metrics *stat_metrics_free(struct stat_metrics *m);
 DEFINE_CLEANUP(struct stat_metrics *, stat_metrics_free)
-
-/* A reading for the errors: the counter's values now. took_ns: what reading them took. */
-void stat_metrics_read(
-	struct stat_metrics *m, const struct counter *c, uint64_t now_ns, uint64_t took_ns);
 
 /* The values of all metrics of the plan; with a tree also what is left of each node after its
  * children, and last of all slots: NAN where that means nothing. The caller frees. 0 or -ENOMEM. */

@@ -12,6 +12,7 @@
 
 #include "daemon/control/peer.h"
 #include "daemon/pmu/ladder.h"
+#include "daemon/pmu/turn.h"
 #include "proto/memory.h"
 
 /* Counters are read so often at least, since the kernel notices that one has wrapped when it is read, where no
@@ -167,7 +168,7 @@ static int plan_part(const struct stat_asked *a, const struct stat_parts *p, str
 		return stat_metrics_new(
 			&kernel_real, &harts, &wish, events, &part->metrics, ret_error);
 	*events = twin->counter->events;
-	return stat_metrics_share(&kernel_real, twin->metrics, &part->metrics);
+	return stat_metrics_share(twin->metrics, &part->metrics);
 }
 
 static int open_part(const struct stat_asked *a, struct stat_part *part, bool all_harts,
@@ -191,6 +192,10 @@ static int open_part(const struct stat_asked *a, struct stat_part *part, bool al
 	part->last = calloc((size_t)part->counter->events.n_events, sizeof(*part->last));
 	if (!part->last)
 		return -ENOMEM;
+	r = scatter_new(
+		(size_t)part->counter->events.n_events, kernel_real.now_ns(NULL), &part->scatter);
+	if (r < 0)
+		return r;
 	const struct planned planned = {
 		.kernel = &kernel_real,
 		.cores = o.cores,
@@ -246,6 +251,8 @@ static struct stat_part part_clear(struct stat_part *part)
 {
 	counter_free(part->counter);
 	stat_metrics_free(part->metrics);
+	scatter_free(part->scatter);
+	free(part->turn_part);
 	plan_says_free(part->says_plan);
 	free(part->last);
 	return (struct stat_part){.platform = NULL};
@@ -351,6 +358,20 @@ size_t stat_parts_n_fds(const struct stat_parts *p)
 	return n;
 }
 
+/* Measured once, when it is needed: most counts are never scaled. 0 or -ENOMEM. */
+static int price_turns(struct stat_part *part)
+{
+	const struct counter *c = part->counter;
+	double running;
+	if (part->turn_part || counter_scarcest(c, &running) < 0 || scatter_is_whole(running))
+		return 0;
+	part->turn_part = calloc(EVENTS_MAX, sizeof(*part->turn_part));
+	if (!part->turn_part)
+		return -ENOMEM;
+	turn_parts(c->kernel, c->cores, &c->events, part->turn_part);
+	return 0;
+}
+
 int stat_parts_read(struct stat_parts *p)
 {
 	int r = 0;
@@ -359,19 +380,29 @@ int stat_parts_read(struct stat_parts *p)
 		r = counter_read(p->part[i].counter);
 	uint64_t now_ns = kernel_real.now_ns(NULL);
 	p->look_ns = now_ns + LOOK_NS;
-	for (size_t i = 0; i < p->n && r == 0; i++)
-		if (p->part[i].metrics)
-			stat_metrics_read(
-				p->part[i].metrics, p->part[i].counter, now_ns, now_ns - before_ns);
+	for (size_t i = 0; i < p->n && r == 0; i++) {
+		struct stat_part *part = &p->part[i];
+		stat_counts_read(part->scatter, part->counter, now_ns, now_ns - before_ns);
+		r = price_turns(part);
+	}
 	return r;
+}
+
+void stat_part_counts(
+	const struct stat_part *part, const struct machine *machine, struct stat_counts *ret_counts)
+{
+	stat_counts_take(ret_counts, machine, part->counter, part->last);
+	ret_counts->scatter = part->scatter;
+	for (int e = 0; part->turn_part && e < part->counter->events.n_events; e++)
+		ret_counts->turn_part += part->turn_part[e] * stat_counts_running(ret_counts, e);
 }
 
 uint64_t stat_parts_due_ns(const struct stat_parts *p)
 {
 	uint64_t due_ns = p->look_ns;
 	for (size_t i = 0; i < p->n; i++)
-		if (p->part[i].metrics && scatter_due_ns(p->part[i].metrics->scatter) < due_ns)
-			due_ns = scatter_due_ns(p->part[i].metrics->scatter);
+		if (scatter_due_ns(p->part[i].scatter) < due_ns)
+			due_ns = scatter_due_ns(p->part[i].scatter);
 	return due_ns;
 }
 
@@ -381,7 +412,6 @@ void stat_parts_restart(struct stat_parts *p)
 		struct stat_part *part = &p->part[i];
 		memcpy(part->last, part->counter->value,
 			(size_t)part->counter->events.n_events * sizeof(*part->last));
-		if (part->metrics)
-			scatter_restart(part->metrics->scatter);
+		scatter_restart(part->scatter);
 	}
 }

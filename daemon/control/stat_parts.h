@@ -18,7 +18,9 @@ struct stat_part {
 	struct counter *counter;
 	struct counter_value *last;   /* of the counter's events, as of the last answer */
 	struct stat_metrics *metrics; /* NULL: none was asked for */
-	struct plan_says *says_plan;  /* NULL: nobody asked for it */
+	struct scatter *scatter;      /* of the counter's events */
+	double *turn_part; /* of its groups (pmu/turn.h); NULL until something was scaled */
+	struct plan_says *says_plan; /* NULL: nobody asked for it */
 };
 
 struct stat_parts {
@@ -45,8 +47,11 @@ int stat_parts_start(struct stat_parts *p);
 void stat_parts_clear(struct stat_parts *p);
 size_t stat_parts_n_fds(const struct stat_parts *p);
 
-/* Read the counters; of those with metrics also for their errors. 0 or -errno. */
+/* Read the counters, also for errors of what is scaled. 0 or -errno. */
 int stat_parts_read(struct stat_parts *p);
+/* What a part counted since the last answer. */
+void stat_part_counts(const struct stat_part *part, const struct machine *machine,
+	struct stat_counts *ret_counts);
 /* When the next reading is due, whether a client asks for it or not. */
 uint64_t stat_parts_due_ns(const struct stat_parts *p);
 /* What was counted so far is answered: intervals begin here. */

@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "daemon/pmu/event/counters.h"
+#include "daemon/pmu/turn.h"
 
-#define MUX_PATH "/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms"
 #define N_BEHIND 4 /* lines kept for what is said behind the passes and metrics */
 
 /* --- lines ------------------------------------------------------------------------------------ */
@@ -104,14 +104,10 @@ static int add_passes(struct plan_says *s, const struct passes *p)
 
 static int add_turns(struct plan_says *s, const struct kernel *k, size_t n_passes)
 {
-	char text[32];
-	unsigned ms = 0;
+	unsigned ms = (unsigned)(turn_ns(k) / 1000000);
 	if (n_passes < 2)
 		return add(s, "all are counted at the same time, all of the time that no other "
 			      "program holds a counter that they need");
-	if (k->read_text(k->userdata, MUX_PATH, text, sizeof(text)) < 0 ||
-		sscanf(text, "%u", &ms) != 1)
-		ms = 0;
 	return ms ? add(s,
 			    "the kernel lets these %zu take turns, every %u ms "
 			    "(perf_event_mux_interval_ms): counts are scaled by the time enabled "

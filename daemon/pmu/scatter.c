@@ -116,10 +116,15 @@ static double student(double n)
 	return 1.960 + 2.372 / f + 2.823 / (f * f);
 }
 
+bool scatter_is_whole(double counted)
+{
+	return counted >= COUNTED_ALL;
+}
+
 double scatter_error(const double *without, size_t n, double counted)
 {
 	double sum = 0, squares = 0, used = 0;
-	if (counted >= COUNTED_ALL)
+	if (scatter_is_whole(counted))
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (isfinite(without[i])) {

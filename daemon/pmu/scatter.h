@@ -50,6 +50,9 @@ size_t scatter_n_stretches(const struct scatter *s);
  * in the others. */
 void scatter_without(const struct scatter *s, size_t stretch, double *ret_counts);
 
+/* Was a value that was counted for that part of the time, 0 to 1, counted all of it? */
+bool scatter_is_whole(double counted);
+
 /* Half of the 95 % interval of a value that was counted for the part `counted` of the time, from its
  * values without each stretch; those that are NAN do not count. 0 if it was counted all the time; NAN
  * with too few stretches. */

@@ -62,7 +62,7 @@ static void read_stretches(struct topdown_case *c)
 			c->value[e].enabled_ns = whole[e].enabled_ns / STRETCHES * s;
 			c->value[e].running_ns = whole[e].running_ns / STRETCHES * s;
 		}
-		stat_metrics_read(c->metrics, &c->counter, s * STRETCH_NS, 0);
+		stat_counts_read(c->scatter, &c->counter, s * STRETCH_NS, 0);
 	}
 	memcpy(c->value, whole, sizeof(whole));
 }
@@ -111,6 +111,7 @@ static void take_tables(struct topdown_case *c)
 	const struct metric_value **value;
 	struct topdown_tree tree;
 	stat_counts_take(&counts, &c->core.machine, &c->counter, c->last);
+	counts.scatter = c->scatter;
 	ck_assert_int_eq(stat_metrics_values(c->metrics, &counts, &values), 0);
 	ck_assert_int_eq(topdown_of_counted(&counted, &value, &tree), 0);
 	ck_assert_int_eq(topdown_send_cores(&tree, 1, &answer), 0);
@@ -139,6 +140,7 @@ void topdown_case_count(
 				count_event(c, e, count[i].value, in_turns);
 			}
 	}
+	ck_assert_int_eq(scatter_new((size_t)c->events.n_events, 0, &c->scatter), 0);
 	read_stretches(c);
 	take_tables(c);
 }
@@ -158,5 +160,6 @@ void topdown_case_end(struct topdown_case *c)
 	topdown_clear(&c->tree);
 	replies_clear(&c->replies);
 	stat_metrics_free(c->metrics);
+	scatter_free(c->scatter);
 	core_case_end(&c->core);
 }

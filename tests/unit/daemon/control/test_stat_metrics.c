@@ -256,3 +256,34 @@ TEST(cores_that_lack_an_event_say_which)
 		core_case_end(&c);
 	}
 }
+
+/* Two events that were counted for half of the time, always alike. So the only error is that of the turns: each
+ * count may lack a hundredth, or have it too much. */
+TEST(a_ratio_is_no_further_off_than_turns_let_one_of_its_counts_be)
+{
+	char *names[] = {"General"};
+	struct core_case core = core_case_of("c910");
+	replay_take_counters(core.replay, 50);
+	struct counted c = count(core, names, N(names));
+	struct stat_counts counts;
+	_cleanup_(scatter_freep) struct scatter *scatter = NULL;
+	ck_assert_int_eq(scatter_new((size_t)c.events.n_events, 0, &scatter), 0);
+	for (int i = 0; i < 10; i++) {
+		stat_counts_read(scatter, c.counter, 0, 0);
+		replay_run(core.replay, 0, 100, RUN_NS);
+		ck_assert_int_eq(counter_read(c.counter), 0);
+	}
+	stat_counts_take(&counts, &core.machine, c.counter, c.last);
+	counts.scatter = scatter;
+	for (int turns = 0; turns < 2; turns++) {
+		counts.turn_part = 0.01 * turns;
+		metric_values_clear(&c.values);
+		ck_assert_int_eq(stat_metrics_values(c.metrics, &counts, &c.values), 0);
+		const struct metric_value *ipc = value_of(&c, "ipc");
+		ck_assert_double_eq_tol(ipc->running, 0.5, 0.01);
+		ck_assert_double_eq_tol(ipc->error, counts.turn_part * ipc->value, 1e-9);
+		ck_assert_double_eq_tol(stat_counts_error(&counts, 0),
+			counts.turn_part * counts.count[0].count, 1e-3 * counts.count[0].count);
+	}
+	end(&c);
+}
