@@ -15,45 +15,11 @@ struct metric_inputs {
 	const struct platform *platform;
 	int n_harts;
 	struct pool *pool;
-	const struct platform_metric *metric[METRICS_MAX];
+	struct metric_choice chosen;
 	bool needs[METRICS_MAX][METRIC_INPUTS_MAX];
-	size_t n_metrics;
 	char name[METRIC_INPUTS_MAX][EVENT_NAME_BYTES_MAX];
 	size_t n;
 };
-
-/* --- which metrics ---------------------------------------------------------------------------- */
-
-static bool is_chosen(const struct metric_inputs *m, const struct platform_metric *metric)
-{
-	for (size_t i = 0; i < m->n_metrics; i++)
-		if (m->metric[i] == metric)
-			return true;
-	return false;
-}
-
-static int choose(struct metric_inputs *m, const char *name, struct event_error *ret_error)
-{
-	bool has_any = false;
-	for (size_t i = 0; i < m->platform->n_metrics; i++) {
-		const struct platform_metric *metric = &m->platform->metric[i];
-		if (strcasecmp(metric->name, name) != 0 && !platform_metric_is_in(metric, name))
-			continue;
-		has_any = true;
-		if (is_chosen(m, metric))
-			continue;
-		if (m->n_metrics == METRICS_MAX) {
-			snprintf(ret_error->text, sizeof(ret_error->text), "more than %d metrics",
-				METRICS_MAX);
-			return METRIC_TOO_MANY;
-		}
-		m->metric[m->n_metrics++] = metric;
-	}
-	if (has_any)
-		return 0;
-	metric_say_unknown(m->platform, name, ret_error);
-	return METRIC_UNKNOWN;
-}
 
 /* --- what they need --------------------------------------------------------------------------- */
 
@@ -116,7 +82,8 @@ static int collect(struct metric_inputs *m, size_t metric)
 {
 	const struct expression_source known = {known_value, m};
 	struct collecting c = {m, metric};
-	return metric_each_input(m->platform, m->pool, m->metric[metric], &known, take_input, &c);
+	return metric_each_input(
+		m->platform, m->pool, m->chosen.metric[metric], &known, take_input, &c);
 }
 
 int metric_inputs_new(const struct platform *p, char *const *name, size_t n, int n_harts,
@@ -129,11 +96,11 @@ int metric_inputs_new(const struct platform *p, char *const *name, size_t n, int
 	m->n_harts = n_harts;
 	m->pool = pool_new();
 	int r = m->pool ? 0 : -ENOMEM;
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = choose(m, name[i], ret_error);
+	if (r == 0)
+		r = metric_choose(p, name, n, &m->chosen, ret_error);
 	if (r != 0)
 		return r;
-	for (size_t i = 0; i < m->n_metrics && r == 0; i++)
+	for (size_t i = 0; i < m->chosen.n && r == 0; i++)
 		r = collect(m, i);
 	if (r == METRIC_TOO_MANY)
 		snprintf(ret_error->text, sizeof(ret_error->text),
@@ -153,12 +120,12 @@ struct metric_inputs *metric_inputs_free(struct metric_inputs *m)
 
 size_t metric_inputs_n_metrics(const struct metric_inputs *m)
 {
-	return m->n_metrics;
+	return m->chosen.n;
 }
 
 const struct platform_metric *metric_inputs_metric(const struct metric_inputs *m, size_t i)
 {
-	return m->metric[i];
+	return m->chosen.metric[i];
 }
 
 size_t metric_inputs_n(const struct metric_inputs *m)
@@ -246,5 +213,6 @@ int metric_inputs_value(const struct metric_inputs *m, size_t i, const double *c
 {
 	struct counted c = {m, count};
 	const struct expression_source source = {counted_value, &c};
-	return platform_metric_value(m->platform, m->metric[i], &source, ret_value, ret_missing);
+	return platform_metric_value(
+		m->platform, m->chosen.metric[i], &source, ret_value, ret_missing);
 }

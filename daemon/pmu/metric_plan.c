@@ -40,39 +40,6 @@ struct metric_plan {
 	char condition[EVENT_ERROR_BYTES];
 };
 
-/* --- which metrics ---------------------------------------------------------------------------- */
-
-static bool is_chosen(const struct metric_plan *p, const struct platform_metric *m)
-{
-	for (size_t i = 0; i < p->n_metrics; i++)
-		if (p->metric[i].metric == m)
-			return true;
-	return false;
-}
-
-static int choose(struct metric_plan *p, const char *name, struct event_error *ret_error)
-{
-	bool has_any = false;
-	for (size_t i = 0; i < p->platform->n_metrics; i++) {
-		const struct platform_metric *m = &p->platform->metric[i];
-		if (strcasecmp(m->name, name) != 0 && !platform_metric_is_in(m, name))
-			continue;
-		has_any = true;
-		if (is_chosen(p, m))
-			continue;
-		if (p->n_metrics == METRICS_MAX) {
-			snprintf(ret_error->text, sizeof(ret_error->text), "more than %d metrics",
-				METRICS_MAX);
-			return METRIC_TOO_MANY;
-		}
-		p->metric[p->n_metrics++].metric = m;
-	}
-	if (has_any)
-		return 0;
-	metric_say_unknown(p->platform, name, ret_error);
-	return METRIC_UNKNOWN;
-}
-
 /* --- their events ----------------------------------------------------------------------------- */
 
 static int try_event(const struct metric_plan *p, struct planned_event *e)
@@ -330,9 +297,10 @@ int metric_plan_for(const struct kernel *k, const struct metric_harts *harts, ch
 		.events = LIST_OF(struct planned_event)};
 	if (!p->pool)
 		return -ENOMEM;
-	int r = 0;
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = choose(p, name[i], ret_error);
+	struct metric_choice chosen = {.n = 0};
+	int r = metric_choose(p->platform, name, n, &chosen, ret_error);
+	for (size_t i = 0; i < chosen.n; i++)
+		p->metric[p->n_metrics++].metric = chosen.metric[i];
 	if (r == 0)
 		r = plan_metrics(p, ret_error);
 	if (r != 0)

@@ -3,6 +3,51 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+
+static bool is_chosen(const struct metric_choice *c, const struct platform_metric *m)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->metric[i] == m)
+			return true;
+	return false;
+}
+
+static int choose_one(const struct platform *p, const char *name, struct metric_choice *c,
+	struct event_error *ret_error)
+{
+	bool has_any = false;
+	for (size_t i = 0; i < p->n_metrics; i++) {
+		const struct platform_metric *m = &p->metric[i];
+		if (strcasecmp(m->name, name) != 0 && !platform_metric_is_in(m, name))
+			continue;
+		has_any = true;
+		if (is_chosen(c, m))
+			continue;
+		if (c->n == METRICS_MAX) {
+			snprintf(ret_error->text, sizeof(ret_error->text), "more than %d metrics",
+				METRICS_MAX);
+			return METRIC_TOO_MANY;
+		}
+		c->metric[c->n++] = m;
+	}
+	if (has_any)
+		return 0;
+	metric_say_unknown(p, name, ret_error);
+	return METRIC_UNKNOWN;
+}
+
+int metric_choose(const struct platform *p, char *const *name, size_t n,
+	struct metric_choice *ret_choice, struct event_error *ret_error)
+{
+	struct metric_choice c = {.n = 0};
+	int r = 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = choose_one(p, name[i], &c, ret_error);
+	if (r == 0)
+		*ret_choice = c;
+	return r;
+}
 
 struct walking {
 	const struct platform *platform;

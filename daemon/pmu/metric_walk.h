@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The inputs of a metric: names of events in its formula, and in those of the metrics that it names */
+/* Metrics by name, and the inputs of one: names of events in its formula, and in those of the metrics that it
+ * names */
 
 #include "daemon/pmu/event/event.h"
+#include "daemon/pmu/metric_plan.h"
 #include "platform-db/expression.h"
 #include "platform-db/platform.h"
 #include "platform-db/pool.h"
+
+/* Find the metrics and groups of these names, each metric once, in the order of the names. 0; METRIC_UNKNOWN,
+ * METRIC_TOO_MANY with *ret_error. */
+struct metric_choice {
+	const struct platform_metric *metric[METRICS_MAX];
+	size_t n;
+};
+int metric_choose(const struct platform *p, char *const *name, size_t n,
+	struct metric_choice *ret_choice, struct event_error *ret_error);
 
 /* Call take for each, as the formula spells it and as often as it is there. What `known` gives values for
  * is folded first (into pool), so that branches which are not taken need nothing. 0; take's value, which
