@@ -67,7 +67,9 @@ static const struct answer_column columns[N_COLUMNS] = {
 /* Passes are those of metrics; harts are named where there is more than one set of them. */
 static size_t n_columns(const struct stat_job *j)
 {
-	return j->parts.apart ? N_COLUMNS : j->parts.part[0].metrics ? STAT_HARTS : STAT_PASSES;
+	return j->parts.is_divided        ? N_COLUMNS
+	       : j->parts.part[0].metrics ? STAT_HARTS
+					  : STAT_PASSES;
 }
 
 static int send_event(const struct stat_job *j, const struct stat_part *part,

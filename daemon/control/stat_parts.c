@@ -123,7 +123,7 @@ static int divide(const struct stat_asked *a, struct stat_parts *p)
 	bool metrics = a->is_tree || a->request->n_metric > 0;
 	int r = 0;
 	if (a->request->per_hart) {
-		p->apart = true;
+		p->is_divided = true;
 		for (int hart = 0; hart < a->machine->n_harts && r == 0; hart++) {
 			struct hart_set one = {0};
 			hart_set_add(&one, hart);
@@ -134,7 +134,7 @@ static int divide(const struct stat_asked *a, struct stat_parts *p)
 	}
 	if (!metrics || !cores_differ(cores))
 		return add_part(p, &a->machine->online, metric_plan_platform(cores));
-	p->apart = true;
+	p->is_divided = true;
 	for (int hart = cores_kind(cores, 0); hart >= 0 && r == 0;
 		hart = cores_kind(cores, hart + 1)) {
 		struct hart_set harts = cores_of(cores, cores_platform(cores, hart));
@@ -310,7 +310,7 @@ static int make_part(
 		return r < 0 ? r : refuse_metrics(a, r, error.text);
 	uint64_t room = user_room(a->q->peer->user, USER_DESCRIPTORS);
 	size_t taken = stat_parts_n_fds(p);
-	r = open_part(a, &p->part[i], !p->apart, events, room > taken ? room - taken : 1);
+	r = open_part(a, &p->part[i], !p->is_divided, events, room > taken ? room - taken : 1);
 	bool metrics_only = a->request->n_metric > 0 && a->request->n_event == 0 && !a->is_tree;
 	if (r == 0 && metrics_only && !any_counts(a, &p->part[i], &error))
 		return leave_out_for(p, i, METRIC_NO_EVENT, error.text, ret_none);

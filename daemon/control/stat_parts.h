@@ -26,7 +26,7 @@ struct stat_part {
 struct stat_parts {
 	struct stat_part *part;
 	size_t n;
-	bool apart;       /* answers show each part by itself */
+	bool is_divided;  /* answers name the harts of each part */
 	uint64_t look_ns; /* read them before this, or a counter wraps twice between two readings */
 	char left_out[512]; /* kinds of core that have none of these metrics, as a note; "": none */
 };
