@@ -383,6 +383,34 @@ def agrees(row, own, per_byte):
 
 
 @on_a_board
+def test_a_count_takes_counters_from_the_service_and_no_samples(build):
+    """A U74 has one counter for cycles, which always-on sampling gives up to a client after three seconds."""
+    said = Guest(build, cpu=f"rv64,sscofpmf=false,{U74}", harts=1, icount=None).run("""
+        mkdir -p /run/mperf /var/lib/mperf
+        mperfd 2>/tmp/log &
+        sleep 3
+        board spin 40000 >/dev/null &
+        section before mperfctl status --json
+        section count mperfctl stat -a -e '{cycles,instructions}' --json -- sleep 16
+        section during mperfctl status --json
+        section doctor mperfctl doctor --json
+        section log cat /tmp/log""")
+    trouble = [answer(said[name])["rate"][0].get("trouble") for name in ("before", "during")]
+    counted = counts(said["count"])
+    print(f"    before: {trouble[0]}; during: {trouble[1]}; cycles were counted "
+          f"{100 * counted['cycles']['running_share']:.0f} % of the time")
+    assert not trouble[0] and "samples without counters for a minute" in trouble[1], trouble
+    has(findings(said["doctor"], "sampling"), "rung d", "cpu-clock")
+    has(findings(said["doctor"], "sampling"), "samples without counters for a minute")
+    # All of it but a part of the first three seconds or four.
+    assert counted["cycles"]["running_share"] > 0.8, counted
+    taken = [answer(said[name])["account"][0]["taken"] for name in ("before", "during")]
+    print(f"    {taken[1] - taken[0]} samples in 16 s")
+    # Taking turns for all of the time would leave half of them.
+    assert taken[1] - taken[0] > 0.65 * 99 * 16, taken
+
+
+@on_a_board
 def test_dpkg_installs_the_package_and_starts_the_service(build):
     """On a Debian that runs systemd, with perf_event_paranoid = 3 before; and takes it away again."""
     said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run("""
