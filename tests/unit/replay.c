@@ -531,17 +531,6 @@ void replay_fail_ioctl(struct replay *r, unsigned nth, int error)
 	r->fail_ioctl_error = error;
 }
 
-void replay_take_counters(struct replay *r, unsigned percent)
-{
-	r->taken_percent = percent;
-}
-
-void replay_pin_counters(struct replay *r, bool pinned)
-{
-	r->taken_pinned = pinned;
-	replay_learn_counters(r);
-}
-
 int replay_queue(struct replay *r, int hart, const void *bytes, size_t n)
 {
 	for (unsigned i = 0; i < r->n_events; i++)

@@ -51,6 +51,17 @@ void replay_learn_counters(struct replay *r)
 	}
 }
 
+void replay_take_counters(struct replay *r, unsigned percent)
+{
+	r->taken_percent = percent;
+}
+
+void replay_pin_counters(struct replay *r, bool pinned)
+{
+	r->taken_pinned = pinned;
+	replay_learn_counters(r);
+}
+
 struct record_buffer {
 	uint8_t bytes[RECORD_BYTES];
 	size_t n;
