@@ -67,7 +67,7 @@ ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan SANITIZE="$(SANITIZERS)" CFLAGS="-O1 -g"
 FUZZ_MAKE = $(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="-O1 -g" CPPFLAGS=-D__SANITIZE_ADDRESS__ \
 	SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
 
-PACKAGES_CHECK = check git clang clang-format-14? libclang-rt-dev cppcheck python3 binutils xz-utils fuse3 libfuse3-dev \
+PACKAGES_CHECK = check git clang clang-format-14? libclang-rt-dev cppcheck python3 python3-yaml binutils xz-utils fuse3 libfuse3-dev \
 	linux-perf procps sqlite3 zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \
 	mmdebstrap tmux valgrind protobuf-compiler golang-github-google-pprof-dev? $(PACKAGES_ROOFS) $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
 # What kernels of other machines are built and run with.
@@ -152,6 +152,14 @@ bench-instrument:
 gate-check: $(BUILD)/tests/gate/check
 	$< $(RUN)
 $(BUILD)/tests/gate/check: $(BUILD)/tests/gate/check.o $(BUILD)/tests/gate/made_runs.o $(ALL_LIBS)
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
+# The same on recordings of real programs, which take 40 minutes the first time; RUN="--rounds 10" for less.
+.PHONY: bench-gate
+bench-gate:
+	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO) python3 gcc
+	$(QUIET)$(MAKE) all $(BUILD)/tests/gate/resample
+	tests/gate/real $(BUILD) $(RUN)
+$(BUILD)/tests/gate/resample: $(BUILD)/tests/gate/resample.o $(ALL_LIBS)
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
 # SECONDS=600 for ten minutes.
 soak:
