@@ -12,7 +12,8 @@ LIBEXECDIR  = $(PREFIX)/libexec/mperf
 LIBDIR      = $(PREFIX)/lib/mperf
 DATADIR     = $(PREFIX)/share/mperf
 MANDIR      = $(PREFIX)/share/man
-EXAMPLEDIR  = $(PREFIX)/share/doc/mperf/examples
+DOCDIR      = $(PREFIX)/share/doc/mperf
+EXAMPLEDIR  = $(DOCDIR)/examples
 UNITDIR     = $(PREFIX)/lib/systemd/system
 GENERATORDIR = $(PREFIX)/lib/systemd/system-generators
 SYSUSERSDIR = $(PREFIX)/lib/sysusers.d
@@ -261,6 +262,7 @@ $(BUILD)/workloads/speedtest1:
 
 # What goes where: SOURCE:TARGET:MODE. mperf.conf is apart, since it may have been edited.
 MAN_PAGES = $(filter-out $(MAN_PAGES_PASS),$(wildcard man/*.[1578]))
+EXAMPLES = $(shell find man/examples -type f)
 PLATFORM_FILES = $(wildcard platform-db/platforms/*.json platform-db/platforms/*/*.json)
 INSTALLED = \
 	$(BUILD)/mperfctl:$(BINDIR)/mperfctl:755 \
@@ -283,6 +285,7 @@ INSTALLED = \
 	platform-db/README.md:$(DATADIR)/platforms/README.md:644 \
 	$(foreach p,$(wildcard systemd/schedules/*.schedule),$(p):$(EXAMPLEDIR)/$(notdir $(p)):644) \
 	$(foreach p,$(PLATFORM_FILES),$(p):$(patsubst platform-db/%,$(DATADIR)/%,$(p)):644) \
+	$(foreach e,$(EXAMPLES),$(e):$(patsubst man/%,$(DOCDIR)/%,$(e)):$(if $(filter %.sh,$(e)),755,644)) \
 	$(foreach p,$(MAN_PAGES),$(p):$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)):644)
 part = $(word $(2),$(subst :, ,$(1)))
 
@@ -321,9 +324,9 @@ install-code: $(BUILD)/mperf-code
 uninstall:
 	rm -f $(foreach f,$(INSTALLED),$(DESTDIR)$(call part,$(f),2))
 	! cmp -s systemd/mperf.conf $(DESTDIR)$(CONFDIR)/mperf.conf || rm $(DESTDIR)$(CONFDIR)/mperf.conf
-	find $(DESTDIR)$(DATADIR) -depth -type d -empty -delete 2>/dev/null || true
-	rmdir $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(CONFDIR)/schedules.d $(DESTDIR)$(CONFDIR) \
-		$(DESTDIR)$(EXAMPLEDIR) $(DESTDIR)$(dir $(EXAMPLEDIR)) $(DESTDIR)$(GENERATORDIR) $(DESTDIR)$(PREFIX)/lib/mperf/* \
+	find $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR) -depth -type d -empty -delete 2>/dev/null || true
+	rmdir $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(CONFDIR)/schedules.d $(DESTDIR)$(CONFDIR) $(DESTDIR)$(GENERATORDIR) \
+		$(DESTDIR)$(PREFIX)/lib/mperf/* \
 		$(DESTDIR)$(PREFIX)/lib/mperf 2>/dev/null || true
 
 # Debian packages. Packaging lives in systemd/debian; a copy of the tree is built with it on top.

@@ -99,6 +99,8 @@ def holds_all(deb):
     wanted = {*FILES, *(f"/usr/share/man/man{p.suffix[1]}/{p.name}.gz" for p in pages)}
     wanted |= {f"/usr/share/mperf/{p.relative_to(ROOT / 'platform-db')}"
                for p in (ROOT / "platform-db" / "platforms").rglob("*.json")}
+    wanted |= {f"/usr/share/doc/mperf/{p.relative_to(ROOT / 'man')}"
+               for p in (ROOT / "man" / "examples").rglob("*") if p.is_file()}
     assert wanted <= found, wanted - found
     assert not found & {*COMPILER, CODE}, found & {*COMPILER, CODE}
     assert all(f.startswith(("/usr/", "/etc/")) for f in found), found  # Debian 13 wants no others

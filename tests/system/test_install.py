@@ -52,7 +52,9 @@ def test_an_installed_tree_works_and_uninstalls_without_a_trace(build):
                  if counting(build) or not p.name.startswith(COUNTING_PAGES)]
         platforms = [f"usr/share/mperf/platforms/{p.relative_to(ROOT / 'platform-db/platforms')}"
                      for p in (ROOT / "platform-db/platforms").rglob("*.json")]
-        wanted = {*PROGRAMS, *SERVICE, *pages, *platforms, *counting(build), *reads_code(build),
+        examples = [f"usr/share/doc/mperf/{p.relative_to(ROOT / 'man')}" for p in (ROOT / "man" / "examples").rglob("*")
+                    if p.is_file()]
+        wanted = {*PROGRAMS, *SERVICE, *pages, *platforms, *examples, *counting(build), *reads_code(build),
                   "usr/share/mperf/platforms/README.md"}
         assert set(installed(folder)) == wanted, set(installed(folder)) ^ wanted
         done = subprocess.run([folder / "usr/bin/mperfctl", "hotspots", "-F",
