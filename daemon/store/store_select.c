@@ -92,13 +92,14 @@ static bool is_of(const struct store_file *f, enum tier tier)
 	return f->tier == tier && !f->corrupt && !f->other_version;
 }
 
-/* Until where its rows reach; exclusive of their starts. Of one that its writer left it is not
- * known, but it does not go on. */
+/* Until where its rows reach; exclusive of their starts. The last row of a coarse tier has what began in
+ * all of its step, however short that was. Of a file that its writer left this is not known, but it does
+ * not go on. */
 static int64_t reach(const struct store_file *f)
 {
 	if (f->left && !f->end_ns)
 		return f->start_ns + 2 * (int64_t)tier_period_ns(f->tier);
-	return f->end_ns ? f->end_ns : INT64_MAX;
+	return f->end_ns ? up(f->end_ns, (int64_t)tier_step_ns(f->tier)) : INT64_MAX;
 }
 
 /* What part of f's time within [from, to) its tier may answer for: without what it does

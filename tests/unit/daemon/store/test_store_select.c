@@ -98,6 +98,16 @@ TEST(windows_answer_where_nothing_coarser_is_wanted)
 	ck_assert_str_eq(selected(30, 60, TIER_WINDOW), "window:30-60");
 }
 
+/* mperfd ran from 0:28 to 0:29: the row of the first hour is as long as that. */
+TEST(the_last_row_of_an_hour_that_was_sampled_in_part_counts_once)
+{
+	add(TIER_WINDOW, 28, 29);
+	add(TIER_MINUTE, 28, 29);
+	add(TIER_HOUR, 0, 1);
+	ck_assert_str_eq(selected(0, 120, TIER_HOUR), "hour:0-60");
+	ck_assert_str_eq(selected_ns(0, 0, TIER_HOUR), "hour:0-60");
+}
+
 TEST(finest_first_takes_each_moment_from_the_finest_file_that_has_it)
 {
 	add_windows(120, 180);
