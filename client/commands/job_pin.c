@@ -16,12 +16,13 @@ int job_pin_selection(const char *text, struct selection *ret_selection)
 	_cleanup_(freep) char *named = NULL;
 	struct selection_fault fault = {"jobs are pinned by labels, and not by time or user"};
 	struct selection s;
-	if (!strchr(text, '=') && asprintf(&named, LABEL_JOB "=%s", text) < 0)
+	bool is_named = !memchr(text, '=', strcspn(text, ","));
+	if (is_named && asprintf(&named, LABEL_JOB "=%s", text) < 0)
 		named = NULL;
-	const char *meant = strchr(text, '=') ? text : named;
+	const char *meant = is_named ? named : text;
 	int r = meant ? selection_parse(meant, (int64_t)clock_ns(CLOCK_REALTIME), &s, &fault)
 		      : -ENOMEM;
-	if (r == 0 && (s.since_ns || s.until_ns || s.n_uids)) {
+	if (r == 0 && (s.n_labels == 0 || s.since_ns || s.until_ns || s.n_uids)) {
 		selection_clear(&s);
 		r = SELECTION_WRONG;
 	}

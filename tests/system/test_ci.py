@@ -15,7 +15,7 @@ JOBS = 25            # of each branch
 # Bytes of the store. What an hour may add to it, one user of two, is 16 MB: 50 jobs take some.
 BUDGET, KEPT = 32 << 20, "1h"
 SLOWER, UNDECIDED = 3, 4
-TEXT_BYTES = 500_000
+TEXT_BYTES = 300_000
 FUNCTION = r"(BZ2_compressBlock|sendMTFValues) in bzip2"  # the second may be inlined into the first
 # What a job does: compile what the branch changed, link, and see that what was packed can be unpacked.
 JOB = """

@@ -14,7 +14,7 @@ from rates import rate_allowed
 from service import Service, wait_until
 from test_jobs import PYTHON, SPIN, spin
 from test_permissions import some_group
-from test_store import a_sealed_segment, put_aged
+from test_store import HOUR, a_sealed_segment, name_of, put_aged, seal, unseal
 
 SECONDS = 60
 
@@ -345,8 +345,9 @@ def test_labels_and_loops_live_on_in_minutes_and_hours(build):
             run_job(service, "build", "--label", "branch=topic", "--label", "run=2", command=counted_work(service, 5))
             wait_until("both are stored", lambda: len(of_job(service, "job=build", "job")[0]) == 2)
             assert service.stop() == 0
+        move_back(service.store, 2 * HOUR)
         with service:
-            wait_until("they are rolled up", lambda: {row["tier"]: row["files"] for row in service.ask(
+            wait_until("it is rolled up", lambda: {row["tier"]: row["files"] for row in service.ask(
                 "store")["tier"]}["hour"])
             samples, loops = answers(service, label)
             assert service.stop() == 0
@@ -360,9 +361,26 @@ def test_labels_and_loops_live_on_in_minutes_and_hours(build):
                 assert service.stop() == 0
 
 
+def move_back(store, seconds):
+    """The store's one file as if of then, where no later window is of the same minute or hour."""
+    path, = (store / "window").glob("*.mprf")
+    unseal(path)
+    db = sqlite3.connect(path)
+    db.execute("UPDATE window SET realtime_ns = realtime_ns - ?", (seconds * 10 ** 9,))
+    start, = db.execute("SELECT min(realtime_ns) FROM window").fetchone()
+    db.commit()
+    db.close()
+    seal(path)
+    path = path.rename(path.parent / name_of(start / 1e9))
+    for other in store.rglob("*.mprf"):
+        if other != path:
+            other.unlink()
+
+
 def answers(service, label):
-    """Samples per function of the job, and its loops: since two hours, which an hour's start is within."""
-    time_ = "--since", "-2h", "--until", f"@{int(time.time()) - 1}"
+    """Samples per function of the job, and its loops, of the hours before this one."""
+    this_hour = int(time.time() // HOUR * HOUR)
+    time_ = "--since", f"@{this_hour - 3 * HOUR}", "--until", f"@{this_hour}"
     hot = service.ask("hotspots", *time_, *label, "-n", "0")["rows"]
     loops = service.ask("roofline", *time_, *label)["rows"]
     samples = {}
@@ -379,10 +397,10 @@ def test_wrong_arguments_of_pins_are_refused_by_name(build):
                             (["pin", "x", "y"], "one argument too many"), (["start", "x", "--pin"], "--pin is for job run"),
                             (["unpin", "x", "--keep", "2"], "--keep is for"), (["run", "x", "--keep", "2", "--", "true"],
                                                                              "--keep is for"),
-                            (["pin", "x", "--keep", "0"], "--keep takes"), (["pin", "last=1"], "at least one label"),
+                            (["pin", "x", "--keep", "0"], "--keep takes"), (["pin", "last=1"], "jobs have labels"),
                             (["pin", "x,last=0"], "last= takes a number"), (["pin", "x,last=1x"], "last= takes a number"),
                             (["pin", "a=b,c"], "'c' is not of the form"), (["pin", "a b=c"], "'a b' is not a name"),
                             (["pin", ",".join(f"k{i}=v" for i in range(17))], "at most 16"),
-                            (["run", "x", "--pin=last=2", "--", "true"], "at least one label")):
+                            (["run", "x", "--pin=last=2", "--", "true"], "jobs have labels")):
         done = mperfctl(build, "job", *arguments, check=False)
         assert done.returncode == 2 and word in done.stderr, (arguments[:3], done.stderr)
