@@ -61,7 +61,7 @@ static int start(struct schedule_run *run, const struct schedule_run_options *o,
 	struct event_error error = {""};
 	int r = recording_new(&recording, &run->recording, &error);
 	if (r > 0)
-		snprintf(why, RUN_WHY_BYTES, "%s", error.text);
+		snprintf(why, RUN_WHY_BYTES, "%.*s", RUN_WHY_BYTES - 1, error.text);
 	return r > 0 ? SCHEDULE_RUN_FAILED : r;
 }
 
