@@ -128,6 +128,18 @@ size_t labels_read(const char *json, struct label *ret_label)
 	return n;
 }
 
+/* Of a text that was cut at a byte: the last character, if a part of it may be missing. */
+static void drop_last(char *text)
+{
+	size_t n = strlen(text);
+	if (n == 0 || (unsigned char)text[n - 1] < 0x80)
+		return;
+	while (n > 0 && ((unsigned char)text[n - 1] & 0xc0) == 0x80)
+		n--;
+	if (n > 0)
+		text[n - 1] = '\0';
+}
+
 const char *labels_say(const struct label *label, size_t n, char *text, size_t size)
 {
 	size_t at = 0;
@@ -136,5 +148,7 @@ const char *labels_say(const struct label *label, size_t n, char *text, size_t s
 	for (size_t i = 0; i < n && at < size; i++)
 		at += (size_t)snprintf(text + at, size - at, "%s%s=%s", i ? ", " : "", label[i].key,
 			label[i].value);
+	if (at >= size)
+		drop_last(text);
 	return text;
 }

@@ -140,3 +140,12 @@ TEST(sets_are_said_and_cut)
 	ck_assert_str_eq(labels_say(label, 2, small, sizeof(small)), "a=1, bc");
 	ck_assert_str_eq(labels_say(label, 0, text, sizeof(text)), "");
 }
+
+TEST(sets_are_cut_between_characters)
+{
+	char small[8];
+
+	ck_assert_int_eq(label_make("a", "\u20ac\u20ac", &label[0], &fault), 0);
+	ck_assert_str_eq(labels_say(label, 1, small, 7), "a=\u20ac");
+	ck_assert_str_eq(labels_say(label, 1, small, 8), "a=\u20ac");
+}
