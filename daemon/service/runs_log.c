@@ -30,14 +30,22 @@ const char *run_outcome_says(enum run_outcome outcome)
 
 /* --- one run as a line ------------------------------------------------------------------------ */
 
+static json_t *pack(const struct run_entry *e, const char *job, const char *why)
+{
+	return json_pack("{s:I s:s s:s s:I s:s s:s s:s s:I s:I s:I s:I s:I s:I}", "id",
+		(json_int_t)e->id, "schedule", e->schedule, "job", job, "uid", (json_int_t)e->uid,
+		"outcome", run_outcome_says(e->outcome), "why", why, "file", e->file, "start_ns",
+		(json_int_t)e->start_ns, "end_ns", (json_int_t)e->end_ns, "hz", (json_int_t)e->hz,
+		"samples", (json_int_t)e->n_samples, "bytes", (json_int_t)e->bytes, "times",
+		(json_int_t)e->times);
+}
+
+/* NULL: no memory. What is no UTF-8 is left out, and nothing else. */
 static char *line_of(const struct run_entry *e)
 {
-	json_t *o = json_pack("{s:I s:s s:s s:I s:s s:s s:s s:I s:I s:I s:I s:I s:I}", "id",
-		(json_int_t)e->id, "schedule", e->schedule, "job", e->job, "uid",
-		(json_int_t)e->uid, "outcome", run_outcome_says(e->outcome), "why", e->why, "file",
-		e->file, "start_ns", (json_int_t)e->start_ns, "end_ns", (json_int_t)e->end_ns, "hz",
-		(json_int_t)e->hz, "samples", (json_int_t)e->n_samples, "bytes",
-		(json_int_t)e->bytes, "times", (json_int_t)e->times);
+	json_t *o = pack(e, e->job, e->why);
+	if (!o)
+		o = pack(e, "", "");
 	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 	json_decref(o);
 	return text;
@@ -212,6 +220,8 @@ static int write_line(int fd, const struct run_entry *e)
 static void rewrite(struct runs_log *log)
 {
 	_cleanup_(freep) char *part = NULL;
+	if (log->is_unread)
+		return;
 	if (asprintf(&part, "%s.part", log->path) < 0) {
 		part = NULL;
 		return;
@@ -278,12 +288,19 @@ int runs_log_open(const char *path, struct runs_log *ret_log)
 {
 	struct runs_log log = {.fd = -1, .path = strdup(path)};
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno != ENOENT)
+		log.error = errno;
 	_cleanup_(fclosep) FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
 	int r = log.path ? 0 : -ENOMEM;
+	if (fd >= 0 && !f)
+		log.error = errno;
 	if (f)
 		fd = -1;
 	if (r == 0 && f)
 		r = read_lines(&log, f);
+	if (f && ferror(f))
+		log.error = EIO;
+	log.is_unread = log.error != 0;
 	if (r < 0) {
 		runs_log_close(&log);
 		return r;

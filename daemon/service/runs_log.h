@@ -9,6 +9,7 @@
  * and a crash loses at most the last line.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -57,10 +58,12 @@ struct runs_log {
 	uint64_t last_id;
 	size_t n_lines; /* in the file */
 	int error;      /* errno of the last write; 0: it worked */
+	/* it is there and could not be read: it is not written, and nobody may remove what it lists */
+	bool is_unread;
 };
 
 /* Read the log at `path`, or begin one. Lines that are no runs are skipped; what still ran failed with
- * its mperfd. 0, also if it cannot be written, which `error` says; -ENOMEM. */
+ * its mperfd. 0, also if it cannot be read or written, which `error` says; -ENOMEM. */
 int runs_log_open(const char *path, struct runs_log *ret_log);
 void runs_log_close(struct runs_log *log);
 

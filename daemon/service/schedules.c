@@ -89,7 +89,8 @@ static int open_log(struct schedules *s)
 	int r = runs_log_open(file, &s->log);
 	if (r < 0)
 		return r;
-	runs_folder_tidy(path, &s->log);
+	if (!s->log.is_unread)
+		runs_folder_tidy(path, &s->log);
 	s->path = TAKE_PTR(path);
 	return 0;
 }
@@ -116,8 +117,8 @@ static void notice_log(struct schedules *s)
 {
 	if (s->log.error != 0 && !s->said_full)
 		say(s, LOG_WARNING,
-			"what schedules did cannot be kept in %s, and is known until the next "
-			"start: %s",
+			"what schedules do cannot be kept in %s; recordings that it does not list "
+			"are removed at the next start: %s",
 			s->log.path, strerror(s->log.error));
 	s->said_full = s->log.error != 0;
 }
@@ -155,6 +156,9 @@ static void find_refusal(const struct schedules *s, const struct walk *w, const 
 	else if (of->hz > c->rate_max)
 		snprintf(why, RUN_WHY_BYTES, "Frequency=%u is more than rate-max of mperf.conf, %u",
 			of->hz, c->rate_max);
+	else if (s->log.is_unread)
+		snprintf(why, RUN_WHY_BYTES, "%.150s cannot be read: %s", s->log.path,
+			strerror(s->log.error));
 	else if (s->n_runs == RUNS_AT_ONCE_MAX)
 		snprintf(why, RUN_WHY_BYTES, "%d recordings of schedules go on already",
 			RUNS_AT_ONCE_MAX);

@@ -2,6 +2,7 @@
 
 /* Tests of daemon/service/runs_log.c: what it keeps, over a restart too, and what it gives up first. */
 
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,6 +55,32 @@ static uint64_t skipped(const char *schedule, uid_t uid, const char *why)
 	struct run_entry e = run_of(schedule, uid, RUN_SKIPPED);
 	strcpy(e.why, why);
 	return runs_log_add(&log_of, &e);
+}
+
+TEST(a_text_that_is_no_utf8_costs_that_text_and_no_other_run)
+{
+	struct run_entry e = run_of("nightly", 1000, RUN_WHOLE);
+	strcpy(e.job, "branch=\xc3");
+	ck_assert_uint_eq(runs_log_add(&log_of, &e), 1);
+	ck_assert_uint_eq(recorded("nightly", 0, "nightly/2.mprf", 7), 2);
+	ck_assert_int_eq(log_of.error, 0);
+	again();
+	ck_assert_uint_eq(log_of.n, 2);
+	ck_assert_str_eq(runs_log_find(&log_of, 1)->job, "");
+}
+
+TEST(a_log_that_cannot_be_read_is_left_as_it_is)
+{
+	runs_log_close(&log_of);
+	unlink(path);
+	ck_assert_int_eq(symlink(path, path), 0); /* as any error but that it is not there */
+	ck_assert_int_eq(runs_log_open(path, &log_of), 0);
+	ck_assert(log_of.is_unread);
+	ck_assert_int_eq(log_of.error, ELOOP);
+	ck_assert_uint_gt(recorded("nightly", 0, "nightly/1.mprf", 7), 0);
+	struct stat st;
+	ck_assert_int_eq(lstat(path, &st), 0);
+	ck_assert(S_ISLNK(st.st_mode));
 }
 
 TEST(a_run_outlives_a_restart)
