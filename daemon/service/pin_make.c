@@ -152,7 +152,10 @@ static int note(struct pin_making *m, const struct found_job *job)
 	size_t at, made = store_pin_find(m->store, *m->making);
 	if (r != 0 || made == m->store->n_pins)
 		return r != 0 ? r : -EIO;
-	add_row(m, job, PIN_MADE, *m->making, m->store->pin[made].bytes);
+	const uint64_t bytes = m->store->pin[made].bytes;
+	add_row(m, job, PIN_MADE, *m->making, bytes);
+	/* the next of the same request has less */
+	m->limits.free_bytes -= bytes < m->limits.free_bytes ? bytes : m->limits.free_bytes;
 	while ((at = store_pin_surplus(m->store, m->ask->by, m->group, m->ask->keep, 0)) <
 		m->store->n_pins)
 		store_pin_drop(m->store, at);
@@ -165,7 +168,8 @@ static bool pin_one(struct pin_making *m, const struct found_job *job)
 	struct store_error error = {"", ""};
 	int64_t now_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	size_t known = store_pin_of(m->store, job->uid, job->labels, job->end_ns);
-	if (known < m->store->n_pins) {
+	/* one that goes with the next runs is no answer to who keeps it until it is unpinned */
+	if (known < m->store->n_pins && (m->store->pin[known].keep == 0 || m->ask->keep > 0)) {
 		add_row(m, job, PIN_KNOWN, m->store->pin[known].name, m->store->pin[known].bytes);
 		return true;
 	}

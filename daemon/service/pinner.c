@@ -320,6 +320,15 @@ size_t pinner_unpin(struct pinner *p, uint32_t by, bool all, const struct label 
 			remove_wait(p, i);
 			n_removed++;
 		}
+	/* jobs that have ended, and whose turn has not come */
+	for (size_t i = p->n_turns; i-- > 0;) {
+		const struct turn *t = &p->turn[i];
+		if (t->exact && t->id != p->child_id && (all || t->ask.by == by) &&
+			store_pin_matches(t->exact, label, n)) {
+			remove_turn(p, i);
+			n_removed++;
+		}
+	}
 	return n_removed;
 }
 
@@ -432,7 +441,8 @@ static void remove_replaced(struct pinner *p, const struct turn *t, const char *
 		const struct store_pin *new = &s->pin[store_pin_find(s, name)], *old = &s->pin[i];
 		if (old != new && old->by == new->by &&
 			old->uid == new->uid &&strcmp(old->labels, new->labels) == 0 &&
-			old->start_ns >= new->start_ns && old->end_ns <= new->end_ns)
+			(old->keep > 0 || new->keep == 0) && old->start_ns >= new->start_ns &&
+			old->end_ns <= new->end_ns)
 			(void)store_pin_remove(s, i);
 	}
 	while ((at = store_pin_surplus(s, t->ask.by, t->group, t->ask.keep, 0)) < s->n_pins)
