@@ -108,6 +108,26 @@ TEST(the_last_row_of_an_hour_that_was_sampled_in_part_counts_once)
 	ck_assert_str_eq(selected_ns(0, 0, TIER_HOUR), "hour:0-60");
 }
 
+/* It was started again at 0:40: files of two boots have rows of the same hour. */
+TEST(rows_of_two_boots_in_one_hour_all_count)
+{
+	add(TIER_WINDOW, 28, 29);
+	add(TIER_HOUR, 0, 1);
+	add(TIER_WINDOW, 40, 50);
+	add(TIER_HOUR, 0, 10);
+	ck_assert_str_eq(selected(0, 120, TIER_HOUR), "hour:0-60 hour:0-60");
+}
+
+/* … and is not summed up yet since then. */
+TEST(a_boot_that_is_not_summed_up_takes_no_row_of_the_one_before)
+{
+	add(TIER_WINDOW, 28, 29);
+	add(TIER_MINUTE, 28, 29);
+	add(TIER_HOUR, 0, 1);
+	add(TIER_WINDOW, 40, 50)->rolled = 0;
+	ck_assert_str_eq(selected(0, 120, TIER_HOUR), "minute:28-29 window:40-50");
+}
+
 TEST(finest_first_takes_each_moment_from_the_finest_file_that_has_it)
 {
 	add_windows(120, 180);
