@@ -180,7 +180,7 @@ def test_a_recording_whose_samples_carried_the_events_has_a_tree(build):
         refused(ask(build, there, "topdown", "-i", file, "-M", "Nothing"), 1,
                 "Tried Core knows no metric or group named 'Nothing'")
         # of a machine that is not described there
-        refused(mperfctl(build, "topdown", "-i", file, check=False), 1, "tried-core", "nothing is known here")
+        refused(mperfctl(build, "topdown", "-i", file, check=False), 1, "tried-core", "platform database here lacks")
 
 
 def test_recordings_without_counters_and_files_that_are_none_are_named(build):
