@@ -2,6 +2,7 @@
 #include "proto/label.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,6 +127,26 @@ size_t labels_read(const char *json, struct label *ret_label)
 	if (n > 1)
 		qsort(ret_label, n, sizeof(*ret_label), by_key);
 	return n;
+}
+
+bool label_matches(const struct label *wanted, const struct label *label, size_t n)
+{
+	char pattern[2 * LABEL_VALUE_BYTES_MAX + 1], *to = pattern;
+
+	/* to fnmatch a bracket begins a set, unless it is escaped already */
+	for (const char *from = wanted->value; *from; from++) {
+		if (*from == '\\' && from[1])
+			*to++ = *from++;
+		else if (*from == '[')
+			*to++ = '\\';
+		*to++ = *from;
+	}
+	*to = '\0';
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(label[i].key, wanted->key) == 0 &&
+			fnmatch(pattern, label[i].value, 0) == 0)
+			return true;
+	return false;
 }
 
 /* Of a text that was cut at a byte: the last character, if a part of it may be missing. */

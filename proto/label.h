@@ -48,5 +48,9 @@ int labels_write(
  * written to *ret_label, by rising key; returns how many, 0 also if the text is not such an object. */
 size_t labels_read(const char *json, struct label *ret_label);
 
+/* Is one of n labels that key, with such a value? In the wanted value * stands for any text, ? for any
+ * character, and a backslash before one of these, a backslash or a comma for that itself. */
+bool label_matches(const struct label *wanted, const struct label *label, size_t n);
+
 /* n labels for people, "branch=main, job=lint", cut at size bytes. Returns text. */
 const char *labels_say(const struct label *label, size_t n, char *text, size_t size);

@@ -6,7 +6,6 @@
  */
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,15 +49,6 @@ static bool cgroup_wanted(const struct loaded *l, const struct query_filter *q, 
 	return false;
 }
 
-static bool has_label(const struct label *label, size_t n, const struct label *wanted)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(label[i].key, wanted->key) == 0 &&
-			fnmatch(wanted->value, label[i].value, 0) == 0)
-			return true;
-	return false;
-}
-
 /* All labels asked for, of the task's job or as its control group shows. A value may have * and ?. */
 static bool labels_wanted(const struct loaded *l, const struct query_filter *q, uint32_t task)
 {
@@ -66,7 +56,8 @@ static bool labels_wanted(const struct loaded *l, const struct query_filter *q, 
 	struct label_fault fault;
 	size_t n = q->n_labels ? job_labels(l, task, label) : 0;
 	for (size_t i = 0; i < q->n_labels; i++)
-		if (label_parse(q->label[i], &wanted, &fault) != 0 || !has_label(label, n, &wanted))
+		if (label_parse(q->label[i], &wanted, &fault) != 0 ||
+			!label_matches(&wanted, label, n))
 			return false;
 	return true;
 }

@@ -7,18 +7,24 @@
 #include "daemon/query/runs.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/query/sources.h"
+#include "proto/hash_table.h"
 #include "proto/memory.h"
+
+/* Where the run with a key is in the list, which moves as it grows. */
+struct run_at {
+	char *key; /* what makes it one run */
+	uint32_t index;
+	UT_hash_handle hh;
+};
 
 /* A run while files are read. */
 struct running {
 	struct found_run found;
-	char *key; /* what makes it one run */
 	/* of this file: has it samples there; its first window, on the monotonic clock */
 	bool here;
 	int64_t first_ns, first_end_ns, begin_ns;
@@ -28,13 +34,14 @@ struct search {
 	const struct runs_wish *wish;
 	struct running *run;
 	uint32_t n, size;
+	struct run_at *at; /* by key */
 	/* the newest file of each boot: its clocks' distance */
 	struct {
 		char id[KERNEL_BOOT_ID_BYTES];
 		int64_t offset_ns;
 	} boot[64];
 	size_t n_boots;
-	char **alive; /* keys, as many as the wish has */
+	struct run_at *alive; /* by key: runs that have not ended */
 	/* of this file */
 	const struct query_source *source;
 	struct part *file;
@@ -109,13 +116,8 @@ static bool is_wished(const struct runs_wish *w, uint32_t uid, const struct labe
 	for (size_t i = 0; i < w->n_labels && whose; i++) {
 		struct label wanted;
 		struct label_fault fault;
-		bool has = false;
-		if (label_parse(w->label[i], &wanted, &fault) != 0)
-			return false;
-		for (size_t k = 0; k < n; k++)
-			has |= strcmp(label[k].key, wanted.key) == 0 &&
-			       fnmatch(wanted.value, label[k].value, 0) == 0;
-		whose = has;
+		whose = label_parse(w->label[i], &wanted, &fault) == 0 &&
+			label_matches(&wanted, label, n);
 	}
 	return whose;
 }
@@ -139,12 +141,36 @@ static char *key_of(uint32_t uid, const struct label *label, size_t n, const cha
 	return bytes < 0 ? NULL : key;
 }
 
-static struct running *find_run(struct search *s, const char *key)
+static struct run_at *find_key(struct run_at *table, const char *key)
 {
-	for (uint32_t i = 0; i < s->n; i++)
-		if (strcmp(s->run[i].key, key) == 0)
-			return &s->run[i];
-	return NULL;
+	struct run_at *at;
+	HASH_FIND_STR(table, key, at);
+	return at;
+}
+
+/* Takes key, which is not there. 0 or -ENOMEM. */
+static int add_key(struct run_at **table, char *key, uint32_t index)
+{
+	struct run_at *at = calloc(1, sizeof(*at));
+	if (at) {
+		*at = (struct run_at){.key = key, .index = index};
+		HASH_ADD_KEYPTR(hh, *table, at->key, strlen(at->key), at);
+	}
+	if (at && at->hh.tbl)
+		return 0;
+	free(at);
+	free(key);
+	return -ENOMEM;
+}
+
+static void keys_clear(struct run_at **table)
+{
+	struct run_at *at, *next;
+	HASH_ITER (hh, *table, at, next) {
+		HASH_DEL(*table, at);
+		free(at->key);
+		free(at);
+	}
 }
 
 static int add_job(struct found_run *run, uint32_t uid, const char *json)
@@ -160,26 +186,20 @@ static int add_job(struct found_run *run, uint32_t uid, const char *json)
 	return run->job[run->n_jobs].labels ? (int)(run->n_jobs++, 0) : -ENOMEM;
 }
 
-static bool is_alive(const struct search *s, const char *key)
-{
-	for (size_t i = 0; i < s->wish->n_alive; i++)
-		if (strcmp(s->alive[i], key) == 0)
-			return true;
-	return false;
-}
-
 static int make_alive(struct search *s)
 {
 	const struct runs_wish *w = s->wish;
 	struct label label[LABELS_MAX];
-	s->alive = calloc(w->n_alive + 1, sizeof(*s->alive));
-	for (size_t i = 0; i < w->n_alive && s->alive; i++) {
+	int r = 0;
+	for (size_t i = 0; i < w->n_alive && r == 0; i++) {
 		const size_t n = labels_read(w->alive[i].labels, label);
-		s->alive[i] = key_of(w->alive[i].uid, label, n, w->alive[i].labels);
-		if (!s->alive[i])
-			return -ENOMEM;
+		char *key = key_of(w->alive[i].uid, label, n, w->alive[i].labels);
+		if (key && find_key(s->alive, key))
+			free(key);
+		else
+			r = key ? add_key(&s->alive, key, 0) : -ENOMEM;
 	}
-	return s->alive ? 0 : -ENOMEM;
+	return r;
 }
 
 enum { RUNS_FULL = 2 };
@@ -195,10 +215,12 @@ static int add_run(struct search *s, uint32_t uid, const struct label *label, si
 		return r;
 	}
 	labels_say(label, n, says, sizeof(says));
-	struct running *run = &s->run[s->n++];
-	*run = (struct running){.key = key,
-		.found = {.uid = uid, .says = strdup(says), .unfinished = is_alive(s, key)}};
-	return run->found.says ? 0 : -ENOMEM;
+	struct running *run = &s->run[s->n];
+	*run = (struct running){.found = {.uid = uid,
+					.says = strdup(says),
+					.unfinished = find_key(s->alive, key) != NULL}};
+	r = add_key(&s->at, key, s->n++);
+	return r == 0 && !run->found.says ? -ENOMEM : r;
 }
 
 static int take_set(struct search *s, sqlite3_stmt *row)
@@ -211,17 +233,17 @@ static int take_set(struct search *s, sqlite3_stmt *row)
 	if (id == 0 || !is_wished(s->wish, uid, label, n))
 		return 0;
 	char *key = key_of(uid, label, n, json);
-	struct running *run = key ? find_run(s, key) : NULL;
+	const struct run_at *at = key ? find_key(s->at, key) : NULL;
+	const uint32_t index = at ? at->index : s->n;
 	int r = key ? 0 : -ENOMEM;
-	if (run)
+	if (at)
 		free(key);
 	else if (r == 0)
 		r = add_run(s, uid, label, n, key);
 	if (r != 0)
 		return r;
-	run = run ? run : &s->run[s->n - 1];
-	s->file->run_of_set[id] = (uint32_t)(run - s->run) + 1;
-	return add_job(&run->found, uid, json);
+	s->file->run_of_set[id] = index + 1;
+	return add_job(&s->run[index].found, uid, json);
 }
 
 /* --- one file --------------------------------------------------------------------------------- */
@@ -535,13 +557,10 @@ int runs_find(struct query_source *source, size_t n_sources, const struct runs_w
 		r = read_all(&s, source, n_sources, ret_error);
 	if (r == 0)
 		r = take_wished(&s, &found);
-	for (uint32_t i = 0; i < s.n; i++) {
+	for (uint32_t i = 0; i < s.n; i++)
 		found_run_clear(&s.run[i].found);
-		free(s.run[i].key);
-	}
-	for (size_t i = 0; i < wish->n_alive && s.alive; i++)
-		free(s.alive[i]);
-	free(s.alive);
+	keys_clear(&s.at);
+	keys_clear(&s.alive);
 	free(s.run);
 	if (r == 0)
 		*ret_runs = found;

@@ -269,20 +269,12 @@ int schedules_begin(
 
 /* --- jobs ------------------------------------------------------------------------------------- */
 
-static bool has_label(const struct label *pattern, const struct label *label, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(label[i].key, pattern->key) == 0)
-			return fnmatch(pattern->value, label[i].value, 0) == 0;
-	return false;
-}
-
 static bool has_labels(const struct schedule *of, const struct watched_job *job)
 {
 	struct label label[LABELS_MAX];
 	size_t n = of->n_labels ? labels_read(job->labels->labels, label) : 0;
 	for (size_t i = 0; i < of->n_labels; i++)
-		if (!has_label(&of->label[i], label, n))
+		if (!label_matches(&of->label[i], label, n))
 			return false;
 	return true;
 }

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -395,13 +394,8 @@ bool store_pin_matches(const char *labels, const struct label *wanted, size_t n)
 {
 	struct label label[LABELS_MAX];
 	size_t n_labels = labels_read(labels, label);
-	for (size_t i = 0; i < n; i++) {
-		bool has = false;
-		for (size_t k = 0; k < n_labels && !has; k++)
-			has = strcmp(label[k].key, wanted[i].key) == 0 &&
-			      fnmatch(wanted[i].value, label[k].value, 0) == 0;
-		if (!has)
+	for (size_t i = 0; i < n; i++)
+		if (!label_matches(&wanted[i], label, n_labels))
 			return false;
-	}
 	return true;
 }

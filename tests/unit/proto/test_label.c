@@ -141,6 +141,26 @@ TEST(sets_are_said_and_cut)
 	ck_assert_str_eq(labels_say(label, 0, text, sizeof(text)), "");
 }
 
+TEST(a_wanted_value_has_stars_and_question_marks_and_no_sets)
+{
+	static const struct {
+		const char *wanted;
+		bool is;
+	} cases[] = {{"fix[1]", true}, {"fix*", true}, {"fix?1?", true}, {"fix\\[1]", true},
+		{"*[1]", true}, {"fix[12]", false}, {"fix1", false}, {"fix\\*", false}, {"", false},
+		{"fix[1", false}};
+	struct label wanted;
+
+	ck_assert_int_eq(label_make("branch", "fix[1]", &label[0], &fault), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ck_assert_int_eq(label_make("branch", cases[i].wanted, &wanted, &fault), 0);
+		ck_assert_msg(
+			label_matches(&wanted, label, 1) == cases[i].is, "%s", cases[i].wanted);
+	}
+	ck_assert_int_eq(label_make("job", "*", &wanted, &fault), 0);
+	ck_assert(!label_matches(&wanted, label, 1));
+}
+
 TEST(sets_are_cut_between_characters)
 {
 	char small[8];
