@@ -188,10 +188,12 @@ static int take_section(struct parse *p, const char *name)
 	return 0;
 }
 
-static int take_line(struct parse *p, const char *bytes, size_t n)
+static int take_line(void *userdata, const char *bytes, size_t n, unsigned number)
 {
+	struct parse *p = userdata;
 	struct ini_line line;
 	char fault[INI_FAULT_BYTES];
+	p->line = number;
 	if (ini_read(bytes, n, p->line == 1, &line, fault) != 0)
 		return wrong(p, "%s", fault);
 	switch (line.kind) {
@@ -244,16 +246,8 @@ static int parse_lines(struct parse *p, const char *text, size_t n)
 	if (n > CONF_BYTES_MAX)
 		return wrong(p, "the file has more than %d bytes, which no configuration needs",
 			CONF_BYTES_MAX);
-	for (size_t at = 0; at < n;) {
-		const char *end = memchr(text + at, '\n', n - at);
-		size_t length = end ? (size_t)(end - (text + at)) : n - at;
-		p->line++;
-		int r = take_line(p, text + at, length);
-		if (r != 0)
-			return r;
-		at += length + 1;
-	}
-	return check_orders(p);
+	int r = ini_each_line(text, n, take_line, p);
+	return r == 0 ? check_orders(p) : r;
 }
 
 int conf_parse(const char *text, size_t n, const char *name, struct conf *ret_conf,

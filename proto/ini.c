@@ -16,6 +16,20 @@
 
 #define QUOTED_BYTES 40
 
+int ini_each_line(const char *text, size_t n,
+	int (*take)(void *userdata, const char *bytes, size_t n, unsigned number), void *userdata)
+{
+	unsigned number = 0;
+	int r = 0;
+	for (size_t at = 0; at < n && r == 0;) {
+		const char *end = memchr(text + at, '\n', n - at);
+		size_t length = end ? (size_t)(end - (text + at)) : n - at;
+		r = take(userdata, text + at, length, ++number);
+		at += length + 1;
+	}
+	return r;
+}
+
 struct ini_quote ini_quoted(const char *text)
 {
 	struct ini_quote q = {""};

@@ -29,6 +29,11 @@ enum { INI_WRONG = 1 };
 int ini_read(const char *bytes, size_t n, int first, struct ini_line *ret_line,
 	char fault[static INI_FAULT_BYTES]);
 
+/* Call take for each line of n bytes, without its newline, numbered from 1, up to the first result other than
+ * 0, which is returned. */
+int ini_each_line(const char *text, size_t n,
+	int (*take)(void *userdata, const char *bytes, size_t n, unsigned number), void *userdata);
+
 /* What a file says, at most 40 bytes of it, fit for a log and a terminal. */
 struct ini_quote {
 	char text[168];

@@ -237,10 +237,12 @@ static int take_key(struct parse *p, const char *name, const char *value)
 	return take_value(p, (enum key)key, value);
 }
 
-static int take_line(struct parse *p, const char *bytes, size_t n)
+static int take_line(void *userdata, const char *bytes, size_t n, unsigned number)
 {
+	struct parse *p = userdata;
 	struct ini_line line;
 	char fault[INI_FAULT_BYTES];
+	p->line = number;
 	if (ini_read(bytes, n, p->line == 1, &line, fault) != 0)
 		return wrong(p, "%.250s", fault);
 	if (line.kind == INI_BLANK)
@@ -331,16 +333,8 @@ static int parse_lines(struct parse *p, const char *text, size_t n)
 	if (n > INI_FILE_BYTES)
 		return wrong(p, "the file has more than %d bytes, which no schedule needs",
 			INI_FILE_BYTES);
-	for (size_t at = 0; at < n;) {
-		const char *end = memchr(text + at, '\n', n - at);
-		size_t length = end ? (size_t)(end - (text + at)) : n - at;
-		p->line++;
-		int r = take_line(p, text + at, length);
-		if (r != 0)
-			return r;
-		at += length + 1;
-	}
-	return check_kind(p);
+	int r = ini_each_line(text, n, take_line, p);
+	return r == 0 ? check_kind(p) : r;
 }
 
 int schedule_parse(const char *text, size_t n, const char *path, struct schedule *ret_schedule,

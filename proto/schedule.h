@@ -68,7 +68,7 @@ int schedule_parse(const char *text, size_t n, const char *path, struct schedule
 int schedule_read(
 	const char *path, struct schedule *ret_schedule, struct schedule_error *ret_error);
 
-/* All of a folder, by name; one that is wrong is told, and costs no other. */
+/* All of a folder, by name; one that is wrong is reported, and costs no other. */
 struct schedule_list {
 	struct schedule *schedule;
 	size_t n;

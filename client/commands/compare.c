@@ -23,7 +23,7 @@ struct side {
 	struct selection selection[OPTIONS_LIST_MAX];
 	Mperf__RunSelection message[OPTIONS_LIST_MAX], *run[OPTIONS_LIST_MAX];
 	size_t n_selections;
-	const char *first; /* as the user wrote it */
+	const char *file, *selected; /* the first of each, as the user wrote it */
 };
 
 /* 0 or EXIT_*, after an error message. */
@@ -74,22 +74,27 @@ static int add_selection(struct side *side, const char *text)
 static int add_side(struct side *side, char *const *text, size_t n)
 {
 	int exit_status = 0;
-	for (size_t i = 0; i < n && exit_status == 0; i++)
-		exit_status = selection_is_one(text[i]) ? add_selection(side, text[i])
-							: add_recordings(&side->files, text[i]);
-	side->first = text[0];
+	for (size_t i = 0; i < n && exit_status == 0; i++) {
+		const bool selects = selection_is_one(text[i]);
+		const char **first = selects ? &side->selected : &side->file;
+		if (!*first)
+			*first = text[i];
+		exit_status = selects ? add_selection(side, text[i])
+				      : add_recordings(&side->files, text[i]);
+	}
 	return exit_status;
 }
 
-/* All of a kind? Only we may open your files, and only the service its store. */
+/* All of a kind? Only the client may open your files, and only the service its store. */
 static int check_kinds(const struct side *a, const struct side *b)
 {
 	_cleanup_(freep) char *what = NULL;
-	const bool files = a->files.n || b->files.n;
-	if (!files || (a->n_selections == 0 && b->n_selections == 0))
+	const char *file = a->file ? a->file : b->file;
+	const char *selected = a->selected ? a->selected : b->selected;
+	if (!file || !selected)
 		return 0;
-	if (asprintf(&what, "'%.100s' and '%.100s' are not both recordings, or both of the store",
-		    a->first, b->first) < 0)
+	if (asprintf(&what, "'%.100s' is a recording, and '%.100s' selects from the store", file,
+		    selected) < 0)
 		what = NULL;
 	say_failure(what ? what : "out of memory",
 		"Give recordings alone, or selections alone: jobs by their labels, or stretches of "

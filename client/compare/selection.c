@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A branch's name may have commas, and whoever pushes it chooses it: so commas can be escaped.
+ * A branch's name may have commas, and the author of a branch chooses its name, so commas can be escaped.
  */
 #include "client/compare/selection.h"
 
@@ -136,10 +136,11 @@ static int check(const struct selection *s, struct selection_fault *fault)
 	if (s->n_labels)
 		return 0;
 	if (!s->since_ns)
-		return wrong(fault, "a stretch of time begins with since=, and jobs have labels");
+		return wrong(fault, "it has no label, which selects jobs, and no since=, which "
+				    "selects a stretch of time");
 	if (s->last || s->n_uids)
 		return wrong(fault,
-			"last= and user= are for jobs, and a stretch of time is one run of all "
+			"last=, user= and uid= need a label: a stretch of time is one run of all "
 			"that you may see");
 	return 0;
 }
@@ -156,7 +157,7 @@ int selection_parse(const char *text, int64_t now_ns, struct selection *ret_sele
 		*end = '\0';
 		end = more ? end + 1 : NULL;
 		r = *at ? take_part(&s, at, now_ns, ret_fault)
-			: wrong(ret_fault, "there is nothing between two commas, or at an end");
+			: wrong(ret_fault, "a part is empty: leave out one comma");
 	}
 	if (r == 0)
 		r = check(&s, ret_fault);

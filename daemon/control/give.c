@@ -22,27 +22,35 @@ static uint64_t give_deadline_ns(struct job *job, const struct request *q)
 	return request_has_room(q) ? 0 : UINT64_MAX;
 }
 
+int give_bytes(struct request *q, int fd, uint64_t *offset, uint64_t total)
+{
+	_cleanup_(freep) uint8_t *chunk = malloc(FRAME_CHUNK_BYTES);
+	if (!chunk)
+		return -ENOMEM;
+	while (*offset < total) {
+		if (!request_has_room(q))
+			return GIVE_LATER;
+		uint64_t left = total - *offset;
+		size_t wanted = left < FRAME_CHUNK_BYTES ? (size_t)left : FRAME_CHUNK_BYTES;
+		ssize_t n = pread(fd, chunk, wanted, (off_t)*offset);
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		int r = request_bytes(q, chunk, (size_t)n, *offset, total);
+		if (r != 0)
+			return r < 0 ? r : GIVE_LATER;
+		*offset += (uint64_t)n;
+	}
+	return 0;
+}
+
 static int give_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 {
 	struct give_job *j = (struct give_job *)job;
-	_cleanup_(freep) uint8_t *chunk = malloc(FRAME_CHUNK_BYTES);
 	(void)now_ns;
-	if (!chunk)
-		return -ENOMEM;
-	while (j->offset < j->total) {
-		if (!request_has_room(q))
-			return 0;
-		uint64_t left = j->total - j->offset;
-		size_t wanted = left < FRAME_CHUNK_BYTES ? (size_t)left : FRAME_CHUNK_BYTES;
-		ssize_t n = pread(j->fd, chunk, wanted, (off_t)j->offset);
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		int r = request_bytes(q, chunk, (size_t)n, j->offset, j->total);
-		if (r != 0)
-			return r < 0 ? r : 0;
-		j->offset += (uint64_t)n;
-	}
-	int r = request_done(q, 0);
+	int r = give_bytes(q, j->fd, &j->offset, j->total);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = request_done(q, 0);
 	return r < 0 ? r : JOB_DONE;
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/control/cost_hold.h"
+#include "daemon/control/give.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/record_hold.h"
 #include "daemon/control/record_metrics.h"
@@ -193,21 +194,10 @@ static int send_provenance(struct record_job *j, struct request *q)
 /* Send chunks while the peer takes them. 0, JOB_DONE, -errno. */
 static int stream(struct record_job *j, struct request *q)
 {
-	_cleanup_(freep) uint8_t *chunk = malloc(FRAME_CHUNK_BYTES);
-	if (!chunk)
-		return -ENOMEM;
-	while (j->offset < j->total) {
-		if (!request_has_room(q))
-			return 0;
-		ssize_t n = pread(j->fd, chunk, FRAME_CHUNK_BYTES, (off_t)j->offset);
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		int r = request_bytes(q, chunk, (size_t)n, j->offset, j->total);
-		if (r != 0)
-			return r < 0 ? r : 0;
-		j->offset += (uint64_t)n;
-	}
-	int r = send_provenance(j, q);
+	int r = give_bytes(q, j->fd, &j->offset, j->total);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = send_provenance(j, q);
 	if (r >= 0)
 		r = request_done(q, 0);
 	return r < 0 ? r : JOB_DONE;

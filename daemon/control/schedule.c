@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * schedule: what schedules there are and what they did, a timer's request to begin one, and recordings
- * for those who may read them. A run belongs to the service: it goes on when who asked for it is gone
- * only until the next turn of the loop, which ends it and keeps what it has.
+ * for those who may read them. A run belongs to the service: if the client that asked for it
+ * leaves, the next turn of the loop ends the run and keeps what it has.
  */
 #include "proto/schedule.h"
 
@@ -220,7 +220,7 @@ static int run_finish(struct job *job, struct request *q)
 {
 	struct run_job *j = (struct run_job *)job;
 	(void)q;
-	schedules_end(j->schedules, j->id, "it was told to end");
+	schedules_end(j->schedules, j->id, "it was stopped");
 	j->next_ns = 0;
 	return 0;
 }
@@ -228,7 +228,7 @@ static int run_finish(struct job *job, struct request *q)
 static void run_free(struct job *job)
 {
 	struct run_job *j = (struct run_job *)job;
-	schedules_end(j->schedules, j->id, "its timer's service went away");
+	schedules_end(j->schedules, j->id, "the client disconnected");
 	free(j);
 }
 
@@ -250,7 +250,7 @@ static int refuse_run(struct request *q, int why, const char *name)
 			"the schedule '%.64s' records jobs, and not at a time", name);
 	default:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-			"Wait until it has ended.", "the schedule '%.64s' goes on already", name);
+			"Wait until it has ended.", "schedule '%.64s' is already running", name);
 	}
 }
 

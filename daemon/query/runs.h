@@ -25,7 +25,7 @@ struct runs_wish {
 	const uint32_t *uid;
 	size_t n_uids;
 	int64_t since_ns, until_ns; /* when runs began; 0: open */
-	uint32_t last;              /* at most so many, the last; 0: all */
+	uint32_t last;              /* the last N of them; 0: all */
 	/* sets of labels that processes have still: their runs have not ended */
 	const struct query_job *alive;
 	size_t n_alive;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* One pass over the live tasks, some 50 ns each: nothing is kept of a process, so nothing of it can be
- * stale. On a machine with so many tasks that this takes long, looks are rarer. */
+ * stale. Where there are many tasks and a pass takes long, passes are rarer. */
 
 #include "daemon/service/job_watch.h"
 

@@ -46,7 +46,7 @@ void job_watch_set(struct job_watch *j, struct walk *w, bool labels, bool units)
 #define JOB_WATCH_PART 500
 bool job_watch_look(struct job_watch *j, struct walk *w, uint64_t now_ns);
 /* A process has just been given labels: its job, if that begins with it; else NULL. The next look finds it
- * as an old acquaintance. Borrowed until then. */
+ * again, and does not report it. Borrowed until then. */
 struct watched_job *job_watch_meet(
 	struct job_watch *j, const struct task *process, uint64_t now_ns);
 void job_watch_clear(struct job_watch *j, struct walk *w);

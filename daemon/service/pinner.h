@@ -25,7 +25,7 @@
 #define PIN_WAITS_USER_MAX 128
 
 struct pin_ask {
-	uint32_t by;                    /* who asks, and is charged */
+	uint32_t by;                    /* the user who asks, and is charged */
 	bool all_users;                 /* jobs of everyone; else those of `by` */
 	struct label label[LABELS_MAX]; /* that they have */
 	size_t n_labels;

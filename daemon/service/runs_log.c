@@ -15,7 +15,7 @@
 
 #include "proto/memory.h"
 
-/* The file is written anew if it has more lines than that many times its runs, and these. */
+/* The file is rewritten if it has more than this many lines per run, and these. */
 #define LINES_PART 2
 #define LINES_SPARE 64
 /* Of the file that is read. */

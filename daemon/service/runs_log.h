@@ -5,8 +5,8 @@
  *
  * A run is one recording of a schedule, or its omission. Runs are kept in memory and in a file of the
  * schedules' folder, one JSON object a line: a changed run is appended again, and the last line of an
- * id counts; one that is dropped ran no times. The file is written anew when half of it is of the past. So the list outlives a restart,
- * and a crash loses at most the last line.
+ * id counts. A line with times 0 says that the run was dropped. The file is rewritten when half of its lines
+ * are outdated. So the list outlives a restart, and a crash loses at most the last line.
  */
 
 #include <stdbool.h>

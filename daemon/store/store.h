@@ -160,8 +160,8 @@ struct store_forecast {
 void store_forecast(const struct store *s, const struct store_limits *limits,
 	int64_t now_realtime_ns, struct store_forecast *ret_forecast);
 
-/* For store_select: each moment from the finest tier that has it, for what must be told apart as well as
- * can be. Where two tiers meet, up to a step of the coarser may be missing. */
+/* For store_select: each moment from the finest tier that has it, for what must be separated as well as
+ * possible. Where two tiers meet, up to a step of the coarser may be missing. */
 #define STORE_FINEST_FIRST N_TIERS
 
 /* The files that answer a query of [since_ns, until_ns) (CLOCK_REALTIME; 0: open): each moment from

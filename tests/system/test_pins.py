@@ -397,10 +397,10 @@ def test_wrong_arguments_of_pins_are_refused_by_name(build):
                             (["pin", "x", "y"], "one argument too many"), (["start", "x", "--pin"], "--pin is for job run"),
                             (["unpin", "x", "--keep", "2"], "--keep is for"), (["run", "x", "--keep", "2", "--", "true"],
                                                                              "--keep is for"),
-                            (["pin", "x", "--keep", "0"], "--keep takes"), (["pin", "last=1"], "jobs have labels"),
+                            (["pin", "x", "--keep", "0"], "--keep takes"), (["pin", "last=1"], "no label, which selects jobs"),
                             (["pin", "x,last=0"], "last= takes a number"), (["pin", "x,last=1x"], "last= takes a number"),
                             (["pin", "a=b,c"], "'c' is not of the form"), (["pin", "a b=c"], "'a b' is not a name"),
                             (["pin", ",".join(f"k{i}=v" for i in range(17))], "at most 16"),
-                            (["run", "x", "--pin=last=2", "--", "true"], "jobs have labels")):
+                            (["run", "x", "--pin=last=2", "--", "true"], "no label, which selects jobs")):
         done = mperfctl(build, "job", *arguments, check=False)
         assert done.returncode == 2 and word in done.stderr, (arguments[:3], done.stderr)

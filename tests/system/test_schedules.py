@@ -112,11 +112,11 @@ def test_a_run_that_is_told_to_end_keeps_what_it_has(build):
                                   stderr=subprocess.PIPE, text=True) as run:
                 wait_until("it runs", lambda: runs_of(service, "long"))
                 done = service.ctl("schedule", "run", "long", check=False)
-                refused(done, 1, "goes on already")
+                refused(done, 1, "is already running")
                 time.sleep(1)
                 run.send_signal(signal.SIGTERM)
                 _, said = run.communicate(timeout=60)
-            assert run.returncode == 0 and "ended early" in said and "told to end" in said, said
+            assert run.returncode == 0 and "ended early" in said and "it was stopped" in said, said
             (ended,) = over(service, "long")
             assert ended["samples"] > 0 and ended["recording"] in files_below(service), ended
 

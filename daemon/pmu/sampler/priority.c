@@ -6,8 +6,9 @@
  * But a group that is pinned for good keeps its counters from every program. A RISC-V core has one
  * counter for cycles and one for instructions: if these were pinned, neither our own stat nor perf could
  * count cycles for as long as the service runs. So a group is pinned only where each of its events could
- * be counted once more beside it, as the platform data says. Others plan with the counters that are left. Where not, it takes turns with others, and when it gets too little of
- * the time it goes on without counters for a minute: no sample is missing, only counts are.
+ * be counted once more beside it, as the platform data says. Others plan with the counters that are
+ * left. Elsewhere it takes turns with others. If it gets too little of the time, it continues without
+ * counters for a minute: no sample is missing, only counts are.
  *
  *      each of its events fits once more    pinned
  *      else, nobody else counts             not pinned, and has its counters all the time
@@ -15,11 +16,11 @@
  *
  * A pinned group that finds no counter, since another program has pinned one too (a watchdog, perf with
  * the modifier D), counts nothing and stays silent until it is enabled again. The check in hart_share.c
- * enables it, and if that is in vain climbs the ladder, which ends at cpu-clock.
+ * enables it, and if it still finds none climbs the ladder, which ends at cpu-clock.
  * Source: merge_sched_in and __perf_read in kernel/events/core.c of Linux 6.12.
  *
  * Recordings, stat and sessions of a private daemon are not pinned: they are somebody's wish. Nor are
- * events per task. The kernel places those anew whenever a task comes to a hart, and one that was
+ * events per task. The kernel places those again whenever a task comes to a hart, and one that was
  * displaced once, in some thread, would be silent there for the rest of its life.
  */
 

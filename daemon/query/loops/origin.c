@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What a question about loops is asked of: a store has many files, of which damaged ones are left out; a
- * segment or a program's own file is read as it is.
+ * The sources of an answer about loops: of the many files of a store, damaged ones are left out; a segment or a
+ * program's own file is read as it is.
  */
 #include "daemon/query/loops/facts.h"
 

@@ -7,7 +7,7 @@
  * sampled, with the names that they need, and nothing of other jobs: not even the process that started
  * the job. It is made as roll-ups are, which match dictionaries by content, so that a job that lasted
  * over several files is one. Windows in which the job has no row are left out, with what was lost in
- * them. What harts counted whoever ran belongs to no job.
+ * them. Counts of whole harts belong to no job.
  *
  * SQLite's reads and writes may take seconds, so this runs in a child process.
  */

@@ -106,10 +106,10 @@ TEST(a_file_name_is_no_selection)
 
 TEST(empty_parts_are_refused)
 {
-	refused("branch=main,", "nothing between");
-	refused("branch=main,,n=1", "nothing between");
-	refused(",branch=main", "nothing between");
-	refused("", "nothing between");
+	refused("branch=main,", "a part is empty");
+	refused("branch=main,,n=1", "a part is empty");
+	refused(",branch=main", "a part is empty");
+	refused("", "a part is empty");
 }
 
 TEST(what_is_no_label_is_refused)
@@ -186,8 +186,8 @@ TEST(too_many_users_are_refused)
 
 TEST(a_stretch_of_time_without_a_begin_or_with_what_jobs_have_is_refused)
 {
-	refused("until=-1h", "begins with since=");
-	refused("last=3", "begins with since=");
+	refused("until=-1h", "no since=");
+	refused("last=3", "no since=");
 	refused("since=-1h,last=3", "for jobs");
 	refused("since=-1h,uid=0", "for jobs");
 }

@@ -110,11 +110,11 @@ TEST(a_change_takes_the_place_of_what_was)
 	uint64_t id = runs_log_add(&log_of, &e);
 	struct run_entry *is = runs_log_find(&log_of, id);
 	is->outcome = RUN_ENDED;
-	strcpy(is->why, "it was told to end");
+	strcpy(is->why, "it was stopped");
 	runs_log_changed(&log_of, is);
 	again();
 	ck_assert_uint_eq(log_of.n, 1);
-	ck_assert_str_eq(log_of.entry[0].why, "it was told to end");
+	ck_assert_str_eq(log_of.entry[0].why, "it was stopped");
 }
 
 TEST(what_still_ran_failed_with_its_mperfd)
