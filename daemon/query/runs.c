@@ -143,18 +143,20 @@ static char *key_of(uint32_t uid, const struct label *label, size_t n, const cha
 
 static struct run_at *find_key(struct run_at *table, const char *key)
 {
+	const size_t n = strlen(key);
 	struct run_at *at;
-	HASH_FIND_STR(table, key, at);
+	HASH_FIND(hh, table, key, n, at);
 	return at;
 }
 
 /* Takes key, which is not there. 0 or -ENOMEM. */
 static int add_key(struct run_at **table, char *key, uint32_t index)
 {
+	const size_t n = strlen(key);
 	struct run_at *at = calloc(1, sizeof(*at));
 	if (at) {
 		*at = (struct run_at){.key = key, .index = index};
-		HASH_ADD_KEYPTR(hh, *table, at->key, strlen(at->key), at);
+		HASH_ADD_KEYPTR(hh, *table, at->key, n, at);
 	}
 	if (at && at->hh.tbl)
 		return 0;

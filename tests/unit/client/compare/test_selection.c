@@ -188,6 +188,6 @@ TEST(a_stretch_of_time_without_a_begin_or_with_what_jobs_have_is_refused)
 {
 	refused("until=-1h", "no since=");
 	refused("last=3", "no since=");
-	refused("since=-1h,last=3", "for jobs");
-	refused("since=-1h,uid=0", "for jobs");
+	refused("since=-1h,last=3", "need a label");
+	refused("since=-1h,uid=0", "need a label");
 }
