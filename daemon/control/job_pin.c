@@ -102,7 +102,7 @@ static int fail(struct request *q, const struct pin_report *r, const struct sele
 	switch (r->outcome) {
 	case PIN_NONE:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Ask for what there is: mperfctl hotspots --by job --since -2d.",
+			"List the jobs: mperfctl hotspots --by job --since -2d.",
 			"no job of yours whose samples are kept in full has %s", says);
 	case PIN_MANY:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
