@@ -202,8 +202,9 @@ def test_a_used_up_budget_skips_runs_and_says_so(build):
 # --- jobs ---------------------------------------------------------------------------------------
 
 def test_each_job_of_a_unit_is_recorded_whole(build):
-    with Folder() as folder, unit("ci-mperf-test.service") as inside, unit("other-mperf-test.service") as outside:
-        drop_in(folder, "ci", "Unit=ci-*.service")
+    own = f"{os.getpid()}.service"  # another build's daemon may be tested beside this one
+    with Folder() as folder, unit(f"ci-{own}") as inside, unit(f"other-{own}") as outside:
+        drop_in(folder, "ci", f"Unit=c*-{own}")
         with Service(build, folder, flush="1s", rate=rate_allowed(499)) as service:
             copy = Path(folder) / "in-the-unit"
             shutil.copy(os.path.realpath(shutil.which("sh")), copy)
@@ -211,7 +212,7 @@ def test_each_job_of_a_unit_is_recorded_whole(build):
                            check=True)
             subprocess.run(outside(*BUSY), check=True)
             (run,) = over(service, "ci")
-            assert run["result"] == "recorded" and run["job"] == "ci-mperf-test.service", run
+            assert run["result"] == "recorded" and run["job"] == f"ci-{own}", run
             assert run["samples"] > 10 and run["uid"] == 0, run
             assert processes_of(service, run["recording"], Path(folder)) == {"in-the-unit"}
             row = row_of(service, "ci")
