@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The parts of the runtime that work on memory alone: areas, nests, regions, build ids. Nothing
- * listens here, so no thread is started; processes of all kinds are in
- * tests/system/test_runtime.py.
+ * The parts of the runtime that work on memory alone: areas, nests, regions, build ids. Processes of
+ * all kinds are in tests/system/test_runtime.py.
  */
 #include <elf.h>
 
