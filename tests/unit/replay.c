@@ -414,8 +414,10 @@ const struct kernel *replay_kernel(struct replay *r)
 /* Is it wanted to count, when its hart and task run? */
 static bool is_on(const struct replay *r, const struct replay_event *e)
 {
+	if (!e->open || !e->enabled || e->dead) /* most have been closed */
+		return false;
 	const struct replay_event *leader = replay_event(r, e->leader_fd);
-	return e->open && e->enabled && !e->dead && leader->open && leader->enabled;
+	return leader->open && leader->enabled;
 }
 
 static bool wanted(const struct replay *r, const struct replay_event *e, int hart, pid_t pid)

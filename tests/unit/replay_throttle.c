@@ -54,8 +54,8 @@ bool replay_throttle(struct replay *r, struct replay_event *e, pid_t pid)
 
 bool replay_is_stopped(const struct replay *r, const struct replay_event *e)
 {
-	return e->throttled || (throttling(r) == REPLAY_THROTTLING_GROUPS &&
-				       replay_event(r, e->leader_fd)->throttled);
+	return e->throttled || (replay_event(r, e->leader_fd)->throttled &&
+				       throttling(r) == REPLAY_THROTTLING_GROUPS);
 }
 
 void replay_unthrottle(struct replay *r, int hart, pid_t pid)
