@@ -9,12 +9,13 @@ import signal
 import subprocess
 from pathlib import Path
 
-from machine import Folder
+from machine import Folder, leave_to_plain
 from service import Service, wait_until
 
 SECONDS = 90
 # Less than eight samples a second cost anywhere, so that all that helps is given up.
 NEXT_TO_NOTHING = "0.0001%"
+BUDGETS = "budgets are of time, and unit tests take the same code through sanitizers"
 
 
 def tables(service):
@@ -104,6 +105,7 @@ def test_forks_execs_and_mappings_are_counted_and_priced_by_doctor(build):
 
 
 def test_a_budget_is_kept_and_what_was_given_up_is_said(build):
+    leave_to_plain(build, BUDGETS)
     with Folder() as folder, \
             Service(build, folder, flush="1s", rate=99, overhead=NEXT_TO_NOTHING) as service:
         with spinning(folder) as busy:
@@ -150,6 +152,7 @@ def test_a_client_may_exceed_the_budget(build):
 
 
 def test_a_client_s_own_budget_takes_of_its_rate_and_nothing_else(build):
+    leave_to_plain(build, BUDGETS)
     with Folder() as folder, \
             Service(build, folder, flush="1s", rate=99, overhead="100%") as service:
         with spinning(folder):
@@ -169,6 +172,7 @@ def test_a_client_s_own_budget_takes_of_its_rate_and_nothing_else(build):
 
 
 def test_a_walk_of_its_own_is_held_to_a_client_s_budget(build):
+    leave_to_plain(build, BUDGETS)
     with Folder() as folder, \
             Service(build, folder, flush="1s", rate=99, overhead="100%") as service:
         with spinning(folder) as busy:

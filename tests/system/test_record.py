@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import BAD_WORDS, Folder, mperfctl, need_root, rows
+from machine import BAD_WORDS, Folder, leave_to_plain, mperfctl, need_root, rows
 from rates import allowing, rate_allowed, samples_of
 from recorded import fails, known, recording, samples
 from running import children, command_line, wait_until
@@ -136,6 +136,7 @@ def test_a_command_that_is_killed_by_the_user_is_still_recorded(build):
 # --- a budget of its own ----------------------------------------------------------------------------
 
 def test_a_recording_without_a_service_is_held_to_its_budget(build):
+    leave_to_plain(build, "budgets are of time, and unit tests take the same code through sanitizers")
     need_root()
     with Folder() as folder:
         mperfctl(build, "record", "-F", "299", "--overhead", "0.0001%", "-o", folder / "r", "--",

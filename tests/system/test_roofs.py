@@ -208,6 +208,7 @@ def test_bad_files_are_refused(build):
 
 
 def test_memory_of_a_control_group_is_not_exceeded(build):
+    leave_to_plain(build, KERNELS_ALONE)
     need_root()
     need_program("unshare")
     with Folder() as folder:

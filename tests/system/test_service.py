@@ -10,15 +10,14 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import (Folder, Skip, as_nobody, compile_program, everybodys, mperfctl, refused,
+from machine import (Folder, Skip, as_nobody, compile_program, everybodys, leave_to_plain, mperfctl, refused,
                      rows, workload)
 from rates import long_enough, rate_allowed, rate_granted, samples_of
 from recorded import samples
 from service import Service, children_of, wait_until
 
 SECONDS = 75
-
-
+RATES = "rates are of time, and the other recordings here take the same code through sanitizers"
 KILLS = int(os.environ.get("MPERF_TEST_KILLS", "5"))
 
 
@@ -169,11 +168,12 @@ def test_killed_at_any_moment_it_loses_what_is_in_hand_and_counts_it(build):
 
 
 def test_the_rate_is_raised_for_a_recording_and_goes_back(build):
+    leave_to_plain(build, RATES)
     program = workload(build, "speedtest1")
     with Folder() as folder, Service(build, folder, rate="99") as service:
         recording = subprocess.Popen(
             [build / "mperfctl", "record", "-F", "1999", "-o", folder / "r.mprf", "--", program,
-             "--memdb", "--size", "100"], env=dict(os.environ, MPERF_SOCKET=str(service.socket)),
+             "--memdb", "--size", "25"], env=dict(os.environ, MPERF_SOCKET=str(service.socket)),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         wait_until("the rate goes up", lambda: rate(service) == rate_granted(1999))
         said = recording.communicate()[1].decode()
@@ -186,6 +186,7 @@ def test_the_rate_is_raised_for_a_recording_and_goes_back(build):
 
 def test_the_store_keeps_its_rate_while_a_recording_samples_faster(build):
     """By a program that does nothing but take the time of one hart."""
+    leave_to_plain(build, RATES)
     with Folder() as folder, Service(build, folder, rate="10", flush="1s") as service:
         program = folder / f"spinner{os.getpid()}"  # this test may run beside itself
         shutil.copy(shutil.which("sh"), program)
