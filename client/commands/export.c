@@ -151,7 +151,7 @@ static int write_file(struct exporting *x, const char *path)
 {
 	struct outfile out;
 	int r = outfile_open(&out, path, OUTFILE_OVER_FILE);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	r = write_to(x, out.fd);
 	if (r == 0 && x->exit_status == 0)
@@ -173,8 +173,8 @@ static int run(struct exporting *x)
 		return EXIT_FAILED;
 	}
 	int r = to_stdout ? write_to(x, STDOUT_FILENO) : write_file(x, path);
-	if (r < 0) {
-		print_say_failed(to_stdout ? NULL : path, r, "name another file with -o");
+	if (r != 0) {
+		outfile_say_failed(to_stdout ? NULL : path, r, "name another file with -o");
 		return EXIT_FAILED;
 	}
 	if (x->exit_status != 0)

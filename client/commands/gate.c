@@ -35,7 +35,7 @@ static int write_junit(const struct options *o, const struct replies *replies)
 		outfile_clear(&out);
 	}
 	if (r != 0)
-		print_say_failed(o->junit, r < 0 ? r : -EEXIST, "name another file");
+		outfile_say_failed(o->junit, r, "name another file with --junit");
 	return r == 0 ? 0 : EXIT_FAILED;
 }
 

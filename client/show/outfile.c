@@ -6,6 +6,7 @@
  */
 #include "client/show/outfile.h"
 
+#include <ctype.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/show/print.h"
+#include "client/show/say.h"
 #include "proto/memory.h"
 
 /* Source: https://www.sqlite.org/fileformat2.html#the_database_header (magic, application id);
@@ -48,9 +51,11 @@ static int look(const char *path, enum outfile_over over)
 		return -EISDIR;
 	if (!S_ISREG(st.st_mode))
 		return over == OUTFILE_OVER_FILE ? IN_PLACE : OUTFILE_FOREIGN;
-	int ours = over == OUTFILE_OVER_SEGMENT && st.st_size > 0 ? is_segment(path) : 1;
-	if (ours <= 0)
+	int ours = over != OUTFILE_OVER_FORCE && st.st_size > 0 ? is_segment(path) : 1;
+	if (over == OUTFILE_OVER_SEGMENT && ours <= 0)
 		return ours < 0 ? ours : OUTFILE_FOREIGN;
+	if (over == OUTFILE_OVER_FILE && ours > 0 && st.st_size > 0)
+		return OUTFILE_FOREIGN;
 	return access(path, W_OK) < 0 ? -errno : REPLACE;
 }
 
@@ -96,6 +101,20 @@ int outfile_open(struct outfile *o, const char *path, enum outfile_over over)
 	open_up(fd);
 	*o = (struct outfile){.path = TAKE_PTR(real), .temporary = TAKE_PTR(temporary), .fd = fd};
 	return 0;
+}
+
+void outfile_say_failed(const char *path, int r, const char *elsewhere)
+{
+	char what[512], remedy[256];
+	if (r != OUTFILE_FOREIGN) {
+		print_say_failed(path, r, elsewhere);
+		return;
+	}
+	snprintf(
+		what, sizeof(what), "'%.300s' is an mperf recording, and is not overwritten", path);
+	snprintf(remedy, sizeof(remedy), "%c%s", toupper((unsigned char)elsewhere[0]),
+		elsewhere + 1);
+	say_failure(what, remedy);
 }
 
 const char *outfile_temporary_folder(void)

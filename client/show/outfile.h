@@ -23,12 +23,17 @@ struct outfile {
 
 enum outfile_over {
 	OUTFILE_OVER_SEGMENT, /* overwrite one of our segments, or an empty file */
-	OUTFILE_OVER_FILE,    /* overwrite any regular file; write into devices and pipes */
-	OUTFILE_OVER_FORCE,   /* overwrite any regular file, nothing else */
+	OUTFILE_OVER_FILE, /* overwrite any regular file but one of our segments, which may be what is
+				 read; write into devices and pipes */
+	OUTFILE_OVER_FORCE, /* overwrite any regular file, nothing else */
 };
 
 /* Start. 0, OUTFILE_FOREIGN, -errno. *o is filled only on success. */
 int outfile_open(struct outfile *o, const char *path, enum outfile_over over);
+
+/* Say why an OUTFILE_OVER_FILE failed: r is what outfile_open or a later step returned; the rest is as for
+ * print_say_failed. */
+void outfile_say_failed(const char *path, int r, const char *elsewhere);
 
 /* Start a temporary file, in $TMPDIR or /tmp, that outfile_clear removes. */
 int outfile_open_temporary(struct outfile *o);

@@ -74,7 +74,7 @@ static int write_file(const char *path, int (*write)(void *userdata, FILE *out),
 {
 	struct outfile out;
 	int r = outfile_open(&out, path, OUTFILE_OVER_FILE);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	r = write_to(out.fd, write, userdata);
 	if (r == 0)
@@ -90,6 +90,6 @@ int page_save(const char *path, int (*write)(void *userdata, FILE *out), void *u
 			  : write_file(path, write, userdata);
 	if (r == 0)
 		return EXIT_DONE;
-	print_say_failed(to_stdout ? NULL : path, r, "name another file with -o");
+	outfile_say_failed(to_stdout ? NULL : path, r, "name another file with -o");
 	return EXIT_FAILED;
 }

@@ -129,6 +129,21 @@ TEST(a_recording_that_cannot_be_looked_at_is_not_called_foreign)
 	ck_assert_ptr_null(strstr(text, "another file"));
 }
 
+TEST(a_page_replaces_any_file_but_a_recording)
+{
+	struct outfile o;
+	struct said s;
+	write_file("text", 4);
+	replace(OUTFILE_OVER_FILE);
+	write_segment("mPrf"); /* `flamegraph -i R -o R` */
+	ck_assert_int_eq(outfile_open(&o, there, OUTFILE_OVER_FILE), OUTFILE_FOREIGN);
+	said_start(&s);
+	outfile_say_failed(there, OUTFILE_FOREIGN, "name another file with -o");
+	const char *text = said_end(&s);
+	ck_assert_ptr_nonnull(strstr(text, "is an mperf recording, and is not overwritten"));
+	ck_assert_ptr_nonnull(strstr(text, there));
+}
+
 TEST(force_replaces_regular_files_alone)
 {
 	struct outfile o;
