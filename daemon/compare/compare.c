@@ -104,6 +104,45 @@ static int take_tested(const struct compare_runs *runs, const size_t *n_side,
 	return 0;
 }
 
+/* The shift of its own samples, and its error: not beside those of others. What stands still while all
+ * else becomes faster does not grow. */
+struct alone {
+	double shift, error;
+};
+
+static struct alone alone_of(const struct tested *t, size_t i)
+{
+	const double *samples = t->runs->samples + t->function[i] * t->n_runs;
+	double sum[2] = {0}, squares[2] = {0};
+	struct alone alone = {0, 0};
+
+	for (size_t r = 0; r < t->n_runs; r++) {
+		const double y = log(samples[r] + COMPARE_HALF);
+		sum[t->runs->candidate[r]] += y;
+		squares[t->runs->candidate[r]] += y * y;
+	}
+	double within = 0, inverse = 0;
+	for (int side = 0; side < 2; side++) {
+		const double n = (double)t->n_side[side];
+		alone.shift += (side ? sum[side] : -sum[side]) / n;
+		within += squares[side] - sum[side] * sum[side] / n;
+		inverse += 1 / n;
+	}
+	alone.error = sqrt(fmax(0, within) / (double)(t->n_runs - 2) * inverse);
+	return alone;
+}
+
+/* Where the total fell, what a row is divided by may have fallen, too: it must have grown by itself. */
+static void judge_where_total_fell(const struct tested *t, size_t i, struct compare_function *f)
+{
+	const struct alone alone = alone_of(t, i);
+	struct compare_change by_itself;
+
+	change_from(alone.shift, alone.error, (double)(t->n_runs - 2), &by_itself);
+	f->is_slower = f->is_slower && by_itself.low > 0;
+	f->adds_most = fmin(f->adds_most, f->share * by_itself.above);
+}
+
 static void judge_function(const struct tested *t, size_t i, const struct shuffled *s,
 	const struct compare_options *o, struct comparison *c)
 {
@@ -114,13 +153,18 @@ static void judge_function(const struct tested *t, size_t i, const struct shuffl
 	const double trend = variance_trend(t, t->samples[i]);
 
 	change_from(t->shift[i], error, moderated_degrees(t), &f->own);
-	f->own.p = shuffled_p(s, hot, (t->shift[i] - log1p(o->allowance)) / error);
+	f->own.p = tested_is_faster(t, i)
+			   ? 1
+			   : shuffled_p(s, hot, (t->shift[i] - log1p(o->allowance)) / error);
 	plan_from(o, shuffled_quantile(s, hot, alpha), error, trend, &f->own);
 	f->variance = t->variance[i];
 	f->is_stable = t->is_stable[i];
 	f->is_hot = hot;
 	f->adds = f->share * f->own.change;
+	f->adds_most = f->share * f->own.above;
 	f->is_slower = f->own.p <= alpha && f->own.change >= o->margin;
+	if (c->total.high < 0)
+		judge_where_total_fell(t, i, f);
 	c->n_stable += f->is_stable;
 }
 
@@ -210,7 +254,7 @@ static void decide(const struct compare_options *o, bool in_turns, struct compar
 	for (size_t i = 0; i < c->n_functions; i++) {
 		const struct compare_function *f = &c->function[i];
 		slower |= f->is_slower;
-		if (f->is_tested && f->share * f->own.above > o->margin)
+		if (f->is_tested && f->adds_most > o->margin)
 			c->lacks |= COMPARE_FUNCTIONS_WIDE;
 	}
 	c->verdict = slower ? COMPARE_SLOWER : c->lacks ? COMPARE_UNDECIDED : COMPARE_WITHIN;

@@ -93,13 +93,14 @@ struct compare_change {
 
 struct compare_function {
 	bool is_tested;
-	bool is_stable;  /* in the stable set */
-	bool is_slower;  /* rejected, and by at least the margin */
-	bool is_hot;     /* its tier */
-	double share;    /* of all samples of the baseline */
-	double samples;  /* a run, mean of both sides */
-	double variance; /* of the logarithm, moderated */
-	double adds;     /* its change as a part of the total */
+	bool is_stable;   /* in the stable set */
+	bool is_slower;   /* rejected, and by at least the margin */
+	bool is_hot;      /* its tier */
+	double share;     /* of all samples of the baseline */
+	double samples;   /* a run, mean of both sides */
+	double variance;  /* of the logarithm, moderated */
+	double adds;      /* its change as a part of the total */
+	double adds_most; /* with 95 % confidence it adds no more */
 	struct compare_change own;
 };
 

@@ -9,6 +9,8 @@
 
 #include "daemon/compare/compare.h"
 
+#define COMPARE_HALF 0.5 /* is added to counts, so that none has no logarithm */
+
 /* The functions that are tested, in the order of the input. */
 struct tested {
 	const struct compare_runs *runs;
@@ -52,7 +54,6 @@ double variance_moderated(const struct tested *t, double samples, double own);
 /* What shuffles of the labels give: for each, the largest t of a tier, in rising order. */
 struct shuffled {
 	double largest[2][COMPARE_SHUFFLES]; /* hot functions, others */
-	size_t n[2];                         /* functions of the tier */
 };
 /* 0 or -ENOMEM. */
 int shuffle(const struct tested *t, uint64_t seed, struct shuffled *ret_shuffled);
@@ -66,6 +67,12 @@ double shuffled_quantile(const struct shuffled *s, bool hot, double alpha);
 static inline bool tested_is_hot(const struct tested *t, size_t i)
 {
 	return t->share[i] >= COMPARE_HOT_SHARE;
+}
+
+/* Out of the stable set, since it became faster: it is not asked whether it is slower. */
+static inline bool tested_is_faster(const struct tested *t, size_t i)
+{
+	return !t->is_stable[i] && t->shift[i] < 0;
 }
 
 /* Estimate, interval and bound of a shift of logarithms. */

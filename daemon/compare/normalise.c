@@ -14,7 +14,6 @@
 #define ROUNDS_MAX 20
 #define STABLE_ERRORS 3.0
 #define STABLE_SHIFT 0.02
-#define HALF 0.5 /* is added to counts, so that none has a logarithm */
 
 static const double *samples_of(const struct tested *t, size_t i)
 {
@@ -41,7 +40,7 @@ static void divide(struct tested *t, size_t i)
 
 	for (size_t r = 0; r < t->n_runs; r++) {
 		const double others = t->sum[r] - (t->is_stable[i] ? samples[r] : 0);
-		y[r] = log(samples[r] + HALF) - log(others + HALF);
+		y[r] = log(samples[r] + COMPARE_HALF) - log(others + COMPARE_HALF);
 		sum[t->runs->candidate[r]] += y[r];
 	}
 	mean = (sum[0] + sum[1]) / (double)t->n_runs;
@@ -61,14 +60,39 @@ static int by_shift(const void *a, const void *b)
 	return (x->shift > y->shift) - (x->shift < y->shift);
 }
 
+/* The most that a function may weigh, so that none is more than a third of all weights: a program's
+ * largest function, which has more than half of its time, would be its own median, and all others would
+ * seem to shift in its place. Of two functions nobody can tell which one that is. */
+static double weight_most(const struct tested *t)
+{
+	double largest[3] = {0}, sum = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		double samples = t->samples[i];
+		sum += samples;
+		for (size_t k = 0; k < 3; k++) {
+			const double smaller = fmin(largest[k], samples);
+			largest[k] = fmax(largest[k], samples);
+			samples = smaller;
+		}
+	}
+	if (t->n < 3 || 3 * largest[0] <= sum)
+		return largest[0];
+	const double rest = sum - largest[0];
+	if (2 * largest[1] <= rest)
+		return rest / 2;                    /* the largest is cut to a third */
+	return fmax(largest[2], rest - largest[1]); /* both, or all three weigh the same */
+}
+
 /* The shift that half of all samples are below. room: t->n. */
 static double median_shift(const struct tested *t, struct shift *room)
 {
+	const double most = weight_most(t);
 	double sum = 0, below = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		room[i] = (struct shift){t->shift[i], t->samples[i]};
-		sum += t->samples[i];
+		room[i] = (struct shift){t->shift[i], fmin(t->samples[i], most)};
+		sum += room[i].weight;
 	}
 	qsort(room, t->n, sizeof(*room), by_shift);
 	for (size_t i = 0; i < t->n; i++) {

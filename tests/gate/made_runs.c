@@ -13,6 +13,7 @@
 #define OWN_CV 0.01
 #define OVERDISPERSION 1.5 /* variance over mean */
 #define OUTLIER 1.3
+#define FIRST_SHARE 0.20
 
 static double normal(struct random_sequence *s)
 {
@@ -59,13 +60,17 @@ static double count_of(struct random_sequence *s, double mean)
 	return poisson(s, gamma_of(s, mean / (OVERDISPERSION - 1)) * (OVERDISPERSION - 1));
 }
 
-/* 20, 5 and 1 %; the others share the rest as Zipf has it. */
-static double share_of(unsigned function)
+/* 20, 5 and 1 %, and the others share the rest as Zipf has it; or the first has another share, and all
+ * others the rest. */
+static double share_of(unsigned function, double first)
 {
+	if (first > 0)
+		return function == 0 ? first
+				     : share_of(function, 0) * (1 - first) / (1 - FIRST_SHARE);
 	double zipf = 0;
 	for (int i = 1; i <= MADE_FUNCTIONS - 3; i++)
 		zipf += 1.0 / i;
-	return function == 0   ? 0.20
+	return function == 0   ? FIRST_SHARE
 	       : function == 1 ? 0.05
 	       : function == 2 ? 0.01
 			       : 0.74 / (function - 2) / zipf;
@@ -93,7 +98,7 @@ void make_runs(
 {
 	double share[MADE_FUNCTIONS][2], common = COMMON_CV * normal(random);
 	for (unsigned f = 0; f < 2 * MADE_FUNCTIONS; f++) {
-		share[f / 2][f % 2] = share_of(f / 2);
+		share[f / 2][f % 2] = share_of(f / 2, s->first_share);
 		if (s->layout > 0)
 			share[f / 2][f % 2] *= exp(s->layout * normal(random));
 	}

@@ -18,10 +18,11 @@
 struct made_scenario {
 	size_t n; /* runs on each side; at most MADE_RUNS_MAX / 2 */
 	double seconds;
-	double all;        /* growth of everything: 0.05 is 5 % */
-	unsigned function; /* and of one function beside that */
-	double growth;     /* of it */
-	double outliers;   /* share of runs that take 1.3 times as long */
+	double first_share; /* of the first function, if not 20 % */
+	double all;         /* growth of everything: 0.05 is 5 % */
+	unsigned function;  /* and of one function beside that */
+	double growth;      /* of it */
+	double outliers;    /* share of runs that take 1.3 times as long */
 	double layout; /* spread of what a build's layout does to each function, one build a side */
 	double drift;  /* correlation of the shared factor from one run to the next */
 	bool one_after_other; /* all of the baseline first */

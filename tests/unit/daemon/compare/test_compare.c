@@ -80,6 +80,53 @@ TEST(a_function_that_grew_is_named_and_no_other)
 	ck_assert_double_eq_tol(c->function[2].adds, 0.2 * 0.1074, 0.002);
 }
 
+static void scale(size_t f, double factor)
+{
+	for (size_t r = 0; r < RUNS; r++) {
+		total[r] += samples[f * RUNS + r] * (factor - 1);
+		samples[f * RUNS + r] *= factor;
+	}
+}
+
+TEST(a_function_of_most_of_the_time_that_grew_is_named_and_no_other)
+{
+	const struct compare_runs runs = made();
+	scale(0, 8); /* 79 % */
+	grow(0, 1.1);
+	_cleanup_(comparison_freep) struct comparison *c = compared(&runs, &usual);
+	ck_assert_int_eq(c->verdict, COMPARE_SLOWER);
+	for (size_t f = 0; f < N; f++)
+		ck_assert_int_eq(c->function[f].is_slower, f == 0);
+	ck_assert_double_eq_tol(c->function[0].own.change, 0.1, 0.01);
+}
+
+TEST(what_stands_still_beside_most_of_the_time_that_became_faster_is_not_slower)
+{
+	for (size_t n = 1; n <= 4; n++) {
+		const struct compare_runs runs = made();
+		for (size_t f = 0; f < n; f++) {
+			scale(f, 8);
+			grow(f, 0.4);
+		}
+		_cleanup_(comparison_freep) struct comparison *c = compared(&runs, &usual);
+		ck_assert_int_eq(c->verdict, COMPARE_WITHIN);
+		for (size_t f = 0; f < N; f++)
+			ck_assert(!c->function[f].is_slower);
+	}
+}
+
+TEST(what_grew_is_named_where_the_total_fell)
+{
+	const struct compare_runs runs = made();
+	scale(0, 8);
+	grow(0, 0.4);
+	grow(3, 1.3);
+	_cleanup_(comparison_freep) struct comparison *c = compared(&runs, &usual);
+	ck_assert_int_eq(c->verdict, COMPARE_SLOWER);
+	for (size_t f = 0; f < N; f++)
+		ck_assert_int_eq(c->function[f].is_slower, f == 3);
+}
+
 TEST(what_became_faster_makes_nothing_else_slower)
 {
 	const struct compare_runs runs = made();
