@@ -369,6 +369,9 @@ static int price_turns(struct stat_part *part)
 	if (!part->turn_part)
 		return -ENOMEM;
 	turn_parts(c->kernel, c->cores, &c->events, part->turn_part);
+	for (int e = 0; e < c->events.n_events; e++)
+		if (part->turn_part[e] > 0)
+			part->turn_part[e] *= counter_turn_scale(c, e);
 	return 0;
 }
 

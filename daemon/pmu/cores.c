@@ -41,6 +41,7 @@ struct cores {
 	struct basis *basis;    /* as of reading the hart's identity */
 	struct hart_set online; /* when last read */
 	struct trials *trials;
+	struct hart_groups *groups;
 	uint64_t held[HARTS_MAX];
 };
 
@@ -58,7 +59,8 @@ int cores_new(const char *builtin, const char *overrides, struct cores **ret_cor
 	if (!c)
 		return -ENOMEM;
 	c->trials = calloc(1, sizeof(*c->trials));
-	if (!c->trials)
+	c->groups = hart_groups_new();
+	if (!c->trials || !c->groups)
 		return -ENOMEM;
 	if (!overrides)
 		overrides = PLATFORM_FOLDER_OVERRIDES;
@@ -87,6 +89,7 @@ struct cores *cores_free(struct cores *c)
 	free(c->platform);
 	free(c->basis);
 	free(c->trials);
+	hart_groups_free(c->groups);
 	free(c);
 	return NULL;
 }
@@ -284,6 +287,11 @@ uint64_t cores_held(const struct cores *c, const struct hart_set *harts)
 struct trials *cores_trials(const struct cores *c)
 {
 	return c ? c->trials : NULL;
+}
+
+struct hart_groups *cores_groups(const struct cores *c)
+{
+	return c ? c->groups : NULL;
 }
 
 const char *cores_error(const struct cores *c, size_t i)

@@ -8,6 +8,7 @@
  * core, or before anything was read, a generic platform.
  */
 
+#include "daemon/pmu/hart_group.h"
 #include "daemon/pmu/kernel.h"
 #include "daemon/pmu/machine.h"
 #include "daemon/pmu/trials.h"
@@ -62,6 +63,9 @@ uint64_t cores_held(const struct cores *c, const struct hart_set *harts);
 
 /* What failed on these cores a moment ago. NULL if c is NULL. Forgotten by cores_reload. */
 struct trials *cores_trials(const struct cores *c);
+
+/* The counting groups that are open on harts. NULL if c is NULL: nothing is shared. */
+struct hart_groups *cores_groups(const struct cores *c);
 
 /* The errors in the database's files at the last read, even if that read failed: "FILE:LINE: a
  * sentence"; NULL after the last. */

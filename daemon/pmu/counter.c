@@ -11,6 +11,9 @@
  * core of another kind, a hart just gone offline, a thread that just ended) is left out, but one
  * that was refused (rights, descriptors, a counter in use) turns the whole row into an error.
  *
+ * System-wide groups are shared (hart_group.h): an event that another counter has open is read there, less
+ * what it had counted when we started.
+ *
  * Groups: the first member that opens on a target leads, the others join it, so that the kernel
  * counts them in the same spans of time. A member that the kernel refuses in the group (PMUs that
  * do not mix, more members than counters) is opened outside it and scaled by its own times: a worse
@@ -34,6 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/pmu/counter_group.h"
 #include "daemon/pmu/event/place.h"
 #include "daemon/pmu/ladder.h"
 #include "proto/memory.h"
@@ -43,11 +47,6 @@
 /* What perf stat counts by default. Source: man perf-stat. */
 #define DEFAULT_REST                                                                               \
 	",context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
-
-struct count {
-	uint64_t value, enabled_ns, running_ns;
-};
-_Static_assert(sizeof(struct count) == 24, "read_format of two times, without a group");
 
 struct targets {
 	struct counter_target *target;
@@ -149,52 +148,38 @@ static int *fd_at(struct counter *c, int event, size_t target)
 	return &c->fd[(size_t)event * c->n_targets + target];
 }
 
-/* The descriptor that leads the event's group on this target, or -1. */
+/* The descriptor that leads the event's group on this target, or -1. A group that others have opened gets
+ * no further member. */
 static int leader_of(struct counter *c, int event, size_t target)
 {
+	const size_t n = c->n_targets;
 	if (c->events.event[event].group < 0)
 		return -1;
 	for (int i = 0; i < event; i++)
 		if (c->events.event[i].group == c->events.event[event].group &&
-			*fd_at(c, i, target) >= 0)
+			*fd_at(c, i, target) >= 0 &&
+			(!c->member || c->member[(size_t)i * n + target]->group ==
+					       c->member[(size_t)event * n + target]->group))
 			return *fd_at(c, i, target);
 	return -1;
 }
 
-/* PMUs that cannot count modes separately refuse to exclude one. */
-static bool may_take_kernel_in(const struct counter *c, const struct perf_event_attr *attr)
-{
-	return attr->exclude_kernel && !attr->exclude_user && c->may_see_kernel &&
-	       attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT;
-}
-
-static int open_one(struct counter *c, int event, const struct counter_target *target, int leader)
+/* Open the event there: as requested; outside its group; including the kernel; both. */
+static int open_one(struct counter *c, int event, size_t at, int leader)
 {
 	const struct event *e = &c->events.event[event];
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-		.inherit = target->pid >= 0,
-	};
-	/* If all harts are alike, a thread has one target for all harts. */
+	const struct counter_target *target = &c->target[at];
+	struct hart_member *m = c->member ? c->member[(size_t)event * c->n_targets + at] : NULL;
+	struct perf_event_attr attr;
+	struct event_place place;
+	counter_ask(c, event, target, &attr, &place);
 	int hart = target->hart < 0 ? cores_kind(c->cores, 0) : target->hart;
-	struct event_place place = {
-		.kernel = c->kernel,
-		.platform = cores_platform(c->cores, hart),
-		.pid = target->pid,
-		.hart = target->hart,
-	};
-	event_to_attr(e, &attr);
-	attr.precise_ip = 0; /* only for samples; some drivers refuse it for counters */
-	if (c->user_only)
-		attr.exclude_kernel = attr.exclude_hv = 1;
 
-	/* As requested; outside its group; including the kernel; both. */
 	int fd = -EINVAL;
 	for (unsigned way = 0; way < 4 && fd == -EINVAL; way++) {
 		bool alone = way & 1, all_modes = way & 2;
 		struct perf_event_attr opened = attr;
-		if ((alone && leader < 0) || (all_modes && !may_take_kernel_in(c, &attr)))
+		if ((alone && leader < 0) || (all_modes && !counter_may_take_kernel_in(c, &attr)))
 			continue;
 		place.group_fd = alone ? -1 : leader;
 		/* Members follow their leader; only single events are enabled and disabled
@@ -203,10 +188,15 @@ static int open_one(struct counter *c, int event, const struct counter_target *t
 		if (all_modes)
 			opened.exclude_kernel = opened.exclude_hv = 0;
 		fd = event_open_at(&place, e, &opened);
-		if (fd >= 0 && event_by_raw(e, &opened) && hart >= 0)
+		if (fd < 0)
+			continue;
+		bool by_raw = event_by_raw(e, &opened);
+		if (by_raw && hart >= 0)
 			hart_set_add(&c->by_raw[event], hart);
-		if (fd >= 0 && all_modes)
+		if (all_modes)
 			c->unexcluded |= UINT64_C(1) << event;
+		if (m)
+			hart_member_open(m, fd, alone, by_raw, all_modes);
 	}
 	return fd;
 }
@@ -218,16 +208,6 @@ static bool may_lack(const struct counter_target *target, int error)
 	if (target->pid >= 0 && (target->hart < 0 || error == -ESRCH))
 		return error == -ESRCH;
 	return error == -ENODEV || error == -ENOENT || error == -EOPNOTSUPP || error == -EINVAL;
-}
-
-static void close_row(struct counter *c, int event)
-{
-	for (size_t i = 0; i < c->n_targets; i++) {
-		int *fd = fd_at(c, event, i);
-		if (*fd >= 0)
-			c->kernel->event_close(c->kernel->userdata, *fd);
-		*fd = -1;
-	}
 }
 
 /* Open one event on all targets. 0, or the -errno why it is not measured. */
@@ -246,11 +226,11 @@ static int open_row(struct counter *c, int event)
 		const struct counter_target *target = &c->target[i];
 		if (some && !hart_set_has(&harts, target->hart))
 			continue;
-		int fd = open_one(c, event, target, leader_of(c, event, i));
-		if (fd < 0 && !may_lack(target, fd)) {
-			close_row(c, event);
+		int fd = *fd_at(c, event, i); /* open already: others count it too */
+		if (fd < 0)
+			fd = open_one(c, event, i, leader_of(c, event, i));
+		if (fd < 0 && !may_lack(target, fd))
 			return fd;
-		}
 		if (fd < 0)
 			error = fd;
 		else
@@ -281,7 +261,7 @@ static void drop_dead(struct counter *c, const struct machine *m)
 		bool by_raw = hart_set_count(&c->by_raw[i]) > 0;
 		if (c->value[i].error || !by_raw || !is_dead(c, m, &c->events.event[i]))
 			continue;
-		close_row(c, i);
+		counter_close_row(c, i);
 		c->value[i].error = ENODATA;
 	}
 }
@@ -356,6 +336,15 @@ static int set_events(
 	return event_parse(c->kernel, text, &c->events, ret_error) == 0 ? 0 : -EINVAL;
 }
 
+/* Let it read groups of its harts that are open, and others its own. */
+static int share(struct counter *c)
+{
+	size_t n = (size_t)c->events.n_events * c->n_targets;
+	c->base = calloc(n, sizeof(*c->base));
+	c->member = calloc(n, sizeof(struct hart_member *));
+	return c->base && c->member ? counter_join_groups(c) : -ENOMEM;
+}
+
 DEFINE_CLEANUP(struct counter *, counter_free)
 
 int counter_new(const struct kernel *k, const struct machine *m, const struct counter_options *o,
@@ -395,11 +384,16 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 	c->target = TAKE_PTR(t.target);
 	for (size_t i = 0; i < n_events * t.n_targets; i++)
 		c->fd[i] = -1;
+	r = o->pids || !o->cores || o->is_alone ? 0 : share(c);
+	if (r < 0)
+		return r;
 
 	bool opened = false;
 	for (int i = 0; i < c->events.n_events; i++) {
 		c->value[i].error = -open_row(c, i);
 		opened |= c->value[i].error == 0;
+		if (c->value[i].error)
+			counter_close_row(c, i);
 	}
 	if (!opened)
 		return refuse(c, m, ret_error);
@@ -409,39 +403,48 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 	return 0;
 }
 
-size_t counter_n_fds(const struct counter *c)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < (size_t)c->events.n_events * c->n_targets; i++)
-		n += c->fd[i] >= 0;
-	return n;
-}
-
 int counter_start(struct counter *c)
 {
+	const size_t n = (size_t)c->events.n_events * c->n_targets;
 	int error = 0;
-	for (size_t i = 0; i < (size_t)c->events.n_events * c->n_targets; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (c->fd[i] < 0)
 			continue;
-		int r = c->kernel->event_ioctl(
-			c->kernel->userdata, c->fd[i], PERF_EVENT_IOC_ENABLE, 0);
+		int r = c->member && c->member[i]->group->is_started
+				? group_count_read(c->kernel, c->fd[i], &c->base[i])
+				: c->kernel->event_ioctl(
+					  c->kernel->userdata, c->fd[i], PERF_EVENT_IOC_ENABLE, 0);
 		if (r < 0 && error == 0)
 			error = r;
 	}
+	for (size_t i = 0; c->member && i < n; i++)
+		if (c->fd[i] >= 0)
+			hart_group_start(c->member[i]->group);
 	return error;
 }
 
-static int read_count(const struct counter *c, int fd, struct count *ret_count)
+/* What it counted since we started. */
+static int read_count(const struct counter *c, size_t at, struct group_count *ret_count)
 {
-	ssize_t n = c->kernel->event_read(c->kernel->userdata, fd, ret_count, sizeof(*ret_count));
-	return n == (ssize_t)sizeof(*ret_count) ? 0 : n < 0 ? (int)n : -EIO;
+	struct group_count count;
+	int r = group_count_read(c->kernel, c->fd[at], &count);
+	if (r < 0)
+		return r;
+	if (c->member) {
+		hart_member_saw(c->member[at], &count);
+		count.value -= c->base[at].value;
+		count.enabled_ns -= c->base[at].enabled_ns;
+		count.running_ns -= c->base[at].running_ns;
+	}
+	*ret_count = count;
+	return 0;
 }
 
 /* Add one descriptor's count, scaled by its own times: harts multiplex apart. */
-static int add_count(struct counter *c, int fd, struct counter_value *v)
+static int add_count(struct counter *c, size_t at, struct counter_value *v)
 {
-	struct count count;
-	int r = read_count(c, fd, &count);
+	struct group_count count;
+	int r = read_count(c, at, &count);
 	if (r < 0)
 		return r;
 	v->value += count.value;
@@ -462,9 +465,8 @@ int counter_read(struct counter *c)
 			continue;
 		struct counter_value v = {0};
 		for (size_t j = 0; j < c->n_targets && !v.error; j++) {
-			int fd = *fd_at(c, i, j);
-			if (fd >= 0)
-				v.error = -add_count(c, fd, &v);
+			if (*fd_at(c, i, j) >= 0)
+				v.error = -add_count(c, (size_t)i * c->n_targets + j, &v);
 		}
 		if (v.error)
 			v = (struct counter_value){.error = v.error};
@@ -478,11 +480,11 @@ int counter_read_each(const struct counter *c,
 {
 	int r = 0;
 	for (size_t at = 0; at < (size_t)c->events.n_events * c->n_targets && r == 0; at++) {
-		struct count count;
+		struct group_count count;
 		int event = (int)(at / c->n_targets);
 		if (c->fd[at] < 0 || c->value[event].error)
 			continue;
-		r = read_count(c, c->fd[at], &count);
+		r = read_count(c, at, &count);
 		const struct counter_reading reading = {event, &c->target[at % c->n_targets],
 			count.value, count.enabled_ns, count.running_ns};
 		if (r == 0)
@@ -516,7 +518,10 @@ struct counter *counter_free(struct counter *c)
 		return NULL;
 	/* Members before leaders, so that a former member never becomes a leader. */
 	for (int i = c->fd ? c->events.n_events - 1 : -1; i >= 0; i--)
-		close_row(c, i);
+		counter_close_row(c, i);
+	counter_leave_groups(c);
+	free(c->member);
+	free(c->base);
 	free(c->fd);
 	free(c->target);
 	free(c->value);

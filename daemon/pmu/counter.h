@@ -19,8 +19,9 @@ struct counter_options {
 	bool user_only;
 	bool never_kernel; /* even if an event cannot exclude it: that event is refused */
 	uint64_t fds_max;  /* descriptors that it may open; 0: no limit from the caller */
-	/* borrowed while the counter exists; NULL: nothing is known about cores */
+	/* borrowed while the counter exists; NULL: nothing is known about cores, and nothing is shared */
 	const struct cores *cores;
+	bool is_alone; /* share no group with other counters, which are system-wide too */
 };
 
 struct counter_value {
@@ -39,6 +40,10 @@ struct counter {
 	const struct kernel *kernel;
 	struct event_list events;
 	int *fd; /* n_events × n_targets, -1 where not open */
+	/* System-wide: of each, its member of a group of the hart, and what that had counted when we
+	 * started. NULL: nothing is shared. */
+	struct hart_member **member;
+	struct group_count *base;
 	struct counter_target *target;
 	size_t n_targets;
 	struct counter_value *value; /* n_events, as of the last counter_read */
@@ -56,9 +61,17 @@ struct counter {
 enum { COUNTER_REFUSED = 1, COUNTER_GONE, COUNTER_FULL };
 int counter_new(const struct kernel *k, const struct machine *m, const struct counter_options *o,
 	struct counter **ret_counter, struct event_error *ret_error);
-/* The number of its open descriptors. */
+/* The number of descriptors that are open for it: also of those that others use as well, so that nobody
+ * else is charged when they leave. */
 size_t counter_n_fds(const struct counter *c);
+/* Count from here on; others may join its groups. 0 or -errno. */
 int counter_start(struct counter *c);
+/* How many other counters use the group that counts the event, the most of all harts; *ret_n_harts: on how
+ * many of them there are any. */
+size_t counter_n_others(const struct counter *c, int event, size_t *ret_n_harts);
+/* How many times as many events the kernel takes off and puts on with the group that begins at `event` as
+ * the counter wants of it: 1 or more. */
+double counter_turn_scale(const struct counter *c, int event);
 int counter_read(struct counter *c);
 /* Read them by target: one of value, since the start; targets that do not count an event are left out.
  * 0; what take returns; -errno of a descriptor that cannot be read. */

@@ -31,7 +31,6 @@ struct kind {
 };
 
 struct hart_counts {
-	const struct kernel *kernel;
 	struct hart_set harts;
 	uint32_t serial;
 	struct kind kind[KINDS_MAX];
@@ -130,44 +129,65 @@ static int open_kind(struct hart_counts *c, const struct hart_counts_options *o,
 
 /* --- the price of a turn ---------------------------------------------------------------------- */
 
-/* Take all groups of a hart off its counters, and put them on. The leader of each is its first event that
- * is open. 0 or -errno. */
-static int turn_once(const struct hart_counts *c, const struct kind *k, size_t target)
+/* Take all groups of the counter's only hart off its counters, and put them on. The leader of each is its
+ * first event that is open. 0 or -errno. */
+static int turn_once(const struct counter *c)
 {
 	static const unsigned long step[] = {PERF_EVENT_IOC_DISABLE, PERF_EVENT_IOC_ENABLE};
 	int r = 0;
 	for (size_t s = 0; s < 2; s++) {
 		int group = -1;
-		for (int e = 0; e < k->counter->events.n_events && r == 0; e++) {
-			int fd = k->counter->fd[(size_t)e * k->counter->n_targets + target];
-			int of = k->counter->events.event[e].group;
-			if (fd < 0 || (of >= 0 && of == group))
+		for (int e = 0; e < c->events.n_events && r == 0; e++) {
+			int of = c->events.event[e].group;
+			if (c->fd[e] < 0 || (of >= 0 && of == group))
 				continue;
 			group = of;
 			r = c->kernel->event_ioctl(
-				c->kernel->userdata, fd, step[s], PERF_IOC_FLAG_GROUP);
+				c->kernel->userdata, c->fd[e], step[s], PERF_IOC_FLAG_GROUP);
 		}
 	}
 	return r;
 }
 
-/* As a part of a hart's time; 0: not known, or nothing turns. */
-static double price(const struct hart_counts *c, const struct kind *k)
+/* The least of some tries; 0: not known. */
+static uint64_t turn_all_ns(const struct counter *c)
 {
 	const struct kernel *kernel = c->kernel;
-	uint32_t hz = kernel->tick_hz ? kernel->tick_hz(kernel->userdata) : 0;
 	uint64_t least_ns = UINT64_MAX;
-	if (metric_plan_n_passes(k->plan) < 2)
-		return 0;
 	for (int i = 0; i < PRICE_TRIES; i++) {
 		uint64_t before_ns = kernel->now_ns(kernel->userdata);
-		if (turn_once(c, k, 0) < 0)
+		if (turn_once(c) < 0)
 			return 0;
 		uint64_t took_ns = kernel->now_ns(kernel->userdata) - before_ns;
 		least_ns = took_ns < least_ns ? took_ns : least_ns;
 	}
+	return least_ns;
+}
+
+/* As a part of a hart's time; 0: not known, or nothing turns. Measured with groups of our own, for a moment:
+ * clients may count with the others. */
+static double price(const struct hart_counts_options *o, const struct kind *k)
+{
+	uint32_t hz = o->kernel->tick_hz ? o->kernel->tick_hz(o->kernel->userdata) : 0;
+	struct counter *own = NULL;
+	struct event_error error;
+	struct hart_set first = {0};
+	if (metric_plan_n_passes(k->plan) < 2)
+		return 0;
+	hart_set_add(&first, k->counter->target[0].hart);
+	const struct counter_options how = {
+		.events = &k->counter->events,
+		.harts = &first,
+		.user_only = !o->machine->may_see_kernel,
+		.cores = o->cores,
+		.is_alone = true,
+	};
+	if (counter_new(o->kernel, o->machine, &how, &own, &error) != 0)
+		return 0;
+	uint64_t all_ns = counter_start(own) == 0 ? turn_all_ns(own) : 0;
+	counter_free(own);
 	/* a turn takes one group off and puts one on; we did so with all of them */
-	return (double)least_ns / (double)metric_plan_n_passes(k->plan) *
+	return (double)all_ns / (double)metric_plan_n_passes(k->plan) *
 	       (hz ? hz : TICK_HZ_DEFAULT) / 1e9;
 }
 
@@ -179,7 +199,6 @@ int hart_counts_new(const struct hart_counts_options *o, struct hart_counts **re
 	_cleanup_(hart_counts_freep) struct hart_counts *c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
-	c->kernel = o->kernel;
 	c->harts = o->machine->online;
 	c->serial = o->serial;
 	int first = 0;
@@ -197,7 +216,7 @@ int hart_counts_new(const struct hart_counts_options *o, struct hart_counts **re
 	if (c->n_kinds == 0)
 		return HART_COUNTS_NONE;
 	for (size_t i = 0; i < c->n_kinds; i++) {
-		double part = price(c, &c->kind[i]);
+		double part = price(o, &c->kind[i]);
 		c->part = part > c->part ? part : c->part;
 	}
 	*ret_counts = TAKE_PTR(c);

@@ -234,6 +234,7 @@ static ssize_t replay_read(void *u, int fd, void *buffer, size_t n)
 	uint64_t words[REPLAY_READ_WORDS_MAX];
 	if (!e)
 		return -EBADF;
+	replay_charge_read(r);
 	/* Source: __perf_read in kernel/events/core.c of Linux 6.12. */
 	if (replay_event(r, e->leader_fd)->displaced)
 		return 0;
@@ -571,16 +572,6 @@ const struct perf_event_attr *replay_attr(const struct replay *r, int fd)
 {
 	const struct replay_event *e = replay_event(r, fd);
 	return e && e->open ? &e->attr : NULL;
-}
-
-const char *replay_source(const struct replay *r)
-{
-	return r->source;
-}
-
-const char *replay_verified(const struct replay *r)
-{
-	return r->verified;
 }
 
 struct replay *replay_free(struct replay *r)

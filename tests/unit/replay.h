@@ -58,6 +58,8 @@ void replay_set_throttling(struct replay *r, enum replay_throttling how);
 /* From now on a sample, a record of a switch, and a hardware counter read at either take so long. */
 void replay_set_costs(
 	struct replay *r, uint64_t sample_ns, uint64_t record_ns, uint64_t counter_ns);
+/* From now on a read of an event takes so long, in which all harts are idle; 0 at first. */
+void replay_set_read_cost(struct replay *r, uint64_t read_ns);
 /* Put bytes into the ring that is mapped on that hart, as they are. 0, -ENOSPC, -ENOENT. */
 int replay_queue(struct replay *r, int hart, const void *bytes, size_t n);
 

@@ -79,3 +79,14 @@ void replay_set_costs(struct replay *r, uint64_t sample_ns, uint64_t record_ns, 
 	r->cost.record_ns = record_ns;
 	r->cost.counter_ns = counter_ns;
 }
+
+void replay_charge_read(struct replay *r)
+{
+	if (r->cost.read_ns)
+		replay_run(r, -1, 0, r->cost.read_ns);
+}
+
+void replay_set_read_cost(struct replay *r, uint64_t read_ns)
+{
+	r->cost.read_ns = read_ns;
+}

@@ -397,3 +397,13 @@ int replay_parse(const char *json, struct replay **ret_replay, struct replay_err
 	return parsed(
 		json_loads(json, JSON_REJECT_DUPLICATES, &e), &e, "text", ret_replay, ret_error);
 }
+
+const char *replay_source(const struct replay *r)
+{
+	return r->source;
+}
+
+const char *replay_verified(const struct replay *r)
+{
+	return r->verified;
+}

@@ -85,11 +85,14 @@ struct replay {
 	struct {
 		uint64_t step_ns, switch_ns;               /* of fixed work, without events */
 		uint64_t sample_ns, record_ns, counter_ns; /* what events add */
+		uint64_t read_ns;
 	} cost;
 };
 
 /* What e's sample takes: now_ns moves. */
 void replay_charge(struct replay *r, const struct replay_event *e);
+/* What a read of an event takes: time passes, and all harts are idle. */
+void replay_charge_read(struct replay *r);
 /* struct kernel's calls of these names. */
 int replay_work(void *u, int hart, unsigned n, uint64_t *ret_ns);
 int replay_switch_work(void *u, int hart, unsigned n, uint64_t *ret_ns);

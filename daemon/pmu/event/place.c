@@ -77,16 +77,25 @@ static int open_raw(const struct event_place *at, struct perf_event_attr *attr)
 	return fd;
 }
 
+int event_place_code(
+	const struct event_place *place, const struct event *e, struct perf_event_attr *attr)
+{
+	if (!e || !e->by_platform)
+		return 0;
+	const struct platform_event *own = find_named(e, place->platform);
+	if (!own)
+		return -ENOENT;
+	attr->config = own->code;
+	attr->config1 = own->config1;
+	return 0;
+}
+
 int event_open_at(
 	const struct event_place *place, const struct event *e, struct perf_event_attr *attr)
 {
-	if (e && e->by_platform) {
-		const struct platform_event *own = find_named(e, place->platform);
-		if (!own)
-			return -ENOENT;
-		attr->config = own->code;
-		attr->config1 = own->config1;
-	}
+	int r = event_place_code(place, e, attr);
+	if (r < 0)
+		return r;
 	int fd = open_as_it_is(place, attr);
 	if (fd != -ENOENT || !is_generic(attr->type))
 		return fd;

@@ -27,6 +27,11 @@ struct event_place {
 int event_open_at(
 	const struct event_place *place, const struct event *e, struct perf_event_attr *attr);
 
+/* What attr's config is on that hart, for the name of a platform's event; nothing changes for others. 0;
+ * -ENOENT: this core has no such event. */
+int event_place_code(
+	const struct event_place *place, const struct event *e, struct perf_event_attr *attr);
+
 /* Was e opened with the core's own code instead of the kernel's generic one? */
 bool event_by_raw(const struct event *e, const struct perf_event_attr *attr);
 

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Two counters of the same events would take turns on a hart's counters, and each would be scaled. In one
+ * group both are counted all of the time that one was. Nothing is ever added to a group that is open, since
+ * that would disturb who reads it: a wish of more events gets a group of its own.
+ *
+ * A group whose hart went offline opens, reads and enables without an error, and counts no more, also when
+ * the hart returns. That is seen from its enabled time alone: it stands still. Source:
+ * perf_event_exit_cpu_context in kernel/events/core.c of Linux 6.12.
+ *
+ * A group that has had no counters since it was last looked at is not joined: a smaller one may fit where
+ * it does not.
+ */
+#include "daemon/pmu/hart_group.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Groups of a hart that are compared with a wish: with more of them each has a turn in a second at most. */
+#define GROUPS_COMPARED_MAX 256
+/* Of those that have the events, how many are read: reading interrupts the hart. */
+#define GROUPS_LOOK_MAX 8
+/* Readings in which the enabled time of a group must move: at 0.3 µs each or more they take longer than the
+ * kernel's clock needs for a step on any core that we know. On another one nothing is shared. */
+#define MOVES_TRIES_MAX 1000
+/* Between two looks there is time for some 25 turns. */
+#define SEEN_NS 100000000u
+/* A group with less of the time than this has no turn any more: 64 that take turns have 0.016 each. */
+#define PART_MIN 0.001
+
+struct hart_groups {
+	struct hart_group *first[HARTS_MAX]; /* started, newest first */
+};
+
+int group_count_read(const struct kernel *k, int fd, struct group_count *ret_count)
+{
+	ssize_t n = k->event_read(k->userdata, fd, ret_count, sizeof(*ret_count));
+	return n == (ssize_t)sizeof(*ret_count) ? 0 : n < 0 ? (int)n : -EIO;
+}
+
+struct hart_groups *hart_groups_new(void)
+{
+	return calloc(1, sizeof(struct hart_groups));
+}
+
+struct hart_groups *hart_groups_free(struct hart_groups *groups)
+{
+	free(groups);
+	return NULL;
+}
+
+/* --- which group has the events --------------------------------------------------------------- */
+
+static bool equal(const struct hart_event *a, const struct hart_event *b)
+{
+	return a->may_take_kernel_in == b->may_take_kernel_in &&
+	       memcmp(&a->attr, &b->attr, sizeof(a->attr)) == 0;
+}
+
+static struct hart_member *find_member(struct hart_group *g, const struct hart_event *event)
+{
+	for (size_t i = 0; i < g->n_members; i++)
+		if (!g->member[i].is_closed && equal(&g->member[i].event, event))
+			return &g->member[i];
+	return NULL;
+}
+
+static size_t n_left(const struct hart_group *g)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < g->n_members; i++)
+		n += !g->member[i].is_closed;
+	return n;
+}
+
+/* How many of the events are open in it; ret_member may be NULL. 0: some are missing, or are not counted
+ * together although the kernel might do so without the others of this group. */
+static size_t match(struct hart_group *g, const struct hart_event *event, size_t n,
+	struct hart_member **ret_member)
+{
+	size_t n_open = 0, n_alone = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct hart_member *m = find_member(g, &event[i]);
+		if (!m)
+			return 0;
+		n_open += m->fd >= 0;
+		n_alone += m->is_alone;
+		if (ret_member)
+			ret_member[i] = m;
+	}
+	return n_alone == 0 || n == 1 || n == n_left(g) ? n_open : 0;
+}
+
+static bool moves(const struct hart_group *g, int fd, struct group_count *ret_now)
+{
+	struct group_count first;
+	if (group_count_read(g->kernel, fd, &first) < 0)
+		return false;
+	for (int i = 0; i < MOVES_TRIES_MAX; i++) {
+		if (group_count_read(g->kernel, fd, ret_now) < 0)
+			return false;
+		if (ret_now->enabled_ns != first.enabled_ns)
+			return true;
+	}
+	return false;
+}
+
+/* Does it count, and has it had counters since the last look? */
+static bool look(struct hart_group *g)
+{
+	struct hart_member *leader = hart_group_leader(g);
+	struct group_count now;
+	if (!moves(g, leader->fd, &now)) {
+		g->has_ended = true;
+		return false;
+	}
+	hart_member_saw(leader, &now);
+	return g->part >= PART_MIN;
+}
+
+bool hart_groups_find(struct hart_groups *groups, int hart, const struct hart_event *event,
+	size_t n, struct hart_member **ret_member)
+{
+	struct hart_group *best = NULL;
+	int n_compared = 0, n_looks = 0;
+	for (struct hart_group *g = groups->first[hart];
+		g && n_compared < GROUPS_COMPARED_MAX && n_looks < GROUPS_LOOK_MAX;
+		g = g->next, n_compared++) {
+		if (g->has_ended || match(g, event, n, NULL) == 0)
+			continue;
+		n_looks++;
+		if (look(g) && (!best || g->part > best->part))
+			best = g;
+	}
+	return best && match(best, event, n, ret_member) > 0;
+}
+
+bool hart_groups_have(
+	const struct hart_groups *groups, int hart, const struct hart_event *event, size_t n)
+{
+	int n_compared = 0;
+	for (struct hart_group *g = groups->first[hart]; g && n_compared < GROUPS_COMPARED_MAX;
+		g = g->next, n_compared++)
+		if (!g->has_ended && g->part >= PART_MIN && match(g, event, n, NULL) == n)
+			return true;
+	return false;
+}
+
+/* --- the life of one -------------------------------------------------------------------------- */
+
+struct hart_group *hart_group_new(struct hart_groups *groups, const struct kernel *k, int hart,
+	const struct hart_event *event, size_t n)
+{
+	struct hart_group *g = calloc(1, sizeof(*g) + n * sizeof(g->member[0]));
+	if (!g)
+		return NULL;
+	g->groups = groups;
+	g->kernel = k;
+	g->hart = hart;
+	g->part = 1;
+	g->n_members = n;
+	for (size_t i = 0; i < n; i++)
+		g->member[i] = (struct hart_member){.group = g, .event = event[i], .fd = -1};
+	return g;
+}
+
+void hart_group_join(struct hart_group *g)
+{
+	g->n_users++;
+}
+
+void hart_group_leave(struct hart_group *g)
+{
+	if (--g->n_users > 0)
+		return;
+	struct hart_group **at = &g->groups->first[g->hart];
+	while (g->is_started && *at != g)
+		at = &(*at)->next;
+	if (g->is_started)
+		*at = g->next;
+	free(g);
+}
+
+void hart_group_start(struct hart_group *g)
+{
+	if (g->is_started)
+		return;
+	g->is_started = true;
+	g->next = g->groups->first[g->hart];
+	g->groups->first[g->hart] = g;
+}
+
+struct hart_member *hart_group_leader(struct hart_group *g)
+{
+	struct hart_member *alone = NULL;
+	for (size_t i = 0; i < g->n_members; i++) {
+		if (g->member[i].fd >= 0 && !g->member[i].is_alone)
+			return &g->member[i];
+		if (g->member[i].fd >= 0 && !alone)
+			alone = &g->member[i];
+	}
+	return alone;
+}
+
+size_t hart_group_n_open(const struct hart_group *g)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < g->n_members; i++)
+		n += g->member[i].fd >= 0;
+	return n;
+}
+
+void hart_member_open(struct hart_member *m, int fd, bool alone, bool by_raw, bool takes_kernel_in)
+{
+	m->fd = fd;
+	m->is_alone = alone;
+	m->by_raw = by_raw;
+	m->takes_kernel_in = takes_kernel_in;
+	m->n_users = 1;
+}
+
+void hart_member_use(struct hart_member *m)
+{
+	m->n_users++;
+}
+
+/* Is another member counted with this one? */
+static bool leads(const struct hart_member *m)
+{
+	struct hart_group *g = m->group;
+	for (size_t i = 0; i < g->n_members; i++)
+		if (&g->member[i] != m && g->member[i].fd >= 0 && !g->member[i].is_alone)
+			return hart_group_leader(g) == m;
+	return false;
+}
+
+void hart_member_drop(struct hart_member *m)
+{
+	struct hart_group *g = m->group;
+	m->n_users--;
+	/* From the last one: the leader is the first, and may be closed when the others are. */
+	for (size_t i = g->n_members; i-- > 0;) {
+		struct hart_member *at = &g->member[i];
+		if (at->fd < 0 || at->n_users > 0 || leads(at))
+			continue;
+		g->kernel->event_close(g->kernel->userdata, at->fd);
+		at->fd = -1;
+		at->is_closed =
+			g->is_started; /* before, it is one that was refused on another hart */
+	}
+}
+
+void hart_member_saw(struct hart_member *m, const struct group_count *count)
+{
+	struct hart_group *g = m->group;
+	if (m->is_alone || count->enabled_ns < g->seen.enabled_ns + SEEN_NS)
+		return;
+	g->part = (double)(count->running_ns - g->seen.running_ns) /
+		  (double)(count->enabled_ns - g->seen.enabled_ns);
+	g->seen = *count;
+}
