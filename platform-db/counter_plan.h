@@ -44,8 +44,10 @@ enum plan_fate {
 /* One event of a pass. */
 struct plan_place {
 	uint16_t event;
-	int8_t counter; /* on which it would fit; -1: it needs none. The kernel may choose another */
+	/* on which it would fit; -1: it needs none. The kernel may choose another */
+	int8_t counter;
 };
+#define PLAN_ELSEWHERE (-2) /* as a counter: its counter is not of this plan */
 
 struct plan_pass {
 	struct plan_place *place; /* n_places, by event */

@@ -228,10 +228,10 @@ static void annotate_part(
 {
 	const struct counter *c = part->counter;
 	const struct annotate_question about = {
-		.cores = c->cores,
+		.cores = c->terms.cores,
 		.harts = part->harts,
 		.events = &c->events,
-		.user_only = c->user_only,
+		.user_only = c->terms.user_only,
 		.unexcluded = c->unexcluded,
 		.by_raw = c->by_raw,
 	};
@@ -381,7 +381,7 @@ static int start(struct request *q, const Mperf__StatRequest *m, bool is_tree)
 	j->interval_ns = (uint64_t)m->interval_ms * 1000000u;
 	j->next_ns = kernel_real.now_ns(NULL) + j->interval_ns;
 	q->job = &j->job;
-	r = request_ready(q, j->parts.part[0].counter->user_only ? "user space only" : "");
+	r = request_ready(q, j->parts.part[0].counter->terms.user_only ? "user space only" : "");
 	return r < 0 ? r : 0;
 }
 

@@ -48,6 +48,14 @@ static int plan_names(
 	int r = metric_plan_for(p->kernel, p->harts, name, n, &plan, p->error);
 	if (r == 0)
 		r = add_events(p->kernel, p->harts->cores, plan, more, p->error);
+	if (r == METRIC_TOO_MANY && p->harts->shares) {
+		/* what is read in groups of others may be more events than a plan of our own has */
+		struct metric_harts own = *p->harts;
+		struct planning without = *p;
+		own.shares = NULL;
+		without.harts = &own;
+		return plan_names(&without, name, n, to);
+	}
 	if (r != 0)
 		return r;
 	to->first = p->events->n_events;

@@ -154,6 +154,18 @@ static const struct stat_part *twin_of(const struct stat_parts *p, const struct 
 	return NULL;
 }
 
+/* How all parts are counted. */
+static struct counter_options options_of(const struct stat_asked *a)
+{
+	return (struct counter_options){
+		.pids = a->pids,
+		.n_pids = a->n_pids,
+		.user_only = a->request->user_only || !a->machine->may_see_kernel,
+		.never_kernel = !a->q->peer->sees_all,
+		.cores = cores_of_peer(a),
+	};
+}
+
 /* Append the events of its metrics. 0; METRIC_* with *ret_error; -ENOMEM. */
 static int plan_part(const struct stat_asked *a, const struct stat_parts *p, struct stat_part *part,
 	struct event_list *events, struct event_error *ret_error)
@@ -161,7 +173,10 @@ static int plan_part(const struct stat_asked *a, const struct stat_parts *p, str
 	const Mperf__StatRequest *m = a->request;
 	const struct metric_wish wish = {m->metric, m->n_metric, a->is_tree, (int)m->levels};
 	const struct stat_part *twin = twin_of(p, part);
-	const struct metric_harts harts = {cores_of_peer(a), part->platform, part->harts};
+	const struct counter_options o = options_of(a);
+	const struct counter_terms terms = counter_terms_of(&kernel_real, a->machine, &o);
+	const struct metric_harts harts = {
+		cores_of_peer(a), part->platform, part->harts, a->pids ? NULL : &terms};
 	if (m->n_metric == 0 && !a->is_tree)
 		return 0;
 	if (!twin)
@@ -174,17 +189,10 @@ static int plan_part(const struct stat_asked *a, const struct stat_parts *p, str
 static int open_part(const struct stat_asked *a, struct stat_part *part, bool all_harts,
 	struct event_list *events, uint64_t fds_left)
 {
-	const struct peer *peer = a->q->peer;
-	const struct counter_options o = {
-		.events = events->n_events ? events : NULL,
-		.pids = a->pids,
-		.n_pids = a->n_pids,
-		.harts = all_harts ? NULL : &part->harts,
-		.user_only = a->request->user_only || !a->machine->may_see_kernel,
-		.never_kernel = !peer->sees_all,
-		.cores = cores_of_peer(a),
-		.fds_max = fds_left ? fds_left : 1, /* 0 means no limit; charging it fails later */
-	};
+	struct counter_options o = options_of(a);
+	o.events = events->n_events ? events : NULL;
+	o.harts = all_harts ? NULL : &part->harts;
+	o.fds_max = fds_left ? fds_left : 1; /* 0 means no limit; charging it fails later */
 	struct event_error error = {""};
 	int r = counter_new(&kernel_real, a->machine, &o, &part->counter, &error);
 	if (r != 0)
@@ -204,6 +212,7 @@ static int open_part(const struct stat_asked *a, struct stat_part *part, bool al
 		.n_by_name = part->metrics ? (size_t)part->metrics->first
 					   : (size_t)part->counter->events.n_events,
 		.metrics = part->metrics ? part->metrics->plan : NULL,
+		.counter = part->counter,
 	};
 	return a->request->explain ? plan_says_new(&planned, &part->says_plan) : 0;
 }
@@ -368,7 +377,7 @@ static int price_turns(struct stat_part *part)
 	part->turn_part = calloc(EVENTS_MAX, sizeof(*part->turn_part));
 	if (!part->turn_part)
 		return -ENOMEM;
-	turn_parts(c->kernel, c->cores, &c->events, part->turn_part);
+	turn_parts(c->terms.kernel, c->terms.cores, &c->events, part->turn_part);
 	for (int e = 0; e < c->events.n_events; e++)
 		if (part->turn_part[e] > 0)
 			part->turn_part[e] *= counter_turn_scale(c, e);

@@ -172,14 +172,15 @@ static int open_one(struct counter *c, int event, size_t at, int leader)
 	struct hart_member *m = c->member ? c->member[(size_t)event * c->n_targets + at] : NULL;
 	struct perf_event_attr attr;
 	struct event_place place;
-	counter_ask(c, event, target, &attr, &place);
-	int hart = target->hart < 0 ? cores_kind(c->cores, 0) : target->hart;
+	counter_ask(&c->terms, e, target, &attr, &place);
+	int hart = target->hart < 0 ? cores_kind(c->terms.cores, 0) : target->hart;
 
 	int fd = -EINVAL;
 	for (unsigned way = 0; way < 4 && fd == -EINVAL; way++) {
 		bool alone = way & 1, all_modes = way & 2;
 		struct perf_event_attr opened = attr;
-		if ((alone && leader < 0) || (all_modes && !counter_may_take_kernel_in(c, &attr)))
+		if ((alone && leader < 0) ||
+			(all_modes && !counter_may_take_kernel_in(&c->terms, &attr)))
 			continue;
 		place.group_fd = alone ? -1 : leader;
 		/* Members follow their leader; only single events are enabled and disabled
@@ -215,11 +216,11 @@ static int open_row(struct counter *c, int event)
 {
 	const struct event *e = &c->events.event[event];
 	/* Without the kernel these would open and stay 0, which is not a measurement. */
-	if (c->user_only && (e->exclude_user || event_is_kernel_only(e)))
+	if (c->terms.user_only && (e->exclude_user || event_is_kernel_only(e)))
 		return -EACCES;
 
 	struct hart_set harts;
-	bool some = c->target[0].pid < 0 && pmu_harts(c->kernel, e, &harts);
+	bool some = c->target[0].pid < 0 && pmu_harts(c->terms.kernel, e, &harts);
 	int error = -ENODEV;
 	bool opened = false;
 	for (size_t i = 0; i < c->n_targets; i++) {
@@ -244,11 +245,11 @@ static int open_row(struct counter *c, int event)
 static bool is_dead(const struct counter *c, const struct machine *m, const struct event *e)
 {
 	const struct trial_key key = {TRIAL_COUNTS, -1, e};
-	struct trials *trials = cores_trials(c->cores);
-	uint64_t now_ns = c->kernel->now_ns(c->kernel->userdata);
+	struct trials *trials = cores_trials(c->terms.cores);
+	uint64_t now_ns = c->terms.kernel->now_ns(c->terms.kernel->userdata);
 	bool works;
 	if (!trials_find(trials, &key, now_ns, &works)) {
-		works = event_probe_for(c->kernel, m, c->cores, e) != PROBE_ZERO;
+		works = event_probe_for(c->terms.kernel, m, c->terms.cores, e) != PROBE_ZERO;
 		trials_keep(trials, &key, now_ns, works);
 	}
 	return !works;
@@ -333,7 +334,7 @@ static int set_events(
 	}
 	/* A hart has no task-clock. */
 	const char *text = o->pids ? "task-clock" DEFAULT_REST : "cpu-clock" DEFAULT_REST;
-	return event_parse(c->kernel, text, &c->events, ret_error) == 0 ? 0 : -EINVAL;
+	return event_parse(c->terms.kernel, text, &c->events, ret_error) == 0 ? 0 : -EINVAL;
 }
 
 /* Let it read groups of its harts that are open, and others its own. */
@@ -345,6 +346,16 @@ static int share(struct counter *c)
 	return c->base && c->member ? counter_join_groups(c) : -ENOMEM;
 }
 
+struct counter_terms counter_terms_of(
+	const struct kernel *k, const struct machine *m, const struct counter_options *o)
+{
+	bool may_see_kernel = m->may_see_kernel && !o->never_kernel;
+	return (struct counter_terms){.kernel = k,
+		.cores = o->cores,
+		.user_only = o->user_only || !may_see_kernel,
+		.may_see_kernel = may_see_kernel};
+}
+
 DEFINE_CLEANUP(struct counter *, counter_free)
 
 int counter_new(const struct kernel *k, const struct machine *m, const struct counter_options *o,
@@ -354,10 +365,7 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 	_cleanup_(counter_freep) struct counter *c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
-	c->kernel = k;
-	c->cores = o->cores;
-	c->may_see_kernel = m->may_see_kernel && !o->never_kernel;
-	c->user_only = o->user_only || !c->may_see_kernel;
+	c->terms = counter_terms_of(k, m, o);
 	int r = set_events(c, o, ret_error);
 	if (r)
 		return r;
@@ -411,9 +419,9 @@ int counter_start(struct counter *c)
 		if (c->fd[i] < 0)
 			continue;
 		int r = c->member && c->member[i]->group->is_started
-				? group_count_read(c->kernel, c->fd[i], &c->base[i])
-				: c->kernel->event_ioctl(
-					  c->kernel->userdata, c->fd[i], PERF_EVENT_IOC_ENABLE, 0);
+				? group_count_read(c->terms.kernel, c->fd[i], &c->base[i])
+				: c->terms.kernel->event_ioctl(c->terms.kernel->userdata, c->fd[i],
+					  PERF_EVENT_IOC_ENABLE, 0);
 		if (r < 0 && error == 0)
 			error = r;
 	}
@@ -427,7 +435,7 @@ int counter_start(struct counter *c)
 static int read_count(const struct counter *c, size_t at, struct group_count *ret_count)
 {
 	struct group_count count;
-	int r = group_count_read(c->kernel, c->fd[at], &count);
+	int r = group_count_read(c->terms.kernel, c->fd[at], &count);
 	if (r < 0)
 		return r;
 	if (c->member) {

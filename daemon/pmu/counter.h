@@ -24,6 +24,16 @@ struct counter_options {
 	bool is_alone; /* share no group with other counters, which are system-wide too */
 };
 
+/* How its events are opened. */
+struct counter_terms {
+	const struct kernel *kernel;
+	const struct cores *cores; /* NULL: nothing is known about them */
+	bool user_only;
+	bool may_see_kernel; /* where a PMU cannot exclude it, too */
+};
+struct counter_terms counter_terms_of(
+	const struct kernel *k, const struct machine *m, const struct counter_options *o);
+
 struct counter_value {
 	uint64_t value; /* raw sum over harts and tasks */
 	uint64_t enabled_ns, running_ns;
@@ -37,7 +47,7 @@ struct counter_target {
 };
 
 struct counter {
-	const struct kernel *kernel;
+	struct counter_terms terms;
 	struct event_list events;
 	int *fd; /* n_events × n_targets, -1 where not open */
 	/* System-wide: of each, its member of a group of the hart, and what that had counted when we
@@ -47,9 +57,6 @@ struct counter {
 	struct counter_target *target;
 	size_t n_targets;
 	struct counter_value *value; /* n_events, as of the last counter_read */
-	bool user_only;
-	const struct cores *cores;
-	bool may_see_kernel;
 	uint64_t unexcluded; /* bit i: event i should exclude the kernel, but its PMU cannot */
 	/* harts on which event i uses the core's own event code */
 	struct hart_set by_raw[EVENTS_MAX];

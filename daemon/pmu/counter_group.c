@@ -25,42 +25,44 @@ static struct hart_member *member_at(const struct counter *c, int event, size_t 
 
 /* --- what is asked for ------------------------------------------------------------------------ */
 
-bool counter_may_take_kernel_in(const struct counter *c, const struct perf_event_attr *attr)
+bool counter_may_take_kernel_in(const struct counter_terms *t, const struct perf_event_attr *attr)
 {
-	return attr->exclude_kernel && !attr->exclude_user && c->may_see_kernel &&
+	return attr->exclude_kernel && !attr->exclude_user && t->may_see_kernel &&
 	       attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT;
 }
 
-void counter_ask(const struct counter *c, int event, const struct counter_target *target,
-	struct perf_event_attr *ret_attr, struct event_place *ret_place)
+void counter_ask(const struct counter_terms *t, const struct event *e,
+	const struct counter_target *target, struct perf_event_attr *ret_attr,
+	struct event_place *ret_place)
 {
 	/* If all harts are alike, a thread has one target for all harts. */
-	int hart = target->hart < 0 ? cores_kind(c->cores, 0) : target->hart;
+	int hart = target->hart < 0 ? cores_kind(t->cores, 0) : target->hart;
 	*ret_attr = (struct perf_event_attr){
 		.size = sizeof(*ret_attr),
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 		.inherit = target->pid >= 0,
 	};
 	*ret_place = (struct event_place){
-		.kernel = c->kernel,
-		.platform = cores_platform(c->cores, hart),
+		.kernel = t->kernel,
+		.platform = cores_platform(t->cores, hart),
 		.pid = target->pid,
 		.hart = target->hart,
 		.group_fd = -1,
 	};
-	event_to_attr(&c->events.event[event], ret_attr);
+	event_to_attr(e, ret_attr);
 	ret_attr->precise_ip = 0; /* only for samples; some drivers refuse it for counters */
-	if (c->user_only)
+	if (t->user_only)
 		ret_attr->exclude_kernel = ret_attr->exclude_hv = 1;
 }
 
-static struct hart_event asked(const struct counter *c, int event, size_t target)
+struct hart_event counter_asks(const struct counter_terms *t, const struct event *e, int hart)
 {
+	const struct counter_target target = {.pid = -1, .hart = hart};
 	struct hart_event asked;
 	struct event_place place;
-	counter_ask(c, event, &c->target[target], &asked.attr, &place);
-	asked.may_take_kernel_in = counter_may_take_kernel_in(c, &asked.attr);
-	if (event_place_code(&place, &c->events.event[event], &asked.attr) < 0)
+	counter_ask(t, e, &target, &asked.attr, &place);
+	asked.may_take_kernel_in = counter_may_take_kernel_in(t, &asked.attr);
+	if (event_place_code(&place, e, &asked.attr) < 0)
 		asked.attr.size = 0;
 	return asked;
 }
@@ -96,8 +98,8 @@ static void take_member(struct counter *c, int event, size_t target, struct hart
 static int take_new(
 	struct counter *c, int first, size_t n, size_t target, const struct hart_event *event)
 {
-	struct hart_group *g =
-		hart_group_new(cores_groups(c->cores), c->kernel, c->target[target].hart, event, n);
+	struct hart_group *g = hart_group_new(
+		cores_groups(c->terms.cores), c->terms.kernel, c->target[target].hart, event, n);
 	if (!g)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
@@ -112,8 +114,8 @@ static int join(struct counter *c, int first, size_t n, size_t target)
 	struct hart_member *found[EVENTS_MAX];
 	int hart = c->target[target].hart, r = 0;
 	for (size_t i = 0; i < n; i++)
-		event[i] = asked(c, first + (int)i, target);
-	if (!hart_groups_find(cores_groups(c->cores), hart, event, n, found))
+		event[i] = counter_asks(&c->terms, &c->events.event[first + (int)i], hart);
+	if (!hart_groups_find(cores_groups(c->terms.cores), hart, event, n, found))
 		return take_new(c, first, n, target, event);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		if (found[i]->fd >= 0)
@@ -152,7 +154,7 @@ void counter_close_row(struct counter *c, int event)
 		if (*fd >= 0 && c->member)
 			hart_member_drop(member_at(c, event, i));
 		else if (*fd >= 0)
-			c->kernel->event_close(c->kernel->userdata, *fd);
+			c->terms.kernel->event_close(c->terms.kernel->userdata, *fd);
 		*fd = -1;
 	}
 }

@@ -6,11 +6,14 @@
 #include "daemon/pmu/counter.h"
 #include "daemon/pmu/event/place.h"
 
-/* What event is asked for on the target: *ret_attr and the place, whose group_fd is -1. */
-void counter_ask(const struct counter *c, int event, const struct counter_target *target,
-	struct perf_event_attr *ret_attr, struct event_place *ret_place);
+/* What is asked for on the target: *ret_attr and the place, whose group_fd is -1. */
+void counter_ask(const struct counter_terms *t, const struct event *e,
+	const struct counter_target *target, struct perf_event_attr *ret_attr,
+	struct event_place *ret_place);
+/* The same of a hart, to be compared with what others have open there. */
+struct hart_event counter_asks(const struct counter_terms *t, const struct event *e, int hart);
 /* May it be opened so that it takes the kernel in, since its PMU cannot exclude it? */
-bool counter_may_take_kernel_in(const struct counter *c, const struct perf_event_attr *attr);
+bool counter_may_take_kernel_in(const struct counter_terms *t, const struct perf_event_attr *attr);
 
 /* Join a group for each event and target: one that others have opened, whose members it then uses, or a new
  * one. c has its events and targets, and no descriptor. 0 or -ENOMEM. */

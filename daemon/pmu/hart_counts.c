@@ -142,8 +142,8 @@ static int turn_once(const struct counter *c)
 			if (c->fd[e] < 0 || (of >= 0 && of == group))
 				continue;
 			group = of;
-			r = c->kernel->event_ioctl(
-				c->kernel->userdata, c->fd[e], step[s], PERF_IOC_FLAG_GROUP);
+			r = c->terms.kernel->event_ioctl(
+				c->terms.kernel->userdata, c->fd[e], step[s], PERF_IOC_FLAG_GROUP);
 		}
 	}
 	return r;
@@ -152,7 +152,7 @@ static int turn_once(const struct counter *c)
 /* The least of some tries; 0: not known. */
 static uint64_t turn_all_ns(const struct counter *c)
 {
-	const struct kernel *kernel = c->kernel;
+	const struct kernel *kernel = c->terms.kernel;
 	uint64_t least_ns = UINT64_MAX;
 	for (int i = 0; i < PRICE_TRIES; i++) {
 		uint64_t before_ns = kernel->now_ns(kernel->userdata);
@@ -205,7 +205,7 @@ int hart_counts_new(const struct hart_counts_options *o, struct hart_counts **re
 	for (int hart = cores_kind(o->cores, 0); hart >= 0 && c->n_kinds < KINDS_MAX;
 		hart = cores_kind(o->cores, hart + 1)) {
 		const struct platform *p = cores_platform(o->cores, hart);
-		const struct metric_harts harts = {o->cores, p, cores_of(o->cores, p)};
+		const struct metric_harts harts = {o->cores, p, cores_of(o->cores, p), NULL};
 		struct event_error error = {""};
 		int r = open_kind(c, o, &harts, &error);
 		if (r < 0)

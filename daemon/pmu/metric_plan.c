@@ -16,6 +16,7 @@
 #include "daemon/pmu/constants.h"
 #include "daemon/pmu/event/counters.h"
 #include "daemon/pmu/metric_walk.h"
+#include "daemon/pmu/plan_cover.h"
 
 struct planned_event {
 	char name[EVENT_NAME_BYTES_MAX];
@@ -29,6 +30,7 @@ struct metric_plan {
 	const struct cores *cores;
 	const struct platform *platform;
 	struct hart_set online;
+	const struct counter_terms *shares; /* NULL: with no others; valid while it is made */
 	struct pool *pool;
 	struct planned_metric metric[METRICS_MAX];
 	size_t n_metrics;
@@ -36,7 +38,8 @@ struct metric_plan {
 	struct plan_wish wish[METRICS_MAX];
 	uint16_t wish_event[METRICS_MAX][PLAN_EVENTS_MAX];
 	struct counter_plan *plan;
-	char **text; /* plan->n_passes, then NULL */
+	size_t n_covered; /* of its passes */
+	char **text;      /* plan->n_passes, then NULL */
 	char condition[EVENT_ERROR_BYTES];
 };
 
@@ -139,17 +142,30 @@ static int collect(struct metric_plan *p, size_t wish, const struct platform_met
 static int make_plan(struct metric_plan *p)
 {
 	const struct planned_event *e = p->events.items;
-	_cleanup_(freep) struct plan_event *event =
-		calloc(p->events.n ? p->events.n : 1, sizeof(*event));
-	if (!event)
+	const size_t n = p->events.n;
+	_cleanup_(freep) struct plan_event *event = calloc(n + 1, sizeof(*event));
+	_cleanup_(freep) const struct event **parsed = calloc(n + 1, sizeof(struct event *));
+	if (!event || !parsed)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->events.n; i++)
+	for (size_t i = 0; i < n; i++) {
 		event[i] = e[i].is_known ? event_counters(p->platform, &e[i].event)
 					 : (struct plan_event){0};
+		parsed[i] = e[i].is_known ? &e[i].event : NULL;
+	}
 	for (size_t i = 0; i < p->n_metrics; i++)
 		p->wish[i].event = p->wish_event[i];
-	return counter_plan_make(event, p->events.n, p->wish, p->n_metrics,
-		platform_all_counters(p->platform) & ~cores_held(p->cores, &p->online), &p->plan);
+	const struct plan_question question = {
+		.event = event,
+		.parsed = parsed,
+		.n_events = n,
+		.wish = p->wish,
+		.n_wishes = p->n_metrics,
+		.free_counters =
+			platform_all_counters(p->platform) & ~cores_held(p->cores, &p->online),
+		.harts = &p->online,
+		.terms = p->shares,
+	};
+	return plan_cover_make(&question, &p->plan, &p->n_covered);
 }
 
 /* --- the result ------------------------------------------------------------------------------- */
@@ -293,6 +309,7 @@ int metric_plan_for(const struct kernel *k, const struct metric_harts *harts, ch
 		.cores = harts->cores,
 		.platform = harts->platform,
 		.online = harts->harts,
+		.shares = harts->shares,
 		.pool = pool_new(),
 		.events = LIST_OF(struct planned_event)};
 	if (!p->pool)
@@ -305,6 +322,7 @@ int metric_plan_for(const struct kernel *k, const struct metric_harts *harts, ch
 		r = plan_metrics(p, ret_error);
 	if (r != 0)
 		return r;
+	p->shares = NULL;
 	*ret_plan = TAKE_PTR(p);
 	return 0;
 }
@@ -312,7 +330,7 @@ int metric_plan_for(const struct kernel *k, const struct metric_harts *harts, ch
 int metric_plan_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
 	char *const *name, size_t n, struct metric_plan **ret_plan, struct event_error *ret_error)
 {
-	const struct metric_harts all = {cores, metric_plan_platform(cores), m->online};
+	const struct metric_harts all = {cores, metric_plan_platform(cores), m->online, NULL};
 	if (all.platform)
 		return metric_plan_for(k, &all, name, n, ret_plan, ret_error);
 	snprintf(ret_error->text, sizeof(ret_error->text),
@@ -391,9 +409,14 @@ size_t metric_plan_n_passes(const struct metric_plan *p)
 	return p->plan->n_passes;
 }
 
+size_t metric_plan_n_covered(const struct metric_plan *p)
+{
+	return p->n_covered;
+}
+
 bool metric_plan_is_minimal(const struct metric_plan *p)
 {
-	return p->plan->is_minimal;
+	return p->plan->is_minimal && p->n_covered == 0;
 }
 
 /* The pass of a position, and the place in it. */

@@ -16,6 +16,7 @@
 #define METRICS_MAX 64 /* of one request */
 
 struct metric_plan;
+struct counter_terms;
 
 /* One metric of a plan. */
 struct planned_metric {
@@ -40,6 +41,9 @@ struct metric_harts {
 	const struct cores *cores;
 	const struct platform *platform; /* of all of them */
 	struct hart_set harts;
+	/* How they will be counted there: metrics that groups open on all of these harts cover are read in
+	 * them, and need no pass. NULL: not in such groups. */
+	const struct counter_terms *shares;
 };
 
 /* Plan metrics and groups of these names, for harts of one kind. 0; METRIC_UNKNOWN, METRIC_TOO_MANY
@@ -71,7 +75,9 @@ size_t metric_plan_n_passes(const struct metric_plan *plan);
 const struct plan_pass *metric_plan_places(const struct metric_plan *plan);
 const char *metric_plan_event(const struct metric_plan *plan, const struct plan_place *place);
 uint64_t metric_plan_counters(const struct metric_plan *plan, const struct plan_place *place);
-/* Does the core have no plan with fewer passes? */
+/* So many of the passes, the last ones, are read in groups that others have open. */
+size_t metric_plan_n_covered(const struct metric_plan *plan);
+/* Does the core have no plan with fewer passes? With some that are covered, none was looked for. */
 bool metric_plan_is_minimal(const struct metric_plan *plan);
 /* The pass of the plan's event in that position. */
 size_t metric_plan_pass(const struct metric_plan *plan, size_t position);

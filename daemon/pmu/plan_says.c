@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/pmu/counter.h"
 #include "daemon/pmu/event/counters.h"
 #include "daemon/pmu/turn.h"
 
@@ -54,9 +55,9 @@ static bool is_full(const struct plan_says *s)
 static void write_place(
 	FILE *f, const struct plan_place *place, const char *name, uint64_t counters)
 {
-	if (place->counter < 0)
+	if (place->counter == -1)
 		fprintf(f, "%s, which needs no counter", name);
-	else if (counters == ~UINT64_C(0))
+	else if (counters == ~UINT64_C(0) || place->counter == PLAN_ELSEWHERE)
 		fprintf(f, "%s", name); /* nothing is known: the kernel's choice */
 	else
 		fprintf(f, "%s on counter %d", name, place->counter);
@@ -117,6 +118,58 @@ static int add_turns(struct plan_says *s, const struct kernel *k, size_t n_passe
 			    "the kernel lets these %zu take turns: counts are scaled by the time "
 			    "enabled over the time counted",
 			    n_passes);
+}
+
+/* --- what is shared --------------------------------------------------------------------------- */
+
+/* Say with how many others the n events from `first` on are counted. Never whose they are. */
+static int add_shared(
+	struct plan_says *s, const struct planned *of, const char *what, size_t first, size_t n)
+{
+	size_t n_others = 0, n_harts = 0;
+	for (size_t i = first; i < first + n; i++) {
+		size_t harts, others = counter_n_others(of->counter, (int)i, &harts);
+		n_others = others > n_others ? others : n_others;
+		n_harts = harts > n_harts ? harts : n_harts;
+	}
+	if (n_others == 0 || is_full(s))
+		return 0;
+	char some[64] = "";
+	if (n_harts < of->counter->n_targets)
+		snprintf(some, sizeof(some), " on %zu of %zu harts", n_harts,
+			of->counter->n_targets);
+	return add(s,
+		"%s is shared with %zu other count%s%s: it takes no further counters and no "
+		"turn of its own",
+		what, n_others, n_others > 1 ? "s" : "", some);
+}
+
+static int add_shared_passes(struct plan_says *s, const struct planned *of)
+{
+	const struct plan_pass *pass = metric_plan_places(of->metrics);
+	size_t first = of->n_by_name;
+	int r = 0;
+	for (size_t i = 0; of->counter && i < metric_plan_n_passes(of->metrics) && r == 0; i++) {
+		char what[32];
+		snprintf(what, sizeof(what), "pass %zu", i + 1);
+		r = add_shared(s, of, what, first, pass[i].n_places);
+		first += pass[i].n_places;
+	}
+	return r;
+}
+
+static int add_shared_events(struct plan_says *s, const struct planned *of)
+{
+	int r = 0;
+	for (size_t i = 0, n; of->counter && i < of->n_by_name && r == 0; i += n) {
+		const struct event *e = &of->events->event[i];
+		char what[EVENT_NAME_BYTES_MAX + 16];
+		for (n = 1; e->group >= 0 && i + n < of->n_by_name && e[n].group == e->group;)
+			n++;
+		snprintf(what, sizeof(what), "%s%s", n > 1 ? "the group of " : "", e->name);
+		r = add_shared(s, of, what, i, n);
+	}
+	return r;
 }
 
 /* --- events by name --------------------------------------------------------------------------- */
@@ -226,20 +279,23 @@ static int add_left_out(struct plan_says *s, const struct metric_plan *plan)
 	return r;
 }
 
-static int say_metrics(struct plan_says *s, const struct kernel *k, const struct metric_plan *plan)
+static int say_metrics(struct plan_says *s, const struct planned *of)
 {
+	const struct metric_plan *plan = of->metrics;
 	const struct passes passes = {metric_plan_places(plan), metric_plan_n_passes(plan), "pass",
 		"", metric_event, metric_mask, plan};
 	int r = add_passes(s, &passes);
 	if (r == 0)
 		r = add_left_out(s, plan);
-	if (r == 0 && passes.n > 1)
+	if (r == 0)
+		r = add_shared_passes(s, of);
+	if (r == 0 && passes.n > 1 && metric_plan_n_covered(plan) == 0)
 		r = add(s, metric_plan_is_minimal(plan)
 				   ? "there is no plan with fewer passes in which each metric's "
 				     "events are counted together"
 				   : "a plan with fewer passes was looked for and not found; there "
 				     "may be one");
-	return r == 0 && passes.n ? add_turns(s, k, passes.n) : r;
+	return r == 0 && passes.n ? add_turns(s, of->kernel, passes.n) : r;
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
@@ -267,8 +323,10 @@ int plan_says_new(const struct planned *of, struct plan_says **ret_says)
 	else if (of->n_by_name > 0)
 		r = add(s, "this machine has cores of several kinds: where an event by name is "
 			   "counted is the kernel's choice on each");
+	if (r == 0)
+		r = add_shared_events(s, of);
 	if (r == 0 && of->metrics)
-		r = say_metrics(s, of->kernel, of->metrics);
+		r = say_metrics(s, of);
 	if (r == 0)
 		r = add_held(s, of);
 	if (r != 0)

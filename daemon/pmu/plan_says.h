@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The plan of a stat in words: which events are counted together, on which counters, and who lets them
- * take turns */
+/* The plan of a stat in words: which events are counted together, on which counters, who lets them take
+ * turns, and what is counted once for several clients, as of now */
 
 #include "daemon/pmu/metric_plan.h"
 
@@ -21,6 +21,7 @@ struct planned {
 	const struct event_list *events;
 	size_t n_by_name;                  /* of the events: the first were asked for by name */
 	const struct metric_plan *metrics; /* NULL: none was asked for */
+	const struct counter *counter; /* of these events, then of the metrics'; NULL: not open */
 };
 
 /* Say it in words. 0 or -ENOMEM. */

@@ -128,10 +128,9 @@ void topdown_case_count(
 	struct topdown_case *c, const struct topdown_count *count, size_t n, bool in_turns)
 {
 	ck_assert_msg(c->outcome == 0, "%d: %s", c->outcome, c->error.text);
-	c->counter = (struct counter){.kernel = c->core.kernel,
+	c->counter = (struct counter){.terms = {.kernel = c->core.kernel, .cores = c->core.cores},
 		.events = c->events,
-		.value = c->value,
-		.cores = c->core.cores};
+		.value = c->value};
 	for (int e = 0; e < c->events.n_events; e++) {
 		c->value[e] = (struct counter_value){.error = ENOENT};
 		for (size_t i = 0; i < n; i++)

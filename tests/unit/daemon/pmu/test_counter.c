@@ -492,7 +492,7 @@ TEST(without_rights_to_the_kernel_its_events_are_not_measured)
 	struct bench *b = bench_new("cycles,context-switches,cycles:k,faults");
 	b->machine.may_see_kernel = false;
 	ck_assert_int_eq(bench_open(b, (pid_t[]){200}, 1), 0);
-	ck_assert(b->counter->user_only);
+	ck_assert(b->counter->terms.user_only);
 	ck_assert(b->fake.fd[1].attr.exclude_kernel && b->fake.fd[1].attr.exclude_hv);
 	ck_assert_int_eq(b->counter->value[0].error, 0);
 	ck_assert_int_eq(b->counter->value[1].error, EACCES);
