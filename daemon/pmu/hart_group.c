@@ -74,22 +74,43 @@ static size_t n_left(const struct hart_group *g)
 	return n;
 }
 
-/* How many of the events are open in it; ret_member may be NULL. 0: some are missing, or are not counted
- * together although the kernel might do so without the others of this group. */
+/* Source: is_software_event in include/linux/perf_event.h of Linux 6.12, for the types that we know. */
+static bool needs_counter(const struct hart_event *event)
+{
+	return event->attr.type != PERF_TYPE_SOFTWARE && event->attr.type != PERF_TYPE_TRACEPOINT;
+}
+
+/* Is the member counted only while the group has counters? */
+static bool has_turns(const struct hart_member *m)
+{
+	const struct hart_group *g = m->group;
+	bool has = needs_counter(&m->event);
+	for (size_t i = 0; i < g->n_members && !m->is_alone; i++)
+		has |= g->member[i].fd >= 0 && !g->member[i].is_alone &&
+		       needs_counter(&g->member[i].event);
+	return has;
+}
+
+/* How many of the events are open in it; ret_member may be NULL. 0: some are missing, or they are better off
+ * in a group of their own: not counted together here, or counted in turns without the need. */
 static size_t match(struct hart_group *g, const struct hart_event *event, size_t n,
 	struct hart_member **ret_member)
 {
 	size_t n_open = 0, n_alone = 0;
+	bool need_counters = false, have_turns = false;
 	for (size_t i = 0; i < n; i++) {
 		struct hart_member *m = find_member(g, &event[i]);
 		if (!m)
 			return 0;
 		n_open += m->fd >= 0;
 		n_alone += m->is_alone;
+		need_counters |= needs_counter(&event[i]);
+		have_turns |= m->fd >= 0 && has_turns(m);
 		if (ret_member)
 			ret_member[i] = m;
 	}
-	return n_alone == 0 || n == 1 || n == n_left(g) ? n_open : 0;
+	bool together = n_alone == 0 || n == 1 || n == n_left(g);
+	return together && (need_counters || !have_turns) ? n_open : 0;
 }
 
 static bool moves(const struct hart_group *g, int fd, struct group_count *ret_now)
@@ -174,11 +195,11 @@ void hart_group_leave(struct hart_group *g)
 {
 	if (--g->n_users > 0)
 		return;
-	struct hart_group **at = &g->groups->first[g->hart];
-	while (g->is_started && *at != g)
-		at = &(*at)->next;
-	if (g->is_started)
-		*at = g->next;
+	if (g->is_started) {
+		*g->place = g->next;
+		if (g->next)
+			g->next->place = g->place;
+	}
 	free(g);
 }
 
@@ -187,8 +208,11 @@ void hart_group_start(struct hart_group *g)
 	if (g->is_started)
 		return;
 	g->is_started = true;
-	g->next = g->groups->first[g->hart];
-	g->groups->first[g->hart] = g;
+	g->place = &g->groups->first[g->hart];
+	g->next = *g->place;
+	if (g->next)
+		g->next->place = &g->next;
+	*g->place = g;
 }
 
 struct hart_member *hart_group_leader(struct hart_group *g)

@@ -52,7 +52,7 @@ struct hart_group {
 	bool has_ended;   /* its hart was offline: it counts no more */
 	double part;      /* of the time in which it was counted, as of the last look; 1 at first */
 	struct group_count seen;
-	struct hart_group *next;
+	struct hart_group *next, **place; /* in the list of its hart; place points to it */
 	size_t n_members;
 	struct hart_member member[];
 };
@@ -64,8 +64,8 @@ struct hart_groups *hart_groups_free(struct hart_groups *groups);
 
 /* The members of a started group that count these n events on the hart, in their order; those that the
  * kernel refused there have no fd. False: no group has all of them, or it has ended, or has no turn on the
- * counters any more. Events that should be counted together are so in the group. Reads at most
- * GROUPS_LOOK_MAX groups. */
+ * counters any more. Events that should be counted together are so in the group, and those that need no
+ * counter do not wait for one. Reads at most GROUPS_LOOK_MAX groups. */
 bool hart_groups_find(struct hart_groups *groups, int hart, const struct hart_event *event,
 	size_t n, struct hart_member **ret_member);
 /* Is there such a group, with all of them open? Reads nothing, so the group may have ended. */

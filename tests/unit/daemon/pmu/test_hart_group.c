@@ -299,6 +299,51 @@ TEST(events_that_are_not_counted_together_are_shared_as_a_whole_or_one_by_one)
 	core_case_end(&c);
 }
 
+/* Alone it is counted all of the time, whoever else counts what. */
+TEST(what_needs_no_counter_does_not_wait_for_one)
+{
+	struct core_case c = machine();
+	struct counter *a = begin(&c, "{cycles,page-faults,context-switches}");
+	struct counter *b = begin(&c, "page-faults");
+	ck_assert_uint_eq(n_open(&c), 8);
+	struct counter *d = begin(&c, "{page-faults,cycles}");
+	struct counter *e = begin(&c, "page-faults");
+	ck_assert_uint_eq(n_open(&c), 8);
+	replay_take_counters(c.replay, 50);
+	replay_run(c.replay, 0, 100, 10 * MSEC);
+	ck_assert_uint_eq(value(b, 0)->value, 10000);
+	ck_assert(value(e, 0)->running_ns == e->value[0].enabled_ns);
+	ck_assert(value(d, 0)->running_ns < d->value[0].enabled_ns);
+	counter_free(a);
+	counter_free(b);
+	counter_free(d);
+	counter_free(e);
+	core_case_end(&c);
+}
+
+TEST(groups_come_and_go_in_any_order)
+{
+	static const char *const wishes[] = {"r21", "r22", "r23", "r24", "r25"};
+	static const size_t orders[][5] = {
+		{0, 1, 2, 3, 4}, {4, 3, 2, 1, 0}, {2, 0, 4, 1, 3}, {1, 3, 0, 4, 2}};
+	for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+		struct core_case c = machine();
+		struct counter *counter[5];
+		for (size_t j = 0; j < 5; j++)
+			counter[j] = begin(&c, wishes[j]);
+		for (size_t j = 0; j < 5; j++) {
+			counter_free(counter[orders[i][j]]);
+			for (size_t k = j + 1; k < 5; k++) {
+				unsigned before = n_open(&c);
+				struct counter *again = begin(&c, wishes[orders[i][k]]);
+				ck_assert_uint_eq(n_open(&c), before);
+				counter_free(again);
+			}
+		}
+		core_case_end(&c);
+	}
+}
+
 /* --- groups that count no more ---------------------------------------------------------------- */
 
 TEST(a_group_that_gets_no_counters_is_not_joined)
