@@ -471,3 +471,47 @@ TEST(counts_over_time_and_a_counter_share_what_both_count)
 	hart_counts_free(counts);
 	core_case_end(&c);
 }
+
+/* Which descriptors were stopped: those from `first_own` on are of the counts over time alone. */
+static struct {
+	const struct kernel *kernel;
+	int first_own;
+	unsigned n_own, n_others;
+} stopped;
+
+static int watch_ioctl(void *u, int fd, unsigned long request, uintptr_t arg)
+{
+	if (request == PERF_EVENT_IOC_DISABLE)
+		*(fd >= stopped.first_own ? &stopped.n_own : &stopped.n_others) += 1;
+	return stopped.kernel->event_ioctl(u, fd, request, arg);
+}
+
+TEST(the_price_of_turns_is_measured_on_groups_that_nobody_reads)
+{
+	struct core_case c =
+		core_case_riscv("\"mvendorid\":\"0x489\","
+				"\"marchid\":\"0x8000000000000007\",\"mimpid\":\"0x0\"");
+	struct event_error error = {""};
+	struct hart_counts *counts = NULL;
+	replay_set_read_cost(c.replay, READ_NS);
+	struct counter *a =
+		begin(&c, "{instructions,cycles,branch-misses,branches},{instructions,cache-misses,"
+			  "cache-references}");
+	struct kernel watched = *c.kernel;
+	watched.event_ioctl = watch_ioctl;
+	stopped.kernel = c.kernel;
+	for (size_t i = 0; i < 14; i++)
+		stopped.first_own =
+			a->fd[i] >= stopped.first_own ? a->fd[i] + 1 : stopped.first_own;
+	const struct hart_counts_options o = {.kernel = &watched,
+		.machine = &c.machine,
+		.cores = c.cores,
+		.groups = "General,Branch,Cache"};
+	ck_assert_int_eq(hart_counts_new(&o, &counts, &error), 0);
+	ck_assert_uint_eq(n_open(&c), 14);
+	ck_assert_uint_gt(stopped.n_own, 0);
+	ck_assert_uint_eq(stopped.n_others, 0);
+	hart_counts_free(counts);
+	counter_free(a);
+	core_case_end(&c);
+}
