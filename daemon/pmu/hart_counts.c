@@ -95,38 +95,6 @@ static struct kind kind_clear(struct kind *k)
 	return (struct kind){.first = 0};
 }
 
-static int open_kind(struct hart_counts *c, const struct hart_counts_options *o,
-	const struct metric_harts *harts, struct event_error *ret_error)
-{
-	_cleanup_(freep) struct event_list *events = calloc(1, sizeof(*events));
-	struct kind *k = &c->kind[c->n_kinds];
-	if (!events)
-		return -ENOMEM;
-	const struct counter_options how = {
-		.events = events,
-		.harts = &harts->harts,
-		.user_only = !o->machine->may_see_kernel,
-		.fds_max = o->fds_max,
-		.cores = o->cores,
-	};
-	int r = plan_kind(o, harts, k, events, ret_error);
-	if (r == 0)
-		r = counter_new(o->kernel, o->machine, &how, &k->counter, ret_error);
-	if (r == 0)
-		r = append_events(c, events, ret_error);
-	if (r == 0) {
-		size_t n = (size_t)events->n_events * k->counter->n_targets;
-		k->first = c->events.n_events - events->n_events;
-		k->last = calloc(n, sizeof(*k->last));
-		r = k->last ? counter_start(k->counter) : -ENOMEM;
-	}
-	if (r == 0)
-		c->n_kinds++;
-	else
-		*k = kind_clear(k);
-	return r > 0 ? HART_COUNTS_NONE : r;
-}
-
 /* --- the price of a turn ---------------------------------------------------------------------- */
 
 /* Take all groups of the counter's only hart off its counters, and put them on. The leader of each is its
@@ -164,8 +132,8 @@ static uint64_t turn_all_ns(const struct counter *c)
 	return least_ns;
 }
 
-/* As a part of a hart's time; 0: not known, or nothing turns. Measured with groups of our own, for a moment:
- * clients may count with the others. */
+/* As a part of a hart's time; 0: not known, or nothing turns. Measured with groups of their own, before those
+ * that count are started: clients may count with these already. */
 static double price(const struct hart_counts_options *o, const struct kind *k)
 {
 	uint32_t hz = o->kernel->tick_hz ? o->kernel->tick_hz(o->kernel->userdata) : 0;
@@ -193,6 +161,41 @@ static double price(const struct hart_counts_options *o, const struct kind *k)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
+static int open_kind(struct hart_counts *c, const struct hart_counts_options *o,
+	const struct metric_harts *harts, struct event_error *ret_error)
+{
+	_cleanup_(freep) struct event_list *events = calloc(1, sizeof(*events));
+	struct kind *k = &c->kind[c->n_kinds];
+	double part = 0;
+	if (!events)
+		return -ENOMEM;
+	const struct counter_options how = {
+		.events = events,
+		.harts = &harts->harts,
+		.user_only = !o->machine->may_see_kernel,
+		.fds_max = o->fds_max,
+		.cores = o->cores,
+	};
+	int r = plan_kind(o, harts, k, events, ret_error);
+	if (r == 0)
+		r = counter_new(o->kernel, o->machine, &how, &k->counter, ret_error);
+	if (r == 0)
+		r = append_events(c, events, ret_error);
+	if (r == 0) {
+		size_t n = (size_t)events->n_events * k->counter->n_targets;
+		k->first = c->events.n_events - events->n_events;
+		k->last = calloc(n, sizeof(*k->last));
+		part = price(o, k);
+		r = k->last ? counter_start(k->counter) : -ENOMEM;
+	}
+	if (r == 0) {
+		c->n_kinds++;
+		c->part = part > c->part ? part : c->part;
+	} else
+		*k = kind_clear(k);
+	return r > 0 ? HART_COUNTS_NONE : r;
+}
+
 int hart_counts_new(const struct hart_counts_options *o, struct hart_counts **ret_counts,
 	struct event_error *ret_error)
 {
@@ -215,10 +218,6 @@ int hart_counts_new(const struct hart_counts_options *o, struct hart_counts **re
 	}
 	if (c->n_kinds == 0)
 		return HART_COUNTS_NONE;
-	for (size_t i = 0; i < c->n_kinds; i++) {
-		double part = price(o, &c->kind[i]);
-		c->part = part > c->part ? part : c->part;
-	}
 	*ret_counts = TAKE_PTR(c);
 	return 0;
 }

@@ -280,7 +280,9 @@ void hart_member_saw(struct hart_member *m, const struct group_count *count)
 	struct hart_group *g = m->group;
 	if (m->is_alone || count->enabled_ns < g->seen.enabled_ns + SEEN_NS)
 		return;
-	g->part = (double)(count->running_ns - g->seen.running_ns) /
-		  (double)(count->enabled_ns - g->seen.enabled_ns);
+	/* another member may have been seen, which was put on the counters a moment before this one */
+	uint64_t ran_ns =
+		count->running_ns > g->seen.running_ns ? count->running_ns - g->seen.running_ns : 0;
+	g->part = (double)ran_ns / (double)(count->enabled_ns - g->seen.enabled_ns);
 	g->seen = *count;
 }

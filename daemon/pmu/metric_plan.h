@@ -75,7 +75,7 @@ size_t metric_plan_n_passes(const struct metric_plan *plan);
 const struct plan_pass *metric_plan_places(const struct metric_plan *plan);
 const char *metric_plan_event(const struct metric_plan *plan, const struct plan_place *place);
 uint64_t metric_plan_counters(const struct metric_plan *plan, const struct plan_place *place);
-/* So many of the passes, the last ones, are read in groups that others have open. */
+/* The number of passes, the last ones, that are read in groups that others have open. */
 size_t metric_plan_n_covered(const struct metric_plan *plan);
 /* Does the core have no plan with fewer passes? With some that are covered, none was looked for. */
 bool metric_plan_is_minimal(const struct metric_plan *plan);
