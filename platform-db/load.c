@@ -401,7 +401,8 @@ static bool is_same(const struct platform_identity *a, const struct platform_ide
 	return a->arch == b->arch && a->read == b->read && a->mvendorid == b->mvendorid &&
 	       a->marchid == b->marchid && a->mimpid == b->mimpid && a->midr == b->midr &&
 	       a->family == b->family && a->model == b->model && a->stepping == b->stepping &&
-	       strcmp(a->vendor, b->vendor) == 0 && strcmp(a->compatible, b->compatible) == 0;
+	       strcmp(a->vendor, b->vendor) == 0 && strcmp(a->pmu, b->pmu) == 0 &&
+	       strcmp(a->compatible, b->compatible) == 0;
 }
 
 const struct platform *platform_match(struct platform_db *db, const struct platform_identity *id)

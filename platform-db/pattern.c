@@ -86,7 +86,7 @@ static bool digits_meet(const struct digits *a, const struct digits *b)
 
 struct row {
 	int arch;
-	const char *mvendorid, *marchid, *mimpid, *midr, *vendor, *compatible;
+	const char *mvendorid, *marchid, *mimpid, *midr, *vendor, *pmu, *compatible;
 	const char *source, *verified;
 	uint64_t family, stepping;
 	struct code_range model;
@@ -103,6 +103,7 @@ static const struct field row_fields[] = {
 	{"family", FIELD_CODE, AT(family)},
 	{"model", FIELD_RANGE, AT(model)},
 	{"stepping", FIELD_CODE, AT(stepping)},
+	{"pmu", FIELD_NAME, AT(pmu)},
 	{"compatible", FIELD_TEXT, AT(compatible)},
 	{"source", FIELD_TEXT, AT(source), true},
 	{"verified", FIELD_TEXT, AT(verified), true},
@@ -121,6 +122,7 @@ static const struct {
 	{"family", PLATFORM_ARCH_X86},
 	{"model", PLATFORM_ARCH_X86},
 	{"stepping", PLATFORM_ARCH_X86},
+	{"pmu", PLATFORM_ARCH_X86},
 };
 
 static int take_digits(const struct reader *r, const struct node *row, const char *key,
@@ -148,6 +150,7 @@ int pattern_take(const struct reader *r, const struct node *row, struct pattern 
 		.family = v.family < ANY ? (uint32_t)v.family : ANY,
 		.model = v.model,
 		.stepping = v.stepping < ANY ? (uint32_t)v.stepping : ANY,
+		.pmu = v.pmu,
 		.compatible = v.compatible,
 		.origin = {v.source, v.verified, r->file, row->line},
 	};
@@ -305,6 +308,7 @@ static bool own_matches(const struct pattern *p, const struct platform_identity 
 	       (!p->vendor || strcmp(p->vendor, id->vendor) == 0) &&
 	       (p->family == ANY || p->family == id->family) && id->model >= p->model.first &&
 	       id->model <= p->model.last && (p->stepping == ANY || p->stepping == id->stepping) &&
+	       (!p->pmu || strcmp(p->pmu, id->pmu) == 0) &&
 	       (!p->compatible || compatible_position(id->compatible, p->compatible) >= 0);
 }
 
@@ -364,5 +368,6 @@ bool pattern_conflicts(const struct pattern *a, const struct pattern *b)
 	       digits_meet(&a->mimpid, &b->mimpid) && digits_meet(&a->midr, &b->midr) &&
 	       (!a->vendor || !b->vendor || strcmp(a->vendor, b->vendor) == 0) &&
 	       numbers_meet(a->family, b->family) && a->model.first <= b->model.last &&
-	       b->model.first <= a->model.last && numbers_meet(a->stepping, b->stepping);
+	       b->model.first <= a->model.last && numbers_meet(a->stepping, b->stepping) &&
+	       (!a->pmu || !b->pmu || strcmp(a->pmu, b->pmu) == 0);
 }

@@ -20,8 +20,8 @@ const char *platform_identity_says(const struct platform_identity *id, char *buf
 	else if (id->arch == PLATFORM_ARCH_ARM64 && id->read)
 		snprintf(buffer, size, "arm64 0x%llx", (unsigned long long)id->midr);
 	else if (id->arch == PLATFORM_ARCH_X86 && id->read)
-		snprintf(buffer, size, "x86 %s-%u-%X-%X", id->vendor, id->family, id->model,
-			id->stepping);
+		snprintf(buffer, size, "x86 %s-%u-%X-%X%s%s", id->vendor, id->family, id->model,
+			id->stepping, *id->pmu ? " " : "", id->pmu);
 	else
 		snprintf(buffer, size, "unknown");
 	return buffer;
@@ -39,8 +39,10 @@ static void row_says(const struct platform_identity *id, char *buffer, size_t si
 			(unsigned long long)id->midr);
 	else
 		snprintf(buffer, size,
-			"\"arch\": \"x86\", \"vendor\": \"%s\", \"family\": %u, \"model\": %u",
-			id->vendor, id->family, id->model);
+			"\"arch\": \"x86\", \"vendor\": \"%s\", \"family\": %u, \"model\": "
+			"%u%s%s%s",
+			id->vendor, id->family, id->model, *id->pmu ? ", \"pmu\": \"" : "", id->pmu,
+			*id->pmu ? "\"" : "");
 }
 
 /* The device tree may identify what no register does. */

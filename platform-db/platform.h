@@ -31,6 +31,7 @@ struct expression_source;
 /* ranges of event codes under one kind of quirk; counter banks are few */
 #define PLATFORM_RANGES_MAX 32
 #define PLATFORM_FIELDS_MAX 32 /* of raw codes; a field has a bit at least, and selectors a dozen */
+#define PLATFORM_PMU_BYTES 24  /* of a PMU of cores: "cpu_lowpower" is the longest */
 #define PLATFORM_COMPATIBLE_BYTES 512 /* of a device tree's root; a few "vendor,board" names */
 
 /* --- who a hart is ---------------------------------------------------------------------------- */
@@ -51,12 +52,14 @@ struct platform_identity {
 	uint64_t midr;                       /* Arm: MIDR_EL1 */
 	char vendor[16];                     /* x86: cpuid's twelve letters, "GenuineIntel" */
 	uint32_t family, model, stepping;    /* x86: with the extended parts added in */
+	/* x86, where harts are of several kinds: the PMU of this one, "cpu_atom"; "" otherwise */
+	char pmu[PLATFORM_PMU_BYTES];
 	char compatible[PLATFORM_COMPATIBLE_BYTES]; /* root of the device tree, by blanks; ""
 						       without */
 };
 
 /* Write the identity in readable form, "riscv 0x710/0x8000000058000001/0x1000000049772200", "arm64
- * 0x411fd0c1", "x86 GenuineIntel-6-85-4", or "unknown". Returns buffer. */
+ * 0x411fd0c1", "x86 GenuineIntel-6-85-4", "x86 GenuineIntel-6-97-2 cpu_atom", or "unknown". Returns buffer. */
 const char *platform_identity_says(const struct platform_identity *id, char *buffer, size_t size);
 
 /* --- what a platform is ----------------------------------------------------------------------- */

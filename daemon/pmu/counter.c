@@ -296,14 +296,14 @@ static int refuse(const struct counter *c, const struct machine *m, struct event
 }
 
 /* If cores differ, an event of a thread counts on one kind of core only: on other kinds a generic
- * event or name has another code. So the thread is counted hart by hart. */
+ * event or name has another code, and a raw code another PMU. So the thread is counted hart by hart. */
 static bool counts_by_hart(const struct counter_options *o, const struct event_list *events)
 {
 	bool some = false;
 	for (int i = 0; i < events->n_events; i++) {
 		const struct event *e = &events->event[i];
 		some |= e->by_platform || e->type == PERF_TYPE_HARDWARE ||
-			e->type == PERF_TYPE_HW_CACHE;
+			e->type == PERF_TYPE_HW_CACHE || e->type == PERF_TYPE_RAW;
 	}
 	return some && o->pids && cores_differ(o->cores);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/pmu/hart_pmu.h"
 #include "proto/memory.h"
 
 #define CPUINFO_BYTES_FIRST (64u << 10)
@@ -202,6 +203,20 @@ static void midr_read(const struct kernel *k, int hart, struct platform_identity
 	}
 }
 
+/* Where there is a PMU for each kind of hart, the kind is the PMU's name: cpuid's leaf 0x1a tells it only
+ * to code that runs on the hart. */
+static void pmus_read(
+	const struct kernel *k, const struct machine *m, struct platform_identity *identities)
+{
+	struct hart_pmu pmu[HART_PMUS_MAX];
+	size_t n = hart_pmus_read(k, pmu);
+	for (int hart = 0; n > 0 && hart < m->n_harts; hart++) {
+		const struct hart_pmu *own = hart_pmu_of(pmu, n, hart);
+		if (own)
+			memcpy(identities[hart].pmu, own->name, sizeof(own->name));
+	}
+}
+
 /* The names of board and chip, separated by blanks instead of NUL. */
 static void compatible_read(const struct kernel *k, char compatible[PLATFORM_COMPATIBLE_BYTES])
 {
@@ -232,6 +247,8 @@ int identity_read(
 	if (r < 0)
 		return r;
 
+	if (blank.arch == PLATFORM_ARCH_X86)
+		pmus_read(k, m, ret_identities);
 	for (int hart = 0; hart < m->n_harts; hart++) {
 		if (!hart_set_has(&m->online, hart))
 			continue;

@@ -12,17 +12,22 @@
 #include "daemon/pmu/event/place.h"
 
 #define TRIES 7
-#define MUX_PATH "/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms"
+/* Of a PMU of cores: of the first kind, where harts have several. */
+#define MUX_PATH "/sys/bus/event_source/devices/%s/perf_event_mux_interval_ms"
 #define TURN_NS_DEFAULT 4000000u /* of kernels that do not say */
 
 uint64_t turn_ns(const struct kernel *k)
 {
-	char text[32];
-	unsigned ms = 0;
-	if (k->read_text(k->userdata, MUX_PATH, text, sizeof(text)) < 0 ||
-		sscanf(text, "%u", &ms) != 1)
-		return 0;
-	return ms * UINT64_C(1000000);
+	static const char *const pmus[] = {"cpu", "cpu_core"};
+	for (size_t i = 0; i < sizeof(pmus) / sizeof(pmus[0]); i++) {
+		char path[96], text[32];
+		unsigned ms = 0;
+		snprintf(path, sizeof(path), MUX_PATH, pmus[i]);
+		if (k->read_text(k->userdata, path, text, sizeof(text)) >= 0 &&
+			sscanf(text, "%u", &ms) == 1)
+			return ms * UINT64_C(1000000);
+	}
+	return 0;
 }
 
 struct group {

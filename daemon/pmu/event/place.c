@@ -3,12 +3,18 @@
  * The kernel is always tried first: its driver knows more about counters and firmware than a
  * database, and a generic event that it maps is the same event for every other tool. The core's own
  * code is used only if the kernel has no mapping.
+ *
+ * Codes and generic events are opened on the PMU of cores. Where there are several (hart_pmu.h),
+ * PERF_TYPE_RAW is the type of one of them, so the hart's own PMU is asked for when the kernel says ENOENT.
+ * An event of a PMU that the user named stays that PMU's.
  */
 #include "daemon/pmu/event/place.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "daemon/pmu/hart_pmu.h"
 
 static bool is_generic(uint32_t type)
 {
@@ -61,7 +67,41 @@ static int open_as_it_is(const struct event_place *at, struct perf_event_attr *a
 		at->kernel->userdata, attr, at->pid, at->hart, at->group_fd, PERF_FLAG_FD_CLOEXEC);
 }
 
-static int open_raw(const struct event_place *at, struct perf_event_attr *attr)
+/* Is it a code of whatever core it is opened on? */
+static bool is_of_no_pmu(const struct event *e)
+{
+	return !e || e->by_platform || is_generic(e->type) || strcmp(e->pmu, "raw") == 0;
+}
+
+/* Say of which PMU it is: a raw code by its type, a generic event in the upper half of its config. Source:
+ * include/uapi/linux/perf_event.h of Linux 6.12, PERF_PMU_TYPE_SHIFT. */
+static void set_pmu(struct perf_event_attr *attr, uint32_t type)
+{
+	if (attr->type == PERF_TYPE_RAW)
+		attr->type = type;
+	else
+		attr->config |= (uint64_t)type << PERF_PMU_TYPE_SHIFT;
+}
+
+/* As it is, and where that is no event, as one of the hart's own PMU. */
+static int open_on_pmu(
+	const struct event_place *at, const struct event *e, struct perf_event_attr *attr)
+{
+	int fd = open_as_it_is(at, attr);
+	bool has_pmu = attr->type == PERF_TYPE_RAW || is_generic(attr->type);
+	if (fd != -ENOENT || !has_pmu || at->hart < 0 || !is_of_no_pmu(e))
+		return fd;
+	struct hart_pmu pmu[HART_PMUS_MAX];
+	const struct hart_pmu *own = hart_pmu_of(pmu, hart_pmus_read(at->kernel, pmu), at->hart);
+	struct perf_event_attr typed = *attr;
+	if (!own)
+		return fd;
+	set_pmu(&typed, own->type);
+	return open_as_it_is(at, &typed);
+}
+
+static int open_raw(
+	const struct event_place *at, const struct event *e, struct perf_event_attr *attr)
 {
 	const struct platform_event *own =
 		platform_event_generic(at->platform, attr->type, attr->config);
@@ -71,7 +111,7 @@ static int open_raw(const struct event_place *at, struct perf_event_attr *attr)
 	raw.type = PERF_TYPE_RAW;
 	raw.config = own->code;
 	raw.config1 = own->config1;
-	int fd = open_as_it_is(at, &raw);
+	int fd = open_on_pmu(at, e, &raw);
 	if (fd >= 0)
 		*attr = raw;
 	return fd;
@@ -96,11 +136,11 @@ int event_open_at(
 	int r = event_place_code(place, e, attr);
 	if (r < 0)
 		return r;
-	int fd = open_as_it_is(place, attr);
+	int fd = open_on_pmu(place, e, attr);
 	if (fd != -ENOENT || !is_generic(attr->type))
 		return fd;
 	/* The replacement's error is more specific than the kernel's missing mapping. */
-	return open_raw(place, attr);
+	return open_raw(place, e, attr);
 }
 
 bool event_by_raw(const struct event *e, const struct perf_event_attr *attr)

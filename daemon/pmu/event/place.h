@@ -22,7 +22,8 @@ struct event_place {
 /* perf_event_open with PERF_FLAG_FD_CLOEXEC. attr is prepared by event_to_attr and the caller; type
  * and config are set to what was opened. e may be NULL for internal events. If the kernel answers
  * ENOENT to a generic event (PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE), the platform's raw code is
- * tried, and its result returned. A descriptor; -ENOENT also if this core has no event of the
+ * tried, and its result returned. An event is opened on the hart's own PMU where harts
+ * have several (hart_pmu.h); that does not show in attr. A descriptor; -ENOENT also if this core has no event of the
  * platform's name; -errno. */
 int event_open_at(
 	const struct event_place *place, const struct event *e, struct perf_event_attr *attr);
