@@ -251,16 +251,17 @@ static const char *groups_of(const struct platform_metric *m, char *buffer, size
 	return buffer;
 }
 
-static int send_metric(struct listing *l, const struct platform_metric *m)
+/* A metric of cores of that kind. */
+static int send_metric(struct listing *l, const struct platform *p, const struct platform_metric *m)
 {
+	const struct metric_harts of = {l->cores, p, cores_of(l->cores, p)};
 	char groups[128], harts[128];
 	struct event_error error = {""};
 	_cleanup_(metric_plan_freep) struct metric_plan *plan = NULL;
 	_cleanup_(freep) struct event_list *events = calloc(1, sizeof(*events));
 	if (!events)
 		return -ENOMEM;
-	int r = metric_plan_new(
-		&kernel_real, &l->machine, l->cores, &(char *){(char *)m->name}, 1, &plan, &error);
+	int r = metric_plan_for(&kernel_real, &of, &(char *){(char *)m->name}, 1, &plan, &error);
 	const char *reason = r > 0 ? error.text : "";
 	if (r == 0 && metric_plan_metric(plan, 0)->fate == PLAN_IMPOSSIBLE)
 		reason = metric_plan_metric(plan, 0)->because;
@@ -306,7 +307,7 @@ static int list_metrics(struct listing *l)
 		const struct platform *p = cores_platform(l->cores, h);
 		for (size_t i = 0; i < p->n_metrics && r == 0; i++)
 			if (!kind_before_has_metric(l, h, p->metric[i].name))
-				r = send_metric(l, &p->metric[i]);
+				r = send_metric(l, p, &p->metric[i]);
 	}
 	return r;
 }
