@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,9 +77,20 @@ static int take_number(const struct loading *l, const char *key, const json_t *v
 	return errno || *end ? fail(l, "%s is no number: %s", key, text) : 0;
 }
 
+/* The type of a PMU beside the static ones, as sysfs tells it. */
+static bool is_pmu_type(const json_t *v)
+{
+	return json_is_integer(v) && json_integer_value(v) >= PERF_TYPE_MAX &&
+	       json_integer_value(v) <= INT_MAX;
+}
+
 static int take_type(const struct loading *l, const json_t *v, struct replay_rule *rule)
 {
 	const char *text = json_string_value(v);
+	if (is_pmu_type(v)) {
+		rule->type = (int)json_integer_value(v);
+		return 0;
+	}
 	for (size_t i = 0; text && i < sizeof(types) / sizeof(types[0]); i++)
 		if (strcmp(types[i].name, text) == 0) {
 			rule->type = types[i].type;

@@ -32,6 +32,20 @@ struct topdown_case {
 	"aarch64",                                                                                 \
 		"\"/sys/devices/system/cpu/cpu0/regs/identification/midr_el1\":\"" midr "\\n\",",  \
 		""
+/* One thread of a P or E core of a hybrid package with that model. */
+#define TOPDOWN_INTEL(model)                                                                       \
+	"\"/proc/cpuinfo\":\"processor : 0\\nvendor_id : GenuineIntel\\ncpu family : 6\\n"         \
+	"model : " model "\\nstepping : 2\\n\","
+#define TOPDOWN_INTEL_P(model)                                                                     \
+	"x86_64",                                                                                  \
+		TOPDOWN_INTEL(model) "\"/sys/bus/event_source/devices/cpu_core/type\":\"4\\n\","   \
+				     "\"/sys/bus/event_source/devices/cpu_core/cpus\":\"0\\n\",",  \
+		""
+#define TOPDOWN_INTEL_E(model)                                                                     \
+	"x86_64",                                                                                  \
+		TOPDOWN_INTEL(model) "\"/sys/bus/event_source/devices/cpu_atom/type\":\"10\\n\","  \
+				     "\"/sys/bus/event_source/devices/cpu_atom/cpus\":\"0\\n\",",  \
+		""
 
 /* Plan the tree on a machine with this core: names and levels as the request has them. Ends the test if
  * the machine cannot be read; c->outcome says whether it could be planned. */

@@ -356,6 +356,76 @@ TEST(level_one_of_intel_cores_that_keep_shares)
 	must_be_on_x86("intel-sapphirerapids", &c, sapphire, N(sapphire));
 }
 
+/* Made: 6,000 slots, whose shares of two levels the core keeps. */
+TEST(two_levels_of_intel_p_cores)
+{
+	static const struct count count[] = {
+		{"slots", 6000},
+		{"topdown-retiring", 2400},
+		{"topdown-bad-spec", 600},
+		{"topdown-fe-bound", 1200},
+		{"topdown-be-bound", 1800},
+		{"topdown-heavy-ops", 300},
+		{"topdown-br-mispredict", 480},
+		{"topdown-fetch-lat", 900},
+		{"topdown-mem-bound", 1500},
+		{"int_misc.uop_dropping", 60},
+	};
+	static const struct expected expected[] = {
+		{"tma_retiring", 40, 0},       /* 2400 / 6000 */
+		{"tma_frontend_bound", 19, 0}, /* 1200 / 6000 - 60 / 6000 */
+		{"tma_backend_bound", 30, 0},
+		{"tma_bad_speculation", 11, 0}, /* the rest */
+		{"tma_fetch_latency", 14, 0},   /* 900 / 6000 - 60 / 6000 */
+		{"tma_fetch_bandwidth", 5, 0},  /* 19 - 14 */
+		{"tma_branch_mispredicts", 8, 0},
+		{"tma_machine_clears", 3, 0},
+		{"tma_memory_bound", 25, 0},
+		{"tma_core_bound", 5, 0},
+		{"tma_heavy_operations", 5, 0},
+		{"tma_light_operations", 35, 0},
+	};
+	const struct counts c = {count, N(count)};
+	must_be_on_x86("intel-goldencove", &c, expected, N(expected));
+	must_be_on_x86("intel-redwoodcove", &c, expected, N(expected));
+}
+
+/* Made: 1,000 cycles, of five slots or six. */
+TEST(level_one_of_intel_e_cores)
+{
+	static const struct count count[] = {
+		{"cpu_clk_unhalted.core", 1000},
+		{"#slots", 5},
+		{"topdown_retiring.all", 2000},
+		{"topdown_fe_bound.all", 1250},
+		{"topdown_be_bound.all", 1500},
+		{"topdown_bad_speculation.all", 200},
+	};
+	static const struct count wider[] = {
+		{"cpu_clk_unhalted.core", 1000},
+		{"#slots", 6},
+		{"topdown_retiring.all", 2400},
+		{"topdown_fe_bound.all", 1200},
+		{"topdown_be_bound.all", 1800},
+		{"topdown_bad_speculation.all", 540},
+	};
+	static const struct expected gracemont[] = {
+		{"tma_retiring", 40, 0},       /* 2000 / 5000 */
+		{"tma_frontend_bound", 25, 0}, /* 1250 / 5000 */
+		{"tma_backend_bound", 30, 0},  /* 1500 / 5000 */
+		{"tma_bad_speculation", 5, 0}, /* 5000 - 2000 - 1250 - 1500, not its event */
+	};
+	static const struct expected crestmont[] = {
+		{"tma_retiring", 40, 0}, /* 2400 / 6000 */
+		{"tma_frontend_bound", 20, 0}, {"tma_backend_bound", 30, 0},
+		{"tma_bad_speculation", 9, 0}, /* 540 / 6000, its event */
+	};
+	must_be_on_x86("intel-gracemont", &(const struct counts){count, N(count)}, gracemont,
+		N(gracemont));
+	must_be_on_x86("intel-crestmont", &(const struct counts){wider, N(wider)}, crestmont,
+		N(crestmont));
+}
+
 /* Made: 1,000 cycles of six slots, or eight. */
 TEST(pipeline_utilization_of_zen)
 {

@@ -168,6 +168,7 @@ TEST(patterns_that_make_no_sense_are_refused)
 		{CPU("\"mvendorid\": 1808"), "'mvendorid' is not a text"},
 		{CPU("\"midr\": \"0x1\""), "'midr' does not exist on riscv cores"},
 		{CPU("\"vendor\": \"Genuine\""), "'vendor' does not exist on riscv cores"},
+		{CPU("\"pmu\": \"cpu_atom\""), "'pmu' does not exist on riscv cores"},
 		{HEAD ",\n\"cpus\": [\n{\"arch\": \"x86\"" ORIGIN "]}\n",
 			"wrong.json:8: the row has another 'arch' than the platform"},
 	};

@@ -135,8 +135,35 @@ TEST(x86_cores_are_found_by_vendor)
 	ck_assert_str_eq(found(x86("GenuineIntel", 6, 0x6a)), "intel-icelake");
 	ck_assert_str_eq(found(x86("GenuineIntel", 6, 0x8f)), "intel-sapphirerapids");
 	ck_assert_str_eq(found(x86("GenuineIntel", 6, 0x97)), "x86-intel");
+	ck_assert_str_eq(found(x86("GenuineIntel", 6, 0xbe)), "intel-gracemont");
 	ck_assert_str_eq(found(x86("HygonGenuine", 24, 1)), "x86-generic (generic)");
 	ck_assert_str_eq(found(x86("GenuineIntelX", 6, 85)), "x86-generic (generic)");
+}
+
+/* The model is the package's: what kind a hart is, its PMU says. */
+TEST(kinds_of_one_package_are_found_by_their_pmu)
+{
+	static const struct {
+		uint32_t model;
+		const char *pmu, *platform;
+	} harts[] = {
+		{0x97, "cpu_core", "intel-goldencove"},
+		{0x9a, "cpu_atom", "intel-gracemont"},
+		{0xb7, "cpu_core", "intel-goldencove"},
+		{0xba, "cpu_atom", "intel-gracemont"},
+		{0xbf, "cpu_core", "intel-goldencove"},
+		{0xaa, "cpu_core", "intel-redwoodcove"},
+		{0xac, "cpu_atom", "intel-crestmont"},
+		{0xc6, "cpu_core", "x86-intel-p"},
+		{0xc6, "cpu_atom", "x86-intel-e"},
+		{0xc5, "cpu_lowpower", "x86-intel-lpe"},
+		{0x97, "cpu_new", "x86-intel"},
+	};
+	for (size_t i = 0; i < sizeof(harts) / sizeof(harts[0]); i++) {
+		struct platform_identity id = x86("GenuineIntel", 6, harts[i].model);
+		snprintf(id.pmu, sizeof(id.pmu), "%s", harts[i].pmu);
+		ck_assert_str_eq(found(id), harts[i].platform);
+	}
 }
 
 TEST(nobody_knows_a_core_whose_registers_are_not_told)
@@ -162,6 +189,10 @@ TEST(an_unknown_core_gets_a_line_that_says_how_to_add_it)
 	id = x86("HygonGenuine", 24, 1);
 	ck_assert_ptr_nonnull(strstr(
 		platform_unknown_says(&id, says, sizeof(says)), "\"vendor\": \"HygonGenuine\""));
+	snprintf(id.pmu, sizeof(id.pmu), "cpu_atom");
+	platform_unknown_says(&id, says, sizeof(says));
+	ck_assert_ptr_nonnull(strstr(says, "HygonGenuine-24-1-0 cpu_atom;"));
+	ck_assert_ptr_nonnull(strstr(says, "\"model\": 1, \"pmu\": \"cpu_atom\"}"));
 	id.read = false;
 	ck_assert_ptr_nonnull(
 		strstr(platform_unknown_says(&id, says, sizeof(says)), "does not identify"));

@@ -73,8 +73,8 @@ static void must_be(const char *core, const char *metric, const struct count *co
 /* One of each width: 1 + 1, 2 of doubles, 4 of floats, 4 of doubles, 8, 8, 16. */
 TEST(widths_of_intel_are_operations)
 {
-	static const char *const cores[] = {
-		"intel-skylake", "intel-icelake", "intel-sapphirerapids"};
+	static const char *const cores[] = {"intel-skylake", "intel-icelake",
+		"intel-sapphirerapids", "intel-goldencove", "intel-redwoodcove"};
 #define FP(name) "fp_arith_inst_retired." name
 	static const struct count counts[] = {{FP("scalar"), 100 + 10}, {FP("scalar_double"), 100},
 		{FP("scalar_single"), 10}, {FP("128b_packed_double"), 7},
@@ -119,6 +119,21 @@ TEST(sums_of_intel_are_the_bits_of_their_parts)
 			code |= platform_event_find(p, sums[i].parts[k])->code;
 		ck_assert_uint_eq(platform_event_find(p, sums[i].sum)->code, code);
 	}
+}
+
+/* E cores: an event for each precision, or none. */
+TEST(operations_of_crestmont_are_counted_by_precision)
+{
+	static const struct count counts[] = {{"fp_flops_retired.all", 800},
+		{"fp_flops_retired.fp64", 600}, {"fp_flops_retired.fp32", 200},
+		{"longest_lat_cache.miss", 5}, {"task-clock", 400}, {NULL, 0}};
+	must_be("intel-crestmont", "fp_gflops", counts, 2);
+	must_be("intel-crestmont", "dp_gflops", counts, 1.5);
+	must_be("intel-crestmont", "sp_gflops", counts, 0.5);
+	must_be("intel-crestmont", "dram_gbytes", counts, 64 * 5 / 400.0);
+	must_be("intel-crestmont", "fp_per_dram_byte", counts, 800 / (64.0 * 5));
+	must_be("intel-crestmont", "fp_dp_share", counts, 75);
+	must_be("intel-gracemont", "dram_gbytes", counts, 64 * 5 / 400.0);
 }
 
 TEST(amd_counts_operations_and_lines)
@@ -200,6 +215,7 @@ TEST(what_is_missing_has_a_reason)
 		{"arm-cortex-a78", "fp_gflops", "VFP_SPEC and ASE_SPEC count instructions"},
 		{"arm-neoverse-n1", "fp_gflops", "VFP_SPEC and ASE_SPEC count instructions"},
 		{"intel-haswell", "fp_gflops", "came with Broadwell"},
+		{"intel-gracemont", "fp_gflops", "came with Crestmont"},
 		{"amd-zen4", "dp_gflops", "of one precision"},
 		{"arm-neoverse-v2", "sp_gflops", "of one precision"},
 	};

@@ -96,6 +96,107 @@ TEST(three_levels_of_kunminghu_by_hand)
 	topdown_case_end(&c);
 }
 
+/* 1,000,000 cycles of six slots; slots and the shares of them that the core keeps. */
+TEST(two_levels_of_an_intel_p_core_by_hand)
+{
+	static const struct topdown_count count[] = {
+		{"slots", 6e6},
+		{"topdown-retiring", 2.4e6},
+		{"topdown-bad-spec", 0.6e6},
+		{"topdown-fe-bound", 1.2e6},
+		{"topdown-be-bound", 1.8e6},
+		{"topdown-heavy-ops", 0.3e6},
+		{"topdown-br-mispredict", 0.48e6},
+		{"topdown-fetch-lat", 0.9e6},
+		{"topdown-mem-bound", 1.5e6},
+		{"int_misc.uop_dropping", 0.06e6},
+	};
+	static const struct expected tree[] = {
+		{"tma_retiring", "", 40, 1, false}, /* 2.4 / 6 */
+		{"tma_heavy_operations", "tma_retiring", 5, 2, false},
+		{"tma_light_operations", "tma_retiring", 35, 2, false},
+		{"tma_frontend_bound", "", 19, 1, false}, /* (1.2 - 0.06) / 6 */
+		{"tma_fetch_latency", "tma_frontend_bound", 14, 2, false},
+		{"tma_fetch_bandwidth", "tma_frontend_bound", 5, 2, false},
+		{"tma_backend_bound", "", 30, 1, true}, /* 1.8 / 6 */
+		{"tma_memory_bound", "tma_backend_bound", 25, 2, true},
+		{"tma_core_bound", "tma_backend_bound", 5, 2, false},
+		{"tma_bad_speculation", "", 11, 1, false}, /* the rest */
+		{"tma_branch_mispredicts", "tma_bad_speculation", 8, 2, false},
+		{"tma_machine_clears", "tma_bad_speculation", 3, 2, false},
+	};
+	struct topdown_case c;
+	topdown_case_plan(&c, TOPDOWN_INTEL_P("151"), NULL, 0);
+	topdown_case_count(&c, count, N(count), false);
+	must_be(&c, tree, N(tree));
+	ck_assert_int_eq(c.tree.passes, 1);
+	ck_assert_ptr_nonnull(strstr(topdown_case_node(&c, "tma_retiring", "")->source,
+		"adl-metrics.json, unit cpu_core"));
+	topdown_case_end(&c);
+}
+
+/* 1,000,000 cycles of five slots, of which an event of its own leaves some lost ones out. */
+TEST(level_one_of_gracemont_by_hand)
+{
+	static const struct topdown_count count[] = {
+		{"cpu_clk_unhalted.core", 1e6},
+		{"topdown_retiring.all", 2e6},
+		{"topdown_fe_bound.all", 1.25e6},
+		{"topdown_be_bound.all", 1.5e6},
+	};
+	static const struct expected tree[] = {
+		{"tma_retiring", "", 40, 1, false},       /* 2 / 5 */
+		{"tma_frontend_bound", "", 25, 1, false}, /* 1.25 / 5 */
+		{"tma_bad_speculation", "", 5, 1, false}, /* (5 - 2 - 1.25 - 1.5) / 5 */
+		{"tma_backend_bound", "", 30, 1, true},   /* 1.5 / 5 */
+	};
+	struct topdown_case c;
+	topdown_case_plan(&c, TOPDOWN_INTEL_E("154"), NULL, 0);
+	topdown_case_count(&c, count, N(count), false);
+	must_be(&c, tree, N(tree));
+	ck_assert_int_eq(c.tree.passes, 1);
+	topdown_case_end(&c);
+}
+
+/* 1,000,000 cycles of six slots, of which the events name all but 1 %. */
+TEST(level_one_of_crestmont_by_hand)
+{
+	static const struct topdown_count count[] = {
+		{"cpu_clk_unhalted.core", 1e6},
+		{"topdown_retiring.all", 2.4e6},
+		{"topdown_bad_speculation.all", 0.54e6},
+		{"topdown_fe_bound.all", 1.2e6},
+		{"topdown_be_bound.all", 1.8e6},
+	};
+	static const struct expected tree[] = {
+		{"tma_retiring", "", 40, 1, false},
+		{"tma_frontend_bound", "", 20, 1, false},
+		{"tma_bad_speculation", "", 9, 1, false},
+		{"tma_backend_bound", "", 30, 1, true},
+		{"residual", "", 1, 1, false},
+	};
+	struct topdown_case c;
+	topdown_case_plan(&c, TOPDOWN_INTEL_E("170"), NULL, 0);
+	topdown_case_count(&c, count, N(count), false);
+	must_be(&c, tree, N(tree));
+	topdown_case_end(&c);
+}
+
+/* Without slots, a share is of nothing: no node has a value, and each says why. */
+TEST(a_p_core_without_slots_has_no_shares)
+{
+	static const struct topdown_count count[] = {{"topdown-retiring", 2.4e6},
+		{"topdown-bad-spec", 0.6e6}, {"topdown-fe-bound", 1.2e6},
+		{"topdown-be-bound", 1.8e6}, {"int_misc.uop_dropping", 0.06e6}};
+	struct topdown_case c;
+	topdown_case_plan(&c, TOPDOWN_INTEL_P("151"), NULL, 1);
+	topdown_case_count(&c, count, N(count), false);
+	for (size_t i = 0; i < c.tree.n_nodes; i++)
+		ck_assert_msg(isnan(c.tree.node[i].value), "%s", c.tree.node[i].name);
+	ck_assert_str_eq(topdown_case_node(&c, "tma_retiring", "")->missing, "slots");
+	topdown_case_end(&c);
+}
+
 TEST(a_node_says_what_it_is_made_of)
 {
 	struct topdown_case c;

@@ -183,6 +183,44 @@ TEST(x86_harts_are_in_cpuinfo)
 	ck_assert(!ids[0].read);
 }
 
+#define INTEL(hart)                                                                                \
+	"processor\\t: " hart "\\nvendor_id\\t: GenuineIntel\\ncpu family\\t: 6\\n"                \
+	"model\\t\\t: 151\\nstepping\\t: 2\\n\\n"
+#define PMU(name, file, text) "\"/sys/bus/event_source/devices/" name "/" file "\": \"" text "\", "
+#define HYBRID(pmus)                                                                               \
+	MACHINE("x86_64",                                                                          \
+		"\"/proc/cpuinfo\": \"" INTEL("0") INTEL("1") INTEL("2") INTEL("3") "\", " pmus)   \
+	"}"
+
+TEST(kinds_of_x86_harts_are_told_apart_by_their_pmu)
+{
+	read_text(HYBRID(PMU("cpu_core", "type", "4\\n") PMU("cpu_core", "cpus", "0-1\\n")
+			PMU("cpu_atom", "type", "10\\n") PMU("cpu_atom", "cpus", "2\\n") PMU(
+				"uncore_imc", "type", "11\\n") PMU("uncore_imc", "cpus", "3\\n")));
+	ck_assert_str_eq(says(0), "x86 GenuineIntel-6-97-2 cpu_core");
+	ck_assert_str_eq(says(2), "x86 GenuineIntel-6-97-2 cpu_atom");
+	ck_assert_str_eq(says(3), "x86 GenuineIntel-6-97-2");
+}
+
+TEST(a_pmu_of_cores_that_cannot_be_read_is_none)
+{
+	static const char *const wrong[] = {
+		HYBRID(PMU("cpu_core", "cpus", "0-3\\n")),
+		HYBRID(PMU("cpu_core", "type", "4\\n")),
+		HYBRID(PMU("cpu_core", "type", "4\\n") PMU("cpu_core", "cpus", "3-0\\n")),
+		HYBRID(PMU("cpu_core", "type", "\\n") PMU("cpu_core", "cpus", "0-3\\n")),
+		HYBRID(PMU("cpu_core", "type", "4x\\n") PMU("cpu_core", "cpus", "0-3\\n")),
+		HYBRID(PMU("cpu_core", "type", "4294967296\\n") PMU("cpu_core", "cpus", "0-3\\n")),
+		HYBRID(PMU("cpu_whose_name_is_far_too_long", "type", "4\\n")
+				PMU("cpu_whose_name_is_far_too_long", "cpus", "0-3\\n")),
+		HYBRID(PMU("cpu", "type", "4\\n") PMU("cpu", "cpus", "0-3\\n")),
+	};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		read_text(wrong[i]);
+		ck_assert_str_eq(says(0), "x86 GenuineIntel-6-97-2");
+	}
+}
+
 TEST(a_vendor_too_long_for_cpuid_is_none)
 {
 	read_text(MACHINE("x86_64",
@@ -257,6 +295,10 @@ TEST(boards_find_their_platforms)
 		{"c910", 0, "thead-c910"},
 		{"k3-mixed", 0, "spacemit-x100"},
 		{"k3-mixed", 15, "spacemit-a100"},
+		{"alderlake", 0, "intel-goldencove"},
+		{"alderlake", 3, "intel-goldencove"},
+		{"alderlake", 4, "intel-gracemont"},
+		{"alderlake", 5, "intel-gracemont"},
 	};
 	for (size_t i = 0; i < sizeof(boards) / sizeof(boards[0]); i++) {
 		int n_harts = read_machine(boards[i].machine);

@@ -90,6 +90,8 @@ static const struct {
 	{HEAD ",\"rules\":[{\"errno\":\"EINVAL\",\"fires\":true}]}", "either"},
 	{HEAD ",\"rules\":[{\"errno\":\"EWHAT\"}]}", "EWHAT"},
 	{HEAD ",\"rules\":[{\"type\":\"hard\",\"per_us\":1}]}", "hard"},
+	{HEAD ",\"rules\":[{\"type\":4,\"per_us\":1}]}", "unknown type"},
+	{HEAD ",\"rules\":[{\"type\":99999999999,\"per_us\":1}]}", "unknown type"},
 	{HEAD ",\"rules\":[{\"typ\":\"raw\",\"per_us\":1}]}", "typ"},
 	{HEAD ",\"rules\":[{\"config\":\"0xzz\",\"per_us\":1}]}", "0xzz"},
 	{HEAD ",\"rules\":[{\"config\":-1,\"per_us\":1}]}", "config"},
