@@ -78,6 +78,8 @@ int capture_run(struct capture *c, struct link *l, const struct options *o, int 
 	record.user_only = o->user_only;
 	record.n_metric = o->n_metrics;
 	record.metric = (char **)o->metric;
+	if (o->needed_metric)
+		record.needed_metric = (char *)o->needed_metric;
 	if (o->gives_labels) {
 		record.n_label = o->n_labels;
 		record.label = (char **)o->label;

@@ -38,6 +38,7 @@ static int count(const struct options *o, struct reply *reply, int *ret_exit)
 	Mperf__StatRequest stat = MPERF__STAT_REQUEST__INIT;
 	stat.n_metric = o->n_metrics;
 	stat.metric = (char **)o->metric;
+	stat.needed_metric = (char *)o->needed_metric;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_STAT;
 	request.stat = &stat;
@@ -149,6 +150,7 @@ static void prepare(struct options *o)
 	metric = roofline_counters_metrics(o->ops, o->by != NULL);
 	for (o->n_metrics = 0; metric[o->n_metrics]; o->n_metrics++)
 		o->metric[o->n_metrics] = (char *)metric[o->n_metrics];
+	o->needed_metric = roofline_counters_needed(o->ops);
 	if (o->by && strcmp(o->by, "function") != 0) {
 		o->stack = MPERF__STACK_KIND__STACK_NONE;
 		o->stack_given = true;

@@ -20,6 +20,9 @@ int roofline_counters(const struct options *o);
 #define COUNTERS_METRICS_MAX 5
 const char *const *roofline_counters_metrics(const char *ops, bool of_samples);
 
+/* The one of them that needs the events of operations and those of bytes. */
+const char *roofline_counters_needed(const char *ops);
+
 /* Rows of an answer to stat with these metrics, one for each kind of core; `program` is their name. 0; -ENOMEM;
  * COUNTERS_NONE: no row has operations and bytes, with the reason. */
 enum { COUNTERS_NONE = 1 };

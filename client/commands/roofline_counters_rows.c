@@ -41,6 +41,11 @@ const char *const *roofline_counters_metrics(const char *ops, bool of_samples)
 	return of_samples ? kind_of(ops)->of_samples : kind_of(ops)->metric;
 }
 
+const char *roofline_counters_needed(const char *ops)
+{
+	return kind_of(ops)->metric[PER_BYTE];
+}
+
 static const char *metric_of(const struct kind *k, enum figure figure)
 {
 	return figure == DP_SHARE ? "fp_dp_share" : k->metric[figure];

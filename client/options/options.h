@@ -37,7 +37,9 @@ struct options {
 	size_t n_events;
 	char *metric[OPTIONS_LIST_MAX]; /* -M, split at commas */
 	size_t n_metrics;
-	uint32_t levels; /* topdown -l; 0: all */
+	const char
+		*needed_metric; /* of them: refused before anything runs if it cannot be counted */
+	uint32_t levels;        /* topdown -l; 0: all */
 	Mperf__StackKind stack;
 	bool stack_given; /* else the default, which depends on CMD */
 	uint32_t stack_bytes;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "daemon/control/peer.h"
 #include "daemon/pmu/ladder.h"
@@ -92,7 +93,40 @@ static bool add_countable(const struct machine *m, const struct cores *cores,
 	return any || !wants_counters;
 }
 
-static int add_metrics(struct request *q, char *const *name, size_t n, struct event_list *events)
+/* Was the event of that name among those that count? */
+static bool has_event(const struct event_list *events, const char *name)
+{
+	for (int i = 0; i < events->n_events; i++)
+		if (strcmp(events->event[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* 0 if all events of the metric are among those that count; else positive after a refusal, or -errno. */
+static int check_needed(struct request *q, const struct metric_plan *plan, const char *needed,
+	const struct event_list *events)
+{
+	for (size_t i = 0; i < metric_plan_n_metrics(plan); i++) {
+		const struct planned_metric *m = metric_plan_metric(plan, i);
+		const char *input;
+		if (strcasecmp(m->metric->name, needed) != 0)
+			continue;
+		for (size_t k = 0; (input = metric_plan_input(plan, m, k)); k++)
+			if (!has_event(events, input))
+				return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+					       "`mperfctl list metrics` says what counts here, and "
+					       "`mperfctl doctor` why.",
+					       "%.64s needs %.64s, which cannot be counted here",
+					       needed, input)
+					       ?: 1;
+		return 0;
+	}
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for it.",
+		       "%.64s is needed, and was not asked for", needed)
+		       ?: 1;
+}
+
+static int add_metrics(struct request *q, const Mperf__RecordRequest *m, struct event_list *events)
 {
 	struct machine machine;
 	struct event_error error = {""};
@@ -101,7 +135,7 @@ static int add_metrics(struct request *q, char *const *name, size_t n, struct ev
 	int r = request_read_machine(q, &machine);
 	if (r != 0)
 		return r;
-	r = metric_plan_new(&kernel_real, &machine, cores, name, n, &plan, &error);
+	r = metric_plan_new(&kernel_real, &machine, cores, m->metric, m->n_metric, &plan, &error);
 	if (r > 0)
 		return refuse(q, "`mperfctl list metrics` shows those of this machine's cores.",
 			error.text);
@@ -117,13 +151,13 @@ static int add_metrics(struct request *q, char *const *name, size_t n, struct ev
 	if (r != 0)
 		return r > 0 ? refuse(q, "Name fewer metrics.", error.text) : r;
 	struct uncounted first;
-	return add_countable(&machine, cores, wanted, events, &first)
-		       ? 0
-		       : refuse_counters(q, &machine, &first);
+	bool any = add_countable(&machine, cores, wanted, events, &first);
+	r = *m->needed_metric ? check_needed(q, plan, m->needed_metric, events) : 0;
+	return r == 0 && !any ? refuse_counters(q, &machine, &first) : r;
 }
 
 int record_events(struct request *q, const Mperf__RecordRequest *m, struct event_list *events)
 {
 	int r = request_parse_events(q, m->event, m->n_event, events);
-	return r == 0 && m->n_metric ? add_metrics(q, m->metric, m->n_metric, events) : r;
+	return r == 0 && m->n_metric ? add_metrics(q, m, events) : r;
 }

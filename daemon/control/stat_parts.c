@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "daemon/control/peer.h"
 #include "daemon/pmu/ladder.h"
@@ -233,15 +234,18 @@ static const struct event *closed_event(
 	return NULL;
 }
 
-/* Can any of its metrics have a value? Else say of the first why not: that a clock beside it counts is of
- * no use. */
-static bool any_counts(
+/* Can any of its metrics have a value, or the one that the client needs? Else say of the first why not: that a
+ * clock beside it counts is of no use. */
+static bool enough_counts(
 	const struct stat_asked *a, const struct stat_part *part, struct event_error *ret_error)
 {
+	const char *needed = a->request->needed_metric;
 	*ret_error->text = '\0';
 	for (size_t i = 0; i < metric_plan_n_metrics(part->metrics->plan); i++) {
 		const struct planned_metric *m = metric_plan_metric(part->metrics->plan, i);
 		int error = 0;
+		if (*needed && strcasecmp(m->metric->name, needed) != 0)
+			continue;
 		const struct event *e =
 			m->fate == PLAN_IMPOSSIBLE ? NULL : closed_event(part, m, &error);
 		if (!e && m->fate != PLAN_IMPOSSIBLE)
@@ -253,6 +257,9 @@ static bool any_counts(
 			e ? e->name : m->lacks,
 			e ? refusal_explain(e, error, false, a->machine).says : m->because);
 	}
+	if (!*ret_error->text)
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"%.64s is needed, and was not asked for", needed);
 	return false;
 }
 
@@ -321,7 +328,7 @@ static int make_part(
 	size_t taken = stat_parts_n_fds(p);
 	r = open_part(a, &p->part[i], !p->is_divided, events, room > taken ? room - taken : 1);
 	bool metrics_only = a->request->n_metric > 0 && a->request->n_event == 0 && !a->is_tree;
-	if (r == 0 && metrics_only && !any_counts(a, &p->part[i], &error))
+	if (r == 0 && metrics_only && !enough_counts(a, &p->part[i], &error))
 		return leave_out_for(p, i, METRIC_NO_EVENT, error.text, ret_none);
 	return r;
 }

@@ -167,6 +167,26 @@ def test_what_a_core_cannot_count_is_named(build):
             assert "tried_event" in done.stderr, done.stderr
 
 
+def test_half_of_the_events_is_refused_before_anything_runs(build):
+    """Operations count here, lines from memory do not: a row would have no place on a roofline."""
+    with Folder() as folder:
+        core = counting_core()
+        core["metrics"][1]["MetricExpr"] = "64 * tried_event"
+        core["events"][0]["code"] = "0xfffff"
+        write(folder, "tried.json", core)
+        try_platforms(folder)
+        for grouping in [], ["--per-process"], ["--by", "function"]:
+            done = ask(build, folder, *COUNTERS, *grouping, "--", "touch", folder / "ran")
+            if not done.returncode:
+                raise Skip("this machine counts the code 0xfffff")
+            refused(done, 1, "fp_per_dram_byte needs tried_event, which cannot be counted", "--from code", "mperf-cc")
+            assert not (folder / "ran").exists(), (grouping, done.stderr)
+        # what stat was not asked to need is counted, and the rest says why it is not
+        rows = json.loads(ask(build, folder, "stat", "-M", "fp_gflops,dram_gbytes", "--json", "--", "true").stderr)
+    values = {row["event"]: (row["scaled"], row["reason"]) for row in rows["rows"]}
+    assert values["fp_gflops"][0] is not None and values["dram_gbytes"][0] is None, values
+
+
 def test_an_ordinary_user_measures_their_own(build):
     with Folder() as folder:
         folder.chmod(0o755)
