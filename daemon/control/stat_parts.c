@@ -384,7 +384,11 @@ static int price_turns(struct stat_part *part)
 	part->turn_part = calloc(EVENTS_MAX, sizeof(*part->turn_part));
 	if (!part->turn_part)
 		return -ENOMEM;
-	turn_parts(c->terms.kernel, c->terms.cores, &c->events, part->turn_part);
+	/* a part of several kinds of core is measured as the first of them */
+	const struct cores *cores = c->terms.cores;
+	const struct platform *p =
+		part->platform ? part->platform : cores_platform(cores, cores_kind(cores, 0));
+	turn_parts(c->terms.kernel, p, &c->events, part->turn_part);
 	for (int e = 0; e < c->events.n_events; e++)
 		if (part->turn_part[e] > 0)
 			part->turn_part[e] *= counter_turn_scale(c, e);

@@ -11,11 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "platform-db/expression.h"
 #include "proto/memory.h"
 
-#define PASSES_MAX (RUNG_COUNTED_LAST - RUNG_COUNTED + 1)
+#define PASSES_MAX TURN_PASSES_MAX
 #define ALL_PASSES (-1)
 
 /* Counts of all inputs, and how long they were counted. */
@@ -89,11 +90,27 @@ static double least_part(const struct stored_tree *t, size_t metric, const struc
 	return least;
 }
 
-static void say_missing(struct metric_value *v, int result)
+/* Was the input opened, and then kept from the counters all of the time? */
+static bool never_ran(const struct stored_tree *t, const char *input)
+{
+	for (size_t i = 0; i < metric_inputs_n(t->inputs); i++)
+		for (size_t e = 0; e < t->counted->n_events; e++) {
+			const struct counted_event *event = &t->counted->event[e];
+			if (strcasecmp(metric_inputs_name(t->inputs, i), input) == 0 &&
+				is_input(t, event, i) && isnan(counted_scaled(&event->all)))
+				return true;
+		}
+	return false;
+}
+
+static void say_missing(const struct stored_tree *t, struct metric_value *v, int result)
 {
 	if (result == EXPRESSION_UNDEFINED) {
 		v->missing = NULL;
 		snprintf(v->reason, sizeof(v->reason), "nothing to divide by: a count in it is 0");
+	} else if (never_ran(t, v->missing)) {
+		snprintf(v->reason, sizeof(v->reason),
+			"%.120s never got a counter: others used all of them", v->missing);
 	} else {
 		snprintf(v->reason, sizeof(v->reason), "%.120s was not counted", v->missing);
 	}
@@ -121,7 +138,7 @@ static void find_value(struct stored_tree *t, size_t node, const int *pass, size
 	if (r == 0)
 		v->running = least_part(t, t->of_node[node], &p);
 	else
-		say_missing(v, r);
+		say_missing(t, v, r);
 	if (r != 0)
 		v->value = NAN;
 }
@@ -134,19 +151,74 @@ static void find_rests(const struct stored_tree *t, const double *value, double 
 	ret_rest[n] = metric_tree_rest(t->tree, -1, value);
 }
 
-/* The values of all nodes without one stretch, then those of the rests. */
-static void values_without(const struct stored_tree *t, size_t stretch, double *ret_value)
+/* How far turns may put counts off: each group that was on at a turn by its part. */
+static double turn_part(const struct stored_tree *t)
+{
+	double sum = 0;
+	for (unsigned pass = 0; pass < PASSES_MAX; pass++) {
+		double part = 0;
+		for (size_t e = 0; e < t->counted->n_events; e++)
+			if (t->counted->event[e].core == t->core &&
+				t->counted->event[e].pass == pass)
+				part = fmax(part, counted_part(&t->counted->event[e].all));
+		sum += t->counted->core[t->core].turn[pass] * part;
+	}
+	return sum;
+}
+
+/* What is not as it was counted: a stretch is left out (COUNTED_STRETCHES: none), or the count of an input is
+ * larger by a part. */
+struct change {
+	size_t stretch, input;
+	double part;
+};
+
+/* The values of all nodes with that change, then those of the rests. */
+static void values_with(const struct stored_tree *t, const struct change *change, double *ret_value)
 {
 	size_t n = t->tree->n_nodes;
 	const char *missing;
 	struct picked p;
 	for (size_t i = 0; i < n; i++) {
-		pick(t, t->pass[i], stretch, &p);
+		pick(t, t->pass[i], change->stretch, &p);
+		if (change->part > 0)
+			p.count[change->input] *= 1 + change->part;
 		if (!isfinite(t->node[i].value) || metric_inputs_value(t->inputs, t->of_node[i],
 							   p.count, &ret_value[i], &missing) != 0)
 			ret_value[i] = NAN;
 	}
 	find_rests(t, ret_value, ret_value + n);
+}
+
+static struct metric_value *value_at(struct stored_tree *t, size_t i)
+{
+	return i < t->tree->n_nodes ? &t->node[i] : &t->rest[i - t->tree->n_nodes];
+}
+
+/* As of counts that are not stored (stat_metrics.c): what raises a value and what lowers it partly cancel, so
+ * the larger of both is the most that it can be off. */
+static void add_turns(struct stored_tree *t, double *room)
+{
+	size_t n = 2 * t->tree->n_nodes + 1;
+	double *exact = room, *off = room + n, *up = off + n, *down = up + n;
+	double part = turn_part(t);
+	struct change change = {.stretch = COUNTED_STRETCHES};
+	if (part <= 0)
+		return;
+	values_with(t, &change, exact);
+	for (size_t i = 0; i < n; i++)
+		up[i] = down[i] = 0;
+	change.part = part;
+	for (change.input = 0; change.input < metric_inputs_n(t->inputs); change.input++) {
+		values_with(t, &change, off);
+		for (size_t i = 0; i < n; i++) {
+			up[i] += fmax(off[i] - exact[i], 0);
+			down[i] += fmax(exact[i] - off[i], 0);
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!scatter_is_whole(value_at(t, i)->running))
+			value_at(t, i)->error += fmax(up[i], down[i]);
 }
 
 static int find_errors(struct stored_tree *t)
@@ -156,16 +228,17 @@ static int find_errors(struct stored_tree *t)
 	_cleanup_(freep) double *value = calloc(COUNTED_STRETCHES * n, sizeof(*value));
 	if (!value)
 		return -ENOMEM;
+	_Static_assert(COUNTED_STRETCHES >= 4, "room for add_turns");
 	for (size_t s = 0; s < COUNTED_STRETCHES; s++)
 		if (is_filled(t, s))
-			values_without(t, s, value + n_filled++ * n);
+			values_with(t, &(struct change){.stretch = s}, value + n_filled++ * n);
 	for (size_t i = 0; i < n; i++) {
-		struct metric_value *to =
-			i < t->tree->n_nodes ? &t->node[i] : &t->rest[i - t->tree->n_nodes];
+		struct metric_value *to = value_at(t, i);
 		for (size_t s = 0; s < n_filled; s++)
 			without[s] = value[s * n + i];
 		to->error = scatter_error(without, n_filled, to->running);
 	}
+	add_turns(t, value);
 	return 0;
 }
 

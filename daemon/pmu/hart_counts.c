@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "daemon/pmu/metric_plan.h"
+#include "daemon/pmu/turn.h"
 #include "proto/memory.h"
 
 #define KINDS_MAX 8   /* of core: machines have up to three */
@@ -39,6 +40,8 @@ struct hart_counts {
 	struct hart_count *row;
 	size_t n_rows, size_rows;
 	double part;
+	struct hart_turn turn[EVENTS_MAX];
+	size_t n_turns;
 };
 
 /* --- the plan --------------------------------------------------------------------------------- */
@@ -159,6 +162,26 @@ static double price(const struct hart_counts_options *o, const struct kind *k)
 	       (hz ? hz : TICK_HZ_DEFAULT) / 1e9;
 }
 
+/* How far turns put the counts of each of the kind's passes off: groups of others make a single one turn, too. */
+static void measure_turns(struct hart_counts *c, const struct hart_counts_options *o,
+	const struct metric_harts *harts, const struct event_list *events, const struct kind *k)
+{
+	double part[EVENTS_MAX] = {0};
+	size_t first = c->n_turns;
+	turn_parts(o->kernel, harts->platform, events, part);
+	for (int e = 0; e < events->n_events; e++) {
+		unsigned pass = (unsigned)metric_plan_pass(k->plan, (size_t)e);
+		size_t i = first;
+		while (i < c->n_turns && c->turn[i].pass != pass)
+			i++;
+		if (part[e] <= 0 || i == EVENTS_MAX)
+			continue;
+		if (i == c->n_turns)
+			c->turn[c->n_turns++] = (struct hart_turn){harts->harts, pass, 0};
+		c->turn[i].part += part[e];
+	}
+}
+
 /* --- life ------------------------------------------------------------------------------------- */
 
 static int open_kind(struct hart_counts *c, const struct hart_counts_options *o,
@@ -189,10 +212,12 @@ static int open_kind(struct hart_counts *c, const struct hart_counts_options *o,
 		r = k->last ? counter_start(k->counter) : -ENOMEM;
 	}
 	if (r == 0) {
+		measure_turns(c, o, harts, events, k);
 		c->n_kinds++;
 		c->part = part > c->part ? part : c->part;
-	} else
+	} else {
 		*k = kind_clear(k);
+	}
 	return r > 0 ? HART_COUNTS_NONE : r;
 }
 
@@ -246,6 +271,12 @@ uint32_t hart_counts_serial(const struct hart_counts *c)
 const struct hart_set *hart_counts_harts(const struct hart_counts *c)
 {
 	return &c->harts;
+}
+
+const struct hart_turn *hart_counts_turns(const struct hart_counts *c, size_t *ret_n)
+{
+	*ret_n = c->n_turns;
+	return c->turn;
 }
 
 double hart_counts_part(const struct hart_counts *c)

@@ -99,7 +99,7 @@ static int measure(const struct kernel *k, const struct platform *p,
 	return i;
 }
 
-void turn_parts(const struct kernel *k, const struct cores *cores, const struct event_list *events,
+void turn_parts(const struct kernel *k, const struct platform *p, const struct event_list *events,
 	double ret_part[static EVENTS_MAX])
 {
 	static const struct event_list dummy = {.n_events = 1,
@@ -107,7 +107,6 @@ void turn_parts(const struct kernel *k, const struct cores *cores, const struct 
 			.type = PERF_TYPE_SOFTWARE,
 			.config = PERF_COUNT_SW_DUMMY,
 			.group = -1}}};
-	const struct platform *p = cores_platform(cores, cores_kind(cores, 0));
 	uint64_t call_ns, took_ns, each_ns = turn_ns(k);
 	(void)measure(k, p, &dummy, 0, &call_ns);
 	for (int i = 0; i < events->n_events;) {

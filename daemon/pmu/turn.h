@@ -15,9 +15,9 @@
 
 /* For each of the events that leads a group, or is alone: what taking that group off and putting it on
  * takes, as a part of a turn; 0 for members. So much of a count may be missing or too much for each group
- * that is on at the same time. Measured on the calling thread, in about a ms for each group; 0 for what
- * cannot be opened there. */
-void turn_parts(const struct kernel *k, const struct cores *cores, const struct event_list *events,
+ * that is on at the same time. Names of the platform database have its codes. Measured on the calling
+ * thread, in about a ms for each group; 0 for what cannot be opened there. */
+void turn_parts(const struct kernel *k, const struct platform *p, const struct event_list *events,
 	double ret_part[static EVENTS_MAX]);
 
 /* The length of a turn, from the kernel; 0: not known. Source: perf_event_mux_interval_ms, in

@@ -91,6 +91,19 @@ static int take_sample(void *userdata, const struct scan_row *row)
 
 /* --- files ------------------------------------------------------------------------------------ */
 
+static void add_turns(struct counted *c)
+{
+	for (uint32_t i = 0; i < c->loaded.n_turns; i++) {
+		const struct loaded_turn *t = &c->loaded.turn[i];
+		for (size_t k = 0; k < c->n_cores; k++)
+			for (int hart = 0; hart < HARTS_MAX; hart++)
+				if (hart_set_has(&t->harts, hart) &&
+					c->loaded.hart[hart].core == c->core[k].name)
+					c->core[k].turn[t->pass] =
+						fmax(c->core[k].turn[t->pass], t->part);
+	}
+}
+
 static int add_file(
 	void *query, sqlite3 *db, const struct query_source *source, struct query_error *ret_error)
 {
@@ -113,6 +126,8 @@ static int add_file(
 		c->of_samples = true;
 		r = scan_samples(&c->loaded, &filter, &notes, take_sample, c);
 	}
+	if (r == 0)
+		add_turns(c);
 	if (r == 0)
 		r = provenance_segment(&c->provenance, &c->loaded, &filter, &notes);
 	c->n_windows += c->loaded.n_windows;

@@ -9,6 +9,7 @@
  */
 
 #include "daemon/query/sources.h"
+#include "daemon/store/note.h"
 
 #define COUNTED_STRETCHES 16
 #define COUNTED_EVENTS_MAX 1024 /* of all cores and passes of a query */
@@ -30,6 +31,8 @@ struct counted_event {
 struct counted_core {
 	uint32_t name; /* text: of its platform; 0: the file does not say */
 	struct hart_set harts;
+	/* how far turns may put the counts of a pass off, as a part of them; the worst of all files */
+	double turn[TURN_PASSES_MAX];
 };
 
 struct counted {

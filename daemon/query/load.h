@@ -40,6 +40,14 @@ struct loaded_leaders {
 	uint16_t at[HARTS_MAX + 1][RUNG_ASKED + 1];
 };
 
+/* How far turns may put off what harts counted in a pass. */
+#define LOADED_TURNS_MAX EVENTS_MAX /* a pass has an event at least */
+struct loaded_turn {
+	struct hart_set harts;
+	unsigned pass;
+	double part;
+};
+
 struct loaded_note {
 	struct hart_set harts;
 	uint32_t event; /* 0: of no single event */
@@ -104,6 +112,8 @@ struct loaded {
 	struct loaded_event event[QUERY_EVENTS_MAX];
 	struct loaded_hart hart[HARTS_MAX + 1];
 	struct loaded_leaders *leaders; /* NULL: as hart says */
+	struct loaded_turn turn[LOADED_TURNS_MAX];
+	uint32_t n_turns;
 	struct loaded_note *note;
 	uint32_t n_notes, size_notes;
 	struct loaded_task *task;

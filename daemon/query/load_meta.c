@@ -40,6 +40,16 @@ static int set_core(struct loaded *l, const char *key, const char *platform)
 	return r;
 }
 
+/* A part above 1 is none that was measured. */
+static void add_turn(struct loaded *l, const char *key, int64_t millionths)
+{
+	struct loaded_turn turn = {.part = (double)millionths / 1e6};
+	if (l->n_turns == LOADED_TURNS_MAX || millionths <= 0 || millionths > 1000000 ||
+		!note_turn_parse(key, &turn.harts, &turn.pass))
+		return;
+	l->turn[l->n_turns++] = turn;
+}
+
 static int add_note(struct loaded *l, const char *key)
 {
 	struct note note;
@@ -71,6 +81,8 @@ static int take_meta(struct loaded *l, struct cursor *c)
 		return add_note(l, key);
 	else if (strncmp(key, "core:", 5) == 0)
 		return set_core(l, key, text);
+	else if (strncmp(key, "turn:", 5) == 0)
+		add_turn(l, key, cursor_integer(c, 1));
 	else if (strcmp(key, "hz_mixed") == 0)
 		l->hz_mixed = cursor_integer(c, 1) != 0;
 	else if (strcmp(key, "switches") == 0)
@@ -90,11 +102,13 @@ int load_meta(struct loaded *l)
 	int r = cursor_open(&c, l,
 		"SELECT 1, value, key FROM meta WHERE key IN ('boot_id', 'hz', 'hz_lowest', "
 		"'hz_mixed', 'switches', 'tier') OR key BETWEEN 'leader:' AND 'leader;' "
-		"OR key BETWEEN 'note:' AND 'note;' OR key BETWEEN 'core:' AND 'core;' LIMIT ?1");
+		"OR key BETWEEN 'note:' AND 'note;' OR key BETWEEN 'core:' AND 'core;' "
+		"OR key BETWEEN 'turn:' AND 'turn;' LIMIT ?1");
 	c.ties = true;
-	/* the six, a leader for each hart and rung, notes, and cores */
+	/* the six, a leader for each hart and rung, notes, cores, and turns */
 	if (r == 0)
-		r = cursor_bind(&c, 6 + HARTS_MAX * (RUNG_ASKED + 2) + NOTES_MAX, 0);
+		r = cursor_bind(
+			&c, 6 + HARTS_MAX * (RUNG_ASKED + 2) + NOTES_MAX + LOADED_TURNS_MAX, 0);
 	while (r == 0 && (r = cursor_next(&c)) == 0)
 		r = take_meta(l, &c);
 	cursor_close(&c);

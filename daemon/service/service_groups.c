@@ -2,6 +2,13 @@
  *
  * Counters of harts that go offline are dead, and those of harts that come do not exist: whenever the set
  * changes they are opened again. A segment names its events when it begins, so each change begins one.
+ *
+ * They are not pinned, as what samples is (pmu/sampler/priority.c). Its rule would hardly ever allow it: slots and
+ * shares are one counter each, and most trees take more than half of the others. Without a pin they are flexible
+ * events of harts, which the kernel puts on counters before those of tasks, and lets take turns with those of other
+ * clients of ours: their part of the time gets smaller, and is stored with each count. Only pinned events of
+ * other programs can leave them none; then the answer names those that never had a counter.
+ * Source: ctx_resched and perf_rotate_context in kernel/events/core.c of Linux 6.12.
  */
 #include "daemon/service/service_groups.h"
 

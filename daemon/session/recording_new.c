@@ -61,6 +61,8 @@ static int create_segment(struct recording *g, const struct recording_options *o
 		.counted = g->counts ? hart_counts_events(g->counts) : NULL,
 		.counted_serial = g->counts ? hart_counts_serial(g->counts) : 0,
 	};
+	if (g->counts)
+		meta.turn = hart_counts_turns(g->counts, &meta.n_turns);
 	return segment_create(o->path, &meta, g->walk->sampler, &g->segment);
 }
 

@@ -15,6 +15,7 @@ from test_platforms import ask, metric, tried_core, try_platforms, with_platform
 from test_topdown import own_tree
 
 FLUSH = "1s"
+SEAL_BYTES = 32
 
 
 class Counting(Service):
@@ -127,6 +128,64 @@ def counts_of(build, folder, tier, file):
         return {}
     assert found.returncode == 0, found
     return {row["event"]: row["value"] for row in json.loads(found.stdout)["event"]}
+
+
+def changed(file, copy, *sql):
+    """A sealed copy of that file of the store, after these statements."""
+    content = file.read_bytes()
+    copy.write_bytes(content[:-SEAL_BYTES] if content[-SEAL_BYTES:].startswith(b"mPrfSeal") else content)
+    with contextlib.closing(sqlite3.connect(copy)) as db:
+        for statement in ("UPDATE meta SET value = 1 WHERE key = 'sealed'", *sql):
+            db.execute(statement)
+        db.commit()
+    seal(copy)
+    return copy
+
+
+def test_errors_of_stored_counts_have_the_part_that_turns_make(build):
+    with Folder() as folder:
+        with counting(build, folder) as service:
+            for _ in range(7):  # an error needs some windows
+                work()
+                time.sleep(1)
+        file = max(filter(has_counts, service.store.glob("window/*.mprf")), key=lambda file: file.stat().st_size)
+        half = "UPDATE reading SET running_ns = enabled_ns / 2, value = value / 2"
+        with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as db:
+            (core,), = db.execute("SELECT key FROM meta WHERE key LIKE 'core:%'").fetchall()
+        turn = "INSERT OR REPLACE INTO meta VALUES ('turn:{}:{}', {})"
+        harts = core.removeprefix("core:")
+
+        def minor(name, *sql):
+            copy = changed(file, folder / f"{name}.mprf", "DELETE FROM meta WHERE key LIKE 'turn:%'", *sql)
+            return tree_of(ask(build, folder / "platforms", "topdown", "-i", copy, "--json"))["minor"]
+
+        whole = minor("whole", turn.format(harts, 0, 50000))
+        plain = minor("plain", half)
+        turned = minor("turned", half, turn.format(harts, 0, 50000))
+        others = [minor(f"other{i}", half, statement) for i, statement in enumerate((
+            turn.format(harts, 1, 50000), turn.format(1000, 0, 50000), turn.format(harts, 0, 2000000),
+            turn.format(harts, 0, -5), turn.format(harts, "x", 50000), turn.format(harts, 999, 50000)))]
+        assert whole["error"] == 0, "what was counted all of the time took no turns"
+        assert abs(plain["running_share"] - 0.5) < 1e-9 and turned["value"] == plain["value"], (plain, turned)
+        # a count may be off by 5 % of what is half of the time on its counters: a quotient by as much
+        assert abs(turned["error"] - plain["error"] - 0.025 * plain["value"]) < 1e-6, (plain, turned)
+        assert all(other["error"] == plain["error"] for other in others), (plain, others)
+
+
+def test_counts_that_others_kept_from_the_counters_say_so(build):
+    with Folder() as folder:
+        with counting(build, folder) as service:
+            work()
+            time.sleep(2.5)
+        file = max(filter(has_counts, service.store.glob("window/*.mprf")), key=lambda file: file.stat().st_size)
+        some = changed(file, folder / "some.mprf", "UPDATE reading SET running_ns = enabled_ns / 4")
+        text = ask(build, folder / "platforms", "topdown", "-i", some).stdout
+        assert "The scarcest event was counted 25" in text and "of the time" in text, text
+        never = changed(file, folder / "never.mprf", "UPDATE reading SET running_ns = 0, value = 0 WHERE event IN "
+                                                     "(SELECT id FROM event WHERE name LIKE 'minor-faults%')")
+        node = tree_of(ask(build, folder / "platforms", "topdown", "-i", never, "--json"))
+        assert node["minor"]["value"] is None, node
+        assert "minor-faults never got a counter: others used all of them" in node["minor"]["reason"], node
 
 
 def test_only_those_who_see_all_see_what_harts_counted(build):

@@ -11,12 +11,22 @@
 #include "daemon/store/note.h"
 #include "daemon/store/rollup/rollup_private.h"
 
-/* Rows of one source: its notes, and a leader for each hart and rung. */
-#define ROWS_MAX (NOTES_MAX + HARTS_MAX * (RUNG_ASKED + 1))
+/* Rows of one source: its notes, a leader for each hart and rung, its cores, and their passes. */
+#define ROWS_MAX (NOTES_MAX + HARTS_MAX * (RUNG_ASKED + 2) + EVENTS_MAX)
 
 static uint32_t event_row(const struct rollup *r, int64_t id)
 {
 	return id > 0 && id <= ROLLUP_EVENTS_MAX ? r->event[id] : 0;
+}
+
+/* What these harts of the source count as. */
+static struct hart_set harts_as(const struct rollup *r, const struct hart_set *theirs)
+{
+	struct hart_set ours = {0};
+	for (int i = 0; i < HARTS_MAX; i++)
+		if (hart_set_has(theirs, i))
+			hart_set_add(&ours, r->hart_as[i]);
+	return ours;
 }
 
 static int take_note(struct rollup *r, const char *key)
@@ -25,10 +35,7 @@ static int take_note(struct rollup *r, const char *key)
 	char made[NOTE_KEY_BYTES_MAX];
 	if (!note_parse(key, &note))
 		return 0;
-	struct hart_set ours = {0};
-	for (int i = 0; i < HARTS_MAX; i++)
-		if (hart_set_has(&note.harts, i))
-			hart_set_add(&ours, r->hart_as[i]);
+	struct hart_set ours = harts_as(r, &note.harts);
 	uint32_t row = event_row(r, note.event);
 	if (note.event != 0 && row == 0)
 		return 0;
@@ -58,14 +65,28 @@ static bool core_harts(const char *key, struct hart_set *ret_harts)
 static int take_core(struct rollup *r, const char *key)
 {
 	char made[NOTE_KEY_BYTES_MAX], list[NOTE_KEY_BYTES_MAX - 8];
-	struct hart_set harts, ours = {0};
+	struct hart_set harts;
 	if (!core_harts(key, &harts))
 		return 0;
-	for (int i = 0; i < HARTS_MAX; i++)
-		if (hart_set_has(&harts, i))
-			hart_set_add(&ours, r->hart_as[i]);
+	struct hart_set ours = harts_as(r, &harts);
 	snprintf(made, sizeof(made), "core:%s", hart_set_says(&ours, list, sizeof(list)));
 	return PUT(r, WRITE_META, CELL_T(made), CELL_T(sqlite3_column_text(r->read[READ_NOTE], 1)));
+}
+
+/* Of several sources the worst holds. */
+static int take_turn(struct rollup *r, const char *key, int64_t theirs)
+{
+	char made[NOTE_KEY_BYTES_MAX];
+	struct hart_set harts;
+	unsigned pass;
+	int64_t ours;
+	if (!note_turn_parse(key, &harts, &pass))
+		return 0;
+	harts = harts_as(r, &harts);
+	note_turn_key(&harts, pass, made);
+	int outcome = rollup_meta(r, made, 0, &ours);
+	return outcome == 0 && theirs > ours ? PUT(r, WRITE_META, CELL_T(made), CELL_I(theirs))
+					     : outcome;
 }
 
 /* Into r->core. */
@@ -102,6 +123,8 @@ static int take(struct rollup *r)
 		return take_note(r, key);
 	if (*key == 'c')
 		return take_core(r, key);
+	if (*key == 't')
+		return take_turn(r, key, value);
 	return *key == 'l' ? take_leader(r, key, value) : take_lowest(r, value);
 }
 

@@ -28,7 +28,7 @@ static const char *const read_text[N_ROLLUP_READS] = {
 		      "ORDER BY id",
 	[READ_NOTE] = "SELECT key, value FROM meta WHERE ?1 AND (key BETWEEN 'note:' AND 'note;' "
 		      "OR key BETWEEN 'leader:' AND 'leader;' OR key = 'hz_lowest' "
-		      "OR key BETWEEN 'core:' AND 'core;')",
+		      "OR key BETWEEN 'core:' AND 'core;' OR key BETWEEN 'turn:' AND 'turn;')",
 	[READ_CGROUP] = "SELECT path FROM cgroup WHERE id = ?1",
 	[READ_TASK] =
 		"SELECT pid, tid, process, parent, start_ns, end_ns, comm, exe, argv, cgroup, "

@@ -249,6 +249,19 @@ static int write_cores(struct segment *g, const struct sampler *s)
 	return r;
 }
 
+/* How far turns put off what harts count. */
+static int write_turns(struct segment *g, const struct segment_meta *m)
+{
+	char key[NOTE_KEY_BYTES_MAX];
+	int r = 0;
+	for (size_t i = 0; i < m->n_turns && r == 0; i++) {
+		const struct hart_turn *t = &m->turn[i];
+		r = ROW(g, INSERT_META, CELL_T(note_turn_key(&t->harts, t->pass, key)),
+			CELL_I((int64_t)(t->part * 1e6)));
+	}
+	return r;
+}
+
 static int write_harts(struct segment *g, const struct sampler *s)
 {
 	for (int hart = 0; hart < HARTS_MAX; hart++)
@@ -357,6 +370,8 @@ static int fill(struct segment *g, const struct segment_meta *meta, const struct
 		r = write_harts(g, s);
 	if (r == 0)
 		r = write_cores(g, s);
+	if (r == 0)
+		r = write_turns(g, meta);
 	if (r == 0)
 		r = write_notes(g, s);
 	if (r == 0)

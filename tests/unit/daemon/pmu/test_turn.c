@@ -76,12 +76,12 @@ TEST(each_group_has_its_part_of_a_turn)
 	struct event_list events = core_case_events(&c, "{r1,r2},cycles,cpu-clock,{r3,r4,r5}");
 	double part[EVENTS_MAX];
 	set_mux(&c, "4\n");
-	turn_parts(&s->kernel, c.cores, &events, part);
+	turn_parts(&s->kernel, cores_platform(c.cores, 0), &events, part);
 	const double expected[] = {4e-6 / 4e-3, 0, 2e-6 / 4e-3, 0, 6e-6 / 4e-3, 0, 0};
 	for (int i = 0; i < events.n_events; i++)
 		ck_assert_double_eq_tol(part[i], expected[i], 1e-9);
 	set_mux(&c, "1\n");
-	turn_parts(&s->kernel, c.cores, &events, part);
+	turn_parts(&s->kernel, cores_platform(c.cores, 0), &events, part);
 	ck_assert_double_eq_tol(part[0], 4e-3, 1e-9);
 	core_case_end(&c);
 }
@@ -92,7 +92,7 @@ TEST(what_does_not_open_has_none)
 	struct slow *s = slow_of(&c);
 	struct event_list events = core_case_events(&c, "cycles");
 	double part[EVENTS_MAX] = {1};
-	turn_parts(&s->kernel, c.cores, &events, part);
+	turn_parts(&s->kernel, cores_platform(c.cores, 0), &events, part);
 	ck_assert_double_eq(part[0], 0);
 	core_case_end(&c);
 }

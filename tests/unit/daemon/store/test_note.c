@@ -39,6 +39,30 @@ TEST(a_note_is_read_as_it_was_written)
 	ck_assert_str_eq(read.says, note.says);
 }
 
+TEST(a_key_of_turns_is_read_as_it_was_written)
+{
+	struct hart_set harts = {0}, read;
+	char key[NOTE_KEY_BYTES_MAX];
+	unsigned pass;
+	hart_set_add(&harts, 2);
+	hart_set_add(&harts, 3);
+	ck_assert_str_eq(note_turn_key(&harts, 7, key), "turn:2-3:7");
+	ck_assert(note_turn_parse(key, &read, &pass));
+	ck_assert_mem_eq(&read, &harts, sizeof(harts));
+	ck_assert_uint_eq(pass, 7);
+}
+
+TEST(what_is_no_key_of_turns_is_none)
+{
+	static const char *const keys[] = {"", "turn", "turn:", "turn:0", "turn:0:", "turn::1",
+		"turn:x:1", "turn:0:x", "turn:0:-1", "turn:0: 1", "turn:0:1:", "turn:0:240",
+		"turn:0:99999999999999999999", "turn:9999:1", "turns:0:1", "note:0:1"};
+	struct hart_set harts;
+	unsigned pass;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		ck_assert_msg(!note_turn_parse(keys[i], &harts, &pass), "%s", keys[i]);
+}
+
 TEST(a_long_note_is_cut_off)
 {
 	char says[2 * NOTE_KEY_BYTES_MAX], key[NOTE_KEY_BYTES_MAX];
@@ -274,6 +298,35 @@ TEST(a_roll_up_has_the_notes_of_its_sources, .from = TIER_MINUTE,
 	ck_assert_int_eq(sqlite3_open_v2(target, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
 	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM meta WHERE key LIKE 'note:%'"), 1);
 	ck_assert(said(db, NULL, CYCLES_SAY));
+	sqlite3_close(db);
+}
+
+/* In the hour tier harts are the first of their kind: of what they say the worst holds. */
+TEST(a_roll_up_has_the_worst_turns_of_its_sources)
+{
+	struct store_error error;
+	char target[192];
+	sqlite3 *db;
+	begin();
+	add(0, true);
+	add(1, true);
+	stored_seal(&s);
+	ck_assert_int_eq(sqlite3_open_v2(s.path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db,
+				 "INSERT INTO meta VALUES ('turn:0:2', 50), ('turn:1:2', 70), "
+				 "('turn:0-1:3', 30), ('turn:1:3', 20), ('turn:1:x', 9)",
+				 NULL, NULL, NULL),
+		SQLITE_OK);
+	sqlite3_close(db);
+	ck_assert_int_eq(trailer_write_path(s.path), 0);
+	snprintf(target, sizeof(target), "%s/hour", s.folder);
+	int r = rollup_add(s.path, target, TIER_HOUR, &error);
+	ck_assert_msg(r == 0, "%s", error.text);
+	ck_assert_int_eq(sqlite3_open_v2(target, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	ck_assert_str_eq(
+		stored_string(db, "SELECT group_concat(key || '=' || value) FROM (SELECT * FROM "
+				  "meta WHERE key LIKE 'turn:%' ORDER BY key)"),
+		"turn:0:2=70,turn:0:3=30");
 	sqlite3_close(db);
 }
 
