@@ -242,8 +242,8 @@ static void put_lines(struct series *s, const struct series_look *look, FILE *f)
 			"threads.\n",
 			balance.worst);
 	fputs(s->n_ways == N_WAYS
-			? "DRAM assumes 64 bytes for each of the LLC-load-misses, in regions.\n"
-			: "DRAM: - (no region counted LLC-load-misses; see region-events in "
+			? "DRAM is what regions counted of lines from memory.\n"
+			: "DRAM: - (no region counted lines from memory; see region-events in "
 			  "mperf.conf(5)).\n",
 		f);
 }

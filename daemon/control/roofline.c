@@ -52,8 +52,9 @@ static struct roofline_question roofline_question_of(
 
 static int roofline_of(const struct loop_origin *from, const struct store_question_run *run)
 {
-	const struct roofline_question question =
+	struct roofline_question question =
 		roofline_question_of(run->request->roofline, run->filter);
+	question.cores = run->cores;
 	return query_roofline(from, &question, run->to, run->error);
 }
 
@@ -83,6 +84,7 @@ static int blocks_of(const struct loop_origin *from, const struct store_question
 		.every_ns = (uint64_t)m->every_ms * 1000000u,
 		.limit = m->limit,
 		.series = m->series,
+		.cores = run->cores,
 		.filter = run->filter,
 	};
 	return query_blocks(from, &question, run->to, run->error);
@@ -372,13 +374,21 @@ static int answer(struct request *q, const Mperf__Request *request, const char *
 	int r = open_input(q, path, m, &in);
 	if (r != 0)
 		return r < 0 ? r : 0;
+	struct machine machine; /* reads the platform database, whose formulas are asked for */
+	if (in.db)
+		r = request_read_machine(q, &machine);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	struct query_error error = {"", "", 0};
 	struct query_filter filter = query_filter_of(q, m);
 	struct row_stream stream;
 	struct answer to = row_stream_answer(&stream, q);
 	const struct loop_origin from = {.output = in.output ? &in.file : NULL, .db = in.db};
-	const struct store_question_run run = {
-		.request = request, .filter = &filter, .to = &to, .error = &error};
+	const struct store_question_run run = {.request = request,
+		.filter = &filter,
+		.cores = q->peer->options->cores,
+		.to = &to,
+		.error = &error};
 	return query_answer_end(q, &stream, of(&from, &run), &error);
 }
 

@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/loops/grant_lines.h"
 #include "daemon/pmu/cores.h"
+#include "daemon/pmu/event/place.h"
 
 /* Does it count user code alone, and of one thread? Tracepoints are the kernel's doing. */
 static bool is_fit(const struct event *e)
@@ -28,13 +30,16 @@ static int wrong(struct event_error *e, const char *name, const char *why)
 int grants_make(const struct kernel *k, const struct machine *m, const struct cores *c,
 	const char *text, struct grants *ret_grants, struct event_error *ret_error)
 {
-	struct grants g = {.kernel = k, .machine = m};
+	struct grants g = {.kernel = k, .machine = m, .cores = c};
 	struct event_list list = {.n_events = 0};
 	if (strcmp(text, GRANTS_NONE) != 0 && event_parse_for(k, c, text, &list, ret_error) != 0)
 		return GRANTS_WRONG;
 	if (list.n_events > (int)MPERF_GRANTS_MAX)
 		return wrong(
 			ret_error, list.event[MPERF_GRANTS_MAX].name, "at most four events can be");
+	int r = grant_lines_replace(k, c, MPERF_GRANTS_MAX, &list);
+	if (r < 0)
+		return r;
 	for (int i = 0; i < list.n_events; i++) {
 		const struct event *e = &list.event[i];
 		if (!is_fit(e))
@@ -71,11 +76,16 @@ static int open_event(const struct grants *g, const struct event *e, pid_t tid, 
 	if (e->type != PERF_TYPE_SOFTWARE)
 		attr.config1 |= ARM_CONFIG1_USER;
 #endif
-	void *u = g->kernel->userdata;
-	int fd = g->kernel->event_open(u, &attr, tid, -1, leader, PERF_FLAG_FD_CLOEXEC);
-	return fd == -EINVAL && leader >= 0
-		       ? g->kernel->event_open(u, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC)
-		       : fd;
+	struct event_place place = {
+		.kernel = g->kernel,
+		.platform = cores_platform(g->cores, cores_kind(g->cores, 0)),
+		.pid = tid,
+		.hart = -1,
+		.group_fd = leader,
+	};
+	int fd = event_open_at(&place, e, &attr);
+	place.group_fd = -1;
+	return fd == -EINVAL && leader >= 0 ? event_open_at(&place, e, &attr) : fd;
 }
 
 static void refuse(const struct grants *g, struct grant_event *e, int error)

@@ -27,6 +27,7 @@ struct grant_event {
 struct grants {
 	const struct kernel *kernel;   /* borrowed */
 	const struct machine *machine; /* borrowed */
+	const struct cores *cores;     /* borrowed; NULL: nothing is known about cores */
 	unsigned n_events;
 	struct grant_event event[MPERF_GRANTS_MAX];
 	struct loop_granted names; /* by place, as the store has them */
@@ -34,8 +35,9 @@ struct grants {
 
 #define GRANTS_NONE "none"
 
-/* Parse a list of events as for -e, or GRANTS_NONE. 0; GRANTS_WRONG with *ret_error (cannot be
- * parsed, too many, not of user code); *ret_grants is untouched then. */
+/* Parse a list of events as for -e, or GRANTS_NONE; LLC-load-misses may become events of the core
+ * (grant_lines.h). 0; GRANTS_WRONG with *ret_error (cannot be parsed, too many, not of user code);
+ * -ENOMEM. *ret_grants is untouched unless 0. */
 enum { GRANTS_WRONG = 1 };
 int grants_make(const struct kernel *k, const struct machine *m, const struct cores *c,
 	const char *text, struct grants *ret_grants, struct event_error *ret_error);

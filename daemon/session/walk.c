@@ -526,7 +526,7 @@ int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
 		.userdata = w,
 	};
 	int r = feed_new(&o, &w->feed);
-	return r != 0 ? r : wrong ? WALK_NO_GRANTS : 0;
+	return r != 0 ? r : wrong > 0 ? WALK_NO_GRANTS : wrong;
 }
 
 int walk_catch_up(struct walk *w, uint64_t now_ns)

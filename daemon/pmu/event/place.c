@@ -110,7 +110,7 @@ static int open_raw(
 	struct perf_event_attr raw = *attr;
 	raw.type = PERF_TYPE_RAW;
 	raw.config = own->code;
-	raw.config1 = own->config1;
+	raw.config1 = own->config1 | attr->config1; /* of a generic event: what the caller added */
 	int fd = open_on_pmu(at, e, &raw);
 	if (fd >= 0)
 		*attr = raw;
@@ -126,7 +126,7 @@ int event_place_code(
 	if (!own)
 		return -ENOENT;
 	attr->config = own->code;
-	attr->config1 = own->config1;
+	attr->config1 = own->config1 | (attr->config1 & ~e->config1);
 	return 0;
 }
 

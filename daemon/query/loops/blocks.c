@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/query/loops/dram.h"
 #include "proto/memory.h"
 
 struct blocks {
@@ -19,10 +20,6 @@ struct blocks {
 	uint32_t *order; /* of facts */
 	uint32_t n;
 };
-
-/* What stands for a line from memory, and its bytes, as in roofline_rows.c. */
-#define DRAM_EVENT "LLC-load-misses"
-#define LINE_BYTES 64
 
 /* One thread in one epoch. What was granted covers dram_ns, in regions. */
 struct series_row {
@@ -238,25 +235,17 @@ static int tell_series_row(const struct blocks *b, const uint64_t *key, const st
 	return answer->row(answer->userdata, row.value, row.n);
 }
 
-/* Where cache misses are among the granted events, or -1. */
-static int find_dram(const struct loop_facts *f)
-{
-	const size_t n = strlen(DRAM_EVENT);
-	for (unsigned i = 0; i < f->n_granted; i++) {
-		const char *name = text_of(&f->texts, f->granted[i]);
-		if (strncmp(name, DRAM_EVENT, n) == 0 && (name[n] == '\0' || name[n] == ':'))
-			return (int)i;
-	}
-	return -1;
-}
-
 /* Of outermost regions: what is counted in those inside is theirs, too. */
-static void add_dram(const struct loop_facts *f, uint32_t i, int dram, struct series_row *s)
+static void add_dram(
+	const struct loop_facts *f, uint32_t i, const struct dram *dram, struct series_row *s)
 {
 	const struct fact_site *site = &f->site[f->keys.key[i].part[0] - 1];
-	if (dram < 0 || site->kind != LOOP_SITE_REGION || site->parent != 0)
+	double count[MPERF_GRANTS_MAX];
+	if (site->kind != LOOP_SITE_REGION || site->parent != 0)
 		return;
-	s->dram += LINE_BYTES * both(&f->fact[i], LOOP_GRANTED + (unsigned)dram);
+	for (unsigned k = 0; k < MPERF_GRANTS_MAX; k++)
+		count[k] = both(&f->fact[i], LOOP_GRANTED + k);
+	s->dram += dram_bytes(f, dram, count);
 	s->dram_ns += both(&f->fact[i], LOOP_GRANTED_NS);
 }
 
@@ -278,7 +267,8 @@ static int tell_series(struct blocks *b, const struct answer *answer)
 	int r = answer->columns(
 		answer->userdata, series_columns, sizeof(series_columns) / sizeof(*series_columns));
 	uint32_t n_rows = 0;
-	int dram = find_dram(f);
+	struct dram dram;
+	bool has_dram = dram_find(f, b->q.cores, &dram);
 	for (uint32_t i = 0; i < b->n && r == 0 && (!b->q.limit || n_rows < b->q.limit); n_rows++) {
 		const uint64_t *key = f->keys.key[b->order[i]].part;
 		struct series_row s = {0};
@@ -288,7 +278,8 @@ static int tell_series(struct blocks *b, const struct answer *answer)
 			if (next[3] != key[3] || next[2] != key[2])
 				break;
 			add_to_series(f, b->order[i], &s);
-			add_dram(f, b->order[i], dram, &s);
+			if (has_dram)
+				add_dram(f, b->order[i], &dram, &s);
 		}
 		r = tell_series_row(b, f->keys.key[b->order[first]].part, &s, answer);
 	}

@@ -13,6 +13,7 @@ struct blocks_question {
 	uint64_t every_ns; /* length of an epoch; 0: one epoch for all time */
 	uint32_t limit;    /* rows; 0: all */
 	bool series;
+	const struct cores *cores; /* for their formulas of memory; NULL: not known */
 	const struct query_filter *filter;
 };
 

@@ -84,8 +84,11 @@ struct loop_facts {
 	uint32_t granted[MPERF_GRANTS_MAX];
 	unsigned n_granted;
 	bool granted_left_out; /* there were more events */
-	uint32_t threads;      /* threads that counted in regions; 0 without by_thread */
-	bool from_file;        /* no segment, so no samples */
+	/* of the harts of all segments: text, name of their platform; 0: not known */
+	uint32_t core;
+	bool cores_differ; /* there are others */
+	uint32_t threads;  /* threads that counted in regions; 0 without by_thread */
+	bool from_file;    /* no segment, so no samples */
 	/* not all entries of all functions were counted (loop_facts_scale) */
 	bool sampled;
 	/* functions and outermost loops with at most one counted entry */

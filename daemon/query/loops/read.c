@@ -286,12 +286,22 @@ static bool any_counts(const struct loop_facts *f)
 	return false;
 }
 
+static void note_cores(struct loop_facts *f)
+{
+	for (int hart = 0; hart < HARTS_MAX; hart++) {
+		uint32_t core = f->loaded.hart[hart].core;
+		f->cores_differ |= core && f->core && core != f->core;
+		f->core = f->core ? f->core : core;
+	}
+}
+
 static int add(struct loop_facts *f, struct row_filter *filter)
 {
 	struct scan_notes notes = {0};
 	f->counts = calloc((size_t)f->loaded.n_tasks + 1, sizeof(*f->counts));
 	if (!f->counts)
 		return -ENOMEM;
+	note_cores(f);
 	int r = filter_make(filter, &f->loaded, f->filter);
 	if (r == 0)
 		r = read_sites(f);

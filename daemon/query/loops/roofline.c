@@ -349,6 +349,7 @@ static int work_out(struct roofline *r, const struct answer *answer)
 	if (!r->self || !r->total || !r->self_time || !r->total_time)
 		return -ENOMEM;
 	loop_facts_scale(&r->facts);
+	r->has_dram = dram_find(f, r->q.cores, &r->dram);
 	sum_self(r);
 	sum_total(r);
 	for (uint32_t i = 0; i < r->n_groups && r->q.by == ROOFLINE_REGION; i++)

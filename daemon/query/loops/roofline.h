@@ -8,6 +8,7 @@
  * memory.
  */
 
+#include "daemon/query/loops/dram.h"
 #include "daemon/query/loops/facts.h"
 
 enum roofline_by {
@@ -29,6 +30,7 @@ struct roofline_question {
 	uint32_t limit; /* rows; 0: all */
 	bool inclusive; /* choose and order loops by time with the loops inside, not by their own */
 	bool explains;  /* say what the columns mean, too */
+	const struct cores *cores; /* for their formulas of memory; NULL: not known */
 	const struct query_filter *filter;
 };
 
@@ -124,6 +126,8 @@ struct roofline {
 	double waited_ns; /* left out of times: wall time in which threads had no CPU */
 	bool any_sampled, any_shared, any_doubted;
 	bool any_measured_in_part; /* regions of which 1 in N entries was measured */
+	struct dram dram;          /* if has_dram: where bytes from memory are */
+	bool has_dram;
 	struct roof_costs costs;
 };
 

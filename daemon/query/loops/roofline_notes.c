@@ -20,6 +20,19 @@ static void note(struct roofline *r, const char *says)
 		p->note[p->n_notes++] = text;
 }
 
+static void explain_dram(struct roofline *r)
+{
+	char says[512];
+	if (r->has_dram && r->dram.misses >= 0)
+		note(r, "DRAM counts each of the LLC-load-misses as a line of 64 bytes, without "
+			"stores, write-backs and what was prefetched.");
+	if (!r->has_dram || r->dram.misses >= 0)
+		return;
+	snprintf(says, sizeof(says), "DRAM bytes are %.180s on this core: %.240s.",
+		r->dram.metric->text, r->dram.metric->says);
+	note(r, says);
+}
+
 /* --- limits ----------------------------------------------------------------------------------- */
 
 struct found {
@@ -236,9 +249,9 @@ static void explain(struct roofline *r, const struct found *found)
 	explain_costs(r);
 	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
 		note(r, "Events of regions count user code, in entries that began after the "
-			"thread got its counters ('counted for'); DRAM counts each of the "
-			"LLC-load-misses as a line of 64 bytes, without stores, write-backs and "
-			"what was prefetched.");
+			"thread got its counters ('counted for').");
+	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
+		explain_dram(r);
 	if (r->any_measured_in_part)
 		note(r, "Errors of regions are standard errors, from how much measured entries in "
 			"a "

@@ -138,27 +138,17 @@ static const struct answer_column figure_columns[] = {
 
 /* A column for each event of regions, and what follows of it. */
 #define PER_INSTRUCTIONS 1000.0
-#define DRAM_EVENT "LLC-load-misses"
-/* What one miss of the last cache is taken to bring from memory: a line. Source: Examem, III.H. */
-#define LINE_BYTES 64.0
 
 static const char *granted_name(const struct roofline *r, unsigned i)
 {
 	return text_of(&r->facts.texts, r->facts.granted[i]);
 }
 
-/* Is it that event, whatever modifiers stand behind it? */
-static bool is_event(const char *name, const char *wanted)
-{
-	size_t n = strlen(wanted);
-	return strncmp(name, wanted, n) == 0 && (name[n] == '\0' || name[n] == ':');
-}
-
 /* Its place, or -1. */
 static int granted_find(const struct roofline *r, const char *wanted)
 {
 	for (unsigned i = 0; i < r->facts.n_granted; i++)
-		if (is_event(granted_name(r, i), wanted))
+		if (granted_is(granted_name(r, i), wanted))
 			return (int)i;
 	return -1;
 }
@@ -204,7 +194,7 @@ static size_t granted_columns(
 		c[n++] = (struct answer_column){
 			names->rate[i], names->title[i], MPERF__UNIT__UNIT_RATIO};
 	}
-	if (granted_find(r, DRAM_EVENT) >= 0) {
+	if (r->has_dram) {
 		c[n++] =
 			(struct answer_column){"dram_gbytes", "DRAM GB/s", MPERF__UNIT__UNIT_RATIO};
 		c[n++] = (struct answer_column){"ops_per_dram_byte", NULL, MPERF__UNIT__UNIT_RATIO};
@@ -246,22 +236,22 @@ static void put_granted(struct row *row, const struct roofline *r, const struct 
 {
 	double ns = r->total[from->group].value[LOOP_GRANTED_NS];
 	double instructions = granted_count(r, from, granted_find(r, "instructions"));
-	int dram = granted_find(r, DRAM_EVENT);
+	double counts[MPERF_GRANTS_MAX] = {-1, -1, -1, -1};
 	put_measured(row, r, from);
 	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
 		return;
 	put_known(row, ns > 0 ? ns : -1);
 	for (unsigned i = 0; i < r->facts.n_granted; i++) {
-		double count = granted_count(r, from, (int)i);
+		double count = counts[i] = granted_count(r, from, (int)i);
 		put_known(row, count);
 		put_granted_error(row, r, from, i);
 		if (has_rate(r, i))
 			put_real(row, ratio(count, instructions, PER_INSTRUCTIONS));
 	}
-	if (dram < 0)
+	if (!r->has_dram)
 		return;
 	/* operations are of all entries, misses of those with counters: their rates are compared */
-	double bytes_per_ns = ratio(granted_count(r, from, dram), ns, LINE_BYTES);
+	double bytes_per_ns = ratio(dram_bytes(&r->facts, &r->dram, counts), ns, 1);
 	put_real(row, bytes_per_ns);
 	put_real(row, ratio(from->total.ops_per_ns, bytes_per_ns, 1));
 }

@@ -106,7 +106,7 @@ TEST(traffic_of_memory_stands_beside_over_the_time_it_was_counted_for)
 		add(second, "t", 101, 8);
 	_cleanup_(freep) char *text = drawn(80, false);
 	has(text, "                                    DRAM        4.00     4.00  ****\n");
-	has(text, "64 bytes for each of the LLC-load-misses");
+	has(text, "what regions counted of lines from memory");
 }
 
 TEST(why_there_is_no_traffic_of_memory_is_said)
@@ -114,7 +114,7 @@ TEST(why_there_is_no_traffic_of_memory_is_said)
 	add(0, "t", 101, 8);
 	_cleanup_(freep) char *text = drawn(80, false);
 	ck_assert_ptr_null(strstr(text, "  DRAM  "));
-	has(text, "DRAM: - (no region counted LLC-load-misses; see region-events");
+	has(text, "DRAM: - (no region counted lines from memory; see region-events");
 }
 
 TEST(blocks_of_eighths_are_drawn_where_they_can_be)

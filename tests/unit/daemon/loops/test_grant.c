@@ -7,6 +7,7 @@
 
 #include "daemon/loops/grant.h"
 #include "daemon/pmu/cores.h"
+#include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
 #include "tests/unit/tree.h"
 
@@ -190,4 +191,59 @@ TEST(lists_that_cannot_be_are_refused)
 	refused("cycles,instructions,branches,page-faults,task-clock", "four events");
 	refused("instructions:k", "user code");
 	refused("r00000000000000000000000000000000000000000000000000000000000000000001", "");
+}
+
+/* --- lines from memory ------------------------------------------------------------------------ */
+
+static struct grants made_on(const struct core_case *c, const char *events)
+{
+	struct grants g;
+	struct event_error error = {""};
+	int r = grants_make(c->kernel, &c->machine, c->cores, events, &g, &error);
+	ck_assert_msg(r == 0, "%s", error.text);
+	return g;
+}
+
+#define DEFAULT_EVENTS "L1-dcache-load-misses,LLC-load-misses,instructions"
+
+/* A Zen 4: the kernel maps no LLC-load-misses; the core counts lines by two events. */
+TEST(misses_that_the_kernel_does_not_map_become_the_cores_own_events)
+{
+	struct core_case c = core_case_of("zen4");
+	struct grants g = made_on(&c, DEFAULT_EVENTS);
+	struct grant_set set;
+	ck_assert_uint_eq(g.n_events, 4);
+	ck_assert_str_eq(g.names.name[0], "L1-dcache-load-misses");
+	ck_assert_str_eq(g.names.name[1], "ls_any_fills_from_sys.dram_io_all");
+	ck_assert_str_eq(g.names.name[2], "l2_pf_miss_l2_l3.into_l2");
+	ck_assert_str_eq(g.names.name[3], "instructions");
+	grants_open(&g, 100, &set);
+	ck_assert_uint_eq(set.n, 3); /* this machine does not count the first */
+	const struct perf_event_attr *attr = replay_attr(c.replay, set.fd[0]);
+	ck_assert_uint_eq(attr->type, PERF_TYPE_RAW);
+	ck_assert_uint_eq(attr->config,
+		platform_event_find(cores_platform(c.cores, 0), "ls_any_fills_from_sys.dram_io_all")
+			->code);
+	ck_assert(attr->exclude_kernel);
+	grants_close(&g, &set);
+	core_case_end(&c);
+}
+
+/* Two more would be five; and nothing that the core lacks is put there. */
+TEST(misses_stay_where_the_cores_events_have_no_room_or_do_not_count)
+{
+	struct core_case zen = core_case_of("zen4"), pc = core_case_of("pc"),
+			 hybrid = core_case_of("alderlake");
+	struct grants g = made_on(&zen, DEFAULT_EVENTS ",cycles");
+	ck_assert_uint_eq(g.n_events, 4);
+	ck_assert_str_eq(g.names.name[1], "LLC-load-misses");
+	g = made_on(&zen, "instructions,cycles");
+	ck_assert_uint_eq(g.n_events, 2);
+	g = made_on(&pc, DEFAULT_EVENTS);
+	ck_assert_str_eq(g.names.name[1], "LLC-load-misses");
+	g = made_on(&hybrid, DEFAULT_EVENTS); /* of two kinds, a formula would be of one */
+	ck_assert_str_eq(g.names.name[1], "LLC-load-misses");
+	core_case_end(&zen);
+	core_case_end(&pc);
+	core_case_end(&hybrid);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "daemon/query/loops/roofline.h"
+#include "tests/unit/core_case.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 
@@ -34,6 +35,7 @@ EACH_TEST(.begin = begin, .end = end);
 struct seen {
 	char column[96][64], title[96][64];
 	size_t n_columns, n_rows;
+	char dram_note[512];
 	struct {
 		char region[64];
 		double gops, per_byte, dram_gbytes, per_dram_byte;
@@ -84,7 +86,10 @@ static int take_row(void *userdata, const struct answer_value *v, size_t n)
 
 static int take_provenance(void *userdata, const struct answer_provenance *p)
 {
-	(void)userdata, (void)p;
+	struct seen *seen = userdata;
+	for (size_t i = 0; i < p->n_notes; i++)
+		if (strncmp(p->note[i], "DRAM ", 5) == 0)
+			snprintf(seen->dram_note, sizeof(seen->dram_note), "%s", p->note[i]);
 	return 0;
 }
 
@@ -111,7 +116,7 @@ static void add(struct loop_site *where, struct loop_site *region, const uint64_
 		.region = region,
 		.value = value,
 		.granted = granted,
-		.was_granted = granted ? 1 : 0};
+		.was_granted = granted ? 1 + 2 * (granted->name[1][0] != 0) : 0};
 	ck_assert_int_eq(loop_window_add(&s.window.loops, &sites, task, &c), 0);
 }
 
@@ -139,9 +144,12 @@ static void add_region(const char *name, const char *event, uint64_t misses)
 	loop_site_unref(&sites, function);
 }
 
+static const struct cores *cores; /* of the machine that asks; NULL: it knows none */
+
 static void ask(enum roofline_ops ops, struct seen *seen)
 {
-	const struct roofline_question question = {.by = ROOFLINE_REGION, .ops = ops};
+	const struct roofline_question question = {
+		.by = ROOFLINE_REGION, .ops = ops, .cores = cores, .explains = true};
 	const struct answer answer = {take_columns, take_row, take_provenance, seen};
 	struct query_error error;
 	*seen = (struct seen){.n_columns = 0};
@@ -201,4 +209,102 @@ TEST(without_the_event_there_is_no_column)
 	ask(ROOFLINE_FP, &seen);
 	ck_assert_int_eq(column(&seen, "dram_gbytes"), -1);
 	ck_assert_int_eq(column(&seen, "ops_per_dram_byte"), -1);
+}
+
+/* --- by the core's own events ----------------------------------------------------------------- */
+
+/* A session on that machine of tests/platforms, asked for on it. */
+static void begin_on(struct core_case *c, const char *machine)
+{
+	end();
+	*c = core_case_of(machine);
+	cores = c->cores;
+	stored_folder(&s);
+	s.sampler.options.cores = c->cores;
+	stored_event(&s, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
+	stored_begin(&s);
+	task = stored_task(&s, 100, 100, "prog");
+}
+
+static void add_region_of_two(const char *first, uint64_t n_first, const char *second, uint64_t n)
+{
+	static struct loop_granted granted;
+	struct loop_site *region = site(LOOP_SITE_REGION, "solve"),
+			 *function = site(LOOP_SITE_FUNCTION, "walk");
+	const uint64_t value[N_LOOP_VALUES] = {[LOOP_VALUE(LOOP_ENTRIES, false)] = 4,
+		[LOOP_VALUE(LOOP_TIME_NS, false)] = 4000,
+		[LOOP_VALUE(LOOP_GRANTED_NS, false)] = 2000,
+		[LOOP_VALUE(LOOP_GRANTED, false)] = n_first,
+		[LOOP_VALUE(LOOP_GRANTED + 1, false)] = n};
+	const uint64_t counted[N_LOOP_VALUES] = {[LOOP_VALUE(LOOP_FP64_OPS, false)] = 8000};
+	granted = (struct loop_granted){.name = {""}};
+	snprintf(granted.name[0], sizeof(granted.name[0]), "%s", first);
+	snprintf(granted.name[1], sizeof(granted.name[1]), "%s", second);
+	add(region, region, value, &granted);
+	add(function, region, counted, NULL);
+	loop_site_unref(&sites, region);
+	loop_site_unref(&sites, function);
+}
+
+static void finish(struct core_case *c)
+{
+	cores = NULL;
+	core_case_end(c);
+}
+
+#define FILLS "ls_any_fills_from_sys.dram_io_all"
+#define PREFETCHED "l2_pf_miss_l2_l3.into_l2"
+
+/* 7 and 3 lines of 64 bytes in 2000 ns: as many as 10 misses are elsewhere. */
+TEST(a_core_whose_formula_was_granted_has_bytes_from_memory)
+{
+	static struct seen seen;
+	struct core_case c;
+	begin_on(&c, "zen4");
+	add_region_of_two(FILLS, 7, PREFETCHED ":u", 3);
+	ask(ROOFLINE_FP, &seen);
+	ck_assert_uint_eq(seen.n_rows, 1);
+	ck_assert_double_eq_tol(seen.row[0].dram_gbytes, 0.32, 1e-12);
+	ck_assert_double_eq_tol(seen.row[0].per_dram_byte, 6.25, 1e-12);
+	ck_assert_msg(strstr(seen.dram_note, "64 * (" FILLS " + " PREFETCHED ")") != NULL &&
+			      strstr(seen.dram_note, "without write-backs") != NULL,
+		"%s", seen.dram_note);
+	finish(&c);
+}
+
+/* Half of the formula is none, and neither is one of cores that are not known. */
+TEST(without_all_events_of_the_formula_there_is_no_column)
+{
+	static struct seen seen;
+	struct core_case c;
+	begin_on(&c, "zen4");
+	add_region_of_two(FILLS, 7, "instructions", 3);
+	ask(ROOFLINE_FP, &seen);
+	ck_assert_int_lt(column(&seen, "ops_per_dram_byte"), 0);
+	ck_assert_str_eq(seen.dram_note, "");
+	finish(&c);
+	begin_on(&c, "zen4");
+	add_region_of_two(FILLS, 7, PREFETCHED, 3);
+	cores = NULL;
+	ask(ROOFLINE_FP, &seen);
+	ck_assert_int_lt(column(&seen, "ops_per_dram_byte"), 0);
+	finish(&c);
+}
+
+/* Of P and E cores, a formula would be of one of them; the generic event is of both. */
+TEST(cores_of_several_kinds_have_the_generic_event_alone)
+{
+	static struct seen seen;
+	struct core_case c;
+	begin_on(&c, "alderlake");
+	add_region_of_two("longest_lat_cache.miss", 7, "instructions", 3);
+	ask(ROOFLINE_FP, &seen);
+	ck_assert_int_lt(column(&seen, "ops_per_dram_byte"), 0);
+	finish(&c);
+	begin_on(&c, "alderlake");
+	add_region_of_two("longest_lat_cache.miss", 7, "LLC-load-misses", 10);
+	ask(ROOFLINE_FP, &seen);
+	ck_assert_double_eq_tol(seen.row[0].dram_gbytes, 0.32, 1e-12);
+	ck_assert(strstr(seen.dram_note, "LLC-load-misses") != NULL);
+	finish(&c);
 }

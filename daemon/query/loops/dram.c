@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The formula is the core's data, and its events are found among the granted ones by their names. Where a
+ * recording was made on cores of several kinds, a formula would be of one of them alone.
+ */
+#include "daemon/query/loops/dram.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "platform-db/expression.h"
+
+#define DRAM_EVENT "LLC-load-misses"
+#define DRAM_METRIC "dram_bytes"
+/* What one miss of the last cache is taken to bring from memory: a line. Source: Examem, III.H. */
+#define LINE_BYTES 64.0
+
+bool granted_is(const char *name, const char *wanted)
+{
+	size_t n = strlen(wanted);
+	return strncasecmp(name, wanted, n) == 0 && (name[n] == '\0' || name[n] == ':');
+}
+
+static int find(const struct loop_facts *f, const char *wanted)
+{
+	for (unsigned i = 0; i < f->n_granted; i++)
+		if (granted_is(text_of(&f->texts, f->granted[i]), wanted))
+			return (int)i;
+	return -1;
+}
+
+struct counting {
+	const struct loop_facts *facts;
+	const double *count;
+};
+
+static int count_of(void *userdata, enum expression_kind kind, const char *name, double *ret_value)
+{
+	const struct counting *c = userdata;
+	int at = kind == EXPRESSION_NAME ? find(c->facts, name) : -1;
+	if (at < 0 || !(c->count[at] >= 0))
+		return EXPRESSION_MISSING;
+	*ret_value = c->count[at];
+	return 0;
+}
+
+double dram_bytes(const struct loop_facts *f, const struct dram *d,
+	const double count[static MPERF_GRANTS_MAX])
+{
+	struct counting counting = {f, count};
+	const struct expression_source source = {count_of, &counting};
+	const char *missing;
+	double bytes;
+	if (d->misses >= 0)
+		return count[d->misses] >= 0 ? LINE_BYTES * count[d->misses] : -1;
+	int r = platform_metric_value(d->platform, d->metric, &source, &bytes, &missing);
+	return r == 0 ? bytes : -1;
+}
+
+bool dram_find(const struct loop_facts *f, const struct cores *cores, struct dram *ret_dram)
+{
+	static const double some[MPERF_GRANTS_MAX] = {1, 1, 1, 1};
+	const char *core = f->core && !f->cores_differ ? text_of(&f->texts, f->core) : NULL;
+	const struct platform *p = core ? cores_platform_named(cores, core) : NULL;
+	struct dram own = {-1, p, p ? platform_metric_find(p, DRAM_METRIC) : NULL};
+	struct dram generic = {find(f, DRAM_EVENT), NULL, NULL};
+	bool is_own = own.metric && dram_bytes(f, &own, some) >= 0;
+	if (!is_own && generic.misses < 0)
+		return false;
+	*ret_dram = is_own ? own : generic;
+	return true;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Bytes that came from memory, from what regions counted
+ *
+ * By the core's own events, where all that its metric dram_bytes (platform-db) needs was granted; else by
+ * LLC-load-misses, each of which is taken to bring a line.
+ */
+
+#include "daemon/pmu/cores.h"
+#include "daemon/query/loops/facts.h"
+
+struct dram {
+	int misses; /* position of LLC-load-misses among what was granted; -1: the metric has it */
+	const struct platform *platform;
+	const struct platform_metric *metric;
+};
+
+/* How these facts have it. `cores` names the platform that they were counted on; NULL: not known. False: what
+ * was granted says nothing of memory. Valid as long as the platform. */
+bool dram_find(const struct loop_facts *f, const struct cores *cores, struct dram *ret_dram);
+
+/* Bytes, of what was granted in these numbers; below 0: not counted. Below 0 if it is not known. */
+double dram_bytes(const struct loop_facts *f, const struct dram *d,
+	const double count[static MPERF_GRANTS_MAX]);
+
+/* Is the granted event of that name the one that is asked for, whatever modifiers stand behind it? */
+bool granted_is(const char *name, const char *wanted);
