@@ -325,7 +325,10 @@ int rollup_close_target(struct rollup *r)
 		sqlite3_finalize(r->write[i]);
 		r->write[i] = NULL;
 	}
-	int outcome = rollup_target_outcome(r, sqlite3_close(r->target));
+	int rc = sqlite3_close(r->target);
+	if (rc == SQLITE_OK)
+		r->target = NULL; /* it is gone, and says nothing more of an error */
+	int outcome = rollup_target_outcome(r, rc);
 	r->target = NULL;
 	return outcome;
 }
