@@ -388,6 +388,14 @@ TEST(two_levels_of_intel_p_cores)
 	const struct counts c = {count, N(count)};
 	must_be_on_x86("intel-goldencove", &c, expected, N(expected));
 	must_be_on_x86("intel-redwoodcove", &c, expected, N(expected));
+	/* where nothing is dropped from the front end's share, and bad speculation is a share, too */
+	static const struct expected lioncove[] = {
+		{"tma_retiring", 40, 0},
+		{"tma_frontend_bound", 20, 0},
+		{"tma_backend_bound", 30, 0},
+		{"tma_bad_speculation", 10, 0},
+	};
+	must_be_on_x86("intel-lioncove", &c, lioncove, N(lioncove));
 }
 
 /* Made: 1,000 cycles, of five slots or six. */
@@ -409,6 +417,19 @@ TEST(level_one_of_intel_e_cores)
 		{"topdown_be_bound.all", 1800},
 		{"topdown_bad_speculation.all", 540},
 	};
+	static const struct count widest[] = {
+		{"cpu_clk_unhalted.core", 1000},
+		{"#slots", 8},
+		{"topdown_retiring.all_p", 3200},
+		{"topdown_fe_bound.all_p", 1600},
+		{"topdown_be_bound.all_p", 2400},
+		{"topdown_bad_speculation.all_p", 400},
+	};
+	static const struct expected skymont[] = {
+		{"tma_retiring", 40, 0}, /* 3200 / 8000 */
+		{"tma_frontend_bound", 20, 0}, {"tma_backend_bound", 30, 0},
+		{"tma_bad_speculation", 5, 0}, /* 400 / 8000: half of what is left */
+	};
 	static const struct expected gracemont[] = {
 		{"tma_retiring", 40, 0},       /* 2000 / 5000 */
 		{"tma_frontend_bound", 25, 0}, /* 1250 / 5000 */
@@ -420,6 +441,8 @@ TEST(level_one_of_intel_e_cores)
 		{"tma_frontend_bound", 20, 0}, {"tma_backend_bound", 30, 0},
 		{"tma_bad_speculation", 9, 0}, /* 540 / 6000, its event */
 	};
+	must_be_on_x86(
+		"intel-skymont", &(const struct counts){widest, N(widest)}, skymont, N(skymont));
 	must_be_on_x86("intel-gracemont", &(const struct counts){count, N(count)}, gracemont,
 		N(gracemont));
 	must_be_on_x86("intel-crestmont", &(const struct counts){wider, N(wider)}, crestmont,

@@ -68,7 +68,8 @@ TEST(every_core_that_we_promise_is_there)
 		"arm-cortex-a78", "arm64-generic", "x86-intel", "x86-amd", "x86-generic",
 		"intel-haswell", "intel-skylake", "intel-icelake", "intel-sapphirerapids",
 		"intel-goldencove", "intel-gracemont", "intel-redwoodcove", "intel-crestmont",
-		"x86-intel-p", "x86-intel-e", "x86-intel-lpe", "amd-zen4", "amd-zen5"};
+		"intel-lioncove", "intel-skymont", "x86-intel-p", "x86-intel-e", "x86-intel-lpe",
+		"amd-zen4", "amd-zen5"};
 	for (size_t i = 0; i < N(cores); i++)
 		get(cores[i]);
 	ck_assert_ptr_null(platform_db_at(db, N(cores)));

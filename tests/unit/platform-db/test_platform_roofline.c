@@ -216,6 +216,8 @@ TEST(what_is_missing_has_a_reason)
 		{"arm-neoverse-n1", "fp_gflops", "VFP_SPEC and ASE_SPEC count instructions"},
 		{"intel-haswell", "fp_gflops", "came with Broadwell"},
 		{"intel-gracemont", "fp_gflops", "came with Crestmont"},
+		{"intel-lioncove", "fp_gflops", "fused multiply-add"},
+		{"intel-skymont", "fp_gflops", "FP_FLOPS_RETIRED"},
 		{"amd-zen4", "dp_gflops", "of one precision"},
 		{"arm-neoverse-v2", "sp_gflops", "of one precision"},
 	};
