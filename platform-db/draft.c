@@ -260,6 +260,33 @@ static int keep_quirks(const struct draft *base, const struct draft *over, struc
 	return list_append(&to->quirks, over->quirks.items, over->quirks.n);
 }
 
+static bool is_of_pmu(const char *of, const char *pmu)
+{
+	return !of || strcasecmp(of, *pmu ? pmu : "cpu_core") == 0;
+}
+
+int draft_of_pmu(const struct draft *from, const char *pmu, struct draft **ret_draft)
+{
+	_cleanup_(draft_freep) struct draft *d = draft_new();
+	const struct draft_event *event = from->events.items;
+	const struct platform_metric *metric = from->metrics.items;
+	if (!d)
+		return -ENOMEM;
+	d->name = from->name;
+	d->title = from->title;
+	d->arch = from->arch;
+	d->origin = from->origin;
+	d->layer = from->layer;
+	for (size_t i = 0; i < from->events.n; i++)
+		if (is_of_pmu(event[i].pmu, pmu) && list_append(&d->events, &event[i], 1) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < from->metrics.n; i++)
+		if (is_of_pmu(metric[i].pmu, pmu) && list_append(&d->metrics, &metric[i], 1) < 0)
+			return -ENOMEM;
+	*ret_draft = TAKE_PTR(d);
+	return 0;
+}
+
 int draft_merge(const struct draft *base, const struct draft *over, struct draft **ret_draft)
 {
 	_cleanup_(draft_freep) struct draft *d = draft_new();

@@ -16,6 +16,7 @@
 struct draft_event {
 	struct platform_event event;
 	struct names generics;
+	const char *pmu; /* a third party's, of harts with that PMU of cores alone; NULL: of all */
 };
 
 enum quirk_kind {
@@ -75,6 +76,10 @@ int draft_read(const struct reader *r, const struct node *root, const char *fold
 struct draft *draft_new(void);
 struct draft *draft_free(struct draft *d);
 DEFINE_CLEANUP(struct draft *, draft_free)
+
+/* What a third party's draft has for harts with that PMU of cores ("": there is one for all harts; then as for
+ * cpu_core), without its patterns. 0 or -ENOMEM. */
+int draft_of_pmu(const struct draft *d, const char *pmu, struct draft **ret_draft);
 
 /* Merge `over` onto `base`: events of the same name and quirks of the same kind are replaced,
  * everything else is added. 0 or -ENOMEM. */

@@ -33,10 +33,13 @@ int foreign_events(const struct reader *r, const struct node *root,
 int foreign_code(const struct reader *r, const struct node *row, enum platform_arch arch,
 	bool needs_code, struct platform_event *e);
 
-/* A row with a MetricExpr, or one based on a standard metric. 0; READ_WRONG: it was reported;
- * -ENOMEM. */
+/* A row with a MetricExpr, or one based on a standard metric; `pmu` in a pool, as of its events. 0;
+ * READ_WRONG: it was reported; -ENOMEM. */
 int foreign_metric(const struct reader *r, const struct node *row,
-	const struct platform_metric *base, struct list *metrics);
+	const struct platform_metric *base, const char *pmu, struct list *metrics);
+
+/* Are both of the same kind of hart, or both of all? */
+bool foreign_same_pmu(const char *a, const char *b);
 
 /* The metric of that name in a list of them, or NULL. */
 struct platform_metric *foreign_metric_find(const struct list *metrics, const char *name);

@@ -62,12 +62,21 @@ static const struct draft_event *standard_find(
 	return NULL;
 }
 
+/* "cpu_atom": rows of one kind of hart, in a pool. NULL: of all. */
+static int pmu_of(const struct reader *r, const struct node *row, const char **ret_pmu)
+{
+	const char *unit = foreign_text(row, "Unit");
+	bool is_kind = unit && strncasecmp(unit, "cpu_", 4) == 0;
+	*ret_pmu = is_kind ? pool_text(r->pool, unit) : NULL;
+	return is_kind && !*ret_pmu ? -ENOMEM : 0;
+}
+
 /* Events that the same file, or another one of the core, already has: the later one wins. */
-static struct draft_event *place_for(struct list *events, const char *name)
+static struct draft_event *place_for(struct list *events, const char *name, const char *pmu)
 {
 	struct draft_event *e = events->items;
 	for (size_t i = 0; i < events->n; i++)
-		if (strcasecmp(e[i].event.name, name) == 0)
+		if (strcasecmp(e[i].event.name, name) == 0 && foreign_same_pmu(e[i].pmu, pmu))
 			return &e[i];
 	return events->n < PLATFORM_EVENTS_MAX ? list_add(events) : NULL;
 }
@@ -148,7 +157,7 @@ static int take_event(const struct reader *r, const struct node *row, const char
 	const struct draft_event *base, const struct foreign_rows *to)
 {
 	struct platform_event e = {.says = ""};
-	const char *name = either(row, "EventName", "Event Name");
+	const char *name = either(row, "EventName", "Event Name"), *pmu;
 	if (!base && !name)
 		return 0;
 	if (base)
@@ -157,16 +166,19 @@ static int take_event(const struct reader *r, const struct node *row, const char
 	int error = foreign_code(r, row, to->arch, !base, &e);
 	if (!error)
 		error = fill(r, row, to->arch, &e);
+	if (!error)
+		error = pmu_of(r, row, &pmu);
 	if (error)
 		return error;
 
-	struct draft_event *place = place_for(to->events, e.name);
+	struct draft_event *place = place_for(to->events, e.name, pmu);
 	if (!place)
 		return to->events->n < PLATFORM_EVENTS_MAX
 			       ? -ENOMEM
 			       : reader_wrong(
 					 r, row->line, "more than %d events", PLATFORM_EVENTS_MAX);
 	place->event = e;
+	place->pmu = pmu;
 	return 0;
 }
 
@@ -186,7 +198,9 @@ static int take_row(const struct reader *r, const struct node *row, const char *
 			"no file next to mapfile.csv has the standard event %.64s", base_name);
 	if (!metric && !foreign_text(row, "MetricExpr"))
 		return take_event(r, row, topic, event, to);
-	return foreign_metric(r, row, metric, to->metrics);
+	const char *pmu;
+	int error = pmu_of(r, row, &pmu);
+	return error ? error : foreign_metric(r, row, metric, pmu, to->metrics);
 }
 
 int foreign_events(const struct reader *r, const struct node *root,

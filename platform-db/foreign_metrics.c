@@ -3,6 +3,7 @@
  * One metric in a third-party format. Formulas may name events of units outside the core, so their
  * names are not checked here. A row with an event's name and a formula is a metric by that name.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -18,10 +19,58 @@ struct platform_metric *foreign_metric_find(const struct list *metrics, const ch
 	return NULL;
 }
 
+/* The one that is there already, of the same kind of hart. */
+static struct platform_metric *known_metric(
+	const struct list *metrics, const char *name, const char *pmu)
+{
+	struct platform_metric *m = metrics->items;
+	for (size_t i = 0; i < metrics->n; i++)
+		if (strcasecmp(m[i].name, name) == 0 && foreign_same_pmu(m[i].pmu, pmu))
+			return &m[i];
+	return NULL;
+}
+
+/* How long "cpu_core@NAME@" is at that place, where NAME is an event without terms; 0: it is not there. */
+static size_t named_for(const char *at, const char *pmu)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-\\";
+	size_t n_pmu = strlen(pmu);
+	if (strncasecmp(at, pmu, n_pmu) != 0 || at[n_pmu] != '@')
+		return 0;
+	size_t n = strspn(at + n_pmu + 1, plain);
+	const char *end = at + n_pmu + 1 + n;
+	/* a letter behind it is a modifier */
+	return n > 0 && *end == '@' && !isalpha((unsigned char)end[1]) ? n_pmu + n + 2 : 0;
+}
+
+/* The formula, in which events of the row's own PMU need not name it: newer files do. */
+static const char *without_pmu(const struct reader *r, const char *text, const char *pmu)
+{
+	char *made = pool_text(r->pool, text), *to = made;
+	if (!made)
+		return NULL;
+	for (const char *at = text; *at;) {
+		size_t n = named_for(at, pmu), n_pmu = strlen(pmu);
+		if (n == 0) {
+			*to++ = *at++;
+			continue;
+		}
+		memcpy(to, at + n_pmu + 1, n - n_pmu - 2);
+		to += n - n_pmu - 2;
+		at += n;
+	}
+	*to = '\0';
+	return made;
+}
+
 static int take_texts(const struct reader *r, const struct node *row, struct platform_metric *m)
 {
+	const char *formula = foreign_text(row, "MetricExpr");
+	if (formula && m->pmu && !(formula = without_pmu(r, formula, m->pmu)))
+		return -ENOMEM;
 	const struct metric_texts texts = {
-		foreign_text(row, "MetricExpr"),
+		formula,
 		foreign_text(row, "MetricGroup"),
 		foreign_text(row, "ScaleUnit"),
 	};
@@ -44,15 +93,16 @@ static int take_texts(const struct reader *r, const struct node *row, struct pla
 }
 
 int foreign_metric(const struct reader *r, const struct node *row,
-	const struct platform_metric *base, struct list *metrics)
+	const struct platform_metric *base, const char *pmu, struct list *metrics)
 {
 	struct platform_metric m = {.says = "", .scale = 1, .unit = "", .third_party = true};
 	if (base)
 		m = *base;
+	m.pmu = pmu;
 	int error = take_texts(r, row, &m);
 	if (error)
 		return error;
-	struct platform_metric *known = foreign_metric_find(metrics, m.name);
+	struct platform_metric *known = known_metric(metrics, m.name, pmu);
 	if (known) {
 		*known = m;
 		return 0;

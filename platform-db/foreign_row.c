@@ -4,6 +4,8 @@
  */
 #include "platform-db/foreign.h"
 
+#include <strings.h>
+
 const char *foreign_text(const struct node *row, const char *key)
 {
 	const struct node *v = node_get(row, key);
@@ -27,4 +29,9 @@ const char *foreign_line(const struct reader *r, const char *text)
 		n--;
 	line[n] = '\0';
 	return pool_text(r->pool, line);
+}
+
+bool foreign_same_pmu(const char *a, const char *b)
+{
+	return a == b || (a && b && strcasecmp(a, b) == 0);
 }

@@ -273,17 +273,25 @@ const char *platform_db_error(const struct platform_db *db, size_t i)
 	return i < db->complaints.n ? db->complaints.text[i] : NULL;
 }
 
-/* A third-party draft by itself, without what we know of the core. */
+/* A third-party draft by itself, without what we know of the core, for harts with that PMU. */
+static const struct platform *build_kind(
+	struct platform_db *db, const struct draft *d, const char *pmu)
+{
+	_cleanup_(draft_freep) struct draft *of_kind = NULL;
+	struct reader r = {.pool = db->pool, .complaints = &db->complaints, .file = d->origin.file};
+	const struct platform *built;
+	bool is_built =
+		draft_of_pmu(d, pmu, &of_kind) == 0 && draft_build(&r, of_kind, &built) == 0;
+	return is_built ? built : &platform_empty;
+}
+
 static const struct platform *build_foreign(struct platform_db *db, struct draft *d)
 {
 	const struct entry *known = db->built.items;
 	for (size_t i = 0; i < db->built.n; i++)
 		if (known[i].draft == d)
 			return known[i].platform;
-	struct reader r = {.pool = db->pool, .complaints = &db->complaints, .file = d->origin.file};
-	struct entry e = {.draft = d};
-	if (draft_build(&r, d, &e.platform) != 0)
-		return &platform_empty;
+	struct entry e = {.draft = d, .platform = build_kind(db, d, "")};
 	list_append(&db->built, &e, 1); /* without memory it is built again */
 	return e.platform;
 }
@@ -317,8 +325,12 @@ const struct platform *platform_db_find(struct platform_db *db, const char *name
 	const struct entry *e = entry_find(db, name);
 	if (e)
 		return e->platform;
-	struct draft *d = foreign_find(db, name);
-	return d ? build_foreign(db, d) : NULL;
+	char folder[128];
+	const char *pmu = strchr(name, ':');
+	size_t n = pmu ? (size_t)(pmu - name) : strlen(name);
+	snprintf(folder, sizeof(folder), "%.*s", n < sizeof(folder) ? (int)n : 0, name);
+	struct draft *d = foreign_find(db, folder);
+	return !d ? NULL : pmu ? build_kind(db, d, pmu + 1) : build_foreign(db, d);
 }
 
 /* --- finding a hart's platform ---------------------------------------------------------------- */
@@ -356,15 +368,15 @@ static const struct draft *foreign_match(
 	return found;
 }
 
-static const struct platform *build_match(
-	struct platform_db *db, const struct entry *own, const struct draft *over, bool generic)
+/* `pmu`: the hart's, as of its identity. */
+static const struct platform *build_match(struct platform_db *db, const struct entry *own,
+	const struct draft *over, const char *pmu, bool generic)
 {
-	_cleanup_(draft_freep) struct draft *d = NULL;
-	struct reader r = {.pool = db->pool,
-		.complaints = &db->complaints,
-		.file = over ? over->origin.file : ""};
+	_cleanup_(draft_freep) struct draft *d = NULL, *of_kind = NULL;
+	struct reader r = {
+		.pool = db->pool, .complaints = &db->complaints, .file = over->origin.file};
 	const struct platform *built;
-	if (draft_merge(own->draft, over, &d) < 0)
+	if (draft_of_pmu(over, pmu, &of_kind) < 0 || draft_merge(own->draft, of_kind, &d) < 0)
 		return own->platform;
 	/* The vendor's name for a core is less specific than ours, but more than "generic". */
 	if (generic)
@@ -392,7 +404,7 @@ static const struct platform *match(struct platform_db *db, const struct platfor
 	if (!own)
 		return &platform_empty;
 	if (over)
-		return build_match(db, own, over, generic);
+		return build_match(db, own, over, id->pmu, generic);
 	return generic ? mark_generic(db, own->platform) : own->platform;
 }
 

@@ -117,6 +117,7 @@ struct platform_metric {
 	double scale;                        /* the value is multiplied by it, */
 	const char *unit;                    /* and is in this unit: "%", "per_instr", … or "" */
 	bool third_party; /* its names may be of events that the platform does not have */
+	const char *pmu;  /* a third party's, of harts with that PMU of cores alone; NULL: of all */
 	struct platform_origin origin;
 };
 
@@ -255,7 +256,8 @@ const char *platform_db_error(const struct platform_db *db, size_t i);
 /* All platforms, ours and then those of third-party folders alone; NULL after the last. Those are
  * built when they are first asked for, hence db is not const. */
 const struct platform *platform_db_at(struct platform_db *db, size_t i);
-/* By name, of third-party ones the folder's in their map; ours come first. NULL if there is none. */
+/* By name, of third-party ones the folder's in their map, and "alderlake:cpu_atom" for harts with that
+ * PMU; ours come first. NULL if there is none. */
 const struct platform *platform_db_find(struct platform_db *db, const char *name);
 
 /* The platform of that hart. Never NULL: for an undescribed core it is its architecture's generic

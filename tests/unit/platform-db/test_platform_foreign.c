@@ -317,6 +317,54 @@ static void made_arm(void)
 	made_file(&f, "arm64/arm/later/core.json", "[{\"ArchStdEvent\": \"IMPDEF\"}]\n");
 }
 
+/* P and E cores share a map's row: their events of one name are two, and so are metrics. */
+TEST(rows_of_one_kind_of_hart_are_for_its_pmu)
+{
+	struct platform_identity id = {.arch = PLATFORM_ARCH_X86,
+		.read = true,
+		.vendor = "GenuineIntel",
+		.family = 6,
+		.model = 0x97,
+		.stepping = 2,
+		.pmu = "cpu_core"};
+	made_file(&f, "x86/mapfile.csv", "GenuineIntel-6-97,v1,adl,core\n");
+	made_file(&f, "x86/adl/a.json",
+		"[{\"EventName\": \"A\", \"EventCode\": \"0x1\", \"Unit\": \"cpu_atom\"},"
+		"{\"EventName\": \"A\", \"EventCode\": \"0x2\", \"Unit\": \"cpu_core\"},"
+		"{\"EventName\": \"ATOMS\", \"EventCode\": \"0x3\", \"Unit\": \"cpu_atom\"},"
+		"{\"EventName\": \"BOTH\", \"EventCode\": \"0x4\"},"
+		"{\"EventName\": \"UNCORE\", \"EventCode\": \"0x5\", \"Unit\": \"ARB\"},"
+		"{\"MetricName\": \"m\", \"MetricExpr\": \"cpu_atom@A@ / (5 * BOTH)\", \"Unit\": "
+		"\"cpu_atom\"},"
+		"{\"MetricName\": \"m\", \"MetricExpr\": \"cpu_core@A@ / "
+		"cpu_core@A\\\\,cmask\\\\=1@ + cpu_core@A@u + cpu_atom@A@\", \"Unit\": "
+		"\"cpu_core\"}]\n");
+	_cleanup_(platform_db_freep) struct platform_db *db = load();
+	must_be_clean(db);
+	const struct platform *p = platform_match(db, &id);
+	ck_assert_str_eq(p->name, "intel-goldencove");
+	ck_assert_uint_eq(code(p, "A"), 2);
+	ck_assert_uint_eq(code(p, "BOTH"), 4);
+	ck_assert_ptr_null(platform_event_find(p, "ATOMS"));
+	ck_assert_ptr_null(platform_event_find(p, "UNCORE"));
+	/* what is more than an event's name, or of another PMU, stays */
+	ck_assert_str_eq(platform_metric_find(p, "m")->text,
+		"A / cpu_core@A\\,cmask\\=1@ + cpu_core@A@u + cpu_atom@A@");
+	snprintf(id.pmu, sizeof(id.pmu), "cpu_atom");
+	const struct platform *e = platform_match(db, &id);
+	ck_assert_str_eq(e->name, "intel-gracemont");
+	ck_assert_uint_eq(code(e, "A"), 1);
+	ck_assert_uint_eq(code(e, "ATOMS"), 3);
+	ck_assert_uint_eq(code(e, "BOTH"), 4);
+	ck_assert_str_eq(platform_metric_find(e, "m")->text, "A / (5 * BOTH)");
+	ck_assert_uint_eq(code(platform_db_find(db, "adl:cpu_atom"), "A"), 1);
+	ck_assert_uint_eq(code(platform_db_find(db, "adl:cpu_core"), "A"), 2);
+	ck_assert_uint_eq(code(platform_db_find(db, "adl"), "A"), 2);
+	ck_assert_ptr_null(platform_db_find(db, "ad:cpu_core"));
+	id.pmu[0] = '\0'; /* an older kernel, which has one PMU */
+	ck_assert_uint_eq(code(platform_match(db, &id), "A"), 2);
+}
+
 TEST(intels_counters_are_a_list_or_a_fixed_one)
 {
 	static const struct {
