@@ -92,6 +92,8 @@ static void match_all(const struct pattern *p)
 		{PLATFORM_ARCH_RISCV, true, 0x710, 0x8000000058000001, 0x1000000049772200},
 		{PLATFORM_ARCH_ARM64, true, .midr = 0x413fd0c1, .compatible = "a,board b,chip"},
 		{PLATFORM_ARCH_X86, true, .vendor = "GenuineIntel", .family = 6, .model = 0x55},
+		{PLATFORM_ARCH_X86, true, .vendor = "GenuineIntel", .family = 6, .model = 0x97,
+			.pmu = "cpu_atom"},
 		{PLATFORM_ARCH_RISCV, false},
 		{PLATFORM_ARCH_UNKNOWN, false},
 	};
@@ -146,6 +148,15 @@ static void try_foreign(const struct reader *r, const char *text, size_t n)
 		abort();
 	if (outcome == 0 && (events[0].n != events[1].n || metrics[0].n != metrics[1].n))
 		abort();
+	/* what each kind of hart has of it is a part */
+	struct draft whole = {.name = "fuzz", .events = events[1], .metrics = metrics[1]};
+	static const char *const pmus[] = {"", "cpu_core", "cpu_atom"};
+	for (size_t i = 0; outcome == 0 && i < sizeof(pmus) / sizeof(pmus[0]); i++) {
+		_cleanup_(draft_freep) struct draft *kind = NULL;
+		if (draft_of_pmu(&whole, pmus[i], &kind) != 0 || kind->events.n > events[1].n ||
+			kind->metrics.n > metrics[1].n)
+			abort();
+	}
 	for (int i = 0; i < 2; i++) {
 		list_clear(&events[i]);
 		list_clear(&metrics[i]);
