@@ -36,6 +36,7 @@ struct match {
 };
 
 struct platform_db {
+	unsigned n_others; /* references beside the first */
 	struct pool *pool;
 	struct complaints complaints;
 	struct list entries; /* struct entry */
@@ -220,10 +221,21 @@ static int take_folder(struct platform_db *db, const char *path)
 
 /* --- the database ----------------------------------------------------------------------------- */
 
+struct platform_db *platform_db_ref(struct platform_db *db)
+{
+	if (db)
+		db->n_others++;
+	return db;
+}
+
 struct platform_db *platform_db_free(struct platform_db *db)
 {
 	if (!db)
 		return NULL;
+	if (db->n_others > 0) {
+		db->n_others--;
+		return NULL;
+	}
 	struct entry *e = db->entries.items;
 	for (size_t i = 0; i < db->entries.n; i++)
 		draft_free(e[i].draft);

@@ -247,6 +247,9 @@ int platform_folder_find(char *ret_path, size_t size);
  * the first. A file with an error is left out as a whole and named in the errors; other files are
  * not affected. Takes a few ms per megabyte of data. 0; -ENOMEM. */
 int platform_db_load(const char *const *folders, size_t n, struct platform_db **ret_db);
+/* Another reference, to be freed as the first is; the last one frees the data. Of one thread. db may be
+ * NULL. */
+struct platform_db *platform_db_ref(struct platform_db *db);
 struct platform_db *platform_db_free(struct platform_db *db);
 DEFINE_CLEANUP(struct platform_db *, platform_db_free)
 

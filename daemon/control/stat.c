@@ -19,9 +19,13 @@
 #include "proto/memory.h"
 #include "proto/unit.h"
 
+/* A client may ask for a table as often as that, however little it does with it: each reads all counters. */
+#define STAT_INTERVAL_MS_MIN 10
+
 struct stat_job {
 	struct job job;
 	struct stat_parts parts;
+	struct platform_db *data; /* what its formulas are of, whatever is read at a reload */
 	struct machine machine;
 	bool is_tree;
 	uint64_t interval_ns, next_ns;
@@ -33,6 +37,7 @@ static void stat_free(struct job *job)
 {
 	struct stat_job *j = (struct stat_job *)job;
 	stat_parts_clear(&j->parts);
+	platform_db_free(j->data);
 	user_give(j->user, USER_DESCRIPTORS, j->n_fds);
 	free(j);
 }
@@ -339,6 +344,7 @@ static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatReq
 	bool all = m->target->all;
 	size_t n_pids = all ? 0 : request_drop_twins(m->target->pid, m->target->n_pid);
 	int r = request_read_machine(q, &j->machine);
+	j->data = cores_database(q->peer->options->cores);
 	if (r == 0 && all && !q->peer->sees_all)
 		r = request_refuse_group(q, "you may not count the whole system") ?: 1;
 	if (r == 0)
@@ -367,6 +373,10 @@ static int start(struct request *q, const Mperf__StatRequest *m, bool is_tree)
 	if (!m->target || (!m->target->all && m->target->n_pid == 0))
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Give -a, --pid or a command.", "nothing to count was named");
+	if (m->interval_ms != 0 && m->interval_ms < STAT_INTERVAL_MS_MIN)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Give more with -I.",
+			"an interval of %u ms is shorter than %u", m->interval_ms,
+			STAT_INTERVAL_MS_MIN);
 	struct stat_job *j = calloc(1, sizeof(*j));
 	if (!j)
 		return -ENOMEM;

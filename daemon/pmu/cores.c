@@ -190,6 +190,11 @@ static bool is_worse(const struct platform_db *db, const struct platform_db *tha
 	return false;
 }
 
+struct platform_db *cores_database(const struct cores *c)
+{
+	return c ? platform_db_ref(c->db) : NULL;
+}
+
 int cores_reload(struct cores *c)
 {
 	_cleanup_(platform_db_freep) struct platform_db *db = NULL;

@@ -46,6 +46,10 @@ const struct platform_identity *cores_identity(const struct cores *c, int hart);
  * cores_reload. */
 const struct platform *cores_platform_named(const struct cores *c, const char *name);
 
+/* A reference to the database as it is now, for who borrows from it beyond cores_reload; free it with
+ * platform_db_free. NULL: nothing was read. */
+struct platform_db *cores_database(const struct cores *c);
+
 /* The next online hart from `hart` on that is the first with its platform; -1 if there is none. So
  * for (h = cores_kind(c, 0); h >= 0; h = cores_kind(c, h + 1)) visits each kind of core once.
  * O(n_harts squared) in all. */

@@ -182,6 +182,24 @@ TEST(a_reload_that_changes_nothing_outdates_no_hart)
 	reloading_end(&l);
 }
 
+TEST(who_borrowed_data_keeps_it_through_reloads)
+{
+	struct reloading l = reloading_new();
+	describe(&l.folder, "22", "");
+	read_first(&l);
+	struct platform_db *borrowed = cores_database(l.cores);
+	const struct platform *before = cores_platform(l.cores, 0);
+	for (int i = 0; i < 2; i++) {
+		describe(&l.folder, i == 0 ? "23" : "24", "");
+		ck_assert_int_eq(cores_reload(l.cores), 0);
+	}
+	ck_assert_uint_eq(before->leader_user->code, 0x22);
+	ck_assert_uint_eq(cores_platform(l.cores, 0)->leader_user->code, 0x24);
+	platform_db_free(borrowed);
+	ck_assert_ptr_null(cores_database(NULL));
+	reloading_end(&l);
+}
+
 TEST(what_says_nothing_of_sampling_outdates_no_hart)
 {
 	struct reloading l = reloading_new();
