@@ -486,19 +486,21 @@ int counter_read(struct counter *c)
 int counter_read_each(const struct counter *c,
 	int (*take)(void *userdata, const struct counter_reading *r), void *userdata)
 {
-	int r = 0;
+	int r = 0, first_error = 0;
 	for (size_t at = 0; at < (size_t)c->events.n_events * c->n_targets && r == 0; at++) {
 		struct group_count count;
 		int event = (int)(at / c->n_targets);
 		if (c->fd[at] < 0 || c->value[event].error)
 			continue;
-		r = read_count(c, at, &count);
+		const int error = read_count(c, at, &count);
+		if (first_error == 0)
+			first_error = error;
 		const struct counter_reading reading = {event, &c->target[at % c->n_targets],
 			count.value, count.enabled_ns, count.running_ns};
-		if (r == 0)
+		if (error == 0)
 			r = take(userdata, &reading);
 	}
-	return r;
+	return r ? r : first_error;
 }
 
 int counter_scarcest(const struct counter *c, double *ret_part)

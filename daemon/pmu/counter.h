@@ -79,9 +79,10 @@ size_t counter_n_others(const struct counter *c, int event, size_t *ret_n_harts)
 /* How many times as many events the kernel takes off and puts on with the group that begins at `event` as
  * the counter wants of it: 1 or more. */
 double counter_turn_scale(const struct counter *c, int event);
+/* Read the sums into values. 0 or -errno. */
 int counter_read(struct counter *c);
-/* Read them by target: one of value, since the start; targets that do not count an event are left out.
- * 0; what take returns; -errno of a descriptor that cannot be read. */
+/* Read them by target: one of value, since the start; targets that do not count an event, or cannot be read, are
+ * left out. 0; what take returns, which ends it; -errno of the first descriptor that cannot be read. */
 struct counter_reading {
 	int event; /* position in events */
 	const struct counter_target *target;

@@ -21,8 +21,7 @@
 #define KINDS_MAX 8   /* of core: machines have up to three */
 #define NAMES_MAX 32  /* in the list of groups */
 #define PRICE_TRIES 7 /* the least of so many is the price: others only add to it */
-/* Source: kernel/events/core.c of Linux 6.12, PERF_CPU_HRTIMER: passes turn at each tick. */
-#define TICK_HZ_DEFAULT 250
+/* Source: kernel/events/core.c of Linux 6.12, PERF_CPU_HRTIMER: passes turn at each tick by default (turn.h). */
 
 struct kind {
 	struct metric_plan *plan;
@@ -139,7 +138,6 @@ static uint64_t turn_all_ns(const struct counter *c)
  * that count are started: clients may count with these already. */
 static double price(const struct hart_counts_options *o, const struct kind *k)
 {
-	uint32_t hz = o->kernel->tick_hz ? o->kernel->tick_hz(o->kernel->userdata) : 0;
 	struct counter *own = NULL;
 	struct event_error error;
 	struct hart_set first = {0};
@@ -159,7 +157,7 @@ static double price(const struct hart_counts_options *o, const struct kind *k)
 	counter_free(own);
 	/* a turn takes one group off and puts one on; we did so with all of them */
 	return (double)all_ns / (double)metric_plan_n_passes(k->plan) *
-	       (hz ? hz : TICK_HZ_DEFAULT) / 1e9;
+	       turns_per_second(o->kernel) / 1e9;
 }
 
 /* How far turns put the counts of each of the kind's passes off: groups of others make a single one turn, too. */
@@ -336,6 +334,7 @@ struct hart_count_rows hart_counts_take(struct hart_counts *c)
 		/* what cannot be read now is in the next window */
 		(void)counter_read_each(c->kind[i].counter, take, &t);
 	}
-	qsort(c->row, c->n_rows, sizeof(*c->row), compare);
+	if (c->n_rows > 0)
+		qsort(c->row, c->n_rows, sizeof(*c->row), compare);
 	return (struct hart_count_rows){c->serial, c->row, c->n_rows};
 }

@@ -14,7 +14,7 @@
 #define TRIES 7
 /* Of a PMU of cores: of the first kind, where harts have several. */
 #define MUX_PATH "/sys/bus/event_source/devices/%s/perf_event_mux_interval_ms"
-#define TURN_NS_DEFAULT 4000000u /* of kernels that do not say */
+#define TICK_HZ_DEFAULT 250 /* of most kernels */
 
 uint64_t turn_ns(const struct kernel *k)
 {
@@ -28,6 +28,19 @@ uint64_t turn_ns(const struct kernel *k)
 			return ms * UINT64_C(1000000);
 	}
 	return 0;
+}
+
+/* The kernel's default is a tick. */
+static double turn_or_tick_ns(const struct kernel *k)
+{
+	const uint64_t ns = turn_ns(k);
+	const uint32_t hz = k->tick_hz ? k->tick_hz(k->userdata) : 0;
+	return ns ? (double)ns : 1e9 / (hz ? hz : TICK_HZ_DEFAULT);
+}
+
+double turns_per_second(const struct kernel *k)
+{
+	return 1e9 / turn_or_tick_ns(k);
 }
 
 struct group {
@@ -107,7 +120,8 @@ void turn_parts(const struct kernel *k, const struct platform *p, const struct e
 			.type = PERF_TYPE_SOFTWARE,
 			.config = PERF_COUNT_SW_DUMMY,
 			.group = -1}}};
-	uint64_t call_ns, took_ns, each_ns = turn_ns(k);
+	const double each_ns = turn_or_tick_ns(k);
+	uint64_t call_ns, took_ns;
 	(void)measure(k, p, &dummy, 0, &call_ns);
 	for (int i = 0; i < events->n_events;) {
 		int first = i;
@@ -115,7 +129,6 @@ void turn_parts(const struct kernel *k, const struct platform *p, const struct e
 		for (int e = first; e < i; e++)
 			ret_part[e] = 0;
 		if (took_ns > call_ns)
-			ret_part[first] = (double)(took_ns - call_ns) /
-					  (double)(each_ns ? each_ns : TURN_NS_DEFAULT);
+			ret_part[first] = (double)(took_ns - call_ns) / each_ns;
 	}
 }

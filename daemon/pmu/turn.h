@@ -23,3 +23,6 @@ void turn_parts(const struct kernel *k, const struct platform *p, const struct e
 /* The length of a turn, from the kernel; 0: not known. Source: perf_event_mux_interval_ms, in
  * Documentation/admin-guide/perf of Linux 6.12, and PERF_CPU_HRTIMER in kernel/events/core.c. */
 uint64_t turn_ns(const struct kernel *k);
+
+/* Turns of the groups of a hart in a second; a tick each where the kernel does not say. */
+double turns_per_second(const struct kernel *k);
