@@ -119,6 +119,22 @@ def test_only_its_user_labels_a_process_and_sees_the_job(build):
             roots.wait()
 
 
+def test_jobs_of_two_users_with_the_same_labels_are_two_rows(build):
+    need_root()
+    with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(499)) as service:
+        environment = {**everybodys(build, folder), "MPERF_SOCKET": str(service.socket)}
+        job = ["job", "run", "merge", "--label", "run=1", "--", "sh", "-c", "i=0; while [ $i -lt 400000 ]; do "
+               "i=$((i+1)); done"]
+        service.ctl(*job)
+        assert as_nobody(folder, environment, *job).returncode == 0
+
+        def users():
+            rows = service.ask("hotspots", "--since", "-1h", "--by", "job", "-n", "0")["rows"]
+            found = {row["uid"] for row in rows if row["job"] == "job=merge, run=1" and row["samples"] > 10}
+            return found == {0, 65534}
+        wait_until("both are seen", users)
+
+
 def test_requests_that_are_refused_leave_no_descriptor_behind(build):
     need_root()
 

@@ -124,6 +124,7 @@ static int key_of_job(struct hotspots *h, uint32_t id, struct key *key)
 	size_t n = t->labels || t->cgroup ? job_labels(&h->loaded, id, label) : 0;
 	int r = n ? text_get(h->loaded.texts, labels_say(label, n, says, sizeof(says)), &text) : 0;
 	key->part[0] = text;
+	key->part[1] = t->labels ? t->labels_uid : UINT64_MAX; /* others may use the same labels */
 	return query_fail_full(&h->loaded, r);
 }
 

@@ -46,7 +46,7 @@ static const struct answer_column key_columns[N_QUERY_BY][7] = {
 	[QUERY_BY_PROCESS] = {{"comm", "Process", 0}, {"pid", "PID", 0}, {"argv", "Arguments", 0}},
 	[QUERY_BY_THREAD] = {{"comm", "Thread", 0}, {"pid", "PID", 0}, {"tid", "TID", 0}},
 	[QUERY_BY_CGROUP] = {{"cgroup", "Control group", 0}},
-	[QUERY_BY_JOB] = {{"job", "Job", 0}},
+	[QUERY_BY_JOB] = {{"job", "Job", 0}, {"uid", "User", 0}},
 	[QUERY_BY_LINE] = {{"function", "Function", 0}, {"source", "Source", 0},
 		{"line", "Line", 0}, {"module", "Module", 0}},
 	[QUERY_BY_HART] = {{"hart", "Hart", 0}, {"rung", "Sampled by", 0}},
@@ -177,9 +177,12 @@ static size_t key_values(const struct hotspots *h, uint32_t hot, struct answer_v
 		break;
 	case QUERY_BY_ADDRESS:
 		return address_values(h, part, v);
+	case QUERY_BY_JOB:
+		v[n++] = text(h, part[0]);
+		v[n++] = part[1] == UINT64_MAX ? absent() : count(part[1]);
+		break;
 	case QUERY_BY_MODULE:
 	case QUERY_BY_CGROUP:
-	case QUERY_BY_JOB:
 	default:
 		v[n++] = text(h, part[0]);
 		break;
