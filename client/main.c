@@ -3,10 +3,13 @@
  * mperfctl: find the command in the table that both sides share, parse its options and run it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/commands/command.h"
 #include "client/options/completion.h"
@@ -141,8 +144,28 @@ static int complete(int argc, char **argv)
 	return EXIT_USAGE;
 }
 
+/* A descriptor that whoever started us closed would be given to the first file or socket that is opened, and
+ * what is printed would go there. Writing to this one fails. */
+static bool have_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd)
+			return false;
+	return true;
+}
+
+/* Of a file that may not grow further, write() then fails, and its name is said. A handler, since what we start
+ * would inherit that the signal is ignored. */
+static void file_too_large(int signal_number)
+{
+	(void)signal_number;
+}
+
 int main(int argc, char **argv)
 {
+	if (!have_standard_descriptors())
+		return EXIT_FAILED;
+	signal(SIGXFSZ, file_too_large);
 	/* Only for the widths of letters: we print UTF-8 and our own English. */
 	setlocale(LC_CTYPE, "C.UTF-8");
 

@@ -172,6 +172,7 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	raise_file_limit();
 	configure_sqlite();
 	int r = a.daemon.control_fd >= 0 ? run_private(&a.daemon) : daemon_run_service(&a.daemon);

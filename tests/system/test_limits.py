@@ -77,6 +77,20 @@ def test_output_that_cannot_be_written_is_a_failure(build):
             assert not any(w in done.stderr for w in BAD_WORDS), done.stderr
 
 
+def test_files_that_may_not_grow_are_named_and_closed_output_is_written_nowhere(build):
+    with Folder() as folder:
+        for command, says in (["record", "-o", "r", "--", "true"], ""), (["list", "--json"], "File too large"):
+            line = " ".join([str(build / "mperfctl"), *command])
+            done = subprocess.run(["bash", "-c", f"ulimit -f 4; cd {folder}; {line} > out"], text=True,
+                                  capture_output=True, env={**os.environ, "MPERF_SOCKET": "", "TMPDIR": str(folder)},
+                                  check=False)
+            assert done.returncode == 1 and says in done.stderr, done  # not killed by SIGXFSZ
+            assert set(os.listdir(folder)) <= {"out"}, os.listdir(folder)
+        done = subprocess.run(["bash", "-c", f"{build}/mperfctl list --json >&-"], text=True, capture_output=True,
+                              check=False)
+        refused(done, 1, "cannot write to stdout: Bad file descriptor")
+
+
 def test_a_folder_for_temporary_files_that_is_missing_is_named(build):
     with Folder() as folder:
         for how in ["record", "-o", folder / "r"], ["hotspots"]:
