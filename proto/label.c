@@ -161,6 +161,16 @@ static void drop_last(char *text)
 		text[n - 1] = '\0';
 }
 
+bool label_pattern_is_whole(const char *value)
+{
+	while (*value) {
+		if (value[0] == '\\' && value[1] == '\0')
+			return false;
+		value += value[0] == '\\' ? 2 : 1;
+	}
+	return true;
+}
+
 const char *labels_say(const struct label *label, size_t n, char *text, size_t size)
 {
 	size_t at = 0;

@@ -52,5 +52,8 @@ size_t labels_read(const char *json, struct label *ret_label);
  * character, and a backslash before one of these, a backslash or a comma for that itself. */
 bool label_matches(const struct label *wanted, const struct label *label, size_t n);
 
+/* A wanted value that ends in the middle, with a backslash that nothing follows, matches nothing. */
+bool label_pattern_is_whole(const char *value);
+
 /* n labels for people, "branch=main, job=lint", cut at size bytes. Returns text. */
 const char *labels_say(const struct label *label, size_t n, char *text, size_t size);

@@ -129,6 +129,14 @@ static int take_label(struct parse *p, const char *value)
 		return wrong(p, "there are more than %d Label=", SCHEDULE_LABELS_MAX);
 	if (label_parse(value, &p->s.label[p->s.n_labels], &fault) != 0)
 		return wrong(p, "Label is no KEY=VALUE: %s", fault.text);
+	const struct label *l = &p->s.label[p->s.n_labels];
+	for (size_t i = 0; i < p->s.n_labels; i++)
+		if (strcmp(p->s.label[i].key, l->key) == 0)
+			return wrong(p,
+				"Label=%s is given twice, and no job has two values of one label",
+				l->key);
+	if (!label_pattern_is_whole(l->value))
+		return wrong(p, "Label=%s ends with a backslash that nothing follows", l->key);
 	p->s.n_labels++;
 	return 0;
 }
@@ -321,8 +329,9 @@ static int take_name(struct parse *p)
 		return wrong(p, "its name does not end in " SCHEDULE_SUFFIX);
 	if (!schedule_is_name(name, n - n_suffix))
 		return wrong(p,
-			"its name has more than %d bytes, or others than letters, digits, "
-			"_, . and -; rename it",
+			"its name must begin with a letter or digit, have no others than these, _, "
+			". and "
+			"-, and at most %d bytes; rename it",
 			SCHEDULE_NAME_BYTES_MAX);
 	memcpy(p->s.name, name, n - n_suffix);
 	return 0;

@@ -90,6 +90,10 @@ static int take_label(struct selection *s, const char *part, struct selection_fa
 	struct label_fault says;
 	if (label_parse(part, &label, &says) != 0)
 		return wrong(fault, "%s", says.text);
+	if (!label_pattern_is_whole(label.value))
+		return wrong(fault,
+			"the value of label '%s' ends with a backslash that nothing follows",
+			label.key);
 	for (size_t i = 0; i < s->n_labels; i++)
 		if (label_parse(s->label[i], &other, &says) == 0 &&
 			strcmp(other.key, label.key) == 0)

@@ -145,6 +145,9 @@ TEST(values_that_are_wrong_are_refused)
 		"pointers all the time, and copies no stacks");
 	refuses("Unit=/system.slice/a\n", "2: Unit is '/system.slice/a', but must be the name of a "
 					  "unit, such as ci-*.service; * and ? stand for any");
+	refuses("Label=branch=a\nLabel=branch=b\n",
+		"3: Label=branch is given twice, and no job has two values of one label");
+	refuses("Label=branch=a\\\n", "2: Label=branch ends with a backslash that nothing follows");
 	refuses("Label=job\n",
 		"2: Label is no KEY=VALUE: label 'job' is not of the form KEY=VALUE");
 }

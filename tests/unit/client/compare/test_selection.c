@@ -134,6 +134,7 @@ TEST(a_label_of_a_megabyte_is_refused)
 TEST(the_same_label_twice_is_refused)
 {
 	refused("branch=a,branch=b", "'branch' is given twice");
+	refused("branch=a\\", "'branch' ends with a backslash");
 }
 
 TEST(more_labels_than_a_job_has_are_refused)
