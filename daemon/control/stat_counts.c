@@ -43,15 +43,16 @@ double stat_counts_running(const struct stat_counts *s, int e)
 
 double stat_counts_error(const struct stat_counts *s, int e)
 {
-	double count[EVENTS_MAX], without[SCATTER_STRETCHES_MAX];
+	double count[EVENTS_MAX], without[SCATTER_STRETCHES_MAX], part[SCATTER_STRETCHES_MAX];
 	const double running = stat_counts_running(s, e);
 	size_t n = s->scatter ? scatter_n_stretches(s->scatter) : 0;
 	for (size_t i = 0; i < n; i++) {
 		scatter_without(s->scatter, i, count);
 		without[i] = count[e];
+		part[i] = scatter_part(s->scatter, i);
 	}
 	return scatter_is_whole(running) ? 0
-					 : scatter_error(without, n, running) +
+					 : scatter_error(without, part, n, running) +
 						   s->turn_part * fmax(s->count[e].count, 0);
 }
 

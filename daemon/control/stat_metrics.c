@@ -261,18 +261,20 @@ static int find_errors(const struct stat_metrics *m, const struct stat_counts *c
 {
 	size_t n_stretches = counts->scatter ? scatter_n_stretches(counts->scatter) : 0;
 	size_t n_values = metric_plan_n_metrics(m->plan) + n_nodes(m) + 1;
-	double without[SCATTER_STRETCHES_MAX];
+	double without[SCATTER_STRETCHES_MAX], part[SCATTER_STRETCHES_MAX];
 	_Static_assert(SCATTER_STRETCHES_MAX >= 4, "room for add_turns");
 	_cleanup_(freep) double *value = calloc(SCATTER_STRETCHES_MAX * n_values, sizeof(*value));
 	if (!value)
 		return -ENOMEM;
-	for (size_t s = 0; s < n_stretches; s++)
+	for (size_t s = 0; s < n_stretches; s++) {
 		values_without(m, counts, count, s, value + s * n_values);
+		part[s] = scatter_part(counts->scatter, s);
+	}
 	for (size_t i = 0; i < n_values; i++) {
 		struct metric_value *to = value_at(m, v, i);
 		for (size_t s = 0; s < n_stretches; s++)
 			without[s] = value[s * n_values + i];
-		to->error = scatter_error(without, n_stretches, to->running);
+		to->error = scatter_error(without, part, n_stretches, to->running);
 	}
 	add_turns(m, counts->turn_part, count, value, v);
 	return 0;

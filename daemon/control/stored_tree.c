@@ -236,7 +236,7 @@ static int find_errors(struct stored_tree *t)
 		struct metric_value *to = value_at(t, i);
 		for (size_t s = 0; s < n_filled; s++)
 			without[s] = value[s * n + i];
-		to->error = scatter_error(without, n_filled, to->running);
+		to->error = scatter_error(without, NULL, n_filled, to->running);
 	}
 	add_turns(t, value);
 	return 0;

@@ -36,7 +36,8 @@ DEFINE_CLEANUP(struct scatter *, scatter_free)
 /* When the next reading is due. */
 uint64_t scatter_due_ns(const struct scatter *s);
 
-/* Take a reading, which took took_ns: the next one is far enough away to cost a twentieth of the time. */
+/* Take a reading, which took took_ns: the next one is far enough away to cost a twentieth of the time. While
+ * all events were counted all the time, it is due when the run is twice as long. */
 void scatter_take(
 	struct scatter *s, const struct scatter_count *count, uint64_t now_ns, uint64_t took_ns);
 
@@ -46,6 +47,9 @@ void scatter_restart(struct scatter *s);
 /* Stretches between the readings. */
 size_t scatter_n_stretches(const struct scatter *s);
 
+/* Its part of the time of the run, 0 to 1. */
+double scatter_part(const struct scatter *s, size_t stretch);
+
 /* The counts of all events, scaled to the whole time, without one stretch: NAN for what was not counted
  * in the others. */
 void scatter_without(const struct scatter *s, size_t stretch, double *ret_counts);
@@ -54,6 +58,6 @@ void scatter_without(const struct scatter *s, size_t stretch, double *ret_counts
 bool scatter_is_whole(double counted);
 
 /* Half of the 95 % interval of a value that was counted for the part `counted` of the time, from its
- * values without each stretch; those that are NAN do not count. 0 if it was counted all the time; NAN
- * with too few stretches. */
-double scatter_error(const double *without, size_t n, double counted);
+ * values without each of n stretches, which had these parts of the time (NULL: all the same); those that
+ * are NAN, or had no time, do not count. 0 if it was counted all the time; NAN with too few stretches. */
+double scatter_error(const double *without, const double *part, size_t n, double counted);

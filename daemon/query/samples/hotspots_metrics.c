@@ -251,7 +251,7 @@ static double error_of(const struct hotspots_metrics *m, uint32_t hot, size_t me
 	for (uint32_t s = 0; s < STRETCHES; s++)
 		if (is_filled(m, hot, s))
 			without[n++] = value_of(m, hot, metric, s);
-	return scatter_error(without, n, 0);
+	return scatter_error(without, NULL, n, 0);
 }
 
 size_t hotspots_metrics_columns(const struct hotspots_metrics *m, struct answer_column *c)

@@ -268,8 +268,8 @@ TEST(a_ratio_is_no_further_off_than_turns_let_one_of_its_counts_be)
 	struct stat_counts counts;
 	_cleanup_(scatter_freep) struct scatter *scatter = NULL;
 	ck_assert_int_eq(scatter_new((size_t)c.events.n_events, 0, &scatter), 0);
-	for (int i = 0; i < 10; i++) {
-		stat_counts_read(scatter, c.counter, 0, 0);
+	for (uint64_t i = 0; i < 10; i++) {
+		stat_counts_read(scatter, c.counter, (i + 1) * RUN_NS, 0);
 		replay_run(core.replay, 0, 100, RUN_NS);
 		ck_assert_int_eq(counter_read(c.counter), 0);
 	}
