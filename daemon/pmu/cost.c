@@ -11,6 +11,10 @@
  *      SAMPLE    the leader fires alone
  *      CLOCK     cpu-clock fires alone
  *
+ * Groups are pinned: where a hart has no counters for a second one, that of the session would keep them, and
+ * the kernel lets groups take turns only every some ms. One that came on during the work gave a sample or two,
+ * and that its turn began was taken for their price.
+ *
  * Samples are measured by the clock on the wall, since kernels that account interrupts apart take
  * their time off a thread's own. Switches are measured by CPU time, since the kernel charges them
  * to the threads, and others may run in between.
@@ -111,6 +115,7 @@ static int leader_add(struct trial *t, const struct cost_measure *m)
 	}
 	attr_sampler(t->sampler, &leader, has_counters(m->kind), &attr);
 	attr.freq = 0;
+	attr.pinned = has_counters(m->kind);
 	attr.sample_period = period_of(&leader, switches(m->kind) ? NEVER_PERIOD_NS : m->period_ns);
 	return trial_add(t, &leader, &attr);
 }

@@ -155,10 +155,21 @@ TEST(a_hart_that_we_may_not_run_on_has_no_price)
 TEST(a_group_that_never_runs_has_no_price)
 {
 	begin("trapping", &usual);
-	replay_take_counters(machine, 100);
+	replay_pin_counters(machine, true);
 	struct hart_cost c = measured(0);
 	ck_assert_double_lt(c.ns[COST_COUNTED], 0);
 	ck_assert_double_eq_tol(c.ns[COST_CLOCK], 3000, 50);
+	case_end(machine, sampler);
+}
+
+/* The session's own does, where a core has one counter for each event. */
+TEST(a_group_that_others_keep_counters_from_has_the_price_of_one_that_runs)
+{
+	begin("trapping", &usual);
+	replay_take_counters(machine, 100);
+	struct hart_cost c = measured(0);
+	ck_assert_double_eq_tol(c.ns[COST_SWITCH], 19500, 50);
+	ck_assert_double_eq_tol(c.ns[COST_COUNTED], 21000, 50);
 	case_end(machine, sampler);
 }
 
