@@ -112,6 +112,7 @@ static void hand_out(struct shares *s, int64_t bytes)
 				continue;
 			part = part < room ? part : room;
 			u->balance += part;
+			u->jobs = u->jobs > part ? u->jobs - part : 0;
 			given += part;
 		}
 		s->pool -= given;
@@ -170,6 +171,21 @@ void share_charge(struct shares *s, uid_t uid, uint64_t bytes)
 	u->balance -= (int64_t)bytes;
 	u->bytes += bytes;
 	u->seen = s->n_refills;
+}
+
+bool share_has_job_room(struct shares *s, uid_t uid, bool has_begun)
+{
+	if (!s)
+		return true;
+	const struct share_user *u = share_user(s, uid);
+	int64_t n = s->n_users > HAND_OUT_PART ? (int64_t)s->n_users : HAND_OUT_PART;
+	return u->jobs < s->pool_max / n / (has_begun ? 1 : 2);
+}
+
+void share_charge_job(struct shares *s, uid_t uid, uint64_t bytes)
+{
+	if (s && bytes > 0)
+		share_user(s, uid)->jobs += (int64_t)bytes;
 }
 
 enum share_level share_level(struct shares *s, uid_t uid)

@@ -7,7 +7,8 @@
  *
  * The pool fills at the rate that the budget can sustain. It is divided equally among the active
  * users; what one does not need goes to the others. A user whose balance is used up loses detail,
- * never samples: callers first, then threads, then functions, then processes.
+ * never samples: callers first, then threads, then functions, then processes. The labels of jobs are small, and
+ * stay: what keeps jobs apart has room of its own.
  */
 
 #include <stdbool.h>
@@ -40,7 +41,7 @@ enum share_level {
 	SHARE_LEAF,    /* callers are left out, long names are cut */
 	SHARE_PROCESS, /* threads are merged into their process */
 	SHARE_FOLDED,  /* all functions of a process are merged into one */
-	SHARE_MERGED,  /* all processes of the user are merged into one */
+	SHARE_MERGED, /* all processes of the user are merged into one for each job, and one for the rest */
 	N_SHARE_LEVELS,
 };
 const char *share_level_says(enum share_level level); /* "whole", "no callers"; static */
@@ -50,7 +51,9 @@ struct share_user {
 	int64_t balance; /* bytes; below 0: over the share */
 	uint64_t bytes;  /* charged since the service began */
 	uint64_t n_cut;  /* samples kept with less detail */
-	uint32_t seen;   /* value of n_refills at the last charge */
+	int64_t jobs; /* bytes that kept the jobs of merged processes apart, and are not refilled yet */
+	uint64_t n_unlabelled; /* of n_cut: without their job, since there was no room for it */
+	uint32_t seen;         /* value of n_refills at the last charge */
 };
 
 struct shares {
@@ -80,6 +83,15 @@ struct share_user *share_user(struct shares *s, uid_t uid);
 
 /* Charge bytes that were or will be written for this user. s may be NULL: nobody has a limit. */
 void share_charge(struct shares *s, uid_t uid, uint64_t bytes);
+
+/* At SHARE_MERGED: is there room to keep the samples of a job apart? has_begun: some of its samples were kept
+ * so. What keeps jobs apart may be, beyond a user's balance, an equal part of what all may add in the time of a
+ * file; the second half of it is for jobs that have begun, so that a new one does not cut them short. Refills
+ * pay for it. Without this limit a user could fill the store with processes that have a label of their own each.
+ * True without s. */
+bool share_has_job_room(struct shares *s, uid_t uid, bool has_begun);
+/* Of the bytes that share_charge charges, these keep jobs apart. */
+void share_charge_job(struct shares *s, uid_t uid, uint64_t bytes);
 
 /* How much detail the user's next sample may have. SHARE_WHOLE without s. */
 enum share_level share_level(struct shares *s, uid_t uid);

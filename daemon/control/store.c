@@ -46,6 +46,7 @@ static const struct answer_column share_columns[] = {
 	{"room", "May write", MPERF__UNIT__UNIT_BYTES},
 	{"detail", "Detail", MPERF__UNIT__UNIT_NONE},
 	{"cut", "Samples cut", MPERF__UNIT__UNIT_COUNT},
+	{"unlabelled", "Without job", MPERF__UNIT__UNIT_COUNT},
 };
 
 struct store_answer {
@@ -156,6 +157,7 @@ static int send_shares(struct store_answer *s)
 			NUMBER(u->balance > 0 ? u->balance : 0),
 			TEXT(share_level_says(share_level(&s->shares, u->uid))),
 			NUMBER(u->n_cut),
+			NUMBER(u->n_unlabelled),
 		};
 		r = send_row(s, v, LENGTH(v));
 	}

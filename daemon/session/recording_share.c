@@ -2,25 +2,40 @@
  *
  * A sample is cut before it is counted: a call site that nobody will write takes no memory either.
  * What stands for many, one function for all of a process and one process for all of a user, is a
- * frame and a task like any other, so that nothing behind them has to know.
+ * frame and a task like any other, so that nothing behind them has to know. A user has such a process
+ * for each job, and one for the rest.
  */
 #include "daemon/session/recording_share.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "proto/hash_table.h"
 
 /* The name that coarser tiers give to what stands for many programs (store/rollup/names.c). */
 #define COMM_MERGED "[other]"
 /* No thread has it: Source: pid_max(5), tids are above 0. */
 #define TID_MERGED INT_MIN
 
+/* Of a user's job. */
+struct merged {
+	struct merged_key {
+		uint32_t uid, set; /* set: id of its labels; 0: none */
+	} key;
+	struct task *task;
+	bool used; /* since the last sweep */
+	UT_hash_handle hh;
+};
+
 struct recording_share {
 	struct shares *shares;
 	struct walk *walk;
 	struct frame *folded;
-	struct task *merged[SHARE_USERS_MAX]; /* by user */
-	size_t n_merged;
+	struct merged *merged; /* uthash by key */
+	size_t n_users;        /* of them without labels, which stay */
+	bool keeps_job;        /* the last sample was merged with those of its job */
 };
 
 int recording_share_new(
@@ -51,29 +66,65 @@ static int fold(struct recording_share *s, struct attribution *a)
 	return r < 0 ? r : 0;
 }
 
-/* The task that stands for all of a user's; the last one for users beyond the limit. NULL where the
- * task table is full: nobody's. */
-static int merged_task(
-	struct recording_share *s, uid_t uid, uint64_t time_ns, struct task **ret_task)
+static void forget(struct recording_share *s, struct merged *m)
 {
-	for (size_t i = 0; i < s->n_merged; i++)
-		if (s->merged[i]->uid == uid) {
-			*ret_task = s->merged[i];
-			return 0;
-		}
-	*ret_task = NULL;
-	if (s->n_merged == SHARE_USERS_MAX)
-		return 0;
+	s->n_users -= m->key.set == 0;
+	HASH_DEL(s->merged, m);
+	free(m);
+}
+
+/* A task of the user with these labels, NULL: none. 0, also where the task table is full; -ENOMEM. */
+static int add_merged(struct recording_share *s, const struct merged_key *key,
+	struct label_set *labels, uint64_t time_ns, struct merged **ret_merged)
+{
 	struct task *task;
 	int r = task_add(&s->walk->tasks, TID_MERGED, TID_MERGED, time_ns, &task);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	task_end(&s->walk->tasks, task, time_ns);
 	task->pid = task->tid = 0;
-	task->uid = uid;
+	task->uid = key->uid;
 	task_set_comm(task, COMM_MERGED);
-	s->merged[s->n_merged++] = *ret_task = task;
+	task_set_labels(&s->walk->tasks, task, label_set_ref(labels));
+	struct merged *m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	*m = (struct merged){.key = *key, .task = task};
+	HASH_ADD(hh, s->merged, key, sizeof(m->key), m);
+	if (!m->hh.tbl) {
+		free(m);
+		return -ENOMEM;
+	}
+	s->n_users += key->set == 0;
+	*ret_merged = m;
 	return 0;
+}
+
+/* The task that stands for those of a user's job, or for all that have none; the last one for users beyond the
+ * limit. NULL where the task table is full: nobody's. 0 or -ENOMEM. */
+static int merged_task(struct recording_share *s, struct attribution *a, uid_t uid)
+{
+	struct label_set *labels = a->task->labels;
+	struct merged_key key = {.uid = uid, .set = labels ? labels->id : 0};
+	struct merged *m;
+	int r = 0;
+	HASH_FIND(hh, s->merged, &key, sizeof(key), m);
+	if (labels && !share_has_job_room(s->shares, uid, m)) {
+		share_user(s->shares, uid)->n_unlabelled += a->count;
+		labels = NULL;
+		key.set = 0;
+		HASH_FIND(hh, s->merged, &key, sizeof(key), m);
+	}
+	if (!m && (labels || s->n_users < SHARE_USERS_MAX)) {
+		r = add_merged(s, &key, labels, a->time_ns, &m);
+		if (m && labels)
+			share_charge_job(s->shares, uid, SHARE_TASK_BYTES + strlen(labels->labels));
+	}
+	if (m)
+		m->used = true;
+	s->keeps_job = m && labels;
+	a->task = m ? m->task : NULL;
+	return r;
 }
 
 int recording_share_cut(struct recording_share *s, struct attribution *a, bool *ret_cut)
@@ -81,6 +132,8 @@ int recording_share_cut(struct recording_share *s, struct attribution *a, bool *
 	uid_t uid = a->task ? a->task->uid : (uid_t)-1;
 	enum share_level level = s ? share_level(s->shares, uid) : SHARE_WHOLE;
 	*ret_cut = false;
+	if (s)
+		s->keeps_job = false;
 	if (level == SHARE_WHOLE)
 		return 0;
 	if (a->n_frames > 1)
@@ -91,20 +144,20 @@ int recording_share_cut(struct recording_share *s, struct attribution *a, bool *
 	*ret_cut = a->count > 0;
 	share_user(s->shares, uid)->n_cut += a->count;
 	int r = level >= SHARE_FOLDED && a->n_frames ? fold(s, a) : 0;
-	return r == 0 && level >= SHARE_MERGED && a->task
-		       ? merged_task(s, uid, a->time_ns, &a->task)
-		       : r;
+	return r == 0 && level >= SHARE_MERGED && a->task ? merged_task(s, a, uid) : r;
 }
 
 void recording_share_charge(
 	struct recording_share *s, uid_t uid, uint32_t n_nodes, uint32_t n_rows, uint32_t n_reads)
 {
-	if (s)
-		share_charge(s->shares, uid,
-			(uint64_t)n_nodes * SHARE_NODE_BYTES +
-				(uint64_t)n_rows *
-					(SHARE_SAMPLE_BYTES +
-						(uint64_t)n_reads * SHARE_READING_BYTES));
+	if (!s)
+		return;
+	uint64_t bytes =
+		(uint64_t)n_nodes * SHARE_NODE_BYTES +
+		(uint64_t)n_rows * (SHARE_SAMPLE_BYTES + (uint64_t)n_reads * SHARE_READING_BYTES);
+	share_charge(s->shares, uid, bytes);
+	if (s->keeps_job)
+		share_charge_job(s->shares, uid, bytes);
 }
 
 void recording_share_refill(struct recording_share *s, uint64_t now_ns)
@@ -123,17 +176,30 @@ struct shares *recording_share_all(const struct recording_share *s)
 	return s ? s->shares : NULL;
 }
 
-void recording_share_mark(const struct recording_share *s, struct sweep *sweep)
+/* A job of no sample since the last sweep is over, or gets another task. */
+void recording_share_mark(struct recording_share *s, struct sweep *sweep)
 {
+	struct merged *m, *next;
 	if (!s)
 		return;
 	sweep_keep_frame(sweep, s->folded);
-	for (size_t i = 0; i < s->n_merged; i++)
-		sweep_keep_task(sweep, s->merged[i]);
+	HASH_ITER (hh, s->merged, m, next) {
+		if (m->key.set != 0 && !m->used) {
+			forget(s, m);
+			continue;
+		}
+		sweep_keep_task(sweep, m->task);
+		m->used = false;
+	}
 }
 
 struct recording_share *recording_share_free(struct recording_share *s)
 {
+	struct merged *m, *next;
+	if (!s)
+		return NULL;
+	HASH_ITER (hh, s->merged, m, next)
+		forget(s, m);
 	free(s);
 	return NULL;
 }

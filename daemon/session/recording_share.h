@@ -33,7 +33,7 @@ bool recording_share_has_room(struct recording_share *s, uid_t uid);
 /* For the segment; NULL for NULL. */
 struct shares *recording_share_all(const struct recording_share *s);
 
-/* Mark what it will use again. */
-void recording_share_mark(const struct recording_share *s, struct sweep *sweep);
+/* Mark what it will use again, and forget what has not been used since the last call. */
+void recording_share_mark(struct recording_share *s, struct sweep *sweep);
 
 struct recording_share *recording_share_free(struct recording_share *s);

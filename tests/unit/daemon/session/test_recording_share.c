@@ -41,6 +41,18 @@ static void begin(void)
 	ck_assert_int_eq(recording_share_new(&shares, &walk, &share), 0);
 }
 
+/* A process with the label job=NAME, which user 1000 gave it. */
+static struct task *process_of_job(pid_t pid, const char *name)
+{
+	struct task *task = task_of(pid, pid);
+	struct label_set *set;
+	char json[300];
+	snprintf(json, sizeof(json), "{\"job\":\"%s\"}", name);
+	ck_assert_int_eq(label_set_get(&walk.tasks.label_sets, 1000, json, &set), 0);
+	task_set_labels(&walk.tasks, task, set);
+	return task;
+}
+
 static void end(void)
 {
 	share = recording_share_free(share);
@@ -122,6 +134,93 @@ TEST(then_processes)
 	ck_assert_ptr_eq(a.task, merged);
 	/* it is nobody that the kernel could mean */
 	ck_assert_ptr_null(task_find(&walk.tasks, 0));
+}
+
+/* Merge a sample of that process; the task that stands for it. */
+static struct task *merged(struct task *of)
+{
+	bool cut;
+	cut_at(SHARE_MERGED);
+	a.task = of;
+	ck_assert_int_eq(recording_share_cut(share, &a, &cut), 0);
+	ck_assert(cut);
+	recording_share_charge(share, 1000, 0, 1, 1);
+	return a.task;
+}
+
+TEST(jobs_stay_apart_when_processes_are_merged)
+{
+	struct task *lint = process_of_job(20, "lint"), *more = process_of_job(21, "lint"),
+		    *build = process_of_job(22, "build");
+	struct task *of_lint = merged(lint), *of_build = merged(build), *rest = merged(process);
+	ck_assert_ptr_eq(merged(more), of_lint);
+	ck_assert_ptr_eq(of_lint->labels, lint->labels);
+	ck_assert_ptr_eq(of_build->labels, build->labels);
+	ck_assert_ptr_null(rest->labels);
+	ck_assert_ptr_ne(of_build, of_lint);
+	ck_assert_uint_eq(of_lint->uid, 1000);
+	ck_assert_str_eq(of_lint->comm, "[other]");
+	ck_assert_uint_eq(share_user(&shares, 1000)->n_unlabelled, 0);
+}
+
+/* Samples of jobs that have one each, until one has no room: how many jobs had some. */
+static int jobs_until_full(void)
+{
+	char name[256];
+	for (int n = 0; n < LABEL_SETS_USER_MAX; n++) {
+		snprintf(name, sizeof(name), "%0250d", n);
+		if (!merged(process_of_job(100 + n, name))->labels)
+			return n;
+	}
+	return -1;
+}
+
+TEST(a_user_of_very_many_jobs_loses_their_labels_and_those_that_began_do_not)
+{
+	struct task *lint = process_of_job(20, "lint");
+	struct task *of_lint = merged(lint);
+	int n = jobs_until_full();
+	/* half of an eighth of the pool, at less than 400 bytes a job */
+	int64_t bytes = shares.pool_max / 8 / 2;
+	ck_assert_int_gt(n, bytes / 400);
+	ck_assert_int_le(share_user(&shares, 1000)->jobs, bytes + 400);
+	ck_assert_uint_eq(share_user(&shares, 1000)->n_unlabelled, 2);
+	ck_assert_ptr_eq(merged(lint), of_lint);
+	/* which has an end too */
+	for (int64_t i = 0; i <= bytes / SHARE_SAMPLE_BYTES; i++)
+		merged(lint);
+	ck_assert_ptr_null(merged(lint)->labels);
+	/* another user has a room of their own */
+	ck_assert(share_has_job_room(&shares, 2000, false));
+}
+
+TEST(refills_make_room_for_jobs)
+{
+	uint64_t now = SECOND;
+	int n = jobs_until_full();
+	ck_assert_int_gt(n, 0);
+	struct task *next = process_of_job(10, "next");
+	ck_assert_ptr_null(merged(next)->labels);
+	for (; now < 7200 * SECOND && !share_has_job_room(&shares, 1000, false); now += 5 * SECOND)
+		recording_share_refill(share, now);
+	ck_assert_ptr_eq(merged(next)->labels, next->labels);
+}
+
+TEST(a_job_that_is_over_is_forgotten_at_the_second_sweep)
+{
+	struct task *lint = process_of_job(20, "lint"), *of_lint = merged(lint),
+		    *rest = merged(process);
+	uint8_t marks[64] = {0};
+	struct sweep s = {.task = marks, .n_tasks = sizeof(marks)};
+	recording_share_mark(share, &s);
+	ck_assert_uint_ne(marks[of_lint->id - 1], 0);
+	memset(marks, 0, sizeof(marks));
+	recording_share_mark(share, &s);
+	ck_assert_uint_eq(marks[of_lint->id - 1], 0);
+	ck_assert_uint_ne(marks[rest->id - 1], 0);
+	struct task *again = merged(lint);
+	ck_assert_ptr_ne(again, of_lint);
+	ck_assert_ptr_eq(again->labels, lint->labels);
 }
 
 TEST(others_keep_what_they_have)
