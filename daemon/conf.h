@@ -37,6 +37,7 @@ struct conf {
 	uint64_t min_free_bytes; /* of the file system, kept free for others */
 	uint64_t keep_windows_ns, keep_minutes_ns, keep_hours_ns;
 	uint32_t pinned_ppm;
+	char pin_jobs[CONF_TEXT_BYTES]; /* store/pin_rule.h, or "none" */
 	/* [control] */
 	char socket_path[CONF_TEXT_BYTES];
 	char group[CONF_TEXT_BYTES];      /* its members see everybody's samples */

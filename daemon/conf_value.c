@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/attribute/label_variables.h"
+#include "daemon/store/pin_rule.h"
 #include "proto/unit.h"
 
 const struct conf_row conf_rows[] = {
@@ -127,9 +128,17 @@ static bool are_variables(const char *text)
 	return label_variables_parse(text, &v) == 0;
 }
 
+static bool are_rules(const char *text)
+{
+	struct pin_rules rules;
+
+	return pin_rules_parse(text, &rules) == 0;
+}
+
 static bool is_of_kind(enum conf_kind kind, const char *text)
 {
-	return kind == KIND_PATH ? *text == '/'
+	return kind == KIND_PATH   ? *text == '/'
+	       : kind == KIND_PINS ? are_rules(text)
 	       : kind == KIND_GROUP
 		       ? is_group_name(text)
 		       : is_visible(text) && (kind != KIND_VARIABLES || are_variables(text));
@@ -173,7 +182,7 @@ static int value_of_number(const struct conf_row *row, const char *text, struct 
 bool conf_is_text(const struct conf_row *row)
 {
 	return row->kind == KIND_PATH || row->kind == KIND_GROUP || row->kind == KIND_EVENTS ||
-	       row->kind == KIND_VARIABLES;
+	       row->kind == KIND_VARIABLES || row->kind == KIND_PINS;
 }
 
 /* 0, VALUE_*; *c is untouched then. */

@@ -24,6 +24,8 @@ enum conf_kind {
 	KIND_EVENTS,
 	/* char[CONF_TEXT_BYTES]: attribute/label_variables.h */
 	KIND_VARIABLES,
+	/* char[CONF_TEXT_BYTES]: store/pin_rule.h */
+	KIND_PINS,
 	KIND_GROUP, /* char[CONF_TEXT_BYTES]: letters, digits, '_', '-' (not first), '.' */
 };
 

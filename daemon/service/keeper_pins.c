@@ -34,8 +34,10 @@ void keeper_allow_pins(struct keeper *k)
 		.free_bytes =
 			s->free_bytes > c->min_free_bytes ? s->free_bytes - c->min_free_bytes : 0,
 	};
-	if (k->pinner)
-		pinner_allow(k->pinner, &limits);
+	if (!k->pinner)
+		return;
+	pinner_allow(k->pinner, &limits);
+	pinner_set_rules(k->pinner, c->pin_jobs);
 }
 
 static bool any_ending(const struct keeper *k)

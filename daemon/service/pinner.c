@@ -14,11 +14,13 @@
 
 #include "daemon/service/offload.h"
 #include "daemon/service/pin_make.h"
+#include "daemon/store/pin_rule.h"
 #include "daemon/store/rollup/rollup.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
 #define LOOK_NS 1000000000ull /* between looks for jobs that have ended */
+#define SAY_NS 60000000000ull /* between sentences about jobs that nobody waits for */
 
 /* A request, or a job that has ended (exact). */
 struct turn {
@@ -56,6 +58,11 @@ struct pinner {
 	uint64_t child_id; /* of its turn */
 	struct shared *shared;
 	uint64_t last_id, next_look_ns;
+	char *rules_text;
+	struct pin_rules rules;
+	uint32_t last_set; /* label sets up to this id have been compared with the rules */
+	uint64_t next_say_ns;
+	unsigned n_unsaid;
 };
 
 const char *pin_state_says(enum pin_state state)
@@ -140,6 +147,7 @@ struct pinner *pinner_free(struct pinner *p)
 		remove_wait(p, p->n_waits - 1);
 	free(p->turn);
 	free(p->wait);
+	free(p->rules_text);
 	if (p->shared)
 		munmap(p->shared, sizeof(*p->shared));
 	free(p);
@@ -335,9 +343,6 @@ size_t pinner_unpin(struct pinner *p, uint32_t by, bool all, const struct label 
 /* Jobs that have ended get a turn. */
 static void look_at_waits(struct pinner *p, uint64_t now_ns)
 {
-	if (now_ns < p->next_look_ns)
-		return;
-	p->next_look_ns = now_ns + LOOK_NS;
 	for (size_t i = 0; i < p->n_waits;) {
 		struct wait *w = &p->wait[i];
 		if (is_running(p, w->uid, w->labels) ||
@@ -355,6 +360,88 @@ static void look_at_waits(struct pinner *p, uint64_t now_ns)
 		t->exact = TAKE_PTR(w->labels);
 		remove_wait(p, i);
 	}
+}
+
+/* --- rules ------------------------------------------------------------------------------------ */
+
+void pinner_set_rules(struct pinner *p, const char *text)
+{
+	if (p->rules_text && strcmp(p->rules_text, text) == 0)
+		return;
+	char *copy = strdup(text);
+	if (!copy || pin_rules_parse(text, &p->rules) != 0) {
+		free(copy); /* without memory: the next call tries again */
+		return;
+	}
+	free(p->rules_text);
+	p->rules_text = copy;
+	p->last_set = 0;
+}
+
+/* Users' jobs can fail as often as they like: a sentence a minute. */
+static void say_of_nobody(struct pinner *p, uint64_t now_ns, const char *text)
+{
+	char line[900];
+	if (now_ns < p->next_say_ns) {
+		p->n_unsaid++;
+		return;
+	}
+	snprintf(line, sizeof(line), p->n_unsaid > 0 ? "%s; %u more like this before" : "%s", text,
+		p->n_unsaid);
+	p->o.say(p->o.userdata, LOG_WARNING, line);
+	p->next_say_ns = now_ns + SAY_NS;
+	p->n_unsaid = 0;
+}
+
+/* 0 or -ENOMEM. */
+static int take_by_rules(struct pinner *p, const struct label_set *set, uint64_t now_ns)
+{
+	_cleanup_(freep) char *group = NULL;
+	const struct pin_rule *rule = pin_rules_find(&p->rules, set->labels, &group);
+	char text[160];
+	/* what its user asked for stands */
+	if (!rule || pinner_awaits(p, set))
+		return 0;
+	if (!group)
+		return -ENOMEM;
+	const struct turn t = {
+		.ask = {.by = set->uid, .keep = rule->keep},
+		.group = group,
+	};
+	int r = add_wait(p, &t, set);
+	if (r != PINNER_BUSY)
+		return r;
+	snprintf(text, sizeof(text),
+		"a job of user %u is not pinned by pin-jobs: %d jobs of a user, and %d in all, "
+		"may wait for their end",
+		set->uid, PIN_WAITS_USER_MAX, PIN_WAITS_MAX);
+	say_of_nobody(p, now_ns, text);
+	return 0;
+}
+
+/* A set outlives its job by the time for which ended processes are kept, so that short jobs are met too. */
+static int look_at_rules(struct pinner *p, uint64_t now_ns)
+{
+	const struct label_sets *sets = &p->o.tasks->label_sets;
+	int r = 0;
+	if (p->rules.n == 0 || p->limits.all_bytes == 0)
+		return 0;
+	for (const struct label_set *set = sets->set; set && r == 0; set = set->hh.next)
+		if (set->id > p->last_set)
+			r = take_by_rules(p, set, now_ns);
+	p->last_set = sets->last_id;
+	return r;
+}
+
+/* Once a second. 0 or -ENOMEM. */
+static int look(struct pinner *p, uint64_t now_ns)
+{
+	if (now_ns < p->next_look_ns)
+		return 0;
+	p->next_look_ns = now_ns + LOOK_NS;
+	int r = look_at_rules(p, now_ns);
+	look_at_waits(p, now_ns);
+	return r;
 }
 
 /* --- the child -------------------------------------------------------------------------------- */
@@ -388,12 +475,9 @@ static void fail(struct pin_report *r, const char *text, const char *remedy)
 static void end_turn(struct pinner *p, struct turn *t)
 {
 	const struct pin_report *r = &p->shared->report;
-	char text[800];
 	if (t->nobody_waits) {
-		if (r->outcome == PIN_FULL || r->outcome == PIN_FAILED) {
-			snprintf(text, sizeof(text), "%s", r->text);
-			p->o.say(p->o.userdata, LOG_WARNING, text);
-		}
+		if (r->outcome == PIN_FULL || r->outcome == PIN_FAILED)
+			say_of_nobody(p, clock_ns(CLOCK_MONOTONIC), r->text);
 		remove_turn(p, (size_t)(t - p->turn));
 		return;
 	}
@@ -481,9 +565,9 @@ int pinner_dispatch(struct pinner *p, uint64_t now_ns, bool written)
 			return r < 0 ? r : 0;
 		take_end(p, &end);
 	}
-	look_at_waits(p, now_ns);
+	int r = look(p, now_ns);
 	struct turn *t = next_turn(p);
-	return t && written ? start(p, t) : 0;
+	return r == 0 && t && written ? start(p, t) : r;
 }
 
 size_t pinner_fds(const struct pinner *p, struct pollfd *fds, size_t n)

@@ -89,6 +89,9 @@ size_t pinner_unpin(struct pinner *p, uint32_t by, bool all, const struct label 
 bool pinner_awaits(const struct pinner *p, const struct label_set *set);
 
 void pinner_allow(struct pinner *p, const struct pin_limits *limits);
+/* Pin by these rules, pin-jobs of mperf.conf: jobs that run, and those that begin. Each is its user's, who is
+ * charged, as if that user had asked for it. */
+void pinner_set_rules(struct pinner *p, const char *text);
 
 /* Does a request wait until what is in memory is written, since this moment (CLOCK_MONOTONIC)? 0: no. */
 uint64_t pinner_wants_flush(const struct pinner *p);

@@ -255,6 +255,40 @@ def test_users_pin_jobs_of_their_own_and_the_group_pins_all(build):
         refused(users.ctl(MALLORY, "job", "start", "x", "--pid", pids), 1, str(pids))
 
 
+def test_jobs_are_pinned_by_rules_at_the_cost_of_their_users(build):
+    with Folder() as folder, Users(build, folder, pin_jobs="branch=*,keep=2 job=nightly,keep=1") as users:
+        for run in 1, 2, 3:
+            users.run(MALLORY, f"m{run}", "--label", "branch=main")
+        users.run(MALLORY, "topic", "--label", "branch=topic")
+        users.run(MALLORY, "none")
+        users.run(VICTOR, "v", "--label", "branch=main")
+        users.run(VICTOR, "nightly", "--pin")
+        expected = {"branch=main, job=m2": "last 2 of branch=main", "branch=main, job=m3": "last 2 of branch=main",
+                    "branch=topic, job=topic": "last 2 of branch=topic"}
+        wait_until("Mallory's jobs are pinned, and the first has gone", lambda: {
+            p["job"].partition(", run=")[0]: p["kept"] for p in users.ask(MALLORY, "job")["pin"]} == expected)
+        assert all(p["by"] == p["uid"] == MALLORY for p in users.ask(MALLORY, "job")["pin"])
+        # one user's jobs do not push out another's, and what was asked for goes before the rules
+        wait_until("Victor's are pinned", lambda: {
+            p["job"].partition(", run=")[0]: p["kept"] for p in users.ask(VICTOR, "job")["pin"]} ==
+            {"branch=main, job=v": "last 2 of branch=main", "job=nightly": "until unpinned"})
+        assert users.ctl(MALLORY, "job", "unpin", "branch=main").returncode == 0
+        assert jobs(users.ask(MALLORY, "job")) == ["branch=topic, job=topic"]
+        assert "keep=2 job=nightly" in subprocess.run(
+            [build / "mperfd", f"--config={users.service.config}", "--print-config"], capture_output=True, text=True,
+            check=True).stdout
+
+
+def test_labels_alone_fill_nobody_elses_room_for_pins(build):
+    # an eighth of a megabyte each: two or three small jobs
+    with Folder() as folder, Users(build, folder, budget="24M", pinned="1%", pin_jobs="branch=main,keep=20") as users:
+        for run in range(6):
+            users.run(MALLORY, f"m{run}", "--label", "branch=main")
+        wait_until("there is no room for some", lambda: f"user {MALLORY} has" in users.service.said())
+        users.run(VICTOR, "v", "--label", "branch=main")
+        wait_until("Victor's job is pinned", lambda: users.ask(VICTOR, "job")["pin"])
+
+
 def test_a_user_at_the_share_is_refused_and_takes_nothing_from_others(build):
     # an eighth of a megabyte each: two or three small jobs
     with Folder() as folder, Users(build, folder, budget="24M", pinned="1%") as users:
