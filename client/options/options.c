@@ -22,7 +22,6 @@
 
 #define HZ_MAX 1000000           /* one sample per microsecond; the kernel's own limit is lower */
 #define REPEATS_MAX 100000       /* the spread converges long before */
-#define INTERVAL_MS_MIN 10       /* the least that mperfd accepts */
 #define INTERVAL_MS_MAX 86400000 /* a day */
 #define EVERY_MS_MIN 100         /* the daemon's shortest window */
 #define ONE_IN_MAX 10000         /* the runtime's limit (runtime/select.h) */
@@ -482,8 +481,8 @@ static int take_measure(struct parse *p, int key, char *arg, struct argp_state *
 	case 'r':
 		return take_number(p, "-r", arg, (struct range){1, REPEATS_MAX}, &o->repeat);
 	case 'I':
-		return take_number(p, "-I", arg, (struct range){INTERVAL_MS_MIN, INTERVAL_MS_MAX},
-			&o->interval_ms);
+		return take_number(
+			p, "-I", arg, (struct range){1, INTERVAL_MS_MAX}, &o->interval_ms);
 	case 'd':
 		return take_interval(p, arg);
 	default:

@@ -19,9 +19,6 @@
 #include "proto/memory.h"
 #include "proto/unit.h"
 
-/* A client may ask for a table as often as that, however little it does with it: each reads all counters. */
-#define STAT_INTERVAL_MS_MIN 10
-
 struct stat_job {
 	struct job job;
 	struct stat_parts parts;
@@ -373,10 +370,6 @@ static int start(struct request *q, const Mperf__StatRequest *m, bool is_tree)
 	if (!m->target || (!m->target->all && m->target->n_pid == 0))
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Give -a, --pid or a command.", "nothing to count was named");
-	if (m->interval_ms != 0 && m->interval_ms < STAT_INTERVAL_MS_MIN)
-		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Give more with -I.",
-			"an interval of %u ms is shorter than %u", m->interval_ms,
-			STAT_INTERVAL_MS_MIN);
 	struct stat_job *j = calloc(1, sizeof(*j));
 	if (!j)
 		return -ENOMEM;

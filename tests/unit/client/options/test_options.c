@@ -184,7 +184,6 @@ TEST(numbers_are_checked)
 	refused(RECORD, "-F 99999999999999999999 -- x", "from 1 to");
 	refused(STAT, "-r 0 -- x", "-r takes");
 	refused(STAT, "-I 0 -- x", "-I takes");
-	refused(STAT, "-I 9 -- x", "-I takes");
 	refused(HOTSPOTS, "-n 4294967296", "--limit takes");
 	ck_assert_uint_eq(parsed(HOTSPOTS, "--limit 0").limit, 0);
 	ck_assert_uint_eq(parsed(HOTSPOTS, "").limit, 30);
