@@ -203,6 +203,8 @@ static int choose_jobs(struct comparing *c, bool candidate, const Mperf__RunSele
 		.since_ns = s->since_ns,
 		.until_ns = end_of(c, s),
 		.last = s->last,
+		.without = c->q->filter->without,
+		.n_without = c->q->filter->n_without,
 		.alive = c->known->alive,
 		.n_alive = c->known->n_alive};
 	int r = runs_find(c->q->source, c->q->n_sources, &wish, &found, c->q->error);

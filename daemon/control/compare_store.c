@@ -153,6 +153,22 @@ static const Mperf__Filter *filter_of(const Mperf__Request *m)
 	return asked_of(m)->filter;
 }
 
+/* Stretches of time have no labels, and are not counted here. */
+static size_t labels_of(const Mperf__Request *m, size_t i, char *const **ret_label)
+{
+	const Mperf__CompareRequest *c = asked_of(m);
+	for (size_t k = 0; k < c->n_baseline_run + c->n_candidate_run; k++) {
+		const Mperf__RunSelection *s = k < c->n_baseline_run
+						       ? c->baseline_run[k]
+						       : c->candidate_run[k - c->n_baseline_run];
+		if (s->n_label == 0 || i-- > 0)
+			continue;
+		*ret_label = s->label;
+		return s->n_label;
+	}
+	return 0;
+}
+
 static enum tier finest_first(const Mperf__Request *m, const struct query_filter *filter)
 {
 	(void)m;
@@ -166,8 +182,12 @@ static int run(const struct store_question_run *run)
 		run, asked_of(run->request), run->request->body_case == MPERF__REQUEST__BODY_GATE);
 }
 
-static const struct store_question question = {
-	.filter = filter_of, .coarsest = finest_first, .run = run, .know = know, .all_time = true};
+static const struct store_question question = {.filter = filter_of,
+	.coarsest = finest_first,
+	.run = run,
+	.know = know,
+	.labels = labels_of,
+	.all_time = true};
 
 /* --- the wait for what is not stored yet ------------------------------------------------------ */
 

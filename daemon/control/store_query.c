@@ -172,23 +172,54 @@ static int take_pin(
 	return 0;
 }
 
+/* Does nothing match, since a label is none or there are too many? */
+static bool wish_is_wrong(const char *const *label, size_t n, struct pin_wish *wish)
+{
+	struct label_fault fault;
+	for (wish->n = 0; wish->n < n; wish->n++)
+		if (wish->n == LABELS_MAX ||
+			label_parse(label[wish->n], &wish->label[wish->n], &fault) != 0)
+			return true;
+	return n == 0;
+}
+
+/* The selections of jobs that are asked for. 0 or -ENOMEM. */
+static int wishes_of(const struct store_query *s, const struct query_filter *filter,
+	struct pin_wish **ret_wish, size_t *ret_n)
+{
+	char *const *label = NULL;
+	size_t n = 1, kept = 0;
+	if (s->question->labels)
+		for (n = 0; s->question->labels(s->request, n, &label) > 0; n++)
+			;
+	struct pin_wish *wish = calloc(n + 1, sizeof(*wish));
+	if (!wish)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const size_t n_labels = s->question->labels
+						? s->question->labels(s->request, i, &label)
+						: filter->n_labels;
+		const char *const *text =
+			s->question->labels ? (const char *const *)label : filter->label;
+		kept += !wish_is_wrong(text, n_labels, &wish[kept]);
+	}
+	*ret_wish = wish;
+	*ret_n = kept;
+	return 0;
+}
+
 /* Pins of the jobs that are asked for, before all others. 0 or -errno. */
 static int take_pins(struct store_query *s, const struct store *store,
 	const struct query_filter *filter, int64_t since_ns, const struct store_part *part,
 	size_t n)
 {
-	struct label wanted[LABELS_MAX];
-	struct label_fault fault;
 	_cleanup_(freep) struct pin_part *pin = NULL;
-	size_t n_pins = 0, n_wanted = 0;
-	int r = 0;
-	while (n_wanted < filter->n_labels && n_wanted < LABELS_MAX &&
-		label_parse(filter->label[n_wanted], &wanted[n_wanted], &fault) == 0)
-		n_wanted++;
-	/* a label that is none matches nothing */
-	if (store && n_wanted > 0 && n_wanted == filter->n_labels)
+	_cleanup_(freep) struct pin_wish *wish = NULL;
+	size_t n_pins = 0, n_wishes = 0;
+	int r = wishes_of(s, filter, &wish, &n_wishes);
+	if (r == 0 && store && n_wishes > 0)
 		r = store_pin_select(
-			store, wanted, n_wanted, since_ns, filter->until_ns, &pin, &n_pins);
+			store, wish, n_wishes, since_ns, filter->until_ns, &pin, &n_pins);
 	s->source = r == 0 ? calloc(n + n_pins + 1, sizeof(*s->source)) : NULL;
 	s->known = r == 0 ? calloc(n + n_pins + 1, sizeof(*s->known)) : NULL;
 	s->without = r == 0 ? calloc(n_pins + 1, sizeof(*s->without)) : NULL;

@@ -33,6 +33,9 @@ struct store_question {
 	/* In the daemon, as the files are chosen: what only it knows, in memory that free() frees. 0 or
 	 * -errno. NULL: nothing. */
 	int (*know)(struct request *q, const Mperf__Request *m, void **ret_known);
+	/* The labels of its i-th selection of jobs, whose pins are read as well; returns how many, 0 after the
+	 * last. NULL: there is one, the filter's. */
+	size_t (*labels)(const Mperf__Request *m, size_t i, char *const **ret_label);
 	bool all_time; /* without a time, it is about all that is stored, not about the last hour */
 };
 

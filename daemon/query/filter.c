@@ -174,19 +174,25 @@ static int find_pinned(struct row_filter *f, struct loaded *l, const struct quer
 	return 0;
 }
 
-bool filter_leaves_out(
-	const struct loaded *l, const struct row_filter *f, uint32_t task, uint32_t window)
+bool without_has(
+	const struct query_without *without, uint32_t first, int64_t realtime_ns, enum tier tier)
 {
-	const struct loaded_window *w = &l->window[window];
-	int64_t step_ns = (int64_t)tier_step_ns(l->tier);
-	for (uint32_t k = f->without ? f->without[task] : 0; k != 0; k = f->withouts[k - 1].next) {
-		const struct query_without *o = &f->withouts[k - 1];
+	int64_t step_ns = (int64_t)tier_step_ns(tier);
+	for (uint32_t k = first; k != 0; k = without[k - 1].next) {
+		const struct query_without *o = &without[k - 1];
 		/* a row of a coarse tier is of all that began within its step */
-		if (w->realtime_ns >= o->since_ns - step_ns + (step_ns > 0) &&
-			w->realtime_ns < o->until_ns)
+		if (realtime_ns >= o->since_ns - step_ns + (step_ns > 0) &&
+			realtime_ns < o->until_ns)
 			return true;
 	}
 	return false;
+}
+
+bool filter_leaves_out(
+	const struct loaded *l, const struct row_filter *f, uint32_t task, uint32_t window)
+{
+	return f->without &&
+	       without_has(f->withouts, f->without[task], l->window[window].realtime_ns, l->tier);
 }
 
 int filter_make(struct row_filter *f, struct loaded *l, const struct query_filter *q)

@@ -31,6 +31,11 @@ void filter_clear(struct row_filter *f);
 bool filter_window(
 	const struct loaded *l, const struct query_filter *q, const struct loaded_window *w);
 
+/* Is what began at that moment in one of the parts from `first` (index + 1) on? 0: in none. A row of a coarse
+ * tier is of all that began within its step. */
+bool without_has(
+	const struct query_without *without, uint32_t first, int64_t realtime_ns, enum tier tier);
+
 /* Is the row of this task in this window (ids of the file) left out, since a pin has it? */
 bool filter_leaves_out(
 	const struct loaded *l, const struct row_filter *f, uint32_t task, uint32_t window);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/query/filter.h"
 #include "daemon/query/sources.h"
 #include "proto/hash_table.h"
 #include "proto/memory.h"
@@ -54,6 +55,7 @@ struct span {
 /* What of one file is needed. Run is one more than its index; 0: none. */
 struct part {
 	uint32_t *run_of_set, *run_of_task;
+	uint32_t *without_of_set, *without_of_task; /* what pins have of it, likewise */
 	int64_t *start_of_task;
 	struct span *window;
 	uint32_t n_sets, n_tasks, n_windows;
@@ -65,6 +67,8 @@ static void part_clear(struct part *f)
 {
 	free(f->run_of_set);
 	free(f->run_of_task);
+	free(f->without_of_set);
+	free(f->without_of_task);
 	free(f->start_of_task);
 	free(f->window);
 	*f = (struct part){0};
@@ -225,6 +229,16 @@ static int add_run(struct search *s, uint32_t uid, const struct label *label, si
 	return r == 0 && !run->found.says ? -ENOMEM : r;
 }
 
+/* The first part that pins have of this job; 0: none, or this is a pin. */
+static uint32_t find_without(const struct search *s, uint32_t uid, const char *json)
+{
+	const struct runs_wish *w = s->wish;
+	for (size_t i = 0; i < w->n_without && !s->source->pin; i++)
+		if (w->without[i].uid == uid && strcmp(w->without[i].labels, json) == 0)
+			return (uint32_t)i + 1;
+	return 0;
+}
+
 static int take_set(struct search *s, sqlite3_stmt *row)
 {
 	const uint32_t id = id_of(row, 0, s->file->n_sets);
@@ -245,6 +259,7 @@ static int take_set(struct search *s, sqlite3_stmt *row)
 	if (r != 0)
 		return r;
 	s->file->run_of_set[id] = index + 1;
+	s->file->without_of_set[id] = find_without(s, uid, json);
 	return add_job(&s->run[index].found, uid, json);
 }
 
@@ -305,6 +320,7 @@ static int take_task(struct search *s, sqlite3_stmt *row)
 	struct part *f = s->file;
 	const uint32_t id = id_of(row, 0, f->n_tasks), set = id_of(row, 1, f->n_sets);
 	f->run_of_task[id] = id ? f->run_of_set[set] : 0;
+	f->without_of_task[id] = id ? f->without_of_set[set] : 0;
 	f->start_of_task[id] = sqlite3_column_int64(row, 2);
 	return 0;
 }
@@ -312,11 +328,12 @@ static int take_task(struct search *s, sqlite3_stmt *row)
 static int take_sample(struct search *s, sqlite3_stmt *row)
 {
 	const struct part *f = s->file;
-	const uint32_t run_at = f->run_of_task[id_of(row, 0, f->n_tasks)];
+	const uint32_t task = id_of(row, 0, f->n_tasks), run_at = f->run_of_task[task];
 	const struct span *w = &f->window[id_of(row, 1, f->n_windows)];
 	if (run_at == 0 || w->end_ns <= w->start_ns ||
 		(s->source->since_ns && w->realtime_ns < s->source->since_ns) ||
-		(s->source->until_ns && w->realtime_ns >= s->source->until_ns))
+		(s->source->until_ns && w->realtime_ns >= s->source->until_ns) ||
+		without_has(s->wish->without, f->without_of_task[task], w->realtime_ns, f->tier))
 		return 0;
 	struct running *run = &s->run[run_at - 1];
 	struct found_run *found = &run->found;
@@ -404,9 +421,14 @@ static int make_file(struct search *s, sqlite3 *db, struct query_error *error)
 		return r;
 	f->run_of_set = calloc((size_t)f->n_sets + 1, sizeof(*f->run_of_set));
 	f->run_of_task = calloc((size_t)f->n_tasks + 1, sizeof(*f->run_of_task));
+	f->without_of_set = calloc((size_t)f->n_sets + 1, sizeof(*f->without_of_set));
+	f->without_of_task = calloc((size_t)f->n_tasks + 1, sizeof(*f->without_of_task));
 	f->start_of_task = calloc((size_t)f->n_tasks + 1, sizeof(*f->start_of_task));
 	f->window = calloc((size_t)f->n_windows + 1, sizeof(*f->window));
-	return f->run_of_set && f->run_of_task && f->start_of_task && f->window ? 0 : -ENOMEM;
+	return f->run_of_set && f->run_of_task && f->without_of_set && f->without_of_task &&
+			       f->start_of_task && f->window
+		       ? 0
+		       : -ENOMEM;
 }
 
 static int add_file(

@@ -26,6 +26,9 @@ struct runs_wish {
 	size_t n_uids;
 	int64_t since_ns, until_ns; /* when runs began; 0: open */
 	uint32_t last;              /* the last N of them; 0: all */
+	/* what pins have of a job, so that other sources leave it to them, as query_filter has them */
+	const struct query_without *without;
+	size_t n_without;
 	/* sets of labels that processes have still: their runs have not ended */
 	const struct query_job *alive;
 	size_t n_alive;

@@ -335,10 +335,11 @@ struct pin_room store_pin_room(const struct store *s, const struct pin_limits *l
 
 /* --- for queries ------------------------------------------------------------------------------ */
 
-static bool may_match(const struct store_pin *p, const struct label *wanted, size_t n)
+static bool may_match(const struct store_pin *p, const struct pin_wish *wish)
 {
 	static const char *const shown[] = {"unit", "container", "slurm_job", "runner"};
-	for (size_t i = 0; i < n; i++) {
+	const struct label *wanted = wish->label;
+	for (size_t i = 0; i < wish->n; i++) {
 		bool is_shown = false;
 		for (size_t k = 0; k < sizeof(shown) / sizeof(*shown); k++)
 			is_shown |= strcmp(wanted[i].key, shown[k]) == 0;
@@ -346,6 +347,14 @@ static bool may_match(const struct store_pin *p, const struct label *wanted, siz
 			return false;
 	}
 	return true;
+}
+
+static bool may_match_any(const struct store_pin *p, const struct pin_wish *wish, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (may_match(p, &wish[i]))
+			return true;
+	return false;
 }
 
 static bool same_job(const struct store_pin *a, const struct store_pin *b)
@@ -369,7 +378,7 @@ static void cut(struct pin_part *part, size_t n)
 		}
 }
 
-int store_pin_select(const struct store *s, const struct label *wanted, size_t n, int64_t since_ns,
+int store_pin_select(const struct store *s, const struct pin_wish *wish, size_t n, int64_t since_ns,
 	int64_t until_ns, struct pin_part **ret_part, size_t *ret_n_parts)
 {
 	struct pin_part *part = calloc(s->n_pins + 1, sizeof(*part));
@@ -379,7 +388,7 @@ int store_pin_select(const struct store *s, const struct label *wanted, size_t n
 	for (size_t i = 0; i < s->n_pins; i++) {
 		const struct store_pin *p = &s->pin[i];
 		if (p->end_ns <= since_ns || (until_ns > 0 && p->start_ns >= until_ns) ||
-			!may_match(p, wanted, n))
+			!may_match_any(p, wish, n))
 			continue;
 		part[n_parts++] =
 			(struct pin_part){.pin = p, .since_ns = p->start_ns, .until_ns = p->end_ns};

@@ -65,7 +65,7 @@ int store_pin_name(
 /* The index of the pin of this job that reaches to end_ns at least; n_pins: there is none. */
 size_t store_pin_of(const struct store *s, uint32_t uid, const char *labels, int64_t end_ns);
 
-/* The pins that answer a query of jobs with these labels in [since_ns, until_ns) (0: open): each moment of a
+/* The pins that answer a query of jobs with the labels of one of n wishes in [since_ns, until_ns) (0: open): each moment of a
  * job from the latest that has it, so that nothing counts twice. Labels whose key is one of those that control
  * groups show (query/job_label.h) need not be the job's. The caller frees *ret_part. 0 or -ENOMEM. */
 struct pin_part {
@@ -73,7 +73,11 @@ struct pin_part {
 	int64_t since_ns, until_ns;  /* of its windows' starts */
 	uint32_t next;               /* index + 1 of the same job's next part; 0: none */
 };
-int store_pin_select(const struct store *s, const struct label *wanted, size_t n, int64_t since_ns,
+struct pin_wish {
+	struct label label[LABELS_MAX]; /* all of them */
+	size_t n;
+};
+int store_pin_select(const struct store *s, const struct pin_wish *wish, size_t n, int64_t since_ns,
 	int64_t until_ns, struct pin_part **ret_part, size_t *ret_n_parts);
 
 /* Is it in this user's group? */

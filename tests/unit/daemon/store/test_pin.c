@@ -209,14 +209,14 @@ TEST(room_is_what_the_user_all_and_the_disc_have_left)
 static size_t select_parts(
 	const char *label, int64_t since_s, int64_t until_s, struct pin_part part[8])
 {
-	struct label wanted;
+	struct pin_wish wish = {.n = 1};
 	struct label_fault fault;
 	struct pin_part *found;
 	size_t n;
 	const int64_t zero = (int64_t)made.realtime_ns;
-	ck_assert_int_eq(label_parse(label, &wanted, &fault), 0);
+	ck_assert_int_eq(label_parse(label, &wish.label[0], &fault), 0);
 	ck_assert_int_eq(
-		store_pin_select(s, &wanted, 1, since_s ? zero + since_s * (int64_t)SECOND : 0,
+		store_pin_select(s, &wish, 1, since_s ? zero + since_s * (int64_t)SECOND : 0,
 			until_s ? zero + until_s * (int64_t)SECOND : 0, &found, &n),
 		0);
 	ck_assert_uint_lt(n, 8);
