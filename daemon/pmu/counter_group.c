@@ -64,6 +64,10 @@ struct hart_event counter_asks(const struct counter_terms *t, const struct event
 	asked.may_take_kernel_in = counter_may_take_kernel_in(t, &asked.attr);
 	if (event_place_code(&place, e, &asked.attr) < 0)
 		asked.attr.size = 0;
+	const struct platform_event *own =
+		event_place_own(&place, asked.attr.type, asked.attr.config);
+	asked.own_code = own ? own->code : 0;
+	asked.own_config1 = own ? own->config1 : 0;
 	return asked;
 }
 

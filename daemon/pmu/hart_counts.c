@@ -41,6 +41,7 @@ struct hart_counts {
 	double part;
 	struct hart_turn turn[EVENTS_MAX];
 	size_t n_turns;
+	struct platform_db *data; /* what the plans borrow from */
 };
 
 /* --- the plan --------------------------------------------------------------------------------- */
@@ -176,7 +177,7 @@ static void measure_turns(struct hart_counts *c, const struct hart_counts_option
 			continue;
 		if (i == c->n_turns)
 			c->turn[c->n_turns++] = (struct hart_turn){harts->harts, pass, 0};
-		c->turn[i].part += part[e];
+		c->turn[i].part += part[e] * counter_turn_scale(k->counter, e);
 	}
 }
 
@@ -227,6 +228,7 @@ int hart_counts_new(const struct hart_counts_options *o, struct hart_counts **re
 		return -ENOMEM;
 	c->harts = o->machine->online;
 	c->serial = o->serial;
+	c->data = cores_database(o->cores);
 	int first = 0;
 	for (int hart = cores_kind(o->cores, 0); hart >= 0 && c->n_kinds < KINDS_MAX;
 		hart = cores_kind(o->cores, hart + 1)) {
@@ -251,6 +253,7 @@ struct hart_counts *hart_counts_free(struct hart_counts *c)
 		return NULL;
 	for (size_t i = 0; i < c->n_kinds; i++)
 		c->kind[i] = kind_clear(&c->kind[i]);
+	platform_db_free(c->data);
 	free(c->row);
 	free(c);
 	return NULL;

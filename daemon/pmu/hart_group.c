@@ -54,8 +54,8 @@ struct hart_groups *hart_groups_free(struct hart_groups *groups)
 
 static bool equal(const struct hart_event *a, const struct hart_event *b)
 {
-	return a->may_take_kernel_in == b->may_take_kernel_in &&
-	       memcmp(&a->attr, &b->attr, sizeof(a->attr)) == 0;
+	return a->may_take_kernel_in == b->may_take_kernel_in && a->own_code == b->own_code &&
+	       a->own_config1 == b->own_config1 && memcmp(&a->attr, &b->attr, sizeof(a->attr)) == 0;
 }
 
 static struct hart_member *find_member(struct hart_group *g, const struct hart_event *event)

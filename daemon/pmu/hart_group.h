@@ -28,8 +28,11 @@ int group_count_read(const struct kernel *k, int fd, struct group_count *ret_cou
 
 /* What makes two events on a hart the same: all that the kernel is asked for. */
 struct hart_event {
-	struct perf_event_attr attr; /* size 0: this core has no such event, so none equals it */
-	bool may_take_kernel_in;     /* where a PMU cannot exclude it */
+	struct perf_event_attr
+		attr; /* size 0: this core has no such event; its member is never open */
+	/* of a generic event that the kernel may not map: the core's own code, as the data has it now */
+	uint64_t own_code, own_config1;
+	bool may_take_kernel_in; /* where a PMU cannot exclude it */
 };
 
 struct hart_member {

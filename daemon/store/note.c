@@ -70,7 +70,7 @@ bool note_turn_parse(const char *key, struct hart_set *ret_harts, unsigned *ret_
 const char *note_turn_key(
 	const struct hart_set *harts, unsigned pass, char key[static NOTE_KEY_BYTES_MAX])
 {
-	char list[NOTE_KEY_BYTES_MAX / 4];
+	char list[NOTE_KEY_BYTES_MAX - sizeof("turn::4294967295")];
 	snprintf(key, NOTE_KEY_BYTES_MAX, "turn:%s:%u", hart_set_says(harts, list, sizeof(list)),
 		pass);
 	return key;

@@ -103,8 +103,7 @@ static int open_on_pmu(
 static int open_raw(
 	const struct event_place *at, const struct event *e, struct perf_event_attr *attr)
 {
-	const struct platform_event *own =
-		platform_event_generic(at->platform, attr->type, attr->config);
+	const struct platform_event *own = event_place_own(at, attr->type, attr->config);
 	if (!own)
 		return -ENOENT;
 	struct perf_event_attr raw = *attr;
@@ -128,6 +127,12 @@ int event_place_code(
 	attr->config = own->code;
 	attr->config1 = own->config1 | (attr->config1 & ~e->config1);
 	return 0;
+}
+
+const struct platform_event *event_place_own(
+	const struct event_place *place, uint32_t type, uint64_t config)
+{
+	return is_generic(type) ? platform_event_generic(place->platform, type, config) : NULL;
 }
 
 int event_open_at(

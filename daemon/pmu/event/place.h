@@ -33,6 +33,11 @@ int event_open_at(
 int event_place_code(
 	const struct event_place *place, const struct event *e, struct perf_event_attr *attr);
 
+/* The core's own event for a generic one, which is opened where the kernel maps none; NULL: there is none, or
+ * the event is not generic. */
+const struct platform_event *event_place_own(
+	const struct event_place *place, uint32_t type, uint64_t config);
+
 /* Was e opened with the core's own code instead of the kernel's generic one? */
 bool event_by_raw(const struct event *e, const struct perf_event_attr *attr);
 

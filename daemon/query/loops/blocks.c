@@ -245,7 +245,8 @@ static void add_dram(
 		return;
 	for (unsigned k = 0; k < MPERF_GRANTS_MAX; k++)
 		count[k] = both(&f->fact[i], LOOP_GRANTED + k);
-	s->dram += dram_bytes(f, dram, count);
+	const double bytes = dram_bytes(f, dram, count);
+	s->dram += bytes > 0 ? bytes : 0;
 	s->dram_ns += both(&f->fact[i], LOOP_GRANTED_NS);
 }
 

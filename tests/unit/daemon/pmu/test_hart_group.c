@@ -4,6 +4,7 @@
  * start, and what is open is open once.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/pmu/counter.h"
@@ -441,6 +442,43 @@ TEST(a_name_with_two_codes_is_shared_on_the_hart_where_the_code_is_open)
 	/* without a code on hart 1, it is nobody's code there */
 	struct counter *d = begin(&c, "r44,big_only");
 	ck_assert_uint_eq(n_open(&c), 4);
+	counter_free(a);
+	counter_free(b);
+	counter_free(d);
+	core_case_end(&c);
+	made_folder_remove(&folder);
+}
+
+/* Big's loads and big_only change codes. */
+static void swap_codes(const struct made_folder *folder)
+{
+	char path[512], text[4096];
+	snprintf(path, sizeof(path), "%s/big.json", folder->path);
+	FILE *f = fopen(path, "r");
+	ck_assert_ptr_nonnull(f);
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	fclose(f);
+	char *only = strstr(text, "0x44"), *loads = strstr(text, "0x55");
+	ck_assert(only && loads);
+	memcpy(only, "0x55", 4);
+	memcpy(loads, "0x44", 4);
+	made_file(folder, "big.json", text);
+}
+
+TEST(a_generic_event_whose_code_a_reload_changed_is_not_read_where_the_old_code_counts)
+{
+	struct made_folder folder;
+	struct core_case c = core_case_two_kinds(&folder);
+	replay_set_read_cost(c.replay, READ_NS);
+	struct counter *a = begin(&c, "L1-dcache-loads");
+	swap_codes(&folder);
+	ck_assert_int_eq(cores_reload(c.cores), 0);
+	struct counter *b = begin(&c, "L1-dcache-loads"), *d = begin(&c, "L1-dcache-loads");
+	ck_assert_uint_eq(n_open(&c), 2 + 1); /* on Little it is the same as before */
+	replay_run(c.replay, 0, 100, MSEC);
+	ck_assert_uint_eq(value(a, 0)->value, 50000);
+	ck_assert_uint_eq(value(b, 0)->value, 7000);
+	ck_assert_uint_eq(value(d, 0)->value, 7000);
 	counter_free(a);
 	counter_free(b);
 	counter_free(d);
