@@ -217,7 +217,7 @@ TEST(what_is_missing_has_a_reason)
 		{"intel-haswell", "fp_gflops", "came with Broadwell"},
 		{"intel-gracemont", "fp_gflops", "came with Crestmont"},
 		{"intel-lioncove", "fp_gflops", "fused multiply-add"},
-		{"intel-skymont", "fp_gflops", "FP_FLOPS_RETIRED"},
+		{"intel-skymont", "dram_gbytes", "a miss of the last cache"},
 		{"amd-zen4", "dp_gflops", "of one precision"},
 		{"arm-neoverse-v2", "sp_gflops", "of one precision"},
 	};
