@@ -102,6 +102,24 @@ static int check_kinds(const struct side *a, const struct side *b)
 	return EXIT_USAGE;
 }
 
+/* A recording is one run, however often it was given, and a gate's is of one side. */
+static int check_twice(const struct side *a, const struct side *b, bool is_gate)
+{
+	_cleanup_(freep) char *what = NULL;
+	const size_t n_twice = a->files.n_twice + b->files.n_twice;
+	const char *both = recordings_both(&a->files, &b->files);
+	if (n_twice > 0)
+		say_note("%zu recording%s given twice: %s once", n_twice,
+			n_twice == 1 ? " was" : "s were",
+			n_twice == 1 ? "it counts" : "they count");
+	if (!both || !is_gate)
+		return 0;
+	if (asprintf(&what, "'%.300s' is on both sides", both) < 0)
+		what = NULL;
+	say_failure(what ? what : "out of memory", "Give each recording on one side");
+	return EXIT_USAGE;
+}
+
 static void side_free(struct side *side)
 {
 	if (!side)
@@ -206,6 +224,8 @@ int compare_ask(const struct options *o, bool is_gate, struct replies *replies, 
 		exit_status = add_side(b, o->candidate, o->n_candidates);
 	if (exit_status == 0)
 		exit_status = check_kinds(a, b);
+	if (exit_status == 0)
+		exit_status = check_twice(a, b, is_gate);
 	if (exit_status == 0)
 		exit_status = run(o, is_gate, a, b, replies, ret_answered);
 	side_free(a);

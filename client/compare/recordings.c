@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <glob.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +16,41 @@
 
 #include "proto/memory.h"
 
+static bool has(const struct recordings *r, dev_t device, ino_t inode)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (inode != 0 && r->file[i].inode == inode && r->file[i].device == device)
+			return true;
+	return false;
+}
+
+const char *recordings_both(const struct recordings *a, const struct recordings *b)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (has(b, a->file[i].device, a->file[i].inode))
+			return a->path[i];
+	return NULL;
+}
+
 static int add(struct recordings *r, const char *path)
 {
 	_cleanup_(freep) char *folder = *path == '/' ? strdup("") : getcwd(NULL, 0);
 	char *absolute;
+	struct stat s = {.st_ino = 0};
 
+	/* what is not there is for the daemon to say */
+	if (stat(path, &s) == 0 && has(r, s.st_dev, s.st_ino)) {
+		r->n_twice++;
+		return 0;
+	}
 	if (r->n == RECORDINGS_MAX)
 		return RECORDINGS_MANY;
 	if (!folder)
 		return -errno;
 	if (asprintf(&absolute, "%s%s%s", folder, *folder ? "/" : "", path) < 0)
 		return -ENOMEM;
+	r->file[r->n].device = s.st_dev;
+	r->file[r->n].inode = s.st_ino;
 	r->path[r->n++] = absolute;
 	return 0;
 }
@@ -81,5 +106,5 @@ void recordings_clear(struct recordings *r)
 {
 	for (size_t i = 0; i < r->n; i++)
 		free(r->path[i]);
-	r->n = 0;
+	r->n = r->n_twice = 0;
 }

@@ -8,6 +8,7 @@
  */
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #define RECORDINGS_MAX 512 /* of one side: years of nightly runs */
 #define RECORDINGS_SUFFIX ".mprf"
@@ -20,9 +21,16 @@ enum {
 
 struct recordings {
 	char *path[RECORDINGS_MAX]; /* absolute, of a selection in order of their names */
+	struct {
+		dev_t device;
+		ino_t inode; /* 0: it is not there */
+	} file[RECORDINGS_MAX];
 	size_t n;
+	size_t n_twice; /* left out, since the same file was there already, perhaps by another name */
 };
 
 /* Add what the selection means. 0, one of the outcomes above, -errno. */
 int recordings_add(struct recordings *r, const char *selection);
+/* The first path of a whose file is in b too; NULL: there is none. */
+const char *recordings_both(const struct recordings *a, const struct recordings *b);
 void recordings_clear(struct recordings *r);

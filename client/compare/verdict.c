@@ -161,12 +161,14 @@ void verdict_notes(const struct replies *r, const struct verdict_asked *asked, F
 
 /* --- Markdown --------------------------------------------------------------------------------- */
 
+/* What a terminal would not show as it is, Markdown would not, either. */
 static void write_cell(const char *t, FILE *f)
 {
-	for (; *t; t++) {
-		if (strchr("\\|`*_<>[]&#~", *t))
+	_cleanup_(freep) char *plain = escape_terminal_dup(t);
+	for (const char *c = plain ? plain : "?"; *c; c++) {
+		if (strchr("\\|`*_<>[]&#~@", *c))
 			fputc('\\', f);
-		fputc((unsigned char)*t < ' ' ? ' ' : *t, f);
+		fputc(*c, f);
 	}
 }
 
@@ -204,32 +206,28 @@ void verdict_markdown(const struct replies *r, const struct verdict_asked *asked
 /* --- JUnit ------------------------------------------------------------------------------------ */
 
 /* Source: XML 1.0, sections 2.2 (characters) and 2.4. */
-static void write_xml(const char *t, FILE *f)
-{
-	for (; *t; t++) {
-		const char *entity = *t == '&'   ? "&amp;"
-				     : *t == '<' ? "&lt;"
-				     : *t == '>' ? "&gt;"
-				     : *t == '"' ? "&quot;"
-						 : NULL;
-		if (entity)
-			fputs(entity, f);
-		else
-			fputc((unsigned char)*t < ' ' ? ' ' : *t, f);
-	}
-}
-
 static void write_case(const char *name, const char *element, const char *says, FILE *f)
 {
 	fputs("  <testcase classname=\"mperf.gate\" name=\"", f);
-	write_xml(name, f);
+	escape_markup(f, name);
 	if (!element) {
 		fputs("\"/>\n", f);
 		return;
 	}
 	fprintf(f, "\">\n    <%s message=\"", element);
-	write_xml(says, f);
+	escape_markup(f, says);
 	fputs("\"/>\n  </testcase>\n", f);
+}
+
+/* Why it says so, and what was left out. */
+static void write_notes(const Mperf__Provenance *p, FILE *f)
+{
+	fputs("  <system-out>", f);
+	for (size_t i = 0; i < p->n_note; i++) {
+		escape_markup(f, p->note[i]);
+		fputc('\n', f);
+	}
+	fputs("</system-out>\n", f);
 }
 
 void verdict_junit(const struct replies *r, const struct verdict_asked *asked, FILE *f)
@@ -260,5 +258,7 @@ void verdict_junit(const struct replies *r, const struct verdict_asked *asked, F
 		write_case(
 			name ? name : "?", undecided ? "skipped" : "failure", says ? says : "", f);
 	}
+	if (r->provenance && r->provenance->n_note > 0)
+		write_notes(r->provenance, f);
 	fputs("</testsuite>\n", f);
 }

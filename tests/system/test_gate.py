@@ -149,6 +149,11 @@ def test_what_cannot_be_compared_is_named(build):
         refused(run("gate", "--baseline", some, "--candidate", some, "--max-regression", "2"), 2, "share")
         refused(run("diff", some, some, "--json", "--markdown"), 2, "exclude each other")
         refused(run("diff", some, some, "--comm", "nobody"), 1, "has no samples that match")
+        refused(run("gate", "--baseline", root / "main", "--candidate", some), 2, "0.mprf' is on both sides")
+        (folder / "again.mprf").symlink_to(some)
+        done = run("gate", "--baseline", root / "main", "--baseline", folder, "--candidate", root / "same")
+        assert "1 recording was given twice: it counts once" in done.stderr, done
+        (folder / "again.mprf").unlink()
         (folder / "text.mprf").write_text("no recording\n")
         refused(run("diff", some, folder / "text.mprf"), 1, "text.mprf")
         (folder / "cut.mprf").write_bytes(some.read_bytes()[:20000])

@@ -109,17 +109,17 @@ TEST(names_cannot_break_out_of_markdown)
 	change("a|b\n<i>`x`", "m", "slower");
 	_cleanup_(freep) char *text = written(verdict_markdown);
 	ck_assert_ptr_nonnull(
-		strstr(text, "\n| **a\\|b \\<i\\>\\`x\\`, a\\<b\\>.c:12 in m** | +20.0 % "));
+		strstr(text, "\n| **a\\|b\\\\x0a\\<i\\>\\`x\\`, a\\<b\\>.c:12 in m** | +20.0 % "));
 	ck_assert_ptr_null(strstr(text, "b\n<"));
 }
 
 TEST(names_cannot_break_out_of_xml)
 {
 	total("slower", 0, 0, 0);
-	change("a\"/><evil>&\1", "m", "slower");
+	change("a\"/><evil>&\1\xef\xbf\xbf", "m", "slower"); /* U+FFFF is no character of XML */
 	_cleanup_(freep) char *text = written(verdict_junit);
-	ck_assert_ptr_nonnull(
-		strstr(text, "name=\"a&quot;/&gt;&lt;evil&gt;&amp; , a&lt;b&gt;.c:12 in m\""));
+	ck_assert_ptr_nonnull(strstr(text,
+		"name=\"a&quot;/&gt;&lt;evil&gt;&amp;\\x01\\u{ffff}, a&lt;b&gt;.c:12 in m\""));
 	ck_assert_ptr_nonnull(strstr(text, "tests=\"2\" failures=\"2\" skipped=\"0\""));
 }
 
@@ -151,7 +151,7 @@ static void touch(const char *path)
 TEST(a_selection_is_a_file_a_folder_or_a_pattern)
 {
 	char folder[] = "/tmp/mperf-test-XXXXXX", path[128];
-	struct recordings r = {.n = 0};
+	struct recordings r = {.n = 0}, other = {.n = 0};
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	ck_assert_int_eq(chdir(folder), 0);
 	ck_assert_int_eq(mkdir("runs[1]", 0700), 0);
@@ -164,18 +164,35 @@ TEST(a_selection_is_a_file_a_folder_or_a_pattern)
 	ck_assert_uint_eq(r.n, 2);
 	snprintf(path, sizeof(path), "%s/runs[1]/a.mprf", folder);
 	ck_assert_str_eq(r.path[0], path);
-	ck_assert_int_eq(recordings_add(&r, "runs\\[1\\]/b*"), 0);
-	ck_assert_uint_eq(r.n, 3);
 	ck_assert_int_eq(recordings_add(&r, "a*b"), 0);
-	ck_assert_uint_eq(r.n, 4);
+	ck_assert_uint_eq(r.n, 3);
+	/* again, by other names too */
+	ck_assert_int_eq(symlink("a*b", "link"), 0);
+	ck_assert_int_eq(recordings_add(&r, "runs\\[1\\]/b*"), 0);
+	ck_assert_int_eq(recordings_add(&r, "link"), 0);
+	ck_assert_uint_eq(r.n, 3);
+	ck_assert_uint_eq(r.n_twice, 2);
+	ck_assert_int_eq(recordings_add(&other, "runs[1]/b.mprf"), 0);
+	ck_assert_str_eq(recordings_both(&other, &r), other.path[0]);
+	recordings_clear(&other);
+	ck_assert_ptr_null(recordings_both(&other, &r));
 	ck_assert_int_eq(recordings_add(&r, "nothing"), RECORDINGS_NONE);
 	ck_assert_int_eq(recordings_add(&r, "runs*/*.none"), RECORDINGS_NONE);
-	while (r.n < RECORDINGS_MAX)
-		ck_assert_int_eq(recordings_add(&r, "a*b"), 0);
-	ck_assert_int_eq(recordings_add(&r, "runs[1]"), RECORDINGS_MANY);
+	for (size_t i = r.n; i < RECORDINGS_MAX; i++) {
+		snprintf(path, sizeof(path), "runs[1]/%zu", i);
+		touch(path);
+		ck_assert_int_eq(recordings_add(&r, path), 0);
+	}
+	touch("one more");
+	ck_assert_int_eq(recordings_add(&r, "one more"), RECORDINGS_MANY);
 	recordings_clear(&r);
 	ck_assert_uint_eq(r.n, 0);
-	ck_assert_int_eq(unlink("a*b") | unlink("runs[1]/a.mprf") | unlink("runs[1]/b.mprf") |
+	for (size_t i = 3; i < RECORDINGS_MAX; i++) {
+		snprintf(path, sizeof(path), "runs[1]/%zu", i);
+		ck_assert_int_eq(unlink(path), 0);
+	}
+	ck_assert_int_eq(unlink("a*b") | unlink("link") | unlink("one more") |
+				 unlink("runs[1]/a.mprf") | unlink("runs[1]/b.mprf") |
 				 unlink("runs[1]/notes.txt") | rmdir("runs[1]"),
 		0);
 	ck_assert_int_eq(rmdir(folder), 0);
