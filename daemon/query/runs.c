@@ -54,8 +54,7 @@ struct span {
 
 /* What of one file is needed. Run is one more than its index; 0: none. */
 struct part {
-	uint32_t *run_of_set, *run_of_task;
-	uint32_t *without_of_set, *without_of_task; /* what pins have of it, likewise */
+	uint32_t *run_of_set, *run_of_task, *without_of_set, *without_of_task; /* what pins have */
 	int64_t *start_of_task;
 	struct span *window;
 	uint32_t n_sets, n_tasks, n_windows;
@@ -232,9 +231,9 @@ static int add_run(struct search *s, uint32_t uid, const struct label *label, si
 /* The first part that pins have of this job; 0: none, or this is a pin. */
 static uint32_t find_without(const struct search *s, uint32_t uid, const char *json)
 {
-	const struct runs_wish *w = s->wish;
-	for (size_t i = 0; i < w->n_without && !s->source->pin; i++)
-		if (w->without[i].uid == uid && strcmp(w->without[i].labels, json) == 0)
+	const struct query_without *without = s->wish->without;
+	for (size_t i = 0; i < s->wish->n_without && !s->source->pin; i++)
+		if (without[i].uid == uid && strcmp(without[i].labels, json) == 0)
 			return (uint32_t)i + 1;
 	return 0;
 }
@@ -425,10 +424,8 @@ static int make_file(struct search *s, sqlite3 *db, struct query_error *error)
 	f->without_of_task = calloc((size_t)f->n_tasks + 1, sizeof(*f->without_of_task));
 	f->start_of_task = calloc((size_t)f->n_tasks + 1, sizeof(*f->start_of_task));
 	f->window = calloc((size_t)f->n_windows + 1, sizeof(*f->window));
-	return f->run_of_set && f->run_of_task && f->without_of_set && f->without_of_task &&
-			       f->start_of_task && f->window
-		       ? 0
-		       : -ENOMEM;
+	bool all = f->run_of_set && f->run_of_task && f->without_of_set && f->without_of_task;
+	return all && f->start_of_task && f->window ? 0 : -ENOMEM;
 }
 
 static int add_file(

@@ -198,8 +198,9 @@ struct recording_share *recording_share_free(struct recording_share *s)
 	struct merged *m, *next;
 	if (!s)
 		return NULL;
-	HASH_ITER (hh, s->merged, m, next)
+	HASH_ITER (hh, s->merged, m, next) {
 		forget(s, m);
+	}
 	free(s);
 	return NULL;
 }
