@@ -268,8 +268,9 @@ static int show_beside(const struct options *o, const struct replies *replies, F
 static int show(const struct options *o, bool is_gate, const struct replies *replies, FILE *f)
 {
 	static const char *const columns[] = {"change", "low", "high", "adds", "p", "baseline_ns",
-		"candidate_ns", "verdict", "function", "comm", "cgroup", "source", "line", "module",
-		"became", NULL};
+		"candidate_ns", "instructions_change", "instructions_low", "instructions_high",
+		"ipc_change", "ipc_low", "ipc_high", "verdict", "function", "comm", "cgroup",
+		"source", "line", "module", "became", NULL};
 	const struct verdict_asked asked = compare_asked(o, is_gate);
 	struct table_options look = {.raw = o->raw, .show = o->raw ? NULL : columns};
 

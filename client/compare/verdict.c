@@ -155,6 +155,10 @@ void verdict_notes(const struct replies *r, const struct verdict_asked *asked, F
 	if (untested > 0 && !(number(total, 0, "few_runs") > 0))
 		fprintf(f, "%.0f row%s of fewer than 10 samples a run: not tested.\n", untested,
 			untested == 1 ? "" : "s");
+	const double left_out = number(total, 0, "left_out");
+	if (left_out > 0)
+		fprintf(f, "%.0f row%s of fewer than 10 samples in all runs together: left out.\n",
+			left_out, left_out == 1 ? "" : "s");
 	if (asked->looks > 1)
 		fprintf(f, "Thresholds allow for %u looks.\n", asked->looks);
 }

@@ -122,5 +122,11 @@ struct comparison {
  * (above a maximum), -ENOMEM. */
 int compare(const struct compare_runs *runs, const struct compare_options *options,
 	struct comparison **ret_comparison);
+
+/* The change of a value that each run has, alone, as the total's: Welch's interval of the runs' logarithms. Runs
+ * whose value is not above 0 have none; p, seen_from and runs_needed are not set. Without two runs on each side
+ * there is no interval, and without one no change (NAN). 0 or -ENOMEM. */
+int compare_value(const double *value, const bool *candidate, size_t n_runs,
+	struct compare_change *ret_change);
 struct comparison *comparison_free(struct comparison *c);
 DEFINE_CLEANUP(struct comparison *, comparison_free)

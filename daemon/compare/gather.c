@@ -47,6 +47,7 @@ struct gather *gather_free(struct gather *g)
 	free(g->total);
 	free(g->time_ns);
 	free(g->counts);
+	free(g->run_counts);
 	free(g->candidate);
 	free(g->begin_ns);
 	free(g->key);
@@ -307,10 +308,27 @@ static uint32_t *choose_keys(struct gather *g, size_t *ret_n)
 		if (sum[key] >= COMPARE_SAMPLES_MIN) {
 			g->key[n] = key;
 			row[key] = n++;
+		} else {
+			g->n_left_out += sum[key] > 0;
 		}
 	}
 	*ret_n = n;
 	return row;
+}
+
+/* After all runs are read. 0 or -ENOMEM. */
+static int make_run_counts(struct gather *g, size_t n_rows)
+{
+	bool any = false;
+	for (uint32_t r = 0; r < g->n_runs; r++)
+		any |= g->run[r].cycles >= 0 || g->run[r].instructions >= 0;
+	if (!any)
+		return 0;
+	const size_t n = 2 * n_rows * g->n_runs;
+	g->run_counts = calloc(n + 1, sizeof(*g->run_counts));
+	for (size_t i = 0; i < n && g->run_counts; i++)
+		g->run_counts[i] = -1;
+	return g->run_counts ? 0 : -ENOMEM;
 }
 
 static int fill_runs(struct gather *g)
@@ -342,7 +360,7 @@ int gather_table(struct gather *g, const struct compare_runs **ret_runs)
 	g->table = calloc(n * g->n_runs + 1, sizeof(*g->table));
 	g->time_ns = calloc(2 * n + 1, sizeof(*g->time_ns));
 	g->counts = calloc(4 * n + 1, sizeof(*g->counts));
-	if (!g->table || !g->time_ns || !g->counts)
+	if (!g->table || !g->time_ns || !g->counts || make_run_counts(g, n) != 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < 4 * n; i++)
 		g->counts[i] = -1;
@@ -356,6 +374,13 @@ int gather_table(struct gather *g, const struct compare_runs **ret_runs)
 		g->time_ns[2 * row + candidate] += from->ns;
 		add_count(&g->counts[4 * row + 2 * candidate], from->cycles);
 		add_count(&g->counts[4 * row + 2 * candidate + 1], from->instructions);
+		double *of_run = g->run_counts
+					 ? &g->run_counts[2 * (row * (size_t)g->n_runs + from->run)]
+					 : NULL;
+		if (!of_run)
+			continue;
+		add_count(&of_run[0], from->cycles);
+		add_count(&of_run[1], from->instructions);
 	}
 	int r = fill_runs(g);
 	if (r < 0)
@@ -364,6 +389,11 @@ int gather_table(struct gather *g, const struct compare_runs **ret_runs)
 		(struct compare_runs){n, g->n_runs, g->table, g->total, g->candidate, g->begin_ns};
 	*ret_runs = &g->runs;
 	return 0;
+}
+
+size_t gather_n_left_out(const struct gather *g)
+{
+	return g->n_left_out;
 }
 
 void gather_names(const struct gather *g, size_t row, const char *ret_names[GATHER_PARTS])
@@ -398,6 +428,18 @@ struct gathered_sums gather_sums(const struct gather *g, size_t row, bool candid
 			sums.samples += g->table[row * g->n_runs + r];
 	sums.samples = mean(sums.samples, n);
 	return sums;
+}
+
+bool gather_has_counts(const struct gather *g)
+{
+	return g->run_counts != NULL;
+}
+
+struct gathered_counts gather_counts(const struct gather *g, size_t row, size_t run)
+{
+	const double *of_run = g->run_counts ? &g->run_counts[2 * (row * g->n_runs + run)] : NULL;
+	return of_run ? (struct gathered_counts){of_run[0], of_run[1]}
+		      : (struct gathered_counts){-1, -1};
 }
 
 struct gathered_sums gather_total(const struct gather *g, bool candidate)

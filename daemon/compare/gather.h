@@ -39,6 +39,9 @@ int gather_store_run(struct gather *g, bool candidate, int64_t begin_ns,
  * runs together. 0; -EINVAL if there is no run; -E2BIG above COMPARE_CELLS_MAX; -ENOMEM. */
 int gather_table(struct gather *g, const struct compare_runs **ret_runs);
 
+/* How many others there are, of fewer samples in all runs together. */
+size_t gather_n_left_out(const struct gather *g);
+
 /* The names of a row of the table, NULL for those that it does not have. */
 void gather_names(const struct gather *g, size_t row, const char *ret_names[GATHER_PARTS]);
 
@@ -54,6 +57,12 @@ struct gathered_sums {
 	double cycles, instructions; /* negative: not counted */
 };
 struct gathered_sums gather_sums(const struct gather *g, size_t row, bool candidate);
+/* What a run counted of a row; negative: nothing. Are there any such counts? */
+bool gather_has_counts(const struct gather *g);
+struct gathered_counts {
+	double cycles, instructions;
+};
+struct gathered_counts gather_counts(const struct gather *g, size_t row, size_t run);
 struct gathered_sums gather_total(const struct gather *g, bool candidate);
 
 /* Where a run's samples come from; texts are borrowed until the next gather_run. */

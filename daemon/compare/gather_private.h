@@ -54,9 +54,11 @@ struct gather {
 	double *table, *total, *time_ns; /* time_ns: [2 * row + candidate], sums */
 	bool *candidate;
 	int64_t *begin_ns;
-	uint32_t *key; /* by row */
+	uint32_t *key;     /* by row */
+	size_t n_left_out; /* keys that are no row, for want of samples */
 	size_t n_side[2];
 	double *counts; /* [4 * row + 2 * candidate]: cycles, instructions; negative: not counted */
+	double *run_counts; /* [2 * (row * n_runs + run)]: the same of each run; NULL: none counted */
 	struct kin kin;
 };
 

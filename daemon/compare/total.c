@@ -143,3 +143,32 @@ int compare_totals(const struct compare_runs *runs, const struct compare_options
 	*ret_spread = sqrt(variance);
 	return 0;
 }
+
+int compare_value(const double *value, const bool *candidate, size_t n_runs,
+	struct compare_change *ret_change)
+{
+	const struct compare_options options = COMPARE_OPTIONS_DEFAULT;
+	_cleanup_(freep) double *total = calloc(n_runs + 1, sizeof(*total));
+	_cleanup_(freep) bool *side = calloc(n_runs + 1, sizeof(*side));
+	struct compare_runs runs = {.total = total, .candidate = side};
+	struct compare_change c = {NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+	double log_sum[2] = {0}, spread;
+	size_t n[2] = {0};
+	int r = total && side ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n_runs && r == 0; i++) {
+		if (!(value[i] > 0))
+			continue;
+		total[runs.n_runs] = value[i];
+		side[runs.n_runs++] = candidate[i];
+		log_sum[candidate[i]] += log(value[i]);
+		n[candidate[i]]++;
+	}
+	if (r == 0 && n[0] > 1 && n[1] > 1)
+		r = compare_totals(&runs, &options, 0.05, &c, &spread);
+	else if (n[0] > 0 && n[1] > 0)
+		c.change = expm1(log_sum[1] / (double)n[1] - log_sum[0] / (double)n[0]);
+	c.p = c.seen_from = c.runs_needed = NAN;
+	*ret_change = c;
+	return r;
+}

@@ -12,6 +12,7 @@
 #include "daemon/compare/became.h"
 #include "daemon/compare/compare.h"
 #include "daemon/control/compare_beside.h"
+#include "daemon/control/compare_counts.h"
 #include "daemon/query/load.h"
 
 #define MARGIN_PPM 20000
@@ -153,7 +154,7 @@ static double mean_total(const struct compare_runs *runs, bool candidate)
 }
 
 static int tell_total(struct row_stream *s, const struct answer *to,
-	const struct compare_runs *runs, const struct comparison *c)
+	const struct compare_runs *runs, const struct comparison *c, size_t n_left_out)
 {
 	static const struct answer_column columns[] = {{"verdict", "Verdict", 0},
 		{"baseline_runs", "Baseline runs", MPERF__UNIT__UNIT_COUNT},
@@ -164,6 +165,7 @@ static int tell_total(struct row_stream *s, const struct answer *to,
 		{"spread", "Spread", MPERF__UNIT__UNIT_SHARE},
 		{"tested", "Tested", MPERF__UNIT__UNIT_COUNT},
 		{"untested", "Untested", MPERF__UNIT__UNIT_COUNT},
+		{"left_out", "Left out", MPERF__UNIT__UNIT_COUNT},
 		{"stable", "Stable", MPERF__UNIT__UNIT_COUNT}, {"few_runs", "Few runs", 0},
 		{"not_in_turns", "Not in turns", 0}, {"total_wide", "Total wide", 0},
 		{"functions_wide", "Rows wide", 0}};
@@ -185,6 +187,7 @@ static int tell_total(struct row_stream *s, const struct answer *to,
 	v[n++] = c->lacks & COMPARE_FEW_RUNS ? real(NAN) : real(c->common_spread);
 	v[n++] = integer(c->n_tested);
 	v[n++] = integer(c->n_functions - c->n_tested);
+	v[n++] = integer(n_left_out);
 	v[n++] = integer(c->n_stable);
 	for (unsigned lack = COMPARE_FEW_RUNS; lack <= COMPARE_FUNCTIONS_WIDE; lack <<= 1)
 		v[n++] = integer(c->lacks & lack ? 1 : 0);
@@ -194,6 +197,7 @@ static int tell_total(struct row_stream *s, const struct answer *to,
 
 struct tell {
 	const struct gather *gather;
+	const struct compare_runs *runs;
 	const struct comparison *slower, *faster; /* faster: NULL, or with the sides exchanged */
 	const struct became *became;              /* by row */
 };
@@ -226,7 +230,7 @@ static int by_weight(const void *a, const void *b, void *userdata)
 static int tell_row(const struct tell *t, const struct answer *to, size_t row, size_t n_names)
 {
 	const struct compare_function *f = &t->slower->function[row];
-	struct answer_value v[GATHER_PARTS + 9 + N_CHANGE_COLUMNS];
+	struct answer_value v[GATHER_PARTS + 9 + N_CHANGE_COLUMNS + COMPARE_COUNT_COLUMNS];
 	const char *names[GATHER_PARTS];
 	size_t n = 0;
 
@@ -245,7 +249,12 @@ static int tell_row(const struct tell *t, const struct answer *to, size_t row, s
 	char became[BECAME_TEXT_BYTES];
 	v[n++] = text(compare_became(t->gather, t->became, row, became));
 	n += put_change(v + n, &f->own);
-	return to->row(to->userdata, v, n);
+	int r = 0;
+	if (gather_has_counts(t->gather)) {
+		r = compare_count_values(t->gather, t->runs, row, v + n);
+		n += COMPARE_COUNT_COLUMNS;
+	}
+	return r == 0 ? to->row(to->userdata, v, n) : r;
 }
 
 static int tell_changes(
@@ -258,7 +267,7 @@ static int tell_changes(
 		{"candidate_ns", "Candidate", MPERF__UNIT__UNIT_NS},
 		{"adds", "Adds", MPERF__UNIT__UNIT_SHARE}, {"stable", "Stable", 0},
 		{"became", "Became", 0}};
-	struct answer_column all[GATHER_PARTS + 9 + N_CHANGE_COLUMNS];
+	struct answer_column all[GATHER_PARTS + 9 + N_CHANGE_COLUMNS + COMPARE_COUNT_COLUMNS];
 	const struct answer_column *names;
 	const size_t n_names = gather_columns(t->gather, &names);
 	size_t n_rows = t->slower->n_functions;
@@ -272,6 +281,7 @@ static int tell_changes(
 	qsort_r(order, n_rows, sizeof(*order), by_weight, (void *)t);
 	n += put_columns(all + n, columns, sizeof(columns) / sizeof(*columns));
 	n += put_columns(all + n, change_columns, N_CHANGE_COLUMNS);
+	n += compare_count_columns(t->gather, all + n);
 	int r = row_stream_table(s, "change");
 	if (r == 0)
 		r = to->columns(to->userdata, all, n);
@@ -322,7 +332,7 @@ int compare_answer(const struct compare_sides *s, struct row_stream *stream,
 	_cleanup_(comparison_freep) struct comparison *slower = NULL;
 	_cleanup_(comparison_freep) struct comparison *faster = NULL;
 	_cleanup_(freep) struct became *became = NULL;
-	const struct compare_runs *runs;
+	const struct compare_runs *runs = NULL;
 
 	int r = check_sources(s, ret_error);
 	if (r == 0)
@@ -345,9 +355,9 @@ int compare_answer(const struct compare_sides *s, struct row_stream *stream,
 		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"--layout-allowance must be below --plan-for.",
 			"what is allowed is no less than what is planned for");
-	const struct tell t = {s->gather, slower, faster, became};
+	const struct tell t = {s->gather, runs, slower, faster, became};
 	if (r == 0)
-		r = tell_total(stream, to, runs, slower);
+		r = tell_total(stream, to, runs, slower, gather_n_left_out(s->gather));
 	if (r == 0)
 		r = tell_changes(stream, to, &t, s->asked->limit);
 	if (r == 0)

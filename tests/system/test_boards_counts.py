@@ -457,6 +457,8 @@ def test_a_recording_of_a_board_is_shown_beside_one_of_this_machine(build):
         both = json.loads(mperfctl(build, "diff", here, board, "--json").stdout)
         text = mperfctl(build, "diff", here, board).stdout
         back = json.loads(mperfctl(build, "diff", board, here, "--json").stdout)
+        itself = json.loads(mperfctl(build, "diff", board, board, "--json").stdout)["change"]
+        counted = mperfctl(build, "diff", board, board).stdout
         done = mperfctl(build, "gate", "--baseline", here, "--candidate", board, check=False)
         refused(done, 2, "riscv64", "mperfctl diff")
         mixed = mperfctl(build, "diff", "--baseline", here, "--baseline", board, "--candidate", board, check=False)
@@ -467,9 +469,14 @@ def test_a_recording_of_a_board_is_shown_beside_one_of_this_machine(build):
     for function in "steady", "even", "slowed":
         row = rows[function]
         assert 0.2 < row["share_a"] < 0.45 and 0.2 < row["share_b"] < 0.45, row
+        own = next(r for r in itself if r["function"] == function and r["module"] == "compared")
+        assert own["baseline_instructions"] == own["candidate_instructions"] == row["instructions_b"], (own, row)
+        assert own["baseline_ipc"] == row["ipc_b"] and own["ipc_change"] == own["instructions_change"] == 0, own
+        assert own["ipc_low"] is None, "one run has no spread"
         assert row["instructions_b"] > 1e6 and abs(row["ipc_b"] - 0.5) < 0.05, row
         assert abs(row["ratio"] - row["ns_b"] / row["ns_a"]) < 1e-9, row
         swapped = next(r for r in back["beside"] if r["function"] == function and r["module"] == "compared")
         assert (swapped["share_a"], swapped["share_b"]) == (row["share_b"], row["share_a"]), (row, swapped)
+    assert re.search(r"Candidate +Instructions +IPC +Verdict", counted), counted
     assert "A: " + os.uname().machine in text and "B: riscv64" in text and "no change is tested" in text, text
     assert re.search(r"Share A +Share B .*IPC B +Function", text), text
