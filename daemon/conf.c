@@ -316,6 +316,7 @@ static void print_range(const struct conf_row *row, FILE *f)
 	else
 		fputs(row->kind == KIND_SWITCH     ? "# yes or no."
 			: row->kind == KIND_PATH   ? "# A path."
+			: row->kind == KIND_PINS   ? "# A list of rules, separated by spaces."
 			: row->kind == KIND_EVENTS ? "# A list of names, separated by commas."
 			: row->kind == KIND_VARIABLES
 				? "# A list of VARIABLE or LABEL=VARIABLE, separated by commas."
