@@ -44,7 +44,14 @@ def test_many_short_jobs_of_a_user_over_the_share_keep_their_labels(build):
         short = {f"short{i}" for i in range(25)}
         for name in sorted(short):
             job(users, MALLORY, name)
-        wait_until("all jobs are stored", lambda: short <= names(users, MALLORY))
+
+        def all_stored():
+            """Where mperf samples less, to keep its overhead, a short job may have no sample; it runs again."""
+            missing = short - names(users, MALLORY)
+            for name in sorted(missing):
+                job(users, MALLORY, name)
+            return not missing
+        wait_until("all jobs are stored", all_stored)
         row = share(users, MALLORY)
         assert row["cut"] > 0 and row["unlabelled"] == 0, row
         print(f"  {len(short) + 1} jobs, {row['cut']} of their samples cut, none without its job", flush=True)
