@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Internals of gather: gather.c reads rows, gather_kin.c what else is known of functions */
+/* Internals of gather: gather.c reads rows, gather_kin.c what else is known of functions, and gather_table.c has
+ * what all runs come to */
 
 #include "daemon/compare/gather.h"
 #include "daemon/store/key.h"
@@ -61,6 +62,13 @@ struct gather {
 	double *run_counts; /* [2 * (row * n_runs + run)]: the same of each run; NULL: none counted */
 	struct kin kin;
 };
+
+/* Add to a sum that is negative while nothing was counted. */
+static inline void gather_add_count(double *sum, double count)
+{
+	if (count >= 0)
+		*sum = (*sum < 0 ? 0 : *sum) + count;
+}
 
 /* How long a function's name is without what compilers append to the names of copies that they make:
  * which copies there are differs from build to build. "work.constprop.0" is work. */
