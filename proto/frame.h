@@ -20,7 +20,7 @@
 
 /* Protocol version. The major changes when old peers would misread a message. */
 #define PROTOCOL_MAJOR 1
-#define PROTOCOL_MINOR 4
+#define PROTOCOL_MINOR 5
 
 /* Largest payload. Rows and bytes are sent in chunks below FRAME_CHUNK_BYTES, so no frame keeps a
  * peer busy for long; the remaining room is for requests with long event lists. */

@@ -172,6 +172,8 @@ static void fill(const struct options *o, bool is_gate, const struct side *a, co
 	m->looks = compare_asked(o, is_gate).looks;
 	m->any_order = o->any_order;
 	m->side_by_side = o->side_by_side;
+	m->n_metric = o->n_metrics;
+	m->metric = (char **)o->metric;
 }
 
 /* 0 or EXIT_FAILED, after an error message. */
@@ -243,13 +245,46 @@ static void show_notes(const struct replies *replies, FILE *f)
 	}
 }
 
+/* --- the table -------------------------------------------------------------------------------- */
+
+#define SHOWN_MAX 64 /* columns that are named here, and five of each metric of -M */
+
+struct shown {
+	const char *column[SHOWN_MAX + 1]; /* up to NULL */
+	size_t n;
+};
+
+static void show_columns(struct shown *s, const char *const *column)
+{
+	for (; *column && s->n < SHOWN_MAX; column++)
+		s->column[s->n++] = *column;
+}
+
+/* Metrics are not known by name, since a group has several. They are the last columns. */
+static void show_metrics(struct shown *s, const struct reply *table, const char *last)
+{
+	const Mperf__Columns *c = table->columns;
+	size_t from = 0;
+	while (from < c->n_column && strcmp(c->column[from]->name, last) != 0)
+		from++;
+	for (size_t i = from + 1; i < c->n_column && s->n < SHOWN_MAX; i++)
+		s->column[s->n++] = c->column[i]->name;
+}
+
 static int show_beside(const struct options *o, const struct replies *replies, FILE *f)
 {
-	static const char *const columns[] = {"share_a", "share_b", "ns_a", "ns_b", "ratio",
-		"instructions_a", "instructions_b", "instructions_ratio", "ipc_a", "ipc_b",
-		"function", "comm", "cgroup", "source", "line", "module", "became", NULL};
-	struct table_options look = {.raw = o->raw, .show = o->raw ? NULL : columns};
+	static const char *const figures[] = {"share_a", "share_b", "ns_a", "ns_b", "ratio",
+		"instructions_a", "instructions_b", "instructions_ratio", "ipc_a", "ipc_b", NULL};
+	static const char *const names[] = {
+		"function", "comm", "cgroup", "nest", "source", "line", "module", "became", NULL};
+	const struct reply *table = replies_table(replies, "beside");
+	struct shown shown = {.n = 0};
+	struct table_options look = {.raw = o->raw, .show = o->raw ? NULL : shown.column};
 
+	show_columns(&shown, figures);
+	if (o->n_metrics)
+		show_metrics(&shown, table, "became");
+	show_columns(&shown, names);
 	if (o->markdown) {
 		beside_markdown(replies, f);
 		return 0;
@@ -257,7 +292,7 @@ static int show_beside(const struct options *o, const struct replies *replies, F
 	table_look(stdout, o->no_color, &look);
 	if (!o->raw)
 		beside_head(replies, f);
-	int r = table_print(replies_table(replies, "beside"), &look, f);
+	int r = table_print(table, &look, f);
 	if (r == 0 && !o->raw && replies->provenance) {
 		fputs("\n", f);
 		show_notes(replies, f);
@@ -265,14 +300,35 @@ static int show_beside(const struct options *o, const struct replies *replies, F
 	return r;
 }
 
+static void show_change(const struct options *o, const struct reply *table, struct shown *shown)
+{
+	static const char *const change[] = {"change", "low", "high", NULL};
+	static const char *const time[] = {"adds", "p", "baseline_ns", "candidate_ns", NULL};
+	static const char *const counts[] = {"instructions_change", "instructions_low",
+		"instructions_high", "ipc_change", "ipc_low", "ipc_high", NULL};
+	static const char *const loops[] = {"iterations_change", "ops_change", "int_ops_change",
+		"bytes_change", "baseline_gops", "candidate_gops", "baseline_gbytes",
+		"candidate_gbytes", NULL};
+	static const char *const names[] = {"verdict", "function", "comm", "cgroup", "nest",
+		"source", "line", "module", "became", NULL};
+	show_columns(shown, change);
+	show_columns(shown, time);
+	if (o->n_metrics)
+		show_metrics(shown, table,
+			reply_column(table, "ipc_high") < 0 ? "runs_needed" : "ipc_high");
+	else if (reply_column(table, "nest") >= 0)
+		show_columns(shown, loops);
+	else
+		show_columns(shown, counts);
+	show_columns(shown, names);
+}
+
 static int show(const struct options *o, bool is_gate, const struct replies *replies, FILE *f)
 {
-	static const char *const columns[] = {"change", "low", "high", "adds", "p", "baseline_ns",
-		"candidate_ns", "instructions_change", "instructions_low", "instructions_high",
-		"ipc_change", "ipc_low", "ipc_high", "verdict", "function", "comm", "cgroup",
-		"source", "line", "module", "became", NULL};
+	const struct reply *table = replies_table(replies, "change");
+	struct shown shown = {.n = 0};
 	const struct verdict_asked asked = compare_asked(o, is_gate);
-	struct table_options look = {.raw = o->raw, .show = o->raw ? NULL : columns};
+	struct table_options look = {.raw = o->raw, .show = o->raw ? NULL : shown.column};
 
 	if (o->json)
 		return replies_write_json(replies, NULL, f);
@@ -288,7 +344,8 @@ static int show(const struct options *o, bool is_gate, const struct replies *rep
 		_cleanup_(freep) char *escaped = line ? escape_terminal_dup(line) : NULL;
 		fprintf(f, "%s\n\n", escaped ? escaped : "");
 	}
-	int r = table_print(replies_table(replies, "change"), &look, f);
+	show_change(o, table, &shown);
+	int r = table_print(table, &look, f);
 	if (r == 0 && !o->raw) {
 		fputs("\n", f);
 		verdict_notes(replies, &asked, f);

@@ -311,6 +311,9 @@ static int check_compare(struct parse *p)
 		return options_wrong(p,
 			"--side-by-side tests nothing: leave it out, or --margin, --plan-for and "
 			"--any-order");
+	if (o->n_metrics && o->by && strcmp(o->by, "loop") == 0)
+		return options_wrong(
+			p, "metrics are not known of loops: leave out -M, or --by loop");
 	if (o->n_baselines == 0 || o->n_candidates == 0)
 		return options_wrong(
 			p, p->command == MPERF__REQUEST__BODY_DIFF
@@ -365,7 +368,9 @@ int options_check(struct parse *p)
 			p, "blocks --live draws text: leave it out, or --csv, --json and --raw");
 	if (!o->live && o->loops && (o->frames || (o->interval_ms && !p->every_given)))
 		return options_wrong(p, "-d and --frames need --live: give it too");
-	if (o->n_metrics && o->n_events && p->command == MPERF__REQUEST__BODY_HOTSPOTS)
+	if (o->n_metrics && o->n_events &&
+		(p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
+			p->command == MPERF__REQUEST__BODY_RECORD))
 		return options_wrong(
 			p, "-M chooses the events that samples carry: leave it out, or -e");
 	if (o->overhead_ppm && o->n_events > 0)

@@ -46,7 +46,7 @@ static const char *value_words(const struct option_row *row, uint32_t command)
 		{OPTION_BY, COMMAND_BIT(ROOFLINE), "loop function region thread"},
 		{OPTION_BY, COMMAND_BIT(PARALLEL), "region thread place wait loop function"},
 		{OPTION_BY, COMMAND_BIT(DIFF) | COMMAND_BIT(GATE),
-			"function module process cgroup line"},
+			"function module process cgroup line loop"},
 		{OPTION_OPS, UINT32_MAX, "fp int sp dp"},
 		{OPTION_FROM, UINT32_MAX, "counts code counters"},
 		{OPTION_AS, UINT32_MAX, "pprof folded speedscope perf-script csv firefox"},

@@ -202,7 +202,7 @@ static int take_by(struct parse *p, char *arg)
 		"job", "line", "hart", "address"};
 	static const char *const of_loops[] = {"loop", "function", "region", "thread", NULL};
 	static const char *const compared[] = {
-		"function", "module", "process", "cgroup", "line", NULL};
+		"function", "module", "process", "cgroup", "line", "loop", NULL};
 	if (p->command == MPERF__REQUEST__BODY_ROOFLINE)
 		return options_take_word(p, "--by", of_loops, arg, &p->o->by);
 	static const char *const of_regions[] = {

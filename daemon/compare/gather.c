@@ -11,8 +11,10 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "daemon/query/loops/loop_rows.h"
+
 /* By way of grouping: its parts, which are its columns. */
-static const struct answer_column columns_of[N_QUERY_BY][GATHER_PARTS + 1] = {
+static const struct answer_column columns_of[N_QUERY_BY + 1][GATHER_PARTS + 1] = {
 	[QUERY_BY_FUNCTION] = {{"function", "Function", 0}, {"module", "Module", 0}},
 	[QUERY_BY_MODULE] = {{"module", "Module", 0}},
 	[QUERY_BY_PROCESS] = {{"comm", "Process", 0}},
@@ -22,9 +24,19 @@ static const struct answer_column columns_of[N_QUERY_BY][GATHER_PARTS + 1] = {
 	[QUERY_BY_LINE] = {{"function", "Function", 0}, {"source", "Source", 0},
 		{"line", "Line", 0}, {"module", "Module", 0}},
 	[QUERY_BY_HART] = {{"hart", "Hart", 0}},
+	[GATHER_BY_LOOP] = {{"function", "Function", 0}, {"nest", "Nest", 0},
+		{"source", "Source", 0}, {"line", "Line", 0}},
 };
+/* Lines move from build to build: a loop is the same by its place in its function. */
+#define LOOP_LINE 3
 
-int gather_new(enum query_by by, struct gather **ret_gather)
+int gather_by_parse(const char *name)
+{
+	const int by = strcmp(name, "loop") == 0 ? GATHER_BY_LOOP : query_by_parse(name);
+	return by == QUERY_BY_THREAD || by == QUERY_BY_HART || by == QUERY_BY_ADDRESS ? -1 : by;
+}
+
+int gather_new(int by, struct gather **ret_gather)
 {
 	struct gather *g = calloc(1, sizeof(*g));
 	if (!g)
@@ -51,6 +63,9 @@ struct gather *gather_free(struct gather *g)
 	free(g->candidate);
 	free(g->begin_ns);
 	free(g->key);
+	free(g->cell);
+	free(g->first_cell);
+	free(g->line);
 	free(g);
 	return NULL;
 }
@@ -86,6 +101,7 @@ static int take_columns(void *userdata, const struct answer_column *c, size_t n)
 	g->ns = find_column(c, n, "self_ns");
 	g->cycles = find_column(c, n, "cycles");
 	g->instructions = find_column(c, n, "instructions");
+	gather_find_values(g, c, n);
 	return g->samples >= 0 && g->ns >= 0 ? 0 : -EPROTO;
 }
 
@@ -118,13 +134,29 @@ static int text_id(struct gather *g, size_t part, const struct answer_value *v, 
 
 	if (v->kind == ANSWER_INTEGER && asprintf(&made, "%lld", (long long)v->integer) < 0)
 		return -ENOMEM;
-	if (text && strcmp(column, "module") == 0)
+	if (text && (strcmp(column, "module") == 0 ||
+			    (g->by == GATHER_BY_LOOP && strcmp(column, "source") == 0)))
 		text = without_folder(text);
 	if (text && strcmp(column, "function") == 0 &&
 		!(made = strndup(text, gather_name_length(text))))
 		return -ENOMEM;
 	int r = text_get(&g->texts, made ? made : text, &id);
 	*ret_id = id;
+	return r;
+}
+
+/* 0, KEY_TABLE_FULL, -ENOMEM. */
+static int get_key(struct gather *g, struct key *key, uint32_t *ret_key)
+{
+	const uint32_t line = (uint32_t)key->part[LOOP_LINE];
+	if (g->by != GATHER_BY_LOOP)
+		return key_get(&g->keys, key, ret_key);
+	key->part[LOOP_LINE] = 0;
+	int r = key_get(&g->keys, key, ret_key);
+	if (r == 0)
+		r = array_grow(&g->line, &g->size_lines, *ret_key + 1, sizeof(*g->line));
+	if (r == 0 && line)
+		g->line[*ret_key] = line;
 	return r;
 }
 
@@ -143,7 +175,7 @@ static int take_row(void *userdata, const struct answer_value *v, size_t n)
 	g->run[row.run].cpu_ns += row.ns;
 	gather_add_count(&g->run[row.run].cycles, row.cycles);
 	gather_add_count(&g->run[row.run].instructions, row.instructions);
-	if (row.samples <= 0)
+	if (row.samples <= 0 && g->by != GATHER_BY_LOOP) /* a loop's counts need none */
 		return 0;
 	if (g->n_rows == GATHER_ROWS_MAX)
 		return GATHER_FULL;
@@ -151,14 +183,14 @@ static int take_row(void *userdata, const struct answer_value *v, size_t n)
 		if (g->part[i] >= 0)
 			r = text_id(g, i, &v[g->part[i]], &key.part[i]);
 	if (r == 0)
-		r = key_get(&g->keys, &key, &row.key);
+		r = get_key(g, &key, &row.key);
 	if (r == KEY_TABLE_FULL)
 		return GATHER_FULL;
 	if (r == 0)
 		r = array_grow(&g->row, &g->size_rows, g->n_rows + 1, sizeof(*g->row));
 	if (r == 0)
 		g->row[g->n_rows++] = row;
-	return r;
+	return r == 0 ? gather_take_values(g, &row, v) : r;
 }
 
 static int take_provenance(void *userdata, const struct answer_provenance *p)
@@ -222,6 +254,20 @@ static int begin_run(struct gather *g, bool candidate, int64_t begin_ns)
 	return r;
 }
 
+/* All rows of a run. */
+static int ask(const struct gather *g, const struct query_question *question,
+	const struct loop_origin *from, const struct answer *answer, struct query_error *ret_error)
+{
+	struct query_question of = *question;
+	if (g->by == GATHER_BY_LOOP)
+		return query_loop_rows(from, question->filter, answer, ret_error);
+	of.by = (enum query_by)g->by;
+	of.limit = 0;
+	return from->db ? query_hotspots_of(from->db, &of, answer, ret_error)
+			: query_store_hotspots(
+				  from->source, from->n_sources, &of, answer, ret_error);
+}
+
 int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query_question *question,
 	struct query_error *ret_error)
 {
@@ -237,8 +283,7 @@ int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query
 	if (r == 0)
 		r = read_meta(g, db, "host", &run->host);
 	if (r == 0)
-		r = query_hotspots(&db, 1, question->by, 0, question->inlined, question->filter,
-			&answer, ret_error);
+		r = ask(g, question, &(struct loop_origin){.db = db}, &answer, ret_error);
 	if (r == 0 && g->by == QUERY_BY_FUNCTION)
 		r = kin_read(g, candidate, db, ret_error);
 	return r;
@@ -256,8 +301,8 @@ int gather_store_run(struct gather *g, bool candidate, int64_t begin_ns,
 		r = text_get(&g->texts, u.machine, &g->run[g->n_runs - 1].arch);
 	if (r == 0)
 		r = text_get(&g->texts, u.nodename, &g->run[g->n_runs - 1].host);
-	return r == 0 ? query_store_hotspots(source, n_sources, question, &answer, ret_error)
-		      : -ENOMEM;
+	const struct loop_origin from = {.source = source, .n_sources = n_sources};
+	return r == 0 ? ask(g, question, &from, &answer, ret_error) : -ENOMEM;
 }
 
 static const char *text_or_none(const struct gather *g, uint32_t text)

@@ -15,18 +15,24 @@
 #include "daemon/query/query.h"
 
 #define GATHER_PARTS 4             /* function, source, line, module; or what a row is instead */
+#define GATHER_VALUES_MAX 12       /* QUERY_METRICS_MAX */
 #define GATHER_ROWS_MAX (1u << 22) /* of all runs: 160 MB */
 
 enum { GATHER_FULL = 2 }; /* beside QUERY_FAILED */
 
+/* What runs are split by: of enum query_by, or their loops (query/loops/loop_rows.h). -1: there is no such
+ * name, or no two runs have the same of these (threads, harts). */
+enum { GATHER_BY_LOOP = N_QUERY_BY };
+int gather_by_parse(const char *name);
+
 struct gather;
 
-int gather_new(enum query_by by, struct gather **ret_gather);
+int gather_new(int by, struct gather **ret_gather);
 struct gather *gather_free(struct gather *g);
 DEFINE_CLEANUP(struct gather *, gather_free)
 
-/* Add a run: the hotspots of an open segment, all rows. question->by must be that of gather_new. 0;
- * QUERY_FAILED with *ret_error; GATHER_FULL; -ENOMEM. */
+/* Add a run: the hotspots or loops of an open segment, all rows. question->by is overridden. 0; QUERY_FAILED
+ * with *ret_error; GATHER_FULL; -ENOMEM. */
 int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query_question *question,
 	struct query_error *ret_error);
 
@@ -64,6 +70,21 @@ struct gathered_counts {
 };
 struct gathered_counts gather_counts(const struct gather *g, size_t row, size_t run);
 struct gathered_sums gather_total(const struct gather *g, bool candidate);
+
+/* What rows have beside samples: the metrics that a question asks for, or what loops counted. */
+struct gathered_column {
+	char name[96], title[96];
+	bool is_sum; /* a run has the sum over what is one row; else the mean, by time */
+	bool is_cut; /* the last, and there were more than GATHER_VALUES_MAX */
+};
+size_t gather_value_columns(const struct gather *g, const struct gathered_column **ret_columns);
+/* Each run's value of a row, NAN where it has none, and the half of its 95 % interval by what it is estimated
+ * from, NAN where that is not known. */
+void gather_values(
+	const struct gather *g, size_t row, size_t column, double *ret_value, double *ret_error);
+/* How many runs have any value of it. */
+size_t gather_value_runs(const struct gather *g, size_t column);
+bool gather_is_by_loop(const struct gather *g);
 
 /* Where a run's samples come from; texts are borrowed until the next gather_run. */
 struct gathered_source {

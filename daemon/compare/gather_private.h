@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Internals of gather: gather.c reads rows, gather_kin.c what else is known of functions, and gather_table.c has
- * what all runs come to */
+/* Internals of gather: gather.c reads rows, gather_kin.c what else is known of functions, gather_values.c what
+ * rows have beside samples, and gather_table.c has what all runs come to */
 
 #include "daemon/compare/gather.h"
 #include "daemon/store/key.h"
@@ -40,8 +40,16 @@ enum {
 	KIN_THERE,       /* function, candidate: it is in some stack, not inlined */
 };
 
+/* A value beside samples. */
+struct cell {
+	uint32_t run, key;
+	uint32_t column;
+	double value, error; /* error: NAN: not known */
+	double weight;       /* of a mean */
+};
+
 struct gather {
-	enum query_by by;
+	int by;
 	struct text_table texts;
 	struct key_table keys; /* texts of the parts */
 	struct row *row;
@@ -50,6 +58,16 @@ struct gather {
 	uint32_t n_runs, size_runs;
 	/* of the current run's columns; -1: none */
 	int part[GATHER_PARTS], samples, ns, cycles, instructions;
+	int value[GATHER_VALUES_MAX], error[GATHER_VALUES_MAX];
+	/* of all runs, and what is in them */
+	struct gathered_column column[GATHER_VALUES_MAX];
+	size_t n_columns;
+	struct cell *cell;
+	uint32_t n_cells, size_cells;
+	uint32_t *
+		first_cell; /* by row of the table, and one behind the last; then cells are sorted */
+	uint32_t *line;     /* by key, of loops: text, as the last run has it */
+	uint32_t size_lines;
 	/* the table */
 	struct compare_runs runs;
 	double *table, *total, *time_ns; /* time_ns: [2 * row + candidate], sums */
@@ -69,6 +87,13 @@ static inline void gather_add_count(double *sum, double count)
 	if (count >= 0)
 		*sum = (*sum < 0 ? 0 : *sum) + count;
 }
+
+/* Find the columns of values among those of a run. */
+void gather_find_values(struct gather *g, const struct answer_column *c, size_t n);
+/* Keep the values of a row. 0, GATHER_FULL, -ENOMEM. */
+int gather_take_values(struct gather *g, const struct row *row, const struct answer_value *v);
+/* Order them by row of the table (KEY_NONE: none), of which there are n. 0 or -ENOMEM. */
+int gather_sort_values(struct gather *g, const uint32_t *row_of_key, size_t n);
 
 /* How long a function's name is without what compilers append to the names of copies that they make:
  * which copies there are differs from build to build. "work.constprop.0" is work. */

@@ -101,6 +101,8 @@ int gather_table(struct gather *g, const struct compare_runs **ret_runs)
 		gather_add_count(&of_run[1], from->instructions);
 	}
 	int r = fill_runs(g);
+	if (r == 0)
+		r = gather_sort_values(g, row_of, n);
 	if (r < 0)
 		return r;
 	g->runs =
@@ -119,6 +121,8 @@ void gather_names(const struct gather *g, size_t row, const char *ret_names[GATH
 	const struct key *key = &g->keys.key[g->key[row]];
 	for (size_t i = 0; i < GATHER_PARTS; i++)
 		ret_names[i] = text_of(&g->texts, (uint32_t)key->part[i]);
+	if (g->by == GATHER_BY_LOOP)
+		ret_names[GATHER_PARTS - 1] = text_of(&g->texts, g->line[g->key[row]]);
 }
 
 double gather_time_ns(const struct gather *g, size_t row, bool candidate)

@@ -3,6 +3,11 @@
  * A function is out of the stable set if it shifted against the weighted median of all by more than
  * chance and 2 % explain. What it is divided by then changes, so this is done until the set stays as
  * it is. The function itself is never in the sum that it is divided by.
+ *
+ * Where as much of a program grew as did not, the median may be of what grew, and what stood still then seems
+ * to shrink. Runs in turns share clock and neighbours, so the stable set itself should not shift: if it did, by
+ * more than its runs scatter, those functions are taken that did not shift by themselves, if they are a third of
+ * those that can tell.
  */
 #include "daemon/compare/compare_private.h"
 
@@ -14,6 +19,10 @@
 #define ROUNDS_MAX 20
 #define STABLE_ERRORS 3.0
 #define STABLE_SHIFT 0.02
+/* The set's own shift from which it is not taken for stable; and how much of the program the other set must be. */
+#define SET_ERRORS 4.0
+#define SET_SHIFT 0.05
+#define SET_SHARE_MIN (1 / 3.0)
 
 static const double *samples_of(const struct tested *t, size_t i)
 {
@@ -84,18 +93,21 @@ static double weight_most(const struct tested *t)
 	return fmax(largest[2], rest - largest[1]); /* both, or all three weigh the same */
 }
 
-/* The shift that half of all samples are below. room: t->n. */
-static double median_shift(const struct tested *t, struct shift *room)
+/* The shift that half of the samples of a set are below; NULL: of all. room: t->n. */
+static double median_shift(const struct tested *t, const bool *in_set, struct shift *room)
 {
 	const double most = weight_most(t);
 	double sum = 0, below = 0;
+	size_t n = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		room[i] = (struct shift){t->shift[i], fmin(t->samples[i], most)};
-		sum += room[i].weight;
+		if (in_set && !in_set[i])
+			continue;
+		room[n] = (struct shift){t->shift[i], fmin(t->samples[i], most)};
+		sum += room[n++].weight;
 	}
-	qsort(room, t->n, sizeof(*room), by_shift);
-	for (size_t i = 0; i < t->n; i++) {
+	qsort(room, n, sizeof(*room), by_shift);
+	for (size_t i = 0; i < n; i++) {
 		below += room[i].weight;
 		if (2 * below >= sum)
 			return room[i].shift;
@@ -103,21 +115,57 @@ static double median_shift(const struct tested *t, struct shift *room)
 	return 0;
 }
 
-int normalise(struct tested *t)
-{
-	_cleanup_(freep) struct shift *room = calloc(t->n + 1, sizeof(*room));
-	if (!room)
-		return -ENOMEM;
-	for (size_t i = 0; i < t->n; i++)
-		t->is_stable[i] = true;
+/* Of values of runs: the difference of the sides' means, and its error. */
+struct difference {
+	double shift, error;
+};
 
+static struct difference difference_of(const struct tested *t, const double *y)
+{
+	double sum[2] = {0}, squares = 0;
+	for (size_t r = 0; r < t->n_runs; r++)
+		sum[t->runs->candidate[r]] += y[r];
+	const double mean[2] = {sum[0] / (double)t->n_side[0], sum[1] / (double)t->n_side[1]};
+	for (size_t r = 0; r < t->n_runs; r++) {
+		const double off = y[r] - mean[t->runs->candidate[r]];
+		squares += off * off;
+	}
+	return (struct difference){
+		mean[1] - mean[0], error_of_shift(t, squares / (double)(t->n_runs - 2))};
+}
+
+/* By itself, not beside others. room: t->n_runs. */
+static struct difference alone(const struct tested *t, size_t i, double *room)
+{
+	for (size_t r = 0; r < t->n_runs; r++)
+		room[r] = log(samples_of(t, i)[r] + COMPARE_HALF);
+	return difference_of(t, room);
+}
+
+/* Of the sum of the stable set. */
+static struct difference set_difference(const struct tested *t, double *room)
+{
+	for (size_t r = 0; r < t->n_runs; r++)
+		room[r] = log(t->sum[r] + COMPARE_HALF);
+	return difference_of(t, room);
+}
+
+static bool is_far(const struct difference *d)
+{
+	return fabs(d->shift) > fmax(SET_SHIFT, SET_ERRORS * d->error);
+}
+
+/* Until the set stays as it is. From: NULL, or functions whose median is the reference in place of that of
+ * all. */
+static void find_stable(struct tested *t, const bool *from, struct shift *room)
+{
 	bool changed = true;
 	for (unsigned round = 0; changed && round < ROUNDS_MAX; round++) {
 		sum_stable(t);
 		for (size_t i = 0; i < t->n; i++)
 			divide(t, i);
 		moderate(t);
-		const double median = median_shift(t, room);
+		const double median = median_shift(t, from, room);
 		changed = false;
 		/* in the last round the set stays what y was made with */
 		for (size_t i = 0; i < t->n && round + 1 < ROUNDS_MAX; i++) {
@@ -128,5 +176,45 @@ int normalise(struct tested *t)
 			t->is_stable[i] = is_stable;
 		}
 	}
+}
+
+static void start_from(struct tested *t, const bool *set)
+{
+	for (size_t i = 0; i < t->n; i++)
+		t->is_stable[i] = !set || set[i];
+}
+
+/* Which functions did not shift by themselves, and their share of those that tell that from the stable set's
+ * shift. room: t->n_runs. */
+static double find_still(const struct tested *t, double set_shift, bool *still, double *room)
+{
+	const double most = weight_most(t);
+	double part = 0, all = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		const struct difference d = alone(t, i, room);
+		const double limit = fmax(STABLE_SHIFT, STABLE_ERRORS * d.error);
+		if (limit > fabs(set_shift) / 2)
+			continue;
+		still[i] = fabs(d.shift) <= limit;
+		all += fmin(t->samples[i], most);
+		part += still[i] ? fmin(t->samples[i], most) : 0;
+	}
+	return all > 0 ? part / all : 0;
+}
+
+int normalise(struct tested *t)
+{
+	_cleanup_(freep) struct shift *room = calloc(t->n + 1, sizeof(*room));
+	_cleanup_(freep) double *y = calloc(t->n_runs + 1, sizeof(*y));
+	_cleanup_(freep) bool *still = calloc(t->n + 1, sizeof(*still));
+	if (!room || !y || !still)
+		return -ENOMEM;
+	start_from(t, NULL);
+	find_stable(t, NULL, room);
+	const struct difference set = set_difference(t, y);
+	if (!is_far(&set) || find_still(t, set.shift, still, y) < SET_SHARE_MIN)
+		return 0;
+	start_from(t, still);
+	find_stable(t, still, room);
 	return 0;
 }

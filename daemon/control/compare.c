@@ -10,6 +10,8 @@
 
 #include "daemon/control/compare_answer.h"
 #include "daemon/control/compare_store.h"
+#include "daemon/control/compare_values.h"
+#include "daemon/control/peer.h"
 #include "daemon/control/query_request.h"
 
 struct compare_job {
@@ -17,7 +19,7 @@ struct compare_job {
 	Mperf__Request *request; /* a copy */
 	const Mperf__CompareRequest *asked;
 	bool is_gate;
-	enum query_by by;
+	int by;
 	struct gather *gather;
 	size_t n_read;
 };
@@ -46,8 +48,9 @@ static int read_one(struct compare_job *j, struct request *q)
 	const char *path =
 		candidate ? m->candidate[j->n_read - m->n_baseline] : m->baseline[j->n_read];
 	const struct query_filter filter = query_filter_of(q, m->filter);
+	const struct query_metrics metrics = {q->peer->options->cores, m->metric, m->n_metric};
 	const struct query_question question = {
-		.by = j->by, .inlined = m->inlined, .filter = &filter};
+		.inlined = m->inlined, .filter = &filter, .metrics = m->n_metric ? &metrics : NULL};
 	struct query_error error = {"", "", 0};
 	sqlite3 *db;
 
@@ -65,6 +68,19 @@ static int read_one(struct compare_job *j, struct request *q)
 	else
 		return r;
 	return r < 0 ? r : 1;
+}
+
+static int tell_notes(const struct compare_job *j, const struct answer *to)
+{
+	char text[GATHER_VALUES_MAX + 1][200];
+	struct answer_provenance p = {.event = "", .rung = "", .switches = ""};
+	while (p.n_notes <= GATHER_VALUES_MAX &&
+		compare_value_note(
+			j->gather, n_files(j), p.n_notes, text[p.n_notes], sizeof(text[0]))) {
+		p.note[p.n_notes] = text[p.n_notes];
+		p.n_notes++;
+	}
+	return p.n_notes ? to->provenance(to->userdata, &p) : 0;
 }
 
 static int answer(struct compare_job *j, struct request *q)
@@ -85,6 +101,8 @@ static int answer(struct compare_job *j, struct request *q)
 		.name = name,
 		.n_side = {m->n_baseline, m->n_candidate}};
 	int r = compare_answer(&sides, &stream, &to, &status, &error);
+	if (r == 0)
+		r = tell_notes(j, &to);
 	return query_answer_end_with(q, &stream, r, &error, status);
 }
 
@@ -117,11 +135,18 @@ static int start(struct request *q, const Mperf__Request *request, const Mperf__
 	static const struct job_kind kind = {.deadline_ns = compare_deadline_ns,
 		.dispatch = compare_dispatch,
 		.free = compare_free};
-	const int by = query_by_parse(*m->by ? m->by : "function");
-	if (by < 0 || by == QUERY_BY_THREAD || by == QUERY_BY_HART)
+	const int by = gather_by_parse(*m->by ? m->by : "function");
+	struct machine machine; /* of which the database of platforms is read */
+	if (by < 0)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			"Use function, module, process, cgroup or line.",
+			"Use function, module, process, cgroup, line or loop.",
 			"runs are not compared by '%s'", m->by);
+	if (by == GATHER_BY_LOOP && m->n_metric)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Leave out -M, or compare by function.", "metrics are not known of loops");
+	int r = m->n_metric ? request_read_machine(q, &machine) : 0;
+	if (r != 0)
+		return r < 0 ? r : 0;
 	if (m->n_baseline_run || m->n_candidate_run)
 		return compare_store_start(q, request);
 	if (m->n_baseline == 0 || m->n_candidate == 0)
@@ -132,9 +157,9 @@ static int start(struct request *q, const Mperf__Request *request, const Mperf__
 		return -ENOMEM;
 	j->job.kind = &kind;
 	j->is_gate = is_gate;
-	j->by = (enum query_by)by;
+	j->by = by;
 	j->request = query_request_copy(request);
-	int r = j->request ? gather_new((enum query_by)by, &j->gather) : -ENOMEM;
+	r = j->request ? gather_new(by, &j->gather) : -ENOMEM;
 	if (r < 0) {
 		compare_free(&j->job);
 		return r;

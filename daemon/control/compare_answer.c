@@ -13,6 +13,7 @@
 #include "daemon/compare/compare.h"
 #include "daemon/control/compare_beside.h"
 #include "daemon/control/compare_counts.h"
+#include "daemon/control/compare_values.h"
 #include "daemon/query/load.h"
 
 #define MARGIN_PPM 20000
@@ -73,8 +74,14 @@ static int check_sources(const struct compare_sides *s, struct query_error *erro
 		const struct gathered_source run = gather_source(s->gather, i);
 		if (run.samples == 0)
 			r = query_fail(error, MPERF__FAILURE_KIND__FAILURE_MISSING,
-				"Leave it out, record longer, or relax the filters.",
-				"'%s' has no samples that match", s->name[i]);
+				gather_is_by_loop(s->gather)
+					? "Build the program with mperf-cc, see mperf-cc(1), or "
+					  "compare by function."
+					: "Leave it out, record longer, or relax the filters.",
+				gather_is_by_loop(s->gather)
+					? "'%s' has no samples of a program that counts its loops"
+					: "'%s' has no samples that match",
+				s->name[i]);
 		else if (!is_beside(s) && strcmp(run.event, first.event) != 0)
 			r = query_fail(error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 				s->is_gate ? "Record both sides on the same machine, or with the "
@@ -200,7 +207,11 @@ struct tell {
 	const struct compare_runs *runs;
 	const struct comparison *slower, *faster; /* faster: NULL, or with the sides exchanged */
 	const struct became *became;              /* by row */
+	size_t n_values;                          /* columns of values beside samples */
 };
+
+#define CHANGE_COLUMNS_MAX                                                                         \
+	(GATHER_PARTS + 9 + N_CHANGE_COLUMNS + COMPARE_COUNT_COLUMNS + COMPARE_VALUE_COLUMNS)
 
 static const char *verdict_of(const struct tell *t, size_t row)
 {
@@ -230,7 +241,7 @@ static int by_weight(const void *a, const void *b, void *userdata)
 static int tell_row(const struct tell *t, const struct answer *to, size_t row, size_t n_names)
 {
 	const struct compare_function *f = &t->slower->function[row];
-	struct answer_value v[GATHER_PARTS + 9 + N_CHANGE_COLUMNS + COMPARE_COUNT_COLUMNS];
+	struct answer_value v[CHANGE_COLUMNS_MAX];
 	const char *names[GATHER_PARTS];
 	size_t n = 0;
 
@@ -254,11 +265,14 @@ static int tell_row(const struct tell *t, const struct answer *to, size_t row, s
 		r = compare_count_values(t->gather, t->runs, row, v + n);
 		n += COMPARE_COUNT_COLUMNS;
 	}
+	if (r == 0 && t->n_values > 0)
+		r = compare_value_values(t->gather, t->runs, row, v + n);
+	n += t->n_values;
 	return r == 0 ? to->row(to->userdata, v, n) : r;
 }
 
 static int tell_changes(
-	struct row_stream *s, const struct answer *to, const struct tell *t, uint32_t limit)
+	struct row_stream *s, const struct answer *to, struct tell *t, uint32_t limit)
 {
 	static const struct answer_column columns[] = {{"verdict", "Verdict", 0},
 		{"share", "Share", MPERF__UNIT__UNIT_SHARE},
@@ -267,7 +281,8 @@ static int tell_changes(
 		{"candidate_ns", "Candidate", MPERF__UNIT__UNIT_NS},
 		{"adds", "Adds", MPERF__UNIT__UNIT_SHARE}, {"stable", "Stable", 0},
 		{"became", "Became", 0}};
-	struct answer_column all[GATHER_PARTS + 9 + N_CHANGE_COLUMNS + COMPARE_COUNT_COLUMNS];
+	struct answer_column all[CHANGE_COLUMNS_MAX];
+	struct compare_value_names values;
 	const struct answer_column *names;
 	const size_t n_names = gather_columns(t->gather, &names);
 	size_t n_rows = t->slower->n_functions;
@@ -278,10 +293,12 @@ static int tell_changes(
 		return -ENOMEM;
 	for (size_t i = 0; i < n_rows; i++)
 		order[i] = i;
-	qsort_r(order, n_rows, sizeof(*order), by_weight, (void *)t);
+	qsort_r(order, n_rows, sizeof(*order), by_weight, t);
 	n += put_columns(all + n, columns, sizeof(columns) / sizeof(*columns));
 	n += put_columns(all + n, change_columns, N_CHANGE_COLUMNS);
 	n += compare_count_columns(t->gather, all + n);
+	t->n_values = compare_value_columns(t->gather, &values, all + n);
+	n += t->n_values;
 	int r = row_stream_table(s, "change");
 	if (r == 0)
 		r = to->columns(to->userdata, all, n);
@@ -341,7 +358,7 @@ int compare_answer(const struct compare_sides *s, struct row_stream *stream,
 		r = became_find(s->gather, runs->n_functions, &became);
 	if (r == 0 && is_beside(s)) {
 		*ret_status = 0;
-		return compare_beside(stream, to, s, became, runs->n_functions);
+		return compare_beside(stream, to, s, became, runs);
 	}
 	if (r == 0)
 		r = compare(runs, &options, &slower);
@@ -355,7 +372,7 @@ int compare_answer(const struct compare_sides *s, struct row_stream *stream,
 		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"--layout-allowance must be below --plan-for.",
 			"what is allowed is no less than what is planned for");
-	const struct tell t = {s->gather, runs, slower, faster, became};
+	struct tell t = {s->gather, runs, slower, faster, became, 0};
 	if (r == 0)
 		r = tell_total(stream, to, runs, slower, gather_n_left_out(s->gather));
 	if (r == 0)

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/control/compare_values.h"
+
 static struct answer_value text(const char *t)
 {
 	return t && *t ? (struct answer_value){.kind = ANSWER_TEXT, .text = t}
@@ -93,11 +95,15 @@ struct beside {
 	double share[2];
 };
 
+static bool is_pair(const struct became *b, size_t row)
+{
+	return b[row].kind == BECAME_MOVED || b[row].kind == BECAME_RENAMED;
+}
+
 /* The baseline's row of a pair: the candidate's row shows both. */
 static bool is_told_elsewhere(const struct gather *g, const struct became *b, size_t row)
 {
-	return (b[row].kind == BECAME_MOVED || b[row].kind == BECAME_RENAMED) &&
-	       gather_sums(g, row, true).samples <= 0;
+	return is_pair(b, row) && gather_sums(g, row, true).samples <= 0;
 }
 
 static size_t fill(
@@ -108,11 +114,9 @@ static size_t fill(
 	for (size_t i = 0; i < n_rows; i++) {
 		if (is_told_elsewhere(g, became, i))
 			continue;
-		const bool is_pair =
-			became[i].kind == BECAME_MOVED || became[i].kind == BECAME_RENAMED;
 		struct beside *b = &rows[n++];
 		b->row = i;
-		b->side[0] = gather_sums(g, is_pair ? became[i].other : i, false);
+		b->side[0] = gather_sums(g, is_pair(became, i) ? became[i].other : i, false);
 		b->side[1] = gather_sums(g, i, true);
 		for (int k = 0; k < 2; k++)
 			b->share[k] = total[k] > 0 ? b->side[k].ns / total[k] : 0;
@@ -138,16 +142,26 @@ static const struct answer_column value_columns[] = {
 	{"became", "Became", 0}};
 #define N_VALUE_COLUMNS (sizeof(value_columns) / sizeof(*value_columns))
 
-static int tell_row(const struct answer *to, const struct gather *g, const struct became *became,
-	const struct beside *b, size_t n_names)
+#define BESIDE_COLUMNS_MAX (GATHER_PARTS + N_VALUE_COLUMNS + COMPARE_BESIDE_COLUMNS)
+
+struct tell {
+	const struct gather *gather;
+	const struct became *became;
+	const struct compare_runs *runs;
+	size_t n_names, n_values;
+};
+
+static int tell_row(const struct answer *to, const struct tell *t, const struct beside *b)
 {
 	const struct gathered_sums *x = &b->side[0], *y = &b->side[1];
+	const size_t row[2] = {
+		is_pair(t->became, b->row) ? t->became[b->row].other : b->row, b->row};
 	const char *names[GATHER_PARTS];
 	char buffer[BECAME_TEXT_BYTES];
-	struct answer_value v[GATHER_PARTS + N_VALUE_COLUMNS];
+	struct answer_value v[BESIDE_COLUMNS_MAX];
 	size_t n = 0;
-	gather_names(g, b->row, names);
-	for (; n < n_names; n++)
+	gather_names(t->gather, b->row, names);
+	for (; n < t->n_names; n++)
 		v[n] = text(names[n]);
 	v[n++] = (struct answer_value){.kind = ANSWER_REAL, .real = b->share[0]};
 	v[n++] = (struct answer_value){.kind = ANSWER_REAL, .real = b->share[1]};
@@ -159,37 +173,42 @@ static int tell_row(const struct answer *to, const struct gather *g, const struc
 	v[n++] = ratio(y->instructions, x->instructions);
 	v[n++] = ratio(x->instructions, x->cycles);
 	v[n++] = ratio(y->instructions, y->cycles);
-	v[n++] = text(compare_became(g, became, b->row, buffer));
-	return to->row(to->userdata, v, n);
+	v[n++] = text(compare_became(t->gather, t->became, b->row, buffer));
+	int r = t->n_values ? compare_beside_values(t->gather, t->runs, row, v + n) : 0;
+	return r == 0 ? to->row(to->userdata, v, n + t->n_values) : r;
 }
 
-static int tell_rows(struct row_stream *stream, const struct answer *to, const struct gather *g,
-	const struct became *became, size_t n_rows, uint32_t limit)
+static int tell_rows(
+	struct row_stream *stream, const struct answer *to, struct tell *t, uint32_t limit)
 {
 	const struct answer_column *names;
-	const size_t n_names = gather_columns(g, &names);
-	struct answer_column all[GATHER_PARTS + N_VALUE_COLUMNS];
-	_cleanup_(freep) struct beside *rows = calloc(n_rows + 1, sizeof(*rows));
+	struct compare_value_names values;
+	struct answer_column all[BESIDE_COLUMNS_MAX];
+	_cleanup_(freep) struct beside *rows = calloc(t->runs->n_functions + 1, sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;
-	size_t n = fill(rows, g, became, n_rows);
+	size_t n = fill(rows, t->gather, t->became, t->runs->n_functions);
 	qsort(rows, n, sizeof(*rows), by_share);
-	memcpy(all, names, n_names * sizeof(*all));
-	memcpy(all + n_names, value_columns, sizeof(value_columns));
+	t->n_names = gather_columns(t->gather, &names);
+	memcpy(all, names, t->n_names * sizeof(*all));
+	memcpy(all + t->n_names, value_columns, sizeof(value_columns));
+	t->n_values =
+		compare_beside_columns(t->gather, &values, all + t->n_names + N_VALUE_COLUMNS);
 	int r = row_stream_table(stream, "beside");
 	if (r == 0)
-		r = to->columns(to->userdata, all, n_names + N_VALUE_COLUMNS);
+		r = to->columns(to->userdata, all, t->n_names + N_VALUE_COLUMNS + t->n_values);
 	if (limit != 0 && limit < n)
 		n = limit;
 	for (size_t i = 0; i < n && r == 0; i++)
-		r = tell_row(to, g, became, &rows[i], n_names);
+		r = tell_row(to, t, &rows[i]);
 	return r;
 }
 
 int compare_beside(struct row_stream *stream, const struct answer *to,
-	const struct compare_sides *sides, const struct became *became, size_t n_rows)
+	const struct compare_sides *sides, const struct became *became,
+	const struct compare_runs *runs)
 {
+	struct tell t = {sides->gather, became, runs, 0, 0};
 	int r = tell_sides(stream, to, sides);
-	return r == 0 ? tell_rows(stream, to, sides->gather, became, n_rows, sides->asked->limit)
-		      : r;
+	return r == 0 ? tell_rows(stream, to, &t, sides->asked->limit) : r;
 }

@@ -16,4 +16,5 @@ const char *compare_became(
 
 /* Send the tables "side" and "beside". 0; the answer's value; -errno. */
 int compare_beside(struct row_stream *stream, const struct answer *to,
-	const struct compare_sides *sides, const struct became *became, size_t n_rows);
+	const struct compare_sides *sides, const struct became *became,
+	const struct compare_runs *runs);

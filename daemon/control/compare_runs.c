@@ -14,6 +14,7 @@
 
 #include "daemon/compare/compare.h"
 #include "daemon/control/compare_answer.h"
+#include "daemon/control/compare_values.h"
 #include "daemon/query/load.h"
 #include "daemon/query/runs.h"
 #include "proto/memory.h"
@@ -267,10 +268,10 @@ static int gather_one(struct comparing *c, const struct chosen *chosen)
 	_cleanup_(freep) struct query_source *source = calloc(n_all + 1, sizeof(*source));
 	_cleanup_(freep) size_t *at = calloc(n_all + 1, sizeof(*at));
 	struct query_filter filter = *c->q->filter;
-	const struct query_question question = {
-		.by = (enum query_by)query_by_parse(*c->m->by ? c->m->by : "function"),
-		.inlined = c->m->inlined,
-		.filter = &filter};
+	const struct query_metrics metrics = {c->q->cores, c->m->metric, c->m->n_metric};
+	const struct query_question question = {.inlined = c->m->inlined,
+		.filter = &filter,
+		.metrics = c->m->n_metric ? &metrics : NULL};
 	struct query_error error = {"", "", 0};
 	if (!source || !at)
 		return -ENOMEM;
@@ -370,6 +371,9 @@ static int answer(struct comparing *c)
 		.name = name,
 		.n_side = {c->n_side[0], c->n_side[1]}};
 	int r = compare_answer(&sides, c->q->to->userdata, c->q->to, c->q->status, c->q->error);
+	char says[NOTE_BYTES];
+	for (size_t i = 0; compare_value_note(c->gather, c->n, i, says, sizeof(says)); i++)
+		note(c, "%s", says);
 	if (r == 0)
 		r = tell_runs(c);
 	return r == 0 ? tell_notes(c) : r;
@@ -379,7 +383,7 @@ int compare_runs_answer(
 	const struct store_question_run *run, const Mperf__CompareRequest *m, bool is_gate)
 {
 	struct comparing c = {.q = run, .m = m, .known = run->known, .is_gate = is_gate};
-	int r = gather_new((enum query_by)query_by_parse(*m->by ? m->by : "function"), &c.gather);
+	int r = gather_new(gather_by_parse(*m->by ? m->by : "function"), &c.gather);
 	if (r == 0)
 		r = choose_side(&c, false, m->baseline_run, m->n_baseline_run);
 	if (r == 0)

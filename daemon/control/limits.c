@@ -36,6 +36,7 @@ const struct field_limit field_limits[] = {
 	{"mperf.StatRequest", "event", EVENTS_MAX, true, "events", "Count twice."},
 	{"mperf.RecordRequest", "metric", METRICS_MAX, false, "metrics", "Name a group."},
 	{"mperf.HotspotsRequest", "metric", METRICS_MAX, false, "metrics", "Name a group."},
+	{"mperf.CompareRequest", "metric", METRICS_MAX, false, "metrics", "Name a group."},
 	{"mperf.StatRequest", "metric", METRICS_MAX, false, "metrics",
 		"Name a group, or count twice."},
 	/* each is read whole */

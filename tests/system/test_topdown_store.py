@@ -307,6 +307,52 @@ def test_a_recording_has_metrics_if_its_samples_carried_the_events(build):
         refused(mperfctl(build, "hotspots", "-i", file, "-M", "minor", check=False), 1, "tried-core")
 
 
+def test_diff_shows_how_metrics_of_rows_changed(build):
+    with Folder() as folder:
+        there = described(folder)
+        for i in range(3):
+            for side in "a", "b":
+                assert ask(build, there, "record", "-M", "minor", "-F", "499", "-g", "none", "-o",
+                           folder / f"{side}{i}.mprf", "--", "sh", "-c", FAULTS).returncode == 0
+        sides = f"{folder}/a*.mprf", f"{folder}/b*.mprf"
+        done = ask(build, there, "diff", *sides, "-M", "minor,rest", "--by", "process", "-n", "0", "--json")
+        assert done.returncode == 0, done
+        answer = json.loads(done.stdout)
+        ls, = [row for row in answer["change"] if row["comm"] == "ls"]
+        assert ls["baseline_minor"] > 90 and ls["candidate_minor"] > 90, ls
+        assert ls["minor_low"] <= ls["minor_change"] <= ls["minor_high"] and abs(ls["minor_change"]) < 0.1, ls
+        assert ls["rest_change"] is None, ls
+        notes = answer["provenance"]["notes"]
+        assert "No run counted what rest needs: it is n/a" in notes, notes
+        # of one run a side, the interval is by what the estimates say of themselves
+        found = [row for row in rows_of(ask(build, there, "hotspots", "-i", folder / "a0.mprf", "-M", "minor", "--by",
+                                            "process", "-n", "0", "--json"))
+                 if row["comm"] == "ls" and row["minor"] is not None]
+        mean = sum(row["minor"] * row["self_ns"] for row in found) / sum(row["self_ns"] for row in found)
+        done = ask(build, there, "diff", folder / "a0.mprf", folder / "b0.mprf", "-M", "minor", "--by", "process", "-n",
+                   "0", "--json")
+        ls, = [row for row in json.loads(done.stdout)["change"] if row["comm"] == "ls"]
+        assert abs(ls["baseline_minor"] - mean) < 1e-6 * mean, (ls, found)
+        if all(row["minor_error"] is not None for row in found):
+            assert ls["minor_low"] <= ls["minor_change"] <= ls["minor_high"], ls
+        text = ask(build, there, "diff", *sides, "-M", "minor", "--by", "process").stdout
+        assert "minor %" in text and "IPC" not in text, text
+        beside = json.loads(ask(build, there, "diff", *sides, "-M", "minor", "--by", "process", "--side-by-side", "--json").stdout)
+        ls, = [row for row in beside["beside"] if row["comm"] == "ls"]
+        assert ls["minor_a"] > 90 and ls["minor_b"] > 90, ls
+        # the gate's verdict is the same with them
+        plain, more = (ask(build, there, "gate", "--baseline", sides[0], "--candidate", sides[1], "--json", *m)
+                       for m in ((), ("-M", "minor")))
+        assert plain.returncode == more.returncode in (0, 3, 4), (plain, more)
+        assert json.loads(plain.stdout)["total"] == json.loads(more.stdout)["total"]
+        refused(ask(build, there, "diff", *sides, "-M", "Nothing"), 2, "knows no metric or group named 'Nothing'")
+        refused(ask(build, there, "diff", *sides, "-M", "minor", "--by", "loop"), 2, "leave out -M")
+        refused(ask(build, there, "record", "-M", "minor", "-e", "cycles", "-o", folder / "no", "--", "true"), 2,
+                "leave it out, or -e")
+        # recordings whose core is not described here
+        refused(mperfctl(build, "diff", *sides, "-M", "minor", check=False), 1, "tried-core")
+
+
 def test_stat_shows_processes_control_groups_and_harts_apart(build):
     with Folder() as folder:
         there = described(folder)

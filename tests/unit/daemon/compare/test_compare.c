@@ -139,6 +139,31 @@ TEST(what_became_faster_makes_nothing_else_slower)
 	ck_assert_double_eq_tol(c->function[1].own.change, 0, 0.01);
 }
 
+TEST(what_stands_still_does_not_shrink_where_half_of_the_program_grew)
+{
+	const struct compare_runs runs = made();
+	for (size_t f = 2; f < N; f++)
+		grow(f, 2); /* 16,032 of 31,032 samples */
+	_cleanup_(comparison_freep) struct comparison *c = compared(&runs, &usual);
+	ck_assert_int_eq(c->verdict, COMPARE_SLOWER);
+	for (size_t f = 0; f < N; f++) {
+		ck_assert_int_eq(c->function[f].is_slower, f >= 2);
+		ck_assert_double_eq_tol(c->function[f].own.change, f >= 2, 0.05);
+	}
+}
+
+TEST(what_all_share_is_no_shift_of_single_functions_also_if_it_is_much)
+{
+	const struct compare_runs runs = made();
+	for (size_t f = 0; f < N; f++)
+		grow(f, 1.5);
+	_cleanup_(comparison_freep) struct comparison *c = compared(&runs, &usual);
+	ck_assert_int_eq(c->verdict, COMPARE_SLOWER);
+	ck_assert_double_eq_tol(c->total.change, 0.5, 0.01);
+	for (size_t f = 0; f < N; f++)
+		ck_assert(!c->function[f].is_slower);
+}
+
 TEST(what_all_share_is_seen_in_the_total_alone)
 {
 	const struct compare_runs runs = made();

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The time of a row is that of its samples, not the wall time that nests measure: rows of one table have one
+ * clock.
+ */
+#include "daemon/query/loops/loop_rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "proto/memory.h"
+
+/* What one loop, or function outside of its loops, comes to. */
+struct own {
+	bool any;
+	uint64_t samples;
+	double ns, cycles, instructions; /* of samples */
+	double iterations, ops, int_ops, bytes;
+};
+
+struct loop_rows {
+	struct loop_facts facts;
+	struct own *own; /* by site */
+};
+
+static const struct answer_column columns[] = {
+	{"function", "Function", 0},
+	{"nest", "Nest", 0},
+	{"source", "Source", 0},
+	{"line", "Line", 0},
+	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
+	{"self_ns", "Own time", MPERF__UNIT__UNIT_NS},
+	{"cycles", "Cycles", MPERF__UNIT__UNIT_COUNT},
+	{"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT},
+	{"iterations", "Iterations", MPERF__UNIT__UNIT_COUNT},
+	{"ops", "Operations", MPERF__UNIT__UNIT_COUNT},
+	{"int_ops", "Integer", MPERF__UNIT__UNIT_COUNT},
+	{"bytes", "Bytes", MPERF__UNIT__UNIT_BYTES},
+	{"gops", "GFLOP/s", MPERF__UNIT__UNIT_RATIO},
+	{"gbytes", "GB/s", MPERF__UNIT__UNIT_RATIO},
+};
+#define N_COLUMNS (sizeof(columns) / sizeof(*columns))
+
+static struct answer_value text(const char *t)
+{
+	return t && *t ? (struct answer_value){.kind = ANSWER_TEXT, .text = t}
+		       : (struct answer_value){.kind = ANSWER_ABSENT};
+}
+
+static struct answer_value count(double n)
+{
+	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = integer_of(n)};
+}
+
+static struct answer_value above_0(double value)
+{
+	return value > 0 ? (struct answer_value){.kind = ANSWER_REAL, .real = value}
+			 : (struct answer_value){.kind = ANSWER_ABSENT};
+}
+
+/* --- sums ------------------------------------------------------------------------------------- */
+
+/* As counted and as modelled. */
+static double value_of(const struct fact *fact, unsigned metric)
+{
+	return (double)fact->value[LOOP_VALUE(metric, false)] +
+	       (double)fact->value[LOOP_VALUE(metric, true)];
+}
+
+static void add(struct own *own, const struct fact *fact, bool counts_iterations)
+{
+	own->any = true;
+	own->samples += fact->samples;
+	own->ns += fact->sampled_ns;
+	own->cycles += fact->cycles;
+	own->instructions += fact->instructions;
+	own->ops += value_of(fact, LOOP_FP16_OPS) + value_of(fact, LOOP_FP32_OPS) +
+		    value_of(fact, LOOP_FP64_OPS) + value_of(fact, LOOP_FP_WIDE_OPS);
+	own->int_ops += value_of(fact, LOOP_INT_OPS);
+	own->bytes += value_of(fact, LOOP_BYTES_LOADED) + value_of(fact, LOOP_BYTES_STORED);
+	if (counts_iterations)
+		own->iterations += value_of(fact, LOOP_ITERATIONS);
+}
+
+static void sum(struct loop_rows *rows)
+{
+	const struct loop_facts *f = &rows->facts;
+	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
+		const uint32_t site = (uint32_t)f->keys.key[i].part[0];
+		const uint32_t owner = site ? loop_facts_owner(f, site) : 0;
+		if (owner == 0)
+			continue;
+		/* a callee's samples are also those of code that nobody counts */
+		const uint8_t kind = f->site[owner - 1].kind;
+		if (kind == LOOP_SITE_LOOP || kind == LOOP_SITE_FUNCTION)
+			add(&rows->own[owner - 1], &f->fact[i], site == owner);
+	}
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static int tell_site(
+	const struct loop_facts *f, uint32_t site, const struct own *own, const struct answer *to)
+{
+	const struct fact_site *s = &f->site[site];
+	const bool is_loop = s->kind == LOOP_SITE_LOOP;
+	const struct answer_value v[N_COLUMNS] = {text(text_of(&f->texts, s->readable)),
+		text(is_loop ? text_of(&f->texts, s->nest) : NULL),
+		text(text_of(&f->texts, s->source)),
+		s->line ? count(s->line) : (struct answer_value){.kind = ANSWER_ABSENT},
+		count((double)own->samples), count(own->ns), above_0(own->cycles),
+		above_0(own->instructions), above_0(is_loop ? own->iterations : 0),
+		above_0(own->ops), above_0(own->int_ops), above_0(own->bytes),
+		above_0(own->ns > 0 ? own->ops / own->ns : 0),
+		above_0(own->ns > 0 ? own->bytes / own->ns : 0)};
+	return to->row(to->userdata, v, N_COLUMNS);
+}
+
+static int tell_uncounted(const struct loop_facts *f, uint32_t i, const struct answer *to)
+{
+	const struct fact *fact = &f->fact[i];
+	const uint64_t name = f->keys.key[i].part[3];
+	const char *function = text_of(&f->texts, LOOP_UNCOUNTED_FUNCTION(name));
+	const struct answer_value v[N_COLUMNS] = {text(function), text(NULL), text(NULL),
+		text(NULL), count((double)fact->samples), count(fact->sampled_ns),
+		above_0(fact->cycles), above_0(fact->instructions), text(NULL), text(NULL),
+		text(NULL), text(NULL), text(NULL), text(NULL)};
+	return to->row(to->userdata, v, N_COLUMNS);
+}
+
+static int tell(const struct loop_rows *rows, const struct answer *to)
+{
+	const struct loop_facts *f = &rows->facts;
+	int r = to->columns(to->userdata, columns, N_COLUMNS);
+	for (uint32_t i = 0; i < f->site_keys.n_keys && r == 0; i++)
+		if (rows->own[i].any)
+			r = tell_site(f, i, &rows->own[i], to);
+	for (uint32_t i = 0; i < f->keys.n_keys && r == 0; i++)
+		if (f->keys.key[i].part[0] == 0 && f->fact[i].samples > 0)
+			r = tell_uncounted(f, i, to);
+	return r;
+}
+
+int query_loop_rows(const struct loop_origin *from, const struct query_filter *filter,
+	const struct answer *answer, struct query_error *ret_error)
+{
+	const struct query_question plain = {.by = QUERY_BY_FUNCTION, .filter = filter};
+	struct loop_rows *rows = calloc(1, sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	struct loop_facts *f = &rows->facts;
+	f->filter = filter;
+	f->samples = true;
+	provenance_expect(&f->provenance, &plain);
+	int r = loop_facts_read(f, from, ret_error);
+	if (r == 0) {
+		loop_facts_scale(f);
+		rows->own = calloc((size_t)f->site_keys.n_keys + 1, sizeof(*rows->own));
+		r = rows->own ? 0 : -ENOMEM;
+	}
+	if (r == 0) {
+		sum(rows);
+		r = tell(rows, answer);
+	}
+	if (r == 0)
+		r = provenance_tell(&f->provenance, &f->texts, answer);
+	loop_facts_clear(f);
+	free(rows->own);
+	free(rows);
+	return r;
+}
