@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "daemon/compare/gather.h"
 #include "daemon/query/loops/blocks.h"
 #include "daemon/query/loops/roofline.h"
 #include "daemon/store/segment/trailer.h"
@@ -35,6 +36,31 @@ static int take_provenance(void *u, const struct answer_provenance *p)
 {
 	(void)u, (void)p;
 	return 0;
+}
+
+/* Both sides of a comparison are this file. */
+static void compare_by(int by, sqlite3 *db, const struct query_filter *filter)
+{
+	const struct query_question question = {.filter = filter};
+	const struct gathered_column *column;
+	const struct compare_runs *runs;
+	struct query_error error;
+	struct gather *g;
+	double value[2], off[2];
+	if (gather_new(by, &g) != 0)
+		abort();
+	int r = gather_run(g, false, db, &question, &error);
+	if (r == 0)
+		r = gather_run(g, true, db, &question, &error);
+	if (r == 0)
+		r = gather_table(g, &runs);
+	for (size_t row = 0; r == 0 && row < runs->n_functions; row++) {
+		const char *names[GATHER_PARTS];
+		gather_names(g, row, names);
+		for (size_t i = 0; i < gather_value_columns(g, &column); i++)
+			gather_values(g, row, i, value, off);
+	}
+	gather_free(g);
 }
 
 static void forget(void)
@@ -79,6 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	const struct blocks_question blocks = {.every_ns = 1, .filter = &all};
 	query_blocks(&loops, &blocks, &answer, &error);
+	compare_by(QUERY_BY_LINE, db, &all);
+	compare_by(GATHER_BY_LOOP, db, &all);
 	sqlite3_close(db);
 	return 0;
 }
