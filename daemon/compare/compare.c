@@ -117,7 +117,7 @@ static struct alone alone_of(const struct tested *t, size_t i)
 	struct alone alone = {0, 0};
 
 	for (size_t r = 0; r < t->n_runs; r++) {
-		const double y = log(samples[r] + COMPARE_HALF);
+		const double y = log((samples[r] + COMPARE_HALF) * run_weight(t->runs, r));
 		sum[t->runs->candidate[r]] += y;
 		squares[t->runs->candidate[r]] += y * y;
 	}
@@ -186,12 +186,17 @@ static int judge_functions(struct tested *t, const struct compare_options *o, st
 static void estimate_by_sampling(const struct compare_runs *runs, size_t i, struct comparison *c)
 {
 	struct compare_function *f = &c->function[i];
-	double sum[2] = {0.5, 0.5};
+	const double n[2] = {(double)c->n_baseline, (double)c->n_candidate};
+	double sum[2] = {COMPARE_HALF, COMPARE_HALF}, time[2] = {0};
 
-	for (size_t r = 0; r < runs->n_runs; r++)
-		sum[runs->candidate[r]] += runs->samples[i * runs->n_runs + r];
-	change_from(log(sum[1] / (double)c->n_candidate) - log(sum[0] / (double)c->n_baseline),
-		sqrt(1 / sum[0] + 1 / sum[1]), INFINITY, &f->own);
+	for (size_t r = 0; r < runs->n_runs; r++) {
+		const int side = runs->candidate[r];
+		const double samples = runs->samples[i * runs->n_runs + r];
+		sum[side] += samples;
+		time[side] += (samples + COMPARE_HALF / n[side]) * run_weight(runs, r);
+	}
+	change_from(log(time[1] / n[1]) - log(time[0] / n[0]), sqrt(1 / sum[0] + 1 / sum[1]),
+		INFINITY, &f->own);
 	f->own.p = f->own.seen_from = f->own.runs_needed = NAN;
 	f->adds = f->share * f->own.change;
 }

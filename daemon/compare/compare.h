@@ -53,6 +53,8 @@ struct compare_runs {
 	const double *total;     /* [run]: CPU time, in any unit, above 0 */
 	const bool *candidate;   /* [run]: its side */
 	const int64_t *begin_ns; /* [run]: when it began, by one clock */
+	/* [run]: time that one of its samples stands for, since rates may differ; NULL: all the same */
+	const double *weight;
 };
 
 struct compare_options {

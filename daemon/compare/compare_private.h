@@ -29,6 +29,12 @@ struct tested {
 	double trend_level, trend_slope; /* variance = level + slope / samples */
 };
 
+/* What one sample of a run stands for. */
+static inline double run_weight(const struct compare_runs *runs, size_t run)
+{
+	return runs->weight ? runs->weight[run] : 1;
+}
+
 /* Fill y, shift, squares, is_stable, and by moderate() the variances. A function that alone is in the
  * stable set is divided by nothing: its y is that of its samples. 0 or -ENOMEM. */
 int normalise(struct tested *t);

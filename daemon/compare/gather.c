@@ -57,6 +57,7 @@ struct gather *gather_free(struct gather *g)
 	free(g->run);
 	free(g->table);
 	free(g->total);
+	free(g->weight);
 	free(g->time_ns);
 	free(g->counts);
 	free(g->run_counts);

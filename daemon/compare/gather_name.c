@@ -6,6 +6,17 @@
 
 #include "daemon/compare/gather_private.h"
 
+/* Where in name a copy's suffix begins: with a dot at its end it has a number or a hash behind it, without it ends
+ * the name or another one follows. "main.coldStart" has none. NULL: it is not there. */
+static const char *find_suffix(const char *name, const char *suffix)
+{
+	const size_t n = strlen(suffix);
+	const char *found = strstr(name, suffix);
+	while (found && suffix[n - 1] != '.' && found[n] != '\0' && found[n] != '.')
+		found = strstr(found + 1, suffix);
+	return found;
+}
+
 size_t gather_name_length(const char *name)
 {
 	static const char *const suffixes[] = {
@@ -13,7 +24,7 @@ size_t gather_name_length(const char *name)
 	size_t n = strlen(name);
 
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
-		const char *found = strstr(name, suffixes[i]);
+		const char *found = find_suffix(name, suffixes[i]);
 		if (found && found > name && (size_t)(found - name) < n)
 			n = (size_t)(found - name);
 	}

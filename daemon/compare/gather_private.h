@@ -70,7 +70,7 @@ struct gather {
 	uint32_t size_lines;
 	/* the table */
 	struct compare_runs runs;
-	double *table, *total, *time_ns; /* time_ns: [2 * row + candidate], sums */
+	double *table, *total, *weight, *time_ns; /* time_ns: [2 * row + candidate], sums */
 	bool *candidate;
 	int64_t *begin_ns;
 	uint32_t *key;     /* by row */

@@ -52,12 +52,16 @@ static int make_run_counts(struct gather *g, size_t n_rows)
 static int fill_runs(struct gather *g)
 {
 	g->total = calloc(g->n_runs, sizeof(*g->total));
+	g->weight = calloc(g->n_runs, sizeof(*g->weight));
 	g->candidate = calloc(g->n_runs, sizeof(*g->candidate));
 	g->begin_ns = calloc(g->n_runs, sizeof(*g->begin_ns));
-	if (!g->total || !g->candidate || !g->begin_ns)
+	if (!g->total || !g->weight || !g->candidate || !g->begin_ns)
 		return -ENOMEM;
 	for (uint32_t r = 0; r < g->n_runs; r++) {
 		g->total[r] = g->run[r].cpu_ns;
+		g->weight[r] = g->run[r].samples > 0 && g->run[r].cpu_ns > 0
+				       ? g->run[r].cpu_ns / (double)g->run[r].samples
+				       : 1;
 		g->candidate[r] = g->run[r].candidate;
 		g->begin_ns[r] = g->run[r].begin_ns;
 		g->n_side[g->run[r].candidate]++;
@@ -105,8 +109,8 @@ int gather_table(struct gather *g, const struct compare_runs **ret_runs)
 		r = gather_sort_values(g, row_of, n);
 	if (r < 0)
 		return r;
-	g->runs =
-		(struct compare_runs){n, g->n_runs, g->table, g->total, g->candidate, g->begin_ns};
+	g->runs = (struct compare_runs){
+		n, g->n_runs, g->table, g->total, g->candidate, g->begin_ns, g->weight};
 	*ret_runs = &g->runs;
 	return 0;
 }

@@ -138,7 +138,7 @@ static struct difference difference_of(const struct tested *t, const double *y)
 static struct difference alone(const struct tested *t, size_t i, double *room)
 {
 	for (size_t r = 0; r < t->n_runs; r++)
-		room[r] = log(samples_of(t, i)[r] + COMPARE_HALF);
+		room[r] = log((samples_of(t, i)[r] + COMPARE_HALF) * run_weight(t->runs, r));
 	return difference_of(t, room);
 }
 
@@ -146,7 +146,7 @@ static struct difference alone(const struct tested *t, size_t i, double *room)
 static struct difference set_difference(const struct tested *t, double *room)
 {
 	for (size_t r = 0; r < t->n_runs; r++)
-		room[r] = log(t->sum[r] + COMPARE_HALF);
+		room[r] = log((t->sum[r] + COMPARE_HALF) * run_weight(t->runs, r));
 	return difference_of(t, room);
 }
 

@@ -371,7 +371,7 @@ int compare_answer(const struct compare_sides *s, struct row_stream *stream,
 	if (r == -EINVAL)
 		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"--layout-allowance must be below --plan-for.",
-			"what is allowed is no less than what is planned for");
+			"the layout allowance is not below the growth that is planned for");
 	struct tell t = {s->gather, runs, slower, faster, became, 0};
 	if (r == 0)
 		r = tell_total(stream, to, runs, slower, gather_n_left_out(s->gather));

@@ -83,10 +83,11 @@ def test_the_same_work_is_not_slower(build):
 
 def test_what_got_faster_is_named_by_diff_and_is_no_matter_for_the_gate(build):
     root = sides(build)
-    answer = json.loads(mperfctl(build, "diff", root / "slow", root / "main", "--json", env=ALONE).stdout)
+    # at the usual margin of 2 % chance alone calls a row slower in one comparison of fifty
+    answer = json.loads(mperfctl(build, "diff", root / "slow", root / "main", "--margin", "20%", "--json", env=ALONE).stdout)
     assert of_function(answer, "slowed")["verdict"] == "faster", answer
     assert not [r for r in answer["change"] if r["verdict"] == "slower"], answer
-    assert gate(build, root / "slow", root / "main").returncode != SLOWER
+    assert gate(build, root / "slow", root / "main", "--max-regression", "20%").returncode != SLOWER
 
 
 def test_the_same_recordings_give_the_same_answer(build):
@@ -211,11 +212,16 @@ def test_recordings_of_another_rate_are_compared_in_time(build):
             mperfctl(build, "record", "-f", "-F", max(1, rate_allowed(999) // 2), "-o", folder / f"{i}.mprf", "--",
                      compile_program(build, "compared.c"), rounds(build), 0, env=ALONE)
         done = gate(build, root / "main", folder, "--json", "--any-order", "--max-regression", "30%")
+        one = json.loads(mperfctl(build, "diff", root / "main" / "0.mprf", folder / "0.mprf", "--json", env=ALONE).stdout)
     answer = json.loads(done.stdout)
     assert {of_function(answer, f)["verdict"] for f in ("steady", "even", "slowed")} == {"same"}, answer
     for function in "steady", "even", "slowed":
         row = of_function(answer, function)
         assert 0.6 < row["candidate_ns"] / row["baseline_ns"] < 1.6, row
+    # also of one run a side, where changes are of samples alone
+    for function in "steady", "even", "slowed":
+        row = of_function(one, function)
+        assert row["verdict"] == "untested" and -0.4 < row["change"] < 0.6, row
 
 
 def test_what_became_of_a_function_is_said(build):

@@ -14,7 +14,7 @@
 #define N 12 /* functions of a made side */
 #define RUNS 16
 
-static double samples[N * RUNS], total[RUNS];
+static double samples[N * RUNS], total[RUNS], weight[RUNS];
 static bool candidate[RUNS];
 static int64_t begin_ns[RUNS];
 static const struct compare_options usual = COMPARE_OPTIONS_DEFAULT;
@@ -112,6 +112,45 @@ TEST(what_stands_still_beside_most_of_the_time_that_became_faster_is_not_slower)
 		ck_assert_int_eq(c->verdict, COMPARE_WITHIN);
 		for (size_t f = 0; f < N; f++)
 			ck_assert(!c->function[f].is_slower);
+	}
+}
+
+/* The candidate's runs have so many times the samples in the same time. */
+static void change_rate(struct compare_runs *runs, double factor)
+{
+	runs->weight = weight;
+	for (size_t r = 0; r < RUNS; r++) {
+		weight[r] = candidate[r] ? 1 / factor : 1;
+		for (size_t f = 0; f < N && candidate[r]; f++)
+			samples[f * RUNS + r] *= factor;
+	}
+}
+
+TEST(another_rate_changes_no_answer)
+{
+	static const double rates[] = {0.5, 1, 2};
+	for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
+		struct compare_runs runs = made();
+		scale(0, 8);
+		grow(0, 0.4); /* the total falls */
+		grow(3, 1.3);
+		change_rate(&runs, rates[i]);
+		_cleanup_(comparison_freep) struct comparison *c = compared(&runs, &usual);
+		ck_assert_int_eq(c->verdict, COMPARE_SLOWER);
+		for (size_t f = 0; f < N; f++)
+			ck_assert_int_eq(c->function[f].is_slower, f == 3);
+	}
+	for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
+		struct compare_runs runs = made();
+		change_rate(&runs, rates[i]);
+		_cleanup_(comparison_freep) struct comparison *c = compared(&runs, &usual);
+		ck_assert_int_eq(c->verdict, COMPARE_WITHIN);
+		/* too few runs for a test, and a row of too few samples */
+		runs.n_functions = 1;
+		runs.n_runs = 4;
+		_cleanup_(comparison_freep) struct comparison *few = compared(&runs, &usual);
+		ck_assert(!few->function[0].is_tested);
+		ck_assert_double_eq_tol(few->function[0].own.change, 0, 0.03);
 	}
 }
 
