@@ -49,10 +49,11 @@ static struct loop_row *find(
 	return row;
 }
 
-/* The user whose rows a task's are; root if the task's user is not known. */
+/* The user whose rows a task's are. Those of tasks that are not known, such as of a program that has ended
+ * since, are nobody's, and have a share of their own. */
 static int user_get(struct loop_window *w, const struct task *who, struct loop_user **ret_user)
 {
-	uid_t uid = who ? who->uid : 0;
+	uid_t uid = who ? who->uid : (uid_t)-1;
 	struct loop_user *user = w->users;
 	while (user && user->uid != uid)
 		user = user->next;

@@ -96,7 +96,7 @@ struct compare_change {
 struct compare_function {
 	bool is_tested;
 	bool is_stable;   /* in the stable set */
-	bool is_slower;   /* rejected, and by at least the margin */
+	bool is_slower;   /* by more than chance explains, and by at least the margin */
 	bool is_hot;      /* its tier */
 	double share;     /* of all samples of the baseline */
 	double samples;   /* a run, mean of both sides */

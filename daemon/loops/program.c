@@ -73,6 +73,7 @@ static int region_new(struct program *p, const struct feed_message *m,
 	const struct mperf_feed_region *said = &m->region;
 	struct loop_site_key key = {
 		.kind = LOOP_SITE_REGION,
+		.owner = (uint64_t)p->o.uid + 1,
 		.line = said->line,
 		.subprogram = (const char *)m->rest,
 		.source = (const char *)m->rest + said->name_bytes,
@@ -83,11 +84,15 @@ static int region_new(struct program *p, const struct feed_message *m,
 	struct loop_site *site;
 	if (m->n_rest > 2 * LOOP_TEXT_BYTES_MAX)
 		return FEED_REGIONS;
-	int r = program_charge(p, sizeof(**ret_region) + loop_site_memory(&key));
-	if (r == 0)
-		r = loop_site_get(p->o.sites, &key, parent ? parent->site : NULL, &more, &site);
+	const size_t memory = sizeof(**ret_region) + loop_site_memory(&key);
+	int r = program_charge(p, memory);
 	if (r != 0)
 		return r;
+	r = loop_site_get(p->o.sites, &key, parent ? parent->site : NULL, &more, &site);
+	if (r != 0) {
+		program_discharge(p, memory);
+		return r;
+	}
 	struct program_region *region = calloc(1, sizeof(*region));
 	if (!region) {
 		loop_site_unref(p->o.sites, site);
@@ -137,6 +142,24 @@ static void thread_free(struct program *p, struct program_thread *t)
 	free(t);
 }
 
+/* Hand out what a thread or object has left, some in this turn; then it goes. */
+static int work_gone(struct program *p)
+{
+	struct program_work *w = &p->work;
+	bool more = false;
+	int r = program_end_parts(p, &more);
+	if (more)
+		return 0;
+	struct program_thread *t = TAKE_PTR(w->ended);
+	struct program_object *o = TAKE_PTR(w->gone);
+	w->until_ns = 0;
+	if (t && r == 0)
+		thread_free(p, t);
+	if (o && r == 0)
+		program_object_free(p, o);
+	return r;
+}
+
 static int take_gone(struct program *p, const struct feed_message *m)
 {
 	uint32_t id = m->gone.id;
@@ -144,13 +167,13 @@ static int take_gone(struct program *p, const struct feed_message *m)
 	if (m->gone.kind == MPERF_GONE_THREAD) {
 		struct program_thread *t;
 		HASH_FIND(hh, p->threads, &id, sizeof(id), t);
-		if (t && (r = program_end_thread(p, t)) == 0)
-			thread_free(p, t);
+		p->work.ended = t;
+		r = t ? work_gone(p) : r;
 	} else if (m->gone.kind == MPERF_GONE_OBJECT) {
 		struct program_object *o;
 		HASH_FIND(hh, p->objects, &id, sizeof(id), o);
-		if (o && (r = program_end_object(p, o)) == 0)
-			program_object_free(p, o);
+		p->work.gone = o;
+		r = o ? work_gone(p) : r;
 	}
 	return r;
 }
@@ -209,6 +232,13 @@ static bool is_of_tables(int r)
 	       r == FEED_COUNTERS;
 }
 
+/* Did a limit of ours refuse it? That is no nonsense, and neither is what refers to it later. */
+static bool is_limit(int r)
+{
+	return is_of_tables(r) || r == FEED_THREADS || r == FEED_REGIONS || r == FEED_ROWS ||
+	       r == FEED_SITES;
+}
+
 /* Count the fault. 0; FEED_* if the program must be disconnected; -errno. */
 static int outcome(struct program *p, int r)
 {
@@ -219,6 +249,9 @@ static int outcome(struct program *p, int r)
 		++*p->o.lost_tables;
 	if (feed_causes[r].severity == FEED_HANG_UP)
 		return r;
+	p->limited |= is_limit(r);
+	if (is_limit(r) || (p->limited && r == FEED_UNANNOUNCED))
+		return 0;
 	if (++p->n_faults < PROGRAM_FAULTS_MAX)
 		return 0;
 	p->o.causes[FEED_FAULTS]++;
@@ -238,7 +271,11 @@ int program_take(struct program *p, const uint8_t *bytes, size_t n)
 
 int program_work(struct program *p)
 {
-	int r = p->work.object ? program_work_table(p) : p->work.round ? program_hand_out(p) : 0;
+	const struct program_work *w = &p->work;
+	int r = w->object             ? program_work_table(p)
+		: w->round            ? program_hand_out(p)
+		: w->ended || w->gone ? work_gone(p)
+				      : 0;
 	return outcome(p, r);
 }
 

@@ -109,12 +109,16 @@ struct program_work {
 	uint32_t module, scope;        /* and the next scope */
 	uint32_t *n_blocks;            /* by scope: blocks so far */
 	bool round;                    /* the counts of a round are being handed out */
+	struct program_thread *ended;  /* it sends nothing more: its counts are; NULL: none */
+	struct program_object *gone;   /* the same of an object */
+	uint64_t until_ns;             /* of the parts of `ended` so far */
 };
 
 struct program {
 	struct program_options o;
 	struct budget budget;
 	bool greeted, last; /* last: it announced its exit */
+	bool limited;       /* a limit of ours refused something of it */
 	uint64_t begin_ns;
 	uint32_t version, vscale, period_ms;
 	uint64_t n_rounds, until_ns; /* of the last round */
@@ -141,7 +145,7 @@ int program_take(struct program *p, const uint8_t *bytes, size_t n);
  * none. */
 static inline bool program_is_at_work(const struct program *p)
 {
-	return p->work.object || p->work.round;
+	return p->work.object || p->work.round || p->work.ended || p->work.gone;
 }
 /* Do a few milliseconds of it. As program_take. */
 int program_work(struct program *p);

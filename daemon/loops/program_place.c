@@ -52,8 +52,14 @@ static int site_get(struct program *p, const struct feed_message *m, struct loop
 		snprintf(nest, sizeof(nest), "%s@%" PRIx64, kinds[said->kind].word, said->offset);
 	else
 		snprintf(nest, sizeof(nest), "%s", kinds[said->kind].word);
-	int r = program_charge(p, sizeof(struct program_place) + loop_site_memory(&key));
-	return r == 0 ? loop_site_get(p->o.sites, &key, parent, &more, ret_site) : r;
+	const size_t memory = sizeof(struct program_place) + loop_site_memory(&key);
+	int r = program_charge(p, memory);
+	if (r != 0)
+		return r;
+	r = loop_site_get(p->o.sites, &key, parent, &more, ret_site);
+	if (r != 0)
+		program_discharge(p, memory);
+	return r;
 }
 
 int program_take_place(struct program *p, const struct feed_message *m)

@@ -65,8 +65,8 @@ int program_take_spent(struct program *p, const struct feed_message *m);
 /* Hand out what is not negative: of all parts, some in this turn (p->work.round is set while more
  * remain), or of one thread or one object. */
 int program_hand_out(struct program *p);
-int program_end_thread(struct program *p, struct program_thread *t);
-int program_end_object(struct program *p, struct program_object *o);
+/* Of p->work.ended or p->work.gone, some in this turn: *ret_more. */
+int program_end_parts(struct program *p, bool *ret_more);
 void program_parts_clear(struct program *p);
 
 /* program_place.c. 0, FEED_*, -errno. */

@@ -135,7 +135,7 @@ static int add_deltas(
 	struct program_module *module = NULL;
 	struct program_part *part = NULL;
 	uint64_t above = 0; /* the least counter that may come next */
-	int r = 0;
+	int r = 0, lost = 0;
 	for (uint32_t i = 0; i < m->deltas.n && r == 0; i++) {
 		struct mperf_delta delta = feed_message_delta(m, i);
 		if (delta.counter < above || delta.counter >= o->tables->key.n_counters)
@@ -143,14 +143,18 @@ static int add_deltas(
 		above = (uint64_t)delta.counter + 1;
 		if (!is_in(module, delta.counter)) {
 			module = program_module_find(o, delta.counter);
-			if (!module)
-				return FEED_UNANNOUNCED;
-			r = part_get(p, &m->deltas, o, module, &part);
+			part = NULL;
+			r = module ? part_get(p, &m->deltas, o, module, &part) : FEED_UNANNOUNCED;
 		}
-		if (r == 0)
+		if (r == 0 && part)
 			r = add_terms(p, part, delta.counter - module->counter_first, delta.delta);
+		/* a table that was refused, or no room: what the others count goes on */
+		if (r == FEED_UNANNOUNCED || r == FEED_ROWS) {
+			lost = r;
+			r = 0;
+		}
 	}
-	return r;
+	return r != 0 ? r : lost;
 }
 
 int program_take_deltas(struct program *p, const struct feed_message *m)
@@ -244,16 +248,11 @@ static int hand_out_rows(struct program *p, struct program_part *part, uint32_t 
 	return r;
 }
 
-static int hand_out_part(struct program *p, struct program_part *part)
-{
-	uint32_t all = UINT32_MAX;
-	return hand_out_rows(p, part, &all);
-}
-
 /* What stands for no region, made when it is first needed. */
 static int outside(struct program *p)
 {
 	const struct loop_site_key key = {.kind = LOOP_SITE_REGION,
+		.owner = (uint64_t)p->o.uid + 1,
 		.subprogram = "",
 		.source = "",
 		.nest = "",
@@ -295,32 +294,23 @@ int program_hand_out(struct program *p)
 	return r;
 }
 
-int program_end_thread(struct program *p, struct program_thread *t)
+int program_end_parts(struct program *p, bool *ret_more)
 {
+	struct program_work *w = &p->work;
 	struct program_part *part, *next;
-	uint64_t until_ns = 0;
+	uint32_t n = PROGRAM_SLICE_ROWS;
 	int r = 0;
 	HASH_ITER (hh, p->parts, part, next) {
-		if (part->thread != t)
+		if (w->ended ? part->thread != w->ended : part->key.object != w->gone->id)
 			continue;
-		until_ns = part->until_ns > until_ns ? part->until_ns : until_ns;
-		r = r == 0 ? hand_out_part(p, part) : r;
+		w->until_ns = part->until_ns > w->until_ns ? part->until_ns : w->until_ns;
+		r = r == 0 ? hand_out_rows(p, part, &n) : r;
+		*ret_more = r == 0 && part->touched;
+		if (*ret_more)
+			return 0;
 		part_free(p, part);
 	}
-	return r == 0 ? hand_out_span(p, t, until_ns) : r;
-}
-
-int program_end_object(struct program *p, struct program_object *o)
-{
-	struct program_part *part, *next;
-	int r = 0;
-	HASH_ITER (hh, p->parts, part, next) {
-		if (part->key.object != o->id)
-			continue;
-		r = r == 0 ? hand_out_part(p, part) : r;
-		part_free(p, part);
-	}
-	return r;
+	return r == 0 && w->ended ? hand_out_span(p, w->ended, w->until_ns) : r;
 }
 
 void program_parts_clear(struct program *p)

@@ -186,6 +186,7 @@ static int site_of(struct program *p, const struct program_object *o, struct pro
 	char nest[LOOP_TEXT_BYTES_MAX + 16];
 	struct loop_site_key key = {
 		.kind = s->kind,
+		.owner = (uint64_t)p->o.uid + 1,
 		.n_build_id = (uint8_t)o->tables->key.n_build_id,
 		.line = s->line,
 		.subprogram = t->text + s->function,

@@ -104,7 +104,7 @@ static int site_new(struct loop_sites *t, const struct loop_site_key *key, uint6
 	struct loop_site *parent, struct loop_site **ret_site)
 {
 	uint32_t depth = parent ? parent->depth + 1 : 0;
-	if (t->n_sites >= LOOP_SITES_MAX || t->last_id == UINT32_MAX)
+	if (t->n_sites >= LOOP_SITES_MAX)
 		return FEED_SITES;
 	if (depth >= LOOP_DEPTH_MAX)
 		return FEED_TABLE_MALFORMED;

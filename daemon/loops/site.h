@@ -7,9 +7,10 @@
  * line, its place in the nest, where it was inlined; for a region, the regions around it; for a callee,
  * where it is called. Copies
  * that the compiler made of a loop (a vectorised one, its remainder, one per alignment) have the
- * same names and are one site. All programs share sites, which are reference counted. A place of OpenMP
- * is identified by build id and offset, and named by the namer; so users do not share theirs, since
- * anyone can make a file with another's build id.
+ * same names and are one site. Programs of one user share sites, which are reference counted; users do not share
+ * theirs, since anyone can announce what has another's build id and names, and lies about the rest. Who reads the
+ * store knows a site by its names alone. A place of OpenMP is identified by build id and offset, and named by the
+ * namer.
  */
 
 #include <stdbool.h>
@@ -58,13 +59,13 @@ struct loop_site_key {
 	uint8_t build_id[MPERF_BUILD_ID_BYTES_MAX];
 	uint8_t n_build_id; /* 0: not known */
 	uint32_t line;      /* 0: not known */
-	uint64_t owner;     /* of a place: the user, + 1; of others 0 */
+	uint64_t owner;     /* the user, + 1 */
 	/* "" where there is none */
 	const char *subprogram, *source, *nest, *inlined_at;
 };
 
 struct loop_site {
-	uint32_t id; /* from 1, never used again */
+	uint64_t id; /* from 1, never used again: a user makes 2^32 within hours */
 	uint32_t n_users;
 	struct loop_site_key key; /* the site owns its texts */
 	/* the loop or function around it or that calls it, the region around it; or NULL */
@@ -83,7 +84,7 @@ struct loop_site {
 struct loop_sites {
 	struct loop_site **slot; /* chains; n_slots is a power of two */
 	uint32_t n_slots, n_sites;
-	uint32_t last_id;
+	uint64_t last_id;
 };
 
 /* The site of that key under that parent, created if new, with one more user. `more` is merged into

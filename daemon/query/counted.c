@@ -17,7 +17,9 @@ static int find_core(struct counted *c, uint32_t hart, unsigned *ret_core)
 	while (i < c->n_cores && c->core[i].name != name)
 		i++;
 	if (i == COUNTED_CORES_MAX)
-		return query_fail_damaged(&c->loaded, "it has more kinds of core than a machine");
+		return query_fail(c->loaded.error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"narrow it with --since or --cpu",
+			"more than %d kinds of core were counted", COUNTED_CORES_MAX);
 	if (i == c->n_cores)
 		c->core[c->n_cores++] = (struct counted_core){.name = name};
 	if (hart < HARTS_MAX)
@@ -39,7 +41,9 @@ static int find_event(struct counted *c, unsigned core, unsigned pass, uint32_t 
 		}
 	}
 	if (c->n_events == COUNTED_EVENTS_MAX)
-		return query_fail_damaged(&c->loaded, "it has more events than a session");
+		return query_fail(c->loaded.error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"narrow it with --since or --cpu", "more than %d events were counted",
+			COUNTED_EVENTS_MAX);
 	int r = array_grow(
 		&c->event, &c->size_events, (uint32_t)c->n_events + 1, sizeof(*c->event));
 	if (r < 0)

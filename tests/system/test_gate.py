@@ -163,7 +163,7 @@ def test_what_cannot_be_compared_is_named(build):
         refused(run("diff", some, folder / "faults.mprf"), 2, "mean different things")
         done = run("gate", "--baseline", root / "main", "--candidate", root / "same", "--layout-allowance",
                    "50%")
-        refused(done, 2, "allowed")
+        refused(done, 2, "layout allowance")
 
 
 def test_side_by_side_is_for_any_two_sides(build):

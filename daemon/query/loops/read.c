@@ -72,8 +72,10 @@ static int take_site(struct loop_facts *f, const struct cursor *c)
 	int r = around > 0 ? site_by_id(f, around, &parent) : 0;
 	if (r != 0)
 		return r;
-	if (parent && f->site[parent - 1].depth >= LOOP_DEPTH_MAX)
-		return query_fail_damaged(&f->loaded, "its loops are nested without end");
+	/* nests of different programs, times and files continue each other, so that each is shallow and all
+	 * together are not: what would be too deep begins anew */
+	if (parent && f->site[parent - 1].depth + 1u >= LOOP_DEPTH_MAX)
+		parent = 0;
 	column_hex(c, 2, build_id);
 	struct fact_site_key key = {
 		.kind = (uint8_t)kind,

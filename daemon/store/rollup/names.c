@@ -191,10 +191,10 @@ static int take_event(struct rollup *r)
 		return outcome;
 	while (row <= r->n_events && r->event_text[row] != text)
 		row++;
-	if (id <= 0 || id > ROLLUP_EVENTS_MAX || row > ROLLUP_EVENTS_MAX)
+	if (id <= 0 || id > ROLLUP_EVENTS_MAX)
 		return rollup_fail_source(r, "it has more events than a file can hold");
-	r->event[id] = row;
-	if (row <= r->n_events)
+	r->event[id] = row; /* up to ROLLUP_NO_EVENT */
+	if (row <= r->n_events || row > ROLLUP_EVENTS_MAX)
 		return 0;
 	r->n_events = row;
 	r->event_text[row] = text;
@@ -258,7 +258,7 @@ static int take_hart(struct rollup *r, struct rollup_hart *of_source)
 		.rung = (uint8_t)sqlite3_column_int64(st, 1),
 		.user_only = sqlite3_column_int64(st, 4) != 0,
 	};
-	if (leader > 0 && leader <= ROLLUP_EVENTS_MAX)
+	if (leader > 0 && leader <= ROLLUP_EVENTS_MAX && r->event[leader] != ROLLUP_NO_EVENT)
 		hart.leader = r->event[leader];
 	of_source[id] = hart;
 	for (int16_t i = 0; r->tier == TIER_HOUR && hart.rung != RUNG_NONE && i < id; i++)

@@ -16,7 +16,8 @@
 
 static uint32_t event_row(const struct rollup *r, int64_t id)
 {
-	return id > 0 && id <= ROLLUP_EVENTS_MAX ? r->event[id] : 0;
+	const uint32_t row = id > 0 && id <= ROLLUP_EVENTS_MAX ? r->event[id] : 0;
+	return row == ROLLUP_NO_EVENT ? 0 : row;
 }
 
 /* What these harts of the source count as. */

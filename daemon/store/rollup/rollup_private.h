@@ -20,6 +20,9 @@
 #define ROLLUP_IDS_MAX (1u << 24)
 /* Maximum events of a file, as in a query. */
 #define ROLLUP_EVENTS_MAX 255
+/* The row of an event for which the target has no room, since earlier sources had as many. Its counts are left out,
+ * and its samples counted as not stored. */
+#define ROLLUP_NO_EVENT (ROLLUP_EVENTS_MAX + 1)
 
 enum rollup_read {
 	READ_META,

@@ -72,7 +72,7 @@ static int take_reading(struct rollup *r, struct sum *sum)
 		reading.running_ns = sqlite3_column_int64(st, 4);
 	if (reading.event == 0)
 		return rollup_fail_source(r, "a reading belongs to no event");
-	return add_reading(r, sum, &reading);
+	return reading.event == ROLLUP_NO_EVENT ? 0 : add_reading(r, sum, &reading);
 }
 
 static int take_readings(struct rollup *r, int64_t sample, struct sum *sum)
@@ -106,6 +106,15 @@ static int pass_readings(struct rollup *r, int64_t sample)
 	return 0;
 }
 
+/* Samples for whose event there is no room. */
+static int lose_samples(struct rollup *r, int64_t hart, int64_t count)
+{
+	uint32_t cause;
+	int outcome =
+		rollup_table_outcome(r, text_get(&r->texts, loss_kinds[LOSS_STORE].name, &cause));
+	return outcome == 0 && count > 0 ? sums_add_loss(r, (uint64_t)hart, cause, count) : outcome;
+}
+
 int sums_take_sample(struct rollup *r)
 {
 	sqlite3_stmt *st = r->read[READ_SAMPLE];
@@ -121,7 +130,9 @@ int sums_take_sample(struct rollup *r)
 	if (hart >= 0 && hart < HARTS_MAX)
 		hart = r->hart_as[hart];
 	int outcome = rollup_task(r, sqlite3_column_int64(st, 3), &task);
-	if (outcome == 0 && r->only && task == 0)
+	if (outcome == 0 && row == ROLLUP_NO_EVENT)
+		outcome = lose_samples(r, hart, count);
+	if (outcome == 0 && (row == ROLLUP_NO_EVENT || (r->only && task == 0)))
 		return pass_readings(r, sqlite3_column_int64(st, 0));
 	if (outcome == 0)
 		outcome = rollup_stack(r, sqlite3_column_int64(st, 4), &stack);

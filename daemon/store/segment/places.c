@@ -15,7 +15,7 @@ static bool is_named(const struct frame *frame)
 
 /* The innermost function, with its line, and the symbol that it is compiled into, where that is
  * another. Of users over their share only the symbol. */
-static int name_site(struct segment *g, uint32_t site, const struct frame *frame)
+static int name_site(struct segment *g, uint64_t site, const struct frame *frame)
 {
 	const struct place none = {0};
 	const struct place *symbol = frame->n_places ? &frame->place[frame->n_places - 1] : &none;
@@ -45,7 +45,7 @@ int segment_name_sites(struct segment *g, const struct frame *frame)
 	return r;
 }
 
-int segment_name_site(struct segment *g, uint32_t site, const struct frame *frame)
+int segment_name_site(struct segment *g, uint64_t site, const struct frame *frame)
 {
 	struct unnamed_sites *u = &g->unnamed_sites;
 	if (is_named(frame))

@@ -105,19 +105,19 @@ int segment_row(struct segment *g, enum segment_statement s, const struct cell *
 
 #define MARKS_PAGE (1u << MARKS_PAGE_BITS)
 
-static uint8_t *mark_at(const struct marks *m, uint32_t id)
+static uint8_t *mark_at(const struct marks *m, uint64_t id)
 {
 	size_t page = id >> MARKS_PAGE_BITS;
 	return page < m->n_pages && m->page[page] ? &m->page[page][id & (MARKS_PAGE - 1)] : NULL;
 }
 
-uint8_t mark_get(const struct marks *m, uint32_t id)
+uint8_t mark_get(const struct marks *m, uint64_t id)
 {
 	const uint8_t *mark = mark_at(m, id);
 	return mark ? *mark : MARK_NONE;
 }
 
-int mark_set(struct segment *g, struct marks *m, uint32_t id, uint8_t mark)
+int mark_set(struct segment *g, struct marks *m, uint64_t id, uint8_t mark)
 {
 	size_t page = id >> MARKS_PAGE_BITS;
 	int r = segment_grow(&m->page, &m->n_pages, page + 1, sizeof(*m->page));

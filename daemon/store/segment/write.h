@@ -30,7 +30,8 @@ struct living {
 /* Places of OpenMP whose frame has no name yet. */
 struct unnamed_sites {
 	struct unnamed_site {
-		uint32_t site, frame; /* ids */
+		uint64_t site;
+		uint32_t frame; /* ids */
 	} * site;
 	size_t n, size;
 };
@@ -62,7 +63,7 @@ enum {
 /* One mark as it was before this transaction. */
 struct mark_change {
 	struct marks *marks;
-	uint32_t id;
+	uint64_t id;
 	uint8_t before;
 };
 
@@ -210,8 +211,8 @@ int segment_exec(struct segment *g, const char *sql);
 int segment_begin(struct segment *g);
 int segment_end(struct segment *g, int r);
 
-uint8_t mark_get(const struct marks *m, uint32_t id);
-int mark_set(struct segment *g, struct marks *m, uint32_t id, uint8_t mark);
+uint8_t mark_get(const struct marks *m, uint64_t id);
+int mark_set(struct segment *g, struct marks *m, uint64_t id, uint8_t mark);
 
 /* Add an id; it stays after this transaction if that is committed. -ENOMEM. */
 int ids_add(struct ids *ids, uint32_t id);
@@ -239,7 +240,7 @@ int segment_write_names(struct segment *g, const struct segment_flush *f);
 int segment_write_changed(struct segment *g, const struct segment_flush *f);
 
 /* places.c: a place is at that frame, and is named as soon as that is. */
-int segment_name_site(struct segment *g, uint32_t site, const struct frame *frame);
+int segment_name_site(struct segment *g, uint64_t site, const struct frame *frame);
 /* The frame has got its final state. */
 int segment_name_sites(struct segment *g, const struct frame *frame);
 /* Write the loops' counts of the window, from next_loop until the step ends (loops.c). */

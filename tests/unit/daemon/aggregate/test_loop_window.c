@@ -76,6 +76,14 @@ TEST(sums_stop_at_the_largest_number_of_the_store)
 	ck_assert_uint_eq(window.rows->value[LOOP_VALUE(LOOP_ITERATIONS, false)], INT64_MAX);
 }
 
+TEST(rows_of_tasks_that_are_not_known_are_nobodys)
+{
+	for (uint32_t i = 0; i < LOOP_WINDOW_ROWS_PER_USER_MAX; i++)
+		ck_assert_int_eq(count(NULL, i, 1), 0);
+	ck_assert_int_eq(count(NULL, 1u << 30, 1), LOOP_WINDOW_USER_FULL);
+	ck_assert_int_eq(count(task_of(100, 0), 1, 1), 0); /* not root's */
+}
+
 TEST(one_user_does_not_take_the_rows_of_others)
 {
 	struct task *liar = task_of(100, 1000), *second = task_of(101, 1000);

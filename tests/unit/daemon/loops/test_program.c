@@ -369,6 +369,68 @@ TEST(a_table_above_its_limit_is_counted_as_lost)
 	rig_clear(&g);
 }
 
+TEST(what_a_refused_table_counts_takes_nothing_from_others)
+{
+	struct rig g;
+	struct told t, table;
+	const uint32_t n = LOOP_TABLE_BYTES_MAX + 1;
+	rig_make(&g);
+	told_hello(&t, 100, 0);
+	ck_assert_int_eq(tell(&g, &t), 0);
+	told_object(&t, 0, 3 * TOLD_COUNTERS, 3);
+	ck_assert_int_eq(tell(&g, &t), 0);
+	told_table(&table);
+	for (uint32_t module = 0; module < 3; module++) {
+		told_table_message(&t, 0, module, module * TOLD_COUNTERS, TOLD_COUNTERS, &table);
+		if (module == 1)
+			memcpy(t.bytes + offsetof(struct mperf_feed_table, table_bytes), &n,
+				sizeof(n));
+		ck_assert_int_eq(tell(&g, &t), 0);
+	}
+	told_thread(&t, 3, 77);
+	ck_assert_int_eq(tell(&g, &t), 0);
+	/* the second counter of each module, in one message */
+	struct {
+		struct mperf_feed_deltas m;
+		struct mperf_delta delta[3];
+	} deltas = {.m = {.head = {.type = MPERF_DELTAS, .bytes = sizeof(deltas)},
+			    .thread = 3,
+			    .n = 3,
+			    .from_ns = 120,
+			    .until_ns = 150},
+		.delta = {{.counter = 1, .delta = 10}, {.counter = 3, .delta = 10},
+			{.counter = 5, .delta = 10}}};
+	for (unsigned i = 0; i <= PROGRAM_FAULTS_MAX; i++)
+		ck_assert_int_eq(
+			program_take(g.program, (const uint8_t *)&deltas, sizeof(deltas)), 0);
+	end_round(&g, 200);
+	ck_assert_uint_eq(iterations(&g), 2 * 10 * (PROGRAM_FAULTS_MAX + 1));
+	ck_assert_uint_eq(g.causes[FEED_UNANNOUNCED], PROGRAM_FAULTS_MAX + 1);
+	rig_clear(&g);
+}
+
+/* A file with another's build id and names may say that its loops are nested in others. */
+TEST(users_share_no_loops)
+{
+	struct rig g, other;
+	struct told t, table;
+	rig_announced(&g, 0);
+	const uint32_t n = g.sites.n_sites;
+	rig_make(&other);
+	other.program->o.sites = &g.sites;
+	other.program->o.uid = 1000;
+	told_hello(&t, 100, 0);
+	ck_assert_int_eq(tell(&other, &t), 0);
+	told_object(&t, 0, TOLD_COUNTERS, 1);
+	ck_assert_int_eq(tell(&other, &t), 0);
+	told_table(&table);
+	told_table_message(&t, 0, 0, 0, TOLD_COUNTERS, &table);
+	ck_assert_int_eq(tell(&other, &t), 0);
+	ck_assert_uint_eq(g.sites.n_sites, 2 * n);
+	program_free(other.program);
+	rig_clear(&g);
+}
+
 TEST(a_message_of_every_wrong_length_is_hung_up_on)
 {
 	struct rig g;

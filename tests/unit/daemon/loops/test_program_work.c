@@ -189,6 +189,27 @@ TEST(a_large_round_goes_out_in_several_turns)
 	end();
 }
 
+TEST(what_goes_hands_out_in_several_turns, .times = 2)
+{
+	struct told t;
+	begin(SCOPES, 1 << 26);
+	work();
+	told_thread(&t, 3, 77);
+	tell(&t);
+	for (uint32_t first = 0; first < SCOPES; first += 2000)
+		tell_deltas(first, 2000);
+	told_gone(&t, _i ? MPERF_GONE_OBJECT : MPERF_GONE_THREAD, _i ? 0 : 3);
+	tell(&t);
+	ck_assert(program_is_at_work(rig.program));
+	ck_assert_uint_lt(rig.n_taken, SCOPES / 2);
+	ck_assert_uint_gt(work(), 1);
+	ck_assert_uint_eq(rig.n_taken, SCOPES);
+	/* it is gone */
+	tell(&t);
+	ck_assert_uint_eq(rig.causes[FEED_UNANNOUNCED], 1);
+	end();
+}
+
 TEST(a_program_that_goes_in_the_middle_leaves_nothing, .times = 2)
 {
 	begin(SCOPES, 1 << 26);

@@ -274,6 +274,47 @@ TEST(names_are_kept_once_however_many_sources)
 	}
 }
 
+static void in_target(const char *sql)
+{
+	sqlite3 *db;
+	ck_assert_int_eq(sqlite3_open(target, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+}
+
+TEST(events_beyond_those_of_a_file_are_left_out_and_the_source_is_sound, .times = 2)
+{
+	begin_group();
+	made_minutes();
+	roll(TIER_MINUTE);
+	/* the file has 255 events, and not this one of the next source */
+	in_target("WITH RECURSIVE n(i) AS (SELECT 4 UNION ALL SELECT i + 1 FROM n WHERE i < 255) "
+		  "INSERT INTO "
+		  "event SELECT i, pmu, type, 100 + i, config1, config2, modifiers, name, unit "
+		  "FROM n, event "
+		  "WHERE event.id = 2");
+	in_target(_i ? "UPDATE event SET config = 99 WHERE name = 'cpu-clock'"
+		     : "UPDATE event SET config = 99 WHERE id = 2");
+	const int64_t samples = stored_number(rolled, "SELECT sum(count) FROM sample");
+	const int64_t cycles =
+		stored_number(rolled, "SELECT sum(value) FROM reading WHERE event = 2");
+	roll_again(TIER_MINUTE, "more");
+	if (_i) {
+		ck_assert_int_eq(stored_number(rolled, "SELECT sum(count) FROM sample"), samples);
+		ck_assert_int_eq(stored_number(rolled,
+					 "SELECT sum(count) FROM loss WHERE cause = 'not stored'"),
+			samples);
+	} else {
+		ck_assert_int_eq(
+			stored_number(rolled, "SELECT sum(count) FROM sample"), 2 * samples);
+		ck_assert_int_eq(
+			stored_number(rolled, "SELECT sum(value) FROM reading WHERE event = 2"),
+			cycles);
+		ck_assert_int_eq(
+			stored_number(rolled, "SELECT count(*) FROM reading WHERE event > 3"), 0);
+	}
+}
+
 TEST(sealed_target_takes_what_comes_late)
 {
 	begin_group();

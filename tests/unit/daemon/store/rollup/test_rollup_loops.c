@@ -5,6 +5,7 @@
  */
 #include <unistd.h>
 
+#include "daemon/loops/table.h"
 #include "daemon/store/rollup/rollup.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
@@ -175,6 +176,31 @@ TEST(an_hour_of_very_many_keeps_the_heaviest)
 		100);
 	ck_assert_int_eq(
 		stored_number(rolled, "SELECT max(line) FROM loop_site"), ROLLUP_HOUR_LOOPS);
+}
+
+/* Functions in each other from that line on; one entry of the innermost. */
+static void count_nest(uint32_t first, uint32_t n)
+{
+	struct loop_site *nest[LOOP_DEPTH_MAX], *around = NULL;
+	for (uint32_t i = 0; i < n; i++)
+		around = nest[i] = site(LOOP_SITE_FUNCTION, "f", first + i, around);
+	count(around, NULL, LOOP_ENTRIES, 1);
+	while (n > 0)
+		loop_site_unref(&sites, nest[--n]);
+}
+
+TEST(nests_of_two_programs_that_make_a_deep_one_are_no_damage)
+{
+	count_nest(1, 100);
+	flush(0);
+	ck_assert_uint_eq(sites.n_sites, 0);
+	count_nest(100, 100); /* its outermost has the names of the first one's innermost */
+	flush(1);
+	for (enum tier tier = TIER_MINUTE; tier <= TIER_HOUR; tier++) {
+		roll(tier);
+		same("SELECT sum(value), count(*) FROM loop_count");
+		same("SELECT max(line) FROM loop_site WHERE subprogram = 'f'");
+	}
 }
 
 static void is_refused(const char *sql)
