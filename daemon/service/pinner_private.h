@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A pinner's internals
+ *
+ *      pinner.c        its life, asking, and what is done in which order
+ *      pinner_child.c  the child of a turn: from its start to what it made
+ *      pinner_rule.c   rules: which of the jobs that run are to be pinned by themselves
+ *      pinner_wait.c   jobs that run, and get a turn when they have ended
+ *      pinner_turn.c   the lists of both
+ */
+
+#include "daemon/service/offload.h"
+#include "daemon/service/pinner.h"
+#include "daemon/store/pin_rule.h"
+
+/* A request, or a job that has ended (exact). */
+struct turn {
+	struct pin_ask ask;
+	char *group; /* JSON */
+	char *exact; /* JSON of the one job; NULL: what `ask` says */
+	uint32_t exact_uid;
+	uint64_t id, since_ns;
+	struct pin_report *report; /* NULL: not done yet */
+	bool nobody_waits;
+};
+
+/* A job that is pinned when it ends. */
+struct wait {
+	struct pin_ask ask;
+	char *group, *labels; /* JSON */
+	uint32_t uid;
+};
+
+/* What a child and we have in common. */
+struct shared {
+	struct pin_report report;
+	char making[STORE_NAME_BYTES];
+};
+
+struct pinner {
+	struct pinner_options o;
+	struct pin_limits limits;
+	struct turn *
+		turn; /* in the order of arrival; those that are done stay until they are forgotten */
+	size_t n_turns;
+	struct wait *wait;
+	size_t n_waits;
+	struct offload *child;
+	uint64_t child_id; /* of its turn */
+	struct shared *shared;
+	uint64_t last_id, next_look_ns;
+	char *rules_text;
+	struct pin_rules rules;
+	uint32_t last_set; /* label sets up to this id have been compared with the rules */
+	uint64_t next_say_ns;
+	unsigned n_unsaid;
+};
+
+/* --- pinner_turn.c ---------------------------------------------------------------------------- */
+
+void pinner_clear_turn(struct turn *t);
+void pinner_clear_wait(struct wait *w);
+void pinner_remove_turn(struct pinner *p, size_t at);
+void pinner_remove_wait(struct pinner *p, size_t at);
+/* NULL: there is none of that id. */
+struct turn *pinner_turn_of(const struct pinner *p, uint64_t id);
+/* The first that is not done; NULL: none. */
+struct turn *pinner_next_turn(const struct pinner *p);
+/* Say what nobody waits for has failed. Users' jobs can fail as often as they like: a sentence a minute. */
+void pinner_say_of_nobody(struct pinner *p, uint64_t now_ns, const char *text);
+
+/* --- pinner_wait.c ---------------------------------------------------------------------------- */
+
+/* Pin this job, when it ends, as the turn says. 0; PINNER_BUSY; -ENOMEM. */
+int pinner_add_wait(struct pinner *p, const struct turn *t, const struct label_set *set);
+/* A row of a report that has room for it. */
+void pinner_add_running(struct pin_report *report, const struct label_set *set);
+/* Jobs of the turn that run are pinned later; the shared report has them. 0; PINNER_BUSY; -ENOMEM. */
+int pinner_take_running(struct pinner *p, const struct turn *t);
+/* Jobs that have ended get a turn. */
+void pinner_look_at_waits(struct pinner *p, uint64_t now_ns);
+
+/* --- pinner_rule.c ---------------------------------------------------------------------------- */
+
+/* Jobs that have begun since the last look, and match a rule, will be pinned. 0 or -ENOMEM. */
+int pinner_look_at_rules(struct pinner *p, uint64_t now_ns);
+
+/* --- pinner_child.c --------------------------------------------------------------------------- */
+
+/* Begin with a turn. 0 or -errno. */
+int pinner_start(struct pinner *p, struct turn *t);
+/* The child has ended: note what it made, and free it. */
+void pinner_take_end(struct pinner *p, const struct offload_end *end);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A job has ended when no process has its labels any more. Until then it has a place among those that wait, and
+ * what was asked for last counts.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/service/pinner_private.h"
+#include "proto/memory.h"
+
+static bool is_running(const struct pinner *p, uint32_t uid, const char *labels)
+{
+	for (const struct task *t = p->o.tasks->live; t; t = t->hh.next)
+		if (t->process == t && t->labels && t->labels->uid == uid &&
+			strcmp(t->labels->labels, labels) == 0)
+			return true;
+	return false;
+}
+
+static size_t find_wait(const struct pinner *p, uint32_t uid, const char *labels)
+{
+	size_t i = 0;
+	while (i < p->n_waits && (p->wait[i].uid != uid || strcmp(p->wait[i].labels, labels) != 0))
+		i++;
+	return i;
+}
+
+bool pinner_awaits(const struct pinner *p, const struct label_set *set)
+{
+	return find_wait(p, set->uid, set->labels) < p->n_waits;
+}
+
+int pinner_add_wait(struct pinner *p, const struct turn *t, const struct label_set *set)
+{
+	size_t own = 0, at = find_wait(p, set->uid, set->labels);
+	for (size_t i = 0; i < p->n_waits; i++)
+		own += p->wait[i].ask.by == t->ask.by;
+	if (at == p->n_waits && (p->n_waits == PIN_WAITS_MAX || own >= PIN_WAITS_USER_MAX))
+		return PINNER_BUSY;
+	struct wait w = {.ask = t->ask,
+		.group = strdup(t->group),
+		.labels = strdup(set->labels),
+		.uid = set->uid};
+	if (!w.group || !w.labels) {
+		pinner_clear_wait(&w);
+		return -ENOMEM;
+	}
+	if (at < p->n_waits)
+		pinner_remove_wait(p, at); /* what was asked for last counts */
+	p->wait[p->n_waits++] = w;
+	return 0;
+}
+
+static bool is_in_report(const struct pin_report *r, const struct label_set *set)
+{
+	for (uint32_t i = 0; i < r->n_jobs; i++)
+		if (r->job[i].uid == set->uid && strcmp(r->job[i].labels, set->labels) == 0)
+			return true;
+	return false;
+}
+
+static bool is_wanted(const struct turn *t, const struct label_set *set)
+{
+	if (t->exact)
+		return set->uid == t->exact_uid && strcmp(set->labels, t->exact) == 0;
+	return (t->ask.all_users || set->uid == t->ask.by) &&
+	       store_pin_matches(set->labels, t->ask.label, t->ask.n_labels);
+}
+
+void pinner_add_running(struct pin_report *report, const struct label_set *set)
+{
+	struct pin_job *row = &report->job[report->n_jobs++];
+	*row = (struct pin_job){.state = PIN_RUNS, .uid = set->uid};
+	snprintf(row->labels, sizeof(row->labels), "%s", set->labels);
+}
+
+int pinner_take_running(struct pinner *p, const struct turn *t)
+{
+	struct pin_report *report = &p->shared->report;
+	uint32_t most = t->ask.last > 0 && t->ask.last < PIN_JOBS_MAX ? t->ask.last : PIN_JOBS_MAX;
+	for (const struct task *task = p->o.tasks->live; task && report->n_jobs < most;
+		task = task->hh.next) {
+		const struct label_set *set = task->labels;
+		if (task->process != task || !set || is_in_report(report, set) ||
+			!is_wanted(t, set))
+			continue;
+		int r = pinner_add_wait(p, t, set);
+		if (r != 0)
+			return r;
+		pinner_add_running(report, set);
+	}
+	return 0;
+}
+
+size_t pinner_unpin(struct pinner *p, uint32_t by, bool all, const struct label *label, size_t n)
+{
+	size_t n_removed = 0;
+	for (size_t i = p->n_waits; i-- > 0;)
+		if ((all || p->wait[i].ask.by == by) &&
+			store_pin_matches(p->wait[i].labels, label, n)) {
+			pinner_remove_wait(p, i);
+			n_removed++;
+		}
+	/* jobs that have ended, and whose turn has not come */
+	for (size_t i = p->n_turns; i-- > 0;) {
+		const struct turn *t = &p->turn[i];
+		if (t->exact && t->id != p->child_id && (all || t->ask.by == by) &&
+			store_pin_matches(t->exact, label, n)) {
+			pinner_remove_turn(p, i);
+			n_removed++;
+		}
+	}
+	return n_removed;
+}
+
+void pinner_look_at_waits(struct pinner *p, uint64_t now_ns)
+{
+	for (size_t i = 0; i < p->n_waits;) {
+		struct wait *w = &p->wait[i];
+		if (is_running(p, w->uid, w->labels) ||
+			p->n_turns == PIN_ASKS_MAX + PIN_WAITS_MAX) {
+			i++;
+			continue;
+		}
+		struct turn *t = &p->turn[p->n_turns++];
+		*t = (struct turn){.ask = w->ask,
+			.exact_uid = w->uid,
+			.id = ++p->last_id,
+			.since_ns = now_ns,
+			.nobody_waits = true};
+		t->group = TAKE_PTR(w->group);
+		t->exact = TAKE_PTR(w->labels);
+		pinner_remove_wait(p, i);
+	}
+}
