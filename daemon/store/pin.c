@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,47 @@ static int take_meta(sqlite3_stmt *q, struct store_pin *p)
 	return 0;
 }
 
+/* Only what SQLite calls damaged is; all else may have passed when the file is read again. 0, STORE_CORRUPT,
+ * -errno. Source: https://www.sqlite.org/rescode.html. */
+static int outcome_of(int rc)
+{
+	switch (rc & 0xff) {
+	case SQLITE_OK:
+	case SQLITE_ROW:
+	case SQLITE_DONE:
+		return 0;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return STORE_CORRUPT;
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return -EBUSY;
+	default:
+		return -EIO;
+	}
+}
+
+/* The same of SEGMENT_*. What a newer mperf wrote stays for that one. */
+static int outcome_of_open(int r)
+{
+	switch (r) {
+	case SEGMENT_ABSENT:
+		return -ENOENT;
+	case SEGMENT_OTHER_VERSION:
+		return -ENOTSUP;
+	case SEGMENT_HELD:
+		return -EBUSY;
+	case SEGMENT_REFUSED:
+	case SEGMENT_NO_SPACE:
+	case SEGMENT_READ_ONLY:
+		return -EIO;
+	default:
+		return r > 0 ? STORE_CORRUPT : r;
+	}
+}
+
 /* 0, STORE_CORRUPT, -errno. */
 static int read_meta(sqlite3 *db, struct store_pin *p)
 {
@@ -154,11 +196,17 @@ static int read_meta(sqlite3 *db, struct store_pin *p)
 	int r = 0, rc = sqlite3_prepare_v2(db,
 			   "SELECT key, value FROM meta WHERE key BETWEEN 'pinned_' AND 'pinned`'",
 			   -1, &q, NULL);
-	for (int n = 0; rc == SQLITE_OK && n < 16 && r == 0 && sqlite3_step(q) == SQLITE_ROW; n++)
-		r = take_meta(q, p);
-	if (r < 0)
+	for (int n = 0; rc == SQLITE_OK && n < 16 && r == 0; n++) {
+		int step = sqlite3_step(q);
+		if (step == SQLITE_DONE)
+			break;
+		r = step == SQLITE_ROW ? take_meta(q, p) : outcome_of(step);
+	}
+	if (r == 0)
+		r = outcome_of(rc);
+	if (r != 0)
 		return r;
-	return rc == SQLITE_OK && p->labels && p->group ? 0 : STORE_CORRUPT;
+	return p->labels && p->group ? 0 : STORE_CORRUPT;
 }
 
 static int read_span(sqlite3 *db, struct store_pin *p)
@@ -167,14 +215,16 @@ static int read_span(sqlite3 *db, struct store_pin *p)
 	int rc = sqlite3_prepare_v2(db,
 		"SELECT min(realtime_ns), max(realtime_ns + end_ns - start_ns) FROM window", -1, &q,
 		NULL);
-	if (rc != SQLITE_OK || sqlite3_step(q) != SQLITE_ROW)
-		return STORE_CORRUPT;
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(q);
+	if (rc != SQLITE_ROW)
+		return rc == SQLITE_DONE ? STORE_CORRUPT : outcome_of(rc);
 	p->start_ns = sqlite3_column_int64(q, 0);
 	p->end_ns = sqlite3_column_int64(q, 1);
 	return p->start_ns > 0 && p->end_ns >= p->start_ns ? 0 : STORE_CORRUPT;
 }
 
-/* 0; STORE_CORRUPT; -ENOENT; -errno. */
+/* 0; STORE_CORRUPT; -ENOENT; -ENOTSUP; -errno. */
 static int look(const struct store *s, struct store_pin *p)
 {
 	struct segment_error error = {"", ""};
@@ -189,13 +239,12 @@ static int look(const struct store *s, struct store_pin *p)
 		return r == STORE_GONE ? -ENOENT : r;
 	p->bytes = f.bytes;
 	/* what is not sealed was put there by others: ours get their name when they are */
-	r = segment_seal_is_whole(path) == 1 ? segment_open_live(path, &db, &error)
-					     : SEGMENT_CORRUPT;
-	if (r != 0)
-		return r < 0                                       ? r
-		       : r == SEGMENT_REFUSED || r == SEGMENT_HELD ? -EACCES
-								   : STORE_CORRUPT;
-	r = read_meta(db, p);
+	int whole = segment_seal_is_whole(path);
+	if (whole <= 0)
+		return whole < 0 ? whole : STORE_CORRUPT;
+	r = outcome_of_open(segment_open_live(path, &db, &error));
+	if (r == 0)
+		r = read_meta(db, p);
 	return r == 0 ? read_span(db, p) : r;
 }
 
@@ -238,6 +287,7 @@ int store_pin_note(struct store *s, const char *name)
 		r = enter(s, &p);
 	else if (r == STORE_CORRUPT && !s->read_only)
 		r = set_aside(s, name) < 0 ? -EIO : STORE_CORRUPT;
+	s->pins_unread |= r < 0 && r != -ENOENT && r != -ENOTSUP && r != -ENOSPC;
 	store_sum(s);
 	return r;
 }
@@ -257,23 +307,59 @@ void store_pin_remove_unfinished(const struct store *s, const char *name)
 	(void)store_unlink(s, name);
 }
 
+/* NULL with *ret_r: 0, there is none; -errno. */
+static DIR *open_folder(const struct store *s, int *ret_r)
+{
+	int fd = openat(s->fd, "pinned", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	*ret_r = d || errno == ENOENT ? 0 : -errno;
+	if (!d)
+		closep(&fd);
+	return d;
+}
+
 int store_scan_pins(struct store *s)
 {
-	int fd = openat(s->fd, "pinned", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		r = -errno;
-		closep(&fd);
-		return r == -ENOENT ? 0 : r;
-	}
-	for (struct dirent *entry; (entry = readdir(d)) && r != -ENOMEM;) {
-		char name[STORE_NAME_BYTES + 300];
+	int r;
+	_cleanup_(closedirp) DIR *d = open_folder(s, &r);
+	for (struct dirent *entry; d && (entry = readdir(d)) && r != -ENOMEM;) {
+		char name[NAME_MAX + sizeof(FOLDER)];
 		snprintf(name, sizeof(name), FOLDER "%s", entry->d_name);
 		if (is_name(name))
 			r = store_pin_note(s, name);
 		else if (is_unfinished(name))
 			unlinkat(s->fd, name, 0);
 	}
+	return d && r != -ENOMEM ? 0 : r;
+}
+
+int store_look_for_pins(struct store *s, size_t n_max)
+{
+	int r;
+	size_t n_unlisted = 0, n_looks = 0;
+	_cleanup_(closedirp) DIR *d = open_folder(s, &r);
+	if (!d)
+		return r;
+	s->pins_unread = false;
+	for (struct dirent *entry; (entry = readdir(d)) && r != -ENOMEM;) {
+		char name[NAME_MAX + sizeof(FOLDER)];
+		snprintf(name, sizeof(name), FOLDER "%s", entry->d_name);
+		if (!is_name(name) || store_pin_find(s, name) < s->n_pins ||
+			n_unlisted++ < s->next_pin_look)
+			continue;
+		if (n_looks == n_max) {
+			s->next_pin_look = n_unlisted - 1;
+			s->pins_unread = true; /* the others, next time */
+			return 0;
+		}
+		n_looks++;
+		r = store_pin_note(s, name);
+		if (r == 0)
+			n_unlisted--;
+	}
+	/* some were passed over, if it did not begin with the first */
+	s->pins_unread |= s->next_pin_look > 0;
+	s->next_pin_look = 0;
 	return r == -ENOMEM ? r : 0;
 }
 

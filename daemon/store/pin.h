@@ -49,7 +49,9 @@ struct pin_room {
 /* A user may fill this part of the room for all, so that another one has some too. */
 #define PIN_USER_PART 2
 
-/* Look at this file of the store, and enter it. 0; STORE_CORRUPT: it was set aside; -ENOENT; -errno. */
+/* Look at this file of the store, and enter it. 0; STORE_CORRUPT: it was set aside; -ENOENT; -ENOTSUP: a newer
+ * mperf wrote it; -ENOSPC: there are STORE_PINS_MAX; -errno, when it could not be read: it stays, and
+ * store_measure looks again from time to time. */
 int store_pin_note(struct store *s, const char *name);
 /* Unlink a pin, and forget it. 0 or -errno, when it stays. */
 int store_pin_remove(struct store *s, size_t at);

@@ -368,10 +368,12 @@ static int try_again(struct store *s)
 	size_t at = 0;
 	while (at < s->n_files && !s->file[at].left && !s->file[at].unread)
 		at++;
-	if (at == s->n_files || now_ns < s->again_ns)
+	if ((at == s->n_files && !s->pins_unread) || now_ns < s->again_ns)
 		return 0;
 	s->again_ns = now_ns + TRY_AGAIN_NS;
 	int r = look_again(s);
+	if (r == 0 && s->pins_unread)
+		r = store_look_for_pins(s, LOOKS_MAX);
 	return r == 0 ? recover_left(s) : r;
 }
 

@@ -20,6 +20,9 @@ bool store_name_parse(const char *name, enum tier *ret_tier, int64_t *ret_start_
 /* Enter the pinned jobs of the folder; what is unfinished is removed, what is damaged is set aside. 0 or
  * -errno. */
 int store_scan_pins(struct store *s);
+/* Enter those of the folder that are not in the list, as store_pin_note: at most n_max, the next ones at the
+ * next call. s->pins_unread says whether there are more. 0 or -errno. */
+int store_look_for_pins(struct store *s, size_t n_max);
 /* Set a damaged pin aside; 0 also if there is none of that name. 0 or -errno. */
 int store_pin_set_aside(struct store *s, const char *name);
 

@@ -12,6 +12,7 @@
 #include "daemon/store/rollup/extract.h"
 #include "daemon/store/store_private.h"
 #include "proto/memory.h"
+#include "tests/unit/faulty_disc.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 
@@ -147,6 +148,77 @@ TEST(a_pin_without_a_whole_seal_is_set_aside)
 	ck_assert_uint_eq(s->n_corrupt, 1);
 	ck_assert(s->n_files == 1 && s->file[0].corrupt && exists(s->file[0].name));
 	ck_assert(!exists(name));
+}
+
+static const int passing[] = {
+	SQLITE_IOERR_READ, SQLITE_BUSY, SQLITE_LOCKED, SQLITE_FULL, SQLITE_CANTOPEN};
+#define N_PASSING ((int)(sizeof(passing) / sizeof(*passing)))
+
+TEST(a_disc_that_fails_for_a_moment_costs_no_pin, .times = N_PASSING)
+{
+	int n_unread = 0;
+	pin(1, 1000, MAIN, 0);
+	faulty_disc_fail(0, 0, 0);
+	open_again();
+	const int n_reads = faulty_disc_work();
+	for (int n = 0; n < n_reads; n++) {
+		faulty_disc_fail(n, 1000, passing[_i]); /* store_open tries twice */
+		open_again();
+		faulty_disc_work();
+		ck_assert_msg(s->n_corrupt == 0, "%d in read %d of %d", passing[_i], n, n_reads);
+		n_unread += s->n_pins == 0;
+		ck_assert_int_eq(s->pins_unread, s->n_pins == 0);
+		s->again_ns = 0;
+		ck_assert_int_eq(store_measure(s), 0);
+		ck_assert(s->n_pins == 1 && !s->pins_unread);
+		ck_assert_uint_eq(s->bytes, s->pin[0].bytes);
+	}
+	ck_assert_int_gt(n_unread, 5);
+}
+
+TEST(a_file_that_sqlite_calls_damaged_is_set_aside)
+{
+	pin(1, 1000, MAIN, 0);
+	faulty_disc_fail(3, 1000, SQLITE_CORRUPT); /* after it was opened */
+	open_again();
+	faulty_disc_work();
+	ck_assert(s->n_pins == 0 && s->n_corrupt == 1 && !s->pins_unread);
+}
+
+TEST(more_unread_pins_than_one_look_takes_are_found_one_look_after_the_other)
+{
+	for (int i = 0; i < 5; i++)
+		pin(1, 1000, MAIN, 0);
+	faulty_disc_fail(0, 1000000, SQLITE_IOERR_READ);
+	open_again();
+	ck_assert(s->n_pins == 0 && s->pins_unread);
+	/* two still fail: the others get their turn */
+	ck_assert_int_eq(store_look_for_pins(s, 2), 0);
+	faulty_disc_work();
+	for (size_t n = 2; n <= 4; n += 2) {
+		ck_assert_int_eq(store_look_for_pins(s, 2), 0);
+		ck_assert(s->n_pins == (n == 2 ? 2 : 3) && s->pins_unread);
+	}
+	ck_assert_int_eq(store_look_for_pins(s, 2), 0);
+	ck_assert(s->n_pins == 5);
+	ck_assert_int_eq(store_look_for_pins(s, 2), 0);
+	ck_assert(!s->pins_unread && s->n_corrupt == 0);
+}
+
+TEST(a_pin_of_a_newer_mperf_stays_for_that_one)
+{
+	char name[STORE_NAME_BYTES], path[300];
+	const size_t at = pin(1, 1000, MAIN, 0);
+	memcpy(name, s->pin[at].name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	int fd = open(path, O_WRONLY);
+	const uint8_t version[] = {0, 0, 0x7f, 0};
+	/* Source: https://www.sqlite.org/fileformat.html, "User version" */
+	ck_assert_int_eq(pwrite(fd, version, sizeof(version), 60), sizeof(version));
+	close(fd);
+	open_again();
+	ck_assert(s->n_pins == 0 && s->n_corrupt == 0 && !s->pins_unread);
+	ck_assert(exists(name));
 }
 
 TEST(a_segment_that_says_nothing_of_a_job_is_no_pin)
