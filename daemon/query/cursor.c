@@ -41,16 +41,37 @@ int query_fail_full(const struct loaded *l, int r)
 		"%s has more distinct names or stacks than one answer can hold", l->path);
 }
 
+int query_fail_now(struct query_error *error, const char *path, sqlite3 *db, int rc)
+{
+	switch (rc & 0xff) {
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_IOERR:
+	case SQLITE_CANTOPEN:
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+	case SQLITE_PROTOCOL:
+	case SQLITE_FULL:
+	case SQLITE_PERM:
+		return query_fail(error, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			"check its disc, and ask again", "%s cannot be read now: %s", path,
+			sqlite3_errmsg(db));
+	default:
+		return 0;
+	}
+}
+
 static int fail_sqlite(const struct loaded *l, int rc)
 {
-	return rc == SQLITE_NOMEM ? -ENOMEM : query_fail_damaged(l, sqlite3_errmsg(l->db));
+	int r = query_fail_now(l->error, l->path, l->db, rc);
+	return r != 0 ? r : query_fail_damaged(l, sqlite3_errmsg(l->db));
 }
 
 int cursor_open(struct cursor *c, struct loaded *l, const char *sql)
 {
 	*c = (struct cursor){.loaded = l};
 	int rc = sqlite3_prepare_v2(l->db, sql, -1, &c->statement, NULL);
-	return rc == SQLITE_OK ? 0 : fail_sqlite(l, rc & 0xff);
+	return rc == SQLITE_OK ? 0 : fail_sqlite(l, rc);
 }
 
 int cursor_bind(struct cursor *c, int64_t first, int64_t second)
@@ -60,7 +81,7 @@ int cursor_bind(struct cursor *c, int64_t first, int64_t second)
 	int rc = sqlite3_bind_int64(c->statement, 1, first);
 	if (rc == SQLITE_OK && sqlite3_bind_parameter_count(c->statement) > 1)
 		rc = sqlite3_bind_int64(c->statement, 2, second);
-	return rc == SQLITE_OK ? 0 : fail_sqlite(c->loaded, rc & 0xff);
+	return rc == SQLITE_OK ? 0 : fail_sqlite(c->loaded, rc);
 }
 
 int cursor_next(struct cursor *c)
@@ -69,7 +90,7 @@ int cursor_next(struct cursor *c)
 	if (rc == SQLITE_DONE)
 		return CURSOR_END;
 	if (rc != SQLITE_ROW)
-		return fail_sqlite(c->loaded, rc & 0xff);
+		return fail_sqlite(c->loaded, rc);
 	int64_t id = cursor_integer(c, 0), pair = c->pairs ? cursor_integer(c, 1) : 0;
 	bool again = id == c->last && (!c->pairs || pair <= c->last_pair);
 	if (c->begun && !c->ties && (id < c->last || again))

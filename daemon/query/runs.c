@@ -77,6 +77,9 @@ static void part_clear(struct part *f)
 
 static int fail_damaged(sqlite3 *db, struct query_error *error)
 {
+	int r = query_fail_now(error, "the file", db, sqlite3_errcode(db));
+	if (r != 0)
+		return r;
 	return query_fail(error, MPERF__FAILURE_KIND__FAILURE_BROKEN, "", "the file is damaged: %s",
 		sqlite3_errmsg(db));
 }

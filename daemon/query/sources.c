@@ -79,6 +79,8 @@ static int read_source(
 		return r;
 	if (error->kind == MPERF__FAILURE_KIND__FAILURE_BROKEN)
 		s->outcome = QUERY_BROKEN;
+	else if (error->kind == MPERF__FAILURE_KIND__FAILURE_REFUSED)
+		s->outcome = QUERY_HELD;
 	else if (error->kind == MPERF__FAILURE_KIND__FAILURE_MISSING)
 		s->outcome = QUERY_WITHOUT;
 	else

@@ -308,10 +308,8 @@ static int judge_seal(const char *path, sqlite3 *db, struct segment_error *e)
 		sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = 'sealed'", -1, &s, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(s);
-	if (rc == SQLITE_NOMEM)
-		return -ENOMEM;
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-		return say_corrupt(e, path, sqlite3_errmsg(db));
+		return segment_say_sqlite(e, path, db, rc);
 	if (rc == SQLITE_DONE || sqlite3_column_int(s, 0) != 1)
 		return say_unsealed(e, path);
 	return 0;

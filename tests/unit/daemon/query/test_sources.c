@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/store/rollup/rollup.h"
+#include "tests/unit/faulty_disc.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 
@@ -236,6 +237,28 @@ TEST(damaged_file_leaves_no_trace_in_a_flame_graph)
 		ck_assert_int_eq(query_store_flamegraph(part, 2, &filter, &answer, &failure), 0);
 		if (part[0].outcome == QUERY_BROKEN)
 			ck_assert_str_eq(stored_folded(&a), whole);
+	}
+}
+
+TEST(a_disc_that_fails_for_a_moment_damages_no_file)
+{
+	static const int passing[] = {SQLITE_IOERR_READ, SQLITE_BUSY, SQLITE_FULL};
+	begin();
+	struct query_source part[] = {{.path = minute, .live = true}, {.path = s.path}};
+	faulty_disc_fail(0, 0, 0);
+	ck_assert_int_eq(ask(part, 2, QUERY_BY_FUNCTION), 0);
+	const int n_reads = faulty_disc_work();
+	ck_assert_int_gt(n_reads, 10);
+	for (int n = 0; n < 3 * n_reads; n++) {
+		struct query_source again[] = {{.path = minute, .live = true}, {.path = s.path}};
+		faulty_disc_fail(n / 3, 1, passing[n % 3]);
+		ck_assert_int_eq(ask(again, 2, QUERY_BY_FUNCTION), 0);
+		faulty_disc_work();
+		/* one is left out and the other read; a lock is waited for */
+		unsigned outcome = again[0].outcome + again[1].outcome;
+		bool waited = passing[n % 3] == SQLITE_BUSY && outcome == QUERY_READ;
+		ck_assert_msg(outcome == QUERY_HELD || waited, "%d in read %d of %d: %s",
+			passing[n % 3], n / 3, n_reads, failure.text);
 	}
 }
 
