@@ -10,6 +10,10 @@
 #include "daemon/store/segment/segment.h"
 #include "proto/memory.h"
 
+/* Between two files of a job that goes on: storing may have paused (RETRY_NS of keeper.c), and a file's name has
+ * its start in seconds. */
+#define GAP_NS 60000000000ll
+
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
@@ -101,20 +105,52 @@ static int take(
 	return add_source(job, path);
 }
 
+/* 0; LOOK_UNREAD: for the moment, some or all of it cannot be read; -ENOMEM. What is damaged, or has no such
+ * tables as a file of a version without labels, has no jobs. */
+enum { LOOK_UNREAD = 1 };
+static int outcome_of(int rc)
+{
+	switch (rc & 0xff) {
+	case SQLITE_OK:
+	case SQLITE_ROW:
+	case SQLITE_DONE:
+	case SQLITE_ERROR:
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return 0;
+	default:
+		return (rc & 0xff) == SQLITE_NOMEM ? -ENOMEM : LOOK_UNREAD;
+	}
+}
+
+/* As outcome_of; or -E2BIG. */
 static int look(struct found_jobs *jobs, const struct pin_wanted *w, const char *path)
 {
 	struct segment_error error;
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
 	_cleanup_(sqlite3_finalizep) sqlite3_stmt *q = NULL;
 	int r = segment_open_live(path, &db, &error);
+	if (r == SEGMENT_HELD || r == SEGMENT_REFUSED || (r < 0 && r != -ENOMEM))
+		return LOOK_UNREAD;
 	if (r != 0)
-		return r == -ENOMEM ? r : 0;
-	/* a file of a version without labels has no such tables */
-	if (sqlite3_prepare_v2(db, jobs_text, -1, &q, NULL) != SQLITE_OK)
-		return 0;
-	while (r == 0 && sqlite3_step(q) == SQLITE_ROW)
+		return r < 0 ? r : 0;
+	int rc = sqlite3_prepare_v2(db, jobs_text, -1, &q, NULL);
+	if (rc != SQLITE_OK)
+		return outcome_of(rc);
+	while (r == 0 && (rc = sqlite3_step(q)) == SQLITE_ROW)
 		r = take(jobs, w, q, path);
-	return r;
+	return r == 0 ? outcome_of(rc) : r;
+}
+
+/* Whatever may have a part in this file is not known whole. */
+static void note_unread(struct found_jobs *jobs, const struct store_file *f)
+{
+	jobs->any_unread = true;
+	for (size_t i = 0; i < jobs->n; i++) {
+		struct found_job *job = &jobs->job[i];
+		job->is_partly_unread |= job->end_ns >= f->start_ns - GAP_NS &&
+					 (f->end_ns == 0 || job->start_ns <= f->end_ns + GAP_NS);
+	}
 }
 
 static int latest_first(const void *a, const void *b)
@@ -127,7 +163,8 @@ static int latest_first(const void *a, const void *b)
 int pin_find(const struct store *s, const struct pin_wanted *w, struct found_jobs *ret_jobs)
 {
 	struct found_jobs jobs = {0};
-	int r = 0;
+	_cleanup_(freep) bool *unread = calloc(s->n_files + 1, sizeof(*unread));
+	int r = unread ? 0 : -ENOMEM;
 	for (size_t i = 0; i < s->n_files && r == 0; i++) {
 		const struct store_file *f = &s->file[i];
 		_cleanup_(freep) char *path = NULL;
@@ -138,7 +175,12 @@ int pin_find(const struct store *s, const struct pin_wanted *w, struct found_job
 			r = -ENOMEM;
 		} else
 			r = look(&jobs, w, path);
+		unread[i] = r == LOOK_UNREAD;
+		r = r == LOOK_UNREAD ? 0 : r;
 	}
+	for (size_t i = 0; i < s->n_files && r == 0; i++)
+		if (unread[i])
+			note_unread(&jobs, &s->file[i]);
 	if (r < 0) {
 		found_jobs_clear(&jobs);
 		return r;

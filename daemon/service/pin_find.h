@@ -21,11 +21,13 @@ struct found_job {
 		end_ns; /* CLOCK_REALTIME: of its first process' start, of its last's end */
 	char **source;  /* paths of the files that know it, oldest first */
 	size_t n_sources, size;
+	bool is_partly_unread; /* a file of its time could not be read now: it may have more */
 };
 
 struct found_jobs {
 	struct found_job *job;
 	size_t n, size;
+	bool any_unread; /* a file of any time could not be read now */
 };
 
 /* What is looked for: jobs of this user, or of all, with all of these labels; exact: with these and no
@@ -38,7 +40,7 @@ struct pin_wanted {
 	const char *exact; /* JSON; NULL: any that match */
 };
 
-/* By their end, the latest first. Files that cannot be read are passed over. 0; -E2BIG: there are more than
+/* By their end, the latest first. Damaged files are passed over. 0; -E2BIG: there are more than
  * PIN_FOUND_MAX; -ENOMEM. */
 int pin_find(const struct store *s, const struct pin_wanted *w, struct found_jobs *ret_jobs);
 void found_jobs_clear(struct found_jobs *jobs);

@@ -107,6 +107,16 @@ static void say_failed(
 			r < 0 ? strerror(-r) : "the store cannot be read");
 }
 
+static void say_unread(struct pin_making *m, const struct found_job *job)
+{
+	char says[160];
+	says_labels(job->labels, says, sizeof(says));
+	say(m->report, PIN_FAILED, "Check its disc, and try again.",
+		"%s is not pinned: a file of the store that may have a part of it cannot be read "
+		"now",
+		says);
+}
+
 static void add_row(struct pin_making *m, const struct found_job *job, enum pin_state state,
 	const char *name, uint64_t bytes)
 {
@@ -150,9 +160,10 @@ static int note(struct pin_making *m, const struct found_job *job)
 {
 	int r = store_pin_note(m->store, *m->making);
 	size_t at, made = store_pin_find(m->store, *m->making);
-	if (r != 0 || made == m->store->n_pins)
-		return r != 0 ? r : -EIO;
-	const uint64_t bytes = m->store->pin[made].bytes;
+	/* what cannot be read back now is whole nevertheless: the daemon looks at it, and again later */
+	if (r == STORE_CORRUPT || r == -ENOENT || r == -ENOMEM)
+		return r;
+	const uint64_t bytes = r == 0 ? m->store->pin[made].bytes : 0;
 	add_row(m, job, PIN_MADE, *m->making, bytes);
 	/* the next of the same request has less */
 	m->limits.free_bytes -= bytes < m->limits.free_bytes ? bytes : m->limits.free_bytes;
@@ -168,6 +179,10 @@ static bool pin_one(struct pin_making *m, const struct found_job *job)
 	struct store_error error = {"", ""};
 	int64_t now_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	size_t known = store_pin_of(m->store, job->uid, job->labels, job->end_ns);
+	if (job->is_partly_unread) {
+		say_unread(m, job);
+		return false;
+	}
 	/* one that goes with the next runs is no answer to who keeps it until it is unpinned */
 	if (known < m->store->n_pins && (m->store->pin[known].keep == 0 || m->ask->keep > 0)) {
 		add_row(m, job, PIN_KNOWN, m->store->pin[known].name, m->store->pin[known].bytes);
@@ -241,6 +256,9 @@ void pin_make(struct pin_making *m)
 	else if (r < 0)
 		say(m->report, PIN_FAILED, "Try again later.", "jobs cannot be looked for: %s",
 			strerror(-r));
+	else if (n == 0 && m->report->n_jobs == 0 && jobs.any_unread)
+		say(m->report, PIN_FAILED, "Check its disc, and try again.",
+			"no such job is found, and a file of the store cannot be read now");
 	else if (n == 0 && m->report->n_jobs == 0)
 		m->report->outcome = PIN_NONE;
 	else

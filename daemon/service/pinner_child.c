@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * What a child made is noted when it ends, however it ends: the report is in memory that both have, and a row
- * is counted once its file has its name. Only then goes what it takes the place of.
+ * is counted once its file has its name. Only then goes what it takes the place of. A file without a row is of a
+ * child that was killed between the two.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -101,6 +102,30 @@ static void remove_replaced(struct pinner *p, const struct turn *t, const char *
 			break;
 }
 
+static bool has_row(const struct pin_report *r, const char *name)
+{
+	for (uint32_t i = 0; i < r->n_jobs && i < PIN_JOBS_MAX; i++)
+		if (strcmp(r->job[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* A child that was killed after its file got its name, and before its row was counted: the file is whole. */
+static void add_last(struct pinner *p)
+{
+	const struct store *s = p->o.store;
+	struct pin_report *r = &p->shared->report;
+	const char *name = p->shared->making;
+	if (!*name || has_row(r, name) || r->n_jobs >= PIN_JOBS_MAX ||
+		store_pin_note(p->o.store, name) != 0)
+		return;
+	const struct store_pin *pin = &s->pin[store_pin_find(s, name)];
+	struct pin_job *row = &r->job[r->n_jobs++];
+	*row = (struct pin_job){.state = PIN_MADE, .uid = pin->uid, .bytes = pin->bytes};
+	snprintf(row->name, sizeof(row->name), "%s", name);
+	snprintf(row->labels, sizeof(row->labels), "%s", pin->labels);
+}
+
 void pinner_take_end(struct pinner *p, const struct offload_end *end)
 {
 	struct turn *t = pinner_turn_of(p, p->child_id);
@@ -111,6 +136,7 @@ void pinner_take_end(struct pinner *p, const struct offload_end *end)
 			"the process that pins was ended, since it took too long or too much "
 			"memory",
 			"Pin fewer jobs at once.");
+	add_last(p);
 	for (uint32_t i = 0; i < r->n_jobs && i < PIN_JOBS_MAX; i++)
 		if (r->job[i].state == PIN_MADE && store_pin_note(p->o.store, r->job[i].name) == 0)
 			remove_replaced(p, t, r->job[i].name);

@@ -4,16 +4,21 @@
 
 #include "tests/unit/faulty_disc.h"
 
+#include <signal.h>
 #include <stddef.h>
+#include <unistd.h>
 
 static sqlite3_vfs faulty, *real_vfs;
 static sqlite3_io_methods faulty_methods;
 static const sqlite3_io_methods *real_methods;
 static int first, n_failing, n_reads, failure;
+static pid_t parent; /* 0: no child is killed */
 
 static int faulty_read(sqlite3_file *f, void *bytes, int n, sqlite3_int64 offset)
 {
 	int at = n_reads++;
+	if (parent != 0 && getpid() != parent && at == first)
+		kill(getpid(), SIGKILL);
 	return at >= first && at < first + n_failing ? failure
 						     : real_methods->xRead(f, bytes, n, offset);
 }
@@ -31,7 +36,7 @@ static int faulty_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int fl
 	return rc;
 }
 
-void faulty_disc_fail(int n, int n_times, int result)
+static void begin(int n, int n_times, int result)
 {
 	if (!real_vfs) {
 		real_vfs = sqlite3_vfs_find(NULL);
@@ -45,10 +50,23 @@ void faulty_disc_fail(int n, int n_times, int result)
 	n_failing = n_times;
 	failure = result;
 	n_reads = 0;
+	parent = 0;
+}
+
+void faulty_disc_fail(int n, int n_times, int result)
+{
+	begin(n, n_times, result);
+}
+
+void faulty_disc_kill_child(int n)
+{
+	begin(n, 0, SQLITE_OK);
+	parent = getpid();
 }
 
 int faulty_disc_work(void)
 {
 	n_failing = 0;
+	parent = 0;
 	return n_reads;
 }

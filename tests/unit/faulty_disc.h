@@ -10,5 +10,7 @@
 
 /* From now on the n-th read (from 0) and the n_times - 1 after it return this result. */
 void faulty_disc_fail(int n, int n_times, int result);
+/* From now on the n-th read of a child kills it. */
+void faulty_disc_kill_child(int n);
 /* Reads work again. How many were made since faulty_disc_fail. */
 int faulty_disc_work(void);

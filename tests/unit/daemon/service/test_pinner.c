@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/service/pinner*.c: what its child leaves when it is killed, which jobs wait for their end, and
+ * what becomes of them. */
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/service/pinner_private.h"
+#include "daemon/store/store_private.h"
+#include "proto/clock.h"
+#include "tests/unit/faulty_disc.h"
+#include "tests/unit/stored.h"
+#include "tests/unit/test.h"
+
+#define RUNS 3
+#define ROOMY (1u << 30)
+
+static struct stored made;
+static struct task_table tasks; /* who runs */
+static struct store *s;
+static struct pinner *p;
+static char folder[160], said[8][1024];
+static size_t n_said;
+static uint64_t now_ns;
+
+static const char *labels_of(int run)
+{
+	static char labels[64];
+	snprintf(labels, sizeof(labels), "{\"branch\":\"main\",\"run\":\"%d\"}", run);
+	return labels;
+}
+
+static void say(void *userdata, int level, const char *text)
+{
+	(void)userdata, (void)level;
+	ck_assert_uint_lt(n_said, sizeof(said) / sizeof(*said));
+	snprintf(said[n_said++], sizeof(*said), "%s", text);
+}
+
+/* A store with one file, of three jobs of user 1000 that have ended. */
+static void begin(void)
+{
+	char path[300], name[STORE_NAME_BYTES];
+	struct store_error error;
+	stored_begin_clock(&made);
+	made.realtime_ns = 277777ull * 3600 * SECOND;
+	for (int run = 1; run <= RUNS; run++) {
+		struct task *task = stored_task(&made, 100 * run, 100 * run, "prog");
+		task->uid = 1000;
+		task->start_ns = (uint64_t)run * 10 * SECOND;
+		task->end_ns = task->start_ns + 10 * SECOND;
+		stored_label(&made, task, labels_of(run));
+		stored_add(&made, &(struct stored_sample){.task = task, .count = (uint64_t)run});
+		ck_assert_int_eq(stored_flush(&made, task->start_ns, task->end_ns), 0);
+	}
+	stored_seal(&made);
+	snprintf(folder, sizeof(folder), "%s/store", made.folder);
+	snprintf(path, sizeof(path), "%s/window", folder);
+	ck_assert(mkdir(folder, 0700) == 0 && mkdir(path, 0700) == 0);
+	store_name(name, TIER_WINDOW, (int64_t)made.realtime_ns, STORED_BOOT, 1);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	ck_assert_int_eq(link(made.path, path), 0);
+	ck_assert_int_eq(store_open(folder, &s, &error), 0);
+	ck_assert_uint_eq(s->n_files, 1);
+	const struct pinner_options o = {.store = s, .tasks = &tasks, .say = say};
+	ck_assert_int_eq(pinner_new(&o, &p), 0);
+	pinner_allow(p, &(struct pin_limits){ROOMY, ROOMY, ROOMY});
+	now_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+static void end(void)
+{
+	p = pinner_free(p);
+	s = store_free(s);
+	task_table_clear(&tasks);
+	stored_end(&made);
+}
+
+EACH_TEST(.begin = begin, .end = end, .seconds = 300);
+
+static void open_again(void)
+{
+	struct store_error error;
+	p = pinner_free(p);
+	s = store_free(s);
+	ck_assert_int_eq(store_open(folder, &s, &error), 0);
+	const struct pinner_options o = {.store = s, .tasks = &tasks, .say = say};
+	ck_assert_int_eq(pinner_new(&o, &p), 0);
+	pinner_allow(p, &(struct pin_limits){ROOMY, ROOMY, ROOMY});
+}
+
+static size_t n_of_folder(void)
+{
+	char command[256];
+	unsigned n = 0;
+	snprintf(command, sizeof(command), "ls -A %s/pinned | wc -l", folder);
+	FILE *f = popen(command, "r");
+	ck_assert(f && fscanf(f, "%u", &n) == 1);
+	pclose(f);
+	return n;
+}
+
+/* A second of the daemon's loop; then what has begun is waited for. */
+static void turn(void)
+{
+	now_ns += SECOND;
+	ck_assert_int_eq(pinner_dispatch(p, now_ns, true), 0);
+	for (struct pollfd fd; pinner_fds(p, &fd, 1) == 1;) {
+		ck_assert_int_ge(poll(&fd, 1, 60000), 0);
+		ck_assert_int_eq(pinner_dispatch(p, now_ns, false), 0);
+	}
+}
+
+static struct pin_ask ask_for(const char *label, uint32_t keep)
+{
+	struct label_fault fault;
+	struct pin_ask ask = {.by = 1000, .keep = keep, .n_labels = 1};
+	ck_assert_int_eq(label_parse(label, &ask.label[0], &fault), 0);
+	return ask;
+}
+
+/* Borrowed until pinner_forget. */
+static const struct pin_report *asked(const char *label, uint32_t keep, uint64_t *ret_id)
+{
+	const struct pin_ask ask = ask_for(label, keep);
+	ck_assert_int_eq(pinner_ask(p, &ask, ret_id), 0);
+	turn();
+	const struct pin_report *r = pinner_report(p, *ret_id);
+	ck_assert_ptr_nonnull(r);
+	return r;
+}
+
+TEST(jobs_that_have_ended_are_pinned)
+{
+	uint64_t id;
+	const struct pin_report *r = asked("branch=main", 0, &id);
+	ck_assert_msg(r->outcome == PIN_WELL, "%s", r->text);
+	ck_assert_uint_eq(r->n_jobs, RUNS);
+	ck_assert_uint_eq(s->n_pins, RUNS);
+	for (int i = 0; i < RUNS; i++) {
+		ck_assert_int_eq(r->job[i].state, PIN_MADE);
+		ck_assert_str_eq(r->job[i].name, s->pin[i].name);
+		ck_assert_str_eq(s->pin[i].labels, labels_of(i + 1));
+	}
+	pinner_forget(p, id);
+	r = asked("branch=main", 0, &id);
+	ck_assert(r->n_jobs == RUNS && r->job[0].state == PIN_KNOWN);
+}
+
+TEST(a_child_that_is_killed_leaves_pins_that_are_listed_or_none)
+{
+	uint64_t id;
+	size_t n_pins = 0, n_named = 0;
+	bool killed = true;
+	for (int n = 0; killed; n++) {
+		faulty_disc_kill_child(n);
+		const struct pin_report *r = asked("branch=main", 0, &id);
+		faulty_disc_work();
+		killed = r->outcome == PIN_FAILED;
+		n_pins = s->n_pins;
+		ck_assert_msg(n_of_folder() == n_pins, "killed in read %d: %zu files, %zu pins", n,
+			n_of_folder(), n_pins);
+		/* what is there has been said, and no more */
+		n_named = 0;
+		for (uint32_t i = 0; i < r->n_jobs; i++)
+			n_named += store_pin_find(s, r->job[i].name) < s->n_pins;
+		ck_assert_uint_eq(n_named, r->n_jobs);
+		ck_assert_uint_eq(n_named, n_pins);
+		open_again();
+		ck_assert_uint_eq(s->n_pins, n_pins);
+		while (s->n_pins > 0)
+			ck_assert_int_eq(store_pin_remove(s, 0), 0);
+	}
+	ck_assert_uint_eq(n_pins, RUNS);
+}
+
+TEST(a_disc_that_fails_while_jobs_are_pinned_costs_no_pin_that_was_made)
+{
+	uint64_t id;
+	size_t n_well = 0, n_made = 0;
+	/* reading back one pin takes some twenty reads; when it has been well for longer, no child reads as often */
+	for (int n = 0; n_well < 60; n++) {
+		faulty_disc_fail(n, 1, SQLITE_IOERR_READ);
+		const struct pin_report *r = asked("branch=main", 0, &id);
+		faulty_disc_work();
+		n_well = r->outcome == PIN_WELL ? n_well + 1 : 0;
+		const size_t n_pinned = r->n_jobs;
+		n_made += r->outcome == PIN_FAILED ? n_pinned : 0;
+		ck_assert(r->outcome == PIN_WELL || r->outcome == PIN_FAILED);
+		ck_assert_msg(r->outcome == PIN_FAILED || n_pinned == RUNS, "%zu in read %d",
+			n_pinned, n);
+		s->again_ns = 0;
+		ck_assert_int_eq(store_measure(s), 0);
+		ck_assert_uint_eq(s->n_corrupt, 0);
+		ck_assert_uint_eq(s->n_pins, n_pinned);
+		ck_assert_uint_eq(n_of_folder(), n_pinned);
+		while (s->n_pins > 0)
+			ck_assert_int_eq(store_pin_remove(s, 0), 0);
+		pinner_forget(p, id);
+	}
+	ck_assert_uint_gt(n_made, 10); /* those before one that failed stay */
+}
