@@ -91,6 +91,19 @@ size_t store_pin_find(const struct store *s, const char *name)
 	return at;
 }
 
+/* Jobs that began in the same window have the same start: then the one that ended first is older, and of equal
+ * jobs the one that was pinned first. Negative: a is older; never 0, for names differ. */
+static int compare_age(const struct store_pin *a, const struct store_pin *b)
+{
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	if (a->end_ns != b->end_ns)
+		return a->end_ns < b->end_ns ? -1 : 1;
+	if (a->pinned_ns != b->pinned_ns)
+		return a->pinned_ns < b->pinned_ns ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
 /* Takes over what it has. */
 static int enter(struct store *s, struct store_pin *p)
 {
@@ -105,7 +118,7 @@ static int enter(struct store *s, struct store_pin *p)
 		s->size_pins = size;
 	}
 	size_t at = s->n_pins;
-	while (at > 0 && s->pin[at - 1].start_ns > p->start_ns)
+	while (at > 0 && compare_age(&s->pin[at - 1], p) > 0)
 		at--;
 	memmove(&s->pin[at + 1], &s->pin[at], (s->n_pins - at) * sizeof(*p));
 	s->pin[at] = *p;
@@ -448,7 +461,7 @@ static bool same_job(const struct store_pin *a, const struct store_pin *b)
 	return a->uid == b->uid && strcmp(a->labels, b->labels) == 0;
 }
 
-/* Pins come by their start: what a later one has of the same job, an earlier one leaves to it. */
+/* Pins come by their age: what a later one has of the same job, an earlier one leaves to it. */
 static void cut(struct pin_part *part, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -49,6 +49,8 @@ struct pin_room {
 /* A user may fill this part of the room for all, so that another one has some too. */
 #define PIN_USER_PART 2
 
+/* The list of a store has the oldest first: by start, then end, then time of pinning, then name. */
+
 /* Look at this file of the store, and enter it. 0; STORE_CORRUPT: it was set aside; -ENOENT; -ENOTSUP: a newer
  * mperf wrote it; -ENOSPC: there are STORE_PINS_MAX; -errno, when it could not be read: it stays, and
  * store_measure looks again from time to time. */

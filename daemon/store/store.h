@@ -67,7 +67,7 @@ struct store {
 	bool read_only;
 	struct store_file *file; /* corrupt ones first, then by tier and start */
 	size_t n_files, size;
-	struct store_pin *pin; /* by start (pin.h) */
+	struct store_pin *pin; /* by age (pin.h) */
 	size_t n_pins, size_pins;
 	bool pins_unread;     /* some are not in the list, since they could not be read */
 	size_t next_pin_look; /* the one of them at which the next try begins */

@@ -23,6 +23,7 @@ static struct stored made;
 static struct store *s;
 static struct store_error error;
 static char folder[160];
+static int64_t pinned_s; /* when the next is pinned */
 
 static void begin(void)
 {
@@ -41,6 +42,7 @@ static void begin(void)
 	}
 	stored_seal(&made);
 	snprintf(folder, sizeof(folder), "%s/store", made.folder);
+	pinned_s = 3600;
 	ck_assert_int_eq(store_open(folder, &s, &error), 0);
 }
 
@@ -69,7 +71,7 @@ static size_t pin(int run, uint32_t by, const char *group, uint32_t keep)
 		{"pinned_by", NULL, by},
 		{"pinned_group", group, 0},
 		{"pinned_keep", NULL, keep},
-		{"pinned_ns", NULL, (int64_t)(made.realtime_ns + 3600 * SECOND)},
+		{"pinned_ns", NULL, (int64_t)made.realtime_ns + pinned_s * (int64_t)SECOND},
 	};
 	const char *const source[] = {made.path};
 	const struct extract e = {.uid = 1000,
@@ -323,6 +325,40 @@ TEST(what_two_pins_have_of_a_job_is_read_once)
 	ck_assert_uint_eq(part[1].next, 0);
 	ck_assert_int_eq(part[0].until_ns, part[0].since_ns);
 	ck_assert_int_lt(part[1].since_ns, part[1].until_ns);
+}
+
+TEST(of_three_pins_that_begin_alike_the_latest_is_read)
+{
+	struct pin_part part[8];
+	static const int64_t when_s[][3] = {{3, 2, 1}, {1, 2, 3}, {2, 3, 1}, {3, 1, 2}};
+	for (size_t i = 0; i < sizeof(when_s) / sizeof(*when_s); i++) {
+		for (uint32_t by = 0; by < 3; by++) {
+			pinned_s = 3600 + when_s[i][by];
+			pin(1, 1000 + by, MAIN, 0);
+		}
+		ck_assert_uint_eq(select_parts("run=1", 0, 0, part), 3);
+		for (int k = 0; k < 3; k++) {
+			const struct store_pin *p = part[k].pin;
+			const bool is_latest =
+				p->pinned_ns == (int64_t)(made.realtime_ns + 3603 * SECOND);
+			ck_assert_int_eq(part[k].until_ns - part[k].since_ns,
+				is_latest ? p->end_ns - p->start_ns : 0);
+		}
+		while (s->n_pins > 0)
+			ck_assert_int_eq(store_pin_remove(s, 0), 0);
+	}
+}
+
+TEST(of_two_jobs_that_began_alike_the_one_that_was_pinned_first_goes)
+{
+	pinned_s = 3602;
+	pin(1, 1000, MAIN, 1);
+	pinned_s = 3601;
+	pin(1, 1000, MAIN, 1);
+	for (int i = 0; i < 2; i++, open_again()) {
+		size_t at = store_pin_surplus(s, 1000, MAIN, 1, 0);
+		ck_assert_int_eq(s->pin[at].pinned_ns, (int64_t)(made.realtime_ns + 3601 * SECOND));
+	}
 }
 
 TEST(a_job_is_pinned_already_if_a_pin_was_made_after_its_end)
