@@ -44,7 +44,7 @@ const char *pin_state_says(enum pin_state state);
 enum pin_outcome {
 	PIN_WELL,
 	PIN_NONE,   /* no job has these labels */
-	PIN_MANY,   /* more than PIN_JOBS_MAX have, and `last` is not set */
+	PIN_MANY,   /* more than PIN_JOBS_MAX have, and neither `last` nor `keep` is less */
 	PIN_FULL,   /* no room, see text; those before it were pinned */
 	PIN_FAILED, /* see text */
 };

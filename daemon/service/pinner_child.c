@@ -67,6 +67,11 @@ int pinner_start(struct pinner *p, struct turn *t)
 		end_turn(p, t);
 		return 0;
 	}
+	if (r == PINNER_MANY) {
+		p->shared->report.outcome = PIN_MANY;
+		end_turn(p, t);
+		return 0;
+	}
 	/* the one that is meant runs: nothing is to be looked for */
 	if (r == 0 && t->exact && p->shared->report.n_jobs > 0) {
 		p->shared->report.outcome = PIN_WELL;

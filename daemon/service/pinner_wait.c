@@ -54,14 +54,6 @@ int pinner_add_wait(struct pinner *p, const struct turn *t, const struct label_s
 	return 0;
 }
 
-static bool is_in_report(const struct pin_report *r, const struct label_set *set)
-{
-	for (uint32_t i = 0; i < r->n_jobs; i++)
-		if (r->job[i].uid == set->uid && strcmp(r->job[i].labels, set->labels) == 0)
-			return true;
-	return false;
-}
-
 static bool is_wanted(const struct turn *t, const struct label_set *set)
 {
 	if (t->exact)
@@ -77,20 +69,45 @@ void pinner_add_running(struct pin_report *report, const struct label_set *set)
 	snprintf(row->labels, sizeof(row->labels), "%s", set->labels);
 }
 
+/* Enter a set among those that began last: by id, the latest first, at most PIN_JOBS_MAX + 1. Returns how many
+ * there are. */
+static size_t enter_latest(const struct label_set **latest, size_t n, const struct label_set *set)
+{
+	size_t at = 0;
+	while (at < n && latest[at]->id > set->id)
+		at++;
+	if (at > PIN_JOBS_MAX || (at < n && latest[at] == set))
+		return n;
+	n += n <= PIN_JOBS_MAX;
+	memmove(&latest[at + 1], &latest[at], (n - at - 1) * sizeof(*latest));
+	latest[at] = set;
+	return n;
+}
+
+/* Does this request keep no more than it may pin? */
+static bool is_bounded(const struct pin_ask *ask)
+{
+	return (ask->last > 0 && ask->last <= PIN_JOBS_MAX) ||
+	       (ask->keep > 0 && ask->keep <= PIN_JOBS_MAX);
+}
+
 int pinner_take_running(struct pinner *p, const struct turn *t)
 {
 	struct pin_report *report = &p->shared->report;
-	uint32_t most = t->ask.last > 0 && t->ask.last < PIN_JOBS_MAX ? t->ask.last : PIN_JOBS_MAX;
-	for (const struct task *task = p->o.tasks->live; task && report->n_jobs < most;
-		task = task->hh.next) {
-		const struct label_set *set = task->labels;
-		if (task->process != task || !set || is_in_report(report, set) ||
-			!is_wanted(t, set))
-			continue;
-		int r = pinner_add_wait(p, t, set);
+	const struct label_set *latest[PIN_JOBS_MAX + 1];
+	size_t n = 0, most = PIN_JOBS_MAX;
+	for (const struct task *task = p->o.tasks->live; task; task = task->hh.next)
+		if (task->process == task && task->labels && is_wanted(t, task->labels))
+			n = enter_latest(latest, n, task->labels);
+	if (n > PIN_JOBS_MAX && !is_bounded(&t->ask))
+		return PINNER_MANY;
+	if (t->ask.last > 0 && t->ask.last < most)
+		most = t->ask.last;
+	for (size_t i = n < most ? n : most; i-- > 0;) {
+		int r = pinner_add_wait(p, t, latest[i]);
 		if (r != 0)
 			return r;
-		pinner_add_running(report, set);
+		pinner_add_running(report, latest[i]);
 	}
 	return 0;
 }

@@ -131,6 +131,20 @@ static const struct pin_report *asked(const char *label, uint32_t keep, uint64_t
 	return r;
 }
 
+/* That run begins, or goes on, of that user. */
+static struct task *run_job(int run, uid_t uid)
+{
+	struct label_set *set;
+	struct task *task;
+	pid_t pid = 1000 + run;
+	ck_assert_int_eq(task_add(&tasks, pid, pid, now_ns, &task), 0);
+	task->process = task;
+	task->uid = uid;
+	ck_assert_int_eq(label_set_get(&tasks.label_sets, uid, labels_of(run), &set), 0);
+	task_set_labels(&tasks, task, set);
+	return task;
+}
+
 TEST(jobs_that_have_ended_are_pinned)
 {
 	uint64_t id;
@@ -200,4 +214,37 @@ TEST(a_disc_that_fails_while_jobs_are_pinned_costs_no_pin_that_was_made)
 		pinner_forget(p, id);
 	}
 	ck_assert_uint_gt(n_made, 10); /* those before one that failed stay */
+}
+
+TEST(of_jobs_that_run_the_latest_wait_for_their_end)
+{
+	uint64_t id;
+	for (int run = 1; run <= 5; run++)
+		run_job(run, 1000);
+	run_job(6, 1001);
+	struct pin_ask ask = ask_for("branch=main", 0);
+	ask.last = 2;
+	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+	turn();
+	const struct pin_report *r = pinner_report(p, id);
+	ck_assert(r && r->outcome == PIN_WELL && r->n_jobs == 2 && p->n_waits == 2);
+	ck_assert_str_eq(r->job[0].labels, labels_of(4));
+	ck_assert_str_eq(r->job[1].labels, labels_of(5));
+}
+
+TEST(more_jobs_that_run_than_one_request_pins_are_refused_or_the_latest_are_taken)
+{
+	uint64_t id;
+	for (int run = 1; run <= PIN_JOBS_MAX + 1; run++) {
+		run_job(run, 1000);
+		now_ns++;
+	}
+	const struct pin_report *r = asked("branch=main", 0, &id);
+	ck_assert(r->outcome == PIN_MANY && r->n_jobs == 0 && p->n_waits == 0);
+	r = asked("branch=main", PIN_JOBS_MAX + 1, &id);
+	ck_assert(r->outcome == PIN_MANY && r->n_jobs == 0 && p->n_waits == 0);
+	/* of those that are kept in the end none is left out */
+	r = asked("branch=main", PIN_JOBS_MAX, &id);
+	ck_assert(r->outcome == PIN_WELL && r->n_jobs == PIN_JOBS_MAX);
+	ck_assert_str_eq(r->job[0].labels, labels_of(2));
 }
