@@ -150,8 +150,14 @@ static void release(struct job *job)
 	free(j);
 }
 
-static int refuse_busy(struct request *q)
+static int refuse_busy(struct request *q, int why)
 {
+	if (why == PINNER_WAITS)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+			"Try again when some have ended, or unpin them.",
+			"as many jobs wait for their end to be pinned as mperfd "
+			"takes: " PIN_WAITS_SAYS,
+			PIN_WAITS_USER_MAX, PIN_WAITS_MAX);
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "Try again when they are done.",
 		"as many requests to pin wait as mperfd takes: %d of a user, %d in all",
 		PIN_ASKS_USER_MAX, PIN_ASKS_MAX);
@@ -190,7 +196,7 @@ int job_pin(struct request *q, const struct label_set *only, const Mperf__JobReq
 		.selected = selected};
 	r = pinner_ask(p, &ask, &j->id);
 	if (r != 0)
-		return r < 0 ? r : refuse_busy(q);
+		return r < 0 ? r : refuse_busy(q, r);
 	q->job = &TAKE_PTR(j)->job;
 	return 0;
 }

@@ -23,6 +23,7 @@
 /* Jobs that are to be pinned when they end; of one user. */
 #define PIN_WAITS_MAX 1024
 #define PIN_WAITS_USER_MAX 128
+#define PIN_WAITS_SAYS "%d of a user, %d in all" /* these two */
 
 struct pin_ask {
 	uint32_t by;                    /* the user who asks, and is charged */
@@ -74,8 +75,9 @@ struct pinner_options {
 
 int pinner_new(const struct pinner_options *o, struct pinner **ret_pinner);
 
-/* Ask; *ret_id is for the calls below. 0; PINNER_BUSY: too many of this user, or of all, wait; -ENOMEM. */
-enum { PINNER_BUSY = 1 };
+/* Ask; *ret_id is for the calls below. 0; PINNER_BUSY: too many requests of this user, or of all, wait;
+ * PINNER_WAITS: too many jobs wait for their end; -ENOMEM. */
+enum { PINNER_BUSY = 1, PINNER_WAITS };
 int pinner_ask(struct pinner *p, const struct pin_ask *ask, uint64_t *ret_id);
 bool pinner_has(const struct pinner *p, uint64_t id);
 /* NULL: not yet, or no such request. Borrowed until pinner_forget. */

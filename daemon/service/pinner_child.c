@@ -61,9 +61,12 @@ int pinner_start(struct pinner *p, struct turn *t)
 	memset(p->shared, 0, sizeof(*p->shared));
 	p->shared->report.outcome = PIN_FAILED;
 	int r = pinner_take_running(p, t);
-	if (r == PINNER_BUSY) {
-		fail(&p->shared->report, "too many jobs wait for their end to be pinned",
-			"Pin fewer of those that run, or unpin some.");
+	if (r == PINNER_WAITS) {
+		char text[160];
+		snprintf(text, sizeof(text),
+			"more jobs run than may wait for their end: " PIN_WAITS_SAYS,
+			PIN_WAITS_USER_MAX, PIN_WAITS_MAX);
+		fail(&p->shared->report, text, "Pin fewer of those that run, or unpin some.");
 		end_turn(p, t);
 		return 0;
 	}

@@ -72,13 +72,13 @@ void pinner_say_of_nobody(struct pinner *p, uint64_t now_ns, const char *text);
 
 /* --- pinner_wait.c ---------------------------------------------------------------------------- */
 
-/* Pin this job, when it ends, as the turn says. 0; PINNER_BUSY; -ENOMEM. */
+/* Pin this job, when it ends, as the turn says. 0; PINNER_WAITS; -ENOMEM. */
 int pinner_add_wait(struct pinner *p, const struct turn *t, const struct label_set *set);
 /* A row of a report that has room for it. */
 void pinner_add_running(struct pin_report *report, const struct label_set *set);
 /* Jobs of the turn that run are pinned later; the shared report has them. Of more than PIN_JOBS_MAX the latest are
- * taken, if the request keeps no more. 0; PINNER_BUSY; PINNER_MANY: it does, and none is taken; -ENOMEM. */
-enum { PINNER_MANY = PINNER_BUSY + 1 };
+ * taken, if the request keeps no more. 0; PINNER_WAITS; PINNER_MANY: it does, and none is taken; -ENOMEM. */
+enum { PINNER_MANY = PINNER_WAITS + 1 };
 int pinner_take_running(struct pinner *p, const struct turn *t);
 /* Jobs that have ended get a turn. */
 void pinner_look_at_waits(struct pinner *p, uint64_t now_ns);

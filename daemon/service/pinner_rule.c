@@ -41,11 +41,11 @@ static int take_by_rules(struct pinner *p, const struct label_set *set, uint64_t
 		.group = group,
 	};
 	int r = pinner_add_wait(p, &t, set);
-	if (r != PINNER_BUSY)
+	if (r != PINNER_WAITS)
 		return r;
 	snprintf(text, sizeof(text),
-		"a job of user %u is not pinned by pin-jobs: %d jobs of a user, and %d in all, "
-		"may wait for their end",
+		"a job of user %u is not pinned by pin-jobs: more jobs run than may wait for "
+		"their end: " PIN_WAITS_SAYS,
 		set->uid, PIN_WAITS_USER_MAX, PIN_WAITS_MAX);
 	pinner_say_of_nobody(p, now_ns, text);
 	return 0;

@@ -39,7 +39,7 @@ int pinner_add_wait(struct pinner *p, const struct turn *t, const struct label_s
 	for (size_t i = 0; i < p->n_waits; i++)
 		own += p->wait[i].ask.by == t->ask.by;
 	if (at == p->n_waits && (p->n_waits == PIN_WAITS_MAX || own >= PIN_WAITS_USER_MAX))
-		return PINNER_BUSY;
+		return PINNER_WAITS;
 	struct wait w = {.ask = t->ask,
 		.group = strdup(t->group),
 		.labels = strdup(set->labels),

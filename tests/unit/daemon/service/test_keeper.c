@@ -234,3 +234,20 @@ TEST(freed_in_the_middle_it_is_recovered_and_told)
 	(void)end();
 	ck_assert_uint_eq(times_said("killed"), 1);
 }
+
+TEST(jobs_can_be_pinned_from_the_first_moment)
+{
+	snprintf(conf.pin_jobs, sizeof(conf.pin_jobs), "branch=main,keep=2");
+	begin();
+	const struct pin_limits *l = &keeper->pinner->limits;
+	ck_assert_uint_eq(l->all_bytes, conf.budget_bytes / 1000000 * conf.pinned_ppm);
+	ck_assert_uint_eq(l->user_bytes, l->all_bytes / 2);
+	ck_assert_uint_gt(l->free_bytes, 0);
+	ck_assert_uint_eq(keeper->pinner->rules.n, 1);
+	/* also of a store that a reload names */
+	snprintf(conf.store_path, sizeof(conf.store_path), "%s", other);
+	ck_assert_int_eq(keeper_reload(keeper), 0);
+	ck_assert_str_eq(keeper->store->path, other);
+	ck_assert_uint_gt(keeper->pinner->limits.all_bytes, 0);
+	ck_assert_uint_eq(keeper->pinner->rules.n, 1);
+}

@@ -248,3 +248,32 @@ TEST(more_jobs_that_run_than_one_request_pins_are_refused_or_the_latest_are_take
 	ck_assert(r->outcome == PIN_WELL && r->n_jobs == PIN_JOBS_MAX);
 	ck_assert_str_eq(r->job[0].labels, labels_of(2));
 }
+
+TEST(the_limit_that_a_request_meets_is_said)
+{
+	uint64_t id;
+	struct pin_ask ask = ask_for("branch=main", 0);
+	for (int run = 1; run <= PIN_WAITS_USER_MAX + 1; run++) {
+		ask.only = run_job(run, 1000)->labels;
+		int r = pinner_ask(p, &ask, &id);
+		ck_assert_int_eq(r, run <= PIN_WAITS_USER_MAX ? 0 : PINNER_WAITS);
+		if (r == 0)
+			pinner_forget(p, id);
+	}
+	/* another user's have a place */
+	ask.by = 1001;
+	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+	/* all that run at once */
+	struct pin_ask all = ask_for("run=129", 0);
+	ck_assert_int_eq(pinner_unpin(p, 1001, false, all.label, 1), 1);
+	ck_assert_int_eq(pinner_ask(p, &all, &id), 0);
+	turn();
+	const struct pin_report *r = pinner_report(p, id);
+	ck_assert(r && r->outcome == PIN_FAILED);
+	ck_assert_ptr_nonnull(strstr(r->text, "128 of a user, 1024 in all"));
+	pinner_forget(p, id);
+	/* requests */
+	ask = ask_for("branch=topic", 0);
+	for (int i = 0; i <= PIN_ASKS_USER_MAX; i++)
+		ck_assert_int_eq(pinner_ask(p, &ask, &id), i < PIN_ASKS_USER_MAX ? 0 : PINNER_BUSY);
+}
