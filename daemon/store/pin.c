@@ -416,10 +416,16 @@ struct pin_room store_pin_room(const struct store *s, const struct pin_limits *l
 	const char *group, uint32_t keep)
 {
 	uint64_t all = 0, users = 0;
-	size_t goes = store_pin_surplus(s, by, group, keep, 1);
+	size_t n = 0, n_gone = 0;
+	for (size_t i = 0; i < s->n_pins; i++)
+		n += store_pin_is_of(&s->pin[i], by, group);
+	/* the oldest of the group, which may be several if fewer are kept than before */
+	const size_t goes = keep > 0 && n + 1 > keep ? n + 1 - keep : 0;
 	for (size_t i = 0; i < s->n_pins; i++) {
-		if (i == goes)
+		if (n_gone < goes && store_pin_is_of(&s->pin[i], by, group)) {
+			n_gone++;
 			continue;
+		}
 		all += s->pin[i].bytes;
 		users += s->pin[i].by == by ? s->pin[i].bytes : 0;
 	}

@@ -280,6 +280,22 @@ TEST(room_is_what_the_user_all_and_the_disc_have_left)
 	ck_assert_uint_eq(store_pin_room(s, &l, 1000, MAIN, 1).bytes, one / 2);
 }
 
+TEST(all_that_go_make_room)
+{
+	for (int run = 1; run <= 3; run++)
+		pin(run, 1000, MAIN, 0);
+	pin(4, 1000, "{\"branch\":\"topic\"}", 0);
+	const uint64_t all = store_pins_bytes(s), last = s->pin[3].bytes;
+	const struct pin_limits l = {all, all, MANY};
+	/* fewer are to be kept than before: of those of the group, all but one less */
+	ck_assert_uint_eq(store_pin_room(s, &l, 1000, MAIN, 1).bytes, all - last);
+	ck_assert_uint_eq(
+		store_pin_room(s, &l, 1000, MAIN, 2).bytes, s->pin[0].bytes + s->pin[1].bytes);
+	ck_assert_uint_eq(store_pin_room(s, &l, 1000, MAIN, 3).bytes, s->pin[0].bytes);
+	ck_assert_uint_eq(store_pin_room(s, &l, 1000, MAIN, 4).bytes, 0);
+	ck_assert_uint_eq(store_pin_room(s, &l, 1001, MAIN, 1).bytes, 0);
+}
+
 static size_t select_parts(
 	const char *label, int64_t since_s, int64_t until_s, struct pin_part part[8])
 {
