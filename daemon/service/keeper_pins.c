@@ -33,6 +33,7 @@ void keeper_allow_pins(struct keeper *k)
 		.user_bytes = all / PIN_USER_PART,
 		.free_bytes =
 			s->free_bytes > c->min_free_bytes ? s->free_bytes - c->min_free_bytes : 0,
+		.min_free_bytes = c->min_free_bytes,
 	};
 	if (!k->pinner)
 		return;

@@ -165,8 +165,6 @@ static int note(struct pin_making *m, const struct found_job *job)
 		return r;
 	const uint64_t bytes = r == 0 ? m->store->pin[made].bytes : 0;
 	add_row(m, job, PIN_MADE, *m->making, bytes);
-	/* the next of the same request has less */
-	m->limits.free_bytes -= bytes < m->limits.free_bytes ? bytes : m->limits.free_bytes;
 	while ((at = store_pin_surplus(m->store, m->ask->by, m->group, m->ask->keep, 0)) <
 		m->store->n_pins)
 		store_pin_drop(m->store, at);
@@ -188,6 +186,8 @@ static bool pin_one(struct pin_making *m, const struct found_job *job)
 		add_row(m, job, PIN_KNOWN, m->store->pin[known].name, m->store->pin[known].bytes);
 		return true;
 	}
+	/* the pins before this one, and recordings, have taken some since the daemon looked */
+	store_pin_measure(m->store, &m->limits);
 	const struct pin_room room =
 		store_pin_room(m->store, &m->limits, m->ask->by, m->group, m->ask->keep);
 	if (m->store->n_pins >= STORE_PINS_MAX || room.bytes < STORE_PIN_BYTES_MIN) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "daemon/store/segment/segment.h"
@@ -410,6 +411,13 @@ size_t store_pin_surplus(
 static uint64_t less(uint64_t limit, uint64_t used)
 {
 	return limit > used ? limit - used : 0;
+}
+
+void store_pin_measure(const struct store *s, struct pin_limits *limits)
+{
+	struct statvfs fs;
+	if (fstatvfs(s->fd, &fs) == 0)
+		limits->free_bytes = less(fs.f_bavail * fs.f_frsize, limits->min_free_bytes);
 }
 
 struct pin_room store_pin_room(const struct store *s, const struct pin_limits *l, uint32_t by,

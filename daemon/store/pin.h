@@ -37,10 +37,12 @@ struct store_pin {
 	struct segment_identity verified;
 };
 
-/* The room for pins: of all users, of one, and on the disc. */
+/* The room for pins: of all users, of one, and on the disc, which has free_bytes above min_free_bytes. */
 struct pin_limits {
-	uint64_t all_bytes, user_bytes, free_bytes;
+	uint64_t all_bytes, user_bytes, free_bytes, min_free_bytes;
 };
+/* See what the disc has free now; free_bytes stays as it is if that cannot be known. */
+void store_pin_measure(const struct store *s, struct pin_limits *limits);
 /* What is left for one more, and what leaves no more. */
 struct pin_room {
 	uint64_t bytes;

@@ -3,7 +3,10 @@
 /* Tests of daemon/service/pinner*.c: what its child leaves when it is killed, which jobs wait for their end, and
  * what becomes of them. */
 
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "daemon/service/pinner_private.h"
@@ -276,4 +279,57 @@ TEST(the_limit_that_a_request_meets_is_said)
 	ask = ask_for("branch=topic", 0);
 	for (int i = 0; i <= PIN_ASKS_USER_MAX; i++)
 		ck_assert_int_eq(pinner_ask(p, &ask, &id), i < PIN_ASKS_USER_MAX ? 0 : PINNER_BUSY);
+}
+
+static void do_(const char *command)
+{
+	ck_assert_msg(setenv("store", folder, 1) == 0 && setenv("made", made.folder, 1) == 0 &&
+			      system(command) == 0,
+		"%s", command);
+}
+
+/* The store, on a disc of its own that only this process sees. False: none may be mounted. */
+static bool move_to_small_disc(void)
+{
+	char command[256], name[STORE_NAME_BYTES];
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return false;
+	p = pinner_free(p);
+	s = store_free(s);
+	do_("mv $store/window/* $made/moved && rm -r $store && mkdir $store");
+	if (mount("tmpfs", folder, "tmpfs", 0, "size=8m") < 0)
+		return false;
+	store_name(name, TIER_WINDOW, (int64_t)made.realtime_ns, STORED_BOOT, 1);
+	snprintf(command, sizeof(command), "mkdir $store/window && mv $made/moved $store/%s", name);
+	do_(command);
+	struct store_error error;
+	ck_assert_int_eq(store_open(folder, &s, &error), 0);
+	const struct pinner_options o = {.store = s, .tasks = &tasks, .say = say};
+	ck_assert_int_eq(pinner_new(&o, &p), 0);
+	return true;
+}
+
+TEST(two_requests_together_leave_min_free)
+{
+	uint64_t id;
+	struct statvfs fs;
+	if (!move_to_small_disc()) {
+		printf("SKIP two_requests_together_leave_min_free: may not mount a tmpfs\n");
+		return;
+	}
+	pinner_allow(p, &(struct pin_limits){ROOMY, ROOMY, ROOMY, 0});
+	ck_assert_int_eq(asked("run=1", 0, &id)->outcome, PIN_WELL);
+	ck_assert_int_eq(statvfs(folder, &fs), 0);
+	/* for one and a half, as the keeper saw it a moment ago */
+	const uint64_t left = fs.f_bavail * fs.f_frsize, room = s->pin[0].bytes * 3 / 2;
+	pinner_allow(p, &(struct pin_limits){ROOMY, ROOMY, room, left - room});
+	ck_assert_int_eq(asked("run=2", 0, &id)->outcome, PIN_WELL);
+	const struct pin_report *r = asked("run=3", 0, &id);
+	ck_assert_msg(r->outcome == PIN_FULL, "%d %s", r->outcome, r->text);
+	ck_assert_ptr_nonnull(strstr(r->text, "left above min-free"));
+	ck_assert_int_eq(statvfs(folder, &fs), 0);
+	ck_assert_uint_ge(fs.f_bavail * fs.f_frsize, left - room);
+	p = pinner_free(p);
+	s = store_free(s);
+	ck_assert_int_eq(umount(folder), 0);
 }
