@@ -48,7 +48,7 @@ int label_set_get(struct label_sets *t, uid_t uid, const char *labels, struct la
 	set->key = TAKE_PTR(key);
 	set->labels = strchr(set->key, ' ') + 1;
 	set->uid = uid;
-	set->n_refs = 1;
+	set->n_refs = set->n_given = 1;
 	HASH_ADD_KEYPTR(hh, t->set, set->key, (size_t)n, set);
 	if (!set->hh.tbl)
 		return -ENOMEM;

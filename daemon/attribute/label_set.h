@@ -23,6 +23,8 @@ struct label_set {
 	uint32_t id; /* from 1; key in the store */
 	uid_t uid;   /* whose it is: equal labels of two users are two sets */
 	uint32_t n_refs;
+	uint32_t
+		n_given; /* references ever given: another value says that it got a process meanwhile */
 	const char *labels; /* JSON (proto/label.h), in key */
 	char *key;          /* uid and labels */
 	UT_hash_handle hh;
@@ -38,8 +40,10 @@ enum { LABEL_SETS_FULL = 1 };
 int label_set_get(struct label_sets *t, uid_t uid, const char *labels, struct label_set **ret_set);
 static inline struct label_set *label_set_ref(struct label_set *set)
 {
-	if (set)
+	if (set) {
 		set->n_refs++;
+		set->n_given++;
+	}
 	return set;
 }
 /* Give a reference back; NULL is fine. Returns NULL. */

@@ -50,6 +50,7 @@ struct pinner *pinner_free(struct pinner *p)
 	free(p->turn);
 	free(p->wait);
 	free(p->rules_text);
+	free(p->met);
 	if (p->shared)
 		munmap(p->shared, sizeof(*p->shared));
 	free(p);

@@ -20,7 +20,7 @@
 /* Requests that wait for their turn; of one user. */
 #define PIN_ASKS_MAX 64
 #define PIN_ASKS_USER_MAX 8
-/* Jobs that are to be pinned when they end; of one user. */
+/* Jobs that are to be pinned when they end, or have ended and wait for their turn; of one user. */
 #define PIN_WAITS_MAX 1024
 #define PIN_WAITS_USER_MAX 128
 #define PIN_WAITS_SAYS "%d of a user, %d in all" /* these two */

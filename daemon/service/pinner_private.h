@@ -32,6 +32,15 @@ struct wait {
 	uint32_t uid;
 };
 
+/* What the last look knew of a set of labels, for the rules. */
+struct met_set {
+	uint32_t id;
+	uid_t uid;
+	uint32_t n_given; /* of label_set */
+	bool runs;
+	bool due; /* a run of it is to be compared with the rules, and pinned when there is a place */
+};
+
 /* What a child and we have in common. */
 struct shared {
 	struct pin_report report;
@@ -52,7 +61,8 @@ struct pinner {
 	uint64_t last_id, next_look_ns;
 	char *rules_text;
 	struct pin_rules rules;
-	uint32_t last_set; /* label sets up to this id have been compared with the rules */
+	struct met_set *met; /* by id */
+	size_t n_met;
 	uint64_t next_say_ns;
 	unsigned n_unsaid;
 };
@@ -72,7 +82,8 @@ void pinner_say_of_nobody(struct pinner *p, uint64_t now_ns, const char *text);
 
 /* --- pinner_wait.c ---------------------------------------------------------------------------- */
 
-/* Pin this job, when it ends, as the turn says. 0; PINNER_WAITS; -ENOMEM. */
+/* Pin this job, when it ends, as the turn says. Jobs that have ended, and whose turn has not come, count towards
+ * the limits too. 0; PINNER_WAITS; -ENOMEM. */
 int pinner_add_wait(struct pinner *p, const struct turn *t, const struct label_set *set);
 /* A row of a report that has room for it. */
 void pinner_add_running(struct pin_report *report, const struct label_set *set);
@@ -85,7 +96,8 @@ void pinner_look_at_waits(struct pinner *p, uint64_t now_ns);
 
 /* --- pinner_rule.c ---------------------------------------------------------------------------- */
 
-/* Jobs that have begun since the last look, and match a rule, will be pinned. 0 or -ENOMEM. */
+/* Jobs that have begun since the last look, and match a rule, will be pinned; those that find no place are tried
+ * again at the next. 0 or -ENOMEM. */
 int pinner_look_at_rules(struct pinner *p, uint64_t now_ns);
 
 /* --- pinner_child.c --------------------------------------------------------------------------- */

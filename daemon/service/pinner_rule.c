@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A job that matches a rule waits for its end like one that was asked for. Label sets have ascending ids, so
- * that each is compared once with the rules in force.
+ * A job that matches a rule waits for its end like one that was asked for. A set of labels outlives its job by the
+ * time for which ended processes are kept, so that short jobs are met too, and of many that end at once each is
+ * tried until there is a place. Labels that get a process again after their job has ended are another run: it is
+ * pinned, too, with what the store has of both.
+ *
+ * Sets have ascending ids, in the order of their list, so that two looks are compared side by side.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,15 +26,16 @@ void pinner_set_rules(struct pinner *p, const char *text)
 	}
 	free(p->rules_text);
 	p->rules_text = copy;
-	p->last_set = 0;
+	/* all that run are compared again */
+	free(TAKE_PTR(p->met));
+	p->n_met = 0;
 }
 
-/* 0 or -ENOMEM. */
-static int take_by_rules(struct pinner *p, const struct label_set *set, uint64_t now_ns)
+/* 0; PINNER_WAITS; -ENOMEM. */
+static int take_by_rules(struct pinner *p, const struct label_set *set)
 {
 	_cleanup_(freep) char *group = NULL;
 	const struct pin_rule *rule = pin_rules_find(&p->rules, set->labels, &group);
-	char text[160];
 	/* what its user asked for stands */
 	if (!rule || pinner_awaits(p, set))
 		return 0;
@@ -40,27 +45,89 @@ static int take_by_rules(struct pinner *p, const struct label_set *set, uint64_t
 		.ask = {.by = set->uid, .keep = rule->keep},
 		.group = group,
 	};
-	int r = pinner_add_wait(p, &t, set);
-	if (r != PINNER_WAITS)
-		return r;
-	snprintf(text, sizeof(text),
-		"a job of user %u is not pinned by pin-jobs: more jobs run than may wait for "
-		"their end: " PIN_WAITS_SAYS,
-		set->uid, PIN_WAITS_USER_MAX, PIN_WAITS_MAX);
-	pinner_say_of_nobody(p, now_ns, text);
+	return pinner_add_wait(p, &t, set);
+}
+
+static int compare_id(const void *key, const void *of)
+{
+	const uint32_t id = *(const uint32_t *)key, other = ((const struct met_set *)of)->id;
+	return id < other ? -1 : id > other;
+}
+
+/* All sets as they are now. 0 or -ENOMEM. */
+static int meet(const struct pinner *p, struct met_set **ret_met, size_t *ret_n)
+{
+	const struct label_set *set = p->o.tasks->label_sets.set;
+	size_t n = 0;
+	struct met_set *met = calloc(HASH_COUNT(set) + 1, sizeof(*met));
+	if (!met)
+		return -ENOMEM;
+	for (; set; set = set->hh.next)
+		met[n++] = (struct met_set){set->id, set->uid, set->n_given, false, true};
+	for (const struct task *t = p->o.tasks->live; t; t = t->hh.next) {
+		struct met_set *of =
+			t->process == t && t->labels
+				? bsearch(&t->labels->id, met, n, sizeof(*met), compare_id)
+				: NULL;
+		if (of)
+			of->runs = true;
+	}
+	*ret_met = met;
+	*ret_n = n;
 	return 0;
 }
 
-/* A set outlives its job by the time for which ended processes are kept, so that short jobs are met too. */
+/* See which sets have a new run. Returns how many of those that were due are no longer there; *ret_uid: a user of
+ * one. */
+static size_t compare(const struct pinner *p, struct met_set *met, size_t n, uid_t *ret_uid)
+{
+	size_t n_lost = 0, k = 0;
+	for (size_t i = 0; i <= n; i++) {
+		for (; k < p->n_met && (i == n || p->met[k].id < met[i].id); k++) {
+			n_lost += p->met[k].due;
+			*ret_uid = p->met[k].due ? p->met[k].uid : *ret_uid;
+		}
+		if (i == n || k == p->n_met || p->met[k].id != met[i].id)
+			continue;
+		const struct met_set *was = &p->met[k++];
+		met[i].due =
+			was->due || (!was->runs && (met[i].runs || met[i].n_given != was->n_given));
+	}
+	return n_lost;
+}
+
+static void say_lost(struct pinner *p, size_t n, uid_t uid, uint64_t now_ns)
+{
+	char text[200];
+	snprintf(text, sizeof(text),
+		"%zu jobs of users, such as %u, are not pinned by pin-jobs: more ended at once "
+		"than may "
+		"wait to be pinned: " PIN_WAITS_SAYS,
+		n, uid, PIN_WAITS_USER_MAX, PIN_WAITS_MAX);
+	pinner_say_of_nobody(p, now_ns, text);
+}
+
 int pinner_look_at_rules(struct pinner *p, uint64_t now_ns)
 {
-	const struct label_sets *sets = &p->o.tasks->label_sets;
-	int r = 0;
+	struct met_set *met;
+	size_t n, at = 0;
+	uid_t uid = 0;
 	if (p->rules.n == 0 || p->limits.all_bytes == 0)
 		return 0;
-	for (const struct label_set *set = sets->set; set && r == 0; set = set->hh.next)
-		if (set->id > p->last_set)
-			r = take_by_rules(p, set, now_ns);
-	p->last_set = sets->last_id;
-	return r;
+	int r = meet(p, &met, &n);
+	if (r < 0)
+		return r;
+	size_t n_lost = compare(p, met, n, &uid);
+	const struct label_set *set = p->o.tasks->label_sets.set;
+	for (; set && r >= 0; set = set->hh.next, at++)
+		if (met[at].due) {
+			r = take_by_rules(p, set);
+			met[at].due = r == PINNER_WAITS;
+		}
+	free(p->met);
+	p->met = met;
+	p->n_met = n;
+	if (n_lost > 0)
+		say_lost(p, n_lost, uid, now_ns);
+	return r < 0 ? r : 0;
 }

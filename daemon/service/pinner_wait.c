@@ -33,12 +33,25 @@ bool pinner_awaits(const struct pinner *p, const struct label_set *set)
 	return find_wait(p, set->uid, set->labels) < p->n_waits;
 }
 
+/* For a job of the turn t, which may be one of the list and then gives up its own place. */
+static bool has_room(const struct pinner *p, const struct turn *t)
+{
+	const uint32_t by = t->ask.by;
+	size_t n = p->n_waits, own = 0;
+	for (size_t i = 0; i < p->n_waits; i++)
+		own += p->wait[i].ask.by == by;
+	for (size_t i = 0; i < p->n_turns; i++) {
+		const bool has_place = p->turn[i].nobody_waits && &p->turn[i] != t;
+		n += has_place;
+		own += has_place && p->turn[i].ask.by == by;
+	}
+	return n < PIN_WAITS_MAX && own < PIN_WAITS_USER_MAX;
+}
+
 int pinner_add_wait(struct pinner *p, const struct turn *t, const struct label_set *set)
 {
-	size_t own = 0, at = find_wait(p, set->uid, set->labels);
-	for (size_t i = 0; i < p->n_waits; i++)
-		own += p->wait[i].ask.by == t->ask.by;
-	if (at == p->n_waits && (p->n_waits == PIN_WAITS_MAX || own >= PIN_WAITS_USER_MAX))
+	const size_t at = find_wait(p, set->uid, set->labels);
+	if (at == p->n_waits && !has_room(p, t))
 		return PINNER_WAITS;
 	struct wait w = {.ask = t->ask,
 		.group = strdup(t->group),

@@ -319,6 +319,22 @@ def test_jobs_are_pinned_by_rules_at_the_cost_of_their_users(build):
             check=True).stdout
 
 
+def test_a_job_that_runs_again_under_its_labels_is_pinned_again(build):
+    """Steps of a CI job, with a pause between them in which no process has its labels."""
+    with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(499),
+                                     pin_jobs="branch=main,keep=5") as service:
+        labels = "--label", "branch=main", "--label", "run=7"
+        run_job(service, "build", *labels)
+        wait_until("the first step is pinned", lambda: len(pins(service)) == 1)
+        first, = pins(service)
+        run_job(service, "build", *labels)
+        wait_until("the second is in its place", lambda: [p["file"] for p in pins(service)] != [first["file"]]
+                   and len(pins(service)) == 1)
+        both, = pins(service)
+        assert both["since"] == first["since"] and both["until"] > first["until"], (first, both)
+        assert len(list((service.store / "pinned").iterdir())) == 1
+
+
 def test_labels_alone_fill_nobody_elses_room_for_pins(build):
     # an eighth of a megabyte each: two or three small jobs
     with Folder() as folder, Users(build, folder, budget="24M", pinned="1%", pin_jobs="branch=main,keep=20") as users:

@@ -333,3 +333,103 @@ TEST(two_requests_together_leave_min_free)
 	s = store_free(s);
 	ck_assert_int_eq(umount(folder), 0);
 }
+
+/* How many turns jobs got since then. */
+static uint64_t n_turns_since(uint64_t id)
+{
+	return p->last_id - id;
+}
+
+TEST(more_jobs_of_a_rule_that_end_at_once_than_may_wait_are_pinned_one_after_the_other)
+{
+	uint64_t id = p->last_id;
+	pinner_set_rules(p, "branch=main,keep=300");
+	for (int run = 1; run <= 200; run++)
+		task_end(&tasks, run_job(run, 1000), now_ns);
+	task_end(&tasks, run_job(201, 1001), now_ns);
+	turn();
+	/* another user's job is among the first that have a place */
+	ck_assert_uint_eq(n_turns_since(id), PIN_WAITS_USER_MAX + 1);
+	for (int i = 0; i < 250; i++)
+		turn();
+	ck_assert_uint_eq(n_turns_since(id), 201);
+	ck_assert(p->n_turns == 0 && p->n_waits == 0);
+	ck_assert_uint_eq(s->n_pins, RUNS);
+	ck_assert_uint_eq(n_said, 0);
+}
+
+TEST(jobs_of_a_rule_that_are_forgotten_before_they_have_a_place_are_said)
+{
+	pinner_set_rules(p, "branch=main,keep=300");
+	for (int run = 1; run <= 200; run++)
+		task_end(&tasks, run_job(run, 1000), now_ns);
+	turn();
+	uint8_t mark[256] = {0};
+	ck_assert_uint_lt(tasks.n_tasks, sizeof(mark));
+	ck_assert_int_eq(task_table_sweep(&tasks, mark), 0);
+	turn();
+	ck_assert_uint_eq(n_said, 1);
+	ck_assert_ptr_nonnull(strstr(said[0], "72 jobs of users, such as 1000,"));
+	ck_assert_ptr_nonnull(strstr(said[0], "128 of a user, 1024 in all"));
+}
+
+TEST(a_job_of_a_rule_that_runs_again_is_pinned_again)
+{
+	pinner_set_rules(p, "branch=main,keep=2");
+	for (int again = 0; again < 3; again++) {
+		uint64_t id = p->last_id;
+		struct task *task = run_job(1, 1000);
+		turn();
+		ck_assert_uint_eq(n_turns_since(id), 0);
+		task_end(&tasks, task, now_ns);
+		turn();
+		turn();
+		ck_assert_uint_eq(n_turns_since(id), 1);
+		/* in less than the time between two looks */
+		task_end(&tasks, run_job(1, 1000), now_ns);
+		turn();
+		turn();
+		ck_assert_uint_eq(n_turns_since(id), 2);
+		ck_assert_uint_eq(s->n_pins, 1);
+	}
+}
+
+TEST(new_rules_are_for_jobs_that_run_and_old_ones_are_forgotten)
+{
+	pinner_set_rules(p, "branch=topic,keep=2");
+	run_job(1, 1000);
+	turn();
+	ck_assert_uint_eq(p->n_waits, 0);
+	pinner_set_rules(p, "branch=main,keep=2");
+	turn();
+	ck_assert(p->n_waits == 1 && p->wait[0].ask.keep == 2);
+	pinner_set_rules(p, "none");
+	run_job(2, 1000);
+	turn();
+	ck_assert_uint_eq(p->n_waits, 1);
+	/* what its user takes back while it runs is not taken again */
+	pinner_set_rules(p, "branch=main,keep=3");
+	turn();
+	ck_assert_uint_eq(p->n_waits, 2);
+	const struct pin_ask of = ask_for("branch=main", 0);
+	ck_assert_uint_eq(pinner_unpin(p, 1000, false, of.label, 1), 2);
+	turn();
+	ck_assert_uint_eq(p->n_waits, 0);
+}
+
+TEST(a_job_that_runs_again_before_its_turn_keeps_its_place)
+{
+	pinner_set_rules(p, "branch=main,keep=300");
+	for (int run = 1; run <= PIN_WAITS_USER_MAX; run++)
+		task_end(&tasks, run_job(run, 1000), now_ns);
+	/* all have ended, and none has had its turn */
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, false), 0);
+	ck_assert_uint_eq(p->n_turns, PIN_WAITS_USER_MAX);
+	struct task *task = run_job(1, 1000);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns, true), 0);
+	ck_assert(p->n_turns == PIN_WAITS_USER_MAX - 1 && p->n_waits == 1);
+	task_end(&tasks, task, now_ns);
+	for (int i = 0; i <= PIN_WAITS_USER_MAX; i++)
+		turn();
+	ck_assert(p->n_turns == 0 && p->n_waits == 0 && s->n_pins == RUNS);
+}
