@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Any bytes as mperf.conf. What is taken prints and reads back the same; what is refused says so in
- * one plain line and changes nothing.
+ * Any bytes as mperf.conf. What is taken prints and reads back the same, and its rules of jobs to pin can be
+ * applied; what is refused says so in one plain line and changes nothing.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/conf.h"
+#include "daemon/store/pin_rule.h"
 
 static char *printed(const struct conf *c)
 {
@@ -35,6 +36,25 @@ static void must_read_back(const struct conf *c)
 	free(text);
 }
 
+/* A rule that matches a job has a group, with labels of the job. */
+static void must_have_rules(const struct conf *c)
+{
+	static const char *const job[] = {"{\"branch\":\"main\",\"job\":\"bench\",\"run\":\"1\"}",
+		"{\"a\":\"x,y\\\\z\",\"b\":\"*\",\"c\":\"\"}", "{}", "no labels"};
+	struct pin_rules rules;
+	if (pin_rules_parse(c->pin_jobs, &rules) != 0)
+		abort();
+	for (size_t i = 0; i < sizeof(job) / sizeof(*job); i++) {
+		struct label label[LABELS_MAX];
+		char *group = NULL;
+		const struct pin_rule *rule = pin_rules_find(&rules, job[i], &group);
+		if (rule &&
+			(!group || rule->keep == 0 || labels_read(group, label) != rule->n_labels))
+			abort();
+		free(group);
+	}
+}
+
 static void must_be_a_line(const struct conf_error *error)
 {
 	size_t n = strnlen(error->text, sizeof(error->text));
@@ -53,9 +73,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&c, 0x5a, sizeof(c));
 	before = c;
 	int r = conf_parse((const char *)data, size, "mperf.conf", &c, &error);
-	if (r == 0)
+	if (r == 0) {
 		must_read_back(&c);
-	else if (r != CONF_WRONG || memcmp(&c, &before, sizeof(c)) != 0)
+		must_have_rules(&c);
+	} else if (r != CONF_WRONG || memcmp(&c, &before, sizeof(c)) != 0)
 		abort();
 	else
 		must_be_a_line(&error);

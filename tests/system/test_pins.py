@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import subprocess
 import time
@@ -333,6 +334,39 @@ def test_a_job_that_runs_again_under_its_labels_is_pinned_again(build):
         both, = pins(service)
         assert both["since"] == first["since"] and both["until"] > first["until"], (first, both)
         assert len(list((service.store / "pinned").iterdir())) == 1
+
+
+def test_a_reload_applies_other_rules(build):
+    with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(499),
+                                     pin_jobs="branch=topic,keep=5") as service:
+        def reload(n, **keys):
+            service.write_config(**keys)
+            service.process.send_signal(signal.SIGHUP)
+            wait_until("it has read that", lambda: service.said().count("configuration reloaded") == n)
+
+        run_job(service, "before", "--label", "branch=main")
+        run_job(service, "topic", "--label", "branch=topic")
+        wait_until("what the first rule names is pinned", lambda: pinned(service, "job=topic"))
+        assert len(pins(service)) == 1, pins(service)
+        with subprocess.Popen([service.build / "mperfctl", "job", "run", "running", "--label", "branch=main", "--",
+                               *spin(3)], env={**os.environ, "MPERF_SOCKET": str(service.socket)}) as running:
+            wait_until("it runs", lambda: service.ask("job")["job"])
+            reload(1, pin_jobs="branch=main,keep=3")
+            wait_until("it will be pinned", lambda: service.ask("job")["job"][0]["pinned"] == "when it ends")
+            assert running.wait() == 0
+        wait_until("it is pinned", lambda: pinned(service, "job=running"))
+        assert pinned(service, "job=running")[0]["kept"] == "last 3 of branch=main"
+        # what is wrong leaves the rules in force, and what is pinned stays without rules
+        service.write_config(pin_jobs="branch=main")
+        service.process.send_signal(signal.SIGHUP)
+        wait_until("it is refused", lambda: "pin-jobs" in service.said())
+        run_job(service, "wrong", "--label", "branch=main")
+        wait_until("it is pinned", lambda: pinned(service, "job=wrong"))
+        reload(2, pin_jobs="none")
+        run_job(service, "none", "--label", "branch=main")
+        wait_until("its samples are stored", lambda: of_job(service, "job=none", "process")[0])
+        assert service.ask("job", "pin", "none")["pin"][0]["state"] == "pinned"
+        assert pinned(service, "job=running") and pinned(service, "job=topic"), pins(service)
 
 
 def test_labels_alone_fill_nobody_elses_room_for_pins(build):
