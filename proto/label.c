@@ -49,6 +49,17 @@ static int wrong(struct label_fault *fault, const char *key, const char *what)
 	return LABELS_WRONG;
 }
 
+bool label_is_of_cgroup(const char *text)
+{
+	static const char *const keys[] = {"unit", "container", "slurm_job", "runner"};
+	const size_t n = strcspn(text, "=");
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (strlen(keys[i]) == n && strncmp(keys[i], text, n) == 0)
+			return true;
+	return false;
+}
+
 int label_make(
 	const char *key, const char *value, struct label *ret_label, struct label_fault *ret_fault)
 {

@@ -33,6 +33,9 @@ struct label_fault {
 	char text[256]; /* one sentence that names the label, without a full stop */
 };
 
+/* Is this "key" or "key=value" one that control groups show (daemon/query/job_label.h)? */
+bool label_is_of_cgroup(const char *text);
+
 /* Parse "key=value". 0; LABELS_WRONG with *ret_fault. */
 int label_parse(const char *text, struct label *ret_label, struct label_fault *ret_fault);
 /* The same of parts. */

@@ -17,6 +17,7 @@
 #include "daemon/control/compare_values.h"
 #include "daemon/query/load.h"
 #include "daemon/query/runs.h"
+#include "proto/label.h"
 #include "proto/memory.h"
 
 #define RUNS_SIDE_MAX ((size_t)COMPARE_SIDE_MAX)
@@ -26,6 +27,7 @@
 struct chosen {
 	struct found_run run; /* of a stretch: labels NULL */
 	bool candidate;
+	const Mperf__RunSelection *of;
 };
 
 struct comparing {
@@ -73,7 +75,8 @@ static bool is_same(const struct found_run *a, const struct found_run *b)
 }
 
 /* Takes what is in run, unless this side has it. 0, QUERY_FAILED, -ENOMEM. */
-static int choose(struct comparing *c, bool candidate, struct found_run *run)
+static int choose(
+	struct comparing *c, bool candidate, const Mperf__RunSelection *of, struct found_run *run)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		if (!is_same(&c->chosen[i].run, run))
@@ -96,7 +99,7 @@ static int choose(struct comparing *c, bool candidate, struct found_run *run)
 		c->chosen = grown;
 		c->size = size;
 	}
-	c->chosen[c->n++] = (struct chosen){*run, candidate};
+	c->chosen[c->n++] = (struct chosen){*run, candidate, of};
 	c->n_side[candidate]++;
 	*run = (struct found_run){0};
 	return 0;
@@ -126,7 +129,7 @@ static int choose_stretch(struct comparing *c, bool candidate, const Mperf__RunS
 		return -ENOMEM;
 	note(c, "%s: all samples that you may see %s, as one run", side_begins(candidate),
 		run.says);
-	int r = choose(c, candidate, &run);
+	int r = choose(c, candidate, s, &run);
 	free(run.says);
 	return r;
 }
@@ -151,8 +154,16 @@ static const char *uids_say(const uint32_t *uid, size_t n, char *text, size_t si
 	return text;
 }
 
-static int fail_nothing(const struct comparing *c, const char *labels, const char *uids,
-	const struct found_runs *found)
+static bool is_by_cgroup(const Mperf__RunSelection *s)
+{
+	for (size_t i = 0; i < s->n_label; i++)
+		if (label_is_of_cgroup(s->label[i]))
+			return true;
+	return false;
+}
+
+static int fail_nothing(const struct comparing *c, const Mperf__RunSelection *s, const char *labels,
+	const char *uids, const struct found_runs *found)
 {
 	char remedy[sizeof(c->q->error->remedy)];
 	if (found->n_unfinished)
@@ -160,6 +171,12 @@ static int fail_nothing(const struct comparing *c, const char *labels, const cha
 			"%zu have not ended: wait, or end them with `mperfctl job end --pid`; "
 			"`mperfctl job` lists them.",
 			found->n_unfinished);
+	else if (is_by_cgroup(s))
+		snprintf(remedy, sizeof(remedy),
+			"Processes without a job's labels form no runs. 'job-environment = "
+			"run=INVOCATION_ID' in mperf.conf makes a job of each start of a unit; "
+			"those "
+			"of another user need user=NAME.");
 	else
 		snprintf(remedy, sizeof(remedy),
 			"See which jobs there are: mperfctl hotspots --since -1d --by job. Those "
@@ -214,11 +231,11 @@ static int choose_jobs(struct comparing *c, bool candidate, const Mperf__RunSele
 	selection_says(s, labels, sizeof(labels));
 	uids_say(wish.uid, wish.n_uids, uids, sizeof(uids));
 	if (found.n == 0)
-		r = fail_nothing(c, labels, uids, &found);
+		r = fail_nothing(c, s, labels, uids, &found);
 	else
 		note_found(c, candidate, labels, uids, &found);
 	for (size_t i = 0; i < found.n && r == 0; i++)
-		r = choose(c, candidate, &found.run[i]);
+		r = choose(c, candidate, s, &found.run[i]);
 	found_runs_clear(&found);
 	return r;
 }
@@ -268,13 +285,20 @@ static int gather_one(struct comparing *c, const struct chosen *chosen)
 	_cleanup_(freep) struct query_source *source = calloc(n_all + 1, sizeof(*source));
 	_cleanup_(freep) size_t *at = calloc(n_all + 1, sizeof(*at));
 	struct query_filter filter = *c->q->filter;
+	const size_t n_labels = filter.n_labels + chosen->of->n_label;
+	_cleanup_(freep) const char **label = calloc(n_labels + 1, sizeof(*label));
 	const struct query_metrics metrics = {c->q->cores, c->m->metric, c->m->n_metric};
 	const struct query_question question = {.inlined = c->m->inlined,
 		.filter = &filter,
 		.metrics = c->m->n_metric ? &metrics : NULL};
 	struct query_error error = {"", "", 0};
-	if (!source || !at)
+	if (!source || !at || !label)
 		return -ENOMEM;
+	for (size_t i = 0; i < n_labels; i++)
+		label[i] = i < filter.n_labels ? filter.label[i]
+					       : chosen->of->label[i - filter.n_labels];
+	filter.label = label;
+	filter.n_labels = n_labels;
 	filter.job = chosen->run.job;
 	filter.n_jobs = chosen->run.n_jobs;
 	const size_t n = sources_of(c, &chosen->run, source, at);

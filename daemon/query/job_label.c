@@ -108,13 +108,12 @@ size_t cgroup_labels(const char *path, struct label ret_label[static CGROUP_LABE
 	return f.n;
 }
 
-size_t job_labels(
-	const struct loaded *l, uint32_t task, struct label ret_label[static JOB_LABELS_MAX])
+size_t labels_with_cgroup(
+	const char *json, const char *path, struct label ret_label[static JOB_LABELS_MAX])
 {
 	struct label shown[CGROUP_LABELS_MAX];
-	const char *labels = text_of(l->texts, l->task[task].labels);
-	size_t n = labels_read(labels, ret_label);
-	size_t n_shown = cgroup_labels(text_of(l->texts, l->task[task].cgroup), shown);
+	size_t n = labels_read(json, ret_label);
+	size_t n_shown = cgroup_labels(path, shown);
 	size_t n_job = n;
 	for (size_t i = 0; i < n_shown; i++) {
 		bool has = false;
@@ -124,4 +123,11 @@ size_t job_labels(
 			ret_label[n++] = shown[i];
 	}
 	return n;
+}
+
+size_t job_labels(
+	const struct loaded *l, uint32_t task, struct label ret_label[static JOB_LABELS_MAX])
+{
+	return labels_with_cgroup(text_of(l->texts, l->task[task].labels),
+		text_of(l->texts, l->task[task].cgroup), ret_label);
 }

@@ -21,6 +21,10 @@
 /* What the path of a control group shows. Returns how many. */
 size_t cgroup_labels(const char *path, struct label ret_label[static CGROUP_LABELS_MAX]);
 
-/* All labels of a loaded task, its job's first. Returns how many. */
+/* All labels of a job (JSON; NULL: none) whose control group has that path (NULL: not known), the job's first.
+ * Returns how many. */
+size_t labels_with_cgroup(
+	const char *json, const char *path, struct label ret_label[static JOB_LABELS_MAX]);
+/* The same of a loaded task. */
 size_t job_labels(
 	const struct loaded *l, uint32_t task, struct label ret_label[static JOB_LABELS_MAX]);

@@ -12,16 +12,11 @@
 #include <string.h>
 
 #include "daemon/query/filter.h"
+#include "daemon/query/job_label.h"
+#include "daemon/query/run_keys.h"
 #include "daemon/query/sources.h"
 #include "proto/hash_table.h"
 #include "proto/memory.h"
-
-/* Where the run with a key is in the list, which moves as it grows. */
-struct run_at {
-	char *key; /* what makes it one run */
-	uint32_t index;
-	UT_hash_handle hh;
-};
 
 /* A run while files are read. */
 struct running {
@@ -33,16 +28,17 @@ struct running {
 
 struct search {
 	const struct runs_wish *wish;
+	bool by_cgroup; /* it has labels that control groups show */
 	struct running *run;
 	uint32_t n, size;
-	struct run_at *at; /* by key */
+	struct run_key *at; /* by key */
 	/* the newest file of each boot: its clocks' distance */
 	struct {
 		char id[KERNEL_BOOT_ID_BYTES];
 		int64_t offset_ns;
 	} boot[64];
 	size_t n_boots;
-	struct run_at *alive; /* by key: runs that have not ended */
+	struct run_key *alive; /* by key: runs that have not ended */
 	/* of this file */
 	const struct query_source *source;
 	struct part *file;
@@ -114,26 +110,44 @@ static const char *text_at(sqlite3_stmt *row, int column)
 
 /* --- labels ----------------------------------------------------------------------------------- */
 
-static bool is_wished(const struct runs_wish *w, uint32_t uid, const struct label *label, size_t n)
-{
-	bool whose = false;
-	for (size_t i = 0; i < w->n_uids; i++)
-		whose |= w->uid[i] == uid;
-	for (size_t i = 0; i < w->n_labels && whose; i++) {
-		struct label wanted;
-		struct label_fault fault;
-		whose = label_parse(w->label[i], &wanted, &fault) == 0 &&
-			label_matches(&wanted, label, n);
-	}
-	return whose;
-}
-
 static const char *value_of(const struct label *label, size_t n, const char *key)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(label[i].key, key) == 0)
 			return label[i].value;
 	return NULL;
+}
+
+/* Are these n labels all that is wished? Those that control groups show may still come with the tasks, if
+ * `open`. */
+static bool labels_wished(const struct runs_wish *w, const struct label *label, size_t n, bool open)
+{
+	bool all = true;
+	for (size_t i = 0; i < w->n_labels && all; i++) {
+		struct label wanted;
+		struct label_fault fault;
+		all = label_parse(w->label[i], &wanted, &fault) == 0 &&
+		      (label_matches(&wanted, label, n) ||
+			      (open && label_is_of_cgroup(wanted.key) &&
+				      !value_of(label, n, wanted.key)));
+	}
+	return all;
+}
+
+static bool is_wished(const struct runs_wish *w, uint32_t uid, const struct label *label, size_t n)
+{
+	bool whose = false;
+	for (size_t i = 0; i < w->n_uids; i++)
+		whose |= w->uid[i] == uid;
+	return whose && labels_wished(w, label, n, true);
+}
+
+static bool is_by_cgroup(const struct runs_wish *w)
+{
+	for (size_t i = 0; i < w->n_labels; i++)
+		if (label_is_of_cgroup(w->label[i]))
+			return true;
+	return false;
 }
 
 /* NULL if memory ran out. */
@@ -145,40 +159,6 @@ static char *key_of(uint32_t uid, const struct label *label, size_t n, const cha
 	int bytes = job && run ? asprintf(&key, "%u\n%s\n%s", uid, job, run)
 			       : asprintf(&key, "%u %s", uid, json);
 	return bytes < 0 ? NULL : key;
-}
-
-static struct run_at *find_key(struct run_at *table, const char *key)
-{
-	const size_t n = strlen(key);
-	struct run_at *at;
-	HASH_FIND(hh, table, key, n, at);
-	return at;
-}
-
-/* Takes key, which is not there. 0 or -ENOMEM. */
-static int add_key(struct run_at **table, char *key, uint32_t index)
-{
-	const size_t n = strlen(key);
-	struct run_at *at = calloc(1, sizeof(*at));
-	if (at) {
-		*at = (struct run_at){.key = key, .index = index};
-		HASH_ADD_KEYPTR(hh, *table, at->key, n, at);
-	}
-	if (at && at->hh.tbl)
-		return 0;
-	free(at);
-	free(key);
-	return -ENOMEM;
-}
-
-static void keys_clear(struct run_at **table)
-{
-	struct run_at *at, *next;
-	HASH_ITER (hh, *table, at, next) {
-		HASH_DEL(*table, at);
-		free(at->key);
-		free(at);
-	}
 }
 
 static int add_job(struct found_run *run, uint32_t uid, const char *json)
@@ -202,10 +182,10 @@ static int make_alive(struct search *s)
 	for (size_t i = 0; i < w->n_alive && r == 0; i++) {
 		const size_t n = labels_read(w->alive[i].labels, label);
 		char *key = key_of(w->alive[i].uid, label, n, w->alive[i].labels);
-		if (key && find_key(s->alive, key))
+		if (key && run_keys_find(s->alive, key))
 			free(key);
 		else
-			r = key ? add_key(&s->alive, key, 0) : -ENOMEM;
+			r = key ? run_keys_add(&s->alive, key, 0) : -ENOMEM;
 	}
 	return r;
 }
@@ -226,8 +206,8 @@ static int add_run(struct search *s, uint32_t uid, const struct label *label, si
 	struct running *run = &s->run[s->n];
 	*run = (struct running){.found = {.uid = uid,
 					.says = strdup(says),
-					.unfinished = find_key(s->alive, key) != NULL}};
-	r = add_key(&s->at, key, s->n++);
+					.unfinished = run_keys_find(s->alive, key) != NULL}};
+	r = run_keys_add(&s->at, key, s->n++);
 	return r == 0 && !run->found.says ? -ENOMEM : r;
 }
 
@@ -251,7 +231,7 @@ static int take_set(struct search *s, sqlite3_stmt *row)
 	if (id == 0 || !is_wished(s->wish, uid, label, n))
 		return 0;
 	char *key = key_of(uid, label, n, json);
-	const struct run_at *at = key ? find_key(s->at, key) : NULL;
+	const struct run_key *at = key ? run_keys_find(s->at, key) : NULL;
 	const uint32_t index = at ? at->index : s->n;
 	int r = key ? 0 : -ENOMEM;
 	if (at)
@@ -322,6 +302,12 @@ static int take_task(struct search *s, sqlite3_stmt *row)
 	struct part *f = s->file;
 	const uint32_t id = id_of(row, 0, f->n_tasks), set = id_of(row, 1, f->n_sets);
 	f->run_of_task[id] = id ? f->run_of_set[set] : 0;
+	if (s->by_cgroup && f->run_of_task[id]) {
+		struct label label[JOB_LABELS_MAX];
+		const size_t n = labels_with_cgroup(text_at(row, 3), text_at(row, 4), label);
+		if (!labels_wished(s->wish, label, n, false))
+			f->run_of_task[id] = 0;
+	}
 	f->without_of_task[id] = id ? f->without_of_set[set] : 0;
 	f->start_of_task[id] = sqlite3_column_int64(row, 2);
 	return 0;
@@ -388,8 +374,10 @@ static bool has_sets(const struct part *f)
 
 static int read_times(struct search *s, sqlite3 *db, struct query_error *error)
 {
-	static const char tasks[] = "SELECT t.id, label_set, t.start_ns FROM task t "
-				    "JOIN task_label_set l ON l.task = t.process";
+	static const char tasks[] = "SELECT t.id, label_set, t.start_ns, s.labels, c.path "
+				    "FROM task t JOIN task_label_set l ON l.task = t.process "
+				    "JOIN label_set s ON s.id = l.label_set "
+				    "LEFT JOIN cgroup c ON c.id = t.cgroup";
 	int r = each(db, "SELECT value FROM meta WHERE key = 'tier'", take_tier, s, error);
 	if (r == 0)
 		r = each(db,
@@ -574,7 +562,7 @@ static int take_wished(struct search *s, struct found_runs *ret)
 int runs_find(struct query_source *source, size_t n_sources, const struct runs_wish *wish,
 	struct found_runs *ret_runs, struct query_error *ret_error)
 {
-	struct search s = {.wish = wish};
+	struct search s = {.wish = wish, .by_cgroup = is_by_cgroup(wish)};
 	struct found_runs found = {0};
 	int r = make_alive(&s);
 	if (r == 0)
@@ -583,8 +571,8 @@ int runs_find(struct query_source *source, size_t n_sources, const struct runs_w
 		r = take_wished(&s, &found);
 	for (uint32_t i = 0; i < s.n; i++)
 		found_run_clear(&s.run[i].found);
-	keys_clear(&s.at);
-	keys_clear(&s.alive);
+	run_keys_clear(&s.at);
+	run_keys_clear(&s.alive);
 	free(s.run);
 	if (r == 0)
 		*ret_runs = found;

@@ -6,6 +6,9 @@
  * A run is what has one set of labels of one user. Sets with the same job and run are one run: the
  * environment of a process that a job started may add labels to those that it inherited. A run begins
  * with the first of its processes that started in the window of its first samples, else with that window.
+ * Labels that control groups show (job_label.h) select among them, by the control groups of their processes:
+ * then a run is of those that are in such a group. They make no run by themselves, since the name of a
+ * service does not say how often it started, and sums of minutes do not keep its groups apart.
  * All times are on one clock, since the realtime clock may have been set between two runs: the monotonic
  * one of a boot, and the distance of both clocks when the boot's newest file was begun.
  */
@@ -36,8 +39,9 @@ struct runs_wish {
 
 struct found_run {
 	uint32_t uid;
-	char *says;            /* its labels, for people */
-	struct query_job *job; /* sets of labels; their texts are owned */
+	char *says; /* its labels, for people */
+	struct query_job *
+		job; /* sets of labels; their texts are owned. With the wished labels, what it is */
 	size_t n_jobs;
 	int64_t begin_ns;           /* CLOCK_REALTIME, as above */
 	int64_t first_ns, until_ns; /* CLOCK_REALTIME of its windows' starts; until is exclusive */

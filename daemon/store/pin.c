@@ -450,15 +450,10 @@ struct pin_room store_pin_room(const struct store *s, const struct pin_limits *l
 
 static bool may_match(const struct store_pin *p, const struct pin_wish *wish)
 {
-	static const char *const shown[] = {"unit", "container", "slurm_job", "runner"};
-	const struct label *wanted = wish->label;
-	for (size_t i = 0; i < wish->n; i++) {
-		bool is_shown = false;
-		for (size_t k = 0; k < sizeof(shown) / sizeof(*shown); k++)
-			is_shown |= strcmp(wanted[i].key, shown[k]) == 0;
-		if (!is_shown && !store_pin_matches(p->labels, &wanted[i], 1))
+	for (size_t i = 0; i < wish->n; i++)
+		if (!label_is_of_cgroup(wish->label[i].key) &&
+			!store_pin_matches(p->labels, &wish->label[i], 1))
 			return false;
-	}
 	return true;
 }
 

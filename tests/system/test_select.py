@@ -6,8 +6,9 @@ import os
 import sqlite3
 import subprocess
 
+from container import CGROUPS
 from test_gate import ALONE, rounds as rounds_of
-from machine import Folder, as_nobody, at_end_of_module, compile_program, everybodys, mperfctl, need_root, refused
+from machine import Folder, Skip, as_nobody, at_end_of_module, compile_program, everybodys, mperfctl, need_root, refused
 from rates import rate_allowed
 from service import Service, wait_until
 
@@ -139,6 +140,48 @@ def test_a_job_that_ended_just_now_is_whole(build):
         _, answer = gate(service, "job=now,last=1", "branch=main,last=1")
         ns = [r["ns"] for r in answer["run"]]
         assert 0.4 < ns[0] / ns[1] < 2.5, answer["run"]
+
+
+def in_unit(unit, invocation, *command):
+    """Run a command in a control group such as systemd makes for the start of a unit."""
+    groups = [place / f"mperf-test-{os.getpid()}" / unit for place in CGROUPS]
+    for group in groups:
+        group.mkdir(parents=True)
+
+    def enter():
+        for group in groups:
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+
+    try:
+        subprocess.run(list(map(str, command)), check=True, env={**os.environ, "INVOCATION_ID": invocation},
+                       preexec_fn=enter, stdout=subprocess.DEVNULL)
+    finally:
+        for group in groups:
+            group.rmdir()
+            group.parent.rmdir()
+
+
+def test_starts_of_a_unit_are_runs_where_each_is_a_job(build):
+    need_root()
+    if not CGROUPS:
+        raise Skip("no hierarchy of control groups is mounted")
+    with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(999),
+                                     job_environment="run=INVOCATION_ID") as service:
+        for i in range(2):
+            for unit, percent in ("main.service", 0), ("slow.service", PERCENT):
+                try:
+                    in_unit(unit, f"{unit[:4]}{i}", *work(build, percent))
+                except OSError as e:
+                    raise Skip(f"no control group can be made here: {e}") from e
+        _, answer = compare(service, "diff", "unit=main.service", "unit=slow.*")
+        assert [(r["side"], r["run"]) for r in answer["run"]] == [
+            ("baseline", "run=main0"), ("baseline", "run=main1"),
+            ("candidate", "run=slow0"), ("candidate", "run=slow1")], answer["run"]
+        assert all(r["samples"] > 0 for r in answer["run"]), answer["run"]
+        _, answer = compare(service, "diff", "unit=main.service,last=1", "unit=slow.service,last=1")
+        assert [r["run"] for r in answer["run"]] == ["run=main1", "run=slow1"], answer["run"]
+        done = service.ctl("diff", "unit=none.service", "unit=slow.service", check=False)
+        refused(done, 1, "no job of uid 0 with unit=none.service", "job-environment = run=INVOCATION_ID")
 
 
 def test_a_user_compares_only_own_jobs(build):

@@ -173,6 +173,85 @@ TEST(sets_with_the_same_job_and_run_are_one_run)
 	ck_assert_msg(sum == 43 || sum == 34, "%d", (int)sum);
 }
 
+/* A process of a job in the control group of that unit. */
+static struct task *in_unit(const char *labels, uint64_t group, const char *unit)
+{
+	char at[64];
+	struct task *t = process(1000, labels, 0);
+	snprintf(at, sizeof(at), "/system.slice/%s", unit);
+	ck_assert_int_eq(cgroup_set(&s.tasks, group, at), 0);
+	t->cgroup = group;
+	return t;
+}
+
+/* The same, of runs that were found by labels of control groups. */
+static int64_t samples_with(const struct found_run *run, const char *label)
+{
+	struct stored_answer a = {.n_rows = 0};
+	const struct answer to = stored_answer(&a);
+	const struct query_filter filter = {
+		.job = run->job, .n_jobs = run->n_jobs, .label = &label, .n_labels = 1};
+	const struct query_question question = {.by = QUERY_BY_MODULE, .filter = &filter};
+	ck_assert_int_eq(query_store_hotspots(source, n_sources, &question, &to, &error), 0);
+	return a.n_rows == 1 ? (int64_t)stored_real(&a, 0, "samples") : -1;
+}
+
+/* Two starts of ci.service, of which the first went on in another; then one without a job. */
+static void two_starts(void)
+{
+	begin();
+	sample(in_unit("{\"run\":\"1\"}", 7, "ci.service"), 1);
+	sample(in_unit("{\"run\":\"1\"}", 8, "other.service"), 16);
+	flush(0);
+	sample(in_unit("{\"run\":\"2\"}", 9, "ci.service"), 2);
+	flush(1);
+	sample(in_unit("{\"run\":\"3\"}", 8, "other.service"), 4);
+	sample(in_unit(NULL, 9, "ci.service"), 8);
+	flush(2);
+	seal();
+}
+
+TEST(labels_of_control_groups_select_among_jobs_and_their_processes)
+{
+	two_starts();
+	ck_assert_uint_eq(n_found("unit=ci.service", 1000), 2);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(samples_with(&found.run[i], "unit=ci.service"), i + 1);
+	ck_assert_str_eq(found.run[1].says, "run=2");
+	ck_assert_uint_eq(n_found("unit=other.*", 1000), 2);
+	ck_assert_int_eq(found.run[1].first_ns, START + 2 * (int64_t)MINUTE);
+	ck_assert_uint_eq(n_found("unit=none.service", 1000), 0);
+	ck_assert_uint_eq(n_found("unit=ci.service", 1001), 0);
+	struct runs_wish wish = {.last = 1};
+	ck_assert_int_eq(find(&wish, "unit=ci.service", 1000), 0);
+	ck_assert_uint_eq(found.n, 1);
+	ck_assert_str_eq(found.run[0].says, "run=2");
+}
+
+TEST(labels_of_control_groups_select_among_jobs_in_roll_ups)
+{
+	char rolled[192];
+	two_starts();
+	snprintf(rolled, sizeof(rolled), "%s/minute", s.folder);
+	ck_assert_int_eq(rollup_add(s.path, rolled, TIER_MINUTE, &store_error), 0);
+	n_sources = 0;
+	add_source(rolled);
+	source[0].live = true;
+	ck_assert_uint_eq(n_found("unit=ci.service", 1000), 2);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(samples_with(&found.run[i], "unit=ci.service"), i + 1);
+}
+
+TEST(a_jobs_own_label_takes_the_place_of_its_control_groups)
+{
+	begin();
+	sample(in_unit("{\"run\":\"1\",\"unit\":\"mine\"}", 7, "ci.service"), 1);
+	flush(0);
+	seal();
+	ck_assert_uint_eq(n_found("unit=mine", 1000), 1);
+	ck_assert_uint_eq(n_found("unit=ci.service", 1000), 0);
+}
+
 TEST(the_last_runs_are_those_that_began_last)
 {
 	begin();

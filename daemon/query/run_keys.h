@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Where the run with a key is in a list, which moves as it grows */
+
+#include <stdint.h>
+
+#include "proto/hash_table.h"
+
+struct run_key {
+	char *key; /* what makes it one run */
+	uint32_t index;
+	UT_hash_handle hh;
+};
+
+/* NULL: none. Borrowed. */
+struct run_key *run_keys_find(struct run_key *table, const char *key);
+/* Takes key, which is not there. 0 or -ENOMEM. */
+int run_keys_add(struct run_key **table, char *key, uint32_t index);
+void run_keys_clear(struct run_key **table);
