@@ -110,7 +110,8 @@ static int wrong_text(struct parse *p, const struct conf_row *row, const char *t
 		[KIND_PATH] = "an absolute path, such as /var/lib/mperf",
 		[KIND_GROUP] = "the name of a group: letters, digits, '_', '-' and '.'",
 		[KIND_VARIABLES] = "a list of variables without spaces, as LABEL=VARIABLE or "
-				   "VARIABLE, none of which is named like a secret; or none",
+				   "VARIABLE, or none; no VARIABLE may be named like a secret, and "
+				   "no LABEL since, until, last, user or uid",
 		[KIND_PINS] = "rules of the form KEY=VALUE[,KEY=VALUE...],keep=N, with a space "
 			      "between them; or none",
 		[KIND_EVENTS] = "a list of names without spaces, such as cycles,instructions",

@@ -60,6 +60,16 @@ bool label_is_of_cgroup(const char *text)
 	return false;
 }
 
+bool label_is_reserved(const char *key)
+{
+	static const char *const words[] = {"since", "until", "last", "user", "uid"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (strcmp(words[i], key) == 0)
+			return true;
+	return false;
+}
+
 int label_make(
 	const char *key, const char *value, struct label *ret_label, struct label_fault *ret_fault)
 {
@@ -91,6 +101,10 @@ int label_parse(const char *text, struct label *ret_label, struct label_fault *r
 	}
 	size_t n = (size_t)(equals - text);
 	snprintf(key, sizeof(key), "%.*s", (int)(n < sizeof(key) ? n : sizeof(key) - 1), text);
+	if (label_is_reserved(key))
+		return wrong(ret_fault, key,
+			"has a reserved name: since, until, last, user and uid select by time and "
+			"user");
 	return label_make(key, equals + 1, ret_label, ret_fault);
 }
 

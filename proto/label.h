@@ -36,9 +36,12 @@ struct label_fault {
 /* Is this "key" or "key=value" one that control groups show (daemon/query/job_label.h)? */
 bool label_is_of_cgroup(const char *text);
 
-/* Parse "key=value". 0; LABELS_WRONG with *ret_fault. */
+/* Is this key a word of selections (mperfctl-gate(1)), so that no label has it? */
+bool label_is_reserved(const char *key);
+
+/* Parse "key=value". 0; LABELS_WRONG with *ret_fault, also of a reserved key. */
 int label_parse(const char *text, struct label *ret_label, struct label_fault *ret_fault);
-/* The same of parts. */
+/* The same of parts, which may have a reserved key: what is stored already may. */
 int label_make(
 	const char *key, const char *value, struct label *ret_label, struct label_fault *ret_fault);
 

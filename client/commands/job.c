@@ -66,6 +66,16 @@ static int fill_labels(const struct options *o, struct labels *l)
 		say_failure(fault.text, "Choose another name for the job");
 		return EXIT_USAGE;
 	}
+	if (!*o->job) {
+		say_failure("the job's name is empty",
+			"Give it one by which you find it again: mperfctl job run build -- make");
+		return EXIT_USAGE;
+	}
+	if (has_key(o, LABEL_JOB)) {
+		say_failure("--label gives the job another name than the first argument",
+			"Leave out the label 'job'");
+		return EXIT_USAGE;
+	}
 	snprintf(l->name, sizeof(l->name), LABEL_JOB "=%s", o->job);
 	l->text[l->n++] = l->name;
 	for (size_t i = 0; i < o->n_labels; i++)

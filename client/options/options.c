@@ -265,6 +265,9 @@ static int take_label(struct parse *p, char *arg)
 	struct label_fault fault;
 	if (label_parse(arg, &label, &fault) != 0)
 		return options_wrong(p, "%s", fault.text);
+	for (size_t i = 0; p->o->gives_labels && i < p->o->n_labels; i++)
+		if (strncmp(p->o->label[i], arg, strlen(label.key) + 1) == 0)
+			return options_wrong(p, "label '%s' is given twice", label.key);
 	return options_push(p, p->o->label, &p->o->n_labels, arg);
 }
 

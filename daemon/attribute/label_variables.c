@@ -43,7 +43,7 @@ static int add(struct label_variables *v, const char *item, size_t n)
 	snprintf(to->name, sizeof(to->name), "%.*s", (int)n_name, name);
 	/* a variable's name follows the rules of a label's key */
 	if (label_make(to->key, "", &label, &fault) || label_make(to->name, "", &label, &fault) ||
-		is_secret(to->name) || is_there(v, to->key))
+		label_is_reserved(to->key) || is_secret(to->name) || is_there(v, to->key))
 		return LABELS_WRONG;
 	v->n++;
 	return 0;

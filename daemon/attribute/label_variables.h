@@ -19,6 +19,6 @@ struct label_variables {
 	size_t n;
 };
 
-/* Parse a list, or "none". 0; LABELS_WRONG: a name is not one or is there twice, holds a secret, or
+/* Parse a list, or "none". 0; LABELS_WRONG: a name is not one, is reserved or is there twice, holds a secret, or
  * there are too many; *ret is untouched then. */
 int label_variables_parse(const char *text, struct label_variables *ret);

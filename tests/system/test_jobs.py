@@ -11,6 +11,9 @@ from pathlib import Path
 from machine import Folder, as_nobody, everybodys, mperfctl, need_root, refused
 from rates import allowing, rate_allowed
 from service import Service, wait_until
+from wire import DONE, FAILURE, Client, field
+
+JOB, JOB_START = 19, 1  # case of Request.body, and JobAction
 
 SPIN = ("import sys, time\n"
         "end = time.process_time() + float(sys.argv[1])\n"
@@ -226,3 +229,29 @@ def test_wrong_labels_of_a_recording_are_refused_before_the_command_runs(build):
                             check=False, env={"MPERF_SOCKET": ""})
             assert done.returncode in (1, 2) and word in done.stderr, (arguments[0][:20], done.returncode, done.stderr)
         assert not (folder / "ran").exists() and not (folder / "x.mprf").exists()
+
+
+def test_names_and_labels_by_which_no_job_is_found_are_refused(build):
+    with Folder() as folder:
+        ran = folder / "ran"
+        for arguments, words in ((["run", ""], "the job's name is empty"), (["start", ""], "the job's name is empty"),
+                                 (["start", "x", "--label", "job=y"], "another name"),
+                                 (["run", "x", "--label", "job=y"], "another name"),
+                                 (["run", "x", "--label", "a=1", "--label", "a=2"], "label 'a' is given twice"),
+                                 (["run", "x", "--label", "user=me"], "label 'user' has a reserved name"),
+                                 (["start", "x", "--label", "last=1"], "label 'last' has a reserved name")):
+            command = ["--", "touch", ran] if arguments[0] == "run" else []
+            refused(mperfctl(build, "job", *arguments, *command, check=False, env={"MPERF_SOCKET": ""}), 2, words)
+            assert not ran.exists(), arguments
+
+
+def test_the_daemon_refuses_reserved_labels_too(build):
+    with Folder() as folder:
+        for variables in "user=GITHUB_ACTOR", "since":
+            service = Service(build, folder, job_environment=variables)
+            service.write_config()
+            done = subprocess.run(service.command(), capture_output=True, text=True, check=False)
+            assert done.returncode != 0 and "no LABEL since, until, last, user or uid" in done.stderr, done.stderr
+    with Folder() as folder, Service(build, folder) as service, Client(service.socket) as client:
+        client.request(1, JOB, field(1, JOB_START) + field(2, os.getpid()) + field(3, b"uid=0"))
+        assert b"label 'uid' has a reserved name" in client.answer(FAILURE, DONE)[1]

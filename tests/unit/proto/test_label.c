@@ -55,6 +55,18 @@ TEST(what_is_no_label_is_refused_by_name)
 	ck_assert_int_eq(label_parse(text, &label[0], &fault), 0);
 }
 
+TEST(words_of_selections_are_no_keys)
+{
+	refuses("since=1", "'since' has a reserved name");
+	refuses("until=", "'until' has a reserved name");
+	refuses("last=1", "'last' has a reserved name");
+	refuses("user=me", "'user' has a reserved name");
+	refuses("uid=0", "'uid' has a reserved name");
+	ck_assert_int_eq(label_parse("users=me", &label[0], &fault), 0);
+	/* what was stored before is read */
+	ck_assert_uint_eq(labels_read("{\"user\":\"me\"}", label), 1);
+}
+
 static char *written(size_t n)
 {
 	char *json = NULL;

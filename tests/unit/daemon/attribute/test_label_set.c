@@ -97,8 +97,8 @@ TEST(secrets_and_what_is_no_name_are_refused)
 {
 	static const char *const wrong[] = {"GITHUB_TOKEN", "branch=CI_JOB_TOKEN", "npm_password",
 		"AWS_SECRET_ACCESS_KEY", "x=SSH_KEY", "CI_JOB_JWT_V2", "HTTP_AUTH", ",", "A,,B",
-		"A=", "=A", "A=B=C", "A B", "A,A", "x=A,x=B", "a=b,none\033",
-		"A1,A2,A3,A4,A5,A6,A7,A8,A9,B1,B2,B3,B4,B5,B6,B7,B8"};
+		"A=", "=A", "A=B=C", "A B", "A,A", "x=A,x=B", "a=b,none\033", "user=GITHUB_ACTOR",
+		"uid", "A1,A2,A3,A4,A5,A6,A7,A8,A9,B1,B2,B3,B4,B5,B6,B7,B8"};
 	struct label_variables v = {.n = 77};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
