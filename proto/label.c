@@ -2,7 +2,6 @@
 #include "proto/label.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,24 +153,75 @@ size_t labels_read(const char *json, struct label *ret_label)
 	return n;
 }
 
+/* Bytes of the character of UTF-8 that begins there; 1 if there is none, and 0 at the end. */
+static size_t character(const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	const size_t n = *p >= 0xf0 && *p < 0xf8   ? 4
+			 : *p >= 0xe0 && *p < 0xf0 ? 3
+			 : *p >= 0xc0 && *p < 0xe0 ? 2
+						   : *p != '\0';
+	for (size_t i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 1;
+	return n;
+}
+
+/* Takes one character that is no star off both, if the pattern allows it there. */
+static bool take_character(const char **pattern, const char **text)
+{
+	const bool any = **pattern == '?';
+	const char *wanted = *pattern + (**pattern == '\\');
+	const size_t n = character(*text), n_wanted = any ? 1 : character(wanted);
+	if (n == 0 || n_wanted == 0 || (!any && (n != n_wanted || memcmp(wanted, *text, n) != 0)))
+		return false;
+	*pattern = wanted + n_wanted;
+	*text += n;
+	return true;
+}
+
+/* Only the last star may have to take more, so time is that of both lengths multiplied. */
+static bool value_matches(const char *pattern, const char *text)
+{
+	const char *behind_star = NULL, *from = NULL;
+	while (*text) {
+		if (*pattern == '*') {
+			behind_star = ++pattern;
+			from = text;
+		} else if (!take_character(&pattern, &text)) {
+			if (!behind_star)
+				return false;
+			pattern = behind_star;
+			from += character(from);
+			text = from;
+		}
+	}
+	return pattern[strspn(pattern, "*")] == '\0';
+}
+
 bool label_matches(const struct label *wanted, const struct label *label, size_t n)
 {
-	char pattern[2 * LABEL_VALUE_BYTES_MAX + 1], *to = pattern;
-
-	/* to fnmatch a bracket begins a set, unless it is escaped already */
-	for (const char *from = wanted->value; *from; from++) {
-		if (*from == '\\' && from[1])
-			*to++ = *from++;
-		else if (*from == '[')
-			*to++ = '\\';
-		*to++ = *from;
-	}
-	*to = '\0';
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(label[i].key, wanted->key) == 0 &&
-			fnmatch(pattern, label[i].value, 0) == 0)
+			value_matches(wanted->value, label[i].value))
 			return true;
 	return false;
+}
+
+const char *label_escape(const char *value, char *text, size_t size)
+{
+	size_t n = 0;
+
+	for (; *value; value++) {
+		const bool special = strchr("*?,\\", *value);
+		if (n + special + 1 >= size)
+			break;
+		if (special)
+			text[n++] = '\\';
+		text[n++] = *value;
+	}
+	text[n] = '\0';
+	return text;
 }
 
 /* Of a text that was cut at a byte: the last character, if a part of it may be missing. */
@@ -196,15 +246,27 @@ bool label_pattern_is_whole(const char *value)
 	return true;
 }
 
-const char *labels_say(const struct label *label, size_t n, char *text, size_t size)
+static const char *say(const struct label *label, size_t n, bool escape, char *text, size_t size)
 {
+	char value[2 * LABEL_VALUE_BYTES_MAX + 1];
 	size_t at = 0;
 
 	*text = '\0';
 	for (size_t i = 0; i < n && at < size; i++)
 		at += (size_t)snprintf(text + at, size - at, "%s%s=%s", i ? ", " : "", label[i].key,
-			label[i].value);
+			escape ? label_escape(label[i].value, value, sizeof(value))
+			       : label[i].value);
 	if (at >= size)
 		drop_last(text);
 	return text;
+}
+
+const char *labels_say(const struct label *label, size_t n, char *text, size_t size)
+{
+	return say(label, n, true, text, size);
+}
+
+const char *labels_say_wanted(const struct label *label, size_t n, char *text, size_t size)
+{
+	return say(label, n, false, text, size);
 }

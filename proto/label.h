@@ -55,11 +55,18 @@ int labels_write(
 size_t labels_read(const char *json, struct label *ret_label);
 
 /* Is one of n labels that key, with such a value? In the wanted value * stands for any text, ? for any
- * character, and a backslash before one of these, a backslash or a comma for that itself. */
+ * character of UTF-8 or byte that is of none, and a backslash before a character for that itself. */
 bool label_matches(const struct label *wanted, const struct label *label, size_t n);
+
+/* The wanted value that matches only this one: a backslash before each *, ?, comma and backslash. Cut at size bytes;
+ * returns text. */
+const char *label_escape(const char *value, char *text, size_t size);
 
 /* A wanted value that ends in the middle, with a backslash that nothing follows, matches nothing. */
 bool label_pattern_is_whole(const char *value);
 
-/* n labels for people, "branch=main, job=lint", cut at size bytes. Returns text. */
+/* n labels for people, "branch=main, job=lint", with values as label_escape writes them, so that it is also the
+ * selection of these labels. Cut at size bytes, between characters. Returns text. */
 const char *labels_say(const struct label *label, size_t n, char *text, size_t size);
+/* The same of wanted ones, which are escaped already. */
+const char *labels_say_wanted(const struct label *label, size_t n, char *text, size_t size);

@@ -157,15 +157,28 @@ static int outlast(struct workload *w, int signal_fd)
 	return 0;
 }
 
+/* A label as a selection has it. */
+static char *escaped(const char *label, char *text, size_t size)
+{
+	const size_t n = strcspn(label, "=") + 1;
+	snprintf(text, size, "%.*s", (int)n, label);
+	label_escape(label + n, text + n, size - n);
+	return text;
+}
+
 /* Ask for the job to be pinned once it ends: as one of the selection, or by all that it is. */
 static void pin(struct link *link, const struct options *o, int32_t pid, struct labels *l,
 	struct selection *s)
 {
 	Mperf__JobRequest job = MPERF__JOB_REQUEST__INIT;
+	char text[LABELS_MAX][LABEL_KEY_BYTES_MAX + 2 * LABEL_VALUE_BYTES_MAX + 2];
+	char *wanted[LABELS_MAX];
+	for (size_t i = 0; i < l->n; i++)
+		wanted[i] = escaped(l->text[i], text[i], sizeof(text[i]));
 	job.action = MPERF__JOB_ACTION__JOB_PIN;
 	job.pid = pid;
 	job.n_label = o->pin ? s->n_labels : l->n;
-	job.label = o->pin ? s->label : l->text;
+	job.label = o->pin ? s->label : wanted;
 	job.keep = o->keep;
 	if (send_job(link, &job) != 0)
 		say_note("the job will not be pinned");

@@ -67,15 +67,28 @@ static int take_last(struct selection *s, const char *value, struct selection_fa
 	return 0;
 }
 
-/* By name, else by number. */
-static int take_user(
-	struct selection *s, const char *value, bool by_name, struct selection_fault *fault)
+/* Takes backslashes away that stand before another character. */
+static void unescape(char *text)
 {
+	char *to = text;
+	for (; *text; text++) {
+		text += *text == '\\' && text[1];
+		*to++ = *text;
+	}
+	*to = '\0';
+}
+
+/* By name, else by number. */
+static int take_user(struct selection *s, char *value, bool by_name, struct selection_fault *fault)
+{
+	const bool escaped = strchr(value, '\\') != NULL;
+	unescape(value);
 	const struct passwd *user = by_name ? getpwnam(value) : NULL;
 	/* the last uid means "none" to system calls. Source: chown(2) */
 	const int64_t n = by_name ? -1 : number(value, UINT32_MAX - 1);
 	if (by_name && !user)
-		return wrong(fault, "there is no user '%.100s'", value);
+		return wrong(fault, "there is no user '%.100s'%s", value,
+			escaped ? " (a backslash is written \\\\)" : "");
 	if (!by_name && n < 0)
 		return wrong(fault, "uid= takes a user's number, not '%.100s'", value);
 	if (s->n_uids == SELECTION_UIDS_MAX)
@@ -107,7 +120,7 @@ static int take_label(struct selection *s, const char *part, struct selection_fa
 static int take_part(struct selection *s, char *part, int64_t now_ns, struct selection_fault *fault)
 {
 	const size_t n = strcspn(part, "=");
-	const char *value = part[n] ? part + n + 1 : part + n;
+	char *value = part[n] ? part + n + 1 : part + n;
 	char key[8] = "";
 	if (n < sizeof(key) && part[n])
 		memcpy(key, part, n);
@@ -159,7 +172,7 @@ int selection_parse(const char *text, int64_t now_ns, struct selection *ret_sele
 		end = end_of_part(at);
 		const bool more = *end;
 		*end = '\0';
-		end = more ? end + 1 : NULL;
+		end = more ? end + 1 + strspn(end + 1, " ") : NULL;
 		r = *at ? take_part(&s, at, now_ns, ret_fault)
 			: wrong(ret_fault, "a part is empty: leave out one comma");
 	}

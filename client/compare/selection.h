@@ -7,7 +7,8 @@
  *      since=TIME[,until=TIME]
  *
  * With labels, each job that has them all is a run; the second form is all of a stretch of time, as one run.
- * A value may have * and ?, as with --label; a comma in it is written \, and a backslash \\. A text that
+ * A value may have * and ?, as with --label; a comma in it is written \, and a backslash \\, so that jobs are selected
+ * as tables show them (labels_say). Spaces may follow a comma between parts. A text that
  * does not begin with a label's key and = is none, so a file a=b is written ./a=b.
  */
 

@@ -98,7 +98,7 @@ static int tell(struct request *q, const struct pin_report *r)
 static int fail(struct request *q, const struct pin_report *r, const struct selected *s)
 {
 	char says[512];
-	labels_say(s->label, s->n, says, sizeof(says));
+	labels_say_wanted(s->label, s->n, says, sizeof(says));
 	switch (r->outcome) {
 	case PIN_NONE:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
@@ -229,7 +229,7 @@ static int unpin_all(struct request *q, struct store *s, const struct selected *
 static int fail_none(struct request *q, const struct selected *selected)
 {
 	char says[512];
-	labels_say(selected->label, selected->n, says, sizeof(says));
+	labels_say_wanted(selected->label, selected->n, says, sizeof(says));
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 		"See what is pinned: mperfctl job.", "nothing that you pinned has %s", says);
 }

@@ -35,6 +35,12 @@ static const char *says(const char *json, char *text, size_t size)
 	return labels_say(label, labels_read(json, label), text, size);
 }
 
+static const char *says_wanted(const char *json, char *text, size_t size)
+{
+	struct label label[LABELS_MAX];
+	return labels_say_wanted(label, labels_read(json, label), text, size);
+}
+
 int pin_rows_one(const struct answer *answer, const struct store_pin *p)
 {
 	char job[LABELS_BYTES_MAX], group[LABELS_BYTES_MAX];
@@ -42,7 +48,7 @@ int pin_rows_one(const struct answer *answer, const struct store_pin *p)
 	struct answer_moment since, until;
 	if (p->keep > 0)
 		snprintf(kept, sizeof(kept), "last %u of %s", p->keep,
-			says(p->group, group, sizeof(group)));
+			says_wanted(p->group, group, sizeof(group)));
 	struct answer_value v[] = {
 		{.kind = ANSWER_TEXT, .text = says(p->labels, job, sizeof(job))},
 		{.kind = ANSWER_INTEGER, .integer = p->uid},

@@ -44,15 +44,12 @@ static void says_labels(const char *json, char *text, size_t size)
 	labels_say(label, labels_read(json, label), text, size);
 }
 
-/* As the client takes it: "branch=main,job=lint". */
+/* As the client takes it, in a shell's quotes, which a value may not end. */
 static void says_selection(const char *json, char *text, size_t size)
 {
-	struct label label[LABELS_MAX];
-	size_t n = labels_read(json, label), at = 0;
-	*text = '\0';
-	for (size_t i = 0; i < n && at < size; i++)
-		at += (size_t)snprintf(text + at, size - at, "%s%s=%s", i ? "," : "", label[i].key,
-			label[i].value);
+	says_labels(json, text, size);
+	for (char *p = text; (p = strchr(p, '\'')) != NULL;)
+		*p = '?';
 }
 
 static void says_room(const struct pin_making *m, const struct pin_room *room, char text[160])

@@ -245,6 +245,24 @@ def test_names_and_labels_by_which_no_job_is_found_are_refused(build):
             assert not ran.exists(), arguments
 
 
+def test_what_a_table_shows_of_a_job_selects_it(build):
+    names = ["a\\b, c", "a\\b", "*", "w?t"]
+    with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(499)) as service:
+        for name in names:
+            service.ctl("job", "run", name, "--label", "run=1", "--pin", "--", *spin(0.2))
+
+        def pinned():
+            return [row["job"] for row in service.ask("job").get("pin", [])]
+        wait_until("all are pinned", lambda: len(pinned()) == len(names))
+        for job in pinned():
+            answer = service.ask("hotspots", "--since", "-1h", "--by", "job", *(
+                o for label in job.replace("\\, ", "\\,\0").split(", ") for o in ("--label", label.replace("\0", " "))))
+            assert [r["job"] for r in answer["rows"]] == [job], (job, answer["rows"])
+            left = [j for j in pinned() if j != job]
+            service.ctl("job", "unpin", job)
+            assert pinned() == left, job
+
+
 def test_the_daemon_refuses_reserved_labels_too(build):
     with Folder() as folder:
         for variables in "user=GITHUB_ACTOR", "since":

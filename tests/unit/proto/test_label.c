@@ -173,6 +173,61 @@ TEST(a_wanted_value_has_stars_and_question_marks_and_no_sets)
 	ck_assert(!label_matches(&wanted, label, 1));
 }
 
+static bool matches(const char *wanted, const char *value)
+{
+	struct label of = {"k", ""}, is = {"k", ""};
+	snprintf(of.value, sizeof(of.value), "%s", wanted);
+	snprintf(is.value, sizeof(is.value), "%s", value);
+	return label_matches(&of, &is, 1);
+}
+
+TEST(a_question_mark_is_one_character_of_utf_8)
+{
+	ck_assert(matches("?", "\u00e9"));
+	ck_assert(!matches("??", "\u00e9"));
+	ck_assert(matches("a??b", "a\u20ac\U0001f600b"));
+	ck_assert(!matches("a????b", "a\u20acb"));
+	ck_assert(matches("*?", "\u20ac") && !matches("*??", "\u20ac"));
+	ck_assert(matches("\u20ac\\\u00e9", "\u20ac\u00e9"));
+}
+
+TEST(a_byte_that_is_of_no_character_counts_one)
+{
+	ck_assert(matches("??", "\xff\xfe") && !matches("?", "\xff\xfe"));
+	ck_assert(matches("?x", "\xe2x"));
+	ck_assert(matches("??x", "\xe2\x82x") && matches("??", "\xe2\x82"));
+	ck_assert(matches("?", "\x80") && matches("\x80*", "\x80\x80"));
+	ck_assert(!matches("\xc3", "\u00e9") && !matches("\xc3*", "\u00e9"));
+}
+
+TEST(stars_give_back_what_follows_needs)
+{
+	ck_assert(matches("*ab*cd", "abxabcdxcd") && !matches("*ab*cd", "abxabcdxc"));
+	ck_assert(matches("**", "") && matches("", "") && !matches("?", "") && !matches("", "a"));
+	ck_assert(matches("a*", "a") && !matches("a*b", "a"));
+	ck_assert(!matches("a\\", "a\\") && matches("a\\\\", "a\\"));
+}
+
+TEST(what_is_said_of_a_label_matches_only_it)
+{
+	static const char *const values[] = {
+		"a, job=b", "a\\b", "\\", "\\,", "*", "wh?t", "a,", "[x]"};
+	char said[64], other[64];
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+		label_escape(values[i], said, sizeof(said));
+		for (size_t k = 0; k < sizeof(values) / sizeof(*values); k++)
+			ck_assert_msg(matches(said, values[k]) == (i == k), "%s", said);
+		snprintf(other, sizeof(other), "%sx", values[i]);
+		ck_assert(!matches(said, other));
+	}
+	ck_assert_int_eq(label_make("a", "1, b=2\\", &label[0], &fault), 0);
+	ck_assert_str_eq(labels_say(label, 1, said, sizeof(said)), "a=1\\, b=2\\\\");
+	ck_assert_str_eq(labels_say_wanted(label, 1, said, sizeof(said)), "a=1, b=2\\");
+	ck_assert_str_eq(label_escape("a,b", said, 4), "a\\,");
+	ck_assert_str_eq(label_escape("a,b", said, 3), "a");
+}
+
 TEST(sets_are_cut_between_characters)
 {
 	char small[8];

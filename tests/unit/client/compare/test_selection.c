@@ -66,6 +66,29 @@ TEST(an_escaped_backslash_ends_before_a_comma)
 	ck_assert_uint_eq(s.n_labels, 2);
 }
 
+TEST(spaces_may_follow_a_comma_so_that_what_tables_show_is_a_selection)
+{
+	struct label label[2] = {{"branch", "a, b\\"}, {"job", "lint *"}};
+	char says[128];
+	parse(labels_say(label, 2, says, sizeof(says)));
+	ck_assert_uint_eq(s.n_labels, 2);
+	for (size_t i = 0; i < 2; i++) {
+		struct label wanted;
+		struct label_fault why;
+		ck_assert_int_eq(label_parse(s.label[i], &wanted, &why), 0);
+		ck_assert(label_matches(&wanted, label, 2));
+	}
+	refused("branch=main, ", "a part is empty");
+}
+
+TEST(a_users_name_may_have_escaped_commas_and_backslashes)
+{
+	refused("branch=main,user=a\\,b\\\\c",
+		"there is no user 'a,b\\c' (a backslash is written \\\\)");
+	parse("branch=main,user=ro\\ot");
+	ck_assert_uint_eq(s.uid[0], 0);
+}
+
 TEST(last_times_and_users_narrow_labels)
 {
 	parse("branch=main,last=20,since=-1h,until=-5m,uid=1000,uid=0,user=root");
