@@ -32,6 +32,8 @@
 #define WINDOW_MS_MIN 100u
 #define WINDOW_MS_MAX 60000u
 #define NO_SPACE_REMEDY "Free some space, or set TMPDIR to a disc that has some."
+#define FILE_LIMIT_SAYS "the limit of file size is reached before all samples are stored"
+#define FILE_LIMIT_REMEDY "Raise it with ulimit -f, or LimitFSIZE= in a unit."
 #define UNWRITABLE_REMEDY "Set TMPDIR to a folder on another disc."
 
 struct record_job {
@@ -207,7 +209,9 @@ static int fail_store(struct record_job *j, struct request *q)
 {
 	struct recording_state state;
 	recording_state(j->recording, &state);
-	int r = state.outcome == SEGMENT_NO_SPACE
+	int r = state.outcome == -EFBIG ? request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+						  FILE_LIMIT_REMEDY, FILE_LIMIT_SAYS)
+		: state.outcome == SEGMENT_NO_SPACE
 			? request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, NO_SPACE_REMEDY,
 				  "no space left to store samples in %s", j->folder)
 			: request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, UNWRITABLE_REMEDY,
@@ -396,6 +400,9 @@ static int fail_start(struct request *q, int outcome, const char *why)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
 			"Install all of mperf, or run mperfctl from its build folder.",
 			"mperf-namer was not found beside mperfd");
+	case -EFBIG:
+		return request_fail(
+			q, MPERF__FAILURE_KIND__FAILURE_LIMIT, FILE_LIMIT_REMEDY, FILE_LIMIT_SAYS);
 	default:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "",
 			"the recording could not be started: %s", strerror(-outcome));

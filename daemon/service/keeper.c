@@ -168,7 +168,9 @@ static void stop_for(struct keeper *k, int outcome)
 	else
 		snprintf(why, sizeof(why), "%s accepts no more writes: %s", path,
 			outcome < 0 ? strerror(-outcome) : "it is now read-only");
-	stop_storing(k, why, "Let the daemon's user write there.");
+	stop_storing(k, why,
+		outcome == -EFBIG ? "Raise LimitFSIZE= of the unit."
+				  : "Let the daemon's user write there.");
 }
 
 /* Of the budget without pins, what windows and what minutes may take. Hours have the rest, and bounds of their

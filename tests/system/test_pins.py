@@ -391,7 +391,7 @@ def test_a_user_at_the_share_is_refused_and_takes_nothing_from_others(build):
             fine += 1
         assert 1 <= fine <= 4, done.stdout + done.stderr
         refused(done, 1, f"job=m{fine}.* is not pinned: user {MALLORY} has \\d+ KB left of 122 KB",
-                "Unpin the oldest: mperfctl job unpin 'branch=main,job=m0,run=")
+                "Unpin the oldest: mperfctl job unpin 'branch=main, job=m0, run=")
         assert len(users.ask(MALLORY, "job")["pin"]) == fine, "those before stay"
         users.run(VICTOR, "v")
         assert jobs(users.ask(VICTOR, "job", "pin", "v")) == ["job=v"]

@@ -72,6 +72,9 @@ struct segment_meta {
 
 struct segment;
 
+/* Functions that write return -EFBIG where the file has reached the limit of the process (RLIMIT_FSIZE) or of the file
+ * system. */
+
 /* Create the file (which must not exist) and write meta, events and harts. 0, SEGMENT_NO_SPACE,
  * SEGMENT_READ_ONLY, -errno.
  *

@@ -12,10 +12,18 @@
 
 #include "daemon/store/segment/write.h"
 
-/* Quotas and the size limits of files and file systems are discs of that size. */
+/* A quota is a disc of that size. */
 static bool is_full(int error)
 {
-	return error == ENOSPC || error == EDQUOT || error == EFBIG;
+	return error == ENOSPC || error == EDQUOT;
+}
+
+/* SQLite forgets the error of a COMMIT, whose rollback succeeds then and leaves errno.
+ * Source: SQLite 3.40, vdbe.c, OP_AutoCommit, which does not pass abort_due_to_error. */
+static int error_of(const struct segment *g)
+{
+	const int e = errno, kept = sqlite3_system_errno(g->db);
+	return kept == 0 && (is_full(e) || e == EFBIG) ? e : kept;
 }
 
 int segment_outcome(const struct segment *g, int rc)
@@ -31,7 +39,7 @@ int segment_outcome(const struct segment *g, int rc)
 		return -ENOMEM;
 	case SQLITE_IOERR:
 	case SQLITE_CANTOPEN: {
-		int e = sqlite3_system_errno(g->db);
+		int e = error_of(g);
 		if (is_full(e))
 			return SEGMENT_NO_SPACE;
 		return e == EROFS ? SEGMENT_READ_ONLY : e > 0 && e != ENOENT ? -e : -EIO;
