@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/compare/beside.h"
@@ -26,6 +27,18 @@ struct side {
 	const char *file, *selected; /* the first of each, as the user wrote it */
 };
 
+/* What of it there is no recording in, or is none. */
+static int say_none(const char *selection, char **ret_says)
+{
+	struct stat s;
+	if (stat(selection, &s) == 0)
+		return asprintf(ret_says,
+			"the folder '%s' has no recording (*" RECORDINGS_SUFFIX ")", selection);
+	return asprintf(ret_says,
+		strpbrk(selection, "*?[") ? "no file matches '%s'" : "there is no recording '%s'",
+		selection);
+}
+
 /* 0 or EXIT_*, after an error message. */
 static int add_recordings(struct recordings *r, const char *selection)
 {
@@ -37,7 +50,7 @@ static int add_recordings(struct recordings *r, const char *selection)
 	if (outcome == 0)
 		return 0;
 	if (outcome == RECORDINGS_NONE)
-		n = asprintf(&says, "there is no recording '%s'", selection);
+		n = say_none(selection, &says);
 	else if (outcome == RECORDINGS_MANY)
 		n = asprintf(&says, "'%s' makes more than %d recordings of one side", selection,
 			RECORDINGS_MAX);

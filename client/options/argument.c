@@ -15,7 +15,7 @@ int options_push(struct parse *p, char **list, size_t *n, char *value)
 		return options_wrong(
 			p, "an option is repeated more than %d times", OPTIONS_LIST_MAX);
 	if (!*value)
-		return options_wrong(p, "an option has an empty value");
+		return options_wrong(p, "an option or an argument is empty");
 	list[(*n)++] = value;
 	return 0;
 }

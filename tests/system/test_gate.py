@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import subprocess
 import xml.etree.ElementTree
 
@@ -140,8 +141,9 @@ def test_what_cannot_be_compared_is_named(build):
     some = root / "main" / "0.mprf"
     with Folder() as folder:
         refused(run("diff", some, folder / "nothing"), 2, "there is no recording")
-        refused(run("diff", some, folder), 2, "there is no recording")
-        refused(run("diff", some, f"{folder}/*.mprf"), 2, "there is no recording")
+        refused(run("diff", some, folder), 2, re.escape(f"the folder '{folder}' has no recording (*.mprf)"))
+        refused(run("diff", folder, some), 2, re.escape(f"the folder '{folder}' has no recording (*.mprf)"))
+        refused(run("diff", some, f"{folder}/*.mprf"), 2, "no file matches '")
         refused(run("diff", some), 2, "give BASELINE and CANDIDATE")
         refused(run("gate", "--baseline", some), 2, "--candidate")
         refused(run("diff", some, some, some), 2, "one argument too many")
