@@ -475,6 +475,14 @@ static int add_notes(struct reply *both, const Mperf__Provenance *from, size_t n
 	return reply_add(both, &answer);
 }
 
+static int fail_one_body(void)
+{
+	say_failure(
+		"no function that ran has two bodies, so the program cannot run without counting",
+		"Build it with mperf-cc and MPERF_PASS=mode=clone in the environment");
+	return EXIT_FAILED;
+}
+
 static int show(const struct options *o, const struct two_phase_runs *runs)
 {
 	struct reply both = {0};
@@ -484,9 +492,7 @@ static int show(const struct options *o, const struct two_phase_runs *runs)
 		r = add_notes(&both, runs->counting->provenance, n_different);
 	int exit_status = EXIT_FAILED;
 	if (r == TWO_PHASE_ONE_BODY)
-		say_failure("no function of this program has two bodies, so it cannot run without "
-			    "counting",
-			"Build it with mperf-cc and MPERF_PASS=mode=clone in the environment");
+		exit_status = fail_one_body();
 	else if (r != 0)
 		say_failure("the two runs cannot be combined",
 			"Install mperfctl and mperfd of the same version");
@@ -509,6 +515,8 @@ int two_phase(const struct options *o, Mperf__Request *request)
 	phase->one_in = 0;
 	say_note("first run, for times and entries");
 	int exit_status = run_once(phase, request, &plain);
+	if (exit_status == 0 && !has_two_bodies(&plain))
+		exit_status = fail_one_body();
 	if (exit_status == 0) {
 		phase->one_in = 1;
 		say_note("second run, for counts");

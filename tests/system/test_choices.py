@@ -135,6 +135,7 @@ def test_a_program_in_one_body_is_told_how_to_be_built(build):
     path = program(build, "choices-tree", "tree")
     said = mperfctl(build, "roofline", "--two-phase", "--", path, "runs", env=ALONE, check=False)
     assert said.returncode == 1 and "MPERF_PASS=mode=clone" in said.stderr, said
+    assert "first run" in said.stderr and "second run" not in said.stderr, said.stderr
 
 
 def test_what_makes_no_sense_with_choices_is_refused(build):
