@@ -218,6 +218,35 @@ def test_every_option_of_every_help_is_in_the_manual(build):
     assert not missing, missing
 
 
+def options_of(text):
+    return set(re.findall(r"(?<![\w-])(--[\w-]+|-\w)(?![\w-])", text))
+
+
+def helped(command):
+    """The options of a program's --help: of its lines that begin with one, up to what they do."""
+    done = subprocess.run([*command, "--help"], check=True, capture_output=True, text=True)
+    lines = re.findall(r"^\s{2,6}(-\S.*?)(?:\s{2,}|$)", done.stdout, re.M)
+    assert lines, command
+    return options_of("\n".join(lines))
+
+
+def test_the_options_of_a_page_are_those_of_the_helps_that_it_describes(build):
+    ctl = build / "mperfctl"
+    of_all = {"-h", "-?", "--help", "--usage", "-V", "--version"}
+    for name, programs in (("mperfctl.1", [[ctl, c] for c in commands()]),
+                           ("mperfctl-gate.1", [[ctl, "gate"], [ctl, "diff"]]),
+                           ("mperfctl-schedule.1", [[ctl, "schedule"]]),
+                           ("mperfd.8", [[build / "mperfd"]]),
+                           ("mperf-platform-check.1", [[build / "mperf-platform-check"]])):
+        text = section(page(name), "OPTIONS")
+        wanted = set().union(*map(helped, programs)) - of_all
+        described = options_of(plain(text))
+        assert wanted <= described, (name, "are missing", wanted - described)
+        if name != "mperfctl.1":  # which speaks of other programs' options too
+            more = described - wanted - of_all
+            assert not more, (name, "no help has", more)
+
+
 def test_all_that_users_share_is_in_the_table(build):
     text = (ROOT / "daemon" / "control" / "user.inc").read_text()
     names = re.findall(r'^LIMIT\(\w+, "(\w+)"', text, re.M)
