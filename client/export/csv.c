@@ -9,15 +9,18 @@
 #include <string.h>
 
 #include "client/export/format.h"
+#include "client/show/csv.h"
 #include "proto/memory.h"
 
 static void write_text(FILE *f, const char *text)
 {
-	if (!text[strcspn(text, ",\"")]) {
+	if (!csv_is_quoted(text)) {
 		fputs(text, f);
 		return;
 	}
 	fputc('"', f);
+	if (csv_is_formula(text))
+		fputc('\'', f);
 	for (; *text; text++) {
 		if (*text == '"')
 			fputc('"', f);
@@ -104,9 +107,12 @@ static void write_stack(struct export_output *o, uint32_t leaf)
 		const struct profile_place *place =
 			profile_places(p, &p->frame[p->stack[path[i - 1]].frame], &n_places);
 		for (uint32_t k = n_places; k > 0; k--) {
+			const char *function = profile_function(p, &place[k - 1]);
 			if (i < n || k < n_places)
 				fputc(';', o->file);
-			write_function(o->file, profile_function(p, &place[k - 1]));
+			else if (csv_is_formula(function))
+				fputc('\'', o->file);
+			write_function(o->file, function);
 		}
 	}
 	fputc('"', o->file);

@@ -12,12 +12,29 @@
 
 #include "client/show/escape.h"
 
+bool csv_is_formula(const char *text)
+{
+	static const char *const begins[] = {
+		"=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"};
+	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		if (strncmp(text, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
+bool csv_is_quoted(const char *text)
+{
+	return text[strcspn(text, ",;\"")] || csv_is_formula(text);
+}
+
 static void write_text(const char *text, FILE *f)
 {
-	bool quoted = text[strcspn(text, ",\"")];
+	bool quoted = csv_is_quoted(text);
 
 	if (quoted)
 		fputc('"', f);
+	if (csv_is_formula(text))
+		fputc('\'', f);
 	escape_quoted(f, text);
 	if (quoted)
 		fputc('"', f);

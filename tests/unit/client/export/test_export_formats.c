@@ -147,6 +147,14 @@ TEST(csv_quotes_what_would_end_a_field)
 	holds("main;inlined;a\\x0a\"\"b\"\",:\\<c>"); /* no function ends in the middle of a name */
 }
 
+TEST(csv_has_no_formulas)
+{
+	write_as(&export_csv, "=1+2", MPERF__UNIT__UNIT_NS);
+	holds(",\"'=1+2\",");
+	ck_assert_uint_eq(count_of(",=1"), 0);
+	ck_assert_uint_eq(count_of("\"=1"), 0);
+}
+
 /* --- perf-script ------------------------------------------------------------------------------ */
 
 TEST(perf_script_has_a_record_for_each_sample)

@@ -71,6 +71,17 @@ TEST(what_is_not_seen_as_it_is_is_told)
 	is_written("größe 関数", answers_integer(1), "größe 関数,1\r\n");
 }
 
+TEST(a_text_that_a_spreadsheet_would_compute_has_a_quote_before_it)
+{
+	is_written("=cmd|'/c calc'!A0", answers_integer(-1), "\"'=cmd|'/c calc'!A0\",-1\r\n");
+	is_written("-[Foo bar]", answers_real(-0.5), "\"'-[Foo bar]\",-0.5\r\n");
+	is_written("@SUM(1,\"2\")", answers_integer(1), "\"'@SUM(1,\"\"2\"\")\",1\r\n");
+	is_written("+1", answers_integer(1), "\"'+1\",1\r\n");
+	is_written("\uff1d1", answers_integer(1), "\"'\uff1d1\",1\r\n");
+	is_written("a;=1", answers_integer(1), "\"a;=1\",1\r\n"); /* where ; separates fields */
+	is_written("a=b-c", answers_integer(1), "a=b-c,1\r\n");
+}
+
 TEST(an_empty_reply_is_nothing)
 {
 	struct reply r = {0};
