@@ -114,7 +114,11 @@ char *verdict_line(const struct replies *r, const struct verdict_asked *asked)
 static void note_runs(const struct reply *total, const struct verdict_asked *asked, FILE *f)
 {
 	const double seen = number(total, 0, "seen_from"), needed = number(total, 0, "runs_needed");
+	const double spread = number(total, 0, "spread");
 
+	if (isfinite(spread))
+		fprintf(f, "Runs of a side differ by %.*f %% in all (standard deviation).\n",
+			spread < 0.1 ? 2 : 1, 100 * spread);
 	if (isfinite(seen)) {
 		fputs("A growth in all from ", f);
 		write_percent(seen, f);
