@@ -136,11 +136,25 @@ static int take_digits(const struct reader *r, const struct node *row, const cha
 		key, text);
 }
 
+/* A number that no core has would mean any. */
+static int check_number(
+	const struct reader *r, const struct node *row, const char *key, uint64_t number)
+{
+	const struct node *n = node_get(row, key);
+	return !n || number < ANY
+		       ? 0
+		       : reader_wrong(r, n->line, "'%s' is larger than any core has", key);
+}
+
 int pattern_take(const struct reader *r, const struct node *row, struct pattern *ret_pattern)
 {
 	struct row v = {.family = ANY, .model = {0, ANY}, .stepping = ANY};
 	const struct grammar grammar = GRAMMAR("a row of cpus", row_fields);
 	int error = reader_fields(r, row, &grammar, &v);
+	if (!error)
+		error = check_number(r, row, "family", v.family);
+	if (!error)
+		error = check_number(r, row, "stepping", v.stepping);
 	if (error)
 		return error;
 

@@ -122,7 +122,7 @@ static int check_needed(struct request *q, const struct metric_plan *plan, const
 		return 0;
 	}
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for it.",
-		       "%.64s is needed, and was not asked for", needed)
+		       "the needed metric %.64s is not among those asked for", needed)
 		       ?: 1;
 }
 

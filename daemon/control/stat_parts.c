@@ -259,7 +259,7 @@ static bool enough_counts(
 	}
 	if (!*ret_error->text)
 		snprintf(ret_error->text, sizeof(ret_error->text),
-			"%.64s is needed, and was not asked for", needed);
+			"the needed metric %.64s is not among those asked for", needed);
 	return false;
 }
 

@@ -28,6 +28,9 @@
 #define SEEN_NS 100000000u
 /* A group with less of the time than this has no turn any more: 64 that take turns have 0.016 each. */
 #define PART_MIN 0.001
+/* A group that has counters for less of the time is not joined for some of its events: for these alone there may be
+ * counters more often. */
+#define PART_OF_MORE_MIN 0.5
 
 struct hart_groups {
 	struct hart_group *first[HARTS_MAX]; /* started, newest first */
@@ -154,7 +157,9 @@ bool hart_groups_find(struct hart_groups *groups, int hart, const struct hart_ev
 		if (look(g) && (!best || g->part > best->part))
 			best = g;
 	}
-	return best && match(best, event, n, ret_member) > 0;
+	if (!best || (best->part < PART_OF_MORE_MIN && n < n_left(best)))
+		return false;
+	return match(best, event, n, ret_member) > 0;
 }
 
 bool hart_groups_have(

@@ -108,12 +108,12 @@ def test_what_makes_no_sense_is_passed_over_and_counted(build):
     with Folder() as folder, Service(build, folder) as service:
         now = feed.now_ns()
         for cause, *messages in (
-                ("counts of something not announced", feed.deltas({0: 1}, thread_=9)),
-                ("counts of something not announced", feed.deltas({0: 1}, number=9)),
-                ("counts of something not announced", feed.deltas({0: 1}, region_=9)),
-                ("counts of something not announced", feed.spent(9, 1)),
-                ("counts of something not announced", feed.gone(1, 9)),
-                ("counts of something not announced", feed.region(2, "in nothing", parent=1)),
+                ("counts of what was never announced", feed.deltas({0: 1}, thread_=9)),
+                ("counts of what was never announced", feed.deltas({0: 1}, number=9)),
+                ("counts of what was never announced", feed.deltas({0: 1}, region_=9)),
+                ("counts of what was never announced", feed.spent(9, 1)),
+                ("counts of what was never announced", feed.gone(1, 9)),
+                ("counts of what was never announced", feed.region(2, "in nothing", parent=1)),
                 ("counter out of place", feed.deltas({4: 1})),
                 ("counter out of place", feed.message(
                     feed.DELTAS, struct.pack("<IIIIQQ", 0, 0, 0, 2, now, now),

@@ -383,6 +383,30 @@ TEST(a_group_that_lost_its_counters_is_not_joined_until_it_has_them_again)
 	core_case_end(&c);
 }
 
+TEST(some_events_of_a_group_that_mostly_waits_are_counted_apart)
+{
+	struct core_case c = machine();
+	replay_take_counters(c.replay, 80);
+	struct counter *a = begin(&c, "{cycles,r11}");
+	replay_run(c.replay, 0, 100, 200 * MSEC);
+	const size_t before = n_open(&c);
+	struct counter *b = begin(&c, "cycles");
+	ck_assert_uint_gt(n_open(&c), before);
+	counter_free(b);
+	/* all of them wait together */
+	b = begin(&c, "{cycles,r11}");
+	ck_assert_uint_eq(n_open(&c), before);
+	counter_free(b);
+	replay_take_counters(c.replay, 0);
+	replay_run(c.replay, 0, 100, 200 * MSEC);
+	counter_read(a);
+	b = begin(&c, "cycles");
+	ck_assert_uint_eq(n_open(&c), before);
+	counter_free(b);
+	counter_free(a);
+	core_case_end(&c);
+}
+
 TEST(the_group_with_the_most_time_on_the_counters_is_joined)
 {
 	struct core_case c = machine();
