@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from pathlib import Path
 
 from machine import Folder, Skip, as_nobody, everybodys, mperfctl, refused, seal
 from service import Service, wait_until
@@ -222,6 +223,21 @@ def test_a_reload_begins_and_ends_counting(build):
         service.process.send_signal(signal.SIGHUP)
         wait_until("a tree", lambda: service.ctl("topdown", "--since", "-1h", "-l", "1",
                                                  check=False).returncode == 0)
+
+
+def test_a_reload_counts_by_the_platform_database_that_was_read(build):
+    with Folder() as folder, counting(build, folder, groups="TopdownL1") as service:
+        def counted():
+            done = service.ctl("topdown", "--since", "-1h", "--json", check=False)
+            return {row["event"] for row in json.loads(done.stdout)["event"] if row["scaled"]} if done.stdout else set()
+
+        wait_until("counts by the first description", lambda: "page-faults" in counted())
+        core = tried_core()
+        core["metrics"] = [metric("moves", r"context\-switches / task\-clock", "1e6per_ms", "TopdownL1")]
+        # as the service sees it
+        write(Path(f"/proc/{service.process.pid}/root/etc/mperf/platforms.d"), "tried.json", core)
+        service.process.send_signal(signal.SIGHUP)
+        wait_until("counts by the second one", lambda: "context-switches" in counted())
 
 
 def test_a_recording_whose_samples_carried_the_events_has_a_tree(build):
