@@ -121,7 +121,7 @@ TEST(what_loops_counted_adds_up_and_rates_do_not)
 
 TEST(more_metrics_than_there_is_room_for_are_noted)
 {
-	char name[2 * GATHER_VALUES_MAX + 2][16];
+	char name[2 * GATHER_VALUES_MAX + 2][32];
 	struct answer_column c[2 * GATHER_VALUES_MAX + 2];
 	const struct gathered_column *columns;
 	begin(QUERY_BY_FUNCTION);
