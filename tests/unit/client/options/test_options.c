@@ -232,7 +232,7 @@ TEST(values_that_lack_or_are_too_many_are_named)
 	refused(RECORD, "--freq", "'--freq' needs a value");
 	refused(RECORD, "-a -o", "'-o' needs a value");
 	refused(RECORD, "--all=yes", "'--all' takes no value");
-	refused(RECORD, "-a -e ", "is empty");
+	refused(RECORD, "-a -e ", "an argument is empty");
 	refused(RECORD, "-a --output=", "-o needs");
 }
 
