@@ -9,6 +9,9 @@
 
 /* What a format holds until its end takes memory; beyond these limits narrowing is advised. */
 enum { EXPORT_TOO_LARGE = PROFILE_TOO_LARGE };
+/* Records of text in all: an hour of some 190 busy harts at 99 Hz, which is 10 GB and more. A recording may claim any number of
+ * samples in a row of a few bytes. */
+#define EXPORT_RECORDS_MAX (UINT64_C(1) << 26)
 
 struct export_output {
 	FILE *file;
@@ -17,7 +20,8 @@ struct export_output {
 	/* at the end: the event whose values these are, and the provenance in a line; escaped */
 	const char *event, *provenance_line;
 	const Mperf__Provenance *provenance;
-	void *state; /* the format's own */
+	void *state;        /* the format's own */
+	uint64_t n_records; /* so far, of a format that writes one for each sample */
 };
 
 struct export_format {

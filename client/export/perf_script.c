@@ -86,6 +86,9 @@ static void write_record(struct export_output *o, const struct profile_sample *s
 static int sample(struct export_output *o, const struct profile_sample *s)
 {
 	const uint64_t n = s->count > 0 ? s->count : !profile_sample_is_counts(s);
+	if (n > EXPORT_RECORDS_MAX - o->n_records)
+		return EXPORT_TOO_LARGE;
+	o->n_records += n;
 	for (uint64_t i = 0; i < n && !ferror(o->file); i++)
 		write_record(o, s, s->value / n + (i < s->value % n));
 	return 0;

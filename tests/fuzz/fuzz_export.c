@@ -18,7 +18,8 @@ static int take(void *userdata, const struct profile_sample *s)
 {
 	struct output *to = userdata;
 	struct profile_sample once = *s;
-	once.count = s->count % 4; /* perf-script writes a record for each */
+	/* perf-script writes a record for each, up to more than we wait for, and refuses absurd ones */
+	once.count = s->count > EXPORT_RECORDS_MAX ? s->count : s->count % 4;
 	return to->format->sample(&to->o, &once);
 }
 

@@ -8,6 +8,7 @@
 
 #include "client/export/format.h"
 #include "client/export/pprof.pb-c.h"
+#include "proto/memory.h"
 #include "tests/unit/test.h"
 
 /* A line break, a quote, a comma, what separates folded stacks, a backslash, markup, a terminal's
@@ -168,6 +169,27 @@ TEST(perf_script_has_a_record_for_each_sample)
 	      "\t            1234 main (/bin/prog)\n\n");
 	holds(" 3 cpu-clock:\n"); /* 10 ns of three samples: 4, 3, 3 */
 	holds("\t               0 [unknown] ([unknown])\n\n");
+}
+
+TEST(perf_script_refuses_more_records_than_it_writes_before_it_writes_one)
+{
+	static const uint64_t many[] = {EXPORT_RECORDS_MAX + 1, INT64_MAX, UINT64_MAX};
+	struct profile_sample row = {.count = 1};
+	write_as(&export_perf_script, "work", MPERF__UNIT__UNIT_NS);
+	row.task = 1, row.window = 1;
+	for (size_t i = 0; i < sizeof(many) / sizeof(*many); i++) {
+		_cleanup_(freep) char *written = NULL;
+		size_t n = 0;
+		o.file = open_memstream(&written, &n);
+		o.n_records = 0;
+		row.count = many[i];
+		ck_assert_int_eq(export_perf_script.sample(&o, &row), EXPORT_TOO_LARGE);
+		o.n_records = EXPORT_RECORDS_MAX - 1;
+		row.count = 2; /* rows add up */
+		ck_assert_int_eq(export_perf_script.sample(&o, &row), EXPORT_TOO_LARGE);
+		ck_assert_int_eq(fclose(o.file), 0);
+		ck_assert_uint_eq(n, 0);
+	}
 }
 
 TEST(perf_script_keeps_names_from_passing_for_fields)
