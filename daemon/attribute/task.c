@@ -2,9 +2,10 @@
 
 /* Tasks: the threads that ran
  *
- * Two indexes over the same structs. The array holds every task by id until a sweep frees it:
- * windows and answers point into it. The hash holds live tasks by tid, the only key that the
+ * Three indexes over the same structs. The array holds every task by id until a sweep frees it:
+ * windows and answers point into it. A hash holds live tasks by tid, the only key that the
  * kernel's records give us; since tids are reused, a new task of a tid replaces the former one.
+ * Another holds the dead by tid, since a program may tell of many threads that died already.
  * Threads refer to their leader, and the leader counts its threads, so that the mappings are
  * dropped when the last thread ends, not when the leader does.
  */
@@ -22,6 +23,23 @@ struct task *task_find(const struct task_table *t, pid_t tid)
 
 	HASH_FIND_INT(t->live, &tid, task);
 	return task;
+}
+
+struct task *task_find_dead(const struct task_table *t, pid_t tid)
+{
+	struct task *task;
+
+	HASH_FIND_INT(t->dead, &tid, task);
+	return task;
+}
+
+/* Without memory it is not found. */
+static void add_dead(struct task_table *t, struct task *task)
+{
+	task->before = task_find_dead(t, task->tid);
+	if (task->before)
+		HASH_DEL(t->dead, task->before);
+	HASH_ADD_INT(t->dead, tid, task);
 }
 
 static int task_table_reserve(struct task_table *t)
@@ -93,6 +111,7 @@ void task_end(struct task_table *t, struct task *task, uint64_t end_ns)
 	HASH_DEL(t->live, task);
 	/* 0 means alive, and no task ends before it began */
 	task->end_ns = end_ns > task->start_ns ? end_ns : task->start_ns + 1;
+	add_dead(t, task);
 	task->changed = true;
 	task->process->n_threads--;
 }
@@ -209,9 +228,13 @@ int task_table_sweep(struct task_table *t, const uint8_t *mark)
 			mark[task->parent->id - 1] != SWEEP_KEPT)
 			task->parent = NULL;
 	}
-	for (uint32_t i = 0; i < t->n_tasks; i++)
+	HASH_CLEAR(hh, t->dead);
+	for (uint32_t i = 0; i < t->n_tasks; i++) {
 		if (mark[i] != SWEEP_KEPT)
 			t->task[i] = task_free(t, t->task[i]);
+		else if (t->task[i] && t->task[i]->end_ns)
+			add_dead(t, t->task[i]);
+	}
 	task_table_list_free(t, mark, free_id);
 
 	uint32_t size = t->n_tasks > 256 ? t->n_tasks : 256;
@@ -250,6 +273,7 @@ static bool keep_none(void *userdata, const struct cgroup *cgroup)
 void task_table_clear(struct task_table *t)
 {
 	HASH_CLEAR(hh, t->live);
+	HASH_CLEAR(hh, t->dead);
 	for (uint32_t i = 0; i < t->n_tasks; i++)
 		task_free(t, t->task[i]);
 	free(t->task);

@@ -71,7 +71,9 @@ struct task {
 	/* pending counts of the group, which the next sample takes: value, enabled and running ns
 	 * for each session event in turn; NULL: none */
 	uint64_t *pending;
-	UT_hash_handle hh; /* by tid, while alive */
+	UT_hash_handle hh; /* by tid: while alive in `live`, then, if its tid's last, in `dead` */
+	struct task
+		*before; /* of a dead one: that of the same tid which died before it; NULL: none */
 };
 
 /* A cgroup, named by CGROUP records and the scan. */
@@ -82,7 +84,9 @@ struct cgroup {
 };
 
 struct task_table {
-	struct task *live;      /* uthash by tid */
+	struct task *live; /* uthash by tid */
+	struct task *
+		dead; /* uthash by tid: the last of each tid that died, which leads to those before */
 	struct task **task;     /* by id - 1; NULL: freed by a sweep */
 	uint32_t n_tasks, size; /* n_tasks is the highest id */
 	uint32_t *free_id;      /* below n_tasks; the next one to reuse is last */
@@ -94,6 +98,10 @@ struct task_table {
 
 /* The live task of that tid; NULL if unknown. */
 struct task *task_find(const struct task_table *t, pid_t tid);
+
+/* The task of that tid that died last; its `before` are the others that are still in the table. NULL: there is
+ * none, or it could not be noted without memory. */
+struct task *task_find_dead(const struct task_table *t, pid_t tid);
 
 /* Add a live task. A live one of the same tid is ended at start_ns and loses its space. A thread
  * with an unknown leader is its own process. 0, TASK_TABLE_FULL, -ENOMEM. */

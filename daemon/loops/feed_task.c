@@ -94,17 +94,13 @@ static struct task *find_live(const struct connection *c, pid_t tid)
 	return task && is_of(c, task, tid) ? task : NULL;
 }
 
-/* The one that died last. Linear in the table. */
+/* The one that died last. Linear in the tasks of that tid. */
 static struct task *find_dead(const struct connection *c, pid_t tid)
 {
-	const struct task_table *t = c->feed->o.tasks;
-	struct task *found = NULL;
-	for (uint32_t i = 0; i < t->n_tasks; i++) {
-		struct task *task = t->task[i];
-		if (task && task->end_ns && is_of(c, task, tid) &&
-			(!found || task->end_ns > found->end_ns))
+	struct task *found = NULL, *task = task_find_dead(c->feed->o.tasks, tid);
+	for (; task; task = task->before)
+		if (is_of(c, task, tid) && (!found || task->end_ns > found->end_ns))
 			found = task;
-	}
 	return found;
 }
 

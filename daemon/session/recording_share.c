@@ -81,8 +81,8 @@ static int add_merged(struct recording_share *s, const struct merged_key *key,
 	int r = task_add(&s->walk->tasks, TID_MERGED, TID_MERGED, time_ns, &task);
 	if (r != 0)
 		return r < 0 ? r : 0;
+	task->pid = task->tid = 0; /* among the dead it has this one */
 	task_end(&s->walk->tasks, task, time_ns);
-	task->pid = task->tid = 0;
 	task->uid = key->uid;
 	task_set_comm(task, COMM_MERGED);
 	task_set_labels(&s->walk->tasks, task, label_set_ref(labels));

@@ -92,6 +92,36 @@ TEST(a_reused_tid_ends_the_former_task)
 	ck_assert_uint_eq(table.n_tasks, 2);
 }
 
+TEST(the_dead_of_a_tid_are_found_from_the_last_on)
+{
+	struct task *other = add(7, 7, 1), *first = add(10, 10, 5), *second = add(10, 10, 50);
+
+	ck_assert_ptr_null(task_find_dead(&table, 7));
+	ck_assert_ptr_eq(task_find_dead(&table, 10), first);
+	task_end(&table, second, 60);
+	task_end(&table, other, 70);
+	ck_assert_ptr_eq(task_find_dead(&table, 10), second);
+	ck_assert_ptr_eq(second->before, first);
+	ck_assert_ptr_null(first->before);
+	ck_assert_ptr_eq(task_find_dead(&table, 7), other);
+	ck_assert_ptr_null(task_find_dead(&table, 11));
+}
+
+TEST(the_dead_that_a_sweep_frees_are_found_no_more)
+{
+	struct task *first = add(10, 10, 5), *second = add(10, 10, 50), *third = add(10, 10, 60);
+	const uint8_t mark[] = {SWEEP_KEPT, SWEEP_FREE, SWEEP_KEPT};
+
+	task_end(&table, third, 70);
+	ck_assert_ptr_eq(third->before, second);
+	ck_assert_int_eq(task_table_sweep(&table, mark), 0);
+	ck_assert_ptr_eq(task_find_dead(&table, 10), third);
+	ck_assert_ptr_eq(third->before, first);
+	ck_assert_int_eq(
+		task_table_sweep(&table, (const uint8_t[]){SWEEP_FREE, SWEEP_FREE, SWEEP_FREE}), 0);
+	ck_assert_ptr_null(task_find_dead(&table, 10));
+}
+
 TEST(a_long_name_is_cut_and_terminated)
 {
 	struct task *task = add(10, 10, 5);
