@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "runtime/begin.h"
+#include "runtime/confined.h"
 #include "runtime/copies.h"
 #include "runtime/entry.h"
 #include "runtime/message.h"
@@ -98,6 +99,17 @@ __attribute__((visibility("default"))) void __mperf_object_register(struct mperf
 	errno = error;
 }
 
+/* What it counted since the round is lost. */
+static void unregister_confined(struct state *s, struct mperf_object *o)
+{
+	mperf_confined_round(s);
+	struct object *object = o->runtime;
+	if (object && mperf_confined_lock(s)) {
+		mperf_object_close(s, object, o);
+		mperf_confined_unlock(s);
+	}
+}
+
 __attribute__((visibility("default"))) void __mperf_object_unregister(struct mperf_object *o)
 {
 	if (mperf_elsewhere) {
@@ -105,8 +117,13 @@ __attribute__((visibility("default"))) void __mperf_object_unregister(struct mpe
 		return;
 	}
 	struct state *s = &mperf_state;
-	if (s->silent && __atomic_load_n(&s->exiting, __ATOMIC_ACQUIRE))
+	bool quiet = s->silent || mperf_confined(s);
+	if (quiet && __atomic_load_n(&s->exiting, __ATOMIC_ACQUIRE))
 		return;
+	if (mperf_confined(s)) {
+		unregister_confined(s, o);
+		return;
+	}
 	int error = errno;
 	int cancel;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);

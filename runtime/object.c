@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "runtime/confined.h"
 #include "runtime/object.h"
 #include "runtime/state.h"
 #include "runtime/table.h"
@@ -186,7 +187,7 @@ void mperf_object_close(struct state *s, struct object *object, struct mperf_obj
 	for (struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE); t; t = t->next)
 		if (__atomic_load_n(&t->state, __ATOMIC_ACQUIRE) == MPERF_THREAD_LIVES)
 			thread_part(s, t, object);
-	if (object->uses)
+	if (object->uses && !mperf_confined(s))
 		munmap(object->uses, object->n_counters);
 	object->uses = NULL;
 	mperf_area_give(&s->areas, object->lost);

@@ -14,7 +14,8 @@
  * the fork.
  *
  * At the end, the thread that ends the program sends the last round, whatever happened to the
- * sender, which is stopped then, since dlclose unmaps its code.
+ * sender, which is stopped then, since dlclose unmaps its code. A thread that is confined lets the sender do that
+ * (confined.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +31,7 @@
 #include <unistd.h>
 
 #include "runtime/ask.h"
+#include "runtime/confined.h"
 #include "runtime/grant.h"
 #include "runtime/message.h"
 #include "runtime/process.h"
@@ -41,7 +43,7 @@
 #define FULL_PAUSE_MS 1u
 #define MAIN_ENDED_MS 50u /* interval of looking for other threads after main ended */
 #define STOP_WAIT_S 1     /* for the sender to stop; its rounds are much shorter */
-#define STAT_BYTES 128    /* holds pid, name and state */
+#define STATUS_BYTES 4096 /* all of it, unless the thread has hundreds of groups */
 
 /* Whether and how the main thread of a process has ended. */
 enum main_thread {
@@ -50,24 +52,37 @@ enum main_thread {
 	MAIN_LAST,  /* and only the calling thread is left */
 };
 
-static bool is_zombie(pid_t pid)
+/* Of a thread of the calling process; both 0 where it cannot be read. */
+struct thread_status {
+	bool is_zombie;
+	unsigned n_filters; /* of seccomp; before Linux 5.9: its mode */
+};
+
+/* Source: proc(5), /proc/pid/status. */
+static struct thread_status status_of(pid_t tid)
 {
-	char path[64], text[STAT_BYTES + 1];
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", pid);
+	static const char filters[] = "\nSeccomp_filters:", mode[] = "\nSeccomp:";
+	char path[64], text[STATUS_BYTES + 1];
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
-	ssize_t n = read(fd, text, STAT_BYTES);
+		return (struct thread_status){.n_filters = 0};
+	ssize_t n = read(fd, text, STATUS_BYTES);
 	close(fd);
 	text[n > 0 ? n : 0] = '\0';
-	const char *name_end = strrchr(text, ')');
-	return name_end && name_end[1] == ' ' && name_end[2] == 'Z';
+	const char *has = strstr(text, filters), *in = strstr(text, mode);
+	return (struct thread_status){
+		.is_zombie = strstr(text, "\nState:\tZ") != NULL,
+		.n_filters = has  ? (unsigned)strtoul(has + sizeof(filters) - 1, NULL, 10)
+			     : in ? (unsigned)strtoul(in + sizeof(mode) - 1, NULL, 10)
+				  : 0,
+	};
 }
 
-/* The state of the calling process, which has this pid. */
-static enum main_thread main_look(pid_t pid)
+/* How the calling process's main thread is. */
+static enum main_thread main_look(const struct thread_status *of_main)
 {
-	if (!is_zombie(pid))
+	if (!of_main->is_zombie)
 		return MAIN_RUNS;
 	/* A directory has two links, and one for each subdirectory. */
 	struct stat st;
@@ -108,16 +123,43 @@ static void wait_for(struct state *s, int fd, bool full, uint64_t until_ns)
 		rest(s, ms);
 }
 
+/* Nobody waits in the kernel for a lock that we hold or take, so none has to be woken by a system call. */
+static void lock_confined(struct state *s)
+{
+	while (pthread_mutex_trylock(&s->lock) != 0)
+		rest(s, MPERF_CONFINED_NEXT_MS);
+}
+
+/* When to look next whether a confined thread asks for a round; `asked` in the last one. */
+static uint64_t look_ns(uint64_t now_ns, uint64_t asked_ns)
+{
+	bool soon = asked_ns && now_ns - asked_ns < MPERF_CONFINED_SOON_MS * MS_NS;
+	return now_ns + (soon ? MPERF_CONFINED_NEXT_MS : MPERF_CONFINED_MS) * MS_NS;
+}
+
 static void *sender(void *data)
 {
 	struct state *s = data;
-	uint64_t due_ns = 0;
+	uint64_t due_ns = 0, asked_ns = 0;
+	unsigned n_filters = status_of((pid_t)syscall(SYS_gettid)).n_filters;
+	enum main_thread main_thread = MAIN_RUNS;
 	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
 		sigset_t mask;
-		mperf_lock(s, &mask);
+		bool confined = mperf_confined(s);
+		if (confined)
+			lock_confined(s);
+		else
+			mperf_lock(s, &mask);
+		uint32_t wanted = __atomic_load_n(&s->rounds_wanted, __ATOMIC_ACQUIRE);
+		bool asked = wanted != s->rounds_made;
 		bool now = mperf_ask_read(s);
 		uint64_t now_ns = mperf_now_ns();
-		if (now || s->unfinished || now_ns >= due_ns || s->sink.fd < 0) {
+		bool looks = !confined || now_ns >= due_ns;
+		if (asked) {
+			mperf_round_through(s, __atomic_load_n(&s->exiting, __ATOMIC_ACQUIRE));
+			due_ns = now_ns + pause_ms(s, 0) * MS_NS;
+			asked_ns = now_ns;
+		} else if (now || s->unfinished || now_ns >= due_ns || s->sink.fd < 0) {
 			int r = mperf_round(s, false);
 			due_ns = now_ns + pause_ms(s, r) * MS_NS;
 		} else if (due_ns > now_ns + pause_ms(s, 0) * MS_NS) {
@@ -126,18 +168,29 @@ static void *sender(void *data)
 		/* an answer is overdue by then */
 		if (s->late && due_ns > now_ns + MPERF_ANSWER_MS * MS_NS)
 			due_ns = now_ns + MPERF_ANSWER_MS * MS_NS;
-		enum main_thread main_thread = main_look(s->pid);
+		if (looks) {
+			struct thread_status of_main = status_of(s->pid);
+			main_thread = main_look(&of_main);
+			if (of_main.n_filters > n_filters)
+				__atomic_store_n(&s->confined, 1, __ATOMIC_RELEASE);
+		}
 		if (main_thread != MAIN_RUNS && due_ns > now_ns + MAIN_ENDED_MS * MS_NS)
 			due_ns = now_ns + MAIN_ENDED_MS * MS_NS;
 		bool socket = s->sink.fd >= 0 && !s->sink.is_file;
 		int fd = socket ? s->sink.fd : -1;
 		bool full = s->unfinished;
-		mperf_unlock(s, &mask);
+		if (confined)
+			mperf_confined_unlock(s);
+		else
+			mperf_unlock(s, &mask);
+		__atomic_store_n(&s->rounds_made, wanted, __ATOMIC_RELEASE);
 		if (main_thread == MAIN_LAST)
 			break;
+		uint64_t until_ns = mperf_confined(s) ? look_ns(now_ns, asked_ns) : due_ns;
 		if (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
-			wait_for(s, fd, full, due_ns);
+			wait_for(s, fd, full, until_ns < due_ns ? until_ns : due_ns);
 	}
+	__atomic_store_n(&s->sender_ended, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -146,7 +199,7 @@ static void sender_begin(struct state *s)
 {
 	if (!mperf_sink_wanted(&s->sink))
 		return;
-	s->stop = 0;
+	s->stop = s->sender_ended = 0;
 	pthread_attr_t attributes;
 	if (pthread_attr_init(&attributes) != 0)
 		return;
@@ -213,7 +266,9 @@ static void fork_child(void)
 	mperf_threads_count(s);
 	mperf_grant_sweep(s);
 	s->n_grant_pages = 0; /* which a child does not inherit */
-	__atomic_store_n(&s->sender_due, mperf_sink_wanted(&s->sink), __ATOMIC_RELEASE);
+	/* a confined child may create no thread either */
+	__atomic_store_n(&s->sender_due, mperf_sink_wanted(&s->sink) && !mperf_confined(s),
+		__ATOMIC_RELEASE);
 	errno = error;
 	fork_parent();
 }
@@ -248,6 +303,11 @@ static bool last_round(void)
 		__atomic_store_n(&s->exiting, 1, __ATOMIC_RELEASE);
 		return false;
 	}
+	if (mperf_confined(s)) {
+		__atomic_store_n(&s->exiting, 1, __ATOMIC_RELEASE);
+		mperf_confined_round(s);
+		return false;
+	}
 	if (!s->started || s->pid != getpid())
 		return false;
 	int error = errno;
@@ -273,6 +333,8 @@ __attribute__((destructor(101))) static void end(void)
 {
 	if (last_round())
 		sender_stop(&mperf_state);
+	else if (mperf_confined(&mperf_state))
+		mperf_confined_end(&mperf_state);
 }
 
 void mperf_process_begin(struct state *s)

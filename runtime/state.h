@@ -80,6 +80,10 @@ struct state {
 	/* atomic; a fork's child without a sender, which may need one */
 	uint32_t sender_due;
 	uint32_t stop; /* atomic; the sender's futex when there is no socket */
+	uint32_t
+		confined; /* atomic, as the next; the main thread has a filter that the sender has not */
+	uint32_t rounds_wanted, rounds_made; /* while confined; the sender makes them */
+	uint32_t sender_ended;
 	sigset_t fork_mask;
 };
 

@@ -51,6 +51,18 @@ def test_switched_off_it_makes_no_system_call_and_reads_no_clock(build):
     ran(edges(build), "filtered", library(build), MPERF_FEED="")
 
 
+def test_a_program_that_confines_itself_later_is_not_killed_and_counts_on(build):
+    if build.name in SANITIZE:
+        raise Skip("shown by the plain run; a sanitizer makes system calls of its own")
+    with Folder() as folder:
+        ran(edges(build), "confines", library(build), MPERF_OUTPUT=folder / "out", MPERF_PERIOD=10)
+        told = Program(read_file(folder / "out"))
+        own, = [o for o, m in told.objects.items() if m.n_counters != LIBRARY_COUNTERS]
+        assert told.sum(A, object=own) == 3 * 102 and told.last, (told.sum(A, object=own), told.last)
+        assert set(library_sums(told, 1)[0].values()) == {3}, library_sums(told, 1)
+        ran(edges(build), "confines", library(build), MPERF_FEED=folder / "nobody", MPERF_PERIOD=10)
+
+
 def test_a_daemon_that_comes_later_hears_all(build):
     with Folder() as folder, Told(folder, program(build), "waits", 1000) as told:
         told.ready()
