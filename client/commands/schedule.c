@@ -155,6 +155,9 @@ static bool check_file(const char *path)
 	int r = schedule_read(path, &s, &error);
 	if (r == SCHEDULE_MASKED)
 		printf("%s: empty, so there is no schedule of this name\n", path);
+	else if (r == SCHEDULE_WRONG && access(path, F_OK) != 0)
+		say_failure(error.text,
+			"Name another; without a name, check reads all of " SCHEDULES_PATH);
 	else if (r == SCHEDULE_WRONG)
 		return say_wrong(&error);
 	else if (r < 0)

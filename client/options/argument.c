@@ -103,6 +103,10 @@ int options_take_argument(struct parse *p, char *arg, struct argp_state *state)
 		return options_push(p, p->o->baseline, &p->o->n_baselines, arg);
 	if (p->command == MPERF__REQUEST__BODY_DIFF && p->o->n_candidates == 0)
 		return options_push(p, p->o->candidate, &p->o->n_candidates, arg);
+	if (p->command == MPERF__REQUEST__BODY_GATE)
+		return options_wrong(p,
+			"gate takes its sides with --baseline and --candidate, not '%.100s' alone",
+			arg);
 	if (!runs && !reads)
 		return options_wrong(p, "'%.100s' is one argument too many", arg);
 	if (reads && !state->quoted)

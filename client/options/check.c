@@ -192,7 +192,7 @@ static int check_job(struct parse *p)
 	if (o->keep && !pins && !o->pins)
 		return options_wrong(p, "--keep is for job pin and job run --pin");
 	if (runs && !o->command_line)
-		return options_wrong(p, "job run takes a command: job run NAME -- CMD");
+		return options_wrong(p, "job run takes a name and a command: job run NAME -- CMD");
 	if (o->n_labels && !runs && !starts)
 		return options_wrong(p, "--label is for job run and job start");
 	if (o->n_pids > 1 || (o->n_pids && !starts && !ends))

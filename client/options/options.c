@@ -101,7 +101,8 @@ static int take_cpus(struct parse *p, const char *part)
 
 	if (!number(from, OPTIONS_CPUS_MAX - 1, &first) ||
 		!number(dash ? dash : from, OPTIONS_CPUS_MAX - 1, &last) || last < first)
-		return options_wrong(p, "--cpu takes a list like 0-3,7, not '%s'", part);
+		return options_wrong(p, "--cpu takes a list like 0-3,7 of harts below %d, not '%s'",
+			OPTIONS_CPUS_MAX, part);
 	for (; first <= last; first++) {
 		if (p->o->n_cpus == OPTIONS_CPUS_MAX)
 			return options_wrong(p, "--cpu names more than %d harts", OPTIONS_CPUS_MAX);
@@ -180,6 +181,10 @@ static int take_call_graph(struct parse *p, const char *arg, struct argp_state *
 
 	if (!arg && state->next < state->argc && stack_kind(state->argv[state->next], &kind))
 		arg = state->argv[state->next++];
+	/* record -g dwrf -- CMD: the word is no command, which -- would follow */
+	if (!arg && state->next + 1 < state->argc && state->argv[state->next][0] != '-' &&
+		strcmp(state->argv[state->next + 1], "--") == 0)
+		arg = state->argv[state->next];
 	if (arg && !stack_kind(arg, &kind))
 		return options_wrong(p, "-g takes fp, dwarf or none, not '%.100s'", arg);
 	const char *comma = arg ? strchr(arg, ',') : NULL;

@@ -165,7 +165,8 @@ def test_without_a_service_the_command_runs_all_the_same(build):
 
 
 def test_wrong_arguments_are_refused_by_name(build):
-    for arguments, word in ((["run"], "takes the job's name"), (["run", "x"], "takes a command"), (["stat"], "start"),
+    for arguments, word in ((["run"], "takes the job's name"), (["run", "x"], "takes a name and a command"),
+                            (["run", "--", "true"], "takes a name and a command"), (["stat"], "start"),
                             (["start", "x", "y"], "one argument too many"), (["end", "x"], "one argument too many"),
                             (["start", "x", "--label", "y"], "'y' is not of the form"),
                             (["start", "x", "--label", "a b=c"], "'a b' is not a name"),

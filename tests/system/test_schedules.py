@@ -398,7 +398,7 @@ def test_check_says_what_is_wrong_with_which_line(build):
             assert done.returncode == 1 and all(word in done.stderr for word in words), done
             assert "nightly:" in done.stdout, done.stdout
         done = mperfctl(build, "schedule", "check", Path(folder) / "none.schedule", check=False)
-        assert done.returncode == 1 and "there is no such file" in done.stderr, done
+        assert done.returncode == 1 and "there is no such file. Name another" in done.stderr, done
 
 
 def test_without_systemd_analyze_times_are_not_checked_and_it_says_so(build):

@@ -84,6 +84,23 @@ TEST(call_graph_takes_its_word_in_every_way)
 	ck_assert_int_eq(parsed(RECORD, "-g none -- x").stack, MPERF__STACK_KIND__STACK_NONE);
 }
 
+TEST(a_word_of_call_graph_that_is_none_is_no_command)
+{
+	refused(RECORD, "-g dwrf -- x", "-g takes fp, dwarf or none, not 'dwrf'");
+	struct options o = parsed(RECORD, "-g x y");
+	ck_assert_str_eq(o.command_line[0], "x");
+}
+
+TEST(gate_names_the_options_of_its_sides)
+{
+	refused(MPERF__REQUEST__BODY_GATE, "a b", "with --baseline and --candidate, not 'a' alone");
+}
+
+TEST(a_list_of_harts_has_a_limit_that_is_named)
+{
+	refused(HOTSPOTS, "--cpu 99999 -i x", "below 4096, not '99999'");
+}
+
 TEST(call_graph_without_a_word_means_frame_pointers)
 {
 	struct options o = parsed(RECORD, "-g -- dwarf x");
