@@ -131,6 +131,7 @@ static void hang_up(struct connection *c)
 	f->n_connections--;
 	close(c->fd);
 	program_free(c->program);
+	free(c->tid);
 	c->user->n_programs--;
 	c->user->n_grants -= c->n_grants;
 	user_tidy(f, c->user);

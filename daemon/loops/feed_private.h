@@ -23,6 +23,11 @@ struct feed_user {
 	UT_hash_handle hh;
 };
 
+/* A thread by its number in its own pid namespace, and ours of it. */
+struct tid_pair {
+	pid_t inner, outer;
+};
+
 struct connection {
 	struct feed *feed;
 	int fd;
@@ -32,12 +37,15 @@ struct connection {
 	struct program *program;
 	struct task *process; /* NULL: not found (yet) */
 	bool other_pids;      /* its pid namespace is not ours */
-	bool has_threads;     /* it has announced one */
-	bool sought;          /* we have looked for its process, found or not */
-	bool paused;          /* not read before resume_ns */
-	bool waits;           /* paused only until the next look */
-	uint32_t n_grants;    /* threads that got counters */
-	uint32_t told_ms;     /* the period that it was sent */
+	struct tid_pair *tid; /* of other_pids: its threads, by rising inner; NULL: never read */
+	uint32_t n_tids, size_tids;
+	uint64_t tids_ns;  /* when they were read; 0: never */
+	bool has_threads;  /* it has announced one */
+	bool sought;       /* we have looked for its process, found or not */
+	bool paused;       /* not read before resume_ns */
+	bool waits;        /* paused only until the next look */
+	uint32_t n_grants; /* threads that got counters */
+	uint32_t told_ms;  /* the period that it was sent */
 	uint64_t resume_ns;
 	uint64_t spent_until_ns; /* like its user's, for its own share */
 	uint64_t waited_ns;      /* when it last waited for an unknown thread; 0: never */

@@ -55,23 +55,64 @@ bool feed_has_other_pids(pid_t pid)
 	return read_inner_pid(path, &inner, &n) && n > 1;
 }
 
-/* Our number of a thread that has another one in its namespace; 0: none has. */
-static pid_t outer_tid(pid_t pid, pid_t inner_tid)
+static int by_inner(const void *a, const void *b)
+{
+	const struct tid_pair *x = a, *y = b;
+	return (x->inner > y->inner) - (x->inner < y->inner);
+}
+
+static bool grow_tids(struct connection *c)
+{
+	const uint32_t size = c->size_tids ? 2 * c->size_tids : 16;
+	struct tid_pair *grown = reallocarray(c->tid, size, sizeof(*grown));
+	if (!grown)
+		return false;
+	c->tid = grown;
+	c->size_tids = size;
+	return true;
+}
+
+/* Read its threads' numbers, PROGRAM_THREADS_MAX at most; without memory those that there is room for. */
+static void read_tids(struct connection *c)
 {
 	char path[sizeof("/proc//task//status") + 2 * 12 + NAME_MAX];
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)c->pid);
 	_cleanup_(closedirp) DIR *folder = opendir(path);
 	const struct dirent *entry;
-	for (unsigned i = 0; folder && i < PROGRAM_THREADS_MAX && (entry = readdir(folder)); i++) {
+	c->n_tids = 0;
+	c->tids_ns = c->feed->now_ns;
+	while (folder && c->n_tids < PROGRAM_THREADS_MAX && (entry = readdir(folder))) {
 		pid_t inner;
 		unsigned n;
 		if (entry->d_name[0] == '.')
 			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid, entry->d_name);
-		if (read_inner_pid(path, &inner, &n) && inner == inner_tid)
-			return (pid_t)atoi(entry->d_name);
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)c->pid, entry->d_name);
+		if (!read_inner_pid(path, &inner, &n))
+			continue;
+		if (c->n_tids == c->size_tids && !grow_tids(c))
+			break;
+		c->tid[c->n_tids++] = (struct tid_pair){inner, (pid_t)atoi(entry->d_name)};
 	}
-	return 0;
+	if (c->n_tids > 1)
+		qsort(c->tid, c->n_tids, sizeof(*c->tid), by_inner);
+}
+
+/* Our number of a thread that has another one in its namespace, into t->our_tid; 0: none has. Its program may have
+ * thousands, and may tell of as many that are none, so they are read FEED_LOOK_NS apart. False: it began since,
+ * so ask again later. */
+static bool find_outer_tid(struct connection *c, struct program_thread *t)
+{
+	const uint64_t now_ns = c->feed->now_ns;
+	if (c->tids_ns == 0 || t->begin_ns >= c->tids_ns) {
+		if (c->tids_ns != 0 && now_ns - c->tids_ns < FEED_LOOK_NS)
+			return false;
+		read_tids(c);
+	}
+	const struct tid_pair key = {.inner = (pid_t)t->tid};
+	const struct tid_pair *pair =
+		c->n_tids ? bsearch(&key, c->tid, c->n_tids, sizeof(key), by_inner) : NULL;
+	t->our_tid = pair ? pair->outer : 0;
+	return true;
 }
 
 /* A process that became another user's goes on as another task of the same pid and start. */
@@ -179,8 +220,10 @@ struct task *feed_task_of(struct connection *c, struct program_thread *t)
 	bool sure = true;
 	if (t->who)
 		return t->who;
-	if (t->our_tid == 0)
-		t->our_tid = c->other_pids ? outer_tid(c->pid, (pid_t)t->tid) : (pid_t)t->tid;
+	if (t->our_tid == 0 && !c->other_pids)
+		t->our_tid = (pid_t)t->tid;
+	else if (t->our_tid == 0 && !find_outer_tid(c, t))
+		return c->process;
 	/* of a process that nobody knows, no thread is known either */
 	struct task *task =
 		c->process && t->our_tid > 0 ? look(c, t->our_tid, t->begin_ns, &sure) : NULL;

@@ -2,13 +2,14 @@
 """mperfctl roofline of programs that mperf-cc built, while they run: C++, OpenMP, regions, LTO; their
 answers are known beforehand."""
 import json
+import os
 import platform
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
-from machine import ROOT, Folder, Skip, mperfctl, rows
+from machine import ROOT, Folder, Skip, mperfctl, need_program, need_root, rows
 from service import Service, wait_until
 
 SECONDS = 14
@@ -319,6 +320,24 @@ def test_threads_of_openmp_that_never_exit_are_told_while_they_live(build):
             assert len(dealt) == n_threads and sum(dealt) == 400000, by_thread
             # Each has its part of what was dealt out beforehand; who got the rest is chance.
             assert dealt[0] >= 200000 / n_threads, by_thread
+
+
+def test_threads_of_another_pid_namespace_are_told_apart(build):
+    need_root()
+    need_program("unshare")
+    program = with_openmp(build, "openmp.c")
+    with Folder() as folder, Service(build, folder, flush="5s", period="1min") as service:
+        with subprocess.Popen(["unshare", "--pid", "--fork", program, "4", "wait"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, "MPERF_FEED": str(service.feed)}) as process:
+            assert process.stdout.readline()
+            pid = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().strip()
+            tids = {int(p.name) for p in Path(f"/proc/{pid}/task").iterdir()}
+            service.hears(pid)
+            by_thread = service.ask("roofline", "--by", "thread", "--pid", pid)["rows"]
+            process.stdin.close()
+        assert len(by_thread) == 4 and sum(r["fp64_ops"] for r in by_thread) == 400000, by_thread
+        assert {int(r["tid"]) for r in by_thread} <= tids, (by_thread, tids)
 
 
 def test_unequal_threads_show_in_their_bytes(build):
