@@ -18,8 +18,8 @@
 /* The file is rewritten if it has more than this many lines per run, and these. */
 #define LINES_PART 2
 #define LINES_SPARE 64
-/* Of the file that is read. */
-#define LINES_MAX (LINES_PART * RUNS_MAX + LINES_SPARE)
+/* Of the file that is read: that one is rewritten by the change after the one that makes it longer. */
+#define LINES_MAX (LINES_PART * RUNS_MAX + LINES_SPARE + 1)
 
 const char *run_outcome_says(enum run_outcome outcome)
 {
@@ -230,6 +230,11 @@ static void rewrite(struct runs_log *log)
 	int error = fd < 0 ? errno : 0;
 	for (size_t i = 0; i < log->n && error == 0; i++)
 		error = write_line(fd, &log->entry[i]);
+	/* the last id, if its run was dropped: as one that was */
+	const bool is_gone = log->last_id > (log->n > 0 ? log->entry[log->n - 1].id : 0);
+	const struct run_entry gone = {.id = log->last_id};
+	if (error == 0 && is_gone)
+		error = write_line(fd, &gone);
 	if (error == 0 && rename(part, log->path) < 0)
 		error = errno;
 	log->error = error;
@@ -242,7 +247,7 @@ static void rewrite(struct runs_log *log)
 	if (log->fd >= 0)
 		close(log->fd);
 	log->fd = fd;
-	log->n_lines = log->n;
+	log->n_lines = log->n + is_gone;
 }
 
 void runs_log_changed(struct runs_log *log, const struct run_entry *run)
@@ -272,6 +277,8 @@ static int take_line(struct runs_log *log, const char *line)
 		*before = e;
 	else if (e.times > 0 && e.id > log->last_id && log->n < RUNS_MAX)
 		return append(log, &e);
+	else if (e.times == 0 && e.id > log->last_id)
+		log->last_id = e.id;
 	return 0;
 }
 
@@ -348,6 +355,19 @@ void runs_log_drop(struct runs_log *log, uint64_t id)
 	gone.times = 0;
 	remove_at(log, (size_t)(e - log->entry));
 	runs_log_changed(log, &gone);
+}
+
+void runs_log_drop_if(struct runs_log *log, bool (*is)(const struct run_entry *run, void *userdata),
+	void *userdata)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < log->n; i++)
+		if (!is(&log->entry[i], userdata))
+			log->entry[n++] = log->entry[i];
+	if (n == log->n)
+		return;
+	log->n = n;
+	rewrite(log);
 }
 
 uint64_t runs_log_add(struct runs_log *log, const struct run_entry *run)

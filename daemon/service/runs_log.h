@@ -37,7 +37,7 @@ enum run_outcome {
 const char *run_outcome_says(enum run_outcome outcome); /* "recorded"; stored under that name */
 
 struct run_entry {
-	uint64_t id; /* from 1, of all that ever ran here */
+	uint64_t id; /* from 1, of all that ever ran here: never given again */
 	char schedule[SCHEDULE_NAME_BYTES_MAX + 1];
 	char job[RUN_JOB_BYTES]; /* its unit, or its labels; "": the whole system */
 	uid_t uid;               /* who may read it, beside the group; 0: nobody else */
@@ -77,6 +77,9 @@ struct run_entry *runs_log_find(struct runs_log *log, uint64_t id);
 void runs_log_changed(struct runs_log *log, const struct run_entry *run);
 /* Forget it. */
 void runs_log_drop(struct runs_log *log, uint64_t id);
+/* Forget all for which it is true, which is asked once for each, in time linear in the log. */
+void runs_log_drop_if(struct runs_log *log, bool (*is)(const struct run_entry *run, void *userdata),
+	void *userdata);
 
 /* Of a schedule's recordings that are complete: how many, and their bytes. */
 struct runs_kept {

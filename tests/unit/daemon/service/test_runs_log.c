@@ -222,3 +222,69 @@ TEST(a_folder_that_cannot_be_written_keeps_the_log_in_memory)
 	ck_assert_uint_eq(other.n, 1);
 	runs_log_close(&other);
 }
+
+TEST(an_id_is_never_given_again)
+{
+	recorded("a", 0, "a/1.mprf", 1);
+	uint64_t last = recorded("a", 0, "a/2.mprf", 1);
+	runs_log_drop(&log_of, last);
+	for (int i = 0; i < 3; i++) {
+		again();
+		ck_assert_uint_eq(log_of.n, 1);
+		ck_assert_uint_eq(log_of.last_id, last);
+	}
+	runs_log_drop(&log_of, 1);
+	again();
+	again();
+	ck_assert_uint_eq(log_of.n, 0);
+	ck_assert_uint_eq(recorded("a", 0, "a/3.mprf", 1), last + 1);
+	again();
+	ck_assert_uint_eq(log_of.n, 1);
+}
+
+TEST(the_last_line_of_the_longest_file_is_read)
+{
+	char file[RUN_FILE_BYTES];
+	for (int i = 0; i < RUNS_MAX; i++) {
+		snprintf(file, sizeof(file), "a/%d.mprf", i);
+		recorded("a", 0, file, 1);
+	}
+	/* as long as it gets: the next change writes it again */
+	struct run_entry *e = &log_of.entry[RUNS_MAX - 1];
+	for (size_t before = 0; before < log_of.n_lines || before < 2 * RUNS_MAX;) {
+		before = log_of.n_lines;
+		e->bytes++;
+		runs_log_changed(&log_of, e);
+	}
+	ck_assert_uint_eq(log_of.n_lines, RUNS_MAX);
+	while (log_of.n_lines < 2 * RUNS_MAX + 65) {
+		e->bytes++;
+		runs_log_changed(&log_of, e);
+	}
+	uint64_t bytes = e->bytes;
+	again();
+	ck_assert_uint_eq(log_of.n, RUNS_MAX);
+	ck_assert_uint_eq(log_of.entry[RUNS_MAX - 1].bytes, bytes);
+}
+
+static bool is_odd(const struct run_entry *e, void *userdata)
+{
+	(*(size_t *)userdata)++;
+	return e->id % 2 == 1;
+}
+
+TEST(many_runs_are_dropped_at_once)
+{
+	size_t n_asked = 0;
+	char file[RUN_FILE_BYTES];
+	for (int i = 1; i <= 300; i++) {
+		snprintf(file, sizeof(file), "a/%d.mprf", i);
+		recorded("a", 0, file, 1);
+	}
+	runs_log_drop_if(&log_of, is_odd, &n_asked);
+	ck_assert(n_asked == 300 && log_of.n == 150);
+	again();
+	ck_assert_uint_eq(log_of.n, 150);
+	for (size_t i = 0; i < log_of.n; i++)
+		ck_assert_uint_eq(log_of.entry[i].id, 2 * (i + 1));
+}
