@@ -45,13 +45,15 @@ void runs_folder_name(const char *schedule, int64_t realtime_ns, uint64_t id,
 		(unsigned long long)id);
 }
 
-static void remove_file(const char *path, const char *file)
+/* 0, also if it is gone already; -errno. */
+static int remove_file(const char *path, const char *file)
 {
 	_cleanup_(freep) char *whole = NULL;
-	if (asprintf(&whole, "%s/%s", path, file) < 0)
+	if (asprintf(&whole, "%s/%s", path, file) < 0) {
 		whole = NULL;
-	else
-		(void)unlink(whole);
+		return -ENOMEM;
+	}
+	return unlink(whole) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 static bool log_has(const struct runs_log *log, const char *schedule, const char *name)
@@ -79,18 +81,15 @@ static void tidy_folder(int parent, const char *name, const struct runs_log *log
 	(void)unlinkat(parent, name, AT_REMOVEDIR); /* if it is empty */
 }
 
-static void drop_gone(const char *path, struct runs_log *log)
+static bool is_gone(const struct run_entry *e, void *userdata)
 {
-	for (size_t i = log->n; i-- > 0;) {
-		_cleanup_(freep) char *whole = NULL;
-		const struct run_entry *e = &log->entry[i];
-		if (!*e->file || asprintf(&whole, "%s/%s", path, e->file) < 0) {
-			whole = NULL;
-			continue;
-		}
-		if (access(whole, F_OK) < 0 && errno == ENOENT)
-			runs_log_drop(log, e->id);
+	const char *path = userdata;
+	_cleanup_(freep) char *whole = NULL;
+	if (!*e->file || asprintf(&whole, "%s/%s", path, e->file) < 0) {
+		whole = NULL;
+		return false;
 	}
+	return access(whole, F_OK) < 0 && errno == ENOENT;
 }
 
 void runs_folder_tidy(const char *path, struct runs_log *log)
@@ -101,10 +100,10 @@ void runs_folder_tidy(const char *path, struct runs_log *log)
 		if (schedule_is_name(e->d_name, strlen(e->d_name)))
 			tidy_folder(dirfd(d), e->d_name, log);
 	if (d)
-		drop_gone(path, log);
+		runs_log_drop_if(log, is_gone, (void *)path);
 }
 
-void runs_folder_retain(
+int runs_folder_retain(
 	const char *path, struct runs_log *log, const char *schedule, size_t keep, uint64_t max_use)
 {
 	struct runs_kept kept;
@@ -112,11 +111,12 @@ void runs_folder_retain(
 		(kept.n > keep || kept.bytes > max_use)) {
 		uint64_t id = runs_log_first_to_go(log, schedule);
 		const struct run_entry *e = runs_log_find(log, id);
-		if (!e)
-			return;
-		remove_file(path, e->file);
+		int r = e ? remove_file(path, e->file) : -ENOENT;
+		if (r < 0)
+			return r;
 		runs_log_drop(log, id);
 	}
+	return 0;
 }
 
 bool runs_folder_is_full(const char *path, uint64_t min_free_bytes)

@@ -201,7 +201,13 @@ static int start_run(struct schedules *s, struct walk *w, const struct schedule 
 			strerror(-r));
 		return 0;
 	}
-	runs_folder_retain(s->path, &s->log, of->name, of->keep - 1, of->max_use);
+	r = runs_folder_retain(s->path, &s->log, of->name, of->keep - 1, of->max_use);
+	if (r < 0) {
+		snprintf(e->why, sizeof(e->why),
+			"an older recording of it in %.150s cannot be removed: %s", s->path,
+			strerror(-r));
+		return 0;
+	}
 	/* the id that the log will give it */
 	uint64_t id = s->log.last_id + 1;
 	runs_folder_name(of->name, e->start_ns, id, e->file);
@@ -384,9 +390,10 @@ static bool is_out_of_room(
 	run->next_look_ns = now_ns + SECOND_NS;
 	recording_state(run->recording, &state);
 	uint64_t bytes = state.bytes > 0 ? (uint64_t)state.bytes : 0;
-	runs_folder_retain(s->path, &s->log, of->name, of->keep,
+	int r = runs_folder_retain(s->path, &s->log, of->name, of->keep,
 		of->max_use > bytes ? of->max_use - bytes : 0);
-	*ret_why = bytes >= of->max_use ? "it reached MaxUse= of its schedule"
+	*ret_why = r < 0                  ? "an older recording of its schedule cannot be removed"
+		   : bytes >= of->max_use ? "it reached MaxUse= of its schedule"
 		   : runs_folder_is_full(s->path, s->o.conf->min_free_bytes)
 			   ? "less than min-free of mperf.conf was free"
 			   : NULL;
@@ -436,7 +443,8 @@ static void settle(struct schedules *s, struct schedule_run *run)
 	else
 		e->bytes = runs_folder_bytes(run->path);
 	runs_log_changed(&s->log, e);
-	runs_folder_retain(
+	/* what cannot be removed keeps the next run from beginning, which says so */
+	(void)runs_folder_retain(
 		s->path, &s->log, run->schedule.name, run->schedule.keep, run->schedule.max_use);
 	notice_log(s);
 }
