@@ -178,6 +178,7 @@ static int list(struct request *q, const struct schedules *s)
 struct run_job {
 	struct job job;
 	struct schedules *schedules;
+	uint32_t log_serial; /* in which its id is */
 	uint64_t id;
 	uint64_t next_ns; /* of progress */
 };
@@ -206,9 +207,25 @@ static int run_over(struct run_job *j, struct request *q, const struct run_entry
 	return r < 0 ? r : JOB_DONE;
 }
 
+/* A reload may have named another store, whose runs have the same ids. */
+static bool is_in_log(const struct run_job *j)
+{
+	return j->log_serial == j->schedules->log_serial;
+}
+
+static int run_moved(struct request *q)
+{
+	int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_CANCELLED,
+		"Run it again; what it recorded is in the store that was named before.",
+		"the run was ended, since mperf.conf names another store");
+	return r < 0 ? r : JOB_DONE;
+}
+
 static int run_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 {
 	struct run_job *j = (struct run_job *)job;
+	if (!is_in_log(j))
+		return run_moved(q);
 	const struct run_entry *e = runs_log_find(&j->schedules->log, j->id);
 	if (!e || e->outcome != RUN_GOES_ON)
 		return run_over(j, q, e);
@@ -220,7 +237,8 @@ static int run_finish(struct job *job, struct request *q)
 {
 	struct run_job *j = (struct run_job *)job;
 	(void)q;
-	schedules_end(j->schedules, j->id, "it was stopped");
+	if (is_in_log(j))
+		schedules_end(j->schedules, j->id, "it was stopped");
 	j->next_ns = 0;
 	return 0;
 }
@@ -228,7 +246,8 @@ static int run_finish(struct job *job, struct request *q)
 static void run_free(struct job *job)
 {
 	struct run_job *j = (struct run_job *)job;
-	schedules_end(j->schedules, j->id, "the client disconnected");
+	if (is_in_log(j))
+		schedules_end(j->schedules, j->id, "the client disconnected");
 	free(j);
 }
 
@@ -267,6 +286,7 @@ static int run(struct request *q, struct service *s, const char *name)
 		free(j);
 		return r < 0 ? r : refuse_run(q, r, name);
 	}
+	j->log_serial = s->schedules->log_serial;
 	q->job = &j->job;
 	return request_ready(q, "");
 }

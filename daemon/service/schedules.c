@@ -84,6 +84,7 @@ static int open_log(struct schedules *s)
 	}
 	runs_log_close(&s->log);
 	free(TAKE_PTR(s->path));
+	s->log_serial++;
 	/* where it cannot be, the log's first line says so */
 	(void)mkdir(path, FOLDER_MODE);
 	int r = runs_log_open(file, &s->log);
@@ -513,6 +514,18 @@ uint64_t schedules_samples(const struct schedules *s, uint64_t id)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
+/* Runs that could not be sealed in time are lost, and this log says so: the next one knows nothing of them. */
+static void lose_all(struct schedules *s, const char *why)
+{
+	while (s->n_runs > 0) {
+		struct schedule_run *run = s->run[--s->n_runs];
+		run->outcome = RUN_FAILED;
+		snprintf(run->why, sizeof(run->why), "%s before its samples were written", why);
+		settle(s, run);
+		schedule_run_free(run);
+	}
+}
+
 static int end_all(struct schedules *s, const char *why)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -522,6 +535,7 @@ static int end_all(struct schedules *s, const char *why)
 	/* names that are still to come are not waited for */
 	while (r == 0 && s->n_runs > 0 && clock_ns(CLOCK_MONOTONIC) < now_ns + STOP_NS)
 		r = dispatch_runs(s, UINT64_MAX);
+	lose_all(s, why);
 	return r;
 }
 

@@ -383,6 +383,39 @@ def test_a_drop_in_that_is_wrong_costs_no_other_and_a_reload_reads_them_again(bu
             assert names == ["bad", "good"], names
 
 
+def test_a_reload_that_names_another_store_ends_runs_in_the_log_of_the_old_one(build):
+    with Folder() as folder:
+        drop_in(folder, "short", "OnCalendar=02:00", "Duration=1s")
+        drop_in(folder, "long", "OnCalendar=02:00", "Duration=1h")
+        first, second = Path(folder) / "store", Path(folder) / "other"
+
+        def move(service, path):
+            n = service.said().count("configuration reloaded")
+            service.write_config(path=path)
+            service.process.send_signal(signal.SIGHUP)
+            wait_until("it has read that", lambda: service.said().count("configuration reloaded") > n)
+
+        with Service(build, folder, flush="1s") as service:
+            for _ in range(2):
+                service.ctl("schedule", "run", "short")
+            before = over(service, "short", 2)
+            move(service, second)
+            service.ctl("schedule", "run", "short")
+            # the second run of this store, as there is one in the first
+            with subprocess.Popen([build / "mperfctl", "schedule", "run", "long"], stderr=subprocess.PIPE, text=True,
+                                  env={**os.environ, "MPERF_SOCKET": str(service.socket)}) as run:
+                wait_until("it runs", lambda: runs_of(service, "long"))
+                time.sleep(1)
+                move(service, first)
+                _, said = run.communicate(timeout=60)
+            assert run.returncode == 1 and "mperf.conf names another store" in said, said
+            assert runs_of(service, "short") == before and not runs_of(service, "long"), service.ask("schedule")
+            move(service, second)
+            (ended,) = over(service, "long")
+            assert ended["result"] == "ended early" and ended["why"] == "mperf.conf names another store", ended
+            assert ended["samples"] > 0 and (second / "schedules" / ended["recording"]).exists(), ended
+
+
 def test_check_says_what_is_wrong_with_which_line(build):
     need_program("systemd-analyze")
     with Folder() as folder:
