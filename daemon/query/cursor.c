@@ -25,11 +25,15 @@ int query_fail(struct query_error *error, Mperf__FailureKind kind, const char *r
 	return QUERY_FAILED;
 }
 
+static int fail_damaged(struct query_error *error, const char *path, const char *what)
+{
+	return query_fail(error, MPERF__FAILURE_KIND__FAILURE_BROKEN,
+		"copy it again from its source, or record again", "%s is damaged: %s", path, what);
+}
+
 int query_fail_damaged(const struct loaded *l, const char *what)
 {
-	return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_BROKEN,
-		"copy it again from its source, or record again", "%s is damaged: %s", l->path,
-		what);
+	return fail_damaged(l->error, l->path, what);
 }
 
 int query_fail_full(const struct loaded *l, int r)
@@ -41,7 +45,7 @@ int query_fail_full(const struct loaded *l, int r)
 		"%s has more distinct names or stacks than one answer can hold", l->path);
 }
 
-int query_fail_now(struct query_error *error, const char *path, sqlite3 *db, int rc)
+int query_fail_sqlite(struct query_error *error, const char *path, sqlite3 *db, int rc)
 {
 	switch (rc & 0xff) {
 	case SQLITE_NOMEM:
@@ -57,14 +61,13 @@ int query_fail_now(struct query_error *error, const char *path, sqlite3 *db, int
 			"check its disc, and ask again", "%s cannot be read now: %s", path,
 			sqlite3_errmsg(db));
 	default:
-		return 0;
+		return fail_damaged(error, path, sqlite3_errmsg(db));
 	}
 }
 
 static int fail_sqlite(const struct loaded *l, int rc)
 {
-	int r = query_fail_now(l->error, l->path, l->db, rc);
-	return r != 0 ? r : query_fail_damaged(l, sqlite3_errmsg(l->db));
+	return query_fail_sqlite(l->error, l->path, l->db, rc);
 }
 
 int cursor_open(struct cursor *c, struct loaded *l, const char *sql)

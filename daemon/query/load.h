@@ -185,8 +185,8 @@ int cursor_text(const struct cursor *c, int column, uint32_t *ret_text);
 int query_fail(struct query_error *error, Mperf__FailureKind kind, const char *remedy,
 	const char *format, ...) __attribute__((format(printf, 4, 5)));
 int query_fail_damaged(const struct loaded *l, const char *what);
-/* The same for an SQLite result that says nothing of the file: a read error, a lock, a full disc. Such a file is
- * left out, and not set aside. 0: it does say something; QUERY_FAILED; -ENOMEM. */
-int query_fail_now(struct query_error *error, const char *path, sqlite3 *db, int rc);
+/* The same of an SQLite result that is no success: damage; or, of a read error, a lock or a full disc, that the file
+ * cannot be read now, so that it is left out and not set aside. QUERY_FAILED or -ENOMEM. */
+int query_fail_sqlite(struct query_error *error, const char *path, sqlite3 *db, int rc);
 /* Outcome of a key or text table: 0 and -errno unchanged, KEY_TABLE_FULL as a failure. */
 int query_fail_full(const struct loaded *l, int r);

@@ -71,13 +71,9 @@ static void part_clear(struct part *f)
 
 /* --- statements ------------------------------------------------------------------------------- */
 
-static int fail_damaged(sqlite3 *db, struct query_error *error)
+static int fail(sqlite3 *db, struct query_error *error)
 {
-	int r = query_fail_now(error, "the file", db, sqlite3_errcode(db));
-	if (r != 0)
-		return r;
-	return query_fail(error, MPERF__FAILURE_KIND__FAILURE_BROKEN, "", "the file is damaged: %s",
-		sqlite3_errmsg(db));
+	return query_fail_sqlite(error, "the file", db, sqlite3_errcode(db));
 }
 
 /* Call take for each row. 0; take's value; QUERY_FAILED. */
@@ -90,7 +86,7 @@ static int each(sqlite3 *db, const char *sql, int (*take)(struct search *s, sqli
 		if ((step = sqlite3_step(statement)) == SQLITE_ROW)
 			r = take(s, statement);
 	if (r == 0 && step != SQLITE_DONE)
-		r = fail_damaged(db, error);
+		r = fail(db, error);
 	sqlite3_finalize(statement);
 	return r;
 }
@@ -406,7 +402,7 @@ static int make_file(struct search *s, sqlite3 *db, struct query_error *error)
 		"coalesce((SELECT max(id) FROM window), 0)",
 		take_size, s, error);
 	if (r == QUERY_FAILED && !*error->text)
-		r = fail_damaged(db, error);
+		r = fail(db, error);
 	if (r != 0)
 		return r;
 	f->run_of_set = calloc((size_t)f->n_sets + 1, sizeof(*f->run_of_set));
@@ -425,7 +421,7 @@ static int add_file(
 	struct search *s = query;
 	struct part file = {.tier = TIER_WINDOW};
 	int version = SEGMENT_VERSION;
-	int r = segment_version(db, &version) == 0 ? 0 : fail_damaged(db, error);
+	int r = segment_version(db, &version) == 0 ? 0 : fail(db, error);
 	if (r != 0 || version < SEGMENT_HAS_LABELS)
 		return r;
 	s->file = &file;

@@ -50,7 +50,8 @@ struct schedules {
 	struct schedule_list list;
 	struct schedule_count count[SCHEDULES_MAX]; /* of each */
 	struct runs_log log;
-	uint32_t log_serial; /* grows when another store's log takes its place: ids are of one log */
+	uint32_t
+		log_serial; /* grows when another store's log takes its place: ids are of one log */
 	char *path; /* of the runs: the folder `schedules` of the store; NULL: not opened yet */
 	struct job_watch jobs;
 	struct schedule_run *run[RUNS_AT_ONCE_MAX];

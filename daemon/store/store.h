@@ -69,8 +69,8 @@ struct store {
 	size_t n_files, size;
 	struct store_pin *pin; /* by age (pin.h) */
 	size_t n_pins, size_pins;
-	bool pins_unread;     /* some are not in the list, since they could not be read */
-	size_t next_pin_look; /* the one of them at which the next try begins */
+	bool pins_unread;           /* some are not in the list, since they could not be read */
+	size_t next_pin_look;       /* the one of them at which the next try begins */
 	uint64_t bytes, free_bytes; /* as of the last store_measure */
 	/* for status: what was done so far */
 	uint64_t n_unlinked, bytes_unlinked, n_corrupt, n_recovered;
