@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A Debian with systemd as its first process, booted in a second or two by systemd-nspawn.
+"""Systemd as the first process of a container, booted in a second or two by systemd-nspawn: of a Debian of its
+own (Container), or of this machine's files (HostContainer), which needs no image.
 
 The image is made once by mmdebstrap, from this machine's own package sources, and kept in the build
 folder; what a test writes goes into memory and is gone with the container. It has the host's kernel
@@ -9,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -67,16 +69,20 @@ class Container:
         need_root()
         for program in "systemd-nspawn", "mmdebstrap", "nsenter":
             need_program(program)
+        self.boot([f"--directory={image(build, packages)}", "--volatile=overlay",
+                          *([f"--bind-ro={bind}:/mnt"] if bind else [])])
+
+    def boot(self, options, before=()):
+        """`before`: words of a command that runs the rest of its words in the end."""
         self.name = f"mperf-test-{os.getpid()}"
-        root = image(build, packages)
         # Where the host's first process is systemd, nspawn gets a scope from it.
         kept = [] if Path("/run/systemd/system").is_dir() else ["--keep-unit"]
-        self.console = open(plain_build(build) / "container" / "console", "w+b")
+        self.console = tempfile.TemporaryFile()
         self.nspawn = subprocess.Popen(
-            ["systemd-nspawn", "--quiet", "--register=no", *kept, f"--machine={self.name}",
-             f"--directory={root}", "--volatile=overlay", "--boot", "--console=pipe",
+            [*before, "systemd-nspawn", "--quiet", "--register=no", *kept, f"--machine={self.name}",
+             *options, "--boot", "--console=pipe",
              "--capability=all", "--system-call-filter=perf_event_open bpf",
-             *([f"--bind-ro={bind}:/mnt"] if bind else []), "systemd.unit=multi-user.target"],
+             "systemd.unit=multi-user.target"],
             stdin=subprocess.DEVNULL, stdout=self.console, stderr=self.console,
             env=dict(os.environ, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY="1"),
             preexec_fn=self.enter_cgroup if kept else None)
@@ -160,3 +166,22 @@ class Container:
                         break
                     except OSError:
                         time.sleep(0.02)
+
+
+class HostContainer(Container):
+    """A container of this machine's files, as they are, with those of the folder `installed` over them. What it
+    writes goes into memory; `folder` is empty, and is where that is mounted, for nobody else to see."""
+
+    def __init__(self, folder, installed):
+        need_root()
+        for program in "systemd-nspawn", "nsenter", "unshare":
+            need_program(program)
+        if not Path("/usr/lib/systemd/systemd").exists():
+            raise Skip("needs systemd, to boot it in a container")
+        # of the machine's own units none is started but those that systemd brings
+        script = (f"mount -t tmpfs tmpfs {folder} && cd {folder} && mkdir upper work root && "
+                  "mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work root && "
+                  "rm -rf root/etc/systemd/system/*.wants root/etc/machine-id && : > root/etc/machine-id && "
+                  f"cp -a {installed}/. root/ && exec \"$@\"")
+        self.boot([f"--directory={folder}/root"],
+                  before=["unshare", "--mount", "--propagation=private", "sh", "-c", script, "sh"])

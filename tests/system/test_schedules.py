@@ -8,12 +8,15 @@ import shutil
 import signal
 import subprocess
 import time
+from datetime import datetime
 from pathlib import Path
 
+from container import HostContainer
 from machine import (NOBODY, ROOT, Folder, Skip, as_nobody, everybodys, leave_to_plain, mperfctl, need_program, need_root,
                      refused)
 from rates import rate_allowed
 from service import Service, wait_until
+from test_install import make
 from test_limits import small_disc
 
 SECONDS = 120
@@ -461,6 +464,43 @@ def test_when_a_timer_comes_next_is_asked_of_systemd(build):
             done = service.ctl("schedule", "--json", env=environment)
             assert "systemd does not answer" in done.stderr, done.stderr
             assert json.loads(done.stdout)["schedule"][1]["next"] is None, done.stdout
+
+
+def test_the_next_time_of_a_schedule_is_that_of_its_timer_in_a_booted_system(build):
+    leave_to_plain(build, "make would rebuild without sanitizers")
+    with Folder() as folder:
+        installed, empty = Path(folder) / "installed", Path(folder) / "empty"
+        make(build, "install", f"DESTDIR={installed}")
+        empty.mkdir()
+        drop_in(installed / "etc/mperf", "nightly", "OnCalendar=02:00", "Duration=1s")
+        drop_in(installed / "etc/mperf", "jobs", "Share=5%")
+        c = HostContainer(empty, installed)
+        try:
+            c.run("systemd-sysusers && systemctl start mperfd.socket mperfd.service")
+            c.until("mperfctl status")
+
+            def rows():
+                return {row["schedule"]: row for row in json.loads(c.says("mperfctl schedule --json"))["schedule"]}
+
+            def of_timer():
+                when = c.says("systemctl show --property=NextElapseUSecRealtime --value mperf-schedule-nightly.timer")
+                return int(c.says(f"date -d '{when}' +%s"))
+
+            before = rows()
+            assert datetime.fromisoformat(before["nightly"]["next"]).timestamp() == of_timer(), before
+            assert before["jobs"]["next"] is None and before["nightly"]["last"] is None, before
+            # what the timer starts
+            c.run("systemctl start mperf-schedule-nightly.service")
+            after = wait_until("it has recorded", lambda: (row := rows()["nightly"])["result"] == "recorded" and row)
+            assert after["last"] is not None and after["next"] == before["nightly"]["next"], after
+            # another time, from the next reload of systemd on
+            c.run("sed -i s/02:00/03:30/ /etc/mperf/schedules.d/nightly.schedule && systemctl daemon-reload && "
+                  "systemctl restart timers.target mperf-schedule-nightly.timer")
+            assert c.says(f"date -d @{of_timer()} +%H:%M") == "03:30"
+            assert datetime.fromisoformat(rows()["nightly"]["next"]).timestamp() == of_timer()
+            print(f"  {after['result']}; next {after['next']}")
+        finally:
+            c.stop()
 
 
 def test_wrong_arguments_are_refused_by_name(build):
