@@ -150,6 +150,11 @@ TEST(lines_that_are_no_runs_are_skipped)
 	      "\"\","
 	      "\"file\":\"\",\"times\":1}\n",
 		f);
+	/* an id that comes after a higher one: they are searched by halves */
+	fputs("{\"id\":5,\"schedule\":\"a\",\"job\":\"\",\"uid\":0,\"outcome\":\"failed\",\"why\":"
+	      "\"\","
+	      "\"file\":\"\",\"times\":1}\n",
+		f);
 	fputs("{\"id\":7,\"sched", f); /* a crash */
 	fclose(f);
 	again();

@@ -23,7 +23,8 @@ static struct stored made;
 static struct store *s;
 static struct store_error error;
 static char folder[160];
-static int64_t pinned_s; /* when the next is pinned */
+static int64_t pinned_s;    /* when the next is pinned */
+static uint32_t pinned_uid; /* and whose job it says that it is */
 
 static void begin(void)
 {
@@ -43,6 +44,7 @@ static void begin(void)
 	stored_seal(&made);
 	snprintf(folder, sizeof(folder), "%s/store", made.folder);
 	pinned_s = 3600;
+	pinned_uid = 1000;
 	ck_assert_int_eq(store_open(folder, &s, &error), 0);
 }
 
@@ -66,7 +68,7 @@ static size_t pin(int run, uint32_t by, const char *group, uint32_t keep)
 	char labels[64], name[STORE_NAME_BYTES], path[300];
 	snprintf(labels, sizeof(labels), "{\"branch\":\"main\",\"run\":\"%d\"}", run);
 	const struct extract_note note[] = {
-		{"pinned_uid", NULL, 1000},
+		{"pinned_uid", NULL, pinned_uid},
 		{"pinned_labels", labels, 0},
 		{"pinned_by", NULL, by},
 		{"pinned_group", group, 0},
@@ -223,6 +225,39 @@ TEST(a_pin_of_a_newer_mperf_stays_for_that_one)
 	ck_assert(exists(name));
 }
 
+TEST(a_pin_whose_times_make_no_sense_is_set_aside)
+{
+	static const char *const wrong[] = {"realtime_ns = -1", "end_ns = start_ns - realtime_ns"};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		char path[300], sql[128];
+		sqlite3 *db;
+		const size_t at = pin(1, 1000, MAIN, 0);
+		snprintf(path, sizeof(path), "%s/%s", folder, s->pin[at].name);
+		snprintf(sql, sizeof(sql), "UPDATE window SET %s", wrong[i]);
+		ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+		ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+		sqlite3_close(db);
+		ck_assert_int_eq(trailer_write_path(path), 0);
+		open_again();
+		ck_assert(s->n_pins == 0 && s->n_corrupt == 1);
+	}
+}
+
+TEST(a_list_that_is_full_takes_no_more)
+{
+	char name[STORE_NAME_BYTES];
+	const size_t at = pin(1, 1000, MAIN, 0);
+	memcpy(name, s->pin[at].name, sizeof(name));
+	store_pin_drop(s, at);
+	struct store_pin *many = calloc(STORE_PINS_MAX, sizeof(*many));
+	ck_assert_ptr_nonnull(many);
+	free(s->pin);
+	s->pin = many;
+	s->n_pins = s->size_pins = STORE_PINS_MAX;
+	ck_assert_int_eq(store_pin_note(s, name), -ENOSPC);
+	ck_assert(s->n_pins == STORE_PINS_MAX && !s->pins_unread && exists(name));
+}
+
 TEST(a_segment_that_says_nothing_of_a_job_is_no_pin)
 {
 	char path[300];
@@ -341,6 +376,19 @@ TEST(what_two_pins_have_of_a_job_is_read_once)
 	ck_assert_uint_eq(part[1].next, 0);
 	ck_assert_int_eq(part[0].until_ns, part[0].since_ns);
 	ck_assert_int_lt(part[1].since_ns, part[1].until_ns);
+}
+
+TEST(equal_labels_of_two_users_are_two_jobs)
+{
+	struct pin_part part[8];
+	pin(1, 1000, MAIN, 0);
+	pinned_uid = 1001;
+	pin(1, 1001, MAIN, 0);
+	ck_assert_uint_eq(select_parts("run=1", 0, 0, part), 2);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_uint_eq(part[i].next, 0);
+		ck_assert_int_eq(part[i].until_ns, part[i].pin->end_ns);
+	}
 }
 
 TEST(of_three_pins_that_begin_alike_the_latest_is_read)

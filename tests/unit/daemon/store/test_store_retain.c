@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/store/pin.h"
 #include "daemon/store/store_private.h"
 #include "proto/memory.h"
 #include "tests/unit/test.h"
@@ -288,6 +289,14 @@ TEST(forecast_tells_rates_and_spans)
 	ck_assert_uint_eq(f.keeps_ns[TIER_MINUTE], 60 * (uint64_t)DAY);
 	ck_assert_uint_eq(f.keeps_ns[TIER_WINDOW] / (uint64_t)HOUR, 5 * 24);
 	ck_assert_ptr_eq(f.next, &s.file[0]);
+	/* pins take of it first */
+	struct store_pin pinned = {.bytes = 24000};
+	s.pin = &pinned;
+	s.n_pins = 1;
+	store_forecast(&s, &limits, MONDAY + DAY, &f);
+	ck_assert_uint_eq(f.keeps_ns[TIER_WINDOW] / (uint64_t)HOUR, 4 * 24);
+	s.n_pins = 0;
+	store_forecast(&s, &limits, MONDAY + DAY, &f);
 	/* 233,600 bytes are left at 26,400 a day */
 	ck_assert_int_eq((f.next_ns - MONDAY - DAY) / HOUR,
 		233600 * 24 / 26400 < 7 * 24 + 1 - 24 ? 233600 * 24 / 26400 : 6 * 24 + 1);
