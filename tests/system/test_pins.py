@@ -445,14 +445,16 @@ def test_a_kill_at_any_moment_leaves_whole_pins_or_none(build):
 
 def test_a_disc_without_room_refuses_and_keeps_what_there_is(build):
     with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(499)) as service:
-        run_job(service, "build", "--label", "n=1")
-        wait_until("it is stored", lambda: of_job(service, "n=1", "function")[0])
+        for n in 1, 2:
+            run_job(service, "build", "--label", f"n={n}")
+        wait_until("both are stored", lambda: len(of_job(service, "job=build", "job")[0]) == 2)
         service.ctl("job", "pin", "n=1")
         free = shutil.disk_usage(folder).free
         service.write_config(min_free=f"{(free >> 20) + 1024}M")
         service.process.send_signal(1)
         wait_until("there is no room", lambda: service.ask("status")["store"][0]["trouble"])
-        run_job(service, "build", "--label", "n=2")
+        refused(service.ctl("job", "pin", "n=2", check=False), 1,
+                r"n=2.* is not pinned: the disc has \d+ KB left above min-free", "Unpin the oldest: mperfctl job unpin '")
         done = service.ctl("job", "pin", "job=build,n=1", check=False)
         assert done.returncode == 0 and "pinned before" in done.stdout, done
         assert len(pins(service)) == 1
