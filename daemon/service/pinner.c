@@ -129,7 +129,7 @@ int pinner_ask(struct pinner *p, const struct pin_ask *ask, uint64_t *ret_id)
 		pinner_clear_turn(&t);
 		return r;
 	}
-	p->turn[p->n_turns++] = t;
+	pinner_add_turn(p, &t);
 	*ret_id = t.id;
 	return 0;
 }

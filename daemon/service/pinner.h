@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The pinner: makes pins (store/pin.h), one request after the other, each in a child process
+/* The pinner: makes pins (store/pin.h), one request after the other, each in a child process; users take turns
  *
  *      request ── its finished jobs ──▶ names and windows are written ──▶ child: a pin each ──▶ noted
  *         └────── its running ones ──▶ wait until no process has the labels ──▶ the same

@@ -84,6 +84,7 @@ int pinner_start(struct pinner *p, struct turn *t)
 	if (r < 0)
 		return r;
 	p->child_id = t->id;
+	p->round = t->round;
 	/* for want of processes or memory: the next dispatch tries again */
 	if (offload_run(run_child, p, &p->child) != 0)
 		p->child_id = 0;

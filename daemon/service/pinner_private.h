@@ -21,6 +21,7 @@ struct turn {
 	char *exact; /* JSON of the one job; NULL: what `ask` says */
 	uint32_t exact_uid;
 	uint64_t id, since_ns;
+	uint64_t round;            /* the lower ones come first */
 	struct pin_report *report; /* NULL: not done yet */
 	bool nobody_waits;
 };
@@ -57,6 +58,7 @@ struct pinner {
 	size_t n_waits;
 	struct offload *child;
 	uint64_t child_id; /* of its turn */
+	uint64_t round;    /* of the last child's */
 	struct shared *shared;
 	uint64_t last_id, next_look_ns;
 	char *rules_text;
@@ -75,7 +77,10 @@ void pinner_remove_turn(struct pinner *p, size_t at);
 void pinner_remove_wait(struct pinner *p, size_t at);
 /* NULL: there is none of that id. */
 struct turn *pinner_turn_of(const struct pinner *p, uint64_t id);
-/* The first that is not done; NULL: none. */
+/* Add one, whose round is set here: users take turns, so that nobody's many jobs keep another's waiting. There must
+ * be room. */
+void pinner_add_turn(struct pinner *p, const struct turn *t);
+/* The next that is not done; NULL: none. */
 struct turn *pinner_next_turn(const struct pinner *p);
 /* Say what nobody waits for has failed. Users' jobs can fail as often as they like: a sentence a minute. */
 void pinner_say_of_nobody(struct pinner *p, uint64_t now_ns, const char *text);

@@ -46,12 +46,26 @@ struct turn *pinner_turn_of(const struct pinner *p, uint64_t id)
 	return NULL;
 }
 
+/* Each of a user's turns is of another round, the next from the one that is served now. */
+void pinner_add_turn(struct pinner *p, const struct turn *t)
+{
+	struct turn *added = &p->turn[p->n_turns];
+	*added = *t;
+	added->round = p->round;
+	for (size_t i = 0; i < p->n_turns; i++)
+		if (!p->turn[i].report && p->turn[i].ask.by == t->ask.by &&
+			p->turn[i].round >= added->round)
+			added->round = p->turn[i].round + 1;
+	p->n_turns++;
+}
+
 struct turn *pinner_next_turn(const struct pinner *p)
 {
+	struct turn *next = NULL;
 	for (size_t i = 0; i < p->n_turns; i++)
-		if (!p->turn[i].report)
-			return &p->turn[i];
-	return NULL;
+		if (!p->turn[i].report && (!next || p->turn[i].round < next->round))
+			next = &p->turn[i];
+	return next;
 }
 
 void pinner_say_of_nobody(struct pinner *p, uint64_t now_ns, const char *text)

@@ -433,3 +433,28 @@ TEST(a_job_that_runs_again_before_its_turn_keeps_its_place)
 		turn();
 	ck_assert(p->n_turns == 0 && p->n_waits == 0 && s->n_pins == RUNS);
 }
+
+TEST(users_take_turns)
+{
+	uint64_t id;
+	pinner_set_rules(p, "branch=main,keep=300");
+	for (int run = 1; run <= 100; run++)
+		task_end(&tasks, run_job(run, 1000), now_ns);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, false), 0);
+	ck_assert_uint_eq(p->n_turns, 100);
+	turn();
+	turn();
+	/* what another user asks for comes before what is left of these */
+	struct pin_ask ask = ask_for("branch=topic", 0);
+	ask.by = 1001;
+	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+	turn();
+	turn();
+	const struct pin_report *r = pinner_report(p, id);
+	ck_assert(r && r->outcome == PIN_NONE);
+	ck_assert_uint_gt(p->n_turns, 90);
+	/* and of one user's, what came first */
+	const uint64_t first = pinner_next_turn(p)->id;
+	for (size_t i = 0; i < p->n_turns; i++)
+		ck_assert(p->turn[i].report || p->turn[i].id >= first);
+}
