@@ -41,7 +41,18 @@ static void say(void *userdata, int level, const char *text)
 	snprintf(said[n_said++], sizeof(*said), "%s", text);
 }
 
-/* A store with one file, of three jobs of user 1000 that have ended. */
+/* A job of another user with the same labels, at the same time. */
+static void add_equal(const struct task *as)
+{
+	struct task *task = stored_task(&made, 90, 90, "prog");
+	task->uid = 1001;
+	task->start_ns = as->start_ns;
+	task->end_ns = as->end_ns;
+	stored_label(&made, task, as->labels->labels);
+	stored_add(&made, &(struct stored_sample){.task = task, .count = 9});
+}
+
+/* A store with one file, of three jobs of user 1000 that have ended, and one of user 1001. */
 static void begin(void)
 {
 	char path[300], name[STORE_NAME_BYTES];
@@ -55,6 +66,8 @@ static void begin(void)
 		task->end_ns = task->start_ns + 10 * SECOND;
 		stored_label(&made, task, labels_of(run));
 		stored_add(&made, &(struct stored_sample){.task = task, .count = (uint64_t)run});
+		if (run == 1)
+			add_equal(task);
 		ck_assert_int_eq(stored_flush(&made, task->start_ns, task->end_ns), 0);
 	}
 	stored_seal(&made);
@@ -457,4 +470,102 @@ TEST(users_take_turns)
 	const uint64_t first = pinner_next_turn(p)->id;
 	for (size_t i = 0; i < p->n_turns; i++)
 		ck_assert(p->turn[i].report || p->turn[i].id >= first);
+}
+
+/* As if all were pinned before their jobs ended: they are pinned again. */
+static void age_pins(void)
+{
+	for (size_t i = 0; i < s->n_pins; i++)
+		s->pin[i].pinned_ns = 1;
+}
+
+TEST(a_new_pin_takes_the_place_of_those_of_its_user_and_job_alone)
+{
+	uint64_t id;
+	struct pin_ask ask = ask_for("branch=main", 0);
+	ask.all_users = true;
+	for (int again = 0; again < 2; again++, age_pins()) {
+		ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+		turn();
+		const struct pin_report *r = pinner_report(p, id);
+		ck_assert(r && r->outcome == PIN_WELL && r->n_jobs == RUNS + 1);
+		ck_assert_uint_eq(s->n_pins, RUNS + 1);
+		pinner_forget(p, id);
+	}
+	/* another user's pin of the same job */
+	ask.by = 1002;
+	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+	turn();
+	ck_assert_uint_eq(s->n_pins, 2 * (RUNS + 1));
+}
+
+TEST(what_is_kept_until_it_is_unpinned_is_not_replaced_by_what_goes)
+{
+	uint64_t id;
+	ck_assert_int_eq(asked("run=1", 2, &id)->job[0].state, PIN_MADE);
+	/* known, but it goes with the next runs */
+	ck_assert_int_eq(asked("run=1", 0, &id)->job[0].state, PIN_MADE);
+	ck_assert(s->n_pins == 1 && s->pin[0].keep == 0);
+	ck_assert_int_eq(asked("run=1", 2, &id)->job[0].state, PIN_KNOWN);
+	age_pins();
+	ck_assert_int_eq(asked("run=1", 2, &id)->job[0].state, PIN_MADE);
+	ck_assert_uint_eq(s->n_pins, 2);
+}
+
+TEST(of_a_group_the_latest_are_pinned_and_kept)
+{
+	uint64_t id;
+	const struct pin_report *r = asked("branch=main", 2, &id);
+	ck_assert(r->outcome == PIN_WELL && r->n_jobs == 2 && s->n_pins == 2);
+	ck_assert_str_eq(s->pin[0].labels, labels_of(2));
+	/* one that runs is the latest */
+	run_job(4, 1000);
+	while (s->n_pins > 0)
+		ck_assert_int_eq(store_pin_remove(s, 0), 0);
+	r = asked("branch=main", 2, &id);
+	ck_assert(r->n_jobs == 2 && r->job[0].state == PIN_RUNS && s->n_pins == 1);
+	ck_assert_str_eq(s->pin[0].labels, labels_of(3));
+}
+
+TEST(a_request_that_nobody_waits_for_any_more_ends_well)
+{
+	uint64_t id;
+	struct pollfd fd;
+	const struct pin_ask ask = ask_for("branch=main", 0);
+	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+	pinner_forget(p, id);
+	ck_assert(!pinner_has(p, id) && p->n_turns == 0);
+	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, true), 0);
+	ck_assert_uint_eq(pinner_fds(p, &fd, 1), 1);
+	/* unpinning does not stop it either */
+	pinner_forget(p, id);
+	(void)pinner_unpin(p, 1000, true, ask.label, 1);
+	turn();
+	ck_assert(s->n_pins == RUNS && p->n_turns == 0 && n_said == 0);
+}
+
+TEST(requests_of_all_users_together_are_limited)
+{
+	uint64_t id;
+	struct pin_ask ask = ask_for("branch=main", 0);
+	for (uint32_t i = 0; i <= PIN_ASKS_MAX; i++) {
+		ask.by = 2000 + i;
+		ck_assert_int_eq(pinner_ask(p, &ask, &id), i < PIN_ASKS_MAX ? 0 : PINNER_BUSY);
+	}
+}
+
+TEST(without_room_nothing_is_written_and_it_is_said_why)
+{
+	uint64_t id;
+	pinner_allow(p, &(struct pin_limits){ROOMY, STORE_PIN_BYTES_MIN - 1, ROOMY, 0});
+	const struct pin_report *r = asked("run=1", 0, &id);
+	ck_assert(r->outcome == PIN_FULL && s->n_pins == 0 && n_of_folder() == 0);
+	ck_assert_ptr_nonnull(strstr(r->text, "user 1000 has 35 KB left of 35 KB"));
+	/* the first has just room, and the second has none */
+	pinner_allow(p, &(struct pin_limits){STORE_PIN_BYTES_MIN, ROOMY, ROOMY, 0});
+	r = asked("branch=main", 0, &id);
+	ck_assert(r->outcome == PIN_FULL && r->n_jobs == 1 && s->n_pins == 1 && n_of_folder() == 1);
+	ck_assert_ptr_nonnull(strstr(r->text, "run=2 is not pinned: 0 KB are left of 36 KB"));
+	ck_assert_uint_le(s->pin[0].bytes, STORE_PIN_BYTES_MIN + TRAILER_BYTES);
 }
