@@ -428,6 +428,12 @@ TEST(new_rules_are_for_jobs_that_run_and_old_ones_are_forgotten)
 	ck_assert_uint_eq(pinner_unpin(p, 1000, false, of.label, 1), 2);
 	turn();
 	ck_assert_uint_eq(p->n_waits, 0);
+	/* and what its user asks for goes before a rule */
+	uint64_t id;
+	ck_assert_int_eq(asked("run=1", 0, &id)->job[0].state, PIN_RUNS);
+	pinner_set_rules(p, "branch=main,keep=4");
+	turn();
+	ck_assert(p->n_waits == 2 && p->wait[0].ask.keep + p->wait[1].ask.keep == 4);
 }
 
 TEST(a_job_that_runs_again_before_its_turn_keeps_its_place)
@@ -543,6 +549,14 @@ TEST(a_request_that_nobody_waits_for_any_more_ends_well)
 	(void)pinner_unpin(p, 1000, true, ask.label, 1);
 	turn();
 	ck_assert(s->n_pins == RUNS && p->n_turns == 0 && n_said == 0);
+	/* nor one of a rule */
+	pinner_set_rules(p, "branch=main,keep=9");
+	task_end(&tasks, run_job(1, 1001), now_ns);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, true), 0);
+	ck_assert_uint_eq(pinner_fds(p, &fd, 1), 1);
+	ck_assert_uint_eq(pinner_unpin(p, 1001, false, ask.label, 1), 0);
+	turn();
+	ck_assert(s->n_pins == RUNS + 1 && p->n_turns == 0);
 }
 
 TEST(requests_of_all_users_together_are_limited)
