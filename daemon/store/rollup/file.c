@@ -43,6 +43,7 @@ int rollup_open_source(struct rollup *r)
 		snprintf(r->error->remedy, sizeof(r->error->remedy), "%s", e.remedy);
 		return outcome == SEGMENT_ABSENT    ? -ENOENT
 		       : outcome == SEGMENT_REFUSED ? -EACCES
+		       : outcome == SEGMENT_HELD    ? -EBUSY
 						    : ROLLUP_SOURCE_BROKEN;
 	}
 	return outcome < 0 ? outcome : rollup_prepare_source(r);

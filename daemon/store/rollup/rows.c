@@ -113,6 +113,15 @@ int rollup_fail_target(struct rollup *r, const char *what)
 		"Set it aside; later roll-ups go to a new file", text);
 }
 
+/* Nothing is known of the file but that it cannot be read now. */
+static int source_errno(struct rollup *r, int e)
+{
+	char text[256];
+	snprintf(text, sizeof(text), "cannot be read now: %s", sqlite3_errmsg(r->source));
+	rollup_fail(r, 0, r->source_path, "Check its disc", text);
+	return -e;
+}
+
 int rollup_source_outcome(struct rollup *r, int rc)
 {
 	switch (rc & 0xff) {
@@ -122,6 +131,15 @@ int rollup_source_outcome(struct rollup *r, int rc)
 		return 0;
 	case SQLITE_NOMEM:
 		return -ENOMEM;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return source_errno(r, EBUSY);
+	case SQLITE_IOERR:
+	case SQLITE_CANTOPEN:
+	case SQLITE_FULL:
+	case SQLITE_PERM:
+	case SQLITE_PROTOCOL:
+		return source_errno(r, EIO);
 	default:
 		return rollup_fail_source(r, sqlite3_errmsg(r->source));
 	}

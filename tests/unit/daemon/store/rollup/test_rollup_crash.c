@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/store/rollup/rollup.h"
+#include "tests/unit/faulty_disc.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 
@@ -219,6 +220,20 @@ TEST(full_disc_is_an_outcome_and_changes_nothing)
 	ck_assert_int_eq(times_in_target(), 1);
 	ck_assert_int_eq(rollup_add(second, target, TIER_MINUTE, &error), 0);
 	ck_assert_int_eq(times_in_target(), 2);
+}
+
+TEST(a_disc_that_fails_for_a_moment_damages_neither_source_nor_target)
+{
+	begin();
+	ck_assert_int_eq(rollup_add(s.path, target, TIER_MINUTE, &error), 0);
+	int r = -1;
+	for (int n = 0; r != 0; n++) {
+		faulty_disc_fail(n, 1, SQLITE_IOERR_READ);
+		r = rollup_add(second, target, TIER_MINUTE, &error);
+		faulty_disc_work();
+		ck_assert_msg(r <= 0, "%d in read %d: %s", r, n, error.text);
+		ck_assert_int_eq(times_in_target(), r == 0 ? 2 : 1);
+	}
 }
 
 /* --- not what they should be ------------------------------------------------------------------ */
