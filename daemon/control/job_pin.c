@@ -208,20 +208,31 @@ static bool may_unpin(const struct request *q, const struct store_pin *p)
 	return q->peer->sees_all || p->by == q->peer->uid;
 }
 
-/* Remove the latest `last` (0: all) of the selected; each is in the answer. *ret_n: how many. */
-static int unpin_all(struct request *q, struct store *s, const struct selected *selected,
-	uint32_t last, const struct answer *answer, size_t *ret_n)
+struct unpinning {
+	const struct selected *selected;
+	uint32_t last; /* at most so many, the latest; 0: all */
+	size_t n;      /* how many are gone */
+	/* one that cannot be removed: it stays, and so do those before it */
+	int error; /* errno; 0: none */
+	char name[STORE_NAME_BYTES];
+};
+
+/* Each is in the answer. 0, also with u->error; positive after a refusal; -errno. */
+static int unpin_all(
+	struct request *q, struct store *s, const struct answer *answer, struct unpinning *u)
 {
 	int r = 0;
-	*ret_n = 0;
-	for (size_t i = s->n_pins; i-- > 0 && r == 0 && (last == 0 || *ret_n < last);) {
+	for (size_t i = s->n_pins; i-- > 0 && u->error == 0 && (u->last == 0 || u->n < u->last);) {
 		const struct store_pin *p = &s->pin[i];
-		if (!may_unpin(q, p) || !store_pin_matches(p->labels, selected->label, selected->n))
+		if (!may_unpin(q, p) ||
+			!store_pin_matches(p->labels, u->selected->label, u->selected->n))
 			continue;
 		r = pin_rows_one(answer, p);
-		if (r == 0)
-			r = store_pin_remove(s, i);
-		*ret_n += r == 0;
+		if (r != 0)
+			break;
+		memcpy(u->name, p->name, sizeof(u->name));
+		u->error = -store_pin_remove(s, i);
+		u->n += u->error == 0;
 	}
 	return r;
 }
@@ -241,7 +252,7 @@ int job_unpin(struct request *q, const Mperf__JobRequest *m)
 	struct selected selected;
 	struct row_stream stream = {.request = NULL};
 	const struct answer answer = row_stream_answer(&stream, q);
-	size_t n = 0;
+	struct unpinning u = {.selected = &selected, .last = m->last};
 	int r = read_selection(q, m, &selected);
 	if (r != 0 || !service->store)
 		return r < 0 ? r : r > 0 ? 0 : fail_no_store(q);
@@ -250,10 +261,14 @@ int job_unpin(struct request *q, const Mperf__JobRequest *m)
 					   : 0;
 	r = pin_rows_begin(&stream, &answer);
 	if (r == 0)
-		r = unpin_all(q, service->store, &selected, m->last, &answer, &n);
+		r = unpin_all(q, service->store, &answer, &u);
 	int ended = row_stream_end(&stream);
 	r = r == 0 ? ended : r;
 	if (r != 0)
 		return r < 0 ? r : 0;
-	return n + n_waits > 0 ? request_done(q, 0) : fail_none(q, &selected);
+	if (u.error != 0)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_BROKEN,
+			"Let mperfd write to its store, and try again.", "%s cannot be removed: %s",
+			u.name, strerror(u.error));
+	return u.n + n_waits > 0 ? request_done(q, 0) : fail_none(q, &selected);
 }

@@ -231,6 +231,29 @@ def test_a_running_job_is_pinned_when_it_ends_and_the_oldest_of_n_goes(build):
         refused(service.ctl("job", "unpin", "branch=main", check=False), 1, "nothing that you pinned has branch=main")
 
 
+def test_the_latest_are_unpinned_and_what_cannot_be_removed_stays(build):
+    with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(499)) as service:
+        for n in 1, 2, 3:
+            run_job(service, f"build{n}", "--label", "branch=main")
+        wait_until("all are stored", lambda: len(of_job(service, "branch=main", "job")[0]) == 3)
+        assert len(service.ask("job", "pin", "branch=main")["pin"]) == 3
+        gone = service.ask("job", "unpin", "branch=main,last=2")["pin"]
+        assert sorted(row["job"].split(", run=")[0] for row in gone) == \
+            ["branch=main, job=build2", "branch=main, job=build3"], gone
+        (left,) = pins(service)
+        assert "job=build1" in left["job"], left
+        # as any error of the disc
+        path = service.store / left["file"]
+        path.rename(folder / "kept")
+        path.mkdir()
+        refused(service.ctl("job", "unpin", "build1", check=False), 1, f"{left['file']} cannot be removed: ")
+        assert len(pins(service)) == 1
+        path.rmdir()
+        (folder / "kept").rename(path)
+        assert service.ctl("job", "unpin", "build1").returncode == 0
+        assert not pins(service) and not path.exists()
+
+
 class Users:
     """A service of the unit's user for Mallory, Victor, and Eve of the group."""
 
