@@ -525,6 +525,14 @@ TEST(of_a_group_the_latest_are_pinned_and_kept)
 	const struct pin_report *r = asked("branch=main", 2, &id);
 	ck_assert(r->outcome == PIN_WELL && r->n_jobs == 2 && s->n_pins == 2);
 	ck_assert_str_eq(s->pin[0].labels, labels_of(2));
+	/* no more are pinned than are kept */
+	while (s->n_pins > 0)
+		ck_assert_int_eq(store_pin_remove(s, 0), 0);
+	struct pin_ask ask = ask_for("branch=main", 1);
+	ask.last = 2;
+	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+	turn();
+	ck_assert(pinner_report(p, id)->n_jobs == 1 && s->n_pins == 1);
 	/* one that runs is the latest */
 	run_job(4, 1000);
 	while (s->n_pins > 0)
