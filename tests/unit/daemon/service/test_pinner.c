@@ -592,3 +592,75 @@ TEST(without_room_nothing_is_written_and_it_is_said_why)
 	ck_assert_ptr_nonnull(strstr(r->text, "run=2 is not pinned: 0 KB are left of 36 KB"));
 	ck_assert_uint_le(s->pin[0].bytes, STORE_PIN_BYTES_MIN + TRAILER_BYTES);
 }
+
+/* The same jobs an hour later, after another boot. */
+static void add_boot(void)
+{
+	char name[STORE_NAME_BYTES], path[300], command[700];
+	sqlite3 *db;
+	const uint64_t hour = 3600 * SECOND;
+	store_name(name, TIER_WINDOW, (int64_t)(made.realtime_ns + hour), "22222222", 1);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(command, sizeof(command), "cp %s %s", made.path, path);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(
+		sqlite3_exec(db,
+			"UPDATE window SET realtime_ns = realtime_ns + 3600000000000; "
+			"UPDATE meta SET value = value + 3600000000000 WHERE key = 'realtime_ns'; "
+			"UPDATE meta SET value = '22222222' || substr(value, 9) WHERE key = "
+			"'boot_id'",
+			NULL, NULL, NULL),
+		SQLITE_OK);
+	sqlite3_close(db);
+	ck_assert_int_eq(trailer_write_path(path), 0);
+	open_again();
+	ck_assert_uint_eq(s->n_files, 2);
+}
+
+TEST(labels_of_an_earlier_boot_are_another_run)
+{
+	uint64_t id;
+	add_boot();
+	const struct pin_report *r = asked("run=1", 0, &id);
+	ck_assert_msg(r->outcome == PIN_WELL && r->n_jobs == 1, "%s", r->text);
+	const struct store_pin *pin = &s->pin[0];
+	ck_assert_int_eq(pin->start_ns, (int64_t)(made.realtime_ns + 3610 * SECOND));
+	ck_assert_int_eq(pin->end_ns, (int64_t)(made.realtime_ns + 3620 * SECOND));
+	ck_assert_ptr_nonnull(strstr(pin->name, "-22222222"));
+}
+
+/* As if that file was on a bad sector: ELOOP. */
+static void break_file(size_t i, bool broken)
+{
+	char path[300], moved[310];
+	snprintf(path, sizeof(path), "%s/%s", folder, s->file[i].name);
+	snprintf(moved, sizeof(moved), "%s.moved", path);
+	if (broken)
+		ck_assert(rename(path, moved) == 0 && symlink(path, path) == 0);
+	else
+		ck_assert(unlink(path) == 0 && rename(moved, path) == 0);
+}
+
+TEST(a_file_that_cannot_be_read_fails_the_jobs_of_its_time_alone)
+{
+	uint64_t id;
+	add_boot();
+	break_file(0, true);
+	const struct pin_report *r = asked("run=1", 0, &id);
+	ck_assert_msg(r->outcome == PIN_WELL && s->n_pins == 1, "%s", r->text);
+	break_file(0, false);
+	ck_assert_int_eq(store_pin_remove(s, 0), 0);
+	break_file(1, true);
+	/* it begins half a minute after the job ended in the other file: that may go on in it */
+	s->file[1].start_ns = (int64_t)(made.realtime_ns + 50 * SECOND);
+	r = asked("run=1", 0, &id);
+	ck_assert(r->outcome == PIN_FAILED && s->n_pins == 0);
+	ck_assert_ptr_nonnull(strstr(r->text, "that may have a part of it cannot be read now"));
+	/* what no file has may be in that one */
+	r = asked("run=9", 0, &id);
+	ck_assert_int_eq(r->outcome, PIN_FAILED);
+	ck_assert_ptr_nonnull(strstr(r->text, "a file of the store cannot be read now"));
+	break_file(1, false);
+	ck_assert_int_eq(asked("run=9", 0, &id)->outcome, PIN_NONE);
+}
