@@ -1,98 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/service/pinner*.c: what its child leaves when it is killed, which jobs wait for their end, and
- * what becomes of them. */
+/* Tests of daemon/service/pinner*.c and pin_*.c: what is pinned, what takes whose place, and what a child leaves
+ * when it is killed or its disc fails. */
 
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
-#include "daemon/service/pinner_private.h"
-#include "daemon/store/store_private.h"
-#include "proto/clock.h"
+#include "tests/unit/daemon/service/pinner_rig.inc"
 #include "tests/unit/faulty_disc.h"
-#include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 
-#define RUNS 3
-#define ROOMY (1u << 30)
 #define STEP 3 /* of reads that fail: fewer than it takes to read a pin back */
-
-static struct stored made;
-static struct task_table tasks; /* who runs */
-static struct store *s;
-static struct pinner *p;
-static char folder[160], said[8][1024];
-static size_t n_said;
-static uint64_t now_ns;
-
-static const char *labels_of(int run)
-{
-	static char labels[64];
-	snprintf(labels, sizeof(labels), "{\"branch\":\"main\",\"run\":\"%d\"}", run);
-	return labels;
-}
-
-static void say(void *userdata, int level, const char *text)
-{
-	(void)userdata, (void)level;
-	ck_assert_uint_lt(n_said, sizeof(said) / sizeof(*said));
-	snprintf(said[n_said++], sizeof(*said), "%s", text);
-}
-
-/* A job of another user with the same labels, at the same time. */
-static void add_equal(const struct task *as)
-{
-	struct task *task = stored_task(&made, 90, 90, "prog");
-	task->uid = 1001;
-	task->start_ns = as->start_ns;
-	task->end_ns = as->end_ns;
-	stored_label(&made, task, as->labels->labels);
-	stored_add(&made, &(struct stored_sample){.task = task, .count = 9});
-}
-
-/* A store with one file, of three jobs of user 1000 that have ended, and one of user 1001. */
-static void begin(void)
-{
-	char path[300], name[STORE_NAME_BYTES];
-	struct store_error error;
-	stored_begin_clock(&made);
-	made.realtime_ns = 277777ull * 3600 * SECOND;
-	for (int run = 1; run <= RUNS; run++) {
-		struct task *task = stored_task(&made, 100 * run, 100 * run, "prog");
-		task->uid = 1000;
-		task->start_ns = (uint64_t)run * 10 * SECOND;
-		task->end_ns = task->start_ns + 10 * SECOND;
-		stored_label(&made, task, labels_of(run));
-		stored_add(&made, &(struct stored_sample){.task = task, .count = (uint64_t)run});
-		if (run == 1)
-			add_equal(task);
-		ck_assert_int_eq(stored_flush(&made, task->start_ns, task->end_ns), 0);
-	}
-	stored_seal(&made);
-	snprintf(folder, sizeof(folder), "%s/store", made.folder);
-	snprintf(path, sizeof(path), "%s/window", folder);
-	ck_assert(mkdir(folder, 0700) == 0 && mkdir(path, 0700) == 0);
-	store_name(name, TIER_WINDOW, (int64_t)made.realtime_ns, STORED_BOOT, 1);
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	ck_assert_int_eq(link(made.path, path), 0);
-	ck_assert_int_eq(store_open(folder, &s, &error), 0);
-	ck_assert_uint_eq(s->n_files, 1);
-	const struct pinner_options o = {.store = s, .tasks = &tasks, .say = say};
-	ck_assert_int_eq(pinner_new(&o, &p), 0);
-	pinner_allow(p, &(struct pin_limits){ROOMY, ROOMY, ROOMY});
-	now_ns = clock_ns(CLOCK_MONOTONIC);
-}
-
-static void end(void)
-{
-	p = pinner_free(p);
-	s = store_free(s);
-	task_table_clear(&tasks);
-	stored_end(&made);
-}
 
 EACH_TEST(.begin = begin, .end = end, .seconds = 300);
 
@@ -116,50 +35,6 @@ static size_t n_of_folder(void)
 	ck_assert(f && fscanf(f, "%u", &n) == 1);
 	pclose(f);
 	return n;
-}
-
-/* A second of the daemon's loop; then what has begun is waited for. */
-static void turn(void)
-{
-	now_ns += SECOND;
-	ck_assert_int_eq(pinner_dispatch(p, now_ns, true), 0);
-	for (struct pollfd fd; pinner_fds(p, &fd, 1) == 1;) {
-		ck_assert_int_ge(poll(&fd, 1, 60000), 0);
-		ck_assert_int_eq(pinner_dispatch(p, now_ns, false), 0);
-	}
-}
-
-static struct pin_ask ask_for(const char *label, uint32_t keep)
-{
-	struct label_fault fault;
-	struct pin_ask ask = {.by = 1000, .keep = keep, .n_labels = 1};
-	ck_assert_int_eq(label_parse(label, &ask.label[0], &fault), 0);
-	return ask;
-}
-
-/* Borrowed until pinner_forget. */
-static const struct pin_report *asked(const char *label, uint32_t keep, uint64_t *ret_id)
-{
-	const struct pin_ask ask = ask_for(label, keep);
-	ck_assert_int_eq(pinner_ask(p, &ask, ret_id), 0);
-	turn();
-	const struct pin_report *r = pinner_report(p, *ret_id);
-	ck_assert_ptr_nonnull(r);
-	return r;
-}
-
-/* That run begins, or goes on, of that user. */
-static struct task *run_job(int run, uid_t uid)
-{
-	struct label_set *set;
-	struct task *task;
-	pid_t pid = 1000 + run;
-	ck_assert_int_eq(task_add(&tasks, pid, pid, now_ns, &task), 0);
-	task->process = task;
-	task->uid = uid;
-	ck_assert_int_eq(label_set_get(&tasks.label_sets, uid, labels_of(run), &set), 0);
-	task_set_labels(&tasks, task, set);
-	return task;
 }
 
 TEST(jobs_that_have_ended_are_pinned)
@@ -233,68 +108,6 @@ TEST(a_disc_that_fails_while_jobs_are_pinned_costs_no_pin_that_was_made)
 	ck_assert_uint_gt(n_made, 5); /* those before one that failed stay */
 }
 
-TEST(of_jobs_that_run_the_latest_wait_for_their_end)
-{
-	uint64_t id;
-	for (int run = 1; run <= 5; run++)
-		run_job(run, 1000);
-	run_job(6, 1001);
-	struct pin_ask ask = ask_for("branch=main", 0);
-	ask.last = 2;
-	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
-	turn();
-	const struct pin_report *r = pinner_report(p, id);
-	ck_assert(r && r->outcome == PIN_WELL && r->n_jobs == 2 && p->n_waits == 2);
-	ck_assert_str_eq(r->job[0].labels, labels_of(4));
-	ck_assert_str_eq(r->job[1].labels, labels_of(5));
-}
-
-TEST(more_jobs_that_run_than_one_request_pins_are_refused_or_the_latest_are_taken)
-{
-	uint64_t id;
-	for (int run = 1; run <= PIN_JOBS_MAX + 1; run++) {
-		run_job(run, 1000);
-		now_ns++;
-	}
-	const struct pin_report *r = asked("branch=main", 0, &id);
-	ck_assert(r->outcome == PIN_MANY && r->n_jobs == 0 && p->n_waits == 0);
-	r = asked("branch=main", PIN_JOBS_MAX + 1, &id);
-	ck_assert(r->outcome == PIN_MANY && r->n_jobs == 0 && p->n_waits == 0);
-	/* of those that are kept in the end none is left out */
-	r = asked("branch=main", PIN_JOBS_MAX, &id);
-	ck_assert(r->outcome == PIN_WELL && r->n_jobs == PIN_JOBS_MAX);
-	ck_assert_str_eq(r->job[0].labels, labels_of(2));
-}
-
-TEST(the_limit_that_a_request_meets_is_said)
-{
-	uint64_t id;
-	struct pin_ask ask = ask_for("branch=main", 0);
-	for (int run = 1; run <= PIN_WAITS_USER_MAX + 1; run++) {
-		ask.only = run_job(run, 1000)->labels;
-		int r = pinner_ask(p, &ask, &id);
-		ck_assert_int_eq(r, run <= PIN_WAITS_USER_MAX ? 0 : PINNER_WAITS);
-		if (r == 0)
-			pinner_forget(p, id);
-	}
-	/* another user's have a place */
-	ask.by = 1001;
-	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
-	/* all that run at once */
-	struct pin_ask all = ask_for("run=129", 0);
-	ck_assert_int_eq(pinner_unpin(p, 1001, false, all.label, 1), 1);
-	ck_assert_int_eq(pinner_ask(p, &all, &id), 0);
-	turn();
-	const struct pin_report *r = pinner_report(p, id);
-	ck_assert(r && r->outcome == PIN_FAILED);
-	ck_assert_ptr_nonnull(strstr(r->text, "128 of a user, 1024 in all"));
-	pinner_forget(p, id);
-	/* requests */
-	ask = ask_for("branch=topic", 0);
-	for (int i = 0; i <= PIN_ASKS_USER_MAX; i++)
-		ck_assert_int_eq(pinner_ask(p, &ask, &id), i < PIN_ASKS_USER_MAX ? 0 : PINNER_BUSY);
-}
-
 static void do_(const char *command)
 {
 	ck_assert_msg(setenv("store", folder, 1) == 0 && setenv("made", made.folder, 1) == 0 &&
@@ -346,137 +159,6 @@ TEST(two_requests_together_leave_min_free)
 	p = pinner_free(p);
 	s = store_free(s);
 	ck_assert_int_eq(umount(folder), 0);
-}
-
-/* How many turns jobs got since then. */
-static uint64_t n_turns_since(uint64_t id)
-{
-	return p->last_id - id;
-}
-
-TEST(more_jobs_of_a_rule_that_end_at_once_than_may_wait_are_pinned_one_after_the_other)
-{
-	uint64_t id = p->last_id;
-	pinner_set_rules(p, "branch=main,keep=300");
-	for (int run = 1; run <= 200; run++)
-		task_end(&tasks, run_job(run, 1000), now_ns);
-	task_end(&tasks, run_job(201, 1001), now_ns);
-	turn();
-	/* another user's job is among the first that have a place */
-	ck_assert_uint_eq(n_turns_since(id), PIN_WAITS_USER_MAX + 1);
-	for (int i = 0; i < 250; i++)
-		turn();
-	ck_assert_uint_eq(n_turns_since(id), 201);
-	ck_assert(p->n_turns == 0 && p->n_waits == 0);
-	ck_assert_uint_eq(s->n_pins, RUNS);
-	ck_assert_uint_eq(n_said, 0);
-}
-
-TEST(jobs_of_a_rule_that_are_forgotten_before_they_have_a_place_are_said)
-{
-	pinner_set_rules(p, "branch=main,keep=300");
-	for (int run = 1; run <= 200; run++)
-		task_end(&tasks, run_job(run, 1000), now_ns);
-	turn();
-	uint8_t mark[256] = {0};
-	ck_assert_uint_lt(tasks.n_tasks, sizeof(mark));
-	ck_assert_int_eq(task_table_sweep(&tasks, mark), 0);
-	turn();
-	ck_assert_uint_eq(n_said, 1);
-	ck_assert_ptr_nonnull(strstr(said[0], "72 jobs of users, such as 1000,"));
-	ck_assert_ptr_nonnull(strstr(said[0], "128 of a user, 1024 in all"));
-}
-
-TEST(a_job_of_a_rule_that_runs_again_is_pinned_again)
-{
-	pinner_set_rules(p, "branch=main,keep=2");
-	for (int again = 0; again < 3; again++) {
-		uint64_t id = p->last_id;
-		struct task *task = run_job(1, 1000);
-		turn();
-		ck_assert_uint_eq(n_turns_since(id), 0);
-		task_end(&tasks, task, now_ns);
-		turn();
-		turn();
-		ck_assert_uint_eq(n_turns_since(id), 1);
-		/* in less than the time between two looks */
-		task_end(&tasks, run_job(1, 1000), now_ns);
-		turn();
-		turn();
-		ck_assert_uint_eq(n_turns_since(id), 2);
-		ck_assert_uint_eq(s->n_pins, 1);
-	}
-}
-
-TEST(new_rules_are_for_jobs_that_run_and_old_ones_are_forgotten)
-{
-	pinner_set_rules(p, "branch=topic,keep=2");
-	run_job(1, 1000);
-	turn();
-	ck_assert_uint_eq(p->n_waits, 0);
-	pinner_set_rules(p, "branch=main,keep=2");
-	turn();
-	ck_assert(p->n_waits == 1 && p->wait[0].ask.keep == 2);
-	pinner_set_rules(p, "none");
-	run_job(2, 1000);
-	turn();
-	ck_assert_uint_eq(p->n_waits, 1);
-	/* what its user takes back while it runs is not taken again */
-	pinner_set_rules(p, "branch=main,keep=3");
-	turn();
-	ck_assert_uint_eq(p->n_waits, 2);
-	const struct pin_ask of = ask_for("branch=main", 0);
-	ck_assert_uint_eq(pinner_unpin(p, 1000, false, of.label, 1), 2);
-	turn();
-	ck_assert_uint_eq(p->n_waits, 0);
-	/* and what its user asks for goes before a rule */
-	uint64_t id;
-	ck_assert_int_eq(asked("run=1", 0, &id)->job[0].state, PIN_RUNS);
-	pinner_set_rules(p, "branch=main,keep=4");
-	turn();
-	ck_assert(p->n_waits == 2 && p->wait[0].ask.keep + p->wait[1].ask.keep == 4);
-}
-
-TEST(a_job_that_runs_again_before_its_turn_keeps_its_place)
-{
-	pinner_set_rules(p, "branch=main,keep=300");
-	for (int run = 1; run <= PIN_WAITS_USER_MAX; run++)
-		task_end(&tasks, run_job(run, 1000), now_ns);
-	/* all have ended, and none has had its turn */
-	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, false), 0);
-	ck_assert_uint_eq(p->n_turns, PIN_WAITS_USER_MAX);
-	struct task *task = run_job(1, 1000);
-	ck_assert_int_eq(pinner_dispatch(p, now_ns, true), 0);
-	ck_assert(p->n_turns == PIN_WAITS_USER_MAX - 1 && p->n_waits == 1);
-	task_end(&tasks, task, now_ns);
-	for (int i = 0; i <= PIN_WAITS_USER_MAX; i++)
-		turn();
-	ck_assert(p->n_turns == 0 && p->n_waits == 0 && s->n_pins == RUNS);
-}
-
-TEST(users_take_turns)
-{
-	uint64_t id;
-	pinner_set_rules(p, "branch=main,keep=300");
-	for (int run = 1; run <= 100; run++)
-		task_end(&tasks, run_job(run, 1000), now_ns);
-	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, false), 0);
-	ck_assert_uint_eq(p->n_turns, 100);
-	turn();
-	turn();
-	/* what another user asks for comes before what is left of these */
-	struct pin_ask ask = ask_for("branch=topic", 0);
-	ask.by = 1001;
-	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
-	turn();
-	turn();
-	const struct pin_report *r = pinner_report(p, id);
-	ck_assert(r && r->outcome == PIN_NONE);
-	ck_assert_uint_gt(p->n_turns, 90);
-	/* and of one user's, what came first */
-	const uint64_t first = pinner_next_turn(p)->id;
-	for (size_t i = 0; i < p->n_turns; i++)
-		ck_assert(p->turn[i].report || p->turn[i].id >= first);
 }
 
 /* As if all were pinned before their jobs ended: they are pinned again. */
@@ -566,16 +248,6 @@ TEST(a_request_that_nobody_waits_for_any_more_ends_well)
 	ck_assert_uint_eq(pinner_unpin(p, 1001, false, ask.label, 1), 0);
 	turn();
 	ck_assert(s->n_pins == RUNS + 1 && p->n_turns == 0);
-}
-
-TEST(requests_of_all_users_together_are_limited)
-{
-	uint64_t id;
-	struct pin_ask ask = ask_for("branch=main", 0);
-	for (uint32_t i = 0; i <= PIN_ASKS_MAX; i++) {
-		ask.by = 2000 + i;
-		ck_assert_int_eq(pinner_ask(p, &ask, &id), i < PIN_ASKS_MAX ? 0 : PINNER_BUSY);
-	}
 }
 
 TEST(without_room_nothing_is_written_and_it_is_said_why)
