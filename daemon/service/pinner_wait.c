@@ -155,13 +155,13 @@ void pinner_look_at_waits(struct pinner *p, uint64_t now_ns)
 			i++;
 			continue;
 		}
-		const struct turn t = {.ask = w->ask,
-			.group = TAKE_PTR(w->group),
-			.exact = TAKE_PTR(w->labels),
+		struct turn t = {.ask = w->ask,
 			.exact_uid = w->uid,
 			.id = ++p->last_id,
 			.since_ns = now_ns,
 			.nobody_waits = true};
+		t.group = TAKE_PTR(w->group);
+		t.exact = TAKE_PTR(w->labels);
 		pinner_add_turn(p, &t);
 		pinner_remove_wait(p, i);
 	}
