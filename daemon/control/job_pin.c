@@ -155,11 +155,11 @@ static int refuse_busy(struct request *q, int why)
 	if (why == PINNER_WAITS)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Try again when some have ended, or unpin them.",
-			"as many jobs wait for their end to be pinned as mperfd "
-			"takes: " PIN_WAITS_SAYS,
+			"too many jobs wait for their end to be pinned: mperfd "
+			"takes " PIN_WAITS_SAYS,
 			PIN_WAITS_USER_MAX, PIN_WAITS_MAX);
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "Try again when they are done.",
-		"as many requests to pin wait as mperfd takes: %d of a user, %d in all",
+		"too many requests to pin are waiting: mperfd takes %d of a user, %d in all",
 		PIN_ASKS_USER_MAX, PIN_ASKS_MAX);
 }
 
@@ -178,8 +178,8 @@ int job_pin(struct request *q, const struct label_set *only, const Mperf__JobReq
 			"no job is pinned here: mperf.conf says pinned = none");
 	if (only && !store_pin_matches(only->labels, selected.label, selected.n))
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			"Name labels that the job has.", "the job of process %d has other labels",
-			(int)m->pid);
+			"Name labels that the job has.",
+			"the job of process %d does not have these labels", (int)m->pid);
 	struct pin_ask ask = {.by = (uint32_t)q->peer->uid,
 		.all_users = q->peer->sees_all,
 		.n_labels = selected.n,
