@@ -134,6 +134,27 @@ int pinner_ask(struct pinner *p, const struct pin_ask *ask, uint64_t *ret_id)
 	return 0;
 }
 
+size_t pinner_unpin(struct pinner *p, uint32_t by, bool all, const struct label *label, size_t n)
+{
+	size_t n_removed = 0;
+	for (size_t i = p->n_waits; i-- > 0;)
+		if ((all || p->wait[i].ask.by == by) &&
+			store_pin_matches(p->wait[i].labels, label, n)) {
+			pinner_remove_wait(p, i);
+			n_removed++;
+		}
+	/* jobs that have ended, and whose turn has not come */
+	for (size_t i = p->n_turns; i-- > 0;) {
+		const struct turn *t = &p->turn[i];
+		if (t->exact && t->id != p->child_id && (all || t->ask.by == by) &&
+			store_pin_matches(t->exact, label, n)) {
+			pinner_remove_turn(p, i);
+			n_removed++;
+		}
+	}
+	return n_removed + pinner_forget_due(p, by, all, label, n);
+}
+
 /* --- going on --------------------------------------------------------------------------------- */
 
 /* Once a second. 0 or -ENOMEM. */

@@ -104,6 +104,9 @@ void pinner_look_at_waits(struct pinner *p, uint64_t now_ns);
 /* Jobs that have begun since the last look, and match a rule, will be pinned; those that find no place are tried
  * again at the next. 0 or -ENOMEM. */
 int pinner_look_at_rules(struct pinner *p, uint64_t now_ns);
+/* As pinner_unpin, of those that have found no place yet. */
+size_t pinner_forget_due(
+	struct pinner *p, uint32_t by, bool all, const struct label *label, size_t n);
 
 /* --- pinner_child.c --------------------------------------------------------------------------- */
 

@@ -54,6 +54,12 @@ static int compare_id(const void *key, const void *of)
 	return id < other ? -1 : id > other;
 }
 
+/* NULL: it is new. */
+static struct met_set *find_met(struct met_set *met, size_t n, uint32_t id)
+{
+	return n > 0 ? bsearch(&id, met, n, sizeof(*met), compare_id) : NULL;
+}
+
 /* All sets as they are now. 0 or -ENOMEM. */
 static int meet(const struct pinner *p, struct met_set **ret_met, size_t *ret_n)
 {
@@ -66,9 +72,7 @@ static int meet(const struct pinner *p, struct met_set **ret_met, size_t *ret_n)
 		met[n++] = (struct met_set){set->id, set->uid, set->n_given, false, true};
 	for (const struct task *t = p->o.tasks->live; t; t = t->hh.next) {
 		struct met_set *of =
-			t->process == t && t->labels
-				? bsearch(&t->labels->id, met, n, sizeof(*met), compare_id)
-				: NULL;
+			t->process == t && t->labels ? find_met(met, n, t->labels->id) : NULL;
 		if (of)
 			of->runs = true;
 	}
@@ -130,4 +134,20 @@ int pinner_look_at_rules(struct pinner *p, uint64_t now_ns)
 	if (n_lost > 0)
 		say_lost(p, n_lost, uid, now_ns);
 	return r < 0 ? r : 0;
+}
+
+size_t pinner_forget_due(
+	struct pinner *p, uint32_t by, bool all, const struct label *label, size_t n)
+{
+	size_t n_removed = 0;
+	const struct label_set *set = p->o.tasks->label_sets.set;
+	for (; set; set = set->hh.next) {
+		struct met_set *of = find_met(p->met, p->n_met, set->id);
+		if (!of || !of->due || !(all || of->uid == by) ||
+			!store_pin_matches(set->labels, label, n))
+			continue;
+		of->due = false;
+		n_removed++;
+	}
+	return n_removed;
 }

@@ -125,27 +125,6 @@ int pinner_take_running(struct pinner *p, const struct turn *t)
 	return 0;
 }
 
-size_t pinner_unpin(struct pinner *p, uint32_t by, bool all, const struct label *label, size_t n)
-{
-	size_t n_removed = 0;
-	for (size_t i = p->n_waits; i-- > 0;)
-		if ((all || p->wait[i].ask.by == by) &&
-			store_pin_matches(p->wait[i].labels, label, n)) {
-			pinner_remove_wait(p, i);
-			n_removed++;
-		}
-	/* jobs that have ended, and whose turn has not come */
-	for (size_t i = p->n_turns; i-- > 0;) {
-		const struct turn *t = &p->turn[i];
-		if (t->exact && t->id != p->child_id && (all || t->ask.by == by) &&
-			store_pin_matches(t->exact, label, n)) {
-			pinner_remove_turn(p, i);
-			n_removed++;
-		}
-	}
-	return n_removed;
-}
-
 void pinner_look_at_waits(struct pinner *p, uint64_t now_ns)
 {
 	for (size_t i = 0; i < p->n_waits;) {

@@ -210,3 +210,17 @@ TEST(requests_of_all_users_together_are_limited)
 		ck_assert_int_eq(pinner_ask(p, &ask, &id), i < PIN_ASKS_MAX ? 0 : PINNER_BUSY);
 	}
 }
+
+TEST(jobs_that_have_no_place_yet_are_unpinned_too)
+{
+	const struct pin_ask of = ask_for("branch=main", 0);
+	pinner_set_rules(p, "branch=main,keep=300");
+	for (int run = 1; run <= 200; run++)
+		task_end(&tasks, run_job(run, 1000), now_ns);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, false), 0);
+	ck_assert_uint_eq(pinner_unpin(p, 1001, false, of.label, 1), 0);
+	ck_assert_uint_eq(pinner_unpin(p, 1000, false, of.label, 1), 200);
+	for (int i = 0; i < 3; i++)
+		turn();
+	ck_assert(p->n_turns == 0 && p->n_waits == 0 && s->n_pins == 0);
+}
