@@ -39,7 +39,7 @@ def use_up(users, uid, folder):
 
 
 def test_many_short_jobs_of_a_user_over_the_share_keep_their_labels(build):
-    with Folder() as folder, Users(build, folder, budget="16M", keep_windows="8d") as users:
+    with Folder() as folder, Users(build, folder, budget="16M", keep_windows="14d") as users:
         use_up(users, MALLORY, folder)
         short = {f"short{i}" for i in range(25)}
         for name in sorted(short):
