@@ -140,8 +140,11 @@ bool replay_put(struct replay_event *e, const void *bytes, size_t n)
 	uint64_t tail = __atomic_load_n(&page->data_tail, __ATOMIC_ACQUIRE);
 	if (head - tail + n > e->data_bytes)
 		return false;
-	for (size_t i = 0; i < n; i++)
-		data[(head + i) & (e->data_bytes - 1)] = ((const uint8_t *)bytes)[i];
+	const size_t at = head & (e->data_bytes - 1);
+	const size_t first =
+		n < e->data_bytes - at ? n : e->data_bytes - at; /* up to the ring's end */
+	memcpy(data + at, bytes, first);
+	memcpy(data, (const uint8_t *)bytes + first, n - first);
 	__atomic_store_n(&page->data_head, head + n, __ATOMIC_RELEASE);
 	return true;
 }
