@@ -4,7 +4,9 @@
 Most system tests wait: for a period, a reply, a time limit. So there are more seats than the machine
 has harts, and a job takes one, unless it says that it takes more: two where it keeps two harts busy,
 all where it changes the machine for everybody (a sysctl, a hart that goes). What takes long begins
-early, and what takes all seats comes at the end, so that nobody waits for the last job. A job ends
+early, and what takes all seats comes at the end, so that nobody waits for the last job. What does not
+mind how long it takes fills the time of processors that is left: it takes no seat, begins at once and
+gives way to the others. A job ends
 with its process: what its tests share (a recording, a container) neither disturbs another's nor
 outlives it.
 
@@ -26,6 +28,8 @@ from pathlib import Path
 ALL = 1 << 30       # seats of a job that runs alone
 JOB_SECONDS = 3600  # the longest take minutes; what takes this long hangs, and is ended
 SEATS_PER_HART = 2  # a job keeps a hart busy for two fifths of its time, by the median
+NO_SEAT = 0         # of a job that fills what others leave
+FILLER_NICE = 5     # a third of the weight of others: it gives way, and is never starved
 
 INTERRUPTS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 JOBS_END_SECONDS = 10  # for jobs to undo what they set up; unit tests run to their end meanwhile
@@ -85,6 +89,8 @@ def start(job):
     signal.alarm(JOB_SECONDS)
     try:
         stand_alone()
+        if job.seats == NO_SEAT:
+            os.nice(FILLER_NICE)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         result = job.run()
         pickle.dump((result, cpu_seconds()), done.file)
@@ -192,10 +198,10 @@ def end_jobs(jobs):
             break
 
 
-def next_of(waiting, free, seats):
-    """The first that fits: longest first, those that want all seats last."""
+def next_of(waiting, free, seats, busy):
+    """The first that fits: longest first, those that want all seats last, which wait for fillers, too."""
     for job in sorted(waiting, key=lambda j: (j.seats >= seats, -j.seconds)):
-        if min(job.seats, seats) <= free:
+        if job.seats <= free or job.seats >= seats and not busy:
             return job
     return None
 
@@ -206,7 +212,7 @@ def run_all(jobs, seats=None):
     waiting, running, free = list(jobs), {}, seats
     try:
         while waiting or running:
-            job = next_of(waiting, free, seats)
+            job = next_of(waiting, free, seats, running)
             if job:
                 waiting.remove(job)
                 free -= min(job.seats, seats)

@@ -27,11 +27,12 @@ class Skip(Exception):
     """The machine lacks what the test needs; the text says what."""
 
 
-def by_itself(why):
-    """A test that wants the machine for itself; the others of its module do not. As BY_ITSELF of a
-    module (tests/run)."""
+def by_itself(why, at_a_time=1):
+    """A test that wants the machine for itself, or for so many of those of its module that say the same;
+    the others of its module do not. As BY_ITSELF of a module (tests/run)."""
     def decorate(test):
         test.by_itself = why
+        test.by_itself_at_a_time = at_a_time
         return test
     return decorate
 

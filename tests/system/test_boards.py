@@ -19,8 +19,8 @@ sys.path.insert(0, str(ROOT / "tests" / "boards"))
 from guest import Guest, compile_counted, cross_build, need_what_makes_boards  # noqa: E402
 from system import System, WithDisc, package  # noqa: E402
 
-AT_A_TIME = 2  # each is a machine of its own, and most have a clock of their own
-BY_ITSELF = "two boards keep two harts busy, and a guest that has the host's clock lags behind beside others"
+FILLS = "a board with icount has a clock of its own, and another is a test that runs by itself"
+SECONDS = 600  # it gives way to all others, so it begins first
 
 U74 = "mvendorid=0x489,marchid=0x8000000000000007,mimpid=0x4210427"
 X60 = "mvendorid=0x710,marchid=0x8000000058000001,mimpid=0x1000000049772200,v=true,vlen=256"
@@ -38,6 +38,9 @@ STAT_COST_MAX = 1.001        # the same, of counting; measured 0.9998 to 1.0004
 # For the minutes of a test: at its end a segment is sealed and summed up, which is another cost.
 NO_END_OF_A_SEGMENT = "date -s @$(($(date +%s) / 3600 * 3600 + 600)) >/dev/null"
 COMPARED_SECONDS = 400       # of the host, for seven minutes of a board; it takes 40 alone
+
+HOSTS_CLOCK = "a guest that has the host's clock lags behind beside others; two keep two harts busy"
+HOSTS_DISC = "to a guest whose clock stops for nobody a busy host's disc is slow; two keep two harts busy"
 
 
 def on_a_board(test):
@@ -116,6 +119,7 @@ def test_u74_that_cannot_interrupt_has_its_ipc_by_function(build):
     assert hotspots["provenance"]["hz"] == 999, hotspots["provenance"]
 
 
+@by_itself(HOSTS_CLOCK, at_a_time=2)
 @on_a_board
 def test_cycles_lead_where_overflow_interrupts(build):
     """As on a C910. QEMU's overflow interrupts and icount do not go together on two harts; without,
@@ -490,6 +494,7 @@ def at_rest(said, name):
     return share, after[1], written, before[0]
 
 
+@by_itself(HOSTS_DISC, at_a_time=2)
 @on_a_board
 def test_a_board_of_256_mb_bears_the_service(build):
     """At rest, sampling two harts at 99 Hz, two minutes after its start; then perf record, likewise."""
@@ -528,6 +533,7 @@ def test_a_board_of_256_mb_bears_the_service(build):
     assert 0 < kb < RESIDENT_KB_MAX, (kb, said["status"])
 
 
+@by_itself(HOSTS_DISC, at_a_time=2)
 @on_a_board
 def test_what_it_costs_is_known_to_the_instruction(build):
     """One hart and one clock of instructions: a loop of two billion of them takes 4 s, and what it

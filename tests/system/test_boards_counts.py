@@ -12,13 +12,13 @@ import os
 import re
 import subprocess
 
-from machine import ROOT, Folder, Skip, compile_program, mperfctl, need_program, refused, rows
+from machine import ROOT, Folder, Skip, by_itself, compile_program, mperfctl, need_program, refused, rows
 from rates import rate_allowed
-from test_boards import U74, Guest, System, answer, functions, on_a_board, refused_rung, sampled, x60
+from test_boards import HOSTS_CLOCK, U74, Guest, System, answer, functions, on_a_board, refused_rung, sampled, x60
 from guest import sysroot  # in a folder that test_boards adds
 
-AT_A_TIME = 2  # each is a machine of its own, with a clock of its own
-BY_ITSELF = "two boards keep two harts busy, and a guest that has the host's clock lags behind beside others"
+FILLS = "a board with icount has a clock of its own, and another is a test that runs by itself"
+SECONDS = 600  # it gives way to all others, so it begins first
 
 # On that board raw event 1 is what QEMU can count: its owner says so, as an owner may. All else that
 # mperf knows of an X60 stands.
@@ -382,6 +382,7 @@ def agrees(row, own, per_byte):
     assert abs(row["gbytes_self"] * per_byte / row["gops_self"] - 1) < 1e-6, row
 
 
+@by_itself(HOSTS_CLOCK, at_a_time=2)
 @on_a_board
 def test_a_count_takes_counters_from_the_service_and_no_samples(build):
     """A U74 has one counter for cycles, which always-on sampling gives up to a client after three seconds."""
@@ -410,6 +411,7 @@ def test_a_count_takes_counters_from_the_service_and_no_samples(build):
     assert taken[1] - taken[0] > 0.65 * 99 * 16, taken
 
 
+@by_itself(HOSTS_CLOCK, at_a_time=2)
 @on_a_board
 def test_dpkg_installs_the_package_and_starts_the_service(build):
     """On a Debian that runs systemd, with perf_event_paranoid = 3 before; and takes it away again."""

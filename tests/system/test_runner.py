@@ -67,6 +67,18 @@ def test_what_wants_all_seats_comes_last_and_by_itself(build):
     assert moments[-2:] == [{"alone"}, set()], moments
 
 
+def test_a_filler_takes_no_seat_gives_way_and_is_not_beside_what_wants_all(build):
+    def niceness(board):
+        board.work("filler")
+        return os.nice(0)
+
+    done, moments = ran(lambda b: [b.job("alone", seats=jobs.ALL), *(b.job(f"{i}") for i in range(5)),
+                                   jobs.Job("filler", lambda: niceness(b), seats=jobs.NO_SEAT, seconds=1)], 1)
+    assert done["filler"].result == os.nice(0) + jobs.FILLER_NICE, done["filler"].result
+    assert all(m == {"alone"} for m in moments if "alone" in m) and {"alone"} in moments, moments
+    assert all(len(m - {"filler"}) <= 1 for m in moments), moments
+
+
 def test_what_takes_long_begins_first(build):
     _, moments = ran(lambda b: [b.job("short"), b.job("long", seconds=9), b.job("longer", seconds=10)], 1)
     assert [m for m in moments if m] == [{"longer"}, {"long"}, {"short"}], moments
@@ -120,6 +132,9 @@ def test_a_test_that_runs_by_itself_is_a_job_of_its_own(build):
     of = {alone: set(runner().functions_of(module, "part", build, None, alone)) for alone in (True, False)}
     assert of == {False: {"part/some/test_beside"},
                   True: {"part/some/test_alone", "part/some/test_limited"}}, of
+    module.test_pair = by_itself("two lights are left", at_a_time=2)(lambda build: None)
+    assert set(runner().functions_of(module, "part", build, None, 2)) == {"part/some/test_pair"}
+    assert set(runner().functions_of(module, "part", build, None, 1)) == of[True]
 
 
 def test_a_test_under_which_the_limit_falls_is_run_again(build):
