@@ -246,5 +246,6 @@ def test_who_is_interrupted_ends_all_and_leaves_nothing(build):
             text = said.read()
             assert text.count(f"interrupted by {number.name}") == 1, text
             assert "Traceback" not in text and "fail" not in text, text
-            assert not [p for p in started if os.path.exists(f"/proc/{p}")], text
+            # on a busy machine init takes a moment to reap what was killed
+            wait_until("all are gone", lambda: not [p for p in started if os.path.exists(f"/proc/{p}")], seconds=20)
             assert not list((folder / "tmp").iterdir()), list((folder / "tmp").iterdir())
