@@ -236,7 +236,7 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 $(BUILD)/daemon/pmu/kernel.o: $(SKELETONS)
 .SECONDARY: $(SKELETONS:.skel.h=.bpf.o)
 
--include $(shell find $(BUILD)/proto $(BUILD)/runtime $(BUILD)/platform-db $(BUILD)/daemon $(BUILD)/client $(BUILD)/systemd $(BUILD)/tests/unit $(BUILD)/tests/fuzz $(BUILD)/tests/bench $(BUILD)/test-namer -type f -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/proto $(BUILD)/runtime $(BUILD)/platform-db $(BUILD)/daemon $(BUILD)/client $(BUILD)/systemd $(BUILD)/tests/unit $(BUILD)/tests/fuzz $(BUILD)/tests/bench $(BUILD)/tests/gate $(BUILD)/test-namer -type f -name '*.d' 2>/dev/null)
 
 # --- packages: Debian names, read by apt; already installed ones cost one dpkg-query -------------
 

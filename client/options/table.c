@@ -362,6 +362,7 @@ const struct command_text *command_text(int command)
 		.examples = "Examples:\n"
 			    "  mperfctl diff before.mprf after.mprf\n"
 			    "  mperfctl diff main/ branch/ --by module\n"
+			    "  mperfctl diff main/ branch/ --by loop\n"
 			    "  mperfctl diff laptop.mprf riscv-board.mprf\n"
 			    "  mperfctl diff 'runs/main-*.mprf' 'runs/pr-*.mprf' --json\n"
 			    "  mperfctl diff job=bench,branch=main,last=10 job=bench,branch=pr\n"

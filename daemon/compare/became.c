@@ -37,12 +37,26 @@ static const char *function_of(const struct gather *g, size_t row)
 
 /* --- moved ------------------------------------------------------------------------------------ */
 
-/* The only row of the list with this name; SIZE_MAX: none, or several. */
-static size_t only_one(const struct gather *g, const size_t *list, size_t n, const char *name)
+/* Of loops all names but the second, their place in the function: another compiler may number them otherwise. */
+static bool has_name_of(const struct gather *g, size_t row, size_t other)
+{
+	const char *names[GATHER_PARTS], *others[GATHER_PARTS];
+	if (!gather_is_by_loop(g))
+		return strcmp(function_of(g, row), function_of(g, other)) == 0;
+	gather_names(g, row, names);
+	gather_names(g, other, others);
+	for (size_t i = 0; i < GATHER_PARTS; i++)
+		if (!names[i] || !others[i] || (i != 1 && strcmp(names[i], others[i]) != 0))
+			return false;
+	return true;
+}
+
+/* The only row of the list with the name of this one; SIZE_MAX: none, or several. */
+static size_t only_one(const struct gather *g, const size_t *list, size_t n, size_t row)
 {
 	size_t found = SIZE_MAX, times = 0;
 	for (size_t i = 0; i < n; i++)
-		if (strcmp(function_of(g, list[i]), name) == 0) {
+		if (has_name_of(g, list[i], row)) {
 			found = list[i];
 			times++;
 		}
@@ -53,9 +67,9 @@ static void find_moved(struct search *s)
 {
 	for (size_t i = 0; i < s->n_gone; i++) {
 		const char *name = function_of(s->g, s->gone[i]);
-		const size_t new = only_one(s->g, s->new, s->n_new, name);
+		const size_t new = only_one(s->g, s->new, s->n_new, s->gone[i]);
 		if (*name && *name != '[' && new != SIZE_MAX &&
-			only_one(s->g, s->gone, s->n_gone, name) != SIZE_MAX)
+			only_one(s->g, s->gone, s->n_gone, s->gone[i]) != SIZE_MAX)
 			pair_up(s, BECAME_MOVED, s->gone[i], new);
 	}
 }
@@ -154,19 +168,21 @@ static int list_rows(struct search *s, size_t n_rows)
 int became_find(const struct gather *g, size_t n_rows, struct became **ret_became)
 {
 	const struct answer_column *columns;
+	const bool by_loop = gather_is_by_loop(g);
 	struct became *became = calloc(n_rows + 1, sizeof(*became));
 	_cleanup_(freep) struct search *s = calloc(1, sizeof(*s));
 	int r = became && s ? 0 : -ENOMEM;
 
-	if (r == 0 && gather_columns(g, &columns) == 2) { /* function and module */
+	if (r == 0 && (by_loop || gather_columns(g, &columns) == 2)) { /* function and module */
 		s->g = g;
 		s->became = became;
 		s->total[0] = gather_total(g, false).samples;
 		s->total[1] = gather_total(g, true).samples;
 		r = list_rows(s, n_rows);
 	}
-	if (r == 0 && s->g) {
+	if (r == 0 && s->g)
 		find_moved(s);
+	if (r == 0 && s->g && !by_loop) {
 		find_inlined(s, s->gone, s->n_gone, true);
 		find_inlined(s, s->new, s->n_new, false);
 		find_renamed(s);

@@ -21,7 +21,7 @@
 
 enum became_kind {
 	BECAME_NOTHING, /* on both sides, or simply gone or new */
-	BECAME_MOVED,   /* the same name in another file */
+	BECAME_MOVED, /* the same name in another file; of loops the same line, at another place */
 	BECAME_RENAMED, /* another name, the same callers, a similar share */
 	BECAME_INLINED, /* the other side has its code only where it is inlined into others */
 };
@@ -31,6 +31,7 @@ struct became {
 	size_t other; /* row of the other side, of the first two kinds */
 };
 
-/* By row of the table, which gather_table has made; all NOTHING unless rows are functions. The caller
+/* By row of the table, which gather_table has made; all NOTHING unless rows are functions or loops. The
+ * caller
  * frees *ret_became. 0 or -ENOMEM. */
 int became_find(const struct gather *g, size_t n_rows, struct became **ret_became);

@@ -69,6 +69,13 @@ static void take_means(const struct compare_runs *runs, const size_t *n_side, st
 	}
 	for (size_t i = 0; i < runs->n_functions && baseline > 0; i++)
 		c->function[i].share /= baseline;
+	c->baseline = baseline;
+}
+
+/* What a change is a part of: of a function that the baseline lacks, the samples that are added to none. */
+static double part_of(const struct comparison *c, const struct compare_function *f, double added)
+{
+	return c->baseline > 0 ? fmax(f->share, added / c->baseline) : f->share;
 }
 
 static int take_tested(const struct compare_runs *runs, const size_t *n_side,
@@ -160,8 +167,8 @@ static void judge_function(const struct tested *t, size_t i, const struct shuffl
 	f->variance = t->variance[i];
 	f->is_stable = t->is_stable[i];
 	f->is_hot = hot;
-	f->adds = f->share * f->own.change;
-	f->adds_most = f->share * f->own.above;
+	f->adds = part_of(c, f, COMPARE_HALF) * f->own.change;
+	f->adds_most = part_of(c, f, COMPARE_HALF) * f->own.above;
 	f->is_slower = f->own.p <= alpha && f->own.change >= o->margin;
 	if (c->total.high < 0)
 		judge_where_total_fell(t, i, f);
@@ -198,7 +205,7 @@ static void estimate_by_sampling(const struct compare_runs *runs, size_t i, stru
 	change_from(log(time[1] / n[1]) - log(time[0] / n[0]), sqrt(1 / sum[0] + 1 / sum[1]),
 		INFINITY, &f->own);
 	f->own.p = f->own.seen_from = f->own.runs_needed = NAN;
-	f->adds = f->share * f->own.change;
+	f->adds = part_of(c, f, COMPARE_HALF / n[0]) * f->own.change;
 }
 
 /* Too few runs to see how they differ: nothing is tested. */

@@ -111,6 +111,7 @@ struct comparison {
 	unsigned lacks; /* of enum compare_lack */
 	size_t n_baseline, n_candidate;
 	size_t n_functions, n_tested, n_stable;
+	double baseline; /* samples of all functions in a run of the baseline, on average */
 	struct compare_change total;
 	double common_spread; /* of the total from run to run, within sides: standard deviation of its
 				 logarithm */

@@ -30,7 +30,7 @@ struct pool {
 
 struct drawn {
 	struct compare_runs runs;
-	double *samples, *total;
+	double *samples, *total, *weight;
 	bool *candidate;
 	int64_t *begin_ns;
 };
@@ -102,6 +102,7 @@ static void put_run(struct drawn *d, size_t at, const struct pool *p, size_t i, 
 	d->candidate[at] = candidate;
 	d->begin_ns[at] = p->all->begin_ns[from];
 	d->total[at] = p->all->total[from];
+	d->weight[at] = p->all->weight[from];
 	for (size_t f = 0; f < p->all->n_functions; f++)
 		d->samples[f * d->runs.n_runs + at] = p->all->samples[f * p->all->n_runs + from];
 }
@@ -110,10 +111,11 @@ static struct drawn drawn_new(size_t n_functions, size_t n_runs)
 {
 	struct drawn d = {.samples = memory(n_functions * n_runs, sizeof(*d.samples)),
 		.total = memory(n_runs, sizeof(*d.total)),
+		.weight = memory(n_runs, sizeof(*d.weight)),
 		.candidate = memory(n_runs, sizeof(*d.candidate)),
 		.begin_ns = memory(n_runs, sizeof(*d.begin_ns))};
 	d.runs = (struct compare_runs){
-		n_functions, n_runs, d.samples, d.total, d.candidate, d.begin_ns};
+		n_functions, n_runs, d.samples, d.total, d.candidate, d.begin_ns, d.weight};
 	return d;
 }
 

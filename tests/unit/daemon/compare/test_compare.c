@@ -249,6 +249,31 @@ TEST(a_function_that_only_the_candidate_has_is_slower)
 	ck_assert_double_eq(c->function[4].share, 0);
 }
 
+TEST(a_function_that_only_the_candidate_has_adds_what_it_takes)
+{
+	const struct compare_runs runs = made();
+	for (size_t r = 0; r < RUNS; r++)
+		if (!candidate[r]) {
+			total[r] -= samples[2 * RUNS + r];
+			samples[2 * RUNS + r] = 0;
+		}
+	_cleanup_(comparison_freep) struct comparison *c = compared(&runs, &usual);
+	ck_assert_double_eq(c->function[2].share, 0);
+	ck_assert_double_eq_tol(c->function[2].adds, 3333 / 27699.0, 0.01);
+}
+
+TEST(so_it_does_where_nothing_is_tested)
+{
+	static const double counts[] = {100, 100, 100, 100, 0, 0, 50, 50},
+			    totals[] = {100, 100, 150, 150};
+	static const bool sides[] = {false, false, true, true};
+	const struct compare_runs runs = {2, 4, counts, totals, sides, begin_ns, NULL};
+	_cleanup_(comparison_freep) struct comparison *c = compared(&runs, &usual);
+	ck_assert(!c->function[1].is_tested);
+	ck_assert_double_eq_tol(c->function[1].adds, 0.5, 0.01);
+	ck_assert_double_eq_tol(c->function[0].adds, 0, 1e-9);
+}
+
 TEST(functions_of_few_samples_are_not_tested)
 {
 	const struct compare_runs runs = made();

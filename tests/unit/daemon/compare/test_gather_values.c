@@ -4,7 +4,9 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "daemon/compare/became.h"
 #include "daemon/compare/gather_private.h"
 #include "tests/unit/test.h"
 
@@ -137,4 +139,58 @@ TEST(more_metrics_than_there_is_room_for_are_noted)
 	gather_find_values(g, c, 2 * GATHER_VALUES_MAX + 2);
 	ck_assert_uint_eq(gather_value_columns(g, &columns), GATHER_VALUES_MAX);
 	ck_assert(columns[GATHER_VALUES_MAX - 1].is_cut);
+}
+
+/* --- loops that moved ------------------------------------------------------------------------- */
+
+static uint32_t text(const char *t)
+{
+	uint32_t id;
+	ck_assert_int_eq(text_get(&g->texts, t, &id), 0);
+	return id;
+}
+
+/* Rows of 20 samples on one side alone, of a function f in a.c. */
+static void loops_begin(const char *const (*nest_line)[2], const bool *candidate, size_t n)
+{
+	begin(GATHER_BY_LOOP);
+	g->table = calloc(2 * n, sizeof(*g->table));
+	g->time_ns = calloc(2 * n, sizeof(*g->time_ns));
+	g->counts = calloc(4 * n, sizeof(*g->counts));
+	g->key = calloc(n, sizeof(*g->key));
+	g->line = calloc(n, sizeof(*g->line));
+	ck_assert(g->table && g->time_ns && g->counts && g->key && g->line);
+	g->n_side[0] = g->n_side[1] = 1;
+	ck_assert_int_eq(array_grow(&g->run, &g->size_runs, 2, sizeof(*g->run)), 0);
+	g->run[0] = (struct run){.samples = 40};
+	g->run[1] = (struct run){.samples = 40, .candidate = true};
+	for (size_t i = 0; i < n; i++) {
+		const struct key key = {{text("f"), text(nest_line[i][0]), text("a.c"), 0}};
+		ck_assert_int_eq(key_get(&g->keys, &key, &g->key[i]), 0);
+		g->line[g->key[i]] = text(nest_line[i][1]);
+		g->table[2 * i + candidate[i]] = 20;
+	}
+}
+
+TEST(a_loop_of_the_same_line_at_another_place_has_moved)
+{
+	static const char *const rows[][2] = {
+		{"1.2", "10"}, {"1.3", "10"}, {"2", "20"}, {"3", "30"}};
+	_cleanup_(freep) struct became *became = NULL;
+	loops_begin(rows, (const bool[]){false, true, false, true}, 4);
+	ck_assert_int_eq(became_find(g, 4, &became), 0);
+	ck_assert_int_eq(became[0].kind, BECAME_MOVED);
+	ck_assert_uint_eq(became[0].other, 1);
+	ck_assert_uint_eq(became[1].other, 0);
+	ck_assert_int_eq(became[2].kind, BECAME_NOTHING); /* another line */
+	ck_assert_int_eq(became[3].kind, BECAME_NOTHING);
+}
+
+TEST(of_several_loops_of_a_line_nobody_can_tell)
+{
+	static const char *const rows[][2] = {{"1", "10"}, {"2", "10"}, {"3", "10"}};
+	_cleanup_(freep) struct became *became = NULL;
+	loops_begin(rows, (const bool[]){false, true, true}, 3);
+	ck_assert_int_eq(became_find(g, 3, &became), 0);
+	ck_assert_int_eq(became[0].kind, BECAME_NOTHING);
 }
