@@ -13,6 +13,7 @@
 #include "client/compare/selection.h"
 #include "client/show/escape.h"
 #include "client/show/print.h"
+#include "client/show/reply.h"
 #include "client/show/table.h"
 #include "client/wire/ask.h"
 #include "proto/clock.h"
@@ -260,7 +261,7 @@ static void show_notes(const struct replies *replies, FILE *f)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-#define SHOWN_MAX 64 /* columns that are named here, and five of each metric of -M */
+#define SHOWN_MAX REPLY_COLUMNS_MAX
 
 struct shown {
 	const char *column[SHOWN_MAX + 1]; /* up to NULL */

@@ -14,9 +14,10 @@
 #include "daemon/compare/compare.h"
 #include "daemon/query/query.h"
 
-#define GATHER_PARTS 4             /* function, source, line, module; or what a row is instead */
-#define GATHER_VALUES_MAX 12       /* QUERY_METRICS_MAX */
-#define GATHER_ROWS_MAX (1u << 22) /* of all runs: 160 MB */
+#define GATHER_PARTS 4 /* function, source, line, module; or what a row is instead */
+#define GATHER_VALUES_MAX QUERY_METRICS_MAX
+#define GATHER_ROWS_MAX                                                                            \
+	(1u << 22) /* of all runs: 200 MB; and as many values beside samples: 160 MB */
 
 enum { GATHER_FULL = 2 }; /* beside QUERY_FAILED */
 
@@ -82,7 +83,7 @@ size_t gather_value_columns(const struct gather *g, const struct gathered_column
  * from, NAN where that is not known. */
 void gather_values(
 	const struct gather *g, size_t row, size_t column, double *ret_value, double *ret_error);
-/* How many runs have any value of it. */
+/* How many runs have any value of it, in whatever row. After gather_table. */
 size_t gather_value_runs(const struct gather *g, size_t column);
 bool gather_is_by_loop(const struct gather *g);
 

@@ -64,9 +64,10 @@ struct gather {
 	size_t n_columns;
 	struct cell *cell;
 	uint32_t n_cells, size_cells;
-	uint32_t *
-		first_cell; /* by row of the table, and one behind the last; then cells are sorted */
-	uint32_t *line;     /* by key, of loops: text, as the last run has it */
+	size_t value_runs[GATHER_VALUES_MAX]; /* by column: runs that have any */
+	/* by row of the table, and one behind the last; then cells are sorted */
+	uint32_t *first_cell;
+	uint32_t *line; /* by key, of loops: text, as the last run has it */
 	uint32_t size_lines;
 	/* the table */
 	struct compare_runs runs;

@@ -125,10 +125,26 @@ static int by_place(const void *a, const void *b, void *userdata)
 	return (x->run > y->run) - (x->run < y->run);
 }
 
+/* How many runs have values of each column. 0 or -ENOMEM. */
+static int count_runs(struct gather *g)
+{
+	_cleanup_(freep) bool *has =
+		calloc((size_t)g->n_runs * GATHER_VALUES_MAX + 1, sizeof(*has));
+	if (!has)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->n_cells; i++) {
+		const struct cell *c = &g->cell[i];
+		bool *of = &has[(size_t)c->run * GATHER_VALUES_MAX + c->column];
+		g->value_runs[c->column] += !*of;
+		*of = true;
+	}
+	return 0;
+}
+
 int gather_sort_values(struct gather *g, const uint32_t *row_of_key, size_t n)
 {
 	g->first_cell = calloc(n + 1, sizeof(*g->first_cell));
-	if (!g->first_cell)
+	if (!g->first_cell || count_runs(g) < 0)
 		return -ENOMEM;
 	if (g->n_cells > 0)
 		qsort_r(g->cell, g->n_cells, sizeof(*g->cell), by_place, (void *)row_of_key);
@@ -178,13 +194,7 @@ void gather_values(
 
 size_t gather_value_runs(const struct gather *g, size_t column)
 {
-	size_t n = 0;
-	_cleanup_(freep) bool *has = calloc((size_t)g->n_runs + 1, sizeof(*has));
-	for (uint32_t i = 0; i < g->n_cells && has; i++) {
-		n += g->cell[i].column == column && !has[g->cell[i].run];
-		has[g->cell[i].run] |= g->cell[i].column == column;
-	}
-	return n;
+	return g->value_runs[column];
 }
 
 bool gather_is_by_loop(const struct gather *g)

@@ -19,7 +19,6 @@ struct compare_job {
 	Mperf__Request *request; /* a copy */
 	const Mperf__CompareRequest *asked;
 	bool is_gate;
-	int by;
 	struct gather *gather;
 	size_t n_read;
 };
@@ -62,7 +61,8 @@ static int read_one(struct compare_job *j, struct request *q)
 	j->n_read++;
 	if (r == GATHER_FULL)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, COMPARE_TOO_MANY_REMEDY,
-			"the recordings have more than %u rows", GATHER_ROWS_MAX);
+			"the recordings have more than %u rows, or values in them",
+			GATHER_ROWS_MAX);
 	else if (r == QUERY_FAILED)
 		r = request_fail(q, error.kind, error.remedy, "%s: %s", path, error.text);
 	else
@@ -157,7 +157,6 @@ static int start(struct request *q, const Mperf__Request *request, const Mperf__
 		return -ENOMEM;
 	j->job.kind = &kind;
 	j->is_gate = is_gate;
-	j->by = by;
 	j->request = query_request_copy(request);
 	r = j->request ? gather_new(by, &j->gather) : -ENOMEM;
 	if (r < 0) {

@@ -311,8 +311,8 @@ static int gather_one(struct comparing *c, const struct chosen *chosen)
 	}
 	if (r == GATHER_FULL)
 		return query_fail(c->q->error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-			COMPARE_TOO_MANY_REMEDY, "the runs have more than %u rows",
-			GATHER_ROWS_MAX);
+			COMPARE_TOO_MANY_REMEDY,
+			"the runs have more than %u rows, or values in them", GATHER_ROWS_MAX);
 	if (r == QUERY_FAILED)
 		return query_fail(c->q->error, error.kind, error.remedy, "%.200s: %.280s",
 			chosen->run.says, error.text);

@@ -210,7 +210,7 @@ static bool may_unpin(const struct request *q, const struct store_pin *p)
 
 struct unpinning {
 	const struct selected *selected;
-	uint32_t last; /* at most so many, the latest; 0: all */
+	uint32_t last; /* only the latest of them, this many at most; 0: all */
 	size_t n;      /* how many are gone */
 	/* one that cannot be removed: it stays, and so do those before it */
 	int error; /* errno; 0: none */

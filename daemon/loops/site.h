@@ -7,9 +7,9 @@
  * line, its place in the nest, where it was inlined; for a region, the regions around it; for a callee,
  * where it is called. Copies
  * that the compiler made of a loop (a vectorised one, its remainder, one per alignment) have the
- * same names and are one site. Programs of one user share sites, which are reference counted; users do not share
- * theirs, since anyone can announce what has another's build id and names, and lies about the rest. Who reads the
- * store knows a site by its names alone. A place of OpenMP is identified by build id and offset, and named by the
+ * same names and are one site. Programs of one user share sites, which are reference counted. Users share
+ * none, since a program can announce another's build id and names with nests and flags of its own. Readers of the
+ * store know a site by its names alone. A place of OpenMP is identified by build id and offset, and named by the
  * namer.
  */
 

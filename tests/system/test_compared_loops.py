@@ -12,9 +12,9 @@ from test_gate import ALONE
 from test_roofline_live import compiled
 
 SECONDS = 40
-RUNS = 5
+RUNS = 8
 MORE = 100      # percent
-SAMPLES = 250   # of a run
+SAMPLES = 300   # of a run
 NEST = "2.1"    # of the loop that does more
 
 
@@ -72,7 +72,8 @@ def check_rows(rows):
 
 def test_the_loop_that_does_more_is_named_and_what_it_counted_changed_by_as_much(build):
     root = sides(build)
-    answer = compare(build, "diff", root / "main", root / "more", "--by", "loop", "-n", "0")
+    # at the usual margin of 2 % chance alone calls a row slower or faster in one comparison of fifty
+    answer = compare(build, "diff", root / "main", root / "more", "--by", "loop", "-n", "0", "--margin", "20%")
     check_rows(answer["change"])
     row = row_of(answer["change"], "two_loops", NEST)
     assert row["verdict"] == "slower" and row["low"] < row["change"] < row["high"], answer

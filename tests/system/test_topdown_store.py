@@ -325,7 +325,8 @@ def test_a_recording_has_metrics_if_its_samples_carried_the_events(build):
 
 def test_diff_shows_how_metrics_of_rows_changed(build):
     with Folder() as folder:
-        there = described(folder)
+        there = described(folder, own_tree() + [metric(f"more{i}", r"minor\-faults / page\-faults", "100%", "More")
+                                                for i in range(12)])
         for i in range(3):
             for side in "a", "b":
                 assert ask(build, there, "record", "-M", "minor", "-F", "499", "-g", "none", "-o",
@@ -353,6 +354,9 @@ def test_diff_shows_how_metrics_of_rows_changed(build):
             assert ls["minor_low"] <= ls["minor_change"] <= ls["minor_high"], ls
         text = ask(build, there, "diff", *sides, "-M", "minor", "--by", "process").stdout
         assert "minor %" in text and "IPC" not in text, text
+        # as many as there may be: what the rows are is still shown
+        text = ask(build, there, "diff", *sides, "-M", "More", "--by", "process").stdout
+        assert "more11 %" in text and "Process" in text and "ls" in text.split(), text
         beside = json.loads(ask(build, there, "diff", *sides, "-M", "minor", "--by", "process", "--side-by-side", "--json").stdout)
         ls, = [row for row in beside["beside"] if row["comm"] == "ls"]
         assert ls["minor_a"] > 90 and ls["minor_b"] > 90, ls

@@ -72,8 +72,8 @@ static int take_site(struct loop_facts *f, const struct cursor *c)
 	int r = around > 0 ? site_by_id(f, around, &parent) : 0;
 	if (r != 0)
 		return r;
-	/* nests of different programs, times and files continue each other, so that each is shallow and all
-	 * together are not: what would be too deep begins anew */
+	/* nests of different programs, times and files can continue each other: each is shallow, and all of them
+	 * together are not. Such a site starts a nest of its own */
 	if (parent && f->site[parent - 1].depth + 1u >= LOOP_DEPTH_MAX)
 		parent = 0;
 	column_hex(c, 2, build_id);

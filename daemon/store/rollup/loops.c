@@ -160,7 +160,7 @@ static int take_site(struct rollup *r, int64_t id, int64_t *ret_parent)
 	}
 	s.parent = outcome == 0 && parent > 0 ? *slot : 0;
 	s.depth = s.parent ? r->loops->site[s.parent - 1].depth + 1 : 0;
-	if (s.depth >= LOOP_DEPTH_MAX) /* as readers do (query/loops/read.c): it begins anew */
+	if (s.depth >= LOOP_DEPTH_MAX) /* a nest of its own, as for readers (query/loops/read.c) */
 		s.parent = s.depth = 0;
 	if (outcome == 0)
 		outcome = read_site(r, r->read[READ_LOOP_SITE], 0, &s);

@@ -115,7 +115,7 @@ TEST(what_stands_still_beside_most_of_the_time_that_became_faster_is_not_slower)
 	}
 }
 
-/* The candidate's runs have so many times the samples in the same time. */
+/* The candidate was sampled at another rate: this factor times the samples in the same time. */
 static void change_rate(struct compare_runs *runs, double factor)
 {
 	runs->weight = weight;

@@ -399,7 +399,7 @@ TEST(strange_values_in_columns_are_borne)
 	lie("UPDATE loop_site SET kind = 200", "to no loop");
 }
 
-TEST(a_nest_without_end_begins_anew)
+TEST(a_nest_without_end_is_several)
 {
 	lie("WITH RECURSIVE n(i) AS (SELECT 7 UNION ALL SELECT i + 1 FROM n WHERE i < 400) "
 	    "INSERT INTO loop_site SELECT i, 1, NULL, 'f' || i, NULL, i, '1', NULL, i - 1, i, 0, 0 "
