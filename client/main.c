@@ -14,6 +14,7 @@
 #include "client/commands/command.h"
 #include "client/options/completion.h"
 #include "client/options/options.h"
+#include "client/show/answer.h"
 #include "client/show/print.h"
 #include "client/show/say.h"
 #include "proto/memory.h"
@@ -121,7 +122,10 @@ static int run(const struct command *c, int argc, char **argv)
 		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
-	return c->run(o);
+	if (o->answers_on_stdout)
+		answer_is_on_stdout();
+	r = answer_begin(o->answer, o->force);
+	return r == 0 ? answer_end(c->run(o)) : r;
 }
 
 /* argv[0] is "completion". */

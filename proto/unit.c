@@ -65,6 +65,7 @@ static void scale_text(double value, const struct step *step, char *ret_text)
 	snprintf(ret_text, UNIT_TEXT_BYTES, "%.*f %s", decimals, value, step->suffix);
 }
 
+#define DAY_S 86400ull
 #define HOURS_READABLE 72 /* beyond, everybody counts in days */
 
 static void ns_text(double ns, char *ret_text)
@@ -165,6 +166,8 @@ const char *unit_name(Mperf__Unit unit)
 		return "hz";
 	case MPERF__UNIT__UNIT_TIME:
 		return "time";
+	case MPERF__UNIT__UNIT_ADDRESS:
+		return "address";
 	default:
 		return NULL;
 	}
@@ -186,11 +189,23 @@ static size_t duration_unit(const char *text, uint64_t *ret_ns)
 		{"us", 1000},
 		{"µs", 1000},
 		{"ms", 1000000},
-		{"min", 60 * NS_PER_S},
+		{"seconds", NS_PER_S},
+		{"second", NS_PER_S},
+		{"sec", NS_PER_S},
 		{"s", NS_PER_S},
+		{"minutes", 60 * NS_PER_S},
+		{"minute", 60 * NS_PER_S},
+		{"min", 60 * NS_PER_S},
 		{"m", 60 * NS_PER_S},
+		{"hours", 3600 * NS_PER_S},
+		{"hour", 3600 * NS_PER_S},
 		{"h", 3600 * NS_PER_S},
-		{"d", 86400 * NS_PER_S},
+		{"days", DAY_S * NS_PER_S},
+		{"day", DAY_S * NS_PER_S},
+		{"d", DAY_S * NS_PER_S},
+		{"weeks", 7 * DAY_S * NS_PER_S},
+		{"week", 7 * DAY_S * NS_PER_S},
+		{"w", 7 * DAY_S * NS_PER_S},
 	};
 	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
 		size_t n = strlen(units[i].name);
@@ -235,10 +250,12 @@ int unit_parse_duration(const char *text, uint64_t *ret_ns)
 		text = number(text, &value);
 		if (!text)
 			return UNIT_MALFORMED;
+		text += *text == ' ' && text[1];
 		size_t n = duration_unit(text, &ns);
 		if (n == 0 && (*text || compound))
 			return UNIT_MALFORMED;
 		text += n;
+		text += *text == ' ' && text[1]; /* "1 hour 30 min" */
 		total += value * ns;
 		compound = true;
 	}
@@ -365,10 +382,21 @@ static int calendar_ns(struct tm *tm, int64_t *ret_ns)
 	return 0;
 }
 
+#define AGO " ago"
+
+/* "5m", "5 minutes ago" */
 static int relative_time(const char *text, int64_t now_ns, int64_t *ret_ns)
 {
+	char duration[64];
 	uint64_t ago_ns;
-	int r = unit_parse_duration(text, &ago_ns);
+	size_t n = strlen(text);
+	if (n > strlen(AGO) && strcmp(text + n - strlen(AGO), AGO) == 0)
+		n -= strlen(AGO);
+	if (n >= sizeof(duration))
+		return UNIT_MALFORMED;
+	memcpy(duration, text, n);
+	duration[n] = '\0';
+	int r = unit_parse_duration(duration, &ago_ns);
 	if (r != 0)
 		return r;
 	if (now_ns < 0 || ago_ns > (uint64_t)now_ns)
@@ -385,6 +413,9 @@ int unit_parse_time(const char *text, int64_t now_ns, int64_t *ret_ns)
 	}
 	if (*text == '-')
 		return relative_time(text + 1, now_ns, ret_ns);
+	const char *ago = strstr(text, AGO);
+	if (ago && !ago[strlen(AGO)])
+		return relative_time(text, now_ns, ret_ns);
 	if (*text == '@') {
 		long double seconds;
 		const char *end = number(text + 1, &seconds);

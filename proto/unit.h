@@ -36,8 +36,8 @@ bool unit_part_text(double part, char ret_text[static UNIT_TEXT_BYTES]);
 /* The stable name of a unit ("ns", "count"), NULL for a number or text without one. Static. */
 const char *unit_name(Mperf__Unit unit);
 
-/* Parse a duration: "10s", "500ms", "2m", "1h30m", "1.5s"; a bare number is in seconds. Units are
- * ns us µs ms s m min h d. Returns 0, UNIT_MALFORMED, UNIT_OUT_OF_RANGE. */
+/* Parse a duration: "10s", "500ms", "2m", "1h30m", "1.5s", "5 minutes"; a bare number is in seconds. Units are
+ * ns us µs ms s m min h d w, and sec, seconds, minutes, hours, days, weeks, also of one. Returns 0, UNIT_MALFORMED, UNIT_OUT_OF_RANGE. */
 int unit_parse_duration(const char *text, uint64_t *ret_ns);
 
 /* Parse a share: "5%", "0.25%"; of more than four decimals the rest is malformed. In millionths, up to
@@ -50,6 +50,6 @@ int unit_parse_bytes(const char *text, uint64_t *ret_bytes);
 
 /* Parse a point in time, CLOCK_REALTIME in ns, relative to now_ns: "now", "today", "yesterday"
  * (midnight), each of the latter two with an optional clock time; "10:30[:15]" of today;
- * "2026-11-21[ 10:00[:15]]" (a T may stand for the space); "-5m"; "@SECONDS". Local time.
+ * "2026-11-21[ 10:00[:15]]" (a T may stand for the space); "-5m", "5 minutes ago"; "@SECONDS". Local time.
  * Returns 0, UNIT_MALFORMED, UNIT_OUT_OF_RANGE. */
 int unit_parse_time(const char *text, int64_t now_ns, int64_t *ret_ns);

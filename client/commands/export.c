@@ -150,7 +150,7 @@ static int write_to(struct exporting *x, int fd)
 static int write_file(struct exporting *x, const char *path)
 {
 	struct outfile out;
-	int r = outfile_open(&out, path, OUTFILE_OVER_FILE);
+	int r = outfile_open(&out, path, outfile_over_answer(x->options->force));
 	if (r != 0)
 		return r;
 	r = write_to(x, out.fd);

@@ -140,7 +140,7 @@ static int write_somewhere(const struct drawing *d)
 		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
-	int exit_status = page_save(path, write_into, &file);
+	int exit_status = page_save(path, o->force, write_into, &file);
 	if (exit_status == 0 && strcmp(path, "-") != 0)
 		say_written(d, path, file.n_cut);
 	return exit_status;

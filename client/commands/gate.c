@@ -27,7 +27,7 @@ static int write_junit(const struct options *o, const struct replies *replies)
 	verdict_junit(replies, &asked, f);
 	int r = fclose(f) == 0 ? 0 : -ENOMEM;
 	if (r == 0)
-		r = outfile_open(&out, o->junit, OUTFILE_OVER_FILE);
+		r = outfile_open(&out, o->junit, outfile_over_answer(o->force));
 	if (r == 0) {
 		r = outfile_write(&out, xml, bytes);
 		if (r == 0)

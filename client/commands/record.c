@@ -4,9 +4,11 @@
  * once and not after an hour.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/commands/capture.h"
 #include "client/commands/command.h"
@@ -15,9 +17,23 @@
 #include "proto/memory.h"
 #include "proto/unit.h"
 
+/* As for `ssh board mperfctl record -o - -- CMD >run.mprf`. */
+static int open_stdout(struct outfile *out)
+{
+	if (isatty(STDOUT_FILENO)) {
+		say_failure("a recording is not text for a terminal",
+			"Send stdout to a file, or name one with -o");
+		return OUTFILE_FOREIGN;
+	}
+	out->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	return out->fd < 0 ? -errno : 0;
+}
+
 static int open_output(struct outfile *out, const char *path, bool force)
 {
 	char what[512];
+	if (strcmp(path, "-") == 0)
+		return open_stdout(out);
 	int r = outfile_open(out, path, force ? OUTFILE_OVER_FORCE : OUTFILE_OVER_SEGMENT);
 	if (r == 0)
 		return 0;
@@ -36,7 +52,7 @@ static void say_written(const struct capture *c, const char *path)
 {
 	char bytes[UNIT_TEXT_BYTES];
 	unit_text(MPERF__UNIT__UNIT_BYTES, (double)c->out->bytes, bytes);
-	say_note("wrote %s (%s): %s", path, bytes,
+	say_note("wrote %s (%s): %s", strcmp(path, "-") == 0 ? "stdout" : path, bytes,
 		c->provenance_line ? c->provenance_line : "no provenance");
 	if (c->samples == 0)
 		say_failure("nothing was sampled",

@@ -60,7 +60,8 @@ int roofline_save(const struct showing *s, struct roofline_plot *p)
 		return EXIT_FAILED;
 	}
 	p->plot.title = title;
-	int exit_status = page_save(s->o->output, write_into, &(struct file){p, s->o->output});
+	int exit_status =
+		page_save(s->o->output, s->o->force, write_into, &(struct file){p, s->o->output});
 	p->plot.title = "";
 	if (exit_status == 0 && strcmp(s->o->output, "-") != 0)
 		say_written(p, s->o->output);

@@ -106,11 +106,16 @@ static int show(const struct showing *s, const struct roofline_plot *plot, FILE 
 	return r;
 }
 
-static void say_unknown_column(const struct showing *s)
+/* 0 or EXIT_USAGE. */
+static int check_columns(const struct showing *s)
 {
+	char what[256];
 	const char *unknown = s->reply->columns ? roofline_columns_unknown(s->o, s->reply) : NULL;
-	if (unknown)
-		say_note("there is no column '%s' here; --csv names all columns", unknown);
+	if (!unknown)
+		return 0;
+	snprintf(what, sizeof(what), "there is no column '%.100s' here", unknown);
+	say_failure(what, "--csv names all columns");
+	return EXIT_USAGE;
 }
 
 static void say_silent(pid_t pid)
@@ -180,12 +185,13 @@ int roofline_print(const struct showing *s)
 		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
-	int exit_status = s->o->output ? roofline_save(s, &plot) : 0;
+	int exit_status = check_columns(s);
+	if (exit_status == 0 && s->o->output)
+		exit_status = roofline_save(s, &plot);
 	if (exit_status == 0 && (s->o->plot || !s->o->output))
 		exit_status = print(s, &plot);
 	if (exit_status != 0)
 		return exit_status;
-	say_unknown_column(s);
 	if (s->reply->n_rows == 0)
 		say_nothing(s->o);
 	return 0;

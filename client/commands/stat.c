@@ -4,7 +4,6 @@
  * ours goes to stderr or to a file, so both work in a pipe.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "client/commands/signals.h"
 #include "client/show/counts.h"
 #include "client/show/escape.h"
+#include "client/show/outfile.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"
 #include "proto/memory.h"
@@ -49,8 +49,11 @@ static int print_interval(struct counting *s)
 	int r = add_round(&interval, &s->reply);
 	if (r == 0) {
 		counts_add_times(&interval, (double)(now_ns - s->last_ns), -1, -1);
-		counts_print_interval(
-			&interval, (double)(now_ns - s->ready_ns), !s->any, s->print.file);
+		const double at_ns = (double)(now_ns - s->ready_ns);
+		if (s->options->separator)
+			counts_print_fields(&interval, at_ns, s->options->separator, s->print.file);
+		else
+			counts_print_interval(&interval, at_ns, !s->any, s->print.file);
 		s->any = true;
 		s->last_ns = now_ns;
 	}
@@ -121,6 +124,11 @@ static int show(struct counting *s)
 	const struct options *o = s->options;
 	if (o->json)
 		return reply_write_json(&s->reply, s->print.file);
+	if (o->separator) {
+		if (o->interval_ms == 0)
+			counts_print_fields(&s->counts, -1, o->separator, s->print.file);
+		return 0;
+	}
 	if (o->interval_ms > 0) {
 		show_notes(s); /* the counts were shown as they came */
 		return 0;
@@ -190,20 +198,24 @@ int client_stat(const struct options *o)
 	if (o->per_process || o->per_cgroup)
 		return count_by(o, o->per_process ? "process" : "cgroup");
 	struct counting s = {.options = o};
-	_cleanup_(closep) int out_fd = -1;
+	struct outfile out = {.fd = -1};
 
-	if (o->output) {
-		out_fd = open(o->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-		if (out_fd < 0) {
-			print_say_failed(o->output, -errno, "name another file with -o");
+	if (o->output && strcmp(o->output, "-") != 0) {
+		int r = outfile_open(&out, o->output, outfile_over_answer(o->force));
+		if (r != 0) {
+			outfile_say_failed(o->output, r, "name another file with -o");
 			return EXIT_FAILED;
 		}
 	}
-	int exit_status = count_into(&s, o->output ? out_fd : STDERR_FILENO);
-	if (o->output && close(TAKE_FD(out_fd)) < 0) {
-		print_say_failed(o->output, -errno, "name another file with -o");
+	int exit_status = count_into(&s, out.fd >= 0 ? out.fd
+					 : o->output ? STDOUT_FILENO
+						     : STDERR_FILENO);
+	int r = out.fd >= 0 ? outfile_commit(&out) : 0;
+	if (r < 0) {
+		print_say_failed(o->output, r, "name another file with -o");
 		exit_status = EXIT_FAILED;
 	}
+	outfile_clear(&out);
 	reply_clear(&s.reply);
 	counts_clear(&s.counts);
 	return exit_status;

@@ -190,7 +190,7 @@ static int write_picture(void *userdata, FILE *f)
 
 static int save(struct showing *s)
 {
-	int exit_status = page_save(s->options->output, write_picture, s);
+	int exit_status = page_save(s->options->output, s->options->force, write_picture, s);
 	size_t n_rows = 0;
 	for (size_t i = 0; i < s->n; i++)
 		n_rows += s->tree[i].n_nodes;

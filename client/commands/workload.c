@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/show/answer.h"
 #include "client/show/say.h"
 #include "proto/memory.h"
 
@@ -29,6 +30,7 @@ static void become_workload(int hold_fd, int trouble_fd, char **argv)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (read(hold_fd, &go, 1) != 1)
 		_exit(EXIT_FAILED);
+	answer_give_stdout();
 	execvp(argv[0], argv);
 
 	int error = errno;

@@ -5,7 +5,9 @@
  */
 #include "client/options/options_private.h"
 
+#include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #define ROOFS_NS_MIN 1000000000ull /* setting up takes longer */
 #define ROOFS_NS_MAX 3600000000000ull
@@ -75,15 +77,33 @@ static int check_choice(struct parse *p)
 	return 0;
 }
 
+/* Of -o: what is drawn is a page or SVG, whatever the name promises. */
+static int check_picture(struct parse *p)
+{
+	static const char *const drawn[] = {".html", ".htm", ".svg"};
+	const char *path = p->o->output;
+	const char *slash = strrchr(path, '/');
+	const char *dot = strrchr(slash ? slash : path, '.');
+	if (!dot || strncmp(path, "/dev/", strlen("/dev/")) == 0)
+		return 0;
+	for (size_t i = 0; i < sizeof(drawn) / sizeof(*drawn); i++)
+		if (strcasecmp(dot, drawn[i]) == 0)
+			return 0;
+	return options_wrong(
+		p, "-o draws a page (.html) or SVG (.svg), and '%.200s' is named as neither", path);
+}
+
 /* Of roofline: a plot is a form of its own. */
 static int check_plot(struct parse *p)
 {
 	const struct options *o = p->o;
 	if (p->command != MPERF__REQUEST__BODY_ROOFLINE)
 		return 0;
-	if ((o->plot || o->output) && (o->json || o->csv || o->raw))
-		return options_wrong(
-			p, "--plot and -o draw a plot: leave them out, or --csv, --json and --raw");
+	const bool is_text = o->json || o->csv || o->raw;
+	if (o->plot && is_text)
+		return options_wrong(p, "--plot draws: leave it out, or --csv, --json and --raw");
+	if (o->output && !is_text && check_picture(p) != 0)
+		return EINVAL;
 	if (o->live && o->output)
 		return options_wrong(p,
 			"--live draws again and again, and -o once: use --plot, or leave out -o");
@@ -239,10 +259,14 @@ static int check_stat(struct parse *p)
 		return options_wrong(p,
 			"--per-process and --per-cgroup show metrics: give -M too, such as -M "
 			"General");
-	if (by_task && (o->n_events || o->interval_ms || o->repeat || o->output || o->explain))
+	if (o->separator && (o->json || by_task || o->explain))
+		return options_wrong(p,
+			"-x prints fields alone: leave it out, or --json, --explain, --per-process "
+			"and --per-cgroup");
+	if (by_task && (o->n_events || o->interval_ms || o->repeat || o->explain))
 		return options_wrong(p,
 			"--per-process and --per-cgroup print one table of metrics: leave out -e, "
-			"-I, -r, -o and --explain");
+			"-I, -r and --explain");
 	return 0;
 }
 
@@ -256,10 +280,11 @@ static int check_topdown(struct parse *p)
 		return options_wrong(p,
 			"-M takes one name here, the top of the tree; `mperfctl stat -M` takes "
 			"several");
-	if (o->output && (o->json || o->raw || o->explain))
-		return options_wrong(p,
-			"-o draws a picture, which explains itself: leave it out, or --json, "
-			"--raw and --explain");
+	if (o->output && o->explain)
+		return options_wrong(
+			p, "-o draws a picture, which explains itself: leave it out, or --explain");
+	if (o->output && !o->json && !o->raw && check_picture(p) != 0)
+		return EINVAL;
 	if ((o->since_ns || o->until_ns) && !o->input && o->n_pids)
 		return options_wrong(p, "--since shows counts of whole harts, not of processes: "
 					"leave it out, or --pid");
@@ -267,7 +292,7 @@ static int check_topdown(struct parse *p)
 		return options_wrong(
 			p, "--cpu narrows what was counted before: give -i or --since");
 	if ((o->interval_ms || o->frames) && !o->live)
-		return options_wrong(p, "-d and --frames need --live: give it too");
+		return options_wrong(p, "-I and --frames need --live: give it too");
 	if (o->live && (o->output || o->raw || o->explain))
 		return options_wrong(p,
 			"--live shows one tree after another: leave it out, or -o, --raw and "
@@ -282,7 +307,11 @@ static int check_topdown(struct parse *p)
 static int check_flamegraph(struct parse *p)
 {
 	const struct options *o = p->o;
-	if (p->command != MPERF__REQUEST__BODY_FLAMEGRAPH || !o->earlier)
+	if (p->command != MPERF__REQUEST__BODY_FLAMEGRAPH)
+		return 0;
+	if (o->output && !o->folded && check_picture(p) != 0)
+		return EINVAL;
+	if (!o->earlier)
 		return 0;
 	if (!o->input)
 		return options_wrong(p, "--diff compares two recordings: give -i FILE too");
@@ -358,16 +387,15 @@ int options_check(struct parse *p)
 		return options_wrong(
 			p, "--live only watches the command: leave out -F, --for and --two-phase");
 	if (o->live && o->interval_ms && o->interval_ms < LIVE_MS_MIN)
-		return options_wrong(
-			p, p->every_given
-				   ? "--every takes 1000 or more with --live: the service writes "
-				     "its counts once a second at most"
-				   : "-d takes a time from 1s to 60s with --live");
+		return options_wrong(p,
+			"-I takes 1s or more with --live: the service writes its counts once a "
+			"second at most");
 	if (o->live && p->command == MPERF__REQUEST__BODY_BLOCKS && (o->csv || o->json || o->raw))
 		return options_wrong(
 			p, "blocks --live draws text: leave it out, or --csv, --json and --raw");
-	if (!o->live && o->loops && (o->frames || (o->interval_ms && !p->every_given)))
-		return options_wrong(p, "-d and --frames need --live: give it too");
+	bool splits = p->command == MPERF__REQUEST__BODY_BLOCKS;
+	if (!o->live && o->loops && (o->frames || (o->interval_ms && !splits)))
+		return options_wrong(p, "-I and --frames need --live: give it too");
 	if (o->n_metrics && o->n_events &&
 		(p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
 			p->command == MPERF__REQUEST__BODY_RECORD))

@@ -20,14 +20,10 @@
 #include "proto/nearest.h"
 #include "proto/unit.h"
 
-#define HZ_MAX 1000000           /* one sample per microsecond; the kernel's own limit is lower */
-#define REPEATS_MAX 100000       /* the spread converges long before */
-#define INTERVAL_MS_MAX 86400000 /* a day */
-#define EVERY_MS_MIN 100         /* the daemon's shortest window */
-#define ONE_IN_MAX 10000         /* the runtime's limit (runtime/select.h) */
-#define EVERY_MS_MAX 3600000     /* an hour, how far back queries look by default */
-#define TOP_NS_MIN 100000000ull  /* nobody reads faster; the daemon's shortest window */
-#define TOP_NS_MAX 60000000000ull
+#define HZ_MAX 1000000     /* one sample per microsecond; the kernel's own limit is lower */
+#define REPEATS_MAX 100000 /* the spread converges long before */
+#define ONE_IN_MAX 10000   /* the runtime's limit (runtime/select.h) */
+#define NS_PER_MS 1000000ull
 #define KEEP_MAX 4096 /* pins of a store (daemon/store/pin.h) */
 #define LOOKS_MAX 20  /* of a gate; each one more asks for more runs */
 #define LEVELS_MAX 16 /* of a tree; Intel's deepest has six */
@@ -116,7 +112,8 @@ static int take_time(struct parse *p, const char *name, const char *arg, int64_t
 	int r = unit_parse_time(arg, (int64_t)clock_ns(CLOCK_REALTIME), ret_ns);
 	if (r != 0)
 		return options_wrong(p,
-			"%s takes a time like 10:30, yesterday, \"2026-11-21 10:00\" or -5m, "
+			"%s takes a time like 10:30, yesterday, \"2026-11-21 10:00\" or \"5 "
+			"minutes ago\", "
 			"not '%.100s'",
 			name, arg);
 	return 0;
@@ -139,14 +136,32 @@ static int take_share(struct parse *p, const char *option, const char *arg, uint
 	return 0;
 }
 
-static int take_interval(struct parse *p, const char *arg)
+/* -I 500ms, -I 500 (milliseconds, as perf has it), -d 2 (seconds, as top and watch have it). */
+static int take_interval(struct parse *p, int key, const char *arg)
 {
+	static const struct {
+		uint32_t command;
+		uint64_t min_ms, max_ms;
+		const char *says;
+	} ranges[] = {
+		{COMMAND_BIT(STAT), 1, 86400000, "1ms to 1d"},
+		/* the daemon's shortest window; how far back queries look by default */
+		{COMMAND_BIT(BLOCKS), 100, 3600000, "100ms to 1h"},
+		/* nobody reads faster */
+		{UINT32_MAX, 100, 60000, "100ms to 60s"},
+	};
+	size_t i = 0;
 	uint64_t ns;
-	if (unit_parse_duration(arg, &ns) != 0 || ns < TOP_NS_MIN || ns > TOP_NS_MAX)
+	while (!(ranges[i].command & 1u << p->command))
+		i++;
+	bool ok = unit_parse_duration(arg, &ns) == 0;
+	if (ok && key != 'd' && strspn(arg, "0123456789") == strlen(arg))
+		ns = ns > ranges[i].max_ms * 1000 * NS_PER_MS ? ns : ns / 1000;
+	if (!ok || ns < ranges[i].min_ms * NS_PER_MS || ns > ranges[i].max_ms * NS_PER_MS)
 		return options_wrong(p,
-			"-d takes a time from 100ms to 60s, such as 500ms or 2s, not '%.100s'",
-			arg);
-	p->o->interval_ms = (uint32_t)(ns / 1000000);
+			"-%c takes a time from %s, such as 500ms or 2s, not '%.100s'",
+			key == 'd' ? 'd' : 'I', ranges[i].says, arg);
+	p->o->interval_ms = (uint32_t)(ns / NS_PER_MS);
 	return 0;
 }
 
@@ -276,6 +291,11 @@ static int take_label(struct parse *p, char *arg)
 	return options_push(p, p->o->label, &p->o->n_labels, arg);
 }
 
+static int take_frames(struct parse *p, const char *arg)
+{
+	return take_number(p, "--frames", arg, (struct range){1, UINT32_MAX}, &p->o->frames);
+}
+
 static int take_query(struct parse *p, int key, char *arg)
 {
 	struct options *o = p->o;
@@ -284,9 +304,6 @@ static int take_query(struct parse *p, int key, char *arg)
 		return options_take_input(p, arg);
 	case OPTION_BY:
 		return take_by(p, arg);
-	case OPTION_OF_EVENT:
-		o->of_event = arg;
-		return 0;
 	case OPTION_COMM:
 		return options_push(p, o->comm, &o->n_comms, arg);
 	case OPTION_CGROUP:
@@ -308,6 +325,10 @@ static int take_query(struct parse *p, int key, char *arg)
 	case OPTION_UNTIL:
 		return take_time(p, "--until", arg, &o->until_ns);
 	case 'n':
+		if (p->command == MPERF__REQUEST__BODY_TOP)
+			return take_frames(p, arg);
+		__attribute__((fallthrough));
+	case OPTION_LIMIT:
 		return take_number(p, "--limit", arg, (struct range){0, UINT32_MAX}, &o->limit);
 	case OPTION_INLINED:
 		o->inlined = true;
@@ -345,9 +366,7 @@ static int take_query(struct parse *p, int key, char *arg)
 		o->chooses = true;
 		return take_number(p, "--sample", arg, (struct range){0, ONE_IN_MAX}, &o->one_in);
 	case OPTION_EVERY:
-		p->every_given = true;
-		return take_number(p, "--every", arg, (struct range){EVERY_MS_MIN, EVERY_MS_MAX},
-			&o->interval_ms);
+		return take_interval(p, 'I', arg);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -443,6 +462,12 @@ static int take_show(struct parse *p, int key, char *arg)
 	case OPTION_RAW:
 		o->raw = true;
 		return 0;
+	case 'x':
+		o->separator = arg;
+		return *arg ? 0 : options_wrong(p, "-x needs a separator, such as ,");
+	case 'q':
+		say_quietly();
+		return 0;
 	case OPTION_NO_COLOR:
 		o->no_color = true;
 		return 0;
@@ -454,7 +479,7 @@ static int take_show(struct parse *p, int key, char *arg)
 		o->batch = true;
 		return 0;
 	case OPTION_FRAMES:
-		return take_number(p, "--frames", arg, (struct range){1, UINT32_MAX}, &o->frames);
+		return take_frames(p, arg);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -489,10 +514,8 @@ static int take_measure(struct parse *p, int key, char *arg, struct argp_state *
 	case 'r':
 		return take_number(p, "-r", arg, (struct range){1, REPEATS_MAX}, &o->repeat);
 	case 'I':
-		return take_number(
-			p, "-I", arg, (struct range){1, INTERVAL_MS_MAX}, &o->interval_ms);
 	case 'd':
-		return take_interval(p, arg);
+		return take_interval(p, key, arg);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -545,8 +568,11 @@ int options_parse(
 		options_slip(&p, argc, argv);
 	if (o->from && strcmp(o->from, "counters") == 0)
 		o->loops = false;
+	if (r == 0)
+		r = options_show_event(&p);
 	if (r != 0 || options_check(&p) != 0)
 		return OPTIONS_USAGE;
+	options_place_answer(&p);
 	*ret_options = *o;
 	return 0;
 }

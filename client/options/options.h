@@ -97,6 +97,9 @@ struct options {
 
 	/* how to show it */
 	bool json, csv, raw, no_color, folded, force;
+	char *separator; /* stat -x; NULL: for people */
+	char *answer;    /* -o of what else goes to stdout; NULL: that */
+	bool answers_on_stdout;
 	bool markdown;   /* gate, diff */
 	char *junit;     /* gate: a file; NULL: none */
 	bool explain;    /* topdown, stat */

@@ -15,7 +15,7 @@
 struct parse {
 	Mperf__Request__BodyCase command;
 	struct options *o;
-	bool said, helped, call_graph_given, every_given;
+	bool said, helped, call_graph_given;
 	int stopped; /* argp's state.next when it gave up */
 };
 
@@ -44,6 +44,12 @@ void options_fill(Mperf__Request__BodyCase command, struct argp_option *ret_opti
 /* After argp gave up: find the argument that it did not understand, and report it. Returns
  * EINVAL. */
 int options_slip(struct parse *p, int argc, char **argv);
+
+/* After the last option (place.c). -e of what is read, which has its events already, says which of them is shown: 0,
+ * or EINVAL after an error message. */
+int options_show_event(struct parse *p);
+/* -o is a file for the answer, or names something that the command makes. */
+void options_place_answer(struct parse *p);
 
 /* Check that the options make sense together. 0, or EINVAL after an error message. */
 int options_check(struct parse *p);

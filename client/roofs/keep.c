@@ -61,7 +61,7 @@ int keep_own(const struct roofs *r)
 	int result = keep_path(r, path);
 	if (result < 0 || (result = make_folders(path)) < 0 ||
 		(result = roofs_text(r, false, &text, &size)) < 0 ||
-		(result = outfile_open(&o, path, OUTFILE_OVER_FILE)) != 0)
+		(result = outfile_open(&o, path, OUTFILE_OVER_FORCE)) != 0)
 		return result > 0 ? -EEXIST : result; /* no file, but something else */
 	result = outfile_write(&o, text, size);
 	if (result == 0)

@@ -328,3 +328,39 @@ void counts_print_interval(const struct counts *c, double at_ns, bool first, FIL
 	}
 	fflush(f);
 }
+
+/* A field of perf's is bare text: what would end one becomes a space. */
+static void print_field(const char *text, const char *separator, FILE *f)
+{
+	_cleanup_(freep) char *shown = escape_terminal_dup(text);
+	for (char *at = shown; at && (at = strstr(at, separator));)
+		memset(at, ' ', strlen(separator));
+	fputs(shown ? shown : "?", f);
+}
+
+void counts_print_fields(const struct counts *c, double at_ns, const char *separator, FILE *f)
+{
+	for (size_t i = 0; i < c->n_counts; i++) {
+		const struct count *k = &c->count[i];
+		if (at_ns >= 0)
+			fprintf(f, "%.9f%s", at_ns / 1e9, separator);
+		if (k->harts) {
+			print_field(k->harts, separator, f);
+			fputs(separator, f);
+		}
+		if (k->n == 0)
+			fputs("<not counted>", f);
+		else if (is_clock(k))
+			fprintf(f, "%.6f", k->mean / 1e6);
+		else
+			fprintf(f, "%.15g", k->mean);
+		fputs(separator, f);
+		print_field(k->unit ? k->unit : is_clock(k) ? "msec" : "", separator, f);
+		fputs(separator, f);
+		print_field(k->event, separator, f);
+		if (k->n > 1)
+			fprintf(f, "%s%.2f%%", separator, 100 * spread(k->n, k->mean, k->squares));
+		fprintf(f, "%s%s%.2f\n", separator, separator, k->n ? 100 * k->running_share : 0.0);
+	}
+	fflush(f);
+}

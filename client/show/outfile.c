@@ -40,6 +40,50 @@ static int is_segment(const char *path)
 	return memcmp(header, SQLITE_MAGIC, sizeof(SQLITE_MAGIC)) == 0 && be32toh(id) == SEGMENT_ID;
 }
 
+static bool ends_in(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+	return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* Does JSON begin as ours does: with a list of columns or rows, or as the Firefox Profiler's or speedscope's? */
+static bool begins_as_answer(const char *head, size_t n)
+{
+	static const char *const begins[] = {
+		"{\"meta\":{", "{\"$schema\":\"https://www.speedscope.app"};
+	char packed[256];
+	size_t n_packed = 0;
+	for (size_t i = 0; i < n && n_packed < sizeof(packed) - 1; i++)
+		if (!isspace((unsigned char)head[i]))
+			packed[n_packed++] = head[i];
+	packed[n_packed] = '\0';
+	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		if (strncmp(packed, begins[i], strlen(begins[i])) == 0)
+			return true;
+	if (strncmp(packed, "{\"", 2) != 0)
+		return false;
+	const char *end = strchr(packed + 2, '"');
+	return end && strncmp(end, "\":[", 3) == 0;
+}
+
+/* Does it look like an answer of an earlier run: by its name, and of JSON, which other tools write, too, by how
+ * ours begins? 1, 0, or -errno if it could not be read. */
+static int is_answer(const char *path)
+{
+	static const char *const names[] = {".html", ".htm", ".svg", ".csv", ".tsv", ".txt", ".out",
+		".log", ".folded", ".stacks", ".xml", ".gz", ".pb", ".prof", ".perf"};
+	char head[256];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (ends_in(path, names[i]))
+			return 1;
+	if (!ends_in(path, ".json"))
+		return 0;
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof(head));
+	return n < 0 ? -errno : begins_as_answer(head, (size_t)n);
+}
+
 /* Check what is at the path: 0 replace it, 1 write in place, or an outcome. */
 enum { REPLACE = 0, IN_PLACE = 10 };
 static int look(const char *path, enum outfile_over over)
@@ -50,12 +94,12 @@ static int look(const char *path, enum outfile_over over)
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
 	if (!S_ISREG(st.st_mode))
-		return over == OUTFILE_OVER_FILE ? IN_PLACE : OUTFILE_FOREIGN;
-	int ours = over != OUTFILE_OVER_FORCE && st.st_size > 0 ? is_segment(path) : 1;
-	if (over == OUTFILE_OVER_SEGMENT && ours <= 0)
+		return over == OUTFILE_OVER_ANSWER || over == OUTFILE_OVER_ANY ? IN_PLACE
+									       : OUTFILE_FOREIGN;
+	bool any = over == OUTFILE_OVER_FORCE || over == OUTFILE_OVER_ANY || st.st_size == 0;
+	int ours = any ? 1 : over == OUTFILE_OVER_SEGMENT ? is_segment(path) : is_answer(path);
+	if (ours <= 0)
 		return ours < 0 ? ours : OUTFILE_FOREIGN;
-	if (over == OUTFILE_OVER_FILE && ours > 0 && st.st_size > 0)
-		return OUTFILE_FOREIGN;
 	return access(path, W_OK) < 0 ? -errno : REPLACE;
 }
 
@@ -110,10 +154,12 @@ void outfile_say_failed(const char *path, int r, const char *elsewhere)
 		print_say_failed(path, r, elsewhere);
 		return;
 	}
-	snprintf(
-		what, sizeof(what), "'%.300s' is an mperf recording, and is not overwritten", path);
-	snprintf(remedy, sizeof(remedy), "%c%s", toupper((unsigned char)elsewhere[0]),
-		elsewhere + 1);
+	snprintf(what, sizeof(what),
+		"'%.300s' exists and does not look like an earlier answer of mperfctl, and is not "
+		"overwritten",
+		path);
+	snprintf(remedy, sizeof(remedy), "%c%s, or overwrite it with --force",
+		toupper((unsigned char)elsewhere[0]), elsewhere + 1);
 	say_failure(what, remedy);
 }
 

@@ -23,15 +23,22 @@ struct outfile {
 
 enum outfile_over {
 	OUTFILE_OVER_SEGMENT, /* overwrite one of our segments, or an empty file */
-	OUTFILE_OVER_FILE, /* overwrite any regular file but one of our segments, which may be what is
-				 read; write into devices and pipes */
+	OUTFILE_OVER_ANSWER, /* overwrite what looks like an answer of ours, or an empty file: no source, and no
+				  recording, which may be what is read; write into devices and pipes */
 	OUTFILE_OVER_FORCE, /* overwrite any regular file, nothing else */
+	OUTFILE_OVER_ANY,   /* overwrite any regular file; write into devices and pipes */
 };
+
+/* Of an answer: --force overwrites what does not look like one. */
+static inline enum outfile_over outfile_over_answer(bool force)
+{
+	return force ? OUTFILE_OVER_ANY : OUTFILE_OVER_ANSWER;
+}
 
 /* Start. 0, OUTFILE_FOREIGN, -errno. *o is filled only on success. */
 int outfile_open(struct outfile *o, const char *path, enum outfile_over over);
 
-/* Say why an OUTFILE_OVER_FILE failed: r is what outfile_open or a later step returned; the rest is as for
+/* Say why an OUTFILE_OVER_ANSWER failed: r is what outfile_open or a later step returned; the rest is as for
  * print_say_failed. */
 void outfile_say_failed(const char *path, int r, const char *elsewhere);
 

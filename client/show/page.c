@@ -70,10 +70,11 @@ static int write_to(int fd, int (*write)(void *userdata, FILE *out), void *userd
 	return r == 0 ? print_close(&p, write(userdata, p.file)) : r;
 }
 
-static int write_file(const char *path, int (*write)(void *userdata, FILE *out), void *userdata)
+static int write_file(
+	const char *path, bool force, int (*write)(void *userdata, FILE *out), void *userdata)
 {
 	struct outfile out;
-	int r = outfile_open(&out, path, OUTFILE_OVER_FILE);
+	int r = outfile_open(&out, path, outfile_over_answer(force));
 	if (r != 0)
 		return r;
 	r = write_to(out.fd, write, userdata);
@@ -83,11 +84,11 @@ static int write_file(const char *path, int (*write)(void *userdata, FILE *out),
 	return r;
 }
 
-int page_save(const char *path, int (*write)(void *userdata, FILE *out), void *userdata)
+int page_save(const char *path, bool force, int (*write)(void *userdata, FILE *out), void *userdata)
 {
 	bool to_stdout = strcmp(path, "-") == 0;
 	int r = to_stdout ? write_to(STDOUT_FILENO, write, userdata)
-			  : write_file(path, write, userdata);
+			  : write_file(path, force, write, userdata);
 	if (r == 0)
 		return EXIT_DONE;
 	outfile_say_failed(to_stdout ? NULL : path, r, "name another file with -o");

@@ -26,5 +26,7 @@ const char *page_style(void);
 bool page_is_plain(const char *path);
 
 /* Have `write` write a whole file, which replaces an earlier one only when complete; "-": stdout.
+ * force: overwrite any regular file.
  * Returns mperfctl's exit status, after an error message if not 0. */
-int page_save(const char *path, int (*write)(void *userdata, FILE *out), void *userdata);
+int page_save(
+	const char *path, bool force, int (*write)(void *userdata, FILE *out), void *userdata);

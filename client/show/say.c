@@ -55,8 +55,17 @@ void say_failure(const char *what, const char *remedy)
 	say(what, remedy);
 }
 
+static bool quiet;
+
+void say_quietly(void)
+{
+	quiet = true;
+}
+
 void say_note(const char *format, ...)
 {
+	if (quiet)
+		return;
 	_cleanup_(freep) char *text = NULL;
 	va_list arguments;
 

@@ -25,6 +25,9 @@ enum {
 /* Print "mperfctl: WHAT. REMEDY". Full stops are added if missing; remedy may be NULL or empty. */
 void say_failure(const char *what, const char *remedy);
 
+/* From now on print no notes, only failures. */
+void say_quietly(void);
+
 /* Print a note, or a failure without a remedy: "mperfctl: …." */
 void say_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

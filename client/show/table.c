@@ -105,7 +105,9 @@ char *table_cell(const Mperf__Value *v, Mperf__Unit unit, bool raw)
 	if (v->is_case == MPERF__VALUE__IS_TEXT)
 		return escape_terminal_dup(v->text);
 	if (v->is_case == MPERF__VALUE__IS_INTEGER) {
-		if (raw || unit == MPERF__UNIT__UNIT_NONE)
+		if (unit == MPERF__UNIT__UNIT_ADDRESS)
+			snprintf(text, sizeof(text), "0x%llx", (unsigned long long)v->integer);
+		else if (raw || unit == MPERF__UNIT__UNIT_NONE)
 			snprintf(text, sizeof(text), "%lld", (long long)v->integer);
 		else if (unit == MPERF__UNIT__UNIT_COUNT)
 			unit_count_text(v->integer, text);

@@ -199,7 +199,7 @@ def test_top_shows_a_user_what_is_wholly_that_users(build):
     c = cast(build)
 
     def shown(uid):
-        done = c.user(uid, "top", "--by", "process", "--json", "--frames", "2", "-n", "1000")
+        done = c.user(uid, "top", "--by", "process", "--json", "--frames", "2", "--limit", "1000")
         assert done.returncode == 0, done.stderr
         return seen_of({int(pid) for pid in re.findall(r'"pid":\s*(\d+)', done.stdout)})
     with c.awake():

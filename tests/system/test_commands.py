@@ -182,3 +182,48 @@ def test_a_pid_of_somebody_else_is_refused_by_name(build):
             process.kill()
             process.wait()
         assert os.listdir(folder / "tmp") == [], os.listdir(folder / "tmp")
+
+
+# --- where answers go ----------------------------------------------------------------------------
+
+TALKS = ["sh", "-c", "echo from the program; i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"]
+
+
+def test_an_answer_and_the_programs_output_do_not_mix(build):
+    done = mperfctl(build, "hotspots", "--json", "-g", "none", "-F", "499", "--", *TALKS)
+    assert json.loads(done.stdout)["rows"] and "from the program" in done.stderr, done
+    with Folder() as folder:
+        answer = folder / "a.json"
+        for _ in range(2):  # the second time over the first
+            done = mperfctl(build, "hotspots", "--json", "-g", "none", "-F", "499", "-o", answer, "--", *TALKS)
+            assert done.stdout == "from the program\n" and "wrote" in done.stderr, done
+            assert json.loads(answer.read_text())["rows"]
+        done = mperfctl(build, "hotspots", "--json", "-q", "-g", "none", "-o", answer, "--", *TALKS)
+        assert not done.stderr, done
+        folded = mperfctl(build, "flamegraph", "--folded", "-g", "none", "-F", "499", "--", *TALKS).stdout
+        assert folded and all(re.search(r" \d+$", line) for line in folded.splitlines()), folded
+        table = mperfctl(build, "stat", "-x", ",", "-e", "task-clock,page-faults", "-o", folder / "s.csv", "--", *TALKS)
+        assert table.stdout == "from the program\n", table
+        fields = [line.split(",") for line in (folder / "s.csv").read_text().splitlines()]
+        assert [f[2] for f in fields] == ["task-clock", "page-faults"] and float(fields[0][0]) > 0, fields
+
+
+def test_a_recording_can_be_piped(build):
+    with Folder() as folder:
+        with open(folder / "r.mprf", "wb") as out:
+            subprocess.run([build / "mperfctl", "record", "-g", "none", "-F", "499", "-o", "-", "--", *TALKS],
+                           stdout=out, stderr=subprocess.PIPE, check=True, env=dict(os.environ, MPERF_SOCKET=""))
+        assert rows(build, "hotspots", "-i", folder / "r.mprf")["rows"]
+
+
+def test_sources_and_others_files_are_not_overwritten(build):
+    with Folder() as folder:
+        for name, text in (("prog.c", "int x;"), ("package.json", '{"name": "x"}'), ("notes", "mine")):
+            (folder / name).write_text(text)
+            fails(build, 1, ["does not look like", "--force"], "list", "--json", "-o", folder / name)
+            fails(build, 1, ["does not look like", "--force"], "stat", "-o", folder / name, "--", "true")
+            assert (folder / name).read_text() == text
+        mperfctl(build, "list", "--json", "-f", "-o", folder / "package.json")
+        assert json.loads((folder / "package.json").read_text())["rows"]
+        fails(build, 2, ["named as neither"], "flamegraph", "-o", folder / "x.png", "-i", recording(build).path)
+        assert not (folder / "x.png").exists()

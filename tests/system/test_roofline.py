@@ -55,7 +55,7 @@ def check_triad(answer, calls, passes, time_ns):
 
 def test_a_command_without_a_service_tells_its_loops(build):
     said = mperfctl(build, "roofline", "--json", "--", *PROGRAM, 3, 30, 7_500_000, env=ALONE).stdout
-    check_triad(json.loads(said.partition("\n")[2]), 3, 30, 7_500_000)
+    check_triad(json.loads(said), 3, 30, 7_500_000)
 
 
 def test_a_running_program_is_asked_before_it_is_told_of(build):
@@ -221,9 +221,10 @@ def test_columns_and_notes_are_chosen(build):
     with Folder() as folder:
         path = folder / "run.out"
         write_output(path, nest_of_templates(), 3)
-        said = mperfctl(build, "roofline", "-i", path, "--columns", "time_self_ns,gops,nothing")
+        said = mperfctl(build, "roofline", "-i", path, "--columns", "time_self_ns,gops")
         assert re.match(r"Function +Source +Own time +GFLOP/s\n", said.stdout), said
-        assert "no column 'nothing'" in said.stderr, said
+        refused(mperfctl(build, "roofline", "-i", path, "--columns", "time_self_ns,nothing", check=False), 2,
+                "no column 'nothing'")
         every = mperfctl(build, "roofline", "-i", path, "--columns", "all", "--notes").stdout
         assert all(name in every for name in ("Instructions", "Own bytes", "Not seen")), every
         assert "Bandwidth is what" in every, every
@@ -349,7 +350,7 @@ def test_what_makes_no_sense_is_refused(build):
     refused(mperfctl(build, "roofline", "--ops", "quad", check=False), 2, "fp, int, sp or dp")
     refused(mperfctl(build, "roofline", "--csv", "--json", check=False), 2, "--csv")
     refused(mperfctl(build, "blocks", "--every", "5", check=False), 2, "100")
-    refused(mperfctl(build, "blocks", "--live", "--every", "500", check=False), 2, "1000")
+    refused(mperfctl(build, "blocks", "--live", "--every", "500", check=False), 2, "1s or more")
     refused(mperfctl(build, "blocks", "--live", "--csv", check=False), 2, "--csv")
     refused(mperfctl(build, "blocks", "--frames", "2", check=False), 2, "--live")
     refused(mperfctl(build, "blocks", "--live", "-F", "99", "--", "true", check=False), 2, "-F")

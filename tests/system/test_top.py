@@ -28,7 +28,7 @@ def top(build, daemon, *arguments, **options):
 
 def test_frames_are_text_where_there_is_no_terminal(build):
     with FakeDaemon(top_frames.stream(lost=7)) as daemon:
-        found = top(build, daemon, "--frames", "2", "-d", "100ms", "-n", "5", "-F", "499")
+        found = top(build, daemon, "--frames", "2", "-d", "100ms", "--limit", "5", "-F", "499")
         request = daemon.requests[0]
     assert not found.stderr, found.stderr
     assert found.stdout.count("99 Hz  198 samples/s  lost 7  98.7 % named\n") == 2, found.stdout

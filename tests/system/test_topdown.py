@@ -119,7 +119,8 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(build):
         for words, arguments in ((("-l takes a number from 1 to 16",), ("-l", "0")),
                                  (("-l takes a number",), ("-l", "all")),
                                  (("-M takes one name",), ("-M", "a,b")),
-                                 (("-o draws a picture",), ("-o", folder / "t.svg", "--json")),
+                                 (("-o draws a picture",), ("-o", folder / "t.svg", "--explain")),
+                                 (("named as neither",), ("-o", folder / "t.png")),
                                  (("--explain",), ("--explain", "--raw")),
                                  (("two forms",), ("--json", "--raw"))):
             refused(mperfctl(build, "topdown", *arguments, "--", "touch", folder / "ran", check=False), 2, *words)

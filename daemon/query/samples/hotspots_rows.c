@@ -50,9 +50,9 @@ static const struct answer_column key_columns[N_QUERY_BY][7] = {
 	[QUERY_BY_LINE] = {{"function", "Function", 0}, {"source", "Source", 0},
 		{"line", "Line", 0}, {"module", "Module", 0}},
 	[QUERY_BY_HART] = {{"hart", "Hart", 0}, {"rung", "Sampled by", 0}},
-	[QUERY_BY_ADDRESS] = {{"function", "Function", 0}, {"offset", "Offset", 0},
-		{"source", "Source", 0}, {"line", "Line", 0}, {"module", "Module", 0},
-		{"build_id", "Build id", 0}},
+	[QUERY_BY_ADDRESS] = {{"function", "Function", 0},
+		{"offset", "Offset", MPERF__UNIT__UNIT_ADDRESS}, {"source", "Source", 0},
+		{"line", "Line", 0}, {"module", "Module", 0}, {"build_id", "Build id", 0}},
 };
 
 /* Are there counts that do not cover all samples? Then each row says how many they cover. */

@@ -120,6 +120,10 @@ TEST(durations_are_read)
 		{"7ns", 7},
 		{"0", 0},
 		{"1d", 86400ull * S},
+		{"2w", 14ull * 86400 * S},
+		{"1 week", 7ull * 86400 * S},
+		{"5 minutes", 300ull * S},
+		{"1 hour 30 min", 5400ull * S},
 	};
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		uint64_t ns = 1;
@@ -148,8 +152,8 @@ TEST(shares_are_read_and_what_is_none_is_refused)
 
 TEST(what_is_no_duration_is_refused)
 {
-	static const char *const bad[] = {"", "s", "-1s", "+1s", " 1s", "1 s", "1s ", "1x", "1.s",
-		".5s", "1..5s", "1e3s", "0x10s", "1s2", "ten", "1ss", "inf", "nan", "1,5s"};
+	static const char *const bad[] = {"", "s", "-1s", "+1s", " 1s", "1s ", "1x", "1.s", ".5s",
+		"1..5s", "1e3s", "0x10s", "1s2", "ten", "1ss", "inf", "nan", "1,5s"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		uint64_t ns = 77;
 		ck_assert_msg(unit_parse_duration(bad[i], &ns) == UNIT_MALFORMED, "%s", bad[i]);
@@ -195,6 +199,9 @@ TEST(times_are_read)
 	ck_assert_int_eq(at("2026-11-20"), midnight - 86400);
 	ck_assert_int_eq(at("-5m"), now - 300);
 	ck_assert_int_eq(at("@1795260000"), 1795260000);
+	ck_assert_int_eq(at("5 minutes ago"), now - 300);
+	ck_assert_int_eq(at("1 week ago"), now - 7 * 86400);
+	ck_assert_int_eq(at("-2w"), now - 14 * 86400);
 }
 
 TEST(a_date_in_summer_has_its_own_offset)
@@ -218,7 +225,7 @@ TEST(what_is_no_time_is_refused)
 		"10:30 ", " 10:30", "2026-13-01", "2026-00-10", "2026-11-00", "2026-02-30",
 		"2026-11-32", "26-11-21", "2026-11-21x", "2026-11-21 ", "2026-11-21 1:00",
 		"yesterdayy", "yesterday10:30", "today 25:00", "-", "-x", "--5m", "@", "@x", "@1x",
-		"-5x", "+5m"};
+		"-5x", "+5m", " ago", "ago", "5 ago minutes", "a week ago", "5 minutes  ago"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		int64_t ns = 77;
 		ck_assert_msg(unit_parse_time(bad[i], NOW, &ns) == UNIT_MALFORMED, "%s", bad[i]);

@@ -10,6 +10,10 @@
 
 #define RECORD MPERF__REQUEST__BODY_RECORD
 #define HOTSPOTS MPERF__REQUEST__BODY_HOTSPOTS
+#define BLOCKS MPERF__REQUEST__BODY_BLOCKS
+#define EXPORT MPERF__REQUEST__BODY_EXPORT
+#define ROOFLINE MPERF__REQUEST__BODY_ROOFLINE
+#define TOPDOWN MPERF__REQUEST__BODY_TOPDOWN
 #define FLAMEGRAPH MPERF__REQUEST__BODY_FLAMEGRAPH
 #define STAT MPERF__REQUEST__BODY_STAT
 #define LIST MPERF__REQUEST__BODY_LIST
@@ -272,7 +276,7 @@ TEST(what_cannot_go_together_is_refused)
 
 TEST(top_takes_an_interval_frames_and_filters)
 {
-	struct options o = parsed(TOP, "-b -d 500ms --frames 3 -n 7 -F 999 --for 1m --by thread");
+	struct options o = parsed(TOP, "-b -d 500ms -n 3 --limit 7 -F 999 --for 1m --by thread");
 	ck_assert(o.batch);
 	ck_assert_uint_eq(o.interval_ms, 500);
 	ck_assert_uint_eq(o.frames, 3);
@@ -284,6 +288,60 @@ TEST(top_takes_an_interval_frames_and_filters)
 	ck_assert_uint_eq(o.n_cpus, 2);
 	ck_assert_uint_eq(o.limit, 0); /* as the form calls for */
 	ck_assert_uint_eq(o.interval_ms, 0);
+}
+
+TEST(an_interval_is_spelt_in_one_way)
+{
+	ck_assert_uint_eq(parsed(TOP, "--interval 500").interval_ms, 500);
+	ck_assert_uint_eq(parsed(TOP, "-d 2").interval_ms, 2000);
+	ck_assert_uint_eq(parsed(STAT, "-I 100 -- x").interval_ms, 100);
+	ck_assert_uint_eq(parsed(STAT, "-I 1.5s -- x").interval_ms, 1500);
+	ck_assert_uint_eq(parsed(BLOCKS, "-I 2s").interval_ms, 2000);
+	ck_assert_uint_eq(parsed(BLOCKS, "--every 2000").interval_ms, 2000);
+	ck_assert_uint_eq(parsed(ROOFLINE, "--live -I 3s").interval_ms, 3000);
+	refused(STAT, "-I 0 -- x", "1ms to 1d");
+	refused(STAT, "-I 2d -- x", "1ms to 1d");
+	refused(STAT, "-I 99999999999999999999 -- x", "1ms to 1d");
+	refused(BLOCKS, "-I 5", "100ms to 1h");
+	refused(ROOFLINE, "--live -I 500ms", "1s or more");
+}
+
+TEST(an_event_is_sampled_or_shown)
+{
+	struct options o = parsed(HOTSPOTS, "-e a -e b -- x");
+	ck_assert_uint_eq(o.n_events, 2);
+	ck_assert_ptr_null(o.of_event);
+	o = parsed(HOTSPOTS, "-i f --event a");
+	ck_assert_uint_eq(o.n_events, 0);
+	ck_assert_str_eq(o.of_event, "a");
+	o = parsed(EXPORT, "--as csv --since -1h -e a");
+	ck_assert_str_eq(o.of_event, "a");
+	o = parsed(FLAMEGRAPH, "-e a"); /* of what is found */
+	ck_assert_str_eq(o.of_event, "a");
+	refused(HOTSPOTS, "-i f -e a -e b", "one event");
+}
+
+TEST(an_answer_has_a_place)
+{
+	struct options o = parsed(HOTSPOTS, "-o f -- x");
+	ck_assert_str_eq(o.answer, "f");
+	ck_assert_ptr_null(o.output);
+	o = parsed(ROOFLINE, "--json -o f");
+	ck_assert_str_eq(o.answer, "f");
+	o = parsed(ROOFLINE, "-o f.svg");
+	ck_assert_ptr_null(o.answer);
+	ck_assert_str_eq(o.output, "f.svg");
+	ck_assert(parsed(HOTSPOTS, "-- x").answers_on_stdout);
+	ck_assert(parsed(FLAMEGRAPH, "--folded -- x").answers_on_stdout);
+	ck_assert(parsed(RECORD, "-o - -- x").answers_on_stdout);
+	ck_assert(!parsed(FLAMEGRAPH, "-- x").answers_on_stdout);
+	ck_assert(!parsed(STAT, "-- x").answers_on_stdout);
+	ck_assert(!parsed(RECORD, "-- x").answers_on_stdout);
+	refused(FLAMEGRAPH, "-o x.png", "named as neither");
+	refused(TOPDOWN, "-o x.pdf -- y", "named as neither");
+	parsed(FLAMEGRAPH, "--folded -o x.png");
+	parsed(FLAMEGRAPH, "-o folder.d/flame");
+	parsed(FLAMEGRAPH, "-o X.HTML");
 }
 
 TEST(what_top_cannot_do_is_refused)

@@ -221,3 +221,35 @@ TEST(a_scaled_metric_says_how_far_it_may_be_off)
 		free(text);
 	}
 }
+
+TEST(fields_are_as_perf_prints_them)
+{
+	static const struct answers_column heading[] = {{"event", "", MPERF__UNIT__UNIT_NONE},
+		{"scaled", "", MPERF__UNIT__UNIT_COUNT},
+		{"running_share", "", MPERF__UNIT__UNIT_SHARE}};
+	struct reply r = {0};
+	struct counts c = {0};
+	char *text = NULL;
+	size_t size;
+	Mperf__Value clock[] = {answers_text("task-clock"), answers_real(2500000), answers_real(1)};
+	Mperf__Value faults[] = {answers_text("a,b"), answers_real(7), answers_real(0.5)};
+	Mperf__Value cycles[] = {answers_text("cycles"), answers_absent(), answers_absent()};
+	ck_assert_int_eq(answers_columns(add, &r, heading, 3), 0);
+	ck_assert_int_eq(answers_row(add, &r, clock, 3), 0);
+	ck_assert_int_eq(answers_row(add, &r, faults, 3), 0);
+	ck_assert_int_eq(answers_row(add, &r, cycles, 3), 0);
+	ck_assert_int_eq(counts_add(&c, &r), 0);
+	FILE *f = open_memstream(&text, &size);
+	counts_print_fields(&c, -1, ",", f);
+	counts_print_fields(&c, 1e8, ";", f);
+	fclose(f);
+	ck_assert_str_eq(text, "2.500000,msec,task-clock,,100.00\n"
+			       "7,,a b,,50.00\n"
+			       "<not counted>,,cycles,,0.00\n"
+			       "0.100000000;2.500000;msec;task-clock;;100.00\n"
+			       "0.100000000;7;;a,b;;50.00\n"
+			       "0.100000000;<not counted>;;cycles;;0.00\n");
+	free(text);
+	counts_clear(&c);
+	reply_clear(&r);
+}

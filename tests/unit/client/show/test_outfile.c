@@ -129,18 +129,49 @@ TEST(a_recording_that_cannot_be_looked_at_is_not_called_foreign)
 	ck_assert_ptr_null(strstr(text, "another file"));
 }
 
-TEST(a_page_replaces_any_file_but_a_recording)
+/* At `there` with this end of its name: what opening it returned. */
+static int over_text(const char *end, const char *text)
+{
+	struct outfile o;
+	char name[sizeof(there) + 16];
+	snprintf(name, sizeof(name), "%s%s", there, end);
+	write_file(text, strlen(text));
+	ck_assert_int_eq(rename(there, name), 0);
+	int r = outfile_open(&o, name, OUTFILE_OVER_ANSWER);
+	if (r == 0)
+		outfile_clear(&o);
+	ck_assert_int_eq(unlink(name), 0);
+	return r;
+}
+
+TEST(an_answer_replaces_what_looks_like_one)
+{
+	ck_assert_int_eq(over_text(".html", "x"), 0);
+	ck_assert_int_eq(over_text(".pb.gz", "x"), 0);
+	ck_assert_int_eq(over_text("", ""), 0);
+	ck_assert_int_eq(over_text(".json", "{\n \"columns\": [\n  {"), 0);
+	ck_assert_int_eq(over_text(".json", "{ \"service\": []"), 0);
+	ck_assert_int_eq(over_text(".json", "{\"meta\":{\"interval\":1"), 0);
+	ck_assert_int_eq(over_text(".json", "{\"$schema\":\"https://www.speedscope.app/x"), 0);
+	ck_assert_int_eq(over_text(".json", "{\"name\": \"a package\""), OUTFILE_FOREIGN);
+	ck_assert_int_eq(over_text(".json", "[1]"), OUTFILE_FOREIGN);
+	ck_assert_int_eq(over_text(".json", "{\"x"), OUTFILE_FOREIGN);
+	ck_assert_int_eq(over_text(".c", "int x;"), OUTFILE_FOREIGN);
+	ck_assert_int_eq(over_text("", "text"), OUTFILE_FOREIGN);
+}
+
+TEST(an_answer_does_not_replace_a_recording)
 {
 	struct outfile o;
 	struct said s;
 	write_file("text", 4);
-	replace(OUTFILE_OVER_FILE);
+	replace(OUTFILE_OVER_ANY);
 	write_segment("mPrf"); /* `flamegraph -i R -o R` */
-	ck_assert_int_eq(outfile_open(&o, there, OUTFILE_OVER_FILE), OUTFILE_FOREIGN);
+	ck_assert_int_eq(outfile_open(&o, there, OUTFILE_OVER_ANSWER), OUTFILE_FOREIGN);
 	said_start(&s);
 	outfile_say_failed(there, OUTFILE_FOREIGN, "name another file with -o");
 	const char *text = said_end(&s);
-	ck_assert_ptr_nonnull(strstr(text, "is an mperf recording, and is not overwritten"));
+	ck_assert_ptr_nonnull(strstr(text, "does not look like an earlier answer"));
 	ck_assert_ptr_nonnull(strstr(text, there));
 }
 
@@ -158,7 +189,7 @@ TEST(a_device_is_written_in_place)
 {
 	struct outfile o;
 	struct stat st;
-	ck_assert_int_eq(outfile_open(&o, "/dev/null", OUTFILE_OVER_FILE), 0);
+	ck_assert_int_eq(outfile_open(&o, "/dev/null", OUTFILE_OVER_ANSWER), 0);
 	ck_assert_int_eq(outfile_write(&o, "x", 1), 0);
 	ck_assert_int_eq(outfile_commit(&o), 0);
 	outfile_clear(&o);
@@ -199,7 +230,7 @@ TEST(a_symbolic_link_stays_one)
 TEST(a_full_device_is_told_by_write)
 {
 	struct outfile o;
-	ck_assert_int_eq(outfile_open(&o, "/dev/full", OUTFILE_OVER_FILE), 0);
+	ck_assert_int_eq(outfile_open(&o, "/dev/full", OUTFILE_OVER_ANSWER), 0);
 	ck_assert_int_eq(outfile_write(&o, "x", 1), -ENOSPC);
 	outfile_clear(&o);
 }
@@ -207,9 +238,9 @@ TEST(a_full_device_is_told_by_write)
 TEST(places_that_are_none_are_errors)
 {
 	struct outfile o = {.fd = 1234};
-	ck_assert_int_eq(outfile_open(&o, "", OUTFILE_OVER_FILE), -ENOENT);
-	ck_assert_int_eq(outfile_open(&o, "/nonexistent/x", OUTFILE_OVER_FILE), -ENOENT);
-	ck_assert_int_eq(outfile_open(&o, "/dev/null/x", OUTFILE_OVER_FILE), -ENOTDIR);
+	ck_assert_int_eq(outfile_open(&o, "", OUTFILE_OVER_ANSWER), -ENOENT);
+	ck_assert_int_eq(outfile_open(&o, "/nonexistent/x", OUTFILE_OVER_ANSWER), -ENOENT);
+	ck_assert_int_eq(outfile_open(&o, "/dev/null/x", OUTFILE_OVER_ANSWER), -ENOTDIR);
 	ck_assert_int_eq(o.fd, 1234); /* untouched */
 }
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * What -e and -o mean, which depends on what else was given.
+ */
+#include <string.h>
+
+#include "client/options/options_private.h"
+
+int options_show_event(struct parse *p)
+{
+	struct options *o = p->o;
+	const bool reads = p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
+			   p->command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
+			   p->command == MPERF__REQUEST__BODY_EXPORT;
+	const bool kept = o->input || o->since_ns || o->until_ns;
+	if (!reads || o->n_events == 0 || (!kept && (o->all || o->n_pids || o->command_line)))
+		return 0;
+	if (o->n_events > 1)
+		return options_wrong(p, "one event is shown at a time: give -e once");
+	o->of_event = o->event[0];
+	o->n_events = 0;
+	return 0;
+}
+
+/* Commands whose -o names a recording, a picture or another format, which they write themselves. */
+#define WRITES_ITSELF                                                                              \
+	(COMMAND_BIT(RECORD) | COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(EXPORT) |                     \
+		COMMAND_BIT(SCHEDULE) | COMMAND_BIT(STAT))
+#define DRAWS (COMMAND_BIT(ROOFLINE) | COMMAND_BIT(TOPDOWN))
+
+void options_place_answer(struct parse *p)
+{
+	struct options *o = p->o;
+	const uint32_t bit = 1u << p->command;
+	const bool is_text = o->json || o->csv || o->raw;
+	const bool by_task = o->per_process || o->per_cgroup;
+	const bool is_picture = bit & DRAWS && o->output && !is_text;
+	if ((!(bit & WRITES_ITSELF) && !is_picture) || (bit & COMMAND_BIT(STAT) && by_task)) {
+		o->answer = o->output;
+		o->output = NULL;
+	}
+	const bool is_stdout = o->output ? strcmp(o->output, "-") == 0
+					 : o->folded || !(bit & COMMAND_BIT(FLAMEGRAPH));
+	o->answers_on_stdout = bit & COMMAND_BIT(STAT)     ? by_task
+			       : bit & COMMAND_BIT(RECORD) ? o->output && is_stdout
+			       : bit & COMMAND_BIT(JOB)    ? false
+			       : is_picture                ? is_stdout || o->plot
+							   : is_stdout;
+}
