@@ -88,9 +88,11 @@ static void say_empty(const struct options *o)
 			"program with mperf-cc");
 	else if (o->command_line)
 		say_note("no parallel region was reported: only programs that use LLVM's OpenMP "
-			 "runtime (clang -fopenmp) load tools, those with gcc's libgomp do not; "
-			 "leave "
-			 "MPERF_FEED and MPERF_OUTPUT to mperfctl");
+			 "runtime (clang -fopenmp) load tools; of a program by gcc, let that "
+			 "runtime take "
+			 "the place of libgomp: mperfctl parallel -- env LD_PRELOAD=libomp.so.5 "
+			 "CMD. "
+			 "Leave MPERF_FEED and MPERF_OUTPUT to mperfctl");
 	else
 		say_note("no parallel region was reported: start programs with " TOOLS
 			 " naming " TOOL ", or through mperfctl parallel -- CMD");

@@ -90,7 +90,7 @@ static int on_ready(struct run *n, const Mperf__Ready *ready)
 	n->ready_ns = say_now_ns();
 	if (n->note)
 		say_note("%s", n->note);
-	if (*ready->note)
+	if (*ready->note && !n->again)
 		say_note("%s", ready->note);
 
 	if (n->workload.pid > 0) {

@@ -20,6 +20,7 @@ struct run {
 	int (*answer)(void *userdata, const Mperf__Answer *a); /* as struct ask's */
 	void *userdata;
 	const char *note; /* printed when it begins; or NULL */
+	bool again;       /* it ran before: what the daemon notes at the beginning was printed */
 
 	/* out */
 	struct workload workload; /* its times, if there was a command */

@@ -72,7 +72,7 @@ static int take(void *userdata, const Mperf__Answer *a)
 	return r;
 }
 
-static int count_once(struct counting *s, struct link *l, int signal_fd)
+static int count_once(struct counting *s, struct link *l, int signal_fd, bool again)
 {
 	const struct options *o = s->options;
 	Mperf__StatRequest stat = MPERF__STAT_REQUEST__INIT;
@@ -89,8 +89,12 @@ static int count_once(struct counting *s, struct link *l, int signal_fd)
 	request.stat = &stat;
 
 	reply_clear(&s->reply);
-	s->run = (struct run){
-		.link = l, .options = o, .signal_fd = signal_fd, .answer = take, .userdata = s};
+	s->run = (struct run){.link = l,
+		.options = o,
+		.signal_fd = signal_fd,
+		.answer = take,
+		.userdata = s,
+		.again = again};
 	int r = run_request(&s->run, &request, &stat.target);
 	if (r != 0 || o->interval_ms > 0)
 		return r;
@@ -148,7 +152,7 @@ static int count_all(struct counting *s, int signal_fd)
 	if (r != 0)
 		return EXIT_FAILED;
 	for (uint32_t i = 0; i < repeat && r == 0; i++) {
-		r = count_once(s, &l, signal_fd);
+		r = count_once(s, &l, signal_fd, i > 0);
 		if (s->run.interrupted || s->run.workload.signal)
 			break; /* an interrupt ends all runs */
 	}

@@ -61,5 +61,6 @@ void options_help(Mperf__Request__BodyCase command, FILE *f)
 	snprintf(name, sizeof(name), "mperfctl %s", command_name(command));
 	const struct argp argp = {.options = list, .args_doc = text->arguments, .doc = doc};
 	argp_help(&argp, f,
-		ARGP_HELP_USAGE | ARGP_HELP_PRE_DOC | ARGP_HELP_LONG | ARGP_HELP_POST_DOC, name);
+		ARGP_HELP_SHORT_USAGE | ARGP_HELP_PRE_DOC | ARGP_HELP_LONG | ARGP_HELP_POST_DOC,
+		name);
 }

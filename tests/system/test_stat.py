@@ -78,8 +78,9 @@ def test_stat_prints_times_and_what_was_not_measured(build):
 
 
 def test_stat_repeats_with_a_spread(build):
-    done = mperfctl(build, "stat", "-r", "3", "-e", "task-clock,page-faults", "--", known(build),
+    done = mperfctl(build, "stat", "-r", "3", "-U", "-e", "task-clock,page-faults", "--", known(build),
                     "spin", "60")
+    assert done.stderr.count("user space only") == 1, done.stderr
     assert done.stdout.count("cpu_us") == 3, done.stdout
     assert "3 runs" in done.stderr, done.stderr
     for name in "task-clock", "page-faults", "seconds elapsed":
