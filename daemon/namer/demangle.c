@@ -25,11 +25,12 @@
 /* Digits of a number of lifetimes: one digit means up to 62 lifetimes, more than any real name
  * has. */
 #define LIFETIME_DIGITS_MAX 1
+/* What is taken of a name before it is cut. */
+#define DEMANGLED_TEXT_MAX (16 * IMAGE_NAME_BYTES_MAX)
 
 struct output {
 	jmp_buf full;
-	/* more than the limit, so that name_cut sees the excess */
-	char text[IMAGE_NAME_BYTES_MAX + 8];
+	char text[DEMANGLED_TEXT_MAX];
 	size_t n;
 };
 
@@ -133,8 +134,6 @@ int demangle(const char *mangled, char ret_readable[DEMANGLED_BYTES])
 	if (!demangle_rust(&output, mangled) && !demangle_cplus(&output, mangled))
 		return DEMANGLE_PLAIN;
 
-	output.text[output.n] = '\0';
-	size_t n = name_cut(output.text, output.n);
-	memcpy(ret_readable, output.text, n + 1);
+	name_cut(output.text, output.n, ret_readable);
 	return 0;
 }

@@ -403,16 +403,20 @@ static const char *die_function(Dwarf_Die *die, struct names *names)
 		name = die_string(die, DW_AT_MIPS_linkage_name);
 	if (!name)
 		name = die_string(die, DW_AT_name);
-	return name && *name ? names_demangle(names, name) : NULL;
+	return name && *name ? names_symbol(names, name) : NULL;
 }
 
 /* libdw names the file 0 of DWARF 4 "???". Long paths are cut like names. */
-static const char *source_name(const char *path, struct names *names)
+static const char *source_name(Dwarf_Die *unit, const char *path, struct names *names)
 {
 	if (!path || !*path || strcmp(path, "???") == 0)
 		return NULL;
+	const char *folder = *path == '/' ? NULL : die_string(unit, DW_AT_comp_dir);
+	const char *within = folder ? names_join(names, folder, "/") : NULL;
+	if (within)
+		return names_join(names, within, path);
 	if (strnlen(path, IMAGE_NAME_BYTES_MAX + 1) > IMAGE_NAME_BYTES_MAX)
-		return names_copy(names, path, IMAGE_NAME_BYTES_MAX + 1);
+		return names_copy(names, path, SIZE_MAX);
 	return path;
 }
 
@@ -435,7 +439,7 @@ static void place_set_line(struct image_place *p, struct unit *unit, uint64_t ad
 	if (!line || dwarf_lineno(line, &number) || number < 0)
 		return;
 	p->line = (uint32_t)number;
-	p->source = source_name(dwarf_linesrc(line, NULL, NULL), n);
+	p->source = source_name(&unit->die, dwarf_linesrc(line, NULL, NULL), n);
 }
 
 static void place_set_call(
@@ -453,7 +457,7 @@ static void place_set_call(
 	if (unit->table)
 		p->source = line_table_source(unit->table, value);
 	else if (dwarf_getsrcfiles(&unit->die, &files, &n_files) == 0 && value < n_files)
-		p->source = source_name(dwarf_filesrc(files, value, NULL, NULL), n);
+		p->source = source_name(&unit->die, dwarf_filesrc(files, value, NULL, NULL), n);
 }
 
 /* Indexing has read abbreviations of every unit, which libdw keeps until the file is closed: 3 MB of a

@@ -107,7 +107,16 @@ static int elf_collect(struct image *image, struct symbols *symbols)
 	struct elf_image *e = image->elf;
 
 	int r = elf_symbols_collect(e->self.elf, SHT_SYMTAB, symbols);
-	e->self_symtab = r == 0;
+	const size_t n_whole = symbols->n;
+	if (r == 0) /* of `strip -K`, it has less than .dynsym, which is a part of a whole one */
+		r = elf_symbols_collect(e->self.elf, SHT_DYNSYM, symbols);
+	e->self_symtab = n_whole > 0 && symbols->n - n_whole <= n_whole;
+	if (e->self_symtab)
+		symbols->n = n_whole;
+	else if (n_whole > 0 && r == 0)
+		r = ELF_SYMBOLS_NONE;
+	if (e->self_symtab && r == ELF_SYMBOLS_NONE)
+		r = 0;
 	if (r == ELF_SYMBOLS_NONE && e->debug.elf) {
 		r = elf_symbols_collect(e->debug.elf, SHT_SYMTAB, symbols);
 		e->debug_symtab = r == 0;
@@ -348,7 +357,7 @@ static void name_elf(struct image *i, uint64_t offset, struct image_naming *nami
 
 	struct image_place *last = &naming->place[naming->n_places - 1];
 	if (known)
-		last->function = names_demangle(&i->names, symbol.name);
+		last->function = names_symbol(&i->names, symbol.name);
 	if (!last->function)
 		naming->n_places = 0; /* a line without a function is useless */
 }

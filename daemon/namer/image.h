@@ -13,7 +13,8 @@
 
 /* inline depth of one address; outer calls beyond it are dropped */
 #define IMAGE_PLACES_MAX 32
-#define IMAGE_NAME_BYTES_MAX 1024   /* a demangled name; longer ones end in "…" */
+#define IMAGE_NAME_BYTES_MAX                                                                       \
+	1024 /* a demangled name; longer ones are cut in their middle (name_cut.h) */
 #define IMAGE_SYMBOLS_MAX 4000000   /* per file; libLLVM has 42,000, a debug Chromium a million */
 #define IMAGE_MAP_LINES_MAX 2000000 /* of a perf map or jitdump */
 

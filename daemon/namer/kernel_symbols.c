@@ -35,7 +35,8 @@ static int grow(void *items, size_t *size, size_t wanted, size_t item_bytes)
 
 static int text_add(struct kernel_symbols *k, const char *name, uint32_t *ret_at)
 {
-	size_t n = strnlen(name, IMAGE_NAME_BYTES_MAX + 1);
+	char cut[IMAGE_NAME_BYTES_MAX + 1];
+	size_t n = name_cut(name, strnlen(name, NAME_TEXT_MAX), cut);
 	if (k->n_text > UINT32_MAX - (n + 2))
 		return KERNEL_SYMBOLS_FULL;
 	int r = grow(&k->text, &k->text_size, k->n_text + n + 2, 1);
@@ -44,10 +45,9 @@ static int text_add(struct kernel_symbols *k, const char *name, uint32_t *ret_at
 	if (k->n_text == 0)
 		k->text[k->n_text++] = '\0';
 	char *at = k->text + k->n_text;
-	memcpy(at, name, n);
-	at[n] = '\0';
+	memcpy(at, cut, n + 1);
 	*ret_at = (uint32_t)k->n_text;
-	k->n_text += name_cut(at, n) + 1;
+	k->n_text += n + 1;
 	return 0;
 }
 

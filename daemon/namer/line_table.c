@@ -28,6 +28,7 @@
 #include "daemon/namer/spans.h"
 #include "proto/memory.h"
 
+#define PATH_TEXT_MAX 4096 /* of the folders of a source file */
 #define STRIDE 4096u
 #define SECTIONS_MAX 65536
 #define FORMATS_MAX 16 /* of an entry; compilers write two or three */
@@ -496,6 +497,15 @@ int line_table_new(const struct line_sections *sections, uint64_t offset, const 
 	return 0;
 }
 
+/* Append "FOLDER/"; returns the new length. */
+static size_t add_folder(char path[static PATH_TEXT_MAX], size_t n, const char *folder)
+{
+	size_t taken = strnlen(folder, PATH_TEXT_MAX - 2 - n);
+	memcpy(path + n, folder, taken);
+	path[n + taken] = '/';
+	return n + taken + 1;
+}
+
 const char *line_table_source(struct line_table *t, uint64_t number)
 {
 	struct line_file *f = number < t->n_files ? &t->file[number] : NULL;
@@ -509,11 +519,13 @@ const char *line_table_source(struct line_table *t, uint64_t number)
 		f->path = names_copy(t->names, f->name, SIZE_MAX);
 		return f->path;
 	}
-	char path[IMAGE_NAME_BYTES_MAX + 2];
-	size_t n = strnlen(directory, sizeof(path) - 2);
-	memcpy(path, directory, n);
-	path[n] = '/';
-	path[n + 1] = '\0';
+	char path[PATH_TEXT_MAX];
+	size_t n = 0;
+	/* a folder is relative to that of the compilation, which is the first */
+	if (*directory != '/' && f->directory > 0 && t->directory[0])
+		n = add_folder(path, n, t->directory[0]);
+	n = add_folder(path, n, directory);
+	path[n] = '\0';
 	f->path = names_join(t->names, path, f->name);
 	return f->path;
 }

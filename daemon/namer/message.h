@@ -31,11 +31,12 @@
 #define MESSAGE_VERSION 3u
 /* A copied stack of 64 KiB with its registers, or one offset with 32 inlined places: 66 KB. */
 #define MESSAGE_BYTES_MAX (80u << 10)
-#define MESSAGE_PATH_BYTES_MAX 4096u   /* PATH_MAX; Source: include/uapi/linux/limits.h */
-#define MESSAGE_LINK_BYTES_MAX 256u    /* file names are at most 255 bytes */
-#define MESSAGE_OFFSETS_MAX 256u       /* per NAME; few, since a batch shares one deadline */
-#define MESSAGE_PLACES_MAX 32u         /* per offset */
-#define MESSAGE_NAME_BYTES_MAX 1024u   /* per function or source path; longer ones end in "…" */
+#define MESSAGE_PATH_BYTES_MAX 4096u /* PATH_MAX; Source: include/uapi/linux/limits.h */
+#define MESSAGE_LINK_BYTES_MAX 256u  /* file names are at most 255 bytes */
+#define MESSAGE_OFFSETS_MAX 256u     /* per NAME; few, since a batch shares one deadline */
+#define MESSAGE_PLACES_MAX 32u       /* per offset */
+#define MESSAGE_NAME_BYTES_MAX                                                                     \
+	1024u /* per function or source path; longer ones are cut in their middle (name_cut.h) */
 #define MESSAGE_MAPS_MAX 2048u         /* per SPACE message; 64 KB */
 #define MESSAGE_SPACE_MAPS_MAX 4096u   /* per space; the unwinder's limit */
 #define MESSAGE_REGS_MAX 64u           /* bits of perf's register mask */

@@ -19,6 +19,7 @@
 /* The first chunk of an image, and what they grow to: most images have few names. */
 #define CHUNK_BYTES_MIN ((size_t)1 << 10)
 #define CHUNK_BYTES_MAX ((size_t)64 << 10)
+#define NAME_JOINED_MAX (4 * IMAGE_NAME_BYTES_MAX) /* such as a folder and a path in it */
 
 struct names_chunk {
 	struct names_chunk *next;
@@ -61,14 +62,9 @@ static void *names_allocate(struct names *n, size_t size, size_t alignment)
 
 const char *names_copy(struct names *n, const char *text, size_t length)
 {
-	/* One byte more than the limit is enough to see that it is exceeded. */
-	char name[IMAGE_NAME_BYTES_MAX + 2];
-	size_t taken = length < sizeof(name) - 1 ? length : sizeof(name) - 1;
-
-	taken = strnlen(text, taken);
-	memcpy(name, text, taken);
-	name[taken] = '\0';
-	taken = name_cut(name, taken);
+	char name[IMAGE_NAME_BYTES_MAX + 1];
+	size_t taken = name_cut(
+		text, strnlen(text, length < NAME_TEXT_MAX ? length : NAME_TEXT_MAX), name);
 
 	char *copy = names_allocate(n, taken + 1, 1);
 	return copy ? memcpy(copy, name, taken + 1) : NULL;
@@ -76,7 +72,7 @@ const char *names_copy(struct names *n, const char *text, size_t length)
 
 const char *names_join(struct names *n, const char *text, const char *suffix)
 {
-	char name[IMAGE_NAME_BYTES_MAX + 2];
+	char name[NAME_JOINED_MAX];
 	size_t text_length = strnlen(text, sizeof(name) - 1);
 	size_t room = sizeof(name) - 1 - text_length;
 	size_t suffix_length = strnlen(suffix, room);
@@ -88,25 +84,31 @@ const char *names_join(struct names *n, const char *text, const char *suffix)
 
 static const char *names_make_readable(struct names *n, const char *raw)
 {
-	char readable[DEMANGLED_BYTES], plain[IMAGE_NAME_BYTES_MAX + 1];
+	char readable[DEMANGLED_BYTES];
 
-	/* A default version, "clock_gettime@@GLIBC_2.17", matters only to the linker. Source:
-	 * binutils' ld manual, "VERSION Command". */
-	const char *version = strstr(raw, "@@");
-	if (version && version > raw && (size_t)(version - raw) < sizeof(plain)) {
-		memcpy(plain, raw, (size_t)(version - raw));
-		plain[version - raw] = '\0';
-		const char *made = names_make_readable(n, plain);
-		return made == plain ? names_copy(n, plain, sizeof(plain)) : made;
-	}
 	if (demangle(raw, readable) == 0)
-		return names_copy(n, readable, sizeof(readable));
+		return names_copy(n, readable, sizeof(readable) - 1);
 	if (strnlen(raw, IMAGE_NAME_BYTES_MAX + 1) > IMAGE_NAME_BYTES_MAX)
 		return names_copy(n, raw, SIZE_MAX);
 	return raw;
 }
 
-const char *names_demangle(struct names *n, const char *raw)
+/* A default version, "clock_gettime@@GLIBC_2.17", matters only to the linker. Source: binutils' ld manual, "VERSION
+ * Command". */
+static const char *names_make_plain(struct names *n, const char *raw)
+{
+	char plain[IMAGE_NAME_BYTES_MAX + 1];
+	const char *version = strstr(raw, "@@");
+	if (!version || version == raw || (size_t)(version - raw) >= sizeof(plain))
+		return names_make_readable(n, raw);
+	memcpy(plain, raw, (size_t)(version - raw));
+	plain[version - raw] = '\0';
+	const char *made = names_make_readable(n, plain);
+	return made == plain ? names_copy(n, plain, sizeof(plain)) : made;
+}
+
+static const char *names_cached(
+	struct names *n, const char *raw, const char *(*make)(struct names *n, const char *raw))
 {
 	if (!raw)
 		return NULL;
@@ -116,7 +118,7 @@ const char *names_demangle(struct names *n, const char *raw)
 	if (entry)
 		return entry->readable;
 
-	const char *readable = names_make_readable(n, raw);
+	const char *readable = make(n, raw);
 	if (!readable)
 		return raw;
 	if (readable == raw)
@@ -138,4 +140,14 @@ void names_clear(struct names *n)
 		free(chunk);
 	}
 	*n = (struct names){0};
+}
+
+const char *names_demangle(struct names *n, const char *raw)
+{
+	return names_cached(n, raw, names_make_readable);
+}
+
+const char *names_symbol(struct names *n, const char *raw)
+{
+	return names_cached(n, raw, names_make_plain);
 }

@@ -22,7 +22,7 @@ struct names {
 	size_t n_bytes;
 };
 
-/* Copy n bytes (up to the first NUL), cut at IMAGE_NAME_BYTES_MAX. NULL: no memory, or full. */
+/* Copy n bytes (up to the first NUL), cut to IMAGE_NAME_BYTES_MAX (name_cut.h). NULL: no memory, or full. */
 const char *names_copy(struct names *n, const char *text, size_t length);
 
 /* "text" + "suffix", cut in the same way. */
@@ -31,5 +31,7 @@ const char *names_join(struct names *n, const char *text, const char *suffix);
 /* The readable form of a raw name, whose address must stay valid as long as `n`. Demangles once per
  * raw name. Returns the raw name if there is no memory, and NULL for NULL. */
 const char *names_demangle(struct names *n, const char *raw);
+/* The same of an ELF symbol, without its default version. */
+const char *names_symbol(struct names *n, const char *raw);
 
 void names_clear(struct names *n);

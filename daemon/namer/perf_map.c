@@ -63,6 +63,7 @@ int image_open_perf_map(int fd, struct image **ret_image)
 	if (!lines || !image)
 		return -ENOMEM;
 	lines->fd = fd;
+	lines->takes_rest = true; /* some compilers write no last newline */
 
 	int r = map_read(image, lines);
 	if (r == 0)

@@ -39,6 +39,20 @@ static int lines_fill(struct text_lines *t)
 	return 0;
 }
 
+/* A line at the end of the file that has no newline. */
+static bool has_rest(const struct text_lines *t)
+{
+	return t->takes_rest && t->end > t->start && t->end < sizeof(t->buffer) && !t->skipping;
+}
+
+static int take_rest(struct text_lines *t, char **ret_line)
+{
+	t->buffer[t->end] = '\0';
+	*ret_line = t->buffer + t->start;
+	t->start = t->end;
+	return 0;
+}
+
 int text_lines_next(struct text_lines *t, char **ret_line)
 {
 	for (;;) {
@@ -46,6 +60,8 @@ int text_lines_next(struct text_lines *t, char **ret_line)
 		char *newline = memchr(line, '\n', t->end - t->start);
 		if (!newline) {
 			int r = lines_fill(t);
+			if (r == TEXT_LINES_END && has_rest(t))
+				return take_rest(t, ret_line);
 			if (r)
 				return r;
 			continue;

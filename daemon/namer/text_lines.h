@@ -19,12 +19,13 @@ struct text_lines {
 	int fd;
 	uint64_t offset;   /* of the next byte to read */
 	size_t start, end; /* [start, end) of the buffer is not returned yet */
+	bool takes_rest;   /* set by the caller: a last line without a newline is one, too */
 	bool skipping;     /* inside an overlong line */
 	char buffer[TEXT_LINE_BYTES_MAX];
 };
 
 /* The next line that ends in a newline: the tail of a file that is still being written may be a
- * partial line and is not returned. *ret_line is NUL-terminated, without the newline, and valid
+ * partial line and is not returned, unless takes_rest. *ret_line is NUL-terminated, without the newline, and valid
  * until the next call. 0, TEXT_LINES_*, -errno */
 int text_lines_next(struct text_lines *t, char **ret_line);
 

@@ -265,3 +265,56 @@ def test_code_that_is_described_only_at_the_end_is_named(build):
         found = functions(build, folder / "late")
         forget_maps(build, folder / "late")
     assert share(found, "jitted_by_map") > 0.9, found[:3]
+
+
+# --- what a toolchain or a build leaves ----------------------------------------------------------
+
+SPIN = """
+#include <time.h>
+volatile long n;
+__attribute__((noinline)) void %s(void) { for (int i = 0; i < 100000; i++) n++; }
+"""
+MAIN = """
+#include <time.h>
+%s
+int main(void) { clock_t end = clock() + CLOCKS_PER_SEC / 3; while (clock() < end) { %s } return 0; }
+"""
+
+
+def test_a_library_whose_symbol_table_was_stripped_in_part_has_the_names_of_its_exports(build):
+    with Folder() as folder:
+        (folder / "lib.c").write_text(SPIN % "exported_hot" + "int keep_me = 1;\n")
+        (folder / "main.c").write_text(MAIN % ("void exported_hot(void);", "exported_hot();"))
+        library = folder / "libx.so"
+        subprocess.run(["gcc", "-O1", "-fPIC", "-shared", "-o", library, folder / "lib.c"], check=True)
+        subprocess.run(["gcc", "-O1", "-o", folder / "main", folder / "main.c", library,
+                        f"-Wl,-rpath,{folder}"], check=True)
+        subprocess.run(["strip", "-K", "keep_me", library], check=True)
+        record(build, folder / "r", "-g", "none", "--", folder / "main")
+        found = functions(build, folder / "r", "--comm", "main")
+        assert share(found, "exported_hot") > 0.9, found
+
+
+def test_a_source_file_has_the_folder_that_it_was_compiled_in(build):
+    with Folder() as folder:
+        (folder / "src").mkdir()
+        (folder / "build").mkdir()
+        (folder / "src" / "main.c").write_text(SPIN % "hot" + MAIN % ("", "hot();"))
+        for flags in ["-gdwarf-5"], ["-gdwarf-4"]:
+            subprocess.run(["gcc", "-O1", *flags, "-o", folder / "main", "../src/main.c"], check=True, cwd=folder / "build")
+            record(build, folder / "r", "-g", "none", "--", folder / "main")
+            found = functions(build, folder / "r", "--by", "line", "--comm", "main")
+            told = {r["source"] for r in found if r["function"] == "hot"}
+            assert told == {f"{folder}/build/../src/main.c"}, (flags, told)
+
+
+def test_names_that_are_longer_than_a_row_stay_two(build):
+    with Folder() as folder:
+        mangled = ["_ZN" + "9component" * 130 + f"{len(end)}{end}Ev" for end in ("poll", "shutdown")]
+        (folder / "l.c").write_text("".join(SPIN % name for name in mangled) +
+                                    MAIN % ("", "".join(name + "();" for name in mangled)))
+        subprocess.run(["gcc", "-O1", "-w", "-o", folder / "l", folder / "l.c"], check=True)
+        record(build, folder / "r", "-g", "none", "--", folder / "l")
+        found = [r for r in functions(build, folder / "r", "--comm", "l") if "component" in r["function"]]
+        assert len(found) == 2 and all(r["self"] > 0.1 for r in found), found
+        assert {r["function"][-6:] for r in found} == {"pollEv", "downEv"}, found

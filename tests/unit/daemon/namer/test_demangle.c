@@ -143,10 +143,29 @@ TEST(long_names_are_cut_between_characters)
 		ck_assert_ptr_nonnull(cut);
 		size_t length = strlen(cut);
 		ck_assert_uint_le(length, IMAGE_NAME_BYTES_MAX);
-		ck_assert_uint_gt(length, IMAGE_NAME_BYTES_MAX - 4);
-		ck_assert_str_eq(cut + length - 3, ELLIPSIS);
-		ck_assert_uint_eq((length - 3 - shift) % 3, 0);
+		ck_assert_uint_gt(length, IMAGE_NAME_BYTES_MAX - 8);
+		const char *middle = strstr(cut, ELLIPSIS);
+		ck_assert_ptr_nonnull(middle);
+		ck_assert_uint_eq(((size_t)(middle - cut) - shift) % 3, 0);
+		ck_assert_uint_eq(strspn(middle + 3, "0123456789abcdef"), 8);
+		ck_assert_int_eq(strncmp(middle + 11, ELLIPSIS "€", 6), 0);
 	}
+	names_clear(&names);
+}
+
+TEST(long_names_that_differ_stay_two)
+{
+	struct names names = {0};
+	char text[2 * IMAGE_NAME_BYTES_MAX];
+
+	memset(text, 'x', sizeof(text));
+	memcpy(text + sizeof(text) - 6, "::poll", 6);
+	const char *poll = names_copy(&names, text, sizeof(text));
+	ck_assert_str_eq(poll + strlen(poll) - 6, "::poll");
+	text[IMAGE_NAME_BYTES_MAX] = 'y'; /* in the middle, which is cut */
+	const char *other = names_copy(&names, text, sizeof(text));
+	ck_assert_str_ne(poll, other);
+	ck_assert_uint_eq(strlen(poll), strlen(other));
 	names_clear(&names);
 }
 
@@ -162,9 +181,10 @@ TEST(names_at_the_limit_are_whole)
 	ck_assert_ptr_nonnull(strstr(names_copy(&names, text, IMAGE_NAME_BYTES_MAX + 1), ELLIPSIS));
 	ck_assert_str_eq(names_copy(&names, "a\0b", 3), "a");
 	ck_assert_str_eq(names_join(&names, "memcpy", "@plt"), "memcpy@plt");
-	ck_assert_str_eq(names_demangle(&names, "clock_gettime@@GLIBC_2.17"), "clock_gettime");
-	ck_assert_str_eq(names_demangle(&names, "_ZN2ns1fEi@@V1"), "ns::f");
-	ck_assert_str_eq(names_demangle(&names, "@@"), "@@");
+	ck_assert_str_eq(names_symbol(&names, "clock_gettime@@GLIBC_2.17"), "clock_gettime");
+	ck_assert_str_eq(names_symbol(&names, "_ZN2ns1fEi@@V1"), "ns::f");
+	ck_assert_str_eq(names_symbol(&names, "@@"), "@@");
+	ck_assert_str_eq(names_demangle(&names, "JS:~@@iterator a.js:1"), "JS:~@@iterator a.js:1");
 	names_clear(&names);
 }
 

@@ -161,7 +161,7 @@ TEST(an_address_has_the_last_row_at_or_before_it)
 	expect(t, 0x2008, "/abs/c.h", 12);
 	expect(t, 0x200b, "/abs/c.h", 12);
 	expect(t, 0x200f, "/d.h", 13);
-	ck_assert_str_eq(line_table_source(t, 2), "inc/b.h");
+	ck_assert_str_eq(line_table_source(t, 2), "/src/inc/b.h");
 	line_table_free(t);
 }
 
@@ -197,7 +197,7 @@ TEST(every_row_of_a_long_sequence_is_found)
 	end_sequence(&m, 4);
 	made_end(&m);
 	ck_assert_int_eq(open_made(&m, m.n, &t), 0);
-	static const char *const files[] = {"/src/a.c", "inc/b.h", "/abs/c.h"};
+	static const char *const files[] = {"/src/a.c", "/src/inc/b.h", "/abs/c.h"};
 	for (unsigned i = 0; i < 6000; i++) {
 		expect(t, 0x10000 + i * 4, files[i % 3], i + 1);
 		expect(t, 0x10003 + i * 4, files[i % 3], i + 1);
@@ -229,7 +229,7 @@ TEST(version_5_describes_its_entries)
 	made_end(&m);
 	ck_assert_int_eq(open_made(&m, m.n, &t), 0);
 	expect(t, 0x1001, "/src/a.c", 7);
-	expect(t, 0x1003, "sub/b.h", 8);
+	expect(t, 0x1003, "/src/sub/b.h", 8);
 	line_table_free(t);
 }
 
@@ -337,7 +337,10 @@ static uint64_t compare_unit(Dwarf_Die *die, const struct line_sections *section
 		ck_assert_int_eq(dwarf_lineno(found, &number), 0);
 		ck_assert_msg(line == (unsigned)number, "%#llx: line %llu, libdw has %d",
 			(unsigned long long)addr, (unsigned long long)line, number);
-		ck_assert_str_eq(source, dwarf_linesrc(found, NULL, NULL));
+		const char *theirs = dwarf_linesrc(found, NULL, NULL);
+		size_t more = strlen(source) - strlen(theirs); /* libdw leaves out our folder */
+		ck_assert_str_eq(source + more, theirs);
+		ck_assert(*theirs == '/' ? more == 0 : *source == '/');
 		n++;
 	}
 	line_table_free(t);
