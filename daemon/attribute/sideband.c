@@ -148,6 +148,7 @@ static void sideband_take_over(struct attribute *a, struct task *task, const str
 		task_set_labels(a->o.tasks, task, label_set_ref(leader->labels));
 	task->uid = leader->uid;
 	task->gid = leader->gid;
+	task->account = task_account(leader);
 	task->other_group = leader->other_group;
 	task->read_ns = leader->read_ns;
 	if (!task->cgroup)
