@@ -13,7 +13,9 @@
  *
  * An environment is what whoever starts the program writes into it. So it labels only what belongs to its
  * user, in a job of that user's or in none: not what belongs to nobody, not the job of another user, and not
- * a set-user-ID program that has become root's by now.
+ * a set-user-ID program that has become root's by now. What is known of its owner is of an exec that came
+ * through the rings; by now the process may be another program, whose environment this is: so the owner is
+ * read before the environment, and again behind it.
  */
 
 #include <errno.h>
@@ -157,13 +159,21 @@ static bool began_secure(int folder_fd)
 	return true; /* it is gone, or does not say */
 }
 
+static bool is_still_whole(const struct attribute *a, const struct task *process, int folder_fd)
+{
+	struct rights now;
+
+	return a->o.rights(folder_fd, ACCOUNT_NOBODY, &now) == 0 && now.uid == process->uid &&
+	       rights_are_whole(now.uid, now.account);
+}
+
 /* May its environment label it? */
-static bool is_trusted(const struct task *process, int folder_fd)
+static bool is_trusted(const struct attribute *a, const struct task *process, int folder_fd)
 {
 	const struct label_set *set = process->labels;
 
 	if (process->kernel_thread || !rights_are_whole(process->uid, process->account) ||
-		(set && set->uid != process->uid))
+		(set && set->uid != process->uid) || !is_still_whole(a, process, folder_fd))
 		return false;
 	return process->uid != 0 || !began_secure(folder_fd);
 }
@@ -190,10 +200,10 @@ int job_read(struct attribute *a, struct task **process, int folder_fd)
 	if (!label)
 		return -ENOMEM;
 	size_t n = set ? labels_read(set->labels, label) : 0, had = n;
-	if (has_all(v, label, n) || !is_trusted(*process, folder_fd))
+	if (has_all(v, label, n) || !is_trusted(a, *process, folder_fd))
 		return 0;
 	n = read_environment(a, folder_fd, label, n);
-	if (n == had)
+	if (n == had || !is_still_whole(a, *process, folder_fd))
 		return 0;
 	int r = labels_write(label, n, &json, &fault);
 	if (r == 0)

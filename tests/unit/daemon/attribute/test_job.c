@@ -185,6 +185,21 @@ TEST(the_environment_of_what_belongs_to_nobody_labels_nothing)
 	ck_assert_str_eq(labels_of(10), "{\"CI_JOB_ID\":\"4711\",\"branch\":\"main\"}");
 }
 
+/* Its exec comes through the rings when it has become another program. */
+TEST(the_environment_is_that_of_the_program_whose_owner_is_known)
+{
+	bench_owner(b, 10, 0);
+	scan();
+	ck_assert_uint_eq(live(10)->uid, 0);
+	bench_bytes(b, "proc/10/environ", ENVIRON, sizeof(ENVIRON));
+	bench_hidden(b, 10, 1000);
+	struct task *process = live(10);
+	int fd = proc_folder(b->attribute, 10);
+	ck_assert_int_eq(job_read(b->attribute, &process, fd), 0);
+	close(fd);
+	ck_assert_str_eq(labels_of(10), "");
+}
+
 TEST(the_environment_of_one_user_adds_nothing_to_the_job_of_another)
 {
 	scan();
