@@ -126,7 +126,7 @@ int runs_folder_retain(
 {
 	struct runs_kept kept;
 	while ((kept = runs_log_kept(log, schedule)).n > 0 &&
-		(kept.n > keep || kept.bytes > max_use)) {
+		(kept.n > keep || (kept.n > 1 && kept.bytes > max_use))) {
 		int r = remove_run(path, log,
 			runs_log_first_to_go(
 				log, schedule, kept.n > keep ? RUNS_NUMBER : RUNS_BYTES));

@@ -381,7 +381,8 @@ static void follow_rate(struct schedules *s, struct schedule_run *run)
 	recording_note(run->recording, text);
 }
 
-/* What the recordings of its schedule and user that go on take. */
+/* What the recordings of its schedule and user that go on take, and will until the next look and when they are
+ * sealed. */
 static uint64_t bytes_of(const struct schedules *s, const struct schedule_run *of)
 {
 	struct recording_state state;
@@ -393,7 +394,7 @@ static uint64_t bytes_of(const struct schedules *s, const struct schedule_run *o
 		recording_state(run->recording, &state);
 		bytes += state.bytes > 0 ? (uint64_t)state.bytes : 0;
 	}
-	return bytes;
+	return bytes + bytes / 16;
 }
 
 /* Once a second: its user's bytes, and those beside them. */

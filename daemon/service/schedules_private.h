@@ -30,7 +30,7 @@ void runs_folder_name(const char *schedule, int64_t realtime_ns, uint64_t id,
 	char ret_file[static RUN_FILE_BYTES]);
 /* Remove files of recordings that the log does not have, and runs whose file is gone. */
 void runs_folder_tidy(const char *path, struct runs_log *log);
-/* Remove recordings of that schedule until `keep` remain and their bytes fit max_use. 0; -errno: one cannot be
+/* Remove recordings of that schedule until `keep` remain and their bytes fit max_use, or one is left. 0; -errno: one cannot be
  * removed, which stays in the log, as do all after it. */
 int runs_folder_retain(const char *path, struct runs_log *log, const char *schedule, size_t keep,
 	uint64_t max_use);
