@@ -53,7 +53,7 @@ static struct loop_row *find(
  * since, are nobody's, and have a share of their own. */
 static int user_get(struct loop_window *w, const struct task *who, struct loop_user **ret_user)
 {
-	uid_t uid = who ? who->uid : (uid_t)-1;
+	uid_t uid = task_account(who);
 	struct loop_user *user = w->users;
 	while (user && user->uid != uid)
 		user = user->next;

@@ -59,7 +59,7 @@ struct attribute_options {
 	/* borrowed; "/proc", or a folder of files in tests; sys is next to it */
 	const char *proc;
 	/* NULL: rights_read; tests that use files pass their own */
-	int (*rights)(int folder_fd, struct rights *ret_rights);
+	int (*rights)(int folder_fd, uid_t account, struct rights *ret_rights);
 	/* Does no process have this pid any more? Asked before its folder is opened, which takes ten
 	 * times as long to fail. NULL: proc_is_gone if proc is "/proc", else nobody is asked. */
 	bool (*is_gone)(pid_t pid);

@@ -174,6 +174,15 @@ int proc_argv(int folder_fd, char **ret_argv, uint32_t *ret_n_argv);
 int proc_argv_copy(const char *text, size_t n, char **ret_argv, uint32_t *ret_n_argv);
 /* Path of its program. False if it cannot be read. */
 bool proc_exe(int folder_fd, char path[static PATH_MAX]);
+/* The account by which rights_read may spare itself a file: an exec, after which it may be unknown, keeps it. */
+static inline uid_t proc_account(const struct task *task)
+{
+	const struct task *process = task ? task->process : NULL;
+
+	if (!process)
+		return ACCOUNT_NOBODY;
+	return process->account != ACCOUNT_NOBODY ? process->account : process->past_account;
+}
 /* Read its owner. 0, RIGHTS_GONE. */
 int proc_rights(const struct attribute *a, pid_t pid, struct rights *ret_rights);
 /* Arguments and owner of a process that execs; the outcomes of proc_argv. */

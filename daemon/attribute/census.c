@@ -54,6 +54,8 @@ static int census_task(
 		return r;
 	task_set_comm(task, stat->comm);
 	task->kernel_thread = stat->kernel_thread;
+	if (task->kernel_thread)
+		task->account = 0;
 	*ret_task = task;
 	return 0;
 }
@@ -80,7 +82,7 @@ static int owner_read(struct attribute *a, int folder_fd, struct task **process)
 {
 	struct rights rights;
 
-	if (a->o.rights(folder_fd, &rights))
+	if (a->o.rights(folder_fd, proc_account(*process), &rights))
 		return 0;
 	return owner_set(a, process, &rights, clock_ns(CLOCK_MONOTONIC));
 }

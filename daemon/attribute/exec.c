@@ -47,12 +47,16 @@ static void exec_give_up(struct exec *e)
 
 /* Only users who may see everything see samples of a program that its caller may not inspect. A
  * process that was gone before it was read stays with the user who forked it, unless the copy shows
- * that its file gives it rights. 0 or -ENOMEM. */
+ * that its file gives it rights. What root forked and does not run as root is on nobody's account then: its
+ * uid is that in its own user namespace, where it can be any. 0 or -ENOMEM. */
 static int give_owner(struct attribute *a, const struct exec *e, struct task **process)
 {
-	static const struct rights roots = {0, 0};
 	const struct exec_text *text = &e->text;
-	struct rights forkers = {(*process)->past_uid, (*process)->past_gid};
+	uid_t account = (*process)->past_account;
+	if (account == 0 && text->own_uid != 0)
+		account = ACCOUNT_NOBODY;
+	struct rights forkers = {(*process)->past_uid, (*process)->past_gid, account};
+	struct rights roots = {.account = account};
 
 	if (text->from_stack && text->secure)
 		return owner_set(a, process, &roots, 0);
@@ -159,12 +163,13 @@ static bool stack_text(const struct record_sample *s, struct exec_text *ret_text
 }
 
 /* The copy does not show everything: whether the program is readable, and the real owner, since its
- * uid is in the process's user namespace. What root runs as root needs no check. */
+ * uid is in the process's user namespace. What root runs as root needs no check; what belongs to nobody does. */
 static void read_owner(const struct attribute *a, pid_t pid, struct exec_text *text)
 {
 	const struct task *task = task_find(a->o.tasks, pid);
 
-	if (!text->secure && (!task || task->process->uid != 0 || text->own_uid != 0))
+	if (!text->secure && (!task || task->process->uid != 0 || task->process->account != 0 ||
+				     text->own_uid != 0))
 		text->has_rights = proc_rights(a, pid, &text->rights) == 0;
 }
 

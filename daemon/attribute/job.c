@@ -10,10 +10,17 @@
  * job that starts another one all belongs to the outer. A process that has all of them is not read,
  * so in a job only the first processes cost anything. Only the variables that the configuration names
  * are taken out of an environment, and nothing else of it is kept.
+ *
+ * An environment is what whoever starts the program writes into it. So it labels only what belongs to its
+ * user, in a job of that user's or in none: not what belongs to nobody, not the job of another user, and not
+ * a set-user-ID program that has become root's by now. What is known of its owner is of an exec that came
+ * through the rings; by now the process may be another program, whose environment this is: so the owner is
+ * read before the environment, and again behind it.
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/auxvec.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -131,6 +138,46 @@ static size_t read_environment(
 	return n;
 }
 
+/* Did it begin with rights that its caller does not have? Source: getauxval(3), AT_SECURE; proc_pid_auxv(5):
+ * pairs of words, which of a 32-bit program have 4 bytes: as one of 8 its first pair is more than any type. */
+static bool began_secure(int folder_fd)
+{
+	union {
+		uint64_t wide[128];
+		uint32_t narrow[256];
+	} auxv = {{0}};
+	_cleanup_(closep) int fd = openat(folder_fd, "auxv", O_RDONLY | O_CLOEXEC);
+	size_t n = fd < 0 ? 0 : read_all(fd, (char *)&auxv, sizeof(auxv));
+	bool is_narrow = auxv.wide[0] > UINT32_MAX;
+	size_t n_words = n / (is_narrow ? sizeof(uint32_t) : sizeof(uint64_t));
+
+	for (size_t i = 0; i + 1 < n_words; i += 2) {
+		uint64_t type = is_narrow ? auxv.narrow[i] : auxv.wide[i];
+		if (type == AT_SECURE)
+			return is_narrow ? auxv.narrow[i + 1] : auxv.wide[i + 1];
+	}
+	return true; /* it is gone, or does not say */
+}
+
+static bool is_still_whole(const struct attribute *a, const struct task *process, int folder_fd)
+{
+	struct rights now;
+
+	return a->o.rights(folder_fd, ACCOUNT_NOBODY, &now) == 0 && now.uid == process->uid &&
+	       rights_are_whole(now.uid, now.account);
+}
+
+/* May its environment label it? */
+static bool is_trusted(const struct attribute *a, const struct task *process, int folder_fd)
+{
+	const struct label_set *set = process->labels;
+
+	if (process->kernel_thread || !rights_are_whole(process->uid, process->account) ||
+		(set && set->uid != process->uid) || !is_still_whole(a, process, folder_fd))
+		return false;
+	return process->uid != 0 || !began_secure(folder_fd);
+}
+
 static bool has_all(const struct label_variables *v, const struct label *label, size_t n)
 {
 	for (size_t i = 0; i < v->n; i++)
@@ -147,20 +194,20 @@ int job_read(struct attribute *a, struct task **process, int folder_fd)
 	_cleanup_(freep) char *json = NULL;
 	struct label_fault fault;
 
-	if (!v || v->n == 0 || (*process)->kernel_thread)
+	if (!v || v->n == 0)
 		return 0;
 	label = calloc(LABELS_MAX, sizeof(*label));
 	if (!label)
 		return -ENOMEM;
 	size_t n = set ? labels_read(set->labels, label) : 0, had = n;
-	if (has_all(v, label, n))
+	if (has_all(v, label, n) || !is_trusted(a, *process, folder_fd))
 		return 0;
 	n = read_environment(a, folder_fd, label, n);
-	if (n == had)
+	if (n == had || !is_still_whole(a, *process, folder_fd))
 		return 0;
 	int r = labels_write(label, n, &json, &fault);
 	if (r == 0)
-		r = set_labels(a, process, set ? set->uid : (*process)->uid, json,
+		r = set_labels(a, process, (*process)->uid, json,
 			(*process)->exec_ns ? (*process)->exec_ns : (*process)->start_ns);
 	if (r > 0)
 		lose(a, 0, LOSS_ROOM, 1);

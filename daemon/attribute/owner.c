@@ -9,6 +9,10 @@
  *      to a user               the task ends, hidden with its samples, and another task of the
  *                              same pid continues for that user
  *
+ * Its costs are its real user's (struct rights), whoever may see it. An exec does not change that user. But
+ * what root has forked may have become any user's meanwhile: if it execs and is gone before it is read, its
+ * costs are nobody's.
+ *
  * A process changes its owner by an exec, which has a record, or by a system call, which has none.
  * Each exec begins a stage whose owner is unknown until it is read. A reading belongs to the stage
  * in which it was made: if the next exec came first, the earlier stage was never read, and belongs
@@ -20,6 +24,7 @@
 #include <stdlib.h>
 
 #include "daemon/attribute/attribute_private.h"
+#include "proto/clock.h"
 
 #define UNKNOWN ((uid_t)-1)
 
@@ -59,16 +64,20 @@ int owner_set(
 
 	if (read_ns)
 		p->looked_ns = read_ns;
-	if (p->uid == now.uid && p->gid == now.gid)
+	p->changed |= p->account != now.account;
+	if (p->uid == now.uid && p->gid == now.gid) {
+		p->account = now.account;
 		return 0;
+	}
 	if (is_users(now.uid) && sampled_as_other(p, &now)) {
 		if (!p->end_ns && p->n_threads == 1 && p->process == p)
 			r = go_on_as_another(a, &p);
 		if (p == *process)
-			now = (struct rights){0, 0};
+			now = (struct rights){.account = now.account};
 	}
 	p->uid = now.uid;
 	p->gid = now.gid;
+	p->account = now.account;
 	p->other_group = !login_groups_have(&a->logins, &now);
 	p->read_ns = read_ns;
 	p->changed = true;
@@ -92,6 +101,9 @@ void owner_exec(struct task *p, uint64_t time_ns)
 	p->past |= p->sampled;
 	p->past_uid = !unread && !mixed ? p->uid : p->past ? 0 : UNKNOWN;
 	p->past_gid = !unread && !mixed ? p->gid : 0;
+	p->past_account = p->account;
+	if (p->account == 0)
+		p->account = ACCOUNT_NOBODY;
 	p->sampled = false;
 	p->uid = UNKNOWN;
 	p->gid = 0;
@@ -101,6 +113,21 @@ void owner_exec(struct task *p, uint64_t time_ns)
 }
 
 /* --- read again ------------------------------------------------------------------------------- */
+
+/* What root forked, or is root's without an exec since, may run a user's code under that user. */
+static void look_for_account(const struct attribute *a, struct task *p)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	struct rights rights;
+
+	if (p->end_ns || p->kernel_thread || p->looked_ns + OWNER_AGAIN_NS > now_ns)
+		return;
+	p->looked_ns = now_ns;
+	if (proc_rights(a, p->pid, &rights) || rights.account == p->account)
+		return;
+	p->account = rights.account;
+	p->changed = true;
+}
 
 void owner_watch(struct attribute *a, struct task *process)
 {
@@ -115,6 +142,8 @@ void owner_watch(struct attribute *a, struct task *process)
 	}
 	process->watched = true;
 	a->watched[a->n_watched++] = process;
+	if (process->account == 0)
+		look_for_account(a, process);
 }
 
 void attribute_counted(struct attribute *a, struct task *task)
@@ -140,6 +169,7 @@ static void check(struct attribute *a, struct task *p, uint64_t now_ns)
 		return;
 	p->uid = 0;
 	p->gid = 0;
+	p->account = rights.account;
 	p->changed = true;
 }
 

@@ -103,8 +103,9 @@ bool proc_exe(int folder_fd, char path[static PATH_MAX])
 int proc_rights(const struct attribute *a, pid_t pid, struct rights *ret_rights)
 {
 	_cleanup_(closep) int folder_fd = proc_folder(a, pid);
+	const struct task *task = task_find(a->o.tasks, pid);
 
-	return folder_fd < 0 ? RIGHTS_GONE : a->o.rights(folder_fd, ret_rights);
+	return folder_fd < 0 ? RIGHTS_GONE : a->o.rights(folder_fd, proc_account(task), ret_rights);
 }
 
 int proc_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text)
@@ -117,7 +118,8 @@ int proc_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text)
 	int r = proc_argv(folder_fd, &text.argv, &text.n_argv);
 	if (r)
 		return r;
-	text.has_rights = a->o.rights(folder_fd, &text.rights) == 0;
+	text.has_rights = a->o.rights(folder_fd, proc_account(task_find(a->o.tasks, pid)),
+				  &text.rights) == 0;
 	*ret_text = text;
 	return 0;
 }

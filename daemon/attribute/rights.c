@@ -28,8 +28,6 @@
 /* Source: kernel/user_namespace.c of Linux 6.12, create_user_ns: level > 32. */
 #define USER_NAMESPACES_DEPTH 33
 
-static const struct rights roots = {0, 0};
-
 /* Source: fs/proc/array.c of Linux 6.12, render_cap_t. */
 static bool scan_caps(const char *status, uint64_t *ret_caps)
 {
@@ -53,14 +51,14 @@ int rights_parse(const char *status, uid_t environ_uid, bool own_caps, struct ri
 	struct rights rights;
 	uint64_t caps;
 
-	if (scan_uid_parse(status, &rights.uid, &rights.gid))
+	if (scan_uid_parse(status, &rights.uid, &rights.gid, &rights.account))
 		return RIGHTS_GONE;
 	if (rights.uid != 0 && !has_memory(status))
 		return RIGHTS_GONE;
 
 	bool whole = rights.uid != 0 && environ_uid == rights.uid && scan_caps(status, &caps) &&
 		     (caps == 0 || own_caps);
-	*ret_rights = whole ? rights : roots;
+	*ret_rights = whole ? rights : (struct rights){.account = rights.account};
 	return 0;
 }
 
@@ -113,7 +111,7 @@ static bool is_roots(int folder_fd)
 	return fstat(folder_fd, &st) == 0 && st.st_uid == 0;
 }
 
-int rights_read(int folder_fd, struct rights *ret_rights)
+int rights_read(int folder_fd, uid_t account, struct rights *ret_rights)
 {
 	char text[SCAN_STAT_BYTES_MAX];
 	struct stat st;
@@ -122,8 +120,8 @@ int rights_read(int folder_fd, struct rights *ret_rights)
 	bool acts_as_root = is_roots(folder_fd);
 	if (fstatat(folder_fd, "environ", &st, 0) < 0)
 		return RIGHTS_GONE;
-	if (acts_as_root) { /* status cannot say anything else, and is slow to read */
-		*ret_rights = roots;
+	if (acts_as_root && account == 0) { /* status, which is slow to read, says the same */
+		*ret_rights = (struct rights){.account = 0};
 		return 0;
 	}
 	enum whose whose = st.st_uid ? namespace_of(folder_fd, st.st_uid) : OURS;
@@ -136,7 +134,7 @@ static int rights_at(const char *path, struct rights *ret_rights)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	return fd < 0 ? RIGHTS_GONE : rights_read(fd, ret_rights);
+	return fd < 0 ? RIGHTS_GONE : rights_read(fd, ACCOUNT_NOBODY, ret_rights);
 }
 
 int rights_of_process(pid_t pid, struct rights *ret_rights)
@@ -181,7 +179,7 @@ static int logins_of(FILE *f, struct login_groups *to)
 				return -ENOMEM;
 			to->login = grown;
 		}
-		to->login[to->n_logins++] = (struct rights){user.pw_uid, user.pw_gid};
+		to->login[to->n_logins++] = (struct rights){.uid = user.pw_uid, .gid = user.pw_gid};
 	}
 	if (to->n_logins)
 		qsort(to->login, to->n_logins, sizeof(*to->login), by_uid);

@@ -146,8 +146,8 @@ int scan_map_parse(char *line, struct scan_map *ret_map)
 #define SCAN_IDS_DIFFER UINT64_MAX
 
 /* The id that a line of /proc/PID/status has four times (real, effective, saved, file system), or
- * SCAN_IDS_DIFFER. False if there is no such line. */
-static bool scan_ids(const char *text, const char *label, uint64_t *ret_id)
+ * SCAN_IDS_DIFFER; and the real one. False if there is no such line. */
+static bool scan_ids(const char *text, const char *label, uint64_t *ret_id, uid_t *ret_real)
 {
 	uint64_t id[4];
 	/* The name is in the first line; the kernel escapes its line feeds. */
@@ -161,19 +161,23 @@ static bool scan_ids(const char *text, const char *label, uint64_t *ret_id)
 			return false;
 	bool one = id[0] == id[1] && id[0] == id[2] && id[0] == id[3];
 	*ret_id = one ? id[0] : SCAN_IDS_DIFFER;
+	*ret_real = (uid_t)id[0];
 	return true;
 }
 
-int scan_uid_parse(const char *text, uid_t *ret_uid, gid_t *ret_gid)
+int scan_uid_parse(const char *text, uid_t *ret_uid, gid_t *ret_gid, uid_t *ret_real)
 {
 	uint64_t uid, gid;
+	uid_t real, real_gid;
 
-	if (!scan_ids(text, "\nUid:\t", &uid) || !scan_ids(text, "\nGid:\t", &gid))
+	if (!scan_ids(text, "\nUid:\t", &uid, &real) ||
+		!scan_ids(text, "\nGid:\t", &gid, &real_gid))
 		return SCAN_MALFORMED;
 
 	bool differ = uid == SCAN_IDS_DIFFER || gid == SCAN_IDS_DIFFER;
 	*ret_uid = differ ? 0 : (uid_t)uid;
 	*ret_gid = differ ? 0 : (gid_t)gid;
+	*ret_real = real;
 	return 0;
 }
 

@@ -45,8 +45,9 @@ struct scan_map {
 int scan_map_parse(char *line, struct scan_map *ret_map);
 
 /* The user and group ids of /proc/PID/status, if all four of each are the same; else root's, as for
- * setuid and setgid programs, which the kernel hides from others too. 0, SCAN_MALFORMED. */
-int scan_uid_parse(const char *text, uid_t *ret_uid, gid_t *ret_gid);
+ * setuid and setgid programs, which the kernel hides from others too. And the real user in any case.
+ * 0, SCAN_MALFORMED. */
+int scan_uid_parse(const char *text, uid_t *ret_uid, gid_t *ret_gid, uid_t *ret_real);
 
 /* The hierarchy in which a cgroup path was found, best first. */
 enum scan_hierarchy { SCAN_UNIFIED, SCAN_PERF_EVENT, SCAN_SYSTEMD, N_SCAN_HIERARCHIES };

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "daemon/attribute/attribute_private.h"
+#include "proto/memory.h"
 
 /* --- whose record is it? ---------------------------------------------------------------------- */
 
@@ -148,6 +149,7 @@ static void sideband_take_over(struct attribute *a, struct task *task, const str
 		task_set_labels(a->o.tasks, task, label_set_ref(leader->labels));
 	task->uid = leader->uid;
 	task->gid = leader->gid;
+	task->account = task_account(leader);
 	task->other_group = leader->other_group;
 	task->read_ns = leader->read_ns;
 	if (!task->cgroup)
@@ -249,6 +251,17 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 	return life_inherit_process(task, parent->process);
 }
 
+/* The kernel takes its events from a process that execs what it may not read, and reports that like its end:
+ * behind the exec, before anything is mapped. Source: Linux 6.12, fs/exec.c, begin_new_exec, and
+ * kernel/events/core.c, perf_event_exit_task. */
+static bool goes_on(const struct attribute *a, const struct task *task)
+{
+	if (task->process != task || !task->exec_ns || task->space)
+		return false;
+	_cleanup_(closep) int folder_fd = proc_folder(a, task->pid);
+	return folder_fd >= 0;
+}
+
 int sideband_exit(struct attribute *a, const struct record *r, int hart)
 {
 	struct task *task =
@@ -258,6 +271,8 @@ int sideband_exit(struct attribute *a, const struct record *r, int hart)
 		return 0;
 	if (r->time_ns < task->start_ns && !life_same_start(a, task, r->time_ns))
 		return 0; /* of a former task of that tid */
+	if (goes_on(a, task))
+		return 0;
 
 	life_end(a, task, r->time_ns, hart);
 	a->exited[hart] = task;

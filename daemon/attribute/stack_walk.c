@@ -41,7 +41,7 @@ static int frame_ask(struct stack_walk *w, struct frame *frame)
 		frame->state = FRAME_UNNAMED;
 	if (!w->a->o.namer)
 		return 0;
-	return namer_name(w->a->o.namer, frame, w->task->process->uid);
+	return namer_name(w->a->o.namer, frame, task_account(w->task));
 }
 
 static int unknown_file(struct attribute *a, struct file **ret_file)

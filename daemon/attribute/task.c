@@ -90,6 +90,8 @@ int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, stru
 	task->tid = tid;
 	task->start_ns = start_ns;
 	task->uid = (uid_t)-1;
+	task->account = (uid_t)-1;
+	task->past_account = (uid_t)-1;
 	task->process = task_leader(t, task);
 	HASH_ADD_INT(t->live, tid, task);
 	if (!task->hh.tbl)

@@ -51,10 +51,12 @@ struct task {
 	uid_t uid;        /* the owner (rights.h), 0 also if it belongs to no user;
 			     (uid_t)-1 unknown */
 	gid_t gid;        /* that user's group, with uid */
+	uid_t account;    /* of a leader: who pays for it (rights.h); use task_account */
 	bool other_group; /* gid is not the one that user logs in with */
 	/* of a leader, for owner.c: */
 	uid_t past_uid; /* owner before its last exec, if it was sampled then */
 	gid_t past_gid;
+	uid_t past_account; /* before its last exec */
 	bool sampled, past; /* since that exec; before it */
 	bool watched;       /* its rights will be read again */
 	uint64_t read_ns;   /* owned by uid since this reading; 0: inherited */
@@ -118,6 +120,12 @@ void task_set_labels(struct task_table *t, struct task *process, struct label_se
 static inline const struct space *task_space(const struct task *task)
 {
 	return task->process->space;
+}
+
+/* Who pays for what it costs: samples, stacks, names. NULL: nobody is known. */
+static inline uid_t task_account(const struct task *task)
+{
+	return !task ? (uid_t)-1 : task->process ? task->process->account : task->account;
 }
 
 /* The user whose files it maps and who may see its samples. Until that is known after an exec, it

@@ -117,7 +117,7 @@ int waiting_add(struct stack_walk *w, const struct record *r, struct attribution
 	struct unwind_job job = {
 		.space = task_space(w->task),
 		.pid = w->task->pid,
-		.uid = w->task->process->uid,
+		.uid = task_account(w->task),
 		.regs_abi = s->regs_abi,
 		.regs_mask = r->stream->regs_user,
 		.regs = s->regs,

@@ -49,7 +49,7 @@ struct unwind_job {
 	/* mappings at the time of the sample; copied into the request */
 	const struct space *space;
 	pid_t pid;
-	uid_t uid; /* of the process; (uid_t)-1: unknown */
+	uid_t uid; /* who pays for it; (uid_t)-1: unknown */
 	uint64_t regs_abi, regs_mask;
 	const uint64_t *regs; /* popcount(regs_mask), may be unaligned; copied */
 	const uint8_t *stack; /* copied */

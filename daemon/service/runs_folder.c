@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* The folder of runs, below the store's: one folder for each schedule, and the log. Each schedule has
- * bounds of its own, beside the store's budget; min-free holds for both. */
+ * bounds of its own, beside the store's budget; min-free holds for both.
+ *
+ *      MaxUse= of a schedule
+ *      ├─ kept: all of it; the oldest of the user who has most goes, root's only above a half
+ *      └─ one user, kept and running: a quarter; root: what the others keep leaves, at least a half
+ *           └─ for what runs the user's own go, down to half of that; then it ends
+ *
+ * So what runs takes nothing that is kept from another user, and what users run while root's recording of the
+ * whole system goes on does not remove all that root has kept. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -103,20 +111,53 @@ void runs_folder_tidy(const char *path, struct runs_log *log)
 		runs_log_drop_if(log, is_gone, (void *)path);
 }
 
+static int remove_run(const char *path, struct runs_log *log, uint64_t id)
+{
+	const struct run_entry *e = runs_log_find(log, id);
+	int r = e ? remove_file(path, e->file) : -ENOENT;
+	if (r < 0)
+		return r;
+	runs_log_drop(log, id);
+	return 0;
+}
+
 int runs_folder_retain(
 	const char *path, struct runs_log *log, const char *schedule, size_t keep, uint64_t max_use)
 {
 	struct runs_kept kept;
 	while ((kept = runs_log_kept(log, schedule)).n > 0 &&
-		(kept.n > keep || kept.bytes > max_use)) {
-		uint64_t id = runs_log_first_to_go(log, schedule);
-		const struct run_entry *e = runs_log_find(log, id);
-		int r = e ? remove_file(path, e->file) : -ENOENT;
+		(kept.n > keep || (kept.n > 1 && kept.bytes > max_use))) {
+		int r = remove_run(path, log,
+			runs_log_first_to_go(
+				log, schedule, kept.n > keep ? RUNS_NUMBER : RUNS_BYTES));
 		if (r < 0)
 			return r;
-		runs_log_drop(log, id);
 	}
 	return 0;
+}
+
+/* What a user's recordings by that schedule may take, kept and running. */
+static uint64_t share_of(const struct runs_log *log, const struct schedule *of, uid_t uid)
+{
+	if (uid != 0)
+		return of->max_use / RUNS_USER_PART;
+	uint64_t others = runs_log_kept(log, of->name).bytes -
+			  runs_log_kept_of(log, of->name, uid).bytes;
+	return of->max_use - (others < of->max_use / 2 ? others : of->max_use / 2);
+}
+
+int runs_folder_make_room(const char *path, struct runs_log *log, const struct schedule *of,
+	uid_t uid, uint64_t bytes)
+{
+	const uint64_t share = share_of(log, of, uid);
+	const uint64_t left = bytes < share / 2 ? share - bytes : share / 2;
+	uint64_t kept;
+	while ((kept = runs_log_kept_of(log, of->name, uid).bytes) > left) {
+		int r = remove_run(path, log, runs_log_oldest_of(log, of->name, uid));
+		if (r < 0)
+			return r;
+	}
+	return bytes >= share || bytes + kept > share ? RUNS_FOLDER_FULL : 0;
 }
 
 bool runs_folder_is_full(const char *path, uint64_t min_free_bytes)

@@ -145,29 +145,46 @@ static int append(struct runs_log *log, const struct run_entry *e)
 	return 0;
 }
 
-/* How many runs like this one, of a kind, its user has. */
-static size_t count_of(const struct runs_log *log, uid_t uid,
-	bool (*is)(const struct run_entry *e, const void *of), const void *of)
+/* Runs of a kind, which is_kind tells from others by `of`: what each weighs, and whose are passed over. */
+struct runs_kind {
+	bool (*is_kind)(const struct run_entry *e, const void *of);
+	const void *of;
+	enum runs_bound bound;
+	bool without_root;
+};
+
+static bool is_of(const struct runs_kind *k, const struct run_entry *e)
 {
-	size_t n = 0;
+	return k->is_kind(e, k->of) && !(k->without_root && e->uid == 0);
+}
+
+static uint64_t weight(const struct runs_kind *k, const struct run_entry *e)
+{
+	return k->bound == RUNS_BYTES ? e->bytes : 1;
+}
+
+/* What one user has of them. */
+static uint64_t weight_of(const struct runs_log *log, const struct runs_kind *k, uid_t uid)
+{
+	uint64_t sum = 0;
 	for (size_t i = 0; i < log->n; i++)
-		n += log->entry[i].uid == uid && is(&log->entry[i], of);
-	return n;
+		if (log->entry[i].uid == uid && is_of(k, &log->entry[i]))
+			sum += weight(k, &log->entry[i]);
+	return sum;
 }
 
 /* The oldest of the user who has most; -1: there is none. */
-static ssize_t oldest_of_most(const struct runs_log *log,
-	bool (*is)(const struct run_entry *e, const void *of), const void *of)
+static ssize_t oldest_of_most(const struct runs_log *log, const struct runs_kind *k)
 {
 	ssize_t found = -1;
-	size_t most = 0;
+	uint64_t most = 0;
 	for (size_t i = 0; i < log->n; i++) {
-		if (!is(&log->entry[i], of) ||
+		if (!is_of(k, &log->entry[i]) ||
 			(found >= 0 && log->entry[found].uid == log->entry[i].uid))
 			continue;
-		size_t n = count_of(log, log->entry[i].uid, is, of);
-		if (n > most) {
-			most = n;
+		uint64_t sum = weight_of(log, k, log->entry[i].uid);
+		if (found < 0 || sum > most) {
+			most = sum;
 			found = (ssize_t)i;
 		}
 	}
@@ -196,10 +213,35 @@ struct runs_kept runs_log_kept(const struct runs_log *log, const char *schedule)
 	return kept;
 }
 
-uint64_t runs_log_first_to_go(const struct runs_log *log, const char *schedule)
+struct runs_kept runs_log_kept_of(const struct runs_log *log, const char *schedule, uid_t uid)
 {
-	ssize_t i = oldest_of_most(log, is_kept, schedule);
+	const struct runs_kind number = {is_kept, schedule, RUNS_NUMBER, false};
+	const struct runs_kind bytes = {is_kept, schedule, RUNS_BYTES, false};
+	return (struct runs_kept){
+		(size_t)weight_of(log, &number, uid), weight_of(log, &bytes, uid)};
+}
+
+uint64_t runs_log_first_to_go(
+	const struct runs_log *log, const char *schedule, enum runs_bound bound)
+{
+	struct runs_kind k = {is_kept, schedule, bound, false};
+	const struct runs_kept kept = runs_log_kept(log, schedule);
+	const uint64_t all = bound == RUNS_BYTES ? kept.bytes : kept.n;
+	k.without_root = weight_of(log, &k, 0) <= all / 2;
+	ssize_t i = oldest_of_most(log, &k);
+	if (i < 0) { /* there are none but root's */
+		k.without_root = false;
+		i = oldest_of_most(log, &k);
+	}
 	return i < 0 ? 0 : log->entry[i].id;
+}
+
+uint64_t runs_log_oldest_of(const struct runs_log *log, const char *schedule, uid_t uid)
+{
+	for (size_t i = 0; i < log->n; i++)
+		if (log->entry[i].uid == uid && is_kept(&log->entry[i], schedule))
+			return log->entry[i].id;
+	return 0;
 }
 
 /* --- the file --------------------------------------------------------------------------------- */
@@ -382,11 +424,12 @@ uint64_t runs_log_add(struct runs_log *log, const struct run_entry *run)
 	}
 	e.id = log->last_id + 1;
 	e.times = 1;
+	const struct runs_kind without_file = {is_without_file, NULL, RUNS_NUMBER, false};
 	size_t n_without = 0;
 	for (size_t i = 0; i < log->n; i++)
 		n_without += is_without_file(&log->entry[i], NULL);
 	if (n_without >= RUNS_WITHOUT_FILE_MAX)
-		runs_log_drop(log, log->entry[oldest_of_most(log, is_without_file, NULL)].id);
+		runs_log_drop(log, log->entry[oldest_of_most(log, &without_file)].id);
 	if (append(log, &e) < 0)
 		return 0;
 	runs_log_changed(log, &log->entry[log->n - 1]);

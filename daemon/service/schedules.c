@@ -202,7 +202,8 @@ static int start_run(struct schedules *s, struct walk *w, const struct schedule 
 			strerror(-r));
 		return 0;
 	}
-	r = runs_folder_retain(s->path, &s->log, of->name, of->keep - 1, of->max_use);
+	/* what it has room for goes when it is kept */
+	r = runs_folder_retain(s->path, &s->log, of->name, of->keep, of->max_use);
 	if (r < 0) {
 		snprintf(e->why, sizeof(e->why),
 			"an older recording of it in %.150s cannot be removed: %s", s->path,
@@ -380,21 +381,34 @@ static void follow_rate(struct schedules *s, struct schedule_run *run)
 	recording_note(run->recording, text);
 }
 
-/* Once a second: its own bytes, and those beside it. */
+/* What the recordings of its schedule and user that go on take, and will until the next look and when they are
+ * sealed. */
+static uint64_t bytes_of(const struct schedules *s, const struct schedule_run *of)
+{
+	struct recording_state state;
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < s->n_runs; i++) {
+		const struct schedule_run *run = s->run[i];
+		if (run->uid != of->uid || strcmp(run->schedule.name, of->schedule.name) != 0)
+			continue;
+		recording_state(run->recording, &state);
+		bytes += state.bytes > 0 ? (uint64_t)state.bytes : 0;
+	}
+	return bytes + bytes / 16;
+}
+
+/* Once a second: its user's bytes, and those beside them. */
 static bool is_out_of_room(
 	struct schedules *s, struct schedule_run *run, uint64_t now_ns, const char **ret_why)
 {
-	struct recording_state state;
-	const struct schedule *of = &run->schedule;
 	if (now_ns < run->next_look_ns)
 		return false;
 	run->next_look_ns = now_ns + SECOND_NS;
-	recording_state(run->recording, &state);
-	uint64_t bytes = state.bytes > 0 ? (uint64_t)state.bytes : 0;
-	int r = runs_folder_retain(s->path, &s->log, of->name, of->keep,
-		of->max_use > bytes ? of->max_use - bytes : 0);
-	*ret_why = r < 0                  ? "an older recording of its schedule cannot be removed"
-		   : bytes >= of->max_use ? "it reached MaxUse= of its schedule"
+	int r = runs_folder_make_room(
+		s->path, &s->log, &run->schedule, run->uid, bytes_of(s, run));
+	*ret_why = r < 0 ? "an older recording of its schedule cannot be removed"
+		   : r == RUNS_FOLDER_FULL
+			   ? "it reached its user's share of MaxUse= of its schedule"
 		   : runs_folder_is_full(s->path, s->o.conf->min_free_bytes)
 			   ? "less than min-free of mperf.conf was free"
 			   : NULL;

@@ -30,10 +30,16 @@ void runs_folder_name(const char *schedule, int64_t realtime_ns, uint64_t id,
 	char ret_file[static RUN_FILE_BYTES]);
 /* Remove files of recordings that the log does not have, and runs whose file is gone. */
 void runs_folder_tidy(const char *path, struct runs_log *log);
-/* Remove recordings of that schedule until `keep` remain and their bytes fit max_use. 0; -errno: one cannot be
+/* Remove recordings of that schedule until `keep` remain and their bytes fit max_use, or one is left. 0; -errno: one cannot be
  * removed, which stays in the log, as do all after it. */
 int runs_folder_retain(const char *path, struct runs_log *log, const char *schedule, size_t keep,
 	uint64_t max_use);
+/* That user's recordings of the schedule that go on take `bytes`: remove of the same user's that are kept, down to
+ * half of that user's share. 0; RUNS_FOLDER_FULL: still they take more than it; -errno as in runs_folder_retain. */
+#define RUNS_USER_PART 4 /* of MaxUse=, of one user other than root */
+enum { RUNS_FOLDER_FULL = 1 };
+int runs_folder_make_room(const char *path, struct runs_log *log, const struct schedule *of,
+	uid_t uid, uint64_t bytes);
 /* Is less free there? False if that is not known. */
 bool runs_folder_is_full(const char *path, uint64_t min_free_bytes);
 

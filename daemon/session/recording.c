@@ -221,7 +221,7 @@ static int add(struct recording *g, struct attribution *a)
 {
 	if (!g->share)
 		return add_whole(g, a);
-	uid_t uid = a->task ? a->task->uid : (uid_t)-1;
+	uid_t uid = task_account(a->task);
 	uint32_t n_nodes = g->stacks.n_nodes, n_rows = g->window.n_rows;
 	uint64_t n_before = a->count;
 	bool cut = false;
@@ -311,7 +311,7 @@ static void mark(void *userdata, struct sweep *s)
 
 static int add_loops(struct recording *g, struct task *task, const struct loop_counts *c)
 {
-	if (!recording_share_has_room(g->share, task ? task->uid : (uid_t)-1))
+	if (!recording_share_has_room(g->share, task_account(task)))
 		return LOOP_WINDOW_USER_FULL;
 	int r = loop_window_add(&g->window.loops, &g->walk->sites, task, c);
 	if (r != LOOP_WINDOW_FULL)

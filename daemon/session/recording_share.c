@@ -18,11 +18,13 @@
 #define COMM_MERGED "[other]"
 /* No thread has it: Source: pid_max(5), tids are above 0. */
 #define TID_MERGED INT_MIN
+/* Each with what is the user's and with what is nobody's. */
+#define MERGED_USERS_MAX (2 * SHARE_USERS_MAX)
 
-/* Of a user's job. */
+/* Of a user's job: what is the user's, or what belongs to nobody and is on this user's account. */
 struct merged {
 	struct merged_key {
-		uint32_t uid, set; /* set: id of its labels; 0: none */
+		uint32_t account, uid, set; /* set: id of its labels; 0: none */
 	} key;
 	struct task *task;
 	bool used; /* since the last sweep */
@@ -84,6 +86,7 @@ static int add_merged(struct recording_share *s, const struct merged_key *key,
 	task->pid = task->tid = 0; /* among the dead it has this one */
 	task_end(&s->walk->tasks, task, time_ns);
 	task->uid = key->uid;
+	task->account = key->account;
 	task_set_comm(task, COMM_MERGED);
 	task_set_labels(&s->walk->tasks, task, label_set_ref(labels));
 	struct merged *m = calloc(1, sizeof(*m));
@@ -102,23 +105,24 @@ static int add_merged(struct recording_share *s, const struct merged_key *key,
 
 /* The task that stands for those of a user's job, or for all that have none; the last one for users beyond the
  * limit. NULL where the task table is full: nobody's. 0 or -ENOMEM. */
-static int merged_task(struct recording_share *s, struct attribution *a, uid_t uid)
+static int merged_task(struct recording_share *s, struct attribution *a, uid_t account)
 {
 	struct label_set *labels = a->task->labels;
-	struct merged_key key = {.uid = uid, .set = labels ? labels->id : 0};
+	struct merged_key key = {account, a->task->uid, labels ? labels->id : 0};
 	struct merged *m;
 	int r = 0;
 	HASH_FIND(hh, s->merged, &key, sizeof(key), m);
-	if (labels && !share_has_job_room(s->shares, uid, m)) {
-		share_user(s->shares, uid)->n_unlabelled += a->count;
+	if (labels && !share_has_job_room(s->shares, account, m)) {
+		share_user(s->shares, account)->n_unlabelled += a->count;
 		labels = NULL;
 		key.set = 0;
 		HASH_FIND(hh, s->merged, &key, sizeof(key), m);
 	}
-	if (!m && (labels || s->n_users < SHARE_USERS_MAX)) {
+	if (!m && (labels || s->n_users < MERGED_USERS_MAX)) {
 		r = add_merged(s, &key, labels, a->time_ns, &m);
 		if (m && labels)
-			share_charge_job(s->shares, uid, SHARE_TASK_BYTES + strlen(labels->labels));
+			share_charge_job(
+				s->shares, account, SHARE_TASK_BYTES + strlen(labels->labels));
 	}
 	if (m)
 		m->used = true;
@@ -129,7 +133,7 @@ static int merged_task(struct recording_share *s, struct attribution *a, uid_t u
 
 int recording_share_cut(struct recording_share *s, struct attribution *a, bool *ret_cut)
 {
-	uid_t uid = a->task ? a->task->uid : (uid_t)-1;
+	uid_t uid = task_account(a->task);
 	enum share_level level = s ? share_level(s->shares, uid) : SHARE_WHOLE;
 	*ret_cut = false;
 	if (s)

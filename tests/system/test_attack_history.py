@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One user's noise and the others' history: a store under attack keeps what others did."""
+import os
 import shutil
 import subprocess
 
@@ -52,3 +53,24 @@ def test_noise_of_one_user_does_not_push_out_the_history_of_another(build):
             assert first in files, (first, files)
             # what was on its way when it was first looked for may have come since
             assert after >= before, (before, after, provenance)
+
+
+HIDDEN_S = 5
+HIDDEN_BYTES = 100_000  # far less than a tenth of what such noise takes; nothing else runs as Mallory
+
+
+def test_noise_of_a_program_that_nobody_may_read_is_taken_from_its_users_share(build):
+    need_plain(build)
+    noise = compile_program(build, "noise.c")
+    with Folder() as folder, UnitService(build, folder, flush="1s", budget=BUDGET, keep_windows="1h",
+                                         keep_minutes="1h", keep_hours="1h") as service:
+        hidden = folder / "noise"
+        shutil.copy(noise, hidden)
+        os.chmod(hidden, 0o711)
+
+        def of_mallory():
+            return next((row["bytes"] for row in service.ask("store").get("share", []) if row["user"] == MALLORY), 0)
+        # by a shell of Mallory's: setpriv execs while it still may read anything
+        subprocess.run(as_user(MALLORY, "sh", "-c", 'exec "$0" "$@"', hidden, service.homes[MALLORY], HIDDEN_S),
+                       check=True, stdout=subprocess.DEVNULL)
+        wait_until("it is charged to Mallory", lambda: of_mallory() > HIDDEN_BYTES)

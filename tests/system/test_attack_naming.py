@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
 """
 MANY_SYMBOLS = 400_000  # the parser reads them for some tenths of a second
 
-_stage, _trapped = [], []
+_stage, _trapped, _alone = [], [], []
 
 
 class Trapped(Stage):
@@ -153,6 +153,30 @@ def test_files_that_end_the_parser_cost_their_user_naming_and_nobody_else(build)
     lines = [line for line in service.said().splitlines() if "naming is paused" in line]
     assert 1 <= len(lines) <= 12 and f"user {MALLORY}" in lines[0], lines
     assert "evil_crash" not in service.said()
+
+
+# A program that nobody may read, with files that everybody may write to: its user is charged for them.
+HIDDEN_FILES = 24
+
+
+def test_files_of_a_hidden_program_that_end_the_parser_cost_its_user_naming(build):
+    service = shared(_alone, lambda: Trapped(build, flush="1s"))
+    library = compiled(service, MALLORY, "evil.so", SPIN.replace("FUNCTION", "spin_in_library"),
+                       "-shared", "-fPIC")
+    subprocess.run(["objcopy", "--add-section", f".mperf.test.crash={service.config}", library], check=True)
+    load = compiled(service, MALLORY, "load", LOAD, "-ldl")
+    os.chmod(load, 0o111)
+    # by a shell of Mallory's: setpriv execs while it still may read anything
+    shell = Path(service.folder) / "each.sh"
+    shell.write_text(f'for l in "$@"; do {load} "$l" 0.15 & n=$((n + 1)); [ $((n % 8)) = 0 ] && wait; done; wait\n')
+    files = list(copies(service, library, HIDDEN_FILES))
+    for file in files:
+        os.chmod(file, 0o666)
+    run_as(MALLORY, "sh", shell, *files).wait()
+    refused = wait_until("naming is paused for Mallory", lambda: service.ask("status")["naming_refused"])
+    assert [row["uid"] for row in refused] == [MALLORY], refused
+    assert service.ask("status")["naming"][0]["deaths"] < HIDDEN_FILES
+    victor_is_named(service, "victors_after_hidden_crashes")
 
 
 def test_files_that_take_the_parser_long_delay_nobody_by_more_than_one_each(build):

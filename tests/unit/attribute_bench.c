@@ -39,13 +39,14 @@ static void bench_sink(void *userdata, const struct attribution *a)
 
 /* As if the owner of environ were the process's user: these files belong to the user who
  * runs the test. */
-static int bench_rights(int folder_fd, struct rights *ret_rights)
+static int bench_rights(int folder_fd, uid_t account, struct rights *ret_rights)
 {
 	char text[SCAN_STAT_BYTES_MAX];
 	struct rights claimed;
+	(void)account;
 
 	if (scan_text(folder_fd, "status", text, sizeof(text)) <= 0 ||
-		scan_uid_parse(text, &claimed.uid, &claimed.gid))
+		scan_uid_parse(text, &claimed.uid, &claimed.gid, &claimed.account))
 		return RIGHTS_GONE;
 	return rights_parse(text, claimed.uid, true, ret_rights);
 }
@@ -185,7 +186,7 @@ void bench_process(struct bench *b, const struct bench_process *p)
 	bench_thread(b, p, p->pid);
 }
 
-void bench_owner(struct bench *b, int pid, unsigned int uid)
+static void write_status(struct bench *b, int pid, unsigned int real, unsigned int uid)
 {
 	char path[64], text[256];
 
@@ -193,8 +194,18 @@ void bench_owner(struct bench *b, int pid, unsigned int uid)
 	snprintf(text, sizeof(text),
 		"Name:\tx\nUid:\t%u\t%u\t%u\t%u\nGid:\t50\t50\t50\t50\nVmSize:\t1 kB\n"
 		"CapPrm:\t0000000000000000\n",
-		uid, uid, uid, uid);
+		real, uid, uid, uid);
 	bench_text(b, path, text);
+}
+
+void bench_owner(struct bench *b, int pid, unsigned int uid)
+{
+	write_status(b, pid, uid, uid);
+}
+
+void bench_hidden(struct bench *b, int pid, unsigned int real)
+{
+	write_status(b, pid, real, 0);
 }
 
 void bench_thread(struct bench *b, const struct bench_process *p, int tid)

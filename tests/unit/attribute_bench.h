@@ -60,6 +60,8 @@ void bench_process(struct bench *b, const struct bench_process *p);
 void bench_thread(struct bench *b, const struct bench_process *p, int tid);
 /* Write whose it is; of a process it is user 1000. */
 void bench_owner(struct bench *b, int pid, unsigned int uid);
+/* It belongs to nobody, as a set-user-ID program of root's that this user runs. */
+void bench_hidden(struct bench *b, int pid, unsigned int real);
 
 /* Give the attribute one record. */
 void bench_fork(struct bench *b, uint64_t time_ns, int pid, int tid, int parent);

@@ -216,7 +216,7 @@ static int write_task_row(struct segment *g, const struct segment_flush *f,
 	/* parent, exe and argv of a thread are its process' */
 	bool process = is_process(task);
 	bool argv = process &&
-		    (task->n_argv <= n_paid || share_level(g->shares, task->uid) == SHARE_WHOLE);
+		    (task->n_argv <= n_paid || share_level(g->shares, task_account(task)) == SHARE_WHOLE);
 	const struct task *parent = parent_of(f, task);
 	uid_t uid = owner_of(task);
 	bool owned = uid != (uid_t)-1 && !(process ? task : task->process)->other_group;
@@ -255,7 +255,7 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 	if (r == 0 && cgroup) {
 		r = ROW(g, INSERT_CGROUP, CELL_I(cgroup->id), CELL_T(cgroup->path));
 		if (sqlite3_changes(g->db) > 0) /* else it was there */
-			share_charge(g->shares, task->uid, strlen(cgroup->path));
+			share_charge(g->shares, task_account(task), strlen(cgroup->path));
 	}
 	if (r == 0)
 		r = segment_write_labels(g, task);
@@ -272,12 +272,12 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 /* What it takes, but for arguments that were charged before; returns those that are by now. */
 static uint32_t charge_task(struct segment *g, const struct task *task, uint32_t n_argv)
 {
-	bool process = is_process(task), whole = share_level(g->shares, task->uid) == SHARE_WHOLE;
+	bool process = is_process(task), whole = share_level(g->shares, task_account(task)) == SHARE_WHOLE;
 	uint32_t n = process && whole && task->argv ? task->n_argv : 0;
 	size_t bytes = n > n_argv ? n - n_argv : 0;
 	if (n_argv == 0)
 		bytes += SHARE_TASK_BYTES + (process && task->exe ? strlen(task->exe) : 0);
-	share_charge(g->shares, task->uid, bytes);
+	share_charge(g->shares, task_account(task), bytes);
 	return n > n_argv ? n : n_argv;
 }
 

@@ -18,7 +18,7 @@ static int write_set(
 {
 	int r = ROW(g, INSERT_LABEL_SET, CELL_I(id), CELL_I(uid), CELL_T(labels));
 	if (r == 0 && sqlite3_changes(g->db) > 0)
-		share_charge(g->shares, task->uid, strlen(labels));
+		share_charge(g->shares, task_account(task), strlen(labels));
 	return r == 0 ? ROW(g, INSERT_TASK_LABEL_SET, CELL_I(task->id), CELL_I(id)) : r;
 }
 

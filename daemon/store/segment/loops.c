@@ -84,7 +84,7 @@ static bool is_told(const struct loop_row *row, unsigned value)
 
 static int write_row(struct segment *g, const struct segment_flush *f, const struct loop_row *row)
 {
-	g->payer = row->who ? row->who->uid : (uid_t)-1;
+	g->payer = task_account(row->who);
 	int r = row->who ? segment_write_task(g, f, row->who) : 0;
 	if (r == 0)
 		r = write_sites(g, row->site);

@@ -55,7 +55,7 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 	int event = row->key.event;
 	if (event < 0 || event >= g->n_events)
 		return -EINVAL;
-	g->payer = row->who ? row->who->uid : (uid_t)-1;
+	g->payer = task_account(row->who);
 	int r = segment_write_hart(g, row->key.hart, row);
 	/* by this readers know that they must look at uncounted */
 	if (r == 0 && row->n_uncounted && !(g->cut & (CUT_COUNT | CUT_NONE)))

@@ -2,6 +2,7 @@
 
 /* Tests of daemon/attribute/job.c: labels are given, read and inherited */
 
+#include <linux/auxvec.h>
 #include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
@@ -165,6 +166,69 @@ TEST(the_environment_adds_to_what_was_given_and_changes_none_of_it)
 	bench_comm(b, t0 + MS, 10, "sh", true);
 	ck_assert_str_eq(
 		labels_of(10), "{\"CI_JOB_ID\":\"4711\",\"branch\":\"given\",\"job\":\"a\"}");
+}
+
+TEST(the_environment_of_what_belongs_to_nobody_labels_nothing)
+{
+	bench_bytes(b, "proc/10/environ", ENVIRON, sizeof(ENVIRON));
+	bench_hidden(b, 10, 1000);
+	scan();
+	bench_comm(b, t0, 10, "sh", true);
+	ck_assert_str_eq(labels_of(10), "");
+	bench_owner(b, 10, 1000);
+	bench_comm(b, t0 + MS, 10, "sh", true);
+	ck_assert_uint_eq(live(10)->labels->uid, 1000);
+	/* it stays in the job that it has */
+	bench_hidden(b, 10, 1000);
+	bench_bytes(b, "proc/10/environ", "REF=other", sizeof("REF=other"));
+	bench_comm(b, t0 + 2 * MS, 10, "sh", true);
+	ck_assert_str_eq(labels_of(10), "{\"CI_JOB_ID\":\"4711\",\"branch\":\"main\"}");
+}
+
+/* Its exec comes through the rings when it has become another program. */
+TEST(the_environment_is_that_of_the_program_whose_owner_is_known)
+{
+	bench_owner(b, 10, 0);
+	scan();
+	ck_assert_uint_eq(live(10)->uid, 0);
+	bench_bytes(b, "proc/10/environ", ENVIRON, sizeof(ENVIRON));
+	bench_hidden(b, 10, 1000);
+	struct task *process = live(10);
+	int fd = proc_folder(b->attribute, 10);
+	ck_assert_int_eq(job_read(b->attribute, &process, fd), 0);
+	close(fd);
+	ck_assert_str_eq(labels_of(10), "");
+}
+
+TEST(the_environment_of_one_user_adds_nothing_to_the_job_of_another)
+{
+	scan();
+	ck_assert_int_eq(attribute_set_labels(b->attribute, 10, 0, A, t0), 0);
+	bench_bytes(b, "proc/10/environ", ENVIRON, sizeof(ENVIRON));
+	bench_comm(b, t0 + MS, 10, "sh", true);
+	ck_assert_str_eq(labels_of(10), A);
+}
+
+/* Whoever may run it writes its environment. */
+TEST(the_environment_of_a_set_user_id_program_makes_no_job_of_roots)
+{
+	static const uint64_t began[] = {AT_UID, 0, AT_SECURE, 1, 0, 0};
+	static const uint64_t plain[] = {AT_UID, 0, AT_SECURE, 0, 0, 0};
+	static const uint32_t narrow[] = {AT_PLATFORM, 7, AT_SECURE, 1, 0, 0};
+
+	bench_owner(b, 10, 0);
+	bench_bytes(b, "proc/10/environ", ENVIRON, sizeof(ENVIRON));
+	scan(); /* auxv cannot be read */
+	ck_assert_str_eq(labels_of(10), "");
+	bench_bytes(b, "proc/10/auxv", (const char *)began, sizeof(began));
+	bench_comm(b, t0, 10, "sudo", true);
+	ck_assert_str_eq(labels_of(10), "");
+	bench_bytes(b, "proc/10/auxv", (const char *)narrow, sizeof(narrow));
+	bench_comm(b, t0 + 200 * MS, 10, "sudo", true);
+	ck_assert_str_eq(labels_of(10), "");
+	bench_bytes(b, "proc/10/auxv", (const char *)plain, sizeof(plain));
+	bench_comm(b, t0 + 400 * MS, 10, "sh", true);
+	ck_assert_uint_eq(live(10)->labels->uid, 0);
 }
 
 TEST(values_that_are_no_labels_are_left_out)

@@ -244,3 +244,57 @@ TEST(nobody_who_ended_is_kept_to_be_read)
 	ck_assert_uint_eq(b->attribute->n_watched, 1);
 	ck_assert(!child->watched && live(10)->watched);
 }
+
+/* --- who pays --------------------------------------------------------------------------------- */
+
+TEST(what_belongs_to_nobody_is_on_the_account_of_its_real_user)
+{
+	bench_hidden(b, 10, 1000);
+	ck_assert_int_eq(attribute_scan(b->attribute, NULL, 0), 0);
+	ck_assert_uint_eq(live(10)->uid, 0);
+	ck_assert_uint_eq(task_account(live(10)), 1000);
+	bench_fork(b, t0, 10, 11, 10); /* a thread */
+	bench_fork(b, t0, 20, 20, 10);
+	ck_assert_uint_eq(task_account(live(11)), 1000);
+	ck_assert_uint_eq(task_account(live(20)), 1000);
+	/* what it runs as root, as sudo does, is root's */
+	exec_as(0, t0 + MS);
+	ck_assert_uint_eq(task_account(live(10)), 0);
+	ck_assert_uint_eq(task_account(live(11)), 0);
+}
+
+TEST(a_user_pays_for_a_program_that_was_gone_before_it_was_read_and_root_does_not)
+{
+	for (unsigned int uid = 0; uid <= 1000; uid += 1000) {
+		uint64_t at_ns = t0 + uid * MS;
+		bench_text(b, "proc/10/status", "");
+		bench_owner(b, 10, uid);
+		ck_assert_int_eq(attribute_scan(b->attribute, NULL, 0), 0);
+		ck_assert_uint_eq(task_account(live(10)), uid);
+		bench_text(b, "proc/10/status", "");
+		bench_comm(b, at_ns, 10, "gone", true);
+		ck_assert_uint_eq(live(10)->uid, (uid_t)-1);
+		ck_assert_uint_eq(task_account(live(10)), uid ? uid : ACCOUNT_NOBODY);
+	}
+}
+
+TEST(what_root_forked_is_found_under_a_user_without_an_exec)
+{
+	scan(0);
+	bench_fork(b, t0, 20, 20, 10);
+	ck_assert_uint_eq(task_account(live(20)), 0);
+	bench_process(b, &(struct bench_process){.pid = 20, .comm = "prog"});
+	bench_owner(b, 20, 1001);
+	struct record r = bench_sample(b, BENCH_ALONE, t0 + MS, 20, 0x10020);
+	bench_take(b, &r, 0);
+	ck_assert_uint_eq(task_account(live(20)), 1001);
+	ck_assert_uint_eq(live(20)->uid, 0); /* what it had of root's is still in it */
+}
+
+TEST(what_nobody_has_looked_at_is_not_roots)
+{
+	struct record r = bench_sample(b, BENCH_ALONE, t0, 77, 0x10020);
+	bench_take(b, &r, 0);
+	ck_assert_uint_eq(task_account(live(77)), ACCOUNT_NOBODY);
+	ck_assert_uint_eq(task_account(NULL), ACCOUNT_NOBODY);
+}

@@ -22,7 +22,7 @@
 
 static struct rights parsed(const char *status, uid_t environ_uid, bool own_caps)
 {
-	struct rights rights = {42, 42};
+	struct rights rights = {42, 42, 42};
 
 	ck_assert_int_eq(rights_parse(status, environ_uid, own_caps, &rights), 0);
 	return rights;
@@ -52,6 +52,7 @@ TEST(one_that_differs_in_anything_is_nobodys)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		ck_assert_uint_eq(parsed(texts[i], 1000, false).uid, 0);
 		ck_assert_uint_eq(parsed(texts[i], 1000, false).gid, 0);
+		ck_assert_uint_eq(parsed(texts[i], 1000, false).account, i == 1 ? 0 : 1000);
 	}
 }
 
@@ -59,6 +60,7 @@ TEST(one_whose_memory_is_hidden_is_nobodys)
 {
 	ck_assert_uint_eq(parsed(OWN, 0, false).uid, 0);
 	ck_assert_uint_eq(parsed(OWN, 1001, false).uid, 0);
+	ck_assert_uint_eq(parsed(OWN, 0, false).account, 1000);
 }
 
 TEST(capabilities_in_a_namespace_of_ones_own_do_no_harm)
@@ -73,7 +75,7 @@ TEST(of_one_that_ends_nothing_is_said)
 {
 	static const char *const texts[] = {
 		"", "Name:\tx\n", UIDS(USERS), UIDS(USERS) GIDS NO_CAPS};
-	struct rights rights = {42, 42};
+	struct rights rights = {42, 42, 42};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		ck_assert_int_eq(rights_parse(texts[i], 0, false, &rights), RIGHTS_GONE);
@@ -116,7 +118,7 @@ static void end(pid_t pid)
 TEST(a_living_process_is_read)
 {
 	uid_t user = geteuid() == 0 ? 1234 : geteuid();
-	struct rights rights = {42, 42};
+	struct rights rights = {42, 42, 42};
 	pid_t open = child_that_waits(true), hidden = child_that_waits(false);
 
 	ck_assert_int_eq(rights_of_process(open, &rights), 0);
@@ -126,6 +128,7 @@ TEST(a_living_process_is_read)
 	ck_assert_int_eq(rights_of_thread(open, hidden, &rights), RIGHTS_GONE);
 	ck_assert_int_eq(rights_of_process(hidden, &rights), 0);
 	ck_assert_uint_eq(rights.uid, 0);
+	ck_assert_uint_eq(rights.account, user);
 	end(hidden);
 	end(open);
 	ck_assert_int_eq(rights_of_process(open, &rights), RIGHTS_GONE);
@@ -133,7 +136,7 @@ TEST(a_living_process_is_read)
 
 TEST(one_that_nobody_waited_for_is_gone)
 {
-	struct rights rights = {42, 42};
+	struct rights rights = {42, 42, 42};
 	siginfo_t info;
 	pid_t pid = child_that_waits(true);
 
@@ -204,7 +207,7 @@ static pid_t child_in_namespace(bool own, bool twice)
 
 TEST(one_in_anothers_user_namespace_is_nobodys)
 {
-	struct rights rights = {42, 42};
+	struct rights rights = {42, 42, 42};
 
 	if (geteuid() != 0) {
 		puts("skipped: needs root");
@@ -242,7 +245,7 @@ static const char *written(const char *text)
 
 static bool allowed(const struct login_groups *g, uid_t uid, gid_t gid)
 {
-	return login_groups_have(g, &(struct rights){uid, gid});
+	return login_groups_have(g, &(struct rights){uid, gid, uid});
 }
 
 TEST(a_user_logs_in_with_one_group)

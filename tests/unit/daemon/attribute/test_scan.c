@@ -182,15 +182,16 @@ TEST(every_cut_of_a_line_of_maps_is_survived)
 
 TEST(a_process_is_its_users)
 {
-	uid_t uid;
+	uid_t uid, real;
 	gid_t gid;
 
 	ck_assert_int_eq(scan_uid_parse("Name:\tx\nState:\tS\nUid:\t1000\t1000\t1000\t1000\n"
 					"Gid:\t50\t50\t50\t50\nFDSize:\t64\n",
-				 &uid, &gid),
+				 &uid, &gid, &real),
 		0);
 	ck_assert_uint_eq(uid, 1000);
 	ck_assert_uint_eq(gid, 50);
+	ck_assert_uint_eq(real, 1000);
 }
 
 TEST(a_process_with_any_other_id_is_roots)
@@ -204,11 +205,12 @@ TEST(a_process_with_any_other_id_is_roots)
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-		uid_t uid = 42;
+		uid_t uid = 42, real = 42;
 		gid_t gid = 42;
-		ck_assert_int_eq(scan_uid_parse(texts[i], &uid, &gid), 0);
+		ck_assert_int_eq(scan_uid_parse(texts[i], &uid, &gid, &real), 0);
 		ck_assert_uint_eq(uid, 0);
 		ck_assert_uint_eq(gid, 0);
+		ck_assert_uint_eq(real, 1000);
 	}
 }
 
@@ -218,12 +220,13 @@ TEST(broken_status_is_refused)
 		"\nUid:\t-1\t", "\nUid:\t99999999999\t", "Name:\tUid:\t7\t\n",
 		"\nUid:\t1\t1\t1\t1\n", "\nUid:\t1\t1\t1\nGid:\t1\t1\t1\t1\n",
 		"\nUid:\t1\t1\t1\t1\nGid:\t1\t1\t1"};
-	uid_t uid = 42;
+	uid_t uid = 42, real = 42;
 	gid_t gid = 42;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-		ck_assert_int_eq(scan_uid_parse(texts[i], &uid, &gid), SCAN_MALFORMED);
+		ck_assert_int_eq(scan_uid_parse(texts[i], &uid, &gid, &real), SCAN_MALFORMED);
 	ck_assert_uint_eq(uid, 42);
+	ck_assert_uint_eq(real, 42);
 }
 
 static const char *cgroup_of(const char *text, enum scan_hierarchy hierarchy)

@@ -465,3 +465,30 @@ TEST(tids_that_are_used_again_and_again_keep_memory_bounded)
 	ck_assert_uint_le(n_spaces, 4096 + 1);
 	ck_assert_uint_eq(task_space(live(10))->n_users, n_users);
 }
+
+/* --- an exec of what its user may not read ---------------------------------------------------- */
+
+TEST(what_the_kernel_reports_as_an_end_at_an_exec_is_none)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	struct task *task = live(10);
+	bench_comm(b, 5 * SECOND, 10, "hidden", true);
+	bench_exit(b, 5 * SECOND + 1, 10, 10);
+	bench_map(b, 10, 0x20000, 0x1000, "/bin/hidden");
+	ck_assert_ptr_eq(live(10), task);
+	ck_assert_uint_eq(task->end_ns, 0);
+	ck_assert_str_eq(mapped_at(10, 0x20000), "/bin/hidden");
+	bench_exit(b, 6 * SECOND, 10, 10);
+	ck_assert_uint_eq(task->end_ns, 6 * SECOND);
+}
+
+TEST(one_that_ends_in_its_exec_has_ended)
+{
+	bench_fork(b, 4 * SECOND, 30, 30, 1);
+	struct task *task = live(30);
+	bench_comm(b, 5 * SECOND, 30, "broken", true);
+	bench_exit(b, 5 * SECOND + 1, 30, 30);
+	ck_assert_uint_eq(task->end_ns, 5 * SECOND + 1);
+	ck_assert_ptr_null(task_find(&b->tasks, 30));
+}

@@ -45,14 +45,22 @@ static bool exists(const char *file)
 }
 
 /* A run of so many bytes, with its file. */
-static uint64_t recorded(int n, uint64_t bytes)
+static uint64_t recorded_of(uid_t uid, int n, uint64_t bytes)
 {
-	struct run_entry e = {
-		.outcome = RUN_WHOLE, .start_ns = 1000, .end_ns = 2000, .bytes = bytes};
+	struct run_entry e = {.uid = uid,
+		.outcome = RUN_WHOLE,
+		.start_ns = 1000,
+		.end_ns = 2000,
+		.bytes = bytes};
 	strcpy(e.schedule, "nightly");
 	snprintf(e.file, sizeof(e.file), "nightly/%d.mprf", n);
 	close(open(whole(e.file), O_CREAT | O_WRONLY, 0600));
 	return runs_log_add(&log_of, &e);
+}
+
+static uint64_t recorded(int n, uint64_t bytes)
+{
+	return recorded_of(0, n, bytes);
 }
 
 TEST(the_oldest_go_until_number_and_bytes_fit)
@@ -65,6 +73,50 @@ TEST(the_oldest_go_until_number_and_bytes_fit)
 	ck_assert(!exists("nightly/3.mprf") && exists("nightly/4.mprf") && log_of.n == 1);
 	ck_assert_int_eq(runs_folder_retain(folder, &log_of, "other", 0, 0), 0);
 	ck_assert_uint_eq(log_of.n, 1);
+}
+
+static const struct schedule nightly = {.name = "nightly", .max_use = 400};
+
+static int room(uid_t uid, uint64_t bytes)
+{
+	return runs_folder_make_room(folder, &log_of, &nightly, uid, bytes);
+}
+
+TEST(what_runs_takes_no_more_than_its_users_share_and_nothing_of_others)
+{
+	for (int i = 1; i <= 3; i++)
+		recorded(i, 100);
+	recorded_of(1001, 4, 60);
+	recorded_of(1000, 5, 30);
+	recorded_of(1000, 6, 30);
+	ck_assert_int_eq(room(1000, 40), 0); /* 100 of 400 */
+	ck_assert_uint_eq(log_of.n, 6);
+	ck_assert_int_eq(room(1000, 60), 0);
+	ck_assert(!exists("nightly/5.mprf") && exists("nightly/6.mprf"));
+	/* half of the share stays kept: then it ends */
+	ck_assert_int_eq(room(1000, 71), RUNS_FOLDER_FULL);
+	ck_assert_int_eq(room(1000, 1000), RUNS_FOLDER_FULL);
+	ck_assert(exists("nightly/6.mprf") && log_of.n == 5);
+	ck_assert_int_eq(room(1002, 99), 0);
+	ck_assert_int_eq(room(1002, 100), RUNS_FOLDER_FULL);
+	ck_assert_uint_eq(log_of.n, 5);
+}
+
+/* That of a time has all that users do in it. */
+TEST(what_root_runs_leaves_half_of_what_root_keeps)
+{
+	for (int i = 1; i <= 4; i++)
+		recorded(i, 100);
+	ck_assert_int_eq(room(0, 100), 0);
+	ck_assert(!exists("nightly/1.mprf") && log_of.n == 3);
+	ck_assert_int_eq(room(0, 200), 0);
+	ck_assert_int_eq(room(0, 201), RUNS_FOLDER_FULL);
+	ck_assert(exists("nightly/3.mprf") && exists("nightly/4.mprf") && log_of.n == 2);
+	/* users who have all the rest leave root a half */
+	for (int i = 5; i <= 8; i++)
+		recorded_of(1000 + (uid_t)i, i, 100);
+	ck_assert_int_eq(room(0, 100), 0);
+	ck_assert(!exists("nightly/3.mprf") && exists("nightly/4.mprf") && log_of.n == 5);
 }
 
 TEST(what_cannot_be_removed_stays_in_the_log)

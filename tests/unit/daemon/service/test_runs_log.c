@@ -196,12 +196,52 @@ TEST(recordings_of_who_has_most_go_first)
 	struct runs_kept kept = runs_log_kept(&log_of, "a");
 	ck_assert_uint_eq(kept.n, 3);
 	ck_assert_uint_eq(kept.bytes, 60);
-	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a"), second);
+	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a", RUNS_NUMBER), second);
 	runs_log_drop(&log_of, second);
-	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a"), 1);
-	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "c"), 0);
+	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a", RUNS_NUMBER), 1);
+	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "c", RUNS_NUMBER), 0);
 	again();
 	ck_assert_ptr_null(runs_log_find(&log_of, second));
+}
+
+TEST(what_one_user_has_is_that_users)
+{
+	recorded("a", 1000, "a/1.mprf", 10);
+	uint64_t second = recorded("a", 1001, "a/2.mprf", 20);
+	recorded("a", 1001, "a/3.mprf", 30);
+	recorded("b", 1001, "b/4.mprf", 40);
+	ck_assert_uint_eq(runs_log_kept_of(&log_of, "a", 1001).n, 2);
+	ck_assert_uint_eq(runs_log_kept_of(&log_of, "a", 1001).bytes, 50);
+	ck_assert_uint_eq(runs_log_oldest_of(&log_of, "a", 1001), second);
+	ck_assert_uint_eq(runs_log_oldest_of(&log_of, "a", 1002), 0);
+}
+
+TEST(of_bytes_the_oldest_of_who_has_most_bytes_goes)
+{
+	for (int i = 0; i < 3; i++)
+		recorded("a", 1001, "a/1.mprf", 10);
+	uint64_t large = recorded("a", 1000, "a/2.mprf", 100);
+	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a", RUNS_BYTES), large);
+	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a", RUNS_NUMBER), 1);
+}
+
+/* Users are as many as somebody has uids. */
+TEST(roots_go_only_above_a_half)
+{
+	for (int i = 0; i < 4; i++)
+		recorded("a", 0, "a/1.mprf", 10);
+	uint64_t first = recorded("a", 1000, "a/2.mprf", 10);
+	for (uid_t uid = 1001; uid < 1003; uid++)
+		recorded("a", uid, "a/2.mprf", 10);
+	/* 4 of 7 */
+	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a", RUNS_NUMBER), 1);
+	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a", RUNS_BYTES), 1);
+	recorded("a", 1003, "a/2.mprf", 10);
+	/* 4 of 8: though no other has as many */
+	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a", RUNS_NUMBER), first);
+	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a", RUNS_BYTES), first);
+	recorded("b", 0, "b/1.mprf", 0);
+	ck_assert_uint_gt(runs_log_first_to_go(&log_of, "b", RUNS_BYTES), first);
 }
 
 TEST(the_file_does_not_grow_with_changes)
