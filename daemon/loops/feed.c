@@ -398,11 +398,11 @@ static int go_on(struct feed *f, uint64_t began_ns)
 int feed_dispatch(struct feed *f, uint64_t now_ns)
 {
 	struct epoll_event event[FEED_EVENTS_TURN];
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), looking_ns = f->looking_ns;
 	f->now_ns = now_ns;
 	int n = epoll_wait(f->epoll_fd, event, FEED_EVENTS_TURN, 0);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
-	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int r = 0;
 	/* what is left has news at the next dispatch as well, and stands before those that were
 	 * read */
@@ -413,7 +413,14 @@ int feed_dispatch(struct feed *f, uint64_t now_ns)
 	if (r == 0)
 		r = look_at_clock(f);
 	users_tidy(f);
+	/* what looking takes is sampling's work, done early */
+	f->spent_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns - (f->looking_ns - looking_ns);
 	return r;
+}
+
+uint64_t feed_spent_ns(const struct feed *f)
+{
+	return f->spent_ns;
 }
 
 int feed_resume(struct feed *f)

@@ -120,6 +120,9 @@ struct feed_selection {
 enum { FEED_NO_PROGRAM = 1, FEED_NOT_YOURS };
 int feed_select(struct feed *f, pid_t pid, uid_t by, const struct feed_selection *selection);
 
+/* CPU time that the loop's thread has spent for programs since the start. */
+uint64_t feed_spent_ns(const struct feed *f);
+
 /* Rounds received since the start. */
 uint64_t feed_rounds(const struct feed *f);
 
