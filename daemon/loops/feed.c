@@ -65,7 +65,9 @@ static void user_tidy(struct feed *f, struct feed_user *user)
 static void users_tidy(struct feed *f)
 {
 	struct feed_user *user, *next;
+	f->n_spenders = 0;
 	HASH_ITER (hh, f->users, user, next) {
+		f->n_spenders += user->spent_until_ns > f->now_ns;
 		user_tidy(f, user);
 	}
 }
@@ -311,7 +313,9 @@ static void spend(uint64_t *until_ns, uint64_t now_ns, uint64_t ns)
 static int charge_time(struct connection *c, uint64_t spent_ns)
 {
 	struct feed *f = c->feed;
-	spend(&c->user->spent_until_ns, f->now_ns, spent_ns * FEED_LOOP_SHARE);
+	uint64_t n = f->n_spenders > FEED_LOOP_SHARES ? f->n_spenders : FEED_LOOP_SHARES;
+	uint64_t user_ns = spent_ns * FEED_LOOP_SHARE * n / FEED_LOOP_SHARES;
+	spend(&c->user->spent_until_ns, f->now_ns, user_ns);
 	spend(&c->spent_until_ns, f->now_ns, spent_ns * FEED_CONNECTION_SHARE);
 	uint64_t until_ns = c->user->spent_until_ns > c->spent_until_ns ? c->user->spent_until_ns
 									: c->spent_until_ns;

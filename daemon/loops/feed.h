@@ -21,6 +21,8 @@
 
 /* The share of loop time for all programs of one user: one part in this many. */
 #define FEED_LOOP_SHARE 10u
+/* The programs of all users together: as many such shares. If more users spend at the same time, each has less. */
+#define FEED_LOOP_SHARES 3u
 /* The same for one program. */
 #define FEED_CONNECTION_SHARE (2 * FEED_LOOP_SHARE)
 /* How far a user may overdraw that share: the tables of a starting program, and a round. */
