@@ -27,6 +27,7 @@
 #include "daemon/control/server.h"
 #include "daemon/naming/namer.h"
 #include "daemon/pmu/cores.h"
+#include "daemon/service/overhead.h"
 #include "daemon/service/service.h"
 #include "daemon/session/listener.h"
 #include "proto/clock.h"
@@ -36,6 +37,14 @@
 #define DAEMON_FDS_MAX (1 + JOB_FDS_MAX + SERVER_FDS_MAX)
 
 #define TELL_NS 1000000000u
+
+/* Whose time the loop's thread spends; CLOCK_THREAD_CPUTIME_ID. */
+struct loop_time {
+	uint64_t due_ns;     /* CLOCK_MONOTONIC: when the service wants a round, whoever else does */
+	uint64_t serving_ns; /* in this round, to see what clients wait for */
+	uint64_t ended_ns;   /* when the last round was over */
+	uint64_t feed_ns;    /* so far, of the feed's time: spent within requests */
+};
 
 struct daemon {
 	sd_event *event;
@@ -50,6 +59,7 @@ struct daemon {
 	struct server *server;
 	struct pollfd *fds;   /* DAEMON_FDS_MAX */
 	size_t n_service_fds; /* of them, before the server's */
+	struct loop_time time;
 	bool over, reload;
 	char told[1280]; /* STATUS= as systemd knows it */
 	uint64_t next_tell_ns;
@@ -367,38 +377,84 @@ static int reload(struct daemon *d)
 	return r;
 }
 
+static uint64_t thread_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static size_t service_mode_fds(struct daemon *d, struct pollfd *fds, size_t n)
 {
 	d->n_service_fds = service_fds(d->service, fds, n < JOB_FDS_MAX ? n : JOB_FDS_MAX);
-	return d->n_service_fds +
-	       server_fds(d->server, fds + d->n_service_fds, n - d->n_service_fds);
+	uint64_t began_ns = thread_ns();
+	n = d->n_service_fds + server_fds(d->server, fds + d->n_service_fds, n - d->n_service_fds);
+	d->time.serving_ns = thread_ns() - began_ns;
+	d->time.due_ns = 0; /* where nobody asks for deadlines, there is news */
+	return n;
 }
 
 static uint64_t service_mode_deadline_ns(struct daemon *d)
 {
-	uint64_t service = service_deadline_ns(d->service), server = server_deadline_ns(d->server);
+	uint64_t service = d->time.due_ns = service_deadline_ns(d->service), began_ns = thread_ns();
+	uint64_t server = server_deadline_ns(d->server);
+	d->time.serving_ns += thread_ns() - began_ns;
 	return service < server ? service : server;
 }
 
-static int service_turn(struct daemon *d, const struct pollfd *fds, size_t n)
+static uint64_t feed_ns(const struct daemon *d)
+{
+	const struct walk *w = d->service->walk;
+	return w && w->feed ? feed_spent_ns(w->feed) : 0;
+}
+
+/* As server_dispatch. *ret_ns: what it took. */
+static int serve_clients(
+	struct daemon *d, const struct pollfd *fds, size_t n, uint64_t *ret_took_ns)
+{
+	uint64_t began_ns = thread_ns(), before_ns = feed_ns(d);
+	int r = server_dispatch(d->server, fds + d->n_service_fds, n - d->n_service_fds,
+		clock_ns(CLOCK_MONOTONIC));
+	d->time.feed_ns += feed_ns(d) - before_ns;
+	*ret_took_ns = thread_ns() - began_ns;
+	return r;
+}
+
+/* *ret_ns: of the turn, what was done for clients. */
+static int service_turn(struct daemon *d, const struct pollfd *fds, size_t n, uint64_t *ret_ns)
 {
 	int r = d->reload ? reload(d) : 0;
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), spent_ns = server_spent_ns(d->server);
+	*ret_ns = 0;
 	if (r == 0)
 		r = service_dispatch(d->service, now_ns);
+	spent_ns = server_spent_ns(d->server) - spent_ns; /* windows of recordings */
 	if (r == 0)
-		r = server_dispatch(d->server, fds + d->n_service_fds, n - d->n_service_fds,
-			clock_ns(CLOCK_MONOTONIC));
+		r = serve_clients(d, fds, n, ret_ns);
+	*ret_ns += spent_ns;
 	tell_status(d, now_ns);
 	return r;
 }
 
+/* Was there anything for the service in this round? */
+static bool has_service_news(const struct daemon *d)
+{
+	for (size_t i = 0; i < 1 + d->n_service_fds; i++)
+		if (d->fds[i].revents)
+			return true;
+	return clock_ns(CLOCK_MONOTONIC) >= d->time.due_ns;
+}
+
+/* A round that only clients wanted is theirs, with all that a round takes. */
 static int service_mode_dispatch(struct daemon *d, const struct pollfd *fds, size_t n)
 {
-	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	int r = service_turn(d, fds, n);
-	turns_add(&d->service->turns, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns,
-		clock_ns(CLOCK_MONOTONIC));
+	uint64_t began_ns = thread_ns(), clients_ns;
+	bool clients_alone = !has_service_news(d);
+	int r = service_turn(d, fds, n, &clients_ns);
+	uint64_t ended_ns = thread_ns();
+	turns_add(&d->service->turns, ended_ns - began_ns, clock_ns(CLOCK_MONOTONIC));
+	server_spend(d->server,
+		clients_alone ? ended_ns - d->time.ended_ns : clients_ns + d->time.serving_ns);
+	d->service->overhead->clients_ns = server_spent_ns(d->server) - d->time.feed_ns;
+	d->time.ended_ns = ended_ns;
 	return r;
 }
 
@@ -472,6 +528,7 @@ int daemon_run_service(const struct daemon_options *o)
 		tell_status(d, clock_ns(CLOCK_MONOTONIC));
 		tell_group(d);
 		say(NULL, LOG_INFO, "ready");
+		d->time.ended_ns = thread_ns();
 		r = loop(d, &mode);
 		sd_notify(0, "STOPPING=1");
 		d->server = server_free(d->server);

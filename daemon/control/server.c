@@ -56,6 +56,37 @@ struct server {
 	uint32_t n_gone;    /* seats to be freed at the end of the round */
 };
 
+/* --- time ------------------------------------------------------------------------------------- */
+
+/* What is done for one client: some of it charges itself, as it goes. */
+struct meter {
+	const struct users *users;
+	uint64_t began_ns, spent_ns;
+};
+
+static struct meter meter_begin(const struct server *s)
+{
+	return (struct meter){&s->users, clock_ns(CLOCK_THREAD_CPUTIME_ID), s->users.spent_ns};
+}
+
+/* The rest is the user's, too. */
+static void meter_end(const struct meter *m, struct user *u)
+{
+	uint64_t took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - m->began_ns;
+	uint64_t charged_ns = m->users->spent_ns - m->spent_ns;
+	user_spend(u, USER_LOOP, took_ns > charged_ns ? took_ns - charged_ns : 0);
+}
+
+uint64_t server_spent_ns(const struct server *s)
+{
+	return s->users.spent_ns;
+}
+
+void server_spend(struct server *s, uint64_t ns)
+{
+	users_spend_rest(&s->users, ns);
+}
+
 /* --- seats ------------------------------------------------------------------------------------ */
 
 /* Its user does not hold it any more. */
@@ -229,12 +260,12 @@ static struct user *welcome(struct server *s, int fd)
 /* Accept a connection, which costs its user time. False: there is none, or no room. */
 static bool accept_one(struct server *s)
 {
-	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct meter m = meter_begin(s);
 	int fd = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
 		return false;
 	struct user *u = welcome(s, fd);
-	user_spend(u, USER_LOOP, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+	meter_end(&m, u);
 	return true;
 }
 
@@ -305,6 +336,7 @@ static void dispatch_busy(struct server *s, const struct pollfd *fds, size_t n)
 		struct peer *p = seat->peer;
 		size_t mine = peer_n_job_fds(p);
 		p->now_ns = s->now_ns;
+		user_looked_at(p->user);
 		int r = peer_run_due_jobs(p, at + mine <= n ? fds + at : NULL, s->now_ns);
 		at += mine;
 		if (r == 0)
@@ -339,10 +371,12 @@ static int dispatch_sockets(struct server *s)
 			accept_some(s);
 			continue;
 		}
+		struct meter m = meter_begin(s);
 		seat->peer->now_ns = s->now_ns;
 		if (!seat->gone)
 			seat_outcome(s, seat, peer_dispatch(seat->peer, (short)event[i].events));
 		seat_settle(s, seat);
+		meter_end(&m, seat->peer->user);
 	}
 	return 0;
 }

@@ -36,6 +36,13 @@ uint64_t server_deadline_ns(const struct server *s);
 #define SERVER_EVENTS_MAX 64
 int server_dispatch(struct server *s, const struct pollfd *fds, size_t n, uint64_t now_ns);
 
+/* What the loop's thread has spent for clients so far: all that was charged to their users, and what a
+ * round took beside. */
+uint64_t server_spent_ns(const struct server *s);
+/* It spent ns for them since the last call, with what was charged already: the rest is divided among users
+ * with a turn in this round. */
+void server_spend(struct server *s, uint64_t ns);
+
 /* The configuration has changed in place: look up the group again, and which peers are in it. The
  * socket does not move. */
 void server_reload(struct server *s);

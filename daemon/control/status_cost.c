@@ -84,8 +84,10 @@ int status_cost(struct status *s)
 		told_row("execs", &now, TASK_EXEC),
 		told_row("mappings", &now, TASK_MAPPING),
 		{"mperfd and its namer", -1, -1, own, own},
+		{"clients and programs", -1, -1, now.clients_part, now.clients_part},
 		{"queries and roll-ups", -1, -1, now.others_part, now.others_part},
-		{"all", -1, -1, now.all_part, own + now.others_part + worst_kernel},
+		{"all", -1, -1, now.all_part,
+			own + now.clients_part + now.others_part + worst_kernel},
 	};
 	for (size_t i = 0; i < LENGTH(rows) && r == 0; i++)
 		r = tell_spent(s, &rows[i]);

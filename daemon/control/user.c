@@ -117,11 +117,15 @@ void users_turn(struct users *t, uint64_t now_ns)
 	struct user *u, *next;
 	t->now_ns = now_ns;
 	t->round++;
+	t->in_round = NULL;
+	t->turns_ns = 0;
 	if (now_ns < t->next_tidy_ns)
 		return;
 	t->next_tidy_ns = now_ns + TIDY_NS;
+	t->n_spenders = 0;
 	for (u = t->by_uid; u; u = next) {
 		next = u->hh.next;
+		t->n_spenders += !u->first && u->spent_until_ns[USER_LOOP] > now_ns;
 		if (is_idle(u))
 			user_free(t, u);
 	}
@@ -310,15 +314,51 @@ static uint64_t walk_part(const struct users *t)
 	return n;
 }
 
+static uint64_t loop_part(const struct user *u)
+{
+	const uint32_t n = u->users->n_spenders;
+	return u->first || n <= USERS_LOOP_PARTS ? USER_LOOP_PART
+						 : n * USER_LOOP_PART / USERS_LOOP_PARTS;
+}
+
+static void take_turn(struct user *u, uint64_t ns)
+{
+	struct users *t = u->users;
+	if (u->round != t->round || u->turn_ns == 0) {
+		u->round = t->round;
+		u->turn_ns = 0;
+		u->next_in_round = t->in_round;
+		t->in_round = u;
+	}
+	u->turn_ns += ns;
+	t->turns_ns += u->first ? 0 : ns;
+}
+
 void user_spend(struct user *u, enum user_time time, uint64_t ns)
 {
-	if (!u)
+	if (!u || ns == 0)
 		return;
-	if (u->round != u->users->round)
-		u->turn_ns = 0;
-	u->round = u->users->round;
-	u->turn_ns += ns;
-	pay(u, time, ns * (time == USER_LOOP ? USER_LOOP_PART : walk_part(u->users)));
+	take_turn(u, ns);
+	u->users->spent_ns += ns;
+	pay(u, time, ns * (time == USER_LOOP ? loop_part(u) : walk_part(u->users)));
+}
+
+void user_looked_at(struct user *u)
+{
+	if (u)
+		take_turn(u, USER_LOOK_NS);
+}
+
+void users_spend_rest(struct users *t, uint64_t ns)
+{
+	uint64_t charged_ns = t->spent_ns - t->shared_ns, turns_ns = 0;
+	uint64_t rest_ns = less(ns, charged_ns), all_ns = t->spent_ns + rest_ns;
+	struct user *u;
+	for (u = t->in_round; u; u = u->next_in_round)
+		turns_ns += u->turn_ns;
+	for (u = t->in_round; u && rest_ns > 0; u = u->next_in_round)
+		user_spend(u, USER_LOOP, rest_ns * u->turn_ns / turns_ns);
+	t->spent_ns = t->shared_ns = all_ns; /* also what is nobody's */
 }
 
 uint64_t user_ready_ns(const struct user *u, enum user_time time)
@@ -335,8 +375,10 @@ bool user_rests(struct user *u, enum user_time time)
 {
 	if (!u)
 		return false;
+	const struct users *t = u->users;
 	if (user_ready_ns(u, time) == 0)
-		return u->round == u->users->round && u->turn_ns >= USER_TURN_NS;
+		return (u->round == t->round && u->turn_ns >= USER_TURN_NS) ||
+		       (!u->first && t->turns_ns >= USERS_TURN_NS);
 	if (time == USER_LOOP && u->rest_until_ns <= now_of(u))
 		u->rest_until_ns = now_of(u) + USER_REST_NS;
 	return true;

@@ -34,10 +34,15 @@ enum user_time {
 	N_USER_TIMES
 };
 #define USER_LOOP_PART 10
+/* All users but root and the daemon's own: three parts of that, so that sampling has the rest. More than
+ * three who spend at the same time have equal shares of them. */
+#define USERS_LOOP_PARTS 3
 /* The most that may be spent at once, of either: the allowance of one second. */
 #define USER_CREDIT_NS 1000000000u
 /* Spent in one round of the loop before the next user has a turn. */
 #define USER_TURN_NS 5000000u
+/* The same for all users but root and the daemon's own, before the rest of the loop has its turn. */
+#define USERS_TURN_NS (4 * USER_TURN_NS)
 /* How often a user who has spent everything is served, with all connections at once. */
 #define USER_REST_NS 20000000u
 /* Debt at which even new connections are refused: connecting alone has cost that much. */
@@ -56,6 +61,7 @@ struct user {
 	uint64_t spent_until_ns[N_USER_TIMES]; /* CLOCK_MONOTONIC: when the debt is paid off */
 	uint64_t rest_until_ns;
 	uint64_t round, turn_ns; /* time of the loop in that round */
+	struct user *next_in_round;
 	uint64_t served;         /* number of its last query that started */
 	UT_hash_handle hh;
 };
@@ -72,6 +78,11 @@ struct users {
 	uint32_t requests_per_second;
 	uint64_t now_ns; /* of this round */
 	uint64_t round, n_served, next_tidy_ns;
+	uint64_t spent_ns;       /* all that was spent so far, on behalf of any user */
+	uint64_t shared_ns;      /* of it, as of the last users_spend_rest */
+	struct user *in_round;   /* who has spent something in this round */
+	uint64_t turns_ns;       /* what those of them who are not `first` have spent in it */
+	uint32_t n_spenders;     /* users who have spent lately and are not `first` */
 };
 
 /* Set the limits from the configuration and RLIMIT_NOFILE, at start and after each change. A user
@@ -110,6 +121,14 @@ const char *user_remedy(enum user_hold what);
 bool user_may_ask(struct user *u, unsigned nth);
 /* The loop's thread ran for ns on behalf of this user. */
 void user_spend(struct user *u, enum user_time time, uint64_t ns);
+/* A connection of this user makes each round longer, if only by being looked at: it counts as this much
+ * when what is left is divided. */
+#define USER_LOOK_NS 200u
+void user_looked_at(struct user *u);
+/* All that the loop's thread did for users since the last call took ns, at least: what of it was not
+ * charged to one of them (waiting, looking at all connections, forking) is divided among those of this
+ * round, by what they spent in it. */
+void users_spend_rest(struct users *t, uint64_t ns);
 /* When the user may spend again; 0: now. */
 uint64_t user_ready_ns(const struct user *u, enum user_time time);
 /* Is this user's turn over for this round? */

@@ -65,7 +65,9 @@ static void user_tidy(struct feed *f, struct feed_user *user)
 static void users_tidy(struct feed *f)
 {
 	struct feed_user *user, *next;
+	f->n_spenders = 0;
 	HASH_ITER (hh, f->users, user, next) {
+		f->n_spenders += user->spent_until_ns > f->now_ns;
 		user_tidy(f, user);
 	}
 }
@@ -311,7 +313,9 @@ static void spend(uint64_t *until_ns, uint64_t now_ns, uint64_t ns)
 static int charge_time(struct connection *c, uint64_t spent_ns)
 {
 	struct feed *f = c->feed;
-	spend(&c->user->spent_until_ns, f->now_ns, spent_ns * FEED_LOOP_SHARE);
+	uint64_t n = f->n_spenders > FEED_LOOP_SHARES ? f->n_spenders : FEED_LOOP_SHARES;
+	uint64_t user_ns = spent_ns * FEED_LOOP_SHARE * n / FEED_LOOP_SHARES;
+	spend(&c->user->spent_until_ns, f->now_ns, user_ns);
 	spend(&c->spent_until_ns, f->now_ns, spent_ns * FEED_CONNECTION_SHARE);
 	uint64_t until_ns = c->user->spent_until_ns > c->spent_until_ns ? c->user->spent_until_ns
 									: c->spent_until_ns;
@@ -398,11 +402,11 @@ static int go_on(struct feed *f, uint64_t began_ns)
 int feed_dispatch(struct feed *f, uint64_t now_ns)
 {
 	struct epoll_event event[FEED_EVENTS_TURN];
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), looking_ns = f->looking_ns;
 	f->now_ns = now_ns;
 	int n = epoll_wait(f->epoll_fd, event, FEED_EVENTS_TURN, 0);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
-	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int r = 0;
 	/* what is left has news at the next dispatch as well, and stands before those that were
 	 * read */
@@ -413,7 +417,14 @@ int feed_dispatch(struct feed *f, uint64_t now_ns)
 	if (r == 0)
 		r = look_at_clock(f);
 	users_tidy(f);
+	/* what looking takes is sampling's work, done early */
+	f->spent_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns - (f->looking_ns - looking_ns);
 	return r;
+}
+
+uint64_t feed_spent_ns(const struct feed *f)
+{
+	return f->spent_ns;
 }
 
 int feed_resume(struct feed *f)

@@ -21,6 +21,8 @@
 
 /* The share of loop time for all programs of one user: one part in this many. */
 #define FEED_LOOP_SHARE 10u
+/* The programs of all users together: as many such shares. If more users spend at the same time, each has less. */
+#define FEED_LOOP_SHARES 3u
 /* The same for one program. */
 #define FEED_CONNECTION_SHARE (2 * FEED_LOOP_SHARE)
 /* How far a user may overdraw that share: the tables of a starting program, and a round. */
@@ -119,6 +121,9 @@ struct feed_selection {
 /* Send it to a program, on behalf of the user who owns it, or root. 0, or why not. */
 enum { FEED_NO_PROGRAM = 1, FEED_NOT_YOURS };
 int feed_select(struct feed *f, pid_t pid, uid_t by, const struct feed_selection *selection);
+
+/* CPU time that the loop's thread has spent for programs since the start. */
+uint64_t feed_spent_ns(const struct feed *f);
 
 /* Rounds received since the start. */
 uint64_t feed_rounds(const struct feed *f);

@@ -66,6 +66,7 @@ struct feed {
 	struct connection *connections;
 	uint32_t n_connections;
 	struct feed_user *users;
+	uint32_t n_spenders; /* of them, who owe time now */
 	struct budget budget; /* of all */
 	struct table_cache cache;
 	uint64_t causes[N_FEED_CAUSES];
@@ -74,6 +75,7 @@ struct feed {
 	uint64_t looked_ns;    /* when a thread was last looked for */
 	uint64_t n_looks;      /* how often */
 	uint64_t looking_ns;   /* total time spent looking, charged to nobody */
+	uint64_t spent_ns;     /* total time spent for programs, without that */
 	uint64_t listen_at_ns; /* accept no connection before; 0: accept now */
 	struct feed_want *want;
 	size_t n_wants, size_wants;

@@ -2,8 +2,8 @@
 
 /* Every two seconds rates are taken and priced, and the governor decides. What the kernel does is
  * known per hart; what our processes do is charged to all harts alike, since they run anywhere. The
- * budget is for always-on sampling: while a client has raised the rate, samples count as if it had
- * not, and our own CPU as it was before.
+ * budget is for always-on sampling: the time of the loop for clients is not in it, and while a client
+ * has raised the rate, samples count as if it had not, and our own CPU as it was before.
  */
 
 #include "daemon/service/overhead.h"
@@ -250,16 +250,19 @@ static void read_cpu(const struct overhead *h, const struct walk *w, struct usag
 static struct overhead_own *take_own(struct overhead *h, const struct walk *w, uint64_t dt_ns)
 {
 	struct usage_cpu cpu;
+	uint64_t clients_ns = clients_ns_of(h, w);
 	read_cpu(h, w, &cpu);
+	uint64_t all_ns = less(cpu.own_ns, h->cpu.own_ns);
 	struct overhead_own *own = &h->own[h->next_own];
 	h->next_own = (h->next_own + 1) % OVERHEAD_OWN_TICKS;
 	*own = (struct overhead_own){
 		.time_ns = dt_ns,
-		.own_ns = cpu.own_ns > h->cpu.own_ns ? cpu.own_ns - h->cpu.own_ns : 0,
-		.others_ns =
-			cpu.others_ns > h->cpu.others_ns ? cpu.others_ns - h->cpu.others_ns : 0,
+		.clients_ns = less(clients_ns, h->clients_seen_ns),
+		.others_ns = less(cpu.others_ns, h->cpu.others_ns),
 	};
+	own->own_ns = less(all_ns, own->clients_ns);
 	h->cpu = cpu;
+	h->clients_seen_ns = clients_ns;
 	return own;
 }
 
@@ -309,7 +312,8 @@ static bool all_known(const struct overhead *h, const struct sampler *s)
  * all of it is known, nothing: a part would be taken for the whole. */
 static void count_cost(struct overhead *h, struct sampler *s, const struct overhead_own *own)
 {
-	double own_us = (double)(own->own_ns + own->others_ns) / 1e3 / n_open(h, s);
+	double own_us =
+		(double)(own->own_ns + own->clients_ns + own->others_ns) / 1e3 / n_open(h, s);
 	for (int i = 0; i < h->n_harts; i++) {
 		struct overhead_hart *hart = &h->hart[i];
 		double part = hart->samples_part + hart->switches_part + h->groups_part;
@@ -464,6 +468,7 @@ static int take_figures(struct overhead *h, struct walk *w, bool raised, uint64_
 	take_told(h, w, dt_ns);
 	if (dt_ns == 0) {
 		read_cpu(h, w, &h->cpu);
+		h->clients_seen_ns = clients_ns_of(h, w);
 		return TICK_FIRST;
 	}
 	h->n_ticks++;

@@ -3,14 +3,16 @@
 
 /* Overhead: what mperf costs the machine now, by cause, and the budget for it
  *
- *      own CPU of all processes (usage.h) ─────────────────┐
+ *      own CPU of all processes (usage.h) − clients' ──────┐
  *      samples × what one costs the hart (pmu/cost.h) ─────┼─▶ spent ─▶ governor ─▶ effort, rate
  *      switches × what cutting counts there costs ─────────┘     └─▶ status, LOSS_COST
  *
  * Costs are measured on each hart when the service begins and once an hour, in steps of a few ms.
  * Switches are counted by an event of each hart that neither samples nor is read at a switch. Forks,
  * execs and mappings have the price that `doctor` found, if it was asked: that takes half a second and
- * many processes. It is shown, and not held to the budget: there is nothing to give up for it.
+ * many processes. It is shown, and not held to the budget: there is nothing to give up for it. Nor is what
+ * clients and programs cost: that is paid from their users' shares (control/user.h, loops/feed.h), and
+ * nobody's samples pay for it.
  */
 
 #include "daemon/conf.h"
@@ -51,7 +53,9 @@ struct overhead_hart {
 
 /* What our processes took in one tick. */
 struct overhead_own {
-	uint64_t time_ns, own_ns, others_ns;
+	uint64_t time_ns;
+	uint64_t own_ns, clients_ns; /* of the daemon and its namer: for sampling; and for clients */
+	uint64_t others_ns;
 	bool counts; /* against the budget: no client had raised the rate, and it was not the start */
 };
 
@@ -64,6 +68,9 @@ struct overhead {
 	uint64_t next_tick_ns, next_measure_ns, measure_again_ns; /* CLOCK_MONOTONIC */
 	uint64_t started_ns, ticked_ns;
 	struct usage_cpu cpu;
+	/* CPU of the daemon so far that is spent for clients, beside the feed's. Set by the caller. */
+	uint64_t clients_ns;
+	uint64_t clients_seen_ns; /* with the feed's, as of the last tick */
 	struct overhead_own own[OVERHEAD_OWN_TICKS];
 	unsigned next_own;
 	bool measured_now;       /* often since the last tick */
@@ -128,7 +135,9 @@ struct overhead_spent {
 		double per_second, ns,
 			part; /* ns, part negative: not known, or too small to find */
 	} told[N_TASK_WORKS];
-	double own_part, others_part; /* our processes; and of these the children that answer */
+	/* our processes: the daemon with its namer, but for the time that it has for clients and programs;
+	 * that time; the children that answer */
+	double own_part, clients_part, others_part;
 	double all_part;
 	int worst_hart;                                 /* that costs most; -1: not known */
 	double worst_samples_part, worst_switches_part; /* of its time */

@@ -21,3 +21,14 @@ static inline int n_open(const struct overhead *h, const struct sampler *s)
 		n += is_open(s, i);
 	return n ? n : 1;
 }
+
+static inline uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* CPU time so far that the daemon has spent for clients and programs. */
+static inline uint64_t clients_ns_of(const struct overhead *h, const struct walk *w)
+{
+	return h->clients_ns + (w->feed ? feed_spent_ns(w->feed) : 0);
+}

@@ -36,7 +36,7 @@ static void tell_told(const struct overhead *h, int n_harts, struct overhead_spe
 void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
 {
 	struct overhead_spent s = {.worst_hart = -1, .own_part = -1};
-	double own_ns = 0, others_ns = 0, time_ns = 0, worst = -1;
+	double own_ns = 0, clients_ns = 0, others_ns = 0, time_ns = 0, worst = -1;
 	int n = h->walk ? n_open(h, h->walk->sampler) : 1;
 	for (int i = 0; i < h->n_harts; i++) {
 		const struct overhead_hart *hart = &h->hart[i];
@@ -56,15 +56,17 @@ void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
 	s.switch_ns = price_of(s.switches_part, s.switches, n);
 	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++) {
 		own_ns += (double)h->own[i].own_ns;
+		clients_ns += (double)h->own[i].clients_ns;
 		others_ns += (double)h->own[i].others_ns;
 		time_ns += (double)h->own[i].time_ns;
 	}
 	if (time_ns > 0) {
 		s.own_part = own_ns / time_ns / n;
+		s.clients_part = clients_ns / time_ns / n;
 		s.others_part = others_ns / time_ns / n;
 		s.groups_part = h->groups_part;
-		s.all_part = s.own_part + s.others_part + s.samples_part + s.switches_part +
-			     s.groups_part;
+		s.all_part = s.own_part + s.clients_part + s.others_part + s.samples_part +
+			     s.switches_part + s.groups_part;
 	}
 	tell_told(h, n, &s);
 	*ret_spent = s;

@@ -241,6 +241,31 @@ TEST(who_greets_and_asks_is_answered)
 	rig_end(&g);
 }
 
+TEST(what_is_done_for_a_client_is_counted_with_all_that_a_round_takes)
+{
+	struct rig g;
+	rig_begin(&g);
+	ck_assert_uint_eq(server_spent_ns(g.server), 0);
+	greet(&g, 0);
+	uint64_t greeted_ns = server_spent_ns(g.server);
+	ck_assert_uint_gt(greeted_ns, 0);
+	question(&g, 0, 5);
+	settle(&g);
+	uint64_t asked_ns = server_spent_ns(g.server);
+	ck_assert_uint_gt(asked_ns, greeted_ns);
+	ck_assert_uint_lt(asked_ns, SECOND);
+	server_spend(g.server, SECOND); /* of which some was charged already */
+	ck_assert_uint_eq(server_spent_ns(g.server), SECOND);
+	server_spend(g.server, 1000);
+	ck_assert_uint_eq(server_spent_ns(g.server), SECOND + 1000);
+	/* who leaves is looked at once more */
+	close(g.fd[0]);
+	g.fd[0] = -1;
+	settle(&g);
+	ck_assert_uint_gt(server_spent_ns(g.server), SECOND + 1000);
+	rig_end(&g);
+}
+
 TEST(many_clients_are_all_answered)
 {
 	struct rig g;

@@ -283,6 +283,96 @@ TEST(a_round_works_a_bounded_time_for_each_user)
 	users_clear(&t);
 }
 
+TEST(a_round_works_a_bounded_time_for_all_users_and_then_for_root_alone)
+{
+	struct users t;
+	begin(&t);
+	struct user *root = users_join(&t, 0), *victor = users_join(&t, VICTOR);
+	for (uint64_t ns = 0; ns < USERS_TURN_NS; ns += USER_TURN_NS / 2)
+		user_spend(users_join(&t, 100000 + (uid_t)ns), USER_LOOP, USER_TURN_NS / 2);
+	ck_assert(user_rests(victor, USER_LOOP));
+	ck_assert(!user_may_ask(victor, 0));
+	ck_assert_uint_eq(user_ready_ns(victor, USER_LOOP), 0); /* in the next one */
+	ck_assert(!user_rests(root, USER_LOOP));
+	pass(&t, 0);
+	ck_assert(user_may_ask(victor, 0));
+	users_clear(&t);
+}
+
+/* How long all of n users work in ten seconds, each as much as it may. */
+static uint64_t work(unsigned n, uint64_t *ret_one_ns)
+{
+	struct users t;
+	uint64_t spent_ns = 0, one_ns = 0;
+	begin(&t);
+	for (unsigned i = 0; i < n; i++)
+		users_join(&t, 100000 + i);
+	for (int ms = 0; ms < 20000; ms++) {
+		for (struct user *u = t.by_uid; u; u = u->hh.next)
+			while (!user_rests(u, USER_LOOP)) {
+				user_spend(u, USER_LOOP, 100000);
+				/* the first second's allowance is for bursts */
+				spent_ns += ms < 10000 ? 0 : 100000;
+				one_ns += ms >= 10000 && u->uid == 100000 ? 100000 : 0;
+			}
+		pass(&t, 1000000);
+	}
+	users_clear(&t);
+	*ret_one_ns = one_ns;
+	return spent_ns;
+}
+
+TEST(time_of_the_loop_for_all_users_is_three_tenths)
+{
+	uint64_t one_ns;
+	ck_assert_uint_ge(work(3, &one_ns), SECOND * 28 / 10);
+	uint64_t all_ns = work(12, &one_ns);
+	ck_assert_uint_ge(all_ns, SECOND * 25 / 10);
+	ck_assert_uint_le(all_ns, SECOND * 35 / 10);
+	ck_assert_uint_ge(one_ns, all_ns / 12 * 8 / 10);
+	ck_assert_uint_le(one_ns, all_ns / 12 * 12 / 10);
+}
+
+TEST(what_a_round_took_beside_is_divided_by_what_was_spent_in_it)
+{
+	struct users t;
+	begin(&t);
+	struct user *mallory = users_join(&t, MALLORY), *victor = users_join(&t, VICTOR);
+	struct user *idle = users_join(&t, 100000);
+	user_spend(mallory, USER_LOOP, 3000000);
+	user_spend(victor, USER_WALK, 1000000);
+	users_spend_rest(&t, 4400000);
+	ck_assert_uint_eq(mallory->turn_ns, 3300000);
+	ck_assert_uint_eq(victor->turn_ns, 1100000);
+	ck_assert_uint_eq(mallory->spent_until_ns[USER_LOOP], t.now_ns + 33000000);
+	ck_assert_uint_eq(idle->spent_until_ns[USER_LOOP], 0);
+	ck_assert_uint_eq(t.spent_ns, 4400000);
+	/* what was charged at once is not less than what it took */
+	pass(&t, 0);
+	user_spend(mallory, USER_LOOP, 1000);
+	users_spend_rest(&t, 500);
+	ck_assert_uint_eq(t.spent_ns, 4401000);
+	users_clear(&t);
+}
+
+TEST(connections_that_are_only_looked_at_pay_for_the_round)
+{
+	struct users t;
+	begin(&t);
+	struct user *mallory = users_join(&t, MALLORY);
+	users_spend_rest(&t, 1000000); /* nobody was there: but clients it was for */
+	ck_assert_uint_eq(t.spent_ns, 1000000);
+	ck_assert_uint_eq(mallory->spent_until_ns[USER_LOOP], 0);
+	pass(&t, 0);
+	for (int i = 0; i < 1000; i++)
+		user_looked_at(mallory);
+	ck_assert_uint_eq(t.spent_ns, 1000000);
+	users_spend_rest(&t, 1000000);
+	ck_assert_uint_eq(t.spent_ns, 2000000);
+	ck_assert_uint_eq(mallory->spent_until_ns[USER_LOOP], t.now_ns + 10000000);
+	users_clear(&t);
+}
+
 TEST(walks_get_what_other_walkers_leave)
 {
 	struct users t;
