@@ -257,8 +257,8 @@ static bool descends_from_wanted(const struct task *process)
 /* Its FORK was not seen. */
 static void inherit_labels(struct task *process)
 {
-	if (process->parent && !process->labels)
-		process->labels = label_set_ref(process->parent->labels);
+	if (process->parent)
+		task_inherit_labels(process, process->parent);
 }
 
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)

@@ -19,19 +19,37 @@
 #define LABEL_SETS_MAX 16384
 #define LABEL_SETS_USER_MAX 1024 /* of these, of one user */
 
+struct task;
+
+/* The labels of a set: they stay, also without its table, for those who hold them. */
+struct label_text {
+	uint32_t n_refs;
+	const char *labels; /* JSON (proto/label.h), in key */
+	char key[];         /* uid and labels */
+};
+
 struct label_set {
 	uint32_t id; /* from 1; key in the store */
 	uid_t uid;   /* whose it is: equal labels of two users are two sets */
 	uint32_t n_refs;
 	uint32_t
 		n_given; /* references ever given: another value says that it got a process meanwhile */
-	const char *labels; /* JSON (proto/label.h), in key */
-	char *key;          /* uid and labels */
+	uint32_t n_live;    /* live processes that have it: in `live`, by task.h */
+	struct task *live;  /* utlist, by labels_next */
+	const char *labels; /* of text */
+	struct label_text *text;
+	UT_hash_handle hh;
+};
+
+/* How many sets a user has. */
+struct label_user {
+	uint32_t uid, n_sets;
 	UT_hash_handle hh;
 };
 
 struct label_sets {
-	struct label_set *set; /* uthash by key */
+	struct label_set *set;    /* uthash by key, in the order of ids */
+	struct label_user *users; /* uthash by uid */
 	uint32_t last_id;
 };
 
@@ -46,5 +64,17 @@ static inline struct label_set *label_set_ref(struct label_set *set)
 	}
 	return set;
 }
+/* One more reference, of somebody who gives it to no process. */
+static inline struct label_set *label_set_hold(struct label_set *set)
+{
+	set->n_refs++;
+	return set;
+}
 /* Give a reference back; NULL is fine. Returns NULL. */
 struct label_set *label_set_unref(struct label_sets *t, struct label_set *set);
+/* That user's set of these labels, borrowed; NULL: there is none, or no memory to look for it. */
+struct label_set *label_set_find(const struct label_sets *t, uid_t uid, const char *labels);
+
+/* One more reference; and one back, NULL is fine. */
+struct label_text *label_text_ref(struct label_text *text);
+void label_text_unref(struct label_text *text);

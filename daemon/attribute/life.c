@@ -37,8 +37,7 @@ int life_inherit_process(struct task *child, const struct task *parent)
 {
 	space_share(child, parent);
 	child->jitdump = parent->jitdump;
-	if (!child->labels)
-		child->labels = label_set_ref(parent->labels);
+	task_inherit_labels(child, parent);
 	int r = copy_text(&child->exe, parent->exe, parent->exe ? strlen(parent->exe) : 0);
 	if (!r && parent->argv && !child->argv) {
 		r = copy_text(&child->argv, parent->argv, parent->n_argv);

@@ -145,8 +145,7 @@ static void sideband_take_over(struct attribute *a, struct task *task, const str
 	task->wanted |= leader->wanted;
 	task->awaits_exec |= leader->awaits_exec;
 	task->parent = leader->parent;
-	if (!task->labels)
-		task_set_labels(a->o.tasks, task, label_set_ref(leader->labels));
+	task_inherit_labels(task, leader);
 	task->uid = leader->uid;
 	task->gid = leader->gid;
 	task->account = task_account(leader);
@@ -190,11 +189,12 @@ static struct task *fork_parent(const struct attribute *a, const struct record *
 }
 
 /* A thread whose leader has already ended: the process continues in its threads. */
-static void join_process(struct task *thread, struct task *process)
+static void join_process(struct task_table *t, struct task *thread, struct task *process)
 {
 	if (thread->process == process)
 		return;
 
+	task_set_labels(t, thread, NULL); /* those of its leader are all that counts */
 	thread->process->n_threads--;
 	thread->process = process;
 	process->n_threads++;
@@ -209,8 +209,7 @@ static int fork_known(struct task *task, const struct task *parent)
 	task->wanted |= parent->wanted;
 	if (task->process == task && !task->parent && parent->process != task) {
 		task->parent = parent->process;
-		if (!task->labels)
-			task->labels = label_set_ref(parent->process->labels);
+		task_inherit_labels(task, parent->process);
 	}
 	if (task->comm[0])
 		return 0;
@@ -244,7 +243,7 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 
 	life_inherit_task(task, parent);
 	if (r->pid == r->fork.parent_pid) {
-		join_process(task, parent->process);
+		join_process(a->o.tasks, task, parent->process);
 		return 0;
 	}
 	task->parent = parent->process;

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "proto/memory.h"
 
@@ -105,11 +106,29 @@ int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, stru
 	return 0;
 }
 
+static void join_labels(struct task *task)
+{
+	if (!task->labels || task->end_ns)
+		return;
+	DL_APPEND2(task->labels->live, task, labels_prev, labels_next);
+	task->labels->n_live++;
+}
+
+static void leave_labels(struct task *task)
+{
+	if (!task->labels_prev)
+		return;
+	DL_DELETE2(task->labels->live, task, labels_prev, labels_next);
+	task->labels->n_live--;
+	task->labels_prev = NULL;
+}
+
 void task_end(struct task_table *t, struct task *task, uint64_t end_ns)
 {
 	if (task->end_ns)
 		return;
 
+	leave_labels(task);
 	HASH_DEL(t->live, task);
 	/* 0 means alive, and no task ends before it began */
 	task->end_ns = end_ns > task->start_ns ? end_ns : task->start_ns + 1;
@@ -133,8 +152,19 @@ void task_set_comm(struct task *task, const char *comm)
 void task_set_labels(struct task_table *t, struct task *process, struct label_set *labels)
 {
 	process->changed |= process->labels != labels;
+	leave_labels(process);
 	label_set_unref(&t->label_sets, process->labels);
 	process->labels = labels;
+	join_labels(process);
+}
+
+void task_inherit_labels(struct task *process, const struct task *from)
+{
+	if (process->labels || !from->labels)
+		return;
+	process->labels = label_set_ref(from->labels);
+	process->changed = true;
+	join_labels(process);
 }
 
 const struct cgroup *cgroup_find(const struct task_table *t, uint64_t id)
@@ -191,6 +221,7 @@ static struct task *task_free(struct task_table *t, struct task *task)
 		return NULL;
 
 	space_drop(task);
+	leave_labels(task);
 	label_set_unref(&t->label_sets, task->labels);
 	free(task->exe);
 	free(task->argv);

@@ -46,6 +46,8 @@ struct task {
 	uint32_t n_argv;
 	/* of a leader: the job that it belongs to; NULL: none. Has a reference */
 	struct label_set *labels;
+	/* while alive, among those that have the same labels (label_set.live); else labels_prev is NULL */
+	struct task *labels_prev, *labels_next;
 	bool own_labels;  /* of a leader: they were given to it, and not inherited */
 	uint64_t cgroup;  /* id; 0 unknown */
 	uid_t uid;        /* the owner (rights.h), 0 also if it belongs to no user;
@@ -115,6 +117,8 @@ void task_end(struct task_table *t, struct task *task, uint64_t end_ns);
 void task_set_comm(struct task *task, const char *comm);
 /* Give a process these labels, whose reference it takes; NULL: none. */
 void task_set_labels(struct task_table *t, struct task *process, struct label_set *labels);
+/* Give a process that has none the labels of another one. */
+void task_inherit_labels(struct task *process, const struct task *from);
 
 /* The mappings of the task's process; NULL for kernel threads and if unknown. */
 static inline const struct space *task_space(const struct task *task)

@@ -3,6 +3,7 @@
 
 /* The child's part of a comparison in the store: selections to runs, runs to an answer */
 
+#include "daemon/attribute/label_set.h"
 #include "daemon/control/store_query.h"
 #include "daemon/query/query.h"
 
@@ -10,6 +11,7 @@
 struct compare_known {
 	int64_t until_ns; /* CLOCK_REALTIME: what is stored ends there */
 	size_t n_alive;
+	struct label_text **text; /* of each, held */
 	struct query_job alive[]; /* labels that processes have then */
 };
 

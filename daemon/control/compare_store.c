@@ -86,64 +86,52 @@ static int check(struct request *q, const Mperf__CompareRequest *m)
 
 /* --- what only the daemon knows --------------------------------------------------------------- */
 
-static int by_id(const void *a, const void *b)
+/* With room for n sets. NULL without memory. */
+static struct compare_known *make_known(size_t n)
 {
-	const struct label_set *x = *(const struct label_set *const *)a;
-	const struct label_set *y = *(const struct label_set *const *)b;
-	return (x->id > y->id) - (x->id < y->id);
-}
-
-/* The sets that processes have, each once. */
-static size_t list_alive(
-	const struct request *q, const struct walk *w, const struct label_set **set)
-{
-	size_t n = 0, kept = 0;
-	for (const struct task *t = w->tasks.live; t; t = t->hh.next)
-		if (t->process == t && t->labels &&
-			(q->peer->sees_all || t->labels->uid == q->peer->uid))
-			set[n++] = t->labels;
-	if (n > 0)
-		qsort(set, n, sizeof(*set), by_id);
-	for (size_t i = 0; i < n; i++)
-		if (kept == 0 || set[kept - 1] != set[i])
-			set[kept++] = set[i];
-	return kept;
-}
-
-/* In one piece: the struct, then the texts. NULL without memory. */
-static struct compare_known *copy_alive(
-	const struct label_set *const *set, size_t n, int64_t until_ns)
-{
-	size_t bytes = sizeof(struct compare_known) + n * sizeof(struct query_job);
-	const size_t texts = bytes;
-	for (size_t i = 0; i < n; i++)
-		bytes += strlen(set[i]->labels) + 1;
-	struct compare_known *k = malloc(bytes);
-	if (!k)
+	struct compare_known *k = calloc(1, sizeof(*k) + n * sizeof(*k->alive));
+	if (k)
+		k->text = calloc(n + 1, sizeof(*k->text));
+	if (!k || !k->text) {
+		free(k);
 		return NULL;
-	char *text = (char *)k + texts;
-	k->until_ns = until_ns;
-	k->n_alive = n;
-	for (size_t i = 0; i < n; i++) {
-		k->alive[i] = (struct query_job){set[i]->uid, text};
-		text = stpcpy(text, set[i]->labels) + 1;
 	}
 	return k;
+}
+
+static bool is_alive(const struct request *q, const struct label_set *set)
+{
+	return set->n_live > 0 && (q->peer->sees_all || set->uid == q->peer->uid);
 }
 
 static int know(struct request *q, const Mperf__Request *m, void **ret_known)
 {
 	struct walk *w = q->peer->options->service->walk;
-	const size_t n_live = w ? HASH_COUNT(w->tasks.live) : 0;
-	_cleanup_(freep) const struct label_set **set = calloc(n_live + 1, sizeof(*set));
 	/* ends of processes so far are among the records; what comes now is stored by this query */
 	int r = w ? walk_catch_up(w, clock_ns(CLOCK_MONOTONIC)) : 0;
+	const size_t n_sets = w ? HASH_COUNT(w->tasks.label_sets.set) : 0;
+	struct compare_known *k = r < 0 ? NULL : make_known(n_sets);
 	(void)m;
-	if (r < 0 || !set)
+	if (!k)
 		return r < 0 ? r : -ENOMEM;
-	const size_t n = w ? list_alive(q, w, set) : 0;
-	*ret_known = copy_alive(set, n, (int64_t)clock_ns(CLOCK_REALTIME));
-	return *ret_known ? 0 : -ENOMEM;
+	k->until_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	const struct label_set *set = w ? w->tasks.label_sets.set : NULL;
+	for (; set; set = set->hh.next)
+		if (is_alive(q, set)) {
+			k->alive[k->n_alive] = (struct query_job){set->uid, set->labels};
+			k->text[k->n_alive++] = label_text_ref(set->text);
+		}
+	*ret_known = k;
+	return 0;
+}
+
+static void forget(void *known)
+{
+	struct compare_known *k = known;
+	for (size_t i = 0; i < k->n_alive; i++)
+		label_text_unref(k->text[i]);
+	free(k->text);
+	free(k);
 }
 
 /* --- the question ----------------------------------------------------------------------------- */
@@ -186,6 +174,7 @@ static const struct store_question question = {.filter = filter_of,
 	.coarsest = finest_first,
 	.run = run,
 	.know = know,
+	.forget = forget,
 	.labels = labels_of,
 	.all_time = true};
 

@@ -8,11 +8,13 @@
 
 #include "daemon/attribute/attribute.h"
 #include "daemon/control/job_pin.h"
+#include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/pin_rows.h"
 #include "daemon/control/request.h"
 #include "daemon/service/pinner.h"
 #include "daemon/service/service.h"
+#include "daemon/service/turns.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -73,28 +75,15 @@ static int start(struct request *q, struct service *s, const Mperf__JobRequest *
 	return r < 0 ? r : request_done(q, 0);
 }
 
-/* The live processes with these labels. At most n pids; returns how many there are. */
-static size_t of_job(const struct walk *w, const struct label_set *set, pid_t *pid, size_t n)
-{
-	size_t found = 0;
-	for (const struct task *t = w->tasks.live; t; t = t->hh.next)
-		if (t->process == t && t->labels == set) {
-			if (found < n)
-				pid[found] = t->pid;
-			found++;
-		}
-	return found;
-}
-
 /* The job of a process. 0; positive after a refusal; -errno. */
-static int find_job(struct request *q, struct walk *w, pid_t pid, uint64_t now_ns,
-	const struct label_set **ret_set)
+static int find_job(
+	struct request *q, struct walk *w, pid_t pid, uint64_t now_ns, struct label_set **ret_set)
 {
 	int r = walk_catch_up(w, now_ns);
 	if (r < 0)
 		return r;
 	const struct task *task = task_find(&w->tasks, pid);
-	const struct label_set *set = task ? task->process->labels : NULL;
+	struct label_set *set = task ? task->process->labels : NULL;
 	if (set && (set->uid == q->peer->uid || q->peer->uid == 0)) {
 		*ret_set = set;
 		return 0;
@@ -104,26 +93,84 @@ static int find_job(struct request *q, struct walk *w, pid_t pid, uint64_t now_n
 	return r < 0 ? r : 1;
 }
 
-static int end(struct request *q, struct walk *w, const Mperf__JobRequest *m)
+/* A job may have as many processes as the machine: they lose their labels in slices. */
+struct end_job {
+	struct job job;
+	const struct service *service;
+	const struct walk *walk; /* to know it again; the service may have another by now */
+	uint32_t id;             /* of the labels */
+};
+
+static uint64_t end_deadline_ns(struct job *job, const struct request *q)
 {
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-	const struct label_set *set;
-	int r = find_job(q, w, m->pid, now_ns, &set);
+	(void)job;
+	(void)q;
+	return 0;
+}
+
+static void end_free(struct job *job)
+{
+	free(job);
+}
+
+static struct label_set *find_set(const struct walk *w, uint32_t id)
+{
+	struct label_set *set = w->tasks.label_sets.set;
+	while (set && set->id != id)
+		set = set->hh.next;
+	return set;
+}
+
+static int end_some(struct walk *w, struct label_set *set, uid_t uid, uint64_t now_ns)
+{
+	const uint64_t until_ns = slice_begin();
+	int r = 0;
+	while (set->live && r >= 0 && !slice_is_over(until_ns)) {
+		struct task *process = set->live;
+		r = attribute_set_labels(w->attribute, process->pid, uid, NULL, now_ns);
+		if (set->live == process)
+			task_set_labels(&w->tasks, process, NULL);
+	}
+	return r < 0 ? r : 0;
+}
+
+static int end_dispatch(struct job *job, struct request *q, uint64_t now_ns)
+{
+	struct end_job *j = (struct end_job *)job;
+	struct walk *w = j->service->walk;
+	struct label_set *set = w && w == j->walk ? find_set(w, j->id) : NULL;
+	int r = 0;
+	bool more = false;
+	if (set) {
+		label_set_hold(set);
+		r = end_some(w, set, q->peer->uid, now_ns);
+		more = set->live;
+		(void)label_set_unref(&w->tasks.label_sets, set);
+	}
+	if (r == 0 && !more)
+		r = request_done(q, 0);
+	return r < 0 || more ? r : JOB_DONE;
+}
+
+static int end(struct request *q, const struct service *s, const Mperf__JobRequest *m)
+{
+	static const struct job_kind kind = {
+		.deadline_ns = end_deadline_ns, .dispatch = end_dispatch, .free = end_free};
+	struct label_set *set;
+	int r = find_job(q, s->walk, m->pid, clock_ns(CLOCK_MONOTONIC), &set);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	size_t n = of_job(w, set, NULL, 0);
-	_cleanup_(freep) pid_t *pid = calloc(n + 1, sizeof(*pid));
-	if (!pid)
+	struct end_job *j = calloc(1, sizeof(*j));
+	if (!j)
 		return -ENOMEM;
-	of_job(w, set, pid, n);
-	for (size_t i = 0; i < n && r >= 0; i++)
-		r = attribute_set_labels(w->attribute, pid[i], q->peer->uid, NULL, now_ns);
-	return r < 0 ? r : request_done(q, 0);
+	*j = (struct end_job){.job.kind = &kind, .service = s, .walk = s->walk, .id = set->id};
+	q->job = &j->job;
+	return 0;
 }
 
 static int pin_of(struct request *q, struct walk *w, const Mperf__JobRequest *m)
 {
-	const struct label_set *set;
+	struct label_set *set;
 	int r = find_job(q, w, m->pid, clock_ns(CLOCK_MONOTONIC), &set);
 	return r != 0 ? (r < 0 ? r : 0) : job_pin(q, set, m);
 }
@@ -138,79 +185,58 @@ static const struct answer_column columns[] = {
 	{"pinned", "Pinned", MPERF__UNIT__UNIT_NONE},
 };
 
-struct member {
-	const struct label_set *set;
-	pid_t pid;
-};
-
-static int by_set(const void *a, const void *b)
+static bool may_see(const struct request *q, const struct label_set *set)
 {
-	const struct member *x = a, *y = b;
-	return x->set->id != y->set->id ? (x->set->id > y->set->id ? 1 : -1)
-					: (x->pid > y->pid) - (x->pid < y->pid);
+	return q->peer->sees_all || set->uid == q->peer->uid;
 }
 
-/* All processes in jobs that the peer may see, by job. 0 or -ENOMEM. */
-static int find_members(
-	const struct request *q, const struct walk *w, struct member **ret_member, size_t *ret_n)
-{
-	struct member *member = calloc((size_t)HASH_COUNT(w->tasks.live) + 1, sizeof(*member));
-	size_t n = 0;
-	if (!member)
-		return -ENOMEM;
-	for (const struct task *t = w->tasks.live; t; t = t->hh.next)
-		if (t->process == t && t->labels &&
-			(q->peer->sees_all || t->labels->uid == q->peer->uid))
-			member[n++] = (struct member){t->labels, t->pid};
-	qsort(member, n, sizeof(*member), by_set);
-	*ret_member = member;
-	*ret_n = n;
-	return 0;
-}
-
-static int tell_job(const struct answer *answer, const struct pinner *pinner,
-	const struct member *first, size_t n)
+static int tell_job(
+	const struct answer *answer, const struct pinner *pinner, const struct label_set *set)
 {
 	struct label label[LABELS_MAX];
 	char says[LABELS_BYTES_MAX];
-	labels_say(label, labels_read(first->set->labels, label), says, sizeof(says));
+	pid_t first = set->live->pid;
+	for (const struct task *t = set->live; t; t = t->labels_next)
+		first = t->pid < first ? t->pid : first;
+	labels_say(label, labels_read(set->labels, label), says, sizeof(says));
 	struct answer_value v[] = {
 		{.kind = ANSWER_TEXT, .text = says},
-		{.kind = ANSWER_INTEGER, .integer = first->set->uid},
-		{.kind = ANSWER_INTEGER, .integer = (int64_t)n},
-		{.kind = ANSWER_INTEGER, .integer = first->pid},
-		pinner && pinner_awaits(pinner, first->set)
+		{.kind = ANSWER_INTEGER, .integer = set->uid},
+		{.kind = ANSWER_INTEGER, .integer = set->n_live},
+		{.kind = ANSWER_INTEGER, .integer = first},
+		pinner && pinner_awaits(pinner, set)
 			? (struct answer_value){.kind = ANSWER_TEXT, .text = "when it ends"}
 			: (struct answer_value){.kind = ANSWER_ABSENT},
 	};
 	return answer->row(answer->userdata, v, LENGTH(v));
 }
 
-static int list(struct request *q, const struct walk *w)
+/* In a child, for there may be thousands of jobs and pins. */
+static int list_in_child(struct request *q, void *userdata)
 {
-	const struct service *service = q->peer->options->service;
+	const struct service *service = userdata;
 	const struct pinner *pinner = service_pinner(service);
 	struct row_stream stream = {.request = NULL};
 	const struct answer answer = row_stream_answer(&stream, q);
-	_cleanup_(freep) struct member *member = NULL;
-	size_t n;
-	int r = find_members(q, w, &member, &n);
-	if (r < 0)
-		return r;
-	r = row_stream_table(&stream, "job");
+	const struct label_set *set = service->walk->tasks.label_sets.set;
+	int r = row_stream_table(&stream, "job");
 	if (r == 0)
 		r = answer.columns(answer.userdata, columns, LENGTH(columns));
-	for (size_t i = 0, end; i < n && r == 0; i = end) {
-		for (end = i + 1; end < n && member[end].set == member[i].set;)
-			end++;
-		r = tell_job(&answer, pinner, &member[i], end - i);
-	}
+	for (; set && r == 0; set = set->hh.next)
+		if (set->n_live > 0 && may_see(q, set))
+			r = tell_job(&answer, pinner, set);
 	if (r == 0 && service->store)
 		r = pin_rows_send(&stream, &answer, service->store, q->peer);
 	int ended = row_stream_end(&stream);
 	if (r == 0)
 		r = ended;
 	return r == 0 ? request_done(q, 0) : r < 0 ? r : 0;
+}
+
+static int list(struct request *q, struct service *s)
+{
+	static const struct offload_answer in_child = {.run = list_in_child};
+	return offload_start(q, &in_child, s);
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -230,7 +256,7 @@ int control_job(struct request *q, const Mperf__Request *m)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"See `mperfctl doctor`.", "mperfd samples nothing now: %s", s->trouble);
 	if (job->action == MPERF__JOB_ACTION__JOB_LIST)
-		return list(q, s->walk);
+		return list(q, s);
 	if (job->action == MPERF__JOB_ACTION__JOB_PIN && job->pid == 0)
 		return job_pin(q, NULL, job);
 	int r = hold_process(q, job->pid, &held);
@@ -238,5 +264,5 @@ int control_job(struct request *q, const Mperf__Request *m)
 		return r < 0 ? r : 0;
 	return job->action == MPERF__JOB_ACTION__JOB_START ? start(q, s, job)
 	       : job->action == MPERF__JOB_ACTION__JOB_PIN ? pin_of(q, s->walk, job)
-							   : end(q, s->walk, job);
+							   : end(q, s, job);
 }

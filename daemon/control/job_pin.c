@@ -9,6 +9,7 @@
 #include "daemon/control/pin_rows.h"
 #include "daemon/service/pinner.h"
 #include "daemon/service/service.h"
+#include "daemon/service/turns.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -163,7 +164,7 @@ static int refuse_busy(struct request *q, int why)
 		PIN_ASKS_USER_MAX, PIN_ASKS_MAX);
 }
 
-int job_pin(struct request *q, const struct label_set *only, const Mperf__JobRequest *m)
+int job_pin(struct request *q, struct label_set *only, const Mperf__JobRequest *m)
 {
 	static const struct job_kind kind = {
 		.deadline_ns = deadline_ns, .dispatch = dispatch, .free = release};
@@ -201,40 +202,60 @@ int job_pin(struct request *q, const struct label_set *only, const Mperf__JobReq
 	return 0;
 }
 
-/* --- unpin ------------------------------------------------------------------------------------ */
+/* --- unpin ------------------------------------------------------------------------------------
+ *
+ * Of what the peer may unpin there may be thousands, and a pattern takes long to compare, so all of it is done in
+ * slices. What comes meanwhile is not looked at.
+ */
+
+struct unpin_job {
+	struct job job;
+	struct service *service;
+	struct selected selected;
+	uint32_t last; /* only the latest of them, this many at most; 0: all */
+	struct pinner_unpin waits;
+	bool waits_done;
+	struct store_pin
+		at; /* the last pin that was looked at, without its texts; name "": none was */
+	size_t n;   /* how many are gone */
+	/* one that cannot be removed: it stays, and so do those before it */
+	int error; /* errno; 0: none */
+};
 
 static bool may_unpin(const struct request *q, const struct store_pin *p)
 {
 	return q->peer->sees_all || p->by == q->peer->uid;
 }
 
-struct unpinning {
-	const struct selected *selected;
-	uint32_t last; /* only the latest of them, this many at most; 0: all */
-	size_t n;      /* how many are gone */
-	/* one that cannot be removed: it stays, and so do those before it */
-	int error; /* errno; 0: none */
-	char name[STORE_NAME_BYTES];
-};
-
-/* Each is in the answer. 0, also with u->error; positive after a refusal; -errno. */
-static int unpin_all(
-	struct request *q, struct store *s, const struct answer *answer, struct unpinning *u)
+/* The next older one that the peer may unpin; n_pins: there is none. */
+static size_t next_pin(const struct request *q, const struct store *s, const struct store_pin *at)
 {
-	int r = 0;
-	for (size_t i = s->n_pins; i-- > 0 && u->error == 0 && (u->last == 0 || u->n < u->last);) {
+	size_t i = *at->name ? store_pin_older(s, at) : s->n_pins > 0 ? s->n_pins - 1 : s->n_pins;
+	while (i < s->n_pins && !may_unpin(q, &s->pin[i]))
+		i = i > 0 ? i - 1 : s->n_pins;
+	return i;
+}
+
+/* Each is in the answer. True: the slice is over; *ret_r as the callbacks of an answer. */
+static bool unpin_some(struct unpin_job *j, const struct request *q, const struct answer *answer,
+	uint64_t until_ns, int *ret_r)
+{
+	struct store *s = j->service->store;
+	size_t i;
+	while (*ret_r == 0 && j->error == 0 && (j->last == 0 || j->n < j->last) &&
+		(i = next_pin(q, s, &j->at)) < s->n_pins) {
 		const struct store_pin *p = &s->pin[i];
-		if (!may_unpin(q, p) ||
-			!store_pin_matches(p->labels, u->selected->label, u->selected->n))
-			continue;
-		r = pin_rows_one(answer, p);
-		if (r != 0)
-			break;
-		memcpy(u->name, p->name, sizeof(u->name));
-		u->error = -store_pin_remove(s, i);
-		u->n += u->error == 0;
+		j->at = *p;
+		j->at.labels = j->at.group = NULL;
+		if (store_pin_matches(p->labels, j->selected.label, j->selected.n)) {
+			*ret_r = pin_rows_one(answer, p);
+			j->error = *ret_r == 0 ? -store_pin_remove(s, i) : 0;
+			j->n += *ret_r == 0 && j->error == 0;
+		}
+		if (slice_is_over(until_ns))
+			return true;
 	}
-	return r;
+	return false;
 }
 
 static int fail_none(struct request *q, const struct selected *selected)
@@ -245,30 +266,69 @@ static int fail_none(struct request *q, const struct selected *selected)
 		"See what is pinned: mperfctl job.", "nothing that you pinned has %s", says);
 }
 
-int job_unpin(struct request *q, const Mperf__JobRequest *m)
+static int unpin_end(const struct unpin_job *j, struct request *q)
 {
-	struct service *service = q->peer->options->service;
-	struct pinner *p = service_pinner(service);
-	struct selected selected;
-	struct row_stream stream = {.request = NULL};
-	const struct answer answer = row_stream_answer(&stream, q);
-	struct unpinning u = {.selected = &selected, .last = m->last};
-	int r = read_selection(q, m, &selected);
-	if (r != 0 || !service->store)
-		return r < 0 ? r : r > 0 ? 0 : fail_no_store(q);
-	size_t n_waits = p && m->last == 0 ? pinner_unpin(p, (uint32_t)q->peer->uid,
-						     q->peer->sees_all, selected.label, selected.n)
-					   : 0;
-	r = pin_rows_begin(&stream, &answer);
-	if (r == 0)
-		r = unpin_all(q, service->store, &answer, &u);
-	int ended = row_stream_end(&stream);
-	r = r == 0 ? ended : r;
-	if (r != 0)
-		return r < 0 ? r : 0;
-	if (u.error != 0)
+	if (j->error != 0)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_BROKEN,
 			"Let mperfd write to its store, and try again.", "%s cannot be removed: %s",
-			u.name, strerror(u.error));
-	return u.n + n_waits > 0 ? request_done(q, 0) : fail_none(q, &selected);
+			j->at.name, strerror(j->error));
+	return j->n + j->waits.n_removed > 0 ? request_done(q, 0) : fail_none(q, &j->selected);
+}
+
+static int unpin_dispatch(struct job *job, struct request *q, uint64_t now_ns)
+{
+	struct unpin_job *j = (struct unpin_job *)job;
+	struct pinner *p = service_pinner(j->service);
+	const uint64_t until_ns = slice_begin();
+	struct row_stream stream = {.request = NULL};
+	(void)now_ns;
+	if (!j->service->store) {
+		int r = fail_no_store(q);
+		return r < 0 ? r : JOB_DONE;
+	}
+	j->waits_done = j->waits_done || j->last > 0 || !p || pinner_unpin(p, &j->waits, until_ns);
+	if (!j->waits_done)
+		return 0;
+	const struct answer answer = row_stream_answer(&stream, q);
+	int r = *j->at.name ? 0 : pin_rows_begin(&stream, &answer);
+	bool more = unpin_some(j, q, &answer, until_ns, &r);
+	int ended = row_stream_end(&stream);
+	r = r == 0 ? ended : r;
+	if (r == 0 && !more)
+		r = unpin_end(j, q);
+	return r < 0 ? r : r == 0 && more ? 0 : JOB_DONE;
+}
+
+static uint64_t unpin_deadline_ns(struct job *job, const struct request *q)
+{
+	(void)job;
+	return request_has_room(q) ? 0 : UINT64_MAX;
+}
+
+static void unpin_free(struct job *job)
+{
+	free(job);
+}
+
+int job_unpin(struct request *q, const Mperf__JobRequest *m)
+{
+	static const struct job_kind kind = {
+		.deadline_ns = unpin_deadline_ns, .dispatch = unpin_dispatch, .free = unpin_free};
+	struct selected selected;
+	int r = read_selection(q, m, &selected);
+	if (r != 0 || !q->peer->options->service->store)
+		return r < 0 ? r : r > 0 ? 0 : fail_no_store(q);
+	struct unpin_job *j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	*j = (struct unpin_job){.job.kind = &kind,
+		.service = q->peer->options->service,
+		.selected = selected,
+		.last = m->last};
+	j->waits = (struct pinner_unpin){.by = (uint32_t)q->peer->uid,
+		.all = q->peer->sees_all,
+		.label = j->selected.label,
+		.n_labels = selected.n};
+	q->job = &j->job;
+	return 0;
 }

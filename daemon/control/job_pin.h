@@ -11,6 +11,6 @@
 #include "daemon/control/request.h"
 
 /* Keep the jobs that m says; only: the one of m->pid. Leaves a job in q. 0 or -errno. */
-int job_pin(struct request *q, const struct label_set *only, const Mperf__JobRequest *m);
-/* Keep them no longer. 0 or -errno. */
+int job_pin(struct request *q, struct label_set *only, const Mperf__JobRequest *m);
+/* Keep them no longer. Leaves a job in q. 0 or -errno. */
 int job_unpin(struct request *q, const Mperf__JobRequest *m);

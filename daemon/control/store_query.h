@@ -30,9 +30,10 @@ struct store_question {
 	enum tier (*coarsest)(const Mperf__Request *m, const struct query_filter *filter);
 	/* Answer it, in the child. As the functions of query.h. */
 	int (*run)(const struct store_question_run *run);
-	/* In the daemon, as the files are chosen: what only it knows, in memory that free() frees. 0 or
+	/* In the daemon, as the files are chosen: what only it knows, which `forget` frees. 0 or
 	 * -errno. NULL: nothing. */
 	int (*know)(struct request *q, const Mperf__Request *m, void **ret_known);
+	void (*forget)(void *known);
 	/* The labels of its i-th selection of jobs, whose pins are read as well; returns how many, 0 after the
 	 * last. NULL: there is one, the filter's. */
 	size_t (*labels)(const Mperf__Request *m, size_t i, char *const **ret_label);

@@ -130,12 +130,12 @@ static bool labels_wished(const struct runs_wish *w, const struct label *label, 
 	return all;
 }
 
-static bool is_wished(const struct runs_wish *w, uint32_t uid, const struct label *label, size_t n)
+static bool is_users(const struct runs_wish *w, uint32_t uid)
 {
-	bool whose = false;
 	for (size_t i = 0; i < w->n_uids; i++)
-		whose |= w->uid[i] == uid;
-	return whose && labels_wished(w, label, n, true);
+		if (w->uid[i] == uid)
+			return true;
+	return false;
 }
 
 static bool is_by_cgroup(const struct runs_wish *w)
@@ -223,8 +223,11 @@ static int take_set(struct search *s, sqlite3_stmt *row)
 	const uint32_t uid = (uint32_t)sqlite3_column_int64(row, 1);
 	const char *json = text_at(row, 2);
 	struct label label[LABELS_MAX];
+	/* of users who are not asked for, not even the labels are read */
+	if (id == 0 || !is_users(s->wish, uid))
+		return 0;
 	const size_t n = labels_read(json, label);
-	if (id == 0 || !is_wished(s->wish, uid, label, n))
+	if (!labels_wished(s->wish, label, n, true))
 		return 0;
 	char *key = key_of(uid, label, n, json);
 	const struct run_key *at = key ? run_keys_find(s->at, key) : NULL;

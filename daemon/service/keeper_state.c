@@ -14,7 +14,7 @@ bool keeper_has_more(const struct keeper *k)
 	for (size_t i = 0; i < ENDING_MAX; i++)
 		if (k->ending[i] && recording_is_writing(k->ending[i]))
 			return true;
-	return keeper_is_writing(k);
+	return keeper_is_writing(k) || (k->pinner && pinner_has_more(k->pinner));
 }
 
 void keeper_count(struct keeper *k, struct hart_counts *counts)

@@ -7,9 +7,11 @@
 #include <sys/mman.h>
 
 #include "daemon/service/pinner_private.h"
+#include "daemon/service/turns.h"
 #include "proto/clock.h"
 
 #define LOOK_NS 1000000000ull /* between looks for jobs that have ended */
+#define SLICE_PART 20         /* one part in this of all time for rules, where many jobs begin */
 
 const char *pin_state_says(enum pin_state state)
 {
@@ -97,12 +99,12 @@ void pinner_forget(struct pinner *p, uint64_t id)
 
 uint64_t pinner_wants_flush(const struct pinner *p)
 {
-	const struct turn *t = p->child ? NULL : pinner_next_turn(p);
+	const struct turn *t = p->child || p->taking.goes_on ? NULL : pinner_next_turn(p);
 	return t ? t->since_ns : 0;
 }
 
 /* The one running job that is meant is pinned when it ends, and there is no more to do now. */
-static int wait_for_one(struct pinner *p, struct turn *t, const struct label_set *set)
+static int wait_for_one(struct pinner *p, struct turn *t, struct label_set *set)
 {
 	t->report = calloc(1, sizeof(*t->report));
 	int r = t->report ? pinner_add_wait(p, t, set) : -ENOMEM;
@@ -134,25 +136,68 @@ int pinner_ask(struct pinner *p, const struct pin_ask *ask, uint64_t *ret_id)
 	return 0;
 }
 
-size_t pinner_unpin(struct pinner *p, uint32_t by, bool all, const struct label *label, size_t n)
+/* --- forgetting ------------------------------------------------------------------------------- */
+
+static bool is_left(const struct pinner_unpin *u, uint64_t id)
 {
-	size_t n_removed = 0;
-	for (size_t i = p->n_waits; i-- > 0;)
-		if ((all || p->wait[i].ask.by == by) &&
-			store_pin_matches(p->wait[i].labels, label, n)) {
-			pinner_remove_wait(p, i);
-			n_removed++;
-		}
-	/* jobs that have ended, and whose turn has not come */
-	for (size_t i = p->n_turns; i-- > 0;) {
-		const struct turn *t = &p->turn[i];
-		if (t->exact && t->id != p->child_id && (all || t->ask.by == by) &&
-			store_pin_matches(t->exact, label, n)) {
-			pinner_remove_turn(p, i);
-			n_removed++;
-		}
+	return u->at == 0 || id < u->at;
+}
+
+bool pinner_unpin_wants(const struct pinner_unpin *u, uint32_t by, const char *labels)
+{
+	return (u->all || by == u->by) && store_pin_matches(labels, u->label, u->n_labels);
+}
+
+/* The next wait is the one with the highest id of those that are left. False: none is. */
+static bool forget_wait(struct pinner *p, struct pinner_unpin *u)
+{
+	size_t at = p->n_waits;
+	for (size_t i = 0; i < p->n_waits; i++)
+		if (is_left(u, p->wait[i].id) &&
+			(at == p->n_waits || p->wait[i].id > p->wait[at].id))
+			at = i;
+	if (at == p->n_waits)
+		return false;
+	u->at = p->wait[at].id;
+	if (pinner_unpin_wants(u, p->wait[at].ask.by, p->wait[at].set->labels)) {
+		pinner_remove_wait(p, at);
+		u->n_removed++;
 	}
-	return n_removed + pinner_forget_due(p, by, all, label, n);
+	return true;
+}
+
+/* The same of jobs that have ended, and whose turn has not come. */
+static bool forget_turn(struct pinner *p, struct pinner_unpin *u)
+{
+	size_t at = p->n_turns;
+	for (size_t i = 0; i < p->n_turns; i++)
+		if (is_left(u, p->turn[i].id) &&
+			(at == p->n_turns || p->turn[i].id > p->turn[at].id))
+			at = i;
+	if (at == p->n_turns)
+		return false;
+	const struct turn *t = &p->turn[at];
+	u->at = t->id;
+	if (t->exact && t->id != p->child_id && pinner_unpin_wants(u, t->ask.by, t->exact)) {
+		pinner_remove_turn(p, at);
+		u->n_removed++;
+	}
+	return true;
+}
+
+bool pinner_unpin(struct pinner *p, struct pinner_unpin *u, uint64_t until_ns)
+{
+	while (u->stage != UNPIN_DONE) {
+		const bool more = u->stage == UNPIN_WAITS   ? forget_wait(p, u)
+				  : u->stage == UNPIN_TURNS ? forget_turn(p, u)
+							    : pinner_forget_due(p, u, until_ns);
+		if (!more) {
+			u->stage++;
+			u->at = 0;
+		} else if (slice_is_over(until_ns))
+			return false;
+	}
+	return true;
 }
 
 /* --- going on --------------------------------------------------------------------------------- */
@@ -163,8 +208,11 @@ static int look(struct pinner *p, uint64_t now_ns)
 	if (now_ns < p->next_look_ns)
 		return 0;
 	p->next_look_ns = now_ns + LOOK_NS;
-	int r = pinner_look_at_rules(p, now_ns);
-	pinner_look_at_waits(p, now_ns);
+	bool more = false;
+	int r = pinner_look_at_rules(p, now_ns, &more);
+	if (more)
+		p->next_look_ns = now_ns + SLICE_NS * SLICE_PART;
+	pinner_look_at_waits(p);
 	return r;
 }
 
@@ -177,6 +225,10 @@ int pinner_dispatch(struct pinner *p, uint64_t now_ns, bool written)
 			return r < 0 ? r : 0;
 		pinner_take_end(p, &end);
 	}
+	if (p->taking.goes_on)
+		pinner_take_made(p);
+	if (p->taking.goes_on)
+		return 0;
 	int r = look(p, now_ns);
 	struct turn *t = pinner_next_turn(p);
 	return r == 0 && t && written ? pinner_start(p, t) : r;
@@ -188,4 +240,9 @@ size_t pinner_fds(const struct pinner *p, struct pollfd *fds, size_t n)
 		return 0;
 	fds[0] = (struct pollfd){.fd = offload_fd(p->child), .events = POLLIN};
 	return 1;
+}
+
+bool pinner_has_more(const struct pinner *p)
+{
+	return p->taking.goes_on;
 }

@@ -30,9 +30,9 @@ struct pin_ask {
 	bool all_users;                 /* jobs of everyone; else those of `by` */
 	struct label label[LABELS_MAX]; /* that they have */
 	size_t n_labels;
-	const struct label_set *only; /* NULL, or the one running job that is meant */
-	uint32_t last;                /* at most this many, the latest; 0: PIN_JOBS_MAX */
-	uint32_t keep;                /* as in store_pin; 0: until unpinned */
+	struct label_set *only; /* NULL, or the one running job that is meant; borrowed */
+	uint32_t last;          /* at most this many, the latest; 0: PIN_JOBS_MAX */
+	uint32_t keep;          /* as in store_pin; 0: until unpinned */
 };
 
 enum pin_state {
@@ -66,8 +66,8 @@ struct pin_report {
 struct pinner;
 
 struct pinner_options {
-	struct store *store;            /* borrowed */
-	const struct task_table *tasks; /* borrowed: who runs */
+	struct store *store;      /* borrowed */
+	struct task_table *tasks; /* borrowed: who runs */
 	/* What nobody waits for has failed. */
 	void (*say)(void *userdata, int syslog_level, const char *text);
 	void *userdata;
@@ -85,8 +85,19 @@ const struct pin_report *pinner_report(const struct pinner *p, uint64_t id);
 /* Nobody waits for it any more. One that has begun ends nevertheless; one that has not is taken back. */
 void pinner_forget(struct pinner *p, uint64_t id);
 
-/* Jobs of this user, or of all, with these labels that wait for their end: forget them. Returns how many. */
-size_t pinner_unpin(struct pinner *p, uint32_t by, bool all, const struct label *label, size_t n);
+/* Jobs of this user, or of all, with these labels that wait for their end: forget them, for a slice of time. True
+ * once all are gone. */
+struct pinner_unpin {
+	uint32_t by;
+	bool all;
+	const struct label *label;
+	size_t n_labels;
+	/* set by it; 0 at first */
+	enum unpin_stage { UNPIN_WAITS, UNPIN_TURNS, UNPIN_DUE, UNPIN_DONE } stage;
+	uint64_t at; /* id of the last one of that stage that was looked at; 0: none was */
+	size_t n_removed;
+};
+bool pinner_unpin(struct pinner *p, struct pinner_unpin *u, uint64_t until_ns);
 /* Does this running job wait for its end to be pinned? */
 bool pinner_awaits(const struct pinner *p, const struct label_set *set);
 
@@ -99,6 +110,8 @@ void pinner_set_rules(struct pinner *p, const char *text);
 uint64_t pinner_wants_flush(const struct pinner *p);
 
 size_t pinner_fds(const struct pinner *p, struct pollfd *fds, size_t n);
+/* Is there more to do at once? */
+bool pinner_has_more(const struct pinner *p);
 /* written: all that the first request asks for is in the files. 0 or -errno. */
 int pinner_dispatch(struct pinner *p, uint64_t now_ns, bool written);
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/service/pinner_private.h"
+#include "daemon/service/turns.h"
 #include "proto/memory.h"
 
 void pinner_set_rules(struct pinner *p, const char *text)
@@ -32,19 +33,23 @@ void pinner_set_rules(struct pinner *p, const char *text)
 }
 
 /* 0; PINNER_WAITS; -ENOMEM. */
-static int take_by_rules(struct pinner *p, const struct label_set *set)
+static int take_by_rules(struct pinner *p, struct label_set *set, struct met_set *met)
 {
 	_cleanup_(freep) char *group = NULL;
-	const struct pin_rule *rule = pin_rules_find(&p->rules, set->labels, &group);
+	struct turn t = {.ask.by = set->uid};
 	/* what its user asked for stands */
-	if (!rule || pinner_awaits(p, set))
+	if (pinner_awaits(p, set))
+		return 0;
+	if (met->matches && !pinner_has_place(p, &t))
+		return PINNER_WAITS;
+	const struct pin_rule *rule = pin_rules_find(&p->rules, set->labels, &group);
+	met->matches = rule != NULL;
+	if (!rule)
 		return 0;
 	if (!group)
 		return -ENOMEM;
-	const struct turn t = {
-		.ask = {.by = set->uid, .keep = rule->keep},
-		.group = group,
-	};
+	t.ask.keep = rule->keep;
+	t.group = group;
 	return pinner_add_wait(p, &t, set);
 }
 
@@ -69,13 +74,11 @@ static int meet(const struct pinner *p, struct met_set **ret_met, size_t *ret_n)
 	if (!met)
 		return -ENOMEM;
 	for (; set; set = set->hh.next)
-		met[n++] = (struct met_set){set->id, set->uid, set->n_given, false, true};
-	for (const struct task *t = p->o.tasks->live; t; t = t->hh.next) {
-		struct met_set *of =
-			t->process == t && t->labels ? find_met(met, n, t->labels->id) : NULL;
-		if (of)
-			of->runs = true;
-	}
+		met[n++] = (struct met_set){.id = set->id,
+			.uid = set->uid,
+			.n_given = set->n_given,
+			.runs = set->n_live > 0,
+			.due = true};
 	*ret_met = met;
 	*ret_n = n;
 	return 0;
@@ -94,6 +97,7 @@ static size_t compare(const struct pinner *p, struct met_set *met, size_t n, uid
 		if (i == n || k == p->n_met || p->met[k].id != met[i].id)
 			continue;
 		const struct met_set *was = &p->met[k++];
+		met[i].matches = was->due && was->matches;
 		met[i].due =
 			was->due || (!was->runs && (met[i].runs || met[i].n_given != was->n_given));
 	}
@@ -111,8 +115,9 @@ static void say_lost(struct pinner *p, size_t n, uid_t uid, uint64_t now_ns)
 	pinner_say_of_nobody(p, now_ns, text);
 }
 
-int pinner_look_at_rules(struct pinner *p, uint64_t now_ns)
+int pinner_look_at_rules(struct pinner *p, uint64_t now_ns, bool *ret_more)
 {
+	const uint64_t until_ns = slice_begin();
 	struct met_set *met;
 	size_t n, at = 0;
 	uid_t uid = 0;
@@ -122,11 +127,12 @@ int pinner_look_at_rules(struct pinner *p, uint64_t now_ns)
 	if (r < 0)
 		return r;
 	size_t n_lost = compare(p, met, n, &uid);
-	const struct label_set *set = p->o.tasks->label_sets.set;
-	for (; set && r >= 0; set = set->hh.next, at++)
+	struct label_set *set = p->o.tasks->label_sets.set;
+	for (; set && r >= 0 && !*ret_more; set = set->hh.next, at++)
 		if (met[at].due) {
-			r = take_by_rules(p, set);
+			r = take_by_rules(p, set, &met[at]);
 			met[at].due = r == PINNER_WAITS;
+			*ret_more = slice_is_over(until_ns);
 		}
 	free(p->met);
 	p->met = met;
@@ -136,18 +142,20 @@ int pinner_look_at_rules(struct pinner *p, uint64_t now_ns)
 	return r < 0 ? r : 0;
 }
 
-size_t pinner_forget_due(
-	struct pinner *p, uint32_t by, bool all, const struct label *label, size_t n)
+bool pinner_forget_due(struct pinner *p, struct pinner_unpin *u, uint64_t until_ns)
 {
-	size_t n_removed = 0;
 	const struct label_set *set = p->o.tasks->label_sets.set;
 	for (; set; set = set->hh.next) {
-		struct met_set *of = find_met(p->met, p->n_met, set->id);
-		if (!of || !of->due || !(all || of->uid == by) ||
-			!store_pin_matches(set->labels, label, n))
+		struct met_set *of = set->id > u->at ? find_met(p->met, p->n_met, set->id) : NULL;
+		if (!of || !of->due)
 			continue;
-		of->due = false;
-		n_removed++;
+		u->at = set->id;
+		if (pinner_unpin_wants(u, of->uid, set->labels)) {
+			of->due = false;
+			u->n_removed++;
+		}
+		if (slice_is_over(until_ns))
+			return true;
 	}
-	return n_removed;
+	return false;
 }

@@ -18,12 +18,6 @@ void pinner_clear_turn(struct turn *t)
 	free(t->report);
 }
 
-void pinner_clear_wait(struct wait *w)
-{
-	free(w->group);
-	free(w->labels);
-}
-
 void pinner_remove_turn(struct pinner *p, size_t at)
 {
 	pinner_clear_turn(&p->turn[at]);
@@ -33,7 +27,8 @@ void pinner_remove_turn(struct pinner *p, size_t at)
 
 void pinner_remove_wait(struct pinner *p, size_t at)
 {
-	pinner_clear_wait(&p->wait[at]);
+	free(p->wait[at].group);
+	(void)label_set_unref(&p->o.tasks->label_sets, p->wait[at].set);
 	p->n_waits--;
 	memmove(&p->wait[at], &p->wait[at + 1], (p->n_waits - at) * sizeof(*p->wait));
 }

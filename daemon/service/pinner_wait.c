@@ -9,32 +9,22 @@
 #include <string.h>
 
 #include "daemon/service/pinner_private.h"
-#include "proto/memory.h"
+#include "proto/clock.h"
 
-static bool is_running(const struct pinner *p, uint32_t uid, const char *labels)
-{
-	for (const struct task *t = p->o.tasks->live; t; t = t->hh.next)
-		if (t->process == t && t->labels && t->labels->uid == uid &&
-			strcmp(t->labels->labels, labels) == 0)
-			return true;
-	return false;
-}
-
-static size_t find_wait(const struct pinner *p, uint32_t uid, const char *labels)
+static size_t find_wait(const struct pinner *p, const struct label_set *set)
 {
 	size_t i = 0;
-	while (i < p->n_waits && (p->wait[i].uid != uid || strcmp(p->wait[i].labels, labels) != 0))
+	while (i < p->n_waits && p->wait[i].set != set)
 		i++;
 	return i;
 }
 
 bool pinner_awaits(const struct pinner *p, const struct label_set *set)
 {
-	return find_wait(p, set->uid, set->labels) < p->n_waits;
+	return find_wait(p, set) < p->n_waits;
 }
 
-/* For a job of the turn t, which may be one of the list and then gives up its own place. */
-static bool has_room(const struct pinner *p, const struct turn *t)
+bool pinner_has_place(const struct pinner *p, const struct turn *t)
 {
 	const uint32_t by = t->ask.by;
 	size_t n = p->n_waits, own = 0;
@@ -48,19 +38,15 @@ static bool has_room(const struct pinner *p, const struct turn *t)
 	return n < PIN_WAITS_MAX && own < PIN_WAITS_USER_MAX;
 }
 
-int pinner_add_wait(struct pinner *p, const struct turn *t, const struct label_set *set)
+int pinner_add_wait(struct pinner *p, const struct turn *t, struct label_set *set)
 {
-	const size_t at = find_wait(p, set->uid, set->labels);
-	if (at == p->n_waits && !has_room(p, t))
+	const size_t at = find_wait(p, set);
+	if (at == p->n_waits && !pinner_has_place(p, t))
 		return PINNER_WAITS;
-	struct wait w = {.ask = t->ask,
-		.group = strdup(t->group),
-		.labels = strdup(set->labels),
-		.uid = set->uid};
-	if (!w.group || !w.labels) {
-		pinner_clear_wait(&w);
+	struct wait w = {.id = ++p->last_wait, .ask = t->ask, .group = strdup(t->group)};
+	if (!w.group)
 		return -ENOMEM;
-	}
+	w.set = label_set_hold(set);
 	if (at < p->n_waits)
 		pinner_remove_wait(p, at); /* what was asked for last counts */
 	p->wait[p->n_waits++] = w;
@@ -69,8 +55,6 @@ int pinner_add_wait(struct pinner *p, const struct turn *t, const struct label_s
 
 static bool is_wanted(const struct turn *t, const struct label_set *set)
 {
-	if (t->exact)
-		return set->uid == t->exact_uid && strcmp(set->labels, t->exact) == 0;
 	return (t->ask.all_users || set->uid == t->ask.by) &&
 	       store_pin_matches(set->labels, t->ask.label, t->ask.n_labels);
 }
@@ -84,12 +68,12 @@ void pinner_add_running(struct pin_report *report, const struct label_set *set)
 
 /* Enter a set among those that began last: by id, the latest first, at most PIN_JOBS_MAX + 1. Returns how many
  * there are. */
-static size_t enter_latest(const struct label_set **latest, size_t n, const struct label_set *set)
+static size_t enter_latest(struct label_set **latest, size_t n, struct label_set *set)
 {
 	size_t at = 0;
 	while (at < n && latest[at]->id > set->id)
 		at++;
-	if (at > PIN_JOBS_MAX || (at < n && latest[at] == set))
+	if (at > PIN_JOBS_MAX)
 		return n;
 	n += n <= PIN_JOBS_MAX;
 	memmove(&latest[at + 1], &latest[at], (n - at - 1) * sizeof(*latest));
@@ -107,11 +91,11 @@ static bool is_bounded(const struct pin_ask *ask)
 int pinner_take_running(struct pinner *p, const struct turn *t)
 {
 	struct pin_report *report = &p->shared->report;
-	const struct label_set *latest[PIN_JOBS_MAX + 1];
+	struct label_set *latest[PIN_JOBS_MAX + 1], *set = p->o.tasks->label_sets.set;
 	size_t n = 0, most = PIN_JOBS_MAX;
-	for (const struct task *task = p->o.tasks->live; task; task = task->hh.next)
-		if (task->process == task && task->labels && is_wanted(t, task->labels))
-			n = enter_latest(latest, n, task->labels);
+	for (; set; set = set->hh.next)
+		if (set->n_live > 0 && is_wanted(t, set))
+			n = enter_latest(latest, n, set);
 	if (n > PIN_JOBS_MAX && !is_bounded(&t->ask))
 		return PINNER_MANY;
 	if (t->ask.last > 0 && t->ask.last < most)
@@ -125,23 +109,44 @@ int pinner_take_running(struct pinner *p, const struct turn *t)
 	return 0;
 }
 
-void pinner_look_at_waits(struct pinner *p, uint64_t now_ns)
+/* A job that has ended gets a turn. The caller has seen that there is room. 0 or -ENOMEM. */
+static int add_ended(struct pinner *p, const struct pin_ask *ask, const char *group, uint32_t uid,
+	const char *labels)
+{
+	struct turn t = {.ask = *ask,
+		.group = strdup(group),
+		.exact = strdup(labels),
+		.exact_uid = uid,
+		.id = ++p->last_id,
+		.since_ns = clock_ns(CLOCK_MONOTONIC),
+		.nobody_waits = true};
+	if (!t.group || !t.exact) {
+		pinner_clear_turn(&t);
+		return -ENOMEM;
+	}
+	pinner_add_turn(p, &t);
+	return 0;
+}
+
+int pinner_await_row(struct pinner *p, const struct turn *t, const struct pin_job *row)
+{
+	struct label_set *set = label_set_find(&p->o.tasks->label_sets, row->uid, row->labels);
+	if (set)
+		return pinner_add_wait(p, t, set);
+	/* it ended while the child looked, and nothing is left of it */
+	if (!pinner_has_place(p, t) || p->n_turns == PIN_ASKS_MAX + PIN_WAITS_MAX)
+		return PINNER_WAITS;
+	return add_ended(p, &t->ask, t->group, row->uid, row->labels);
+}
+
+void pinner_look_at_waits(struct pinner *p)
 {
 	for (size_t i = 0; i < p->n_waits;) {
-		struct wait *w = &p->wait[i];
-		if (is_running(p, w->uid, w->labels) ||
-			p->n_turns == PIN_ASKS_MAX + PIN_WAITS_MAX) {
-			i++;
-			continue;
-		}
-		struct turn t = {.ask = w->ask,
-			.exact_uid = w->uid,
-			.id = ++p->last_id,
-			.since_ns = now_ns,
-			.nobody_waits = true};
-		t.group = TAKE_PTR(w->group);
-		t.exact = TAKE_PTR(w->labels);
-		pinner_add_turn(p, &t);
-		pinner_remove_wait(p, i);
+		const struct wait *w = &p->wait[i];
+		if (w->set->n_live > 0 || p->n_turns == PIN_ASKS_MAX + PIN_WAITS_MAX ||
+			add_ended(p, &w->ask, w->group, w->set->uid, w->set->labels) != 0)
+			i++; /* or later */
+		else
+			pinner_remove_wait(p, i);
 	}
 }

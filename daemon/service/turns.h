@@ -8,10 +8,24 @@
  * time, so a busy machine lengthens no turn. That costs two system calls per turn, about 500 ns.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "proto/clock.h"
 
 /* The longest turn that a client or a program may cause, whatever it sends. */
 #define TURN_NS_MAX 50000000u
+
+/* Work that may be longer is done in slices of this, of the thread's own time; between two steps of it: */
+#define SLICE_NS 5000000u
+static inline uint64_t slice_begin(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + SLICE_NS;
+}
+static inline bool slice_is_over(uint64_t until_ns)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) >= until_ns;
+}
 
 /* The longest of the last minute is taken from the current minute and the one before. */
 #define TURNS_MINUTE_NS 60000000000u

@@ -13,6 +13,7 @@
 
 #include "daemon/store/segment/segment.h"
 #include "daemon/store/store_private.h"
+#include "proto/hash.h"
 #include "proto/memory.h"
 
 #define FOLDER "pinned/"
@@ -105,6 +106,19 @@ static int compare_age(const struct store_pin *a, const struct store_pin *b)
 	return strcmp(a->name, b->name);
 }
 
+size_t store_pin_older(const struct store *s, const struct store_pin *than)
+{
+	size_t from = 0, to = s->n_pins;
+	while (from < to) {
+		const size_t middle = from + (to - from) / 2;
+		if (compare_age(&s->pin[middle], than) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from > 0 ? from - 1 : s->n_pins;
+}
+
 /* Takes over what it has. */
 static int enter(struct store *s, struct store_pin *p)
 {
@@ -118,6 +132,8 @@ static int enter(struct store *s, struct store_pin *p)
 		s->pin = grown;
 		s->size_pins = size;
 	}
+	p->labels_hash = hash_bytes(p->labels, strlen(p->labels));
+	p->group_hash = hash_bytes(p->group, strlen(p->group));
 	size_t at = s->n_pins;
 	while (at > 0 && compare_age(&s->pin[at - 1], p) > 0)
 		at--;
@@ -379,16 +395,28 @@ int store_look_for_pins(struct store *s, size_t n_max)
 
 /* --- groups and room -------------------------------------------------------------------------- */
 
+static uint64_t hash_of(const char *text)
+{
+	return hash_bytes(text, strlen(text));
+}
+
+static bool is_of(const struct store_pin *p, uint32_t by, const char *group, uint64_t group_hash)
+{
+	return p->by == by && p->group_hash == group_hash && strcmp(p->group, group) == 0;
+}
+
 bool store_pin_is_of(const struct store_pin *p, uint32_t by, const char *group)
 {
-	return p->by == by && strcmp(p->group, group) == 0;
+	return is_of(p, by, group, hash_of(group));
 }
 
 size_t store_pin_of(const struct store *s, uint32_t uid, const char *labels, int64_t end_ns)
 {
+	const uint64_t hash = hash_bytes(labels, strlen(labels));
 	size_t at = 0;
-	while (at < s->n_pins && (s->pin[at].uid != uid || strcmp(s->pin[at].labels, labels) != 0 ||
-					 s->pin[at].pinned_ns < end_ns))
+	while (at < s->n_pins &&
+		(s->pin[at].uid != uid || s->pin[at].labels_hash != hash ||
+			strcmp(s->pin[at].labels, labels) != 0 || s->pin[at].pinned_ns < end_ns))
 		at++;
 	return at;
 }
@@ -396,11 +424,12 @@ size_t store_pin_of(const struct store *s, uint32_t uid, const char *labels, int
 size_t store_pin_surplus(
 	const struct store *s, uint32_t by, const char *group, uint32_t keep, size_t n_more)
 {
+	const uint64_t hash = hash_of(group);
 	size_t n = n_more, oldest = s->n_pins;
 	if (keep == 0)
 		return s->n_pins;
 	for (size_t i = 0; i < s->n_pins; i++) {
-		if (!store_pin_is_of(&s->pin[i], by, group))
+		if (!is_of(&s->pin[i], by, group, hash))
 			continue;
 		n++;
 		oldest = oldest == s->n_pins ? i : oldest;
@@ -423,14 +452,15 @@ void store_pin_measure(const struct store *s, struct pin_limits *limits)
 struct pin_room store_pin_room(const struct store *s, const struct pin_limits *l, uint32_t by,
 	const char *group, uint32_t keep)
 {
+	const uint64_t hash = hash_of(group);
 	uint64_t all = 0, users = 0;
 	size_t n = 0, n_gone = 0;
 	for (size_t i = 0; i < s->n_pins; i++)
-		n += store_pin_is_of(&s->pin[i], by, group);
+		n += is_of(&s->pin[i], by, group, hash);
 	/* the oldest of the group, which may be several if fewer are kept than before */
 	const size_t goes = keep > 0 && n + 1 > keep ? n + 1 - keep : 0;
 	for (size_t i = 0; i < s->n_pins; i++) {
-		if (n_gone < goes && store_pin_is_of(&s->pin[i], by, group)) {
+		if (n_gone < goes && is_of(&s->pin[i], by, group, hash)) {
 			n_gone++;
 			continue;
 		}
@@ -448,26 +478,29 @@ struct pin_room store_pin_room(const struct store *s, const struct pin_limits *l
 
 /* --- for queries ------------------------------------------------------------------------------ */
 
-static bool may_match(const struct store_pin *p, const struct pin_wish *wish)
+static bool may_match(const struct pin_wish *wish, const struct label *label, size_t n)
 {
 	for (size_t i = 0; i < wish->n; i++)
 		if (!label_is_of_cgroup(wish->label[i].key) &&
-			!store_pin_matches(p->labels, &wish->label[i], 1))
+			!label_matches(&wish->label[i], label, n))
 			return false;
 	return true;
 }
 
-static bool may_match_any(const struct store_pin *p, const struct pin_wish *wish, size_t n)
+static bool may_match_any(const struct store_pin *p, const struct pin_question *q)
 {
-	for (size_t i = 0; i < n; i++)
-		if (may_match(p, &wish[i]))
+	struct label label[LABELS_MAX];
+	const size_t n = labels_read(p->labels, label);
+	for (size_t i = 0; i < q->n_wishes; i++)
+		if (may_match(&q->wish[i], label, n))
 			return true;
 	return false;
 }
 
 static bool same_job(const struct store_pin *a, const struct store_pin *b)
 {
-	return a->uid == b->uid && strcmp(a->labels, b->labels) == 0;
+	return a->uid == b->uid && a->labels_hash == b->labels_hash &&
+	       strcmp(a->labels, b->labels) == 0;
 }
 
 /* Pins come by their age: what a later one has of the same job, an earlier one leaves to it. */
@@ -486,8 +519,8 @@ static void cut(struct pin_part *part, size_t n)
 		}
 }
 
-int store_pin_select(const struct store *s, const struct pin_wish *wish, size_t n, int64_t since_ns,
-	int64_t until_ns, struct pin_part **ret_part, size_t *ret_n_parts)
+int store_pin_select(const struct store *s, const struct pin_question *q,
+	struct pin_part **ret_part, size_t *ret_n_parts)
 {
 	struct pin_part *part = calloc(s->n_pins + 1, sizeof(*part));
 	size_t n_parts = 0;
@@ -495,8 +528,8 @@ int store_pin_select(const struct store *s, const struct pin_wish *wish, size_t 
 		return -ENOMEM;
 	for (size_t i = 0; i < s->n_pins; i++) {
 		const struct store_pin *p = &s->pin[i];
-		if (p->end_ns <= since_ns || (until_ns > 0 && p->start_ns >= until_ns) ||
-			!may_match_any(p, wish, n))
+		if ((q->uid && p->uid != *q->uid) || p->end_ns <= q->since_ns ||
+			(q->until_ns > 0 && p->start_ns >= q->until_ns) || !may_match_any(p, q))
 			continue;
 		part[n_parts++] =
 			(struct pin_part){.pin = p, .since_ns = p->start_ns, .until_ns = p->end_ns};

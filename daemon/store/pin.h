@@ -33,7 +33,8 @@ struct store_pin {
 	int64_t pinned_ns; /* CLOCK_REALTIME */
 	uint64_t bytes;
 	uint32_t uid, by, keep;
-	char *labels, *group; /* JSON (proto/label.h) */
+	char *labels, *group;             /* JSON (proto/label.h) */
+	uint64_t labels_hash, group_hash; /* hash_bytes of these */
 	struct segment_identity verified;
 };
 
@@ -73,7 +74,9 @@ size_t store_pin_of(const struct store *s, uint32_t uid, const char *labels, int
 
 /* The pins that answer a query of jobs with the labels of one of n wishes in [since_ns, until_ns) (0: open): each moment of a
  * job from the latest that has it, so that nothing counts twice. Labels whose key is one of those that control
- * groups show (query/job_label.h) need not be the job's. The caller frees *ret_part. 0 or -ENOMEM. */
+ * groups show (query/job_label.h) need not be the job's. Of users whose jobs the asker may not see not even the
+ * labels are compared. For a child process: it takes as long as labels and wishes multiplied. The caller frees
+ * *ret_part. 0 or -ENOMEM. */
 struct pin_part {
 	const struct store_pin *pin; /* borrowed until the store changes */
 	int64_t since_ns, until_ns;  /* of its windows' starts */
@@ -83,8 +86,14 @@ struct pin_wish {
 	struct label label[LABELS_MAX]; /* all of them */
 	size_t n;
 };
-int store_pin_select(const struct store *s, const struct pin_wish *wish, size_t n, int64_t since_ns,
-	int64_t until_ns, struct pin_part **ret_part, size_t *ret_n_parts);
+struct pin_question {
+	const uint32_t *uid; /* the only user whose pins count; NULL: all */
+	const struct pin_wish *wish;
+	size_t n_wishes;
+	int64_t since_ns, until_ns;
+};
+int store_pin_select(const struct store *s, const struct pin_question *q,
+	struct pin_part **ret_part, size_t *ret_n_parts);
 
 /* Is it in this user's group? */
 bool store_pin_is_of(const struct store_pin *p, uint32_t by, const char *group);
@@ -96,6 +105,9 @@ size_t store_pin_surplus(
 /* What a new pin may have, given what will go for it. */
 struct pin_room store_pin_room(const struct store *s, const struct pin_limits *l, uint32_t by,
 	const char *group, uint32_t keep);
+
+/* The oldest pin is the first: the index of the last one that is older than `than`; n_pins: none is. */
+size_t store_pin_older(const struct store *s, const struct store_pin *than);
 
 /* Do these labels (JSON) have all that is wanted? Values wanted may have * and ?. */
 bool store_pin_matches(const char *labels, const struct label *wanted, size_t n);

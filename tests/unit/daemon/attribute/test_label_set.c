@@ -105,3 +105,25 @@ TEST(secrets_and_what_is_no_name_are_refused)
 		ck_assert_msg(label_variables_parse(wrong[i], &v) == LABELS_WRONG, "%s", wrong[i]);
 	ck_assert_uint_eq(v.n, 77);
 }
+
+TEST(a_set_is_found_by_its_user_and_labels)
+{
+	struct label_set *a = get(1000, "{\"a\":\"1\"}");
+
+	ck_assert_ptr_eq(label_set_find(&sets, 1000, "{\"a\":\"1\"}"), a);
+	ck_assert_ptr_null(label_set_find(&sets, 1001, "{\"a\":\"1\"}"));
+	ck_assert_ptr_null(label_set_find(&sets, 1000, "{\"a\":\"2\"}"));
+	label_set_unref(&sets, a);
+	ck_assert_ptr_null(sets.users);
+}
+
+TEST(labels_outlive_their_set_where_they_are_held)
+{
+	struct label_set *a = get(1000, "{\"a\":\"1\"}");
+	struct label_text *text = label_text_ref(a->text);
+
+	label_set_unref(&sets, a);
+	ck_assert_str_eq(text->labels, "{\"a\":\"1\"}");
+	label_text_unref(text);
+	label_text_unref(NULL);
+}

@@ -182,3 +182,38 @@ TEST(a_cleared_table_can_be_used_again)
 	ck_assert_ptr_null(task_find(&table, 10));
 	ck_assert_uint_eq(add(10, 10, 5)->id, 1);
 }
+
+static struct label_set *labels(const char *json)
+{
+	struct label_set *set = NULL;
+	ck_assert_int_eq(label_set_get(&table.label_sets, 1000, json, &set), 0);
+	return set;
+}
+
+TEST(labels_know_the_live_processes_that_have_them)
+{
+	struct task *a = add(10, 10, 5), *b = add(20, 20, 6);
+	task_set_labels(&table, a, labels("{\"a\":\"1\"}"));
+	struct label_set *set = a->labels;
+	task_inherit_labels(b, a);
+	ck_assert(set->n_live == 2 && set->live == a && a->labels_next == b);
+	task_inherit_labels(b, a); /* it has some */
+	ck_assert_uint_eq(set->n_live, 2);
+	task_end(&table, a, 7);
+	task_end(&table, a, 8);
+	ck_assert(set->n_live == 1 && set->live == b);
+	task_set_labels(&table, b, labels("{\"a\":\"2\"}"));
+	ck_assert(set->n_live == 0 && !set->live && b->labels->n_live == 1);
+	task_set_labels(&table, b, NULL);
+	task_set_labels(&table, a, NULL);
+	ck_assert_ptr_null(table.label_sets.set);
+}
+
+TEST(a_tid_that_is_given_again_leaves_its_labels)
+{
+	struct task *a = add(10, 10, 5);
+	task_set_labels(&table, a, labels("{\"a\":\"1\"}"));
+	struct label_set *set = a->labels;
+	add(10, 10, 9);
+	ck_assert(set->n_live == 0 && a->labels == set);
+}

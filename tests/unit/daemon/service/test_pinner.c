@@ -237,7 +237,7 @@ TEST(a_request_that_nobody_waits_for_any_more_ends_well)
 	ck_assert_uint_eq(pinner_fds(p, &fd, 1), 1);
 	/* unpinning does not stop it either */
 	pinner_forget(p, id);
-	(void)pinner_unpin(p, 1000, true, ask.label, 1);
+	(void)unpin(1000, "branch=main");
 	turn();
 	ck_assert(s->n_pins == RUNS && p->n_turns == 0 && n_said == 0);
 	/* nor one of a rule */
@@ -245,7 +245,7 @@ TEST(a_request_that_nobody_waits_for_any_more_ends_well)
 	task_end(&tasks, run_job(1, 1001), now_ns);
 	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, true), 0);
 	ck_assert_uint_eq(pinner_fds(p, &fd, 1), 1);
-	ck_assert_uint_eq(pinner_unpin(p, 1001, false, ask.label, 1), 0);
+	ck_assert_uint_eq(unpin(1001, "branch=main"), 0);
 	turn();
 	ck_assert(s->n_pins == RUNS + 1 && p->n_turns == 0);
 }

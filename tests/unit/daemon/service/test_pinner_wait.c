@@ -57,7 +57,7 @@ TEST(the_limit_that_a_request_meets_is_said)
 	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
 	/* all that run at once */
 	struct pin_ask all = ask_for("run=129", 0);
-	ck_assert_int_eq(pinner_unpin(p, 1001, false, all.label, 1), 1);
+	ck_assert_uint_eq(unpin(1001, "run=129"), 1);
 	ck_assert_int_eq(pinner_ask(p, &all, &id), 0);
 	turn();
 	const struct pin_report *r = pinner_report(p, id);
@@ -147,8 +147,7 @@ TEST(new_rules_are_for_jobs_that_run_and_old_ones_are_forgotten)
 	pinner_set_rules(p, "branch=main,keep=3");
 	turn();
 	ck_assert_uint_eq(p->n_waits, 2);
-	const struct pin_ask of = ask_for("branch=main", 0);
-	ck_assert_uint_eq(pinner_unpin(p, 1000, false, of.label, 1), 2);
+	ck_assert_uint_eq(unpin(1000, "branch=main"), 2);
 	turn();
 	ck_assert_uint_eq(p->n_waits, 0);
 	/* and what its user asks for goes before a rule */
@@ -213,14 +212,49 @@ TEST(requests_of_all_users_together_are_limited)
 
 TEST(jobs_that_have_no_place_yet_are_unpinned_too)
 {
-	const struct pin_ask of = ask_for("branch=main", 0);
 	pinner_set_rules(p, "branch=main,keep=300");
 	for (int run = 1; run <= 200; run++)
 		task_end(&tasks, run_job(run, 1000), now_ns);
 	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, false), 0);
-	ck_assert_uint_eq(pinner_unpin(p, 1001, false, of.label, 1), 0);
-	ck_assert_uint_eq(pinner_unpin(p, 1000, false, of.label, 1), 200);
+	ck_assert_uint_eq(unpin(1001, "branch=main"), 0);
+	ck_assert_uint_eq(unpin(1000, "branch=main"), 200);
 	for (int i = 0; i < 3; i++)
 		turn();
 	ck_assert(p->n_turns == 0 && p->n_waits == 0 && s->n_pins == 0);
+}
+
+TEST(a_job_that_ends_while_the_child_looks_is_pinned)
+{
+	uint64_t id;
+	struct task *task = run_job(1, 1000);
+	const struct pin_ask ask = ask_for("run=1", 0);
+	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, true), 0);
+	/* and nothing of it is left when the child has ended */
+	task_end(&tasks, task, now_ns);
+	uint8_t mark[8] = {0};
+	ck_assert_int_eq(task_table_sweep(&tasks, mark), 0);
+	ck_assert_ptr_null(tasks.label_sets.set);
+	for (int i = 0; i < 3; i++)
+		turn();
+	const struct pin_report *r = pinner_report(p, id);
+	ck_assert(r && r->outcome == PIN_WELL && r->job[0].state == PIN_RUNS);
+	ck_assert(p->n_turns == 1 && p->n_waits == 0 && s->n_pins == 1);
+}
+
+TEST(a_wait_holds_its_labels_until_it_is_over)
+{
+	uint64_t id;
+	struct pin_ask ask = ask_for("run=1", 0);
+	ask.only = run_job(1, 1000)->labels;
+	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+	pinner_forget(p, id);
+	task_end(&tasks, task_find(&tasks, 1001), now_ns);
+	uint8_t mark[8] = {0};
+	ck_assert_int_eq(task_table_sweep(&tasks, mark), 0);
+	ck_assert_ptr_nonnull(tasks.label_sets.set);
+	turn();
+	turn();
+	ck_assert(p->n_waits == 0 && s->n_pins == 1);
+	ck_assert_ptr_null(tasks.label_sets.set);
 }

@@ -332,6 +332,8 @@ TEST(all_that_go_make_room)
 	ck_assert_uint_eq(store_pin_room(s, &l, 1001, MAIN, 1).bytes, 0);
 }
 
+static const uint32_t *only; /* the asker, of one who sees no other's */
+
 static size_t select_parts(
 	const char *label, int64_t since_s, int64_t until_s, struct pin_part part[8])
 {
@@ -341,10 +343,12 @@ static size_t select_parts(
 	size_t n;
 	const int64_t zero = (int64_t)made.realtime_ns;
 	ck_assert_int_eq(label_parse(label, &wish.label[0], &fault), 0);
-	ck_assert_int_eq(
-		store_pin_select(s, &wish, 1, since_s ? zero + since_s * (int64_t)SECOND : 0,
-			until_s ? zero + until_s * (int64_t)SECOND : 0, &found, &n),
-		0);
+	const struct pin_question q = {.uid = only,
+		.wish = &wish,
+		.n_wishes = 1,
+		.since_ns = since_s ? zero + since_s * (int64_t)SECOND : 0,
+		.until_ns = until_s ? zero + until_s * (int64_t)SECOND : 0};
+	ck_assert_int_eq(store_pin_select(s, &q, &found, &n), 0);
 	ck_assert_uint_lt(n, 8);
 	memcpy(part, found, n * sizeof(*found));
 	free(found);
@@ -435,4 +439,35 @@ TEST(a_job_is_pinned_already_if_a_pin_was_made_after_its_end)
 	ck_assert_uint_eq(store_pin_of(s, 1000, labels, made_ns + 1), s->n_pins);
 	ck_assert_uint_eq(store_pin_of(s, 1001, labels, 0), s->n_pins);
 	ck_assert_uint_eq(store_pin_of(s, 1000, MAIN, 0), s->n_pins);
+}
+
+TEST(of_others_no_pin_is_read_whatever_is_asked_for)
+{
+	struct pin_part part[8];
+	const uint32_t theirs = 1001;
+	pin(1, 1000, MAIN, 0);
+	pinned_uid = 1001;
+	pin(2, 1000, MAIN, 0);
+	only = &theirs;
+	ck_assert_uint_eq(select_parts("branch=main", 0, 0, part), 1);
+	ck_assert_uint_eq(part[0].pin->uid, 1001);
+	ck_assert_uint_eq(select_parts("run=1", 0, 0, part), 0);
+	ck_assert_uint_eq(select_parts("unit=ci.service", 0, 0, part), 1);
+	only = NULL;
+	ck_assert_uint_eq(select_parts("branch=main", 0, 0, part), 2);
+}
+
+TEST(the_next_older_pin_is_found_though_the_list_changes)
+{
+	for (int run = 1; run <= 4; run++)
+		pin(run, 1000, MAIN, 0);
+	struct store_pin at = s->pin[2];
+	at.labels = at.group = NULL;
+	ck_assert_uint_eq(store_pin_older(s, &at), 1);
+	ck_assert_int_eq(store_pin_remove(s, 2), 0);
+	ck_assert_uint_eq(store_pin_older(s, &at), 1);
+	ck_assert_int_eq(store_pin_remove(s, 1), 0);
+	ck_assert_uint_eq(store_pin_older(s, &at), 0);
+	ck_assert_int_eq(store_pin_remove(s, 0), 0);
+	ck_assert_uint_eq(store_pin_older(s, &at), s->n_pins);
 }
