@@ -2,24 +2,29 @@
  *
  * A queue, and threads that take from it what may run: the oldest work of a user who has a thread
  * left. A thread that takes one starts another thread if more may run and nobody is idle, so a blocked
- * one delays nothing behind it. What is waited for is given up by what it did, not by the clock: while
- * it runs it is not blocked, and a thread that waits for a processor is as slow as the loop would be.
+ * one delays nothing behind it. What is waited for is given up when it sleeps, not by the clock alone: a
+ * thread that runs or waits for a processor is as slow as the loop would be.
  */
 #include "daemon/aside/aside.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <utlist.h>
 
 #include "proto/clock.h"
+#include "proto/memory.h"
 
 /* Works have a buffer of some KB. Source: man 3 pthread_attr_setstacksize. */
 #define STACK_BYTES (256u << 10)
 /* Between two looks at a work that is waited for. */
 #define LOOK_NS 2000000u
-/* A machine with twice as many busy tasks as harts gives a thread half of the time. */
+/* Where it cannot be seen, a thread is taken to wait for a processor for twice as long as it runs. */
 #define RAN_WEIGHT 3u
 
 struct aside {
@@ -83,6 +88,7 @@ static void run(struct aside *a, struct aside_work *w)
 	DL_APPEND(a->running, w);
 	w->state = ASIDE_RUNS;
 	w->thread = pthread_self();
+	w->tid = gettid();
 	w->began_ns = clock_ns(CLOCK_MONOTONIC);
 	w->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (a->n_idle == 0 && next_of(a))
@@ -170,6 +176,17 @@ size_t aside_count(struct aside *a, uid_t uid)
 	return n;
 }
 
+/* Source: man 5 proc_pid_stat; the name of a thread of ours has no parenthesis. */
+static bool is_runnable(pid_t tid)
+{
+	char path[64], text[64];
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	return strstr(text, ") R ");
+}
+
 /* Locked. Wait for an end, or a moment. */
 static void wait_for_end(struct aside *a, uint64_t now_ns)
 {
@@ -181,9 +198,11 @@ static void wait_for_end(struct aside *a, uint64_t now_ns)
 /* Locked. */
 static bool is_late(const struct aside_work *w, uint64_t queued_ns, uint64_t now_ns)
 {
-	return w->state == ASIDE_RUNS    ? blocked_ns(w, now_ns) > ASIDE_BLOCKED_NS
-	       : w->state == ASIDE_WAITS ? now_ns - queued_ns > ASIDE_BEGIN_NS
-					 : false;
+	if (w->state == ASIDE_WAITS)
+		return now_ns - queued_ns > ASIDE_BEGIN_NS;
+	return w->state == ASIDE_RUNS && now_ns - w->began_ns > ASIDE_BLOCKED_NS &&
+	       now_ns - w->began_ns - (thread_ns(w->thread) - w->cpu_ns) > ASIDE_BLOCKED_NS &&
+	       !is_runnable(w->tid);
 }
 
 int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns)

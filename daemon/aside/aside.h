@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A work that is waited for may be blocked so long, more than it ran: a read of /proc takes some 20 µs. */
+/* A work that is waited for may be blocked so long; a read of /proc takes some 20 µs. */
 #define ASIDE_BLOCKED_NS 10000000u
 /* A thread has begun by then even on a busy machine. */
 #define ASIDE_BEGIN_NS 200000000u
@@ -32,6 +32,7 @@ struct aside_work {
 	/* aside.c's: */
 	enum { ASIDE_WAITS, ASIDE_RUNS, ASIDE_ENDED } state;
 	bool left; /* nobody waits for it any more */
+	pid_t tid;
 	pthread_t thread;
 	uint64_t began_ns, cpu_ns; /* CLOCK_MONOTONIC, and the thread's own time, then */
 	uint64_t blocked_ns;       /* once it has ended */
@@ -49,7 +50,7 @@ size_t aside_count(struct aside *a, uid_t uid);
 
 /* Have it done now. 0: done, and w is the caller's again. ASIDE_LATE: it is blocked, and freed when
  * it ends. ASIDE_FULL: its user has user_max threads that are blocked, or all are; freed. *ret_blocked_ns:
- * how long the caller waited while it neither ran nor waited for its turn to. */
+ * about how long the caller waited while it neither ran nor waited for a processor. */
 enum { ASIDE_LATE = 1, ASIDE_FULL };
 int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns);
 

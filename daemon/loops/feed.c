@@ -132,6 +132,7 @@ static void hang_up(struct connection *c)
 		at = &(*at)->next;
 	*at = c->next;
 	f->n_connections--;
+	(void)watch(f, EPOLL_CTL_DEL, c->fd, c, false); /* it may stay open for a while */
 	descriptors_close(f->closers, c->fd, c->descriptors_may_come, c->user->uid);
 	program_free(c->program);
 	free(c->tid);
