@@ -107,7 +107,7 @@ all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperf-roofs $(BUILD)/mperfctl
 src = $(wildcard $(1)/*.c)
 obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c),$(call src,$(1))))
 
-DAEMON_ROOMS = pmu pmu/event pmu/sampler decode naming attribute loops aggregate store store/segment store/rollup \
+DAEMON_ROOMS = aside pmu pmu/event pmu/sampler decode naming attribute loops aggregate store store/segment store/rollup \
 	query query/samples query/loops compare session service control
 CLIENT_ROOMS = commands options wire show top flamegraph plot roofs topdown compare export
 

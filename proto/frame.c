@@ -103,15 +103,25 @@ int frame_take(struct frame_buffer *b, Mperf__Message **ret_message)
 	return 0;
 }
 
+void *frame_buffer_room(struct frame_buffer *b)
+{
+	return reserve(b, FRAME_CHUNK_BYTES) < 0 ? NULL : b->bytes + b->end;
+}
+
+void frame_buffer_grow(struct frame_buffer *b, size_t n)
+{
+	b->end += n;
+}
+
 int64_t frame_buffer_read(struct frame_buffer *b, int fd)
 {
-	int r = reserve(b, FRAME_CHUNK_BYTES);
-	if (r < 0)
-		return r;
-	ssize_t n = recv(fd, b->bytes + b->end, FRAME_CHUNK_BYTES, MSG_DONTWAIT);
+	void *room = frame_buffer_room(b);
+	if (!room)
+		return -ENOMEM;
+	ssize_t n = recv(fd, room, FRAME_CHUNK_BYTES, MSG_DONTWAIT);
 	if (n < 0)
 		return -errno;
-	b->end += (size_t)n;
+	frame_buffer_grow(b, (size_t)n);
 	return n;
 }
 

@@ -71,6 +71,11 @@ int frame_take(struct frame_buffer *b, Mperf__Message **ret_message);
  * nothing, linear in its bytes. 0 (also without a complete frame); FRAME_TOO_MUCH. */
 int frame_check(const struct frame_buffer *b);
 
+/* Room for one FRAME_CHUNK_BYTES behind what is in b, until the next call; NULL without memory. And n bytes
+ * of it were filled. */
+void *frame_buffer_room(struct frame_buffer *b);
+void frame_buffer_grow(struct frame_buffer *b, size_t n);
+
 /* Read what the socket has, without blocking, up to one FRAME_CHUNK_BYTES, into b. Returns the
  * bytes read; 0 at end of file; -EAGAIN if there is none; -errno. */
 int64_t frame_buffer_read(struct frame_buffer *b, int fd);

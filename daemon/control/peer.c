@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "daemon/aside/descriptors.h"
 #include "daemon/conf.h"
 #include "daemon/control/limits.h"
 #include "proto/clock.h"
@@ -90,6 +91,8 @@ int peer_new(const struct control_options *o, int fd, struct peer **ret_peer)
 	}
 	p->options = o;
 	p->fd = fd;
+	p->uid = (uid_t)-1;
+	p->descriptors_may_come = !o->private && descriptors_may_come(fd);
 
 	struct ucred credentials;
 	socklen_t n = sizeof(credentials);
@@ -119,8 +122,9 @@ struct peer *peer_free(struct peer *p)
 	frame_buffer_clear(&p->in);
 	frame_buffer_clear(&p->out);
 	user_give(p->user, USER_UNREAD, p->unread);
+	if (descriptors_close(p->options->closers, p->fd, p->descriptors_may_come, p->uid))
+		user_closes(p->user);
 	user_leave(p->user);
-	close(p->fd);
 	free(p);
 	return NULL;
 }
@@ -376,14 +380,31 @@ static int send_out(struct peer *p)
 	return p->closing && frame_buffer_filled(&p->out) == 0 ? PEER_GONE : 0;
 }
 
+/* Bytes; 0 at the end; -EBADMSG: it sent descriptors; -errno. */
+static ssize_t receive(struct peer *p)
+{
+	void *room = frame_buffer_room(&p->in);
+	if (!room)
+		return -ENOMEM;
+	ssize_t n = descriptors_receive(p->fd, p->descriptors_may_come, room, FRAME_CHUNK_BYTES);
+	if (n > 0)
+		frame_buffer_grow(&p->in, (size_t)n);
+	return n;
+}
+
 int peer_dispatch(struct peer *p, short revents)
 {
 	int r = 0;
 	if ((revents & POLLIN) && !p->backlog && !p->closing) {
-		int64_t n = frame_buffer_read(&p->in, p->fd);
-		if (n == 0 || (n < 0 && n != -EAGAIN))
+		ssize_t n = receive(p);
+		if (n == -EBADMSG)
+			r = hang_up(p, MPERF__FAILURE_KIND__FAILURE_USAGE,
+				"Send none: mperfd takes no descriptors from clients.",
+				"sent descriptors");
+		else if (n == 0 || (n < 0 && n != -EAGAIN))
 			return n == -ENOMEM ? -ENOMEM : PEER_GONE;
-		r = n > 0 ? take_frames(p) : 0;
+		else if (n > 0)
+			r = take_frames(p);
 	} else if (revents & (POLLHUP | POLLERR)) {
 		return PEER_GONE;
 	} else if (p->backlog) {

@@ -50,6 +50,7 @@ struct control_options {
 	/* filled in by the server, in a copy of its own: */
 	struct offload_queue *queue; /* NULL when private */
 	struct users *users;         /* NULL when private */
+	struct aside *closers;       /* of sockets; NULL when private */
 	bool group_known;            /* the group of mperf.conf exists; it is: */
 	gid_t group;
 };
@@ -57,6 +58,7 @@ struct control_options {
 struct peer {
 	const struct control_options *options;
 	int fd;
+	bool descriptors_may_come; /* aside/descriptors.h */
 	uid_t uid;
 	struct user *user; /* its account; NULL in private mode */
 	gid_t gid;

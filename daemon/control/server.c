@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
+#include "daemon/aside/aside.h"
+#include "daemon/aside/descriptors.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/service/service.h"
 #include "daemon/session/listener.h"
@@ -28,6 +30,8 @@
 #define SERVER_ACCEPTS_MAX 16
 /* Out of descriptors or memory: time until we try to accept connections again. */
 #define SERVER_ACCEPT_PAUSE_NS 1000000000u
+/* Threads that close sockets on which descriptors came, where one may block for ever; of each user one. */
+#define SERVER_CLOSERS_MAX 8u
 
 _Static_assert(
 	POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLERR == EPOLLERR && POLLHUP == EPOLLHUP,
@@ -210,7 +214,7 @@ static void turn_away(struct server *s, struct peer *p, const char *why)
 		"Close some of them, or try again later.", why);
 	(void)frame_buffer_write(&p->out, p->fd);
 	/* What is left unread would make the kernel tell the client of a reset, not of an end. */
-	(void)recv(p->fd, unread, sizeof(unread), MSG_DONTWAIT);
+	(void)descriptors_receive(p->fd, p->descriptors_may_come, unread, sizeof(unread));
 	peer_free(p);
 	s->status.n_refused++;
 }
@@ -436,7 +440,8 @@ int server_new(const struct control_options *o, int listen_fd, struct server **r
 	users_set_limits(&s->users, o->conf);
 	s->listener.fd = -1;
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	int r = s->epoll_fd < 0 ? -errno : 0;
+	int r = s->epoll_fd < 0 ? -errno : aside_new(SERVER_CLOSERS_MAX, 1, &s->options.closers);
+	s->users.closers = s->options.closers;
 	if (r == 0)
 		r = listen_fd >= 0
 			    ? listener_adopt(&s->listener, LISTENER_CONTROL, listen_fd, ret_error)
@@ -473,6 +478,7 @@ struct server *server_free(struct server *s)
 	}
 	offload_queue_clear(&s->queue);
 	users_clear(&s->users);
+	aside_free(s->options.closers);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	free(s);

@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "daemon/aside/aside.h"
 #include "daemon/conf.h"
 
 #define SECOND_NS 1000000000ull
@@ -112,6 +113,28 @@ static void user_free(struct users *t, struct user *u)
 	free(u);
 }
 
+static void follow_closing(struct user *u)
+{
+	uint64_t n = aside_count(u->users->closers, u->uid);
+	user_follow(u, USER_CLIENTS, &u->closing[0], n);
+	user_follow(u, USER_DESCRIPTORS, &u->closing[1], n);
+	u->users->any_closing |= n > 0;
+}
+
+void user_closes(struct user *u)
+{
+	if (u)
+		follow_closing(u);
+}
+
+static void follow_all_closing(struct users *t)
+{
+	t->any_closing = false;
+	for (struct user *u = t->by_uid; u; u = u->hh.next)
+		if (u->closing[0] > 0)
+			follow_closing(u);
+}
+
 void users_turn(struct users *t, uint64_t now_ns)
 {
 	struct user *u, *next;
@@ -119,6 +142,8 @@ void users_turn(struct users *t, uint64_t now_ns)
 	t->round++;
 	t->in_round = NULL;
 	t->turns_ns = 0;
+	if (t->any_closing)
+		follow_all_closing(t);
 	if (now_ns < t->next_tidy_ns)
 		return;
 	t->next_tidy_ns = now_ns + TIDY_NS;

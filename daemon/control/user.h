@@ -17,6 +17,7 @@
 
 #include "proto/hash_table.h"
 
+struct aside;
 struct conf;
 
 enum user_hold {
@@ -58,6 +59,7 @@ struct user {
 	bool first; /* root or the daemon's own user: may use the reserve and all that is left */
 	uint32_t n_peers;
 	uint64_t held[N_USER_HOLDS];
+	uint64_t closing[2]; /* connections that are being closed, and their descriptors */
 	uint64_t spent_until_ns[N_USER_TIMES]; /* CLOCK_MONOTONIC: when the debt is paid off */
 	uint64_t rest_until_ns;
 	uint64_t round, turn_ns; /* time of the loop in that round */
@@ -74,6 +76,8 @@ struct user_limit {
 
 struct users {
 	struct user *by_uid;
+	struct aside *closers; /* borrowed; NULL: everything is closed at once */
+	bool any_closing;
 	struct user_limit limit[N_USER_HOLDS];
 	uint32_t requests_per_second;
 	uint64_t now_ns; /* of this round */
@@ -109,6 +113,8 @@ bool user_take(struct user *u, enum user_hold what, uint64_t n);
 void user_give(struct user *u, enum user_hold what, uint64_t n);
 /* What is held grew or shrank from *held to n: update the account, even beyond its limit. */
 void user_follow(struct user *u, enum user_hold what, uint64_t *held, uint64_t n);
+/* closers have one more connection of this user's to close, who holds it until that is done. */
+void user_closes(struct user *u);
 /* For refusals: a sentence without a full stop, and one that says what to do. */
 #define USER_WHY_BYTES 256
 void user_explain(const struct user *u, enum user_hold what, char *ret_why, size_t n);

@@ -3,8 +3,7 @@
  * One descriptor for the loop stands for the socket and all programs. A program is read while there
  * is something to read and it is its turn; one whose user has used up his share of the loop is left
  * out of what is waited for until his time comes, and what he sends waits in his socket, whose size
- * is the kernel's. A descriptor that a program sends along is never received: no room is given for
- * it, and the kernel drops it.
+ * is the kernel's. A program that sends a descriptor is disconnected.
  */
 #include "daemon/loops/feed.h"
 
@@ -18,12 +17,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/aside/aside.h"
+#include "daemon/aside/descriptors.h"
 #include "daemon/loops/feed_private.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
 #define ACCEPTS_TURN 16u
 #define LISTEN_RETRY_NS 1000000000u /* without descriptors or memory: the next try */
+/* Threads that close sockets on which descriptors came, where one may block for ever; of each user one. */
+#define CLOSERS_MAX 8u
 
 /* --- users ------------------------------------------------------------------------------------ */
 
@@ -131,7 +134,8 @@ static void hang_up(struct connection *c)
 		at = &(*at)->next;
 	*at = c->next;
 	f->n_connections--;
-	close(c->fd);
+	(void)watch(f, EPOLL_CTL_DEL, c->fd, c, false); /* it may stay open for a while */
+	descriptors_close(f->closers, c->fd, c->descriptors_may_come, c->user->uid);
 	program_free(c->program);
 	free(c->tid);
 	c->user->n_programs--;
@@ -140,11 +144,11 @@ static void hang_up(struct connection *c)
 	free(c);
 }
 
-static int refuse(struct feed *f, int fd, enum feed_cause cause)
+static int refuse(struct feed *f, int fd, bool may_come, uid_t uid, enum feed_cause cause)
 {
 	f->causes[cause]++;
 	f->n_hung_up++;
-	close(fd);
+	descriptors_close(f->closers, fd, may_come, uid);
 	return 0;
 }
 
@@ -152,19 +156,22 @@ static int refuse(struct feed *f, int fd, enum feed_cause cause)
 static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 {
 	struct feed_user *user;
+	bool may_come = descriptors_may_come(fd);
 	if (f->n_connections >= f->o.limits.programs_max)
-		return refuse(f, fd, FEED_PROGRAMS);
+		return refuse(f, fd, may_come, peer->uid, FEED_PROGRAMS);
 	int r = user_get(f, peer->uid, &user);
-	if (r == 0 && user->n_programs >= f->o.limits.programs_per_user_max)
-		return refuse(f, fd, FEED_PROGRAMS_OF_USER);
+	if (r == 0 && user->n_programs + aside_count(f->closers, peer->uid) >=
+			      f->o.limits.programs_per_user_max)
+		return refuse(f, fd, may_come, peer->uid, FEED_PROGRAMS_OF_USER);
 	struct connection *c = r == 0 ? calloc(1, sizeof(*c)) : NULL;
 	if (!c) {
-		close(fd);
+		descriptors_close(f->closers, fd, may_come, peer->uid);
 		return -ENOMEM;
 	}
 	*c = (struct connection){
 		.feed = f,
 		.fd = fd,
+		.descriptors_may_come = may_come,
 		.pid = peer->pid,
 		.gid = peer->gid,
 		.user = user,
@@ -272,25 +279,30 @@ static int wait_for_thread(struct connection *c)
 /* Read one packet. 0; 1: nothing more for now; FEED_* if the program must be disconnected (negative
  * values are errnos); CLOSED. */
 enum { READ_NOTHING = N_FEED_CAUSES, READ_CLOSED };
+static ssize_t receive(const struct connection *c)
+{
+	return descriptors_receive(
+		c->fd, c->descriptors_may_come, c->feed->packet, sizeof(c->feed->packet));
+}
+
 static int read_packet(struct connection *c)
 {
 	struct feed *f = c->feed;
-	struct iovec piece = {.iov_base = f->packet, .iov_len = sizeof(f->packet)};
-	struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-	ssize_t n = recvmsg(c->fd, &message, MSG_DONTWAIT);
+	ssize_t n = receive(c);
 	/* A program that ended without reading what we asked it resets the connection. That is said
 	 * once, and before what it had sent. Source: net/unix/af_unix.c of Linux 6.12,
 	 * unix_release_sock; net/core/datagram.c, __skb_try_recv_datagram. */
-	if (n < 0 && errno == ECONNRESET)
-		n = recvmsg(c->fd, &message, MSG_DONTWAIT);
+	if (n == -ECONNRESET)
+		n = receive(c);
+	if (n == -EMSGSIZE || n == -EBADMSG) {
+		enum feed_cause cause = n == -EBADMSG ? FEED_DESCRIPTORS : FEED_LENGTH;
+		f->causes[cause]++;
+		return cause;
+	}
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? READ_NOTHING : READ_CLOSED;
+		return n == -EAGAIN || n == -EINTR ? READ_NOTHING : READ_CLOSED;
 	if (n == 0)
 		return READ_CLOSED;
-	if (message.msg_flags & MSG_TRUNC) {
-		f->causes[FEED_LENGTH]++;
-		return FEED_LENGTH;
-	}
 	bool greeted = c->program->greeted;
 	uint64_t n_rounds = c->program->n_rounds;
 	int r = program_take(c->program, f->packet, (size_t)n);
@@ -494,6 +506,8 @@ int feed_new(const struct feed_options *o, struct feed **ret_feed)
 	f->budget.max = o->limits.bytes_max;
 	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	int r = f->epoll_fd < 0 ? -errno : watch(f, EPOLL_CTL_ADD, o->listen_fd, NULL, true);
+	if (r == 0)
+		r = aside_new(CLOSERS_MAX, 1, &f->closers);
 	if (r < 0) {
 		feed_free(f);
 		return r;
@@ -561,6 +575,7 @@ struct feed *feed_free(struct feed *f)
 		free(user);
 	}
 	closep(&f->epoll_fd);
+	aside_free(f->closers);
 	free(f->want);
 	free(f);
 	return NULL;

@@ -31,7 +31,8 @@ struct tid_pair {
 struct connection {
 	struct feed *feed;
 	int fd;
-	pid_t pid; /* in our pid namespace; 0: not visible there */
+	bool descriptors_may_come; /* aside/descriptors.h */
+	pid_t pid;                 /* in our pid namespace; 0: not visible there */
 	gid_t gid; /* of the connecting process */
 	struct feed_user *user;
 	struct program *program;
@@ -63,6 +64,7 @@ struct feed_want {
 struct feed {
 	struct feed_options o;
 	int epoll_fd;
+	struct aside *closers; /* of sockets */
 	struct connection *connections;
 	uint32_t n_connections;
 	struct feed_user *users;

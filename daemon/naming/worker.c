@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/aside/descriptors.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -130,6 +131,8 @@ int worker_start(struct worker *w, const char *binary, uint64_t now_ns)
 		return -errno;
 	_cleanup_(closep) int ours = pair[0];
 	_cleanup_(closep) int theirs = pair[1];
+	if (w->role == WORKER_PARSER)
+		descriptors_refuse(ours); /* a compromised one has those of hostile files */
 	/* The worker's end is blocking: it has nothing else to do. */
 	if (fcntl(theirs, F_SETFL, 0) < 0)
 		return -errno;

@@ -15,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/aside/descriptors.h"
 #include "proto/memory.h"
 
 #define BIND_TRIES_MAX 3 /* another one may come and go between our looking and our binding */
@@ -98,6 +99,7 @@ int listener_bind(struct listener *ret_listener, enum listener_use use, const ch
 	if (fd < 0)
 		return -errno;
 
+	descriptors_refuse(fd);
 	make_folder(path);
 	int bound = -1;
 	for (int i = 0; i < BIND_TRIES_MAX && bound < 0; i++) {
@@ -158,6 +160,7 @@ int listener_adopt(struct listener *ret_listener, enum listener_use use, int fd,
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
 		fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
+	descriptors_refuse(fd);
 	*ret_listener = (struct listener){.fd = fd};
 	return 0;
 }

@@ -10,7 +10,7 @@ from machine import ROOT, need_program
 
 # Each folder, and what its files may include besides their own. Stations include only stations
 # before them; everybody may include proto/, the daemon platform-db/. daemon.c and main.c, which wire, are the exception.
-STATIONS = ["pmu", "decode", "naming", "attribute", "loops", "aggregate", "store", "query", "compare", "session", "service",
+STATIONS = ["aside", "pmu", "decode", "naming", "attribute", "loops", "aggregate", "store", "query", "compare", "session", "service",
             "control"]
 MAY_INCLUDE = {
     "proto": {"proto"},

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A queue, and threads that take from it what may run: the oldest work of a user who has a thread
+ * left. A thread that takes one starts another thread if more may run and nobody is idle, so a blocked
+ * one delays nothing behind it. What is waited for is given up when it sleeps, not by the clock alone: a
+ * thread that runs or waits for a processor is as slow as the loop would be.
+ */
+#include "daemon/aside/aside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "proto/clock.h"
+#include "proto/memory.h"
+
+/* Works have a buffer of some KB. Source: man 3 pthread_attr_setstacksize. */
+#define STACK_BYTES (256u << 10)
+/* Between two looks at a work that is waited for. */
+#define LOOK_NS 2000000u
+/* Where it cannot be seen, a thread is taken to wait for a processor for twice as long as it runs. */
+#define RAN_WEIGHT 3u
+
+struct aside {
+	pthread_mutex_t lock;
+	pthread_cond_t news;  /* for threads: something was queued, or it is over */
+	pthread_cond_t ended; /* for the loop: what it waits for has ended */
+	unsigned threads_max, user_max;
+	unsigned n_threads, n_idle;
+	bool over;
+	struct aside_work *waiting, *running;
+};
+
+static bool may_run(const struct aside *a, uid_t uid)
+{
+	const struct aside_work *w;
+	unsigned n = 0;
+	DL_FOREACH(a->running, w)
+	n += w->uid == uid;
+	return n < a->user_max;
+}
+
+static struct aside_work *next_of(const struct aside *a)
+{
+	struct aside_work *w;
+	DL_FOREACH(a->waiting, w)
+	if (may_run(a, w->uid))
+		return w;
+	return NULL;
+}
+
+static uint64_t thread_ns(pthread_t thread)
+{
+	clockid_t clock;
+	struct timespec t;
+	if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &t) < 0)
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* How long it has neither run nor, as far as one can tell, waited for a processor. */
+static uint64_t blocked_ns(const struct aside_work *w, uint64_t now_ns)
+{
+	uint64_t ran_ns = thread_ns(w->thread) - w->cpu_ns, took_ns = now_ns - w->began_ns;
+	return took_ns > RAN_WEIGHT * ran_ns ? took_ns - RAN_WEIGHT * ran_ns : 0;
+}
+
+static void aside_destroy(struct aside *a)
+{
+	pthread_cond_destroy(&a->news);
+	pthread_cond_destroy(&a->ended);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}
+
+static void start_thread(struct aside *a);
+
+/* Locked before and after. */
+static void run(struct aside *a, struct aside_work *w)
+{
+	DL_DELETE(a->waiting, w);
+	DL_APPEND(a->running, w);
+	w->state = ASIDE_RUNS;
+	w->thread = pthread_self();
+	w->tid = gettid();
+	w->began_ns = clock_ns(CLOCK_MONOTONIC);
+	w->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (a->n_idle == 0 && next_of(a))
+		start_thread(a);
+	pthread_mutex_unlock(&a->lock);
+	w->run(w);
+	pthread_mutex_lock(&a->lock);
+	DL_DELETE(a->running, w);
+	w->blocked_ns = blocked_ns(w, clock_ns(CLOCK_MONOTONIC));
+	w->state = ASIDE_ENDED;
+	if (w->left)
+		w->free(w);
+	else
+		pthread_cond_signal(&a->ended);
+}
+
+static void *work(void *userdata)
+{
+	struct aside *a = userdata;
+	pthread_mutex_lock(&a->lock);
+	while (!a->over) {
+		struct aside_work *w = next_of(a);
+		if (w) {
+			run(a, w);
+			continue;
+		}
+		a->n_idle++;
+		pthread_cond_wait(&a->news, &a->lock);
+		a->n_idle--;
+	}
+	bool last = --a->n_threads == 0;
+	pthread_mutex_unlock(&a->lock);
+	if (last)
+		aside_destroy(a);
+	return NULL;
+}
+
+/* Without another thread what is queued waits for one that is there. */
+static void start_thread(struct aside *a)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	sigset_t all, before;
+	if (a->n_threads >= a->threads_max || pthread_attr_init(&attributes) != 0)
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the loop's */
+	(void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	(void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	a->n_threads += pthread_create(&thread, &attributes, work, a) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+}
+
+/* Locked. */
+static void add(struct aside *a, struct aside_work *w)
+{
+	w->state = ASIDE_WAITS;
+	w->blocked_ns = 0;
+	DL_APPEND(a->waiting, w);
+	if (a->n_idle > 0)
+		pthread_cond_signal(&a->news);
+	else
+		start_thread(a);
+}
+
+void aside_queue(struct aside *a, struct aside_work *w)
+{
+	pthread_mutex_lock(&a->lock);
+	w->left = true;
+	add(a, w);
+	pthread_mutex_unlock(&a->lock);
+}
+
+size_t aside_count(struct aside *a, uid_t uid)
+{
+	const struct aside_work *w;
+	size_t n = 0;
+	pthread_mutex_lock(&a->lock);
+	DL_FOREACH(a->waiting, w)
+	n += w->uid == uid;
+	DL_FOREACH(a->running, w)
+	n += w->uid == uid;
+	pthread_mutex_unlock(&a->lock);
+	return n;
+}
+
+/* Source: man 5 proc_pid_stat; the name of a thread of ours has no parenthesis. */
+static bool is_runnable(pid_t tid)
+{
+	char path[64], text[64];
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	return strstr(text, ") R ");
+}
+
+/* Locked. Wait for an end, or a moment. */
+static void wait_for_end(struct aside *a, uint64_t now_ns)
+{
+	uint64_t until_ns = now_ns + LOOK_NS;
+	struct timespec t = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+	(void)pthread_cond_clockwait(&a->ended, &a->lock, CLOCK_MONOTONIC, &t);
+}
+
+/* Locked. */
+static bool is_late(const struct aside_work *w, uint64_t queued_ns, uint64_t now_ns)
+{
+	if (w->state == ASIDE_WAITS)
+		return now_ns - queued_ns > ASIDE_BEGIN_NS;
+	return w->state == ASIDE_RUNS && now_ns - w->began_ns > ASIDE_BLOCKED_NS &&
+	       now_ns - w->began_ns - (thread_ns(w->thread) - w->cpu_ns) > ASIDE_BLOCKED_NS &&
+	       !is_runnable(w->tid);
+}
+
+int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns)
+{
+	uint64_t queued_ns = clock_ns(CLOCK_MONOTONIC), now_ns = queued_ns;
+	int r = 0;
+	*ret_blocked_ns = 0;
+	pthread_mutex_lock(&a->lock);
+	if (!may_run(a, w->uid) || (a->n_idle == 0 && a->n_threads >= a->threads_max)) {
+		pthread_mutex_unlock(&a->lock);
+		w->free(w);
+		return ASIDE_FULL;
+	}
+	add(a, w);
+	while (w->state != ASIDE_ENDED && r == 0) {
+		wait_for_end(a, now_ns);
+		now_ns = clock_ns(CLOCK_MONOTONIC);
+		if (is_late(w, queued_ns, now_ns))
+			r = ASIDE_LATE;
+	}
+	*ret_blocked_ns = w->state == ASIDE_RUNS ? blocked_ns(w, now_ns) : w->blocked_ns;
+	w->left = r != 0;
+	pthread_mutex_unlock(&a->lock);
+	return r;
+}
+
+int aside_new(unsigned threads_max, unsigned user_max, struct aside **ret_aside)
+{
+	struct aside *a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	a->threads_max = threads_max;
+	a->user_max = user_max;
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_cond_init(&a->news, NULL);
+	pthread_cond_init(&a->ended, NULL);
+	*ret_aside = a;
+	return 0;
+}
+
+struct aside *aside_free(struct aside *a)
+{
+	struct aside_work *w, *next;
+	if (!a)
+		return NULL;
+	pthread_mutex_lock(&a->lock);
+	a->over = true;
+	DL_FOREACH_SAFE(a->waiting, w, next)
+	{
+		DL_DELETE(a->waiting, w);
+		w->free(w);
+	}
+	bool last = a->n_threads == 0;
+	pthread_cond_broadcast(&a->news);
+	pthread_mutex_unlock(&a->lock);
+	if (last)
+		aside_destroy(a);
+	return NULL;
+}

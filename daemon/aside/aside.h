@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Aside: work that may block, in threads of its own
+ *
+ * The loop never makes a system call that somebody else can make wait. Such a call is a work that a
+ * thread does: the loop queues it and goes on, or waits for a few milliseconds. A thread that is
+ * blocked is not ended (no signal may reach it); what its user wants then waits for that user's
+ * other thread, and other users' work is done by further threads.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A work that is waited for may be blocked so long; a read of /proc takes some 20 µs. */
+#define ASIDE_BLOCKED_NS 10000000u
+/* A thread has begun by then even on a busy machine. */
+#define ASIDE_BEGIN_NS 200000000u
+
+struct aside;
+
+/* The beginning of a struct of the caller's, allocated by malloc. */
+struct aside_work {
+	/* In a thread. */
+	void (*run)(struct aside_work *w);
+	/* Free it, in whichever thread has it last. */
+	void (*free)(struct aside_work *w);
+	uid_t uid; /* for whom */
+	/* aside.c's: */
+	enum { ASIDE_WAITS, ASIDE_RUNS, ASIDE_ENDED } state;
+	bool left; /* nobody waits for it any more */
+	pid_t tid;
+	pthread_t thread;
+	uint64_t began_ns, cpu_ns; /* CLOCK_MONOTONIC, and the thread's own time, then */
+	uint64_t blocked_ns;       /* once it has ended */
+	struct aside_work *prev, *next;
+};
+
+/* At most threads_max threads, which start when they are needed, and user_max of one user at a time.
+ * 0 or -errno. */
+int aside_new(unsigned threads_max, unsigned user_max, struct aside **ret_aside);
+
+/* Have it done some time; it is freed then. Takes w. */
+void aside_queue(struct aside *a, struct aside_work *w);
+/* The number of a user's works that are queued or under way. */
+size_t aside_count(struct aside *a, uid_t uid);
+
+/* Have it done now. 0: done, and w is the caller's again. ASIDE_LATE: it is blocked, and freed when
+ * it ends. ASIDE_FULL: its user has user_max threads that are blocked, or all are; freed. *ret_blocked_ns:
+ * about how long the caller waited while it neither ran nor waited for a processor. */
+enum { ASIDE_LATE = 1, ASIDE_FULL };
+int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns);
+
+/* Threads that are blocked go on alone. */
+struct aside *aside_free(struct aside *a);
