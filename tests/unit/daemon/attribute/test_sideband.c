@@ -2,6 +2,7 @@
 
 /* Tests of daemon/attribute/sideband.c, life.c and mapping.c: who lives, and what is mapped */
 
+#include "daemon/attribute/attribute_private.h"
 #include "tests/unit/attribute_bench.h"
 #include "tests/unit/test.h"
 
@@ -464,4 +465,35 @@ TEST(tids_that_are_used_again_and_again_keep_memory_bounded)
 		n_spaces += b->tasks.task[i]->space != NULL;
 	ck_assert_uint_le(n_spaces, 4096 + 1);
 	ck_assert_uint_eq(task_space(live(10))->n_users, n_users);
+}
+
+TEST(dead_threads_that_were_never_sampled_are_forgotten_where_they_are_many)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	/* as if its user had that many */
+	live(10)->uid = 1000;
+	ck_assert(quota_take(&b->tasks.of, 1000, TASKS_MAX, DEAD_KEPT));
+	uint64_t time_ns = 2 * SECOND;
+	for (int i = 0; i < 20000; i++) {
+		bench_fork(b, ++time_ns, 10, 11 + i, 10);
+		bench_exit(b, ++time_ns, 10, 11 + i);
+	}
+	ck_assert_uint_le(b->tasks.n_tasks - b->tasks.n_free, ENDED_SLOTS + 10);
+	quota_give(&b->tasks.of, 1000, DEAD_KEPT);
+}
+
+TEST(a_side_band_with_a_ring_of_its_own_loses_no_samples)
+{
+	struct record lost = bench_record(b, RECORD_LOST, 2 * SECOND, 0);
+	lost.stream = stream_table_find(&b->streams, BENCH_SIDEBAND);
+	lost.lost.n = 7;
+	bench_take(b, &lost, 0);
+	ck_assert_uint_eq(b->lost[0][LOSS_RING], 7);
+	attribute_free(b->attribute);
+	b->options.sideband_apart = true;
+	bench_start(b);
+	bench_take(b, &lost, 0);
+	ck_assert_uint_eq(b->lost[0][LOSS_RING], 7);
+	ck_assert_uint_eq(b->lost[0][LOSS_SIDEBAND], 7);
 }
