@@ -51,6 +51,7 @@ struct daemon {
 	struct control_options control;
 	struct stack_starts starts;
 	struct graves graves;
+	struct quota pool; /* of all clients (control/peer.h) */
 	struct peer *peer; /* private mode */
 	struct conf conf;
 	const char *config;
@@ -127,6 +128,7 @@ static int daemon_new(const struct daemon_options *o, struct daemon **ret_daemon
 	d->config = o->config;
 	d->control.namer = o->namer;
 	d->control.graves = &d->graves;
+	d->control.pool = &d->pool;
 	d->control.switches = o->switches;
 	stack_starts_learn(o->main_caller, "/proc/self/maps", &d->starts);
 	d->control.starts = &d->starts;
@@ -186,6 +188,7 @@ int daemon_run_private(const struct daemon_options *o)
 	if (r < 0)
 		return r;
 	d->control.private = true;
+	d->control.pool = NULL;
 	r = peer_new(&d->control, o->control_fd, &d->peer);
 	if (r >= 0)
 		r = loop(d, &mode);

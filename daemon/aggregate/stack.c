@@ -106,11 +106,24 @@ static int reserve_nodes(struct stack_tree *t)
 	return 0;
 }
 
-static int add_node(struct stack_tree *t, uint32_t parent, struct frame *frame, uint32_t *ret_node)
+static bool take_node(struct stack_tree *t, uint32_t limit)
+{
+	if (!quota_take(&t->of, t->uid, limit, 1))
+		return false;
+	if (!t->pool || quota_take(t->pool, t->pool_uid, POOL_BYTES_MAX, STACK_NODE_BYTES))
+		return true;
+	quota_give(&t->of, t->uid, 1);
+	return false;
+}
+
+static int add_node(struct stack_tree *t, uint32_t parent, struct frame *frame, uint32_t limit,
+	uint32_t *ret_node)
 {
 	int r = reserve_slots(t);
 	if (!r)
 		r = reserve_nodes(t);
+	if (!r && !take_node(t, limit))
+		r = STACK_TREE_FULL;
 	if (r)
 		return r;
 
@@ -129,7 +142,7 @@ static int get_node(struct stack_tree *t, uint32_t parent, struct frame *frame, 
 	if (!id && t->n_nodes >= limit)
 		return STACK_TREE_FULL;
 	if (!id)
-		return add_node(t, parent, frame, ret_node);
+		return add_node(t, parent, frame, limit, ret_node);
 	*ret_node = id;
 	return 0;
 }
@@ -188,5 +201,8 @@ void stack_tree_clear(struct stack_tree *t)
 	free(t->node);
 	free(t->slot);
 	free(t->path);
-	*t = (struct stack_tree){};
+	if (t->pool)
+		quota_give(t->pool, t->pool_uid, (uint64_t)t->n_nodes * STACK_NODE_BYTES);
+	quota_clear(&t->of);
+	*t = (struct stack_tree){.pool = t->pool, .pool_uid = t->pool_uid};
 }

@@ -92,6 +92,8 @@ static int add_row(
 	int r = reserve_slots(w);
 	if (!r)
 		r = reserve_row(w);
+	if (!r && w->pool && !quota_take(w->pool, w->pool_uid, POOL_BYTES_MAX, WINDOW_ROW_BYTES))
+		r = WINDOW_FULL;
 	if (r)
 		return r;
 
@@ -157,6 +159,7 @@ static void count(struct window_row *row, const struct attribution *a)
  * leaf fits. */
 static int get_stack(struct stack_tree *t, const struct attribution *a, uint32_t *ret_node)
 {
+	t->uid = a->task ? a->task->uid : (uid_t)-1;
 	int r = stack_get(t, a->frame, a->n_frames, ret_node);
 	if (r != STACK_TREE_FULL)
 		return r;
@@ -211,5 +214,7 @@ void window_clear(struct window *w)
 	}
 	free(w->slot);
 	loop_window_clear(&w->loops);
-	*w = (struct window){};
+	if (w->pool)
+		quota_give(w->pool, w->pool_uid, (uint64_t)w->n_rows * WINDOW_ROW_BYTES);
+	*w = (struct window){.pool = w->pool, .pool_uid = w->pool_uid};
 }

@@ -10,10 +10,14 @@
 #include "daemon/aggregate/loop_window.h"
 #include "daemon/attribute/attribute.h"
 
-/* Up to 75 bytes each with their table entries: 300 MB. The last eighth is reserved for leaves
- * without callers; beyond it samples have no stack. Both are counted LOSS_STACK_TRUNCATED. */
-#define STACK_NODES_MAX 4000000
-#define WINDOW_ROWS_MAX 2000000 /* of one window; beyond it the window must be flushed early */
+/* Up to 75 bytes each with their table entries: 150 MB, of which one user has a quota. The last eighth is
+ * reserved for leaves without callers; beyond it samples have no stack. Both are counted
+ * LOSS_STACK_TRUNCATED. */
+#define STACK_NODES_MAX 2000000
+#define STACK_NODE_BYTES 75u
+/* of one window, some 170 bytes each: 85 MB; beyond it the window must be flushed early */
+#define WINDOW_ROWS_MAX 500000
+#define WINDOW_ROW_BYTES 170u
 
 struct stack_node {
 	uint32_t id;     /* from 1 */
@@ -29,6 +33,12 @@ struct stack_tree {
 	uint32_t n_nodes, size;
 	/* stacks that did not fit and kept only their leaf: LOSS_STACK_TRUNCATED */
 	uint64_t n_refused;
+	uid_t uid; /* whose the stack is that is looked up next: new nodes are charged to it */
+	struct quota of;
+	/* set by the owner: memory that several trees share, in bytes (POOL_BYTES_MAX), and who has
+	 * this one; NULL: none */
+	struct quota *pool;
+	uid_t pool_uid;
 	/* the rest is stack.c's */
 	struct stack_chunk *chunk; /* of nodes, the newest first */
 	struct stack_slot *slot;   /* n_slots, open addressing by (parent, frame) */
@@ -40,6 +50,7 @@ struct stack_tree {
 enum { STACK_TREE_FULL = 1 };
 int stack_get(
 	struct stack_tree *t, struct frame *const *frame, uint32_t n_frames, uint32_t *ret_node);
+/* It keeps its pool. */
 void stack_tree_clear(struct stack_tree *t);
 
 struct window_read {
@@ -75,6 +86,10 @@ struct window {
 	uint32_t n_rows;
 	uint64_t n_samples;
 	struct loop_window loops; /* what instrumented programs counted; its owner adds */
+	/* as in struct stack_tree; a window that is full by it cannot be flushed to make room for
+	 * others */
+	struct quota *pool;
+	uid_t pool_uid;
 	/* the rest is window.c's */
 	struct window_row *last;
 	struct window_slot *slot; /* n_slots, open addressing by key */
@@ -86,4 +101,5 @@ struct window {
  * -ENOMEM. */
 enum { WINDOW_FULL = 1 };
 int window_add(struct window *w, struct stack_tree *t, const struct attribution *a);
+/* It keeps its pool. */
 void window_clear(struct window *w);

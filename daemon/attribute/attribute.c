@@ -229,6 +229,31 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	return attribute_stack(a, r, task, &to);
 }
 
+/* A sample of a raise, without counts: the task's next other sample has them. */
+static int attribute_raised(struct attribute *a, const struct record *r, int hart)
+{
+	struct task *task;
+
+	int result = sideband_task(a, r, hart, &task);
+	if (result < 0 || !task)
+		return result;
+
+	owner_sampled(a, task);
+	struct attribution to = {
+		.task = task,
+		.cgroup = sample_cgroup(a, r, task),
+		.time_ns = r->time_ns,
+		.hart = hart,
+		.event = r->stream->event,
+		.rung = r->stream->rung,
+		.count = 1,
+		.weight_ns = r->stream->weight_ns,
+		.period = r->sample.period,
+		.raise = r->stream->raise,
+	};
+	return attribute_stack(a, r, task, &to);
+}
+
 static int attribute_fired(struct attribute *a, const struct record *r, int hart)
 {
 	if (!r->stream) {
@@ -244,10 +269,13 @@ static int attribute_fired(struct attribute *a, const struct record *r, int hart
 		return attribute_switch(a, r, hart);
 	case STREAM_SWITCH_SUMS:
 		return attribute_sums(a, r, hart);
+	case STREAM_RAISED:
+		return attribute_raised(a, r, hart);
 	case STREAM_SIDEBAND:
 	case STREAM_SIBLING:
 	case STREAM_SWITCH_COUNT:
 	case STREAM_EXEC:
+	case STREAM_RING:
 		break; /* these do not fire */
 	}
 	return 0;
@@ -267,6 +295,15 @@ static int attribute_lost(struct attribute *a, const struct record *r, int hart)
 {
 	uint64_t none = 0, *ahead = a->o.lost_ahead ? &a->o.lost_ahead[hart] : &none;
 
+	if (r->stream && r->stream->role == STREAM_RAISED) {
+		if (a->o.raised_lost)
+			a->o.raised_lost[r->stream->raise] += r->lost.n;
+		return 0;
+	}
+	if (r->stream && r->stream->role == STREAM_SIDEBAND && a->o.sideband_apart) {
+		lose(a, hart, LOSS_SIDEBAND, r->lost.n);
+		return missed_look(a, r->time_ns, hart);
+	}
 	/* switches may be among them: counts since then cannot be charged to a task */
 	delta_forget_hart(&a->deltas, hart);
 	silence_forget_hart(a, hart);

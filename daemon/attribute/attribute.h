@@ -43,6 +43,7 @@ struct attribution {
 		uint64_t enabled_ns, running_ns;
 	} read[EVENT_GROUP_MAX];
 	uint32_t n_reads;
+	uint8_t raise; /* a sample of that raise (sampler_raise_task), beside the session's own; else 0 */
 };
 
 struct attribute_options {
@@ -52,6 +53,7 @@ struct attribute_options {
 	const struct stream_table *streams; /* borrowed */
 	uint64_t (*lost)[N_LOSSES];         /* borrowed, per hart */
 	uint64_t *lost_ahead; /* borrowed, per hart, see sampler.h; NULL: nothing is ahead */
+	uint64_t *raised_lost; /* borrowed, by raise, see sampler.h; NULL: there are none */
 	int n_harts;
 	int n_events;                      /* of the session */
 	const struct stack_starts *starts; /* borrowed; NULL: the start of stacks is not known */
@@ -69,6 +71,8 @@ struct attribute_options {
 	bool after_exec;
 	/* events were opened per task, so that each group counts one task alone */
 	bool per_task;
+	/* the side band has rings of its own */
+	bool sideband_apart;
 	/* the kernel stops the siblings of a throttled event too (struct machine) */
 	bool throttles_groups;
 	/* kernel frames become one "[kernel]" frame without an address */

@@ -29,6 +29,9 @@
 /* Recently ended tasks that are still sampled: after EXIT the kernel tears down the memory of the
  * process. Found by tid modulo this; a collision only loses the samples of that teardown. */
 #define ENDED_SLOTS 4096
+/* Tasks of one user up to which its dead threads stay in the table until a sweep, even if never sampled: a
+ * program may tell of many that died (loops/feed_task.c). */
+#define DEAD_KEPT 32768u
 /* tearing down 100 GB takes seconds; tids are reused later than that */
 #define ENDED_NS 5000000000u
 
@@ -206,6 +209,9 @@ int life_inherit(struct task *child, const struct task *parent);
 int life_continue(struct attribute *a, struct task **process, uint64_t time_ns);
 /* The task of that pid and tid that ended recently; NULL: none. */
 struct task *life_find_ended(const struct attribute *a, pid_t pid, pid_t tid, uint64_t time_ns);
+/* Nothing refers to that thread any more, which ended and was never sampled: free it, if its user's dead fill
+ * the table. */
+void life_forget(struct attribute *a, struct task *task);
 /* Deliver pending counts and remove the task from the live ones. */
 void life_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart);
 
@@ -271,6 +277,7 @@ static inline void owner_sampled(struct attribute *a, struct task *task)
 {
 	struct task *process = task->process;
 
+	task->used = true;
 	process->sampled = true;
 	if (!process->watched)
 		owner_watch(a, process);

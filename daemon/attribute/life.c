@@ -56,6 +56,11 @@ void life_inherit_task(struct task *child, const struct task *parent)
 	child->account = task_account(parent);
 	child->kernel_thread = parent->kernel_thread;
 	child->wanted = parent->wanted;
+	if (parent->raised && child->start_ns >= parent->raised_ns) {
+		child->raised = parent->raised;
+		child->raised_by = parent->raised_by;
+		child->raised_ns = parent->raised_ns;
+	}
 	child->changed = true;
 }
 
@@ -81,8 +86,22 @@ static void ended_put(struct attribute *a, struct task *task)
 	struct task *former = *slot;
 
 	*slot = task;
-	if (former && !former->process->n_threads)
+	if (!former)
+		return;
+	if (!former->process->n_threads)
 		space_drop(former->process);
+	life_forget(a, former);
+}
+
+void life_forget(struct attribute *a, struct task *task)
+{
+	if (task->used || !task->end_ns || task->process == task || task->pending ||
+		quota_held(&a->o.tasks->of, task->place_of) <= DEAD_KEPT)
+		return;
+	for (int i = 0; i < a->o.n_harts; i++)
+		if (a->exited[i] == task)
+			return;
+	task_forget(a->o.tasks, task);
 }
 
 int life_continue(struct attribute *a, struct task **process, uint64_t time_ns)

@@ -86,6 +86,7 @@ static struct file_key mapping_key(const struct task *process, const struct reco
 		.inode = m->inode,
 		.generation = generated ? process->exec_ns : m->generation,
 		.uid = task_files_uid(process),
+		.account = task_account(process),
 		.pid = process->pid,
 		.pid_start_ns = process->start_ns,
 	};

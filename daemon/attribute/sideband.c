@@ -34,7 +34,9 @@ static int sideband_stranger(
 
 	if (task)
 		life_end(a, task, r->time_ns, hart);
-	result = task_add(a->o.tasks, pid, tid, r->time_ns, &task);
+	const struct task *leader = task_find(a->o.tasks, pid);
+	result = task_add_for(
+		a->o.tasks, &(struct task_key){pid, tid, r->time_ns}, task_account(leader), &task);
 	if (result < 0)
 		return result;
 	if (result == TASK_TABLE_FULL) {
@@ -235,7 +237,8 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 	if (!parent || parent == task)
 		return sideband_stranger(a, r, hart, &task);
 
-	int result = task_add(a->o.tasks, (pid_t)r->pid, (pid_t)r->tid, r->time_ns, &task);
+	const struct task_key key = {(pid_t)r->pid, (pid_t)r->tid, r->time_ns};
+	int result = task_add_for(a->o.tasks, &key, task_account(parent), &task);
 	if (result == TASK_TABLE_FULL)
 		lose(a, hart, LOSS_ROOM, 1);
 	if (result)

@@ -80,7 +80,8 @@ static bool walk_has_room(struct stack_walk *w)
 static int own_file(struct stack_walk *w, struct file *file, struct file **ret_file)
 {
 	const struct task *process = w->task->process;
-	int r = file_of_user(w->a->o.files, file, task_files_uid(process), ret_file);
+	int r = file_of_user(
+		w->a->o.files, file, task_files_uid(process), task_account(process), ret_file);
 
 	if (r == 0 && (*ret_file)->kind == FILE_ELF && (*ret_file)->pid == 0) {
 		(*ret_file)->pid = process->pid;
@@ -97,7 +98,7 @@ int stack_walk_push(struct stack_walk *w, struct file *file, uint64_t offset)
 		return 0;
 	int r = file ? own_file(w, file, &file) : unknown_file(w->a, &file);
 	if (!r)
-		r = frame_get(w->a->o.files, file, offset, &frame);
+		r = frame_get_for(w->a->o.files, file, offset, task_account(w->task), &frame);
 	if (r)
 		return r < 0 ? r : walk_full(w);
 

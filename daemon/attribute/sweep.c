@@ -68,6 +68,7 @@ static void forget_ended(struct attribute *a, uint64_t now_ns)
 		a->ended[i] = NULL;
 		if (!task->process->n_threads)
 			space_drop(task->process);
+		life_forget(a, task);
 	}
 }
 
@@ -172,7 +173,7 @@ static bool is_recent(const struct file_table *t, uint32_t age)
 
 static void follow_frames(const struct attribute *a, struct sweep *s)
 {
-	const struct file_table *t = a->o.files;
+	struct file_table *t = a->o.files;
 	bool crowded = t->n_frames - t->n_free_frames > SWEEP_FRAMES_CROWDED;
 
 	for (uint32_t i = 0; i < t->n_frames; i++) {
@@ -180,7 +181,9 @@ static void follow_frames(const struct attribute *a, struct sweep *s)
 
 		if (!frame)
 			continue;
-		if (s->tasks_only || (!crowded && is_recent(t, frame->age)))
+		bool by_its_user = crowded && quota_held(&t->frames_of, frame->account) >
+						      SWEEP_FRAMES_CROWDED;
+		if (s->tasks_only || (!by_its_user && is_recent(t, frame->age)))
 			s->code.frame[i] = SWEEP_KEPT;
 		if (s->code.frame[i] == SWEEP_KEPT)
 			file_marks_keep(&s->code, frame->file);

@@ -67,36 +67,48 @@ static struct task *task_leader(const struct task_table *t, struct task *task)
 	return leader && leader->pid == leader->tid ? leader : task;
 }
 
+static bool has_place(struct task_table *t, uid_t account)
+{
+	return HASH_COUNT(t->live) < TASKS_LIVE_MAX && (t->n_free || t->n_tasks < TASKS_MAX) &&
+	       quota_take(&t->of, account, TASKS_MAX, 1);
+}
+
 int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, struct task **ret_task)
 {
+	return task_add_for(t, &(struct task_key){pid, tid, start_ns}, (uid_t)-1, ret_task);
+}
+
+int task_add_for(
+	struct task_table *t, const struct task_key *key, uid_t place_of, struct task **ret_task)
+{
+	const pid_t tid = key->tid;
 	struct task *former = task_find(t, tid);
 	if (former) {
-		task_end(t, former, start_ns);
+		task_end(t, former, key->start_ns);
 		if (!former->process->n_threads)
 			space_drop(former->process);
 	}
 
-	if (HASH_COUNT(t->live) >= TASKS_LIVE_MAX || (!t->n_free && t->n_tasks >= TASKS_MAX))
+	if (!has_place(t, place_of))
 		return TASK_TABLE_FULL;
 
 	int r = task_table_reserve(t);
-	if (r < 0)
-		return r;
-
-	_cleanup_(freep) struct task *task = calloc(1, sizeof(*task));
-	if (!task)
+	_cleanup_(freep) struct task *task = r == 0 ? calloc(1, sizeof(*task)) : NULL;
+	if (task) {
+		task->pid = key->pid;
+		task->tid = tid;
+		task->start_ns = key->start_ns;
+		task->uid = (uid_t)-1;
+		task->account = (uid_t)-1;
+		task->past_account = (uid_t)-1;
+		task->place_of = place_of;
+		task->process = task_leader(t, task);
+		HASH_ADD_INT(t->live, tid, task);
+	}
+	if (!task || !task->hh.tbl) {
+		quota_give(&t->of, place_of, 1);
 		return -ENOMEM;
-
-	task->pid = pid;
-	task->tid = tid;
-	task->start_ns = start_ns;
-	task->uid = (uid_t)-1;
-	task->account = (uid_t)-1;
-	task->past_account = (uid_t)-1;
-	task->process = task_leader(t, task);
-	HASH_ADD_INT(t->live, tid, task);
-	if (!task->hh.tbl)
-		return -ENOMEM;
+	}
 
 	task->id = t->n_free ? t->free_id[--t->n_free] : ++t->n_tasks;
 	task->changed = true;
@@ -220,6 +232,7 @@ static struct task *task_free(struct task_table *t, struct task *task)
 	if (!task)
 		return NULL;
 
+	quota_give(&t->of, task->place_of, 1);
 	space_drop(task);
 	leave_labels(task);
 	label_set_unref(&t->label_sets, task->labels);
@@ -232,11 +245,13 @@ static struct task *task_free(struct task_table *t, struct task *task)
 
 /* The reusable ids, the lowest last: low ids are reused first, so that the array can shrink from
  * its end. */
-static void task_table_list_free(struct task_table *t, const uint8_t *mark, uint32_t *free_id)
+static void task_table_list_free(
+	struct task_table *t, const uint8_t *mark, uint32_t *free_id, uint32_t n_places)
 {
 	free(t->free_id);
 	t->free_id = free_id;
 	t->n_free = 0;
+	t->size_free = n_places;
 	while (t->n_tasks && !t->task[t->n_tasks - 1] && mark[t->n_tasks - 1] == SWEEP_FREE)
 		t->n_tasks--;
 	for (uint32_t i = t->n_tasks; i-- > 0;)
@@ -268,7 +283,7 @@ int task_table_sweep(struct task_table *t, const uint8_t *mark)
 		else if (t->task[i] && t->task[i]->end_ns)
 			add_dead(t, t->task[i]);
 	}
-	task_table_list_free(t, mark, free_id);
+	task_table_list_free(t, mark, free_id, n_free + 1);
 
 	uint32_t size = t->n_tasks > 256 ? t->n_tasks : 256;
 	struct task **task = t->size / 4 > size ? reallocarray(t->task, size, sizeof(*task)) : NULL;
@@ -277,6 +292,39 @@ int task_table_sweep(struct task_table *t, const uint8_t *mark)
 		t->size = size;
 	}
 	return 0;
+}
+
+/* Out of the list of the dead of its tid. */
+static void remove_dead(struct task_table *t, struct task *task)
+{
+	struct task *at = task_find_dead(t, task->tid);
+
+	if (at == task) {
+		HASH_DEL(t->dead, task);
+		if (task->before)
+			HASH_ADD_INT(t->dead, tid, task->before);
+		return;
+	}
+	while (at && at->before != task)
+		at = at->before;
+	if (at)
+		at->before = task->before;
+}
+
+void task_forget(struct task_table *t, struct task *task)
+{
+	if (t->n_free == t->size_free) {
+		uint32_t size = t->size_free ? 2 * t->size_free : 256;
+		uint32_t *free_id = reallocarray(t->free_id, size, sizeof(*free_id));
+		if (!free_id)
+			return;
+		t->free_id = free_id;
+		t->size_free = size;
+	}
+	remove_dead(t, task);
+	t->task[task->id - 1] = NULL;
+	t->free_id[t->n_free++] = task->id;
+	task_free(t, task);
 }
 
 static void cgroup_free(struct task_table *t, struct cgroup *cgroup)
@@ -311,6 +359,7 @@ void task_table_clear(struct task_table *t)
 		task_free(t, t->task[i]);
 	free(t->task);
 	free(t->free_id);
+	quota_clear(&t->of);
 	cgroup_table_sweep(t, keep_none, NULL);
 	*t = (struct task_table){0};
 }

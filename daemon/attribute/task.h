@@ -20,8 +20,9 @@
 #define TASK_ARGV_BYTES_MAX 4096 /* per process; longer ones are cut and end in "…" */
 /* on our boards the kernel's pid_max is the smaller limit */
 #define TASKS_LIVE_MAX 262144
-/* between two sweeps, dead ones included: 250 MB; a kernel build has 100,000 */
-#define TASKS_MAX 1000000
+/* between two sweeps, dead ones included, of which one user has a quota: 140 MB; a kernel build has
+ * 100,000 */
+#define TASKS_MAX 500000
 #define CGROUPS_MAX 65536 /* the kernel's default limit for one memory controller */
 
 struct task {
@@ -64,9 +65,14 @@ struct task {
 	uint64_t read_ns;   /* owned by uid since this reading; 0: inherited */
 	uint64_t looked_ns; /* when its rights were last read */
 	bool kernel_thread;
-	bool wanted;      /* belongs to the session's targets */
-	bool awaits_exec; /* becomes wanted with its next exec */
-	bool changed;     /* since it was stored */
+	bool used;      /* something may refer to it: it was sampled, or counted */
+	uid_t place_of; /* on whose account its place in the table is */
+	uint8_t raised; /* samples of that raise are taken of it as well; 0: none */
+	pid_t raised_by; /* the task for which its events were opened: itself, or one it descends from */
+	uint64_t raised_ns; /* since when; UINT64_MAX: not yet */
+	bool wanted;        /* belongs to the session's targets */
+	bool awaits_exec;   /* becomes wanted with its next exec */
+	bool changed;       /* since it was stored */
 	/* of a leader; NULL in its other threads and for kernel threads: use task_space */
 	struct space *space;
 	uint64_t maps_read_ns; /* of a leader: when its space was last read from /proc; 0: never */
@@ -94,10 +100,16 @@ struct task_table {
 	struct task **task;     /* by id - 1; NULL: freed by a sweep */
 	uint32_t n_tasks, size; /* n_tasks is the highest id */
 	uint32_t *free_id;      /* below n_tasks; the next one to reuse is last */
-	uint32_t n_free;
+	uint32_t n_free, size_free;
 	struct cgroup *cgroups; /* uthash by id */
 	struct label_sets label_sets;
 	uint64_t last_generation;
+	struct quota of; /* places of each user */
+};
+
+struct task_key {
+	pid_t pid, tid;
+	uint64_t start_ns;
 };
 
 /* The live task of that tid; NULL if unknown. */
@@ -111,6 +123,12 @@ struct task *task_find_dead(const struct task_table *t, pid_t tid);
  * with an unknown leader is its own process. 0, TASK_TABLE_FULL, -ENOMEM. */
 enum { TASK_TABLE_FULL = 1 };
 int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, struct task **ret_task);
+/* The same in the place of that user, -1: nobody's, which task_add takes. */
+int task_add_for(
+	struct task_table *t, const struct task_key *key, uid_t place_of, struct task **ret_task);
+/* Free a thread that ended, to which nothing refers; its id is used again. Without memory it stays until a
+ * sweep. */
+void task_forget(struct task_table *t, struct task *task);
 /* Remove it from the live ones. Its space stays until space_drop, since the kernel still works for
  * a task, and is sampled, after its EXIT record. */
 void task_end(struct task_table *t, struct task *task, uint64_t end_ns);

@@ -41,6 +41,7 @@ struct stack_starts;
 struct control_options {
 	const char *namer;                 /* path of mperf-namer; NULL: beside mperfd */
 	struct graves *graves;             /* workers that outlived their namers */
+	struct quota *pool; /* memory of clients' walks, recordings and tops; NULL: not limited */
 	enum sampler_switches switches;    /* what cuts counts at switches */
 	bool private;                      /* one client, whose rights are ours */
 	struct service *service;           /* NULL when private */

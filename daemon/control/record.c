@@ -65,7 +65,7 @@ static void end_recording(struct record_job *j)
 	j->walk = walk_free(j->walk);
 	if (j->service)
 		/* a lower rate can wait for the next change */
-		(void)service_want_rate(j->service, j, 0, 0);
+		(void)service_want_rate(j->service, j, (uid_t)-1, 0, 0);
 	j->service = NULL;
 }
 
@@ -459,7 +459,7 @@ static int raise_rate(struct record_job *j, struct request *q, uint32_t hz, uint
 	if (j->walk)
 		return cost_hold_begin(&j->cost, hz, overhead_ppm);
 	j->service = o->service;
-	return service_want_rate(o->service, j, hz, overhead_ppm);
+	return service_want_rate(o->service, j, request_raise_uid(q), hz, overhead_ppm);
 }
 
 /* What cannot be counted in regions is absent from what is told of them. */
@@ -532,6 +532,9 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 		.labels = labels,
 		.labels_uid = q->peer->uid,
 		.path = j->path,
+		.pool = q->peer->options->pool,
+		.pool_uid = q->peer->uid,
+		.raise_uid = request_raise_uid(q),
 		.spent = shared ? record_hold_spend : NULL,
 		.owner = &j->hold,
 	};
@@ -566,6 +569,8 @@ int control_record(struct request *q, const Mperf__Request *request)
 		.own = q->peer->options->private,
 		.namer = q->peer->options->namer,
 		.graves = q->peer->options->graves,
+		.pool = q->peer->options->pool,
+		.pool_uid = q->peer->uid,
 		.starts = q->peer->options->starts,
 	};
 	int r = sampler_options_fill(q, m, &o.sampler);

@@ -174,6 +174,11 @@ struct feed_reach request_feed_reach(const struct request *q)
 	return (struct feed_reach){.all = q->peer->sees_all, .uid = q->peer->uid};
 }
 
+uid_t request_raise_uid(const struct request *q)
+{
+	return q->peer->sees_all ? (uid_t)-1 : q->peer->uid;
+}
+
 size_t request_drop_twins(int32_t *pid, size_t n)
 {
 	size_t kept = 0;

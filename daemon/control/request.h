@@ -94,6 +94,9 @@ int request_take(struct request *q, enum user_hold what, uint64_t n);
 /* The users to whose instrumented programs the peer may send requests. */
 struct feed_reach request_feed_reach(const struct request *q);
 
+/* Whose tasks a higher rate is for that the peer asks for: its own user's; -1: all, if it sees all. */
+uid_t request_raise_uid(const struct request *q);
+
 /* Remove duplicate pids from a request's list. Returns how many are left, at most one more than
  * REQUEST_PIDS_MAX, which means "too many". */
 #define REQUEST_PIDS_MAX 256 /* per request: each is read, and held by a descriptor meanwhile */

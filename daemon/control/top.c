@@ -16,6 +16,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/control/query_request.h"
 #include "daemon/control/request.h"
+#include "daemon/control/top_harts.h"
 #include "daemon/query/live.h"
 #include "daemon/service/service.h"
 #include "daemon/session/targets.h"
@@ -40,6 +41,7 @@
  * for a higher rate for long. */
 #define TOP_READ_LOOK_NS 100000000u
 #define TOP_UNREAD_NS 30000000000u
+#define TOP_LATE_LOOK_NS 5000000u /* where the walk is behind with a frame */
 /* Processes that --pid and its descendants may mean in one frame. */
 #define TOP_PIDS_MAX 4096
 
@@ -57,6 +59,7 @@ struct top_job {
 	bool endless;          /* there is one that cannot be watched, a thread */
 	uint64_t told;         /* number of the last slice that was sent or skipped */
 	uint64_t names_ns;     /* until when the first frame waits; 0: it does not */
+	uint64_t looked_ns;    /* the last dispatch */
 	uint64_t look_ns;      /* when a frame that is there was last tried to be told */
 	uint64_t read_ns;      /* when the peer had last read all */
 	bool wants_rate;       /* the service samples faster for us */
@@ -72,7 +75,7 @@ static void top_free(struct job *job)
 	user_give(j->user, USER_TOPS, 1);
 	if (j->service)
 		(void)service_want_rate(
-			j->service, j, 0, 0); /* a lower rate can wait for the next change */
+			j->service, j, (uid_t)-1, 0, 0); /* a lower rate can wait for the next change */
 	else
 		walk_free(j->walk);
 	cost_hold_end(&j->cost);
@@ -90,7 +93,9 @@ static size_t top_fds(struct job *job, struct pollfd *fds, size_t n)
 static uint64_t top_deadline_ns(struct job *job, const struct request *q)
 {
 	struct top_job *j = (struct top_job *)job;
-	uint64_t own = top_feed_deadline_ns(j->feed);
+	/* the walk wakes others, not us: look in at its pace once a frame is due */
+	uint64_t own = top_feed_deadline_ns(j->feed), again = j->looked_ns + TOP_LATE_LOOK_NS;
+	own = own > again ? own : again;
 	(void)q;
 	if (j->told < j->feed->n_cuts)
 		own = j->look_ns + (j->names_ns ? TOP_NAMES_LOOK_NS : TOP_READ_LOOK_NS);
@@ -99,104 +104,6 @@ static uint64_t top_deadline_ns(struct job *job, const struct request *q)
 }
 
 /* --- the frame -------------------------------------------------------------------------------- */
-
-static const struct answer_column hart_columns[] = {
-	{"hart", "Hart", MPERF__UNIT__UNIT_NONE},
-	{"load", "Load", MPERF__UNIT__UNIT_SHARE},
-	{"user", "User", MPERF__UNIT__UNIT_SHARE},
-	{"kernel", "Kernel", MPERF__UNIT__UNIT_SHARE},
-	{"rung", "Sampled by", MPERF__UNIT__UNIT_NONE},
-	{"hz", "Rate", MPERF__UNIT__UNIT_HZ},
-	{"ipc", "IPC", MPERF__UNIT__UNIT_RATIO},
-	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
-};
-#define N_HART_COLUMNS (sizeof(hart_columns) / sizeof(hart_columns[0]))
-
-struct hart_sum {
-	uint64_t samples;
-	double cycles, instructions;
-};
-
-static void add_reads(
-	const struct event_list *events, const struct window_row *row, struct hart_sum *sum)
-{
-	for (uint32_t i = 0; i < row->n_reads; i++) {
-		const struct window_read *read = &row->read[i];
-		if (read->event < 0 || read->event >= events->n_events || read->running_ns == 0)
-			continue;
-		const struct event *e = &events->event[read->event];
-		double value =
-			(double)read->value * (double)read->enabled_ns / (double)read->running_ns;
-		/* the upper half of config names the PMU on machines with unlike cores */
-		if (e->type == PERF_TYPE_HARDWARE &&
-			(uint32_t)e->config == PERF_COUNT_HW_CPU_CYCLES)
-			sum->cycles += value;
-		if (e->type == PERF_TYPE_HARDWARE &&
-			(uint32_t)e->config == PERF_COUNT_HW_INSTRUCTIONS)
-			sum->instructions += value;
-	}
-}
-
-static struct answer_value share(const struct hart_time *t, uint64_t part)
-{
-	if (!t->known)
-		return (struct answer_value){.kind = ANSWER_ABSENT};
-	return (struct answer_value){.kind = ANSWER_REAL, .real = (double)part / (double)t->total};
-}
-
-static struct answer_value integer(uint64_t n)
-{
-	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)n};
-}
-
-static int tell_hart(
-	const struct top_job *j, int hart, const struct hart_sum *sum, const struct answer *answer)
-{
-	const struct sampler *s = j->walk->sampler;
-	const struct hart_time *t = &j->feed->last.time[hart];
-	enum rung rung = s->plan ? s->plan[hart].rung : RUNG_NONE;
-	char text[128];
-	snprintf(text, sizeof(text), "%s: %s", rung_letter(rung), rung_says(rung));
-	struct answer_value v[N_HART_COLUMNS] = {
-		integer((uint64_t)hart),
-		share(t, t->user + t->kernel),
-		share(t, t->user),
-		share(t, t->kernel),
-	};
-	if (rung != RUNG_NONE) {
-		v[4] = (struct answer_value){.kind = ANSWER_TEXT, .text = text};
-		v[5] = integer(s->hz);
-	}
-	if (sum->cycles > 0 && sum->instructions > 0)
-		v[6] = (struct answer_value){
-			.kind = ANSWER_REAL, .real = sum->instructions / sum->cycles};
-	v[7] = integer(sum->samples);
-	return answer->row(answer->userdata, v, N_HART_COLUMNS);
-}
-
-/* A hart's IPC comes from all users' programs, so only peers that see all get it. How busy a hart
- * is can be read in /proc/stat. */
-static int tell_harts(const struct top_job *j, bool with_ipc, const struct answer *answer)
-{
-	const struct sampler *s = j->walk->sampler;
-	int n = j->feed->n_harts;
-	_cleanup_(freep) struct hart_sum *sum = calloc((size_t)n + 1, sizeof(*sum));
-	if (!sum)
-		return -ENOMEM;
-	const struct window_row *row = j->feed->last.window.rows;
-	for (; row; row = row->hh.next) {
-		if (row->key.hart < 0 || row->key.hart >= n)
-			continue;
-		sum[row->key.hart].samples += row->count;
-		if (with_ipc)
-			add_reads(&s->events, row, &sum[row->key.hart]);
-	}
-	int r = answer->columns(answer->userdata, hart_columns, N_HART_COLUMNS);
-	for (int hart = 0; hart < n && r == 0; hart++)
-		if (hart_set_has(&s->machine.online, hart))
-			r = tell_hart(j, hart, &sum[hart], answer);
-	return r;
-}
 
 /* Where processes were named, the pids of those and of all that they started, as far as
  * they ran. */
@@ -236,6 +143,7 @@ static int tell_rows(struct top_job *j, const struct query_filter *filter,
 		.sampler = j->walk->sampler,
 		.lost = f->last.lost,
 		.realtime_ns = f->last.window.start_ns + j->walk->realtime_offset_ns,
+		.hz = top_feed_rate(f),
 	};
 	uint32_t limit = m->limit ? m->limit : TOP_LIMIT;
 	if (*m->callers_of)
@@ -263,7 +171,7 @@ static int tell_tables(
 	}
 	int r = row_stream_table(stream, "harts");
 	if (r == 0)
-		r = tell_harts(j, q->peer->sees_all, &answer);
+		r = top_tell_harts(j->feed, q->peer->sees_all, &answer);
 	if (r == 0)
 		r = row_stream_table(stream, query_by_name(j->by));
 	return r == 0 ? tell_rows(j, &filter, &answer, error) : r;
@@ -322,7 +230,8 @@ static int wish(struct top_job *j, const struct request *q, uint64_t now_ns, boo
 		return 0;
 	uint32_t hz = j->request->hz ? j->request->hz : q->peer->options->conf->top_rate;
 	j->wants_rate = wants;
-	return service_want_rate(j->service, j, wants ? hz : 0, j->request->overhead_ppm);
+	return service_want_rate(j->service, j, request_raise_uid(q), wants ? hz : 0,
+		j->request->overhead_ppm);
 }
 
 static int watch_targets(struct top_job *j)
@@ -369,8 +278,7 @@ static int top_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 	int r = j->service ? 0 : walk_dispatch(j->walk, now_ns);
 	if (r == 0 && !j->service) /* frames say what is given up (annotate.h) */
 		r = cost_hold_dispatch(&j->cost, j->walk, now_ns);
-	if (r >= 0)
-		r = top_feed_catch_up(j->feed, now_ns);
+	j->looked_ns = now_ns;
 	if (r < 0 || j->told == j->feed->n_cuts)
 		return r;
 	bool read = has_read(q);
@@ -571,8 +479,14 @@ static int begin(struct top_job *j, struct request *q)
 	if (r != 0)
 		return r;
 	uint32_t interval_ms = j->request->interval_ms ? j->request->interval_ms : TOP_INTERVAL_MS;
-	r = top_feed_get(j->service ? &j->service->top_feeds : &j->feeds, j->walk,
-		(uint64_t)interval_ms * 1000000u, &j->feed);
+	const struct top_feed_options feed = {
+		.walk = j->walk,
+		.interval_ns = (uint64_t)interval_ms * 1000000u,
+		.uid = j->service ? request_raise_uid(q) : (uid_t)-1,
+		.pool = q->peer->options->pool,
+		.pool_uid = q->peer->uid,
+	};
+	r = top_feed_get(j->service ? &j->service->top_feeds : &j->feeds, &feed, &j->feed);
 	if (r < 0)
 		return r;
 	/* a new user of a feed gets its last slice at once */

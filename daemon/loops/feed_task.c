@@ -228,12 +228,14 @@ struct task *feed_task_of(struct connection *c, struct program_thread *t)
 	struct task *task =
 		c->process && t->our_tid > 0 ? look(c, t->our_tid, t->begin_ns, &sure) : NULL;
 	if (task) {
+		task->used = true;
 		t->who = task;
 		return task;
 	}
 	task = c->process;
 	if (sure && task) {
 		c->feed->causes[FEED_STRANGER]++;
+		task->used = true;
 		t->who = task;
 	}
 	return task;

@@ -92,6 +92,25 @@ static size_t file_key_write(const struct file_key *k, size_t n_path, uint8_t *k
 	return n;
 }
 
+/* Take a place in the table, and the memory for it. */
+static bool take(
+	struct file_table *t, struct quota *places, uid_t uid, uint64_t max, uint64_t bytes)
+{
+	if (!quota_take(places, uid, max, 1))
+		return false;
+	if (!t->pool || quota_take(t->pool, t->pool_uid, POOL_BYTES_MAX, bytes))
+		return true;
+	quota_give(places, uid, 1);
+	return false;
+}
+
+static void give(struct file_table *t, struct quota *places, uid_t uid, uint64_t bytes)
+{
+	quota_give(places, uid, 1);
+	if (t->pool)
+		quota_give(t->pool, t->pool_uid, bytes);
+}
+
 static int file_table_reserve(struct file_table *t)
 {
 	if (t->n_free_files || t->n_files < t->size_file)
@@ -180,21 +199,23 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 		*ret_file = known;
 		return 0;
 	}
-	if (full) {
+	if (full || !take(t, &t->files_of, key->account, FILES_MAX, FILE_BYTES)) {
 		t->n_refused++;
 		return FILE_TABLE_FULL;
 	}
 
 	int r = file_table_reserve(t);
-	if (r < 0)
-		return r;
-	struct file_entry *e = file_entry_new(key, n_path, bytes, n);
-	if (!e)
+	struct file_entry *e = r == 0 ? file_entry_new(key, n_path, bytes, n) : NULL;
+	if (!e) {
+		give(t, &t->files_of, key->account, FILE_BYTES);
 		return -ENOMEM;
+	}
 
 	struct file *file = &e->file;
+	file->account = key->account;
 	HASH_ADD_KEYPTR(hh, t->by_key, e->key, e->n_key, file);
 	if (!file->hh.tbl) {
+		give(t, &t->files_of, key->account, FILE_BYTES);
 		free(file->path);
 		free(e);
 		return -ENOMEM;
@@ -216,7 +237,8 @@ static bool is_same_file(const struct file *known, const struct file *file)
 	return known->generation == file->generation && !later;
 }
 
-int file_of_user(struct file_table *t, struct file *file, uid_t uid, struct file **ret_file)
+int file_of_user(
+	struct file_table *t, struct file *file, uid_t uid, uid_t account, struct file **ret_file)
 {
 	struct file_key key = {
 		.kind = file->kind,
@@ -228,6 +250,7 @@ int file_of_user(struct file_table *t, struct file *file, uid_t uid, struct file
 		.inode = file->inode,
 		.generation = file->generation,
 		.uid = uid,
+		.account = account,
 	};
 	uint8_t bytes[FILE_KEY_BYTES_MAX];
 	struct file *known;
@@ -267,7 +290,21 @@ static int frame_table_reserve(struct file_table *t)
 	return 0;
 }
 
-int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame)
+static struct frame *frame_new(struct file_table *t, struct file *file, uint64_t offset)
+{
+	if (frame_table_reserve(t) < 0)
+		return NULL;
+	_cleanup_(freep) struct frame *frame = calloc(1, sizeof(*frame));
+	if (!frame)
+		return NULL;
+
+	frame->file = file;
+	frame->offset = offset;
+	return frame_index_add(&t->frames, frame) < 0 ? NULL : TAKE_PTR(frame);
+}
+
+int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uid_t account,
+	struct frame **ret_frame)
 {
 	struct frame *known = frame_index_find(&t->frames, file, offset);
 
@@ -277,43 +314,46 @@ int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct f
 		*ret_frame = known;
 		return 0;
 	}
-	if (t->n_frames >= FRAMES_MAX && !t->n_free_frames) {
+	if ((t->n_frames >= FRAMES_MAX && !t->n_free_frames) ||
+		!take(t, &t->frames_of, account, FRAMES_MAX, FRAME_BYTES)) {
 		t->n_refused++;
 		return FILE_TABLE_FULL;
 	}
-
-	int r = frame_table_reserve(t);
-	if (r < 0)
-		return r;
-	_cleanup_(freep) struct frame *frame = calloc(1, sizeof(*frame));
-	if (!frame)
+	struct frame *frame = frame_new(t, file, offset);
+	if (!frame) {
+		give(t, &t->frames_of, account, FRAME_BYTES);
 		return -ENOMEM;
+	}
 
-	frame->file = file;
-	frame->offset = offset;
-	r = frame_index_add(&t->frames, frame);
-	if (r < 0)
-		return r;
-
+	frame->account = account;
 	frame->id = t->n_free_frames ? t->free_frame[--t->n_free_frames] : ++t->n_frames;
 	frame->age = t->age;
 	t->frame[frame->id - 1] = frame;
-	*ret_frame = TAKE_PTR(frame);
+	*ret_frame = frame;
 	return 0;
 }
 
-static struct frame *frame_free(struct frame *frame)
+int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame)
 {
-	if (frame)
-		free(frame->place);
+	return frame_get_for(t, file, offset, file->uid, ret_frame);
+}
+
+static struct frame *frame_free(struct file_table *t, struct frame *frame)
+{
+	if (!frame)
+		return NULL;
+	give(t, &t->frames_of, frame->account, FRAME_BYTES);
+	free(frame->place);
 	free(frame);
 	return NULL;
 }
 
-static struct file *file_free(struct file *file)
+static struct file *file_free(struct file_table *t, struct file *file)
 {
-	if (file)
-		free(file->path);
+	if (!file)
+		return NULL;
+	give(t, &t->files_of, file->account, FILE_BYTES);
+	free(file->path);
 	free(file);
 	return NULL;
 }
@@ -380,7 +420,7 @@ int file_table_sweep(struct file_table *t, const struct file_marks *marks)
 
 		if (!frame || marks->frame[i] == SWEEP_KEPT)
 			continue;
-		t->frame[i] = frame_free(frame);
+		t->frame[i] = frame_free(t, frame);
 		any = true;
 	}
 	for (uint32_t i = 0; i < t->n_files; i++) {
@@ -389,7 +429,7 @@ int file_table_sweep(struct file_table *t, const struct file_marks *marks)
 		if (!file || marks->file[i] == SWEEP_KEPT)
 			continue;
 		file_unlist(t, file);
-		t->file[i] = file_free(file);
+		t->file[i] = file_free(t, file);
 	}
 	free(t->free_frame);
 	free(t->free_file);
@@ -409,12 +449,14 @@ void file_table_clear(struct file_table *t)
 	frame_index_clear(&t->frames);
 	HASH_CLEAR(hh, t->by_key);
 	for (uint32_t i = 0; i < t->n_frames; i++)
-		frame_free(t->frame[i]);
+		frame_free(t, t->frame[i]);
 	for (uint32_t i = 0; i < t->n_files; i++)
-		file_free(t->file[i]);
+		file_free(t, t->file[i]);
 	free(t->frame);
 	free(t->file);
 	free(t->free_frame);
 	free(t->free_file);
+	quota_clear(&t->files_of);
+	quota_clear(&t->frames_of);
 	*t = (struct file_table){0};
 }

@@ -16,12 +16,16 @@
 #include <sys/types.h>
 
 #include "daemon/naming/frame_index.h"
+#include "daemon/naming/quota.h"
 #include "proto/hash_table.h"
 
-/* distinct executables and libraries; a full Debian has fewer. Beyond: LOSS_ROOM */
+/* distinct executables and libraries; a full Debian has fewer. Beyond, and beyond a user's quota: LOSS_ROOM */
 #define FILES_MAX 65536
-/* some 90 bytes each with its index: 360 MB; beyond it new frames are counted LOSS_ROOM */
-#define FRAMES_MAX 4000000
+/* some 90 bytes each with its index: 180 MB; the same beyond it */
+#define FRAMES_MAX 2000000
+/* What a pool is charged for them. */
+#define FRAME_BYTES 90u
+#define FILE_BYTES 500u /* with a path of usual length */
 
 /* Stored: do not renumber. */
 enum file_kind {
@@ -73,8 +77,9 @@ struct file {
 	/* CLOCK_MONOTONIC, of the first mapping seen; 0: unknown. Contents written later did not
 	 * run then */
 	uint64_t mapped_ns;
-	uid_t uid;    /* user of the process, to whom the names are shown; -1: unknown */
-	uint32_t age; /* of the table when it was last asked for */
+	uid_t uid;     /* user of the process, to whom the names are shown; -1: unknown */
+	uid_t account; /* who takes its place in the table */
+	uint32_t age;  /* of the table when it was last asked for */
 
 	bool has_symbols, has_debug;         /* found by the parser */
 	uint64_t symbols_named, symbols_out; /* frames by outcome */
@@ -103,15 +108,17 @@ struct place {
 
 struct frame {
 	uint32_t id; /* from 1; key in the store */
-	enum frame_state state;
+	uint16_t n_places;
+	enum frame_state state : 8;
+	/* private to the namer: index of the user whose turn names it, or FRAME_LATE */
+	uint8_t asker;
 	struct file *file;
 	uint64_t offset;
 	struct place *place; /* n_places, owned */
-	uint16_t n_places;
-	/* private to the namer: index of the user whose turn names it, or FRAME_LATE */
-	uint8_t asker;
-	uint32_t age; /* of the table when it was last asked for */
+	uint32_t age;        /* of the table when it was last asked for */
+	uid_t account;       /* who takes its place in the table */
 };
+_Static_assert(sizeof(struct frame) <= 40, "millions of them: a chunk of 48 bytes each");
 
 /* Of a FRAME_ASKED frame: the source of its name does not exist yet, or is refused for a while. */
 #define FRAME_LATE UINT8_MAX
@@ -134,7 +141,11 @@ struct file_table {
 	uint32_t n_free_files, n_free_frames;
 	uint32_t age;       /* counts up over time, to find idle entries */
 	uint64_t aged_ns;   /* CLOCK_MONOTONIC of the last increment */
-	uint64_t n_refused; /* because the table was full */
+	uint64_t n_refused; /* because the table, or the user's part of it, was full */
+	struct quota files_of, frames_of; /* places of each user */
+	/* memory that several tables share, in bytes, and who has the table; NULL: none */
+	struct quota *pool;
+	uid_t pool_uid;
 };
 
 /* The description of a file by its mapping. */
@@ -147,6 +158,7 @@ struct file_key {
 	uint64_t inode;
 	uint64_t generation; /* as in struct file; 0: unknown, which matches any */
 	uid_t uid;           /* of the process; part of the key of ELF files */
+	uid_t account;       /* no part of the key: who takes its place in the table if it is new */
 	pid_t pid;           /* part of the key only for kinds that belong to one process */
 	uint64_t pid_start_ns;
 };
@@ -154,10 +166,18 @@ struct file_key {
 /* Find or add. 0, FILE_TABLE_FULL, -ENOMEM. */
 enum { FILE_TABLE_FULL = 1 };
 int file_get(struct file_table *t, const struct file_key *key, struct file **ret_file);
-/* The same file for a process of that user; the file itself if it is not ELF or already that
- * user's. The caller sets the process to open it through. 0, FILE_TABLE_FULL, -ENOMEM. */
-int file_of_user(struct file_table *t, struct file *file, uid_t uid, struct file **ret_file);
+/* The same file for a process of that user, on that account; the file itself if it is not ELF or already
+ * that user's. The caller sets the process to open it through. 0, FILE_TABLE_FULL, -ENOMEM. */
+int file_of_user(
+	struct file_table *t, struct file *file, uid_t uid, uid_t account, struct file **ret_file);
+/* account: the user in whose process it was seen, who takes its place in the table if it is new. */
+int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uid_t account,
+	struct frame **ret_frame);
+/* The same for the file's user. */
 int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame);
+
+/* Memory of all walks, recordings and tops of clients together: what one of them may hold is a quota. */
+#define POOL_BYTES_MAX (256ull << 20)
 
 /* What a sweep (daemon/attribute/sweep.h) does with an id; the highest mark applies. */
 enum { SWEEP_FREE = 0, SWEEP_RESERVED = 1, SWEEP_KEPT = 2 };

@@ -28,6 +28,8 @@ struct ring {
 	uint64_t head; /* as snapshotted by ring_snapshot */
 	int hart;
 	int fd;
+	bool sideband; /* it carries the side band alone */
+	uint8_t raise; /* samples of that raise alone (sampler_raise_task); 0: the session's own */
 	uint8_t *wrapped;   /* RECORD_BYTES_MAX + 1, for records that wrap; made on first need */
 	size_t peeked;      /* size of the record last peeked, which ring_advance skips */
 	uint64_t merged_ns; /* time of the record that merge returned last; 0: none */

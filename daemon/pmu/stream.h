@@ -28,6 +28,10 @@ enum stream_role {
 	STREAM_SWITCH_COUNT,
 	/* what tasks counted, summed up by the BPF program, before a sample and when a task ends */
 	STREAM_SWITCH_SUMS,
+	/* dummy event without records of its own, through which a ring of samples is mapped: the side band has
+	 * another */
+	STREAM_RING,
+	STREAM_RAISED, /* samples one task, and what it starts, faster (sampler_raise) */
 };
 
 /* How the counts of a group are kept apart at context switches, as bits: of one hart, or of all harts
@@ -87,6 +91,8 @@ struct stream {
 	bool software;
 	bool build_ids; /* its MMAP2 records may have build ids (attr.build_id) */
 	bool closed;    /* its event is closed; records of it may still be in a ring */
+	uint8_t raise;  /* STREAM_RAISED and its STREAM_RING: of that raise, from 1; else 0 */
+	int task;       /* STREAM_RAISED: the task that it was opened for */
 	int fd;         /* -1 in a recording, and once closed */
 };
 
@@ -159,6 +165,7 @@ enum loss {
 	LOSS_COST,  /* no loss: µs that mperf cost that hart, with its part of our own CPU */
 	/* whole seconds with always-on sampling lowered, while somebody measured roofs */
 	LOSS_PAUSED,
+	LOSS_SIDEBAND, /* records of the side band, where that has a ring of its own: no samples */
 	N_LOSSES,
 };
 struct loss_kind {

@@ -18,6 +18,7 @@ struct live {
 	const struct sampler *sampler; /* events, rate, plan of each hart */
 	uint64_t (*lost)[N_LOSSES];    /* per hart, in this window; NULL: none */
 	uint64_t realtime_ns;          /* of the window's start */
+	uint32_t hz;                   /* the rate of its samples */
 };
 
 /* As query_hotspots, for one live window. 0, QUERY_FAILED, an answer callback's value, -errno. */

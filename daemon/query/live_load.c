@@ -343,7 +343,7 @@ int live_load(struct live_load *t, struct text_table *texts, struct query_error 
 	const struct window *w = t->live->window;
 	struct loaded *l = t->loaded;
 	*l = (struct loaded){.texts = texts, .error = ret_error, .path = "mperfd"};
-	l->hz = t->live->sampler->hz;
+	l->hz = t->live->hz;
 	l->cut = sampler_cut(t->live->sampler);
 	int r = allocate(t);
 	if (r < 0)

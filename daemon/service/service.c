@@ -466,7 +466,7 @@ static int keep_budget(struct service *s, uint64_t now_ns)
 	if (renew)
 		keeper_renew(s->inner->keeper);
 	bool changed = wants_hold(&s->wants, s->overhead, now_ns) || renew;
-	return changed ? walk_set_rate(s->walk, service_rate(s)) : 0;
+	return changed ? service_follow_rates(s) : 0;
 }
 
 /* Once for each tick that wanted one. */
@@ -529,7 +529,7 @@ void service_stop(struct service *s)
 
 int service_reload(struct service *s)
 {
-	int r = s->walk ? walk_set_rate(s->walk, service_rate(s)) : 0;
+	int r = service_follow_rates(s);
 	struct feed_limits limits = feed_limits_of(s->o.conf);
 	service_close_groups(s, s->inner->keeper); /* formulas may be others, too */
 	if (s->walk && s->walk->feed)

@@ -74,10 +74,14 @@ int service_reload(struct service *s);
 struct service *service_free(struct service *s);
 
 /* Request at least this rate from now on; 0: withdraw the request. `who` is any address that
- * belongs to the caller. The rate in force is the highest requested, up to conf.rate_max.
+ * belongs to the caller. uid: of the tasks of that user alone (session/raises.h); -1: of the whole system. The
+ * rate in force is the highest requested, up to conf.rate_max.
  * overhead_ppm: request less where mperf would cost a hart more millionths of its time (overhead.h);
  * 0: no limit. 0 or -errno. */
-int service_want_rate(struct service *s, const void *who, uint32_t hz, uint32_t overhead_ppm);
+int service_want_rate(
+	struct service *s, const void *who, uid_t uid, uint32_t hz, uint32_t overhead_ppm);
+/* Bring the walk to what all of them ask for now. 0 or -errno. */
+int service_follow_rates(struct service *s);
 /* The rate that all of them ask for now, and the budget of always-on sampling allows. */
 uint32_t service_rate(const struct service *s);
 /* What the limit of that request makes of it; NULL: there is none. Borrowed until the next call. */

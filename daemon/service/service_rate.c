@@ -6,6 +6,7 @@
 #include "daemon/service/overhead.h"
 #include "daemon/service/schedules.h"
 #include "daemon/service/service.h"
+#include "daemon/session/raises.h"
 #include "daemon/session/walk_effort.h"
 
 uint32_t service_rate(const struct service *s)
@@ -15,10 +16,32 @@ uint32_t service_rate(const struct service *s)
 	return hz > s->o.conf->rate_max ? s->o.conf->rate_max : hz;
 }
 
-int service_want_rate(struct service *s, const void *who, uint32_t hz, uint32_t overhead_ppm)
+/* No higher than everybody's: not at all. */
+static void follow_user(struct service *s, uid_t uid)
 {
-	int r = wants_set(&s->wants, who, hz, overhead_ppm);
-	return r == 0 && s->walk ? walk_set_rate(s->walk, service_rate(s)) : r;
+	uint32_t hz = wants_rate_for(&s->wants, uid);
+	hz = hz > s->o.conf->rate_max ? s->o.conf->rate_max : hz;
+	/* beyond RAISES_MAX nothing is raised, which the answers say */
+	(void)raises_want(s->walk, uid, hz > service_rate(s) ? hz : 0);
+}
+
+int service_follow_rates(struct service *s)
+{
+	if (!s->walk)
+		return 0;
+	for (size_t i = 0; i < s->wants.n; i++)
+		if (s->wants.want[i].uid != (uid_t)-1)
+			follow_user(s, s->wants.want[i].uid);
+	return walk_set_rate(s->walk, service_rate(s));
+}
+
+int service_want_rate(
+	struct service *s, const void *who, uid_t uid, uint32_t hz, uint32_t overhead_ppm)
+{
+	int r = wants_set_for(&s->wants, who, &uid, hz, overhead_ppm);
+	if (r == 0 && s->walk && uid != (uid_t)-1)
+		follow_user(s, uid);
+	return r == 0 ? service_follow_rates(s) : r;
 }
 
 const struct overhead_held *service_held(const struct service *s, const void *who)
@@ -30,7 +53,7 @@ const struct overhead_held *service_held(const struct service *s, const void *wh
 
 static int want_rate(void *owner, const void *who, uint32_t hz, uint32_t overhead_ppm)
 {
-	return service_want_rate(owner, who, hz, overhead_ppm);
+	return service_want_rate(owner, who, (uid_t)-1, hz, overhead_ppm);
 }
 
 static const struct overhead_held *held(void *owner, const void *who)

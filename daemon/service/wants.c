@@ -28,8 +28,16 @@ static int grow(struct wants *w)
 
 int wants_set(struct wants *w, const void *who, uint32_t hz, uint32_t overhead_ppm)
 {
+	uid_t everybody = (uid_t)-1;
+	return wants_set_for(w, who, &everybody, hz, overhead_ppm);
+}
+
+int wants_set_for(struct wants *w, const void *who, uid_t *uid, uint32_t hz, uint32_t overhead_ppm)
+{
 	size_t i = find(w, who);
 	if (hz == 0) {
+		if (i < w->n)
+			*uid = w->want[i].uid;
 		if (i < w->n)
 			w->want[i] = w->want[--w->n];
 		return 0;
@@ -42,7 +50,7 @@ int wants_set(struct wants *w, const void *who, uint32_t hz, uint32_t overhead_p
 			return r;
 		w->n++;
 	}
-	w->want[i] = (struct want){who, overhead_held_begin(hz, overhead_ppm), true};
+	w->want[i] = (struct want){who, *uid, overhead_held_begin(hz, overhead_ppm), true};
 	return 0;
 }
 
@@ -55,7 +63,16 @@ void wants_clear(struct wants *w)
 uint32_t wants_rate(const struct wants *w, uint32_t hz)
 {
 	for (size_t i = 0; i < w->n; i++)
-		if (w->want[i].held.given_hz > hz)
+		if (w->want[i].uid == (uid_t)-1 && w->want[i].held.given_hz > hz)
+			hz = w->want[i].held.given_hz;
+	return hz;
+}
+
+uint32_t wants_rate_for(const struct wants *w, uid_t uid)
+{
+	uint32_t hz = 0;
+	for (size_t i = 0; i < w->n; i++)
+		if (w->want[i].uid == uid && w->want[i].held.given_hz > hz)
 			hz = w->want[i].held.given_hz;
 	return hz;
 }

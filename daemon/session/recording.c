@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 
+#include "daemon/session/raises.h"
 #include "daemon/store/segment/reserve.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
@@ -29,6 +30,9 @@ void recording_sum_losses(struct recording *g)
 {
 	if (g->shared && g->finish_ns)
 		return;
+	if (g->shared)
+		g->own[0][LOSS_RING] +=
+			raises_lost(g->walk, g->tap.raise_uid, &g->n_raised_lost);
 	g->own[0][LOSS_STACK_TRUNCATED] += g->stacks.n_refused - g->n_stacks_refused;
 	g->n_stacks_refused = g->stacks.n_refused;
 	for (int hart = 0; hart < g->n_harts; hart++)
@@ -42,7 +46,8 @@ void recording_sum_losses(struct recording *g)
 
 uint32_t recording_rate(const struct recording *g)
 {
-	uint32_t hz = g->walk->sampler->hz;
+	uint32_t raised = g->shared ? raises_rate(g->walk, g->tap.raise_uid) : 0;
+	uint32_t hz = raised > g->walk->sampler->hz ? raised : g->walk->sampler->hz;
 	return g->hz && g->hz < hz ? g->hz : hz;
 }
 

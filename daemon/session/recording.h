@@ -62,6 +62,11 @@ struct recording_options {
 	/* borrowed; what each user may write: beyond it samples lose detail, LOSS_SHARE. NULL: no
 	 * limits */
 	struct shares *shares;
+	/* borrowed; memory that recordings share (naming/quota.h), of which this one's belongs to
+	 * pool_uid; NULL: only the tree's own limit */
+	struct quota *pool;
+	uid_t pool_uid;
+	uid_t raise_uid; /* as in struct tap */
 	/* borrowed; what harts count all the time goes into each window. NULL: nothing does */
 	struct hart_counts *counts;
 };

@@ -108,6 +108,8 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->told = o->told;
 	g->taken = o->taken;
 	g->counts = o->counts;
+	g->stacks.pool = o->pool;
+	g->stacks.pool_uid = o->pool_uid;
 	g->n_harts = o->walk->sampler->machine.n_harts;
 	g->window_ns = o->window_ns ? o->window_ns : RECORDING_WINDOW_NS;
 	g->names_ns = o->names_ns ? o->names_ns : RECORDING_NAMES_NS;
@@ -115,6 +117,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->spent = o->spent;
 	g->owner = o->owner;
 	g->tap = recording_tap(g);
+	g->tap.raise_uid = o->raise_uid;
 
 	int r = prepare(g, o);
 	if (r == 0)

@@ -3,8 +3,8 @@
  * Two slices take turns: one gathers while the other is looked at. Each has its own call tree, so
  * that a tree can be dropped together with the window whose rows point into it.
  *
- * A walk drains four times a second, which is often enough for a store; a cut is asked for when it
- * is due, so that frames come in even steps and the first one soon.
+ * A walk drains four times a second, which is often enough for a store; this tap is prompt, so that
+ * frames come in even steps and the first one soon.
  */
 #include "daemon/session/top_feed.h"
 
@@ -14,6 +14,7 @@
 
 #include "daemon/aggregate/keep.h"
 #include "daemon/decode/merge.h"
+#include "daemon/session/raises.h"
 #include "proto/clock.h"
 
 static void take(void *userdata, const struct attribution *a)
@@ -22,17 +23,27 @@ static void take(void *userdata, const struct attribution *a)
 	struct top_slice *s = &f->now;
 	if (a->time_ns < s->window.start_ns)
 		return; /* what lay in the rings before anybody looked */
-	int r = s->window.n_rows < TOP_ROWS_MAX ? window_add(&s->window, &s->stacks, a)
+	if (f->uid != (uid_t)-1 && (!a->task || a->task->process->uid != f->uid))
+		return;
+	struct attribution seen = *a;
+	const bool is_deep = a->n_frames > 1 && s->stacks.n_nodes >= TOP_NODES_MAX;
+	if (is_deep) {
+		seen.n_frames = 1;
+		seen.truncated = true;
+	}
+	int r = s->window.n_rows < TOP_ROWS_MAX ? window_add(&s->window, &s->stacks, &seen)
 						: WINDOW_FULL;
-	if (r != 0 && a->hart >= 0 && a->hart < f->n_harts)
-		s->lost[a->hart][LOSS_MEMORY] += a->count;
+	if (a->hart < 0 || a->hart >= f->n_harts)
+		return;
+	s->lost[a->hart][LOSS_STACK_TRUNCATED] += is_deep ? a->count : 0;
+	s->lost[a->hart][LOSS_MEMORY] += r != 0 ? a->count : 0;
 }
 
 static void slice_begin(struct top_feed *f, uint64_t start_ns)
 {
 	struct top_slice *s = &f->now;
 	window_clear(&s->window);
-	if (s->stacks.n_nodes > TOP_NODES_MAX)
+	if (s->stacks.n_nodes >= TOP_NODES_MAX)
 		stack_tree_clear(&s->stacks);
 	memset(s->lost, 0, (size_t)f->n_harts * sizeof(*s->lost));
 	s->window.start_ns = start_ns;
@@ -56,6 +67,7 @@ static void slice_end(struct top_feed *f, uint64_t end_ns)
 		}
 		s->time[hart] = hart_time_since(&f->time[hart], &before[hart]);
 	}
+	s->lost[0][LOSS_RING] += raises_lost(f->walk, f->uid, &f->n_raised_lost);
 }
 
 static int cut(void *userdata, uint64_t cut_ns)
@@ -83,8 +95,10 @@ static void mark(void *userdata, struct sweep *s)
 	stack_tree_keep(&f->last.stacks, s);
 }
 
-static int slice_new(struct top_slice *s, int n_harts)
+static int slice_new(struct top_slice *s, const struct top_feed_options *o, int n_harts)
 {
+	s->window.pool = s->stacks.pool = o->pool;
+	s->window.pool_uid = s->stacks.pool_uid = o->pool_uid;
 	s->lost = calloc((size_t)n_harts, sizeof(*s->lost));
 	s->time = calloc((size_t)n_harts, sizeof(*s->time));
 	return s->lost && s->time ? 0 : -ENOMEM;
@@ -108,18 +122,21 @@ static struct top_feed *top_feed_free(struct top_feed *f)
 	return NULL;
 }
 
-static int top_feed_new(struct walk *walk, uint64_t interval_ns, struct top_feed **ret_feed)
+static int top_feed_new(const struct top_feed_options *o, struct top_feed **ret_feed)
 {
+	struct walk *walk = o->walk;
+	const uint64_t interval_ns = o->interval_ns;
 	struct top_feed *f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
 	f->walk = walk;
+	f->uid = o->uid;
 	f->interval_ns = interval_ns;
 	f->n_harts = walk->sampler->machine.n_harts;
 	f->lost = calloc((size_t)f->n_harts, sizeof(*f->lost));
 	f->time = calloc((size_t)f->n_harts, sizeof(*f->time));
-	if (!f->lost || !f->time || slice_new(&f->now, f->n_harts) < 0 ||
-		slice_new(&f->last, f->n_harts) < 0) {
+	if (!f->lost || !f->time || slice_new(&f->now, o, f->n_harts) < 0 ||
+		slice_new(&f->last, o, f->n_harts) < 0) {
 		top_feed_free(f);
 		return -ENOMEM;
 	}
@@ -128,26 +145,28 @@ static int top_feed_new(struct walk *walk, uint64_t interval_ns, struct top_feed
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	uint64_t first_ns = interval_ns / 4 < TOP_FIRST_NS ? interval_ns / 4 : TOP_FIRST_NS;
 	f->tap = (struct tap){
-		.userdata = f, .take = take, .cut = cut, .mark = mark, .cut_ns = now_ns + first_ns};
+		.userdata = f, .take = take, .cut = cut, .mark = mark, .cut_ns = now_ns + first_ns,
+		.prompt = true, .raise_uid = o->uid};
+	(void)raises_lost(walk, o->uid, &f->n_raised_lost);
 	slice_begin(f, now_ns);
 	*ret_feed = f;
 	return 0;
 }
 
 int top_feed_get(
-	struct top_feed **list, struct walk *walk, uint64_t interval_ns, struct top_feed **ret_feed)
+	struct top_feed **list, const struct top_feed_options *o, struct top_feed **ret_feed)
 {
 	struct top_feed *f = *list;
-	while (f && (f->walk != walk || f->interval_ns != interval_ns))
+	while (f && (f->walk != o->walk || f->interval_ns != o->interval_ns || f->uid != o->uid))
 		f = f->next;
 	if (!f) {
-		int r = top_feed_new(walk, interval_ns, &f);
+		int r = top_feed_new(o, &f);
 		if (r < 0)
 			return r;
 		f->list = list;
 		f->next = *list;
 		*list = f;
-		walk_add(walk, &f->tap);
+		walk_add(o->walk, &f->tap);
 	}
 	f->n_users++;
 	*ret_feed = f;
@@ -171,9 +190,10 @@ uint64_t top_feed_deadline_ns(const struct top_feed *f)
 	return f->tap.cut_ns == UINT64_MAX ? UINT64_MAX : f->tap.cut_ns + MERGE_SLACK_NS;
 }
 
-int top_feed_catch_up(struct top_feed *f, uint64_t now_ns)
+uint32_t top_feed_rate(const struct top_feed *f)
 {
-	return now_ns < top_feed_deadline_ns(f) ? 0 : walk_catch_up(f->walk, f->tap.cut_ns);
+	uint32_t raised = raises_rate(f->walk, f->uid), hz = f->walk->sampler->hz;
+	return raised > hz ? raised : hz;
 }
 
 double top_feed_unnamed(const struct top_feed *f)

@@ -17,10 +17,11 @@
  * on the screen soon; at 999 Hz a busy hart has 250 samples by then. */
 #define TOP_FIRST_NS 250000000u
 /* A slice's call tree is reused for the next slice but one, which will have mostly the same stacks,
- * unless it has grown beyond this: 7 MB each for two trees. */
+ * unless it has grown to this: 5 MB each for two trees. Beyond it stacks are their leaf, which is counted as
+ * LOSS_STACK_TRUNCATED, since a frame is made of the tree in one turn of the loop. */
 #define TOP_NODES_MAX 65536
-/* Rows of one slice; samples beyond it are counted as LOSS_MEMORY: 20 MB. */
-#define TOP_ROWS_MAX 100000
+/* Rows of one slice; samples beyond it are counted as LOSS_MEMORY: 4 MB. */
+#define TOP_ROWS_MAX 20000
 
 struct top_slice {
 	struct window window;
@@ -29,8 +30,19 @@ struct top_slice {
 	struct hart_time *time;     /* per hart, in this slice */
 };
 
+struct top_feed_options {
+	struct walk *walk; /* borrowed */
+	uint64_t interval_ns;
+	uid_t uid; /* it gathers that user's tasks alone, with the samples of their raise; -1: all */
+	/* borrowed; memory that feeds share (naming/quota.h), of which this one's belongs to pool_uid; NULL:
+	 * it is not limited */
+	struct quota *pool;
+	uid_t pool_uid;
+};
+
 struct top_feed {
 	struct walk *walk; /* borrowed */
+	uid_t uid;
 	struct tap tap;
 	uint64_t interval_ns;
 	struct top_slice now, last;
@@ -40,21 +52,22 @@ struct top_feed {
 	uint64_t (*lost)[N_LOSSES]; /* of the walk, as of the last cut */
 	struct hart_time *time;     /* likewise */
 	int n_harts;
+	uint64_t n_raised_lost;
 	uint32_t n_users;
 	struct top_feed **list, *next;
 };
 
-/* The feed of that walk and interval in *list, or a new one that is added there, with one more
+/* The feed of that walk, interval and uid in *list, or a new one that is added there, with one more
  * user. *list must not move. 0 or -ENOMEM. */
-int top_feed_get(struct top_feed **list, struct walk *walk, uint64_t interval_ns,
-	struct top_feed **ret_feed);
+int top_feed_get(
+	struct top_feed **list, const struct top_feed_options *o, struct top_feed **ret_feed);
 /* One user less; the last one frees it. Call before the walk is freed. Returns NULL. */
 struct top_feed *top_feed_put(struct top_feed *f);
 
-/* When top_feed_catch_up has something to do. */
+/* When its walk cuts it next. */
 uint64_t top_feed_deadline_ns(const struct top_feed *f);
-/* Cut what is due without waiting for the walk's next drain. 0 or -errno. */
-int top_feed_catch_up(struct top_feed *f, uint64_t now_ns);
+/* The rate at which it gathers. */
+uint32_t top_feed_rate(const struct top_feed *f);
 
 /* The share of the last slice's samples whose leaf has no name yet, but may get one. */
 double top_feed_unnamed(const struct top_feed *f);

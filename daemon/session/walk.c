@@ -8,42 +8,17 @@
  * first, so its window holds what happened in it and nothing else. Only copied stacks, whose
  * callers come back later, may reach a tap after its cut.
  */
-#include "daemon/session/walk.h"
+#include "daemon/session/walk_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "daemon/decode/merge.h"
-#include "daemon/session/blind.h"
-#include "daemon/session/exec_watch.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
-/* Records between two looks at the execs: a drain of many samples takes longer than some processes
- * live. */
-#define EXEC_LOOK_RECORDS 32
-/* Records in one turn of the loop. After a stall the rings may hold tens of thousands; a turn that
- * took them all had 274 ms of CPU on a virtual machine of two loaded harts. Chosen, not measured:
- * below TURN_NS_MAX (service/turns.h) if a record takes at most 25 µs. */
-#define DRAIN_RECORDS_MAX 2000
-/* Cuts before the loop goes on with its other work, after a stall; some seconds' worth. */
-#define CUTS_DUE_MAX 64
 #define TICK_NS 1000000000u
-
-struct walk_inner {
-	struct exec_watch execs;
-	int rings_fd; /* epoll over all rings, but in a session per task */
-	struct merge merge;
-	struct tap *taps;
-	struct blind blind;
-	uint64_t next_drain_ns, next_tick_ns;
-	bool scan_is_due;     /* a hart came, and what runs on it was not looked for yet */
-	bool hung[HARTS_MAX]; /* rings whose task is gone: poll would return at once for ever */
-	bool throttled;       /* the kernel throttled since the last look at its limit */
-	bool stopped;
-};
 
 static uint64_t monotonic_ns(void)
 {
@@ -54,9 +29,14 @@ static uint64_t monotonic_ns(void)
 static void take_attribution(void *userdata, const struct attribution *a)
 {
 	struct walk *w = userdata;
-	w->n_taken += a->count;
-	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
-		tap->take(tap->userdata, a);
+	w->n_taken += a->raise ? 0 : a->count;
+	if (!a->raise)
+		raises_notice(w, a);
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next) {
+		struct attribution seen = *a;
+		if (w->inner->raises.n == 0 || raises_show(w, tap->raise_uid, &seen))
+			tap->take(tap->userdata, &seen);
+	}
 }
 
 static void take_named(void *userdata, struct frame *frame)
@@ -96,6 +76,8 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 		.streams = &w->sampler->streams,
 		.lost = w->sampler->lost,
 		.lost_ahead = w->sampler->lost_ahead,
+		.raised_lost = w->sampler->raised_lost,
+		.sideband_apart = o->sampler.always,
 		.n_harts = w->sampler->machine.n_harts,
 		.n_events = w->sampler->events.n_events,
 		.starts = o->starts,
@@ -161,6 +143,8 @@ int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_
 	w->inner = in;
 	in->rings_fd = in->execs.fd = -1;
 	w->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	w->files.pool = o->pool;
+	w->files.pool_uid = o->pool_uid;
 
 	int r = outcome_of_sampler(sampler_new(&kernel_real, &o->sampler, &w->sampler, ret_error));
 	if (r == 0)
@@ -273,93 +257,8 @@ uint64_t walk_deadline_ns(const struct walk *w)
 	uint64_t feed = w->feed ? feed_deadline_ns(w->feed) : UINT64_MAX;
 	deadline = execs < deadline ? execs : deadline;
 	deadline = feed < deadline ? feed : deadline;
-	return in->next_drain_ns < deadline ? in->next_drain_ns : deadline;
-}
-
-static void count_told(struct walk *w, const struct record *r)
-{
-	w->n_told[TASK_FORK] += r->kind == RECORD_FORK;
-	w->n_told[TASK_EXEC] += r->kind == RECORD_COMM && r->comm.exec;
-	w->n_told[TASK_MAPPING] += r->kind == RECORD_MMAP;
-}
-
-enum { DRAIN_MORE = 1 };
-
-/* Hand out the records before cut_ns, in order. 0; -errno; DRAIN_MORE: there are others, and this was
- * enough for one turn of the loop. */
-static int drain(struct walk *w, uint64_t cut_ns)
-{
-	struct walk_inner *in = w->inner;
-	in->merge.ring = w->sampler->ring;
-	in->merge.n_rings = w->sampler->n_rings;
-	exec_watch_resume(&in->execs);
-	int r = merge_begin(&in->merge, cut_ns);
-	if (r < 0)
-		return r;
-	for (uint64_t n = 0; n < DRAIN_RECORDS_MAX; n++) {
-		if (n % EXEC_LOOK_RECORDS == 0)
-			exec_watch_dispatch(&in->execs, clock_ns(CLOCK_MONOTONIC));
-		struct record record;
-		int hart;
-		r = merge_next(&in->merge, &record, &hart);
-		if (r != 0)
-			break;
-		if (record.kind == RECORD_SAMPLE && record.stream->role == STREAM_SAMPLER)
-			blind_sample(&in->blind, hart);
-		in->throttled |= record.kind == RECORD_THROTTLE;
-		count_told(w, &record);
-		r = attribute_record(w->attribute, &record, hart);
-		if (r < 0)
-			break;
-	}
-	merge_end(&in->merge);
-	attribute_drained(w->attribute);
-	if (r == MERGE_END)
-		sampler_drained(w->sampler, cut_ns);
-	return r == 0 ? DRAIN_MORE : r == MERGE_END ? 0 : r;
-}
-
-/* As drain, in as many parts as it takes. */
-static int drain_all(struct walk *w, uint64_t cut_ns)
-{
-	int r;
-	do
-		r = drain(w, cut_ns);
-	while (r == DRAIN_MORE);
-	return r;
-}
-
-static struct tap *first_cut(const struct walk *w)
-{
-	struct tap *first = NULL;
-	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
-		if (tap->cut_ns != UINT64_MAX && (!first || tap->cut_ns < first->cut_ns))
-			first = tap;
-	return first;
-}
-
-/* Cut all windows that were over by then; after a stall, as many as one call may. *ret_all: no
- * other is due. 0; -errno; DRAIN_MORE, if drain_to says so. */
-static int cut_due(
-	struct walk *w, uint64_t by_ns, int (*drain_to)(struct walk *, uint64_t), bool *ret_all)
-{
-	*ret_all = false;
-	for (int n = 0; n < CUTS_DUE_MAX; n++) {
-		struct tap *tap = first_cut(w);
-		if (!tap || tap->cut_ns > by_ns) {
-			*ret_all = true;
-			return 0;
-		}
-		uint64_t cut_ns = tap->cut_ns;
-		int r = drain_to(w, cut_ns);
-		if (r == 0) {
-			tap->cut_ns = UINT64_MAX;
-			r = tap->cut(tap->userdata, cut_ns);
-		}
-		if (r != 0)
-			return r;
-	}
-	return 0;
+	uint64_t drain = walk_drain_deadline_ns(w);
+	return drain < deadline ? drain : deadline;
 }
 
 static uint64_t count_hotplugs(const struct sampler *s)
@@ -422,6 +321,14 @@ const char *walk_trouble(const struct walk *w)
 	return w->inner->blind.trouble;
 }
 
+/* Events for tasks that are to be sampled faster; their rings wake us, too. */
+static int open_raised(struct walk *w, uint64_t now_ns)
+{
+	size_t n_rings = w->sampler->n_rings;
+	int r = raises_dispatch(w, now_ns);
+	return r == 0 && w->sampler->n_rings > n_rings ? wait_for_rings(w) : r;
+}
+
 /* In a session per task, a ring's descriptor hangs up when the task that it was opened for and all
  * its heirs have ended; what is left in it is read at the next drain. */
 static void notice_hung_rings(struct walk *w)
@@ -438,19 +345,11 @@ static void notice_hung_rings(struct walk *w)
 static int run(struct walk *w, uint64_t now_ns)
 {
 	struct walk_inner *in = w->inner;
-	bool all;
-	/* What is due once a second does not wait for ever: it needs empty rings. */
-	bool late = now_ns >= in->next_tick_ns + TICK_NS;
-	int (*drain_to)(struct walk *, uint64_t) = late ? drain_all : drain;
-	int r = cut_due(w, now_ns - MERGE_SLACK_NS, drain_to, &all);
-	if (r == 0 && all) /* else later records would get into these windows */
-		r = drain_to(w, now_ns - MERGE_SLACK_NS);
-	if (r < 0)
-		return r;
-	if (r == DRAIN_MORE || !all) {
-		in->next_drain_ns = now_ns;
-		return 0;
-	}
+	int r = walk_drain_slice(w, now_ns - MERGE_SLACK_NS, now_ns);
+	if (r == 0)
+		r = open_raised(w, now_ns);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	if (now_ns >= in->next_tick_ns) {
 		in->next_tick_ns = now_ns + TICK_NS;
 		r = tick(w, now_ns);
@@ -465,22 +364,6 @@ static int run(struct walk *w, uint64_t now_ns)
 	return r;
 }
 
-/* Is it worth a drain? An exec alone is not. A ring wakes us at each half of it, wherever its tail
- * stands, so one that is a quarter full may be full before it wakes again. A ring that hung up
- * wakes us until run() has noticed. */
-static bool drain_is_due(struct walk *w, uint64_t now_ns)
-{
-	if (now_ns >= w->inner->next_drain_ns || w->sampler->options.per_task)
-		return true;
-	for (size_t i = 0; i < w->sampler->n_rings; i++) {
-		struct ring *ring = &w->sampler->ring[i];
-		ring_snapshot(ring);
-		if (ring->head - ring->tail >= ring->data_bytes / 4)
-			return true;
-	}
-	return false;
-}
-
 int walk_dispatch(struct walk *w, uint64_t now_ns)
 {
 	int r = namer_dispatch(w->namer, now_ns);
@@ -490,21 +373,12 @@ int walk_dispatch(struct walk *w, uint64_t now_ns)
 	r = w->feed ? feed_dispatch(w->feed, now_ns) : 0;
 	if (r < 0)
 		return r;
-	return drain_is_due(w, now_ns) ? run(w, now_ns) : 0;
-}
-
-static int catch_up(struct walk *w, uint64_t now_ns)
-{
-	bool all = false;
-	int r = 0;
-	while (r == 0 && !all)
-		r = cut_due(w, now_ns, drain_all, &all);
-	return r == 0 ? drain_all(w, now_ns) : r;
+	return walk_drain_is_due(w, now_ns) ? run(w, now_ns) : 0;
 }
 
 static int catch_up_for_feed(void *userdata)
 {
-	return catch_up(userdata, clock_ns(CLOCK_MONOTONIC));
+	return walk_drain_all(userdata, clock_ns(CLOCK_MONOTONIC));
 }
 
 int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
@@ -535,7 +409,7 @@ int walk_catch_up(struct walk *w, uint64_t now_ns)
 		return 0;
 	int r = w->feed ? feed_settle(w->feed, now_ns, FEED_SETTLE_NS) : 0;
 	if (r == 0)
-		r = catch_up(w, now_ns);
+		r = walk_drain_all(w, now_ns);
 	if (w->sampler->started && !w->sampler->options.per_task)
 		sampler_count_losses(w->sampler);
 	return r;
@@ -551,7 +425,7 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 	/* What ends before the next look is judged too. */
 	struct hart_set mend;
 	if (r == 0 && w->sampler->started && !w->sampler->options.per_task) {
-		r = catch_up(w, now_ns);
+		r = walk_drain_all(w, now_ns);
 		if (r == 0)
 			r = blind_read(&w->inner->blind, w->sampler, now_ns, &mend);
 	}
@@ -559,10 +433,10 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 		r = sampler_stop(w->sampler);
 	if (r < 0)
 		return r;
-	bool all; /* a longer stall makes the last window a long one */
-	r = cut_due(w, now_ns, drain_all, &all);
+	/* the last records have no window of their own */
+	r = walk_drain_all(w, now_ns);
 	if (r == 0)
-		r = drain_all(w, UINT64_MAX);
+		r = walk_drain_rest(w, UINT64_MAX);
 	w->inner->stopped = true;
 	sampler_count_losses(w->sampler);
 	return r == 0 ? namer_ask_again(w->namer) : r;

@@ -34,6 +34,8 @@ struct walk_options {
 	const char *namer;                 /* path of mperf-namer or NULL */
 	struct graves *graves;             /* of its workers; borrowed (naming/namer.h) */
 	const struct stack_starts *starts; /* borrowed for as long as the walk lives; or NULL */
+	struct quota *pool; /* borrowed likewise; as in struct file_table; or NULL */
+	uid_t pool_uid;
 	const struct label_variables *variables; /* the same */
 };
 
@@ -51,6 +53,8 @@ struct tap {
 	 * holds none. */
 	void (*mark)(void *userdata, struct sweep *s);
 	uint64_t cut_ns;  /* CLOCK_MONOTONIC; UINT64_MAX: never */
+	bool prompt;      /* cut when that is due, and not only with the next drain */
+	uid_t raise_uid;  /* it sees samples of that user's raise (raises.h); -1: of none */
 	struct tap *next; /* the walk's */
 };
 
@@ -64,7 +68,7 @@ struct walk {
 	struct feed *feed; /* NULL: programs cannot connect */
 	/* events that threads of programs count in regions */
 	struct grants grants;
-	uint64_t n_taken;              /* samples taken out of the rings, whatever the taps */
+	uint64_t n_taken; /* samples taken out of the rings, whatever the taps, without raises */
 	uint64_t n_told[N_TASK_WORKS]; /* forks, execs and mappings that the rings told of */
 	/* CLOCK_REALTIME - CLOCK_MONOTONIC, updated every second */
 	uint64_t realtime_offset_ns;

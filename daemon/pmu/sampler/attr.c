@@ -65,6 +65,14 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define EXEC_RING_BYTES (512u << 10)
 #define RING_BYTES_MIN (64u << 10)
 #define RING_BYTES_MAX (16u << 20) /* per hart: locked memory, not available to others */
+/* A side band of its own: 3,500 threads that begin and end, or 20 processes with 60 mappings twice over, between
+ * two reads. */
+#define SIDEBAND_RING_BYTES (512u << 10)
+/* All of them together take at most this fraction (1 / N) of the machine's memory. */
+#define SIDEBAND_RINGS_PART 512u
+/* Of a raise: a quarter of its rate with deep stacks, but never more than this. */
+#define RAISE_SAMPLE_BYTES 1100u
+#define RAISE_RING_BYTES_MAX (512u << 10)
 /* All sample rings together take at most this fraction (1 / N) of the machine's memory; so do the
  * exec rings. A board of 256 MB with two harts gets 512 KiB for each, which the watermark still has
  * read in time; eight harts need 8 GB for full-sized rings. */
@@ -213,14 +221,50 @@ static void attr_exec_stack(struct perf_event_attr *a)
 #endif
 }
 
-/* Halve `wanted` until it fits a hart's share of the machine's memory. */
-static uint64_t ring_part(const struct sampler *s, uint64_t wanted)
+/* Halve `wanted` until it fits a hart's share of 1 / part of the machine's memory. */
+static uint64_t part_of_memory(const struct sampler *s, uint64_t wanted, uint64_t part)
 {
 	uint64_t n_harts = (uint64_t)hart_set_count(&s->machine.online);
 	uint64_t all = (uint64_t)s->machine.memory_kb << 10;
-	while (all > 0 && wanted > RING_BYTES_MIN && wanted * n_harts > all / RINGS_PART)
+	while (all > 0 && wanted > RING_BYTES_MIN && wanted * n_harts > all / part)
 		wanted /= 2;
 	return wanted;
+}
+
+static uint64_t ring_part(const struct sampler *s, uint64_t wanted)
+{
+	return part_of_memory(s, wanted, RINGS_PART);
+}
+
+size_t sideband_ring_bytes(const struct sampler *s)
+{
+	return part_of_memory(s, SIDEBAND_RING_BYTES, SIDEBAND_RINGS_PART);
+}
+
+size_t raise_ring_bytes(const struct sampler *s, uint32_t hz)
+{
+	uint64_t n = RING_BYTES_MIN;
+	while (n < RAISE_RING_BYTES_MAX && n < (uint64_t)hz * RAISE_SAMPLE_BYTES / 4)
+		n *= 2;
+	return part_of_memory(s, n, RINGS_PART * RAISES_MAX);
+}
+
+void attr_ring(const struct sampler *s, size_t ring_bytes, struct perf_event_attr *ret_attr)
+{
+	struct event dummy = event_dummy();
+	attr_begin(s, &dummy, ret_attr);
+	ret_attr->disabled = 1;
+	ret_attr->watermark = 1;
+	ret_attr->wakeup_watermark = (uint32_t)(ring_bytes / 4);
+}
+
+void attr_raised(const struct sampler *s, const struct event *e, uint32_t hz,
+	struct perf_event_attr *ret_attr)
+{
+	attr_sampler(s, e, false, ret_attr);
+	attr_set_rate(ret_attr, e, hz);
+	ret_attr->inherit = 1;
+	ret_attr->disabled = 0;
 }
 
 size_t exec_ring_bytes(const struct sampler *s, const struct event *e)
@@ -326,7 +370,7 @@ size_t ring_bytes_for(const struct sampler *s, int hart)
 				: SAMPLE_BYTES;
 	uint64_t n_sampling = s->options.events ? (uint64_t)s->options.events->n_events : 1;
 	uint32_t hz = s->options.ring_hz > s->hz ? s->options.ring_hz : s->hz;
-	uint64_t wanted = each * hz * n_sampling + SIDEBAND_BYTES;
+	uint64_t wanted = each * hz * n_sampling + (s->options.always ? 0 : SIDEBAND_BYTES);
 	if (s->plan[hart].switches || s->plan[hart].n_siblings > 0)
 		wanted += SWITCHES_BYTES;
 

@@ -58,5 +58,14 @@ void attr_switch_count(const struct sampler *s, struct perf_event_attr *ret_attr
 /* The event that the BPF program writes its records to. */
 void attr_switch_bpf(const struct sampler *s, struct perf_event_attr *ret_attr);
 
+/* A dummy that brings nothing, through which a ring is mapped that wakes us when a quarter of it is full. */
+void attr_ring(const struct sampler *s, size_t ring_bytes, struct perf_event_attr *ret_attr);
+/* The event that samples a single task and all that it starts, from when it is opened. */
+void attr_raised(const struct sampler *s, const struct event *e, uint32_t hz,
+	struct perf_event_attr *ret_attr);
+
+/* Sizes of rings, as below: of the side band alone, and of one raise. */
+size_t sideband_ring_bytes(const struct sampler *s);
+size_t raise_ring_bytes(const struct sampler *s, uint32_t hz);
 /* Size of that hart's ring for its plan at the current rate, in bytes; a power of two. */
 size_t ring_bytes_for(const struct sampler *s, int hart);

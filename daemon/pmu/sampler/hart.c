@@ -94,40 +94,56 @@ int sideband_learn(struct opening *o, int hart)
 	return r;
 }
 
-/* Map the hart's ring through fd. An unprivileged user's budget of locked memory may be partly used
- * by other processes: halve the size until it fits. */
-static int ring_open(struct opening *o, int hart, int fd)
+/* An unprivileged user's budget of locked memory may be partly used by other processes: halve the size
+ * until it fits. */
+int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct event_error *to)
 {
-	struct sampler *s = o->sampler;
 	const struct kernel *k = s->kernel;
 	int error = 0;
 	void *map = NULL;
-	size_t n = ring_bytes_for(s, hart);
 	for (; n >= (size_t)getpagesize(); n /= 2) {
-		map = k->ring_map(k->userdata, fd, n, &error);
+		map = k->ring_map(k->userdata, of->fd, n, &error);
 		if (map || (error != -EPERM && error != EPERM))
 			break;
 	}
 	if (map) {
-		s->ring[s->n_rings++] =
-			(struct ring){.map = map, .data_bytes = n, .hart = hart, .fd = fd};
+		struct ring *ring = &s->ring[s->n_rings++];
+		*ring = *of;
+		ring->map = map;
+		ring->data_bytes = n;
 		return 0;
 	}
 	error = error < 0 ? -error : error;
 	if (error != EPERM)
 		return -error;
-	opening_explain(&o->error,
+	opening_explain(to,
 		"no locked memory is left for the ring of hart %d; raise "
 		"kernel.perf_event_mlock_kb (%u) or end this user's other profilers",
-		hart, s->machine.mlock_kb);
+		of->hart, s->machine.mlock_kb);
 	return HART_REFUSED;
+}
+
+/* The ring of samples, through an event that brings nothing itself. */
+static int sample_ring_open(struct opening *o, int hart)
+{
+	struct sampler *s = o->sampler;
+	struct perf_event_attr attr;
+	size_t n = ring_bytes_for(s, hart);
+	attr_ring(s, n, &attr);
+	struct stream stream = {.role = STREAM_RING, .hart = hart, .event = -1};
+	int r = stream_open(s, &attr, -1, -1, &stream);
+	if (r < 0)
+		return r;
+	return hart_map_ring(s, &(struct ring){.hart = hart, .fd = stream.fd}, n, &o->error);
 }
 
 static int sideband_open(struct opening *o, int hart, pid_t pid)
 {
 	struct sampler *s = o->sampler;
 	struct perf_event_attr attr;
-	attr_sideband(s, s->sideband, ring_bytes_for(s, hart), &attr);
+	const bool apart = s->options.always;
+	size_t n = apart ? sideband_ring_bytes(s) : ring_bytes_for(s, hart);
+	attr_sideband(s, s->sideband, n, &attr);
 	struct stream stream = {
 		.role = STREAM_SIDEBAND,
 		.rung = s->plan[hart].rung,
@@ -135,9 +151,10 @@ static int sideband_open(struct opening *o, int hart, pid_t pid)
 		.event = -1,
 	};
 	int r = stream_open(s, &attr, pid, -1, &stream);
-	if (r == 0 && !hart_ring(s, hart))
-		r = ring_open(o, hart, stream.fd);
-	return r;
+	if (r == 0 && (apart || !hart_ring(s, hart, 0)))
+		r = hart_map_ring(s, &(struct ring){.hart = hart, .fd = stream.fd, .sideband = apart}, n,
+			&o->error);
+	return r == 0 && apart ? sample_ring_open(o, hart) : r;
 }
 
 /* --- news of execs ---------------------------------------------------------------------------- */
@@ -313,7 +330,8 @@ static void streams_close(struct sampler *s, int hart, bool side_band_too)
 	size_t n_kept = 0;
 	for (size_t i = 0; i < s->streams.n_streams; i++) {
 		const struct stream *t = &s->streams.stream[i];
-		bool side_band = t->role == STREAM_SIDEBAND || t->role == STREAM_EXEC;
+		bool side_band = t->role == STREAM_SIDEBAND || t->role == STREAM_EXEC ||
+				 t->role == STREAM_RING || t->role == STREAM_RAISED;
 		if (t->hart != hart || (side_band && !side_band_too)) {
 			s->streams.stream[n_kept++] = *t;
 			continue;
@@ -371,18 +389,28 @@ int hart_refit(struct opening *o, int hart)
 	return open_again(o, hart, hart_plan_again);
 }
 
-/* Unmap that hart's ring and remove it from the n rings. */
-static void ring_close(const struct kernel *k, struct ring *ring, size_t *n, int hart)
+#define ALL_USES (RAISES_MAX + 1)
+
+/* Unmap that hart's rings of that use and remove them from the n rings. */
+static void close_some(
+	const struct kernel *k, struct ring *ring, size_t *n, int hart, unsigned raise)
 {
+	size_t n_kept = 0;
 	for (size_t i = 0; i < *n; i++) {
-		if (ring[i].hart != hart)
+		bool is = raise == ALL_USES || (ring[i].raise == raise && !ring[i].sideband);
+		if (!is || (hart >= 0 && ring[i].hart != hart)) {
+			ring[n_kept++] = ring[i];
 			continue;
+		}
 		k->ring_unmap(k->userdata, ring[i].map, ring[i].data_bytes);
 		ring_clear(&ring[i]);
-		--*n;
-		memmove(&ring[i], &ring[i + 1], (*n - i) * sizeof(ring[0]));
-		return;
 	}
+	*n = n_kept;
+}
+
+void rings_close(struct sampler *s, int hart, unsigned raise)
+{
+	close_some(s->kernel, s->ring, &s->n_rings, hart, raise);
 }
 
 void hart_close(struct sampler *s, int hart)
@@ -391,8 +419,8 @@ void hart_close(struct sampler *s, int hart)
 	if (s->options.always)
 		cores_hold(s->options.cores, hart, 0);
 	switch_bpf_close(s, hart);
-	ring_close(k, s->ring, &s->n_rings, hart);
-	ring_close(k, s->exec_ring, &s->n_exec_rings, hart);
+	rings_close(s, hart, ALL_USES);
+	close_some(k, s->exec_ring, &s->n_exec_rings, hart, ALL_USES);
 	streams_close(s, hart, true);
 }
 

@@ -117,7 +117,7 @@ enum share hart_share_look(struct sampler *s, int hart)
 	const uint64_t now_ns = s->kernel->now_ns(s->kernel->userdata);
 	const uint64_t since_ns = w->share_ns ? now_ns - w->share_ns : 0;
 	struct reading reading;
-	if (!s->started || s->options.per_task || !hart_ring(s, hart))
+	if (!s->started || s->options.per_task || !hart_ring(s, hart, 0))
 		return SHARE_KEPT;
 	w->share_ns = now_ns;
 	bool displaced = read_all(s, hart, &reading) == STREAM_DISPLACED;

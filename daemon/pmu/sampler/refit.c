@@ -37,7 +37,7 @@ int effort_follow(struct sampler *s)
 		if (!hart_set_has(&s->unfit, hart))
 			continue;
 		hart_set_remove(&s->unfit, hart);
-		if (!hart_ring(s, hart))
+		if (!hart_ring(s, hart, 0))
 			continue; /* it gets its effort when it comes */
 		r = sampler_refit(s, hart);
 		n++;

@@ -42,6 +42,12 @@
 #define SAMPLER_STACK_BYTES_MAX 65528u
 #define SAMPLER_TASKS_MAX 4096 /* threads opened individually in a per-task session */
 
+/* Raises: single tasks, and what they start, that are sampled faster than the system, into rings of their
+ * own, so that their rate costs neither the time nor the samples of others. */
+#define RAISES_MAX 8u /* at a time, numbered from 1 */
+/* Events of one raise, over all harts: descriptors that no user is charged for. */
+#define RAISE_EVENTS_MAX 1024u
+
 enum sampler_stacks {
 	SAMPLER_STACKS_NONE,
 	SAMPLER_STACKS_FP,
@@ -73,7 +79,9 @@ struct sampler_options {
 	bool user_only;
 	bool never_kernel; /* even if a requested event cannot exclude it: with user_only */
 	bool some_tasks;   /* of all that is sampled, only some is wanted: nothing is summed up */
-	bool always;       /* it samples for everybody, so no count may starve it (priority.c) */
+	/* it samples for everybody: no count may starve it (priority.c), and no side band may fill
+	 * its rings, which has rings of its own */
+	bool always;
 	bool per_task;     /* open per task in pids (and their children) */
 	const pid_t *pids; /* processes; each one's threads are opened */
 	size_t n_pids;
@@ -122,7 +130,9 @@ struct sampler {
 	struct plan *found;             /* likewise, as the ladder found it, before `effort` */
 	struct sampler_effort effort;
 	struct event_list events; /* leaders and siblings, indexed by a stream's `event` */
-	struct ring *ring;        /* n_rings ≤ n_harts */
+	/* n_rings; of each hart one, or in a session that is `always` there one of samples and one of
+	 * the side band, and one for each raise */
+	struct ring *ring;
 	size_t n_rings;
 	struct ring *exec_ring; /* n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
 	size_t n_exec_rings;
@@ -131,6 +141,7 @@ struct sampler {
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: losses of this room */
 	/* n_harts: the part of LOSS_RING that no LOST record has reported yet */
 	uint64_t *lost_ahead;
+	uint64_t raised_lost[RAISES_MAX + 1]; /* by raise: records that found its ring full */
 	uint32_t hz;       /* the current rate, which the kernel does not throttle */
 	bool rate_lowered; /* the kernel's limit reduced the requested rate */
 	/* lowest rate since the kernel's limit applies; 0: it does not */
@@ -194,6 +205,14 @@ static inline uint64_t sampler_hear_lost(uint64_t *ahead, uint64_t n)
 	*ahead -= before;
 	return n - before;
 }
+
+/* Sample that task and all that it will start by the hart's own sampling event, alone, hz times a second,
+ * beside what the session samples; 1 ≤ raise ≤ RAISES_MAX. Its samples (STREAM_RAISED) have no counts. What
+ * the kernel does not throttle is the highest. 0; SAMPLER_GONE: the task has ended, or no hart samples;
+ * SAMPLER_REFUSED; -errno, also for lack of descriptors. Nothing of the task stays open unless 0. */
+int sampler_raise_task(struct sampler *s, unsigned raise, uint32_t hz, pid_t task);
+/* Close the events of that task and of what it started; 0: of all tasks, and the rings of the raise. */
+void sampler_lower_task(struct sampler *s, unsigned raise, pid_t task);
 
 /* All records of before that time (CLOCK_MONOTONIC) were taken from the rings: forget the events
  * that were closed before. */

@@ -3,7 +3,7 @@
 
 /* Shared by the parts of a sampler. Each uses only those before it:
  *
- *      stream_open ← rate, switch, loss ← group ← hart ← hart_share, refit ← tick
+ *      stream_open ← rate, switch, loss ← group ← hart ← hart_share, refit, raise ← tick
  *                             priority ← effort ←      ← tasks, reserve ← sampler
  */
 
@@ -123,8 +123,12 @@ void hart_forget_losses(struct sampler *s, int hart);
 enum share { SHARE_KEPT, SHARE_CLIMB, SHARE_REFIT };
 enum share hart_share_look(struct sampler *s, int hart);
 
-/* The open ring of that hart, or NULL. */
-struct ring *hart_ring(struct sampler *s, int hart);
+/* The open ring of that hart and raise (0: the session's own samples), or NULL. */
+struct ring *hart_ring(struct sampler *s, int hart, unsigned raise);
+/* Map a ring of n bytes, or what is left of locked memory, through fd. 0, HART_REFUSED with *error, -errno. */
+int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct event_error *error);
+/* Unmap the rings of that hart (-1: of all) and raise; raise RAISES_MAX + 1: of all uses. */
+void rings_close(struct sampler *s, int hart, unsigned raise);
 
 /* Is r a lack of descriptors? Then the session remembers it (short_of). */
 bool sampler_is_short(struct sampler *s, int r);

@@ -29,12 +29,20 @@ int opening_refuse(
 	return HART_REFUSED;
 }
 
-struct ring *hart_ring(struct sampler *s, int hart)
+struct ring *hart_ring(struct sampler *s, int hart, unsigned raise)
 {
 	for (size_t i = 0; i < s->n_rings; i++)
-		if (s->ring[i].hart == hart)
+		if (s->ring[i].hart == hart && s->ring[i].raise == raise && !s->ring[i].sideband)
 			return &s->ring[i];
 	return NULL;
+}
+
+/* Some events have a ring of their own, or none. */
+static struct ring *ring_of(struct sampler *s, const struct stream *t)
+{
+	bool apart = t->role == STREAM_SIBLING || t->role == STREAM_EXEC || t->role == STREAM_RING ||
+		     (t->role == STREAM_SIDEBAND && s->options.always);
+	return apart ? NULL : hart_ring(s, t->hart, t->raise);
 }
 
 bool opening_exhausted(int r)
@@ -65,9 +73,9 @@ int stream_open(struct sampler *s, const struct perf_event_attr *attr, pid_t pid
 	stream->read_format = attr->read_format;
 	stream->regs_user = attr->sample_regs_user;
 
-	const struct ring *ring = hart_ring(s, stream->hart);
+	const struct ring *ring = ring_of(s, stream);
 	int r = k->event_ioctl(k->userdata, fd, PERF_EVENT_IOC_ID, (uintptr_t)&stream->id);
-	if (r == 0 && ring && stream->role != STREAM_SIBLING && stream->role != STREAM_EXEC)
+	if (r == 0 && ring)
 		r = k->event_ioctl(k->userdata, fd, PERF_EVENT_IOC_SET_OUTPUT, (uintptr_t)ring->fd);
 	if (r == 0 && stream->leader == 0)
 		stream->leader = stream->id;

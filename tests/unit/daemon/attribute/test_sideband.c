@@ -2,6 +2,7 @@
 
 /* Tests of daemon/attribute/sideband.c, life.c and mapping.c: who lives, and what is mapped */
 
+#include "daemon/attribute/attribute_private.h"
 #include "tests/unit/attribute_bench.h"
 #include "tests/unit/test.h"
 
@@ -491,4 +492,35 @@ TEST(one_that_ends_in_its_exec_has_ended)
 	bench_exit(b, 5 * SECOND + 1, 30, 30);
 	ck_assert_uint_eq(task->end_ns, 5 * SECOND + 1);
 	ck_assert_ptr_null(task_find(&b->tasks, 30));
+}
+
+TEST(dead_threads_that_were_never_sampled_are_forgotten_where_they_are_many)
+{
+	bench_process(b, &prog);
+	scan(NULL, 0);
+	/* as if its user had that many */
+	live(10)->uid = live(10)->account = 1000;
+	ck_assert(quota_take(&b->tasks.of, 1000, TASKS_MAX, DEAD_KEPT));
+	uint64_t time_ns = 2 * SECOND;
+	for (int i = 0; i < 20000; i++) {
+		bench_fork(b, ++time_ns, 10, 11 + i, 10);
+		bench_exit(b, ++time_ns, 10, 11 + i);
+	}
+	ck_assert_uint_le(b->tasks.n_tasks - b->tasks.n_free, ENDED_SLOTS + 10);
+	quota_give(&b->tasks.of, 1000, DEAD_KEPT);
+}
+
+TEST(a_side_band_with_a_ring_of_its_own_loses_no_samples)
+{
+	struct record lost = bench_record(b, RECORD_LOST, 2 * SECOND, 0);
+	lost.stream = stream_table_find(&b->streams, BENCH_SIDEBAND);
+	lost.lost.n = 7;
+	bench_take(b, &lost, 0);
+	ck_assert_uint_eq(b->lost[0][LOSS_RING], 7);
+	attribute_free(b->attribute);
+	b->options.sideband_apart = true;
+	bench_start(b);
+	bench_take(b, &lost, 0);
+	ck_assert_uint_eq(b->lost[0][LOSS_RING], 7);
+	ck_assert_uint_eq(b->lost[0][LOSS_SIDEBAND], 7);
 }

@@ -262,7 +262,13 @@ TEST(a_crowded_table_keeps_what_is_marked_alone)
 	memset(b->files.frame + n, 0, (SWEEP_FRAMES_CROWDED + 10 - n) * sizeof(void *));
 	b->files.n_frames = SWEEP_FRAMES_CROWDED + 10;
 	b->files.size_frame = SWEEP_FRAMES_CROWDED + 10;
+	struct frame *others = frame_of("/bin/other", 16);
+	others->account = 4711;
+	ck_assert(quota_take(&b->files.frames_of, 0, FRAMES_MAX, SWEEP_FRAMES_CROWDED));
+	ck_assert(quota_take(&b->files.frames_of, 4711, FRAMES_MAX, 1));
 	sweep();
+	ck_assert_ptr_eq(frame_of("/bin/other", 16), others); /* its user has not crowded it */
+	sweep_when_idle();
 	ck_assert_uint_eq(b->files.n_frames, 1);
 	ck_assert_uint_eq(b->files.size_frame, 1024);
 	ck_assert_ptr_eq(frame_of("/bin/used", 0x10), used);

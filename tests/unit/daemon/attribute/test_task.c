@@ -148,10 +148,44 @@ TEST(the_table_is_full_at_its_limit_of_live_tasks)
 	struct task *task;
 
 	for (pid_t tid = 1; tid <= TASKS_LIVE_MAX; tid++)
-		add(tid, tid, 1);
+		ck_assert_int_eq(
+			task_add_for(&table, &(struct task_key){tid, tid, 1}, 0, &task), 0);
 	ck_assert_int_eq(task_add(&table, 300000, 300000, 1, &task), TASK_TABLE_FULL);
 	task_end(&table, task_find(&table, 7), 2);
 	ck_assert_int_eq(task_add(&table, 300000, 300000, 1, &task), 0);
+}
+
+TEST(one_user_does_not_take_the_places_of_others)
+{
+	struct task *task;
+	pid_t tid = 1;
+
+	while (task_add_for(&table, &(struct task_key){tid, tid, 1}, 1000, &task) == 0) {
+		task_end(&table, task, 2);
+		tid++;
+	}
+	ck_assert_int_le(tid, TASKS_MAX / 2);
+	ck_assert_int_ge(tid, TASKS_MAX / 3);
+	ck_assert_int_eq(task_add_for(&table, &(struct task_key){tid, tid, 1}, 1001, &task), 0);
+	ck_assert_int_eq(task_add(&table, tid + 1, tid + 1, 1, &task), 0);
+}
+
+TEST(a_thread_that_is_forgotten_gives_its_id_back)
+{
+	struct task *process = add(10, 10, 1), *first = add(10, 11, 1), *second, *again;
+	const uint32_t id = first->id;
+
+	task_end(&table, first, 2);
+	second = add(10, 11, 3);
+	task_end(&table, second, 4);
+	task_forget(&table, first);
+	ck_assert_ptr_eq(task_find_dead(&table, 11), second);
+	ck_assert_ptr_null(second->before);
+	again = add(10, 12, 5);
+	ck_assert_uint_eq(again->id, id);
+	task_forget(&table, second);
+	ck_assert_ptr_null(task_find_dead(&table, 11));
+	ck_assert_uint_eq(process->n_threads, 2);
 }
 
 TEST(a_cgroup_is_named_once_and_can_be_renamed)

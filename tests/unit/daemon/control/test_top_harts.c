@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/control/top.c: what a frame says of the harts, and to whom. The file is included,
+/* Tests of daemon/control/top.c and top_harts.c: what a frame says of the harts, and to whom. The file is included,
  * since its tables are made in static functions.
  */
 
 #include "daemon/control/top.c"
+#include "daemon/control/top_harts.c"
 
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
@@ -27,7 +28,7 @@ static void setup(void)
 	stored_add(&s, &(struct stored_sample){.task = stored_task(&s, 10, 10, "prog"),
 			       .read = {{1, 1000, 100, 100}, {2, 2500, 100, 100}},
 			       .n_reads = 2});
-	feed = (struct top_feed){.n_harts = STORED_HARTS};
+	feed = (struct top_feed){.walk = &walk, .n_harts = STORED_HARTS};
 	feed.last.window = s.window;
 	feed.last.time = times;
 	static Mperf__TopRequest asked = MPERF__TOP_REQUEST__INIT;

@@ -121,7 +121,7 @@ static struct file *of_user(struct file *file, uid_t uid)
 {
 	struct file *other = NULL;
 
-	ck_assert_int_eq(file_of_user(&table, file, uid, &other), 0);
+	ck_assert_int_eq(file_of_user(&table, file, uid, uid, &other), 0);
 	return other;
 }
 

@@ -32,6 +32,7 @@ static struct live view(void)
 		.sampler = &s.sampler,
 		.lost = s.lost,
 		.realtime_ns = s.realtime_ns + 1000000000,
+		.hz = s.sampler.hz,
 	};
 }
 

@@ -5,10 +5,11 @@
 
 #define walk_add noted_add
 #define walk_remove noted_remove
-#define walk_catch_up noted_catch_up
 #define walk_check_owners noted_check_owners
 
 #include "daemon/session/top_feed.c"
+
+#include "daemon/session/walk_private.h"
 
 #include "proto/memory.h"
 #include "tests/unit/stored.h"
@@ -16,8 +17,8 @@
 
 static struct stored s;
 static struct walk walk;
-static int n_taps, n_caught_up, n_checked;
-static uint64_t caught_up_ns;
+static struct walk_inner inner;
+static int n_taps, n_checked;
 static struct top_feed *feeds;
 
 void noted_add(struct walk *w, struct tap *tap)
@@ -40,21 +41,13 @@ void noted_check_owners(struct walk *w)
 	n_checked++;
 }
 
-int noted_catch_up(struct walk *w, uint64_t now_ns)
-{
-	(void)w;
-	n_caught_up++;
-	caught_up_ns = now_ns;
-	return 0;
-}
-
 static void setup(void)
 {
 	stored_begin_clock(&s);
 	s.sampler.lost = s.lost;
-	walk = (struct walk){.sampler = &s.sampler};
+	walk = (struct walk){.sampler = &s.sampler, .inner = &inner};
 	feeds = NULL;
-	n_taps = n_caught_up = 0;
+	n_taps = 0;
 }
 
 static void teardown(void)
@@ -69,7 +62,9 @@ EACH_TEST(.begin = setup, .end = teardown, .seconds = 60);
 static struct top_feed *get(uint64_t interval_ns)
 {
 	struct top_feed *f;
-	ck_assert_int_eq(top_feed_get(&feeds, &walk, interval_ns, &f), 0);
+	const struct top_feed_options o = {
+		.walk = &walk, .interval_ns = interval_ns, .uid = (uid_t)-1};
+	ck_assert_int_eq(top_feed_get(&feeds, &o, &f), 0);
 	return f;
 }
 
@@ -176,10 +171,17 @@ TEST(a_tree_that_has_grown_is_dropped_with_its_window)
 	struct frame *frame;
 	uint64_t start = f->now.window.start_ns;
 	ck_assert_int_eq(file_get(&s.files, &key, &file), 0);
-	for (uint64_t i = 0; i <= TOP_NODES_MAX; i++) {
-		ck_assert_int_eq(frame_get(&s.files, file, i, &frame), 0);
-		give(f, t, frame, start + 1);
+	struct frame *stack[64];
+	const uint32_t n = sizeof(stack) / sizeof(*stack);
+	struct attribution a = {
+		.task = t, .time_ns = start + 1, .count = 1, .frame = stack, .n_frames = n};
+	for (uint64_t i = 0; i <= TOP_NODES_MAX / n; i++) {
+		for (uint32_t k = 0; k < n; k++)
+			ck_assert_int_eq(frame_get(&s.files, file, i * n + k, &stack[k]), 0);
+		f->tap.take(f->tap.userdata, &a);
 	}
+	frame = stack[0];
+	ck_assert_uint_eq(f->now.lost[0][LOSS_STACK_TRUNCATED], 1); /* the last is its leaf */
 	cut_at(f, start + SECOND);
 	ck_assert_uint_eq(f->last.stacks.n_nodes, TOP_NODES_MAX + 1); /* it is looked at */
 	cut_at(f, start + 2 * SECOND);
@@ -210,14 +212,29 @@ TEST(tops_of_one_interval_share_a_feed)
 TEST(a_cut_is_asked_for_when_it_is_due)
 {
 	struct top_feed *f = get(SECOND);
-	uint64_t due = f->tap.cut_ns;
-	ck_assert_uint_gt(top_feed_deadline_ns(f), due);
-	ck_assert_int_eq(top_feed_catch_up(f, due), 0);
-	ck_assert_int_eq(n_caught_up, 0);
-	ck_assert_int_eq(top_feed_catch_up(f, top_feed_deadline_ns(f)), 0);
-	ck_assert_int_eq(n_caught_up, 1);
-	ck_assert_uint_eq(caught_up_ns, due);
+	ck_assert_uint_gt(top_feed_deadline_ns(f), f->tap.cut_ns);
+	ck_assert(f->tap.prompt);
 	top_feed_put(f);
+}
+
+TEST(a_feed_of_one_user_gathers_their_tasks_alone)
+{
+	struct top_feed *mine, *all = get(SECOND);
+	const struct top_feed_options o = {.walk = &walk, .interval_ns = SECOND, .uid = 1000};
+	ck_assert_int_eq(top_feed_get(&feeds, &o, &mine), 0);
+	ck_assert_ptr_ne(mine, all);
+	struct task *t = stored_task(&s, 1, 1, "p"), *other = stored_task(&s, 2, 2, "q");
+	struct frame *frame = stored_function(&s, "/bin/p", "main");
+	t->uid = 1000;
+	other->uid = 1001;
+	give(mine, t, frame, mine->now.window.start_ns + 1);
+	give(mine, other, frame, mine->now.window.start_ns + 1);
+	give(mine, NULL, frame, mine->now.window.start_ns + 1);
+	ck_assert_uint_eq(mine->now.window.n_samples, 1);
+	give(all, other, frame, all->now.window.start_ns + 1);
+	ck_assert_uint_eq(all->now.window.n_samples, 1);
+	top_feed_put(mine);
+	top_feed_put(all);
 }
 
 TEST(a_stall_makes_one_long_slice)

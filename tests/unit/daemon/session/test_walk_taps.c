@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/session/walk.c: who listens, and when windows are cut. The file is included,
- * since the cuts are its static functions'; the walk is made by hand and has no ring.
+/* Tests of daemon/session/walk.c and walk_drain.c: who listens, and when windows are cut. The files are
+ * included, since the cuts are their static functions'; the walk is made by hand and has no ring.
  */
 
 #include "daemon/session/walk.c"
+#include "daemon/session/walk_drain.c"
 
 #include "tests/unit/test.h"
 
@@ -97,11 +98,9 @@ TEST(removing_a_tap_that_is_not_there_does_nothing)
 
 TEST(taps_are_cut_in_the_order_of_time)
 {
-	bool all = false;
 	begin(&one, 10 * SECOND, 2 * SECOND);
 	begin(&two, 11 * SECOND, 5 * SECOND);
-	ck_assert_int_eq(cut_due(&walk, 17 * SECOND, drain, &all), 0);
-	ck_assert(all);
+	ck_assert_int_eq(cut_and_drain(&walk, 17 * SECOND, UINT64_MAX), 0);
 	ck_assert_uint_eq(one.n_cuts, 4); /* 10, 12, 14, 16 */
 	ck_assert_uint_eq(two.n_cuts, 2); /* 11, 16 */
 	ck_assert_uint_eq(one.at[3], 16 * SECOND);
@@ -110,32 +109,25 @@ TEST(taps_are_cut_in_the_order_of_time)
 
 TEST(a_long_stall_is_made_up_for_in_pieces)
 {
-	bool all = true;
 	begin(&one, 10 * SECOND, SECOND);
-	ck_assert_int_eq(cut_due(&walk, 110 * SECOND, drain, &all), 0);
-	ck_assert(!all);
+	ck_assert_int_eq(cut_and_drain(&walk, 110 * SECOND, UINT64_MAX), WALK_MORE);
 	ck_assert_uint_eq(one.n_cuts, CUTS_DUE_MAX);
-	ck_assert_int_eq(cut_due(&walk, 110 * SECOND, drain, &all), 0);
-	ck_assert(all);
+	ck_assert_int_eq(cut_and_drain(&walk, 110 * SECOND, UINT64_MAX), 0);
 	ck_assert_uint_eq(one.n_cuts, 101);
 }
 
 TEST(a_tap_that_does_not_move_on_is_cut_once)
 {
-	bool all = false;
 	begin(&one, 10 * SECOND, 0);
-	ck_assert_int_eq(cut_due(&walk, 20 * SECOND, drain, &all), 0);
-	ck_assert(all);
+	ck_assert_int_eq(cut_and_drain(&walk, 20 * SECOND, UINT64_MAX), 0);
 	ck_assert_uint_eq(one.n_cuts, 1);
 }
 
 TEST(a_tap_that_fails_stops_the_walk)
 {
-	bool all = true;
 	begin(&one, 10 * SECOND, SECOND);
 	one.answer = -ENOMEM;
-	ck_assert_int_eq(cut_due(&walk, 20 * SECOND, drain, &all), -ENOMEM);
-	ck_assert(!all);
+	ck_assert_int_eq(cut_and_drain(&walk, 20 * SECOND, UINT64_MAX), -ENOMEM);
 	ck_assert_uint_eq(one.n_cuts, 1);
 }
 
@@ -144,9 +136,9 @@ TEST(a_drain_of_the_time_after_forgets_closed_events)
 	struct stream closed = {.id = 7, .leader = 7};
 	ck_assert_int_eq(stream_table_keep(&sampler.streams, &closed), 0);
 	sampler.closed_ns = 1000;
-	ck_assert_int_eq(drain_all(&walk, 1000), 0);
+	ck_assert_int_eq(walk_drain_all(&walk, 1000), 0);
 	ck_assert_ptr_nonnull(stream_table_find(&sampler.streams, 7));
-	ck_assert_int_eq(drain_all(&walk, 1001), 0);
+	ck_assert_int_eq(walk_drain_all(&walk, 1001), 0);
 	ck_assert_ptr_null(stream_table_find(&sampler.streams, 7));
 }
 

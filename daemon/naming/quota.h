@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Quotas: how much of a table, or of memory, each user holds
+ *
+ * A user may hold at most as much as is left for the others, so one user alone can hold half, the next
+ * one half of the rest. A sixteenth is left for root, who may use all that is free. Who is over the quota
+ * is refused new entries; nobody else notices.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define QUOTA_ROOT_PART 16u /* 1 / this is root's alone */
+
+struct quota_user;
+
+/* All 0: nobody holds anything. */
+struct quota {
+	uint64_t held;            /* by all */
+	struct quota_user *users; /* uthash by uid: those who hold something */
+	struct quota_user *last;  /* found last; NULL: none */
+	uint64_t unknown;         /* held by (uid_t)-1, and by users for whom there was no memory */
+	uint64_t n_refused;
+};
+
+/* Take n more of `max`, places or bytes, for that user; (uid_t)-1: nobody's, which is one user. False: the
+ * user may have no more. O(1). */
+bool quota_take(struct quota *q, uid_t uid, uint64_t max, uint64_t n);
+/* Give back what was taken for that user. */
+void quota_give(struct quota *q, uid_t uid, uint64_t n);
+/* How much that user holds. O(1). */
+uint64_t quota_held(struct quota *q, uid_t uid);
+/* Nobody holds anything any more. */
+void quota_clear(struct quota *q);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Raises of a walk: users whose own tasks are sampled faster than the system
+ *
+ * A task of such a user is raised when the session's own events have sampled it: what sleeps costs nothing.
+ * Until then, and where no more can be opened, its other samples stand for it. The time that the samples of a
+ * raise take is bounded; beyond it they are dropped before they cost, which is that user's loss alone.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/attribute/attribute.h"
+#include "daemon/pmu/sampler/sampler.h"
+
+struct walk;
+
+/* Tasks of one raise for which events are open, each with what it starts; beyond it the oldest give way. */
+#define RAISE_TASKS_MAX 64u
+#define RAISE_ASKED_MAX 32u /* that wait for their events */
+/* Of the loop's time, all raises together may have this part (1 / N), and each as much as the others. */
+#define RAISES_TIME_PART 4u
+
+struct raise {
+	uid_t uid;
+	uint32_t hz; /* 0: nobody's */
+	pid_t task[RAISE_TASKS_MAX];
+	uint32_t n_tasks, next; /* next: the oldest */
+	pid_t asked[RAISE_ASKED_MAX];
+	uint32_t n_asked;
+	int64_t balance_ns; /* of time; below 0: its samples are dropped */
+	uint64_t units;     /* of work in this slice */
+	uint64_t retry_ns;  /* events could not be opened: not before */
+};
+
+struct raises {
+	struct raise of[RAISES_MAX]; /* by number - 1 */
+	unsigned n;                  /* in use */
+	uint64_t filled_ns, units;
+};
+
+/* That user's tasks shall be sampled hz times a second from now on; 0: as all others. False: RAISES_MAX other
+ * users have it. */
+bool raises_want(struct walk *w, uid_t uid, uint32_t hz);
+/* The rate of that user's raise; 0: there is none, as for root and -1. */
+uint32_t raises_rate(const struct walk *w, uid_t uid);
+/* Samples of that user's raise that were lost since *told, which is brought up to date. */
+uint64_t raises_lost(const struct walk *w, uid_t uid, uint64_t *told);
+/* Its number; 0: there is none. */
+unsigned raises_number(const struct walk *w, uid_t uid);
+
+/* A sample of the session's own events: raise its task, if its user is to be. */
+void raises_notice(struct walk *w, const struct attribution *a);
+/* Open events for tasks that were noticed, for a moment at most. 0 or -errno. */
+int raises_dispatch(struct walk *w, uint64_t now_ns);
+
+/* What a tap that sees the raise of that user, -1: none, gets of an attribution: true, and *seen is it, or what
+ * remains of it where samples of the raise stand for the task. */
+bool raises_show(const struct walk *w, uid_t uid, struct attribution *seen);
+
+/* May a sample of that raise be taken, whose work is so many units? Else it is dropped, and counted. */
+bool raises_admit(struct walk *w, unsigned raise, uint64_t units);
+/* The slice took so long, with all its work. */
+void raises_charge(struct walk *w, uint64_t took_ns, uint64_t now_ns);

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Draining goes in slices of the loop's time, with a rest as long after each: whatever comes, the loop has half
+ * of its time for others, and what comes faster than that is lost in the ring in which it comes. A drain that
+ * took more than one slice goes on up to where it was to go, so that it ends.
+ */
+#include "daemon/session/walk_private.h"
+
+#include "proto/clock.h"
+
+/* Records between two looks at the execs, and at the clock: a drain of many samples takes longer than some
+ * processes live. */
+#define EXEC_LOOK_RECORDS 32
+/* Cuts before the loop goes on with its other work, after a stall; some seconds' worth. */
+#define CUTS_DUE_MAX 64
+/* Work of a record beside the frames of its stack, in frames. */
+#define RECORD_UNITS 4u
+
+static uint64_t cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static void count_told(struct walk *w, const struct record *r)
+{
+	w->n_told[TASK_FORK] += r->kind == RECORD_FORK;
+	w->n_told[TASK_EXEC] += r->kind == RECORD_COMM && r->comm.exec;
+	w->n_told[TASK_MAPPING] += r->kind == RECORD_MMAP;
+}
+
+static int take_record(struct walk *w, const struct record *record, int hart)
+{
+	struct walk_inner *in = w->inner;
+	const bool is_sample = record->kind == RECORD_SAMPLE;
+	uint64_t units = RECORD_UNITS + (is_sample ? record->sample.n_callchain : 0);
+	if (is_sample && record->stream->role == STREAM_RAISED &&
+		!raises_admit(w, record->stream->raise, units))
+		return 0;
+	in->raises.units += units;
+	if (is_sample && record->stream->role == STREAM_SAMPLER)
+		blind_sample(&in->blind, hart);
+	in->throttled |= record->kind == RECORD_THROTTLE;
+	count_told(w, record);
+	return attribute_record(w->attribute, record, hart);
+}
+
+/* Hand out the records before cut_ns, in order, until the thread has used so much time. 0; -errno;
+ * WALK_MORE: there are others. */
+static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
+{
+	struct walk_inner *in = w->inner;
+	in->merge.ring = w->sampler->ring;
+	in->merge.n_rings = w->sampler->n_rings;
+	exec_watch_resume(&in->execs);
+	int r = merge_begin(&in->merge, cut_ns);
+	if (r < 0)
+		return r;
+	for (uint64_t n = 0; r == 0; n++) {
+		if (n % EXEC_LOOK_RECORDS == 0) {
+			exec_watch_dispatch(&in->execs, clock_ns(CLOCK_MONOTONIC));
+			if (n > 0 && cpu_ns() >= until_cpu_ns)
+				break;
+		}
+		struct record record;
+		int hart;
+		r = merge_next(&in->merge, &record, &hart);
+		if (r == 0)
+			r = take_record(w, &record, hart);
+	}
+	merge_end(&in->merge);
+	attribute_drained(w->attribute);
+	if (r == MERGE_END)
+		sampler_drained(w->sampler, cut_ns);
+	return r == 0 ? WALK_MORE : r == MERGE_END ? 0 : r;
+}
+
+static struct tap *first_cut(const struct walk *w)
+{
+	struct tap *first = NULL;
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		if (tap->cut_ns != UINT64_MAX && (!first || tap->cut_ns < first->cut_ns))
+			first = tap;
+	return first;
+}
+
+/* Cut all windows that were over by then, after a stall as many as one slice may, and drain up to then, else
+ * later records would get into these windows. As drain. */
+static int cut_and_drain(struct walk *w, uint64_t by_ns, uint64_t until_cpu_ns)
+{
+	struct tap *tap = first_cut(w);
+	for (int n = 0; tap && tap->cut_ns <= by_ns; n++, tap = first_cut(w)) {
+		uint64_t cut_ns = tap->cut_ns;
+		if (n == CUTS_DUE_MAX)
+			return WALK_MORE;
+		int r = drain(w, cut_ns, until_cpu_ns);
+		if (r == 0) {
+			tap->cut_ns = UINT64_MAX;
+			r = tap->cut(tap->userdata, cut_ns);
+		}
+		if (r != 0)
+			return r;
+	}
+	return drain(w, by_ns, until_cpu_ns);
+}
+
+int walk_drain_slice(struct walk *w, uint64_t by_ns, uint64_t now_ns)
+{
+	struct walk_inner *in = w->inner;
+	const uint64_t began_ns = cpu_ns(), goal_ns = in->goal_ns ? in->goal_ns : by_ns;
+	int r = cut_and_drain(w, goal_ns, began_ns + DRAIN_SLICE_NS);
+	const uint64_t took_ns = cpu_ns() - began_ns;
+	raises_charge(w, took_ns, now_ns);
+	in->rest_ns = now_ns + 2 * took_ns;
+	in->goal_ns = r == WALK_MORE ? goal_ns : 0;
+	if (r == WALK_MORE)
+		in->next_drain_ns = in->rest_ns;
+	return r;
+}
+
+int walk_drain_rest(struct walk *w, uint64_t cut_ns)
+{
+	return drain(w, cut_ns, UINT64_MAX);
+}
+
+int walk_drain_all(struct walk *w, uint64_t by_ns)
+{
+	const uint64_t began_ns = cpu_ns();
+	int r;
+	do
+		r = cut_and_drain(w, by_ns, UINT64_MAX);
+	while (r == WALK_MORE);
+	raises_charge(w, cpu_ns() - began_ns, clock_ns(CLOCK_MONOTONIC));
+	return r;
+}
+
+/* A ring wakes us at each quarter of it, wherever its tail stands, so one that is a quarter full may be half full
+ * before it wakes again. */
+static bool ring_fills(struct walk *w)
+{
+	for (size_t i = 0; i < w->sampler->n_rings; i++) {
+		struct ring *ring = &w->sampler->ring[i];
+		ring_snapshot(ring);
+		if (ring->head - ring->tail >= ring->data_bytes / 8)
+			return true;
+	}
+	return false;
+}
+
+/* When the first tap that wants it is to be cut. */
+static uint64_t prompt_ns(const struct walk *w)
+{
+	uint64_t first_ns = UINT64_MAX;
+	for (const struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		if (tap->prompt && tap->cut_ns < first_ns)
+			first_ns = tap->cut_ns;
+	return first_ns < UINT64_MAX - MERGE_SLACK_NS ? first_ns + MERGE_SLACK_NS : UINT64_MAX;
+}
+
+/* An exec alone is not. A ring that hung up wakes us until run() has noticed. */
+bool walk_drain_is_due(struct walk *w, uint64_t now_ns)
+{
+	struct walk_inner *in = w->inner;
+	if (now_ns >= in->next_drain_ns || w->sampler->options.per_task)
+		return true;
+	if (now_ns >= in->rest_ns)
+		return prompt_ns(w) <= now_ns || ring_fills(w);
+	if (ring_fills(w) && in->rest_ns < in->next_drain_ns)
+		in->next_drain_ns = in->rest_ns;
+	return false;
+}
+
+uint64_t walk_drain_deadline_ns(const struct walk *w)
+{
+	const struct walk_inner *in = w->inner;
+	uint64_t prompt = prompt_ns(w);
+	prompt = prompt > in->rest_ns ? prompt : in->rest_ns;
+	return in->next_drain_ns < prompt ? in->next_drain_ns : prompt;
+}

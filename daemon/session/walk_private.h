@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A walk's internals: walk.c opens it and runs it, walk_drain.c empties its rings, raises.c samples the tasks
+ * of users faster */
+
+#include "daemon/decode/merge.h"
+#include "daemon/session/blind.h"
+#include "daemon/session/exec_watch.h"
+#include "daemon/session/raises.h"
+#include "daemon/session/walk.h"
+
+struct walk_inner {
+	struct exec_watch execs;
+	int rings_fd; /* epoll over all rings, but in a session per task */
+	struct merge merge;
+	struct tap *taps;
+	struct blind blind;
+	struct raises raises;
+	uint64_t next_drain_ns, next_tick_ns;
+	uint64_t rest_ns;     /* a ring that fills does not wake us before */
+	uint64_t goal_ns;     /* up to which the drain in progress goes; 0: none is */
+	bool scan_is_due;     /* a hart came, and what runs on it was not looked for yet */
+	bool hung[HARTS_MAX]; /* rings whose task is gone: poll would return at once for ever */
+	bool throttled;       /* the kernel throttled since the last look at its limit */
+	bool stopped;
+};
+
+/* CPU time of one turn of the loop for draining, as long as there is more. */
+#define DRAIN_SLICE_NS 5000000u
+
+/* Cut all windows that are over by then, then drain up to it: one slice, which rests afterwards for as long as
+ * it took. 0; WALK_MORE: others are needed; -errno. */
+enum { WALK_MORE = 1 };
+int walk_drain_slice(struct walk *w, uint64_t by_ns, uint64_t now_ns);
+/* The same in one go, in as many slices as it takes. 0 or -errno. */
+int walk_drain_all(struct walk *w, uint64_t by_ns);
+/* Drain up to then, whatever is cut. As walk_drain_all. */
+int walk_drain_rest(struct walk *w, uint64_t cut_ns);
+/* Is it worth a drain? */
+bool walk_drain_is_due(struct walk *w, uint64_t now_ns);
+/* When the next one is. */
+uint64_t walk_drain_deadline_ns(const struct walk *w);
