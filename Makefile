@@ -123,8 +123,8 @@ CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client)) $(foreach d,$(CLIENT_ROOM
 # extensions are named here for all assemblers, since not all know the directives that name them.
 ROOFS_OBJ = $(filter-out %/main.o,$(call obj,client/roofs/measure)) \
 	$(patsubst %.S,$(BUILD)/%.o,$(wildcard client/roofs/measure/*.S))
-ROOFS_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
-ROOFS_CLANG := $(findstring clang,$(shell $(CC) --version))
+ROOFS_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
+ROOFS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 ROOFS_ASFLAGS_aarch64 = -march=armv8.2-a+fp16+sve
 ROOFS_ASFLAGS_riscv64 = $(if $(ROOFS_CLANG),-march=rv64gcv_zfh -menable-experimental-extensions)
 $(BUILD)/client/roofs/measure/%.o: client/roofs/measure/%.S | $(if $(CROSS),$(SYSROOT).packages)
@@ -251,6 +251,7 @@ packages:
 demo:
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEMO)
 	$(QUIET)$(MAKE) PASS=no demo-programs
+	$(GIVE_BACK)
 	$(QUIET)tests/workloads/demo $(BUILD)
 .PHONY: demo-programs
 demo-programs: $(BUILD)/workloads/speedtest1 $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperfctl $(BUILD)/platforms
@@ -339,20 +340,24 @@ DEB_CODE = $(if $(or $(CROSS),$(filter no,$(CODE))),,yes)
 # There is no public address to write to.
 LINTIAN_NOT_YET = bogus-mail-host bogus-mail-host-in-debian-changelog
 DEB_DIR = $(BUILD)/deb/mperf-$(VERSION)
+# What sudo made is given to who called it, whose `make` shall go on.
+GIVE_BACK = @[ -z "$$SUDO_UID" ] || chown -R "$$SUDO_UID:$$SUDO_GID" $(BUILD)
 deb: $(if $(CROSS),$(SYSROOT).packages)
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB) $(if $(CROSS),gcc-$(CROSS_TRIPLE)) \
 		$(if $(DEB_PASS),g++ clang-19 libclang-19-dev) $(if $(or $(DEB_PASS),$(DEB_CODE)),llvm-19-dev)
-	rm -rf $(BUILD)/deb
-	mkdir -p $(DEB_DIR)
-	tar -cf - --exclude=__pycache__ $(wildcard Makefile LICENSE LICENSES README.md client daemon \
+	@rm -rf $(BUILD)/deb && mkdir -p $(DEB_DIR)
+	@tar -cf - --exclude=__pycache__ $(wildcard Makefile LICENSE LICENSES README.md client daemon \
 		proto runtime llvm-pass platform-db systemd tests man) | tar -xf - -C $(DEB_DIR)
-	cp -r systemd/debian $(DEB_DIR)/debian
-	cd $(DEB_DIR) && MAKEFLAGS= MAKELEVEL= DEB_BUILD_OPTIONS="parallel=$(JOBS) $(if $(CROSS),nocheck )$(DEB_BUILD_OPTIONS)" \
+	@cp -r systemd/debian $(DEB_DIR)/debian
+	$(if $(QUIET),@echo "building the package, which takes some minutes; what it says is in $(BUILD)/deb.log")
+	$(QUIET){ cd $(DEB_DIR) && MAKEFLAGS= MAKELEVEL= DEB_BUILD_OPTIONS="parallel=$(JOBS) $(if $(CROSS),nocheck )$(DEB_BUILD_OPTIONS)" \
 		DEB_BUILD_PROFILES="$(if $(DEB_PASS),,pkg.mperf.nopass) $(if $(DEB_CODE),,pkg.mperf.nocode) $(DEB_BUILD_PROFILES)" \
-		MPERF_SYSROOTS=$(abspath $(SYSROOTS)) dpkg-buildpackage -us -uc -b $(if $(CROSS),-a$(CROSS) -d)
-	lintian --fail-on error,warning $(foreach t,$(LINTIAN_NOT_YET),--suppress-tags $(t)) \
+		MPERF_SYSROOTS=$(abspath $(SYSROOTS)) dpkg-buildpackage -us -uc -b $(if $(CROSS),-a$(CROSS) -d); } \
+		$(if $(QUIET),>$(BUILD)/deb.log 2>&1 || { tail -n 40 $(BUILD)/deb.log >&2; exit 1; })
+	$(QUIET)lintian --fail-on error,warning $(foreach t,$(LINTIAN_NOT_YET),--suppress-tags $(t)) \
 		$(BUILD)/deb/*.changes
-	@ls $(BUILD)/deb/*.deb
+	$(GIVE_BACK)
+	@echo "next: $(if $(CROSS),install on the board:,sudo apt install) $$(printf './%s ' $(BUILD)/deb/*.deb)"
 
 clean:
 	rm -rf $(BUILD)

@@ -135,8 +135,7 @@ static int text_id(struct gather *g, size_t part, const struct answer_value *v, 
 
 	if (v->kind == ANSWER_INTEGER && asprintf(&made, "%lld", (long long)v->integer) < 0)
 		return -ENOMEM;
-	if (text && (strcmp(column, "module") == 0 ||
-			    (g->by == GATHER_BY_LOOP && strcmp(column, "source") == 0)))
+	if (text && (strcmp(column, "module") == 0 || strcmp(column, "source") == 0))
 		text = without_folder(text);
 	if (text && strcmp(column, "function") == 0 &&
 		!(made = strndup(text, gather_name_length(text))))

@@ -121,8 +121,8 @@ static struct answer_value nanoseconds(double ns)
 
 static const struct answer_column change_columns[] = {
 	{"change", "Change", MPERF__UNIT__UNIT_SHARE},
-	{"low", "From", MPERF__UNIT__UNIT_SHARE},
-	{"high", "To", MPERF__UNIT__UNIT_SHARE},
+	{"low", "Lowest", MPERF__UNIT__UNIT_SHARE},
+	{"high", "Highest", MPERF__UNIT__UNIT_SHARE},
 	{"p", "p", MPERF__UNIT__UNIT_RATIO},
 	{"seen_from", "Seen from", MPERF__UNIT__UNIT_SHARE},
 	{"runs_needed", "Runs needed", MPERF__UNIT__UNIT_COUNT},
@@ -208,6 +208,7 @@ struct tell {
 	const struct comparison *slower, *faster; /* faster: NULL, or with the sides exchanged */
 	const struct became *became;              /* by row */
 	size_t n_values;                          /* columns of values beside samples */
+	double margin;
 };
 
 #define CHANGE_COLUMNS_MAX                                                                         \
@@ -216,10 +217,11 @@ struct tell {
 static const char *verdict_of(const struct tell *t, size_t row)
 {
 	const struct compare_function *f = &t->slower->function[row];
-	return f->is_slower                                      ? "slower"
-	       : t->faster && t->faster->function[row].is_slower ? "faster"
-	       : f->is_tested                                    ? "same"
-								 : "untested";
+	return f->is_slower                                         ? "slower"
+	       : t->faster && t->faster->function[row].is_slower    ? "faster"
+	       : !f->is_tested                                      ? "untested"
+	       : f->own.low > -t->margin && f->own.high < t->margin ? "same"
+								    : "undecided";
 }
 
 /* What was decided first; then what changes the total most. */
@@ -372,7 +374,7 @@ int compare_answer(const struct compare_sides *s, struct row_stream *stream,
 		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"--layout-allowance must be below --plan-for.",
 			"the layout allowance is not below the growth that is planned for");
-	struct tell t = {s->gather, runs, slower, faster, became, 0};
+	struct tell t = {s->gather, runs, slower, faster, became, 0, options.margin};
 	if (r == 0)
 		r = tell_total(stream, to, runs, slower, gather_n_left_out(s->gather));
 	if (r == 0)

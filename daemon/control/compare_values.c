@@ -55,7 +55,7 @@ size_t compare_value_columns(const struct gather *g, struct compare_value_names 
 	const struct form forms[] = {{"baseline_", "", NULL, false},
 		{"candidate_", "", "Candidate", false},
 		{"", "_change", gather_is_by_loop(g) ? NULL : "Change", true},
-		{"", "_low", "From", true}, {"", "_high", "To", true}};
+		{"", "_low", "Lowest", true}, {"", "_high", "Highest", true}};
 	return put_columns(g, forms, sizeof(forms) / sizeof(*forms), names, ret_columns);
 }
 

@@ -164,6 +164,7 @@ static struct counter_options options_of(const struct stat_asked *a)
 		.user_only = a->request->user_only || !a->machine->may_see_kernel,
 		.never_kernel = !a->q->peer->sees_all,
 		.cores = cores_of_peer(a),
+		.after_exec = a->pids && a->request->target && a->request->target->after_exec,
 	};
 }
 

@@ -353,7 +353,8 @@ struct counter_terms counter_terms_of(
 	return (struct counter_terms){.kernel = k,
 		.cores = o->cores,
 		.user_only = o->user_only || !may_see_kernel,
-		.may_see_kernel = may_see_kernel};
+		.may_see_kernel = may_see_kernel,
+		.after_exec = o->after_exec};
 }
 
 DEFINE_CLEANUP(struct counter *, counter_free)
@@ -416,7 +417,7 @@ int counter_start(struct counter *c)
 	const size_t n = (size_t)c->events.n_events * c->n_targets;
 	int error = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (c->fd[i] < 0)
+		if (c->fd[i] < 0 || (c->terms.after_exec && !c->member))
 			continue;
 		int r = c->member && c->member[i]->group->is_started
 				? group_count_read(c->terms.kernel, c->fd[i], &c->base[i])

@@ -21,7 +21,8 @@ struct counter_options {
 	uint64_t fds_max;  /* descriptors that it may open; 0: no limit from the caller */
 	/* borrowed while the counter exists; NULL: nothing is known about cores, and nothing is shared */
 	const struct cores *cores;
-	bool is_alone; /* share no group with other counters, which are system-wide too */
+	bool after_exec; /* of tasks: count from their next exec on, by the kernel's own clock */
+	bool is_alone;   /* share no group with other counters, which are system-wide too */
 };
 
 /* How its events are opened. */
@@ -30,6 +31,7 @@ struct counter_terms {
 	const struct cores *cores; /* NULL: nothing is known about them */
 	bool user_only;
 	bool may_see_kernel; /* where a PMU cannot exclude it, too */
+	bool after_exec;     /* of tasks */
 };
 struct counter_terms counter_terms_of(
 	const struct kernel *k, const struct machine *m, const struct counter_options *o);
@@ -71,7 +73,7 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 /* The number of descriptors that are open for it: also of those that others use as well, so that nobody
  * else is charged when they leave. */
 size_t counter_n_fds(const struct counter *c);
-/* Count from here on; others may join its groups. 0 or -errno. */
+/* Count from here on, or from the next exec; others may join its groups. 0 or -errno. */
 int counter_start(struct counter *c);
 /* How many other counters use the group that counts the event, the most of all harts; *ret_n_harts: on how
  * many of them there are any. */

@@ -41,6 +41,7 @@ void counter_ask(const struct counter_terms *t, const struct event *e,
 		.size = sizeof(*ret_attr),
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 		.inherit = target->pid >= 0,
+		.enable_on_exec = t->after_exec && target->pid >= 0,
 	};
 	*ret_place = (struct event_place){
 		.kernel = t->kernel,

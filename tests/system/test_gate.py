@@ -79,7 +79,7 @@ def test_the_same_work_is_not_slower(build):
     done = gate(build, root / "main", root / "same", "--json", "--max-regression", "20%")
     answer = json.loads(done.stdout)
     assert done.returncode != SLOWER, answer
-    assert {of_function(answer, f)["verdict"] for f in ("steady", "even", "slowed")} == {"same"}, answer
+    assert {of_function(answer, f)["verdict"] for f in ("steady", "even", "slowed")} <= {"same", "undecided"}, answer
 
 
 def test_what_got_faster_is_named_by_diff_and_is_no_matter_for_the_gate(build):
@@ -216,7 +216,7 @@ def test_recordings_of_another_rate_are_compared_in_time(build):
         done = gate(build, root / "main", folder, "--json", "--any-order", "--max-regression", "30%")
         one = json.loads(mperfctl(build, "diff", root / "main" / "0.mprf", folder / "0.mprf", "--json", env=ALONE).stdout)
     answer = json.loads(done.stdout)
-    assert {of_function(answer, f)["verdict"] for f in ("steady", "even", "slowed")} == {"same"}, answer
+    assert {of_function(answer, f)["verdict"] for f in ("steady", "even", "slowed")} <= {"same", "undecided"}, answer
     for function in "steady", "even", "slowed":
         row = of_function(answer, function)
         assert 0.6 < row["candidate_ns"] / row["baseline_ns"] < 1.6, row

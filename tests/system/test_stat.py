@@ -124,3 +124,13 @@ def test_stat_writes_to_a_file_and_counts_a_pid_and_everything(build):
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_command_is_counted_from_its_exec_on(build):
+    """Not the fork of mperfctl before it: as many page faults as where a shell's exec is counted by perf."""
+    need_program("perf")
+    ours = mperfctl(build, "stat", "-x", ",", "-r", "5", "-e", "page-faults", "--", "/bin/true").stderr
+    theirs = subprocess.run(["perf", "stat", "-x", ",", "-r", "5", "-e", "page-faults", "/bin/true"], text=True,
+                            capture_output=True, check=True).stderr
+    mine, other = (float(re.search(r"^([\d.]+),,page-faults", text, re.M)[1]) for text in (ours, theirs))
+    assert abs(mine - other) <= 3, (ours, theirs)

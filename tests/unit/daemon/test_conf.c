@@ -269,13 +269,15 @@ TEST(a_bad_duration_is_an_error)
 {
 	static const char form[] = "mperf.conf:2: flush is '%s', but must be a time such as 500ms, "
 				   "5s, 2min, 12h or 14d between 1s and 5min";
-	static const char *const texts[] = {"5x", "s", "-5s", "5 s", "1w", "5s5"};
+	static const char *const texts[] = {"5x", "s", "-5s", "5  s", "5s5"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		char text[64], wanted[200];
 		snprintf(text, sizeof(text), "[store]\nflush = %s\n", texts[i]);
 		snprintf(wanted, sizeof(wanted), form, texts[i]);
 		refused(text, wanted);
 	}
+	refused("[store]\nflush = 1w\n",
+		"mperf.conf:2: flush is 1w, but must be between 1s and 5min");
 	refused("[store]\nflush = 10min\n",
 		"mperf.conf:2: flush is 10min, but must be between 1s and 5min");
 	refused("[store]\nflush = 999ms\n",
