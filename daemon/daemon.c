@@ -40,7 +40,7 @@
 
 /* Whose time the loop's thread spends; CLOCK_THREAD_CPUTIME_ID. */
 struct loop_time {
-	uint64_t due_ns;     /* CLOCK_MONOTONIC: when the service wants a round, whoever else does */
+	uint64_t due_ns; /* CLOCK_MONOTONIC: when the service wants a round, whoever else does */
 	uint64_t serving_ns; /* in this round, to see what clients wait for */
 	uint64_t ended_ns;   /* when the last round was over */
 	uint64_t feed_ns;    /* so far, of the feed's time: spent within requests */
@@ -414,8 +414,8 @@ static int serve_clients(
 	struct daemon *d, const struct pollfd *fds, size_t n, uint64_t *ret_took_ns)
 {
 	uint64_t began_ns = thread_ns(), before_ns = feed_ns(d);
-	int r = server_dispatch(d->server, fds + d->n_service_fds, n - d->n_service_fds,
-		clock_ns(CLOCK_MONOTONIC));
+	int r = server_dispatch(
+		d->server, fds + d->n_service_fds, n - d->n_service_fds, clock_ns(CLOCK_MONOTONIC));
 	d->time.feed_ns += feed_ns(d) - before_ns;
 	*ret_took_ns = thread_ns() - began_ns;
 	return r;

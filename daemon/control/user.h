@@ -64,7 +64,7 @@ struct user {
 	uint64_t rest_until_ns;
 	uint64_t round, turn_ns; /* time of the loop in that round */
 	struct user *next_in_round;
-	uint64_t served;         /* number of its last query that started */
+	uint64_t served; /* number of its last query that started */
 	UT_hash_handle hh;
 };
 
@@ -82,11 +82,11 @@ struct users {
 	uint32_t requests_per_second;
 	uint64_t now_ns; /* of this round */
 	uint64_t round, n_served, next_tidy_ns;
-	uint64_t spent_ns;       /* all that was spent so far, on behalf of any user */
-	uint64_t shared_ns;      /* of it, as of the last users_spend_rest */
-	struct user *in_round;   /* who has spent something in this round */
-	uint64_t turns_ns;       /* what those of them who are not `first` have spent in it */
-	uint32_t n_spenders;     /* users who have spent lately and are not `first` */
+	uint64_t spent_ns;     /* all that was spent so far, on behalf of any user */
+	uint64_t shared_ns;    /* of it, as of the last users_spend_rest */
+	struct user *in_round; /* who has spent something in this round */
+	uint64_t turns_ns;     /* what those of them who are not `first` have spent in it */
+	uint32_t n_spenders;   /* users who have spent lately and are not `first` */
 };
 
 /* Set the limits from the configuration and RLIMIT_NOFILE, at start and after each change. A user

@@ -68,7 +68,7 @@ struct feed {
 	struct connection *connections;
 	uint32_t n_connections;
 	struct feed_user *users;
-	uint32_t n_spenders; /* of them, who owe time now */
+	uint32_t n_spenders;  /* of them, who owe time now */
 	struct budget budget; /* of all */
 	struct table_cache cache;
 	uint64_t causes[N_FEED_CAUSES];

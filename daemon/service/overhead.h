@@ -54,7 +54,7 @@ struct overhead_hart {
 /* What our processes took in one tick. */
 struct overhead_own {
 	uint64_t time_ns;
-	uint64_t own_ns, clients_ns; /* of the daemon and its namer: for sampling; and for clients */
+	uint64_t own_ns, clients_ns; /* the daemon and its namer: for sampling, for clients */
 	uint64_t others_ns;
 	bool counts; /* against the budget: no client had raised the rate, and it was not the start */
 };
