@@ -299,8 +299,8 @@ static const struct run_entry *find_recording(
 {
 	for (size_t i = 0; i < log->n; i++) {
 		const struct run_entry *e = &log->entry[i];
-		if (*e->file && e->outcome != RUN_GOES_ON && strcmp(e->file, name) == 0 &&
-			may_read(q, e))
+		if (may_read(q, e) && *e->file && e->outcome != RUN_GOES_ON &&
+			strcmp(e->file, name) == 0)
 			return e;
 	}
 	return NULL;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * store: what is kept, for how long at the rate of the last days, and what goes next. All of it is
- * known to the daemon without opening a file, so it is answered at once.
+ * known to the daemon without opening a file, but there may be thousands of files and pins, so a child writes the
+ * answer.
  */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/pin_rows.h"
 #include "daemon/control/request.h"
@@ -200,13 +202,9 @@ static int judge(struct request *q)
 	return r < 0 ? r : 1;
 }
 
-int control_store(struct request *q, const Mperf__Request *m)
+static int answer_in_child(struct request *q, void *userdata)
 {
-	(void)m;
-	int r = judge(q);
-	if (r != 0)
-		return r < 0 ? r : 0;
-
+	(void)userdata;
 	const struct conf *c = q->peer->options->conf;
 	const struct service *service = q->peer->options->service;
 	const struct shares *shares = service_shares(service);
@@ -225,11 +223,19 @@ int control_store(struct request *q, const Mperf__Request *m)
 	};
 	store_forecast(s.store, &s.limits, (int64_t)clock_ns(CLOCK_REALTIME), &s.forecast);
 	s.answer = row_stream_answer(&s.stream, q);
-	r = send_tables(&s);
+	int r = send_tables(&s);
 	int ended = row_stream_end(&s.stream);
 	if (r == 0)
 		r = ended;
 	if (r == 0)
 		r = request_done(q, 0);
 	return r < 0 ? r : 0;
+}
+
+int control_store(struct request *q, const Mperf__Request *m)
+{
+	static const struct offload_answer in_child = {.run = answer_in_child};
+	(void)m;
+	int r = judge(q);
+	return r == 0 ? offload_start(q, &in_child, NULL) : r < 0 ? r : 0;
 }
