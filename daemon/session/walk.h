@@ -103,6 +103,10 @@ uint64_t walk_deadline_ns(const struct walk *w);
 /* Drain, cut and name what is due. 0 or -errno. */
 int walk_dispatch(struct walk *w, uint64_t now_ns);
 
+/* That user's processes are sampled faster from now on, where such a rate is wanted (raises.h), and not only once
+ * they were sampled. 0 or -errno. */
+int walk_raise(struct walk *w, uid_t uid, const pid_t *pids, size_t n_pids);
+
 /* Drain the rings up to now_ns (CLOCK_MONOTONIC): before a tap ends. 0 or -errno. */
 int walk_catch_up(struct walk *w, uint64_t now_ns);
 /* Stop sampling for good and drain the rings. 0 or -errno. */
