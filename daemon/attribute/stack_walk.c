@@ -97,8 +97,7 @@ int stack_walk_push(struct stack_walk *w, struct file *file, uint64_t offset)
 		return 0;
 	int r = file ? own_file(w, file, &file) : unknown_file(w->a, &file);
 	if (!r)
-		r = frame_get_for(
-			w->a->o.files, file, offset, w->task->process->uid, &frame);
+		r = frame_get_for(w->a->o.files, file, offset, w->task->process->uid, &frame);
 	if (r)
 		return r < 0 ? r : walk_full(w);
 

@@ -61,14 +61,14 @@ struct task {
 	uint64_t read_ns;   /* owned by uid since this reading; 0: inherited */
 	uint64_t looked_ns; /* when its rights were last read */
 	bool kernel_thread;
-	bool used;        /* something may refer to it: it was sampled, or counted */
-	uid_t account;    /* who takes its place in the table */
-	uint8_t raised;   /* samples of that raise are taken of it as well; 0: none */
-	pid_t raised_by;  /* the task for which its events were opened: itself, or one it descends from */
+	bool used;      /* something may refer to it: it was sampled, or counted */
+	uid_t account;  /* who takes its place in the table */
+	uint8_t raised; /* samples of that raise are taken of it as well; 0: none */
+	pid_t raised_by; /* the task for which its events were opened: itself, or one it descends from */
 	uint64_t raised_ns; /* since when; UINT64_MAX: not yet */
-	bool wanted;      /* belongs to the session's targets */
-	bool awaits_exec; /* becomes wanted with its next exec */
-	bool changed;     /* since it was stored */
+	bool wanted;        /* belongs to the session's targets */
+	bool awaits_exec;   /* becomes wanted with its next exec */
+	bool changed;       /* since it was stored */
 	/* of a leader; NULL in its other threads and for kernel threads: use task_space */
 	struct space *space;
 	uint64_t maps_read_ns; /* of a leader: when its space was last read from /proc; 0: never */

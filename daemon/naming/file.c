@@ -339,8 +339,7 @@ int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uid_
 		*ret_frame = known;
 		return 0;
 	}
-	if ((t->n_frames >= FRAMES_MAX && !t->n_free_frames) ||
-		!take_frame(t, account)) {
+	if ((t->n_frames >= FRAMES_MAX && !t->n_free_frames) || !take_frame(t, account)) {
 		t->n_refused++;
 		return FILE_TABLE_FULL;
 	}

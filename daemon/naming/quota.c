@@ -98,10 +98,7 @@ uint64_t quota_held(struct quota *q, uid_t uid)
 
 void quota_clear(struct quota *q)
 {
-	struct quota_user *u, *next;
-
-	HASH_ITER (hh, q->users, u, next) {
-		drop(q, u);
-	}
+	while (q->users)
+		drop(q, q->users);
 	*q = (struct quota){0};
 }

@@ -12,8 +12,8 @@
 #include "proto/clock.h"
 
 #define RETRY_NS 1000000000u
-#define OPEN_NS 2000000u     /* of opening in one turn */
-#define BALANCE_NS 25000000  /* at most, in time of the loop */
+#define OPEN_NS 2000000u    /* of opening in one turn */
+#define BALANCE_NS 25000000 /* at most, in time of the loop */
 
 static struct raise *raise_of(const struct walk *w, uid_t uid)
 {
@@ -193,7 +193,8 @@ void raises_charge(struct walk *w, uint64_t took_ns, uint64_t now_ns)
 	for (unsigned i = 0; i < RAISES_MAX; i++) {
 		struct raise *r = &all->of[i];
 		int64_t came = (int64_t)(past_ns / RAISES_TIME_PART / all->n);
-		r->balance_ns += came - (int64_t)((double)took_ns * (double)r->units / (double)units);
+		r->balance_ns +=
+			came - (int64_t)((double)took_ns * (double)r->units / (double)units);
 		if (r->balance_ns > BALANCE_NS)
 			r->balance_ns = BALANCE_NS;
 		r->units = 0;

@@ -34,7 +34,7 @@ struct walk_options {
 	const char *namer;                 /* path of mperf-namer or NULL */
 	struct graves *graves;             /* of its workers; borrowed (naming/namer.h) */
 	const struct stack_starts *starts; /* borrowed for as long as the walk lives; or NULL */
-	struct quota *pool; /* borrowed likewise; as in struct file_table; or NULL */
+	struct quota *pool;                /* borrowed likewise; as in struct file_table; or NULL */
 	uid_t pool_uid;
 	const struct label_variables *variables; /* the same */
 };
