@@ -10,10 +10,10 @@
 #include "daemon/aggregate/loop_window.h"
 #include "daemon/attribute/attribute.h"
 
-/* Up to 75 bytes each with their table entries: 150 MB, of which one user has a quota. The last eighth is
+/* Up to 75 bytes each with their table entries: 75 MB, of which one user has a quota. The last eighth is
  * reserved for leaves without callers; beyond it samples have no stack. Both are counted
  * LOSS_STACK_TRUNCATED. */
-#define STACK_NODES_MAX 2000000
+#define STACK_NODES_MAX 1000000
 #define STACK_NODE_BYTES 75u
 /* of one window, some 170 bytes each: 85 MB; beyond it the window must be flushed early */
 #define WINDOW_ROWS_MAX 500000

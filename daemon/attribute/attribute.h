@@ -52,7 +52,7 @@ struct attribute_options {
 	struct task_table *tasks;           /* borrowed */
 	const struct stream_table *streams; /* borrowed */
 	uint64_t (*lost)[N_LOSSES];         /* borrowed, per hart */
-	uint64_t *lost_ahead; /* borrowed, per hart, see sampler.h; NULL: nothing is ahead */
+	uint64_t *lost_ahead;  /* borrowed, per hart, see sampler.h; NULL: nothing is ahead */
 	uint64_t *raised_lost; /* borrowed, by raise, see sampler.h; NULL: there are none */
 	int n_harts;
 	int n_events;                      /* of the session */

@@ -181,8 +181,8 @@ static void follow_frames(const struct attribute *a, struct sweep *s)
 
 		if (!frame)
 			continue;
-		bool by_its_user = crowded && quota_held(&t->frames_of, frame->account) >
-						      SWEEP_FRAMES_CROWDED;
+		bool by_its_user =
+			crowded && quota_held(&t->frames_of, frame->account) > SWEEP_FRAMES_CROWDED;
 		if (s->tasks_only || (!by_its_user && is_recent(t, frame->age)))
 			s->code.frame[i] = SWEEP_KEPT;
 		if (s->code.frame[i] == SWEEP_KEPT)

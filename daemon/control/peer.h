@@ -39,8 +39,8 @@ struct stack_starts;
 
 /* What commands need of their daemon; borrowed by every peer. */
 struct control_options {
-	const char *namer;                 /* path of mperf-namer; NULL: beside mperfd */
-	struct graves *graves;             /* workers that outlived their namers */
+	const char *namer;     /* path of mperf-namer; NULL: beside mperfd */
+	struct graves *graves; /* workers that outlived their namers */
 	struct quota *pool; /* memory of clients' walks, recordings and tops; NULL: not limited */
 	enum sampler_switches switches;    /* what cuts counts at switches */
 	bool private;                      /* one client, whose rights are ours */

@@ -540,6 +540,8 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 	};
 	struct event_error error = {""};
 	r = recording_new(&recording, &j->recording, &error);
+	if (r == 0 && shared)
+		r = walk_raise(shared, recording.raise_uid, o->sampler.pids, o->sampler.n_pids);
 	if (r == 0 && j->walk)
 		r = walk_start(j->walk, o->sampler.pids, o->sampler.n_pids);
 	if (r == 0)

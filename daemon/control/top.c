@@ -74,8 +74,8 @@ static void top_free(struct job *job)
 	top_feed_put(j->feed);
 	user_give(j->user, USER_TOPS, 1);
 	if (j->service)
-		(void)service_want_rate(
-			j->service, j, (uid_t)-1, 0, 0); /* a lower rate can wait for the next change */
+		(void)service_want_rate(j->service, j, (uid_t)-1, 0,
+			0); /* a lower rate can wait for the next change */
 	else
 		walk_free(j->walk);
 	cost_hold_end(&j->cost);
@@ -230,8 +230,8 @@ static int wish(struct top_job *j, const struct request *q, uint64_t now_ns, boo
 		return 0;
 	uint32_t hz = j->request->hz ? j->request->hz : q->peer->options->conf->top_rate;
 	j->wants_rate = wants;
-	return service_want_rate(j->service, j, request_raise_uid(q), wants ? hz : 0,
-		j->request->overhead_ppm);
+	return service_want_rate(
+		j->service, j, request_raise_uid(q), wants ? hz : 0, j->request->overhead_ppm);
 }
 
 static int watch_targets(struct top_job *j)

@@ -92,23 +92,48 @@ static size_t file_key_write(const struct file_key *k, size_t n_path, uint8_t *k
 	return n;
 }
 
-/* Take a place in the table, and the memory for it. */
-static bool take(
-	struct file_table *t, struct quota *places, uid_t uid, uint64_t max, uint64_t bytes)
+/* Take memory for a frame or file out of the pool. */
+static bool take_bytes(struct file_table *t, uint64_t bytes)
 {
-	if (!quota_take(places, uid, max, 1))
+	return !t->pool || quota_take(t->pool, t->pool_uid, POOL_BYTES_MAX, bytes);
+}
+
+static void give_bytes(struct file_table *t, uint64_t bytes)
+{
+	if (t->pool)
+		quota_give(t->pool, t->pool_uid, bytes);
+}
+
+static bool take_frame(struct file_table *t, uid_t uid)
+{
+	if (!quota_take(&t->frames_of, uid, FRAMES_MAX, 1))
 		return false;
-	if (!t->pool || quota_take(t->pool, t->pool_uid, POOL_BYTES_MAX, bytes))
+	if (take_bytes(t, FRAME_BYTES))
 		return true;
-	quota_give(places, uid, 1);
+	quota_give(&t->frames_of, uid, 1);
 	return false;
 }
 
-static void give(struct file_table *t, struct quota *places, uid_t uid, uint64_t bytes)
+static void give_frame(struct file_table *t, uid_t uid)
 {
-	quota_give(places, uid, 1);
-	if (t->pool)
-		quota_give(t->pool, t->pool_uid, bytes);
+	quota_give(&t->frames_of, uid, 1);
+	give_bytes(t, FRAME_BYTES);
+}
+
+static bool take_file(struct file_table *t, uid_t uid, uint32_t size)
+{
+	if (!quota_take(&t->files_of, uid, FILES_MAX, size))
+		return false;
+	if (take_bytes(t, (uint64_t)size * FILE_BYTES))
+		return true;
+	quota_give(&t->files_of, uid, size);
+	return false;
+}
+
+static void give_file(struct file_table *t, uid_t uid, uint32_t size)
+{
+	quota_give(&t->files_of, uid, size);
+	give_bytes(t, (uint64_t)size * FILE_BYTES);
 }
 
 static int file_table_reserve(struct file_table *t)
@@ -199,7 +224,8 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 		*ret_file = known;
 		return 0;
 	}
-	if (full || !take(t, &t->files_of, key->account, FILES_MAX, FILE_BYTES)) {
+	const uint32_t size = 1 + (uint32_t)(n_path / FILE_PATH_BYTES);
+	if (full || !take_file(t, key->account, size)) {
 		t->n_refused++;
 		return FILE_TABLE_FULL;
 	}
@@ -207,15 +233,16 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 	int r = file_table_reserve(t);
 	struct file_entry *e = r == 0 ? file_entry_new(key, n_path, bytes, n) : NULL;
 	if (!e) {
-		give(t, &t->files_of, key->account, FILE_BYTES);
+		give_file(t, key->account, size);
 		return -ENOMEM;
 	}
 
 	struct file *file = &e->file;
 	file->account = key->account;
+	file->size = size;
 	HASH_ADD_KEYPTR(hh, t->by_key, e->key, e->n_key, file);
 	if (!file->hh.tbl) {
-		give(t, &t->files_of, key->account, FILE_BYTES);
+		give_file(t, key->account, size);
 		free(file->path);
 		free(e);
 		return -ENOMEM;
@@ -314,14 +341,13 @@ int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uid_
 		*ret_frame = known;
 		return 0;
 	}
-	if ((t->n_frames >= FRAMES_MAX && !t->n_free_frames) ||
-		!take(t, &t->frames_of, account, FRAMES_MAX, FRAME_BYTES)) {
+	if ((t->n_frames >= FRAMES_MAX && !t->n_free_frames) || !take_frame(t, account)) {
 		t->n_refused++;
 		return FILE_TABLE_FULL;
 	}
 	struct frame *frame = frame_new(t, file, offset);
 	if (!frame) {
-		give(t, &t->frames_of, account, FRAME_BYTES);
+		give_frame(t, account);
 		return -ENOMEM;
 	}
 
@@ -338,11 +364,30 @@ int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct f
 	return frame_get_for(t, file, offset, file->uid, ret_frame);
 }
 
+/* A place has a quarter of the bytes of a frame. */
+static uint32_t more_frames(uint16_t n_places)
+{
+	return n_places > FRAME_PLACES ? (n_places - 1) / FRAME_PLACES : 0;
+}
+
+void frame_set_places(struct file_table *t, struct frame *frame, struct place *place, uint16_t n)
+{
+	quota_give(&t->frames_of, frame->account, more_frames(frame->n_places));
+	if (!quota_take(&t->frames_of, frame->account, FRAMES_MAX, more_frames(n))) {
+		place[0] = place[n - 1];
+		n = 1;
+	}
+	free(frame->place);
+	frame->place = place;
+	frame->n_places = n;
+}
+
 static struct frame *frame_free(struct file_table *t, struct frame *frame)
 {
 	if (!frame)
 		return NULL;
-	give(t, &t->frames_of, frame->account, FRAME_BYTES);
+	quota_give(&t->frames_of, frame->account, more_frames(frame->n_places));
+	give_frame(t, frame->account);
 	free(frame->place);
 	free(frame);
 	return NULL;
@@ -352,7 +397,7 @@ static struct file *file_free(struct file_table *t, struct file *file)
 {
 	if (!file)
 		return NULL;
-	give(t, &t->files_of, file->account, FILE_BYTES);
+	give_file(t, file->account, file->size);
 	free(file->path);
 	free(file);
 	return NULL;

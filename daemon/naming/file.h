@@ -21,11 +21,12 @@
 
 /* distinct executables and libraries; a full Debian has fewer. Beyond, and beyond a user's quota: LOSS_ROOM */
 #define FILES_MAX 65536
-/* some 90 bytes each with its index: 180 MB; the same beyond it */
-#define FRAMES_MAX 2000000
+/* some 90 bytes each with its index: 90 MB; the same beyond it */
+#define FRAMES_MAX 1000000
 /* What a pool is charged for them. */
 #define FRAME_BYTES 90u
-#define FILE_BYTES 500u /* with a path of usual length */
+#define FILE_BYTES 500u /* with a path of up to FILE_PATH_BYTES; a longer one takes more places */
+#define FILE_PATH_BYTES 256u
 
 /* Stored: do not renumber. */
 enum file_kind {
@@ -78,7 +79,8 @@ struct file {
 	 * run then */
 	uint64_t mapped_ns;
 	uid_t uid;     /* user of the process, to whom the names are shown; -1: unknown */
-	uid_t account; /* who takes its place in the table */
+	uid_t account; /* who takes its place in the table, */
+	uint32_t size; /* or places */
 	uint32_t age;  /* of the table when it was last asked for */
 
 	bool has_symbols, has_debug;         /* found by the parser */
@@ -176,8 +178,13 @@ int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uid_
 /* The same for the file's user. */
 int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame);
 
+/* Give a frame these places, which it takes over, instead of those that it had. More than FRAME_PLACES take room of
+ * their own from the user's quota: without it, only the last, the symbol itself, stays. */
+#define FRAME_PLACES 4u
+void frame_set_places(struct file_table *t, struct frame *frame, struct place *place, uint16_t n);
+
 /* Memory of all walks, recordings and tops of clients together: what one of them may hold is a quota. */
-#define POOL_BYTES_MAX (256ull << 20)
+#define POOL_BYTES_MAX (128ull << 20)
 
 /* What a sweep (daemon/attribute/sweep.h) does with an id; the highest mark applies. */
 enum { SWEEP_FREE = 0, SWEEP_RESERVED = 1, SWEEP_KEPT = 2 };

@@ -52,6 +52,8 @@ int namer_new(const struct namer_options *o, struct namer **ret_namer)
 	if (!n)
 		return -ENOMEM;
 	n->options = *o;
+	n->strings.pool = o->files ? o->files->pool : NULL;
+	n->strings.pool_uid = o->files ? o->files->pool_uid : 0;
 	if (o->graves)
 		graves_visit(o->graves);
 	n->opener = (struct worker){.role = WORKER_OPENER, .fd = -1, .deadline_ns = UINT64_MAX};

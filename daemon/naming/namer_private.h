@@ -33,8 +33,8 @@
 /* hung opens of a user; then no separate debug files: their file system is dead */
 #define NAMER_DEBUG_HANGS_MAX 3u
 #define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* total size of files loaded in the parser */
-#define NAMER_COPIES_BYTES_MAX (512ull << 20)  /* of remote files, copied into memory */
-#define NAMER_STRINGS_BYTES_MAX (512ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
+#define NAMER_COPIES_BYTES_MAX (128ull << 20)  /* of remote files, copied into memory */
+#define NAMER_STRINGS_BYTES_MAX (128ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
 /* parser deaths caused by a process's stacks; then none are tried for a while */
 #define NAMER_DEATHS_MAX 3u
 #define NAMER_BARRED_MAX 64u /* processes remembered as causes; the oldest is forgotten */
@@ -132,6 +132,8 @@ struct naming_user;
 struct strings {
 	struct string *set; /* uthash */
 	uint64_t bytes;
+	struct quota *pool; /* as in struct file_table */
+	uid_t pool_uid;
 };
 /* The shared copy of n bytes, for a frame of this user; NULL if there is no room. */
 const char *strings_intern(struct strings *s, const char *text, size_t n, struct naming_user *u);

@@ -331,9 +331,7 @@ static int fill_places(
 		free(place);
 		return 0;
 	}
-	free(frame->place);
-	frame->place = place;
-	frame->n_places = from->n_places;
+	frame_set_places(n->options.files, frame, place, from->n_places);
 	return 0;
 }
 

@@ -56,6 +56,8 @@ static void drop(struct quota *q, struct quota_user *u)
 
 bool quota_take(struct quota *q, uid_t uid, uint64_t max, uint64_t n)
 {
+	if (n == 0)
+		return true;
 	struct quota_user *u = get(q, uid);
 	uint64_t *held = u ? &u->held : &q->unknown;
 	uint64_t most = uid == 0 ? max : max - max / QUOTA_ROOT_PART;
@@ -96,10 +98,7 @@ uint64_t quota_held(struct quota *q, uid_t uid)
 
 void quota_clear(struct quota *q)
 {
-	struct quota_user *u, *next;
-
-	HASH_ITER (hh, q->users, u, next) {
-		drop(q, u);
-	}
+	while (q->users)
+		drop(q, q->users);
 	*q = (struct quota){0};
 }

@@ -15,6 +15,12 @@ struct string {
 	char text[];
 };
 
+static void give_back(struct strings *s, uint64_t bytes)
+{
+	if (s->pool)
+		quota_give(s->pool, s->pool_uid, bytes);
+}
+
 const char *strings_intern(struct strings *s, const char *text, size_t n, struct naming_user *u)
 {
 	struct string *found = NULL;
@@ -25,13 +31,16 @@ const char *strings_intern(struct strings *s, const char *text, size_t n, struct
 	size_t bytes = sizeof(*found) + n + 1;
 	if (s->bytes + u->string_bytes + bytes > NAMER_STRINGS_BYTES_MAX)
 		return NULL;
-	found = calloc(1, bytes);
-	if (!found)
+	if (s->pool && !quota_take(s->pool, s->pool_uid, POOL_BYTES_MAX, bytes))
 		return NULL;
-	memcpy(found->text, text, n);
-	found->text[n] = 0;
-	HASH_ADD_KEYPTR(hh, s->set, found->text, n, found);
-	if (!found->hh.tbl) {
+	found = calloc(1, bytes);
+	if (found) {
+		memcpy(found->text, text, n);
+		found->text[n] = 0;
+		HASH_ADD_KEYPTR(hh, s->set, found->text, n, found);
+	}
+	if (!found || !found->hh.tbl) {
+		give_back(s, bytes);
 		free(found);
 		return NULL;
 	}
@@ -64,6 +73,7 @@ void strings_sweep(struct strings *s, struct naming_user *const *user, uint32_t 
 			continue;
 		}
 		s->bytes -= bytes;
+		give_back(s, bytes);
 		HASH_DEL(s->set, at);
 		free(at);
 	}
@@ -78,5 +88,6 @@ void strings_clear(struct strings *s)
 		HASH_DEL(s->set, at);
 		free(at);
 	}
+	give_back(s, s->bytes);
 	s->bytes = 0;
 }

@@ -54,6 +54,8 @@ static void job_finish(struct namer *n, struct job *j, struct unwind_result *res
 	n->n_waiting_jobs--;
 	n->job_bytes -= bytes;
 	j->user->job_bytes -= bytes;
+	if (n->strings.pool)
+		quota_give(n->strings.pool, n->strings.pool_uid, bytes);
 	if (n->trial_job == j)
 		n->trial_job = NULL;
 	snapshot_drop(n, j->snapshot);
@@ -182,13 +184,18 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 	/* So there is always room for a new user. */
 	if (n->job_bytes + u->job_bytes + bytes > NAMER_UNWIND_BYTES_MAX)
 		return NAMER_FULL;
+	struct strings *of = &n->strings; /* of whose memory it is, too */
+	if (of->pool && !quota_take(of->pool, of->pool_uid, POOL_BYTES_MAX, bytes))
+		return NAMER_FULL;
 	struct job *j = calloc(1, bytes);
-	if (!j)
-		return -ENOMEM;
-	j->user = u;
-	int r = hopeless ? 0 : snapshot_get(n, job, u, &j->snapshot);
+	if (j)
+		j->user = u;
+	int r = !j ? -ENOMEM : hopeless ? 0 : snapshot_get(n, job, u, &j->snapshot);
 	if (r < 0) {
-		snapshot_drop(n, j->snapshot);
+		if (of->pool)
+			quota_give(of->pool, of->pool_uid, bytes);
+		if (j)
+			snapshot_drop(n, j->snapshot);
 		free(j);
 		return r;
 	}

@@ -9,8 +9,9 @@
 
 #include <sys/types.h>
 
-/* RLIMIT_DATA of a child: a million rows take 10 MB, a week of 64 harts 200 */
-#define OFFLOAD_BYTES_MAX (2ull << 30)
+/* RLIMIT_DATA of a child: a million rows take 10 MB, a week of 64 harts 200. Of the unit's MemoryMax, the queries
+ * of one user, who has two of four places, take at most half. */
+#define OFFLOAD_BYTES_MAX (512ull << 20)
 #define OFFLOAD_SECONDS_MAX 120 /* RLIMIT_CPU */
 
 struct offload;

@@ -12,8 +12,8 @@
 #include "proto/clock.h"
 
 #define RETRY_NS 1000000000u
-#define OPEN_NS 2000000u     /* of opening in one turn */
-#define BALANCE_NS 25000000  /* at most, in time of the loop */
+#define OPEN_NS 2000000u    /* of opening in one turn */
+#define BALANCE_NS 25000000 /* at most, in time of the loop */
 
 static struct raise *raise_of(const struct walk *w, uid_t uid)
 {
@@ -80,19 +80,34 @@ bool raises_want(struct walk *w, uid_t uid, uint32_t hz)
 	return true;
 }
 
-void raises_notice(struct walk *w, const struct attribution *a)
+static void ask(struct walk *w, struct raise *r, struct task *task)
 {
-	struct task *task = a->task;
-	if (w->inner->raises.n == 0 || a->count == 0 || !task || task->raised || task->end_ns ||
-		task->kernel_thread)
-		return;
-	struct raise *r = raise_of(w, task->process->uid);
-	if (!r || r->n_asked == RAISE_ASKED_MAX || a->time_ns < r->retry_ns)
+	if (r->n_asked == RAISE_ASKED_MAX || task->raised || task->end_ns || task->kernel_thread)
 		return;
 	task->raised = (uint8_t)(r - w->inner->raises.of + 1);
 	task->raised_by = task->tid;
 	task->raised_ns = UINT64_MAX;
 	r->asked[r->n_asked++] = task->tid;
+}
+
+void raises_name(struct walk *w, uid_t uid, const pid_t *pids, size_t n_pids)
+{
+	const unsigned number = raises_number(w, uid);
+	for (struct task *task = w->tasks.live; number > 0 && n_pids > 0 && task;
+		task = task->hh.next)
+		for (size_t i = 0; i < n_pids; i++)
+			if (task->process->pid == pids[i] && task->process->uid == uid)
+				ask(w, &w->inner->raises.of[number - 1], task);
+}
+
+void raises_notice(struct walk *w, const struct attribution *a)
+{
+	struct task *task = a->task;
+	if (w->inner->raises.n == 0 || a->count == 0 || !task)
+		return;
+	struct raise *r = raise_of(w, task->process->uid);
+	if (r && a->time_ns >= r->retry_ns)
+		ask(w, r, task);
 }
 
 static uint32_t tasks_max(const struct walk *w)
@@ -178,7 +193,8 @@ void raises_charge(struct walk *w, uint64_t took_ns, uint64_t now_ns)
 	for (unsigned i = 0; i < RAISES_MAX; i++) {
 		struct raise *r = &all->of[i];
 		int64_t came = (int64_t)(past_ns / RAISES_TIME_PART / all->n);
-		r->balance_ns += came - (int64_t)((double)took_ns * (double)r->units / (double)units);
+		r->balance_ns +=
+			came - (int64_t)((double)took_ns * (double)r->units / (double)units);
 		if (r->balance_ns > BALANCE_NS)
 			r->balance_ns = BALANCE_NS;
 		r->units = 0;

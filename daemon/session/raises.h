@@ -51,6 +51,8 @@ uint64_t raises_lost(const struct walk *w, uid_t uid, uint64_t *told);
 /* Its number; 0: there is none. */
 unsigned raises_number(const struct walk *w, uid_t uid);
 
+/* Raise the threads of these processes, if they are that user's, without waiting for a sample. */
+void raises_name(struct walk *w, uid_t uid, const pid_t *pids, size_t n_pids);
 /* A sample of the session's own events: raise its task, if its user is to be. */
 void raises_notice(struct walk *w, const struct attribution *a);
 /* Open events for tasks that were noticed, for a moment at most. 0 or -errno. */

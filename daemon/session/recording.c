@@ -31,8 +31,7 @@ void recording_sum_losses(struct recording *g)
 	if (g->shared && g->finish_ns)
 		return;
 	if (g->shared)
-		g->own[0][LOSS_RING] +=
-			raises_lost(g->walk, g->tap.raise_uid, &g->n_raised_lost);
+		g->own[0][LOSS_RING] += raises_lost(g->walk, g->tap.raise_uid, &g->n_raised_lost);
 	g->own[0][LOSS_STACK_TRUNCATED] += g->stacks.n_refused - g->n_stacks_refused;
 	g->n_stacks_refused = g->stacks.n_refused;
 	for (int hart = 0; hart < g->n_harts; hart++)

@@ -144,9 +144,13 @@ static int top_feed_new(const struct top_feed_options *o, struct top_feed **ret_
 	(void)hart_time_read(f->time, f->n_harts);
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	uint64_t first_ns = interval_ns / 4 < TOP_FIRST_NS ? interval_ns / 4 : TOP_FIRST_NS;
-	f->tap = (struct tap){
-		.userdata = f, .take = take, .cut = cut, .mark = mark, .cut_ns = now_ns + first_ns,
-		.prompt = true, .raise_uid = o->uid};
+	f->tap = (struct tap){.userdata = f,
+		.take = take,
+		.cut = cut,
+		.mark = mark,
+		.cut_ns = now_ns + first_ns,
+		.prompt = true,
+		.raise_uid = o->uid};
 	(void)raises_lost(walk, o->uid, &f->n_raised_lost);
 	slice_begin(f, now_ns);
 	*ret_feed = f;

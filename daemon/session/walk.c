@@ -329,6 +329,12 @@ static int open_raised(struct walk *w, uint64_t now_ns)
 	return r == 0 && w->sampler->n_rings > n_rings ? wait_for_rings(w) : r;
 }
 
+int walk_raise(struct walk *w, uid_t uid, const pid_t *pids, size_t n_pids)
+{
+	raises_name(w, uid, pids, n_pids);
+	return open_raised(w, clock_ns(CLOCK_MONOTONIC));
+}
+
 /* In a session per task, a ring's descriptor hangs up when the task that it was opened for and all
  * its heirs have ended; what is left in it is read at the next drain. */
 static void notice_hung_rings(struct walk *w)

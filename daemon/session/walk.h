@@ -34,7 +34,7 @@ struct walk_options {
 	const char *namer;                 /* path of mperf-namer or NULL */
 	struct graves *graves;             /* of its workers; borrowed (naming/namer.h) */
 	const struct stack_starts *starts; /* borrowed for as long as the walk lives; or NULL */
-	struct quota *pool; /* borrowed likewise; as in struct file_table; or NULL */
+	struct quota *pool;                /* borrowed likewise; as in struct file_table; or NULL */
 	uid_t pool_uid;
 	const struct label_variables *variables; /* the same */
 };
@@ -102,6 +102,10 @@ size_t walk_fds(const struct walk *w, struct pollfd *fds, size_t n);
 uint64_t walk_deadline_ns(const struct walk *w);
 /* Drain, cut and name what is due. 0 or -errno. */
 int walk_dispatch(struct walk *w, uint64_t now_ns);
+
+/* That user's processes are sampled faster from now on, where such a rate is wanted (raises.h), and not only once
+ * they were sampled. 0 or -errno. */
+int walk_raise(struct walk *w, uid_t uid, const pid_t *pids, size_t n_pids);
 
 /* Drain the rings up to now_ns (CLOCK_MONOTONIC): before a tap ends. 0 or -errno. */
 int walk_catch_up(struct walk *w, uint64_t now_ns);

@@ -152,7 +152,8 @@ static int sideband_open(struct opening *o, int hart, pid_t pid)
 	};
 	int r = stream_open(s, &attr, pid, -1, &stream);
 	if (r == 0 && (apart || !hart_ring(s, hart, 0)))
-		r = hart_map_ring(s, &(struct ring){.hart = hart, .fd = stream.fd, .sideband = apart}, n,
+		r = hart_map_ring(s,
+			&(struct ring){.hart = hart, .fd = stream.fd, .sideband = apart}, n,
 			&o->error);
 	return r == 0 && apart ? sample_ring_open(o, hart) : r;
 }

@@ -70,9 +70,9 @@ int sampler_raise_task(struct sampler *s, unsigned raise, uint32_t hz, pid_t tas
 	if (r == 0 || (any && r != -ESRCH && !opening_exhausted(r)))
 		return 0;
 	sampler_lower_task(s, raise, task);
-	return opening_exhausted(r)                ? r
+	return opening_exhausted(r)            ? r
 	       : r == -ESRCH || r == HART_GONE ? SAMPLER_GONE
-						   : SAMPLER_REFUSED;
+					       : SAMPLER_REFUSED;
 }
 
 /* The order by id stays. */

@@ -40,8 +40,8 @@ struct ring *hart_ring(struct sampler *s, int hart, unsigned raise)
 /* Some events have a ring of their own, or none. */
 static struct ring *ring_of(struct sampler *s, const struct stream *t)
 {
-	bool apart = t->role == STREAM_SIBLING || t->role == STREAM_EXEC || t->role == STREAM_RING ||
-		     (t->role == STREAM_SIDEBAND && s->options.always);
+	bool apart = t->role == STREAM_SIBLING || t->role == STREAM_EXEC ||
+		     t->role == STREAM_RING || (t->role == STREAM_SIDEBAND && s->options.always);
 	return apart ? NULL : hart_ring(s, t->hart, t->raise);
 }
 
