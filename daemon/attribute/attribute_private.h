@@ -286,7 +286,7 @@ static inline void owner_sampled(struct attribute *a, struct task *task)
 /* --- job.c ------------------------------------------------------------------------------------ */
 
 /* Give the process the labels that its environment has for it, if it has any and none were given to
- * it. 0, also if it is gone, or -ENOMEM. */
+ * it, and it belongs wholly to a user. 0, also if it is gone, or -ENOMEM. */
 int job_read(struct attribute *a, struct task **process, int folder_fd);
 
 /* --- exec.c ----------------------------------------------------------------------------------- */
