@@ -61,14 +61,9 @@ void beside_head(const struct replies *r, FILE *f)
 	fprintf(f, "%s\n\n", says);
 }
 
-/* As GitHub's Markdown has it; the text is escaped for terminals already. */
-static void write_escaped(const char *t, FILE *f)
+static bool is_text(const struct reply *t, size_t row, int column)
 {
-	for (; *t; t++) {
-		if (strchr("\\|`*_<>[]&#~", *t))
-			fputc('\\', f);
-		fputc(*t, f);
-	}
+	return t->row[row]->value[column]->is_case == MPERF__VALUE__IS_TEXT;
 }
 
 void beside_markdown(const struct replies *r, FILE *f)
@@ -86,7 +81,7 @@ void beside_markdown(const struct replies *r, FILE *f)
 			return;
 		write_side(side, i, text);
 		fclose(text);
-		write_escaped(line ? line : "", f);
+		escape_markdown(f, line ? line : "", false);
 		fputs("  \n", f);
 	}
 	fprintf(f, "%s\n\n|", says);
@@ -101,11 +96,16 @@ void beside_markdown(const struct replies *r, FILE *f)
 	for (size_t i = 0; i < rows->n_rows && i < MARKDOWN_ROWS_MAX; i++) {
 		fputs("\n|", f);
 		for (size_t k = 0; k < N; k++) {
-			if (reply_column(rows, column[k]) < 0)
+			const int c = reply_column(rows, column[k]);
+			if (c < 0)
 				continue;
 			_cleanup_(freep) char *value = cell(rows, i, column[k]);
+			const char *shown = value && strcmp(value, "-") != 0 ? value : "";
 			fputc(' ', f);
-			write_escaped(value && strcmp(value, "-") != 0 ? value : "", f);
+			if (is_text(rows, i, c))
+				escape_markdown(f, shown, true);
+			else
+				fputs(shown, f);
 			fputs(" |", f);
 		}
 	}

@@ -77,29 +77,30 @@ static void write_interval(const struct reply *table, size_t row, FILE *f)
 	fputs(")", f);
 }
 
-static void write_slower_rows(const struct reply *change, FILE *f)
+static void write_slower_rows(const struct reply *change, bool markdown, FILE *f)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < change->n_rows; i++) {
 		if (!is_slower(change, i) || n++ >= NAMED_MAX)
 			continue;
 		_cleanup_(freep) char *name = name_of(change, i);
-		fprintf(f, "; %s: ", name ? name : "?");
+		fputs("; ", f);
+		if (markdown)
+			escape_markdown(f, name ? name : "?", false);
+		else
+			fputs(name ? name : "?", f);
+		fputs(": ", f);
 		write_percent(number(change, i, "change"), f);
 	}
 	if (n > NAMED_MAX)
 		fprintf(f, "; and %zu more", n - NAMED_MAX);
 }
 
-char *verdict_line(const struct replies *r, const struct verdict_asked *asked)
+static void write_line(
+	const struct replies *r, const struct verdict_asked *asked, bool markdown, FILE *f)
 {
 	const struct reply *total = replies_table(r, "total");
 	const char *verdict = text(total, 0, "verdict");
-	_cleanup_(freep) char *line = NULL;
-	size_t bytes;
-	FILE *f = open_memstream(&line, &bytes);
-	if (!f)
-		return NULL;
 	if (strcmp(verdict, "within") == 0)
 		fprintf(f, "within %g %%: ", 100 * asked->margin);
 	else
@@ -107,7 +108,17 @@ char *verdict_line(const struct replies *r, const struct verdict_asked *asked)
 			"%s: ", strcmp(verdict, "slower") == 0 ? "slower" : "not enough to tell");
 	write_interval(total, 0, f);
 	fputs(" in all", f);
-	write_slower_rows(replies_table(r, "change"), f);
+	write_slower_rows(replies_table(r, "change"), markdown, f);
+}
+
+char *verdict_line(const struct replies *r, const struct verdict_asked *asked)
+{
+	_cleanup_(freep) char *line = NULL;
+	size_t bytes;
+	FILE *f = open_memstream(&line, &bytes);
+	if (!f)
+		return NULL;
+	write_line(r, asked, false, f);
 	return fclose(f) == 0 ? TAKE_PTR(line) : NULL;
 }
 
@@ -169,30 +180,18 @@ void verdict_notes(const struct replies *r, const struct verdict_asked *asked, F
 
 /* --- Markdown --------------------------------------------------------------------------------- */
 
-/* What a terminal would not show as it is, Markdown would not, either. */
-static void write_cell(const char *t, FILE *f)
-{
-	_cleanup_(freep) char *plain = escape_terminal_dup(t);
-	for (const char *c = plain ? plain : "?"; *c; c++) {
-		if (strchr("\\|`*_<>[]&#~@", *c))
-			fputc('\\', f);
-		fputc(*c, f);
-	}
-}
-
 void verdict_markdown(const struct replies *r, const struct verdict_asked *asked, FILE *f)
 {
 	const struct reply *change = replies_table(r, "change");
-	_cleanup_(freep) char *line = verdict_line(r, asked);
 
 	fputs("**", f);
-	write_cell(line ? line : "", f);
+	write_line(r, asked, true, f);
 	fputs("**\n\n| | change | adds to all | p |\n|---|---|---|---|\n", f);
 	for (size_t i = 0; i < change->n_rows && i < MARKDOWN_ROWS_MAX; i++) {
 		_cleanup_(freep) char *name = name_of(change, i);
 		fputs("| ", f);
 		fputs(is_slower(change, i) ? "**" : "", f);
-		write_cell(name ? name : "?", f);
+		escape_markdown(f, name ? name : "?", true);
 		fputs(is_slower(change, i) ? "** | " : " | ", f);
 		write_interval(change, i, f);
 		fputs(" | ", f);
@@ -206,8 +205,9 @@ void verdict_markdown(const struct replies *r, const struct verdict_asked *asked
 	fputs("\n", f);
 	verdict_notes(r, asked, f);
 	for (size_t i = 0; r->provenance && i < r->provenance->n_note; i++) {
-		write_cell(r->provenance->note[i], f);
-		fputs(".\n", f);
+		fputs(i == 0 ? "\n- " : "- ", f); /* it may have names of jobs */
+		escape_markdown(f, r->provenance->note[i], false);
+		fputs("\n", f);
 	}
 }
 

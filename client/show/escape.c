@@ -187,6 +187,44 @@ void escape_markup(FILE *f, const char *text)
 	escape(f, text, plain_markup);
 }
 
+static size_t longest_run(const char *text, char c)
+{
+	size_t longest = 0, n = 0;
+	for (; *text; text++) {
+		n = *text == c ? n + 1 : 0;
+		longest = n > longest ? n : longest;
+	}
+	return longest;
+}
+
+static void write_fence(FILE *f, size_t n)
+{
+	while (n-- > 0)
+		fputc('`', f);
+}
+
+/* The fence is longer than each run of backticks in it. A space at both ends, which is not part of the span, keeps
+ * it from backticks there, and what begins and ends with a space from losing these. A backslash does nothing in a
+ * span; but a table takes one before a pipe, and some take two for one, so that the pipe would end the cell. */
+void escape_markdown(FILE *f, const char *text, bool in_table)
+{
+	_cleanup_(freep) char *plain = escape_terminal_dup(text);
+	if (!plain || !*plain)
+		return;
+	const size_t n = strlen(plain), fence = longest_run(plain, '`') + 1;
+	const bool padded =
+		*plain == '`' || plain[n - 1] == '`' || (*plain == ' ' && plain[n - 1] == ' ');
+	write_fence(f, fence);
+	fputs(padded ? " " : "", f);
+	for (const char *c = plain; *c; c++)
+		if (*c != '|' || !in_table)
+			fputc(*c, f);
+		else
+			fputs(c > plain && c[-1] == '\\' ? "\\x7c" : "\\|", f);
+	fputs(padded ? " " : "", f);
+	write_fence(f, fence);
+}
+
 void escape_folded(FILE *f, const char *text)
 {
 	escape(f, text, plain_folded);

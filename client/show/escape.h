@@ -30,6 +30,11 @@ char *escape_terminal_dup(const char *text);
 /* Write text for HTML, SVG and their attributes: as for a terminal, and markup as entities. */
 void escape_markup(FILE *f, const char *text);
 
+/* Write text as a code span of Markdown, in which nobody is mentioned and nothing is a link, an issue or HTML; "" as
+ * nothing. In a table's cell a pipe is escaped too. Source: GitHub Flavored Markdown 0.29, sections 6.3 (code spans)
+ * and 4.10 (tables). */
+void escape_markdown(FILE *f, const char *text, bool in_table);
+
 /* Write one frame of a folded stack: as for a terminal, and ';' becomes ':'. */
 void escape_folded(FILE *f, const char *text);
 

@@ -109,7 +109,9 @@ TEST(names_cannot_break_out_of_markdown)
 	change("a|b\n<i>`x`", "m", "slower");
 	_cleanup_(freep) char *text = written(verdict_markdown);
 	ck_assert_ptr_nonnull(
-		strstr(text, "\n| **a\\|b\\\\x0a\\<i\\>\\`x\\`, a\\<b\\>.c:12 in m** | +20.0 % "));
+		strstr(text, "\n| **``a\\|b\\x0a<i>`x`, a<b>.c:12 in m``** | +20.0 % "));
+	ck_assert_ptr_nonnull(
+		strstr(text, "in all; ``a|b\\x0a<i>`x`, a<b>.c:12 in m``: +20.0 %**"));
 	ck_assert_ptr_null(strstr(text, "b\n<"));
 }
 

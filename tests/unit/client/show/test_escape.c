@@ -6,6 +6,7 @@
 #include <locale.h>
 
 #include "client/show/escape.h"
+#include "proto/memory.h"
 #include "tests/unit/test.h"
 
 typedef void escape_function(FILE *f, const char *text);
@@ -172,4 +173,42 @@ TEST(cuts_fall_between_characters)
 	ck_assert_uint_eq(escape_cut_front("関数", 3), 3);
 	ck_assert_uint_eq(escape_cut_front("abc", 0), 3);
 	ck_assert_uint_eq(escape_cut_front("abc", 99), 0);
+}
+
+static char *in_markdown(const char *name, bool in_table)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	ck_assert_ptr_nonnull(f);
+	escape_markdown(f, name, in_table);
+	ck_assert_int_eq(fclose(f), 0);
+	return text;
+}
+
+TEST(in_markdown_a_name_is_a_code_span_that_it_cannot_end)
+{
+	static const struct {
+		const char *name, *text, *cell;
+	} rows[] = {
+		{"@acme/everyone <b>", "`@acme/everyone <b>`", "`@acme/everyone <b>`"},
+		{"#123 https://a.b ![x](y)", "`#123 https://a.b ![x](y)`",
+			"`#123 https://a.b ![x](y)`"},
+		{"a|b", "`a|b`", "`a\\|b`"},
+		{"a\\|b", "`a\\|b`",
+			"`a\\\\x7cb`"}, /* two backslashes would be one, and the pipe a border */
+		{"a\\", "`a\\`", "`a\\`"},
+		{"a`b``c", "```a`b``c```", "```a`b``c```"},
+		{"`", "`` ` ``", "`` ` ``"},
+		{"`a", "`` `a ``", "`` `a ``"},
+		{" a ", "`  a  `", "`  a  `"},
+		{"a\n\n| b", "`a\\x0a\\x0a| b`", "`a\\x0a\\x0a\\| b`"},
+		{"", "", ""},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		_cleanup_(freep) char *text = in_markdown(rows[i].name, false);
+		_cleanup_(freep) char *cell = in_markdown(rows[i].name, true);
+		ck_assert_str_eq(text, rows[i].text);
+		ck_assert_str_eq(cell, rows[i].cell);
+	}
 }
