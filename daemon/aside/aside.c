@@ -37,12 +37,15 @@ struct aside {
 	struct aside_work *waiting, *running;
 };
 
-static bool may_run(const struct aside *a, uid_t uid)
+static bool may_run(const struct aside *a, const struct aside_work *next)
 {
 	const struct aside_work *w;
 	unsigned n = 0;
 	DL_FOREACH(a->running, w)
-	n += w->uid == uid;
+	if (w->key && w->key == next->key)
+		return false;
+	else
+		n += w->uid == next->uid;
 	return n < a->user_max;
 }
 
@@ -50,7 +53,7 @@ static struct aside_work *next_of(const struct aside *a)
 {
 	struct aside_work *w;
 	DL_FOREACH(a->waiting, w)
-	if (may_run(a, w->uid))
+	if (may_run(a, w))
 		return w;
 	return NULL;
 }
@@ -211,7 +214,7 @@ int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns)
 	int r = 0;
 	*ret_blocked_ns = 0;
 	pthread_mutex_lock(&a->lock);
-	if (!may_run(a, w->uid) || (a->n_idle == 0 && a->n_threads >= a->threads_max)) {
+	if (!may_run(a, w) || (a->n_idle == 0 && a->n_threads >= a->threads_max)) {
 		pthread_mutex_unlock(&a->lock);
 		w->free(w);
 		return ASIDE_FULL;

@@ -58,6 +58,8 @@ struct attribute_options {
 	const struct label_variables *variables; /* borrowed; NULL: none */
 	/* borrowed; "/proc", or a folder of files in tests; sys is next to it */
 	const char *proc;
+	/* borrowed; NULL: /proc is read at once, whatever it takes (tests) */
+	struct proc_reader *reader;
 	/* NULL: rights_read; tests that use files pass their own */
 	int (*rights)(int folder_fd, struct rights *ret_rights);
 	/* Does no process have this pid any more? Asked before its folder is opened, which takes ten

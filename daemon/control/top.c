@@ -533,6 +533,7 @@ static int walk_alone(struct top_job *j, struct request *q)
 		.namer = q->peer->options->namer,
 		.graves = q->peer->options->graves,
 		.starts = q->peer->options->starts,
+		.reader = q->peer->options->reader,
 	};
 	struct event_error error = {""};
 	int r = choose_scope(j, q, &o.sampler);

@@ -34,6 +34,7 @@
 
 struct walk_inner {
 	struct exec_watch execs;
+	struct proc_reader *reader;
 	int rings_fd; /* epoll over all rings, but in a session per task */
 	struct merge merge;
 	struct tap *taps;
@@ -86,6 +87,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 		return r;
 
 	struct walk_inner *in = w->inner;
+	in->reader = o->reader;
 	in->merge.streams = &w->sampler->streams;
 	in->merge.lost = w->sampler->lost;
 	in->merge.now_ns = monotonic_ns;
@@ -100,6 +102,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 		.n_events = w->sampler->events.n_events,
 		.starts = o->starts,
 		.variables = o->variables,
+		.reader = o->reader,
 		.proc = "/proc",
 		.all = o->all,
 		.after_exec = o->after_exec,
@@ -522,6 +525,7 @@ int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
 		.lost_tables = &s->lost[0][LOSS_TABLE],
 		.take = take_loops,
 		.attribute = w->attribute,
+		.reader = w->inner->reader,
 		.catch_up = catch_up_for_feed,
 		.userdata = w,
 	};
