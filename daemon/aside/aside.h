@@ -37,6 +37,7 @@ struct aside_work {
 	pthread_t thread;
 	uint64_t began_ns, cpu_ns; /* CLOCK_MONOTONIC, and the thread's own time, then */
 	uint64_t blocked_ns;       /* once it has ended */
+	long n_sleeps;             /* of the thread, then */
 	struct aside_work *prev, *next;
 };
 

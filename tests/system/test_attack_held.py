@@ -50,7 +50,7 @@ def status_of(service, uid):
 
 
 def lost(service):
-    rows = service.ask("status")["lost"]
+    rows = service.ask("status")["loss"]
     return sum(row["count"] for row in rows if row["cause"] == SILENT)
 
 
