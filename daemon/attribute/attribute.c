@@ -97,6 +97,11 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 	return 0;
 }
 
+struct proc_reader *attribute_reader(const struct attribute *a)
+{
+	return a ? a->o.reader : NULL;
+}
+
 /* A switch, or a sample of an ended task: no later sample of the task may take the counts. */
 static int attribute_switch(struct attribute *a, const struct record *r, int hart)
 {

@@ -150,7 +150,7 @@ struct attribute {
 	size_t n_reread;
 	struct silent *silent; /* SILENT_MAX, in no order */
 	size_t n_silent;
-	uint64_t silent_ns; /* when they were asked last */
+	uint64_t silent_ns;      /* when they were asked last */
 	struct awaited *awaited; /* AWAITED_MAX, in no order */
 	size_t n_awaited;
 	struct exec *exec; /* EXECS_MAX, in no order */

@@ -328,7 +328,8 @@ int census_program(struct attribute *a, struct task **process)
 	struct task *p = *process;
 	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
 	uint64_t time_ns = clock_ns(CLOCK_MONOTONIC);
-	unsigned wants = PROC_STAT | PROC_RIGHTS | PROC_EXE | (wants_maps(p, time_ns) ? PROC_MAPS : 0);
+	unsigned wants =
+		PROC_STAT | PROC_RIGHTS | PROC_EXE | (wants_maps(p, time_ns) ? PROC_MAPS : 0);
 
 	int r = proc_read(a, p->pid, wants, &v);
 	if (r)

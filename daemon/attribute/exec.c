@@ -200,7 +200,8 @@ static void exec_look(struct attribute *a, struct exec *e, uint64_t now_ns)
 	int r = proc_exec(a, e->pid, &e->text);
 
 	e->read_ns = clock_ns(CLOCK_MONOTONIC);
-	while ((r == PROC_EMPTY || r == PROC_SILENT) && e->due_ns == NEVER && e->n_looks < EXEC_LOOKS) {
+	while ((r == PROC_EMPTY || r == PROC_SILENT) && e->due_ns == NEVER &&
+		e->n_looks < EXEC_LOOKS) {
 		uint64_t again_ns = e->time_ns + exec_again_ns[e->n_looks++];
 
 		if (again_ns > now_ns)

@@ -57,11 +57,11 @@ int proc_exec(struct attribute *a, pid_t pid, struct exec_text *ret_text)
 	if (!(v.has & PROC_ARGV))
 		return v.no_argv ? PROC_EMPTY : PROC_GONE;
 	*ret_text = (struct exec_text){
-		.argv = TAKE_PTR(v.argv),
 		.n_argv = v.n_argv,
 		.rights = v.rights,
 		.has_rights = v.has & PROC_RIGHTS,
 	};
+	ret_text->argv = TAKE_PTR(v.argv);
 	return 0;
 }
 
@@ -74,6 +74,6 @@ bool proc_is_other(struct attribute *a, const struct task *process)
 		return false;
 	if ((v.has & PROC_EXE) && strcmp(v.exe, process->exe) != 0)
 		return true;
-	return (v.has & PROC_ARGV) && (v.n_argv != process->n_argv ||
-				       memcmp(v.argv, process->argv, process->n_argv) != 0);
+	return (v.has & PROC_ARGV) &&
+	       (v.n_argv != process->n_argv || memcmp(v.argv, process->argv, process->n_argv) != 0);
 }

@@ -183,8 +183,8 @@ static void read_view(int folder_fd, unsigned wants,
 		v->has |= flag((v->environment = read_environment(folder_fd, &v->n_environment)),
 			PROC_ENVIRON);
 	if (wants & PROC_THREADS)
-		v->has |= flag((v->thread = read_threads(folder_fd, wants & PROC_INNER,
-					&v->n_threads)),
+		v->has |= flag(
+			(v->thread = read_threads(folder_fd, wants & PROC_INNER, &v->n_threads)),
 			PROC_THREADS);
 }
 

@@ -69,7 +69,8 @@ bool proc_text_inner(int folder_fd, const char *name, pid_t *ret_inner)
 {
 	static const char label[] = "\nNSpid:";
 	char text[SCAN_STAT_BYTES_MAX];
-	const char *p = scan_text(folder_fd, name, text, sizeof(text)) > 0 ? strstr(text, label) : NULL;
+	const char *p =
+		scan_text(folder_fd, name, text, sizeof(text)) > 0 ? strstr(text, label) : NULL;
 	uint64_t inner = 0;
 	if (!p)
 		return false;

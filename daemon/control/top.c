@@ -500,8 +500,7 @@ static int choose_scope(struct top_job *j, struct request *q, struct sampler_opt
 		return r;
 	o->per_task = !machine.may_see_all;
 	o->user_only = !machine.may_see_kernel;
-	r = cost_hold_check(q, j->request->overhead_ppm, false, o->per_task);
-	if (r != 0)
+	if ((r = cost_hold_check(q, j->request->overhead_ppm, false, o->per_task)) != 0)
 		return r;
 	if (!j->targets.all)
 		return request_check_pids(

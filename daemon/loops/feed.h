@@ -54,7 +54,6 @@ struct feed_options {
 	struct grants *grants;    /* borrowed; NULL: nothing is granted */
 	/* borrowed; finds places of OpenMP in their processes; NULL: they have no names */
 	struct attribute *attribute;
-	struct proc_reader *reader; /* borrowed; NULL: /proc is read at once (tests) */
 	/* borrowed; tables above our limits are counted there, since all loops of theirs are missing;
 	 * NULL: they are counted as causes alone */
 	uint64_t *lost_tables;

@@ -16,8 +16,9 @@
 static bool is_theirs(const struct connection *c, pid_t tid)
 {
 	struct rights rights;
-	return proc_reader_rights(c->feed->o.reader, c->pid, tid, &rights) == 0 && rights.uid == c->user->uid &&
-	       rights.gid == c->gid;
+	return proc_reader_rights(attribute_reader(c->feed->o.attribute), c->pid, tid, &rights) ==
+		       0 &&
+	       rights.uid == c->user->uid && rights.gid == c->gid;
 }
 
 /* 0 or -errno. */

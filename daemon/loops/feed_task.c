@@ -57,7 +57,7 @@ static void read_tids(struct connection *c)
 		.folder = folder, .pid = c->pid, .wants = PROC_THREADS | PROC_INNER};
 	c->n_tids = 0;
 	c->tids_ns = c->feed->now_ns;
-	if (proc_reader_ask(c->feed->o.reader, &q, &v) != 0)
+	if (proc_reader_ask(attribute_reader(c->feed->o.attribute), &q, &v) != 0)
 		return;
 	for (size_t i = 0; i < v.n_threads && c->n_tids < PROGRAM_THREADS_MAX; i++) {
 		if (c->n_tids == c->size_tids && !grow_tids(c))

