@@ -115,7 +115,7 @@ void owner_exec(struct task *p, uint64_t time_ns)
 /* --- read again ------------------------------------------------------------------------------- */
 
 /* What root forked, or is root's without an exec since, may run a user's code under that user. */
-static void look_for_account(const struct attribute *a, struct task *p)
+static void look_for_account(struct attribute *a, struct task *p)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	struct rights rights;

@@ -260,8 +260,7 @@ static bool goes_on(const struct attribute *a, const struct task *task)
 {
 	if (task->process != task || !task->exec_ns || task->space)
 		return false;
-	_cleanup_(closep) int folder_fd = proc_folder(a, task->pid);
-	return folder_fd >= 0;
+	return proc_is_there(a, task->pid);
 }
 
 int sideband_exit(struct attribute *a, const struct record *r, int hart)

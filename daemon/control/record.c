@@ -574,6 +574,7 @@ int control_record(struct request *q, const Mperf__Request *request)
 		.pool = q->peer->options->pool,
 		.pool_uid = q->peer->uid,
 		.starts = q->peer->options->starts,
+		.reader = q->peer->options->reader,
 	};
 	int r = sampler_options_fill(q, m, &o.sampler);
 	if (r == 0)

@@ -166,6 +166,8 @@ enum loss {
 	/* whole seconds with always-on sampling lowered, while somebody measured roofs */
 	LOSS_PAUSED,
 	LOSS_SIDEBAND, /* records of the side band, where that has a ring of its own: no samples */
+	/* times a process was asked for its arguments, owner or mappings, and did not answer in time */
+	LOSS_SILENT,
 	N_LOSSES,
 };
 struct loss_kind {

@@ -82,6 +82,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 		.n_events = w->sampler->events.n_events,
 		.starts = o->starts,
 		.variables = o->variables,
+		.reader = o->reader,
 		.proc = "/proc",
 		.all = o->all,
 		.after_exec = o->after_exec,

@@ -37,6 +37,7 @@ struct walk_options {
 	struct quota *pool;                /* borrowed likewise; as in struct file_table; or NULL */
 	uid_t pool_uid;
 	const struct label_variables *variables; /* the same */
+	struct proc_reader *reader;              /* the same */
 };
 
 struct tap {
