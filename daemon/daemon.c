@@ -402,8 +402,9 @@ static size_t service_mode_fds(struct daemon *d, struct pollfd *fds, size_t n)
 
 static uint64_t service_mode_deadline_ns(struct daemon *d)
 {
-	uint64_t service = d->time.due_ns = service_deadline_ns(d->service), began_ns = thread_ns();
+	uint64_t service = service_deadline_ns(d->service), began_ns = thread_ns();
 	uint64_t server = server_deadline_ns(d->server);
+	d->time.due_ns = service;
 	d->time.serving_ns += thread_ns() - began_ns;
 	return service < server ? service : server;
 }
@@ -414,7 +415,7 @@ static uint64_t feed_ns(const struct daemon *d)
 	return w && w->feed ? feed_spent_ns(w->feed) : 0;
 }
 
-/* As server_dispatch. *ret_ns: what it took. */
+/* As server_dispatch. *ret_took_ns: of the thread's time. */
 static int serve_clients(
 	struct daemon *d, const struct pollfd *fds, size_t n, uint64_t *ret_took_ns)
 {
