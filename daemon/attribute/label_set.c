@@ -36,9 +36,10 @@ static struct label_text *make_text(uid_t uid, const char *labels)
 
 static struct label_set *find(const struct label_sets *t, const struct label_text *text)
 {
+	const size_t n = strlen(text->key);
 	struct label_set *set;
 
-	HASH_FIND(hh, t->set, text->key, strlen(text->key), set);
+	HASH_FIND(hh, t->set, text->key, n, set);
 	return set;
 }
 
@@ -80,13 +81,14 @@ static void leave(struct label_sets *t, struct label_user *user)
 /* Add a set of this text, which is taken. NULL: out of memory. */
 static struct label_set *add(struct label_sets *t, struct label_user *user, struct label_text *text)
 {
+	const size_t n = strlen(text->key);
 	struct label_set *set = calloc(1, sizeof(*set));
 
 	if (!set)
 		return NULL;
 	*set = (struct label_set){
 		.labels = text->labels, .uid = user->uid, .n_refs = 1, .n_given = 1};
-	HASH_ADD_KEYPTR(hh, t->set, text->key, strlen(text->key), set);
+	HASH_ADD_KEYPTR(hh, t->set, text->key, n, set);
 	if (!set->hh.tbl) {
 		free(set);
 		return NULL;

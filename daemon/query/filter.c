@@ -49,17 +49,59 @@ static bool cgroup_wanted(const struct loaded *l, const struct query_filter *q, 
 	return false;
 }
 
-/* All labels asked for, of the task's job or as its control group shows. A value may have * and ?. */
-static bool labels_wanted(const struct loaded *l, const struct query_filter *q, uint32_t task)
+/* The labels that are asked for, and for which jobs they were compared: tasks of a job have the same, and a pattern
+ * takes long. */
+#define COMPARED 256
+struct wanted_labels {
+	struct label
+		*label; /* n_labels of the filter; NULL: some is none, so that nothing matches */
+	struct {
+		uint32_t labels, cgroup; /* texts; both 0: not compared */
+		bool wanted;
+	} job[COMPARED];
+};
+
+static int read_wanted(const struct query_filter *q, struct wanted_labels *w)
 {
-	struct label label[JOB_LABELS_MAX], wanted;
 	struct label_fault fault;
-	size_t n = q->n_labels ? job_labels(l, task, label) : 0;
+	w->label = calloc(q->n_labels + 1, sizeof(*w->label));
+	if (!w->label)
+		return -ENOMEM;
+	for (size_t i = 0; i < q->n_labels && w->label; i++)
+		if (label_parse(q->label[i], &w->label[i], &fault) != 0) {
+			free(w->label);
+			w->label = NULL;
+		}
+	return 0;
+}
+
+/* All labels asked for, of the task's job or as its control group shows. A value may have * and ?. */
+static bool labels_match(const struct loaded *l, const struct query_filter *q,
+	const struct wanted_labels *w, uint32_t task)
+{
+	struct label label[JOB_LABELS_MAX];
+	const size_t n = job_labels(l, task, label);
 	for (size_t i = 0; i < q->n_labels; i++)
-		if (label_parse(q->label[i], &wanted, &fault) != 0 ||
-			!label_matches(&wanted, label, n))
+		if (!label_matches(&w->label[i], label, n))
 			return false;
 	return true;
+}
+
+static bool labels_wanted(const struct loaded *l, const struct query_filter *q,
+	struct wanted_labels *w, uint32_t task)
+{
+	const uint32_t labels = l->task[task].labels, cgroup = l->task[task].cgroup;
+	const size_t at = (labels + 31 * cgroup) % COMPARED;
+	if (q->n_labels == 0 || !w->label)
+		return q->n_labels == 0;
+	if (labels == 0 && cgroup == 0)
+		return false;
+	if (w->job[at].labels != labels || w->job[at].cgroup != cgroup) {
+		w->job[at].wanted = labels_match(l, q, w, task);
+		w->job[at].labels = labels;
+		w->job[at].cgroup = cgroup;
+	}
+	return w->job[at].wanted;
 }
 
 static bool job_wanted(const struct loaded *l, const struct query_filter *q, uint32_t task)
@@ -195,26 +237,37 @@ bool filter_leaves_out(
 	       without_has(f->withouts, f->without[task], l->window[window].realtime_ns, l->tier);
 }
 
-int filter_make(struct row_filter *f, struct loaded *l, const struct query_filter *q)
+static int find_tasks(struct row_filter *f, const struct loaded *l, const struct query_filter *q)
 {
-	*f = (struct row_filter){.asked = q->event && *q->event};
+	struct wanted_labels wanted = {.label = NULL};
 	f->task = calloc((size_t)l->n_tasks + 1, sizeof(*f->task));
-	if (!f->task)
-		return -ENOMEM;
-
+	int r = f->task ? read_wanted(q, &wanted) : -ENOMEM;
+	if (r < 0)
+		return r;
 	f->task[0] = q->n_pids == 0 && q->n_comms == 0 && q->n_cgroups == 0 && q->n_labels == 0 &&
 		     q->n_jobs == 0 && !q->only_uid;
 	for (uint32_t i = 1; i <= l->n_tasks; i++)
 		f->task[i] = l->task[i].known
 				     ? owner_wanted(l, q, i) && pid_wanted(q, &l->task[i]) &&
 					       comm_wanted(l, q, i) && cgroup_wanted(l, q, i) &&
-					       labels_wanted(l, q, i) && job_wanted(l, q, i)
+					       labels_wanted(l, q, &wanted, i) &&
+					       job_wanted(l, q, i)
 				     : f->task[0];
+	free(wanted.label);
+	return 0;
+}
+
+int filter_make(struct row_filter *f, struct loaded *l, const struct query_filter *q)
+{
+	*f = (struct row_filter){.asked = q->event && *q->event};
+	int r = find_tasks(f, l, q);
+	if (r < 0)
+		return r;
 	for (uint32_t i = 0; i <= HARTS_MAX; i++)
 		f->hart[i] = hart_wanted(q, i);
 	f->windows = q->since_ns != 0 || q->until_ns != 0 || l->since_ns != 0 || l->until_ns != 0;
 	if (q->n_without > 0 && l->pin == QUERY_NO_PIN) {
-		int r = find_pinned(f, l, q);
+		r = find_pinned(f, l, q);
 		if (r != 0)
 			return r;
 	}

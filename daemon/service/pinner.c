@@ -143,11 +143,6 @@ static bool is_left(const struct pinner_unpin *u, uint64_t id)
 	return u->at == 0 || id < u->at;
 }
 
-bool pinner_unpin_wants(const struct pinner_unpin *u, uint32_t by, const char *labels)
-{
-	return (u->all || by == u->by) && store_pin_matches(labels, u->label, u->n_labels);
-}
-
 /* The next wait is the one with the highest id of those that are left. False: none is. */
 static bool forget_wait(struct pinner *p, struct pinner_unpin *u)
 {

@@ -88,6 +88,8 @@ struct turn *pinner_turn_of(const struct pinner *p, uint64_t id);
 void pinner_add_turn(struct pinner *p, const struct turn *t);
 /* The next that is not done; NULL: none. */
 struct turn *pinner_next_turn(const struct pinner *p);
+/* Is that to be forgotten? */
+bool pinner_unpin_wants(const struct pinner_unpin *u, uint32_t by, const char *labels);
 /* Say what nobody waits for has failed. Users' jobs can fail as often as they like: a sentence a minute. */
 void pinner_say_of_nobody(struct pinner *p, uint64_t now_ns, const char *text);
 
@@ -117,8 +119,6 @@ bool pinner_has_place(const struct pinner *p, const struct turn *t);
 int pinner_look_at_rules(struct pinner *p, uint64_t now_ns, bool *ret_more);
 /* As pinner_unpin, of those that have found no place yet. True: there may be more. */
 bool pinner_forget_due(struct pinner *p, struct pinner_unpin *u, uint64_t until_ns);
-/* Is that to be forgotten? */
-bool pinner_unpin_wants(const struct pinner_unpin *u, uint32_t by, const char *labels);
 
 /* --- pinner_child.c --------------------------------------------------------------------------- */
 

@@ -63,6 +63,11 @@ struct turn *pinner_next_turn(const struct pinner *p)
 	return next;
 }
 
+bool pinner_unpin_wants(const struct pinner_unpin *u, uint32_t by, const char *labels)
+{
+	return (u->all || by == u->by) && store_pin_matches(labels, u->label, u->n_labels);
+}
+
 void pinner_say_of_nobody(struct pinner *p, uint64_t now_ns, const char *text)
 {
 	char line[900];

@@ -277,23 +277,23 @@ int schedules_begin(
 
 /* --- jobs ------------------------------------------------------------------------------------- */
 
-static bool has_labels(const struct schedule *of, const struct watched_job *job)
+static bool has_labels(const struct schedule *of, const struct label *label, size_t n)
 {
-	struct label label[LABELS_MAX];
-	size_t n = of->n_labels ? labels_read(job->labels->labels, label) : 0;
 	for (size_t i = 0; i < of->n_labels; i++)
 		if (!label_matches(&of->label[i], label, n))
 			return false;
 	return true;
 }
 
-static bool is_of(const struct schedule *of, const struct watched_job *job)
+/* Its n labels have been read. */
+static bool is_of(const struct schedule *of, const struct watched_job *job,
+	const struct label *label, size_t n)
 {
 	char unit[SCHEDULE_TEXT_BYTES];
 	if (of->kind != SCHEDULE_JOBS || !job->labels != (*of->unit != '\0'))
 		return false;
 	if (job->labels)
-		return has_labels(of, job);
+		return has_labels(of, label, n);
 	if (job->n_unit >= sizeof(unit))
 		return false;
 	memcpy(unit, job->unit, job->n_unit);
@@ -314,10 +314,12 @@ static bool draw(uint32_t share_ppm)
 
 static int take_job(struct schedules *s, struct walk *w, struct watched_job *job, uint64_t now_ns)
 {
+	struct label label[LABELS_MAX];
+	const size_t n = job->labels ? labels_read(job->labels->labels, label) : 0;
 	int r = 0;
 	for (size_t i = 0; i < s->list.n && r == 0; i++) {
 		const struct schedule *of = &s->list.schedule[i];
-		if (!is_of(of, job))
+		if (!is_of(of, job, label, n))
 			continue;
 		bool drawn = job->is_old || draw(of->share_ppm);
 		s->count[i].n_jobs += !job->is_old;

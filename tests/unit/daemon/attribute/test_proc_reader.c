@@ -19,12 +19,13 @@ static void begin(void)
 EACH_TEST(.begin = begin);
 
 /* A process whose owner cannot be read for as long as `blocks` is set. */
-static int slow_rights(int folder_fd, struct rights *ret_rights)
+static int slow_rights(int folder_fd, uid_t account, struct rights *ret_rights)
 {
+	(void)account;
 	(void)folder_fd;
 	while (blocks)
 		usleep(1000);
-	*ret_rights = (struct rights){7, 8};
+	*ret_rights = (struct rights){7, 8, 7};
 	n_ended++;
 	return 0;
 }
@@ -32,7 +33,7 @@ static int slow_rights(int folder_fd, struct rights *ret_rights)
 static int ask(pid_t pid, unsigned wants, struct proc_view *v)
 {
 	const struct proc_question q = {
-		.folder = "/proc/self", .pid = pid, .wants = wants, .rights = slow_rights};
+		.folder = "/proc/self", .pid = pid, .account = ACCOUNT_NOBODY, .wants = wants, .rights = slow_rights};
 	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	int r = proc_reader_ask(reader, &q, v);
 	ck_assert_uint_lt(clock_ns(CLOCK_MONOTONIC) - began, SECOND);
