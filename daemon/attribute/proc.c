@@ -118,8 +118,8 @@ int proc_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text)
 	int r = proc_argv(folder_fd, &text.argv, &text.n_argv);
 	if (r)
 		return r;
-	text.has_rights = a->o.rights(folder_fd, proc_account(task_find(a->o.tasks, pid)),
-				  &text.rights) == 0;
+	text.has_rights =
+		a->o.rights(folder_fd, proc_account(task_find(a->o.tasks, pid)), &text.rights) == 0;
 	*ret_text = text;
 	return 0;
 }

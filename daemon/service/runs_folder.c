@@ -141,8 +141,8 @@ static uint64_t share_of(const struct runs_log *log, const struct schedule *of, 
 {
 	if (uid != 0)
 		return of->max_use / RUNS_USER_PART;
-	uint64_t others = runs_log_kept(log, of->name).bytes -
-			  runs_log_kept_of(log, of->name, uid).bytes;
+	uint64_t others =
+		runs_log_kept(log, of->name).bytes - runs_log_kept_of(log, of->name, uid).bytes;
 	return of->max_use - (others < of->max_use / 2 ? others : of->max_use / 2);
 }
 

@@ -404,8 +404,7 @@ static bool is_out_of_room(
 	if (now_ns < run->next_look_ns)
 		return false;
 	run->next_look_ns = now_ns + SECOND_NS;
-	int r = runs_folder_make_room(
-		s->path, &s->log, &run->schedule, run->uid, bytes_of(s, run));
+	int r = runs_folder_make_room(s->path, &s->log, &run->schedule, run->uid, bytes_of(s, run));
 	*ret_why = r < 0 ? "an older recording of its schedule cannot be removed"
 		   : r == RUNS_FOLDER_FULL
 			   ? "it reached its user's share of MaxUse= of its schedule"

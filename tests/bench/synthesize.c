@@ -185,7 +185,7 @@ static void start_process(struct making *m, uint32_t slot, uint64_t now_ns)
 		die("task", -ENOMEM);
 	memcpy(task->argv, argv, (size_t)n + 1);
 	task->n_argv = (uint32_t)n + 1;
-	task->uid = 1000 + m->program_of[slot] % 4;
+	task->uid = task->account = 1000 + m->program_of[slot] % 4;
 	m->process[slot] = task;
 }
 

@@ -314,7 +314,7 @@ int sums_fold(struct rollup *r, uint32_t n_max);
 /* Remove from the rows of users over their share the detail that they have no room for. 0,
  * ROLLUP_*, -errno. */
 int sums_fold_shares(struct rollup *r);
-/* The user of a task; (uid_t)-1 of none. */
+/* Who pays for a task; (uid_t)-1 for none. */
 uid_t rollup_uid(const struct rollup *r, uint32_t task);
 /* Count a loss in the current window. */
 int sums_add_loss(struct rollup *r, uint64_t hart, uint32_t cause, int64_t count);

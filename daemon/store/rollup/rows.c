@@ -32,8 +32,8 @@ static const char *const read_text[N_ROLLUP_READS] = {
 	[READ_CGROUP] = "SELECT path FROM cgroup WHERE id = ?1",
 	[READ_TASK] =
 		"SELECT pid, tid, process, parent, start_ns, end_ns, comm, exe, argv, cgroup, "
-		"uid, kernel_thread, label_set FROM task LEFT JOIN task_label_set ON task = id "
-		"WHERE id = ?1",
+		"uid, kernel_thread, label_set, account FROM task "
+		"LEFT JOIN task_label_set ON task = id WHERE id = ?1",
 	[READ_LABELS] = "SELECT uid || ' ' || labels FROM label_set WHERE id = ?1",
 	[READ_FILE] = "SELECT kind, path, build_id, major, minor, inode, deleted, state, "
 		      "has_symbols, has_debug FROM file WHERE id = ?1",
@@ -64,7 +64,7 @@ static const char *const write_text[N_ROLLUP_WRITES] = {
 	[WRITE_HART] = "INSERT OR REPLACE INTO hart VALUES (?, ?, ?, ?, ?)",
 	[WRITE_CGROUP] = "INSERT INTO cgroup VALUES (?, ?)",
 	[WRITE_TASK] =
-		"INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+		"INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
 		"ON CONFLICT (id) DO UPDATE SET end_ns = excluded.end_ns, comm = excluded.comm, "
 		"exe = coalesce(excluded.exe, exe), argv = coalesce(excluded.argv, argv), "
 		"cgroup = coalesce(excluded.cgroup, cgroup)",
@@ -222,10 +222,14 @@ static const char read_sample_3[] =
 	"SELECT id, window, hart, task, stack, event, rung, count, weight_ns, truncated, 0 "
 	"FROM sample WHERE id > ?1 ORDER BY id";
 
-/* Of version 4, without labels. */
+/* Of version 4, without labels; and of 5, where the owner paid. */
 static const char read_task_4[] =
 	"SELECT pid, tid, process, parent, start_ns, end_ns, comm, exe, argv, cgroup, uid, "
-	"kernel_thread, NULL FROM task WHERE id = ?1";
+	"kernel_thread, NULL, uid FROM task WHERE id = ?1";
+static const char read_task_5[] =
+	"SELECT pid, tid, process, parent, start_ns, end_ns, comm, exe, argv, cgroup, uid, "
+	"kernel_thread, label_set, uid FROM task LEFT JOIN task_label_set ON task = id "
+	"WHERE id = ?1";
 
 int rollup_prepare_source(struct rollup *r)
 {
@@ -235,6 +239,8 @@ int rollup_prepare_source(struct rollup *r)
 	int rc = segment_version(r->source, &version);
 	if (version < SEGMENT_HAS_UNCOUNTED)
 		text[READ_SAMPLE] = read_sample_3;
+	if (version < SEGMENT_HAS_ACCOUNT)
+		text[READ_TASK] = read_task_5;
 	if (version < SEGMENT_HAS_LABELS) {
 		text[READ_TASK] = read_task_4;
 		text[READ_LABELS] = "SELECT NULL WHERE ?1 < 0";

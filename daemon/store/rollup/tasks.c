@@ -2,10 +2,12 @@
 
 /* Which tasks two files call the same
  *
- *      process    boot, pid, start, uid, labels   (a process that changes its user is another: who
- *                                                  may see its samples depends on it)
- *      program    comm, exe, cgroup, uid, labels
- *      thread     boot, pid, tid, start, uid      (in an extract, which is of one set of labels)
+ *      process    boot, pid, start, whose, labels  (a process that changes its user is another: who
+ *                                                   may see its samples depends on it)
+ *      program    comm, exe, cgroup, whose, labels
+ *      thread     boot, pid, tid, start, whose     (in an extract, which is of one set of labels)
+ *
+ * whose: the owner, uid; of what belongs to nobody who pays for it, account.
  */
 
 #include <string.h>
@@ -21,15 +23,33 @@ struct task_texts {
 	uint32_t cgroup, labels;
 };
 
-/* Columns of both files: pid, start_ns, comm, exe, uid, kernel_thread, tid. A program's key holds all that
- * its row says. */
-static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[7],
+/* Of a key, its last part: who pays, + 1, 0: not known; whether that is not the owner too, since the process
+ * belongs to nobody (uid is 0) or its group is another (uid is NULL); and, of a program, whether it is a thread
+ * of the kernel. */
+#define WHOSE_MASK ((1ull << 40) - 1)
+#define WHOSE_NOBODYS (1ull << 39)
+#define WHOSE_UNOWNED (1ull << 38)
+#define WHOSE_USER (WHOSE_UNOWNED - 1)
+#define KERNEL_THREAD_SHIFT 40
+
+static uint64_t whose_of(sqlite3_stmt *st, int uid_column, int account_column)
+{
+	bool owned = sqlite3_column_type(st, uid_column) != SQLITE_NULL;
+	bool paid = sqlite3_column_type(st, account_column) != SQLITE_NULL;
+	uint64_t uid = (uint32_t)sqlite3_column_int64(st, uid_column);
+	uint64_t account = (uint32_t)sqlite3_column_int64(st, account_column);
+	if (owned && (uid != 0 || (paid && account == 0)))
+		return uid + 1;
+	return (owned ? WHOSE_NOBODYS : WHOSE_UNOWNED) | (paid ? account + 1 : 0);
+}
+
+/* Columns of both files: pid, start_ns, comm, exe, uid, kernel_thread, tid, account. A program's key holds all
+ * that its row says. */
+static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[8],
 	const struct task_texts *texts, struct key *ret_key)
 {
 	uint64_t labels = (uint64_t)texts->labels << 32;
-	uint64_t uid = 0;
-	if (sqlite3_column_type(st, column[4]) != SQLITE_NULL)
-		uid = (uint64_t)(uint32_t)sqlite3_column_int64(st, column[4]) + 1;
+	uint64_t uid = whose_of(st, column[4], column[7]);
 	if (r->tier == TIER_WINDOW) {
 		uint64_t pid = (uint64_t)sqlite3_column_int64(st, column[0]);
 		*ret_key = (struct key){
@@ -48,13 +68,14 @@ static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[7],
 	if (outcome == 0)
 		outcome = rollup_text(r, st, column[3], &exe);
 	uint64_t kernel_thread = sqlite3_column_int64(st, column[5]) != 0;
-	*ret_key = (struct key){{comm, exe, labels | texts->cgroup, uid | kernel_thread << 40}};
+	*ret_key = (struct key){
+		{comm, exe, labels | texts->cgroup, uid | kernel_thread << KERNEL_THREAD_SHIFT}};
 	return outcome;
 }
 
 static int load_task(struct rollup *r, sqlite3_stmt *st, void *userdata)
 {
-	static const int column[] = {1, 2, 3, 4, 5, 6, 9};
+	static const int column[] = {1, 2, 3, 4, 5, 6, 9, 10};
 	(void)userdata;
 	struct key key;
 	struct task_texts texts;
@@ -97,6 +118,7 @@ static int write_task(struct rollup *r, uint32_t index, uint32_t process, uint32
 	bool whole = !r->has_payer || share_level(r->shares, r->payer) == SHARE_WHOLE;
 	bool ended = sqlite3_column_type(st, 5) != SQLITE_NULL;
 	bool owned = sqlite3_column_type(st, 10) != SQLITE_NULL;
+	bool paid = sqlite3_column_type(st, 13) != SQLITE_NULL;
 	return PUT(r, WRITE_TASK, CELL_I(row), CELL_I(sqlite3_column_int64(st, 0)),
 		CELL_I(sqlite3_column_int64(st, 1)), CELL_I(process ? process : row),
 		CELL_I_OR_NULL(parent, parent), CELL_I(sqlite3_column_int64(st, 4)),
@@ -105,7 +127,8 @@ static int write_task(struct rollup *r, uint32_t index, uint32_t process, uint32
 		CELL_B(whole ? sqlite3_column_blob(st, 8) : NULL, sqlite3_column_bytes(st, 8)),
 		CELL_I_OR_NULL(cgroup_row, cgroup_row),
 		CELL_I_OR_NULL(owned, sqlite3_column_int64(st, 10)),
-		CELL_I(sqlite3_column_int64(st, 11)));
+		CELL_I(sqlite3_column_int64(st, 11)),
+		CELL_I_OR_NULL(paid, sqlite3_column_int64(st, 13)));
 }
 
 static int write_process(struct rollup *r, uint32_t index, uint32_t parent)
@@ -116,7 +139,8 @@ static int write_process(struct rollup *r, uint32_t index, uint32_t parent)
 static int write_program(struct rollup *r, uint32_t index, uint32_t *ret_row)
 {
 	const uint64_t *part = r->tasks.keys.key[index].part;
-	uint64_t uid = part[3] & ((1ull << 40) - 1);
+	uint64_t user = part[3] & WHOSE_USER;
+	bool nobodys = part[3] & WHOSE_NOBODYS, owned = user != 0 && !(part[3] & WHOSE_UNOWNED);
 	uint32_t cgroup_row;
 	int outcome =
 		rollup_name_row_of(r, WRITE_CGROUP, &r->cgroups, (uint32_t)part[2], &cgroup_row);
@@ -130,14 +154,15 @@ static int write_program(struct rollup *r, uint32_t index, uint32_t *ret_row)
 		CELL_I_OR_NULL(false, 0), CELL_I(0), CELL_I_OR_NULL(false, 0),
 		CELL_T(text_of(&r->texts, (uint32_t)part[0])),
 		CELL_T(text_of(&r->texts, (uint32_t)part[1])), CELL_B(NULL, 0),
-		CELL_I_OR_NULL(cgroup_row, cgroup_row), CELL_I_OR_NULL(uid != 0, uid - 1),
-		CELL_I(part[3] >> 40));
+		CELL_I_OR_NULL(cgroup_row, cgroup_row),
+		CELL_I_OR_NULL(owned || nobodys, nobodys ? 0 : user - 1),
+		CELL_I(part[3] >> KERNEL_THREAD_SHIFT), CELL_I_OR_NULL(user != 0, user - 1));
 }
 
 /* Translate the task that READ_TASK stands on, which is a process, or has none that is known. */
 static int take_process(struct rollup *r, int64_t id, uint32_t *ret_index)
 {
-	static const int column[] = {0, 4, 6, 7, 10, 11, 1};
+	static const int column[] = {0, 4, 6, 7, 10, 11, 1, 13};
 	sqlite3_stmt *st = r->read[READ_TASK];
 	struct task_texts texts = {0, 0};
 	struct key key;
@@ -178,7 +203,7 @@ static int find_process(struct rollup *r, int64_t id, int64_t *ret_process)
 /* Of an extract: translate a thread whose process, at that index + 1, is of the job. */
 static int take_thread(struct rollup *r, int64_t id, uint32_t process, uint32_t *ret_index)
 {
-	static const int column[] = {0, 4, 6, 7, 10, 11, 1};
+	static const int column[] = {0, 4, 6, 7, 10, 11, 1, 13};
 	const struct task_texts texts = {0, 0};
 	struct key key;
 	uint32_t index;
@@ -297,14 +322,14 @@ int rollup_task_row(struct rollup *r, uint32_t index, uint32_t *ret_row)
 
 uid_t rollup_uid(const struct rollup *r, uint32_t task)
 {
-	uint64_t uid = task ? r->tasks.keys.key[task - 1].part[3] & ((1ull << 40) - 1) : 0;
-	return uid ? (uid_t)(uid - 1) : (uid_t)-1;
+	uint64_t user = task ? r->tasks.keys.key[task - 1].part[3] & WHOSE_USER : 0;
+	return user ? (uid_t)(user - 1) : (uid_t)-1;
 }
 
 int rollup_other_program(struct rollup *r, uint32_t task, uint32_t *ret_index)
 {
 	uint32_t comm;
-	uint64_t uid = task ? r->tasks.keys.key[task - 1].part[3] & ((1ull << 40) - 1) : 0;
+	uint64_t uid = task ? r->tasks.keys.key[task - 1].part[3] & WHOSE_MASK : WHOSE_UNOWNED;
 	bool program = task && r->tier == TIER_HOUR;
 	uint64_t labels = program ? r->tasks.keys.key[task - 1].part[2] >> 32 << 32 : 0;
 	int outcome = rollup_table_outcome(r, text_get(&r->texts, "[other]", &comm));
@@ -319,7 +344,7 @@ int rollup_load_tasks(struct rollup *r)
 {
 	return rollup_each(r,
 		"SELECT t.id, pid, start_ns, comm, exe, t.uid, kernel_thread, path, "
-		"l.uid || ' ' || labels, tid "
+		"l.uid || ' ' || labels, tid, account "
 		"FROM task t LEFT JOIN cgroup c ON c.id = t.cgroup "
 		"LEFT JOIN task_label_set ON task = t.id "
 		"LEFT JOIN label_set l ON l.id = label_set ORDER BY t.id",

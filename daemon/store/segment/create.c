@@ -41,7 +41,7 @@ static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
 	[INSERT_EVENT] = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[INSERT_HART] = "INSERT OR IGNORE INTO hart VALUES (?, ?, ?, ?, ?)",
 	[INSERT_CGROUP] = "INSERT OR IGNORE INTO cgroup VALUES (?, ?)",
-	[INSERT_TASK] = "INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[INSERT_TASK] = "INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[INSERT_LABEL_SET] = "INSERT OR IGNORE INTO label_set VALUES (?, ?, ?)",
 	[INSERT_TASK_LABEL_SET] = "INSERT OR REPLACE INTO task_label_set VALUES (?, ?)",
 	[INSERT_FILE] = "INSERT INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -63,8 +63,8 @@ static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
 	/* the parent is freed when it has been gone for long; it was known then */
 	[UPDATE_TASK] = "UPDATE task SET pid = ?2, tid = ?3, process = ?4, "
 			"parent = ifnull(?5, parent), start_ns = ?6, end_ns = ?7, comm = ?8, "
-			"exe = ?9, argv = ?10, cgroup = ?11, uid = ?12, kernel_thread = ?13 "
-			"WHERE id = ?1",
+			"exe = ?9, argv = ?10, cgroup = ?11, uid = ?12, kernel_thread = ?13, "
+			"account = ?14 WHERE id = ?1",
 	[UPDATE_FILE] =
 		"UPDATE file SET state = ?2, has_symbols = ?3, has_debug = ?4 WHERE id = ?1",
 	[UPDATE_FRAME] = "UPDATE frame SET state = ?2 WHERE id = ?1",

@@ -215,8 +215,8 @@ static int write_task_row(struct segment *g, const struct segment_flush *f,
 {
 	/* parent, exe and argv of a thread are its process' */
 	bool process = is_process(task);
-	bool argv = process &&
-		    (task->n_argv <= n_paid || share_level(g->shares, task_account(task)) == SHARE_WHOLE);
+	bool argv = process && (task->n_argv <= n_paid ||
+				       share_level(g->shares, task_account(task)) == SHARE_WHOLE);
 	const struct task *parent = parent_of(f, task);
 	uid_t uid = owner_of(task);
 	bool owned = uid != (uid_t)-1 && !(process ? task : task->process)->other_group;
@@ -226,14 +226,16 @@ static int write_task_row(struct segment *g, const struct segment_flush *f,
 		CELL_T(task->comm), CELL_T(process ? task->exe : NULL),
 		CELL_B(argv ? task->argv : NULL, task->n_argv),
 		CELL_I_OR_NULL(task->cgroup, task->cgroup), CELL_I_OR_NULL(owned, uid),
-		CELL_I(task->kernel_thread));
+		CELL_I(task->kernel_thread),
+		CELL_I_OR_NULL(task_account(task) != (uid_t)-1, task_account(task)));
 }
 
 /* Of all that a row of a task is made of. Never 0. */
 static uint32_t task_hash(const struct task *task)
 {
-	uint64_t part[10] = {task->end_ns, task->exec_ns, task->cgroup, owner_of(task),
-		(uintptr_t)task->exe, (uintptr_t)task->argv,
+	uint64_t part[10] = {task->end_ns, task->exec_ns, task->cgroup,
+		owner_of(task) | (uint64_t)task_account(task) << 32, (uintptr_t)task->exe,
+		(uintptr_t)task->argv,
 		task->n_argv ^ (uint64_t)(task->parent ? task->parent->id : 0) << 32,
 		task->labels ? task->labels->id : 0};
 	uint64_t hash = 0;
@@ -272,7 +274,8 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 /* What it takes, but for arguments that were charged before; returns those that are by now. */
 static uint32_t charge_task(struct segment *g, const struct task *task, uint32_t n_argv)
 {
-	bool process = is_process(task), whole = share_level(g->shares, task_account(task)) == SHARE_WHOLE;
+	bool process = is_process(task),
+	     whole = share_level(g->shares, task_account(task)) == SHARE_WHOLE;
 	uint32_t n = process && whole && task->argv ? task->n_argv : 0;
 	size_t bytes = n > n_argv ? n - n_argv : 0;
 	if (n_argv == 0)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 --
--- mperf segment, schema version 5 (user_version 5, application_id 0x6d507266 "mPrf"). Version 4 had no
--- label_set and task_label_set, version 3 no sample.uncounted either: there every sample has counts,
+-- mperf segment, schema version 6 (user_version 6, application_id 0x6d507266 "mPrf"). Version 5 had no
+-- task.account, version 4 no label_set and task_label_set either, version 3 no sample.uncounted either: there every sample has counts,
 -- where its event leads a group.
 --
 -- A segment is one SQLite file that holds a stretch of profile and every name it needs. This text is
@@ -85,7 +85,8 @@ CREATE TABLE cgroup (
 
 -- A thread that lived. (pid, start_ns) names a process, (tid, start_ns) a thread; numbers recur. uid is
 -- whose it wholly was (mperfd(8), PERMISSIONS), 0 also where it was nobody's; NULL also where its group
--- was not the one of that user. A process that became another's has a task for each of them.
+-- was not the one of that user. A process that became another's has a task for each of them. account is the
+-- real user of its process, who paid for it, also where uid is not.
 CREATE TABLE task (
 	id INTEGER PRIMARY KEY,
 	pid INTEGER NOT NULL,               -- process
@@ -99,7 +100,8 @@ CREATE TABLE task (
 	argv BLOB,                          -- arguments, each ended by NUL; set for processes only
 	cgroup INTEGER,
 	uid INTEGER,
-	kernel_thread INTEGER NOT NULL      -- 1: a thread of the kernel
+	kernel_thread INTEGER NOT NULL,     -- 1: a thread of the kernel
+	account INTEGER
 );
 
 -- Labels of tasks, for tools that add their own: mperf's are those of label_set. Children inherit; only

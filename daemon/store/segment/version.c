@@ -23,6 +23,9 @@ static const struct change {
 		"ALTER TABLE sample DROP COLUMN uncounted"},
 	{SEGMENT_HAS_LABELS, "label_set", NULL, NULL},
 	{SEGMENT_HAS_LABELS, "task_label_set", NULL, NULL},
+	{SEGMENT_HAS_ACCOUNT, NULL,
+		"ALTER TABLE task ADD COLUMN account INTEGER; UPDATE task SET account = uid",
+		"ALTER TABLE task DROP COLUMN account"},
 };
 #define N_CHANGES (sizeof(changes) / sizeof(*changes))
 

@@ -9,12 +9,13 @@
 
 #include <sqlite3.h>
 
-#define SEGMENT_VERSION 5
+#define SEGMENT_VERSION 6
 /* the lowest that is read; no release wrote a lower one */
 #define SEGMENT_VERSION_MIN 3
 /* from which on there is: */
 #define SEGMENT_HAS_UNCOUNTED 4 /* sample.uncounted; before, all samples have counts */
 #define SEGMENT_HAS_LABELS 5    /* label_set, task_label_set */
+#define SEGMENT_HAS_ACCOUNT 6   /* task.account; before, the owner paid */
 
 /* The user_version of a file, read through SQLite. SQLITE_OK or a result code. */
 int segment_version(sqlite3 *db, int *ret_version);

@@ -34,7 +34,7 @@ static struct task *task_of(pid_t pid, uid_t uid)
 {
 	struct task *task;
 	ck_assert_int_eq(task_add(&tasks, pid, pid, 1, &task), 0);
-	task->uid = uid;
+	task->uid = task->account = uid;
 	return task;
 }
 

@@ -47,11 +47,8 @@ static bool exists(const char *file)
 /* A run of so many bytes, with its file. */
 static uint64_t recorded_of(uid_t uid, int n, uint64_t bytes)
 {
-	struct run_entry e = {.uid = uid,
-		.outcome = RUN_WHOLE,
-		.start_ns = 1000,
-		.end_ns = 2000,
-		.bytes = bytes};
+	struct run_entry e = {
+		.uid = uid, .outcome = RUN_WHOLE, .start_ns = 1000, .end_ns = 2000, .bytes = bytes};
 	strcpy(e.schedule, "nightly");
 	snprintf(e.file, sizeof(e.file), "nightly/%d.mprf", n);
 	close(open(whole(e.file), O_CREAT | O_WRONLY, 0600));

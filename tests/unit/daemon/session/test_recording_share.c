@@ -20,7 +20,7 @@ static struct task *task_of(pid_t pid, pid_t tid)
 {
 	struct task *task;
 	ck_assert_int_eq(task_add(&walk.tasks, pid, tid, 1, &task), 0);
-	task->uid = 1000;
+	task->uid = task->account = 1000;
 	return task;
 }
 
@@ -223,11 +223,24 @@ TEST(a_job_that_is_over_is_forgotten_at_the_second_sweep)
 	ck_assert_ptr_eq(again->labels, lint->labels);
 }
 
+/* Whoever may see the one may not see the other. */
+TEST(what_belongs_to_nobody_is_on_its_users_share_and_merged_apart)
+{
+	struct task *hidden = task_of(30, 30);
+	hidden->uid = 0;
+	struct task *of_hidden = merged(hidden), *of_user = merged(process);
+	ck_assert_ptr_ne(of_hidden, of_user);
+	ck_assert_uint_eq(of_hidden->uid, 0);
+	ck_assert_uint_eq(task_account(of_hidden), 1000);
+	ck_assert_uint_eq(of_user->uid, 1000);
+	ck_assert_int_eq(share_level(&shares, 0), SHARE_WHOLE);
+}
+
 TEST(others_keep_what_they_have)
 {
 	cut_at(SHARE_MERGED);
 	bool cut = true;
-	process->uid = 2000;
+	process->uid = process->account = 2000;
 	a = (struct attribution){.task = process, .count = 1, .frame = frame, .n_frames = 3};
 	ck_assert_int_eq(recording_share_cut(share, &a, &cut), 0);
 	ck_assert(!cut);

@@ -245,6 +245,36 @@ TEST(minutes_of_a_user_over_the_share_are_sums_of_processes)
 	ck_assert_uint_lt(share_user(&shares, 2000)->bytes, 20000);
 }
 
+/* Both have uid 0, since nobody but root may see either. */
+TEST(minutes_of_what_belongs_to_nobody_are_on_its_users_share)
+{
+	struct shares shares = {0};
+	begin();
+	struct task *hidden = stored_task(&s, 100, 100, "hidden");
+	struct task *roots = stored_task(&s, 200, 200, "roots");
+	hidden->uid = roots->uid = roots->account = 0;
+	hidden->account = 1000;
+	for (int i = 0; i < 40; i++) {
+		add(hidden, 1000, numbered('n', i), numbered('m', 0));
+		add(roots, 10, numbered('q', i), numbered('m', 0));
+	}
+	stored_seal(&s);
+	snprintf(target, sizeof(target), "%s/minute", s.folder);
+	shares_allow(&shares, &(struct share_room){16 << 20, 0, 86400 * SECOND, 86400 * SECOND});
+	share_charge(&shares, 1000, 64 << 20);
+	int r = rollup_add_within(s.path, target, TIER_MINUTE, &shares, &error);
+	ck_assert_msg(r == 0, "%d: %s", r, error.text);
+	ck_assert_int_eq(sqlite3_open(target, &rolled), SQLITE_OK);
+	static const char of[] = "SELECT count(*) FROM sample s JOIN task t ON t.id = s.task "
+				 "WHERE uid = 0 AND account = ";
+	char sql[200];
+	snprintf(sql, sizeof(sql), "%s0", of);
+	ck_assert_int_eq(stored_number(rolled, sql), 40);
+	snprintf(sql, sizeof(sql), "%s1000", of);
+	ck_assert_int_eq(stored_number(rolled, sql), 1);
+	ck_assert_uint_gt(share_user(&shares, 0)->bytes, 40 * SHARE_SAMPLE_BYTES);
+}
+
 TEST(minutes_within_the_shares_are_whole)
 {
 	struct shares shares = {0};
