@@ -82,11 +82,14 @@ void stored_as_version(const char *path, int version)
 {
 	const char *sql =
 		version == 3
-			? "DROP TABLE label_set; DROP TABLE task_label_set;"
+			? "ALTER TABLE task DROP COLUMN account;"
+			  "DROP TABLE label_set; DROP TABLE task_label_set;"
 			  "ALTER TABLE sample DROP COLUMN uncounted; PRAGMA writable_schema=ON;"
 			  "UPDATE sqlite_schema SET sql = '" SAMPLE_3 "' WHERE name = 'sample';"
 			  "PRAGMA user_version=3; PRAGMA writable_schema=RESET"
-			: "DROP TABLE label_set; DROP TABLE task_label_set; PRAGMA user_version=4";
+		: version == 4 ? "ALTER TABLE task DROP COLUMN account; DROP TABLE label_set;"
+				 "DROP TABLE task_label_set; PRAGMA user_version=4"
+			       : "ALTER TABLE task DROP COLUMN account; PRAGMA user_version=5";
 	sqlite3 *db;
 	char *error = NULL;
 	int sealed = segment_seal_is_whole(path);

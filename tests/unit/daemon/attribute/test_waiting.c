@@ -146,11 +146,11 @@ TEST(a_frame_that_waits_is_wanted_by_the_next_user_too)
 
 	/* the kernel is the same for all: files of programs are each user's own */
 	r.sample.kernel = true;
-	task_find(&b->tasks, 10)->uid = 7;
+	task_find(&b->tasks, 10)->account = 7;
 	bench_take(b, &r, 0);
 	ck_assert_uint_eq(namer.uid, 7);
 	bench_fork(b, SECOND + 2, 20, 20, 1);
-	task_find(&b->tasks, 20)->uid = 8;
+	task_find(&b->tasks, 20)->account = 8;
 	r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 20, STEXT + 5);
 	r.sample.kernel = true;
 	bench_take(b, &r, 0);

@@ -68,7 +68,8 @@ TEST(ids_beyond_all_bounds_are_damage)
 	ck_assert_int_eq(lie("INSERT INTO stack VALUES (9000000000000000000, 0, 1)"), QUERY_FAILED);
 	ck_assert_int_eq(
 		lie("INSERT INTO task SELECT 1 << 40, pid, tid, process, parent, start_ns, "
-		    "end_ns, comm, exe, argv, cgroup, uid, kernel_thread FROM task LIMIT 1"),
+		    "end_ns, comm, exe, argv, cgroup, uid, kernel_thread, account FROM task LIMIT "
+		    "1"),
 		QUERY_FAILED);
 	ck_assert_int_eq(
 		lie("INSERT INTO event VALUES (300, 'x', 0, 0, 0, 0, 0, 'x', 'ns')"), QUERY_FAILED);

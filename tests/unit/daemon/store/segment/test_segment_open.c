@@ -205,6 +205,12 @@ TEST(older_versions_are_read_by_their_own_schemas)
 {
 	struct segment_error error;
 	begin_sealed();
+	stored_as_version(s.path, 5);
+	ck_assert_int_eq(open_path(s.path, &error), 0);
+	alter("PRAGMA user_version=6"); /* whose tasks have a column more */
+	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
+	alter("ALTER TABLE task ADD COLUMN account INTEGER");
+	ck_assert_int_eq(open_path(s.path, &error), 0);
 	stored_as_version(s.path, 4);
 	ck_assert_int_eq(open_path(s.path, &error), 0);
 	alter("PRAGMA user_version=5"); /* which has two tables more */
