@@ -22,6 +22,7 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
+#include "daemon/attribute/proc_reader.h"
 #include "daemon/attribute/stack_start.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/server.h"
@@ -123,8 +124,11 @@ static int daemon_new(const struct daemon_options *o, struct daemon **ret_daemon
 	d->fds = calloc(DAEMON_FDS_MAX, sizeof(*d->fds));
 	int r = d->fds ? sd_event_new(&d->event) : -ENOMEM;
 	if (r >= 0)
+		r = proc_reader_new(&d->control.reader);
+	if (r >= 0)
 		r = cores_new(NULL, NULL, &d->control.cores);
 	if (r < 0) {
+		proc_reader_free(d->control.reader);
 		sd_event_unref(d->event);
 		free(d->fds);
 		free(d);
@@ -140,6 +144,7 @@ static void daemon_free(struct daemon *d)
 	server_free(d->server);
 	service_free(d->service);
 	cores_free(d->control.cores);
+	proc_reader_free(d->control.reader);
 	sd_event_unref(d->event);
 	free(d->fds);
 	free(d);
@@ -438,6 +443,7 @@ static int serve(struct daemon *d)
 		.switches = d->control.switches,
 		.cores = d->control.cores,
 		.starts = &d->starts,
+		.reader = d->control.reader,
 		.say = say,
 	};
 	find_schedules(d);

@@ -3,16 +3,19 @@
  * A queue, and threads that take from it what may run: the oldest work of a user who has a thread
  * left. A thread that takes one starts another thread if more may run and nobody is idle, so a blocked
  * one delays nothing behind it. What is waited for is given up when it sleeps, not by the clock alone: a
- * thread that runs or waits for a processor is as slow as the loop would be.
+ * thread that runs or waits for a processor is as slow as the loop would be. Both sides wake each other by
+ * pipes, which take half of what a condition takes: their wake-ups leave the other on the same processor.
  */
 #include "daemon/aside/aside.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -23,26 +26,29 @@
 /* Works have a buffer of some KB. Source: man 3 pthread_attr_setstacksize. */
 #define STACK_BYTES (256u << 10)
 /* Between two looks at a work that is waited for. */
-#define LOOK_NS 2000000u
+#define LOOK_MS 2
 /* Where it cannot be seen, a thread is taken to wait for a processor for twice as long as it runs. */
 #define RAN_WEIGHT 3u
 
 struct aside {
 	pthread_mutex_t lock;
-	pthread_cond_t news;  /* for threads: something was queued, or it is over */
-	pthread_cond_t ended; /* for the loop: what it waits for has ended */
+	int news[2];  /* a byte for threads: something was queued; its end: it is over */
+	int ended[2]; /* a byte for the loop: what it waits for has ended */
 	unsigned threads_max, user_max;
-	unsigned n_threads, n_idle;
+	unsigned n_threads, n_running, n_idle; /* neither: about to look for more */
 	bool over;
 	struct aside_work *waiting, *running;
 };
 
-static bool may_run(const struct aside *a, uid_t uid)
+static bool may_run(const struct aside *a, const struct aside_work *next)
 {
 	const struct aside_work *w;
 	unsigned n = 0;
 	DL_FOREACH(a->running, w)
-	n += w->uid == uid;
+	if (w->key && w->key == next->key)
+		return false;
+	else
+		n += w->uid == next->uid;
 	return n < a->user_max;
 }
 
@@ -50,7 +56,7 @@ static struct aside_work *next_of(const struct aside *a)
 {
 	struct aside_work *w;
 	DL_FOREACH(a->waiting, w)
-	if (may_run(a, w->uid))
+	if (may_run(a, w))
 		return w;
 	return NULL;
 }
@@ -71,12 +77,35 @@ static uint64_t blocked_ns(const struct aside_work *w, uint64_t now_ns)
 	return took_ns > RAN_WEIGHT * ran_ns ? took_ns - RAN_WEIGHT * ran_ns : 0;
 }
 
+/* How often this thread gave up its processor by itself. Source: man 2 getrusage, ru_nvcsw. */
+static long n_sleeps(void)
+{
+	struct rusage used = {.ru_nvcsw = 0};
+	(void)getrusage(RUSAGE_THREAD, &used);
+	return used.ru_nvcsw;
+}
+
 static void aside_destroy(struct aside *a)
 {
-	pthread_cond_destroy(&a->news);
-	pthread_cond_destroy(&a->ended);
+	closep(&a->news[0]);
+	closep(&a->news[1]);
+	closep(&a->ended[0]);
+	closep(&a->ended[1]);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
+}
+
+static void tell(int fd)
+{
+	while (write(fd, "", 1) < 0 && errno == EINTR)
+		continue;
+}
+
+static void hear(int fd)
+{
+	char byte;
+	while (read(fd, &byte, 1) < 0 && errno == EINTR)
+		continue;
 }
 
 static void start_thread(struct aside *a);
@@ -86,23 +115,31 @@ static void run(struct aside *a, struct aside_work *w)
 {
 	DL_DELETE(a->waiting, w);
 	DL_APPEND(a->running, w);
+	a->n_running++;
 	w->state = ASIDE_RUNS;
 	w->thread = pthread_self();
 	w->tid = gettid();
 	w->began_ns = clock_ns(CLOCK_MONOTONIC);
 	w->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	if (a->n_idle == 0 && next_of(a))
+	w->n_sleeps = n_sleeps();
+	if (a->n_running == a->n_threads && next_of(a))
 		start_thread(a);
 	pthread_mutex_unlock(&a->lock);
 	w->run(w);
+	/* else it only waited for a processor */
+	bool slept = n_sleeps() != w->n_sleeps;
 	pthread_mutex_lock(&a->lock);
 	DL_DELETE(a->running, w);
-	w->blocked_ns = blocked_ns(w, clock_ns(CLOCK_MONOTONIC));
+	a->n_running--;
+	w->blocked_ns = slept ? blocked_ns(w, clock_ns(CLOCK_MONOTONIC)) : 0;
 	w->state = ASIDE_ENDED;
-	if (w->left)
+	if (w->left) {
 		w->free(w);
-	else
-		pthread_cond_signal(&a->ended);
+		return;
+	}
+	pthread_mutex_unlock(&a->lock);
+	tell(a->ended[1]);
+	pthread_mutex_lock(&a->lock);
 }
 
 static void *work(void *userdata)
@@ -116,7 +153,9 @@ static void *work(void *userdata)
 			continue;
 		}
 		a->n_idle++;
-		pthread_cond_wait(&a->news, &a->lock);
+		pthread_mutex_unlock(&a->lock);
+		hear(a->news[0]);
+		pthread_mutex_lock(&a->lock);
 		a->n_idle--;
 	}
 	bool last = --a->n_threads == 0;
@@ -149,10 +188,10 @@ static void add(struct aside *a, struct aside_work *w)
 	w->state = ASIDE_WAITS;
 	w->blocked_ns = 0;
 	DL_APPEND(a->waiting, w);
-	if (a->n_idle > 0)
-		pthread_cond_signal(&a->news);
-	else
+	if (a->n_running == a->n_threads)
 		start_thread(a);
+	else if (a->n_idle > 0)
+		tell(a->news[1]);
 }
 
 void aside_queue(struct aside *a, struct aside_work *w)
@@ -187,12 +226,13 @@ static bool is_runnable(pid_t tid)
 	return strstr(text, ") R ");
 }
 
-/* Locked. Wait for an end, or a moment. */
-static void wait_for_end(struct aside *a, uint64_t now_ns)
+/* Locked before and after. Wait for an end, or a moment. */
+static void wait_for_end(struct aside *a)
 {
-	uint64_t until_ns = now_ns + LOOK_NS;
-	struct timespec t = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
-	(void)pthread_cond_clockwait(&a->ended, &a->lock, CLOCK_MONOTONIC, &t);
+	struct pollfd p = {.fd = a->ended[0], .events = POLLIN};
+	pthread_mutex_unlock(&a->lock);
+	(void)poll(&p, 1, LOOK_MS);
+	pthread_mutex_lock(&a->lock);
 }
 
 /* Locked. */
@@ -211,14 +251,14 @@ int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns)
 	int r = 0;
 	*ret_blocked_ns = 0;
 	pthread_mutex_lock(&a->lock);
-	if (!may_run(a, w->uid) || (a->n_idle == 0 && a->n_threads >= a->threads_max)) {
+	if (!may_run(a, w) || a->n_running >= a->threads_max) {
 		pthread_mutex_unlock(&a->lock);
 		w->free(w);
 		return ASIDE_FULL;
 	}
 	add(a, w);
 	while (w->state != ASIDE_ENDED && r == 0) {
-		wait_for_end(a, now_ns);
+		wait_for_end(a);
 		now_ns = clock_ns(CLOCK_MONOTONIC);
 		if (is_late(w, queued_ns, now_ns))
 			r = ASIDE_LATE;
@@ -226,6 +266,8 @@ int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns)
 	*ret_blocked_ns = w->state == ASIDE_RUNS ? blocked_ns(w, now_ns) : w->blocked_ns;
 	w->left = r != 0;
 	pthread_mutex_unlock(&a->lock);
+	if (r == 0)
+		hear(a->ended[0]);
 	return r;
 }
 
@@ -234,11 +276,16 @@ int aside_new(unsigned threads_max, unsigned user_max, struct aside **ret_aside)
 	struct aside *a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
+	*a = (struct aside){.news = {-1, -1}, .ended = {-1, -1}};
 	a->threads_max = threads_max;
 	a->user_max = user_max;
 	pthread_mutex_init(&a->lock, NULL);
-	pthread_cond_init(&a->news, NULL);
-	pthread_cond_init(&a->ended, NULL);
+	/* at most one byte for each idle thread, or a few */
+	if (pipe2(a->news, O_CLOEXEC) < 0 || pipe2(a->ended, O_CLOEXEC) < 0) {
+		int r = -errno;
+		aside_destroy(a);
+		return r;
+	}
 	*ret_aside = a;
 	return 0;
 }
@@ -256,7 +303,8 @@ struct aside *aside_free(struct aside *a)
 		w->free(w);
 	}
 	bool last = a->n_threads == 0;
-	pthread_cond_broadcast(&a->news);
+	closep(&a->news[1]);
+	a->news[1] = -1;
 	pthread_mutex_unlock(&a->lock);
 	if (last)
 		aside_destroy(a);

@@ -28,7 +28,8 @@ struct aside_work {
 	void (*run)(struct aside_work *w);
 	/* Free it, in whichever thread has it last. */
 	void (*free)(struct aside_work *w);
-	uid_t uid; /* for whom */
+	uid_t uid;    /* for whom */
+	uint64_t key; /* of works that wait for the same, one runs at a time; 0: for nothing else */
 	/* aside.c's: */
 	enum { ASIDE_WAITS, ASIDE_RUNS, ASIDE_ENDED } state;
 	bool left; /* nobody waits for it any more */
@@ -36,6 +37,7 @@ struct aside_work {
 	pthread_t thread;
 	uint64_t began_ns, cpu_ns; /* CLOCK_MONOTONIC, and the thread's own time, then */
 	uint64_t blocked_ns;       /* once it has ended */
+	long n_sleeps;             /* of the thread, then */
 	struct aside_work *prev, *next;
 };
 
@@ -49,7 +51,8 @@ void aside_queue(struct aside *a, struct aside_work *w);
 size_t aside_count(struct aside *a, uid_t uid);
 
 /* Have it done now. 0: done, and w is the caller's again. ASIDE_LATE: it is blocked, and freed when
- * it ends. ASIDE_FULL: its user has user_max threads that are blocked, or all are; freed. *ret_blocked_ns:
+ * it ends. ASIDE_FULL: its user has user_max threads that are blocked or one with that key, or all
+ * are; freed. *ret_blocked_ns:
  * about how long the caller waited while it neither ran nor waited for a processor. */
 enum { ASIDE_LATE = 1, ASIDE_FULL };
 int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns);

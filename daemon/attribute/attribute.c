@@ -57,12 +57,13 @@ static int attribute_allocate(struct attribute *a)
 	a->stand = calloc(n_harts * n_events, sizeof(*a->stand));
 	a->reread = calloc(REREAD_MAX, sizeof(*a->reread));
 	a->exec = calloc(EXECS_MAX, sizeof(*a->exec));
+	a->silent = calloc(SILENT_MAX, sizeof(*a->silent));
 	a->awaited = calloc(AWAITED_MAX, sizeof(*a->awaited));
 	a->known = calloc(PLACES_KNOWN, sizeof(*a->known));
 	a->exec_due_ns = UINT64_MAX;
 	a->throttles_groups = a->o.throttles_groups;
 	return a->ended && a->exited && a->leader_of && a->rung_of && a->stand && a->reread &&
-			       a->exec && a->awaited && a->known
+			       a->exec && a->silent && a->awaited && a->known
 		       ? 0
 		       : -ENOMEM;
 }
@@ -94,6 +95,11 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 	census_cgroup_root(a);
 	*ret_attribute = TAKE_PTR(a);
 	return 0;
+}
+
+struct proc_reader *attribute_reader(const struct attribute *a)
+{
+	return a ? a->o.reader : NULL;
 }
 
 /* A switch, or a sample of an ended task: no later sample of the task may take the counts. */
@@ -327,6 +333,7 @@ void attribute_drained(struct attribute *a)
 	memset(a->looked, 0, sizeof(a->looked));
 	/* without memory it is looked up again */
 	(void)missed_drained(a, now_ns);
+	(void)census_silent(a, now_ns);
 	exec_expire(a, now_ns);
 }
 
@@ -351,6 +358,7 @@ struct attribute *attribute_free(struct attribute *a)
 	free(a->rung_of);
 	free(a->stand);
 	free(a->reread);
+	free(a->silent);
 	free(a->awaited);
 	free(a->known);
 	exec_clear(a);

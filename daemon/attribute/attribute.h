@@ -58,6 +58,8 @@ struct attribute_options {
 	const struct label_variables *variables; /* borrowed; NULL: none */
 	/* borrowed; "/proc", or a folder of files in tests; sys is next to it */
 	const char *proc;
+	/* borrowed; NULL: /proc is read at once, whatever it takes (tests) */
+	struct proc_reader *reader;
 	/* NULL: rights_read; tests that use files pass their own */
 	int (*rights)(int folder_fd, struct rights *ret_rights);
 	/* Does no process have this pid any more? Asked before its folder is opened, which takes ten
@@ -80,6 +82,8 @@ struct attribute_options {
 struct attribute;
 
 int attribute_new(const struct attribute_options *o, struct attribute **ret_attribute);
+/* NULL: of none, or it has none. */
+struct proc_reader *attribute_reader(const struct attribute *a);
 
 /* Read /proc once: every task, its name, argv, cgroup, executable mappings. Tasks in pids (and
  * their descendants) are marked wanted. Takes about 50 µs per task. Scanning again is harmless: it

@@ -23,6 +23,7 @@
 #include "daemon/attribute/attribute.h"
 #include "daemon/attribute/delta.h"
 #include "daemon/attribute/kernel_map.h"
+#include "daemon/attribute/proc_reader.h"
 #include "daemon/attribute/rights.h"
 #include "daemon/attribute/scan.h"
 
@@ -87,6 +88,15 @@ struct awaited {
 	uint64_t seen_ns; /* when it was seen running another program without a record; 0: never */
 };
 
+/* Processes that did not answer when they were first asked, which are asked again once a second. */
+#define SILENT_MAX 256
+#define SILENT_TRIES_MAX 120u
+
+struct silent {
+	pid_t pid;
+	uint32_t n_tries;
+};
+
 struct reread {
 	struct task *process;
 	int hart;
@@ -138,6 +148,9 @@ struct attribute {
 	const struct file *looked[FILES_LOOKED]; /* checked for rewriting in this drain */
 	struct reread *reread;                   /* REREAD_MAX */
 	size_t n_reread;
+	struct silent *silent; /* SILENT_MAX, in no order */
+	size_t n_silent;
+	uint64_t silent_ns;      /* when they were asked last */
 	struct awaited *awaited; /* AWAITED_MAX, in no order */
 	size_t n_awaited;
 	struct exec *exec; /* EXECS_MAX, in no order */
@@ -163,24 +176,17 @@ static inline void lose(struct attribute *a, int hart, enum loss loss, uint64_t 
 
 /* Does no process of this machine have this pid? One system call. */
 bool proc_is_gone(pid_t pid);
-/* Open the process's folder in /proc; negative if it is gone. */
-int proc_folder(const struct attribute *a, pid_t pid);
-/* Read a stat by its name in the folder. False if it cannot be read. */
-bool proc_stat(int folder_fd, const char *name, struct scan_stat *ret_stat);
-/* 0; PROC_GONE; PROC_EMPTY: they are not in place yet, or the process is a zombie; -ENOMEM. */
-enum { PROC_GONE = 1, PROC_EMPTY };
-int proc_argv(int folder_fd, char **ret_argv, uint32_t *ret_n_argv);
-/* Copy arguments (n bytes, NUL between them), cut at TASK_ARGV_BYTES_MAX. 0 or -ENOMEM. */
-int proc_argv_copy(const char *text, size_t n, char **ret_argv, uint32_t *ret_n_argv);
-/* Path of its program. False if it cannot be read. */
-bool proc_exe(int folder_fd, char path[static PATH_MAX]);
-/* Read its owner. 0, RIGHTS_GONE. */
-int proc_rights(const struct attribute *a, pid_t pid, struct rights *ret_rights);
-/* Arguments and owner of a process that execs; the outcomes of proc_argv. */
-int proc_exec(const struct attribute *a, pid_t pid, struct exec_text *ret_text);
+/* Ask a process for what is wanted (PROC_*). 0, and the caller clears *ret_view; PROC_GONE; PROC_SILENT,
+ * which is counted; -ENOMEM. */
+int proc_read(struct attribute *a, pid_t pid, unsigned wants, struct proc_view *ret_view);
+/* Read its owner. 0; RIGHTS_GONE, also without an answer. */
+int proc_rights(struct attribute *a, pid_t pid, struct rights *ret_rights);
+/* Arguments and owner of a process that execs; the outcomes of proc_read; PROC_EMPTY: they are not in place
+ * yet, or the process is a zombie. */
+int proc_exec(struct attribute *a, pid_t pid, struct exec_text *ret_text);
 /* Does it run another program than the one we know? Decided by its file and its arguments; false if
  * it is gone. */
-bool proc_is_other(const struct attribute *a, const struct task *process);
+bool proc_is_other(struct attribute *a, const struct task *process);
 
 /* --- life.c ----------------------------------------------------------------------------------- */
 
@@ -226,16 +232,19 @@ void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, 
 
 /* Read one process and its threads from /proc: add them, or fill in what is not known yet. Its
  * mappings are read once a second at most, and at once after an exec.
- * ret_parent (may be NULL) is the parent's pid. 0, PROC_GONE, -errno. */
+ * ret_parent (may be NULL) is the parent's pid. 0; PROC_GONE; PROC_SILENT: it is asked again later; -errno. */
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent);
 
 /* Read arguments and owner of a process that exec'd; *process may become another task, as in
- * owner_set. 0; PROC_GONE; PROC_EMPTY: they are not in place yet, or the process is a zombie;
+ * owner_set. 0; PROC_GONE; PROC_EMPTY: they are not in place yet, or the process is a zombie; PROC_SILENT;
  * -ENOMEM. */
 int census_argv(struct attribute *a, struct task **process);
 /* Read name, owner, file and mappings of a process whose exec was not reported; *process may become
- * another task, as in owner_set. 0, PROC_GONE, -ENOMEM. */
+ * another task, as in owner_set. 0, PROC_GONE, PROC_SILENT, -ENOMEM. */
 int census_program(struct attribute *a, struct task **process);
+
+/* Ask those again that were silent. 0 or -errno. */
+int census_silent(struct attribute *a, uint64_t now_ns);
 
 /* Open the root of the hierarchy whose ids perf gives; 0 also if there is none. */
 void census_cgroup_root(struct attribute *a);
@@ -269,9 +278,11 @@ static inline void owner_sampled(struct attribute *a, struct task *task)
 
 /* --- job.c ------------------------------------------------------------------------------------ */
 
-/* Give the process the labels that its environment has for it, if it has any and none were given to
- * it. 0, also if it is gone, or -ENOMEM. */
-int job_read(struct attribute *a, struct task **process, int folder_fd);
+/* May its environment give the process labels that it does not have? NULL: a process that is not known. */
+bool job_wants(const struct attribute *a, const struct task *process);
+/* Give the process the labels that its environment has for it, if it was read, and none were given to
+ * it. 0 or -ENOMEM. */
+int job_read(struct attribute *a, struct task **process, const struct proc_view *v);
 
 /* --- exec.c ----------------------------------------------------------------------------------- */
 

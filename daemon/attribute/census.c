@@ -25,6 +25,8 @@
 
 /* Mappings that changed meanwhile come in records of their own; only lost ones have to wait. */
 #define MAPS_READ_EVERY_NS 1000000000u
+/* Those that did not answer are asked again; one that is still blocked costs a system call. */
+#define SILENT_AGAIN_NS 1000000000u
 #define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain must be a circle */
 
 static void closedirp(DIR **d)
@@ -60,76 +62,64 @@ static int census_task(
 
 /* --- one process ------------------------------------------------------------------------------ */
 
-static int argv_read(int folder_fd, struct task *process)
+static void argv_take(struct task *process, struct proc_view *v)
 {
-	char *argv;
-	uint32_t n_argv;
-
-	int r = proc_argv(folder_fd, &argv, &n_argv);
-	if (r)
-		return r;
+	if (!(v->has & PROC_ARGV))
+		return;
 	free(process->argv);
-	process->argv = argv;
-	process->n_argv = n_argv;
+	process->argv = TAKE_PTR(v->argv);
+	process->n_argv = v->n_argv;
 	process->changed = true;
-	return 0;
 }
 
-/* 0, also if it cannot be read; -ENOMEM. */
-static int owner_read(struct attribute *a, int folder_fd, struct task **process)
+/* 0, also if it was not read; -ENOMEM. */
+static int owner_take(struct attribute *a, struct task **process, const struct proc_view *v)
 {
-	struct rights rights;
-
-	if (a->o.rights(folder_fd, &rights))
-		return 0;
-	return owner_set(a, process, &rights, clock_ns(CLOCK_MONOTONIC));
+	return v->has & PROC_RIGHTS ? owner_set(a, process, &v->rights, v->rights_ns) : 0;
 }
 
 int census_argv(struct attribute *a, struct task **process)
 {
-	_cleanup_(closep) int folder_fd = proc_folder(a, (*process)->pid);
-	if (folder_fd < 0)
-		return PROC_GONE;
+	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
+	unsigned wants = PROC_ARGV | PROC_RIGHTS | (job_wants(a, *process) ? PROC_ENVIRON : 0);
 
-	/* an exec sets the owner before the arguments: once they are in place, the owner is the new
-	 * one */
-	int r = argv_read(folder_fd, *process);
-	if (r == 0)
-		r = owner_read(a, folder_fd, process);
-	return r ? r : job_read(a, process, folder_fd);
+	int r = proc_read(a, (*process)->pid, wants, &v);
+	if (r != 0)
+		return r;
+	if (!(v.has & PROC_ARGV))
+		return v.no_argv ? PROC_EMPTY : PROC_GONE;
+	argv_take(*process, &v);
+	r = owner_take(a, process, &v);
+	return r ? r : job_read(a, process, &v);
 }
 
-static int exe_read(int folder_fd, struct task *process)
+static void exe_take(struct task *process, struct proc_view *v)
 {
-	char path[PATH_MAX];
-
-	if (process->exe || !proc_exe(folder_fd, path))
-		return 0;
-	process->exe = strdup(path);
+	if (process->exe || !(v->has & PROC_EXE))
+		return;
+	process->exe = TAKE_PTR(v->exe);
 	process->changed = true;
-	return process->exe ? 0 : -ENOMEM;
 }
 
 /* Each unknown thread has its process read; of many threads, the mappings are the same. */
-static int maps_read(struct attribute *a, int folder_fd, struct task *process)
+static bool wants_maps(const struct task *process, uint64_t now_ns)
 {
-	uint64_t time_ns = clock_ns(CLOCK_MONOTONIC);
-	if (process->maps_read_ns && time_ns < process->maps_read_ns + MAPS_READ_EVERY_NS)
+	return !process->maps_read_ns || now_ns >= process->maps_read_ns + MAPS_READ_EVERY_NS;
+}
+
+/* As they were at that time, or later. */
+static int maps_take(
+	struct attribute *a, struct task *process, struct proc_view *v, uint64_t time_ns)
+{
+	if (!(v->has & PROC_MAPS))
 		return 0;
 	process->maps_read_ns = time_ns;
-	char line[SCAN_LINE_BYTES_MAX];
-	int fd = openat(folder_fd, "maps", O_RDONLY | O_CLOEXEC);
-	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-	bool begins = true;
-
-	if (fd >= 0 && !f)
-		close(fd);
-	for (int i = 0; f && i < SCAN_MAPS_MAX && fgets(line, sizeof(line), f); i++) {
-		bool whole = begins;
+	for (char *line = v->maps, *next; *line; line = next) {
 		struct scan_map m;
 
-		begins = strchr(line, '\n');
-		if (!whole || scan_map_parse(line, &m) || !m.executable)
+		next = strchr(line, '\n') + 1; /* each line has one */
+		next[-1] = '\0';
+		if (scan_map_parse(line, &m) || !m.executable)
 			continue;
 
 		struct record_mmap map = {
@@ -163,13 +153,12 @@ static uint64_t cgroup_id(
 	return hash_bytes(path, strlen(path)) | UINT64_C(1) << 63;
 }
 
-static int cgroup_read(struct attribute *a, int folder_fd, struct task *process)
+static int cgroup_take(struct attribute *a, struct task *process, const struct proc_view *v)
 {
-	char text[SCAN_STAT_BYTES_MAX], path[SCAN_STAT_BYTES_MAX];
+	char path[SCAN_STAT_BYTES_MAX];
 	enum scan_hierarchy hierarchy;
 
-	if (scan_text(folder_fd, "cgroup", text, sizeof(text)) <= 0 ||
-		scan_cgroup_parse(text, &hierarchy, path))
+	if (!(v->has & PROC_CGROUP) || scan_cgroup_parse(v->cgroup, &hierarchy, path))
 		return 0;
 
 	uint64_t id = cgroup_id(a, hierarchy, path);
@@ -184,21 +173,20 @@ static int cgroup_read(struct attribute *a, int folder_fd, struct task *process)
 	return 0;
 }
 
-static int details_read(struct attribute *a, int folder_fd, struct task **at)
+static int details_take(
+	struct attribute *a, struct task **at, struct proc_view *v, uint64_t time_ns)
 {
-	int r = owner_read(a, folder_fd, at);
+	int r = owner_take(a, at, v);
 	struct task *process = *at;
 	if (r == 0 && !process->cgroup)
-		r = cgroup_read(a, folder_fd, process);
+		r = cgroup_take(a, process, v);
 	if (r < 0 || process->kernel_thread)
 		return r;
 
-	r = argv_read(folder_fd, process);
-	if (r >= 0)
-		r = exe_read(folder_fd, process);
-	if (r >= 0)
-		r = maps_read(a, folder_fd, process);
-	return r < 0 ? r : job_read(a, at, folder_fd);
+	argv_take(process, v);
+	exe_take(process, v);
+	r = maps_take(a, process, v, time_ns);
+	return r < 0 ? r : job_read(a, at, v);
 }
 
 /* The pid that the name spells; 0: none. */
@@ -209,26 +197,14 @@ static pid_t name_pid(const char *name)
 	return scan_number(&name, 10, &pid) && !*name && pid <= INT32_MAX ? (pid_t)pid : 0;
 }
 
-static int threads_read(struct attribute *a, int folder_fd, struct task *process)
+static int threads_take(struct attribute *a, struct task *process, const struct proc_view *v)
 {
-	int fd = openat(folder_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
-
-	if (fd >= 0 && !d)
-		close(fd);
-	for (struct dirent *e; d && (e = readdir(d));) {
-		pid_t tid = name_pid(e->d_name);
-		char name[64];
-		struct scan_stat stat;
+	for (size_t i = 0; i < v->n_threads; i++) {
 		struct task *thread;
 
-		if (!tid || tid == process->pid)
+		if (v->thread[i].stat.pid == process->pid)
 			continue;
-		snprintf(name, sizeof(name), "%d/stat", (int)tid);
-		if (!proc_stat(dirfd(d), name, &stat) || stat.pid != tid)
-			continue;
-
-		int r = census_task(a, process->pid, &stat, &thread);
+		int r = census_task(a, process->pid, &v->thread[i].stat, &thread);
 		if (r == TASK_TABLE_FULL)
 			lose(a, 0, LOSS_ROOM, 1);
 		if (r)
@@ -259,15 +235,38 @@ static void inherit_labels(struct task *process)
 		process->labels = label_set_ref(process->parent->labels);
 }
 
-int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
+/* All that is not known of the process; known: it, or NULL. */
+static unsigned wants_of(const struct attribute *a, const struct task *known, uint64_t now_ns)
 {
-	_cleanup_(closep) int folder_fd = proc_folder(a, pid);
-	struct scan_stat stat;
+	unsigned wants = PROC_STAT | PROC_RIGHTS | PROC_ARGV | PROC_THREADS;
+
+	if (!known || !known->cgroup)
+		wants |= PROC_CGROUP;
+	if (!known || !known->exe)
+		wants |= PROC_EXE;
+	if (!known || wants_maps(known, now_ns))
+		wants |= PROC_MAPS;
+	return wants | (job_wants(a, known) ? PROC_ENVIRON : 0);
+}
+
+/* It is asked again later, unless it has been asked too often. */
+static void note_silent(struct attribute *a, pid_t pid, uint32_t n_tries)
+{
+	for (size_t i = 0; i < a->n_silent; i++)
+		if (a->silent[i].pid == pid)
+			return;
+	if (a->n_silent < SILENT_MAX && n_tries < SILENT_TRIES_MAX)
+		a->silent[a->n_silent++] = (struct silent){pid, n_tries};
+}
+
+static int process_take(
+	struct attribute *a, pid_t pid, struct proc_view *v, uint64_t time_ns, pid_t *ret_parent)
+{
 	struct task *process;
 
-	if (folder_fd < 0 || !proc_stat(folder_fd, "stat", &stat) || stat.pid != pid)
+	if (!(v->has & PROC_STAT) || v->stat.pid != pid)
 		return PROC_GONE;
-	int r = census_task(a, pid, &stat, &process);
+	int r = census_task(a, pid, &v->stat, &process);
 	if (r == TASK_TABLE_FULL) {
 		lose(a, 0, LOSS_ROOM, 1);
 		return PROC_GONE;
@@ -275,36 +274,76 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 	if (r < 0)
 		return r;
 
-	if (!process->parent && stat.parent && stat.parent != pid) {
-		struct task *parent = task_find(a->o.tasks, stat.parent);
+	pid_t parent_pid = v->stat.parent;
+	if (!process->parent && parent_pid && parent_pid != pid) {
+		struct task *parent = task_find(a->o.tasks, parent_pid);
 		process->parent = parent ? parent->process : NULL;
 		inherit_labels(process);
 	}
 	process->wanted |= descends_from_wanted(process);
-	r = details_read(a, folder_fd, &process);
+	r = details_take(a, &process, v, time_ns);
 	if (r < 0)
 		return r;
 	if (ret_parent)
-		*ret_parent = stat.parent;
-	return threads_read(a, folder_fd, process);
+		*ret_parent = parent_pid;
+	return threads_take(a, process, v);
+}
+
+static int ask_process(struct attribute *a, pid_t pid, uint32_t n_tries, pid_t *ret_parent)
+{
+	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
+	uint64_t time_ns = clock_ns(CLOCK_MONOTONIC);
+	const struct task *known = task_find(a->o.tasks, pid);
+
+	int r = proc_read(
+		a, pid, wants_of(a, known && known->pid == pid ? known : NULL, time_ns), &v);
+	if (r == PROC_SILENT)
+		note_silent(a, pid, n_tries);
+	return r ? r : process_take(a, pid, &v, time_ns, ret_parent);
+}
+
+int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
+{
+	return ask_process(a, pid, 0, ret_parent);
+}
+
+int census_silent(struct attribute *a, uint64_t now_ns)
+{
+	struct silent again[SILENT_MAX];
+	size_t n = a->n_silent;
+	int r = 0;
+
+	if (n == 0 || now_ns < a->silent_ns + SILENT_AGAIN_NS)
+		return 0;
+	a->silent_ns = now_ns;
+	memcpy(again, a->silent, n * sizeof(*again));
+	a->n_silent = 0;
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = ask_process(a, again[i].pid, again[i].n_tries + 1, NULL);
+	return r < 0 ? r : 0;
 }
 
 int census_program(struct attribute *a, struct task **process)
 {
 	struct task *p = *process;
-	_cleanup_(closep) int folder_fd = proc_folder(a, p->pid);
-	struct scan_stat stat;
+	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
+	uint64_t time_ns = clock_ns(CLOCK_MONOTONIC);
+	unsigned wants =
+		PROC_STAT | PROC_RIGHTS | PROC_EXE | (wants_maps(p, time_ns) ? PROC_MAPS : 0);
 
-	if (folder_fd < 0 || !proc_stat(folder_fd, "stat", &stat) || stat.pid != p->pid ||
+	int r = proc_read(a, p->pid, wants, &v);
+	if (r)
+		return r;
+	if (!(v.has & PROC_STAT) || v.stat.pid != p->pid ||
 		!life_same_start(
-			a, p, scan_start_ns(stat.start_ticks, a->tick_ns, a->suspended_ns)))
+			a, p, scan_start_ns(v.stat.start_ticks, a->tick_ns, a->suspended_ns)))
 		return PROC_GONE;
-	int r = owner_read(a, folder_fd, process);
+	r = owner_take(a, process, &v);
 	if (r < 0)
 		return r;
-	task_set_comm(*process, stat.comm);
-	r = exe_read(folder_fd, *process);
-	return r < 0 ? r : maps_read(a, folder_fd, *process);
+	task_set_comm(*process, v.stat.comm);
+	exe_take(*process, &v);
+	return maps_take(a, *process, &v, time_ns);
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */

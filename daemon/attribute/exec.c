@@ -21,6 +21,7 @@
 
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/exec_stack.h"
+#include "daemon/attribute/proc_text.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
@@ -70,8 +71,10 @@ static int exec_give(struct attribute *a, struct exec *e, struct task **process)
 	(*process)->n_argv = e->text.n_argv;
 	(*process)->changed = true;
 	e->text.argv = NULL;
-	_cleanup_(closep) int folder_fd = a->o.variables ? proc_folder(a, e->pid) : -1;
-	return r < 0 || folder_fd < 0 ? r : job_read(a, process, folder_fd);
+	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
+	if (r < 0 || !job_wants(a, *process) || proc_read(a, e->pid, PROC_ENVIRON, &v) != 0)
+		return r < 0 ? r : 0;
+	return job_read(a, process, &v);
 }
 
 static void exec_remove(struct attribute *a, struct exec *e)
@@ -152,7 +155,7 @@ static bool stack_text(const struct record_sample *s, struct exec_text *ret_text
 	};
 	/* one byte more than is kept shows whether there is more */
 	size_t n = stack.whole ? stack.n_argv : TASK_ARGV_BYTES_MAX + 1;
-	if (proc_argv_copy(stack.argv, n, &text.argv, &text.n_argv) < 0)
+	if (proc_text_argv_copy(stack.argv, n, &text.argv, &text.n_argv) < 0)
 		return false;
 	*ret_text = text;
 	return true;
@@ -160,7 +163,7 @@ static bool stack_text(const struct record_sample *s, struct exec_text *ret_text
 
 /* The copy does not show everything: whether the program is readable, and the real owner, since its
  * uid is in the process's user namespace. What root runs as root needs no check. */
-static void read_owner(const struct attribute *a, pid_t pid, struct exec_text *text)
+static void read_owner(struct attribute *a, pid_t pid, struct exec_text *text)
 {
 	const struct task *task = task_find(a->o.tasks, pid);
 
@@ -190,14 +193,15 @@ void attribute_exec_stack(struct attribute *a, const struct record *r)
 	exec_hear(a, pid, r->time_ns);
 }
 
-static void exec_look(const struct attribute *a, struct exec *e, uint64_t now_ns)
+static void exec_look(struct attribute *a, struct exec *e, uint64_t now_ns)
 {
 	e->due_ns = NEVER;
 	/* a process that is gone has none; without memory it stays unread */
 	int r = proc_exec(a, e->pid, &e->text);
 
 	e->read_ns = clock_ns(CLOCK_MONOTONIC);
-	while (r == PROC_EMPTY && e->due_ns == NEVER && e->n_looks < EXEC_LOOKS) {
+	while ((r == PROC_EMPTY || r == PROC_SILENT) && e->due_ns == NEVER &&
+		e->n_looks < EXEC_LOOKS) {
 		uint64_t again_ns = e->time_ns + exec_again_ns[e->n_looks++];
 
 		if (again_ns > now_ns)

@@ -13,17 +13,11 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
 #include "proto/memory.h"
-
-/* What is read of an environment; those of CI jobs have some 10 KB. What comes behind is not seen.
- * Source: execve(2): a quarter of the stack's limit, of 8 MB by default, at most. */
-#define ENVIRON_BYTES_MAX (256u << 10)
 
 /* --- labels of a process ---------------------------------------------------------------------- */
 
@@ -103,30 +97,12 @@ static size_t add_variable(
 	return n;
 }
 
-static size_t read_all(int fd, char *text, size_t size)
-{
-	size_t n = 0;
-
-	while (n < size) {
-		ssize_t got = read(fd, text + n, size - n);
-		if (got <= 0)
-			break;
-		n += (size_t)got;
-	}
-	return n;
-}
-
 static size_t read_environment(
-	const struct attribute *a, int folder_fd, struct label *label, size_t n)
+	const struct attribute *a, const struct proc_view *view, struct label *label, size_t n)
 {
-	_cleanup_(closep) int fd = openat(folder_fd, "environ", O_RDONLY | O_CLOEXEC);
-	_cleanup_(freep) char *text = fd < 0 ? NULL : malloc(ENVIRON_BYTES_MAX + 1);
+	const char *text = view->environment;
 
-	if (!text)
-		return n;
-	size_t n_text = read_all(fd, text, ENVIRON_BYTES_MAX);
-	text[n_text] = '\0';
-	for (size_t at = 0; at < n_text; at += strlen(text + at) + 1)
+	for (size_t at = 0; at < view->n_environment; at += strlen(text + at) + 1)
 		n = add_variable(a, text + at, label, n);
 	return n;
 }
@@ -139,23 +115,31 @@ static bool has_all(const struct label_variables *v, const struct label *label, 
 	return true;
 }
 
-int job_read(struct attribute *a, struct task **process, int folder_fd)
+bool job_wants(const struct attribute *a, const struct task *process)
 {
 	const struct label_variables *v = a->o.variables;
+	const struct label_set *set = process ? process->labels : NULL;
+
+	if (!v || v->n == 0 || (process && process->kernel_thread))
+		return false;
+	_cleanup_(freep) struct label *label = set ? calloc(LABELS_MAX, sizeof(*label)) : NULL;
+	return !label || !has_all(v, label, labels_read(set->labels, label));
+}
+
+int job_read(struct attribute *a, struct task **process, const struct proc_view *view)
+{
 	const struct label_set *set = (*process)->labels;
 	_cleanup_(freep) struct label *label = NULL;
 	_cleanup_(freep) char *json = NULL;
 	struct label_fault fault;
 
-	if (!v || v->n == 0 || (*process)->kernel_thread)
+	if (!(view->has & PROC_ENVIRON) || !job_wants(a, *process))
 		return 0;
 	label = calloc(LABELS_MAX, sizeof(*label));
 	if (!label)
 		return -ENOMEM;
 	size_t n = set ? labels_read(set->labels, label) : 0, had = n;
-	if (has_all(v, label, n))
-		return 0;
-	n = read_environment(a, folder_fd, label, n);
+	n = read_environment(a, view, label, n);
 	if (n == had)
 		return 0;
 	int r = labels_write(label, n, &json, &fault);

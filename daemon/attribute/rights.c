@@ -132,29 +132,6 @@ int rights_read(int folder_fd, struct rights *ret_rights)
 	return rights_parse(text, whose == OTHERS ? 0 : st.st_uid, whose == USERS, ret_rights);
 }
 
-static int rights_at(const char *path, struct rights *ret_rights)
-{
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 ? RIGHTS_GONE : rights_read(fd, ret_rights);
-}
-
-int rights_of_process(pid_t pid, struct rights *ret_rights)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	return rights_at(path, ret_rights);
-}
-
-int rights_of_thread(pid_t pid, pid_t tid, struct rights *ret_rights)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
-	return rights_at(path, ret_rights);
-}
-
 /* --- groups ----------------------------------------------------------------------------------- */
 
 static int by_uid(const void *a, const void *b)

@@ -41,10 +41,6 @@ int rights_read(int folder_fd, struct rights *ret_rights);
  * are in a namespace of that user. */
 int rights_parse(const char *status, uid_t environ_uid, bool own_caps, struct rights *ret_rights);
 
-/* The same by pid, or by pid and tid for a thread. */
-int rights_of_process(pid_t pid, struct rights *ret_rights);
-int rights_of_thread(pid_t pid, pid_t tid, struct rights *ret_rights);
-
 /* The users' login groups, from /etc/passwd only: other sources may hang. The store does not keep
  * the group of a process, so a process with another group than its user's belongs to nobody
  * there. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/attribute/attribute.h"
+#include "daemon/attribute/proc_reader.h"
 #include "daemon/control/job_pin.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/pin_rows.h"
@@ -25,7 +26,9 @@ static bool is_others(const struct request *q, int32_t pid, bool if_gone)
 	struct rights rights;
 	if (q->peer->uid == 0)
 		return false;
-	return rights_of_process(pid, &rights) == 0 ? rights.uid != q->peer->uid : if_gone;
+	return proc_reader_rights(q->peer->options->reader, pid, 0, &rights) == 0
+		       ? rights.uid != q->peer->uid
+		       : if_gone;
 }
 
 /* Members of the group may not label processes of others either, so the remedy is not to join it. */

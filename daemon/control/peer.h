@@ -47,6 +47,7 @@ struct control_options {
 	const struct conf *conf;           /* NULL when private */
 	struct cores *cores;               /* of this machine; NULL: not known */
 	const struct stack_starts *starts; /* where stacks begin; NULL: not known */
+	struct proc_reader *reader;        /* of /proc; NULL: it is read at once */
 	/* filled in by the server, in a copy of its own: */
 	struct offload_queue *queue; /* NULL when private */
 	struct users *users;         /* NULL when private */

@@ -567,6 +567,7 @@ int control_record(struct request *q, const Mperf__Request *request)
 		.namer = q->peer->options->namer,
 		.graves = q->peer->options->graves,
 		.starts = q->peer->options->starts,
+		.reader = q->peer->options->reader,
 	};
 	int r = sampler_options_fill(q, m, &o.sampler);
 	if (r == 0)

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/attribute/rights.h"
+#include "daemon/attribute/proc_reader.h"
 #include "daemon/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/loops/feed.h"
@@ -194,7 +194,7 @@ static int check_rights(struct request *q, int32_t pid)
 	struct rights rights;
 	if (p->sees_all)
 		return 0;
-	if (rights_of_process(pid, &rights) != 0)
+	if (proc_reader_rights(p->options->reader, pid, 0, &rights) != 0)
 		return refuse_gone(q, pid) ?: 1;
 	return rights.uid == p->uid && rights.gid == p->gid ? 0 : refuse_pid(q, pid) ?: 1;
 }

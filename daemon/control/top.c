@@ -500,8 +500,7 @@ static int choose_scope(struct top_job *j, struct request *q, struct sampler_opt
 		return r;
 	o->per_task = !machine.may_see_all;
 	o->user_only = !machine.may_see_kernel;
-	r = cost_hold_check(q, j->request->overhead_ppm, false, o->per_task);
-	if (r != 0)
+	if ((r = cost_hold_check(q, j->request->overhead_ppm, false, o->per_task)) != 0)
 		return r;
 	if (!j->targets.all)
 		return request_check_pids(
@@ -533,6 +532,7 @@ static int walk_alone(struct top_job *j, struct request *q)
 		.namer = q->peer->options->namer,
 		.graves = q->peer->options->graves,
 		.starts = q->peer->options->starts,
+		.reader = q->peer->options->reader,
 	};
 	struct event_error error = {""};
 	int r = choose_scope(j, q, &o.sampler);

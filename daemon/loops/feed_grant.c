@@ -9,15 +9,16 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "daemon/attribute/rights.h"
+#include "daemon/attribute/proc_reader.h"
 #include "daemon/loops/feed_private.h"
 
 /* Is it a thread of that process, and does it wholly belong to the user who connected? */
 static bool is_theirs(const struct connection *c, pid_t tid)
 {
 	struct rights rights;
-	return rights_of_thread(c->pid, tid, &rights) == 0 && rights.uid == c->user->uid &&
-	       rights.gid == c->gid;
+	return proc_reader_rights(attribute_reader(c->feed->o.attribute), c->pid, tid, &rights) ==
+		       0 &&
+	       rights.uid == c->user->uid && rights.gid == c->gid;
 }
 
 /* 0 or -errno. */

@@ -33,7 +33,7 @@ struct connection {
 	int fd;
 	bool descriptors_may_come; /* aside/descriptors.h */
 	pid_t pid;                 /* in our pid namespace; 0: not visible there */
-	gid_t gid; /* of the connecting process */
+	gid_t gid;                 /* of the connecting process */
 	struct feed_user *user;
 	struct program *program;
 	struct task *process; /* NULL: not found (yet) */

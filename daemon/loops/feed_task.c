@@ -10,49 +10,24 @@
  * does from its exec on would not take the command's first counts for its. Rings are emptied for
  * this FEED_LOOK_NS apart at most, whatever programs say, and searching is at the user's cost.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "daemon/attribute/proc_reader.h"
 #include "daemon/loops/feed_private.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
-DEFINE_CLEANUP(DIR *, closedir)
-
-/* The last number of the line NSpid, which is the pid in the innermost namespace, and how many
- * there are. Source: man 5 proc, /proc/pid/status. */
-static bool read_inner_pid(const char *path, pid_t *ret_pid, unsigned *ret_n)
-{
-	char line[256];
-	bool found = false;
-	FILE *f = fopen(path, "re");
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "NSpid:", 6) != 0)
-			continue;
-		*ret_n = 0;
-		for (char *at = line + 6, *end;; at = end) {
-			long pid = strtol(at, &end, 10);
-			if (end == at)
-				break;
-			*ret_pid = (pid_t)pid;
-			found = ++*ret_n > 0;
-		}
-	}
-	if (f)
-		fclose(f);
-	return found;
-}
-
 bool feed_has_other_pids(pid_t pid)
 {
 	char path[48];
-	pid_t inner;
-	unsigned n;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	return read_inner_pid(path, &inner, &n) && n > 1;
+	struct stat ours, theirs;
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	return stat("/proc/self/ns/pid", &ours) == 0 && stat(path, &theirs) == 0 &&
+	       ours.st_ino != theirs.st_ino;
 }
 
 static int by_inner(const void *a, const void *b)
@@ -75,24 +50,21 @@ static bool grow_tids(struct connection *c)
 /* Read its threads' numbers, PROGRAM_THREADS_MAX at most; without memory those that there is room for. */
 static void read_tids(struct connection *c)
 {
-	char path[sizeof("/proc//task//status") + 2 * 12 + NAME_MAX];
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)c->pid);
-	_cleanup_(closedirp) DIR *folder = opendir(path);
-	const struct dirent *entry;
+	char folder[32];
+	struct proc_view v;
+	snprintf(folder, sizeof(folder), "/proc/%d", (int)c->pid);
+	const struct proc_question q = {
+		.folder = folder, .pid = c->pid, .wants = PROC_THREADS | PROC_INNER};
 	c->n_tids = 0;
 	c->tids_ns = c->feed->now_ns;
-	while (folder && c->n_tids < PROGRAM_THREADS_MAX && (entry = readdir(folder))) {
-		pid_t inner;
-		unsigned n;
-		if (entry->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)c->pid, entry->d_name);
-		if (!read_inner_pid(path, &inner, &n))
-			continue;
+	if (proc_reader_ask(attribute_reader(c->feed->o.attribute), &q, &v) != 0)
+		return;
+	for (size_t i = 0; i < v.n_threads && c->n_tids < PROGRAM_THREADS_MAX; i++) {
 		if (c->n_tids == c->size_tids && !grow_tids(c))
 			break;
-		c->tid[c->n_tids++] = (struct tid_pair){inner, (pid_t)atoi(entry->d_name)};
+		c->tid[c->n_tids++] = (struct tid_pair){v.thread[i].inner, v.thread[i].stat.pid};
 	}
+	proc_view_clear(&v);
 	if (c->n_tids > 1)
 		qsort(c->tid, c->n_tids, sizeof(*c->tid), by_inner);
 }

@@ -65,6 +65,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_TABLE] = {"loops of too large a table", false},
 	[LOSS_COST] = {LOSS_CAUSE_COST, false},
 	[LOSS_PAUSED] = {"second with lowered sampling", false},
+	[LOSS_SILENT] = {"process that did not answer", false},
 };
 
 const char *cut_name(unsigned cut)

@@ -159,6 +159,8 @@ enum loss {
 	LOSS_COST,  /* no loss: µs that mperf cost that hart, with its part of our own CPU */
 	/* whole seconds with always-on sampling lowered, while somebody measured roofs */
 	LOSS_PAUSED,
+	/* times a process was asked for its arguments, owner or mappings, and did not answer in time */
+	LOSS_SILENT,
 	N_LOSSES,
 };
 struct loss_kind {

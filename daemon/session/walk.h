@@ -35,6 +35,7 @@ struct walk_options {
 	struct graves *graves;             /* of its workers; borrowed (naming/namer.h) */
 	const struct stack_starts *starts; /* borrowed for as long as the walk lives; or NULL */
 	const struct label_variables *variables; /* the same */
+	struct proc_reader *reader;              /* the same */
 };
 
 struct tap {

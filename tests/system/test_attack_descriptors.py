@@ -10,10 +10,12 @@ import socket
 import struct
 import threading
 import time
+from pathlib import Path
 
 import feed_program as feed
 from attacked import VICTOR, Stage, shared
 from machine import compile_program
+from service import wait_until
 from test_attack_turns import as_mallory
 from wire import DONE, FAILURE, STATUS, Client, field, frame
 
@@ -122,6 +124,7 @@ def sent(service, *connect):
         os.read(read_end, 1)
         service.process.send_signal(signal.SIGCONT)
     service.process.send_signal(signal.SIGSTOP)
+    wait_until("mperfd is stopped", lambda: " T " in Path(f"/proc/{service.process.pid}/stat").read_text())
     thread = threading.Thread(target=go_on)
     thread.start()
     try:

@@ -203,8 +203,9 @@ TEST(the_kernel_refuses_them_where_it_can)
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes)};
-	*CMSG_FIRSTHDR(&m) = (struct cmsghdr){
-		.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+	*CMSG_FIRSTHDR(&m) = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof(int))};
 	ck_assert_int_eq(sendmsg(pair[1], &m, MSG_NOSIGNAL), -1);
 	ck_assert_int_eq(errno, EPERM);
 }

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/attribute/proc_reader.h"
 #include "daemon/attribute/rights.h"
 #include "tests/unit/test.h"
 
@@ -119,16 +120,16 @@ TEST(a_living_process_is_read)
 	struct rights rights = {42, 42};
 	pid_t open = child_that_waits(true), hidden = child_that_waits(false);
 
-	ck_assert_int_eq(rights_of_process(open, &rights), 0);
+	ck_assert_int_eq(proc_reader_rights(NULL, open, 0, &rights), 0);
 	ck_assert_uint_eq(rights.uid, user);
-	ck_assert_int_eq(rights_of_thread(open, open, &rights), 0);
+	ck_assert_int_eq(proc_reader_rights(NULL, open, open, &rights), 0);
 	ck_assert_uint_eq(rights.uid, user);
-	ck_assert_int_eq(rights_of_thread(open, hidden, &rights), RIGHTS_GONE);
-	ck_assert_int_eq(rights_of_process(hidden, &rights), 0);
+	ck_assert_int_eq(proc_reader_rights(NULL, open, hidden, &rights), RIGHTS_GONE);
+	ck_assert_int_eq(proc_reader_rights(NULL, hidden, 0, &rights), 0);
 	ck_assert_uint_eq(rights.uid, 0);
 	end(hidden);
 	end(open);
-	ck_assert_int_eq(rights_of_process(open, &rights), RIGHTS_GONE);
+	ck_assert_int_eq(proc_reader_rights(NULL, open, 0, &rights), RIGHTS_GONE);
 }
 
 TEST(one_that_nobody_waited_for_is_gone)
@@ -139,7 +140,7 @@ TEST(one_that_nobody_waited_for_is_gone)
 
 	kill(pid, SIGKILL);
 	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-	ck_assert_int_eq(rights_of_process(pid, &rights), RIGHTS_GONE);
+	ck_assert_int_eq(proc_reader_rights(NULL, pid, 0, &rights), RIGHTS_GONE);
 	end(pid);
 }
 
@@ -218,7 +219,7 @@ TEST(one_in_anothers_user_namespace_is_nobodys)
 			puts("skipped: this machine makes no user namespaces");
 			return;
 		}
-		ck_assert_int_eq(rights_of_process(pid, &rights), 0);
+		ck_assert_int_eq(proc_reader_rights(NULL, pid, 0, &rights), 0);
 		ck_assert_uint_eq(rights.uid, own ? 1234 : 0);
 		end(pid);
 	}

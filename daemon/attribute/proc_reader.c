@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A question and its answer are one allocation that its thread owns while it runs, so the loop may
+ * leave at any moment. All that is wanted of a process is read in one visit: handing over costs as
+ * much as a read. What the loop waited for is booked on the user whose process it was, as the owner of
+ * its folder says, which is known without the process's help.
+ */
+#include "daemon/attribute/proc_reader.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/aside/aside.h"
+#include "daemon/attribute/proc_text.h"
+#include "daemon/naming/space.h"
+#include "proto/clock.h"
+#include "proto/memory.h"
+
+/* Waiting users that are remembered; of more, the one who owes least is forgotten. */
+#define USERS_KNOWN 64
+/* Less is the machine's business. */
+#define BLOCKED_NS_MIN 1000000u
+
+struct waited_for {
+	uid_t uid;
+	uint64_t until_ns; /* CLOCK_MONOTONIC, until which the user's share is used up */
+};
+
+struct proc_reader {
+	struct aside *threads;
+	struct waited_for user[USERS_KNOWN];
+	uint64_t n_silent;
+};
+
+struct visit {
+	struct aside_work work;
+	unsigned wants;
+	int (*rights)(int folder_fd, struct rights *ret_rights);
+	int outcome;
+	struct proc_view view;
+	char folder[]; /* path */
+};
+
+DEFINE_CLEANUP(DIR *, closedir)
+
+/* --- reading, in a thread --------------------------------------------------------------------- */
+
+static char *read_environment(int folder_fd, size_t *ret_n)
+{
+	_cleanup_(freep) char *text = malloc(PROC_ENVIRON_BYTES_MAX + 1);
+	ssize_t n = text ? scan_text(folder_fd, "environ", text, PROC_ENVIRON_BYTES_MAX + 1) : -1;
+	if (n < 0)
+		return NULL;
+	*ret_n = (size_t)n;
+	return TAKE_PTR(text);
+}
+
+/* Lines with an x among the permissions; longer ones than SCAN_LINE_BYTES_MAX are left out. */
+static char *read_maps(int folder_fd)
+{
+	char line[SCAN_LINE_BYTES_MAX], *text = NULL;
+	size_t n_text = 0;
+	int fd = openat(folder_fd, "maps", O_RDONLY | O_CLOEXEC);
+	_cleanup_(fclosep) FILE *from = fd < 0 ? NULL : fdopen(fd, "r");
+	FILE *to = from ? open_memstream(&text, &n_text) : NULL;
+	unsigned n_kept = 0;
+	bool begins = true;
+
+	if (fd >= 0 && !from)
+		close(fd);
+	for (int i = 0; to && i < SCAN_MAPS_MAX && fgets(line, sizeof(line), from); i++) {
+		const char *permissions = strchr(line, ' ');
+		bool whole = begins;
+		begins = strchr(line, '\n');
+		if (!whole || !begins || !permissions || strnlen(permissions, 4) < 4 ||
+			permissions[3] != 'x')
+			continue;
+		if (n_kept++ == MAPS_MAX || ftell(to) > (long)PROC_MAPS_BYTES_MAX)
+			break;
+		fputs(line, to);
+	}
+	if (to && fclose(to) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static pid_t name_pid(const char *name)
+{
+	uint64_t pid;
+
+	return scan_number(&name, 10, &pid) && !*name && pid <= INT32_MAX ? (pid_t)pid : 0;
+}
+
+static bool read_thread(int task_fd, pid_t tid, bool inner, struct proc_thread *ret_thread)
+{
+	char name[64];
+	struct proc_thread t = {.inner = 0};
+	snprintf(name, sizeof(name), "%d/stat", (int)tid);
+	if (!proc_text_stat(task_fd, name, &t.stat) || t.stat.pid != tid)
+		return false;
+	snprintf(name, sizeof(name), "%d/status", (int)tid);
+	if (inner && !proc_text_inner(task_fd, name, &t.inner))
+		return false;
+	*ret_thread = t;
+	return true;
+}
+
+static struct proc_thread *read_threads(int folder_fd, bool inner, size_t *ret_n)
+{
+	int fd = openat(folder_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct proc_thread *thread = NULL;
+	size_t n = 0, size = 0;
+
+	if (fd >= 0 && !d)
+		close(fd);
+	for (struct dirent *e; d && n < PROC_THREADS_READ_MAX && (e = readdir(d));) {
+		pid_t tid = name_pid(e->d_name);
+		if (!tid)
+			continue;
+		if (n == size) {
+			size = size ? 2 * size : 8;
+			struct proc_thread *grown = reallocarray(thread, size, sizeof(*grown));
+			if (!grown)
+				break;
+			thread = grown;
+		}
+		n += read_thread(dirfd(d), tid, inner, &thread[n]);
+	}
+	*ret_n = n;
+	return thread;
+}
+
+static char *read_cgroup(int folder_fd)
+{
+	char text[SCAN_STAT_BYTES_MAX];
+	return scan_text(folder_fd, "cgroup", text, sizeof(text)) > 0 ? strdup(text) : NULL;
+}
+
+static char *read_exe(int folder_fd)
+{
+	char path[PATH_MAX];
+	return proc_text_exe(folder_fd, path) ? strdup(path) : NULL;
+}
+
+static unsigned flag(bool has, unsigned what)
+{
+	return has ? what : 0;
+}
+
+static void read_view(int folder_fd, unsigned wants,
+	int (*rights)(int folder_fd, struct rights *ret_rights), struct proc_view *v)
+{
+	if (wants & PROC_STAT)
+		v->has |= flag(proc_text_stat(folder_fd, "stat", &v->stat), PROC_STAT);
+	if ((v->has & PROC_STAT) && v->stat.kernel_thread)
+		wants &= PROC_CGROUP | PROC_THREADS | PROC_RIGHTS;
+	if (wants & PROC_CGROUP)
+		v->has |= flag((v->cgroup = read_cgroup(folder_fd)), PROC_CGROUP);
+	if (wants & PROC_ARGV) {
+		int r = proc_text_argv(folder_fd, &v->argv, &v->n_argv);
+		v->has |= flag(r == 0, PROC_ARGV);
+		v->no_argv = r == PROC_EMPTY;
+	}
+	if (wants & PROC_RIGHTS) {
+		v->has |= flag(rights(folder_fd, &v->rights) == 0, PROC_RIGHTS);
+		v->rights_ns = clock_ns(CLOCK_MONOTONIC);
+	}
+	if (wants & PROC_EXE)
+		v->has |= flag((v->exe = read_exe(folder_fd)), PROC_EXE);
+	if (wants & PROC_MAPS)
+		v->has |= flag((v->maps = read_maps(folder_fd)), PROC_MAPS);
+	if (wants & PROC_ENVIRON)
+		v->has |= flag((v->environment = read_environment(folder_fd, &v->n_environment)),
+			PROC_ENVIRON);
+	if (wants & PROC_THREADS)
+		v->has |= flag(
+			(v->thread = read_threads(folder_fd, wants & PROC_INNER, &v->n_threads)),
+			PROC_THREADS);
+}
+
+static void visit_run(struct aside_work *w)
+{
+	struct visit *v = (struct visit *)w;
+	_cleanup_(closep) int fd = open(v->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	v->outcome = fd < 0 ? PROC_GONE : 0;
+	if (fd >= 0)
+		read_view(fd, v->wants, v->rights, &v->view);
+}
+
+static void visit_free(struct aside_work *w)
+{
+	proc_view_clear(&((struct visit *)w)->view);
+	free(w);
+}
+
+void proc_view_clear(struct proc_view *v)
+{
+	free(v->thread);
+	free(v->cgroup);
+	free(v->argv);
+	free(v->exe);
+	free(v->maps);
+	free(v->environment);
+	*v = (struct proc_view){.has = 0};
+}
+
+/* --- asking, in the loop ---------------------------------------------------------------------- */
+
+/* What is remembered of a user, or of the one who owes least. */
+static struct waited_for *waited_for(struct proc_reader *r, uid_t uid)
+{
+	struct waited_for *least = &r->user[0];
+	for (size_t i = 0; i < USERS_KNOWN; i++) {
+		if (r->user[i].uid == uid && r->user[i].until_ns)
+			return &r->user[i];
+		if (r->user[i].until_ns < least->until_ns)
+			least = &r->user[i];
+	}
+	return least;
+}
+
+static bool may_wait(struct proc_reader *r, uid_t uid, uint64_t now_ns)
+{
+	const struct waited_for *u = waited_for(r, uid);
+	return u->uid != uid || u->until_ns <= now_ns + PROC_READER_AHEAD_NS;
+}
+
+static void spend(struct proc_reader *r, uid_t uid, uint64_t now_ns, uint64_t blocked_ns)
+{
+	struct waited_for *u = waited_for(r, uid);
+	uint64_t from_ns = u->uid == uid && u->until_ns > now_ns ? u->until_ns : now_ns;
+	*u = (struct waited_for){uid, from_ns + blocked_ns * PROC_READER_PART};
+}
+
+static struct visit *visit_new(const struct proc_question *q, uid_t uid)
+{
+	size_t n = strlen(q->folder) + 1;
+	struct visit *v = malloc(sizeof(*v) + n);
+	if (!v)
+		return NULL;
+	*v = (struct visit){
+		.work = {.run = visit_run, .free = visit_free, .uid = uid, .key = (uint64_t)q->pid},
+		.wants = q->wants,
+		.rights = q->rights ? q->rights : rights_read,
+	};
+	memcpy(v->folder, q->folder, n);
+	return v;
+}
+
+/* 0; PROC_GONE; PROC_SILENT: then v is gone. */
+static int do_visit(struct proc_reader *r, struct visit *v)
+{
+	uid_t uid = v->work.uid;
+	uint64_t blocked_ns;
+	int outcome = aside_do(r->threads, &v->work, &blocked_ns);
+	if (blocked_ns >= BLOCKED_NS_MIN)
+		spend(r, uid, clock_ns(CLOCK_MONOTONIC), blocked_ns);
+	return outcome ? PROC_SILENT : 0;
+}
+
+int proc_reader_ask(
+	struct proc_reader *r, const struct proc_question *q, struct proc_view *ret_view)
+{
+	struct stat st;
+	if (stat(q->folder, &st) < 0)
+		return PROC_GONE;
+	if (r && !may_wait(r, st.st_uid, clock_ns(CLOCK_MONOTONIC))) {
+		r->n_silent++;
+		return PROC_SILENT;
+	}
+	struct visit *v = visit_new(q, st.st_uid);
+	if (!v)
+		return -ENOMEM;
+	if (!r) {
+		visit_run(&v->work);
+	} else if (do_visit(r, v) != 0) {
+		r->n_silent++;
+		return PROC_SILENT;
+	}
+	int outcome = v->outcome;
+	if (outcome == 0)
+		*ret_view = v->view;
+	free(v);
+	return outcome;
+}
+
+int proc_reader_rights(struct proc_reader *r, pid_t pid, pid_t tid, struct rights *ret_rights)
+{
+	char folder[64];
+	struct proc_view view;
+	if (tid)
+		snprintf(folder, sizeof(folder), "/proc/%d/task/%d", (int)pid, (int)tid);
+	else
+		snprintf(folder, sizeof(folder), "/proc/%d", (int)pid);
+	const struct proc_question q = {.folder = folder, .pid = pid, .wants = PROC_RIGHTS};
+	if (proc_reader_ask(r, &q, &view) != 0)
+		return RIGHTS_GONE;
+	bool has = view.has & PROC_RIGHTS;
+	if (has)
+		*ret_rights = view.rights;
+	proc_view_clear(&view);
+	return has ? 0 : RIGHTS_GONE;
+}
+
+uint64_t proc_reader_silent(const struct proc_reader *r)
+{
+	return r ? r->n_silent : 0;
+}
+
+int proc_reader_new(struct proc_reader **ret_reader)
+{
+	struct proc_reader *r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	int e = aside_new(PROC_READER_THREADS_MAX, PROC_READER_USER_MAX, &r->threads);
+	if (e < 0) {
+		free(r);
+		return e;
+	}
+	*ret_reader = r;
+	return 0;
+}
+
+struct proc_reader *proc_reader_free(struct proc_reader *r)
+{
+	if (r)
+		aside_free(r->threads);
+	free(r);
+	return NULL;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The reader of /proc: texts of one process, read where it may take any time
+ *
+ * A read of maps, cmdline or environ waits for the memory lock of its process, which a page fault or
+ * an mmap() may hold for as long as the server of a FUSE file likes. Also stat and status hold a
+ * reference to that memory for a moment: if the process ends then, whoever drops the last one closes
+ * the files that it had mapped. So the loop makes none of these reads itself. A thread does (aside.h),
+ * and the loop waits as long as it runs, but for few milliseconds while it is blocked. A process that
+ * has not answered is not asked again until it has; nor are, for a while, others of a user who has
+ * PROC_READER_USER_MAX of these, or has kept the loop waiting for one part in PROC_READER_PART.
+ */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/attribute/rights.h"
+#include "daemon/attribute/scan.h"
+
+/* Processes that may be blocked at the same time, of all users and of one. */
+#define PROC_READER_THREADS_MAX 16u
+#define PROC_READER_USER_MAX 2u
+/* A user's share of the time in which the loop waits, and what may be spent of it at once. */
+#define PROC_READER_PART 20u
+#define PROC_READER_AHEAD_NS 1000000000u
+/* Read of an environment: those of CI jobs have some 10 KB. What comes behind is not seen. Source: execve(2):
+ * a quarter of the stack's limit, of 8 MB by default, at most. */
+#define PROC_ENVIRON_BYTES_MAX (256u << 10)
+/* Of executable mappings, whose paths have 4 KB at most, and some 50 bytes as a rule. */
+#define PROC_MAPS_BYTES_MAX (16u << 20)
+#define PROC_THREADS_READ_MAX 65536u
+
+/* What is read, in this order: after an exec the owner is set before the arguments, so once these are
+ * in place the owner is the new one. Kernel threads have only the first three
+ * and an owner. */
+enum {
+	PROC_STAT = 1,
+	PROC_CGROUP = 2,
+	PROC_THREADS = 4,
+	PROC_ARGV = 8,
+	PROC_RIGHTS = 16,
+	PROC_EXE = 32,
+	PROC_MAPS = 64,
+	PROC_ENVIRON = 128,
+	PROC_INNER = 256, /* with PROC_THREADS: their numbers in their own pid namespace */
+};
+
+struct proc_question {
+	const char *folder; /* "/proc/1" or "/proc/1/task/2" */
+	pid_t pid;          /* of the process */
+	unsigned wants;     /* PROC_* */
+	/* NULL: rights_read */
+	int (*rights)(int folder_fd, struct rights *ret_rights);
+};
+
+struct proc_thread {
+	struct scan_stat stat;
+	pid_t inner; /* 0: not read */
+};
+
+struct proc_view {
+	unsigned has; /* PROC_*: what could be read. Arguments are not read while they are empty. */
+	bool no_argv; /* they are empty: not in place yet, or a zombie's */
+	struct scan_stat stat;
+	struct proc_thread *thread; /* n_threads, of which one may be the process's; NULL: none */
+	size_t n_threads;
+	struct rights rights;
+	uint64_t rights_ns; /* CLOCK_MONOTONIC, when they were read */
+	char *cgroup;       /* the text */
+	char *argv;         /* as in struct task */
+	uint32_t n_argv;
+	char *exe;
+	char *maps; /* whole lines of executable mappings */
+	char *environment;
+	size_t n_environment; /* without the NUL behind it */
+};
+
+struct proc_reader;
+
+int proc_reader_new(struct proc_reader **ret_reader);
+struct proc_reader *proc_reader_free(struct proc_reader *r);
+
+/* Read what a question wants of a process. reader NULL: at once, in this thread. 0, whatever could be read,
+ * and the caller clears *ret_view; PROC_GONE; PROC_SILENT: it did not answer, or was not asked; -ENOMEM. */
+enum { PROC_GONE = 1, PROC_EMPTY, PROC_SILENT };
+int proc_reader_ask(
+	struct proc_reader *r, const struct proc_question *q, struct proc_view *ret_view);
+void proc_view_clear(struct proc_view *v);
+
+/* The owner of a process, or of one of its threads (tid; 0: of the process). 0; RIGHTS_GONE, also without
+ * an answer. */
+int proc_reader_rights(struct proc_reader *r, pid_t pid, pid_t tid, struct rights *ret_rights);
+
+/* How often something was not read since the start. */
+uint64_t proc_reader_silent(const struct proc_reader *r);

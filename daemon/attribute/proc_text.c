@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Only reads; changes no state. A process may disappear at any moment, so each text that cannot be
+ * read is simply missing.
+ */
+#include "daemon/attribute/proc_text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/attribute/proc_reader.h"
+#include "daemon/attribute/task.h"
+
+#define CUT_MARK "…"
+
+bool proc_text_stat(int folder_fd, const char *name, struct scan_stat *ret_stat)
+{
+	char text[SCAN_STAT_BYTES_MAX];
+
+	return scan_text(folder_fd, name, text, sizeof(text)) > 0 &&
+	       !scan_stat_parse(text, ret_stat);
+}
+
+/* Length of text cut to n bytes without splitting a character of UTF-8. */
+static size_t cut(const char *text, size_t n)
+{
+	while (n && ((unsigned char)text[n] & 0xc0) == 0x80)
+		n--;
+	return n;
+}
+
+int proc_text_argv_copy(const char *text, size_t n, char **ret_argv, uint32_t *ret_n_argv)
+{
+	bool whole = n <= TASK_ARGV_BYTES_MAX;
+	size_t n_mark = whole ? 0 : strlen(CUT_MARK);
+	if (!whole)
+		n = cut(text, TASK_ARGV_BYTES_MAX - n_mark);
+
+	char *argv = malloc(n + n_mark + 1);
+	if (!argv)
+		return -ENOMEM;
+	memcpy(argv, text, n);
+	memcpy(argv + n, CUT_MARK, n_mark);
+	n += n_mark;
+	argv[n] = '\0';
+	*ret_argv = argv;
+	*ret_n_argv = (uint32_t)n;
+	return 0;
+}
+
+int proc_text_argv(int folder_fd, char **ret_argv, uint32_t *ret_n_argv)
+{
+	char text[TASK_ARGV_BYTES_MAX +
+		  2]; /* one byte more than is kept shows whether there is more */
+	ssize_t n_read = scan_text(folder_fd, "cmdline", text, sizeof(text));
+
+	if (n_read <= 0)
+		return n_read ? PROC_GONE : PROC_EMPTY;
+
+	size_t n = (size_t)n_read;
+	if (n <= TASK_ARGV_BYTES_MAX && text[n - 1] == '\0')
+		n--; /* NUL separates arguments; none after the last */
+	return proc_text_argv_copy(text, n, ret_argv, ret_n_argv);
+}
+
+bool proc_text_inner(int folder_fd, const char *name, pid_t *ret_inner)
+{
+	static const char label[] = "\nNSpid:";
+	char text[SCAN_STAT_BYTES_MAX];
+	const char *p =
+		scan_text(folder_fd, name, text, sizeof(text)) > 0 ? strstr(text, label) : NULL;
+	uint64_t inner = 0;
+	if (!p)
+		return false;
+	p += sizeof(label) - 1;
+	while (*p == '\t') {
+		p++;
+		if (!scan_number(&p, 10, &inner) || inner > INT32_MAX)
+			return false;
+	}
+	*ret_inner = (pid_t)inner;
+	return inner > 0;
+}
+
+bool proc_text_exe(int folder_fd, char path[static PATH_MAX])
+{
+	static const char deleted[] = " (deleted)";
+	ssize_t n = readlinkat(folder_fd, "exe", path, PATH_MAX - 1);
+
+	if (n <= 0)
+		return false;
+	path[n] = '\0';
+	size_t n_deleted = sizeof(deleted) - 1;
+	if ((size_t)n > n_deleted && !strcmp(path + n - n_deleted, deleted))
+		path[(size_t)n - n_deleted] = '\0';
+	return true;
+}
