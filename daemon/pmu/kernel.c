@@ -29,14 +29,45 @@
 #define SPIN_BYTES (512u << 10) /* beyond a first-level cache; a power of two */
 #define SPIN_STEPS 256u         /* between two reads of the clock: a few microseconds */
 #define WORK_STEPS 256u         /* of xorshift in a step of fixed work */
+#define ALARM_NS 2000000        /* an exec waits less for what is the kernel's own */
 #define LIST_NAMES_MAX 65536u   /* more than tracefs or a PMU has; stops at an endless folder */
 
+static void on_alarm(int number)
+{
+	(void)number;
+}
+
+/* Signals to this thread every ALARM_NS, which end what it waits for. False without a timer. */
+static bool alarm_begin(timer_t *ret_timer)
+{
+	struct sigevent event = {
+		.sigev_notify = SIGEV_THREAD_ID,
+		.sigev_signo = SIGALRM,
+		._sigev_un._tid = gettid(),
+	};
+	struct timespec every = {0, ALARM_NS};
+	struct itimerspec when = {every, every};
+	struct sigaction action = {
+		.sa_handler = on_alarm}; /* calls do not begin again by themselves */
+	return sigaction(SIGALRM, &action, NULL) == 0 &&
+	       timer_create(CLOCK_MONOTONIC, &event, ret_timer) == 0 &&
+	       timer_settime(*ret_timer, 0, &when, NULL) == 0;
+}
+
+/* An exec of the task, which the kernel waits for, takes as long as a FUSE file that it closes: then the task
+ * is no task for us. Source: kernel/events/core.c, perf_event_open (exec_update_lock), and fs/exec.c,
+ * begin_new_exec, of Linux 6.12. */
 static int real_event_open(void *u, struct perf_event_attr *attr, pid_t pid, int hart, int group_fd,
 	unsigned long flags)
 {
 	(void)u;
+	timer_t timer;
+	bool alarmed = pid > 0 && alarm_begin(&timer);
 	long fd = syscall(SYS_perf_event_open, attr, pid, hart, group_fd, flags);
-	return fd < 0 ? -errno : (int)fd;
+	int error = fd < 0 ? errno : 0;
+	if (alarmed)
+		timer_delete(timer);
+	return fd >= 0 ? (int)fd : alarmed && error == EINTR ? -ESRCH : -error;
 }
 
 static int real_event_ioctl(void *u, int fd, unsigned long request, uintptr_t arg)
