@@ -227,10 +227,15 @@ static bool needs_frame(const Instruction &instruction)
 	return !plain || !plain->isTailCall() || !isa<ReturnInst>(plain->getNextNode());
 }
 
-static bool is_frameless(const Function &function)
+// Calls that are added for it do not change it, so a function is looked through once, however many
+// loops it has.
+bool Emitter::is_frameless(const Function &function)
 {
-	return none_of(
-		function, [](const BasicBlock &block) { return any_of(block, needs_frame); });
+	if (looked_through != &function)
+		has_frame = any_of(function,
+			[](const BasicBlock &block) { return any_of(block, needs_frame); });
+	looked_through = &function;
+	return !has_frame;
 }
 
 // Can control pass through the function without such calls? Then that path saves no registers.

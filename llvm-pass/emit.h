@@ -64,7 +64,10 @@ class Emitter
 	llvm::CallInst *call_rarely(llvm::IRBuilder<> &builder, const llvm::Function &in,
 		llvm::Function *callee, llvm::ArrayRef<llvm::Value *> arguments, bool is_frameless);
 	bool preserves_most() const;
+	bool is_frameless(const llvm::Function &function);
 
+	const llvm::Function *looked_through = nullptr; // and has_frame is its
+	bool has_frame = false;
 	llvm::GlobalVariable *counters; // placeholder until finish()
 	bool has_choices = false;
 };

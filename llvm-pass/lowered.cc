@@ -9,10 +9,10 @@
 //                  switch that is cut into several tables is ignored.
 //      constants   scalars that no instruction holds. They are loaded once for each block that
 //                  uses them, and before the outermost loop around it.
-//      parts       if one byte of an integer is used, only that byte is loaded.
 //
-// Source: LLVM 16 and 19, SwitchLoweringUtils.cpp, findJumpTables(); MachineLICM.cpp;
-// TargetLowering.cpp, SimplifySetCC(); DAGCombiner.cpp, reduceLoadWidth().
+// What it loads less of is narrowed.cc's.
+//
+// Source: LLVM 16 and 19, SwitchLoweringUtils.cpp, findJumpTables(); MachineLICM.cpp.
 
 #include "lowered.h"
 
@@ -21,7 +21,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/bit.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/CFG.h"
@@ -279,99 +278,7 @@ class Constants
 	std::set<std::tuple<const BasicBlock *, unsigned, const Value *>> seen;
 };
 
-// --- parts of integers -------------------------------------------------------------------------
-
-constexpr unsigned BYTE_BITS = 8;
-
-// The bits of the narrowest aligned part that contains all of the mask's.
-unsigned part_with(const APInt &mask)
-{
-	if (mask.getBitWidth() > 64)
-		return 0;
-	const unsigned first = llvm::countr_zero(mask.getZExtValue());
-	const unsigned last = mask.getActiveBits() - 1;
-	unsigned width = mask.getBitWidth();
-	while (width > BYTE_BITS && width % 2 == 0 && first / (width / 2) == last / (width / 2))
-		width /= 2;
-	return width;
-}
-
-bool is_test_of_zero(const Value &value)
-{
-	const auto *test = dyn_cast<ICmpInst>(&value);
-	const auto *zero = test ? dyn_cast<ConstantInt>(test->getOperand(1)) : nullptr;
-	return zero && zero->isZero() && test->isEquality();
-}
-
-const Instruction *only_user(const Instruction &instruction)
-{
-	const auto *user =
-		instruction.hasOneUse() ? cast<Instruction>(*instruction.user_begin()) : nullptr;
-	return user && user->getParent() == instruction.getParent() ? user : nullptr;
-}
-
-const ConstantInt *right_number(const Instruction &instruction, bool is_kind)
-{
-	return is_kind ? dyn_cast<ConstantInt>(instruction.getOperand(1)) : nullptr;
-}
-
-// RISC-V's registers hold words and need no truncation, nor do AArch64's stores.
-bool is_free(const Instruction &truncation)
-{
-	const Triple triple(truncation.getModule()->getTargetTriple());
-	const Instruction *user = only_user(truncation);
-	return (triple.isRISCV64() && truncation.getType()->isIntegerTy(32)) ||
-	       (triple.isAArch64() && user && isa<StoreInst>(user));
-}
-
-// How many low bits a user needs, followed through its only users; 0: all.
-unsigned low_bits(const Instruction *user)
-{
-	unsigned least = 0;
-	const auto limit = [&](unsigned bits) { least = least ? std::min(least, bits) : bits; };
-	for (; user; user = only_user(*user)) {
-		const auto *mask = right_number(*user, user->getOpcode() == Instruction::And);
-		if (mask && mask->getValue().isMask())
-			limit(mask->getValue().getActiveBits());
-		else if (!isa<TruncInst>(user))
-			break;
-		else if (!is_free(*user))
-			limit(std::max(BYTE_BITS, user->getType()->getScalarSizeInBits()));
-	}
-	return least;
-}
-
-// How many bits the one user of an integer needs; 0: all.
-unsigned needed_bits(const Instruction &user, unsigned width)
-{
-	const Instruction *next = only_user(user);
-	const auto *mask = right_number(user, user.getOpcode() == Instruction::And);
-	if (mask && !mask->isZero() && next && is_test_of_zero(*next))
-		return part_with(mask->getValue());
-	const auto *shift = right_number(user,
-		user.getOpcode() == Instruction::LShr || user.getOpcode() == Instruction::AShr);
-	if (!shift || shift->getValue().uge(width))
-		return low_bits(&user);
-	const unsigned by = shift->getZExtValue();
-	const unsigned low = low_bits(next);
-	const unsigned bits = low != 0 && low < width - by ? low : width - by;
-	return by % bits == 0 ? bits : 0;
-}
-
 } // namespace
-
-std::optional<uint64_t> narrowed_bytes(const LoadInst &load)
-{
-	const Instruction *user = only_user(load);
-	if (!load.isSimple() || !load.getType()->isIntegerTy() || !user ||
-		load.getFunction()->hasOptNone())
-		return std::nullopt;
-	const unsigned width = load.getType()->getIntegerBitWidth();
-	const unsigned bits = needed_bits(*user, width);
-	if (bits < BYTE_BITS || bits >= width || !isPowerOf2_32(bits))
-		return std::nullopt;
-	return bits / BYTE_BITS;
-}
 
 void find_lowered_loads(const Function &function, const LoopInfo &loops,
 	const TargetTransformInfo &target, Found found)

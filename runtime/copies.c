@@ -24,6 +24,7 @@
 extern __typeof__(dlopen) dlopen __attribute__((weak));
 
 const struct copy *mperf_elsewhere;
+bool mperf_copy_stays = true;
 
 /* The copy that these notes lead to; NULL: none of our ABI. */
 static const struct copy *notes_copy(const char *at, size_t n)
@@ -81,8 +82,10 @@ void mperf_copies_look(const struct copy *here)
 	looked = true;
 	struct first first = {0};
 	dl_iterate_phdr(object_look, &first);
-	if (!first.copy || first.copy == here)
+	if (!first.copy || first.copy == here) {
+		mperf_copy_stays = !first.name || !*first.name;
 		return;
+	}
 	/* The executable has no name, and stays loaded. */
 	if (first.name && *first.name && dlopen)
 		(void)dlopen(first.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);

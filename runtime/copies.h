@@ -36,6 +36,9 @@ struct copy {
 /* The copy that serves instead of this one; NULL: this one does, or has not started. */
 extern const struct copy *mperf_elsewhere;
 
+/* Is this copy never closed by dlclose? That is certain of the executable's. */
+extern bool mperf_copy_stays;
+
 /* Does that copy serve functions in two bodies too? An early one does not: its programs' other
  * copies each follow the environment, and not the daemon. */
 static inline bool mperf_choices_elsewhere(void)

@@ -22,6 +22,13 @@ struct draw {
  * none is. Async-signal-safe. */
 uint32_t mperf_draw(struct draw *d, uint32_t one_in);
 
+/* Will this entry certainly not be measured, because another one of its window is? The caller adds it to
+ * `seen` then, in place of mperf_draw. */
+static inline bool mperf_draw_passes(const struct draw *d, uint32_t one_in)
+{
+	return one_in >= 2 && d->seen < d->window && d->seen != d->at;
+}
+
 /* What is known of the error of a sum of measured entries times what they stand for. */
 struct spread {
 	double variance;

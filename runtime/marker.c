@@ -18,8 +18,10 @@
 
 #include "runtime/copies.h"
 #include "runtime/grant.h"
+#include "runtime/object.h"
 #include "runtime/process.h"
 #include "runtime/region.h"
+#include "runtime/segment.h"
 
 /* Precise only if somebody listens: the coarse clock is off by a tick of the kernel, but cheap. */
 static uint64_t region_now_ns(const struct state *s)
@@ -238,22 +240,22 @@ static struct thread *thread_first(void)
 	return t;
 }
 
-void __mperf_region_begin(const struct mperf_region *site)
+static __attribute__((noinline)) void begin_any(
+	struct state *s, const struct mperf_region *site, uintptr_t address)
 {
-	if (__builtin_expect(mperf_elsewhere != NULL, 0)) {
+	if (mperf_elsewhere) {
 		mperf_elsewhere->region_begin(site);
 		return;
 	}
-	struct state *s = &mperf_state;
 	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE) || s->silent)
 		return;
-	mperf_process_look(s);
 	int error = errno;
+	mperf_process_look(s);
 	struct thread *t = mperf_thread_self();
 	if (!t)
 		t = thread_first();
 	if (t)
-		begin(s, t, site, (uintptr_t)__builtin_frame_address(0));
+		begin(s, t, site, address);
 	errno = error;
 }
 
@@ -263,13 +265,12 @@ static bool named(const struct region_instance *instance, const char *name)
 	       strncmp(instance->region->text, name, MPERF_REGION_TEXT_MAX - 1) == 0;
 }
 
-void __mperf_region_end(const char *name)
+static __attribute__((noinline)) void end_any(struct thread *t, const char *name)
 {
-	if (__builtin_expect(mperf_elsewhere != NULL, 0)) {
+	if (mperf_elsewhere) {
 		mperf_elsewhere->region_end(name);
 		return;
 	}
-	struct thread *t = mperf_thread_self();
 	if (!t || t->depth == 0)
 		return;
 	if (t->too_deep) {
@@ -283,4 +284,88 @@ void __mperf_region_end(const char *name)
 			break;
 		}
 	errno = error;
+}
+
+/* --- the short way -----------------------------------------------------------------------------
+ *
+ * An entry that is not measured, into where the last one led, of a thread that counts for one object:
+ * it calls nothing, so no register is saved for it. Only a copy that serves has threads.
+ */
+
+/* As mperf_thread_switch; t->busy is set. False: that is needed, and nothing was done. */
+static inline bool switch_short(const struct state *s, struct thread *t, struct region_instance *to)
+{
+	const struct block *b = to->blocks;
+	const struct object *object = b ? __atomic_load_n(&b->object, __ATOMIC_SEQ_CST) : NULL;
+	if (!object || b->next || to->n_filled != t->n_entered ||
+		(object->has_segment && !s->may_write_segment))
+		return false;
+	t->instance = to;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*b->bias = b->distance;
+	if (object->has_segment)
+		mperf_segment_write(b->distance);
+	return true;
+}
+
+static inline bool begin_short(
+	const struct state *s, struct thread *t, const struct mperf_region *site, uintptr_t address)
+{
+	const uint32_t depth = t->depth;
+	struct region_instance *instance = t->instance->entered_last;
+	struct frame *f = &t->frames[depth];
+	if (__atomic_load_n(&s->sender_due, __ATOMIC_RELAXED) || depth == MPERF_REGION_DEPTH_MAX ||
+		(depth > 0 && f[-1].address <= address) || !instance ||
+		!same_marker(instance, site) ||
+		!mperf_draw_passes(&instance->draw, s->regions_one_in))
+		return false;
+	const uint32_t before = mperf_thread_busy(t);
+	/* twice, as begin() does */
+	f->address = address;
+	f->instance = instance;
+	f->stands_for = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	t->depth = depth + 1;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	f->address = address;
+	f->instance = instance;
+	f->stands_for = 0;
+	const bool done = switch_short(s, t, instance);
+	if (done) {
+		add(&instance->spent.entries, 1);
+		instance->draw.seen++;
+	} else {
+		t->depth = depth;
+	}
+	mperf_thread_idle(t, before);
+	return done;
+}
+
+void __mperf_region_begin(const struct mperf_region *site)
+{
+	struct state *s = &mperf_state;
+	struct thread *t = mperf_self;
+	const uintptr_t address = (uintptr_t)__builtin_frame_address(0);
+	if (!t || !begin_short(s, t, site, address))
+		begin_any(s, site, address);
+}
+
+void __mperf_region_end(const char *name)
+{
+	struct thread *t = mperf_self;
+	if (!t || t->depth == 0 || t->too_deep)
+		return end_any(t, name);
+	const uint32_t depth = t->depth - 1;
+	const struct frame *f = &t->frames[depth];
+	if (f->stands_for > 0 || f->instance->site.name != name)
+		return end_any(t, name);
+	const uint32_t before = mperf_thread_busy(t);
+	t->depth = depth;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	const bool done = switch_short(&mperf_state, t, depth > 0 ? f[-1].instance : t->root);
+	if (!done)
+		t->depth = depth + 1;
+	mperf_thread_idle(t, before);
+	if (!done)
+		end_any(t, name);
 }

@@ -184,6 +184,9 @@ static void thread_part(struct state *s, struct thread *t, const struct object *
 void mperf_object_close(struct state *s, struct object *object, struct mperf_object *o)
 {
 	__atomic_store_n(&o->runtime, NULL, __ATOMIC_SEQ_CST);
+	if (!object->has_segment && !mperf_confined(s)) /* which may ask for memory */
+		*o->bias() =
+			0; /* this thread's later destructors count into the object's own words */
 	for (struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE); t; t = t->next)
 		if (__atomic_load_n(&t->state, __ATOMIC_ACQUIRE) == MPERF_THREAD_LIVES)
 			thread_part(s, t, object);

@@ -31,7 +31,9 @@
 #include <unistd.h>
 
 #include "runtime/ask.h"
+#include "runtime/closing.h"
 #include "runtime/confined.h"
+#include "runtime/copies.h"
 #include "runtime/grant.h"
 #include "runtime/message.h"
 #include "runtime/process.h"
@@ -212,10 +214,11 @@ static void sender_begin(struct state *s)
 		pthread_setname_np(s->sender, "mperf");
 }
 
-static void sender_stop(struct state *s)
+/* False: it did not end in time. */
+static bool sender_stop(struct state *s)
 {
 	if (!s->has_sender)
-		return;
+		return true;
 	s->has_sender = false;
 	__atomic_store_n(&s->stop, 1, __ATOMIC_RELEASE);
 	syscall(SYS_futex, &s->stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
@@ -226,7 +229,7 @@ static void sender_stop(struct state *s)
 	struct timespec until;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += STOP_WAIT_S;
-	pthread_timedjoin_np(s->sender, NULL, &until);
+	return pthread_timedjoin_np(s->sender, NULL, &until) == 0;
 }
 
 /* --- fork ------------------------------------------------------------------------------------- */
@@ -331,16 +334,21 @@ static void quick_exit_round(void)
 /* Late among destructors; even later ones that count send again (entry.c). */
 __attribute__((destructor(101))) static void end(void)
 {
-	if (last_round())
-		sender_stop(&mperf_state);
-	else if (mperf_confined(&mperf_state))
-		mperf_confined_end(&mperf_state);
+	struct state *s = &mperf_state;
+	bool sent = last_round();
+	if (!sent && mperf_confined(s))
+		mperf_confined_end(s);
+	else if ((!sent || sender_stop(s)) && mperf_closing() && s->started && s->pid == getpid())
+		mperf_closing_release(s);
 }
 
 void mperf_process_begin(struct state *s)
 {
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
-	(void)at_quick_exit(quick_exit_round);
+	mperf_closing_begin();
+	/* It would be called after dlclose too, which withdraws only what ends at exit(3). */
+	if (mperf_copy_stays)
+		(void)at_quick_exit(quick_exit_round);
 	/* Lock the file before a child can try to. */
 	if (s->sink.output[0])
 		mperf_sink_open(&s->sink, s->begin_ns);

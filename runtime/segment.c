@@ -27,7 +27,7 @@ static bool segment_set(int64_t base)
 {
 	if (!mperf_state.may_write_segment)
 		return syscall(SYS_arch_prctl, ARCH_SET_GS, base) == 0;
-	__asm__ volatile("wrgsbase %0" : : "r"(base) : "memory");
+	mperf_segment_write(base);
 	return true;
 }
 

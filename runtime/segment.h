@@ -13,3 +13,13 @@ bool mperf_segment_writable(void);
  * object's code counts through that. False: the kernel refused to set that base, and the thread's
  * counts go to the object's own words, which nobody reads. Safe in signal handlers. */
 bool mperf_bias_set(const struct object *object, int64_t *bias, int64_t distance);
+
+/* Set the base of the segment that programs may write (state.h, may_write_segment). */
+static inline void mperf_segment_write(int64_t base)
+{
+#ifdef __x86_64__
+	__asm__ volatile("wrgsbase %0" : : "r"(base) : "memory");
+#else
+	(void)base;
+#endif
+}

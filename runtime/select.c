@@ -158,6 +158,15 @@ void mperf_select_remove(struct state *s, const struct mperf_choice *first)
 		c->first = c->end = NULL;
 }
 
+void mperf_select_release(struct state *s)
+{
+	while (s->choices) {
+		struct choices *c = s->choices;
+		s->choices = c->next;
+		munmap(c, sizeof(*c));
+	}
+}
+
 /* --- whose turn it is ------------------------------------------------------------------------- */
 
 /* MPERF_TURN_WINDOW: N in the high half; in the low half the entries of the window after the

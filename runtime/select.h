@@ -61,5 +61,8 @@ void mperf_select_apply(struct state *s);
 void mperf_select_add(struct state *s, struct mperf_choice *first, struct mperf_choice *end);
 void mperf_select_remove(struct state *s, const struct mperf_choice *first);
 
+/* Unmap all of that, at the end of this copy of the runtime. */
+void mperf_select_release(struct state *s);
+
 /* Does a name match a glob, in which * stands for any text and ? for one character? */
 bool mperf_glob_fits(const char *glob, const char *name);

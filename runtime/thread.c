@@ -28,18 +28,18 @@
 
 /* The compiler's model for position-independent code, so that no dlopened library takes static TLS for
  * its copy of the runtime; the linker turns it into the executable's model in executables. */
-static __thread struct thread *self;
+__thread struct thread *mperf_self;
 
 struct thread *mperf_thread_self(void)
 {
-	return self;
+	return mperf_self;
 }
 
 /* Marsaglia's xorshift with 64 bits of state. Source: Journal of Statistical Software
  * 8(14), 2003. */
 uint64_t mperf_thread_chance(void)
 {
-	struct thread *t = self;
+	struct thread *t = mperf_self;
 	if (!t)
 		return 0;
 	uint64_t x = t->random;
@@ -136,8 +136,8 @@ static struct thread *record_take(struct state *s)
 
 struct thread *mperf_thread_make(void)
 {
-	if (self)
-		return self;
+	if (mperf_self)
+		return mperf_self;
 	struct state *s = &mperf_state;
 	look_for_gone(s);
 	struct thread *t = record_take(s);
@@ -152,7 +152,7 @@ struct thread *mperf_thread_make(void)
 	t->root = t->instances = t->instance =
 		mperf_thread_memory(t, sizeof(struct region_instance));
 	__atomic_store_n(&t->state, MPERF_THREAD_LIVES, __ATOMIC_RELEASE);
-	self = t;
+	mperf_self = t;
 	return t;
 }
 

@@ -165,7 +165,11 @@ struct thread {
 	_Alignas(64) unsigned char bytes[];
 };
 
-/* The calling thread's record, or NULL where it has none yet. */
+/* The calling thread's record, or NULL where it has none yet. Hidden, so that an executable's marker
+ * reads it without a call. */
+extern __thread struct thread *mperf_self __attribute__((visibility("hidden")));
+
+/* The same, for those to whom a call is nothing. */
 struct thread *mperf_thread_self(void);
 
 /* The same, made if there is none. All signals are blocked. NULL: no memory. */

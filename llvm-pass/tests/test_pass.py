@@ -2,6 +2,7 @@
 """The pass, with each LLVM that there is: .ll files with their RUN lines, kernels whose counts are
 known, all modes against each other."""
 import collections
+import os
 import re
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import feed
 from kernels import (KERNELS, QUIET, ROOT, WHOLE, comparable, compile_kernel, count, failures, mperf_cc,
                      of_function, plugin, run, sums_of, told_totals, totals_of_file, versions, wrap)
-from machine import Skip
+from machine import Folder, Skip
 
 SECONDS = 95
 
@@ -92,6 +93,32 @@ def test_what_a_code_generator_will_load_is_counted(build):
     """Entries of jump tables, constants, and of words of which a byte is looked at, that byte."""
     for version in plugins(build):
         check_modes(build, KERNELS / "lowered.c", version, ("-O2",))
+
+
+def seconds_of(command):
+    """Of processors, not of the clock."""
+    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0, command
+    return usage.ru_utime + usage.ru_stime
+
+
+def test_time_to_count_a_function_grows_as_its_loops_do(build):
+    """Four times the loops take not many times as long: where it was quadratic or worse, 60 times."""
+    version = max(plugins(build))
+    so, seconds = plugin(build, version), []
+    for n in (250, 1000):
+        lines = [f"for (int i = 0; i < n; i++) {{ a[i + {k}] += a[i] * {k}.5; if (c[i] > {k}) a[i] -= 1; }}"
+                 for k in range(n)]
+        with Folder() as folder:
+            (folder / "many.c").write_text("\n".join(["extern double a[]; extern int c[];", "void f(int n) {",
+                                                      *lines, "}", ""]))
+            run([f"clang-{version}", "-O1", "-g1", "-S", "-emit-llvm", "-o", folder / "many.ll", folder / "many.c"])
+            plain = [f"opt-{version}", "-passes=verify", "-disable-output", folder / "many.ll"]
+            counted = [f"opt-{version}", f"-load={so}", f"-load-pass-plugin={so}", "-passes=mperf",
+                       "-disable-output", folder / "many.ll"]
+            seconds.append(min(seconds_of(counted) for _ in range(2)) - min(seconds_of(plain) for _ in range(2)))
+    assert seconds[1] < 15 * seconds[0], seconds
 
 
 def test_iterations_are_those_of_the_source(build):

@@ -97,6 +97,22 @@ def test_response_files_say_what_is_asked_for_too(cc):
 
 
 @wrapped
+def test_links_that_would_run_no_plugin_count_too(cc):
+    """ThinLTO's at -O0, and those of objects with machine code beside the bitcode."""
+    for version in versions(cc.build):
+        for flags in ("-O0 -flto=thin", "-O0 -flto", "-O2 -flto=thin -Wl,--lto-O0", "-O2 -flto=thin -O0",
+                      "-O2 -flto=thin -ffat-lto-objects", "-O2 -flto -ffat-lto-objects"):
+            said = cc(*flags.split(), "program.c", MPERF_CLANG=f"clang-{version}")
+            assert cc.answers() and cc.counts("a.out") and not said, (version, flags, said)
+        cc("-O2", "-flto=thin", "-c", "program.c", MPERF_CLANG=f"clang-{version}")
+        cc("-O0", "-flto=thin", "program.o", MPERF_CLANG=f"clang-{version}")
+        assert cc.answers() and cc.counts("a.out"), version
+    (cc.folder / "fat").write_text("-flto -ffat-lto-objects")
+    said = cc("@fat", "-c", "program.c", status=1)
+    assert "leave it out" in said and said.count("\n") == 1, said
+
+
+@wrapped
 def test_what_follows_two_dashes_is_an_input(cc):
     shutil.copy(cc.folder / "program.c", cc.folder / "-odd.c")
     (cc.folder / "known.h").write_text("int known(int);\n")

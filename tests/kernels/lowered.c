@@ -21,6 +21,12 @@
  * expect: flagged bytes_loaded 1000
  * expect: truncated bytes_loaded 2000
  * expect: upper bytes_loaded 4000
+ * expect: table bytes_loaded 15000
+ * expect: rotated bytes_loaded 5000
+ * expect: shifted bytes_loaded 1000
+ * expect: masked bytes_loaded 1000
+ * expect: both_halves bytes_loaded 8000
+ * expect: word_sum bytes_loaded 8000
  */
 
 #include <stdint.h>
@@ -191,6 +197,70 @@ KERNEL uint64_t upper(const uint64_t *from, int n)
 	return sum;
 }
 
+/* As JPEG's conversion of colours has it: sums of words, and then one byte of them. */
+KERNEL void table(uint8_t *restrict to, const uint8_t *restrict from, int n)
+{
+#pragma clang loop vectorize(disable) unroll(disable)
+	for (int i = 0; i < n; i++)
+		to[i] = (uint8_t)((words[from[3 * i]] + words[from[3 * i + 1] + 256] +
+					  words[from[3 * i + 2] + 512]) >>
+				  16);
+}
+
+/* As MD5's rounds. */
+KERNEL uint32_t rotated(const uint32_t *by, const uint32_t *from, int n)
+{
+	uint32_t x = 1;
+#pragma clang loop vectorize(disable) unroll(disable)
+	for (int i = 0; i < n; i++) {
+		x += from[i];
+		x = x << by[i] | x >> (32 - by[i]);
+	}
+	return x;
+}
+
+KERNEL uint64_t shifted(const uint32_t *by, int n)
+{
+	uint64_t sum = 1;
+#pragma clang loop vectorize(disable) unroll(disable)
+	for (int i = 0; i < n; i++)
+		sum = (sum << by[i]) + 3;
+	return sum;
+}
+
+/* Two that need the same byte. */
+KERNEL uint32_t masked(uint8_t *restrict to, const uint32_t *restrict from, int n)
+{
+	uint32_t sum = 0;
+#pragma clang loop vectorize(disable) unroll(disable)
+	for (int i = 0; i < n; i++) {
+		to[i] = (uint8_t)from[i];
+		sum += (from[i] & 0xff) * 3;
+	}
+	return sum;
+}
+
+/* Whole words, because all is used. */
+KERNEL uint64_t both_halves(const uint64_t *from, int n)
+{
+	uint64_t sum = 0;
+#pragma clang loop vectorize(disable) unroll(disable)
+	for (int i = 0; i < n; i++) {
+		sum += (from[i] + 7) >> 20;
+		__asm__ volatile("" : "+r"(sum));
+	}
+	return sum;
+}
+
+KERNEL uint64_t word_sum(const uint64_t *from, int n)
+{
+	uint64_t sum = 0;
+#pragma clang loop vectorize(disable) unroll(disable)
+	for (int i = 0; i < n; i++)
+		sum += from[i];
+	return sum & 0xff;
+}
+
 static double run_dense(void)
 {
 	return dense(codes, N);
@@ -236,6 +306,40 @@ static double run_upper(void)
 	return (int)upper(words, FEW);
 }
 
+static uint8_t bytes[3 * FEW], out[FEW];
+static uint32_t amounts[FEW], halves[FEW];
+
+static double run_table(void)
+{
+	table(out, bytes, FEW);
+	return out[7];
+}
+
+static double run_rotated(void)
+{
+	return rotated(amounts, halves, FEW);
+}
+
+static double run_shifted(void)
+{
+	return (int)shifted(amounts, FEW);
+}
+
+static double run_masked(void)
+{
+	return masked(out, halves, FEW);
+}
+
+static double run_both_halves(void)
+{
+	return (int)both_halves(words, FEW);
+}
+
+static double run_word_sum(void)
+{
+	return (int)word_sum(words, FEW);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct kernel kernels[] = {
@@ -248,12 +352,22 @@ int main(int argc, char **argv)
 		{"flagged", run_flagged},
 		{"truncated", run_truncated},
 		{"upper", run_upper},
+		{"table", run_table},
+		{"rotated", run_rotated},
+		{"shifted", run_shifted},
+		{"masked", run_masked},
+		{"both_halves", run_both_halves},
+		{"word_sum", run_word_sum},
 	};
+	for (int i = 0; i < 3 * FEW; i++)
+		bytes[i] = (uint8_t)(i * 7 % 230);
 	for (int i = 0; i < N; i++)
 		codes[i] = (uint8_t)(i % 6);
 	for (int i = 0; i < FEW; i++) {
 		words[i] = (uint64_t)i * 0x9e3779b97f4a7c15u;
 		values[i] = i % 7;
+		amounts[i] = 1 + i % 30;
+		halves[i] = (uint32_t)i * 77;
 	}
 	return RUN_KERNELS(kernels, argc, argv);
 }

@@ -224,6 +224,17 @@ static int confines(const char *path)
 	exit(0);
 }
 
+/* Regions that do nothing. */
+static int pairs(unsigned n)
+{
+	COUNT(A, 1);
+	while (n-- > 0) {
+		MPERF_REGION_BEGIN("pair");
+		MPERF_REGION_END("pair");
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -233,6 +244,8 @@ int main(int argc, char **argv)
 		return churn(n);
 	if (!strcmp(what, "becomes"))
 		return becomes(argv[0]);
+	if (!strcmp(what, "pairs"))
+		return pairs(n);
 	if (!strcmp(what, "recursion"))
 		return recursion(n);
 	if (!strcmp(what, "inside") && argc == 4)

@@ -3,13 +3,15 @@
 (tests/runtime), sums that must come out exactly."""
 import ctypes
 import os
+import re
+import shutil
 import signal
 import struct
 import subprocess
 import time
 
 from counted import (A, B, C, EARLY, LATE, LIBRARY_COUNTERS, SANITIZE, TIME, TIMED, Told, edges,
-                     library, library_sums, linked, output, outputs, program, ran)
+                     environment, library, library_sums, linked, output, outputs, program, ran)
 from feed import Daemon, Program, make, read_file
 from machine import ROOT, Folder, Skip
 from service import wait_until
@@ -380,8 +382,49 @@ def test_a_library_may_bring_the_runtime_into_a_program_that_has_none(build):
     plain = linked(build, "plain", "plain.c", with_runtime=False)
     told = output(plain, own, 1)
     assert library_sums(told, 1)[0][LIBRARY_COUNTERS - 1] == 1
-    # Opened anew each time, it takes its thread and its file along each time.
-    assert library_sums(output(plain, own, 20), 1)[0][LIBRARY_COUNTERS - 1] == 1
+
+
+def test_a_library_with_the_runtime_takes_all_of_it_along_when_it_is_closed(build):
+    """Its descriptors and its memory, its handlers of exits, and not what it counted."""
+    if build.name in SANITIZE:
+        raise Skip("shown by the plain run; a sanitizer's runtime must be in the program")
+    own = linked(build, "own.so", "library.c", flags=["-shared", "-fPIC"])
+    plain = linked(build, "plain", "plain.c", with_runtime=False)
+    n = 40
+    for how in "main", "threads":
+        with Folder() as folder:
+            file = ran(plain, "again", own, n, how, MPERF_OUTPUT=folder / "out")
+            programs = programs_of(folder / "out")
+            assert len(programs) == n and all(p.last for p in programs), (how, len(programs))
+            for told in programs:
+                assert library_sums(told, 1)[0][LIBRARY_COUNTERS - 1] == 1, how
+            silent = ran(plain, "again", own, n, how, MPERF_FEED="")
+            with Daemon(folder / "feed"):
+                fed = ran(plain, "again", own, n, how, MPERF_FEED=folder / "feed")
+        for done in file, silent, fed:
+            descriptors, pages = map(int, done.stdout.split())
+            assert descriptors == 0 and pages < 2 * n, (how, done.stdout)
+
+
+# --- cost -----------------------------------------------------------------------------------------
+
+def instructions_of_pairs(build, n):
+    """Of a program with so many entries into a region, of which 1 in 10,000 is measured."""
+    with Folder() as folder:
+        done = subprocess.run(
+            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind", edges(build), "pairs",
+             str(n)], text=True, capture_output=True, timeout=120,
+            env=environment(MPERF_OUTPUT=folder / "out", MPERF_REGION_SAMPLE=10000, MPERF_PERIOD=60000))
+        told = Program(read_file(folder / "out"))
+    assert done.returncode == 0 and told.in_region("pair")["entries"] == n, done.stderr
+    return int(re.search(r"Collected : (\d+)", done.stderr).group(1))
+
+
+def test_an_entry_into_a_region_that_is_not_measured_is_cheap(build):
+    if build.name in SANITIZE or not shutil.which("valgrind"):
+        raise Skip("valgrind counts the instructions of a plain build")
+    each = (instructions_of_pairs(build, 220000) - instructions_of_pairs(build, 20000)) / 200000
+    assert each < 180, each  # 151, with the loop around
 
 
 # --- races ----------------------------------------------------------------------------------------
