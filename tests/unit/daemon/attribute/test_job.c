@@ -194,9 +194,11 @@ TEST(the_environment_is_that_of_the_program_whose_owner_is_known)
 	bench_bytes(b, "proc/10/environ", ENVIRON, sizeof(ENVIRON));
 	bench_hidden(b, 10, 1000);
 	struct task *process = live(10);
-	int fd = proc_folder(b->attribute, 10);
-	ck_assert_int_eq(job_read(b->attribute, &process, fd), 0);
-	close(fd);
+	struct proc_view v = {.has = 0};
+	ck_assert_int_eq(proc_read(b->attribute, 10, PROC_ENVIRON, &v), 0);
+	ck_assert(v.has & PROC_ENVIRON);
+	ck_assert_int_eq(job_read(b->attribute, &process, &v), 0);
+	proc_view_clear(&v);
 	ck_assert_str_eq(labels_of(10), "");
 }
 
