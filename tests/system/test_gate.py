@@ -125,7 +125,7 @@ def test_reports_for_ci_systems_can_be_read(build):
     assert suite.tag == "testsuite" and suite.get("failures") == "2", suite.attrib
     assert [c.get("name") for c in suite] == ["total", "slowed in compared"]
     assert all(c.find("failure") is not None for c in suite)
-    assert done.stdout.startswith("**slower: ") and "\n| **slowed in compared** | +" in done.stdout
+    assert done.stdout.startswith("**slower: ") and "\n| **`slowed in compared`** | +" in done.stdout
 
 
 def test_rows_may_be_of_modules_or_processes(build):
