@@ -195,8 +195,8 @@ int merge_next(struct merge *m, struct record *ret_record, int *ret_hart)
 		ret_record->time_ns = m->ring[i].merged_ns = m->head_ns[i];
 		if (ret_record->time_ns >= m->last_ns)
 			m->last_ns = ret_record->time_ns;
-		else if (!m->ring[i].merged_sums)
-			count_loss(m, i, LOSS_LATE);
+		else if (!m->ring[i].merged_sums && !m->ring[i].raise)
+			count_loss(m, i, LOSS_LATE); /* those of raises may be left behind */
 		m->ring[i].merged_sums = is_sums(ret_record);
 		*ret_hart = m->ring[i].hart;
 		return 0;

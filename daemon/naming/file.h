@@ -21,8 +21,8 @@
 
 /* distinct executables and libraries; a full Debian has fewer. Beyond, and beyond a user's quota: LOSS_ROOM */
 #define FILES_MAX 65536
-/* some 90 bytes each with its index: 90 MB; the same beyond it */
-#define FRAMES_MAX 1000000
+/* some 90 bytes each with its index: 72 MB; the same beyond it */
+#define FRAMES_MAX 800000
 /* What a pool is charged for them. */
 #define FRAME_BYTES 90u
 #define FILE_BYTES 500u /* with a path of up to FILE_PATH_BYTES; a longer one takes more places */

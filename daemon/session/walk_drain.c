@@ -2,7 +2,9 @@
  *
  * Draining goes in slices of the loop's time, with a rest as long after each: whatever comes, the loop has half
  * of its time for others, and what comes faster than that is lost in the ring in which it comes. A drain that
- * took more than one slice goes on up to where it was to go, so that it ends.
+ * took more than one slice goes on up to where it was to go, so that it ends. Who needs all samples so far gets
+ * those of the session's own events at once, and of raises what a slice or three brings: their rings may be left
+ * behind, and their samples then reach a tap late.
  */
 #include "daemon/session/walk_private.h"
 
@@ -13,6 +15,8 @@
 #define EXEC_LOOK_RECORDS 32
 /* Cuts before the loop goes on with its other work, after a stall; some seconds' worth. */
 #define CUTS_DUE_MAX 64
+/* Of raises, where all samples so far are needed at once. */
+#define RAISED_AT_ONCE_NS (3 * DRAIN_SLICE_NS)
 /* Work of a record beside the frames of its stack, in frames. */
 #define RECORD_UNITS 4u
 
@@ -51,6 +55,9 @@ static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 	struct walk_inner *in = w->inner;
 	in->merge.ring = w->sampler->ring;
 	in->merge.n_rings = w->sampler->n_rings;
+	while (in->leaves_raised && in->merge.n_rings > 0 &&
+		in->merge.ring[in->merge.n_rings - 1].raise)
+		in->merge.n_rings--;
 	exec_watch_resume(&in->execs);
 	int r = merge_begin(&in->merge, cut_ns);
 	if (r < 0)
@@ -69,7 +76,7 @@ static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 	}
 	merge_end(&in->merge);
 	attribute_drained(w->attribute);
-	if (r == MERGE_END)
+	if (r == MERGE_END && !in->leaves_raised)
 		sampler_drained(w->sampler, cut_ns);
 	return r == 0 ? WALK_MORE : r == MERGE_END ? 0 : r;
 }
@@ -124,11 +131,13 @@ int walk_drain_rest(struct walk *w, uint64_t cut_ns)
 
 int walk_drain_all(struct walk *w, uint64_t by_ns)
 {
+	struct walk_inner *in = w->inner;
 	const uint64_t began_ns = cpu_ns();
-	int r;
-	do
+	int r = cut_and_drain(w, by_ns, began_ns + RAISED_AT_ONCE_NS);
+	in->leaves_raised = true;
+	while (r == WALK_MORE)
 		r = cut_and_drain(w, by_ns, UINT64_MAX);
-	while (r == WALK_MORE);
+	in->leaves_raised = false;
 	raises_charge(w, cpu_ns() - began_ns, clock_ns(CLOCK_MONOTONIC));
 	return r;
 }

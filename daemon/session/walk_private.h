@@ -22,6 +22,7 @@ struct walk_inner {
 	uint64_t goal_ns;     /* up to which the drain in progress goes; 0: none is */
 	bool scan_is_due;     /* a hart came, and what runs on it was not looked for yet */
 	bool hung[HARTS_MAX]; /* rings whose task is gone: poll would return at once for ever */
+	bool leaves_raised;   /* rings of raises are not drained at present */
 	bool throttled;       /* the kernel throttled since the last look at its limit */
 	bool stopped;
 };
@@ -33,7 +34,7 @@ struct walk_inner {
  * it took. 0; WALK_MORE: others are needed; -errno. */
 enum { WALK_MORE = 1 };
 int walk_drain_slice(struct walk *w, uint64_t by_ns, uint64_t now_ns);
-/* The same in one go, in as many slices as it takes. 0 or -errno. */
+/* The same in one go, but of raises not more than a slice or three. 0 or -errno. */
 int walk_drain_all(struct walk *w, uint64_t by_ns);
 /* Drain up to then, whatever is cut. As walk_drain_all. */
 int walk_drain_rest(struct walk *w, uint64_t cut_ns);

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from attacked import MALLORY, VICTOR, UnitService, as_user, need_plain
 from machine import Folder, compile_program
+from rates import rate_allowed, samples_of
 from service import children_of, wait_until
 
 SECONDS = 40
@@ -161,3 +162,28 @@ def test_a_storm_of_threads_of_one_user_costs_another_nothing(build):
             expect_all(service, before)
         print(f"  {watch.before / MB:.0f} MB before, {watch.most / MB:.0f} MB at most", flush=True)
         assert watch.most - watch.before < GREW_MAX, (watch.before, watch.most)
+
+
+def test_a_rate_of_an_ordinary_user_is_for_their_tasks_alone(build):
+    need_plain(build)
+    known = compile_program(build, "known.c")
+    hz = rate_allowed(1999)
+    with Folder() as folder, UnitService(build, folder, flush="1s", rate_max=HZ) as service:
+        shutil.copy(known, folder / "known")
+        file = service.homes[VICTOR] / "recording"
+        before = state(service)
+        with subprocess.Popen(as_user(MALLORY, folder / "known", "spin", "20000"),
+                              stdout=subprocess.DEVNULL) as other:
+            done = service.user(VICTOR, "record", "-F", hz, "-o", file, "--", folder / "known", "spin",
+                                "1000")
+            other.kill()
+        assert done.returncode == 0, done.stderr
+        taken = state(service)[0]["taken"] - before[0]["taken"]
+        answer = json.loads(service.user(VICTOR, "hotspots", "-i", file, "--json").stdout)
+        n = sum(row["samples"] for row in answer["rows"])
+        # the store's own samples are as many as ever, of all harts
+        seconds = (state(service)[0]["duration_ns"] - before[0]["duration_ns"]) / 1e9
+        print(f"  {n} at {hz} Hz; the service took {taken} in {seconds:.1f} s", flush=True)
+        assert n >= samples_of(1, hz), (n, answer["provenance"])
+        assert taken <= 1.5 * 99 * (os.cpu_count() or 1) * seconds, (taken, seconds)
+        assert max(row["hz"] for row in json.loads(service.ctl("status", "--json").stdout)["rate"]) <= 99

@@ -65,9 +65,9 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define EXEC_RING_BYTES (512u << 10)
 #define RING_BYTES_MIN (64u << 10)
 #define RING_BYTES_MAX (16u << 20) /* per hart: locked memory, not available to others */
-/* A side band of its own: 3,500 threads that begin and end, or 20 processes with 60 mappings twice over, between
+/* A side band of its own: 7,000 threads that begin and end, or 80 processes with 60 mappings twice over, between
  * two reads. */
-#define SIDEBAND_RING_BYTES (512u << 10)
+#define SIDEBAND_RING_BYTES (1u << 20)
 /* All of them together take at most this fraction (1 / N) of the machine's memory. */
 #define SIDEBAND_RINGS_PART 512u
 /* Of a raise: a quarter of its rate with deep stacks, but never more than this. */

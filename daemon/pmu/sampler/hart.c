@@ -107,10 +107,12 @@ int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct eve
 			break;
 	}
 	if (map) {
-		struct ring *ring = &s->ring[s->n_rings++];
-		*ring = *of;
-		ring->map = map;
-		ring->data_bytes = n;
+		size_t at = s->n_rings++;
+		for (; !of->raise && at > 0 && s->ring[at - 1].raise; at--)
+			s->ring[at] = s->ring[at - 1];
+		s->ring[at] = *of;
+		s->ring[at].map = map;
+		s->ring[at].data_bytes = n;
 		return 0;
 	}
 	error = error < 0 ? -error : error;

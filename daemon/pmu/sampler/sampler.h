@@ -131,7 +131,7 @@ struct sampler {
 	struct sampler_effort effort;
 	struct event_list events; /* leaders and siblings, indexed by a stream's `event` */
 	/* n_rings; of each hart one, or in a session that is `always` there one of samples and one of
-	 * the side band, and one for each raise */
+	 * the side band; behind them, one for each raise */
 	struct ring *ring;
 	size_t n_rings;
 	struct ring *exec_ring; /* n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
