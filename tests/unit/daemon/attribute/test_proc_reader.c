@@ -32,8 +32,11 @@ static int slow_rights(int folder_fd, uid_t account, struct rights *ret_rights)
 
 static int ask(pid_t pid, unsigned wants, struct proc_view *v)
 {
-	const struct proc_question q = {
-		.folder = "/proc/self", .pid = pid, .account = ACCOUNT_NOBODY, .wants = wants, .rights = slow_rights};
+	const struct proc_question q = {.folder = "/proc/self",
+		.pid = pid,
+		.account = ACCOUNT_NOBODY,
+		.wants = wants,
+		.rights = slow_rights};
 	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	int r = proc_reader_ask(reader, &q, v);
 	ck_assert_uint_lt(clock_ns(CLOCK_MONOTONIC) - began, SECOND);
