@@ -159,7 +159,7 @@ static void count(struct window_row *row, const struct attribution *a)
  * leaf fits. */
 static int get_stack(struct stack_tree *t, const struct attribution *a, uint32_t *ret_node)
 {
-	t->uid = a->task ? a->task->uid : (uid_t)-1;
+	t->uid = task_account(a->task);
 	int r = stack_get(t, a->frame, a->n_frames, ret_node);
 	if (r != STACK_TREE_FULL)
 		return r;
