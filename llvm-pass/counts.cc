@@ -339,12 +339,15 @@ Counts make_counts(const Shape &shape, Hoister &hoister, const Options &options,
 	const bool has_breaks = !shape.breaks.cut_after.empty() ||
 				!shape.breaks.entered_again.empty() ||
 				!shape.breaks.may_leave.empty();
-	if ((options.mode == Mode::TREE || options.mode == Mode::CLONE) &&
-		count_tree(shape, plan_hoists(shape, hoister, options), table, counts))
+	const bool is_tree = options.mode == Mode::TREE || options.mode == Mode::CLONE;
+	const bool is_sets = options.mode == Mode::SETS && !has_breaks;
+	const Hoists hoists = is_tree || is_sets ? plan_hoists(shape, hoister, options) : Hoists();
+	if ((is_tree && count_tree(shape, hoists, table, counts)) ||
+		(is_sets && count_sets(shape, hoists, table, counts))) {
+		for (const auto &[header, hoist] : hoists)
+			counts.hoisted.push_back(hoist.loop);
 		return counts;
-	if (options.mode == Mode::SETS && !has_breaks &&
-		count_sets(shape, plan_hoists(shape, hoister, options), table, counts))
-		return counts;
+	}
 	count_blocks(shape, table, is_needed, counts);
 	return counts;
 }

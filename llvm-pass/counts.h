@@ -39,6 +39,7 @@ struct Update {
 };
 
 struct Counts {
+	std::vector<const llvm::Loop *> hoisted; // loops whose counts are added at once
 	std::vector<Update> updates;
 	llvm::DenseMap<const llvm::BasicBlock *, Sum> sums; // of blocks
 	// How often the exchanges ran on whose success their blocks' ends depend; if known.

@@ -81,6 +81,13 @@ std::vector<std::string> names_of(const LoopInfo &loops, const Scopes &scopes, T
 	return names;
 }
 
+// While these run, readers cannot compare their counts with their time.
+void flag_hoisted(const Counts &counts, const Scopes &scopes, Table &table)
+{
+	for (const Loop *loop : counts.hoisted)
+		table.scope(scopes.of(loop->getOutermostLoop())).flags |= MPERF_SCOPE_HOISTED;
+}
+
 // The begins and ends of regions, in both bodies.
 SmallVector<Instruction *, 4> marks_of(const Breaks &breaks, std::optional<Clone> &clone)
 {
@@ -177,6 +184,7 @@ void count_function(Function &function, Callers &callers, FunctionAnalysisManage
 	const Counts counts = make_counts(shape, hoister, options, table,
 		[&](const BasicBlock *block) { return !meaning.terms[block].empty(); });
 	remark_counters(function, counts);
+	flag_hoisted(counts, scopes, table);
 	if (clone)
 		share_entries(function, loops, scopes, counts, meaning, *clone);
 	add_rows(function, meaning, counts, scopes, table);

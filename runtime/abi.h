@@ -139,6 +139,9 @@ enum mperf_scope_flag {
 				   * inner scopes, are of counted entries only. A reader multiplies
 				   * them by entries over counted entries of the innermost
 				   * enclosing scope that has this flag. */
+	MPERF_SCOPE_HOISTED = 32, /* an outermost loop; what it counts in an entry, or the loops
+				   * inside in one of its iterations, is added at once, before or
+				   * after that ran. */
 };
 
 enum mperf_counter_kind {

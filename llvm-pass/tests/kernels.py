@@ -120,8 +120,8 @@ def sums_of(told, value_of):
 
 
 def comparable(totals):
-    """Without what counting itself is, and whether a function has two bodies."""
-    return {k[:5] + (k[5] & ~16,) + k[6:]: v for k, v in totals.items() if v and k[-1] not in OWN}
+    """Without what counting itself is, and whether a function has two bodies or counts at once."""
+    return {k[:5] + (k[5] & ~(16 | 32),) + k[6:]: v for k, v in totals.items() if v and k[-1] not in OWN}
 
 
 def of_function(totals, function, metric):

@@ -88,6 +88,30 @@ def test_regions_of_a_running_program_are_told_on_demand(build):
     assert all(r["source"] for r in loops), loops
 
 
+def rate_of(service, pid, function):
+    row, = [r for r in service.ask("roofline", "--pid", pid)["rows"] if r["function"] == function and not r["depth"]]
+    return row["time_ns"], row["gops"]
+
+
+def test_rates_of_a_loop_that_has_not_ended_are_not_known(build):
+    """Its counts are added before it runs, or behind. Of a nest of three iterations they are as far off."""
+    program, n = compiled(build, "runs_on.c", folder=ROOT / "tests" / "system"), 2_000_000_000
+    with Folder() as folder, Service(build, folder, flush="1s", period="100ms") as service:
+        for what in "one", "nest":
+            with subprocess.Popen([program, what, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                  env={"MPERF_FEED": str(service.feed)}) as running:
+                wait_until("its time is known", lambda: any(
+                    r["function"] == what and r["time_ns"]
+                    for r in service.ask("roofline", "--pid", running.pid)["rows"]))
+                time_ns, rate = rate_of(service, running.pid, what)
+                assert time_ns > 0 and rate is None, (what, time_ns, rate)
+                wall_ns, cpu_ns = map(int, running.stdout.readline().split())
+                time_ns, rate = rate_of(service, running.pid, what)
+                # by either clock
+                assert 0.8 * 2 * n / wall_ns < rate < 1.3 * 2 * n / cpu_ns, (what, rate, wall_ns, cpu_ns)
+                running.kill()
+
+
 def check_own_times(answer):
     """What is in a row never adds up to more than the row, nor all rows to more than the program."""
     around = []

@@ -31,6 +31,8 @@
 
 #include "proto/memory.h"
 
+/* Iterations of a nest that runs, from which on its rates are shown: they are off by a tenth at most. */
+#define UNFINISHED_ITERATIONS 10
 #define NOTED_SHARE 0.01 /* of the time: less needs no note below the table */
 
 static int find(const char *const *names, int n, const char *name)
@@ -286,6 +288,37 @@ static void forget_counts(struct roof_figures *f)
 		f->stored_per_ns_corrected = -1;
 }
 
+static void forget_rates(struct roof_figures *f)
+{
+	f->ops_per_ns = f->bytes_per_ns = f->bytes_per_ns_corrected = f->cost = f->error = -1;
+	f->loaded_per_ns = f->stored_per_ns = f->loaded_per_ns_corrected =
+		f->stored_per_ns_corrected = -1;
+}
+
+/* An outermost loop of which nothing began and ended within these counts, and which adds counts at
+ * once: either they are ahead of its time, or behind, by any factor. A nest that did many iterations
+ * is off by one of them. */
+static bool is_unfinished(const struct roofline *r, uint32_t group)
+{
+	const double *own = r->self[group].value;
+	if (!(r->facts.site[group].flags & MPERF_SCOPE_HOISTED) || own[LOOP_TIME_NS] <= 0 ||
+		(own[LOOP_ENTRIES] > 0 && own[LOOP_TIMED_ENTRIES] > 0))
+		return false;
+	const bool has_inner = r->total[group].value[LOOP_INSTRUCTIONS] > own[LOOP_INSTRUCTIONS];
+	return !has_inner || own[LOOP_ITERATIONS] < UNFINISHED_ITERATIONS;
+}
+
+/* Is it, or the loop around all of it? */
+static bool has_no_rates(const struct roofline *r, uint32_t group)
+{
+	if (r->q.by != ROOFLINE_LOOP || !roofline_is_loop(r, group))
+		return false;
+	for (uint32_t i = group + 1; i != 0; i = roofline_loop_around(r, i - 1))
+		if (is_unfinished(r, i - 1))
+			return true;
+	return false;
+}
+
 static struct roof_row row_of(const struct roofline *r, uint32_t group)
 {
 	struct roof_row row = {
@@ -300,6 +333,9 @@ static struct roof_row row_of(const struct roofline *r, uint32_t group)
 	if (share.entries > 0 && share.counted == 0) {
 		forget_counts(&row.total);
 		forget_counts(&row.self);
+	} else if (has_no_rates(r, group)) {
+		forget_rates(&row.total);
+		forget_rates(&row.self);
 	}
 	for (uint32_t i = roofline_loop_around(r, group); i != 0 && row.depth < UINT8_MAX;
 		i = roofline_loop_around(r, i - 1))
