@@ -394,6 +394,16 @@ static int census_all(struct attribute *a, struct orphans *ret_orphans)
 	return 0;
 }
 
+/* Where only tasks that are named have events, others are asked for when a record tells of them. */
+static int census_some(struct attribute *a, const pid_t *pids, size_t n_pids)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n_pids && r >= 0; i++)
+		r = census_process(a, pids[i], NULL);
+	return r < 0 ? r : 0;
+}
+
 static void census_parents(struct attribute *a, const struct orphans *o)
 {
 	for (size_t i = 0; i < o->n_orphans; i++) {
@@ -432,7 +442,8 @@ int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids)
 
 	int r = census_cgroups(a);
 	if (!r)
-		r = census_all(a, &orphans);
+		r = a->o.per_task && n_pids > 0 ? census_some(a, pids, n_pids)
+						: census_all(a, &orphans);
 	if (!r) {
 		census_parents(a, &orphans);
 		census_wanted(a, pids, n_pids);

@@ -80,8 +80,8 @@ LESS = {("RECORD", "Target", "pid"): 2, ("TOP", "Target", "pid"): 64, ("STAT", "
         ("ROOFLINE", "Selection", "glob"): 0}
 
 
-# Known to take longer in one turn: opening events for many tasks, and a recording of its own, which looks at all
-# processes of the machine. These are held to a second.
+# Known to take longer in one turn: opening events for many tasks, as counters or with rings of their own for a
+# recording. These are held to a second.
 NOT_YET = "RECORD full", "STAT full"
 NOT_YET_MS = 1000
 
