@@ -349,7 +349,7 @@ deb: $(if $(CROSS),$(SYSROOT).packages)
 	@tar -cf - --exclude=__pycache__ $(wildcard Makefile LICENSE LICENSES README.md client daemon \
 		proto runtime llvm-pass platform-db systemd tests man) | tar -xf - -C $(DEB_DIR)
 	@cp -r systemd/debian $(DEB_DIR)/debian
-	$(if $(QUIET),@echo "building the package, which takes some minutes; what it says is in $(BUILD)/deb.log")
+	$(if $(QUIET),@echo "building the package takes some minutes; what is said is in $(BUILD)/deb.log")
 	$(QUIET){ cd $(DEB_DIR) && MAKEFLAGS= MAKELEVEL= DEB_BUILD_OPTIONS="parallel=$(JOBS) $(if $(CROSS),nocheck )$(DEB_BUILD_OPTIONS)" \
 		DEB_BUILD_PROFILES="$(if $(DEB_PASS),,pkg.mperf.nopass) $(if $(DEB_CODE),,pkg.mperf.nocode) $(DEB_BUILD_PROFILES)" \
 		MPERF_SYSROOTS=$(abspath $(SYSROOTS)) dpkg-buildpackage -us -uc -b $(if $(CROSS),-a$(CROSS) -d); } \

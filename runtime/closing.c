@@ -70,6 +70,7 @@ void mperf_closing_release(struct state *s)
 {
 	file_sign(s);
 	mperf_sink_close(&s->sink);
+	s->sink.hopeless = true; /* objects that unregister later open no other */
 	threads_release(s);
 	while (s->objects) {
 		struct object *o = s->objects;

@@ -52,7 +52,7 @@ static void say_written(const struct capture *c, const char *path)
 {
 	char bytes[UNIT_TEXT_BYTES];
 	unit_text(MPERF__UNIT__UNIT_BYTES, (double)c->out->bytes, bytes);
-	say_note("wrote %s (%s): %s", strcmp(path, "-") == 0 ? "stdout" : path, bytes,
+	say_note("wrote %s (%s): %s", strcmp(path, "-") == 0 ? "to stdout" : path, bytes,
 		c->provenance_line ? c->provenance_line : "no provenance");
 	if (c->samples == 0)
 		say_failure("nothing was sampled",

@@ -229,9 +229,12 @@ static void say_run(const struct reply *r, const char *name)
 	if (recording)
 		say_note("schedule %s %s: %s samples in %s%s%s", name, result ? result : "ended", n,
 			recording, why ? "; " : "", why ? why : "");
-	else
-		say_note("schedule %s %s: %s", name, result ? result : "ended",
+	else {
+		char text[512];
+		snprintf(text, sizeof(text), "schedule %s %s: %s", name, result ? result : "ended",
 			why ? why : "mperfd does not say why");
+		say_failure(text, NULL);
+	}
 }
 
 static int run(const struct options *o)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/commands/command.h"
@@ -214,7 +215,10 @@ int client_stat(const struct options *o)
 	int exit_status = count_into(&s, out.fd >= 0 ? out.fd
 					 : o->output ? STDOUT_FILENO
 						     : STDERR_FILENO);
-	int r = out.fd >= 0 ? outfile_commit(&out) : 0;
+	struct stat st;
+	bool wrote = out.fd >= 0 && s.print.error == 0 && fstat(out.fd, &st) == 0 &&
+		     (!S_ISREG(st.st_mode) || st.st_size > 0);
+	int r = wrote ? outfile_commit(&out) : 0;
 	if (r < 0) {
 		print_say_failed(o->output, r, "name another file with -o");
 		exit_status = EXIT_FAILED;

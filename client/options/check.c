@@ -89,8 +89,9 @@ static int check_picture(struct parse *p)
 	for (size_t i = 0; i < sizeof(drawn) / sizeof(*drawn); i++)
 		if (strcasecmp(dot, drawn[i]) == 0)
 			return 0;
-	return options_wrong(
-		p, "-o draws a page (.html) or SVG (.svg), and '%.200s' is named as neither", path);
+	return options_wrong(p,
+		"-o draws a page or SVG: end the name in .html or .svg, not as '%.200s' does",
+		path);
 }
 
 /* Of roofline: a plot is a form of its own. */

@@ -155,7 +155,7 @@ static int take_interval(struct parse *p, int key, const char *arg)
 	while (!(ranges[i].command & 1u << p->command))
 		i++;
 	bool ok = unit_parse_duration(arg, &ns) == 0;
-	if (ok && key != 'd' && strspn(arg, "0123456789") == strlen(arg))
+	if (ok && key != 'd' && strspn(arg, "0123456789.") == strlen(arg))
 		ns = ns > ranges[i].max_ms * 1000 * NS_PER_MS ? ns : ns / 1000;
 	if (!ok || ns < ranges[i].min_ms * NS_PER_MS || ns > ranges[i].max_ms * NS_PER_MS)
 		return options_wrong(p,

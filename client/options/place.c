@@ -41,7 +41,7 @@ void options_place_answer(struct parse *p)
 	}
 	const bool is_stdout = o->output ? strcmp(o->output, "-") == 0
 					 : o->folded || !(bit & COMMAND_BIT(FLAMEGRAPH));
-	o->answers_on_stdout = bit & COMMAND_BIT(STAT)     ? by_task
+	o->answers_on_stdout = bit & COMMAND_BIT(STAT)     ? by_task || (o->output && is_stdout)
 			       : bit & COMMAND_BIT(RECORD) ? o->output && is_stdout
 			       : bit & COMMAND_BIT(JOB)    ? false
 			       : is_picture                ? is_stdout || o->plot

@@ -297,7 +297,7 @@ const struct command_text *command_text(int command)
 			    "  mperfctl top\n"
 			    "  mperfctl top --by process -d 5s\n"
 			    "  mperfctl top -F 999 --comm cc1plus\n"
-			    "  mperfctl top -b --frames 3 -n 10 > frames.txt\n"
+			    "  mperfctl top -b -n 3 --limit 10 > frames.txt\n"
 			    "  mperfctl top --json --for 1m | jq -c '.rows[0]'\n",
 	};
 	static const struct command_text status = {

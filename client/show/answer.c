@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/show/outfile.h"
+#include "client/show/print.h"
 #include "client/show/say.h"
 #include "proto/memory.h"
 
@@ -59,7 +60,8 @@ int answer_end(int exit_status)
 	if (answer.stdout_fd < 0)
 		return exit_status;
 	/* network file systems report a full disk when the last descriptor is closed */
-	bool wrote = fstat(answer.file.fd, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_size > 0);
+	bool wrote = !print_stdout_failed() && fstat(answer.file.fd, &st) == 0 &&
+		     (!S_ISREG(st.st_mode) || st.st_size > 0);
 	dup2(answer.stdout_fd, STDOUT_FILENO);
 	close(TAKE_FD(answer.stdout_fd));
 	int r = wrote ? outfile_commit(&answer.file) : 0;

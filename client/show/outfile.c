@@ -70,10 +70,13 @@ static bool begins_as_answer(const char *head, size_t n)
  * ours begins? 1, 0, or -errno if it could not be read. */
 static int is_answer(const char *path)
 {
-	static const char *const names[] = {".html", ".htm", ".svg", ".csv", ".tsv", ".txt", ".out",
-		".log", ".folded", ".stacks", ".xml", ".gz", ".pb", ".prof", ".perf"};
+	static const char *const names[] = {".html", ".htm", ".svg", ".csv", ".tsv", ".txt", ".log",
+		".folded", ".stacks", ".xml", ".gz", ".pb", ".prof", ".perf"};
 	char head[256];
 
+	int recording = is_segment(path);
+	if (recording != 0)
+		return recording < 0 ? recording : 0;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (ends_in(path, names[i]))
 			return 1;

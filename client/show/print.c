@@ -37,13 +37,20 @@ int print_open(struct print *p, int fd)
 	return p->file ? 0 : -errno;
 }
 
+static bool stdout_failed;
+
+bool print_stdout_failed(void)
+{
+	return stdout_failed;
+}
+
 int print_close(struct print *p, int r)
 {
 	int closed = fclose(p->file);
 	p->file = NULL;
-	if (p->error < 0)
-		return p->error;
-	return r < 0 ? r : closed != 0 ? -EIO : 0;
+	r = p->error < 0 ? p->error : r < 0 ? r : closed != 0 ? -EIO : 0;
+	stdout_failed |= r < 0 && p->fd == STDOUT_FILENO;
+	return r;
 }
 
 void print_say_failed(const char *where, int error, const char *elsewhere)

@@ -7,6 +7,7 @@
  * Here the first error is kept until the end, so that a full disk is reported as a full disk.
  */
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct print {
@@ -21,6 +22,9 @@ int print_open(struct print *p, int fd);
 /* Flush and close the stream, not the descriptor. `r` is the result of the writing code. 0; -errno
  * of the first write that failed, else r, if that is negative. */
 int print_close(struct print *p, int r);
+
+/* Has a stream on stdout ended with an error? */
+bool print_stdout_failed(void);
 
 /* Print "cannot write to WHERE: …" with a remedy for this error, or else `elsewhere`, a remedy in
  * lower case such as "write elsewhere with -o". `where` is NULL for stdout. error is -errno. */

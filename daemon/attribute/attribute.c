@@ -235,11 +235,26 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	return attribute_stack(a, r, task, &to);
 }
 
+/* A ring of raises may have been left behind: who is not known any more has ended, and does not begin again. */
+static bool raised_is_known(const struct attribute *a, const struct record *r)
+{
+	if (r->tid == 0 || r->tid > INT32_MAX || r->pid == 0 || r->pid > INT32_MAX)
+		return false;
+	const struct task *task = task_find(a->o.tasks, (pid_t)r->tid);
+	return (task && task->pid == (pid_t)r->pid && r->time_ns >= task->start_ns) ||
+	       life_find_ended(a, (pid_t)r->pid, (pid_t)r->tid, r->time_ns);
+}
+
 /* A sample of a raise, without counts: the task's next other sample has them. */
 static int attribute_raised(struct attribute *a, const struct record *r, int hart)
 {
 	struct task *task;
 
+	if (!raised_is_known(a, r)) {
+		if (a->o.raised_lost)
+			a->o.raised_lost[r->stream->raise]++;
+		return 0;
+	}
 	int result = sideband_task(a, r, hart, &task);
 	if (result < 0 || !task)
 		return result;

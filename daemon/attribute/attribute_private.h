@@ -193,7 +193,7 @@ static inline uid_t proc_account(const struct task *task)
 /* Ask a process for what is wanted (PROC_*). 0, and the caller clears *ret_view; PROC_GONE; PROC_SILENT,
  * which is counted; -ENOMEM. */
 int proc_read(struct attribute *a, pid_t pid, unsigned wants, struct proc_view *ret_view);
-/* Read its owner. 0; RIGHTS_GONE, also without an answer. */
+/* Read its owner. 0; RIGHTS_GONE; PROC_SILENT: it lives, and did not answer. */
 int proc_rights(struct attribute *a, pid_t pid, struct rights *ret_rights);
 /* Arguments and owner of a process that execs; the outcomes of proc_read; PROC_EMPTY: they are not in place
  * yet, or the process is a zombie. */

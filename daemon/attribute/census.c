@@ -36,8 +36,8 @@ static void closedirp(DIR **d)
 }
 
 /* Find or add the task of that stat. 0, TASK_TABLE_FULL, -ENOMEM. */
-static int census_task(
-	struct attribute *a, pid_t pid, const struct scan_stat *stat, struct task **ret_task)
+static int census_task(struct attribute *a, pid_t pid, const struct scan_stat *stat, uid_t place_of,
+	struct task **ret_task)
 {
 	uint64_t start_ns = scan_start_ns(stat->start_ticks, a->tick_ns, a->suspended_ns);
 	struct task *task = task_find(a->o.tasks, stat->pid);
@@ -51,7 +51,8 @@ static int census_task(
 
 	if (task)
 		life_end(a, task, start_ns, 0);
-	int r = task_add(a->o.tasks, pid, stat->pid, start_ns, &task);
+	const struct task_key key = {pid, stat->pid, start_ns};
+	int r = task_add_for(a->o.tasks, &key, place_of, &task);
 	if (r)
 		return r;
 	task_set_comm(task, stat->comm);
@@ -206,7 +207,8 @@ static int threads_take(struct attribute *a, struct task *process, const struct 
 
 		if (v->thread[i].stat.pid == process->pid)
 			continue;
-		int r = census_task(a, process->pid, &v->thread[i].stat, &thread);
+		int r = census_task(
+			a, process->pid, &v->thread[i].stat, task_account(process), &thread);
 		if (r == TASK_TABLE_FULL)
 			lose(a, 0, LOSS_ROOM, 1);
 		if (r)
@@ -268,7 +270,8 @@ static int process_take(
 
 	if (!(v->has & PROC_STAT) || v->stat.pid != pid)
 		return PROC_GONE;
-	int r = census_task(a, pid, &v->stat, &process);
+	const uid_t account = v->has & PROC_RIGHTS ? v->rights.account : ACCOUNT_NOBODY;
+	int r = census_task(a, pid, &v->stat, account, &process);
 	if (r == TASK_TABLE_FULL) {
 		lose(a, 0, LOSS_ROOM, 1);
 		return PROC_GONE;

@@ -172,8 +172,11 @@ static void read_owner(struct attribute *a, pid_t pid, struct exec_text *text)
 	const struct task *task = task_find(a->o.tasks, pid);
 
 	if (!text->secure && (!task || task->process->uid != 0 || task->process->account != 0 ||
-				     text->own_uid != 0))
-		text->has_rights = proc_rights(a, pid, &text->rights) == 0;
+				     text->own_uid != 0)) {
+		int r = proc_rights(a, pid, &text->rights);
+		text->has_rights = r == 0;
+		text->secure |= r == PROC_SILENT; /* it may be what its caller may not inspect */
+	}
 }
 
 void attribute_exec_stack(struct attribute *a, const struct record *r)

@@ -109,7 +109,8 @@ int life_continue(struct attribute *a, struct task **process, uint64_t time_ns)
 	struct task *before = *process, *after;
 
 	life_end(a, before, time_ns, 0);
-	int r = task_add(a->o.tasks, before->pid, before->tid, before->start_ns, &after);
+	const struct task_key key = {before->pid, before->tid, before->start_ns};
+	int r = task_add_for(a->o.tasks, &key, task_account(before), &after);
 	if (r) {
 		if (r > 0)
 			lose(a, 0, LOSS_MEMORY, 1);
@@ -119,6 +120,9 @@ int life_continue(struct attribute *a, struct task **process, uint64_t time_ns)
 	after->parent = before->parent;
 	after->awaits_exec = before->awaits_exec;
 	after->own_labels = before->own_labels;
+	after->raised = before->raised; /* its events stay open */
+	after->raised_by = before->raised_by;
+	after->raised_ns = before->raised_ns;
 	*process = after;
 	return life_inherit(after, before);
 }

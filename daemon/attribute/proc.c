@@ -55,8 +55,9 @@ int proc_rights(struct attribute *a, pid_t pid, struct rights *ret_rights)
 {
 	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
 
-	if (proc_read(a, pid, PROC_RIGHTS, &v) != 0 || !(v.has & PROC_RIGHTS))
-		return RIGHTS_GONE;
+	int r = proc_read(a, pid, PROC_RIGHTS, &v);
+	if (r != 0 || !(v.has & PROC_RIGHTS))
+		return r == PROC_SILENT ? r : RIGHTS_GONE;
 	*ret_rights = v.rights;
 	return 0;
 }

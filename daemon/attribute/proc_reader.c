@@ -311,8 +311,10 @@ int proc_reader_ask(
 	struct stat st;
 	if (stat(q->folder, &st) < 0)
 		return PROC_GONE;
-	/* the folder's owner is the effective user: of a set-user-ID program, not who started it */
-	const uid_t uid = q->account != ACCOUNT_NOBODY ? q->account : st.st_uid;
+	/* The folder's owner is the effective user: of a set-user-ID program, not who started it. But what
+	 * root forked may be anybody's by now, which the folder knows. */
+	const bool known = q->account != ACCOUNT_NOBODY && q->account != 0;
+	const uid_t uid = known ? q->account : st.st_uid;
 	if (r && !may_wait(r, uid, clock_ns(CLOCK_MONOTONIC))) {
 		r->n_silent++;
 		return PROC_SILENT;

@@ -272,8 +272,10 @@ int sideband_exit(struct attribute *a, const struct record *r, int hart)
 		return 0;
 	if (r->time_ns < task->start_ns && !life_same_start(a, task, r->time_ns))
 		return 0; /* of a former task of that tid */
-	if (goes_on(a, task))
+	if (goes_on(a, task)) {
+		task->raised = 0; /* these events are gone, too */
 		return 0;
+	}
 
 	life_end(a, task, r->time_ns, hart);
 	a->exited[hart] = task;

@@ -205,6 +205,9 @@ static int judge(struct request *q)
 static int answer_in_child(struct request *q, void *userdata)
 {
 	(void)userdata;
+	int judged = judge(q); /* it waited for a place */
+	if (judged != 0)
+		return judged < 0 ? judged : 0;
 	const struct conf *c = q->peer->options->conf;
 	const struct service *service = q->peer->options->service;
 	const struct shares *shares = service_shares(service);

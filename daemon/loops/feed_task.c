@@ -53,8 +53,10 @@ static void read_tids(struct connection *c)
 	char folder[32];
 	struct proc_view v;
 	snprintf(folder, sizeof(folder), "/proc/%d", (int)c->pid);
-	const struct proc_question q = {
-		.folder = folder, .pid = c->pid, .wants = PROC_THREADS | PROC_INNER};
+	const struct proc_question q = {.folder = folder,
+		.pid = c->pid,
+		.account = c->user ? c->user->uid : ACCOUNT_NOBODY,
+		.wants = PROC_THREADS | PROC_INNER};
 	c->n_tids = 0;
 	c->tids_ns = c->feed->now_ns;
 	if (proc_reader_ask(attribute_reader(c->feed->o.attribute), &q, &v) != 0)

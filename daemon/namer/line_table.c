@@ -500,6 +500,8 @@ int line_table_new(const struct line_sections *sections, uint64_t offset, const 
 /* Append "FOLDER/"; returns the new length. */
 static size_t add_folder(char path[static PATH_TEXT_MAX], size_t n, const char *folder)
 {
+	if (n >= PATH_TEXT_MAX - 2)
+		return n; /* full: what follows is left out */
 	size_t taken = strnlen(folder, PATH_TEXT_MAX - 2 - n);
 	memcpy(path + n, folder, taken);
 	path[n + taken] = '/';
@@ -522,7 +524,7 @@ const char *line_table_source(struct line_table *t, uint64_t number)
 	char path[PATH_TEXT_MAX];
 	size_t n = 0;
 	/* a folder is relative to that of the compilation, which is the first */
-	if (*directory != '/' && f->directory > 0 && t->directory[0])
+	if (*directory != '/' && f->directory > 0 && t->directory[0] && *t->directory[0])
 		n = add_folder(path, n, t->directory[0]);
 	n = add_folder(path, n, directory);
 	path[n] = '\0';

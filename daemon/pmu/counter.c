@@ -227,9 +227,14 @@ static int open_row(struct counter *c, int event)
 		const struct counter_target *target = &c->target[i];
 		if (some && !hart_set_has(&harts, target->hart))
 			continue;
+		if (target->gone) {
+			error = -ESRCH;
+			continue;
+		}
 		int fd = *fd_at(c, event, i); /* open already: others count it too */
 		if (fd < 0)
 			fd = open_one(c, event, i, leader_of(c, event, i));
+		c->target[i].gone = target->pid >= 0 && fd == -ESRCH;
 		if (fd < 0 && !may_lack(target, fd))
 			return fd;
 		if (fd < 0)

@@ -21,7 +21,7 @@ struct counter_options {
 	uint64_t fds_max;  /* descriptors that it may open; 0: no limit from the caller */
 	/* borrowed while the counter exists; NULL: nothing is known about cores, and nothing is shared */
 	const struct cores *cores;
-	bool after_exec; /* of tasks: count from their next exec on, by the kernel's own clock */
+	bool after_exec; /* of tasks: count from their next exec on, which the kernel starts */
 	bool is_alone;   /* share no group with other counters, which are system-wide too */
 };
 
@@ -46,6 +46,7 @@ struct counter_value {
 struct counter_target {
 	pid_t pid; /* a thread; -1: all */
 	int hart;  /* -1: all */
+	bool gone; /* it has ended, or an exec of its does not: not asked again for each event */
 };
 
 struct counter {

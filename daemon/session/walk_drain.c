@@ -117,7 +117,7 @@ int walk_drain_slice(struct walk *w, uint64_t by_ns, uint64_t now_ns)
 	int r = cut_and_drain(w, goal_ns, began_ns + DRAIN_SLICE_NS);
 	const uint64_t took_ns = cpu_ns() - began_ns;
 	raises_charge(w, took_ns, now_ns);
-	in->rest_ns = now_ns + 2 * took_ns;
+	in->rest_ns = clock_ns(CLOCK_MONOTONIC) + took_ns;
 	in->goal_ns = r == WALK_MORE ? goal_ns : 0;
 	if (r == WALK_MORE)
 		in->next_drain_ns = in->rest_ns;

@@ -3,7 +3,7 @@
 /* A hart: its side band, its rings, and the groups of group.c
  *
  * Each event that opens is entered into the stream table at once, with its hart. So there is one
- * way to undo: close all streams of the hart and its ring. Group members need no cleanup of their
+ * way to undo: close all streams of the hart and its rings. Group members need no cleanup of their
  * own, and a failed open cannot leak a descriptor.
  */
 

@@ -337,8 +337,8 @@ TEST(an_answer_has_a_place)
 	ck_assert(!parsed(FLAMEGRAPH, "-- x").answers_on_stdout);
 	ck_assert(!parsed(STAT, "-- x").answers_on_stdout);
 	ck_assert(!parsed(RECORD, "-- x").answers_on_stdout);
-	refused(FLAMEGRAPH, "-o x.png", "named as neither");
-	refused(TOPDOWN, "-o x.pdf -- y", "named as neither");
+	refused(FLAMEGRAPH, "-o x.png", "end the name in");
+	refused(TOPDOWN, "-o x.pdf -- y", "end the name in");
 	parsed(FLAMEGRAPH, "--folded -o x.png");
 	parsed(FLAMEGRAPH, "-o folder.d/flame");
 	parsed(FLAMEGRAPH, "-o X.HTML");
