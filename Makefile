@@ -356,8 +356,9 @@ deb: $(if $(CROSS),$(SYSROOT).packages)
 		$(if $(QUIET),>$(BUILD)/deb.log 2>&1 || { tail -n 40 $(BUILD)/deb.log >&2; exit 1; })
 	$(QUIET)lintian --fail-on error,warning $(foreach t,$(LINTIAN_NOT_YET),--suppress-tags $(t)) \
 		$(BUILD)/deb/*.changes
+	@echo "lintian found neither errors nor warnings"
 	$(GIVE_BACK)
-	@echo "next: $(if $(CROSS),install on the board:,sudo apt install) $$(printf './%s ' $(BUILD)/deb/*.deb)"
+	@echo "next: $(if $(CROSS),on the board:,sudo apt install) $(if $(filter /%,$(BUILD)),,./)$(BUILD)/deb/mperf_*.deb"
 
 clean:
 	rm -rf $(BUILD)
