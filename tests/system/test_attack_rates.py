@@ -141,7 +141,7 @@ def test_a_high_rate_and_new_stacks_of_one_user_cost_another_nothing(build):
             for _ in range(2):
                 attack.enter_context(mallory_runs(service, noise, None, str(ATTACK_S)))
             attack.enter_context(mallory_looks(service, "top", "-F", str(HZ), "--batch", "--frames", "20",
-                                               "-n", "5"))
+                                               "--limit", "5"))
             time.sleep(3)
             victor_works(service, known)
             expect_all(service, before)

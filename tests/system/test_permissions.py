@@ -263,7 +263,7 @@ def test_top_shows_own_processes_without_the_group(build):
 
     def seen(uid):
         done = s.user(uid, "top", "--by", "process", "--json", "--frames", "3", "-d", "500ms",
-                      "-n", "1000")
+                      "--limit", "1000")
         assert done.returncode == 0, done.stderr
         return done.stdout
     mine = seen(ADA)
