@@ -78,7 +78,7 @@ def package(build, arch):
     newest = max(p.stat().st_mtime for p in (*packaged(build), root.with_suffix(".dpkg") / "board"))
     if not made.exists() or made.stat().st_mtime < newest:
         began = time.time()
-        done = subprocess.run(["make", f"BUILD={build}", f"CROSS={arch}", "deb"], cwd=ROOT, text=True,
+        done = subprocess.run(["make", f"BUILD={build}", f"CROSS={arch}", "V=1", "deb"], cwd=ROOT, text=True,
                               capture_output=True, timeout=DEB_SECONDS,
                               env=dict(os.environ, WERROR="-Werror"))
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
