@@ -41,7 +41,7 @@
 
 /* Whose time the loop's thread spends; CLOCK_THREAD_CPUTIME_ID. */
 struct loop_time {
-	uint64_t due_ns; /* CLOCK_MONOTONIC: when the service wants a round, whoever else does */
+	uint64_t due_ns;     /* CLOCK_MONOTONIC: when the service itself wants a round */
 	uint64_t serving_ns; /* in this round, to see what clients wait for */
 	uint64_t ended_ns;   /* when the last round was over */
 	uint64_t feed_ns;    /* so far, of the feed's time: spent within requests */

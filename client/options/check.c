@@ -77,7 +77,7 @@ static int check_choice(struct parse *p)
 	return 0;
 }
 
-/* Of -o: what is drawn is a page or SVG, whatever the name promises. */
+/* Check the name that -o gives a picture: it ends as a page or SVG does, or has no ending. */
 static int check_picture(struct parse *p)
 {
 	static const char *const drawn[] = {".html", ".htm", ".svg"};

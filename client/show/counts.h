@@ -52,7 +52,7 @@ void counts_print(const struct counts *c, const char *what, FILE *f);
 void counts_print_interval(const struct counts *c, double at_ns, bool first, FILE *f);
 
 /* As `perf stat -x` prints them, a line per event: the time of an interval in seconds (at_ns; below 0: none), the
- * harts if they are told apart, then value, unit, event, spread of several rounds, an empty field for the time that
+ * harts if each has its own line, then value, unit, event, spread of several rounds, an empty field for the time that
  * it counted, and the percentage of the time that it counted. */
 void counts_print_fields(const struct counts *c, double at_ns, const char *separator, FILE *f);
 

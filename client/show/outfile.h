@@ -29,7 +29,7 @@ enum outfile_over {
 	OUTFILE_OVER_ANY,   /* overwrite any regular file; write into devices and pipes */
 };
 
-/* Of an answer: --force overwrites what does not look like one. */
+/* The rule for an answer: --force also overwrites what does not look like one. */
 static inline enum outfile_over outfile_over_answer(bool force)
 {
 	return force ? OUTFILE_OVER_ANY : OUTFILE_OVER_ANSWER;

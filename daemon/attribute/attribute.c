@@ -235,7 +235,8 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	return attribute_stack(a, r, task, &to);
 }
 
-/* A ring of raises may have been left behind: who is not known any more has ended, and does not begin again. */
+/* Is the task of such a sample still known? Rings of raises may be drained late, and a task that has ended since must
+ * not begin again. */
 static bool raised_is_known(const struct attribute *a, const struct record *r)
 {
 	if (r->tid == 0 || r->tid > INT32_MAX || r->pid == 0 || r->pid > INT32_MAX)

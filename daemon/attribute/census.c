@@ -25,7 +25,7 @@
 
 /* Mappings that changed meanwhile come in records of their own; only lost ones have to wait. */
 #define MAPS_READ_EVERY_NS 1000000000u
-/* Those that did not answer are asked again; one that is still blocked costs a system call. */
+/* The wait before a process that did not answer is asked again, which costs a system call if it is still blocked. */
 #define SILENT_AGAIN_NS 1000000000u
 #define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain must be a circle */
 

@@ -11,7 +11,7 @@
  * so in a job only the first processes cost anything. Only the variables that the configuration names
  * are taken out of an environment, and nothing else of it is kept.
  *
- * An environment is what whoever starts the program writes into it. So it labels only what belongs to its
+ * The user who starts a program writes its environment. So it labels only what belongs to its
  * user, in a job of that user's or in none: not what belongs to nobody, not the job of another user, and not
  * a set-user-ID program that has become root's by now. What is known of its owner is of an exec that came
  * through the rings; by now the process may be another program, whose environment this is: so the owner is

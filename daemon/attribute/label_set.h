@@ -72,7 +72,7 @@ static inline struct label_set *label_set_hold(struct label_set *set)
 }
 /* Give a reference back; NULL is fine. Returns NULL. */
 struct label_set *label_set_unref(struct label_sets *t, struct label_set *set);
-/* That user's set of these labels, borrowed; NULL: there is none, or no memory to look for it. */
+/* Find that user's set of these labels, borrowed; NULL: there is none, or no memory to look for it. */
 struct label_set *label_set_find(const struct label_sets *t, uid_t uid, const char *labels);
 
 /* One more reference; and one back, NULL is fine. */

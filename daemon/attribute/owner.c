@@ -9,9 +9,9 @@
  *      to a user               the task ends, hidden with its samples, and another task of the
  *                              same pid continues for that user
  *
- * Its costs are its real user's (struct rights), whoever may see it. An exec does not change that user. But
- * what root has forked may have become any user's meanwhile: if it execs and is gone before it is read, its
- * costs are nobody's.
+ * Its real user pays its costs (struct rights), also where that user may not see it. An exec does not change
+ * that user. But what root has forked may have become any user's meanwhile: if it execs and is gone before it
+ * is read, its costs are nobody's.
  *
  * A process changes its owner by an exec, which has a record, or by a system call, which has none.
  * Each exec begins a stage whose owner is unknown until it is read. A reading belongs to the stage
@@ -114,7 +114,7 @@ void owner_exec(struct task *p, uint64_t time_ns)
 
 /* --- read again ------------------------------------------------------------------------------- */
 
-/* What root forked, or is root's without an exec since, may run a user's code under that user. */
+/* Read the account of a process of root's again: without an exec it may have become a user's. */
 static void look_for_account(struct attribute *a, struct task *p)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);

@@ -180,7 +180,8 @@ static bool began_secure(int folder_fd)
 	return true; /* it is gone, or does not say */
 }
 
-/* What is known of an owner is of an exec that came through the rings; by now the process may be another program. */
+/* Read the environment with its owner: the process may have become another program since the exec that the rings
+ * brought. */
 static void read_environment_of(int folder_fd, const struct visit *q, struct proc_view *v)
 {
 	struct rights now;
@@ -252,7 +253,7 @@ void proc_view_clear(struct proc_view *v)
 
 /* --- asking, in the loop ---------------------------------------------------------------------- */
 
-/* What is remembered of a user, or of the one who owes least. */
+/* The entry of a user, or the one of the user who owes least. */
 static struct waited_for *waited_for(struct proc_reader *r, uid_t uid)
 {
 	struct waited_for *least = &r->user[0];

@@ -5,7 +5,7 @@
  *
  * A read of maps, cmdline or environ waits for the memory lock of its process, which a page fault or
  * an mmap() may hold for as long as the server of a FUSE file likes. Also stat and status hold a
- * reference to that memory for a moment: if the process ends then, whoever drops the last one closes
+ * reference to that memory for a moment: if the process ends then, the task that drops the last one closes
  * the files that it had mapped. So the loop makes none of these reads itself. A thread does (aside.h),
  * and the loop waits as long as it runs, but for few milliseconds while it is blocked. A process that
  * has not answered is not asked again until it has; nor are, for a while, others of a user who has
@@ -27,7 +27,7 @@
 /* Read of an environment: those of CI jobs have some 10 KB. What comes behind is not seen. Source: execve(2):
  * a quarter of the stack's limit, of 8 MB by default, at most. */
 #define PROC_ENVIRON_BYTES_MAX (256u << 10)
-/* Of executable mappings, whose paths have 4 KB at most, and some 50 bytes as a rule. */
+/* The text of executable mappings that is kept; a path has 4 KB at most, and some 50 bytes as a rule. */
 #define PROC_MAPS_BYTES_MAX (16u << 20)
 #define PROC_THREADS_READ_MAX 65536u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A raise has a number, which its streams, rings and tasks bear. Of one task either the samples of its raise
+ * A raise has a number, which its streams, rings and tasks have. Of one task either the samples of its raise
  * count, from when its events are open, or those of all; both have the weight of their own rate, so their sum
  * is right at any moment. A child counts from its FORK on if its parent had events by then.
  */

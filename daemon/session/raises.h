@@ -62,7 +62,7 @@ int raises_dispatch(struct walk *w, uint64_t now_ns);
  * remains of it where samples of the raise stand for the task. */
 bool raises_show(const struct walk *w, uid_t uid, struct attribution *seen);
 
-/* May a sample of that raise be taken, whose work is so many units? Else it is dropped, and counted. */
+/* Does the raise have time left for a sample that takes so many units of work? If not, it is dropped and counted. */
 bool raises_admit(struct walk *w, unsigned raise, uint64_t units);
 /* The slice took so long, with all its work. */
 void raises_charge(struct walk *w, uint64_t took_ns, uint64_t now_ns);
