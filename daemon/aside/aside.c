@@ -2,7 +2,7 @@
  *
  * A queue, and threads that take from it what may run: the oldest work of a user who has a thread
  * left. A thread that takes one starts another thread if more may run and nobody is idle, so a blocked
- * one delays nothing behind it. What is waited for is given up when it sleeps, not by the clock alone: a
+ * one delays nothing behind it. What is waited for is given up when it has slept, not by the clock alone: a
  * thread that runs or waits for a processor is as slow as the loop would be. Both sides wake each other by
  * pipes, which take half of what a condition takes: their wake-ups leave the other on the same processor.
  */
@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -27,8 +26,8 @@
 #define STACK_BYTES (256u << 10)
 /* Between two looks at a work that is waited for. */
 #define LOOK_MS 2
-/* Where it cannot be seen, a thread is taken to wait for a processor for twice as long as it runs. */
-#define RAN_WEIGHT 3u
+/* Of a thread: how long it ran and waited for a processor. */
+#define SCHEDSTAT "/proc/thread-self/schedstat"
 
 struct aside {
 	pthread_mutex_t lock;
@@ -70,19 +69,24 @@ static uint64_t thread_ns(pthread_t thread)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* How long it has neither run nor, as far as one can tell, waited for a processor. */
-static uint64_t blocked_ns(const struct aside_work *w, uint64_t now_ns)
+/* How long a thread has waited for a processor up to now, if it does not wait for one now; 0 if the kernel
+ * does not say. Source: Documentation/scheduler/sched-stats.rst of Linux. */
+static uint64_t waited_ns(int schedstat_fd)
 {
-	uint64_t ran_ns = thread_ns(w->thread) - w->cpu_ns, took_ns = now_ns - w->began_ns;
-	return took_ns > RAN_WEIGHT * ran_ns ? took_ns - RAN_WEIGHT * ran_ns : 0;
+	char text[64], *waited;
+	ssize_t n = schedstat_fd < 0 ? 0 : pread(schedstat_fd, text, sizeof(text) - 1, 0);
+	text[n > 0 ? n : 0] = '\0';
+	(void)strtoull(text, &waited, 10); /* how long it ran: up to its last tick */
+	return strtoull(waited, NULL, 10);
 }
 
-/* How often this thread gave up its processor by itself. Source: man 2 getrusage, ru_nvcsw. */
-static long n_sleeps(void)
+/* How long it has neither run nor waited for a processor. */
+static uint64_t blocked_ns(const struct aside_work *w, uint64_t now_ns)
 {
-	struct rusage used = {.ru_nvcsw = 0};
-	(void)getrusage(RUSAGE_THREAD, &used);
-	return used.ru_nvcsw;
+	uint64_t busy_ns =
+		thread_ns(w->thread) - w->cpu_ns + waited_ns(w->schedstat_fd) - w->waited_ns;
+	uint64_t took_ns = now_ns - w->began_ns;
+	return took_ns > busy_ns ? took_ns - busy_ns : 0;
 }
 
 static void aside_destroy(struct aside *a)
@@ -111,7 +115,7 @@ static void hear(int fd)
 static void start_thread(struct aside *a);
 
 /* Locked before and after. */
-static void run(struct aside *a, struct aside_work *w)
+static void run(struct aside *a, struct aside_work *w, int schedstat_fd)
 {
 	DL_DELETE(a->waiting, w);
 	DL_APPEND(a->running, w);
@@ -121,17 +125,17 @@ static void run(struct aside *a, struct aside_work *w)
 	w->tid = gettid();
 	w->began_ns = clock_ns(CLOCK_MONOTONIC);
 	w->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	w->n_sleeps = n_sleeps();
+	w->schedstat_fd = schedstat_fd;
+	w->waited_ns = waited_ns(schedstat_fd);
 	if (a->n_running == a->n_threads && next_of(a))
 		start_thread(a);
 	pthread_mutex_unlock(&a->lock);
 	w->run(w);
-	/* else it only waited for a processor */
-	bool slept = n_sleeps() != w->n_sleeps;
+	w->blocked_ns = blocked_ns(w, clock_ns(CLOCK_MONOTONIC));
+	w->has_run = true;
 	pthread_mutex_lock(&a->lock);
 	DL_DELETE(a->running, w);
 	a->n_running--;
-	w->blocked_ns = slept ? blocked_ns(w, clock_ns(CLOCK_MONOTONIC)) : 0;
 	w->state = ASIDE_ENDED;
 	if (w->left) {
 		w->free(w);
@@ -145,11 +149,12 @@ static void run(struct aside *a, struct aside_work *w)
 static void *work(void *userdata)
 {
 	struct aside *a = userdata;
+	_cleanup_(closep) int schedstat_fd = open(SCHEDSTAT, O_RDONLY | O_CLOEXEC);
 	pthread_mutex_lock(&a->lock);
 	while (!a->over) {
 		struct aside_work *w = next_of(a);
 		if (w) {
-			run(a, w);
+			run(a, w, schedstat_fd);
 			continue;
 		}
 		a->n_idle++;
@@ -235,14 +240,14 @@ static void wait_for_end(struct aside *a)
 	pthread_mutex_lock(&a->lock);
 }
 
-/* Locked. */
+/* Locked. In this order: a thread that sleeps has no wait for a processor that is not in its sum yet; and
+ * one that has run its work may sleep for the lock. */
 static bool is_late(const struct aside_work *w, uint64_t queued_ns, uint64_t now_ns)
 {
 	if (w->state == ASIDE_WAITS)
 		return now_ns - queued_ns > ASIDE_BEGIN_NS;
 	return w->state == ASIDE_RUNS && now_ns - w->began_ns > ASIDE_BLOCKED_NS &&
-	       now_ns - w->began_ns - (thread_ns(w->thread) - w->cpu_ns) > ASIDE_BLOCKED_NS &&
-	       !is_runnable(w->tid);
+	       !is_runnable(w->tid) && blocked_ns(w, now_ns) > ASIDE_BLOCKED_NS && !w->has_run;
 }
 
 int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns)

@@ -10,6 +10,7 @@
  */
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,9 +36,11 @@ struct aside_work {
 	bool left; /* nobody waits for it any more */
 	pid_t tid;
 	pthread_t thread;
-	uint64_t began_ns, cpu_ns; /* CLOCK_MONOTONIC, and the thread's own time, then */
-	uint64_t blocked_ns;       /* once it has ended */
-	long n_sleeps;             /* of the thread, then */
+	int schedstat_fd; /* of the thread */
+	uint64_t began_ns, cpu_ns,
+		waited_ns;   /* CLOCK_MONOTONIC, and the thread's own times, then */
+	uint64_t blocked_ns; /* once it has run */
+	atomic_bool has_run;
 	struct aside_work *prev, *next;
 };
 

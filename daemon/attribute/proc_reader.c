@@ -347,10 +347,8 @@ int proc_reader_rights(struct proc_reader *r, pid_t pid, pid_t tid, struct right
 	const struct proc_question q = {
 		.folder = folder, .pid = pid, .account = ACCOUNT_NOBODY, .wants = PROC_RIGHTS};
 	int outcome = proc_reader_ask(r, &q, &view);
-	if (outcome == PROC_SILENT) /* a client waits for it: it may just have been slow */
-		outcome = proc_reader_ask(r, &q, &view);
 	if (outcome != 0)
-		return RIGHTS_GONE;
+		return outcome == PROC_SILENT ? PROC_SILENT : RIGHTS_GONE;
 	bool has = view.has & PROC_RIGHTS;
 	if (has)
 		*ret_rights = view.rights;

@@ -92,8 +92,7 @@ int proc_reader_ask(
 	struct proc_reader *r, const struct proc_question *q, struct proc_view *ret_view);
 void proc_view_clear(struct proc_view *v);
 
-/* The owner of a process, or of one of its threads (tid; 0: of the process). 0; RIGHTS_GONE, also without
- * an answer. */
+/* The owner of a process, or of one of its threads (tid; 0: of the process). 0; RIGHTS_GONE; PROC_SILENT. */
 int proc_reader_rights(struct proc_reader *r, pid_t pid, pid_t tid, struct rights *ret_rights);
 
 /* How often something was not read since the start. */

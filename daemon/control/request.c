@@ -145,6 +145,13 @@ static int refuse_gone(struct request *q, int32_t pid)
 		"there is no process with pid %d", pid);
 }
 
+static int refuse_silent(struct request *q, int32_t pid)
+{
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+		"Try again: something holds its memory, such as a file system that hangs.",
+		"whose process %d is cannot be read", pid);
+}
+
 /* Whose it seems to be: another user is named; a process that runs as the peer has other rights. */
 static int refuse_pid(struct request *q, int32_t pid)
 {
@@ -199,8 +206,9 @@ static int check_rights(struct request *q, int32_t pid)
 	struct rights rights;
 	if (p->sees_all)
 		return 0;
-	if (proc_reader_rights(p->options->reader, pid, 0, &rights) != 0)
-		return refuse_gone(q, pid) ?: 1;
+	int r = proc_reader_rights(p->options->reader, pid, 0, &rights);
+	if (r != 0)
+		return (r == PROC_SILENT ? refuse_silent(q, pid) : refuse_gone(q, pid)) ?: 1;
 	return rights.uid == p->uid && rights.gid == p->gid ? 0 : refuse_pid(q, pid) ?: 1;
 }
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "daemon/aside/aside.h"
 
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/clock.h"
@@ -11,6 +14,7 @@ struct wait_work {
 	struct aside_work work;
 	int fd; /* blocks until the other end of this pipe is closed; -1: does not */
 	uint64_t busy_ns;
+	unsigned n_naps; /* of 100 us, each after busy_ns */
 };
 
 static atomic_uint n_ran, n_freed;
@@ -27,9 +31,13 @@ static void wait_run(struct aside_work *w)
 {
 	const struct wait_work *own = (struct wait_work *)w;
 	char byte;
-	uint64_t until_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + own->busy_ns;
-	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns)
-		continue;
+	for (unsigned i = 0; i <= own->n_naps; i++) {
+		uint64_t until_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + own->busy_ns;
+		while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns)
+			continue;
+		if (own->n_naps)
+			usleep(100);
+	}
 	if (own->fd >= 0)
 		(void)!read(own->fd, &byte, 1);
 	n_ran++;
@@ -92,6 +100,30 @@ TEST(a_work_that_runs_for_long_is_not_late)
 	struct aside_work *w = make(1, -1);
 	((struct wait_work *)w)->busy_ns = 100 * MS;
 	ck_assert_int_eq(do_work(w), 0);
+	w->free(w);
+}
+
+/* It also sleeps for moments, as a thread does that waits for a lock. */
+TEST(a_work_that_waits_for_a_processor_is_not_blocked)
+{
+	enum { N_LOOPS = 16, N_NAPS = 20 };
+	pid_t loop[N_LOOPS];
+	uint64_t blocked_ns, began_ns = clock_ns(CLOCK_MONOTONIC);
+	struct aside_work *w = make(1, -1);
+	((struct wait_work *)w)->busy_ns = MS;
+	((struct wait_work *)w)->n_naps = N_NAPS;
+	for (int i = 0; i < N_LOOPS; i++)
+		if ((loop[i] = fork()) == 0)
+			for (;;)
+				(void)getppid();
+	ck_assert_int_eq(aside_do(a, w, &blocked_ns), 0);
+	uint64_t took_ns = clock_ns(CLOCK_MONOTONIC) - began_ns;
+	for (int i = 0; i < N_LOOPS; i++) {
+		kill(loop[i], SIGKILL);
+		waitpid(loop[i], NULL, 0);
+	}
+	printf("  blocked %.1f ms of %.1f\n", (double)blocked_ns / 1e6, (double)took_ns / 1e6);
+	ck_assert_uint_lt(blocked_ns, 8 * MS);
 	w->free(w);
 }
 
