@@ -3,12 +3,13 @@
 import contextlib
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from attacked import MALLORY, UnitService, as_user
+from attacked import DAEMON, MALLORY, UnitService, as_user
 from machine import Folder, compile_program
 from running import command_line
 from service import children_of, wait_until
@@ -74,14 +75,26 @@ class Scene:
     """with Scene(build, **keys of mperf.conf) as scene: a service, two spinning programs and one that
     starts others, as an ordinary user."""
 
+    BENEATH = None  # a folder whose tiers of minutes and hours the store has from the start
+
     def __init__(self, build, load=True, **keys):
         self.build, self.scratch, self.load = build, Folder(), []
         self.folder = self.scratch.path
         self.service = UnitService(build, self.folder, **{"flush": "1s", "rate": str(HZ), **keys})
+        if self.BENEATH and "budget" not in keys:
+            self.put_beneath()
         self.wants_load = load
         self.n_programs = 0
         self.place = self.folder / "programs"
         self.place.mkdir(mode=0o755)
+
+    def put_beneath(self):
+        self.service.keys |= {"keep_minutes": "730d", "keep_hours": "730d"}
+        self.service.store.mkdir(mode=0o700)
+        for tier in "minute", "hour":
+            shutil.copytree(self.BENEATH / tier, self.service.store / tier)
+        for path in self.service.store, *self.service.store.rglob("*"):
+            os.chown(path, DAEMON, DAEMON)
 
     def __enter__(self):
         self.known = self.place / "known"
