@@ -89,6 +89,11 @@ static int write_table(const struct roofs *roofs, FILE *f)
 		roofs->paused ? "while mperfd's sampling was lowered" : "beside whatever else ran");
 	escape_terminal(f, roofs->kernel);
 	fprintf(f, *whose ? " (%s)\n" : "%s\n", whose);
+	if (*roofs->disturbed) {
+		fputs("Disturbed: ", f);
+		escape_terminal(f, roofs->disturbed);
+		fputs(". These rates may be too low: measure again when the machine has less to do.\n", f);
+	}
 	for (size_t i = 0; i < roofs->n; i++) {
 		const struct roof *r = &roofs->roof[i], *before = i > 0 ? r - 1 : NULL;
 		if (!before || before->scope != r->scope || strcmp(before->kind, r->kind) != 0)

@@ -82,22 +82,25 @@ bool machine_cluster(uint32_t number, cpu_set_t *ret_set)
 
 struct machine_caches machine_caches(uint32_t number)
 {
-	struct machine_caches caches = {0};
+	struct machine_caches caches = {.n_levels = 0};
 	for (int i = 0; i < CACHES_MAX; i++) {
 		char name[64], line[256];
 		cpu_set_t set;
+		snprintf(name, sizeof(name), "cache/index%d/type", i);
+		bool is_code = read_line(name, number, line) && strcmp(line, "Instruction") == 0;
 		snprintf(name, sizeof(name), "cache/index%d/level", i);
 		uint32_t level = (uint32_t)read_number(name, number);
+		if (is_code || level == 0 || level > MACHINE_CACHES_MAX)
+			continue;
 		if (level > caches.n_levels)
 			caches.n_levels = level;
 		snprintf(name, sizeof(name), "cache/index%d/size", i);
-		uint64_t bytes = read_number(name, number) << 10;
+		caches.level[level - 1].bytes = read_number(name, number) << 10;
 		snprintf(name, sizeof(name), "cache/index%d/shared_cpu_list", i);
-		if (bytes <= caches.bytes || !read_line(name, number, line) ||
-			!parse_list(line, &set))
-			continue;
-		caches.bytes = bytes;
-		caches.n_sharing = (uint32_t)CPU_COUNT(&set);
+		caches.level[level - 1].n_sharing =
+			read_line(name, number, line) && parse_list(line, &set)
+				? (uint32_t)CPU_COUNT(&set)
+				: 1;
 	}
 	return caches;
 }

@@ -17,6 +17,18 @@ struct measure_options {
 	void (*progress)(const char *what, double done);
 };
 
+/* What ran beside a measurement: seconds of processor time that others had, of how many harts, in how
+ * long. */
+struct measure_load {
+	double others_s, n_harts, took_s;
+};
+
+/* Say what disturbed it; "" if others used at most a twentieth of the machine and took at most a tenth of
+ * the repeats. */
+struct tally;
+void measure_disturbed(const struct measure_load *l, const struct tally *t,
+	char ret_text[static ROOF_NOTE_BYTES]);
+
 /* Measure. The caller frees with roofs_clear. 0, -ENOMEM, -errno. */
 int measure_roofs(
 	const struct machine *m, const struct measure_options *o, struct roofs *ret_roofs);
