@@ -37,7 +37,10 @@ static void say_written(const struct roofline_plot *p, const char *path)
 	size_t n = 0;
 	for (size_t i = 0; i < p->plot.n_dots; i++)
 		n += plot_dot_is_drawn(&p->plot.dot[i]);
-	const char *more = p->plot.no_roofs ? p->plot.no_roofs : p->plot.stale ? p->plot.stale : p->plot.disturbed ? p->plot.disturbed : "";
+	const char *more = p->plot.no_roofs    ? p->plot.no_roofs
+			   : p->plot.stale     ? p->plot.stale
+			   : p->plot.disturbed ? p->plot.disturbed
+					       : "";
 	say_note("wrote %s: %zu dot%s of %zu row%s%s%s", path, n, n == 1 ? "" : "s", p->plot.n_dots,
 		p->plot.n_dots == 1 ? "" : "s", *more ? "; " : "", more);
 }

@@ -152,7 +152,7 @@ static void say_nothing(const struct options *o)
 static int print(const struct showing *s, const struct roofline_plot *plot)
 {
 	struct print p;
-	int r = print_open(&p, STDOUT_FILENO);
+	int r = print_open(&p, STDOUT_FILENO, s->o->json || s->o->csv ? PRINT_DATA : PRINT_TEXT);
 	if (r == 0)
 		r = print_close(&p, show(s, plot, p.file));
 	if (r < 0) {

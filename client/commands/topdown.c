@@ -167,7 +167,7 @@ static int show_text(const struct showing *s, FILE *f)
 static int print_text(const struct showing *s)
 {
 	struct print p;
-	int r = print_open(&p, STDOUT_FILENO);
+	int r = print_open(&p, STDOUT_FILENO, s->options->json ? PRINT_DATA : PRINT_TEXT);
 	if (r == 0)
 		r = print_close(&p, show_text(s, p.file));
 	if (r < 0)

@@ -234,8 +234,8 @@ static void bind_dram(struct plot_dot *d, const struct plot_set *s)
 		return;
 	d->of_dram_roof = d->gops / fmin(s->gops, s->dram * d->ops_per_dram_byte);
 	if (d->of_dram_roof >= NEAR_LEAST)
-		d->dram_bound = d->ops_per_dram_byte < bend ? PLOT_BOUND_MEMORY
-							     : PLOT_BOUND_COMPUTE;
+		d->dram_bound =
+			d->ops_per_dram_byte < bend ? PLOT_BOUND_MEMORY : PLOT_BOUND_COMPUTE;
 }
 
 /* Without an operation of this kind, others may take the time: then bandwidth is all there is to

@@ -90,7 +90,8 @@ struct plot {
 	size_t n_roofs;
 	const char *no_roofs; /* why none was measured, and what to do; NULL: some were */
 	const char *whose;    /* a sentence: who keeps them, and when they were measured; or NULL */
-	const char *disturbed; /* a sentence: what disturbed measuring them, so that they may be low; or NULL */
+	const char *
+		disturbed; /* a sentence: what disturbed measuring them, so that they may be low; or NULL */
 	const char *stale; /* whose they are instead, and what to do; or NULL. They bound nothing */
 	struct plot_dot *dot; /* by falling share, of a run after the other */
 	size_t n_dots;

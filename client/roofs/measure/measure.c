@@ -22,8 +22,8 @@
 #define WEIGHT_HART 2 /* it has about twice as many roofs */
 /* Beyond these the run is called disturbed. Others that use a twentieth of the machine take as much of
  * shared caches, memory and clocks, which no repeat can see; of a service at rest it is a tenth of that. */
-#define OTHERS_MAX 0.05  /* of the time of all harts */
-#define TAKEN_MAX 0.1    /* of the repeats */
+#define OTHERS_MAX 0.05 /* of the time of all harts */
+#define TAKEN_MAX 0.1   /* of the repeats */
 
 struct job_list {
 	struct scope scope[SCOPES_MAX];
@@ -156,10 +156,11 @@ static double busy_s(void)
 {
 	_cleanup_(fclosep) FILE *f = fopen("/proc/stat", "re");
 	unsigned long long user, nice, system, irq, softirq, stolen;
-	if (!f || fscanf(f, "cpu %llu %llu %llu %*u %*u %llu %llu %llu", &user, &nice, &system, &irq,
-			  &softirq, &stolen) != 6)
+	if (!f || fscanf(f, "cpu %llu %llu %llu %*u %*u %llu %llu %llu", &user, &nice, &system,
+			  &irq, &softirq, &stolen) != 6)
 		return -1;
-	return (double)(user + nice + system + irq + softirq + stolen) / (double)sysconf(_SC_CLK_TCK);
+	return (double)(user + nice + system + irq + softirq + stolen) /
+	       (double)sysconf(_SC_CLK_TCK);
 }
 
 static double own_s(void)
@@ -171,17 +172,17 @@ static double own_s(void)
 	       (double)(children.ru_utime.tv_usec + children.ru_stime.tv_usec) / 1e6;
 }
 
-void measure_disturbed(const struct measure_load *l, const struct tally *t,
-	char ret_text[static ROOF_NOTE_BYTES])
+void measure_disturbed(
+	const struct measure_load *l, const struct tally *t, char ret_text[static ROOF_NOTE_BYTES])
 {
 	const double others = l->took_s > 0 ? l->others_s / l->took_s : 0;
-	const double taken =
-		t->n_repeats > 0 ? (double)t->n_disturbed / (double)t->n_repeats : 0;
+	const double taken = t->n_repeats > 0 ? (double)t->n_disturbed / (double)t->n_repeats : 0;
 	*ret_text = '\0';
 	if (others <= OTHERS_MAX * l->n_harts && taken <= TAKEN_MAX)
 		return;
 	snprintf(ret_text, ROOF_NOTE_BYTES,
-		"other programs used %.2f of %.0f harts meanwhile, and %.0f %% of the repeats lost a "
+		"other programs used %.2f of %.0f harts meanwhile, and %.0f %% of the repeats lost "
+		"a "
 		"hart to others",
 		others > 0 ? others : 0, l->n_harts, 100 * taken);
 }
@@ -230,7 +231,8 @@ int measure_roofs(const struct machine *m, const struct measure_options *o, stru
 	}
 	roofs.measured_s = (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000000);
 	roofs.took_s = (double)(clock_ns(CLOCK_MONOTONIC) - start_ns) / 1e9;
-	struct measure_load load = {.n_harts = (double)sysconf(_SC_NPROCESSORS_ONLN), .took_s = roofs.took_s};
+	struct measure_load load = {
+		.n_harts = (double)sysconf(_SC_NPROCESSORS_ONLN), .took_s = roofs.took_s};
 	if (busy >= 0)
 		load.others_s = (busy_s() - busy) - (own_s() - own);
 	measure_disturbed(&load, &tally, roofs.disturbed);

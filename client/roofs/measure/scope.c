@@ -29,8 +29,8 @@
 #define SWEEP_SHARE 0.25                 /* of the time, at most, for second and third tries */
 #define SWEEP_SHARE_MAX 0.5              /* after it, larger sizes are left out */
 #define SWEEP_SECONDS_ENOUGH 3           /* to touch whatever memory takes */
-#define TIMES_CACHES 4 /* whatever the time: without it there is no DRAM */
-#define WARM_UP_NS 200000000 /* of each unit: clocks and voltages follow slowly */
+#define TIMES_CACHES 4                   /* whatever the time: without it there is no DRAM */
+#define WARM_UP_NS 200000000             /* of each unit: clocks and voltages follow slowly */
 #define WARM_UP_QUICK_NS 20000000
 
 static void progress(const struct scope *s, double part)
@@ -252,7 +252,8 @@ static int note_levels(
 	for (size_t i = 0; i < n; i++) {
 		append(text, sizeof(text), "%s%s", i > 0 ? ", " : "", level[i].name);
 		if (level[i].knee)
-			append(text, sizeof(text), stated ? " of %" PRIu64 " KiB" : " up to %" PRIu64 " KiB",
+			append(text, sizeof(text),
+				stated ? " of %" PRIu64 " KiB" : " up to %" PRIu64 " KiB",
 				level[i].knee >> 10);
 	}
 	list_missing(&hint, level, n, missing, sizeof(missing));
@@ -262,12 +263,13 @@ static int note_levels(
 			"found",
 			s->n_harts, s->kind);
 	if (*missing)
-		return add_note(roofs, "%zu of %.50s, of each hart: %s; not found: %s, without a steady rate",
+		return add_note(roofs,
+			"%zu of %.50s, of each hart: %s; not found: %s, without a steady rate",
 			s->n_harts, s->kind, text, missing);
 	return add_note(roofs, "%zu of %.50s, of each hart: %s%s", s->n_harts, s->kind, text,
-		stated                    ? ", by the sizes that the machine states"
+		stated                   ? ", by the sizes that the machine states"
 		: level[n - 1].knee == 0 ? ""
-					  : "; memory was not reached, or has no steady rate");
+					 : "; memory was not reached, or has no steady rate");
 }
 
 /* --- the rounds ------------------------------------------------------------------------------- */

@@ -113,8 +113,7 @@ static bool is_beyond(uint64_t bytes, size_t n, uint64_t knee, const struct swee
 {
 	bool all_caches = hint->n_caches > 0 && n >= hint->n_caches;
 	uint64_t largest = hint->n_caches > 0 ? hint->cache[hint->n_caches - 1] : 0;
-	return n > 0 && bytes / TIMES_KNEE >= knee &&
-	       (all_caches || bytes / TIMES_HINT >= largest);
+	return n > 0 && bytes / TIMES_KNEE >= knee && (all_caches || bytes / TIMES_HINT >= largest);
 }
 
 /* --- where sizes are stated ------------------------------------------------------------------- */
@@ -129,8 +128,7 @@ bool sweep_is_stated(const struct sweep_hint *hint)
 
 /* Between `first` and the point before `end`: of the flat stretches that are about as fast as the fastest,
  * the longest. False: there is none of an octave. */
-static bool find_fastest(
-	const double *rate, size_t first, size_t end, struct plateau *ret_plateau)
+static bool find_fastest(const double *rate, size_t first, size_t end, struct plateau *ret_plateau)
 {
 	double highest = 0;
 	size_t longest = 0;
@@ -180,8 +178,8 @@ static size_t find_stated(const struct sweep_point *point, const double *rate, s
 	if (found > 0 && ret_level[found - 1].knee == largest &&
 		ret_level[found - 1].rate * DISTINCT < slowest)
 		found--;
-	ret_level[found++] = (struct level){
-		.name = "DRAM", .bytes = point[n - 1].bytes, .rate = slowest};
+	ret_level[found++] =
+		(struct level){.name = "DRAM", .bytes = point[n - 1].bytes, .rate = slowest};
 	return found;
 }
 

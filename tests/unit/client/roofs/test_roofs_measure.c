@@ -178,8 +178,8 @@ static const double zen_rate[] = {220, 110, 80, 24};
 static void has_level(const struct level *level, const char *name, uint64_t least, uint64_t most)
 {
 	ck_assert_str_eq(level->name, name);
-	ck_assert_msg(level->bytes >= least && level->bytes <= most, "%s is measured with %llu bytes",
-		name, (unsigned long long)level->bytes);
+	ck_assert_msg(level->bytes >= least && level->bytes <= most,
+		"%s is measured with %llu bytes", name, (unsigned long long)level->bytes);
 }
 
 static void has_levels_of_zen(const struct sweep_point *point, size_t n)
@@ -199,8 +199,7 @@ TEST(stated_sizes_give_levels_their_names)
 {
 	struct sweep_point point[SWEEP_POINTS_MAX];
 	for (int noise = 0; noise <= 8; noise += 4)
-		has_levels_of_zen(
-			point, made(zen.cache, zen_rate, 3, 0.5, noise / 100.0, point));
+		has_levels_of_zen(point, made(zen.cache, zen_rate, 3, 0.5, noise / 100.0, point));
 }
 
 /* A neighbour slowed the sizes of L1, so that they looked like L2's: by order they were one level, which was
@@ -283,11 +282,13 @@ TEST(a_run_beside_others_is_called_disturbed)
 	measure_disturbed(&(struct measure_load){0.5, 2, 10}, &calm, text);
 	ck_assert_str_eq(text, "");
 	measure_disturbed(&(struct measure_load){13, 2, 10}, &calm, text);
-	ck_assert_str_eq(text, "other programs used 1.30 of 2 harts meanwhile, and 5 % of the repeats "
-			       "lost a hart to others");
+	ck_assert_str_eq(text,
+		"other programs used 1.30 of 2 harts meanwhile, and 5 % of the repeats "
+		"lost a hart to others");
 	measure_disturbed(&(struct measure_load){0, 2, 10}, &taken, text); /* a hypervisor's */
-	ck_assert_str_eq(text, "other programs used 0.00 of 2 harts meanwhile, and 50 % of the repeats "
-			       "lost a hart to others");
+	ck_assert_str_eq(text,
+		"other programs used 0.00 of 2 harts meanwhile, and 50 % of the repeats "
+		"lost a hart to others");
 	measure_disturbed(&(struct measure_load){3, 64, 10}, &(struct tally){0}, text);
 	ck_assert_str_eq(text, "");
 }
