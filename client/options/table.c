@@ -311,7 +311,7 @@ const struct command_text *command_text(int command)
 	static const struct command_text store = {
 		.arguments = "",
 		.says = "Show what the service keeps, for how long at this rate, and what is "
-			"removed next.",
+			"removed next. It is of all users, so for root and the group mperf.",
 		.examples = "Examples:\n  mperfctl store\n  mperfctl store --raw\n",
 	};
 	static const struct command_text roofs = {
