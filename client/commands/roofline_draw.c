@@ -11,6 +11,7 @@
 #include "client/commands/roofline_print.h"
 #include "client/plot/page.h"
 #include "client/plot/terminal.h"
+#include "client/show/ascii.h"
 #include "client/show/page.h"
 #include "client/show/say.h"
 #include "proto/memory.h"
@@ -97,7 +98,7 @@ int roofline_draw(const struct showing *s, const struct roofline_plot *p,
 		.rows = fits           ? lines.plot
 			: look->height ? look->height
 				       : ROWS_DEFAULT,
-		.utf8 = table_wants_utf8(),
+		.utf8 = !ascii_is_wanted(),
 		.colour = look->colour,
 		.brief = fits,
 	};

@@ -11,6 +11,7 @@
 
 #include "client/commands/roofline_plot.h"
 #include "client/commands/roofline_print.h"
+#include "client/show/ascii.h"
 #include "client/show/csv.h"
 #include "client/show/escape.h"
 #include "client/show/print.h"
@@ -32,7 +33,7 @@ static int print_series(const struct showing *s, size_t width, FILE *f)
 {
 	const struct series_look look = {
 		.width = width,
-		.utf8 = table_wants_utf8(),
+		.utf8 = !ascii_is_wanted(),
 		.stretch_s = s->stretch_ms / 1e3,
 	};
 	return series_print(s->reply, &look, f);

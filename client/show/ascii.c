@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "client/show/escape.h"
-#include "client/show/table.h"
 #include "proto/memory.h"
 
 /* One column each, except for ±, so that tables stay straight. */
@@ -30,7 +29,13 @@ static const struct mark {
 
 bool ascii_is_wanted(void)
 {
-	return !table_wants_utf8();
+	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *value = getenv(names[i]);
+		if (value && *value)
+			return !strcasestr(value, "utf-8") && !strcasestr(value, "utf8");
+	}
+	return true;
 }
 
 static size_t write_point(uint32_t point, char ret_text[static ASCII_BYTES_MAX])

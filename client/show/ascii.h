@@ -13,7 +13,8 @@
 
 #define ASCII_BYTES_MAX 16 /* of one character */
 
-/* Is the charset of the locale not UTF-8? By LC_ALL, LC_CTYPE and LANG; none: POSIX, which is ASCII. */
+/* Is the charset of the user's locale not UTF-8? By LC_ALL, LC_CTYPE and LANG; none: POSIX, which is ASCII.
+ * (Our own LC_CTYPE always is, for the widths of letters.) */
 bool ascii_is_wanted(void);
 
 /* A character that is not whole yet; zeros to begin with. */

@@ -26,8 +26,8 @@ struct measure_load {
 /* Say what disturbed it; "" if others used at most a twentieth of the machine and took at most a tenth of
  * the repeats. */
 struct tally;
-void measure_disturbed(const struct measure_load *l, const struct tally *t,
-	char ret_text[static ROOF_NOTE_BYTES]);
+void measure_disturbed(
+	const struct measure_load *l, const struct tally *t, char ret_text[static ROOF_NOTE_BYTES]);
 
 /* Measure. The caller frees with roofs_clear. 0, -ENOMEM, -errno. */
 int measure_roofs(

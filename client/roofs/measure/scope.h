@@ -20,7 +20,7 @@ struct scope {
 	uint64_t from_ns, until_ns; /* CLOCK_MONOTONIC */
 	bool quick;
 	const struct measure_options *options;
-	struct tally *tally; /* of all scopes; borrowed */
+	struct tally *tally;       /* of all scopes; borrowed */
 	double done_from, done_to; /* this scope's part of the progress */
 };
 

@@ -27,8 +27,9 @@ struct level {
 /* What the machine states of its caches. */
 #define SWEEP_CACHES_MAX 5
 struct sweep_hint {
-	uint64_t cache[SWEEP_CACHES_MAX]; /* bytes of each that a hart has, or its share; 0: not known */
-	size_t n_caches;                  /* 0: nothing is known */
+	uint64_t cache
+		[SWEEP_CACHES_MAX]; /* bytes of each that a hart has, or its share; 0: not known */
+	size_t n_caches;            /* 0: nothing is known */
 };
 
 /* Do the sizes of all caches stand there, each larger than the one before? */
