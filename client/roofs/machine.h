@@ -35,6 +35,9 @@ struct machine {
 int machine_look(struct machine *ret_machine);
 void machine_clear(struct machine *m);
 
+/* "0-3,8" as a set; false if it is no list. */
+bool machine_list(const char *list, cpu_set_t *ret_set);
+
 /* Which harts share a cluster, or else the last cache, with hart `number`: sets `ret_set` and
  * returns true where the kernel says so. */
 bool machine_cluster(uint32_t number, cpu_set_t *ret_set);

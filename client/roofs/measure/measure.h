@@ -12,7 +12,9 @@
 
 struct measure_options {
 	uint64_t budget_ns; /* in all; past it, what is left is left out, with a note */
-	bool quick;         /* the most wanted roofs alone, with shorter repeats */
+	const char *
+		caches; /* by documents (client/roofs/caches.h), where the kernel states none; or "" */
+	bool quick;     /* the most wanted roofs alone, with shorter repeats */
 	/* Called now and then with what is measured and how far it is, 0 to 1. */
 	void (*progress)(const char *what, double done);
 };

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/roofs/caches.h"
 #include "client/roofs/measure/plan.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
@@ -124,6 +125,9 @@ static uint64_t memory_for_us(void)
 static struct sweep_hint hint_of(const struct scope *s)
 {
 	struct machine_caches c = machine_caches(s->number[0]);
+	const struct machine_caches documented = caches_of(s->options->caches, s->number[0]);
+	if (!caches_are_stated(&c) && caches_are_stated(&documented))
+		c = documented;
 	struct sweep_hint hint = {.n_caches = c.n_levels};
 	_Static_assert(MACHINE_CACHES_MAX <= SWEEP_CACHES_MAX, "all levels have a place");
 	for (size_t k = 0; k < c.n_levels; k++) {
@@ -264,10 +268,11 @@ static int note_levels(
 			s->n_harts, s->kind);
 	if (*missing)
 		return add_note(roofs,
-			"%zu of %.50s, of each hart: %s; not found: %s, without a steady rate",
+			"%zu of %.50s, of each hart: %s; not found: %s (not reached, or without a "
+			"steady rate)",
 			s->n_harts, s->kind, text, missing);
 	return add_note(roofs, "%zu of %.50s, of each hart: %s%s", s->n_harts, s->kind, text,
-		stated                   ? ", by the sizes that the machine states"
+		stated                   ? ", by the sizes of caches"
 		: level[n - 1].knee == 0 ? ""
 					 : "; memory was not reached, or has no steady rate");
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "client/roofs/caches.h"
 #include "client/roofs/measure/measure.h"
 #include "client/roofs/measure/probe.h"
 #include "client/roofs/measure/scope.h"
@@ -253,6 +254,31 @@ TEST(a_stated_level_without_a_steady_rate_is_not_found)
 		n--;
 	ck_assert_uint_eq(sweep_levels(point, n, &zen, level), 3);
 	ck_assert_str_eq(level[2].name, "L3");
+}
+
+TEST(caches_by_documents_are_those_of_the_harts_kind)
+{
+	static const char text[] = "0-3:32768/1,524288/4;4,5:65536/1,1048576/0";
+	struct machine_caches c = caches_of(text, 2);
+	ck_assert_uint_eq(c.n_levels, 2);
+	ck_assert_uint_eq(c.level[0].bytes, 32768);
+	ck_assert_uint_eq(c.level[1].bytes, 524288);
+	ck_assert_uint_eq(c.level[1].n_sharing, 4);
+	ck_assert(caches_are_stated(&c));
+	c = caches_of(text, 5);
+	ck_assert_uint_eq(c.level[1].bytes, 1048576);
+	ck_assert_uint_eq(c.level[1].n_sharing, 2); /* not said: all of them */
+	c = caches_of(text, 6);
+	ck_assert_uint_eq(c.n_levels, 0);
+	ck_assert(!caches_are_stated(&c));
+}
+
+TEST(texts_that_are_no_caches_say_nothing)
+{
+	static const char *const texts[] = {"", "0", "0:", ":1/1", "0:1", "0:1/", "0:0/1", "0:1/1x",
+		"x:1/1", ";", "0:a/1", "0;0", "99999:1/1"};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		ck_assert_msg(caches_of(texts[i], 0).n_levels == 0, "%s", texts[i]);
 }
 
 TEST(sizes_that_do_not_ascend_state_nothing)
