@@ -97,6 +97,9 @@ struct roofs {
 	double took_s;
 	bool quick;  /* fewer roofs, fewer repeats */
 	bool paused; /* the service lowered its sampling meanwhile (mperfd(8)) */
+	/* What disturbed the run, so that all of its roofs may be low; "": nothing that was noticed. Files
+	 * from before do not say. */
+	char disturbed[ROOF_NOTE_BYTES];
 
 	struct roof *roof;
 	size_t n;

@@ -205,6 +205,8 @@ static int take_all(struct reading *g, const json_t *root, struct roofs *r)
 	r->took_s = take_number(g, root, "took", 1e6);
 	r->quick = take_flag(g, root, "quick");
 	r->paused = take_flag(g, root, "paused");
+	if (json_object_get(root, "disturbed")) /* older files do not have it */
+		take_text(g, root, "disturbed", r->disturbed, sizeof(r->disturbed));
 	r->n = json_array_size(take_list(g, root, "roofs", ROOFS_MAX));
 	r->n_notes = json_array_size(take_list(g, root, "notes", ROOFS_NOTES_MAX));
 	if (g->failed)
@@ -323,6 +325,7 @@ int roofs_write(const struct roofs *r, bool compact, FILE *f)
 	     put(root, "took", json_real(r->took_s)) &&
 	     put(root, "quick", json_boolean(r->quick)) &&
 	     put(root, "paused", json_boolean(r->paused)) &&
+	     put(root, "disturbed", json_string(r->disturbed)) &&
 	     json_object_set(root, "roofs", roofs) == 0 &&
 	     json_object_set(root, "notes", notes) == 0;
 	int result = ok ? 0 : -ENOMEM;

@@ -140,7 +140,7 @@ static int write_all(struct exporting *x, FILE *f)
 static int write_to(struct exporting *x, int fd)
 {
 	struct print p;
-	int r = print_open(&p, fd);
+	int r = print_open(&p, fd, PRINT_DATA);
 	if (r < 0)
 		return r;
 	(void)write_all(x, p.file);

@@ -11,6 +11,7 @@
 #include "client/commands/roofline_print.h"
 #include "client/plot/page.h"
 #include "client/plot/terminal.h"
+#include "client/show/ascii.h"
 #include "client/show/page.h"
 #include "client/show/say.h"
 #include "proto/memory.h"
@@ -37,7 +38,10 @@ static void say_written(const struct roofline_plot *p, const char *path)
 	size_t n = 0;
 	for (size_t i = 0; i < p->plot.n_dots; i++)
 		n += plot_dot_is_drawn(&p->plot.dot[i]);
-	const char *more = p->plot.no_roofs ? p->plot.no_roofs : p->plot.stale ? p->plot.stale : "";
+	const char *more = p->plot.no_roofs    ? p->plot.no_roofs
+			   : p->plot.stale     ? p->plot.stale
+			   : p->plot.disturbed ? p->plot.disturbed
+					       : "";
 	say_note("wrote %s: %zu dot%s of %zu row%s%s%s", path, n, n == 1 ? "" : "s", p->plot.n_dots,
 		p->plot.n_dots == 1 ? "" : "s", *more ? "; " : "", more);
 }
@@ -94,7 +98,7 @@ int roofline_draw(const struct showing *s, const struct roofline_plot *p,
 		.rows = fits           ? lines.plot
 			: look->height ? look->height
 				       : ROWS_DEFAULT,
-		.utf8 = table_wants_utf8(),
+		.utf8 = !ascii_is_wanted(),
 		.colour = look->colour,
 		.brief = fits,
 	};

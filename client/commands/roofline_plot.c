@@ -270,6 +270,7 @@ int roofline_plot_make(const struct options *o, const struct reply *const *runs,
 	p->plot.n_roofs = p->roofs->n;
 	p->plot.no_roofs = *p->roofs->none ? p->roofs->none : NULL;
 	p->plot.stale = *p->roofs->stale ? p->roofs->stale : NULL;
+	p->plot.disturbed = *p->roofs->disturbed ? p->roofs->disturbed : NULL;
 	p->plot.whose = *p->roofs->whose ? p->roofs->whose : NULL;
 	plot_sets_make(&p->plot, &p->sets);
 	plot_bind(&p->plot, &p->sets);
@@ -334,7 +335,9 @@ int roofline_plot_extend(const struct roofline_plot *p, struct reply *reply)
 		if (bound)
 			r = reply_set_text(reply, i, bound_by, bound);
 	}
-	return r == 0 ? extend_dram(p, reply) : r;
+	if (r == 0)
+		r = extend_dram(p, reply);
+	return r == 0 && p->plot.disturbed ? reply_note_first(reply, p->plot.disturbed) : r;
 }
 
 int roofline_plot_mark(const struct roofline_plot *p, const char *mark, struct reply *reply)

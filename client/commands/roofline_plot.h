@@ -23,7 +23,7 @@ int roofline_plot_make(const struct options *o, const struct reply *const *runs,
 	const struct roofline_roofs *roofs, struct roofline_plot *ret_plot);
 
 /* Add what the roofs say of each row to the last run's reply, as columns of_roof and bound_by, and where bytes
- * from memory were counted of_dram_roof and dram_bound_by, if there are roofs to compare with. 0; REPLY_TOO_LARGE: there is no room for columns; -ENOMEM. */
+ * from memory were counted of_dram_roof and dram_bound_by, if there are roofs to compare with; and a note, if measuring those was disturbed. 0; REPLY_TOO_LARGE: there is no room for columns; -ENOMEM. */
 int roofline_plot_extend(const struct roofline_plot *p, struct reply *reply);
 
 /* Add the letters that a terminal's plot gave the rows, as column dot. `mark` is of all dots. The

@@ -104,6 +104,11 @@ static int take(const struct roofs *from, struct roofline_roofs *r)
 		snprintf(r->stale, sizeof(r->stale),
 			"These roofs are stale, so no loop is compared with them: %.250s. " MEASURE,
 			from->why);
+	else if (*from->disturbed)
+		snprintf(r->disturbed, sizeof(r->disturbed),
+			"These roofs may be too low, and shares of them too high: when they were "
+			"measured, %.250s. `mperfctl roofs measure` measures them again.",
+			from->disturbed);
 	return 0;
 }
 

@@ -14,7 +14,8 @@ struct roofline_roofs {
 	size_t n;
 	char none[ROOFLINE_SAYS_BYTES];  /* why there are none, and what to do; "" if there are */
 	char stale[ROOFLINE_SAYS_BYTES]; /* whose they are instead, and what to do; "" */
-	char whose[ROOFLINE_SAYS_BYTES]; /* who keeps them, and when they were measured; "" */
+	char disturbed[ROOFLINE_SAYS_BYTES]; /* what disturbed measuring them, and what to do; "" */
+	char whose[ROOFLINE_SAYS_BYTES];     /* who keeps them, and when they were measured; "" */
 };
 
 /* Which theoretical peaks to add. */

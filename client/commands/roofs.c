@@ -89,6 +89,13 @@ static int write_table(const struct roofs *roofs, FILE *f)
 		roofs->paused ? "while mperfd's sampling was lowered" : "beside whatever else ran");
 	escape_terminal(f, roofs->kernel);
 	fprintf(f, *whose ? " (%s)\n" : "%s\n", whose);
+	if (*roofs->disturbed) {
+		fputs("Disturbed: ", f);
+		escape_terminal(f, roofs->disturbed);
+		fputs(". These rates may be too low: measure again when the machine has less to "
+		      "do.\n",
+			f);
+	}
 	for (size_t i = 0; i < roofs->n; i++) {
 		const struct roof *r = &roofs->roof[i], *before = i > 0 ? r - 1 : NULL;
 		if (!before || before->scope != r->scope || strcmp(before->kind, r->kind) != 0)
@@ -109,7 +116,7 @@ static int show(const struct options *o, const struct roofs *roofs)
 	struct print p;
 	if (roofs->stale)
 		say_note("these roofs are stale: %s. Run `mperfctl roofs measure`", roofs->why);
-	int r = print_open(&p, STDOUT_FILENO);
+	int r = print_open(&p, STDOUT_FILENO, o->json ? PRINT_DATA : PRINT_TEXT);
 	if (r == 0)
 		r = print_close(&p,
 			o->json ? roofs_write(roofs, false, p.file) : write_table(roofs, p.file));

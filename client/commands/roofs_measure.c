@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 
 #include "client/commands/program.h"
 #include "client/options/options.h"
+#include "client/roofs/caches.h"
 #include "client/roofs/keep.h"
 #include "client/wire/ask.h"
 #include "proto/memory.h"
@@ -29,8 +31,9 @@ struct measuring {
 	int fd;          /* what it prints; -1: not started, or all of it was read */
 	char *text;      /* ROOFS_BYTES_MAX + 1 */
 	size_t n;
-	int result;   /* of starting it: 0, an exit status, -errno */
-	bool sampled; /* the service said why it goes on sampling */
+	char caches[CACHES_TEXT_BYTES]; /* by documents, if the kernel states no sizes */
+	int result;                     /* of starting it: 0, an exit status, -errno */
+	bool sampled;                   /* the service said why it goes on sampling */
 	/* why the service refused; FAILURE_UNKNOWN: it did not */
 	Mperf__FailureKind refused;
 	char what[512], remedy[512];
@@ -39,16 +42,21 @@ struct measuring {
 /* --- the program ------------------------------------------------------------------------------ */
 
 /* In the child. */
-static void become_program(const char *path, const struct options *o, int out)
+static void become_program(
+	const char *path, const struct options *o, const char *documented, int out)
 {
-	char limit[64];
-	const char *argument[4] = {"mperf-roofs"};
+	char limit[64], caches[CACHES_TEXT_BYTES + 16];
+	const char *argument[5] = {"mperf-roofs"};
 	size_t n = 1;
 	if (o->quick)
 		argument[n++] = "--quick";
 	if (o->for_ns) {
 		snprintf(limit, sizeof(limit), "--for=%lluns", (unsigned long long)o->for_ns);
 		argument[n++] = limit;
+	}
+	if (*documented) {
+		snprintf(caches, sizeof(caches), "--caches=%s", documented);
+		argument[n++] = caches;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGTERM); /* it would load all harts for nobody */
 	dup2(out, STDOUT_FILENO);
@@ -73,7 +81,7 @@ static int start(struct measuring *g)
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		become_program(path, g->o, out);
+		become_program(path, g->o, g->caches, out);
 	g->pid = pid;
 	g->fd = TAKE_FD(in);
 	return 0;
@@ -254,6 +262,9 @@ int roofs_measure(const struct options *o, struct roofs *ret_roofs)
 	struct measuring g = {.o = o, .fd = -1, .text = text};
 	struct link l;
 	if (!text)
+		return -ENOMEM;
+	const struct machine_caches stated = machine_caches((uint32_t)sched_getcpu());
+	if (!caches_are_stated(&stated) && caches_find(g.caches) < 0)
 		return -ENOMEM;
 	bool service = link_try_service(&l) == 0;
 	int r = measure(&g, service ? &l : NULL, ret_roofs);

@@ -27,6 +27,10 @@ __mperfctl_complete_value() {
 		[[ $2 == *,* ]] && before+=${2%,*},
 		mapfile -t COMPREPLY < <(compgen -P "$before" -W "$(cd /proc && echo [0-9]*)" -- "${2##*,}")
 		;;
+	@event | @metric | @topic)
+		[[ $2 == *,* ]] && before+=${2%,*},
+		mapfile -t COMPREPLY < <(compgen -P "$before" -W "$(__mperfctl_known "${1#@}")" -- "${2##*,}")
+		;;
 	@any) ;;
 	*) mapfile -t COMPREPLY < <(compgen -P "$before" -W "${1#\?}" -- "$2") ;;
 	esac
@@ -55,7 +59,7 @@ __mperfctl_is_one_of() {
 
 # Complete behind a command: go over its words, since what one is depends on those before it.
 __mperfctl_argument() {
-	local command=${words[1]} last=$((${#words[@]} - 1)) i=2 value
+	local command=${words[1]} last=$((${#words[@]} - 1)) i=2 value first=
 	local runs cur=${words[last]}
 	runs=$(__mperfctl_runs "$command")
 
@@ -64,7 +68,10 @@ __mperfctl_argument() {
 			[[ $runs ]] && __mperfctl_program "${raw[i + 1]}"
 			return
 		elif [[ ${words[i]} != -* ]]; then
-			[[ $runs == anywhere ]] || continue
+			if [[ $runs != anywhere ]]; then
+				first=${first:-${words[i]}}
+				continue
+			fi
 			__mperfctl_program "${raw[i]}"
 			return
 		fi
@@ -86,6 +93,11 @@ __mperfctl_argument() {
 		mapfile -t COMPREPLY < <(compgen -W "$(__mperfctl_options "$command")" -- "$cur")
 	elif [[ $runs == anywhere ]]; then
 		__mperfctl_program "${raw[last]}"
+	elif [[ ! $first ]]; then
+		value=$(__mperfctl_first "$command")
+		__mperfctl_complete_value "${value:-@any}" "$cur" ""
+	elif [[ $command == diff || "$command $first" == "schedule check" ]]; then
+		__mperfctl_files "$cur" ""
 	fi
 }
 

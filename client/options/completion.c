@@ -26,6 +26,14 @@ static const struct command {
 #define HELP_SUMMARY "show the options of a command, with examples"
 #define COMPLETION_SUMMARY "print a completion script for bash or zsh"
 
+/* Of `mperfctl list --raw`: topic, event, code (of metrics their groups), harts, counts. Events that do not
+ * count here are left out, metrics are what the core has. */
+#define KNOWN_AWK                                                                                  \
+	"NR > 1 { if (what == \"topic\") print $1; "                                               \
+	"else if (what == \"metric\" && $1 == \"metrics\") { gsub(/, /, \"\\n\", $3); print $2; "  \
+	"print $3 } "                                                                              \
+	"else if (what == \"event\" && $1 != \"metrics\" && $5 == \"yes\") print $2 }"
+
 /* Commands that run a program: at the first argument, or only after -- (see take_argument). */
 #define RUNS_ANYWHERE (COMMAND_BIT(RECORD) | COMMAND_BIT(STAT) | COMMAND_BIT(TOPDOWN))
 #define RUNS_BEHIND_DASHES                                                                         \
@@ -60,6 +68,25 @@ static const char *value_words(const struct option_row *row, uint32_t command)
 	return NULL;
 }
 
+/* What a command's first argument can be: words, or what is known elsewhere (value_kind); NULL: anything. */
+static const char *argument_words(uint32_t command)
+{
+	static const struct {
+		uint32_t command;
+		const char *words;
+	} known[] = {
+		{COMMAND_BIT(JOB), "run start end pin unpin list"},
+		{COMMAND_BIT(SCHEDULE), "list check run get"},
+		{COMMAND_BIT(ROOFS), "measure"},
+		{COMMAND_BIT(LIST), "@topic"},
+		{COMMAND_BIT(DIFF), "@file"},
+	};
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (known[i].command == command)
+			return known[i].words;
+	return NULL;
+}
+
 static bool has_letter(const struct option_row *row)
 {
 	return row->key > ' ' && row->key < 0x7f;
@@ -68,6 +95,16 @@ static bool has_letter(const struct option_row *row)
 static bool is_file(const struct option_row *row)
 {
 	return strcmp(row->value, "FILE") == 0;
+}
+
+/* What is known elsewhere: on the disc, in /proc, of this machine. */
+static const char *value_kind(const struct option_row *row)
+{
+	return is_file(row)             ? "@file"
+	       : row->key == OPTION_PID ? "@pid"
+	       : row->key == 'e'        ? "@event"
+	       : row->key == 'M'        ? "@metric"
+					: "@any";
 }
 
 /* --- bash ------------------------------------------------------------------------------------- */
@@ -97,10 +134,7 @@ static void bash_value(const struct command *c, const struct option_row *row, FI
 	if (row->name)
 		fprintf(f, "'%s --%s'", c->name, row->name);
 	fprintf(f, ") echo '%s%s' ;;\n", row->value_optional ? "?" : "",
-		words                    ? words
-		: is_file(row)           ? "@file"
-		: row->key == OPTION_PID ? "@pid"
-					 : "@any");
+		words ? words : value_kind(row));
 }
 
 static void bash_runs(const char *how, uint32_t mask, FILE *f)
@@ -117,6 +151,10 @@ static void bash_script(FILE *f)
 		;
 	fputs("# bash completion for mperfctl, made by `mperfctl completion bash`\n"
 	      "# shellcheck shell=bash\n\n"
+	      "# Events, metrics and topics of this machine.\n"
+	      "__mperfctl_known() {\n"
+	      "\tcommand mperfctl list --raw 2>/dev/null |\n"
+	      "\t\tawk -F '\\t' -v what=\"$1\" '" KNOWN_AWK "' | sort -u\n}\n\n"
 	      "__mperfctl_commands() {\n\techo '",
 		f);
 	for (size_t i = 0; i < N_COMMANDS; i++)
@@ -141,6 +179,14 @@ static void bash_script(FILE *f)
 		f);
 	bash_runs("anywhere", RUNS_ANYWHERE, f);
 	bash_runs("dashes", RUNS_BEHIND_DASHES, f);
+	fputs("\tesac\n}\n\n"
+	      "# What the first argument can be, as above.\n"
+	      "__mperfctl_first() {\n\tcase $1 in\n",
+		f);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (argument_words(commands[i].bit))
+			fprintf(f, "\t%s) echo '%s' ;;\n", commands[i].name,
+				argument_words(commands[i].bit));
 	fputs("\tesac\n}\n", f);
 	fputs(logic, f);
 }
@@ -158,6 +204,22 @@ static void zsh_text(const char *text, const char *escaped, FILE *f)
 		else
 			fputc(*text, f);
 	}
+}
+
+/* The action of _arguments for what is known elsewhere. */
+static const char *zsh_action(const char *kind)
+{
+	static const char *const actions[][2] = {
+		{"@file", "_files"},
+		{"@pid", "_mperfctl_pids"},
+		{"@event", " _mperfctl_known event"},
+		{"@metric", " _mperfctl_known metric"},
+		{"@topic", " _mperfctl_known topic"},
+	};
+	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
+		if (strcmp(kind, actions[i][0]) == 0)
+			return actions[i][1];
+	return "";
 }
 
 /* The forms of an option in front of its specification: '(-o --output)'{-o+,--output=} */
@@ -192,10 +254,7 @@ static void zsh_option(const struct command *c, const struct option_row *row, FI
 		if (words)
 			fprintf(f, ":(%s)", words);
 		else
-			fputs(is_file(row)               ? ":_files"
-				: row->key == OPTION_PID ? ":_mperfctl_pids"
-							 : ":",
-				f);
+			fprintf(f, ":%s", zsh_action(value_kind(row)));
 	}
 	fputs("'", f);
 }
@@ -210,6 +269,13 @@ static void zsh_command(const struct command *c, FILE *f)
 			zsh_option(c, &option_rows[i], f);
 	if (anywhere)
 		fputs(" \\\n\t\t\t'(-)1:program:_command_names -e' '*::argument:_normal'", f);
+	const char *first = argument_words(c->bit);
+	if (first && *first == '@')
+		fprintf(f, " \\\n\t\t\t${bare:+'1:argument:%s'} ${bare:+'*:argument:_files'}",
+			zsh_action(first));
+	else if (first)
+		fprintf(f, " \\\n\t\t\t${bare:+'1:argument:(%s)'} ${bare:+'*:argument:_files'}",
+			first);
 	if (c->bit & RUNS_BEHIND_DASHES)
 		fputs(" \\\n\t\t\t${dashes:+'1:program:_command_names -e'}"
 		      " ${dashes:+'*::argument:_normal'}",
@@ -223,10 +289,15 @@ static void zsh_script(FILE *f)
 	fputs("#compdef mperfctl\n"
 	      "# zsh completion for mperfctl, made by `mperfctl completion zsh`\n\n"
 	      "_mperfctl_pids() {\n\tcompset -P '*,'\n\t_pids\n}\n\n"
+	      "# Events, metrics and topics of this machine, in lists with commas.\n"
+	      "_mperfctl_known() {\n\tlocal -a known\n"
+	      "\tknown=(${(f)\"$(command mperfctl list --raw 2>/dev/null |\n"
+	      "\t\tawk -F '\\t' -v what=$1 '" KNOWN_AWK "')\"})\n"
+	      "\tcompset -P '*,'\n\tcompadd -a known\n}\n\n"
 	      "_mperfctl() {\n"
 	      "\tlocal curcontext=$curcontext context state state_descr line\n"
 	      "\tlocal -A opt_args\n"
-	      "\tlocal -a ours dashes\n\tours=(\n",
+	      "\tlocal -a ours dashes bare\n\tours=(\n",
 		f);
 	for (size_t i = 0; i < N_COMMANDS; i++) {
 		fprintf(f, "\t\t'%s:", commands[i].name);
@@ -243,6 +314,7 @@ static void zsh_script(FILE *f)
 	      "\tcommand) _describe -t commands 'mperfctl command' ours ;;\n"
 	      "\targument)\n"
 	      "\t\tdashes=(${(M)words[1,CURRENT-1]:#--})\n"
+	      "\t\t(($#dashes)) || bare=(yes)\n"
 	      "\t\tcase $words[1] in\n"
 	      "\t\thelp) _describe -t commands 'mperfctl command' ours ;;\n"
 	      "\t\tcompletion) _arguments '(-h --help)'{-h,--help}'[show this help]' "

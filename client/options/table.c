@@ -55,8 +55,9 @@ const struct option_row option_rows[] = {
 	{H|F|X,   "event", 'e', "EVENT", false, "measuring: event to sample, in perf's grammar, may be repeated; reading: the measured event whose counts are shown (default: the sampling event)"},
 	{O,       "for", OPTION_FOR, "TIME", false, "stop the measurement after this time: 10s, 500ms, 2m"},
 	{B|P,     "for", OPTION_FOR, "TIME", false, "stop CMD's measurement after this time: 10s, 500ms, 2m"},
-	{O|P,     "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},
-	{R|H|F|X, "freq", 'F', "HZ", false, "samples per second and hart (default: 99)"},
+	{O,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99; with --from code, of some processes: 999)"},
+	{P,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},
+	{R|H|F|X, "freq", 'F', "HZ", false, "samples per second and hart (default: 999; with -a: 99)"},
 	{T,       "freq", 'F', "HZ", false, "samples per second and hart while this runs (default: the daemon's rate for top)"},
 	{R|H|F|T|X, "overhead", OPTION_OVERHEAD, "SHARE", false, "sample less where mperf would cost a hart more of its time: 5%, 0.5% (default: no limit)"},
 	{R|H|F|P|X, "call-graph", 'g', "KIND", true, "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
@@ -310,7 +311,7 @@ const struct command_text *command_text(int command)
 	static const struct command_text store = {
 		.arguments = "",
 		.says = "Show what the service keeps, for how long at this rate, and what is "
-			"removed next.",
+			"removed next. It is of all users, so for root and the group mperf.",
 		.examples = "Examples:\n  mperfctl store\n  mperfctl store --raw\n",
 	};
 	static const struct command_text roofs = {

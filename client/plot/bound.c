@@ -6,6 +6,9 @@
  * memory bounds in any case, above P / B of the slowest compute does, and between them both may.
  * Of bytes that came from memory the level is known: there are two zones, which the memory's own roof
  * divides. Roofs of another machine or kernel bound nothing.
+ *
+ * A zone says what would bound a loop that reaches a roof. A loop far below all of them waits for
+ * something else, such as latency, so a bound is named only near a roof.
  */
 #include "client/plot/bound.h"
 
@@ -196,6 +199,31 @@ bool plot_set_dram_bend(const struct plot_set *s, double *ret_bend)
 	return true;
 }
 
+/* Near a roof: at least half of it. Below, a loop would spend less than half of its time at the roof, and
+ * more on something else, which a higher roof would not shorten. Both rates are measured, so a tenth
+ * above a level's roof is still that roof, and no longer the next one's. */
+#define NEAR_LEAST 0.5
+#define NEAR_MOST 1.1
+
+static bool is_near(double rate, const struct plot_roof *const *roof, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const bool is_highest = i == 0;
+		if (!roof[i]->is_theoretical && rate >= NEAR_LEAST * roof[i]->value &&
+			(is_highest || rate <= NEAR_MOST * roof[i]->value))
+			return true;
+	}
+	return false;
+}
+
+/* Is the dot near a roof of its zone? */
+static bool is_bound(const struct plot_dot *d, const struct plot_set *s, enum plot_bound zone)
+{
+	const double gbytes = d->gbytes >= 0 ? d->gbytes : d->gops / d->ops_per_byte;
+	return (zone != PLOT_BOUND_COMPUTE && is_near(gbytes, s->memory, s->n_memory)) ||
+	       (zone != PLOT_BOUND_MEMORY && is_near(d->gops, s->peak, s->n_peaks));
+}
+
 /* Bytes from memory: caches say nothing of them. */
 static void bind_dram(struct plot_dot *d, const struct plot_set *s)
 {
@@ -204,8 +232,10 @@ static void bind_dram(struct plot_dot *d, const struct plot_set *s)
 	d->of_dram_roof = -1;
 	if (!s || !plot_dot_has_dram_place(d) || !plot_set_dram_bend(s, &bend))
 		return;
-	d->dram_bound = d->ops_per_dram_byte < bend ? PLOT_BOUND_MEMORY : PLOT_BOUND_COMPUTE;
 	d->of_dram_roof = d->gops / fmin(s->gops, s->dram * d->ops_per_dram_byte);
+	if (d->of_dram_roof >= NEAR_LEAST)
+		d->dram_bound =
+			d->ops_per_dram_byte < bend ? PLOT_BOUND_MEMORY : PLOT_BOUND_COMPUTE;
 }
 
 /* Without an operation of this kind, others may take the time: then bandwidth is all there is to
@@ -221,10 +251,13 @@ static void bind(struct plot_dot *d, const struct plot_set *s)
 		return;
 	if (d->gops > 0 || d->gbytes > 0)
 		d->of_roof = fmax(d->gops / s->gops, d->gbytes / s->fastest);
-	if (plot_dot_has_place(d))
-		d->bound = d->ops_per_byte < memory    ? PLOT_BOUND_MEMORY
-			   : d->ops_per_byte > compute ? PLOT_BOUND_COMPUTE
-						       : PLOT_BOUND_BOTH;
+	if (!plot_dot_has_place(d))
+		return;
+	const enum plot_bound zone = d->ops_per_byte < memory    ? PLOT_BOUND_MEMORY
+				     : d->ops_per_byte > compute ? PLOT_BOUND_COMPUTE
+								 : PLOT_BOUND_BOTH;
+	if (is_bound(d, s, zone))
+		d->bound = zone;
 }
 
 void plot_bind(struct plot *p, const struct plot_sets *sets)

@@ -122,6 +122,8 @@ static void write_all(const struct plot *p, const struct plot_sets *sets,
 		write_sources(&sets->set[sets->shown], f);
 	if (p->whose && !look->brief)
 		fprintf(f, "%s ", p->whose);
+	if (p->disturbed)
+		fprintf(f, "%s ", p->disturbed);
 	if (p->stale)
 		fprintf(f, "%s ", p->stale);
 	write_dram(p, look->brief, f);

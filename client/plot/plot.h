@@ -52,9 +52,9 @@ struct plot_roof {
 	bool is_theoretical; /* by documents, which `how` names: drawn apart, and bounds nothing */
 };
 
-/* What keeps a loop from being faster, as far as intensity alone can say. */
+/* What keeps a loop from being faster, as far as intensity and being near a roof can say. */
 enum plot_bound {
-	PLOT_BOUND_UNKNOWN,
+	PLOT_BOUND_UNKNOWN, /* also of loops that are far below all roofs */
 	PLOT_BOUND_MEMORY,  /* even if all its data came from the nearest cache */
 	PLOT_BOUND_BOTH,    /* depends on the cache that its data come from */
 	PLOT_BOUND_COMPUTE, /* even if all its data came from memory */
@@ -90,6 +90,8 @@ struct plot {
 	size_t n_roofs;
 	const char *no_roofs; /* why none was measured, and what to do; NULL: some were */
 	const char *whose;    /* a sentence: who keeps them, and when they were measured; or NULL */
+	const char *
+		disturbed; /* a sentence: what disturbed measuring them, so that they may be low; or NULL */
 	const char *stale; /* whose they are instead, and what to do; or NULL. They bound nothing */
 	struct plot_dot *dot; /* by falling share, of a run after the other */
 	size_t n_dots;

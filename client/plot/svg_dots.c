@@ -108,8 +108,9 @@ static void write_dram_title(const struct svg_drawing *d, const struct plot_dot 
 	write_share(d, dot);
 	fprintf(d->out, "\n%s", plot_precision_text(dot->precision));
 	if (dot->of_dram_roof >= 0)
-		fprintf(d->out, " · %.3g %% of the DRAM roof, bound by %s", 100 * dot->of_dram_roof,
-			plot_bound_text(dot->dram_bound));
+		fprintf(d->out, " · %.3g %% of the DRAM roof", 100 * dot->of_dram_roof);
+	if (dot->dram_bound != PLOT_BOUND_UNKNOWN)
+		fprintf(d->out, ", bound by %s", plot_bound_text(dot->dram_bound));
 	fputs("</title>", d->out);
 }
 

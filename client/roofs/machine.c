@@ -47,8 +47,7 @@ static uint64_t read_number(const char *name, uint32_t hart)
 	return read_line(name, hart, line) ? strtoull(line, NULL, 10) : 0;
 }
 
-/* "0-3,8" as a set; false if it is no list. */
-static bool parse_list(const char *list, cpu_set_t *ret_set)
+bool machine_list(const char *list, cpu_set_t *ret_set)
 {
 	CPU_ZERO(ret_set);
 	while (*list) {
@@ -68,13 +67,13 @@ static bool parse_list(const char *list, cpu_set_t *ret_set)
 bool machine_cluster(uint32_t number, cpu_set_t *ret_set)
 {
 	char line[256];
-	if (read_line("topology/cluster_cpus_list", number, line) && parse_list(line, ret_set) &&
+	if (read_line("topology/cluster_cpus_list", number, line) && machine_list(line, ret_set) &&
 		CPU_COUNT(ret_set) > 1)
 		return true;
 	for (int i = CACHES_MAX - 1; i >= 0; i--) {
 		char name[64];
 		snprintf(name, sizeof(name), "cache/index%d/shared_cpu_list", i);
-		if (read_line(name, number, line) && parse_list(line, ret_set))
+		if (read_line(name, number, line) && machine_list(line, ret_set))
 			return CPU_COUNT(ret_set) > 1;
 	}
 	return false;
@@ -82,22 +81,25 @@ bool machine_cluster(uint32_t number, cpu_set_t *ret_set)
 
 struct machine_caches machine_caches(uint32_t number)
 {
-	struct machine_caches caches = {0};
+	struct machine_caches caches = {.n_levels = 0};
 	for (int i = 0; i < CACHES_MAX; i++) {
 		char name[64], line[256];
 		cpu_set_t set;
+		snprintf(name, sizeof(name), "cache/index%d/type", i);
+		bool is_code = read_line(name, number, line) && strcmp(line, "Instruction") == 0;
 		snprintf(name, sizeof(name), "cache/index%d/level", i);
 		uint32_t level = (uint32_t)read_number(name, number);
+		if (is_code || level == 0 || level > MACHINE_CACHES_MAX)
+			continue;
 		if (level > caches.n_levels)
 			caches.n_levels = level;
 		snprintf(name, sizeof(name), "cache/index%d/size", i);
-		uint64_t bytes = read_number(name, number) << 10;
+		caches.level[level - 1].bytes = read_number(name, number) << 10;
 		snprintf(name, sizeof(name), "cache/index%d/shared_cpu_list", i);
-		if (bytes <= caches.bytes || !read_line(name, number, line) ||
-			!parse_list(line, &set))
-			continue;
-		caches.bytes = bytes;
-		caches.n_sharing = (uint32_t)CPU_COUNT(&set);
+		caches.level[level - 1].n_sharing =
+			read_line(name, number, line) && machine_list(line, &set)
+				? (uint32_t)CPU_COUNT(&set)
+				: 1;
 	}
 	return caches;
 }
@@ -289,7 +291,8 @@ static void look_at_hart(struct machine *m, uint32_t number)
 	};
 	identify(number, h->vlenb, id);
 	h->kind = kind_of(m, id, h);
-	if (read_line("topology/thread_siblings_list", number, line) && parse_list(line, &siblings))
+	if (read_line("topology/thread_siblings_list", number, line) &&
+		machine_list(line, &siblings))
 		for (size_t i = 0; i < m->n_harts; i++)
 			h->sibling |= CPU_ISSET(m->hart[i].number, &siblings);
 	m->n_harts++;

@@ -35,15 +35,23 @@ struct machine {
 int machine_look(struct machine *ret_machine);
 void machine_clear(struct machine *m);
 
+/* "0-3,8" as a set; false if it is no list. */
+bool machine_list(const char *list, cpu_set_t *ret_set);
+
 /* Which harts share a cluster, or else the last cache, with hart `number`: sets `ret_set` and
  * returns true where the kernel says so. */
 bool machine_cluster(uint32_t number, cpu_set_t *ret_set);
 
-/* The caches that hart `number` reaches, as the kernel says: the bytes of the largest, how many harts
- * share it, and how many levels there are. All 0 if it does not say. */
+/* The caches of data that hart `number` reaches, as the kernel says: of each level, L1 first, how many
+ * bytes it has and how many harts share it. A level of which it says no size has 0 bytes; no levels if it
+ * says nothing. */
+#define MACHINE_CACHES_MAX 5
 struct machine_caches {
-	uint64_t bytes;
-	uint32_t n_sharing, n_levels;
+	struct {
+		uint64_t bytes;
+		uint32_t n_sharing;
+	} level[MACHINE_CACHES_MAX];
+	uint32_t n_levels;
 };
 struct machine_caches machine_caches(uint32_t number);
 

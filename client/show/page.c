@@ -66,7 +66,7 @@ bool page_is_plain(const char *path)
 static int write_to(int fd, int (*write)(void *userdata, FILE *out), void *userdata)
 {
 	struct print p;
-	int r = print_open(&p, fd);
+	int r = print_open(&p, fd, PRINT_DATA);
 	return r == 0 ? print_close(&p, write(userdata, p.file)) : r;
 }
 

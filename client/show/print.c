@@ -12,10 +12,10 @@
 
 #include "client/show/say.h"
 
-/* Source: fopencookie(3): a write that failed returns 0, never less. */
-static ssize_t append(void *cookie, const char *bytes, size_t n)
+#define PIECE_BYTES 4096
+
+static void append_all(struct print *p, const char *bytes, size_t n)
 {
-	struct print *p = cookie;
 	size_t done = 0;
 
 	while (p->error == 0 && done < n) {
@@ -27,12 +27,35 @@ static ssize_t append(void *cookie, const char *bytes, size_t n)
 		else if (errno != EINTR)
 			p->error = -errno;
 	}
+}
+
+static void append_ascii(struct print *p, const char *bytes, size_t n)
+{
+	char piece[PIECE_BYTES];
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		used += ascii_take(&p->part, bytes[i], piece + used);
+		if (used + ASCII_BYTES_MAX > sizeof(piece)) {
+			append_all(p, piece, used);
+			used = 0;
+		}
+	}
+	append_all(p, piece, used);
+}
+
+/* Source: fopencookie(3): a write that failed returns 0, never less. */
+static ssize_t append(void *cookie, const char *bytes, size_t n)
+{
+	struct print *p = cookie;
+
+	(p->ascii ? append_ascii : append_all)(p, bytes, n);
 	return p->error ? 0 : (ssize_t)n;
 }
 
-int print_open(struct print *p, int fd)
+int print_open(struct print *p, int fd, enum print_what what)
 {
-	*p = (struct print){.fd = fd};
+	*p = (struct print){.fd = fd, .ascii = what == PRINT_TEXT && ascii_is_wanted()};
 	p->file = fopencookie(p, "w", (cookie_io_functions_t){.write = append});
 	return p->file ? 0 : -errno;
 }

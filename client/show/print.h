@@ -10,14 +10,25 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "client/show/ascii.h"
+
 struct print {
 	FILE *file; /* what to write to */
 	int fd;     /* borrowed */
 	int error;  /* of the first write that failed: -errno */
+	bool ascii; /* what is written becomes ASCII */
+	struct ascii part;
+};
+
+/* For whom: data are bytes for programs (JSON, CSV, pages, formats of tools); a text for people is in the
+ * charset of the locale, ASCII where that is not UTF-8. */
+enum print_what {
+	PRINT_DATA,
+	PRINT_TEXT,
 };
 
 /* Start. Do not move the struct before print_close. 0 or -errno. */
-int print_open(struct print *p, int fd);
+int print_open(struct print *p, int fd, enum print_what what);
 
 /* Flush and close the stream, not the descriptor. `r` is the result of the writing code. 0; -errno
  * of the first write that failed, else r, if that is negative. */

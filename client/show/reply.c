@@ -160,6 +160,24 @@ Mperf__Value reply_value_of_integer(uint64_t n)
 	return v;
 }
 
+int reply_note_first(struct reply *r, const char *note)
+{
+	Mperf__Provenance *p = r->provenance;
+	if (!p)
+		return 0;
+	char *copy = strdup(note);
+	char **grown = copy ? realloc(p->note, (p->n_note + 1) * sizeof(*grown)) : NULL;
+	if (!grown) {
+		free(copy);
+		return -ENOMEM;
+	}
+	memmove(&grown[1], grown, p->n_note * sizeof(*grown));
+	grown[0] = copy;
+	p->note = grown;
+	p->n_note++;
+	return 0;
+}
+
 int reply_append_provenance(
 	struct reply *r, const Mperf__Provenance *from, char *const *note, size_t n_notes)
 {

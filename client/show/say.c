@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/show/ascii.h"
 #include "client/show/escape.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
@@ -47,7 +48,7 @@ static void say(const char *what, const char *remedy)
 	}
 	fputc('\n', f);
 	if (fclose(f) == 0)
-		fwrite(line, 1, size, stderr);
+		ascii_print(stderr, line, size);
 }
 
 void say_failure(const char *what, const char *remedy)
@@ -96,7 +97,8 @@ void say_progress(struct say_progress *p, const char *what, uint64_t done, uint6
 	p->visible = true;
 
 	fputs("\r\033[K", stderr);
-	escape_terminal(stderr, what);
+	_cleanup_(freep) char *text = escape_terminal_dup(what);
+	ascii_print(stderr, text ? text : "", text ? strlen(text) : 0);
 	if (total > 0)
 		fprintf(stderr, " %3.0f %%", 100.0 * (double)done / (double)total);
 	else if (done > 0)

@@ -24,11 +24,14 @@ static const char *const way_names[N_WAYS] = {"read", "written", "DRAM"};
 struct point {
 	size_t row;
 	double time, pid, tid, bytes[N_WAYS], span_ns, dram_ns;
+	bool has_no_rate; /* its bytes were counted at another time */
 };
 
 struct cell {
 	double bytes[N_WAYS], span_ns;
 	double dram_ns; /* for which cache misses were counted, in regions */
+	bool has_no_rate;
+	double moved; /* bytes, also of stretches without a rate */
 };
 
 struct series {
@@ -37,6 +40,7 @@ struct series {
 	size_t n_points;
 	double begin, end; /* starts of the first and the last stretch */
 	size_t n_ways;     /* DRAM is shown if it was counted at all */
+	bool has_gaps;     /* stretches without a rate */
 	size_t n_stretches, n_cells;
 	struct cell cell[BARS_MAX]; /* of the current thread */
 };
@@ -44,7 +48,7 @@ struct series {
 static double rate_of(const struct cell *c, enum way way)
 {
 	double ns = way == DRAM ? c->dram_ns : c->span_ns;
-	return ns > 0 ? c->bytes[way] / ns : 0;
+	return ns > 0 && (way == DRAM || !c->has_no_rate) ? c->bytes[way] / ns : 0;
 }
 
 static int by_thread(const void *a, const void *b)
@@ -83,6 +87,10 @@ static int read_points(struct series *s)
 			.dram_ns = number(r, i, "dram_ns")};
 		if (!reply_number(r, i, reply_column(r, "time"), &p.time))
 			continue; /* its time is unknown */
+		double rate;
+		p.has_no_rate = p.span_ns > 0 && reply_column(r, "loaded") >= 0 &&
+				!reply_number(r, i, reply_column(r, "loaded"), &rate);
+		s->has_gaps |= p.has_no_rate;
 		if (p.dram_ns > 0)
 			s->n_ways = N_WAYS;
 		s->begin = fmin(s->begin, p.time);
@@ -99,6 +107,7 @@ static void add(struct cell *c, const struct point *p)
 		c->bytes[way] += p->bytes[way];
 	c->span_ns += p->span_ns;
 	c->dram_ns += p->dram_ns;
+	c->has_no_rate |= p->has_no_rate;
 }
 
 /* Put the points of one thread into cells; returns how many points it has. */
@@ -114,7 +123,13 @@ static size_t fill_cells(struct series *s, size_t first, double stretch_s, struc
 		size_t stretch = (size_t)((p->time - s->begin) / stretch_s + 0.5);
 		size_t at = stretch * s->n_cells / s->n_stretches;
 		add(&s->cell[at < s->n_cells ? at : s->n_cells - 1], p);
-		add(ret_all, p);
+		ret_all->moved += p->bytes[READ] + p->bytes[WRITTEN];
+		if (!p->has_no_rate)
+			add(ret_all, p);
+		else {
+			ret_all->bytes[DRAM] += p->bytes[DRAM];
+			ret_all->dram_ns += p->dram_ns;
+		}
 	}
 	return i - first;
 }
@@ -136,6 +151,10 @@ static void put_bars(const struct series *s, enum way way, double height, bool u
 		n--; /* no trailing spaces */
 	for (size_t i = 0; i < n; i++) {
 		double share = height > 0 ? rate_of(&s->cell[i], way) / height : 0;
+		if (s->cell[i].has_no_rate && way != DRAM) {
+			fputc('?', f);
+			continue;
+		}
 		int level = (int)(share * 8);
 		level = level > 7 ? 7 : level;
 		fputs(s->cell[i].span_ns <= 0 ? " " : (utf8 ? eighths : plain)[level], f);
@@ -198,8 +217,11 @@ static void put_thread(const struct series *s, size_t point, const struct cell *
 		} else {
 			fprintf(f, "%*s", NAME_COLUMNS + 9 + 9, "");
 		}
-		fprintf(f, "  %-7s%9.2f%9.2f  ", way_names[way], rate_of(all, way),
-			tallest(s, way));
+		if (s->has_gaps && way != DRAM && all->span_ns <= 0)
+			fprintf(f, "  %-7s%9s%9s  ", way_names[way], "-", "-");
+		else
+			fprintf(f, "  %-7s%9.2f%9.2f  ", way_names[way], rate_of(all, way),
+				tallest(s, way));
 		put_bars(s, way, height, utf8, f);
 		fputc('\n', f);
 	}
@@ -231,11 +253,16 @@ static void put_lines(struct series *s, const struct series_look *look, FILE *f)
 	for (size_t i = 0, n; i < s->n_points; i += n) {
 		n = fill_cells(s, i, look->stretch_s, &all);
 		put_thread(s, i, &all, height, look->utf8, f);
-		balance_add(&balance, s->point[i].pid, all.bytes[READ] + all.bytes[WRITTEN]);
+		balance_add(&balance, s->point[i].pid, all.moved);
 	}
 	balance_end(&balance);
 	fprintf(f, "\nOne column is %.3g s; the tallest bar is %.2f GB/s.\n",
 		look->stretch_s * (double)s->n_stretches / (double)s->n_cells, height);
+	if (s->has_gaps)
+		fputs("?: a loop ran beyond this time whose bytes are counted at once, so there is "
+		      "no "
+		      "rate; rates leave it out.\n",
+			f);
 	if (balance.worst > 0)
 		fprintf(f,
 			"The busiest thread of a process moved %.2f times the mean of its "

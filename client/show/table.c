@@ -45,17 +45,6 @@ struct layout {
 	char **cell; /* n_rows × n_columns, owned */
 };
 
-bool table_wants_utf8(void)
-{
-	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		const char *value = getenv(names[i]);
-		if (value && *value)
-			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-	}
-	return false;
-}
-
 static void ask_environment(const char *name, size_t *size)
 {
 	const char *value = getenv(name);

@@ -30,10 +30,6 @@ struct table_options {
 /* Fill width, height and colour for a stream: terminal size, COLUMNS, LINES, NO_COLOR, TERM=dumb. */
 void table_look(FILE *f, bool no_colour, struct table_options *o);
 
-/* Does the user's environment ask for UTF-8? (Our own LC_CTYPE always does, for the widths of
- * letters.) */
-bool table_wants_utf8(void);
-
 /* One value's text, escaped for terminals: "-" if it was not measured. The caller frees; NULL if
  * memory ran out. */
 char *table_cell(const Mperf__Value *v, Mperf__Unit unit, bool raw);

@@ -21,6 +21,7 @@
 #define NCURSES_NOMACROS 1
 #include <curses.h>
 
+#include "client/show/ascii.h"
 #include "client/show/escape.h"
 #include "client/top/harts.h"
 #include "client/top/keys.h"
@@ -39,23 +40,18 @@
 #define SHARE_HOT 0.05 /* as in tables */
 #define SHARE_WARM 0.005
 
-/* Print escaped text at a position, cut to the width. Without UTF-8 every letter beyond ASCII
- * becomes a question mark, which takes one column, as the widths then assume. */
+/* Print escaped text at a position, cut to the width. */
 static void put(const struct top_drawing *d, int y, int x, int width, const char *text)
 {
 	if (y < 0 || y >= LINES || width <= 0)
 		return;
-	_cleanup_(freep) char *cut = top_cut(text, (size_t)width, d->utf8 ? "…" : "~");
-	if (!cut)
+	_cleanup_(freep) char *ascii = d->utf8 ? NULL : ascii_dup(text);
+	if (!d->utf8 && !ascii)
 		return;
-	if (!d->utf8) {
-		char *to = cut;
-		for (const char *from = cut; *from; from++)
-			if ((*from & 0xc0) != 0x80)
-				*to++ = (*from & 0x80) ? '?' : *from;
-		*to = '\0';
-	}
-	mvaddstr(y, x, cut);
+	_cleanup_(freep) char *cut =
+		top_cut(ascii ? ascii : text, (size_t)width, d->utf8 ? "…" : "~");
+	if (cut)
+		mvaddstr(y, x, cut);
 }
 
 static void put_line(const struct top_drawing *d, int y, const char *text)

@@ -21,6 +21,7 @@
 #include <curses.h>
 #include <term.h>
 
+#include "client/show/ascii.h"
 #include "client/show/table.h"
 #include "client/top/draw.h"
 
@@ -94,7 +95,7 @@ int top_screen_open(const struct options *o, struct top_screen **ret_screen)
 		return -ENOMEM;
 	s->drawing.options = o;
 	s->signal_fd = -1;
-	s->drawing.utf8 = table_wants_utf8();
+	s->drawing.utf8 = !ascii_is_wanted();
 	if (!s->drawing.utf8)
 		setlocale(LC_CTYPE, "C");
 

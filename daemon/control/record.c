@@ -310,7 +310,7 @@ static int make_folder(struct record_job *j, struct request *q)
 static int sampler_options_fill(
 	struct request *q, const Mperf__RecordRequest *m, struct sampler_options *ret_options)
 {
-	uint32_t hz = m->hz ? m->hz : SAMPLER_HZ_DEFAULT;
+	uint32_t hz = record_rate(q, m);
 	uint32_t stack_bytes = m->stack_bytes ? m->stack_bytes : SAMPLER_STACK_BYTES_DEFAULT;
 	/* a process that is named twice would be opened, and sampled, twice */
 	size_t n_pids = m->target ? request_drop_twins(m->target->pid, m->target->n_pid) : 0;

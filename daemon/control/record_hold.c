@@ -25,6 +25,13 @@ struct walk *record_shared_walk(const struct request *q, const Mperf__RecordRequ
 	return o->service->walk;
 }
 
+uint32_t record_rate(const struct request *q, const Mperf__RecordRequest *m)
+{
+	const struct control_options *o = q->peer->options;
+	uint32_t hz = m->hz ? m->hz : SAMPLER_HZ_DEFAULT;
+	return o->service && m->hz_at_most && hz > o->conf->rate_max ? o->conf->rate_max : hz;
+}
+
 int record_hold_begin(struct record_hold *h, struct request *q, bool shared)
 {
 	const enum user_hold kind = shared ? USER_RECORDINGS : USER_WALKS;

@@ -18,6 +18,9 @@ struct record_hold {
  * needs a walk of its own. */
 struct walk *record_shared_walk(const struct request *q, const Mperf__RecordRequest *m);
 
+/* Samples a second that the recording is to have. */
+uint32_t record_rate(const struct request *q, const Mperf__RecordRequest *m);
+
 /* Charge one more recording to the peer's user, who has room for its data; shared: it taps the
  * always-on samples. 0; positive after a refusal that names the limit; -errno. */
 int record_hold_begin(struct record_hold *h, struct request *q, bool shared);

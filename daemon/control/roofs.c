@@ -168,7 +168,51 @@ static int send_peaks(const struct answer *answer, const struct cores *cores)
 	return r;
 }
 
-static int tell_peaks(struct request *q)
+static const struct answer_column cache_columns[] = {
+	{"harts", "Harts", MPERF__UNIT__UNIT_NONE},
+	{"core", "Core", MPERF__UNIT__UNIT_NONE},
+	{"level", "Level", MPERF__UNIT__UNIT_COUNT},
+	{"bytes", "Bytes", MPERF__UNIT__UNIT_BYTES},
+	{"shared_by", "Shared by", MPERF__UNIT__UNIT_COUNT},
+	{"source", "Source", MPERF__UNIT__UNIT_NONE},
+};
+#define CACHE_LEVELS_MAX 5
+
+static const struct platform_cache *cache_of(const struct platform *p, int level)
+{
+	for (size_t i = 0; i < p->n_caches; i++)
+		if (p->cache[i].level == level && p->cache[i].kind != 'i')
+			return &p->cache[i];
+	return NULL;
+}
+
+/* By level, without a gap. */
+static int send_caches(const struct answer *answer, const struct cores *cores)
+{
+	int r = answer->columns(answer->userdata, cache_columns, LENGTH(cache_columns));
+	for (int h = cores_kind(cores, 0); h >= 0 && r == 0; h = cores_kind(cores, h + 1)) {
+		const struct platform *p = cores_platform(cores, h);
+		const struct hart_set of = cores_of(cores, p);
+		const struct platform_cache *c;
+		char harts[256];
+		hart_set_says(&of, harts, sizeof(harts));
+		for (int k = 1; k <= CACHE_LEVELS_MAX && r == 0 && (c = cache_of(p, k)); k++) {
+			struct answer_value v[] = {
+				TEXT(harts),
+				TEXT(p->title),
+				{.kind = ANSWER_INTEGER, .integer = k},
+				{.kind = ANSWER_INTEGER, .integer = (int64_t)c->bytes},
+				{.kind = ANSWER_INTEGER, .integer = c->shared_by},
+				TEXT(c->origin.source),
+			};
+			r = answer->row(answer->userdata, v, LENGTH(v));
+		}
+	}
+	return r;
+}
+
+/* What documents say: of peaks, else of caches. */
+static int tell_documented(struct request *q, bool peaks)
 {
 	struct row_stream stream = {.request = NULL};
 	struct machine machine;
@@ -176,9 +220,9 @@ static int tell_peaks(struct request *q)
 	if (r != 0)
 		return r < 0 ? r : 0;
 	const struct answer answer = row_stream_answer(&stream, q);
-	r = row_stream_table(&stream, "peak");
+	r = row_stream_table(&stream, peaks ? "peak" : "cache");
 	if (r == 0)
-		r = send_peaks(&answer, q->peer->options->cores);
+		r = (peaks ? send_peaks : send_caches)(&answer, q->peer->options->cores);
 	int ended = row_stream_end(&stream);
 	if (r == 0)
 		r = ended;
@@ -190,8 +234,8 @@ int control_roofs(struct request *q, const Mperf__Request *m)
 	struct service *s = q->peer->options->service;
 	const Mperf__RoofsRequest *roofs = m->roofs;
 	int r;
-	if (roofs->peaks)
-		r = tell_peaks(q);
+	if (roofs->peaks || roofs->caches)
+		r = tell_documented(q, roofs->peaks);
 	else if (!s)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Run `systemctl start mperfd`, and try again.",

@@ -42,6 +42,28 @@ def test_doctor_says_what_this_machine_can_do(build):
     assert "sampling" in about, about
 
 
+def test_texts_are_in_the_charset_of_the_locale(build):
+    """Tables, notes and marks are ASCII where the charset is not UTF-8; JSON is UTF-8 everywhere."""
+    with Folder() as folder:
+        named = folder / "größe"
+        subprocess.run(["cc", "-O2", "-o", named, "-x", "c", "-"], check=True, text=True, input="""
+            #include <time.h>
+            int main(void) { while (clock() < CLOCKS_PER_SEC / 4) ; }""")
+        commands = (["hotspots", "--by", "function", "--", named], ["doctor"], ["stat", "-r", "3", "--", named],
+                    ["flamegraph", "--force", "-o", folder / "page.html", "--", named], ["hotspots", "--help"],
+                    ["no-such-command…"])
+        for locale in {"LC_ALL": "C"}, {"LC_ALL": "", "LC_CTYPE": "", "LANG": ""}, {"LC_ALL": "de_DE.ISO-8859-1"}:
+            for command in commands:
+                done = mperfctl(build, *command, check=False, env=locale)
+                assert done.stdout.isascii() and done.stderr.isascii(), (locale, command, done)
+        spread = mperfctl(build, *commands[2], env={"LC_ALL": "C"}).stderr
+        assert "+-" in spread, spread
+        text = mperfctl(build, *commands[0]).stdout
+        assert "größe" in text, text
+        data = mperfctl(build, "hotspots", "--by", "module", "--json", "--", named, env={"LC_ALL": "C"}).stdout
+        assert any("größe" in (row["module"] or "") for row in json.loads(data)["rows"]), data
+
+
 def test_nothing_is_coloured_that_is_not_on_a_terminal(build):
     for color in ({"NO_COLOR": ""}, {"NO_COLOR": "1"}):
         for command in (["hotspots", "-i", recording(build).path], ["list", "software"], ["doctor"]):

@@ -38,7 +38,7 @@ def bash_script(build):
     return mperfctl(build, "completion", "bash").stdout
 
 
-def bash(build, *lines, cwd=None):
+def bash(build, *lines, cwd=None, env=None):
     """What bash offers for each line, a list of words of which the last is being typed; `joined`
     words (with = and :) are to be given as bash cuts them."""
     calls = "".join(f"""
@@ -46,7 +46,7 @@ def bash(build, *lines, cwd=None):
         _mperfctl mperfctl; printf '%s\\n' "${{COMPREPLY[@]}}"; echo ----
     """ for line in lines)
     done = subprocess.run(["bash", "--norc", "-c", bash_script(build) + calls], text=True,
-                          capture_output=True, timeout=120, cwd=cwd)
+                          capture_output=True, timeout=120, cwd=cwd, env={**os.environ, **(env or {})})
     assert done.returncode == 0 and not done.stderr, done.stderr
     offered = [[word for word in part.split("\n") if word]
                for part in done.stdout.split("----\n")[:-1]]
@@ -106,6 +106,40 @@ def test_bash_completes_the_values_that_help_names(build):
     assert one(build, "completion", "bash", "") == []
 
 
+def words_of(text):
+    return set(re.findall(r"[a-z]+", text))
+
+
+def test_bash_completes_first_arguments(build):
+    """Of commands that take words, those that their synopsis names."""
+    for command in "job", "schedule", "roofs":
+        offered = one(build, command, "")
+        usage = mperfctl(build, command, "--help").stdout.split("\n\n")[0]
+        assert offered and set(offered) <= words_of(usage), (command, offered, usage)
+        assert one(build, command, offered[0][0]) == [w for w in offered if w[0] == offered[0][0]]
+    assert one(build, "job", "--json", "un") == ["unpin"]
+    assert one(build, "job", "run", "x") == []
+    with Folder() as folder:
+        (folder / "nightly.schedule").write_text("")
+        for words in (["schedule", "check", "ni"], ["diff", "ni"], ["diff", "a", "ni"]):
+            assert one(build, *words, cwd=folder) == ["nightly.schedule"], words
+        assert one(build, "schedule", "run", "ni", cwd=folder) == []
+
+
+def test_bash_completes_events_metrics_and_topics_of_this_machine(build):
+    found = mperfctl(build, "list", "--raw").stdout.splitlines()[1:]
+    rows = [line.split("\t") for line in found]
+    path = {"PATH": f"{build}:{os.environ['PATH']}"}
+    assert set(one(build, "list", "", env=path)) == {row[0] for row in rows}
+    counting = {row[1] for row in rows if row[0] != "metrics" and row[4] == "yes"}
+    assert "cpu-clock" in counting and set(one(build, "record", "-e", "", env=path)) == counting
+    assert one(build, "stat", "-e", "task-clock,cpu-cl", env=path) == ["task-clock,cpu-clock"]
+    assert one(build, "record", "--event=cpu-cl", env=path) == ["--event=cpu-clock"]
+    metrics = {name for row in rows if row[0] == "metrics" for name in (row[1], *row[2].split(", ")) if name}
+    assert set(one(build, "stat", "-M", "", env=path)) == metrics
+    assert one(build, "record", "-e", "x", env={"PATH": "/usr/bin:/bin"}) == []  # no mperfctl there
+
+
 def test_bash_completes_files_and_processes(build):
     with Folder() as folder:
         (folder / "a run.mprf").write_text("")
@@ -159,7 +193,7 @@ class Zsh:
         """)
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
-            os.environ.update(TERM="vt100", LC_ALL="C.UTF-8")
+            os.environ.update(TERM="vt100", LC_ALL="C.UTF-8", PATH=f"{build}:{os.environ['PATH']}")
             os.execvp("zsh", ["zsh", "-f", "-i"])
         self.type(f"source {folder}/start\n")
 
@@ -200,6 +234,12 @@ def test_zsh_completes_commands_options_and_values(build):
         "top --by li": "top --by li",
         "help flam": "help flamegraph ",
         "completion z": "completion zsh ",
+        "job unp": "job unpin ",
+        "schedule che": "schedule check ",
+        "roofs mea": "roofs measure ",
+        "list softw": "list software ",
+        "record -e cpu-clo": "record -e cpu-clock ",
+        "stat -e task-clock,cpu-clo": "stat -e task-clock,cpu-clock ",
     }
     with Folder() as folder:
         (folder / "a run.mprf").write_text("")

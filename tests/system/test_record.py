@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What `record` writes, of whom, for how long, and how it ends."""
+import csv
 import os
 import re
 import sqlite3
@@ -37,6 +38,24 @@ def test_record_samples_at_the_rate_that_was_asked_for(build):
     ns = sum(row["self_ns"] for row in found["rows"] if row["comm"] == "known")
     assert abs(ns / 1e9 - spent) < 0.06 * spent, (ns, spent)
     assert found["provenance"]["hz"] == 499, found["provenance"]
+
+
+@allowing()
+def test_a_short_program_has_samples_enough_without_a_rate(build):
+    """At the service's 99 Hz, 0.4 s had some 40 samples. The whole machine keeps that rate."""
+    hz = rate_allowed(999)
+    with Folder() as folder:
+        done = mperfctl(build, "record", "-o", folder / "r", "--", known(build), "spin", "400")
+        spent = int(re.search(r"cpu_us (\d+)", done.stdout).group(1)) / 1e6
+        found = rows(build, "hotspots", "-i", folder / "r", "--by", "process", "--limit", "0")
+        assert found["provenance"]["hz"] == hz, found["provenance"]
+        assert samples(found, comm="known") >= samples_of(spent, hz), (spent, found)
+        said = mperfctl(build, "export", "--as", "csv", "--", known(build), "spin", "400").stdout
+        taken = sum(int(row["samples"]) for row in csv.DictReader(said.splitlines()))
+        assert taken >= samples_of(0.2, hz), said[-2000:]
+        need_root()
+        mperfctl(build, "record", "-a", "--for", "300ms", "-o", folder / "r")
+        assert rows(build, "hotspots", "-i", folder / "r")["provenance"]["hz"] == 99
 
 
 def test_record_takes_a_command_and_its_options_with_and_without_dashes(build):

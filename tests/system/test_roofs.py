@@ -227,19 +227,27 @@ def test_memory_of_a_control_group_is_not_exceeded(build):
 
 
 def test_a_hart_that_is_shared_is_called_disturbed(build):
-    """Beside loops on the same hart, repeats are short of it: the interval has all, and the roof says so."""
+    """Beside loops on the same hart, repeats are short of it: the interval has all, and the roof and the run
+    say so. What one hart reached in the time that it had is nearly what it reaches alone."""
     hart = max(os.sched_getaffinity(0))
+
+    def tries():
+        return [subprocess.run([build / "mperf-roofs", "--run", "scalar_f64_add", "--cpu", str(hart), "--for",
+                                "200ms"], capture_output=True, text=True, check=True, timeout=60).stdout
+                for _ in range(3)]
+    alone = tries()
     busy = [subprocess.Popen(["taskset", "-c", str(hart), "sh", "-c", "while :; do :; done"]) for _ in range(2)]
     try:
-        said = subprocess.run([build / "mperf-roofs", "--run", "scalar_f64_add", "--cpu", str(hart), "--for",
-                               "200ms"], capture_output=True, text=True, check=True, timeout=60).stdout
+        shared = tries()
         measured = subprocess.run(["taskset", "-c", str(hart), build / "mperf-roofs", "--quick", "--for", "6s"],
                                   capture_output=True, text=True, check=True, timeout=120).stdout
     finally:
         for process in busy:
             process.kill()
             process.wait()
-    assert said.rstrip().endswith("disturbed"), said
+    assert all(said.rstrip().endswith("disturbed") for said in shared), shared
+    assert max(float(s.split()[0]) for s in shared) > 0.6 * max(float(s.split()[0]) for s in alone), (shared, alone)
+    assert "lost a hart to others" in json.loads(measured)["disturbed"], measured[:1000]
     roofs = json.loads(measured)["roofs"]
     noted = [r for r in roofs if "lost a hart to others" in r["note"]]
     assert noted and all(r["low"] < r["value"] < r["high"] for r in noted if r["note"].startswith("disturbed")

@@ -22,7 +22,7 @@ from wire import DONE, FAILURE, FINISH, READY, TOP, Client, Private, field, fiel
 SECONDS = 60
 ROOFS = 16                       # of Request.body
 COLUMNS = 3                      # of Answer.body
-PAUSE, KEEP, PEAKS = 1, 2, 4     # of RoofsRequest
+PAUSE, KEEP, PEAKS, CACHES = 1, 2, 4, 5  # of RoofsRequest
 USAGE, REFUSED, BROKEN = 1, 2, 4  # of FailureKind
 HZ = 49
 CAUSE = "second with lowered sampling"
@@ -290,6 +290,10 @@ def test_peaks_by_documents_are_for_all(build):
         client.request(1, ROOFS, field(PEAKS, 1))
         columns = [dict(fields(column))[1] for number, column in fields(client.answer(COLUMNS)[1]) if number == 1]
         assert columns == [b"harts", b"core", b"precision", b"unit", b"ops_per_cycle", b"source"], columns
+        client.answer(DONE)
+        client.request(2, ROOFS, field(CACHES, 1))
+        columns = [dict(fields(column))[1] for number, column in fields(client.answer(COLUMNS)[1]) if number == 1]
+        assert columns == [b"harts", b"core", b"level", b"bytes", b"shared_by", b"source"], columns
         client.answer(DONE)
     private = Private(build)
     private.send(hello(1))

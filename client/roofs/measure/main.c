@@ -35,12 +35,13 @@ enum key {
 	KEY_PASSES,
 	KEY_CPU,
 	KEY_SMALL_PAGES,
+	KEY_CACHES,
 };
 
 struct options {
 	bool quick, check, small_pages;
 	uint64_t for_ns;
-	const char *run;
+	const char *run, *caches;
 	uint64_t bytes, passes;
 	uint32_t number[CPU_SETSIZE];
 	size_t n;
@@ -71,6 +72,7 @@ static int measure(const struct machine *m, const struct options *o)
 			     : o->quick ? BUDGET_QUICK_NS
 					: BUDGET_NS,
 		.quick = o->quick,
+		.caches = o->caches,
 		.progress = show_progress,
 	};
 	struct roofs roofs;
@@ -257,6 +259,9 @@ static error_t take(int key, char *arg, struct argp_state *state)
 			argp_error(state,
 				"--for takes a time up to an hour, like 10s, not '%.100s'", arg);
 		return 0;
+	case KEY_CACHES:
+		o->caches = arg;
+		return 0;
 	case KEY_RUN:
 		o->run = arg;
 		return 0;
@@ -282,6 +287,11 @@ int main(int argc, char **argv)
 			"measure for at most this time (default: a minute); with --run, for this "
 			"time",
 			0},
+		{"caches", KEY_CACHES, "HARTS:BYTES/SHARED,...[;...]", 0,
+			"sizes of caches by level, and how many harts share one, if the kernel "
+			"states "
+			"none",
+			0},
 		{"check", KEY_CHECK, NULL, 0,
 			"measure nothing; run each kernel and compare its results with C's", 0},
 		{"run", KEY_RUN, "KERNEL", 0, "measure this kernel alone", 0},
@@ -300,7 +310,7 @@ int main(int argc, char **argv)
 		.doc = "Measure what this machine can do, and print it as JSON. "
 		       "`mperfctl roofs measure` starts it and keeps what it prints.",
 	};
-	struct options o = {.bytes = 1 << 14};
+	struct options o = {.bytes = 1 << 14, .caches = ""};
 	struct machine m;
 
 	argp_program_version = "mperf-roofs " MPERF_VERSION;

@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/roofs/measure/scope.h"
 #include "proto/clock.h"
@@ -18,6 +20,10 @@
 
 #define SCOPES_MAX (3 * ROOFS_KINDS_MAX + 1)
 #define WEIGHT_HART 2 /* it has about twice as many roofs */
+/* Beyond these the run is called disturbed. Others that use a twentieth of the machine take as much of
+ * shared caches, memory and clocks, which no repeat can see; of a service at rest it is a tenth of that. */
+#define OTHERS_MAX 0.05 /* of the time of all harts */
+#define TAKEN_MAX 0.1   /* of the repeats */
 
 struct job_list {
 	struct scope scope[SCOPES_MAX];
@@ -118,7 +124,7 @@ static unsigned weight(const struct scope *s)
 }
 
 static int run_scopes(const struct machine *m, const struct measure_options *o, struct job_list *l,
-	const struct probe *probe, uint64_t until_ns, struct roofs *roofs)
+	const struct probe *probe, uint64_t until_ns, struct tally *tally, struct roofs *roofs)
 {
 	unsigned left = 0, all, r = 0;
 	for (size_t i = 0; i < l->n; i++)
@@ -133,6 +139,7 @@ static int run_scopes(const struct machine *m, const struct measure_options *o, 
 		s->until_ns = now_ns + left_ns * weight(s) / left;
 		s->quick = o->quick;
 		s->options = o;
+		s->tally = tally;
 		s->done_from = 1 - (double)left / all;
 		left -= weight(s);
 		s->done_to = 1 - (double)left / all;
@@ -141,6 +148,43 @@ static int run_scopes(const struct machine *m, const struct measure_options *o, 
 			return error;
 	}
 	return 0;
+}
+
+/* The time that all harts together were busy, in seconds; negative: not known. Source:
+ * Documentation/filesystems/proc.rst of Linux 6.12, 1.7. */
+static double busy_s(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/stat", "re");
+	unsigned long long user, nice, system, irq, softirq, stolen;
+	if (!f || fscanf(f, "cpu %llu %llu %llu %*u %*u %llu %llu %llu", &user, &nice, &system,
+			  &irq, &softirq, &stolen) != 6)
+		return -1;
+	return (double)(user + nice + system + irq + softirq + stolen) /
+	       (double)sysconf(_SC_CLK_TCK);
+}
+
+static double own_s(void)
+{
+	struct rusage children;
+	getrusage(RUSAGE_CHILDREN, &children);
+	return (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9 +
+	       (double)(children.ru_utime.tv_sec + children.ru_stime.tv_sec) +
+	       (double)(children.ru_utime.tv_usec + children.ru_stime.tv_usec) / 1e6;
+}
+
+void measure_disturbed(
+	const struct measure_load *l, const struct tally *t, char ret_text[static ROOF_NOTE_BYTES])
+{
+	const double others = l->took_s > 0 ? l->others_s / l->took_s : 0;
+	const double taken = t->n_repeats > 0 ? (double)t->n_disturbed / (double)t->n_repeats : 0;
+	*ret_text = '\0';
+	if (others <= OTHERS_MAX * l->n_harts && taken <= TAKEN_MAX)
+		return;
+	snprintf(ret_text, ROOF_NOTE_BYTES,
+		"other programs used %.2f of %.0f harts meanwhile, and %.0f %% of the repeats lost "
+		"a "
+		"hart to others",
+		others > 0 ? others : 0, l->n_harts, 100 * taken);
 }
 
 static int describe(const struct machine *m, const struct measure_options *o, struct roofs *r)
@@ -166,7 +210,9 @@ static int describe(const struct machine *m, const struct measure_options *o, st
 int measure_roofs(const struct machine *m, const struct measure_options *o, struct roofs *ret_roofs)
 {
 	uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
+	const double busy = busy_s(), own = own_s();
 	struct roofs roofs = {0};
+	struct tally tally = {0};
 	_cleanup_(freep) struct job_list *l = calloc(1, sizeof(*l));
 	_cleanup_(freep) struct probe *probe = NULL;
 
@@ -176,7 +222,7 @@ int measure_roofs(const struct machine *m, const struct measure_options *o, stru
 	if (r == 0)
 		r = probe_kinds(m, &probe);
 	if (r == 0)
-		r = run_scopes(m, o, l, probe, start_ns + o->budget_ns, &roofs);
+		r = run_scopes(m, o, l, probe, start_ns + o->budget_ns, &tally, &roofs);
 	for (size_t i = 0; l && i < l->n; i++)
 		free((void *)l->scope[i].number);
 	if (r < 0) {
@@ -185,6 +231,11 @@ int measure_roofs(const struct machine *m, const struct measure_options *o, stru
 	}
 	roofs.measured_s = (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000000);
 	roofs.took_s = (double)(clock_ns(CLOCK_MONOTONIC) - start_ns) / 1e9;
+	struct measure_load load = {
+		.n_harts = (double)sysconf(_SC_NPROCESSORS_ONLN), .took_s = roofs.took_s};
+	if (busy >= 0)
+		load.others_s = (busy_s() - busy) - (own_s() - own);
+	measure_disturbed(&load, &tally, roofs.disturbed);
 	*ret_roofs = roofs;
 	return 0;
 }

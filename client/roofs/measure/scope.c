@@ -14,12 +14,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/roofs/caches.h"
 #include "client/roofs/measure/plan.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
 
 #define SWEEP_FIRST_BYTES 4096
 #define SWEEP_TRIES 3
+#define SWEEP_TRIES_MAX 8 /* while a level that the machine states is missing */
 #define SWEEP_RUN_NS 1000000
 #define SWEEP_WARM_NS_MAX 20000000 /* a pass over the largest cache */
 #define SWEEP_LAST_BYTES_MIN (32u << 20)
@@ -28,9 +30,8 @@
 #define SWEEP_SHARE 0.25                 /* of the time, at most, for second and third tries */
 #define SWEEP_SHARE_MAX 0.5              /* after it, larger sizes are left out */
 #define SWEEP_SECONDS_ENOUGH 3           /* to touch whatever memory takes */
-#define TIMES_CACHES 4
-#define TIMES_CACHES_LEAST 2
-#define WARM_UP_NS 200000000 /* of each unit: clocks and voltages follow slowly */
+#define TIMES_CACHES 4                   /* whatever the time: without it there is no DRAM */
+#define WARM_UP_NS 200000000             /* of each unit: clocks and voltages follow slowly */
 #define WARM_UP_QUICK_NS 20000000
 
 static void progress(const struct scope *s, double part)
@@ -124,22 +125,31 @@ static uint64_t memory_for_us(void)
 static struct sweep_hint hint_of(const struct scope *s)
 {
 	struct machine_caches c = machine_caches(s->number[0]);
-	uint64_t n = c.n_sharing < s->n_harts ? c.n_sharing : s->n_harts;
-	return (struct sweep_hint){
-		.cache_bytes = n > 0 ? c.bytes / n : c.bytes, .n_caches = c.n_levels};
+	const struct machine_caches documented = caches_of(s->options->caches, s->number[0]);
+	if (!caches_are_stated(&c) && caches_are_stated(&documented))
+		c = documented;
+	struct sweep_hint hint = {.n_caches = c.n_levels};
+	_Static_assert(MACHINE_CACHES_MAX <= SWEEP_CACHES_MAX, "all levels have a place");
+	for (size_t k = 0; k < c.n_levels; k++) {
+		uint64_t n = c.level[k].n_sharing < s->n_harts ? c.level[k].n_sharing : s->n_harts;
+		hint.cache[k] = n > 0 ? c.level[k].bytes / n : c.level[k].bytes;
+	}
+	return hint;
 }
 
 /* For each hart. Short of time, memory may not be reached. */
 static uint64_t last_bytes(const struct scope *s)
 {
-	const uint64_t caches = hint_of(s).cache_bytes, most = memory_for_us() / s->n_harts;
+	const struct sweep_hint hint = hint_of(s);
+	const uint64_t caches = hint.n_caches > 0 ? hint.cache[hint.n_caches - 1] : 0,
+		       most = memory_for_us() / s->n_harts;
 	uint64_t bytes = TIMES_CACHES * caches;
 	if (bytes < SWEEP_LAST_BYTES_MIN)
 		bytes = SWEEP_LAST_BYTES_MIN;
 	uint64_t seconds = (s->until_ns - s->from_ns) / 1000000000;
 	uint64_t max = SWEEP_LAST_BYTES_MIN + seconds * SWEEP_BYTES_A_SECOND;
-	if (seconds >= SWEEP_SECONDS_ENOUGH && max < TIMES_CACHES_LEAST * caches)
-		max = TIMES_CACHES_LEAST * caches;
+	if (seconds >= SWEEP_SECONDS_ENOUGH && max < TIMES_CACHES * caches)
+		max = TIMES_CACHES * caches;
 	if (max > SWEEP_LAST_BYTES_MAX)
 		max = SWEEP_LAST_BYTES_MAX;
 	if (bytes > max)
@@ -172,8 +182,13 @@ static size_t sweep(const struct scope *s, struct crew *c, uint64_t bytes,
 	struct sweep_point point[SWEEP_POINTS_MAX];
 	size_t n = sweep_sizes(SWEEP_FIRST_BYTES, bytes, KERNEL_BLOCK_BYTES, point);
 	const struct kernel *load = best_load(s, c);
-	for (int round = 0; load && round < SWEEP_TRIES; round++) {
+	const struct sweep_hint hint = hint_of(s);
+	const size_t stated = sweep_is_stated(&hint) ? hint.n_caches + 1 : 0;
+	size_t n_levels = 0;
+	for (int round = 0; load && round < SWEEP_TRIES_MAX; round++) {
 		if (round > 0 && scope_past(s, SWEEP_SHARE))
+			break;
+		if (round >= SWEEP_TRIES && n_levels >= stated)
 			break;
 		double rate = 1e9 * (double)s->n_harts;
 		for (size_t i = 0; i < n; i++) {
@@ -191,28 +206,75 @@ static size_t sweep(const struct scope *s, struct crew *c, uint64_t bytes,
 			if (rate > point[i].rate)
 				point[i].rate = rate;
 		}
-		progress(s, 0.1 * (round + 1) / SWEEP_TRIES);
+		n_levels = sweep_levels(point, n, &hint, ret_level);
+		progress(s, 0.1 * (round < SWEEP_TRIES ? round + 1 : SWEEP_TRIES) / SWEEP_TRIES);
 	}
-	return load ? sweep_levels(point, n, hint_of(s), ret_level) : 0;
+	return n_levels;
+}
+
+__attribute__((format(printf, 3, 4))) static void append(
+	char *text, size_t size, const char *format, ...)
+{
+	size_t at = strlen(text);
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text + at, size - at, format, arguments);
+	va_end(arguments);
+}
+
+static bool is_among(const struct level *level, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(level[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* What the machine states and the sweep did not find; "": nothing. */
+static void list_missing(const struct sweep_hint *hint, const struct level *level, size_t n,
+	char *ret_text, size_t size)
+{
+	*ret_text = '\0';
+	for (size_t k = 0; sweep_is_stated(hint) && k <= hint->n_caches; k++) {
+		char name[ROOF_WORD_BYTES] = "DRAM";
+		if (k < hint->n_caches)
+			snprintf(name, sizeof(name), "L%c", (int)('1' + k));
+		if (is_among(level, n, name))
+			continue;
+		append(ret_text, size, "%s%s", *ret_text ? ", " : "", name);
+		if (k < hint->n_caches)
+			append(ret_text, size, " (%" PRIu64 " KiB)", hint->cache[k] >> 10);
+	}
 }
 
 static int note_levels(
 	const struct scope *s, const struct level *level, size_t n, struct roofs *roofs)
 {
-	char text[160] = "";
-	size_t at = 0;
-	for (size_t i = 0; i < n && at < sizeof(text); i++)
-		at += (size_t)snprintf(text + at, sizeof(text) - at,
-			level[i].knee ? "%s%s up to %" PRIu64 " KiB" : "%s%s", i ? ", " : "",
-			level[i].name, level[i].knee >> 10);
-	bool dram = n > 0 && level[n - 1].knee == 0;
+	const struct sweep_hint hint = hint_of(s);
+	const bool stated = sweep_is_stated(&hint);
+	char text[160] = "", missing[80];
+	for (size_t i = 0; i < n; i++) {
+		append(text, sizeof(text), "%s%s", i > 0 ? ", " : "", level[i].name);
+		if (level[i].knee)
+			append(text, sizeof(text),
+				stated ? " of %" PRIu64 " KiB" : " up to %" PRIu64 " KiB",
+				level[i].knee >> 10);
+	}
+	list_missing(&hint, level, n, missing, sizeof(missing));
 	if (n == 0)
 		return add_note(roofs,
 			"%zu of %.50s: rates change with every size, so no level of memory was "
 			"found",
 			s->n_harts, s->kind);
+	if (*missing)
+		return add_note(roofs,
+			"%zu of %.50s, of each hart: %s; not found: %s (not reached, or without a "
+			"steady rate)",
+			s->n_harts, s->kind, text, missing);
 	return add_note(roofs, "%zu of %.50s, of each hart: %s%s", s->n_harts, s->kind, text,
-		dram ? "" : "; memory was not reached, or has no steady rate");
+		stated                   ? ", by the sizes of caches"
+		: level[n - 1].knee == 0 ? ""
+					 : "; memory was not reached, or has no steady rate");
 }
 
 /* --- the rounds ------------------------------------------------------------------------------- */
@@ -265,7 +327,8 @@ static void run_rounds(const struct scope *s, struct crew *c, struct plan *p)
 
 /* --- what came out ---------------------------------------------------------------------------- */
 
-/* Clean repeats; where they are too few, all, with an interval as wide as they are. */
+/* Clean repeats; where they are too few, all, with an interval as wide as they are, and the value in its
+ * upper part: others only slow. */
 static void sum_up(const struct planned *r, struct roof *roof)
 {
 	double all[STATISTICS_REPEATS_MAX], first, last;
@@ -281,6 +344,8 @@ static void sum_up(const struct planned *r, struct roof *roof)
 	roof->high = middle.high;
 	roof->repeats = (uint32_t)n;
 	roof->hz = r->n > 0 ? statistics_middle(r->hz, r->n, true).value : 0;
+	if (few && r->n_bad > 0)
+		roof->value = statistics_upper(all, n);
 	if (few && r->n_bad == 0)
 		snprintf(roof->note, sizeof(roof->note), "there was time for %zu repeats only", n);
 	else if (few)
@@ -305,6 +370,8 @@ static int report(const struct scope *s, const struct plan *p, struct roofs *roo
 	for (size_t i = 0; i < p->n && roofs->n < ROOFS_MAX; i++) {
 		const struct planned *r = &p->roof[i];
 		const struct kernel *k = r->kernel;
+		s->tally->n_repeats += r->n + r->n_bad;
+		s->tally->n_disturbed += r->n_bad;
 		if (r->n + r->n_bad == 0)
 			continue;
 		struct roof *roof = &roofs->roof[roofs->n++];

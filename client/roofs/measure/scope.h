@@ -6,6 +6,11 @@
 #include "client/roofs/measure/measure.h"
 #include "proto/clock.h"
 
+/* Repeats of all roofs, and those of them in which a hart was taken from us. */
+struct tally {
+	size_t n_repeats, n_disturbed;
+};
+
 struct scope {
 	enum roof_scope scope;
 	const char *kind;       /* id, or "all" */
@@ -15,6 +20,7 @@ struct scope {
 	uint64_t from_ns, until_ns; /* CLOCK_MONOTONIC */
 	bool quick;
 	const struct measure_options *options;
+	struct tally *tally;       /* of all scopes; borrowed */
 	double done_from, done_to; /* this scope's part of the progress */
 };
 

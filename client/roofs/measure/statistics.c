@@ -47,6 +47,14 @@ struct middle statistics_middle(const double *value, size_t n, bool whole)
 	};
 }
 
+double statistics_upper(const double *value, size_t n)
+{
+	double sorted[STATISTICS_REPEATS_MAX];
+	memcpy(sorted, value, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), by_value);
+	return sorted[n - 1 - (n + 1) / 4];
+}
+
 static double mean(const double *value, size_t n)
 {
 	double sum = 0;

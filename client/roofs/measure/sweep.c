@@ -4,9 +4,13 @@
  * off. So a running median of three smooths first; then each plateau grows from its left end for as
  * long as rates stay near its median; and neighbours that hardly differ are one. A slope has no
  * stretch that is flat for an octave.
+ *
+ * A neighbour makes plateaus where there are none, and hides others, so by order alone "L1" could be what
+ * is left of two levels. The sizes that the machine states say where to look.
  */
 #include "client/roofs/measure/sweep.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,14 +109,83 @@ static uint64_t size_within(const struct sweep_point *point, const struct platea
 }
 
 /* Can caches not hold `bytes`? After `n` levels, the last of which holds `knee`. */
-static bool is_beyond(uint64_t bytes, size_t n, uint64_t knee, struct sweep_hint hint)
+static bool is_beyond(uint64_t bytes, size_t n, uint64_t knee, const struct sweep_hint *hint)
 {
-	bool all_caches = hint.n_caches > 0 && n >= hint.n_caches;
-	return n > 0 && bytes / TIMES_KNEE >= knee &&
-	       (all_caches || bytes / TIMES_HINT >= hint.cache_bytes);
+	bool all_caches = hint->n_caches > 0 && n >= hint->n_caches;
+	uint64_t largest = hint->n_caches > 0 ? hint->cache[hint->n_caches - 1] : 0;
+	return n > 0 && bytes / TIMES_KNEE >= knee && (all_caches || bytes / TIMES_HINT >= largest);
 }
 
-size_t sweep_levels(const struct sweep_point *point, size_t n, struct sweep_hint hint,
+/* --- where sizes are stated ------------------------------------------------------------------- */
+
+bool sweep_is_stated(const struct sweep_hint *hint)
+{
+	for (size_t k = 0; k < hint->n_caches; k++)
+		if (hint->cache[k] <= (k > 0 ? hint->cache[k - 1] : 0))
+			return false;
+	return hint->n_caches > 0;
+}
+
+/* Between `first` and the point before `end`: of the flat stretches that are about as fast as the fastest,
+ * the longest. False: there is none of an octave. */
+static bool find_fastest(const double *rate, size_t first, size_t end, struct plateau *ret_plateau)
+{
+	double highest = 0;
+	size_t longest = 0;
+	for (size_t i = first; i < end; i++) {
+		size_t length = flat_from(rate, i, end);
+		if (length > POINTS_AN_OCTAVE)
+			highest = fmax(highest, median(rate + i, length));
+	}
+	for (size_t i = first; i < end; i++) {
+		size_t length = flat_from(rate, i, end);
+		double middle = median(rate + i, length);
+		if (length <= POINTS_AN_OCTAVE || length <= longest || middle < highest * DISTINCT)
+			continue;
+		longest = length;
+		*ret_plateau = (struct plateau){i, i + length - 1, middle};
+	}
+	return longest > 0;
+}
+
+/* The first point of more than `bytes`. */
+static size_t behind(const struct sweep_point *point, size_t n, uint64_t bytes)
+{
+	size_t i = 0;
+	while (i < n && point[i].bytes <= bytes)
+		i++;
+	return i;
+}
+
+static size_t find_stated(const struct sweep_point *point, const double *rate, size_t n,
+	const struct sweep_hint *hint, struct level *ret_level)
+{
+	const uint64_t largest = hint->cache[hint->n_caches - 1];
+	size_t found = 0, dram = behind(point, n, TIMES_HINT * largest - 1);
+	for (size_t k = 0; k < hint->n_caches; k++) {
+		struct plateau p;
+		size_t first = k > 0 ? behind(point, n, hint->cache[k - 1]) : 0;
+		if (!find_fastest(rate, first, behind(point, n, hint->cache[k]), &p))
+			continue;
+		struct level *level = &ret_level[found++];
+		*level = (struct level){
+			.knee = hint->cache[k], .bytes = size_within(point, &p), .rate = p.rate};
+		snprintf(level->name, sizeof(level->name), "L%c", (int)('1' + k));
+	}
+	if (dram == n)
+		return found;
+	double slowest = median(rate + dram, n - dram);
+	if (found > 0 && ret_level[found - 1].knee == largest &&
+		ret_level[found - 1].rate * DISTINCT < slowest)
+		found--;
+	ret_level[found++] =
+		(struct level){.name = "DRAM", .bytes = point[n - 1].bytes, .rate = slowest};
+	return found;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+size_t sweep_levels(const struct sweep_point *point, size_t n, const struct sweep_hint *hint,
 	struct level ret_level[static SWEEP_LEVELS_MAX])
 {
 	struct plateau plateau[SWEEP_LEVELS_MAX];
@@ -123,12 +196,14 @@ size_t sweep_levels(const struct sweep_point *point, size_t n, struct sweep_hint
 		rate[i] = i == 0 || i + 1 == n
 				  ? point[i].rate
 				  : median3(point[i - 1].rate, point[i].rate, point[i + 1].rate);
+	if (sweep_is_stated(hint))
+		return find_stated(point, rate, n, hint, ret_level);
 
 	size_t found = find_plateaus(rate, n, plateau, SWEEP_LEVELS_MAX);
-	if (hint.n_caches > 0 && found > hint.n_caches + 1) {
+	if (hint->n_caches > 0 && found > hint->n_caches + 1) {
 		/* behind all caches there is memory alone, which others may have disturbed */
-		plateau[hint.n_caches] = plateau[found - 1];
-		found = hint.n_caches + 1;
+		plateau[hint->n_caches] = plateau[found - 1];
+		found = hint->n_caches + 1;
 	}
 	for (size_t i = 0; i < found; i++) {
 		struct plateau *p = &plateau[i];

@@ -3,6 +3,7 @@
 
 /* Levels of memory, found from rates at growing sizes */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,19 +24,29 @@ struct level {
 	double rate;
 };
 
-/* What the kernel says of caches; zeros: nothing. It may be wrong, in virtual machines above all, so
- * it finds no level; it only keeps a cache from being taken for memory. */
+/* What the machine states of its caches. */
+#define SWEEP_CACHES_MAX 5
 struct sweep_hint {
-	uint64_t cache_bytes; /* all that a hart reaches, or its share */
-	size_t n_caches;      /* levels */
+	uint64_t cache
+		[SWEEP_CACHES_MAX]; /* bytes of each that a hart has, or its share; 0: not known */
+	size_t n_caches;            /* 0: nothing is known */
 };
 
-/* Find the levels: stretches of at least an octave where the rate stays within an eighth. The last
- * is DRAM, if it reaches the last octave of the sweep, to at least four times the knee before, and
- * twice what the hint says, unless as many levels come before. A level without such a stretch is
- * left out: what falls all the way has no roof of its own. Returns how many, up to
- * SWEEP_LEVELS_MAX. O(n^2). */
-size_t sweep_levels(const struct sweep_point *point, size_t n, struct sweep_hint hint,
+/* Do the sizes of all caches stand there, each larger than the one before? */
+bool sweep_is_stated(const struct sweep_hint *hint);
+
+/* Find the levels: stretches of at least an octave where the rate stays within an eighth.
+ *
+ * Where all sizes are stated, they give the names: a level is the fastest such stretch between the size
+ * before and its own, since a neighbour only slows, and DRAM is what is twice as large as all caches or
+ * more. A level without such a stretch, and a last cache that is no faster than DRAM, are not found.
+ *
+ * Else names go by order. The last stretch is DRAM, if it reaches the last octave of the sweep, to at
+ * least four times the knee before, and twice the largest cache that is stated, unless as many levels come
+ * before. What falls all the way has no roof of its own.
+ *
+ * Returns how many, up to SWEEP_LEVELS_MAX. O(n^2), where sizes are stated O(n^3). */
+size_t sweep_levels(const struct sweep_point *point, size_t n, const struct sweep_hint *hint,
 	struct level ret_level[static SWEEP_LEVELS_MAX]);
 
 /* Sizes for a sweep from `first` to `last` bytes, four an octave, each a multiple of `multiple`.

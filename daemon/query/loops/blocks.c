@@ -24,6 +24,7 @@ struct blocks {
 /* One thread in one epoch. What was granted covers dram_ns, in regions. */
 struct series_row {
 	double loaded, stored, ops, span_ns, dram, dram_ns;
+	bool has_no_rate;
 };
 
 static double both(const struct fact *f, enum loop_metric metric)
@@ -224,9 +225,10 @@ static int tell_series_row(const struct blocks *b, const uint64_t *key, const st
 	struct row row = {.n = 0};
 	put_epoch(&row, key[3]);
 	put_who(&row, &b->facts, (uint32_t)key[2]);
-	put_rate(&row, s->loaded, s->span_ns);
-	put_rate(&row, s->stored, s->span_ns);
-	put_rate(&row, s->ops, s->span_ns);
+	const double rate_ns = s->has_no_rate ? 0 : s->span_ns;
+	put_rate(&row, s->loaded, rate_ns);
+	put_rate(&row, s->stored, rate_ns);
+	put_rate(&row, s->ops, rate_ns);
 	put_count(&row, s->loaded);
 	put_count(&row, s->stored);
 	put_count(&row, s->span_ns);
@@ -262,6 +264,78 @@ static void add_to_series(const struct loop_facts *f, uint32_t i, struct series_
 		s->span_ns += both(fact, LOOP_SPAN_NS);
 }
 
+/* Few enough entries or iterations that one more or less moves a rate by more than a tenth. */
+#define FEW 10
+#define SMALL_SHARE 0.1 /* of an epoch's time and bytes: moves a rate by as much at most */
+
+/* The counts of a nest of loops in an epoch. */
+struct nest {
+	double inside, bytes; /* instructions of the loops inside it; bytes of all */
+	double instructions;  /* of all */
+};
+
+static bool is_inside(const struct loop_facts *f, uint32_t site, uint32_t loop)
+{
+	for (uint32_t i = f->site[site].parent; i != 0; i = f->site[i - 1].parent)
+		if (i - 1 == loop)
+			return true;
+	return false;
+}
+
+static struct nest nest_of(const struct blocks *b, uint32_t first, uint32_t end, uint32_t loop)
+{
+	const struct loop_facts *f = &b->facts;
+	struct nest nest = {0};
+	for (uint32_t i = first; i < end; i++) {
+		const uint32_t site = (uint32_t)f->keys.key[b->order[i]].part[0] - 1;
+		const struct fact *fact = &f->fact[b->order[i]];
+		if (site != loop && !is_inside(f, site, loop))
+			continue;
+		nest.bytes += both(fact, LOOP_BYTES_LOADED) + both(fact, LOOP_BYTES_STORED);
+		nest.instructions += both(fact, LOOP_INSTRUCTIONS);
+		nest.inside += site != loop ? both(fact, LOOP_INSTRUCTIONS) : 0;
+	}
+	return nest;
+}
+
+/* Does this loop take time in the epoch before, or after? */
+static bool goes_on(const struct blocks *b, const struct key *key)
+{
+	struct key beside = *key;
+	for (int i = 0; i < 2 && b->q.every_ns; i++) {
+		beside.part[3] = i ? key->part[3] + b->q.every_ns : key->part[3] - b->q.every_ns;
+		const uint32_t at = key_find(&b->facts.keys, &beside);
+		if (at != KEY_NONE && both(&b->facts.fact[at], LOOP_TIME_NS) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* A loop that adds its counts at once, and runs across an end of the epoch: they are of another one, so
+ * that the epoch has no rate. Its entries are added when they end. */
+static bool has_crossed(
+	const struct blocks *b, uint32_t first, uint32_t end, const struct series_row *s)
+{
+	const struct loop_facts *f = &b->facts;
+	for (uint32_t i = first; i < end; i++) {
+		const struct key *key = &f->keys.key[b->order[i]];
+		const struct fact *fact = &f->fact[b->order[i]];
+		const double time = both(fact, LOOP_TIME_NS), entries = both(fact, LOOP_ENTRIES);
+		if (!(f->site[key->part[0] - 1].flags & MPERF_SCOPE_HOISTED) || time <= 0 ||
+			entries >= FEW)
+			continue;
+		const struct nest nest = nest_of(b, first, end, (uint32_t)key->part[0] - 1);
+		if ((nest.inside > 0 && both(fact, LOOP_ITERATIONS) >= FEW) ||
+			(time <= SMALL_SHARE * s->span_ns &&
+				nest.bytes <= SMALL_SHARE * (s->loaded + s->stored)))
+			continue;
+		if (entries == 0 || both(fact, LOOP_TIMED_ENTRIES) == 0 || nest.instructions == 0 ||
+			(time >= (1 - SMALL_SHARE) * s->span_ns && goes_on(b, key)))
+			return true;
+	}
+	return false;
+}
+
 static int tell_series(struct blocks *b, const struct answer *answer)
 {
 	const struct loop_facts *f = &b->facts;
@@ -282,6 +356,7 @@ static int tell_series(struct blocks *b, const struct answer *answer)
 			if (has_dram)
 				add_dram(f, b->order[i], &dram, &s);
 		}
+		s.has_no_rate = has_crossed(b, first, i, &s);
 		r = tell_series_row(b, f->keys.key[b->order[first]].part, &s, answer);
 	}
 	return r;

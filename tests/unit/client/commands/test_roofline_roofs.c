@@ -168,6 +168,16 @@ TEST(roofs_of_another_kernel_are_stale)
 	ck_assert(strstr(found.stale, "mperfctl roofs measure") != NULL);
 }
 
+TEST(roofs_of_a_disturbed_run_say_so)
+{
+	add("f64", "fma", "avx2", 50);
+	SET(roofs.disturbed, "other programs used 1.30 of 2 harts meanwhile");
+	keep_and_find();
+	ck_assert_str_eq(found.stale, "");
+	ck_assert_msg(strstr(found.disturbed, "1.30 of 2 harts") != NULL, "%s", found.disturbed);
+	ck_assert(strstr(found.disturbed, "mperfctl roofs measure") != NULL);
+}
+
 TEST(roofs_of_no_single_hart_are_none)
 {
 	add("f64", "fma", "avx2", 50)->scope = ROOF_KIND;

@@ -29,13 +29,36 @@ static void says(const struct plot_dot *d, enum plot_bound bound, double of_roof
 
 TEST(zones_end_where_the_levels_bend)
 {
-	plotted_dot(p, "stream", 0.25, 5);
+	plotted_dot(p, "stream", 0.25, 2.5);
 	plotted_dot(p, "stencil", 2, 10);
 	plotted_dot(p, "matmul", 20, 25);
 	plotted_bind(p);
-	says(&p->dot[0], PLOT_BOUND_MEMORY, 0.2); /* of 25 */
+	says(&p->dot[0], PLOT_BOUND_MEMORY, 0.1); /* of 25; all that DRAM gives */
 	says(&p->dot[1], PLOT_BOUND_BOTH, 0.2);
 	says(&p->dot[2], PLOT_BOUND_COMPUTE, 0.5);
+}
+
+/* Between DRAM's 10 GB/s and L1's 100, and below both: what such a loop waits for, roofs do not say. */
+TEST(far_from_every_roof_nothing_bounds)
+{
+	plotted_dot(p, "strided matmul", 0.125, 0.1625); /* 1.3 % of 100 GB/s, 13 % of 10 */
+	plotted_dot(p, "between", 0.25, 5);              /* 20 GB/s */
+	plotted_dot(p, "at the memory's roof", 0.25, 2.7);
+	plotted_dot(p, "at half of it", 0.25, 1.25);
+	plotted_dot(p, "above all", 0.25, 30);
+	plotted_dot(p, "slow", 20, 5); /* 40 % of the scalar peak */
+	plotted_dot(p, "scalar", 20, 12);
+	plotted_dram(plotted_dot(p, "waits for memory", -1, 1), 0.5)->gbytes = -1;
+	plotted_bind(p);
+	says(&p->dot[0], PLOT_BOUND_UNKNOWN, 0.013);
+	says(&p->dot[1], PLOT_BOUND_UNKNOWN, 0.2);
+	says(&p->dot[2], PLOT_BOUND_MEMORY, 0.108);
+	says(&p->dot[3], PLOT_BOUND_MEMORY, 0.05);
+	says(&p->dot[4], PLOT_BOUND_MEMORY, 1.2);
+	says(&p->dot[5], PLOT_BOUND_UNKNOWN, 0.1);
+	says(&p->dot[6], PLOT_BOUND_COMPUTE, 0.24);
+	ck_assert_int_eq(p->dot[7].dram_bound, PLOT_BOUND_UNKNOWN);
+	ck_assert_double_eq_tol(p->dot[7].of_dram_roof, 0.2, 1e-12);
 }
 
 TEST(a_loop_is_compared_with_roofs_of_its_precision)
@@ -45,7 +68,7 @@ TEST(a_loop_is_compared_with_roofs_of_its_precision)
 	plotted_dot(p, "half", 6, 25)->precision = PLOT_F16; /* not measured */
 	plotted_bind(p);
 	says(&p->dot[0], PLOT_BOUND_COMPUTE, 0.5);
-	says(&p->dot[1], PLOT_BOUND_BOTH, 0.25);
+	says(&p->dot[1], PLOT_BOUND_UNKNOWN, 0.25); /* between 10 and 100 GB/s: near neither */
 	says(&p->dot[2], PLOT_BOUND_UNKNOWN, -1);
 }
 
@@ -70,8 +93,8 @@ TEST(bytes_from_memory_are_compared_with_its_own_roof)
 	const struct plot_dot *d = p->dot;
 	ck_assert_int_eq(d[0].dram_bound, PLOT_BOUND_MEMORY);
 	ck_assert_double_eq_tol(d[0].of_dram_roof, 4 / 5.0, 1e-12);
-	says(&d[0], PLOT_BOUND_MEMORY, 4 / 25.0);
-	ck_assert_int_eq(d[1].dram_bound, PLOT_BOUND_COMPUTE);
+	says(&d[0], PLOT_BOUND_UNKNOWN, 4 / 25.0);
+	ck_assert_int_eq(d[1].dram_bound, PLOT_BOUND_UNKNOWN); /* a fifth of what it allows */
 	ck_assert_double_eq_tol(d[1].of_dram_roof, 10 / 50.0, 1e-12);
 	ck_assert_double_eq_tol(d[2].of_dram_roof, 4 / 5.0, 1e-12);
 	says(&d[2], PLOT_BOUND_UNKNOWN, -1);
@@ -89,7 +112,7 @@ TEST(without_a_roof_of_memory_caches_do_not_stand_in)
 	plotted_bind(p);
 	ck_assert_int_eq(p->dot[0].dram_bound, PLOT_BOUND_UNKNOWN);
 	ck_assert_double_eq(p->dot[0].of_dram_roof, -1);
-	says(&p->dot[0], PLOT_BOUND_MEMORY, 4 / 25.0);
+	says(&p->dot[0], PLOT_BOUND_UNKNOWN, 4 / 25.0);
 }
 
 TEST(axes_have_room_for_bytes_from_memory)
@@ -208,17 +231,17 @@ TEST(the_fastest_kind_of_hart_is_shown_first)
 	plotted_bind(p);
 	ck_assert_uint_eq(p->sets.n, 4);
 	ck_assert_str_eq(p->sets.set[p->sets.shown].hart_kind, "big");
-	says(&p->dot[0], PLOT_BOUND_MEMORY, 0.1);
+	says(&p->dot[0], PLOT_BOUND_MEMORY, 0.1); /* at the 20 GB/s of its memory */
 }
 
 TEST(integers_have_roofs_of_their_own)
 {
 	plotted_peak(p, "vector add", PLOT_I64, 20);
-	plotted_dot(p, "hash", 5, 5)->precision = PLOT_I64;
+	plotted_dot(p, "hash", 5, 15)->precision = PLOT_I64;
 	p->plot.is_integer = true;
 	plotted_bind(p);
 	ck_assert_uint_eq(p->sets.n, 1);
-	says(&p->dot[0], PLOT_BOUND_COMPUTE, 0.25);
+	says(&p->dot[0], PLOT_BOUND_COMPUTE, 0.75);
 }
 
 /* --- where they are drawn --------------------------------------------------------------------- */

@@ -52,15 +52,15 @@ static void has_not(const char *text, const char *unwanted)
 
 TEST(bytes_from_memory_are_diamonds_joined_to_their_dots)
 {
-	plotted_dram(plotted_dot(p, "stream", 0.25, 5), 10);
+	plotted_dram(plotted_dot(p, "stream", 0.25, 25), 10);
 	plotted_dot(p, "matmul", 20, 25);
 	_cleanup_(freep) char *svg = page_of(true);
 	markup_is_well_formed(svg);
 	ck_assert_uint_eq(count(svg, "<circle"), 2);
 	ck_assert_uint_eq(count(svg, "<g class=\"dram c\""), 1);
 	ck_assert_uint_eq(count(svg, "class=\"join\""), 1);
-	has(svg, "10 FLOP/byte from memory · 0.5 GB/s from memory");
-	has(svg, "10 % of the DRAM roof, bound by compute");
+	has(svg, "10 FLOP/byte from memory · 2.5 GB/s from memory");
+	has(svg, "50 % of the DRAM roof, bound by compute");
 	has(svg, "joined to the bytes asked for");
 	_cleanup_(freep) char *page = page_of(false);
 	has(page, "data-dram=");
@@ -72,7 +72,7 @@ TEST(bytes_from_memory_are_diamonds_joined_to_their_dots)
 /* As counters have it. */
 TEST(bytes_from_memory_need_no_others)
 {
-	struct plot_dot *d = plotted_dram(plotted_dot(p, "make", -1, 5), 10);
+	struct plot_dot *d = plotted_dram(plotted_dot(p, "make", -1, 25), 10);
 	d->gbytes = d->share = -1;
 	p->plot.dram_only = true;
 	_cleanup_(freep) char *page = page_of(false);
@@ -101,15 +101,15 @@ TEST(without_bytes_from_memory_nothing_speaks_of_them)
 
 TEST(each_loop_with_a_place_has_a_dot)
 {
-	plotted_dot(p, "stream", 0.25, 5);
+	plotted_dot(p, "stream", 0.25, 2.5);
 	plotted_dot(p, "matmul", 20, 25);
 	plotted_dot(p, "copy", 0, 0);
 	_cleanup_(freep) char *svg = page_of(true);
 	markup_is_well_formed(svg);
 	ck_assert_uint_eq(count(svg, "<circle"), 2);
-	has(svg, "<title>stream\nmain.c:7\n5 GFLOP/s · 0.25 FLOP/byte · 20 GB/s\n"
+	has(svg, "<title>stream\nmain.c:7\n2.5 GFLOP/s · 0.25 FLOP/byte · 10 GB/s\n"
 		 "10.00 % of the time · error 1.00 %\n12,345 calls\n"
-		 "double precision · 20 % of its roof, bound by memory</title>");
+		 "double precision · 10 % of its roof, bound by memory</title>");
 	has(svg, "class=\"dot c\"");
 	has(svg, "so not drawn: 1.");
 }
@@ -184,7 +184,7 @@ TEST(stale_roofs_are_marked)
 
 TEST(loops_of_two_runs_are_joined)
 {
-	plotted_dot(p, "stream", 0.25, 1)->later = 1;
+	plotted_dot(p, "stream", 0.25, 2)->later = 1;
 	plotted_dot(p, "stream", 0.25, 10)->run = 1;
 	p->plot.n_runs = 2;
 	_cleanup_(freep) char *svg = page_of(true), *page = page_of(false);

@@ -143,7 +143,7 @@ TEST(ascii_is_enough)
 
 TEST(colours_end_where_they_began)
 {
-	plotted_dot(p, "stream", 0.25, 5);
+	plotted_dot(p, "stream", 0.25, 2);
 	_cleanup_(freep) char *text = drawn(&(struct plot_terminal_look){80, 24, true, true});
 	bool is_on = false;
 	ck_assert(strstr(text, "\033[1;36m1\033[0m") != NULL);

@@ -55,6 +55,7 @@ static struct roofs some_roofs(void)
 		.measured_s = 1790000000,
 		.took_s = 12.5,
 		.quick = true,
+		.disturbed = "other programs used 1.30 of 2 harts meanwhile",
 		.roof = two,
 		.n = 2,
 	};
@@ -83,6 +84,7 @@ TEST(roofs_read_back_as_they_were_written)
 	ck_assert_int_eq(memcmp(again.kinds, &kind, sizeof(kind)), 0);
 	ck_assert_str_eq(again.machine, r.machine);
 	ck_assert_int_eq(again.measured_s, r.measured_s);
+	ck_assert_str_eq(again.disturbed, r.disturbed);
 	ck_assert(again.quick && !again.paused && !again.stale);
 	_cleanup_(freep) char *text_again = written(&again);
 	ck_assert_str_eq(text, text_again);
@@ -125,10 +127,23 @@ TEST(a_fault_is_named_by_its_place)
 	refused("\"format\": \"mperf-roofs\"", "\"format\": \"x\"", ROOFS_MALFORMED, "format");
 	refused("\"version\": 1", "\"version\": 2", ROOFS_NEWER, "version 2");
 	refused("\"quick\": true", "\"quick\": 1", ROOFS_MALFORMED, "quick is not true or false");
+	refused("\"disturbed\": \"other", "\"disturbed\": \"\\u001b[2J", ROOFS_MALFORMED,
+		"disturbed has control characters");
 	refused("\"notes\": []", "\"notes\": [3]", ROOFS_MALFORMED, "notes[0]");
 	refused("\"notes\": []", "\"notes\": {}", ROOFS_MALFORMED, "notes is not a list");
 	refused("\"took\"", "\"quick\"", ROOFS_MALFORMED, "line");
 	refused("{", "", ROOFS_MALFORMED, "line 2");
+}
+
+TEST(files_from_before_do_not_say_what_disturbed_them)
+{
+	struct roofs r = some_roofs(), again;
+	char fault[ROOF_NOTE_BYTES];
+	_cleanup_(freep) char *text = written(&r);
+	memcpy(strstr(text, "disturbed"), "unknown", 7);
+	ck_assert_int_eq(roofs_parse(text, strlen(text), &again, fault), 0);
+	ck_assert_str_eq(again.disturbed, "");
+	roofs_clear(&again);
 }
 
 TEST(text_that_is_no_json_is_refused)

@@ -261,7 +261,7 @@ static int print_bytes(const char *path, size_t n, int r)
 	struct print p;
 	int fd = open(path, O_WRONLY | O_CREAT, 0600);
 	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(print_open(&p, fd), 0);
+	ck_assert_int_eq(print_open(&p, fd, PRINT_DATA), 0);
 	for (size_t i = 0; i < n; i++)
 		fputc('x', p.file);
 	r = print_close(&p, r);
@@ -292,7 +292,7 @@ TEST(a_print_remembers_why_it_failed)
 TEST(a_print_into_what_cannot_be_written_fails)
 {
 	struct print p;
-	ck_assert_int_eq(print_open(&p, -1), 0);
+	ck_assert_int_eq(print_open(&p, -1, PRINT_DATA), 0);
 	fputs("x", p.file);
 	ck_assert_int_eq(print_close(&p, 0), -EBADF);
 }

@@ -18,16 +18,19 @@ static const struct answers_column columns[] = {
 	{"span_ns", "Of", MPERF__UNIT__UNIT_NS},
 	{"dram_bytes", "From memory", MPERF__UNIT__UNIT_BYTES},
 	{"dram_ns", "Counted for", MPERF__UNIT__UNIT_NS},
+	{"loaded", "Loaded GB/s", MPERF__UNIT__UNIT_RATIO},
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(*columns))
 
 static struct reply reply;
+static bool has_no_rate;
 static double dram_gbytes; /* of a stretch, in half of its time; 0: not counted */
 
 static void begin(void)
 {
 	reply = (struct reply){0};
 	dram_gbytes = 0;
+	has_no_rate = false;
 	ck_assert_int_eq(answers_columns(reply_take, &reply, columns, N_COLUMNS), 0);
 }
 
@@ -45,10 +48,11 @@ static void add(double second, const char *comm, int tid, double gbytes)
 		answers_integer(100), answers_integer(tid),
 		answers_integer((int64_t)(gbytes * 7.5e8)),
 		answers_integer((int64_t)(gbytes * 2.5e8)), answers_integer(1000000000),
-		MPERF__VALUE__INIT, MPERF__VALUE__INIT};
+		MPERF__VALUE__INIT, MPERF__VALUE__INIT,
+		has_no_rate ? answers_absent() : answers_real(gbytes * 0.75)};
 	if (dram_gbytes > 0) {
-		v[N_COLUMNS - 2] = answers_integer((int64_t)(dram_gbytes * 1e9));
-		v[N_COLUMNS - 1] = answers_integer(500000000);
+		v[N_COLUMNS - 3] = answers_integer((int64_t)(dram_gbytes * 1e9));
+		v[N_COLUMNS - 2] = answers_integer(500000000);
 	}
 	if (second < 0)
 		v[0] = (Mperf__Value)MPERF__VALUE__INIT;
@@ -97,6 +101,23 @@ TEST(threads_have_lines_of_one_height)
 		  "                                    written     0.62     1.00  ..::\n");
 	has(text, "One column is 1 s; the tallest bar is 6.00 GB/s");
 	has(text, "busiest thread of a process moved 1.52 times the mean");
+}
+
+TEST(stretches_without_a_rate_have_a_question_mark)
+{
+	add(0, "t", 101, 8);
+	has_no_rate = true;
+	add(1, "t", 101, 3000); /* all that a loop moves until the end */
+	add(1, "u", 102, 3008);
+	has_no_rate = false;
+	add(2, "t", 101, 4);
+	_cleanup_(freep) char *text = drawn(80, false);
+	has(text, "t                     100      101  read        4.50     6.00  @?+\n"
+		  "                                    written     1.50     2.00  -?:\n");
+	has(text, "u                     100      102  read           -        -   ?\n");
+	has(text, "the tallest bar is 6.00 GB/s");
+	has(text, "?: a loop ran beyond this time");
+	has(text, "moved 1.00 times the mean");
 }
 
 TEST(traffic_of_memory_stands_beside_over_the_time_it_was_counted_for)
