@@ -69,7 +69,9 @@ struct file {
 	 * (its exec), since several may run under the same pid; 0: not known (yet) */
 	uint64_t generation;
 	bool replaced; /* another file has taken its place */
-	bool deleted;  /* path ended in " (deleted)", which was cut off */
+	/* its status changed since it was opened: who maps it from now on may run other contents */
+	bool touched;
+	bool deleted; /* path ended in " (deleted)", which was cut off */
 
 	/* where to open it while the process is alive */
 	pid_t pid; /* of a process that mapped it */
@@ -78,6 +80,7 @@ struct file {
 	/* CLOCK_MONOTONIC, of the first mapping seen; 0: unknown. Contents written later did not
 	 * run then */
 	uint64_t mapped_ns;
+	pid_t mapper;  /* of the process that mapped it then; 0: it has exec'd since */
 	uid_t uid;     /* user of the process, to whom the names are shown; -1: unknown */
 	uid_t account; /* who takes its place in the table, */
 	uint32_t size; /* or places */

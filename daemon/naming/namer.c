@@ -110,9 +110,11 @@ int namer_open(struct namer *n, struct file *file, uid_t uid)
 bool namer_is_rewritten(struct namer *n, struct file *file)
 {
 	struct slot *s = file->namer_slot;
+	int seen = s ? slot_look(s) : SLOT_SAME;
 
-	(void)n;
-	return s && slot_is_rewritten(s);
+	if (s && !file->touched)
+		slot_touch(n, s); /* what is run often stays open */
+	return seen == SLOT_REWRITTEN || file->touched;
 }
 
 int namer_hurry(struct namer *n, struct frame *frame, uid_t uid)

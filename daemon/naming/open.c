@@ -51,8 +51,10 @@ static size_t fill_question(
 		.map_start = f->map_start,
 		.map_end = f->map_end,
 		.inode = f->inode,
+		.generation = slot_grows(s) ? 0 : f->generation,
 		.major = f->major,
 		.minor = f->minor,
+		.first_mapper = f->pid > 0 && f->pid == f->mapper,
 		.n_build_id = f->n_build_id,
 		.deleted = f->deleted,
 	};
@@ -195,7 +197,7 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 		}
 		slot_hold(n, s, s->part, TAKE_FD(given), m.bytes);
 		if (s->part == PART_MAIN)
-			s->written_ns = m.written_ns;
+			s->written_ns = m.written_ns, s->status_ns = m.status_ns;
 		if (m.copied) {
 			s->copied_bytes += m.bytes;
 			n->copied_bytes += m.bytes;
