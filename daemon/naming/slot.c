@@ -245,13 +245,13 @@ static int64_t in_ns(const struct statx_timestamp *t)
  * besides close, fstat is the only call that cannot hang on this descriptor. */
 int slot_look(struct slot *s)
 {
-	const unsigned wanted = STATX_MTIME | STATX_CTIME | STATX_SIZE;
+	const unsigned wanted = STATX_MTIME | STATX_CTIME;
 	struct statx x;
 
 	if (s->fd[PART_MAIN] < 0 || s->written_ns == 0 || s->file->kind != FILE_ELF ||
 		statx(s->fd[PART_MAIN], "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, wanted, &x) < 0)
 		return SLOT_SAME;
-	if (in_ns(&x.stx_mtime) != s->written_ns || x.stx_size != s->bytes[PART_MAIN]) {
+	if (in_ns(&x.stx_mtime) != s->written_ns) {
 		s->file->replaced = true;
 		return SLOT_REWRITTEN;
 	}
