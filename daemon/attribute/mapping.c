@@ -174,9 +174,13 @@ int mapping_enter(struct attribute *a, struct task *task, const struct record_mm
 		if (key.kind == FILE_PERF_MAP)
 			key.path = path;
 		r = file_get(a->o.files, &key, &file);
-		/* it was rewritten in place: same inode, another program */
-		if (!r && is_rewritten(a, file))
+		/* it was rewritten in place: same inode, another program; or it may have been */
+		if (!r && is_rewritten(a, file)) {
+			const struct file_seen seen = file->seen;
 			r = file_get(a->o.files, &key, &file);
+			if (!r)
+				file->seen = seen;
+		}
 	}
 
 	if (!r)

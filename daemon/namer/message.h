@@ -157,13 +157,13 @@ struct message_opened {
 	uint32_t first;
 	uint32_t copied; /* 1: the descriptor is a copy in memory, since the file system may hang */
 	uint64_t bytes;
-	/* CLOCK_REALTIME of the last write, and of the last change of contents or status, which nobody can set;
-	 * 0: a copy, or from another clock */
-	int64_t written_ns, status_ns;
+	int64_t written_ns; /* CLOCK_REALTIME of the last write; 0: a copy, or from another clock */
 	/* identity and owner */
 	uint64_t inode;
 	uint32_t major, minor;
-	int64_t changed_ns; /* time of the last change of contents, on any clock */
+	/* times of the last change of contents, which its owner may set, and of contents or status, which
+	 * nobody may; on any clock */
+	int64_t changed_ns, status_ns;
 	uint32_t owner;
 	uint32_t sole; /* 1: only its owner and root can write to it; 0: others can, or not known */
 	uint32_t n_path;

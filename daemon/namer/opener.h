@@ -35,10 +35,10 @@ struct opener_answer {
 	uint32_t first;
 	bool copied;
 	uint64_t bytes;
-	int64_t written_ns, status_ns; /* as in struct message_opened, like those below */
+	int64_t written_ns; /* as in struct message_opened, like those below */
 	uint64_t inode;
 	uint32_t major, minor;
-	int64_t changed_ns;
+	int64_t changed_ns, status_ns;
 	uint32_t owner;
 	bool sole;
 	char path[PATH_MAX]; /* where it was found */

@@ -231,6 +231,7 @@ static void note_origin(const struct stat *s, bool local, struct opener_answer *
 	a->major = major(s->st_dev);
 	a->minor = minor(s->st_dev);
 	a->changed_ns = in_ns(&s->st_mtim);
+	a->status_ns = in_ns(&s->st_ctim);
 	a->owner = s->st_uid;
 	a->sole = local && !(s->st_mode & (S_IWGRP | S_IWOTH));
 }
@@ -275,7 +276,6 @@ int opener_open(
 	ret_answer->bytes = bytes;
 	ret_answer->copied = !local;
 	ret_answer->written_ns = local && clocked ? in_ns(&s.st_mtim) : 0;
-	ret_answer->status_ns = local && clocked ? in_ns(&s.st_ctim) : 0;
 	note_origin(&s, local, ret_answer);
 	return 0;
 }

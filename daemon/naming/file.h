@@ -56,6 +56,14 @@ enum file_state {
 };
 const char *file_state_says(enum file_state s); /* static: "the parser ran out of time" */
 
+/* What was opened for a file, or for the one of that key before it: if it is the same once more, it is looked at
+ * less often. */
+struct file_seen {
+	uint64_t device, inode, bytes;
+	int64_t changed_ns, status_ns;
+	uint64_t for_ns; /* how long it is taken to stay so; 0: not found the same yet */
+};
+
 struct file {
 	uint32_t id; /* from 1, in order of first sight; key in the store */
 	enum file_kind kind;
@@ -71,6 +79,11 @@ struct file {
 	bool replaced; /* another file has taken its place */
 	/* its status changed since it was opened: who maps it from now on may run other contents */
 	bool touched;
+	struct file_seen seen;
+	/* CLOCK_MONOTONIC; 0: it is seen when it changes. After that time, who maps it is given a file of its
+	 * own: it is a copy (a container's, a server's), which does not show what becomes of the original; or it was
+	 * not found. */
+	uint64_t look_again_ns;
 	bool deleted; /* path ended in " (deleted)", which was cut off */
 
 	/* where to open it while the process is alive */

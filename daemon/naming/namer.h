@@ -102,7 +102,7 @@ struct namer_options {
 int namer_new(const struct namer_options *o, struct namer **ret_namer);
 
 /* True if processes that map it now may run other contents: it was rewritten since it was opened and is marked
- * replaced; or its status changed, or it is not open any more, and it is marked touched. One system call that does
+ * replaced; or its status changed, or nobody would see a change, and it is marked touched. One system call that does
  * not block. */
 bool namer_is_rewritten(struct namer *n, struct file *file);
 

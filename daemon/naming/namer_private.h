@@ -60,6 +60,12 @@
 #define NAMER_JOBS_USERS_MAX 4u    /* … for this many users */
 #define NAMER_ROUNDS_MAX 64u       /* answers handled in one dispatch; the loop has other work */
 #define NAMER_RETRY_NS 1000000000u /* before a missing perf map is looked up again */
+/* A copied file that was found the same is looked up again after this time, twice as long at each further time, at
+ * most so long. Each time costs a copy, and its names once more. */
+#define NAMER_SEEN_NS 1000000000u
+#define NAMER_SEEN_MAX_NS 300000000000u
+#define NAMER_ABSENT_NS                                                                            \
+	5000000000u /* before a file that was not found is looked for in a new process */
 
 /* --- worker ----------------------------------------------------------------------------------- */
 

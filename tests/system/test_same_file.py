@@ -91,6 +91,23 @@ def test_copies_in_place_with_equal_times_have_names_of_their_own(build):
                 (folder / "t").unlink()
 
 
+def test_copies_in_place_on_an_overlay_have_names_of_their_own(build):
+    need_root()
+    need_program("unshare")
+    with Folder() as folder:
+        programs(build, folder, "-Wl,--build-id=none")
+        for place in "m", "tmp":
+            (folder / place).mkdir()
+        # over the same inode, and with its number used again
+        runs = "".join(f"cp -p {name} m/t; m/t {long_enough(500)}; {after} " for after in (":;", "rm m/t;")
+                       for name in NAMES * 2)
+        (folder / "runs").write_text(runs)
+        script("mount -t tmpfs none tmp; mkdir tmp/up tmp/work tmp/low; mount -t overlay -o "
+               f"lowerdir=tmp/low,upperdir=tmp/up,workdir=tmp/work none m; {RECORD} sh -e runs", folder, build)
+        shares = [named(build, folder / "r.mprf", a, b) for a, b in (NAMES, NAMES[::-1])]
+        assert min(shares) > 0.4, shares
+
+
 def test_a_chmod_and_a_link_take_no_names_from_what_runs(build):
     with Folder() as folder:
         programs(build, folder, "-Wl,--build-id=sha1")

@@ -5,6 +5,8 @@
  * (chmod, links, renames) keeps its names.
  */
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -192,6 +194,52 @@ TEST(file_without_a_build_id_keeps_its_names_when_it_is_unlinked)
 	ck_assert_int_eq(unlink(path), 0);
 	pass_time();
 	is_named(f, offset + 1, "copied_landmark");
+}
+
+/* Of what is copied, changes are not seen: who maps it gets a file of its own, less often as it stays the same. */
+TEST(copied_file_is_looked_at_less_often_as_it_stays_the_same)
+{
+	namer_rig_end(&rig);
+	char layers[256], over[128];
+	bool may =
+		unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+
+	namer_rig_begin(&rig, &(struct namer_options){0});
+	path = namer_rig_copy(&rig, namer_rig_self(), "program");
+	snprintf(over, sizeof(over), "%s/over", rig.dir);
+	ck_assert_int_eq(
+		namer_rig_shell("cd '%s' && mkdir over low low2 && mv program low", rig.dir), 0);
+	snprintf(layers, sizeof(layers), "lowerdir=%s/low:%s/low2", rig.dir, rig.dir);
+	if (!may || mount("overlay", over, "overlay", 0, layers) < 0) {
+		printf("SKIP copied_file_is_looked_at_less_often_as_it_stays_the_same: no overlay "
+		       "here\n");
+		fflush(stdout);
+		return;
+	}
+	key = (struct file_key){
+		.kind = FILE_ELF, .path = namer_rig_path(&rig, "over/program"), .uid = rig.uid};
+	struct file_seen seen = {0};
+	for (uint64_t for_ns = 0; for_ns < 16 * NAMER_SEEN_NS;
+		for_ns = for_ns ? 2 * for_ns : NAMER_SEEN_NS) {
+		struct file *f;
+		ck_assert_int_eq(file_get(&rig.files, &key, &f), 0);
+		ck_assert_ptr_null(f->namer_slot); /* a new one */
+		f->seen = seen;
+		is_named(f, landmark_offset(), "copied_landmark");
+		ck_assert_uint_eq(f->seen.for_ns, for_ns);
+		ck_assert_uint_ge(f->look_again_ns, for_ns);
+		ck_assert(namer_is_rewritten(rig.namer, f) == !for_ns);
+		f->look_again_ns = 1;
+		ck_assert(namer_is_rewritten(rig.namer, f));
+		seen = f->seen;
+	}
+	seen.status_ns--; /* now it is another */
+	struct file *f;
+	ck_assert_int_eq(file_get(&rig.files, &key, &f), 0);
+	f->seen = seen;
+	is_named(f, landmark_offset(), "copied_landmark");
+	ck_assert_uint_eq(f->seen.for_ns, 0);
+	umount2(over, MNT_DETACH);
 }
 
 TEST(file_that_was_closed_is_another_to_those_who_map_it_then)
