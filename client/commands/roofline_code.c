@@ -200,6 +200,15 @@ static int take_file(struct view *v, const struct file *f)
 	struct code_found found = {.loop = NULL};
 	double share = v->ns > 0 ? 100 * f->ns / v->ns : 0;
 	int error = 0;
+	if (!*p->build_id && !v->o->symfs) {
+		note(v,
+			"%.1f %% of time is in %.300s, whose build id is not known: what is there "
+			"now may be "
+			"another file. With --symfs you say that it is not (--symfs / if it has "
+			"not moved)",
+			share, p->module);
+		return 0;
+	}
 	_cleanup_(freep) struct code_sample *sample = calloc(f->n, sizeof(*sample));
 	if (!sample)
 		return -ENOMEM;

@@ -147,6 +147,16 @@ static bool is_rewritten(struct attribute *a, struct file *file)
 	return namer_is_rewritten(a->o.namer, file);
 }
 
+static void note_mapper(struct file *file, const struct task *process, uint64_t time_ns)
+{
+	if (!file->mapped_ns || time_ns < file->mapped_ns) {
+		file->mapped_ns = time_ns;
+		file->mapper = process->pid;
+	} else if (file->mapper == process->pid && process->exec_ns > file->mapped_ns) {
+		file->mapper = 0; /* what it has mapped now is of another program, or another run */
+	}
+}
+
 int mapping_enter(struct attribute *a, struct task *task, const struct record_mmap *m,
 	uint64_t time_ns, int hart)
 {
@@ -164,13 +174,17 @@ int mapping_enter(struct attribute *a, struct task *task, const struct record_mm
 		if (key.kind == FILE_PERF_MAP)
 			key.path = path;
 		r = file_get(a->o.files, &key, &file);
-		/* it was rewritten in place: same inode, another program */
-		if (!r && is_rewritten(a, file))
+		/* it was rewritten in place: same inode, another program; or it may have been */
+		if (!r && is_rewritten(a, file)) {
+			const struct file_seen seen = file->seen;
 			r = file_get(a->o.files, &key, &file);
+			if (!r)
+				file->seen = seen;
+		}
 	}
 
-	if (!r && (!file->mapped_ns || time_ns < file->mapped_ns))
-		file->mapped_ns = time_ns;
+	if (!r)
+		note_mapper(file, process, time_ns);
 	if (!r && key.kind == FILE_JITDUMP)
 		r = mapping_jitdump(a, process, file);
 	else if (!r)

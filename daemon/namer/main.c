@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/namer/mapped.h"
 #include "daemon/namer/message.h"
 #include "daemon/namer/opener.h"
 #include "daemon/namer/parser.h"
@@ -140,6 +141,10 @@ int main(int argc, char **argv)
 	/* The socket also closes when the daemon ends, but a worker that hangs or spins does not
 	 * read it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* The sandbox opens no events. Where the kernel refuses this one, it refuses samples as well. */
+	struct mapped *mapped = NULL;
+	if (!parses)
+		(void)mapped_new(&mapped);
 	int r = parses ? sandbox_enter_parser() : sandbox_enter_opener();
 	if (r < 0)
 		return fail(argv[1], "cannot set up the sandbox", r);
@@ -147,7 +152,7 @@ int main(int argc, char **argv)
 		_exit(attack());
 	r = say_hello(fd, parses ? WORKER_PARSER : WORKER_OPENER);
 	if (r == 0)
-		r = parses ? parser_run(fd) : opener_run(fd);
+		r = parses ? parser_run(fd) : opener_run(fd, mapped);
 	/* Without atexit: there is nothing to clean up, and a leak checker would try to open
 	 * files. */
 	/* A worker usually ends because the daemon is gone. */

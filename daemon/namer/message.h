@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define MESSAGE_MAGIC 0x6d706e72u /* "mpnr" */
-#define MESSAGE_VERSION 3u
+#define MESSAGE_VERSION 4u
 /* A copied stack of 64 KiB with its registers, or one offset with 32 inlined places: 66 KB. */
 #define MESSAGE_BYTES_MAX (80u << 10)
 #define MESSAGE_PATH_BYTES_MAX 4096u /* PATH_MAX; Source: include/uapi/linux/limits.h */
@@ -125,9 +125,10 @@ struct message_open {
 	uint64_t pid_start_ns; /* CLOCK_MONOTONIC; 0: unknown */
 	uint64_t map_start, map_end;
 	/* CLOCK_MONOTONIC; 0: unknown. A file written after the first time, or not since the
-	 * second, is another file. */
+	 * second, is another file. One whose status changed after the first time may be: see first_mapper. */
 	uint64_t not_after_ns, not_before_ns;
-	uint64_t inode; /* 0: unknown */
+	uint64_t inode;      /* 0: unknown */
+	uint64_t generation; /* of the inode number; 0: unknown */
 	uint32_t major, minor;
 	uint8_t build_id[MESSAGE_BUILD_ID_BYTES];
 	uint8_t n_build_id;
@@ -138,8 +139,12 @@ struct message_open {
 	 * by these rights only */
 	uint8_t own;
 	uint32_t uid; /* the user to whom the names are shown, who must be able to read the file */
+	/* 1: the process mapped it at not_after_ns and has not exec'd since: what it still has mapped is what
+	 * ran */
+	uint32_t first_mapper;
+	uint32_t zero;
 };
-_Static_assert(sizeof(struct message_open) == 120, "open");
+_Static_assert(sizeof(struct message_open) == 136, "open");
 
 /* Carries the descriptor if state is STATE_READY. Followed by n_path bytes: the path where it was
  * found. */
@@ -156,13 +161,15 @@ struct message_opened {
 	/* identity and owner */
 	uint64_t inode;
 	uint32_t major, minor;
-	int64_t changed_ns; /* time of the last change of contents, on any clock */
+	/* times of the last change of contents, which its owner may set, and of contents or status, which
+	 * nobody may; on any clock */
+	int64_t changed_ns, status_ns;
 	uint32_t owner;
 	uint32_t sole; /* 1: only its owner and root can write to it; 0: others can, or not known */
 	uint32_t n_path;
 	uint32_t zero;
 };
-_Static_assert(sizeof(struct message_opened) == 88, "opened");
+_Static_assert(sizeof(struct message_opened) == 96, "opened");
 
 /* FILE (carries the descriptor) and FORGET. */
 struct message_file {

@@ -55,6 +55,7 @@ static int answer(int socket, uint32_t serial, struct opener_answer *a)
 		.copied = a->copied,
 		.bytes = a->bytes,
 		.written_ns = a->written_ns,
+		.status_ns = a->status_ns,
 		.inode = a->inode,
 		.major = a->major,
 		.minor = a->minor,
@@ -71,7 +72,7 @@ static int answer(int socket, uint32_t serial, struct opener_answer *a)
 	return r;
 }
 
-int opener_run(int socket)
+int opener_run(int socket, struct mapped *mapped)
 {
 	_cleanup_(freep) uint8_t *buffer = malloc(MESSAGE_BYTES_MAX);
 	_cleanup_(freep) struct opener_question *q = calloc(1, sizeof(*q));
@@ -86,7 +87,7 @@ int opener_run(int socket)
 		int r = opener_decode(buffer, (size_t)n, q);
 		if (r < 0)
 			return r;
-		opener_find(q, a);
+		opener_find(q, mapped, a);
 		r = answer(socket, q->open.head.serial, a);
 		if (r < 0)
 			return r;

@@ -16,8 +16,11 @@
  * there, and the daemon holds the descriptor. Larger files: STATE_OVERSIZE. */
 #define OPENER_COPY_BYTES_MAX (128ull << 20)
 
-/* Serve requests from socket until the other end is gone. 0 or -errno. */
-int opener_run(int socket);
+struct mapped;
+
+/* Serve requests from socket until the other end is gone. mapped: to find out what the kernel calls a file; NULL:
+ * it is called what stat says. 0 or -errno. */
+int opener_run(int socket, struct mapped *mapped);
 
 /* One decoded request: strings are NUL-terminated, the link is "" if there is none. */
 struct opener_question {
@@ -35,7 +38,7 @@ struct opener_answer {
 	int64_t written_ns; /* as in struct message_opened, like those below */
 	uint64_t inode;
 	uint32_t major, minor;
-	int64_t changed_ns;
+	int64_t changed_ns, status_ns;
 	uint32_t owner;
 	bool sole;
 	char path[PATH_MAX]; /* where it was found */
@@ -44,15 +47,18 @@ struct opener_answer {
 /* Decode a request of n bytes. 0, or -EBADMSG. */
 int opener_decode(const void *bytes, size_t n, struct opener_question *ret_question);
 
-/* Try all possible places, in order. Always answers. */
-void opener_find(const struct opener_question *q, struct opener_answer *ret_answer);
+/* Try all possible places, in order. Always answers. mapped: as in opener_run. */
+void opener_find(
+	const struct opener_question *q, struct mapped *mapped, struct opener_answer *ret_answer);
 
 /* Open the regular file at path below the folder dir (AT_FDCWD: our own root) for reading, within
  * the limits and the rights of its readers; no path leads out of dir. 0 or -errno (-ENOENT: another
  * file; -ESTALE: other contents; -EACCES: a reader may not read it). */
 struct opener_demand {
-	uint64_t inode; /* 0: any */
+	uint64_t inode;      /* 0: any */
+	uint64_t generation; /* 0: any */
 	uint32_t major, minor;
+	struct mapped *mapped;         /* as in opener_run; borrowed */
 	const struct readers *readers; /* users who must be able to reach and read it; borrowed */
 	/* it describes generated code: it must belong to the owner, and not be a link */
 	bool owned;
@@ -63,6 +69,15 @@ struct opener_demand {
 	/* CLOCK_REALTIME; 0: any. -ESTALE if last written after the first time, or not since the
 	 * second */
 	int64_t not_after_ns, not_before_ns;
+	/* Contents that were changed may have an old time of writing (cp -p), the time of their status is of the
+	 * change itself; but a link, a chmod and a rename change that, too. If it is later than not_after_ns, it is
+	 * the file only if its caller will compare the build id, */
+	bool id_is_checked;
+	/* … or if the process that mapped it then still has it: the descriptor of its folder in /proc, and where it
+	 * mapped it. 0: not known. The kernel lets nobody write to a program that runs, and what is written to a
+	 * library is what runs. */
+	int mapper;
+	uint64_t map_start, map_end;
 };
 int opener_open(
 	int dir, const char *path, const struct opener_demand *d, struct opener_answer *ret_answer);

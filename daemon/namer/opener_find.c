@@ -387,20 +387,26 @@ static int64_t realtime_of(uint64_t monotonic_ns)
 	       real.tv_nsec - monotonic.tv_nsec;
 }
 
-void opener_find(const struct opener_question *q, struct opener_answer *ret_answer)
+void opener_find(
+	const struct opener_question *q, struct mapped *mapped, struct opener_answer *ret_answer)
 {
 	const struct message_open *o = &q->open;
-	struct search s = {.q = q, .a = ret_answer};
+	struct search s = {.q = q, .a = ret_answer, .demand.mapped = mapped};
 
 	*ret_answer = (struct opener_answer){.fd = -1, .state = STATE_VANISHED};
 	open_process(&s);
 	find_readers(&s);
 	if (o->part == PART_MAIN) {
 		s.demand.inode = o->inode;
+		s.demand.generation = o->generation;
 		s.demand.major = o->major;
 		s.demand.minor = o->minor;
 		s.demand.not_after_ns = realtime_of(o->not_after_ns);
 		s.demand.not_before_ns = realtime_of(o->not_before_ns);
+		s.demand.id_is_checked = o->n_build_id > 0;
+		s.demand.mapper = o->first_mapper && s.proc > 0 ? s.proc : 0;
+		s.demand.map_start = o->map_start;
+		s.demand.map_end = o->map_end;
 		find_main(&s);
 	} else {
 		(void)(o->part == PART_DEBUG ? find_debug(&s) : find_alt(&s));

@@ -23,6 +23,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/namer/mapped.h"
 #include "proto/memory.h"
 
 /* File systems whose close and read wait only for a disk. Source: linux/magic.h; if missing there,
@@ -69,27 +71,64 @@ static bool is_local(int fd)
 }
 
 /* Do its times come from our clock, to a few milliseconds? A server has its own clock; FAT has a
- * resolution of two seconds and its own time zone. */
+ * resolution of two seconds and its own time zone. An overlay has the times of its layers, and what is written there
+ * is local as a rule. */
 static bool is_clocked(int fd)
 {
 	struct statfs s;
 
-	return is_local(fd) && fstatfs(fd, &s) == 0 && s.f_type != MSDOS_SUPER_MAGIC &&
-	       (unsigned long)s.f_type != 0x2011bab0ul;
+	if (fstatfs(fd, &s) < 0)
+		return false;
+	return s.f_type == OVERLAYFS_SUPER_MAGIC ||
+	       (is_local(fd) && s.f_type != MSDOS_SUPER_MAGIC &&
+		       (unsigned long)s.f_type != 0x2011bab0ul);
 }
 
-/* Did it have its contents when it was mapped? ctime would also reveal a copy that keeps its
- * original's mtime, but changes with each link and chmod, which builds do all the time. A time in
- * the future is ignored: a clock is or was wrong. */
-static int check_written(int64_t written_ns, const struct opener_demand *d)
+static int64_t in_ns(const struct timespec *t)
+{
+	return t->tv_sec * 1000000000ll + t->tv_nsec;
+}
+
+/* A time in the future is ignored: a clock is or was wrong. */
+static bool is_later(int64_t time_ns, int64_t than_ns)
 {
 	struct timespec now;
 
+	if (!than_ns || time_ns <= than_ns)
+		return false;
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (d->not_after_ns && written_ns > d->not_after_ns &&
-		written_ns <= now.tv_sec * 1000000000ll + now.tv_nsec)
+	return time_ns <= in_ns(&now);
+}
+
+static bool leads_to(int dir, const char *link, const struct stat *s)
+{
+	struct stat is;
+
+	return fstatat(dir, link, &is, 0) == 0 && is.st_dev == s->st_dev && is.st_ino == s->st_ino;
+}
+
+static bool is_still_mapped(const struct stat *s, const struct opener_demand *d)
+{
+	char range[64];
+
+	if (d->mapper <= 0)
+		return false;
+	snprintf(range, sizeof(range), "map_files/%" PRIx64 "-%" PRIx64, d->map_start, d->map_end);
+	return leads_to(d->mapper, range, s) || leads_to(d->mapper, "exe", s);
+}
+
+/* Did it have its contents when it was mapped? */
+static int check_written(const struct stat *s, const struct opener_demand *d)
+{
+	const int64_t written_ns = in_ns(&s->st_mtim);
+
+	if (is_later(written_ns, d->not_after_ns) ||
+		(d->not_before_ns && written_ns < d->not_before_ns - WRITTEN_SLACK_NS))
 		return -ESTALE;
-	return d->not_before_ns && written_ns < d->not_before_ns - WRITTEN_SLACK_NS ? -ESTALE : 0;
+	if (d->id_is_checked || !is_later(in_ns(&s->st_ctim), d->not_after_ns) ||
+		is_still_mapped(s, d))
+		return 0;
+	return -ESTALE;
 }
 
 /* Copy the file at fd into memory. The length is what was read, at most the limit. */
@@ -131,16 +170,31 @@ static int resolve(int dir, const char *path, const struct opener_demand *d)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The device is compared only if it is a real one: on btrfs and overlayfs the kernel's records have
- * the superblock's device, stat an anonymous one (major 0). */
-static bool is_same(const struct stat *s, const struct opener_demand *d)
+static bool is_named(const struct stat *s, const struct opener_demand *d)
 {
+	return s->st_ino == d->inode && major(s->st_dev) == d->major &&
+	       minor(s->st_dev) == d->minor;
+}
+
+/* stat says what the kernel's records say, except on what has an anonymous device (major 0). */
+static bool may_be(const struct stat *s, const struct opener_demand *d)
+{
+	return d->inode == 0 || major(s->st_dev) == 0 || d->major == 0 || is_named(s, d);
+}
+
+/* Some kernels' /proc/PID/maps says of an overlay what stat does, and not what records do. */
+static bool is_same(int fd, const struct stat *s, const struct opener_demand *d)
+{
+	struct mapped_file f;
+
 	if (d->inode == 0)
 		return true;
-	if (s->st_ino != d->inode)
+	if (!d->mapped || mapped_ask(d->mapped, fd, &f) < 0)
+		return is_named(s, d);
+	if (f.generation && d->generation && f.generation != d->generation)
 		return false;
-	return major(s->st_dev) == 0 || d->major == 0 ||
-	       (major(s->st_dev) == d->major && minor(s->st_dev) == d->minor);
+	return (f.inode == d->inode && f.major == d->major && f.minor == d->minor) ||
+	       is_named(s, d);
 }
 
 static bool is_below_proc(int fd)
@@ -156,7 +210,7 @@ static int check(int place, const struct stat *s, const struct opener_demand *d)
 
 	if (!S_ISREG(s->st_mode))
 		return -EACCES;
-	if (!is_same(s, d))
+	if (!may_be(s, d))
 		return -ENOENT;
 	if (d->owned && (s->st_uid != d->owner || d->owner == READER_NOBODY ||
 				(readers->unmapped && s->st_uid == readers->unmapped)))
@@ -176,7 +230,8 @@ static void note_origin(const struct stat *s, bool local, struct opener_answer *
 	a->inode = s->st_ino;
 	a->major = major(s->st_dev);
 	a->minor = minor(s->st_dev);
-	a->changed_ns = s->st_mtim.tv_sec * 1000000000ll + s->st_mtim.tv_nsec;
+	a->changed_ns = in_ns(&s->st_mtim);
+	a->status_ns = in_ns(&s->st_ctim);
 	a->owner = s->st_uid;
 	a->sole = local && !(s->st_mode & (S_IWGRP | S_IWOTH));
 }
@@ -201,13 +256,12 @@ int opener_open(
 	if (fd < 0)
 		return -errno;
 
-	int64_t written_ns = 0;
-	if (is_clocked(fd)) {
-		written_ns = s.st_mtim.tv_sec * 1000000000ll + s.st_mtim.tv_nsec;
-		r = check_written(written_ns, d);
-		if (r < 0)
-			return r;
-	}
+	if (!is_same(fd, &s, d))
+		return -ENOENT;
+	const bool clocked = is_clocked(fd);
+	r = clocked ? check_written(&s, d) : 0;
+	if (r < 0)
+		return r;
 	uint64_t bytes = (uint64_t)s.st_size;
 	bool local = is_local(fd);
 	if (!local) {
@@ -221,7 +275,7 @@ int opener_open(
 	ret_answer->fd = TAKE_FD(fd);
 	ret_answer->bytes = bytes;
 	ret_answer->copied = !local;
-	ret_answer->written_ns = local ? written_ns : 0;
+	ret_answer->written_ns = local && clocked ? in_ns(&s.st_mtim) : 0;
 	note_origin(&s, local, ret_answer);
 	return 0;
 }

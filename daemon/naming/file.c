@@ -192,18 +192,20 @@ static size_t file_path_bytes(const char *path)
 /* An inode number is reused as soon as its file is gone: a program that is built, run, removed and
  * rebuilt has the same one. If the kernel's records give the generation, a new generation is a new
  * file, and the former is no longer found. /proc does not give it, so such a file gets it from a
- * later record. A file rewritten in place keeps its generation; the opener finds that out. */
+ * later record. A file rewritten in place keeps its generation; the opener finds that out. One whose
+ * status has changed may have been; it is a former one, but what it was can still be named. */
 static bool file_is_former(struct file_table *t, struct file *known, const struct file_key *k)
 {
 	bool told = k->generation && known->generation != k->generation;
+	bool over = known->replaced || known->touched;
 
-	if (k->kind != FILE_ELF || k->n_build_id || !(told || known->replaced))
+	if (k->kind != FILE_ELF || k->n_build_id || !(told || over))
 		return false;
-	if (!known->replaced && !known->generation) {
+	if (!over && !known->generation) {
 		known->generation = k->generation;
 		return false;
 	}
-	known->replaced = true;
+	known->replaced |= !known->touched;
 	HASH_DEL(t->by_key, known);
 	return true;
 }
@@ -259,7 +261,7 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
  * may be what replaced it. */
 static bool is_same_file(const struct file *known, const struct file *file)
 {
-	bool later = known->replaced && file->mapped_ns > known->mapped_ns;
+	bool later = (known->replaced || known->touched) && file->mapped_ns > known->mapped_ns;
 
 	return known->generation == file->generation && !later;
 }
@@ -296,8 +298,10 @@ int file_of_user(
 	if (r != 0)
 		return r;
 	known->deleted = file->deleted;
-	if (!known->mapped_ns)
+	if (!known->mapped_ns) {
 		known->mapped_ns = file->mapped_ns;
+		known->mapper = file->mapper;
+	}
 	*ret_file = known;
 	return 0;
 }

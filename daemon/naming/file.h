@@ -56,6 +56,14 @@ enum file_state {
 };
 const char *file_state_says(enum file_state s); /* static: "the parser ran out of time" */
 
+/* What was opened for a file, or for the one of that key before it: if it is the same once more, it is looked at
+ * less often. */
+struct file_seen {
+	uint64_t device, inode, bytes;
+	int64_t changed_ns, status_ns;
+	uint64_t for_ns; /* how long it is taken to stay so; 0: not found the same yet */
+};
+
 struct file {
 	uint32_t id; /* from 1, in order of first sight; key in the store */
 	enum file_kind kind;
@@ -69,7 +77,14 @@ struct file {
 	 * (its exec), since several may run under the same pid; 0: not known (yet) */
 	uint64_t generation;
 	bool replaced; /* another file has taken its place */
-	bool deleted;  /* path ended in " (deleted)", which was cut off */
+	/* its status changed since it was opened: who maps it from now on may run other contents */
+	bool touched;
+	struct file_seen seen;
+	/* CLOCK_MONOTONIC; 0: it is seen when it changes. After that time, who maps it is given a file of its
+	 * own: it is a copy (a container's, a server's), which does not show what becomes of the original; or it was
+	 * not found. */
+	uint64_t look_again_ns;
+	bool deleted; /* path ended in " (deleted)", which was cut off */
 
 	/* where to open it while the process is alive */
 	pid_t pid; /* of a process that mapped it */
@@ -78,6 +93,7 @@ struct file {
 	/* CLOCK_MONOTONIC, of the first mapping seen; 0: unknown. Contents written later did not
 	 * run then */
 	uint64_t mapped_ns;
+	pid_t mapper;  /* of the process that mapped it then; 0: it has exec'd since */
 	uid_t uid;     /* user of the process, to whom the names are shown; -1: unknown */
 	uid_t account; /* who takes its place in the table, */
 	uint32_t size; /* or places */

@@ -110,9 +110,13 @@ int namer_open(struct namer *n, struct file *file, uid_t uid)
 bool namer_is_rewritten(struct namer *n, struct file *file)
 {
 	struct slot *s = file->namer_slot;
+	int seen = s ? slot_look(s) : SLOT_SAME;
 
-	(void)n;
-	return s && slot_is_rewritten(s);
+	file->touched |=
+		file->look_again_ns && file->kind == FILE_ELF && n->now_ns >= file->look_again_ns;
+	if (s && !file->touched)
+		slot_touch(n, s); /* what is run often stays open */
+	return seen == SLOT_REWRITTEN || file->touched;
 }
 
 int namer_hurry(struct namer *n, struct frame *frame, uid_t uid)

@@ -101,8 +101,9 @@ struct namer_options {
 /* Start both workers. -errno if the binary is not there. */
 int namer_new(const struct namer_options *o, struct namer **ret_namer);
 
-/* True, and the file is marked replaced, if it was rewritten since it was opened: processes that
- * map it now run the new contents. One system call that does not block. */
+/* True if processes that map it now may run other contents: it was rewritten since it was opened and is marked
+ * replaced; or its status changed, or nobody would see a change, and it is marked touched. One system call that does
+ * not block. */
 bool namer_is_rewritten(struct namer *n, struct file *file);
 
 /* Name a frame that was seen in a process of this user; (uid_t)-1: unknown. A new frame becomes

@@ -60,6 +60,12 @@
 #define NAMER_JOBS_USERS_MAX 4u    /* … for this many users */
 #define NAMER_ROUNDS_MAX 64u       /* answers handled in one dispatch; the loop has other work */
 #define NAMER_RETRY_NS 1000000000u /* before a missing perf map is looked up again */
+/* A copied file that was found the same is looked up again after this time, twice as long at each further time, at
+ * most so long. Each time costs a copy, and its names once more. */
+#define NAMER_SEEN_NS 1000000000u
+#define NAMER_SEEN_MAX_NS 300000000000u
+#define NAMER_ABSENT_NS                                                                            \
+	5000000000u /* before a file that was not found is looked for in a new process */
 
 /* --- worker ----------------------------------------------------------------------------------- */
 
@@ -221,7 +227,8 @@ struct slot {
 	int fd[N_PARTS];
 	uint64_t bytes[N_PARTS];
 	uint64_t copied_bytes;
-	int64_t written_ns;     /* of the file, when it was opened; 0: unknown */
+	/* of the file, when it was opened or looked at last; 0: unknown */
+	int64_t written_ns, status_ns;
 	uint32_t tried;         /* bit per part: the opener was asked, or need not be */
 	enum message_part part; /* the part for the opener to find */
 	uint32_t first;         /* first candidate to try */
@@ -241,6 +248,7 @@ struct slot {
 	 * FRAMES_MAX */
 	struct frame **late;
 	size_t n_late, size_late;
+	bool unproved; /* its status changed since it was opened: its contents may have, too */
 	bool stale;    /* must be opened again before the next request */
 	bool renewing; /* … and if that fails, the old descriptor is used */
 };
@@ -412,8 +420,12 @@ int slot_resume(struct namer *n, struct slot *s);
 int slot_ask_again(struct namer *n, struct slot *s);
 /* Open it again; the parser forgets the old contents. -ENOMEM. */
 int slot_renew(struct namer *n, struct slot *s);
-/* Was the open file written to since it was opened? If so, mark it replaced. */
-bool slot_is_rewritten(struct slot *s);
+/* Was the open file written to since it was opened? SLOT_REWRITTEN: yes, and it is marked replaced. SLOT_TOUCHED:
+ * perhaps, since its status changed; each change is reported once. */
+enum { SLOT_SAME, SLOT_TOUCHED, SLOT_REWRITTEN };
+int slot_look(struct slot *s);
+/* After SLOT_TOUCHED: have its contents compared before anything more is named by it. -ENOMEM. */
+int slot_prove(struct namer *n, struct slot *s);
 /* Every waiting frame becomes FRAME_UNNAMED. */
 void slot_finish(struct namer *n, struct slot *s);
 /* Mark the file and finish. -ENOMEM. */

@@ -51,8 +51,10 @@ static size_t fill_question(
 		.map_start = f->map_start,
 		.map_end = f->map_end,
 		.inode = f->inode,
+		.generation = slot_grows(s) ? 0 : f->generation,
 		.major = f->major,
 		.minor = f->minor,
+		.first_mapper = f->pid > 0 && f->pid == f->mapper,
 		.n_build_id = f->n_build_id,
 		.deleted = f->deleted,
 	};
@@ -137,8 +139,25 @@ static int main_missing(struct namer *n, struct slot *s, enum file_state state)
 			return 0;
 		}
 	}
+	if (state == FILE_VANISHED)
+		s->file->look_again_ns = n->now_ns + NAMER_ABSENT_NS;
 	/* A file that was parsed and evicted keeps its state. */
 	return slot_fail(n, s, s->file->state == FILE_NO_SYMBOLS ? FILE_NO_SYMBOLS : state);
+}
+
+static void note_seen(const struct namer *n, struct file *f, const struct message_opened *m)
+{
+	struct file_seen now = {(uint64_t)m->major << 32 | m->minor, m->inode, m->bytes,
+		m->changed_ns, m->status_ns, 0};
+	const struct file_seen *was = &f->seen;
+
+	if (was->device == now.device && was->inode == now.inode && was->bytes == now.bytes &&
+		was->changed_ns == now.changed_ns && was->status_ns == now.status_ns)
+		now.for_ns = was->for_ns ? 2 * was->for_ns : NAMER_SEEN_NS;
+	if (now.for_ns > NAMER_SEEN_MAX_NS)
+		now.for_ns = NAMER_SEEN_MAX_NS;
+	f->seen = now;
+	f->look_again_ns = m->copied ? n->now_ns + now.for_ns : 0;
 }
 
 static void note_origin(struct slot *s, const struct message_opened *m)
@@ -194,8 +213,11 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 			s->renewing = false;
 		}
 		slot_hold(n, s, s->part, TAKE_FD(given), m.bytes);
-		if (s->part == PART_MAIN)
+		if (s->part == PART_MAIN) {
 			s->written_ns = m.written_ns;
+			s->status_ns = m.status_ns;
+			note_seen(n, s->file, &m);
+		}
 		if (m.copied) {
 			s->copied_bytes += m.bytes;
 			n->copied_bytes += m.bytes;

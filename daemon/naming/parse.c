@@ -173,8 +173,11 @@ static int slot_step(struct namer *n, struct wish *w)
 		return slot_fail(n, s, FILE_VANISHED);
 	if (s->stale)
 		return slot_renew(n, s);
-	if (slot_is_rewritten(s))
+	if (slot_look(s) == SLOT_REWRITTEN)
 		return slot_fail(n, s, FILE_VANISHED);
+	int r = s->unproved ? slot_prove(n, s) : 0;
+	if (r < 0)
+		return r;
 	if (slot_is_dead(s)) {
 		slot_finish(n, s);
 		return 0;

@@ -185,17 +185,24 @@ static bool waits_behind(struct namer *n, const struct slot *s, struct naming_us
 	return s->queue == QUEUE_NAME;
 }
 
+/* Nobody sees from now on what is written to it. */
+static bool evict(struct namer *n, struct slot *s)
+{
+	s->file->touched |= s->written_ns != 0;
+	return slot_release(n, s) == 0;
+}
+
 bool slot_evict(struct namer *n, struct naming_user *u)
 {
 	struct slot *spare = NULL;
 
 	for (struct slot *s = TAILQ_FIRST(&n->held); s; s = TAILQ_NEXT(s, held)) {
 		if (s->queue == QUEUE_NONE && s->n_frames == 0)
-			return slot_release(n, s) == 0;
+			return evict(n, s);
 		if (!spare && s != n->trial_slot && waits_behind(n, s, u))
 			spare = s;
 	}
-	return spare && slot_release(n, spare) == 0;
+	return spare && evict(n, spare);
 }
 
 /* A JIT compiler may write its line later, or all lines at its end. */
@@ -229,19 +236,44 @@ void frame_finish(struct namer *n, struct frame *f, enum frame_state state)
 		n->options.named(n->options.userdata, f);
 }
 
+static int64_t in_ns(const struct statx_timestamp *t)
+{
+	return t->tv_sec * 1000000000ll + t->tv_nsec;
+}
+
 /* The inode of an open file is in memory, and a file system with times from our clock is local. So
  * besides close, fstat is the only call that cannot hang on this descriptor. */
-bool slot_is_rewritten(struct slot *s)
+int slot_look(struct slot *s)
 {
+	const unsigned wanted = STATX_MTIME | STATX_CTIME;
 	struct statx x;
 
 	if (s->fd[PART_MAIN] < 0 || s->written_ns == 0 || s->file->kind != FILE_ELF ||
-		statx(s->fd[PART_MAIN], "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME, &x) <
-			0 ||
-		x.stx_mtime.tv_sec * 1000000000ll + x.stx_mtime.tv_nsec == s->written_ns)
-		return false;
-	s->file->replaced = true;
-	return true;
+		statx(s->fd[PART_MAIN], "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, wanted, &x) < 0)
+		return SLOT_SAME;
+	if (in_ns(&x.stx_mtime) != s->written_ns) {
+		s->file->replaced = true;
+		return SLOT_REWRITTEN;
+	}
+	if (in_ns(&x.stx_ctime) == s->status_ns)
+		return SLOT_SAME;
+	s->status_ns = in_ns(&x.stx_ctime);
+	s->unproved = s->file->touched = true;
+	return SLOT_TOUCHED;
+}
+
+/* The parser compares the build id when it loads it; else the opener has to prove it again. A file that is in no
+ * folder any more was unlinked, and nobody can open it to write. */
+int slot_prove(struct namer *n, struct slot *s)
+{
+	struct stat st;
+
+	s->unproved = false;
+	if (s->file->n_build_id)
+		return slot_forget(n, s);
+	if (fstat(s->fd[PART_MAIN], &st) == 0 && st.st_nlink == 0)
+		return 0;
+	return slot_release(n, s);
 }
 
 /* The callback may request more frames of this very file, so the wish is removed first. */

@@ -34,14 +34,14 @@ TEST(debug_link_to_what_its_user_cannot_read_is_refused)
 	question.open.part = PART_DEBUG;
 	snprintf(question.path, sizeof(question.path), "%s", below("program"));
 	strcpy(question.link, "x.debug");
-	opener_find(&question, &answer);
+	opener_find(&question, NULL, &answer);
 	ck_assert_uint_eq(answer.state, STATE_REFUSED);
 
 	question.open.pid = getpid(); /* a process of root's may, if it is shown to root */
-	opener_find(&question, &answer);
+	opener_find(&question, NULL, &answer);
 	ck_assert_uint_eq(answer.state, STATE_REFUSED);
 	question.open.has_uid = 1;
-	opener_find(&question, &answer);
+	opener_find(&question, NULL, &answer);
 	ck_assert_uint_eq(answer.state, STATE_READY);
 	close(answer.fd);
 
@@ -57,13 +57,13 @@ TEST(debug_link_to_what_its_user_cannot_read_is_refused)
 	}
 	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
 	question.open.pid = pid;
-	opener_find(&question, &answer);
+	opener_find(&question, NULL, &answer);
 	ck_assert_uint_eq(answer.state, STATE_REFUSED);
 	question.open.uid = 65534;
-	opener_find(&question, &answer);
+	opener_find(&question, NULL, &answer);
 	ck_assert_uint_eq(answer.state, STATE_REFUSED);
 	shell("chown 65534 '%s/secret'", dir);
-	opener_find(&question, &answer);
+	opener_find(&question, NULL, &answer);
 	ck_assert_uint_eq(answer.state, STATE_READY);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -161,10 +161,10 @@ TEST(deleted_program_is_judged_by_its_own_mode)
 	question.open.deleted = 1;
 	strcpy(question.path, path);
 	shell("rm '%s'", path);
-	opener_find(&question, &answer);
+	opener_find(&question, NULL, &answer);
 	uint32_t run_only = answer.state;
 	shell("chmod 755 /proc/%d/exe", pid);
-	opener_find(&question, &answer);
+	opener_find(&question, NULL, &answer);
 	uint32_t readable = answer.state;
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
