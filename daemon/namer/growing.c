@@ -27,7 +27,7 @@ void read_mark_check(struct read_mark *r, int fd)
 
 	if (read_tail(fd, r->at, tail, r->n_tail) != r->n_tail ||
 		memcmp(tail, r->tail, r->n_tail) != 0)
-		*r = (struct read_mark){0};
+		*r = (struct read_mark){.n_anew = r->n_anew + 1};
 }
 
 void read_mark_note(struct read_mark *r, int fd, uint64_t at)
@@ -50,6 +50,11 @@ int image_read_on(struct image *i, int fd)
 uint32_t image_order(const struct image *i)
 {
 	return i->history.n;
+}
+
+uint32_t image_anew(const struct image *i)
+{
+	return i->read.n_anew;
 }
 
 uint32_t image_changes(

@@ -82,6 +82,8 @@ int image_open_jitdump(int fd, struct image **ret_image);
 int image_read_on(struct image *i, int fd);
 /* How many ranges of code were read so far. */
 uint32_t image_order(const struct image *i);
+/* How often it was written anew since it was opened: what it said before is known to this image alone. */
+uint32_t image_anew(const struct image *i);
 /* Code that has taken the place of other code. */
 struct image_change {
 	uint64_t start, end;

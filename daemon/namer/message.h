@@ -241,6 +241,8 @@ struct message_grown {
 	uint32_t state; /* STATE_READY; STATE_FORGOTTEN and others with n 0 */
 	uint32_t order; /* ranges so far */
 	uint32_t n;
+	uint32_t anew; /* how often the file was written anew while this parser read it */
+	uint32_t zero;
 };
 /* From its time on, [start, end) is other code than before. */
 struct message_change {
@@ -250,7 +252,7 @@ struct message_change {
 	uint32_t zero;
 };
 _Static_assert(sizeof(struct message_grow) == 24, "grow");
-_Static_assert(sizeof(struct message_grown) == 32, "grown");
+_Static_assert(sizeof(struct message_grown) == 40, "grown");
 _Static_assert(sizeof(struct message_change) == 32, "change");
 
 /* Followed by n entries in the order of the request: a message_naming, then n_places times a

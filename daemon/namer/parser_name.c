@@ -395,6 +395,7 @@ int parser_take_grow(struct parser *p, const void *bytes, size_t n)
 	struct image_change change[MESSAGE_CHANGES_MAX];
 	if (grown.state == STATE_READY) {
 		grown.order = image_order(f->image);
+		grown.anew = image_anew(f->image);
 		grown.n = image_changes(f->image, m.after, change, MESSAGE_CHANGES_MAX);
 	}
 	for (uint32_t i = 0; i < grown.n; i++) {

@@ -141,6 +141,14 @@ static void take_changes(struct namer *n, struct slot *s, const struct reply_gro
 	versions_change(n->options.files, s->file, change, r->grown.n);
 }
 
+/* The parser was started anew, or had no room, and the file no longer has what it had. What was named
+ * stays named, and all else is named by what is there now. */
+static void begin_again(struct slot *s, uint32_t order)
+{
+	s->lost_order += s->order;
+	versions_change_all(s->file, s->lost_order + order);
+}
+
 int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_t n_bytes)
 {
 	struct reply_grown r;
@@ -149,15 +157,17 @@ int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_
 		return -EBADMSG;
 	if (r.grown.state != STATE_READY)
 		return (int)r.grown.state;
-	bool grew = !s->counted || r.grown.order != s->order;
+	bool lost = s->counted && (r.grown.order < s->order || r.grown.anew < s->anew);
+	bool grew = !s->counted || lost || r.grown.order != s->order;
 	if (!s->counted)
 		s->first_order = r.grown.order;
-	else if (r.grown.order < s->order) /* it has lost what was there before */
-		s->lost_order += s->order - r.grown.order;
+	else if (lost)
+		begin_again(s, r.grown.order);
 	else
 		take_changes(n, s, &r);
 	s->counted = true;
 	s->order = r.grown.order;
+	s->anew = r.grown.anew;
 	if (!grew || s->n_late == 0 || s->rests || n->now_ns < s->retry_ns)
 		return 0;
 	s->retry_ns = n->now_ns + NAMER_RETRY_NS;
