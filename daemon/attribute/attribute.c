@@ -181,6 +181,7 @@ static int attribute_stack(
 	w.a = a;
 	w.task = task;
 	w.hart = to->hart;
+	w.time_ns = r->time_ns;
 	w.n_frames = 0;
 	w.truncated = w.has_user = w.ended = false;
 	w.kernel_only = s->regs_abi && s->n_stack && task_space(task);

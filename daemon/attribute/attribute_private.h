@@ -384,6 +384,7 @@ struct stack_walk {
 	bool ended;       /* a caller was outside all code: the rest is left out */
 	bool kernel_only; /* leave out user frames, but keep the innermost address */
 	uint64_t user_ip; /* 0: none seen */
+	uint64_t time_ns; /* of the sample; 0: now */
 };
 
 /* Add the frames of a sample's callchain, or of its ip alone. 0 or -errno. */

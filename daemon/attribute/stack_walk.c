@@ -98,11 +98,14 @@ int stack_walk_push(struct stack_walk *w, struct file *file, uint64_t offset)
 		return 0;
 	int r = file ? own_file(w, file, &file) : unknown_file(w->a, &file);
 	if (!r)
-		r = frame_get_for(w->a->o.files, file, offset, task_account(w->task), &frame);
+		r = frame_get_for(
+			w->a->o.files, file, offset, w->time_ns, task_account(w->task), &frame);
 	if (r)
 		return r < 0 ? r : walk_full(w);
 
 	w->frame[w->n_frames++] = frame;
+	if (file_grows(file) && w->a->o.namer)
+		namer_sampled(w->a->o.namer, file);
 	return frame_ask(w, frame);
 }
 

@@ -142,6 +142,7 @@ static void waiting_walk(struct attribute *a, const struct waiting *wait, struct
 	w->a = a;
 	w->task = wait->attribution.task;
 	w->hart = wait->attribution.hart;
+	w->time_ns = wait->attribution.time_ns;
 	w->user_ip = 0;
 	w->truncated = wait->truncated;
 	w->kernel_only = false;

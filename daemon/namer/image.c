@@ -370,19 +370,21 @@ static void name_kernel(struct image *i, uint64_t offset, struct image_naming *n
 		naming->place[naming->n_places++].function = names_demangle(&i->names, name);
 }
 
-static void name_text(struct image *i, uint64_t offset, struct image_naming *naming)
+static void name_generated(
+	struct image *i, uint64_t offset, uint32_t order, struct image_naming *naming)
 {
-	struct span symbol;
-	if (!spans_find(&i->symbols, offset, &symbol) || !symbol.name)
+	const struct generated *code = history_find(&i->history, offset, order);
+	if (!code || !code->name)
 		return;
 
 	struct image_place *place = &naming->place[naming->n_places++];
-	place->function = names_demangle(&i->names, symbol.name);
+	place->function = names_demangle(&i->names, code->name);
 	if (i->jit)
-		jit_lines_find(i->jit, symbol.tag, offset, place);
+		jit_lines_find(i->jit, code->tag, offset, place);
 }
 
-void image_name(struct image *i, uint64_t offset, struct image_naming *ret_naming)
+void image_name_by(
+	struct image *i, uint64_t offset, uint32_t order, struct image_naming *ret_naming)
 {
 	*ret_naming = (struct image_naming){0};
 	if (i->elf)
@@ -390,7 +392,7 @@ void image_name(struct image *i, uint64_t offset, struct image_naming *ret_namin
 	else if (i->kernel)
 		name_kernel(i, offset, ret_naming);
 	else
-		name_text(i, offset, ret_naming);
+		name_generated(i, offset, order, ret_naming);
 
 	if (ret_naming->n_places)
 		ret_naming->outcome = IMAGE_NAMED;
@@ -400,9 +402,14 @@ void image_name(struct image *i, uint64_t offset, struct image_naming *ret_namin
 		ret_naming->outcome = IMAGE_NO_SYMBOLS;
 }
 
+void image_name(struct image *i, uint64_t offset, struct image_naming *ret_naming)
+{
+	image_name_by(i, offset, UINT32_MAX, ret_naming);
+}
+
 bool image_has_symbols(const struct image *i)
 {
-	return i->symbols.n > 0 || i->kernel;
+	return i->symbols.n > 0 || i->history.n > 0 || i->kernel;
 }
 
 bool image_has_debug(const struct image *i)
@@ -480,6 +487,8 @@ struct image *image_free(struct image *i)
 	}
 
 	spans_clear(&i->symbols);
+	history_clear(&i->history);
+	jitdump_free(i->dump);
 	kallsyms_unref(i->kallsyms);
 	names_clear(&i->names);
 	elf_image_free(i->elf);

@@ -69,17 +69,37 @@ int image_open_kallsyms(
 	struct kallsyms *k, const char *module, uint64_t base, struct image **ret_image);
 
 /* perf-PID.map: lines "START SIZE name", hexadecimal. Source: Linux
- * tools/perf/Documentation/jit-interface.txt. Later lines win where ranges overlap.
+ * tools/perf/Documentation/jit-interface.txt. A later line names its addresses from then on.
  * Offsets are addresses. */
 int image_open_perf_map(int fd, struct image **ret_image);
 
 /* jitdump: Source: tools/perf/Documentation/jitdump-specification.txt. The last code loaded (or
- * moved) over an address names it. Either byte order. Debug entries give file and line. */
+ * moved) over an address names it from then on. Either byte order. Debug entries give file and line. */
 int image_open_jitdump(int fd, struct image **ret_image);
+
+/* Of these two, which grow: read what was added, or all of a file that was written anew, which is taken
+ * as added. 0, IMAGE_*, -errno; then the image has what it had, or more */
+int image_read_on(struct image *i, int fd);
+/* How many ranges of code were read so far. */
+uint32_t image_order(const struct image *i);
+/* How often it was written anew since it was opened: what it said before is known to this image alone. */
+uint32_t image_anew(const struct image *i);
+/* Code that has taken the place of other code. */
+struct image_change {
+	uint64_t start, end;
+	uint64_t from_ns; /* CLOCK_MONOTONIC; 0: the file does not say when */
+	uint32_t order;   /* its number: of the ranges so far it is the last */
+};
+/* Those behind the first `after` ranges, in order. Returns their number; max: there are others. */
+uint32_t image_changes(
+	const struct image *i, uint32_t after, struct image_change *ret_change, uint32_t max);
 
 /* Name one offset (file offset for ELF). O(log n) after the first, which opens the lines. Never
  * fails for bad input. */
 void image_name(struct image *i, uint64_t offset, struct image_naming *ret_naming);
+/* The same by the first `order` ranges of generated code; what they do not cover, by the first that does. */
+void image_name_by(
+	struct image *i, uint64_t offset, uint32_t order, struct image_naming *ret_naming);
 
 bool image_has_symbols(const struct image *i);
 /* Does it have lines? Those of an ELF file may turn out to be malformed when they are opened. */

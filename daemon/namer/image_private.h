@@ -3,6 +3,7 @@
 
 /* Internals of an image, for its constructors */
 
+#include "daemon/namer/history.h"
 #include "daemon/namer/image.h"
 #include "daemon/namer/kallsyms.h"
 #include "daemon/namer/names.h"
@@ -19,6 +20,16 @@
 
 struct elf_image;
 struct jit_lines;
+struct jitdump;
+
+/* How far a file that grows was read. */
+struct read_mark {
+	uint64_t at;      /* up to here */
+	uint8_t tail[64]; /* the bytes before it: if they are others, the file was written anew */
+	uint8_t n_tail;
+	uint32_t n_anew; /* how often that was */
+	bool cut; /* the last line had no newline, and is read again */
+};
 
 struct image {
 	uint32_t n_others;    /* users besides the first */
@@ -28,10 +39,24 @@ struct image {
 	const struct kernel_symbols *kernel; /* in kallsyms, used instead of symbols; NULL: none */
 	uint64_t kernel_base;
 	struct elf_image *elf; /* NULL: not ELF */
+	/* of a file that describes generated code, instead of symbols */
+	struct history history;
+	struct read_mark read;
 	struct jit_lines *jit; /* NULL: not jitdump */
+	struct jitdump *dump;  /* likewise */
 };
 
 /* NULL: out of memory. */
 struct image *image_new(void);
+
+/* Is what was read still there? Else reading begins again. */
+void read_mark_check(struct read_mark *r, int fd);
+/* It was read up to there. */
+void read_mark_note(struct read_mark *r, int fd, uint64_t at);
+
+/* Of their kind: read on. 0, IMAGE_*, -errno */
+int perf_map_read_on(struct image *image, int fd);
+int jitdump_read_on(struct image *image, int fd);
+struct jitdump *jitdump_free(struct jitdump *d);
 
 DEFINE_CLEANUP(struct image *, image_free)

@@ -2,8 +2,9 @@
 
 /* A jitdump is a log: code loaded, code moved, lines of the code that is loaded next. It is read
  * from start to end, which may be inside a record, since its writer may still run; complete records
- * count. As in a perf map, the last record over an address wins, so timestamps are not needed. The
- * code itself, which is most of the file, is skipped.
+ * count, and reading goes on behind them. As in a perf map, the last record over an address names it,
+ * from its time on. The code itself, which is most of the file, is skipped. Nothing in it says that
+ * code is gone; after a CLOSE there is nothing more.
  *
  *      header │ DEBUG_INFO of a │ LOAD a, code │ LOAD b, code │ MOVE a │ …
  *
@@ -32,6 +33,8 @@
 #define ENTRY_BYTES 16u      /* without the file name */
 #define TEXT_BYTES_MAX 8192u /* of a function or file name, before it is cut */
 #define WINDOW_BYTES (64u << 10)
+/* Times are the processor's own, which others cannot convert. */
+#define FLAG_ARCH_TIMESTAMP 1u
 
 enum record_type {
 	RECORD_LOAD = 0,
@@ -47,10 +50,11 @@ struct moved {
 	UT_hash_handle hh;
 };
 
-struct dump {
+struct jitdump {
 	int fd;
 	bool swapped;
-	struct image *image;
+	bool closed, timed;
+	struct image *image; /* whose dump it is */
 	struct moved *by_index;
 	/* Lines for the next code loaded at that address. */
 	uint64_t lines_start;
@@ -58,11 +62,11 @@ struct dump {
 	/* The part of the file that is in memory. */
 	uint64_t window_offset;
 	size_t window_filled;
-	uint8_t window[WINDOW_BYTES];
+	uint8_t *window; /* WINDOW_BYTES, while it is read */
 };
 
 /* Bytes [offset, offset + n) of the file, n up to WINDOW_BYTES. NULL: the file is shorter. */
-static const uint8_t *dump_at(struct dump *d, uint64_t offset, size_t n)
+static const uint8_t *dump_at(struct jitdump *d, uint64_t offset, size_t n)
 {
 	if (n > WINDOW_BYTES || offset > IMAGE_FILE_BYTES_MAX)
 		return NULL;
@@ -71,9 +75,9 @@ static const uint8_t *dump_at(struct dump *d, uint64_t offset, size_t n)
 		d->window_filled - (offset - d->window_offset) < n) {
 		d->window_offset = offset;
 		d->window_filled = 0;
-		while (d->window_filled < sizeof(d->window)) {
+		while (d->window_filled < WINDOW_BYTES) {
 			ssize_t got = pread(d->fd, d->window + d->window_filled,
-				sizeof(d->window) - d->window_filled,
+				WINDOW_BYTES - d->window_filled,
 				(off_t)(offset + d->window_filled));
 			if (got < 0 && errno == EINTR)
 				continue;
@@ -87,14 +91,14 @@ static const uint8_t *dump_at(struct dump *d, uint64_t offset, size_t n)
 	return d->window + (offset - d->window_offset);
 }
 
-static uint32_t dump_u32(const struct dump *d, const uint8_t *p)
+static uint32_t dump_u32(const struct jitdump *d, const uint8_t *p)
 {
 	uint32_t value;
 	memcpy(&value, p, sizeof(value));
 	return d->swapped ? bswap_32(value) : value;
 }
 
-static uint64_t dump_u64(const struct dump *d, const uint8_t *p)
+static uint64_t dump_u64(const struct jitdump *d, const uint8_t *p)
 {
 	uint64_t value;
 	memcpy(&value, p, sizeof(value));
@@ -102,7 +106,7 @@ static uint64_t dump_u64(const struct dump *d, const uint8_t *p)
 }
 
 /* A NUL-terminated text before `end`, up to TEXT_BYTES_MAX long. */
-static const char *dump_text(struct dump *d, uint64_t offset, uint64_t end, size_t *ret_length)
+static const char *dump_text(struct jitdump *d, uint64_t offset, uint64_t end, size_t *ret_length)
 {
 	if (offset >= end)
 		return NULL;
@@ -133,8 +137,9 @@ static int array_grow(void **array, size_t n, size_t *size, size_t bytes)
 	return 0;
 }
 
-/* Code is at [code.start, code.start + size) from now on. */
-static int dump_add_code(struct dump *d, const struct jit_code *code, uint64_t size)
+/* Code is at [code.start, code.start + size) from then on. */
+static int dump_add_code(
+	struct jitdump *d, const struct jit_code *code, uint64_t size, uint64_t from_ns)
 {
 	struct jit_lines *j = d->image->jit;
 	uint64_t end;
@@ -165,9 +170,19 @@ static int dump_add_code(struct dump *d, const struct jit_code *code, uint64_t s
 	}
 	moved->code = tag;
 
-	r = spans_add(&d->image->symbols,
-		(struct span){.start = code->start, .end = end, .name = code->name, .tag = tag});
-	return r == SPANS_FULL ? IMAGE_OVERSIZE : r;
+	r = history_add(&d->image->history,
+		(struct generated){.start = code->start,
+			.end = end,
+			.name = code->name,
+			.from_ns = from_ns,
+			.tag = tag},
+		NULL);
+	return r == HISTORY_FULL ? IMAGE_OVERSIZE : r;
+}
+
+static uint64_t record_time_ns(const struct jitdump *d, const uint8_t *record)
+{
+	return d->timed ? dump_u64(d, record + 8) : 0;
 }
 
 static int line_compare(const void *a, const void *b)
@@ -177,14 +192,14 @@ static int line_compare(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static int dump_load(struct dump *d, uint64_t at, uint64_t end)
+static int dump_load(struct jitdump *d, uint64_t at, uint64_t end)
 {
 	const uint8_t *p = end - at >= LOAD_BYTES ? dump_at(d, at, LOAD_BYTES) : NULL;
 	if (!p)
 		return 0;
 
 	struct jit_code code = {.start = dump_u64(d, p + 32), .index = dump_u64(d, p + 48)};
-	uint64_t size = dump_u64(d, p + 40);
+	uint64_t size = dump_u64(d, p + 40), from_ns = record_time_ns(d, p);
 	size_t length;
 	const char *name = dump_text(d, at + LOAD_BYTES, end, &length);
 	if (!name)
@@ -198,10 +213,10 @@ static int dump_load(struct dump *d, uint64_t at, uint64_t end)
 		code.n_lines = d->n_lines;
 		d->n_lines = 0;
 	}
-	return dump_add_code(d, &code, size);
+	return dump_add_code(d, &code, size, from_ns);
 }
 
-static int dump_move(struct dump *d, uint64_t at, uint64_t end)
+static int dump_move(struct jitdump *d, uint64_t at, uint64_t end)
 {
 	const uint8_t *p = end - at >= MOVE_BYTES ? dump_at(d, at, MOVE_BYTES) : NULL;
 	if (!p)
@@ -215,12 +230,12 @@ static int dump_move(struct dump *d, uint64_t at, uint64_t end)
 
 	struct jit_code code = d->image->jit->code[moved->code];
 	code.start = dump_u64(d, p + 40);
-	return dump_add_code(d, &code, dump_u64(d, p + 48));
+	return dump_add_code(d, &code, dump_u64(d, p + 48), record_time_ns(d, p));
 }
 
 /* The source file name of an entry; `previous` if it is the same. */
 static const char *entry_source(
-	struct dump *d, const char *name, size_t length, const char *previous)
+	struct jitdump *d, const char *name, size_t length, const char *previous)
 {
 	if (length == 1 && name[0] == '\xff')
 		return previous;
@@ -229,7 +244,7 @@ static const char *entry_source(
 	return names_copy(&d->image->names, name, length);
 }
 
-static int dump_debug(struct dump *d, uint64_t at, uint64_t end)
+static int dump_debug(struct jitdump *d, uint64_t at, uint64_t end)
 {
 	struct jit_lines *j = d->image->jit;
 	const uint8_t *p = end - at >= DEBUG_BYTES ? dump_at(d, at, DEBUG_BYTES) : NULL;
@@ -272,12 +287,13 @@ static int dump_debug(struct dump *d, uint64_t at, uint64_t end)
 	return 0;
 }
 
-static int dump_header(struct dump *d, uint64_t *ret_end)
+static int dump_header(struct jitdump *d, uint64_t *ret_end)
 {
 	const uint8_t *p = dump_at(d, 0, HEADER_BYTES);
 	if (!p)
 		return IMAGE_MALFORMED;
 
+	d->swapped = false;
 	if (dump_u32(d, p) != JITDUMP_MAGIC)
 		d->swapped = true;
 	uint32_t size = dump_u32(d, p + 8);
@@ -285,11 +301,12 @@ static int dump_header(struct dump *d, uint64_t *ret_end)
 		size < HEADER_BYTES)
 		return IMAGE_MALFORMED;
 
+	d->timed = !(dump_u64(d, p + 32) & FLAG_ARCH_TIMESTAMP);
 	*ret_end = size;
 	return 0;
 }
 
-static int dump_record(struct dump *d, uint32_t type, uint64_t at, uint64_t end)
+static int dump_record(struct jitdump *d, uint32_t type, uint64_t at, uint64_t end)
 {
 	switch (type) {
 	case RECORD_LOAD:
@@ -302,29 +319,30 @@ static int dump_record(struct dump *d, uint32_t type, uint64_t at, uint64_t end)
 	return 0; /* unwinding information, and future types */
 }
 
-static int dump_read(struct dump *d)
+/* Up to the last complete record. */
+static int dump_read(struct jitdump *d, uint64_t *at)
 {
-	uint64_t at;
-	int r = dump_header(d, &at);
+	int r = *at ? 0 : dump_header(d, at);
 
-	for (size_t n = 0; r == 0; n++) {
-		const uint8_t *p = dump_at(d, at, PREFIX_BYTES);
+	for (size_t n = 0; r == 0 && !d->closed; n++) {
+		const uint8_t *p = dump_at(d, *at, PREFIX_BYTES);
 		if (!p)
 			return 0;
 		uint32_t type = dump_u32(d, p), size = dump_u32(d, p + 4);
 		/* A record shorter than its prefix gives no way to find the next one; if its last
 		 * byte is missing, the record is not complete yet. */
-		if (size < PREFIX_BYTES || type == RECORD_CLOSE || !dump_at(d, at + size - 1, 1))
+		d->closed = size < PREFIX_BYTES || type == RECORD_CLOSE;
+		if (d->closed || !dump_at(d, *at + size - 1, 1))
 			return 0;
 		if (n >= IMAGE_MAP_LINES_MAX)
 			return IMAGE_OVERSIZE;
-		r = dump_record(d, type, at, at + size);
-		at += size;
+		r = dump_record(d, type, *at, *at + size);
+		*at += size;
 	}
 	return r;
 }
 
-static void dump_free(struct dump *d)
+static void dump_forget_indices(struct jitdump *d)
 {
 	struct moved *moved, *next;
 
@@ -332,26 +350,54 @@ static void dump_free(struct dump *d)
 		HASH_DEL(d->by_index, moved);
 		free(moved);
 	}
-	free(d);
 }
 
-DEFINE_CLEANUP(struct dump *, dump_free)
+int jitdump_read_on(struct image *image, int fd)
+{
+	struct jitdump *d = image->dump;
+	_cleanup_(freep) uint8_t *window = malloc(WINDOW_BYTES);
+	if (!window)
+		return -ENOMEM;
+
+	read_mark_check(&image->read, fd);
+	uint64_t at = image->read.at;
+	if (at == 0) { /* written anew */
+		dump_forget_indices(d);
+		d->n_lines = 0;
+		d->closed = false;
+	}
+	d->fd = fd;
+	d->window = window;
+	d->window_offset = d->window_filled = 0;
+	int r = dump_read(d, &at);
+	d->window = NULL;
+	d->fd = -1;
+	read_mark_note(&image->read, fd, r == IMAGE_MALFORMED ? 0 : at);
+	/* it was a dump, and becomes another */
+	return r == IMAGE_MALFORMED && image->history.n > 0 ? 0 : r;
+}
+
+struct jitdump *jitdump_free(struct jitdump *d)
+{
+	if (!d)
+		return NULL;
+	dump_forget_indices(d);
+	free(d);
+	return NULL;
+}
 
 int image_open_jitdump(int fd, struct image **ret_image)
 {
-	_cleanup_(dump_freep) struct dump *d = calloc(1, sizeof(*d));
 	_cleanup_(image_freep) struct image *image = image_new();
-	if (!d || !image)
+	if (!image)
 		return -ENOMEM;
 	image->jit = calloc(1, sizeof(*image->jit));
-	if (!image->jit)
+	image->dump = calloc(1, sizeof(*image->dump));
+	if (!image->jit || !image->dump)
 		return -ENOMEM;
-	d->fd = fd;
-	d->image = image;
+	image->dump->image = image;
 
-	int r = dump_read(d);
-	if (r == 0)
-		r = spans_seal(&image->symbols);
+	int r = jitdump_read_on(image, fd);
 	if (r)
 		return r;
 

@@ -12,6 +12,7 @@
  *      parser   HELLO▶   ◀FILE+fd DONE▶ (main), LOADED▶ (debug, alt)
  *                        ◀LOAD    LOADED▶
  *                        ◀NAME    NAMED▶ NAMED▶ … the last one says so
+ *                        ◀GROW    GROWN▶
  *                        ◀SPACE   DONE▶
  *                        ◀UNWIND  UNWOUND▶
  *                        ◀FORGET  DONE▶
@@ -34,6 +35,7 @@
 #define MESSAGE_PATH_BYTES_MAX 4096u /* PATH_MAX; Source: include/uapi/linux/limits.h */
 #define MESSAGE_LINK_BYTES_MAX 256u  /* file names are at most 255 bytes */
 #define MESSAGE_OFFSETS_MAX 256u     /* per NAME; few, since a batch shares one deadline */
+#define MESSAGE_CHANGES_MAX 256u     /* per GROWN; each is entered by the daemon itself */
 #define MESSAGE_PLACES_MAX 32u       /* per offset */
 #define MESSAGE_NAME_BYTES_MAX                                                                     \
 	1024u /* per function or source path; longer ones are cut in their middle (name_cut.h) */
@@ -69,6 +71,8 @@ enum message_type {
 	MESSAGE_UNWIND,
 	MESSAGE_UNWOUND,
 	MESSAGE_FORGET,
+	MESSAGE_GROW,
+	MESSAGE_GROWN,
 };
 
 /* One of the three files of an image. */
@@ -215,13 +219,48 @@ struct message_loaded {
 };
 _Static_assert(sizeof(struct message_loaded) == 584, "loaded");
 
-/* Followed by n offsets of 8 bytes. */
+/* Followed by n offsets. */
 struct message_name {
 	struct message head;
 	uint32_t file;
 	uint32_t n;
 };
+/* Of generated code, the name that it had when so many ranges of it were known. */
+struct message_offset {
+	uint64_t offset;
+	uint32_t order;
+	uint32_t zero;
+};
 _Static_assert(sizeof(struct message_name) == 24, "name");
+_Static_assert(sizeof(struct message_offset) == 16, "offset");
+
+/* Read on in a file that describes generated code, and say what changed behind its first `after`
+ * ranges. */
+struct message_grow {
+	struct message head;
+	uint32_t file;
+	uint32_t after;
+};
+/* Followed by n changes. MESSAGE_CHANGES_MAX of them: there may be others. */
+struct message_grown {
+	struct message head;
+	uint32_t file;
+	uint32_t state; /* STATE_READY; STATE_FORGOTTEN and others with n 0 */
+	uint32_t order; /* ranges so far */
+	uint32_t n;
+	uint32_t anew; /* how often the file was written anew while this parser read it */
+	uint32_t zero;
+};
+/* From its time on, [start, end) is other code than before. */
+struct message_change {
+	uint64_t start, end;
+	uint64_t from_ns; /* CLOCK_MONOTONIC; 0: the file does not say */
+	uint32_t order;
+	uint32_t zero;
+};
+_Static_assert(sizeof(struct message_grow) == 24, "grow");
+_Static_assert(sizeof(struct message_grown) == 40, "grown");
+_Static_assert(sizeof(struct message_change) == 32, "change");
 
 /* Followed by n entries in the order of the request: a message_naming, then n_places times a
  * message_place with its two strings (no NUL). Nothing is aligned. */
@@ -309,6 +348,9 @@ _Static_assert(sizeof(struct message_named) + sizeof(struct message_naming) +
 							    2 * MESSAGE_NAME_BYTES_MAX) <=
 		       MESSAGE_BYTES_MAX,
 	"one offset fits one message");
+_Static_assert(sizeof(struct message_grown) + MESSAGE_CHANGES_MAX * sizeof(struct message_change) <=
+		       MESSAGE_BYTES_MAX,
+	"changes fit one message");
 _Static_assert(sizeof(struct message_space) + MESSAGE_MAPS_MAX * sizeof(struct message_map) <=
 		       MESSAGE_BYTES_MAX,
 	"a chunk of maps fits one message");

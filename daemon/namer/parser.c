@@ -81,6 +81,8 @@ int parser_take(struct parser *p, const void *bytes, size_t n, int fd)
 		return parser_take_load(p, bytes, n);
 	case MESSAGE_NAME:
 		return parser_take_name(p, bytes, n);
+	case MESSAGE_GROW:
+		return parser_take_grow(p, bytes, n);
 	case MESSAGE_SPACE:
 		return parser_take_space(p, bytes, n);
 	case MESSAGE_UNWIND:

@@ -2,13 +2,11 @@
  *
  * Images in the parser: loading them, and naming offsets in them. When memory runs out, other
  * images and spaces are freed first, since all can be made again; only a file that does not fit
- * alone is oversize. Files that a JIT appends to are loaded again when they have grown and an
- * offset was not found, so that a method compiled a second ago gets its name.
+ * alone is oversize. Files that a JIT appends to are read on when the daemon saw that they have grown.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <elfutils/libdwelf.h>
 #include <libelf.h>
@@ -27,13 +25,6 @@
 static bool grows(const struct parsed_file *f)
 {
 	return f->kind == KIND_PERF_MAP || f->kind == KIND_JITDUMP;
-}
-
-static off_t size_of(int fd)
-{
-	struct stat s;
-
-	return fstat(fd, &s) < 0 ? -1 : s.st_size;
 }
 
 /* The list is read again for a missing module, which may have been loaded since. */
@@ -92,7 +83,6 @@ static int load_own(struct parser *p, struct parsed_file *f)
 	struct image *image = NULL;
 
 	f->image = image_free(f->image);
-	f->bytes = size_of(f->fd[PART_MAIN]);
 	f->units = (struct effort){0};
 	p->grown = true;
 	(void)parser_identify(f->fd[PART_MAIN], &f->identity[PART_MAIN]);
@@ -292,23 +282,6 @@ static uint8_t *put_naming(uint8_t *at, const struct image_naming *n)
 	return at;
 }
 
-/* A file that a JIT appends to may have a new name for one of these offsets. */
-static void reload_if_grown(
-	struct parser *p, struct parsed_file *f, const uint8_t *offsets, uint32_t n)
-{
-	if (!grows(f) || size_of(f->fd[PART_MAIN]) == f->bytes)
-		return;
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t offset;
-		memcpy(&offset, offsets + i * sizeof(offset), sizeof(offset));
-		image_name(f->image, offset, &p->naming);
-		if (p->naming.outcome != IMAGE_NAMED) {
-			load(p, f);
-			return;
-		}
-	}
-}
-
 static int send_named(struct parser *p, const struct message_name *question, struct message_named m,
 	const uint8_t *end)
 {
@@ -351,14 +324,13 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 	if (n < sizeof(m))
 		return -EBADMSG;
 	memcpy(&m, bytes, sizeof(m));
-	if (m.n == 0 || m.n > MESSAGE_OFFSETS_MAX || n != sizeof(m) + m.n * sizeof(uint64_t))
+	if (m.n == 0 || m.n > MESSAGE_OFFSETS_MAX ||
+		n != sizeof(m) + m.n * sizeof(struct message_offset))
 		return -EBADMSG;
 
 	const uint8_t *offsets = (const uint8_t *)bytes + sizeof(m);
 	uint8_t *at = p->out + sizeof(struct message_named);
 	struct parsed_file *f = parser_file(p, m.file);
-	if (f && f->image)
-		reload_if_grown(p, f, offsets, m.n);
 	if (!f || (!f->image && !parser_load_again(p, f)))
 		return send_named(
 			p, &m, (struct message_named){.state = STATE_FORGOTTEN, .last = 1}, at);
@@ -367,12 +339,12 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 	struct effort begin = image_has_debug(f->image) ? effort_begin() : (struct effort){0};
 	uint32_t n_put = 0;
 	for (uint32_t i = 0; i < m.n; i++) {
-		uint64_t offset;
+		struct message_offset asked;
 		if (i % UNITS_LOOK_NAMES == UNITS_LOOK_NAMES - 1)
 			bound_units(p, f, &begin);
-		memcpy(&offset, offsets + i * sizeof(offset), sizeof(offset));
+		memcpy(&asked, offsets + i * sizeof(asked), sizeof(asked));
 		p->naming.n_places = 0;
-		image_name(f->image, offset, &p->naming);
+		image_name_by(f->image, asked.offset, asked.order, &p->naming);
 		if ((size_t)(p->out + sizeof(p->out) - at) < naming_bytes(&p->naming)) {
 			int r = send_named(p, &m,
 				(struct message_named){.state = STATE_READY, .n = n_put}, at);
@@ -387,4 +359,54 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 	bound_units(p, f, &begin);
 	return send_named(
 		p, &m, (struct message_named){.state = STATE_READY, .n = n_put, .last = 1}, at);
+}
+
+/* --- growing ---------------------------------------------------------------------------------- */
+
+/* An image that took too much is made again of what the file has now, without its past. */
+static uint32_t read_on(struct parser *p, struct parsed_file *f)
+{
+	if (!f->image)
+		return parser_load_again(p, f) ? STATE_READY : STATE_FORGOTTEN;
+	struct effort begin = effort_begin();
+	int r = image_read_on(f->image, f->fd[PART_MAIN]);
+	p->grown = true;
+	if (r < 0 || r == IMAGE_OVERSIZE)
+		return load(p, f);
+	struct effort more = effort_since(&begin);
+	f->load.cpu_ns += more.cpu_ns;
+	f->load.heap_bytes += more.heap_bytes;
+	(void)parser_identify(f->fd[PART_MAIN], &f->identity[PART_MAIN]);
+	return r ? STATE_MALFORMED : STATE_READY;
+}
+
+int parser_take_grow(struct parser *p, const void *bytes, size_t n)
+{
+	struct message_grow m;
+
+	if (n != sizeof(m))
+		return -EBADMSG;
+	memcpy(&m, bytes, sizeof(m));
+	struct parsed_file *f = parser_file(p, m.file);
+	struct message_grown grown = {.file = m.file, .state = STATE_FORGOTTEN};
+	if (f && grows(f))
+		grown.state = read_on(p, f);
+	uint8_t *at = p->out + sizeof(grown);
+	struct image_change change[MESSAGE_CHANGES_MAX];
+	if (grown.state == STATE_READY) {
+		grown.order = image_order(f->image);
+		grown.anew = image_anew(f->image);
+		grown.n = image_changes(f->image, m.after, change, MESSAGE_CHANGES_MAX);
+	}
+	for (uint32_t i = 0; i < grown.n; i++) {
+		struct message_change to = {
+			.start = change[i].start,
+			.end = change[i].end,
+			.from_ns = change[i].from_ns,
+			.order = change[i].order,
+		};
+		at = put(at, &to, sizeof(to));
+	}
+	memcpy(p->out, &grown, sizeof(grown));
+	return parser_answer(p, &m.head, p->out, MESSAGE_GROWN, (size_t)(at - p->out));
 }

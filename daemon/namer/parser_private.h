@@ -41,7 +41,6 @@ struct parsed_file {
 	char module[64];     /* Source: MODULE_NAME_LEN, include/linux/moduleparam.h */
 	struct image *image; /* NULL: not loaded; other files may have the same one */
 	struct identity identity[N_PARTS]; /* of what it was made of */
-	off_t bytes;                       /* size when loaded, of a file that grows */
 	uint64_t used;                     /* counter value of the last use */
 	uint64_t used_ns;                  /* and its time */
 	bool rests;                        /* it released its pages since its last use */
@@ -122,6 +121,7 @@ int parser_take_load(struct parser *p, const void *bytes, size_t n);
 /* Add the part's descriptor, which is already in the table, to the image, and answer. */
 int parser_add_part(struct parser *p, const struct message_file *m, struct parsed_file *f);
 int parser_take_name(struct parser *p, const void *bytes, size_t n);
+int parser_take_grow(struct parser *p, const void *bytes, size_t n);
 
 int parser_take_space(struct parser *p, const void *bytes, size_t n);
 int parser_take_unwind(struct parser *p, const void *bytes, size_t n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* A JIT compiler appends a line for each function that it makes; if code is replaced by other code
- * at the same address, the later line is valid. JIT names are shown as they are, except mangled
- * ones.
+ * at the same address, the later line is valid from then on. Some write the whole file anew instead. JIT
+ * names are shown as they are, except mangled ones.
  *
  * Source: Linux tools/perf/Documentation/jit-interface.txt: "START SIZE symbolname", both
  * hexadecimal without 0x (some write it anyway), the name is the rest of the line.
@@ -15,59 +15,83 @@
 #include "daemon/namer/image_private.h"
 #include "daemon/namer/text_lines.h"
 
-static bool line_parse(const char *text, struct span *ret_span)
+static bool line_parse(char *text, struct generated *ret_code)
 {
 	uint64_t start, size, end;
 
+	text[strcspn(text, "\r")] = '\0';
 	const char *rest = text_hexadecimal(text, &start);
 	rest = rest ? text_hexadecimal(rest, &size) : NULL;
 	if (!rest || !*rest || !size || __builtin_add_overflow(start, size, &end))
 		return false;
 
-	*ret_span = (struct span){.start = start, .end = end, .name = rest};
+	*ret_code = (struct generated){.start = start, .end = end, .name = rest};
 	return true;
 }
 
-static int map_read(struct image *image, struct text_lines *lines)
+static int line_add(struct image *image, struct generated code)
+{
+	if (image->history.n >= IMAGE_MAP_LINES_MAX)
+		return IMAGE_OVERSIZE;
+	int r = history_add(&image->history, code, &image->names);
+	return r == HISTORY_FULL ? IMAGE_OVERSIZE : r;
+}
+
+static int map_read(struct image *image, struct text_lines *lines, uint64_t *ret_at)
 {
 	size_t n_lines = 0, n_bad = 0;
 	char *text;
 
 	int r;
 	while ((r = text_lines_next(lines, &text)) == 0) {
-		struct span span;
+		struct generated code;
+		uint32_t n = image->history.n;
 		if (++n_lines > IMAGE_MAP_LINES_MAX)
 			return IMAGE_OVERSIZE;
-		if (!line_parse(text, &span)) {
-			n_bad++;
+		bool good = line_parse(text, &code);
+		n_bad += !good;
+		r = good ? line_add(image, code) : 0;
+		if (r)
+			return r;
+		if (lines->took_rest) {
+			image->read.cut = image->history.n > n;
 			continue;
 		}
-		span.name = names_copy(&image->names, span.name, strcspn(span.name, "\r"));
-		if (!span.name)
-			return IMAGE_OVERSIZE;
-		r = spans_add(&image->symbols, span);
-		if (r)
-			return r == SPANS_FULL ? IMAGE_OVERSIZE : r;
+		*ret_at = lines->offset - (lines->end - lines->start);
 	}
 	if (r == TEXT_LINES_OVERSIZE)
 		return IMAGE_OVERSIZE;
 	if (r != TEXT_LINES_END)
 		return r;
-	return n_lines && n_bad == n_lines ? IMAGE_MALFORMED : 0;
+	return n_lines && n_bad == n_lines && image->history.n == 0 ? IMAGE_MALFORMED : 0;
+}
+
+int perf_map_read_on(struct image *image, int fd)
+{
+	_cleanup_(freep) struct text_lines *lines = calloc(1, sizeof(*lines));
+	if (!lines)
+		return -ENOMEM;
+
+	if (image->read.cut)
+		history_drop_last(&image->history);
+	image->read.cut = false;
+	read_mark_check(&image->read, fd);
+	uint64_t at = image->read.at;
+	lines->fd = fd;
+	lines->offset = at;
+	lines->takes_rest = true; /* some compilers write no last newline */
+	int r = map_read(image, lines, &at);
+	read_mark_note(&image->read, fd, at);
+	return r;
 }
 
 int image_open_perf_map(int fd, struct image **ret_image)
 {
-	_cleanup_(freep) struct text_lines *lines = calloc(1, sizeof(*lines));
 	_cleanup_(image_freep) struct image *image = image_new();
-	if (!lines || !image)
+	if (!image)
 		return -ENOMEM;
-	lines->fd = fd;
-	lines->takes_rest = true; /* some compilers write no last newline */
 
-	int r = map_read(image, lines);
-	if (r == 0)
-		r = spans_seal(&image->symbols);
+	int r = perf_map_read_on(image, fd);
 	if (r)
 		return r;
 

@@ -50,6 +50,7 @@ static int take_rest(struct text_lines *t, char **ret_line)
 	t->buffer[t->end] = '\0';
 	*ret_line = t->buffer + t->start;
 	t->start = t->end;
+	t->took_rest = true;
 	return 0;
 }
 

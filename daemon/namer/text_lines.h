@@ -20,6 +20,7 @@ struct text_lines {
 	uint64_t offset;   /* of the next byte to read */
 	size_t start, end; /* [start, end) of the buffer is not returned yet */
 	bool takes_rest;   /* set by the caller: a last line without a newline is one, too */
+	bool took_rest;    /* the last one returned is such a line */
 	bool skipping;     /* inside an overlong line */
 	char buffer[TEXT_LINE_BYTES_MAX];
 };

@@ -104,20 +104,25 @@ static void give_bytes(struct file_table *t, uint64_t bytes)
 		quota_give(t->pool, t->pool_uid, bytes);
 }
 
-static bool take_frame(struct file_table *t, uid_t uid)
+static uint32_t frame_bytes(const struct file *file)
+{
+	return FRAME_BYTES + (file_grows(file) ? FRAME_VERSION_BYTES : 0);
+}
+
+static bool take_frame(struct file_table *t, const struct file *file, uid_t uid)
 {
 	if (!quota_take(&t->frames_of, uid, FRAMES_MAX, 1))
 		return false;
-	if (take_bytes(t, FRAME_BYTES))
+	if (take_bytes(t, frame_bytes(file)))
 		return true;
 	quota_give(&t->frames_of, uid, 1);
 	return false;
 }
 
-static void give_frame(struct file_table *t, uid_t uid)
+static void give_frame(struct file_table *t, const struct file *file, uid_t uid)
 {
 	quota_give(&t->frames_of, uid, 1);
-	give_bytes(t, FRAME_BYTES);
+	give_bytes(t, frame_bytes(file));
 }
 
 static bool take_file(struct file_table *t, uid_t uid, uint32_t size)
@@ -134,6 +139,16 @@ static void give_file(struct file_table *t, uid_t uid, uint32_t size)
 {
 	quota_give(&t->files_of, uid, size);
 	give_bytes(t, (uint64_t)size * FILE_BYTES);
+}
+
+bool file_take_more(struct file_table *t, struct file *file, uint64_t bytes)
+{
+	uint32_t places = (uint32_t)(bytes / FILE_BYTES) + 1;
+
+	if (!take_file(t, file->account, places))
+		return false;
+	file->size += places;
+	return true;
 }
 
 static int file_table_reserve(struct file_table *t)
@@ -321,23 +336,28 @@ static int frame_table_reserve(struct file_table *t)
 	return 0;
 }
 
-static struct frame *frame_new(struct file_table *t, struct file *file, uint64_t offset)
+static struct frame *frame_new(
+	struct file_table *t, struct file *file, uint64_t offset, uint32_t version)
 {
 	if (frame_table_reserve(t) < 0)
 		return NULL;
-	_cleanup_(freep) struct frame *frame = calloc(1, sizeof(*frame));
+	size_t bytes = file_grows(file) ? sizeof(struct frame_of_version) : sizeof(struct frame);
+	_cleanup_(freep) struct frame *frame = calloc(1, bytes);
 	if (!frame)
 		return NULL;
 
 	frame->file = file;
 	frame->offset = offset;
+	if (file_grows(file))
+		((struct frame_of_version *)frame)->version = version;
 	return frame_index_add(&t->frames, frame) < 0 ? NULL : TAKE_PTR(frame);
 }
 
-int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uid_t account,
-	struct frame **ret_frame)
+int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uint64_t time_ns,
+	uid_t account, struct frame **ret_frame)
 {
-	struct frame *known = frame_index_find(&t->frames, file, offset);
+	uint32_t version = file->versions ? version_at(t, file, offset, time_ns) : 0;
+	struct frame *known = frame_index_find(&t->frames, file, offset, version);
 
 	if (known) {
 		if (known->age != t->age) /* do not dirty cache lines that others read */
@@ -345,13 +365,13 @@ int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uid_
 		*ret_frame = known;
 		return 0;
 	}
-	if ((t->n_frames >= FRAMES_MAX && !t->n_free_frames) || !take_frame(t, account)) {
+	if ((t->n_frames >= FRAMES_MAX && !t->n_free_frames) || !take_frame(t, file, account)) {
 		t->n_refused++;
 		return FILE_TABLE_FULL;
 	}
-	struct frame *frame = frame_new(t, file, offset);
+	struct frame *frame = frame_new(t, file, offset, version);
 	if (!frame) {
-		give_frame(t, account);
+		give_frame(t, file, account);
 		return -ENOMEM;
 	}
 
@@ -365,7 +385,7 @@ int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uid_
 
 int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame)
 {
-	return frame_get_for(t, file, offset, file->uid, ret_frame);
+	return frame_get_for(t, file, offset, 0, file->uid, ret_frame);
 }
 
 /* A place has a quarter of the bytes of a frame. */
@@ -391,7 +411,7 @@ static struct frame *frame_free(struct file_table *t, struct frame *frame)
 	if (!frame)
 		return NULL;
 	quota_give(&t->frames_of, frame->account, more_frames(frame->n_places));
-	give_frame(t, frame->account);
+	give_frame(t, frame->file, frame->account);
 	free(frame->place);
 	free(frame);
 	return NULL;
@@ -402,6 +422,7 @@ static struct file *file_free(struct file_table *t, struct file *file)
 	if (!file)
 		return NULL;
 	give_file(t, file->account, file->size);
+	versions_free(file->versions);
 	free(file->path);
 	free(file);
 	return NULL;

@@ -3,7 +3,7 @@
 
 /* Files that code was mapped from, and the frames in them
  *
- * A frame is (file, offset) and is named once. Files are distinguished by build id if there is one,
+ * A frame is (file, offset), of generated code also a version (version.h), and is named once. Files are distinguished by build id if there is one,
  * else by (device, inode, path). A file mapped by processes of several users is a separate file for
  * each: they may differ in who may read its names, and anyone can make a file with another's build
  * id. Code outside files has a file of its own kind: the kernel, each module, the vdso, the JIT
@@ -17,6 +17,7 @@
 
 #include "daemon/naming/frame_index.h"
 #include "daemon/naming/quota.h"
+#include "daemon/naming/version.h"
 #include "proto/hash_table.h"
 
 /* distinct executables and libraries; a full Debian has fewer. Beyond, and beyond a user's quota: LOSS_ROOM */
@@ -25,6 +26,7 @@
 #define FRAMES_MAX 800000
 /* What a pool is charged for them. */
 #define FRAME_BYTES 90u
+#define FRAME_VERSION_BYTES 16u /* more for one of generated code */
 #define FILE_BYTES 500u /* with a path of up to FILE_PATH_BYTES; a longer one takes more places */
 #define FILE_PATH_BYTES 256u
 
@@ -84,6 +86,7 @@ struct file {
 	 * own: it is a copy (a container's, a server's), which does not show what becomes of the original; or it was
 	 * not found. */
 	uint64_t look_again_ns;
+	bool sampled; /* private to the namer: since it last looked at it */
 	bool deleted; /* path ended in " (deleted)", which was cut off */
 
 	/* where to open it while the process is alive */
@@ -101,9 +104,16 @@ struct file {
 
 	bool has_symbols, has_debug;         /* found by the parser */
 	uint64_t symbols_named, symbols_out; /* frames by outcome */
+	struct versions *versions;           /* of generated code; NULL: nothing changed */
 	void *namer_slot;                    /* the namer's own */
 	UT_hash_handle hh;
 };
+
+/* Is it a description of generated code, to which its compiler adds? Then offsets are addresses. */
+static inline bool file_grows(const struct file *f)
+{
+	return f->kind == FILE_PERF_MAP || f->kind == FILE_JITDUMP;
+}
 
 /* Outcome of naming one frame. Stored: do not renumber. */
 enum frame_state {
@@ -137,6 +147,17 @@ struct frame {
 	uid_t account;       /* who takes its place in the table */
 };
 _Static_assert(sizeof(struct frame) <= 40, "millions of them: a chunk of 48 bytes each");
+
+/* All frames of files that grow are such. */
+struct frame_of_version {
+	struct frame frame;
+	uint32_t version;
+};
+
+static inline uint32_t frame_version(const struct frame *f)
+{
+	return file_grows(f->file) ? ((const struct frame_of_version *)f)->version : 0;
+}
 
 /* Of a FRAME_ASKED frame: the source of its name does not exist yet, or is refused for a while. */
 #define FRAME_LATE UINT8_MAX
@@ -188,11 +209,15 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
  * that user's. The caller sets the process to open it through. 0, FILE_TABLE_FULL, -ENOMEM. */
 int file_of_user(
 	struct file_table *t, struct file *file, uid_t uid, uid_t account, struct file **ret_file);
-/* account: the user in whose process it was seen, who takes its place in the table if it is new. */
-int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uid_t account,
-	struct frame **ret_frame);
+/* account: the user in whose process it was seen, who takes its place in the table if it is new. time_ns: of
+ * the sample, for generated code (version_at). */
+int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uint64_t time_ns,
+	uid_t account, struct frame **ret_frame);
 /* The same for the file's user. */
 int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame);
+
+/* Take bytes for what belongs to a file, from its user's quota until it is freed. */
+bool file_take_more(struct file_table *t, struct file *file, uint64_t bytes);
 
 /* Give a frame these places, which it takes over, instead of those that it had. More than FRAME_PLACES take room of
  * their own from the user's quota: without it, only the last, the symbol itself, stays. */

@@ -22,32 +22,38 @@ struct frame_slot {
 	uint64_t offset;     /* its */
 };
 
-static size_t first_slot(const struct frame_index *x, const struct file *file, uint64_t offset)
+static size_t first_slot(
+	const struct frame_index *x, const struct file *file, uint64_t offset, uint32_t version)
 {
-	return (size_t)hash_words((uintptr_t)file, offset) & (x->n_slots - 1);
+	uint64_t hash = hash_words((uintptr_t)file, offset);
+	if (version)
+		hash = hash_words(hash, version);
+	return (size_t)hash & (x->n_slots - 1);
 }
 
 /* The slot of the key, or the free one where it belongs. */
 static struct frame_slot *slot_of(
-	const struct frame_index *x, const struct file *file, uint64_t offset)
+	const struct frame_index *x, const struct file *file, uint64_t offset, uint32_t version)
 {
-	for (size_t at = first_slot(x, file, offset);; at = (at + 1) & (x->n_slots - 1)) {
+	for (size_t at = first_slot(x, file, offset, version);; at = (at + 1) & (x->n_slots - 1)) {
 		struct frame_slot *s = &x->slot[at];
-		if (!s->frame || (s->offset == offset && s->frame->file == file))
+		if (!s->frame || (s->offset == offset && s->frame->file == file &&
+					 frame_version(s->frame) == version))
 			return s;
 	}
 }
 
 static void put(struct frame_index *x, struct frame *frame)
 {
-	*slot_of(x, frame->file, frame->offset) = (struct frame_slot){frame, frame->offset};
+	*slot_of(x, frame->file, frame->offset, frame_version(frame)) =
+		(struct frame_slot){frame, frame->offset};
 	x->n++;
 }
 
 struct frame *frame_index_find(
-	const struct frame_index *x, const struct file *file, uint64_t offset)
+	const struct frame_index *x, const struct file *file, uint64_t offset, uint32_t version)
 {
-	return x->n_slots ? slot_of(x, file, offset)->frame : NULL;
+	return x->n_slots ? slot_of(x, file, offset, version)->frame : NULL;
 }
 
 static int grow(struct frame_index *x)

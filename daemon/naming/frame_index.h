@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Frame index: the frames of a file table, by (file, offset)
+/* Frame index: the frames of a file table, by (file, offset, version)
  *
  * Open addressing: 16 bytes a slot, at most three quarters of them taken. Nothing is removed alone;
  * after a sweep the index is made again.
@@ -21,7 +21,7 @@ struct frame_index {
 
 /* NULL: it is not there. */
 struct frame *frame_index_find(
-	const struct frame_index *x, const struct file *file, uint64_t offset);
+	const struct frame_index *x, const struct file *file, uint64_t offset, uint32_t version);
 
 /* Add a frame that is not there. It is borrowed. 0 or -ENOMEM. */
 int frame_index_add(struct frame_index *x, struct frame *frame);

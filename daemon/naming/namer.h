@@ -117,6 +117,14 @@ int namer_name(struct namer *n, struct frame *frame, uid_t uid);
  * copied. 0, NAMER_FULL (the frame is unchanged), -ENOMEM. */
 int namer_name_as(struct namer *n, struct frame *frame, const char *function);
 
+/* A frame of generated code of this file was sampled: it is looked at next time. */
+void namer_sampled(struct namer *n, struct file *file);
+bool namer_has_sampled(const struct namer *n);
+/* Have files of generated code that were sampled since the last time read on if they have grown, so that
+ * samples taken until now get the right versions (version.h) once the answers came, some milliseconds
+ * later. A system call for each that does not block. 0 or -ENOMEM. */
+int namer_look(struct namer *n, uint64_t now_ns);
+
 /* The recorded programs have ended: open the files that describe generated code again, and ask once
  * more for unnamed frames. From now on every answer is final. 0 or -ENOMEM. */
 int namer_ask_again(struct namer *n);

@@ -57,15 +57,18 @@
 #define NAMER_HURRIED_MAX 4096u /* frames queued twice because a second user wanted them */
 /* searched per user for one that need not wait for the opener; … */
 #define NAMER_JOBS_LOOKED_AT 16u
-#define NAMER_JOBS_USERS_MAX 4u    /* … for this many users */
-#define NAMER_ROUNDS_MAX 64u       /* answers handled in one dispatch; the loop has other work */
-#define NAMER_RETRY_NS 1000000000u /* before a missing perf map is looked up again */
+#define NAMER_JOBS_USERS_MAX 4u /* … for this many users */
+#define NAMER_ROUNDS_MAX 64u    /* answers handled in one dispatch; the loop has other work */
+/* before a missing perf map is looked up again, and late frames of one that has grown */
+#define NAMER_RETRY_NS 1000000000u
 /* A copied file that was found the same is looked up again after this time, twice as long at each further time, at
  * most so long. Each time costs a copy, and its names once more. */
 #define NAMER_SEEN_NS 1000000000u
 #define NAMER_SEEN_MAX_NS 300000000000u
 #define NAMER_ABSENT_NS                                                                            \
 	5000000000u /* before a file that was not found is looked for in a new process */
+/* files of generated code that were sampled since the last look: one fstat each */
+#define NAMER_SAMPLED_MAX 1024u
 
 /* --- worker ----------------------------------------------------------------------------------- */
 
@@ -242,7 +245,20 @@ struct slot {
 	struct message_loaded wants; /* valid while loaded */
 	uint64_t retry_ns;
 
-	struct wish_list wishes; /* none is empty */
+	/* of generated code */
+	bool unread;            /* it has grown: to be read on before the next name */
+	uint64_t seen_bytes;    /* at the last look, */
+	int64_t seen_ns;        /* when it was last written then, CLOCK_REALTIME, */
+	uint64_t looked_ns;     /* and when that look was, CLOCK_MONOTONIC; 0: none */
+	uint64_t from_ns;       /* from when on what is unread is in force */
+	uint64_t asked_from_ns; /* the same of what the parser reads now */
+	bool counted;           /* order and first_order are known: */
+	uint32_t order;         /* ranges of code that the parser knew last, */
+	uint32_t first_order;   /* and at first: those of version 0 */
+	uint32_t lost_order; /* and those of files before the present one that it has forgotten */
+	uint32_t anew;       /* how often the file was written anew, as it said last */
+
+	struct wish_list wishes; /* none is empty, unless it is unread */
 	size_t n_frames;         /* in all of them */
 	/* of generated code without a description yet, or of a slot that rests; bounded by
 	 * FRAMES_MAX */
@@ -306,6 +322,8 @@ struct namer {
 	uint64_t open_floor_ns, parse_floor_ns; /* time used by the user who was served last */
 	struct faulty faulty[NAMER_FAULTY_MAX];
 	uint32_t n_faulty, next_faulty;
+	struct file *sampled[NAMER_SAMPLED_MAX]; /* since the last look */
+	uint32_t n_sampled;
 	uint64_t wake_ns; /* when the first resting slot is checked again, or UINT64_MAX */
 	/* users whose files and stacks this parser received; not root */
 	uid_t seen[NAMER_SEEN_MAX];
@@ -387,6 +405,8 @@ void slot_enqueue_first(struct namer *n, struct slot *s);
 void slot_dequeue(struct namer *n, struct slot *s);
 /* Add a waiting frame, whether or not the slot is queued. -ENOMEM. */
 int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u);
+/* Let it take its turn for this user, with no frame. -ENOMEM. */
+int slot_push_none(struct namer *n, struct slot *s, struct naming_user *u);
 struct wish *wish_free(struct namer *n, struct wish *w);
 /* Is the wish's entry still valid for its frame? Another user may have taken the frame over. */
 bool wish_holds(const struct wish *w, const struct frame *frame);
@@ -411,7 +431,7 @@ bool slot_is_awaited(const struct namer *n, const struct slot *s);
 /* Does it describe generated code, growing by a line for each new function? */
 static inline bool slot_grows(const struct slot *s)
 {
-	return s->file->kind == FILE_PERF_MAP || s->file->kind == FILE_JITDUMP;
+	return file_grows(s->file);
 }
 /* Make its frames late; make them wait again. -ENOMEM. */
 int slot_postpone(struct namer *n, struct slot *s);
@@ -437,6 +457,15 @@ int slot_forget(struct namer *n, struct slot *s);
 bool slot_evict(struct namer *n, struct naming_user *u);
 void frame_finish(struct namer *n, struct frame *f, enum frame_state state);
 struct slot *slot_free(struct namer *n, struct slot *s);
+
+/* grow.c */
+/* Was it written to since the last look? One fstat. Then it is unread. */
+void slot_look(struct slot *s);
+/* Have the parser read on, and take its answer. As of parser_ask; as parser_hear. */
+int slot_ask_grow(struct namer *n, struct slot *s);
+int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_t n_bytes);
+/* The range of code by which the parser names the frame. */
+uint32_t slot_order(const struct slot *s, const struct frame *frame);
 
 /* blame.c */
 /* The user responsible for the contents of the slot's part: the only one who can write to it, else

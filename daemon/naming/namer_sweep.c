@@ -13,6 +13,8 @@ static bool is_at_rest(const struct namer *n, const struct slot *s)
 
 void namer_sweep_mark(const struct namer *n, struct file_marks *m)
 {
+	for (uint32_t i = 0; i < n->n_sampled; i++)
+		file_marks_keep(m, n->sampled[i]);
 	for (const struct slot *slot = TAILQ_FIRST(&n->slots); slot;
 		slot = TAILQ_NEXT(slot, by_use)) {
 		if (!is_at_rest(n, slot))

@@ -118,12 +118,13 @@ static void fill_batch(struct namer *n, struct wish *w)
 static int ask_names(struct namer *n, struct slot *s, struct wish *w)
 {
 	struct message_name m = {.file = s->file->id};
-	uint64_t offset[MESSAGE_OFFSETS_MAX];
+	struct message_offset offset[MESSAGE_OFFSETS_MAX];
 	struct naming_user *u = w->user;
 
 	fill_batch(n, w);
 	for (; m.n < n->n_batch; m.n++)
-		offset[m.n] = n->batch[m.n]->offset;
+		offset[m.n] = (struct message_offset){
+			n->batch[m.n]->offset, slot_order(s, n->batch[m.n]), 0};
 	if (w->n == 0)
 		wish_free(n, w);
 	if (m.n == 0) {
@@ -197,6 +198,12 @@ static int slot_step(struct namer *n, struct wish *w)
 		return 0;
 	if (!s->file->has_symbols && !s->file->has_debug && !slot_grows(s))
 		return slot_fail(n, s, FILE_NO_SYMBOLS);
+	slot_look(s);
+	if (s->unread) {
+		if (slot_ask_grow(n, s) == 0)
+			fly(n, s, u);
+		return 0;
+	}
 	return ask_names(n, s, w);
 }
 
@@ -297,6 +304,7 @@ static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		s->file->has_debug = m.has_debug;
 		s->loaded = n->parser.generation;
 		s->wants = m;
+		s->unread = slot_grows(s);
 		if (s->file->n_build_id == 0 && m.n_build_id) {
 			s->file->n_build_id = m.n_build_id;
 			memcpy(s->file->build_id, m.build_id, m.n_build_id);
@@ -397,6 +405,23 @@ static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	return 0;
 }
 
+static int hear_grown(struct namer *n, const uint8_t *bytes, size_t n_bytes)
+{
+	struct slot *s = n->asked_slot;
+	int r = s ? slot_hear_grown(n, s, bytes, n_bytes) : -EBADMSG;
+
+	if (r < 0)
+		return r;
+	if (r == STATE_FORGOTTEN)
+		return file_forgotten(n, s);
+	if (r == 0) {
+		settle(n, s);
+		return 0;
+	}
+	n->asked_slot = NULL;
+	return slot_fail(n, s, (enum file_state)r);
+}
+
 static int hear_done(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 {
 	struct message_done m;
@@ -430,6 +455,8 @@ int parser_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		return hear_loaded(n, bytes, n_bytes);
 	case MESSAGE_NAME:
 		return hear_named(n, bytes, n_bytes);
+	case MESSAGE_GROW:
+		return hear_grown(n, bytes, n_bytes);
 	case MESSAGE_UNWIND:
 		return job_hear(n, bytes, n_bytes);
 	default:

@@ -125,6 +125,16 @@ static struct wish *wish_get(struct namer *n, struct slot *s, struct naming_user
 	return w;
 }
 
+int slot_push_none(struct namer *n, struct slot *s, struct naming_user *u)
+{
+	if (!wish_get(n, s, u))
+		return -ENOMEM;
+	if (s->queue == QUEUE_NONE)
+		slot_enqueue_name(n, s);
+	n->fresh = true;
+	return 0;
+}
+
 int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u)
 {
 	struct wish *w = wish_get(n, s, u);

@@ -154,3 +154,28 @@ int reply_unwound(const uint8_t *bytes, size_t n, struct reply_unwound *ret_unwo
 	memcpy(ret_unwound->frame, bytes + sizeof(m), n - sizeof(m));
 	return 0;
 }
+
+static bool is_change(const struct message_change *c, uint32_t after, uint32_t order)
+{
+	return c->start < c->end && c->order > after && c->order <= order;
+}
+
+int reply_grown(const uint8_t *bytes, size_t n, struct reply_grown *ret_grown)
+{
+	struct message_grown m;
+
+	if (n < sizeof(m))
+		return -EBADMSG;
+	memcpy(&m, bytes, sizeof(m));
+	if (m.head.type != MESSAGE_GROWN || !is_state(m.state) || m.n > MESSAGE_CHANGES_MAX ||
+		(m.state != STATE_READY && m.n > 0) ||
+		n != sizeof(m) + m.n * sizeof(struct message_change))
+		return -EBADMSG;
+	ret_grown->grown = m;
+	memcpy(ret_grown->change, bytes + sizeof(m), n - sizeof(m));
+	for (uint32_t i = 0; i < m.n; i++)
+		if (!is_change(
+			    &ret_grown->change[i], i ? ret_grown->change[i - 1].order : 0, m.order))
+			return -EBADMSG;
+	return 0;
+}

@@ -40,6 +40,12 @@ int reply_opened(
 int reply_loaded(const uint8_t *bytes, size_t n, struct message_loaded *ret_loaded);
 int reply_done(const uint8_t *bytes, size_t n, struct message_done *ret_done);
 
+struct reply_grown {
+	struct message_grown grown;
+	struct message_change change[MESSAGE_CHANGES_MAX];
+};
+int reply_grown(const uint8_t *bytes, size_t n, struct reply_grown *ret_grown);
+
 struct reply_unwound {
 	struct message_unwound unwound;
 	struct message_frame frame[MESSAGE_FRAMES_MAX];

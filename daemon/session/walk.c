@@ -368,7 +368,17 @@ static int run(struct walk *w, uint64_t now_ns)
 	if (w->sampler->options.per_task)
 		notice_hung_rings(w);
 	in->next_drain_ns = now_ns + WALK_DRAIN_NS;
+	in->looked = false;
 	return r;
+}
+
+/* Shortly before a drain, so that the parser has said what changed when samples are taken. */
+static int look_at_growing(struct walk *w, uint64_t now_ns)
+{
+	if (!walk_look_is_due(w, now_ns))
+		return 0;
+	w->inner->looked = true;
+	return namer_look(w->namer, now_ns);
 }
 
 int walk_dispatch(struct walk *w, uint64_t now_ns)
@@ -378,6 +388,9 @@ int walk_dispatch(struct walk *w, uint64_t now_ns)
 		return r;
 	exec_watch_dispatch(&w->inner->execs, now_ns);
 	r = w->feed ? feed_dispatch(w->feed, now_ns) : 0;
+	if (r < 0)
+		return r;
+	r = look_at_growing(w, now_ns);
 	if (r < 0)
 		return r;
 	return walk_drain_is_due(w, now_ns) ? run(w, now_ns) : 0;

@@ -178,10 +178,25 @@ bool walk_drain_is_due(struct walk *w, uint64_t now_ns)
 	return false;
 }
 
-uint64_t walk_drain_deadline_ns(const struct walk *w)
+static uint64_t due_ns(const struct walk *w)
 {
 	const struct walk_inner *in = w->inner;
 	uint64_t prompt = prompt_ns(w);
 	prompt = prompt > in->rest_ns ? prompt : in->rest_ns;
 	return in->next_drain_ns < prompt ? in->next_drain_ns : prompt;
+}
+
+static bool is_unlooked(const struct walk *w)
+{
+	return !w->inner->looked && namer_has_sampled(w->namer);
+}
+
+bool walk_look_is_due(const struct walk *w, uint64_t now_ns)
+{
+	return is_unlooked(w) && now_ns + DRAIN_LOOK_NS >= due_ns(w);
+}
+
+uint64_t walk_drain_deadline_ns(const struct walk *w)
+{
+	return due_ns(w) - (is_unlooked(w) ? DRAIN_LOOK_NS : 0);
 }

@@ -18,6 +18,7 @@ struct walk_inner {
 	struct blind blind;
 	struct raises raises;
 	uint64_t next_drain_ns, next_tick_ns;
+	bool looked;          /* at files of generated code, for the next drain */
 	uint64_t rest_ns;     /* a ring that fills does not wake us before */
 	uint64_t goal_ns;     /* up to which the drain in progress goes; 0: none is */
 	bool scan_is_due;     /* a hart came, and what runs on it was not looked for yet */
@@ -40,5 +41,8 @@ int walk_drain_all(struct walk *w, uint64_t by_ns);
 int walk_drain_rest(struct walk *w, uint64_t cut_ns);
 /* Is it worth a drain? */
 bool walk_drain_is_due(struct walk *w, uint64_t now_ns);
-/* When the next one is. */
+/* Generated code that was sampled is looked at so long before the next drain: enough for the parser. */
+#define DRAIN_LOOK_NS 20000000u
+bool walk_look_is_due(const struct walk *w, uint64_t now_ns);
+/* When the next drain is, or the look before it. */
 uint64_t walk_drain_deadline_ns(const struct walk *w);

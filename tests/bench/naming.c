@@ -159,14 +159,14 @@ static void ask(struct parser *p, uint32_t id, const struct request *r, uint32_t
 {
 	struct {
 		struct message_name m;
-		uint64_t offset[MESSAGE_OFFSETS_MAX];
+		struct message_offset offset[MESSAGE_OFFSETS_MAX];
 	} name = {.m = {.head = {.type = MESSAGE_NAME}, .file = id, .n = n}};
 
 	for (uint32_t i = 0; i < n; i++)
-		name.offset[i] = r[i].offset;
+		name.offset[i] = (struct message_offset){.offset = r[i].offset};
 	struct parsed_file *f = parser_file(p, id);
 	n_loads += f && !f->image;
-	take(p, &name, sizeof(name.m) + n * sizeof(uint64_t), -1);
+	take(p, &name, sizeof(name.m) + n * sizeof(*name.offset), -1);
 }
 
 static void name_all(struct parser *p)

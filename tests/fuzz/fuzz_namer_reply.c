@@ -27,6 +27,7 @@ static int swallow(void *userdata, const void *bytes, size_t n)
 static void as_reply(const uint8_t *data, size_t size)
 {
 	static struct reply_unwound unwound;
+	static struct reply_grown grown;
 	struct message_opened opened;
 	struct message_loaded loaded;
 	struct message_done done;
@@ -38,6 +39,7 @@ static void as_reply(const uint8_t *data, size_t size)
 	reply_loaded(data, size, &loaded);
 	reply_done(data, size, &done);
 	reply_unwound(data, size, &unwound);
+	reply_grown(data, size, &grown);
 	if (reply_names_begin(&names, data, size) == 0)
 		while (reply_names_next(&names, &naming) == 0)
 			continue;

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Any bytes as a perf map. */
+/* Any bytes as a perf map that grows. */
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "daemon/namer/image.h"
+#include "tests/fuzz/growing.h"
 #include "tests/fuzz/mutate.h"
 
 MUTATE_ALSO_BY(mutate_lines)
@@ -13,17 +10,5 @@ MUTATE_ALSO_BY(mutate_lines)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const uint64_t offsets[] = {0, 0x1000, 0x1040, 0x7f0010, UINT64_MAX};
-	static struct image_naming naming;
-	struct image *image = NULL;
-	int fd = memfd_create("perf_map", MFD_CLOEXEC);
-
-	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
-		return close(fd), 0;
-	if (image_open_perf_map(fd, &image) == 0)
-		for (size_t k = 0; k < sizeof(offsets) / sizeof(*offsets); k++)
-			image_name(image, offsets[k], &naming);
-	image_free(image);
-	close(fd);
-	return 0;
+	return growing_run(image_open_perf_map, data, size);
 }

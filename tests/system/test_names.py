@@ -11,6 +11,7 @@ from pathlib import Path
 from machine import (Folder, Skip, by_itself, compile_program, leave_to_plain, mperfctl, need_program,
                      need_root, plain_build, rows, workload, SOURCES)
 from rates import long_enough, rate_allowed
+from service import Service, wait_until
 
 SECONDS = 50
 
@@ -118,6 +119,56 @@ def test_code_without_a_file_is_named_by_perf_maps_and_jitdumps(build):
         assert not any("jitted" in r["function"] for r in found), found[:3]
 
 
+GENERATIONS = "generation_a", "generation_b", "generation_c"
+
+
+def check_thirds(found, key="function", shares=(1 / 3, 1 / 3, 1 / 3)):
+    """Each of three functions that ran at one address, one after the other, has its own time."""
+    got = [share(found, name, key) for name in GENERATIONS]
+    assert sum(got) > 0.9, found[:5]
+    for name, is_share, should in zip(GENERATIONS, got, shares):
+        assert abs(is_share - should) < 0.1, (name, got)
+
+
+def test_an_address_of_generated_code_has_the_name_of_its_time(build):
+    program = compile_program(build, "jit.c")
+    with Folder() as folder:
+        for how in "map", "dump", "anew":
+            record(build, folder / how, "--", program, f"again-{how}", long_enough(400))
+            check_thirds(functions(build, folder / how))
+            forget_maps(build, folder / how)
+        # a frame of its own for each, in all that is made of a recording
+        check_thirds(functions(build, folder / "map", "--by", "address"))
+        lines = mperfctl(build, "flamegraph", "--folded", "-i", folder / "map").stdout
+        assert all(f";{name} " in lines for name in GENERATIONS), lines[:500]
+
+
+def test_the_service_names_generated_code_by_its_time(build):
+    program = compile_program(build, "jit.c")
+    with Folder() as folder, Service(build, folder, flush="1s", rate=f"{rate_allowed(499)}") as service:
+        for how in "map", "dump":
+            run = subprocess.Popen([program, f"again-{how}", str(long_enough(400))])
+            assert run.wait() == 0
+            found = wait_until("all is stored and named", lambda: settled(service, run.pid))
+            check_thirds(found)
+            for left in f"/tmp/perf-{run.pid}.map", f"/tmp/jit-{run.pid}.dump":
+                Path(left).unlink(missing_ok=True)
+
+
+def settled(service, pid):
+    """The functions of a process that has ended, once they are named."""
+    found = service.ask("hotspots", "--since", "-5m", "--pid", pid, "--limit", "0")["rows"]
+    return found if share(found, GENERATIONS[2]) > 0 else None
+
+
+def test_code_that_a_jitdump_moves_keeps_its_name(build):
+    program = compile_program(build, "jit.c")
+    with Folder() as folder:
+        record(build, folder / "r", "--", program, "again-move", long_enough(400))
+        check_thirds(functions(build, folder / "r"), shares=(1 / 2, 1 / 4, 1 / 4))
+        forget_maps(build, folder / "r")
+
+
 def test_code_without_a_file_is_named_inside_a_container(build):
     need_root()
     need_program("unshare")
@@ -129,6 +180,20 @@ def test_code_without_a_file_is_named_inside_a_container(build):
                   f"&& exec /mnt/jit map {long_enough(800)}")
         done = record(build, folder / "r", "--", "unshare", "--mount", "--pid", "--fork", "--mount-proc",
                       "sh", "-c", script, check=False)
+        if done.returncode != 0 and "unshare" in done.stderr:
+            raise Skip("unshare is refused here")
+        found = functions(build, folder / "r")
+    assert share(found, "jitted_by_map") > 0.8, found[:3]
+
+
+def test_code_without_a_file_is_named_in_a_pid_namespace_with_our_mounts(build):
+    need_root()
+    need_program("unshare")
+    program = compile_program(build, "jit.c")
+    with Folder() as folder:
+        done = record(build, folder / "r", "--", "unshare", "--pid", "--fork", program, "map",
+                      long_enough(800), check=False)
+        Path("/tmp/perf-1.map").unlink(missing_ok=True)
         if done.returncode != 0 and "unshare" in done.stderr:
             raise Skip("unshare is refused here")
         found = functions(build, folder / "r")

@@ -412,3 +412,117 @@ TEST(code_larger_than_the_window_is_skipped)
 	close(fd);
 	free(bytes);
 }
+
+static const char *name_by(struct image *i, uint64_t addr, uint32_t order)
+{
+	struct image_naming naming;
+
+	image_name_by(i, addr, order, &naming);
+	return naming.outcome == IMAGE_NAMED ? naming.place[0].function : "(out)";
+}
+
+static void set_u64(struct dump *d, size_t at, uint64_t value)
+{
+	memcpy(d->bytes + at, &value, sizeof(value));
+}
+
+/* The first n bytes of a dump, then all of it, are in a file. */
+static struct image *grown_from(const struct dump *d, size_t n)
+{
+	struct image *i = NULL;
+	int fd = memfd_create("jitdump", MFD_CLOEXEC);
+
+	ck_assert_int_eq(write(fd, d->bytes, n), (ssize_t)n);
+	int r = image_open_jitdump(fd, &i);
+	ck_assert_int_eq(r, n < 40 ? IMAGE_MALFORMED : 0);
+	if (i) {
+		ck_assert_int_eq(pwrite(fd, d->bytes, d->n, 0), (ssize_t)d->n);
+		ck_assert_int_eq(image_read_on(i, fd), 0);
+		ck_assert_int_eq(image_read_on(i, fd), 0);
+	}
+	close(fd);
+	return i;
+}
+
+TEST(a_dump_that_grows_is_read_on_from_any_byte)
+{
+	struct dump d = {0};
+
+	put_header(&d);
+	put_load(&d, 0x1000, 0x40, 1, "a");
+	put_debug(&d, 0x1000);
+	put_load(&d, 0x1000, 0x40, 2, "b");
+	put_move(&d, 0x1000, 0x5000, 0x40, 2);
+	put_load(&d, 0x1000, 0x40, 3, "c");
+	for (size_t n = 40; n <= d.n; n++) {
+		struct image *i = grown_from(&d, n);
+		ck_assert_uint_eq(image_order(i), 4);
+		ck_assert_str_eq(name_by(i, 0x1008, 1), "a");
+		ck_assert_str_eq(name_by(i, 0x1008, 3), "b");
+		ck_assert_str_eq(name_at(i, 0x1008), "c");
+		ck_assert_str_eq(name_at(i, 0x5008), "b app.js:11");
+		image_free(i);
+	}
+}
+
+TEST(changes_have_the_time_of_their_record, .times = 2)
+{
+	struct dump d = {0};
+	struct image_change change[4];
+
+	put_header(&d);
+	put_load(&d, 0x1000, 0x40, 1, "a");
+	size_t second = d.n;
+	put_load(&d, 0x1000, 0x40, 2, "b");
+	size_t third = d.n;
+	put_move(&d, 0x1000, 0x1020, 0x40, 1);
+	set_u64(&d, second + 8, 1234);
+	set_u64(&d, third + 8, 5678);
+	set_u64(&d, 32, (uint64_t)_i); /* 1: times of the processor's own clock */
+	struct image *i = image_of(&d);
+	ck_assert_uint_eq(image_changes(i, 0, change, 4), 2);
+	ck_assert_uint_eq(change[0].from_ns, _i ? 0 : 1234);
+	ck_assert_uint_eq(change[1].from_ns, _i ? 0 : 5678);
+	ck_assert_uint_eq(change[1].start, 0x1020);
+	ck_assert_uint_eq(change[1].end, 0x1060);
+	ck_assert_uint_eq(change[1].order, 3);
+	image_free(i);
+}
+
+TEST(nothing_comes_after_a_close)
+{
+	struct dump d = {0};
+
+	put_header(&d);
+	put_load(&d, 0x1000, 0x40, 1, "a");
+	put_prefix(&d, 3, 0);
+	size_t n = d.n;
+	put_load(&d, 0x1000, 0x40, 2, "b");
+	struct image *i = grown_from(&d, n);
+	ck_assert_str_eq(name_at(i, 0x1000), "a");
+	image_free(i);
+}
+
+TEST(a_dump_that_becomes_something_else_keeps_its_names)
+{
+	struct dump d = {0}, other = {0};
+	struct image *i = NULL;
+	int fd = memfd_create("jitdump", MFD_CLOEXEC);
+
+	put_header(&d);
+	put_load(&d, 0x1000, 0x40, 1, "a");
+	put_header(&other);
+	put_load(&other, 0x1000, 0x40, 1, "b");
+	ck_assert_int_eq(write(fd, d.bytes, d.n), (ssize_t)d.n);
+	ck_assert_int_eq(image_open_jitdump(fd, &i), 0);
+	ck_assert_int_eq(ftruncate(fd, 0), 0);
+	ck_assert_int_eq(pwrite(fd, "no dump", 7, 0), 7);
+	ck_assert_int_eq(image_read_on(i, fd), 0);
+	ck_assert_str_eq(name_at(i, 0x1000), "a");
+	ck_assert_int_eq(pwrite(fd, other.bytes, other.n, 0), (ssize_t)other.n);
+	ck_assert_int_eq(image_read_on(i, fd), 0);
+	ck_assert_str_eq(name_at(i, 0x1000), "b");
+	ck_assert_str_eq(name_by(i, 0x1000, 1), "a");
+	image_free(i);
+	close(fd);
+}

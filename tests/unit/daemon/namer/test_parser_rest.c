@@ -54,8 +54,8 @@ static uint32_t ask(uint32_t id)
 {
 	struct {
 		struct message_name m;
-		uint64_t offset;
-	} name = {{.head = {.type = MESSAGE_NAME}, .file = id, .n = 1}, ADDR + 8};
+		struct message_offset offset;
+	} name = {{.head = {.type = MESSAGE_NAME}, .file = id, .n = 1}, {ADDR + 8, UINT32_MAX, 0}};
 	struct message_named named;
 
 	ck_assert_int_eq(parser_take(p, &name, sizeof(name), -1), 0);
@@ -279,9 +279,9 @@ static uint32_t heavy_line(void)
 {
 	struct {
 		struct message_name m;
-		uint64_t offset;
+		struct message_offset offset;
 	} name = {{.head = {.type = MESSAGE_NAME}, .file = HEAVY, .n = 1},
-		file_offset_of((uintptr_t)a_function)};
+		{.offset = file_offset_of((uintptr_t)a_function)}};
 	struct message_place place;
 
 	ck_assert_int_eq(parser_take(p, &name, sizeof(name), -1), 0);

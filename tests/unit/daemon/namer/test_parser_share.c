@@ -74,9 +74,9 @@ static bool is_named(uint32_t id, bool *ret_line)
 {
 	struct {
 		struct message_name m;
-		uint64_t offset;
+		struct message_offset offset;
 	} name = {{.head = {.type = MESSAGE_NAME}, .file = id, .n = 1},
-		file_offset_of((uintptr_t)a_function)};
+		{.offset = file_offset_of((uintptr_t)a_function)}};
 	struct message_named named;
 	struct message_naming naming;
 	struct message_place place = {0};

@@ -40,7 +40,110 @@ static const char *name_at(struct image *i, uint64_t offset)
 	return naming.place[0].function;
 }
 
+static const char *name_by(struct image *i, uint64_t offset, uint32_t order)
+{
+	struct image_naming naming;
+
+	image_name_by(i, offset, order, &naming);
+	return naming.outcome == IMAGE_NAMED ? naming.place[0].function : "(out)";
+}
+
+/* A map that is written to after it was opened. */
+static int growing_fd;
+
+static struct image *growing_of(const char *text)
+{
+	struct image *i = NULL;
+
+	growing_fd = memfd_create("map", MFD_CLOEXEC);
+	ck_assert_int_eq(write(growing_fd, text, strlen(text)), (ssize_t)strlen(text));
+	ck_assert_int_eq(image_open_perf_map(growing_fd, &i), 0);
+	return i;
+}
+
+static void grow(struct image *i, const char *more)
+{
+	ck_assert_int_eq(write(growing_fd, more, strlen(more)), (ssize_t)strlen(more));
+	ck_assert_int_eq(image_read_on(i, growing_fd), 0);
+}
+
+static void grown(struct image *i)
+{
+	image_free(i);
+	close(growing_fd);
+}
+
 EACH_TEST(.seconds = 60);
+
+TEST(a_map_that_grows_keeps_the_names_that_were)
+{
+	struct image *i = growing_of("1000 40 a\n2000 40 other\n");
+	struct image_change change[8];
+
+	ck_assert_uint_eq(image_order(i), 2);
+	ck_assert_uint_eq(image_changes(i, 0, change, 8), 0);
+	grow(i, "1000 40 b\n3000 40 more\n1020 10 c\n");
+	ck_assert_uint_eq(image_order(i), 5);
+	ck_assert_str_eq(name_by(i, 0x1020, 2), "a");
+	ck_assert_str_eq(name_by(i, 0x1020, 3), "b");
+	ck_assert_str_eq(name_by(i, 0x1020, 4), "b");
+	ck_assert_str_eq(name_by(i, 0x1020, 5), "c");
+	ck_assert_str_eq(name_by(i, 0x1030, 5), "b");
+	ck_assert_str_eq(name_at(i, 0x1020), "c");
+	/* what came first at an address is its name from ever on */
+	ck_assert_str_eq(name_by(i, 0x3000, 2), "more");
+	ck_assert_uint_eq(image_changes(i, 2, change, 8), 2);
+	ck_assert_uint_eq(change[0].start, 0x1000);
+	ck_assert_uint_eq(change[0].end, 0x1040);
+	ck_assert_uint_eq(change[0].order, 3);
+	ck_assert_uint_eq(change[0].from_ns, 0);
+	ck_assert_uint_eq(change[1].start, 0x1020);
+	ck_assert_uint_eq(change[1].order, 5);
+	ck_assert_uint_eq(image_changes(i, 3, change, 8), 1);
+	ck_assert_uint_eq(image_changes(i, 2, change, 1), 1);
+	grown(i);
+}
+
+TEST(a_line_that_is_repeated_changes_nothing)
+{
+	struct image *i = growing_of("1000 40 a\n");
+
+	grow(i, "1000 40 a\n");
+	ck_assert_uint_eq(image_order(i), 1);
+	grow(i, "1000 40 b\n1000 40 b\n1000 40 a\n");
+	ck_assert_uint_eq(image_order(i), 3);
+	grown(i);
+}
+
+TEST(a_line_that_was_half_written_is_read_again)
+{
+	struct image *i = growing_of("1000 40 a\n1000 40 ha");
+
+	ck_assert_str_eq(name_at(i, 0x1000), "ha");
+	grow(i, "lf\n2000 10 next");
+	ck_assert_str_eq(name_at(i, 0x1000), "half");
+	ck_assert_str_eq(name_at(i, 0x2000), "next");
+	ck_assert_uint_eq(image_order(i), 3);
+	grow(i, "");
+	ck_assert_uint_eq(image_order(i), 3);
+	grown(i);
+}
+
+TEST(a_map_that_is_written_anew_is_read_as_later, .times = 2)
+{
+	struct image *i = growing_of("1000 40 a\n2000 40 b\n");
+	const char *anew =
+		_i ? "2000 40 b\n1000 40 longer than what was there before\n" : "1000 40 c\n";
+
+	ck_assert_int_eq(ftruncate(growing_fd, 0), 0);
+	ck_assert_int_eq(lseek(growing_fd, 0, SEEK_SET), 0);
+	grow(i, anew);
+	ck_assert_uint_eq(image_order(i), 3); /* b is as it was */
+	ck_assert_str_eq(name_by(i, 0x1000, 2), "a");
+	ck_assert_str_eq(name_by(i, 0x1000, 3), _i ? "longer than what was there before" : "c");
+	ck_assert_str_eq(name_at(i, 0x2000), "b");
+	grown(i);
+}
 
 TEST(addresses_inside_a_line_have_its_name)
 {

@@ -37,7 +37,7 @@ static void check_all(uint32_t first, uint32_t step)
 	for (uint32_t i = 0; i < N_FRAMES; i++) {
 		struct frame *wanted = i >= first && (i - first) % step == 0 ? frame[i] : NULL;
 		const struct file *of = &file[i % 2];
-		ck_assert_ptr_eq(frame_index_find(&frames, of, (uint64_t)(i / 2) << 12), wanted);
+		ck_assert_ptr_eq(frame_index_find(&frames, of, (uint64_t)(i / 2) << 12, 0), wanted);
 	}
 }
 
@@ -59,8 +59,8 @@ TEST(each_frame_is_found_by_its_file_and_offset)
 	add_first(N_FRAMES);
 	ck_assert_uint_eq(frames.n, N_FRAMES);
 	check_all(0, 1);
-	ck_assert_ptr_null(frame_index_find(&frames, &file[0], 1));
-	ck_assert_ptr_null(frame_index_find(&frames, NULL, 0));
+	ck_assert_ptr_null(frame_index_find(&frames, &file[0], 1, 0));
+	ck_assert_ptr_null(frame_index_find(&frames, NULL, 0, 0));
 }
 
 TEST(what_a_sweep_left_is_found_and_nothing_else)
@@ -73,7 +73,7 @@ TEST(what_a_sweep_left_is_found_and_nothing_else)
 	frame_index_set(&frames, left, N_FRAMES);
 	check_all(1, 3);
 	ck_assert_int_eq(frame_index_add(&frames, frame[0]), 0);
-	ck_assert_ptr_eq(frame_index_find(&frames, &file[0], 0), frame[0]);
+	ck_assert_ptr_eq(frame_index_find(&frames, &file[0], 0, 0), frame[0]);
 }
 
 TEST(slots_are_given_back_when_few_frames_are_left)

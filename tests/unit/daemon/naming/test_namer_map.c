@@ -3,8 +3,10 @@
  * Naming generated code through the real workers: maps that are not there yet, that grow, that are
  * somebody else's, and the last look at them when all has run.
  */
+#include <signal.h>
 #include <unistd.h>
 
+#include "proto/clock.h"
 #include "tests/unit/namer_rig.h"
 #include "tests/unit/test.h"
 
@@ -47,6 +49,95 @@ TEST(perf_map_is_named_and_read_again_when_it_grew)
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(none->state, FRAME_OUT_OF_SYMBOL);
 	ck_assert_uint_eq(f->symbols_out, 1);
+	unlink(path);
+}
+
+/* What runs at an address at that time. */
+static struct frame *frame_at(struct file *f, uint64_t addr, uint64_t time_ns)
+{
+	struct frame *frame;
+
+	ck_assert_int_eq(frame_get_for(&rig.files, f, addr, time_ns, f->uid, &frame), 0);
+	namer_sampled(rig.namer, f);
+	ck_assert_int_eq(namer_name(rig.namer, frame, f->uid), 0);
+	ck_assert(namer_rig_run(&rig));
+	return frame;
+}
+
+static void look(void)
+{
+	ck_assert_int_eq(namer_look(rig.namer, clock_ns(CLOCK_MONOTONIC)), 0);
+	ck_assert(!namer_has_sampled(rig.namer));
+	ck_assert(namer_rig_run(&rig));
+}
+
+TEST(address_that_is_used_again_has_a_frame_for_each_name)
+{
+	char path[64];
+	struct file *f = namer_rig_file(&rig, FILE_PERF_MAP, "[jit]");
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	ck_assert_int_eq(namer_rig_shell("echo '500000 40 first()' > %s", path), 0);
+	struct frame *first = frame_at(f, 0x500010, clock_ns(CLOCK_MONOTONIC));
+	ck_assert_str_eq(namer_rig_symbol(first), "first()");
+	uint64_t before_ns = clock_ns(CLOCK_MONOTONIC);
+	look();
+	namer_sampled(rig.namer, f);
+	/* the kernel's times of files are a tick late */
+	ck_assert_int_eq(namer_rig_shell("sleep 0.02; echo '500000 40 second()' >> %s", path), 0);
+	uint64_t after_ns = clock_ns(CLOCK_MONOTONIC);
+	look();
+	ck_assert_ptr_eq(frame_at(f, 0x500010, before_ns), first);
+	/* not seen before, and named only now: what it was then */
+	ck_assert_str_eq(namer_rig_symbol(frame_at(f, 0x500018, before_ns)), "first()");
+	ck_assert_str_eq(namer_rig_symbol(frame_at(f, 0x500010, after_ns)), "second()");
+	ck_assert_str_eq(namer_rig_symbol(frame_at(f, 0x500018, after_ns)), "second()");
+	ck_assert_str_eq(namer_rig_symbol(first), "first()");
+	unlink(path);
+}
+
+TEST(name_that_comes_later_is_given_to_what_ran_before)
+{
+	char path[64];
+	struct file *f = namer_rig_file(&rig, FILE_PERF_MAP, "[jit]");
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	ck_assert_int_eq(namer_rig_shell("echo '500000 40 first()' > %s", path), 0);
+	struct frame *none = frame_at(f, 0x600010, clock_ns(CLOCK_MONOTONIC));
+	ck_assert_int_eq(none->state, FRAME_ASKED);
+	ck_assert_int_eq(namer_rig_shell("echo '600000 40 late()' >> %s", path), 0);
+	namer_sampled(rig.namer, f);
+	look();
+	ck_assert_str_eq(namer_rig_symbol(none), "late()");
+	ck_assert_ptr_eq(frame_at(f, 0x600010, clock_ns(CLOCK_MONOTONIC)), none);
+	unlink(path);
+}
+
+TEST(parser_that_was_killed_does_not_forget_what_was_named)
+{
+	char path[64];
+	struct namer_status status;
+	struct file *f = namer_rig_file(&rig, FILE_PERF_MAP, "[jit]");
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	ck_assert_int_eq(namer_rig_shell("echo '500000 40 first()' > %s", path), 0);
+	struct frame *first = frame_at(f, 0x500010, clock_ns(CLOCK_MONOTONIC));
+	/* written anew: the next parser knows nothing of the first */
+	ck_assert_int_eq(namer_rig_shell("echo '500000 40 second()' > %s", path), 0);
+	namer_sampled(rig.namer, f);
+	look();
+	struct frame *second = frame_at(f, 0x500010, clock_ns(CLOCK_MONOTONIC));
+	namer_status(rig.namer, &status);
+	kill(status.parser.pid, SIGKILL);
+	ck_assert_int_eq(namer_rig_shell("echo '500000 40 third()' >> %s", path), 0);
+	for (int i = 0; i < 2; i++) {
+		namer_sampled(rig.namer, f);
+		look();
+	}
+	struct frame *third = frame_at(f, 0x500010, clock_ns(CLOCK_MONOTONIC));
+	ck_assert_str_eq(namer_rig_symbol(first), "first()");
+	ck_assert_str_eq(namer_rig_symbol(second), "second()");
+	ck_assert_str_eq(namer_rig_symbol(third), "third()");
 	unlink(path);
 }
 

@@ -93,6 +93,41 @@ TEST(name_with_nul_inside_is_refused)
 	ck_assert_int_eq(read_names(n_message), -EBADMSG);
 }
 
+static int read_grown(
+	uint32_t state, uint32_t order, uint32_t n, const struct message_change *change)
+{
+	struct message_grown m = {
+		.head = {.type = MESSAGE_GROWN}, .state = state, .order = order, .n = n};
+	static struct reply_grown grown;
+
+	n_message = 0;
+	put(&m, sizeof(m));
+	put(change, n * sizeof(*change));
+	for (size_t cut = 0; cut < n_message; cut++)
+		ck_assert_int_eq(reply_grown(message, cut, &grown), -EBADMSG);
+	return reply_grown(message, n_message, &grown);
+}
+
+TEST(changes_that_contradict_themselves_are_refused)
+{
+	static const struct message_change good[] = {{0x10, 0x20, 7, 3, 0}, {0x10, 0x20, 0, 5, 0}};
+	static const struct message_change bad[][2] = {
+		{{0x10, 0x10, 7, 3, 0}, {0x10, 0x20, 7, 4, 0}},
+		{{0x10, 0x20, 7, 3, 0}, {0x20, 0x10, 7, 4, 0}},
+		{{0x10, 0x20, 7, 3, 0}, {0x10, 0x20, 7, 3, 0}},
+		{{0x10, 0x20, 7, 3, 0}, {0x10, 0x20, 7, 6, 0}},
+		{{0x10, 0x20, 7, 0, 0}, {0x10, 0x20, 7, 1, 0}},
+	};
+
+	ck_assert_int_eq(read_grown(STATE_READY, 5, 2, good), 0);
+	ck_assert_int_eq(read_grown(STATE_READY, 0, 0, good), 0);
+	ck_assert_int_eq(read_grown(STATE_FORGOTTEN, 0, 0, good), 0);
+	ck_assert_int_eq(read_grown(STATE_FORGOTTEN, 5, 2, good), -EBADMSG);
+	ck_assert_int_eq(read_grown(77, 0, 0, good), -EBADMSG);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		ck_assert_int_eq(read_grown(STATE_READY, 5, 2, bad[i]), -EBADMSG);
+}
+
 static int read_head(uint32_t type, uint32_t state, uint32_t n, uint32_t last)
 {
 	struct message_named m = {.head = {.type = type}, .state = state, .n = n, .last = last};

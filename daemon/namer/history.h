@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* History: code that a compiler put at addresses, one after the other
+ *
+ * Unlike spans (spans.h), what a later range covers stays: an address has the name that it had when
+ * the first `order` ranges were known. So a file that grows is read on, and who asks about the past
+ * gets it. Ranges are numbered from 1 in the order in which they were added.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of a file: more than the lines of it that are read. */
+#define HISTORY_MAX 4000000u
+
+struct names;
+
+struct generated {
+	uint64_t start, end; /* [start, end) */
+	const char *name;    /* NULL: nameless */
+	uint64_t from_ns;    /* CLOCK_MONOTONIC, as the file says; 0: it does not */
+	uint32_t tag;        /* the adder's */
+	bool covers;         /* other code was there before; set by history_add */
+};
+
+struct history {
+	struct generated *code;
+	uint32_t n, size;
+	struct history_part *part; /* sorted, the oldest first */
+	uint32_t n_parts, n_sorted;
+};
+
+/* Add what is in force from now on. What already is, under the same name, is not added again. The name is
+ * copied into `names`; NULL: borrowed. O(log² n), amortised, unless one address has many names. 0,
+ * HISTORY_FULL (or no room for the name), -ENOMEM */
+enum { HISTORY_FULL = 1 };
+int history_add(struct history *h, struct generated code, struct names *names);
+
+/* The code at addr after the first `order` ranges; else, what was there first. NULL: nothing ever was. */
+const struct generated *history_find(const struct history *h, uint64_t addr, uint32_t order);
+
+/* Take back the last one, if that is still possible: what was read was only its beginning. */
+void history_drop_last(struct history *h);
+
+void history_clear(struct history *h);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Files that describe generated code, and grow. They are looked at shortly before samples are taken
+ * from the rings. What is new is read by the parser, which says where it replaces other code; the
+ * samples behind the time of that replacement then get frames of their own. A jitdump says when that
+ * was. A perf map does not: its new lines hold from when it was last written, which is known; what was
+ * written between two looks and then written to again counts as new at the second.
+ *
+ *      look 1            written         look 2   samples are taken
+ *      ───┼─────────────────┼──────────────┼────────┼───▶
+ *           the former name │ the new one
+ */
+#include "daemon/naming/namer_private.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "daemon/naming/reply.h"
+#include "proto/clock.h"
+
+static uint64_t monotonic_of(int64_t realtime_ns, uint64_t now_ns)
+{
+	int64_t ago_ns = (int64_t)clock_ns(CLOCK_REALTIME) - realtime_ns;
+
+	return ago_ns > 0 && (uint64_t)ago_ns < now_ns ? now_ns - (uint64_t)ago_ns : now_ns;
+}
+
+void slot_look(struct slot *s)
+{
+	struct statx x;
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	if (s->fd[PART_MAIN] < 0 || !slot_grows(s) ||
+		statx(s->fd[PART_MAIN], "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+			STATX_MTIME | STATX_SIZE, &x) < 0)
+		return;
+	int64_t written_ns = x.stx_mtime.tv_sec * 1000000000ll + x.stx_mtime.tv_nsec;
+	if (!s->looked_ns || x.stx_size != s->seen_bytes || written_ns != s->seen_ns) {
+		uint64_t from_ns = monotonic_of(written_ns, now_ns);
+		s->unread = true;
+		/* whoever wrote it can set its time */
+		s->from_ns = from_ns > s->looked_ns ? from_ns : s->looked_ns;
+		s->seen_bytes = x.stx_size;
+		s->seen_ns = written_ns;
+	}
+	s->looked_ns = now_ns;
+}
+
+void namer_sampled(struct namer *n, struct file *file)
+{
+	if (file->sampled || n->n_sampled == NAMER_SAMPLED_MAX)
+		return;
+	file->sampled = true;
+	n->sampled[n->n_sampled++] = file;
+}
+
+bool namer_has_sampled(const struct namer *n)
+{
+	return n->n_sampled > 0;
+}
+
+/* It was not there, and frames wait for it. */
+static bool may_have_come(const struct namer *n, const struct slot *s)
+{
+	return s->file->kind == FILE_PERF_MAP && s->file->state == FILE_VANISHED && s->n_late > 0 &&
+	       !s->rests && n->now_ns >= s->retry_ns;
+}
+
+static int file_look(struct namer *n, struct file *file)
+{
+	struct slot *s = file->namer_slot;
+
+	if (!s || n->off || file->replaced)
+		return 0;
+	if (may_have_come(n, s)) {
+		s->retry_ns = n->now_ns + NAMER_RETRY_NS;
+		file->state = FILE_UNSEEN;
+		return slot_resume(n, s);
+	}
+	slot_look(s);
+	bool waits = s->queue == QUEUE_OPEN || s->queue == QUEUE_FLIGHT;
+	if (!s->unread || waits || slot_is_dead(s))
+		return 0;
+	return slot_push_none(n, s, naming_user_get(n, s->asker));
+}
+
+int namer_look(struct namer *n, uint64_t now_ns)
+{
+	int r = 0;
+
+	n->now_ns = now_ns;
+	while (n->n_sampled > 0 && r == 0) {
+		struct file *file = n->sampled[--n->n_sampled];
+		file->sampled = false;
+		r = file_look(n, file);
+	}
+	return r;
+}
+
+int slot_ask_grow(struct namer *n, struct slot *s)
+{
+	struct message_grow m = {.file = s->file->id, .after = s->counted ? s->order : UINT32_MAX};
+	struct iovec iov = {&m, sizeof(m)};
+	int r = parser_ask(n, MESSAGE_GROW, &iov, 1, -1);
+
+	if (r < 0)
+		return r;
+	s->asked_from_ns = s->from_ns;
+	s->unread = false;
+	return 0;
+}
+
+uint32_t slot_order(const struct slot *s, const struct frame *frame)
+{
+	uint32_t version = frame_version(frame);
+
+	if (!slot_grows(s) || !s->counted)
+		return UINT32_MAX;
+	if (version == 0)
+		return s->lost_order ? 0 : s->first_order;
+	return version > s->lost_order ? version - s->lost_order : 0;
+}
+
+static void take_changes(struct namer *n, struct slot *s, const struct reply_grown *r)
+{
+	struct version_change change[MESSAGE_CHANGES_MAX];
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), from_ns = 0;
+
+	if (r->grown.n == MESSAGE_CHANGES_MAX) {
+		versions_change_all(s->file, s->lost_order + r->grown.order);
+		return;
+	}
+	for (uint32_t i = 0; i < r->grown.n; i++) {
+		const struct message_change *c = &r->change[i];
+		uint64_t at_ns = c->from_ns ? c->from_ns : s->asked_from_ns;
+		at_ns = at_ns < now_ns ? at_ns : now_ns;
+		from_ns = at_ns > from_ns ? at_ns : from_ns;
+		change[i] = (struct version_change){
+			c->start, c->end, from_ns, s->lost_order + c->order};
+	}
+	versions_change(n->options.files, s->file, change, r->grown.n);
+}
+
+/* The parser was started anew, or had no room, and the file no longer has what it had. What was named
+ * stays named, and all else is named by what is there now. */
+static void begin_again(struct slot *s, uint32_t order)
+{
+	s->lost_order += s->order;
+	versions_change_all(s->file, s->lost_order + order);
+}
+
+int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_t n_bytes)
+{
+	struct reply_grown r;
+
+	if (reply_grown(bytes, n_bytes, &r) < 0 || r.grown.file != s->file->id)
+		return -EBADMSG;
+	if (r.grown.state != STATE_READY)
+		return (int)r.grown.state;
+	bool lost = s->counted && (r.grown.order < s->order || r.grown.anew < s->anew);
+	bool grew = !s->counted || lost || r.grown.order != s->order;
+	if (!s->counted)
+		s->first_order = r.grown.order;
+	else if (lost)
+		begin_again(s, r.grown.order);
+	else
+		take_changes(n, s, &r);
+	s->counted = true;
+	s->order = r.grown.order;
+	s->anew = r.grown.anew;
+	if (!grew || s->n_late == 0 || s->rests || n->now_ns < s->retry_ns)
+		return 0;
+	s->retry_ns = n->now_ns + NAMER_RETRY_NS;
+	return slot_resume(n, s);
+}
