@@ -31,6 +31,8 @@ void provenance_expect(struct provenance *p, const struct query_question *questi
 	const char **hours = &p->coarse_says[TIER_HOUR], **minutes = &p->coarse_says[TIER_MINUTE];
 	p->of_code = question->by == QUERY_BY_FUNCTION || question->by == QUERY_BY_MODULE ||
 		     question->by == QUERY_BY_LINE || question->by == QUERY_BY_ADDRESS;
+	p->of_all = !f->only_uid &&
+		    f->n_pids + f->n_comms + f->n_cgroups + f->n_labels + f->n_jobs == 0;
 	p->only_own = f->only_uid;
 	p->group = f->group;
 	if (question->by == QUERY_BY_PROCESS)
@@ -78,6 +80,8 @@ void provenance_row(struct provenance *p, const struct loaded *l, const struct s
 		p->by_rate[row->hart] += row->count;
 	if (l->tier == TIER_HOUR) {
 		p->coarse_samples += row->count;
+		p->coarse_cut += row->cut;
+	} else {
 		p->cut += row->cut;
 	}
 }
@@ -292,9 +296,15 @@ static struct answer_loss answer_loss(const char *cause, uint64_t count)
 	return loss;
 }
 
+static bool is_cause(
+	const struct provenance *p, const struct text_table *texts, uint32_t i, enum loss cause)
+{
+	return strcmp(text_of(texts, p->loss[i].cause) ?: "", loss_kinds[cause].name) == 0;
+}
+
 static bool is_cost(const struct provenance *p, const struct text_table *texts, uint32_t i)
 {
-	return strcmp(text_of(texts, p->loss[i].cause) ?: "", LOSS_CAUSE_COST) == 0;
+	return is_cause(p, texts, i, LOSS_COST);
 }
 
 /* What mperf took of the harts' time. Hours do not know how many harts they sum up, and a frame of top
@@ -332,11 +342,11 @@ static struct line *tell_tiers(const struct provenance *p, struct line *l)
 		line_add(l++, " %s", p->coarse_says[tier]);
 	}
 	/* one in a hundred is not worth a line */
-	if (p->of_code && p->cut * 100 > p->coarse_samples) {
+	if (p->of_code && p->coarse_cut * 100 > p->coarse_samples) {
 		line_add(l, "before ");
 		line_add_time(l, p->coarse_until_ns[TIER_HOUR]);
-		line_add(l++, " the callers of %.0f %% of the samples were not kept",
-			(double)p->cut / (double)p->coarse_samples * 100);
+		line_add(l++, " callers of %.0f %% of the samples were not found or not kept",
+			(double)p->coarse_cut / (double)p->coarse_samples * 100);
 	}
 	return l;
 }
@@ -416,8 +426,7 @@ uint64_t provenance_lost(
 {
 	uint64_t count = 0;
 	for (uint32_t i = 0; i < p->n_losses; i++)
-		if (strcmp(text_of(texts, p->loss[i].cause) ?: "", loss_kinds[cause].name) == 0)
-			count += p->loss[i].count;
+		count += is_cause(p, texts, i, cause) ? p->loss[i].count : 0;
 	return count;
 }
 
@@ -457,6 +466,41 @@ static struct line *tell_few(
 	return l + 1;
 }
 
+/* Samples whose stack is cut, of *ret_of: those of this answer where callers matter to it; else of all
+ * tasks, as they were sampled, unless some were asked for. */
+static uint64_t count_cut(
+	const struct provenance *p, const struct text_table *texts, uint64_t *ret_of)
+{
+	uint64_t cut = p->of_code  ? p->cut
+		       : p->of_all ? provenance_lost(p, texts, LOSS_STACK_TRUNCATED)
+				   : 0;
+	*ret_of = p->of_code ? p->samples - p->coarse_samples : p->samples;
+	return cut < *ret_of ? cut : *ret_of;
+}
+
+/* One in a hundred is not worth a line: a program's start is in code without frame pointers. */
+static struct line *tell_cut(
+	const struct provenance *p, const struct text_table *texts, struct line *l)
+{
+	uint64_t of, cut = count_cut(p, texts, &of);
+	if (cut * 100 > of)
+		line_add(l++, "the stacks of %.1f %% of the samples are cut: callers are missing",
+			(double)cut / (double)of * 100);
+	return l;
+}
+
+static void tell_losses(
+	const struct provenance *p, const struct text_table *texts, struct answer_provenance *a)
+{
+	uint64_t of, cut = count_cut(p, texts, &of);
+	for (uint32_t i = 0; i < p->n_losses; i++)
+		if (!is_cost(p, texts, i) && !is_cause(p, texts, i, LOSS_STACK_TRUNCATED))
+			a->loss[a->n_losses++] =
+				answer_loss(text_of(texts, p->loss[i].cause), p->loss[i].count);
+	if (cut > 0 && a->n_losses < N_LOSSES)
+		a->loss[a->n_losses++] = answer_loss(loss_kinds[LOSS_STACK_TRUNCATED].name, cut);
+}
+
 static int tell_notes(const struct provenance *p, const struct text_table *texts,
 	struct line note[QUERY_NOTES_MAX])
 {
@@ -477,6 +521,7 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 	for (uint32_t i = 0; i < p->n_notes; i++)
 		line_add(l++, "%s", text_of(texts, p->note[i]));
 	l = tell_paused(p, provenance_lost(p, texts, LOSS_PAUSED), l);
+	l = tell_cut(p, texts, l);
 	l = tell_few(p, texts, l);
 	l = tell_uncut(p, l);
 	if (p->hz_lowest)
@@ -503,8 +548,7 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 			(unsigned long long)p->unread,
 			(double)p->unread / (double)p->samples * 100);
 	for (uint32_t i = 0; i < p->n_losses; i++)
-		if (strcmp(text_of(texts, p->loss[i].cause) ?: "", loss_kinds[LOSS_SHARE].name) ==
-			0)
+		if (is_cause(p, texts, i, LOSS_SHARE))
 			line_add(l++,
 				"%llu samples have less detail: their users wrote more than their "
 				"share of the store",
@@ -544,10 +588,7 @@ int provenance_tell(
 		.uncounted_share = p->samples ? (double)p->uncounted / (double)p->samples : 0,
 		.n_notes = (uint32_t)tell_notes(p, texts, note),
 	};
-	for (uint32_t i = 0; i < p->n_losses; i++)
-		if (!is_cost(p, texts, i))
-			a.loss[a.n_losses++] =
-				answer_loss(text_of(texts, p->loss[i].cause), p->loss[i].count);
+	tell_losses(p, texts, &a);
 	for (uint32_t i = 0; i < a.n_notes; i++)
 		a.note[i] = note[i].text;
 	return answer->provenance(answer->userdata, &a);

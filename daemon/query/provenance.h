@@ -41,11 +41,14 @@ struct provenance {
 	 * they lack; NULL: none */
 	int64_t coarse_until_ns[N_TIERS];
 	const char *coarse_says[N_TIERS];
-	uint64_t coarse_samples, cut; /* of the hour tier; those whose callers were cut */
-	bool of_code;                 /* callers matter to the answer */
-	bool live;                    /* names are still coming */
-	bool only_own;                /* of one user only */
-	const char *group;            /* the group to join to see all; NULL: there is none */
+	uint64_t cut; /* samples whose stack does not reach its start */
+	uint64_t coarse_samples,
+		coarse_cut; /* the same of the hour tier, which cuts stacks itself */
+	bool of_code;       /* callers matter to the answer */
+	bool of_all;        /* no tasks were asked for */
+	bool live;          /* names are still coming */
+	bool only_own;      /* of one user only */
+	const char *group;  /* the group to join to see all; NULL: there is none */
 	/* number of sources by outcome; and the first damaged one */
 	uint32_t n_sources[QUERY_WITHOUT + 1];
 	char broken[64];

@@ -253,7 +253,9 @@ static void take(void *userdata, const struct attribution *a)
 	g->n_samples += a->count;
 	if (g->taken)
 		g->taken[a->hart] += a->count;
-	if (a->truncated && is_of_others(g, LOSS_STACK_TRUNCATED))
+	if (g->no_callers)
+		seen.truncated = false; /* nobody wants the rest */
+	if (seen.truncated && is_of_others(g, LOSS_STACK_TRUNCATED))
 		g->own[a->hart][LOSS_STACK_TRUNCATED] += a->count;
 	struct frame *frame[STACK_FRAMES_MAX];
 	if (g->hidden) {

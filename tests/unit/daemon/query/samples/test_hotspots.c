@@ -318,3 +318,77 @@ TEST(question_names_parse_and_others_do_not)
 	ck_assert_int_eq(query_by_parse(""), -1);
 	ck_assert_ptr_null(query_by_name(N_QUERY_BY));
 }
+
+/* f without callers 6 times, f called by main once, both not known to be whole when sampled. */
+static void sample_cut(void)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_function(&s, "/bin/prog", "f");
+	struct frame *start = stored_function(&s, "/bin/prog", "main");
+	stored_add(&s,
+		&(struct stored_sample){
+			.task = t, .frame = {f}, .count = 6, .weight_ns = 60, .truncated = true});
+	stored_add(&s, &(struct stored_sample){.task = t,
+			       .frame = {f, start},
+			       .count = 2,
+			       .weight_ns = 20,
+			       .truncated = true});
+	s.lost[0][LOSS_STACK_TRUNCATED] = 7;
+}
+
+static bool notes_cut(const char *share)
+{
+	char says[128];
+	snprintf(says, sizeof(says),
+		"the stacks of %s %% of the samples are cut: callers are missing", share);
+	for (uint32_t i = 0; i < a.n_notes; i++)
+		if (strcmp(a.note[i], says) == 0)
+			return true;
+	return false;
+}
+
+static void cut_is(uint64_t n)
+{
+	uint64_t found = 0;
+	for (uint32_t i = 0; i < a.n_losses; i++)
+		if (strcmp(a.loss[i].cause, "truncated stack") == 0)
+			found += a.loss[i].count;
+	ck_assert_uint_eq(found, n);
+}
+
+TEST(stacks_are_cut_that_end_in_no_start)
+{
+	static const char *const by[] = {"function", "module", "line", "address"};
+	sample_cut();
+	stored_seal(&s);
+	for (size_t i = 0; i < sizeof(by) / sizeof(*by); i++) {
+		ask(by[i], NULL);
+		cut_is(6);
+		ck_assert(notes_cut("75.0"));
+	}
+	struct query_filter other = {.comm = (const char *const[]){"none"}, .n_comms = 1};
+	ask("function", &other);
+	cut_is(0);
+}
+
+TEST(where_callers_do_not_matter_cut_stacks_are_those_of_all_tasks)
+{
+	sample_cut();
+	stored_seal(&s);
+	ask("process", NULL);
+	cut_is(7);
+	struct query_filter some = {.comm = (const char *const[]){"prog"}, .n_comms = 1};
+	ask("process", &some);
+	cut_is(0);
+}
+
+TEST(no_more_stacks_are_cut_than_there_are_samples)
+{
+	sample_cut();
+	s.lost[0][LOSS_STACK_TRUNCATED] = 700;
+	stored_seal(&s);
+	ask("process", NULL);
+	cut_is(8);
+	ck_assert(notes_cut("100.0"));
+}
