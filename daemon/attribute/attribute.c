@@ -51,6 +51,7 @@ static int attribute_allocate(struct attribute *a)
 	size_t n_events = a->o.n_events > 0 ? (size_t)a->o.n_events : 1;
 
 	a->ended = calloc(ENDED_SLOTS, sizeof(*a->ended));
+	a->n_fired = calloc(n_harts, sizeof(*a->n_fired));
 	a->exited = calloc(n_harts, sizeof(*a->exited));
 	a->leader_of = calloc(n_events, sizeof(*a->leader_of));
 	a->rung_of = calloc(n_events, sizeof(*a->rung_of));
@@ -62,8 +63,8 @@ static int attribute_allocate(struct attribute *a)
 	a->known = calloc(PLACES_KNOWN, sizeof(*a->known));
 	a->exec_due_ns = UINT64_MAX;
 	a->throttles_groups = a->o.throttles_groups;
-	return a->ended && a->exited && a->leader_of && a->rung_of && a->stand && a->reread &&
-			       a->exec && a->silent && a->awaited && a->known
+	return a->ended && a->n_fired && a->exited && a->leader_of && a->rung_of && a->stand &&
+			       a->reread && a->exec && a->silent && a->awaited && a->known
 		       ? 0
 		       : -ENOMEM;
 }
@@ -100,6 +101,11 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 struct proc_reader *attribute_reader(const struct attribute *a)
 {
 	return a ? a->o.reader : NULL;
+}
+
+uint64_t attribute_n_fired(const struct attribute *a, int hart)
+{
+	return a->n_fired[hart];
 }
 
 /* A switch, or a sample of an ended task: no later sample of the task may take the counts. */
@@ -285,6 +291,7 @@ static int attribute_fired(struct attribute *a, const struct record *r, int hart
 
 	switch (r->stream->role) {
 	case STREAM_SAMPLER:
+		a->n_fired[hart]++;
 		return attribute_sample(a, r, hart);
 	case STREAM_SWITCH:
 	case STREAM_SWITCH_BPF:
@@ -406,6 +413,7 @@ struct attribute *attribute_free(struct attribute *a)
 	kernel_map_clear(&a->kernel);
 	closep(&a->cgroup_root_fd);
 	free(a->ended);
+	free(a->n_fired);
 	free(a->exited);
 	free(a->leader_of);
 	free(a->rung_of);

@@ -99,7 +99,7 @@ static int load_notes(struct live_load *t)
 	struct loaded *l = t->loaded;
 	_cleanup_(freep) struct annotation *all = calloc(ANNOTATIONS_MAX, sizeof(*all));
 	int r = all ? 0 : -ENOMEM;
-	size_t n = all ? annotate_sampler(t->live->sampler, all) : 0;
+	size_t n = all ? annotate_sampler(t->live->sampler, t->live->hz, all) : 0;
 	for (size_t i = 0; i < n && r == 0; i++) {
 		r = array_grow(&l->note, &l->size_notes, l->n_notes + 1, sizeof(*l->note));
 		if (r < 0)
