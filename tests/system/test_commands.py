@@ -40,6 +40,26 @@ def test_doctor_says_what_this_machine_can_do(build):
     assert re.search(r"^ok\s+sampling, hart", table, re.M) and "\x1b" not in table, table
     about = mperfctl(build, "doctor", "-i", recording(build).path).stdout
     assert "sampling" in about, about
+    # One part of the answer does not contradict another.
+    nothing = all("no PMU counts this event" in r["finding"] for r in found if "rung a not" in r["finding"])
+    counters = [r["finding"] for r in found if r["topic"] == "counters"]
+    if nothing and any("rung a not" in r["finding"] for r in found):
+        assert not any(re.match(r"\d+ programmable", says) for says in counters), found
+
+
+def test_without_proc_an_answer_says_so(build):
+    need_root()
+    need_program("unshare")
+    commands = (["hotspots", "-F", "99", "--", "true"], ["hotspots", "--pid", "1", "--for", "1s"],
+                ["stat", "--", "true"], ["top", "-b", "-n", "1", "--pid", "1"],
+                ["record", "-a", "--for", "1s", "-o", "/dev/null"])
+    for command, named in [(c, True) for c in commands] + [(commands[0], False)]:
+        done = subprocess.run(
+            ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh",
+             build / "mperfctl", *command], capture_output=True, text=True, timeout=60,
+            env=dict(os.environ, LC_ALL="C.UTF-8", MPERF_SOCKET="",
+                     **({"MPERFD": str(build / "mperfd")} if named else {})))
+        assert done.returncode == 1 and "/proc is not mounted" in done.stderr, (command, done)
 
 
 def test_nothing_is_coloured_that_is_not_on_a_terminal(build):
