@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -201,6 +202,21 @@ static int attribute_stack(
 	return 0;
 }
 
+/* Tasks outside our pid namespace have the pid of idle. But clocks do not fire in idle (exclude_idle),
+ * and it never is in user mode. Source: perf_event_pid_type in kernel/events/core.c of Linux 6.12. */
+static bool is_outside(const struct record *r)
+{
+	const struct record_sample *s = &r->sample;
+	if (r->tid != 0)
+		return false;
+	if (!s->kernel || r->stream->rung == RUNG_CLOCK || r->stream->rung == RUNG_CLOCK_LEADER)
+		return true;
+	for (uint64_t i = 0; i < s->n_callchain; i++)
+		if (record_chain_at(s, i) == PERF_CONTEXT_USER)
+			return true;
+	return false;
+}
+
 static int attribute_sample(struct attribute *a, const struct record *r, int hart)
 {
 	struct delta delta;
@@ -214,6 +230,8 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 		if (!result) /* it may go on as another */
 			result = sideband_task(a, r, hart, &task);
 	}
+	if (result == 0 && !task && a->o.all && is_outside(r))
+		lose(a, hart, LOSS_OUTSIDE, 1);
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 

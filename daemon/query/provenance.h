@@ -35,6 +35,8 @@ struct provenance {
 	/* samples per hart of events that go by a rate, in the window tier, and its time */
 	uint64_t by_rate[HARTS_MAX + 1];
 	double by_rate_seconds;
+	bool by_clock,
+		by_others; /* there are samples of a clock; of other events, or coarser tiers */
 	double enabled_ns, running_ns;
 	bool uncut; /* counts may be another task's */
 	/* of coarser tiers: where their windows end (CLOCK_REALTIME), and which requested detail

@@ -23,7 +23,8 @@
 static bool is_of_others(const struct recording *g, enum loss cause)
 {
 	bool some = g->shared && !targets_are_all(&g->targets);
-	return some && (cause == LOSS_STACK_TRUNCATED || cause == LOSS_ARGV || cause == LOSS_TASK);
+	return some && (cause == LOSS_STACK_TRUNCATED || cause == LOSS_ARGV || cause == LOSS_TASK ||
+			       cause == LOSS_OUTSIDE);
 }
 
 void recording_sum_losses(struct recording *g)

@@ -247,3 +247,23 @@ def test_sources_and_others_files_are_not_overwritten(build):
         assert json.loads((folder / "package.json").read_text())["rows"]
         fails(build, 2, ["end the name in"], "flamegraph", "-o", folder / "x.png", "-i", recording(build).path)
         assert not (folder / "x.png").exists()
+
+
+def test_samples_of_tasks_outside_the_pid_namespace_are_counted_as_lost(build):
+    need_root()
+    need_program("unshare")
+    spin = "exec python3 -c 'while True: pass'"
+    with Folder() as folder, subprocess.Popen(["sh", "-c", spin]) as outside:
+        try:
+            script = (f'sh -c "$1" & p=$!; "$2" hotspots -a --for 2s -F 99 -g none --by process --json > "$3"; '
+                      'kill $p')
+            done = subprocess.run(
+                ["unshare", "-p", "-f", "-m", "--mount-proc", "--kill-child", "sh", "-c", script, "sh", spin,
+                 build / "mperfctl", folder / "out"], capture_output=True, text=True, timeout=100,
+                env=dict(os.environ, LC_ALL="C.UTF-8", MPERF_SOCKET=""))
+        finally:
+            outside.kill()
+        answer = json.loads((folder / "out").read_text())
+    assert answer["provenance"]["samples"] > 0, (answer, done)
+    # Two loops share what harts there are, and one of them is outside.
+    assert answer["provenance"]["lost"].get("task outside the pid namespace", 0) > 5, (answer, done)

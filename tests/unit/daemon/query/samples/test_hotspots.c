@@ -348,13 +348,18 @@ static bool notes_cut(const char *share)
 	return false;
 }
 
+static uint64_t lost(const char *cause)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < a.n_losses; i++)
+		if (strcmp(a.loss[i].cause, cause) == 0)
+			n += a.loss[i].count;
+	return n;
+}
+
 static void cut_is(uint64_t n)
 {
-	uint64_t found = 0;
-	for (uint32_t i = 0; i < a.n_losses; i++)
-		if (strcmp(a.loss[i].cause, "truncated stack") == 0)
-			found += a.loss[i].count;
-	ck_assert_uint_eq(found, n);
+	ck_assert_uint_eq(lost("truncated stack"), n);
 }
 
 TEST(stacks_are_cut_that_end_in_no_start)
@@ -391,4 +396,24 @@ TEST(no_more_stacks_are_cut_than_there_are_samples)
 	ask("process", NULL);
 	cut_is(8);
 	ck_assert(notes_cut("100.0"));
+}
+
+TEST(no_more_samples_of_a_clock_are_lost_than_were_possible)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	stored_add(&s, &(struct stored_sample){.task = t,
+			       .frame = {stored_function(&s, "/bin/prog", "f")},
+			       .count = 100,
+			       .weight_ns = 100});
+	s.lost[0][LOSS_RING] = 5000;
+	ck_assert_int_eq(stored_flush(&s, SECOND, 2 * SECOND), 0);
+	stored_seal(&s);
+	ask("function", NULL);
+	uint64_t possible = (uint64_t)(a.hz * a.seconds * STORED_HARTS);
+	ck_assert_uint_gt(possible, 100);
+	ck_assert_uint_lt(possible, 5000);
+	ck_assert_uint_le(lost("ring overrun"), possible - 99);
+	ck_assert_uint_ge(lost("ring overrun"), possible - 101);
+	ck_assert_uint_eq(lost("ring overrun") + lost("side band overrun"), 5000);
 }
