@@ -23,7 +23,6 @@ static void check_owners_of(struct walk *w)
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon/attribute/attribute_private.h"
 #include "daemon/naming/namer_private.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
@@ -372,39 +371,6 @@ TEST(a_recording_of_some_does_not_tell_what_others_lost)
 	g->targets = (struct targets){.all = true};
 	recording_sum_losses(g);
 	ck_assert_uint_eq(g->lost[1][LOSS_ARGV], 1000);
-}
-
-TEST(of_lost_samples_a_recording_of_some_has_the_part_that_it_has_of_those_that_came)
-{
-	uint64_t n_fired[STORED_HARTS] = {0, 50};
-	struct attribute attribute = {.n_fired = n_fired};
-	g->targets = (struct targets){.pid = {10}, .n_pids = 1, .since_ns = UINT64_MAX};
-	s.lost[1][LOSS_RING] = 1000; /* before it began */
-	ck_assert_int_eq(recording_part_new(&attribute, STORED_HARTS, s.lost, &g->part), 0);
-	struct attribution a = attribution(stored_task(&s, 10, 10, "prog"), 10 * SECOND + 5),
-			   other = attribution(stored_task(&s, 11, 11, "other"), 10 * SECOND + 6);
-	for (int i = 0; i < 10; i++) {
-		take_it(&a);
-		for (int j = 0; j < 3; j++)
-			take_it(&other);
-		n_fired[1] += 4;
-	}
-	s.lost[1][LOSS_RING] += 400;
-	s.lost[1][LOSS_THROTTLE] = 5; /* costs no sample that could be counted */
-	s.lost[2][LOSS_RING] = 3;     /* no sample came there at all */
-	recording_sum_losses(g);
-	ck_assert_uint_eq(g->lost[1][LOSS_RING], 1000 + 100);
-	ck_assert_uint_eq(g->lost[1][LOSS_THROTTLE], 5);
-	ck_assert_uint_eq(g->lost[2][LOSS_RING], 3);
-	/* what was told is not taken back */
-	n_fired[1] += 1000;
-	recording_sum_losses(g);
-	ck_assert_uint_eq(g->lost[1][LOSS_RING], 1000 + 100);
-	n_fired[2] = 8;
-	s.lost[2][LOSS_RING_SAMPLES] = 300; /* others' alone came */
-	recording_sum_losses(g);
-	ck_assert_uint_eq(g->lost[2][LOSS_RING_SAMPLES], 0);
-	g->part = recording_part_free(g->part);
 }
 
 TEST(what_the_walk_loses_after_the_end_is_not_told)
