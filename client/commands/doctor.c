@@ -174,14 +174,20 @@ static char *recording_path(const char *input)
 	return path;
 }
 
-int client_doctor(const struct options *o)
+/* The machine's findings stand behind those of a recording, in one table. */
+static int take(void *reply, const Mperf__Answer *a)
+{
+	const struct reply *before = reply;
+	if (a->body_case == MPERF__ANSWER__BODY_COLUMNS && before->columns)
+		return 0;
+	return reply_take(reply, a);
+}
+
+/* Ask about the machine (path NULL), or about a recording. Returns the exit status; *ret_ok: there
+ * are findings. */
+static int ask_doctor(char *path, struct reply *reply, bool *ret_ok)
 {
 	struct link l;
-	struct reply reply = {0};
-	_cleanup_(freep) char *path = NULL;
-
-	if (o->input && !(path = recording_path(o->input)))
-		return EXIT_FAILED;
 	if ((path ? link_open_private(&l) : link_open(&l)) != 0)
 		return EXIT_FAILED;
 
@@ -191,15 +197,33 @@ int client_doctor(const struct options *o)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_DOCTOR;
 	request.doctor = &doctor;
-	struct ask k = {.link = &l, .answer = reply_take, .userdata = &reply};
+	struct ask k = {.link = &l, .answer = take, .userdata = reply};
 	int r = ask_run(&k, &request);
 	link_close(&l);
 
-	int exit_status = r == 0 ? k.status : r > 0 ? k.exit_status : EXIT_FAILED;
 	if (r < 0)
 		ask_say_broken("asking", r);
-	else if (r == 0 && print_findings(o, &reply) != 0)
-		exit_status = EXIT_FAILED;
+	*ret_ok = r == 0;
+	return r == 0 ? k.status : r > 0 ? k.exit_status : EXIT_FAILED;
+}
+
+/* A recording is read by a private mperfd, and its rights are not the service's: what can be measured
+ * here is asked as without one. */
+int client_doctor(const struct options *o)
+{
+	struct reply reply = {0};
+	_cleanup_(freep) char *path = NULL;
+	bool ok = true;
+	int status = 0;
+
+	if (o->input && !(path = recording_path(o->input)))
+		return EXIT_FAILED;
+	if (path)
+		status = ask_doctor(path, &reply, &ok);
+	if (ok)
+		status = ask_doctor(NULL, &reply, &ok);
+	if (ok && print_findings(o, &reply) != 0)
+		status = EXIT_FAILED;
 	reply_clear(&reply);
-	return exit_status;
+	return status;
 }

@@ -133,8 +133,12 @@ static int start_daemon(struct link *l)
 {
 	char path[PATH_BYTES];
 	if (!find_daemon(path)) {
-		complain(l, "cannot find mperfd, which measures for mperfctl",
-			"Install it beside mperfctl, or set MPERFD to its path");
+		if (access("/proc/self/exe", F_OK) != 0)
+			complain(l, "/proc is not mounted here, and without it mperfd is not found",
+				"Mount it: mount -t proc proc /proc");
+		else
+			complain(l, "cannot find mperfd, which measures for mperfctl",
+				"Install it beside mperfctl, or set MPERFD to its path");
 		return LINK_FAILED;
 	}
 

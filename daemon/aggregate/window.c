@@ -140,12 +140,12 @@ static int reserve_reads(struct window_row *row, const struct attribution *a)
 	return 0;
 }
 
-static void count(struct window_row *row, const struct attribution *a)
+static void count(struct window_row *row, const struct attribution *a, bool truncated)
 {
 	row->count += a->count;
 	row->weight_ns += a->weight_ns;
 	row->period += a->period;
-	row->n_truncated += a->truncated;
+	row->n_truncated += truncated ? (uint32_t)a->count : 0;
 	row->n_uncounted += (uint32_t)a->uncounted;
 	for (uint32_t i = 0; i < a->n_reads; i++) {
 		struct window_read *read = find_read(row, a->read[i].event);
@@ -181,6 +181,7 @@ int window_add(struct window *w, struct stack_tree *t, const struct attribution 
 		.event = (int16_t)a->event,
 		.rung = (int16_t)a->rung,
 	};
+	uint64_t n_refused = t->n_refused;
 	int r = get_stack(t, a, &key.stack);
 	if (r)
 		return r;
@@ -199,7 +200,7 @@ int window_add(struct window *w, struct stack_tree *t, const struct attribution 
 	if (r)
 		return r;
 
-	count(row, a);
+	count(row, a, a->truncated || t->n_refused > n_refused);
 	w->n_samples += a->count;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,6 +52,7 @@ static int attribute_allocate(struct attribute *a)
 	size_t n_events = a->o.n_events > 0 ? (size_t)a->o.n_events : 1;
 
 	a->ended = calloc(ENDED_SLOTS, sizeof(*a->ended));
+	a->n_fired = calloc(n_harts, sizeof(*a->n_fired));
 	a->exited = calloc(n_harts, sizeof(*a->exited));
 	a->leader_of = calloc(n_events, sizeof(*a->leader_of));
 	a->rung_of = calloc(n_events, sizeof(*a->rung_of));
@@ -62,8 +64,8 @@ static int attribute_allocate(struct attribute *a)
 	a->known = calloc(PLACES_KNOWN, sizeof(*a->known));
 	a->exec_due_ns = UINT64_MAX;
 	a->throttles_groups = a->o.throttles_groups;
-	return a->ended && a->exited && a->leader_of && a->rung_of && a->stand && a->reread &&
-			       a->exec && a->silent && a->awaited && a->known
+	return a->ended && a->n_fired && a->exited && a->leader_of && a->rung_of && a->stand &&
+			       a->reread && a->exec && a->silent && a->awaited && a->known
 		       ? 0
 		       : -ENOMEM;
 }
@@ -100,6 +102,11 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 struct proc_reader *attribute_reader(const struct attribute *a)
 {
 	return a ? a->o.reader : NULL;
+}
+
+uint64_t attribute_n_fired(const struct attribute *a, int hart)
+{
+	return a->n_fired[hart];
 }
 
 /* A switch, or a sample of an ended task: no later sample of the task may take the counts. */
@@ -196,6 +203,21 @@ static int attribute_stack(
 	return 0;
 }
 
+/* Tasks outside our pid namespace have the pid of idle. But clocks do not fire in idle (exclude_idle),
+ * and it never is in user mode. Source: perf_event_pid_type in kernel/events/core.c of Linux 6.12. */
+static bool is_outside(const struct record *r)
+{
+	const struct record_sample *s = &r->sample;
+	if (r->tid != 0)
+		return false;
+	if (!s->kernel || r->stream->rung == RUNG_CLOCK || r->stream->rung == RUNG_CLOCK_LEADER)
+		return true;
+	for (uint64_t i = 0; i < s->n_callchain; i++)
+		if (record_chain_at(s, i) == PERF_CONTEXT_USER)
+			return true;
+	return false;
+}
+
 static int attribute_sample(struct attribute *a, const struct record *r, int hart)
 {
 	struct delta delta;
@@ -209,6 +231,8 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 		if (!result) /* it may go on as another */
 			result = sideband_task(a, r, hart, &task);
 	}
+	if (result == 0 && !task && a->o.all && is_outside(r))
+		lose(a, hart, LOSS_OUTSIDE, 1);
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 
@@ -286,6 +310,7 @@ static int attribute_fired(struct attribute *a, const struct record *r, int hart
 
 	switch (r->stream->role) {
 	case STREAM_SAMPLER:
+		a->n_fired[hart]++;
 		return attribute_sample(a, r, hart);
 	case STREAM_SWITCH:
 	case STREAM_SWITCH_BPF:
@@ -407,6 +432,7 @@ struct attribute *attribute_free(struct attribute *a)
 	kernel_map_clear(&a->kernel);
 	closep(&a->cgroup_root_fd);
 	free(a->ended);
+	free(a->n_fired);
 	free(a->exited);
 	free(a->leader_of);
 	free(a->rung_of);

@@ -88,6 +88,8 @@ struct attribute;
 int attribute_new(const struct attribute_options *o, struct attribute **ret_attribute);
 /* NULL: of none, or it has none. */
 struct proc_reader *attribute_reader(const struct attribute *a);
+/* Samples of that hart's own event so far, whoever ran, also nobody. */
+uint64_t attribute_n_fired(const struct attribute *a, int hart);
 
 /* Read /proc once: every task, its name, argv, cgroup, executable mappings. Tasks in pids (and
  * their descendants) are marked wanted. Takes about 50 µs per task. Scanning again is harmless: it

@@ -142,6 +142,7 @@ struct attribute {
 	struct waiting *waiting; /* uthash by ticket */
 	uint64_t last_ticket;
 	struct task **ended;  /* ENDED_SLOTS */
+	uint64_t *n_fired;    /* per hart: samples of its own event */
 	struct task **exited; /* per hart: the task that ended there last */
 	int *leader_of;       /* per session event: the sampling event of its group, as last seen */
 	enum rung *rung_of;   /* likewise */

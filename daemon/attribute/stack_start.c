@@ -9,8 +9,9 @@
  * when a function of such a library calls back (qsort), and there all callers are missing. The two
  * cases differ only in the function that was reached.
  *
- * Symbols do not help: these functions are local, and distributions strip them. But mperfd is a
- * program too, and knows the callers of its own main and of its own thread.
+ * Symbols do not always help: these functions are local, and distributions strip them. But mperfd is
+ * a program too, and knows the callers of its own main and of its own thread. Programs with another C
+ * library, or without one, begin with functions whose names are known.
  */
 
 #include "daemon/attribute/stack_start.h"
@@ -88,5 +89,42 @@ bool stack_starts_have(const struct stack_starts *s, const struct frame *frame)
 			file->minor == start->minor)
 			return true;
 	}
+	return false;
+}
+
+bool stack_start_is_name(const char *function)
+{
+	/* Source: csu/libc-start.c, nptl/pthread_create.c and sysdeps/unix/sysv/linux/ARCH/clone.S of
+	 * glibc 2.41; src/env/__libc_start_main.c and src/thread/ARCH/clone.s of musl 1.2.5;
+	 * elf/rtld.c, RTLD_START; src/runtime/asm_*.s of Go 1.24 */
+	static const char *const names[] = {
+		"main",
+		"_start",
+		"_start_c",
+		"__libc_start_main",
+		"__libc_start_main_impl",
+		"__libc_start_call_main",
+		"libc_start_main_stage2",
+		"start_thread",
+		"thread_start",
+		"__thread_start",
+		"clone",
+		"__clone",
+		"clone3",
+		"__clone3",
+		"_dl_start_user",
+		"runtime.goexit",
+		"runtime.mcall",
+		"runtime.mstart",
+		"runtime.rt0_go",
+	};
+	/* a version, "@@GLIBC_2.34", and Go's ".abi0" are no part of the name */
+	size_t n = function ? strcspn(function, "@") : 0;
+
+	if (n > 5 && strncmp(function + n - 5, ".abi0", 5) == 0)
+		n -= 5;
+	for (size_t i = 0; n > 0 && i < sizeof(names) / sizeof(*names); i++)
+		if (strncmp(names[i], function, n) == 0 && names[i][n] == '\0')
+			return true;
 	return false;
 }

@@ -4,7 +4,7 @@
 /* Stack starts: the calls in the C library that every stack begins with
  *
  * One calls main, one the routine of a new thread. A stack that reaches one of them is complete,
- * whatever the walk finds beyond.
+ * whatever the walk finds beyond; one that reaches none is cut.
  */
 
 #include <stdbool.h>
@@ -37,3 +37,7 @@ bool stack_start_find(const char *maps, uint64_t return_addr, struct stack_start
 
 /* Is this caller's frame such a call? s may be NULL: none is known. */
 bool stack_starts_have(const struct stack_starts *s, const struct frame *frame);
+
+/* Does a stack begin with a function of this name, in any C library or in Go's runtime? So it does
+ * with main: nothing of the program is missing above it. function may be NULL. */
+bool stack_start_is_name(const char *function);

@@ -56,6 +56,14 @@ static int unknown_file(struct attribute *a, struct file **ret_file)
 	return 0;
 }
 
+static void walk_cut(struct stack_walk *w)
+{
+	if (w->truncated)
+		return;
+	w->truncated = true;
+	lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+}
+
 /* A missing caller cuts the stack: its callers would be attached to the wrong frame. */
 static int walk_full(struct stack_walk *w)
 {
@@ -71,8 +79,7 @@ static bool walk_has_room(struct stack_walk *w)
 		return false;
 	if (w->n_frames < STACK_FRAMES_MAX)
 		return true;
-	w->truncated = true;
-	lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+	walk_cut(w);
 	return false;
 }
 
@@ -151,12 +158,22 @@ static void file_refresh(struct file *file, const struct task *task, const struc
 	file->map_end = map->end;
 }
 
+static bool frame_starts(const struct stack_walk *w, const struct frame *frame)
+{
+	if (stack_starts_have(w->a->o.starts, frame))
+		return true;
+	for (uint32_t i = 0; i < frame->n_places; i++)
+		if (stack_start_is_name(frame->place[i].function))
+			return true;
+	return false;
+}
+
 /* Has the walk reached the start of the stack? The caller of main or of a thread's routine is in a
  * library that is mostly built without frame pointers, so what follows may be garbage. */
 static bool walk_has_start(const struct stack_walk *w)
 {
 	for (uint32_t i = w->n_frames; i > 0; i--)
-		if (stack_starts_have(w->a->o.starts, w->frame[i - 1]))
+		if (frame_starts(w, w->frame[i - 1]))
 			return true;
 	return false;
 }
@@ -166,10 +183,8 @@ static bool walk_has_start(const struct stack_walk *w)
 static int walk_lost(struct stack_walk *w)
 {
 	w->ended = true;
-	if (w->truncated || walk_has_start(w))
-		return 0;
-	w->truncated = true;
-	lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+	if (!walk_has_start(w))
+		walk_cut(w);
 	return 0;
 }
 
@@ -321,10 +336,11 @@ int stack_walk_chain(struct stack_walk *w, const struct record_sample *s)
 		exact = false;
 	}
 
-	if (n_addresses >= w->a->max_stack && !w->truncated) {
-		w->truncated = true;
-		lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
-	}
+	/* A chain that ends as it should may have ended anywhere: code without frame pointers ends it
+	 * at once. Without a chain, none was asked for; kernel threads have no user part. */
+	if (n_addresses >= w->a->max_stack ||
+		(w->has_user && !w->ended && w->a->o.starts && !walk_has_start(w)))
+		walk_cut(w);
 	if (n_addresses || !s->ip)
 		return 0;
 	return walk_entry(w, s->kernel ? PERF_CONTEXT_KERNEL : PERF_CONTEXT_USER, s->ip);

@@ -460,27 +460,43 @@ static int examine_segment(struct examination *x, const char *path)
 	return 0;
 }
 
+/* All that a recording says. 0 or -errno. */
+static int examine_recording(struct request *q, const char *path)
+{
+	struct examination x = {.request = q};
+	struct row_stream stream;
+	x.answer = row_stream_answer(&stream, q);
+	int r = x.answer.columns(x.answer.userdata, columns, sizeof(columns) / sizeof(columns[0]));
+	if (r == 0)
+		r = examine_segment(&x, path);
+	int ended = row_stream_end(&stream);
+	if (r != 0)
+		return r < 0 ? r : 0; /* the peer was told */
+	r = x.result ? x.result : ended;
+	if (r == 0)
+		r = request_done(q, 0);
+	return r < 0 ? r : 0;
+}
+
 /* 0 or -errno. */
 static int examine(struct request *q, void *path)
 {
 	struct examination x = {.request = q};
+	if (*(const char *)path)
+		return examine_recording(q, path);
 	int r = request_read_machine(q, &x.machine);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	struct row_stream stream;
 	x.answer = row_stream_answer(&stream, q);
 	r = x.answer.columns(x.answer.userdata, columns, sizeof(columns) / sizeof(columns[0]));
-	if (r == 0 && *(const char *)path) {
-		r = examine_segment(&x, path);
-		if (r != 0) {
-			row_stream_end(&stream);
-			return r < 0 ? r : 0; /* the peer was told */
-		}
-	}
 	if (r == 0) {
 		doctor_tell(&x, (struct finding){-1, "machine", "info", NULL},
 			"%s, Linux %s, %d harts online", x.machine.arch, x.machine.release,
 			hart_set_count(&x.machine.online));
+		if (!request_has_proc())
+			doctor_tell(&x, (struct finding){-1, "proc", "fail", NO_PROC_REMEDY}, "%s",
+				NO_PROC_SAYS);
 		examine_peer(&x);
 		examine_rights(&x);
 		examine_kernel_names(&x);

@@ -397,9 +397,7 @@ static int fail_start(struct request *q, int outcome, const char *why)
 			"the limit of open descriptors (RLIMIT_NOFILE, fs.file-max) is too low to "
 			"record");
 	case -ENOENT:
-		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
-			"Install all of mperf, or run mperfctl from its build folder.",
-			"mperf-namer was not found beside mperfd");
+		return request_fail_namer(q);
 	case -EFBIG:
 		return request_fail(
 			q, MPERF__FAILURE_KIND__FAILURE_LIMIT, FILE_LIMIT_REMEDY, FILE_LIMIT_SAYS);

@@ -139,8 +139,26 @@ int request_take(struct request *q, enum user_hold what, uint64_t n)
 	return request_refuse_limit(q, what) ?: 1;
 }
 
+bool request_has_proc(void)
+{
+	return access("/proc/self/stat", F_OK) == 0;
+}
+
+int request_fail_namer(struct request *q)
+{
+	if (!request_has_proc())
+		return request_fail(
+			q, MPERF__FAILURE_KIND__FAILURE_MISSING, NO_PROC_REMEDY, NO_PROC_SAYS);
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
+		"Install all of mperf, or run mperfctl from its build folder.",
+		"mperf-namer was not found beside mperfd");
+}
+
 static int refuse_gone(struct request *q, int32_t pid)
 {
+	if (!request_has_proc())
+		return request_fail(
+			q, MPERF__FAILURE_KIND__FAILURE_MISSING, NO_PROC_REMEDY, NO_PROC_SAYS);
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, "Find its pid with ps.",
 		"there is no process with pid %d", pid);
 }

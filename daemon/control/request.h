@@ -97,6 +97,13 @@ struct feed_reach request_feed_reach(const struct request *q);
 /* Whose tasks a higher rate is for that the peer asks for: its own user's; -1: all, if it sees all. */
 uid_t request_raise_uid(const struct request *q);
 
+/* Is /proc there? Without it no process is found, and mperfd does not find its own files. */
+#define NO_PROC_SAYS "/proc is not mounted here, and without it no process can be looked at"
+#define NO_PROC_REMEDY "Mount it: mount -t proc proc /proc."
+bool request_has_proc(void);
+/* Fail since mperf-namer cannot be started, for want of it or of /proc. As request_fail. */
+int request_fail_namer(struct request *q);
+
 /* Remove duplicate pids from a request's list. Returns how many are left, at most one more than
  * REQUEST_PIDS_MAX, which means "too many". */
 #define REQUEST_PIDS_MAX 256 /* per request: each is read, and held by a descriptor meanwhile */

@@ -391,9 +391,7 @@ static int fail_start(struct request *q, int outcome, const char *why)
 			"the limit of open descriptors (RLIMIT_NOFILE, fs.file-max) is too low for "
 			"top");
 	if (outcome == -ENOENT)
-		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL,
-			"Install all of mperf, or run mperfctl from its build folder.",
-			"mperf-namer was not found beside mperfd");
+		return request_fail_namer(q);
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_INTERNAL, "",
 		"top could not be started: %s", strerror(-outcome));
 }

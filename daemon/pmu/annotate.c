@@ -269,7 +269,17 @@ size_t annotate(const struct annotate_question *q, struct annotation ret[static 
 	return a.n;
 }
 
-size_t annotate_sampler(const struct sampler *s, struct annotation ret[static ANNOTATIONS_MAX])
+/* A lower rate of others is no news where samples come at a higher one. */
+static struct sampler_effort effort_at(const struct sampler *s, uint32_t hz)
+{
+	struct sampler_effort e = s->effort;
+	if (hz > e.hz)
+		e.rate_part = 1;
+	return e;
+}
+
+size_t annotate_sampler(
+	const struct sampler *s, uint32_t hz, struct annotation ret[static ANNOTATIONS_MAX])
 {
 	const struct annotate_question q = {
 		.cores = s->options.cores,
@@ -282,7 +292,8 @@ size_t annotate_sampler(const struct sampler *s, struct annotation ret[static AN
 	};
 	size_t n = annotate(&q, ret);
 	char says[EFFORT_TEXT_BYTES];
-	if (*effort_says(&s->effort, says) && n < ANNOTATIONS_MAX) {
+	const struct sampler_effort effort = effort_at(s, hz);
+	if (*effort_says(&effort, says) && n < ANNOTATIONS_MAX) {
 		ret[n] = (struct annotation){.harts = s->seen, .event = -1};
 		snprintf(ret[n++].says, ANNOTATION_BYTES_MAX, "to limit overhead, %s", says);
 	}

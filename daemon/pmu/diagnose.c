@@ -188,11 +188,30 @@ static const char *interrupts_say(enum platform_overflow o)
 	return "";
 }
 
+/* Did no event of the core open? */
+static bool counts_nothing(const struct plan *p)
+{
+	int n_refused = 0;
+	for (int i = 0; i < p->n_tries; i++) {
+		if (p->tries[i].rung >= RUNG_CLOCK)
+			continue;
+		if (p->tries[i].error != ENOENT)
+			return false;
+		n_refused++;
+	}
+	return n_refused > 0;
+}
+
 static void say_counters(struct diagnosing *d)
 {
 	const struct platform *p = d->platform;
 	int n = __builtin_popcountll(p->counters);
-	if (n > 0)
+	if (n > 0 && counts_nothing(d->q->plan))
+		say(d, "counters", "info", NULL,
+			"none can be used here: no event of the core opens (the core itself has %d "
+			"programmable one%s)",
+			n, n > 1 ? "s" : "");
+	else if (n > 0)
 		say(d, "counters", "info", NULL, "%d programmable counter%s (mask 0x%llx)%s", n,
 			n > 1 ? "s" : "", (unsigned long long)p->counters,
 			interrupts_say(p->overflow));

@@ -67,6 +67,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_PAUSED] = {"second with lowered sampling", false},
 	[LOSS_SIDEBAND] = {"side band overrun", false},
 	[LOSS_SILENT] = {"process that did not answer", false},
+	[LOSS_OUTSIDE] = {"task outside the pid namespace", true},
 };
 
 const char *cut_name(unsigned cut)

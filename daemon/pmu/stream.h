@@ -168,6 +168,7 @@ enum loss {
 	LOSS_SIDEBAND, /* records of the side band, where that has a ring of its own: no samples */
 	/* times a process was asked for its arguments, owner or mappings, and did not answer in time */
 	LOSS_SILENT,
+	LOSS_OUTSIDE, /* samples of tasks outside our pid namespace: the kernel does not say which */
 	N_LOSSES,
 };
 struct loss_kind {

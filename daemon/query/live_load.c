@@ -99,7 +99,7 @@ static int load_notes(struct live_load *t)
 	struct loaded *l = t->loaded;
 	_cleanup_(freep) struct annotation *all = calloc(ANNOTATIONS_MAX, sizeof(*all));
 	int r = all ? 0 : -ENOMEM;
-	size_t n = all ? annotate_sampler(t->live->sampler, all) : 0;
+	size_t n = all ? annotate_sampler(t->live->sampler, t->live->hz, all) : 0;
 	for (size_t i = 0; i < n && r == 0; i++) {
 		r = array_grow(&l->note, &l->size_notes, l->n_notes + 1, sizeof(*l->note));
 		if (r < 0)
@@ -417,6 +417,20 @@ static void find_groups(const struct live_load *t, const struct row_filter *f, b
 	}
 }
 
+/* Samples of a row whose stack does not reach its start, by place or by name. */
+static uint64_t cut_of(const struct live_load *t, const struct window_row *row)
+{
+	const struct stack_tree *tree = t->live->stacks;
+	uint32_t id = t->callers && row->n_truncated > 0 ? row->key.stack : 0;
+	for (; id != 0 && id <= tree->n_nodes; id = tree->node[id - 1]->parent) {
+		const struct frame *frame = tree->node[id - 1]->frame;
+		for (uint32_t i = 0; i < frame->n_places; i++)
+			if (stack_start_is_name(frame->place[i].function))
+				return 0;
+	}
+	return row->n_truncated;
+}
+
 int live_scan(const struct live_load *t, const struct row_filter *f, struct scan_notes *notes,
 	int (*take)(void *userdata, const struct scan_row *row), void *userdata)
 {
@@ -437,6 +451,7 @@ int live_scan(const struct live_load *t, const struct row_filter *f, struct scan
 			.count = from->count,
 			.weight_ns = from->weight_ns,
 			.uncounted = from->n_uncounted,
+			.cut = cut_of(t, from),
 			.cycles = -1,
 			.instructions = -1,
 		};

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/attribute/stack_start.h"
 #include "daemon/query/load_part.h"
 
 #define TASK_SELECT                                                                                \
@@ -426,6 +427,24 @@ static int load_names(struct loaded *l)
 	return r == 0 ? query_fail_full(l, text_get(l->texts, "[kernel]", &l->kernel_name)) : r;
 }
 
+/* Which stacks have a start, by its name? Callers have lower ids. */
+static int find_whole(struct loaded *l)
+{
+	_cleanup_(freep) bool *starts = calloc((size_t)l->n_frames + 1, sizeof(*starts));
+	l->whole = calloc((size_t)l->n_stacks + 1, sizeof(*l->whole));
+	if (!starts || !l->whole)
+		return -ENOMEM;
+	for (uint32_t i = 1; i <= l->n_frames; i++) {
+		const struct loaded_frame *f = &l->frame[i];
+		for (uint32_t j = 0; j < f->n_places && !starts[i]; j++)
+			starts[i] = stack_start_is_name(
+				text_of(l->texts, l->place[f->place + j].function));
+	}
+	for (uint32_t i = 1; i <= l->n_stacks; i++)
+		l->whole[i] = l->whole[l->stack[i].parent] || starts[l->stack[i].frame];
+	return 0;
+}
+
 int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 	const struct load_wish *wish, struct query_error *ret_error)
 {
@@ -460,7 +479,7 @@ int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 		r = load_places(l);
 	if (r == 0 && wish->places && l->hide_kernel)
 		r = add_kernel_places(l);
-	return r;
+	return r == 0 && wish->places ? find_whole(l) : r;
 }
 
 void loaded_clear(struct loaded *l)
@@ -472,6 +491,7 @@ void loaded_clear(struct loaded *l)
 	free(l->function);
 	free(l->source);
 	free(l->stack);
+	free(l->whole);
 	free(l->window);
 	free(l->leaders);
 	free(l->note);

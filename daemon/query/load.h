@@ -123,6 +123,7 @@ struct loaded {
 	struct {
 		uint32_t parent, frame;
 	} * stack;
+	bool *whole; /* by stack: it reaches the start of its program or thread; NULL: not known */
 	struct loaded_window *window;
 	uint32_t n_tasks, n_files, n_frames, n_places, n_stacks, n_windows;
 	uint32_t size_places, n_functions, n_sources;

@@ -35,17 +35,22 @@ struct provenance {
 	/* samples per hart of events that go by a rate, in the window tier, and its time */
 	uint64_t by_rate[HARTS_MAX + 1];
 	double by_rate_seconds;
+	bool by_clock,
+		by_others; /* there are samples of a clock; of other events, or coarser tiers */
 	double enabled_ns, running_ns;
 	bool uncut; /* counts may be another task's */
 	/* of coarser tiers: where their windows end (CLOCK_REALTIME), and which requested detail
 	 * they lack; NULL: none */
 	int64_t coarse_until_ns[N_TIERS];
 	const char *coarse_says[N_TIERS];
-	uint64_t coarse_samples, cut; /* of the hour tier; those whose callers were cut */
-	bool of_code;                 /* callers matter to the answer */
-	bool live;                    /* names are still coming */
-	bool only_own;                /* of one user only */
-	const char *group;            /* the group to join to see all; NULL: there is none */
+	uint64_t cut; /* samples whose stack does not reach its start */
+	uint64_t coarse_samples,
+		coarse_cut; /* the same of the hour tier, which cuts stacks itself */
+	bool of_code;       /* callers matter to the answer */
+	bool of_all;        /* no tasks were asked for */
+	bool live;          /* names are still coming */
+	bool only_own;      /* of one user only */
+	const char *group;  /* the group to join to see all; NULL: there is none */
 	/* number of sources by outcome; and the first damaged one */
 	uint32_t n_sources[QUERY_WITHOUT + 1];
 	char broken[64];

@@ -122,8 +122,10 @@ static bool read_row(struct scan *s, struct scan_row *row)
 	row->rung = (uint8_t)cursor_id(c, 5, RUNG_ASKED);
 	row->count = count > 0 ? (uint64_t)count : 0;
 	row->weight_ns = weight_ns > 0 ? (uint64_t)weight_ns : 0;
-	if (l->tier == TIER_HOUR && cursor_integer(c, 9) > 0)
+	if (cursor_integer(c, 9) > 0 && !(l->whole && l->whole[row->stack]))
 		row->cut = (uint64_t)cursor_integer(c, 9);
+	if (row->cut > row->count)
+		row->cut = row->count;
 	if (cursor_integer(c, 10) > 0)
 		row->uncounted = (uint64_t)cursor_integer(c, 10);
 	if (row->uncounted > row->count)
@@ -245,7 +247,7 @@ int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes
 		"SELECT id, task, hart, stack, event, rung, count, weight_ns, %s, %s, %s "
 		"FROM sample WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 		f->windows || f->tells_windows || f->every ? "window" : "0",
-		l->tier == TIER_HOUR ? "truncated" : "0", uncut ? "uncounted" : "0");
+		l->whole || l->tier == TIER_HOUR ? "truncated" : "0", uncut ? "uncounted" : "0");
 	if (uncut && f->asked)
 		r = scan_rows(&s, samples, NULL, NULL);
 	s.notes = notes;

@@ -21,7 +21,7 @@ struct scan_row {
 	uint32_t window;      /* its id; 0: none, or not asked for (filter.h) */
 	uint8_t event, rung;
 	uint64_t count, weight_ns;
-	uint64_t cut;       /* of these, samples rolled up without their callers */
+	uint64_t cut;       /* of these, samples whose stack does not reach its start */
 	uint64_t uncounted; /* of these, samples that the counts do not cover */
 	double value;       /* the value that is attributed */
 	/* scaled by enabled / running; negative: not counted in this row */

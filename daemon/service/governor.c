@@ -157,6 +157,7 @@ struct sampler_effort governor_effort(const struct governor_load *l, enum govern
 		.no_cut = asks(l, step, STEP_NO_CUT),
 		.no_counters = asks(l, step, STEP_NO_COUNTERS),
 		.rate_part = rate_part(step),
+		.hz = rate_at(l, step),
 		.clock_only = asks(l, step, STEP_CLOCK),
 		.no_callers = asks(l, step, STEP_NO_CALLERS),
 	};

@@ -23,7 +23,8 @@
 static bool is_of_others(const struct recording *g, enum loss cause)
 {
 	bool some = g->shared && !targets_are_all(&g->targets);
-	return some && (cause == LOSS_STACK_TRUNCATED || cause == LOSS_ARGV || cause == LOSS_TASK);
+	return some && (cause == LOSS_STACK_TRUNCATED || cause == LOSS_ARGV || cause == LOSS_TASK ||
+			       cause == LOSS_OUTSIDE);
 }
 
 void recording_sum_losses(struct recording *g)
@@ -39,7 +40,9 @@ void recording_sum_losses(struct recording *g)
 			g->lost[hart][cause] =
 				(is_of_others(g, (enum loss)cause)
 						? 0
-						: g->walk->sampler->lost[hart][cause]) +
+						: recording_part_lost(g->part, hart,
+							  (enum loss)cause,
+							  g->walk->sampler->lost[hart][cause])) +
 				g->own[hart][cause];
 }
 
@@ -74,7 +77,7 @@ static struct segment_flush segment_view(struct recording *g, struct window *win
 	};
 }
 
-static void lose(struct recording *g, struct window *window)
+static void lose_window(struct recording *g, struct window *window)
 {
 	for (const struct window_row *row = window->rows; row; row = row->hh.next)
 		if (row->key.hart >= 0 && row->key.hart < g->n_harts)
@@ -86,8 +89,8 @@ static void lose(struct recording *g, struct window *window)
 /* What is in hand cannot be stored. */
 static void lose_windows(struct recording *g)
 {
-	lose(g, &g->writing);
-	lose(g, &g->window);
+	lose_window(g, &g->writing);
+	lose_window(g, &g->window);
 	g->is_writing = false;
 }
 
@@ -246,6 +249,8 @@ static void take(void *userdata, const struct attribution *a)
 	/* copied stacks of a walk of one's own are still to come after the end */
 	if ((g->shared && g->finish_ns) || !targets_want(&g->targets, a->task))
 		return;
+	if (!a->raise)
+		recording_part_take(g->part, a->hart, a->count);
 	struct attribution seen = *a;
 	int r = recording_thin_take(g->thin, g->walk->sampler->hz, &seen);
 	if (r == THIN_PASSED)
@@ -253,7 +258,9 @@ static void take(void *userdata, const struct attribution *a)
 	g->n_samples += a->count;
 	if (g->taken)
 		g->taken[a->hart] += a->count;
-	if (a->truncated && is_of_others(g, LOSS_STACK_TRUNCATED))
+	if (g->no_callers)
+		seen.truncated = false; /* nobody wants the rest */
+	if (seen.truncated && is_of_others(g, LOSS_STACK_TRUNCATED))
 		g->own[a->hart][LOSS_STACK_TRUNCATED] += a->count;
 	struct frame *frame[STACK_FRAMES_MAX];
 	if (g->hidden) {
@@ -552,6 +559,7 @@ struct recording *recording_free(struct recording *g)
 	window_clear(&g->window);
 	stack_tree_clear(&g->stacks);
 	recording_share_free(g->share);
+	recording_part_free(g->part);
 	recording_thin_free(g->thin);
 	free(g->mine);
 	free(g->lost);

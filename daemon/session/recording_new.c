@@ -125,6 +125,9 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	/* what was sampled before is not ours */
 	if (r == 0 && g->shared && !o->start_ns)
 		r = walk_catch_up(g->walk, clock_ns(CLOCK_MONOTONIC));
+	if (r == 0 && (g->walk->sampler->options.some_tasks || !targets_are_all(&g->targets)))
+		r = recording_part_new(
+			g->walk->attribute, g->n_harts, g->walk->sampler->lost, &g->part);
 	if (r == 0 && (r = create_segment(g, o)) > 0) {
 		snprintf(ret_error->text, sizeof(ret_error->text),
 			r == SEGMENT_NO_SPACE ? "no space left for %s" : "%s cannot be written",

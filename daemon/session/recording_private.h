@@ -4,6 +4,7 @@
 /* A recording's internals */
 
 #include "daemon/session/recording.h"
+#include "daemon/session/recording_part.h"
 #include "daemon/session/recording_share.h"
 #include "daemon/session/recording_thin.h"
 
@@ -44,6 +45,7 @@ struct recording {
 	int trouble;
 	int outcome; /* of the store then: SEGMENT_* or -errno */
 	bool is_sealing, sealed;
+	struct recording_part *part;     /* of lost samples; NULL: all are ours */
 	struct recording_thin *thin;     /* NULL: all samples are kept */
 	uint32_t hz;                     /* of thin; 0: all */
 	uint64_t *taken;                 /* the caller's; or NULL */

@@ -40,6 +40,26 @@ def test_doctor_says_what_this_machine_can_do(build):
     assert re.search(r"^ok\s+sampling, hart", table, re.M) and "\x1b" not in table, table
     about = mperfctl(build, "doctor", "-i", recording(build).path).stdout
     assert "sampling" in about, about
+    # One part of the answer does not contradict another.
+    nothing = all("no PMU counts this event" in r["finding"] for r in found if "rung a not" in r["finding"])
+    counters = [r["finding"] for r in found if r["topic"] == "counters"]
+    if nothing and any("rung a not" in r["finding"] for r in found):
+        assert not any(re.match(r"\d+ programmable", says) for says in counters), found
+
+
+def test_without_proc_an_answer_says_so(build):
+    need_root()
+    need_program("unshare")
+    commands = (["hotspots", "-F", "99", "--", "true"], ["hotspots", "--pid", "1", "--for", "1s"],
+                ["stat", "--", "true"], ["top", "-b", "-n", "1", "--pid", "1"],
+                ["hotspots", "-a", "--for", "1s"])
+    for command, named in [(c, True) for c in commands] + [(commands[0], False)]:
+        done = subprocess.run(
+            ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh",
+             build / "mperfctl", *command], capture_output=True, text=True, timeout=60,
+            env=dict(os.environ, LC_ALL="C.UTF-8", MPERF_SOCKET="",
+                     **({"MPERFD": str(build / "mperfd")} if named else {})))
+        assert done.returncode == 1 and "/proc is not mounted" in done.stderr, (command, done)
 
 
 def test_texts_are_in_the_charset_of_the_locale(build):
@@ -249,3 +269,23 @@ def test_sources_and_others_files_are_not_overwritten(build):
         assert json.loads((folder / "package.json").read_text())["rows"]
         fails(build, 2, ["end the name in"], "flamegraph", "-o", folder / "x.png", "-i", recording(build).path)
         assert not (folder / "x.png").exists()
+
+
+def test_samples_of_tasks_outside_the_pid_namespace_are_counted_as_lost(build):
+    need_root()
+    need_program("unshare")
+    spin = "exec python3 -c 'while True: pass'"
+    with Folder() as folder, subprocess.Popen(["sh", "-c", spin]) as outside:
+        try:
+            script = (f'sh -c "$1" & p=$!; "$2" hotspots -a --for 2s -F 99 -g none --by process --json > "$3"; '
+                      'kill $p')
+            done = subprocess.run(
+                ["unshare", "-p", "-f", "-m", "--mount-proc", "--kill-child", "sh", "-c", script, "sh", spin,
+                 build / "mperfctl", folder / "out"], capture_output=True, text=True, timeout=100,
+                env=dict(os.environ, LC_ALL="C.UTF-8", MPERF_SOCKET=""))
+        finally:
+            outside.kill()
+        answer = json.loads((folder / "out").read_text())
+    assert answer["provenance"]["samples"] > 0, (answer, done)
+    # Two loops share what harts there are, and one of them is outside.
+    assert answer["provenance"]["lost"].get("task outside the pid namespace", 0) > 5, (answer, done)

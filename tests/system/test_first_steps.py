@@ -58,6 +58,20 @@ def test_a_command_is_measured_through_the_service_and_its_file_read(build):
         assert "run.mprf" not in service.ctl("doctor", "-i", "run.mprf", cwd=there).stderr
 
 
+def rights(text):
+    return [line for line in text.splitlines() if " rights: " in line]
+
+
+def test_doctor_says_the_same_of_rights_with_and_without_a_recording(build):
+    with scene(build, keep="no") as (service, environment):
+        there, known = service.folder / "tmp", compile_program(build, "known.c")
+        service.ctl("record", "-F", rate_allowed(99), "-o", "run.mprf", "--", *spinning(known), cwd=there)
+        (there / "run.mprf").chmod(0o644)
+        plain, with_file = (nobody(service, environment, "doctor", *more).stdout
+                            for more in ([], ["-i", there / "run.mprf"]))
+        assert rights(plain) and rights(plain) == rights(with_file), (plain, with_file)
+
+
 def test_a_user_without_rights_measures_through_the_service(build):
     with scene(build, keep="no") as (service, environment):
         # a copy: the build folder may be nobody else's to enter

@@ -166,3 +166,22 @@ def test_a_stack_that_is_copied_in_part_is_counted_as_truncated(build):
         answer = rows(build, "hotspots", "-i", folder / "r.mprf")
     losses = answer["provenance"]["lost"]
     assert losses.get("truncated stack", 0) > 0.9 * answer["provenance"]["samples"], losses
+
+
+def test_a_stack_that_does_not_reach_the_start_of_the_program_is_counted_as_cut(build):
+    """Without frame pointers most stacks end at once, and well: no address is wrong. With them, they end in main."""
+    for flag, least, most in ("-fomit-frame-pointer", 0.9, 1), ("-fno-omit-frame-pointer", 0, 0.1):
+        program = compile_program(build, "depth.c", flag)
+        with Folder() as folder:
+            done = mperfctl(build, "record", "-F", rate_allowed(499), "-g", "fp", "-o", folder / "r.mprf", "--",
+                            "timeout", "1", program, DEPTH, check=False)
+            answer = rows(build, "hotspots", "-i", folder / "r.mprf", "--comm",
+                          program.name[:15])["provenance"]
+            mperfctl(build, "flamegraph", "-i", folder / "r.mprf", "-o", folder / "r.html")
+            page = (folder / "r.html").read_text()
+        cut = answer["lost"].get("truncated stack", 0)
+        assert least * answer["samples"] <= cut <= most * answer["samples"], (flag, answer)
+        said = re.search(r"the stacks of ([\d.]+) % of the samples are cut", " ".join(answer["notes"]))
+        assert (said and float(said[1]) or 0) <= 100 * cut / answer["samples"] + 0.06, (flag, answer)
+        for text in done.stderr, page:
+            assert "are cut: callers are missing" in text or least == 0, (flag, text[-4000:])

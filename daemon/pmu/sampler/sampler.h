@@ -102,6 +102,8 @@ struct sampler_effort {
 	bool no_groups;
 	unsigned
 		rate_part; /* the rate is divided by this; 0 and 1: it is not. The caller sets the rate */
+	uint32_t
+		hz; /* what is left of the rate; whoever asks for a higher one is sampled by that */
 };
 
 /* State of a hart kept between two checks. */

@@ -187,8 +187,7 @@ static int add_segment(
 	struct row_filter filter = {0};
 	struct scan_notes notes = {0};
 	const struct load_wish wish = {
-		.places = h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_LINE ||
-			  h->by == QUERY_BY_ADDRESS,
+		.places = hotspots_of_code(h),
 		.filter = h->filter,
 		.since_ns = source->since_ns,
 		.until_ns = source->until_ns,

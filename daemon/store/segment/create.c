@@ -289,11 +289,11 @@ static int write_harts(struct segment *g, const struct sampler *s)
 }
 
 /* Sentences that any later answer from this file owes its readers. */
-static int write_notes(struct segment *g, const struct sampler *s)
+static int write_notes(struct segment *g, const struct sampler *s, uint32_t hz)
 {
 	_cleanup_(freep) struct annotation *all = calloc(ANNOTATIONS_MAX, sizeof(*all));
 	int r = all ? 0 : -ENOMEM;
-	size_t n = all ? annotate_sampler(s, all) : 0;
+	size_t n = all ? annotate_sampler(s, hz, all) : 0;
 	for (size_t i = 0; i < n && r == 0; i++) {
 		char key[NOTE_KEY_BYTES_MAX];
 		const struct note note = {
@@ -373,7 +373,7 @@ static int fill(struct segment *g, const struct segment_meta *meta, const struct
 	if (r == 0)
 		r = write_turns(g, meta);
 	if (r == 0)
-		r = write_notes(g, s);
+		r = write_notes(g, s, meta->hz);
 	if (r == 0)
 		r = segment_exec(g, "COMMIT");
 	if (r == 0)

@@ -105,6 +105,8 @@ TEST(truncated_stacks_are_counted)
 	add();
 	a.truncated = true;
 	add(), add();
+	a.count = 0; /* what a switch delivers is no sample */
+	add();
 	ck_assert_uint_eq(window.n_rows, 1);
 	ck_assert_uint_eq(last_row()->n_truncated, 2);
 	ck_assert_uint_eq(last_row()->count, 3);
@@ -269,6 +271,7 @@ TEST(full_tree_costs_the_callers_not_the_sample)
 	ck_assert_ptr_eq(tree.node[n]->frame, &frames[2]);
 	ck_assert_uint_eq(tree.node[n]->parent, 0);
 	ck_assert_uint_eq(tree.n_refused, 2);
+	ck_assert_uint_eq(last_row()->n_truncated, 2);
 }
 
 TEST(tree_without_any_room_costs_the_stack_not_the_sample)

@@ -242,11 +242,35 @@ TEST(generated_code_keeps_its_addresses)
 
 TEST(idle_is_no_share)
 {
-	struct record r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 0, STEXT);
+	struct record r = bench_sample(b, BENCH_LEADER, 2 * SECOND, 0, STEXT);
 
+	r.sample.kernel = true;
 	bench_take(b, &r, 0);
 	ck_assert_uint_eq(b->n_sunk, 0);
 	ck_assert_uint_eq(b->lost[0][LOSS_TASK], 0);
+	ck_assert_uint_eq(b->lost[0][LOSS_OUTSIDE], 0);
+}
+
+TEST(a_task_outside_the_pid_namespace_is_counted_and_is_not_idle)
+{
+	struct record r = bench_sample(b, BENCH_LEADER, 2 * SECOND, 0, 0x10020);
+
+	r.sample.kernel = false; /* idle never is in user mode */
+	bench_take(b, &r, 0);
+	ck_assert_uint_eq(b->lost[0][LOSS_OUTSIDE], 1);
+	/* a clock does not fire in idle */
+	r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 0, STEXT);
+	bench_take(b, &r, 0);
+	ck_assert_uint_eq(b->lost[0][LOSS_OUTSIDE], 2);
+	/* interrupted in a system call */
+	const uint64_t chain[] = {PERF_CONTEXT_KERNEL, STEXT, PERF_CONTEXT_USER, 0x10020};
+	r = bench_sample(b, BENCH_LEADER, 2 * SECOND, 0, STEXT);
+	r.sample.kernel = true;
+	r.sample.callchain = chain;
+	r.sample.n_callchain = 4;
+	bench_take(b, &r, 1);
+	ck_assert_uint_eq(b->lost[1][LOSS_OUTSIDE], 1);
+	ck_assert_uint_eq(b->n_sunk, 0);
 }
 
 TEST(a_task_that_nobody_knows_is_counted_and_kept)

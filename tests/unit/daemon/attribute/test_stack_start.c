@@ -125,6 +125,31 @@ TEST(a_program_without_frame_pointers_is_truncated)
 	EXPECT(2, true, PROGRAM + 0x898, PROGRAM + 0x9fa, 0xbe552274c0854800);
 }
 
+TEST(a_chain_that_ends_before_the_start_is_cut_however_well_it_ends)
+{
+	/* as gcc -O2 and rustc -O build programs: the frame pointer is 0 or 1 all the time */
+	EXPECT(1, true, PROGRAM + 0x898);
+	EXPECT(2, true, PROGRAM + 0x898, PROGRAM + 0x9fa);
+	EXPECT(2, true, PROGRAM + 0x9b8, AFTER_COMPARE);
+}
+
+TEST(a_stack_without_a_user_part_or_without_a_chain_is_not_cut)
+{
+	const uint64_t kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000010, 0xffffffff81000020};
+	struct record r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 10, kernel[1]);
+
+	r.sample.kernel = true;
+	r.sample.callchain = kernel;
+	r.sample.n_callchain = 3;
+	bench_take(b, &r, 0);
+	ck_assert(!bench_got(b, 0)->truncated);
+	/* callers were not asked for */
+	r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 10, PROGRAM + 0x898);
+	bench_take(b, &r, 0);
+	ck_assert(!bench_got(b, 1)->truncated);
+	ck_assert_uint_eq(b->lost[0][LOSS_STACK_TRUNCATED], 0);
+}
+
 TEST(the_leaf_itself_is_no_call)
 {
 	EXPECT(1, true, AFTER_MAIN, 3);
@@ -216,4 +241,19 @@ TEST(what_cannot_be_learnt_is_left_out, .bare = true)
 	ck_assert_uint_eq(s.n_starts, 1);
 	stack_starts_learn(test_main_caller, "/nonexistent/maps", &s);
 	ck_assert_uint_eq(s.n_starts, 0);
+}
+
+TEST(names_of_starts_are_known_with_their_versions, .bare = true)
+{
+	static const char *const yes[] = {"main", "_start", "__libc_start_main@@GLIBC_2.34",
+		"__libc_start_call_main", "start_thread", "clone3", "runtime.goexit.abi0",
+		"runtime.mcall", "_dl_start_user"};
+	static const char *const no[] = {"", "@@GLIBC_2.34", ".abi0", "mai", "main2", "main.main",
+		"runtime.main", "r::main", "_Start", "qsort", "runtime.goexit.abi"};
+
+	ck_assert(!stack_start_is_name(NULL));
+	for (size_t i = 0; i < sizeof(yes) / sizeof(*yes); i++)
+		ck_assert_msg(stack_start_is_name(yes[i]), "%s", yes[i]);
+	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++)
+		ck_assert_msg(!stack_start_is_name(no[i]), "%s", no[i]);
 }

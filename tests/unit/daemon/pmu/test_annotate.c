@@ -126,7 +126,7 @@ static struct sampler *sampled(struct core_case *c, const char *events, bool use
 	struct sampler *s = NULL;
 	struct event_error error = {""};
 	ck_assert_msg(sampler_new(c->kernel, &o, &s, &error) == 0, "%s", error.text);
-	n = annotate_sampler(s, note);
+	n = annotate_sampler(s, 99, note);
 	return s;
 }
 
@@ -163,6 +163,23 @@ TEST(a_session_by_cycles_has_nothing_to_say)
 	core_case_end(&c);
 }
 
+TEST(a_lower_rate_is_said_of_samples_that_came_at_it)
+{
+	struct core_case c = core_case_of("c910");
+	struct sampler *s = sampled(&c, NULL, false);
+	s->effort = (struct sampler_effort){.rate_part = 8, .hz = 12, .no_cut = true};
+	n = annotate_sampler(s, 12, note);
+	must_say("only one in 8 samples is taken");
+	/* somebody asked for 499 */
+	n = annotate_sampler(s, 499, note);
+	ck_assert_ptr_null(find("only one in 8"));
+	must_say("to limit overhead, counts are not cut at switches");
+	s->effort.no_cut = false;
+	ck_assert_uint_eq(annotate_sampler(s, 499, note), 0);
+	sampler_free(s);
+	core_case_end(&c);
+}
+
 TEST(cores_that_differ_are_told_apart)
 {
 	struct made_folder folder;
@@ -183,7 +200,7 @@ TEST(harts_of_one_kind_that_are_led_by_two_are_told_without_a_rung)
 	must_say("harts 0-7: SpacemiT X100, rung a, led by cycles");
 	must_say("harts 8-15: SpacemiT A100, rung b, led by u_mode_cycle");
 	s->plan[3].rung = RUNG_CLOCK;
-	n = annotate_sampler(s, note);
+	n = annotate_sampler(s, 99, note);
 	ck_assert_ptr_null(find("rung a"));
 	must_say("harts 0-7: SpacemiT X100");
 	must_say("harts 8-15: SpacemiT A100, rung b, led by u_mode_cycle");

@@ -2,6 +2,8 @@
 
 /* What doctor tells the owner of a board of each hart, on machines as data. */
 
+#include <errno.h>
+
 #include "daemon/pmu/diagnose.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
@@ -92,6 +94,32 @@ TEST(an_x60_is_told_whole)
 	must_find("modes", "ignore it");
 	must_find("errata", "L2 events ignore exclude_kernel");
 	must_find("errata", "not verified on a board");
+	core_case_end(&c);
+}
+
+TEST(where_no_event_of_the_core_opens_its_counters_are_none)
+{
+	struct core_case c = core_case_of("zen4");
+	struct plan p = core_case_plan(&c, 0, false);
+	struct diagnose_question q = {.kernel = c.kernel,
+		.machine = &c.machine,
+		.cores = c.cores,
+		.hart = 0,
+		.plan = &p,
+		.counted_share = 1};
+	n = 0;
+	ck_assert_int_eq(diagnose_hart(&q, take, NULL), 0);
+	must_find("counters", "6 programmable counters");
+	/* as on a virtual machine without a PMU */
+	p.rung = RUNG_CLOCK;
+	p.n_tries = 2;
+	p.tries[0] = (struct rung_try){.rung = RUNG_CYCLES, .error = ENOENT};
+	p.tries[1] = (struct rung_try){.rung = RUNG_CLOCK_LEADER, .error = ENOENT};
+	n = 0;
+	ck_assert_int_eq(diagnose_hart(&q, take, NULL), 0);
+	must_find("counters", "none can be used here");
+	for (int i = 0; i < n; i++)
+		ck_assert(!strstr(found[i].says, "6 programmable counters"));
 	core_case_end(&c);
 }
 

@@ -479,3 +479,21 @@ TEST(a_thousand_rows_are_answered_at_once)
 	ck_assert_uint_gt(n_rows, 300);
 	ck_assert_double_lt(least, 100);
 }
+
+TEST(live_answers_count_cut_stacks_as_stored_ones_do)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_function(&s, "/bin/prog", "f");
+	struct frame *start = stored_function(&s, "/bin/prog", "start_thread");
+	stored_add(&s,
+		&(struct stored_sample){.task = t, .frame = {f}, .count = 3, .truncated = true});
+	stored_add(&s, &(struct stored_sample){.task = t, .frame = {f, start}, .truncated = true});
+	ask(QUERY_BY_FUNCTION, NULL);
+	ck_assert_uint_eq(live.n_losses, 1);
+	ck_assert_str_eq(live.loss[0].cause, "truncated stack");
+	ck_assert_uint_eq(live.loss[0].count, 3);
+	ck_assert_uint_eq(live.n_notes, 1);
+	ck_assert_str_eq(
+		live.note[0], "the stacks of 75.0 % of the samples are cut: callers are missing");
+}

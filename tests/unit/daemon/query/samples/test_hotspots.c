@@ -318,3 +318,102 @@ TEST(question_names_parse_and_others_do_not)
 	ck_assert_int_eq(query_by_parse(""), -1);
 	ck_assert_ptr_null(query_by_name(N_QUERY_BY));
 }
+
+/* f without callers 6 times, f called by main once, both not known to be whole when sampled. */
+static void sample_cut(void)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_function(&s, "/bin/prog", "f");
+	struct frame *start = stored_function(&s, "/bin/prog", "main");
+	stored_add(&s,
+		&(struct stored_sample){
+			.task = t, .frame = {f}, .count = 6, .weight_ns = 60, .truncated = true});
+	stored_add(&s, &(struct stored_sample){.task = t,
+			       .frame = {f, start},
+			       .count = 2,
+			       .weight_ns = 20,
+			       .truncated = true});
+	s.lost[0][LOSS_STACK_TRUNCATED] = 7;
+}
+
+static bool notes_cut(const char *share)
+{
+	char says[128];
+	snprintf(says, sizeof(says),
+		"the stacks of %s %% of the samples are cut: callers are missing", share);
+	for (uint32_t i = 0; i < a.n_notes; i++)
+		if (strcmp(a.note[i], says) == 0)
+			return true;
+	return false;
+}
+
+static uint64_t lost(const char *cause)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < a.n_losses; i++)
+		if (strcmp(a.loss[i].cause, cause) == 0)
+			n += a.loss[i].count;
+	return n;
+}
+
+static void cut_is(uint64_t n)
+{
+	ck_assert_uint_eq(lost("truncated stack"), n);
+}
+
+TEST(stacks_are_cut_that_end_in_no_start)
+{
+	static const char *const by[] = {"function", "module", "line", "address"};
+	sample_cut();
+	stored_seal(&s);
+	for (size_t i = 0; i < sizeof(by) / sizeof(*by); i++) {
+		ask(by[i], NULL);
+		cut_is(6);
+		ck_assert(notes_cut("75.0"));
+	}
+	struct query_filter other = {.comm = (const char *const[]){"none"}, .n_comms = 1};
+	ask("function", &other);
+	cut_is(0);
+}
+
+TEST(where_callers_do_not_matter_cut_stacks_are_those_of_all_tasks)
+{
+	sample_cut();
+	stored_seal(&s);
+	ask("process", NULL);
+	cut_is(7);
+	struct query_filter some = {.comm = (const char *const[]){"prog"}, .n_comms = 1};
+	ask("process", &some);
+	cut_is(0);
+}
+
+TEST(no_more_stacks_are_cut_than_there_are_samples)
+{
+	sample_cut();
+	s.lost[0][LOSS_STACK_TRUNCATED] = 700;
+	stored_seal(&s);
+	ask("process", NULL);
+	cut_is(8);
+	ck_assert(notes_cut("100.0"));
+}
+
+TEST(no_more_samples_of_a_clock_are_lost_than_were_possible)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	stored_add(&s, &(struct stored_sample){.task = t,
+			       .frame = {stored_function(&s, "/bin/prog", "f")},
+			       .count = 100,
+			       .weight_ns = 100});
+	s.lost[0][LOSS_RING] = 5000;
+	ck_assert_int_eq(stored_flush(&s, SECOND, 2 * SECOND), 0);
+	stored_seal(&s);
+	ask("function", NULL);
+	uint64_t possible = (uint64_t)(a.hz * a.seconds * STORED_HARTS);
+	ck_assert_uint_gt(possible, 100);
+	ck_assert_uint_lt(possible, 5000);
+	ck_assert_uint_le(lost("ring overrun"), possible - 99);
+	ck_assert_uint_ge(lost("ring overrun"), possible - 101);
+	ck_assert_uint_eq(lost("ring overrun") + lost("side band overrun"), 5000);
+}

@@ -135,7 +135,7 @@ TEST(an_extract_has_all_rows_of_its_job)
 	made_jobs();
 	extract_mine();
 	ck_assert_int_eq(stored_number(extracted, "SELECT sum(count) FROM sample"), 6);
-	ck_assert_int_eq(stored_number(extracted, "SELECT sum(truncated) FROM sample"), 2);
+	ck_assert_int_eq(stored_number(extracted, "SELECT sum(truncated) FROM sample"), 4);
 	ck_assert_int_eq(stored_number(extracted, "SELECT sum(value) FROM reading"), 602);
 	ck_assert_int_eq(stored_number(extracted, "SELECT sum(running_ns) FROM reading "
 						  "WHERE running_ns IS NOT NULL"),

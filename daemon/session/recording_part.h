@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The part of a walk's lost samples that belongs to a recording of some tasks
+ *
+ * A walk samples whole harts, and nobody knows whose sample found a full ring. Of a hart's lost samples a
+ * recording takes the share that it has of those that came, since it began: never more than its tasks
+ * can have had.
+ */
+
+#include <stdint.h>
+
+#include "daemon/pmu/stream.h"
+
+struct attribute;
+struct recording_part;
+
+/* lost: per hart, what the walk has lost so far, which is nobody's. 0 or -ENOMEM. */
+int recording_part_new(const struct attribute *a, int n_harts, uint64_t (*lost)[N_LOSSES],
+	struct recording_part **ret_part);
+
+/* Count samples of that hart as the recording's; p may be NULL. */
+void recording_part_take(struct recording_part *p, int hart, uint64_t n_samples);
+
+/* Of what the walk has lost: all until the recording began, and its part of what came since. Causes
+ * that cost no samples are whole. It never falls. p NULL: all. */
+uint64_t recording_part_lost(struct recording_part *p, int hart, enum loss cause, uint64_t lost);
+
+struct recording_part *recording_part_free(struct recording_part *p);
