@@ -346,9 +346,11 @@ static int tick(struct walk *w, uint64_t now_ns)
 	int r = sampler_tick(w->sampler);
 	if (r == 0)
 		r = mend_blind(w, now_ns, &mended);
+	mended |= count_hotplugs(w->sampler) > n_hotplugs;
+	raises_look_at_harts(w, mended);
 	if (r == 0)
 		r = wait_for_rings(w);
-	w->inner->scan_is_due |= mended || count_hotplugs(w->sampler) > n_hotplugs;
+	w->inner->scan_is_due |= mended;
 	if (r < 0 || !w->inner->scan_is_due || attribute_scans(w->attribute))
 		return r;
 	r = attribute_scan_begin(w->attribute, NULL, 0);
