@@ -262,6 +262,12 @@ int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns)
 		return ASIDE_FULL;
 	}
 	add(a, w);
+	if (a->n_running == a->n_threads) { /* RLIMIT_NPROC, TasksMax: nobody would take it */
+		DL_DELETE(a->waiting, w);
+		pthread_mutex_unlock(&a->lock);
+		w->free(w);
+		return ASIDE_FULL;
+	}
 	while (w->state != ASIDE_ENDED && r == 0) {
 		wait_for_end(a);
 		now_ns = clock_ns(CLOCK_MONOTONIC);

@@ -54,11 +54,12 @@ void aside_queue(struct aside *a, struct aside_work *w);
 size_t aside_count(struct aside *a, uid_t uid);
 
 /* Have it done now. 0: done, and w is the caller's again. ASIDE_LATE: it is blocked, and freed when
- * it ends. ASIDE_FULL: its user has user_max threads that are blocked or one with that key, or all
- * are; freed. *ret_blocked_ns:
+ * it ends. ASIDE_FULL: its user has user_max threads that are blocked or one with that key, all
+ * are, or no thread can be started; freed. *ret_blocked_ns:
  * about how long the caller waited while it neither ran nor waited for a processor. */
 enum { ASIDE_LATE = 1, ASIDE_FULL };
 int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns);
 
-/* Threads that are blocked go on alone. */
+/* Threads that are blocked go on alone. What is queued is freed, and not done: the process is about to end, which
+ * closes what was to be closed. */
 struct aside *aside_free(struct aside *a);

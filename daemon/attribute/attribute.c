@@ -427,6 +427,7 @@ struct attribute *attribute_free(struct attribute *a)
 	if (!a)
 		return NULL;
 
+	census_free(a);
 	waiting_clear(a);
 	delta_table_clear(&a->deltas);
 	kernel_map_clear(&a->kernel);

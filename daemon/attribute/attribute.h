@@ -95,6 +95,12 @@ uint64_t attribute_n_fired(const struct attribute *a, int hart);
  * their descendants) are marked wanted. Takes about 50 µs per task. Scanning again is harmless: it
  * is done before and after the events are enabled, and after a hart comes back. 0 or -errno. */
 int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids);
+/* The same in steps, between which records may come: one process each. A scan that goes on is given up. 0 or
+ * -errno, which ends it. */
+int attribute_scan_begin(struct attribute *a, const pid_t *pids, size_t n_pids);
+int attribute_scan_next(struct attribute *a);
+/* Does one go on? */
+bool attribute_scans(const struct attribute *a);
 
 /* Take one record. Returns 0; -errno only for an internal failure. Losses are counted. */
 int attribute_record(struct attribute *a, const struct record *r, int hart);

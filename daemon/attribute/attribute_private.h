@@ -152,6 +152,7 @@ struct attribute {
 	const struct file *looked[FILES_LOOKED]; /* checked for rewriting in this drain */
 	struct reread *reread;                   /* REREAD_MAX */
 	size_t n_reread;
+	struct census *census; /* of /proc; NULL: none goes on */
 	struct silent *silent; /* SILENT_MAX, in no order */
 	size_t n_silent;
 	uint64_t silent_ns;      /* when they were asked last */
@@ -260,6 +261,8 @@ int census_argv(struct attribute *a, struct task **process);
 /* Read name, owner, file and mappings of a process whose exec was not reported; *process may become
  * another task, as in owner_set. 0, PROC_GONE, PROC_SILENT, -ENOMEM. */
 int census_program(struct attribute *a, struct task **process);
+/* Give up a scan that goes on. */
+void census_free(struct attribute *a);
 
 /* Ask those again that were silent. 0 or -errno. */
 int census_silent(struct attribute *a, uint64_t now_ns);

@@ -29,12 +29,6 @@
 #define SILENT_AGAIN_NS 1000000000u
 #define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain must be a circle */
 
-static void closedirp(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
 /* Find or add the task of that stat. 0, TASK_TABLE_FULL, -ENOMEM. */
 static int census_task(struct attribute *a, pid_t pid, const struct scan_stat *stat, uid_t place_of,
 	struct task **ret_task)
@@ -357,12 +351,16 @@ struct orphan {
 	pid_t pid, parent;
 };
 
-struct orphans {
+/* A scan under way. */
+struct census {
+	DIR *dir; /* of /proc; NULL: only `pids` are read */
+	pid_t *pids;
+	size_t n_pids, at;
 	struct orphan *orphan;
 	size_t n_orphans, size;
 };
 
-static int orphans_add(struct orphans *o, pid_t pid, pid_t parent)
+static int orphans_add(struct census *o, pid_t pid, pid_t parent)
 {
 	if (o->n_orphans == o->size) {
 		size_t size = o->size ? o->size * 2 : 64;
@@ -376,38 +374,32 @@ static int orphans_add(struct orphans *o, pid_t pid, pid_t parent)
 	return 0;
 }
 
-static int census_all(struct attribute *a, struct orphans *ret_orphans)
+/* A process more. CENSUS_END; 0; -errno. */
+enum { CENSUS_END = 1 };
+static int census_next(struct attribute *a, struct census *c)
 {
-	_cleanup_(closedirp) DIR *d = opendir(a->o.proc);
-	if (!d)
-		return -errno;
+	struct dirent *e = readdir(c->dir);
+	pid_t pid = e ? name_pid(e->d_name) : 0, parent = 0;
+	if (!pid)
+		return e ? 0 : CENSUS_END;
 
-	for (struct dirent *e; (e = readdir(d));) {
-		pid_t pid = name_pid(e->d_name), parent = 0;
-		if (!pid)
-			continue;
-
-		int r = census_process(a, pid, &parent);
-		/* pids wrap around, so a parent may come after its child */
-		if (!r && parent && !task_find(a->o.tasks, pid)->parent)
-			r = orphans_add(ret_orphans, pid, parent);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Where only tasks that are named have events, others are asked for when a record tells of them. */
-static int census_some(struct attribute *a, const pid_t *pids, size_t n_pids)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < n_pids && r >= 0; i++)
-		r = census_process(a, pids[i], NULL);
+	int r = census_process(a, pid, &parent);
+	/* pids wrap around, so a parent may come after its child */
+	if (!r && parent && !task_find(a->o.tasks, pid)->parent)
+		r = orphans_add(c, pid, parent);
 	return r < 0 ? r : 0;
 }
 
-static void census_parents(struct attribute *a, const struct orphans *o)
+/* Where only tasks that are named have events, others are asked for when a record tells of them. */
+static int census_named(struct attribute *a, struct census *c)
+{
+	if (c->at == c->n_pids)
+		return CENSUS_END;
+	int r = census_process(a, c->pids[c->at++], NULL);
+	return r < 0 ? r : 0;
+}
+
+static void census_parents(struct attribute *a, const struct census *o)
 {
 	for (size_t i = 0; i < o->n_orphans; i++) {
 		struct task *task = task_find(a->o.tasks, o->orphan[i].pid);
@@ -439,18 +431,60 @@ static void census_wanted(struct attribute *a, const pid_t *pids, size_t n_pids)
 		task->wanted |= task->process->wanted;
 }
 
+void census_free(struct attribute *a)
+{
+	struct census *c = a->census;
+	if (!c)
+		return;
+	if (c->dir)
+		closedir(c->dir);
+	free(c->orphan);
+	free(c->pids);
+	free(c);
+	a->census = NULL;
+}
+
+int attribute_scan_begin(struct attribute *a, const pid_t *pids, size_t n_pids)
+{
+	census_free(a);
+	int r = census_cgroups(a);
+	struct census *c = a->census = r == 0 ? calloc(1, sizeof(*c)) : NULL;
+	if (!c)
+		return r ? r : -ENOMEM;
+	c->pids = calloc(n_pids + 1, sizeof(*c->pids));
+	c->n_pids = c->pids ? n_pids : 0;
+	if (c->n_pids > 0)
+		memcpy(c->pids, pids, n_pids * sizeof(*pids));
+	r = c->pids ? 0 : -ENOMEM;
+	if (r == 0 && !(a->o.per_task && n_pids > 0) && !(c->dir = opendir(a->o.proc)))
+		r = -errno;
+	if (r < 0)
+		census_free(a);
+	return r;
+}
+
+bool attribute_scans(const struct attribute *a)
+{
+	return a->census;
+}
+
+int attribute_scan_next(struct attribute *a)
+{
+	struct census *c = a->census;
+	int r = !c ? 0 : c->dir ? census_next(a, c) : census_named(a, c);
+	if (r == CENSUS_END) {
+		census_parents(a, c);
+		census_wanted(a, c->pids, c->n_pids);
+	}
+	if (r != 0)
+		census_free(a);
+	return r < 0 ? r : 0;
+}
+
 int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids)
 {
-	struct orphans orphans = {0};
-
-	int r = census_cgroups(a);
-	if (!r)
-		r = a->o.per_task && n_pids > 0 ? census_some(a, pids, n_pids)
-						: census_all(a, &orphans);
-	if (!r) {
-		census_parents(a, &orphans);
-		census_wanted(a, pids, n_pids);
-	}
-	free(orphans.orphan);
+	int r = attribute_scan_begin(a, pids, n_pids);
+	while (r == 0 && attribute_scans(a))
+		r = attribute_scan_next(a);
 	return r;
 }

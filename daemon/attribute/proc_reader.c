@@ -43,6 +43,7 @@ struct proc_reader {
 struct visit {
 	struct aside_work work;
 	unsigned wants;
+	size_t n_threads; /* to be read at most */
 	uid_t account;
 	int (*rights)(int folder_fd, uid_t account, struct rights *ret_rights);
 	int outcome;
@@ -116,7 +117,7 @@ static bool read_thread(int task_fd, pid_t tid, bool inner, struct proc_thread *
 	return true;
 }
 
-static struct proc_thread *read_threads(int folder_fd, bool inner, size_t *ret_n)
+static struct proc_thread *read_threads(int folder_fd, bool inner, size_t most, size_t *ret_n)
 {
 	int fd = openat(folder_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -125,7 +126,7 @@ static struct proc_thread *read_threads(int folder_fd, bool inner, size_t *ret_n
 
 	if (fd >= 0 && !d)
 		close(fd);
-	for (struct dirent *e; d && n < PROC_THREADS_READ_MAX && (e = readdir(d));) {
+	for (struct dirent *e; d && n < most && (e = readdir(d));) {
 		pid_t tid = name_pid(e->d_name);
 		if (!tid)
 			continue;
@@ -220,18 +221,21 @@ static void read_view(int folder_fd, const struct visit *q, struct proc_view *v)
 		read_environment_of(folder_fd, q, v);
 	if (wants & PROC_THREADS)
 		v->has |= flag(
-			(v->thread = read_threads(folder_fd, wants & PROC_INNER, &v->n_threads)),
+			(v->thread = read_threads(
+				 folder_fd, wants & PROC_INNER, q->n_threads, &v->n_threads)),
 			PROC_THREADS);
 }
 
 static void visit_run(struct aside_work *w)
 {
 	struct visit *v = (struct visit *)w;
+	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	_cleanup_(closep) int fd = open(v->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	v->outcome = fd < 0 ? PROC_GONE : 0;
 	if (fd >= 0)
 		read_view(fd, v, &v->view);
+	v->view.reading_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 }
 
 static void visit_free(struct aside_work *w)
@@ -288,6 +292,7 @@ static struct visit *visit_new(const struct proc_question *q, uid_t uid)
 	*v = (struct visit){
 		.work = {.run = visit_run, .free = visit_free, .uid = uid, .key = (uint64_t)q->pid},
 		.wants = q->wants,
+		.n_threads = q->n_threads ? q->n_threads : PROC_THREADS_READ_MAX,
 		.account = q->account,
 		.rights = q->rights ? q->rights : rights_read,
 	};
@@ -325,6 +330,7 @@ int proc_reader_ask(
 		return -ENOMEM;
 	if (!r) {
 		visit_run(&v->work);
+		v->view.reading_ns = 0;
 	} else if (do_visit(r, v) != 0) {
 		r->n_silent++;
 		return PROC_SILENT;

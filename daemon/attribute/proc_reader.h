@@ -51,6 +51,7 @@ struct proc_question {
 	pid_t pid;          /* of the process */
 	uid_t account;      /* whose it is, as far as known (rights.h); ACCOUNT_NOBODY */
 	unsigned wants;     /* PROC_* */
+	size_t n_threads;   /* with PROC_THREADS: at most so many; 0: PROC_THREADS_READ_MAX */
 	/* NULL: rights_read */
 	int (*rights)(int folder_fd, uid_t account, struct rights *ret_rights);
 };
@@ -62,6 +63,7 @@ struct proc_thread {
 
 struct proc_view {
 	unsigned has; /* PROC_*: what could be read. Arguments are not read while they are empty. */
+	uint64_t reading_ns; /* the thread's own time for all of it; 0: of the caller's thread */
 	bool no_argv; /* they are empty: not in place yet, or a zombie's */
 	struct scan_stat stat;
 	struct proc_thread *thread; /* n_threads, of which one may be the process's; NULL: none */

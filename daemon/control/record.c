@@ -17,7 +17,7 @@
 #include "daemon/control/give.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/record_hold.h"
-#include "daemon/control/record_metrics.h"
+#include "daemon/control/record_options.h"
 #include "daemon/control/request.h"
 #include "daemon/service/service.h"
 #include "daemon/session/listener.h"
@@ -25,12 +25,9 @@
 #include "proto/memory.h"
 
 #define PROGRESS_NS 500000000u
-/* Each window is a transaction, and all rings are drained before it; until then it is memory. */
 /* A private daemon's: its client's programs take what they take. */
 #define FEED_PROGRAMS_MAX 4096u
 #define FEED_BYTES_MAX (1ull << 30)
-#define WINDOW_MS_MIN 100u
-#define WINDOW_MS_MAX 60000u
 #define NO_SPACE_REMEDY "Free some space, or set TMPDIR to a disc that has some."
 #define FILE_LIMIT_SAYS "the limit of file size is reached before all samples are stored"
 #define FILE_LIMIT_REMEDY "Raise it with ulimit -f, or LimitFSIZE= in a unit."
@@ -50,6 +47,11 @@ struct record_job {
 	uint64_t offset, total;
 	uint64_t next_progress_ns;
 	uint64_t looked_ns;
+	/* While its walk scans /proc, in slices, and nothing is recorded yet; NULL: it is. */
+	Mperf__RecordRequest *request;
+	struct walk_options options; /* borrows from the request, and: */
+	struct event_list *events;
+	bool is_wanted; /* the client wants its results, as soon as there are any */
 	bool finishing;
 	bool out_of_room; /* that is why it ended */
 };
@@ -69,9 +71,20 @@ static void end_recording(struct record_job *j)
 	j->service = NULL;
 }
 
+/* It has begun, or never will. */
+static void end_opening(struct record_job *j)
+{
+	if (j->request)
+		mperf__record_request__free_unpacked(j->request, NULL);
+	j->request = NULL;
+	free(j->events);
+	j->events = NULL;
+}
+
 static void record_free(struct job *job)
 {
 	struct record_job *j = (struct record_job *)job;
+	end_opening(j);
 	end_recording(j);
 	record_hold_end(&j->hold);
 	listener_clear_folder(&j->listener);
@@ -104,6 +117,8 @@ static uint64_t shared_deadline_ns(const struct record_job *j)
 static uint64_t record_deadline_ns(struct job *job, const struct request *q)
 {
 	struct record_job *j = (struct record_job *)job;
+	if (j->request)
+		return walk_scan_ns(j->walk);
 	if (j->recording) {
 		uint64_t own = j->walk ? walk_deadline_ns(j->walk) : shared_deadline_ns(j);
 		own = cost_hold_deadline_ns(&j->cost, own);
@@ -248,45 +263,6 @@ static int finish_recording(struct record_job *j, uint64_t now_ns)
 	return recording_finish(j->recording, now_ns);
 }
 
-static int record_dispatch(struct job *job, struct request *q, uint64_t now_ns)
-{
-	struct record_job *j = (struct record_job *)job;
-	if (j->fd >= 0)
-		return stream(j, q);
-
-	j->looked_ns = now_ns;
-	int r = j->walk ? walk_dispatch(j->walk, now_ns) : 0;
-	if (r == 0 && !j->finishing)
-		r = is_over(j) ? finish_recording(j, now_ns) : keep_cost(j, now_ns);
-	if (r < 0)
-		return r;
-	r = recording_dispatch(j->recording, now_ns);
-	if (r == RECORDING_LOST_STORE)
-		return fail_store(j, q);
-	if (r == RECORDING_SEALED) {
-		r = begin_stream(j);
-		return r < 0 ? r : stream(j, q);
-	}
-	return r < 0 ? r : report_progress(j, q, now_ns);
-}
-
-static int record_finish(struct job *job, struct request *q)
-{
-	struct record_job *j = (struct record_job *)job;
-	(void)q;
-	if (j->finishing || !j->recording)
-		return 0;
-	return finish_recording(j, kernel_real.now_ns(NULL));
-}
-
-static const struct job_kind record_kind = {
-	.fds = record_fds,
-	.deadline_ns = record_deadline_ns,
-	.dispatch = record_dispatch,
-	.finish = record_finish,
-	.free = record_free,
-};
-
 /* 0; positive after the peer was told why not; -errno. */
 static int make_folder(struct record_job *j, struct request *q)
 {
@@ -305,77 +281,6 @@ static int make_folder(struct record_job *j, struct request *q)
 		return r < 0 ? r : 1;
 	}
 	return asprintf(&j->path, "%s/segment.mprf", j->folder) < 0 ? -ENOMEM : 0;
-}
-
-static int sampler_options_fill(
-	struct request *q, const Mperf__RecordRequest *m, struct sampler_options *ret_options)
-{
-	uint32_t hz = record_rate(q, m);
-	uint32_t stack_bytes = m->stack_bytes ? m->stack_bytes : SAMPLER_STACK_BYTES_DEFAULT;
-	/* a process that is named twice would be opened, and sampled, twice */
-	size_t n_pids = m->target ? request_drop_twins(m->target->pid, m->target->n_pid) : 0;
-	int r = 0;
-	if (hz > SAMPLER_HZ_MAX)
-		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for less with -F.",
-			"%u samples a second are more than the %u that mperfd accepts", hz,
-			SAMPLER_HZ_MAX);
-	else if (m->window_ms && (m->window_ms < WINDOW_MS_MIN || m->window_ms > WINDOW_MS_MAX))
-		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
-			"a window of %u ms is not between %u and %u ms", m->window_ms,
-			WINDOW_MS_MIN, WINDOW_MS_MAX);
-	else if (stack_bytes > SAMPLER_STACK_BYTES_MAX || stack_bytes % 8)
-		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
-			"a stack copy of %u bytes is not a multiple of 8 up to %u", stack_bytes,
-			SAMPLER_STACK_BYTES_MAX);
-	else if (!m->target || (!m->target->all && n_pids == 0))
-		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			"Give -a, --pid or a command.", "nothing to record was named");
-	else if (n_pids > TARGETS_MAX)
-		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "",
-			"%zu processes are more than the %d that one recording can have",
-			m->target->n_pid, TARGETS_MAX);
-	else {
-		*ret_options = (struct sampler_options){
-			.hz = hz,
-			.stacks = (enum sampler_stacks)m->stack,
-			.stack_bytes = stack_bytes,
-			.user_only = m->user_only,
-			.switches = q->peer->options->switches,
-			.some_tasks = !m->target || !m->target->all,
-			.pids = m->target->pid,
-			.n_pids = n_pids,
-			.cores = q->peer->options->cores,
-		};
-		return 0;
-	}
-	return r < 0 ? r : 1;
-}
-
-/* Users who may not see the whole system record per task; -a is then refused, as for a service's
- * client who may not see others. */
-static int choose_scope(struct request *q, const Mperf__RecordRequest *m, struct sampler_options *o)
-{
-	struct machine machine;
-	int r = request_read_machine(q, &machine);
-	if (r != 0)
-		return r;
-	o->per_task = !machine.may_see_all;
-	o->user_only |= !machine.may_see_kernel;
-	/* as stat counts them for it; the service's own events show the kernel as one word */
-	o->never_kernel = m->n_event + m->n_metric > 0 && !q->peer->sees_all;
-	o->user_only |= o->never_kernel;
-	r = cost_hold_check(q, m->overhead_ppm, m->n_event + m->n_metric > 0, o->per_task);
-	if (r != 0 || !m->target->all)
-		return r;
-	if (!q->peer->sees_all)
-		return (r = request_refuse_group(q, "the whole system cannot be recorded")) < 0 ? r
-												: 1;
-	if (machine.may_see_all)
-		return 0;
-	struct refusal refusal = refusal_explain(NULL, EACCES, true, &machine);
-	r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED, refusal.remedy,
-		"the whole system cannot be recorded: %s", refusal.says);
-	return r < 0 ? r : 1;
 }
 
 static int fail_start(struct request *q, int outcome, const char *why)
@@ -436,7 +341,7 @@ static struct targets targets_of(const struct request *q, const Mperf__RecordReq
 static int open_walk(struct record_job *j, struct request *q, const struct walk_options *o)
 {
 	struct event_error error = {""};
-	int r = walk_new(o, &j->walk, &error);
+	int r = walk_open(o, &j->walk, &error);
 	if (r == 0)
 		return 0;
 	r = fail_start(q, r, error.text);
@@ -502,15 +407,14 @@ static int listen_to_programs(
 	return feed_want_period(walk->feed, j, &reach, m->feed_period_ms);
 }
 
-static int begin(struct record_job *j, struct request *q, const Mperf__RecordRequest *m,
-	struct walk_options *o)
+/* The walk knows all that there is. 0; RECORD_REFUSED; -errno. */
+enum { RECORD_REFUSED = 1, RECORD_MORE };
+static int begin(struct record_job *j, struct request *q)
 {
-	struct walk *shared = record_shared_walk(q, m);
-	int r = record_hold_begin(&j->hold, q, shared != NULL);
-	if (r == 0 && !shared)
-		r = open_walk(j, q, o);
-	if (r == 0)
-		r = record_hold_fds(&j->hold, q, o->sampler.n_pids, j->walk);
+	const Mperf__RecordRequest *m = j->request;
+	const struct walk_options *o = &j->options;
+	struct walk *shared = j->walk ? NULL : record_shared_walk(q, m);
+	int r = record_hold_fds(&j->hold, q, o->sampler.n_pids, j->walk);
 	if (r == 0)
 		r = raise_rate(j, q, o->sampler.hz, m->overhead_ppm);
 	if (r == 0)
@@ -543,51 +447,112 @@ static int begin(struct record_job *j, struct request *q, const Mperf__RecordReq
 	if (r == 0 && j->walk)
 		r = walk_start(j->walk, o->sampler.pids, o->sampler.n_pids);
 	if (r == 0)
-		return request_ready_to_sample(q, recording.walk->sampler);
-	if (r == RECORDING_FULL || r == RECORDING_UNWRITABLE)
-		r = fail_place(q, r, error.text);
+		r = request_ready_to_sample(q, recording.walk->sampler);
+	else if (r == RECORDING_FULL || r == RECORDING_UNWRITABLE)
+		r = fail_place(q, r, error.text) ?: RECORD_REFUSED;
 	else
-		r = fail_start(q, r == RECORDING_GONE ? WALK_GONE : r, error.text);
-	return r < 0 ? r : 1;
+		r = fail_start(q, r == RECORDING_GONE ? WALK_GONE : r, error.text)
+			    ?: RECORD_REFUSED;
+	return r;
 }
+
+/* Results as of begin; RECORD_MORE: the walk is not done with its scan. */
+static int go_on(struct record_job *j, struct request *q)
+{
+	int r = j->walk && walk_scan_ns(j->walk) < UINT64_MAX ? walk_scan(j->walk) : 0;
+	if (r == 0 && j->walk && walk_scan_ns(j->walk) < UINT64_MAX)
+		return RECORD_MORE;
+	if (r == 0)
+		r = begin(j, q);
+	else
+		r = fail_start(q, r, "") ?: RECORD_REFUSED;
+	if (r != 0)
+		return r;
+	end_opening(j);
+	return j->is_wanted ? finish_recording(j, kernel_real.now_ns(NULL)) : 0;
+}
+
+static int copy_request(struct record_job *j, const Mperf__RecordRequest *m)
+{
+	_cleanup_(freep) uint8_t *bytes = malloc(mperf__record_request__get_packed_size(m) + 1);
+	j->events = calloc(1, sizeof(*j->events));
+	if (!bytes || !j->events)
+		return -ENOMEM;
+	size_t n = mperf__record_request__pack(m, bytes);
+	j->request = mperf__record_request__unpack(NULL, n, bytes);
+	return j->request ? 0 : -ENOMEM;
+}
+
+/* Check what is asked for, and open what brings it. 0; positive after a refusal; -errno. */
+static int open_all(struct record_job *j, struct request *q)
+{
+	int r = record_options(q, j->request, j->events, &j->options);
+	if (r == 0)
+		r = make_folder(j, q);
+	const bool shared = record_shared_walk(q, j->request);
+	if (r == 0)
+		r = record_hold_begin(&j->hold, q, shared);
+	return r == 0 && !shared ? open_walk(j, q, &j->options) : r;
+}
+
+/* --- the job ---------------------------------------------------------------------------------- */
+
+static int record_dispatch(struct job *job, struct request *q, uint64_t now_ns)
+{
+	struct record_job *j = (struct record_job *)job;
+	if (j->request) {
+		int r = go_on(j, q);
+		return r < 0 ? r : r == RECORD_REFUSED ? JOB_DONE : 0;
+	}
+	if (j->fd >= 0)
+		return stream(j, q);
+
+	j->looked_ns = now_ns;
+	int r = j->walk ? walk_dispatch(j->walk, now_ns) : 0;
+	if (r == 0 && !j->finishing)
+		r = is_over(j) ? finish_recording(j, now_ns) : keep_cost(j, now_ns);
+	if (r < 0)
+		return r;
+	r = recording_dispatch(j->recording, now_ns);
+	if (r == RECORDING_LOST_STORE)
+		return fail_store(j, q);
+	if (r == RECORDING_SEALED) {
+		r = begin_stream(j);
+		return r < 0 ? r : stream(j, q);
+	}
+	return r < 0 ? r : report_progress(j, q, now_ns);
+}
+
+static int record_finish(struct job *job, struct request *q)
+{
+	struct record_job *j = (struct record_job *)job;
+	(void)q;
+	j->is_wanted = true;
+	if (j->finishing || !j->recording)
+		return 0;
+	return finish_recording(j, kernel_real.now_ns(NULL));
+}
+
+static const struct job_kind record_kind = {
+	.fds = record_fds,
+	.deadline_ns = record_deadline_ns,
+	.dispatch = record_dispatch,
+	.finish = record_finish,
+	.free = record_free,
+};
 
 int control_record(struct request *q, const Mperf__Request *request)
 {
-	const Mperf__RecordRequest *m = request->record;
-	_cleanup_(freep) struct event_list *events = calloc(1, sizeof(*events));
 	struct record_job *j = calloc(1, sizeof(*j));
-	if (!events || !j) {
-		free(j);
+	if (!j)
 		return -ENOMEM;
-	}
 	*j = (struct record_job){.job.kind = &record_kind, .fd = -1, .listener.fd = -1};
-
-	struct walk_options o = {
-		.all = m->target && m->target->all,
-		.after_exec = m->target && m->target->after_exec,
-		.hide_kernel = !q->peer->sees_all,
-		.own = q->peer->options->private,
-		.namer = q->peer->options->namer,
-		.graves = q->peer->options->graves,
-		.pool = q->peer->options->pool,
-		.pool_uid = q->peer->uid,
-		.starts = q->peer->options->starts,
-		.reader = q->peer->options->reader,
-	};
-	int r = sampler_options_fill(q, m, &o.sampler);
+	int r = copy_request(j, request->record);
 	if (r == 0)
-		r = record_events(q, m, events);
+		r = open_all(j, q);
 	if (r == 0)
-		r = choose_scope(q, m, &o.sampler);
-	if (r == 0 && !o.all)
-		r = request_check_pids(q, o.sampler.pids, o.sampler.n_pids, !o.sampler.per_task);
-	if (r == 0)
-		r = make_folder(j, q);
-	if (r == 0) {
-		o.sampler.events = events->n_events ? events : NULL;
-		r = begin(j, q, m, &o);
-	}
-	if (r != 0) {
+		r = go_on(j, q);
+	if (r != 0 && r != RECORD_MORE) {
 		record_free(&j->job);
 		return r < 0 ? r : 0;
 	}

@@ -16,6 +16,7 @@
 #include "daemon/control/topdown.h"
 #include "daemon/control/topdown_stored.h"
 #include "daemon/pmu/annotate.h"
+#include "daemon/service/turns.h"
 #include "proto/memory.h"
 #include "proto/unit.h"
 
@@ -26,24 +27,40 @@ struct stat_job {
 	struct machine machine;
 	bool is_tree;
 	uint64_t interval_ns, next_ns;
-	struct user *user; /* the user charged for the descriptors of the counters: */
-	size_t n_fds;
+	/* While its counters are opened, in slices; NULL: they are open, and count. */
+	Mperf__StatRequest *request;
+	struct held_pids held;
+	uint64_t n_held; /* descriptors charged for them */
+	bool is_finishing; /* the client wants its results, as soon as there are any */
 };
+
+/* It opens no more. */
+static void end_opening(struct stat_job *j)
+{
+	held_pids_clear(&j->held);
+	user_give(j->parts.user, USER_DESCRIPTORS, j->n_held);
+	j->n_held = 0;
+	if (j->request)
+		mperf__stat_request__free_unpacked(j->request, NULL);
+	j->request = NULL;
+}
 
 static void stat_free(struct job *job)
 {
 	struct stat_job *j = (struct stat_job *)job;
+	end_opening(j);
 	stat_parts_clear(&j->parts);
 	platform_db_free(j->data);
-	user_give(j->user, USER_DESCRIPTORS, j->n_fds);
 	free(j);
 }
 
 static uint64_t stat_deadline_ns(struct job *job, const struct request *q)
 {
 	struct stat_job *j = (struct stat_job *)job;
-	uint64_t reading_ns = stat_parts_due_ns(&j->parts);
 	(void)q;
+	if (j->request)
+		return 0;
+	uint64_t reading_ns = stat_parts_due_ns(&j->parts);
 	return j->interval_ns && j->next_ns < reading_ns ? j->next_ns : reading_ns;
 }
 
@@ -281,11 +298,104 @@ static int send_notes(struct stat_job *j, struct request *q)
 	return r != 0 ? r : ended;
 }
 
+/* --- the start -------------------------------------------------------------------------------- */
+
+static struct stat_asked asked_of(struct stat_job *j, struct request *q)
+{
+	const Mperf__Target *t = j->request->target;
+	return (struct stat_asked){.q = q,
+		.machine = &j->machine,
+		.request = j->request,
+		.is_tree = j->is_tree,
+		.pids = t->all ? NULL : t->pid,
+		.n_pids = t->all ? 0 : t->n_pid};
+}
+
+/* All is open. 0; positive after the peer was told why not; -errno. */
+static int begin_counting(struct stat_job *j, struct request *q)
+{
+	/* The kernel checks our rights, not the peer's, and a set-user-ID program may have started
+	 * since the first check. One that starts later loses its counters: Source: fs/exec.c of
+	 * Linux 6.12, begin_new_exec, perf_event_exit_task. They count from here on. */
+	int r = request_recheck_pids(q, &j->held, j->machine.may_see_all);
+	if (r == 0)
+		r = stat_parts_start(&j->parts);
+	if (r != 0)
+		return r;
+	j->next_ns = kernel_real.now_ns(NULL) + j->interval_ns;
+	end_opening(j);
+	r = request_ready(q, j->parts.part[0].counter->terms.user_only ? "user space only" : "");
+	return r < 0 ? r : 0;
+}
+
+/* Open counters for a slice of time. As begin_counting; STAT_PARTS_MORE: others follow. */
+static int open_some(struct stat_job *j, struct request *q)
+{
+	const struct stat_asked asked = asked_of(j, q);
+	const struct slice slice = slice_of_waits();
+	int r;
+	do
+		r = stat_parts_open(&asked, &j->parts);
+	while (r == STAT_PARTS_MORE && !slice_of_waits_is_over(&slice));
+	user_spend(q->peer->user, USER_LOOP, slice_waited_ns(&slice));
+	return r == 0 ? begin_counting(j, q) : r;
+}
+
+/* Hold what is to be counted, and begin to open. Results as of open_some. */
+static int stat_begin(struct stat_job *j, struct request *q)
+{
+	Mperf__Target *t = j->request->target;
+	int r = request_read_machine(q, &j->machine);
+	j->data = cores_database(q->peer->options->cores);
+	t->n_pid = t->all ? 0 : request_drop_twins(t->pid, t->n_pid);
+	if (r == 0 && t->all && !q->peer->sees_all)
+		r = request_refuse_group(q, "you may not count the whole system") ?: 1;
+	if (r == 0)
+		r = request_hold_pids(q, t->pid, t->n_pid, j->machine.may_see_all, &j->held);
+	const struct stat_asked asked = asked_of(j, q);
+	if (r == 0)
+		r = stat_parts_divide(&asked, &j->parts);
+	if (r == 0 && (r = request_take(q, USER_DESCRIPTORS, j->held.n)) == 0)
+		j->n_held = j->held.n;
+	return r == 0 ? open_some(j, q) : r;
+}
+
+static int copy_request(struct stat_job *j, const Mperf__StatRequest *m)
+{
+	_cleanup_(freep) uint8_t *bytes = malloc(mperf__stat_request__get_packed_size(m) + 1);
+	if (!bytes)
+		return -ENOMEM;
+	size_t n = mperf__stat_request__pack(m, bytes);
+	j->request = mperf__stat_request__unpack(NULL, n, bytes);
+	return j->request ? 0 : -ENOMEM;
+}
+
 /* --- the job ---------------------------------------------------------------------------------- */
+
+static int stat_finish(struct job *job, struct request *q)
+{
+	struct stat_job *j = (struct stat_job *)job;
+	j->is_finishing = true;
+	if (j->request)
+		return 0;
+	int r = send_values(j, q);
+	if (r == 0)
+		r = send_notes(j, q);
+	if (r < 0)
+		return r;
+	r = request_done(q, 0);
+	return r < 0 ? r : JOB_DONE;
+}
 
 static int stat_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 {
 	struct stat_job *j = (struct stat_job *)job;
+	if (j->request) {
+		int r = open_some(j, q);
+		if (r == 0 && j->is_finishing)
+			return stat_finish(job, q);
+		return r == STAT_PARTS_MORE ? 0 : r > 0 ? JOB_DONE : r;
+	}
 	if (now_ns >= stat_parts_due_ns(&j->parts)) {
 		int r = stat_parts_read(&j->parts);
 		if (r < 0)
@@ -301,69 +411,12 @@ static int stat_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 	return r < 0 ? r : 0;
 }
 
-static int stat_finish(struct job *job, struct request *q)
-{
-	struct stat_job *j = (struct stat_job *)job;
-	int r = send_values(j, q);
-	if (r == 0)
-		r = send_notes(j, q);
-	if (r < 0)
-		return r;
-	r = request_done(q, 0);
-	return r < 0 ? r : JOB_DONE;
-}
-
 static const struct job_kind stat_kind = {
 	.deadline_ns = stat_deadline_ns,
 	.dispatch = stat_dispatch,
 	.finish = stat_finish,
 	.free = stat_free,
 };
-
-/* --- the start -------------------------------------------------------------------------------- */
-
-/* Charge the counters' descriptors to the peer's user. 0; positive after a refusal; -errno. */
-static int hold_descriptors(struct stat_job *j, struct request *q)
-{
-	size_t n = stat_parts_n_fds(&j->parts);
-	int r = request_take(q, USER_DESCRIPTORS, n);
-	if (r != 0)
-		return r;
-	j->user = q->peer->user;
-	j->n_fds = n;
-	return 0;
-}
-
-/* Open and start the counters of j. 0; positive after the peer was told why not; -errno. */
-static int stat_open(struct stat_job *j, struct request *q, const Mperf__StatRequest *m)
-{
-	_cleanup_(held_pids_clear) struct held_pids held = {.n = 0};
-	bool all = m->target->all;
-	size_t n_pids = all ? 0 : request_drop_twins(m->target->pid, m->target->n_pid);
-	int r = request_read_machine(q, &j->machine);
-	j->data = cores_database(q->peer->options->cores);
-	if (r == 0 && all && !q->peer->sees_all)
-		r = request_refuse_group(q, "you may not count the whole system") ?: 1;
-	if (r == 0)
-		r = request_hold_pids(q, m->target->pid, n_pids, j->machine.may_see_all, &held);
-	if (r != 0)
-		return r;
-	const struct stat_asked asked = {.q = q,
-		.machine = &j->machine,
-		.request = m,
-		.is_tree = j->is_tree,
-		.pids = all ? NULL : m->target->pid,
-		.n_pids = n_pids};
-	r = stat_parts_open(&asked, &j->parts);
-	if (r == 0)
-		r = hold_descriptors(j, q);
-	/* The kernel checks our rights, not the peer's, and a set-user-ID program may have started
-	 * since the first check. One that starts later loses its counters: Source: fs/exec.c of
-	 * Linux 6.12, begin_new_exec, perf_event_exit_task. They count from here on. */
-	if (r == 0)
-		r = request_recheck_pids(q, &held, j->machine.may_see_all);
-	return r == 0 ? stat_parts_start(&j->parts) : r;
-}
 
 static int start(struct request *q, const Mperf__StatRequest *m, bool is_tree)
 {
@@ -375,17 +428,17 @@ static int start(struct request *q, const Mperf__StatRequest *m, bool is_tree)
 		return -ENOMEM;
 	j->job.kind = &stat_kind;
 	j->is_tree = is_tree;
+	j->interval_ns = (uint64_t)m->interval_ms * 1000000u;
 
-	int r = stat_open(j, q, m);
-	if (r != 0) {
+	int r = copy_request(j, m);
+	if (r == 0)
+		r = stat_begin(j, q);
+	if (r != 0 && r != STAT_PARTS_MORE) {
 		stat_free(&j->job);
 		return r < 0 ? r : 0;
 	}
-	j->interval_ns = (uint64_t)m->interval_ms * 1000000u;
-	j->next_ns = kernel_real.now_ns(NULL) + j->interval_ns;
 	q->job = &j->job;
-	r = request_ready(q, j->parts.part[0].counter->terms.user_only ? "user space only" : "");
-	return r < 0 ? r : 0;
+	return 0;
 }
 
 int control_stat(struct request *q, const Mperf__Request *request)

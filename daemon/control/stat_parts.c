@@ -188,27 +188,38 @@ static int plan_part(const struct stat_asked *a, const struct stat_parts *p, str
 	return stat_metrics_share(twin->metrics, &part->metrics);
 }
 
-static int open_part(const struct stat_asked *a, struct stat_part *part, bool all_harts,
-	struct event_list *events, uint64_t fds_left)
+/* Find what the counter opens, and charge it. 0; positive after a refusal; -errno. */
+static int plan_counter(const struct stat_asked *a, struct stat_parts *p, struct stat_part *part,
+	const struct event_list *events)
 {
 	struct counter_options o = options_of(a);
+	const uint64_t room = user_room(p->user, USER_DESCRIPTORS);
 	o.events = events->n_events ? events : NULL;
-	o.harts = all_harts ? NULL : &part->harts;
-	o.fds_max = fds_left ? fds_left : 1; /* 0 means no limit; charging it fails later */
+	o.harts = p->is_divided ? &part->harts : NULL;
+	o.fds_max = room ? room : 1; /* 0 means no limit; charging it fails later */
 	struct event_error error = {""};
-	int r = counter_new(&kernel_real, a->machine, &o, &part->counter, &error);
+	int r = counter_plan(&kernel_real, a->machine, &o, &part->counter, &error);
 	if (r != 0)
 		return refuse_counter(a, r, &error);
+	const size_t n = counter_n_fds_max(part->counter);
+	r = request_take(a->q, USER_DESCRIPTORS, n);
+	p->n_fds += r == 0 ? n : 0;
+	return r;
+}
+
+/* What goes with an open counter. 0 or -errno. */
+static int end_part(const struct stat_asked *a, struct stat_part *part)
+{
 	part->last = calloc((size_t)part->counter->events.n_events, sizeof(*part->last));
 	if (!part->last)
 		return -ENOMEM;
-	r = scatter_new(
+	int r = scatter_new(
 		(size_t)part->counter->events.n_events, kernel_real.now_ns(NULL), &part->scatter);
 	if (r < 0)
 		return r;
 	const struct planned planned = {
 		.kernel = &kernel_real,
-		.cores = o.cores,
+		.cores = cores_of_peer(a),
 		.harts = &part->harts,
 		.events = &part->counter->events,
 		.n_by_name = part->metrics ? (size_t)part->metrics->first
@@ -286,32 +297,22 @@ static void leave_out(struct stat_parts *p, size_t i, const char *because)
 	p->n--;
 }
 
-enum { STAT_PART_LEFT_OUT = 2 };
-
-/* The first outcome of a kind that has none of the metrics. */
-struct none {
-	int outcome;
-	char because[EVENT_ERROR_BYTES];
-};
-
 static bool is_of_kind(int outcome)
 {
 	return outcome == METRIC_UNKNOWN || outcome == METRIC_NO_TREE ||
 	       outcome == METRIC_NO_LEVEL || outcome == METRIC_NO_EVENT;
 }
 
-static int leave_out_for(
-	struct stat_parts *p, size_t i, int outcome, const char *because, struct none *ret_none)
+static int leave_out_for(struct stat_parts *p, size_t i, int outcome, const char *because)
 {
-	ret_none->outcome = outcome;
-	snprintf(ret_none->because, sizeof(ret_none->because), "%s", because);
+	p->none.outcome = outcome;
+	snprintf(p->none.because, sizeof(p->none.because), "%s", because);
 	leave_out(p, i, because);
-	return STAT_PART_LEFT_OUT;
+	return 0;
 }
 
-/* Plan and open part i. 0; STAT_PART_LEFT_OUT; positive after a refusal; -errno. */
-static int make_part(
-	const struct stat_asked *a, struct stat_parts *p, size_t i, struct none *ret_none)
+/* 0; positive after a refusal; -errno. */
+static int plan_next(const struct stat_asked *a, struct stat_parts *p, size_t i)
 {
 	struct event_error error = {""};
 	_cleanup_(freep) struct event_list *events = calloc(1, sizeof(*events));
@@ -322,31 +323,57 @@ static int make_part(
 		return r;
 	r = plan_part(a, p, &p->part[i], events, &error);
 	if (is_of_kind(r))
-		return leave_out_for(p, i, r, error.text, ret_none);
+		return leave_out_for(p, i, r, error.text);
 	if (r != 0)
 		return r < 0 ? r : refuse_metrics(a, r, error.text);
-	uint64_t room = user_room(a->q->peer->user, USER_DESCRIPTORS);
-	size_t taken = stat_parts_n_fds(p);
-	r = open_part(a, &p->part[i], !p->is_divided, events, room > taken ? room - taken : 1);
+	return plan_counter(a, p, &p->part[i], events);
+}
+
+static size_t n_fds(const struct stat_parts *p)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < p->n; i++)
+		n += p->part[i].counter ? counter_n_fds(p->part[i].counter) : 0;
+	return n;
+}
+
+/* One descriptor of a part that is planned. 0; positive after a refusal; -errno. */
+static int open_next(const struct stat_asked *a, struct stat_parts *p, size_t i)
+{
+	struct event_error error = {""};
+	int r = counter_open(p->part[i].counter, a->machine, &error);
+	if (r == COUNTER_MORE)
+		return 0;
+	if (r == 0)
+		r = end_part(a, &p->part[i]);
+	else
+		r = refuse_counter(a, r, &error);
+	if (r != 0)
+		return r;
 	bool metrics_only = a->request->n_metric > 0 && a->request->n_event == 0 && !a->is_tree;
-	if (r == 0 && metrics_only && !enough_counts(a, &p->part[i], &error))
-		return leave_out_for(p, i, METRIC_NO_EVENT, error.text, ret_none);
-	return r;
+	if (metrics_only && !enough_counts(a, &p->part[i], &error))
+		(void)leave_out_for(p, i, METRIC_NO_EVENT, error.text);
+	else
+		p->n_open++;
+	user_follow(p->user, USER_DESCRIPTORS, &p->n_fds, n_fds(p));
+	return 0;
+}
+
+int stat_parts_divide(const struct stat_asked *a, struct stat_parts *p)
+{
+	*p = (struct stat_parts){.user = a->q->peer->user};
+	return divide(a, p);
 }
 
 int stat_parts_open(const struct stat_asked *a, struct stat_parts *p)
 {
-	struct none none = {0, ""};
-	*p = (struct stat_parts){.part = NULL};
-	int r = divide(a, p);
-	for (size_t i = 0; i < p->n && r == 0;) {
-		r = make_part(a, p, i, &none);
-		i += r == 0;
-		r = r == STAT_PART_LEFT_OUT ? 0 : r;
-	}
+	const size_t i = p->n_open;
+	int r = 0;
+	if (i < p->n)
+		r = p->part[i].counter ? open_next(a, p, i) : plan_next(a, p, i);
 	if (r == 0 && p->n == 0)
-		return refuse_metrics(a, none.outcome, none.because);
-	return r;
+		r = refuse_metrics(a, p->none.outcome, p->none.because);
+	return r != 0 || p->n_open == p->n ? r : STAT_PARTS_MORE;
 }
 
 int stat_parts_start(struct stat_parts *p)
@@ -364,15 +391,8 @@ void stat_parts_clear(struct stat_parts *p)
 	for (size_t i = p->n; i > 0; i--)
 		(void)part_clear(&p->part[i - 1]);
 	free(p->part);
+	user_give(p->user, USER_DESCRIPTORS, p->n_fds);
 	*p = (struct stat_parts){.part = NULL};
-}
-
-size_t stat_parts_n_fds(const struct stat_parts *p)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < p->n; i++)
-		n += p->part[i].counter ? counter_n_fds(p->part[i].counter) : 0;
-	return n;
 }
 
 /* Measured once, when it is needed: most counts are never scaled. 0 or -ENOMEM. */

@@ -26,6 +26,13 @@ struct stat_part {
 struct stat_parts {
 	struct stat_part *part;
 	size_t n;
+	size_t n_open; /* all but those behind it are open */
+	struct stat_none {
+		int outcome; /* of the last kind of core that has none of the metrics */
+		char because[EVENT_ERROR_BYTES];
+	} none;
+	struct user *user; /* who is charged for the descriptors: */
+	uint64_t n_fds;
 	bool is_divided;  /* answers name the harts of each part */
 	uint64_t look_ns; /* read them before this, or a counter wraps twice between two readings */
 	char left_out[512]; /* kinds of core that have none of these metrics, as a note; "": none */
@@ -40,12 +47,14 @@ struct stat_asked {
 	size_t n_pids;
 };
 
-/* Plan and open the counters of all parts, disabled. 0; positive after a refusal to the peer; -errno.
- * Call stat_parts_clear in any case. */
+/* Find the parts; then plan them and open their counters, disabled, one descriptor in a step. The user of the request
+ * is charged for descriptors before they are opened. STAT_PARTS_MORE: another step follows; 0; 1 after a refusal to
+ * the peer; -errno. Call stat_parts_clear in any case. */
+enum { STAT_PARTS_MORE = 2 };
+int stat_parts_divide(const struct stat_asked *asked, struct stat_parts *p);
 int stat_parts_open(const struct stat_asked *asked, struct stat_parts *p);
 int stat_parts_start(struct stat_parts *p);
 void stat_parts_clear(struct stat_parts *p);
-size_t stat_parts_n_fds(const struct stat_parts *p);
 
 /* Read the counters, also for errors of what is scaled. 0 or -errno. */
 int stat_parts_read(struct stat_parts *p);

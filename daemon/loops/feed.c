@@ -336,16 +336,22 @@ static int charge_time(struct connection *c, uint64_t spent_ns)
 	return pause_until(c, until_ns - FEED_AHEAD_NS / 2);
 }
 
+/* What is a program's of the time that passes. */
+static uint64_t time_ns(const struct feed *f)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + f->reading_ns - f->looking_ns;
+}
+
 static int read_turn(struct connection *c)
 {
-	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->feed->looking_ns;
+	uint64_t began_ns = time_ns(c->feed);
 	if (c->has_threads && !feed_seek_process(c))
 		return pause_for_look(c);
 	uint64_t spent_ns = 0;
 	int r = 0;
 	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0 && !c->paused; i++) {
 		r = program_is_at_work(c->program) ? program_work(c->program) : read_packet(c);
-		spent_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->feed->looking_ns - began_ns;
+		spent_ns = time_ns(c->feed) - began_ns;
 		if (spent_ns >= FEED_TURN_NS)
 			break;
 	}
@@ -414,7 +420,7 @@ static int go_on(struct feed *f, uint64_t began_ns)
 int feed_dispatch(struct feed *f, uint64_t now_ns)
 {
 	struct epoll_event event[FEED_EVENTS_TURN];
-	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), looking_ns = f->looking_ns;
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), time_before_ns = time_ns(f);
 	f->now_ns = now_ns;
 	int n = epoll_wait(f->epoll_fd, event, FEED_EVENTS_TURN, 0);
 	if (n < 0)
@@ -430,7 +436,7 @@ int feed_dispatch(struct feed *f, uint64_t now_ns)
 		r = look_at_clock(f);
 	users_tidy(f);
 	/* what looking takes is sampling's work, done early */
-	f->spent_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns - (f->looking_ns - looking_ns);
+	f->spent_ns += time_ns(f) - time_before_ns;
 	return r;
 }
 

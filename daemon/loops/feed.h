@@ -36,6 +36,9 @@
 #define FEED_HELLO_NS 10000000000u /* until hello must have arrived; programs send it at once */
 /* Looking for an unknown thread drains all rings or reads a folder. */
 #define FEED_LOOK_NS 100000000u
+/* Threads of a program in another pid namespace whose numbers are read: the loop waits for some 20 µs each. What more
+ * threads count is the process's as a whole. */
+#define FEED_TIDS_MAX 2048u
 /* A program waits at most this often for such a look, which tells its new threads apart: one that
  * starts threads all the time is not delayed. */
 #define FEED_WAIT_NS 1000000000u

@@ -77,7 +77,8 @@ struct feed {
 	uint64_t looked_ns;    /* when a thread was last looked for */
 	uint64_t n_looks;      /* how often */
 	uint64_t looking_ns;   /* total time spent looking, charged to nobody */
-	uint64_t spent_ns;     /* total time spent for programs, without that */
+	uint64_t reading_ns;   /* total time that threads of ours read /proc for programs */
+	uint64_t spent_ns;     /* total time spent for programs, with that, without looking */
 	uint64_t listen_at_ns; /* accept no connection before; 0: accept now */
 	struct feed_want *want;
 	size_t n_wants, size_wants;

@@ -47,7 +47,7 @@ static bool grow_tids(struct connection *c)
 	return true;
 }
 
-/* Read its threads' numbers, PROGRAM_THREADS_MAX at most; without memory those that there is room for. */
+/* Read its threads' numbers, FEED_TIDS_MAX at most, at its user's cost; without memory those that there is room for. */
 static void read_tids(struct connection *c)
 {
 	char folder[32];
@@ -56,12 +56,14 @@ static void read_tids(struct connection *c)
 	const struct proc_question q = {.folder = folder,
 		.pid = c->pid,
 		.account = c->user ? c->user->uid : ACCOUNT_NOBODY,
-		.wants = PROC_THREADS | PROC_INNER};
+		.wants = PROC_THREADS | PROC_INNER,
+		.n_threads = FEED_TIDS_MAX};
 	c->n_tids = 0;
 	c->tids_ns = c->feed->now_ns;
 	if (proc_reader_ask(attribute_reader(c->feed->o.attribute), &q, &v) != 0)
 		return;
-	for (size_t i = 0; i < v.n_threads && c->n_tids < PROGRAM_THREADS_MAX; i++) {
+	c->feed->reading_ns += v.reading_ns;
+	for (size_t i = 0; i < v.n_threads; i++) {
 		if (c->n_tids == c->size_tids && !grow_tids(c))
 			break;
 		c->tid[c->n_tids++] = (struct tid_pair){v.thread[i].inner, v.thread[i].stat.pid};

@@ -25,7 +25,7 @@ static uint64_t monotonic_of(int64_t realtime_ns, uint64_t now_ns)
 	return ago_ns > 0 && (uint64_t)ago_ns < now_ns ? now_ns - (uint64_t)ago_ns : now_ns;
 }
 
-void slot_look(struct slot *s)
+void slot_look_growing(struct slot *s)
 {
 	struct statx x;
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -77,7 +77,7 @@ static int file_look(struct namer *n, struct file *file)
 		file->state = FILE_UNSEEN;
 		return slot_resume(n, s);
 	}
-	slot_look(s);
+	slot_look_growing(s);
 	bool waits = s->queue == QUEUE_OPEN || s->queue == QUEUE_FLIGHT;
 	if (!s->unread || waits || slot_is_dead(s))
 		return 0;

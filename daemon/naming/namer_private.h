@@ -460,7 +460,7 @@ struct slot *slot_free(struct namer *n, struct slot *s);
 
 /* grow.c */
 /* Was it written to since the last look? One fstat. Then it is unread. */
-void slot_look(struct slot *s);
+void slot_look_growing(struct slot *s);
 /* Have the parser read on, and take its answer. As of parser_ask; as parser_hear. */
 int slot_ask_grow(struct namer *n, struct slot *s);
 int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_t n_bytes);

@@ -198,7 +198,7 @@ static int slot_step(struct namer *n, struct wish *w)
 		return 0;
 	if (!s->file->has_symbols && !s->file->has_debug && !slot_grows(s))
 		return slot_fail(n, s, FILE_NO_SYMBOLS);
-	slot_look(s);
+	slot_look_growing(s);
 	if (s->unread) {
 		if (slot_ask_grow(n, s) == 0)
 			fly(n, s, u);

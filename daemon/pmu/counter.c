@@ -211,39 +211,56 @@ static bool may_lack(const struct counter_target *target, int error)
 	return error == -ENODEV || error == -ENOENT || error == -EOPNOTSUPP || error == -EINVAL;
 }
 
-/* Open one event on all targets. 0, or the -errno why it is not measured. */
-static int open_row(struct counter *c, int event)
+/* A row begins. 0, or the -errno why it is not measured. */
+static int row_begin(struct counter *c)
 {
-	const struct event *e = &c->events.event[event];
+	struct counter_opening *at = &c->opening;
+	const struct event *e = &c->events.event[at->event];
+	at->error = -ENODEV;
+	at->row_opened = false;
+	at->some_harts = c->target[0].pid < 0 && pmu_harts(c->terms.kernel, e, &at->harts);
 	/* Without the kernel these would open and stay 0, which is not a measurement. */
-	if (c->terms.user_only && (e->exclude_user || event_is_kernel_only(e)))
-		return -EACCES;
+	return c->terms.user_only && (e->exclude_user || event_is_kernel_only(e)) ? -EACCES : 0;
+}
 
-	struct hart_set harts;
-	bool some = c->target[0].pid < 0 && pmu_harts(c->terms.kernel, e, &harts);
-	int error = -ENODEV;
-	bool opened = false;
-	for (size_t i = 0; i < c->n_targets; i++) {
-		const struct counter_target *target = &c->target[i];
-		if (some && !hart_set_has(&harts, target->hart))
-			continue;
-		if (target->gone) {
-			error = -ESRCH;
-			continue;
-		}
-		int fd = *fd_at(c, event, i); /* open already: others count it too */
-		if (fd < 0)
-			fd = open_one(c, event, i, leader_of(c, event, i));
-		c->target[i].gone = target->pid >= 0 && fd == -ESRCH;
-		if (fd < 0 && !may_lack(target, fd))
-			return fd;
-		if (fd < 0)
-			error = fd;
-		else
-			opened = true;
-		*fd_at(c, event, i) = fd < 0 ? -1 : fd;
+/* Open the row's event on its next target. 0, or the -errno why the whole row is not measured. */
+static int open_next(struct counter *c)
+{
+	struct counter_opening *at = &c->opening;
+	const size_t i = at->target++;
+	const int event = at->event;
+	const struct counter_target *target = &c->target[i];
+	if (at->some_harts && !hart_set_has(&at->harts, target->hart))
+		return 0;
+	if (target->gone) {
+		at->error = -ESRCH;
+		return 0;
 	}
-	return opened ? 0 : error;
+	int fd = *fd_at(c, event, i); /* open already: others count it too */
+	if (fd < 0)
+		fd = open_one(c, event, i, leader_of(c, event, i));
+	c->target[i].gone = target->pid >= 0 && fd == -ESRCH;
+	if (fd < 0 && !may_lack(target, fd))
+		return fd;
+	if (fd < 0)
+		at->error = fd;
+	else
+		at->row_opened = true;
+	*fd_at(c, event, i) = fd < 0 ? -1 : fd;
+	return 0;
+}
+
+static void row_end(struct counter *c, int r)
+{
+	struct counter_opening *at = &c->opening;
+	if (r == 0 && !at->row_opened)
+		r = at->error;
+	c->value[at->event].error = -r;
+	at->any_opened |= r == 0;
+	if (r != 0)
+		counter_close_row(c, at->event);
+	at->event++;
+	at->target = 0;
 }
 
 /* Does it open and count nothing here? Each core is asked once in a while, not for each client. */
@@ -364,7 +381,7 @@ struct counter_terms counter_terms_of(
 
 DEFINE_CLEANUP(struct counter *, counter_free)
 
-int counter_new(const struct kernel *k, const struct machine *m, const struct counter_options *o,
+int counter_plan(const struct kernel *k, const struct machine *m, const struct counter_options *o,
 	struct counter **ret_counter, struct event_error *ret_error)
 {
 	_cleanup_(targets_clear) struct targets t = {0};
@@ -402,19 +419,40 @@ int counter_new(const struct kernel *k, const struct machine *m, const struct co
 	if (r < 0)
 		return r;
 
-	bool opened = false;
-	for (int i = 0; i < c->events.n_events; i++) {
-		c->value[i].error = -open_row(c, i);
-		opened |= c->value[i].error == 0;
-		if (c->value[i].error)
-			counter_close_row(c, i);
-	}
-	if (!opened)
-		return refuse(c, m, ret_error);
-	if (!o->events)
-		drop_dead(c, m);
+	c->drops_dead = !o->events;
 	*ret_counter = TAKE_PTR(c);
 	return 0;
+}
+
+int counter_open(struct counter *c, const struct machine *m, struct event_error *ret_error)
+{
+	struct counter_opening *at = &c->opening;
+	int r = at->target == 0 ? row_begin(c) : 0;
+	if (r == 0)
+		r = open_next(c);
+	if (r != 0 || at->target == c->n_targets)
+		row_end(c, r);
+	if (at->event < c->events.n_events)
+		return COUNTER_MORE;
+	if (!at->any_opened)
+		return refuse(c, m, ret_error);
+	if (c->drops_dead)
+		drop_dead(c, m);
+	return 0;
+}
+
+int counter_new(const struct kernel *k, const struct machine *m, const struct counter_options *o,
+	struct counter **ret_counter, struct event_error *ret_error)
+{
+	_cleanup_(counter_freep) struct counter *c = NULL;
+	int r = counter_plan(k, m, o, &c, ret_error);
+	if (r != 0)
+		return r;
+	while ((r = counter_open(c, m, ret_error)) == COUNTER_MORE)
+		continue;
+	if (r == 0)
+		*ret_counter = TAKE_PTR(c);
+	return r;
 }
 
 int counter_start(struct counter *c)

@@ -63,14 +63,35 @@ struct counter {
 	uint64_t unexcluded; /* bit i: event i should exclude the kernel, but its PMU cannot */
 	/* harts on which event i uses the core's own event code */
 	struct hart_set by_raw[EVENTS_MAX];
+	bool drops_dead; /* nobody asked for its events by name: those that count nothing are left out */
+	struct counter_opening {
+		int event; /* the next descriptor's */
+		size_t target;
+		bool any_opened;
+		bool row_opened; /* the event, on some target so far; else */
+		int error;       /* why it is not measured, as -errno */
+		bool some_harts; /* its PMU is counted on these alone: */
+		struct hart_set harts;
+	} opening;
 };
 
 /* Open the events, disabled. Events that do not open have their errno in value[].error;
  * COUNTER_REFUSED, with *ret_error, only if none opens. COUNTER_FULL: fds_max is too small for all
  * events and targets; nothing was opened. */
-enum { COUNTER_REFUSED = 1, COUNTER_GONE, COUNTER_FULL };
+enum { COUNTER_REFUSED = 1, COUNTER_GONE, COUNTER_FULL, COUNTER_MORE };
 int counter_new(const struct kernel *k, const struct machine *m, const struct counter_options *o,
 	struct counter **ret_counter, struct event_error *ret_error);
+/* The same in steps. Find its events and targets; as counter_new, with nothing opened. */
+int counter_plan(const struct kernel *k, const struct machine *m, const struct counter_options *o,
+	struct counter **ret_counter, struct event_error *ret_error);
+/* Open the next descriptor, in some 10 µs, or 2 ms if its task is held in an exec. COUNTER_MORE: it was not the
+ * last; 0; COUNTER_REFUSED and COUNTER_GONE as above: then only counter_free may follow. */
+int counter_open(struct counter *c, const struct machine *m, struct event_error *ret_error);
+/* The most descriptors of its own that it will have open. */
+static inline size_t counter_n_fds_max(const struct counter *c)
+{
+	return (size_t)c->events.n_events * c->n_targets;
+}
 /* The number of descriptors that are open for it: also of those that others use as well, so that nobody
  * else is charged when they leave. */
 size_t counter_n_fds(const struct counter *c);

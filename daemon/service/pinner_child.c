@@ -130,7 +130,7 @@ static size_t find_replaced(const struct store *s, const struct turn *t, const c
 
 static bool has_row(const struct pin_report *r, const char *name)
 {
-	for (uint32_t i = 0; i < r->n_jobs && i < PIN_JOBS_MAX; i++)
+	for (uint32_t i = 0; i < r->n_jobs; i++)
 		if (strcmp(r->job[i].name, name) == 0)
 			return true;
 	return false;
@@ -163,6 +163,8 @@ void pinner_take_end(struct pinner *p, const struct offload_end *end)
 			"Pin fewer jobs at once.");
 	else if (end->status != 0)
 		fail(r, "there was too little memory to look for jobs", "Try again later.");
+	if (r->n_jobs > PIN_JOBS_MAX) /* of a child in whatever state */
+		r->n_jobs = PIN_JOBS_MAX;
 	add_last(p);
 	/* of one that was killed */
 	snprintf(left, sizeof(left), "%s" ROLLUP_NEW_SUFFIX, p->shared->making);
@@ -172,17 +174,19 @@ void pinner_take_end(struct pinner *p, const struct offload_end *end)
 	p->taking = (struct taking){.goes_on = true};
 }
 
-/* A row that runs will be pinned later. False: the wait has no place any more; the rows before it stay. */
-static bool take_running(struct pinner *p, const struct turn *t, const struct pin_job *row)
+/* A row that runs will be pinned later. False: the wait has no place any more, and the row goes; what was made stays,
+ * before it and behind. */
+static bool take_running(struct pinner *p, const struct turn *t, struct pin_job *row)
 {
+	struct pin_report *report = &p->shared->report;
 	int r = pinner_await_row(p, t, row);
 	if (r == 0)
 		return true;
 	if (r == PINNER_WAITS)
-		fail_waits(&p->shared->report);
+		fail_waits(report);
 	else
-		fail(&p->shared->report, "there was too little memory", "Try again later.");
-	p->shared->report.n_jobs = p->taking.row;
+		fail(report, "there was too little memory", "Try again later.");
+	memmove(row, row + 1, (size_t)(&report->job[--report->n_jobs] - row) * sizeof(*row));
 	return false;
 }
 
@@ -191,12 +195,12 @@ static bool take_step(struct pinner *p, const struct turn *t)
 {
 	struct taking *at = &p->taking;
 	struct store *s = p->o.store;
-	const struct pin_report *r = &p->shared->report;
-	if (at->row >= r->n_jobs || at->row >= PIN_JOBS_MAX)
+	struct pin_report *r = &p->shared->report;
+	if (at->row >= r->n_jobs)
 		return false;
-	const struct pin_job *row = &r->job[at->row];
+	struct pin_job *row = &r->job[at->row];
 	if (row->state == PIN_RUNS && !take_running(p, t, row))
-		return false;
+		return true;
 	if (row->state == PIN_MADE && !at->is_noted && store_pin_note(s, row->name) == 0) {
 		at->is_noted = true;
 		return true;

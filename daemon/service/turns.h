@@ -27,6 +27,19 @@ static inline bool slice_is_over(uint64_t until_ns)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) >= until_ns;
 }
 
+/* A slice of steps that others may keep waiting, as perf_event_open(2) of a task in an exec: over by the clock, too. */
+#define SLICE_WAITS_NS 20000000u
+struct slice {
+	uint64_t until_ns;  /* of the thread's own time */
+	uint64_t began_ns;  /* CLOCK_MONOTONIC */
+	uint64_t ran_ns;    /* the thread's own time, then */
+	uint64_t n_sleeps;  /* how often it had given up its processor, then */
+};
+struct slice slice_of_waits(void);
+bool slice_of_waits_is_over(const struct slice *s);
+/* How long it has waited so far; 0 if it never slept. */
+uint64_t slice_waited_ns(const struct slice *s);
+
 /* The longest of the last minute is taken from the current minute and the one before. */
 #define TURNS_MINUTE_NS 60000000000u
 

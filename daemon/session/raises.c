@@ -13,6 +13,7 @@
 
 #define RETRY_NS 1000000000u
 #define OPEN_NS 2000000u    /* of opening in one turn */
+#define WAIT_NS 10000000u   /* the same by the clock: the kernel waits for a task in an exec */
 #define BALANCE_NS 25000000 /* at most, in time of the loop */
 
 static struct raise *raise_of(const struct walk *w, uid_t uid)
@@ -145,17 +146,36 @@ int raises_dispatch(struct walk *w, uint64_t now_ns)
 {
 	struct raises *all = &w->inner->raises;
 	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
 	int e = 0;
 	for (unsigned i = 0; all->n > 0 && i < RAISES_MAX && e == 0; i++) {
 		struct raise *r = &all->of[i];
 		while (r->n_asked > 0 && e == 0 &&
-			clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns < OPEN_NS) {
+			clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns < OPEN_NS &&
+			clock_ns(CLOCK_MONOTONIC) < until_ns) {
 			struct task *task = task_find(&w->tasks, r->asked[--r->n_asked]);
 			if (task && task->raised == i + 1 && task->raised_ns == UINT64_MAX)
 				e = open_one(w, r, task, now_ns);
 		}
 	}
 	return e;
+}
+
+void raises_look_at_harts(struct walk *w, bool reopened)
+{
+	struct raises *all = &w->inner->raises;
+	struct hart_set now = {0};
+	for (size_t i = 0; i < w->sampler->n_rings; i++) {
+		const struct ring *ring = &w->sampler->ring[i];
+		if (ring->raise != 0 || ring->sideband)
+			continue;
+		reopened |= !hart_set_has(&all->harts, ring->hart);
+		hart_set_add(&now, ring->hart);
+	}
+	all->harts = now;
+	for (unsigned i = 0; reopened && i < RAISES_MAX; i++)
+		if (all->of[i].n_tasks > 0)
+			end(w, &all->of[i]);
 }
 
 bool raises_show(const struct walk *w, uid_t uid, struct attribution *seen)

@@ -38,6 +38,7 @@ struct raise {
 struct raises {
 	struct raise of[RAISES_MAX]; /* by number - 1 */
 	unsigned n;                  /* in use */
+	struct hart_set harts;       /* that sampled at the last look */
 	uint64_t filled_ns, units;
 };
 
@@ -57,6 +58,10 @@ void raises_name(struct walk *w, uid_t uid, const pid_t *pids, size_t n_pids);
 void raises_notice(struct walk *w, const struct attribution *a);
 /* Open events for tasks that were noticed, for a moment at most. 0 or -errno. */
 int raises_dispatch(struct walk *w, uint64_t now_ns);
+
+/* Some harts may sample again. Of a task that was raised before, nothing would come from them: all are raised again,
+ * each once it was sampled. reopened: some harts' events are new since the last look. */
+void raises_look_at_harts(struct walk *w, bool reopened);
 
 /* What a tap that sees the raise of that user, -1: none, gets of an attribution: true, and *seen is it, or what
  * remains of it where samples of the raise stand for the task. */

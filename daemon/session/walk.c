@@ -19,6 +19,9 @@
 #include "proto/memory.h"
 
 #define TICK_NS 1000000000u
+/* Of scanning in one turn: of the thread's own time, and in all, since processes may not answer. */
+#define SCAN_SLICE_NS 5000000u
+#define SCAN_WAITS_NS 20000000u
 
 static uint64_t monotonic_ns(void)
 {
@@ -132,7 +135,40 @@ static int outcome_of_sampler(int r)
 				    : r;
 }
 
+uint64_t walk_scan_ns(const struct walk *w)
+{
+	return attribute_scans(w->attribute) ? w->inner->next_scan_ns : UINT64_MAX;
+}
+
+/* It rests for as long as it took, so that the rings have their turn. */
+int walk_scan(struct walk *w)
+{
+	const uint64_t began_ns = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t until_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + SCAN_SLICE_NS;
+	int r = 0;
+	while (r == 0 && attribute_scans(w->attribute) &&
+		clock_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns &&
+		clock_ns(CLOCK_MONOTONIC) - began_ns < SCAN_WAITS_NS)
+		r = attribute_scan_next(w->attribute);
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	w->inner->next_scan_ns = now_ns + (now_ns - began_ns);
+	return r;
+}
+
 int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error)
+{
+	struct walk *w = NULL;
+	int r = walk_open(o, &w, ret_error);
+	while (r == 0 && attribute_scans(w->attribute))
+		r = attribute_scan_next(w->attribute);
+	if (r == 0)
+		*ret_walk = w;
+	else
+		walk_free(w);
+	return r;
+}
+
+int walk_open(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error)
 {
 	struct walk *w = calloc(1, sizeof(*w));
 	struct walk_inner *in = calloc(1, sizeof(*in));
@@ -155,7 +191,7 @@ int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_
 	/* Once before and once after the events are enabled: what is born before and dies during
 	 * the second scan would have no name otherwise. */
 	if (r == 0)
-		r = attribute_scan(w->attribute, o->sampler.pids, o->sampler.n_pids);
+		r = attribute_scan_begin(w->attribute, o->sampler.pids, o->sampler.n_pids);
 	if (r != 0) {
 		walk_free(w);
 		return r;
@@ -168,7 +204,9 @@ int walk_start(struct walk *w, const pid_t *pids, size_t n_pids)
 {
 	int r = sampler_start(w->sampler);
 	if (r == 0) {
-		r = attribute_scan(w->attribute, pids, n_pids);
+		r = attribute_scan_begin(w->attribute, pids, n_pids);
+		if (r == 0)
+			r = walk_scan(w);
 		w->inner->scan_is_due = r < 0;
 	}
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -258,7 +296,8 @@ uint64_t walk_deadline_ns(const struct walk *w)
 	uint64_t feed = w->feed ? feed_deadline_ns(w->feed) : UINT64_MAX;
 	deadline = execs < deadline ? execs : deadline;
 	deadline = feed < deadline ? feed : deadline;
-	uint64_t drain = walk_drain_deadline_ns(w);
+	uint64_t drain = walk_drain_deadline_ns(w), scan = walk_scan_ns(w);
+	deadline = scan < deadline ? scan : deadline;
 	return drain < deadline ? drain : deadline;
 }
 
@@ -288,6 +327,16 @@ static int mend_blind(struct walk *w, uint64_t now_ns, bool *ret_mended)
 	return r;
 }
 
+/* No descriptors: at the next tick, then. */
+static int without_descriptors(struct walk *w, int r)
+{
+	if (r != -EMFILE && r != -ENFILE)
+		return r;
+	w->inner->scan_is_due = true;
+	w->sampler->short_of = -r;
+	return 0;
+}
+
 /* Once a second. A hart that came was not listened to before: what happened on it is scanned. */
 static int tick(struct walk *w, uint64_t now_ns)
 {
@@ -297,19 +346,16 @@ static int tick(struct walk *w, uint64_t now_ns)
 	int r = sampler_tick(w->sampler);
 	if (r == 0)
 		r = mend_blind(w, now_ns, &mended);
+	mended |= count_hotplugs(w->sampler) > n_hotplugs;
+	raises_look_at_harts(w, mended);
 	if (r == 0)
 		r = wait_for_rings(w);
-	w->inner->scan_is_due |= mended || count_hotplugs(w->sampler) > n_hotplugs;
-	if (r < 0 || !w->inner->scan_is_due)
+	w->inner->scan_is_due |= mended;
+	if (r < 0 || !w->inner->scan_is_due || attribute_scans(w->attribute))
 		return r;
-	r = attribute_scan(w->attribute, NULL, 0);
+	r = attribute_scan_begin(w->attribute, NULL, 0);
 	w->inner->scan_is_due = r < 0;
-	/* no descriptors: at the next tick, then */
-	if (r == -EMFILE || r == -ENFILE) {
-		w->sampler->short_of = -r;
-		r = 0;
-	}
-	return r;
+	return without_descriptors(w, r);
 }
 
 uint64_t walk_samples(const struct walk *w, int hart)
@@ -388,6 +434,8 @@ int walk_dispatch(struct walk *w, uint64_t now_ns)
 		return r;
 	exec_watch_dispatch(&w->inner->execs, now_ns);
 	r = w->feed ? feed_dispatch(w->feed, now_ns) : 0;
+	if (r == 0 && now_ns >= walk_scan_ns(w))
+		r = without_descriptors(w, walk_scan(w));
 	if (r < 0)
 		return r;
 	r = look_at_growing(w, now_ns);

@@ -85,7 +85,12 @@ enum {
 
 /* Plan, open, scan /proc. Events are not enabled yet. 0, WALK_*, -errno. */
 int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error);
-/* Enable all events, and scan again. 0 or -errno. */
+/* The same in slices of a turn: call walk_scan, once the time of walk_scan_ns has come, until that is UINT64_MAX. 0 or
+ * -errno. */
+int walk_open(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error);
+uint64_t walk_scan_ns(const struct walk *w);
+int walk_scan(struct walk *w);
+/* Enable all events, and begin to scan again, which walk_dispatch goes on with. 0 or -errno. */
 int walk_start(struct walk *w, const pid_t *pids, size_t n_pids);
 struct walk *walk_free(struct walk *w);
 

@@ -57,22 +57,20 @@ static int raise_on(struct sampler *s, int hart, unsigned raise, uint32_t hz, pi
 int sampler_raise_task(struct sampler *s, unsigned raise, uint32_t hz, pid_t task)
 {
 	uint32_t most = machine_rate_max(&s->machine);
-	int r = HART_GONE;
+	int r = 0;
 	bool any = false;
-	for (int hart = 0; hart < s->machine.n_harts; hart++) {
+	for (int hart = 0; hart < s->machine.n_harts && r == 0; hart++) {
 		if (s->plan[hart].rung == RUNG_NONE || !hart_ring(s, hart, 0))
 			continue;
 		r = raise_on(s, hart, raise, hz < most ? hz : most, task);
 		any |= r == 0;
-		if (r == -ESRCH || opening_exhausted(r))
-			break;
+		if (r == -ENODEV) /* it went offline: nothing runs there */
+			r = 0;
 	}
-	if (r == 0 || (any && r != -ESRCH && !opening_exhausted(r)))
+	if (r == 0 && any)
 		return 0;
 	sampler_lower_task(s, raise, task);
-	return opening_exhausted(r)            ? r
-	       : r == -ESRCH || r == HART_GONE ? SAMPLER_GONE
-					       : SAMPLER_REFUSED;
+	return opening_exhausted(r) ? r : r == -ESRCH || r == 0 ? SAMPLER_GONE : SAMPLER_REFUSED;
 }
 
 /* The order by id stays. */

@@ -210,8 +210,9 @@ static inline uint64_t sampler_hear_lost(uint64_t *ahead, uint64_t n)
 
 /* Sample that task and all that it will start by the hart's own sampling event, alone, hz times a second,
  * beside what the session samples; 1 ≤ raise ≤ RAISES_MAX. Its samples (STREAM_RAISED) have no counts. What
- * the kernel does not throttle is the highest. 0; SAMPLER_GONE: the task has ended, or no hart samples;
- * SAMPLER_REFUSED; -errno, also for lack of descriptors. Nothing of the task stays open unless 0. */
+ * the kernel does not throttle is the highest. 0: it is sampled on all harts that sample; SAMPLER_GONE: the task has
+ * ended, or no hart samples; SAMPLER_REFUSED: one refuses; -errno, also for lack of descriptors. Nothing of the task
+ * stays open unless 0. */
 int sampler_raise_task(struct sampler *s, unsigned raise, uint32_t hz, pid_t task);
 /* Close the events of that task and of what it started; 0: of all tasks, and the rings of the raise. */
 void sampler_lower_task(struct sampler *s, unsigned raise, pid_t task);

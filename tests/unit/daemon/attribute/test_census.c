@@ -92,6 +92,32 @@ TEST(processes_that_vanish_or_lie_are_passed_over)
 	ck_assert_uint_eq(live(25)->uid, (uid_t)-1);
 }
 
+TEST(a_step_of_a_scan_reads_one_process)
+{
+	unsigned n = 0;
+
+	for (int pid = 10; pid < 15; pid++)
+		bench_process(b, &(struct bench_process){
+					 .pid = pid, .parent = 1, .comm = "prog", .start_ns = SECOND});
+	ck_assert_int_eq(attribute_scan_begin(b->attribute, (pid_t[]){12}, 1), 0);
+	ck_assert_uint_eq(b->tasks.n_tasks, 0);
+	for (; attribute_scans(b->attribute); n = b->tasks.n_tasks) {
+		ck_assert_int_eq(attribute_scan_next(b->attribute), 0);
+		ck_assert_uint_le(b->tasks.n_tasks, n + 1);
+	}
+	ck_assert_uint_eq(n, 5);
+	ck_assert(live(12)->wanted && !live(11)->wanted);
+}
+
+TEST(a_scan_may_end_in_the_middle)
+{
+	bench_process(b, &prog);
+	ck_assert_int_eq(attribute_scan_begin(b->attribute, NULL, 0), 0);
+	ck_assert_int_eq(attribute_scan_next(b->attribute), 0);
+	ck_assert_int_eq(attribute_scan_begin(b->attribute, NULL, 0), 0);
+	ck_assert(attribute_scans(b->attribute));
+}
+
 TEST(a_proc_that_is_not_there_is_an_error)
 {
 	char path[160];

@@ -73,6 +73,24 @@ TEST(only_what_is_wanted_is_read)
 	proc_view_clear(&v);
 }
 
+TEST(threads_are_read_up_to_the_bound_and_the_time_is_said)
+{
+	const struct proc_question q = {.folder = "/proc/self",
+		.pid = getpid(),
+		.account = ACCOUNT_NOBODY,
+		.wants = PROC_THREADS | PROC_INNER,
+		.n_threads = 1};
+	struct proc_view v;
+	ck_assert_int_eq(proc_reader_ask(reader, &q, &v), 0);
+	ck_assert_uint_eq(v.n_threads, 1); /* of two: ours, and the one that reads */
+	ck_assert_uint_gt(v.reading_ns, 0);
+	proc_view_clear(&v);
+	/* ours is charged as it passes */
+	ck_assert_int_eq(proc_reader_ask(NULL, &q, &v), 0);
+	ck_assert_uint_eq(v.reading_ns, 0);
+	proc_view_clear(&v);
+}
+
 TEST(a_process_that_is_gone_is_gone)
 {
 	const struct proc_question q = {.folder = "/proc/0", .pid = 1, .wants = PROC_STAT};

@@ -430,6 +430,32 @@ TEST(targets_that_are_gone_are_an_outcome)
 	bench_free(b);
 }
 
+TEST(a_step_opens_one_descriptor)
+{
+	struct bench *b = bench_new("cycles,faults");
+	struct counter_options o = {.events = &b->events, .pids = (pid_t[]){100, 200}, .n_pids = 2};
+	ck_assert_int_eq(counter_plan(&b->kernel, &b->machine, &o, &b->counter, &b->error), 0);
+	ck_assert_uint_eq(counter_n_fds_max(b->counter), 6);
+	ck_assert_int_eq(b->fake.n_open, 0);
+	for (int i = 1; i < 6; i++) {
+		ck_assert_int_eq(counter_open(b->counter, &b->machine, &b->error), COUNTER_MORE);
+		ck_assert_int_eq(b->fake.n_open, i);
+	}
+	ck_assert_int_eq(counter_open(b->counter, &b->machine, &b->error), 0);
+	ck_assert_int_eq(b->fake.n_open, 6);
+	bench_free(b);
+}
+
+TEST(a_counter_that_is_half_open_is_closed)
+{
+	struct bench *b = bench_new("cycles,faults");
+	struct counter_options o = {.events = &b->events, .pids = (pid_t[]){100, 200}, .n_pids = 2};
+	ck_assert_int_eq(counter_plan(&b->kernel, &b->machine, &o, &b->counter, &b->error), 0);
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(counter_open(b->counter, &b->machine, &b->error), COUNTER_MORE);
+	bench_free(b);
+}
+
 TEST(a_folder_that_cannot_be_read_is_an_error)
 {
 	struct bench *b = bench_new("cycles");

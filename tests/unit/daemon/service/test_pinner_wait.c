@@ -242,6 +242,29 @@ TEST(a_job_that_ends_while_the_child_looks_is_pinned)
 	ck_assert(p->n_turns == 1 && p->n_waits == 0 && s->n_pins == 1);
 }
 
+TEST(a_job_that_finds_no_place_any_more_costs_no_pin_that_was_made)
+{
+	uint64_t id, other;
+	run_job(4, 1000);
+	struct pin_ask ask = ask_for("branch=main", 0);
+	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, true), 0);
+	/* the places are taken while the child looks */
+	for (int run = 5; run < 5 + PIN_WAITS_USER_MAX; run++) {
+		ask.only = run_job(run, 1000)->labels;
+		ck_assert_int_eq(pinner_ask(p, &ask, &other), 0);
+		pinner_forget(p, other);
+	}
+	turn();
+	const struct pin_report *r = pinner_report(p, id);
+	ck_assert(r && r->outcome == PIN_FAILED);
+	ck_assert_ptr_nonnull(strstr(r->text, "128 of a user, 1024 in all"));
+	ck_assert_uint_eq(r->n_jobs, RUNS);
+	for (uint32_t i = 0; i < RUNS; i++)
+		ck_assert(r->job[i].state == PIN_MADE);
+	ck_assert_uint_eq(s->n_pins, RUNS);
+}
+
 TEST(a_wait_holds_its_labels_until_it_is_over)
 {
 	uint64_t id;

@@ -91,6 +91,48 @@ TEST(a_rate_that_nobody_wants_any_more_ends)
 	ck_assert(raises_want(&walk, 1000, 0));
 }
 
+static void close_nothing(void *u, int fd)
+{
+	(void)u, (void)fd;
+}
+
+static uint64_t at_once(void *u)
+{
+	(void)u;
+	return 0;
+}
+
+static void unmap_nothing(void *u, void *map, size_t n)
+{
+	(void)u, (void)map, (void)n;
+}
+
+TEST(tasks_are_raised_again_when_a_hart_samples_again)
+{
+	const struct kernel k = {.event_close = close_nothing, .now_ns = at_once, .ring_unmap = unmap_nothing};
+	struct ring ring[2] = {{.hart = 0}, {.hart = 1}};
+	sampler.kernel = &k;
+	sampler.ring = ring;
+	sampler.n_rings = 2;
+	ck_assert_int_eq(task_add(&walk.tasks, 11, 11, 1, &(struct task *){NULL}), 0);
+	struct task *raised = task_find(&walk.tasks, 11);
+	raises_look_at_harts(&walk, false);
+	ck_assert(raises_want(&walk, 1000, 999));
+	struct raise *r = &inner.raises.of[0];
+	for (int look = 0; look < 4; look++) {
+		raised->raised = 1;
+		raised->raised_by = r->task[0] = 11;
+		r->n_tasks = 1;
+		/* as before; a hart less; it is back; its events are new */
+		sampler.n_rings = look == 1 ? 1 : 2;
+		raises_look_at_harts(&walk, look == 3);
+		ck_assert_uint_eq(raised->raised, look < 2);
+		ck_assert_uint_eq(r->n_tasks, look < 2);
+		ck_assert_uint_eq(raises_rate(&walk, 1000), 999);
+	}
+	task_table_clear(&walk.tasks);
+}
+
 TEST(more_users_than_there_is_room_for_are_sampled_as_all)
 {
 	for (uid_t uid = 1; uid <= RAISES_MAX; uid++)

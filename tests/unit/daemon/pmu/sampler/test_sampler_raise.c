@@ -83,6 +83,19 @@ TEST(without_descriptors_nothing_of_the_task_stays_open)
 	case_end(r, s);
 }
 
+TEST(a_task_that_one_hart_refuses_is_raised_on_none)
+{
+	struct replay *r = case_load("x86-vm");
+	struct sampler *s = case_sampler(r, &always);
+	replay_fail_open(r, 4, EINVAL);
+	ck_assert_int_eq(sampler_raise_task(s, 1, 999, 100), SAMPLER_REFUSED);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_RAISED), 0);
+	replay_fail_open(r, 2, ENODEV); /* their rings are there */
+	ck_assert_int_eq(sampler_raise_task(s, 1, 999, 100), 0);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_RAISED), 1);
+	case_end(r, s);
+}
+
 TEST(a_ring_that_cannot_be_mapped_refuses_the_raise)
 {
 	struct replay *r = case_load("x86-vm");
