@@ -92,8 +92,10 @@ void ascii_print(FILE *f, const char *text, size_t n)
 		fwrite(text, 1, n, f);
 		return;
 	}
-	for (size_t i = 0; i < n; i++)
-		fwrite(piece, 1, ascii_take(&a, text[i], piece), f);
+	for (size_t i = 0; i < n; i++) {
+		const size_t taken = ascii_take(&a, text[i], piece);
+		fwrite(piece, 1, taken, f);
+	}
 }
 
 char *ascii_dup(const char *text)
