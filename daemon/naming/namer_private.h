@@ -248,8 +248,8 @@ struct slot {
 	bool counted;           /* order and first_order are known: */
 	uint32_t order;         /* ranges of code that the parser knew last, */
 	uint32_t first_order;   /* and at first: those of version 0 */
-	uint32_t lost_order;    /* and those of files before the present one that it has forgotten */
-	uint32_t anew;          /* how often the file was written anew, as it said last */
+	uint32_t lost_order; /* and those of files before the present one that it has forgotten */
+	uint32_t anew;       /* how often the file was written anew, as it said last */
 
 	struct wish_list wishes; /* none is empty, unless it is unread */
 	size_t n_frames;         /* in all of them */
