@@ -28,7 +28,7 @@ struct read_mark {
 	uint8_t tail[64]; /* the bytes before it: if they are others, the file was written anew */
 	uint8_t n_tail;
 	uint32_t n_anew; /* how often that was */
-	bool cut; /* the last line had no newline, and is read again */
+	bool cut;        /* the last line had no newline, and is read again */
 };
 
 struct image {
@@ -49,7 +49,7 @@ struct image {
 /* NULL: out of memory. */
 struct image *image_new(void);
 
-/* Is what was read still there? Else reading begins again. */
+/* read_mark.c. Is what was read still there? Else reading begins again. */
 void read_mark_check(struct read_mark *r, int fd);
 /* It was read up to there. */
 void read_mark_note(struct read_mark *r, int fd, uint64_t at);
@@ -57,6 +57,5 @@ void read_mark_note(struct read_mark *r, int fd, uint64_t at);
 /* Of their kind: read on. 0, IMAGE_*, -errno */
 int perf_map_read_on(struct image *image, int fd);
 int jitdump_read_on(struct image *image, int fd);
-struct jitdump *jitdump_free(struct jitdump *d);
 
 DEFINE_CLEANUP(struct image *, image_free)

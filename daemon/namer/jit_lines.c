@@ -36,3 +36,22 @@ struct jit_lines *jit_lines_free(struct jit_lines *j)
 	free(j);
 	return NULL;
 }
+
+void jitdump_forget(struct jitdump *d)
+{
+	struct moved *moved, *next;
+
+	HASH_ITER (hh, d->by_index, moved, next) {
+		HASH_DEL(d->by_index, moved);
+		free(moved);
+	}
+}
+
+struct jitdump *jitdump_free(struct jitdump *d)
+{
+	if (!d)
+		return NULL;
+	jitdump_forget(d);
+	free(d);
+	return NULL;
+}

@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "daemon/namer/image_private.h"
-#include "proto/hash_table.h"
 
 #define JITDUMP_MAGIC 0x4A695444u /* "JiTD" */
 #define JITDUMP_VERSION 1u
@@ -41,28 +40,6 @@ enum record_type {
 	RECORD_MOVE = 1,
 	RECORD_DEBUG = 2,
 	RECORD_CLOSE = 3,
-};
-
-/* The newest code with an index, which a MOVE refers to. */
-struct moved {
-	uint64_t index;
-	uint32_t code;
-	UT_hash_handle hh;
-};
-
-struct jitdump {
-	int fd;
-	bool swapped;
-	bool closed, timed;
-	struct image *image; /* whose dump it is */
-	struct moved *by_index;
-	/* Lines for the next code loaded at that address. */
-	uint64_t lines_start;
-	uint32_t first_line, n_lines;
-	/* The part of the file that is in memory. */
-	uint64_t window_offset;
-	size_t window_filled;
-	uint8_t *window; /* WINDOW_BYTES, while it is read */
 };
 
 /* Bytes [offset, offset + n) of the file, n up to WINDOW_BYTES. NULL: the file is shorter. */
@@ -342,16 +319,6 @@ static int dump_read(struct jitdump *d, uint64_t *at)
 	return r;
 }
 
-static void dump_forget_indices(struct jitdump *d)
-{
-	struct moved *moved, *next;
-
-	HASH_ITER (hh, d->by_index, moved, next) {
-		HASH_DEL(d->by_index, moved);
-		free(moved);
-	}
-}
-
 int jitdump_read_on(struct image *image, int fd)
 {
 	struct jitdump *d = image->dump;
@@ -362,7 +329,7 @@ int jitdump_read_on(struct image *image, int fd)
 	read_mark_check(&image->read, fd);
 	uint64_t at = image->read.at;
 	if (at == 0) { /* written anew */
-		dump_forget_indices(d);
+		jitdump_forget(d);
 		d->n_lines = 0;
 		d->closed = false;
 	}
@@ -375,15 +342,6 @@ int jitdump_read_on(struct image *image, int fd)
 	read_mark_note(&image->read, fd, r == IMAGE_MALFORMED ? 0 : at);
 	/* it was a dump, and becomes another */
 	return r == IMAGE_MALFORMED && image->history.n > 0 ? 0 : r;
-}
-
-struct jitdump *jitdump_free(struct jitdump *d)
-{
-	if (!d)
-		return NULL;
-	dump_forget_indices(d);
-	free(d);
-	return NULL;
 }
 
 int image_open_jitdump(int fd, struct image **ret_image)

@@ -392,7 +392,7 @@ int parser_take_grow(struct parser *p, const void *bytes, size_t n)
 	if (f && grows(f))
 		grown.state = read_on(p, f);
 	uint8_t *at = p->out + sizeof(grown);
-	struct image_change change[MESSAGE_CHANGES_MAX];
+	struct image_change change[MESSAGE_CHANGES_MAX] = {0};
 	if (grown.state == STATE_READY) {
 		grown.order = image_order(f->image);
 		grown.anew = image_anew(f->image);

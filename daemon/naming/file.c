@@ -7,7 +7,7 @@
  * numerous, and have an index of their own.
  */
 
-#include "daemon/naming/file.h"
+#include "daemon/naming/file_room.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -90,65 +90,6 @@ static size_t file_key_write(const struct file_key *k, size_t n_path, uint8_t *k
 	}
 	put(key, &n, k->path, n_path);
 	return n;
-}
-
-/* Take memory for a frame or file out of the pool. */
-static bool take_bytes(struct file_table *t, uint64_t bytes)
-{
-	return !t->pool || quota_take(t->pool, t->pool_uid, POOL_BYTES_MAX, bytes);
-}
-
-static void give_bytes(struct file_table *t, uint64_t bytes)
-{
-	if (t->pool)
-		quota_give(t->pool, t->pool_uid, bytes);
-}
-
-static uint32_t frame_bytes(const struct file *file)
-{
-	return FRAME_BYTES + (file_grows(file) ? FRAME_VERSION_BYTES : 0);
-}
-
-static bool take_frame(struct file_table *t, const struct file *file, uid_t uid)
-{
-	if (!quota_take(&t->frames_of, uid, FRAMES_MAX, 1))
-		return false;
-	if (take_bytes(t, frame_bytes(file)))
-		return true;
-	quota_give(&t->frames_of, uid, 1);
-	return false;
-}
-
-static void give_frame(struct file_table *t, const struct file *file, uid_t uid)
-{
-	quota_give(&t->frames_of, uid, 1);
-	give_bytes(t, frame_bytes(file));
-}
-
-static bool take_file(struct file_table *t, uid_t uid, uint32_t size)
-{
-	if (!quota_take(&t->files_of, uid, FILES_MAX, size))
-		return false;
-	if (take_bytes(t, (uint64_t)size * FILE_BYTES))
-		return true;
-	quota_give(&t->files_of, uid, size);
-	return false;
-}
-
-static void give_file(struct file_table *t, uid_t uid, uint32_t size)
-{
-	quota_give(&t->files_of, uid, size);
-	give_bytes(t, (uint64_t)size * FILE_BYTES);
-}
-
-bool file_take_more(struct file_table *t, struct file *file, uint64_t bytes)
-{
-	uint32_t places = (uint32_t)(bytes / FILE_BYTES) + 1;
-
-	if (!take_file(t, file->account, places))
-		return false;
-	file->size += places;
-	return true;
 }
 
 static int file_table_reserve(struct file_table *t)
@@ -242,7 +183,7 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 		return 0;
 	}
 	const uint32_t size = 1 + (uint32_t)(n_path / FILE_PATH_BYTES);
-	if (full || !take_file(t, key->account, size)) {
+	if (full || !room_take_file(t, key->account, size)) {
 		t->n_refused++;
 		return FILE_TABLE_FULL;
 	}
@@ -250,7 +191,7 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 	int r = file_table_reserve(t);
 	struct file_entry *e = r == 0 ? file_entry_new(key, n_path, bytes, n) : NULL;
 	if (!e) {
-		give_file(t, key->account, size);
+		room_give_file(t, key->account, size);
 		return -ENOMEM;
 	}
 
@@ -259,7 +200,7 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 	file->size = size;
 	HASH_ADD_KEYPTR(hh, t->by_key, e->key, e->n_key, file);
 	if (!file->hh.tbl) {
-		give_file(t, key->account, size);
+		room_give_file(t, key->account, size);
 		free(file->path);
 		free(e);
 		return -ENOMEM;
@@ -365,13 +306,14 @@ int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uint
 		*ret_frame = known;
 		return 0;
 	}
-	if ((t->n_frames >= FRAMES_MAX && !t->n_free_frames) || !take_frame(t, file, account)) {
+	if ((t->n_frames >= FRAMES_MAX && !t->n_free_frames) ||
+		!room_take_frame(t, file, account)) {
 		t->n_refused++;
 		return FILE_TABLE_FULL;
 	}
 	struct frame *frame = frame_new(t, file, offset, version);
 	if (!frame) {
-		give_frame(t, file, account);
+		room_give_frame(t, file, account);
 		return -ENOMEM;
 	}
 
@@ -411,7 +353,7 @@ static struct frame *frame_free(struct file_table *t, struct frame *frame)
 	if (!frame)
 		return NULL;
 	quota_give(&t->frames_of, frame->account, more_frames(frame->n_places));
-	give_frame(t, frame->file, frame->account);
+	room_give_frame(t, frame->file, frame->account);
 	free(frame->place);
 	free(frame);
 	return NULL;
@@ -421,7 +363,7 @@ static struct file *file_free(struct file_table *t, struct file *file)
 {
 	if (!file)
 		return NULL;
-	give_file(t, file->account, file->size);
+	room_give_file(t, file->account, file->size);
 	versions_free(file->versions);
 	free(file->path);
 	free(file);

@@ -216,9 +216,6 @@ int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uint
 /* The same for the file's user. */
 int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame);
 
-/* Take bytes for what belongs to a file, from its user's quota until it is freed. */
-bool file_take_more(struct file_table *t, struct file *file, uint64_t bytes);
-
 /* Give a frame these places, which it takes over, instead of those that it had. More than FRAME_PLACES take room of
  * their own from the user's quota: without it, only the last, the symbol itself, stays. */
 #define FRAME_PLACES 4u

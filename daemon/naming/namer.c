@@ -403,7 +403,8 @@ uint64_t namer_deadline_ns(const struct namer *n)
 bool namer_idle(const struct namer *n)
 {
 	return n->n_waiting_frames == 0 && n->n_waiting_jobs == 0 && n->n_to_open == 0 &&
-	       n->n_to_name == 0 && !n->opening && n->opener.state != WORKER_BUSY && n->parser.state != WORKER_BUSY;
+	       n->n_to_name == 0 && !n->opening && n->opener.state != WORKER_BUSY &&
+	       n->parser.state != WORKER_BUSY;
 }
 
 size_t namer_waiting(const struct namer *n)

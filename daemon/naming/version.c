@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/naming/file.h"
+#include "daemon/naming/file_room.h"
 
 struct range {
 	uint64_t start, end;
@@ -31,7 +31,7 @@ static bool grow(struct file_table *t, struct file *file, void *array, uint32_t 
 	void **p = array;
 	uint32_t more = *size ? *size * 2 : 16;
 
-	if (more > VERSIONS_MAX || !file_take_more(t, file, (more - *size) * bytes))
+	if (more > VERSIONS_MAX || !room_take_more(t, file, (more - *size) * bytes))
 		return false;
 	void *grown = reallocarray(*p, more, bytes);
 	if (!grown)
