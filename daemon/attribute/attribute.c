@@ -164,6 +164,16 @@ static int read_sample(
 	return result ? result : silence_cut(a, r, hart, ret_delta);
 }
 
+/* What it has used belongs to the cgroup that it was in. */
+static int change_cgroup(struct attribute *a, const struct record *r, struct task **task)
+{
+	uint64_t id = r->sample.cgroup;
+
+	if (!id || !(*task)->cgroup || (*task)->cgroup == id || !cgroup_find(a->o.tasks, id))
+		return 0;
+	return life_change(a, task, r->time_ns);
+}
+
 static const struct cgroup *sample_cgroup(
 	struct attribute *a, const struct record *r, struct task *task)
 {
@@ -236,6 +246,9 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 
+	result = change_cgroup(a, r, &task);
+	if (result < 0)
+		return result;
 	if (!task->comm[0])
 		lose(a, hart, LOSS_TASK, 1);
 	owner_sampled(a, task);

@@ -217,6 +217,12 @@ int life_inherit(struct task *child, const struct task *parent);
 /* End the task with its samples at that time; the process, which has one thread, continues as another
  * task that inherits from it. *process stays if there is no room. 0 or -ENOMEM. */
 int life_continue(struct attribute *a, struct task **process, uint64_t time_ns);
+/* Let what comes count for another task, which has the same thread: its name, cgroup or job changes. Also for a
+ * thread of a process, but not for a leader with other threads, who refer to it. *task stays then. 0 or
+ * -ENOMEM. */
+int life_separate(struct attribute *a, struct task **task, uint64_t time_ns);
+/* The same if something refers to it, and not without end (TASK_PASTS_MAX). */
+int life_change(struct attribute *a, struct task **task, uint64_t time_ns);
 /* The task of that pid and tid that ended recently; NULL: none. */
 struct task *life_find_ended(const struct attribute *a, pid_t pid, pid_t tid, uint64_t time_ns);
 /* Nothing refers to that thread any more, which ended and was never sampled: free it, if its user's dead fill

@@ -27,26 +27,6 @@
 
 /* --- labels of a process ---------------------------------------------------------------------- */
 
-/* Let it continue as another task, if it was sampled. 0 or -ENOMEM. */
-static int separate(struct attribute *a, struct task **process, uint64_t time_ns)
-{
-	struct task *before = *process;
-
-	if (!before->sampled || before->end_ns || before->n_threads != 1)
-		return 0;
-	int r = life_continue(a, process, time_ns);
-	struct task *after = *process;
-	if (after == before)
-		return r;
-	after->heard_ns = before->heard_ns;
-	after->missed_ns = before->missed_ns;
-	after->other_group = before->other_group;
-	after->read_ns = before->read_ns;
-	after->looked_ns = before->looked_ns;
-	after->maps_read_ns = before->maps_read_ns;
-	return r;
-}
-
 /* json NULL: none. 0, LABEL_SETS_FULL, -ENOMEM. */
 static int set_labels(
 	struct attribute *a, struct task **process, uid_t uid, const char *json, uint64_t time_ns)
@@ -56,8 +36,8 @@ static int set_labels(
 	int r = json ? label_set_get(&a->o.tasks->label_sets, uid, json, &set) : 0;
 	if (r)
 		return r;
-	if (set != (*process)->labels)
-		r = separate(a, process, time_ns);
+	if (set != (*process)->labels && (*process)->sampled)
+		r = life_separate(a, process, time_ns);
 	task_set_labels(a->o.tasks, *process, set);
 	return r;
 }

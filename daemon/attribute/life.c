@@ -127,6 +127,62 @@ int life_continue(struct attribute *a, struct task **process, uint64_t time_ns)
 	return life_inherit(after, before);
 }
 
+static int continue_thread(struct attribute *a, struct task **thread, uint64_t time_ns)
+{
+	struct task *before = *thread, *after;
+
+	if (before->process->end_ns || before->process->pid != before->process->tid)
+		return 0;
+	life_end(a, before, time_ns, 0);
+	const struct task_key key = {before->pid, before->tid, before->start_ns};
+	int r = task_add_for(a->o.tasks, &key, task_account(before), &after);
+	if (r) {
+		if (r > 0)
+			lose(a, 0, LOSS_MEMORY, 1);
+		return r < 0 ? r : 0;
+	}
+	after->raised = before->raised;
+	after->raised_by = before->raised_by;
+	after->raised_ns = before->raised_ns;
+	life_inherit_task(after, before);
+	*thread = after;
+	return 0;
+}
+
+int life_separate(struct attribute *a, struct task **task, uint64_t time_ns)
+{
+	struct task *before = *task;
+
+	if (before->end_ns)
+		return 0;
+	if (before->process != before)
+		return continue_thread(a, task, time_ns);
+	if (before->n_threads != 1)
+		return 0;
+	int r = life_continue(a, task, time_ns);
+	struct task *after = *task;
+	if (after == before)
+		return r;
+	after->heard_ns = before->heard_ns;
+	after->missed_ns = before->missed_ns;
+	after->other_group = before->other_group;
+	after->read_ns = before->read_ns;
+	after->looked_ns = before->looked_ns;
+	after->maps_read_ns = before->maps_read_ns;
+	return r;
+}
+
+int life_change(struct attribute *a, struct task **task, uint64_t time_ns)
+{
+	const uint8_t n_pasts = (*task)->n_pasts;
+
+	if (!(*task)->used || n_pasts >= TASK_PASTS_MAX)
+		return 0;
+	int r = life_separate(a, task, time_ns);
+	(*task)->n_pasts = n_pasts + 1;
+	return r;
+}
+
 void life_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart)
 {
 	charge_flush(a, task, time_ns, hart);

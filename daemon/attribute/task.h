@@ -23,6 +23,8 @@
 /* between two sweeps, dead ones included, of which one user has a quota: 140 MB; a kernel build has
  * 100,000 */
 #define TASKS_MAX 500000
+/* names and cgroups of one thread that are told apart; from then on it keeps one task, with the last */
+#define TASK_PASTS_MAX 16
 #define CGROUPS_MAX 65536 /* the kernel's default limit for one memory controller */
 
 struct task {
@@ -65,9 +67,10 @@ struct task {
 	uint64_t read_ns;   /* owned by uid since this reading; 0: inherited */
 	uint64_t looked_ns; /* when its rights were last read */
 	bool kernel_thread;
-	bool used;      /* something may refer to it: it was sampled, or counted */
-	uid_t place_of; /* on whose account its place in the table is */
-	uint8_t raised; /* samples of that raise are taken of it as well; 0: none */
+	bool used;       /* something may refer to it: it was sampled, or counted */
+	uid_t place_of;  /* on whose account its place in the table is */
+	uint8_t n_pasts; /* times that it had another name or cgroup before, as tasks of their own */
+	uint8_t raised;  /* samples of that raise are taken of it as well; 0: none */
 	pid_t raised_by; /* the task for which its events were opened: itself, or one it descends from */
 	uint64_t raised_ns; /* since when; UINT64_MAX: not yet */
 	bool wanted;        /* belongs to the session's targets */

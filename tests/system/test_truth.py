@@ -185,3 +185,19 @@ def test_a_stack_that_does_not_reach_the_start_of_the_program_is_counted_as_cut(
         assert (said and float(said[1]) or 0) <= 100 * cut / answer["samples"] + 0.06, (flag, answer)
         for text in done.stderr, page:
             assert "are cut: callers are missing" in text or least == 0, (flag, text[-4000:])
+
+
+def test_samples_belong_to_the_name_that_their_thread_had(build):
+    program = compile_program(build, "renamed.c")
+    with Folder() as folder:
+        mperfctl(build, "record", "-F", rate_allowed(499), "-g", "none", "-o", folder / "r.mprf", "--", program)
+        answer = rows(build, "hotspots", "-i", folder / "r.mprf", "--by", "thread")
+        first = rows(build, "hotspots", "-i", folder / "r.mprf", "--comm", "first")["provenance"]["samples"]
+    shares = {}
+    for row in answer["rows"]:
+        shares[row["comm"]] = shares.get(row["comm"], 0) + row["self"]
+    # A quarter each, by CPU time; the program's start is little.
+    n = answer["provenance"]["samples"]
+    for name in "first", "second", "worker-1", "worker-2":
+        assert abs(shares.get(name, 0) - 0.25) < 0.05 + SIGMAS * standard_error(0.25, n), (name, answer)
+    assert abs(first / n - shares["first"]) < 0.01, (first, answer)

@@ -110,7 +110,8 @@ static void key_of_process(const struct loaded *l, uint32_t id, struct key *key)
 		*key = (struct key){{HOTSPOT_PROGRAM, process->comm, process->argv}};
 		return;
 	}
-	*key = (struct key){{l->boot, (uint32_t)process->pid, (uint64_t)process->start_ns}};
+	*key = (struct key){
+		{l->boot, (uint32_t)process->pid, (uint64_t)process->start_ns, process->comm}};
 	if (!process->known)
 		*key = (struct key){{l->boot, (uint32_t)t->pid, UINT64_MAX}};
 }
@@ -139,8 +140,8 @@ static int key_task(struct hotspots *h, uint32_t id, uint32_t *ret_hot)
 	else if (h->by == QUERY_BY_JOB)
 		r = key_of_job(h, id, &key);
 	else if (h->by == QUERY_BY_THREAD && l->tier != TIER_HOUR)
-		key = (struct key){
-			{l->boot, (uint32_t)t->pid, (uint32_t)t->tid, (uint64_t)t->start_ns}};
+		key = (struct key){{l->boot, (uint64_t)(uint32_t)t->tid << 32 | (uint32_t)t->pid,
+			(uint64_t)t->start_ns, t->comm}};
 	else
 		key_of_process(l, id, &key);
 

@@ -122,9 +122,9 @@ static struct answer_value ratio(double part, double whole)
 }
 
 /* Of a process or thread; programs have none. */
-static struct answer_value pid(const uint64_t *part, size_t i)
+static struct answer_value pid(uint64_t boot, uint64_t n)
 {
-	return part[0] == HOTSPOT_PROGRAM ? absent() : integer((int32_t)part[i]);
+	return boot == HOTSPOT_PROGRAM ? absent() : integer((int32_t)n);
 }
 
 /* part: as address_key packs it */
@@ -162,13 +162,13 @@ static size_t key_values(const struct hotspots *h, uint32_t hot, struct answer_v
 		break;
 	case QUERY_BY_PROCESS:
 		v[n++] = text(h, spot->name[0]);
-		v[n++] = pid(part, 1);
+		v[n++] = pid(part[0], part[1]);
 		v[n++] = text(h, spot->name[1]);
 		break;
 	case QUERY_BY_THREAD:
 		v[n++] = text(h, spot->name[0]);
-		v[n++] = pid(part, 1);
-		v[n++] = pid(part, 2);
+		v[n++] = pid(part[0], part[1]);
+		v[n++] = pid(part[0], part[1] >> 32);
 		break;
 	case QUERY_BY_HART:
 		v[n++] = part[0] == UINT64_MAX ? absent() : count(part[0]);

@@ -422,6 +422,89 @@ TEST(a_sample_brings_its_cgroup)
 	ck_assert_str_eq(bench_got(b, 1)->cgroup->path, "/ci/job");
 }
 
+static void sample_of(pid_t tid, uint64_t time_ns, uint64_t cgroup)
+{
+	struct record r = bench_sample(b, BENCH_ALONE, time_ns, 10, 0x10020);
+
+	r.tid = (uint32_t)tid;
+	r.sample.cgroup = cgroup;
+	bench_take(b, &r, 0);
+}
+
+static const struct task *of(size_t i)
+{
+	return bench_got(b, i)->task;
+}
+
+TEST(samples_keep_the_name_that_their_thread_had)
+{
+	sample_of(10, 2 * SECOND, 0);
+	const struct task *first = of(0);
+	bench_comm(b, 3 * SECOND, 10, "second", false);
+	sample_of(10, 4 * SECOND, 0);
+	ck_assert_str_eq(first->comm, "prog");
+	ck_assert_uint_ne(of(1)->id, first->id);
+	ck_assert_str_eq(of(1)->comm, "second");
+	ck_assert_uint_eq(of(1)->start_ns, first->start_ns);
+	ck_assert_int_eq(of(1)->tid, 10);
+	/* the same name again, or one before any sample, is no other task */
+	bench_comm(b, 5 * SECOND, 10, "second", false);
+	sample_of(10, 6 * SECOND, 0);
+	ck_assert_ptr_eq(of(2), of(1));
+	bench_comm(b, 7 * SECOND, 10, "third", false);
+	const struct task *third = task_find(&b->tasks, 10);
+	bench_comm(b, 7 * SECOND, 10, "fourth", false);
+	ck_assert_ptr_eq(task_find(&b->tasks, 10), third);
+	ck_assert_str_eq(third->comm, "fourth");
+}
+
+TEST(a_thread_of_a_process_keeps_its_names_too)
+{
+	bench_fork(b, SECOND, 10, 11, 10);
+	sample_of(11, 2 * SECOND, 0);
+	struct record r = bench_record(b, RECORD_COMM, 3 * SECOND, 10);
+	r.tid = 11;
+	r.comm.name = "worker";
+	bench_take(b, &r, 0);
+	sample_of(11, 4 * SECOND, 0);
+	ck_assert_str_eq(of(0)->comm, "prog");
+	ck_assert_str_eq(of(1)->comm, "worker");
+	ck_assert_ptr_eq(of(1)->process, of(0)->process);
+	ck_assert_uint_eq(of(1)->process->n_threads, 2);
+}
+
+TEST(who_changes_its_name_without_end_makes_no_tasks_without_end)
+{
+	char name[16];
+
+	for (int i = 0; i < 10 * TASK_PASTS_MAX; i++) {
+		snprintf(name, sizeof(name), "name-%d", i);
+		bench_comm(b, (uint64_t)(2 + i) * SECOND, 10, name, false);
+		sample_of(10, (uint64_t)(2 + i) * SECOND + 1, 0);
+	}
+	ck_assert_uint_le(b->tasks.n_tasks, TASK_PASTS_MAX + 4);
+	ck_assert_str_eq(task_find(&b->tasks, 10)->comm, name);
+}
+
+TEST(samples_keep_the_cgroup_that_their_thread_was_in)
+{
+	static const char *const path[] = {"/a", "/b"};
+
+	for (uint64_t i = 0; i < 2; i++) {
+		struct record r = bench_record(b, RECORD_CGROUP, SECOND, 0);
+		r.cgroup.id = 55 + i;
+		r.cgroup.path = path[i];
+		bench_take(b, &r, 0);
+	}
+	sample_of(10, 2 * SECOND, 55);
+	sample_of(10, 3 * SECOND, 56);
+	sample_of(10, 4 * SECOND, 56);
+	ck_assert_uint_eq(of(0)->cgroup, 55);
+	ck_assert_uint_eq(of(1)->cgroup, 56);
+	ck_assert_str_eq(bench_got(b, 1)->cgroup->path, "/b");
+	ck_assert_ptr_eq(of(2), of(1));
+}
+
 /* --- the rest --------------------------------------------------------------------------------- */
 
 TEST(losses_are_counted_on_their_hart)
