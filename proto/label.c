@@ -177,9 +177,9 @@ struct places {
 };
 
 struct places_of {
-	struct places byte[256];                      /* where it has that byte */
+	struct places byte[256];                       /* where it has that byte */
 	struct places length[CHARACTER_BYTES_MAX + 1]; /* where a character of so many begins */
-	struct places begin;                          /* where one begins, or all ends */
+	struct places begin;                           /* where one begins, or all ends */
 };
 
 static void place_add(struct places *p, size_t at)

@@ -24,7 +24,8 @@
 #define SQLITE_MAGIC "SQLite format 3"
 #define SQLITE_APPLICATION_ID_OFFSET 68
 #define SEGMENT_ID 0x6d507266u
-#define NAMES_TRIED 100u /* of files that are about to be renamed: a number of ours may have died just then */
+#define NAMES_TRIED                                                                                \
+	100u /* of files that are about to be renamed: a number of ours may have died just then */
 
 /* 1: one of our segments. 0: another file. -errno: it could not be read, so nobody knows. */
 static int is_segment(const char *path)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/label.h"
 #include "proto/clock.h"
+#include "proto/label.h"
 #include "tests/unit/test.h"
 
 static struct label label[LABELS_MAX + 1];
@@ -235,7 +235,8 @@ TEST(what_a_pattern_takes_grows_with_its_length_and_not_with_its_square)
 {
 	ck_assert_uint_lt(matching_ns("q", "q", 248), 9 * matching_ns("q", "q", 62));
 	ck_assert_uint_lt(matching_ns("q", "?", 248), 9 * matching_ns("q", "?", 62));
-	ck_assert_uint_lt(matching_ns("\u00e9", "\u00e9", 124), 9 * matching_ns("\u00e9", "\u00e9", 31));
+	ck_assert_uint_lt(
+		matching_ns("\u00e9", "\u00e9", 124), 9 * matching_ns("\u00e9", "\u00e9", 31));
 }
 
 TEST(what_is_said_of_a_label_matches_only_it)
