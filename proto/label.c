@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,36 +168,119 @@ static size_t character(const char *text)
 	return n;
 }
 
-/* Takes one character that is no star off both, if the pattern allows it there. */
-static bool take_character(const char **pattern, const char **text)
+#define CHARACTER_BYTES_MAX 4
+#define PLACE_WORDS (LABEL_VALUE_BYTES_MAX / 64 + 1)
+
+/* Places in a value: a bit for each of its bytes, and one for its end. */
+struct places {
+	uint64_t word[PLACE_WORDS];
+};
+
+struct places_of {
+	struct places byte[256];                       /* where it has that byte */
+	struct places length[CHARACTER_BYTES_MAX + 1]; /* where a character of so many begins */
+	struct places begin;                           /* where one begins, or all ends */
+};
+
+static void place_add(struct places *p, size_t at)
 {
-	const bool any = **pattern == '?';
-	const char *wanted = *pattern + (**pattern == '\\');
-	const size_t n = character(*text), n_wanted = any ? 1 : character(wanted);
-	if (n == 0 || n_wanted == 0 || (!any && (n != n_wanted || memcmp(wanted, *text, n) != 0)))
-		return false;
-	*pattern = wanted + n_wanted;
-	*text += n;
+	p->word[at / 64] |= UINT64_C(1) << at % 64;
+}
+
+static bool place_is(const struct places *p, size_t at)
+{
+	return p->word[at / 64] >> at % 64 & 1;
+}
+
+static void find_places(const char *text, size_t n, struct places_of *ret_of)
+{
+	memset(ret_of, 0, sizeof(*ret_of));
+	for (size_t at = 0; at < n; at++)
+		place_add(&ret_of->byte[(unsigned char)text[at]], at);
+	for (size_t at = 0; at < n; at += character(text + at)) {
+		place_add(&ret_of->length[character(text + at)], at);
+		place_add(&ret_of->begin, at);
+	}
+	place_add(&ret_of->begin, n);
+}
+
+/* Add the places n bytes behind those of `from` that are in `where`. False: there are none. */
+static bool go_on(
+	const struct places *from, const struct places *where, size_t n, struct places *to)
+{
+	uint64_t over = 0, any = 0;
+	for (size_t i = 0; i < PLACE_WORDS; i++) {
+		const uint64_t word = from->word[i] & where->word[i];
+		to->word[i] |= word << n | over;
+		over = word >> (64 - n);
+		any |= word;
+	}
+	return any;
+}
+
+/* Any number of characters. */
+static struct places any_behind(const struct places *from, const struct places *begin)
+{
+	struct places to;
+	uint64_t all = 0;
+	for (size_t i = 0; i < PLACE_WORDS; i++) {
+		const uint64_t lowest = from->word[i] & -from->word[i];
+		to.word[i] = (all | -lowest) & begin->word[i];
+		all |= lowest ? UINT64_MAX : 0;
+	}
+	return to;
+}
+
+/* One of n bytes that stands for itself. */
+static bool take_literal(const struct places_of *of, const char *bytes, size_t n, struct places *at)
+{
+	const bool is_ascii = (unsigned char)*bytes < 0x80; /* a character wherever it is */
+	for (size_t i = 0; i < PLACE_WORDS && !is_ascii; i++)
+		at->word[i] &= of->length[n].word[i];
+	for (size_t i = 0; i < n; i++) {
+		struct places next = {{0}};
+		if (!go_on(at, &of->byte[(unsigned char)bytes[i]], 1, &next))
+			return false;
+		*at = next;
+	}
 	return true;
 }
 
-/* Only the last star may have to take more, so time is that of both lengths multiplied. */
+static bool take_any_one(const struct places_of *of, struct places *at)
+{
+	struct places next = {{0}};
+	bool any = false;
+	for (size_t n = 1; n <= CHARACTER_BYTES_MAX; n++)
+		any |= go_on(at, &of->length[n], n, &next);
+	*at = next;
+	return any;
+}
+
+/* Follows all places that the pattern's beginning may reach at once: a user chooses both texts, and may have
+ * thousands of them compared. */
 static bool value_matches(const char *pattern, const char *text)
 {
-	const char *behind_star = NULL, *from = NULL;
-	while (*text) {
+	const size_t n = strlen(text);
+	struct places_of of;
+	struct places at = {{1}};
+	if (!pattern[strcspn(pattern, "*?\\")] || n > LABEL_VALUE_BYTES_MAX)
+		return strcmp(pattern, text) == 0;
+	find_places(text, n, &of);
+	for (size_t n_taken; *pattern; pattern += n_taken) {
+		n_taken = 1;
 		if (*pattern == '*') {
-			behind_star = ++pattern;
-			from = text;
-		} else if (!take_character(&pattern, &text)) {
-			if (!behind_star)
+			at = any_behind(&at, &of.begin);
+		} else if (*pattern == '?') {
+			if (!take_any_one(&of, &at))
 				return false;
-			pattern = behind_star;
-			from += character(from);
-			text = from;
+		} else {
+			pattern += *pattern == '\\';
+			n_taken = character(pattern);
+			if (n_taken == 0 || !take_literal(&of, pattern, n_taken, &at))
+				return false;
 		}
 	}
-	return pattern[strspn(pattern, "*")] == '\0';
+	return place_is(&at, n);
 }
 
 bool label_matches(const struct label *wanted, const struct label *label, size_t n)

@@ -24,6 +24,8 @@
 #define SQLITE_MAGIC "SQLite format 3"
 #define SQLITE_APPLICATION_ID_OFFSET 68
 #define SEGMENT_ID 0x6d507266u
+#define NAMES_TRIED                                                                                \
+	100u /* of files that are about to be renamed: a number of ours may have died just then */
 
 /* 1: one of our segments. 0: another file. -errno: it could not be read, so nobody knows. */
 static int is_segment(const char *path)
@@ -114,6 +116,47 @@ static void open_up(int fd)
 	fchmod(fd, 0666 & ~mask);
 }
 
+/* A file in the folder of `real` without a name, which outfile_commit gives it through /proc. -1: that cannot be done
+ * here. Source: man 2 open, O_TMPFILE. */
+static int open_nameless(const char *real)
+{
+	_cleanup_(freep) char *copy = strdup(real);
+	if (!copy || access("/proc/self/fd", X_OK) < 0)
+		return -1;
+	char *slash = strrchr(copy, '/');
+	if (slash)
+		slash[slash == copy] = '\0';
+	return open(slash ? copy : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+}
+
+/* "folder/.mperf-" and what follows, beside `real`. NULL: no memory. */
+static char *name_beside(const char *real, const char *what)
+{
+	char *name;
+	const char *slash = strrchr(real, '/');
+	return asprintf(&name, "%.*s.mperf-%s", slash ? (int)(slash - real) + 1 : 0, real, what) < 0
+		       ? NULL
+		       : name;
+}
+
+/* Give it a name in its folder, since only rename() replaces a file. 0 or -errno. */
+static int give_name(struct outfile *o)
+{
+	char from[64], number[64];
+	int r = -EEXIST;
+	snprintf(from, sizeof(from), "/proc/self/fd/%d", o->fd);
+	for (unsigned i = 0; i < NAMES_TRIED && r == -EEXIST; i++) {
+		snprintf(number, sizeof(number), "%d-%u", (int)getpid(), i);
+		_cleanup_(freep) char *name = name_beside(o->path, number);
+		if (!name)
+			return -ENOMEM;
+		r = linkat(AT_FDCWD, from, AT_FDCWD, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+		if (r == 0)
+			o->temporary = TAKE_PTR(name);
+	}
+	return r;
+}
+
 int outfile_open(struct outfile *o, const char *path, enum outfile_over over)
 {
 	int place = look(path, over);
@@ -135,14 +178,15 @@ int outfile_open(struct outfile *o, const char *path, enum outfile_over over)
 		return 0;
 	}
 
-	_cleanup_(freep) char *temporary = NULL;
-	const char *slash = strrchr(real, '/');
-	int folder = slash ? (int)(slash - real) + 1 : 0;
-	if (asprintf(&temporary, "%.*s.mperf-XXXXXX", folder, real) < 0) {
-		temporary = NULL;
-		return -ENOMEM;
+	int fd = open_nameless(real);
+	if (fd >= 0) {
+		*o = (struct outfile){.path = TAKE_PTR(real), .nameless = true, .fd = fd};
+		return 0;
 	}
-	int fd = mkostemp(temporary, O_CLOEXEC);
+	_cleanup_(freep) char *temporary = name_beside(real, "XXXXXX");
+	if (!temporary)
+		return -ENOMEM;
+	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	open_up(fd);
@@ -205,8 +249,8 @@ int outfile_write(struct outfile *o, const void *p, size_t n)
 
 int outfile_commit(struct outfile *o)
 {
-	int r = 0;
-	if (close(TAKE_FD(o->fd)) < 0)
+	int r = o->nameless ? give_name(o) : 0;
+	if (close(TAKE_FD(o->fd)) < 0 && r == 0)
 		r = -errno; /* network file systems report a full disk here */
 	if (r == 0 && o->temporary && rename(o->temporary, o->path) < 0)
 		r = -errno;

@@ -3,7 +3,8 @@
 
 /* An output file: written beside its place, renamed when complete
  *
- * If anything fails on the way, the previous file remains.
+ * If anything fails on the way, the previous file remains. Where the file system can, it has no name until it is
+ * complete: who is ended by a signal leaves nothing.
  */
 
 #include <stdbool.h>
@@ -16,7 +17,8 @@ enum {
 
 struct outfile {
 	char *path;      /* where it will be; symbolic links resolved */
-	char *temporary; /* where it is now; NULL: written in place (a device or pipe) */
+	char *temporary; /* where it is now; NULL: nowhere, or in place (a device or pipe) */
+	bool nameless;   /* it is nowhere yet */
 	int fd;
 	uint64_t bytes;
 };

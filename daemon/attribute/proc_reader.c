@@ -220,9 +220,8 @@ static void read_view(int folder_fd, const struct visit *q, struct proc_view *v)
 	if (wants & PROC_ENVIRON)
 		read_environment_of(folder_fd, q, v);
 	if (wants & PROC_THREADS)
-		v->has |= flag(
-			(v->thread = read_threads(
-				 folder_fd, wants & PROC_INNER, q->n_threads, &v->n_threads)),
+		v->has |= flag((v->thread = read_threads(folder_fd, wants & PROC_INNER,
+					q->n_threads, &v->n_threads)),
 			PROC_THREADS);
 }
 

@@ -64,7 +64,7 @@ struct proc_thread {
 struct proc_view {
 	unsigned has; /* PROC_*: what could be read. Arguments are not read while they are empty. */
 	uint64_t reading_ns; /* the thread's own time for all of it; 0: of the caller's thread */
-	bool no_argv; /* they are empty: not in place yet, or a zombie's */
+	bool no_argv;        /* they are empty: not in place yet, or a zombie's */
 	struct scan_stat stat;
 	struct proc_thread *thread; /* n_threads, of which one may be the process's; NULL: none */
 	size_t n_threads;

@@ -30,7 +30,7 @@ struct stat_job {
 	/* While its counters are opened, in slices; NULL: they are open, and count. */
 	Mperf__StatRequest *request;
 	struct held_pids held;
-	uint64_t n_held; /* descriptors charged for them */
+	uint64_t n_held;   /* descriptors charged for them */
 	bool is_finishing; /* the client wants its results, as soon as there are any */
 };
 

@@ -206,6 +206,9 @@ static int enter(rlim_t n_files, rlim_t file_bytes)
 	return r;
 }
 
+/* As that of children that answer (service/offload.c). */
+#define OOM_SCORE "500"
+
 /* The step by which the allocator takes memory from the kernel and returns it. */
 #define MAPPED_BYTES (256 << 10)
 
@@ -252,8 +255,17 @@ static int drop_capabilities(void)
 	return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
 }
 
+/* Its tables may fill the unit's memory: then it goes, and not the daemon. */
+static void offer_to_oom_killer(void)
+{
+	_cleanup_(closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0 && write(fd, OOM_SCORE, sizeof(OOM_SCORE) - 1) < 0)
+		errno = 0; /* nothing depends on it */
+}
+
 int sandbox_enter_parser(void)
 {
+	offer_to_oom_killer();
 	int r = drop_capabilities();
 
 	if (r >= 0)

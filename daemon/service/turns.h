@@ -30,10 +30,10 @@ static inline bool slice_is_over(uint64_t until_ns)
 /* A slice of steps that others may keep waiting, as perf_event_open(2) of a task in an exec: over by the clock, too. */
 #define SLICE_WAITS_NS 20000000u
 struct slice {
-	uint64_t until_ns;  /* of the thread's own time */
-	uint64_t began_ns;  /* CLOCK_MONOTONIC */
-	uint64_t ran_ns;    /* the thread's own time, then */
-	uint64_t n_sleeps;  /* how often it had given up its processor, then */
+	uint64_t until_ns; /* of the thread's own time */
+	uint64_t began_ns; /* CLOCK_MONOTONIC */
+	uint64_t ran_ns;   /* the thread's own time, then */
+	uint64_t n_sleeps; /* how often it had given up its processor, then */
 };
 struct slice slice_of_waits(void);
 bool slice_of_waits_is_over(const struct slice *s);

@@ -18,14 +18,14 @@ struct walk_inner {
 	struct blind blind;
 	struct raises raises;
 	uint64_t next_drain_ns, next_tick_ns;
-	bool looked;          /* at files of generated code, for the next drain */
-	uint64_t rest_ns;     /* a ring that fills does not wake us before */
-	uint64_t goal_ns;     /* up to which the drain in progress goes; 0: none is */
-	bool scan_is_due;     /* a hart came, and what runs on it was not looked for yet */
+	bool looked;           /* at files of generated code, for the next drain */
+	uint64_t rest_ns;      /* a ring that fills does not wake us before */
+	uint64_t goal_ns;      /* up to which the drain in progress goes; 0: none is */
+	bool scan_is_due;      /* a hart came, and what runs on it was not looked for yet */
 	uint64_t next_scan_ns; /* of a scan that goes on */
-	bool hung[HARTS_MAX]; /* rings whose task is gone: poll would return at once for ever */
-	bool leaves_raised;   /* rings of raises are not drained at present */
-	bool throttled;       /* the kernel throttled since the last look at its limit */
+	bool hung[HARTS_MAX];  /* rings whose task is gone: poll would return at once for ever */
+	bool leaves_raised;    /* rings of raises are not drained at present */
+	bool throttled;        /* the kernel throttled since the last look at its limit */
 	bool stopped;
 };
 

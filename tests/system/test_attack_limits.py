@@ -164,6 +164,19 @@ class MuchLocked(UnitService):
         return [self.folder / "mperfd", *Service.command(self)[1:]]
 
 
+def test_when_memory_runs_out_the_parser_goes_before_the_daemon(build):
+    """Files of others fill it; in one control group the kernel takes who has most, by these numbers."""
+    def score(pid):
+        return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+    with victim(build) as service:
+        workers = wait_until("its workers are there", lambda: [
+            pid for pid in children_of(service.process.pid)
+            if Path(f"/proc/{pid}/comm").read_text() == "mperf-namer\n"] or None)
+        wait_until("one of them goes first", lambda: any(
+            score(pid) > score(service.process.pid) for pid in workers))
+
+
 def test_counters_of_many_threads_leave_the_daemon_its_descriptors(build):
     with victim(build, FewDescriptors, flush="1s") as service, \
             program_of(MALLORY, "python3", "-c", THREADS) as threads:

@@ -55,11 +55,15 @@ static int sideband_try(struct opening *o, int hart)
 		/* A task may end at any time: the first live one is tried for all. */
 		for (size_t task = 0; task < o->n_tasks; task++) {
 			struct perf_event_attr attr;
+			fd = -ESRCH;
+			if (o->tasks[task] == 0)
+				continue;
 			attr_sideband(s, features, 0, &attr);
 			fd = k->event_open(
 				k->userdata, &attr, o->tasks[task], hart, -1, PERF_FLAG_FD_CLOEXEC);
 			if (fd != -ESRCH)
 				break;
+			o->tasks[task] = 0;
 		}
 		if (fd >= 0)
 			s->sideband = features;
@@ -252,6 +256,8 @@ static int hart_open_planned(struct opening *o, int hart)
 	struct sampler *s = o->sampler;
 	size_t n_opened = 0;
 	for (size_t i = 0; i < o->n_tasks; i++) {
+		if (o->tasks[i] == 0)
+			continue;
 		int r = sideband_open(o, hart, o->tasks[i]);
 		const struct event *blamed = NULL; /* the side band */
 		if (r == 0) {
@@ -259,8 +265,10 @@ static int hart_open_planned(struct opening *o, int hart)
 			r = s->options.events ? asked_open(o, hart, o->tasks[i], n_opened == 0)
 					      : plan_open(o, hart, o->tasks[i], n_opened == 0);
 		}
-		if (r == -ESRCH)
-			continue; /* this thread ended; its streams are closed with the hart */
+		if (r == -ESRCH) { /* this thread ended; its streams are closed with the hart */
+			o->tasks[i] = 0;
+			continue;
+		}
 		/* ENODEV means offline, also for an event that the ladder has just opened; but a
 		 * requested PMU may refuse with it. */
 		if (r == -ENODEV && (!blamed || !s->options.events))

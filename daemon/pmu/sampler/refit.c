@@ -14,7 +14,7 @@
 
 int sampler_refit(struct sampler *s, int hart)
 {
-	const pid_t everybody = -1;
+	pid_t everybody = -1;
 	_cleanup_(freep) struct opening *o = calloc(1, sizeof(*o));
 	if (!o)
 		return -ENOMEM;

@@ -17,7 +17,9 @@ enum {
 /* The results of opening, over all harts. */
 struct opening {
 	struct sampler *sampler;
-	const pid_t *tasks; /* threads to open, or one -1 for the whole system */
+	/* Threads to open, or one -1 for the whole system. 0: it has ended, or an exec of its does not, for which the
+	 * kernel waits 2 ms each time: not asked again on each hart. */
+	pid_t *tasks;
 	size_t n_tasks;
 	struct event_error error; /* of the first refusal; empty: none */
 	/* bit i: the session's event i, requested by name, opened somewhere */

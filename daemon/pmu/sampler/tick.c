@@ -86,7 +86,7 @@ static int hart_came(struct sampler *s, int hart)
 /* Plan it again, since another user has, or had, its counters. */
 static int hart_again(struct sampler *s, int hart)
 {
-	const pid_t everybody = -1;
+	pid_t everybody = -1;
 	_cleanup_(freep) struct opening *o = calloc(1, sizeof(*o));
 	if (!o)
 		return -ENOMEM;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/clock.h"
 #include "proto/label.h"
 #include "tests/unit/test.h"
 
@@ -206,6 +207,36 @@ TEST(stars_give_back_what_follows_needs)
 	ck_assert(matches("**", "") && matches("", "") && !matches("?", "") && !matches("", "a"));
 	ck_assert(matches("a*", "a") && !matches("a*b", "a"));
 	ck_assert(!matches("a\\", "a\\") && matches("a\\\\", "a\\"));
+}
+
+/* Of a value of so many characters, which the pattern's star could stand for any number of; the shortest of some. */
+static uint64_t matching_ns(const char *c, const char *in_pattern, size_t n)
+{
+	char value[LABEL_VALUE_BYTES_MAX + 1] = "", pattern[LABEL_VALUE_BYTES_MAX + 1] = "*";
+	uint64_t least_ns = UINT64_MAX;
+	for (size_t i = 0; i < n; i++)
+		strcat(value, c);
+	for (size_t i = 0; i < n / 2; i++)
+		strcat(pattern, in_pattern);
+	strcat(pattern, "b");
+	for (int run = 0; run < 10; run++) {
+		const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		for (int i = 0; i < 200; i++)
+			ck_assert(!matches(pattern, value));
+		const uint64_t took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+		least_ns = took_ns < least_ns ? took_ns : least_ns;
+	}
+	strcat(value, "b");
+	ck_assert(matches(pattern, value));
+	return least_ns;
+}
+
+TEST(what_a_pattern_takes_grows_with_its_length_and_not_with_its_square)
+{
+	ck_assert_uint_lt(matching_ns("q", "q", 248), 9 * matching_ns("q", "q", 62));
+	ck_assert_uint_lt(matching_ns("q", "?", 248), 9 * matching_ns("q", "?", 62));
+	ck_assert_uint_lt(
+		matching_ns("\u00e9", "\u00e9", 124), 9 * matching_ns("\u00e9", "\u00e9", 31));
 }
 
 TEST(what_is_said_of_a_label_matches_only_it)

@@ -97,8 +97,9 @@ TEST(a_step_of_a_scan_reads_one_process)
 	unsigned n = 0;
 
 	for (int pid = 10; pid < 15; pid++)
-		bench_process(b, &(struct bench_process){
-					 .pid = pid, .parent = 1, .comm = "prog", .start_ns = SECOND});
+		bench_process(
+			b, &(struct bench_process){
+				   .pid = pid, .parent = 1, .comm = "prog", .start_ns = SECOND});
 	ck_assert_int_eq(attribute_scan_begin(b->attribute, (pid_t[]){12}, 1), 0);
 	ck_assert_uint_eq(b->tasks.n_tasks, 0);
 	for (; attribute_scans(b->attribute); n = b->tasks.n_tasks) {

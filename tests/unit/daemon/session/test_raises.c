@@ -109,7 +109,8 @@ static void unmap_nothing(void *u, void *map, size_t n)
 
 TEST(tasks_are_raised_again_when_a_hart_samples_again)
 {
-	const struct kernel k = {.event_close = close_nothing, .now_ns = at_once, .ring_unmap = unmap_nothing};
+	const struct kernel k = {
+		.event_close = close_nothing, .now_ns = at_once, .ring_unmap = unmap_nothing};
 	struct ring ring[2] = {{.hart = 0}, {.hart = 1}};
 	sampler.kernel = &k;
 	sampler.ring = ring;
