@@ -89,9 +89,10 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 /* NULL: of none, or it has none. */
 struct proc_reader *attribute_reader(const struct attribute *a);
 
-/* Read /proc once: every task, its name, argv, cgroup, executable mappings. Tasks in pids (and
- * their descendants) are marked wanted. Takes about 50 µs per task. Scanning again is harmless: it
- * is done before and after the events are enabled, and after a hart comes back. 0 or -errno. */
+/* Read /proc once: of every task, its name, argv, cgroup, executable mappings; where only some are wanted, of those
+ * in pids, and of others, with what they descend from, once a record tells of them. Tasks in pids (and their
+ * descendants) are marked wanted. Takes about 50 µs per task. Scanning again is harmless: it is done before and after
+ * the events are enabled, and after a hart comes back. 0 or -errno. */
 int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids);
 
 /* Take one record. Returns 0; -errno only for an internal failure. Losses are counted. */

@@ -27,6 +27,7 @@
 #define MAPS_READ_EVERY_NS 1000000000u
 /* The wait before a process that did not answer is asked again, which costs a system call if it is still blocked. */
 #define SILENT_AGAIN_NS 1000000000u
+#define KIN_MAX 64u /* read of a process's unknown ancestors; who has more is not wanted for them */
 #define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain must be a circle */
 
 static void closedirp(DIR **d)
@@ -165,7 +166,7 @@ static int cgroup_take(struct attribute *a, struct task *process, const struct p
 		return 0;
 
 	uint64_t id = cgroup_id(a, hierarchy, path);
-	int r = cgroup_set(a->o.tasks, id, path);
+	int r = cgroup_set(a->o.tasks, id, path, task_account(process));
 	if (r > 0)
 		lose(a, 0, LOSS_ROOM, 1);
 	if (r)
@@ -312,6 +313,24 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 	return ask_process(a, pid, 0, ret_parent);
 }
 
+/* The eldest is read first, so that what descends from it is wanted if it is. */
+int census_kin(struct attribute *a, pid_t pid)
+{
+	pid_t kin[KIN_MAX];
+	size_t n = 0;
+	int r = 0;
+
+	while (r == 0 && pid > 0 && n < KIN_MAX && (n == 0 || !task_find(a->o.tasks, pid))) {
+		_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
+		kin[n++] = pid;
+		r = proc_read(a, pid, PROC_STAT, &v);
+		pid = v.has & PROC_STAT ? v.stat.parent : 0;
+	}
+	while (n > 0 && r >= 0)
+		r = census_process(a, kin[--n], NULL);
+	return r;
+}
+
 int census_silent(struct attribute *a, uint64_t now_ns)
 {
 	struct silent again[SILENT_MAX];
@@ -397,7 +416,8 @@ static int census_all(struct attribute *a, struct orphans *ret_orphans)
 	return 0;
 }
 
-/* Where only tasks that are named have events, others are asked for when a record tells of them. */
+/* Where only some are wanted, others, who may be thousands of any user's, are asked for when a record tells of them;
+ * and of groups only theirs have a name. */
 static int census_some(struct attribute *a, const pid_t *pids, size_t n_pids)
 {
 	int r = 0;
@@ -443,10 +463,11 @@ int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids)
 {
 	struct orphans orphans = {0};
 
-	int r = census_cgroups(a);
-	if (!r)
-		r = a->o.per_task && n_pids > 0 ? census_some(a, pids, n_pids)
-						: census_all(a, &orphans);
+	int r = 0;
+	if (!a->o.all && n_pids > 0)
+		r = census_some(a, pids, n_pids);
+	else if ((r = census_cgroups(a)) == 0)
+		r = census_all(a, &orphans);
 	if (!r) {
 		census_parents(a, &orphans);
 		census_wanted(a, pids, n_pids);
