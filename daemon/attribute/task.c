@@ -355,8 +355,8 @@ static void cgroup_free(struct task_table *t, struct cgroup *cgroup)
 	free(cgroup);
 }
 
-void cgroup_table_sweep(struct task_table *t,
-	bool (*keep)(void *userdata, struct cgroup *cgroup), void *userdata)
+void cgroup_table_sweep(
+	struct task_table *t, bool (*keep)(void *userdata, struct cgroup *cgroup), void *userdata)
 {
 	for (struct cgroup *at = t->cgroups, *next = NULL; at; at = next) {
 		next = at->hh.next;

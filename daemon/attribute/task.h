@@ -23,7 +23,7 @@
 /* between two sweeps, dead ones included, of which one user has a quota: 140 MB; a kernel build has
  * 100,000 */
 #define TASKS_MAX 500000
-#define CGROUPS_MAX 65536 /* the kernel's default limit for one memory controller */
+#define CGROUPS_MAX 65536       /* the kernel's default limit for one memory controller */
 #define CGROUP_PLACE_BYTES 256u /* of a path: a place of CGROUPS_MAX for each, so all take 23 MB */
 
 struct task {
@@ -92,7 +92,7 @@ struct cgroup {
 	uint64_t id;
 	char *path;
 	uid_t place_of; /* who made it, on whose account its places in the table are */
-	uint32_t pass; /* of sweeps, in which it was looked for last; 0: none */
+	uint32_t pass;  /* of sweeps, in which it was looked for last; 0: none */
 	UT_hash_handle hh;
 };
 
@@ -183,7 +183,7 @@ const struct cgroup *cgroup_find(const struct task_table *t, uint64_t id);
  * nothing was freed. */
 int task_table_sweep(struct task_table *t, const uint8_t *mark);
 /* Free all cgroups for which `keep` returns false. */
-void cgroup_table_sweep(struct task_table *t,
-	bool (*keep)(void *userdata, struct cgroup *cgroup), void *userdata);
+void cgroup_table_sweep(
+	struct task_table *t, bool (*keep)(void *userdata, struct cgroup *cgroup), void *userdata);
 
 void task_table_clear(struct task_table *t);

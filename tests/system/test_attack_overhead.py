@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What clients and programs cost is their users': the time for them is neither the budget's of always-on sampling nor
+"""What clients cost is theirs: the daemon's time for them is neither the budget's of always-on sampling nor
 the loop's whole, however many users ask. What the budget does then is shown by test_overhead (unit)."""
 import contextlib
 import select
-import shutil
-import subprocess
 import time
 
 import feed_program as feed
-from attacked import MALLORY, VICTOR, as_user
-from machine import compile_program
+from attacked import MALLORY, VICTOR
 from service import wait_until
 from test_attack_limits import OTHERS, SLEEP, STAT, Work, answered, being, client_of, own, program_of, victim
 from wire import DONE, FAILURE, STATUS, field
@@ -18,8 +15,6 @@ SECONDS = 30
 
 CLIENTS, SAMPLING = "clients and programs", "mperfd and its namer"
 ATTACK_S = 5
-PROGRAMS = 60
-NAMING_S = 0.1  # these take some 0.3 s; requests for status hardly any
 
 
 def counting(service, uid, pid, connections):
@@ -98,23 +93,6 @@ def test_the_daemon_s_time_for_clients_is_not_always_on_sampling_s(build):
         print(f"  MALLORY's {number[0]} requests and {15 * len(crowd)} counters took {more:.2f} s of the loop, "
               f"and {clients:.2f} s are shown as clients'")
         assert clients > more / 2, f"{clients:.2f} s of {more:.2f} s"
-
-
-def test_what_naming_a_user_s_programs_takes_is_that_user_s_and_not_the_budget_s(build):
-    """Ever new programs of many functions, each of which works for a moment: without asking for anything, they took
-    eight hundredths of the machine, and after two minutes everybody's rate was an eighth of what it had been."""
-    with victim(build, flush="1s", rate="99") as service:
-        begin = first_tick(service)
-        program = compile_program(build, "many_names.c")
-        for i in range(PROGRAMS):
-            own_copy = shutil.copy(program, service.homes[MALLORY] / f"program-{i}")
-            subprocess.run(as_user(MALLORY, own_copy, "60"), check=True)
-
-
-        def users_paid():
-            end = Cost(service)
-            return end.part * (end.seconds - begin.seconds) > NAMING_S
-        wait_until("users have paid", users_paid)
 
 
 def test_twelve_users_leave_most_of_the_loop_to_sampling_and_another_is_answered(build):
