@@ -18,8 +18,8 @@ from test_attack_turns import turns
 SECONDS = 40
 
 ROOTS = "/sys/fs/cgroup", "/sys/fs/cgroup/unified"
-MADE = 70000    # one more than the table has, which is filled by 32,000 of this length
-GREW_MAX = 120 * MB  # without shares these took 240 MB
+MADE = 45000
+GREW_MAX = 110 * MB  # without shares these took 160 MB and more
 MANY_GROUPS, MANY_PROCESSES = 15000, 4000
 
 MAKER = """
