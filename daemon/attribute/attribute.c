@@ -82,6 +82,7 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 	if (!a->o.is_gone && strcmp(a->o.proc, "/proc") == 0)
 		a->o.is_gone = proc_is_gone;
 	a->cgroup_root_fd = -1;
+	a->cgroup_pass = 1;
 	int r = attribute_allocate(a);
 	if (!r)
 		r = kernel_map_read(o->proc, &a->kernel);
@@ -344,7 +345,8 @@ static int attribute_fired(struct attribute *a, const struct record *r, int hart
 
 static int attribute_cgroup(struct attribute *a, const struct record *r, int hart)
 {
-	int result = cgroup_set(a->o.tasks, r->cgroup.id, r->cgroup.path);
+	const struct task *maker = task_find(a->o.tasks, (pid_t)r->tid);
+	int result = cgroup_set(a->o.tasks, r->cgroup.id, r->cgroup.path, task_account(maker));
 
 	if (result > 0)
 		lose(a, hart, LOSS_ROOM, 1);

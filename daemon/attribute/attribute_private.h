@@ -169,6 +169,7 @@ struct attribute {
 	uint64_t tick_ns, suspended_ns;
 	int cgroup_root_fd; /* of the hierarchy whose ids perf gives; -1: none mounted */
 	bool cgroup_root_is_v1;
+	uint32_t cgroup_pass; /* of sweeps over the whole table of groups, from 1 */
 };
 
 static inline void lose(struct attribute *a, int hart, enum loss loss, uint64_t n)
@@ -259,6 +260,8 @@ void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, 
  * mappings are read once a second at most, and at once after an exec.
  * ret_parent (may be NULL) is the parent's pid. 0; PROC_GONE; PROC_SILENT: it is asked again later; -errno. */
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent);
+/* The same, of those that it descends from and that are not known, too. */
+int census_kin(struct attribute *a, pid_t pid);
 
 /* Read arguments and owner of a process that exec'd; *process may become another task, as in
  * owner_set. 0; PROC_GONE; PROC_EMPTY: they are not in place yet, or the process is a zombie; PROC_SILENT;

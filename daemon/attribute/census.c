@@ -27,6 +27,7 @@
 #define MAPS_READ_EVERY_NS 1000000000u
 /* The wait before a process that did not answer is asked again, which costs a system call if it is still blocked. */
 #define SILENT_AGAIN_NS 1000000000u
+#define KIN_MAX 64u /* read of a process's unknown ancestors; who has more is not wanted for them */
 #define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain must be a circle */
 
 /* Find or add the task of that stat. 0, TASK_TABLE_FULL, -ENOMEM. */
@@ -159,7 +160,7 @@ static int cgroup_take(struct attribute *a, struct task *process, const struct p
 		return 0;
 
 	uint64_t id = cgroup_id(a, hierarchy, path);
-	int r = cgroup_set(a->o.tasks, id, path);
+	int r = cgroup_set(a->o.tasks, id, path, task_account(process));
 	if (r > 0)
 		lose(a, 0, LOSS_ROOM, 1);
 	if (r)
@@ -306,6 +307,24 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 	return ask_process(a, pid, 0, ret_parent);
 }
 
+/* The eldest is read first, so that what descends from it is wanted if it is. */
+int census_kin(struct attribute *a, pid_t pid)
+{
+	pid_t kin[KIN_MAX];
+	size_t n = 0;
+	int r = 0;
+
+	while (r == 0 && pid > 0 && n < KIN_MAX && (n == 0 || !task_find(a->o.tasks, pid))) {
+		_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
+		kin[n++] = pid;
+		r = proc_read(a, pid, PROC_STAT, &v);
+		pid = v.has & PROC_STAT ? v.stat.parent : 0;
+	}
+	while (n > 0 && r >= 0)
+		r = census_process(a, kin[--n], NULL);
+	return r;
+}
+
 int census_silent(struct attribute *a, uint64_t now_ns)
 {
 	struct silent again[SILENT_MAX];
@@ -390,7 +409,8 @@ static int census_next(struct attribute *a, struct census *c)
 	return r < 0 ? r : 0;
 }
 
-/* Where only tasks that are named have events, others are asked for when a record tells of them. */
+/* Where only some are wanted, others, who may be thousands of any user's, are asked for when a record tells of them;
+ * and of groups only theirs have a name. */
 static int census_named(struct attribute *a, struct census *c)
 {
 	if (c->at == c->n_pids)
@@ -447,7 +467,8 @@ void census_free(struct attribute *a)
 int attribute_scan_begin(struct attribute *a, const pid_t *pids, size_t n_pids)
 {
 	census_free(a);
-	int r = census_cgroups(a);
+	const bool some = !a->o.all && n_pids > 0;
+	int r = some ? 0 : census_cgroups(a);
 	struct census *c = a->census = r == 0 ? calloc(1, sizeof(*c)) : NULL;
 	if (!c)
 		return r ? r : -ENOMEM;
@@ -456,7 +477,7 @@ int attribute_scan_begin(struct attribute *a, const pid_t *pids, size_t n_pids)
 	if (c->n_pids > 0)
 		memcpy(c->pids, pids, n_pids * sizeof(*pids));
 	r = c->pids ? 0 : -ENOMEM;
-	if (r == 0 && !(a->o.per_task && n_pids > 0) && !(c->dir = opendir(a->o.proc)))
+	if (r == 0 && !some && !(c->dir = opendir(a->o.proc)))
 		r = -errno;
 	if (r < 0)
 		census_free(a);

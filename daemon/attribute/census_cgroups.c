@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
+#include "daemon/naming/quota.h"
 #include "proto/memory.h"
 
 static void closedirp(DIR **d)
@@ -53,7 +54,8 @@ struct cgroup_walk {
 	struct attribute *a;
 	char path[PATH_MAX]; /* "" at the root */
 	size_t n_path;
-	int n_dirs, depth;
+	int depth;
+	struct quota dirs; /* of CGROUP_DIRS_MAX, by their owners */
 };
 
 static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name);
@@ -81,9 +83,8 @@ static int cgroup_walk_entry(struct cgroup_walk *w, int folder_fd, const char *n
 /* Name the folder and all below it. Folders may disappear meanwhile. */
 static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name)
 {
-	if (w->n_dirs >= CGROUP_DIRS_MAX || w->depth > CGROUP_DEPTH_MAX)
+	if (w->depth > CGROUP_DEPTH_MAX)
 		return 0;
-	w->n_dirs++;
 
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -94,11 +95,11 @@ static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name)
 			close(fd);
 		return 0;
 	}
-	if (fstat(fd, &st) < 0)
+	if (fstat(fd, &st) < 0 || !quota_take(&w->dirs, st.st_uid, CGROUP_DIRS_MAX, 1))
 		return 0;
-	int r = cgroup_set(w->a->o.tasks, st.st_ino, w->n_path ? w->path : "/");
+	int r = cgroup_set(w->a->o.tasks, st.st_ino, w->n_path ? w->path : "/", st.st_uid);
 	if (r)
-		return r < 0 ? r : 0;
+		return r < 0 ? r : 0; /* full for its owner: what is below it has no name either */
 
 	for (struct dirent *e; r >= 0 && (e = readdir(d));)
 		if (e->d_type == DT_DIR && strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
@@ -112,5 +113,7 @@ int census_cgroups(struct attribute *a)
 
 	if (a->cgroup_root_fd < 0)
 		return 0;
-	return cgroup_walk(&w, a->cgroup_root_fd, ".");
+	int r = cgroup_walk(&w, a->cgroup_root_fd, ".");
+	quota_clear(&w.dirs);
+	return r;
 }

@@ -23,7 +23,7 @@ static int sideband_stranger(
 	pid_t pid = (pid_t)r->pid, tid = (pid_t)r->tid;
 	struct task *task;
 
-	int result = census_process(a, pid, NULL);
+	int result = a->o.all ? census_process(a, pid, NULL) : census_kin(a, pid);
 	if (result < 0)
 		return result;
 	task = task_find(a->o.tasks, tid);
@@ -233,6 +233,13 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 	struct task *task = task_find(a->o.tasks, (pid_t)r->tid);
 	struct task *parent = fork_parent(a, r);
 
+	if (!parent && !a->o.all && r->fork.parent_pid && r->fork.parent_pid <= INT32_MAX) {
+		int kin = census_kin(a, (pid_t)r->fork.parent_pid);
+		if (kin < 0)
+			return kin;
+		parent = fork_parent(a, r);
+		task = task_find(a->o.tasks, (pid_t)r->tid);
+	}
 	if (task && task->pid == (pid_t)r->pid && life_same_start(a, task, r->time_ns))
 		return fork_known(task, parent);
 	if (task && task->start_ns > r->time_ns)

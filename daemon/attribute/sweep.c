@@ -231,16 +231,19 @@ static void use_waiting(void *userdata, const struct waiting_view *v)
 		use_cgroup(userdata, v->attribution->cgroup->id);
 }
 
-/* An empty cgroup may fill again, and no record would name it a second time. */
-static bool keep_cgroup(void *userdata, const struct cgroup *cgroup)
+/* An empty cgroup may fill again, and no record would name it a second time. So it is looked for, in turn with all
+ * others: as many as SWEEP_CGROUPS_MAX that exist do not keep those that do not. */
+static bool keep_cgroup(void *userdata, struct cgroup *cgroup)
 {
 	struct cgroups *c = userdata;
 	struct cgroup_use *use;
 
 	HASH_FIND(hh, c->used, &cgroup->id, sizeof(cgroup->id), use);
-	if (use || c->a->cgroup_root_fd < 0 || c->n_looked_for >= SWEEP_CGROUPS_MAX)
+	if (use || c->a->cgroup_root_fd < 0 || cgroup->pass == c->a->cgroup_pass ||
+		c->n_looked_for >= SWEEP_CGROUPS_MAX)
 		return true;
 	c->n_looked_for++;
+	cgroup->pass = c->a->cgroup_pass;
 	const char *path = cgroup->path[0] == '/' ? cgroup->path + 1 : cgroup->path;
 	return !*path || faccessat(c->a->cgroup_root_fd, path, F_OK, 0) == 0 || errno != ENOENT;
 }
@@ -258,6 +261,8 @@ static void sweep_cgroups(struct attribute *a)
 	waiting_each(a, use_waiting, &c);
 	if (!c.error)
 		cgroup_table_sweep(a->o.tasks, keep_cgroup, &c);
+	if (c.n_looked_for < SWEEP_CGROUPS_MAX)
+		a->cgroup_pass++; /* all were */
 	HASH_ITER (hh, c.used, use, next) {
 		HASH_DEL(c.used, use);
 		free(use);

@@ -187,30 +187,34 @@ const struct cgroup *cgroup_find(const struct task_table *t, uint64_t id)
 	return cgroup;
 }
 
-static int cgroup_rename(struct cgroup *cgroup, const char *path)
+static uint64_t cgroup_places(const char *path)
 {
-	if (!strcmp(cgroup->path, path))
-		return 0;
-
-	char *copy = strdup(path);
-	if (!copy)
-		return -ENOMEM;
-
-	free(cgroup->path);
-	cgroup->path = copy;
-	return 0;
+	return 1 + strlen(path) / CGROUP_PLACE_BYTES;
 }
 
-int cgroup_set(struct task_table *t, uint64_t id, const char *path)
+/* Takes places of the same user for the new path. */
+static int cgroup_rename(struct task_table *t, struct cgroup *cgroup, const char *path)
 {
-	struct cgroup *known;
+	const uint64_t n = cgroup_places(path), before = cgroup_places(cgroup->path);
 
-	HASH_FIND(hh, t->cgroups, &id, sizeof(id), known);
-	if (known)
-		return cgroup_rename(known, path);
-	if (HASH_COUNT(t->cgroups) >= CGROUPS_MAX)
+	if (!strcmp(cgroup->path, path))
+		return 0;
+	if (n > before && !quota_take(&t->cgroups_of, cgroup->place_of, CGROUPS_MAX, n - before))
 		return CGROUP_TABLE_FULL;
 
+	char *copy = strdup(path);
+	if (copy) {
+		free(cgroup->path);
+		cgroup->path = copy;
+	}
+	/* what it has no more, or was not given */
+	const uint64_t has = cgroup_places(cgroup->path), took = n > before ? n : before;
+	quota_give(&t->cgroups_of, cgroup->place_of, took - has);
+	return copy ? 0 : -ENOMEM;
+}
+
+static int cgroup_add(struct task_table *t, uint64_t id, const char *path, uid_t place_of)
+{
 	_cleanup_(freep) struct cgroup *cgroup = calloc(1, sizeof(*cgroup));
 	_cleanup_(freep) char *copy = strdup(path);
 	if (!cgroup || !copy)
@@ -218,6 +222,7 @@ int cgroup_set(struct task_table *t, uint64_t id, const char *path)
 
 	cgroup->id = id;
 	cgroup->path = copy;
+	cgroup->place_of = place_of;
 	HASH_ADD(hh, t->cgroups, id, sizeof(cgroup->id), cgroup);
 	if (!cgroup->hh.tbl)
 		return -ENOMEM;
@@ -225,6 +230,21 @@ int cgroup_set(struct task_table *t, uint64_t id, const char *path)
 	TAKE_PTR(copy);
 	TAKE_PTR(cgroup);
 	return 0;
+}
+
+int cgroup_set(struct task_table *t, uint64_t id, const char *path, uid_t place_of)
+{
+	struct cgroup *known;
+
+	HASH_FIND(hh, t->cgroups, &id, sizeof(id), known);
+	if (known)
+		return cgroup_rename(t, known, path);
+	if (!quota_take(&t->cgroups_of, place_of, CGROUPS_MAX, cgroup_places(path)))
+		return CGROUP_TABLE_FULL;
+	int r = cgroup_add(t, id, path, place_of);
+	if (r < 0)
+		quota_give(&t->cgroups_of, place_of, cgroup_places(path));
+	return r;
 }
 
 static struct task *task_free(struct task_table *t, struct task *task)
@@ -330,12 +350,13 @@ void task_forget(struct task_table *t, struct task *task)
 static void cgroup_free(struct task_table *t, struct cgroup *cgroup)
 {
 	HASH_DEL(t->cgroups, cgroup);
+	quota_give(&t->cgroups_of, cgroup->place_of, cgroup_places(cgroup->path));
 	free(cgroup->path);
 	free(cgroup);
 }
 
-void cgroup_table_sweep(struct task_table *t,
-	bool (*keep)(void *userdata, const struct cgroup *cgroup), void *userdata)
+void cgroup_table_sweep(
+	struct task_table *t, bool (*keep)(void *userdata, struct cgroup *cgroup), void *userdata)
 {
 	for (struct cgroup *at = t->cgroups, *next = NULL; at; at = next) {
 		next = at->hh.next;
@@ -344,7 +365,7 @@ void cgroup_table_sweep(struct task_table *t,
 	}
 }
 
-static bool keep_none(void *userdata, const struct cgroup *cgroup)
+static bool keep_none(void *userdata, struct cgroup *cgroup)
 {
 	(void)userdata;
 	(void)cgroup;
@@ -361,5 +382,6 @@ void task_table_clear(struct task_table *t)
 	free(t->free_id);
 	quota_clear(&t->of);
 	cgroup_table_sweep(t, keep_none, NULL);
+	quota_clear(&t->cgroups_of);
 	*t = (struct task_table){0};
 }

@@ -25,7 +25,8 @@
 #define TASKS_MAX 500000
 /* names and cgroups of one thread that are told apart; from then on it keeps one task, with the last */
 #define TASK_PASTS_MAX 16
-#define CGROUPS_MAX 65536 /* the kernel's default limit for one memory controller */
+#define CGROUPS_MAX 65536       /* the kernel's default limit for one memory controller */
+#define CGROUP_PLACE_BYTES 256u /* of a path: a place of CGROUPS_MAX for each, so all take 23 MB */
 
 struct task {
 	uint32_t id; /* from 1; key in the store */
@@ -93,6 +94,8 @@ struct task {
 struct cgroup {
 	uint64_t id;
 	char *path;
+	uid_t place_of; /* who made it, on whose account its places in the table are */
+	uint32_t pass;  /* of sweeps, in which it was looked for last; 0: none */
 	UT_hash_handle hh;
 };
 
@@ -107,7 +110,7 @@ struct task_table {
 	struct cgroup *cgroups; /* uthash by id */
 	struct label_sets label_sets;
 	uint64_t last_generation;
-	struct quota of; /* places of each user */
+	struct quota of, cgroups_of; /* places of each user */
 };
 
 struct task_key {
@@ -172,9 +175,10 @@ void space_change_user(struct task_table *t, struct task *process);
 void space_share(struct task *child, const struct task *parent);
 void space_drop(struct task *task);
 
-/* Name a cgroup, or rename it. 0, CGROUP_TABLE_FULL, -ENOMEM. */
+/* Name a cgroup, or rename it. A new one takes places of that user, who made it; (uid_t)-1: nobody knows who.
+ * 0, CGROUP_TABLE_FULL: also for that user alone; -ENOMEM. */
 enum { CGROUP_TABLE_FULL = 1 };
-int cgroup_set(struct task_table *t, uint64_t id, const char *path);
+int cgroup_set(struct task_table *t, uint64_t id, const char *path, uid_t place_of);
 const struct cgroup *cgroup_find(const struct task_table *t, uint64_t id);
 
 /* Free all tasks except those with mark[id - 1] == SWEEP_KEPT, which must include all live tasks
@@ -182,7 +186,7 @@ const struct cgroup *cgroup_find(const struct task_table *t, uint64_t id);
  * nothing was freed. */
 int task_table_sweep(struct task_table *t, const uint8_t *mark);
 /* Free all cgroups for which `keep` returns false. */
-void cgroup_table_sweep(struct task_table *t,
-	bool (*keep)(void *userdata, const struct cgroup *cgroup), void *userdata);
+void cgroup_table_sweep(
+	struct task_table *t, bool (*keep)(void *userdata, struct cgroup *cgroup), void *userdata);
 
 void task_table_clear(struct task_table *t);

@@ -446,3 +446,10 @@ void namer_status(const struct namer *n, struct namer_status *ret_status)
 	};
 	naming_users_status(n, ret_status);
 }
+
+uint64_t namer_users_ns(const struct namer *n)
+{
+	const struct naming_user *u = asker(n, &n->parser);
+
+	return n->users_ns + (u && u->uid != 0 ? worker_used_ns(&n->parser, n->now_ns) : 0);
+}

@@ -186,6 +186,8 @@ struct namer_status {
 	struct namer_refused refused[NAMER_REFUSED_SHOWN_MAX];
 };
 void namer_status(const struct namer *n, struct namer_status *ret_status);
+/* The parser's CPU time so far for all users but root, its request in hand included. */
+uint64_t namer_users_ns(const struct namer *n);
 
 /* Kill the workers (without waiting for one that is stuck in the kernel). Returns NULL. */
 struct namer *namer_free(struct namer *n);

@@ -320,6 +320,7 @@ struct namer {
 	struct naming_user *user[NAMER_USERS_MAX];
 	uint32_t n_users;
 	uint64_t open_floor_ns, parse_floor_ns; /* time used by the user who was served last */
+	uint64_t users_ns; /* CPU time of the parser, paid by all users but root */
 	struct faulty faulty[NAMER_FAULTY_MAX];
 	uint32_t n_faulty, next_faulty;
 	struct file *sampled[NAMER_SAMPLED_MAX]; /* since the last look */

@@ -186,6 +186,7 @@ void naming_user_pay_parse(
 	u->parse_ns += wall_ns > NAMER_TURN_NS ? wall_ns : NAMER_TURN_NS;
 	u->budget_ns = budget(n, u) - (int64_t)cpu_ns;
 	u->budget_at_ns = n->now_ns;
+	n->users_ns += u->uid == 0 ? 0 : cpu_ns;
 }
 
 uint64_t naming_users_deadline_ns(const struct namer *n)

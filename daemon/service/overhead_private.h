@@ -27,8 +27,10 @@ static inline uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-/* CPU time so far that the daemon has spent for clients and programs. */
+/* CPU time so far that the daemon has spent for clients and programs, and its namer for programs of users: each
+ * pays from a share of naming, and a lower rate would not save it. */
 static inline uint64_t clients_ns_of(const struct overhead *h, const struct walk *w)
 {
-	return h->clients_ns + (w->feed ? feed_spent_ns(w->feed) : 0);
+	return h->clients_ns + (w->feed ? feed_spent_ns(w->feed) : 0) +
+	       (w->namer ? namer_users_ns(w->namer) : 0);
 }

@@ -283,8 +283,8 @@ void stored_tasks(struct stored *s)
 	p->n_argv = 8;
 	p->cgroup = worker->cgroup = 7;
 	q->cgroup = 8;
-	ck_assert_int_eq(cgroup_set(&s->tasks, 7, "/ci/job-1"), 0);
-	ck_assert_int_eq(cgroup_set(&s->tasks, 8, "/cinema"), 0);
+	ck_assert_int_eq(cgroup_set(&s->tasks, 7, "/ci/job-1", 0), 0);
+	ck_assert_int_eq(cgroup_set(&s->tasks, 8, "/cinema", 0), 0);
 	struct frame *f = stored_function(s, "/bin/prog", "f");
 	stored_add(s, &(struct stored_sample){.task = p, .weight_ns = 10, .frame = {f}});
 	stored_add(s,

@@ -77,6 +77,54 @@ TEST(the_census_finds_processes_threads_and_mappings)
 	ck_assert_str_eq(mapped_at(11, 0x10020), "/bin/prog");
 }
 
+TEST(of_those_that_are_not_wanted_only_what_is_seen_is_read)
+{
+	struct bench_process child = prog, grandchild = prog, stranger = prog;
+	const pid_t pids[] = {10};
+	child.pid = 20;
+	child.parent = 10;
+	grandchild.pid = 30;
+	grandchild.parent = 20;
+	stranger.pid = 40;
+	stranger.parent = 2;
+	attribute_free(b->attribute);
+	b->options.all = false;
+	bench_start(b);
+	bench_process(b, &prog);
+	bench_process(b, &child);
+	bench_process(b, &grandchild);
+	bench_process(b, &stranger);
+	scan(pids, 1);
+	ck_assert_uint_eq(b->tasks.n_tasks, 1);
+
+	struct record r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 40, 0x10020);
+	bench_take(b, &r, 0);
+	ck_assert_uint_eq(b->n_sunk, 0);
+	r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 30, 0x10020);
+	bench_take(b, &r, 0);
+	ck_assert_uint_eq(b->n_sunk, 1);
+	ck_assert_ptr_eq(live(30)->parent, live(20));
+	bench_fork(b, 3 * SECOND, 31, 31, 30);
+	ck_assert(live(31)->wanted);
+}
+
+TEST(a_fork_of_one_that_is_not_known_is_its_child_s)
+{
+	struct bench_process child = prog;
+	const pid_t pids[] = {10};
+	child.pid = 20;
+	child.parent = 10;
+	attribute_free(b->attribute);
+	b->options.all = false;
+	bench_start(b);
+	bench_process(b, &prog);
+	bench_process(b, &child);
+	scan(pids, 1);
+	bench_fork(b, 2 * SECOND, 21, 21, 20); /* and has ended by now */
+	ck_assert(live(21)->wanted);
+	ck_assert_str_eq(live(21)->comm, "prog");
+}
+
 TEST(processes_that_vanish_or_lie_are_passed_over)
 {
 	bench_text(b, "proc/20/stat", "not a stat");

@@ -326,9 +326,9 @@ TEST(kernel_files_stay_for_the_map)
 
 TEST(a_cgroup_stays_for_its_tasks_and_while_it_exists)
 {
-	ck_assert_int_eq(cgroup_set(&b->tasks, 7, "/no such group of this machine"), 0);
-	ck_assert_int_eq(cgroup_set(&b->tasks, 8, "/nor this"), 0);
-	ck_assert_int_eq(cgroup_set(&b->tasks, 9, "/"), 0);
+	ck_assert_int_eq(cgroup_set(&b->tasks, 7, "/no such group of this machine", 0), 0);
+	ck_assert_int_eq(cgroup_set(&b->tasks, 8, "/nor this", 0), 0);
+	ck_assert_int_eq(cgroup_set(&b->tasks, 9, "/", 0), 0);
 	bench_fork(b, SECOND, 10, 10, 1);
 	live(10)->cgroup = 8;
 	int root = b->attribute->cgroup_root_fd;
@@ -345,6 +345,28 @@ TEST(a_cgroup_stays_for_its_tasks_and_while_it_exists)
 	ck_assert_ptr_null(cgroup_find(&b->tasks, 7));
 	ck_assert_ptr_nonnull(cgroup_find(&b->tasks, 8));
 	ck_assert_ptr_nonnull(cgroup_find(&b->tasks, 9));
+}
+
+TEST(cgroups_that_exist_do_not_keep_those_that_do_not)
+{
+	FILE *f = fopen("/", "r");
+	int root = b->attribute->cgroup_root_fd;
+	ck_assert_ptr_nonnull(f);
+	b->attribute->cgroup_root_fd = fileno(f);
+	for (uint64_t id = 1; id <= SWEEP_CGROUPS_MAX; id++)
+		ck_assert_int_eq(cgroup_set(&b->tasks, id, "/", 1000), 0);
+	ck_assert_int_eq(cgroup_set(&b->tasks, 1u << 20, "/no such group", 0), 0);
+	sweep();
+	ck_assert_ptr_nonnull(cgroup_find(&b->tasks, 1u << 20));
+	sweep();
+	ck_assert_ptr_null(cgroup_find(&b->tasks, 1u << 20));
+	ck_assert_int_eq(cgroup_set(&b->tasks, 1u << 20, "/no such group", 0), 0);
+	sweep();
+	sweep();
+	ck_assert_ptr_null(cgroup_find(&b->tasks, 1u << 20));
+	ck_assert_ptr_nonnull(cgroup_find(&b->tasks, SWEEP_CGROUPS_MAX));
+	fclose(f);
+	b->attribute->cgroup_root_fd = root;
 }
 
 TEST(long_arguments_are_cut_when_they_are_too_many)

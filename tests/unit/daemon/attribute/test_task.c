@@ -190,11 +190,11 @@ TEST(a_thread_that_is_forgotten_gives_its_id_back)
 
 TEST(a_cgroup_is_named_once_and_can_be_renamed)
 {
-	ck_assert_int_eq(cgroup_set(&table, 7, "/a"), 0);
+	ck_assert_int_eq(cgroup_set(&table, 7, "/a", 0), 0);
 	const struct cgroup *cgroup = cgroup_find(&table, 7);
 	ck_assert_str_eq(cgroup->path, "/a");
-	ck_assert_int_eq(cgroup_set(&table, 7, "/a"), 0);
-	ck_assert_int_eq(cgroup_set(&table, 7, "/b"), 0);
+	ck_assert_int_eq(cgroup_set(&table, 7, "/a", 0), 0);
+	ck_assert_int_eq(cgroup_set(&table, 7, "/b", 0), 0);
 	ck_assert_ptr_eq(cgroup_find(&table, 7), cgroup);
 	ck_assert_str_eq(cgroup->path, "/b");
 	ck_assert_ptr_null(cgroup_find(&table, 8));
@@ -203,15 +203,37 @@ TEST(a_cgroup_is_named_once_and_can_be_renamed)
 TEST(cgroups_are_refused_beyond_their_limit)
 {
 	for (uint64_t id = 1; id <= CGROUPS_MAX; id++)
-		ck_assert_int_eq(cgroup_set(&table, id, "/x"), 0);
-	ck_assert_int_eq(cgroup_set(&table, UINT64_MAX, "/y"), CGROUP_TABLE_FULL);
-	ck_assert_int_eq(cgroup_set(&table, 1, "/y"), 0);
+		ck_assert_int_eq(cgroup_set(&table, id, "/x", 0), 0);
+	ck_assert_int_eq(cgroup_set(&table, UINT64_MAX, "/y", 0), CGROUP_TABLE_FULL);
+	ck_assert_int_eq(cgroup_set(&table, 1, "/y", 0), 0);
+}
+
+TEST(cgroups_of_one_user_leave_places_for_others_by_the_length_of_their_paths)
+{
+	char path[4 * CGROUP_PLACE_BYTES];
+	uint64_t n = 0;
+	memset(path, 'x', sizeof(path));
+	path[0] = '/';
+	path[sizeof(path) - 1] = 0;
+	while (cgroup_set(&table, n + 1, path, 1000) == 0)
+		n++;
+	ck_assert_uint_gt(n, CGROUPS_MAX / 4 / 3);
+	ck_assert_uint_le(n, CGROUPS_MAX / 4 / 2);
+	ck_assert_int_eq(cgroup_set(&table, 1, "/short", 1000), 0);
+	ck_assert_int_eq(cgroup_set(&table, n + 1, "/a", 1000), 0);
+	ck_assert_int_eq(cgroup_set(&table, n + 1, path, 1000), CGROUP_TABLE_FULL);
+	ck_assert_str_eq(cgroup_find(&table, n + 1)->path, "/a");
+	for (uint64_t id = 1; id <= CGROUPS_MAX / 8; id++)
+		ck_assert_int_eq(cgroup_set(&table, (1000 + 1) * CGROUPS_MAX + id, "/b", 1001), 0);
+	for (uint64_t id = 1; id <= n + 1; id++)
+		ck_assert_int_eq(cgroup_set(&table, id, "/c", 1000), 0);
+	ck_assert_uint_eq(quota_held(&table.cgroups_of, 1000), n + 1);
 }
 
 TEST(a_cleared_table_can_be_used_again)
 {
 	add(10, 10, 5);
-	cgroup_set(&table, 7, "/a");
+	cgroup_set(&table, 7, "/a", 0);
 	task_table_clear(&table);
 	ck_assert_ptr_null(task_find(&table, 10));
 	ck_assert_uint_eq(add(10, 10, 5)->id, 1);

@@ -93,6 +93,15 @@ TEST(what_was_used_up_comes_back_with_time)
 	ck_assert_int_eq(u->budget_ns, NAMER_BUDGET_NS);
 }
 
+TEST(what_users_other_than_root_took_of_the_parser_is_known)
+{
+	naming_user_pay_parse(n, naming_user_get(n, 0), 1, 100);
+	ck_assert_uint_eq(namer_users_ns(n), 0);
+	naming_user_pay_parse(n, naming_user_get(n, 1000), 1, 20);
+	naming_user_pay_parse(n, naming_user_get(n, (uid_t)-1), 1, 3);
+	ck_assert_uint_eq(namer_users_ns(n), 23);
+}
+
 TEST(frame_that_waits_for_one_user_is_named_in_the_turn_of_another)
 {
 	as(MALLORY);

@@ -100,7 +100,7 @@ static void made_session(void)
 	struct task *prog = stored_task(&s, 100, 100, "prog");
 	struct task *thread = stored_task(&s, 100, 101, "worker");
 	struct task *other = stored_task(&s, 200, 200, "other");
-	ck_assert_int_eq(cgroup_set(&s.tasks, 7, "/user.slice/a"), 0);
+	ck_assert_int_eq(cgroup_set(&s.tasks, 7, "/user.slice/a", 0), 0);
 	prog->cgroup = thread->cgroup = 7;
 	prog->argv = malloc(8);
 	ck_assert_ptr_nonnull(prog->argv);

@@ -179,7 +179,7 @@ static struct task *in_unit(const char *labels, uint64_t group, const char *unit
 	char at[64];
 	struct task *t = process(1000, labels, 0);
 	snprintf(at, sizeof(at), "/system.slice/%s", unit);
-	ck_assert_int_eq(cgroup_set(&s.tasks, group, at), 0);
+	ck_assert_int_eq(cgroup_set(&s.tasks, group, at, 0), 0);
 	t->cgroup = group;
 	return t;
 }

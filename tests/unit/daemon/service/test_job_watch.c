@@ -141,9 +141,9 @@ TEST(a_step_that_follows_soon_is_the_same_job)
 
 TEST(a_unit_is_found_by_any_of_its_tasks_and_has_groups_below)
 {
-	ck_assert_int_eq(cgroup_set(&walk.tasks, 7, "/system.slice/ci-1.service"), 0);
-	ck_assert_int_eq(cgroup_set(&walk.tasks, 8, "/system.slice/ci-1.service/payload"), 0);
-	ck_assert_int_eq(cgroup_set(&walk.tasks, 9, "/docker/1"), 0);
+	ck_assert_int_eq(cgroup_set(&walk.tasks, 7, "/system.slice/ci-1.service", 0), 0);
+	ck_assert_int_eq(cgroup_set(&walk.tasks, 8, "/system.slice/ci-1.service/payload", 0), 0);
+	ck_assert_int_eq(cgroup_set(&walk.tasks, 9, "/docker/1", 0), 0);
 	job_watch_set(&watch, &walk, false, true);
 	look(0);
 	lives(10)->cgroup = 7;

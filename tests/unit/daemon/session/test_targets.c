@@ -110,9 +110,9 @@ TEST(only_processes_with_the_labels_of_a_job_are_wanted)
 TEST(only_tasks_in_a_control_group_and_those_below_are_wanted)
 {
 	struct task_table t = {.live = NULL};
-	ck_assert_int_eq(cgroup_set(&t, 7, "/system.slice/ci-1.service"), 0);
-	ck_assert_int_eq(cgroup_set(&t, 8, "/system.slice/ci-1.service/payload"), 0);
-	ck_assert_int_eq(cgroup_set(&t, 9, "/system.slice/ci-1.service2"), 0);
+	ck_assert_int_eq(cgroup_set(&t, 7, "/system.slice/ci-1.service", 0), 0);
+	ck_assert_int_eq(cgroup_set(&t, 8, "/system.slice/ci-1.service/payload", 0), 0);
+	ck_assert_int_eq(cgroup_set(&t, 9, "/system.slice/ci-1.service2", 0), 0);
 	targets =
 		(struct targets){.all = true, .cgroup = "/system.slice/ci-1.service", .tasks = &t};
 	ck_assert(!targets_want(&targets, &make)); /* not known in which */

@@ -179,7 +179,7 @@ TEST(window_is_stored_with_all_that_it_needs)
 	memcpy(process->argv, "prog\0-x", 8);
 	process->n_argv = 8;
 	process->cgroup = 77;
-	ck_assert_int_eq(cgroup_set(&s.tasks, 77, "/user.slice"), 0);
+	ck_assert_int_eq(cgroup_set(&s.tasks, 77, "/user.slice", 0), 0);
 	struct frame *leaf = stored_function(&s, "/lib/l.so", "leaf");
 	struct frame *root = stored_function(&s, "/bin/prog", "main");
 	stored_add(&s, &(struct stored_sample){.task = thread, .frame = {leaf, root}});
