@@ -338,6 +338,8 @@ static int open_some(struct stat_job *j, struct request *q)
 		r = stat_parts_open(&asked, &j->parts);
 	while (r == STAT_PARTS_MORE && !slice_of_waits_is_over(&slice));
 	user_spend(q->peer->user, USER_LOOP, slice_waited_ns(&slice));
+	if (r == 0 && slice_of_waits_is_over(&slice))
+		return STAT_PARTS_MORE; /* enabling thousands has a turn of its own */
 	return r == 0 ? begin_counting(j, q) : r;
 }
 

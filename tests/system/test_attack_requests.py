@@ -68,7 +68,7 @@ LIMITS = read_limits()
 
 
 # Of one command: what it takes at most of a field that several commands have.
-LESS = {("RECORD", "Target", "pid"): 8, ("TOP", "Target", "pid"): 64, ("STAT", "Target", "pid"): 140,
+LESS = {("RECORD", "Target", "pid"): 8, ("TOP", "Target", "pid"): 64, ("STAT", "Target", "pid"): 100,
         ("STAT", "StatRequest", "event"): 48, ("STAT", "StatRequest", "metric"): 0,
         ("RECORD", "RecordRequest", "event"): 48, ("RECORD", "RecordRequest", "metric"): 0,
         **{(command, "CompareRequest", side): 0 for command in ("DIFF", "GATE") for side in
