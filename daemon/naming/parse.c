@@ -86,13 +86,20 @@ static int ask_load(struct namer *n, struct slot *s, struct naming_user *u)
 	return 0;
 }
 
+/* A frame waits again. */
+static int put_frame_back(
+	struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u)
+{
+	bool hurried = frame->state != FRAME_ASKED || frame->asker != u->index;
+
+	return hurried ? 0 : slot_push(n, s, frame, u);
+}
+
 /* What was requested and not answered waits again. */
 static int put_back(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	while (n->n_answered < n->n_batch) {
-		struct frame *frame = n->batch[n->n_answered];
-		bool hurried = frame->state != FRAME_ASKED || frame->asker != u->index;
-		int r = hurried ? 0 : slot_push(n, s, frame, u);
+		int r = put_frame_back(n, s, n->batch[n->n_answered], u);
 		if (r < 0)
 			return r;
 		n->n_answered++;
@@ -283,6 +290,12 @@ static int file_other(struct namer *n, struct slot *s)
 	return slot_want(n, s, n->asked_user);
 }
 
+/* Did the parser read what was proved? Else its answer may be of other contents, and the next step proves again. */
+static bool is_proved(struct slot *s)
+{
+	return slot_look(s) == SLOT_SAME && !s->unproved;
+}
+
 static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 {
 	struct slot *s = n->asked_slot;
@@ -300,6 +313,10 @@ static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		break;
 	case STATE_READY:
 	case STATE_NO_SYMBOLS:
+		if (!is_proved(s)) {
+			settle(n, s);
+			return 0;
+		}
 		s->file->has_symbols = m.has_symbols;
 		s->file->has_debug = m.has_debug;
 		s->loaded = n->parser.generation;
@@ -384,12 +401,15 @@ static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		int r = put_back(n, s, n->asked_user);
 		return r < 0 ? r : file_forgotten(n, s);
 	}
+	const bool proved = is_proved(s);
 	for (;;) {
 		int r = reply_names_next(&names, &naming);
 		if (r == REPLY_END)
 			break;
+		struct frame *frame = r == 0 ? n->batch[n->n_answered++] : NULL;
 		if (r == 0)
-			r = finish_naming(n, &naming, n->batch[n->n_answered++]);
+			r = proved ? finish_naming(n, &naming, frame)
+				   : put_frame_back(n, s, frame, n->asked_user);
 		if (r < 0)
 			return r;
 	}

@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -152,6 +153,37 @@ TEST(copy_in_place_before_it_was_opened_names_nothing)
 	ck_assert(first->replaced);
 	ck_assert_int_eq(file_get(&rig.files, &key, &next), 0);
 	ck_assert_ptr_ne(next, first);
+}
+
+/* Between the question and the parser's answer. */
+static void check_copied_while(enum message_type asked, bool without_id)
+{
+	struct file *first = mapped(without_id);
+	struct frame *frame = namer_rig_frame(&rig, first, landmark_offset());
+
+	while (rig.namer->asked != asked || rig.namer->parser.state != WORKER_BUSY)
+		namer_rig_step(&rig, 10);
+	ck_assert_int_eq(kill(rig.namer->parser.pid, SIGSTOP), 0);
+	copy_over();
+	ck_assert_int_eq(kill(rig.namer->parser.pid, SIGCONT), 0);
+	ck_assert(namer_rig_run(&rig));
+	/* it may have answered before */
+	if (frame->state == FRAME_NAMED)
+		ck_assert_str_eq(namer_rig_symbol(frame), "copied_landmark");
+	else
+		ck_assert_int_eq(frame->state, FRAME_UNNAMED);
+}
+
+TEST(copy_in_place_while_it_is_loaded_gives_no_names)
+{
+	check_copied_while(MESSAGE_LOAD, false);
+	check_copied_while(MESSAGE_LOAD, true);
+}
+
+TEST(copy_in_place_while_it_is_asked_gives_no_names)
+{
+	check_copied_while(MESSAGE_NAME, false);
+	check_copied_while(MESSAGE_NAME, true);
 }
 
 TEST(mapping_is_looked_at_before_names_are)
