@@ -475,7 +475,7 @@ TEST(a_thread_of_a_process_keeps_its_names_too)
 
 TEST(who_changes_its_name_without_end_makes_no_tasks_without_end)
 {
-	char name[16];
+	char name[32];
 
 	for (int i = 0; i < 10 * TASK_PASTS_MAX; i++) {
 		snprintf(name, sizeof(name), "name-%d", i);
