@@ -165,24 +165,43 @@ static int read_sample(
 	return result ? result : silence_cut(a, r, hart, ret_delta);
 }
 
+/* Where only some are wanted, not all cgroups were looked at: the process is asked, once for each. */
+static int find_cgroup(
+	struct attribute *a, struct task *process, uint64_t id, const struct cgroup **ret_cgroup)
+{
+	uint64_t *asked = &a->asked_cgroup[id % CGROUPS_ASKED];
+
+	*ret_cgroup = cgroup_find(a->o.tasks, id);
+	if (*ret_cgroup || a->o.all || *asked == id)
+		return 0;
+	*asked = id;
+	int r = census_cgroup(a, process);
+	*ret_cgroup = cgroup_find(a->o.tasks, id);
+	return r;
+}
+
 /* What it has used belongs to the cgroup that it was in. */
-static int change_cgroup(struct attribute *a, const struct record *r, struct task **task)
+static int change_cgroup(struct attribute *a, const struct record *r, struct task **task, int hart)
 {
 	uint64_t id = r->sample.cgroup;
 
-	if (!id || !(*task)->cgroup || (*task)->cgroup == id || !cgroup_find(a->o.tasks, id))
+	if (!id || (*task)->cgroup == id)
 		return 0;
-	return life_change(a, task, r->time_ns);
+	const struct cgroup *cgroup = NULL;
+	int result = find_cgroup(a, (*task)->process, id, &cgroup);
+	if (result < 0 || !(*task)->cgroup || !cgroup)
+		return result;
+	return life_change(a, task, r->time_ns, hart);
 }
 
 static const struct cgroup *sample_cgroup(
 	struct attribute *a, const struct record *r, struct task *task)
 {
 	uint64_t id = r->sample.cgroup;
-	const struct cgroup *cgroup = id ? cgroup_find(a->o.tasks, id) : NULL;
+	const struct cgroup *cgroup = cgroup_find(a->o.tasks, id ? id : task->cgroup);
 
-	if (!cgroup)
-		return cgroup_find(a->o.tasks, task->cgroup);
+	if (!id || !cgroup)
+		return cgroup; /* one without a name is not the one before */
 	if (task->cgroup != id) {
 		task->cgroup = id;
 		task->changed = true;
@@ -247,7 +266,7 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 
-	result = change_cgroup(a, r, &task);
+	result = change_cgroup(a, r, &task, hart);
 	if (result < 0)
 		return result;
 	if (!task->comm[0])
@@ -297,6 +316,9 @@ static int attribute_raised(struct attribute *a, const struct record *r, int har
 	}
 	int result = sideband_task(a, r, hart, &task);
 	if (result < 0 || !task)
+		return result;
+	result = change_cgroup(a, r, &task, hart);
+	if (result < 0)
 		return result;
 
 	owner_sampled(a, task);
@@ -416,7 +438,7 @@ void attribute_drained(struct attribute *a)
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
 	for (size_t i = 0; i < a->n_reread; i++) {
-		struct task *process = a->reread[i].process;
+		struct task *process = life_now(a, a->reread[i].process);
 
 		/* at most one more attempt: without memory it stays unread */
 		if (!process->argv && !process->end_ns)

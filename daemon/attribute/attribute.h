@@ -88,15 +88,15 @@ struct attribute;
 int attribute_new(const struct attribute_options *o, struct attribute **ret_attribute);
 /* NULL: of none, or it has none. */
 struct proc_reader *attribute_reader(const struct attribute *a);
-/* Samples of that hart's own event so far, whoever ran, also nobody. */
+/* Samples of that hart's own event so far, whoever ran, idle included. */
 uint64_t attribute_n_fired(const struct attribute *a, int hart);
 
 /* Read /proc once: of every task, its name, argv, cgroup, executable mappings; where only some are wanted, of those
- * in pids, and of others, with what they descend from, once a record tells of them. Tasks in pids (and their
- * descendants) are marked wanted. Takes about 50 µs per task. Scanning again is harmless: it is done before and after
- * the events are enabled, and after a hart comes back. 0 or -errno. */
+ * in pids and their descendants, and of others, with what they descend from, once a record tells of them; but of all
+ * if n_pids is 0. Tasks in pids (and their descendants) are marked wanted. Takes about 50 µs per task. Scanning again
+ * is harmless: it is done before and after the events are enabled, and after a hart comes back. 0 or -errno. */
 int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids);
-/* The same in steps, between which records may come: one process each. A scan that goes on is given up. 0 or
+/* The same in steps, between which records may come: one process each, after a first with all cgroups. A scan under way is dropped. 0 or
  * -errno, which ends it. */
 int attribute_scan_begin(struct attribute *a, const pid_t *pids, size_t n_pids);
 int attribute_scan_next(struct attribute *a);

@@ -110,6 +110,7 @@ struct reread {
 #define WAITING_MAX 16384
 
 /* Cgroup folders walked at the start; a large container host has a few thousand. */
+#define CGROUPS_ASKED 64u
 #define CGROUP_DIRS_MAX 20000
 #define CGROUP_DEPTH_MAX 32
 
@@ -153,7 +154,9 @@ struct attribute {
 	struct reread *reread;                   /* REREAD_MAX */
 	size_t n_reread;
 	struct census *census; /* of /proc; NULL: none goes on */
-	struct silent *silent; /* SILENT_MAX, in no order */
+	uint64_t asked_cgroup
+		[CGROUPS_ASKED]; /* that had no name, and their processes were asked once */
+	struct silent *silent;   /* SILENT_MAX, in no order */
 	size_t n_silent;
 	uint64_t silent_ns;      /* when they were asked last */
 	struct awaited *awaited; /* AWAITED_MAX, in no order */
@@ -217,13 +220,15 @@ int life_inherit_process(struct task *child, const struct task *parent);
 int life_inherit(struct task *child, const struct task *parent);
 /* End the task with its samples at that time; the process, which has one thread, continues as another
  * task that inherits from it. *process stays if there is no room. 0 or -ENOMEM. */
-int life_continue(struct attribute *a, struct task **process, uint64_t time_ns);
+int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
 /* Let what comes count for another task, which has the same thread: its name, cgroup or job changes. Also for a
  * thread of a process, but not for a leader with other threads, who refer to it. *task stays then. 0 or
  * -ENOMEM. */
-int life_separate(struct attribute *a, struct task **task, uint64_t time_ns);
-/* The same if something refers to it, and not without end (TASK_PASTS_MAX). */
-int life_change(struct attribute *a, struct task **task, uint64_t time_ns);
+int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
+/* The same if something refers to it, there is room, and not without end (TASK_PASTS_MAX). */
+int life_change(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
+/* The task for which its thread counts now: itself, or the last that it goes on as. */
+struct task *life_now(const struct attribute *a, struct task *task);
 /* The task of that pid and tid that ended recently; NULL: none. */
 struct task *life_find_ended(const struct attribute *a, pid_t pid, pid_t tid, uint64_t time_ns);
 /* Nothing refers to that thread any more, which ended and was never sampled: free it, if its user's dead fill
@@ -270,6 +275,8 @@ int census_argv(struct attribute *a, struct task **process);
 /* Read name, owner, file and mappings of a process whose exec was not reported; *process may become
  * another task, as in owner_set. 0, PROC_GONE, PROC_SILENT, -ENOMEM. */
 int census_program(struct attribute *a, struct task **process);
+/* Name the cgroup that it is in now. 0 or -ENOMEM. */
+int census_cgroup(struct attribute *a, struct task *process);
 /* Give up a scan that goes on. */
 void census_free(struct attribute *a);
 

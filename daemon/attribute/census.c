@@ -27,7 +27,8 @@
 #define MAPS_READ_EVERY_NS 1000000000u
 /* The wait before a process that did not answer is asked again, which costs a system call if it is still blocked. */
 #define SILENT_AGAIN_NS 1000000000u
-#define KIN_MAX 64u /* read of a process's unknown ancestors; who has more is not wanted for them */
+#define KIN_MAX                                                                                    \
+	64u /* read of a process's unknown ancestors; a process with more is not found to descend from a target */
 #define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain must be a circle */
 
 /* Find or add the task of that stat. 0, TASK_TABLE_FULL, -ENOMEM. */
@@ -151,11 +152,14 @@ static uint64_t cgroup_id(
 	return hash_bytes(path, strlen(path)) | UINT64_C(1) << 63;
 }
 
-static int cgroup_take(struct attribute *a, struct task *process, const struct proc_view *v)
+/* Name the cgroup of a process. *ret_id: its; 0: it is not known, or has no room. 0 or -ENOMEM. */
+static int cgroup_take(struct attribute *a, const struct task *process, const struct proc_view *v,
+	uint64_t *ret_id)
 {
 	char path[SCAN_STAT_BYTES_MAX];
 	enum scan_hierarchy hierarchy;
 
+	*ret_id = 0;
 	if (!(v->has & PROC_CGROUP) || scan_cgroup_parse(v->cgroup, &hierarchy, path))
 		return 0;
 
@@ -163,12 +167,18 @@ static int cgroup_take(struct attribute *a, struct task *process, const struct p
 	int r = cgroup_set(a->o.tasks, id, path, task_account(process));
 	if (r > 0)
 		lose(a, 0, LOSS_ROOM, 1);
-	if (r)
-		return r < 0 ? r : 0;
+	if (r == 0)
+		*ret_id = id;
+	return r < 0 ? r : 0;
+}
 
-	process->cgroup = id;
-	process->changed = true;
-	return 0;
+int census_cgroup(struct attribute *a, struct task *process)
+{
+	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
+	uint64_t id;
+
+	return proc_read(a, process->pid, PROC_CGROUP, &v) == 0 ? cgroup_take(a, process, &v, &id)
+								: 0;
 }
 
 static int details_take(
@@ -176,8 +186,10 @@ static int details_take(
 {
 	int r = owner_take(a, at, v);
 	struct task *process = *at;
-	if (r == 0 && !process->cgroup)
-		r = cgroup_take(a, process, v);
+	if (r == 0 && !process->cgroup) {
+		r = cgroup_take(a, process, v, &process->cgroup);
+		process->changed = true;
+	}
 	if (r < 0 || process->kernel_thread)
 		return r;
 
@@ -289,22 +301,63 @@ static int process_take(
 	return threads_take(a, process, v);
 }
 
-static int ask_process(struct attribute *a, pid_t pid, uint32_t n_tries, pid_t *ret_parent)
+struct orphan {
+	pid_t pid, parent;
+};
+
+/* A scan under way. */
+struct census {
+	DIR *dir;   /* of /proc; NULL: only `pid` are read */
+	pid_t *pid; /* that are named, and behind them what descends from them */
+	size_t n_pids, n_named, size_pids, at;
+	struct orphan *orphan;
+	size_t n_orphans, size;
+};
+
+/* Its children are to be read, too. */
+static int children_take(struct census *c, const struct proc_view *v)
+{
+	size_t n = c->n_pids + v->n_children;
+
+	if (n > c->size_pids) {
+		size_t size = 2 * n;
+		pid_t *pid = reallocarray(c->pid, size, sizeof(*pid));
+		if (!pid)
+			return -ENOMEM;
+		c->pid = pid;
+		c->size_pids = size;
+	}
+	if (v->n_children > 0 && n <= TASKS_MAX) {
+		memcpy(c->pid + c->n_pids, v->child, v->n_children * sizeof(*v->child));
+		c->n_pids = n;
+	}
+	return 0;
+}
+
+/* c: the scan for which it is read; NULL: none that wants its children. */
+static int ask_process(
+	struct attribute *a, pid_t pid, uint32_t n_tries, struct census *c, pid_t *ret_parent)
 {
 	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
 	uint64_t time_ns = clock_ns(CLOCK_MONOTONIC);
 	const struct task *known = task_find(a->o.tasks, pid);
 
-	int r = proc_read(
-		a, pid, wants_of(a, known && known->pid == pid ? known : NULL, time_ns), &v);
+	unsigned wants = wants_of(a, known && known->pid == pid ? known : NULL, time_ns);
+	int r = proc_read(a, pid, wants | (c ? PROC_CHILDREN : 0), &v);
 	if (r == PROC_SILENT)
 		note_silent(a, pid, n_tries);
-	return r ? r : process_take(a, pid, &v, time_ns, ret_parent);
+	if (r == 0)
+		r = process_take(a, pid, &v, time_ns, ret_parent);
+	if (r == 0 && c && (v.has & PROC_CHILDREN))
+		r = children_take(c, &v);
+	else if (r == 0 && c && !c->dir) /* the kernel does not list them: all are looked at */
+		r = (c->dir = opendir(a->o.proc)) ? 0 : -errno;
+	return r;
 }
 
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 {
-	return ask_process(a, pid, 0, ret_parent);
+	return ask_process(a, pid, 0, NULL, ret_parent);
 }
 
 /* The eldest is read first, so that what descends from it is wanted if it is. */
@@ -337,7 +390,7 @@ int census_silent(struct attribute *a, uint64_t now_ns)
 	memcpy(again, a->silent, n * sizeof(*again));
 	a->n_silent = 0;
 	for (size_t i = 0; i < n && r >= 0; i++)
-		r = ask_process(a, again[i].pid, again[i].n_tries + 1, NULL);
+		r = ask_process(a, again[i].pid, again[i].n_tries + 1, NULL, NULL);
 	return r < 0 ? r : 0;
 }
 
@@ -365,19 +418,6 @@ int census_program(struct attribute *a, struct task **process)
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
-
-struct orphan {
-	pid_t pid, parent;
-};
-
-/* A scan under way. */
-struct census {
-	DIR *dir; /* of /proc; NULL: only `pids` are read */
-	pid_t *pids;
-	size_t n_pids, at;
-	struct orphan *orphan;
-	size_t n_orphans, size;
-};
 
 static int orphans_add(struct census *o, pid_t pid, pid_t parent)
 {
@@ -409,13 +449,13 @@ static int census_next(struct attribute *a, struct census *c)
 	return r < 0 ? r : 0;
 }
 
-/* Where only some are wanted, others, who may be thousands of any user's, are asked for when a record tells of them;
- * and of groups only theirs have a name. */
+/* Where only some are wanted, they and what descends from them are read. Others, who may be thousands of any user's,
+ * are asked for when a record tells of them. */
 static int census_named(struct attribute *a, struct census *c)
 {
 	if (c->at == c->n_pids)
 		return CENSUS_END;
-	int r = census_process(a, c->pids[c->at++], NULL);
+	int r = ask_process(a, c->pid[c->at++], 0, a->o.per_task ? NULL : c, NULL);
 	return r < 0 ? r : 0;
 }
 
@@ -459,7 +499,7 @@ void census_free(struct attribute *a)
 	if (c->dir)
 		closedir(c->dir);
 	free(c->orphan);
-	free(c->pids);
+	free(c->pid);
 	free(c);
 	a->census = NULL;
 }
@@ -468,15 +508,15 @@ int attribute_scan_begin(struct attribute *a, const pid_t *pids, size_t n_pids)
 {
 	census_free(a);
 	const bool some = !a->o.all && n_pids > 0;
-	int r = some ? 0 : census_cgroups(a);
+	int r = a->o.all ? census_cgroups(a) : 0;
 	struct census *c = a->census = r == 0 ? calloc(1, sizeof(*c)) : NULL;
 	if (!c)
 		return r ? r : -ENOMEM;
-	c->pids = calloc(n_pids + 1, sizeof(*c->pids));
-	c->n_pids = c->pids ? n_pids : 0;
+	c->pid = calloc(n_pids + 1, sizeof(*c->pid));
+	c->n_pids = c->n_named = c->size_pids = c->pid ? n_pids : 0;
 	if (c->n_pids > 0)
-		memcpy(c->pids, pids, n_pids * sizeof(*pids));
-	r = c->pids ? 0 : -ENOMEM;
+		memcpy(c->pid, pids, n_pids * sizeof(*pids));
+	r = c->pid ? 0 : -ENOMEM;
 	if (r == 0 && !some && !(c->dir = opendir(a->o.proc)))
 		r = -errno;
 	if (r < 0)
@@ -495,7 +535,7 @@ int attribute_scan_next(struct attribute *a)
 	int r = !c ? 0 : c->dir ? census_next(a, c) : census_named(a, c);
 	if (r == CENSUS_END) {
 		census_parents(a, c);
-		census_wanted(a, c->pids, c->n_pids);
+		census_wanted(a, c->pid, c->n_named);
 	}
 	if (r != 0)
 		census_free(a);

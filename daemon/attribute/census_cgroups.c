@@ -80,31 +80,34 @@ static int cgroup_walk_entry(struct cgroup_walk *w, int folder_fd, const char *n
 	return r;
 }
 
-/* Name the folder and all below it. Folders may disappear meanwhile. */
+/* Name the folder and all below it. Folders may disappear meanwhile. CGROUP_FULL: its owner has no room for more. */
+enum { CGROUP_FULL = 1 };
 static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name)
 {
-	if (w->depth > CGROUP_DEPTH_MAX)
+	struct stat st;
+
+	if (w->depth > CGROUP_DEPTH_MAX || fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
+	if (!quota_take(&w->dirs, st.st_uid, CGROUP_DIRS_MAX, 1))
+		return CGROUP_FULL;
 
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct stat st;
 
 	if (!d) {
 		if (fd >= 0)
 			close(fd);
 		return 0;
 	}
-	if (fstat(fd, &st) < 0 || !quota_take(&w->dirs, st.st_uid, CGROUP_DIRS_MAX, 1))
-		return 0;
 	int r = cgroup_set(w->a->o.tasks, st.st_ino, w->n_path ? w->path : "/", st.st_uid);
 	if (r)
-		return r < 0 ? r : 0; /* full for its owner: what is below it has no name either */
+		return r < 0 ? r : CGROUP_FULL; /* what is below it has no name either */
 
-	for (struct dirent *e; r >= 0 && (e = readdir(d));)
+	/* in root's folders others' may follow */
+	for (struct dirent *e; r >= 0 && (r == 0 || st.st_uid == 0) && (e = readdir(d));)
 		if (e->d_type == DT_DIR && strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
 			r = cgroup_walk_entry(w, fd, e->d_name);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 int census_cgroups(struct attribute *a)
@@ -115,5 +118,5 @@ int census_cgroups(struct attribute *a)
 		return 0;
 	int r = cgroup_walk(&w, a->cgroup_root_fd, ".");
 	quota_clear(&w.dirs);
-	return r;
+	return r < 0 ? r : 0;
 }

@@ -222,6 +222,7 @@ static bool exec_settle(struct attribute *a, struct exec *e)
 {
 	if (!e->process || e->due_ns != NEVER)
 		return false;
+	e->process = life_now(a, e->process);
 	if (e->text.argv && !e->process->argv)
 		(void)exec_give(a, e, &e->process); /* without memory it is not known */
 	exec_lost(a, e->process, e->hart);

@@ -37,7 +37,7 @@ static int set_labels(
 	if (r)
 		return r;
 	if (set != (*process)->labels && (*process)->sampled)
-		r = life_separate(a, process, time_ns);
+		r = life_separate(a, process, time_ns, 0);
 	task_set_labels(a->o.tasks, *process, set);
 	return r;
 }

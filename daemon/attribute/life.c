@@ -104,11 +104,19 @@ void life_forget(struct attribute *a, struct task *task)
 	task_forget(a->o.tasks, task);
 }
 
-int life_continue(struct attribute *a, struct task **process, uint64_t time_ns)
+/* What comes counts for another task of the same thread, whose events stay open. */
+static void end_part(struct attribute *a, struct task *task, uint64_t time_ns, int hart)
+{
+	charge_flush(a, task, time_ns, hart);
+	task_end(a->o.tasks, task, time_ns);
+	ended_put(a, task);
+}
+
+int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, int hart)
 {
 	struct task *before = *process, *after;
 
-	life_end(a, before, time_ns, 0);
+	end_part(a, before, time_ns, hart);
 	const struct task_key key = {before->pid, before->tid, before->start_ns};
 	int r = task_add_for(a->o.tasks, &key, task_account(before), &after);
 	if (r) {
@@ -127,13 +135,13 @@ int life_continue(struct attribute *a, struct task **process, uint64_t time_ns)
 	return life_inherit(after, before);
 }
 
-static int continue_thread(struct attribute *a, struct task **thread, uint64_t time_ns)
+static int continue_thread(struct attribute *a, struct task **thread, uint64_t time_ns, int hart)
 {
 	struct task *before = *thread, *after;
 
 	if (before->process->end_ns || before->process->pid != before->process->tid)
 		return 0;
-	life_end(a, before, time_ns, 0);
+	end_part(a, before, time_ns, hart);
 	const struct task_key key = {before->pid, before->tid, before->start_ns};
 	int r = task_add_for(a->o.tasks, &key, task_account(before), &after);
 	if (r) {
@@ -149,17 +157,17 @@ static int continue_thread(struct attribute *a, struct task **thread, uint64_t t
 	return 0;
 }
 
-int life_separate(struct attribute *a, struct task **task, uint64_t time_ns)
+int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int hart)
 {
 	struct task *before = *task;
 
 	if (before->end_ns)
 		return 0;
 	if (before->process != before)
-		return continue_thread(a, task, time_ns);
+		return continue_thread(a, task, time_ns, hart);
 	if (before->n_threads != 1)
 		return 0;
-	int r = life_continue(a, task, time_ns);
+	int r = life_continue(a, task, time_ns, hart);
 	struct task *after = *task;
 	if (after == before)
 		return r;
@@ -172,22 +180,29 @@ int life_separate(struct attribute *a, struct task **task, uint64_t time_ns)
 	return r;
 }
 
-int life_change(struct attribute *a, struct task **task, uint64_t time_ns)
+int life_change(struct attribute *a, struct task **task, uint64_t time_ns, int hart)
 {
-	const uint8_t n_pasts = (*task)->n_pasts;
+	struct task *before = *task;
 
-	if (!(*task)->used || n_pasts >= TASK_PASTS_MAX)
+	if (!before->used || before->n_pasts >= TASK_PASTS_MAX ||
+		!task_has_room(a->o.tasks, task_account(before)))
 		return 0;
-	int r = life_separate(a, task, time_ns);
-	(*task)->n_pasts = n_pasts + 1;
+	int r = life_separate(a, task, time_ns, hart);
+	if (*task != before)
+		(*task)->n_pasts = before->n_pasts + 1;
 	return r;
+}
+
+struct task *life_now(const struct attribute *a, struct task *task)
+{
+	struct task *now = task->end_ns ? task_find(a->o.tasks, task->tid) : NULL;
+
+	return now && now->pid == task->pid && now->start_ns == task->start_ns ? now : task;
 }
 
 void life_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart)
 {
-	charge_flush(a, task, time_ns, hart);
 	if (a->o.per_task)
 		delta_forget_task(&a->deltas, task->tid);
-	task_end(a->o.tasks, task, time_ns);
-	ended_put(a, task);
+	end_part(a, task, time_ns, hart);
 }

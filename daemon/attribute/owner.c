@@ -47,7 +47,7 @@ static int go_on_as_another(struct attribute *a, struct task **process)
 {
 	struct task *before = *process;
 
-	int r = life_continue(a, process, before->exec_ns ? before->exec_ns : before->start_ns);
+	int r = life_continue(a, process, before->exec_ns ? before->exec_ns : before->start_ns, 0);
 	if (*process != before) {
 		before->uid = 0;
 		before->gid = 0;

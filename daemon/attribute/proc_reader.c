@@ -143,6 +143,45 @@ static struct proc_thread *read_threads(int folder_fd, bool inner, size_t most, 
 	return thread;
 }
 
+/* Source: man 5 proc, /proc/pid/task/tid/children: pids, each with a blank behind it. */
+static bool add_children(int task_fd, pid_t tid, struct proc_view *v)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "%d/children", (int)tid);
+	int fd = openat(task_fd, name, O_RDONLY | O_CLOEXEC);
+	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+
+	if (fd >= 0 && !f)
+		close(fd);
+	for (int pid; f && v->n_children < PROC_CHILDREN_MAX && fscanf(f, "%d", &pid) == 1;) {
+		if ((v->n_children & (v->n_children - 1)) == 0) {
+			size_t size = v->n_children ? 2 * v->n_children : 1;
+			pid_t *grown = reallocarray(v->child, size, sizeof(*grown));
+			if (!grown)
+				break;
+			v->child = grown;
+		}
+		v->child[v->n_children++] = pid;
+	}
+	return f;
+}
+
+static bool read_children(int folder_fd, struct proc_view *v)
+{
+	int fd = openat(folder_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(closedirp) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	bool any = false;
+
+	if (fd >= 0 && !d)
+		close(fd);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		pid_t tid = name_pid(e->d_name);
+		if (tid)
+			any |= add_children(dirfd(d), tid, v);
+	}
+	return any;
+}
+
 static char *read_cgroup(int folder_fd)
 {
 	char text[SCAN_STAT_BYTES_MAX];
@@ -201,7 +240,7 @@ static void read_view(int folder_fd, const struct visit *q, struct proc_view *v)
 	if (wants & PROC_STAT)
 		v->has |= flag(proc_text_stat(folder_fd, "stat", &v->stat), PROC_STAT);
 	if ((v->has & PROC_STAT) && v->stat.kernel_thread)
-		wants &= PROC_CGROUP | PROC_THREADS | PROC_RIGHTS;
+		wants &= PROC_CGROUP | PROC_THREADS | PROC_CHILDREN | PROC_RIGHTS;
 	if (wants & PROC_CGROUP)
 		v->has |= flag((v->cgroup = read_cgroup(folder_fd)), PROC_CGROUP);
 	if (wants & PROC_ARGV) {
@@ -219,6 +258,8 @@ static void read_view(int folder_fd, const struct visit *q, struct proc_view *v)
 		v->has |= flag((v->maps = read_maps(folder_fd)), PROC_MAPS);
 	if (wants & PROC_ENVIRON)
 		read_environment_of(folder_fd, q, v);
+	if (wants & PROC_CHILDREN)
+		v->has |= flag(read_children(folder_fd, v), PROC_CHILDREN);
 	if (wants & PROC_THREADS)
 		v->has |= flag((v->thread = read_threads(folder_fd, wants & PROC_INNER,
 					q->n_threads, &v->n_threads)),
@@ -246,6 +287,7 @@ static void visit_free(struct aside_work *w)
 void proc_view_clear(struct proc_view *v)
 {
 	free(v->thread);
+	free(v->child);
 	free(v->cgroup);
 	free(v->argv);
 	free(v->exe);

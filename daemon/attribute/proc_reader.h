@@ -30,6 +30,7 @@
 /* The text of executable mappings that is kept; a path has 4 KB at most, and some 50 bytes as a rule. */
 #define PROC_MAPS_BYTES_MAX (16u << 20)
 #define PROC_THREADS_READ_MAX 65536u
+#define PROC_CHILDREN_MAX 65536u
 
 /* What is read, in this order: after an exec the owner is set before the arguments, so once these are
  * in place the owner is the new one. Kernel threads have only the first three
@@ -43,7 +44,8 @@ enum {
 	PROC_EXE = 32,
 	PROC_MAPS = 64,
 	PROC_ENVIRON = 128,
-	PROC_INNER = 256, /* with PROC_THREADS: their numbers in their own pid namespace */
+	PROC_INNER = 256,    /* with PROC_THREADS: their numbers in their own pid namespace */
+	PROC_CHILDREN = 512, /* if the kernel lists them (CONFIG_PROC_CHILDREN) */
 };
 
 struct proc_question {
@@ -68,6 +70,8 @@ struct proc_view {
 	struct scan_stat stat;
 	struct proc_thread *thread; /* n_threads, of which one may be the process's; NULL: none */
 	size_t n_threads;
+	pid_t *child; /* n_children: processes that its threads started; NULL: none */
+	size_t n_children;
 	struct rights rights;
 	uint64_t rights_ns; /* CLOCK_MONOTONIC, when they were read */
 	char *cgroup;       /* the text */

@@ -172,7 +172,7 @@ int sideband_comm(struct attribute *a, const struct record *r, int hart)
 
 	if (!r->comm.exec && task->comm[0] &&
 		strncmp(task->comm, r->comm.name, sizeof(task->comm) - 1) != 0)
-		result = life_change(a, &task, r->time_ns);
+		result = life_change(a, &task, r->time_ns, hart);
 	if (result < 0)
 		return result;
 	task_set_comm(task, r->comm.name);

@@ -73,6 +73,14 @@ static bool has_place(struct task_table *t, uid_t account)
 	       quota_take(&t->of, account, TASKS_MAX, 1);
 }
 
+bool task_has_room(struct task_table *t, uid_t place_of)
+{
+	if (!has_place(t, place_of))
+		return false;
+	quota_give(&t->of, place_of, 1);
+	return true;
+}
+
 int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, struct task **ret_task)
 {
 	return task_add_for(t, &(struct task_key){pid, tid, start_ns}, (uid_t)-1, ret_task);

@@ -129,6 +129,8 @@ struct task *task_find_dead(const struct task_table *t, pid_t tid);
  * with an unknown leader is its own process. 0, TASK_TABLE_FULL, -ENOMEM. */
 enum { TASK_TABLE_FULL = 1 };
 int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, struct task **ret_task);
+/* Is there a place for one more of that user? */
+bool task_has_room(struct task_table *t, uid_t place_of);
 /* The same in the place of that user, -1: nobody's, which task_add takes. */
 int task_add_for(
 	struct task_table *t, const struct task_key *key, uid_t place_of, struct task **ret_task);

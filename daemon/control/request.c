@@ -166,8 +166,10 @@ static int refuse_gone(struct request *q, int32_t pid)
 static int refuse_silent(struct request *q, int32_t pid)
 {
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
-		"Try again: something holds its memory, such as a file system that hangs.",
-		"whose process %d is cannot be read", pid);
+		"Try again: it, or another process of that user, does not answer (a file system "
+		"that "
+		"hangs).",
+		"it cannot be told whose process %d is", pid);
 }
 
 /* Whose it seems to be: another user is named; a process that runs as the peer has other rights. */

@@ -191,11 +191,21 @@ bool feed_seek_thread(struct connection *c, pid_t tid)
 	return false;
 }
 
+/* A thread whose name or cgroup changed counts for another task from then on. */
+static struct task *goes_on_as(struct connection *c, struct task *task)
+{
+	struct task *now = task->end_ns ? find_live(c, task->tid) : NULL;
+	if (!now || now->pid != task->pid || now->start_ns != task->start_ns)
+		return task;
+	now->used = true;
+	return now;
+}
+
 struct task *feed_task_of(struct connection *c, struct program_thread *t)
 {
 	bool sure = true;
 	if (t->who)
-		return t->who;
+		return t->who = goes_on_as(c, t->who);
 	if (t->our_tid == 0 && !c->other_pids)
 		t->our_tid = (pid_t)t->tid;
 	else if (t->our_tid == 0 && !find_outer_tid(c, t))

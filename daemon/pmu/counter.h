@@ -46,7 +46,7 @@ struct counter_value {
 struct counter_target {
 	pid_t pid; /* a thread; -1: all */
 	int hart;  /* -1: all */
-	bool gone; /* it has ended, or an exec of its does not: not asked again for each event */
+	bool gone; /* it has ended, or hangs in an exec: not asked again for each event */
 };
 
 struct counter {

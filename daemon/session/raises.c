@@ -165,11 +165,12 @@ void raises_look_at_harts(struct walk *w, bool reopened)
 {
 	struct raises *all = &w->inner->raises;
 	struct hart_set now = {0};
+	const bool first = hart_set_count(&all->harts) == 0;
 	for (size_t i = 0; i < w->sampler->n_rings; i++) {
 		const struct ring *ring = &w->sampler->ring[i];
 		if (ring->raise != 0 || ring->sideband)
 			continue;
-		reopened |= !hart_set_has(&all->harts, ring->hart);
+		reopened |= !first && !hart_set_has(&all->harts, ring->hart);
 		hart_set_add(&now, ring->hart);
 	}
 	all->harts = now;

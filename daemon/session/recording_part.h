@@ -15,7 +15,7 @@
 struct attribute;
 struct recording_part;
 
-/* lost: per hart, what the walk has lost so far, which is nobody's. 0 or -ENOMEM. */
+/* lost: per hart, what the walk has lost so far, none of it the recording's. 0 or -ENOMEM. */
 int recording_part_new(const struct attribute *a, int n_harts, uint64_t (*lost)[N_LOSSES],
 	struct recording_part **ret_part);
 

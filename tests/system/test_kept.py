@@ -41,7 +41,7 @@ def use_up(users, uid, folder):
 def test_many_short_jobs_of_a_user_over_the_share_keep_their_labels(build):
     with Folder() as folder, Users(build, folder, budget="16M", keep_windows="14d") as users:
         use_up(users, MALLORY, folder)
-        short = {f"short{i}" for i in range(12)}
+        short = {f"short{i}" for i in range(6)}
         missing = short
         # where mperf samples less, to keep its overhead, a short job may have no sample: it runs again, for longer
         for turns in 200000, 400000, 800000, 1600000:

@@ -186,6 +186,14 @@ void bench_process(struct bench *b, const struct bench_process *p)
 	bench_thread(b, p, p->pid);
 }
 
+void bench_children(struct bench *b, int pid, const char *pids)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "proc/%d/task/%d/children", pid, pid);
+	bench_text(b, path, pids);
+}
+
 static void write_status(struct bench *b, int pid, unsigned int real, unsigned int uid)
 {
 	char path[64], text[256];

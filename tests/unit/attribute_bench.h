@@ -57,6 +57,8 @@ struct bench_process {
 	unsigned int flags;
 };
 void bench_process(struct bench *b, const struct bench_process *p);
+/* What its first thread started, "20 30 "; before, the kernel lists none. */
+void bench_children(struct bench *b, int pid, const char *pids);
 void bench_thread(struct bench *b, const struct bench_process *p, int tid);
 /* Write whose it is; of a process it is user 1000. */
 void bench_owner(struct bench *b, int pid, unsigned int uid);

@@ -17,7 +17,7 @@ enum {
 /* The results of opening, over all harts. */
 struct opening {
 	struct sampler *sampler;
-	/* Threads to open, or one -1 for the whole system. 0: it has ended, or an exec of its does not, for which the
+	/* Threads to open, or one -1 for the whole system. 0: it has ended, or hangs in an exec, for which the
 	 * kernel waits 2 ms each time: not asked again on each hart. */
 	pid_t *tasks;
 	size_t n_tasks;

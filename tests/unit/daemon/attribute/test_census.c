@@ -77,10 +77,10 @@ TEST(the_census_finds_processes_threads_and_mappings)
 	ck_assert_str_eq(mapped_at(11, 0x10020), "/bin/prog");
 }
 
-TEST(of_those_that_are_not_wanted_only_what_is_seen_is_read)
+/* A child and a grandchild of prog's, and a stranger; only some are wanted. */
+static void make_family(void)
 {
 	struct bench_process child = prog, grandchild = prog, stranger = prog;
-	const pid_t pids[] = {10};
 	child.pid = 20;
 	child.parent = 10;
 	grandchild.pid = 30;
@@ -94,6 +94,13 @@ TEST(of_those_that_are_not_wanted_only_what_is_seen_is_read)
 	bench_process(b, &child);
 	bench_process(b, &grandchild);
 	bench_process(b, &stranger);
+}
+
+TEST(of_those_that_are_not_wanted_only_what_is_seen_is_read)
+{
+	const pid_t pids[] = {10};
+	make_family();
+	bench_children(b, 10, "");
 	scan(pids, 1);
 	ck_assert_uint_eq(b->tasks.n_tasks, 1);
 
@@ -108,6 +115,28 @@ TEST(of_those_that_are_not_wanted_only_what_is_seen_is_read)
 	ck_assert(live(31)->wanted);
 }
 
+/* Whose parent may end before a record tells of it. */
+TEST(what_descends_from_the_wanted_is_read_at_once)
+{
+	const pid_t pids[] = {10};
+	make_family();
+	bench_children(b, 10, "20 ");
+	bench_children(b, 20, "30 ");
+	bench_children(b, 30, "");
+	scan(pids, 1);
+	ck_assert_uint_eq(b->tasks.n_tasks, 3);
+	ck_assert(live(20)->wanted && live(30)->wanted);
+}
+
+TEST(where_the_kernel_does_not_list_children_all_are_read)
+{
+	const pid_t pids[] = {10};
+	make_family();
+	scan(pids, 1);
+	ck_assert_uint_eq(b->tasks.n_tasks, 4);
+	ck_assert(live(30)->wanted && !live(40)->wanted);
+}
+
 TEST(a_fork_of_one_that_is_not_known_is_its_child_s)
 {
 	struct bench_process child = prog;
@@ -118,6 +147,7 @@ TEST(a_fork_of_one_that_is_not_known_is_its_child_s)
 	b->options.all = false;
 	bench_start(b);
 	bench_process(b, &prog);
+	bench_children(b, 10, "");
 	bench_process(b, &child);
 	scan(pids, 1);
 	bench_fork(b, 2 * SECOND, 21, 21, 20); /* and has ended by now */

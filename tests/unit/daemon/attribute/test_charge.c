@@ -183,6 +183,19 @@ TEST(groups_opened_per_task_count_from_their_beginning)
 	ck_assert_uint_eq(bench_counted(b, 20, 0), 7);
 }
 
+/* Its events stay open. */
+TEST(groups_opened_per_task_go_on_when_the_thread_gets_another_name)
+{
+	b->options.per_task = true;
+	restart();
+	bench_read(b, BENCH_LEADER, 2 * SECOND, 10, (uint64_t[]){100, 100});
+	task_find(&b->tasks, 10)->used = true;
+	bench_comm(b, 2 * SECOND + 2, 10, "another", false);
+	bench_read(b, BENCH_LEADER, 2 * SECOND + 3, 10, (uint64_t[]){117, 120});
+	ck_assert_uint_eq(bench_counted(b, 10, 0), 117);
+	ck_assert_ptr_ne(bench_got(b, 0)->task, bench_got(b, b->n_sunk - 1)->task);
+}
+
 TEST(members_that_no_stream_knows_are_left_out)
 {
 	struct record r = bench_sample(b, BENCH_LEADER, 2 * SECOND, 10, 0x10020);
