@@ -269,6 +269,8 @@ int slot_prove(struct namer *n, struct slot *s)
 	struct stat st;
 
 	s->unproved = false;
+	if (++s->n_proved > NAMER_PROVED_MAX)
+		return slot_fail(n, s, FILE_VANISHED);
 	if (s->file->n_build_id)
 		return slot_forget(n, s);
 	if (fstat(s->fd[PART_MAIN], &st) == 0 && st.st_nlink == 0)

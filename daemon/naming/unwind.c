@@ -252,7 +252,8 @@ static bool give_next(struct namer *n, struct job *j)
 		if (!slot || slot->fd[PART_MAIN] < 0 || f->kind > FILE_VDSO)
 			continue;
 		slot_touch(n, slot);
-		if (slot->given == n->parser.generation || slot_look(slot) == SLOT_REWRITTEN)
+		if (slot->given == n->parser.generation || slot_look(slot) != SLOT_SAME ||
+			slot->unproved)
 			continue;
 		if (parser_give(n, slot, PART_MAIN) == 0)
 			fly(n, j);
