@@ -186,8 +186,10 @@ int history_add(struct history *h, struct generated code, struct names *names)
 		return r;
 	history_search(h, &s);
 	code.covers = s.last != UINT32_MAX;
-	if (code.covers && is_same(&h->code[s.last], &code))
+	if (code.covers && is_same(&h->code[s.last], &code)) {
+		h->code[s.last].tag = code.tag;
 		return 0;
+	}
 	if (h->n == h->size) {
 		uint32_t size = h->size ? h->size * 2 : 64;
 		struct generated *grown = reallocarray(h->code, size, sizeof(*grown));
