@@ -263,7 +263,7 @@ int slot_look(struct slot *s)
 }
 
 /* The parser compares the build id when it loads it; else the opener has to prove it again. A file that is in no
- * folder any more was unlinked, and nobody can open it to write. */
+ * folder any more was unlinked, and only its owner can still write to it. */
 int slot_prove(struct namer *n, struct slot *s)
 {
 	struct stat st;
