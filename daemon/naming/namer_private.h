@@ -268,7 +268,7 @@ struct slot {
 	struct frame **late;
 	size_t n_late, size_late;
 	bool unproved;    /* its status changed since it was opened: its contents may have, too */
-	uint8_t n_proved; /* how often since it was named last */
+	uint8_t n_proved; /* how often while somebody waits for it */
 	bool stale;       /* must be opened again before the next request */
 	bool renewing;    /* … and if that fails, the old descriptor is used */
 };

@@ -135,6 +135,7 @@ static int ask_names(struct namer *n, struct slot *s, struct wish *w)
 	if (w->n == 0)
 		wish_free(n, w);
 	if (m.n == 0) {
+		s->n_proved = 0;
 		slot_enqueue_first(n, s);
 		return 0;
 	}

@@ -284,6 +284,7 @@ void slot_finish(struct namer *n, struct slot *s)
 	struct wish *w;
 	size_t n_wishes = 0;
 
+	s->n_proved = 0;
 	slot_dequeue(n, s);
 	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
 		n_wishes++;
