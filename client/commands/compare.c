@@ -371,7 +371,7 @@ static int show(const struct options *o, bool is_gate, const struct replies *rep
 int compare_show(const struct options *o, bool is_gate, const struct replies *replies)
 {
 	struct print p;
-	int r = print_open(&p, STDOUT_FILENO, o->json ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open(&p, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
 	if (r == 0)
 		r = print_close(&p, show(o, is_gate, replies, p.file));
 	if (r < 0)

@@ -152,7 +152,7 @@ static int show(const struct options *o, const struct reply *r, FILE *f)
 static int print_findings(const struct options *o, const struct reply *reply)
 {
 	struct print p;
-	int r = print_open(&p, STDOUT_FILENO, o->json ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open(&p, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
 	if (r == 0)
 		r = print_close(&p, show(o, reply, p.file));
 	if (r < 0)
@@ -208,21 +208,24 @@ static int ask_doctor(char *path, struct reply *reply, bool *ret_ok)
 }
 
 /* A recording is read by a private mperfd, and its rights are not the service's: what can be measured
- * here is asked as without one. */
+ * here is asked as without one. If nobody answers that, the recording's findings are shown all the same. */
 int client_doctor(const struct options *o)
 {
 	struct reply reply = {0};
 	_cleanup_(freep) char *path = NULL;
-	bool ok = true;
+	bool ok = true, any = false;
 	int status = 0;
 
 	if (o->input && !(path = recording_path(o->input)))
 		return EXIT_FAILED;
 	if (path)
 		status = ask_doctor(path, &reply, &ok);
-	if (ok)
-		status = ask_doctor(NULL, &reply, &ok);
-	if (ok && print_findings(o, &reply) != 0)
+	if (ok) {
+		any = path;
+		int here = ask_doctor(NULL, &reply, &ok);
+		status = here > status ? here : status;
+	}
+	if ((any || ok) && print_findings(o, &reply) != 0)
 		status = EXIT_FAILED;
 	reply_clear(&reply);
 	return status;

@@ -131,7 +131,7 @@ static int show(const struct options *o, const struct reply *reply, FILE *f)
 static int print_events(const struct options *o, const struct reply *reply)
 {
 	struct print p;
-	int r = print_open(&p, STDOUT_FILENO, o->json ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open(&p, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
 	if (r == 0)
 		r = print_close(&p, show(o, reply, p.file));
 	if (r < 0)

@@ -110,7 +110,8 @@ int client_parallel(const struct options *o)
 	source_clear(&s); /* before showing: quitting the pager must leave nothing behind */
 	if (exit_status == 0) {
 		struct print p;
-		int r = print_open(&p, STDOUT_FILENO, o->json || o->csv ? PRINT_DATA : PRINT_TEXT);
+		int r = print_open(
+			&p, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
 		if (r == 0)
 			r = print_close(&p, show(o, &reply, p.file));
 		if (r < 0) {

@@ -339,7 +339,7 @@ static int print_reply(const struct showing *s, const struct view *v)
 	int exit_status = v->o->output ? roofline_save(s, &plot) : 0;
 	if (exit_status != 0 || (v->o->output && !v->o->plot))
 		return exit_status;
-	int r = print_open(&p, STDOUT_FILENO, s->o->json || s->o->csv ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open(&p, STDOUT_FILENO, options_ask_data(s->o) ? PRINT_DATA : PRINT_TEXT);
 	if (r == 0)
 		r = print_close(&p, show(s, v, &plot, p.file));
 	if (r != 0)

@@ -11,8 +11,8 @@
 #include "client/commands/roofline_print.h"
 #include "client/plot/page.h"
 #include "client/plot/terminal.h"
-#include "client/show/ascii.h"
 #include "client/show/page.h"
+#include "client/show/print.h"
 #include "client/show/say.h"
 #include "proto/memory.h"
 
@@ -98,7 +98,7 @@ int roofline_draw(const struct showing *s, const struct roofline_plot *p,
 		.rows = fits           ? lines.plot
 			: look->height ? look->height
 				       : ROWS_DEFAULT,
-		.utf8 = !ascii_is_wanted(),
+		.utf8 = !print_is_ascii(),
 		.colour = look->colour,
 		.brief = fits,
 	};

@@ -11,7 +11,6 @@
 
 #include "client/commands/roofline_plot.h"
 #include "client/commands/roofline_print.h"
-#include "client/show/ascii.h"
 #include "client/show/csv.h"
 #include "client/show/escape.h"
 #include "client/show/print.h"
@@ -33,7 +32,7 @@ static int print_series(const struct showing *s, size_t width, FILE *f)
 {
 	const struct series_look look = {
 		.width = width,
-		.utf8 = !ascii_is_wanted(),
+		.utf8 = !print_is_ascii(),
 		.stretch_s = s->stretch_ms / 1e3,
 	};
 	return series_print(s->reply, &look, f);
@@ -153,7 +152,7 @@ static void say_nothing(const struct options *o)
 static int print(const struct showing *s, const struct roofline_plot *plot)
 {
 	struct print p;
-	int r = print_open(&p, STDOUT_FILENO, s->o->json || s->o->csv ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open(&p, STDOUT_FILENO, options_ask_data(s->o) ? PRINT_DATA : PRINT_TEXT);
 	if (r == 0)
 		r = print_close(&p, show(s, plot, p.file));
 	if (r < 0) {

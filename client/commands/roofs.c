@@ -116,7 +116,7 @@ static int show(const struct options *o, const struct roofs *roofs)
 	struct print p;
 	if (roofs->stale)
 		say_note("these roofs are stale: %s. Run `mperfctl roofs measure`", roofs->why);
-	int r = print_open(&p, STDOUT_FILENO, o->json ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open(&p, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
 	if (r == 0)
 		r = print_close(&p,
 			o->json ? roofs_write(roofs, false, p.file) : write_table(roofs, p.file));

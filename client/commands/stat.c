@@ -171,8 +171,8 @@ static int count_into(struct counting *s, int fd)
 {
 	int signal_fd, exit_status = EXIT_FAILED;
 
-	int r = print_open(
-		&s->print, fd, s->options->json || s->options->csv ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open(&s->print, fd,
+		options_ask_data(s->options) || fd > STDERR_FILENO ? PRINT_DATA : PRINT_TEXT);
 	if (r == 0) {
 		if (signals_block(&signal_fd) == 0) {
 			exit_status = count_all(s, signal_fd);

@@ -83,7 +83,7 @@ static int print_tables(const struct options *o, const struct replies *replies,
 	const struct tables_heading *heading)
 {
 	struct print p;
-	int r = print_open(&p, STDOUT_FILENO, o->json ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open(&p, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
 	if (r == 0)
 		r = print_close(&p, show(o, replies, heading, p.file));
 	if (r < 0)

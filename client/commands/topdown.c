@@ -14,7 +14,6 @@
 #include "client/commands/command.h"
 #include "client/commands/run.h"
 #include "client/commands/signals.h"
-#include "client/show/ascii.h"
 #include "client/show/escape.h"
 #include "client/show/page.h"
 #include "client/show/print.h"
@@ -151,7 +150,7 @@ static int show_text(const struct showing *s, FILE *f)
 	if (o->raw)
 		return table_print(replies_table(s->replies, "node"), &table, f);
 	table_look(stdout, o->no_color, &table);
-	const struct topdown_look look = {table.width, !ascii_is_wanted(), table.colour};
+	const struct topdown_look look = {table.width, !print_is_ascii(), table.colour};
 	for (size_t i = 0; i < s->n; i++) {
 		fputs(i > 0 ? "\n" : "", f);
 		topdown_text_write(&s->tree[i], &look, s->what, f);
@@ -168,7 +167,8 @@ static int show_text(const struct showing *s, FILE *f)
 static int print_text(const struct showing *s)
 {
 	struct print p;
-	int r = print_open(&p, STDOUT_FILENO, s->options->json ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open(
+		&p, STDOUT_FILENO, options_ask_data(s->options) ? PRINT_DATA : PRINT_TEXT);
 	if (r == 0)
 		r = print_close(&p, show_text(s, p.file));
 	if (r < 0)

@@ -110,6 +110,12 @@ struct options {
 	uint32_t frames; /* exit after this many; 0: never */
 };
 
+/* Is the answer for programs (UTF-8 everywhere), not for people? */
+static inline bool options_ask_data(const struct options *o)
+{
+	return o->json || o->csv || o->raw || o->markdown;
+}
+
 /* Parse the arguments after the command's name; argv[0] is ignored. Prints errors on stderr. 0,
  * OPTIONS_USAGE, OPTIONS_HELPED, -ENOMEM. */
 int options_parse(

@@ -33,8 +33,10 @@ int answer_begin(const char *path, bool force)
 		if (answer.stdout_fd < 0 || dup2(answer.file.fd, STDOUT_FILENO) < 0)
 			r = -errno;
 	}
-	if (r == 0)
+	if (r == 0) {
+		print_stdout_is_file(true);
 		return 0;
+	}
 	outfile_say_failed(path, r, "name another file with -o");
 	outfile_clear(&answer.file);
 	return EXIT_FAILED;
@@ -62,6 +64,7 @@ int answer_end(int exit_status)
 	/* network file systems report a full disk when the last descriptor is closed */
 	bool wrote = !print_stdout_failed() && fstat(answer.file.fd, &st) == 0 &&
 		     (!S_ISREG(st.st_mode) || st.st_size > 0);
+	print_stdout_is_file(false);
 	dup2(answer.stdout_fd, STDOUT_FILENO);
 	close(TAKE_FD(answer.stdout_fd));
 	int r = wrote ? outfile_commit(&answer.file) : 0;

@@ -84,20 +84,6 @@ size_t ascii_take(struct ascii *a, char byte, char ret_text[static ASCII_BYTES_M
 	return n;
 }
 
-void ascii_print(FILE *f, const char *text, size_t n)
-{
-	struct ascii a = {.n = 0};
-	char piece[ASCII_BYTES_MAX];
-	if (!ascii_is_wanted()) {
-		fwrite(text, 1, n, f);
-		return;
-	}
-	for (size_t i = 0; i < n; i++) {
-		const size_t taken = ascii_take(&a, text[i], piece);
-		fwrite(piece, 1, taken, f);
-	}
-}
-
 char *ascii_dup(const char *text)
 {
 	struct ascii a = {.n = 0};
@@ -107,4 +93,11 @@ char *ascii_dup(const char *text)
 	if (copy)
 		*to = '\0';
 	return copy;
+}
+
+void ascii_print(FILE *f, const char *text)
+{
+	_cleanup_(freep) char *ascii = ascii_is_wanted() ? ascii_dup(text) : NULL;
+	const char *printed = ascii ? ascii : text;
+	fwrite(printed, 1, strlen(printed), f);
 }

@@ -53,9 +53,21 @@ static ssize_t append(void *cookie, const char *bytes, size_t n)
 	return p->error ? 0 : (ssize_t)n;
 }
 
+static bool stdout_is_file;
+
+void print_stdout_is_file(bool is_file)
+{
+	stdout_is_file = is_file;
+}
+
+bool print_is_ascii(void)
+{
+	return !stdout_is_file && ascii_is_wanted();
+}
+
 int print_open(struct print *p, int fd, enum print_what what)
 {
-	*p = (struct print){.fd = fd, .ascii = what == PRINT_TEXT && ascii_is_wanted()};
+	*p = (struct print){.fd = fd, .ascii = what == PRINT_TEXT && print_is_ascii()};
 	p->file = fopencookie(p, "w", (cookie_io_functions_t){.write = append});
 	return p->file ? 0 : -errno;
 }

@@ -20,12 +20,17 @@ struct print {
 	struct ascii part;
 };
 
-/* For whom: data are bytes for programs (JSON, CSV, pages, formats of tools); a text for people is in the
- * charset of the locale, ASCII where that is not UTF-8. */
+/* For whom: data are bytes for programs (JSON, CSV, Markdown, raw numbers, pages, formats of tools); a text for
+ * people is in the charset of the locale, ASCII where that is not UTF-8, unless stdout is the file of -o. */
 enum print_what {
 	PRINT_DATA,
 	PRINT_TEXT,
 };
+
+/* Is stdout the file that -o names? */
+void print_stdout_is_file(bool is_file);
+/* Does a text become ASCII? */
+bool print_is_ascii(void);
 
 /* Start. Do not move the struct before print_close. 0 or -errno. */
 int print_open(struct print *p, int fd, enum print_what what);

@@ -48,7 +48,7 @@ static void say(const char *what, const char *remedy)
 	}
 	fputc('\n', f);
 	if (fclose(f) == 0)
-		ascii_print(stderr, line, size);
+		ascii_print(stderr, line);
 }
 
 void say_failure(const char *what, const char *remedy)
@@ -96,14 +96,19 @@ void say_progress(struct say_progress *p, const char *what, uint64_t done, uint6
 	p->last_ns = now_ns;
 	p->visible = true;
 
-	fputs("\r\033[K", stderr);
-	_cleanup_(freep) char *text = escape_terminal_dup(what);
-	ascii_print(stderr, text ? text : "", text ? strlen(text) : 0);
+	_cleanup_(freep) char *line = NULL;
+	size_t size;
+	FILE *f = open_memstream(&line, &size);
+	if (!f)
+		return;
+	fputs("\r\033[K", f);
+	escape_terminal(f, what);
 	if (total > 0)
-		fprintf(stderr, " %3.0f %%", 100.0 * (double)done / (double)total);
+		fprintf(f, " %3.0f %%", 100.0 * (double)done / (double)total);
 	else if (done > 0)
-		fprintf(stderr, " %llu", (unsigned long long)done);
-	fflush(stderr);
+		fprintf(f, " %llu", (unsigned long long)done);
+	if (fclose(f) == 0)
+		ascii_print(stderr, line);
 }
 
 void say_progress_end(struct say_progress *p)

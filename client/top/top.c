@@ -269,7 +269,7 @@ int client_top(const struct options *o)
 {
 	struct top t = {.options = o, .link.fd = -1, .timer_fd = -1};
 
-	int r = print_open(&t.print, STDOUT_FILENO, o->json ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open(&t.print, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
 	if (r < 0 || signals_block(&t.signal_fd) < 0)
 		return EXIT_FAILED;
 	top_model_open(&t.model, o->by ? o->by : "function", o->interval_ms);

@@ -180,10 +180,16 @@ int history_add(struct history *h, struct generated code, struct names *names)
 		return 0;
 	if (h->n >= HISTORY_MAX)
 		return HISTORY_FULL;
+	/* at the beginning: the last one stays unsorted, and can be taken back */
+	int r = h->n - h->n_sorted >= UNSORTED_MAX ? sort_last(h) : 0;
+	if (r < 0)
+		return r;
 	history_search(h, &s);
 	code.covers = s.last != UINT32_MAX;
-	if (code.covers && is_same(&h->code[s.last], &code))
+	if (code.covers && is_same(&h->code[s.last], &code)) {
+		h->code[s.last].tag = code.tag;
 		return 0;
+	}
 	if (h->n == h->size) {
 		uint32_t size = h->size ? h->size * 2 : 64;
 		struct generated *grown = reallocarray(h->code, size, sizeof(*grown));
@@ -195,7 +201,7 @@ int history_add(struct history *h, struct generated code, struct names *names)
 	if (names && !(code.name = names_copy(names, code.name, strlen(code.name))))
 		return HISTORY_FULL;
 	h->code[h->n++] = code;
-	return h->n - h->n_sorted >= UNSORTED_MAX ? sort_last(h) : 0;
+	return 0;
 }
 
 void history_drop_last(struct history *h)

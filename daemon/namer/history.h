@@ -32,9 +32,9 @@ struct history {
 	uint32_t n_parts, n_sorted;
 };
 
-/* Add what is in force from now on. What already is, under the same name, is not added again. The name is
- * copied into `names`; NULL: borrowed. O(log² n), amortised, unless one address has many names. 0,
- * HISTORY_FULL (or no room for the name), -ENOMEM */
+/* Add what is in force from now on. What already is, under the same name, is not added again, but has the new tag. The name is
+ * copied into `names`; NULL: borrowed. O(log² n), amortised, unless one address has many names; a hostile
+ * file's are ended by the parser's deadline. 0, HISTORY_FULL (or no room for the name), -ENOMEM */
 enum { HISTORY_FULL = 1 };
 int history_add(struct history *h, struct generated code, struct names *names);
 

@@ -306,10 +306,10 @@ static int dump_read(struct jitdump *d, uint64_t *at)
 		if (!p)
 			return 0;
 		uint32_t type = dump_u32(d, p), size = dump_u32(d, p + 4);
-		/* A record shorter than its prefix gives no way to find the next one; if its last
-		 * byte is missing, the record is not complete yet. */
-		d->closed = size < PREFIX_BYTES || type == RECORD_CLOSE;
-		if (d->closed || !dump_at(d, *at + size - 1, 1))
+		/* A record shorter than its prefix gives no way to find the next one, and may not be
+		 * written yet; if its last byte is missing, it is not complete yet. */
+		d->closed = type == RECORD_CLOSE;
+		if (d->closed || size < PREFIX_BYTES || !dump_at(d, *at + size - 1, 1))
 			return 0;
 		if (n >= IMAGE_MAP_LINES_MAX)
 			return IMAGE_OVERSIZE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The event is a dummy that never samples. It records all mappings of this thread, the allocator's too; so what is
- * in the ring before the one that matters is dropped. That one comes first, and of its path only the length
- * matters here.
+ * in the ring before is dropped. The one that matters may come behind a record of lost ones, and of its path only
+ * the length matters here.
  */
 #include "daemon/namer/mapped.h"
 
@@ -90,7 +90,7 @@ int mapped_ask(struct mapped *m, int fd, struct mapped_file *ret_file)
 {
 	struct mmap2 r;
 	/* the thread itself writes to the ring, in its mmap() */
-	const uint64_t at = __atomic_load_n(&m->control->data_head, __ATOMIC_ACQUIRE);
+	uint64_t at = __atomic_load_n(&m->control->data_head, __ATOMIC_ACQUIRE);
 
 	__atomic_store_n(&m->control->data_tail, at, __ATOMIC_RELEASE);
 	void *start = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -98,13 +98,16 @@ int mapped_ask(struct mapped *m, int fd, struct mapped_file *ret_file)
 		return -errno;
 	const uint64_t end = __atomic_load_n(&m->control->data_head, __ATOMIC_ACQUIRE);
 	munmap(start, 1);
-	if (end - at < sizeof(r))
-		return -ENODATA;
-	ring_copy(m, at, &r, sizeof(r));
 	/* PERF_RECORD_MISC_MMAP_BUILD_ID may be set, and means nothing: we did not ask for it
 	 * (daemon/decode/record.c). */
-	if (r.head.type != PERF_RECORD_MMAP2 || r.addr != (uintptr_t)start)
-		return -ENODATA;
-	*ret_file = (struct mapped_file){r.major, r.minor, r.inode, r.generation};
-	return 0;
+	for (; end - at >= sizeof(r); at += r.head.size) {
+		ring_copy(m, at, &r, sizeof(r));
+		if (r.head.type == PERF_RECORD_MMAP2 && r.addr == (uintptr_t)start) {
+			*ret_file = (struct mapped_file){r.major, r.minor, r.inode, r.generation};
+			return 0;
+		}
+		if (r.head.size < sizeof(r.head) || r.head.size > end - at)
+			break;
+	}
+	return -ENODATA;
 }

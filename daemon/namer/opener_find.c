@@ -300,7 +300,8 @@ static bool find_perf_map(struct search *s)
 	if (s->root >= 0 && try_at(s, s->root, false, path))
 		return true;
 	/* in a pid namespace, with our mounts */
-	if (s->pid_inside != s->q->open.pid && s->proc >= 0 && try_at(s, AT_FDCWD, false, path))
+	if (s->pid_inside != s->q->open.pid && s->proc >= 0 && s->root < 0 &&
+		try_at(s, AT_FDCWD, false, path))
 		return true;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", s->q->open.pid);
 	return try_at(s, AT_FDCWD, false, path);

@@ -145,7 +145,7 @@ bool parser_load_again(struct parser *p, struct parsed_file *f)
 	return f->image;
 }
 
-/* Is it the mapped file? A missing build id does not make it a different one. */
+/* Is it the mapped file? One without its build id is not. */
 static bool is_other(int fd, const struct message_load *m)
 {
 	const void *id = NULL;
@@ -158,7 +158,7 @@ static bool is_other(int fd, const struct message_load *m)
 		return false;
 	if (elf_kind(elf) == ELF_K_ELF) {
 		ssize_t n = dwelf_elf_gnu_build_id(elf, &id);
-		other = n > 0 && (n != m->n_build_id || memcmp(id, m->build_id, (size_t)n) != 0);
+		other = n != m->n_build_id || memcmp(id, m->build_id, (size_t)n) != 0;
 	}
 	elf_end(elf);
 	return other;

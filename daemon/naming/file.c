@@ -147,10 +147,10 @@ static size_t file_path_bytes(const char *path)
 
 /* An inode number is reused as soon as its file is gone: a program that is built, run, removed and
  * rebuilt has the same one. If the kernel's records give the generation, a new generation is a new
- * file, and the former is no longer found. /proc does not give it, so such a file gets it from a
+ * file, and the former is no longer found from then on. /proc does not give it, so such a file gets it from a
  * later record. A file rewritten in place keeps its generation; the opener finds that out. One whose
  * status has changed may have been; it is a former one, but what it was can still be named. */
-static bool file_is_former(struct file_table *t, struct file *known, const struct file_key *k)
+static bool file_is_former(struct file *known, const struct file_key *k)
 {
 	bool told = k->generation && known->generation != k->generation;
 	bool over = known->replaced || known->touched;
@@ -162,7 +162,6 @@ static bool file_is_former(struct file_table *t, struct file *known, const struc
 		return false;
 	}
 	known->replaced |= !known->touched;
-	HASH_DEL(t->by_key, known);
 	return true;
 }
 
@@ -177,7 +176,7 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 
 	HASH_FIND(hh, t->by_key, bytes, n, known);
 	bool full = t->n_files >= FILES_MAX && !t->n_free_files;
-	if (known && !(!full && file_is_former(t, known, key))) {
+	if (known && !(!full && file_is_former(known, key))) {
 		known->age = t->age;
 		*ret_file = known;
 		return 0;
@@ -198,6 +197,8 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 	struct file *file = &e->file;
 	file->account = key->account;
 	file->size = size;
+	if (known)
+		HASH_DEL(t->by_key, known);
 	HASH_ADD_KEYPTR(hh, t->by_key, e->key, e->n_key, file);
 	if (!file->hh.tbl) {
 		room_give_file(t, key->account, size);

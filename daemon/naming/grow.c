@@ -77,9 +77,11 @@ static int file_look(struct namer *n, struct file *file)
 		file->state = FILE_UNSEEN;
 		return slot_resume(n, s);
 	}
+	slot_touch(n, s);
 	slot_look_growing(s);
 	bool waits = s->queue == QUEUE_OPEN || s->queue == QUEUE_FLIGHT;
-	if (!s->unread || waits || slot_is_dead(s))
+	bool evicted = s->fd[PART_MAIN] < 0 && s->counted && n->now_ns >= s->retry_ns;
+	if ((!s->unread && !evicted) || waits || slot_is_dead(s))
 		return 0;
 	return slot_push_none(n, s, naming_user_get(n, s->asker));
 }

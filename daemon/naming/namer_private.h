@@ -58,7 +58,9 @@
 /* searched per user for one that need not wait for the opener; … */
 #define NAMER_JOBS_LOOKED_AT 16u
 #define NAMER_JOBS_USERS_MAX 4u /* … for this many users */
-#define NAMER_ROUNDS_MAX 64u    /* answers handled in one dispatch; the loop has other work */
+/* changes of a file's status between two answers: it is changed all the time, and not named */
+#define NAMER_PROVED_MAX 8u
+#define NAMER_ROUNDS_MAX 64u /* answers handled in one dispatch; the loop has other work */
 /* before a missing perf map is looked up again, and late frames of one that has grown */
 #define NAMER_RETRY_NS 1000000000u
 /* A copied file that was found the same is looked up again after this time, twice as long at each further time, at
@@ -247,6 +249,7 @@ struct slot {
 
 	/* of generated code */
 	bool unread;            /* it has grown: to be read on before the next name */
+	bool read_on;           /* just now: names are next, however fast it grows */
 	uint64_t seen_bytes;    /* at the last look, */
 	int64_t seen_ns;        /* when it was last written then, CLOCK_REALTIME, */
 	uint64_t looked_ns;     /* and when that look was, CLOCK_MONOTONIC; 0: none */
@@ -258,15 +261,16 @@ struct slot {
 	uint32_t lost_order; /* and those of files before the present one that it has forgotten */
 	uint32_t anew;       /* how often the file was written anew, as it said last */
 
-	struct wish_list wishes; /* none is empty, unless it is unread */
+	struct wish_list wishes; /* none is empty, unless it is to be read on */
 	size_t n_frames;         /* in all of them */
 	/* of generated code without a description yet, or of a slot that rests; bounded by
 	 * FRAMES_MAX */
 	struct frame **late;
 	size_t n_late, size_late;
-	bool unproved; /* its status changed since it was opened: its contents may have, too */
-	bool stale;    /* must be opened again before the next request */
-	bool renewing; /* … and if that fails, the old descriptor is used */
+	bool unproved;    /* its status changed since it was opened: its contents may have, too */
+	uint8_t n_proved; /* how often while somebody waits for it */
+	bool stale;       /* must be opened again before the next request */
+	bool renewing;    /* … and if that fails, the old descriptor is used */
 };
 
 /* --- stacks ----------------------------------------------------------------------------------- */

@@ -114,11 +114,11 @@ int opener_feed(struct namer *n, bool *ret_fed)
 	return 0;
 }
 
-/* Back to the parser if a name is awaited, else idle. */
+/* Back to the parser if anybody awaits it, else idle. */
 static void settle(struct namer *n, struct slot *s)
 {
 	s->queue = QUEUE_NONE;
-	if (s->n_frames > 0)
+	if (!TAILQ_EMPTY(&s->wishes))
 		slot_enqueue_name(n, s);
 	n->fresh = true; /* a stack may have waited for it */
 }

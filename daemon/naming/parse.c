@@ -135,6 +135,7 @@ static int ask_names(struct namer *n, struct slot *s, struct wish *w)
 	if (w->n == 0)
 		wish_free(n, w);
 	if (m.n == 0) {
+		s->n_proved = 0;
 		slot_enqueue_first(n, s);
 		return 0;
 	}
@@ -205,12 +206,14 @@ static int slot_step(struct namer *n, struct wish *w)
 		return 0;
 	if (!s->file->has_symbols && !s->file->has_debug && !slot_grows(s))
 		return slot_fail(n, s, FILE_NO_SYMBOLS);
-	slot_look_growing(s);
-	if (s->unread) {
+	if (!s->read_on)
+		slot_look_growing(s);
+	if (s->unread && !s->read_on) {
 		if (slot_ask_grow(n, s) == 0)
 			fly(n, s, u);
 		return 0;
 	}
+	s->read_on = false;
 	return ask_names(n, s, w);
 }
 
@@ -322,6 +325,7 @@ static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		s->loaded = n->parser.generation;
 		s->wants = m;
 		s->unread = slot_grows(s);
+		s->read_on = false;
 		if (s->file->n_build_id == 0 && m.n_build_id) {
 			s->file->n_build_id = m.n_build_id;
 			memcpy(s->file->build_id, m.build_id, m.n_build_id);
@@ -420,6 +424,8 @@ static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	n->n_batch = 0;
 	s->forgotten = 0;
 	s->retries = 0;
+	if (proved)
+		s->n_proved = 0;
 	n->trial_slot = n->stays = NULL;
 	settle(n, s);
 	return 0;
@@ -435,6 +441,7 @@ static int hear_grown(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	if (r == STATE_FORGOTTEN)
 		return file_forgotten(n, s);
 	if (r == 0) {
+		s->read_on = true;
 		settle(n, s);
 		return 0;
 	}

@@ -263,12 +263,14 @@ int slot_look(struct slot *s)
 }
 
 /* The parser compares the build id when it loads it; else the opener has to prove it again. A file that is in no
- * folder any more was unlinked, and nobody can open it to write. */
+ * folder any more was unlinked, and only its owner can still write to it. */
 int slot_prove(struct namer *n, struct slot *s)
 {
 	struct stat st;
 
 	s->unproved = false;
+	if (++s->n_proved > NAMER_PROVED_MAX)
+		return slot_fail(n, s, FILE_VANISHED);
 	if (s->file->n_build_id)
 		return slot_forget(n, s);
 	if (fstat(s->fd[PART_MAIN], &st) == 0 && st.st_nlink == 0)
@@ -282,6 +284,7 @@ void slot_finish(struct namer *n, struct slot *s)
 	struct wish *w;
 	size_t n_wishes = 0;
 
+	s->n_proved = 0;
 	slot_dequeue(n, s);
 	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
 		n_wishes++;

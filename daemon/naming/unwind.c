@@ -254,6 +254,10 @@ static bool give_next(struct namer *n, struct job *j)
 		slot_touch(n, slot);
 		if (slot->given == n->parser.generation || slot_look(slot) == SLOT_REWRITTEN)
 			continue;
+		if (slot->unproved) { /* for the stacks of the next snapshot */
+			(void)slot_push_none(n, slot, j->user);
+			continue;
+		}
 		if (parser_give(n, slot, PART_MAIN) == 0)
 			fly(n, j);
 		return true;

@@ -16,8 +16,8 @@ struct file;
 struct file_table;
 
 /* Ranges with versions of their own, and changes that are known and not in force yet, of one file. At more, or
- * over the user's quota, all of the file becomes one new version: names stay right, and what was not changed
- * has two frames. */
+ * over the user's quota, all of the file becomes one new version at once: samples since the last look may get its
+ * names, and what was not changed has two frames. */
 #define VERSIONS_MAX 1024u
 
 /* From then on [start, end) is another version, which is greater than all before. */

@@ -82,6 +82,10 @@ def test_texts_are_in_the_charset_of_the_locale(build):
         assert "größe" in text, text
         data = mperfctl(build, "hotspots", "--by", "module", "--json", "--", named, env={"LC_ALL": "C"}).stdout
         assert any("größe" in (row["module"] or "") for row in json.loads(data)["rows"]), data
+        raw = mperfctl(build, "hotspots", "--by", "module", "--raw", "--", named, env={"LC_ALL": "C"}).stdout
+        assert "größe" in raw, raw
+        mperfctl(build, "stat", "-o", folder / "counts", "--", named, env={"LC_ALL": "C"})
+        assert "größe" in (folder / "counts").read_text(encoding="utf-8")
 
 
 def test_nothing_is_coloured_that_is_not_on_a_terminal(build):

@@ -12,11 +12,11 @@ SECONDS = 30
 NAMES = "alpha", "omega"  # of the same length
 
 
-def programs(build, folder, *flags):
-    """One of each name, equal but for that, and of the same time."""
-    for name in NAMES:
+def programs(build, folder, *ids):
+    """One of each name, equal but for that and the kinds of their build ids (sha1), and of the same time."""
+    for name, build_id in zip(NAMES, ids or ("sha1", "sha1")):
         subprocess.run(["cc", "-O1", "-g", f"-DHOT={name}", f'-DCOMM="{name}"', "-o", folder / name,
-                        SOURCES / "same.c", *flags], check=True)
+                        SOURCES / "same.c", f"-Wl,--build-id={build_id}"], check=True)
         os.utime(folder / name, (10 ** 9, 10 ** 9))
 
 
@@ -47,9 +47,9 @@ def named(build, path, name, wrong):
 def test_another_file_systems_program_at_the_same_path_gives_no_names(build):
     need_root()
     need_program("unshare")
-    for flags in ["-Wl,--build-id=none"], ["-Wl,--build-id=sha1"]:
+    for ids in ("none", "none"), ("sha1", "sha1"):
         with Folder() as folder:
-            programs(build, folder, *flags)
+            programs(build, folder, *ids)
             (folder / "m").mkdir()
             for ms, least in (20, None), (long_enough(700), 0.8):
                 inodes = script(
@@ -58,7 +58,7 @@ def test_another_file_systems_program_at_the_same_path_gives_no_names(build):
                     f"for i in 1 2; do m/prog {ms}; done'", folder, build).split()
                 assert inodes[0] == inodes[1], inodes  # else it shows nothing
                 share = named(build, folder / "r.mprf", "alpha", "omega")
-                assert least is None or share >= least, (flags, ms, share)
+                assert least is None or share >= least, (ids, ms, share)
 
 
 def test_programs_on_overlays_of_one_and_of_two_file_systems_are_named(build):
@@ -78,16 +78,16 @@ def test_programs_on_overlays_of_one_and_of_two_file_systems_are_named(build):
 
 
 def test_copies_in_place_with_equal_times_have_names_of_their_own(build):
-    for flags in ["-Wl,--build-id=none"], ["-Wl,--build-id=sha1"]:
+    for ids in ("none", "none"), ("sha1", "sha1"), ("sha1", "none"):
         with Folder() as folder:
-            programs(build, folder, *flags)
+            programs(build, folder, *ids)
             for ms, runs in (20, 6), (long_enough(400), 2):
                 text = "".join(f"cp -p {name} t; ./t {ms}; " for name in NAMES * runs)
                 mperfctl(build, "record", "-g", "none", "-F", rate_allowed(499), "-e", "cpu-clock:u", "-o",
                          "r.mprf", "-f", "--", "sh", "-ec", text, cwd=folder)
                 shares = [named(build, folder / "r.mprf", a, b) for a, b in (NAMES, NAMES[::-1])]
                 # the last run is not written over; the first may be before it is looked at
-                assert ms == 20 or min(shares) > 0.3, (flags, shares)
+                assert ms == 20 or min(shares) > 0.3, (ids, shares)
                 (folder / "t").unlink()
 
 
@@ -95,7 +95,7 @@ def test_copies_in_place_on_an_overlay_have_names_of_their_own(build):
     need_root()
     need_program("unshare")
     with Folder() as folder:
-        programs(build, folder, "-Wl,--build-id=none")
+        programs(build, folder, "none", "none")
         for place in "m", "tmp":
             (folder / place).mkdir()
         # over the same inode, and with its number used again
@@ -110,7 +110,7 @@ def test_copies_in_place_on_an_overlay_have_names_of_their_own(build):
 
 def test_a_chmod_and_a_link_take_no_names_from_what_runs(build):
     with Folder() as folder:
-        programs(build, folder, "-Wl,--build-id=sha1")
+        programs(build, folder)
         text = f"cp -p alpha t; ./t {long_enough(1500)} & sleep 0.4; chmod 700 t; ln t u; rm t; wait"
         mperfctl(build, "record", "-g", "none", "-F", rate_allowed(499), "-e", "cpu-clock:u", "-o", "r.mprf",
                  "-f", "--", "sh", "-ec", text, cwd=folder)
@@ -121,7 +121,7 @@ def test_machine_code_without_a_build_id_is_read_only_where_one_says_it_is_the_s
     if not (build / "mperf-code").exists():
         raise Skip("built without LLVM's C library, so machine code is not read")
     with Folder() as folder:
-        programs(build, folder, "-Wl,--build-id=none")
+        programs(build, folder, "none", "none")
         mperfctl(build, "record", "-F", rate_allowed(499), "-o", "r.mprf", "--", folder / "alpha",
                  long_enough(500), cwd=folder)
         answer = rows(build, "roofline", "--from", "code", "-i", folder / "r.mprf")

@@ -233,6 +233,20 @@ void namer_rig_step(struct namer_rig *r, int timeout_ms)
 	ck_assert_int_eq(namer_dispatch(r->namer, now_ns()), 0);
 }
 
+pid_t namer_rig_one_answer(struct namer_rig *r)
+{
+	struct pollfd fds[NAMER_FDS_MAX];
+	struct namer_status status;
+
+	namer_status(r->namer, &status);
+	if (status.parser.pid > 0)
+		kill(status.parser.pid, SIGCONT);
+	poll(fds, (nfds_t)namer_fds(r->namer, fds), 20);
+	if (status.parser.pid > 0)
+		kill(status.parser.pid, SIGSTOP);
+	return status.parser.pid;
+}
+
 bool namer_rig_run(struct namer_rig *r)
 {
 	uint64_t end = now_ns() + RUN_SECONDS_MAX * 1000000000ull;

@@ -38,6 +38,9 @@ void namer_rig_end(struct namer_rig *r);
 bool namer_rig_run(struct namer_rig *r);
 /* One dispatch, after waiting at most that long for a worker. */
 void namer_rig_step(struct namer_rig *r, int timeout_ms);
+/* Let the parser give one answer, at most, and stop it: what changes then, changes between two answers.
+ * SIGCONT when that is over. */
+pid_t namer_rig_one_answer(struct namer_rig *r);
 
 /* A path in the scratch directory. Static. */
 const char *namer_rig_path(struct namer_rig *r, const char *name);

@@ -53,6 +53,29 @@ TEST(the_last_one_is_taken_back_while_it_can_be)
 	ck_assert_str_eq(at(0x1000, UINT32_MAX), "a");
 }
 
+TEST(what_is_added_again_has_the_new_tag)
+{
+	for (uint32_t tag = 1; tag < 4; tag++)
+		ck_assert_int_eq(
+			history_add(&h, (struct generated){0x1000, 0x1010, "a", .tag = tag}, NULL),
+			0);
+	ck_assert_uint_eq(h.n, 1);
+	ck_assert_uint_eq(h.code[0].tag, 3);
+}
+
+TEST(the_last_one_of_any_number_is_taken_back)
+{
+	for (uint32_t i = 0; i < 100; i++) {
+		add(0x1000 + 0x10 * i, 0x10, "whole");
+		add(0x9000, 0x10, "cut");
+		history_drop_last(&h);
+		ck_assert_uint_eq(h.n, i + 1);
+		ck_assert_str_eq(at(0x9000, UINT32_MAX), "(none)");
+	}
+	for (uint32_t i = 0; i < 100; i++)
+		ck_assert_str_eq(at(0x1000 + 0x10 * i, UINT32_MAX), "whole");
+}
+
 static uint32_t number(uint32_t *state)
 {
 	*state = *state * 1664525u + 1013904223u;

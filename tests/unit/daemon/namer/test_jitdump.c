@@ -489,6 +489,28 @@ TEST(changes_have_the_time_of_their_record, .times = 2)
 	image_free(i);
 }
 
+/* As a writer leaves it that made room first. */
+TEST(zeros_are_read_again_when_they_were_written_over)
+{
+	struct dump d = {0};
+	struct image *i = NULL;
+	int fd = memfd_create("jitdump", MFD_CLOEXEC);
+
+	put_header(&d);
+	put_load(&d, 0x1000, 0x40, 1, "a");
+	const size_t n = d.n;
+	put_load(&d, 0x2000, 0x40, 2, "b");
+	ck_assert_int_eq(write(fd, d.bytes, n), (ssize_t)n);
+	ck_assert_int_eq(ftruncate(fd, 4096), 0);
+	ck_assert_int_eq(image_open_jitdump(fd, &i), 0);
+	ck_assert_str_eq(name_at(i, 0x1000), "a");
+	ck_assert_int_eq(pwrite(fd, d.bytes, d.n, 0), (ssize_t)d.n);
+	ck_assert_int_eq(image_read_on(i, fd), 0);
+	ck_assert_str_eq(name_at(i, 0x2000), "b");
+	image_free(i);
+	close(fd);
+}
+
 TEST(nothing_comes_after_a_close)
 {
 	struct dump d = {0};

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "daemon/naming/namer_private.h"
 #include "proto/clock.h"
 #include "tests/unit/namer_rig.h"
 #include "tests/unit/test.h"
@@ -93,6 +94,50 @@ TEST(address_that_is_used_again_has_a_frame_for_each_name)
 	ck_assert_str_eq(namer_rig_symbol(frame_at(f, 0x500010, after_ns)), "second()");
 	ck_assert_str_eq(namer_rig_symbol(frame_at(f, 0x500018, after_ns)), "second()");
 	ck_assert_str_eq(namer_rig_symbol(first), "first()");
+	unlink(path);
+}
+
+TEST(perf_map_that_grows_at_each_step_is_named_all_the_same)
+{
+	char path[64];
+	struct file *f = namer_rig_file(&rig, FILE_PERF_MAP, "[jit]");
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	ck_assert_int_eq(namer_rig_shell("echo '500000 40 first()' > %s", path), 0);
+	FILE *map = fopen(path, "ae");
+	ck_assert_ptr_nonnull(map);
+	struct frame *first = namer_rig_frame(&rig, f, 0x500010);
+	pid_t parser = 0;
+	for (int i = 0; i < 1000 && first->state == FRAME_ASKED; i++) {
+		parser = namer_rig_one_answer(&rig);
+		fprintf(map, "600000 40 more_%d\n", i);
+		ck_assert_int_eq(fflush(map), 0);
+		namer_rig_step(&rig, 0);
+	}
+	if (parser > 0)
+		kill(parser, SIGCONT);
+	ck_assert_str_eq(namer_rig_symbol(first), "first()");
+	fclose(map);
+	unlink(path);
+}
+
+/* One that came after it had the last descriptor. */
+TEST(perf_map_that_was_closed_is_opened_again_when_it_is_sampled)
+{
+	char path[64];
+	struct file *f = namer_rig_file(&rig, FILE_PERF_MAP, "[jit]");
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	ck_assert_int_eq(namer_rig_shell("echo '500000 40 first()' > %s", path), 0);
+	struct frame *first = frame_at(f, 0x500010, clock_ns(CLOCK_MONOTONIC));
+	look();
+	ck_assert(slot_evict(rig.namer, rig.namer->user[0]));
+	ck_assert_int_eq(namer_rig_shell("sleep 0.02; echo '500000 40 second()' >> %s", path), 0);
+	namer_sampled(rig.namer, f);
+	look();
+	struct frame *second = frame_at(f, 0x500010, clock_ns(CLOCK_MONOTONIC));
+	ck_assert_str_eq(namer_rig_symbol(first), "first()");
+	ck_assert_str_eq(namer_rig_symbol(second), "second()");
 	unlink(path);
 }
 
