@@ -134,7 +134,7 @@ def test_an_address_of_generated_code_has_the_name_of_its_time(build):
     program = compile_program(build, "jit.c")
     with Folder() as folder:
         for how in "map", "dump", "anew":
-            record(build, folder / how, "--", program, f"again-{how}", long_enough(400))
+            record(build, folder / how, "--", program, f"again-{how}", long_enough(700))
             check_thirds(functions(build, folder / how))
             forget_maps(build, folder / how)
         # a frame of its own for each, in all that is made of a recording
@@ -147,7 +147,7 @@ def test_the_service_names_generated_code_by_its_time(build):
     program = compile_program(build, "jit.c")
     with Folder() as folder, Service(build, folder, flush="1s", rate=f"{rate_allowed(499)}") as service:
         for how in "map", "dump":
-            run = subprocess.Popen([program, f"again-{how}", str(long_enough(400))])
+            run = subprocess.Popen([program, f"again-{how}", str(long_enough(700))])
             assert run.wait() == 0
             found = wait_until("all is stored and named", lambda: settled(service, run.pid))
             check_thirds(found)
@@ -164,7 +164,7 @@ def settled(service, pid):
 def test_code_that_a_jitdump_moves_keeps_its_name(build):
     program = compile_program(build, "jit.c")
     with Folder() as folder:
-        record(build, folder / "r", "--", program, "again-move", long_enough(400))
+        record(build, folder / "r", "--", program, "again-move", long_enough(700))
         check_thirds(functions(build, folder / "r"), shares=(1 / 2, 1 / 4, 1 / 4))
         forget_maps(build, folder / "r")
 
