@@ -119,6 +119,7 @@ def test_code_without_a_file_is_named_by_perf_maps_and_jitdumps(build):
         assert not any("jitted" in r["function"] for r in found), found[:3]
 
 
+LOOKS = "what changes between two looks, which others delay, has the name of before: mperfd(8)"
 GENERATIONS = "generation_a", "generation_b", "generation_c"
 
 
@@ -130,6 +131,7 @@ def check_thirds(found, key="function", shares=(1 / 3, 1 / 3, 1 / 3)):
         assert abs(is_share - should) < 0.1, (name, got)
 
 
+@by_itself(LOOKS)
 def test_an_address_of_generated_code_has_the_name_of_its_time(build):
     program = compile_program(build, "jit.c")
     with Folder() as folder:
@@ -143,6 +145,7 @@ def test_an_address_of_generated_code_has_the_name_of_its_time(build):
         assert all(f";{name} " in lines for name in GENERATIONS), lines[:500]
 
 
+@by_itself(LOOKS)
 def test_the_service_names_generated_code_by_its_time(build):
     program = compile_program(build, "jit.c")
     with Folder() as folder, Service(build, folder, flush="1s", rate=f"{rate_allowed(499)}") as service:
@@ -161,6 +164,7 @@ def settled(service, pid):
     return found if share(found, GENERATIONS[2]) > 0 else None
 
 
+@by_itself(LOOKS)
 def test_code_that_a_jitdump_moves_keeps_its_name(build):
     program = compile_program(build, "jit.c")
     with Folder() as folder:
