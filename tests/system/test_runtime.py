@@ -4,7 +4,6 @@
 import ctypes
 import os
 import re
-import shutil
 import signal
 import struct
 import subprocess
@@ -13,7 +12,7 @@ import time
 from counted import (A, B, C, EARLY, LATE, LIBRARY_COUNTERS, SANITIZE, TIME, TIMED, Told, edges,
                      environment, library, library_sums, linked, output, outputs, program, ran)
 from feed import Daemon, Program, make, read_file
-from machine import ROOT, Folder, Skip
+from machine import ROOT, Folder, Skip, leave_to_plain, need_program
 from service import wait_until
 
 
@@ -421,8 +420,8 @@ def instructions_of_pairs(build, n):
 
 
 def test_an_entry_into_a_region_that_is_not_measured_is_cheap(build):
-    if build.name in SANITIZE or not shutil.which("valgrind"):
-        raise Skip("valgrind counts the instructions of a plain build")
+    leave_to_plain(build, "valgrind does not run a program with sanitizers")
+    need_program("valgrind")
     each = (instructions_of_pairs(build, 220000) - instructions_of_pairs(build, 20000)) / 200000
     assert each < 180, each  # 151, with the loop around
 
