@@ -26,7 +26,7 @@ static const struct command {
 #define HELP_SUMMARY "show the options of a command, with examples"
 #define COMPLETION_SUMMARY "print a completion script for bash or zsh"
 
-/* Of `mperfctl list --raw`: topic, event, code (of metrics their groups), harts, counts. Events that do not
+/* Program for awk over the rows of `mperfctl list --raw`: topic, event, code (of metrics their groups), harts, counts. Events that do not
  * count here are left out, metrics are what the core has. */
 #define KNOWN_AWK                                                                                  \
 	"NR > 1 { if (what == \"topic\") print $1; "                                               \
@@ -68,7 +68,7 @@ static const char *value_words(const struct option_row *row, uint32_t command)
 	return NULL;
 }
 
-/* What a command's first argument can be: words, or what is known elsewhere (value_kind); NULL: anything. */
+/* Words that a command's first argument can be, or a kind as value_kind gives it; NULL: anything. */
 static const char *argument_words(uint32_t command)
 {
 	static const struct {
@@ -97,7 +97,7 @@ static bool is_file(const struct option_row *row)
 	return strcmp(row->value, "FILE") == 0;
 }
 
-/* What is known elsewhere: on the disc, in /proc, of this machine. */
+/* Kind of a value that the disc, /proc or this machine knows: "@file" and the like. */
 static const char *value_kind(const struct option_row *row)
 {
 	return is_file(row)             ? "@file"

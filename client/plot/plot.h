@@ -52,7 +52,7 @@ struct plot_roof {
 	bool is_theoretical; /* by documents, which `how` names: drawn apart, and bounds nothing */
 };
 
-/* What keeps a loop from being faster, as far as intensity and being near a roof can say. */
+/* The limit that keeps a loop from being faster, as far as intensity and being near a roof can say. */
 enum plot_bound {
 	PLOT_BOUND_UNKNOWN, /* also of loops that are far below all roofs */
 	PLOT_BOUND_MEMORY,  /* even if all its data came from the nearest cache */

@@ -12,7 +12,7 @@
 /* Ask the service, or else a daemon of our own; "" if neither knows. 0, -ENOMEM. */
 int caches_find(char ret_text[static CACHES_TEXT_BYTES]);
 
-/* What such a text says of a hart; no levels if it says nothing, or is none. */
+/* Caches of a hart as such a text has them; no levels if it has none of that hart, or is not such a text. */
 struct machine_caches caches_of(const char *text, uint32_t hart);
 
 /* Are all sizes there? */

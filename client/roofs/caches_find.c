@@ -8,16 +8,11 @@
 #include "client/roofs/question.h"
 #include "client/show/reply.h"
 
-static int take(void *userdata, const Mperf__Answer *a)
-{
-	return reply_add(userdata, a);
-}
-
 static int receive(struct link *l, struct reply *reply)
 {
 	Mperf__RoofsRequest roofs = MPERF__ROOFS_REQUEST__INIT;
 	roofs.caches = true;
-	return roofs_question(l, &roofs, take, reply);
+	return roofs_rows(l, &roofs, reply);
 }
 
 /* Rows come by kind of hart, and by level within it. */

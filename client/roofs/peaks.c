@@ -10,16 +10,11 @@
 #include "client/show/reply.h"
 #include "proto/memory.h"
 
-static int take(void *userdata, const Mperf__Answer *a)
-{
-	return reply_add(userdata, a);
-}
-
 static int receive(struct link *l, struct reply *reply)
 {
 	Mperf__RoofsRequest roofs = MPERF__ROOFS_REQUEST__INIT;
 	roofs.peaks = true;
-	return roofs_question(l, &roofs, take, reply);
+	return roofs_rows(l, &roofs, reply);
 }
 
 /* False: a row that makes no sense. */

@@ -38,3 +38,13 @@ int roofs_question(struct link *l, Mperf__RoofsRequest *roofs,
 	request.roofs = roofs;
 	return ask_run(&k, &request);
 }
+
+static int take_row(void *userdata, const Mperf__Answer *a)
+{
+	return reply_add(userdata, a);
+}
+
+int roofs_rows(struct link *l, Mperf__RoofsRequest *roofs, struct reply *reply)
+{
+	return roofs_question(l, roofs, take_row, reply);
+}

@@ -88,7 +88,7 @@ struct attribute;
 int attribute_new(const struct attribute_options *o, struct attribute **ret_attribute);
 /* NULL: of none, or it has none. */
 struct proc_reader *attribute_reader(const struct attribute *a);
-/* Samples of that hart's own event so far, whoever ran, idle included. */
+/* Samples of that hart's own event so far, of all tasks and of idle. */
 uint64_t attribute_n_fired(const struct attribute *a, int hart);
 
 /* Read /proc once: of every task, its name, argv, cgroup, executable mappings; where only some are wanted, of those

@@ -104,7 +104,7 @@ void life_forget(struct attribute *a, struct task *task)
 	task_forget(a->o.tasks, task);
 }
 
-/* What comes counts for another task of the same thread, whose events stay open. */
+/* End the task with its samples. Its thread may go on as another task, so its events stay open. */
 static void end_part(struct attribute *a, struct task *task, uint64_t time_ns, int hart)
 {
 	charge_flush(a, task, time_ns, hart);
@@ -112,35 +112,13 @@ static void end_part(struct attribute *a, struct task *task, uint64_t time_ns, i
 	ended_put(a, task);
 }
 
-int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, int hart)
+/* End the task, and begin another for its thread. *ret_after NULL: there is no room. 0 or -ENOMEM. */
+static int begin_part(struct attribute *a, struct task *before, uint64_t time_ns, int hart,
+	struct task **ret_after)
 {
-	struct task *before = *process, *after;
+	struct task *after = NULL;
 
-	end_part(a, before, time_ns, hart);
-	const struct task_key key = {before->pid, before->tid, before->start_ns};
-	int r = task_add_for(a->o.tasks, &key, task_account(before), &after);
-	if (r) {
-		if (r > 0)
-			lose(a, 0, LOSS_MEMORY, 1);
-		return r < 0 ? r : 0;
-	}
-	after->exec_ns = before->exec_ns;
-	after->parent = before->parent;
-	after->awaits_exec = before->awaits_exec;
-	after->own_labels = before->own_labels;
-	after->raised = before->raised; /* its events stay open */
-	after->raised_by = before->raised_by;
-	after->raised_ns = before->raised_ns;
-	*process = after;
-	return life_inherit(after, before);
-}
-
-static int continue_thread(struct attribute *a, struct task **thread, uint64_t time_ns, int hart)
-{
-	struct task *before = *thread, *after;
-
-	if (before->process->end_ns || before->process->pid != before->process->tid)
-		return 0;
+	*ret_after = NULL;
 	end_part(a, before, time_ns, hart);
 	const struct task_key key = {before->pid, before->tid, before->start_ns};
 	int r = task_add_for(a->o.tasks, &key, task_account(before), &after);
@@ -152,6 +130,34 @@ static int continue_thread(struct attribute *a, struct task **thread, uint64_t t
 	after->raised = before->raised;
 	after->raised_by = before->raised_by;
 	after->raised_ns = before->raised_ns;
+	*ret_after = after;
+	return 0;
+}
+
+int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, int hart)
+{
+	struct task *before = *process, *after;
+
+	int r = begin_part(a, before, time_ns, hart, &after);
+	if (!after)
+		return r;
+	after->exec_ns = before->exec_ns;
+	after->parent = before->parent;
+	after->awaits_exec = before->awaits_exec;
+	after->own_labels = before->own_labels;
+	*process = after;
+	return life_inherit(after, before);
+}
+
+static int continue_thread(struct attribute *a, struct task **thread, uint64_t time_ns, int hart)
+{
+	struct task *before = *thread, *after;
+
+	if (before->process->end_ns || before->process->pid != before->process->tid)
+		return 0;
+	int r = begin_part(a, before, time_ns, hart, &after);
+	if (!after)
+		return r;
 	life_inherit_task(after, before);
 	*thread = after;
 	return 0;

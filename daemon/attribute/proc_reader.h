@@ -53,7 +53,7 @@ struct proc_question {
 	pid_t pid;          /* of the process */
 	uid_t account;      /* whose it is, as far as known (rights.h); ACCOUNT_NOBODY */
 	unsigned wants;     /* PROC_* */
-	size_t n_threads;   /* with PROC_THREADS: at most so many; 0: PROC_THREADS_READ_MAX */
+	size_t n_threads;   /* limit of PROC_THREADS; 0: PROC_THREADS_READ_MAX */
 	/* NULL: rights_read */
 	int (*rights)(int folder_fd, uid_t account, struct rights *ret_rights);
 };

@@ -26,7 +26,7 @@ struct stat_part {
 struct stat_parts {
 	struct stat_part *part;
 	size_t n;
-	size_t n_open; /* the first so many parts are open */
+	size_t n_open; /* parts that are open: the first n_open */
 	struct stat_none {
 		int outcome; /* of the last kind of core that has none of the metrics */
 		char because[EVENT_ERROR_BYTES];

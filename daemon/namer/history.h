@@ -4,8 +4,8 @@
 /* History: code that a compiler put at addresses, one after the other
  *
  * Unlike spans (spans.h), what a later range covers stays: an address has the name that it had when
- * the first `order` ranges were known. So a file that grows is read on, and who asks about the past
- * gets it. Ranges are numbered from 1 in the order in which they were added.
+ * the first `order` ranges were known. So a file that grows can be read on, and earlier names can
+ * still be asked for. Ranges are numbered from 1 in the order in which they were added.
  */
 
 #include <stdbool.h>

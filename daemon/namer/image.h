@@ -77,8 +77,8 @@ int image_open_perf_map(int fd, struct image **ret_image);
  * moved) over an address names it from then on. Either byte order. Debug entries give file and line. */
 int image_open_jitdump(int fd, struct image **ret_image);
 
-/* Of these two, which grow: read what was added, or all of a file that was written anew, which is taken
- * as added. 0, IMAGE_*, -errno; then the image has what it had, or more */
+/* Read on in a perf map or jitdump that has grown. One that was written anew is read from its beginning, and
+ * counts as added. 0, IMAGE_*, -errno; then the image has what it had, or more */
 int image_read_on(struct image *i, int fd);
 /* How many ranges of code were read so far. */
 uint32_t image_order(const struct image *i);

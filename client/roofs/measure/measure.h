@@ -19,7 +19,7 @@ struct measure_options {
 	void (*progress)(const char *what, double done);
 };
 
-/* What ran beside a measurement: seconds of processor time that others had, of how many harts, in how
+/* Load beside a measurement: seconds of processor time that others had, of how many harts, in how
  * long. */
 struct measure_load {
 	double others_s, n_harts, took_s;

@@ -230,7 +230,7 @@ static bool is_among(const struct level *level, size_t n, const char *name)
 	return false;
 }
 
-/* What the machine states and the sweep did not find; "": nothing. */
+/* Levels that the machine states and the sweep did not find, as a text; "": none. */
 static void list_missing(const struct sweep_hint *hint, const struct level *level, size_t n,
 	char *ret_text, size_t size)
 {

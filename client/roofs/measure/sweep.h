@@ -24,7 +24,7 @@ struct level {
 	double rate;
 };
 
-/* What the machine states of its caches. */
+/* Sizes of caches that the machine states. */
 #define SWEEP_CACHES_MAX 5
 struct sweep_hint {
 	uint64_t cache
