@@ -237,8 +237,11 @@ static int many_stacks(size_t n, bool again)
 			for (size_t k = 1; k < DEPTH; k++)
 				stack[k] = &all[any(choices[k])];
 			stack[0] = &all[i % n_frames];
-			if (stack_get(&stacks, stack, DEPTH, &node))
-				die("stack_get", 0);
+			int r = stack_get(&stacks, stack, DEPTH, &node);
+			if (r)
+				die(r == STACK_TREE_FULL ? "more stacks than a tree holds"
+							 : "stack_get",
+					r < 0 ? r : -ENOSPC);
 		}
 	}
 	return end(n);

@@ -8,7 +8,7 @@ import time
 
 import tools
 
-SIZES = {"rings": (1, 8, 64), "stacks": (10_000, 100_000, 1_000_000),
+SIZES = {"rings": (1, 8, 64), "stacks": (10_000, 100_000, 500_000),
          "tasks": (100, 1_000, 10_000)}
 
 
