@@ -83,9 +83,11 @@ static uint64_t waited_ns(int schedstat_fd)
 /* How long it has neither run nor waited for a processor. */
 static uint64_t blocked_ns(const struct aside_work *w, uint64_t now_ns)
 {
+	uint64_t took_ns = now_ns - w->began_ns;
+	if (took_ns < ASIDE_SHORT_NS)
+		return 0;
 	uint64_t busy_ns =
 		thread_ns(w->thread) - w->cpu_ns + waited_ns(w->schedstat_fd) - w->waited_ns;
-	uint64_t took_ns = now_ns - w->began_ns;
 	return took_ns > busy_ns ? took_ns - busy_ns : 0;
 }
 

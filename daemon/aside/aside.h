@@ -18,6 +18,8 @@
 
 /* A work that is waited for may be blocked so long; a read of /proc takes some 20 µs. */
 #define ASIDE_BLOCKED_NS 10000000u
+/* What took less is not blocked: it is the machine's business, and its parts cost more to read. */
+#define ASIDE_SHORT_NS 1000000u
 /* A thread has begun by then even on a busy machine. */
 #define ASIDE_BEGIN_NS 200000000u
 
@@ -56,7 +58,7 @@ size_t aside_count(struct aside *a, uid_t uid);
 /* Have it done now. 0: done, and w is the caller's again. ASIDE_LATE: it is blocked, and freed when
  * it ends. ASIDE_FULL: its user has user_max threads that are blocked or one with that key, all
  * are, or no thread can be started; freed. *ret_blocked_ns:
- * about how long the caller waited while it neither ran nor waited for a processor. */
+ * about how long the caller waited while it neither ran nor waited for a processor; 0 if it took less than ASIDE_SHORT_NS. */
 enum { ASIDE_LATE = 1, ASIDE_FULL };
 int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns);
 

@@ -26,8 +26,6 @@
 
 /* Waiting users that are remembered; of more, the one who owes least is forgotten. */
 #define USERS_KNOWN 64
-/* Less is the machine's business. */
-#define BLOCKED_NS_MIN 1000000u
 
 struct waited_for {
 	uid_t uid;
@@ -347,7 +345,7 @@ static int do_visit(struct proc_reader *r, struct visit *v)
 	uid_t uid = v->work.uid;
 	uint64_t blocked_ns;
 	int outcome = aside_do(r->threads, &v->work, &blocked_ns);
-	if (blocked_ns >= BLOCKED_NS_MIN)
+	if (blocked_ns > 0)
 		spend(r, uid, clock_ns(CLOCK_MONOTONIC), blocked_ns);
 	return outcome ? PROC_SILENT : 0;
 }
