@@ -318,6 +318,8 @@ int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uint
 		return -ENOMEM;
 	}
 
+	if (file->first_ns == 0)
+		file->first_ns = time_ns;
 	frame->account = account;
 	frame->id = t->n_free_frames ? t->free_frame[--t->n_free_frames] : ++t->n_frames;
 	frame->age = t->age;

@@ -105,7 +105,8 @@ struct file {
 	bool has_symbols, has_debug;         /* found by the parser */
 	uint64_t symbols_named, symbols_out; /* frames by outcome */
 	struct versions *versions;           /* of generated code; NULL: nothing changed */
-	void *namer_slot;                    /* the namer's own */
+	uint64_t first_ns; /* CLOCK_MONOTONIC, of the first sample in it; 0: none has a time */
+	void *namer_slot;  /* the namer's own */
 	UT_hash_handle hh;
 };
 

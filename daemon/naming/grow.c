@@ -101,7 +101,9 @@ int namer_look(struct namer *n, uint64_t now_ns)
 
 int slot_ask_grow(struct namer *n, struct slot *s)
 {
-	struct message_grow m = {.file = s->file->id, .after = s->counted ? s->order : UINT32_MAX};
+	/* the past of a jitdump has times; of a perf map it is what is there now */
+	uint32_t past = s->file->kind == FILE_JITDUMP ? 0 : UINT32_MAX;
+	struct message_grow m = {.file = s->file->id, .after = s->counted ? s->order : past};
 	struct iovec iov = {&m, sizeof(m)};
 	int r = parser_ask(n, MESSAGE_GROW, &iov, 1, -1);
 
@@ -123,24 +125,45 @@ uint32_t slot_order(const struct slot *s, const struct frame *frame)
 	return version > s->lost_order ? version - s->lost_order : 0;
 }
 
-static void take_changes(struct namer *n, struct slot *s, const struct reply_grown *r)
+static void enter_changes(
+	struct namer *n, struct slot *s, const struct message_change *c, uint32_t n_changes)
 {
 	struct version_change change[MESSAGE_CHANGES_MAX];
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), from_ns = 0;
 
-	if (r->grown.n == MESSAGE_CHANGES_MAX) {
-		versions_change_all(s->file, s->lost_order + r->grown.order);
-		return;
-	}
-	for (uint32_t i = 0; i < r->grown.n; i++) {
-		const struct message_change *c = &r->change[i];
+	for (uint32_t i = 0; i < n_changes; i++, c++) {
 		uint64_t at_ns = c->from_ns ? c->from_ns : s->asked_from_ns;
 		at_ns = at_ns < now_ns ? at_ns : now_ns;
 		from_ns = at_ns > from_ns ? at_ns : from_ns;
 		change[i] = (struct version_change){
 			c->start, c->end, from_ns, s->lost_order + c->order};
 	}
-	versions_change(n->options.files, s->file, change, r->grown.n);
+	versions_change(n->options.files, s->file, change, n_changes);
+}
+
+static void take_changes(struct namer *n, struct slot *s, const struct reply_grown *r)
+{
+	if (r->grown.n == MESSAGE_CHANGES_MAX)
+		versions_change_all(s->file, s->lost_order + r->grown.order);
+	else
+		enter_changes(n, s, r->change, r->grown.n);
+}
+
+/* The first reading. What came before the first sample is there from the beginning, and what came between that
+ * and this reading from its time on, where the file has times, and not too much. */
+static void begin(struct namer *n, struct slot *s, const struct reply_grown *r)
+{
+	uint32_t i = 0;
+
+	s->first_order = r->grown.order;
+	if (r->grown.n == MESSAGE_CHANGES_MAX)
+		return;
+	while (i < r->grown.n && r->change[i].from_ns <= s->file->first_ns)
+		i++;
+	if (i == r->grown.n)
+		return;
+	s->first_order = r->change[i].order - 1;
+	enter_changes(n, s, &r->change[i], r->grown.n - i);
 }
 
 /* The parser was started anew, or had no room, and the file no longer has what it had. What was named
@@ -162,7 +185,7 @@ int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_
 	bool lost = s->counted && (r.grown.order < s->order || r.grown.anew < s->anew);
 	bool grew = !s->counted || lost || r.grown.order != s->order;
 	if (!s->counted)
-		s->first_order = r.grown.order;
+		begin(n, s, &r);
 	else if (lost)
 		begin_again(s, r.grown.order);
 	else

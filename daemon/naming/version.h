@@ -5,7 +5,7 @@
  *
  * A compiler puts new code where other code was. Each such change begins a new version of its
  * addresses, and a frame is (file, address, version). Version 0 is what was there when the file was
- * first read, or first described the address.
+ * first read, or first described the address; of a file with times, when it was first sampled.
  */
 
 #include <stdbool.h>

@@ -97,6 +97,58 @@ TEST(address_that_is_used_again_has_a_frame_for_each_name)
 	unlink(path);
 }
 
+/* One write, as of a compiler that fills a buffer; one function without code behind it. */
+static void dump_load(FILE *dump, uint64_t time_ns, uint64_t addr, const char *name)
+{
+	struct {
+		uint32_t id, bytes;
+		uint64_t time_ns;
+		uint32_t pid, tid;
+		uint64_t vma, addr, size, index;
+	} load = {.time_ns = time_ns, .vma = addr, .addr = addr, .size = 64};
+	static const char code[64];
+
+	load.bytes = (uint32_t)(sizeof(load) + strlen(name) + 1 + sizeof(code));
+	fwrite(&load, sizeof(load), 1, dump);
+	fwrite(name, strlen(name) + 1, 1, dump);
+	fwrite(code, sizeof(code), 1, dump);
+}
+
+/* The reading was late: the first function had another in its place by then. */
+TEST(jitdump_is_named_by_its_times_from_the_first_sample_on)
+{
+	char path[64];
+	struct {
+		uint32_t magic, version, bytes, machine, pad, pid;
+		uint64_t time_ns, flags;
+	} head = {0x4A695444, 1, sizeof(head), 62, 0, (uint32_t)getpid(), 1, 0};
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), at_ns[4];
+
+	snprintf(path, sizeof(path), "/tmp/jit-%d.dump", getpid());
+	FILE *dump = fopen(path, "we");
+	ck_assert_ptr_nonnull(dump);
+	fwrite(&head, sizeof(head), 1, dump);
+	for (int i = 0; i < 4; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "code_%d", i);
+		at_ns[i] = now_ns - (uint64_t)(4 - i) * 1000000;
+		dump_load(dump, at_ns[i], 0x500000, name);
+	}
+	dump_load(dump, at_ns[1], 0x600000, "alone");
+	ck_assert_int_eq(fclose(dump), 0);
+	struct file *f = namer_rig_file(&rig, FILE_JITDUMP, path);
+	ck_assert_ptr_nonnull(f);
+	/* the first sample: code_1 had replaced code_0 before */
+	struct frame *first = frame_at(f, 0x500010, at_ns[1] + 1000);
+	ck_assert_str_eq(namer_rig_symbol(first), "code_1");
+	ck_assert_str_eq(namer_rig_symbol(frame_at(f, 0x600010, at_ns[1] + 2000)), "alone");
+	ck_assert_ptr_eq(frame_at(f, 0x500010, at_ns[2] - 1000), first);
+	ck_assert_str_eq(namer_rig_symbol(frame_at(f, 0x500010, at_ns[2] + 1000)), "code_2");
+	ck_assert_str_eq(namer_rig_symbol(frame_at(f, 0x500020, at_ns[3] + 1000)), "code_3");
+	ck_assert_str_eq(namer_rig_symbol(frame_at(f, 0x600020, at_ns[3] + 2000)), "alone");
+	unlink(path);
+}
+
 TEST(perf_map_that_grows_at_each_step_is_named_all_the_same)
 {
 	char path[64];
