@@ -28,10 +28,11 @@
 
 /* Connections accepted in one round. */
 #define SERVER_ACCEPTS_MAX 16
-/* Of the loop's time for accepting, whoever connects: one part in this many, and so far ahead. Who comes meanwhile waits
- * in the socket's queue. */
+/* Of the loop's time for accepting, whoever connects: one part in this many, and so far ahead, some thousand clients at
+ * once. Who comes then waits in the socket's queue, this long before it goes on. */
 #define SERVER_ACCEPTS_PART 10u
-#define SERVER_ACCEPTS_AHEAD_NS 20000000u
+#define SERVER_ACCEPTS_AHEAD_NS 200000000u
+#define SERVER_ACCEPTS_REST_NS 10000000u
 /* Out of descriptors or memory: time until we try to accept connections again. */
 #define SERVER_ACCEPT_PAUSE_NS 1000000000u
 /* Threads that close sockets on which descriptors came, where one may block for ever; of each user one. */
@@ -318,7 +319,7 @@ static void accept_some(struct server *s)
 	*until_ns = *until_ns > s->now_ns ? *until_ns : s->now_ns;
 	*until_ns += (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * SERVER_ACCEPTS_PART;
 	if (!s->accept_ns && *until_ns > s->now_ns + SERVER_ACCEPTS_AHEAD_NS)
-		accept_again_at(s, *until_ns - SERVER_ACCEPTS_AHEAD_NS / 2);
+		accept_again_at(s, *until_ns - SERVER_ACCEPTS_AHEAD_NS + SERVER_ACCEPTS_REST_NS);
 }
 
 /* --- rounds ----------------------------------------------------------------------------------- */

@@ -24,10 +24,11 @@
 #include "proto/memory.h"
 
 #define ACCEPTS_TURN 16u
-/* Of the loop's time for accepting, whoever connects: one part in this many, and so far ahead. Who comes meanwhile waits
- * in the socket's queue. */
+/* Of the loop's time for accepting, whoever connects: one part in this many, and so far ahead, some thousand programs at
+ * once. Who comes then waits in the socket's queue, this long before it goes on. */
 #define ACCEPTS_SHARE 10u
-#define ACCEPTS_AHEAD_NS 20000000u
+#define ACCEPTS_AHEAD_NS 200000000u
+#define ACCEPTS_REST_NS 10000000u
 #define LISTEN_RETRY_NS 1000000000u /* without descriptors or memory: the next try */
 /* Threads that close sockets on which descriptors came, where one may block for ever; of each user one. */
 #define CLOSERS_MAX 8u
@@ -232,7 +233,7 @@ static int accept_some(struct feed *f)
 	spend(&f->accepts_until_ns, f->now_ns,
 		(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * ACCEPTS_SHARE);
 	if (r == 0 && f->accepts_until_ns > f->now_ns + ACCEPTS_AHEAD_NS && !f->listen_at_ns)
-		r = rest_until(f, f->accepts_until_ns - ACCEPTS_AHEAD_NS / 2);
+		r = rest_until(f, f->accepts_until_ns - ACCEPTS_AHEAD_NS + ACCEPTS_REST_NS);
 	return r;
 }
 

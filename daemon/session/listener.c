@@ -18,8 +18,6 @@
 #include "daemon/aside/descriptors.h"
 #include "proto/memory.h"
 
-/* As of mperfd.socket: who connects waits behind so many, and more wait in the order in which they came. */
-#define BACKLOG 256
 #define BIND_TRIES_MAX 3 /* another one may come and go between our looking and our binding */
 
 static const struct {
@@ -114,7 +112,7 @@ int listener_bind(struct listener *ret_listener, enum listener_use use, const ch
 	}
 	struct stat st;
 	/* Everybody may connect: the answers depend on the user. */
-	if (bound < 0 || chmod(path, 0666) < 0 || stat(path, &st) < 0 || listen(fd, BACKLOG) < 0)
+	if (bound < 0 || chmod(path, 0666) < 0 || stat(path, &st) < 0 || listen(fd, SOMAXCONN) < 0)
 		return refuse(ret_error, use, "Make its folder, let mperfd write to it,",
 			"cannot listen at", path);
 	*ret_listener = (struct listener){
