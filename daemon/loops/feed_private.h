@@ -99,7 +99,7 @@ struct task *feed_task_of(struct connection *c, struct program_thread *t);
 /* Is a process in another pid namespace than ours? */
 bool feed_has_other_pids(pid_t pid);
 
-/* Find a place of OpenMP in its process, unless it was found before. task NULL: not known. 0 or -errno. */
+/* feed_place.c: find a place of OpenMP in its process, unless it was found before. task NULL: not known. 0 or -errno. */
 int feed_find_frame(struct feed *f, struct task *task, const struct loop_counts *c);
 
 /* feed_grant.c: give counters to a thread that was in a region, if it has none and may have them.

@@ -11,7 +11,6 @@
  * this FEED_LOOK_NS apart at most, whatever programs say, and searching is at the user's cost.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,32 +225,4 @@ struct task *feed_task_of(struct connection *c, struct program_thread *t)
 		t->who = task;
 	}
 	return task;
-}
-
-/* --- places of OpenMP -------------------------------------------------------------------------- */
-
-/* Is this the file and offset that the program reported for the address? If not, the frame's name is not
- * the place's. */
-static bool is_frame_of(const struct loop_site *site, const struct frame *frame)
-{
-	const struct loop_site_key *key = &site->key;
-	const struct file *file = frame->file;
-	char offset[LOOP_PLACE_NEST_BYTES];
-	const char *said = strchr(key->nest, '@');
-	snprintf(offset, sizeof(offset), "@%" PRIx64, frame->offset + 1);
-	bool same_id = file->n_build_id == 0 || key->n_build_id == 0 ||
-		       (key->n_build_id == file->n_build_id &&
-			       memcmp(key->build_id, file->build_id, file->n_build_id) == 0);
-	return same_id && said && strcmp(said, offset) == 0;
-}
-
-int feed_find_frame(struct feed *f, struct task *task, const struct loop_counts *c)
-{
-	struct frame *frame;
-	if (!c->address || c->site->frame || !task || !f->o.attribute)
-		return 0;
-	int r = attribute_call(f->o.attribute, task, c->address, &frame);
-	if (r == 0 && is_frame_of(c->site, frame))
-		c->site->frame = frame;
-	return r < 0 ? r : 0;
 }
