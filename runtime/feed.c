@@ -4,12 +4,26 @@
  * fit stays in the counters and goes with the next round.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "runtime/sink.h"
+
+/* Those who wait for a place in the daemon's queue get one in their order; who only tries has luck, or not. */
+static int connect_in_turn(int fd, const struct sockaddr *to, socklen_t n)
+{
+	const struct timeval patience = {.tv_usec = MPERF_PLACE_MS * 1000};
+	int flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
+		connect(fd, to, n) < 0 || fcntl(fd, F_SETFL, flags) < 0)
+		return -errno;
+	return 0;
+}
 
 int mperf_feed_open(const struct sink *k)
 {
@@ -20,10 +34,13 @@ int mperf_feed_open(const struct sink *k)
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-		int error = errno;
+	const struct sockaddr *to = (const struct sockaddr *)&address;
+	int r = connect(fd, to, sizeof(address)) < 0 ? -errno : 0;
+	if (r == -EAGAIN && k->patient)
+		r = connect_in_turn(fd, to, sizeof(address));
+	if (r < 0) {
 		close(fd);
-		return -error;
+		return r;
 	}
 	return fd;
 }

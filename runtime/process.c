@@ -102,7 +102,7 @@ static void rest(struct state *s, uint64_t ms)
 /* Time until the next round, after one with this result. */
 static uint64_t pause_ms(const struct state *s, int outcome)
 {
-	uint64_t ms = outcome == MPERF_SINK_NONE ? MPERF_RETRY_MS : s->period_ms;
+	uint64_t ms = outcome == MPERF_SINK_NONE ? mperf_sink_retry_ms(&s->sink) : s->period_ms;
 	if (s->n_forgotten > MPERF_FORGOTTEN_MAX)
 		ms = ms * MPERF_FORGOTTEN_MAX / s->n_forgotten;
 	return ms > MPERF_PERIOD_MS_MIN ? ms : MPERF_PERIOD_MS_MIN;
@@ -256,7 +256,7 @@ static void fork_child(void)
 	s->has_sender = false;
 	s->unfinished = false;
 	mperf_sink_close(&s->sink);
-	s->sink.tried = s->sink.hopeless = false;
+	s->sink.tried = s->sink.busy = s->sink.hopeless = false;
 	s->sink.listens = mperf_sink_wanted(&s->sink);
 
 	for (struct thread *t = s->threads; t; t = t->next) {

@@ -358,7 +358,7 @@ int mperf_round(struct state *s, bool last)
 	}
 	int r = send_all(s, last);
 	s->unfinished = r == MPERF_SINK_FULL;
-	if (r == MPERF_SINK_NONE)
+	if (r == MPERF_SINK_NONE && !s->sink.busy)
 		s->n_forgotten += mperf_threads_forget_gone(s);
 	mperf_grant_sweep(s);
 	return r;
@@ -368,6 +368,7 @@ void mperf_round_through(struct state *s, bool last)
 {
 	s->unfinished = false;
 	s->hurry = true;
+	s->sink.patient = last;
 	uint64_t begin_ns = mperf_now_ns();
 	while (mperf_round(s, last) == MPERF_SINK_FULL) {
 		struct pollfd p = {.fd = s->sink.fd, .events = POLLOUT};
@@ -377,5 +378,5 @@ void mperf_round_through(struct state *s, bool last)
 		if (mperf_now_ns() - begin_ns > MPERF_WAIT_TOTAL_MS * UINT64_C(1000000))
 			break;
 	}
-	s->unfinished = s->hurry = false;
+	s->unfinished = s->hurry = s->sink.patient = false;
 }

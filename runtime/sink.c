@@ -46,7 +46,7 @@ bool mperf_sink_wanted(const struct sink *k)
 
 bool mperf_sink_deaf(const struct sink *k)
 {
-	return !mperf_sink_wanted(k) || (k->tried && k->fd < 0);
+	return !mperf_sink_wanted(k) || (k->tried && k->fd < 0 && !k->busy);
 }
 
 /* Take over a descriptor, move it up and set close-on-exec. 0 or a negative -errno, which closes
@@ -88,13 +88,15 @@ int mperf_sink_open(struct sink *k, uint64_t now_ns)
 {
 	if (!mperf_sink_wanted(k))
 		return MPERF_SINK_NONE;
-	if (k->tried && now_ns - k->tried_ns < MPERF_RETRY_MS * UINT64_C(1000000))
+	const uint64_t rest_ns = mperf_sink_retry_ms(k) * UINT64_C(1000000);
+	if (k->tried && now_ns - k->tried_ns < rest_ns && !(k->busy && k->patient))
 		return MPERF_SINK_NONE;
 	k->tried = true;
 	k->tried_ns = now_ns;
 
 	k->is_file = k->output[0] != '\0';
 	int r = kinds[k->is_file].open(k);
+	k->busy = r == -EAGAIN && !k->is_file;
 	if (r >= 0)
 		r = take(k, r);
 	if (r < 0 && k->is_file)
@@ -103,7 +105,7 @@ int mperf_sink_open(struct sink *k, uint64_t now_ns)
 		k->serial++;
 		k->stalled = false;
 	}
-	__atomic_store_n(&k->listens, r == 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&k->listens, r == 0 || k->busy, __ATOMIC_RELAXED);
 	return r == 0 ? 0 : MPERF_SINK_NONE;
 }
 

@@ -20,6 +20,10 @@
 
 /* Time between two attempts to find a daemon. */
 #define MPERF_RETRY_MS 3000u
+/* And where one is there, with a queue that others fill. */
+#define MPERF_BUSY_MS 20u
+/* How long the last attempt of a program waits for a place in it. */
+#define MPERF_PLACE_MS 100u
 /* Our descriptors are at least this high if the limit allows, away from programs that rely on the
  * lowest free number, and from most that close unknown ones. */
 #define MPERF_FD_FLOOR 200
@@ -37,6 +41,8 @@ struct sink {
 	bool is_file;
 	uint32_t serial; /* of the connection, from 1 */
 	bool tried;
+	bool busy;     /* the daemon's queue was full at the last attempt */
+	bool patient;  /* wait for a place in it */
 	bool stalled;  /* a wait timed out since it last took a message */
 	bool hopeless; /* a file in use or impossible: never retry */
 	uint64_t tried_ns;
@@ -55,6 +61,12 @@ bool mperf_sink_wanted(const struct sink *k);
 /* Does certainly nobody listen, since there is no sink to try, or the last attempt failed? Counts of
  * a thread that is gone have no use then. Under the lock (state.h). */
 bool mperf_sink_deaf(const struct sink *k);
+
+/* Time between two attempts now. */
+static inline uint64_t mperf_sink_retry_ms(const struct sink *k)
+{
+	return k->busy ? MPERF_BUSY_MS : MPERF_RETRY_MS;
+}
 
 /* Open the sink if it is closed and it is time to retry. 0: it is open now, a new connection; or
  * MPERF_SINK_NONE. */

@@ -6,8 +6,8 @@
  *      	         address function (file)
  *      	         …
  *
- * Its readers are regular expressions, so what they split at must not come from a name: a blank
- * before a digit in a process' name, blanks and parentheses in a file's. A row of several samples is
+ * Its readers are regular expressions, so what they split at must not come from a name: a blank at the
+ * begin of a process' name or before a digit in it, a # at its begin (a comment), blanks and parentheses in a file's. A row of several samples is
  * as many records, which share its value. Addresses are offsets in the file.
  */
 
@@ -21,11 +21,12 @@ static void write_comm(FILE *f, const char *name)
 	size_t n = strlen(name);
 	if (n == 0)
 		name = "[unknown]";
-	for (; *name; name++) {
-		const bool splits = *name == ' ' &&
-				    (name[1] == ' ' || name[1] == '\0' ||
-					    (name[1] >= '0' && name[1] <= '9') || name[1] == '[');
-		fputc(splits ? '_' : *name, f);
+	const bool hides = *name == ' ' || *name == '#'; /* what follows */
+	for (const char *c = name; *c; c++) {
+		const bool splits =
+			*c == ' ' && (c[1] == ' ' || c[1] == '\0' || (c[1] >= '0' && c[1] <= '9') ||
+					     c[1] == '[');
+		fputc(splits || (hides && c == name) ? '_' : *c, f);
 	}
 	/* stackcollapse-perf.pl wants two characters before the last blank */
 	fputs(n == 1 ? "  " : " ", f);

@@ -215,6 +215,13 @@ static void examine_bpf(struct examination *x)
 			"BPF, since their counters stop while others run");
 		return;
 	}
+	if (!doctor_measures(x)) {
+		doctor_tell(x,
+			(struct finding){-1, "bpf", "info", "ask as root, or as one of the group"},
+			"whether BPF cuts counts at switches as the context-switches sibling does "
+			"is tried for root and the group alone, since all programs pay for it");
+		return;
+	}
 	int r = switch_compare(&kernel_real, &c);
 	if (r != 0)
 		doctor_tell(x, (struct finding){-1, "bpf", "warn", NULL},

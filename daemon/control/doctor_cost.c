@@ -37,23 +37,44 @@ static void price_text(const struct sideband_price *p, char ret_text[static PRIC
 		snprintf(ret_text, PRICE_TEXT_BYTES, "%s (%s to %s)", ns, low, high);
 }
 
+/* Measure, and keep for `status` of the service. False, once it was told: that was refused. */
+static bool measure_sideband(struct examination *x, struct sideband_price *kept,
+	struct sideband_price price[static N_TASK_WORKS])
+{
+	int r = sideband_price_measure(&kernel_real, price);
+	if (r == 0 && kept)
+		memcpy(kept, price, N_TASK_WORKS * sizeof(*price));
+	if (r != 0)
+		doctor_tell(x, (struct finding){-1, "side band", "warn", NULL},
+			"what records of forks, execs and mappings cost could not be measured%s%s",
+			r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
+	return r == 0;
+}
+
 /* The records of what tasks do, without which samples have no names. */
 void doctor_sideband(struct examination *x)
 {
 	const struct service *service = x->request->peer->options->service;
+	struct sideband_price *kept =
+		service && service->overhead ? service->overhead->price : NULL;
 	struct sideband_price price[N_TASK_WORKS] = {0};
 	char fork[PRICE_TEXT_BYTES], exec[PRICE_TEXT_BYTES], mapping[PRICE_TEXT_BYTES];
 	if (!x->machine.may_see_all)
 		return;
-	int r = sideband_price_measure(&kernel_real, price);
-	if (r != 0) {
-		doctor_tell(x, (struct finding){-1, "side band", "warn", NULL},
-			"what records of forks, execs and mappings cost could not be measured%s%s",
-			r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
+	if (doctor_measures(x)) {
+		if (!measure_sideband(x, kept, price))
+			return;
+	} else if (kept && kept[TASK_FORK].known) {
+		memcpy(price, kept, sizeof(price));
+	} else {
+		doctor_tell(x,
+			(struct finding){
+				-1, "side band", "info", "ask as root, or as one of the group"},
+			"what records of forks, execs and mappings cost was not measured yet, "
+			"which "
+			"is done for root and the group alone, since all programs pay for it");
 		return;
 	}
-	if (service && service->overhead && service->overhead->price)
-		memcpy(service->overhead->price, price, sizeof(price));
 	price_text(&price[TASK_FORK], fork);
 	price_text(&price[TASK_EXEC], exec);
 	price_text(&price[TASK_MAPPING], mapping);

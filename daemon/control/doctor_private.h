@@ -24,7 +24,10 @@ struct finding {
 __attribute__((format(printf, 3, 4))) void doctor_tell(
 	struct examination *x, struct finding f, const char *format, ...);
 
+/* Does it measure for this peer? That opens events on all harts for half a second, for which all programs pay: of
+ * a service only root and the group have it done. */
+bool doctor_measures(const struct examination *x);
 /* What the service measured on that hart, and what it gave up because of it. */
 void doctor_cost(struct examination *x, int hart);
-/* What the records of forks, execs and mappings cost, measured now. */
+/* What the records of forks, execs and mappings cost, measured now; for others the last time. */
 void doctor_sideband(struct examination *x);

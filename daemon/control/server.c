@@ -28,6 +28,11 @@
 
 /* Connections accepted in one round. */
 #define SERVER_ACCEPTS_MAX 16
+/* Of the loop's time for accepting, whoever connects: one part in this many, and so far ahead, some thousand clients at
+ * once. Who comes then waits in the socket's queue, this long before it goes on. */
+#define SERVER_ACCEPTS_PART 10u
+#define SERVER_ACCEPTS_AHEAD_NS 200000000u
+#define SERVER_ACCEPTS_REST_NS 10000000u
 /* Out of descriptors or memory: time until we try to accept connections again. */
 #define SERVER_ACCEPT_PAUSE_NS 1000000000u
 /* Threads that close sockets on which descriptors came, where one may block for ever; of each user one. */
@@ -57,7 +62,9 @@ struct server {
 	struct server_status status;
 	uint64_t now_ns;    /* of the last round */
 	uint64_t accept_ns; /* when to accept again; 0: now */
-	uint32_t n_gone;    /* seats to be freed at the end of the round */
+	uint64_t
+		accepts_until_ns; /* when what accepting took will have been its part of the time */
+	uint32_t n_gone;          /* seats to be freed at the end of the round */
 };
 
 /* --- time ------------------------------------------------------------------------------------- */
@@ -279,7 +286,14 @@ static void listen_for(struct server *s, uint32_t events)
 	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, s->listener.fd, &event);
 }
 
-static void accept_some(struct server *s)
+/* Who comes meanwhile waits. */
+static void accept_again_at(struct server *s, uint64_t ns)
+{
+	s->accept_ns = ns;
+	listen_for(s, 0);
+}
+
+static void accept_each(struct server *s)
 {
 	for (unsigned i = 0; i < SERVER_ACCEPTS_MAX; i++) {
 		if (accept_one(s)) {
@@ -289,13 +303,23 @@ static void accept_some(struct server *s)
 			/* The socket stays ready: not to spin, look away for a while. */
 			if (s->options.service && (errno == EMFILE || errno == ENFILE))
 				service_ran_short(s->options.service, errno, s->now_ns);
-			s->accept_ns = s->now_ns + SERVER_ACCEPT_PAUSE_NS;
-			listen_for(s, 0);
+			accept_again_at(s, s->now_ns + SERVER_ACCEPT_PAUSE_NS);
 			return;
 		} else if (errno != ECONNABORTED && errno != EINTR) {
 			return;
 		}
 	}
+}
+
+static void accept_some(struct server *s)
+{
+	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	accept_each(s);
+	uint64_t *until_ns = &s->accepts_until_ns;
+	*until_ns = *until_ns > s->now_ns ? *until_ns : s->now_ns;
+	*until_ns += (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * SERVER_ACCEPTS_PART;
+	if (!s->accept_ns && *until_ns > s->now_ns + SERVER_ACCEPTS_AHEAD_NS)
+		accept_again_at(s, *until_ns - SERVER_ACCEPTS_AHEAD_NS + SERVER_ACCEPTS_REST_NS);
 }
 
 /* --- rounds ----------------------------------------------------------------------------------- */

@@ -24,6 +24,11 @@
 #include "proto/memory.h"
 
 #define ACCEPTS_TURN 16u
+/* Of the loop's time for accepting, whoever connects: one part in this many, and so far ahead, some thousand programs at
+ * once. Who comes then waits in the socket's queue, this long before it goes on. */
+#define ACCEPTS_SHARE 10u
+#define ACCEPTS_AHEAD_NS 200000000u
+#define ACCEPTS_REST_NS 10000000u
 #define LISTEN_RETRY_NS 1000000000u /* without descriptors or memory: the next try */
 /* Threads that close sockets on which descriptors came, where one may block for ever; of each user one. */
 #define CLOSERS_MAX 8u
@@ -45,7 +50,8 @@ static int user_get(struct feed *f, uid_t uid, struct feed_user **ret_user)
 			return -ENOMEM;
 		user->uid = uid;
 		user->period_ms = feed_period_ms(f, uid);
-		user->budget = (struct budget){.max = user_bytes_max(f), .above = &f->budget};
+		user->budget = (struct budget){
+			.max = user_bytes_max(f), .leaves_rest = uid != 0, .above = &f->budget};
 		HASH_ADD(hh, f->users, uid, sizeof(user->uid), user);
 		if (!user->hh.tbl) {
 			free(user);
@@ -83,33 +89,6 @@ static int watch(struct feed *f, int operation, int fd, void *what, bool on)
 	return epoll_ctl(f->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
 }
 
-/* Is this the file and offset that the program reported for the address? If not, the frame's name is not
- * the place's. */
-static bool is_frame_of(const struct loop_site *site, const struct frame *frame)
-{
-	const struct loop_site_key *key = &site->key;
-	const struct file *file = frame->file;
-	char offset[LOOP_PLACE_NEST_BYTES];
-	const char *said = strchr(key->nest, '@');
-	snprintf(offset, sizeof(offset), "@%" PRIx64, frame->offset + 1);
-	bool same_id = file->n_build_id == 0 || key->n_build_id == 0 ||
-		       (key->n_build_id == file->n_build_id &&
-			       memcmp(key->build_id, file->build_id, file->n_build_id) == 0);
-	return same_id && said && strcmp(said, offset) == 0;
-}
-
-/* Find the place in its process, unless it was found before. */
-static int find_frame(struct feed *f, struct task *task, const struct loop_counts *c)
-{
-	struct frame *frame;
-	if (!c->address || c->site->frame || !task || !f->o.attribute)
-		return 0;
-	int r = attribute_call(f->o.attribute, task, c->address, &frame);
-	if (r == 0 && is_frame_of(c->site, frame))
-		c->site->frame = frame;
-	return r < 0 ? r : 0;
-}
-
 static int take_counts(void *userdata, const struct loop_counts *counts)
 {
 	struct connection *c = userdata;
@@ -117,7 +96,7 @@ static int take_counts(void *userdata, const struct loop_counts *counts)
 	struct task *task = feed_task_of(c, counts->thread);
 	if (counts->site == counts->region)
 		feed_grant(c, counts->thread, task);
-	int r = find_frame(f, task, counts);
+	int r = feed_find_frame(f, task, counts);
 	return r != 0 ? r : f->o.take(f->o.userdata, task, counts);
 }
 
@@ -152,6 +131,14 @@ static int refuse(struct feed *f, int fd, bool may_come, uid_t uid, enum feed_ca
 	return 0;
 }
 
+/* As much as the configuration gives, and as is then left for others. */
+static bool may_connect(const struct feed *f, const struct feed_user *user)
+{
+	const size_t n = user->n_programs + aside_count(f->closers, user->uid);
+	return n < f->o.limits.programs_per_user_max &&
+	       (user->uid == 0 || n < f->o.limits.programs_max - f->n_connections);
+}
+
 /* Takes over fd. 0, also where it is refused; -ENOMEM. */
 static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 {
@@ -160,8 +147,7 @@ static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 	if (f->n_connections >= f->o.limits.programs_max)
 		return refuse(f, fd, may_come, peer->uid, FEED_PROGRAMS);
 	int r = user_get(f, peer->uid, &user);
-	if (r == 0 && user->n_programs + aside_count(f->closers, peer->uid) >=
-			      f->o.limits.programs_per_user_max)
+	if (r == 0 && !may_connect(f, user))
 		return refuse(f, fd, may_come, peer->uid, FEED_PROGRAMS_OF_USER);
 	struct connection *c = r == 0 ? calloc(1, sizeof(*c)) : NULL;
 	if (!c) {
@@ -205,20 +191,26 @@ static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* No descriptors or no memory: what waits in the queue waits for a second. */
-static int rest(struct feed *f)
+/* What waits in the queue waits until then. */
+static int rest_until(struct feed *f, uint64_t ns)
 {
-	f->listen_at_ns = f->now_ns + LISTEN_RETRY_NS;
+	f->listen_at_ns = ns;
 	return watch(f, EPOLL_CTL_MOD, f->o.listen_fd, NULL, false);
 }
 
-static int accept_some(struct feed *f)
+/* Move to when so much of a share of the time is used up. */
+static void spend(uint64_t *until_ns, uint64_t now_ns, uint64_t ns)
+{
+	*until_ns = (*until_ns < now_ns ? now_ns : *until_ns) + ns;
+}
+
+static int accept_each(struct feed *f)
 {
 	for (unsigned i = 0; i < ACCEPTS_TURN; i++) {
 		int fd = accept4(f->o.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0 &&
 			(errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
-			return rest(f);
+			return rest_until(f, f->now_ns + LISTEN_RETRY_NS);
 		if (fd < 0)
 			return 0; /* none waits, or it is gone again */
 		struct ucred peer;
@@ -232,6 +224,17 @@ static int accept_some(struct feed *f)
 			return r;
 	}
 	return 0;
+}
+
+static int accept_some(struct feed *f)
+{
+	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int r = accept_each(f);
+	spend(&f->accepts_until_ns, f->now_ns,
+		(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * ACCEPTS_SHARE);
+	if (r == 0 && f->accepts_until_ns > f->now_ns + ACCEPTS_AHEAD_NS && !f->listen_at_ns)
+		r = rest_until(f, f->accepts_until_ns - ACCEPTS_AHEAD_NS + ACCEPTS_REST_NS);
+	return r;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -314,26 +317,24 @@ static int read_packet(struct connection *c)
 	return r ? r : wait_for_thread(c);
 }
 
-/* Move to when so much of a share of the time is used up. */
-static void spend(uint64_t *until_ns, uint64_t now_ns, uint64_t ns)
-{
-	*until_ns = (*until_ns < now_ns ? now_ns : *until_ns) + ns;
-}
-
 /* A user over the share of time waits, with all their programs; a program over its own share waits
  * alone. */
-static int charge_time(struct connection *c, uint64_t spent_ns)
+static int wait_for_share(struct connection *c)
 {
-	struct feed *f = c->feed;
+	const uint64_t user_ns = c->user->spent_until_ns, own_ns = c->spent_until_ns;
+	const uint64_t until_ns = user_ns > own_ns ? user_ns : own_ns;
+	if (until_ns <= c->feed->now_ns + FEED_AHEAD_NS)
+		return 0;
+	return pause_until(c, until_ns - FEED_AHEAD_NS / 2);
+}
+
+static void charge_time(struct connection *c, uint64_t spent_ns)
+{
+	const struct feed *f = c->feed;
 	uint64_t n = f->n_spenders > FEED_LOOP_SHARES ? f->n_spenders : FEED_LOOP_SHARES;
 	uint64_t user_ns = spent_ns * FEED_LOOP_SHARE * n / FEED_LOOP_SHARES;
 	spend(&c->user->spent_until_ns, f->now_ns, user_ns);
 	spend(&c->spent_until_ns, f->now_ns, spent_ns * FEED_CONNECTION_SHARE);
-	uint64_t until_ns = c->user->spent_until_ns > c->spent_until_ns ? c->user->spent_until_ns
-									: c->spent_until_ns;
-	if (until_ns <= f->now_ns + FEED_AHEAD_NS)
-		return 0;
-	return pause_until(c, until_ns - FEED_AHEAD_NS / 2);
 }
 
 /* What is a program's of the time that passes. */
@@ -345,18 +346,22 @@ static uint64_t time_ns(const struct feed *f)
 static int read_turn(struct connection *c)
 {
 	uint64_t began_ns = time_ns(c->feed);
+	uint64_t spent_ns = 0;
+	int r = c->program->greeted ? 0
+				    : wait_for_share(c); /* a new one has its user's share, too */
+	if (r != 0 || c->paused)
+		return r;
 	if (c->has_threads && !feed_seek_process(c))
 		return pause_for_look(c);
-	uint64_t spent_ns = 0;
-	int r = 0;
 	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0 && !c->paused; i++) {
 		r = program_is_at_work(c->program) ? program_work(c->program) : read_packet(c);
 		spent_ns = time_ns(c->feed) - began_ns;
 		if (spent_ns >= FEED_TURN_NS)
 			break;
 	}
+	charge_time(c, spent_ns);
 	if (r == 0 || r == READ_NOTHING)
-		return charge_time(c, spent_ns);
+		return wait_for_share(c);
 	if (r < 0)
 		return r;
 	c->feed->n_hung_up += r != READ_CLOSED;
@@ -449,9 +454,9 @@ int feed_resume(struct feed *f)
 {
 	int r = 0;
 	for (struct connection *c = f->connections; c && r == 0; c = c->next) {
-		if (!c->paused)
-			continue;
-		r = resume(c);
+		c->user->spent_until_ns = c->spent_until_ns = 0;
+		if (c->paused)
+			r = resume(c);
 	}
 	return r;
 }

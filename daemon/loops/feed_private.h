@@ -73,13 +73,14 @@ struct feed {
 	struct table_cache cache;
 	uint64_t causes[N_FEED_CAUSES];
 	uint64_t n_accepted, n_hung_up, n_rounds;
-	uint64_t now_ns;       /* of the current dispatch */
-	uint64_t looked_ns;    /* when a thread was last looked for */
-	uint64_t n_looks;      /* how often */
-	uint64_t looking_ns;   /* total time spent looking, charged to nobody */
-	uint64_t reading_ns;   /* total time that threads of ours read /proc for programs */
-	uint64_t spent_ns;     /* total time spent for programs, with that, without looking */
-	uint64_t listen_at_ns; /* accept no connection before; 0: accept now */
+	uint64_t now_ns;           /* of the current dispatch */
+	uint64_t looked_ns;        /* when a thread was last looked for */
+	uint64_t n_looks;          /* how often */
+	uint64_t looking_ns;       /* total time spent looking, charged to nobody */
+	uint64_t reading_ns;       /* total time that threads of ours read /proc for programs */
+	uint64_t spent_ns;         /* total time spent for programs, with that, without looking */
+	uint64_t listen_at_ns;     /* accept no connection before; 0: accept now */
+	uint64_t accepts_until_ns; /* like a user's spent_until_ns, of accepting */
 	struct feed_want *want;
 	size_t n_wants, size_wants;
 	uint8_t packet[MPERF_PACKET_BYTES_MAX];
@@ -97,6 +98,9 @@ bool feed_seek_thread(struct connection *c, pid_t tid);
 struct task *feed_task_of(struct connection *c, struct program_thread *t);
 /* Is a process in another pid namespace than ours? */
 bool feed_has_other_pids(pid_t pid);
+
+/* feed_place.c: find a place of OpenMP in its process, unless it was found before. task NULL: not known. 0 or -errno. */
+int feed_find_frame(struct feed *f, struct task *task, const struct loop_counts *c);
 
 /* feed_grant.c: give counters to a thread that was in a region, if it has none and may have them.
  * task: the thread's task. */

@@ -39,6 +39,7 @@
 /* Bytes in use; each budget is part of the one above. */
 struct budget {
 	uint64_t used, max;
+	bool leaves_rest;     /* at most as much as is then left of the one above, for others */
 	struct budget *above; /* NULL: none */
 };
 

@@ -4,10 +4,21 @@
 
 #include "daemon/loops/program_private.h"
 
+static bool has_room(const struct budget *b, uint64_t n)
+{
+	return n <= b->max && b->used <= b->max - n;
+}
+
+/* The rule of all that users hold (control/user.c): one alone has half, the next half of the rest. */
+static bool leaves_enough(const struct budget *b, uint64_t n)
+{
+	return !b->leaves_rest || has_room(b->above, b->used + n + n);
+}
+
 int program_charge(struct program *p, size_t n)
 {
-	for (struct budget *b = &p->budget; b; b = b->above)
-		if (n > b->max || b->used > b->max - n)
+	for (const struct budget *b = &p->budget; b; b = b->above)
+		if (!has_room(b, n) || !leaves_enough(b, n))
 			return b == &p->budget ? FEED_MEMORY : FEED_MEMORY_ALL;
 	for (struct budget *b = &p->budget; b; b = b->above)
 		b->used += n;

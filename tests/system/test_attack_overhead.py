@@ -2,11 +2,13 @@
 """What clients cost is theirs: the daemon's time for them is neither the budget's of always-on sampling nor
 the loop's whole, however many users ask. What the budget does then is shown by test_overhead (unit)."""
 import contextlib
+import json
 import select
 import time
 
 import feed_program as feed
 from attacked import MALLORY, VICTOR
+from machine import Skip
 from service import wait_until
 from test_attack_limits import OTHERS, SLEEP, STAT, Work, answered, being, client_of, own, program_of, victim
 from wire import DONE, FAILURE, STATUS, field
@@ -15,6 +17,7 @@ SECONDS = 30
 
 CLIENTS, SAMPLING = "clients and programs", "mperfd and its namer"
 ATTACK_S = 5
+MEASURED = "side band", "bpf"  # topics of doctor
 
 
 def counting(service, uid, pid, connections):
@@ -152,3 +155,21 @@ def test_programs_of_twelve_users_leave_most_of_the_loop_to_sampling(build):
         print(f"  the daemon ran for {share:.2f} of the time")
         assert share < 0.45, f"{share:.2f} of the time"
         answered(service, VICTOR, "status")
+
+
+def test_what_a_user_asks_doctor_for_is_not_measured_on_all_harts(build):
+    """Root and the group have it measured; status shows what they found, and a user is told that."""
+    def found(uid):
+        rows = json.loads(service.user(uid, "doctor", "--json").stdout)["rows"]
+        return {row["topic"]: (row["state"], row["finding"]) for row in rows if row["topic"] in MEASURED}
+
+    with victim(build, flush="1s") as service:
+        before = found(MALLORY)
+        assert before and {state for state, _ in before.values()} == {"info"}, before
+        first_tick(service)
+        prices = {row["cause"]: row["each_ns"] for row in service.ask("status")["overhead"]}
+        assert prices["forks"] is None, prices
+        measured = found(0).get("side band")
+        if not measured or measured[0] != "ok":
+            raise Skip(f"this machine does not let it be measured: {measured}")
+        assert found(MALLORY)["side band"] == measured

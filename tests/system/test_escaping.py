@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Names of programs, arguments and cgroups never reach a terminal or a page unescaped."""
+import csv
+import gzip
+import io
 import json
 import os
 import re
@@ -9,8 +12,10 @@ import xml.etree.ElementTree as xml
 
 from machine import Folder, Skip, compile_program, mperfctl, need_program, need_root
 from rates import long_enough, rate_allowed
-from recorded import known
+from recorded import known, samples
 from running import by, share
+from test_export import records
+from wire import fields
 
 NAME = "\x1b[31mred<b>&\""  # of hostile.c
 SYMBOL = "<script>alert(1)</script>"
@@ -126,3 +131,81 @@ def test_names_of_cgroups_never_reach_a_terminal_unescaped(build):
         found = by(build, folder / "r", "cgroup")
     assert share(found, cgroup="/" + name) > 0.8, found
     assert "-\\x1b[31m<b>" in text, text
+
+
+# --- other tools' formats --------------------------------------------------------------------------
+
+# What ends a field, a line, an element, a stack or a header for some reader; what a spreadsheet
+# computes; what is no UTF-8, or not what it looks like.
+FUNCTIONS = [
+    b"=cmd|' /C calc'!A0", b"+1+1", b"-1", b"@SUM(1+1)", "\uff1d1+1".encode(), b" =1", b"\t=1",
+    b"\x1b]0;owned\x07", b"\x9b31mred", "\x9b31mred".encode(), b"one\ntwo", b"one\r\ntwo", b"one\rtwo",
+    b"\xff\xfe\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf", b"cut\xe2\x80",
+    "\u202egnp.exe".encode(), "\u2066x\u2069".encode(), "\ufeff=1".encode(), "\u2028line".encode(),
+    b"</script><script>alert(1)</script>", b"<img src=x onerror=alert(1)>", b"]]>", b"--><b>", b"&lt;",
+    b"`@acme/everyone`|x", b"a;b;c", b"a (b) (c.so)", b"x 1/1 [000] 1.000000: 1 cycles:", b"#comment",
+    b"%s%n%d", b"back\\", b"\"", b"'", b"__proto__", b"constructor", b",,,", b" ", b"::error::x",
+]
+COMMS = [b"#x", b" lead", b"a b (c)", b"=1+1", b"\xff", b"\x1b[31mx", b"a\nb", b"", b"a 1/1 [0]", b"x:", b"-"]
+PLACE = "hostile_%02d_" + "x" * 60
+LONG = "long_" + "y" * 60000
+
+
+def hostile_program(folder):
+    """A program with a function of each of these names, in a process of each."""
+    names = [PLACE % i for i in range(len(FUNCTIONS))] + [LONG]
+    functions = "".join(f"""
+__attribute__((noinline, noclone)) void {name}(void) {{
+	clock_t until = clock() + CLOCKS_PER_SEC / 50;
+	while (clock() < until)
+		for (int i = 0; i < 20000; i++) sink += i;
+}}
+""" for name in names)
+    comms = ", ".join('"' + "".join(f"\\{byte:03o}" for byte in name) + '"' for name in COMMS)
+    calls = "\n".join(f"\tprctl(PR_SET_NAME, comm[{i % len(COMMS)}]); {name}();"
+                      for i, name in enumerate(names))
+    source, program = folder / "hostile.c", folder / "hostile"
+    source.write_text("#include <sys/prctl.h>\n#include <time.h>\nstatic volatile unsigned sink;\n"
+                      f"static const char *const comm[] = {{{comms}}};\n{functions}\n"
+                      f"int main(void) {{\n{calls}\n\treturn 0;\n}}\n")
+    subprocess.run(["cc", "-g", "-O1", "-fno-omit-frame-pointer", "-o", program, source], check=True)
+    binary = program.read_bytes()
+    for i, name in enumerate(FUNCTIONS):
+        place = (PLACE % i).encode()
+        binary = binary.replace(place, name.ljust(len(place), b"\0"))
+    program.write_bytes(binary)
+    return program
+
+
+def pprof_strings(packed):
+    return [text.decode() for number, text in fields(gzip.decompress(packed)) if number == 6]
+
+
+def test_hostile_names_stay_names_in_the_formats_of_other_tools(build):
+    with Folder() as folder:
+        mperfctl(build, "record", "-F", rate_allowed(999), "-o", folder / "r", "--",
+                 hostile_program(folder))
+        packed = {}
+        for form in ("csv", "perf-script", "folded", "speedscope", "firefox", "pprof"):
+            mperfctl(build, "export", "--as", form, "-i", folder / "r", "-o", folder / form)
+            packed[form] = (folder / form).read_bytes()
+        answer = mperfctl(build, "hotspots", "-i", folder / "r", "--limit", "0", "--json").stdout
+    n_samples = samples(json.loads(answer))
+    pprof = pprof_strings(packed.pop("pprof"))
+    written = {form: text.decode() for form, text in packed.items()}
+    for form, text in written.items():
+        check_text(form, text.replace("\r\n", "\n"))  # of csv
+    for text in pprof:
+        check_text("pprof", text)
+    lines = list(csv.reader(io.StringIO(written["csv"], newline=""), strict=True))
+    assert {len(line) for line in lines} == {len(lines[0])}
+    cells = {cell for line in lines for cell in line if not re.fullmatch(r"-?[\d.e-]+", cell)}
+    assert not [cell for cell in cells if cell[:1] in set("=+-@\uff1d")], cells
+    assert {"'=cmd|' /C calc'!A0", "one\\x0atwo"} <= cells
+    assert len(records(written["perf-script"])) == n_samples
+    assert not re.search("^#", written["perf-script"], re.M)
+    stacks = [line.rsplit(" ", 1) for line in written["folded"].splitlines()]
+    assert all(n.isdigit() for _, n in stacks) and any("a:b:c" in stack for stack, _ in stacks)
+    names = {frame["name"] for frame in json.loads(written["speedscope"])["shared"]["frames"]}
+    assert names <= set(pprof) and set(json.loads(written["firefox"])["shared"]["stringArray"]) >= names
+    assert {"__proto__", "\\xff\\xfe\\x80", "<img src=x onerror=alert(1)>"} <= names, names
