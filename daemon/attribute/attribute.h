@@ -49,8 +49,9 @@ struct attribution {
 struct kernel;
 
 struct attribute_options {
-	struct namer *namer;                /* borrowed; NULL: no names, no unwinding (tests) */
-	const struct kernel *kernel; /* borrowed; lists what the kernel generated before; NULL: nothing does (tests) */
+	struct namer *namer; /* borrowed; NULL: no names, no unwinding (tests) */
+	const struct kernel *
+		kernel; /* borrowed; lists what the kernel generated before; NULL: nothing does (tests) */
 	struct file_table *files;           /* borrowed */
 	struct task_table *tasks;           /* borrowed */
 	const struct stream_table *streams; /* borrowed */

@@ -148,8 +148,9 @@ struct attribute {
 	struct attribute_options o;
 	struct kernel_map kernel;
 	struct kernel_code code;
-	bool code_listed;           /* what was there before records told of it */
-	uint64_t kernel_generation; /* as that of a space: new with each change of what the kernel generates */
+	bool code_listed; /* what was there before records told of it */
+	uint64_t
+		kernel_generation; /* as that of a space: new with each change of what the kernel generates */
 	struct delta_table deltas;
 	struct file *unknown;    /* FILE_UNKNOWN, once needed */
 	struct waiting *waiting; /* uthash by ticket */
@@ -421,7 +422,8 @@ void silence_forget_hart(struct attribute *a, int hart);
 /* The kernel generated code, or dropped it. 0 or -ENOMEM. */
 int generated_change(struct attribute *a, const struct record *r);
 /* The piece that was there at the time of the sample. NULL: the address is in none. */
-const struct kernel_code_piece *generated_find(struct attribute *a, uint64_t addr, uint64_t time_ns);
+const struct kernel_code_piece *generated_find(
+	struct attribute *a, uint64_t addr, uint64_t time_ns);
 
 /* --- stack_walk.c ----------------------------------------------------------------------------- */
 

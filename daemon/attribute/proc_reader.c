@@ -257,8 +257,7 @@ static void read_view(int folder_fd, const struct visit *q, struct proc_view *v)
 		v->memfd_inode = v->exe ? proc_text_memfd(folder_fd, v->exe) : 0;
 	}
 	if (wants & PROC_TEXT)
-		v->has |= flag(
-			proc_text_compare(folder_fd, &q->text, &v->text_is_same), PROC_TEXT);
+		v->has |= flag(proc_text_compare(folder_fd, &q->text, &v->text_is_same), PROC_TEXT);
 	if (wants & PROC_MAPS)
 		v->has |= flag((v->maps = read_maps(folder_fd)), PROC_MAPS);
 	if (wants & PROC_ENVIRON)

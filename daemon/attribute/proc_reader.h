@@ -51,11 +51,11 @@ enum {
 };
 
 struct proc_question {
-	const char *folder; /* "/proc/1" or "/proc/1/task/2" */
-	pid_t pid;          /* of the process */
-	uid_t account;      /* whose it is, as far as known (rights.h); ACCOUNT_NOBODY */
-	unsigned wants;     /* PROC_* */
-	size_t n_threads;   /* limit of PROC_THREADS; 0: PROC_THREADS_READ_MAX */
+	const char *folder;          /* "/proc/1" or "/proc/1/task/2" */
+	pid_t pid;                   /* of the process */
+	uid_t account;               /* whose it is, as far as known (rights.h); ACCOUNT_NOBODY */
+	unsigned wants;              /* PROC_* */
+	size_t n_threads;            /* limit of PROC_THREADS; 0: PROC_THREADS_READ_MAX */
 	struct proc_text_range text; /* of PROC_TEXT */
 	/* NULL: rights_read */
 	int (*rights)(int folder_fd, uid_t account, struct rights *ret_rights);
@@ -81,9 +81,10 @@ struct proc_view {
 	char *argv;         /* as in struct task */
 	uint32_t n_argv;
 	char *exe;
-	uint64_t memfd_inode; /* with PROC_EXE: it was executed out of that memfd; 0: out of a file */
-	bool text_is_same;    /* with PROC_TEXT */
-	char *maps; /* whole lines of executable mappings */
+	uint64_t
+		memfd_inode; /* with PROC_EXE: it was executed out of that memfd; 0: out of a file */
+	bool text_is_same;   /* with PROC_TEXT */
+	char *maps;          /* whole lines of executable mappings */
 	/* With the owner before it was read, and behind it: it is left out if that changed. */
 	struct rights environment_of;
 	bool secure; /* it began with rights that its caller does not have */

@@ -70,8 +70,7 @@ int remapped_enter(struct attribute *a, struct task *process, const struct recor
 	if (outcome != PROC_SAME && (outcome == PROC_OTHER || shared))
 		return 0;
 	/* without room it stays what it was, which is the same file */
-	int r = space_map(
-		a->o.tasks, process, map.start, m->bytes, map.file_offset, map.file);
+	int r = space_map(a->o.tasks, process, map.start, m->bytes, map.file_offset, map.file);
 	return r < 0 ? r : REMAPPED_DONE;
 }
 

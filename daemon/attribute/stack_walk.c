@@ -283,8 +283,8 @@ static int push_generated(
 		.kind = FILE_MODULE, .path = path, .account = task_account(w->task)};
 	int r = file_get(w->a->o.files, &key, &file);
 	if (!r)
-		r = frame_get_for(w->a->o.files, file, addr - piece->start, 0,
-			task_account(w->task), &frame);
+		r = frame_get_for(
+			w->a->o.files, file, addr - piece->start, 0, task_account(w->task), &frame);
 	if (r)
 		return r < 0 ? r : walk_full(w);
 	w->frame[w->n_frames++] = frame;

@@ -437,7 +437,8 @@ static int examine_segment(struct examination *x, const char *path)
 		return r;
 	sqlite3_stmt *s = NULL;
 	if (sqlite3_prepare_v2(db,
-		    "SELECT path, state, kind, has_symbols FROM file WHERE state >= ? ORDER BY path",
+		    "SELECT path, state, kind, has_symbols FROM file WHERE state >= ? ORDER BY "
+		    "path",
 		    -1, &s, NULL) == SQLITE_OK) {
 		sqlite3_bind_int(s, 1, FILE_VANISHED);
 		while (sqlite3_step(s) == SQLITE_ROW && x->result == 0) {

@@ -507,8 +507,8 @@ static size_t fill_header(struct unwinder *u)
 	const bool wide = u->registers->class == ELFCLASS64;
 
 	u->header.wide = (Elf64_Ehdr){
-		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, u->registers->class,
-			ELFDATA2LSB, EV_CURRENT},
+		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, u->registers->class, ELFDATA2LSB,
+			EV_CURRENT},
 		.e_type = ET_DYN,
 		.e_machine = u->registers->machine,
 		.e_version = EV_CURRENT,

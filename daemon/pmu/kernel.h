@@ -73,8 +73,8 @@ struct kernel {
 	void (*switch_forget)(void *u, struct switch_bpf *b, int hart, int n_kept);
 	void (*switch_free)(void *u, struct switch_bpf *b);
 	/* The BPF programs that are there now, as programs_bpf_list. NULL: not known. */
-	int (*list_programs)(void *u,
-		void (*each)(void *userdata, const struct kernel_program *p), void *userdata);
+	int (*list_programs)(void *u, void (*each)(void *userdata, const struct kernel_program *p),
+		void *userdata);
 	void *userdata;
 };
 

@@ -30,19 +30,18 @@ static void tell(FILE *from, uint64_t suspended_ns,
 
 	while (fread(&t, sizeof(t), 1, from) == 1) {
 		t.name[sizeof(t.name) - 1] = '\0';
-		each(userdata, &(struct kernel_program){
-				       .start = t.start,
-				       .bytes = t.end - t.start,
-				       .loaded_ns = t.loaded_ns > suspended_ns
-							    ? t.loaded_ns - suspended_ns
-							    : 0,
-				       .name = t.name,
-			       });
+		each(userdata,
+			&(struct kernel_program){
+				.start = t.start,
+				.bytes = t.end - t.start,
+				.loaded_ns =
+					t.loaded_ns > suspended_ns ? t.loaded_ns - suspended_ns : 0,
+				.name = t.name,
+			});
 	}
 }
 
-int programs_bpf_list(
-	void (*each)(void *userdata, const struct kernel_program *p), void *userdata)
+int programs_bpf_list(void (*each)(void *userdata, const struct kernel_program *p), void *userdata)
 {
 	libbpf_set_print(say_nothing);
 	struct programs_bpf *p = programs_bpf__open_and_load();

@@ -8,7 +8,7 @@
 #define PROGRAM_NAME_BYTES 192 /* as KERNEL_CODE_NAME_BYTES */
 
 struct program_told {
-	__u64 start, end;   /* of its code */
-	__u64 loaded_ns;    /* CLOCK_BOOTTIME */
+	__u64 start, end;              /* of its code */
+	__u64 loaded_ns;               /* CLOCK_BOOTTIME */
 	char name[PROGRAM_NAME_BYTES]; /* as in /proc/kallsyms, NUL-terminated */
 };

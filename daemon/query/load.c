@@ -362,8 +362,8 @@ static int load_stacks(struct loaded *l)
 			marks_of(l, MARK_FRAME));
 	if (r == 0)
 		r = load_table(l,
-			&(struct load_table){
-				"SELECT id, kind, path, lower(hex(build_id)), state, has_symbols FROM file",
+			&(struct load_table){"SELECT id, kind, path, lower(hex(build_id)), state, "
+					     "has_symbols FROM file",
 				"id", "", false, take_file},
 			marks_of(l, MARK_FILE));
 	return r;

@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #define INSTRUCTION(op, to, jump, value)                                                           \
-	{.code = (op), .dst_reg = (to), .off = (jump), .imm = (value)}
+	{                                                                                          \
+		.code = (op), .dst_reg = (to), .off = (jump), .imm = (value)                       \
+	}
 
 static double now(void)
 {

@@ -64,7 +64,8 @@ void begin(long *stack)
 {
 	const char *const *argument = (const char *const *)(stack + 1);
 
-	descend(stack[0] > 1 ? (int)number(argument[1]) : 20, stack[0] > 2 ? number(argument[2]) : 6000);
+	descend(stack[0] > 1 ? (int)number(argument[1]) : 20,
+		stack[0] > 2 ? number(argument[2]) : 6000);
 	for (;;)
 		call(CALL_EXIT, 0, 0, 0);
 }

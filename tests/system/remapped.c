@@ -61,8 +61,8 @@ int main(int argc, char *argv[])
 	const int other = argc > 1 && !strcmp(argv[1], "other");
 
 	memcpy(copy, other ? (char *)(uintptr_t)elsewhere : at, TEXT_BYTES);
-	if (mmap(at, TEXT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		    0) != at)
+	if (mmap(at, TEXT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		    -1, 0) != at)
 		return 1;
 	memcpy(at, copy, TEXT_BYTES);
 	__builtin___clear_cache(at, at + TEXT_BYTES);

@@ -162,12 +162,14 @@ TEST(an_address_has_the_program_of_its_time)
 
 static int n_listed;
 
-static int list(void *u, void (*each)(void *userdata, const struct kernel_program *p), void *userdata)
+static int list(
+	void *u, void (*each)(void *userdata, const struct kernel_program *p), void *userdata)
 {
 	(void)u;
 	n_listed++;
 	each(userdata, &(struct kernel_program){PROGRAM, 256, SECOND, "bpf_prog_00_before"});
-	each(userdata, &(struct kernel_program){PROGRAM + 512, 256, 9 * SECOND, "bpf_prog_00_after"});
+	each(userdata,
+		&(struct kernel_program){PROGRAM + 512, 256, 9 * SECOND, "bpf_prog_00_after"});
 	each(userdata, &(struct kernel_program){PROGRAM + 1024, 256, SECOND, "bpf_prog_00_listed"});
 	return 0;
 }

@@ -249,7 +249,8 @@ TEST(what_lies_between_two_parts_of_the_text_is_compared)
 		file, file, file);
 	scan(maps);
 	ck_assert_str_eq(mapped(0x12010)->file->path, file);
-	ck_assert_uint_eq(mapped(0x12010)->file_offset + (0x12010 - mapped(0x12010)->start), 0x3010);
+	ck_assert_uint_eq(
+		mapped(0x12010)->file_offset + (0x12010 - mapped(0x12010)->start), 0x3010);
 	ck_assert_int_eq(mapped(0x14010)->file->kind, FILE_PERF_MAP); /* the parts do not match */
 	ck_assert_int_eq(mapped(0x16010)->file->kind, FILE_PERF_MAP); /* nothing follows */
 }

@@ -57,7 +57,8 @@ static bool build(const struct sampled *s, const char *flags)
 	snprintf(command, sizeof(command),
 		"cc -O2 -fomit-frame-pointer %s -o %s/depth tests/system/%s >/dev/null 2>&1", flags,
 		s->folder,
-		s->narrow ? "narrow.c -m32 -ffreestanding -fno-stack-protector -nostdlib -static" : "depth.c");
+		s->narrow ? "narrow.c -m32 -ffreestanding -fno-stack-protector -nostdlib -static"
+			  : "depth.c");
 	return system(command) == 0;
 }
 
