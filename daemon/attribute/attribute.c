@@ -83,6 +83,7 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 		a->o.is_gone = proc_is_gone;
 	a->cgroup_root_fd = -1;
 	a->cgroup_pass = 1;
+	a->kernel_generation = UINT64_C(1) << 63; /* above those of spaces, which count up from 1 */
 	int r = attribute_allocate(a);
 	if (!r)
 		r = kernel_map_read(o->proc, &a->kernel);
@@ -426,7 +427,8 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 	case RECORD_UNTHROTTLE:
 		silence_end(a, r, hart);
 		return 0;
-	case RECORD_KSYMBOL: /* the namer reads them from kallsyms */
+	case RECORD_KSYMBOL:
+		return generated_change(a, r);
 	case RECORD_OTHER:
 		return 0;
 	}
@@ -447,6 +449,7 @@ void attribute_drained(struct attribute *a)
 	}
 	a->n_reread = 0;
 	memset(a->looked, 0, sizeof(a->looked));
+	a->n_compared = 0;
 	/* without memory it is looked up again */
 	(void)missed_drained(a, now_ns);
 	(void)census_silent(a, now_ns);
@@ -468,6 +471,7 @@ struct attribute *attribute_free(struct attribute *a)
 	waiting_clear(a);
 	delta_table_clear(&a->deltas);
 	kernel_map_clear(&a->kernel);
+	kernel_code_clear(&a->code);
 	closep(&a->cgroup_root_fd);
 	free(a->ended);
 	free(a->n_fired);

@@ -46,8 +46,12 @@ struct attribution {
 	uint8_t raise; /* a sample of that raise (sampler_raise_task), beside the session's own; else 0 */
 };
 
+struct kernel;
+
 struct attribute_options {
-	struct namer *namer;                /* borrowed; NULL: no names, no unwinding (tests) */
+	struct namer *namer; /* borrowed; NULL: no names, no unwinding (tests) */
+	const struct kernel *
+		kernel; /* borrowed; lists what the kernel generated before; NULL: nothing does (tests) */
 	struct file_table *files;           /* borrowed */
 	struct task_table *tasks;           /* borrowed */
 	const struct stream_table *streams; /* borrowed */

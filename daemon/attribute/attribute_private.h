@@ -7,10 +7,11 @@
  *                              ├─▶ charge.c     counts, charged to tasks
  *                              ├─▶ weigh.c      how much time a sample stands for
  *                              ├─▶ silence.c    … and what the kernel throttled away
+ *                              ├─▶ generated.c  code that the kernel generates
  *                              └─▶ stack_walk.c where: frames of a stack ─▶ sink
  *                                   waiting.c   … or later, when the copied stack is unwound
  *      proc.c     one process in /proc
- *      life.c     how a task begins and ends; mapping.c: what is mapped in it
+ *      life.c     how a task begins and ends; mapping.c: what is mapped in it; remapped.c: in place of its text
  *      owner.c    the owner of a process, and its samples when the owner changes
  *      exec.c     arguments of a process that execs, read at once
  *      census.c   reads one process from /proc, or all
@@ -22,6 +23,7 @@
 
 #include "daemon/attribute/attribute.h"
 #include "daemon/attribute/delta.h"
+#include "daemon/attribute/kernel_code.h"
 #include "daemon/attribute/kernel_map.h"
 #include "daemon/attribute/proc_reader.h"
 #include "daemon/attribute/rights.h"
@@ -75,13 +77,16 @@ struct exec {
 #define PLACES_KNOWN 8192u
 
 struct known_place {
-	uint64_t generation; /* of the space; 0: the kernel */
+	uint64_t generation; /* of the space, or kernel_generation */
 	uint64_t addr;       /* 0: none */
 	struct frame *frame;
 };
 
 /* Files checked in this drain, by id modulo this; a collision costs a system call. */
 #define FILES_LOOKED 64u
+
+/* Memory in the place of a program's text that is compared with it, per drain: 50 us each, while the loop waits. */
+#define TEXTS_COMPARED_MAX 64u
 
 /* Processes that await their exec: recordings' commands, TARGETS_MAX of each. */
 #define AWAITED_MAX 256
@@ -135,9 +140,17 @@ struct stand {
 
 struct waiting;
 
+/* Of the kernel's own text, from _stext on; what lies elsewhere and in no module was generated. Debian's has 20 MB,
+ * and its image twice as much. */
+#define KERNEL_TEXT_BYTES (32u << 20)
+
 struct attribute {
 	struct attribute_options o;
 	struct kernel_map kernel;
+	struct kernel_code code;
+	bool code_listed; /* what was there before records told of it */
+	uint64_t
+		kernel_generation; /* as that of a space: new with each change of what the kernel generates */
 	struct delta_table deltas;
 	struct file *unknown;    /* FILE_UNKNOWN, once needed */
 	struct waiting *waiting; /* uthash by ticket */
@@ -151,6 +164,7 @@ struct attribute {
 	bool throttles_groups;     /* this kernel stops the siblings of a throttled event too */
 	struct known_place *known; /* PLACES_KNOWN */
 	const struct file *looked[FILES_LOOKED]; /* checked for rewriting in this drain */
+	uint32_t n_compared;                     /* texts, likewise */
 	struct reread *reread;                   /* REREAD_MAX */
 	size_t n_reread;
 	struct census *census; /* of /proc; NULL: none goes on */
@@ -201,6 +215,9 @@ static inline uid_t proc_account(const struct task *task)
 int proc_read(struct attribute *a, pid_t pid, unsigned wants, struct proc_view *ret_view);
 /* Read its owner. 0; RIGHTS_GONE; PROC_SILENT: it lives, and did not answer. */
 int proc_rights(struct attribute *a, pid_t pid, struct rights *ret_rights);
+/* Has the process the bytes of its program at that offset where m says, in pages all over it? PROC_SAME;
+ * PROC_OTHER; another outcome of proc_read: it cannot be said. */
+int proc_compare(struct attribute *a, pid_t pid, const struct map *m);
 /* Arguments and owner of a process that execs; the outcomes of proc_read; PROC_EMPTY: they are not in place
  * yet, or the process is a zombie. */
 int proc_exec(struct attribute *a, pid_t pid, struct exec_text *ret_text);
@@ -243,6 +260,15 @@ void life_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart
  * -errno. */
 int mapping_enter(struct attribute *a, struct task *task, const struct record_mmap *m,
 	uint64_t time_ns, int hart);
+
+/* --- remapped.c ------------------------------------------------------------------------------- */
+
+/* Executable memory without a file came: enter it as the text of the process's program, if it replaced a part
+ * of that in place. REMAPPED_DONE; 0: it is something else; -ENOMEM. */
+enum { REMAPPED_DONE = 1 };
+int remapped_enter(struct attribute *a, struct task *process, const struct record_mmap *m);
+/* The same for what /proc showed between parts of the program's text. 0, SPACE_FULL, -ENOMEM. */
+int remapped_fill(struct attribute *a, struct task *process);
 
 /* --- sideband.c ------------------------------------------------------------------------------- */
 
@@ -390,6 +416,14 @@ void silence_end(struct attribute *a, const struct record *r, int hart);
 int silence_cut(struct attribute *a, const struct record *r, int hart, struct delta *d);
 /* Records of this hart were lost: what was throttled is not known. */
 void silence_forget_hart(struct attribute *a, int hart);
+
+/* --- generated.c ------------------------------------------------------------------------------ */
+
+/* The kernel generated code, or dropped it. 0 or -ENOMEM. */
+int generated_change(struct attribute *a, const struct record *r);
+/* The piece that was there at the time of the sample. NULL: the address is in none. */
+const struct kernel_code_piece *generated_find(
+	struct attribute *a, uint64_t addr, uint64_t time_ns);
 
 /* --- stack_walk.c ----------------------------------------------------------------------------- */
 

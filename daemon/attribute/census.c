@@ -97,6 +97,7 @@ static void exe_take(struct task *process, struct proc_view *v)
 	if (process->exe || !(v->has & PROC_EXE))
 		return;
 	process->exe = TAKE_PTR(v->exe);
+	process->memfd_inode = v->memfd_inode;
 	process->changed = true;
 }
 
@@ -135,7 +136,8 @@ static int maps_take(
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	int r = remapped_fill(a, process);
+	return r < 0 ? r : 0;
 }
 
 /* The id of a cgroup path: the inode of its folder if perf's ids refer to that hierarchy; else a

@@ -237,6 +237,11 @@ static struct kernel_module *kernel_module_find(const struct kernel_map *m, uint
 	return low && addr < m->module[low - 1].end ? &m->module[low - 1] : NULL;
 }
 
+bool kernel_map_has_module(const struct kernel_map *m, uint64_t addr)
+{
+	return kernel_module_find(m, addr);
+}
+
 int kernel_map_find(struct kernel_map *m, struct file_table *files, uint64_t addr,
 	struct file **ret_file, uint64_t *ret_offset)
 {

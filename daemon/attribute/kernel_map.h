@@ -47,6 +47,9 @@ int kernel_map_modules(struct kernel_map *m, const char *text);
 int kernel_map_find(struct kernel_map *m, struct file_table *files, uint64_t addr,
 	struct file **ret_file, uint64_t *ret_offset);
 
+/* Is it in a module? */
+bool kernel_map_has_module(const struct kernel_map *m, uint64_t addr);
+
 /* The kernel itself. 0, FILE_TABLE_FULL, -ENOMEM. */
 int kernel_map_kernel(struct kernel_map *m, struct file_table *files, struct file **ret_file);
 

@@ -37,6 +37,7 @@ int life_inherit_process(struct task *child, const struct task *parent)
 {
 	space_share(child, parent);
 	child->jitdump = parent->jitdump;
+	child->memfd_inode = parent->memfd_inode;
 	task_inherit_labels(child, parent);
 	int r = copy_text(&child->exe, parent->exe, parent->exe ? strlen(parent->exe) : 0);
 	if (!r && parent->argv && !child->argv) {

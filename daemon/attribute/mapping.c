@@ -50,6 +50,9 @@ static bool is_jitdump(const char *path)
 	       (!strcmp(name + n_digits, ".dump") || !strcmp(name + n_digits, ".dump (deleted)"));
 }
 
+/* Source: mm/memfd.c, MFD_NAME_PREFIX. */
+static const char memfd_prefix[] = "/memfd:";
+
 enum file_kind mapping_kind(const char *path, uint8_t n_build_id)
 {
 	if (!*path)
@@ -70,10 +73,36 @@ enum file_kind mapping_kind(const char *path, uint8_t n_build_id)
 
 /* --- entering --------------------------------------------------------------------------------- */
 
-/* Kernel threads map no code; the generated code of a process belongs to that process. */
-static struct file_key mapping_key(const struct task *process, const struct record_mmap *m)
+/* A compiler keeps what it generates in a memfd, too; so of these only the one from which the program was
+ * executed is a file. It is what the kernel maps first. */
+static bool is_memfd_of_program(struct task *process, const struct record_mmap *m)
+{
+	if (!starts(m->path, memfd_prefix) || !m->inode)
+		return false;
+	if (!process->exe && process->exec_ns && (!process->space || !process->space->n_maps))
+		process->memfd_inode = m->inode;
+	return process->memfd_inode == m->inode;
+}
+
+/* A 32-bit program has a vdso of its own, at an address of 32 bits; ours does not name it. */
+static bool is_narrow_vdso(const struct record_mmap *m)
+{
+	return sizeof(void *) > 4 && m->start <= UINT32_MAX;
+}
+
+static enum file_kind kind_in(struct task *process, const struct record_mmap *m)
 {
 	enum file_kind kind = mapping_kind(m->path, m->n_build_id);
+
+	if (kind == FILE_PERF_MAP && is_memfd_of_program(process, m))
+		return FILE_ELF;
+	return kind == FILE_VDSO && is_narrow_vdso(m) ? FILE_ANON : kind;
+}
+
+/* Kernel threads map no code; the generated code of a process belongs to that process. */
+static struct file_key mapping_key(struct task *process, const struct record_mmap *m)
+{
+	enum file_kind kind = kind_in(process, m);
 	bool generated = kind == FILE_PERF_MAP || kind == FILE_JITDUMP;
 
 	return (struct file_key){
@@ -164,8 +193,10 @@ int mapping_enter(struct attribute *a, struct task *task, const struct record_mm
 	struct file_key key = mapping_key(process, m);
 	char path[64];
 	struct file *file;
-	int r = 0;
+	int r = key.kind == FILE_PERF_MAP ? remapped_enter(a, process, m) : 0;
 
+	if (r != 0)
+		return r < 0 ? r : 0;
 	if (key.kind == FILE_PERF_MAP && process->jitdump) {
 		file = process->jitdump;
 	} else {

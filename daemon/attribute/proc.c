@@ -62,6 +62,25 @@ int proc_rights(struct attribute *a, pid_t pid, struct rights *ret_rights)
 	return 0;
 }
 
+int proc_compare(struct attribute *a, pid_t pid, const struct map *m)
+{
+	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
+	char folder[PATH_MAX];
+
+	if (a->o.is_gone && a->o.is_gone(pid))
+		return PROC_GONE;
+	snprintf(folder, sizeof(folder), "%s/%d", a->o.proc, (int)pid);
+	const struct proc_question q = {.folder = folder,
+		.pid = pid,
+		.account = proc_account(task_find(a->o.tasks, pid)),
+		.wants = PROC_TEXT,
+		.text = {m->start, m->end - m->start, m->file_offset}};
+	int r = proc_reader_ask(a->o.reader, &q, &v);
+	if (r != 0 || !(v.has & PROC_TEXT))
+		return r ? r : PROC_SILENT;
+	return v.text_is_same ? PROC_SAME : PROC_OTHER;
+}
+
 int proc_exec(struct attribute *a, pid_t pid, struct exec_text *ret_text)
 {
 	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};

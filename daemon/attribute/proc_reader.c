@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "daemon/aside/aside.h"
-#include "daemon/attribute/proc_text.h"
 #include "daemon/naming/space.h"
 #include "proto/clock.h"
 #include "proto/memory.h"
@@ -42,6 +41,7 @@ struct visit {
 	struct aside_work work;
 	unsigned wants;
 	size_t n_threads; /* to be read at most */
+	struct proc_text_range text;
 	uid_t account;
 	int (*rights)(int folder_fd, uid_t account, struct rights *ret_rights);
 	int outcome;
@@ -250,8 +250,12 @@ static void read_view(int folder_fd, const struct visit *q, struct proc_view *v)
 		v->has |= flag(q->rights(folder_fd, q->account, &v->rights) == 0, PROC_RIGHTS);
 		v->rights_ns = clock_ns(CLOCK_MONOTONIC);
 	}
-	if (wants & PROC_EXE)
+	if (wants & PROC_EXE) {
 		v->has |= flag((v->exe = read_exe(folder_fd)), PROC_EXE);
+		v->memfd_inode = v->exe ? proc_text_memfd(folder_fd, v->exe) : 0;
+	}
+	if (wants & PROC_TEXT)
+		v->has |= flag(proc_text_compare(folder_fd, &q->text, &v->text_is_same), PROC_TEXT);
 	if (wants & PROC_MAPS)
 		v->has |= flag((v->maps = read_maps(folder_fd)), PROC_MAPS);
 	if (wants & PROC_ENVIRON)
@@ -332,6 +336,7 @@ static struct visit *visit_new(const struct proc_question *q, uid_t uid)
 		.work = {.run = visit_run, .free = visit_free, .uid = uid, .key = (uint64_t)q->pid},
 		.wants = q->wants,
 		.n_threads = q->n_threads ? q->n_threads : PROC_THREADS_READ_MAX,
+		.text = q->text,
 		.account = q->account,
 		.rights = q->rights ? q->rights : rights_read,
 	};

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/attribute/proc_text.h"
 #include "daemon/attribute/rights.h"
 #include "daemon/attribute/scan.h"
 
@@ -46,14 +47,16 @@ enum {
 	PROC_ENVIRON = 128,
 	PROC_INNER = 256,    /* with PROC_THREADS: their numbers in their own pid namespace */
 	PROC_CHILDREN = 512, /* if the kernel lists them (CONFIG_PROC_CHILDREN) */
+	PROC_TEXT = 1024,    /* is it the program's? */
 };
 
 struct proc_question {
-	const char *folder; /* "/proc/1" or "/proc/1/task/2" */
-	pid_t pid;          /* of the process */
-	uid_t account;      /* whose it is, as far as known (rights.h); ACCOUNT_NOBODY */
-	unsigned wants;     /* PROC_* */
-	size_t n_threads;   /* limit of PROC_THREADS; 0: PROC_THREADS_READ_MAX */
+	const char *folder;          /* "/proc/1" or "/proc/1/task/2" */
+	pid_t pid;                   /* of the process */
+	uid_t account;               /* whose it is, as far as known (rights.h); ACCOUNT_NOBODY */
+	unsigned wants;              /* PROC_* */
+	size_t n_threads;            /* limit of PROC_THREADS; 0: PROC_THREADS_READ_MAX */
+	struct proc_text_range text; /* of PROC_TEXT */
 	/* NULL: rights_read */
 	int (*rights)(int folder_fd, uid_t account, struct rights *ret_rights);
 };
@@ -78,7 +81,10 @@ struct proc_view {
 	char *argv;         /* as in struct task */
 	uint32_t n_argv;
 	char *exe;
-	char *maps; /* whole lines of executable mappings */
+	uint64_t
+		memfd_inode; /* with PROC_EXE: it was executed out of that memfd; 0: out of a file */
+	bool text_is_same;   /* with PROC_TEXT */
+	char *maps;          /* whole lines of executable mappings */
 	/* With the owner before it was read, and behind it: it is left out if that changed. */
 	struct rights environment_of;
 	bool secure; /* it began with rights that its caller does not have */
@@ -93,7 +99,7 @@ struct proc_reader *proc_reader_free(struct proc_reader *r);
 
 /* Read what a question wants of a process. reader NULL: at once, in this thread. 0, whatever could be read,
  * and the caller clears *ret_view; PROC_GONE; PROC_SILENT: it did not answer, or was not asked; -ENOMEM. */
-enum { PROC_GONE = 1, PROC_EMPTY, PROC_SILENT };
+enum { PROC_GONE = 1, PROC_EMPTY, PROC_SILENT, PROC_SAME, PROC_OTHER };
 int proc_reader_ask(
 	struct proc_reader *r, const struct proc_question *q, struct proc_view *ret_view);
 void proc_view_clear(struct proc_view *v);

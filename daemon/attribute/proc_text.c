@@ -6,14 +6,18 @@
 #include "daemon/attribute/proc_text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/attribute/proc_reader.h"
 #include "daemon/attribute/task.h"
+#include "proto/memory.h"
 
 #define CUT_MARK "…"
+#define PAGE_BYTES 4096u /* of what is compared; a machine's pages may be larger */
 
 bool proc_text_stat(int folder_fd, const char *name, struct scan_stat *ret_stat)
 {
@@ -95,5 +99,39 @@ bool proc_text_exe(int folder_fd, char path[static PATH_MAX])
 	size_t n_deleted = sizeof(deleted) - 1;
 	if ((size_t)n > n_deleted && !strcmp(path + n - n_deleted, deleted))
 		path[(size_t)n - n_deleted] = '\0';
+	return true;
+}
+
+uint64_t proc_text_memfd(int folder_fd, const char *exe)
+{
+	static const char memfd[] = "/memfd:";
+	struct stat st;
+
+	if (strncmp(exe, memfd, sizeof(memfd) - 1) != 0 || fstatat(folder_fd, "exe", &st, 0) < 0)
+		return 0;
+	return st.st_ino;
+}
+
+bool proc_text_compare(int folder_fd, const struct proc_text_range *r, bool *ret_same)
+{
+	_cleanup_(closep) int memory = openat(folder_fd, "mem", O_RDONLY | O_CLOEXEC);
+	_cleanup_(closep) int program = openat(folder_fd, "exe", O_RDONLY | O_CLOEXEC);
+	const uint64_t n_pages = r->bytes / PAGE_BYTES;
+	const uint64_t n = n_pages < PROC_TEXT_PAGES_MAX ? n_pages : PROC_TEXT_PAGES_MAX;
+	bool same = true, any = false;
+
+	if (memory < 0 || program < 0 || n == 0)
+		return false;
+	for (uint64_t i = 0; i < n && same; i++) {
+		uint8_t has[PAGE_BYTES], should[PAGE_BYTES] = {0};
+		const uint64_t at = (n > 1 ? i * (n_pages - 1) / (n - 1) : 0) * PAGE_BYTES;
+		if (pread(memory, has, sizeof(has), (off_t)(r->start + at)) != sizeof(has) ||
+			pread(program, should, sizeof(should), (off_t)(r->file_offset + at)) < 0)
+			return false;
+		same = memcmp(has, should, sizeof(has)) == 0;
+		for (size_t b = 0; b < sizeof(should) && !any; b++)
+			any = should[b] != 0;
+	}
+	*ret_same = same && any;
 	return true;
 }

@@ -21,3 +21,14 @@ int proc_text_argv_copy(const char *text, size_t n, char **ret_argv, uint32_t *r
 bool proc_text_inner(int folder_fd, const char *name, pid_t *ret_inner);
 /* Path of its program. False if it cannot be read. */
 bool proc_text_exe(int folder_fd, char path[static PATH_MAX]);
+/* Inode of the memfd that is its program, by its path; 0: it is in a file. */
+uint64_t proc_text_memfd(int folder_fd, const char *exe);
+
+/* Memory of a process, and where its program has the same. */
+struct proc_text_range {
+	uint64_t start, bytes, file_offset;
+};
+/* Pages of 4 KiB that are compared, all over the range: other code has not the same in any. */
+#define PROC_TEXT_PAGES_MAX 16u
+/* Has the process there what the file of its program has, and not only zeros? False if either cannot be read. */
+bool proc_text_compare(int folder_fd, const struct proc_text_range *r, bool *ret_same);

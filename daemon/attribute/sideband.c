@@ -118,6 +118,7 @@ void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, 
 	process->exe = NULL;
 	process->argv = NULL;
 	process->n_argv = 0;
+	process->memfd_inode = 0;
 	process->jitdump = NULL;
 	process->kernel_thread = false;
 	process->exec_ns = time_ns;

@@ -13,6 +13,7 @@
  */
 
 #include <linux/perf_event.h>
+#include <stdio.h>
 
 #include "daemon/attribute/attribute_private.h"
 
@@ -265,12 +266,46 @@ static int walk_caller(struct stack_walk *w, uint64_t addr)
 	return r;
 }
 
+/* Each piece is a module of its own, as perf has it, and has its name from the kernel. Its place in the table is
+ * that of the user who runs it. */
+static int push_generated(
+	struct stack_walk *w, const struct kernel_code_piece *piece, uint64_t addr)
+{
+	char path[KERNEL_CODE_NAME_BYTES + 2];
+	struct namer *namer = w->a->o.namer;
+	struct frame *frame;
+	struct file *file;
+
+	if (!walk_has_room(w))
+		return 0;
+	snprintf(path, sizeof(path), "[%s]", piece->name);
+	const struct file_key key = {
+		.kind = FILE_MODULE, .path = path, .account = task_account(w->task)};
+	int r = file_get(w->a->o.files, &key, &file);
+	if (!r)
+		r = frame_get_for(
+			w->a->o.files, file, addr - piece->start, 0, task_account(w->task), &frame);
+	if (r)
+		return r < 0 ? r : walk_full(w);
+	w->frame[w->n_frames++] = frame;
+	if (frame->state != FRAME_NEW)
+		return 0;
+	r = namer ? namer_name_as(namer, frame, piece->name) : 0;
+	if (r == NAMER_FULL)
+		frame->state = FRAME_UNNAMED;
+	return r < 0 ? r : 0;
+}
+
 static int find_kernel(struct stack_walk *w, uint64_t addr)
 {
 	struct attribute *a = w->a;
+	const struct kernel_code_piece *piece =
+		a->o.hide_kernel ? NULL : generated_find(a, addr, w->time_ns);
 	struct file *file;
 	uint64_t offset = 0;
 
+	if (piece)
+		return push_generated(w, piece, addr);
 	int r = a->o.hide_kernel ? kernel_map_kernel(&a->kernel, a->o.files, &file)
 				 : kernel_map_find(&a->kernel, a->o.files, addr, &file, &offset);
 	if (r)
@@ -287,13 +322,14 @@ static int walk_kernel(struct stack_walk *w, uint64_t addr)
 	if (w->a->o.hide_kernel)
 		return find_kernel(w, addr);
 
-	struct known_place *known = known_place(w->a, 0, addr);
-	if (walk_known(w, known, 0, addr))
+	const uint64_t generation = w->a->kernel_generation;
+	struct known_place *known = known_place(w->a, generation, addr);
+	if (walk_known(w, known, generation, addr))
 		return 0;
 	uint32_t n_frames = w->n_frames;
 	int r = find_kernel(w, addr);
 	if (!r && w->n_frames > n_frames)
-		remember(w, known, 0, addr);
+		remember(w, known, generation, addr);
 	return r;
 }
 

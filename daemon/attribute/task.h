@@ -45,6 +45,7 @@ struct task {
 	/* exe and argv belong to the process: NULL in threads other than the leader */
 	/* path, from the first executable mapping after exec; may be NULL */
 	char *exe;
+	uint64_t memfd_inode; /* of the memfd from which that was executed; 0: from a file */
 	/* arguments joined by NUL; n_argv bytes; NULL: the process was gone before they were
 	 * read */
 	char *argv;

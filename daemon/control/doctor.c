@@ -443,22 +443,28 @@ static int examine_segment(struct examination *x, const char *path)
 	if (r != 0)
 		return r;
 	sqlite3_stmt *s = NULL;
-	if (sqlite3_prepare_v2(db, "SELECT path, state FROM file WHERE state >= ? ORDER BY path",
+	if (sqlite3_prepare_v2(db,
+		    "SELECT path, state, kind, has_symbols FROM file WHERE state >= ? ORDER BY "
+		    "path",
 		    -1, &s, NULL) == SQLITE_OK) {
 		sqlite3_bind_int(s, 1, FILE_VANISHED);
 		while (sqlite3_step(s) == SQLITE_ROW && x->result == 0) {
 			const char *name = (const char *)sqlite3_column_text(s, 0);
 			int state = sqlite3_column_int(s, 1);
 			bool bad = state >= FILE_MALFORMED;
+			const bool absent = file_is_absent((enum file_kind)sqlite3_column_int(s, 2),
+				(enum file_state)state, sqlite3_column_int(s, 3) != 0);
 			const char *remedy =
-				state == FILE_NO_SYMBOLS
+				absent ? "have the program's runtime write a perf map or a jitdump"
+				: state == FILE_NO_SYMBOLS
 					? "install its -dbgsym package, or build it without strip"
 				: state == FILE_REFUSED
 					? "record as root, or as the user who owns it"
 					: NULL;
 			doctor_tell(x, (struct finding){-1, "file", bad ? "warn" : "info", remedy},
 				"%s: %s", name ? name : "",
-				file_state_says((enum file_state)state));
+				absent ? "there is none, so code that was generated has no names"
+				       : file_state_says((enum file_state)state));
 		}
 	}
 	sqlite3_finalize(s);

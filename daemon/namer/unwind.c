@@ -34,6 +34,7 @@
 /* How a machine's perf registers and DWARF registers correspond. */
 struct registers {
 	uint16_t machine;
+	uint8_t class; /* ELFCLASS64; ELFCLASS32: a 32-bit program on a 64-bit kernel */
 	uint8_t n_registers;
 	uint8_t perf_pc, perf_sp; /* bits in regs_mask */
 	uint8_t dwarf_sp, dwarf_fp;
@@ -41,10 +42,12 @@ struct registers {
 };
 
 /* Source: System V psABI of each machine, "DWARF register numbers";
- * arch/{x86,riscv,arm64}/include/uapi/asm/perf_regs.h of Linux 6.12. */
+ * arch/{x86,riscv,arm64}/include/uapi/asm/perf_regs.h of Linux 6.12; for 32-bit programs
+ * arch/{x86,arm64}/kernel/perf_regs.c (perf_reg_value): they have the numbers of the 64-bit kernel. */
 static const struct registers known_registers[] = {
 	{
 		.machine = EM_X86_64,
+		.class = ELFCLASS64,
 		.n_registers = 17,
 		.perf_pc = 8,
 		.perf_sp = 7,
@@ -55,6 +58,7 @@ static const struct registers known_registers[] = {
 	},
 	{
 		.machine = EM_RISCV,
+		.class = ELFCLASS64,
 		.n_registers = 32,
 		.perf_pc = 0,
 		.perf_sp = 2,
@@ -66,6 +70,7 @@ static const struct registers known_registers[] = {
 	},
 	{
 		.machine = EM_AARCH64,
+		.class = ELFCLASS64,
 		.n_registers = 32,
 		.perf_pc = 32,
 		.perf_sp = 31,
@@ -73,6 +78,27 @@ static const struct registers known_registers[] = {
 		.dwarf_fp = 29,
 		.perf = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
 			21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31},
+	},
+	{
+		.machine = EM_386,
+		.class = ELFCLASS32,
+		.n_registers = 9,
+		.perf_pc = 8,
+		.perf_sp = 7,
+		.dwarf_sp = 4,
+		.dwarf_fp = 5,
+		/* eax ecx edx ebx esp ebp esi edi, return address */
+		.perf = {0, 2, 3, 1, 7, 6, 4, 5, 8},
+	},
+	{
+		.machine = EM_ARM,
+		.class = ELFCLASS32,
+		.n_registers = 16,
+		.perf_pc = 15,
+		.perf_sp = 13,
+		.dwarf_sp = 13,
+		.dwarf_fp = 11,
+		.perf = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
 	},
 };
 
@@ -89,7 +115,10 @@ struct unwinder {
 	size_t n_maps;
 	struct module *module; /* by rising address, disjoint */
 	size_t n_modules;
-	Elf64_Ehdr header; /* an ELF file of nothing but the machine, for dwfl_attach_state */
+	union {
+		Elf64_Ehdr wide;
+		Elf32_Ehdr narrow;
+	} header; /* an ELF file of nothing but the machine, for dwfl_attach_state */
 	Elf *elf;
 	Dwfl *dwfl;
 
@@ -133,25 +162,26 @@ static const struct unwind_map *find_map(const struct unwinder *u, uint64_t addr
 static bool memory_read(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *ret_word, void *userdata)
 {
 	const struct unwinder *u = userdata;
-	Dwarf_Word word;
+	const size_t n_word = u->registers->class == ELFCLASS32 ? 4 : 8;
+	Dwarf_Word word = 0; /* these machines put the lowest byte first */
 	(void)dwfl;
 
 	uint64_t at = addr - u->stack_start;
 	if (addr >= u->stack_start && at < u->n_stack) {
-		if (u->n_stack - at < sizeof(word))
+		if (u->n_stack - at < n_word)
 			return false;
-		memcpy(&word, u->stack + at, sizeof(word));
+		memcpy(&word, u->stack + at, n_word);
 		*ret_word = word;
 		return true;
 	}
 
 	const struct unwind_map *m = find_map(u, addr);
-	if (!m || m->fd < 0 || m->end - addr < sizeof(word))
+	if (!m || m->fd < 0 || m->end - addr < n_word)
 		return false;
 	uint64_t offset = m->file_offset + (addr - m->start);
 	if (offset > INT64_MAX)
 		return false;
-	if (pread(m->fd, &word, sizeof(word), (off_t)offset) != sizeof(word))
+	if (pread(m->fd, &word, n_word, (off_t)offset) != (ssize_t)n_word)
 		return false;
 	*ret_word = word;
 	return true;
@@ -167,6 +197,8 @@ static bool get_register(const struct unwinder *u, unsigned int bit, uint64_t *r
 		return false;
 	size_t i = (size_t)__builtin_popcountll(u->regs_mask & (mask - 1));
 	memcpy(ret_value, (const uint8_t *)u->regs + i * sizeof(*ret_value), sizeof(*ret_value));
+	if (u->registers->class == ELFCLASS32)
+		*ret_value = (uint32_t)*ret_value;
 	return true;
 }
 
@@ -258,12 +290,13 @@ static Elf *open_elf(const struct unwinder *u, const struct unwind_map *map)
 	if (!elf || elf_kind(elf) != ELF_K_ELF)
 		return NULL;
 
-	const Elf64_Ehdr *header = elf64_getehdr(elf); /* NULL for another class */
-	if (!header || header->e_ident[EI_DATA] != ELFDATA2LSB)
+	GElf_Ehdr header;
+	if (!gelf_getehdr(elf, &header) || header.e_ident[EI_DATA] != ELFDATA2LSB)
 		return NULL;
-	if (header->e_machine != u->registers->machine)
+	if (header.e_machine != u->registers->machine ||
+		header.e_ident[EI_CLASS] != u->registers->class)
 		return NULL;
-	if (header->e_type != ET_EXEC && header->e_type != ET_DYN)
+	if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
 		return NULL;
 	return TAKE_PTR(elf);
 }
@@ -414,7 +447,7 @@ static bool has_no_caller(Dwarf_CFI *cfi, uint64_t address, bool *ret_found)
 }
 
 /* Was the last frame the outermost one? Code without call frame information may show this by a
- * frame pointer of zero. Source: psABI of x86-64, 3.4.1; AAPCS64, 6.4.6; RISC-V calling convention,
+ * frame pointer of zero. Source: psABI of x86-64, 3.4.1, and of i386, 2.3.1; AAPCS64, 6.4.6; RISC-V calling convention,
  * "Frame Pointer Convention". */
 static bool is_outermost(const struct unwinder *u)
 {
@@ -468,17 +501,29 @@ int unwinder_unwind(struct unwinder *u, const uint64_t *regs, uint64_t regs_mask
 
 DEFINE_CLEANUP(struct unwinder *, unwinder_free)
 
-static int attach(struct unwinder *u)
+/* Both classes have all but the last of these at the same place. Returns the header's bytes. */
+static size_t fill_header(struct unwinder *u)
 {
-	u->header = (Elf64_Ehdr){
-		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+	const bool wide = u->registers->class == ELFCLASS64;
+
+	u->header.wide = (Elf64_Ehdr){
+		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, u->registers->class, ELFDATA2LSB,
 			EV_CURRENT},
 		.e_type = ET_DYN,
 		.e_machine = u->registers->machine,
 		.e_version = EV_CURRENT,
-		.e_ehsize = sizeof(Elf64_Ehdr),
 	};
-	u->elf = elf_memory((char *)&u->header, sizeof(u->header));
+	if (wide)
+		u->header.wide.e_ehsize = sizeof(Elf64_Ehdr);
+	else
+		u->header.narrow.e_ehsize = sizeof(Elf32_Ehdr);
+	return wide ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr);
+}
+_Static_assert(offsetof(Elf64_Ehdr, e_version) == offsetof(Elf32_Ehdr, e_version), "same places");
+
+static int attach(struct unwinder *u)
+{
+	u->elf = elf_memory((char *)&u->header, fill_header(u));
 	u->dwfl = dwfl_begin(&callbacks);
 	if (!u->elf || !u->dwfl)
 		return -ENOMEM;

@@ -25,7 +25,8 @@ struct unwind_map {
 struct unwinder; /* for one process's mappings; keeps parsed CFI between stacks */
 
 /* Maps are copied; the caller keeps the descriptors, which must stay open. machine is an ELF
- * e_machine (EM_X86_64, EM_RISCV, EM_AARCH64). 0 or -errno. */
+ * e_machine (EM_X86_64, EM_RISCV, EM_AARCH64; EM_386, EM_ARM of 32-bit programs on the first and the last).
+ * 0 or -errno. */
 int unwinder_new(const struct unwind_map *maps, size_t n_maps, uint16_t machine,
 	struct unwinder **ret_unwinder);
 

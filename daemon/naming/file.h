@@ -57,6 +57,12 @@ enum file_state {
 	FILE_OVERSIZE = 10,  /* above the limits of size or memory */
 };
 const char *file_state_says(enum file_state s); /* static: "the parser ran out of time" */
+/* Was it never there? The perf map of a process is named before anyone has looked for it. */
+static inline bool file_is_absent(enum file_kind kind, enum file_state state, bool has_symbols)
+{
+	return kind == FILE_PERF_MAP && !has_symbols &&
+	       (state == FILE_UNSEEN || state == FILE_OPENING || state == FILE_VANISHED);
+}
 
 /* What was opened for a file, or for the one of that key before it: if it is the same once more, it is looked at
  * less often. */

@@ -277,8 +277,9 @@ struct slot {
 
 /* A copy of a process's mappings, shared by the stacks that were sampled with them. */
 struct snapshot {
-	uint64_t generation;
+	uint64_t generation; /* of the space, marked for a 32-bit program */
 	uint32_t n_users;
+	uint16_t machine; /* e_machine of its registers */
 	pid_t pid;
 	struct map *map;
 	uint32_t n_maps;

@@ -20,16 +20,31 @@
 
 #define NO_SPACE_MAX 3 /* consecutive times that the parser may drop a space before its stack */
 
-/* Source: elf.h; the three machines whose perf registers the unwinder knows. */
+/* Source: elf.h; the three machines whose perf registers the unwinder knows, and those of the 32-bit programs
+ * that their kernels run. EM_NONE: the unwinder refuses it, and stacks keep only their leaf. */
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
+#define MACHINE_32 EM_386
 #elif defined(__aarch64__)
 #define MACHINE EM_AARCH64
+#define MACHINE_32 EM_ARM
 #elif defined(__riscv)
 #define MACHINE EM_RISCV
+#define MACHINE_32 EM_NONE
 #else
-#define MACHINE EM_NONE /* the unwinder refuses it: stacks keep only their leaf */
+#define MACHINE EM_NONE
+#define MACHINE_32 EM_NONE
 #endif
+
+/* A process may run code of both kinds (Wine): an unwinder has one machine. Generations count up from 1. */
+#define GENERATION_32 (UINT64_C(1) << 63)
+
+static uint16_t machine_of(uint64_t regs_abi)
+{
+	return regs_abi == PERF_SAMPLE_REGS_ABI_64   ? MACHINE
+	       : regs_abi == PERF_SAMPLE_REGS_ABI_32 ? MACHINE_32
+						     : EM_NONE;
+}
 
 static void snapshot_drop(struct namer *n, struct snapshot *s)
 {
@@ -135,7 +150,8 @@ static int snapshot_get(struct namer *n, const struct unwind_job *job, struct na
 	struct snapshot **ret_snapshot)
 {
 	struct snapshot *s = NULL;
-	uint64_t generation = job->space->generation;
+	bool narrow = job->regs_abi == PERF_SAMPLE_REGS_ABI_32;
+	uint64_t generation = job->space->generation | (narrow ? GENERATION_32 : 0);
 
 	HASH_FIND(hh, n->snapshots, &generation, sizeof(generation), s);
 	if (s) {
@@ -156,6 +172,7 @@ static int snapshot_get(struct namer *n, const struct unwind_job *job, struct na
 	if (s->n_maps)
 		memcpy(s->map, job->space->map, s->n_maps * sizeof(*s->map));
 	s->generation = generation;
+	s->machine = machine_of(job->regs_abi);
 	s->pid = job->pid;
 	s->n_users = 1;
 	HASH_ADD(hh, n->snapshots, generation, sizeof(s->generation), s);
@@ -174,9 +191,8 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 	uint32_t n_stack = job->n_stack < MESSAGE_STACK_BYTES_MAX ? (uint32_t)job->n_stack
 								  : MESSAGE_STACK_BYTES_MAX;
 	struct naming_user *u = naming_user_get(n, job->uid);
-	/* A 32-bit program on a 64-bit kernel has registers that the unwinder does not know. */
 	bool hopeless = n->off || !job->space || job->space->n_maps == 0 ||
-			job->regs_abi != PERF_SAMPLE_REGS_ABI_64 || is_barred(n, job->pid, u);
+			machine_of(job->regs_abi) == EM_NONE || is_barred(n, job->pid, u);
 
 	if (hopeless)
 		n_regs = n_stack = 0;
@@ -271,7 +287,7 @@ static int send_maps(struct namer *n, struct job *j)
 	struct message_space m = {.generation = s->generation,
 		.n_total = s->n_maps,
 		.first = s->n_sent,
-		.machine = MACHINE};
+		.machine = s->machine};
 	struct message_map *map = n->maps;
 
 	while (m.n < MESSAGE_MAPS_MAX && s->n_sent + m.n < s->n_maps) {

@@ -409,6 +409,13 @@ static void real_switch_free(void *u, struct switch_bpf *b)
 	(void)u;
 	switch_bpf_free(b);
 }
+
+static int real_list_programs(
+	void *u, void (*each)(void *userdata, const struct kernel_program *p), void *userdata)
+{
+	(void)u;
+	return programs_bpf_list(each, userdata);
+}
 #endif
 
 const struct kernel kernel_real = {
@@ -433,6 +440,7 @@ const struct kernel kernel_real = {
 	.switch_watched = real_switch_watched,
 	.switch_forget = real_switch_forget,
 	.switch_free = real_switch_free,
+	.list_programs = real_list_programs,
 #endif
 };
 

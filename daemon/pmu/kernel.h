@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/pmu/programs_bpf.h"
 #include "daemon/pmu/switch_bpf.h"
 #include "daemon/pmu/task_work.h"
 
@@ -71,6 +72,9 @@ struct kernel {
 	int (*switch_watched)(void *u, const struct switch_bpf *b, int hart);
 	void (*switch_forget)(void *u, struct switch_bpf *b, int hart, int n_kept);
 	void (*switch_free)(void *u, struct switch_bpf *b);
+	/* The BPF programs that are there now, as programs_bpf_list. NULL: not known. */
+	int (*list_programs)(void *u, void (*each)(void *userdata, const struct kernel_program *p),
+		void *userdata);
 	void *userdata;
 };
 

@@ -191,13 +191,9 @@ static int load_file(struct live_load *t, const struct file *file, uint32_t *ret
 	if (r < 0)
 		return r;
 	l->n_files = *ret_id;
-	const char *path = file->path;
-	if (file->kind == FILE_KERNEL)
-		path = "[kernel]";
-	else if (!path || !*path)
-		path = file->kind == FILE_ANON ? "[anonymous]" : "[unknown]";
+	const bool absent = file_is_absent(file->kind, file->state, file->has_symbols);
 	l->file[*ret_id].kind = (uint8_t)file->kind;
-	return text(t, path, &l->file[*ret_id].module);
+	return text(t, loaded_call_file(file->kind, file->path, absent), &l->file[*ret_id].module);
 }
 
 /* Only the symbol if the query is by function, every place if it is by line. */

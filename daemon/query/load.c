@@ -163,12 +163,10 @@ static int take_file(struct loaded *l, struct cursor *c)
 		f->module = l->kernel_name;
 		return 0;
 	}
+	const bool absent = file_is_absent(
+		f->kind, (enum file_state)cursor_integer(c, 4), cursor_integer(c, 5) != 0);
 	const char *path = (const char *)sqlite3_column_text(c->statement, 2);
-	if (f->kind == FILE_KERNEL)
-		path = "[kernel]";
-	else if (!path || !*path)
-		path = f->kind == FILE_ANON ? "[anonymous]" : "[unknown]";
-	int r = text_get(l->texts, path, &f->module);
+	int r = text_get(l->texts, loaded_call_file(f->kind, path, absent), &f->module);
 	return r ? query_fail_full(l, r) : cursor_text(c, 3, &f->build_id);
 }
 
@@ -364,9 +362,9 @@ static int load_stacks(struct loaded *l)
 			marks_of(l, MARK_FRAME));
 	if (r == 0)
 		r = load_table(l,
-			&(struct load_table){
-				"SELECT id, kind, path, lower(hex(build_id)) FROM file", "id", "",
-				false, take_file},
+			&(struct load_table){"SELECT id, kind, path, lower(hex(build_id)), state, "
+					     "has_symbols FROM file",
+				"id", "", false, take_file},
 			marks_of(l, MARK_FILE));
 	return r;
 }

@@ -73,6 +73,16 @@ struct loaded_file {
 	uint32_t build_id; /* text, in hexadecimal digits; "" or 0: none */
 };
 
+/* What to call a file: by its path (NULL: none), unless there is none. */
+static inline const char *loaded_call_file(enum file_kind kind, const char *path, bool absent)
+{
+	if (kind == FILE_KERNEL)
+		return "[kernel]";
+	if (path && *path && !absent)
+		return path;
+	return kind == FILE_ANON || absent ? "[anonymous]" : "[unknown]";
+}
+
 struct loaded_place {
 	uint32_t function, source, line; /* texts; line 0 unknown */
 	bool inlined;

@@ -74,6 +74,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 	in->merge.now_ns = monotonic_ns;
 	struct attribute_options attribute = {
 		.namer = w->namer,
+		.kernel = w->sampler->kernel,
 		.files = &w->files,
 		.tasks = &w->tasks,
 		.streams = &w->sampler->streams,

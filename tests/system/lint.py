@@ -259,7 +259,8 @@ def test_cppcheck_is_clean(build):
          "-D_GNU_SOURCE", "-DMPERF_VERSION=\"0\"", "-DMPERF_LIBEXECDIR=\"/\"",
          "-DMPERF_SBINDIR=\"/\"", "-DMPERF_BINDIR=\"/\"", "-I.", f"-I{build}/gen",
          # of BPF's own dialect of C; clang compiles it with -Werror
-         "-idaemon/pmu/switch.bpf.c", "proto", "platform-db", "daemon", "client", "runtime", "systemd"],
+         "-idaemon/pmu/switch.bpf.c", "-idaemon/pmu/programs.bpf.c",
+         "proto", "platform-db", "daemon", "client", "runtime", "systemd"],
         cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -117,6 +117,9 @@ def test_code_without_a_file_is_named_by_perf_maps_and_jitdumps(build):
         record(build, folder / "quiet", "--", program, "quiet", long_enough(600))
         found = functions(build, folder / "quiet")
         assert not any("jitted" in r["function"] for r in found), found[:3]
+        # a map that is not there is not said to be where the code is from
+        assert share(found, "[anonymous]", key="module") > 0.9, found[:3]
+        assert not any("/perf-" in (r["module"] or "") for r in found), found[:3]
 
 
 LOOKS = "what changes between two looks, which others delay, has the name of before: mperfd(8)"

@@ -22,6 +22,7 @@
 #define SAMPLED_MACHINE EM_X86_64
 #define SAMPLED_REGS 0xff0fffull /* not DS, ES, FS, GS */
 #define SAMPLED_SP_BIT 7
+#define SAMPLED_MACHINE_NARROW EM_386
 #elif defined(__riscv) && __riscv_xlen == 64
 #define SAMPLED_MACHINE EM_RISCV
 #define SAMPLED_REGS 0xffffffffull
@@ -45,6 +46,7 @@ struct sampled {
 	char paths[SAMPLED_MAPS_MAX][256];
 	size_t n_maps;
 	char folder[32]; /* of the program */
+	bool narrow;     /* set by the test: the program is tests/system/narrow.c, of 32 bits */
 };
 
 /* Make the folder. Aborts the test if that fails. */

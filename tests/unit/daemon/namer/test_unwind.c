@@ -180,11 +180,38 @@ TEST(vdso_has_its_callers)
 	ck_assert(!out.truncated);
 }
 
+#ifdef SAMPLED_MACHINE_NARROW
+TEST(a_32_bit_program_has_its_callers)
+{
+	s.narrow = true;
+	for (int debug = 0; debug < 2; debug++) {
+		const char *reason = sampled_take(&s,
+			debug ? "-g -fno-asynchronous-unwind-tables -fno-unwind-tables" : "", "20",
+			NULL, "/depth");
+		if (reason) {
+			printf("SKIP %s: %s\n", __func__, reason);
+			return;
+		}
+		ck_assert_int_eq(
+			unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE_NARROW, &unwinder), 0);
+		check_depth(20);
+		unwinder = unwinder_free(unwinder);
+		/* with the registers of another machine it is refused, and nothing is made up */
+		ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
+		ck_assert_int_eq(unwind(s.n_stack), UNWIND_FAILED);
+		unwinder = unwinder_free(unwinder);
+		sampled_end(&s);
+		sampled_begin(&s);
+		s.narrow = true;
+	}
+}
+#endif
+
 TEST(unwinder_exists_for_every_machine)
 {
-	static const uint16_t machines[] = {EM_X86_64, EM_RISCV, EM_AARCH64};
+	static const uint16_t machines[] = {EM_X86_64, EM_RISCV, EM_AARCH64, EM_386, EM_ARM};
 
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
 		ck_assert_int_eq(unwinder_new(NULL, 0, machines[i], &unwinder), 0);
 		unwinder = unwinder_free(unwinder);
 	}
@@ -499,7 +526,7 @@ TEST(unknown_machines_and_too_many_maps_are_refused)
 	struct unwinder *untouched = (struct unwinder *)s.stack;
 	struct unwind_map *many = calloc(UNWIND_MAPS_MAX + 1, sizeof(*many));
 
-	ck_assert_int_eq(unwinder_new(NULL, 0, EM_386, &untouched), -EOPNOTSUPP);
+	ck_assert_int_eq(unwinder_new(NULL, 0, EM_MIPS, &untouched), -EOPNOTSUPP);
 	ck_assert_int_eq(unwinder_new(NULL, 0, EM_NONE, &untouched), -EOPNOTSUPP);
 	ck_assert_int_eq(
 		unwinder_new(many, UNWIND_MAPS_MAX + 1, SAMPLED_MACHINE, &untouched), -E2BIG);

@@ -337,6 +337,18 @@ TEST(only_a_whole_jitdump_name_is_one)
 		ck_assert_int_eq(mapping_kind(others[i], 0), FILE_ELF);
 }
 
+TEST(only_a_perf_map_of_which_nothing_was_read_may_be_absent)
+{
+	ck_assert(file_is_absent(FILE_PERF_MAP, FILE_VANISHED, false));
+	ck_assert(file_is_absent(FILE_PERF_MAP, FILE_UNSEEN, false));
+	ck_assert(file_is_absent(FILE_PERF_MAP, FILE_OPENING, false));
+	ck_assert(!file_is_absent(FILE_PERF_MAP, FILE_READY, false)); /* it is empty */
+	ck_assert(!file_is_absent(FILE_PERF_MAP, FILE_REFUSED, false));
+	ck_assert(!file_is_absent(FILE_PERF_MAP, FILE_VANISHED, true)); /* removed since */
+	ck_assert(!file_is_absent(FILE_JITDUMP, FILE_VANISHED, false)); /* it was mapped */
+	ck_assert(!file_is_absent(FILE_ELF, FILE_VANISHED, false));
+}
+
 TEST(names_that_are_no_path_are_not_opened)
 {
 	static const char *const names[] = {

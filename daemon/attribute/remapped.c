@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* A program's own text in memory that is no file's
+ *
+ * To have its text in huge pages, a program copies it, maps anonymous memory in its place, and writes it
+ * back (BOLT's hugify, Node.js, Chrome, libraries that are preloaded for it). The kernel tells only of
+ * executable memory without a name, which otherwise means that code was generated there.
+ *
+ *      | text of the program           |          what was mapped
+ *      | text  |  anonymous    | text  |          what is mapped now: the same code
+ *
+ * A library's place is given to others once it is unloaded, of which no record tells. The program itself
+ * is never unmapped, so of memory in its place it is only asked whether it has the program's bytes. They
+ * are compared while the process is there. Of one that is gone, or whose memory we may not read, the place
+ * is enough: it is as sure as of text that was written to, which has its file's name, too. Memory that
+ * others can share (a memfd) is believed by its bytes alone: an emulator that was forked maps its guests' so.
+ */
+
+#include <string.h>
+
+#include "daemon/attribute/attribute_private.h"
+
+static bool is_program(const struct task *process, const struct file *file)
+{
+	return file->kind == FILE_ELF && process->exe && strcmp(file->path, process->exe) == 0;
+}
+
+static bool goes_on(const struct map *before, const struct map *after)
+{
+	return before->end == after->start && before->file == after->file &&
+	       before->start - before->file_offset == after->start - after->file_offset;
+}
+
+/* The mapping of the program's file of which [start, end) is a part; NULL: of none, or not all of it. */
+static const struct map *place_of(const struct task *process, uint64_t start, uint64_t end)
+{
+	const struct space *space = process->space;
+	const struct map *first = space_find(space, start);
+
+	if (!first || !is_program(process, first->file))
+		return NULL;
+	for (const struct map *m = first; m->end < end; m++)
+		if (m + 1 == space->map + space->n_maps || !goes_on(m, m + 1))
+			return NULL;
+	return first;
+}
+
+/* PROC_SAME, PROC_OTHER; PROC_SILENT: it cannot be read, or too many were. */
+static int compare(struct attribute *a, pid_t pid, const struct map *m)
+{
+	if (a->n_compared == TEXTS_COMPARED_MAX)
+		return PROC_SILENT;
+	a->n_compared++;
+	return proc_compare(a, pid, m);
+}
+
+int remapped_enter(struct attribute *a, struct task *process, const struct record_mmap *m)
+{
+	if (m->bytes == 0 || m->bytes > UINT64_MAX - m->start)
+		return 0;
+	struct map map = {.start = m->start, .end = m->start + m->bytes};
+	const struct map *was = place_of(process, map.start, map.end);
+
+	if (!was)
+		return 0;
+	map.file = was->file;
+	map.file_offset = was->file_offset + (map.start - was->start);
+	const bool shared = strncmp(m->path, "/memfd:", strlen("/memfd:")) == 0;
+	const int outcome = compare(a, process->pid, &map);
+	if (outcome != PROC_SAME && (outcome == PROC_OTHER || shared))
+		return 0;
+	/* without room it stays what it was, which is the same file */
+	int r = space_map(a->o.tasks, process, map.start, m->bytes, map.file_offset, map.file);
+	return r < 0 ? r : REMAPPED_DONE;
+}
+
+/* The map behind a run of generated code from i on. */
+static uint32_t run_end(const struct space *s, uint32_t i)
+{
+	while (i < s->n_maps && s->map[i].file->kind == FILE_PERF_MAP &&
+		s->map[i].start == s->map[i - 1].end)
+		i++;
+	return i;
+}
+
+/* In /proc only what lies between two parts of the program's text shows that it was text. */
+int remapped_fill(struct attribute *a, struct task *process)
+{
+	int r = 0;
+
+	for (uint32_t i = 1; process->space && i < process->space->n_maps && r == 0; i++) {
+		const struct space *s = process->space;
+		const struct map *before = &s->map[i - 1];
+		uint32_t end = is_program(process, before->file) ? run_end(s, i) : i;
+		if (end == i || end == s->n_maps)
+			continue;
+		struct map m = {.start = before->end,
+			.end = s->map[end].start,
+			.file = before->file,
+			.file_offset = before->file_offset + (before->end - before->start)};
+		if (!goes_on(before, &m) || !goes_on(&m, &s->map[end]) ||
+			compare(a, process->pid, &m) != PROC_SAME)
+			continue;
+		r = space_map(a->o.tasks, process, m.start, m.end - m.start, m.file_offset, m.file);
+	}
+	return r;
+}

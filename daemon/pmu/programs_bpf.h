@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The BPF programs that the kernel has now
+ *
+ * Records tell of those that are loaded while events are open. Those of before are listed by a BPF program of
+ * ours (programs.bpf.c), which needs CAP_BPF and CAP_PERFMON: bpf(2) itself gives them to CAP_SYS_ADMIN alone, and
+ * /proc/kallsyms does not say where they end. Called only through struct kernel: absent if built without
+ * BPF (make BPF=no).
+ */
+
+#include <stdint.h>
+
+struct kernel_program {
+	uint64_t start, bytes; /* address of its code */
+	uint64_t loaded_ns;    /* CLOCK_MONOTONIC */
+	const char *name;      /* as in /proc/kallsyms; borrowed for the call */
+};
+
+/* Call each for all programs and subprograms whose code the kernel compiled and names, in no order: 100 of one
+ * program at most. Takes some 20 ms, most of it for the kernel's BTF. 0 or -errno: the kernel has no BTF, or we lack
+ * the right. */
+int programs_bpf_list(void (*each)(void *userdata, const struct kernel_program *p), void *userdata);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#pragma once
+
+/* What the BPF program that lists BPF programs writes for each: shared by it and its reader. */
+
+#include <linux/types.h>
+
+#define PROGRAM_NAME_BYTES 192 /* as KERNEL_CODE_NAME_BYTES */
+
+struct program_told {
+	__u64 start, end;              /* of its code */
+	__u64 loaded_ns;               /* CLOCK_BOOTTIME */
+	char name[PROGRAM_NAME_BYTES]; /* as in /proc/kallsyms, NUL-terminated */
+};
