@@ -387,3 +387,25 @@ def test_names_that_are_longer_than_a_row_stay_two(build):
         found = [r for r in functions(build, folder / "r", "--comm", "l") if "component" in r["function"]]
         assert len(found) == 2 and all(r["self"] > 0.1 for r in found), found
         assert {r["function"][-6:] for r in found} == {"pollEv", "downEv"}, found
+
+
+INLINED = """
+static inline __attribute__((always_inline)) void inl(long n) { for (long i = 0; i < n; i++) s += i * 3; }
+__attribute__((noinline)) void hot_one(long n) { inl(n); }
+"""
+
+
+def inlined_into_hot_one(build, folder, *command, **options):
+    record(build, folder / "r", "-g", "none", "--", *command, **options)
+    found = functions(build, folder / "r", "--inlined", "--comm", "p")
+    (folder / "r").unlink()
+    return share(found, "inl"), found
+
+
+def test_debug_sections_that_zstd_compressed_are_read(build):
+    with Folder() as folder:
+        (folder / "p.c").write_text("volatile unsigned long s;" + INLINED + MAIN % ("", "hot_one(2000000);"))
+        subprocess.run(["gcc", "-O2", "-g", "-o", folder / "p", folder / "p.c"], check=True)
+        subprocess.run(["objcopy", "--compress-debug-sections=zstd", folder / "p"], check=True)
+        inl, found = inlined_into_hot_one(build, folder, folder / "p")
+        assert inl > 0.8, found
