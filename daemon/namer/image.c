@@ -19,6 +19,7 @@
 #include "daemon/namer/dwarf_lines.h"
 #include "daemon/namer/elf_file.h"
 #include "daemon/namer/elf_symbols.h"
+#include "daemon/namer/go_table.h"
 #include "daemon/namer/image_private.h"
 #include "daemon/namer/jit_lines.h"
 #include "daemon/namer/mini_debug.h"
@@ -39,6 +40,7 @@ struct segment {
 struct elf_image {
 	struct elf_file self, mini, debug, alt;
 	bool self_symtab, mini_symtab, debug_symtab;
+	struct go_table go; /* of version GO_NONE: it is no program of Go */
 	struct segment *segment;
 	size_t n_segments;
 	struct elf_file *source; /* self or debug: has DWARF; NULL: neither, or libdw rejects it */
@@ -126,6 +128,11 @@ static int elf_collect(struct image *image, struct symbols *symbols)
 		if (r == 0 || r == ELF_SYMBOLS_NONE)
 			r = elf_symbols_collect(e->self.elf, SHT_DYNSYM, symbols);
 	}
+	if ((r == 0 || r == ELF_SYMBOLS_NONE) && e->go.version && !e->self_symtab &&
+		!e->debug_symtab) {
+		r = go_table_collect(&e->go, symbols);
+		r = r == SYMBOLS_FULL ? ELF_SYMBOLS_FULL : r;
+	}
 	if (r == 0 || r == ELF_SYMBOLS_NONE)
 		r = elf_plt_collect(e->self.elf, &image->names, symbols);
 	return r;
@@ -187,6 +194,8 @@ int image_open_elf(int fd, struct image **ret_image)
 		return -ENOMEM;
 
 	int r = elf_file_map(&image->elf->self, fd);
+	if (r == 0)
+		(void)go_table_of(image->elf->self.elf, &image->elf->go);
 	if (r == 0)
 		r = elf_read_segments(image->elf);
 	if (r == 0)
@@ -334,6 +343,19 @@ void image_wants(const struct image *i, struct image_wants *ret_wants)
 	}
 }
 
+static void set_line_of_go(struct image *i, uint64_t addr, struct image_place *place)
+{
+	const struct go_table *go = &i->elf->go;
+	const char *source;
+
+	if (!go->version)
+		return;
+	go_table_find(go, addr, &source, &place->line);
+	place->source = source && strnlen(source, IMAGE_NAME_BYTES_MAX + 1) > IMAGE_NAME_BYTES_MAX
+				? names_copy(&i->names, source, SIZE_MAX)
+				: source;
+}
+
 /* The places of an address in an ELF file. The symbol's name is preferred to the one in DWARF,
  * which is the same for all clones of a function. */
 static void name_elf(struct image *i, uint64_t offset, struct image_naming *naming)
@@ -350,8 +372,10 @@ static void name_elf(struct image *i, uint64_t offset, struct image_naming *nami
 		if (first) /* which has touched all of it */
 			image_release_pages(i);
 	}
-	if (!naming->n_places && known)
+	if (!naming->n_places && known) {
 		naming->n_places = 1;
+		set_line_of_go(i, addr, &naming->place[0]);
+	}
 	if (!naming->n_places)
 		return;
 
