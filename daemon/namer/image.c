@@ -23,6 +23,7 @@
 #include "daemon/namer/image_private.h"
 #include "daemon/namer/jit_lines.h"
 #include "daemon/namer/mini_debug.h"
+#include "daemon/namer/split_files.h"
 
 /* A core file has thousands of segments; programs have about ten. */
 #define SEGMENTS_MAX 1024
@@ -39,6 +40,7 @@ struct segment {
 
 struct elf_image {
 	struct elf_file self, mini, debug, alt;
+	struct split_files split;
 	bool self_symtab, mini_symtab, debug_symtab;
 	struct go_table go; /* of version GO_NONE: it is no program of Go */
 	struct segment *segment;
@@ -167,7 +169,7 @@ static int elf_open_lines(struct elf_image *e)
 		return r;
 	elf_file_unpack(e->source);
 	elf_file_unpack(&e->alt);
-	r = e->source->elf ? dwarf_lines_open(e->lines, e->source->elf, e->alt.elf)
+	r = e->source->elf ? dwarf_lines_open(e->lines, e->source->elf, e->alt.elf, &e->split)
 			   : DWARF_LINES_NONE;
 	if (r == DWARF_LINES_NONE) {
 		elf_file_pack(e->source);
@@ -298,6 +300,33 @@ int image_add_alt(struct image *i, int fd)
 	return 0;
 }
 
+const char *image_wants_split(const struct image *i)
+{
+	return i->elf && i->elf->split.wants ? i->elf->split.wanted : NULL;
+}
+
+int image_add_package(struct image *i, int fd)
+{
+	return i->elf ? split_files_add_package(&i->elf->split, fd) : -EINVAL;
+}
+
+int image_add_split(struct image *i, int fd)
+{
+	return i->elf ? split_files_add(&i->elf->split, fd) : -EINVAL;
+}
+
+void image_give_up_split(struct image *i)
+{
+	if (i->elf)
+		split_files_give_up(&i->elf->split);
+}
+
+/* Skeletons refer to addresses by number. */
+bool image_may_be_split(const struct image *i)
+{
+	return i->elf && i->elf->source && elf_file_has_section(i->elf->source, ".debug_addr");
+}
+
 static void copy_id(uint8_t to[20], uint8_t *ret_n, const uint8_t *id, size_t n)
 {
 	/* No real ELF note has a longer id; the kernel's limit is 20 too. */
@@ -363,6 +392,7 @@ static void name_elf(struct image *i, uint64_t offset, struct image_naming *nami
 	uint64_t addr = 0;
 	struct span symbol = {.name = NULL};
 
+	i->elf->split.wants = false;
 	if (!elf_addr(i->elf, offset, &addr))
 		return;
 	bool known = spans_find(&i->symbols, addr, &symbol);
@@ -465,6 +495,7 @@ void image_drop_lines(struct image *i)
 	elf_file_pack(&i->elf->self);
 	elf_file_pack(&i->elf->debug);
 	elf_file_pack(&i->elf->alt);
+	split_files_pack(&i->elf->split);
 }
 
 void image_release_pages(struct image *i)
@@ -474,6 +505,7 @@ void image_release_pages(struct image *i)
 	elf_file_rest(&i->elf->self);
 	elf_file_rest(&i->elf->debug);
 	elf_file_rest(&i->elf->alt);
+	split_files_rest(&i->elf->split);
 }
 
 static void elf_image_free(struct elf_image *e)
@@ -486,6 +518,7 @@ static void elf_image_free(struct elf_image *e)
 	elf_file_close(&e->mini);
 	elf_file_close(&e->debug);
 	elf_file_close(&e->alt);
+	split_files_clear(&e->split);
 	free(e->segment);
 	free(e);
 }
