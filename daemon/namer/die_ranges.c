@@ -23,14 +23,12 @@ static struct byte_reader numbered_list(struct section_bytes lists, uint64_t i)
 		read_past(&r, 8);
 	}
 	read_past(&r, 4); /* version, sizes of addresses and of segments */
-	uint64_t n_lists = read_number(&r, 4);
-	if (r.bad || i >= n_lists || n_lists > lists.n)
-		return (struct byte_reader){.bad = true};
-	uint64_t first = (uint64_t)(r.at - lists.at);
+	uint64_t n_lists = read_number(&r, 4), first = (uint64_t)(r.at - lists.at);
+	r.bad |= i >= n_lists || n_lists > lists.n;
 	read_past(&r, i * n);
 	uint64_t offset = read_number(&r, n);
-	return r.bad || offset > lists.n ? (struct byte_reader){.bad = true}
-					 : bytes_from(lists, first + offset);
+	r.bad |= offset > lists.n;
+	return r.bad ? r : bytes_from(lists, first + offset);
 }
 
 /* The list that an attribute leads to, by its offset or its number, which not every libdw resolves. */
