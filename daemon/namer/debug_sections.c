@@ -82,20 +82,23 @@ static bool find_zstd(Elf *elf, Elf_Scn *s, GElf_Chdr *ret_header, struct sectio
 	return true;
 }
 
-/* Only pages that zstd writes take memory, whatever length the header claims. */
-static bool unpack_zstd(Elf *elf, Elf_Scn *s, GElf_Shdr *header, struct unpacked *u)
+/* Only pages that zstd writes take memory, whatever length the header claims. 0; NOT_ZSTD; CANNOT */
+enum { NOT_ZSTD = 1, CANNOT };
+static int unpack_zstd(Elf *elf, Elf_Scn *s, GElf_Shdr *header, struct unpacked *u)
 {
 	GElf_Chdr claimed;
 	struct section_bytes packed;
 
-	if (!find_zstd(elf, s, &claimed, &packed) || u->n == UNPACKED_SECTIONS_MAX ||
-		claimed.ch_size == 0 || claimed.ch_size > UNPACKED_BYTES_MAX - u->n_bytes)
-		return false;
+	if (!find_zstd(elf, s, &claimed, &packed))
+		return NOT_ZSTD;
+	if (u->n == UNPACKED_SECTIONS_MAX || claimed.ch_size == 0 ||
+		claimed.ch_size > UNPACKED_BYTES_MAX - u->n_bytes)
+		return CANNOT;
 	uint8_t *bytes = malloc(claimed.ch_size);
 	if (!bytes ||
 		ZSTD_decompress(bytes, claimed.ch_size, packed.at, packed.n) != claimed.ch_size) {
 		free(bytes);
-		return false;
+		return CANNOT;
 	}
 	u->section[u->n++] = bytes;
 	u->n_bytes += claimed.ch_size;
@@ -104,7 +107,7 @@ static bool unpack_zstd(Elf *elf, Elf_Scn *s, GElf_Shdr *header, struct unpacked
 	header->sh_size = claimed.ch_size;
 	header->sh_addralign = claimed.ch_addralign;
 	gelf_update_shdr(s, header);
-	return true;
+	return 0;
 }
 
 void unpacked_free(struct unpacked *u)
@@ -128,10 +131,11 @@ void debug_sections_unpack(Elf *elf, void *bytes, size_t n, struct unpacked *unp
 		if (!name || strncmp(name, ".debug_", 7) != 0)
 			continue;
 		uint64_t offset = header.sh_offset, size = header.sh_size;
-		if (for_debuggers_only(name)) {
+		int r = for_debuggers_only(name) ? CANNOT : unpack_zstd(elf, s, &header, unpacked);
+		if (r == CANNOT) { /* libdw may try, without a limit */
 			header.sh_type = SHT_NOBITS;
 			gelf_update_shdr(s, &header);
-		} else if (unpack_zstd(elf, s, &header, unpacked) || elf_compress(s, 0, 0) == 1) {
+		} else if (r == 0 || elf_compress(s, 0, 0) == 1) {
 			pages_drop(bytes, n, offset, size);
 		}
 	}

@@ -14,7 +14,7 @@
 #include "daemon/namer/byte_reader.h"
 
 /* Of one file, of what zstd compressed: more than fits into the parser beside its tables, and a bomb
- * of a few kilobytes unpacks to anything. A section beyond it stays as it is. */
+ * of a few kilobytes unpacks to anything. A section beyond it is hidden. */
 #define UNPACKED_BYTES_MAX ((size_t)1 << 30)
 #define UNPACKED_SECTIONS_MAX 32 /* DWARF has half as many */
 

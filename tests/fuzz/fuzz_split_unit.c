@@ -12,22 +12,36 @@
 #include "daemon/namer/split_unit.h"
 
 #define ENTRIES_MAX 2000
+#define DEPTH_MAX 32
 #define IDS_MAX 8
 
+static uint64_t visit(const struct split_unit *u, Dwarf_Die *die)
+{
+	struct die_ranges ranges = die_ranges_of(die, split_unit_ranges(u));
+	uint64_t start, end, sum = 0;
+
+	for (unsigned n = 0; n < 1000 && die_ranges_next(&ranges, &start, &end); n++)
+		sum += end - start;
+	return sum + die_covers(die, split_unit_ranges(u), sum);
+}
+
+/* In a forged tree there may be circles. */
 static uint64_t walk(const struct split_unit *u)
 {
-	Dwarf_Die die = *split_unit_die(u), next;
+	Dwarf_Die stack[DEPTH_MAX] = {*split_unit_die(u)}, next;
 	uint64_t sum = 0;
+	size_t depth = 1;
 
-	for (unsigned i = 0; i < ENTRIES_MAX; i++) {
-		struct die_ranges ranges = die_ranges_of(&die, split_unit_ranges(u));
-		uint64_t start, end;
-		for (unsigned n = 0; n < 1000 && die_ranges_next(&ranges, &start, &end); n++)
-			sum += end - start;
-		sum += die_covers(&die, split_unit_ranges(u), sum);
-		if (dwarf_child(&die, &next) != 0 && dwarf_siblingof(&die, &next) != 0)
-			break;
-		die = next;
+	for (unsigned i = 0; i < ENTRIES_MAX && depth > 0; i++) {
+		sum += visit(u, &stack[depth - 1]);
+		if (depth < DEPTH_MAX && dwarf_child(&stack[depth - 1], &next) == 0) {
+			stack[depth++] = next;
+			continue;
+		}
+		while (depth > 0 && dwarf_siblingof(&stack[depth - 1], &next) != 0)
+			depth--;
+		if (depth > 0)
+			stack[depth - 1] = next;
 	}
 	return sum;
 }
