@@ -41,7 +41,7 @@ PKGS_DAEMON = libsystemd libprotobuf-c sqlite3 jansson libxxhash zlib $(if $(WIT
 PKGS_PLATFORM = jansson
 PKGS_CLIENT = libprotobuf-c jansson ncursesw zlib
 PKGS_ROOFS  = jansson
-PKGS_NAMER  = libelf libdw libseccomp liblzma
+PKGS_NAMER  = libelf libdw libseccomp liblzma libzstd
 PKG_CONFIG ?= pkg-config
 
 # --- for another architecture: make CROSS=riscv64 or CROSS=arm64 --------------------------------
@@ -241,7 +241,7 @@ $(BUILD)/daemon/pmu/kernel.o: $(SKELETONS)
 # --- packages: Debian names, read by apt; already installed ones cost one dpkg-query -------------
 
 PACKAGES_BUILD = gcc make pkg-config libc6-dev libsystemd-dev libprotobuf-c-dev protobuf-c-compiler \
-	libsqlite3-dev libxxhash-dev zlib1g-dev libelf-dev libdw-dev libiberty-dev libseccomp-dev liblzma-dev libjansson-dev \
+	libsqlite3-dev libxxhash-dev zlib1g-dev libelf-dev libdw-dev libiberty-dev libseccomp-dev liblzma-dev libzstd-dev libjansson-dev \
 	libncurses-dev uthash-dev $(if $(filter no,$(BPF)),,clang bpftool libbpf-dev)
 PACKAGES_DEMO = dpkg-dev tclsh xz-utils
 packages:

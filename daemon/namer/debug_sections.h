@@ -4,14 +4,37 @@
 /* Debug sections: compressed debug information, unpacked without wasting memory
  *
  * When libdw opens a file, it unpacks every section that it knows, of which lines and inlined calls
- * need half, and the compressed bytes stay in memory too.
+ * need half, and the compressed bytes stay in memory too. What zstd compressed, only elfutils 0.191
+ * and later could unpack.
  */
 
 #include <libelf.h>
 #include <stddef.h>
 
+#include "daemon/namer/byte_reader.h"
+
+/* Of one file, of what zstd compressed: more than fits into the parser beside its tables, and a bomb
+ * of a few kilobytes unpacks to anything. A section beyond it is hidden. */
+#define UNPACKED_BYTES_MAX ((size_t)1 << 30)
+#define UNPACKED_SECTIONS_MAX 32 /* DWARF has half as many */
+
+/* The memory of sections that are not the Elf's own. */
+struct unpacked {
+	void *section[UNPACKED_SECTIONS_MAX];
+	size_t n, n_bytes;
+};
+
 /* Unpack the compressed debug sections needed for names, release the pages of their compressed
  * form, and hide the sections that only debuggers read (locations of variables, macros, indices)
  * from libdw. `bytes`, n: the private mapping behind the Elf. What cannot be unpacked stays as it
- * is. */
-void debug_sections_unpack(Elf *elf, void *bytes, size_t n);
+ * is. *unpacked is empty at first, and to be freed after the Elf. */
+void debug_sections_unpack(Elf *elf, void *bytes, size_t n, struct unpacked *unpacked);
+void unpacked_free(struct unpacked *u);
+
+/* Let a section have these bytes, which are borrowed: they need not be in the file. */
+void section_set_bytes(Elf_Scn *section, struct section_bytes bytes);
+
+/* The sections of these n names. Absent are those that the file does not have, that are compressed,
+ * and all of a file in the other byte order. */
+void debug_sections_find(
+	Elf *elf, const char *const name[], size_t n, struct section_bytes ret_found[]);

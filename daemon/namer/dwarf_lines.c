@@ -15,24 +15,29 @@
  * a forged DW_AT_sibling makes it visit each subtree twice per level. For C++ and Rust the linkage
  * names are used, so that they match those of the symbol table.
  *
+ * Of a split unit, ranges and lines are those of the skeleton in the program; functions and calls are
+ * found in its other half once that is there.
+ *
  * libdw opens files itself in two cases, which must not happen here. It opens a skeleton unit's
- * .dwo if asked for the split unit, so we don't ask: lines work, inlined calls are missing. It
- * opens the supplementary file for a form that points into it unless one is set, so an empty one is
- * set unless the file is there.
+ * .dwo if asked for the split unit, so we don't ask (split_unit.c finds it). It opens the
+ * supplementary file for a form that points into it unless one is set, so an empty one is set unless
+ * the file is there.
  */
 
 #include "daemon/namer/dwarf_lines.h"
 
 #include <dwarf.h>
-#include <elf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/namer/die_ranges.h"
 #include "daemon/namer/line_table.h"
 #include "daemon/namer/names.h"
+#include "daemon/namer/section_elf.h"
 #include "daemon/namer/spans.h"
+#include "daemon/namer/split_files.h"
 #include "proto/memory.h"
 
 #define UNITS_MAX 1000000     /* a debug Chromium has 50,000 */
@@ -46,22 +51,19 @@ struct unit {
 	Dwarf_Off *function;
 	size_t n_functions, size;
 	struct line_table *table; /* NULL: none, or libdw has to read it */
-};
 
-/* An ELF file whose DWARF is four zero bytes of .debug_frame: the minimum that libdw accepts. */
-struct empty_file {
-	Elf64_Ehdr file;
-	Elf64_Shdr section[3];
-	char names[32];
-	char frame[8];
+	bool skeleton;             /* its functions are in the other half, */
+	struct split_unit *split;  /* NULL: which was not found */
+	struct line_table *files;  /* … and has its own list of files; NULL: the table's */
+	uint32_t n_files_searched; /* of the program's split files, when it was looked for */
 };
 
 struct dwarf_lines {
 	/* while it is open */
 	Dwarf *dwarf, *alt; /* alt: NULL or the supplementary file */
 	Dwarf *no_alt;      /* … NULL or the empty one in its place */
-	Elf *no_alt_elf;
-	struct empty_file empty;
+	struct section_elf *no_alt_elf;
+	struct split_files *split;
 	struct line_sections sections;
 	struct unit **unit; /* by index; NULL: not read yet */
 	size_t n_functions; /* of all units that were read */
@@ -74,47 +76,15 @@ struct dwarf_lines {
 	bool indexed;
 };
 
-static void empty_file_fill(struct empty_file *e)
-{
-	static const char names[] = "\0.debug_frame\0.shstrtab";
-	const uint16_t order = 1;
-	bool little = *(const char *)&order == 1;
-
-	*e = (struct empty_file){
-		.file =
-			{
-				.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
-					little ? ELFDATA2LSB : ELFDATA2MSB, EV_CURRENT},
-				.e_type = ET_REL,
-				.e_version = EV_CURRENT,
-				.e_shoff = offsetof(struct empty_file, section),
-				.e_ehsize = sizeof(Elf64_Ehdr),
-				.e_shentsize = sizeof(Elf64_Shdr),
-				.e_shnum = 3,
-				.e_shstrndx = 2,
-			},
-		.section =
-			{
-				[1] = {.sh_name = 1,
-					.sh_type = SHT_PROGBITS,
-					.sh_addralign = 1,
-					.sh_offset = offsetof(struct empty_file, frame),
-					.sh_size = 4},
-				[2] = {.sh_name = 14,
-					.sh_type = SHT_STRTAB,
-					.sh_addralign = 1,
-					.sh_offset = offsetof(struct empty_file, names),
-					.sh_size = sizeof(names)},
-			},
-	};
-	memcpy(e->names, names, sizeof(names));
-}
-
+/* The minimum that libdw accepts. */
 static bool lines_shut_alt(struct dwarf_lines *d)
 {
-	empty_file_fill(&d->empty);
-	d->no_alt_elf = elf_memory((char *)&d->empty, sizeof(d->empty));
-	d->no_alt = d->no_alt_elf ? dwarf_begin_elf(d->no_alt_elf, DWARF_C_READ, NULL) : NULL;
+	static const uint8_t zero[4];
+	const struct named_bytes frame = {".debug_frame", {zero, sizeof(zero)}};
+
+	if (section_elf_new(&frame, 1, &d->no_alt_elf))
+		return false;
+	d->no_alt = dwarf_begin_elf(section_elf_elf(d->no_alt_elf), DWARF_C_READ, NULL);
 	if (!d->no_alt)
 		return false;
 
@@ -147,10 +117,11 @@ static int lines_open(struct dwarf_lines *d, Elf *elf, Elf *alt)
 	return 0;
 }
 
-int dwarf_lines_open(struct dwarf_lines *d, Elf *elf, Elf *alt)
+int dwarf_lines_open(struct dwarf_lines *d, Elf *elf, Elf *alt, struct split_files *split)
 {
 	if (d->dwarf)
 		return 0;
+	d->split = split;
 	int r = lines_open(d, elf, alt);
 	if (r)
 		dwarf_lines_close(d);
@@ -169,16 +140,13 @@ bool dwarf_lines_has_index(const struct dwarf_lines *d)
 
 /* Add the ranges of an entry. Linkers set those of dropped functions to 0, 1 or the largest
  * addresses, where no code can be. 0, SPANS_FULL, -ENOMEM */
-static int die_add_ranges(Dwarf_Die *die, uint32_t tag, struct spans *spans)
+static int die_add_ranges(
+	Dwarf_Die *die, const struct range_source *apart, uint32_t tag, struct spans *spans)
 {
-	Dwarf_Addr base, start, end;
-	ptrdiff_t at = 0;
+	struct die_ranges walk = die_ranges_of(die, apart);
+	uint64_t start, end;
 
-	for (size_t i = 0; i < SPANS_MAX; i++) {
-		ptrdiff_t next = dwarf_ranges(die, at, &base, &start, &end);
-		if (next <= 0 || (next != 1 && next <= at))
-			return 0;
-		at = next;
+	for (size_t i = 0; i < SPANS_MAX && die_ranges_next(&walk, &start, &end); i++) {
 		if (start <= 1)
 			continue;
 		int r = spans_add(spans, (struct span){.start = start, .end = end, .tag = tag});
@@ -201,7 +169,7 @@ static int lines_add_unit(struct dwarf_lines *d, Dwarf_Die *die)
 
 	uint32_t tag = (uint32_t)d->n_units++;
 	d->offset[tag] = dwarf_dieoffset(die);
-	return die_add_ranges(die, tag, &d->ranges);
+	return die_add_ranges(die, NULL, tag, &d->ranges);
 }
 
 /* After an error, the units found so far are used. */
@@ -243,10 +211,16 @@ static bool tag_holds_functions(int tag)
 	return false;
 }
 
+/* What its ranges refer to; NULL: libdw knows. */
+static const struct range_source *unit_ranges(const struct unit *u)
+{
+	return u->split ? split_unit_ranges(u->split) : NULL;
+}
+
 static int unit_add_function(struct unit *u, Dwarf_Die *die)
 {
 	size_t had = u->functions.n;
-	int r = die_add_ranges(die, (uint32_t)u->n_functions, &u->functions);
+	int r = die_add_ranges(die, unit_ranges(u), (uint32_t)u->n_functions, &u->functions);
 	if (r || u->functions.n == had)
 		return r;
 
@@ -297,7 +271,8 @@ static bool walk_next(struct die_walk *w, bool down)
 
 static void unit_index(struct dwarf_lines *d, struct unit *u)
 {
-	struct die_walk walk = {.stack = {u->die}, .depth = 1, .reached = dwarf_dieoffset(&u->die)};
+	Dwarf_Die root = u->split ? *split_unit_die(u->split) : u->die;
+	struct die_walk walk = {.stack = {root}, .depth = 1, .reached = dwarf_dieoffset(&root)};
 	bool down = true;
 
 	while (d->n_functions < FUNCTIONS_MAX && walk_next(&walk, down)) {
@@ -322,14 +297,37 @@ static const char *die_string(Dwarf_Die *die, unsigned attribute)
 	return dwarf_formstring(dwarf_attr_integrate(die, attribute, &a));
 }
 
+/* Of the unit alone: for an attribute that a skeleton lacks, libdw would search the other half. */
+static const char *unit_directory(Dwarf_Die *unit)
+{
+	Dwarf_Attribute a;
+
+	return dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &a));
+}
+
 static void unit_read_table(struct dwarf_lines *d, struct unit *u)
 {
 	Dwarf_Attribute a;
 	Dwarf_Word offset;
 
 	if (dwarf_formudata(dwarf_attr(&u->die, DW_AT_stmt_list, &a), &offset) == 0)
-		(void)line_table_new(&d->sections, offset, die_string(&u->die, DW_AT_comp_dir),
-			&d->names, &u->table);
+		(void)line_table_new(
+			&d->sections, offset, unit_directory(&u->die), &d->names, &u->table);
+}
+
+/* Of a skeleton, find the other half. */
+static void unit_find_split(struct dwarf_lines *d, struct unit *u)
+{
+	struct skeleton s;
+	struct line_sections sections;
+
+	u->skeleton = d->split && skeleton_read(&u->die, &s);
+	if (!u->skeleton)
+		return;
+	u->n_files_searched = d->split->n_added;
+	if (split_files_find(d->split, &s, dwarf_getelf(d->dwarf), &u->split) == 0 &&
+		split_unit_files(u->split, &sections))
+		(void)line_table_new(&sections, 0, s.directory, &d->names, &u->files);
 }
 
 static struct unit *unit_free(struct unit *u)
@@ -339,8 +337,16 @@ static struct unit *unit_free(struct unit *u)
 	spans_clear(&u->functions);
 	free(u->function);
 	line_table_free(u->table);
+	line_table_free(u->files);
+	split_unit_free(u->split);
 	free(u);
 	return NULL;
+}
+
+/* Is there a file now in which its other half may be? */
+static bool unit_is_old(const struct dwarf_lines *d, const struct unit *u)
+{
+	return u->skeleton && !u->split && u->n_files_searched != d->split->n_added;
 }
 
 /* The unit at that index, read and indexed. NULL: no memory, or the file has changed. */
@@ -348,12 +354,18 @@ static struct unit *lines_unit(struct dwarf_lines *d, uint32_t index)
 {
 	if (!d->unit)
 		d->unit = calloc(d->n_units, sizeof(struct unit *));
-	if (!d->unit || d->unit[index])
-		return d->unit ? d->unit[index] : NULL;
+	if (!d->unit)
+		return NULL;
+	if (d->unit[index] && !unit_is_old(d, d->unit[index]))
+		return d->unit[index];
 
+	if (d->unit[index])
+		d->n_functions -= d->unit[index]->n_functions;
+	d->unit[index] = unit_free(d->unit[index]);
 	struct unit *u = calloc(1, sizeof(*u));
 	if (!u || !dwarf_offdie(d->dwarf, d->offset[index], &u->die))
 		return unit_free(u);
+	unit_find_split(d, u);
 	unit_index(d, u);
 	unit_read_table(d, u);
 	d->unit[index] = u;
@@ -373,12 +385,13 @@ static bool tag_holds_calls(int tag)
 }
 
 /* The child of `parent` that contains calls and the address. */
-static bool child_over(Dwarf_Die *parent, uint64_t addr, Dwarf_Die *ret_child)
+static bool child_over(const struct unit *u, Dwarf_Die *parent, uint64_t addr, Dwarf_Die *ret_child)
 {
 	Dwarf_Die child;
 
 	for (int r = dwarf_child(parent, &child); r == 0; r = dwarf_siblingof(&child, &child)) {
-		if (tag_holds_calls(dwarf_tag(&child)) && dwarf_haspc(&child, addr) > 0) {
+		if (tag_holds_calls(dwarf_tag(&child)) &&
+			die_covers(&child, unit_ranges(u), addr)) {
 			*ret_child = child;
 			return true;
 		}
@@ -386,12 +399,13 @@ static bool child_over(Dwarf_Die *parent, uint64_t addr, Dwarf_Die *ret_child)
 	return false;
 }
 
-static void chain_find(struct chain *c, const Dwarf_Die *function, uint64_t addr)
+static void chain_find(
+	const struct unit *u, struct chain *c, const Dwarf_Die *function, uint64_t addr)
 {
 	Dwarf_Die at = *function;
 
 	c->n = 0;
-	for (size_t depth = 0; depth < NESTING_MAX && child_over(&at, addr, &at); depth++)
+	for (size_t depth = 0; depth < NESTING_MAX && child_over(u, &at, addr, &at); depth++)
 		if (dwarf_tag(&at) == DW_TAG_inlined_subroutine)
 			c->call[c->n++] = at;
 }
@@ -411,7 +425,7 @@ static const char *source_name(Dwarf_Die *unit, const char *path, struct names *
 {
 	if (!path || !*path || strcmp(path, "???") == 0)
 		return NULL;
-	const char *folder = *path == '/' ? NULL : die_string(unit, DW_AT_comp_dir);
+	const char *folder = *path == '/' ? NULL : unit_directory(unit);
 	const char *within = folder ? names_join(names, folder, "/") : NULL;
 	if (within)
 		return names_join(names, within, path);
@@ -454,10 +468,18 @@ static void place_set_call(
 		p->line = line_number(value);
 	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_file, &a), &value) != 0)
 		return;
-	if (unit->table)
-		p->source = line_table_source(unit->table, value);
+	struct line_table *table = unit->files ? unit->files : unit->table;
+	if (table)
+		p->source = line_table_source(table, value);
 	else if (dwarf_getsrcfiles(&unit->die, &files, &n_files) == 0 && value < n_files)
 		p->source = source_name(&unit->die, dwarf_filesrc(files, value, NULL, NULL), n);
+}
+
+static bool unit_entry(
+	const struct dwarf_lines *d, const struct unit *u, Dwarf_Off offset, Dwarf_Die *ret_die)
+{
+	return u->split ? split_unit_entry(u->split, offset, ret_die)
+			: dwarf_offdie(d->dwarf, offset, ret_die) != NULL;
 }
 
 /* Indexing has read abbreviations of every unit, which libdw keeps until the file is closed: 3 MB of a
@@ -467,7 +489,7 @@ static void lines_reopen(struct dwarf_lines *d)
 	Elf *elf = dwarf_getelf(d->dwarf), *alt = d->alt ? dwarf_getelf(d->alt) : NULL;
 
 	dwarf_lines_close(d);
-	(void)dwarf_lines_open(d, elf, alt);
+	(void)dwarf_lines_open(d, elf, alt, d->split);
 }
 
 uint32_t dwarf_lines_find(
@@ -488,9 +510,9 @@ uint32_t dwarf_lines_find(
 		return 0;
 
 	bool known = spans_find(&unit->functions, addr, &span) &&
-		     dwarf_offdie(d->dwarf, unit->function[span.tag], &function);
+		     unit_entry(d, unit, unit->function[span.tag], &function);
 	if (known)
-		chain_find(&chain, &function, addr);
+		chain_find(unit, &chain, &function, addr);
 
 	/* Innermost first; each call's file and line are those of the place that it was inlined
 	 * into. If there are too many, outer ones are dropped, but not the function itself. */
@@ -522,9 +544,8 @@ void dwarf_lines_close(struct dwarf_lines *d)
 	dwarf_end(d->dwarf);
 	dwarf_end(d->alt);
 	dwarf_end(d->no_alt);
-	elf_end(d->no_alt_elf);
+	d->no_alt_elf = section_elf_free(d->no_alt_elf);
 	d->dwarf = d->alt = d->no_alt = NULL;
-	d->no_alt_elf = NULL;
 }
 
 struct dwarf_lines *dwarf_lines_free(struct dwarf_lines *d)

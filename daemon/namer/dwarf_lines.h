@@ -11,6 +11,7 @@
 #include "daemon/namer/image.h"
 
 struct dwarf_lines;
+struct split_files;
 
 enum {
 	DWARF_LINES_NONE = 1, /* no .debug_info, or libdw rejects it */
@@ -20,8 +21,9 @@ int dwarf_lines_new(struct dwarf_lines **ret_lines);
 
 /* Open the DWARF of an Elf, and of the supplementary file that dwz split off (NULL: it is not
  * there). Both are borrowed until dwarf_lines_close and must have no descriptor (elf_memory), so
- * that libdw has no path from which to search for other files. 0, DWARF_LINES_NONE, -ENOMEM */
-int dwarf_lines_open(struct dwarf_lines *d, Elf *elf, Elf *alt);
+ * that libdw has no path from which to search for other files. Split units are looked for in `split`,
+ * which is borrowed as long; NULL: they are not. 0, DWARF_LINES_NONE, -ENOMEM */
+int dwarf_lines_open(struct dwarf_lines *d, Elf *elf, Elf *alt, struct split_files *split);
 bool dwarf_lines_is_open(const struct dwarf_lines *d);
 /* Was the index of units made? */
 bool dwarf_lines_has_index(const struct dwarf_lines *d);

@@ -18,7 +18,6 @@
 
 #include <elfutils/libdwelf.h>
 
-#include "daemon/namer/debug_sections.h"
 #include "daemon/namer/image_private.h"
 
 /* The maximum of an ELF file without extensions. */
@@ -74,12 +73,10 @@ int elf_file_take(struct elf_file *f, void *bytes, size_t n)
 	return elf_file_begin_or_close(f);
 }
 
-bool elf_file_has_debug(const struct elf_file *f)
+bool elf_file_has_section(const struct elf_file *f, const char *wanted)
 {
-	GElf_Ehdr file;
 	size_t names, n_seen = 0;
-	if (!f->elf || !gelf_getehdr(f->elf, &file) || file.e_type == ET_REL ||
-		elf_getshdrstrndx(f->elf, &names))
+	if (!f->elf || elf_getshdrstrndx(f->elf, &names))
 		return false;
 
 	for (Elf_Scn *s = NULL; (s = elf_nextscn(f->elf, s)) && n_seen < SECTIONS_MAX; n_seen++) {
@@ -87,10 +84,18 @@ bool elf_file_has_debug(const struct elf_file *f)
 		if (!gelf_getshdr(s, &header) || header.sh_type == SHT_NOBITS || !header.sh_size)
 			continue;
 		const char *name = elf_strptr(f->elf, names, header.sh_name);
-		if (name && (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0))
+		if (name && strcmp(name, wanted) == 0)
 			return true;
 	}
 	return false;
+}
+
+bool elf_file_has_debug(const struct elf_file *f)
+{
+	GElf_Ehdr file;
+
+	return f->elf && gelf_getehdr(f->elf, &file) && file.e_type != ET_REL &&
+	       (elf_file_has_section(f, ".debug_info") || elf_file_has_section(f, ".zdebug_info"));
 }
 
 void elf_file_unpack(struct elf_file *f)
@@ -98,7 +103,7 @@ void elf_file_unpack(struct elf_file *f)
 	if (!f->elf || f->unpacked)
 		return;
 	f->unpacked = true;
-	debug_sections_unpack(f->elf, f->bytes, f->n);
+	debug_sections_unpack(f->elf, f->bytes, f->n, &f->apart);
 }
 
 void elf_file_pack(struct elf_file *f)
@@ -106,6 +111,7 @@ void elf_file_pack(struct elf_file *f)
 	if (!f->unpacked || !f->mapped)
 		return;
 	elf_end(f->elf);
+	unpacked_free(&f->apart);
 	madvise(f->bytes, f->n, MADV_DONTNEED);
 	f->unpacked = false;
 	(void)elf_file_begin(f);
@@ -172,6 +178,7 @@ size_t elf_file_alt_link(const struct elf_file *f, const char **ret_path, const 
 void elf_file_close(struct elf_file *f)
 {
 	elf_end(f->elf);
+	unpacked_free(&f->apart);
 	if (f->mapped)
 		munmap(f->bytes, f->n);
 	else

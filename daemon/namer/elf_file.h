@@ -15,12 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/namer/debug_sections.h"
+
 struct elf_file {
 	Elf *elf;    /* NULL: absent, or no ELF file any more */
 	void *bytes; /* NULL: absent */
 	size_t n;
-	bool mapped;   /* else from malloc */
-	bool unpacked; /* its debug sections */
+	bool mapped;           /* else from malloc */
+	bool unpacked;         /* its debug sections */
+	struct unpacked apart; /* those of them that the Elf has no memory for */
 };
 
 /* Map the file; it may be closed then. 0, IMAGE_MALFORMED, IMAGE_OVERSIZE, -errno */
@@ -28,6 +31,8 @@ int elf_file_map(struct elf_file *f, int fd);
 /* Take n bytes from malloc, on failure too. 0, IMAGE_MALFORMED, -ENOTSUP */
 int elf_file_take(struct elf_file *f, void *bytes, size_t n);
 
+/* Does it have a section of that name, perhaps compressed? */
+bool elf_file_has_section(const struct elf_file *f, const char *name);
 /* Does it have DWARF, perhaps compressed? Its contents are not checked. Not a relocatable file,
  * whose addresses are not final. */
 bool elf_file_has_debug(const struct elf_file *f);

@@ -19,9 +19,11 @@
 #include "daemon/namer/dwarf_lines.h"
 #include "daemon/namer/elf_file.h"
 #include "daemon/namer/elf_symbols.h"
+#include "daemon/namer/go_table.h"
 #include "daemon/namer/image_private.h"
 #include "daemon/namer/jit_lines.h"
 #include "daemon/namer/mini_debug.h"
+#include "daemon/namer/split_files.h"
 
 /* A core file has thousands of segments; programs have about ten. */
 #define SEGMENTS_MAX 1024
@@ -38,7 +40,9 @@ struct segment {
 
 struct elf_image {
 	struct elf_file self, mini, debug, alt;
+	struct split_files split;
 	bool self_symtab, mini_symtab, debug_symtab;
+	struct go_table go; /* of version GO_NONE: it is no program of Go */
 	struct segment *segment;
 	size_t n_segments;
 	struct elf_file *source; /* self or debug: has DWARF; NULL: neither, or libdw rejects it */
@@ -126,6 +130,11 @@ static int elf_collect(struct image *image, struct symbols *symbols)
 		if (r == 0 || r == ELF_SYMBOLS_NONE)
 			r = elf_symbols_collect(e->self.elf, SHT_DYNSYM, symbols);
 	}
+	if ((r == 0 || r == ELF_SYMBOLS_NONE) && e->go.version && !e->self_symtab &&
+		!e->debug_symtab) {
+		r = go_table_collect(&e->go, symbols);
+		r = r == SYMBOLS_FULL ? ELF_SYMBOLS_FULL : r;
+	}
 	if (r == 0 || r == ELF_SYMBOLS_NONE)
 		r = elf_plt_collect(e->self.elf, &image->names, symbols);
 	return r;
@@ -160,7 +169,7 @@ static int elf_open_lines(struct elf_image *e)
 		return r;
 	elf_file_unpack(e->source);
 	elf_file_unpack(&e->alt);
-	r = e->source->elf ? dwarf_lines_open(e->lines, e->source->elf, e->alt.elf)
+	r = e->source->elf ? dwarf_lines_open(e->lines, e->source->elf, e->alt.elf, &e->split)
 			   : DWARF_LINES_NONE;
 	if (r == DWARF_LINES_NONE) {
 		elf_file_pack(e->source);
@@ -187,6 +196,8 @@ int image_open_elf(int fd, struct image **ret_image)
 		return -ENOMEM;
 
 	int r = elf_file_map(&image->elf->self, fd);
+	if (r == 0)
+		(void)go_table_of(image->elf->self.elf, &image->elf->go);
 	if (r == 0)
 		r = elf_read_segments(image->elf);
 	if (r == 0)
@@ -289,6 +300,33 @@ int image_add_alt(struct image *i, int fd)
 	return 0;
 }
 
+const char *image_wants_split(const struct image *i)
+{
+	return i->elf && i->elf->split.wants ? i->elf->split.wanted : NULL;
+}
+
+int image_add_package(struct image *i, int fd)
+{
+	return i->elf ? split_files_add_package(&i->elf->split, fd) : -EINVAL;
+}
+
+int image_add_split(struct image *i, int fd)
+{
+	return i->elf ? split_files_add(&i->elf->split, fd) : -EINVAL;
+}
+
+void image_give_up_split(struct image *i)
+{
+	if (i->elf)
+		split_files_give_up(&i->elf->split);
+}
+
+/* Skeletons refer to addresses by number. */
+bool image_may_be_split(const struct image *i)
+{
+	return i->elf && i->elf->source && elf_file_has_section(i->elf->source, ".debug_addr");
+}
+
 static void copy_id(uint8_t to[20], uint8_t *ret_n, const uint8_t *id, size_t n)
 {
 	/* No real ELF note has a longer id; the kernel's limit is 20 too. */
@@ -334,6 +372,19 @@ void image_wants(const struct image *i, struct image_wants *ret_wants)
 	}
 }
 
+static void set_line_of_go(struct image *i, uint64_t addr, struct image_place *place)
+{
+	const struct go_table *go = &i->elf->go;
+	const char *source;
+
+	if (!go->version)
+		return;
+	go_table_find(go, addr, &source, &place->line);
+	place->source = source && strnlen(source, IMAGE_NAME_BYTES_MAX + 1) > IMAGE_NAME_BYTES_MAX
+				? names_copy(&i->names, source, SIZE_MAX)
+				: source;
+}
+
 /* The places of an address in an ELF file. The symbol's name is preferred to the one in DWARF,
  * which is the same for all clones of a function. */
 static void name_elf(struct image *i, uint64_t offset, struct image_naming *naming)
@@ -341,6 +392,7 @@ static void name_elf(struct image *i, uint64_t offset, struct image_naming *nami
 	uint64_t addr = 0;
 	struct span symbol = {.name = NULL};
 
+	i->elf->split.wants = false;
 	if (!elf_addr(i->elf, offset, &addr))
 		return;
 	bool known = spans_find(&i->symbols, addr, &symbol);
@@ -350,8 +402,10 @@ static void name_elf(struct image *i, uint64_t offset, struct image_naming *nami
 		if (first) /* which has touched all of it */
 			image_release_pages(i);
 	}
-	if (!naming->n_places && known)
+	if (!naming->n_places && known) {
 		naming->n_places = 1;
+		set_line_of_go(i, addr, &naming->place[0]);
+	}
 	if (!naming->n_places)
 		return;
 
@@ -441,6 +495,7 @@ void image_drop_lines(struct image *i)
 	elf_file_pack(&i->elf->self);
 	elf_file_pack(&i->elf->debug);
 	elf_file_pack(&i->elf->alt);
+	split_files_pack(&i->elf->split);
 }
 
 void image_release_pages(struct image *i)
@@ -450,6 +505,7 @@ void image_release_pages(struct image *i)
 	elf_file_rest(&i->elf->self);
 	elf_file_rest(&i->elf->debug);
 	elf_file_rest(&i->elf->alt);
+	split_files_rest(&i->elf->split);
 }
 
 static void elf_image_free(struct elf_image *e)
@@ -462,6 +518,7 @@ static void elf_image_free(struct elf_image *e)
 	elf_file_close(&e->mini);
 	elf_file_close(&e->debug);
 	elf_file_close(&e->alt);
+	split_files_clear(&e->split);
 	free(e->segment);
 	free(e);
 }

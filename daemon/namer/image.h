@@ -62,6 +62,18 @@ void image_wants(const struct image *i, struct image_wants *ret_wants);
 int image_add_debug(struct image *i, int fd, bool *belongs);
 int image_add_alt(struct image *i, int fd);
 
+/* After a name: the path of the .dwo with the functions of its unit, "" if that is not known; or NULL,
+ * if it has them or does without. Either may be in a package, .dwp. Borrowed until the image is asked
+ * for another name. */
+const char *image_wants_split(const struct image *i);
+/* Add a package (once), or the .dwo that is wanted, or do without; then ask for the name again. A file
+ * that is not the unit's adds nothing. 0, IMAGE_*, -errno */
+int image_add_package(struct image *i, int fd);
+int image_add_split(struct image *i, int fd);
+void image_give_up_split(struct image *i);
+/* May it want such files? Then what it has depends on who asked. */
+bool image_may_be_split(const struct image *i);
+
 /* The text of the kernel (module NULL; offsets from _stext, or from base if that is not listed) or
  * of a module (offsets from base). Keeps the list as long as it needs it. 0 or -ENOMEM */
 struct kallsyms;

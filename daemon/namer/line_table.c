@@ -19,25 +19,18 @@
 
 #include <dwarf.h>
 #include <errno.h>
-#include <gelf.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/namer/debug_sections.h"
 #include "daemon/namer/image.h"
 #include "daemon/namer/spans.h"
 #include "proto/memory.h"
 
 #define PATH_TEXT_MAX 4096 /* of the folders of a source file */
 #define STRIDE 4096u
-#define SECTIONS_MAX 65536
 #define FORMATS_MAX 16 /* of an entry; compilers write two or three */
-
-/* Bytes that are still to be read. `bad` once something was beyond their end. */
-struct reader {
-	const uint8_t *at, *end;
-	bool bad;
-};
 
 struct line_file {
 	const char *name; /* NULL: unknown */
@@ -67,119 +60,13 @@ struct line_table {
 
 DEFINE_CLEANUP(struct line_table *, line_table_free)
 
-/* --- bytes ------------------------------------------------------------------------------------ */
-
-static uint64_t read_number(struct reader *r, size_t n)
-{
-	uint8_t bytes[8] = {0};
-	uint64_t value = 0;
-
-	if (r->bad || n > sizeof(bytes) || (size_t)(r->end - r->at) < n) {
-		r->bad = true;
-		return 0;
-	}
-	memcpy(bytes, r->at, n);
-	r->at += n;
-	if (n == 1)
-		return bytes[0];
-	if (n == 2)
-		return *(uint16_t *)memcpy(&(uint16_t){0}, bytes, 2);
-	if (n == 4)
-		return *(uint32_t *)memcpy(&(uint32_t){0}, bytes, 4);
-	memcpy(&value, bytes, sizeof(value));
-	return n == 8 ? value : 0;
-}
-
-static void skip(struct reader *r, uint64_t n)
-{
-	if (r->bad || (uint64_t)(r->end - r->at) < n)
-		r->bad = true;
-	else
-		r->at += n;
-}
-
-/* LEB128; bits above 64 are dropped. */
-static uint64_t read_unsigned(struct reader *r)
-{
-	uint64_t value = 0;
-
-	for (unsigned shift = 0;; shift += 7) {
-		uint8_t byte = (uint8_t)read_number(r, 1);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		if (r->bad || !(byte & 0x80))
-			return value;
-	}
-}
-
-static int64_t read_signed(struct reader *r)
-{
-	uint64_t value = 0;
-
-	for (unsigned shift = 0;;) {
-		uint8_t byte = (uint8_t)read_number(r, 1);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-		if (r->bad || byte & 0x80) {
-			if (r->bad)
-				return 0;
-			continue;
-		}
-		if (byte & 0x40 && shift < 64)
-			value |= ~UINT64_C(0) << shift;
-		return (int64_t)value;
-	}
-}
-
-static const char *read_string(struct reader *r)
-{
-	const uint8_t *end = r->bad ? NULL : memchr(r->at, '\0', (size_t)(r->end - r->at));
-	const char *text = (const char *)r->at;
-
-	if (!end) {
-		r->bad = true;
-		return NULL;
-	}
-	r->at = end + 1;
-	return text;
-}
-
-static const char *string_at(const struct section_bytes *s, uint64_t offset)
-{
-	if (offset >= s->n || !memchr(s->at + offset, '\0', s->n - offset))
-		return NULL;
-	return (const char *)s->at + offset;
-}
-
-/* --- sections --------------------------------------------------------------------------------- */
-
 struct line_sections line_sections_of(Elf *elf)
 {
-	static const uint16_t order = 1;
-	const char native = *(const char *)&order ? ELFDATA2LSB : ELFDATA2MSB;
-	struct line_sections found = {0};
-	const char *identity = elf_getident(elf, NULL);
-	size_t names, n_seen = 0;
+	static const char *const name[] = {".debug_line", ".debug_line_str", ".debug_str"};
+	struct section_bytes found[3];
 
-	if (!identity || identity[EI_DATA] != native || elf_getshdrstrndx(elf, &names))
-		return found;
-	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s)) && n_seen < SECTIONS_MAX; n_seen++) {
-		GElf_Shdr header;
-		if (!gelf_getshdr(s, &header) || header.sh_type == SHT_NOBITS ||
-			header.sh_flags & SHF_COMPRESSED)
-			continue;
-		const char *name = elf_strptr(elf, names, header.sh_name);
-		struct section_bytes *to = !name                                  ? NULL
-					   : strcmp(name, ".debug_line") == 0     ? &found.line
-					   : strcmp(name, ".debug_line_str") == 0 ? &found.line_str
-					   : strcmp(name, ".debug_str") == 0      ? &found.str
-										  : NULL;
-		Elf_Data *data = to ? elf_rawdata(s, NULL) : NULL;
-		if (data && data->d_buf)
-			*to = (struct section_bytes){data->d_buf, data->d_size};
-	}
-	return found;
+	debug_sections_find(elf, name, 3, found);
+	return (struct line_sections){.line = found[0], .line_str = found[1], .str = found[2]};
 }
 
 /* --- header ----------------------------------------------------------------------------------- */
@@ -213,7 +100,7 @@ static int add_file(struct line_table *t, const char *name, uint64_t directory)
 }
 
 /* Versions 2 to 4: lists that end in an empty name; the first of each is implied. */
-static int read_old_names(struct line_table *t, struct reader *r, const char *directory)
+static int read_old_names(struct line_table *t, struct byte_reader *r, const char *directory)
 {
 	const char *name;
 	int n = add_directory(t, directory);
@@ -232,7 +119,7 @@ static int read_old_names(struct line_table *t, struct reader *r, const char *di
 }
 
 /* One value of an entry: a string or a number. */
-static bool read_form(struct reader *r, const struct line_sections *s, uint64_t form,
+static bool read_form(struct byte_reader *r, const struct line_sections *s, uint64_t form,
 	size_t offset_bytes, const char **ret_text, uint64_t *ret_number)
 {
 	switch (form) {
@@ -240,10 +127,10 @@ static bool read_form(struct reader *r, const struct line_sections *s, uint64_t 
 		*ret_text = read_string(r);
 		break;
 	case DW_FORM_line_strp:
-		*ret_text = string_at(&s->line_str, read_number(r, offset_bytes));
+		*ret_text = bytes_string(s->line_str, read_number(r, offset_bytes));
 		break;
 	case DW_FORM_strp:
-		*ret_text = string_at(&s->str, read_number(r, offset_bytes));
+		*ret_text = bytes_string(s->str, read_number(r, offset_bytes));
 		break;
 	case DW_FORM_udata:
 		*ret_number = read_unsigned(r);
@@ -261,10 +148,10 @@ static bool read_form(struct reader *r, const struct line_sections *s, uint64_t 
 		*ret_number = read_number(r, 8);
 		break;
 	case DW_FORM_data16:
-		skip(r, 16);
+		read_past(r, 16);
 		break;
 	case DW_FORM_block:
-		skip(r, read_unsigned(r));
+		read_past(r, read_unsigned(r));
 		break;
 	default:
 		return false;
@@ -273,7 +160,7 @@ static bool read_form(struct reader *r, const struct line_sections *s, uint64_t 
 }
 
 /* Version 5: a description of the entries, then the entries, of directories or of files. */
-static int read_entries(struct line_table *t, struct reader *r, const struct line_sections *s,
+static int read_entries(struct line_table *t, struct byte_reader *r, const struct line_sections *s,
 	size_t offset_bytes, bool files)
 {
 	uint64_t type[FORMATS_MAX], form[FORMATS_MAX];
@@ -313,7 +200,7 @@ static int read_header(
 	if (offset >= s->line.n)
 		return LINE_TABLE_UNKNOWN;
 
-	struct reader r = {.at = s->line.at + offset, .end = s->line.at + s->line.n};
+	struct byte_reader r = {.at = s->line.at + offset, .end = s->line.at + s->line.n};
 	size_t offset_bytes = 4;
 	uint64_t bytes = read_number(&r, 4);
 	if (bytes == 0xffffffff) {
@@ -327,7 +214,7 @@ static int read_header(
 	if (version < 2 || version > 5)
 		return LINE_TABLE_UNKNOWN;
 	if (version == 5)
-		skip(&r, 2); /* sizes of address and of segment selector */
+		read_past(&r, 2); /* sizes of address and of segment selector */
 	uint64_t rest = read_number(&r, offset_bytes);
 	if (r.bad || rest > (uint64_t)(r.end - r.at))
 		return LINE_TABLE_UNKNOWN;
@@ -340,7 +227,7 @@ static int read_header(
 	t->line_range = (uint8_t)read_number(&r, 1);
 	t->opcode_base = (uint8_t)read_number(&r, 1);
 	t->operands = r.at;
-	skip(&r, t->opcode_base ? t->opcode_base - 1u : 0);
+	read_past(&r, t->opcode_base ? t->opcode_base - 1u : 0);
 	if (r.bad || operations != 1 || !t->line_range || !t->opcode_base)
 		return LINE_TABLE_UNKNOWN;
 
@@ -356,13 +243,13 @@ static int read_header(
 /* What a step did. */
 enum step { STEP_NONE, STEP_ROW, STEP_END, STEP_BAD };
 
-static enum step step_extended(struct reader *r, struct state *s)
+static enum step step_extended(struct byte_reader *r, struct state *s)
 {
 	uint64_t n = read_unsigned(r);
 	if (r->bad || n == 0 || n > (uint64_t)(r->end - r->at))
 		return STEP_BAD;
 
-	struct reader operand = {.at = r->at, .end = r->at + n};
+	struct byte_reader operand = {.at = r->at, .end = r->at + n};
 	uint64_t opcode = read_number(&operand, 1);
 	r->at += n;
 	if (opcode == DW_LNE_end_sequence)
@@ -373,7 +260,7 @@ static enum step step_extended(struct reader *r, struct state *s)
 }
 
 static enum step step_standard(
-	const struct line_table *t, struct reader *r, struct state *s, uint8_t opcode)
+	const struct line_table *t, struct byte_reader *r, struct state *s, uint8_t opcode)
 {
 	switch (opcode) {
 	case DW_LNS_copy:
@@ -403,7 +290,7 @@ static enum step step_standard(
 /* Run one step. STEP_ROW: *s is a row; STEP_END: the sequence ends before its address. */
 static enum step step(const struct line_table *t, struct state *s)
 {
-	struct reader r = {.at = s->at, .end = t->end};
+	struct byte_reader r = {.at = s->at, .end = t->end};
 	uint8_t opcode = (uint8_t)read_number(&r, 1);
 	enum step done = STEP_ROW;
 

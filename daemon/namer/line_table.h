@@ -10,15 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/namer/byte_reader.h"
 #include "daemon/namer/names.h"
 
 struct line_table;
-
-/* Bytes of a section; NULL: absent. */
-struct section_bytes {
-	const uint8_t *at;
-	size_t n;
-};
 
 /* The sections of a file that line tables are made of, borrowed from its Elf. */
 struct line_sections {

@@ -9,7 +9,7 @@
  * has a version, in case an upgrade replaces only one of the two files.
  *
  *      opener   HELLO▶   ◀OPEN    OPENED+fd▶
- *      parser   HELLO▶   ◀FILE+fd DONE▶ (main), LOADED▶ (debug, alt)
+ *      parser   HELLO▶   ◀FILE+fd DONE▶ (main), LOADED▶ (others)
  *                        ◀LOAD    LOADED▶
  *                        ◀NAME    NAMED▶ NAMED▶ … the last one says so
  *                        ◀GROW    GROWN▶
@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define MESSAGE_MAGIC 0x6d706e72u /* "mpnr" */
-#define MESSAGE_VERSION 4u
+#define MESSAGE_VERSION 5u
 /* A copied stack of 64 KiB with its registers, or one offset with 32 inlined places: 66 KB. */
 #define MESSAGE_BYTES_MAX (80u << 10)
 #define MESSAGE_PATH_BYTES_MAX 4096u /* PATH_MAX; Source: include/uapi/linux/limits.h */
@@ -49,7 +49,7 @@
 /* Resource limits of a worker. The daemon asserts that its own limits are the same. */
 #define WORKER_FILE_BYTES_MAX (4ull << 30)
 #define WORKER_ADDRESS_BYTES_MAX (3ull << 30)
-/* more than the daemon keeps open; at most three descriptors each */
+/* more than the daemon keeps open; at most four descriptors each */
 #define PARSER_FILES_MAX 1024u
 
 enum worker_role {
@@ -75,11 +75,13 @@ enum message_type {
 	MESSAGE_GROWN,
 };
 
-/* One of the three files of an image. */
+/* One of the files of an image. */
 enum message_part {
 	PART_MAIN = 0,
-	PART_DEBUG = 1, /* separate debug file */
-	PART_ALT = 2,   /* shared by several debug files (dwz) */
+	PART_DEBUG = 1,   /* separate debug file */
+	PART_ALT = 2,     /* shared by several debug files (dwz) */
+	PART_PACKAGE = 3, /* of split units (.dwp) */
+	PART_SPLIT = 4,   /* of the one split unit that is wanted (.dwo); there are many */
 	N_PARTS,
 };
 
@@ -119,7 +121,8 @@ _Static_assert(sizeof(struct message_hello) == 24, "hello");
 
 /* Followed by n_path bytes of path and n_link of link, without NUL. For PART_MAIN path is the file
  * that the process mapped; for PART_DEBUG the same, and link its .gnu_debuglink; for PART_ALT path
- * is the file whose .gnu_debugaltlink is link. */
+ * is the file whose .gnu_debugaltlink is link; for PART_PACKAGE path is the mapped file, and for
+ * PART_SPLIT that of the unit. */
 struct message_open {
 	struct message head;
 	uint32_t part;
@@ -224,6 +227,8 @@ struct message_name {
 	struct message head;
 	uint32_t file;
 	uint32_t n;
+	uint32_t no_split; /* 1: the split unit that the last answer wanted is not there */
+	uint32_t zero;
 };
 /* Of generated code, the name that it had when so many ranges of it were known. */
 struct message_offset {
@@ -231,7 +236,7 @@ struct message_offset {
 	uint32_t order;
 	uint32_t zero;
 };
-_Static_assert(sizeof(struct message_name) == 24, "name");
+_Static_assert(sizeof(struct message_name) == 32, "name");
 _Static_assert(sizeof(struct message_offset) == 16, "offset");
 
 /* Read on in a file that describes generated code, and say what changed behind its first `after`
@@ -263,15 +268,19 @@ _Static_assert(sizeof(struct message_grown) == 40, "grown");
 _Static_assert(sizeof(struct message_change) == 32, "change");
 
 /* Followed by n entries in the order of the request: a message_naming, then n_places times a
- * message_place with its two strings (no NUL). Nothing is aligned. */
+ * message_place with its two strings (no NUL). Nothing is aligned. If a split unit is wanted for the
+ * next offset, this is the last message, and ends with n_split bytes: the path of the unit's file, or
+ * none. */
 struct message_named {
 	struct message head;
 	uint32_t file;
 	uint32_t state; /* STATE_READY, or STATE_FORGOTTEN with n 0 */
 	uint32_t n;
 	uint32_t last; /* 1: last message for this request */
+	uint32_t wants_split;
+	uint32_t n_split;
 };
-_Static_assert(sizeof(struct message_named) == 32, "named");
+_Static_assert(sizeof(struct message_named) == 40, "named");
 
 enum message_outcome {
 	NAMING_NAMED = 1,
@@ -348,6 +357,8 @@ _Static_assert(sizeof(struct message_named) + sizeof(struct message_naming) +
 							    2 * MESSAGE_NAME_BYTES_MAX) <=
 		       MESSAGE_BYTES_MAX,
 	"one offset fits one message");
+_Static_assert(sizeof(struct message_named) + MESSAGE_PATH_BYTES_MAX <= MESSAGE_BYTES_MAX,
+	"a path fits one message");
 _Static_assert(sizeof(struct message_grown) + MESSAGE_CHANGES_MAX * sizeof(struct message_change) <=
 		       MESSAGE_BYTES_MAX,
 	"changes fit one message");

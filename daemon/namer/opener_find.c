@@ -308,7 +308,7 @@ static bool find_perf_map(struct search *s)
 }
 
 /* Source: GDB manual, "Debugging Information in Separate Files". */
-static bool try_build_id(struct search *s)
+static bool try_build_id(struct search *s, const char *suffix)
 {
 	const struct message_open *o = &s->q->open;
 	char path[sizeof("/usr/lib/debug/.build-id//.debug") + 2 * MESSAGE_BUILD_ID_BYTES];
@@ -319,7 +319,7 @@ static bool try_build_id(struct search *s)
 	for (int i = 0; i < o->n_build_id; i++)
 		n += snprintf(path + n, sizeof(path) - (size_t)n, "%02x%s", o->build_id[i],
 			i == 0 ? "/" : "");
-	snprintf(path + n, sizeof(path) - (size_t)n, ".debug");
+	snprintf(path + n, sizeof(path) - (size_t)n, "%s", suffix);
 	return try_path(s, path);
 }
 
@@ -338,7 +338,7 @@ static bool find_debug(struct search *s)
 {
 	const char *slash = strrchr(s->q->path, '/');
 
-	if (try_build_id(s))
+	if (try_build_id(s, ".debug"))
 		return true;
 	if (!slash || !s->q->link[0] || strchr(s->q->link, '/'))
 		return false;
@@ -351,11 +351,35 @@ static bool find_alt(struct search *s)
 {
 	const char *slash = strrchr(s->q->path, '/');
 
-	if (try_build_id(s))
+	if (try_build_id(s, ".debug"))
 		return true;
 	if (s->q->link[0] == '/')
 		return try_path(s, s->q->link);
 	return slash && s->q->link[0] && try_joined(s, "", (size_t)(slash + 1 - s->q->path), "");
+}
+
+/* By build id, as debug files; or beside the program, where dwp(1) and llvm-dwp(1) put it. */
+static bool find_package(struct search *s)
+{
+	char path[MESSAGE_PATH_BYTES_MAX + sizeof(".dwp")];
+
+	snprintf(path, sizeof(path), "%s.dwp", s->q->path);
+	return try_build_id(s, ".dwp") || try_path(s, path);
+}
+
+static bool find_part(struct search *s)
+{
+	switch (s->q->open.part) {
+	case PART_DEBUG:
+		return find_debug(s);
+	case PART_ALT:
+		return find_alt(s);
+	case PART_PACKAGE:
+		return find_package(s);
+	case PART_SPLIT:
+		return try_path(s, s->q->path);
+	}
+	return false;
 }
 
 static bool find_main(struct search *s)
@@ -413,7 +437,7 @@ void opener_find(
 		s.demand.map_end = o->map_end;
 		find_main(&s);
 	} else {
-		(void)(o->part == PART_DEBUG ? find_debug(&s) : find_alt(&s));
+		find_part(&s);
 	}
 	if (s.root >= 0)
 		close(s.root);

@@ -24,7 +24,7 @@ static int add_file(struct parser *p, uint32_t id, int fd, struct parsed_file **
 	if (p->n_files == PARSER_FILES_MAX)
 		return -ENFILE;
 	p->file[p->n_files] = (struct parsed_file){
-		.id = id, .fd = {fd, -1, -1}, .used = ++p->clock, .used_ns = p->now_ns};
+		.id = id, .fd = {fd, -1, -1, -1, -1}, .used = ++p->clock, .used_ns = p->now_ns};
 	*ret_file = &p->file[p->n_files++];
 	return 0;
 }
@@ -48,6 +48,8 @@ static int take_file(struct parser *p, const void *bytes, size_t n, int fd)
 		return parser_done(p, &m.head, r);
 	}
 	f = parser_file(p, m.file);
+	if (m.part == PART_SPLIT)
+		return parser_add_split(p, &m, f, given);
 	if (f && f->image && f->fd[m.part] < 0)
 		f->fd[m.part] = TAKE_FD(given);
 	return parser_add_part(p, &m, f);

@@ -112,8 +112,15 @@ static uint32_t load(struct parser *p, struct parsed_file *f)
 static int join_part(struct parsed_file *f, uint32_t part)
 {
 	(void)parser_identify(f->fd[part], &f->identity[part]);
-	return part == PART_DEBUG ? image_add_debug(f->image, f->fd[part], &f->debug_belongs)
-				  : image_add_alt(f->image, f->fd[part]);
+	switch (part) {
+	case PART_DEBUG:
+		return image_add_debug(f->image, f->fd[part], &f->debug_belongs);
+	case PART_ALT:
+		return image_add_alt(f->image, f->fd[part]);
+	case PART_PACKAGE:
+		return image_add_package(f->image, f->fd[part]);
+	}
+	return -EINVAL;
 }
 
 /* On failure there may be no image any more. */
@@ -233,6 +240,15 @@ int parser_add_part(struct parser *p, const struct message_file *m, struct parse
 	return answer_loaded(p, &m->head, f, any ? STATE_READY : STATE_NO_SYMBOLS);
 }
 
+int parser_add_split(struct parser *p, const struct message_file *m, struct parsed_file *f, int fd)
+{
+	if (!f || !f->image)
+		return answer_loaded(p, &m->head, NULL, STATE_FORGOTTEN);
+	parser_trap_image(fd);
+	(void)image_add_split(f->image, fd);
+	return answer_loaded(p, &m->head, f, STATE_READY);
+}
+
 /* --- naming ----------------------------------------------------------------------------------- */
 
 static size_t length(const char *s)
@@ -290,6 +306,34 @@ static int send_named(struct parser *p, const struct message_name *question, str
 	return parser_answer(p, &question->head, p->out, MESSAGE_NAMED, (size_t)(end - p->out));
 }
 
+/* Room behind `at` for so many bytes; what is in the way is sent. 0 or -errno */
+static int send_for_room(struct parser *p, const struct message_name *question, size_t bytes,
+	uint8_t **at, uint32_t *n)
+{
+	if ((size_t)(p->out + sizeof(p->out) - *at) >= bytes)
+		return 0;
+	int r = send_named(p, question, (struct message_named){.state = STATE_READY, .n = *n}, *at);
+	*at = p->out + sizeof(struct message_named);
+	*n = 0;
+	return r;
+}
+
+/* The offsets from here on wait for that file. */
+static int send_wanted(struct parser *p, const struct message_name *question, const char *path,
+	uint8_t *at, uint32_t n)
+{
+	size_t length = strnlen(path, MESSAGE_PATH_BYTES_MAX);
+	int r = send_for_room(p, question, length, &at, &n);
+	if (r < 0)
+		return r;
+	struct message_named m = {.state = STATE_READY,
+		.n = n,
+		.last = 1,
+		.wants_split = 1,
+		.n_split = (uint32_t)length};
+	return send_named(p, question, m, put(at, path, length));
+}
+
 static void open_lines(struct parser *p, struct parsed_file *f)
 {
 	if (!image_has_debug(f->image) || image_has_open_lines(f->image))
@@ -336,6 +380,8 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 			p, &m, (struct message_named){.state = STATE_FORGOTTEN, .last = 1}, at);
 
 	open_lines(p, f);
+	if (m.no_split)
+		image_give_up_split(f->image);
 	struct effort begin = image_has_debug(f->image) ? effort_begin() : (struct effort){0};
 	uint32_t n_put = 0;
 	for (uint32_t i = 0; i < m.n; i++) {
@@ -345,14 +391,12 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 		memcpy(&asked, offsets + i * sizeof(asked), sizeof(asked));
 		p->naming.n_places = 0;
 		image_name_by(f->image, asked.offset, asked.order, &p->naming);
-		if ((size_t)(p->out + sizeof(p->out) - at) < naming_bytes(&p->naming)) {
-			int r = send_named(p, &m,
-				(struct message_named){.state = STATE_READY, .n = n_put}, at);
-			if (r < 0)
-				return r;
-			n_put = 0;
-			at = p->out + sizeof(struct message_named);
-		}
+		const char *wanted = image_wants_split(f->image);
+		if (wanted)
+			return send_wanted(p, &m, wanted, at, n_put);
+		int r = send_for_room(p, &m, naming_bytes(&p->naming), &at, &n_put);
+		if (r < 0)
+			return r;
 		at = put_naming(at, &p->naming);
 		n_put++;
 	}

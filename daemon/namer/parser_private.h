@@ -120,6 +120,8 @@ int parser_done(struct parser *p, const struct message *question, int error);
 int parser_take_load(struct parser *p, const void *bytes, size_t n);
 /* Add the part's descriptor, which is already in the table, to the image, and answer. */
 int parser_add_part(struct parser *p, const struct message_file *m, struct parsed_file *f);
+/* Add the .dwo that was wanted, whose descriptor is borrowed, and answer. */
+int parser_add_split(struct parser *p, const struct message_file *m, struct parsed_file *f, int fd);
 int parser_take_name(struct parser *p, const void *bytes, size_t n);
 int parser_take_grow(struct parser *p, const void *bytes, size_t n);
 

@@ -4,7 +4,8 @@
  * read. Most are the same files nonetheless: on a machine with services of ten users the C library
  * came ten times, each with 8 MB of debug information. Files that were opened for two users and are
  * the same, debug files included, have one image. One user's debug file never serves another: who
- * was not given it keeps an image without it.
+ * was not given it keeps an image without it, and one that may want files of split units is not
+ * shared.
  */
 
 #include <sys/stat.h>
@@ -58,7 +59,8 @@ bool parser_share(struct parser *p, struct parsed_file *f)
 		return false;
 	for (uint32_t i = 0; i < p->n_files; i++) {
 		const struct parsed_file *other = &p->file[i];
-		if (other == f || other->kind != KIND_ELF || !other->image || !same_files(f, other))
+		if (other == f || other->kind != KIND_ELF || !other->image ||
+			image_may_be_split(other->image) || !same_files(f, other))
 			continue;
 		if (f->image == other->image)
 			return true;

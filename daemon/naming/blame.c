@@ -125,13 +125,8 @@ static void drop_debug(struct namer *n, struct slot *s)
 {
 	s->no_debug = true;
 	s->joined = 0;
-	for (enum message_part part = PART_DEBUG; part < N_PARTS; part++) {
-		if (s->fd[part] < 0)
-			continue;
-		close(s->fd[part]);
-		s->fd[part] = -1;
-		n->n_fds--;
-	}
+	for (enum message_part part = PART_DEBUG; part < N_PARTS; part++)
+		slot_drop(n, s, part);
 	s->queue = QUEUE_NONE;
 	slot_enqueue_first(n, s);
 }
@@ -141,7 +136,9 @@ int slot_blame(struct namer *n, struct slot *s, enum file_state state)
 	uid_t author = slot_author(s, PART_MAIN);
 
 	if (s->joined) {
-		enum message_part part = s->joined & 1u << PART_ALT ? PART_ALT : PART_DEBUG;
+		enum message_part part = PART_SPLIT; /* the last that was joined */
+		while (!(s->joined & 1u << part))
+			part--;
 		charge(n, slot_author(s, part) == author ? author : s->asker);
 		drop_debug(n, s);
 		return 0;

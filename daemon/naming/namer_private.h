@@ -60,6 +60,8 @@
 #define NAMER_JOBS_USERS_MAX 4u /* … for this many users */
 /* changes of a file's status between two answers: it is changed all the time, and not named */
 #define NAMER_PROVED_MAX 8u
+/* files that the parser wants for one offset: a package, a .dwo, or neither, and again after it forgot */
+#define NAMER_SPLITS_MAX 16u
 #define NAMER_ROUNDS_MAX 64u /* answers handled in one dispatch; the loop has other work */
 /* before a missing perf map is looked up again, and late frames of one that has grown */
 #define NAMER_RETRY_NS 1000000000u
@@ -237,6 +239,9 @@ struct slot {
 	uint32_t tried;         /* bit per part: the opener was asked, or need not be */
 	enum message_part part; /* the part for the opener to find */
 	uint32_t first;         /* first candidate to try */
+	/* path of the split unit that the parser wants next, "": unknown; NULL: it wants none */
+	char *split;
+	uint32_t n_splits; /* wanted since the last name */
 	char *found; /* path of the debug file, for its alt link; NULL: use the file's own path */
 
 	uint32_t given;              /* parser generation that has the descriptor; 0: none */
@@ -458,6 +463,10 @@ void slot_finish(struct namer *n, struct slot *s);
 int slot_fail(struct namer *n, struct slot *s, enum file_state state);
 /* Tell the parser to forget it. */
 int slot_forget(struct namer *n, struct slot *s);
+/* Close the descriptor of a part, if it is held. */
+void slot_drop(struct namer *n, struct slot *s, enum message_part part);
+/* Note the split unit that is wanted, by n_path bytes; path NULL: none is. 0 or -ENOMEM */
+int slot_want_split(struct slot *s, const uint8_t *path, size_t n_path);
 /* Close the least recently used idle slot with a descriptor; else one that waits only for users who
  * are served after this one. O(open files): usually the first of them. False: none can be closed. */
 bool slot_evict(struct namer *n, struct naming_user *u);

@@ -32,7 +32,7 @@ static size_t fill_question(
 	const struct namer *n, const struct slot *s, struct message_open *m, struct iovec iov[3])
 {
 	const struct file *f = s->file;
-	const char *path = s->part == PART_ALT && s->found ? s->found : f->path ? f->path : "";
+	const char *path = f->path ? f->path : "";
 	const char *link = "";
 	size_t n_iov = 1;
 
@@ -59,8 +59,12 @@ static size_t fill_question(
 		.deleted = f->deleted,
 	};
 	memcpy(m->build_id, f->build_id, sizeof(m->build_id));
-	if (s->part == PART_DEBUG) {
-		link = s->wants.debuglink;
+	if (s->part == PART_ALT && s->found)
+		path = s->found;
+	else if (s->part == PART_SPLIT)
+		path = s->split ? s->split : "";
+	if (s->part == PART_DEBUG || s->part == PART_PACKAGE) {
+		link = s->part == PART_DEBUG ? s->wants.debuglink : "";
 		m->n_build_id = s->wants.n_build_id;
 		memcpy(m->build_id, s->wants.build_id, sizeof(m->build_id));
 	} else if (s->part == PART_ALT) {
@@ -213,6 +217,7 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 			s->renewing = false;
 		}
 		slot_hold(n, s, s->part, TAKE_FD(given), m.bytes);
+		s->joined &= ~(1u << s->part); /* the split unit before this one was */
 		if (s->part == PART_MAIN) {
 			s->written_ns = m.written_ns;
 			s->status_ns = m.status_ns;

@@ -25,7 +25,11 @@ static void fly(struct namer *n, struct slot *s, struct naming_user *u)
 
 static uint64_t loaded_bytes(const struct slot *s)
 {
-	return s->bytes[PART_MAIN] + s->bytes[PART_DEBUG] + s->bytes[PART_ALT];
+	uint64_t sum = 0;
+
+	for (enum message_part part = PART_MAIN; part < N_PARTS; part++)
+		sum += s->bytes[part];
+	return sum;
 }
 
 /* Keep the total of loaded files below its limit by evicting the oldest; a single file may be
@@ -124,7 +128,7 @@ static void fill_batch(struct namer *n, struct wish *w)
 
 static int ask_names(struct namer *n, struct slot *s, struct wish *w)
 {
-	struct message_name m = {.file = s->file->id};
+	struct message_name m = {.file = s->file->id, .no_split = s->split != NULL};
 	struct message_offset offset[MESSAGE_OFFSETS_MAX];
 	struct naming_user *u = w->user;
 
@@ -142,26 +146,45 @@ static int ask_names(struct namer *n, struct slot *s, struct wish *w)
 	struct iovec iov[] = {{&m, sizeof(m)}, {offset, m.n * sizeof(*offset)}};
 	if (parser_ask(n, MESSAGE_NAME, iov, 2, -1) < 0)
 		return put_back(n, s, u);
+	(void)slot_want_split(s, NULL, 0);
 	fly(n, s, u);
 	return 0;
+}
+
+static bool is_wanted(const struct slot *s, enum message_part part)
+{
+	switch (part) {
+	case PART_DEBUG:
+		return s->wants.want_debug;
+	case PART_ALT:
+		return s->wants.want_alt;
+	case PART_PACKAGE:
+		return s->split;
+	case PART_SPLIT:
+		return s->split && s->split[0] && s->copied_bytes < NAMER_COPIES_BYTES_MAX;
+	default:
+		return false;
+	}
 }
 
 static bool is_worth(
 	const struct namer *n, const struct slot *s, enum message_part part, struct naming_user *u)
 {
-	bool wanted = part == PART_DEBUG ? s->wants.want_debug : s->wants.want_alt;
-
-	return wanted && !s->no_debug && !(s->tried & 1u << part) &&
+	return is_wanted(s, part) && !s->no_debug && !(s->tried & 1u << part) &&
 	       account_deaths(&u->opens, n->now_ns) < NAMER_DEBUG_HANGS_MAX;
 }
 
-/* Debug files are joined after the file itself. True: that was the step. */
+/* Debug files are joined after the file itself; then the parser is asked again, before another is tried
+ * for a split unit. True: that was the step. */
 static bool parts_step(struct namer *n, struct slot *s, struct naming_user *u)
 {
-	for (enum message_part part = PART_DEBUG; part <= PART_ALT; part++) {
+	for (enum message_part part = PART_DEBUG; part < N_PARTS; part++) {
 		if (s->fd[part] >= 0 && !(s->joined & 1u << part)) {
-			if (parser_give(n, s, part) == 0)
+			if (parser_give(n, s, part) == 0) {
 				fly(n, s, u);
+				if (part >= PART_PACKAGE)
+					(void)slot_want_split(s, NULL, 0);
+			}
 			return true;
 		}
 		if (s->fd[part] < 0 && is_worth(n, s, part, u)) {
@@ -330,6 +353,8 @@ static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 			s->file->n_build_id = m.n_build_id;
 			memcpy(s->file->build_id, m.build_id, m.n_build_id);
 		}
+		if (s->joined & 1u << PART_SPLIT)
+			slot_drop(n, s, PART_SPLIT); /* there may be thousands */
 		settle(n, s);
 		n->stays = s;
 		return 0;
@@ -390,6 +415,18 @@ static int finish_naming(struct namer *n, const struct reply_naming *from, struc
 	return 0;
 }
 
+/* The rest of the batch waits for a file. */
+static int hear_wanted(struct namer *n, struct slot *s, const struct reply_names *names)
+{
+	if (!names->named.wants_split)
+		return -EBADMSG;
+	s->n_splits = n->n_answered > 0 ? 1 : s->n_splits + 1;
+	if (s->n_splits > NAMER_SPLITS_MAX)
+		return -EBADMSG;
+	int r = slot_want_split(s, names->split, names->named.n_split);
+	return r < 0 ? r : put_back(n, s, n->asked_user);
+}
+
 static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 {
 	struct slot *s = n->asked_slot;
@@ -419,9 +456,14 @@ static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	}
 	if (!names.named.last)
 		return names.named.n > 0 ? PARSER_MORE : -EBADMSG;
-	if (n->n_answered != n->n_batch)
-		return -EBADMSG;
-	n->n_batch = 0;
+	if (n->n_answered != n->n_batch) {
+		int r = hear_wanted(n, s, &names);
+		if (r < 0)
+			return r;
+	} else {
+		s->n_splits = 0;
+	}
+	n->n_batch = n->n_answered = 0;
 	s->forgotten = 0;
 	s->retries = 0;
 	if (proved)

@@ -29,10 +29,18 @@ int reply_names_begin(struct reply_names *r, const uint8_t *bytes, size_t n)
 		return -EBADMSG;
 	memcpy(&names.named, bytes, sizeof(names.named));
 	names.n_left = names.named.n;
+	const struct message_named *m = &names.named;
+	if (m->wants_split > 1 || (m->wants_split && !m->last) ||
+		m->n_split > MESSAGE_PATH_BYTES_MAX || (!m->wants_split && m->n_split) ||
+		m->n_split > n - sizeof(*m) || memchr(bytes + n - m->n_split, 0, m->n_split))
+		return -EBADMSG;
+	names.end -= m->n_split;
+	names.split = names.end;
 	if (names.named.head.type != MESSAGE_NAMED || names.named.n > MESSAGE_OFFSETS_MAX ||
 		names.named.last > 1 ||
 		(names.named.state != STATE_READY && names.named.state != STATE_FORGOTTEN) ||
-		(names.named.state == STATE_FORGOTTEN && (names.named.n || !names.named.last)))
+		(names.named.state == STATE_FORGOTTEN &&
+			(names.named.n || !names.named.last || m->wants_split)))
 		return -EBADMSG;
 	*r = names;
 	return 0;

@@ -26,6 +26,7 @@ struct reply_naming {
 struct reply_names {
 	struct message_named named;
 	const uint8_t *at, *end;
+	const uint8_t *split; /* named.n_split bytes, without NUL */
 	uint32_t n_left;
 };
 

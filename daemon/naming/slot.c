@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,6 +47,7 @@ struct slot *slot_free(struct namer *n, struct slot *s)
 		if (s->fd[part] >= 0)
 			close(s->fd[part]);
 	free(s->found);
+	free(s->split);
 	free(s->late);
 	free(s);
 	return NULL;
@@ -75,6 +77,27 @@ void slot_hold(struct namer *n, struct slot *s, enum message_part part, int fd, 
 	slot_touch(n, s);
 }
 
+void slot_drop(struct namer *n, struct slot *s, enum message_part part)
+{
+	if (s->fd[part] < 0)
+		return;
+	close(s->fd[part]);
+	s->fd[part] = -1;
+	n->n_fds--;
+}
+
+int slot_want_split(struct slot *s, const uint8_t *path, size_t n_path)
+{
+	char *wanted = path ? strndup((const char *)path, n_path) : NULL;
+
+	if (path && !wanted)
+		return -ENOMEM;
+	free(s->split);
+	s->split = wanted;
+	s->tried &= ~(1u << PART_SPLIT);
+	return 0;
+}
+
 int slot_forget(struct namer *n, struct slot *s)
 {
 	bool given = s->given != 0 && s->given == n->parser.generation;
@@ -100,19 +123,15 @@ int slot_release(struct namer *n, struct slot *s)
 {
 	if (s->fd[PART_MAIN] >= 0)
 		TAILQ_REMOVE(&n->held, s, held);
-	for (int part = 0; part < N_PARTS; part++) {
-		if (s->fd[part] < 0)
-			continue;
-		close(s->fd[part]);
-		s->fd[part] = -1;
-		n->n_fds--;
-	}
+	for (enum message_part part = PART_MAIN; part < N_PARTS; part++)
+		slot_drop(n, s, part);
 	n->copied_bytes -= s->copied_bytes;
 	s->copied_bytes = 0;
 	s->tried = 0;
 	s->first = 0;
 	free(s->found);
 	s->found = NULL;
+	slot_want_split(s, NULL, 0);
 	return slot_forget(n, s);
 }
 

@@ -31,7 +31,7 @@ BOARD = ["base-files", "base-passwd", "bash", "busybox-static", "coreutils", "da
          "util-linux"]
 LIBRARIES = ["libc6-dev", "libdw-dev", "libelf-dev", "libgcc-14-dev", "libiberty-dev",
              "libbpf-dev", "libjansson-dev", "liblzma-dev", "libncurses-dev", "libprotobuf-c-dev",
-             "libseccomp-dev", "libsqlite3-dev", "libsystemd-dev", "libxxhash-dev",
+             "libseccomp-dev", "libsqlite3-dev", "libsystemd-dev", "libxxhash-dev", "libzstd-dev",
              "uthash-dev", "zlib1g-dev"]
 # QEMU 10.0.2 counts and interrupts. 7.2 (bookworm) hangs with -icount, and 10.0.13 (trixie) never
 # interrupts: the packages are those of bookworm-backports whatever Debian this is, but for the test

@@ -75,6 +75,9 @@ def make_compiled(folder, work):
     split = work / "split"
     if sh(work, "gcc", "-g", "-gsplit-dwarf", "-o", split, "a.c", "b.c"):
         keep(folder / "split", main=split)
+    if sh(work, "gcc", "-O1", "-gdwarf-4", "-gsplit-dwarf", "-c", "a.c", "b.c") and \
+            sh(work, "gcc", "-o", "packed", "a.o", "b.o") and sh(work, "dwp", "-e", "packed"):
+        keep(folder / "package", main=work / "packed", main_dwp=work / "packed.dwp")
 
 
 def make_separate(folder, work):

@@ -26,7 +26,7 @@ CODE = "/usr/libexec/mperf/mperf-code"
 # Debian 13 has a t64 behind the names of two. libbpf's is loaded where BPF is.
 LIBRARIES = {"libbpf1", "libc6", "libdw1", "libelf1", "libjansson4", "liblzma5", "libncursesw6",
              "libprotobuf-c1", "libseccomp2", "libsqlite3-0", "libsystemd0", "libtinfo6",
-             "libxxhash0", "zlib1g"}
+             "libxxhash0", "libzstd1", "zlib1g"}
 
 
 def said(*command):

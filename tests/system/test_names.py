@@ -390,3 +390,46 @@ def test_names_that_are_longer_than_a_row_stay_two(build):
         found = [r for r in functions(build, folder / "r", "--comm", "l") if "component" in r["function"]]
         assert len(found) == 2 and all(r["self"] > 0.1 for r in found), found
         assert {r["function"][-6:] for r in found} == {"pollEv", "downEv"}, found
+
+
+INLINED = """
+static inline __attribute__((always_inline)) void inl(long n) { for (long i = 0; i < n; i++) s += i * 3; }
+__attribute__((noinline)) void hot_one(long n) { inl(n); }
+"""
+
+
+def inlined_into_hot_one(build, folder, *command, **options):
+    record(build, folder / "r", "-g", "none", "--", *command, **options)
+    found = functions(build, folder / "r", "--inlined", "--comm", "p")
+    (folder / "r").unlink()
+    return share(found, "inl"), found
+
+
+def test_calls_inlined_into_units_that_were_split_off_are_named(build):
+    """Beside the object (.dwo), in a package beside the program (.dwp), and neither."""
+    with Folder() as folder:
+        (folder / "p.c").write_text("volatile unsigned long s;" + INLINED + MAIN % ("", "hot_one(2000000);"))
+        for version in "-gdwarf-5", "-gdwarf-4":
+            (folder / "o").mkdir()
+            subprocess.run(["gcc", "-O2", version, "-gsplit-dwarf", "-c", "../p.c"], check=True, cwd=folder / "o")
+            subprocess.run(["gcc", "-o", "../p", "p.o"], check=True, cwd=folder / "o")
+            inl, found = inlined_into_hot_one(build, folder, folder / "p")
+            assert inl > 0.8, (version, found)
+            if version == "-gdwarf-4":  # binutils 2.40 makes no others
+                subprocess.run(["dwp", "-e", folder / "p", "-o", folder / "p.dwp"], check=True, cwd=folder / "o")
+            shutil.rmtree(folder / "o")
+            if version == "-gdwarf-4":
+                inl, found = inlined_into_hot_one(build, folder, folder / "p")
+                assert inl > 0.8, (version, "package", found)
+                (folder / "p.dwp").unlink()
+            inl, found = inlined_into_hot_one(build, folder, folder / "p")
+            assert inl == 0 and share(found, "hot_one") > 0.8, (version, "none", found)
+
+
+def test_debug_sections_that_zstd_compressed_are_read(build):
+    with Folder() as folder:
+        (folder / "p.c").write_text("volatile unsigned long s;" + INLINED + MAIN % ("", "hot_one(2000000);"))
+        subprocess.run(["gcc", "-O2", "-g", "-o", folder / "p", folder / "p.c"], check=True)
+        subprocess.run(["objcopy", "--compress-debug-sections=zstd", folder / "p"], check=True)
+        inl, found = inlined_into_hot_one(build, folder, folder / "p")
+        assert inl > 0.8, found

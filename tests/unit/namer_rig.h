@@ -20,7 +20,7 @@ struct namer_rig {
 /* "parse" or "open": a worker that this very binary plays, as the environment says:
  * NAMER_RIG_ROLE (which role is fake) and NAMER_RIG_PLAY; the other role is the real worker. Plays:
  * mute, garbage, dumb, stranger; parsers: forgetful (of spaces, and of files when asked for names),
- * loadless, full, mortal (dies when asked for names); openers: half (hangs over debug files).
+ * loadless, full, mortal (dies when asked for names), greedy (wants ever more split units); openers: half (hangs over debug files).
  * Called first in main; returns only if this is no worker. */
 void namer_rig_main(int argc, char **argv);
 const char *namer_rig_self(void);

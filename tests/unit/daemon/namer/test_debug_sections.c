@@ -16,17 +16,20 @@ struct mapped {
 	char *bytes;
 	size_t n;
 	Elf *elf;
+	struct unpacked unpacked;
 };
 
-static struct mapped compressed_self(void)
+static const char *const formats[] = {"zlib", "zstd"};
+
+static struct mapped compressed_self(const char *format)
 {
 	char path[] = "/tmp/mperf-debug-sections-XXXXXX", command[400];
 	int fd = mkstemp(path);
 	ck_assert_int_ge(fd, 0);
 	close(fd);
 	snprintf(command, sizeof(command),
-		"objcopy --compress-debug-sections=zlib /proc/%d/exe %s 2>/dev/null", getpid(),
-		path);
+		"objcopy --compress-debug-sections=%s /proc/%d/exe %s 2>/dev/null", format,
+		getpid(), path);
 	ck_assert_int_eq(system(command), 0);
 
 	struct stat status;
@@ -48,6 +51,7 @@ static struct mapped compressed_self(void)
 static void unmap(struct mapped *m)
 {
 	elf_end(m->elf);
+	unpacked_free(&m->unpacked);
 	munmap(m->bytes, m->n);
 }
 
@@ -72,15 +76,15 @@ static size_t data_bytes(Elf_Scn *s)
 
 EACH_TEST(.seconds = 60);
 
-TEST(what_names_are_made_from_is_unpacked)
+TEST(what_names_are_made_from_is_unpacked, .times = 2)
 {
-	struct mapped m = compressed_self();
+	struct mapped m = compressed_self(formats[_i]);
 	GElf_Shdr before, after;
 	Elf_Scn *info = section(m.elf, ".debug_info", &before);
 	ck_assert_ptr_nonnull(info);
 	ck_assert(before.sh_flags & SHF_COMPRESSED);
 
-	debug_sections_unpack(m.elf, m.bytes, m.n);
+	debug_sections_unpack(m.elf, m.bytes, m.n, &m.unpacked);
 	section(m.elf, ".debug_info", &after);
 	ck_assert(!(after.sh_flags & SHF_COMPRESSED));
 	ck_assert_int_eq(after.sh_type, SHT_PROGBITS);
@@ -90,14 +94,14 @@ TEST(what_names_are_made_from_is_unpacked)
 
 TEST(what_debuggers_alone_read_is_hidden)
 {
-	struct mapped m = compressed_self();
+	struct mapped m = compressed_self(formats[_i]);
 	GElf_Shdr header;
 	if (!section(m.elf, ".debug_loclists", &header) || !(header.sh_flags & SHF_COMPRESSED)) {
 		printf("SKIP what_debuggers_alone_read_is_hidden: this compiler wrote none\n");
 		unmap(&m);
 		return;
 	}
-	debug_sections_unpack(m.elf, m.bytes, m.n);
+	debug_sections_unpack(m.elf, m.bytes, m.n, &m.unpacked);
 	section(m.elf, ".debug_loclists", &header);
 	ck_assert_int_eq(header.sh_type, SHT_NOBITS);
 	unmap(&m);
@@ -105,11 +109,11 @@ TEST(what_debuggers_alone_read_is_hidden)
 
 TEST(code_and_symbols_stay_as_they_are)
 {
-	struct mapped m = compressed_self();
+	struct mapped m = compressed_self(formats[_i]);
 	GElf_Shdr text, symbols, after;
 	ck_assert_ptr_nonnull(section(m.elf, ".text", &text));
 	ck_assert_ptr_nonnull(section(m.elf, ".symtab", &symbols));
-	debug_sections_unpack(m.elf, m.bytes, m.n);
+	debug_sections_unpack(m.elf, m.bytes, m.n, &m.unpacked);
 	section(m.elf, ".text", &after);
 	ck_assert_mem_eq(&text, &after, sizeof(after));
 	section(m.elf, ".symtab", &after);
@@ -118,10 +122,10 @@ TEST(code_and_symbols_stay_as_they_are)
 }
 
 /* The header says how long it gets: more than there is memory, or the stream is no stream. */
-TEST(what_cannot_be_unpacked_is_left)
+TEST(what_cannot_be_unpacked_is_left, .times = 2)
 {
-	for (int how = 0; how < 3; how++) {
-		struct mapped m = compressed_self();
+	for (int how = 0; how < 5; how++) {
+		struct mapped m = compressed_self(formats[_i]);
 		GElf_Shdr header;
 		ck_assert_ptr_nonnull(section(m.elf, ".debug_info", &header));
 		Elf64_Chdr *c = (Elf64_Chdr *)(m.bytes + header.sh_offset);
@@ -129,24 +133,42 @@ TEST(what_cannot_be_unpacked_is_left)
 			c->ch_size = UINT64_MAX / 2;
 		else if (how == 1)
 			memset(c + 1, 0xa5, header.sh_size - sizeof(*c));
-		else
+		else if (how == 2)
 			c->ch_type = 77;
-		debug_sections_unpack(m.elf, m.bytes, m.n);
+		else if (how == 3)
+			c->ch_size--;
+		else
+			c->ch_size++;
+		debug_sections_unpack(m.elf, m.bytes, m.n, &m.unpacked);
 		section(m.elf, ".debug_info", &header);
 		ck_assert_msg(header.sh_flags & SHF_COMPRESSED, "case %d", how);
 		unmap(&m);
 	}
 }
 
+/* Sections that unpack to more than a file may have. */
+TEST(a_bomb_is_left)
+{
+	struct mapped m = compressed_self("zstd");
+	GElf_Shdr header;
+
+	m.unpacked.n_bytes = UNPACKED_BYTES_MAX - 100;
+	debug_sections_unpack(m.elf, m.bytes, m.n, &m.unpacked);
+	section(m.elf, ".debug_info", &header);
+	ck_assert(header.sh_flags & SHF_COMPRESSED);
+	ck_assert_int_eq(header.sh_type, SHT_NOBITS); /* else libdw tries */
+	unmap(&m);
+}
+
 TEST(a_section_beyond_the_file_drops_nothing)
 {
-	struct mapped m = compressed_self();
+	struct mapped m = compressed_self(formats[_i]);
 	GElf_Shdr header;
 	Elf_Scn *info = section(m.elf, ".debug_info", &header);
 	header.sh_offset = m.n + 4096;
 	gelf_update_shdr(info, &header);
 	char first = m.bytes[0];
-	debug_sections_unpack(m.elf, m.bytes, m.n);
+	debug_sections_unpack(m.elf, m.bytes, m.n, &m.unpacked);
 	ck_assert_int_eq(m.bytes[0], first);
 	unmap(&m);
 }

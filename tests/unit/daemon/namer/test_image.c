@@ -350,13 +350,14 @@ TEST(debug_file_without_build_id_is_known_by_its_checksum, .begin = copies_begin
 	close(wrong);
 }
 
-TEST(compressed_debug_sections_are_read, .begin = copies_begin, .end = copies_end)
+TEST(compressed_debug_sections_are_read, .begin = copies_begin, .end = copies_end, .times = 2)
 {
 	static const char test[] = "compressed_debug_sections_are_read";
 
 	if (!has_own_debug(test) ||
 		!make_copies(test, "objcopy",
-			"objcopy --compress-debug-sections=zlib \"$SELF\" compressed"))
+			_i ? "objcopy --compress-debug-sections=zstd \"$SELF\" compressed"
+			   : "objcopy --compress-debug-sections=zlib \"$SELF\" compressed"))
 		return;
 	struct image *i = image_of_copy("compressed");
 	assert_example(i);

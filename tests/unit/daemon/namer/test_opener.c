@@ -163,6 +163,36 @@ TEST(debug_link_with_a_directory_or_to_itself_leads_nowhere)
 	ck_assert_uint_eq(answer.state, STATE_VANISHED);
 }
 
+TEST(package_of_split_units_is_beside_the_program)
+{
+	shell("cd '%s' && echo package > program.dwp", dir);
+	ask_link(PART_PACKAGE, "");
+	ck_assert_str_eq(found(), "package\n");
+	ck_assert_str_eq(answer.path, below("program.dwp"));
+	close(answer.fd);
+	shell("mv '%s/program.dwp' '%s/other.dwp'", dir, dir);
+	ask_link(PART_PACKAGE, "");
+	ck_assert_uint_eq(answer.state, STATE_VANISHED);
+}
+
+TEST(split_unit_is_at_its_own_path_if_that_is_whole)
+{
+	shell("cd '%s' && echo unit > a.dwo", dir);
+	question.open.part = PART_SPLIT;
+	snprintf(question.path, sizeof(question.path), "%s", below("a.dwo"));
+	opener_find(&question, NULL, &answer);
+	ck_assert_str_eq(found(), "unit\n");
+	close(answer.fd);
+	ck_assert_int_eq(chdir(dir), 0);
+	strcpy(question.path, "a.dwo");
+	opener_find(&question, NULL, &answer);
+	ck_assert_uint_eq(answer.state, STATE_VANISHED);
+	question.path[0] = '\0';
+	opener_find(&question, NULL, &answer);
+	ck_assert_uint_eq(answer.state, STATE_VANISHED);
+	ck_assert_int_eq(chdir("/"), 0);
+}
+
 TEST(alt_link_is_absolute_or_relative_to_the_debug_file)
 {
 	shell("cd '%s' && mkdir dwz && echo shared > dwz/alt", dir);

@@ -71,6 +71,41 @@ TEST(debug_link_to_what_its_user_cannot_read_is_refused)
 	close(ready[1]);
 }
 
+/* The path of a split unit is what a program says, whatever that is. */
+TEST(path_of_a_split_unit_leads_to_nothing_that_its_user_cannot_read)
+{
+	static const char *const path[] = {"secret", "link", "closed/unit", "folder", "pipe",
+		"/proc/1/environ", "/etc/shadow", "/dev/mem", "/proc/self/mem"};
+
+	if (!is_root("path_of_a_split_unit_leads_to_nothing_that_its_user_cannot_read"))
+		return;
+	shell("cd '%s' && chmod 755 . && echo x > secret && chmod 600 secret && ln -s secret link "
+	      "&&"
+	      " mkdir -m 700 closed && echo x > closed/unit && mkdir folder && mkfifo -m 666 pipe "
+	      "&&"
+	      " echo x > open && chmod 644 open",
+		dir);
+	question.open.uid = 65534;
+	for (enum message_part part = PART_PACKAGE; part <= PART_SPLIT; part++) {
+		question.open.part = part;
+		for (size_t i = 0; i < sizeof(path) / sizeof(*path); i++) {
+			bool whole = path[i][0] == '/';
+			snprintf(question.path, sizeof(question.path), "%s",
+				whole ? path[i] : below(path[i]));
+			if (part == PART_PACKAGE && !whole)
+				shell("cd '%s' && ln -s %s %s.dwp", dir, path[i], path[i]);
+			opener_find(&question, NULL, &answer);
+			ck_assert_msg(answer.fd < 0, "%s", path[i]);
+			ck_assert_msg(
+				answer.state == STATE_REFUSED || answer.state == STATE_VANISHED,
+				"%s: %u", path[i], answer.state);
+		}
+	}
+	snprintf(question.path, sizeof(question.path), "%s", below("open"));
+	opener_find(&question, NULL, &answer);
+	ck_assert_uint_eq(answer.state, STATE_READY);
+}
+
 TEST(map_of_a_user_whose_process_is_gone_is_found_and_no_other)
 {
 	if (!is_root("map_of_a_user_whose_process_is_gone_is_found_and_no_other"))

@@ -96,6 +96,21 @@ TEST(names_asked_of_a_parser_that_is_killed_are_asked_once_more)
 	teardown();
 }
 
+TEST(parser_that_wants_ever_more_split_units_is_ended)
+{
+	begin("parse", "greedy");
+	struct file *f = program();
+	struct frame *first = namer_rig_frame(&rig, f, 16), *second = namer_rig_frame(&rig, f, 32);
+
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_gt(parser_restarts(), 0);
+	ck_assert_int_eq(f->state, FILE_CRASHED);
+	ck_assert_int_eq(first->state, FRAME_UNNAMED);
+	ck_assert_int_eq(second->state, FRAME_UNNAMED);
+	ck_assert_uint_eq(n->n_entries, 0);
+	teardown();
+}
+
 TEST(debug_file_that_hangs_costs_lines_and_not_the_name)
 {
 	begin("open", "half");

@@ -149,6 +149,39 @@ TEST(names_that_contradict_themselves_are_refused)
 	ck_assert_int_eq(read_head(MESSAGE_NAMED, STATE_FORGOTTEN, 1, 1), -EBADMSG);
 }
 
+static int read_split(const struct message_named *m, const void *path, size_t n_path)
+{
+	n_message = 0;
+	put(m, sizeof(*m));
+	put(path, n_path);
+	return read_names(n_message);
+}
+
+TEST(a_wanted_split_unit_ends_the_names)
+{
+	static const char path[] = "/src/a.dwo";
+	const size_t n = sizeof(path) - 1;
+	const struct message_named good = {.head = {.type = MESSAGE_NAMED},
+		.state = STATE_READY,
+		.last = 1,
+		.wants_split = 1,
+		.n_split = (uint32_t)n};
+	struct message_named bad[] = {good, good, good, good, good, good};
+	bad[0].wants_split = 0; /* but a path */
+	bad[1].wants_split = 2;
+	bad[2].last = 0;
+	bad[3].n_split = (uint32_t)n + 1; /* beyond the message */
+	bad[4].n_split = MESSAGE_PATH_BYTES_MAX + 1;
+	bad[5].state = STATE_FORGOTTEN;
+
+	ck_assert_int_eq(read_split(&good, path, n), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		ck_assert_int_eq(read_split(&bad[i], path, n), -EBADMSG);
+	ck_assert_int_eq(read_split(&good, path, n - 1), -EBADMSG);
+	ck_assert_int_eq(read_split(&good, path, n + 1), -EBADMSG); /* bytes left over */
+	ck_assert_int_eq(read_split(&good, "/src/\0.dwo", n), -EBADMSG);
+}
+
 TEST(outcome_or_place_count_out_of_range_is_refused)
 {
 	struct message_named m = {
