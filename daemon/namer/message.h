@@ -47,8 +47,8 @@
 #define MESSAGE_BUILD_ID_BYTES 20u
 
 /* Resource limits of a worker. The daemon asserts that its own limits are the same. */
-#define WORKER_FILE_BYTES_MAX (4ull << 30)
-#define WORKER_ADDRESS_BYTES_MAX (3ull << 30)
+#define WORKER_FILE_BYTES_MAX (64ull << 30)
+#define WORKER_DATA_BYTES_MAX (3ull << 30)
 /* more than the daemon keeps open; at most three descriptors each */
 #define PARSER_FILES_MAX 1024u
 

@@ -13,7 +13,7 @@
  * signal somebody when there is something to read. What opens opens for reading only.
  *
  * Under a sanitizer the runtime makes calls of its own choice (it reads /proc/self/maps, starts
- * threads, maps terabytes of shadow), so there the address space is not limited and the parser's
+ * threads, maps terabytes of shadow), so there the memory is not limited and the parser's
  * filter only names what the sandbox is there for: opening is refused, connecting and executing
  * kill. The opener is not filtered then.
  */
@@ -200,7 +200,7 @@ static int enter(rlim_t n_files, rlim_t file_bytes)
 	if (r >= 0 && !SANDBOX_LOOSE)
 		r = limit(RLIMIT_FSIZE, file_bytes);
 	if (r >= 0 && !SANDBOX_LOOSE)
-		r = limit(RLIMIT_AS, WORKER_ADDRESS_BYTES_MAX);
+		r = limit(RLIMIT_DATA, WORKER_DATA_BYTES_MAX);
 	if (r >= 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		r = -errno;
 	return r;

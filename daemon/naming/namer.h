@@ -32,8 +32,10 @@
 #define NAMER_PARSE_TIMEOUT_NS 20000000000u
 /* the time limit may be exceeded this many times while the parser sleeps, on a slow disk */
 #define NAMER_WALL_TIMES 4u
-#define NAMER_FILE_BYTES_MAX (4ull << 30) /* larger files are FILE_OVERSIZE */
-/* RLIMIT_AS of the parser: one such file mapped, and its tables */
+/* Larger files are FILE_OVERSIZE. The largest with debug information have some 10 GB; a third of the smallest
+ * address space of our machines. Source: Documentation/arch/riscv/vm-layout.rst, sv39 */
+#define NAMER_FILE_BYTES_MAX (64ull << 30)
+/* RLIMIT_DATA of the parser: its tables, without the files, of which only pages that are read take memory */
 #define NAMER_PARSER_BYTES_MAX (3ull << 30)
 /* open descriptors; the oldest are closed, and opened again when needed */
 #define NAMER_FILES_OPEN_MAX 256

@@ -25,7 +25,7 @@ _Static_assert((int)STATE_READY == (int)FILE_READY && (int)STATE_VANISHED == (in
 		       (int)STATE_OVERSIZE == (int)FILE_OVERSIZE,
 	"states travel as numbers");
 _Static_assert(WORKER_FILE_BYTES_MAX == NAMER_FILE_BYTES_MAX, "one limit of file size");
-_Static_assert(WORKER_ADDRESS_BYTES_MAX == NAMER_PARSER_BYTES_MAX, "one limit of memory");
+_Static_assert(WORKER_DATA_BYTES_MAX == NAMER_PARSER_BYTES_MAX, "one limit of memory");
 _Static_assert(PARSER_FILES_MAX >= 2 * NAMER_FILES_OPEN_MAX, "the parser holds what we hold");
 
 static size_t fill_question(
