@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/nsfs.h>
 #include <malloc.h>
 #include <seccomp.h>
 #include <stdbool.h>
@@ -139,12 +140,16 @@ static int opener_rules(scmp_filter_ctx filter)
 {
 	const struct scmp_arg_cmp read_only =
 		SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
+	/* whose a mount namespace is */
+	const struct scmp_arg_cmp owner = SCMP_A1_32(SCMP_CMP_EQ, NS_GET_USERNS);
 	int r = rules_of_both(filter);
 
 	if (r >= 0)
 		r = rules(filter, SCMP_ACT_ALLOW, allowed_opener);
 	if (r >= 0)
 		r = rule(filter, SCMP_ACT_ALLOW, "openat", &read_only);
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_ALLOW, "ioctl", &owner);
 	return r;
 }
 

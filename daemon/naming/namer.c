@@ -353,6 +353,9 @@ int namer_dispatch(struct namer *n, uint64_t now_ns)
 	n->now_ns = now_ns;
 	n->fresh = false;
 	graves_visit(&n->graves);
+	int left = slots_leave(n);
+	if (left < 0)
+		return left;
 	for (uint32_t i = 0; i < NAMER_ROUNDS_MAX; i++) {
 		bool busy = false;
 		int r = turn(n, &busy);

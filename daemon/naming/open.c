@@ -213,6 +213,7 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 			s->renewing = false;
 		}
 		slot_hold(n, s, s->part, TAKE_FD(given), m.bytes);
+		s->leaves = m.leaves || (s->leaves && s->part != PART_MAIN);
 		if (s->part == PART_MAIN) {
 			s->written_ns = m.written_ns;
 			s->status_ns = m.status_ns;
