@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define MESSAGE_MAGIC 0x6d706e72u /* "mpnr" */
-#define MESSAGE_VERSION 4u
+#define MESSAGE_VERSION 5u
 /* A copied stack of 64 KiB with its registers, or one offset with 32 inlined places: 66 KB. */
 #define MESSAGE_BYTES_MAX (80u << 10)
 #define MESSAGE_PATH_BYTES_MAX 4096u /* PATH_MAX; Source: include/uapi/linux/limits.h */
@@ -45,6 +45,7 @@
 #define MESSAGE_STACK_BYTES_MAX 65536u /* perf copies less. Source: man perf_event_open */
 #define MESSAGE_FRAMES_MAX 256u        /* per unwound stack */
 #define MESSAGE_BUILD_ID_BYTES 20u
+#define MESSAGE_KIN 2 /* a script that runs programs, and what runs the script */
 
 /* Resource limits of a worker. The daemon asserts that its own limits are the same. */
 #define WORKER_FILE_BYTES_MAX (64ull << 30)
@@ -117,6 +118,14 @@ struct message_hello {
 };
 _Static_assert(sizeof(struct message_hello) == 24, "hello");
 
+/* A process that the one which mapped the file descends from: it may live longer, with the same mounts. */
+struct message_kin {
+	int32_t pid; /* 0: none */
+	uint32_t zero;
+	uint64_t start_ns; /* as pid_start_ns */
+};
+_Static_assert(sizeof(struct message_kin) == 16, "kin");
+
 /* Followed by n_path bytes of path and n_link of link, without NUL. For PART_MAIN path is the file
  * that the process mapped; for PART_DEBUG the same, and link its .gnu_debuglink; for PART_ALT path
  * is the file whose .gnu_debugaltlink is link. */
@@ -147,8 +156,9 @@ struct message_open {
 	 * ran */
 	uint32_t first_mapper;
 	uint32_t zero;
+	struct message_kin kin[MESSAGE_KIN]; /* the nearest first */
 };
-_Static_assert(sizeof(struct message_open) == 136, "open");
+_Static_assert(sizeof(struct message_open) == 168, "open");
 
 /* Carries the descriptor if state is STATE_READY. Followed by n_path bytes: the path where it was
  * found. */
@@ -171,8 +181,8 @@ struct message_opened {
 	uint32_t owner;
 	uint32_t sole; /* 1: only its owner and root can write to it; 0: others can, or not known */
 	uint32_t n_path;
-	/* 1: it keeps from being unmounted what is not our root: not to be held for long */
-	uint32_t leaves;
+	uint32_t
+		leaves; /* 1: it keeps from being unmounted what is not our root: not to be held for long */
 };
 _Static_assert(sizeof(struct message_opened) == 96, "opened");
 

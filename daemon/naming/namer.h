@@ -108,6 +108,12 @@ int namer_new(const struct namer_options *o, struct namer **ret_namer);
  * not block. */
 bool namer_is_rewritten(struct namer *n, struct file *file);
 
+/* The file's process is now another that runs it: if it was not found since the former one was gone, it is looked for
+ * once more, a few times in all. 0 or -ENOMEM. */
+int namer_runs(struct namer *n, struct file *file);
+/* CLOCK_MONOTONIC of when a file was last not found, since its process was gone; 0: never. */
+uint64_t namer_missed_ns(const struct namer *n);
+
 /* Name a frame that was seen in a process of this user; (uid_t)-1: unknown. A new frame becomes
  * FRAME_ASKED, and its file is opened at once, while the process that mapped it is alive. A
  * FRAME_ASKED frame no longer waits for the turn of another user who asked first. Others are

@@ -231,8 +231,8 @@ static bool frame_is_late(const struct namer *n, struct frame *f, enum frame_sta
 {
 	struct slot *s = f->file->namer_slot;
 
-	if (state == FRAME_NAMED || n->ending || !slot_grows(s) || f->file->replaced ||
-		frames_reserve(&s->late, s->n_late, &s->size_late) < 0)
+	if (state == FRAME_NAMED || n->ending || !(slot_grows(s) || s->absent) ||
+		f->file->replaced || frames_reserve(&s->late, s->n_late, &s->size_late) < 0)
 		return false;
 	s->late[s->n_late++] = f;
 	f->asker = FRAME_LATE;
