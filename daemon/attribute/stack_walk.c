@@ -14,8 +14,12 @@
 
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/attribute/attribute_private.h"
+
+/* Ancestors that are looked at for live ones: make, a shell, a compiler's driver and what it runs. */
+#define KIN_STEPS_MAX 8
 
 /* Only request what the namer can read. */
 static bool frame_nameable(const struct stack_walk *w, const struct frame *frame)
@@ -141,22 +145,50 @@ static void remember(
 	*place = (struct known_place){generation, addr, frame};
 }
 
-/* Until a file was requested, it is best opened through the process that runs it now. */
-static void file_refresh(struct file *file, const struct task *task, const struct map *map)
+static void note_kin(const struct attribute *a, const struct task *process, struct file *file)
 {
-	if (file->kind == FILE_PERF_MAP || file->kind == FILE_JITDUMP) {
-		/* the file must belong to this user, also when the process is gone */
-		if (file->pid == task->process->pid && task->process->uid != (uid_t)-1)
-			file->uid = task->process->uid;
-		return;
-	}
-	if (file->state != FILE_UNSEEN)
-		return;
+	struct task *t = process->parent;
+	size_t n = 0;
 
-	file->pid = task->process->pid;
-	file->pid_start_ns = task->process->start_ns;
+	memset(file->kin, 0, sizeof(file->kin));
+	for (int i = 0; t && n < FILE_KIN && i < KIN_STEPS_MAX; i++, t = t->parent) {
+		t = life_now(a, t);
+		if (!t->end_ns)
+			file->kin[n++] = (struct file_kin){t->pid, t->start_ns};
+	}
+}
+
+/* Is the process that the file is opened through gone? */
+static bool file_is_orphan(const struct attribute *a, const struct file *file)
+{
+	const struct task *t = task_find(a->o.tasks, file->pid);
+
+	return !t || t->process->start_ns != file->pid_start_ns;
+}
+
+/* Until a file was opened, it is best opened through a process that runs it now: where there are many short ones, at
+ * least the last of them still does. */
+static int file_refresh(
+	struct attribute *a, struct file *file, const struct task *task, const struct map *map)
+{
+	const struct task *process = task->process;
+	const bool waits = file->state == FILE_OPENING || file->state == FILE_VANISHED;
+
+	if (file_grows(file)) {
+		/* the file must belong to this user, also when the process is gone */
+		if (file->pid == process->pid && process->uid != (uid_t)-1)
+			file->uid = process->uid;
+		return 0;
+	}
+	if (file->state != FILE_UNSEEN && !(waits && file_is_orphan(a, file)))
+		return 0;
+
+	file->pid = process->pid;
+	file->pid_start_ns = process->start_ns;
 	file->map_start = map->start;
 	file->map_end = map->end;
+	note_kin(a, process, file);
+	return a->o.namer ? namer_runs(a->o.namer, file) : 0;
 }
 
 static bool frame_starts(const struct stack_walk *w, const struct frame *frame)
@@ -201,7 +233,9 @@ static int find_user(struct stack_walk *w, const struct space *space, uint64_t a
 	int r = own_file(w, map->file, &file);
 	if (r)
 		return r < 0 ? r : walk_full(w);
-	file_refresh(file, w->task, map);
+	r = file_refresh(w->a, file, w->task, map);
+	if (r < 0)
+		return r;
 	switch (file->kind) {
 	case FILE_ELF:
 		return stack_walk_push(w, file, addr - map->start + map->file_offset);

@@ -54,11 +54,12 @@ int elf_file_map(struct elf_file *f, int fd)
 		return -errno;
 	if (!S_ISREG(status.st_mode) || status.st_size < EI_NIDENT)
 		return IMAGE_MALFORMED;
-	if ((uint64_t)status.st_size > IMAGE_FILE_BYTES_MAX)
-		return IMAGE_OVERSIZE;
-
 	f->n = (size_t)status.st_size;
-	f->bytes = mmap(NULL, f->n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+	if ((uint64_t)status.st_size > IMAGE_FILE_BYTES_MAX || (off_t)f->n != status.st_size) {
+		f->n = 0;
+		return IMAGE_OVERSIZE;
+	}
+	f->bytes = mmap(NULL, f->n, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
 	if (f->bytes == MAP_FAILED) {
 		*f = (struct elf_file){0};
 		return errno == ENOMEM ? IMAGE_OVERSIZE : -errno;
@@ -98,9 +99,28 @@ bool elf_file_has_debug(const struct elf_file *f)
 	       (elf_file_has_section(f, ".debug_info") || elf_file_has_section(f, ".zdebug_info"));
 }
 
+/* The pages of the section table. False: it has none, or it is not whole. */
+static bool table_pages(const struct elf_file *f, uint64_t *ret_first, uint64_t *ret_end)
+{
+	GElf_Ehdr header;
+	size_t n_sections = 0, page = (size_t)sysconf(_SC_PAGESIZE);
+	if (!gelf_getehdr(f->elf, &header) || elf_getshdrnum(f->elf, &n_sections) < 0 ||
+		header.e_shoff >= f->n)
+		return false;
+	uint64_t bytes = (uint64_t)n_sections * header.e_shentsize;
+	uint64_t end = bytes < f->n - header.e_shoff ? header.e_shoff + bytes : f->n;
+	*ret_first = header.e_shoff / page * page;
+	*ret_end = (end + page - 1) / page * page;
+	return true;
+}
+
 void elf_file_unpack(struct elf_file *f)
 {
+	uint64_t first = 0, end = 0;
 	if (!f->elf || f->unpacked)
+		return;
+	if (f->mapped && table_pages(f, &first, &end) && first < end &&
+		mprotect((uint8_t *)f->bytes + first, end - first, PROT_READ | PROT_WRITE) < 0)
 		return;
 	f->unpacked = true;
 	debug_sections_unpack(f->elf, f->bytes, f->n, &f->apart);
@@ -120,18 +140,12 @@ void elf_file_pack(struct elf_file *f)
 /* Not the section table of an unpacked file: only our copy of it records what was unpacked. */
 void elf_file_rest(struct elf_file *f)
 {
-	GElf_Ehdr header;
-	size_t n_sections = 0, page = (size_t)sysconf(_SC_PAGESIZE);
+	uint64_t before = 0, behind = 0;
 	if (f->mapped && !f->unpacked)
 		madvise(f->bytes, f->n, MADV_DONTNEED);
-	if (!f->mapped || !f->unpacked || !gelf_getehdr(f->elf, &header) ||
-		elf_getshdrnum(f->elf, &n_sections) < 0)
+	if (!f->mapped || !f->unpacked || !table_pages(f, &before, &behind))
 		return;
 
-	uint64_t table = header.e_shoff < f->n ? header.e_shoff : f->n;
-	uint64_t bytes = (uint64_t)n_sections * header.e_shentsize;
-	uint64_t end = bytes < f->n - table ? table + bytes : f->n;
-	uint64_t before = table / page * page, behind = (end + page - 1) / page * page;
 	if (before > 0)
 		madvise(f->bytes, before, MADV_DONTNEED);
 	if (behind < f->n)

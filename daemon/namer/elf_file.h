@@ -4,8 +4,8 @@
 /* One ELF file in memory
  *
  * Mapped privately and given to libelf as memory. It is mapped, not read, because most of a debug
- * file of a gigabyte is never used; privately and writable, because libelf unpacks compressed
- * sections in place; and as memory, because without a descriptor elfutils has no path to start a
+ * file of a gigabyte is never used; its section table privately and writable, because libelf changes it where it
+ * unpacks a section (all of it writable would count as memory of ours, RLIMIT_DATA); and as memory, because without a descriptor elfutils has no path to start a
  * search from. The price is that a file that is truncated while in use kills the process with
  * SIGBUS: the parser is restarted, as for any other hostile file.
  */

@@ -12,7 +12,7 @@
 
 /* Size of one file, so that a sparse file cannot take hours to read. Equals the daemon's limit
  * NAMER_FILE_BYTES_MAX; larger is IMAGE_OVERSIZE. */
-#define IMAGE_FILE_BYTES_MAX (4ull << 30)
+#define IMAGE_FILE_BYTES_MAX (64ull << 30)
 
 /* The last function of the kernel or of a module has no near successor that bounds it. The kernel's
  * largest functions take tens of kilobytes. */

@@ -45,10 +45,11 @@
 #define MESSAGE_STACK_BYTES_MAX 65536u /* perf copies less. Source: man perf_event_open */
 #define MESSAGE_FRAMES_MAX 256u        /* per unwound stack */
 #define MESSAGE_BUILD_ID_BYTES 20u
+#define MESSAGE_KIN 2 /* a script that runs programs, and what runs the script */
 
 /* Resource limits of a worker. The daemon asserts that its own limits are the same. */
-#define WORKER_FILE_BYTES_MAX (4ull << 30)
-#define WORKER_ADDRESS_BYTES_MAX (3ull << 30)
+#define WORKER_FILE_BYTES_MAX (64ull << 30)
+#define WORKER_DATA_BYTES_MAX (3ull << 30)
 /* more than the daemon keeps open; at most four descriptors each */
 #define PARSER_FILES_MAX 1024u
 
@@ -119,6 +120,14 @@ struct message_hello {
 };
 _Static_assert(sizeof(struct message_hello) == 24, "hello");
 
+/* A process that the one which mapped the file descends from: it may live longer, with the same mounts. */
+struct message_kin {
+	int32_t pid; /* 0: none */
+	uint32_t zero;
+	uint64_t start_ns; /* as pid_start_ns */
+};
+_Static_assert(sizeof(struct message_kin) == 16, "kin");
+
 /* Followed by n_path bytes of path and n_link of link, without NUL. For PART_MAIN path is the file
  * that the process mapped; for PART_DEBUG the same, and link its .gnu_debuglink; for PART_ALT path
  * is the file whose .gnu_debugaltlink is link; for PART_PACKAGE path is the mapped file, and for
@@ -150,8 +159,9 @@ struct message_open {
 	 * ran */
 	uint32_t first_mapper;
 	uint32_t zero;
+	struct message_kin kin[MESSAGE_KIN]; /* the nearest first */
 };
-_Static_assert(sizeof(struct message_open) == 136, "open");
+_Static_assert(sizeof(struct message_open) == 168, "open");
 
 /* Carries the descriptor if state is STATE_READY. Followed by n_path bytes: the path where it was
  * found. */
@@ -174,7 +184,8 @@ struct message_opened {
 	uint32_t owner;
 	uint32_t sole; /* 1: only its owner and root can write to it; 0: others can, or not known */
 	uint32_t n_path;
-	uint32_t zero;
+	uint32_t
+		leaves; /* 1: it keeps from being unmounted what is not our root: not to be held for long */
 };
 _Static_assert(sizeof(struct message_opened) == 96, "opened");
 

@@ -62,6 +62,7 @@ static int answer(int socket, uint32_t serial, struct opener_answer *a)
 		.changed_ns = a->changed_ns,
 		.owner = a->owner,
 		.sole = a->sole,
+		.leaves = a->leaves,
 		.n_path = (uint32_t)n_path,
 	};
 	struct iovec iov[] = {{&m, sizeof(m)}, {a->path, n_path}};

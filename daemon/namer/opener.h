@@ -12,8 +12,8 @@
 #include "daemon/namer/message.h"
 #include "daemon/namer/way.h"
 
-/* Files of remote and user-space file systems are copied into memory, since even close can hang
- * there, and the daemon holds the descriptor. Larger files: STATE_OVERSIZE. */
+/* Files of remote and user-space file systems, and of overlays that users made, are copied into memory, since even
+ * close can hang there, and the daemon holds the descriptor. Larger files: STATE_OVERSIZE. */
 #define OPENER_COPY_BYTES_MAX (128ull << 20)
 
 struct mapped;
@@ -33,7 +33,7 @@ struct opener_answer {
 	uint32_t state;
 	int error;
 	uint32_t first;
-	bool copied;
+	bool copied, leaves;
 	uint64_t bytes;
 	int64_t written_ns; /* as in struct message_opened, like those below */
 	uint64_t inode;
@@ -59,6 +59,7 @@ struct opener_demand {
 	uint64_t generation; /* 0: any */
 	uint32_t major, minor;
 	struct mapped *mapped;         /* as in opener_run; borrowed */
+	int host;                      /* as proc of opener_is_local */
 	const struct readers *readers; /* users who must be able to reach and read it; borrowed */
 	/* it describes generated code: it must belong to the owner, and not be a link */
 	bool owned;

@@ -3,7 +3,8 @@
  * Candidates for the place of a file. A path that a process mapped is valid only in that process's
  * mount namespace, so /proc/PID/root comes first while the process is alive; then our own
  * namespace, for a process that is gone; then the mapping itself, which still leads to a deleted
- * file. The start time shows whether the pid was reused: then it is later.
+ * file; then the mounts of the processes that it came from. The start time shows whether a pid was reused: then it is
+ * later.
  *
  * The mapping and the program's own link lead to a file that may no longer be in any folder; then
  * only its own mode is checked. That is enough: the process has it open, and the mode protects
@@ -26,10 +27,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/namer/mounts.h"
 #include "proto/memory.h"
 
 /* /proc counts start times in ticks of 10 ms, the kernel's records in ns: allow two ticks. */
 #define START_SLACK_NS 20000000ull
+
+/* Mounts of one file system that are looked into: it may have thousands, in the folders of containers. */
+#define KIN_MOUNTS_MAX 16
 
 struct search {
 	const struct opener_question *q;
@@ -212,21 +217,28 @@ static int open_root(int proc)
 	return TAKE_FD(root);
 }
 
+/* The folder in /proc of the process with that number, or -1 if it began later. */
+static int open_proc(pid_t pid, uint64_t start_ns)
+{
+	char path[32];
+
+	if (pid <= 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	_cleanup_(closep) int proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0 || (start_ns && !began_by(proc, start_ns)))
+		return -1;
+	return TAKE_FD(proc);
+}
+
 static void open_process(struct search *s)
 {
 	const struct message_open *o = &s->q->open;
-	char path[32];
 
-	s->proc = s->root = -1;
 	s->pid_inside = o->pid;
-	if (o->pid <= 0)
-		return;
-	snprintf(path, sizeof(path), "/proc/%d", o->pid);
-	_cleanup_(closep) int proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (proc < 0 || (o->pid_start_ns && !began_by(proc, o->pid_start_ns)))
-		return;
-	s->proc = TAKE_FD(proc);
-	s->root = open_root(s->proc);
+	s->proc = open_proc(o->pid, o->pid_start_ns);
+	s->root = s->proc < 0 ? -1 : open_root(s->proc);
+	s->demand.host = s->proc < 0 ? 0 : s->proc;
 }
 
 static bool try_mapping(struct search *s)
@@ -272,11 +284,56 @@ static bool try_here(struct search *s)
 	return s->q->path[0] == '/' && try_at(s, AT_FDCWD, false, s->q->path);
 }
 
+/* In the mounts of the file's device: a program that was in a chroot had one of them as its root, as a rule. */
+static bool try_mounts(struct search *s, int proc, int root)
+{
+	struct mounts *mounts = mounts_begin(proc);
+	struct mount_line m;
+	bool found = false;
+	char path[PATH_MAX];
+
+	for (int n_tried = 0; mounts && !found && n_tried < KIN_MOUNTS_MAX;) {
+		if (!mounts_next(mounts, &m))
+			break;
+		if (m.major != s->demand.major || m.minor != s->demand.minor || !m.place[1])
+			continue;
+		int n = snprintf(path, sizeof(path), "%s%s", m.place, s->q->path);
+		found = n > 0 && (size_t)n < sizeof(path) &&
+			try_at(s, root < 0 ? AT_FDCWD : root, false, path);
+		n_tried++;
+	}
+	mounts_end(mounts);
+	return found;
+}
+
+/* It is the file that was mapped by what the kernel recorded of it, and not by the path. */
+static bool try_kin(struct search *s)
+{
+	bool found = false;
+
+	if (s->demand.inode == 0 || s->q->path[0] != '/')
+		return false;
+	for (size_t i = 0; i < MESSAGE_KIN && !found; i++) {
+		const struct message_kin *k = &s->q->open.kin[i];
+		_cleanup_(closep) int proc = open_proc(k->pid, k->start_ns);
+		if (proc < 0)
+			continue;
+		_cleanup_(closep) int root = open_root(proc);
+		s->demand.host = proc;
+		found = (root >= 0 && try_at(s, root, false, s->q->path)) ||
+			try_mounts(s, proc, root);
+	}
+	s->demand.host = s->proc < 0 ? 0 : s->proc;
+	return found;
+}
+
 static bool find_mapped(struct search *s)
 {
 	typedef bool try_function(struct search *);
-	static try_function *const present[] = {try_in_root, try_here, try_mapping, try_program};
-	static try_function *const deleted[] = {try_mapping, try_program, try_in_root, try_here};
+	static try_function *const present[] = {
+		try_in_root, try_here, try_mapping, try_program, try_kin};
+	static try_function *const deleted[] = {
+		try_mapping, try_program, try_in_root, try_here, try_kin};
 	try_function *const *order = s->q->open.deleted ? deleted : present;
 
 	for (uint32_t i = s->q->open.first; i < sizeof(present) / sizeof(*present); i++)

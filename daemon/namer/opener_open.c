@@ -14,10 +14,8 @@
  * so nothing there is accepted as a file.
  *
  * A descriptor that leaves here is held by the daemon, which must never block: but close on FUSE
- * (FLUSH) and on NFS (CLOSE) waits for the server. Whatever is not a local file system is therefore
- * copied into memory first, and the copy is handed over. An overlay is as local as the layers below
- * it, which we cannot see, and any user can make one over FUSE in their own namespace; so only an
- * overlay that is our own root counts as local.
+ * (FLUSH) and on NFS (CLOSE) waits for the server. Whatever is not a local file system (opener_local.h) is therefore
+ * copied into memory first, and the copy is handed over.
  */
 #include "daemon/namer/opener.h"
 
@@ -35,40 +33,11 @@
 #include <unistd.h>
 
 #include "daemon/namer/mapped.h"
+#include "daemon/namer/opener_local.h"
 #include "proto/memory.h"
-
-/* File systems whose close and read wait only for a disk. Source: linux/magic.h; if missing there,
- * fs/NAME/super.c or format.h of the file system itself. */
-static const unsigned long local_file_systems[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,
-	BTRFS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC, SQUASHFS_MAGIC, F2FS_SUPER_MAGIC,
-	EROFS_SUPER_MAGIC_V1, PROC_SUPER_MAGIC, ISOFS_SUPER_MAGIC, MSDOS_SUPER_MAGIC,
-	HUGETLBFS_MAGIC, 0x2011bab0ul /* exfat */, 0xca451a4eul /* bcachefs */,
-	0x2fc12fc1ul /* zfs */, 0x3153464aul /* jfs */};
 
 /* A file's time is that of the last tick, at most 10 ms ago; plus one more tick. */
 #define WRITTEN_SLACK_NS 20000000
-
-/* Is it in the mount of our own root? Source: man statx, STATX_MNT_ID. */
-static bool is_in_our_root(int fd)
-{
-	struct statx file, root;
-
-	return statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &file) == 0 &&
-	       statx(AT_FDCWD, "/", 0, STATX_MNT_ID, &root) == 0 &&
-	       file.stx_mask & root.stx_mask & STATX_MNT_ID && file.stx_mnt_id == root.stx_mnt_id;
-}
-
-static bool is_local(int fd)
-{
-	struct statfs s;
-
-	if (fstatfs(fd, &s) < 0)
-		return false;
-	for (size_t i = 0; i < sizeof(local_file_systems) / sizeof(*local_file_systems); i++)
-		if ((unsigned long)s.f_type == local_file_systems[i])
-			return true;
-	return s.f_type == OVERLAYFS_SUPER_MAGIC && is_in_our_root(fd);
-}
 
 /* Do its times come from our clock, to a few milliseconds? A server has its own clock; FAT has a
  * resolution of two seconds and its own time zone. An overlay has the times of its layers, and what is written there
@@ -80,7 +49,7 @@ static bool is_clocked(int fd)
 	if (fstatfs(fd, &s) < 0)
 		return false;
 	return s.f_type == OVERLAYFS_SUPER_MAGIC ||
-	       (is_local(fd) && s.f_type != MSDOS_SUPER_MAGIC &&
+	       (opener_is_local(fd, 0) && s.f_type != MSDOS_SUPER_MAGIC &&
 		       (unsigned long)s.f_type != 0x2011bab0ul);
 }
 
@@ -263,7 +232,8 @@ int opener_open(
 	if (r < 0)
 		return r;
 	uint64_t bytes = (uint64_t)s.st_size;
-	bool local = is_local(fd);
+	bool local = opener_is_local(fd, d->host);
+	ret_answer->leaves = local && !opener_is_in_our_root(fd);
 	if (!local) {
 		int memory = -1;
 		r = copy(fd, &memory, &bytes);

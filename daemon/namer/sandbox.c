@@ -13,7 +13,7 @@
  * signal somebody when there is something to read. What opens opens for reading only.
  *
  * Under a sanitizer the runtime makes calls of its own choice (it reads /proc/self/maps, starts
- * threads, maps terabytes of shadow), so there the address space is not limited and the parser's
+ * threads, maps terabytes of shadow), so there the memory is not limited and the parser's
  * filter only names what the sandbox is there for: opening is refused, connecting and executing
  * kill. The opener is not filtered then.
  */
@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/nsfs.h>
 #include <malloc.h>
 #include <seccomp.h>
 #include <stdbool.h>
@@ -139,12 +140,16 @@ static int opener_rules(scmp_filter_ctx filter)
 {
 	const struct scmp_arg_cmp read_only =
 		SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
+	/* whose a mount namespace is */
+	const struct scmp_arg_cmp owner = SCMP_A1_32(SCMP_CMP_EQ, NS_GET_USERNS);
 	int r = rules_of_both(filter);
 
 	if (r >= 0)
 		r = rules(filter, SCMP_ACT_ALLOW, allowed_opener);
 	if (r >= 0)
 		r = rule(filter, SCMP_ACT_ALLOW, "openat", &read_only);
+	if (r >= 0)
+		r = rule(filter, SCMP_ACT_ALLOW, "ioctl", &owner);
 	return r;
 }
 
@@ -200,7 +205,7 @@ static int enter(rlim_t n_files, rlim_t file_bytes)
 	if (r >= 0 && !SANDBOX_LOOSE)
 		r = limit(RLIMIT_FSIZE, file_bytes);
 	if (r >= 0 && !SANDBOX_LOOSE)
-		r = limit(RLIMIT_AS, WORKER_ADDRESS_BYTES_MAX);
+		r = limit(RLIMIT_DATA, WORKER_DATA_BYTES_MAX);
 	if (r >= 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		r = -errno;
 	return r;

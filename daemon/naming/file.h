@@ -72,6 +72,13 @@ struct file_seen {
 	uint64_t for_ns; /* how long it is taken to stay so; 0: not found the same yet */
 };
 
+/* Processes that live longer, as a rule: those that the one which mapped a file descends from. */
+#define FILE_KIN 2
+struct file_kin {
+	pid_t pid; /* 0: none */
+	uint64_t start_ns;
+};
+
 struct file {
 	uint32_t id; /* from 1, in order of first sight; key in the store */
 	enum file_kind kind;
@@ -99,6 +106,8 @@ struct file {
 	pid_t pid; /* of a process that mapped it */
 	uint64_t pid_start_ns;
 	uint64_t map_start, map_end; /* for /proc/PID/map_files */
+	struct file_kin kin
+		[FILE_KIN]; /* the nearest first: with the same mounts, perhaps, when it is gone */
 	/* CLOCK_MONOTONIC, of the first mapping seen; 0: unknown. Contents written later did not
 	 * run then */
 	uint64_t mapped_ns;

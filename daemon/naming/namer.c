@@ -119,6 +119,21 @@ bool namer_is_rewritten(struct namer *n, struct file *file)
 	return seen == SLOT_REWRITTEN || file->touched;
 }
 
+int namer_runs(struct namer *n, struct file *file)
+{
+	struct slot *s = file->namer_slot;
+
+	if (!s || !s->absent || s->n_late == 0 || s->rests || n->now_ns < s->retry_ns)
+		return 0;
+	file->state = FILE_UNSEEN;
+	return slot_resume(n, s);
+}
+
+uint64_t namer_missed_ns(const struct namer *n)
+{
+	return n->missed_ns;
+}
+
 int namer_hurry(struct namer *n, struct frame *frame, uid_t uid)
 {
 	struct slot *s = frame->file->namer_slot;
@@ -353,6 +368,9 @@ int namer_dispatch(struct namer *n, uint64_t now_ns)
 	n->now_ns = now_ns;
 	n->fresh = false;
 	graves_visit(&n->graves);
+	int left = slots_leave(n);
+	if (left < 0)
+		return left;
 	for (uint32_t i = 0; i < NAMER_ROUNDS_MAX; i++) {
 		bool busy = false;
 		int r = turn(n, &busy);

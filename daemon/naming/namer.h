@@ -32,8 +32,10 @@
 #define NAMER_PARSE_TIMEOUT_NS 20000000000u
 /* the time limit may be exceeded this many times while the parser sleeps, on a slow disk */
 #define NAMER_WALL_TIMES 4u
-#define NAMER_FILE_BYTES_MAX (4ull << 30) /* larger files are FILE_OVERSIZE */
-/* RLIMIT_AS of the parser: one such file mapped, and its tables */
+/* Larger files are FILE_OVERSIZE. The largest with debug information have some 10 GB; a third of the smallest
+ * address space of our machines. Source: Documentation/arch/riscv/vm-layout.rst, sv39 */
+#define NAMER_FILE_BYTES_MAX (64ull << 30)
+/* RLIMIT_DATA of the parser: its tables, without the files, of which only pages that are read take memory */
 #define NAMER_PARSER_BYTES_MAX (3ull << 30)
 /* open descriptors; the oldest are closed, and opened again when needed */
 #define NAMER_FILES_OPEN_MAX 256
@@ -105,6 +107,12 @@ int namer_new(const struct namer_options *o, struct namer **ret_namer);
  * replaced; or its status changed, or nobody would see a change, and it is marked touched. One system call that does
  * not block. */
 bool namer_is_rewritten(struct namer *n, struct file *file);
+
+/* The file's process is now another that runs it: if it was not found since the former one was gone, it is looked for
+ * once more, a few times in all. 0 or -ENOMEM. */
+int namer_runs(struct namer *n, struct file *file);
+/* CLOCK_MONOTONIC of when a file was last not found, since its process was gone; 0: never. */
+uint64_t namer_missed_ns(const struct namer *n);
 
 /* Name a frame that was seen in a process of this user; (uid_t)-1: unknown. A new frame becomes
  * FRAME_ASKED, and its file is opened at once, while the process that mapped it is alive. A

@@ -71,6 +71,11 @@
 #define NAMER_SEEN_MAX_NS 300000000000u
 #define NAMER_ABSENT_NS                                                                            \
 	5000000000u /* before a file that was not found is looked for in a new process */
+/* … and once more for the frames that wait for it, each time after twice as long, so many times */
+#define NAMER_RETRY_ABSENT_NS 100000000u
+#define NAMER_ABSENT_MAX 6u
+/* Without use, of a file that is not on our root file system: whoever unmounts it waits no longer */
+#define NAMER_HELD_NS 1000000000u
 /* files of generated code that were sampled since the last look: one fstat each */
 #define NAMER_SAMPLED_MAX 1024u
 
@@ -251,6 +256,10 @@ struct slot {
 	uint32_t retries;            /* after a worker was killed from outside */
 	struct message_loaded wants; /* valid while loaded */
 	uint64_t retry_ns;
+	uint64_t used_ns; /* when it was touched last */
+	bool leaves; /* its file keeps a file system from being unmounted: held for NAMER_HELD_NS */
+	bool absent; /* not found; its frames are late, until another process runs it */
+	uint8_t n_absent;
 
 	/* of generated code */
 	bool unread;            /* it has grown: to be read on before the next name */
@@ -321,9 +330,11 @@ struct namer {
 	char *binary;
 	struct worker opener, parser;
 	struct graves graves;
-	bool off;    /* a worker does not start: names are not awaited until it does */
-	bool fresh;  /* something was queued since the last dispatch */
-	bool ending; /* namer_ask_again was called: unnamed frames are final */
+	uint64_t leave_ns;  /* when slots_leave looks next */
+	uint64_t missed_ns; /* when a file was last not found */
+	bool off;           /* a worker does not start: names are not awaited until it does */
+	bool fresh;         /* something was queued since the last dispatch */
+	bool ending;        /* namer_ask_again was called: unnamed frames are final */
 	uint64_t now_ns;
 
 	/* the first: unknown users, and those beyond the limit */
@@ -470,6 +481,9 @@ int slot_want_split(struct slot *s, const uint8_t *path, size_t n_path);
 /* Close the least recently used idle slot with a descriptor; else one that waits only for users who
  * are served after this one. O(open files): usually the first of them. False: none can be closed. */
 bool slot_evict(struct namer *n, struct naming_user *u);
+/* Close those whose file systems somebody may want to unmount, once they are idle for NAMER_HELD_NS. Cheap if called
+ * often. -ENOMEM. */
+int slots_leave(struct namer *n);
 void frame_finish(struct namer *n, struct frame *f, enum frame_state state);
 struct slot *slot_free(struct namer *n, struct slot *s);
 

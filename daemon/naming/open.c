@@ -24,8 +24,9 @@ _Static_assert((int)STATE_READY == (int)FILE_READY && (int)STATE_VANISHED == (in
 		       (int)STATE_MALFORMED == (int)FILE_MALFORMED &&
 		       (int)STATE_OVERSIZE == (int)FILE_OVERSIZE,
 	"states travel as numbers");
+_Static_assert(FILE_KIN == MESSAGE_KIN, "all kin are told");
 _Static_assert(WORKER_FILE_BYTES_MAX == NAMER_FILE_BYTES_MAX, "one limit of file size");
-_Static_assert(WORKER_ADDRESS_BYTES_MAX == NAMER_PARSER_BYTES_MAX, "one limit of memory");
+_Static_assert(WORKER_DATA_BYTES_MAX == NAMER_PARSER_BYTES_MAX, "one limit of memory");
 _Static_assert(PARSER_FILES_MAX >= 2 * NAMER_FILES_OPEN_MAX, "the parser holds what we hold");
 
 static size_t fill_question(
@@ -58,6 +59,8 @@ static size_t fill_question(
 		.n_build_id = f->n_build_id,
 		.deleted = f->deleted,
 	};
+	for (size_t i = 0; i < FILE_KIN; i++)
+		m->kin[i] = (struct message_kin){f->kin[i].pid, 0, f->kin[i].start_ns};
 	memcpy(m->build_id, f->build_id, sizeof(m->build_id));
 	if (s->part == PART_ALT && s->found)
 		path = s->found;
@@ -127,6 +130,19 @@ static void settle(struct namer *n, struct slot *s)
 	n->fresh = true; /* a stack may have waited for it */
 }
 
+/* Who runs it next may be there longer. */
+static bool may_come_back(struct namer *n, struct slot *s, enum file_state state)
+{
+	const struct file *f = s->file;
+
+	s->absent = f->kind == FILE_ELF && f->pid > 0 && f->inode && state == FILE_VANISHED &&
+		    !f->replaced && f->state == FILE_OPENING && !n->ending &&
+		    s->n_absent < NAMER_ABSENT_MAX;
+	if (s->absent)
+		s->retry_ns = n->now_ns + (NAMER_RETRY_ABSENT_NS << s->n_absent++);
+	return s->absent;
+}
+
 static int main_missing(struct namer *n, struct slot *s, enum file_state state)
 {
 	/* A JIT writes its first line some time after its first mapping. */
@@ -143,8 +159,14 @@ static int main_missing(struct namer *n, struct slot *s, enum file_state state)
 			return 0;
 		}
 	}
-	if (state == FILE_VANISHED)
+	if (state == FILE_VANISHED) {
+		n->missed_ns = s->file->kind == FILE_ELF ? n->now_ns : n->missed_ns;
 		s->file->look_again_ns = n->now_ns + NAMER_ABSENT_NS;
+	}
+	if (may_come_back(n, s, state)) {
+		int r = slot_postpone(n, s);
+		return r < 0 ? r : slot_fail(n, s, state);
+	}
 	/* A file that was parsed and evicted keeps its state. */
 	return slot_fail(n, s, s->file->state == FILE_NO_SYMBOLS ? FILE_NO_SYMBOLS : state);
 }
@@ -218,7 +240,10 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 		}
 		slot_hold(n, s, s->part, TAKE_FD(given), m.bytes);
 		s->joined &= ~(1u << s->part); /* the split unit before this one was */
+		s->leaves = m.leaves || (s->leaves && s->part != PART_MAIN);
 		if (s->part == PART_MAIN) {
+			s->absent = false;
+			s->n_absent = 0;
 			s->written_ns = m.written_ns;
 			s->status_ns = m.status_ns;
 			note_seen(n, s->file, &m);

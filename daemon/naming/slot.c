@@ -55,6 +55,7 @@ struct slot *slot_free(struct namer *n, struct slot *s)
 
 void slot_touch(struct namer *n, struct slot *s)
 {
+	s->used_ns = n->now_ns;
 	TAILQ_REMOVE(&n->slots, s, by_use);
 	TAILQ_INSERT_TAIL(&n->slots, s, by_use);
 	if (s->fd[PART_MAIN] < 0)
@@ -224,13 +225,33 @@ bool slot_evict(struct namer *n, struct naming_user *u)
 	return spare && evict(n, spare);
 }
 
-/* A JIT compiler may write its line later, or all lines at its end. */
+int slots_leave(struct namer *n)
+{
+	struct slot *next;
+	int r = 0;
+
+	if (n->now_ns < n->leave_ns)
+		return 0;
+	n->leave_ns = n->now_ns + NAMER_HELD_NS / 4;
+	for (struct slot *s = TAILQ_FIRST(&n->held); s && r == 0; s = next) {
+		next = TAILQ_NEXT(s, held);
+		if (n->now_ns < s->used_ns + NAMER_HELD_NS)
+			break; /* so are those behind it */
+		if (!s->leaves || slot_grows(s) || s->queue != QUEUE_NONE || s->n_frames > 0)
+			continue;
+		s->file->touched |= s->written_ns != 0;
+		r = slot_release(n, s);
+	}
+	return r;
+}
+
+/* A JIT compiler may write its line later, or all lines at its end. A file that was not found may be. */
 static bool frame_is_late(const struct namer *n, struct frame *f, enum frame_state state)
 {
 	struct slot *s = f->file->namer_slot;
 
-	if (state == FRAME_NAMED || n->ending || !slot_grows(s) || f->file->replaced ||
-		frames_reserve(&s->late, s->n_late, &s->size_late) < 0)
+	if (state == FRAME_NAMED || n->ending || !(slot_grows(s) || s->absent) ||
+		f->file->replaced || frames_reserve(&s->late, s->n_late, &s->size_late) < 0)
 		return false;
 	s->late[s->n_late++] = f;
 	f->asker = FRAME_LATE;

@@ -179,6 +179,7 @@ int walk_open(const struct walk_options *o, struct walk **ret_walk, struct event
 		return -ENOMEM;
 	}
 	w->inner = in;
+	in->always = o->always;
 	in->rings_fd = in->execs.fd = -1;
 	w->realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	w->files.pool = o->pool;
@@ -201,6 +202,15 @@ int walk_open(const struct walk_options *o, struct walk **ret_walk, struct event
 	return 0;
 }
 
+static uint64_t drain_every_ns(const struct walk *w, uint64_t now_ns)
+{
+	const struct walk_inner *in = w->inner;
+	uint64_t missed_ns = namer_missed_ns(w->namer);
+	uint64_t since_ns = missed_ns > in->started_ns ? missed_ns : in->started_ns;
+
+	return !in->always && now_ns < since_ns + WALK_HURRIES_NS ? WALK_HURRY_NS : WALK_DRAIN_NS;
+}
+
 int walk_start(struct walk *w, const pid_t *pids, size_t n_pids)
 {
 	int r = sampler_start(w->sampler);
@@ -211,7 +221,8 @@ int walk_start(struct walk *w, const pid_t *pids, size_t n_pids)
 		w->inner->scan_is_due = r < 0;
 	}
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	w->inner->next_drain_ns = now + WALK_DRAIN_NS;
+	w->inner->started_ns = now;
+	w->inner->next_drain_ns = now + drain_every_ns(w, now);
 	w->inner->next_tick_ns = now + TICK_NS;
 	return r;
 }
@@ -414,7 +425,7 @@ static int run(struct walk *w, uint64_t now_ns)
 	in->throttled = false;
 	if (w->sampler->options.per_task)
 		notice_hung_rings(w);
-	in->next_drain_ns = now_ns + WALK_DRAIN_NS;
+	in->next_drain_ns = now_ns + drain_every_ns(w, now_ns);
 	in->looked = false;
 	return r;
 }

@@ -23,6 +23,10 @@
 /* Four drains per second keep a ring for one second of samples three quarters empty, and cost one
  * wakeup each. */
 #define WALK_DRAIN_NS 250000000u
+/* Of a session that ends: at its beginning, and for as long after a program was gone before it could be opened. Then
+ * what lives as long as this is named, at 1 % of a hart. */
+#define WALK_HURRY_NS 25000000u
+#define WALK_HURRIES_NS 2000000000u
 
 struct walk_options {
 	struct sampler_options sampler; /* pids and events are borrowed for the call */

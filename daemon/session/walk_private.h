@@ -18,6 +18,8 @@ struct walk_inner {
 	struct blind blind;
 	struct raises raises;
 	uint64_t next_drain_ns, next_tick_ns;
+	uint64_t started_ns;
+	bool always;           /* as in struct walk_options */
 	bool looked;           /* at files of generated code, for the next drain */
 	uint64_t rest_ns;      /* a ring that fills does not wake us before */
 	uint64_t goal_ns;      /* up to which the drain in progress goes; 0: none is */

@@ -181,7 +181,7 @@ TEST(what_is_no_file_is_refused)
 	int directory_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ck_assert_int_eq(image_open_elf(directory_fd, &i), IMAGE_MALFORMED);
 	int huge = memfd_create("huge", MFD_CLOEXEC);
-	ck_assert_int_eq(ftruncate(huge, (off_t)5 << 30), 0);
+	ck_assert_int_eq(ftruncate(huge, (off_t)65 << 30), 0);
 	ck_assert_int_eq(image_open_elf(huge, &i), IMAGE_OVERSIZE);
 	ck_assert_ptr_null(i);
 	close(fds[0]);

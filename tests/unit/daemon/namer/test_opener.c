@@ -24,6 +24,48 @@
 
 EACH_TEST(.begin = setup, .end = teardown);
 
+/* A process in mount and pid namespaces of its own, where it is process 1 and /tmp and
+ * /usr/lib/debug are its own. Its pid as we see it, or -1. */
+static pid_t contained(void)
+{
+	int ready[2];
+	pid_t inside = -1;
+
+	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
+	pid_t outer = fork();
+	if (outer == 0) {
+		if (unshare(CLONE_NEWNS | CLONE_NEWPID) < 0 ||
+			mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+			mount("mperf", "/tmp", "tmpfs", 0, NULL) < 0 ||
+			mount("mperf", "/usr/lib", "tmpfs", 0, NULL) < 0)
+			_exit(1);
+		int fd = open("/tmp/perf-1.map", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+		if (write(fd, "jit\n", 4) != 4 || mkdir("/usr/lib/debug", 0755) < 0 ||
+			mkdir("/usr/lib/debug/.build-id", 0755) < 0 ||
+			mkdir("/usr/lib/debug/.build-id/ab", 0755) < 0)
+			_exit(1);
+		close(fd);
+		fd = open("/usr/lib/debug/.build-id/ab/cdef.debug", O_CREAT | O_WRONLY | O_CLOEXEC,
+			0600);
+		if (write(fd, "debug\n", 6) != 6)
+			_exit(1);
+		close(fd);
+		pid_t pid = fork();
+		if (pid == 0)
+			for (;;)
+				pause();
+		if (write(ready[1], &pid, sizeof(pid)) != sizeof(pid))
+			kill(pid, SIGKILL);
+		_exit(0);
+	}
+	close(ready[1]);
+	if (read(ready[0], &inside, sizeof(inside)) != sizeof(inside))
+		inside = -1;
+	close(ready[0]);
+	waitpid(outer, NULL, 0);
+	return inside;
+}
+
 /* --- one path --------------------------------------------------------------------------------- */
 
 TEST(file_of_a_local_file_system_is_handed_over_itself)
@@ -93,6 +135,90 @@ TEST(file_of_an_overlay_is_copied)
 	ck_assert(answer.copied);
 	ck_assert_str_eq(found(), "here\n");
 	ck_assert_int_eq(umount(below("over")), 0);
+}
+
+/* A root's overlay is as local as its layers, one made in a user namespace is not believed. */
+static void overlay_is(const char *test, int namespaces, const char *other, bool copied)
+{
+	char layers[256];
+	int proc = -1;
+	struct opener_demand demand = by_own_rights;
+
+	shell("mkdir '%s/low' '%s/low2' '%s/over' && echo here > '%s/low/a'", dir, dir, dir, dir);
+	snprintf(layers, sizeof(layers), "lowerdir=%s/low:%s%s", dir, other ? "" : dir,
+		other ? other : "/low2");
+	if (unshare(namespaces) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("overlay", below("over"), "overlay", 0, layers) < 0) {
+		skip(test, "an overlay cannot be mounted here");
+		return;
+	}
+	proc = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	demand.host = proc;
+	ck_assert_int_eq(opener_open(AT_FDCWD, below("over/a"), &demand, &answer), 0);
+	ck_assert_int_eq(answer.copied, copied);
+	ck_assert_int_eq(answer.leaves, !copied);
+	ck_assert_str_eq(found(), "here\n");
+	close(proc);
+	close(answer.fd);
+	answer.fd = -1;
+	ck_assert_int_eq(umount(below("over")), 0);
+}
+
+TEST(file_of_an_overlay_of_local_layers_is_handed_over_itself)
+{
+	overlay_is("file_of_an_overlay_of_local_layers_is_handed_over_itself", CLONE_NEWNS, NULL,
+		false);
+}
+
+TEST(file_of_an_overlay_with_a_layer_that_may_hang_is_copied)
+{
+	/* sysfs stands for FUSE and NFS */
+	overlay_is("file_of_an_overlay_with_a_layer_that_may_hang_is_copied", CLONE_NEWNS,
+		"/sys/kernel", true);
+}
+
+TEST(file_on_the_mounts_of_an_ancestor_is_found_when_its_process_is_gone)
+{
+	pid_t pid = contained(), gone = fork();
+	struct stat s;
+	char path[64];
+
+	if (gone == 0)
+		_exit(0);
+	waitpid(gone, NULL, 0);
+	if (pid < 0) {
+		skip("file_on_the_mounts_of_an_ancestor_is_found_when_its_process_is_gone",
+			"may not make namespaces");
+		return;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/root/tmp/perf-1.map", pid);
+	ck_assert_int_eq(stat(path, &s), 0);
+	question.open.pid = gone;
+	question.open.kin[1].pid = pid;
+	question.open.inode = s.st_ino;
+	question.open.major = major(s.st_dev);
+	question.open.minor = minor(s.st_dev);
+	/* as it saw it, and as a process saw it whose root was that mount */
+	static const char *const seen[] = {"/tmp/perf-1.map", "/perf-1.map"};
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(question.path, sizeof(question.path), "%s", seen[i]);
+		opener_find(&question, NULL, &answer);
+		ck_assert_uint_eq(answer.state, STATE_READY);
+		ck_assert_uint_eq(answer.first, 4);
+		ck_assert_str_eq(found(), "jit\n");
+		close(answer.fd);
+		answer.fd = -1;
+	}
+	/* another file there, an ancestor that began later, and a file of which nothing is known */
+	for (int i = 0; i < 3; i++) {
+		struct opener_question wrong = question;
+		wrong.open.inode += i == 0;
+		wrong.open.kin[1].start_ns = i == 1;
+		wrong.open.inode = i == 2 ? 0 : wrong.open.inode;
+		opener_find(&wrong, NULL, &answer);
+		ck_assert_uint_eq(answer.state, STATE_VANISHED);
+	}
+	kill(pid, SIGKILL);
 }
 
 TEST(link_does_not_lead_out_of_the_root_of_a_process)
@@ -209,48 +335,6 @@ TEST(alt_link_is_absolute_or_relative_to_the_debug_file)
 	ck_assert_int_eq(answer.fd, -1);
 }
 
-/* A process in mount and pid namespaces of its own, where it is process 1 and /tmp and
- * /usr/lib/debug are its own. Its pid as we see it, or -1. */
-static pid_t contained(void)
-{
-	int ready[2];
-	pid_t inside = -1;
-
-	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
-	pid_t outer = fork();
-	if (outer == 0) {
-		if (unshare(CLONE_NEWNS | CLONE_NEWPID) < 0 ||
-			mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-			mount("mperf", "/tmp", "tmpfs", 0, NULL) < 0 ||
-			mount("mperf", "/usr/lib", "tmpfs", 0, NULL) < 0)
-			_exit(1);
-		int fd = open("/tmp/perf-1.map", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-		if (write(fd, "jit\n", 4) != 4 || mkdir("/usr/lib/debug", 0755) < 0 ||
-			mkdir("/usr/lib/debug/.build-id", 0755) < 0 ||
-			mkdir("/usr/lib/debug/.build-id/ab", 0755) < 0)
-			_exit(1);
-		close(fd);
-		fd = open("/usr/lib/debug/.build-id/ab/cdef.debug", O_CREAT | O_WRONLY | O_CLOEXEC,
-			0600);
-		if (write(fd, "debug\n", 6) != 6)
-			_exit(1);
-		close(fd);
-		pid_t pid = fork();
-		if (pid == 0)
-			for (;;)
-				pause();
-		if (write(ready[1], &pid, sizeof(pid)) != sizeof(pid))
-			kill(pid, SIGKILL);
-		_exit(0);
-	}
-	close(ready[1]);
-	if (read(ready[0], &inside, sizeof(inside)) != sizeof(inside))
-		inside = -1;
-	close(ready[0]);
-	waitpid(outer, NULL, 0);
-	return inside;
-}
-
 TEST(perf_map_and_debug_file_inside_a_container_are_found)
 {
 	pid_t pid = contained();
@@ -348,7 +432,7 @@ TEST(candidates_run_out)
 {
 	snprintf(question.path, sizeof(question.path), "%s", below("here"));
 	shell("echo x > '%s/here'", dir);
-	question.open.first = 4;
+	question.open.first = 5;
 	opener_find(&question, NULL, &answer);
 	ck_assert_uint_eq(answer.state, STATE_VANISHED);
 	question.open.first = UINT32_MAX;

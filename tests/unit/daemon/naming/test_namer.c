@@ -286,6 +286,88 @@ TEST(process_that_began_later_than_the_sample_is_not_asked)
 	ck_assert_int_eq(f->state, FILE_VANISHED);
 }
 
+/* Of many short runs the last one is still there. */
+TEST(file_that_was_not_found_is_found_with_the_next_process_that_runs_it)
+{
+	struct stat s;
+	pid_t pid = contained(rig.dir, "inside");
+
+	if (pid < 0) {
+		skip("file_that_was_not_found_is_found_with_the_next_process_that_runs_it",
+			"may not make a mount namespace");
+		return;
+	}
+	char path[512];
+	snprintf(path, sizeof(path), "/proc/%d/root%s", pid, namer_rig_path(&rig, "inside"));
+	ck_assert_int_eq(stat(path, &s), 0);
+	struct file *f = namer_rig_file(&rig, FILE_ELF, namer_rig_path(&rig, "inside"));
+	f->inode = s.st_ino;
+	f->major = major(s.st_dev);
+	f->minor = minor(s.st_dev);
+	struct frame *frame = namer_rig_name(&rig, f, landmark_offset());
+	ck_assert_int_eq(f->state, FILE_VANISHED);
+	ck_assert_uint_ne(namer_missed_ns(rig.namer), 0);
+	ck_assert(!frame_is_awaited(frame));
+	struct frame *later = namer_rig_name(&rig, f, landmark_offset() + 1);
+	ck_assert(!frame_is_awaited(later));
+	f->pid = pid;
+	rig.namer->now_ns += NAMER_RETRY_ABSENT_NS;
+	ck_assert_int_eq(namer_runs(rig.namer, f), 0);
+	ck_assert(namer_rig_run(&rig));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	ck_assert_str_eq(namer_rig_symbol(frame), "namer_test_landmark");
+	ck_assert_str_eq(namer_rig_symbol(later), "namer_test_landmark");
+}
+
+TEST(file_that_is_never_found_is_given_up)
+{
+	struct file *f = namer_rig_file(&rig, FILE_ELF, namer_rig_path(&rig, "none"));
+
+	f->inode = 1;
+	struct frame *frame = namer_rig_name(&rig, f, 16);
+	for (unsigned i = 1; i <= NAMER_ABSENT_MAX; i++) {
+		ck_assert_int_eq(frame->state, FRAME_ASKED);
+		ck_assert_int_eq(namer_runs(rig.namer, f), 0);
+		ck_assert(namer_idle(rig.namer)); /* too early */
+		rig.namer->now_ns += (uint64_t)NAMER_RETRY_ABSENT_NS << i;
+		ck_assert_int_eq(namer_runs(rig.namer, f), 0);
+		ck_assert(namer_rig_run(&rig));
+	}
+	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
+}
+
+TEST(file_that_is_not_found_has_no_name_at_the_end)
+{
+	struct file *f = namer_rig_file(&rig, FILE_ELF, namer_rig_path(&rig, "none"));
+
+	f->inode = 1;
+	struct frame *frame = namer_rig_name(&rig, f, 16);
+	ck_assert_int_eq(frame->state, FRAME_ASKED);
+	ck_assert_int_eq(namer_ask_again(rig.namer), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
+}
+
+TEST(file_of_another_mount_is_not_held_for_long)
+{
+	struct file *f = namer_rig_file(&rig, FILE_ELF, namer_rig_self());
+
+	ck_assert_str_eq(namer_rig_symbol(namer_rig_name(&rig, f, landmark_offset())),
+		"namer_test_landmark");
+	struct slot *s = f->namer_slot;
+	for (int leaves = 0; leaves < 2; leaves++) {
+		s->leaves = leaves;
+		rig.namer->leave_ns = 0;
+		rig.namer->now_ns = s->used_ns + NAMER_HELD_NS;
+		ck_assert_int_eq(slots_leave(rig.namer), 0);
+		ck_assert((s->fd[PART_MAIN] < 0) == leaves);
+	}
+	ck_assert(f->touched);
+	ck_assert_str_eq(namer_rig_symbol(namer_rig_name(&rig, f, landmark_offset() + 1)),
+		"namer_test_landmark");
+}
+
 TEST(separate_debug_file_is_found_by_its_link)
 {
 	const char *path = namer_rig_copy(&rig, namer_rig_self(), "stripped");
@@ -404,7 +486,12 @@ TEST(replaced_file_has_vanished)
 	f->inode = s.st_ino + 1;
 	f->major = major(s.st_dev);
 	f->minor = minor(s.st_dev);
-	ends_as(f, FILE_VANISHED);
+	struct frame *frame = namer_rig_name(&rig, f, landmark_offset());
+	ck_assert_int_eq(f->state, FILE_VANISHED);
+	ck_assert(!frame_is_awaited(frame));
+	ck_assert_int_eq(namer_ask_again(rig.namer), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
 }
 
 TEST(file_of_the_right_inode_is_named)

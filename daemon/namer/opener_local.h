@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Which files may be held without waiting for anybody when they are closed */
+
+#include <stdbool.h>
+
+/* Is the file behind fd on a file system that waits for its disk alone? proc: the folder in /proc of a process in
+ * whose mount namespace it was found; 0: none. Reads the list of its mounts if it is on an overlay. */
+bool opener_is_local(int fd, int proc);
+
+/* Is it in the mount of our own root, which nobody unmounts? Source: man statx, STATX_MNT_ID. */
+bool opener_is_in_our_root(int fd);
