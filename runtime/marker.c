@@ -212,13 +212,14 @@ static bool way_is_open(const struct state *s, struct thread *t, struct region_i
 	at->bias = b ? b->bias : &t->no_bias;
 	at->distance = b ? b->distance : 0;
 	at->has_segment = object && object->has_segment;
-	return !b || (object && !b->next && object->stays &&
-			     (!object->has_segment || s->may_write_segment));
+	at->asks = at->has_segment && !s->may_write_segment;
+	return !b || (object && !b->next && object->stays);
 }
 
 static struct way *way_of(struct region_instance *instance)
 {
-	return instance->has_segment ? &instance->segment : &instance->plain;
+	struct way *segment = instance->asks ? &instance->asked : &instance->segment;
+	return instance->has_segment ? segment : &instance->plain;
 }
 
 /* After a region began, unless it was open already: have the next entry take the short way in, and this
@@ -227,7 +228,7 @@ static void way_open(const struct state *s, struct thread *t, struct region_inst
 	struct region_instance *inside, const struct mperf_region *site)
 {
 	mperf_way_close(inside);
-	inside->plain.in = inside->segment.in = NULL;
+	inside->plain.in = inside->segment.in = inside->asked.in = NULL;
 	if (!way_is_open(s, t, around) || !way_is_open(s, t, inside))
 		return;
 	/* Memory that never changes is known by its address. */
@@ -543,8 +544,11 @@ void __mperf_region_begin(const struct mperf_region *site)
 			mperf_segment_write(inside->distance);
 			return;
 		}
-	} else if (same_marker(inside, site) && pass_in(at, around, inside, address)) {
-		if (inside->has_segment)
+	} else if ((inside->asked.in == site || same_marker(inside, site)) &&
+		   pass_in(at, around, inside, address)) {
+		if (inside->asks)
+			mperf_segment_ask(inside->distance);
+		else if (inside->has_segment)
 			mperf_segment_write(inside->distance);
 		return;
 	}
@@ -559,6 +563,8 @@ void __mperf_region_end(const char *name)
 		pass_out(at, here);
 	else if (here->segment.out == name)
 		mperf_segment_write(pass_out(at, here));
+	else if (here->asked.out == name)
+		mperf_segment_ask(pass_out(at, here));
 	else
 		end_any(name);
 }

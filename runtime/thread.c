@@ -30,6 +30,7 @@ struct region_instance mperf_nowhere = {
 	.into = &mperf_nowhere,
 	.plain = {.out = MPERF_NO_NAME},
 	.segment = {.out = MPERF_NO_NAME},
+	.asked = {.out = MPERF_NO_NAME},
 	.address = MPERF_NOT_OPEN,
 };
 
@@ -168,7 +169,7 @@ struct thread *mperf_thread_make(void)
 void mperf_way_close(struct region_instance *instance)
 {
 	instance->into = &mperf_nowhere;
-	instance->plain.out = instance->segment.out = MPERF_NO_NAME;
+	instance->plain.out = instance->segment.out = instance->asked.out = MPERF_NO_NAME;
 }
 
 static struct block *block_dead(struct region_instance *instance)

@@ -91,13 +91,15 @@ struct region_instance {
 	 * mperf_nowhere where it is closed. First, as mperf_here_at wants it. */
 	struct region_instance *into;
 	struct way plain;   /* into and out of this instance, if its code has biases alone, */
-	struct way segment; /* or the segment %gs too */
+	struct way segment; /* or the segment %gs too, */
+	struct way asked;   /* or that by the kernel alone */
 	uintptr_t address;  /* on the stack, of the open entry; callees are below. MPERF_NOT_OPEN */
 	int64_t passes;	    /* atomic; entries before the next one that is measured */
 	struct region_instance *parent; /* around it; NULL: the instance of no region */
 	int64_t *bias;			/* of the one object, if the way is open */
 	int64_t distance;
-	bool has_segment; /* it counts through %gs */
+	bool has_segment; /* it counts through %gs, */
+	bool asks;        /* whose base the kernel sets */
 
 	struct region_instance *next;
 	struct thread *thread;
