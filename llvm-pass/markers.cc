@@ -10,6 +10,7 @@
 
 #include "prepare.h"
 
+#include "llvm/Analysis/ConstantFolding.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
@@ -66,6 +67,43 @@ void replace_marker(CallInst &comment, bool begins, StringRef name)
 }
 
 } // namespace
+
+// Constant: what the branch at a block's end then always decides.
+static Constant *known_condition(const BranchInst &jump, const DataLayout &layout)
+{
+	if (auto *compare = dyn_cast<ICmpInst>(jump.getCondition()))
+		return ConstantFoldInstruction(compare, layout);
+	if (auto *value = dyn_cast<ConstantExpr>(jump.getCondition()))
+		return ConstantFoldConstant(value, layout);
+	return nullptr;
+}
+
+// mperf.h has programs without the runtime ask at each marker whether there is one.
+void link_markers(Module &module)
+{
+	bool is_weak = false;
+	for (const char *name : {"__mperf_region_begin", "__mperf_region_end"}) {
+		Function *marker = module.getFunction(name);
+		if (!marker || !marker->hasExternalWeakLinkage())
+			continue;
+		marker->setLinkage(GlobalValue::ExternalLinkage);
+		is_weak = true;
+	}
+	if (!is_weak)
+		return;
+	for (Function &function : module) {
+		for (BasicBlock &block : function) {
+			auto *jump = dyn_cast<BranchInst>(block.getTerminator());
+			if (!jump || !jump->isConditional())
+				continue;
+			Constant *known = known_condition(*jump, module.getDataLayout());
+			if (!isa_and_nonnull<ConstantInt>(known))
+				continue;
+			jump->setCondition(known);
+			ConstantFoldTerminator(&block, true);
+		}
+	}
+}
 
 void replace_markers(Function &function)
 {

@@ -122,6 +122,8 @@ class CountPass : public PassInfoMixin<CountPass>
 			if (options.functions || mperf::is_wanted(function))
 				counted.push_back(&function);
 		}
+		if (!counted.empty())
+			mperf::link_markers(module);
 		mperf::Callers callers(module, known, counted, options.mode == mperf::Mode::TREE);
 		mperf::Emitter emitter(module, options);
 		mperf::Table table;

@@ -11,6 +11,7 @@ namespace llvm
 class BasicBlock;
 class DominatorTree;
 class Function;
+class Module;
 class Instruction;
 class LoopInfo;
 } // namespace llvm
@@ -21,6 +22,10 @@ namespace mperf
 // Should it be counted? Not if it has no room for counters (naked), is no code here (available
 // elsewhere), or must not be touched (no_profile, and what excluded.h names).
 bool is_counted(const llvm::Function &function);
+
+// Has markers call the runtime without asking whether it is there. For modules that are counted, and so cannot be
+// linked without it.
+void link_markers(llvm::Module &module);
 
 // Replaces comments that mark regions by calls.
 void replace_markers(llvm::Function &function);

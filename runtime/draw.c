@@ -17,20 +17,19 @@
 #include "runtime/abi.h"
 #include "runtime/thread.h"
 
-static void window_begin(struct draw *d, uint32_t one_in)
-{
-	d->window = d->window == 0 ? 1 : d->window <= one_in / 2 ? 2 * d->window : one_in;
-	d->at = d->window > 1 ? (uint32_t)(mperf_thread_chance() % d->window) : 0;
-	d->seen = 0;
-}
+/* Of entries that are never measured; more than a program makes. */
+#define PASSES_ENDLESS (UINT64_C(1) << 61)
 
-uint32_t mperf_draw(struct draw *d, uint32_t one_in)
+uint32_t mperf_draw(struct draw *d, uint32_t one_in, uint64_t *ret_passes)
 {
+	*ret_passes = one_in == 0 ? PASSES_ENDLESS : 0;
 	if (one_in < 2)
 		return one_in;
-	if (d->seen >= d->window)
-		window_begin(d, one_in);
-	return d->seen++ == d->at ? d->window : 0;
+	const uint32_t window = d->window ? d->window : 1, rest = window - 1 - d->at;
+	d->window = window <= one_in / 2 ? 2 * window : one_in;
+	d->at = (uint32_t)(mperf_thread_chance() % d->window);
+	*ret_passes = rest + d->at;
+	return window;
 }
 
 void mperf_spread_add(struct spread *s, uint64_t value, uint32_t stands_for)

@@ -13,21 +13,14 @@
 
 /* One thread's, in one region. All 0: nothing was entered yet. */
 struct draw {
-	uint32_t window; /* entries in the current one */
-	uint32_t at;     /* which of them is measured, from 0 */
-	uint32_t seen;   /* of them, so far */
+	uint32_t window; /* entries of the one in which the next is measured */
+	uint32_t at;     /* which of them that is, from 0 */
 };
 
-/* For how many entries does this one stand, if 1 in N is measured? 0: it is not measured. one_in 0:
- * none is. Async-signal-safe. */
-uint32_t mperf_draw(struct draw *d, uint32_t one_in);
-
-/* Will this entry certainly not be measured, because another one of its window is? The caller adds it to
- * `seen` then, in place of mperf_draw. */
-static inline bool mperf_draw_passes(const struct draw *d, uint32_t one_in)
-{
-	return one_in >= 2 && d->seen < d->window && d->seen != d->at;
-}
+/* For how many entries does this one stand, if 1 in N is measured? 0: it is not measured, which happens
+ * with one_in 0 alone. The next *ret_passes entries are not measured; the one behind them asks again.
+ * Async-signal-safe. */
+uint32_t mperf_draw(struct draw *d, uint32_t one_in, uint64_t *ret_passes);
 
 /* What is known of the error of a sum of measured entries times what they stand for. */
 struct spread {

@@ -26,6 +26,7 @@
 #include "runtime/message.h"
 #include "runtime/object.h"
 #include "runtime/process.h"
+#include "runtime/region.h"
 #include "runtime/round.h"
 #include "runtime/segment.h"
 #include "runtime/state.h"
@@ -65,6 +66,7 @@ void __mperf_start(void)
 		mperf_elsewhere->start();
 		return;
 	}
+	mperf_marker_start();
 	struct state *s = &mperf_state;
 	sigset_t mask;
 	mperf_lock(s, &mask);

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "runtime/confined.h"
+#include "runtime/executable.h"
 #include "runtime/object.h"
 #include "runtime/state.h"
 #include "runtime/table.h"
@@ -135,6 +136,7 @@ void mperf_object_open(struct state *s, struct mperf_object *o)
 		.registration = o,
 		.counters = o->counters,
 		.n_counters = (uint32_t)n,
+		.stays = mperf_executable_is(o->elf),
 		.lost = lost};
 	for (const struct mperf_module *m = o->modules; m != o->modules_end; m++)
 		if (module_ours(m, o)) {

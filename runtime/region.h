@@ -28,3 +28,6 @@ struct region {
  * many. Linear in regions. Any thread, signals blocked. */
 struct region *mperf_region_get(
 	struct state *s, struct region *parent, const struct mperf_region *site);
+
+/* Let this copy's markers take the short way, if it is the executable's. Before any of them is called. */
+void mperf_marker_start(void);

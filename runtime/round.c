@@ -169,11 +169,19 @@ static void put_time(
 	ret_spent->represented = represented + (open ? stands_for : 0);
 }
 
+/* Entries up to now. A measured one raises both, the passes first: meanwhile we see fewer, never more. */
+static uint64_t entries_until(const struct region_instance *instance)
+{
+	uint64_t entries = __atomic_load_n(&instance->spent.entries, __ATOMIC_ACQUIRE);
+	entries -= (uint64_t)__atomic_load_n(&instance->passes, __ATOMIC_RELAXED);
+	return (int64_t)(entries - instance->sent.entries) > 0 ? entries : instance->sent.entries;
+}
+
 static struct spent spent_until(const struct turn *turn, const struct region_instance *instance)
 {
 	const struct spent *now = &instance->spent;
 	struct spent spent = {
-		.entries = load(&now->entries),
+		.entries = entries_until(instance),
 		.measured = load(&now->measured),
 		.inner = load(&now->inner),
 		.time_variance = load(&now->time_variance),

@@ -11,9 +11,7 @@
 
 #ifdef __x86_64__
 
-#include <asm/prctl.h>
 #include <sys/auxv.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define HWCAP2_FSGSBASE 2u /* Source: Linux, Documentation/arch/x86/x86_64/fsgs.rst */

@@ -3,6 +3,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#ifdef __x86_64__
+#include <asm/prctl.h>
+#include <sys/syscall.h>
+#endif
 
 struct object;
 
@@ -19,6 +23,20 @@ static inline void mperf_segment_write(int64_t base)
 {
 #ifdef __x86_64__
 	__asm__ volatile("wrgsbase %0" : : "r"(base) : "memory");
+#else
+	(void)base;
+#endif
+}
+
+/* The same by the kernel, where programs may not. */
+static inline void mperf_segment_ask(int64_t base)
+{
+#ifdef __x86_64__
+	long result = SYS_arch_prctl;
+	__asm__ volatile("syscall"
+			 : "+a"(result)
+			 : "D"((long)ARCH_SET_GS), "S"(base)
+			 : "rcx", "r11", "memory", "cc");
 #else
 	(void)base;
 #endif

@@ -26,20 +26,28 @@
 #include "runtime/state.h"
 #include "runtime/thread.h"
 
+struct region_instance mperf_nowhere = {
+	.into = &mperf_nowhere,
+	.plain = {.out = MPERF_NO_NAME},
+	.segment = {.out = MPERF_NO_NAME},
+	.asked = {.out = MPERF_NO_NAME},
+	.address = MPERF_NOT_OPEN,
+};
+
 /* The compiler's model for position-independent code, so that no dlopened library takes static TLS for
  * its copy of the runtime; the linker turns it into the executable's model in executables. */
-__thread struct thread *mperf_self;
+__thread struct region_instance *mperf_here = &mperf_nowhere;
 
 struct thread *mperf_thread_self(void)
 {
-	return mperf_self;
+	return mperf_here->thread;
 }
 
 /* Marsaglia's xorshift with 64 bits of state. Source: Journal of Statistical Software
  * 8(14), 2003. */
 uint64_t mperf_thread_chance(void)
 {
-	struct thread *t = mperf_self;
+	struct thread *t = mperf_thread_self();
 	if (!t)
 		return 0;
 	uint64_t x = t->random;
@@ -136,8 +144,8 @@ static struct thread *record_take(struct state *s)
 
 struct thread *mperf_thread_make(void)
 {
-	if (mperf_self)
-		return mperf_self;
+	if (mperf_thread_self())
+		return mperf_thread_self();
 	struct state *s = &mperf_state;
 	look_for_gone(s);
 	struct thread *t = record_take(s);
@@ -149,11 +157,19 @@ struct thread *mperf_thread_make(void)
 	t->tid = (uint32_t)syscall(SYS_gettid);
 	t->begin_ns = mperf_now_ns();
 	t->random = t->begin_ns | 1;
-	t->root = t->instances = t->instance =
-		mperf_thread_memory(t, sizeof(struct region_instance));
+	t->root = t->instances = mperf_thread_memory(t, sizeof(struct region_instance));
+	t->root->thread = t;
+	t->root->address = MPERF_NOT_OPEN;
+	mperf_way_close(t->root);
 	__atomic_store_n(&t->state, MPERF_THREAD_LIVES, __ATOMIC_RELEASE);
-	mperf_self = t;
+	mperf_here = t->root;
 	return t;
+}
+
+void mperf_way_close(struct region_instance *instance)
+{
+	instance->into = &mperf_nowhere;
+	instance->plain.out = instance->segment.out = instance->asked.out = MPERF_NO_NAME;
 }
 
 static struct block *block_dead(struct region_instance *instance)
@@ -220,7 +236,7 @@ static bool entered_add(struct thread *t, struct object *object, int64_t *bias)
 
 struct block *mperf_thread_enter(struct thread *t, struct object *object)
 {
-	struct region_instance *instance = t->instance;
+	struct region_instance *instance = mperf_here;
 	int64_t *bias = object->registration->bias();
 	struct block *b = block_make(t, instance, object, bias);
 	if (!b)
@@ -228,6 +244,8 @@ struct block *mperf_thread_enter(struct thread *t, struct object *object)
 	bool filled = instance->n_filled == t->n_entered;
 	if (entered_add(t, object, bias) && filled)
 		instance->n_filled = t->n_entered;
+	for (instance = t->instances; instance; instance = instance->next)
+		mperf_way_close(instance);
 	return b;
 }
 
@@ -258,7 +276,7 @@ bool mperf_thread_switch(struct thread *t, struct region_instance *to)
 	if (ok) {
 		/* The instance first: a signal handler that enters and leaves a region meanwhile leaves
 		 * all biases in their final state. */
-		t->instance = to;
+		mperf_here = to;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		for (struct block *b = to->blocks; b; b = b->next) {
 			const struct object *object = __atomic_load_n(&b->object, __ATOMIC_SEQ_CST);
@@ -285,9 +303,9 @@ void mperf_thread_forget(struct thread *t)
 	for (size_t i = 0; i < used; i++)
 		t->bytes[i] = 0;
 	for (size_t i = 0; i < MPERF_REGION_DEPTH_MAX; i++)
-		t->frames[i] = (struct frame){0};
-	t->busy = t->n_entered = t->depth = t->too_deep = t->serial = t->round = t->n_timed = 0;
-	t->root = t->instance = t->instances = NULL;
+		t->again[i] = (struct again){0};
+	t->busy = t->n_entered = t->n_again = t->too_deep = t->serial = t->round = t->n_timed = 0;
+	t->root = t->instances = NULL;
 	t->entered = NULL;
 	t->tallies = NULL;
 	t->used = 0;
@@ -304,12 +322,15 @@ void mperf_thread_forked(struct thread *t, uint64_t now_ns)
 	t->random ^= (uint64_t)t->tid << 32;
 	mperf_grant_retire(&mperf_state, t);
 	for (struct region_instance *instance = t->instances; instance; instance = instance->next) {
-		instance->spent = instance->sent = (struct spent){0};
+		instance->spent = (struct spent){.entries = (uint64_t)instance->passes};
+		instance->sent = (struct spent){0};
+		mperf_way_close(instance); /* until the child has its sender */
 		instance->spreads = (struct spreads){.grant = 0};
 		instance->from_ns = now_ns;
 		instance->round = 0;
 		if (instance->open_ns)
 			instance->open_ns = now_ns;
+		instance->measured.begin_ns = now_ns;
 		for (struct block *b = instance->blocks; b; b = b->next) {
 			if (b->object)
 				mperf_area_clear(b->area);
@@ -317,8 +338,6 @@ void mperf_thread_forked(struct thread *t, uint64_t now_ns)
 			b->round = b->cursor = 0;
 		}
 	}
-	for (uint32_t i = 0; i < t->depth; i++)
-		t->frames[i].begin_ns = now_ns;
 	for (uint32_t i = 0; i < t->n_timed; i++)
 		t->timed[i].inner_ns = 0;
 	if (mperf_state.tallies && t->tallies)

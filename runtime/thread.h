@@ -29,7 +29,7 @@ struct state;
 
 /* Size of a thread's record with all its lists. About 130 regions with three objects fit; in
  * further ones, a thread counts for the enclosing region. */
-#define MPERF_THREAD_BYTES (96u << 10)
+#define MPERF_THREAD_BYTES (128u << 10)
 /* Records in use from which on a new thread looks for those that are gone, if nobody listens: a
  * program that keeps fewer threads never pays for the look. */
 #define MPERF_RECORDS_LOOK_MIN 64u
@@ -69,23 +69,56 @@ struct spreads {
 	uint32_t grant; /* serial of the counters that were read */
 };
 
+/* A measured entry. */
+struct measured {
+	uint64_t begin_ns;
+	struct grant_reading granted[MPERF_GRANTS_MAX];
+	uint32_t grant;      /* serial of what was read; 0: nothing */
+	uint32_t stands_for; /* entries; 0: it is not measured */
+};
+
+/* A marker or a name that leads along the short way. */
+struct way {
+	const struct mperf_region *in; /* NULL: none */
+	const char *out;	       /* MPERF_NO_NAME: none */
+};
+
+#define MPERF_NO_NAME ((const char *)&mperf_nowhere)
+#define MPERF_NOT_OPEN UINTPTR_MAX
+
 struct region_instance {
-	struct region_instance *next;
+	/* The short way of markers (marker.c), which leads from here into this instance; into
+	 * mperf_nowhere where it is closed. First, as mperf_here_at wants it. */
+	struct region_instance *into;
+	struct way plain;   /* into and out of this instance, if its code has biases alone, */
+	struct way segment; /* or the segment %gs too, */
+	struct way asked;   /* or that by the kernel alone */
+	uintptr_t address;  /* on the stack, of the open entry; callees are below. MPERF_NOT_OPEN */
+	int64_t passes;	    /* atomic; entries before the next one that is measured */
 	struct region_instance *parent; /* around it; NULL: the instance of no region */
-	struct region *region;          /* NULL: in none */
-	struct mperf_region site;       /* the marker of its begin; strings are compared by address
+	int64_t *bias;			/* of the one object, if the way is open */
+	int64_t distance;
+	bool has_segment; /* it counts through %gs, */
+	bool asks;        /* whose base the kernel sets */
+
+	struct region_instance *next;
+	struct thread *thread;
+	struct region *region;    /* NULL: in none */
+	struct mperf_region site; /* the marker of its begin; strings are compared by address
 				   * only, since a closed library's are gone */
 	struct region_instance *entered_last; /* last inner instance; the next is mostly the same */
 	struct block *blocks;                 /* atomic head */
 	uint32_t n_filled;                    /* entered objects that have a block here */
+	uint32_t depth;                       /* regions around it, and it */
 	uint32_t round;
 	/* atomic; time of entry; 0: the thread is outside, or that entry is not measured */
 	uint64_t open_ns;
 	uint64_t open_for;  /* atomic; entries for which the open one stands */
-	struct spent spent; /* atomic members */
+	struct spent spent; /* atomic members; of its entries, `passes` are yet to come */
 	struct spent sent;
 	uint64_t from_ns;
-	struct draw draw; /* the thread's, as the next */
+	struct measured measured; /* the thread's, as the next: the open entry */
+	struct draw draw;
 	struct spreads spreads;
 };
 
@@ -95,14 +128,12 @@ struct entered {
 	int64_t *bias;
 };
 
-/* An open region. */
-struct frame {
+/* An open entry into a region that is open already. */
+struct again {
 	struct region_instance *instance;
-	uintptr_t address; /* on the stack; the region's callees are below */
-	uint64_t begin_ns;
-	struct grant_reading granted[MPERF_GRANTS_MAX];
-	uint32_t grant;      /* serial of what was read; 0: nothing */
-	uint32_t stands_for; /* entries; 0: it is not measured, or inside itself */
+	struct region_instance *around;
+	uintptr_t address;
+	uint32_t depth; /* open entries, this one included */
 };
 
 /* Timed entries of different loops that run at the same time; further ones are timed, but recursion
@@ -146,18 +177,18 @@ struct thread {
 	struct grant *grant; /* atomic */
 	void *tallies;       /* atomic; the OpenMP tool's (state.h) */
 
-	struct region_instance *instance;  /* the current one */
 	struct region_instance *root;      /* the one in no region */
 	struct region_instance *instances; /* atomic head of all */
 	struct entered *entered;           /* atomic head */
 	uint32_t n_entered;
-	uint32_t depth; /* of frames */
+	uint32_t n_again;
 	uint32_t too_deep;
+	int64_t no_bias; /* what the short way writes if the thread has entered no object */
 	/* the round's */
 	uint32_t serial; /* of the connection to which it was announced */
 	uint32_t round;  /* to which gone belongs */
 	bool gone;       /* as seen by that round */
-	struct frame frames[MPERF_REGION_DEPTH_MAX];
+	struct again again[MPERF_REGION_DEPTH_MAX];
 	struct timed_entry timed[MPERF_TIMED_MAX];
 	uint32_t n_timed;
 
@@ -165,11 +196,11 @@ struct thread {
 	_Alignas(64) unsigned char bytes[];
 };
 
-/* The calling thread's record, or NULL where it has none yet. Hidden, so that an executable's marker
- * reads it without a call. */
-extern __thread struct thread *mperf_self __attribute__((visibility("hidden")));
+/* Where the calling thread is: the instance that it counts in; mperf_nowhere before it has a record. */
+extern __thread struct region_instance *mperf_here __attribute__((visibility("hidden")));
+extern struct region_instance mperf_nowhere __attribute__((visibility("hidden")));
 
-/* The same, for those to whom a call is nothing. */
+/* The calling thread's record, or NULL where it has none yet. */
 struct thread *mperf_thread_self(void);
 
 /* The same, made if there is none. All signals are blocked. NULL: no memory. */
@@ -201,6 +232,9 @@ void *mperf_thread_memory(struct thread *t, size_t bytes);
 /* Give the calling thread a block in its current region instance for an object that it enters.
  * Signals are blocked. NULL: no memory. */
 struct block *mperf_thread_enter(struct thread *t, struct object *object);
+
+/* Close the short way from an instance of the calling thread, and out of it. */
+void mperf_way_close(struct region_instance *instance);
 
 /* Switch to that region instance: all biases become those of its blocks, which are made if missing.
  * False: no memory, and the thread stays where it is. */

@@ -2,13 +2,11 @@
 """Lua 5.4 as Debian builds it: make, and libtool for C and for C++. Its test suite stands in a
 repository of its authors alone, which is fetched by the id of its commit."""
 import functools
-import os
 import re
-import subprocess
 
-from machine import ROOT, Skip
-from whole import (COUNTED, PLAIN, compilers, copies, functions, processor_seconds, rows_of_run, run,
-                   run_ratio, tell, size_ratios)
+from machine import ROOT
+from whole import (COUNTED, PLAIN, compilers, copies, functions, processor_seconds, repository,
+                   rows_of_run, run, run_ratio, tell, size_ratios)
 
 # Of tag v5.4.4, which is what Debian 12 has; later releases of 5.4 pass it too.
 SUITE_TAG, SUITE_COMMIT = "v5.4.4", "5d708c3f9cae12820e415d4f89c9eacbe2ab964b"
@@ -44,20 +42,7 @@ def program(folder):
 
 def suite(build):
     """The folder of the tests; Skip where the repository is not to be reached."""
-    folder = build / "workloads" / "sources" / "lua-suite"
-    if not (folder / "testes").is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["git", "init", "-q", folder], check=True)
-        fetched = subprocess.run(
-            ["git", "-C", folder, "fetch", "-q", "--depth=1",
-             os.environ.get("MPERF_LUA_REPOSITORY", REPOSITORY), f"refs/tags/{SUITE_TAG}"],
-            capture_output=True, text=True, timeout=300)
-        if fetched.returncode != 0:
-            raise Skip(f"no test suite of Lua: {fetched.stderr.strip()[-200:]}")
-        got = run("git", "-C", folder, "rev-parse", "FETCH_HEAD^{commit}").strip()
-        assert got == SUITE_COMMIT, f"{SUITE_TAG} is another commit now: {got}"
-        run("git", "-C", folder, "checkout", "-q", SUITE_COMMIT)
-    return folder / "testes"
+    return repository(build, "lua-suite", REPOSITORY, SUITE_TAG, SUITE_COMMIT) / "testes"
 
 
 def test_its_own_tests_pass(build):

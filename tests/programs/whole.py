@@ -72,6 +72,27 @@ def source(build, package):
     return Path(done.stdout.strip())
 
 
+def repository(build, name, address, tag, commit):
+    """A tag of a repository, checked out once; MPERF_NAME_REPOSITORY overrides where from. Skip where it is
+    not to be reached."""
+    folder = build / "workloads" / "sources" / name
+    done = folder / ".git" / "mperf-done"
+    if done.exists():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    address = os.environ.get(f"MPERF_{name.split('-')[0].upper()}_REPOSITORY", address)
+    fetched = subprocess.run(["git", "-C", folder, "fetch", "-q", "--depth=1", address, f"refs/tags/{tag}"],
+                             capture_output=True, text=True, timeout=300)
+    if fetched.returncode != 0:
+        raise Skip(f"no {name}: {fetched.stderr.strip()[-200:]}")
+    got = run("git", "-C", folder, "rev-parse", "FETCH_HEAD^{commit}").strip()
+    assert got == commit, f"{tag} is another commit now: {got}"
+    run("git", "-C", folder, "checkout", "-q", commit)
+    done.touch()
+    return folder
+
+
 def copies(build, package):
     """{flavour: a fresh copy of its source}."""
     original = source(build, package)

@@ -67,6 +67,45 @@ static void recursion(unsigned n)
 		recurse(3);
 }
 
+static void odd(unsigned depth);
+
+/* Each inside the other, so that both are inside themselves. */
+static void even(unsigned depth)
+{
+	void (*volatile by_pointer)(unsigned) = odd;
+	MPERF_REGION("even");
+	if (depth > 1)
+		by_pointer(depth - 1);
+}
+
+static void odd(unsigned depth)
+{
+	void (*volatile by_pointer)(unsigned) = even;
+	MPERF_REGION("odd");
+	if (depth > 1)
+		by_pointer(depth - 1);
+}
+
+static void turns(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		even(6);
+}
+
+/* In one function, the inner one by a marker whose text is not constant. */
+static void nested(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const struct mperf_region outer = {"outer", __FILE__, __LINE__, 0};
+		__mperf_region_begin(&outer);
+		MPERF_REGION_BEGIN("inner");
+		MPERF_REGION_BEGIN("innermost");
+		MPERF_REGION_END("innermost");
+		MPERF_REGION_END("inner");
+		__mperf_region_end(outer.name);
+	}
+}
+
 static jmp_buf back;
 
 __attribute__((noinline)) static void leaves(void)
@@ -148,6 +187,8 @@ static const struct {
 	{"plain", plain},
 	{"pages", pages},
 	{"recursion", recursion},
+	{"turns", turns},
+	{"nested", nested},
 	{"jumps", jumps},
 	{"forks", forks},
 	{"threads", threads},

@@ -56,6 +56,24 @@ def test_entries_inside_themselves_are_not_drawn(build):
     assert spent["measured_entries"] == MEASURED and spent["represented"] == WHOLE, spent
 
 
+def test_regions_inside_each_other_are_not_drawn_twice(build):
+    told = output(entries(build), "turns", WHOLE, MPERF_REGION_SAMPLE=N)
+    for path in ("even", "even/odd"):
+        spent = told.in_region(path)
+        assert spent["entries"] == 3 * WHOLE and spent["inner_entries"] == 2 * WHOLE, (path, spent)
+        assert spent["measured_entries"] == MEASURED and spent["represented"] == WHOLE, (path, spent)
+    assert len(told.spent) == 2, told.spent
+
+
+def test_regions_nested_in_one_function_stay_where_they_are(build):
+    told = output(entries(build), "nested", WHOLE, MPERF_REGION_SAMPLE=N)
+    for path in ("outer", "outer/inner", "outer/inner/innermost"):
+        spent = told.in_region(path)
+        assert spent["entries"] == spent["represented"] == WHOLE, (path, spent)
+        assert spent["measured_entries"] == MEASURED and spent["inner_entries"] == 0, (path, spent)
+    assert len(told.spent) == 3, told.spent
+
+
 def test_measured_entries_left_by_longjmp_end_at_the_next_marker(build):
     told = output(entries(build), "jumps", WHOLE, MPERF_REGION_SAMPLE=N)
     for path in ("around", "around/left"):

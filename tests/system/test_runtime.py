@@ -423,7 +423,7 @@ def test_an_entry_into_a_region_that_is_not_measured_is_cheap(build):
     leave_to_plain(build, "valgrind does not run a program with sanitizers")
     need_program("valgrind")
     each = (instructions_of_pairs(build, 220000) - instructions_of_pairs(build, 20000)) / 200000
-    assert each < 180, each  # 151, with the loop around
+    assert each < 40, each  # with the loop around
 
 
 # --- races ----------------------------------------------------------------------------------------

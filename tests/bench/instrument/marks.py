@@ -187,6 +187,16 @@ def program_lines(result):
     return [*lines, "", f"Others: {NAIVE}, {EXAMEM}.", ""]
 
 
+def foreign_lines(result):
+    columns, rows = ("instructions", "compile time"), result["rows"]
+    over = [(f"{what} of {len(rows)}", {c: choose([r[c] for r in rows]) for c in columns})
+            for what, choose in (("least", min), ("median", statistics.median), ("most", max))]
+    lines = ["| program | instructions, nobody listens | compile time |", "|---|---|---|"]
+    lines += [f"| {name} | " + " | ".join(percent(row[c]) for c in columns) + " |"
+              for name, row in [*((r["program"], r) for r in rows), *over]]
+    return [*lines, ""]
+
+
 LINES = {
     "instructions": lambda result: instruction_lines(result["rows"], HERE),
     "riscv": lambda result: instruction_lines(result["rows"], RISCV),
@@ -198,6 +208,7 @@ LINES = {
     "code": code_lines,
     "regions": regions.lines,
     "programs": program_lines,
+    "foreign": foreign_lines,
 }
 
 

@@ -78,6 +78,11 @@ def whole(o, shop):
     return {"rows": programs.measure(shop, o.rounds)}
 
 
+def of_foreign(o, shop):
+    import foreign  # as above
+    return {"rows": foreign.measure(shop, o.match)}
+
+
 PARTS = {
     "instructions": instructions_here,
     "riscv": instructions_riscv,
@@ -89,4 +94,5 @@ PARTS = {
     "code": code,
     "regions": of_regions,
     "programs": whole,
+    "foreign": of_foreign,
 }

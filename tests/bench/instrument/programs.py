@@ -40,11 +40,11 @@ def lua(build):
             "sizes": size_ratios(build, library), "counted": WORK, "timed": TIMED_WORK}
 
 
-def compilation(build, flavour, sources):
+def compilation(build, flavour, sources, flags=()):
     """One command that compiles them, each to nowhere."""
     cc, _ = compilers(build, flavour)
-    each = 'cc=$1; shift; for f; do "$cc" -O2 -w -c -o /dev/null "$f"; done'
-    return ["sh", "-ec", each, "sh", cc, *sources]
+    each = 'flags=$1 cc=$2; shift 2; for f; do "$cc" -O2 -w $flags -c -o /dev/null "$f"; done'
+    return ["sh", "-ec", each, "sh", " ".join(flags), cc, *sources]
 
 
 def without_lines(program):
