@@ -101,7 +101,10 @@ int namer_look(struct namer *n, uint64_t now_ns)
 
 int slot_ask_grow(struct namer *n, struct slot *s)
 {
-	struct message_grow m = {.file = s->file->id, .after = s->counted ? s->order : UINT32_MAX};
+	struct message_grow m = {.file = s->file->id,
+		.after = s->counted ? s->order : UINT32_MAX,
+		.mark_at = s->mark_at,
+		.mark = s->mark};
 	struct iovec iov = {&m, sizeof(m)};
 	int r = parser_ask(n, MESSAGE_GROW, &iov, 1, -1);
 
@@ -159,7 +162,8 @@ int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_
 		return -EBADMSG;
 	if (r.grown.state != STATE_READY)
 		return (int)r.grown.state;
-	bool lost = s->counted && (r.grown.order < s->order || r.grown.anew < s->anew);
+	bool lost =
+		s->counted && (r.grown.lost || r.grown.order < s->order || r.grown.anew < s->anew);
 	bool grew = !s->counted || lost || r.grown.order != s->order;
 	if (!s->counted)
 		s->first_order = r.grown.order;
@@ -170,6 +174,8 @@ int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_
 	s->counted = true;
 	s->order = r.grown.order;
 	s->anew = r.grown.anew;
+	s->mark_at = r.grown.mark_at;
+	s->mark = r.grown.mark;
 	if (!grew || s->n_late == 0 || s->rests || n->now_ns < s->retry_ns)
 		return 0;
 	s->retry_ns = n->now_ns + NAMER_RETRY_NS;
