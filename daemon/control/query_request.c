@@ -4,7 +4,6 @@
 
 #include "daemon/control/query_request.h"
 
-
 #include "daemon/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/pmu/kernel.h"
