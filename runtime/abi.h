@@ -39,7 +39,8 @@
 /* Bytes of SPENT without the members that are for regions with 1 in N entries measured. Readers that
  * know both sizes accept both, in any version. */
 #define MPERF_SPENT_SHORT_BYTES 104u
-/* Unit of variances: 1024 units of the value, squared; so a standard error up to 3 * 10^12 fits. */
+/* Unit of variances: 1024 units of the value, squared; so a standard error up to 3 * 10^12 fits. Of each
+ * thread in each region the variance is rounded up to it: it is 0 only if no error was seen. */
 #define MPERF_VARIANCE_UNIT 1048576.0
 #define MPERF_FEED_SOCKET "/run/mperf/feed.sock"
 

@@ -44,5 +44,8 @@ void mperf_spread_add(struct spread *s, uint64_t value, uint32_t stands_for)
 uint64_t mperf_spread_units(const struct spread *s)
 {
 	const double units = s->variance / MPERF_VARIANCE_UNIT;
-	return units < (double)INT64_MAX ? (uint64_t)units : (uint64_t)INT64_MAX;
+	if (units >= (double)INT64_MAX)
+		return (uint64_t)INT64_MAX;
+	const uint64_t whole = (uint64_t)units;
+	return whole + ((double)whole < units);
 }

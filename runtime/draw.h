@@ -32,6 +32,6 @@ struct spread {
 /* Add a measured value, which stands for that many. */
 void mperf_spread_add(struct spread *s, uint64_t value, uint32_t stands_for);
 
-/* Its variance in units of MPERF_VARIANCE_UNIT, rounded down, at most INT64_MAX, since a database
- * takes no more. */
+/* Its variance in units of MPERF_VARIANCE_UNIT, rounded up, so that a small error is not taken for none; at
+ * most INT64_MAX, since a database takes no more. */
 uint64_t mperf_spread_units(const struct spread *s);

@@ -77,6 +77,7 @@ int capture_run(struct capture *c, struct link *l, const struct options *o, int 
 	const bool is_code = o->from && strcmp(o->from, "code") == 0;
 	record.hz = o->hz ? o->hz : o->all || (o->loops && !is_code) ? HZ_OF_ALL : HZ_OF_SOME;
 	record.hz_at_most = !o->hz;
+	record.period = o->period;
 	record.overhead_ppm = o->overhead_ppm;
 	record.n_event = o->n_events;
 	record.event = (char **)o->event;

@@ -157,22 +157,27 @@ static void write_types(struct export_output *o, struct pprof *p)
 static void write_head(struct export_output *o, struct pprof *p)
 {
 	Pprof__Profile m = PPROF__PROFILE__INIT;
-	Pprof__ValueType period = PPROF__VALUE_TYPE__INIT;
+	Pprof__ValueType cpu = PPROF__VALUE_TYPE__INIT, event = PPROF__VALUE_TYPE__INIT;
 	int64_t comments[2];
-	period.type = write_string(p, "cpu");
-	period.unit = write_string(p, "nanoseconds");
+	cpu.type = write_string(p, "cpu");
+	cpu.unit = write_string(p, "nanoseconds");
+	event.type =
+		p->has[VALUE_EVENT] ? write_string(p, *o->event ? o->event : "event") : cpu.type;
+	event.unit = write_string(p, "count");
 	m.time_nanos = p->first_ns;
 	m.duration_nanos = (int64_t)(o->provenance->seconds * 1e9);
-	if (o->provenance->hz > 0) {
-		m.period_type = &period;
+	if (o->provenance->period > 0) {
+		m.period_type = &event;
+		m.period = (int64_t)o->provenance->period;
+	} else if (o->provenance->hz > 0) {
+		m.period_type = &cpu;
 		m.period = 1000000000 / o->provenance->hz;
 	}
 	comments[0] = write_string(p, o->title);
 	comments[1] = write_string(p, o->provenance_line);
 	m.n_comment = 2;
 	m.comment = comments;
-	m.default_sample_type =
-		p->has[VALUE_EVENT] ? write_string(p, *o->event ? o->event : "event") : period.type;
+	m.default_sample_type = event.type;
 	write_piece(p, &m);
 }
 

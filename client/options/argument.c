@@ -9,6 +9,21 @@
 #include "client/options/options_private.h"
 #include "proto/nearest.h"
 
+/* The word before is the option, unless the value is a part of its word. A long one is named in full. */
+void options_note_typed(struct parse *p, int key, const char *arg, const struct argp_state *state)
+{
+	const char *word = state->next > 0 ? state->argv[state->next - 1] : "";
+	const bool apart = arg && (arg < word || arg > word + strlen(word));
+	if ((apart || arg == word) && state->next > 1)
+		word = state->argv[state->next - 2];
+	snprintf(p->typed, sizeof(p->typed), "-%c", key);
+	for (size_t i = 0; strncmp(word, "--", 2) == 0 && i < n_option_rows; i++) {
+		const struct option_row *row = &option_rows[i];
+		if (row->key == key && row->name && options_takes(p->command, row))
+			snprintf(p->typed, sizeof(p->typed), "--%s", row->name);
+	}
+}
+
 int options_push(struct parse *p, char **list, size_t *n, char *value)
 {
 	if (*n == OPTIONS_LIST_MAX)

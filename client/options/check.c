@@ -34,17 +34,17 @@ static int check_target(struct parse *p)
 		return 0;
 	}
 
-	bool measures = targets > 0 || o->for_ns || o->hz || o->overhead_ppm || o->n_events ||
-			o->user_only || p->call_graph_given;
+	bool measures = targets > 0 || o->for_ns || o->hz || o->period || o->overhead_ppm ||
+			o->n_events || o->user_only || p->call_graph_given;
 	if (o->input && measures)
 		return options_wrong(p,
 			"-i reads a recording, so there is nothing to measure: "
-			"leave out -i, or the command, -a, --for, -F, --overhead, -e, -g "
+			"leave out -i, or the command, -a, --for, -F, -c, --overhead, -e, -g "
 			"and -U");
 	if (kept && measures)
 		return options_wrong(p,
 			"--since and --until look back into what the service keeps, so there is "
-			"nothing to measure: leave them out, or the command, -a, --for, -F, "
+			"nothing to measure: leave them out, or the command, -a, --for, -F, -c, "
 			"--overhead, -e, -g and -U");
 	if (!o->input && measures && targets == 0)
 		return options_wrong(
@@ -53,6 +53,25 @@ static int check_target(struct parse *p)
 	if (o->loops && o->command_line && o->n_pids > 0)
 		return options_wrong(
 			p, "--pid and a command are two things to look at; give one of them");
+	return 0;
+}
+
+/* When a sample is taken: -F and -c. */
+static int check_period(struct parse *p)
+{
+	const struct options *o = p->o;
+	if (!o->period)
+		return 0;
+	if (o->hz)
+		return options_wrong(p,
+			"-F samples so many times a second and -c every so many occurrences of an "
+			"event: give one of them");
+	if (o->n_metrics)
+		return options_wrong(p, "metrics ride on samples by time: leave out -M, or -c");
+	if (o->n_events == 0 && !o->of_event)
+		return options_wrong(p,
+			"-c counts occurrences of an event: say of which with -e, such as -e "
+			"page-faults");
 	return 0;
 }
 
@@ -293,7 +312,8 @@ static int check_topdown(struct parse *p)
 		return options_wrong(
 			p, "--cpu narrows what was counted before: give -i or --since");
 	if ((o->interval_ms || o->frames) && !o->live)
-		return options_wrong(p, "-I and --frames need --live: give it too");
+		return options_wrong(
+			p, "%s needs --live: give it too", *p->interval ? p->interval : "--frames");
 	if (o->live && (o->output || o->raw || o->explain))
 		return options_wrong(p,
 			"--live shows one tree after another: leave it out, or -o, --raw and "
@@ -379,6 +399,8 @@ int options_check(struct parse *p)
 		chosen = check_export(p);
 	if (chosen == 0)
 		chosen = check_choice(p);
+	if (chosen == 0)
+		chosen = check_period(p);
 	if (chosen != 0)
 		return chosen;
 	if (o->live && (o->input || o->since_ns || o->until_ns))
@@ -389,14 +411,16 @@ int options_check(struct parse *p)
 			p, "--live only watches the command: leave out -F, --for and --two-phase");
 	if (o->live && o->interval_ms && o->interval_ms < LIVE_MS_MIN)
 		return options_wrong(p,
-			"-I takes 1s or more with --live: the service writes its counts once a "
-			"second at most");
+			"%s takes 1s or more with --live: the service writes its counts once a "
+			"second at most",
+			p->interval);
 	if (o->live && p->command == MPERF__REQUEST__BODY_BLOCKS && (o->csv || o->json || o->raw))
 		return options_wrong(
 			p, "blocks --live draws text: leave it out, or --csv, --json and --raw");
 	bool splits = p->command == MPERF__REQUEST__BODY_BLOCKS;
 	if (!o->live && o->loops && (o->frames || (o->interval_ms && !splits)))
-		return options_wrong(p, "-I and --frames need --live: give it too");
+		return options_wrong(
+			p, "%s needs --live: give it too", *p->interval ? p->interval : "--frames");
 	if (o->n_metrics && o->n_events &&
 		(p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
 			p->command == MPERF__REQUEST__BODY_RECORD))
@@ -415,14 +439,16 @@ int options_check(struct parse *p)
 		return r;
 	if (o->repeat > 1 && o->interval_ms > 0)
 		return options_wrong(p,
-			"-r prints the mean of whole runs and -I the parts of one run, so they "
-			"cannot be combined");
+			"-r prints the mean of whole runs and %s the parts of one run, so they "
+			"cannot be combined",
+			p->interval);
 	if (o->repeat > 1 && !o->command_line && !o->for_ns)
 		return options_wrong(p, "-r repeats a command or a time: give -- CMD or --for");
 	if (o->json && o->interval_ms > 0 && !o->loops && !o->live)
 		return options_wrong(p,
-			"--json is one answer at the end and -I prints on the way, so they "
-			"cannot be combined");
+			"--json is one answer at the end and %s prints on the way, so they "
+			"cannot be combined",
+			p->interval);
 	if (o->json && o->repeat > 1)
 		return options_wrong(p,
 			"--json has the counts of one run and -r repeats it, so they cannot "

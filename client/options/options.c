@@ -50,12 +50,11 @@ struct range {
 	uint32_t min, max;
 };
 
-static int take_number(
-	struct parse *p, const char *what, const char *arg, struct range range, uint32_t *ret_value)
+static int take_number(struct parse *p, const char *arg, struct range range, uint32_t *ret_value)
 {
 	uint64_t value;
 	if (!number(arg, range.max, &value) || value < range.min)
-		return options_wrong(p, "%s takes a number from %u to %u, not '%.100s'", what,
+		return options_wrong(p, "%s takes a number from %u to %u, not '%.100s'", p->typed,
 			range.min, range.max, arg);
 	*ret_value = (uint32_t)value;
 	return 0;
@@ -73,6 +72,15 @@ static int each_part(struct parse *p, const char *list, int (*one)(struct parse 
 		list += n;
 	} while (r == 0 && *list++ == ',');
 	return r;
+}
+
+static int take_period(struct parse *p, const char *arg)
+{
+	if (!number(arg, INT64_MAX, &p->o->period) || p->o->period == 0)
+		return options_wrong(p,
+			"%s takes a number of occurrences, such as 100000, not '%.100s'", p->typed,
+			arg);
+	return 0;
 }
 
 static int take_pid(struct parse *p, const char *part)
@@ -159,8 +167,9 @@ static int take_interval(struct parse *p, int key, const char *arg)
 		ns = ns > ranges[i].max_ms * 1000 * NS_PER_MS ? ns : ns / 1000;
 	if (!ok || ns < ranges[i].min_ms * NS_PER_MS || ns > ranges[i].max_ms * NS_PER_MS)
 		return options_wrong(p,
-			"-%c takes a time from %s, such as 500ms or 2s, not '%.100s'",
-			key == 'd' ? 'd' : 'I', ranges[i].says, arg);
+			"%s takes a time from %s, such as 500ms or 2s, not '%.100s'", p->typed,
+			ranges[i].says, arg);
+	memcpy(p->interval, p->typed, sizeof(p->interval));
 	p->o->interval_ms = (uint32_t)(ns / NS_PER_MS);
 	return 0;
 }
@@ -201,13 +210,13 @@ static int take_call_graph(struct parse *p, const char *arg, struct argp_state *
 		strcmp(state->argv[state->next + 1], "--") == 0)
 		arg = state->argv[state->next];
 	if (arg && !stack_kind(arg, &kind))
-		return options_wrong(p, "-g takes fp, dwarf or none, not '%.100s'", arg);
+		return options_wrong(p, "%s takes fp, dwarf or none, not '%.100s'", p->typed, arg);
 	const char *comma = arg ? strchr(arg, ',') : NULL;
 	/* PERF_SAMPLE_STACK_USER is a 16-bit size in units of 8.
 	 * Source: kernel/events/core.c of Linux 6.12, perf_copy_attr(). */
 	if (comma && (!number(comma + 1, 65528, &bytes) || bytes == 0 || bytes % 8 != 0))
 		return options_wrong(p,
-			"-g dwarf,BYTES takes a multiple of 8 up to 65528, not '%.100s'",
+			"%s dwarf,BYTES takes a multiple of 8 up to 65528, not '%.100s'", p->typed,
 			comma + 1);
 	p->o->stack = kind;
 	p->o->stack_given = arg != NULL;
@@ -257,26 +266,25 @@ static int take_names(struct parse *p, char *arg, char **list, size_t *n, const 
 		if (r != 0)
 			return r;
 	}
-	return *n > 0 ? 0 : options_wrong(p, "%s", wants);
+	return *n > 0 ? 0 : options_wrong(p, "%s takes names of %s", p->typed, wants);
 }
 
 static int take_globs(struct parse *p, char *arg)
 {
 	p->o->chooses = true;
-	return take_names(p, arg, p->o->glob, &p->o->n_globs,
-		"--loops takes names of functions, such as 'spmv*,bfs'");
+	return take_names(p, arg, p->o->glob, &p->o->n_globs, "functions, such as 'spmv*,bfs'");
 }
 
 static int take_columns(struct parse *p, char *arg)
 {
 	return take_names(p, arg, p->o->column, &p->o->n_columns,
-		"--columns takes names of columns as in --csv, such as 'time_ns,gops', or all");
+		"columns as in --csv, such as 'time_ns,gops', or all");
 }
 
 static int take_metrics(struct parse *p, char *arg)
 {
 	return take_names(p, arg, p->o->metric, &p->o->n_metrics,
-		"-M takes names of metrics or groups, such as 'ipc,TopdownL1'");
+		"metrics or groups, such as 'ipc,TopdownL1'");
 }
 
 static int take_label(struct parse *p, char *arg)
@@ -293,7 +301,7 @@ static int take_label(struct parse *p, char *arg)
 
 static int take_frames(struct parse *p, const char *arg)
 {
-	return take_number(p, "--frames", arg, (struct range){1, UINT32_MAX}, &p->o->frames);
+	return take_number(p, arg, (struct range){1, UINT32_MAX}, &p->o->frames);
 }
 
 static int take_query(struct parse *p, int key, char *arg)
@@ -317,7 +325,7 @@ static int take_query(struct parse *p, int key, char *arg)
 		o->pin = arg;
 		return 0;
 	case OPTION_KEEP:
-		return take_number(p, "--keep", arg, (struct range){1, KEEP_MAX}, &o->keep);
+		return take_number(p, arg, (struct range){1, KEEP_MAX}, &o->keep);
 	case OPTION_CPU:
 		return each_part(p, arg, take_cpus);
 	case OPTION_SINCE:
@@ -329,7 +337,7 @@ static int take_query(struct parse *p, int key, char *arg)
 			return take_frames(p, arg);
 		__attribute__((fallthrough));
 	case OPTION_LIMIT:
-		return take_number(p, "--limit", arg, (struct range){0, UINT32_MAX}, &o->limit);
+		return take_number(p, arg, (struct range){0, UINT32_MAX}, &o->limit);
 	case OPTION_INLINED:
 		o->inlined = true;
 		return 0;
@@ -354,7 +362,7 @@ static int take_query(struct parse *p, int key, char *arg)
 		o->symfs = arg;
 		return 0;
 	case OPTION_VECTOR_BITS:
-		return take_number(p, "--vector-bits", arg,
+		return take_number(p, arg,
 			(struct range){CODE_VECTOR_BITS_LEAST, CODE_VECTOR_BITS_MOST_RVV},
 			&o->vector_bits);
 	case OPTION_TWO_PHASE:
@@ -364,7 +372,7 @@ static int take_query(struct parse *p, int key, char *arg)
 		return take_globs(p, arg);
 	case OPTION_SAMPLE:
 		o->chooses = true;
-		return take_number(p, "--sample", arg, (struct range){0, ONE_IN_MAX}, &o->one_in);
+		return take_number(p, arg, (struct range){0, ONE_IN_MAX}, &o->one_in);
 	case OPTION_EVERY:
 		return take_interval(p, 'I', arg);
 	default:
@@ -390,7 +398,7 @@ static int take_compare(struct parse *p, int key, char *arg)
 	case OPTION_ALLOWANCE:
 		return take_share(p, "--layout-allowance", arg, &o->allowance_ppm);
 	case OPTION_LOOKS:
-		return take_number(p, "--looks", arg, (struct range){1, LOOKS_MAX}, &o->looks);
+		return take_number(p, arg, (struct range){1, LOOKS_MAX}, &o->looks);
 	case OPTION_ANY_ORDER:
 		o->any_order = true;
 		return 0;
@@ -414,7 +422,7 @@ static int take_show(struct parse *p, int key, char *arg)
 	switch (key) {
 	case 'o':
 		o->output = arg;
-		return *arg ? 0 : options_wrong(p, "-o needs the name of a file");
+		return *arg ? 0 : options_wrong(p, "%s needs the name of a file", p->typed);
 	case 'f':
 		o->force = true;
 		return 0;
@@ -504,15 +512,17 @@ static int take_measure(struct parse *p, int key, char *arg, struct argp_state *
 	case 'M':
 		return take_metrics(p, arg);
 	case 'l':
-		return take_number(p, "-l", arg, (struct range){1, LEVELS_MAX}, &o->levels);
+		return take_number(p, arg, (struct range){1, LEVELS_MAX}, &o->levels);
 	case 'F':
-		return take_number(p, "-F", arg, (struct range){1, HZ_MAX}, &o->hz);
+		return take_number(p, arg, (struct range){1, HZ_MAX}, &o->hz);
+	case 'c':
+		return take_period(p, arg);
 	case OPTION_OVERHEAD:
 		return take_share(p, "--overhead", arg, &o->overhead_ppm);
 	case 'g':
 		return take_call_graph(p, arg, state);
 	case 'r':
-		return take_number(p, "-r", arg, (struct range){1, REPEATS_MAX}, &o->repeat);
+		return take_number(p, arg, (struct range){1, REPEATS_MAX}, &o->repeat);
 	case 'I':
 	case 'd':
 		return take_interval(p, key, arg);
@@ -529,6 +539,7 @@ static error_t take(int key, char *arg, struct argp_state *state)
 	if (key == ARGP_KEY_ERROR)
 		p->stopped = state->next;
 
+	options_note_typed(p, key, arg, state);
 	int r = take_measure(p, key, arg, state);
 	if (r == ARGP_ERR_UNKNOWN)
 		r = take_query(p, key, arg);

@@ -32,6 +32,7 @@ struct options {
 	char **command_line;   /* CMD and its arguments, ended by NULL; or NULL */
 	uint64_t for_ns;       /* 0: until the command ends */
 	uint32_t hz;           /* 0: the daemon's default */
+	uint64_t period;       /* -c; 0: by hz */
 	uint32_t overhead_ppm; /* --overhead, millionths; 0: no limit */
 	char *event[OPTIONS_LIST_MAX];
 	size_t n_events;

@@ -16,12 +16,18 @@ struct parse {
 	Mperf__Request__BodyCase command;
 	struct options *o;
 	bool said, helped, call_graph_given;
-	int stopped; /* argp's state.next when it gave up */
+	char typed[32];    /* the option of the value in hand, as it was typed: "-I" or "--every" */
+	char interval[32]; /* the same of the interval that was given; "": none was */
+	int stopped;       /* argp's state.next when it gave up */
 };
 
 /* Print what is wrong, once, with `mperfctl help COMMAND` as remedy. Returns EINVAL, which makes
  * argp stop. */
 int options_wrong(struct parse *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Note which option argp gives us, for errors that name it. */
+struct argp_state;
+void options_note_typed(struct parse *p, int key, const char *arg, const struct argp_state *state);
 
 /* Append to a list of OPTIONS_LIST_MAX. 0, or EINVAL after an error message. */
 int options_push(struct parse *p, char **list, size_t *n, char *value);
@@ -30,7 +36,6 @@ int options_take_word(
 	struct parse *p, const char *option, const char *const *words, char *arg, char **ret_word);
 
 /* A non-option argument, and -i (argument.c). 0, or EINVAL after an error message. */
-struct argp_state;
 int options_take_argument(struct parse *p, char *arg, struct argp_state *state);
 int options_take_input(struct parse *p, char *arg);
 

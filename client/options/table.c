@@ -58,6 +58,7 @@ const struct option_row option_rows[] = {
 	{O,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99; with --from code, of some processes: 999)"},
 	{P,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},
 	{R|H|F|X, "freq", 'F', "HZ", false, "samples per second and hart (default: 999; with -a: 99)"},
+	{R|H|F|X, "count", 'c', "PERIOD", false, "instead of -F: a sample every PERIOD occurrences of each event of -e (ns of a clock)"},
 	{T,       "freq", 'F', "HZ", false, "samples per second and hart while this runs (default: the daemon's rate for top)"},
 	{R|H|F|T|X, "overhead", OPTION_OVERHEAD, "SHARE", false, "sample less where mperf would cost a hart more of its time: 5%, 0.5% (default: no limit)"},
 	{R|H|F|P|X, "call-graph", 'g', "KIND", true, "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},

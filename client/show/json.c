@@ -121,6 +121,9 @@ static int add_provenance(json_t *root, const Mperf__Provenance *p)
 	if (e == 0)
 		e = set(object, "hz", json_integer(p->hz));
 	if (e == 0)
+		e = set(object, "period",
+			p->period ? json_integer((json_int_t)p->period) : json_null());
+	if (e == 0)
 		e = set(object, "samples", json_integer((json_int_t)p->samples));
 	if (e == 0)
 		e = set(object, "seconds", json_number(p->seconds));

@@ -70,7 +70,10 @@ static void write_line(FILE *f, const Mperf__Provenance *p)
 		fputs(", switches: ", f);
 		escape_terminal(f, p->switches);
 	}
-	if (p->hz > 0) {
+	if (p->period > 0) {
+		unit_count_text((int64_t)p->period, text);
+		fprintf(f, ", one in %s", text);
+	} else if (p->hz > 0) {
 		unit_count_text(p->hz, text);
 		fprintf(f, ", %s Hz", text);
 	}

@@ -103,6 +103,7 @@ struct awaited {
 struct silent {
 	pid_t pid;
 	uint32_t n_tries;
+	bool is_target; /* of a scan that ended before it answered: it is wanted, with what descends from it */
 };
 
 struct reread {

@@ -263,13 +263,13 @@ static unsigned wants_of(const struct attribute *a, const struct task *known, ui
 }
 
 /* It is asked again later, unless it has been asked too often. */
-static void note_silent(struct attribute *a, pid_t pid, uint32_t n_tries)
+static void note_silent(struct attribute *a, const struct silent *s)
 {
 	for (size_t i = 0; i < a->n_silent; i++)
-		if (a->silent[i].pid == pid)
+		if (a->silent[i].pid == s->pid)
 			return;
-	if (a->n_silent < SILENT_MAX && n_tries < SILENT_TRIES_MAX)
-		a->silent[a->n_silent++] = (struct silent){pid, n_tries};
+	if (a->n_silent < SILENT_MAX && s->n_tries < SILENT_TRIES_MAX)
+		a->silent[a->n_silent++] = *s;
 }
 
 static int process_take(
@@ -312,6 +312,7 @@ struct census {
 	DIR *dir;   /* of /proc; NULL: only `pid` are read */
 	pid_t *pid; /* that are named, and behind them what descends from them */
 	size_t n_pids, n_named, size_pids, at;
+	bool unlisted; /* the kernel does not list children */
 	struct orphan *orphan;
 	size_t n_orphans, size;
 };
@@ -338,8 +339,9 @@ static int children_take(struct census *c, const struct proc_view *v)
 
 /* c: the scan for which it is read; NULL: none that wants its children. */
 static int ask_process(
-	struct attribute *a, pid_t pid, uint32_t n_tries, struct census *c, pid_t *ret_parent)
+	struct attribute *a, const struct silent *asked, struct census *c, pid_t *ret_parent)
 {
+	const pid_t pid = asked->pid;
 	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
 	uint64_t time_ns = clock_ns(CLOCK_MONOTONIC);
 	const struct task *known = task_find(a->o.tasks, pid);
@@ -347,19 +349,19 @@ static int ask_process(
 	unsigned wants = wants_of(a, known && known->pid == pid ? known : NULL, time_ns);
 	int r = proc_read(a, pid, wants | (c ? PROC_CHILDREN : 0), &v);
 	if (r == PROC_SILENT)
-		note_silent(a, pid, n_tries);
+		note_silent(a, asked);
 	if (r == 0)
 		r = process_take(a, pid, &v, time_ns, ret_parent);
 	if (r == 0 && c && (v.has & PROC_CHILDREN))
 		r = children_take(c, &v);
-	else if (r == 0 && c && !c->dir) /* the kernel does not list them: all are looked at */
-		r = (c->dir = opendir(a->o.proc)) ? 0 : -errno;
+	else if (r == 0 && c)
+		c->unlisted = true;
 	return r;
 }
 
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 {
-	return ask_process(a, pid, 0, NULL, ret_parent);
+	return ask_process(a, &(struct silent){.pid = pid}, NULL, ret_parent);
 }
 
 /* The eldest is read first, so that what descends from it is wanted if it is. */
@@ -380,6 +382,57 @@ int census_kin(struct attribute *a, pid_t pid)
 	return r;
 }
 
+/* These are, or await their exec, and all that descends from them. */
+static void want(struct attribute *a, const pid_t *pids, size_t n_pids)
+{
+	struct task_table *t = a->o.tasks;
+
+	for (size_t i = 0; i < n_pids; i++) {
+		struct task *task = task_find(t, pids[i]);
+		if (task && a->o.after_exec && !task->wanted)
+			exec_await(a, pids[i]);
+		else if (task)
+			task->wanted = true;
+		for (size_t k = 0; !task && k < a->n_silent; k++)
+			a->silent[k].is_target |= a->silent[k].pid == pids[i];
+	}
+	/* leaders first, then threads, which look up their leader */
+	for (struct task *task = t->live; task; task = task->hh.next)
+		if (task->process == task)
+			task->wanted |= descends_from_wanted(task);
+	for (struct task *task = t->live; task; task = task->hh.next)
+		task->wanted |= task->process->wanted;
+}
+
+/* It has answered: those that were found meanwhile are its children, and others are asked for the next time. */
+static void adopt(struct attribute *a, pid_t pid, const struct census *c)
+{
+	struct task *parent = task_find(a->o.tasks, pid);
+
+	for (size_t i = 0; parent && i < c->n_pids; i++) {
+		struct task *child = task_find(a->o.tasks, c->pid[i]);
+		if (!child)
+			note_silent(a, &(struct silent){.pid = c->pid[i]});
+		else if (child->process == child && child != parent->process && !child->parent) {
+			child->parent = parent->process;
+			inherit_labels(child);
+		}
+	}
+}
+
+static int ask_again(struct attribute *a, struct silent *s)
+{
+	struct census c = {.n_pids = 0};
+	int r = ask_process(a, s, a->o.per_task ? NULL : &c, NULL);
+
+	if (r == 0) {
+		adopt(a, s->pid, &c);
+		want(a, &s->pid, s->is_target);
+	}
+	free(c.pid);
+	return r;
+}
+
 int census_silent(struct attribute *a, uint64_t now_ns)
 {
 	struct silent again[SILENT_MAX];
@@ -391,8 +444,10 @@ int census_silent(struct attribute *a, uint64_t now_ns)
 	a->silent_ns = now_ns;
 	memcpy(again, a->silent, n * sizeof(*again));
 	a->n_silent = 0;
-	for (size_t i = 0; i < n && r >= 0; i++)
-		r = ask_process(a, again[i].pid, again[i].n_tries + 1, NULL, NULL);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		again[i].n_tries++;
+		r = ask_again(a, &again[i]);
+	}
 	return r < 0 ? r : 0;
 }
 
@@ -457,7 +512,10 @@ static int census_named(struct attribute *a, struct census *c)
 {
 	if (c->at == c->n_pids)
 		return CENSUS_END;
-	int r = ask_process(a, c->pid[c->at++], 0, a->o.per_task ? NULL : c, NULL);
+	const struct silent asked = {.pid = c->pid[c->at++]};
+	int r = ask_process(a, &asked, a->o.per_task ? NULL : c, NULL);
+	if (r == 0 && c->unlisted && !c->dir) /* all are looked at */
+		r = (c->dir = opendir(a->o.proc)) ? 0 : -errno;
 	return r < 0 ? r : 0;
 }
 
@@ -472,25 +530,6 @@ static void census_parents(struct attribute *a, const struct census *o)
 			inherit_labels(task);
 		}
 	}
-}
-
-static void census_wanted(struct attribute *a, const pid_t *pids, size_t n_pids)
-{
-	struct task_table *t = a->o.tasks;
-
-	for (size_t i = 0; i < n_pids; i++) {
-		struct task *task = task_find(t, pids[i]);
-		if (task && a->o.after_exec && !task->wanted)
-			exec_await(a, pids[i]);
-		else if (task)
-			task->wanted = true;
-	}
-	/* leaders first, then threads, which look up their leader */
-	for (struct task *task = t->live; task; task = task->hh.next)
-		if (task->process == task)
-			task->wanted |= descends_from_wanted(task);
-	for (struct task *task = t->live; task; task = task->hh.next)
-		task->wanted |= task->process->wanted;
 }
 
 void census_free(struct attribute *a)
@@ -537,7 +576,7 @@ int attribute_scan_next(struct attribute *a)
 	int r = !c ? 0 : c->dir ? census_next(a, c) : census_named(a, c);
 	if (r == CENSUS_END) {
 		census_parents(a, c);
-		census_wanted(a, c->pid, c->n_named);
+		want(a, c->pid, c->n_named);
 	}
 	if (r != 0)
 		census_free(a);

@@ -92,11 +92,20 @@ bool stack_starts_have(const struct stack_starts *s, const struct frame *frame)
 	return false;
 }
 
-bool stack_start_is_name(const char *function)
+static bool is_one_of(const char *function, size_t n, const char *const *names, size_t n_names)
+{
+	for (size_t i = 0; i < n_names; i++)
+		if (strncmp(names[i], function, n) == 0 && names[i][n] == '\0')
+			return true;
+	return false;
+}
+
+bool stack_start_is_name(const char *function, bool is_innermost)
 {
 	/* Source: csu/libc-start.c, nptl/pthread_create.c and sysdeps/unix/sysv/linux/ARCH/clone.S of
 	 * glibc 2.41; src/env/__libc_start_main.c and src/thread/ARCH/clone.s of musl 1.2.5;
 	 * elf/rtld.c, RTLD_START; src/runtime/asm_*.s of Go 1.24 */
+	static const char *const called[] = {"clone", "__clone", "clone3", "__clone3"};
 	static const char *const names[] = {
 		"main",
 		"_start",
@@ -108,10 +117,6 @@ bool stack_start_is_name(const char *function)
 		"start_thread",
 		"thread_start",
 		"__thread_start",
-		"clone",
-		"__clone",
-		"clone3",
-		"__clone3",
 		"_dl_start_user",
 		"runtime.goexit",
 		"runtime.mcall",
@@ -123,8 +128,7 @@ bool stack_start_is_name(const char *function)
 
 	if (n > 5 && strncmp(function + n - 5, ".abi0", 5) == 0)
 		n -= 5;
-	for (size_t i = 0; n > 0 && i < sizeof(names) / sizeof(*names); i++)
-		if (strncmp(names[i], function, n) == 0 && names[i][n] == '\0')
-			return true;
-	return false;
+	return n > 0 && (is_one_of(function, n, names, sizeof(names) / sizeof(*names)) ||
+				(!is_innermost && is_one_of(function, n, called,
+							  sizeof(called) / sizeof(*called))));
 }

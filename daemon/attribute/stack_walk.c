@@ -191,12 +191,12 @@ static int file_refresh(
 	return a->o.namer ? namer_runs(a->o.namer, file) : 0;
 }
 
-static bool frame_starts(const struct stack_walk *w, const struct frame *frame)
+static bool frame_starts(const struct stack_walk *w, const struct frame *frame, bool is_innermost)
 {
 	if (stack_starts_have(w->a->o.starts, frame))
 		return true;
 	for (uint32_t i = 0; i < frame->n_places; i++)
-		if (stack_start_is_name(frame->place[i].function))
+		if (stack_start_is_name(frame->place[i].function, is_innermost))
 			return true;
 	return false;
 }
@@ -205,9 +205,11 @@ static bool frame_starts(const struct stack_walk *w, const struct frame *frame)
  * library that is mostly built without frame pointers, so what follows may be garbage. */
 static bool walk_has_start(const struct stack_walk *w)
 {
-	for (uint32_t i = w->n_frames; i > 0; i--)
-		if (frame_starts(w, w->frame[i - 1]))
+	for (uint32_t i = w->n_frames; i > 0 && !file_is_kernel(w->frame[i - 1]->file->kind); i--) {
+		bool is_innermost = i < 2 || file_is_kernel(w->frame[i - 2]->file->kind);
+		if (frame_starts(w, w->frame[i - 1], is_innermost))
 			return true;
+	}
 	return false;
 }
 

@@ -15,7 +15,7 @@
  *
  * If there are no such readings, or one of them is missing, the rate is used (without the reading
  * of the idle task, for example, idle time is not known). Then only throttled time is added
- * (silence.c).
+ * (silence.c). Where events fire by what happens, not by time, as asked for, a sample stands for no time.
  */
 
 #include "daemon/attribute/attribute_private.h"
@@ -67,7 +67,8 @@ uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const
 		return r->stream->weight_ns;
 	/* the first sample, or the first after a loss, has no previous one to measure from */
 	bool measured = leader->timed && (d->n_reads || stand->summed) && !stand->unsure;
-	uint64_t weight_ns = measured ? stand->ran_ns : r->stream->weight_ns + stand->silent_ns;
+	uint64_t by_rate_ns = r->stream->weight_ns ? r->stream->weight_ns + stand->silent_ns : 0;
+	uint64_t weight_ns = measured ? stand->ran_ns : by_rate_ns;
 	stand->ran_ns = stand->silent_ns = 0;
 	stand->unsure = stand->summed = false;
 	return weight_ns;

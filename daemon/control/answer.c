@@ -320,6 +320,7 @@ static int stream_provenance(void *u, const struct answer_provenance *p)
 	message.rung = (char *)(p->rung ? p->rung : "");
 	message.switches = (char *)(p->switches ? p->switches : "");
 	message.hz = p->hz;
+	message.period = p->period;
 	message.samples = p->samples;
 	message.loss = losses;
 	message.n_loss = p->n_losses;

@@ -157,7 +157,7 @@ static int start(struct request *q, const Mperf__Request *request, const Mperf__
 		return -ENOMEM;
 	j->job.kind = &kind;
 	j->is_gate = is_gate;
-	j->request = query_request_copy(request);
+	j->request = request_copy(&request->base);
 	r = j->request ? gather_new(by, &j->gather) : -ENOMEM;
 	if (r < 0) {
 		compare_free(&j->job);

@@ -82,6 +82,11 @@ static int check_sources(const struct compare_sides *s, struct query_error *erro
 					? "'%s' has no samples of a program that counts its loops"
 					: "'%s' has no samples that match",
 				s->name[i]);
+		else if (run.ns <= 0 && !gather_is_by_loop(s->gather))
+			r = query_fail(error, MPERF__FAILURE_KIND__FAILURE_USAGE,
+				"Record both sides by time: with -F, not -c.",
+				"'%s' was sampled by occurrences of %s, which stand for no time",
+				s->name[i], run.event);
 		else if (!is_beside(s) && strcmp(run.event, first.event) != 0)
 			r = query_fail(error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 				s->is_gate ? "Record both sides on the same machine, or with the "

@@ -223,7 +223,7 @@ int compare_store_start(struct request *q, const Mperf__Request *request)
 	if (!j)
 		return -ENOMEM;
 	j->job.kind = &wait_kind;
-	j->request = query_request_copy(request);
+	j->request = request_copy(&request->base);
 	if (!j->request) {
 		wait_free(&j->job);
 		return -ENOMEM;

@@ -4,13 +4,10 @@
 
 #include "daemon/control/query_request.h"
 
-#include <stdlib.h>
-
 #include "daemon/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/pmu/kernel.h"
 #include "proto/clock.h"
-#include "proto/memory.h"
 
 /* The time asked for on the clock that nobody sets, in this boot. */
 static void find_since_boot(struct query_filter *f)
@@ -74,14 +71,4 @@ int query_answer_end_with(struct request *q, struct row_stream *stream, int r,
 bool query_asks_store(const struct request *q, const char *path)
 {
 	return !q->peer->options->private && !*path;
-}
-
-Mperf__Request *query_request_copy(const Mperf__Request *m)
-{
-	size_t n = mperf__request__get_packed_size(m);
-	_cleanup_(freep) uint8_t *packed = malloc(n + 1);
-	if (!packed)
-		return NULL;
-	mperf__request__pack(m, packed);
-	return mperf__request__unpack(NULL, n, packed);
 }

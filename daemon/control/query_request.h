@@ -18,6 +18,3 @@ int query_answer_end_with(struct request *q, struct row_stream *stream, int r,
 
 /* Does a request with this path mean the store of the service that received it? */
 bool query_asks_store(const struct request *q, const char *path);
-
-/* A copy that outlives the message. NULL if out of memory. */
-Mperf__Request *query_request_copy(const Mperf__Request *m);

@@ -474,13 +474,9 @@ static int go_on(struct record_job *j, struct request *q)
 
 static int copy_request(struct record_job *j, const Mperf__RecordRequest *m)
 {
-	_cleanup_(freep) uint8_t *bytes = malloc(mperf__record_request__get_packed_size(m) + 1);
 	j->events = calloc(1, sizeof(*j->events));
-	if (!bytes || !j->events)
-		return -ENOMEM;
-	size_t n = mperf__record_request__pack(m, bytes);
-	j->request = mperf__record_request__unpack(NULL, n, bytes);
-	return j->request ? 0 : -ENOMEM;
+	j->request = request_copy(&m->base);
+	return j->events && j->request ? 0 : -ENOMEM;
 }
 
 /* Check what is asked for, and open what brings it. 0; positive after a refusal; -errno. */

@@ -12,6 +12,7 @@
 #include "daemon/control/record_metrics.h"
 #include "daemon/session/targets.h"
 
+#define NS_PER_S 1000000000u
 /* Each window is a transaction, and all rings are drained before it; until then it is memory. */
 #define WINDOW_MS_MIN 100u
 #define WINDOW_MS_MAX 60000u
@@ -104,6 +105,66 @@ static struct walk_options walk_options_of(const struct request *q, const Mperf_
 	};
 }
 
+/* As often as an event of hardware can occur on a hart: eight instructions a cycle at 6 GHz. */
+#define OCCURRENCES_PER_S_MAX 48000000000ull
+
+/* The least period of an event that keeps to a rate, as far as that is known: software events and tracepoints are
+ * sampled at each occurrence without a period. */
+static uint64_t period_min(const struct event *e, bool is_service, uint32_t rate_max)
+{
+	if (event_is_clock(e))
+		return NS_PER_S / (is_service ? rate_max : SAMPLER_HZ_MAX);
+	if (!is_service || e->type == PERF_TYPE_SOFTWARE || e->type == PERF_TYPE_TRACEPOINT)
+		return 1;
+	return OCCURRENCES_PER_S_MAX / rate_max;
+}
+
+static int refuse_period(struct request *q, uint64_t period, uint64_t min, const struct event *e)
+{
+	const struct control_options *o = q->peer->options;
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+		       o->service ? "Give more with -c, or raise rate-max in mperf.conf."
+				  : "Give more with -c.",
+		       "a sample every %llu of %s may be more than the %u a second that %s: the "
+		       "least is "
+		       "%llu",
+		       (unsigned long long)period, e->name,
+		       o->service ? o->conf->rate_max : SAMPLER_HZ_MAX,
+		       o->service ? "this service allows" : "mperfd accepts",
+		       (unsigned long long)min)
+		       ?: 1;
+}
+
+/* Check a period, and find what it says of the rate. 0; positive after a refusal; -errno. */
+static int read_period(struct request *q, const Mperf__RecordRequest *m,
+	const struct event_list *events, struct sampler_options *o)
+{
+	const struct control_options *c = q->peer->options;
+	if (m->period && (m->n_event == 0 || m->n_metric > 0))
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			       "Name one with -e, without -M.",
+			       "a period is of events that are named")
+			       ?: 1;
+	if (m->period > SAMPLER_PERIOD_MAX)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Give less with -c.",
+			       "a period of %llu is more than the kernel counts to",
+			       (unsigned long long)m->period)
+			       ?: 1;
+	for (int i = 0; i < events->n_events && m->period; i++) {
+		const struct event *e = &events->event[i];
+		const uint64_t min =
+			period_min(e, c->service, c->service ? c->conf->rate_max : SAMPLER_HZ_MAX);
+		if (!event_leads(events, i))
+			continue;
+		if (m->period < min)
+			return refuse_period(q, m->period, min, e);
+		if (event_is_clock(e))
+			o->hz = m->period < NS_PER_S ? (uint32_t)(NS_PER_S / m->period) : 1;
+	}
+	o->period = m->period;
+	return 0;
+}
+
 int record_options(struct request *q, const Mperf__RecordRequest *m, struct event_list *events,
 	struct walk_options *ret_options)
 {
@@ -111,6 +172,8 @@ int record_options(struct request *q, const Mperf__RecordRequest *m, struct even
 	int r = sampler_options_fill(q, m, &o.sampler);
 	if (r == 0)
 		r = record_events(q, m, events);
+	if (r == 0)
+		r = read_period(q, m, events, &o.sampler);
 	if (r == 0)
 		r = choose_scope(q, m, &o.sampler);
 	if (r == 0 && !o.all)

@@ -308,6 +308,15 @@ void held_pids_clear(struct held_pids *held)
 	held->n = 0;
 }
 
+void *request_copy(const ProtobufCMessage *m)
+{
+	_cleanup_(freep) uint8_t *packed = malloc(protobuf_c_message_get_packed_size(m) + 1);
+	if (!packed)
+		return NULL;
+	return protobuf_c_message_unpack(
+		m->descriptor, NULL, protobuf_c_message_pack(m, packed), packed);
+}
+
 static Mperf__FailureKind kind_of(int outcome)
 {
 	return outcome == SEGMENT_ABSENT    ? MPERF__FAILURE_KIND__FAILURE_MISSING

@@ -69,6 +69,10 @@ int request_done(struct request *q, int status);
 int request_fail(struct request *q, Mperf__FailureKind kind, const char *remedy, const char *format,
 	...) __attribute__((format(printf, 4, 5)));
 
+/* A copy of a request or a part of it, which the caller frees as protobuf-c does, or NULL: a job that goes on
+ * after its first turn keeps one. */
+void *request_copy(const ProtobufCMessage *m);
+
 /* Parse the -e arguments of a request into *list. 0; positive after a refusal that says what is
  * wrong with them; -errno. */
 int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list);

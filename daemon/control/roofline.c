@@ -262,7 +262,7 @@ static int ask_store(
 	*j = (struct round_job){
 		.job.kind = &round_kind,
 		.question = question,
-		.request = query_request_copy(m),
+		.request = request_copy(&m->base),
 		.n_rounds = before + n,
 		.until_ns = kernel_real.now_ns(NULL) + ROUND_NS,
 	};

@@ -362,16 +362,6 @@ static int stat_begin(struct stat_job *j, struct request *q)
 	return r == 0 ? open_some(j, q) : r;
 }
 
-static int copy_request(struct stat_job *j, const Mperf__StatRequest *m)
-{
-	_cleanup_(freep) uint8_t *bytes = malloc(mperf__stat_request__get_packed_size(m) + 1);
-	if (!bytes)
-		return -ENOMEM;
-	size_t n = mperf__stat_request__pack(m, bytes);
-	j->request = mperf__stat_request__unpack(NULL, n, bytes);
-	return j->request ? 0 : -ENOMEM;
-}
-
 /* --- the job ---------------------------------------------------------------------------------- */
 
 static int stat_finish(struct job *job, struct request *q)
@@ -432,9 +422,8 @@ static int start(struct request *q, const Mperf__StatRequest *m, bool is_tree)
 	j->is_tree = is_tree;
 	j->interval_ns = (uint64_t)m->interval_ms * 1000000u;
 
-	int r = copy_request(j, m);
-	if (r == 0)
-		r = stat_begin(j, q);
+	j->request = request_copy(&m->base);
+	int r = j->request ? stat_begin(j, q) : -ENOMEM;
 	if (r != 0 && r != STAT_PARTS_MORE) {
 		stat_free(&j->job);
 		return r < 0 ? r : 0;

@@ -358,7 +358,7 @@ int store_query_start(
 	if (!s)
 		return -ENOMEM;
 	s->question = question;
-	s->request = query_request_copy(m);
+	s->request = request_copy(&m->base);
 	r = s->request ? select_parts(s, q) : -ENOMEM;
 	if (r < 0)
 		return r;

@@ -457,16 +457,6 @@ static int walk_alone(struct top_job *j, struct request *q)
 	return r < 0 ? r : 1;
 }
 
-static int copy_request(struct top_job *j, const Mperf__TopRequest *m)
-{
-	_cleanup_(freep) uint8_t *bytes = malloc(mperf__top_request__get_packed_size(m) + 1);
-	if (!bytes)
-		return -ENOMEM;
-	size_t n = mperf__top_request__pack(m, bytes);
-	j->request = mperf__top_request__unpack(NULL, n, bytes);
-	return j->request ? 0 : -ENOMEM;
-}
-
 static int begin(struct top_job *j, struct request *q)
 {
 	int r = check(j, q);
@@ -500,9 +490,8 @@ int control_top(struct request *q, const Mperf__Request *request)
 	if (!j)
 		return -ENOMEM;
 	j->job.kind = &top_kind;
-	int r = copy_request(j, request->top);
-	if (r == 0)
-		r = begin(j, q);
+	j->request = request_copy(&request->top->base);
+	int r = j->request ? begin(j, q) : -ENOMEM;
 	if (r != 0) {
 		top_free(&j->job);
 		return r < 0 ? r : 0;

@@ -360,8 +360,7 @@ static void take_sample(struct cursor *c, struct record *r)
 	if (type & PERF_SAMPLE_STREAM_ID)
 		take_u64(c);
 	take_cpu(c, r);
-	if (type & PERF_SAMPLE_PERIOD)
-		s->period = take_u64(c);
+	s->period = type & PERF_SAMPLE_PERIOD ? take_u64(c) : r->stream->period;
 	take_sample_data(c, r);
 	if (left(c)) /* not our layout: nothing read from it can be trusted */
 		fail(c, RECORD_HOSTILE);

@@ -21,6 +21,19 @@ uint32_t image_anew(const struct image *i)
 	return i->read.n_anew;
 }
 
+struct image_mark image_mark(const struct image *i)
+{
+	return (struct image_mark){i->read.at, read_mark_hash(&i->read)};
+}
+
+bool image_goes_on(struct image *i, int fd, const struct image_mark *mark)
+{
+	bool was_known = i->is_known;
+
+	i->is_known = true;
+	return was_known || mark->at == 0 || read_mark_holds(fd, mark->at, mark->hash);
+}
+
 uint32_t image_changes(
 	const struct image *i, uint32_t after, struct image_change *ret_change, uint32_t max)
 {

@@ -96,6 +96,14 @@ int image_read_on(struct image *i, int fd);
 uint32_t image_order(const struct image *i);
 /* How often it was written anew since it was opened: what it said before is known to this image alone. */
 uint32_t image_anew(const struct image *i);
+/* How far a file was read, and a hash of the bytes before that place, by which any parser knows it again. */
+struct image_mark {
+	uint64_t at, hash;
+};
+struct image_mark image_mark(const struct image *i);
+/* Does the image go on with what had that mark? So it does once it was asked before, else if the file still has
+ * what was read; at 0: nothing was. */
+bool image_goes_on(struct image *i, int fd, const struct image_mark *mark);
 /* Code that has taken the place of other code. */
 struct image_change {
 	uint64_t start, end;

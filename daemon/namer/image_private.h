@@ -42,6 +42,7 @@ struct image {
 	/* of a file that describes generated code, instead of symbols */
 	struct history history;
 	struct read_mark read;
+	bool is_known;         /* image_goes_on was asked */
 	struct jit_lines *jit; /* NULL: not jitdump */
 	struct jitdump *dump;  /* likewise */
 };
@@ -53,6 +54,11 @@ struct image *image_new(void);
 void read_mark_check(struct read_mark *r, int fd);
 /* It was read up to there. */
 void read_mark_note(struct read_mark *r, int fd, uint64_t at);
+/* The same, if all of it was given to read_mark_take: what has been written there since is not taken for it. */
+void read_mark_take(struct read_mark *r, const char *bytes, size_t n);
+uint64_t read_mark_hash(const struct read_mark *r);
+/* Do bytes of that hash stand before that place? */
+bool read_mark_holds(int fd, uint64_t at, uint64_t hash);
 
 /* Of their kind: read on. 0, IMAGE_*, -errno */
 int perf_map_read_on(struct image *image, int fd);

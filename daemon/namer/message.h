@@ -256,6 +256,7 @@ struct message_grow {
 	struct message head;
 	uint32_t file;
 	uint32_t after;
+	uint64_t mark_at, mark; /* as of the last answer; 0: none */
 };
 /* Followed by n changes. MESSAGE_CHANGES_MAX of them: there may be others. */
 struct message_grown {
@@ -265,7 +266,8 @@ struct message_grown {
 	uint32_t order; /* ranges so far */
 	uint32_t n;
 	uint32_t anew; /* how often the file was written anew while this parser read it */
-	uint32_t zero;
+	uint32_t lost; /* 1: and while it did not, so that nothing is left of what it had then */
+	uint64_t mark_at, mark; /* how far it was read, and a hash of what stands there */
 };
 /* From its time on, [start, end) is other code than before. */
 struct message_change {
@@ -274,8 +276,8 @@ struct message_change {
 	uint32_t order;
 	uint32_t zero;
 };
-_Static_assert(sizeof(struct message_grow) == 24, "grow");
-_Static_assert(sizeof(struct message_grown) == 40, "grown");
+_Static_assert(sizeof(struct message_grow) == 40, "grow");
+_Static_assert(sizeof(struct message_grown) == 56, "grown");
 _Static_assert(sizeof(struct message_change) == 32, "change");
 
 /* Followed by n entries in the order of the request: a message_naming, then n_places times a

@@ -438,6 +438,11 @@ int parser_take_grow(struct parser *p, const void *bytes, size_t n)
 	uint8_t *at = p->out + sizeof(grown);
 	struct image_change change[MESSAGE_CHANGES_MAX] = {0};
 	if (grown.state == STATE_READY) {
+		const struct image_mark before = {m.mark_at, m.mark};
+		grown.lost = !image_goes_on(f->image, f->fd[PART_MAIN], &before);
+		const struct image_mark now = image_mark(f->image);
+		grown.mark_at = now.at;
+		grown.mark = now.hash;
 		grown.order = image_order(f->image);
 		grown.anew = image_anew(f->image);
 		grown.n = image_changes(f->image, m.after, change, MESSAGE_CHANGES_MAX);

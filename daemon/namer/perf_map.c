@@ -48,6 +48,11 @@ static int map_read(struct image *image, struct text_lines *lines, uint64_t *ret
 		uint32_t n = image->history.n;
 		if (++n_lines > IMAGE_MAP_LINES_MAX)
 			return IMAGE_OVERSIZE;
+		if (!lines->took_rest) {
+			const char *end = lines->buffer + lines->start - 1;
+			read_mark_take(&image->read, text, (size_t)(end - text));
+			read_mark_take(&image->read, "\n", 1);
+		}
 		bool good = line_parse(text, &code);
 		n_bad += !good;
 		r = good ? line_add(image, code) : 0;
@@ -81,7 +86,10 @@ int perf_map_read_on(struct image *image, int fd)
 	lines->offset = at;
 	lines->takes_rest = true; /* some compilers write no last newline */
 	int r = map_read(image, lines, &at);
-	read_mark_note(&image->read, fd, at);
+	if (r || lines->skipped)
+		read_mark_note(&image->read, fd, at);
+	else
+		image->read.at = at;
 	return r;
 }
 

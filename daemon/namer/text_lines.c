@@ -20,7 +20,7 @@ static int lines_fill(struct text_lines *t)
 	t->start = 0;
 	if (t->end == sizeof(t->buffer)) {
 		t->end = 0;
-		t->skipping = true;
+		t->skipping = t->skipped = true;
 	}
 	if (t->offset >= TEXT_LINES_BYTES_MAX)
 		return TEXT_LINES_OVERSIZE;

@@ -42,6 +42,11 @@ enum file_kind {
 	FILE_UNKNOWN = 8,  /* address in no mapping that we know; offset is the address */
 };
 
+static inline bool file_is_kernel(enum file_kind kind)
+{
+	return kind == FILE_KERNEL || kind == FILE_MODULE;
+}
+
 /* State of a file at the namer. Stored: do not renumber. */
 enum file_state {
 	FILE_UNSEEN = 0, /* not asked for yet */

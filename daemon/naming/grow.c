@@ -103,7 +103,10 @@ int slot_ask_grow(struct namer *n, struct slot *s)
 {
 	/* the past of a jitdump has times; of a perf map it is what is there now */
 	uint32_t past = s->file->kind == FILE_JITDUMP ? 0 : UINT32_MAX;
-	struct message_grow m = {.file = s->file->id, .after = s->counted ? s->order : past};
+	struct message_grow m = {.file = s->file->id,
+		.after = s->counted ? s->order : past,
+		.mark_at = s->mark_at,
+		.mark = s->mark};
 	struct iovec iov = {&m, sizeof(m)};
 	int r = parser_ask(n, MESSAGE_GROW, &iov, 1, -1);
 
@@ -182,7 +185,8 @@ int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_
 		return -EBADMSG;
 	if (r.grown.state != STATE_READY)
 		return (int)r.grown.state;
-	bool lost = s->counted && (r.grown.order < s->order || r.grown.anew < s->anew);
+	bool lost =
+		s->counted && (r.grown.lost || r.grown.order < s->order || r.grown.anew < s->anew);
 	bool grew = !s->counted || lost || r.grown.order != s->order;
 	if (!s->counted)
 		begin(n, s, &r);
@@ -193,6 +197,8 @@ int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_
 	s->counted = true;
 	s->order = r.grown.order;
 	s->anew = r.grown.anew;
+	s->mark_at = r.grown.mark_at;
+	s->mark = r.grown.mark;
 	if (!grew || s->n_late == 0 || s->rests || n->now_ns < s->retry_ns)
 		return 0;
 	s->retry_ns = n->now_ns + NAMER_RETRY_NS;

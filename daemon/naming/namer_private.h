@@ -274,6 +274,7 @@ struct slot {
 	uint32_t first_order;   /* and at first: those of version 0 */
 	uint32_t lost_order; /* and those of files before the present one that it has forgotten */
 	uint32_t anew;       /* how often the file was written anew, as it said last */
+	uint64_t mark_at, mark; /* how far it had read, and what stood there (message_grown) */
 
 	struct wish_list wishes; /* none is empty, unless it is to be read on */
 	size_t n_frames;         /* in all of them */

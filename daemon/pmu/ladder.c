@@ -120,7 +120,7 @@ static int open_as(struct trial *t, const struct event *e, bool grouped)
 	};
 	event_to_attr(e, &attr);
 	if (leads)
-		attr_set_rate(&attr, e, c->hz);
+		attr_set_rate(&attr, e, c->hz, 0);
 	const struct event_place place = {
 		.kernel = c->kernel,
 		.platform = c->platform,

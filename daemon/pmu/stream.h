@@ -75,8 +75,9 @@ struct stream {
 	int hart;
 	int event; /* index into the session's event list; -1 for sideband and switch */
 	uint64_t sample_type, read_format, regs_user;
-	uint64_t period;    /* fixed period (ns for cpu-clock), 0 in frequency mode */
-	uint64_t weight_ns; /* time that one sample stands for at this rate: 1e9 / rate */
+	uint64_t period; /* fixed period (ns for cpu-clock), 0 in frequency mode */
+	/* time that one sample stands for at this rate: 1e9 / rate; 0: not known, it fires by occurrences */
+	uint64_t weight_ns;
 	/* a leader whose readings at switches and samples give the time that tasks ran, which is
 	 * what its samples stand for */
 	bool timed;

@@ -257,6 +257,16 @@ static int find_tasks(struct row_filter *f, const struct loaded *l, const struct
 	return 0;
 }
 
+/* No event was named, but samples of what leads stand for no time: show what it counted. */
+static void find_untimed(struct row_filter *f, const struct loaded *l)
+{
+	for (uint32_t i = 0; i <= HARTS_MAX; i++) {
+		const uint32_t leader = l->hart[i].known ? l->hart[i].leader : 0;
+		if (leader && l->event[leader].period)
+			f->asked = f->event[leader] = true;
+	}
+}
+
 int filter_make(struct row_filter *f, struct loaded *l, const struct query_filter *q)
 {
 	*f = (struct row_filter){.asked = q->event && *q->event};
@@ -276,9 +286,13 @@ int filter_make(struct row_filter *f, struct loaded *l, const struct query_filte
 			!f->windows || (l->window[i].known && filter_window(l, q, &l->window[i]));
 
 	bool found = false;
-	for (uint32_t i = 1; f->asked && i < QUERY_EVENTS_MAX; i++)
+	if (!f->asked) {
+		find_untimed(f, l);
+		return 0;
+	}
+	for (uint32_t i = 1; i < QUERY_EVENTS_MAX; i++)
 		found |= f->event[i] = filter_event_matches(l, &l->event[i], q->event);
-	return f->asked && !found ? fail_event(l, q->event) : 0;
+	return found ? 0 : fail_event(l, q->event);
 }
 
 void filter_clear(struct row_filter *f)

@@ -242,7 +242,7 @@ static int load_frame(struct live_load *t, const struct frame *frame, uint32_t *
 	struct loaded *l = t->loaded;
 	enum file_kind kind = frame->file->kind;
 	bool new = false;
-	if (t->filter->hide_kernel && (kind == FILE_KERNEL || kind == FILE_MODULE))
+	if (t->filter->hide_kernel && file_is_kernel(kind))
 		frame = hidden_kernel();
 	int r = number(t, &t->frames, frame, ret_id, &new);
 	if (r != 0 || !new)
@@ -418,11 +418,15 @@ static uint64_t cut_of(const struct live_load *t, const struct window_row *row)
 {
 	const struct stack_tree *tree = t->live->stacks;
 	uint32_t id = t->callers && row->n_truncated > 0 ? row->key.stack : 0;
+	bool is_innermost = true;
 	for (; id != 0 && id <= tree->n_nodes; id = tree->node[id - 1]->parent) {
 		const struct frame *frame = tree->node[id - 1]->frame;
+		if (file_is_kernel(frame->file->kind))
+			continue;
 		for (uint32_t i = 0; i < frame->n_places; i++)
-			if (stack_start_is_name(frame->place[i].function))
+			if (stack_start_is_name(frame->place[i].function, is_innermost))
 				return 0;
+		is_innermost = false;
 	}
 	return row->n_truncated;
 }

@@ -158,7 +158,7 @@ static int take_file(struct loaded *l, struct cursor *c)
 		return 0;
 	struct loaded_file *f = &l->file[id];
 	f->kind = (uint8_t)cursor_id(c, 1, FILE_UNKNOWN);
-	if (l->hide_kernel && (f->kind == FILE_KERNEL || f->kind == FILE_MODULE)) {
+	if (l->hide_kernel && file_is_kernel((enum file_kind)f->kind)) {
 		f->hidden = true;
 		f->module = l->kernel_name;
 		return 0;
@@ -425,21 +425,42 @@ static int load_names(struct loaded *l)
 	return r == 0 ? query_fail_full(l, text_get(l->texts, "[kernel]", &l->kernel_name)) : r;
 }
 
+/* Is a stack at its start where it has this frame, as what others were called by, or as the innermost? */
+static struct starts {
+	bool of_callees, innermost;
+} starts_of(const struct loaded *l, uint32_t frame)
+{
+	const struct loaded_frame *f = &l->frame[frame];
+	struct starts s = {false, false};
+	for (uint32_t i = 0; i < f->n_places; i++) {
+		const char *name = text_of(l->texts, l->place[f->place + i].function);
+		s.of_callees |= stack_start_is_name(name, false);
+		s.innermost |= stack_start_is_name(name, true);
+	}
+	return s;
+}
+
 /* Which stacks have a start, by its name? Callers have lower ids. */
 static int find_whole(struct loaded *l)
 {
-	_cleanup_(freep) bool *starts = calloc((size_t)l->n_frames + 1, sizeof(*starts));
+	_cleanup_(freep) struct starts *starts = calloc((size_t)l->n_frames + 1, sizeof(*starts));
+	/* by stack: what it calls has a start */
+	_cleanup_(freep) bool *reached = calloc((size_t)l->n_stacks + 1, sizeof(*reached));
 	l->whole = calloc((size_t)l->n_stacks + 1, sizeof(*l->whole));
-	if (!starts || !l->whole)
+	if (!starts || !reached || !l->whole)
 		return -ENOMEM;
-	for (uint32_t i = 1; i <= l->n_frames; i++) {
-		const struct loaded_frame *f = &l->frame[i];
-		for (uint32_t j = 0; j < f->n_places && !starts[i]; j++)
-			starts[i] = stack_start_is_name(
-				text_of(l->texts, l->place[f->place + j].function));
+	for (uint32_t i = 1; i <= l->n_frames; i++)
+		starts[i] = starts_of(l, i);
+	for (uint32_t i = 1; i <= l->n_stacks; i++) {
+		const uint32_t parent = l->stack[i].parent, frame = l->stack[i].frame;
+		if (file_is_kernel((enum file_kind)l->file[l->frame[frame].file].kind)) {
+			l->whole[i] = l->whole[parent]; /* below the same user code */
+			reached[i] = reached[parent];
+			continue;
+		}
+		l->whole[i] = reached[parent] || starts[frame].innermost;
+		reached[i] = reached[parent] || starts[frame].of_callees;
 	}
-	for (uint32_t i = 1; i <= l->n_stacks; i++)
-		l->whole[i] = l->whole[l->stack[i].parent] || starts[l->stack[i].frame];
 	return 0;
 }
 

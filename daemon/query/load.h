@@ -20,6 +20,8 @@
 
 struct loaded_event {
 	bool known, clock, cycles, instructions;
+	uint64_t
+		period; /* occurrences for which each sample stands, of which no time is known; 0: of time */
 	uint32_t name; /* text */
 	uint32_t type;
 	uint64_t config;

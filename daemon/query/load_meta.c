@@ -26,6 +26,14 @@ static int set_leader(struct loaded *l, const char *key, int64_t event)
 	return 0;
 }
 
+/* "period:EVENT" */
+static void set_period(struct loaded *l, const char *key, int64_t period)
+{
+	unsigned event;
+	if (sscanf(key, "period:%u", &event) == 1 && event < QUERY_EVENTS_MAX && period > 0)
+		l->event[event].period = (uint64_t)period;
+}
+
 /* "core:HARTS" */
 static int set_core(struct loaded *l, const char *key, const char *platform)
 {
@@ -83,6 +91,8 @@ static int take_meta(struct loaded *l, struct cursor *c)
 		return set_core(l, key, text);
 	else if (strncmp(key, "turn:", 5) == 0)
 		add_turn(l, key, cursor_integer(c, 1));
+	else if (strncmp(key, "period:", 7) == 0)
+		set_period(l, key, cursor_integer(c, 1));
 	else if (strcmp(key, "hz_mixed") == 0)
 		l->hz_mixed = cursor_integer(c, 1) != 0;
 	else if (strcmp(key, "switches") == 0)
@@ -103,12 +113,15 @@ int load_meta(struct loaded *l)
 		"SELECT 1, value, key FROM meta WHERE key IN ('boot_id', 'hz', 'hz_lowest', "
 		"'hz_mixed', 'switches', 'tier') OR key BETWEEN 'leader:' AND 'leader;' "
 		"OR key BETWEEN 'note:' AND 'note;' OR key BETWEEN 'core:' AND 'core;' "
-		"OR key BETWEEN 'turn:' AND 'turn;' LIMIT ?1");
+		"OR key BETWEEN 'turn:' AND 'turn;' OR key BETWEEN 'period:' AND 'period;' LIMIT "
+		"?1");
 	c.ties = true;
-	/* the six, a leader for each hart and rung, notes, cores, and turns */
+	/* the six, a leader for each hart and rung, notes, cores, turns, and periods */
 	if (r == 0)
-		r = cursor_bind(
-			&c, 6 + HARTS_MAX * (RUNG_ASKED + 2) + NOTES_MAX + LOADED_TURNS_MAX, 0);
+		r = cursor_bind(&c,
+			6 + HARTS_MAX * (RUNG_ASKED + 2) + NOTES_MAX + LOADED_TURNS_MAX +
+				QUERY_EVENTS_MAX,
+			0);
 	while (r == 0 && (r = cursor_next(&c)) == 0)
 		r = take_meta(l, &c);
 	cursor_close(&c);

@@ -170,6 +170,13 @@ static void add_notes(struct provenance *p, const struct loaded *l, const struct
 		p->hz_lowest = l->hz_lowest;
 }
 
+static void add_event(struct provenance *p, const struct loaded_event *e)
+{
+	p->many_periods |= p->n_events > 0 && p->period != e->period;
+	p->period = e->period;
+	add_text(p->event, &p->n_events, e->name);
+}
+
 void provenance_source(struct provenance *p, const struct loaded *l, const struct row_filter *f,
 	const struct scan_notes *notes)
 {
@@ -194,7 +201,7 @@ void provenance_source(struct provenance *p, const struct loaded *l, const struc
 	p->boot = p->boot ? p->boot : l->boot;
 	for (uint32_t i = 1; i < QUERY_EVENTS_MAX; i++) {
 		if (notes->events[i])
-			add_text(p->event, &p->n_events, l->event[i].name);
+			add_event(p, &l->event[i]);
 		if (notes->others[i])
 			add_text(p->other, &p->n_others, l->event[i].name);
 	}

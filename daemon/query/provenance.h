@@ -32,6 +32,8 @@ struct provenance {
 	/* texts: notes of the sources */
 	uint32_t note[PROVENANCE_NOTES_MAX], n_notes;
 	uint32_t hz_lowest; /* 0: the kernel never lowered the rate */
+	uint64_t period;    /* of the events of the answer; 0: none has one */
+	bool many_periods;
 	/* samples per hart of events that go by a rate, in the window tier, and its time */
 	uint64_t by_rate[HARTS_MAX + 1];
 	double by_rate_seconds;

@@ -402,6 +402,7 @@ int provenance_tell(
 		.rung = rung.text,
 		.switches = cut_name(p->switches),
 		.hz = rate_told(p),
+		.period = p->many_periods ? 0 : p->period,
 		.samples = p->samples,
 		.named_share = p->samples ? (double)p->named / (double)p->samples : 0,
 		.coming_share = p->live && p->samples ? (double)p->unread / (double)p->samples : 0,

@@ -48,6 +48,8 @@ struct answer_provenance {
 	const char *rung;
 	const char *switches; /* what cut the counts, as in cut_name */
 	uint32_t hz;
+	uint64_t
+		period; /* occurrences for which each sample stands; 0: of time, or not the same everywhere */
 	uint64_t samples;
 	struct answer_loss loss[N_LOSSES];
 	uint32_t n_losses;

@@ -49,7 +49,9 @@ void recording_sum_losses(struct recording *g)
 uint32_t recording_rate(const struct recording *g)
 {
 	uint32_t raised = g->shared ? raises_rate(g->walk, g->tap.raise_uid) : 0;
-	uint32_t hz = raised > g->walk->sampler->hz ? raised : g->walk->sampler->hz;
+	uint32_t hz = sampler_rate(g->walk->sampler);
+	if (raised > hz)
+		hz = raised;
 	return g->hz && g->hz < hz ? g->hz : hz;
 }
 

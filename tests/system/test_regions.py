@@ -137,8 +137,8 @@ def test_events_are_scaled_with_their_error(build):
     off = row["event_page-faults"] / (2 * n) - 1
     assert row["entries"] == n and n / 10 <= row["measured_entries"] <= n / 10 + 5, row
     # Of entries of 1, and 11 at each tenth, the standard deviation is 3; of 2,000 of them, each of
-    # 10, 2 * 20,000 are off by 3 * sqrt(90 * 2000), 3 %. What is told is that squared, in whole units of
-    # MPERF_VARIANCE_UNIT, and so up to a fifth less.
+    # 10, 2 * 20,000 are off by 3 * sqrt(90 * 2000), 3 %. What is told is that squared, rounded up to whole units
+    # of MPERF_VARIANCE_UNIT, and so up to a fifth more.
     expected = 3 * math.sqrt(90 * 2000) / (2 * n)
     assert 0.02 < row["event_page-faults_error"] < 0.05, row
     assert abs(off) < 5 * expected, (off, row)

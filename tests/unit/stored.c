@@ -374,6 +374,7 @@ static int take_provenance(void *u, const struct answer_provenance *p)
 	snprintf(a->switches, sizeof(a->switches), "%s", p->switches);
 	a->hz = p->hz;
 	a->samples = p->samples;
+	a->period = p->period;
 	a->named_share = p->named_share;
 	a->coming_share = p->coming_share;
 	a->seconds = p->seconds;

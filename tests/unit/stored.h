@@ -96,7 +96,7 @@ struct stored_answer {
 	size_t n_rows;
 	char event[256], rung[512], switches[64], note[QUERY_NOTES_MAX][256];
 	uint32_t hz, n_notes, n_losses;
-	uint64_t samples;
+	uint64_t samples, period;
 	struct {
 		char cause[64];
 		uint64_t count;

@@ -264,6 +264,14 @@ static int event_take(
 	return 0;
 }
 
+bool event_leads(const struct event_list *list, int i)
+{
+	for (int first = 0; first < i && list->event[i].group >= 0; first++)
+		if (list->event[first].group == list->event[i].group)
+			return false;
+	return true;
+}
+
 bool event_has_modifiers(const struct event *e)
 {
 	const char *slash = strrchr(e->name, '/');

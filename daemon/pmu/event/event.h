@@ -76,6 +76,9 @@ int event_parse_for(const struct kernel *k, const struct cores *c, const char *t
 /* Set type, config and exclusion of *attr (the caller sets size, sample and read formats). */
 void event_to_attr(const struct event *e, struct perf_event_attr *attr);
 
+/* Does the event at that position lead? Others of its group are read with the first of them. */
+bool event_leads(const struct event_list *list, int i);
+
 /* Are there modifiers in its name? */
 bool event_has_modifiers(const struct event *e);
 

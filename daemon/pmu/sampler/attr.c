@@ -139,16 +139,26 @@ void event_exclude_kernel(struct event *e, bool exclude)
 	}
 }
 
-uint64_t event_period(const struct event *e, uint32_t hz)
+uint64_t event_period(const struct event *e, uint32_t hz, uint64_t period)
 {
+	if (period)
+		return period;
 	if (event_is_clock(e))
 		return NS_PER_S / hz;
 	return e->type == PERF_TYPE_TRACEPOINT || e->type == PERF_TYPE_SOFTWARE ? 1 : 0;
 }
 
-uint64_t attr_set_rate(struct perf_event_attr *attr, const struct event *e, uint32_t hz)
+uint64_t event_weight_ns(const struct event *e, uint32_t hz, uint64_t period)
 {
-	uint64_t period = event_period(e, hz);
+	if (event_is_clock(e))
+		return event_period(e, hz, period);
+	return period ? 0 : NS_PER_S / hz;
+}
+
+uint64_t attr_set_rate(
+	struct perf_event_attr *attr, const struct event *e, uint32_t hz, uint64_t period)
+{
+	period = event_period(e, hz, period);
 	attr->freq = period == 0;
 	if (period)
 		attr->sample_period = period;
@@ -262,7 +272,7 @@ void attr_raised(const struct sampler *s, const struct event *e, uint32_t hz,
 	struct perf_event_attr *ret_attr)
 {
 	attr_sampler(s, e, false, ret_attr);
-	attr_set_rate(ret_attr, e, hz);
+	attr_set_rate(ret_attr, e, hz, 0);
 	ret_attr->inherit = 1;
 	ret_attr->disabled = 0;
 }
@@ -308,8 +318,12 @@ void attr_sampler(const struct sampler *s, const struct event *e, bool grouped,
 {
 	attr_begin(s, e, ret_attr);
 	ret_attr->disabled = 1;
-	attr_set_rate(ret_attr, e, s->hz);
-	ret_attr->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD;
+	attr_set_rate(ret_attr, e, s->hz, s->options.period);
+	ret_attr->sample_type |= PERF_SAMPLE_IP;
+	/* Asked to report a fixed period, the kernel has software events and tracepoints fire at each
+	 * occurrence. Source: perf_swevent_event in kernel/events/core.c of Linux 6.12. */
+	if (!s->options.period)
+		ret_attr->sample_type |= PERF_SAMPLE_PERIOD;
 	if (s->cgroups)
 		ret_attr->sample_type |= PERF_SAMPLE_CGROUP;
 	if (grouped) {

@@ -36,10 +36,13 @@ void event_exclude_kernel(struct event *e, bool exclude);
 
 /* Use a fixed period if the event's period is in ns, or if the kernel generates each occurrence
  * (tracepoints, page faults); else frequency mode. The kernel approaches a frequency gradually, so
- * most occurrences of a bursty event would be missed or weighted wrongly meanwhile. Returns the
- * fixed period, 0 in frequency mode. */
-uint64_t attr_set_rate(struct perf_event_attr *attr, const struct event *e, uint32_t hz);
-uint64_t event_period(const struct event *e, uint32_t hz);
+ * most occurrences of a bursty event would be missed or weighted wrongly meanwhile. `period` is
+ * fixed if it is not 0. Returns the fixed period, 0 in frequency mode. */
+uint64_t attr_set_rate(
+	struct perf_event_attr *attr, const struct event *e, uint32_t hz, uint64_t period);
+uint64_t event_period(const struct event *e, uint32_t hz, uint64_t period);
+/* Time that a sample of it stands for. 0: not known, since it fires by what happens, as was asked for. */
+uint64_t event_weight_ns(const struct event *e, uint32_t hz, uint64_t period);
 
 void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes,
 	struct perf_event_attr *ret_attr);

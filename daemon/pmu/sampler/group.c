@@ -12,8 +12,6 @@
 #include "daemon/pmu/sampler/attr.h"
 #include "daemon/pmu/sampler/sampler_private.h"
 
-#define NS_PER_S 1000000000u
-
 /* One group to open: member[0] fires, the others are read with it. */
 struct group {
 	enum rung rung;
@@ -40,8 +38,8 @@ static int leader_open_once(struct sampler *s, const struct group *g, int hart, 
 		.rung = g->rung,
 		.hart = hart,
 		.event = event_index(s, g->member[0]),
-		.period = event_period(g->member[0], s->hz),
-		.weight_ns = NS_PER_S / s->hz,
+		.period = event_period(g->member[0], s->hz, s->options.period),
+		.weight_ns = event_weight_ns(g->member[0], s->hz, s->options.period),
 		.software = attr.type == PERF_TYPE_SOFTWARE && !event_is_clock(g->member[0]),
 	};
 	int r = stream_open(s, &attr, pid, -1, &stream);
@@ -278,9 +276,8 @@ static bool asked_group(struct sampler *s, int first, struct group *ret_group)
 {
 	struct event *e = s->events.event;
 	struct group g = {.rung = RUNG_ASKED};
-	for (int i = 0; e[first].group >= 0 && i < first; i++)
-		if (e[i].group == e[first].group)
-			return false;
+	if (!event_leads(&s->events, first))
+		return false;
 	g.member[g.n_members++] = &e[first];
 	for (int i = first + 1; e[first].group >= 0 && i < s->events.n_events; i++)
 		if (e[i].group == e[first].group && g.n_members < EVENT_GROUP_MAX)

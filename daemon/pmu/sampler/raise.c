@@ -46,8 +46,8 @@ static int raise_on(struct sampler *s, int hart, unsigned raise, uint32_t hz, pi
 		.rung = s->plan[hart].rung,
 		.hart = hart,
 		.event = (int)(e - s->events.event),
-		.period = event_period(e, hz),
-		.weight_ns = event_is_clock(e) ? event_period(e, hz) : 1000000000u / hz,
+		.period = event_period(e, hz, 0),
+		.weight_ns = event_weight_ns(e, hz, 0),
 		.raise = (uint8_t)raise,
 		.task = task,
 	};

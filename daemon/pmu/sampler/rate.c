@@ -34,16 +34,24 @@ static uint64_t period_moved(const struct sampler *s, uint64_t period)
 static int rate_set(struct sampler *s, struct stream *t)
 {
 	const struct event *e = &s->events.event[t->event];
-	uint64_t period = event_period(e, s->hz);
-	if (event_is_clock(e) && s->n_moves > 0)
+	uint64_t period = event_period(e, s->hz, s->options.period);
+	if (event_is_clock(e) && s->n_moves > 0 && !s->options.period)
 		period = period_moved(s, period);
-	t->weight_ns = event_is_clock(e) ? period : NS_PER_S / s->hz;
+	t->weight_ns = event_is_clock(e) ? period : event_weight_ns(e, s->hz, s->options.period);
 	uint64_t value = period ? period : s->hz;
 	if (period && period == t->period)
-		return 0; /* every occurrence, regardless of the rate */
+		return 0; /* by occurrences, regardless of the rate */
 	t->period = period;
 	return s->kernel->event_ioctl(
 		s->kernel->userdata, t->fd, PERF_EVENT_IOC_PERIOD, (uintptr_t)&value);
+}
+
+uint32_t sampler_rate(const struct sampler *s)
+{
+	bool timed = s->options.period == 0;
+	for (int i = 0; i < s->events.n_events; i++)
+		timed |= event_leads(&s->events, i) && event_is_clock(&s->events.event[i]);
+	return timed ? s->hz : 0;
 }
 
 bool sampler_is_short(struct sampler *s, int r)

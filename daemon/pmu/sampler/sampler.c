@@ -32,6 +32,7 @@ static int options_copy(struct sampler *s, const struct sampler_options *o)
 	s->full_stacks = o->stacks;
 	s->options.pids = NULL;
 	s->options.events = NULL;
+	s->options.period = 0;
 	s->options.own_leader = NULL;
 	if (o->stack_bytes == 0)
 		s->options.stack_bytes = SAMPLER_STACK_BYTES_DEFAULT;
@@ -52,14 +53,16 @@ static int options_copy(struct sampler *s, const struct sampler_options *o)
 			if (!s->events.event[i].exclude_user)
 				event_exclude_kernel(&s->events.event[i], true);
 		s->options.events = &s->events;
+		s->options.period = o->period;
 	}
 	return 0;
 }
 
 static bool options_valid(const struct sampler_options *o)
 {
-	return o->hz >= 1 && o->hz <= SAMPLER_HZ_MAX && o->stack_bytes <= SAMPLER_STACK_BYTES_MAX &&
-	       o->stack_bytes % 8 == 0 && (!o->per_task || o->n_pids > 0);
+	return o->hz >= 1 && o->hz <= SAMPLER_HZ_MAX && o->period <= SAMPLER_PERIOD_MAX &&
+	       o->stack_bytes <= SAMPLER_STACK_BYTES_MAX && o->stack_bytes % 8 == 0 &&
+	       (!o->per_task || o->n_pids > 0);
 }
 
 /* The tracepoint fires only when the new arguments are in place. Without access to tracefs, or

@@ -37,6 +37,8 @@
 
 #define SAMPLER_HZ_DEFAULT 99u
 #define SAMPLER_HZ_MAX 50000u /* beyond it the sampling interrupt dominates the profile */
+/* Source: perf_copy_attr in kernel/events/core.c of Linux 6.12 */
+#define SAMPLER_PERIOD_MAX ((uint64_t)INT64_MAX)
 #define SAMPLER_STACK_BYTES_DEFAULT 8192u
 /* Source: man perf_event_open, sample_stack_user: < 64 KiB, multiple of 8 */
 #define SAMPLER_STACK_BYTES_MAX 65528u
@@ -72,6 +74,8 @@ int sampler_switches_parse(const char *name, enum sampler_switches *ret_switches
 
 struct sampler_options {
 	uint32_t hz; /* 1 … SAMPLER_HZ_MAX */
+	/* with events: each fires every so many occurrences (of a clock: ns), whatever hz is; 0: by hz */
+	uint64_t period;
 	/* highest rate for sampler_set_rate, which the rings are sized for; 0: hz */
 	uint32_t ring_hz;
 	enum sampler_stacks stacks;
@@ -220,6 +224,9 @@ void sampler_lower_task(struct sampler *s, unsigned raise, pid_t task);
 /* All records of before that time (CLOCK_MONOTONIC) were taken from the rings: forget the events
  * that were closed before. */
 void sampler_drained(struct sampler *s, uint64_t before_ns);
+
+/* What hz says of its samples; 0: nothing, since no event fires by time. */
+uint32_t sampler_rate(const struct sampler *s);
 
 /* Change the requested rate. What the kernel does not throttle is still the highest in force
  * (machine_rate_max; hz, rate_lowered). Children that

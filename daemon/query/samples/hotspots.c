@@ -180,6 +180,15 @@ void hotspots_forget_source(struct hotspots *h)
 	h->profiling = NULL;
 }
 
+static void find_values(struct hotspots *h, const struct row_filter *filter)
+{
+	h->of_event |= filter->asked;
+	for (uint32_t i = 1; i < QUERY_EVENTS_MAX; i++) {
+		const struct loaded_event *e = &h->loaded.event[i];
+		h->of_other |= filter->event[i] && !e->clock && !e->cycles && !e->instructions;
+	}
+}
+
 static int add_segment(
 	void *query, sqlite3 *db, const struct query_source *source, struct query_error *ret_error)
 {
@@ -201,6 +210,7 @@ static int add_segment(
 	if (r == 0 && h->metrics)
 		r = hotspots_metrics_prepare(h->metrics, &h->loaded);
 	filter.every = h->metrics != NULL;
+	find_values(h, &filter);
 	if (r == 0)
 		r = scan_samples(&h->loaded, &filter, &notes, hotspots_take_row, h);
 	if (r == 0)

@@ -47,7 +47,7 @@ static bool is_of_perf(const struct loaded *l, const struct loaded_frame *f)
 static bool is_of_kernel(const struct loaded *l, const struct loaded_frame *f)
 {
 	uint8_t kind = l->file[f->file].kind;
-	return kind == FILE_KERNEL || kind == FILE_MODULE;
+	return file_is_kernel((enum file_kind)kind);
 }
 
 /* Callers have lower ids than those whom they call. */

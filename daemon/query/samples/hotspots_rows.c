@@ -58,7 +58,7 @@ static const struct answer_column key_columns[N_QUERY_BY][7] = {
 /* Are there counts that do not cover all samples? Then each row says how many they cover. */
 static bool tells_counted(const struct hotspots *h)
 {
-	bool any = h->cycles || h->instructions || h->metrics || (h->filter && h->filter->event);
+	bool any = h->cycles || h->instructions || h->metrics || h->of_event;
 	return any && h->provenance.uncounted > 0;
 }
 
@@ -74,6 +74,8 @@ static int tell_columns(const struct hotspots *h, const struct answer *answer)
 	c[n++] = (struct answer_column){"total", "Total", MPERF__UNIT__UNIT_SHARE};
 	c[n++] = (struct answer_column){"samples", "Samples", MPERF__UNIT__UNIT_COUNT};
 	c[n++] = (struct answer_column){"self_ns", "Time", MPERF__UNIT__UNIT_NS};
+	if (h->of_other)
+		c[n++] = (struct answer_column){"count", "Count", MPERF__UNIT__UNIT_COUNT};
 	if (h->cycles)
 		c[n++] = (struct answer_column){"cycles", "Cycles", MPERF__UNIT__UNIT_COUNT};
 	if (h->instructions)
@@ -199,6 +201,8 @@ static int tell_row(const struct hotspots *h, uint32_t hot, const struct answer 
 	v[n++] = ratio(spot->total, h->sum);
 	v[n++] = count(spot->samples);
 	v[n++] = count(spot->self_ns);
+	if (h->of_other)
+		v[n++] = integer(integer_of(spot->self));
 	if (h->cycles)
 		v[n++] = spot->has_cycles ? integer(integer_of(spot->cycles)) : absent();
 	if (h->instructions)

@@ -288,6 +288,20 @@ static int write_harts(struct segment *g, const struct sampler *s)
 	return 0;
 }
 
+/* Of events that sample by their occurrences, for how many of these each sample stands. */
+static int write_periods(struct segment *g, const struct sampler *s)
+{
+	char key[NOTE_KEY_BYTES_MAX];
+	int r = 0;
+	for (int i = 0; s->options.period && i < s->events.n_events && r == 0; i++) {
+		if (g->clock[i] || !event_leads(&s->events, i))
+			continue;
+		snprintf(key, sizeof(key), "period:%lld", (long long)g->event[i]);
+		r = ROW(g, INSERT_META, CELL_T(key), CELL_I((int64_t)s->options.period));
+	}
+	return r;
+}
+
 /* Sentences that any later answer from this file owes its readers. */
 static int write_notes(struct segment *g, const struct sampler *s, uint32_t hz)
 {
@@ -372,6 +386,8 @@ static int fill(struct segment *g, const struct segment_meta *meta, const struct
 		r = write_cores(g, s);
 	if (r == 0)
 		r = write_turns(g, meta);
+	if (r == 0)
+		r = write_periods(g, s);
 	if (r == 0)
 		r = write_notes(g, s, meta->hz);
 	if (r == 0)

@@ -21,7 +21,11 @@
 --   monotonic_ns, realtime_ns   one instant on both clocks, at the start
 --   end_ns                CLOCK_MONOTONIC at which it was sealed
 --   host, release, arch   uname -n, -r, -m
---   hz                    samples a second that each hart was asked for; the highest rate, where it rose
+--   hz                    samples a second that each hart was asked for; the highest rate, where it rose; 0: none
+--                         samples by time
+--   period:EVENT          occurrences of that event for which each of its samples stands, as was asked for; how much
+--                         time that is is not known, and their weight_ns is 0. Missing: it samples by time, or is a
+--                         clock
 --   switches              what kept the counts of groups apart where one task gave way to another, as a sum:
 --                         1 the context-switches sibling, 2 BPF, 8 switches were only counted on some hart
 --                         (sample.uncounted), 4 not even that: nothing was charged there, before version 4 to
@@ -246,7 +250,7 @@ CREATE TABLE loop_site (
 -- If 1 in N entries of a region was measured, these and 'time_ns' are of all, estimated from
 -- 'timed_entries' of them, which stand for 'represented' ones; 'inner_entries' are inside the same
 -- region, and not drawn from. 'time_variance' and 'variance:NAME' are variances of these estimates,
--- in 1024 units squared. Of parallel regions 'calls' are the instances that a thread began, and
+-- in 1024 units squared, rounded up. Of parallel regions 'calls' are the instances that a thread began, and
 -- 'wait_ns' and 'lock_ns' are part of 'time_ns'.
 CREATE TABLE loop_metric (
 	id INTEGER PRIMARY KEY,

@@ -123,6 +123,18 @@ TEST(entries_that_are_all_measured_have_no_error)
 	ck_assert_uint_eq(mperf_spread_units(&s), 0);
 }
 
+TEST(a_small_error_is_not_taken_for_none)
+{
+	struct spread s = {0};
+	mperf_spread_add(&s, 100, 10);
+	mperf_spread_add(&s, 101, 10); /* 45 */
+	ck_assert_uint_eq(mperf_spread_units(&s), 1);
+	s.variance = MPERF_VARIANCE_UNIT;
+	ck_assert_uint_eq(mperf_spread_units(&s), 1);
+	s.variance = MPERF_VARIANCE_UNIT + 1;
+	ck_assert_uint_eq(mperf_spread_units(&s), 2);
+}
+
 TEST(a_variance_beyond_what_a_database_takes_is_cut_off)
 {
 	struct spread s = {0};

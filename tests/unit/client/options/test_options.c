@@ -205,7 +205,7 @@ TEST(numbers_are_checked)
 	refused(RECORD, "-F 99999999999999999999 -- x", "from 1 to");
 	refused(STAT, "-r 0 -- x", "-r takes");
 	refused(STAT, "-I 0 -- x", "-I takes");
-	refused(HOTSPOTS, "-n 4294967296", "--limit takes");
+	refused(HOTSPOTS, "-n 4294967296", "-n takes");
 	ck_assert_uint_eq(parsed(HOTSPOTS, "--limit 0").limit, 0);
 	ck_assert_uint_eq(parsed(HOTSPOTS, "").limit, 30);
 }
@@ -254,7 +254,7 @@ TEST(values_that_lack_or_are_too_many_are_named)
 	refused(RECORD, "-a -o", "'-o' needs a value");
 	refused(RECORD, "--all=yes", "'--all' takes no value");
 	refused(RECORD, "-a -e ", "an argument is empty");
-	refused(RECORD, "-a --output=", "-o needs");
+	refused(RECORD, "-a --output=", "--output needs");
 }
 
 TEST(hostile_arguments_are_said_escaped)
@@ -302,8 +302,59 @@ TEST(an_interval_is_spelt_in_one_way)
 	refused(STAT, "-I 0 -- x", "1ms to 1d");
 	refused(STAT, "-I 2d -- x", "1ms to 1d");
 	refused(STAT, "-I 99999999999999999999 -- x", "1ms to 1d");
-	refused(BLOCKS, "-I 5", "100ms to 1h");
+	refused(BLOCKS, "-I 5", "-I takes a time from 100ms to 1h");
+	refused(BLOCKS, "--every x", "--every takes a time from 100ms to 1h");
+	refused(BLOCKS, "--every=x", "--every takes");
+	refused(BLOCKS, "--ev 5", "--every takes");
+	refused(BLOCKS, "--interval 5", "--interval takes");
+	refused(BLOCKS, "-I5", "-I takes");
+	refused(ROOFLINE, "--live -d 10ms", "-d takes");
+	refused(ROOFLINE, "--live -d 500ms", "-d takes 1s or more");
+	refused(ROOFLINE, "-d 5", "-d needs --live");
+	refused(ROOFLINE, "--frames 5", "--frames needs --live");
+	refused(STAT, "--interval 100 -r 5 -- x", "and --interval the parts");
 	refused(ROOFLINE, "--live -I 500ms", "1s or more");
+}
+
+TEST(an_error_names_the_option_that_was_typed)
+{
+	refused(RECORD, "-F x -- y", "-F takes a number");
+	refused(RECORD, "-Fx -- y", "-F takes");
+	refused(RECORD, "--freq x -- y", "--freq takes");
+	refused(RECORD, "--freq=x -- y", "--freq takes");
+	refused(RECORD, "-e a --count x -- y", "--count takes");
+	refused(HOTSPOTS, "-n x", "-n takes");
+	refused(HOTSPOTS, "--limit x", "--limit takes");
+	refused(TOP, "-n x", "-n takes");
+	refused(TOP, "--frames x", "--frames takes");
+	refused(TOP, "--limit x", "--limit takes");
+	refused(STAT, "--repeat x -- y", "--repeat takes");
+	refused(TOPDOWN, "--level x", "--level takes");
+	refused(HOTSPOTS, "--metrics , -- y", "--metrics takes");
+	refused(HOTSPOTS, "-M , -- y", "-M takes");
+	refused(RECORD, "--call-graph=x -- y", "--call-graph takes");
+	refused(RECORD, "-gx -- y", "-g takes");
+}
+
+TEST(a_sample_is_taken_by_time_or_by_occurrences)
+{
+	static const Mperf__Request__BodyCase commands[] = {RECORD, HOTSPOTS, FLAMEGRAPH};
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		struct options o = parsed(commands[i], "-e page-faults -c 100000 -- prog");
+		ck_assert_uint_eq(o.period, 100000);
+		ck_assert_uint_eq(o.hz, 0);
+		refused(commands[i], "-e page-faults -c 10 -F 99 -- prog", "give one of them");
+		refused(commands[i], "-F 99 -c 10 -- prog", "-F");
+		refused(commands[i], "-c 10 -- prog", "say of which with -e");
+		refused(commands[i], "-e page-faults -c 0 -- prog", "'0'");
+		refused(commands[i], "-e page-faults -c 10x -- prog", "'10x'");
+		refused(commands[i], "-e page-faults -c -1 -- prog", "'-1'");
+		refused(commands[i], "-e page-faults -c 9223372036854775808 -- prog", "-c");
+	}
+	refused(HOTSPOTS, "-i run.mprf -e page-faults -c 10", "nothing to measure");
+	refused(HOTSPOTS, "-M General -c 10 -- prog", "-M");
+	refused(TOP, "-c 10", "-c");
+	ck_assert_uint_eq(parsed(RECORD, "--count 7 -e cycles -a").period, 7);
 }
 
 TEST(an_event_is_sampled_or_shown)

@@ -3,9 +3,11 @@
 /* Tests of daemon/attribute/census.c and census_cgroups.c: what /proc says of who lives */
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/attribute/proc_reader.h"
 #include "tests/unit/attribute_bench.h"
 #include "tests/unit/test.h"
 
@@ -286,6 +288,104 @@ TEST(targets_and_all_that_descend_from_them_are_wanted)
 	ck_assert(live(41)->wanted);
 	ck_assert(!live(50)->wanted);
 	ck_assert_ptr_eq(live(20)->parent, live(30));
+}
+
+/* --- processes that do not answer at first ---------------------------------------------------- */
+
+static struct proc_reader *reader;
+static int (*rights_of)(int folder_fd, uid_t account, struct rights *ret_rights);
+static atomic_ulong blocked; /* inode of the folder whose owner cannot be read; 0: none */
+
+static int rights_at_last(int folder_fd, uid_t account, struct rights *ret_rights)
+{
+	struct stat st;
+
+	while (fstat(folder_fd, &st) == 0 && st.st_ino == blocked)
+		usleep(1000);
+	return rights_of(folder_fd, account, ret_rights);
+}
+
+/* As setup, with reads in threads, and a process that does not answer. */
+static void begin_silent(const struct bench_process *silent)
+{
+	char path[128];
+	struct stat st;
+
+	bench_free(b);
+	b = bench_new();
+	ck_assert_int_eq(proc_reader_new(&reader), 0);
+	b->options.reader = reader;
+	rights_of = b->options.rights;
+	b->options.rights = rights_at_last;
+	bench_start(b);
+	bench_process(b, silent);
+	snprintf(path, sizeof(path), "%s/%d", b->proc, silent->pid);
+	ck_assert_int_eq(stat(path, &st), 0);
+	blocked = st.st_ino;
+}
+
+/* Who is silent is asked again once a second. */
+static void await(int pid)
+{
+	for (int i = 0; i < 1000 && !task_find(&b->tasks, pid); i++) {
+		usleep(10000);
+		attribute_drained(b->attribute);
+	}
+}
+
+static void let_answer(int pid)
+{
+	blocked = 0;
+	await(pid);
+}
+
+static void end_silent(void)
+{
+	bench_free(b);
+	reader = proc_reader_free(reader);
+	b = bench_new();
+	bench_start(b);
+}
+
+TEST(a_target_that_was_silent_once_is_wanted_later, .seconds = 60)
+{
+	begin_silent(&prog);
+	scan((pid_t[]){10}, 1);
+	ck_assert_ptr_null(task_find(&b->tasks, 10));
+	let_answer(10);
+	ck_assert(live(10)->wanted);
+	end_silent();
+}
+
+TEST(what_descends_from_one_that_was_silent_once_is_wanted_later, .seconds = 60)
+{
+	struct bench_process target = prog, child = prog, grandchild = prog, idle = prog;
+
+	target.pid = 30;
+	child.pid = 20;
+	child.parent = 30;
+	grandchild.pid = 40;
+	idle.pid = 50;
+	grandchild.parent = idle.parent = 20;
+	begin_silent(&child);
+	bench_process(b, &target);
+	bench_process(b, &grandchild);
+	bench_process(b, &idle);
+	bench_children(b, 30, "20 ");
+	bench_children(b, 20, "40 50 ");
+	bench_children(b, 40, "");
+	bench_children(b, 50, "");
+	scan((pid_t[]){30}, 1);
+	ck_assert(live(30)->wanted);
+	struct record r = bench_sample(b, BENCH_ALONE, 3 * SECOND, 40, 0x10010);
+	bench_take(b, &r, 0);
+	ck_assert(!live(40)->wanted); /* nobody knows whose child it is */
+	let_answer(20);
+	ck_assert(live(20)->wanted);
+	ck_assert(live(40)->wanted);
+	await(50);
+	ck_assert(live(50)->wanted);
+	end_silent();
 }
 
 TEST(a_long_line_of_descent_is_found_in_any_order)

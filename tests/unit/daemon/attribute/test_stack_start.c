@@ -251,9 +251,21 @@ TEST(names_of_starts_are_known_with_their_versions, .bare = true)
 	static const char *const no[] = {"", "@@GLIBC_2.34", ".abi0", "mai", "main2", "main.main",
 		"runtime.main", "r::main", "_Start", "qsort", "runtime.goexit.abi"};
 
-	ck_assert(!stack_start_is_name(NULL));
+	ck_assert(!stack_start_is_name(NULL, false));
 	for (size_t i = 0; i < sizeof(yes) / sizeof(*yes); i++)
-		ck_assert_msg(stack_start_is_name(yes[i]), "%s", yes[i]);
+		ck_assert_msg(stack_start_is_name(yes[i], false), "%s", yes[i]);
 	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++)
-		ck_assert_msg(!stack_start_is_name(no[i]), "%s", no[i]);
+		ck_assert_msg(!stack_start_is_name(no[i], false), "%s", no[i]);
+}
+
+TEST(a_thread_begins_in_what_programs_call_too, .bare = true)
+{
+	static const char *const called[] = {"clone", "__clone", "clone3@@GLIBC_2.38", "__clone3"};
+
+	for (size_t i = 0; i < sizeof(called) / sizeof(*called); i++) {
+		ck_assert(stack_start_is_name(called[i], false));
+		ck_assert(!stack_start_is_name(called[i], true));
+	}
+	ck_assert(stack_start_is_name("main", true));
+	ck_assert(stack_start_is_name("start_thread", true));
 }

@@ -147,6 +147,20 @@ TEST(sample_comes_back)
 	ck_assert_uint_eq(r.sample.n_callchain, 0);
 }
 
+TEST(sample_without_a_period_has_that_of_its_event)
+{
+	struct stream by_occurrences = *stream_table_find(&streams, MADE_PLAIN);
+	stream_table_remove(&streams, MADE_PLAIN);
+	by_occurrences.sample_type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
+	by_occurrences.period = 1000;
+	ck_assert_int_eq(stream_table_add(&streams, &by_occurrences), 0);
+	made_plain();
+	made.n -= sizeof(uint64_t); /* the period is last */
+	recording_end(&made);
+	check_common(RECORD_SAMPLE, MADE_PLAIN);
+	ck_assert_uint_eq(r.sample.period, 1000);
+}
+
 TEST(sample_with_every_field_comes_back)
 {
 	made_full();

@@ -145,6 +145,32 @@ TEST(a_map_that_is_written_anew_is_read_as_later, .times = 2)
 	grown(i);
 }
 
+TEST(a_map_is_known_again_by_what_was_read)
+{
+	static const char *const maps[] = {"1000 10 a\n2000 10 b\n",
+		"1000 10 a\n2000 10 b\n3000 10 c\n", "1000 10 a\n2000 10 x\n",
+		"1000 10 a\r\n2000 10 b\n", "1000 10 a\n", ""};
+	static const bool same[] = {true, true, false, false, false, false};
+	struct image *image;
+	int fd = memfd_create("map", MFD_CLOEXEC);
+
+	ck_assert_int_eq(pwrite(fd, maps[0], strlen(maps[0]), 0), (ssize_t)strlen(maps[0]));
+	ck_assert_int_eq(image_open_perf_map(fd, &image), 0);
+	const struct image_mark mark = image_mark(image);
+	ck_assert_uint_eq(mark.at, strlen(maps[0]));
+	ck_assert(image_goes_on(image, fd, &(struct image_mark){1, 1}) == false);
+	ck_assert(image_goes_on(image, fd, &(struct image_mark){1, 1})); /* it knows itself */
+	image_free(image);
+	for (size_t i = 0; i < sizeof(maps) / sizeof(*maps); i++) {
+		ck_assert_int_eq(ftruncate(fd, 0), 0);
+		ck_assert_int_eq(pwrite(fd, maps[i], strlen(maps[i]), 0), (ssize_t)strlen(maps[i]));
+		ck_assert_int_eq(image_open_perf_map(fd, &image), 0);
+		ck_assert_int_eq(image_goes_on(image, fd, &mark), same[i]);
+		image_free(image);
+	}
+	close(fd);
+}
+
 TEST(addresses_inside_a_line_have_its_name)
 {
 	struct image *i = map_of("7f0010 20 first\n7f0040 8 LazyCompile:~run app.js:12\n");

@@ -238,6 +238,31 @@ TEST(parser_that_was_killed_does_not_forget_what_was_named)
 	unlink(path);
 }
 
+TEST(map_that_was_written_anew_while_no_parser_had_it_has_other_code)
+{
+	char path[64];
+	struct namer_status status;
+	struct file *f = namer_rig_file(&rig, FILE_PERF_MAP, "[jit]");
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	ck_assert_int_eq(namer_rig_shell("echo '500000 40 first()' > %s", path), 0);
+	struct frame *first = frame_at(f, 0x500010, clock_ns(CLOCK_MONOTONIC));
+	namer_sampled(rig.namer, f);
+	look();
+	namer_status(rig.namer, &status);
+	kill(status.parser.pid, SIGKILL);
+	/* as many lines, as long: nothing else tells them apart */
+	ck_assert_int_eq(namer_rig_shell("sleep 0.02; echo '500000 40 other()' > %s", path), 0);
+	for (int i = 0; i < 2; i++) {
+		namer_sampled(rig.namer, f);
+		look();
+	}
+	struct frame *other = frame_at(f, 0x500010, clock_ns(CLOCK_MONOTONIC));
+	ck_assert_str_eq(namer_rig_symbol(first), "first()");
+	ck_assert_str_eq(namer_rig_symbol(other), "other()");
+	unlink(path);
+}
+
 /* Asks for a frame before there is a line for it, has it written by a shell command, and asks again
  * at the end. */
 static struct frame *name_late(const char *before, const char *after)

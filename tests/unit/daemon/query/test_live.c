@@ -485,10 +485,15 @@ TEST(live_answers_count_cut_stacks_as_stored_ones_do)
 	stored_begin_clock(&s);
 	struct task *t = stored_task(&s, 100, 100, "prog");
 	struct frame *f = stored_function(&s, "/bin/prog", "f");
-	struct frame *start = stored_function(&s, "/bin/prog", "start_thread");
+	struct frame *start = stored_function(&s, "/lib/libc.so.6", "clone3");
+	struct frame *kernel = stored_frame(&s, FILE_KERNEL, "[kernel]", 64);
+	stored_name(kernel, "start_thread", NULL);
 	stored_add(&s,
-		&(struct stored_sample){.task = t, .frame = {f}, .count = 3, .truncated = true});
-	stored_add(&s, &(struct stored_sample){.task = t, .frame = {f, start}, .truncated = true});
+		&(struct stored_sample){.task = t, .frame = {f}, .count = 2, .truncated = true});
+	stored_add(&s,
+		&(struct stored_sample){.task = t, .frame = {kernel, start}, .truncated = true});
+	stored_add(&s,
+		&(struct stored_sample){.task = t, .frame = {kernel, f, start}, .truncated = true});
 	ask(QUERY_BY_FUNCTION, NULL);
 	ck_assert_uint_eq(live.n_losses, 1);
 	ck_assert_str_eq(live.loss[0].cause, "truncated stack");

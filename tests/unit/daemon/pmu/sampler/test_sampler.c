@@ -311,6 +311,59 @@ TEST(event_of_the_kernel_alone_never_becomes_one_of_nothing)
 	case_end(r, s);
 }
 
+/* --- by occurrences --------------------------------------------------------------------------- */
+
+TEST(events_fire_by_their_occurrences)
+{
+	struct replay *r = case_load("c910");
+	struct event_list events =
+		case_events(r, "cycles,page-faults,cpu-clock,{instructions,cpu-clock:u}");
+	struct sampler_options o = plain;
+	o.events = &events;
+	o.period = 100000;
+	struct sampler *s = case_sampler(r, &o);
+	unsigned n = 0;
+	for (size_t i = 0; i < s->streams.n_streams; i++) {
+		const struct stream *t = &s->streams.stream[i];
+		if (t->role != STREAM_SAMPLER)
+			continue;
+		const struct perf_event_attr *a = replay_attr(r, t->fd);
+		ck_assert(!a->freq);
+		ck_assert_uint_eq(a->sample_period, 100000);
+		ck_assert_uint_eq(t->period, 100000);
+		/* else the kernel has software events fire each time */
+		ck_assert(!(t->sample_type & PERF_SAMPLE_PERIOD));
+		ck_assert_uint_eq(t->weight_ns, t->event == 2 ? 100000 : 0);
+		n++;
+	}
+	ck_assert_uint_eq(n, 4 * 4);
+	ck_assert_uint_eq(sampler_rate(s), 99); /* of the clock that leads */
+	ck_assert_int_eq(sampler_set_rate(s, 50), 0);
+	for (size_t i = 0; i < s->streams.n_streams; i++)
+		if (s->streams.stream[i].role == STREAM_SAMPLER)
+			ck_assert_uint_eq(
+				replay_attr(r, s->streams.stream[i].fd)->sample_period, 100000);
+	case_end(r, s);
+}
+
+TEST(what_fires_by_occurrences_has_no_rate)
+{
+	struct replay *r = case_load("c910");
+	struct event_list events = case_events(r, "page-faults,{instructions,cpu-clock:u}");
+	struct sampler_options o = plain;
+	o.events = &events;
+	o.period = 3;
+	struct sampler *s = case_sampler(r, &o);
+	ck_assert_uint_eq(sampler_rate(s), 0);
+	case_end(r, s);
+	o.events = NULL; /* a period is of events that are named */
+	r = case_load("c910");
+	s = case_sampler(r, &o);
+	ck_assert_uint_eq(sampler_rate(s), 99);
+	ck_assert_uint_eq(case_stream(s, 0, STREAM_SAMPLER)->period, 0);
+	case_end(r, s);
+}
+
 /* --- rights and limits ------------------------------------------------------------------------ */
 
 TEST(normal_user_is_refused_the_system)

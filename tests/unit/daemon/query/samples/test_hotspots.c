@@ -377,6 +377,39 @@ TEST(stacks_are_cut_that_end_in_no_start)
 	cut_is(0);
 }
 
+/* clone is where a thread begins, and what a program calls to start one. */
+static void sample_clone(void)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *clone = stored_function(&s, "/lib/libc.so.6", "__clone3");
+	struct frame *f = stored_function(&s, "/bin/prog", "f");
+	struct frame *kernel = stored_frame(&s, FILE_KERNEL, "[kernel]", 64);
+	struct frame *named_alike = stored_frame(&s, FILE_KERNEL, "[kernel]", 128);
+	stored_name(kernel, "__do_sys_clone3", NULL);
+	stored_name(named_alike, "start_thread", NULL);
+	stored_add(&s, &(struct stored_sample){
+			       .task = t, .frame = {clone}, .count = 1, .truncated = true});
+	stored_add(&s, &(struct stored_sample){
+			       .task = t, .frame = {kernel, clone}, .count = 2, .truncated = true});
+	stored_add(
+		&s, &(struct stored_sample){
+			    .task = t, .frame = {named_alike, f}, .count = 4, .truncated = true});
+	stored_add(&s, &(struct stored_sample){
+			       .task = t, .frame = {f, clone}, .count = 8, .truncated = true});
+	stored_add(&s,
+		&(struct stored_sample){
+			.task = t, .frame = {kernel, f, clone}, .count = 16, .truncated = true});
+}
+
+TEST(a_stack_that_ends_in_the_call_of_clone_is_cut)
+{
+	sample_clone();
+	stored_seal(&s);
+	ask("function", NULL);
+	cut_is(1 + 2 + 4);
+}
+
 TEST(where_callers_do_not_matter_cut_stacks_are_those_of_all_tasks)
 {
 	sample_cut();

@@ -66,6 +66,58 @@ TEST(ipc_is_of_scaled_counts)
 	ck_assert_ptr_nonnull(strstr(a.note[0], "scaled"));
 }
 
+/* f has more samples, g more page faults; both had the hart as long. */
+static void begin_by_occurrences(uint64_t period)
+{
+	stored_folder(&s);
+	stored_event(&s, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, "page-faults");
+	stored_event(&s, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
+	s.sampler.options.period = period;
+	stored_begin(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_function(&s, "/bin/prog", "f");
+	struct frame *g = stored_function(&s, "/bin/prog", "g");
+	stored_add(
+		&s, &(struct stored_sample){
+			    .task = t, .frame = {f}, .count = 4, .weight_ns = 10, .period = 400});
+	stored_add(
+		&s, &(struct stored_sample){
+			    .task = t, .frame = {g}, .count = 1, .weight_ns = 10, .period = 1200});
+	stored_add(
+		&s, &(struct stored_sample){
+			    .task = t, .event = 1, .frame = {f}, .weight_ns = 777, .period = 777});
+	stored_seal(&s);
+}
+
+TEST(samples_by_occurrences_are_shown_as_these)
+{
+	begin_by_occurrences(100);
+	ck_assert_int_eq(stored_number(s.db, "SELECT value FROM meta WHERE key = 'period:1'"), 100);
+	ck_assert_int_eq(
+		stored_number(s.db, "SELECT count(*) FROM meta WHERE key LIKE 'period:%'"), 1);
+	ask("function", NULL);
+	share_is("f", "self", 0.25);
+	share_is("g", "self", 0.75);
+	share_is("f", "count", 400);
+	share_is("g", "count", 1200);
+	ck_assert_str_eq(a.event, "page-faults");
+	ck_assert_uint_eq(a.period, 100);
+	/* the clock has time, by which it fires */
+	ask("function", &(struct query_filter){.event = (char *)"cpu-clock"});
+	share_is("f", "self_ns", 777);
+	ck_assert_int_eq(stored_column(&a, "count"), -1);
+	ck_assert_uint_eq(a.period, 0);
+}
+
+TEST(samples_by_time_are_shown_as_time)
+{
+	begin_by_occurrences(0);
+	ask("function", NULL);
+	share_is("f", "self", 0.5);
+	ck_assert_int_eq(stored_column(&a, "count"), -1);
+	ck_assert_uint_eq(a.period, 0);
+}
+
 static bool noted(const char *text)
 {
 	for (uint32_t i = 0; i < a.n_notes; i++)
