@@ -144,6 +144,14 @@ TEST(few_texts_are_compared_between_two_drains)
 	ck_assert_uint_eq(b->attribute->n_compared, 0);
 }
 
+TEST(the_vdso_of_a_32_bit_program_is_not_ours)
+{
+	bench_map(b, 10, 0xf7fc0000, 2 * PAGE, "[vdso]");
+	ck_assert_int_eq(sample(0xf7fc0010)->file->kind, FILE_ANON);
+	bench_map(b, 10, 0x7ffff7fc0000, 2 * PAGE, "[vdso]");
+	ck_assert_int_eq(sample(0x7ffff7fc0010)->file->kind, FILE_VDSO);
+}
+
 static void scan(const char *maps)
 {
 	const struct bench_process p = {.pid = 20, .parent = 1, .comm = "ran", .maps = maps};

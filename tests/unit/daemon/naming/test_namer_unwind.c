@@ -182,6 +182,29 @@ TEST(copied_stack_has_its_callers)
 	ck_assert(has_function(&rig.result[2], "namer_unwind_test_caller"));
 }
 
+/* As of a process that runs code of both kinds. */
+TEST(stacks_of_32_bit_code_and_others_of_one_process_do_not_mix)
+{
+	struct map map[SPACE_MAPS_MAX];
+	struct space space;
+
+	if (!HAS_COPIED_STACK) {
+		skip("stacks_of_32_bit_code_and_others_of_one_process_do_not_mix",
+			"registers are copied on x86-64 only");
+		return;
+	}
+	struct unwind_job job = own_job(&space, map), narrow = job;
+	narrow.regs_abi = 1; /* PERF_SAMPLE_REGS_ABI_32 */
+	ck_assert_int_eq(namer_unwind(rig.namer, &narrow), 0);
+	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	ck_assert_int_eq(namer_unwind(rig.namer, &narrow), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_eq(rig.n_results, 3);
+	ck_assert(rig.result[0].failed && rig.result[2].failed);
+	ck_assert(!rig.result[1].failed);
+	ck_assert(has_function(&rig.result[1], "namer_unwind_test_caller"));
+}
+
 TEST(parser_restarted_between_stacks_gets_the_space_again)
 {
 	struct map map[SPACE_MAPS_MAX];
