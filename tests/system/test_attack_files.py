@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from attacked import MALLORY, VICTOR, Stage, as_user, shared
-from machine import Skip, compile_program, need_program
+from machine import SOURCES, Skip, compile_program, need_program
 from service import wait_until
 
 SECONDS = 40
@@ -174,6 +174,26 @@ def test_shared_debug_information_is_read_for_those_who_may(build):
     (place / "bad" / "alt").symlink_to(k.victors / "alt")
     rows = k.record(run(place / "good" / "good"), run(place / "bad" / "bad"))
     named = [name for name in ("good", "bad") if "secret_recipe" in json.dumps(of(rows, name))]
+    assert named == ["good"], rows
+
+
+def test_split_units_are_read_for_those_who_may(build):
+    """A program says itself where they are: in a folder of Victor's, or behind a link to it."""
+    k = kitchen(build)
+    place = k.home / "apart"
+    place.mkdir()
+    for name, folder in ("good", place), ("bad", k.victors), ("link", place):
+        subprocess.run(["gcc", "-O1", "-g", "-gsplit-dwarf", "-c", "-o", f"{name}.o", SOURCES / "secret.c"],
+                       cwd=folder, check=True, env={**os.environ, "CCACHE_DISABLE": "1"})
+        subprocess.run(["gcc", "-Wl,--build-id=none", "-o", place / name, folder / f"{name}.o"], check=True)
+        objcopy("--wildcard", "--strip-symbol=*", place / name)
+        assert (folder / f"{name}.dwo").exists()
+        give(folder / f"{name}.dwo", VICTOR, 0o644)
+    shutil.move(place / "link.dwo", k.victors / "link.dwo")
+    (place / "link.dwo").symlink_to(k.victors / "link.dwo")
+    os.chown(place, MALLORY, MALLORY)
+    rows = k.record(*(run(place / name) for name in ("good", "bad", "link")))
+    named = [name for name in ("good", "bad", "link") if "secret_recipe" in json.dumps(of(rows, name))]
     assert named == ["good"], rows
 
 
