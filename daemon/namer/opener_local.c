@@ -41,7 +41,7 @@ static uint64_t mount_of(int dir, const char *path)
 	return x.stx_mnt_id;
 }
 
-bool opener_is_in_our_root(int fd)
+static bool is_in_our_root(int fd)
 {
 	const uint64_t mount = mount_of(fd, "");
 
@@ -58,7 +58,7 @@ static bool is_listed(int fd, unsigned long *ret_type)
 	for (size_t i = 0; i < sizeof(local_file_systems) / sizeof(*local_file_systems); i++)
 		if ((unsigned long)s.f_type == local_file_systems[i])
 			return true;
-	return s.f_type == OVERLAYFS_SUPER_MAGIC && opener_is_in_our_root(fd);
+	return s.f_type == OVERLAYFS_SUPER_MAGIC && is_in_our_root(fd);
 }
 
 /* Can only those mount there who could where we are? Source: man ioctl_ns. */
@@ -154,4 +154,11 @@ bool opener_is_local(int fd, int proc)
 	if (is_listed(fd, &type))
 		return true;
 	return type == OVERLAYFS_SUPER_MAGIC && proc > 0 && is_local_overlay(fd, proc);
+}
+
+bool opener_is_on_our_root(const struct stat *s)
+{
+	struct stat root;
+
+	return stat("/", &root) == 0 && root.st_dev == s->st_dev;
 }

@@ -9,5 +9,6 @@
  * whose mount namespace it was found; 0: none. Reads the list of its mounts if it is on an overlay. */
 bool opener_is_local(int fd, int proc);
 
-/* Is it in the mount of our own root, which nobody unmounts? Source: man statx, STATX_MNT_ID. */
-bool opener_is_in_our_root(int fd);
+/* Is that file on our root file system, which nobody unmounts? Not by its mount: a service has mounts of its own. */
+struct stat;
+bool opener_is_on_our_root(const struct stat *s);

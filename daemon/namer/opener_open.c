@@ -233,7 +233,7 @@ int opener_open(
 		return r;
 	uint64_t bytes = (uint64_t)s.st_size;
 	bool local = opener_is_local(fd, d->host);
-	ret_answer->leaves = local && !opener_is_in_our_root(fd);
+	ret_answer->leaves = local && !opener_is_on_our_root(&s);
 	if (!local) {
 		int memory = -1;
 		r = copy(fd, &memory, &bytes);

@@ -24,7 +24,7 @@
  * wakeup each. */
 #define WALK_DRAIN_NS 250000000u
 /* Of a session that ends: at its beginning, and for as long after a program was gone before it could be opened. Then
- * what lives as long as this is named, at 1 % of a hart. */
+ * what lives as long as this is named, for 2 ms of CPU time a second. */
 #define WALK_HURRY_NS 25000000u
 #define WALK_HURRIES_NS 2000000000u
 

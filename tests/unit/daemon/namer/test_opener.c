@@ -78,6 +78,27 @@ TEST(file_of_a_local_file_system_is_handed_over_itself)
 	ck_assert_int_eq(fcntl(answer.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
 }
 
+/* A service has mounts of its own, as its processes may have. */
+TEST(file_of_our_root_file_system_may_be_held_from_any_mount)
+{
+	static const char test[] = "file_of_our_root_file_system_may_be_held_from_any_mount";
+	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (unshare(CLONE_NEWNS) < 0) {
+		skip(test, "may not make a mount namespace");
+		return;
+	}
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(
+			opener_open(i ? root : AT_FDCWD, "/etc/passwd", &by_own_rights, &answer),
+			0);
+		ck_assert(!answer.leaves);
+		close(answer.fd);
+		answer.fd = -1;
+	}
+	close(root);
+}
+
 TEST(answer_says_whose_the_file_is_and_whether_nobody_else_can_write_to_it)
 {
 	static const struct {
