@@ -99,8 +99,10 @@ void link_markers(Module &module)
 			Constant *known = known_condition(*jump, module.getDataLayout());
 			if (!isa_and_nonnull<ConstantInt>(known))
 				continue;
+			Value *condition = jump->getCondition();
 			jump->setCondition(known);
-			ConstantFoldTerminator(&block, true);
+			ConstantFoldTerminator(&block);
+			RecursivelyDeleteTriviallyDeadInstructions(condition);
 		}
 	}
 }

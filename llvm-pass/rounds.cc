@@ -187,6 +187,28 @@ const BasicBlock *tested_body(const Loop &loop)
 	return body;
 }
 
+// The vectoriser's loop, unrolled such that it no longer exits at its end: each copy of the step of its index,
+// which starts at 0, is that many of the source's iterations.
+SmallVector<Round, 2> vectorised_rounds(const Loop &loop)
+{
+	const Instruction *next = nullptr;
+	const Value *bound = nullptr;
+	if (compared_phi(loop, next, bound))
+		return {vectorised_round(loop)};
+	for (const PHINode &phi : loop.getHeader()->phis()) {
+		const Copies copies =
+			phi.getType()->isIntegerTy() ? copies_of(loop, phi) : Copies();
+		if (copies.size() < 2 ||
+			!match(phi.getIncomingValueForBlock(loop.getLoopPreheader()), m_Zero()))
+			continue;
+		SmallVector<Round, 2> rounds;
+		for (const auto &[step, block] : copies)
+			rounds.push_back({block, copies.begin()->first, false});
+		return rounds;
+	}
+	return {vectorised_round(loop)};
+}
+
 SmallVector<Round, 2> unrolled_rounds(const Loop &loop)
 {
 	SmallVector<Round, 2> rounds = {{tested_body(loop), 1, false}};
@@ -211,7 +233,7 @@ SmallVector<Round, 2> find_rounds(const Loop &loop)
 	if (!loop.getLoopLatch() || !loop.getLoopPreheader())
 		return {{loop.getHeader(), 1, false}};
 	if (is_vectorised(loop))
-		return {vectorised_round(loop)};
+		return vectorised_rounds(loop);
 	return unrolled_rounds(loop);
 }
 

@@ -75,9 +75,24 @@ std::string linkage_name(const DISubprogram &subprogram)
 	return name.take_front(name.find(OUTLINED)).str();
 }
 
+// The metadata of a loop, which the unroller leaves at an exit if it takes away the one at the end.
+MDNode *metadata_of(const Loop &loop)
+{
+	if (MDNode *id = loop.getLoopID())
+		return id;
+	SmallVector<BasicBlock *, 4> exiting;
+	loop.getExitingBlocks(exiting);
+	for (const BasicBlock *block : exiting) {
+		MDNode *id = block->getTerminator()->getMetadata(LLVMContext::MD_loop);
+		if (id && none_of(loop, [&](const Loop *inner) { return inner->contains(block); }))
+			return id;
+	}
+	return nullptr;
+}
+
 bool has_flag(const Loop &loop, StringRef name)
 {
-	return findOptionMDForLoop(&loop, name) != nullptr;
+	return findOptionMDForLoopID(metadata_of(loop), name) != nullptr;
 }
 
 // Vector code of the vectoriser; its remainder is scalar, or has shorter vectors.

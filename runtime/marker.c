@@ -121,11 +121,12 @@ static struct frame frame_on_top(
 	return (struct frame){here, here->parent, here->address, false};
 }
 
-/* Over all frames from the top down; f is in none of them at the end. */
-#define EACH_FRAME(f, t)                                                                           \
-	uint32_t n_again_ = (t)->n_again;                                                          \
-	for (struct frame f = frame_on_top(t, mperf_here, n_again_); f.instance != (t)->root;      \
-		n_again_ -= f.again, f = frame_on_top(t, f.around, n_again_))
+/* The one below. */
+static struct frame frame_below(const struct thread *t, const struct frame *f, uint32_t *n_again)
+{
+	*n_again -= f->again;
+	return frame_on_top(t, f->around, *n_again);
+}
 
 static uint32_t depth_of(const struct thread *t)
 {
@@ -187,9 +188,9 @@ static struct end end_read(const struct state *s, struct thread *t, uint32_t n)
 {
 	struct end end = {.now_ns = 0};
 	bool measured = false, granted = false;
-	EACH_FRAME (f, t) {
-		if (n-- == 0)
-			break;
+	uint32_t n_again = t->n_again;
+	struct frame f = frame_on_top(t, mperf_here, n_again);
+	for (; n > 0; n--, f = frame_below(t, &f, &n_again)) {
 		const struct measured *m = &f.instance->measured;
 		measured |= !f.again && m->stands_for > 0;
 		granted |= !f.again && m->stands_for > 0 && m->grant != 0;
@@ -273,8 +274,9 @@ static void frames_end(const struct state *s, struct thread *t, uint32_t n)
 static void end_left(
 	struct state *s, struct thread *t, const struct mperf_region *site, uintptr_t address)
 {
-	uint32_t n = 0;
-	EACH_FRAME (f, t) {
+	uint32_t n = 0, n_again = t->n_again;
+	struct frame f = frame_on_top(t, mperf_here, n_again);
+	for (; f.instance != t->root; f = frame_below(t, &f, &n_again)) {
 		if (f.address > address || (f.address == address && !same_marker(f.instance, site)))
 			break;
 		n++;
@@ -329,8 +331,8 @@ static void begin_first(struct state *s, struct thread *t, struct region_instanc
 	} else {
 		uint64_t passes;
 		const uint32_t stands_for = mperf_draw(&instance->draw, s->regions_one_in, &passes);
-		__atomic_store_n(&instance->passes, instance->passes + (int64_t)passes,
-			__ATOMIC_RELAXED);
+		__atomic_store_n(
+			&instance->passes, instance->passes + (int64_t)passes, __ATOMIC_RELAXED);
 		__atomic_store_n(&instance->spent.entries, instance->spent.entries + 1 + passes,
 			__ATOMIC_RELEASE);
 		if (stands_for > 0)
@@ -405,14 +407,13 @@ static __attribute__((noinline)) void end_any(const char *name)
 		return;
 	}
 	int error = errno;
-	uint32_t n = 1;
-	EACH_FRAME (f, t) {
+	uint32_t n = 1, n_again = t->n_again;
+	struct frame f = frame_on_top(t, mperf_here, n_again);
+	for (; f.instance != t->root; n++, f = frame_below(t, &f, &n_again))
 		if (named(f.instance, name)) {
 			frames_end(&mperf_state, t, n);
 			break;
 		}
-		n++;
-	}
 	errno = error;
 }
 

@@ -22,7 +22,7 @@ struct object {
 	uint32_t n_counters;
 	uint32_t n_modules; /* of our ABI */
 	bool has_segment;   /* its code counts through %gs */
-	bool stays;	    /* it is the executable, which no dlclose closes */
+	bool stays;         /* it is the executable, which no dlclose closes */
 	struct area *lost;  /* where threads without memory count */
 
 	/* the round's */

@@ -80,7 +80,7 @@ struct measured {
 /* A marker or a name that leads along the short way. */
 struct way {
 	const struct mperf_region *in; /* NULL: none */
-	const char *out;	       /* MPERF_NO_NAME: none */
+	const char *out;               /* MPERF_NO_NAME: none */
 };
 
 #define MPERF_NO_NAME ((const char *)&mperf_nowhere)
@@ -94,9 +94,9 @@ struct region_instance {
 	struct way segment; /* or the segment %gs too, */
 	struct way asked;   /* or that by the kernel alone */
 	uintptr_t address;  /* on the stack, of the open entry; callees are below. MPERF_NOT_OPEN */
-	int64_t passes;	    /* atomic; entries before the next one that is measured */
+	int64_t passes;     /* atomic; entries before the next one that is measured */
 	struct region_instance *parent; /* around it; NULL: the instance of no region */
-	int64_t *bias;			/* of the one object, if the way is open */
+	int64_t *bias;                  /* of the one object, if the way is open */
 	int64_t distance;
 	bool has_segment; /* it counts through %gs, */
 	bool asks;        /* whose base the kernel sets */

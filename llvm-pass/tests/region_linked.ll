@@ -8,12 +8,12 @@ declare extern_weak void @__mperf_region_begin(ptr) nounwind
 declare extern_weak void @other(ptr)
 @here = external global i8
 
+; CHECK: declare void @__mperf_region_begin(
+; CHECK: declare extern_weak void @other(
 ; CHECK-LABEL: define void @marked(
 ; CHECK-NOT: @__mperf_region_begin, null
 ; CHECK: call void @__mperf_region_begin(
 ; CHECK: @other, null
-; CHECK: declare void @__mperf_region_begin(
-; CHECK: declare extern_weak void @other(
 define void @marked() {
 entry:
   %linked = icmp ne ptr @__mperf_region_begin, null

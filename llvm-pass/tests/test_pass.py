@@ -137,6 +137,17 @@ def test_iterations_are_those_of_the_source(build):
                 assert found[name] == 1000, (version, flags, dict(found))
 
 
+def test_iterations_of_vectors_that_are_unrolled_are_those_of_the_source(build):
+    """Where the loop is left in its middle. A compiler that leaves no loop has none of them."""
+    flags = ("-O2", "-mavx2", "-funroll-loops")
+    if not runnable(flags):
+        raise Skip("no AVX2")
+    for version in plugins(build):
+        totals = count(compile_kernel(build, version, KERNELS / "iterations_hundred.c", flags, "tree"))[0]
+        found = sum(v for k, v in totals.items() if k[:2] == ("loop", "hundred") and k[-1] == "iterations")
+        assert found == 1000 or found == 0 and version != "16", (version, found)
+
+
 def test_all_escapes_change_no_other_count(build):
     """Except of the function that is left midway."""
     for version in plugins(build):
