@@ -129,7 +129,7 @@ TEST(jitdump_is_named_by_its_times_from_the_first_sample_on)
 	ck_assert_ptr_nonnull(dump);
 	fwrite(&head, sizeof(head), 1, dump);
 	for (int i = 0; i < 4; i++) {
-		char name[16];
+		char name[24];
 		snprintf(name, sizeof(name), "code_%d", i);
 		at_ns[i] = now_ns - (uint64_t)(4 - i) * 1000000;
 		dump_load(dump, at_ns[i], 0x500000, name);
