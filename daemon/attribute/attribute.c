@@ -449,7 +449,7 @@ void attribute_drained(struct attribute *a)
 	}
 	a->n_reread = 0;
 	memset(a->looked, 0, sizeof(a->looked));
-	a->n_compared = 0;
+	quota_clear(&a->compared);
 	/* without memory it is looked up again */
 	(void)missed_drained(a, now_ns);
 	(void)census_silent(a, now_ns);
@@ -486,6 +486,7 @@ struct attribute *attribute_free(struct attribute *a)
 	exec_clear(a);
 	free(a->watched);
 	login_groups_clear(&a->logins);
+	quota_clear(&a->compared);
 	free(a);
 	return NULL;
 }

@@ -85,8 +85,10 @@ struct known_place {
 /* Files checked in this drain, by id modulo this; a collision costs a system call. */
 #define FILES_LOOKED 64u
 
-/* Memory in the place of a program's text that is compared with it, per drain: 50 us each, while the loop waits. */
+/* Memory in the place of a program's text that is compared with it: 50 us each, while the loop waits. Of all users
+ * between two drains, of whom one has a quota; and of a process that is read from /proc. */
 #define TEXTS_COMPARED_MAX 64u
+#define TEXTS_FILLED_MAX 4u
 
 /* Processes that await their exec: recordings' commands, TARGETS_MAX of each. */
 #define AWAITED_MAX 256
@@ -165,7 +167,7 @@ struct attribute {
 	bool throttles_groups;     /* this kernel stops the siblings of a throttled event too */
 	struct known_place *known; /* PLACES_KNOWN */
 	const struct file *looked[FILES_LOOKED]; /* checked for rewriting in this drain */
-	uint32_t n_compared;                     /* texts, likewise */
+	struct quota compared;                   /* texts, likewise */
 	struct reread *reread;                   /* REREAD_MAX */
 	size_t n_reread;
 	struct census *census; /* of /proc; NULL: none goes on */

@@ -425,10 +425,8 @@ static int ask_again(struct attribute *a, struct silent *s)
 	struct census c = {.n_pids = 0};
 	int r = ask_process(a, s, a->o.per_task ? NULL : &c, NULL);
 
-	if (r == 0) {
+	if (r == 0)
 		adopt(a, s->pid, &c);
-		want(a, &s->pid, s->is_target);
-	}
 	free(c.pid);
 	return r;
 }
@@ -436,7 +434,8 @@ static int ask_again(struct attribute *a, struct silent *s)
 int census_silent(struct attribute *a, uint64_t now_ns)
 {
 	struct silent again[SILENT_MAX];
-	size_t n = a->n_silent;
+	pid_t target[SILENT_MAX];
+	size_t n = a->n_silent, n_answers = 0, n_targets = 0;
 	int r = 0;
 
 	if (n == 0 || now_ns < a->silent_ns + SILENT_AGAIN_NS)
@@ -447,7 +446,12 @@ int census_silent(struct attribute *a, uint64_t now_ns)
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		again[i].n_tries++;
 		r = ask_again(a, &again[i]);
+		n_answers += r == 0;
+		if (r == 0 && again[i].is_target)
+			target[n_targets++] = again[i].pid;
 	}
+	if (n_answers > 0)
+		want(a, target, n_targets);
 	return r < 0 ? r : 0;
 }
 

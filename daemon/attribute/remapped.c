@@ -11,9 +11,11 @@
  *
  * A library's place is given to others once it is unloaded, of which no record tells. The program itself
  * is never unmapped, so of memory in its place it is only asked whether it has the program's bytes. They
- * are compared while the process is there. Of one that is gone, or whose memory we may not read, the place
- * is enough: it is as sure as of text that was written to, which has its file's name, too. Memory that
- * others can share (a memfd) is believed by its bytes alone: an emulator that was forked maps its guests' so.
+ * are compared while the process is there. If it is gone, or its memory may not be read, the place decides.
+ * That is no less certain than for text that was overwritten in place, which keeps its file's name, too. Shared
+ * memory (a memfd is, however it is mapped) is believed by its bytes alone: an emulator that was forked maps its
+ * guests' so. What
+ * exceeds its user's quota of comparisons is not believed.
  */
 
 #include <string.h>
@@ -45,15 +47,6 @@ static const struct map *place_of(const struct task *process, uint64_t start, ui
 	return first;
 }
 
-/* PROC_SAME, PROC_OTHER; PROC_SILENT: it cannot be read, or too many were. */
-static int compare(struct attribute *a, pid_t pid, const struct map *m)
-{
-	if (a->n_compared == TEXTS_COMPARED_MAX)
-		return PROC_SILENT;
-	a->n_compared++;
-	return proc_compare(a, pid, m);
-}
-
 int remapped_enter(struct attribute *a, struct task *process, const struct record_mmap *m)
 {
 	if (m->bytes == 0 || m->bytes > UINT64_MAX - m->start)
@@ -65,8 +58,10 @@ int remapped_enter(struct attribute *a, struct task *process, const struct recor
 		return 0;
 	map.file = was->file;
 	map.file_offset = was->file_offset + (map.start - was->start);
-	const bool shared = strncmp(m->path, "/memfd:", strlen("/memfd:")) == 0;
-	const int outcome = compare(a, process->pid, &map);
+	if (!quota_take(&a->compared, task_account(process), TEXTS_COMPARED_MAX, 1))
+		return 0;
+	const bool shared = m->shared || strncmp(m->path, "/memfd:", strlen("/memfd:")) == 0;
+	const int outcome = proc_compare(a, process->pid, &map);
 	if (outcome != PROC_SAME && (outcome == PROC_OTHER || shared))
 		return 0;
 	/* without room it stays what it was, which is the same file */
@@ -86,6 +81,7 @@ static uint32_t run_end(const struct space *s, uint32_t i)
 /* In /proc only what lies between two parts of the program's text shows that it was text. */
 int remapped_fill(struct attribute *a, struct task *process)
 {
+	unsigned n_compared = 0;
 	int r = 0;
 
 	for (uint32_t i = 1; process->space && i < process->space->n_maps && r == 0; i++) {
@@ -99,7 +95,8 @@ int remapped_fill(struct attribute *a, struct task *process)
 			.file = before->file,
 			.file_offset = before->file_offset + (before->end - before->start)};
 		if (!goes_on(before, &m) || !goes_on(&m, &s->map[end]) ||
-			compare(a, process->pid, &m) != PROC_SAME)
+			n_compared++ >= TEXTS_FILLED_MAX ||
+			proc_compare(a, process->pid, &m) != PROC_SAME)
 			continue;
 		r = space_map(a->o.tasks, process, m.start, m.end - m.start, m.file_offset, m.file);
 	}

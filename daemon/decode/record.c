@@ -415,7 +415,7 @@ static void take_mmap2(struct cursor *c, struct record *r)
 	m->file_offset = take_u64(c);
 	take_mmap_file(c, r);
 	m->executable = take_u32(c) & PROT_EXEC;
-	take_u32(c); /* flags */
+	m->shared = take_u32(c) & MAP_SHARED;
 	m->path = take_string(c);
 	if (m->bytes > UINT64_MAX - m->start)
 		fail(c, RECORD_HOSTILE);

@@ -70,9 +70,9 @@ struct record_mmap {
 	uint32_t major, minor;
 	uint64_t inode, generation;
 	uint8_t build_id[RECORD_BUILD_ID_BYTES];
-	uint8_t n_build_id; /* 0: not in the record; then major, minor, inode are */
-	bool executable;
-	const char *path; /* checked: its NUL is inside the record */
+	uint8_t n_build_id;      /* 0: not in the record; then major, minor, inode are */
+	bool executable, shared; /* PROT_EXEC, MAP_SHARED */
+	const char *path;        /* checked: its NUL is inside the record */
 };
 
 struct record {

@@ -11,8 +11,8 @@
 
 #include <dwarf.h>
 
-/* Where list i of a section begins. The section has one table, of which the offsets count from its
- * end of header. */
+/* Where list i of a section begins. The section has one table; its offsets count from the end of the
+ * table's header. */
 static struct byte_reader numbered_list(struct section_bytes lists, uint64_t i)
 {
 	struct byte_reader r = bytes_from(lists, 0);
@@ -38,10 +38,8 @@ static struct byte_reader list_of(const struct range_source *s, Dwarf_Attribute 
 
 	if (!a || dwarf_formudata(a, &value) != 0)
 		return (struct byte_reader){.bad = true};
-	if (a->form != DW_FORM_rnglistx)
-		return bytes_from(s->lists, value);
-	struct byte_reader number = {.at = a->valp, .end = a->valp + 10}; /* libdw has read it */
-	return numbered_list(s->lists, read_unsigned(&number));
+	return a->form == DW_FORM_rnglistx ? numbered_list(s->lists, value)
+					   : bytes_from(s->lists, value);
 }
 
 struct die_ranges die_ranges_of(Dwarf_Die *die, const struct range_source *apart)

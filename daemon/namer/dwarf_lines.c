@@ -54,7 +54,8 @@ struct unit {
 
 	bool skeleton;             /* its functions are in the other half, */
 	struct split_unit *split;  /* NULL: which was not found */
-	struct line_table *files;  /* … and has its own list of files; NULL: the table's */
+	bool own_files;            /* … and has its own list of files: */
+	struct line_table *files;  /* NULL: it cannot be read */
 	uint32_t n_files_searched; /* of the program's split files, when it was looked for */
 };
 
@@ -325,8 +326,9 @@ static void unit_find_split(struct dwarf_lines *d, struct unit *u)
 	if (!u->skeleton)
 		return;
 	u->n_files_searched = d->split->n_added;
-	if (split_files_find(d->split, &s, dwarf_getelf(d->dwarf), &u->split) == 0 &&
-		split_unit_files(u->split, &sections))
+	u->own_files = split_files_find(d->split, &s, dwarf_getelf(d->dwarf), &u->split) == 0 &&
+		       split_unit_files(u->split, &sections);
+	if (u->own_files)
 		(void)line_table_new(&sections, 0, s.directory, &d->names, &u->files);
 }
 
@@ -468,7 +470,9 @@ static void place_set_call(
 		p->line = line_number(value);
 	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_file, &a), &value) != 0)
 		return;
-	struct line_table *table = unit->files ? unit->files : unit->table;
+	struct line_table *table = unit->own_files ? unit->files : unit->table;
+	if (unit->own_files && !table)
+		return; /* what numbers its files cannot be read */
 	if (table)
 		p->source = line_table_source(table, value);
 	else if (dwarf_getsrcfiles(&unit->die, &files, &n_files) == 0 && value < n_files)

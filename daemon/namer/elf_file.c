@@ -107,23 +107,24 @@ static bool table_pages(const struct elf_file *f, uint64_t *ret_first, uint64_t 
 	if (!gelf_getehdr(f->elf, &header) || elf_getshdrnum(f->elf, &n_sections) < 0 ||
 		header.e_shoff >= f->n)
 		return false;
-	uint64_t bytes = (uint64_t)n_sections * header.e_shentsize;
+	uint64_t bytes = gelf_fsize(f->elf, ELF_T_SHDR, n_sections, EV_CURRENT);
 	uint64_t end = bytes < f->n - header.e_shoff ? header.e_shoff + bytes : f->n;
 	*ret_first = header.e_shoff / page * page;
 	*ret_end = (end + page - 1) / page * page;
 	return true;
 }
 
-void elf_file_unpack(struct elf_file *f)
+int elf_file_unpack(struct elf_file *f)
 {
 	uint64_t first = 0, end = 0;
 	if (!f->elf || f->unpacked)
-		return;
+		return 0;
 	if (f->mapped && table_pages(f, &first, &end) && first < end &&
 		mprotect((uint8_t *)f->bytes + first, end - first, PROT_READ | PROT_WRITE) < 0)
-		return;
+		return -ENOMEM;
 	f->unpacked = true;
 	debug_sections_unpack(f->elf, f->bytes, f->n, &f->apart);
+	return 0;
 }
 
 void elf_file_pack(struct elf_file *f)

@@ -36,8 +36,8 @@ bool elf_file_has_section(const struct elf_file *f, const char *name);
 /* Does it have DWARF, perhaps compressed? Its contents are not checked. Not a relocatable file,
  * whose addresses are not final. */
 bool elf_file_has_debug(const struct elf_file *f);
-/* Unpack the debug sections needed for names, unless they are. */
-void elf_file_unpack(struct elf_file *f);
+/* Unpack the debug sections needed for names, unless they are. 0 or -ENOMEM. */
+int elf_file_unpack(struct elf_file *f);
 /* Free what was unpacked: the file is as it was when it was mapped. Whatever was borrowed from the
  * Elf is invalid then, except bytes of the file itself. */
 void elf_file_pack(struct elf_file *f);

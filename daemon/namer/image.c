@@ -167,8 +167,11 @@ static int elf_open_lines(struct elf_image *e)
 
 	if (r || !e->source || dwarf_lines_is_open(e->lines))
 		return r;
-	elf_file_unpack(e->source);
-	elf_file_unpack(&e->alt);
+	r = elf_file_unpack(e->source);
+	if (r == 0)
+		r = elf_file_unpack(&e->alt);
+	if (r < 0)
+		return r;
 	r = e->source->elf ? dwarf_lines_open(e->lines, e->source->elf, e->alt.elf, &e->split)
 			   : DWARF_LINES_NONE;
 	if (r == DWARF_LINES_NONE) {

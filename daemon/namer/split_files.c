@@ -53,7 +53,9 @@ static void want(struct split_files *f, const struct skeleton *s)
 static int find_in(
 	struct elf_file *file, const struct skeleton *s, Elf *program, struct split_unit **ret_unit)
 {
-	elf_file_unpack(file);
+	int r = elf_file_unpack(file);
+	if (r < 0)
+		return r;
 	return file->elf ? split_unit_new(s, program, file->elf, ret_unit) : SPLIT_UNIT_NONE;
 }
 
@@ -69,7 +71,8 @@ int split_files_find(
 		return SPLIT_UNIT_NONE;
 	if (one->file.elf) {
 		r = find_in(&one->file, s, program, ret_unit);
-		if (r != SPLIT_UNIT_NONE)
+		one->serves |= r == 0;
+		if (r != SPLIT_UNIT_NONE || one->serves)
 			return r;
 		elf_file_close(&one->file);
 		one->in_vain = true; /* it is of another build */

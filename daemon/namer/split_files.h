@@ -22,6 +22,7 @@ struct split_file {
 	uint64_t id; /* of the unit */
 	struct elf_file file;
 	bool in_vain; /* the file is not there, or not the unit's */
+	bool serves;  /* a unit that was found in it refers to it */
 };
 
 struct split_files {

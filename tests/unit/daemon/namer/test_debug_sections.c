@@ -92,7 +92,7 @@ TEST(what_names_are_made_from_is_unpacked, .times = 2)
 	unmap(&m);
 }
 
-TEST(what_debuggers_alone_read_is_hidden)
+TEST(what_debuggers_alone_read_is_hidden, .times = 2)
 {
 	struct mapped m = compressed_self(formats[_i]);
 	GElf_Shdr header;
@@ -107,7 +107,7 @@ TEST(what_debuggers_alone_read_is_hidden)
 	unmap(&m);
 }
 
-TEST(code_and_symbols_stay_as_they_are)
+TEST(code_and_symbols_stay_as_they_are, .times = 2)
 {
 	struct mapped m = compressed_self(formats[_i]);
 	GElf_Shdr text, symbols, after;
@@ -160,7 +160,7 @@ TEST(a_bomb_is_left)
 	unmap(&m);
 }
 
-TEST(a_section_beyond_the_file_drops_nothing)
+TEST(a_section_beyond_the_file_drops_nothing, .times = 2)
 {
 	struct mapped m = compressed_self(formats[_i]);
 	GElf_Shdr header;

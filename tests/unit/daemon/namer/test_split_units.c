@@ -3,6 +3,7 @@
 /* A program compiled whole, and the same with its units apart: every address has the same names,
  * lines and inlined calls, and lacks them where a file of a unit is missing or is another. */
 
+#include <elfutils/libdw.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -278,6 +279,57 @@ TEST(a_file_of_another_unit_or_build_adds_nothing)
 		image_free(split);
 	}
 	image_free(whole);
+}
+
+/* The unit of b.c, of another version of DWARF, says that it is that of a.c. */
+static void give_both_one_id(void)
+{
+	static uint8_t bytes[1 << 20];
+	char path[256];
+	uint64_t id[2] = {0};
+	size_t n = 0;
+
+	snprintf(path, sizeof(path), "%s/split", directory);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	Dwarf *dwarf = dwarf_begin(fd, DWARF_C_READ);
+	ck_assert_ptr_nonnull(dwarf);
+	for (Dwarf_CU *cu = NULL; dwarf_get_units(dwarf, cu, &cu, NULL, NULL, NULL, NULL) == 0;) {
+		uint64_t one = 0;
+		ck_assert_int_eq(dwarf_cu_info(cu, NULL, NULL, NULL, NULL, &one, NULL, NULL), 0);
+		if (one && n < 2)
+			id[n++] = one;
+	}
+	dwarf_end(dwarf);
+	ck_assert_uint_eq(n, 2);
+	ssize_t n_bytes = pread(fd, bytes, sizeof(bytes), 0);
+	uint8_t *at = memmem(bytes, (size_t)n_bytes, &id[1], sizeof(id[1]));
+	ck_assert_ptr_nonnull(at);
+	ck_assert_int_eq(pwrite(fd, &id[0], sizeof(id[0]), at - bytes), sizeof(id[0]));
+	close(fd);
+}
+
+TEST(a_file_that_serves_one_unit_stays_though_another_says_that_it_is_its_own)
+{
+	ck_assert_int_eq(
+		run("gcc -O1 -gdwarf-5 -o whole a.c b.c; gcc -O1 -gdwarf-5 -gsplit-dwarf -c a.c; "
+		    "gcc -O1 -gdwarf-4 -gsplit-dwarf -c b.c; gcc -o split a.o b.o"),
+		0);
+	give_both_one_id();
+	struct image *whole = image_of("whole"), *split = image_of("split");
+	uint64_t inner = offset_in(whole, "outer", 3), again = offset_in(whole, "apart", 3);
+	uint64_t other = offset_in(whole, "other", 2);
+	struct image_naming n;
+
+	ck_assert_int_eq(name_with(split, inner, true, &n), 1);
+	ck_assert_uint_eq(n.n_places, 3);
+	name_with(split, other, false, &n);
+	ck_assert_uint_eq(n.n_places, 1);
+	ck_assert_str_eq(n.place[0].function, "other");
+	name_with(split, again, false, &n);
+	ck_assert_uint_eq(n.n_places, 3);
+	ck_assert_str_eq(n.place[2].function, "apart");
+	image_free(whole);
+	image_free(split);
 }
 
 /* Whatever is in a file of a unit, nothing crashes. */
