@@ -239,8 +239,10 @@ static void way_open(const struct state *s, struct thread *t, struct region_inst
 		way_of(inside)->out = site->name;
 	around->into = inside;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (!way_is_open(s, t, inside)) /* a handler entered an object meanwhile */
-		mperf_way_close(around);
+	if (way_is_open(s, t, inside))
+		return;
+	mperf_way_close(around); /* a handler entered an object meanwhile */
+	mperf_way_close(inside);
 }
 
 /* End so many frames from the top down, all with the same time. */
@@ -304,10 +306,12 @@ static void begin_measured(const struct state *s, struct thread *t,
 /* A region that is open already: its outermost entry has the time. */
 static void begin_again(struct thread *t, struct region_instance *instance, uintptr_t address)
 {
-	const uint32_t depth = depth_of(t) + 1;
-	t->again[t->n_again] = (struct again){instance, mperf_here, address, depth};
+	const struct again entry = {instance, mperf_here, address, depth_of(t) + 1};
+	t->again[t->n_again] = entry;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	t->n_again++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	t->again[t->n_again - 1] = entry; /* a handler's may have been there */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (!mperf_thread_switch(t, instance)) {
 		t->n_again--;
@@ -338,7 +342,8 @@ static void begin_first(struct state *s, struct thread *t, struct region_instanc
 		if (stands_for > 0)
 			begin_measured(s, t, instance, stands_for);
 	}
-	way_open(s, t, around, instance, site);
+	if (s->regions_one_in != 1) /* else each is measured */
+		way_open(s, t, around, instance, site);
 }
 
 static void begin(
@@ -499,10 +504,10 @@ static inline void here_set(uintptr_t at, struct region_instance *here)
 
 static inline bool pass_takes(int64_t *passes)
 {
-	if (*passes <= 0)
-		return false;
-	__atomic_store_n(passes, *passes - 1, __ATOMIC_RELAXED);
-	return true;
+	if (__atomic_fetch_sub(passes, 1, __ATOMIC_RELAXED) > 0)
+		return true;
+	__atomic_fetch_add(passes, 1, __ATOMIC_RELAXED);
+	return false;
 }
 
 static inline __attribute__((always_inline)) uintptr_t frame_address(void)

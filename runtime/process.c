@@ -256,7 +256,7 @@ static void fork_child(void)
 	s->has_sender = false;
 	s->unfinished = false;
 	mperf_sink_close(&s->sink);
-	s->sink.tried = s->sink.busy = s->sink.hopeless = false;
+	s->sink.tried = s->sink.busy = s->sink.waited = s->sink.hopeless = false;
 	s->sink.listens = mperf_sink_wanted(&s->sink);
 
 	for (struct thread *t = s->threads; t; t = t->next) {

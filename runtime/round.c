@@ -376,7 +376,7 @@ void mperf_round_through(struct state *s, bool last)
 {
 	s->unfinished = false;
 	s->hurry = true;
-	s->sink.patient = last;
+	s->sink.patient = last && !s->sink.waited;
 	uint64_t begin_ns = mperf_now_ns();
 	while (mperf_round(s, last) == MPERF_SINK_FULL) {
 		struct pollfd p = {.fd = s->sink.fd, .events = POLLOUT};
@@ -386,5 +386,6 @@ void mperf_round_through(struct state *s, bool last)
 		if (mperf_now_ns() - begin_ns > MPERF_WAIT_TOTAL_MS * UINT64_C(1000000))
 			break;
 	}
+	s->sink.waited |= s->sink.patient && s->sink.busy;
 	s->unfinished = s->hurry = s->sink.patient = false;
 }

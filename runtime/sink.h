@@ -43,6 +43,7 @@ struct sink {
 	bool tried;
 	bool busy;     /* the daemon's queue was full at the last attempt */
 	bool patient;  /* wait for a place in it */
+	bool waited;   /* it did, in vain: the end of a program waits once */
 	bool stalled;  /* a wait timed out since it last took a message */
 	bool hopeless; /* a file in use or impossible: never retry */
 	uint64_t tried_ns;

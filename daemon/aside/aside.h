@@ -18,8 +18,8 @@
 
 /* A work that is waited for may be blocked so long; a read of /proc takes some 20 µs. */
 #define ASIDE_BLOCKED_NS 10000000u
-/* What took less is not blocked: it is the machine's business, and its parts cost more to read. */
-#define ASIDE_SHORT_NS 1000000u
+/* A shorter work counts as not blocked: to find out would cost more than the wait. */
+#define ASIDE_SHORT_NS 100000u
 /* A thread has begun by then even on a busy machine. */
 #define ASIDE_BEGIN_NS 200000000u
 

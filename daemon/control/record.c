@@ -386,6 +386,7 @@ static int listen_to_programs(
 		.programs_per_user_max = FEED_PROGRAMS_MAX,
 		.program_bytes_max = FEED_BYTES_MAX / 4,
 		.bytes_max = FEED_BYTES_MAX,
+		.one_user = q->peer->options->private,
 		.period_ms = m->feed_period_ms ? m->feed_period_ms : MPERF_PERIOD_MS,
 	};
 	if (q->peer->options->private && *m->feed) {

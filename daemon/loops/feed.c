@@ -40,6 +40,12 @@ static uint64_t user_bytes_max(const struct feed *f)
 	return f->o.limits.bytes_max / 2;
 }
 
+/* Does a user's part shrink with those of others? */
+static bool leaves_rest(const struct feed *f, uid_t uid)
+{
+	return uid != 0 && !f->o.limits.one_user;
+}
+
 static int user_get(struct feed *f, uid_t uid, struct feed_user **ret_user)
 {
 	struct feed_user *user;
@@ -50,8 +56,9 @@ static int user_get(struct feed *f, uid_t uid, struct feed_user **ret_user)
 			return -ENOMEM;
 		user->uid = uid;
 		user->period_ms = feed_period_ms(f, uid);
-		user->budget = (struct budget){
-			.max = user_bytes_max(f), .leaves_rest = uid != 0, .above = &f->budget};
+		user->budget = (struct budget){.max = user_bytes_max(f),
+			.leaves_rest = leaves_rest(f, uid),
+			.above = &f->budget};
 		HASH_ADD(hh, f->users, uid, sizeof(user->uid), user);
 		if (!user->hh.tbl) {
 			free(user);
@@ -136,7 +143,7 @@ static bool may_connect(const struct feed *f, const struct feed_user *user)
 {
 	const size_t n = user->n_programs + aside_count(f->closers, user->uid);
 	return n < f->o.limits.programs_per_user_max &&
-	       (user->uid == 0 || n < f->o.limits.programs_max - f->n_connections);
+	       (!leaves_rest(f, user->uid) || n < f->o.limits.programs_max - f->n_connections);
 }
 
 /* Takes over fd. 0, also where it is refused; -ENOMEM. */
@@ -254,6 +261,8 @@ static int pause_until(struct connection *c, uint64_t resume_ns)
 static int resume(struct connection *c)
 {
 	c->paused = c->waits = false;
+	if (!c->program->greeted)
+		c->came_ns = c->feed->now_ns; /* its hello waited for us */
 	return watch(c->feed, EPOLL_CTL_ADD, c->fd, c, true);
 }
 

@@ -49,6 +49,7 @@ struct feed_limits {
 	uint64_t program_bytes_max; /* of one program: tables and sums */
 	uint64_t bytes_max;         /* of all programs; one user may have half of it */
 	uint32_t period_ms;         /* at which programs report */
+	bool one_user;              /* there are no others, for whom to leave something */
 };
 
 struct feed_options {

@@ -48,7 +48,11 @@ static int begin(struct asking *q, const struct live *l, enum query_by by,
 	int r = live_load(&q->load, &q->h.texts, ret_error);
 	if (r == 0)
 		r = hotspots_prepare(&q->h);
-	return r == 0 ? filter_make(&q->filter, &q->h.loaded, filter) : r;
+	if (r == 0)
+		r = filter_make(&q->filter, &q->h.loaded, filter);
+	if (r == 0)
+		hotspots_find_values(&q->h, &q->filter);
+	return r;
 }
 
 /* Losses, then all that is told. 0, QUERY_FAILED, a callback's value, -errno. */

@@ -11,7 +11,7 @@ from attacked import MALLORY, VICTOR, UnitService, as_user
 from machine import Folder, compile_program, leave_to_plain, mperfctl, need_root, refused, rows
 from recorded import fails, known
 
-PAGES, PERIOD = 20000, 100
+PAGES, PERIOD = 20000, 1000  # few enough for a low kernel.perf_event_max_sample_rate
 
 
 def need_plain(build):
@@ -35,7 +35,7 @@ def test_a_sample_stands_for_as_many_occurrences_as_was_asked_for(build):
         assert touched(found, "count") == PERIOD * touched(found, "samples"), found
         assert touched(found, "self") > 0.9 and touched(found, "self_ns") == 0, found
         assert found["provenance"]["period"] == PERIOD and found["provenance"]["hz"] == 0, found
-        assert "one in 100;" in mperfctl(build, "hotspots", "-i", folder / "r").stdout
+        assert "one in 1,000;" in mperfctl(build, "hotspots", "-i", folder / "r").stdout
         with sqlite3.connect(f"file:{folder / 'r'}?immutable=1", uri=True) as db:
             meta = dict(db.execute("SELECT key, value FROM meta"))
         assert meta["period:1"] == PERIOD and meta["hz"] == 0, meta
@@ -56,7 +56,7 @@ def test_a_clock_has_time_also_by_a_period(build):
                  known(build), "spin", "300")
         found = rows(build, "hotspots", "-i", folder / "r")
     spun = sum(r["self_ns"] for r in found["rows"] if r["function"] == "spin")
-    assert 0.15e9 < spun < 0.6e9, found  # by the wall, beside others
+    assert 0.15e9 < spun < 0.6e9, found
     assert found["provenance"]["hz"] == 500 and found["provenance"]["period"] is None, found["provenance"]
     assert "count" not in found["rows"][0], found["rows"][0]
 

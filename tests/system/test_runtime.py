@@ -3,6 +3,7 @@
 (tests/runtime), sums that must come out exactly."""
 import ctypes
 import os
+import platform
 import re
 import signal
 import struct
@@ -423,7 +424,8 @@ def test_an_entry_into_a_region_that_is_not_measured_is_cheap(build):
     leave_to_plain(build, "valgrind does not run a program with sanitizers")
     need_program("valgrind")
     each = (instructions_of_pairs(build, 220000) - instructions_of_pairs(build, 20000)) / 200000
-    assert each < 40, each  # with the loop around
+    print(f"  {each:.1f} instructions, with the loop around")
+    assert each < (40 if platform.machine() == "x86_64" else 80), each
 
 
 # --- races ----------------------------------------------------------------------------------------

@@ -429,7 +429,7 @@ def test_live_trees_are_shown_one_after_the_other(build):
         assert [row["node"] for row in frames[0]["rows"]][:2] == ["minor", "rest"], frames
         command = ask(build, there, "topdown", "--live", "--", "sh", "-c", "sleep 1.3; exit 4")
         assert command.returncode == 4 and command.stdout.count("Top-down of sh") == 1, command
-        for words, arguments in ((("-I and --frames need --live",), ("--frames", "2")),
+        for words, arguments in ((("--frames needs --live",), ("--frames", "2")),
                                  (("leave it out, or -o",), ("--live", "-o", "x.svg")),
-                                 (("-I takes 1s or more",), ("--live", "-d", "200ms"))):
+                                 (("-d takes 1s or more",), ("--live", "-d", "200ms"))):
             refused(mperfctl(build, "topdown", "-a", *arguments, check=False), 2, *words)

@@ -51,6 +51,8 @@ uint32_t sampler_rate(const struct sampler *s)
 	bool timed = s->options.period == 0;
 	for (int i = 0; i < s->events.n_events; i++)
 		timed |= event_leads(&s->events, i) && event_is_clock(&s->events.event[i]);
+	if (timed && s->options.period)
+		return s->options.period < NS_PER_S ? (uint32_t)(NS_PER_S / s->options.period) : 1;
 	return timed ? s->hz : 0;
 }
 

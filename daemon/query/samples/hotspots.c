@@ -180,7 +180,7 @@ void hotspots_forget_source(struct hotspots *h)
 	h->profiling = NULL;
 }
 
-static void find_values(struct hotspots *h, const struct row_filter *filter)
+void hotspots_find_values(struct hotspots *h, const struct row_filter *filter)
 {
 	h->of_event |= filter->asked;
 	for (uint32_t i = 1; i < QUERY_EVENTS_MAX; i++) {
@@ -210,7 +210,7 @@ static int add_segment(
 	if (r == 0 && h->metrics)
 		r = hotspots_metrics_prepare(h->metrics, &h->loaded);
 	filter.every = h->metrics != NULL;
-	find_values(h, &filter);
+	hotspots_find_values(h, &filter);
 	if (r == 0)
 		r = scan_samples(&h->loaded, &filter, &notes, hotspots_take_row, h);
 	if (r == 0)
@@ -228,7 +228,7 @@ struct hotspots_kept {
 	struct hotspot *hotspot;
 	uint32_t n, size;
 	double sum;
-	bool cycles, instructions;
+	bool cycles, instructions, of_event, of_other;
 	struct provenance provenance;
 };
 
@@ -249,6 +249,8 @@ static int keep(void *query)
 	k->sum = h->sum;
 	k->cycles = h->cycles;
 	k->instructions = h->instructions;
+	k->of_event = h->of_event;
+	k->of_other = h->of_other;
 	k->provenance = h->provenance;
 	return h->metrics ? hotspots_metrics_keep(h->metrics) : 0;
 }
@@ -264,6 +266,8 @@ static void take_back(void *query)
 	h->sum = k->sum;
 	h->cycles = k->cycles;
 	h->instructions = k->instructions;
+	h->of_event = k->of_event;
+	h->of_other = k->of_other;
 	h->provenance = k->provenance;
 	if (h->metrics)
 		hotspots_metrics_take_back(h->metrics);

@@ -73,6 +73,8 @@ static inline bool hotspots_of_places(const struct hotspots *h)
 
 /* Prepare for the rows of h->loaded, once it is filled. 0, QUERY_FAILED, -errno. */
 int hotspots_prepare(struct hotspots *h);
+/* Are values of these rows what an event counted? */
+void hotspots_find_values(struct hotspots *h, const struct row_filter *filter);
 /* Count one row; userdata is the struct hotspots. 0, QUERY_FAILED, -errno. */
 int hotspots_take_row(void *userdata, const struct scan_row *row);
 /* After the last row: add counts to the callers' totals. 0 or -ENOMEM. */

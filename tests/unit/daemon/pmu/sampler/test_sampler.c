@@ -337,7 +337,7 @@ TEST(events_fire_by_their_occurrences)
 		n++;
 	}
 	ck_assert_uint_eq(n, 4 * 4);
-	ck_assert_uint_eq(sampler_rate(s), 99); /* of the clock that leads */
+	ck_assert_uint_eq(sampler_rate(s), 10000); /* of the clock that leads */
 	ck_assert_int_eq(sampler_set_rate(s, 50), 0);
 	for (size_t i = 0; i < s->streams.n_streams; i++)
 		if (s->streams.stream[i].role == STREAM_SAMPLER)
