@@ -68,7 +68,7 @@ void replace_marker(CallInst &comment, bool begins, StringRef name)
 
 } // namespace
 
-// Constant: what the branch at a block's end then always decides.
+// The constant to which the branch's condition folds, or null.
 static Constant *known_condition(const BranchInst &jump, const DataLayout &layout)
 {
 	if (auto *compare = dyn_cast<ICmpInst>(jump.getCondition()))
@@ -78,7 +78,8 @@ static Constant *known_condition(const BranchInst &jump, const DataLayout &layou
 	return nullptr;
 }
 
-// mperf.h has programs without the runtime ask at each marker whether there is one.
+// Markers of mperf.h test whether the runtime is linked. A counted module always has it, so the
+// test is dropped.
 void link_markers(Module &module)
 {
 	bool is_weak = false;

@@ -13,7 +13,8 @@
 
 #include "runtime/sink.h"
 
-/* Those who wait for a place in the daemon's queue get one in their order; who only tries has luck, or not. */
+/* The kernel gives places in the queue to waiting callers in their order; a non-blocking connect
+ * gets one only by luck. */
 static int connect_in_turn(int fd, const struct sockaddr *to, socklen_t n)
 {
 	const struct timeval patience = {.tv_usec = MPERF_PLACE_MS * 1000};

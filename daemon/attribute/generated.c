@@ -2,9 +2,10 @@
 
 /* Code that the kernel generates: what a walk knows of it
  *
- * Records say what came since the events are open. What was there before is listed when a sample first lies
- * outside the kernel's text and its modules, for most machines run no BPF that is ever sampled. Of the list only what was loaded
- * by the time of that sample counts: of the rest, records are yet to be read.
+ * Records say what was loaded after the events were opened. What was there before is listed when a
+ * sample first lies outside the kernel's text and its modules, for most machines run no BPF that is
+ * ever sampled. Of the list only what was loaded by the time of that sample counts: of the rest,
+ * records are yet to be read.
  */
 
 #include "daemon/attribute/attribute_private.h"

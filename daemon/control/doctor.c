@@ -218,8 +218,9 @@ static void examine_bpf(struct examination *x)
 	if (!doctor_measures(x)) {
 		doctor_tell(x,
 			(struct finding){-1, "bpf", "info", "ask as root, or as one of the group"},
-			"whether BPF cuts counts at switches as the context-switches sibling does "
-			"is tried for root and the group alone, since all programs pay for it");
+			"not tried: whether BPF separates counts at switches as the "
+			"context-switches event does. All programs pay for the trial, so only "
+			"root and the group have it made");
 		return;
 	}
 	int r = switch_compare(&kernel_real, &c);

@@ -70,9 +70,8 @@ void doctor_sideband(struct examination *x)
 		doctor_tell(x,
 			(struct finding){
 				-1, "side band", "info", "ask as root, or as one of the group"},
-			"what records of forks, execs and mappings cost was not measured yet, "
-			"which "
-			"is done for root and the group alone, since all programs pay for it");
+			"the cost of records of forks, execs and mappings is not known yet: only "
+			"root and the group have it measured, since all programs pay");
 		return;
 	}
 	price_text(&price[TASK_FORK], fork);

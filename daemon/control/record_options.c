@@ -125,9 +125,8 @@ static int refuse_period(struct request *q, uint64_t period, uint64_t min, const
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 		       o->service ? "Give more with -c, or raise rate-max in mperf.conf."
 				  : "Give more with -c.",
-		       "a sample every %llu of %s may be more than the %u a second that %s: the "
-		       "least is "
-		       "%llu",
+		       "one sample in %llu of %s may exceed the %u samples a second that %s: the "
+		       "smallest period is %llu",
 		       (unsigned long long)period, e->name,
 		       o->service ? o->conf->rate_max : SAMPLER_HZ_MAX,
 		       o->service ? "this service allows" : "mperfd accepts",

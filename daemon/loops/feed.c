@@ -24,8 +24,9 @@
 #include "proto/memory.h"
 
 #define ACCEPTS_TURN 16u
-/* Of the loop's time for accepting, whoever connects: one part in this many, and so far ahead, some thousand programs at
- * once. Who comes then waits in the socket's queue, this long before it goes on. */
+/* Accepting has a tenth of the loop's time, whoever connects, and may be 200 ms ahead of it: some
+ * thousand connections at once. Beyond that, connections wait in the socket's queue, and we look
+ * again 10 ms later. */
 #define ACCEPTS_SHARE 10u
 #define ACCEPTS_AHEAD_NS 200000000u
 #define ACCEPTS_REST_NS 10000000u

@@ -13,8 +13,8 @@
 
 #include "daemon/namer/byte_reader.h"
 
-/* Of one file, of what zstd compressed: more than fits into the parser beside its tables, and a bomb
- * of a few kilobytes unpacks to anything. A section beyond it is hidden. */
+/* The most that zstd sections of one file may unpack to; more does not fit beside the parser's
+ * tables, and a bomb of a few kilobytes unpacks to anything. A section beyond it is hidden. */
 #define UNPACKED_BYTES_MAX ((size_t)1 << 30)
 #define UNPACKED_SECTIONS_MAX 32 /* DWARF has half as many */
 

@@ -101,8 +101,8 @@ struct image_mark {
 	uint64_t at, hash;
 };
 struct image_mark image_mark(const struct image *i);
-/* Does the image go on with what had that mark? So it does once it was asked before, else if the file still has
- * what was read; at 0: nothing was. */
+/* Is the file still the one that was read up to the mark? Yes if the image was asked before (it
+ * notices changes itself), if the mark is at 0, or if the bytes before the mark are the same. */
 bool image_goes_on(struct image *i, int fd, const struct image_mark *mark);
 /* Code that has taken the place of other code. */
 struct image_change {

@@ -54,7 +54,8 @@ struct image *image_new(void);
 void read_mark_check(struct read_mark *r, int fd);
 /* It was read up to there. */
 void read_mark_note(struct read_mark *r, int fd, uint64_t at);
-/* The same, if all of it was given to read_mark_take: what has been written there since is not taken for it. */
+/* Add bytes that were read to the mark. Unlike read_mark_note, this does not read the file again,
+ * so a later write is not taken for what was read. */
 void read_mark_take(struct read_mark *r, const char *bytes, size_t n);
 uint64_t read_mark_hash(const struct read_mark *r);
 /* Do bytes of that hash stand before that place? */

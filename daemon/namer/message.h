@@ -184,7 +184,8 @@ struct message_opened {
 	uint32_t owner;
 	uint32_t sole; /* 1: only its owner and root can write to it; 0: others can, or not known */
 	uint32_t n_path;
-	/* 1: it keeps from being unmounted what is not our root: not to be held for long */
+	/* 1: while it is held, a file system other than our root cannot be unmounted: close it
+	 * soon */
 	uint32_t leaves;
 };
 _Static_assert(sizeof(struct message_opened) == 96, "opened");

@@ -43,7 +43,8 @@ struct registers {
 
 /* Source: System V psABI of each machine, "DWARF register numbers";
  * arch/{x86,riscv,arm64}/include/uapi/asm/perf_regs.h of Linux 6.12; for 32-bit programs
- * arch/{x86,arm64}/kernel/perf_regs.c (perf_reg_value): they have the numbers of the 64-bit kernel. */
+ * arch/{x86,arm64}/kernel/perf_regs.c (perf_reg_value): i386 has the numbers of x86-64; a 32-bit
+ * ARM program has its own, 0 to 15. */
 static const struct registers known_registers[] = {
 	{
 		.machine = EM_X86_64,

@@ -32,8 +32,8 @@
 #define NAMER_PARSE_TIMEOUT_NS 20000000000u
 /* the time limit may be exceeded this many times while the parser sleeps, on a slow disk */
 #define NAMER_WALL_TIMES 4u
-/* Larger files are FILE_OVERSIZE. The largest with debug information have some 10 GB; a third of the smallest
- * address space of our machines. Source: Documentation/arch/riscv/vm-layout.rst, sv39 */
+/* Larger files are FILE_OVERSIZE. The largest with debug information have some 10 GB. A quarter of
+ * sv39's 256 GiB, our smallest address space. Source: Documentation/arch/riscv/vm-layout.rst */
 #define NAMER_FILE_BYTES_MAX (64ull << 30)
 /* RLIMIT_DATA of the parser: its tables, without the files, of which only pages that are read take memory */
 #define NAMER_PARSER_BYTES_MAX (3ull << 30)

@@ -15,7 +15,9 @@ struct row_filter {
 	bool windows;                 /* selects only some windows */
 	bool tells_windows;           /* rows say which they are of */
 	bool event[QUERY_EVENTS_MAX]; /* with `asked`: the events whose counts are shown */
-	bool asked; /* the user named an event, or what leads samples by occurrences: there is no time */
+	/* an event's counts are shown, not time: the user named it, or the leader samples by
+	 * occurrences */
+	bool asked;
 	/* by id: index + 1 in `withouts` of what is left out of its rows; NULL: of none */
 	uint32_t *without;
 	const struct query_without *withouts;

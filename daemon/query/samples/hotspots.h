@@ -38,8 +38,8 @@ struct hotspots {
 	uint32_t size;
 	double sum;                /* of all rows: the total for shares */
 	bool cycles, instructions; /* counted in any source */
-	bool of_event;             /* values are what an event counted, not time: */
-	bool of_other;             /* of one that has no column of its own */
+	bool of_event;             /* values are an event's counts, not time */
+	bool of_other;             /* ... of an event without a column of its own */
 	struct provenance provenance;
 	struct hotspots_metrics *metrics; /* NULL: none */
 	struct hotspots_kept *kept;       /* saved before the current source */
