@@ -36,11 +36,6 @@
 
 /* --- users ------------------------------------------------------------------------------------ */
 
-static uint64_t user_bytes_max(const struct feed *f)
-{
-	return f->o.limits.bytes_max / 2;
-}
-
 /* Does a user's part shrink with those of others? */
 static bool leaves_rest(const struct feed *f, uid_t uid)
 {
@@ -57,7 +52,7 @@ static int user_get(struct feed *f, uid_t uid, struct feed_user **ret_user)
 			return -ENOMEM;
 		user->uid = uid;
 		user->period_ms = feed_period_ms(f, uid);
-		user->budget = (struct budget){.max = user_bytes_max(f),
+		user->budget = (struct budget){.max = f->o.limits.bytes_max / 2,
 			.leaves_rest = leaves_rest(f, uid),
 			.above = &f->budget};
 		HASH_ADD(hh, f->users, uid, sizeof(user->uid), user);
@@ -548,7 +543,7 @@ void feed_set_limits(struct feed *f, const struct feed_limits *limits)
 	f->o.limits = *limits;
 	f->budget.max = limits->bytes_max;
 	HASH_ITER (hh, f->users, user, next) {
-		user->budget.max = user_bytes_max(f);
+		user->budget.max = limits->bytes_max / 2;
 	}
 	feed_tell_periods(f);
 }
