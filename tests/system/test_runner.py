@@ -222,7 +222,11 @@ sys.exit(runner.main())
 
 def below(pid):
     """How many processes of each name it has started."""
-    return collections.Counter(Path(f"/proc/{p}/comm").read_text().strip() for p in jobs.descendants(pid))
+    names = collections.Counter()
+    for descendant in jobs.descendants(pid):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            names[Path(f"/proc/{descendant}/comm").read_text().strip()] += 1
+    return names
 
 
 def test_who_is_interrupted_ends_all_and_leaves_nothing(build):
