@@ -76,7 +76,7 @@ def test_a_service_keeps_to_its_highest_rate(build):
     program = compile_program(build, "known.c")
     with Folder() as folder, UnitService(build, folder, rate=99, top_rate=99, rate_max=1000) as service:
         shutil.copy(program, folder / "known")
-        for options, words in ((["-e", "cpu-clock", "-c", "999999"], ["cpu-clock", "1000 a second", "1000000"]),
+        for options, words in ((["-e", "cpu-clock", "-c", "999999"], ["cpu-clock", "1000 samples a second", "1000000"]),
                                (["-e", "cycles", "-c", "47999999"], ["cycles", "rate-max", "48000000"]),
                                (["-e", "r22,page-faults", "-c", "9"], ["r22", "rate-max"])):
             refused(service.user(MALLORY, "record", *options, "-o", "r", "--", "true"), 2, *words)
