@@ -33,19 +33,24 @@ bool proc_is_there(const struct attribute *a, pid_t pid)
 	return access(folder, F_OK) == 0;
 }
 
-int proc_read(struct attribute *a, pid_t pid, unsigned wants, struct proc_view *ret_view)
+/* Ask for what the question wants of that process. As proc_reader_ask. */
+static int ask(struct attribute *a, pid_t pid, struct proc_question q, struct proc_view *ret_view)
 {
 	char folder[PATH_MAX];
 
 	if (a->o.is_gone && a->o.is_gone(pid))
 		return PROC_GONE;
 	snprintf(folder, sizeof(folder), "%s/%d", a->o.proc, (int)pid);
-	const struct proc_question q = {.folder = folder,
-		.pid = pid,
-		.account = proc_account(task_find(a->o.tasks, pid)),
-		.wants = wants,
-		.rights = a->o.rights};
-	int r = proc_reader_ask(a->o.reader, &q, ret_view);
+	q.folder = folder;
+	q.pid = pid;
+	q.account = proc_account(task_find(a->o.tasks, pid));
+	q.rights = a->o.rights;
+	return proc_reader_ask(a->o.reader, &q, ret_view);
+}
+
+int proc_read(struct attribute *a, pid_t pid, unsigned wants, struct proc_view *ret_view)
+{
+	int r = ask(a, pid, (struct proc_question){.wants = wants}, ret_view);
 	if (r == PROC_SILENT)
 		lose(a, 0, LOSS_SILENT, 1);
 	return r;
@@ -65,17 +70,11 @@ int proc_rights(struct attribute *a, pid_t pid, struct rights *ret_rights)
 int proc_compare(struct attribute *a, pid_t pid, const struct map *m)
 {
 	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
-	char folder[PATH_MAX];
 
-	if (a->o.is_gone && a->o.is_gone(pid))
-		return PROC_GONE;
-	snprintf(folder, sizeof(folder), "%s/%d", a->o.proc, (int)pid);
-	const struct proc_question q = {.folder = folder,
-		.pid = pid,
-		.account = proc_account(task_find(a->o.tasks, pid)),
-		.wants = PROC_TEXT,
-		.text = {m->start, m->end - m->start, m->file_offset}};
-	int r = proc_reader_ask(a->o.reader, &q, &v);
+	int r = ask(a, pid,
+		(struct proc_question){
+			.wants = PROC_TEXT, .text = {m->start, m->end - m->start, m->file_offset}},
+		&v);
 	if (r != 0 || !(v.has & PROC_TEXT))
 		return r ? r : PROC_SILENT;
 	return v.text_is_same ? PROC_SAME : PROC_OTHER;
