@@ -28,7 +28,7 @@ static inline void mperf_segment_write(int64_t base)
 #endif
 }
 
-/* The same by the kernel, where programs may not. */
+/* Write the segment's base by the kernel, where programs may not. */
 static inline void mperf_segment_ask(int64_t base)
 {
 #ifdef __x86_64__

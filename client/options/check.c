@@ -63,11 +63,11 @@ static int check_period(struct parse *p)
 	if (!o->period)
 		return 0;
 	if (o->hz)
-		return options_wrong(p,
-			"-F samples so many times a second and -c every so many occurrences of an "
-			"event: give one of them");
+		return options_wrong(p, "-F says how many samples a second, and -c how many "
+					"occurrences of an event "
+					"a sample stands for: give one of them");
 	if (o->n_metrics)
-		return options_wrong(p, "metrics ride on samples by time: leave out -M, or -c");
+		return options_wrong(p, "metrics need samples by time: leave out -M, or -c");
 	if (o->n_events == 0 && !o->of_event)
 		return options_wrong(p,
 			"-c counts occurrences of an event: say of which with -e, such as -e "

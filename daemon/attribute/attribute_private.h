@@ -143,7 +143,7 @@ struct stand {
 
 struct waiting;
 
-/* Of the kernel's own text, from _stext on; what lies elsewhere and in no module was generated. Debian's has 20 MB,
+/* Size of the kernel's own text, from _stext on; code elsewhere, and in no module, was generated. Debian's has 20 MB,
  * and its image twice as much. */
 #define KERNEL_TEXT_BYTES (32u << 20)
 

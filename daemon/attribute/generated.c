@@ -36,7 +36,7 @@ struct listing {
 	uint64_t time_ns;
 };
 
-/* What records told already stays: it is what is there now. */
+/* Pieces that records reported stay: they are newer than the list. */
 static void take(void *userdata, const struct kernel_program *p)
 {
 	struct listing *l = userdata;

@@ -14,7 +14,7 @@
 
 /* Pieces of code known at a time; a host of many containers has some hundreds. More stay without a name. */
 #define KERNEL_CODE_MAX 8192u
-/* Of a name; longer ones are cut. Source: KSYM_NAME_LEN is 512, but names of BPF programs come to 21 + 128:
+/* Bytes of a name; longer ones are cut. Source: KSYM_NAME_LEN is 512, but names of BPF programs come to 21 + 128:
  * bpf_get_prog_name in kernel/bpf/core.c of Linux 6.12. */
 #define KERNEL_CODE_NAME_BYTES 192u
 
@@ -31,7 +31,7 @@ struct kernel_code {
 /* It is there from now on, in place of all that it overlaps. 0, KERNEL_CODE_FULL, -ENOMEM. */
 enum { KERNEL_CODE_FULL = 1 };
 int kernel_code_add(struct kernel_code *c, uint64_t start, uint64_t bytes, const char *name);
-/* What overlaps this is no longer there. */
+/* Remove the pieces that overlap [start, start + bytes): their code is gone. */
 void kernel_code_drop(struct kernel_code *c, uint64_t start, uint64_t bytes);
 /* NULL: none. O(log n). */
 const struct kernel_code_piece *kernel_code_find(const struct kernel_code *c, uint64_t addr);

@@ -37,7 +37,7 @@ static void price_text(const struct sideband_price *p, char ret_text[static PRIC
 		snprintf(ret_text, PRICE_TEXT_BYTES, "%s (%s to %s)", ns, low, high);
 }
 
-/* Measure, and keep for `status` of the service. False, once it was told: that was refused. */
+/* Measure, and keep the result for `status` of the service. False: it was refused, and the client knows. */
 static bool measure_sideband(struct examination *x, struct sideband_price *kept,
 	struct sideband_price price[static N_TASK_WORKS])
 {

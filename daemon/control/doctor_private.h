@@ -29,5 +29,6 @@ __attribute__((format(printf, 3, 4))) void doctor_tell(
 bool doctor_measures(const struct examination *x);
 /* What the service measured on that hart, and what it gave up because of it. */
 void doctor_cost(struct examination *x, int hart);
-/* What the records of forks, execs and mappings cost, measured now; for others the last time. */
+/* The cost of records of forks, execs and mappings: measured now for root and the group; for others,
+ * as last measured. */
 void doctor_sideband(struct examination *x);

@@ -105,7 +105,7 @@ static struct walk_options walk_options_of(const struct request *q, const Mperf_
 	};
 }
 
-/* As often as an event of hardware can occur on a hart: eight instructions a cycle at 6 GHz. */
+/* The highest rate assumed for an event of the hardware on a hart: eight a cycle at 6 GHz. Our own bound. */
 #define OCCURRENCES_PER_S_MAX 48000000000ull
 
 /* The least period of an event that keeps to a rate, as far as that is known: software events and tracepoints are

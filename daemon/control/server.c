@@ -287,7 +287,7 @@ static void listen_for(struct server *s, uint32_t events)
 	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, s->listener.fd, &event);
 }
 
-/* Who comes meanwhile waits. */
+/* Connections that come meanwhile wait. */
 static void accept_again_at(struct server *s, uint64_t ns)
 {
 	s->accept_ns = ns;

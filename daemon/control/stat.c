@@ -311,7 +311,7 @@ static struct stat_asked asked_of(struct stat_job *j, struct request *q)
 		.n_pids = t->all ? 0 : t->n_pid};
 }
 
-/* Begin to count, once all is open. 0; positive after the peer was told why not; -errno. */
+/* Begin to count, once all is open. 0; positive: it was refused, and the client knows why; -errno. */
 static int begin_counting(struct stat_job *j, struct request *q)
 {
 	/* The kernel checks our rights, not the peer's, and a set-user-ID program may have started

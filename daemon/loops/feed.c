@@ -134,7 +134,7 @@ static int refuse(struct feed *f, int fd, bool may_come, uid_t uid, enum feed_ca
 	return 0;
 }
 
-/* As much as the configuration gives, and as is then left for others. */
+/* Has the user a place left? At most as many as the configuration gives, and as are then left for others. */
 static bool may_connect(const struct feed *f, const struct feed_user *user)
 {
 	const size_t n = user->n_programs + aside_count(f->closers, user->uid);
@@ -194,7 +194,7 @@ static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* What waits in the queue waits until then. */
+/* Connections in the queue wait until then. */
 static int rest_until(struct feed *f, uint64_t ns)
 {
 	f->listen_at_ns = ns;

@@ -25,7 +25,7 @@ struct byte_reader {
 
 /* The bytes from `offset` on; bad, if it is beyond them. */
 struct byte_reader bytes_from(struct section_bytes s, uint64_t offset);
-/* Those n bytes from there on; absent, if there are not as many. */
+/* The n bytes from that offset on; absent if there are fewer. */
 struct section_bytes bytes_part(struct section_bytes s, uint64_t offset, uint64_t n);
 /* The string that begins there. NULL: beyond the bytes, or without end. */
 const char *bytes_string(struct section_bytes s, uint64_t offset);

@@ -10,7 +10,7 @@
 
 #include "daemon/namer/byte_reader.h"
 
-/* What the ranges of a split unit refer to, which is in part in the program. */
+/* Sections to which the ranges of a split unit refer; some of them are in the program. */
 struct range_source {
 	struct section_bytes addresses; /* of its skeleton, in .debug_addr */
 	struct section_bytes lists;     /* .debug_rnglists.dwo; before DWARF 5, .debug_ranges */

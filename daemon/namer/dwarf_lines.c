@@ -212,7 +212,7 @@ static bool tag_holds_functions(int tag)
 	return false;
 }
 
-/* What its ranges refer to; NULL: libdw knows. */
+/* sections to which its ranges refer; NULL: libdw knows */
 static const struct range_source *unit_ranges(const struct unit *u)
 {
 	return u->split ? split_unit_ranges(u->split) : NULL;
@@ -316,7 +316,7 @@ static void unit_read_table(struct dwarf_lines *d, struct unit *u)
 			&d->sections, offset, unit_directory(&u->die), &d->names, &u->table);
 }
 
-/* Of a skeleton, find the other half. */
+/* Find the other half of a unit that is a skeleton. */
 static void unit_find_split(struct dwarf_lines *d, struct unit *u)
 {
 	struct skeleton s;

@@ -75,7 +75,7 @@ static bool read_parts(struct section_bytes s, struct byte_reader *r, struct go_
 	return !r->bad;
 }
 
-/* Of a number of the index: since 1.18 not of an address any more. */
+/* Bytes of a number in the index: it was an address up to 1.16, and is relative to the text since 1.18. */
 static size_t index_bytes(const struct go_table *t)
 {
 	return t->version >= GO_1_18 ? 4 : t->pointer_bytes;
@@ -256,7 +256,7 @@ static Elf_Scn *section_named(Elf *elf, const char *wanted, GElf_Shdr *ret_heade
 	return NULL;
 }
 
-/* What the loader writes to that address, if it is relative to the program. */
+/* The value that the loader writes to that address, if it is relative to the program. */
 static uint64_t relocated(Elf *elf, uint64_t addr)
 {
 	GElf_Shdr header;

@@ -17,7 +17,7 @@ struct named_bytes {
 
 struct section_elf;
 
-/* Those of the n sections that are not absent; their bytes are borrowed. 0 or -ENOMEM */
+/* An ELF file of those of the n sections that are not absent; their bytes are borrowed. 0 or -ENOMEM */
 int section_elf_new(const struct named_bytes *section, size_t n, struct section_elf **ret_elf);
 /* Borrowed. */
 Elf *section_elf_elf(const struct section_elf *e);

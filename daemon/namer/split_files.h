@@ -43,10 +43,10 @@ int split_files_find(struct split_files *f, const struct skeleton *s, Elf *progr
  * -EINVAL, -ENOMEM */
 int split_files_add_package(struct split_files *f, int fd);
 int split_files_add(struct split_files *f, int fd);
-/* What is wanted is not there. */
+/* The file that is wanted is not there. */
 void split_files_give_up(struct split_files *f);
 
-/* As those of struct elf_file, for all. */
+/* The functions of struct elf_file, for all files. */
 void split_files_pack(struct split_files *f);
 void split_files_rest(struct split_files *f);
 void split_files_clear(struct split_files *f);

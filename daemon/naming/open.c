@@ -130,7 +130,7 @@ static void settle(struct namer *n, struct slot *s)
 	n->fresh = true; /* a stack may have waited for it */
 }
 
-/* Who runs it next may be there longer. */
+/* The next process that runs it may live longer. */
 static bool may_come_back(struct namer *n, struct slot *s, enum file_state state)
 {
 	const struct file *f = s->file;

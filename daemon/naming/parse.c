@@ -170,7 +170,7 @@ static bool is_wanted(const struct slot *s, enum message_part part)
 static bool is_worth(
 	const struct namer *n, const struct slot *s, enum message_part part, struct naming_user *u)
 {
-	/* Who waits for files of split units keeps what it has, so these have a limit of their own. */
+	/* A program that waits for files of split units keeps those it has, so these have a limit of their own. */
 	if (part == PART_SPLIT && n->copied_bytes >= 2 * NAMER_COPIES_BYTES_MAX)
 		return false;
 	return is_wanted(s, part) && !s->no_debug && !(s->tried & 1u << part) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #pragma once
 
-/* What the BPF program that lists BPF programs writes for each: shared by it and its reader. */
+/* The entry that the BPF program which lists BPF programs writes for each of them. */
 
 #include <linux/types.h>
 

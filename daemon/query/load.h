@@ -75,7 +75,7 @@ struct loaded_file {
 	uint32_t build_id; /* text, in hexadecimal digits; "" or 0: none */
 };
 
-/* What to call a file: by its path (NULL: none), unless there is none. */
+/* The name of a file in answers: its path, if it has one (NULL: none). */
 static inline const char *loaded_call_file(enum file_kind kind, const char *path, bool absent)
 {
 	if (kind == FILE_KERNEL)

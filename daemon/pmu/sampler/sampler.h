@@ -225,7 +225,7 @@ void sampler_lower_task(struct sampler *s, unsigned raise, pid_t task);
  * that were closed before. */
 void sampler_drained(struct sampler *s, uint64_t before_ns);
 
-/* What hz says of its samples; 0: nothing, since no event fires by time. */
+/* The rate of its samples by time; 0: no event fires by time. */
 uint32_t sampler_rate(const struct sampler *s);
 
 /* Change the requested rate. What the kernel does not throttle is still the highest in force

@@ -288,7 +288,7 @@ static int write_harts(struct segment *g, const struct sampler *s)
 	return 0;
 }
 
-/* Of events that sample by their occurrences, for how many of these each sample stands. */
+/* How many occurrences one sample stands for, of events that sample by these. */
 static int write_periods(struct segment *g, const struct sampler *s)
 {
 	char key[NOTE_KEY_BYTES_MAX];
