@@ -419,10 +419,13 @@ static int run(struct walk *w, uint64_t now_ns)
 		in->next_tick_ns = now_ns + TICK_NS;
 		r = tick(w, now_ns);
 		memset(in->hung, 0, sizeof(in->hung));
-	} else if (in->throttled) {
+		in->throttled = false;
+	} else if (in->throttled && now_ns >= in->next_rate_ns) {
+		/* not at each drain in a hurry: events lose the period that has begun */
+		in->next_rate_ns = now_ns + WALK_DRAIN_NS;
 		r = sampler_follow_rate(w->sampler);
+		in->throttled = false;
 	}
-	in->throttled = false;
 	if (w->sampler->options.per_task)
 		notice_hung_rings(w);
 	in->next_drain_ns = now_ns + drain_every_ns(w, now_ns);

@@ -19,6 +19,7 @@ struct walk_inner {
 	struct raises raises;
 	uint64_t next_drain_ns, next_tick_ns;
 	uint64_t started_ns;
+	uint64_t next_rate_ns; /* the kernel's limit is not read again before */
 	bool always;           /* as in struct walk_options */
 	bool looked;           /* at files of generated code, for the next drain */
 	uint64_t rest_ns;      /* a ring that fills does not wake us before */
