@@ -111,7 +111,8 @@ DAEMON_ROOMS = aside pmu pmu/event pmu/sampler decode naming attribute loops agg
 	query query/samples query/loops compare session service control
 CLIENT_ROOMS = commands options wire show top flamegraph plot roofs topdown compare export
 
-PROTO_OBJ  = $(call obj,proto) $(BUILD)/gen/proto/mperf.pb-c.o
+PROTO_ROOMS = base syntax roofs code
+PROTO_OBJ  = $(call obj,proto) $(foreach d,$(PROTO_ROOMS),$(call obj,proto/$(d))) $(BUILD)/gen/proto/mperf.pb-c.o
 PLATFORM_OBJ = $(filter-out %/main.o,$(call obj,platform-db))
 DAEMON_OBJ = $(foreach d,$(DAEMON_ROOMS),$(call obj,daemon/$(d))) $(filter-out %/main.o,$(call obj,daemon)) $(addprefix $(BUILD)/daemon/namer/,demangle.o names.o name_cut.o)
 NAMER_OBJ  = $(filter-out %/main.o,$(call obj,daemon/namer))

@@ -17,8 +17,8 @@
 #include "client/show/answer.h"
 #include "client/show/print.h"
 #include "client/show/say.h"
-#include "proto/memory.h"
-#include "proto/nearest.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/nearest.h"
 
 static const struct command {
 	Mperf__Request__BodyCase id;

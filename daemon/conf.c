@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "daemon/conf_value.h"
-#include "proto/ini.h"
-#include "proto/memory.h"
-#include "proto/nearest.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/ini.h"
+#include "proto/syntax/nearest.h"
 
 #define CONF_COLUMNS 78  /* of comments that we write */
 #define N_SECTIONS_MAX 8 /* there are three */

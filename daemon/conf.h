@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "proto/ini.h"
+#include "proto/syntax/ini.h"
 
 #define CONF_PATH "/etc/mperf/mperf.conf"
 #define CONF_BYTES_MAX INI_FILE_BYTES

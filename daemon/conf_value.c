@@ -10,7 +10,7 @@
 
 #include "daemon/attribute/label_variables.h"
 #include "daemon/store/pin_rule.h"
-#include "proto/unit.h"
+#include "proto/syntax/unit.h"
 
 const struct conf_row conf_rows[] = {
 #define CONF(section, key, member, kind, min, max, preset, unit, restart, says)                    \

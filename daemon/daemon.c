@@ -31,8 +31,8 @@
 #include "daemon/service/overhead.h"
 #include "daemon/service/service.h"
 #include "daemon/session/listener.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 /* sd-event, the service's rings and workers, the server's. */
 #define DAEMON_FDS_MAX (1 + JOB_FDS_MAX + SERVER_FDS_MAX)

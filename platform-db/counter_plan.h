@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define PLAN_EVENTS_MAX 512 /* of one hart; "every metric" of Intel's largest core needs 230 */
 #define PLAN_WISHES_MAX 512

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/digit.h"
+#include "proto/base/digit.h"
 
 #define REGEX_BYTES_MAX 255 /* Linux' longest has 60 */
 #define REGEX_REPEATS_MAX 8 /* more than one for each register */

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct expression;
 struct expression_source;

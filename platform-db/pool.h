@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct pool;
 

@@ -20,8 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
-#include "proto/schedule.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/schedule.h"
 
 #define KMSG "/dev/kmsg"
 #define KMSG_ERROR "<3>" /* Source: Linux 6.12, Documentation/ABI/testing/dev-kmsg */

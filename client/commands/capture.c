@@ -13,7 +13,7 @@
 #include "client/commands/chains.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* The daemon's own limit. */
 #define WINDOW_MS_MAX 60000u

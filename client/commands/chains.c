@@ -27,7 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define INTERPRETERS_MAX 4 /* of a script whose interpreter is a script; Source: Linux, fs/exec.c */
 

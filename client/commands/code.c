@@ -17,7 +17,7 @@
 
 #include "client/commands/program.h"
 #include "client/show/say.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define SOCKET_FD 3 /* Source: daemon/code/main.c */
 #define FILE_FD 4

@@ -7,7 +7,7 @@
  * own per file, which ends with its answer.
  */
 
-#include "proto/code.h"
+#include "proto/code/code.h"
 
 enum {
 	CODE_NO_PROGRAM = 1, /* mperf-code is not installed */

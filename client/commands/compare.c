@@ -16,8 +16,8 @@
 #include "client/show/reply.h"
 #include "client/show/table.h"
 #include "client/wire/ask.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 /* A side: recordings, or selections of the store. */
 struct side {

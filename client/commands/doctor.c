@@ -16,7 +16,7 @@
 #include "client/show/reply.h"
 #include "client/show/table.h"
 #include "client/wire/ask.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Comparing every finding with every other is quadratic; beyond this many, each is shown alone. */
 #define FINDINGS_MERGED_MAX 4000

@@ -15,7 +15,7 @@
 #include "client/show/escape.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct exporting {
 	const struct options *options;

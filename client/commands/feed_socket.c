@@ -9,7 +9,7 @@
 #include "client/commands/run.h"
 #include "client/show/outfile.h"
 #include "client/show/print.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 int feed_socket_make(struct feed_socket *s)
 {

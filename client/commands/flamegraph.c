@@ -13,7 +13,7 @@
 #include "client/flamegraph/page.h"
 #include "client/show/page.h"
 #include "client/show/reply.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct drawing {
 	const struct options *options;

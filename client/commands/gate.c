@@ -11,7 +11,7 @@
 #include "client/show/outfile.h"
 #include "client/show/print.h"
 #include "client/show/say.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Write what CI systems read. 0 or EXIT_FAILED, after an error message. */
 static int write_junit(const struct options *o, const struct replies *replies)

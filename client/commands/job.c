@@ -18,8 +18,8 @@
 #include "client/commands/tables.h"
 #include "client/commands/workload.h"
 #include "client/wire/ask.h"
-#include "proto/label.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/label.h"
 
 /* The name, those given, and which run of the job it is. */
 #define OWN_LABELS 2

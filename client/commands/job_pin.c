@@ -8,8 +8,8 @@
 
 #include "client/commands/tables.h"
 #include "client/show/say.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 int job_pin_selection(const char *text, struct selection *ret_selection)
 {

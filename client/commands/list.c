@@ -14,7 +14,7 @@
 #include "client/show/reply.h"
 #include "client/show/table.h"
 #include "client/wire/ask.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* The columns of the answer, as daemon/control/list.c sends them. */
 enum {

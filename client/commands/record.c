@@ -14,8 +14,8 @@
 #include "client/commands/command.h"
 #include "client/commands/signals.h"
 #include "client/show/print.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 /* As for `ssh board mperfctl record -o - -- CMD >run.mprf`. */
 static int open_stdout(struct outfile *out)

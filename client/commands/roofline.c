@@ -19,8 +19,8 @@
 #include "client/commands/workload.h"
 #include "client/show/reply.h"
 #include "client/show/say.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 /* Tables leave these out, for readability; --json, --csv and --raw have them. */
 static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};

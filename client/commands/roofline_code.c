@@ -28,7 +28,7 @@
 #include "client/show/print.h"
 #include "client/show/say.h"
 #include "client/show/table.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define FILES_MAX 32 /* with the most time; each takes 20 ms to a second */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 enum column {
 	FUNCTION,

@@ -5,7 +5,7 @@
 
 #include "client/options/options.h"
 #include "client/show/reply.h"
-#include "proto/code.h"
+#include "proto/code/code.h"
 
 #define NOTES_MAX 8
 #define NOTE_BYTES 512

@@ -15,7 +15,7 @@
 #include "client/commands/run.h"
 #include "client/commands/signals.h"
 #include "client/show/say.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* What still works where events do not count. */
 #define INSTEAD                                                                                    \

@@ -14,7 +14,7 @@
 #include "client/show/page.h"
 #include "client/show/print.h"
 #include "client/show/say.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define COLUMNS_DEFAULT 80 /* where there is no terminal */
 #define ROWS_DEFAULT 24

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "client/show/escape.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define CALLS_MAX 1e18 /* is printed as a whole number of 64 bits */
 

@@ -17,7 +17,7 @@
 #include "client/show/say.h"
 #include "client/show/series.h"
 #include "client/show/table.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define NOTES_SHOWN 2 /* lines below a table, unless --notes */
 

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "client/roofs/find.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define MEASURE "`mperfctl roofs measure` measures them in a minute."
 #define PER_NS 1e9

@@ -22,7 +22,7 @@
 #include "client/roofs/caches.h"
 #include "client/roofs/keep.h"
 #include "client/wire/ask.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct measuring {
 	const struct options *o;

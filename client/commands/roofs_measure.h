@@ -3,7 +3,7 @@
 
 /* mperfctl roofs measure: while the service samples as little as it may */
 
-#include "proto/roofs.h"
+#include "proto/roofs/roofs.h"
 
 struct options;
 

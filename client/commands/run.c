@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "client/commands/signals.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static bool command_runs(const struct run *n)
 {

@@ -19,9 +19,9 @@
 #include "client/show/print.h"
 #include "client/show/reply.h"
 #include "client/wire/ask.h"
-#include "proto/memory.h"
-#include "proto/schedule.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/schedule.h"
+#include "proto/syntax/unit.h"
 
 #define RECORDING_DEFAULT "mperf.mprf"
 /* Of a schedule in words, and of its time that is checked. */

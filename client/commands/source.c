@@ -15,8 +15,8 @@
 #include "client/commands/capture.h"
 #include "client/commands/signals.h"
 #include "client/show/print.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 /* How far back queries of the store look unless --since: long enough to see why the machine has
  * just been slow. */

@@ -18,7 +18,7 @@
 #include "client/show/outfile.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct counting {
 	const struct options *options;

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define OUTPUT_BYTES 4096 /* of what we ask, some ten lines */
 #define SECOND_NS 1000000000ll

@@ -16,7 +16,7 @@
 #include "client/show/reply.h"
 #include "client/show/table.h"
 #include "client/wire/ask.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static void write_heading(const char *says, const struct table_options *look, FILE *f)
 {

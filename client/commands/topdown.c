@@ -20,8 +20,8 @@
 #include "client/show/table.h"
 #include "client/topdown/page.h"
 #include "client/topdown/text.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 struct showing {
 	const struct options *options;

@@ -22,7 +22,7 @@
 #include "client/commands/roofline_print.h"
 #include "client/commands/two_phase.h"
 #include "client/show/say.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define KEYS_MAX 8 /* columns that identify a row */
 #define REFUSED_BYTES 160

@@ -19,7 +19,7 @@
 
 #include "client/show/answer.h"
 #include "client/show/say.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static void become_workload(int hold_fd, int trouble_fd, char **argv)
 {

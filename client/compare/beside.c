@@ -9,7 +9,7 @@
 
 #include "client/show/escape.h"
 #include "client/show/table.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define MARKDOWN_ROWS_MAX 20
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static bool has(const struct recordings *r, dev_t device, ino_t inode)
 {

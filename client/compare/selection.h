@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/label.h"
+#include "proto/syntax/label.h"
 
 #define SELECTION_UIDS_MAX 64 /* users of one selection */
 

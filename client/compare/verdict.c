@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "client/show/escape.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define MARKDOWN_ROWS_MAX 20
 #define NAMED_MAX 3        /* in the line */

@@ -10,7 +10,7 @@
 
 #include "client/export/format.h"
 #include "client/show/csv.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static void write_text(FILE *f, const char *text)
 {

@@ -15,7 +15,7 @@
 
 #include "client/export/pair.h"
 #include "client/export/spool.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define FORMAT_VERSION 60
 #define GECKO_VERSION 30   /* of a recording Firefox; readers only ask whether it is a number */

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proto/hash.h"
+#include "proto/base/hash.h"
 
 #define PAIRS_FIRST 512
 

@@ -19,7 +19,7 @@
 #include "client/export/gzip.h"
 #include "client/export/pair.h"
 #include "client/export/pprof.pb-c.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define PAGE_BYTES 4096
 

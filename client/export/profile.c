@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "client/show/escape.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Room for one more in an array of n. 0, PROFILE_TOO_LARGE, -ENOMEM. */
 static int grow(void *array, uint32_t n, uint32_t *size, size_t bytes)

@@ -13,7 +13,7 @@
 
 #include "client/export/pair.h"
 #include "client/export/spool.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct speedscope {
 	struct spool spool;

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "client/show/escape.h"
-#include "proto/hash_table.h"
-#include "proto/memory.h"
+#include "proto/base/hash_table.h"
+#include "proto/base/memory.h"
 
 struct word {
 	UT_hash_handle hh;

@@ -11,8 +11,8 @@
 
 #include "client/show/escape.h"
 #include "client/show/page.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 /* Geometry of the drawing, in user units; flame.js reads it from the boxes. */
 #define PAGE_WIDTH 1200.0

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/options/options_private.h"
-#include "proto/nearest.h"
+#include "proto/syntax/nearest.h"
 
 /* The word before is the option, unless the value is a part of its word. A long one is named in full. */
 void options_note_typed(struct parse *p, int key, const char *arg, const struct argp_state *state)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/options/options_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define WHAT_BYTES_MAX 1000 /* of a command line in titles and in the recording */
 

@@ -13,12 +13,12 @@
 
 #include "client/options/options_private.h"
 #include "client/show/say.h"
-#include "proto/clock.h"
-#include "proto/code.h"
-#include "proto/label.h"
-#include "proto/memory.h"
-#include "proto/nearest.h"
-#include "proto/unit.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
+#include "proto/code/code.h"
+#include "proto/syntax/label.h"
+#include "proto/syntax/nearest.h"
+#include "proto/syntax/unit.h"
 
 #define HZ_MAX 1000000     /* one sample per microsecond; the kernel's own limit is lower */
 #define REPEATS_MAX 100000 /* the spread converges long before */

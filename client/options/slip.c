@@ -9,7 +9,7 @@
 
 #include "client/options/options_private.h"
 #include "client/show/say.h"
-#include "proto/nearest.h"
+#include "proto/syntax/nearest.h"
 
 int options_wrong(struct parse *p, const char *format, ...)
 {

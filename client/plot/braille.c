@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 int braille_new(size_t columns, size_t rows, struct braille *ret_canvas)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/show/escape.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define WIDE 0.1 /* of a roof: an interval that is worth a word */
 

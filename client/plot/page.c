@@ -9,7 +9,7 @@
 #include "client/plot/svg.h"
 #include "client/show/escape.h"
 #include "client/show/page.h"
-#include "proto/unit.h"
+#include "proto/syntax/unit.h"
 
 static const char body[] =
 #include "client/plot/plot.html.inc"

@@ -11,7 +11,7 @@
 #include "client/plot/legend.h"
 #include "client/plot/svg_private.h"
 #include "client/show/escape.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define WIDTH 1080.0
 #define ABOVE 34.0   /* the names of the zones */

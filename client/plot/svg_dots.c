@@ -10,8 +10,8 @@
 #include "client/plot/place.h"
 #include "client/plot/svg_private.h"
 #include "client/show/escape.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 #define RADIUS_MIN 2.4
 #define RADIUS_MAX 19.0    /* of all of the time */

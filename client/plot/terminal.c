@@ -13,7 +13,7 @@
 #include "client/plot/braille.h"
 #include "client/plot/legend.h"
 #include "client/show/escape.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define LEFT 8  /* columns of the labels of y, with their line */
 #define BELOW 2 /* lines of the axis of x and its labels */

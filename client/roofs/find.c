@@ -11,7 +11,7 @@
 
 #include "client/roofs/keep.h"
 #include "client/roofs/question.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct receiving {
 	char *text; /* ROOFS_SHARED_BYTES_MAX */

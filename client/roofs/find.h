@@ -3,7 +3,7 @@
 
 /* Finding roofs: the machine's, which the service keeps, before the user's own */
 
-#include "proto/roofs.h"
+#include "proto/roofs/roofs.h"
 
 /* This machine's and kernel's where there are any, those of the service first; else the newest of
  * others, as stale. ret_roofs->keeper says whose they are. The caller frees with roofs_clear. 0;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "client/show/outfile.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 bool keep_folder(char ret_path[static ROOFS_PATH_BYTES])
 {

@@ -4,7 +4,7 @@
 /* A user's own roofs, a file for each machine, set of kinds of harts and kernel, in the state folder */
 
 #include "client/roofs/machine.h"
-#include "proto/roofs.h"
+#include "proto/roofs/roofs.h"
 
 /* Where they are kept: $XDG_STATE_HOME/mperf/roofs, or ~/.local/state/mperf/roofs. False if neither
  * variable is set. Source: XDG Base Directory Specification 0.8. */

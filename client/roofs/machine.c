@@ -19,7 +19,7 @@
 #include <cpuid.h>
 #endif
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define SYS_CPU "/sys/devices/system/cpu/cpu%u/"
 /* Harts whose highest clocks differ by more are of two kinds; turbo favours some by less. */

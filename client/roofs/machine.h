@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/roofs.h"
+#include "proto/roofs/roofs.h"
 
 struct machine_hart {
 	uint32_t number; /* Linux's */

@@ -8,7 +8,7 @@
 
 #include "client/roofs/question.h"
 #include "client/show/reply.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static int receive(struct link *l, struct reply *reply)
 {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/timerfd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* A daemon that greets and then does not answer is busy; roofs are worth no longer wait. */
 #define PATIENCE_S 5

@@ -13,7 +13,7 @@
 #include "client/show/outfile.h"
 #include "client/show/print.h"
 #include "client/show/say.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static struct {
 	struct outfile file;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/show/escape.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* One column each, except for ±, so that tables stay straight. */
 static const struct mark {

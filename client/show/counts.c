@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "client/show/escape.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 #define VALUE_COLUMNS 18
 #define EVENT_COLUMNS 28

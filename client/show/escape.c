@@ -10,7 +10,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Source: The Unicode Standard 15, table 3-7 (well-formed UTF-8). */
 size_t escape_decode(const char *p, size_t n, uint32_t *ret_point)

@@ -13,8 +13,8 @@
 
 #include "client/show/escape.h"
 #include "client/show/reply.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 static json_t *json_text(const char *text)
 {

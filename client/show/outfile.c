@@ -17,7 +17,7 @@
 
 #include "client/show/print.h"
 #include "client/show/say.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Source: https://www.sqlite.org/fileformat2.html#the_database_header (magic, application id);
  * mperfd's store sets the id "mPrf". */

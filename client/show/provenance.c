@@ -9,8 +9,8 @@
 
 #include "client/show/escape.h"
 #include "client/show/reply.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 /* "a: its cycles; d: cpu-clock alone" becomes "rung a (its cycles), rung d (cpu-clock alone)". */
 static void write_rungs(FILE *f, const char *rung)

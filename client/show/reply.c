@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "client/show/say.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static ProtobufCMessage *copy(const ProtobufCMessage *m)
 {

@@ -12,8 +12,8 @@
 
 #include "client/show/ascii.h"
 #include "client/show/escape.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define NS_PER_S 1000000000ull
 #define PROGRESS_AFTER_NS NS_PER_S     /* shorter operations need no progress */

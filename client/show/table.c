@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "client/show/escape.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 #define NAME_COLUMNS_MIN 12 /* a shorter name is useless */
 #define GAP 2

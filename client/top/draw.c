@@ -27,8 +27,8 @@
 #include "client/top/keys.h"
 #include "client/top/layout.h"
 #include "client/top/text.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 #define COLUMNS_MIN 40 /* no room for a share and a name below this */
 #define LINES_MIN 8    /* no room for rows under the harts below this */

@@ -14,8 +14,8 @@
 #include "client/show/escape.h"
 #include "client/show/table.h"
 #include "client/top/model.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 #define NAME_WIDTH_MIN 12       /* a shorter one is useless */
 #define FIRST_NAME_WIDTH_MIN 20 /* the function itself */

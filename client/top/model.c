@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static void view_clear(struct top_view *v)
 {

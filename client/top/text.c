@@ -15,9 +15,9 @@
 #include "client/show/escape.h"
 #include "client/show/table.h"
 #include "client/top/harts.h"
+#include "proto/base/memory.h"
 #include "proto/loss.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/syntax/unit.h"
 
 #define NS_PER_S 1000000000ull
 /* Share of samples whose names are still coming; less is not worth a word. */

@@ -19,8 +19,8 @@
 #include "client/top/screen.h"
 #include "client/top/text.h"
 #include "client/wire/ask.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define NS_PER_S 1000000000ull
 #define WAKES_WITHOUT_KEY_MAX 8 /* a readable but empty stdin is closed */

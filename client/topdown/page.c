@@ -8,8 +8,8 @@
 
 #include "client/show/escape.h"
 #include "client/show/page.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 static const char body[] =
 #include "client/topdown/topdown.html.inc"

@@ -9,7 +9,7 @@
 
 #include "client/show/escape.h"
 #include "client/topdown/page.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define WIDTH 980.0
 #define ROW 26.0

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "client/show/escape.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 #define COLUMNS_DEFAULT 80 /* where there is no terminal */
 #define BAR_COLUMNS_MAX 50

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 static const char *text_at(const struct reply *r, size_t row, const char *column)
 {

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "client/show/say.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define PATH_BYTES 4096
 #define LINGER_MS 5000 /* after we hang up, a daemon only closes files */

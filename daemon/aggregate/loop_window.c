@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proto/hash.h"
+#include "proto/base/hash.h"
 
 #define SLOTS_FIRST 256u
 

@@ -19,7 +19,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proto/hash.h"
+#include "proto/base/hash.h"
 
 /* a power of two, like all sizes; doubled when three quarters are taken */
 #define SLOTS_FIRST 1024u

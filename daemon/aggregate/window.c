@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/hash.h"
+#include "proto/base/hash.h"
 
 #define SLOTS_FIRST 256u /* a power of two, like all sizes; doubled when three quarters are taken */
 #define CHUNK_ROWS 64u   /* in one allocation */

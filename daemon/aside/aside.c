@@ -19,8 +19,8 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 /* Works have a buffer of some KB. Source: man 3 pthread_attr_setstacksize. */
 #define STACK_BYTES (256u << 10)

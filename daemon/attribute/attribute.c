@@ -19,8 +19,8 @@
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/scan.h"
 #include "daemon/pmu/sampler/sampler.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 DEFINE_CLEANUP(struct attribute *, attribute_free)
 

@@ -132,7 +132,7 @@ void attribute_read_execs(struct attribute *a, uint64_t now_ns);
 uint64_t attribute_exec_due_ns(const struct attribute *a);
 
 /* From time_ns on the process of that pid, and what it starts from then on, is in the job of that
- * user with these labels (proto/label.h); NULL: in none. 0; ATTRIBUTE_GONE: there is no such process;
+ * user with these labels (proto/syntax/label.h); NULL: in none. 0; ATTRIBUTE_GONE: there is no such process;
  * ATTRIBUTE_FULL: there are too many jobs; -ENOMEM. */
 enum { ATTRIBUTE_GONE = 1, ATTRIBUTE_FULL };
 int attribute_set_labels(

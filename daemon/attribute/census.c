@@ -19,9 +19,9 @@
 
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/scan.h"
-#include "proto/clock.h"
-#include "proto/hash.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/hash.h"
+#include "proto/base/memory.h"
 
 /* Mappings that changed meanwhile come in records of their own; only lost ones have to wait. */
 #define MAPS_READ_EVERY_NS 1000000000u

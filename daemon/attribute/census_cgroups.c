@@ -18,7 +18,7 @@
 
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/naming/quota.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static void closedirp(DIR **d)
 {

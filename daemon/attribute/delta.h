@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "daemon/decode/record.h"
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 /* Groups whose last reading is kept: one per hart system-wide; otherwise one per task and hart,
  * shared by SAMPLER_TASKS_MAX threads and their children. */

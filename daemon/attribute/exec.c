@@ -22,8 +22,8 @@
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/exec_stack.h"
 #include "daemon/attribute/proc_text.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define NEVER UINT64_MAX
 

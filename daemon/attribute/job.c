@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "daemon/attribute/attribute_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* --- labels of a process ---------------------------------------------------------------------- */
 

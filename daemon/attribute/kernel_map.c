@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "daemon/attribute/scan.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Source: include/uapi/linux/elf.h, NT_GNU_BUILD_ID. */
 #define NOTE_GNU_BUILD_ID 3

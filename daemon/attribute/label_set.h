@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "proto/hash_table.h"
-#include "proto/label.h"
+#include "proto/base/hash_table.h"
+#include "proto/syntax/label.h"
 
 /* At once. A build server with a hundred jobs a minute, whose tasks are kept for two minutes, has some
  * hundreds; a set takes 300 bytes, at most 20 KB. */
@@ -24,7 +24,7 @@ struct task;
 /* The labels of a set: they stay, also without its table, for those who hold them. */
 struct label_text {
 	uint32_t n_refs;
-	const char *labels; /* JSON (proto/label.h), in key */
+	const char *labels; /* JSON (proto/syntax/label.h), in key */
 	char key[];         /* uid and labels */
 };
 

@@ -7,7 +7,7 @@
  * are ever taken out of an environment. A variable whose name says that it holds a secret is refused.
  */
 
-#include "proto/label.h"
+#include "proto/syntax/label.h"
 
 #define LABEL_VARIABLES_MAX LABELS_MAX
 

@@ -24,7 +24,7 @@
 #include <stdlib.h>
 
 #include "daemon/attribute/attribute_private.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 #define UNKNOWN ((uid_t)-1)
 

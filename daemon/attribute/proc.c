@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Source: man 2 kill: signal 0 only checks; EPERM means that it lives. */
 bool proc_is_gone(pid_t pid)

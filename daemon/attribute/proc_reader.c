@@ -20,8 +20,8 @@
 
 #include "daemon/aside/aside.h"
 #include "daemon/naming/space.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 /* Waiting users that are remembered; of more, the one who owes least is forgotten. */
 #define USERS_KNOWN 64

@@ -14,7 +14,7 @@
 
 #include "daemon/attribute/proc_reader.h"
 #include "daemon/attribute/task.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define CUT_MARK "…"
 #define PAGE_BYTES 4096u /* of what is compared; a machine's pages may be larger */

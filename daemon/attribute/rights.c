@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/scan.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Source: kernel/user_namespace.c of Linux 6.12, create_user_ns: level > 32. */
 #define USER_NAMESPACES_DEPTH 33

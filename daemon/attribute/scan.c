@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proto/digit.h"
-#include "proto/memory.h"
+#include "proto/base/digit.h"
+#include "proto/base/memory.h"
 
 /* Source: include/linux/sched.h, PF_KTHREAD. */
 #define SCAN_FLAG_KERNEL_THREAD 0x00200000u

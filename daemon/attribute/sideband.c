@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "daemon/attribute/attribute_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* --- whose record is it? ---------------------------------------------------------------------- */
 

@@ -23,7 +23,7 @@
 
 #include "daemon/attribute/scan.h"
 #include "daemon/naming/file.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 bool stack_start_find(const char *maps, uint64_t return_addr, struct stack_start *ret_start)
 {

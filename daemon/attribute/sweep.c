@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 void sweep_keep_task(struct sweep *s, const struct task *task)
 {

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct task *task_find(const struct task_table *t, pid_t tid)
 {

@@ -14,7 +14,7 @@
 
 #include "daemon/attribute/label_set.h"
 #include "daemon/naming/space.h"
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 #define TASK_COMM_BYTES 16       /* Source: TASK_COMM_LEN, include/linux/sched.h */
 #define TASK_ARGV_BYTES_MAX 4096 /* per process; longer ones are cut and end in "…" */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "daemon/attribute/task.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Give the process an unshared copy of its space. */
 static int space_own(struct task *process)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/attribute/attribute_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct waiting {
 	uint64_t ticket;

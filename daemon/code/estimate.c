@@ -13,7 +13,7 @@
 
 #include "daemon/code/chance.h"
 #include "daemon/code/rounds.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define REPEATS 200 /* the interval leaves out the five lowest and highest */
 #define REPEATS_LEAST 40

@@ -9,7 +9,7 @@
  */
 
 #include "daemon/code/instruction.h"
-#include "proto/code.h"
+#include "proto/code/code.h"
 
 /* Counts of blocks, by whether they depend on a mask and on the vector length. */
 struct tally {

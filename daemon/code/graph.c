@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Scratch, by block. */
 struct work {

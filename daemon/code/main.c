@@ -17,7 +17,7 @@
 
 #include "daemon/code/reader.h"
 #include "daemon/namer/sandbox.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define SOCKET_FD 3
 #define FILE_FD 4

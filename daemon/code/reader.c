@@ -8,7 +8,7 @@
 #include "daemon/code/decode.h"
 #include "daemon/code/elf.h"
 #include "daemon/code/estimate.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* A function longer than this is a table, or somebody's joke: generated parsers have 1 MB. */
 #define FUNCTION_BYTES_MAX (4u << 20)

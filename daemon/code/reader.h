@@ -4,7 +4,7 @@
 /* One question about one file, answered */
 
 #include "daemon/code/table.h"
-#include "proto/code.h"
+#include "proto/code/code.h"
 
 /* Answer a request, whose samples are sorted here. *ret_loops: reply->n_loops of them, the caller's.
  * 0, -errno. */

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 
 #include "daemon/code/chance.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Standard deviation of a choice before any sample: in half of all cases, one way of two has 98 % or more. */
 #define BELIEF 4.0

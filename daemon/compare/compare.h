@@ -35,7 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define COMPARE_RUNS_MIN 5        /* of a side: 252 ways to label ten runs, fewer cannot reach α */
 #define COMPARE_RUNS_MAX 4096     /* of both sides: four times what a request can name */

@@ -14,7 +14,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/pmu/sampler/sampler.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Length of the valid UTF-8 sequence at s, 0 if there is none. Source: RFC 3629, section 4. */
 static size_t sequence_length(const unsigned char *s)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "daemon/compare/compare.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 enum { CYCLES, INSTRUCTIONS, IPC, N_COUNTS };
 

@@ -17,8 +17,8 @@
 #include "daemon/control/compare_values.h"
 #include "daemon/query/load.h"
 #include "daemon/query/runs.h"
-#include "proto/label.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/label.h"
 
 #define RUNS_SIDE_MAX ((size_t)COMPARE_SIDE_MAX)
 #define NOTE_BYTES 512

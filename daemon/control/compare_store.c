@@ -19,8 +19,8 @@
 #include "daemon/control/store_query.h"
 #include "daemon/query/load.h"
 #include "daemon/service/service.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 static const Mperf__CompareRequest *asked_of(const Mperf__Request *m)
 {

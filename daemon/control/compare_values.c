@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "daemon/compare/compare.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define NORMAL_95 1.96 /* half of a 95 % interval, in standard errors */
 

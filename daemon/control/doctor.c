@@ -21,7 +21,7 @@
 #include "daemon/pmu/sampler/sampler.h"
 #include "daemon/service/service.h"
 #include "daemon/session/switch_compare.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static const struct answer_column columns[] = {
 	{"hart", "hart", MPERF__UNIT__UNIT_NONE},

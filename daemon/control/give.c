@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/control/peer.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct give_job {
 	struct job job;

@@ -16,8 +16,8 @@
 #include "daemon/service/pinner.h"
 #include "daemon/service/service.h"
 #include "daemon/service/turns.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -16,7 +16,7 @@
 #include "daemon/pmu/event/place.h"
 #include "daemon/pmu/ladder.h"
 #include "daemon/pmu/metric_plan.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define METRICS_TOPIC "metrics" /* what -M of stat takes */
 

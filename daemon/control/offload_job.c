@@ -19,7 +19,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/service/offload_child.h"
 #include "daemon/service/service.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define PASS_BYTES_MAX (256u << 10) /* passed on before others have their turn: two chunks */
 #define WAITING_TOLD_NS 1000000000u /* after this wait, tell the peer what it waits for */

@@ -17,8 +17,8 @@
 #include "daemon/aside/descriptors.h"
 #include "daemon/conf.h"
 #include "daemon/control/limits.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 /* Groups of one process. Source: man 2 getgroups, NGROUPS_MAX. */
 #define PEER_GROUPS_MAX 65536

@@ -7,7 +7,7 @@
 #include "daemon/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/pmu/kernel.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 /* The time asked for on the clock that nobody sets, in this boot. */
 static void find_since_boot(struct query_filter *f)

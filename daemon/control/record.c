@@ -22,7 +22,7 @@
 #include "daemon/service/service.h"
 #include "daemon/session/listener.h"
 #include "daemon/session/recording.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define PROGRESS_NS 500000000u
 /* A private daemon's: its client's programs take what they take. */

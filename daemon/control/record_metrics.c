@@ -15,7 +15,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/pmu/ladder.h"
 #include "daemon/pmu/metric_plan.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define LEADER "cpu-clock"
 

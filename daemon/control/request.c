@@ -20,7 +20,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/loops/feed.h"
 #include "daemon/pmu/cores.h"
-#include "proto/label.h"
+#include "proto/syntax/label.h"
 
 static bool is_probe(const struct event *e)
 {

@@ -77,7 +77,7 @@ void *request_copy(const ProtobufCMessage *m);
  * wrong with them; -errno. */
 int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list);
 
-/* The labels of a request, "KEY=VALUE", as JSON (proto/label.h), which the caller frees. 0; positive after a
+/* The labels of a request, "KEY=VALUE", as JSON (proto/syntax/label.h), which the caller frees. 0; positive after a
  * refusal that says what is wrong with them, also with none at all; -errno. */
 int request_read_labels(struct request *q, char *const *text, size_t n, char **ret_json);
 

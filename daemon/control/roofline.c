@@ -18,7 +18,7 @@
 #include "daemon/query/loops/parallel.h"
 #include "daemon/query/loops/roofline.h"
 #include "daemon/service/service.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Of what MPERF_OUTPUT named; a program of a thousand threads writes some MB. */
 #define OUTPUT_BYTES_MAX (1ll << 30)

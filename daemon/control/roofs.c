@@ -16,8 +16,8 @@
 #include "daemon/pmu/cores.h"
 #include "daemon/service/roofs_kept.h"
 #include "daemon/service/service.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define SECOND_NS 1000000000u
 #define KEEP_REMEDY "See mperf.conf(5); your own roofs are kept in your state folder."

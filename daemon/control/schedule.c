@@ -4,7 +4,7 @@
  * for those who may read them. A run belongs to the service: if the client that asked for it
  * leaves, the next turn of the loop ends the run and keeps what it has.
  */
-#include "proto/schedule.h"
+#include "proto/syntax/schedule.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,8 @@
 #include "daemon/control/request.h"
 #include "daemon/service/schedules.h"
 #include "daemon/service/service.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define TEXT(t) ((struct answer_value){.kind = ANSWER_TEXT, .text = (t)})

@@ -23,8 +23,8 @@
 #include "daemon/control/offload_job.h"
 #include "daemon/service/service.h"
 #include "daemon/session/listener.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 /* Connections accepted in one round. */
 #define SERVER_ACCEPTS_MAX 16

@@ -17,8 +17,8 @@
 #include "daemon/control/topdown_stored.h"
 #include "daemon/pmu/annotate.h"
 #include "daemon/service/turns.h"
-#include "proto/memory.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 struct stat_job {
 	struct job job;

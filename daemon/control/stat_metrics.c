@@ -14,7 +14,7 @@
 
 #include "daemon/pmu/metric_walk.h"
 #include "platform-db/expression.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* --- the plan --------------------------------------------------------------------------------- */
 

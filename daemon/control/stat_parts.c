@@ -14,7 +14,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/pmu/ladder.h"
 #include "daemon/pmu/turn.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Counters are read so often at least, since the kernel notices that one has wrapped when it is read, where no
  * interrupt says so. The narrowest that we know have 40 bits (U74), which 10 events in each nanosecond fill

@@ -13,7 +13,7 @@
 #include "daemon/control/pin_rows.h"
 #include "daemon/control/request.h"
 #include "daemon/service/service.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 static const struct answer_column file_columns[] = {
 	{"tier", "Tier", MPERF__UNIT__UNIT_NONE},

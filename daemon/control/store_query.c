@@ -22,8 +22,8 @@
 #include "daemon/query/query.h"
 #include "daemon/service/service.h"
 #include "daemon/store/pin.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 struct store_query {
 	const struct store_question *question;

@@ -14,7 +14,7 @@
 #include <strings.h>
 
 #include "platform-db/expression.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define PASSES_MAX TURN_PASSES_MAX
 #define ALL_PASSES (-1)

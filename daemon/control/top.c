@@ -21,7 +21,7 @@
 #include "daemon/service/service.h"
 #include "daemon/session/targets.h"
 #include "daemon/session/top_feed.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define TOP_INTERVAL_MS 1000
 /* what somebody can read, and below it frames cost more than sampling */

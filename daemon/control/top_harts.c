@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static const struct answer_column hart_columns[] = {
 	{"hart", "Hart", MPERF__UNIT__UNIT_NONE},

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/control/request.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define RESIDUAL "residual"
 #define RESIDUAL_MIN 0.05 /* %; less is what rounding to one decimal hides */

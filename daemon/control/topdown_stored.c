@@ -16,7 +16,7 @@
 #include "daemon/control/store_query.h"
 #include "daemon/control/stored_tree.h"
 #include "daemon/service/service.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define TURN_IT_ON                                                                                 \
 	"Set topdown-groups = TopdownL1 in mperf.conf (mperf.conf(5)), and ask again after a "     \

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 struct aside;
 struct conf;

@@ -20,8 +20,8 @@
 #include "daemon/aside/aside.h"
 #include "daemon/aside/descriptors.h"
 #include "daemon/loops/feed_private.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define ACCEPTS_TURN 16u
 /* Accepting has a tenth of the loop's time, whoever connects, and may be 200 ms ahead of it: some

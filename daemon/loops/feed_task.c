@@ -18,8 +18,8 @@
 
 #include "daemon/attribute/proc_reader.h"
 #include "daemon/loops/feed_private.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 bool feed_has_other_pids(pid_t pid)
 {

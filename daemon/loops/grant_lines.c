@@ -11,7 +11,7 @@
 
 #include "daemon/pmu/event/place.h"
 #include "daemon/pmu/metric_walk.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define DRAM_METRIC "dram_bytes"
 #define LLC_LOAD_MISSES                                                                            \

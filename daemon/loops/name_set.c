@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proto/hash.h"
-#include "proto/memory.h"
+#include "proto/base/hash.h"
+#include "proto/base/memory.h"
 
 #define SLOTS_FIRST 16u
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "daemon/loops/program_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 int program_new(const struct program_options *o, struct program **ret_program)
 {

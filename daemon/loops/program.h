@@ -19,7 +19,7 @@
 #include "daemon/loops/cause.h"
 #include "daemon/loops/site.h"
 #include "daemon/loops/table.h"
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 /* Executables and libraries; a desktop program maps 300. */
 #define PROGRAM_OBJECTS_MAX 4096u

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/loops/program_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* --- parts ------------------------------------------------------------------------------------ */
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/loops/program_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* What tables need of memory is charged to each program that uses them. */
 static int tables_charge(struct program *p, struct object_tables *t, size_t n)

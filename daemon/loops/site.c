@@ -13,8 +13,8 @@
 
 #include "daemon/loops/cause.h"
 #include "daemon/loops/table.h"
-#include "proto/hash.h"
-#include "proto/memory.h"
+#include "proto/base/hash.h"
+#include "proto/base/memory.h"
 
 #define SLOTS_FIRST 256u
 

@@ -14,7 +14,7 @@
 #include <zlib.h>
 
 #include "daemon/loops/cause.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct reader {
 	const uint8_t *at, *end;

@@ -15,7 +15,7 @@
 #include "daemon/loops/name_set.h"
 #include "daemon/loops/site.h"
 #include "daemon/loops/table.h"
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 /* Tables that no program uses; the longest unused are dropped. SQLite's have 1 MB here. */
 #define TABLE_CACHE_BYTES_MAX (16u << 20)

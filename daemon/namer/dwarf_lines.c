@@ -38,7 +38,7 @@
 #include "daemon/namer/section_elf.h"
 #include "daemon/namer/spans.h"
 #include "daemon/namer/split_files.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define UNITS_MAX 1000000     /* a debug Chromium has 50,000 */
 #define FUNCTIONS_MAX 8000000 /* of one file, over all indexed units */

@@ -8,7 +8,7 @@
 #include "daemon/namer/kallsyms.h"
 #include "daemon/namer/names.h"
 #include "daemon/namer/spans.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Size of one file, so that a sparse file cannot take hours to read. Equals the daemon's limit
  * NAMER_FILE_BYTES_MAX; larger is IMAGE_OVERSIZE. */

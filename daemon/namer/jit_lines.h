@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "daemon/namer/image.h"
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 struct jit_line {
 	uint64_t offset; /* from the start of the code */

@@ -26,7 +26,7 @@
 #include "daemon/namer/debug_sections.h"
 #include "daemon/namer/image.h"
 #include "daemon/namer/spans.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define PATH_TEXT_MAX 4096 /* of the folders of a source file */
 #define STRIDE 4096u

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* A record has 64 bytes and a path of at most 4096, and the kernel's pages have 4096 at least. */
 #define RING_PAGES 2

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* xz -9 needs 65 MB to unpack. */
 #define XZ_MEMORY_BYTES_MAX ((uint64_t)96 << 20)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct mounts {
 	FILE *list;

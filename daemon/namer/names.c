@@ -14,7 +14,7 @@
 #include "daemon/namer/demangle.h"
 #include "daemon/namer/image.h"
 #include "daemon/namer/name_cut.h"
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 /* The first chunk of an image, and what they grow to: most images have few names. */
 #define CHUNK_BYTES_MIN ((size_t)1 << 10)

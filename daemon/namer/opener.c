@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 int opener_decode(const void *bytes, size_t n, struct opener_question *ret_question)
 {

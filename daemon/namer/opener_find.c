@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "daemon/namer/mounts.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* /proc counts start times in ticks of 10 ms, the kernel's records in ns: allow two ticks. */
 #define START_SLACK_NS 20000000ull

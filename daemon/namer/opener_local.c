@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "daemon/namer/mounts.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* File systems whose close and read wait only for a disk. Source: linux/magic.h; if missing there,
  * fs/NAME/super.c or format.h of the file system itself. */

@@ -34,7 +34,7 @@
 
 #include "daemon/namer/mapped.h"
 #include "daemon/namer/opener_local.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* A file's time is that of the last tick, at most 10 ms ago; plus one more tick. */
 #define WRITTEN_SLACK_NS 20000000

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "daemon/namer/parser_private.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 /* Longer than an image must be idle, so that it is noticed. */
 #define RUN_IDLE_MS 6000

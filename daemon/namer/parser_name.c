@@ -12,7 +12,7 @@
 #include <libelf.h>
 
 #include "daemon/namer/parser_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* What libdw keeps of the units that were read, in one image. A library's units take some 20 KB
  * each, a large C++ program's a megabyte. */

@@ -14,7 +14,7 @@
 #include <malloc.h>
 
 #include "daemon/namer/parser_private.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 #define KEPT_IMAGES 64u /* idle ones, most of some 20 KB */
 #define IDLE_NS UINT64_C(5000000000)

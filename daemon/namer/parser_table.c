@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/namer/parser_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 void parser_space_clear(struct parsed_space *s)
 {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 #define SLOW_NS 100000000u /* CPU time for one slow file */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/namer/parser_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static struct parsed_space *find_space(struct parser *p, uint64_t generation)
 {

@@ -36,7 +36,7 @@
 
 #include "daemon/namer/message.h"
 #include "daemon/namer/opener.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANDBOX_LOOSE true

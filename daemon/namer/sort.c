@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define MOVES_PER_ITEM 4
 #define DIGIT_BITS 8

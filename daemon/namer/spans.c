@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "daemon/namer/sort.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct span_bounds {
 	uint32_t start, end;

@@ -20,7 +20,7 @@
 
 #include "daemon/namer/debug_sections.h"
 #include "daemon/namer/section_elf.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define UNITS_MAX 100000 /* of a .dwo: one, and some of types */
 #define COLUMNS_MAX 16   /* of an index; there are eight kinds of sections */

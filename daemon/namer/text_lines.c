@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proto/digit.h"
+#include "proto/base/digit.h"
 
 /* Make room, and read what fits. */
 static int lines_fill(struct text_lines *t)

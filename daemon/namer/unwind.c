@@ -26,7 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define THREAD 1         /* a Dwfl needs thread ids; ours has one thread at a time */
 #define REGISTERS_MAX 33 /* DWARF registers that perf samples on any machine below */

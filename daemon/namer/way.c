@@ -24,7 +24,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct way {
 	const struct readers *readers;

@@ -14,7 +14,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* kind, a tag, then at most user, device, inode, or pid, start, generation, or a build id; and the
  * path */

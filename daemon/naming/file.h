@@ -18,7 +18,7 @@
 #include "daemon/naming/frame_index.h"
 #include "daemon/naming/quota.h"
 #include "daemon/naming/version.h"
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 /* distinct executables and libraries; a full Debian has fewer. Beyond, and beyond a user's quota: LOSS_ROOM */
 #define FILES_MAX 65536

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "daemon/naming/file.h"
-#include "proto/hash.h"
+#include "proto/base/hash.h"
 
 #define SLOTS_MIN 1024u /* a power of two */
 /* Slots are given back if all frames would fit in this part of them. */

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 #include "daemon/naming/reply.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 static uint64_t monotonic_of(int64_t realtime_ns, uint64_t now_ns)
 {

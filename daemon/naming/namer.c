@@ -16,8 +16,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 _Static_assert(NAMER_USERS_MAX <= FRAME_LATE, "no user's index is FRAME_LATE");
 

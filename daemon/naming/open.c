@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/naming/reply.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 _Static_assert((int)KIND_ELF == (int)FILE_ELF && (int)KIND_KERNEL == (int)FILE_KERNEL &&
 		       (int)KIND_MODULE == (int)FILE_MODULE && (int)KIND_VDSO == (int)FILE_VDSO &&

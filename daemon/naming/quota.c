@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 struct quota_user {
 	uid_t uid;

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define VDSO_BYTES_MAX 65536u /* two pages on x86-64; pages may be 64 KiB on arm64 */
 

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "daemon/aside/descriptors.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #ifndef MPERF_LIBEXECDIR
 #define MPERF_LIBEXECDIR "/usr/local/libexec/mperf"

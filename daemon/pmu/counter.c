@@ -40,7 +40,7 @@
 #include "daemon/pmu/counter_group.h"
 #include "daemon/pmu/event/place.h"
 #include "daemon/pmu/ladder.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define TASKS_MAX 4096 /* a descriptor per event and thread: beyond it, count the whole system */
 

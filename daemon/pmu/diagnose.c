@@ -13,7 +13,7 @@
 
 #include "daemon/pmu/event/place.h"
 #include "daemon/pmu/sampler/attr.h"
-#include "proto/unit.h"
+#include "proto/syntax/unit.h"
 
 #define DEVICES "/sys/bus/event_source/devices"
 #define TEXT_BYTES 1024

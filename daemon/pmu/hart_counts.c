@@ -16,7 +16,7 @@
 
 #include "daemon/pmu/metric_plan.h"
 #include "daemon/pmu/turn.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define KINDS_MAX 8   /* of core: machines have up to three */
 #define NAMES_MAX 32  /* in the list of groups */

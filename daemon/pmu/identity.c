@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/pmu/hart_pmu.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define CPUINFO_BYTES_FIRST (64u << 10)
 #define CPUINFO_BYTES_MAX (4u << 20) /* x86 writes some 1.5 KB for each of HARTS_MAX */

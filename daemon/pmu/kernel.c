@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "daemon/pmu/switch_bpf.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define SPIN_BYTES (512u << 10) /* beyond a first-level cache; a power of two */
 #define SPIN_STEPS 256u         /* between two reads of the clock: a few microseconds */

@@ -19,7 +19,7 @@
 
 #include "daemon/pmu/event/place.h"
 #include "daemon/pmu/sampler/attr.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* A leader that fires at TRY_HZ does so in the first slice or two; 60 ms is also six periods at the
  * lowest rate that the kernel's limit allows (100 Hz). */

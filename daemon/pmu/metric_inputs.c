@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "daemon/pmu/metric_walk.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct metric_inputs {
 	const struct platform *platform;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "proto/mperf.pb-c.h"
-#include "proto/unit.h"
+#include "proto/syntax/unit.h"
 
 /* A rule stays only where no true count can break it: limits are far above what exists.
  *

@@ -11,8 +11,8 @@
 
 #include "daemon/pmu/programs.skel.h"
 #include "daemon/pmu/programs_layout.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 /* Discard libbpf's messages. */
 static int say_nothing(enum libbpf_print_level level, const char *format, va_list args)

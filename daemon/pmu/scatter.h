@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define SCATTER_STRETCHES_MAX 32     /* twice as long ones thereafter, so a run has 16 to 32 */
 #define SCATTER_STRETCHES_MIN 5      /* of fewer an interval would be wider than the value */

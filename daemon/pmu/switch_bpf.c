@@ -24,7 +24,7 @@
 #include "daemon/pmu/switch.skel.h"
 #include "daemon/pmu/switch_plain.skel.h"
 #include "daemon/pmu/switch_sums.skel.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Inode of the kernel's first pid namespace. Source: PROC_PID_INIT_INO in include/linux/proc_ns.h
  * of Linux 6.12. */

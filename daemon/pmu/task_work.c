@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define PROGRAM "/bin/true"
 

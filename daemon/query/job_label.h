@@ -12,7 +12,7 @@
  */
 
 #include "daemon/query/load.h"
-#include "proto/label.h"
+#include "proto/syntax/label.h"
 
 #define CGROUP_LABELS_MAX 4
 #define JOB_LABELS_MAX (LABELS_MAX + CGROUP_LABELS_MAX)

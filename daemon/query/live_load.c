@@ -15,7 +15,7 @@
 
 #include "daemon/pmu/annotate.h"
 #include "daemon/query/live_load.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static int text(struct live_load *t, const char *name, uint32_t *ret_id)
 {

@@ -11,7 +11,7 @@
 
 #include "daemon/query/provenance.h"
 #include "proto/loss.h"
-#include "proto/unit.h"
+#include "proto/syntax/unit.h"
 
 /* A hart that holds this multiple of its rate, and at least this many samples, holds far more. */
 #define HELD_MORE 1.5

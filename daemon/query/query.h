@@ -106,7 +106,7 @@ struct query_filter {
 	size_t n_comms;
 	const char *const *cgroup;
 	size_t n_cgroups;
-	const char *const *label; /* "KEY=VALUE" (proto/label.h); a task has all of them */
+	const char *const *label; /* "KEY=VALUE" (proto/syntax/label.h); a task has all of them */
 	size_t n_labels;
 	const struct query_job *job; /* a task has the labels of one of them; none: any */
 	size_t n_jobs;

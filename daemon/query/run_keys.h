@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 struct run_key {
 	char *key; /* what makes it one run */

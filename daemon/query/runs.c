@@ -15,8 +15,8 @@
 #include "daemon/query/job_label.h"
 #include "daemon/query/run_keys.h"
 #include "daemon/query/sources.h"
-#include "proto/hash_table.h"
-#include "proto/memory.h"
+#include "proto/base/hash_table.h"
+#include "proto/base/memory.h"
 
 /* A run while files are read. */
 struct running {

@@ -14,7 +14,7 @@
  */
 
 #include "daemon/query/query.h"
-#include "proto/label.h"
+#include "proto/syntax/label.h"
 
 /* Jobs that one selection looks at; at a KB each, 16 MB. */
 #define RUNS_MAX 16384u

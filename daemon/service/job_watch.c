@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 /* Source: systemd 257, src/basic/cgroup-util.c, cg_path_get_unit and skip_slices: slices are the
  * components that end so, and a leading _ escapes a name. */

@@ -18,8 +18,8 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define SECOND_NS 1000000000u
 #define RETRY_NS (10ull * SECOND_NS)

@@ -31,7 +31,7 @@
 #include <sqlite3.h>
 
 #include "daemon/service/offload_child.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define ANSWER_FD 3 /* in the child: the first after the standard ones */
 #define OFFLOAD_OOM_SCORE                                                                          \

@@ -17,7 +17,7 @@
 #include "daemon/pmu/sampler/effort.h"
 #include "daemon/service/overhead_private.h"
 #include "daemon/session/walk_effort.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define PPM 1e6
 /* Between two steps of a measurement, which take 3 ms: until the first figures are there, and

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 #define SECOND_NS 1000000000u
 

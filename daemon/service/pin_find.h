@@ -8,7 +8,7 @@
  */
 
 #include "daemon/store/store.h"
-#include "proto/label.h"
+#include "proto/syntax/label.h"
 
 /* Jobs found at once: a build server has some thousands in the two days for which it keeps windows. */
 #define PIN_FOUND_MAX 16384

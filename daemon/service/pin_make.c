@@ -15,8 +15,8 @@
 #include "daemon/service/pin_find.h"
 #include "daemon/store/rollup/extract.h"
 #include "daemon/store/rollup/rollup.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 static void __attribute__((format(printf, 4, 5)))
 say(struct pin_report *r, enum pin_outcome outcome, const char *remedy, const char *format, ...)

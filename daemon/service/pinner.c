@@ -8,7 +8,7 @@
 
 #include "daemon/service/pinner_private.h"
 #include "daemon/service/turns.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 #define LOOK_NS 1000000000ull /* between looks for jobs that have ended */
 #define SLICE_PART 20         /* one part in this of all time for rules, where many jobs begin */

@@ -14,7 +14,7 @@
 #include "daemon/service/pinner_private.h"
 #include "daemon/service/turns.h"
 #include "daemon/store/rollup/rollup.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 static void fail(struct pin_report *r, const char *text, const char *remedy)
 {

@@ -14,7 +14,7 @@
 
 #include "daemon/service/pinner_private.h"
 #include "daemon/service/turns.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 void pinner_set_rules(struct pinner *p, const char *text)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/service/pinner_private.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 static size_t find_wait(const struct pinner *p, const struct label_set *set)
 {

@@ -14,8 +14,8 @@
 
 #include "daemon/service/offload.h"
 #include "daemon/store/rollup/rollup.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define SECOND_NS 1000000000ull
 /* Until then a segment of a period that is over may still be waiting for names. */

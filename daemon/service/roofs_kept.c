@@ -15,7 +15,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define FOLDER "roofs"
 #define PART "part"

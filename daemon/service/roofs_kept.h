@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "proto/roofs.h"
+#include "proto/roofs/roofs.h"
 
 #define ROOFS_KEPT_MAX 8
 

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "daemon/service/schedules_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 DEFINE_CLEANUP(DIR *, closedir)
 

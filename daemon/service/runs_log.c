@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* The file is rewritten if it has more than this many lines per run, and these. */
 #define LINES_PART 2

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "proto/schedule.h"
+#include "proto/syntax/schedule.h"
 
 /* Runs without a recording that are kept, and of them those of one user: some weeks of them. */
 #define RUNS_WITHOUT_FILE_MAX 512

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "daemon/service/schedules_private.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 static struct targets targets_of(const struct schedule_run_options *o)
 {

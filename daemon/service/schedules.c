@@ -17,8 +17,8 @@
 #include <syslog.h>
 
 #include "daemon/service/schedules_private.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define FOLDER "schedules"
 #define LOG_NAME "runs.log"

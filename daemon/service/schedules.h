@@ -18,7 +18,7 @@
 #include "daemon/service/job_watch.h"
 #include "daemon/service/overhead.h"
 #include "daemon/service/runs_log.h"
-#include "proto/schedule.h"
+#include "proto/syntax/schedule.h"
 
 /* Each looks at every sample and writes a file, as recordings of clients do (RECORDINGS_MAX). */
 #define RUNS_AT_ONCE_MAX 16

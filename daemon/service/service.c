@@ -19,8 +19,8 @@
 #include "daemon/service/schedules.h"
 #include "daemon/session/listener.h"
 #include "daemon/session/walk_effort.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define SECOND_NS 1000000000u
 #define RETRY_NS (10ull * SECOND_NS)

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 /* The longest turn that a client or a program may cause, whatever it sends. */
 #define TURN_NS_MAX 50000000u

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define SECOND_NS 1000000000u
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/scan.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define LINE_BYTES 256 /* of a hart; ten numbers of 20 digits are 220 */
 

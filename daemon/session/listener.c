@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/aside/descriptors.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define BIND_TRIES_MAX 3 /* another one may come and go between our looking and our binding */
 

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "daemon/session/walk_private.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 #define RETRY_NS 1000000000u
 #define OPEN_NS 2000000u    /* of opening in one turn */

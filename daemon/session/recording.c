@@ -15,8 +15,8 @@
 
 #include "daemon/session/raises.h"
 #include "daemon/store/segment/reserve.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 /* What a walk counts of tasks that a recording of some of them does not have; of its own it counts
  * itself, or cannot tell. */

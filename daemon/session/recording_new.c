@@ -10,8 +10,8 @@
 #include <sys/utsname.h>
 
 #include "daemon/session/recording_private.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 static int watch_targets(struct recording *g, struct event_error *ret_error)
 {

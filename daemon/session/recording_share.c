@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 /* The name that coarser tiers give to what stands for many programs (store/rollup/names.c). */
 #define COMM_MERGED "[other]"

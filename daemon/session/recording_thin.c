@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 struct thin_hart {
 	uint64_t phase;

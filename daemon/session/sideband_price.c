@@ -13,7 +13,7 @@
 
 #include "daemon/pmu/event/event.h"
 #include "daemon/pmu/sampler/sampler.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Source: binomial distribution, 21 trials of 1/2: P(6 ≤ X ≤ 15) = 0.973 */
 #define RANK_LOW 5

@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/hash_table.h"
+#include "proto/base/hash_table.h"
 
 struct reading {
 	struct record_read_value read[RECORD_READ_VALUES_MAX];

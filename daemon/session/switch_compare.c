@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define EVENTS "{cpu-clock,page-faults,instructions}"
 #define TURNS 40

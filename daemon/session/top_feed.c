@@ -15,7 +15,7 @@
 #include "daemon/aggregate/keep.h"
 #include "daemon/decode/merge.h"
 #include "daemon/session/raises.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 static void take(void *userdata, const struct attribution *a)
 {

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define TICK_NS 1000000000u
 /* Of scanning in one turn: of the thread's own time, and in all, since processes may not answer. */

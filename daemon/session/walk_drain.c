@@ -8,7 +8,7 @@
  */
 #include "daemon/session/walk_private.h"
 
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 /* Records between two looks at the execs, and at the clock: a drain of many samples takes longer than some
  * processes live. */

@@ -19,7 +19,7 @@
 #include "daemon/pmu/machine.h"
 #include "daemon/pmu/stream.h"
 #include "daemon/store/segment/trailer.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define ACCOUNT_TAG 0x31636341666d70u /* "pmfAcc1", as a number: 1 is the layout's version */
 /* 50,000 samples a second for 700 years; a double knows it exactly. */

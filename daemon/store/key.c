@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/hash.h"
+#include "proto/base/hash.h"
 
 #include "daemon/store/key.h"
 

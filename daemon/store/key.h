@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* For all names; a million C++ names of 200 bytes take 0.2 GB. */
 #define TEXT_TABLE_BYTES_MAX (1u << 30)

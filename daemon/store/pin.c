@@ -13,8 +13,8 @@
 
 #include "daemon/store/segment/segment.h"
 #include "daemon/store/store_private.h"
-#include "proto/hash.h"
-#include "proto/memory.h"
+#include "proto/base/hash.h"
+#include "proto/base/memory.h"
 
 #define FOLDER "pinned/"
 #define NAMES_A_SECOND_MAX 1000 /* jobs that began in one second */

@@ -18,7 +18,7 @@
  */
 
 #include "daemon/store/store.h"
-#include "proto/label.h"
+#include "proto/syntax/label.h"
 
 /* Maximum pins of a store: 20 runs of 200 branches. The list is held in memory, at 0.5 KB a pin. */
 #define STORE_PINS_MAX 4096
@@ -33,7 +33,7 @@ struct store_pin {
 	int64_t pinned_ns; /* CLOCK_REALTIME */
 	uint64_t bytes;
 	uint32_t uid, by, keep;
-	char *labels, *group;             /* JSON (proto/label.h) */
+	char *labels, *group;             /* JSON (proto/syntax/label.h) */
 	uint64_t labels_hash, group_hash; /* hash_bytes of these */
 	struct segment_identity verified;
 };

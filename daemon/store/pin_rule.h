@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "proto/label.h"
+#include "proto/syntax/label.h"
 
 /* More are not written into one line of a configuration. */
 #define PIN_RULES_MAX 8

@@ -22,8 +22,8 @@
 
 #include "daemon/store/pin.h"
 #include "daemon/store/store_private.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define SECOND_NS 1000000000ll
 /* Files of one second and boot: a daemon that starts more often within one has other troubles. */

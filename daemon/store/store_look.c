@@ -17,7 +17,7 @@
 
 #include "daemon/store/segment/open.h"
 #include "daemon/store/store_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* What SQLite and we put beside a file: its log, its index, its journal, its next version. */
 static const char *const neighbours[] = {"-wal", "-shm", "-journal", ".new", ".new-journal"};

@@ -25,7 +25,7 @@
 #include <string.h>
 
 #include "daemon/store/store_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct span {
 	int64_t from, to;

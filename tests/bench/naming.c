@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/namer/parser_private.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 #define DRAIN_NS UINT64_C(250000000)
 #define REQUESTS_MAX 1000000u

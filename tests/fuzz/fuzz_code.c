@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/code/estimate.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define INSTRUCTIONS_MAX 256
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/roofs.h"
+#include "proto/roofs/roofs.h"
 
 static char *written(const struct roofs *r, size_t *ret_n)
 {

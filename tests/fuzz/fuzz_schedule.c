@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/schedule.h"
+#include "proto/syntax/schedule.h"
 
 static void must_be_a_line(const char *text, size_t size)
 {

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static const char magic[8] = {'m', 'p', 'e', 'r', 'f', 'r', 'e', 'c'};
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/replay_part.h"
 
 DEFINE_CLEANUP(struct replay *, replay_free)

@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define CHUNK_NS 100000        /* between looks at the clock, which take some 30 ns */
 #define SLICE_BYTES (1u << 18) /* of a stream at a time, where it is larger */

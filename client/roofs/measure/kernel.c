@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define CHECK_PASSES 3
 #define CHECK_BYTES (16 * KERNEL_BLOCK_BYTES) /* of a stream */

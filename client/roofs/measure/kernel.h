@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/roofs.h"
+#include "proto/roofs/roofs.h"
 
 /* Streams are whole blocks of this many bytes: 8 vectors of the longest SVE. RVV may have longer
  * ones; its kernels leave out what is no whole block. */

@@ -15,9 +15,9 @@
 #include "client/roofs/measure/crew.h"
 #include "client/roofs/measure/measure.h"
 #include "client/roofs/measure/probe.h"
-#include "proto/memory.h"
-#include "proto/nearest.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/nearest.h"
+#include "proto/syntax/unit.h"
 
 #define BUDGET_NS 55000000000ull /* with setting up and taking down, a minute */
 #define BUDGET_QUICK_NS 9000000000ull

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "client/roofs/measure/scope.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define SCOPES_MAX (3 * ROOFS_KINDS_MAX + 1)
 #define WEIGHT_HART 2 /* it has about twice as many roofs */

@@ -8,7 +8,7 @@
 
 #include "client/roofs/machine.h"
 #include "client/roofs/measure/probe.h"
-#include "proto/roofs.h"
+#include "proto/roofs/roofs.h"
 
 struct measure_options {
 	uint64_t budget_ns; /* in all; past it, what is left is left out, with a note */

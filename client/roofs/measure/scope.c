@@ -16,8 +16,8 @@
 
 #include "client/roofs/caches.h"
 #include "client/roofs/measure/plan.h"
-#include "proto/clock.h"
-#include "proto/memory.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
 #define SWEEP_FIRST_BYTES 4096
 #define SWEEP_TRIES 3

@@ -4,7 +4,7 @@
 /* Roofs of some harts that run together: one, a cluster, all of a kind, all */
 
 #include "client/roofs/measure/measure.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 /* Repeats of all roofs, and those of them in which a hart was taken from us. */
 struct tally {

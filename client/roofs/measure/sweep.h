@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/roofs.h"
+#include "proto/roofs/roofs.h"
 
 #define SWEEP_POINTS_MAX 128
 #define SWEEP_LEVELS_MAX 6

@@ -27,8 +27,8 @@
 
 #include "daemon/pmu/event/event_private.h"
 #include "platform-db/platform.h"
-#include "proto/memory.h"
-#include "proto/nearest.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/nearest.h"
 
 #define PRECISE_MAX 3 /* Source: man perf_event_open, precise_ip */
 

@@ -10,7 +10,7 @@
 
 #include "daemon/pmu/cores.h"
 #include "daemon/pmu/event/place.h"
-#include "proto/nearest.h"
+#include "proto/syntax/nearest.h"
 
 bool event_platform_find(const struct event_scan *s, struct event_word name, struct event *e)
 {

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/nearest.h"
+#include "proto/syntax/nearest.h"
 
 #define DEVICES "/sys/bus/event_source/devices"
 #define PATH_BYTES_MAX 256

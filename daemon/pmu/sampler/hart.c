@@ -17,7 +17,7 @@
 
 #include "daemon/pmu/sampler/attr.h"
 #include "daemon/pmu/switch_bpf.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Even the side band is refused. The user did not name it, so the message names no event. */
 static int refuse_all(struct opening *o, int error)

@@ -10,7 +10,7 @@
 
 #include "daemon/pmu/sampler/effort.h"
 #include "daemon/pmu/sampler/sampler_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 int sampler_refit(struct sampler *s, int hart)
 {

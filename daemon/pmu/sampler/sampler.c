@@ -18,7 +18,7 @@
 #include "daemon/pmu/sampler/attr.h"
 #include "daemon/pmu/sampler/sampler_private.h"
 #include "daemon/pmu/switch_bpf.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 DEFINE_CLEANUP(struct sampler *, sampler_free)
 

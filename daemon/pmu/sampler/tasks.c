@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/pmu/sampler/sampler_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct task_list {
 	pid_t *task;

@@ -13,7 +13,7 @@
 
 #include "daemon/pmu/sampler/attr.h"
 #include "daemon/pmu/sampler/sampler_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* How far an event's time may lag behind ours: the kernel takes it from sched_clock, which may have
  * a resolution of a tick, up to 10 ms. */

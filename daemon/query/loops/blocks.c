@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/query/loops/dram.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 struct blocks {
 	struct blocks_question q;

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "daemon/query/loops/roofline.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 #define RUNS 8
 #define UPDATES 16384

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/query/loops/facts.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Of one file; the feed's default is 32 MB. */
 #define FILE_PROGRAM_BYTES_MAX (1ull << 30)

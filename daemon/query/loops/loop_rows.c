@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* What one loop, or function outside of its loops, comes to. */
 struct own {

@@ -29,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Iterations of a nest that runs, from which on its rates are shown: they are off by a tenth at most. */
 #define UNFINISHED_ITERATIONS 10

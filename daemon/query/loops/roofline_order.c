@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/query/loops/roofline.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define NO_ROW UINT32_MAX
 

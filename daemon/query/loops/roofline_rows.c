@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/query/loops/roofline.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define COLUMNS_MAX 96 /* 81, if four events are granted */
 #define TEXTS_MAX 4

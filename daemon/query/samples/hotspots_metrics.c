@@ -16,7 +16,7 @@
 #include "daemon/pmu/metric_inputs.h"
 #include "daemon/pmu/scatter.h"
 #include "platform-db/expression.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define STRETCHES 8 /* of all windows; each takes its part of the memory of every key */
 /* Functions times stretches times inputs, 16 bytes each: 256 MB, and the same to take a file back. A query

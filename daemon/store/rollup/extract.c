@@ -7,7 +7,7 @@
 #include <sys/statvfs.h>
 
 #include "daemon/store/rollup/rollup_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define PAGE_BYTES 1024 /* as file.c makes them */
 

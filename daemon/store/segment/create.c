@@ -21,7 +21,7 @@
 #include "daemon/pmu/annotate.h"
 #include "daemon/store/note.h"
 #include "daemon/store/segment/write.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #ifndef MPERF_VERSION
 #define MPERF_VERSION "0"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/store/segment/write.h"
-#include "proto/label.h"
+#include "proto/syntax/label.h"
 
 /* The set of processes without a job: above all ids of sets, which have 32 bits. */
 #define LABELS_OF_NO_JOB ((int64_t)UINT32_MAX + 1)

@@ -23,7 +23,7 @@
 
 #include "daemon/loops/message.h"
 #include "daemon/store/segment/open.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Longest text or blob that we read: a row of a task holds one argv of 4 KiB, C++ function names
  * reach some ten KiB, and the schema's longest statement two. */

@@ -19,7 +19,7 @@
 
 #include "daemon/store/segment/open.h"
 #include "daemon/store/segment/write.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Pages of larger files are not all checked before they are sealed: it would take a second and
  * more. What is broken in them shows when it is read. */

@@ -54,8 +54,9 @@ struct segment_meta {
 	const char *host, *release, *arch;
 	uint32_t hz;         /* at first */
 	const char *command; /* what was recorded, as text for users; may be NULL */
-	const char *labels; /* that all processes have in it, as JSON (proto/label.h); NULL: none */
-	uid_t labels_uid;   /* who gave them */
+	const char *
+		labels; /* that all processes have in it, as JSON (proto/syntax/label.h); NULL: none */
+	uid_t labels_uid; /* who gave them */
 	bool all;
 	/* all below may be zero */
 	bool live;        /* of the store: other processes may read it while it is written;

@@ -19,7 +19,7 @@
 
 #include <xxhash.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 /* Read at once: large enough for the disc, small enough for the cache. */
 #define CHUNK_BYTES (256u << 10)

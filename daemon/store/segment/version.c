@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)

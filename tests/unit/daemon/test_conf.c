@@ -8,7 +8,7 @@
 
 #include "daemon/conf.h"
 #include "daemon/conf_value.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
 #define SHIPPED "systemd/mperf.conf"

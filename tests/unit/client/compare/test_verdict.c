@@ -9,7 +9,7 @@
 
 #include "client/compare/recordings.h"
 #include "client/compare/verdict.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/client/answers.h"
 #include "tests/unit/test.h"
 

@@ -8,7 +8,7 @@
 
 #include "client/export/format.h"
 #include "client/export/pprof.pb-c.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
 /* A line break, a quote, a comma, what separates folded stacks, a backslash, markup, a terminal's

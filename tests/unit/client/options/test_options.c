@@ -4,7 +4,7 @@
  */
 
 #include "client/options/options.h"
-#include "proto/nearest.h"
+#include "proto/syntax/nearest.h"
 #include "tests/unit/client/said.h"
 #include "tests/unit/test.h"
 

@@ -3,7 +3,7 @@
  * Pages and plain SVG, of no loop to many, with hostile names.
  */
 #include "client/plot/page.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/client/markup.h"
 #include "tests/unit/client/plot/plotted.h"
 

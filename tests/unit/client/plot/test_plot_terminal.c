@@ -4,7 +4,7 @@
  */
 #include "client/plot/terminal.h"
 #include "client/show/escape.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/client/plot/plotted.h"
 
 static struct plotted *p;

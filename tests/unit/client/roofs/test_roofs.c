@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "client/roofs/keep.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
 static struct roofs_kind kind = {.id = "x86-Some-6-1", .name = "Some core", .harts = "0-3"};

@@ -12,7 +12,7 @@
 #include "client/roofs/measure/scope.h"
 #include "client/roofs/measure/statistics.h"
 #include "client/roofs/measure/sweep.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
 TEST(nine_repeats_give_the_second_and_the_eighth)

@@ -8,7 +8,7 @@
 
 #include "client/show/ascii.h"
 #include "client/show/print.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
 static void becomes(const char *text, const char *wanted)

@@ -6,7 +6,7 @@
 #include <locale.h>
 
 #include "client/show/escape.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
 typedef void escape_function(FILE *f, const char *text);

@@ -4,7 +4,7 @@
  */
 
 #include "client/show/series.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/client/answers.h"
 #include "tests/unit/test.h"
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 #include "tests/unit/test.h"
 
 struct wait_work {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/aside/aside.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 #include "tests/unit/test.h"
 
 #ifndef SO_PASSRIGHTS

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 #include "tests/unit/attribute_bench.h"
 #include "tests/unit/test.h"
 

@@ -4,7 +4,7 @@
 
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/sweep.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 #include "tests/unit/attribute_bench.h"
 #include "tests/unit/test.h"
 

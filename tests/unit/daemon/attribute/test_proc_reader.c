@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 #include "tests/unit/test.h"
 
 static struct proc_reader *reader;

@@ -4,7 +4,7 @@
 
 #include "daemon/control/limits.h"
 
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 #include "proto/frame.h"
 #include "tests/unit/test.h"
 

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 
 #include "daemon/control/server.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
 #define CLIENTS 40

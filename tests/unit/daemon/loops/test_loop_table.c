@@ -7,7 +7,7 @@
 
 #include "daemon/loops/cause.h"
 #include "daemon/loops/table.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/daemon/loops/told.h"
 #include "tests/unit/test.h"
 

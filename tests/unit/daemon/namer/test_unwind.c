@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/daemon/namer/sampled.h"
 #include "tests/unit/test.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/naming/namer_private.h"
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 #include "tests/unit/daemon/naming/naming_rig.inc"
 #include "tests/unit/namer_rig.h"
 #include "tests/unit/test.h"

@@ -6,7 +6,7 @@
 #include <sys/utsname.h>
 
 #include "daemon/pmu/identity.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/replay.h"
 #include "tests/unit/test.h"
 

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 void ask(struct asked *a)
 {

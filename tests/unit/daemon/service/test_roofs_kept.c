@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/service/roofs_kept.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
 static char store[32];

@@ -11,7 +11,7 @@
 #include "daemon/store/pin.h"
 #include "daemon/store/rollup/extract.h"
 #include "daemon/store/store_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/faulty_disc.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"

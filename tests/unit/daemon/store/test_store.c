@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/store/store_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 

@@ -8,7 +8,7 @@
 
 #include "daemon/store/pin.h"
 #include "daemon/store/store_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
 #define HOUR (3600 * 1000000000ll)

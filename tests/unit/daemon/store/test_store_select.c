@@ -5,7 +5,7 @@
  */
 
 #include "daemon/store/store_private.h"
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
 #define MINUTE (60 * 1000000000ll)

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 #include "runtime/abi.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"

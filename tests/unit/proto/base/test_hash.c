@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of proto/hash.h: what others publish, and that nobody who lacks the key finds keys that
+/* Tests of proto/base/hash.h: what others publish, and that nobody who lacks the key finds keys that
  * fall together.
  */
 
-#include "proto/hash.h"
+#include "proto/base/hash.h"
 
 #include "daemon/loops/site.h"
 #include "tests/unit/test.h"

@@ -3,7 +3,7 @@
 /* Lines are checked byte by byte before they are looked at: what a reader of the file would not see
  * (control characters, a byte order mark) is refused by name. */
 
-#include "proto/ini.h"
+#include "proto/syntax/ini.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 #define QUOTED_BYTES 40
 

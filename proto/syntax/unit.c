@@ -5,7 +5,7 @@
  * parse by hand, not with strtod and strptime, since these obey the locale and accept more than we
  * want ("0x1p3s", " 5").
  */
-#include "proto/unit.h"
+#include "proto/syntax/unit.h"
 
 #include <math.h>
 #include <stdio.h>

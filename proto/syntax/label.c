@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "proto/label.h"
+#include "proto/syntax/label.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/memory.h"
+#include "proto/base/memory.h"
 
 static void json_unref(json_t **json)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "proto/code.h"
+#include "proto/code/code.h"
 
 #include <math.h>
 #include <string.h>

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/memory.h"
-#include "proto/roofs.h"
+#include "proto/base/memory.h"
+#include "proto/roofs/roofs.h"
 
 #define FORMAT "mperf-roofs"
 #define DIGITS 12 /* of numbers; measured are four at best */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of proto/schedule.c: files as administrators write them, right and wrong; of the wrong ones also
+/* Tests of proto/syntax/schedule.c: files as administrators write them, right and wrong; of the wrong ones also
  * what is said and at which line. */
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "proto/memory.h"
-#include "proto/schedule.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/schedule.h"
 #include "tests/unit/test.h"
 
 static struct schedule s;

@@ -3,17 +3,17 @@
  * One row per key says how its value is read; what keys mean together is checked once all lines were
  * read. The first mistake ends the parse: a schedule is taken whole or not at all.
  */
-#include "proto/schedule.h"
+#include "proto/syntax/schedule.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/ini.h"
-#include "proto/memory.h"
-#include "proto/nearest.h"
-#include "proto/unit.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/ini.h"
+#include "proto/syntax/nearest.h"
+#include "proto/syntax/unit.h"
 
 #define SECTION "Schedule"
 #define SECOND_NS 1000000000ull

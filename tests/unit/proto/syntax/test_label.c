@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of proto/label.c: what is a label, and sets of them as text */
+/* Tests of proto/syntax/label.c: what is a label, and sets of them as text */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/clock.h"
-#include "proto/label.h"
+#include "proto/base/clock.h"
+#include "proto/syntax/label.h"
 #include "tests/unit/test.h"
 
 static struct label label[LABELS_MAX + 1];

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "proto/unit.h"
+#include "proto/syntax/unit.h"
 #include "tests/unit/test.h"
 
 #define S 1000000000ll

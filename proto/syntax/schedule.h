@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/label.h"
+#include "proto/syntax/label.h"
 
 #define SCHEDULES_PATH "/etc/mperf/schedules.d"
 #define SCHEDULE_SUFFIX ".schedule"

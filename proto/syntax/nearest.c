@@ -5,7 +5,7 @@
  * one edit away. Source: the optimal string alignment distance, e.g. Navarro, "A guided tour to
  * approximate string matching", ACM Computing Surveys 33(1), 2001.
  */
-#include "proto/nearest.h"
+#include "proto/syntax/nearest.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -4,12 +4,12 @@
  * the kernel has no random bytes yet (getrandom would block at boot), we use addresses of this
  * process and its clock: both are hard to guess from outside.
  */
-#include "proto/hash.h"
+#include "proto/base/hash.h"
 
 #include <string.h>
 #include <sys/random.h>
 
-#include "proto/clock.h"
+#include "proto/base/clock.h"
 
 struct hash_secret hash_secret;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "proto/roofs.h"
+#include "proto/roofs/roofs.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/hash.h"
-#include "proto/memory.h"
+#include "proto/base/hash.h"
+#include "proto/base/memory.h"
 
 /* Fixed: names and ids must be the same tomorrow. */
 static const struct hash_secret name_key = {{0x726f6f6673, 1}};

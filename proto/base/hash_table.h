@@ -3,7 +3,7 @@
 
 /* uthash with a keyed hash. Do not include uthash.h directly (a test checks that). */
 
-#include "proto/hash.h"
+#include "proto/base/hash.h"
 
 /* Without memory, HASH_ADD leaves the element out and its hh.tbl NULL: check it after each HASH_ADD.
  * Otherwise uthash would call exit. */

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/memory.h"
-#include "proto/schedule.h"
+#include "proto/base/memory.h"
+#include "proto/syntax/schedule.h"
 
 DEFINE_CLEANUP(DIR *, closedir)
 
