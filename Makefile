@@ -107,9 +107,10 @@ all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperf-roofs $(BUILD)/mperfctl
 src = $(wildcard $(1)/*.c)
 obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c),$(call src,$(1))))
 
-DAEMON_ROOMS = aside pmu pmu/event pmu/sampler decode naming attribute loops aggregate store store/segment store/rollup \
-	query query/samples query/loops compare session service control
-CLIENT_ROOMS = commands options wire show top flamegraph plot roofs topdown compare export
+# In order: a folder includes only folders before it.
+DAEMON_ROOMS = kernel aside child pmu pmu/event sampler count metric decode naming attribute loops aggregate \
+	store/segment store store/rollup query query/samples query/loops compare session doctor conf budget jobs service control
+CLIENT_ROOMS = options wire show top flamegraph plot roofs topdown compare export measure roofline commands
 
 PROTO_ROOMS = base syntax roofs code
 PROTO_OBJ  = $(call obj,proto) $(foreach d,$(PROTO_ROOMS),$(call obj,proto/$(d))) $(BUILD)/gen/proto/mperf.pb-c.o
@@ -201,7 +202,7 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/all
 # --- what is generated: messages, and texts that become string literals -----------------------
 
 TEXTS = $(wildcard $(foreach d,daemon/store client,$(foreach e,sql html css js bash,$(d)/*.$(e) $(d)/*/*.$(e)))) daemon/code/mnemonics.txt
-SKELETONS = $(if $(WITH_BPF),$(addprefix $(BUILD)/gen/daemon/pmu/,switch.skel.h switch_plain.skel.h switch_sums.skel.h programs.skel.h))
+SKELETONS = $(if $(WITH_BPF),$(addprefix $(BUILD)/gen/daemon/kernel/,switch.skel.h switch_plain.skel.h switch_sums.skel.h programs.skel.h))
 MESSAGES = $(patsubst %.proto,$(BUILD)/gen/%.pb-c.c,proto/mperf.proto client/export/pprof.proto)
 GENERATED = $(MESSAGES) $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS)) $(SKELETONS)
 $(BUILD)/gen/all: $(GENERATED) $(if $(CROSS),$(SYSROOT).packages)
@@ -223,10 +224,10 @@ $(BUILD)/gen/%.inc: %
 # target bpf, so it is asked where they are for this machine.
 BPF_CFLAGS = -target bpf -std=gnu17 -O2 -g -Wall -Wextra -Werror -I. \
 	$(shell $(CLANG) -v -E - </dev/null 2>&1 | sed -n '/<...> search starts here:/,/^End/s/^ /-idirafter /p')
-$(BUILD)/gen/%.bpf.o: %.bpf.c daemon/pmu/switch_layout.h daemon/pmu/programs_layout.h
+$(BUILD)/gen/%.bpf.o: %.bpf.c daemon/kernel/switch_layout.h daemon/kernel/programs_layout.h
 	@mkdir -p $(@D)
 	$(call short,BPF)$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
-$(BUILD)/gen/%_plain.bpf.o: %.bpf.c daemon/pmu/switch_layout.h
+$(BUILD)/gen/%_plain.bpf.o: %.bpf.c daemon/kernel/switch_layout.h
 	@mkdir -p $(@D)
 	$(call short,BPF)$(CLANG) $(BPF_CFLAGS) -DSWITCH_PLAIN -c -o $@ $<
 # Linked once more by itself, it loses what only debuggers read.
@@ -234,7 +235,7 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 	$(QUIET)$(BPFTOOL) gen object $(<:.bpf.o=.o) $<
 	$(call short,GEN)$(BPFTOOL) gen skeleton $(<:.bpf.o=.o) name $(or $(if $(filter %_plain,$*),switch_bpf_plain),$(if $(filter %_sums,$*),switch_bpf_sums),$(if $(filter %/programs,$*),programs_bpf),switch_bpf_typed) > $@
 # With BPF or without it: what was built the other way is built anew.
-$(BUILD)/daemon/pmu/kernel.o: $(SKELETONS)
+$(BUILD)/daemon/kernel/kernel.o: $(SKELETONS)
 .SECONDARY: $(SKELETONS:.skel.h=.bpf.o)
 
 -include $(shell find $(BUILD)/proto $(BUILD)/runtime $(BUILD)/platform-db $(BUILD)/daemon $(BUILD)/client $(BUILD)/systemd $(BUILD)/tests/unit $(BUILD)/tests/fuzz $(BUILD)/tests/bench $(BUILD)/tests/gate $(BUILD)/test-namer -type f -name '*.d' 2>/dev/null)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/commands/command.h"
+#include "client/options/command.h"
 #include "client/options/completion.h"
 #include "client/options/options.h"
 #include "client/show/answer.h"

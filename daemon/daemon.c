@@ -24,11 +24,11 @@
 
 #include "daemon/attribute/proc_reader.h"
 #include "daemon/attribute/stack_start.h"
+#include "daemon/budget/overhead.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/server.h"
 #include "daemon/naming/namer.h"
 #include "daemon/pmu/cores.h"
-#include "daemon/service/overhead.h"
 #include "daemon/service/service.h"
 #include "daemon/session/listener.h"
 #include "proto/base/clock.h"

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/sampler.h"
 
 struct daemon_options {
 	/* --private: the connected end of the client's socketpair; -1: a service */

@@ -14,9 +14,9 @@
 
 #include <sqlite3.h>
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/daemon.h"
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/sampler.h"
 
 #define EXIT_USAGE 2
 

@@ -2,8 +2,8 @@
  *
  * mperfctl diff: what changed between two sides of recordings, one way or the other.
  */
-#include "client/commands/command.h"
 #include "client/commands/compare.h"
+#include "client/options/command.h"
 #include "client/show/say.h"
 
 int client_diff(const struct options *o)

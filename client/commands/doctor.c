@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/commands/command.h"
+#include "client/options/command.h"
 #include "client/options/options.h"
 #include "client/show/escape.h"
 #include "client/show/print.h"

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/commands/capture.h"
-#include "client/commands/command.h"
 #include "client/export/format.h"
+#include "client/measure/capture.h"
+#include "client/options/command.h"
 #include "client/show/escape.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"

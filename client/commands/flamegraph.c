@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/commands/capture.h"
-#include "client/commands/command.h"
 #include "client/flamegraph/flame.h"
 #include "client/flamegraph/page.h"
+#include "client/measure/capture.h"
+#include "client/options/command.h"
 #include "client/show/page.h"
 #include "client/show/reply.h"
 #include "proto/base/memory.h"

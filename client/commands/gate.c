@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/commands/command.h"
 #include "client/commands/compare.h"
+#include "client/options/command.h"
 #include "client/show/outfile.h"
 #include "client/show/print.h"
 #include "client/show/say.h"

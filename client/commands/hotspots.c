@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "client/commands/capture.h"
-#include "client/commands/command.h"
+#include "client/measure/capture.h"
+#include "client/options/command.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"
 #include "client/show/table.h"

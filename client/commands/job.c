@@ -12,11 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/commands/command.h"
 #include "client/commands/job_pin.h"
-#include "client/commands/signals.h"
 #include "client/commands/tables.h"
-#include "client/commands/workload.h"
+#include "client/measure/signals.h"
+#include "client/measure/workload.h"
+#include "client/options/command.h"
 #include "client/wire/ask.h"
 #include "proto/base/memory.h"
 #include "proto/syntax/label.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/commands/command.h"
+#include "client/options/command.h"
 #include "client/options/options.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/commands/capture.h"
-#include "client/commands/command.h"
-#include "client/commands/signals.h"
+#include "client/measure/capture.h"
+#include "client/measure/signals.h"
+#include "client/options/command.h"
 #include "client/show/print.h"
 #include "proto/base/memory.h"
 #include "proto/syntax/unit.h"

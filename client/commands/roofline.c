@@ -9,14 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/commands/capture.h"
-#include "client/commands/command.h"
-#include "client/commands/roofline_code.h"
-#include "client/commands/roofline_counters.h"
-#include "client/commands/roofline_print.h"
-#include "client/commands/roofline_roofs.h"
-#include "client/commands/two_phase.h"
-#include "client/commands/workload.h"
+#include "client/measure/capture.h"
+#include "client/measure/workload.h"
+#include "client/options/command.h"
+#include "client/roofline/roofline_code.h"
+#include "client/roofline/roofline_counters.h"
+#include "client/roofline/roofline_print.h"
+#include "client/roofline/roofline_roofs.h"
+#include "client/roofline/two_phase.h"
 #include "client/show/reply.h"
 #include "client/show/say.h"
 #include "proto/base/clock.h"

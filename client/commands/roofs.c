@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/commands/command.h"
 #include "client/commands/roofs_measure.h"
+#include "client/options/command.h"
 #include "client/options/options.h"
 #include "client/roofs/find.h"
 #include "client/show/escape.h"

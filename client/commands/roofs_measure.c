@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/commands/program.h"
+#include "client/measure/program.h"
 #include "client/options/options.h"
 #include "client/roofs/caches.h"
 #include "client/roofs/keep.h"

@@ -10,10 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/commands/command.h"
-#include "client/commands/signals.h"
-#include "client/commands/systemd.h"
 #include "client/commands/tables.h"
+#include "client/measure/signals.h"
+#include "client/measure/systemd.h"
+#include "client/options/command.h"
 #include "client/show/escape.h"
 #include "client/show/outfile.h"
 #include "client/show/print.h"

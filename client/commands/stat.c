@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/commands/command.h"
-#include "client/commands/run.h"
-#include "client/commands/signals.h"
+#include "client/measure/run.h"
+#include "client/measure/signals.h"
+#include "client/options/command.h"
 #include "client/show/counts.h"
 #include "client/show/escape.h"
 #include "client/show/outfile.h"

@@ -2,8 +2,8 @@
  *
  * mperfctl status: what the service costs, stores and loses.
  */
-#include "client/commands/command.h"
 #include "client/commands/tables.h"
+#include "client/options/command.h"
 
 int client_status(const struct options *o)
 {

@@ -2,8 +2,8 @@
  *
  * mperfctl store: the files of the service, how long it keeps them, and what it removes next.
  */
-#include "client/commands/command.h"
 #include "client/commands/tables.h"
+#include "client/options/command.h"
 
 int client_store(const struct options *o)
 {

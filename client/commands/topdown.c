@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/commands/capture.h"
-#include "client/commands/command.h"
-#include "client/commands/run.h"
-#include "client/commands/signals.h"
+#include "client/measure/capture.h"
+#include "client/measure/run.h"
+#include "client/measure/signals.h"
+#include "client/options/command.h"
 #include "client/show/escape.h"
 #include "client/show/page.h"
 #include "client/show/print.h"

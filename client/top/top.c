@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/commands/command.h"
-#include "client/commands/signals.h"
+#include "client/measure/signals.h"
+#include "client/options/command.h"
 #include "client/options/options.h"
 #include "client/show/print.h"
 #include "client/top/screen.h"

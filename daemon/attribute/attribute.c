@@ -18,7 +18,7 @@
 
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/scan.h"
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/sampler.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 

@@ -9,7 +9,7 @@
  */
 
 #include "daemon/attribute/attribute_private.h"
-#include "daemon/pmu/kernel.h"
+#include "daemon/kernel/kernel.h"
 
 static int add(struct attribute *a, uint64_t start, uint64_t bytes, const char *name)
 {

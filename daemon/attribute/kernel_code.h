@@ -5,7 +5,7 @@
  *
  * The kernel tells when it makes such code and when it drops it, with its name (PERF_RECORD_KSYMBOL);
  * addresses are used again. What was there before the events were open is listed once
- * (pmu/programs_bpf.h). Samples and these records come in order of time, so the table is what is
+ * (kernel/programs_bpf.h). Samples and these records come in order of time, so the table is what is
  * there now.
  */
 

@@ -13,7 +13,7 @@
 
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/sampler.h"
 #include "proto/base/memory.h"
 
 /* Length of the valid UTF-8 sequence at s, 0 if there is none. Source: RFC 3629, section 4. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/pmu/sampler/effort.h"
+#include "daemon/sampler/effort.h"
 #include "daemon/service/service.h"
 #include "daemon/session/walk_effort.h"
 

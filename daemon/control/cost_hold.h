@@ -8,8 +8,8 @@
  * is the service's (service_want_rate).
  */
 
+#include "daemon/budget/overhead.h"
 #include "daemon/control/request.h"
-#include "daemon/service/overhead.h"
 
 struct service;
 

@@ -12,15 +12,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/doctor_private.h"
 #include "daemon/control/offload_job.h"
+#include "daemon/doctor/diagnose.h"
+#include "daemon/doctor/switch_compare.h"
 #include "daemon/naming/namer.h"
-#include "daemon/pmu/diagnose.h"
-#include "daemon/pmu/sampler/attr.h"
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/attr.h"
+#include "daemon/sampler/sampler.h"
 #include "daemon/service/service.h"
-#include "daemon/session/switch_compare.h"
 #include "proto/base/memory.h"
 
 static const struct answer_column columns[] = {

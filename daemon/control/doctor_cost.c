@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/budget/overhead.h"
 #include "daemon/control/doctor_private.h"
-#include "daemon/service/overhead.h"
 #include "daemon/service/service.h"
 
 /* "0.8 µs", "21 µs" */

@@ -5,7 +5,7 @@
 
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
-#include "daemon/pmu/machine.h"
+#include "daemon/kernel/machine.h"
 
 struct examination {
 	struct request *request;

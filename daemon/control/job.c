@@ -8,14 +8,14 @@
 
 #include "daemon/attribute/attribute.h"
 #include "daemon/attribute/proc_reader.h"
+#include "daemon/budget/turns.h"
 #include "daemon/control/job_pin.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/pin_rows.h"
 #include "daemon/control/request.h"
-#include "daemon/service/pinner.h"
+#include "daemon/jobs/pinner.h"
 #include "daemon/service/service.h"
-#include "daemon/service/turns.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/budget/turns.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/pin_rows.h"
-#include "daemon/service/pinner.h"
+#include "daemon/jobs/pinner.h"
 #include "daemon/service/service.h"
-#include "daemon/service/turns.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 

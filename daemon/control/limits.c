@@ -11,9 +11,9 @@
 
 #include "daemon/compare/compare.h"
 #include "daemon/control/request.h"
+#include "daemon/kernel/machine.h"
+#include "daemon/metric/metric_plan.h"
 #include "daemon/pmu/event/event.h"
-#include "daemon/pmu/machine.h"
-#include "daemon/pmu/metric_plan.h"
 
 /* Nested messages of a request: Request, a command, its Filter or Target. */
 #define LIMITS_DEPTH_MAX 8

@@ -13,9 +13,9 @@
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
+#include "daemon/metric/metric_plan.h"
 #include "daemon/pmu/event/place.h"
-#include "daemon/pmu/ladder.h"
-#include "daemon/pmu/metric_plan.h"
+#include "daemon/sampler/ladder.h"
 #include "proto/base/memory.h"
 
 #define METRICS_TOPIC "metrics" /* what -M of stat takes */

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/child/offload_child.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
-#include "daemon/service/offload_child.h"
 #include "daemon/service/service.h"
 #include "proto/base/memory.h"
 

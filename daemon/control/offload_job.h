@@ -3,7 +3,7 @@
 
 /* Offload jobs: requests answered by a child process
  *
- * The child (service/offload.h) writes its answer to a file without a name, so it never waits for
+ * The child (child/offload.h) writes its answer to a file without a name, so it never waits for
  * the peer, and frees its place once it has answered. The daemon passes the frames on as the peer
  * reads. If a child dies, only its request fails.
  *

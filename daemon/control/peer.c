@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 
 #include "daemon/aside/descriptors.h"
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/limits.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"

@@ -15,12 +15,12 @@
 
 #include "daemon/control/request.h"
 #include "daemon/control/user.h"
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/sampler.h"
 #include "proto/frame.h"
 
 #define PEER_REQUESTS_MAX 16 /* at the same time; mperfctl needs two */
 /* Unread reply bytes allowed; a flame graph of 200,000 nodes takes 20 MB. For a service it is
- * client_bytes_max (conf.h), for all peers of one user together. */
+ * client_bytes_max (conf/conf.h), for all peers of one user together. */
 #define PEER_OUT_BYTES_MAX (64u << 20)
 /* For a service, so that no peer delays others or occupies a place for nothing: */
 #define PEER_MESSAGES_ROUND_MAX 16  /* taken from one peer before the next has its turn */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/peer.h"
 
 size_t peer_out_bytes_max(const struct peer *p)

@@ -4,9 +4,9 @@
 
 #include "daemon/control/query_request.h"
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/peer.h"
-#include "daemon/pmu/kernel.h"
+#include "daemon/kernel/kernel.h"
 #include "proto/base/clock.h"
 
 /* The time asked for on the clock that nobody sets, in this boot. */

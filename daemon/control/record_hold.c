@@ -6,7 +6,7 @@
  */
 #include "daemon/control/record_hold.h"
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/service/service.h"
 

@@ -13,8 +13,8 @@
 #include <strings.h>
 
 #include "daemon/control/peer.h"
-#include "daemon/pmu/ladder.h"
-#include "daemon/pmu/metric_plan.h"
+#include "daemon/metric/metric_plan.h"
+#include "daemon/sampler/ladder.h"
 #include "proto/base/memory.h"
 
 #define LEADER "cpu-clock"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/proc_reader.h"
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/loops/feed.h"
 #include "daemon/pmu/cores.h"

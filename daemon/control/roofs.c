@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/give.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"

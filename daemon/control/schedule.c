@@ -16,7 +16,7 @@
 #include "daemon/control/give.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
-#include "daemon/service/schedules.h"
+#include "daemon/jobs/schedules.h"
 #include "daemon/service/service.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"

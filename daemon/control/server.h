@@ -3,14 +3,14 @@
 
 /* The server: the listening socket and all connected peers
  *
- * One process, one loop: no client may make another wait. So every peer has quotas (conf.h:
+ * One process, one loop: no client may make another wait. So every peer has quotas (conf/conf.h:
  * [control]), child processes answer queries (offload.h), and a peer that does not read is not
  * written to. A client over a limit gets an error that names the limit, and is disconnected.
  */
 
 #include <poll.h>
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/session/listener.h"
 

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/budget/turns.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/query_request.h"
 #include "daemon/control/request.h"
 #include "daemon/control/stat_parts.h"
 #include "daemon/control/topdown.h"
 #include "daemon/control/topdown_stored.h"
-#include "daemon/pmu/annotate.h"
-#include "daemon/service/turns.h"
+#include "daemon/sampler/annotate.h"
 #include "proto/base/memory.h"
 #include "proto/syntax/unit.h"
 

@@ -3,9 +3,9 @@
 
 /* What the counters of a stat counted since its last answer, as rows */
 
-#include "daemon/pmu/counter.h"
-#include "daemon/pmu/plausible.h"
-#include "daemon/pmu/scatter.h"
+#include "daemon/count/counter.h"
+#include "daemon/count/plausible.h"
+#include "daemon/count/scatter.h"
 #include "daemon/query/query.h"
 
 #define STAT_REASON_BYTES 256
@@ -15,7 +15,7 @@ struct stat_counts {
 	const struct counter *counter;
 	const struct counter_value *last; /* of the counter's events */
 	/* For errors of what was scaled: readings of all events of the counter, NULL: none were taken; and
-	 * the part of a count that turns may take from it or add to it (pmu/turn.h). */
+	 * the part of a count that turns may take from it or add to it (count/turn.h). */
 	const struct scatter *scatter;
 	double turn_part;
 	/* Of the counter's events, to be held against each other; below 0: not counted. */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/pmu/metric_walk.h"
+#include "daemon/metric/metric_walk.h"
 #include "platform-db/expression.h"
 #include "proto/base/memory.h"
 

@@ -4,7 +4,7 @@
 /* Metrics of a stat or of a top-down tree: their plan, and their values from its counts */
 
 #include "daemon/control/stat_counts.h"
-#include "daemon/pmu/metric_plan.h"
+#include "daemon/metric/metric_plan.h"
 #include "platform-db/metric_tree.h"
 
 struct metric_wish {

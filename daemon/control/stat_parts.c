@@ -12,8 +12,8 @@
 #include <strings.h>
 
 #include "daemon/control/peer.h"
-#include "daemon/pmu/ladder.h"
-#include "daemon/pmu/turn.h"
+#include "daemon/count/turn.h"
+#include "daemon/sampler/ladder.h"
 #include "proto/base/memory.h"
 
 /* Counters are read so often at least, since the kernel notices that one has wrapped when it is read, where no

@@ -9,7 +9,7 @@
 
 #include "daemon/control/request.h"
 #include "daemon/control/stat_metrics.h"
-#include "daemon/pmu/plan_says.h"
+#include "daemon/metric/plan_says.h"
 
 struct stat_part {
 	struct hart_set harts;
@@ -19,7 +19,7 @@ struct stat_part {
 	struct counter_value *last;   /* of the counter's events, as of the last answer */
 	struct stat_metrics *metrics; /* NULL: none was asked for */
 	struct scatter *scatter;      /* of the counter's events */
-	double *turn_part; /* of its groups (pmu/turn.h); NULL until something was scaled */
+	double *turn_part; /* of its groups (count/turn.h); NULL until something was scaled */
 	struct plan_says *says_plan; /* NULL: nobody asked for it */
 };
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/conf.h"
+#include "daemon/budget/usage.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/status_private.h"
-#include "daemon/service/usage.h"
 
 #define DAY_NS (86400ll * 1000000000ll)
 

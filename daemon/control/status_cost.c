@@ -2,9 +2,9 @@
 
 /* The part of `status` that says what mperf costs the machine: by cause, and beside its budget. */
 
+#include "daemon/budget/overhead.h"
 #include "daemon/control/status_private.h"
-#include "daemon/pmu/sampler/effort.h"
-#include "daemon/service/overhead.h"
+#include "daemon/sampler/effort.h"
 
 static const struct answer_column overhead_columns[] = {
 	{"cause", "Cause", MPERF__UNIT__UNIT_NONE},

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/status_private.h"
 #include "daemon/service/roofs_kept.h"
 

@@ -4,7 +4,7 @@
 /* A top-down tree of what a file or a store counted on one kind of core */
 
 #include "daemon/control/topdown.h"
-#include "daemon/pmu/metric_inputs.h"
+#include "daemon/metric/metric_inputs.h"
 #include "daemon/query/counted.h"
 
 struct stored_wish {

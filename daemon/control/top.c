@@ -11,13 +11,13 @@
 #include <sys/ioctl.h>
 #include <sys/pidfd.h>
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/cost_hold.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/query_request.h"
 #include "daemon/control/request.h"
 #include "daemon/control/top_harts.h"
-#include "daemon/query/live.h"
+#include "daemon/query/samples/live.h"
 #include "daemon/service/service.h"
 #include "daemon/session/targets.h"
 #include "daemon/session/top_feed.h"
@@ -27,7 +27,7 @@
 /* what somebody can read, and below it frames cost more than sampling */
 #define TOP_INTERVAL_MS_MIN 100
 #define TOP_INTERVAL_MS_MAX 3600000
-#define TOP_HZ 999    /* of a private daemon; of a service conf.h: top_rate */
+#define TOP_HZ 999    /* of a private daemon; of a service conf/conf.h: top_rate */
 #define TOP_LIMIT 200 /* rows of a frame unless asked otherwise */
 #define TOP_LIMIT_MAX 10000
 /* The first frame may wait for names for an interval, so that it comes no later than the second

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/query_request.h"
 #include "daemon/control/store_query.h"

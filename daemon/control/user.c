@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "daemon/aside/aside.h"
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 
 #define SECOND_NS 1000000000ull
 #define TIDY_NS SECOND_NS

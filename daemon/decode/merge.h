@@ -9,7 +9,7 @@
  */
 
 #include "daemon/decode/record.h"
-#include "daemon/pmu/ring.h"
+#include "daemon/kernel/ring.h"
 
 /* A record may be published this much after its stamp (a virtual hart can be preempted between the
  * two); later ones are counted LOSS_LATE and handled at once. */

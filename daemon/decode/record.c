@@ -20,7 +20,7 @@
 #include "daemon/decode/record.h"
 #include "daemon/decode/sample_stream.h"
 #include "daemon/decode/trailer.h"
-#include "daemon/pmu/switch_layout.h"
+#include "daemon/kernel/switch_layout.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/pmu/stream.h"
+#include "daemon/sampler/stream.h"
 
 /* Group members whose values one sample carries, including the context-switches sibling. */
 #define RECORD_READ_VALUES_MAX (EVENT_GROUP_MAX + 1)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/pmu/stream.h"
+#include "daemon/sampler/stream.h"
 
 /* The stream of a sample (n bytes with header) whose identifier is in no stream; NULL if it belongs
  * to none of ours. Borrowed until the table changes. */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/pmu/stream.h"
+#include "daemon/sampler/stream.h"
 
 struct trailer {
 	const struct stream *stream; /* borrowed until the table changes */

@@ -11,9 +11,9 @@
 
 #include <sys/types.h>
 
+#include "daemon/kernel/machine.h"
 #include "daemon/loops/metric.h"
 #include "daemon/pmu/event/event.h"
-#include "daemon/pmu/machine.h"
 
 struct cores;
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/metric/metric_walk.h"
 #include "daemon/pmu/event/place.h"
-#include "daemon/pmu/metric_walk.h"
 #include "proto/base/memory.h"
 
 #define DRAM_METRIC "dram_bytes"

@@ -8,9 +8,9 @@
  * core, or before anything was read, a generic platform.
  */
 
+#include "daemon/kernel/kernel.h"
+#include "daemon/kernel/machine.h"
 #include "daemon/pmu/hart_group.h"
-#include "daemon/pmu/kernel.h"
-#include "daemon/pmu/machine.h"
 #include "daemon/pmu/trials.h"
 #include "platform-db/platform.h"
 

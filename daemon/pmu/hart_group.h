@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/pmu/kernel.h"
-#include "daemon/pmu/machine.h"
+#include "daemon/kernel/kernel.h"
+#include "daemon/kernel/machine.h"
 
 /* What one descriptor has counted. */
 struct group_count {

@@ -17,8 +17,8 @@
  * in arch/x86/events/core.c, perf_init_event in kernel/events/core.c of Linux 6.12.
  */
 
-#include "daemon/pmu/kernel.h"
-#include "daemon/pmu/machine.h"
+#include "daemon/kernel/kernel.h"
+#include "daemon/kernel/machine.h"
 #include "platform-db/platform.h"
 
 #define HART_PMUS_MAX 8 /* kinds of hart: machines have up to three */

@@ -9,8 +9,8 @@
  * vendors use one identity for several cores.
  */
 
-#include "daemon/pmu/kernel.h"
-#include "daemon/pmu/machine.h"
+#include "daemon/kernel/kernel.h"
+#include "daemon/kernel/machine.h"
 #include "platform-db/platform.h"
 
 /* Fill ret_identities[0 … m->n_harts). For a hart that is offline, or whose registers cannot be

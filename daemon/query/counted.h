@@ -3,13 +3,13 @@
 
 /* Counted: what events counted in files, summed up, for metrics
  *
- * Harts that count all the time (pmu/hart_counts.h) have rows of their own. Where a recording has none,
+ * Harts that count all the time (metric/hart_counts.h) have rows of their own. Where a recording has none,
  * what its samples counted is summed up, of one pass. Time is dealt out to a few stretches, window by
  * window: leaving out one after another shows the error of a metric.
  */
 
 #include "daemon/query/sources.h"
-#include "daemon/store/note.h"
+#include "daemon/store/segment/note.h"
 
 #define COUNTED_STRETCHES 16
 #define COUNTED_EVENTS_MAX 1024 /* of all cores and passes of a query */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/query/load_part.h"
-#include "daemon/store/note.h"
+#include "daemon/store/segment/note.h"
 
 static int set_leader(struct loaded *l, const char *key, int64_t event)
 {

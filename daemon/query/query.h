@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/kernel/kernel.h"
 #include "daemon/pmu/cores.h"
-#include "daemon/pmu/kernel.h"
 #include "daemon/store/segment/segment.h"
 #include "daemon/store/store.h"
 #include "proto/mperf.pb-c.h"

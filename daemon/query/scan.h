@@ -56,7 +56,7 @@ bool scan_read(const struct loaded *l, const struct row_filter *f, struct scan_n
 int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
 	int (*take)(void *userdata, const struct scan_row *row), void *userdata);
 
-/* Counts of whole harts, of all processes (pmu/hart_counts.h). Call take for each count; the windows and harts of
+/* Counts of whole harts, of all processes (metric/hart_counts.h). Call take for each count; the windows and harts of
  * the filter apply, its tasks do not. */
 struct scan_counted {
 	uint32_t hart, window;

@@ -10,7 +10,7 @@
  * It owns the store, keeps to its budget, and hides from other code whether there is one.
  */
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/session/recording.h"
 #include "daemon/session/walk.h"
 #include "daemon/store/store.h"

@@ -3,8 +3,8 @@
 
 /* A keeper's internals */
 
+#include "daemon/jobs/pinner.h"
 #include "daemon/service/keeper.h"
-#include "daemon/service/pinner.h"
 #include "daemon/service/roller.h"
 #include "daemon/store/account.h"
 

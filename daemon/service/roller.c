@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "daemon/service/offload.h"
+#include "daemon/child/offload.h"
 #include "daemon/store/rollup/rollup.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"

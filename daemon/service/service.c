@@ -13,10 +13,10 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "daemon/budget/overhead.h"
+#include "daemon/jobs/schedules.h"
 #include "daemon/service/keeper.h"
 #include "daemon/service/naming_news.h"
-#include "daemon/service/overhead.h"
-#include "daemon/service/schedules.h"
 #include "daemon/session/listener.h"
 #include "daemon/session/walk_effort.h"
 #include "proto/base/clock.h"
@@ -154,7 +154,8 @@ static uint32_t ring_rate(const struct conf *c)
 static int walk_begin(struct service *s)
 {
 	const struct conf *c = s->o.conf;
-	(void)label_variables_parse(c->job_environment, &s->variables); /* conf.c accepted it */
+	(void)label_variables_parse(
+		c->job_environment, &s->variables); /* conf/conf.c accepted it */
 	struct walk_options o = {
 		.sampler =
 			{

@@ -10,12 +10,12 @@
  * the least (pause.h).
  */
 
-#include "daemon/conf.h"
+#include "daemon/budget/turns.h"
+#include "daemon/budget/usage.h"
+#include "daemon/budget/wants.h"
+#include "daemon/conf/conf.h"
 #include "daemon/service/pause.h"
 #include "daemon/service/service_groups.h"
-#include "daemon/service/turns.h"
-#include "daemon/service/usage.h"
-#include "daemon/service/wants.h"
 #include "daemon/session/walk.h"
 #include "daemon/store/store.h"
 

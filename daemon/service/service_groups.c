@@ -3,7 +3,7 @@
  * Counters of harts that go offline are dead, and those of harts that come do not exist: whenever the set
  * changes they are opened again. A segment names its events when it begins, so each change begins one.
  *
- * They are not pinned, as what samples is (pmu/sampler/priority.c). Its rule would hardly ever allow it: slots and
+ * They are not pinned, as what samples is (sampler/priority.c). Its rule would hardly ever allow it: slots and
  * shares are one counter each, and most trees take more than half of the others. Without a pin they are flexible
  * events of harts, which the kernel puts on counters before those of tasks, and lets take turns with those of other
  * clients of ours: their part of the time gets smaller, and is stored with each count. Only pinned events of
@@ -17,8 +17,8 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "daemon/budget/overhead.h"
 #include "daemon/service/keeper.h"
-#include "daemon/service/overhead.h"
 #include "daemon/service/service.h"
 
 #define TRY_AGAIN_NS 60000000000ull /* what was refused: another profiler may end */

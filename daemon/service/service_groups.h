@@ -3,8 +3,8 @@
 
 /* Counting of topdown-groups for the store: opened, closed, and tried again */
 
-#include "daemon/conf.h"
-#include "daemon/pmu/hart_counts.h"
+#include "daemon/conf/conf.h"
+#include "daemon/metric/hart_counts.h"
 
 struct keeper;
 struct service;

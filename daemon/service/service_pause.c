@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <syslog.h>
 
-#include "daemon/service/overhead.h"
+#include "daemon/budget/overhead.h"
 #include "daemon/service/service.h"
 
 #define SECOND_NS 1000000000u

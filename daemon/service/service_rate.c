@@ -3,8 +3,8 @@
 /* The rate in force: the highest that always-on sampling, clients and schedules ask for. Schedules ask like
  * clients, with the budget of mperf.conf. */
 
-#include "daemon/service/overhead.h"
-#include "daemon/service/schedules.h"
+#include "daemon/budget/overhead.h"
+#include "daemon/jobs/schedules.h"
 #include "daemon/service/service.h"
 #include "daemon/session/raises.h"
 #include "daemon/session/walk_effort.h"

@@ -8,7 +8,7 @@
  * trouble and reopened until it delivers samples.
  */
 
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/sampler.h"
 #include "daemon/session/hart_time.h"
 
 /* Between two checks. On a machine of a hundred harts /proc/stat takes the kernel a millisecond. */

@@ -11,7 +11,7 @@
  */
 
 #include "daemon/attribute/attribute.h"
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/sampler.h"
 
 /* Wake-ups per second: 500 processes, since FORK and EXIT wake too; about 40 µs each, 6 % of one
  * hart. A wake-up drains all rings, so the watch notices more execs than this when they come

@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "daemon/attribute/attribute.h"
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/sampler.h"
 
 struct walk;
 

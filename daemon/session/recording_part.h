@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "daemon/pmu/stream.h"
+#include "daemon/sampler/stream.h"
 
 struct attribute;
 struct recording_part;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "daemon/pmu/event/event.h"
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/sampler.h"
 #include "proto/base/memory.h"
 
 /* Source: binomial distribution, 21 trials of 1/2: P(6 ≤ X ≤ 15) = 0.973 */

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/pmu/kernel.h"
+#include "daemon/kernel/kernel.h"
 
 /* ns, the median of the differences, and the interval that holds it in 97 of 100 cases. Where that
  * begins at or below 0, only its end says something: it costs less. */

@@ -18,7 +18,7 @@
 
 #include "daemon/attribute/sweep.h"
 #include "daemon/loops/feed.h"
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/sampler.h"
 
 /* Four drains per second keep a ring for one second of samples three quarters empty, and cost one
  * wakeup each. */

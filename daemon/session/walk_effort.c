@@ -2,7 +2,7 @@
 
 #include "daemon/session/walk_effort.h"
 
-#include "daemon/pmu/sampler/effort.h"
+#include "daemon/sampler/effort.h"
 #include "proto/base/clock.h"
 
 int walk_set_effort(struct walk *w, const struct sampler_effort *effort)

@@ -6,7 +6,7 @@
 
 #include "daemon/session/walk.h"
 
-/* Do only that much from now on (pmu/sampler/effort.h). What is in the rings is taken before. 0 or
+/* Do only that much from now on (sampler/effort.h). What is in the rings is taken before. 0 or
  * -errno. Cheap if nothing changes. */
 int walk_set_effort(struct walk *w, const struct sampler_effort *effort);
 

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/pmu/machine.h"
-#include "daemon/pmu/stream.h"
+#include "daemon/kernel/machine.h"
+#include "daemon/sampler/stream.h"
 #include "daemon/store/segment/trailer.h"
 #include "proto/base/memory.h"
 

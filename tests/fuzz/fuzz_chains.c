@@ -2,7 +2,7 @@
 
 /* Any bytes as a program whose unwind tables are judged. */
 
-#include "client/commands/chains.c"
+#include "client/measure/chains.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

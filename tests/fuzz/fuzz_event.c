@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/kernel/machine.h"
 #include "daemon/pmu/cores.h"
 #include "daemon/pmu/event/event.h"
-#include "daemon/pmu/machine.h"
 #include "tests/unit/replay.h"
 
 struct input {

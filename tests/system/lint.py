@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The source as text: the order of the stations, licences, sizes, static analysis."""
+"""The source as text: the order of folders, licences, sizes, static analysis."""
 import fnmatch
 import os
 import re
@@ -8,35 +8,40 @@ import subprocess
 import macros
 from machine import ROOT, need_program
 
-# Each folder, and what its files may include besides their own. Stations include only stations
-# before them; everybody may include proto/, the daemon platform-db/. daemon.c and main.c, which wire, are the exception.
-STATIONS = ["aside", "pmu", "decode", "naming", "attribute", "loops", "aggregate", "store", "query", "compare", "session", "service",
-            "control"]
+# Each folder, and what its files may include besides their own. A folder includes only folders before it;
+# everybody may include proto/, the daemon platform-db/. daemon.c and main.c, which wire, are the exception.
+PROTO = ["proto/base", "proto", "proto/syntax", "proto/roofs", "proto/code"]
+DAEMON = """kernel aside child pmu pmu/event sampler count metric decode naming attribute loops aggregate store/segment
+store store/rollup query query/samples query/loops compare session doctor conf budget jobs service control"""
+CLIENT = """show options wire plot topdown flamegraph export compare roofs roofs/measure measure roofline top
+commands"""
 MAY_INCLUDE = {
-    "proto": {"proto"},
-    "platform-db": {"platform-db", "proto"},
-    "client": {"client", "proto"},
+    "platform-db": {"platform-db", *PROTO},
+    "client": {"client", *(f"client/{folder}" for folder in CLIENT.split()), *PROTO},
     "runtime": {"runtime"},
-    "systemd": {"proto"},
-    "daemon/namer": {"daemon/namer", "proto"},
-    "daemon/code": {"daemon/code", "daemon/namer", "proto"},
+    "runtime/ompt": {"runtime", "runtime/ompt"},
+    "systemd": {*PROTO},
+    "daemon/namer": {"daemon/namer", *PROTO},
+    "daemon/code": {"daemon/code", "daemon/namer", *PROTO},
 }
-for position, station in enumerate(STATIONS):
-    MAY_INCLUDE[f"daemon/{station}"] = {"proto", "platform-db", *(f"daemon/{s}" for s in STATIONS[:position + 1])}
+
+
+def in_order(folders, *always):
+    """Let each folder include itself, those before it and what all of them may."""
+    for position, folder in enumerate(folders):
+        MAY_INCLUDE[folder] = {*always, *folders[:position + 1]}
+
+
+in_order(PROTO)
+in_order([f"daemon/{folder}" for folder in DAEMON.split()], "platform-db", *PROTO)
+in_order([f"client/{folder}" for folder in CLIENT.split()], *PROTO)
 # The wire between mperfd and its workers belongs to the workers.
 MAY_INCLUDE["daemon/naming"].add("daemon/namer/message.h")
 # Names that programs gave themselves are read as the namer reads those of files.
-MAY_INCLUDE["daemon/query"].add("daemon/namer/demangle.h")
+MAY_INCLUDE["daemon/query/loops"].add("daemon/namer/demangle.h")
 # What instrumented programs send is said once, for all sides.
 MAY_INCLUDE["daemon/loops"].add("runtime")
-# What the administrator has set.
-MAY_INCLUDE["daemon/service"].add("daemon/conf.h")
-MAY_INCLUDE["daemon/control"].add("daemon/conf.h")
-
-
-def room_of(folder):
-    """The station or top-level folder that a folder belongs to."""
-    return "/".join(folder.split("/")[:2 if folder.startswith("daemon/") else 1])
+MAY_INCLUDE["daemon/pmu"] |= {"daemon/pmu/event/place.h", "daemon/pmu/event/event.h"}
 
 
 def tracked(*patterns):
@@ -51,15 +56,14 @@ def tracked(*patterns):
             if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
 
 
-def test_includes_follow_the_order_of_the_stations(build):
+def test_includes_follow_the_order_of_folders(build):
     wrong = []
     for path in tracked("*.c", "*.h"):
-        room = room_of(str(path.parent.relative_to(ROOT)))
-        allowed = MAY_INCLUDE.get(room)
+        allowed = MAY_INCLUDE.get(str(path.parent.relative_to(ROOT)))
         if allowed is None:
             continue
         for include in re.findall(r'^#include "([^"]+)"', path.read_text(), re.M):
-            target = room_of(include.rpartition("/")[0])
+            target = include.rpartition("/")[0]
             if include.endswith(".inc") or target in allowed or include in allowed:
                 continue
             wrong.append(f"{path.relative_to(ROOT)} includes {include}")
@@ -259,7 +263,7 @@ def test_cppcheck_is_clean(build):
          "-D_GNU_SOURCE", "-DMPERF_VERSION=\"0\"", "-DMPERF_LIBEXECDIR=\"/\"",
          "-DMPERF_SBINDIR=\"/\"", "-DMPERF_BINDIR=\"/\"", "-I.", f"-I{build}/gen",
          # of BPF's own dialect of C; clang compiles it with -Werror
-         "-idaemon/pmu/switch.bpf.c", "-idaemon/pmu/programs.bpf.c",
+         "-idaemon/kernel/switch.bpf.c", "-idaemon/kernel/programs.bpf.c",
          "proto", "platform-db", "daemon", "client", "runtime", "systemd"],
         cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

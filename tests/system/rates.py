@@ -8,7 +8,7 @@ is silent for the rest of the tick: samples are lost, what is in its group count
 sample comes right after the tick, whatever runs there. Source: Linux 6.18, kernel/events/core.c,
 __perf_event_account_interrupt and perf_sample_event_took.
 
-mperf takes no rate that is throttled (machine_rate_max in daemon/pmu/machine.h; worked out here
+mperf takes no rate that is throttled (machine_rate_max in daemon/kernel/machine.h; worked out here
 again). So a test asks for rate_allowed(999) where it would ask for 999, and for samples_of(seconds, hz) at
 least. Where the rate itself is its point it says @allowing() and names cpu-clock: other events
 would have the kernel lower its limit again. A test that fails while the limit falls is run again

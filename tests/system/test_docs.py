@@ -48,8 +48,8 @@ def tagged(text):
 # --- mperf.conf(5) -------------------------------------------------------------------------------
 
 def conf_rows():
-    """section, key, kind, min, max, default, unit, restart of each row of conf.inc."""
-    text = re.sub(r"/\*.*?\*/", "", (ROOT / "daemon" / "conf.inc").read_text(), flags=re.S)
+    """section, key, kind, min, max, default, unit, restart of each row of conf/conf.inc."""
+    text = re.sub(r"/\*.*?\*/", "", (ROOT / "daemon" / "conf/conf.inc").read_text(), flags=re.S)
     row = r'CONF\("(\S+)", "(\S+)", \w+, (\w+), "(.*?)", "(.*?)",\s*"(.*?)",\s*"(.*?)",\s*(true|false),'
     rows = re.findall(row, text)
     assert len(rows) == text.count("CONF(") > 15, rows

@@ -4,7 +4,7 @@
 /* A replayed machine with the platforms of its cores, for tests that need both */
 
 #include "daemon/pmu/cores.h"
-#include "daemon/pmu/ladder.h"
+#include "daemon/sampler/ladder.h"
 #include "tests/unit/platform-db/platform_made.h"
 #include "tests/unit/replay.h"
 

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/pmu/ring.h"
-#include "daemon/pmu/stream.h"
+#include "daemon/kernel/ring.h"
+#include "daemon/sampler/stream.h"
 
 #define RECORDING_RINGS_MAX 64
 #define RECORDING_STREAMS_MAX 1024

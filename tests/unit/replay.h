@@ -12,7 +12,7 @@
 #include <linux/perf_event.h>
 #include <stdbool.h>
 
-#include "daemon/pmu/kernel.h"
+#include "daemon/kernel/kernel.h"
 
 struct replay;
 

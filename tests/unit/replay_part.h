@@ -7,7 +7,7 @@
  * who has counters, replay_throttle.c stops what samples too often.
  */
 
-#include "daemon/pmu/machine.h"
+#include "daemon/kernel/machine.h"
 #include "tests/unit/replay.h"
 
 #define REPLAY_RULES_MAX 64 /* a machine is a page of JSON */

@@ -3,7 +3,7 @@
 
 /* What the sampler's tests share: a sampler on a replayed machine, checked as it goes */
 
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/sampler.h"
 #include "tests/unit/replay.h"
 
 /* A machine of tests/platforms by name. */

@@ -3,7 +3,7 @@
 
 /* A replayed machine with a BPF program that takes time at each switch, and sums up nothing */
 
-#include "daemon/pmu/switch_bpf.h"
+#include "daemon/kernel/switch_bpf.h"
 #include "tests/unit/replay.h"
 
 #define SUMS_CASE_HARTS 2

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/pmu/kernel.h"
+#include "daemon/kernel/kernel.h"
 
 struct cores;
 

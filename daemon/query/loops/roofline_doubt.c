@@ -2,7 +2,7 @@
 
 /* Counts of the hardware that cannot be: they are left out of the rows. */
 
-#include "daemon/pmu/plausible.h"
+#include "daemon/count/plausible.h"
 #include "daemon/query/loops/roofline.h"
 
 static uint32_t doubt_granted(const struct roofline *r, uint32_t group)

@@ -3,7 +3,7 @@
  * Counts that ride on samples belong to what the sample fell on, and were gathered since the sample before: a
  * function with few samples has a ratio of chance. How far it may be off follows from how much it differs
  * when a part of the time is left out: windows are dealt out to a few stretches, and the jackknife is of
- * these (pmu/scatter.h).
+ * these (count/scatter.h).
  */
 #include "daemon/query/samples/hotspots_metrics.h"
 
@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/pmu/metric_inputs.h"
-#include "daemon/pmu/scatter.h"
+#include "daemon/count/scatter.h"
+#include "daemon/metric/metric_inputs.h"
 #include "platform-db/expression.h"
 #include "proto/base/memory.h"
 
 #define STRETCHES 8 /* of all windows; each takes its part of the memory of every key */
 /* Functions times stretches times inputs, 16 bytes each: 256 MB, and the same to take a file back. A query
- * has 2 GB (service/offload.h). */
+ * has 2 GB (child/offload.h). */
 #define SUMS_MAX (1u << 24)
 
 /* What one input counted of one key in one stretch. */

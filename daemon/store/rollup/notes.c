@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "daemon/pmu/cores.h"
-#include "daemon/store/note.h"
 #include "daemon/store/rollup/rollup_private.h"
+#include "daemon/store/segment/note.h"
 
 /* Rows of one source: its notes, a leader for each hart and rung, its cores, and their passes. */
 #define ROWS_MAX (NOTES_MAX + HARTS_MAX * (RUNG_ASKED + 2) + EVENTS_MAX)

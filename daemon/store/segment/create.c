@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/pmu/annotate.h"
-#include "daemon/store/note.h"
+#include "daemon/sampler/annotate.h"
+#include "daemon/store/segment/note.h"
 #include "daemon/store/segment/write.h"
 #include "proto/base/memory.h"
 

@@ -12,8 +12,8 @@
 
 #include "daemon/aggregate/share.h"
 #include "daemon/aggregate/window.h"
-#include "daemon/pmu/hart_counts.h"
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/metric/hart_counts.h"
+#include "daemon/sampler/sampler.h"
 #include "daemon/store/segment/trailer.h"
 #include "daemon/store/segment/version.h"
 

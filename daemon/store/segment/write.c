@@ -14,7 +14,7 @@
 
 #include "daemon/store/segment/write.h"
 
-#include "daemon/store/note.h"
+#include "daemon/store/segment/note.h"
 #include "proto/base/memory.h"
 
 static int write_reads(struct segment *g, const struct window_row *row)

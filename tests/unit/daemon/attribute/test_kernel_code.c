@@ -7,7 +7,7 @@
 #include <linux/perf_event.h>
 
 #include "daemon/attribute/attribute_private.h"
-#include "daemon/pmu/kernel.h"
+#include "daemon/kernel/kernel.h"
 #include "tests/unit/attribute_bench.h"
 #include "tests/unit/test.h"
 

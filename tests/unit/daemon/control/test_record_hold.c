@@ -3,7 +3,7 @@
 /* Tests of daemon/control/record_hold.c: what a recording takes of its user's account, and gives
  * back */
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/record_hold.h"
 #include "tests/unit/test.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/control/stat_metrics.h"
-#include "daemon/pmu/plan_says.h"
+#include "daemon/metric/plan_says.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
 

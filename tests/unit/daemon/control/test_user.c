@@ -4,7 +4,7 @@
  */
 #include <unistd.h>
 
-#include "daemon/conf.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/user.h"
 #include "tests/unit/test.h"
 

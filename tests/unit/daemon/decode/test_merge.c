@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/decode/merge.h"
-#include "daemon/pmu/switch_layout.h"
+#include "daemon/kernel/switch_layout.h"
 #include "tests/unit/recording.h"
 #include "tests/unit/test.h"
 

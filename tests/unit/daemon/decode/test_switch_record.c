@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 #include "daemon/decode/record.h"
-#include "daemon/pmu/switch_layout.h"
+#include "daemon/kernel/switch_layout.h"
 #include "tests/unit/recording.h"
 #include "tests/unit/test.h"
 

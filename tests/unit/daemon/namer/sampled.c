@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "daemon/decode/record.h"
-#include "daemon/pmu/ring.h"
+#include "daemon/kernel/ring.h"
 
 #define RING_PAGES 64
 #define TRIES 300 /* of 10 ms each */

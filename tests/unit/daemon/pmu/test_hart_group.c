@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/pmu/counter.h"
-#include "daemon/pmu/hart_counts.h"
+#include "daemon/count/counter.h"
+#include "daemon/metric/hart_counts.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
 

@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/pmu/counter.h"
-#include "daemon/pmu/metric_plan.h"
-#include "daemon/pmu/turn.h"
+#include "daemon/count/counter.h"
+#include "daemon/count/turn.h"
+#include "daemon/metric/metric_plan.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
 

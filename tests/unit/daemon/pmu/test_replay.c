@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/decode/record.h"
-#include "daemon/pmu/ring.h"
+#include "daemon/kernel/ring.h"
 #include "tests/unit/replay.h"
 #include "tests/unit/test.h"
 

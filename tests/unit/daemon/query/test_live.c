@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "daemon/query/live.h"
+#include "daemon/query/samples/live.h"
 #include "proto/loss.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"

@@ -3,10 +3,10 @@
 
 /* One request of one peer of a service, and the rounds in which a child answers it */
 
-#include "daemon/conf.h"
+#include "daemon/child/offload.h"
+#include "daemon/conf/conf.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
-#include "daemon/service/offload.h"
 
 #define PATIENCE_MS 30000 /* for a loaded machine; a child answers within milliseconds */
 

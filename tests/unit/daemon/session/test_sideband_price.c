@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/session/sideband_price.c and daemon/pmu/task_work.c: on made-up differences, on a
+/* Tests of daemon/session/sideband_price.c and daemon/kernel/task_work.c: on made-up differences, on a
  * replayed machine whose tasks have a price, and on the running kernel
  */
 

@@ -4,8 +4,8 @@
  * harts they are about, and into no other.
  */
 
-#include "daemon/store/note.h"
 #include "daemon/store/rollup/rollup.h"
+#include "daemon/store/segment/note.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 

@@ -6,9 +6,9 @@
 
 #include <errno.h>
 
-#include "daemon/pmu/counter.h"
+#include "daemon/count/counter.h"
 #include "daemon/pmu/event/place.h"
-#include "daemon/pmu/sampler/sampler.h"
+#include "daemon/sampler/sampler.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
 

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The daemon seals a segment and streams it; we only append. Bytes must arrive in order and
+ * complete: a recording with a gap would be refused later, so we refuse it now.
+ */
+#include "client/measure/capture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/measure/chains.h"
+#include "client/show/print.h"
+#include "client/show/reply.h"
+#include "proto/base/memory.h"
+
+/* The daemon's own limit. */
+#define WINDOW_MS_MAX 60000u
+
+#define METRIC_WINDOW_MS 100 /* the least that the daemon allows */
+
+#define NO_FRAME_POINTERS                                                                          \
+	"the program was built without frame pointers, so -g dwarf is used; override with -g fp"
+
+static int take_bytes(struct capture *c, const Mperf__Bytes *bytes)
+{
+	if (bytes->offset != c->out->bytes) {
+		say_failure("mperfd sent a recording with a gap",
+			"Try again; if it fails again, report a bug in mperfd");
+		return RUN_FAILED;
+	}
+	c->total_bytes = bytes->total;
+	int r = outfile_write(c->out, bytes->data.data, bytes->data.len);
+	if (r < 0) {
+		print_say_failed(c->out->temporary ? c->out->temporary : c->out->path, r,
+			"write elsewhere (-o, or TMPDIR)");
+		return RUN_FAILED;
+	}
+	say_progress(&c->run.ask.progress, "receiving the recording", c->out->bytes, bytes->total);
+	return 0;
+}
+
+static int take_answer(void *userdata, const Mperf__Answer *a)
+{
+	struct capture *c = userdata;
+	switch (a->body_case) {
+	case MPERF__ANSWER__BODY_BYTES:
+		return take_bytes(c, a->bytes);
+	case MPERF__ANSWER__BODY_PROVENANCE:
+		free(c->provenance_line);
+		c->provenance_line = reply_provenance_line(a->provenance);
+		c->samples = a->provenance->samples;
+		return c->provenance_line ? 0 : -ENOMEM;
+	default:
+		return 0;
+	}
+}
+
+/* The default, without -F. At 99 Hz a program of 0.4 s has 40 samples; the whole machine costs more and runs
+ * longer, and where loops are counted samples only divide the time. */
+#define HZ_OF_SOME 999
+#define HZ_OF_ALL 99
+
+/* The default, without -g. With -a the command is one of many, and copying all their stacks is
+ * expensive; requested events may fire at each occurrence, and stack copies would fill the ring. */
+static bool wants_tables(const struct options *o)
+{
+	return !o->stack_given && !o->all && o->n_events == 0 && o->command_line &&
+	       !chains_kept(o->command_line[0]);
+}
+
+int capture_run(struct capture *c, struct link *l, const struct options *o, int signal_fd,
+	struct outfile *out, const char *feed)
+{
+	Mperf__RecordRequest record = MPERF__RECORD_REQUEST__INIT;
+	const bool is_code = o->from && strcmp(o->from, "code") == 0;
+	record.hz = o->hz ? o->hz : o->all || (o->loops && !is_code) ? HZ_OF_ALL : HZ_OF_SOME;
+	record.hz_at_most = !o->hz;
+	record.period = o->period;
+	record.overhead_ppm = o->overhead_ppm;
+	record.n_event = o->n_events;
+	record.event = (char **)o->event;
+	record.stack = o->stack;
+	record.stack_bytes = o->stack_bytes;
+	record.user_only = o->user_only;
+	record.n_metric = o->n_metrics;
+	record.metric = (char **)o->metric;
+	if (o->needed_metric)
+		record.needed_metric = (char *)o->needed_metric;
+	if (o->gives_labels) {
+		record.n_label = o->n_labels;
+		record.label = (char **)o->label;
+	}
+	if (o->n_metrics) /* errors need several windows, also of a short run */
+		record.window_ms = METRIC_WINDOW_MS;
+	*c = (struct capture){.out = out};
+	if (o->loops) { /* a window per interval, and mostly no callers */
+		if (!o->callers)
+			record.stack = MPERF__STACK_KIND__STACK_NONE;
+		record.window_ms = o->interval_ms < WINDOW_MS_MAX ? o->interval_ms : WINDOW_MS_MAX;
+		record.feed_period_ms = record.window_ms;
+	} else if (wants_tables(o)) {
+		record.stack = MPERF__STACK_KIND__STACK_DWARF;
+		c->run.note = NO_FRAME_POINTERS;
+	}
+	if (feed)
+		record.feed = (char *)feed;
+	_cleanup_(freep) char *what = options_what(o);
+	if (what)
+		record.command = what;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_RECORD;
+	request.record = &record;
+
+	c->run.link = l;
+	c->run.options = o;
+	c->run.signal_fd = signal_fd;
+	c->run.answer = take_answer;
+	c->run.userdata = c;
+	int r = run_request(&c->run, &request, &record.target);
+	if (r != 0)
+		return r;
+	if (out->bytes == 0 || out->bytes != c->total_bytes) {
+		say_failure("mperfd sent an incomplete recording",
+			"Try again; if it fails again, report a bug in mperfd");
+		c->run.exit_status = EXIT_FAILED;
+		return RUN_FAILED;
+	}
+	return 0;
+}
+
+void capture_clear(struct capture *c)
+{
+	free(c->provenance_line);
+	c->provenance_line = NULL;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A capture: one recording, from the daemon into a file */
+
+#include "client/measure/feed_socket.h"
+#include "client/measure/run.h"
+#include "client/options/options.h"
+#include "client/show/outfile.h"
+
+struct capture {
+	struct run run;
+	struct outfile *out;   /* borrowed */
+	char *provenance_line; /* owned; NULL until it arrived */
+	uint64_t samples, total_bytes;
+};
+
+/* Record as the options say into out, which stays open. feed: path of the socket that our own
+ * daemon creates for CMD's counts; NULL: none. 0; RUN_FAILED with run.exit_status, after an error
+ * message. */
+int capture_run(struct capture *c, struct link *l, const struct options *o, int signal_fd,
+	struct outfile *out, const char *feed);
+void capture_clear(struct capture *c);
+
+/* The source of a query: -i, ./mperf.mprf, the service's store, or a recording made for it that
+ * source_clear removes. */
+struct source {
+	struct link link;
+	struct outfile temporary; /* fd -1 and no name unless recorded */
+	char *path;               /* absolute; empty: the service's store */
+	bool kept;                /* it is the store */
+	struct feed_socket feed;  /* for CMD's counts */
+	int signal_fd;            /* -1 unless recorded */
+	int exit_status;          /* of CMD */
+};
+
+/* 0; RUN_FAILED with *ret_exit, after an error message. */
+int source_open(struct source *s, const struct options *o, int *ret_exit);
+
+/* Send a query about its path; answers go to `answer`. Returns the exit status; 0: answered. */
+int source_ask(struct source *s, Mperf__Request *request,
+	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata);
+
+/* The options' filter in the protocol's form; borrows from the options. For the service's store the
+ * default is the last hour. */
+void source_filter(const struct source *s, const struct options *o, Mperf__Filter *ret_filter);
+
+/* "KIND of make -j2", "KIND of the service's store", unless there is --title. kept: as in struct
+ * source. The caller frees; NULL if memory ran out. */
+char *source_title(const struct options *o, bool kept, const char *kind);
+
+void source_clear(struct source *s);
+
+/* A path as the daemon understands it, which may have another working directory. The caller frees; NULL if
+ * memory ran out. */
+char *source_absolute(const char *path);
+
+#define SOURCE_DEFAULT "mperf.mprf"

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A run: a request that measures, and what ends it
+ *
+ *     held command ── Ready ──→ running ── its end, --for, Ctrl-C ──→ finishing ── Done ──→ over
+ *
+ * record and stat share it; they differ in the answers that they accept.
+ */
+
+#include "client/measure/workload.h"
+#include "client/options/options.h"
+#include "client/wire/ask.h"
+
+struct run {
+	/* in */
+	struct link *link;             /* borrowed */
+	const struct options *options; /* borrowed: whom, and for how long */
+	int signal_fd;                 /* signals_block */
+	int (*answer)(void *userdata, const Mperf__Answer *a); /* as struct ask's */
+	void *userdata;
+	const char *note; /* printed when it begins; or NULL */
+	bool again;       /* it ran before: what the daemon notes at the beginning was printed */
+
+	/* out */
+	struct workload workload; /* its times, if there was a command */
+	uint64_t elapsed_ns;      /* from Ready to the end */
+	bool interrupted;         /* a signal ended it */
+	int exit_status;          /* of mperfctl: the command's, or why the command has none */
+
+	/* inner */
+	struct ask ask;
+	int timer_fd;
+	uint64_t ready_ns;
+	bool ready, finishing, not_run;
+	int n_signals;
+};
+
+/* Run the request; fills in its target. 0: there are results; RUN_FAILED: none, after an error
+ * message (exit_status). Set the struct's inputs and zero the rest before. */
+enum { RUN_FAILED = 1 };
+int run_request(struct run *n, Mperf__Request *request, Mperf__Target **target);

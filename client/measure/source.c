@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * hotspots and flamegraph read a file or the service's store. To measure, we first record into a
+ * temporary file, so that every query is answered the same way. A daemon of our own reads the file,
+ * with our rights: the service opens none for its clients. We say on stderr which source we chose
+ * if the user named none, so that two people who look at different data notice it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/measure/capture.h"
+#include "client/measure/signals.h"
+#include "client/show/print.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
+
+/* How far back queries of the store look unless --since: long enough to see why the machine has
+ * just been slow. */
+#define KEPT_NS (3600 * 1000000000ll)
+
+char *source_absolute(const char *path)
+{
+	_cleanup_(freep) char *folder = NULL;
+	char *joined;
+	if (*path == '/')
+		return strdup(path);
+	folder = getcwd(NULL, 0);
+	if (!folder || asprintf(&joined, "%s/%s", folder, path) < 0)
+		return NULL;
+	return joined;
+}
+
+static bool of_time(const struct options *o)
+{
+	return o->since_ns || o->until_ns;
+}
+
+/* --pid means measure, unless it narrows an existing source. */
+static bool measures(const struct options *o)
+{
+	bool process = o->n_pids > 0 && !of_time(o) && !o->loops;
+	return !o->input && (o->all || process || o->command_line);
+}
+
+static int record_temporary(struct source *s, const struct options *o)
+{
+	struct capture c;
+	int r = outfile_open_temporary(&s->temporary);
+	if (r < 0) {
+		const char *folder = outfile_temporary_folder();
+		print_say_failed(folder, r, "set TMPDIR to a folder that you may write to");
+		return RUN_FAILED;
+	}
+	s->path = strdup(s->temporary.temporary);
+	if (!s->path)
+		return RUN_FAILED;
+
+	r = o->loops && s->link.daemon_pid > 0 ? feed_socket_make(&s->feed) : 0;
+	if (r != 0)
+		return r;
+	r = capture_run(&c, &s->link, o, s->signal_fd, &s->temporary, s->feed.path);
+	s->exit_status = c.run.exit_status;
+	capture_clear(&c);
+	return r;
+}
+
+static int open_file(struct source *s, const char *path)
+{
+	s->path = source_absolute(path);
+	return s->path && link_open_private(&s->link) == 0 ? 0 : EXIT_FAILED;
+}
+
+#define GIVE                                                                                       \
+	"Give -i FILE, start the service with `systemctl start mperfd`, "                          \
+	"or give something to measure: -- CMD, --pid N or -a"
+#define GIVE_LOOPS                                                                                 \
+	"Start the service with `systemctl start mperfd` and then the program, or run it with "    \
+	"-- CMD"
+#define GIVE_LIVE "Start the service with `systemctl start mperfd`, or leave out --live"
+
+/* Read the service's store; if no service answers, say `absent` and `remedy`. */
+static int open_kept(struct source *s, const char *absent, const char *remedy, int absent_exit)
+{
+	int r = link_open_service(&s->link);
+	if (r == LINK_ABSENT) {
+		say_failure(absent, remedy);
+		return absent_exit;
+	}
+	s->kept = true;
+	s->path = strdup("");
+	return r == 0 && s->path ? 0 : EXIT_FAILED;
+}
+
+static int open_measured(struct source *s, const struct options *o)
+{
+	if (signals_block(&s->signal_fd) < 0 || link_open(&s->link) != 0)
+		return EXIT_FAILED;
+	if (record_temporary(s, o) != 0)
+		return s->exit_status ? s->exit_status : EXIT_FAILED;
+	if (s->link.daemon_pid > 0)
+		return 0;
+	link_close(&s->link);
+	return link_open_private(&s->link) == 0 ? 0 : EXIT_FAILED;
+}
+
+/* No source was named: the default file of record, else the service. */
+static int open_default(struct source *s)
+{
+	if (access(SOURCE_DEFAULT, F_OK) == 0) {
+		say_note("reading ./" SOURCE_DEFAULT);
+		return open_file(s, SOURCE_DEFAULT);
+	}
+	int r = open_kept(s,
+		"there is nothing to read: no -i FILE, no " SOURCE_DEFAULT
+		" here, and no mperfd service answers",
+		GIVE, EXIT_USAGE);
+	if (r == 0)
+		say_note("reading the last hour of the service's store; choose another time with "
+			 "--since and --until");
+	return r;
+}
+
+int source_open(struct source *s, const struct options *o, int *ret_exit)
+{
+	*s = (struct source){.link.fd = -1, .temporary.fd = -1, .signal_fd = -1};
+	bool running = o->loops && (o->n_pids > 0 || o->live);
+	int exit_status = o->input      ? open_file(s, o->input)
+			  : measures(o) ? open_measured(s, o)
+			  : running     ? open_kept(s,
+						  "no mperfd service answers, and running "
+						      "programs report only to the service",
+                                              o->live ? GIVE_LIVE : GIVE_LOOPS, EXIT_FAILED)
+			  : of_time(o)  ? open_kept(s,
+						  "no mperfd service answers, so there is no "
+						   "store to read",
+						  GIVE, EXIT_FAILED)
+					: open_default(s);
+	if (exit_status == 0)
+		return 0;
+	*ret_exit = exit_status;
+	return RUN_FAILED;
+}
+
+struct question {
+	struct ask ask;
+	int signal_fd;
+	int n_signals;
+	int (*answer)(void *userdata, const Mperf__Answer *a);
+	void *userdata;
+};
+
+static int on_signal(void *userdata)
+{
+	struct question *q = userdata;
+	if (signals_take(q->signal_fd) == 0)
+		return 0;
+	return q->n_signals++ == 0 ? ask_cancel(&q->ask) : -EINTR;
+}
+
+static int take_answer(void *userdata, const Mperf__Answer *a)
+{
+	struct question *q = userdata;
+	return q->answer(q->userdata, a);
+}
+
+int source_ask(struct source *s, Mperf__Request *request,
+	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata)
+{
+	struct question q = {.signal_fd = s->signal_fd, .answer = answer, .userdata = userdata};
+	q.ask = (struct ask){.link = &s->link, .answer = take_answer, .userdata = &q};
+	q.ask.watch[0] = (struct ask_watch){
+		.fd = s->signal_fd, .ready = s->signal_fd >= 0 ? on_signal : NULL};
+
+	int r = ask_run(&q.ask, request);
+	if (r == ASK_FAILED)
+		return q.ask.exit_status;
+	if (r == ASK_CANCELLED || r == -EINTR)
+		return EXIT_SIGNAL_BASE + SIGINT;
+	if (r < 0) {
+		ask_say_broken("asking", r);
+		return EXIT_FAILED;
+	}
+	return q.ask.status;
+}
+
+void source_filter(const struct source *s, const struct options *o, Mperf__Filter *ret_filter)
+{
+	*ret_filter = (Mperf__Filter)MPERF__FILTER__INIT;
+	if (!measures(o)) { /* else they were the target */
+		ret_filter->n_pid = o->n_pids;
+		ret_filter->pid = (int32_t *)o->pid;
+	}
+	ret_filter->n_comm = o->n_comms;
+	ret_filter->comm = (char **)o->comm;
+	ret_filter->n_cgroup = o->n_cgroups;
+	ret_filter->cgroup = (char **)o->cgroup;
+	ret_filter->n_label = o->n_labels;
+	ret_filter->label = (char **)o->label;
+	ret_filter->n_cpu = o->n_cpus;
+	ret_filter->cpu = (uint32_t *)o->cpu;
+	ret_filter->since_ns = o->since_ns;
+	ret_filter->until_ns = o->until_ns;
+	if (s->kept && o->since_ns == 0)
+		ret_filter->since_ns =
+			(o->until_ns ? o->until_ns : (int64_t)clock_ns(CLOCK_REALTIME)) - KEPT_NS;
+	if (o->of_event)
+		ret_filter->event = o->of_event;
+}
+
+char *source_title(const struct options *o, bool kept, const char *kind)
+{
+	_cleanup_(freep) char *what = NULL;
+	char *title;
+	if (o->title)
+		return strdup(o->title);
+	if (o->input)
+		what = strdup(o->input);
+	else if (o->command_line || o->all || (o->n_pids > 0 && !kept))
+		what = options_what(o);
+	else
+		what = strdup(kept ? "the service's store" : SOURCE_DEFAULT);
+	return what && asprintf(&title, "%s of %s", kind, what) >= 0 ? title : NULL;
+}
+
+void source_clear(struct source *s)
+{
+	link_close(&s->link);
+	outfile_clear(&s->temporary);
+	free(TAKE_PTR(s->path));
+	feed_socket_clear(&s->feed);
+	if (s->signal_fd >= 0)
+		signals_unblock(TAKE_FD(s->signal_fd));
+}

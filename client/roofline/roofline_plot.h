@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A roofline as a plot: the rows of answers become dots under the machine's roofs */
+
+#include "client/options/options.h"
+#include "client/plot/bound.h"
+#include "client/roofline/roofline_roofs.h"
+#include "client/show/reply.h"
+
+struct roofline_plot {
+	struct plot plot;
+	struct plot_sets sets;
+	size_t first; /* dot of the last run's first row */
+	struct roofline_roofs own;
+	const struct roofline_roofs *roofs; /* that one, or the caller's */
+	char *provenance;
+};
+
+/* The replies are of each run in turn, and are borrowed; so are `roofs`, which are looked up if NULL. Fill in what bounds each loop. The caller
+ * clears it also on failure. 0, -ENOMEM. */
+int roofline_plot_make(const struct options *o, const struct reply *const *runs, size_t n_runs,
+	const struct roofline_roofs *roofs, struct roofline_plot *ret_plot);
+
+/* Add what the roofs say of each row to the last run's reply, as columns of_roof and bound_by, and where bytes
+ * from memory were counted of_dram_roof and dram_bound_by, if there are roofs to compare with; and a note, if measuring those was disturbed. 0; REPLY_TOO_LARGE: there is no room for columns; -ENOMEM. */
+int roofline_plot_extend(const struct roofline_plot *p, struct reply *reply);
+
+/* Add the letters that a terminal's plot gave the rows, as column dot. `mark` is of all dots. The
+ * same. */
+int roofline_plot_mark(const struct roofline_plot *p, const char *mark, struct reply *reply);
+
+void roofline_plot_clear(struct roofline_plot *p);

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Counting slows the program, so its times are unreliable; a run without counting has no counts. If
+ * the command runs twice, we take the time from the first run and the counts from the second, as
+ * long as both did the same. The entries tell, which both runs count: of each function, and of the
+ * outermost loop of each nest. If they differ, a rate of one run's time and the other's counts
+ * would describe neither, so there is none. The first run does not count entries of inner loops, so
+ * they have no row.
+ *
+ * How much slower the second run was is the measured cost of counting. How far off it is, one run of
+ * each cannot say: on a busy machine, two equal runs differ more than counting costs. So a third run,
+ * without counting again, tells how much they differ. Of two times, the standard deviation of one is
+ * their difference over the square root of two.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/measure/capture.h"
+#include "client/roofline/roofline_print.h"
+#include "client/roofline/two_phase.h"
+#include "client/show/say.h"
+#include "proto/base/memory.h"
+
+#define KEYS_MAX 8 /* columns that identify a row */
+#define REFUSED_BYTES 160
+#define NOTES_MAX 16
+
+/* --- columns ---------------------------------------------------------------------------------- */
+
+enum origin { OF_FIRST, OF_SECOND, MADE };
+enum made { TIME_COUNTING, TIME_AGAIN, GOPS, GBYTES, COST_MEASURED, COST_ERROR, ERROR, REFUSED };
+
+static const struct figure {
+	const char *name;
+	enum origin origin;
+	enum made made;
+	const char *title; /* of columns made here */
+	Mperf__Unit unit;
+} figures[] = {
+	{"entries", OF_SECOND, 0, NULL, 0},
+	{"iterations", OF_SECOND, 0, NULL, 0},
+	{"time_ns", OF_FIRST, 0, NULL, 0},
+	{"share", OF_FIRST, 0, NULL, 0},
+	{"clock", OF_FIRST, 0, NULL, 0},
+	{"time_counting_ns", MADE, TIME_COUNTING, "Time counting", MPERF__UNIT__UNIT_NS},
+	{"time_again_ns", MADE, TIME_AGAIN, "Time again", MPERF__UNIT__UNIT_NS},
+	{"gops", MADE, GOPS, NULL, 0},
+	{"gbytes", MADE, GBYTES, NULL, 0},
+	{"ops_per_byte", OF_SECOND, 0, NULL, 0},
+	{"lanes", OF_SECOND, 0, NULL, 0},
+	{"cost", OF_SECOND, 0, NULL, 0},
+	{"cost_measured", MADE, COST_MEASURED, "Measured", MPERF__UNIT__UNIT_SHARE},
+	{"cost_measured_error", MADE, COST_ERROR, "Its error", MPERF__UNIT__UNIT_SHARE},
+	{"error", MADE, ERROR, "Error", MPERF__UNIT__UNIT_SHARE},
+	{"ops", OF_SECOND, 0, NULL, 0},
+	{"bytes_loaded", OF_SECOND, 0, NULL, 0},
+	{"bytes_stored", OF_SECOND, 0, NULL, 0},
+	{"instructions", OF_SECOND, 0, NULL, 0},
+	{"updates", OF_SECOND, 0, NULL, 0},
+	{"unseen", OF_SECOND, 0, NULL, 0},
+	{"refused", MADE, REFUSED, "Not combined", 0},
+};
+#define N_FIGURES (sizeof(figures) / sizeof(*figures))
+
+struct combining {
+	const struct reply *first, *second;
+	const struct reply *again; /* the third run; NULL: none */
+	int n_keys;                /* columns before "entries", the same in both */
+	struct reply *both;
+};
+
+static double number(const struct reply *r, size_t row, const char *name)
+{
+	double n;
+	return reply_number(r, row, reply_column(r, name), &n) ? n : -1;
+}
+
+static int add_columns(const struct combining *c)
+{
+	Mperf__Column made[N_FIGURES], *list[KEYS_MAX + N_FIGURES];
+	size_t n = 0;
+	for (int i = 0; i < c->n_keys; i++)
+		list[n++] = c->second->columns->column[i];
+	for (size_t i = 0; i < N_FIGURES; i++) {
+		int known = reply_column(c->second, figures[i].name);
+		made[i] = (Mperf__Column)MPERF__COLUMN__INIT;
+		made[i].name = (char *)figures[i].name;
+		made[i].title = (char *)(figures[i].title ? figures[i].title : figures[i].name);
+		made[i].unit = figures[i].unit;
+		list[n++] = known >= 0 ? c->second->columns->column[known] : &made[i];
+	}
+	Mperf__Columns columns = MPERF__COLUMNS__INIT;
+	columns.column = list;
+	columns.n_column = n;
+	Mperf__Answer answer = MPERF__ANSWER__INIT;
+	answer.body_case = MPERF__ANSWER__BODY_COLUMNS;
+	answer.columns = &columns;
+	return reply_add(c->both, &answer);
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+#define NO_ROW SIZE_MAX
+
+/* A row of each run; NO_ROW: that run has none. */
+struct pair {
+	size_t first, second;
+	double time_ns;
+	double again_ns; /* of the third run, if it was entered as often; negative: not known */
+	char refused[REFUSED_BYTES]; /* why they are not combined; "" if they are */
+};
+
+static void set_number(Mperf__Value *v, double n, bool is_whole)
+{
+	if (!isfinite(n))
+		return;
+	v->is_case = is_whole ? MPERF__VALUE__IS_INTEGER : MPERF__VALUE__IS_REAL;
+	if (is_whole)
+		v->integer = (int64_t)n;
+	else
+		v->real = n;
+}
+
+/* A rate over the first run's time; absent without a time. */
+static void set_rate(Mperf__Value *v, double amount, double time_ns)
+{
+	if (amount >= 0 && time_ns > 0)
+		set_number(v, amount / time_ns, false);
+}
+
+/* The standard error of the first run's time, as a share of it; negative: not known. */
+static double error_of(const struct pair *p)
+{
+	if (p->time_ns <= 0 || p->again_ns < 0)
+		return -1;
+	return fabs(p->time_ns - p->again_ns) / M_SQRT2 / p->time_ns;
+}
+
+/* Of the ratio of two times, each of which is off by that much, less 1. */
+static double cost_error_of(const struct pair *p, double counting_ns)
+{
+	double error = error_of(p);
+	return error < 0 || counting_ns < 0 ? -1 : M_SQRT2 * error * counting_ns / p->time_ns;
+}
+
+static void set_known(Mperf__Value *v, double n)
+{
+	if (n >= 0)
+		set_number(v, n, false);
+}
+
+static void make_value(const struct combining *c, struct pair *p, enum made made, Mperf__Value *v)
+{
+	double counting_ns = p->second == NO_ROW ? -1 : number(c->second, p->second, "time_ns");
+	bool is_same = !*p->refused;
+	switch (made) {
+	case TIME_COUNTING:
+		if (counting_ns >= 0)
+			set_number(v, counting_ns, true);
+		break;
+	case TIME_AGAIN:
+		if (p->again_ns >= 0)
+			set_number(v, p->again_ns, true);
+		break;
+	case ERROR:
+		set_known(v, error_of(p));
+		break;
+	case COST_ERROR:
+		set_known(v, is_same ? cost_error_of(p, counting_ns) : -1);
+		break;
+	case GOPS:
+		if (is_same)
+			set_rate(v, number(c->second, p->second, "ops"), p->time_ns);
+		break;
+	case GBYTES:
+		if (is_same)
+			set_rate(v,
+				number(c->second, p->second, "bytes_loaded") +
+					number(c->second, p->second, "bytes_stored"),
+				p->time_ns);
+		break;
+	case COST_MEASURED:
+		if (is_same && counting_ns >= 0 && p->time_ns > 0)
+			set_number(v, counting_ns / p->time_ns - 1, false);
+		break;
+	case REFUSED:
+		if (!is_same) {
+			v->is_case = MPERF__VALUE__IS_TEXT;
+			v->text = p->refused;
+		}
+		break;
+	}
+}
+
+static void take_value(const struct reply *r, size_t row, int column, Mperf__Value *v)
+{
+	const Mperf__Value *from = row == NO_ROW ? NULL : reply_value(r, row, column);
+	if (from)
+		*v = *from;
+}
+
+static int add_row(const struct combining *c, struct pair *p)
+{
+	Mperf__Value value[KEYS_MAX + N_FIGURES], *list[KEYS_MAX + N_FIGURES];
+	size_t n = (size_t)c->n_keys + N_FIGURES;
+	const struct reply *any = p->second != NO_ROW ? c->second : c->first;
+	for (size_t i = 0; i < n; i++) {
+		value[i] = (Mperf__Value)MPERF__VALUE__INIT;
+		list[i] = &value[i];
+	}
+	for (int i = 0; i < c->n_keys; i++)
+		take_value(any, p->second != NO_ROW ? p->second : p->first, i, &value[i]);
+	for (size_t i = 0; i < N_FIGURES; i++) {
+		const struct figure *f = &figures[i];
+		Mperf__Value *v = &value[(size_t)c->n_keys + i];
+		if (f->origin == MADE)
+			make_value(c, p, f->made, v);
+		else if (f->origin == OF_FIRST)
+			take_value(c->first, p->first, reply_column(c->first, f->name), v);
+		else
+			take_value(c->second, p->second, reply_column(c->second, f->name), v);
+	}
+	Mperf__Row row = MPERF__ROW__INIT;
+	row.value = list;
+	row.n_value = n;
+	Mperf__Rows rows = MPERF__ROWS__INIT;
+	rows.row = (Mperf__Row *[]){&row};
+	rows.n_row = 1;
+	Mperf__Answer answer = MPERF__ANSWER__INIT;
+	answer.body_case = MPERF__ANSWER__BODY_ROWS;
+	answer.rows = &rows;
+	return reply_add(c->both, &answer);
+}
+
+/* --- pairs ------------------------------------------------------------------------------------ */
+
+static int compare_keys(
+	const struct reply *a, size_t row_a, const struct reply *b, size_t row_b, int n_keys)
+{
+	for (int i = 0; i < n_keys; i++) {
+		const char *x = reply_text(a, row_a, i), *y = reply_text(b, row_b, i);
+		int order = strcmp(x ? x : "", y ? y : "");
+		if (order != 0)
+			return order;
+	}
+	return 0;
+}
+
+/* The rows of a run, by their keys. */
+struct sorted {
+	const struct reply *reply;
+	size_t *row;
+	int n_keys;
+};
+
+static int compare_rows(const void *a, const void *b, void *userdata)
+{
+	const struct sorted *s = userdata;
+	return compare_keys(s->reply, *(const size_t *)a, s->reply, *(const size_t *)b, s->n_keys);
+}
+
+/* 0, -ENOMEM. The caller frees ret_sorted->row. */
+static int sort_rows(const struct reply *r, int n_keys, struct sorted *ret_sorted)
+{
+	struct sorted s = {r, calloc(r->n_rows + 1, sizeof(*s.row)), n_keys};
+	if (!s.row)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n_rows; i++)
+		s.row[i] = i;
+	qsort_r(s.row, r->n_rows, sizeof(*s.row), compare_rows, &s);
+	*ret_sorted = s;
+	return 0;
+}
+
+/* Find the row that has the keys of another run's row; or NO_ROW. */
+static size_t find_row(const struct sorted *s, const struct reply *other, size_t row)
+{
+	size_t low = 0, high = s->reply->n_rows;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int way = compare_keys(other, row, s->reply, s->row[middle], s->n_keys);
+		if (way == 0)
+			return s->row[middle];
+		if (way < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return NO_ROW;
+}
+
+/* An inner loop of a function in two bodies: the first run does not see it. */
+static bool is_inside(const struct reply *r, size_t row)
+{
+	const char *nest = reply_text(r, row, reply_column(r, "nest"));
+	return nest && strchr(nest, '.') && number(r, row, "counted_entries") >= 0;
+}
+
+static void compare_entries(const struct combining *c, struct pair *p)
+{
+	double before = p->first == NO_ROW ? 0 : number(c->first, p->first, "entries");
+	double after = p->second == NO_ROW ? 0 : number(c->second, p->second, "entries");
+	p->time_ns = p->first == NO_ROW ? -1 : number(c->first, p->first, "time_ns");
+	if (p->first == NO_ROW)
+		snprintf(p->refused, sizeof(p->refused), "it ran only in the second run");
+	else if (p->second == NO_ROW)
+		snprintf(p->refused, sizeof(p->refused), "it ran only in the first run");
+	else if (before != after)
+		snprintf(p->refused, sizeof(p->refused), "entered %.0f times, then %.0f", before,
+			after);
+}
+
+/* The second run's rows with their counterparts, then the first run's other rows. */
+static int make_pairs(
+	const struct combining *c, const struct sorted *first, struct pair *pairs, size_t *ret_n)
+{
+	_cleanup_(freep) bool *paired = calloc(c->first->n_rows + 1, sizeof(*paired));
+	size_t n = 0;
+	if (!paired)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->second->n_rows; i++) {
+		size_t row = find_row(first, c->second, i);
+		if (row == NO_ROW && is_inside(c->second, i))
+			continue;
+		pairs[n] = (struct pair){.first = row, .second = i, .again_ns = -1};
+		if (row != NO_ROW)
+			paired[row] = true;
+		compare_entries(c, &pairs[n++]);
+	}
+	for (size_t i = 0; i < c->first->n_rows; i++) {
+		if (paired[i] || is_inside(c->first, i))
+			continue;
+		pairs[n] = (struct pair){.first = i, .second = NO_ROW, .again_ns = -1};
+		compare_entries(c, &pairs[n++]);
+	}
+	*ret_n = n;
+	return 0;
+}
+
+/* Times of the third run, of what it entered as often as the first. 0, -ENOMEM. */
+static int add_again(const struct combining *c, struct pair *pairs, size_t n)
+{
+	struct sorted again;
+	if (!c->again)
+		return 0;
+	int r = sort_rows(c->again, c->n_keys, &again);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		size_t row = pairs[i].first == NO_ROW ? NO_ROW
+						      : find_row(&again, c->first, pairs[i].first);
+		if (row != NO_ROW && number(c->again, row, "entries") ==
+					     number(c->first, pairs[i].first, "entries"))
+			pairs[i].again_ns = number(c->again, row, "time_ns");
+	}
+	if (r == 0)
+		free(again.row);
+	return r;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	const struct pair *x = a, *y = b;
+	return (x->time_ns < y->time_ns) - (x->time_ns > y->time_ns);
+}
+
+bool has_two_bodies(const struct reply *r)
+{
+	for (size_t i = 0; i < r->n_rows; i++)
+		if (number(r, i, "counted_entries") >= 0)
+			return true;
+	return false;
+}
+
+static int combine(const struct combining *c, uint32_t limit, size_t *ret_different)
+{
+	struct sorted first = {.row = NULL};
+	size_t n = 0;
+	_cleanup_(freep) struct pair *pairs =
+		calloc(c->first->n_rows + c->second->n_rows + 1, sizeof(*pairs));
+	int r = pairs ? sort_rows(c->first, c->n_keys, &first) : -ENOMEM;
+	if (r == 0)
+		r = make_pairs(c, &first, pairs, &n);
+	free(first.row);
+	if (r == 0)
+		r = add_again(c, pairs, n);
+	if (r != 0)
+		return r;
+	qsort(pairs, n, sizeof(*pairs), compare_times);
+	*ret_different = 0;
+	r = add_columns(c);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		*ret_different += *pairs[i].refused != '\0';
+		if (limit == 0 || i < limit)
+			r = add_row(c, &pairs[i]);
+	}
+	return r;
+}
+
+int two_phase_combine(const struct two_phase_runs *runs, uint32_t limit, struct reply *ret_both,
+	size_t *ret_different)
+{
+	const struct reply *again = runs->again;
+	struct combining c = {.first = runs->plain,
+		.second = runs->counting,
+		.again = again,
+		.both = ret_both,
+		.n_keys = reply_column(runs->counting, "entries")};
+	if (c.n_keys < 0 || c.n_keys > KEYS_MAX || reply_column(c.first, "entries") != c.n_keys ||
+		(again && again->columns && reply_column(again, "entries") != c.n_keys))
+		return REPLY_MALFORMED;
+	if (!has_two_bodies(c.first) && !has_two_bodies(c.second))
+		return TWO_PHASE_ONE_BODY;
+	return combine(&c, limit, ret_different);
+}
+
+/* --- all runs -------------------------------------------------------------------------------- */
+
+int choose_by_environment(const struct options *o)
+{
+	char sample[16];
+	_cleanup_(freep) char *globs = NULL;
+	size_t bytes = 0;
+	snprintf(sample, sizeof(sample), "%u", o->one_in);
+	FILE *f = open_memstream(&globs, &bytes);
+	for (size_t i = 0; f && i < o->n_globs; i++)
+		fprintf(f, "%s%s", i > 0 ? "," : "", o->glob[i]);
+	if (!f || fclose(f) != 0 || setenv("MPERF_SAMPLE", sample, 1) != 0 ||
+		(o->n_globs > 0 && setenv("MPERF_LOOPS", globs, 1) != 0)) {
+		say_failure("out of memory", "Free some memory, and try again");
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Set the command's environment, run it, and read its counts. */
+static int run_once(const struct options *o, Mperf__Request *request, struct reply *reply)
+{
+	struct source source;
+	Mperf__Filter filter;
+	int exit_status;
+	if (choose_by_environment(o) != 0)
+		return EXIT_FAILED;
+	if (source_open(&source, o, &exit_status) == 0) {
+		source_filter(&source, o, &filter);
+		request->roofline->path = source.path;
+		request->roofline->filter = &filter;
+		exit_status = source_ask(&source, request, reply_take, reply);
+	}
+	source_clear(&source);
+	return exit_status;
+}
+
+static int add_notes(struct reply *both, const Mperf__Provenance *from, size_t n_different)
+{
+	char different[REFUSED_BYTES];
+	char *notes[NOTES_MAX] = {
+		"Times are from the first run, counts from the second, errors from a third that "
+		"equals the first."};
+	size_t n = 1;
+	if (n_different > 0) {
+		snprintf(different, sizeof(different),
+			"Not combined: %zu of these rows, where the two runs differ.", n_different);
+		notes[n++] = different;
+	}
+	for (size_t i = 0; i < from->n_note && n < NOTES_MAX; i++)
+		notes[n++] = from->note[i];
+	Mperf__Provenance p = *from;
+	p.note = notes;
+	p.n_note = n;
+	Mperf__Answer answer = MPERF__ANSWER__INIT;
+	answer.body_case = MPERF__ANSWER__BODY_PROVENANCE;
+	answer.provenance = &p;
+	return reply_add(both, &answer);
+}
+
+static int fail_one_body(void)
+{
+	say_failure(
+		"no function that ran has two bodies, so the program cannot run without counting",
+		"Build it with mperf-cc and MPERF_PASS=mode=clone in the environment");
+	return EXIT_FAILED;
+}
+
+static int show(const struct options *o, const struct two_phase_runs *runs)
+{
+	struct reply both = {0};
+	size_t n_different = 0;
+	int r = two_phase_combine(runs, o->limit, &both, &n_different);
+	if (r == 0 && runs->counting->provenance)
+		r = add_notes(&both, runs->counting->provenance, n_different);
+	int exit_status = EXIT_FAILED;
+	if (r == TWO_PHASE_ONE_BODY)
+		exit_status = fail_one_body();
+	else if (r != 0)
+		say_failure("the two runs cannot be combined",
+			"Install mperfctl and mperfd of the same version");
+	else
+		exit_status = roofline_print(&(struct showing){.o = o, .reply = &both});
+	reply_clear(&both);
+	return exit_status == 0 && n_different > 0 ? EXIT_DIFFERENT : exit_status;
+}
+
+int two_phase(const struct options *o, Mperf__Request *request)
+{
+	_cleanup_(freep) struct options *phase = malloc(sizeof(*phase));
+	struct reply plain = {0}, counting = {0}, again = {0};
+	if (!phase) {
+		say_failure("out of memory", "Free some memory, and try again");
+		return EXIT_FAILED;
+	}
+	*phase = *o;
+	request->roofline->limit = 0;
+	phase->one_in = 0;
+	say_note("first run, for times and entries");
+	int exit_status = run_once(phase, request, &plain);
+	if (exit_status == 0 && !has_two_bodies(&plain))
+		exit_status = fail_one_body();
+	if (exit_status == 0) {
+		phase->one_in = 1;
+		say_note("second run, for counts");
+		exit_status = run_once(phase, request, &counting);
+	}
+	if (exit_status == 0) {
+		phase->one_in = 0;
+		say_note("third run, for how much times differ");
+		exit_status = run_once(phase, request, &again);
+	}
+	if (exit_status == 0)
+		exit_status = show(o, &(struct two_phase_runs){&plain, &counting, &again});
+	reply_clear(&plain);
+	reply_clear(&counting);
+	reply_clear(&again);
+	return exit_status;
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* At a usual rate ten samples a second cannot be told from noise, so samples come every 50 µs for a
+ * millisecond. First a few rounds at a longer period say whether that is safe: where one takes
+ * longer than its period, the hart would do nothing else. Differences are divided by the samples
+ * that came, since the kernel throttles what it finds too much.
+ *
+ *      SWITCH    two threads give way to each other, and a group is read at each switch
+ *      SUMS      the same, and BPF adds what the group counted to a sum
+ *      COUNTED   the leader fires, and the group is read at each sample
+ *      SAMPLE    the leader fires alone
+ *      CLOCK     cpu-clock fires alone
+ *
+ * Groups are pinned: where a hart has no counters for a second one, that of the session would keep them, and
+ * the kernel lets groups take turns only every some ms. One that came on during the work gave a sample or two,
+ * and that its turn began was taken for their price.
+ *
+ * Samples are measured by the clock on the wall, since kernels that account interrupts apart take
+ * their time off a thread's own. Switches are measured by CPU time, since the kernel charges them
+ * to the threads, and others may run in between.
+ */
+
+#include "daemon/budget/cost.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/pmu/event/place.h"
+#include "daemon/sampler/attr.h"
+#include "daemon/sampler/sampler_private.h"
+
+#define WORK_NS 1000000u
+#define TRIAL_STEPS 256u /* to find how many steps that is */
+#define WORK_STEPS_MAX (1u << 20)
+#define SWITCHES 128u
+#define ROUGH_ROUNDS 3
+#define ROUGH_PERIOD_NS 250000u
+#define FINE_PERIOD_NS 50000u
+/* A sample that takes longer than this is measured well enough at the longer period. */
+#define FINE_NS_MAX 10000.0
+#define NEVER_PERIOD_NS 1000000000u /* the leader of a group that is only read at switches */
+/* Cycles of a ns, to give a leader that counts cycles a period: samples are counted, so that another
+ * clock only changes how many come. */
+#define CYCLES_PER_NS 2u
+#define RING_BYTES 65536u /* SWITCHES records of a group, or WORK_NS of samples */
+#define MEMBERS_MAX (1 + PLAN_SIBLINGS_MAX + 1)
+/* Sums are preferred to the sibling from here on: medians of the same machine differed by less. */
+#define SUMS_PART 0.9
+
+struct trial {
+	const struct kernel *kernel;
+	struct sampler *sampler;
+	int hart;
+	int fd[MEMBERS_MAX];
+	int n;
+	bool watched; /* by the session's BPF program, after n_watched others */
+	int n_watched;
+	struct ring ring;
+};
+
+static void trial_close(struct trial *t)
+{
+	const struct kernel *k = t->kernel;
+	if (t->watched)
+		k->switch_forget(
+			k->userdata, t->sampler->switch_bpf[SWITCH_SUMS], t->hart, t->n_watched);
+	t->watched = false;
+	if (t->ring.map)
+		k->ring_unmap(k->userdata, t->ring.map, t->ring.data_bytes);
+	t->ring.map = NULL;
+	ring_clear(&t->ring);
+	while (t->n > 0)
+		k->event_close(k->userdata, t->fd[--t->n]);
+}
+
+static int trial_add(struct trial *t, const struct event *e, struct perf_event_attr *attr)
+{
+	const struct event_place place = {
+		.kernel = t->kernel,
+		.platform = cores_platform(t->sampler->options.cores, t->hart),
+		.pid = -1,
+		.hart = t->hart,
+		.group_fd = t->n > 0 ? t->fd[0] : -1,
+	};
+	int fd = event_open_at(&place, e, attr);
+	if (fd < 0)
+		return fd;
+	t->fd[t->n++] = fd;
+	return 0;
+}
+
+static uint64_t period_of(const struct event *e, uint64_t period_ns)
+{
+	return event_is_clock(e) ? period_ns : period_ns * CYCLES_PER_NS;
+}
+
+static bool switches(enum cost_kind kind)
+{
+	return kind == COST_SWITCH || kind == COST_SUMS;
+}
+
+static bool has_counters(enum cost_kind kind)
+{
+	return switches(kind) || kind == COST_COUNTED;
+}
+
+static int leader_add(struct trial *t, const struct cost_measure *m)
+{
+	struct event leader = m->plan.leader;
+	struct perf_event_attr attr;
+	if (m->kind == COST_CLOCK && !event_is_clock(&leader)) {
+		leader = event_cpu_clock();
+		event_exclude_kernel(&leader, m->plan.leader.exclude_kernel);
+	}
+	attr_sampler(t->sampler, &leader, has_counters(m->kind), &attr);
+	attr.freq = 0;
+	attr.pinned = has_counters(m->kind);
+	attr.sample_period = period_of(&leader, switches(m->kind) ? NEVER_PERIOD_NS : m->period_ns);
+	return trial_add(t, &leader, &attr);
+}
+
+static int siblings_add(struct trial *t, const struct cost_measure *m)
+{
+	struct perf_event_attr attr;
+	int r = 0;
+	for (int i = 0; i < m->plan.n_siblings && r == 0; i++) {
+		attr_sibling(t->sampler, &m->plan.sibling[i], &attr);
+		r = trial_add(t, &m->plan.sibling[i], &attr);
+	}
+	if (r < 0 || m->kind != COST_SWITCH)
+		return r;
+	const struct event switches = event_switches();
+	attr_switch(t->sampler, &attr);
+	return trial_add(t, &switches, &attr);
+}
+
+static int ring_open(struct trial *t)
+{
+	const struct kernel *k = t->kernel;
+	int error = 0;
+	t->ring = (struct ring){.data_bytes = RING_BYTES, .hart = t->hart, .fd = t->fd[0]};
+	t->ring.map = k->ring_map(k->userdata, t->fd[0], RING_BYTES, &error);
+	if (!t->ring.map)
+		return error < 0 ? error : -error;
+	int r = 0;
+	for (int i = 1; i < t->n && r == 0; i++)
+		r = k->event_ioctl(
+			k->userdata, t->fd[i], PERF_EVENT_IOC_SET_OUTPUT, (uintptr_t)t->fd[0]);
+	return r;
+}
+
+/* Nothing comes of the sums of a trial: only what they cost is wanted. No session has events of these
+ * numbers, so what tasks counted in a trial is dropped when a session sums them up. */
+static int watch(struct trial *t)
+{
+	const struct kernel *k = t->kernel;
+	struct switch_bpf *b = t->sampler->switch_bpf[SWITCH_SUMS];
+	struct switch_group g = {.hart = t->hart, .output_fd = -1, .n_members = t->n};
+	for (int i = 0; i < t->n; i++) {
+		g.fd[i] = t->fd[i];
+		g.event[i] = -1 - i;
+	}
+	t->n_watched = k->switch_watched(k->userdata, b, t->hart);
+	int r = k->switch_watch(k->userdata, b, &g);
+	t->watched = r == 0;
+	return r > 0 ? -E2BIG : r;
+}
+
+static int trial_open(struct trial *t, const struct cost_measure *m)
+{
+	int r = leader_add(t, m);
+	if (r == 0 && has_counters(m->kind))
+		r = siblings_add(t, m);
+	if (r == 0)
+		r = ring_open(t);
+	return r == 0 && m->kind == COST_SUMS ? watch(t) : r;
+}
+
+/* How many samples came. */
+static int count_samples(struct trial *t, unsigned *ret_n)
+{
+	const uint8_t *bytes;
+	size_t size;
+	unsigned n = 0;
+	int r;
+	ring_snapshot(&t->ring);
+	while ((r = ring_peek(&t->ring, &bytes, &size)) == 0) {
+		struct perf_event_header header;
+		memcpy(&header, bytes, sizeof(header));
+		n += header.type == PERF_RECORD_SAMPLE;
+		ring_advance(&t->ring);
+	}
+	ring_release(&t->ring);
+	*ret_n = n;
+	return r < 0 ? r : 0;
+}
+
+static int do_work(const struct kernel *k, const struct cost_measure *m, uint64_t *ret_ns)
+{
+	if (switches(m->kind))
+		return k->switch_work ? k->switch_work(k->userdata, m->hart, SWITCHES, ret_ns)
+				      : -ENOSYS;
+	return k->work ? k->work(k->userdata, m->hart, m->n_steps, ret_ns) : -ENOSYS;
+}
+
+static int work_with(
+	struct trial *t, const struct cost_measure *m, uint64_t *ret_ns, unsigned *ret_n)
+{
+	const struct kernel *k = t->kernel;
+	int r = k->event_ioctl(k->userdata, t->fd[0], PERF_EVENT_IOC_ENABLE, 0);
+	if (r == 0)
+		r = do_work(k, m, ret_ns);
+	int disabled = k->event_ioctl(k->userdata, t->fd[0], PERF_EVENT_IOC_DISABLE, 0);
+	r = r == 0 ? disabled : r;
+	if (r == 0)
+		r = count_samples(t, ret_n);
+	if (r == 0 && m->kind == COST_SUMS)
+		*ret_n = SWITCHES; /* they write no records */
+	return r;
+}
+
+/* One pair; every other time the side with events comes first. 0 also if no sample came: then it
+ * counts for nothing. */
+static int measure_pair(struct cost_measure *m, struct sampler *s)
+{
+	struct trial t = {.kernel = s->kernel, .sampler = s, .hart = m->hart};
+	uint64_t with_ns = 0, without_ns = 0;
+	unsigned n = 0;
+	bool first = m->n_rounds % 2;
+	int r = first ? 0 : do_work(t.kernel, m, &without_ns);
+	if (r == 0)
+		r = trial_open(&t, m);
+	if (r == 0)
+		r = work_with(&t, m, &with_ns, &n);
+	trial_close(&t);
+	if (r == 0 && first)
+		r = do_work(t.kernel, m, &without_ns);
+	/* a group that ran for only a part of the switches says little of one */
+	unsigned least = switches(m->kind) ? SWITCHES / 2 : 1;
+	if (r == 0 && n >= least)
+		m->found[m->n_found++] = ((double)with_ns - (double)without_ns) / n;
+	m->n_rounds++;
+	return r;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Of at least half of the rounds; below 0 is noise around 0. Negative: not known. */
+static double median(struct cost_measure *m, unsigned n_rounds)
+{
+	if (m->n_found < (n_rounds + 1) / 2)
+		return -1;
+	qsort(m->found, m->n_found, sizeof(m->found[0]), compare);
+	double middle = m->found[m->n_found / 2];
+	return middle > 0 ? middle : 0;
+}
+
+/* Can the session sum up? Its program is loaded when that is measured. */
+static int sums_load(struct sampler *s)
+{
+	if (!sampler_may_sum(s))
+		return -ENOTSUP;
+	int r = switch_bpf_load(s, SWITCH_SUMS);
+	return r != 0 ? -ENOTSUP : 0; /* want of memory ends this price alone, not the others */
+}
+
+static bool is_measured(const struct plan *p, enum cost_kind kind)
+{
+	if (p->rung == RUNG_NONE || p->rung == RUNG_ASKED)
+		return false;
+	if (kind == COST_SWITCH)
+		return p->n_siblings > 0 && p->switches;
+	if (kind == COST_SUMS || kind == COST_COUNTED)
+		return p->n_siblings > 0;
+	return kind == COST_CLOCK || !event_is_clock(&p->leader);
+}
+
+/* The next kind of this hart; N_COSTS: there is none. */
+static void next_kind(struct cost_measure *m, int kind)
+{
+	while (kind < N_COSTS && !is_measured(&m->plan, (enum cost_kind)kind))
+		kind++;
+	m->kind = (enum cost_kind)kind;
+	m->n_rounds = m->n_found = 0;
+	m->rough = !switches(m->kind);
+	m->period_ns = ROUGH_PERIOD_NS;
+}
+
+void cost_begin(struct cost_measure *m, const struct plan *plan, int hart)
+{
+	*m = (struct cost_measure){.hart = hart, .plan = *plan, .cost = HART_COST_UNKNOWN};
+	next_kind(m, COST_SWITCH);
+}
+
+static int finish(struct cost_measure *m, struct hart_cost *ret_cost)
+{
+	if (event_is_clock(&m->plan.leader))
+		m->cost.ns[COST_SAMPLE] = m->cost.ns[COST_CLOCK];
+	*ret_cost = m->cost;
+	m->hart = -1;
+	return 0;
+}
+
+static int find_steps(struct cost_measure *m, const struct kernel *k)
+{
+	uint64_t ns = 0;
+	int r = k->work ? k->work(k->userdata, m->hart, TRIAL_STEPS, &ns) : -ENOSYS;
+	if (r < 0)
+		return r;
+	uint64_t n = (uint64_t)TRIAL_STEPS * WORK_NS / (ns ? ns : 1);
+	m->n_steps = n < 1 ? 1 : n > WORK_STEPS_MAX ? WORK_STEPS_MAX : (unsigned)n;
+	return 0;
+}
+
+static void take_rounds(struct cost_measure *m)
+{
+	if (m->rough && m->n_rounds == ROUGH_ROUNDS) {
+		double ns = median(m, ROUGH_ROUNDS);
+		if (ns >= 0 && ns < FINE_NS_MAX)
+			m->period_ns = FINE_PERIOD_NS;
+		m->rough = false;
+		m->n_rounds = m->n_found = 0;
+	} else if (m->n_rounds == COST_ROUNDS) {
+		m->cost.ns[m->kind] = median(m, COST_ROUNDS);
+		next_kind(m, (int)m->kind + 1);
+	}
+}
+
+int cost_step(struct cost_measure *m, struct sampler *s, struct hart_cost *ret_cost)
+{
+	int r = 0;
+	if (m->kind == N_COSTS)
+		return finish(m, ret_cost);
+	if (m->n_steps == 0) {
+		r = find_steps(m, s->kernel);
+		if (r == 0)
+			return COST_MORE;
+	} else {
+		if (m->kind == COST_SUMS)
+			r = sums_load(s);
+		if (r == 0)
+			r = measure_pair(m, s);
+	}
+	if (r == -EMFILE || r == -ENFILE || r == -ENOMEM) {
+		m->hart = -1;
+		return r;
+	}
+	if (r < 0 && m->n_steps == 0) { /* we may not run there */
+		m->kind = N_COSTS;
+		return COST_MORE;
+	}
+	if (r < 0)
+		next_kind(m, (int)m->kind + 1); /* refused: this one stays unknown */
+	else
+		take_rounds(m);
+	return COST_MORE;
+}
+
+double cost_of_switch(const struct hart_cost *c, bool summed)
+{
+	double ns = c->ns[summed ? COST_SUMS : COST_SWITCH];
+	return ns > 0 ? ns : 0;
+}
+
+bool cost_prefers_sums(const struct hart_cost *c)
+{
+	double sums_ns = c->ns[COST_SUMS], sibling_ns = c->ns[COST_SWITCH];
+	return sums_ns >= 0 && (sibling_ns < 0 || sums_ns < sibling_ns * SUMS_PART);
+}
+
+double cost_of_sample(const struct hart_cost *c, bool counted, bool by_clock)
+{
+	double ns = c->ns[by_clock ? COST_CLOCK : counted ? COST_COUNTED : COST_SAMPLE];
+	if (ns < 0 && counted)
+		ns = c->ns[COST_SAMPLE];
+	return ns > 0 ? ns : 0;
+}

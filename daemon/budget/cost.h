@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* What sampling costs a hart, found by measuring
+ *
+ * Fixed work is done on the hart with and without the events of a session, in turn, and the median
+ * of the differences counts: what else happens on the machine meets both sides alike, and rare
+ * disturbance does not reach a median. On a virtual machine whose PMU traps to the host a sample
+ * takes 20 µs and so does a switch; on a good machine each takes about one.
+ *
+ * It is done in steps of a few ms, so that an event loop can do other work between them. The events
+ * are the session's own kind, beside those that it has open, which both sides have.
+ */
+
+#include "daemon/sampler/sampler.h"
+
+#define COST_ROUNDS 9 /* pairs for one figure; odd, for the median */
+
+enum cost_kind {
+	COST_SWITCH,  /* what the context-switches sibling adds to a switch */
+	COST_SUMS,    /* what summing up by BPF adds to a switch */
+	COST_COUNTED, /* a sample by the hart's leader, with the group's counters */
+	COST_SAMPLE,  /* a sample by that leader alone */
+	COST_CLOCK,   /* a sample by cpu-clock alone */
+	N_COSTS,
+};
+
+/* ns; negative: not known, or there is no such thing on this hart. */
+struct hart_cost {
+	double ns[N_COSTS];
+};
+#define HART_COST_UNKNOWN ((struct hart_cost){{-1, -1, -1, -1, -1}})
+
+/* A measurement under way, of one hart. */
+struct cost_measure {
+	int hart; /* -1: none is under way */
+	struct plan plan;
+	struct hart_cost cost;
+	enum cost_kind kind;       /* measured now */
+	uint64_t period_ns;        /* of its samples */
+	bool rough;                /* these rounds only choose the period */
+	double found[COST_ROUNDS]; /* of `kind`, so far */
+	unsigned n_found, n_rounds;
+	unsigned n_steps; /* of work in a round; 0: not known yet */
+};
+
+/* Begin with that hart, by the plan that the ladder found for it (copied). */
+void cost_begin(struct cost_measure *m, const struct plan *plan, int hart);
+
+/* Measure one pair: takes 2 to 4 ms of the hart (up to 10 where a sample or switch takes tens of µs).
+ * The session is asked for the form of its events, and for its BPF program, which is loaded if it is
+ * not yet. COST_MORE: call again. 0: all is measured,
+ * *ret_cost has it, and m is free. -errno: a resource is exhausted; m is free. What the kernel
+ * refuses stays unknown. */
+enum { COST_MORE = 1 };
+int cost_step(struct cost_measure *m, struct sampler *s, struct hart_cost *ret_cost);
+
+/* What cutting counts adds to a switch, by that way: 0 if unknown. */
+double cost_of_switch(const struct hart_cost *c, bool summed);
+/* Are sums cheaper than the sibling there, by more than measurements differ? Also where the sibling
+ * has no price. False if sums have none. */
+bool cost_prefers_sums(const struct hart_cost *c);
+
+/* What a sample costs on a hart whose group has (or has not) its counters: 0 if unknown. */
+double cost_of_sample(const struct hart_cost *c, bool counted, bool by_clock);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The governor: what always-on sampling gives up to keep to its budget
+ *
+ * Decisions alone, without input or output: from what mperf costs each hart, measured, to one of a
+ * row of steps. It goes down fast, to the first step whose predicted cost is within the budget, and
+ * comes back slowly, one step at a time.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/budget/cost.h"
+
+/* Call governor_tick this often. */
+#define GOVERNOR_TICK_NS 2000000000u
+/* Consecutive ticks over the budget before something is given up: a burst of a second is none. */
+#define GOVERNOR_OVER_TICKS 2
+/* A step comes back once it would have cost less than this part of the budget */
+#define GOVERNOR_BACK_PART 0.7
+/* for this long; doubled each time that it has to be given up again within GOVERNOR_FAILED_NS. */
+#define GOVERNOR_BACK_NS 60000000000u
+#define GOVERNOR_BACK_NS_MAX 600000000000u
+#define GOVERNOR_FAILED_NS 600000000000u
+/* The lowest rate that a step may set, in samples a second: below it a minute says nothing. */
+#define GOVERNOR_HZ_MIN 10u
+
+/* In the order in which things are given up; each step includes those before it. */
+enum governor_step {
+	STEP_ALL, /* nothing is given up */
+	STEP_NO_GROUPS,
+	STEP_NO_CUT,
+	STEP_NO_COUNTERS,
+	STEP_RATE_2, /* half of the rate */
+	STEP_RATE_4,
+	STEP_RATE_8,
+	STEP_CLOCK,
+	STEP_NO_CALLERS,
+	N_STEPS,
+};
+
+/* One hart, over the last tick. */
+struct governor_hart {
+	int number;      /* of the machine */
+	double busy;     /* samples that came, of those that its rate asks for: 0 to 1 */
+	double switches; /* a second; 0 if not known */
+	struct hart_cost cost;
+	bool counts;   /* its samples may carry counters */
+	bool cuts;     /* its counts may be cut at switches */
+	bool sums;     /* by sums, without a record at each switch */
+	bool by_clock; /* cpu-clock samples it, without counters at best: no cheaper rung */
+};
+
+struct governor_load {
+	double budget;    /* the part of a hart's time; 0: no limit */
+	uint32_t hz;      /* of always-on sampling, with nothing given up */
+	double own;       /* CPU of all processes of mperf, as a part of all harts' time, now */
+	double record_ns; /* of that, what one record costs; 0: not known */
+	const struct governor_hart *hart;
+	int n_harts;  /* ≥ 1 */
+	bool callers; /* samples may have callers */
+	double groups; /* what turns of the groups that harts count cost each, as a part of its time */
+	/* only the rate may be given up, down to this one: others use the same samples. 0: all may */
+	uint32_t hz_least;
+};
+
+struct governor {
+	enum governor_step step;
+	unsigned n_over;      /* consecutive ticks over the budget */
+	uint64_t low_ns;      /* since when a better step would be cheap enough; 0: it would not */
+	uint64_t back_ns;     /* how long that must hold; 0: GOVERNOR_BACK_NS */
+	uint64_t returned_ns; /* when a step last came back; 0: never */
+	uint64_t changed_ns;  /* when the step last changed; 0: never */
+	struct sampler_effort effort; /* what the step asks of the sampler, as of the last tick */
+	char reason[192];             /* of the step in force; "": nothing is given up */
+};
+
+/* The cost of the busiest hart at that step, as a part of its time, if the load stays as it is;
+ * `now` is the step at which the load was measured. */
+double governor_predict(
+	const struct governor_load *l, enum governor_step now, enum governor_step step);
+
+/* Decide. True if g->step changed; the caller applies it. now_ns: CLOCK_MONOTONIC, not 0. */
+bool governor_tick(struct governor *g, const struct governor_load *l, uint64_t now_ns);
+
+/* What a step asks of the sampler, as far as it differs there from doing all; and the rate that it
+ * leaves of hz. */
+struct sampler_effort governor_effort(const struct governor_load *l, enum governor_step step);
+uint32_t governor_rate(enum governor_step step, uint32_t hz);
+/* The same of a load with hz_least: the last step leaves only that. */
+uint32_t governor_rate_above(enum governor_step step, uint32_t hz, uint32_t hz_least);
+
+/* Records of all harts in a second at that step, for a price of one (record_ns). */
+double governor_records(const struct governor_load *l, enum governor_step step);

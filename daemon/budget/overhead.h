@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Overhead: what mperf costs the machine now, by cause, and the budget for it
+ *
+ *      own CPU of all processes (usage.h) − clients' ──────┐
+ *      samples × what one costs the hart (budget/cost.h) ─────┼─▶ spent ─▶ governor ─▶ effort, rate
+ *      switches × what cutting counts there costs ─────────┘     └─▶ status, LOSS_COST
+ *
+ * Costs are measured on each hart when the service begins and once an hour, in steps of a few ms.
+ * Switches are counted by an event of each hart that neither samples nor is read at a switch. Forks,
+ * execs and mappings have the price that `doctor` found, if it was asked: that takes half a second and
+ * many processes. It is shown, and not held to the budget: there is nothing to give up for it. Nor is what
+ * clients and programs cost: that is paid from their users' shares (control/user.h, loops/feed.h), and
+ * nobody's samples pay for it.
+ */
+
+#include "daemon/budget/governor.h"
+#include "daemon/budget/usage.h"
+#include "daemon/conf/conf.h"
+#include "daemon/session/sideband_price.h"
+#include "daemon/session/walk.h"
+
+/* Ticks over which our own CPU is averaged: a minute. Naming comes in bursts. */
+#define OVERHEAD_OWN_TICKS 30
+/* Of these, at least so many must be known before our own CPU counts against the budget, */
+#define OVERHEAD_OWN_TICKS_MIN 15
+/* and the first minute does not: a start scans and names all that runs, once. */
+#define OVERHEAD_START_NS 60000000000u
+
+struct overhead_options {
+	const struct kernel *kernel;
+	const struct conf *conf; /* borrowed; its budget and rate may change */
+	void (*say)(void *userdata, int syslog_level, const char *text); /* NULL: to nobody */
+	void *userdata;
+	/* The walk is a client's own, for minutes: the first dispatch begins the first tick, and our
+	 * own CPU counts from there, by what a record costs, and not as the mean of a minute. */
+	bool brief;
+	void (*cpu)(const struct namer *namer, struct usage_cpu *ret_cpu); /* NULL: usage_cpu */
+};
+
+struct overhead_hart {
+	struct hart_cost cost; /* as measured, or of a hart with the same rung; or unknown */
+	bool measured;
+	int switch_fd; /* counts switches; -1: not open */
+	/* as of the last tick */
+	uint64_t n_switches, n_samples, n_hotplugs, n_throttles;
+	/* over the last tick, as parts of the hart's time, and a second */
+	double samples_part, switches_part, samples, switches, throttles;
+	double early_samples, early_switches; /* that came before their price was known */
+	double untold_us;                     /* cost that LOSS_COST does not have yet */
+};
+
+/* What our processes took in one tick. */
+struct overhead_own {
+	uint64_t time_ns;
+	uint64_t own_ns, clients_ns; /* the daemon and its namer: for sampling, for clients */
+	uint64_t others_ns;
+	bool counts; /* against the budget: no client had raised the rate, and it was not the start */
+};
+
+struct overhead {
+	struct overhead_options o;
+	struct governor governor;
+	struct overhead_hart *hart; /* n_harts */
+	int n_harts;
+	struct cost_measure measure;
+	uint64_t next_tick_ns, next_measure_ns, measure_again_ns; /* CLOCK_MONOTONIC */
+	uint64_t started_ns, ticked_ns;
+	struct usage_cpu cpu;
+	/* CPU of the daemon so far that is spent for clients, beside the feed's. Set by the caller. */
+	uint64_t clients_ns;
+	uint64_t clients_seen_ns; /* with the feed's, as of the last tick */
+	struct overhead_own own[OVERHEAD_OWN_TICKS];
+	unsigned next_own;
+	bool measured_now;       /* often since the last tick */
+	double record_ns;        /* least that a record cost our processes; 0: not known */
+	enum governor_step said; /* in the log */
+	uint64_t next_say_ns;
+	const struct walk *walk; /* that the figures are of */
+	/* What turns of the groups that harts count cost each of them, while they are counted, as a part of
+	 * its time; and would cost. Set by the caller. */
+	double groups_part, groups_price;
+	uint64_t n_ticks; /* so far: figures are new after each */
+	/* N_TASK_WORKS, in memory that children share: one of them measures. NULL: without memory */
+	struct sideband_price *price;
+	uint64_t n_told[N_TASK_WORKS]; /* as of the last tick */
+	double told[N_TASK_WORKS];     /* a second, over the last tick */
+};
+
+/* Nothing is known yet. 0 or -ENOMEM. */
+int overhead_new(const struct overhead_options *o, struct overhead **ret_overhead);
+struct overhead *overhead_free(struct overhead *h);
+
+/* After the walk's dispatch. raised: a client asks for more than always-on sampling, which is not
+ * held to the budget. 0; OVERHEAD_STEPPED: the walk does less or more from now on, or cuts counts in
+ * another way, and the caller sets the rate (overhead_rate) and begins a new segment; -errno. */
+enum { OVERHEAD_STEPPED = 1 };
+int overhead_dispatch(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns);
+/* The walk is about to stop: count what it cost since the last tick. */
+void overhead_stop(struct overhead *h, struct walk *w, uint64_t now_ns);
+/* When it wants to be called, at the latest at next_ns (of the walk's next drain, where that is early
+ * enough for all but the first measurements). */
+uint64_t overhead_deadline_ns(const struct overhead *h, uint64_t next_ns);
+
+/* The rate of always-on sampling that the budget allows. */
+uint32_t overhead_rate(const struct overhead *h);
+
+/* A rate that a client wants of the samples of all, held to a budget of the client's choice: of what
+ * mperf costs in all. Less is then asked for on its behalf, at the least the always-on rate; what
+ * other clients ask for is not its own. */
+struct overhead_held {
+	uint32_t hz, ppm;         /* wanted; and the budget, in millionths of each hart's time */
+	uint32_t given_hz;        /* what the budget allows of hz */
+	struct governor governor; /* the step in force, and its reason */
+};
+/* Would such a rate be given in full now, by the last tick's figures? hz 0: what is sampled all the
+ * time, whose rate must not have been lowered. ppm 0: no budget. If not, why, as a part of a
+ * sentence. */
+bool overhead_allows(const struct overhead *h, uint32_t hz, uint32_t ppm, char *ret_why, size_t n);
+/* Begin: all of it is given until figures say otherwise. */
+struct overhead_held overhead_held_begin(uint32_t hz, uint32_t ppm);
+/* Decide by the last tick's figures; call it once for each. True if given_hz changed. */
+bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_t now_ns);
+
+/* What is spent now, as parts of all harts' time; negative: not known. */
+struct overhead_spent {
+	/* a second, on all harts; what a throttle costs is not measured */
+	double samples, switches, throttles;
+	double samples_part, switches_part, groups_part;
+	/* ns of one, of the mean of those; negative: none came, its price is not known, or no counts
+	 * are cut */
+	double sample_ns, switch_ns;
+	struct {
+		double per_second, ns,
+			part; /* ns, part negative: not known, or too small to find */
+	} told[N_TASK_WORKS];
+	/* our processes: the daemon with its namer, but for the time that it has for clients and programs;
+	 * that time; the children that answer */
+	double own_part, clients_part, others_part;
+	double all_part;
+	int worst_hart;                                 /* that costs most; -1: not known */
+	double worst_samples_part, worst_switches_part; /* of its time */
+};
+void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Shared by the parts of overhead: what is measured and decided, and what is shown of it */
+
+#include "daemon/budget/overhead.h"
+
+#define NS_PER_S 1e9
+
+/* Does something sample there? */
+static inline bool is_open(const struct sampler *s, int hart)
+{
+	return hart_set_has(&s->seen, hart) && s->found[hart].rung != RUNG_NONE;
+}
+
+/* How many such harts there are; 1 without any, since shares are of them. */
+static inline int n_open(const struct overhead *h, const struct sampler *s)
+{
+	int n = 0;
+	for (int i = 0; i < h->n_harts; i++)
+		n += is_open(s, i);
+	return n ? n : 1;
+}
+
+static inline uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* CPU time so far that the daemon has spent for clients and programs, and its namer for programs of users: each
+ * pays from a share of naming, and a lower rate would not save it. */
+static inline uint64_t clients_ns_of(const struct overhead *h, const struct walk *w)
+{
+	return h->clients_ns + (w->feed ? feed_spent_ns(w->feed) : 0) +
+	       (w->namer ? namer_users_ns(w->namer) : 0);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* What is spent now, by cause. Pure: from the figures of the last tick, and prices. */
+
+#include "daemon/budget/overhead_private.h"
+
+static double price_of(double part, double per_second, int n_harts)
+{
+	return part > 0 && per_second > 0 ? part * n_harts / per_second * NS_PER_S : -1;
+}
+
+/* Negative: not known, or not to be told from 0. */
+static double told_price(const struct sideband_price *p, enum task_work what)
+{
+	if (!p || !p[what].known || p[what].low_ns <= 0)
+		return -1;
+	if (what != TASK_EXEC)
+		return p[what].ns;
+	/* it was measured with a fork, which counts for itself */
+	double fork_ns = told_price(p, TASK_FORK);
+	double rest_ns = p[what].ns - (fork_ns > 0 ? fork_ns : 0);
+	return rest_ns > 0 ? rest_ns : -1;
+}
+
+static void tell_told(const struct overhead *h, int n_harts, struct overhead_spent *s)
+{
+	for (int what = 0; what < N_TASK_WORKS; what++) {
+		double ns = told_price(h->price, (enum task_work)what);
+		s->told[what].per_second = h->told[what];
+		s->told[what].ns = ns;
+		s->told[what].part = ns < 0 ? -1 : h->told[what] * ns / NS_PER_S / n_harts;
+		s->all_part += ns < 0 ? 0 : s->told[what].part;
+	}
+}
+
+void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
+{
+	struct overhead_spent s = {.worst_hart = -1, .own_part = -1};
+	double own_ns = 0, clients_ns = 0, others_ns = 0, time_ns = 0, worst = -1;
+	int n = h->walk ? n_open(h, h->walk->sampler) : 1;
+	for (int i = 0; i < h->n_harts; i++) {
+		const struct overhead_hart *hart = &h->hart[i];
+		s.samples += hart->samples;
+		s.switches += hart->switches;
+		s.throttles += hart->throttles;
+		s.samples_part += hart->samples_part / n;
+		s.switches_part += hart->switches_part / n;
+		if (hart->samples_part + hart->switches_part <= worst)
+			continue;
+		worst = hart->samples_part + hart->switches_part;
+		s.worst_hart = i;
+		s.worst_samples_part = hart->samples_part;
+		s.worst_switches_part = hart->switches_part;
+	}
+	s.sample_ns = price_of(s.samples_part, s.samples, n);
+	s.switch_ns = price_of(s.switches_part, s.switches, n);
+	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++) {
+		own_ns += (double)h->own[i].own_ns;
+		clients_ns += (double)h->own[i].clients_ns;
+		others_ns += (double)h->own[i].others_ns;
+		time_ns += (double)h->own[i].time_ns;
+	}
+	if (time_ns > 0) {
+		s.own_part = own_ns / time_ns / n;
+		s.clients_part = clients_ns / time_ns / n;
+		s.others_part = others_ns / time_ns / n;
+		s.groups_part = h->groups_part;
+		s.all_part = s.own_part + s.clients_part + s.others_part + s.samples_part +
+			     s.switches_part + s.groups_part;
+	}
+	tell_told(h, n, &s);
+	*ret_spent = s;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Wants: the rates that clients ask for beyond always-on sampling, each held to a budget or to none
+ *
+ * A want is for the whole system, or for the tasks of one user alone. */
+
+#include "daemon/budget/overhead.h"
+
+#define WANTS_MAX 4096 /* clients times their requests is less */
+
+struct want {
+	const void *who;
+	uid_t uid;                 /* whose tasks; -1: the whole system */
+	struct overhead_held held; /* to no budget if its ppm is 0 */
+	bool is_new;               /* the next figures are of a time that began before it */
+};
+
+/* All 0: nobody wants anything. */
+struct wants {
+	struct want *want;
+	size_t n, size;
+	uint64_t n_ticks; /* of overhead, by which was decided last */
+};
+
+/* `who`, any address, wants at least hz samples a second; 0: no longer. overhead_ppm: less where
+ * mperf would cost a hart more millionths of its time; 0: no limit. Beyond WANTS_MAX nothing is
+ * raised, which the answer says. 0 or -ENOMEM. */
+int wants_set(struct wants *w, const void *who, uint32_t hz, uint32_t overhead_ppm);
+/* The same of the tasks of *uid; where a want ends, *uid becomes the one that it was for. */
+int wants_set_for(struct wants *w, const void *who, uid_t *uid, uint32_t hz, uint32_t overhead_ppm);
+void wants_clear(struct wants *w);
+
+/* The highest rate of all that they are given, at least hz. */
+uint32_t wants_rate(const struct wants *w, uint32_t hz);
+/* The highest of that user's tasks; 0: none. */
+uint32_t wants_rate_for(const struct wants *w, uid_t uid);
+
+/* What the budget of `who` makes of its rate; NULL: there is none. Borrowed until wants_set. */
+const struct overhead_held *wants_held(const struct wants *w, const void *who);
+
+/* Decide on those with a budget, if there are new figures. True if wants_rate may have changed. */
+bool wants_hold(struct wants *w, const struct overhead *h, uint64_t now_ns);

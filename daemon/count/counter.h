@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Counters for `stat`: events that count and do not sample
+ *
+ * System-wide (one per hart) or per task with inherit, on all harts or some. Values are scaled by time
+ * enabled / time running if the kernel multiplexed.
+ */
+
+#include "daemon/kernel/machine.h"
+#include "daemon/pmu/cores.h"
+#include "daemon/pmu/event/event.h"
+
+struct counter_options {
+	const struct event_list *events; /* NULL: the default set */
+	const pid_t *pids;               /* NULL: system-wide */
+	size_t n_pids;
+	const struct hart_set *harts; /* NULL: all that are online */
+	bool user_only;
+	bool never_kernel; /* even if an event cannot exclude it: that event is refused */
+	uint64_t fds_max;  /* descriptors that it may open; 0: no limit from the caller */
+	/* borrowed while the counter exists; NULL: nothing is known about cores, and nothing is shared */
+	const struct cores *cores;
+	bool after_exec; /* of tasks: count from their next exec on, which the kernel starts */
+	bool is_alone;   /* share no group with other counters, which are system-wide too */
+};
+
+/* How its events are opened. */
+struct counter_terms {
+	const struct kernel *kernel;
+	const struct cores *cores; /* NULL: nothing is known about them */
+	bool user_only;
+	bool may_see_kernel; /* where a PMU cannot exclude it, too */
+	bool after_exec;     /* of tasks */
+};
+struct counter_terms counter_terms_of(
+	const struct kernel *k, const struct machine *m, const struct counter_options *o);
+
+struct counter_value {
+	uint64_t value; /* raw sum over harts and tasks */
+	uint64_t enabled_ns, running_ns;
+	double scaled; /* value × enabled / running */
+	int error; /* errno if it could not be opened, ENODATA if it counts nothing: not measured */
+};
+
+struct counter_target {
+	pid_t pid; /* a thread; -1: all */
+	int hart;  /* -1: all */
+	bool gone; /* it has ended, or hangs in an exec: not asked again for each event */
+};
+
+struct counter {
+	struct counter_terms terms;
+	struct event_list events;
+	int *fd; /* n_events × n_targets, -1 where not open */
+	/* System-wide: of each, its member of a group of the hart, and what that had counted when we
+	 * started. NULL: nothing is shared. */
+	struct hart_member **member;
+	struct group_count *base;
+	struct counter_target *target;
+	size_t n_targets;
+	struct counter_value *value; /* n_events, as of the last counter_read */
+	uint64_t unexcluded; /* bit i: event i should exclude the kernel, but its PMU cannot */
+	/* harts on which event i uses the core's own event code */
+	struct hart_set by_raw[EVENTS_MAX];
+	bool drops_dead; /* nobody asked for its events by name: those that count nothing are left out */
+	struct counter_opening {
+		int event; /* the next descriptor's */
+		size_t target;
+		bool any_opened;
+		bool row_opened; /* the event, on some target so far; else */
+		int error;       /* why it is not measured, as -errno */
+		bool some_harts; /* its PMU is counted on these alone: */
+		struct hart_set harts;
+	} opening;
+};
+
+/* Open the events, disabled. Events that do not open have their errno in value[].error;
+ * COUNTER_REFUSED, with *ret_error, only if none opens. COUNTER_FULL: fds_max is too small for all
+ * events and targets; nothing was opened. */
+enum { COUNTER_REFUSED = 1, COUNTER_GONE, COUNTER_FULL, COUNTER_MORE };
+int counter_new(const struct kernel *k, const struct machine *m, const struct counter_options *o,
+	struct counter **ret_counter, struct event_error *ret_error);
+/* The same in steps. Find its events and targets; as counter_new, with nothing opened. */
+int counter_plan(const struct kernel *k, const struct machine *m, const struct counter_options *o,
+	struct counter **ret_counter, struct event_error *ret_error);
+/* Open the next descriptor, in some 10 µs, or 2 ms if its task is held in an exec. COUNTER_MORE: it was not the
+ * last; 0; COUNTER_REFUSED and COUNTER_GONE as above: then only counter_free may follow. */
+int counter_open(struct counter *c, const struct machine *m, struct event_error *ret_error);
+/* The most descriptors of its own that it will have open. */
+static inline size_t counter_n_fds_max(const struct counter *c)
+{
+	return (size_t)c->events.n_events * c->n_targets;
+}
+/* The number of descriptors that are open for it: also of those that others use as well, so that nobody
+ * else is charged when they leave. */
+size_t counter_n_fds(const struct counter *c);
+/* Count from here on, or from the next exec; others may join its groups. 0 or -errno. */
+int counter_start(struct counter *c);
+/* How many other counters use the group that counts the event, the most of all harts; *ret_n_harts: on how
+ * many of them there are any. */
+size_t counter_n_others(const struct counter *c, int event, size_t *ret_n_harts);
+/* How many times as many events the kernel takes off and puts on with the group that begins at `event` as
+ * the counter wants of it: 1 or more. */
+double counter_turn_scale(const struct counter *c, int event);
+/* Read the sums into values. 0 or -errno. */
+int counter_read(struct counter *c);
+/* Read them by target: one of value, since the start; targets that do not count an event, or cannot be read, are
+ * left out. 0; what take returns, which ends it; -errno of the first descriptor that cannot be read. */
+struct counter_reading {
+	int event; /* position in events */
+	const struct counter_target *target;
+	uint64_t value, enabled_ns, running_ns;
+};
+int counter_read_each(const struct counter *c,
+	int (*take)(void *userdata, const struct counter_reading *r), void *userdata);
+/* The event that was counted for the smallest part of the time, 0 to 1; -1 if there is none. What
+ * never got a counter is no count, and is not meant. */
+int counter_scarcest(const struct counter *c, double *ret_part);
+struct counter *counter_free(struct counter *c);

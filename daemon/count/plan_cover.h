@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* A plan beside the groups that are open: what they count already needs no pass of its own
+ *
+ *      open on all harts   {cycles instructions r3}
+ *      wishes              {cycles instructions} {r3 cycles} {r4 cycles}
+ *      plan                {r4 cycles}, and {cycles instructions r3}, which is read there
+ */
+
+#include "daemon/count/counter_group.h"
+#include "platform-db/counter_plan.h"
+
+struct plan_question {
+	const struct plan_event *event;    /* n_events */
+	const struct event *const *parsed; /* of each; NULL: it cannot be counted */
+	size_t n_events;
+	const struct plan_wish *wish; /* n_wishes */
+	size_t n_wishes;
+	uint64_t free_counters;
+	/* Where and how they will be counted: harts of one kind. NULL terms: not in groups that are shared */
+	const struct hart_set *harts;
+	const struct counter_terms *terms;
+};
+
+/* As counter_plan_make, but wishes that groups open on all of the harts cover are not packed: *ret_n_covered
+ * passes, the last ones, are what is read there, and their places have PLAN_ELSEWHERE for a counter.
+ * is_minimal is about the others. */
+int plan_cover_make(
+	const struct plan_question *q, struct counter_plan **ret_plan, size_t *ret_n_covered);

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * From names of metrics to groups of events. A formula is folded with what is known of the machine
+ * first, so that "A if #smt_on else B" counts one event. An event that this kernel or core does not
+ * have makes its metrics impossible, and nothing else.
+ */
+#include "daemon/metric/metric_plan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "daemon/count/plan_cover.h"
+#include "daemon/metric/constants.h"
+#include "daemon/metric/metric_walk.h"
+#include "daemon/pmu/event/counters.h"
+
+struct planned_event {
+	char name[EVENT_NAME_BYTES_MAX];
+	bool is_known;
+	struct event event;
+	char because[EVENT_ERROR_BYTES];
+};
+
+struct metric_plan {
+	const struct kernel *kernel;
+	const struct cores *cores;
+	const struct platform *platform;
+	struct hart_set online;
+	const struct counter_terms *shares; /* NULL: with no others; valid while it is made */
+	struct pool *pool;
+	struct planned_metric metric[METRICS_MAX];
+	size_t n_metrics;
+	struct list events; /* struct planned_event */
+	struct plan_wish wish[METRICS_MAX];
+	uint16_t wish_event[METRICS_MAX][PLAN_EVENTS_MAX];
+	struct counter_plan *plan;
+	size_t n_covered; /* of its passes */
+	char **text;      /* plan->n_passes, then NULL */
+	char condition[EVENT_ERROR_BYTES];
+};
+
+/* --- their events ----------------------------------------------------------------------------- */
+
+static int try_event(const struct metric_plan *p, struct planned_event *e)
+{
+	struct event_error error = {""};
+	_cleanup_(freep) struct event_list *list = calloc(1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	int r = event_parse_for(p->kernel, p->cores, e->name, list, &error);
+	e->is_known = r == 0 && list->n_events == 1;
+	e->event = list->event[0];
+	snprintf(e->because, sizeof(e->because), "%s", error.text);
+	return r < 0 ? r : 0;
+}
+
+/* The position of the event of that name, or -1. */
+static int event_find(const struct metric_plan *p, const char *name)
+{
+	char spelled[EVENT_NAME_BYTES_MAX];
+	metric_spell(name, spelled);
+	const struct planned_event *e = p->events.items;
+	for (size_t i = 0; i < p->events.n; i++)
+		if (strcasecmp(e[i].name, spelled) == 0)
+			return (int)i;
+	return -1;
+}
+
+static int event_add(struct metric_plan *p, const char *name)
+{
+	if (event_find(p, name) >= 0)
+		return 0;
+	if (p->events.n == PLAN_EVENTS_MAX)
+		return METRIC_TOO_MANY;
+	struct planned_event *e = list_add(&p->events);
+	if (!e)
+		return -ENOMEM;
+	metric_spell(name, e->name);
+	return try_event(p, e);
+}
+
+/* What is known before anything is counted. */
+static int known_value(
+	void *userdata, enum expression_kind kind, const char *name, double *ret_value)
+{
+	const struct metric_plan *p = userdata;
+	switch (kind) {
+	case EXPRESSION_CONSTANT:
+		return platform_constant(p->platform, name, ret_value) != 0 &&
+				       machine_constant(p->kernel, &p->online, name, ret_value) != 0
+			       ? EXPRESSION_MISSING
+			       : 0;
+	case EXPRESSION_HAS_EVENT:
+		*ret_value = platform_event_find(p->platform, name) != NULL;
+		return 0;
+	case EXPRESSION_SOURCE_COUNT:
+		*ret_value = 1;
+		return 0;
+	default:
+		return EXPRESSION_MISSING;
+	}
+}
+
+static int wish_take(struct metric_plan *p, size_t i, const char *name)
+{
+	int r = event_add(p, name);
+	if (r != 0)
+		return r;
+	uint16_t position = (uint16_t)event_find(p, name);
+	for (size_t j = 0; j < p->wish[i].n_events; j++)
+		if (p->wish_event[i][j] == position)
+			return 0;
+	p->wish_event[i][p->wish[i].n_events++] = position;
+	return 0;
+}
+
+struct collecting {
+	struct metric_plan *plan;
+	size_t wish;
+};
+
+static int take_input(void *userdata, const char *name)
+{
+	const struct collecting *c = userdata;
+	return wish_take(c->plan, c->wish, name);
+}
+
+/* The events of a metric, and of those that it names. */
+static int collect(struct metric_plan *p, size_t wish, const struct platform_metric *m)
+{
+	const struct expression_source known = {known_value, p};
+	struct collecting c = {p, wish};
+	return metric_each_input(p->platform, p->pool, m, &known, take_input, &c);
+}
+
+/* --- their counters --------------------------------------------------------------------------- */
+
+static int make_plan(struct metric_plan *p)
+{
+	const struct planned_event *e = p->events.items;
+	const size_t n = p->events.n;
+	_cleanup_(freep) struct plan_event *event = calloc(n + 1, sizeof(*event));
+	_cleanup_(freep) const struct event **parsed = calloc(n + 1, sizeof(struct event *));
+	if (!event || !parsed)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		event[i] = e[i].is_known ? event_counters(p->platform, &e[i].event)
+					 : (struct plan_event){0};
+		parsed[i] = e[i].is_known ? &e[i].event : NULL;
+	}
+	for (size_t i = 0; i < p->n_metrics; i++)
+		p->wish[i].event = p->wish_event[i];
+	const struct plan_question question = {
+		.event = event,
+		.parsed = parsed,
+		.n_events = n,
+		.wish = p->wish,
+		.n_wishes = p->n_metrics,
+		.free_counters =
+			platform_all_counters(p->platform) & ~cores_held(p->cores, &p->online),
+		.harts = &p->online,
+		.terms = p->shares,
+	};
+	return plan_cover_make(&question, &p->plan, &p->n_covered);
+}
+
+/* --- the result ------------------------------------------------------------------------------- */
+
+/* Intel's shares of slots count in a group that slots leads. Source: tools/perf/Documentation/topdown.txt
+ * of Linux 6.12; arch/x86/events/intel/core.c: slots is event 0x00, umask 0x04. */
+#define INTEL_SLOTS 0x400
+
+/* Let slots come first in its passes. */
+static void lead_by_slots(struct metric_plan *p)
+{
+	const struct planned_event *e = p->events.items;
+	for (size_t i = 0; p->platform->arch == PLATFORM_ARCH_X86 && i < p->plan->n_passes; i++) {
+		struct plan_place *place = p->plan->pass[i].place;
+		size_t at = 0, n = p->plan->pass[i].n_places;
+		while (at < n && (e[place[at].event].event.type != PERF_TYPE_RAW ||
+					 e[place[at].event].event.config != INTEL_SLOTS))
+			at++;
+		if (at == n)
+			continue;
+		const struct plan_place slots = place[at];
+		memmove(place + 1, place, at * sizeof(*place));
+		place[0] = slots;
+	}
+}
+
+/* "{a,b}"; without braces where a group may not have as many. */
+static char *pass_text(const struct metric_plan *p, const struct plan_pass *pass)
+{
+	const struct planned_event *e = p->events.items;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	if (!f)
+		return NULL;
+	bool is_group = pass->n_places > 1 && pass->n_places <= EVENT_GROUP_MAX;
+	fputs(is_group ? "{" : "", f);
+	for (size_t i = 0; i < pass->n_places; i++)
+		fprintf(f, "%s%s", i ? "," : "", e[pass->place[i].event].name);
+	fputs(is_group ? "}" : "", f);
+	if (fclose(f) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* The event that the same code stands for on other counters, or NULL. */
+static const struct platform_event *find_twin(
+	const struct platform *p, const struct platform_event *own)
+{
+	for (size_t i = 0; own && own->counters && i < p->n_events; i++)
+		if (p->event[i].code == own->code && p->event[i].counters &&
+			(p->event[i].counters & own->counters) == 0)
+			return &p->event[i];
+	return NULL;
+}
+
+static void write_condition(struct metric_plan *p)
+{
+	const struct planned_event *e = p->events.items;
+	const struct platform_event *first = NULL, *twin = NULL;
+	size_t n = 0;
+	for (size_t i = 0; i < p->events.n; i++) {
+		const struct platform_event *own = platform_event_find(p->platform, e[i].name);
+		const struct platform_event *other =
+			e[i].is_known ? find_twin(p->platform, own) : NULL;
+		n += other != NULL;
+		if (other && !twin) {
+			first = own;
+			twin = other;
+		}
+	}
+	if (twin)
+		snprintf(p->condition, sizeof(p->condition),
+			"%zu of these events need firmware that knows this core's banks of "
+			"counters, since Linux leaves the choice to it: the code of %s counts %s "
+			"elsewhere",
+			n, first->name, twin->name);
+}
+
+static int write_texts(struct metric_plan *p)
+{
+	struct planned_event *e = p->events.items;
+	p->text = calloc(p->plan->n_passes + 1, sizeof(*p->text));
+	if (!p->text)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->plan->n_passes; i++) {
+		p->text[i] = pass_text(p, &p->plan->pass[i]);
+		if (!p->text[i])
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < p->n_metrics; i++) {
+		struct planned_event *lacking = &e[p->plan->because[i]];
+		struct planned_metric *m = &p->metric[i];
+		m->fate = p->plan->fate[i];
+		m->pass = p->plan->pass_of[i];
+		if (m->fate != PLAN_IMPOSSIBLE)
+			continue;
+		if (lacking->is_known)
+			snprintf(lacking->because, sizeof(lacking->because),
+				"no counter of this core can count %s", lacking->name);
+		m->lacks = lacking->name;
+		m->because = lacking->because;
+	}
+	return 0;
+}
+
+static int plan_metrics(struct metric_plan *p, struct event_error *ret_error)
+{
+	int r = 0;
+	for (size_t i = 0; i < p->n_metrics && r == 0; i++)
+		r = collect(p, i, p->metric[i].metric);
+	if (r == 0)
+		r = make_plan(p);
+	if (r > 0) {
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			"these metrics need more than %d events", PLAN_EVENTS_MAX);
+		return METRIC_TOO_MANY;
+	}
+	if (r == 0) {
+		lead_by_slots(p);
+		write_condition(p);
+	}
+	return r == 0 ? write_texts(p) : r;
+}
+
+const struct platform *metric_plan_platform(const struct cores *cores)
+{
+	int first = cores_kind(cores, 0);
+	return cores_differ(cores) ? NULL : cores_platform(cores, first < 0 ? 0 : first);
+}
+
+int metric_plan_for(const struct kernel *k, const struct metric_harts *harts, char *const *name,
+	size_t n, struct metric_plan **ret_plan, struct event_error *ret_error)
+{
+	_cleanup_(metric_plan_freep) struct metric_plan *p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	*p = (struct metric_plan){.kernel = k,
+		.cores = harts->cores,
+		.platform = harts->platform,
+		.online = harts->harts,
+		.shares = harts->shares,
+		.pool = pool_new(),
+		.events = LIST_OF(struct planned_event)};
+	if (!p->pool)
+		return -ENOMEM;
+	struct metric_choice chosen = {.n = 0};
+	int r = metric_choose(p->platform, name, n, &chosen, ret_error);
+	for (size_t i = 0; i < chosen.n; i++)
+		p->metric[p->n_metrics++].metric = chosen.metric[i];
+	if (r == 0)
+		r = plan_metrics(p, ret_error);
+	if (r != 0)
+		return r;
+	p->shares = NULL;
+	*ret_plan = TAKE_PTR(p);
+	return 0;
+}
+
+int metric_plan_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
+	char *const *name, size_t n, struct metric_plan **ret_plan, struct event_error *ret_error)
+{
+	const struct metric_harts all = {cores, metric_plan_platform(cores), m->online, NULL};
+	if (all.platform)
+		return metric_plan_for(k, &all, name, n, ret_plan, ret_error);
+	snprintf(ret_error->text, sizeof(ret_error->text),
+		"this machine has cores of several kinds, and a sum over them has no metrics");
+	return METRIC_CORES_DIFFER;
+}
+
+struct metric_plan *metric_plan_free(struct metric_plan *p)
+{
+	if (!p)
+		return NULL;
+	for (size_t i = 0; p->text && p->text[i]; i++)
+		free(p->text[i]);
+	free(p->text);
+	counter_plan_free(p->plan);
+	list_clear(&p->events);
+	pool_free(p->pool);
+	free(p);
+	return NULL;
+}
+
+size_t metric_plan_n_metrics(const struct metric_plan *p)
+{
+	return p->n_metrics;
+}
+
+const struct planned_metric *metric_plan_metric(const struct metric_plan *p, size_t i)
+{
+	return &p->metric[i];
+}
+
+const char *metric_plan_events(const struct metric_plan *p, size_t pass)
+{
+	return p->text[pass];
+}
+
+static bool wishes(const struct metric_plan *p, size_t metric, uint16_t event)
+{
+	for (size_t i = 0; i < p->wish[metric].n_events; i++)
+		if (p->wish[metric].event[i] == event)
+			return true;
+	return false;
+}
+
+const char *metric_plan_input(const struct metric_plan *p, const struct planned_metric *m, size_t i)
+{
+	const struct plan_wish *wish = &p->wish[m - p->metric];
+	const struct planned_event *e = p->events.items;
+	return i < wish->n_events ? e[wish->event[i]].name : NULL;
+}
+
+const char *metric_plan_condition(const struct metric_plan *p)
+{
+	return *p->condition ? p->condition : NULL;
+}
+
+const struct plan_pass *metric_plan_places(const struct metric_plan *p)
+{
+	return p->plan->pass;
+}
+
+uint64_t metric_plan_counters(const struct metric_plan *p, const struct plan_place *place)
+{
+	const struct planned_event *e = p->events.items;
+	return event_counters(p->platform, &e[place->event].event).counters;
+}
+
+const char *metric_plan_event(const struct metric_plan *p, const struct plan_place *place)
+{
+	const struct planned_event *e = p->events.items;
+	return e[place->event].name;
+}
+
+size_t metric_plan_n_passes(const struct metric_plan *p)
+{
+	return p->plan->n_passes;
+}
+
+size_t metric_plan_n_covered(const struct metric_plan *p)
+{
+	return p->n_covered;
+}
+
+bool metric_plan_is_minimal(const struct metric_plan *p)
+{
+	return p->plan->is_minimal && p->n_covered == 0;
+}
+
+/* The pass of a position, and the place in it. */
+static size_t find_pass(const struct metric_plan *p, size_t position, size_t *ret_place)
+{
+	size_t pass = 0;
+	for (; position >= p->plan->pass[pass].n_places; pass++)
+		position -= p->plan->pass[pass].n_places;
+	*ret_place = position;
+	return pass;
+}
+
+size_t metric_plan_pass(const struct metric_plan *p, size_t position)
+{
+	return find_pass(p, position, &position);
+}
+
+bool metric_plan_needs(const struct metric_plan *p, const struct planned_metric *m, size_t position)
+{
+	size_t pass = find_pass(p, position, &position);
+	return (m->fate == PLAN_SPLIT || m->pass == pass) &&
+	       wishes(p, (size_t)(m - p->metric), p->plan->pass[pass].place[position].event);
+}
+
+struct counted {
+	const struct metric_plan *plan;
+	const struct planned_metric *metric;
+	const double *counts;
+};
+
+/* The count of an event in the metric's own pass; of a split one, in the first that has it. */
+static double count_of(const struct counted *c, int event)
+{
+	size_t at = 0;
+	for (size_t i = 0; i < c->plan->plan->n_passes; i++) {
+		const struct plan_pass *pass = &c->plan->plan->pass[i];
+		for (size_t j = 0; j < pass->n_places; j++, at++)
+			if (pass->place[j].event == event &&
+				(c->metric->fate == PLAN_SPLIT || c->metric->pass == i))
+				return c->counts[at];
+	}
+	return NAN;
+}
+
+static int counted_value(
+	void *userdata, enum expression_kind kind, const char *name, double *ret_value)
+{
+	const struct counted *c = userdata;
+	if (kind != EXPRESSION_NAME)
+		return known_value((void *)c->plan, kind, name, ret_value);
+	int event = event_find(c->plan, name);
+	double count = event < 0 ? NAN : count_of(c, event);
+	if (isnan(count))
+		return EXPRESSION_MISSING;
+	*ret_value = count;
+	return 0;
+}
+
+int metric_plan_value(const struct metric_plan *p, size_t i, const double *counts,
+	double *ret_value, const char **ret_missing)
+{
+	struct counted c = {p, &p->metric[i], counts};
+	const struct expression_source source = {counted_value, &c};
+	return platform_metric_value(
+		p->platform, p->metric[i].metric, &source, ret_value, ret_missing);
+}

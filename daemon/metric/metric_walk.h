@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Metrics by name, and the inputs of one: names of events in its formula, and in those of the metrics that it
+ * names */
+
+#include "daemon/metric/metric_plan.h"
+#include "daemon/pmu/event/event.h"
+#include "platform-db/expression.h"
+#include "platform-db/platform.h"
+#include "platform-db/pool.h"
+
+/* Find the metrics and groups of these names, each metric once, in the order of the names. 0; METRIC_UNKNOWN,
+ * METRIC_TOO_MANY with *ret_error. */
+struct metric_choice {
+	const struct platform_metric *metric[METRICS_MAX];
+	size_t n;
+};
+int metric_choose(const struct platform *p, char *const *name, size_t n,
+	struct metric_choice *ret_choice, struct event_error *ret_error);
+
+/* Call take for each, as the formula spells it and as often as it is there. What `known` gives values for
+ * is folded first (into pool), so that branches which are not taken need nothing. 0; take's value, which
+ * ends it; an outcome of expression_fold. */
+int metric_each_input(const struct platform *p, struct pool *pool,
+	const struct platform_metric *metric, const struct expression_source *known,
+	int (*take)(void *userdata, const char *name), void *userdata);
+
+/* Say that the platform has no metric or group of that name, and why if that is known. */
+void metric_say_unknown(const struct platform *p, const char *name, struct event_error *ret_error);
+
+/* As the kernel reads it: "@" stands for the slash of "pmu/event/" in a formula. */
+void metric_spell(const char *name, char spelled[static EVENT_NAME_BYTES_MAX]);

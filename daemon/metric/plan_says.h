@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The plan of a stat in words: which events are counted together, on which counters, who lets them take
+ * turns, and what is counted once for several clients, as of now */
+
+#include "daemon/metric/metric_plan.h"
+
+#define PLAN_LINES_MAX 32 /* further passes and metrics are only counted */
+
+struct plan_says {
+	char *line[PLAN_LINES_MAX + 1]; /* n_lines, then NULL; owned */
+	size_t n_lines;
+};
+
+/* What is counted on some harts. */
+struct planned {
+	const struct kernel *kernel;
+	const struct cores *cores;
+	const struct hart_set *harts;
+	const struct event_list *events;
+	size_t n_by_name;                  /* of the events: the first were asked for by name */
+	const struct metric_plan *metrics; /* NULL: none was asked for */
+	const struct counter *counter; /* of these events, then of the metrics'; NULL: not open */
+};
+
+/* Say it in words. 0 or -ENOMEM. */
+int plan_says_new(const struct planned *of, struct plan_says **ret_says);
+struct plan_says *plan_says_free(struct plan_says *s);
+DEFINE_CLEANUP(struct plan_says *, plan_says_free)

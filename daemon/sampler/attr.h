@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* perf_event_attr of the sampler's and the ladder's events
+ *
+ * For daemon/pmu, and for doctor, which explains refusals of these events. Pure: makes no system
+ * calls.
+ */
+
+#include "daemon/sampler/sampler.h"
+
+/* read_format of all our groups. Source: man perf_event_open, "read_format". */
+#define GROUP_READ_FORMAT                                                                          \
+	(PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED |                     \
+		PERF_FORMAT_TOTAL_TIME_RUNNING)
+
+/* Side-band features that some kernels lack, as bits of sampler.sideband. */
+enum {
+	SIDEBAND_KSYMBOL = 1, /* Linux 5.1 */
+	SIDEBAND_CGROUP = 2,  /* Linux 5.7 with CONFIG_CGROUP_PERF */
+	SIDEBAND_LOST = 4,    /* Linux 6.0: PERF_FORMAT_LOST, also for sampling events */
+};
+
+/* The ladder's events, without a user's text. */
+struct event event_cycles(void);
+struct event event_instructions(void);
+struct event event_cpu_clock(void);
+struct event event_switches(void);
+struct event event_dummy(void);
+
+/* The same counter, regardless of its name? */
+bool event_equal(const struct event *a, const struct event *b);
+
+/* Exclude (or include) the kernel and hypervisor, and show it in the name. */
+void event_exclude_kernel(struct event *e, bool exclude);
+
+/* Use a fixed period if the event's period is in ns, or if the kernel generates each occurrence
+ * (tracepoints, page faults); else frequency mode. The kernel approaches a frequency gradually, so
+ * most occurrences of a bursty event would be missed or weighted wrongly meanwhile. `period` is
+ * fixed if it is not 0. Returns the fixed period, 0 in frequency mode. */
+uint64_t attr_set_rate(
+	struct perf_event_attr *attr, const struct event *e, uint32_t hz, uint64_t period);
+uint64_t event_period(const struct event *e, uint32_t hz, uint64_t period);
+/* Time that a sample of it stands for. 0: not known, since it fires by what happens, as was asked for. */
+uint64_t event_weight_ns(const struct event *e, uint32_t hz, uint64_t period);
+
+void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes,
+	struct perf_event_attr *ret_attr);
+/* The tracepoint of execs, with a copy of the new program's stack, or a dummy with COMM records;
+ * its own ring wakes us at each record. */
+void attr_exec(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr);
+size_t exec_ring_bytes(const struct sampler *s, const struct event *e);
+/* An event that fires; grouped: its samples carry the group's values. */
+void attr_sampler(const struct sampler *s, const struct event *e, bool grouped,
+	struct perf_event_attr *ret_attr);
+void attr_sibling(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr);
+void attr_switch(const struct sampler *s, struct perf_event_attr *ret_attr);
+/* The same event without a period: it only counts. It must count the kernel, where all switches
+ * happen: with exclude_kernel it would read 0 for ever. */
+void attr_switch_count(const struct sampler *s, struct perf_event_attr *ret_attr);
+/* The event that the BPF program writes its records to. */
+void attr_switch_bpf(const struct sampler *s, struct perf_event_attr *ret_attr);
+
+/* A dummy that brings nothing, through which a ring is mapped that wakes us when a quarter of it is full. */
+void attr_ring(const struct sampler *s, size_t ring_bytes, struct perf_event_attr *ret_attr);
+/* The event that samples a single task and all that it starts, from when it is opened. */
+void attr_raised(const struct sampler *s, const struct event *e, uint32_t hz,
+	struct perf_event_attr *ret_attr);
+
+/* Sizes of rings, as below: of the side band alone, and of one raise. */
+size_t sideband_ring_bytes(const struct sampler *s);
+size_t raise_ring_bytes(const struct sampler *s, uint32_t hz);
+/* Size of that hart's ring for its plan at the current rate, in bytes; a power of two. */
+size_t ring_bytes_for(const struct sampler *s, int hart);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Effort: how much a running session does at each sample and switch
+ *
+ * A session can do less than it was opened for, and all of it again, without a gap in its side band.
+ */
+
+#include "daemon/sampler/sampler.h"
+
+/* Harts that one call opens again, each in about a ms; further ones follow at the next ticks. */
+#define EFFORT_HARTS_MAX 16
+
+#define EFFORT_TEXT_BYTES 192
+
+/* Do only this much from now on. Drain before. Session by the ladder only, not per task: others are
+ * unchanged. 0 or -errno. */
+int sampler_set_effort(struct sampler *s, const struct sampler_effort *effort);
+
+/* Is that the effort in force? rate_part 0 and 1 are the same. */
+bool effort_is(const struct sampler *s, const struct sampler_effort *effort);
+
+/* What is given up, as a sentence: "counts are not cut at switches, samples carry no counters"; ""
+ * if nothing is. Returns ret_text. */
+const char *effort_says(
+	const struct sampler_effort *effort, char ret_text[static EFFORT_TEXT_BYTES]);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A task's event on a hart writes into the ring of its raise there, which is mapped through an event that
+ * brings nothing itself: so tasks come and go, and the ring stays. The kernel lets a child inherit its
+ * parent's event, with the ring and the id. There is no group: counts come with the session's own samples.
+ */
+
+#include <errno.h>
+
+#include "daemon/sampler/attr.h"
+#include "daemon/sampler/sampler_private.h"
+
+/* The ring of that raise on that hart, which is open then. 0, HART_REFUSED, -errno. */
+static int ring_make(struct sampler *s, int hart, unsigned raise, uint32_t hz)
+{
+	if (hart_ring(s, hart, raise))
+		return 0;
+	struct perf_event_attr attr;
+	struct event_error error = {""};
+	size_t n = raise_ring_bytes(s, hz);
+	attr_ring(s, n, &attr);
+	struct stream stream = {
+		.role = STREAM_RING, .hart = hart, .event = -1, .raise = (uint8_t)raise};
+	int r = stream_open(s, &attr, -1, -1, &stream);
+	if (r < 0)
+		return r;
+	const struct ring ring = {.hart = hart, .fd = stream.fd, .raise = (uint8_t)raise};
+	r = hart_map_ring(s, &ring, n, &error);
+	if (r == 0)
+		return 0;
+	stream_table_remove(&s->streams, stream.id);
+	s->kernel->event_close(s->kernel->userdata, stream.fd);
+	return r;
+}
+
+static int raise_on(struct sampler *s, int hart, unsigned raise, uint32_t hz, pid_t task)
+{
+	const struct event *e = event_enter(s, &s->plan[hart].leader);
+	int r = e ? ring_make(s, hart, raise, hz) : HART_REFUSED;
+	if (r != 0)
+		return r;
+	struct perf_event_attr attr;
+	attr_raised(s, e, hz, &attr);
+	struct stream stream = {
+		.role = STREAM_RAISED,
+		.rung = s->plan[hart].rung,
+		.hart = hart,
+		.event = (int)(e - s->events.event),
+		.period = event_period(e, hz, 0),
+		.weight_ns = event_weight_ns(e, hz, 0),
+		.raise = (uint8_t)raise,
+		.task = task,
+	};
+	return stream_open(s, &attr, task, -1, &stream);
+}
+
+int sampler_raise_task(struct sampler *s, unsigned raise, uint32_t hz, pid_t task)
+{
+	uint32_t most = machine_rate_max(&s->machine);
+	int r = 0;
+	bool any = false;
+	for (int hart = 0; hart < s->machine.n_harts && r == 0; hart++) {
+		if (s->plan[hart].rung == RUNG_NONE || !hart_ring(s, hart, 0))
+			continue;
+		r = raise_on(s, hart, raise, hz < most ? hz : most, task);
+		any |= r == 0;
+		if (r == -ENODEV) /* it went offline: nothing runs there */
+			r = 0;
+	}
+	if (r == 0 && any)
+		return 0;
+	sampler_lower_task(s, raise, task);
+	return opening_exhausted(r) ? r : r == -ESRCH || r == 0 ? SAMPLER_GONE : SAMPLER_REFUSED;
+}
+
+/* The order by id stays. */
+void sampler_lower_task(struct sampler *s, unsigned raise, pid_t task)
+{
+	size_t n_kept = 0;
+	if (task == 0) /* before the events through which they are mapped */
+		rings_close(s, -1, raise);
+	for (size_t i = 0; i < s->streams.n_streams; i++) {
+		const struct stream *t = &s->streams.stream[i];
+		if (t->raise != raise || (task != 0 && t->task != task)) {
+			s->streams.stream[n_kept++] = *t;
+			continue;
+		}
+		s->kernel->event_close(s->kernel->userdata, t->fd);
+		if (task != 0) /* its records are still in the ring */
+			(void)stream_table_keep(&s->streams, t);
+	}
+	s->streams.n_streams = n_kept;
+	if (task != 0)
+		s->closed_ns = s->kernel->now_ns(s->kernel->userdata);
+}

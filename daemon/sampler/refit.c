@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* What the ladder found on a hart stays known (sampler.found), and its plan is that with less. So
+ * doing all of it again needs no new climb, which would take the hart for a tenth of a second. Only
+ * the sampling events are opened again: side band and ring stay.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/sampler/effort.h"
+#include "daemon/sampler/sampler_private.h"
+#include "proto/base/memory.h"
+
+int sampler_refit(struct sampler *s, int hart)
+{
+	pid_t everybody = -1;
+	_cleanup_(freep) struct opening *o = calloc(1, sizeof(*o));
+	if (!o)
+		return -ENOMEM;
+	o->sampler = s;
+	o->tasks = &everybody;
+	o->n_tasks = 1;
+	int r = hart_refit(o, hart);
+	if (r == 0 && s->started)
+		r = hart_enable(s, hart, true);
+	if (sampler_is_short(s, r))
+		hart_set_add(&s->unfit, hart); /* tried again at the next tick */
+	/* Refused: its side band continues, and doctor shows the plan. */
+	return r == -ENOMEM ? r : 0;
+}
+
+int effort_follow(struct sampler *s)
+{
+	int n = 0, r = 0;
+	for (int hart = 0; hart < s->machine.n_harts && n < EFFORT_HARTS_MAX && r == 0; hart++) {
+		if (!hart_set_has(&s->unfit, hart))
+			continue;
+		hart_set_remove(&s->unfit, hart);
+		if (!hart_ring(s, hart, 0))
+			continue; /* it gets its effort when it comes */
+		r = sampler_refit(s, hart);
+		n++;
+	}
+	return r;
+}
+
+int sampler_prefer_sums(struct sampler *s, int hart, bool prefer)
+{
+	bool choice = s->full_switches == SAMPLER_SWITCHES_CHEAPEST && sampler_may_sum(s);
+	if (s->options.events || !choice || hart_set_has(&s->sums, hart) == prefer)
+		return 0;
+	if (prefer)
+		hart_set_add(&s->sums, hart);
+	else
+		hart_set_remove(&s->sums, hart);
+	if (s->plan[hart].rung != RUNG_NONE && s->plan[hart].cut & (CUT_SIBLING | CUT_BPF))
+		hart_set_add(&s->unfit, hart);
+	return effort_follow(s);
+}
+
+int sampler_set_effort(struct sampler *s, const struct sampler_effort *effort)
+{
+	if (s->options.events || s->options.per_task || effort_is(s, effort))
+		return 0;
+	bool reopen = !effort_same_events(&s->effort, effort);
+	s->effort = *effort;
+	s->options.switches = effort->no_cut ? SAMPLER_SWITCHES_NONE : s->full_switches;
+	s->options.stacks = effort->no_callers ? SAMPLER_STACKS_NONE : s->full_stacks;
+	for (int hart = 0; reopen && hart < s->machine.n_harts; hart++)
+		if (s->plan[hart].rung != RUNG_NONE)
+			hart_set_add(&s->unfit, hart);
+	return effort_follow(s);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* The sampler: the opened events and rings of one session
+ *
+ * plan → open → drain. System-wide, it holds for each online hart a side-band dummy event with a
+ * ring, and that hart's sampling group writing into the same ring (PERF_EVENT_IOC_SET_OUTPUT). Per
+ * task (without the right to see the whole system), the same for each (thread, hart) with inherit,
+ * with one ring for all events of a hart. If a group member does not open, the others are not
+ * leaked.
+ *
+ *      hart 0:  [dummy]──ring 0     [leader]─┐
+ *                                   [cycles]─┤ PERF_SAMPLE_READ, all into ring 0
+ *                                   [instr. ]┤
+ *                                   [switch ]┘
+ *                                   [output ]── what BPF reads at switches, into ring 0 too
+ *               [exec ]──exec ring 0, which wakes at once
+ *
+ * The exec event is the tracepoint sched:sched_process_exec, or if that is not available a dummy
+ * with COMM records (which include FORK and EXIT). It is optional: every exec also comes through
+ * ring 0, a little later. So a hart on which it does not open has none, and a session per task,
+ * which would need one for each thread, has none at all.
+ *
+ * Counts are cut at switches by the context-switches sibling, or if it does not open by a BPF
+ * program (switch_bpf.h), which is loaded when the first group needs it. Where it is found to cost
+ * less, a BPF program sums up the counts of each task (sampler_prefer_sums). If none is available or
+ * wanted, a sibling counts the switches, without a record for each (CUT_COUNT): counts are
+ * then charged only where no switch came between two samples. Without that one too (CUT_NONE),
+ * nothing is charged.
+ */
+
+#include "daemon/kernel/machine.h"
+#include "daemon/kernel/ring.h"
+#include "daemon/pmu/event/event.h"
+#include "daemon/sampler/ladder.h"
+#include "daemon/sampler/stream.h"
+
+#define SAMPLER_HZ_DEFAULT 99u
+#define SAMPLER_HZ_MAX 50000u /* beyond it the sampling interrupt dominates the profile */
+/* Source: perf_copy_attr in kernel/events/core.c of Linux 6.12 */
+#define SAMPLER_PERIOD_MAX ((uint64_t)INT64_MAX)
+#define SAMPLER_STACK_BYTES_DEFAULT 8192u
+/* Source: man perf_event_open, sample_stack_user: < 64 KiB, multiple of 8 */
+#define SAMPLER_STACK_BYTES_MAX 65528u
+#define SAMPLER_TASKS_MAX 4096 /* threads opened individually in a per-task session */
+
+/* Raises: single tasks, and what they start, that are sampled faster than the system, into rings of their
+ * own, so that their rate costs neither the time nor the samples of others. */
+#define RAISES_MAX 8u /* at a time, numbered from 1 */
+/* Events of one raise, over all harts: descriptors that no user is charged for. */
+#define RAISE_EVENTS_MAX 1024u
+
+enum sampler_stacks {
+	SAMPLER_STACKS_NONE,
+	SAMPLER_STACKS_FP,
+	SAMPLER_STACKS_DWARF,
+};
+
+/* What cuts counts at switches. */
+enum sampler_switches {
+	SAMPLER_SWITCHES_BEST,    /* the sibling, else BPF */
+	SAMPLER_SWITCHES_SIBLING, /* or nothing */
+	SAMPLER_SWITCHES_BPF,     /* or nothing */
+	SAMPLER_SWITCHES_NONE,    /* switches are only counted */
+	/* BPF, as sums where the session takes all tasks; or nothing */
+	SAMPLER_SWITCHES_SUMS,
+	/* As BEST, but sums on harts where they are preferred. By request alone: the kernel drops samples
+	 * that come while another BPF program runs on that hart, of which no answer speaks. */
+	SAMPLER_SWITCHES_CHEAPEST,
+	SAMPLER_SWITCHES_BOTH, /* both, to be compared (doctor/switch_check.h), not added up */
+};
+/* All but the last by name: "best", "sibling", "bpf", "none", "sums", "cheapest". 0, -EINVAL. */
+int sampler_switches_parse(const char *name, enum sampler_switches *ret_switches);
+
+struct sampler_options {
+	uint32_t hz; /* 1 … SAMPLER_HZ_MAX */
+	/* with events: each fires every so many occurrences (of a clock: ns), whatever hz is; 0: by hz */
+	uint64_t period;
+	/* highest rate for sampler_set_rate, which the rings are sized for; 0: hz */
+	uint32_t ring_hz;
+	enum sampler_stacks stacks;
+	uint32_t stack_bytes; /* per sample with SAMPLER_STACKS_DWARF */
+	bool user_only;
+	bool never_kernel; /* even if a requested event cannot exclude it: with user_only */
+	bool some_tasks;   /* of all that is sampled, only some is wanted: nothing is summed up */
+	/* it samples for everybody: no count may starve it (priority.c), and no side band may fill
+	 * its rings, which has rings of its own */
+	bool always;
+	bool per_task;     /* open per task in pids (and their children) */
+	const pid_t *pids; /* processes; each one's threads are opened */
+	size_t n_pids;
+	const struct event_list *events; /* the user's own -e, or NULL: climb the ladder */
+	const char *own_leader;          /* see struct ladder_options */
+	enum sampler_switches switches;
+	/* borrowed while the sampler exists; NULL: nothing is known about cores */
+	struct cores *cores;
+};
+
+/* What a session leaves out of what it was opened for (effort.h). All 0: nothing. */
+struct sampler_effort {
+	bool no_cut;      /* counts are not cut at switches */
+	bool no_counters; /* samples carry no hardware counters */
+	bool clock_only;  /* samples come from cpu-clock, the last rung */
+	bool no_callers;  /* samples have no callers */
+	/* hart counts are not taken (metric/hart_counts.h); they are not the sampler's */
+	bool no_groups;
+	unsigned
+		rate_part; /* the rate is divided by this; 0 and 1: it is not. The caller sets the rate */
+	uint32_t
+		hz; /* what is left of the rate; whoever asks for a higher one is sampled by that */
+};
+
+/* State of a hart kept between two checks. */
+struct hart_watch {
+	uint64_t lost_before; /* lost[][LOSS_RING] when its events were opened */
+	uint64_t enabled_ns;  /* how long its side-band event had been enabled, */
+	uint64_t looked_ns;   /* at the latest by this time */
+	/* of the event that fires there and has hardware counters: total time enabled and
+	 * running, */
+	uint64_t wanted_ns, ran_ns;
+	uint64_t before_wanted_ns, before_ran_ns; /* and at the last check */
+	unsigned n_starved; /* consecutive checks at which it had not run at all, */
+	unsigned n_short;   /* and at which it had not run nearly all the time */
+	uint64_t share_ns;  /* when its counters were last checked */
+	bool yields;        /* its counters are left to others until climb_ns (priority.c) */
+	enum rung best;     /* best rung that the hart ever had */
+	/* CLOCK_MONOTONIC: do not climb the ladder again before; 0: any time */
+	uint64_t climb_ns;
+};
+
+struct sampler {
+	const struct kernel *kernel;
+	struct machine machine;
+	struct sampler_options options; /* copied; pids and events are not borrowed afterwards */
+	struct plan *plan;              /* n_harts, by hart */
+	struct plan *found;             /* likewise, as the ladder found it, before `effort` */
+	struct sampler_effort effort;
+	struct event_list events; /* leaders and siblings, indexed by a stream's `event` */
+	/* n_rings; of each hart one, or in a session that is `always` there one of samples and one of
+	 * the side band; behind them, one for each raise */
+	struct ring *ring;
+	size_t n_rings;
+	struct ring *exec_ring; /* n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
+	size_t n_exec_rings;
+	struct stream_table streams;
+	uint64_t closed_ns;         /* the last time that streams were closed and kept */
+	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: losses of this room */
+	/* n_harts: the part of LOSS_RING that no LOST record has reported yet */
+	uint64_t *lost_ahead;
+	uint64_t raised_lost[RAISES_MAX + 1]; /* by raise: records that found its ring full */
+	uint32_t hz;       /* the current rate, which the kernel does not throttle */
+	bool rate_lowered; /* the kernel's limit reduced the requested rate */
+	/* lowest rate since the kernel's limit applies; 0: it does not */
+	uint32_t hz_lowest;
+	/* times that periods were moved between ticks; 0: they are what hz says */
+	uint32_t n_moves;
+	uint64_t unexcluded; /* bit i: event i should exclude the kernel, but its PMU cannot */
+	/* harts on which event i uses the core's own event code */
+	struct hart_set by_raw[EVENTS_MAX];
+	bool cgroups; /* PERF_SAMPLE_CGROUP and CGROUP records are on */
+	/* the rest is sampler*.c's */
+	enum sampler_switches full_switches; /* as requested, whatever `effort` is */
+	enum sampler_stacks full_stacks;
+	struct hart_set unfit;    /* harts that do not follow `effort` yet */
+	unsigned sideband;        /* SIDEBAND_* that this kernel knows */
+	struct hart_watch *watch; /* n_harts */
+	struct hart_set seen;     /* online at the last check */
+	/* of these, harts that could not be opened for lack of descriptors */
+	struct hart_set untried;
+	struct event exec;    /* the tracepoint of execs, or a dummy */
+	struct hart_set sums; /* harts on which sums are preferred */
+	/* by way, loaded when first needed */
+	struct switch_bpf *switch_bpf[N_SWITCH_WAYS];
+	/* likewise, why BPF was not available, last: an errno; ENOTSUP: not built in */
+	int switch_error[N_SWITCH_WAYS];
+	bool events_told; /* others rely on the number of events: no new ones */
+	/* EMFILE or ENFILE: the last tick ran out of descriptors; else 0 */
+	int short_of;
+	bool started;
+	bool no_inherited_reads; /* before Linux 6.13: no groups in a per-task session */
+};
+
+enum {
+	/* perf_event_open failed on all harts; *ret_error has the reason and remedy */
+	SAMPLER_REFUSED = 1,
+	SAMPLER_GONE, /* all targets have ended */
+	SAMPLER_FULL, /* out of descriptors; the error names the limit */
+};
+
+/* Plan and open everything, disabled. The caller owns *ret_sampler. 0, SAMPLER_*, -errno. */
+int sampler_new(const struct kernel *k, const struct sampler_options *o,
+	struct sampler **ret_sampler, struct event_error *ret_error);
+
+/* Enable all events. Idempotent. 0 or -errno. */
+int sampler_start(struct sampler *s);
+int sampler_stop(struct sampler *s);
+
+/* Add to lost[][LOSS_RING] the records that found a ring full and were not reported by a LOST
+ * record: the kernel counts them at once, while a LOST record needs room in that ring, and never
+ * comes at the very end. They are also added to lost_ahead until LOST records report them
+ * (sampler_hear_lost). Repeating it is harmless. Before Linux 6.0 the kernel does not give this
+ * count, and nothing is added. sampler_tick does it once a second, except in a session per task,
+ * which has too many events. */
+void sampler_count_losses(struct sampler *s);
+
+/* A LOST record of that hart reports n. Returns how many of them are not in LOSS_RING yet, for the
+ * caller to add. *ahead: the hart's lost_ahead. */
+static inline uint64_t sampler_hear_lost(uint64_t *ahead, uint64_t n)
+{
+	uint64_t before = n < *ahead ? n : *ahead;
+	*ahead -= before;
+	return n - before;
+}
+
+/* Sample that task and all that it will start by the hart's own sampling event, alone, hz times a second,
+ * beside what the session samples; 1 ≤ raise ≤ RAISES_MAX. Its samples (STREAM_RAISED) have no counts. What
+ * the kernel does not throttle is the highest. 0: it is sampled on all harts that sample; SAMPLER_GONE: the task has
+ * ended, or no hart samples; SAMPLER_REFUSED: one refuses; -errno, also for lack of descriptors. Nothing of the task
+ * stays open unless 0. */
+int sampler_raise_task(struct sampler *s, unsigned raise, uint32_t hz, pid_t task);
+/* Close the events of that task and of what it started; 0: of all tasks, and the rings of the raise. */
+void sampler_lower_task(struct sampler *s, unsigned raise, pid_t task);
+
+/* All records of before that time (CLOCK_MONOTONIC) were taken from the rings: forget the events
+ * that were closed before. */
+void sampler_drained(struct sampler *s, uint64_t before_ns);
+
+/* The rate of its samples by time; 0: no event fires by time. */
+uint32_t sampler_rate(const struct sampler *s);
+
+/* Change the requested rate. What the kernel does not throttle is still the highest in force
+ * (machine_rate_max; hz, rate_lowered). Children that
+ * inherited their event keep their rate. 0 or -errno. */
+int sampler_set_rate(struct sampler *s, uint32_t hz);
+
+/* The kernel throttled: read its limit at once, and follow it. Drain before, so that what was
+ * sampled at the rate of before is weighted by it. 0 or -errno. */
+int sampler_follow_rate(struct sampler *s);
+
+/* Once a second: handle hotplug, the kernel's rate limit, and counters taken by others. Rings may
+ * be added or closed, so drain everything before. What fails for lack of descriptors is tried again
+ * by the next call (short_of). 0, or -errno. */
+int sampler_tick(struct sampler *s);
+
+/* Should that hart deliver samples whenever it is busy? *ret_user: only while it runs user code.
+ * False if events do not fire by time, if a hart's busy time says nothing about the requested
+ * tasks, and if nothing samples. */
+bool sampler_is_steady(const struct sampler *s, int hart, bool *ret_user);
+
+/* Close everything on that hart, with its ring, and open it again. Drain before; events in between
+ * are lost. 0, or -errno; if it does not open, the plan has the reason. */
+int sampler_reopen(struct sampler *s, int hart);
+
+/* From now on, sum up counts by BPF on that hart rather than cut them by the sibling; or no longer.
+ * For a session that takes all tasks and has the choice (SAMPLER_SWITCHES_CHEAPEST); others are
+ * unchanged. Drain before. 0 or -errno. */
+int sampler_prefer_sums(struct sampler *s, int hart, bool prefer);
+/* May it sum up at all? False if another way was requested, and once that was refused. */
+bool sampler_may_sum(const struct sampler *s);
+
+/* CUT_* of all harts: how the counts of this session are cut. */
+unsigned sampler_cut(const struct sampler *s);
+/* The same in words: cut_name, or that they are summed up. Static. */
+const char *sampler_cut_says(const struct sampler *s);
+/* The fraction (0 to 1) of the enabled time that the hart's hardware counters ran; less than 1 if
+ * they are shared. 1 if there are none. As of the last tick. */
+double sampler_counted_share(const struct sampler *s, int hart);
+
+struct sampler *sampler_free(struct sampler *s);

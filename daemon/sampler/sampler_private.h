@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Shared by the parts of a sampler. Each uses only those before it:
+ *
+ *      stream_open ← rate, switch, loss ← group ← hart ← hart_share, refit, raise ← tick
+ *                             priority ← effort ←      ← tasks, reserve ← sampler
+ */
+
+#include "daemon/sampler/sampler.h"
+
+enum {
+	HART_REFUSED = 1, /* the kernel refused; the opening's error is a sentence */
+	HART_GONE,        /* all tasks are gone, or the hart is offline */
+};
+
+/* The results of opening, over all harts. */
+struct opening {
+	struct sampler *sampler;
+	/* Threads to open, or one -1 for the whole system. 0: it has ended, or hangs in an exec, for which the
+	 * kernel waits 2 ms each time: not asked again on each hart. */
+	pid_t *tasks;
+	size_t n_tasks;
+	struct event_error error; /* of the first refusal; empty: none */
+	/* bit i: the session's event i, requested by name, opened somewhere */
+	uint64_t asked_opened;
+	struct event_error asked_error[EVENTS_MAX]; /* why event i did not open */
+};
+_Static_assert(EVENTS_MAX <= 64, "asked_opened has a bit per event");
+
+/* Set the sentence if there is none yet: the first error is the relevant one. */
+__attribute__((format(printf, 2, 3))) void opening_explain(
+	struct event_error *e, const char *format, ...);
+
+/* The same with refusal_explain's words. Returns HART_REFUSED. */
+int opening_refuse(
+	const struct opening *o, const struct event *e, int error, struct event_error *to);
+
+/* Errors after which no further event can be opened. */
+bool opening_exhausted(int r);
+
+/* Open one event on stream->hart and enter the stream with its fd and id. It writes into the hart's
+ * ring if that is already open. 0 or -errno with nothing left open. */
+int stream_open(struct sampler *s, const struct perf_event_attr *attr, pid_t pid, int group_fd,
+	struct stream *stream);
+
+/* Open the groups of a hart for one target: the plan's, or the requested ones. Missing siblings are
+ * counted for the first target. 0, HART_REFUSED, or -errno, possibly with some events open. */
+int plan_open(struct opening *o, int hart, pid_t pid, bool first);
+int asked_open(struct opening *o, int hart, pid_t pid, bool first);
+
+/* May the context-switches sibling be used? */
+static inline bool sampler_wants_sibling(const struct sampler *s)
+{
+	return s->options.switches != SAMPLER_SWITCHES_BPF &&
+	       s->options.switches != SAMPLER_SWITCHES_SUMS &&
+	       s->options.switches != SAMPLER_SWITCHES_NONE;
+}
+
+/* Let BPF read the group of that leader at each switch. 0; HART_REFUSED: BPF is not available;
+ * -errno of an exhausted resource. */
+int switch_bpf_open(struct sampler *s, const struct stream *leader, enum switch_way way);
+/* Load that program, if it is not yet. Results as of switch_bpf_open. */
+int switch_bpf_load(struct sampler *s, enum switch_way way);
+/* Let no program read groups of that hart. */
+void switch_bpf_close(struct sampler *s, int hart);
+
+/* Find e in the session's list, or add it. NULL if the list is full or fixed (events_told). */
+struct event *event_enter(struct sampler *s, const struct event *e);
+
+/* Call once all harts are open: enter the events that harts may sample by later, then fix the list
+ * of events, since others begin to rely on it. */
+void plan_reserve(struct sampler *s);
+
+/* Find out on that hart which side-band features this kernel has. 0, HART_*, -errno. */
+int sideband_learn(struct opening *o, int hart);
+
+/* Plan (where the ladder is climbed) and open everything on that hart, disabled. If not 0, nothing
+ * of that hart stays open. Raises the soft descriptor limit once if needed. */
+int hart_open(struct opening *o, int hart);
+void hart_close(struct sampler *s, int hart);
+/* Close the sampling events of that hart, plan again, and open the new ones, disabled. Its side
+ * band and ring stay open, so that no side-band record is missed. System-wide sessions only.
+ * Results as of hart_open. */
+int hart_replan(struct opening *o, int hart);
+
+/* The same without climbing the ladder: by what it found before, and the effort in force. */
+int hart_refit(struct opening *o, int hart);
+/* The same for a running session, enabled; what fails for lack of descriptors is tried again at the next
+ * tick. 0 or -ENOMEM. */
+int sampler_refit(struct sampler *s, int hart);
+/* Take from a hart's plan of the ladder what the effort in force leaves out, and what is left to
+ * others. */
+void effort_reduce(const struct sampler *s, int hart, struct plan *p);
+/* Decide whether the group of that plan is pinned. */
+void plan_pin(const struct sampler *s, int hart, struct plan *p);
+/* Could other programs still count each of its events beside it, if it held its counters for good? */
+bool plan_leaves_room(const struct sampler *s, int hart, const struct plan *p);
+/* Do both want the same events? Their rates may differ. */
+bool effort_same_events(const struct sampler_effort *a, const struct sampler_effort *b);
+/* Bring the harts that do not follow the effort yet to it, some of them. 0 or -errno. */
+int effort_follow(struct sampler *s);
+
+/* Enable or disable all events on that hart; -1: on all harts. 0 or -errno. */
+int hart_enable(struct sampler *s, int hart, bool enable);
+
+/* Read an event. 0; STREAM_DISPLACED: it is pinned, found no counter, and counts nothing until it is
+ * enabled again; -errno. */
+enum { STREAM_DISPLACED = 1 };
+struct reading {
+	uint64_t enabled_ns; /* 0: not in read_format */
+	uint64_t running_ns; /* the same */
+	uint64_t n_lost;     /* records of the whole group that found the ring full */
+};
+int stream_read(const struct sampler *s, const struct stream *stream, struct reading *ret_reading);
+
+/* sampler_count_losses for one hart. */
+void hart_count_losses(struct sampler *s, int hart);
+/* Some of its events were closed: their losses are reported by now. */
+void hart_forget_losses(struct sampler *s, int hart);
+
+/* Check how long that hart's counters ran since the last check. SHARE_CLIMB: climb the ladder again,
+ * since they have not run for too long, or may run again. SHARE_REFIT: open its group again, since its
+ * counters are left to others now, or no longer. */
+enum share { SHARE_KEPT, SHARE_CLIMB, SHARE_REFIT };
+enum share hart_share_look(struct sampler *s, int hart);
+
+/* The open ring of that hart and raise (0: the session's own samples), or NULL. */
+struct ring *hart_ring(struct sampler *s, int hart, unsigned raise);
+/* Map a ring of n bytes, or what is left of locked memory, through fd. 0, HART_REFUSED with *error, -errno. */
+int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct event_error *error);
+/* Unmap the rings of that hart (-1: of all) and raise; raise RAISES_MAX + 1: of all uses. */
+void rings_close(struct sampler *s, int hart, unsigned raise);
+
+/* Is r a lack of descriptors? Then the session remembers it (short_of). */
+bool sampler_is_short(struct sampler *s, int r);
+
+/* Read the kernel's rate limit again and apply it to all open events. Positive: the rate
+ * changed. */
+int rate_follow(struct sampler *s);
+
+/* The threads of the session's processes, or one -1. The caller frees. 0, HART_GONE, -errno. */
+int tasks_read(const struct sampler *s, pid_t **ret_tasks, size_t *ret_n_tasks);
