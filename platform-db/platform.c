@@ -5,6 +5,7 @@
  */
 #include "platform-db/platform.h"
 
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -124,6 +125,11 @@ const struct platform_event *platform_event_generic(
 		if (p->generics[i].type == type && p->generics[i].config == config)
 			return p->generics[i].event;
 	return NULL;
+}
+
+const struct platform_event *platform_all_modes(const struct platform *p)
+{
+	return platform_event_generic(p, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
 }
 
 static const struct platform_range *range_of(

@@ -302,6 +302,9 @@ int platform_constant(const struct platform *p, const char *name, double *ret_va
 const struct platform_event *platform_event_generic(
 	const struct platform *p, uint32_t type, uint64_t config);
 
+/* The platform's own event for cycles in every mode, or NULL. */
+const struct platform_event *platform_all_modes(const struct platform *p);
+
 /* The generic event that this name stands for, as perf list spells it, on cores of the architecture that is
  * returned alone, ignoring case: riscv_cycles is cycles. _UNKNOWN, with *ret_generic untouched, for any other
  * name. */

@@ -17,7 +17,6 @@
 
 #include "client/measure/capture.h"
 #include "client/measure/program.h"
-#include "client/options/command.h"
 #include "client/roofline/code.h"
 #include "client/roofline/roofline_code_rows.h"
 #include "client/roofline/roofline_plot.h"

@@ -266,7 +266,7 @@ static void row_end(struct counter *c, int r)
 /* Does it open and count nothing here? Each core is asked once in a while, not for each client. */
 static bool is_dead(const struct counter *c, const struct machine *m, const struct event *e)
 {
-	const struct trial_key key = {TRIAL_COUNTS, -1, e};
+	const struct trial_key key = {TRIAL_COUNTS, -1, e->type, e->config, e->exclude_kernel};
 	struct trials *trials = cores_trials(c->terms.cores);
 	uint64_t now_ns = c->terms.kernel->now_ns(c->terms.kernel->userdata);
 	bool works;

@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/pmu/event/place.h"
 #include "daemon/pmu/identity.h"
 
 /* Events that may lead: of each mode, and of all. */

@@ -11,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/pmu/event/event.h"
-
 #define TRIALS_KEEP_NS 60000000000u
 #define TRIALS_MAX 64
 
@@ -23,17 +21,15 @@ enum trial_kind {
 
 struct trial_key {
 	enum trial_kind kind;
-	int hart; /* -1: any */
-	const struct event *event;
+	int hart;      /* -1: any */
+	uint32_t type; /* as in perf_event_attr, as are the next two */
+	uint64_t config;
+	bool exclude_kernel;
 };
 
 struct trials {
 	struct {
-		enum trial_kind kind;
-		int hart;
-		uint32_t type;
-		uint64_t config;
-		bool exclude_kernel;
+		struct trial_key key;
 		bool works;
 		uint64_t until_ns; /* 0: free */
 	} trial[TRIALS_MAX];

@@ -420,7 +420,8 @@ static int try_rung(const struct climb *c, struct plan *p, struct rung_try *t)
 	const struct event wanted = p->leader; /* opening it may change it */
 	uint64_t now_ns = c->kernel->now_ns(c->kernel->userdata);
 	int member, error = 0, r = TRIAL_SILENT;
-	const struct trial_key key = {TRIAL_FIRES, c->hart, &wanted};
+	const struct trial_key key = {
+		TRIAL_FIRES, c->hart, wanted.type, wanted.config, wanted.exclude_kernel};
 	/* Only silence is remembered: what fires is needed again, with its ring. */
 	bool works, known = trials_find(c->trials, &key, now_ns, &works);
 	for (int i = 0; r == TRIAL_SILENT && !known && i < (t->doubted ? 1 : LEADER_ATTEMPTS); i++)

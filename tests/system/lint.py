@@ -41,7 +41,6 @@ MAY_INCLUDE["daemon/naming"].add("daemon/namer/message.h")
 MAY_INCLUDE["daemon/query/loops"].add("daemon/namer/demangle.h")
 # What instrumented programs send is said once, for all sides.
 MAY_INCLUDE["daemon/loops"].add("runtime")
-MAY_INCLUDE["daemon/pmu"] |= {"daemon/pmu/event/place.h", "daemon/pmu/event/event.h"}
 
 
 def tracked(*patterns):
@@ -123,6 +122,21 @@ def test_no_files_of_a_room_call_each_other_in_a_circle(build):
     in_room = {a: {b for b in others if b.rpartition("/")[0] == a.rpartition("/")[0]}
                for a, others in edges.items()}
     assert not circles(in_room), circles(in_room)
+
+
+def test_no_folders_call_each_other_in_a_circle(build):
+    edges = {}
+    for source, others in calls(build).items():
+        folder = source.rpartition("/")[0]
+        edges.setdefault(folder, set()).update({other.rpartition("/")[0] for other in others} - {folder})
+    assert len(edges) > 40, sorted(edges)
+    assert not circles(edges), circles(edges)
+
+
+def test_every_folder_has_its_place_in_the_order(build):
+    folders = {str(path.parent.relative_to(ROOT)) for path in tracked("*.c", "*.h")}
+    without = {f for f in folders if not f.startswith(("tests", "llvm-pass")) and f != "daemon"} - set(MAY_INCLUDE)
+    assert not without, without
 
 
 def test_no_headers_include_each_other_in_a_circle(build):

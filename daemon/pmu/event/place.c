@@ -30,11 +30,6 @@ static const struct platform_event *find_named(const struct event *e, const stru
 	return platform_event_find(p, name);
 }
 
-const struct platform_event *platform_all_modes(const struct platform *p)
-{
-	return platform_event_generic(p, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
-}
-
 void event_of_platform(const struct platform_event *from, struct event *ret_event)
 {
 	struct event e = {

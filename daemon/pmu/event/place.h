@@ -41,9 +41,6 @@ const struct platform_event *event_place_own(
 /* Was e opened with the core's own code instead of the kernel's generic one? */
 bool event_by_raw(const struct event *e, const struct perf_event_attr *attr);
 
-/* The platform's own event for cycles in every mode, or NULL. */
-const struct platform_event *platform_all_modes(const struct platform *p);
-
 /* Fill *ret_event from the platform's event. */
 void event_of_platform(const struct platform_event *from, struct event *ret_event);
 
