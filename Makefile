@@ -22,7 +22,8 @@ SYSCTLDIR   = $(PREFIX)/lib/sysctl.d
 CONFDIR     = /etc/mperf
 BASHDIR     = $(PREFIX)/share/bash-completion/completions
 ZSHDIR      = $(PREFIX)/share/zsh/site-functions
-VERSION = 0.1.0
+# The one place of the version is the first line of the changelog.
+VERSION := $(shell sed -n '1s/.*(\(.*\)).*/\1/p' systemd/debian/changelog)
 
 # As many jobs as there are harts, unless -j says otherwise (it wins over this) or a make above us has
 # them. One short line a file: $(call short,CC) before a command; V=1 shows the command itself.
@@ -98,8 +99,12 @@ ALL_LDFLAGS = $(SANITIZE) $(CROSS_LDFLAGS) $(LDFLAGS) -Wl,--as-needed
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all demo check clean install install-code uninstall deb packages compile_commands
-all: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperf-roofs $(BUILD)/mperfctl $(BUILD)/mperf-generator $(BUILD)/mperf-platform-check $(BUILD)/platforms \
+.PHONY: all programs demo check clean install install-code uninstall deb dist packages compile_commands help debug asan format
+all: programs
+ifeq ($(MAKELEVEL),0)
+	@echo "built in $(BUILD); next: $(BUILD)/mperfctl hotspots -- PROGRAM, sudo make install, or make help"
+endif
+programs: $(BUILD)/mperfd $(BUILD)/mperf-namer $(BUILD)/mperf-roofs $(BUILD)/mperfctl $(BUILD)/mperf-generator $(BUILD)/mperf-platform-check $(BUILD)/platforms \
 	$(BUILD)/libmperf-runtime.a $(BUILD)/libmperf-ompt.so $(if $(CODE_LLVM),$(BUILD)/mperf-code)
 
 # --- what is made from what ------------------------------------------------------------------
@@ -110,16 +115,15 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c
 # In order: a folder includes only folders before it.
 DAEMON_ROOMS = kernel aside child pmu pmu/event sampler count metric decode naming attribute loops aggregate \
 	store/segment store store/rollup query query/samples query/loops compare session doctor conf budget jobs service control
-CLIENT_ROOMS = options wire show top flamegraph plot roofs topdown compare export measure roofline commands
+CLIENT_ROOMS = show options wire plot topdown flamegraph export compare roofs measure roofline top commands
 
 PROTO_ROOMS = base syntax roofs code
 PROTO_OBJ  = $(call obj,proto) $(foreach d,$(PROTO_ROOMS),$(call obj,proto/$(d))) $(BUILD)/gen/proto/mperf.pb-c.o
 PLATFORM_OBJ = $(filter-out %/main.o,$(call obj,platform-db))
-DAEMON_OBJ = $(foreach d,$(DAEMON_ROOMS),$(call obj,daemon/$(d))) $(filter-out %/main.o,$(call obj,daemon)) $(addprefix $(BUILD)/daemon/namer/,demangle.o names.o name_cut.o)
+DAEMON_OBJ = $(filter-out %/main.o,$(call obj,daemon))
+NAMES_OBJ  = $(addprefix $(BUILD)/daemon/namer/,demangle.o names.o name_cut.o)
 NAMER_OBJ  = $(filter-out %/main.o,$(call obj,daemon/namer))
 CODE_OBJ   = $(filter-out %/main.o %/decode.o %/reader.o,$(call obj,daemon/code))
-CLIENT_OBJ = $(filter-out %/main.o,$(call obj,client)) $(foreach d,$(CLIENT_ROOMS),$(call obj,client/$(d))) \
-	$(BUILD)/gen/client/export/pprof.pb-c.o
 
 # What measures roofs. Its kernels are in assembly, one file an architecture, of which two are empty;
 # extensions are named here for all assemblers, since not all know the directives that name them.
@@ -159,19 +163,30 @@ $(BUILD)/libmperf-ompt.so: $(OMPT_OBJ) $(filter-out %/entry.o,$(RUNTIME_OBJ)) ru
 $(BUILD)/libproto.a: $(PROTO_OBJ)
 $(BUILD)/libplatform.a: $(PLATFORM_OBJ)
 $(BUILD)/libdaemon.a: $(DAEMON_OBJ)
+$(BUILD)/libnames.a: $(NAMES_OBJ)
 $(BUILD)/libnamer.a: $(NAMER_OBJ)
 $(BUILD)/libcode.a: $(CODE_OBJ)
-$(BUILD)/libclient.a: $(CLIENT_OBJ)
 $(BUILD)/libroofs.a: $(ROOFS_OBJ)
-# Appended (q), not replaced: stations may have files of the same name.
-$(BUILD)/lib%.a:
+# One archive for each folder of mperfd and mperfctl. $(LIBS_daemon/store) is that folder's and all before it, the
+# last first, as linkers want it.
+define room
+$(BUILD)/$(1)/room.a: $(call obj,$(1))
+LIBS_SO_FAR := $(BUILD)/$(1)/room.a $$(LIBS_SO_FAR)
+LIBS_$(1) := $$(LIBS_SO_FAR)
+endef
+rooms = $(eval LIBS_SO_FAR :=)$(foreach d,$(2),$(eval $(call room,$(1)/$(d))))
+$(call rooms,daemon,$(DAEMON_ROOMS))
+$(call rooms,client,$(CLIENT_ROOMS))
+$(BUILD)/client/export/room.a: $(BUILD)/gen/client/export/pprof.pb-c.o
+$(BUILD)/%.a:
 	@rm -f $@
-	$(call short,AR)$(AR) qcs $@ $(filter %.o,$^)
+	$(call short,AR)$(AR) rcs $@ $(filter %.o,$^)
 
-LIBS_DAEMON = $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libproto.a
+LIBS_ROOMS  = $(LIBS_daemon/$(lastword $(DAEMON_ROOMS))) $(BUILD)/libnames.a $(BUILD)/libplatform.a
+LIBS_DAEMON = $(BUILD)/libdaemon.a $(LIBS_ROOMS) $(BUILD)/libproto.a
 LIBS_NAMER  = $(BUILD)/libnamer.a $(BUILD)/libproto.a
-LIBS_ROOFS  = $(BUILD)/libroofs.a $(BUILD)/libclient.a $(BUILD)/libproto.a
-LIBS_CLIENT = $(BUILD)/libclient.a $(BUILD)/libproto.a
+LIBS_ROOFS  = $(BUILD)/libroofs.a $(LIBS_client/roofs) $(BUILD)/libproto.a
+LIBS_CLIENT = $(LIBS_client/$(lastword $(CLIENT_ROOMS))) $(BUILD)/libproto.a
 DEMANGLE    = -liberty
 
 $(BUILD)/mperfd: $(BUILD)/daemon/main.o $(LIBS_DAEMON)
@@ -289,9 +304,12 @@ INSTALLED = \
 	$(foreach p,$(wildcard systemd/schedules/*.schedule),$(p):$(EXAMPLEDIR)/$(notdir $(p)):644) \
 	$(foreach p,$(PLATFORM_FILES),$(p):$(patsubst platform-db/%,$(DATADIR)/%,$(p)):644) \
 	$(foreach e,$(EXAMPLES),$(e):$(patsubst man/%,$(DOCDIR)/%,$(e)):$(if $(filter %.sh,$(e)),755,644)) \
-	$(foreach p,$(MAN_PAGES),$(p):$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)):644)
+	$(foreach p,$(MAN_PAGES),$(BUILD)/$(p):$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)):644)
 part = $(word $(2),$(subst :, ,$(1)))
 
+$(BUILD)/man/%: man/% systemd/debian/changelog
+	@mkdir -p $(@D)
+	@sed 's/@VERSION@/$(VERSION)/' $< > $@
 $(BUILD)/mperfd.service: systemd/mperfd.service.in FORCE
 	@mkdir -p $(@D)
 	@sed 's|@SBINDIR@|$(SBINDIR)|g' $< > $@
@@ -313,7 +331,7 @@ define NEWLINE
 
 
 endef
-install: all $(BUILD)/mperfd.service $(COMPLETIONS)
+install: programs $(BUILD)/mperfd.service $(COMPLETIONS) $(addprefix $(BUILD)/,$(MAN_PAGES))
 	$(foreach f,$(INSTALLED),install -D -m $(call part,$(f),3) $(call part,$(f),1) \
 		$(DESTDIR)$(call part,$(f),2)$(NEWLINE)	)
 	install -d -m 755 $(DESTDIR)$(CONFDIR)/schedules.d
@@ -362,8 +380,54 @@ deb: $(if $(CROSS),$(SYSROOT).packages)
 	$(GIVE_BACK)
 	@echo "next: $(if $(CROSS),on the board:,sudo apt install) $(if $(filter /%,$(BUILD)),,./)$(BUILD)/deb/mperf_*.deb"
 
+# What is released: the tree as it is committed.
+dist: $(BUILD)/mperf-$(VERSION).tar.xz
+$(BUILD)/mperf-$(VERSION).tar.xz: FORCE
+	@mkdir -p $(@D)
+	@git archive --prefix=mperf-$(VERSION)/ HEAD | xz > $@
+	@echo "$@: unpack it anywhere, then: make"
+
 clean:
 	rm -rf $(BUILD)
+
+# --- for those who work on it; more is in CONTRIBUTING.md -----------------------------------------
+
+define HELP
+make                        build all, into $(BUILD)
+make test T=window          build one unit test with what it needs, and run it; CASE=name for one case
+make check                  build and run all tests, as CI does; check-unit, check-system, check-pass,
+                            check-fuzz and check-lint are its parts; RUN="--match WORD" picks tests
+make debug, make asan       build without optimisation into $(BUILD)/debug; with sanitizers into $(BUILD)/asan
+make compile_commands       write compile_commands.json for editors
+make format                 bring C and C++ into form
+make figures                print how large the house is: lines, headers, functions
+make bench                  measure what mperf costs; BENCH=quick for minutes
+make demo                   build, and show mperf on SQLite's own benchmark
+make install, deb, dist     install below $(PREFIX), make Debian packages, make an archive of the sources
+make packages               install the Debian packages that are needed to build
+V=1 shows commands, CC=clang and CROSS=riscv64 (or arm64) choose the compiler.
+endef
+export HELP
+help:
+	@echo "$$HELP"
+
+debug:
+	+$(QUIET)$(MAKE) BUILD=$(BUILD)/debug CFLAGS="-O0 -g3" programs
+asan:
+	+$(QUIET)$(ASAN_MAKE) programs
+
+# What make would run, as editors want it.
+compile_commands:
+	$(QUIET)$(MAKE) $(GENERATED)
+	$(QUIET){ echo '['; $(MAKE) -nB V=1 SANITIZE= programs unit-tests | \
+		sed -n 's/\\/\\\\/g; s/"/\\"/g; s|^\(.* -c -o \([^ ]*\) \([^ ]*\)\)$$|{"directory": "$(CURDIR)", "command": "\1", "output": "\2", "file": "\3"},|p' | \
+		sed '$$ s/,$$//'; echo ']'; } > $@.json
+	@echo "wrote $@.json"
+
+CLANG_FORMAT = clang-format-19
+format:
+	@tests/packages git $(CLANG_FORMAT)
+	$(QUIET)git ls-files '*.c' '*.h' '*.cc' | xargs $(CLANG_FORMAT) -i
 
 include llvm-pass/pass.mk
 include tests/tests.mk

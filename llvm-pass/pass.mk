@@ -76,7 +76,7 @@ $(RUNTIME_ARCHIVES): $(BUILD)/%/libmperf-runtime.a: FORCE
 .PHONY: pass
 pass: $(PASS_PLUGINS) $(PRAGMAS_PLUGINS) $(RUNTIME_ARCHIVES) $(if $(PASS_FOUND),$(BUILD)/mperf-cc $(BUILD)/mperf-c++ $(BUILD)/mperf-c++.1 $(BUILD)/mperf.pc \
 	$(addprefix $(BUILD)/include/,$(notdir $(wildcard runtime/mperf.h))))
-all: pass
+programs: pass
 
 # Installed files: SOURCE:TARGET:MODE. The package mperf-cc uses install-pass, and mperf
 # PASS=no install.
@@ -92,11 +92,11 @@ INSTALLED_PASS = \
 	$(BUILD)/mperf-c++:$(BINDIR)/mperf-c++:755 \
 	$(BUILD)/mperf.pc:$(PKGCONFIGDIR)/mperf.pc:644 \
 	$(BUILD)/mperf-c++.1:$(MANDIR)/man1/mperf-c++.1:644 \
-	$(foreach p,$(MAN_PAGES_PASS),$(p):$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)):644)
+	$(foreach p,$(MAN_PAGES_PASS),$(BUILD)/$(p):$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)):644)
 INSTALLED += $(if $(PASS_FOUND),$(INSTALLED_PASS))
 
 .PHONY: install-pass
-install-pass: pass $(BUILD)/libmperf-runtime.a
+install-pass: pass $(BUILD)/libmperf-runtime.a $(addprefix $(BUILD)/,$(MAN_PAGES_PASS))
 	$(if $(PASS_FOUND),,$(error no plugin is built: install llvm-19-dev or llvm-16-dev))
 	$(foreach f,$(INSTALLED_PASS),install -D -m $(call part,$(f),3) $(call part,$(f),1) \
 		$(DESTDIR)$(call part,$(f),2)$(NEWLINE)	)

@@ -21,18 +21,40 @@ UNIT_BIN = $(patsubst %.c,$(BUILD)/tests/unit/%,$(notdir $(UNIT_TESTS)))
 UNIT_SUPPORT = $(BUILD)/libtest.a
 FUZZ_BIN = $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # The runtime starts nothing in a test that refers to none of it.
-ALL_LIBS = $(BUILD)/libompt.a $(BUILD)/libmperf-runtime.a $(BUILD)/libdaemon.a $(BUILD)/libplatform.a $(BUILD)/libcode.a $(BUILD)/libnamer.a $(BUILD)/libroofs.a $(BUILD)/libclient.a $(BUILD)/libproto.a
+ALL_LIBS = $(BUILD)/libompt.a $(BUILD)/libmperf-runtime.a $(BUILD)/libdaemon.a $(LIBS_ROOMS) $(BUILD)/libcode.a $(BUILD)/libnamer.a $(BUILD)/libroofs.a $(LIBS_CLIENT)
 ALL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PKGS_DAEMON) $(PKGS_NAMER) $(PKGS_CLIENT)) $(DEMANGLE) -lm
 
-.PHONY: check check-unit check-system check-pass check-fuzz check-lint check-boards check-boards-arm check-debian13 check-programs check-pmu-events check-build unit-tests fuzzers packages-check bench-programs
+.PHONY: test check check-unit check-system check-pass check-fuzz check-lint check-boards check-boards-arm check-debian13 check-programs check-pmu-events check-build unit-tests fuzzers packages-check bench-programs
 .PRECIOUS: $(BUILD)/%.o
 
 # What tests share. An archive, so that a program has what it uses, and is linked fast.
 $(UNIT_SUPPORT): $(patsubst %.c,$(BUILD)/%.o,$(shell find tests/unit -name '*.c' ! -name 'test_*.c'))
 
 unit-tests: $(UNIT_BIN)
-$(foreach t,$(UNIT_TESTS),$(eval $(BUILD)/tests/unit/$(basename $(notdir $(t))): $(BUILD)/$(t:.c=.o)))
-$(UNIT_BIN): $(UNIT_SUPPORT) $(ALL_LIBS)
+# One of them: make test T=window, or T=window CASE=the_name_of_a_case
+test:
+	@[ -n "$(T)" ] || { echo "say which: make test T=window [CASE=name]; there are:"; \
+		ls $(UNIT_TESTS) | sed 's|.*/test_||; s|\.c$$||' | sort | column -c 100; exit 2; } >&2
+	$(QUIET)$(MAKE) $(BUILD)/tests/unit/test_$(T:test_%=%)
+	$(if $(CASE),CK_RUN_CASE=$(CASE) )$(BUILD)/tests/unit/test_$(T:test_%=%)
+# A test is linked with its folder and those before it, so that building one is quick; or with those before another
+# folder, where what tests share drives the code from there: rings are decoded, stored rows are asked for.
+LIBS_daemon/namer = $(BUILD)/libnamer.a $(LIBS_daemon/aggregate)
+LIBS_daemon/code = $(BUILD)/libcode.a $(BUILD)/libnamer.a
+LIBS_runtime = $(BUILD)/libompt.a $(BUILD)/libmperf-runtime.a
+driven_from = $(strip \
+	$(if $(filter daemon/kernel daemon/pmu daemon/pmu/% daemon/sampler,$(1)),daemon/decode, \
+	$(if $(filter daemon/naming daemon/attribute,$(1)),daemon/aggregate, \
+	$(if $(filter proto/base daemon/loops,$(1)),daemon/session, \
+	$(if $(filter daemon/store% daemon/query%,$(1)),daemon/query/loops, \
+	$(if $(filter daemon/child daemon/jobs daemon/control client/topdown,$(1)),daemon/control,$(1)))))))
+unit_also = $(strip $(if $(filter daemon/naming,$(1)),$(BUILD)/libnamer.a) $(if $(filter client/roofs,$(1)),$(BUILD)/libroofs.a) \
+	$(if $(filter daemon/control daemon/query/samples client/topdown,$(1)),$(LIBS_client/commands)))
+unit_folder = $(patsubst tests/unit/%/,%,$(dir $(1)))
+unit_libs = $(call unit_also,$(1)) $(LIBS_$(call driven_from,$(1))) $(BUILD)/libnames.a $(BUILD)/libplatform.a $(BUILD)/libproto.a
+$(foreach t,$(UNIT_TESTS),$(eval $(BUILD)/tests/unit/$(basename $(notdir $(t))): \
+	$(BUILD)/$(t:.c=.o) $(UNIT_SUPPORT) $(call unit_libs,$(call unit_folder,$(t)))))
+$(UNIT_BIN):
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
 
 fuzzers: $(FUZZ_BIN) $(BUILD)/tests/fuzz/whole_namer $(BUILD)/mperf-namer
@@ -59,7 +81,7 @@ $(BUILD)/test-namer/daemon/namer/%.o: daemon/namer/%.c | $(BUILD)/gen/all
 $(BUILD)/test-namer/mperf-namer: $(TEST_NAMER_OBJ) $(BUILD)/libproto.a
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
 
-check-build: all unit-tests $(BUILD)/test-namer/mperf-namer
+check-build: programs unit-tests $(BUILD)/test-namer/mperf-namer
 
 SANITIZERS = -fsanitize=address,undefined -fno-sanitize-recover=undefined
 ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan SANITIZE="$(SANITIZERS)" CFLAGS="-O1 -g"
@@ -147,6 +169,10 @@ bench-instrument:
 		$(PACKAGES_BENCH_INSTRUMENT)
 	$(QUIET)$(MAKE) all
 	tests/bench/instrument/run $(BUILD) $(RUN)
+# How large the house is; COMMIT=name for another one than the tree as it is.
+.PHONY: figures
+figures:
+	@tests/figures $(COMMIT)
 # How often a comparison is right, on made runs; RUN="1000 WORD" picks cases.
 .PHONY: gate-check
 gate-check: $(BUILD)/tests/gate/check

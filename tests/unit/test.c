@@ -71,6 +71,12 @@ int main(int argc, char **argv)
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int n_failed = srunner_ntests_failed(runner);
+	if (srunner_ntests_run(runner) == 0) {
+		fprintf(stderr, "no case %s here; there are:\n", getenv("CK_RUN_CASE"));
+		for (size_t i = 0; i < n_tests; i++)
+			fprintf(stderr, "  %s\n", tests[i].test->name);
+		n_failed = 1;
+	}
 	srunner_free(runner);
 	return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
