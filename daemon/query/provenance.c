@@ -212,7 +212,6 @@ void provenance_source(struct provenance *p, const struct loaded *l, const struc
 	for (uint32_t i = 0; i < HARTS_MAX; i++)
 		p->without[i] |= l->hart[i].known && l->hart[i].rung == RUNG_NONE && f->hart[i];
 	p->mixed_modes |= notes->mixed_modes;
-	p->uncut |= notes->uncut && notes->enabled_ns > 0;
 	p->enabled_ns += notes->enabled_ns;
 	p->running_ns += notes->running_ns;
 	add_notes(p, l, f, notes);

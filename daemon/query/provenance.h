@@ -40,7 +40,6 @@ struct provenance {
 	bool by_clock,
 		by_others; /* there are samples of a clock; of other events, or coarser tiers */
 	double enabled_ns, running_ns;
-	bool uncut; /* counts may be another task's */
 	/* of coarser tiers: where their windows end (CLOCK_REALTIME), and which requested detail
 	 * they lack; NULL: none */
 	int64_t coarse_until_ns[N_TIERS];

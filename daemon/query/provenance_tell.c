@@ -172,8 +172,6 @@ static struct line *tell_sources(const struct provenance *p, struct line *l)
 /* What is known of counts that were not cut at switches. */
 static struct line *tell_uncut(const struct provenance *p, struct line *l)
 {
-	if (p->uncut)
-		line_add(l++, "counts may be another task's: nothing cut them at context switches");
 	if (p->uncounted == 0)
 		return l;
 	if ((p->switches & (CUT_COUNT | CUT_NONE)) == CUT_NONE) {

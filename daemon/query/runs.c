@@ -423,13 +423,9 @@ static int add_file(
 {
 	struct search *s = query;
 	struct part file = {.tier = TIER_WINDOW};
-	int version = SEGMENT_VERSION;
-	int r = segment_version(db, &version) == 0 ? 0 : fail(db, error);
-	if (r != 0 || version < SEGMENT_HAS_LABELS)
-		return r;
 	s->file = &file;
 	s->source = source;
-	r = make_file(s, db, error);
+	int r = make_file(s, db, error);
 	if (r == 0)
 		r = each(db, "SELECT id, uid, labels FROM label_set", take_set, s, error);
 	if (r == 0 && has_sets(&file))

@@ -223,17 +223,6 @@ static int scan_rows(struct scan *s, const char *samples,
 	return r == CURSOR_END ? 0 : r;
 }
 
-/* May there be samples without counts? */
-static bool is_uncut(const struct loaded *l, struct scan_notes *notes)
-{
-	int version = SEGMENT_VERSION;
-	if (!(l->cut & (CUT_NONE | CUT_COUNT)))
-		return false;
-	(void)segment_version(l->db, &version); /* where it fails, the next statement does too */
-	notes->uncut = version < SEGMENT_HAS_UNCOUNTED;
-	return !notes->uncut;
-}
-
 int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
 	int (*take)(void *userdata, const struct scan_row *row), void *userdata)
 {
@@ -241,7 +230,7 @@ int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes
 	struct scan s = {.l = l, .f = f, .notes = &nothing};
 	char samples[256];
 	int r = 0;
-	bool uncut = is_uncut(l, notes);
+	bool uncut = l->cut & (CUT_NONE | CUT_COUNT); /* some samples may have no counts */
 	/* a column that is not looked at costs a tenth of the row */
 	snprintf(samples, sizeof(samples),
 		"SELECT id, task, hart, stack, event, rung, count, weight_ns, %s, %s, %s "

@@ -37,7 +37,6 @@ struct scan_notes {
 	bool counted[QUERY_EVENTS_MAX]; /* whose counts are in the answer */
 	bool mixed_modes; /* cycles or instructions count modes that the leader does not */
 	double enabled_ns, running_ns; /* of cycles and instructions */
-	bool uncut; /* of a file whose counts may be another task's (CUT_NONE before version 4) */
 };
 
 /* Counts of one row that are handed out; further ones are passed over. */

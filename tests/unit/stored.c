@@ -65,42 +65,6 @@ void stored_uncut(struct stored *s, int hart)
 	s->sampler.plan[hart].cut = CUT_COUNT;
 }
 
-/* The text of the table as version 3 had it. Source: schema.sql of that version. */
-#define SAMPLE_3                                                                                   \
-	"CREATE TABLE sample (\n\tid INTEGER PRIMARY KEY,\n\twindow INTEGER NOT NULL,\n"           \
-	"\thart INTEGER NOT NULL,\n\ttask INTEGER NOT NULL,\n"                                     \
-	"\tstack INTEGER NOT NULL,             -- its leaf; 0: no stack\n"                         \
-	"\tevent INTEGER NOT NULL,             -- the event that sampled\n"                        \
-	"\trung INTEGER NOT NULL,              -- as in hart, at that time\n"                      \
-	"\tcount INTEGER NOT NULL,             -- samples; 0 for counts that a context switch "    \
-	"delivered\n"                                                                              \
-	"\tweight_ns INTEGER NOT NULL,         -- time that these samples stand for "              \
-	"(daemon/attribute/weigh.c)\n"                                                             \
-	"\ttruncated INTEGER NOT NULL          -- samples of these whose stack ends early\n)"
-
-void stored_as_version(const char *path, int version)
-{
-	const char *sql =
-		version == 3
-			? "ALTER TABLE task DROP COLUMN account;"
-			  "DROP TABLE label_set; DROP TABLE task_label_set;"
-			  "ALTER TABLE sample DROP COLUMN uncounted; PRAGMA writable_schema=ON;"
-			  "UPDATE sqlite_schema SET sql = '" SAMPLE_3 "' WHERE name = 'sample';"
-			  "PRAGMA user_version=3; PRAGMA writable_schema=RESET"
-		: version == 4 ? "ALTER TABLE task DROP COLUMN account; DROP TABLE label_set;"
-				 "DROP TABLE task_label_set; PRAGMA user_version=4"
-			       : "ALTER TABLE task DROP COLUMN account; PRAGMA user_version=5";
-	sqlite3 *db;
-	char *error = NULL;
-	int sealed = segment_seal_is_whole(path);
-	ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-	sqlite3_exec(db, sql, NULL, NULL, &error);
-	ck_assert_msg(!error, "%s", error);
-	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
-	if (sealed == 1)
-		ck_assert_int_eq(trailer_write_path(path), 0);
-}
-
 void stored_begin_clock(struct stored *s)
 {
 	stored_folder(s);

@@ -33,8 +33,6 @@ int stored_event(struct stored *s, uint32_t type, uint64_t config, const char *n
 void stored_begin(struct stored *s);
 /* Switches of that hart are only counted; call before stored_begin. */
 void stored_uncut(struct stored *s, int hart);
-/* Make the sealed file one of version 3 or 4, as if it was written by an mperf of that time. */
-void stored_as_version(const char *path, int version);
 /* stored_folder, cpu-clock, stored_begin. */
 void stored_begin_clock(struct stored *s);
 /* stored_folder, cpu-clock leading cycles and instructions, stored_begin. */

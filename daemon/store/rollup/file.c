@@ -187,21 +187,9 @@ static int is(struct rollup *r, const char *sql, int64_t number, const char *tex
 	return rollup_fail_target(r, "it is not a file of its tier");
 }
 
-/* Give a target of an older version what it lacks, for the rows to come. */
-static int raise_version(struct rollup *r)
-{
-	int version = SEGMENT_VERSION;
-	int outcome = rollup_target_outcome(r, segment_version(r->target, &version));
-	if (outcome != 0 || version < SEGMENT_VERSION_MIN || version >= SEGMENT_VERSION)
-		return outcome;
-	return rollup_target_outcome(r, segment_raise_version(r->target, version));
-}
-
 static int look(struct rollup *r)
 {
 	int outcome = is(r, "PRAGMA application_id", SEGMENT_APPLICATION_ID, NULL);
-	if (outcome == 0)
-		outcome = raise_version(r);
 	if (outcome == 0)
 		outcome = is(r, "PRAGMA user_version", SEGMENT_VERSION, NULL);
 	if (outcome == 0 && r->tier != TIER_WINDOW)

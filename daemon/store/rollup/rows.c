@@ -217,37 +217,9 @@ static int prepare(sqlite3 *db, const char *const *text, size_t n, sqlite3_stmt 
 	return rc;
 }
 
-/* Of version 3, whose samples all have counts. */
-static const char read_sample_3[] =
-	"SELECT id, window, hart, task, stack, event, rung, count, weight_ns, truncated, 0 "
-	"FROM sample WHERE id > ?1 ORDER BY id";
-
-/* Of version 4, without labels; and of 5, where the owner paid. */
-static const char read_task_4[] =
-	"SELECT pid, tid, process, parent, start_ns, end_ns, comm, exe, argv, cgroup, uid, "
-	"kernel_thread, NULL, uid FROM task WHERE id = ?1";
-static const char read_task_5[] =
-	"SELECT pid, tid, process, parent, start_ns, end_ns, comm, exe, argv, cgroup, uid, "
-	"kernel_thread, label_set, uid FROM task LEFT JOIN task_label_set ON task = id "
-	"WHERE id = ?1";
-
 int rollup_prepare_source(struct rollup *r)
 {
-	const char *text[N_ROLLUP_READS];
-	int version = SEGMENT_VERSION;
-	memcpy(text, read_text, sizeof(text));
-	int rc = segment_version(r->source, &version);
-	if (version < SEGMENT_HAS_UNCOUNTED)
-		text[READ_SAMPLE] = read_sample_3;
-	if (version < SEGMENT_HAS_ACCOUNT)
-		text[READ_TASK] = read_task_5;
-	if (version < SEGMENT_HAS_LABELS) {
-		text[READ_TASK] = read_task_4;
-		text[READ_LABELS] = "SELECT NULL WHERE ?1 < 0";
-	}
-	if (rc == SQLITE_OK)
-		rc = prepare(r->source, text, N_ROLLUP_READS, r->read);
-	return rollup_source_outcome(r, rc);
+	return rollup_source_outcome(r, prepare(r->source, read_text, N_ROLLUP_READS, r->read));
 }
 
 int rollup_prepare_target(struct rollup *r)

@@ -30,7 +30,7 @@
 /* Readers never make the writer wait; one that replays the log after a crash may for a moment. */
 #define WRITER_WAIT_MS 50
 
-static const char schema[] =
+const char segment_schema[] =
 #include "daemon/store/segment/schema.sql.inc"
 	;
 
@@ -371,7 +371,7 @@ static int fill(struct segment *g, const struct segment_meta *meta, const struct
 	sqlite3_busy_timeout(g->db, WRITER_WAIT_MS);
 	int r = segment_exec(g, pragmas);
 	if (r == 0)
-		r = segment_exec(g, schema);
+		r = segment_exec(g, segment_schema);
 	if (r == 0)
 		r = prepare(g);
 	if (r == 0)

@@ -111,18 +111,12 @@ static int judge_header(const char *path, const uint8_t h[100], struct segment_h
 		return say_not_ours(e, path, "it is not an SQLite file");
 	if (be32(h + 68) != SEGMENT_APPLICATION_ID)
 		return say_not_ours(e, path, "it is another program's SQLite file");
-	if (version > SEGMENT_VERSION)
-		return segment_say(e, SEGMENT_OTHER_VERSION,
-			"Read it with the mperf that wrote it, or a newer one",
-			"%s has version %u of the format, newer than our %d", path, version,
-			SEGMENT_VERSION);
 	if (version == 0)
 		return say_corrupt(e, path, "it has no version");
-	if (version < SEGMENT_VERSION_MIN)
-		return segment_say(e, SEGMENT_OTHER_VERSION, "Record again",
-			"%s was written by an older, unreleased mperf: it has version %u of the "
-			"format, and ours is %d",
-			path, version, SEGMENT_VERSION);
+	if (version != SEGMENT_VERSION)
+		return segment_say(e, SEGMENT_OTHER_VERSION, "Read it with the mperf that wrote it",
+			"%s has version %u of the format, and ours is %d", path, version,
+			SEGMENT_VERSION);
 	if (page_bytes < 512 || (page_bytes & (page_bytes - 1)) != 0)
 		return say_corrupt(e, path, "its page size makes no sense");
 	/* with a log, the length in the header may be of another time than the file's */
@@ -285,15 +279,11 @@ static int compare_schema(sqlite3 *db, sqlite3 *ours)
 int segment_judge_schema(const char *path, sqlite3 *db, struct segment_error *e)
 {
 	_cleanup_(sqlite3_closep) sqlite3 *ours = NULL;
-	int version = SEGMENT_VERSION;
-	int r = segment_version(db, &version);
-	if (r != SQLITE_OK)
-		return segment_say_sqlite(e, path, db, r);
 	if (sqlite3_open_v2(":memory:", &ours, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL) !=
 			SQLITE_OK ||
-		segment_make_tables(ours, version) != SQLITE_OK)
+		sqlite3_exec(ours, segment_schema, NULL, NULL, NULL) != SQLITE_OK)
 		return -ENOMEM;
-	r = compare_schema(db, ours);
+	int r = compare_schema(db, ours);
 	if (r < 0)
 		return segment_say_sqlite(e, path, db, -r);
 	if (r > 0)

@@ -1,8 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 --
--- mperf segment, schema version 6 (user_version 6, application_id 0x6d507266 "mPrf"). Version 5 had no
--- task.account, version 4 no label_set and task_label_set either, version 3 no sample.uncounted either: there every sample has counts,
--- where its event leads a group.
+-- mperf segment, schema version 1 (user_version 1, application_id 0x6d507266 "mPrf").
 --
 -- A segment is one SQLite file that holds a stretch of profile and every name it needs. This text is
 -- a public interface: read a sealed segment with any SQLite, open it with ?immutable=1. Behind its last
@@ -33,7 +31,7 @@
 --   command               what was recorded, for people; may be missing
 --   all                   1: the whole system was watched; 0: only targets and what they started
 --   tier                  'window', 'minute' or 'hour': what one row of "window" stands for
---   software              who wrote it, 'mperfd 0.1.0'
+--   software              who wrote it, 'mperfd' and its version
 --   sealed                1 once it is complete; a file with 0 is unfinished
 --   recovered             1: its writer died, and another sealed it; its end is that of the last window
 --   hz_lowest             where the kernel let less be sampled than hz: the least it let

@@ -15,9 +15,12 @@
 #include "daemon/metric/hart_counts.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/store/segment/trailer.h"
-#include "daemon/store/segment/version.h"
 
 #define SEGMENT_APPLICATION_ID 0x6d507266 /* "mPrf" */
+/* user_version: of the schema, which is read in this version alone */
+#define SEGMENT_VERSION 1
+/* schema.sql: makes all tables in an empty database */
+extern const char segment_schema[];
 
 enum {
 	SEGMENT_NOT_OURS = 1,  /* not an SQLite file, or of another application */

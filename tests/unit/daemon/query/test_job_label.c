@@ -106,16 +106,3 @@ TEST(samples_are_filtered_and_summed_by_job)
 	ask("process", (const char *[]){"branch=nobody"}, 1);
 	ck_assert_uint_eq(a.samples, 0);
 }
-
-TEST(files_without_labels_have_none)
-{
-	stored_begin_clock(&s);
-	labelled(10, "{\"job\":\"a\"}");
-	s.db = stored_seal(&s);
-	sqlite3_close(s.db);
-	stored_as_version(s.path, 4);
-	struct segment_error error;
-	ck_assert_int_eq(segment_open(s.path, &s.db, &error), 0);
-	ask("job", (const char *[]){"job=a"}, 1);
-	ck_assert_uint_eq(a.n_rows, 0);
-}

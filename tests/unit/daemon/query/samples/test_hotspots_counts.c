@@ -283,37 +283,6 @@ TEST(rows_that_all_have_counts_say_nothing_of_it)
 	ck_assert_uint_eq(a.n_notes, 0);
 }
 
-TEST(a_file_of_version_3_is_read_and_says_whose_its_counts_may_be)
-{
-	struct query_filter none = {0};
-	for (int cut = CUT_SIBLING; cut <= CUT_NONE; cut += CUT_NONE - CUT_SIBLING) {
-		stored_begin_group(&s);
-		struct task *t = stored_task(&s, 100, 100, "prog");
-		stored_add(&s, &(struct stored_sample){.task = t,
-				       .frame = {stored_function(&s, "/bin/prog", "f")},
-				       .n_reads = 2,
-				       .read = {{1, 500, 1000, 1000}, {2, 1000, 1000, 1000}}});
-		sqlite3_close(stored_seal(&s));
-		stored_as_version(s.path, 3);
-		sqlite3 *db;
-		char sql[100];
-		snprintf(sql, sizeof(sql), "INSERT INTO meta VALUES ('switches', %d)", cut);
-		ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
-		ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-		memset(&a, 0, sizeof(a));
-		ck_assert_int_eq(stored_hotspots(db, "function", &none, &a), 0);
-		share_is("f", "ipc", 2);
-		ck_assert_int_lt(stored_column(&a, "counted"), 0);
-		ck_assert_uint_eq(a.n_notes, cut == CUT_NONE);
-		if (cut == CUT_NONE)
-			ck_assert_ptr_nonnull(strstr(a.note[0], "may be another task's"));
-		sqlite3_close(db);
-		s.db = NULL;
-		stored_end(&s);
-		memset(&s, 0, sizeof(s));
-	}
-}
-
 TEST(counts_of_as_good_as_all_the_time_are_not_called_scaled)
 {
 	static const struct {

@@ -339,34 +339,6 @@ TEST(sealed_target_takes_what_comes_late)
 	sqlite3_close(reader);
 }
 
-TEST(files_of_older_versions_are_summed_up_and_their_targets_raised, .times = 6)
-{
-	const enum tier tier = _i % 2 ? TIER_HOUR : TIER_MINUTE;
-	const int version = 3 + _i / 2;
-	begin_group();
-	made_minutes();
-	int64_t n = stored_number(s.db, "SELECT sum(count) FROM sample");
-	sqlite3_close(s.db);
-	s.db = NULL;
-	stored_as_version(s.path, version);
-	roll(tier);
-	ck_assert_int_eq(stored_number(rolled, "SELECT sum(count) FROM sample"), n);
-	if (version < SEGMENT_HAS_UNCOUNTED)
-		ck_assert_int_eq(stored_number(rolled, "SELECT sum(uncounted) FROM sample"), 0);
-	ck_assert_int_eq(stored_number(rolled, "PRAGMA user_version"), SEGMENT_VERSION);
-
-	sqlite3_close(rolled);
-	rolled = NULL;
-	stored_as_version(target, version);
-	roll_again(tier, "late");
-	ck_assert_int_eq(stored_number(rolled, "PRAGMA user_version"), SEGMENT_VERSION);
-	ck_assert_int_eq(stored_number(rolled, "SELECT sum(count) FROM sample"), 2 * n);
-	ck_assert_int_eq(rollup_seal(target, &error), 0);
-	struct segment_error refusal;
-	sqlite3 *reader;
-	ck_assert_int_eq(segment_open(target, &reader, &refusal), 0);
-	sqlite3_close(reader);
-}
 
 /* Change a name in the target, where no check of pages would see it. */
 static void flip_name(const char *name)

@@ -185,48 +185,6 @@ TEST(newer_version_is_refused_by_its_number)
 	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
 }
 
-TEST(older_version_is_refused_and_says_what_to_do)
-{
-	struct segment_error error;
-	begin_sealed();
-	for (int version = 1; version < SEGMENT_VERSION_MIN; version++) {
-		char sql[64];
-		snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", version);
-		alter(sql);
-		ck_assert_int_eq(open_path(s.path, &error), SEGMENT_OTHER_VERSION);
-		ck_assert_ptr_nonnull(strstr(error.text, s.path));
-		ck_assert_ptr_nonnull(strstr(error.text, "older, unreleased mperf"));
-		ck_assert_str_eq(error.remedy, "Record again");
-		ck_assert_int_eq(segment_recover(s.path, &error), SEGMENT_OTHER_VERSION);
-	}
-}
-
-TEST(older_versions_are_read_by_their_own_schemas)
-{
-	struct segment_error error;
-	begin_sealed();
-	stored_as_version(s.path, 5);
-	ck_assert_int_eq(open_path(s.path, &error), 0);
-	alter("PRAGMA user_version=6"); /* whose tasks have a column more */
-	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
-	alter("ALTER TABLE task ADD COLUMN account INTEGER");
-	ck_assert_int_eq(open_path(s.path, &error), 0);
-	stored_as_version(s.path, 4);
-	ck_assert_int_eq(open_path(s.path, &error), 0);
-	alter("PRAGMA user_version=5"); /* which has two tables more */
-	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
-	alter("PRAGMA user_version=3"); /* whose samples have a column less */
-	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
-	alter("ALTER TABLE sample DROP COLUMN uncounted");
-	alter("PRAGMA user_version=4");
-	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
-	alter("PRAGMA user_version=3; ALTER TABLE sample ADD COLUMN uncounted INTEGER NOT NULL "
-	      "DEFAULT 0");
-	ck_assert_int_eq(open_path(s.path, &error), SEGMENT_CORRUPT);
-	alter("PRAGMA user_version=4");
-	ck_assert_int_eq(open_path(s.path, &error), 0);
-}
-
 TEST(segment_being_written_is_unsealed)
 {
 	struct segment_error error;
