@@ -16,7 +16,7 @@
 #include "daemon/budget/overhead_private.h"
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/effort.h"
-#include "daemon/session/walk_effort.h"
+#include "daemon/session/walk.h"
 #include "proto/base/memory.h"
 
 #define PPM 1e6

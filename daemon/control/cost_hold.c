@@ -9,7 +9,7 @@
 
 #include "daemon/sampler/effort.h"
 #include "daemon/service/service.h"
-#include "daemon/session/walk_effort.h"
+#include "daemon/session/walk.h"
 
 #define PPM_MAX 1000000u
 #define PPM_PER_PERCENT 1e4

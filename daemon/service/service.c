@@ -18,7 +18,7 @@
 #include "daemon/service/keeper.h"
 #include "daemon/service/naming_news.h"
 #include "daemon/session/listener.h"
-#include "daemon/session/walk_effort.h"
+#include "daemon/session/walk.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 

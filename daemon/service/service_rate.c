@@ -7,7 +7,7 @@
 #include "daemon/jobs/schedules.h"
 #include "daemon/service/service.h"
 #include "daemon/session/raises.h"
-#include "daemon/session/walk_effort.h"
+#include "daemon/session/walk.h"
 
 uint32_t service_rate(const struct service *s)
 {

@@ -8,13 +8,13 @@
  * first, so its window holds what happened in it and nothing else. Only copied stacks, whose
  * callers come back later, may reach a tap after its cut.
  */
-#include "daemon/session/walk_private.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "daemon/sampler/effort.h"
+#include "daemon/session/walk_private.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
@@ -554,4 +554,22 @@ int walk_sweep(struct walk *w)
 {
 	int r = attribute_sweep(w->attribute, mark_all, w);
 	return r == -ENOMEM ? 0 : r; /* nothing was freed: the next time, then */
+}
+
+int walk_set_effort(struct walk *w, const struct sampler_effort *effort)
+{
+	if (effort_is(w->sampler, effort))
+		return 0;
+	/* as few as possible remain for the events that are closed now */
+	int r = walk_catch_up(w, clock_ns(CLOCK_MONOTONIC));
+	return r < 0 ? r : sampler_set_effort(w->sampler, effort);
+}
+
+int walk_set_rate(struct walk *w, uint32_t hz)
+{
+	if (hz == w->sampler->options.hz)
+		return 0;
+	/* what is in the rings was sampled at the rate, and has the weight, of before */
+	int r = walk_catch_up(w, clock_ns(CLOCK_MONOTONIC));
+	return r < 0 ? r : sampler_set_rate(w->sampler, hz);
 }

@@ -142,3 +142,10 @@ const char *walk_trouble(const struct walk *w);
 
 /* Samples that came out of that hart's ring since the start. */
 uint64_t walk_samples(const struct walk *w, int hart);
+
+/* Do only that much from now on (sampler/effort.h). What is in the rings is taken before. 0 or
+ * -errno. Cheap if nothing changes. */
+int walk_set_effort(struct walk *w, const struct sampler_effort *effort);
+
+/* Change the rate of events chosen by the ladder. Weights change with it. 0 or -errno. */
+int walk_set_rate(struct walk *w, uint32_t hz);

@@ -339,7 +339,6 @@ TEST(sealed_target_takes_what_comes_late)
 	sqlite3_close(reader);
 }
 
-
 /* Change a name in the target, where no check of pages would see it. */
 static void flip_name(const char *name)
 {
