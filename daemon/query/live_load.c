@@ -193,6 +193,7 @@ static int load_file(struct live_load *t, const struct file *file, uint32_t *ret
 	l->n_files = *ret_id;
 	const bool absent = file_is_absent(file->kind, file->state, file->has_symbols);
 	l->file[*ret_id].kind = (uint8_t)file->kind;
+	l->file[*ret_id].split_missing = file->split_missing;
 	return text(t, loaded_call_file(file->kind, file->path, absent), &l->file[*ret_id].module);
 }
 

@@ -70,9 +70,10 @@ struct loaded_task {
 
 struct loaded_file {
 	uint8_t kind;
-	bool hidden;       /* part of a hidden kernel */
-	uint32_t module;   /* text: what to call it */
-	uint32_t build_id; /* text, in hexadecimal digits; "" or 0: none */
+	bool hidden;        /* part of a hidden kernel */
+	bool split_missing; /* inlined functions of some of its frames are missing */
+	uint32_t module;    /* text: what to call it */
+	uint32_t build_id;  /* text, in hexadecimal digits; "" or 0: none */
 };
 
 /* The name of a file in answers: its path, if it has one (NULL: none). */
@@ -136,6 +137,8 @@ struct loaded {
 		uint32_t parent, frame;
 	} * stack;
 	bool *whole; /* by stack: it reaches the start of its program or thread; NULL: not known */
+	uint32_t *
+		split_missing; /* by stack: the first file with split_missing; NULL: no stack has one */
 	struct loaded_window *window;
 	uint32_t n_tasks, n_files, n_frames, n_places, n_stacks, n_windows;
 	uint32_t size_places, n_functions, n_sources;
