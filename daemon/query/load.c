@@ -423,6 +423,8 @@ static int load_windows(struct loaded *l, const struct load_wish *wish)
 static int load_names(struct loaded *l)
 {
 	int r = query_fail_full(l, text_get(l->texts, "[unknown]", &l->unknown_name));
+	if (r == 0)
+		r = query_fail_full(l, text_get(l->texts, "[kernel_unlisted]", &l->unlisted_name));
 	return r == 0 ? query_fail_full(l, text_get(l->texts, "[kernel]", &l->kernel_name)) : r;
 }
 
@@ -546,6 +548,9 @@ const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack)
 
 uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame)
 {
-	uint32_t module = l->file[frame->file].module;
-	return module ? module : l->unknown_name;
+	const struct loaded_file *file = &l->file[frame->file];
+	if (file->kind == FILE_KERNEL && !file->hidden && frame->state >= FRAME_OUT_OF_SYMBOL &&
+		frame->offset >= FILE_KERNEL_TEXT_BYTES)
+		return l->unlisted_name;
+	return file->module ? file->module : l->unknown_name;
 }

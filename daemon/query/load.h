@@ -145,6 +145,7 @@ struct loaded {
 	uint32_t *function, *source; /* texts, by id */
 	uint32_t unknown_name;       /* text "[unknown]" */
 	uint32_t kernel_name;        /* text "[kernel]" */
+	uint32_t unlisted_name;      /* text "[kernel_unlisted]" */
 	struct load_marks *marks;    /* which entries are needed; NULL: all */
 };
 
@@ -169,7 +170,7 @@ void loaded_event_classify(struct loaded_event *e);
 uint32_t loaded_leader(const struct loaded *l, uint32_t hart, uint8_t rung);
 /* The leaf frame of a stack; frame 0 if there is none. Borrowed. */
 const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack);
-/* Module of a frame, as text. */
+/* Module of a frame, as text. Code without a name outside the kernel's text is "[kernel_unlisted]". */
 uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame);
 
 /* Rows of one statement, in order of a rising id in column 0 (column 1 breaks ties if `pairs`). */

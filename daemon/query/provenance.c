@@ -55,18 +55,14 @@ enum tier query_coarsest(const struct query_question *question)
 	return p.coarse_says[TIER_HOUR] ? TIER_MINUTE : TIER_HOUR;
 }
 
-/* Of live windows only the leaf is looked at. */
 static void add_split_missing(
 	struct provenance *p, const struct loaded *l, const struct scan_row *row)
 {
-	const uint32_t file = l->split_missing && row->stack <= l->n_stacks
-				      ? l->split_missing[row->stack]
-				      : loaded_leaf(l, row->stack)->file;
-	if (!p->of_inlined || row->count == 0 || !l->file[file].split_missing)
+	if (!p->of_inlined || !l->split_missing || row->count == 0 || row->stack > l->n_stacks)
 		return;
-	if (p->split_missing == 0)
-		p->split_missing = l->file[file].module;
-	p->many_split_missing |= p->split_missing != l->file[file].module;
+	const uint32_t module = l->file[l->split_missing[row->stack]].module;
+	p->many_split_missing |= module && p->split_missing && p->split_missing != module;
+	p->split_missing = p->split_missing ? p->split_missing : module;
 }
 
 void provenance_row(struct provenance *p, const struct loaded *l, const struct scan_row *row)

@@ -149,6 +149,28 @@ TEST(frame_without_a_name_is_unknown_of_its_module)
 	ck_assert_double_eq(a.named_share, 0);
 }
 
+TEST(code_of_the_kernel_outside_its_text_is_a_module_of_its_own)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	const uint64_t offset[] = {
+		32, FILE_KERNEL_TEXT_BYTES, -4096ull, FILE_KERNEL_TEXT_BYTES + 32};
+	struct frame *frame[4];
+	for (size_t i = 0; i < 4; i++) {
+		frame[i] = stored_frame(&s, FILE_KERNEL, "[kernel]", offset[i]);
+		frame[i]->state = FRAME_OUT_OF_SYMBOL;
+		stored_add(&s, &(struct stored_sample){.task = t, .frame = {frame[i]}});
+	}
+	stored_name(frame[3], "entry", NULL);
+	stored_seal(&s);
+	ask("module", NULL);
+	share_is("[kernel]", "self", 0.5);
+	share_is("[kernel_unlisted]", "self", 0.5);
+	ask("module", &(struct query_filter){.hide_kernel = true});
+	ck_assert_uint_eq(a.n_rows, 1);
+	share_is("[kernel]", "self", 1);
+}
+
 TEST(modules_say_how_much_of_them_is_named)
 {
 	stored_begin_clock(&s);
