@@ -143,10 +143,6 @@ struct stand {
 
 struct waiting;
 
-/* Size of the kernel's own text, from _stext on; code elsewhere, and in no module, was generated. Debian's has 20 MB,
- * and its image twice as much. */
-#define KERNEL_TEXT_BYTES (32u << 20)
-
 struct attribute {
 	struct attribute_options o;
 	struct kernel_map kernel;

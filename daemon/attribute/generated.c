@@ -48,7 +48,7 @@ static void take(void *userdata, const struct kernel_program *p)
 static bool is_elsewhere(const struct attribute *a, uint64_t addr)
 {
 	return a->kernel.base &&
-	       (addr < a->kernel.base || addr - a->kernel.base >= KERNEL_TEXT_BYTES);
+	       (addr < a->kernel.base || addr - a->kernel.base >= FILE_KERNEL_TEXT_BYTES);
 }
 
 const struct kernel_code_piece *generated_find(struct attribute *a, uint64_t addr, uint64_t time_ns)

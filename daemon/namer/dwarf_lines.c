@@ -533,6 +533,7 @@ uint32_t dwarf_lines_find(
 		place_set_call(&place, unit, call, names);
 	}
 	place.function = known ? die_function(&function, names) : NULL;
+	place.split_missing = unit->skeleton && !unit->split && !dwarf_haschildren(&unit->die);
 	ret_place[n++] = place;
 	return n;
 }

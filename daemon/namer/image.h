@@ -34,6 +34,8 @@ struct image_place {
 	const char *source; /* NULL unknown */
 	uint32_t line;      /* 0 unknown */
 	bool inlined;       /* into the next place */
+	/* what is inlined into it is in a split unit of which no file was found */
+	bool split_missing;
 };
 
 struct image_naming {

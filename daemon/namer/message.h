@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define MESSAGE_MAGIC 0x6d706e72u /* "mpnr" */
-#define MESSAGE_VERSION 5u
+#define MESSAGE_VERSION 6u
 /* A copied stack of 64 KiB with its registers, or one offset with 32 inlined places: 66 KB. */
 #define MESSAGE_BYTES_MAX (80u << 10)
 #define MESSAGE_PATH_BYTES_MAX 4096u /* PATH_MAX; Source: include/uapi/linux/limits.h */
@@ -310,7 +310,8 @@ struct message_place {
 	uint16_t n_function; /* 0: unknown */
 	uint16_t n_source;
 	uint8_t inlined;
-	uint8_t zero[3];
+	uint8_t split_missing; /* 1: what is inlined into it is in a split unit that was not found */
+	uint8_t zero[2];
 };
 _Static_assert(sizeof(struct message_naming) == 2, "naming");
 _Static_assert(sizeof(struct message_place) == 12, "place");

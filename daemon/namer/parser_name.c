@@ -290,6 +290,7 @@ static uint8_t *put_naming(uint8_t *at, const struct image_naming *n)
 			.n_function = (uint16_t)length(from->function),
 			.n_source = (uint16_t)length(from->source),
 			.inlined = from->inlined,
+			.split_missing = from->split_missing,
 		};
 		at = put(at, &place, sizeof(place));
 		at = put(at, from->function, place.n_function);

@@ -47,6 +47,10 @@ static inline bool file_is_kernel(enum file_kind kind)
 	return kind == FILE_KERNEL || kind == FILE_MODULE;
 }
 
+/* Size of the kernel's own text, from _stext on; code elsewhere, and in no module, was generated or came after the
+ * modules were listed. Debian's has 20 MB, and its image twice as much. */
+#define FILE_KERNEL_TEXT_BYTES (32u << 20)
+
 /* State of a file at the namer. Stored: do not renumber. */
 enum file_state {
 	FILE_UNSEEN = 0, /* not asked for yet */
@@ -61,6 +65,8 @@ enum file_state {
 	FILE_CRASHED = 9,    /* the parser died over it */
 	FILE_OVERSIZE = 10,  /* above the limits of size or memory */
 };
+/* In place of 1 for has_debug, in the store. */
+#define FILE_DEBUG_SPLIT_MISSING 2
 const char *file_state_says(enum file_state s); /* static: "the parser ran out of time" */
 /* Was it never there? The perf map of a process is named before anyone has looked for it. */
 static inline bool file_is_absent(enum file_kind kind, enum file_state state, bool has_symbols)
@@ -122,7 +128,9 @@ struct file {
 	uint32_t size; /* or places */
 	uint32_t age;  /* of the table when it was last asked for */
 
-	bool has_symbols, has_debug;         /* found by the parser */
+	bool has_symbols, has_debug; /* found by the parser */
+	/* for a name that was asked for, a file with its split unit was not; with has_debug */
+	bool split_missing;
 	uint64_t symbols_named, symbols_out; /* frames by outcome */
 	struct versions *versions;           /* of generated code; NULL: nothing changed */
 	uint64_t first_ns; /* CLOCK_MONOTONIC, of the first sample in it; 0: none has a time */

@@ -378,6 +378,7 @@ static int fill_places(
 		const struct reply_place *p = &from->place[i];
 		place[i].line = p->line;
 		place[i].inlined = p->inlined;
+		frame->file->split_missing |= p->split_missing;
 		if (p->n_function) {
 			place[i].function = strings_intern(
 				&n->strings, p->function, p->n_function, n->asked_user);

@@ -68,13 +68,14 @@ static int take_place(struct reply_names *r, struct reply_place *ret_place)
 {
 	struct message_place p;
 
-	if (take(r, &p, sizeof(p)) < 0 || p.inlined > 1)
+	if (take(r, &p, sizeof(p)) < 0 || p.inlined > 1 || p.split_missing > 1)
 		return -EBADMSG;
 	*ret_place = (struct reply_place){
 		.n_function = p.n_function,
 		.n_source = p.n_source,
 		.line = p.line,
 		.inlined = p.inlined,
+		.split_missing = p.split_missing,
 	};
 	int error = take_string(r, p.n_function, &ret_place->function);
 	return error < 0 ? error : take_string(r, p.n_source, &ret_place->source);

@@ -14,7 +14,7 @@ struct reply_place {
 	const char *function, *source;
 	uint16_t n_function, n_source;
 	uint32_t line;
-	bool inlined;
+	bool inlined, split_missing;
 };
 struct reply_naming {
 	uint8_t outcome; /* enum message_outcome */

@@ -163,6 +163,7 @@ static int take_file(struct loaded *l, struct cursor *c)
 		f->module = l->kernel_name;
 		return 0;
 	}
+	f->split_missing = cursor_integer(c, 6) == FILE_DEBUG_SPLIT_MISSING;
 	const bool absent = file_is_absent(
 		f->kind, (enum file_state)cursor_integer(c, 4), cursor_integer(c, 5) != 0);
 	const char *path = (const char *)sqlite3_column_text(c->statement, 2);
@@ -363,7 +364,7 @@ static int load_stacks(struct loaded *l)
 	if (r == 0)
 		r = load_table(l,
 			&(struct load_table){"SELECT id, kind, path, lower(hex(build_id)), state, "
-					     "has_symbols FROM file",
+					     "has_symbols, has_debug FROM file",
 				"id", "", false, take_file},
 			marks_of(l, MARK_FILE));
 	return r;
@@ -422,6 +423,8 @@ static int load_windows(struct loaded *l, const struct load_wish *wish)
 static int load_names(struct loaded *l)
 {
 	int r = query_fail_full(l, text_get(l->texts, "[unknown]", &l->unknown_name));
+	if (r == 0)
+		r = query_fail_full(l, text_get(l->texts, "[kernel_unlisted]", &l->unlisted_name));
 	return r == 0 ? query_fail_full(l, text_get(l->texts, "[kernel]", &l->kernel_name)) : r;
 }
 
@@ -464,6 +467,23 @@ static int find_whole(struct loaded *l)
 	return 0;
 }
 
+/* Callers have lower ids. */
+static int find_split_missing(struct loaded *l)
+{
+	bool any = false;
+	for (uint32_t i = 1; i <= l->n_files; i++)
+		any |= l->file[i].split_missing;
+	l->split_missing = any ? calloc((size_t)l->n_stacks + 1, sizeof(*l->split_missing)) : NULL;
+	if (any && !l->split_missing)
+		return -ENOMEM;
+	for (uint32_t i = 1; i <= l->n_stacks && any; i++) {
+		const uint32_t file = l->frame[l->stack[i].frame].file;
+		l->split_missing[i] =
+			l->file[file].split_missing ? file : l->split_missing[l->stack[i].parent];
+	}
+	return 0;
+}
+
 int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 	const struct load_wish *wish, struct query_error *ret_error)
 {
@@ -498,7 +518,9 @@ int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 		r = load_places(l);
 	if (r == 0 && wish->places && l->hide_kernel)
 		r = add_kernel_places(l);
-	return r == 0 && wish->places ? find_whole(l) : r;
+	if (r == 0 && wish->places)
+		r = find_whole(l);
+	return r == 0 && wish->places ? find_split_missing(l) : r;
 }
 
 void loaded_clear(struct loaded *l)
@@ -511,6 +533,7 @@ void loaded_clear(struct loaded *l)
 	free(l->source);
 	free(l->stack);
 	free(l->whole);
+	free(l->split_missing);
 	free(l->window);
 	free(l->leaders);
 	free(l->note);
@@ -525,6 +548,9 @@ const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack)
 
 uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame)
 {
-	uint32_t module = l->file[frame->file].module;
-	return module ? module : l->unknown_name;
+	const struct loaded_file *file = &l->file[frame->file];
+	if (file->kind == FILE_KERNEL && !file->hidden && frame->state >= FRAME_OUT_OF_SYMBOL &&
+		frame->offset >= FILE_KERNEL_TEXT_BYTES)
+		return l->unlisted_name;
+	return file->module ? file->module : l->unknown_name;
 }

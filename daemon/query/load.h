@@ -70,9 +70,10 @@ struct loaded_task {
 
 struct loaded_file {
 	uint8_t kind;
-	bool hidden;       /* part of a hidden kernel */
-	uint32_t module;   /* text: what to call it */
-	uint32_t build_id; /* text, in hexadecimal digits; "" or 0: none */
+	bool hidden;        /* part of a hidden kernel */
+	bool split_missing; /* inlined functions of some of its frames are missing */
+	uint32_t module;    /* text: what to call it */
+	uint32_t build_id;  /* text, in hexadecimal digits; "" or 0: none */
 };
 
 /* The name of a file in answers: its path, if it has one (NULL: none). */
@@ -136,12 +137,15 @@ struct loaded {
 		uint32_t parent, frame;
 	} * stack;
 	bool *whole; /* by stack: it reaches the start of its program or thread; NULL: not known */
+	uint32_t *
+		split_missing; /* by stack: the first file with split_missing; NULL: no stack has one */
 	struct loaded_window *window;
 	uint32_t n_tasks, n_files, n_frames, n_places, n_stacks, n_windows;
 	uint32_t size_places, n_functions, n_sources;
 	uint32_t *function, *source; /* texts, by id */
 	uint32_t unknown_name;       /* text "[unknown]" */
 	uint32_t kernel_name;        /* text "[kernel]" */
+	uint32_t unlisted_name;      /* text "[kernel_unlisted]" */
 	struct load_marks *marks;    /* which entries are needed; NULL: all */
 };
 
@@ -166,7 +170,7 @@ void loaded_event_classify(struct loaded_event *e);
 uint32_t loaded_leader(const struct loaded *l, uint32_t hart, uint8_t rung);
 /* The leaf frame of a stack; frame 0 if there is none. Borrowed. */
 const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack);
-/* Module of a frame, as text. */
+/* Module of a frame, as text. Code without a name outside the kernel's text is "[kernel_unlisted]". */
 uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame);
 
 /* Rows of one statement, in order of a rising id in column 0 (column 1 breaks ties if `pairs`). */

@@ -20,6 +20,8 @@ void provenance_expect(struct provenance *p, const struct query_question *questi
 	const char **hours = &p->coarse_says[TIER_HOUR], **minutes = &p->coarse_says[TIER_MINUTE];
 	p->of_code = question->by == QUERY_BY_FUNCTION || question->by == QUERY_BY_MODULE ||
 		     question->by == QUERY_BY_LINE || question->by == QUERY_BY_ADDRESS;
+	p->of_inlined = question->by == QUERY_BY_LINE ||
+			(question->by == QUERY_BY_FUNCTION && question->inlined);
 	p->of_all = !f->only_uid &&
 		    f->n_pids + f->n_comms + f->n_cgroups + f->n_labels + f->n_jobs == 0;
 	p->only_own = f->only_uid;
@@ -53,6 +55,16 @@ enum tier query_coarsest(const struct query_question *question)
 	return p.coarse_says[TIER_HOUR] ? TIER_MINUTE : TIER_HOUR;
 }
 
+static void add_split_missing(
+	struct provenance *p, const struct loaded *l, const struct scan_row *row)
+{
+	if (!p->of_inlined || !l->split_missing || row->count == 0 || row->stack > l->n_stacks)
+		return;
+	const uint32_t module = l->file[l->split_missing[row->stack]].module;
+	p->many_split_missing |= module && p->split_missing && p->split_missing != module;
+	p->split_missing = p->split_missing ? p->split_missing : module;
+}
+
 void provenance_row(struct provenance *p, const struct loaded *l, const struct scan_row *row)
 {
 	p->samples += row->count;
@@ -62,6 +74,7 @@ void provenance_row(struct provenance *p, const struct loaded *l, const struct s
 		p->named += row->count;
 	else if (leaf != &l->frame[0] && leaf->state <= FRAME_ASKED)
 		p->unread += row->count;
+	add_split_missing(p, l, row);
 	p->rung[row->rung][row->hart] |= row->count > 0;
 	const struct loaded_event *e = &l->event[row->event];
 	p->by_clock |= row->count > 0 && e->clock && l->tier == TIER_WINDOW;

@@ -48,10 +48,14 @@ struct provenance {
 	uint64_t coarse_samples,
 		coarse_cut; /* the same of the hour tier, which cuts stacks itself */
 	bool of_code;       /* callers matter to the answer */
-	bool of_all;        /* no tasks were asked for */
-	bool live;          /* names are still coming */
-	bool only_own;      /* of one user only */
-	const char *group;  /* the group to join to see all; NULL: there is none */
+	bool of_inlined;    /* so do inlined functions */
+	/* text: a file of which those are missing; 0: none */
+	uint32_t split_missing;
+	bool many_split_missing;
+	bool of_all;       /* no tasks were asked for */
+	bool live;         /* names are still coming */
+	bool only_own;     /* of one user only */
+	const char *group; /* the group to join to see all; NULL: there is none */
 	/* number of sources by outcome; and the first damaged one */
 	uint32_t n_sources[QUERY_WITHOUT + 1];
 	char broken[64];

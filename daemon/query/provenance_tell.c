@@ -342,6 +342,14 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 		line_add(l++, "%s", text_of(texts, p->note[i]));
 	l = tell_paused(p, provenance_lost(p, texts, LOSS_PAUSED), l);
 	l = tell_cut(p, texts, l);
+	if (p->split_missing)
+		line_add(l++,
+			"inlined functions of %.255s%s are missing: no .dwo or .dwp file with them "
+			"could be read; keep the .dwo files where they were made, or make a "
+			"package "
+			"beside the program: dwp -e PROGRAM -o PROGRAM.dwp",
+			text_of(texts, p->split_missing),
+			p->many_split_missing ? " and others" : "");
 	l = tell_few(p, texts, l);
 	l = tell_uncut(p, l);
 	if (p->hz_lowest)

@@ -400,8 +400,11 @@ __attribute__((noinline)) void hot_one(long n) { inl(n); }
 
 def inlined_into_hot_one(build, folder, *command, **options):
     record(build, folder / "r", "-g", "none", "--", *command, **options)
-    found = functions(build, folder / "r", "--inlined", "--comm", "p")
+    answer = rows(build, "hotspots", "-i", folder / "r", "--limit", "0", "--inlined", "--comm", "p")
     (folder / "r").unlink()
+    found = answer["rows"]
+    says = any(f"inlined functions of {folder / 'p'} are missing" in note for note in answer["provenance"]["notes"])
+    assert says == (share(found, "inl") == 0), answer["provenance"]
     return share(found, "inl"), found
 
 

@@ -45,11 +45,15 @@ def running(*command):
 # --- BPF -----------------------------------------------------------------------------------------
 
 
-def bpf_loop(build):
+def need_compiled_bpf():
     need_root()
     with open("/proc/sys/net/core/bpf_jit_enable") as enabled:
         if enabled.read().strip() == "0":
             raise Skip("BPF programs are interpreted here (net.core.bpf_jit_enable)")
+
+
+def bpf_loop(build):
+    need_compiled_bpf()
     program = compile_program(build, "bpf_loop.c")
     with running(program, "tried", "0"):
         return program
@@ -79,6 +83,21 @@ def test_bpf_programs_that_were_loaded_before_the_service_began_have_their_names
                 found = service.ask("hotspots", "--since", "-5m", "--pid", process.pid, "--limit", "0")["rows"]
                 return of_bpf(found, "from_before")
             wait_until("the program of before has its name", named)
+
+
+def test_code_of_the_kernel_that_is_in_no_list_is_a_module_of_its_own(build):
+    need_compiled_bpf()
+    with open("/proc/kallsyms") as symbols:
+        if not int(symbols.read(16), 16):
+            raise Skip("the kernel hides where its text is (kernel.kptr_restrict)")
+    program = compile_program(build, "filtered.c")
+    with Folder() as folder:
+        mperfctl(build, "record", "-F", rate_allowed(999), "-g", "none", "-e", "cpu-clock", "-o", folder / "r",
+                 "--", program, long_enough(700))
+        found = functions(build, folder / "r", "--comm", "filtered")
+        unlisted = [r for r in found if r["module"] == "[kernel_unlisted]"]
+        assert [r["function"] for r in unlisted] == ["[unknown]"] and unlisted[0]["self"] > 0.5, found[:5]
+        assert share(found, "[kernel]", key="module") > 0, found[:5]
 
 
 # --- text without its file -----------------------------------------------------------------------

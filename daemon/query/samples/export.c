@@ -370,7 +370,7 @@ static int ask(const struct query_filter *filter, sqlite3 *const *db, struct que
 	e->part.unit = MPERF__UNIT__UNIT_NS;
 	provenance_expect(&e->provenance,
 		&(struct query_question){.by = QUERY_BY_THREAD, .inlined = true, .filter = filter});
-	e->provenance.of_code = true;
+	e->provenance.of_code = e->provenance.of_inlined = true;
 	const struct source_reader reader = {e, add_segment, keep, take_back, &e->provenance};
 	int r = db ? sources_read_open(&reader, db, n, ret_error)
 		   : sources_read(&reader, source, n, ret_error);

@@ -254,7 +254,10 @@ static int load_frame(struct live_load *t, const struct frame *frame, uint32_t *
 	struct loaded_frame *to = &l->frame[*ret_id];
 	/* a name that may never come is not said to come */
 	bool late = frame->state == FRAME_ASKED && !frame_is_awaited(frame);
-	*to = (struct loaded_frame){.state = late ? FRAME_UNNAMED : (uint8_t)frame->state};
+	*to = (struct loaded_frame){
+		.state = late ? FRAME_UNNAMED : (uint8_t)frame->state,
+		.offset = frame->offset,
+	};
 	r = load_file(t, frame->file, &to->file);
 	return r == 0 ? load_places(t, frame, to) : r;
 }
@@ -352,6 +355,8 @@ int live_load(struct live_load *t, struct text_table *texts, struct query_error 
 		.realtime_ns = (int64_t)t->live->realtime_ns,
 	};
 	r = text(t, "[unknown]", &l->unknown_name);
+	if (r == 0)
+		r = text(t, "[kernel_unlisted]", &l->unlisted_name);
 	if (r == 0)
 		r = load_events(t);
 	if (r != 0)

@@ -101,9 +101,16 @@ static bool frame_final(const struct frame *frame)
 static uint8_t file_mark(const struct file *file)
 {
 	return (uint8_t)(MARK_STORED | (unsigned)file->state << 1 |
-			 (unsigned)file->has_symbols << 6 | (unsigned)file->has_debug << 7);
+			 (unsigned)file->split_missing << 5 | (unsigned)file->has_symbols << 6 |
+			 (unsigned)file->has_debug << 7);
 }
-_Static_assert(FILE_OVERSIZE < 1 << 5, "file states fit in five bits");
+_Static_assert(FILE_OVERSIZE < 1 << 4, "file states fit in four bits");
+
+/* As the column says it. */
+static int file_debug(const struct file *file)
+{
+	return file->split_missing ? FILE_DEBUG_SPLIT_MISSING : file->has_debug;
+}
 
 static int write_file(struct segment *g, const struct file *file)
 {
@@ -115,7 +122,7 @@ static int write_file(struct segment *g, const struct file *file)
 		CELL_T(file->path ? file->path : ""), CELL_B(file->build_id, file->n_build_id),
 		CELL_I_OR_NULL(inode, file->major), CELL_I_OR_NULL(inode, file->minor),
 		CELL_I_OR_NULL(inode, file->inode), CELL_I(file->deleted), CELL_I(file->state),
-		CELL_I(file->has_symbols), CELL_I(file->has_debug));
+		CELL_I(file->has_symbols), CELL_I(file_debug(file)));
 	if (r == 0)
 		r = mark_set(g, &g->files, file->id, file_mark(file));
 	return r != 0 ? r : ids_add(&g->sighted, file->id);
@@ -375,7 +382,7 @@ static int write_file_state(struct segment *g, const struct file *file)
 	if (mark == MARK_NONE || mark == file_mark(file))
 		return 0;
 	int r = ROW(g, UPDATE_FILE, CELL_I(file->id), CELL_I(file->state),
-		CELL_I(file->has_symbols), CELL_I(file->has_debug));
+		CELL_I(file->has_symbols), CELL_I(file_debug(file)));
 	return r != 0 ? r : mark_set(g, &g->files, file->id, file_mark(file));
 }
 

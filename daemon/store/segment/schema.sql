@@ -139,7 +139,7 @@ CREATE TABLE file (
 	deleted INTEGER NOT NULL,           -- 1: no longer had this name when it was mapped
 	state INTEGER NOT NULL,             -- naming it: 0 unseen, 1 opening, 2 ready, 3 vanished, 4 refused, 5 no symbols, 6 malformed, 7 hung on open, 8 parser spun, 9 parser crashed, 10 oversize
 	has_symbols INTEGER NOT NULL,
-	has_debug INTEGER NOT NULL
+	has_debug INTEGER NOT NULL          -- 2: but not all files of its split units (-gsplit-dwarf) that names needed
 );
 
 -- An address in a file. Callers are call sites (inside the call, not behind it).

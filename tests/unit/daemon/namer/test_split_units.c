@@ -149,6 +149,7 @@ static unsigned compare(struct image *whole, struct image *split, bool give, con
 		struct image_naming a, b;
 		image_name(whole, offset, &a);
 		name_with(split, offset, give, &b);
+		ck_assert(!b.n_places || !b.place[b.n_places - 1].split_missing);
 		ck_assert_msg(a.n_places == b.n_places, "%s: %#lx: %u and %u places", what,
 			(unsigned long)offset, a.n_places, b.n_places);
 		for (uint32_t p = 0; p < a.n_places; p++)
@@ -250,6 +251,9 @@ TEST(a_unit_whose_file_is_missing_has_symbols_and_lines)
 	ck_assert_uint_eq(n.n_places, 1);
 	ck_assert_str_eq(n.place[0].function, "other");
 	ck_assert_uint_eq(n.place[0].line, 1);
+	ck_assert(n.place[0].split_missing);
+	image_name(whole, offset, &n);
+	ck_assert(!n.place[0].split_missing && !n.place[1].split_missing);
 	image_free(whole);
 	image_free(split);
 }

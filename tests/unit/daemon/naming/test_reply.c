@@ -198,6 +198,24 @@ TEST(outcome_or_place_count_out_of_range_is_refused)
 	}
 }
 
+TEST(a_place_says_whether_its_split_unit_is_missing)
+{
+	const size_t at = sizeof(struct message_named) + sizeof(struct message_naming) +
+			  offsetof(struct message_place, split_missing);
+	struct reply_names names;
+	struct reply_naming naming;
+
+	put_names();
+	for (uint8_t missing = 0; missing < 2; missing++) {
+		message[at] = missing;
+		ck_assert_int_eq(reply_names_begin(&names, message, n_message), 0);
+		ck_assert_int_eq(reply_names_next(&names, &naming), 0);
+		ck_assert_int_eq(naming.place[0].split_missing, missing);
+	}
+	message[at] = 2;
+	ck_assert_int_eq(read_names(n_message), -EBADMSG);
+}
+
 TEST(opened_is_read_or_refused)
 {
 	struct message_opened m = {.head = {.type = MESSAGE_OPENED},

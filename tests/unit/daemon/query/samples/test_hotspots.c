@@ -149,6 +149,28 @@ TEST(frame_without_a_name_is_unknown_of_its_module)
 	ck_assert_double_eq(a.named_share, 0);
 }
 
+TEST(code_of_the_kernel_outside_its_text_is_a_module_of_its_own)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	const uint64_t offset[] = {
+		32, FILE_KERNEL_TEXT_BYTES, -4096ull, FILE_KERNEL_TEXT_BYTES + 32};
+	struct frame *frame[4];
+	for (size_t i = 0; i < 4; i++) {
+		frame[i] = stored_frame(&s, FILE_KERNEL, "[kernel]", offset[i]);
+		frame[i]->state = FRAME_OUT_OF_SYMBOL;
+		stored_add(&s, &(struct stored_sample){.task = t, .frame = {frame[i]}});
+	}
+	stored_name(frame[3], "entry", NULL);
+	stored_seal(&s);
+	ask("module", NULL);
+	share_is("[kernel]", "self", 0.5);
+	share_is("[kernel_unlisted]", "self", 0.5);
+	ask("module", &(struct query_filter){.hide_kernel = true});
+	ck_assert_uint_eq(a.n_rows, 1);
+	share_is("[kernel]", "self", 1);
+}
+
 TEST(modules_say_how_much_of_them_is_named)
 {
 	stored_begin_clock(&s);
@@ -196,6 +218,53 @@ TEST(inlined_functions_are_charged_when_asked)
 	share_is("middle", "self", 0);
 	share_is("middle", "total", 1);
 	share_is("symbol", "total", 1);
+}
+
+static const char *split_note(void)
+{
+	for (uint32_t i = 0; i < a.n_notes; i++)
+		if (strstr(a.note[i], ".dwp"))
+			return a.note[i];
+	return "";
+}
+
+static void ask_inlined(const char *comm)
+{
+	struct answer answer = stored_answer(&a);
+	memset(&a, 0, sizeof(a));
+	ck_assert_int_eq(
+		query_hotspots(&s.db, 1, QUERY_BY_FUNCTION, 0, true,
+			&(struct query_filter){.comm = &comm, .n_comms = 1}, &answer, &a.error),
+		0);
+}
+
+TEST(an_answer_with_inlined_functions_says_whose_split_units_are_missing)
+{
+	stored_begin_clock(&s);
+	struct frame *whole = stored_function(&s, "/bin/whole", "whole"),
+		     *split = stored_function(&s, "/bin/split", "split"),
+		     *other = stored_function(&s, "/bin/other", "other");
+	split->file->split_missing = other->file->split_missing = true;
+	struct task *none = stored_task(&s, 100, 100, "none"),
+		    *one = stored_task(&s, 101, 101, "one"),
+		    *two = stored_task(&s, 102, 102, "two");
+	stored_add(&s, &(struct stored_sample){.task = none, .frame = {whole}});
+	stored_add(&s, &(struct stored_sample){.task = one, .frame = {whole, split}});
+	stored_add(&s, &(struct stored_sample){.task = two, .frame = {split}});
+	stored_add(&s, &(struct stored_sample){.task = two, .frame = {other}});
+	stored_seal(&s);
+
+	ask_inlined("none");
+	ck_assert_str_eq(split_note(), "");
+	ask_inlined("one");
+	ck_assert_msg(strstr(split_note(), "of /bin/split are missing"), "%s", split_note());
+	ask_inlined("two");
+	ck_assert_msg(
+		strstr(split_note(), "of /bin/split and others are missing"), "%s", split_note());
+	ask("function", NULL); /* all is charged to the callers, which are known */
+	ck_assert_str_eq(split_note(), "");
+	ask("line", NULL);
+	ck_assert_str_ne(split_note(), "");
 }
 
 TEST(lines_are_those_of_the_innermost_place)

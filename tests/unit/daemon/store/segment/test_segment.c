@@ -309,7 +309,7 @@ TEST(changed_task_and_file_are_updated)
 	t->end_ns = 777;
 	t->changed = true;
 	f->file->state = FILE_SPUN;
-	f->file->has_symbols = true;
+	f->file->has_symbols = f->file->has_debug = f->file->split_missing = true;
 	sqlite3 *db = stored_seal(&s);
 	ck_assert(!t->changed);
 	ck_assert_str_eq(stored_string(db, "SELECT comm FROM task WHERE pid = 100"), "after");
@@ -317,6 +317,7 @@ TEST(changed_task_and_file_are_updated)
 	ck_assert_int_eq(stored_number(db, "SELECT count(*) FROM task WHERE comm = 'late'"), 1);
 	ck_assert_int_eq(stored_number(db, "SELECT state FROM file"), FILE_SPUN);
 	ck_assert_int_eq(stored_number(db, "SELECT has_symbols FROM file"), 1);
+	ck_assert_int_eq(stored_number(db, "SELECT has_debug FROM file"), 2);
 }
 
 TEST(losses_are_stored_as_what_they_grew_by)
