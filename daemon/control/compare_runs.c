@@ -38,14 +38,14 @@ struct comparing {
 	struct gather *gather;
 	struct chosen *chosen; /* those of the baseline first */
 	size_t n, size, n_side[2];
-	char note[QUERY_NOTES_MAX][NOTE_BYTES];
+	char note[ANSWER_NOTES_MAX][NOTE_BYTES];
 	uint32_t n_notes;
 };
 
 static void __attribute__((format(printf, 2, 3))) note(struct comparing *c, const char *format, ...)
 {
 	va_list args;
-	if (c->n_notes == QUERY_NOTES_MAX)
+	if (c->n_notes == ANSWER_NOTES_MAX)
 		return;
 	va_start(args, format);
 	vsnprintf(c->note[c->n_notes++], NOTE_BYTES, format, args);
