@@ -22,11 +22,11 @@ struct answer_column {
 };
 
 struct answer_value {
-	enum { ANSWER_ABSENT, ANSWER_TEXT, ANSWER_INTEGER, ANSWER_REAL } kind;
+	enum { ANSWER_ABSENT, ANSWER_TEXT, ANSWER_INTEGER, ANSWER_REAL, ANSWER_TIME } kind;
 	union {
 		/* borrowed for the call; need not be UTF-8: the receiver repairs it */
 		const char *text;
-		int64_t integer;
+		int64_t integer; /* also of a time: CLOCK_REALTIME, ns */
 		double real;
 	};
 };
@@ -61,4 +61,5 @@ struct answer {
 	int (*row)(void *u, const struct answer_value *v, size_t n);
 	int (*provenance)(void *u, const struct answer_provenance *p);
 	void *userdata;
+	int (*table)(void *u, const char *name); /* before `columns`; NULL: there is one table */
 };

@@ -4,6 +4,7 @@
  * left out goes into notes, and each run into a row of its own.
  */
 #include "daemon/control/compare_runs.h"
+#include "daemon/answer/row.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -347,11 +348,10 @@ static int tell_run(const struct comparing *c, size_t i)
 {
 	const struct chosen *run = &c->chosen[i];
 	const struct gathered_source s = gather_source(c->gather, i);
-	struct answer_moment begin;
 	struct answer_value v[] = {text(side_says(run->candidate)), text(run->run.says),
 		run->run.n_jobs ? integer(run->run.uid)
 				: (struct answer_value){.kind = ANSWER_ABSENT},
-		answer_moment(&begin, run->run.begin_ns), integer((int64_t)s.samples),
+		cell_time(run->run.begin_ns), integer((int64_t)s.samples),
 		integer((int64_t)(s.ns + 0.5)), integer(s.hz), text(s.rung),
 		text(tier_name(run->run.coarsest))};
 	return c->q->to->row(c->q->to->userdata, v, sizeof(v) / sizeof(*v));

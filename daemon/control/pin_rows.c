@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "daemon/control/pin_rows.h"
+#include "daemon/answer/row.h"
 
 #include <stdio.h>
 
@@ -45,15 +46,14 @@ int pin_rows_one(const struct answer *answer, const struct store_pin *p)
 {
 	char job[LABELS_BYTES_MAX], group[LABELS_BYTES_MAX];
 	char kept[LABELS_BYTES_MAX + 32] = "until unpinned";
-	struct answer_moment since, until;
 	if (p->keep > 0)
 		snprintf(kept, sizeof(kept), "last %u of %s", p->keep,
 			says_wanted(p->group, group, sizeof(group)));
 	struct answer_value v[] = {
 		{.kind = ANSWER_TEXT, .text = says(p->labels, job, sizeof(job))},
 		{.kind = ANSWER_INTEGER, .integer = p->uid},
-		answer_moment(&since, p->start_ns),
-		answer_moment(&until, p->end_ns),
+		cell_time(p->start_ns),
+		cell_time(p->end_ns),
 		{.kind = ANSWER_INTEGER, .integer = (int64_t)p->bytes},
 		{.kind = ANSWER_TEXT, .text = kept},
 		{.kind = ANSWER_INTEGER, .integer = p->by},

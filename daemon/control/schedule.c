@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/answer/row.h"
 #include "daemon/control/give.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
@@ -92,7 +93,6 @@ static int send_schedule(
 	const struct run_entry *last = last_of(q, &s->log, of->name);
 	const struct runs_kept kept = runs_log_kept(&s->log, of->name);
 	const bool counts = of->kind == SCHEDULE_JOBS && q->peer->sees_all;
-	struct answer_moment moment;
 	char says[SAYS_BYTES];
 	struct answer_value v[] = {
 		TEXT(of->name),
@@ -101,7 +101,7 @@ static int send_schedule(
 		counts ? NUMBER(s->count[i].n_drawn) : ABSENT,
 		q->peer->sees_all ? NUMBER(kept.n) : ABSENT,
 		q->peer->sees_all ? NUMBER(kept.bytes) : ABSENT,
-		last ? answer_moment(&moment, last->start_ns) : ABSENT,
+		last ? cell_time(last->start_ns) : ABSENT,
 		last ? TEXT(run_outcome_says(last->outcome)) : ABSENT,
 		TEXT(schedule_says(of, says, sizeof(says))),
 	};
@@ -112,11 +112,10 @@ static int send_run(const struct answer *answer, const struct request *q, const 
 	const struct run_entry *e)
 {
 	const bool recorded = e->outcome == RUN_WHOLE || e->outcome == RUN_ENDED;
-	struct answer_moment moment;
 	int64_t end_ns = e->outcome == RUN_GOES_ON ? (int64_t)clock_ns(CLOCK_REALTIME) : e->end_ns;
 	struct answer_value v[] = {
 		TEXT(e->schedule),
-		answer_moment(&moment, e->start_ns),
+		cell_time(e->start_ns),
 		/* a clock that was set back leaves no time */
 		e->outcome != RUN_SKIPPED && end_ns >= e->start_ns ? NUMBER(end_ns - e->start_ns)
 								   : ABSENT,

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/answer/row.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/pin_rows.h"
@@ -93,12 +94,11 @@ static int send_files(struct store_answer *s)
 	int r = begin_table(s, "file", file_columns, LENGTH(file_columns));
 	for (size_t i = 0; i < s->store->n_files && r == 0; i++) {
 		const struct store_file *f = &s->store->file[i];
-		struct answer_moment since, until;
 		struct answer_value v[] = {
 			f->corrupt ? ABSENT : TEXT(tier_name(f->tier)),
 			TEXT(f->name),
-			f->corrupt ? ABSENT : answer_moment(&since, f->start_ns),
-			f->corrupt ? ABSENT : answer_moment(&until, f->end_ns),
+			f->corrupt ? ABSENT : cell_time(f->start_ns),
+			f->corrupt ? ABSENT : cell_time(f->end_ns),
 			NUMBER(f->bytes),
 			TEXT(state_of(f)),
 		};
@@ -120,10 +120,9 @@ static int send_tier(struct store_answer *s, enum tier tier)
 		n++;
 	}
 	uint64_t a_day = s->forecast.bytes_a_day[tier];
-	struct answer_moment since;
 	struct answer_value v[] = {
 		TEXT(tier_name(tier)),
-		answer_moment(&since, since_ns),
+		cell_time(since_ns),
 		NUMBER(n),
 		NUMBER(bytes),
 		a_day ? NUMBER(a_day) : ABSENT,
@@ -135,11 +134,10 @@ static int send_tier(struct store_answer *s, enum tier tier)
 static int send_next(struct store_answer *s)
 {
 	const struct store_forecast *f = &s->forecast;
-	struct answer_moment when;
 	struct answer_value v[] = {
 		f->next ? TEXT(f->next->name) : ABSENT,
 		f->next ? TEXT(f->reason) : ABSENT,
-		f->next ? answer_moment(&when, f->next_ns) : ABSENT,
+		f->next ? cell_time(f->next_ns) : ABSENT,
 		NUMBER(s->limits.budget_bytes),
 		NUMBER(s->store->bytes),
 		NUMBER(s->store->free_bytes),
