@@ -7,11 +7,11 @@
  *             COLUMN(turns, "Turns", count, t->n_turns)                     \
  *             KNOWN_IF(longest_ns, "Longest", ns, t->n_turns, t->longest_ns)
  *
- *     r = TABLE(to, "loop", LOOP_TABLE);
+ *     r = TABLE_BEGIN(to, "loop", LOOP_TABLE);
  *     for (; t && r == 0; t = t->next)
- *             r = ROW(to, LOOP_TABLE);
+ *             r = TABLE_ROW(to, LOOP_TABLE);
  *
- * TABLE sends the columns and evaluates no value, so a table without rows has its columns too. ROW evaluates the
+ * TABLE_BEGIN sends the columns and evaluates no value, so a table without rows has its columns too. TABLE_ROW evaluates the
  * values where it stands: they may name anything in scope there. A kind is the value's type and its unit in one
  * word. The cell of a KNOWN_IF line is absent where its condition is false; its value is then not evaluated.
  *
@@ -84,8 +84,8 @@ static inline struct answer_value cell_time(int64_t realtime_ns)
 #define ROW_LENGTH(LIST) (sizeof(ROW_COLUMNS(LIST)) / sizeof(struct answer_column))
 
 /* Begin a table; name NULL: the only one, or one that the caller has begun. Results as of the answer's callbacks. */
-#define TABLE(to, name, LIST) answer_table(to, name, ROW_COLUMNS(LIST), ROW_LENGTH(LIST))
-#define ROW(to, LIST) answer_row(to, ROW_CELLS(LIST), ROW_LENGTH(LIST))
+#define TABLE_BEGIN(to, name, LIST) answer_table(to, name, ROW_COLUMNS(LIST), ROW_LENGTH(LIST))
+#define TABLE_ROW(to, LIST) answer_row(to, ROW_CELLS(LIST), ROW_LENGTH(LIST))
 
 static inline int answer_table(
 	const struct answer *to, const char *name, const struct answer_column *column, size_t n)

@@ -199,7 +199,7 @@ static int tell_job(
 	for (const struct task *t = set->live; t; t = t->labels_next)
 		first = t->pid < first ? t->pid : first;
 	labels_say(label, labels_read(set->labels, label), says, sizeof(says));
-	return ROW(to, JOB_TABLE);
+	return TABLE_ROW(to, JOB_TABLE);
 }
 
 /* In a child, for there may be thousands of jobs and pins. */
@@ -210,7 +210,7 @@ static int list_in_child(struct request *q, void *userdata)
 	struct row_stream stream;
 	const struct answer to = row_stream_answer(&stream, q);
 	const struct label_set *set = service->walk->tasks.label_sets.set;
-	int r = TABLE(&to, "job", JOB_TABLE);
+	int r = TABLE_BEGIN(&to, "job", JOB_TABLE);
 	for (; set && r == 0; set = set->hh.next)
 		if (set->n_live > 0 && may_see(q, set))
 			r = tell_job(&to, pinner, set);

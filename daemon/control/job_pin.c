@@ -73,12 +73,12 @@ static int send_pin(const struct answer *to, const struct store_pin *p)
 		snprintf(kept, sizeof(kept), "last %u of %s", p->keep,
 			labels_say_wanted(
 				label, labels_read(p->group, label), group, sizeof(group)));
-	return ROW(to, PIN_TABLE);
+	return TABLE_ROW(to, PIN_TABLE);
 }
 
 int job_pins_send(const struct answer *to, const struct store *s, const struct peer *peer)
 {
-	int r = TABLE(to, "pin", PIN_TABLE);
+	int r = TABLE_BEGIN(to, "pin", PIN_TABLE);
 	for (size_t i = 0; i < s->n_pins && r == 0; i++) {
 		const struct store_pin *p = &s->pin[i];
 		if (peer->sees_all || p->uid == peer->uid || p->by == peer->uid)
@@ -116,10 +116,10 @@ static int tell(struct request *q, const struct pin_report *report)
 	struct row_stream stream;
 	const struct answer to = row_stream_answer(&stream, q);
 	char says[LABELS_BYTES_MAX];
-	int r = TABLE(&to, "pin", PINNED_TABLE);
+	int r = TABLE_BEGIN(&to, "pin", PINNED_TABLE);
 	for (uint32_t i = 0; i < report->n_jobs && r == 0; i++) {
 		const struct pin_job *job = &report->job[i];
-		r = ROW(&to, PINNED_TABLE);
+		r = TABLE_ROW(&to, PINNED_TABLE);
 	}
 	int ended = row_stream_end(&stream);
 	return r == 0 ? ended : r;
@@ -319,7 +319,7 @@ static int unpin_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 	if (!j->waits_done)
 		return 0;
 	const struct answer answer = row_stream_answer(&stream, q);
-	int r = *j->at.name ? 0 : TABLE(&answer, "pin", PIN_TABLE);
+	int r = *j->at.name ? 0 : TABLE_BEGIN(&answer, "pin", PIN_TABLE);
 	bool more = unpin_some(j, q, &answer, until_ns, &r);
 	int ended = row_stream_end(&stream);
 	r = r == 0 ? ended : r;

@@ -70,7 +70,7 @@ static int send_schedule(
 	const struct runs_kept kept = runs_log_kept(&s->log, of->name);
 	const bool counts = of->kind == SCHEDULE_JOBS && q->peer->sees_all;
 	char says[SAYS_BYTES];
-	return ROW(to, SCHEDULE_TABLE);
+	return TABLE_ROW(to, SCHEDULE_TABLE);
 }
 
 /* A clock that was set back leaves no time. */
@@ -96,25 +96,25 @@ static int send_run(const struct answer *to, const struct request *q, const stru
 	const bool recorded = e->outcome == RUN_WHOLE || e->outcome == RUN_ENDED;
 	const bool goes_on = e->outcome == RUN_GOES_ON;
 	const int64_t end_ns = goes_on ? (int64_t)clock_ns(CLOCK_REALTIME) : e->end_ns;
-	return ROW(to, RUN_TABLE);
+	return TABLE_ROW(to, RUN_TABLE);
 }
 
 #define FAULT_TABLE(COLUMN, KNOWN_IF) COLUMN(fault, "File and line", text, s->list.error[i].text)
 
 static int send_tables(const struct request *q, const struct answer *to, const struct schedules *s)
 {
-	int r = TABLE(to, "schedule", SCHEDULE_TABLE);
+	int r = TABLE_BEGIN(to, "schedule", SCHEDULE_TABLE);
 	for (size_t i = 0; i < s->list.n && r == 0; i++)
 		r = send_schedule(to, q, s, i);
 	if (r == 0)
-		r = TABLE(to, "run", RUN_TABLE);
+		r = TABLE_BEGIN(to, "run", RUN_TABLE);
 	for (size_t i = 0; i < s->log.n && r == 0; i++)
 		if (may_know(q, &s->log.entry[i]))
 			r = send_run(to, q, s, &s->log.entry[i]);
 	if (r == 0)
-		r = TABLE(to, "fault", FAULT_TABLE);
+		r = TABLE_BEGIN(to, "fault", FAULT_TABLE);
 	for (size_t i = 0; i < s->list.n_errors && r == 0; i++)
-		r = ROW(to, FAULT_TABLE);
+		r = TABLE_ROW(to, FAULT_TABLE);
 	return r;
 }
 
@@ -148,7 +148,7 @@ static int run_over(struct run_job *j, struct request *q, const struct run_entry
 	int status = !e || e->outcome == RUN_FAILED ? STATUS_FAILED
 		     : e->outcome == RUN_SKIPPED    ? STATUS_SKIPPED
 						    : 0;
-	int r = TABLE(&to, "run", RUN_TABLE);
+	int r = TABLE_BEGIN(&to, "run", RUN_TABLE);
 	if (r == 0 && e)
 		r = send_run(&to, q, j->schedules, e);
 	int ended = row_stream_end(&stream);

@@ -67,9 +67,9 @@ static int tell_account(const struct status *s)
 			lost - lost_samples(a->lost_before, a->n_harts)},
 	};
 	const struct period *p = periods;
-	int r = TABLE(s->to, "account", ACCOUNT_TABLE);
+	int r = TABLE_BEGIN(s->to, "account", ACCOUNT_TABLE);
 	for (; p < periods + (a->minute_ns ? 2 : 1) && r == 0; p++)
-		r = ROW(s->to, ACCOUNT_TABLE);
+		r = TABLE_ROW(s->to, ACCOUNT_TABLE);
 	return r;
 }
 
@@ -126,8 +126,8 @@ static int tell_rate(const struct status *s)
 		trouble = *service->trouble ? service->trouble : service->short_trouble;
 	if (!*trouble)
 		trouble = yield_trouble(service, yields, sizeof(yields));
-	int r = TABLE(s->to, "rate", RATE_TABLE);
-	return r == 0 ? ROW(s->to, RATE_TABLE) : r;
+	int r = TABLE_BEGIN(s->to, "rate", RATE_TABLE);
+	return r == 0 ? TABLE_ROW(s->to, RATE_TABLE) : r;
 }
 
 #define LOSS_TABLE(COLUMN, KNOWN_IF)                                                               \
@@ -140,13 +140,13 @@ static int tell_rate(const struct status *s)
 static int tell_losses(const struct status *s)
 {
 	const struct service_account *a = &s->account;
-	int r = TABLE(s->to, "loss", LOSS_TABLE);
+	int r = TABLE_BEGIN(s->to, "loss", LOSS_TABLE);
 	for (int hart = 0; a->lost && hart < a->n_harts && r == 0; hart++)
 		for (int cause = 0; cause < N_LOSSES && r == 0; cause++) {
 			uint64_t n = a->lost[hart][cause];
 			uint64_t before = a->lost_before ? a->lost_before[hart][cause] : 0;
 			if (n > 0 && cause != LOSS_COST)
-				r = ROW(s->to, LOSS_TABLE);
+				r = TABLE_ROW(s->to, LOSS_TABLE);
 		}
 	return r;
 }
@@ -179,9 +179,9 @@ static int tell_processes(const struct status *s)
 		sum.peak_bytes += process[i].peak_bytes;
 	}
 	process[n++] = sum;
-	int r = TABLE(s->to, "process", PROCESS_TABLE);
+	int r = TABLE_BEGIN(s->to, "process", PROCESS_TABLE);
 	for (const struct usage_process *p = process; p < process + n && r == 0; p++)
-		r = ROW(s->to, PROCESS_TABLE);
+		r = TABLE_ROW(s->to, PROCESS_TABLE);
 	return r;
 }
 
@@ -200,8 +200,8 @@ static int tell_budget(const struct status *s, const struct overhead_spent *now,
 	const struct overhead *h = s->service->overhead;
 	char says[EFFORT_TEXT_BYTES];
 	effort_says(&h->governor.effort, says);
-	int r = TABLE(s->to, "budget", BUDGET_TABLE);
-	return r == 0 ? ROW(s->to, BUDGET_TABLE) : r;
+	int r = TABLE_BEGIN(s->to, "budget", BUDGET_TABLE);
+	return r == 0 ? TABLE_ROW(s->to, BUDGET_TABLE) : r;
 }
 
 #define OVERHEAD_TABLE(COLUMN, KNOWN_IF)                                                           \
@@ -233,7 +233,7 @@ static int tell_costs(const struct status *s)
 							now.worst_switches_part + now.groups_part;
 	int r = tell_budget(s, &now, worst_kernel);
 	if (r == 0)
-		r = TABLE(s->to, "overhead", OVERHEAD_TABLE);
+		r = TABLE_BEGIN(s->to, "overhead", OVERHEAD_TABLE);
 	if (r != 0 || own < 0)
 		return r;
 	const struct cost_row rows[] = {
@@ -253,7 +253,7 @@ static int tell_costs(const struct status *s)
 	};
 	for (const struct cost_row *c = rows; c < rows + sizeof(rows) / sizeof(*rows) && r == 0;
 		c++)
-		r = ROW(s->to, OVERHEAD_TABLE);
+		r = TABLE_ROW(s->to, OVERHEAD_TABLE);
 	return r;
 }
 
@@ -267,8 +267,8 @@ static int tell_costs(const struct status *s)
 static int tell_turns(const struct status *s)
 {
 	const struct turns *t = &s->service->turns;
-	int r = TABLE(s->to, "loop", LOOP_TABLE);
-	return r == 0 ? ROW(s->to, LOOP_TABLE) : r;
+	int r = TABLE_BEGIN(s->to, "loop", LOOP_TABLE);
+	return r == 0 ? TABLE_ROW(s->to, LOOP_TABLE) : r;
 }
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -307,21 +307,21 @@ static int tell_naming(const struct status *s)
 		return 0;
 	namer_status(s->service->walk->namer, &n);
 	const struct namer_worker_status *const workers[] = {&n.opener, &n.parser};
-	int r = TABLE(s->to, "naming", NAMING_TABLE);
+	int r = TABLE_BEGIN(s->to, "naming", NAMING_TABLE);
 	if (r == 0)
-		r = ROW(s->to, NAMING_TABLE);
+		r = TABLE_ROW(s->to, NAMING_TABLE);
 	if (r == 0)
-		r = TABLE(s->to, "namer", WORKER_TABLE);
+		r = TABLE_BEGIN(s->to, "namer", WORKER_TABLE);
 	for (int i = 0; i < 2 && r == 0; i++) {
 		const struct namer_worker_status *w = workers[i];
-		r = ROW(s->to, WORKER_TABLE);
+		r = TABLE_ROW(s->to, WORKER_TABLE);
 	}
 	if (r == 0)
-		r = TABLE(s->to, "naming_refused", REFUSED_TABLE);
+		r = TABLE_BEGIN(s->to, "naming_refused", REFUSED_TABLE);
 	for (uint32_t i = 0; i < n.n_refused && i < NAMER_REFUSED_SHOWN_MAX && r == 0; i++) {
 		const struct namer_refused *u = &n.refused[i];
 		if (p->sees_all || u->uid == p->uid)
-			r = ROW(s->to, REFUSED_TABLE);
+			r = TABLE_ROW(s->to, REFUSED_TABLE);
 	}
 	return r;
 }
@@ -357,14 +357,14 @@ static int tell_feed(const struct status *s)
 	if (feed)
 		feed_status(feed, &f);
 	const char *trouble = *service->feed_trouble ? service->feed_trouble : service->trouble;
-	int r = TABLE(s->to, "feed", FEED_TABLE);
+	int r = TABLE_BEGIN(s->to, "feed", FEED_TABLE);
 	if (r == 0)
-		r = ROW(s->to, FEED_TABLE);
+		r = TABLE_ROW(s->to, FEED_TABLE);
 	if (r == 0)
-		r = TABLE(s->to, "feed_fault", FAULT_TABLE);
+		r = TABLE_BEGIN(s->to, "feed_fault", FAULT_TABLE);
 	for (int cause = FEED_TAKEN + 1; f.causes && cause < N_FEED_CAUSES && r == 0; cause++)
 		if (f.causes[cause] > 0)
-			r = ROW(s->to, FAULT_TABLE);
+			r = TABLE_ROW(s->to, FAULT_TABLE);
 	return r;
 }
 
@@ -378,10 +378,10 @@ static int tell_feed(const struct status *s)
 static int tell_grants(const struct status *s)
 {
 	const struct walk *w = s->service->walk;
-	int r = TABLE(s->to, "feed_event", GRANT_TABLE);
+	int r = TABLE_BEGIN(s->to, "feed_event", GRANT_TABLE);
 	for (unsigned i = 0; w && w->feed && i < w->grants.n_events && r == 0; i++) {
 		const struct grant_event *e = &w->grants.event[i];
-		r = ROW(s->to, GRANT_TABLE);
+		r = TABLE_ROW(s->to, GRANT_TABLE);
 	}
 	return r;
 }
@@ -401,10 +401,10 @@ static int tell_grants(const struct status *s)
 static int tell_limits(const struct status *s)
 {
 	const struct user *u = s->peer->user;
-	int r = u ? TABLE(s->to, "limit", LIMIT_TABLE) : 0;
+	int r = u ? TABLE_BEGIN(s->to, "limit", LIMIT_TABLE) : 0;
 	for (int i = 0; u && i < N_USER_HOLDS && r == 0; i++) {
 		const struct user_limit *l = &u->users->limit[i];
-		r = ROW(s->to, LIMIT_TABLE);
+		r = TABLE_ROW(s->to, LIMIT_TABLE);
 	}
 	return r;
 }
@@ -456,8 +456,8 @@ static int tell_store(const struct status *s)
 	const char *trouble = s->service->store_trouble;
 	const double minute_bytes =
 		store ? written_a_minute(store, (int64_t)clock_ns(CLOCK_REALTIME)) : NAN;
-	int r = TABLE(s->to, "store", STORE_TABLE);
-	return r == 0 ? ROW(s->to, STORE_TABLE) : r;
+	int r = TABLE_BEGIN(s->to, "store", STORE_TABLE);
+	return r == 0 ? TABLE_ROW(s->to, STORE_TABLE) : r;
 }
 
 #define ROOFS_TABLE(COLUMN, KNOWN_IF)                                                              \
@@ -476,8 +476,8 @@ static int tell_roofs(const struct status *s)
 	char now[64];
 	roofs_kept_look(s->service->o.conf->store_path, &kept);
 	snprintf(now, sizeof(now), "lowered to %u Hz while roofs are measured", PAUSE_HZ);
-	int r = TABLE(s->to, "roofs", ROOFS_TABLE);
-	return r == 0 ? ROW(s->to, ROOFS_TABLE) : r;
+	int r = TABLE_BEGIN(s->to, "roofs", ROOFS_TABLE);
+	return r == 0 ? TABLE_ROW(s->to, ROOFS_TABLE) : r;
 }
 
 int control_status(struct request *q, const Mperf__Request *m)

@@ -45,10 +45,10 @@ static const char *state_of(const struct store_file *f)
 
 static int send_files(const struct store_answer *s)
 {
-	int r = TABLE(s->to, "file", FILE_TABLE);
+	int r = TABLE_BEGIN(s->to, "file", FILE_TABLE);
 	for (size_t i = 0; i < s->store->n_files && r == 0; i++) {
 		const struct store_file *f = &s->store->file[i];
-		r = ROW(s->to, FILE_TABLE);
+		r = TABLE_ROW(s->to, FILE_TABLE);
 	}
 	return r;
 }
@@ -73,12 +73,12 @@ static int send_tier(const struct store_answer *s, enum tier tier)
 		bytes += f->bytes;
 		n++;
 	}
-	return ROW(s->to, TIER_TABLE);
+	return TABLE_ROW(s->to, TIER_TABLE);
 }
 
 static int send_tiers(const struct store_answer *s)
 {
-	int r = TABLE(s->to, "tier", TIER_TABLE);
+	int r = TABLE_BEGIN(s->to, "tier", TIER_TABLE);
 	for (enum tier tier = TIER_WINDOW; tier < N_TIERS && r == 0; tier++)
 		r = send_tier(s, tier);
 	return r;
@@ -95,8 +95,8 @@ static int send_tiers(const struct store_answer *s)
 static int send_next(const struct store_answer *s)
 {
 	const struct store_forecast *f = &s->forecast;
-	int r = TABLE(s->to, "next", NEXT_TABLE);
-	return r == 0 ? ROW(s->to, NEXT_TABLE) : r;
+	int r = TABLE_BEGIN(s->to, "next", NEXT_TABLE);
+	return r == 0 ? TABLE_ROW(s->to, NEXT_TABLE) : r;
 }
 
 #define SHARE_TABLE(COLUMN, KNOWN_IF)                                                              \
@@ -110,10 +110,10 @@ static int send_next(const struct store_answer *s)
 
 static int send_shares(struct store_answer *s)
 {
-	int r = TABLE(s->to, "share", SHARE_TABLE);
+	int r = TABLE_BEGIN(s->to, "share", SHARE_TABLE);
 	for (size_t i = 0; i < s->shares.n_users && r == 0; i++) {
 		const struct share_user *u = &s->shares.user[i];
-		r = ROW(s->to, SHARE_TABLE);
+		r = TABLE_ROW(s->to, SHARE_TABLE);
 	}
 	return r;
 }

@@ -64,7 +64,7 @@ TEST(a_table_without_rows_has_its_columns_and_evaluates_no_value)
 {
 	const struct thing *t = NULL;
 	(void)t;
-	ck_assert_int_eq(TABLE(&to, "thing", THING_TABLE), 0);
+	ck_assert_int_eq(TABLE_BEGIN(&to, "thing", THING_TABLE), 0);
 	ck_assert_str_eq(seen.table, "thing");
 	ck_assert_uint_eq(seen.n_columns, 5);
 	ck_assert_str_eq(seen.column[1].name, "length");
@@ -79,7 +79,7 @@ TEST(a_row_has_a_cell_for_each_column_and_gives_what_the_callback_gave)
 {
 	const struct thing *t =
 		&(struct thing){"one", UINT64_C(1) << 40, 0.25, 1700000000000000000};
-	ck_assert_int_eq(ROW(&to, THING_TABLE), 7);
+	ck_assert_int_eq(TABLE_ROW(&to, THING_TABLE), 7);
 	ck_assert_uint_eq(seen.n_values, 5);
 	ck_assert_str_eq(seen.value[0].text, "one");
 	ck_assert_int_eq(seen.value[1].integer, 3);
@@ -91,7 +91,7 @@ TEST(a_row_has_a_cell_for_each_column_and_gives_what_the_callback_gave)
 TEST(what_is_not_known_is_absent)
 {
 	const struct thing *t = &(struct thing){NULL, 0, NAN, 0};
-	(void)ROW(&to, THING_TABLE);
+	(void)TABLE_ROW(&to, THING_TABLE);
 	for (size_t i = 0; i < seen.n_values; i++)
 		if (i != 2)
 			ck_assert_int_eq(seen.value[i].kind, ANSWER_ABSENT);
@@ -102,7 +102,7 @@ TEST(what_is_not_known_is_absent)
 
 TEST(without_a_name_the_caller_has_begun_the_table)
 {
-	ck_assert_int_eq(TABLE(&to, NULL, THING_TABLE), 0);
+	ck_assert_int_eq(TABLE_BEGIN(&to, NULL, THING_TABLE), 0);
 	ck_assert_str_eq(seen.table, "");
 	ck_assert_uint_eq(seen.n_columns, 5);
 }
