@@ -11,9 +11,10 @@
  *     for (; t && r == 0; t = t->next)
  *             r = TABLE_ROW(to, LOOP_TABLE);
  *
- * TABLE_BEGIN sends the columns and evaluates no value, so a table without rows has its columns too. TABLE_ROW evaluates the
- * values where it stands: they may name anything in scope there. A kind is the value's type and its unit in one
- * word. The cell of a KNOWN_IF line is absent where its condition is false; its value is then not evaluated.
+ * TABLE_BEGIN sends the columns and evaluates no value, so a table without rows has its columns too. TABLE_ROW
+ * evaluates the values where it stands: they may name anything in scope there. A kind is the value's type and its
+ * unit in one word. The cell of a KNOWN_IF line is absent where its condition is false; its value is then not
+ * evaluated.
  *
  * A list of macros, since a column and its value then cannot come apart: a static array of {name, title, unit} has
  * the values in a second list, by position, and an array of {name, title, unit, kind, offsetof} needs a struct for

@@ -265,7 +265,7 @@ def test_a_call_that_a_macro_would_make_twice_is_found(build):
     mine = macros.repeating(list(macros.definitions(
         "#define A(x) ((x) + (x))\n#define B(y) A(y)\n#define C(z) (sizeof(z) + (z))\n"
         "#define D(v) do { use(v); } while (0)\n#define E(v) for (; v;)\n#define F(...) \\\n"
-        " A(__VA_ARGS__)\n#define G(m) (p->m + (m))\n")))
+        " A(__VA_ARGS__)\n#define G(m) (p->m + (m))\n#define H(LINE) LINE(a) LINE(b)\n")))
     assert set(mine) == {"A", "B", "E", "F"} and mine["B"] == {0}, mine
 
 
