@@ -22,6 +22,7 @@
  */
 
 #include <math.h>
+#include <string.h>
 
 #include "daemon/answer/answer.h"
 
@@ -98,4 +99,39 @@ static inline int answer_table(
 static inline int answer_row(const struct answer *to, const struct answer_value *value, size_t n)
 {
 	return to->row(to->userdata, value, n);
+}
+
+/* A row that is put together from parts, where columns depend on what is asked, or its table's head: one function
+ * fills both, since a part's values are evaluated only where there is room for them. */
+struct row_builder {
+	struct answer_column *column; /* NULL: a row is filled */
+	struct answer_value *value;   /* NULL: the head is */
+	size_t n;
+};
+
+/* Add the columns of a list. */
+#define ROW_PART(b, LIST)                                                                          \
+	do {                                                                                       \
+		if ((b)->column)                                                                   \
+			memcpy(&(b)->column[(b)->n], ROW_COLUMNS(LIST),                            \
+				sizeof(ROW_COLUMNS(LIST)));                                        \
+		if ((b)->value)                                                                    \
+			memcpy(&(b)->value[(b)->n], ROW_CELLS(LIST), sizeof(ROW_CELLS(LIST)));     \
+		(b)->n += ROW_LENGTH(LIST);                                                        \
+	} while (0)
+
+static inline void row_add(
+	struct row_builder *b, const struct answer_column *column, struct answer_value value)
+{
+	if (b->column)
+		b->column[b->n] = *column;
+	if (b->value)
+		b->value[b->n] = value;
+	b->n++;
+}
+
+/* Send it: the head of a table, named as of TABLE_BEGIN, or a row. */
+static inline int row_send(const struct answer *to, const char *name, const struct row_builder *b)
+{
+	return b->value ? answer_row(to, b->value, b->n) : answer_table(to, name, b->column, b->n);
 }

@@ -100,7 +100,7 @@ static int answer(struct compare_job *j, struct request *q)
 		.gather = j->gather,
 		.name = name,
 		.n_side = {m->n_baseline, m->n_candidate}};
-	int r = compare_answer(&sides, &stream, &to, &status, &error);
+	int r = compare_answer(&sides, &to, &status, &error);
 	if (r == 0)
 		r = tell_notes(j, &to);
 	return query_answer_end_with(q, &stream, r, &error, status);

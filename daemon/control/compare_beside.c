@@ -14,24 +14,20 @@
 
 #include "daemon/control/compare_values.h"
 
-static struct answer_value text(const char *t)
+static const char *known(const char *text)
 {
-	return t && *t ? (struct answer_value){.kind = ANSWER_TEXT, .text = t}
-		       : (struct answer_value){.kind = ANSWER_ABSENT};
+	return text && *text ? text : NULL;
 }
 
-static struct answer_value count(double value)
+static int64_t rounded(double count)
 {
-	return value >= 0 ? (struct answer_value){.kind = ANSWER_INTEGER,
-				    .integer = (int64_t)fmin(value + 0.5, 9.2e18)}
-			  : (struct answer_value){.kind = ANSWER_ABSENT};
+	return (int64_t)fmin(count + 0.5, 9.2e18);
 }
 
-/* a / b; absent where one is not known or b is nothing. */
-static struct answer_value ratio(double a, double b)
+/* NAN where one is not known or b is nothing. */
+static double ratio(double a, double b)
 {
-	return a >= 0 && b > 0 ? (struct answer_value){.kind = ANSWER_REAL, .real = a / b}
-			       : (struct answer_value){.kind = ANSWER_ABSENT};
+	return a >= 0 && b > 0 ? a / b : NAN;
 }
 
 const char *compare_became(
@@ -59,30 +55,29 @@ const char *compare_became(
 
 /* --- the sides -------------------------------------------------------------------------------- */
 
-static int tell_sides(
-	struct row_stream *stream, const struct answer *to, const struct compare_sides *sides)
+#define SIDE_TABLE(COLUMN, KNOWN_IF)                                                               \
+	COLUMN(side, "Side", text, candidate ? "candidate" : "baseline")                           \
+	COLUMN(machine, "Machine", text, known(s.arch))                                            \
+	COLUMN(host, "Host", text, known(s.host))                                                  \
+	COLUMN(event, "Event", text, known(s.event))                                               \
+	COLUMN(rung, "Rung", text, known(s.rung))                                                  \
+	COLUMN(hz, "Rate", hz, s.hz)                                                               \
+	COLUMN(runs, "Runs", count, sides->n_side[candidate])                                      \
+	KNOWN_IF(samples, "Samples", count, of.samples >= 0, rounded(of.samples))                  \
+	KNOWN_IF(ns, "Time", ns, of.ns >= 0, rounded(of.ns))                                       \
+	KNOWN_IF(cycles, "Cycles", count, of.cycles >= 0, rounded(of.cycles))                      \
+	KNOWN_IF(instructions, "Instructions", count, of.instructions >= 0,                        \
+		rounded(of.instructions))                                                          \
+	COLUMN(ipc, "IPC", ratio, ratio(of.instructions, of.cycles))
+
+static int tell_sides(const struct answer *to, const struct compare_sides *sides)
 {
-	const struct gather *g = sides->gather;
-	static const struct answer_column columns[] = {{"side", "Side", 0},
-		{"machine", "Machine", 0}, {"host", "Host", 0}, {"event", "Event", 0},
-		{"rung", "Rung", 0}, {"hz", "Rate", MPERF__UNIT__UNIT_HZ},
-		{"runs", "Runs", MPERF__UNIT__UNIT_COUNT},
-		{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
-		{"ns", "Time", MPERF__UNIT__UNIT_NS}, {"cycles", "Cycles", MPERF__UNIT__UNIT_COUNT},
-		{"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT},
-		{"ipc", "IPC", MPERF__UNIT__UNIT_RATIO}};
-	int r = row_stream_table(stream, "side");
-	if (r == 0)
-		r = to->columns(to->userdata, columns, sizeof(columns) / sizeof(*columns));
+	int r = TABLE_BEGIN(to, "side", SIDE_TABLE);
 	for (int candidate = 0; candidate < 2 && r == 0; candidate++) {
-		const struct gathered_source s = gather_source(g, candidate ? sides->n_side[0] : 0);
-		const struct gathered_sums sums = gather_total(g, candidate);
-		const struct answer_value v[] = {text(candidate ? "candidate" : "baseline"),
-			text(s.arch), text(s.host), text(s.event), text(s.rung), count(s.hz),
-			count((double)sides->n_side[candidate]), count(sums.samples),
-			count(sums.ns), count(sums.cycles), count(sums.instructions),
-			ratio(sums.instructions, sums.cycles)};
-		r = to->row(to->userdata, v, sizeof(v) / sizeof(*v));
+		const struct gathered_source s =
+			gather_source(sides->gather, candidate ? sides->n_side[0] : 0);
+		const struct gathered_sums of = gather_total(sides->gather, candidate);
+		r = TABLE_ROW(to, SIDE_TABLE);
 	}
 	return r;
 }
@@ -131,72 +126,74 @@ static int by_share(const void *a, const void *b)
 	return p != q ? (p < q ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
 }
 
-static const struct answer_column value_columns[] = {
-	{"share_a", "Share A", MPERF__UNIT__UNIT_SHARE},
-	{"share_b", "Share B", MPERF__UNIT__UNIT_SHARE}, {"ns_a", "Time A", MPERF__UNIT__UNIT_NS},
-	{"ns_b", "Time B", MPERF__UNIT__UNIT_NS}, {"ratio", "B/A", MPERF__UNIT__UNIT_RATIO},
-	{"instructions_a", "Instr. A", MPERF__UNIT__UNIT_COUNT},
-	{"instructions_b", "Instr. B", MPERF__UNIT__UNIT_COUNT},
-	{"instructions_ratio", "Instr. B/A", MPERF__UNIT__UNIT_RATIO},
-	{"ipc_a", "IPC A", MPERF__UNIT__UNIT_RATIO}, {"ipc_b", "IPC B", MPERF__UNIT__UNIT_RATIO},
-	{"became", "Became", 0}};
-#define N_VALUE_COLUMNS (sizeof(value_columns) / sizeof(*value_columns))
+#define BESIDE_TABLE(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(share_a, "Share A", share, b->share[0])                                             \
+	COLUMN(share_b, "Share B", share, b->share[1])                                             \
+	KNOWN_IF(ns_a, "Time A", ns, x->ns >= 0, rounded(x->ns))                                   \
+	KNOWN_IF(ns_b, "Time B", ns, y->ns >= 0, rounded(y->ns))                                   \
+	KNOWN_IF(ratio, "B/A", ratio, y->samples > 0, ratio(y->ns, x->ns))                         \
+	KNOWN_IF(                                                                                  \
+		instructions_a, "Instr. A", count, x->instructions >= 0, rounded(x->instructions)) \
+	KNOWN_IF(                                                                                  \
+		instructions_b, "Instr. B", count, y->instructions >= 0, rounded(y->instructions)) \
+	COLUMN(instructions_ratio, "Instr. B/A", ratio, ratio(y->instructions, x->instructions))   \
+	COLUMN(ipc_a, "IPC A", ratio, ratio(x->instructions, x->cycles))                           \
+	COLUMN(ipc_b, "IPC B", ratio, ratio(y->instructions, y->cycles))                           \
+	COLUMN(became, "Became", text, known(compare_became(t->gather, t->became, b->row, says)))
 
-#define BESIDE_COLUMNS_MAX (GATHER_PARTS + N_VALUE_COLUMNS + COMPARE_BESIDE_COLUMNS)
+#define BESIDE_COLUMNS_MAX (GATHER_PARTS + ROW_LENGTH(BESIDE_TABLE) + COMPARE_BESIDE_COLUMNS)
 
 struct tell {
 	const struct gather *gather;
 	const struct became *became;
 	const struct compare_runs *runs;
-	size_t n_names, n_values;
 };
+
+/* Fill the table's head, or the row of b. */
+static int fill_row(const struct tell *t, const struct beside *b,
+	struct compare_value_names *value_names, struct row_builder *row)
+{
+	const struct gathered_sums *x = &b->side[0], *y = &b->side[1];
+	const size_t rows[2] = {
+		row->value && is_pair(t->became, b->row) ? t->became[b->row].other : b->row,
+		b->row};
+	const char *names[GATHER_PARTS] = {NULL};
+	char says[BECAME_TEXT_BYTES];
+	const struct answer_column *columns;
+	const size_t n_names = gather_columns(t->gather, &columns);
+	if (row->value)
+		gather_names(t->gather, b->row, names);
+	for (size_t i = 0; i < n_names; i++)
+		row_add(row, &columns[i], cell_text(known(names[i])));
+	ROW_PART(row, BESIDE_TABLE);
+	return compare_values_beside(t->gather, t->runs, rows, value_names, row);
+}
+
+static int tell_head(const struct answer *to, const struct tell *t)
+{
+	struct compare_value_names names;
+	struct answer_column columns[BESIDE_COLUMNS_MAX];
+	struct row_builder head = {.column = columns};
+	int r = fill_row(t, &(struct beside){.row = 0}, &names, &head);
+	return r == 0 ? row_send(to, "beside", &head) : r;
+}
 
 static int tell_row(const struct answer *to, const struct tell *t, const struct beside *b)
 {
-	const struct gathered_sums *x = &b->side[0], *y = &b->side[1];
-	const size_t row[2] = {
-		is_pair(t->became, b->row) ? t->became[b->row].other : b->row, b->row};
-	const char *names[GATHER_PARTS];
-	char buffer[BECAME_TEXT_BYTES];
 	struct answer_value v[BESIDE_COLUMNS_MAX];
-	size_t n = 0;
-	gather_names(t->gather, b->row, names);
-	for (; n < t->n_names; n++)
-		v[n] = text(names[n]);
-	v[n++] = (struct answer_value){.kind = ANSWER_REAL, .real = b->share[0]};
-	v[n++] = (struct answer_value){.kind = ANSWER_REAL, .real = b->share[1]};
-	v[n++] = count(x->ns);
-	v[n++] = count(y->ns);
-	v[n++] = y->samples > 0 ? ratio(y->ns, x->ns) : ratio(-1, 0);
-	v[n++] = count(x->instructions);
-	v[n++] = count(y->instructions);
-	v[n++] = ratio(y->instructions, x->instructions);
-	v[n++] = ratio(x->instructions, x->cycles);
-	v[n++] = ratio(y->instructions, y->cycles);
-	v[n++] = text(compare_became(t->gather, t->became, b->row, buffer));
-	int r = t->n_values ? compare_beside_values(t->gather, t->runs, row, v + n) : 0;
-	return r == 0 ? to->row(to->userdata, v, n + t->n_values) : r;
+	struct row_builder row = {.value = v};
+	int r = fill_row(t, b, NULL, &row);
+	return r == 0 ? row_send(to, NULL, &row) : r;
 }
 
-static int tell_rows(
-	struct row_stream *stream, const struct answer *to, struct tell *t, uint32_t limit)
+static int tell_rows(const struct answer *to, const struct tell *t, uint32_t limit)
 {
-	const struct answer_column *names;
-	struct compare_value_names values;
-	struct answer_column all[BESIDE_COLUMNS_MAX];
 	_cleanup_(freep) struct beside *rows = calloc(t->runs->n_functions + 1, sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;
 	size_t n = fill(rows, t->gather, t->became, t->runs->n_functions);
 	qsort(rows, n, sizeof(*rows), by_share);
-	t->n_names = gather_columns(t->gather, &names);
-	memcpy(all, names, t->n_names * sizeof(*all));
-	memcpy(all + t->n_names, value_columns, sizeof(value_columns));
-	t->n_values =
-		compare_beside_columns(t->gather, &values, all + t->n_names + N_VALUE_COLUMNS);
-	int r = row_stream_table(stream, "beside");
-	if (r == 0)
-		r = to->columns(to->userdata, all, t->n_names + N_VALUE_COLUMNS + t->n_values);
+	int r = tell_head(to, t);
 	if (limit != 0 && limit < n)
 		n = limit;
 	for (size_t i = 0; i < n && r == 0; i++)
@@ -204,11 +201,10 @@ static int tell_rows(
 	return r;
 }
 
-int compare_beside(struct row_stream *stream, const struct answer *to,
-	const struct compare_sides *sides, const struct became *became,
-	const struct compare_runs *runs)
+int compare_beside(const struct answer *to, const struct compare_sides *sides,
+	const struct became *became, const struct compare_runs *runs)
 {
-	struct tell t = {sides->gather, became, runs, 0, 0};
-	int r = tell_sides(stream, to, sides);
-	return r == 0 ? tell_rows(stream, to, &t, sides->asked->limit) : r;
+	const struct tell t = {sides->gather, became, runs};
+	int r = tell_sides(to, sides);
+	return r == 0 ? tell_rows(to, &t, sides->asked->limit) : r;
 }

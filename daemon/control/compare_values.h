@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Columns of a comparison for what rows have beside samples (gathered_column): metrics, or what loops counted */
+/* Columns of a comparison for what rows have beside samples: metrics or what loops counted (gathered_column), and
+ * what samples counted */
 
+#include "daemon/answer/row.h"
 #include "daemon/compare/gather.h"
 
-/* Of each value: of the baseline, of the candidate, the change and its interval. */
+/* Names of columns, whose text is here. */
 #define COMPARE_VALUE_COLUMNS (5 * GATHER_VALUES_MAX)
 struct compare_value_names {
 	char name[COMPARE_VALUE_COLUMNS][112];
 };
 
-/* Returns how many; their names are in *names. */
-size_t compare_value_columns(const struct gather *g, struct compare_value_names *names,
-	struct answer_column *ret_columns);
-/* Values of a row in these columns. 0 or -ENOMEM. */
-int compare_value_values(const struct gather *g, const struct compare_runs *runs, size_t row,
-	struct answer_value *ret_values);
+/* Add each value of a row: of the baseline, of the candidate, the change and its interval; names: NULL for a row.
+ * 0 or -ENOMEM. */
+int compare_values(const struct gather *g, const struct compare_runs *runs, size_t row,
+	struct compare_value_names *names, struct row_builder *to);
 
-/* For machines side by side, whose changes mean nothing: of each value the two sides alone. */
+/* For machines side by side, whose changes mean nothing: of each value the two sides alone. Of two rows, which may
+ * be the same: a function can have another name. */
 #define COMPARE_BESIDE_COLUMNS (2 * GATHER_VALUES_MAX)
-size_t compare_beside_columns(const struct gather *g, struct compare_value_names *names,
-	struct answer_column *ret_columns);
-/* Of two rows, which may be the same: a function can have another name. 0 or -ENOMEM. */
-int compare_beside_values(const struct gather *g, const struct compare_runs *runs,
-	const size_t row[2], struct answer_value *ret_values);
+int compare_values_beside(const struct gather *g, const struct compare_runs *runs,
+	const size_t row[2], struct compare_value_names *names, struct row_builder *to);
+
+/* Add a row's cycles, instructions and their quotient, of both sides, with the interval of the change of each; for
+ * runs of which one counted. 0 or -ENOMEM. */
+#define COMPARE_COUNT_COLUMNS 15
+int compare_counts(const struct gather *g, const struct compare_runs *runs, size_t row,
+	struct row_builder *to);
 
 /* Which runs have no such value, as a sentence without its full stop; GATHER_VALUES_MAX + 1 of them at most.
  * Returns false behind the last. */
