@@ -37,6 +37,7 @@ enum row_unit {
 	row_unit_share = MPERF__UNIT__UNIT_SHARE,
 	row_unit_ratio = MPERF__UNIT__UNIT_RATIO,
 	row_unit_time = MPERF__UNIT__UNIT_TIME,
+	row_unit_address = MPERF__UNIT__UNIT_ADDRESS,
 	row_unit_cell = MPERF__UNIT__UNIT_NONE, /* a text or a number: the value is a cell */
 };
 
@@ -75,6 +76,7 @@ static inline struct answer_value cell_time(int64_t realtime_ns)
 #define cell_ns(n) cell_number(n)
 #define cell_bytes(n) cell_number(n)
 #define cell_hz(n) cell_number(n)
+#define cell_address(n) cell_number(n)
 #define cell_share(value) cell_ratio(value)
 #define cell_cell(cell) cell
 
