@@ -72,7 +72,7 @@ int top_tell_harts(const struct top_feed *f, bool with_ipc, const struct answer 
 		if (with_ipc)
 			add_reads(&s->events, row, &sum[row->key.hart]);
 	}
-	int r = TABLE_BEGIN(answer, NULL, HART_TABLE);
+	int r = TABLE_BEGIN(answer, "harts", HART_TABLE);
 	for (int hart = 0; hart < n && r == 0; hart++)
 		if (hart_set_has(&s->machine.online, hart))
 			r = tell_hart(f, hart, &sum[hart], answer);
