@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/control/compare_answer.h"
+#include "daemon/compare/answer.h"
+#include "daemon/compare/values.h"
 #include "daemon/control/compare_store.h"
-#include "daemon/control/compare_values.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/query_request.h"
 

@@ -13,9 +13,9 @@
 #include <time.h>
 
 #include "daemon/answer/row.h"
+#include "daemon/compare/answer.h"
 #include "daemon/compare/compare.h"
-#include "daemon/control/compare_answer.h"
-#include "daemon/control/compare_values.h"
+#include "daemon/compare/values.h"
 #include "daemon/query/load.h"
 #include "daemon/query/runs.h"
 #include "proto/base/memory.h"

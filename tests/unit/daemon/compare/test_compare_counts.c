@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "daemon/compare/gather.h"
-#include "daemon/control/compare_values.h"
+#include "daemon/compare/values.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 

@@ -3,8 +3,8 @@
 
 /* Two sides beside each other: what an answer says where no change can be tested */
 
+#include "daemon/compare/answer.h"
 #include "daemon/compare/became.h"
-#include "daemon/control/compare_answer.h"
 
 /* Of the two names that BECAME_MOVED and BECAME_RENAMED give; longer ones are cut. */
 #define BECAME_TEXT_BYTES 512

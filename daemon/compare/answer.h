@@ -4,7 +4,6 @@
 /* The answer of diff and gate, once all runs are gathered */
 
 #include "daemon/compare/gather.h"
-#include "daemon/control/request.h"
 
 #define COMPARE_TOO_MANY_REMEDY "Compare fewer runs, or --by module."
 

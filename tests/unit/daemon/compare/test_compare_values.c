@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "daemon/compare/gather_private.h"
-#include "daemon/control/compare_values.h"
+#include "daemon/compare/values.h"
 #include "tests/unit/test.h"
 
 #define RUNS_MAX 6

@@ -2,7 +2,7 @@
  *
  * What diff and gate answer of runs that are gathered, wherever these came from.
  */
-#include "daemon/control/compare_answer.h"
+#include "daemon/compare/answer.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,9 +11,9 @@
 
 #include "daemon/answer/row.h"
 #include "daemon/compare/became.h"
+#include "daemon/compare/beside.h"
 #include "daemon/compare/compare.h"
-#include "daemon/control/compare_beside.h"
-#include "daemon/control/compare_values.h"
+#include "daemon/compare/values.h"
 #include "daemon/query/load.h"
 
 #define MARGIN_PPM 20000

@@ -4,7 +4,7 @@
  * to a run. Without, it is that of the estimates alone, where these say how far off they may be. A quotient of counts
  * needs both counts of a run.
  */
-#include "daemon/control/compare_values.h"
+#include "daemon/compare/values.h"
 
 #include <errno.h>
 #include <math.h>

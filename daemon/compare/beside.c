@@ -4,7 +4,7 @@
  * IPC, and ratios. A function that has moved or has another name is one row. Rows stand by the larger of
  * their shares, so that what matters on either side is at the top.
  */
-#include "daemon/control/compare_beside.h"
+#include "daemon/compare/beside.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/control/compare_values.h"
+#include "daemon/compare/values.h"
 
 static const char *known(const char *text)
 {
