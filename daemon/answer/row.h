@@ -78,7 +78,7 @@ static inline struct answer_value cell_time(int64_t realtime_ns)
 #define cell_hz(n) cell_number(n)
 #define cell_address(n) cell_number(n)
 #define cell_share(value) cell_ratio(value)
-#define cell_cell(cell) cell
+#define cell_cell(cell) (cell)
 
 #define ROW_COLUMN(name, title, kind, ...) {#name, title, (Mperf__Unit)row_unit_##kind},
 #define ROW_CELL(name, title, kind, value) cell_##kind(value),
@@ -90,6 +90,9 @@ static inline struct answer_value cell_time(int64_t realtime_ns)
 /* Begin a table; name NULL: the only one, or one that the caller has begun. Results as of the answer's callbacks. */
 #define TABLE_BEGIN(to, name, LIST) answer_table(to, name, ROW_COLUMNS(LIST), ROW_LENGTH(LIST))
 #define TABLE_ROW(to, LIST) answer_row(to, ROW_CELLS(LIST), ROW_LENGTH(LIST))
+/* A table of one row. */
+#define TABLE_OF_ONE(to, name, LIST)                                                               \
+	answer_table_of_one(to, name, ROW_COLUMNS(LIST), ROW_CELLS(LIST), ROW_LENGTH(LIST))
 
 static inline int answer_table(
 	const struct answer *to, const char *name, const struct answer_column *column, size_t n)
@@ -101,6 +104,13 @@ static inline int answer_table(
 static inline int answer_row(const struct answer *to, const struct answer_value *value, size_t n)
 {
 	return to->row(to->userdata, value, n);
+}
+
+static inline int answer_table_of_one(const struct answer *to, const char *name,
+	const struct answer_column *column, const struct answer_value *value, size_t n)
+{
+	int r = answer_table(to, name, column, n);
+	return r == 0 ? answer_row(to, value, n) : r;
 }
 
 /* A row that is put together from parts, where columns depend on what is asked, or its table's head: one function

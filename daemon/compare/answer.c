@@ -146,8 +146,7 @@ static int tell_total(const struct answer *to, const struct compare_runs *runs,
 	const struct comparison *c, size_t n_left_out)
 {
 	const struct compare_change *of = &c->total;
-	int r = TABLE_BEGIN(to, "total", TOTAL_TABLE);
-	return r == 0 ? TABLE_ROW(to, TOTAL_TABLE) : r;
+	return TABLE_OF_ONE(to, "total", TOTAL_TABLE);
 }
 
 struct tell {

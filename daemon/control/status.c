@@ -126,8 +126,7 @@ static int tell_rate(const struct status *s)
 		trouble = *service->trouble ? service->trouble : service->short_trouble;
 	if (!*trouble)
 		trouble = yield_trouble(service, yields, sizeof(yields));
-	int r = TABLE_BEGIN(s->to, "rate", RATE_TABLE);
-	return r == 0 ? TABLE_ROW(s->to, RATE_TABLE) : r;
+	return TABLE_OF_ONE(s->to, "rate", RATE_TABLE);
 }
 
 #define LOSS_TABLE(COLUMN, KNOWN_IF)                                                               \
@@ -200,8 +199,7 @@ static int tell_budget(const struct status *s, const struct overhead_spent *now,
 	const struct overhead *h = s->service->overhead;
 	char says[EFFORT_TEXT_BYTES];
 	effort_says(&h->governor.effort, says);
-	int r = TABLE_BEGIN(s->to, "budget", BUDGET_TABLE);
-	return r == 0 ? TABLE_ROW(s->to, BUDGET_TABLE) : r;
+	return TABLE_OF_ONE(s->to, "budget", BUDGET_TABLE);
 }
 
 #define OVERHEAD_TABLE(COLUMN, KNOWN_IF)                                                           \
@@ -267,8 +265,7 @@ static int tell_costs(const struct status *s)
 static int tell_turns(const struct status *s)
 {
 	const struct turns *t = &s->service->turns;
-	int r = TABLE_BEGIN(s->to, "loop", LOOP_TABLE);
-	return r == 0 ? TABLE_ROW(s->to, LOOP_TABLE) : r;
+	return TABLE_OF_ONE(s->to, "loop", LOOP_TABLE);
 }
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -307,9 +304,7 @@ static int tell_naming(const struct status *s)
 		return 0;
 	namer_status(s->service->walk->namer, &n);
 	const struct namer_worker_status *const workers[] = {&n.opener, &n.parser};
-	int r = TABLE_BEGIN(s->to, "naming", NAMING_TABLE);
-	if (r == 0)
-		r = TABLE_ROW(s->to, NAMING_TABLE);
+	int r = TABLE_OF_ONE(s->to, "naming", NAMING_TABLE);
 	if (r == 0)
 		r = TABLE_BEGIN(s->to, "namer", WORKER_TABLE);
 	for (int i = 0; i < 2 && r == 0; i++) {
@@ -357,9 +352,7 @@ static int tell_feed(const struct status *s)
 	if (feed)
 		feed_status(feed, &f);
 	const char *trouble = *service->feed_trouble ? service->feed_trouble : service->trouble;
-	int r = TABLE_BEGIN(s->to, "feed", FEED_TABLE);
-	if (r == 0)
-		r = TABLE_ROW(s->to, FEED_TABLE);
+	int r = TABLE_OF_ONE(s->to, "feed", FEED_TABLE);
 	if (r == 0)
 		r = TABLE_BEGIN(s->to, "feed_fault", FAULT_TABLE);
 	for (int cause = FEED_TAKEN + 1; f.causes && cause < N_FEED_CAUSES && r == 0; cause++)
@@ -456,8 +449,7 @@ static int tell_store(const struct status *s)
 	const char *trouble = s->service->store_trouble;
 	const double minute_bytes =
 		store ? written_a_minute(store, (int64_t)clock_ns(CLOCK_REALTIME)) : NAN;
-	int r = TABLE_BEGIN(s->to, "store", STORE_TABLE);
-	return r == 0 ? TABLE_ROW(s->to, STORE_TABLE) : r;
+	return TABLE_OF_ONE(s->to, "store", STORE_TABLE);
 }
 
 #define ROOFS_TABLE(COLUMN, KNOWN_IF)                                                              \
@@ -476,8 +468,7 @@ static int tell_roofs(const struct status *s)
 	char now[64];
 	roofs_kept_look(s->service->o.conf->store_path, &kept);
 	snprintf(now, sizeof(now), "lowered to %u Hz while roofs are measured", PAUSE_HZ);
-	int r = TABLE_BEGIN(s->to, "roofs", ROOFS_TABLE);
-	return r == 0 ? TABLE_ROW(s->to, ROOFS_TABLE) : r;
+	return TABLE_OF_ONE(s->to, "roofs", ROOFS_TABLE);
 }
 
 int control_status(struct request *q, const Mperf__Request *m)

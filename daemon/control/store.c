@@ -95,8 +95,7 @@ static int send_tiers(const struct store_answer *s)
 static int send_next(const struct store_answer *s)
 {
 	const struct store_forecast *f = &s->forecast;
-	int r = TABLE_BEGIN(s->to, "next", NEXT_TABLE);
-	return r == 0 ? TABLE_ROW(s->to, NEXT_TABLE) : r;
+	return TABLE_OF_ONE(s->to, "next", NEXT_TABLE);
 }
 
 #define SHARE_TABLE(COLUMN, KNOWN_IF)                                                              \
