@@ -62,21 +62,6 @@ bool request_has_room(const struct request *q)
 	       peer_has_out_room(q->peer);
 }
 
-/* strftime gives +0100, which ISO 8601 does not have beside colons. */
-struct answer_value answer_moment(struct answer_moment *m, int64_t realtime_ns)
-{
-	time_t seconds = (time_t)(realtime_ns / 1000000000);
-	struct tm tm;
-	size_t n = 0;
-	if (realtime_ns > 0 && realtime_ns != INT64_MAX && localtime_r(&seconds, &tm))
-		n = strftime(m->text, sizeof(m->text) - 1, "%Y-%m-%dT%H:%M:%S%z", &tm);
-	if (n < 3)
-		return (struct answer_value){.kind = ANSWER_ABSENT};
-	memmove(m->text + n - 1, m->text + n - 2, 3);
-	m->text[n - 2] = ':';
-	return (struct answer_value){.kind = ANSWER_TEXT, .text = m->text};
-}
-
 static int send_answer(struct request *q, Mperf__Answer *a)
 {
 	struct peer *p = q->peer;
@@ -216,11 +201,34 @@ static int stream_columns(void *u, const struct answer_column *c, size_t n)
 	return send_answer(s->request, &a);
 }
 
+/* Local time as text; "" if there is no such time. strftime gives +0100, which ISO 8601 does not have beside
+ * colons. */
+static const char *time_text(int64_t realtime_ns, char text[static 40])
+{
+	time_t seconds = (time_t)(realtime_ns / 1000000000);
+	struct tm tm;
+	size_t n = 0;
+	if (localtime_r(&seconds, &tm))
+		n = strftime(text, 39, "%Y-%m-%dT%H:%M:%S%z", &tm);
+	if (n < 3)
+		return "";
+	memmove(text + n - 1, text + n - 2, 3);
+	text[n - 2] = ':';
+	return text;
+}
+
 static int value_set(Mperf__Value *to, const struct answer_value *from)
 {
+	char time[40];
+	const char *text = from->text;
 	switch (from->kind) {
+	case ANSWER_TIME:
+		text = time_text(from->integer, time);
+		if (!*text)
+			break;
+		/* fall through */
 	case ANSWER_TEXT:
-		to->text = mend(from->text);
+		to->text = mend(text);
 		if (!to->text)
 			return -ENOMEM;
 		to->is_case = MPERF__VALUE__IS_TEXT;
@@ -337,6 +345,17 @@ static int stream_provenance(void *u, const struct answer_provenance *p)
 	return send_answer(s->request, &a);
 }
 
+static int stream_table(void *u, const char *name)
+{
+	struct row_stream *s = u;
+	if (strlen(name) >= sizeof(s->table))
+		return -EINVAL;
+	int r = stream_flush(s);
+	if (r == 0)
+		memcpy(s->table, name, strlen(name) + 1);
+	return r;
+}
+
 struct answer row_stream_answer(struct row_stream *s, struct request *q)
 {
 	*s = (struct row_stream){.request = q};
@@ -345,18 +364,23 @@ struct answer row_stream_answer(struct row_stream *s, struct request *q)
 		.row = stream_row,
 		.provenance = stream_provenance,
 		.userdata = s,
+		.table = stream_table,
 	};
+}
+
+int row_stream_done(struct row_stream *s, int r)
+{
+	int ended = row_stream_end(s);
+	if (r == 0)
+		r = ended;
+	if (r == 0)
+		r = request_done(s->request, 0);
+	return r < 0 ? r : 0;
 }
 
 int row_stream_table(struct row_stream *s, const char *name)
 {
-	if (strlen(name) >= sizeof(s->table))
-		return -EINVAL;
-	int r = stream_flush(s);
-	if (r != 0)
-		return r;
-	memcpy(s->table, name, strlen(name) + 1);
-	return 0;
+	return stream_table(s, name);
 }
 
 int row_stream_end(struct row_stream *s)

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/control/compare_answer.h"
+#include "daemon/compare/answer.h"
+#include "daemon/compare/values.h"
 #include "daemon/control/compare_store.h"
-#include "daemon/control/compare_values.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/query_request.h"
 
@@ -100,7 +100,7 @@ static int answer(struct compare_job *j, struct request *q)
 		.gather = j->gather,
 		.name = name,
 		.n_side = {m->n_baseline, m->n_candidate}};
-	int r = compare_answer(&sides, &stream, &to, &status, &error);
+	int r = compare_answer(&sides, &to, &status, &error);
 	if (r == 0)
 		r = tell_notes(j, &to);
 	return query_answer_end_with(q, &stream, r, &error, status);

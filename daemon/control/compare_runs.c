@@ -12,9 +12,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/answer/row.h"
+#include "daemon/compare/answer.h"
 #include "daemon/compare/compare.h"
-#include "daemon/control/compare_answer.h"
-#include "daemon/control/compare_values.h"
+#include "daemon/compare/values.h"
 #include "daemon/query/load.h"
 #include "daemon/query/runs.h"
 #include "proto/base/memory.h"
@@ -38,14 +39,14 @@ struct comparing {
 	struct gather *gather;
 	struct chosen *chosen; /* those of the baseline first */
 	size_t n, size, n_side[2];
-	char note[QUERY_NOTES_MAX][NOTE_BYTES];
+	char note[ANSWER_NOTES_MAX][NOTE_BYTES];
 	uint32_t n_notes;
 };
 
 static void __attribute__((format(printf, 2, 3))) note(struct comparing *c, const char *format, ...)
 {
 	va_list args;
-	if (c->n_notes == QUERY_NOTES_MAX)
+	if (c->n_notes == ANSWER_NOTES_MAX)
 		return;
 	va_start(args, format);
 	vsnprintf(c->note[c->n_notes++], NOTE_BYTES, format, args);
@@ -333,43 +334,25 @@ static int gather_all(struct comparing *c)
 
 /* --- answering -------------------------------------------------------------------------------- */
 
-static struct answer_value text(const char *t)
-{
-	return (struct answer_value){.kind = ANSWER_TEXT, .text = t};
-}
-
-static struct answer_value integer(int64_t n)
-{
-	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = n};
-}
-
-static int tell_run(const struct comparing *c, size_t i)
-{
-	const struct chosen *run = &c->chosen[i];
-	const struct gathered_source s = gather_source(c->gather, i);
-	struct answer_moment begin;
-	struct answer_value v[] = {text(side_says(run->candidate)), text(run->run.says),
-		run->run.n_jobs ? integer(run->run.uid)
-				: (struct answer_value){.kind = ANSWER_ABSENT},
-		answer_moment(&begin, run->run.begin_ns), integer((int64_t)s.samples),
-		integer((int64_t)(s.ns + 0.5)), integer(s.hz), text(s.rung),
-		text(tier_name(run->run.coarsest))};
-	return c->q->to->row(c->q->to->userdata, v, sizeof(v) / sizeof(*v));
-}
+#define RUN_TABLE(COLUMN, KNOWN_IF)                                                                \
+	COLUMN(side, "Side", text, side_says(of->candidate))                                       \
+	COLUMN(run, "Run", text, of->run.says)                                                     \
+	KNOWN_IF(uid, "User", number, of->run.n_jobs, of->run.uid)                                 \
+	COLUMN(begin, "Begin", time, of->run.begin_ns)                                             \
+	COLUMN(samples, "Samples", count, s.samples)                                               \
+	COLUMN(ns, "Time", ns, s.ns + 0.5)                                                         \
+	COLUMN(hz, "Rate", hz, s.hz)                                                               \
+	COLUMN(rung, "Rung", text, s.rung)                                                         \
+	COLUMN(kept, "Kept as", text, tier_name(of->run.coarsest))
 
 static int tell_runs(const struct comparing *c)
 {
-	static const struct answer_column columns[] = {{"side", "Side", 0}, {"run", "Run", 0},
-		{"uid", "User", 0}, {"begin", "Begin", MPERF__UNIT__UNIT_TIME},
-		{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
-		{"ns", "Time", MPERF__UNIT__UNIT_NS}, {"hz", "Rate", MPERF__UNIT__UNIT_HZ},
-		{"rung", "Rung", 0}, {"kept", "Kept as", 0}};
-	int r = row_stream_table(c->q->to->userdata, "run");
-	if (r == 0)
-		r = c->q->to->columns(
-			c->q->to->userdata, columns, sizeof(columns) / sizeof(*columns));
-	for (size_t i = 0; i < c->n && r == 0; i++)
-		r = tell_run(c, i);
+	int r = TABLE_BEGIN(c->q->to, "run", RUN_TABLE);
+	for (size_t i = 0; i < c->n && r == 0; i++) {
+		const struct chosen *of = &c->chosen[i];
+		const struct gathered_source s = gather_source(c->gather, i);
+		r = TABLE_ROW(c->q->to, RUN_TABLE);
+	}
 	return r;
 }
 
@@ -394,7 +377,7 @@ static int answer(struct comparing *c)
 		.gather = c->gather,
 		.name = name,
 		.n_side = {c->n_side[0], c->n_side[1]}};
-	int r = compare_answer(&sides, c->q->to->userdata, c->q->to, c->q->status, c->q->error);
+	int r = compare_answer(&sides, c->q->to, c->q->status, c->q->error);
 	char says[NOTE_BYTES];
 	for (size_t i = 0; compare_value_note(c->gather, c->n, i, says, sizeof(says)); i++)
 		note(c, "%s", says);

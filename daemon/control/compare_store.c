@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/compare/answer.h"
 #include "daemon/compare/compare.h"
-#include "daemon/control/compare_answer.h"
 #include "daemon/control/compare_runs.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/query_request.h"

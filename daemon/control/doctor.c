@@ -23,14 +23,6 @@
 #include "daemon/service/service.h"
 #include "proto/base/memory.h"
 
-static const struct answer_column columns[] = {
-	{"hart", "hart", MPERF__UNIT__UNIT_NONE},
-	{"topic", "topic", MPERF__UNIT__UNIT_NONE},
-	{"state", "state", MPERF__UNIT__UNIT_NONE},
-	{"finding", "finding", MPERF__UNIT__UNIT_NONE},
-	{"remedy", "how to fix it", MPERF__UNIT__UNIT_NONE},
-};
-
 /* What the service lets this peer see. */
 static void examine_peer(struct examination *x)
 {
@@ -479,17 +471,11 @@ static int examine_recording(struct request *q, const char *path)
 {
 	struct examination x = {.request = q};
 	struct row_stream stream;
-	x.answer = row_stream_answer(&stream, q);
-	int r = x.answer.columns(x.answer.userdata, columns, sizeof(columns) / sizeof(columns[0]));
+	int r = doctor_begin(&x, &stream);
 	if (r == 0)
 		r = examine_segment(&x, path);
-	int ended = row_stream_end(&stream);
-	if (r != 0)
-		return r < 0 ? r : 0; /* the peer was told */
-	r = x.result ? x.result : ended;
-	if (r == 0)
-		r = request_done(q, 0);
-	return r < 0 ? r : 0;
+	/* positive: the peer was told */
+	return row_stream_done(&stream, r != 0 ? r : x.result);
 }
 
 /* 0 or -errno. */
@@ -502,8 +488,7 @@ static int examine(struct request *q, void *path)
 	if (r != 0)
 		return r < 0 ? r : 0;
 	struct row_stream stream;
-	x.answer = row_stream_answer(&stream, q);
-	r = x.answer.columns(x.answer.userdata, columns, sizeof(columns) / sizeof(columns[0]));
+	r = doctor_begin(&x, &stream);
 	if (r == 0) {
 		doctor_tell(&x, (struct finding){-1, "machine", "info", NULL},
 			"%s, Linux %s, %d harts online", x.machine.arch, x.machine.release,

@@ -20,6 +20,8 @@ struct finding {
 	const char *topic, *state, *remedy;
 };
 
+/* Begin the table of findings, in an answer to x->request. As the callbacks of an answer. */
+int doctor_begin(struct examination *x, struct row_stream *stream);
 /* Send one finding; its sentence is formatted. */
 __attribute__((format(printf, 3, 4))) void doctor_tell(
 	struct examination *x, struct finding f, const char *format, ...);

@@ -3,7 +3,21 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "daemon/answer/row.h"
 #include "daemon/control/doctor_private.h"
+
+#define FINDING_TABLE(COLUMN, KNOWN_IF)                                                            \
+	KNOWN_IF(hart, "hart", number, f.hart >= 0, f.hart)                                        \
+	COLUMN(topic, "topic", text, f.topic)                                                      \
+	COLUMN(state, "state", text, f.state)                                                      \
+	COLUMN(finding, "finding", text, text)                                                     \
+	COLUMN(remedy, "how to fix it", text, f.remedy ? f.remedy : "")
+
+int doctor_begin(struct examination *x, struct row_stream *stream)
+{
+	x->answer = row_stream_answer(stream, x->request);
+	return TABLE_BEGIN(&x->answer, NULL, FINDING_TABLE);
+}
 
 bool doctor_measures(const struct examination *x)
 {
@@ -19,12 +33,5 @@ void doctor_tell(struct examination *x, struct finding f, const char *format, ..
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	struct answer_value v[] = {
-		{.kind = f.hart < 0 ? ANSWER_ABSENT : ANSWER_INTEGER, .integer = f.hart},
-		{.kind = ANSWER_TEXT, .text = f.topic},
-		{.kind = ANSWER_TEXT, .text = f.state},
-		{.kind = ANSWER_TEXT, .text = text},
-		{.kind = ANSWER_TEXT, .text = f.remedy ? f.remedy : ""},
-	};
-	x->result = x->answer.row(x->answer.userdata, v, sizeof(v) / sizeof(v[0]));
+	x->result = TABLE_ROW(&x->answer, FINDING_TABLE);
 }

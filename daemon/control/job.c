@@ -6,20 +6,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/answer/row.h"
 #include "daemon/attribute/attribute.h"
 #include "daemon/attribute/proc_reader.h"
 #include "daemon/budget/turns.h"
 #include "daemon/control/job_pin.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/pin_rows.h"
 #include "daemon/control/request.h"
 #include "daemon/jobs/pinner.h"
 #include "daemon/service/service.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
-
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 /* --- whose ------------------------------------------------------------------------------------ */
 
@@ -180,21 +178,20 @@ static int pin_of(struct request *q, struct walk *w, const Mperf__JobRequest *m)
 
 /* --- list ------------------------------------------------------------------------------------- */
 
-static const struct answer_column columns[] = {
-	{"job", "Job", MPERF__UNIT__UNIT_NONE},
-	{"uid", "User", MPERF__UNIT__UNIT_NONE},
-	{"processes", "Processes", MPERF__UNIT__UNIT_COUNT},
-	{"pid", "One of them", MPERF__UNIT__UNIT_NONE},
-	{"pinned", "Pinned", MPERF__UNIT__UNIT_NONE},
-};
-
 static bool may_see(const struct request *q, const struct label_set *set)
 {
 	return q->peer->sees_all || set->uid == q->peer->uid;
 }
 
+#define JOB_TABLE(COLUMN, KNOWN_IF)                                                                \
+	COLUMN(job, "Job", text, says)                                                             \
+	COLUMN(uid, "User", number, set->uid)                                                      \
+	COLUMN(processes, "Processes", count, set->n_live)                                         \
+	COLUMN(pid, "One of them", number, first)                                                  \
+	KNOWN_IF(pinned, "Pinned", text, pinner &&pinner_awaits(pinner, set), "when it ends")
+
 static int tell_job(
-	const struct answer *answer, const struct pinner *pinner, const struct label_set *set)
+	const struct answer *to, const struct pinner *pinner, const struct label_set *set)
 {
 	struct label label[LABELS_MAX];
 	char says[LABELS_BYTES_MAX];
@@ -202,16 +199,7 @@ static int tell_job(
 	for (const struct task *t = set->live; t; t = t->labels_next)
 		first = t->pid < first ? t->pid : first;
 	labels_say(label, labels_read(set->labels, label), says, sizeof(says));
-	struct answer_value v[] = {
-		{.kind = ANSWER_TEXT, .text = says},
-		{.kind = ANSWER_INTEGER, .integer = set->uid},
-		{.kind = ANSWER_INTEGER, .integer = set->n_live},
-		{.kind = ANSWER_INTEGER, .integer = first},
-		pinner && pinner_awaits(pinner, set)
-			? (struct answer_value){.kind = ANSWER_TEXT, .text = "when it ends"}
-			: (struct answer_value){.kind = ANSWER_ABSENT},
-	};
-	return answer->row(answer->userdata, v, LENGTH(v));
+	return TABLE_ROW(to, JOB_TABLE);
 }
 
 /* In a child, for there may be thousands of jobs and pins. */
@@ -219,21 +207,16 @@ static int list_in_child(struct request *q, void *userdata)
 {
 	const struct service *service = userdata;
 	const struct pinner *pinner = service_pinner(service);
-	struct row_stream stream = {.request = NULL};
-	const struct answer answer = row_stream_answer(&stream, q);
+	struct row_stream stream;
+	const struct answer to = row_stream_answer(&stream, q);
 	const struct label_set *set = service->walk->tasks.label_sets.set;
-	int r = row_stream_table(&stream, "job");
-	if (r == 0)
-		r = answer.columns(answer.userdata, columns, LENGTH(columns));
+	int r = TABLE_BEGIN(&to, "job", JOB_TABLE);
 	for (; set && r == 0; set = set->hh.next)
 		if (set->n_live > 0 && may_see(q, set))
-			r = tell_job(&answer, pinner, set);
+			r = tell_job(&to, pinner, set);
 	if (r == 0 && service->store)
-		r = pin_rows_send(&stream, &answer, service->store, q->peer);
-	int ended = row_stream_end(&stream);
-	if (r == 0)
-		r = ended;
-	return r == 0 ? request_done(q, 0) : r < 0 ? r : 0;
+		r = job_pins_send(&to, service->store, q->peer);
+	return row_stream_done(&stream, r);
 }
 
 static int list(struct request *q, struct service *s)

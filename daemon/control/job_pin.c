@@ -2,18 +2,18 @@
 #include "daemon/control/job_pin.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/answer/row.h"
 #include "daemon/budget/turns.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/pin_rows.h"
 #include "daemon/jobs/pinner.h"
 #include "daemon/service/service.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 /* Between looks whether the child has ended: it takes seconds, and a look takes nothing. */
 #define LOOK_NS 100000000u
 
@@ -46,6 +46,47 @@ static int fail_no_store(struct request *q)
 		"nothing can be pinned, since nothing is stored now%s%s", *why ? ": " : "", why);
 }
 
+static const char *labels_of(const char *json, char text[static LABELS_BYTES_MAX])
+{
+	struct label label[LABELS_MAX];
+	return labels_say(label, labels_read(json, label), text, LABELS_BYTES_MAX);
+}
+
+/* --- what is pinned --------------------------------------------------------------------------- */
+
+#define PIN_TABLE(COLUMN, KNOWN_IF)                                                                \
+	COLUMN(job, "Job", text, labels_of(p->labels, job))                                        \
+	COLUMN(uid, "User", number, p->uid)                                                        \
+	COLUMN(since, "Since", time, p->start_ns)                                                  \
+	COLUMN(until, "Until", time, p->end_ns)                                                    \
+	COLUMN(bytes, "Size", bytes, p->bytes)                                                     \
+	COLUMN(kept, "Kept", text, kept)                                                           \
+	COLUMN(by, "Pinned by", number, p->by)                                                     \
+	COLUMN(file, "File", text, p->name)
+
+static int send_pin(const struct answer *to, const struct store_pin *p)
+{
+	struct label label[LABELS_MAX];
+	char job[LABELS_BYTES_MAX], group[LABELS_BYTES_MAX];
+	char kept[LABELS_BYTES_MAX + 32] = "until unpinned";
+	if (p->keep > 0)
+		snprintf(kept, sizeof(kept), "last %u of %s", p->keep,
+			labels_say_wanted(
+				label, labels_read(p->group, label), group, sizeof(group)));
+	return TABLE_ROW(to, PIN_TABLE);
+}
+
+int job_pins_send(const struct answer *to, const struct store *s, const struct peer *peer)
+{
+	int r = TABLE_BEGIN(to, "pin", PIN_TABLE);
+	for (size_t i = 0; i < s->n_pins && r == 0; i++) {
+		const struct store_pin *p = &s->pin[i];
+		if (peer->sees_all || p->uid == peer->uid || p->by == peer->uid)
+			r = send_pin(to, p);
+	}
+	return r;
+}
+
 /* --- pin -------------------------------------------------------------------------------------- */
 
 struct pin_job_of_peer {
@@ -63,37 +104,25 @@ static struct pinner *pinner_of(const struct pin_job_of_peer *j)
 	return p == j->pinner && pinner_has(p, j->id) ? p : NULL;
 }
 
-static int tell(struct request *q, const struct pin_report *r)
+#define PINNED_TABLE(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(job, "Job", text, labels_of(job->labels, says))                                     \
+	COLUMN(uid, "User", number, job->uid)                                                      \
+	COLUMN(state, "Pinned", text, pin_state_says(job->state))                                  \
+	KNOWN_IF(bytes, "Size", bytes, job->bytes, job->bytes)                                     \
+	KNOWN_IF(file, "File", text, *job->name, job->name)
+
+static int tell(struct request *q, const struct pin_report *report)
 {
-	static const struct answer_column columns[] = {
-		{"job", "Job", MPERF__UNIT__UNIT_NONE},
-		{"uid", "User", MPERF__UNIT__UNIT_NONE},
-		{"state", "Pinned", MPERF__UNIT__UNIT_NONE},
-		{"bytes", "Size", MPERF__UNIT__UNIT_BYTES},
-		{"file", "File", MPERF__UNIT__UNIT_NONE},
-	};
-	struct row_stream stream = {.request = NULL};
-	const struct answer answer = row_stream_answer(&stream, q);
-	int e = row_stream_table(&stream, "pin");
-	if (e == 0)
-		e = answer.columns(answer.userdata, columns, LENGTH(columns));
-	for (uint32_t i = 0; i < r->n_jobs && e == 0; i++) {
-		const struct pin_job *job = &r->job[i];
-		struct label label[LABELS_MAX];
-		char says[LABELS_BYTES_MAX];
-		labels_say(label, labels_read(job->labels, label), says, sizeof(says));
-		struct answer_value v[] = {
-			{.kind = ANSWER_TEXT, .text = says},
-			{.kind = ANSWER_INTEGER, .integer = job->uid},
-			{.kind = ANSWER_TEXT, .text = pin_state_says(job->state)},
-			{.kind = job->bytes ? ANSWER_INTEGER : ANSWER_ABSENT,
-				.integer = (int64_t)job->bytes},
-			{.kind = *job->name ? ANSWER_TEXT : ANSWER_ABSENT, .text = job->name},
-		};
-		e = answer.row(answer.userdata, v, LENGTH(v));
+	struct row_stream stream;
+	const struct answer to = row_stream_answer(&stream, q);
+	char says[LABELS_BYTES_MAX];
+	int r = TABLE_BEGIN(&to, "pin", PINNED_TABLE);
+	for (uint32_t i = 0; i < report->n_jobs && r == 0; i++) {
+		const struct pin_job *job = &report->job[i];
+		r = TABLE_ROW(&to, PINNED_TABLE);
 	}
 	int ended = row_stream_end(&stream);
-	return e == 0 ? ended : e;
+	return r == 0 ? ended : r;
 }
 
 static int fail(struct request *q, const struct pin_report *r, const struct selected *s)
@@ -248,7 +277,7 @@ static bool unpin_some(struct unpin_job *j, const struct request *q, const struc
 		j->at = *p;
 		j->at.labels = j->at.group = NULL;
 		if (store_pin_matches(p->labels, j->selected.label, j->selected.n)) {
-			*ret_r = pin_rows_one(answer, p);
+			*ret_r = send_pin(answer, p);
 			j->error = *ret_r == 0 ? -store_pin_remove(s, i) : 0;
 			j->n += *ret_r == 0 && j->error == 0;
 		}
@@ -280,7 +309,7 @@ static int unpin_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 	struct unpin_job *j = (struct unpin_job *)job;
 	struct pinner *p = service_pinner(j->service);
 	const uint64_t until_ns = slice_begin();
-	struct row_stream stream = {.request = NULL};
+	struct row_stream stream;
 	(void)now_ns;
 	if (!j->service->store) {
 		int r = fail_no_store(q);
@@ -290,7 +319,7 @@ static int unpin_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 	if (!j->waits_done)
 		return 0;
 	const struct answer answer = row_stream_answer(&stream, q);
-	int r = *j->at.name ? 0 : pin_rows_begin(&stream, &answer);
+	int r = *j->at.name ? 0 : TABLE_BEGIN(&answer, "pin", PIN_TABLE);
 	bool more = unpin_some(j, q, &answer, until_ns, &r);
 	int ended = row_stream_end(&stream);
 	r = r == 0 ? ended : r;

@@ -9,8 +9,13 @@
 
 #include "daemon/attribute/label_set.h"
 #include "daemon/control/request.h"
+#include "daemon/store/pin.h"
 
 /* Keep the jobs that m says; only: the one of m->pid. Leaves a job in q. 0 or -errno. */
 int job_pin(struct request *q, struct label_set *only, const Mperf__JobRequest *m);
 /* Keep them no longer. Leaves a job in q. 0 or -errno. */
 int job_unpin(struct request *q, const Mperf__JobRequest *m);
+
+/* Send the table "pin": those of the peer's jobs, and those that it pinned; of all users if it sees all. As
+ * the callbacks of an answer. */
+int job_pins_send(const struct answer *to, const struct store *s, const struct peer *peer);

@@ -2,33 +2,34 @@
  *
  * list: the events by topic, each tried on this machine: opened, run, read. An event that opens
  * and stays at zero is said to do so; nothing is promised that was not seen. That takes its time,
- * so of a service a process of its own does it.
+ * so of a service a process of its own does it. With --decode: a raw code by the fields that the platform database
+ * has for this machine's cores; then nothing is opened.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/control/decode.h"
+#include "daemon/answer/row.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/metric/metric_plan.h"
 #include "daemon/pmu/event/place.h"
 #include "daemon/sampler/ladder.h"
+#include "platform-db/selector.h"
 #include "proto/base/memory.h"
 
 #define METRICS_TOPIC "metrics" /* what -M of stat takes */
 
-static const struct answer_column columns[] = {
-	{"topic", "topic", MPERF__UNIT__UNIT_NONE},
-	{"event", "event", MPERF__UNIT__UNIT_NONE},
-	{"code", "code", MPERF__UNIT__UNIT_NONE},
-	{"harts", "harts", MPERF__UNIT__UNIT_NONE},
-	{"counts", "counts", MPERF__UNIT__UNIT_NONE},
-	{"says", "what it counts", MPERF__UNIT__UNIT_NONE},
-	{"reason", "why it does not count", MPERF__UNIT__UNIT_NONE},
-};
+#define EVENT_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(topic, "topic", text, e->topic)                                                     \
+	COLUMN(event, "event", text, e->name)                                                      \
+	COLUMN(code, "code", text, e->code)                                                        \
+	COLUMN(harts, "harts", text, e->harts)                                                     \
+	COLUMN(counts, "counts", text, e->counts)                                                  \
+	COLUMN(says, "what it counts", text, e->says)                                              \
+	COLUMN(reason, "why it does not count", text, e->reason)
 
 struct listing {
 	struct machine machine;
@@ -40,32 +41,30 @@ struct listing {
 	size_t n_sent;
 };
 
-/* What is sent of an event besides whether it counts. */
+/* A row. */
 struct entry {
-	const char *topic, *says;
-	const char *code, *harts; /* of the core's own; "" of others, and where all harts have it */
+	const char *topic, *name, *says;
+	const char *code;  /* of the core's own events; of a metric its groups; else "" */
+	const char *harts; /* "" where all harts have it */
+	const char *counts, *reason;
 };
 
-static int send_event(struct listing *l, const struct event *e, const struct entry *entry)
+static int send_entry(struct listing *l, const struct entry *e)
 {
-	int r = event_probe_for(&kernel_real, &l->machine, l->cores, e);
 	l->n_sent++;
-	const char *reason = r == 0            ? ""
-			     : r == PROBE_ZERO ? "opens, but counted nothing when tried"
-					       : refusal_explain(e, -r, false, &l->machine).says;
-	struct answer_value v[] = {
-		{.kind = ANSWER_TEXT, .text = entry->topic},
-		{.kind = ANSWER_TEXT, .text = e->name},
-		{.kind = ANSWER_TEXT, .text = entry->code},
-		{.kind = ANSWER_TEXT, .text = entry->harts},
-		{.kind = ANSWER_TEXT,
-			.text = r == 0            ? "yes"
-				: r == PROBE_ZERO ? "zero"
-						  : "no"},
-		{.kind = ANSWER_TEXT, .text = entry->says},
-		{.kind = ANSWER_TEXT, .text = reason},
-	};
-	return l->answer->row(l->answer->userdata, v, sizeof(v) / sizeof(v[0]));
+	return TABLE_ROW(l->answer, EVENT_TABLE);
+}
+
+/* Of an event, which is tried. */
+static int send_event(struct listing *l, const struct event *event, struct entry e)
+{
+	int r = event_probe_for(&kernel_real, &l->machine, l->cores, event);
+	e.name = event->name;
+	e.counts = r == 0 ? "yes" : r == PROBE_ZERO ? "zero" : "no";
+	e.reason = r == 0            ? ""
+		   : r == PROBE_ZERO ? "opens, but counted nothing when tried"
+				     : refusal_explain(event, -r, false, &l->machine).says;
+	return send_entry(l, &e);
 }
 
 static int list_generic(struct listing *l)
@@ -77,7 +76,9 @@ static int list_generic(struct listing *l)
 		struct event e = {.type = n->type, .config = n->config, .group = -1};
 		snprintf(e.name, sizeof(e.name), "%s", n->name);
 		snprintf(e.pmu, sizeof(e.pmu), "%s", n->topic);
-		int r = send_event(l, &e, &(struct entry){n->topic, n->says, "", ""});
+		int r = send_event(l, &e,
+			(struct entry){
+				.topic = n->topic, .says = n->says, .code = "", .harts = ""});
 		if (r != 0)
 			return r;
 	}
@@ -97,7 +98,10 @@ static void list_alias(void *userdata, const char *name)
 	struct event_error error;
 	if (event_parse(&kernel_real, text, &parsed, &error) == 0)
 		l->result = send_event(l, &parsed.event[0],
-			&(struct entry){l->pmu, "named by the kernel's PMU driver", "", ""});
+			(struct entry){.topic = l->pmu,
+				.says = "named by the kernel's PMU driver",
+				.code = "",
+				.harts = ""});
 }
 
 static void list_pmu(void *userdata, const char *name)
@@ -182,7 +186,7 @@ static int send_own(struct listing *l, const struct platform_event *own)
 		.code = code,
 		.harts = harts_with(l, has_event, own->name, harts, sizeof(harts)),
 	};
-	return send_event(l, &e, &entry);
+	return send_event(l, &e, entry);
 }
 
 /* The events of one topic, of all kinds of core, each name once. */
@@ -274,18 +278,14 @@ static int send_metric(struct listing *l, const struct platform *p, const struct
 		return r;
 	if (!*reason)
 		reason = why_not(l, events);
-	l->n_sent++;
-	struct answer_value v[] = {
-		{.kind = ANSWER_TEXT, .text = METRICS_TOPIC},
-		{.kind = ANSWER_TEXT, .text = m->name},
-		{.kind = ANSWER_TEXT, .text = groups_of(m, groups, sizeof(groups))},
-		{.kind = ANSWER_TEXT,
-			.text = harts_with(l, has_metric, m->name, harts, sizeof(harts))},
-		{.kind = ANSWER_TEXT, .text = *reason ? "no" : "yes"},
-		{.kind = ANSWER_TEXT, .text = *m->says ? m->says : m->text},
-		{.kind = ANSWER_TEXT, .text = reason},
-	};
-	return l->answer->row(l->answer->userdata, v, sizeof(v) / sizeof(v[0]));
+	return send_entry(
+		l, &(struct entry){.topic = METRICS_TOPIC,
+			   .name = m->name,
+			   .code = groups_of(m, groups, sizeof(groups)),
+			   .harts = harts_with(l, has_metric, m->name, harts, sizeof(harts)),
+			   .counts = *reason ? "no" : "yes",
+			   .says = *m->says ? m->says : m->text,
+			   .reason = reason});
 }
 
 /* Does a kind of core before that of this hart have a metric of that name? */
@@ -325,7 +325,7 @@ static int list_topic(struct request *q, void *topic)
 	int r = request_read_machine(q, &l.machine);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	r = answer.columns(answer.userdata, columns, sizeof(columns) / sizeof(columns[0]));
+	r = TABLE_BEGIN(&answer, NULL, EVENT_TABLE);
 	if (r == 0)
 		r = list_generic(&l);
 	if (r == 0)
@@ -350,6 +350,110 @@ static int list_topic(struct request *q, void *topic)
 	return r < 0 ? r : 0;
 }
 
+/* --- a raw code ------------------------------------------------------------------------------- */
+
+#define FIELD_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(core, "core", text, d->platform->title)                                             \
+	COLUMN(field, "field", text, field)                                                        \
+	COLUMN(bits, "bits", text, selector_bits_say(mask, bits))                                  \
+	COLUMN(value, "value", text, number)                                                       \
+	COLUMN(means, "means", text, means)                                                        \
+	COLUMN(reason, "why it does not count", text, reason)
+
+struct decoding {
+	const struct answer *answer;
+	const struct platform *platform;
+	uint64_t code;
+	unsigned n_passed; /* bits that the kernel passes on */
+};
+
+static int send_field(const struct decoding *d, const char *field, uint64_t mask, uint64_t value,
+	const char *means)
+{
+	char bits[SELECTOR_BITS_BYTES], number[24], reason[96] = "";
+	bool drops = d->n_passed < 64 && (d->code & mask) >> d->n_passed;
+	snprintf(number, sizeof(number), "0x%llx", (unsigned long long)value);
+	if (drops)
+		snprintf(reason, sizeof(reason),
+			"this kernel passes bits %u-0 on, and refuses more", d->n_passed - 1);
+	return TABLE_ROW(d->answer, FIELD_TABLE);
+}
+
+/* What the whole code is: events that have it, and expressions of events of a bank. */
+static int send_whole(const struct decoding *d)
+{
+	char text[SELECTOR_TEXT_BYTES];
+	const struct platform *p = d->platform;
+	const char *bank;
+	int r = 0;
+	for (size_t i = 0; i < p->n_events && r == 0; i++)
+		if (p->event[i].code == d->code && !p->event[i].config1)
+			r = send_field(d, "code", UINT64_MAX, d->code, p->event[i].name);
+	for (size_t i = 0; r == 0 && (bank = selector_bank(p, i)); i++)
+		if (*selector_says(p, bank, d->code, text))
+			r = send_field(d, "code", UINT64_MAX, d->code, text);
+	return r;
+}
+
+/* Fields that are not 0, and what no field has. */
+static int send_fields(const struct decoding *d)
+{
+	char means[SELECTOR_TEXT_BYTES];
+	const struct platform *p = d->platform;
+	uint64_t left = d->code;
+	int r = 0;
+	for (size_t i = 0; i < p->n_fields && r == 0; i++) {
+		const struct platform_field *f = &p->field[i];
+		uint64_t value = selector_value(f, d->code);
+		left &= ~f->mask;
+		if (value)
+			r = send_field(
+				d, f->name, f->mask, value, selector_means(p, f, d->code, means));
+	}
+	return r == 0 && left ? send_field(d, "no field", left, left, "") : r;
+}
+
+static int send_cores(struct request *q, const struct cores *cores, uint64_t code)
+{
+	struct row_stream stream;
+	struct answer answer = row_stream_answer(&stream, q);
+	int r = TABLE_BEGIN(&answer, NULL, FIELD_TABLE);
+	for (int h = cores_kind(cores, 0); h >= 0 && r == 0; h = cores_kind(cores, h + 1)) {
+		const struct platform *p = cores_platform(cores, h);
+		const struct decoding d = {&answer, p, code, event_raw_bits(&kernel_real, p)};
+		r = p->n_fields ? send_whole(&d) : 0;
+		if (r == 0 && p->n_fields)
+			r = send_fields(&d);
+	}
+	return row_stream_done(&stream, r);
+}
+
+/* The fields of a raw code, or why not. 0 or -errno. */
+static int decode(struct request *q, const char *text)
+{
+	struct machine machine;
+	uint64_t code;
+	const struct cores *cores = q->peer->options->cores;
+	if (!selector_code_parse(text, &code))
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Write it as -e takes it, such as r40000002007, or as 0x40000002007.",
+			"'%.64s' is not a raw code", text);
+	int r = request_read_machine(q, &machine);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	bool has_fields = false;
+	for (int h = cores_kind(cores, 0); h >= 0; h = cores_kind(cores, h + 1))
+		has_fields |= cores_platform(cores, h)->n_fields > 0;
+	if (!has_fields)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"mperf-platforms(5) says how to describe them (quirk \"field\").",
+			"no fields are known of the raw codes of this machine's cores (%s)",
+			cores_platform(cores, 0)->title);
+	return send_cores(q, cores, code);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 int control_list(struct request *q, const Mperf__Request *request)
 {
 	static const struct offload_answer list_answer = {
@@ -358,7 +462,7 @@ int control_list(struct request *q, const Mperf__Request *request)
 		.keeps_capabilities = true,
 	};
 	if (*request->list->decode)
-		return control_decode(q, request->list->decode);
+		return decode(q, request->list->decode);
 	char *topic = strdup(request->list->topic);
 	return topic ? offload_start(q, &list_answer, topic) : -ENOMEM;
 }

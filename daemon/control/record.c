@@ -180,7 +180,7 @@ static int pass_provenance(void *userdata, const struct answer_provenance *p)
 {
 	const struct end *end = userdata;
 	struct answer_provenance told = *p;
-	if (end->out_of_room && told.n_notes < QUERY_NOTES_MAX)
+	if (end->out_of_room && told.n_notes < ANSWER_NOTES_MAX)
 		told.note[told.n_notes++] =
 			"it ended early: your recordings have used up your space in mperfd's cache";
 	return end->to.provenance(end->to.userdata, &told);

@@ -152,12 +152,8 @@ struct answer row_stream_answer(struct row_stream *s, struct request *q);
  * previous table. 0, ANSWER_FULL, -errno; -EINVAL for a name of more than 23 bytes. */
 int row_stream_table(struct row_stream *s, const char *name);
 int row_stream_end(struct row_stream *s);
-
-/* A CLOCK_REALTIME time for a column of UNIT_TIME; absent if it is not known (0, INT64_MAX). */
-struct answer_moment {
-	char text[40];
-};
-struct answer_value answer_moment(struct answer_moment *m, int64_t realtime_ns);
+/* End it, and the request with it if r, the last result of the answer's callbacks, is 0. 0 or -errno. */
+int row_stream_done(struct row_stream *s, int r);
 
 /* True while the peer's outgoing buffer has room for another chunk. */
 bool request_has_room(const struct request *q);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/answer/row.h"
 #include "daemon/conf/conf.h"
 #include "daemon/control/give.h"
 #include "daemon/control/peer.h"
@@ -132,51 +133,33 @@ static int give(struct request *q, const char *name)
 
 /* --- by documents ----------------------------------------------------------------------------- */
 
-static const struct answer_column peak_columns[] = {
-	{"harts", "Harts", MPERF__UNIT__UNIT_NONE},
-	{"core", "Core", MPERF__UNIT__UNIT_NONE},
-	{"precision", "Precision", MPERF__UNIT__UNIT_NONE},
-	{"unit", "Unit", MPERF__UNIT__UNIT_NONE},
-	{"ops_per_cycle", "Operations a cycle", MPERF__UNIT__UNIT_RATIO},
-	{"source", "Source", MPERF__UNIT__UNIT_NONE},
-};
+#define CACHE_LEVELS_MAX 5
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-#define TEXT(t) ((struct answer_value){.kind = ANSWER_TEXT, .text = (t)})
+#define PEAK_TABLE(COLUMN, KNOWN_IF)                                                               \
+	COLUMN(harts, "Harts", text, harts)                                                        \
+	COLUMN(core, "Core", text, p->title)                                                       \
+	COLUMN(precision, "Precision", text, peak->precision)                                      \
+	COLUMN(unit, "Unit", text, peak->unit)                                                     \
+	COLUMN(ops_per_cycle, "Operations a cycle", ratio, peak->ops_per_cycle)                    \
+	COLUMN(source, "Source", text, peak->origin.source)
 
-static int send_peaks(const struct answer *answer, const struct cores *cores)
+static int send_peaks(const struct answer *to, const struct platform *p, const char *harts)
 {
-	int r = answer->columns(answer->userdata, peak_columns, LENGTH(peak_columns));
-	for (int h = cores_kind(cores, 0); h >= 0 && r == 0; h = cores_kind(cores, h + 1)) {
-		const struct platform *p = cores_platform(cores, h);
-		const struct hart_set of = cores_of(cores, p);
-		char harts[256];
-		hart_set_says(&of, harts, sizeof(harts));
-		for (size_t i = 0; i < p->n_peaks && r == 0; i++) {
-			const struct platform_peak *peak = &p->peak[i];
-			struct answer_value v[] = {
-				TEXT(harts),
-				TEXT(p->title),
-				TEXT(peak->precision),
-				TEXT(peak->unit),
-				{.kind = ANSWER_REAL, .real = peak->ops_per_cycle},
-				TEXT(peak->origin.source),
-			};
-			r = answer->row(answer->userdata, v, LENGTH(v));
-		}
+	int r = 0;
+	for (size_t i = 0; i < p->n_peaks && r == 0; i++) {
+		const struct platform_peak *peak = &p->peak[i];
+		r = TABLE_ROW(to, PEAK_TABLE);
 	}
 	return r;
 }
 
-static const struct answer_column cache_columns[] = {
-	{"harts", "Harts", MPERF__UNIT__UNIT_NONE},
-	{"core", "Core", MPERF__UNIT__UNIT_NONE},
-	{"level", "Level", MPERF__UNIT__UNIT_COUNT},
-	{"bytes", "Bytes", MPERF__UNIT__UNIT_BYTES},
-	{"shared_by", "Shared by", MPERF__UNIT__UNIT_COUNT},
-	{"source", "Source", MPERF__UNIT__UNIT_NONE},
-};
-#define CACHE_LEVELS_MAX 5
+#define CACHE_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(harts, "Harts", text, harts)                                                        \
+	COLUMN(core, "Core", text, p->title)                                                       \
+	COLUMN(level, "Level", count, level)                                                       \
+	COLUMN(bytes, "Bytes", bytes, c->bytes)                                                    \
+	COLUMN(shared_by, "Shared by", count, c->shared_by)                                        \
+	COLUMN(source, "Source", text, c->origin.source)
 
 static const struct platform_cache *cache_of(const struct platform *p, int level)
 {
@@ -187,46 +170,35 @@ static const struct platform_cache *cache_of(const struct platform *p, int level
 }
 
 /* By level, without a gap. */
-static int send_caches(const struct answer *answer, const struct cores *cores)
+static int send_caches(const struct answer *to, const struct platform *p, const char *harts)
 {
-	int r = answer->columns(answer->userdata, cache_columns, LENGTH(cache_columns));
-	for (int h = cores_kind(cores, 0); h >= 0 && r == 0; h = cores_kind(cores, h + 1)) {
-		const struct platform *p = cores_platform(cores, h);
-		const struct hart_set of = cores_of(cores, p);
-		const struct platform_cache *c;
-		char harts[256];
-		hart_set_says(&of, harts, sizeof(harts));
-		for (int k = 1; k <= CACHE_LEVELS_MAX && r == 0 && (c = cache_of(p, k)); k++) {
-			struct answer_value v[] = {
-				TEXT(harts),
-				TEXT(p->title),
-				{.kind = ANSWER_INTEGER, .integer = k},
-				{.kind = ANSWER_INTEGER, .integer = (int64_t)c->bytes},
-				{.kind = ANSWER_INTEGER, .integer = c->shared_by},
-				TEXT(c->origin.source),
-			};
-			r = answer->row(answer->userdata, v, LENGTH(v));
-		}
-	}
+	const struct platform_cache *c;
+	int r = 0;
+	for (int level = 1; level <= CACHE_LEVELS_MAX && r == 0 && (c = cache_of(p, level));
+		level++)
+		r = TABLE_ROW(to, CACHE_TABLE);
 	return r;
 }
 
-/* What documents say: of peaks, else of caches. */
+/* What documents say of each kind of core: of peaks, else of caches. */
 static int tell_documented(struct request *q, bool peaks)
 {
-	struct row_stream stream = {.request = NULL};
+	const struct cores *cores = q->peer->options->cores;
+	struct row_stream stream;
 	struct machine machine;
 	int r = request_read_machine(q, &machine);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	const struct answer answer = row_stream_answer(&stream, q);
-	r = row_stream_table(&stream, peaks ? "peak" : "cache");
-	if (r == 0)
-		r = (peaks ? send_peaks : send_caches)(&answer, q->peer->options->cores);
-	int ended = row_stream_end(&stream);
-	if (r == 0)
-		r = ended;
-	return r == 0 ? request_done(q, 0) : r;
+	const struct answer to = row_stream_answer(&stream, q);
+	r = peaks ? TABLE_BEGIN(&to, "peak", PEAK_TABLE) : TABLE_BEGIN(&to, "cache", CACHE_TABLE);
+	for (int h = cores_kind(cores, 0); h >= 0 && r == 0; h = cores_kind(cores, h + 1)) {
+		const struct platform *p = cores_platform(cores, h);
+		const struct hart_set of = cores_of(cores, p);
+		char harts[256];
+		hart_set_says(&of, harts, sizeof(harts));
+		r = (peaks ? send_peaks : send_caches)(&to, p, harts);
+	}
+	return row_stream_done(&stream, r);
 }
 
 int control_roofs(struct request *q, const Mperf__Request *m)

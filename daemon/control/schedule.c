@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/answer/row.h"
 #include "daemon/control/give.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
@@ -21,10 +22,6 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-#define TEXT(t) ((struct answer_value){.kind = ANSWER_TEXT, .text = (t)})
-#define NUMBER(n) ((struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)(n)})
-#define ABSENT ((struct answer_value){.kind = ANSWER_ABSENT})
 #define PROGRESS_NS 500000000u
 #define STATUS_FAILED 1
 #define STATUS_SKIPPED 3
@@ -32,37 +29,6 @@
 #define SAYS_BYTES 4096
 
 /* --- list ------------------------------------------------------------------------------------- */
-
-static const struct answer_column schedule_columns[] = {
-	{"schedule", "Schedule", MPERF__UNIT__UNIT_NONE},
-	{"kind", "Of", MPERF__UNIT__UNIT_NONE},
-	{"jobs", "Jobs", MPERF__UNIT__UNIT_COUNT},
-	{"drawn", "Drawn", MPERF__UNIT__UNIT_COUNT},
-	{"kept", "Kept", MPERF__UNIT__UNIT_COUNT},
-	{"bytes", "Size", MPERF__UNIT__UNIT_BYTES},
-	{"last", "Last", MPERF__UNIT__UNIT_TIME},
-	{"result", "Result", MPERF__UNIT__UNIT_NONE},
-	{"records", "Records", MPERF__UNIT__UNIT_NONE},
-};
-
-static const struct answer_column run_columns[] = {
-	{"schedule", "Schedule", MPERF__UNIT__UNIT_NONE},
-	{"began", "Began", MPERF__UNIT__UNIT_TIME},
-	{"duration_ns", "For", MPERF__UNIT__UNIT_NS},
-	{"uid", "User", MPERF__UNIT__UNIT_NONE},
-	{"hz", "Rate", MPERF__UNIT__UNIT_HZ},
-	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
-	{"bytes", "Size", MPERF__UNIT__UNIT_BYTES},
-	{"times", "Times", MPERF__UNIT__UNIT_COUNT},
-	{"result", "Result", MPERF__UNIT__UNIT_NONE},
-	{"why", "Why", MPERF__UNIT__UNIT_NONE},
-	{"job", "Job", MPERF__UNIT__UNIT_NONE},
-	{"recording", "Recording", MPERF__UNIT__UNIT_NONE},
-};
-
-static const struct answer_column fault_columns[] = {
-	{"fault", "File and line", MPERF__UNIT__UNIT_NONE},
-};
 
 /* What is of the whole system, or of the peer's own jobs. Of units only those see who see all: who runs
  * what is nobody else's business. */
@@ -85,92 +51,78 @@ static const struct run_entry *last_of(
 	return NULL;
 }
 
+#define SCHEDULE_TABLE(COLUMN, KNOWN_IF)                                                           \
+	COLUMN(schedule, "Schedule", text, of->name)                                               \
+	COLUMN(kind, "Of", text, of->kind == SCHEDULE_CALENDAR ? "time" : "jobs")                  \
+	KNOWN_IF(jobs, "Jobs", count, counts, s->count[i].n_jobs)                                  \
+	KNOWN_IF(drawn, "Drawn", count, counts, s->count[i].n_drawn)                               \
+	KNOWN_IF(kept, "Kept", count, q->peer->sees_all, kept.n)                                   \
+	KNOWN_IF(bytes, "Size", bytes, q->peer->sees_all, kept.bytes)                              \
+	KNOWN_IF(last, "Last", time, last, last->start_ns)                                         \
+	KNOWN_IF(result, "Result", text, last, run_outcome_says(last->outcome))                    \
+	COLUMN(records, "Records", text, schedule_says(of, says, sizeof(says)))
+
 static int send_schedule(
-	const struct answer *answer, const struct request *q, const struct schedules *s, size_t i)
+	const struct answer *to, const struct request *q, const struct schedules *s, size_t i)
 {
 	const struct schedule *of = &s->list.schedule[i];
 	const struct run_entry *last = last_of(q, &s->log, of->name);
 	const struct runs_kept kept = runs_log_kept(&s->log, of->name);
 	const bool counts = of->kind == SCHEDULE_JOBS && q->peer->sees_all;
-	struct answer_moment moment;
 	char says[SAYS_BYTES];
-	struct answer_value v[] = {
-		TEXT(of->name),
-		TEXT(of->kind == SCHEDULE_CALENDAR ? "time" : "jobs"),
-		counts ? NUMBER(s->count[i].n_jobs) : ABSENT,
-		counts ? NUMBER(s->count[i].n_drawn) : ABSENT,
-		q->peer->sees_all ? NUMBER(kept.n) : ABSENT,
-		q->peer->sees_all ? NUMBER(kept.bytes) : ABSENT,
-		last ? answer_moment(&moment, last->start_ns) : ABSENT,
-		last ? TEXT(run_outcome_says(last->outcome)) : ABSENT,
-		TEXT(schedule_says(of, says, sizeof(says))),
-	};
-	return answer->row(answer->userdata, v, LENGTH(v));
+	return TABLE_ROW(to, SCHEDULE_TABLE);
 }
 
-static int send_run(const struct answer *answer, const struct request *q, const struct schedules *s,
+/* A clock that was set back leaves no time. */
+#define RUN_TABLE(COLUMN, KNOWN_IF)                                                                \
+	COLUMN(schedule, "Schedule", text, e->schedule)                                            \
+	COLUMN(began, "Began", time, e->start_ns)                                                  \
+	KNOWN_IF(duration_ns, "For", ns, e->outcome != RUN_SKIPPED && end_ns >= e->start_ns,       \
+		end_ns - e->start_ns)                                                              \
+	COLUMN(uid, "User", number, e->uid)                                                        \
+	COLUMN(hz, "Rate", hz, e->hz)                                                              \
+	KNOWN_IF(samples, "Samples", count, recorded || goes_on,                                   \
+		recorded ? e->n_samples : schedules_samples(s, e->id))                             \
+	KNOWN_IF(bytes, "Size", bytes, recorded, e->bytes)                                         \
+	COLUMN(times, "Times", count, e->times)                                                    \
+	COLUMN(result, "Result", text, run_outcome_says(e->outcome))                               \
+	KNOWN_IF(why, "Why", text, *e->why, e->why)                                                \
+	COLUMN(job, "Job", text, *e->job ? e->job : "the whole system")                            \
+	KNOWN_IF(recording, "Recording", text, recorded &&may_read(q, e), e->file)
+
+static int send_run(const struct answer *to, const struct request *q, const struct schedules *s,
 	const struct run_entry *e)
 {
 	const bool recorded = e->outcome == RUN_WHOLE || e->outcome == RUN_ENDED;
-	struct answer_moment moment;
-	int64_t end_ns = e->outcome == RUN_GOES_ON ? (int64_t)clock_ns(CLOCK_REALTIME) : e->end_ns;
-	struct answer_value v[] = {
-		TEXT(e->schedule),
-		answer_moment(&moment, e->start_ns),
-		/* a clock that was set back leaves no time */
-		e->outcome != RUN_SKIPPED && end_ns >= e->start_ns ? NUMBER(end_ns - e->start_ns)
-								   : ABSENT,
-		NUMBER(e->uid),
-		NUMBER(e->hz),
-		recorded                    ? NUMBER(e->n_samples)
-		: e->outcome == RUN_GOES_ON ? NUMBER(schedules_samples(s, e->id))
-					    : ABSENT,
-		recorded ? NUMBER(e->bytes) : ABSENT,
-		NUMBER(e->times),
-		TEXT(run_outcome_says(e->outcome)),
-		*e->why ? TEXT(e->why) : ABSENT,
-		*e->job ? TEXT(e->job) : TEXT("the whole system"),
-		recorded && may_read(q, e) ? TEXT(e->file) : ABSENT,
-	};
-	return answer->row(answer->userdata, v, LENGTH(v));
+	const bool goes_on = e->outcome == RUN_GOES_ON;
+	const int64_t end_ns = goes_on ? (int64_t)clock_ns(CLOCK_REALTIME) : e->end_ns;
+	return TABLE_ROW(to, RUN_TABLE);
 }
 
-static int begin_table(struct row_stream *stream, const struct answer *answer, const char *name,
-	const struct answer_column *column, size_t n)
-{
-	int r = row_stream_table(stream, name);
-	return r == 0 ? answer->columns(answer->userdata, column, n) : r;
-}
+#define FAULT_TABLE(COLUMN, KNOWN_IF) COLUMN(fault, "File and line", text, s->list.error[i].text)
 
-static int send_tables(struct request *q, struct row_stream *stream, const struct answer *answer,
-	const struct schedules *s)
+static int send_tables(const struct request *q, const struct answer *to, const struct schedules *s)
 {
-	int r = begin_table(stream, answer, "schedule", schedule_columns, LENGTH(schedule_columns));
+	int r = TABLE_BEGIN(to, "schedule", SCHEDULE_TABLE);
 	for (size_t i = 0; i < s->list.n && r == 0; i++)
-		r = send_schedule(answer, q, s, i);
+		r = send_schedule(to, q, s, i);
 	if (r == 0)
-		r = begin_table(stream, answer, "run", run_columns, LENGTH(run_columns));
+		r = TABLE_BEGIN(to, "run", RUN_TABLE);
 	for (size_t i = 0; i < s->log.n && r == 0; i++)
 		if (may_know(q, &s->log.entry[i]))
-			r = send_run(answer, q, s, &s->log.entry[i]);
+			r = send_run(to, q, s, &s->log.entry[i]);
 	if (r == 0)
-		r = begin_table(stream, answer, "fault", fault_columns, LENGTH(fault_columns));
-	for (size_t i = 0; i < s->list.n_errors && r == 0; i++) {
-		struct answer_value v[] = {TEXT(s->list.error[i].text)};
-		r = answer->row(answer->userdata, v, LENGTH(v));
-	}
+		r = TABLE_BEGIN(to, "fault", FAULT_TABLE);
+	for (size_t i = 0; i < s->list.n_errors && r == 0; i++)
+		r = TABLE_ROW(to, FAULT_TABLE);
 	return r;
 }
 
 static int list(struct request *q, const struct schedules *s)
 {
-	struct row_stream stream = {.request = NULL};
-	const struct answer answer = row_stream_answer(&stream, q);
-	int r = send_tables(q, &stream, &answer, s);
-	int ended = row_stream_end(&stream);
-	if (r == 0)
-		r = ended;
-	return r == 0 ? request_done(q, 0) : r < 0 ? r : 0;
+	struct row_stream stream;
+	const struct answer to = row_stream_answer(&stream, q);
+	return row_stream_done(&stream, send_tables(q, &to, s));
 }
 
 /* --- run -------------------------------------------------------------------------------------- */
@@ -191,14 +143,14 @@ static uint64_t run_deadline_ns(struct job *job, const struct request *q)
 
 static int run_over(struct run_job *j, struct request *q, const struct run_entry *e)
 {
-	struct row_stream stream = {.request = NULL};
-	const struct answer answer = row_stream_answer(&stream, q);
+	struct row_stream stream;
+	const struct answer to = row_stream_answer(&stream, q);
 	int status = !e || e->outcome == RUN_FAILED ? STATUS_FAILED
 		     : e->outcome == RUN_SKIPPED    ? STATUS_SKIPPED
 						    : 0;
-	int r = begin_table(&stream, &answer, "run", run_columns, LENGTH(run_columns));
+	int r = TABLE_BEGIN(&to, "run", RUN_TABLE);
 	if (r == 0 && e)
-		r = send_run(&answer, q, j->schedules, e);
+		r = send_run(&to, q, j->schedules, e);
 	int ended = row_stream_end(&stream);
 	if (r == 0)
 		r = ended;

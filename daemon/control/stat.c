@@ -237,7 +237,7 @@ static void add_note(struct answer_provenance *p, const char *says)
 	for (size_t i = 0; i < p->n_notes; i++)
 		if (strcmp(p->note[i], says) == 0)
 			return;
-	if (p->n_notes < QUERY_NOTES_MAX)
+	if (p->n_notes < ANSWER_NOTES_MAX)
 		p->note[p->n_notes++] = says;
 }
 

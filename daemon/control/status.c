@@ -5,117 +5,32 @@
  * up: taken = stored + in hand + lost, as far as a cause counts samples.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "daemon/answer/row.h"
+#include "daemon/budget/overhead.h"
 #include "daemon/budget/usage.h"
 #include "daemon/conf/conf.h"
-#include "daemon/control/status_private.h"
+#include "daemon/control/peer.h"
+#include "daemon/control/request.h"
+#include "daemon/sampler/effort.h"
+#include "daemon/service/roofs_kept.h"
+#include "daemon/service/service.h"
+#include "proto/base/clock.h"
 
 #define DAY_NS (86400ll * 1000000000ll)
 
-static const struct answer_column account_columns[] = {
-	{"period", "Period", MPERF__UNIT__UNIT_NONE},
-	{"duration_ns", "Over", MPERF__UNIT__UNIT_NS},
-	{"taken", "Taken", MPERF__UNIT__UNIT_COUNT},
-	{"stored", "Stored", MPERF__UNIT__UNIT_COUNT},
-	{"in_hand", "In hand", MPERF__UNIT__UNIT_COUNT},
-	{"lost", "Lost", MPERF__UNIT__UNIT_COUNT},
-};
-static const struct answer_column rate_columns[] = {
-	{"hz", "Rate", MPERF__UNIT__UNIT_HZ},
-	{"wanted_hz", "Wanted", MPERF__UNIT__UNIT_HZ},
-	{"lowered", "Last lowered", MPERF__UNIT__UNIT_TIME},
-	{"counted_share", "Counters active", MPERF__UNIT__UNIT_SHARE},
-	{"switches", "Switches", MPERF__UNIT__UNIT_NONE},
-	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
-};
-static const struct answer_column process_columns[] = {
-	{"pid", "PID", MPERF__UNIT__UNIT_NONE},
-	{"what", "Process", MPERF__UNIT__UNIT_NONE},
-	{"cpu_ns", "CPU time", MPERF__UNIT__UNIT_NS},
-	{"cpu_minute", "Of one CPU, last minute", MPERF__UNIT__UNIT_SHARE},
-	{"rss", "Memory", MPERF__UNIT__UNIT_BYTES},
-	{"peak", "Peak", MPERF__UNIT__UNIT_BYTES},
-};
-static const struct answer_column loss_columns[] = {
-	{"hart", "Hart", MPERF__UNIT__UNIT_NONE},
-	{"cause", "Cause", MPERF__UNIT__UNIT_NONE},
-	{"count", "Since start", MPERF__UNIT__UNIT_COUNT},
-	{"minute", "Last minute", MPERF__UNIT__UNIT_COUNT},
-	{"samples", "Sample missing", MPERF__UNIT__UNIT_NONE},
-};
-static const struct answer_column feed_columns[] = {
-	{"path", "Socket", MPERF__UNIT__UNIT_NONE},
-	{"programs", "Programs", MPERF__UNIT__UNIT_COUNT},
-	{"accepted", "Since start", MPERF__UNIT__UNIT_COUNT},
-	{"hung_up", "Disconnected", MPERF__UNIT__UNIT_COUNT},
-	{"rounds", "Rounds", MPERF__UNIT__UNIT_COUNT},
-	{"loops", "Loops known", MPERF__UNIT__UNIT_COUNT},
-	{"bytes", "Memory", MPERF__UNIT__UNIT_BYTES},
-	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
-};
-static const struct answer_column fault_columns[] = {
-	{"cause", "Cause", MPERF__UNIT__UNIT_NONE},
-	{"count", "Since start", MPERF__UNIT__UNIT_COUNT},
-	{"effect", "Effect", MPERF__UNIT__UNIT_NONE},
-};
-static const struct answer_column granted_columns[] = {
-	{"event", "In regions", MPERF__UNIT__UNIT_NONE},
-	{"granted", "Threads", MPERF__UNIT__UNIT_COUNT},
-	{"refused", "Refused", MPERF__UNIT__UNIT_COUNT},
-	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
-};
-static const struct answer_column limit_columns[] = {
-	{"limit", "Shared by users", MPERF__UNIT__UNIT_NONE},
-	{"all", "Total", MPERF__UNIT__UNIT_COUNT},
-	{"held", "Held", MPERF__UNIT__UNIT_COUNT},
-	{"own", "Yours", MPERF__UNIT__UNIT_COUNT},
-	{"room", "You may take", MPERF__UNIT__UNIT_COUNT},
-	{"refused", "Refused", MPERF__UNIT__UNIT_COUNT},
-};
-static const struct answer_column loop_columns[] = {
-	{"turns", "Turns", MPERF__UNIT__UNIT_COUNT},
-	{"long", "Over 50 ms", MPERF__UNIT__UNIT_COUNT},
-	{"longest_ns", "Longest", MPERF__UNIT__UNIT_NS},
-	{"lately_ns", "Lately", MPERF__UNIT__UNIT_NS},
-};
-static const struct answer_column store_columns[] = {
-	{"path", "Path", MPERF__UNIT__UNIT_NONE},
-	{"bytes", "Used", MPERF__UNIT__UNIT_BYTES},
-	{"budget", "Budget", MPERF__UNIT__UNIT_BYTES},
-	{"free", "Free on disc", MPERF__UNIT__UNIT_BYTES},
-	{"minute_bytes", "Written per minute", MPERF__UNIT__UNIT_BYTES},
-	{"flush_ns", "Written every", MPERF__UNIT__UNIT_NS},
-	{"oldest", "Since", MPERF__UNIT__UNIT_TIME},
-	{"corrupt", "Set aside", MPERF__UNIT__UNIT_COUNT},
-	{"recovered", "Recovered", MPERF__UNIT__UNIT_COUNT},
-	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
+struct status {
+	const struct service *service;
+	const struct peer *peer;
+	const struct answer *to;
+	struct service_account account;
+	uint64_t now_ns;
 };
 
-static const struct answer_column naming_columns[] = {
-	{"state", "State", MPERF__UNIT__UNIT_NONE},
-	{"waiting", "Waiting", MPERF__UNIT__UNIT_COUNT},
-	{"named", "Named", MPERF__UNIT__UNIT_COUNT},
-	{"deaths", "Workers lost on files", MPERF__UNIT__UNIT_COUNT},
-	{"faulty", "Files set aside", MPERF__UNIT__UNIT_COUNT},
-	{"refused", "Users refused", MPERF__UNIT__UNIT_COUNT},
-};
-static const struct answer_column worker_columns[] = {
-	{"worker", "Worker", MPERF__UNIT__UNIT_NONE},
-	{"pid", "PID", MPERF__UNIT__UNIT_NONE},
-	{"state", "State", MPERF__UNIT__UNIT_NONE},
-	{"restarts", "Restarts", MPERF__UNIT__UNIT_COUNT},
-	{"ended_ns", "Last ended", MPERF__UNIT__UNIT_NS},
-	{"again_ns", "Retried in", MPERF__UNIT__UNIT_NS},
-	{"trouble", "Trouble", MPERF__UNIT__UNIT_NONE},
-};
-static const struct answer_column refused_columns[] = {
-	{"uid", "UID", MPERF__UNIT__UNIT_NONE},
-	{"what", "Not named", MPERF__UNIT__UNIT_NONE},
-	{"deaths", "Workers lost", MPERF__UNIT__UNIT_COUNT},
-	{"rest_ns", "For", MPERF__UNIT__UNIT_NS},
-};
+/* --- samples ---------------------------------------------------------------------------------- */
 
 static uint64_t lost_samples(uint64_t (*lost)[N_LOSSES], int n_harts)
 {
@@ -126,35 +41,40 @@ static uint64_t lost_samples(uint64_t (*lost)[N_LOSSES], int n_harts)
 	return n;
 }
 
-static int tell_account(struct status *s)
+#define ACCOUNT_TABLE(COLUMN, KNOWN_IF)                                                            \
+	COLUMN(period, "Period", text, p->says)                                                    \
+	COLUMN(duration_ns, "Over", ns, p->ns)                                                     \
+	COLUMN(taken, "Taken", count, p->taken)                                                    \
+	COLUMN(stored, "Stored", count, p->stored)                                                 \
+	KNOWN_IF(in_hand, "In hand", count, p->is_whole, s->account.in_hand)                       \
+	COLUMN(lost, "Lost", count, p->lost)
+
+struct period {
+	const char *says;
+	bool is_whole;
+	uint64_t ns, taken, stored, lost;
+};
+
+static int tell_account(const struct status *s)
 {
 	const struct service_account *a = &s->account;
-	uint64_t lost = lost_samples(a->lost, a->n_harts);
-	uint64_t before = lost_samples(a->lost_before, a->n_harts);
-	struct answer_value ever[] = {
-		TEXT("since start"),
-		NUMBER(s->now_ns - s->service->started_ns),
-		NUMBER(a->taken),
-		NUMBER(a->stored),
-		NUMBER(a->in_hand),
-		NUMBER(lost),
+	const uint64_t lost = lost_samples(a->lost, a->n_harts);
+	const struct period periods[] = {
+		{"since start", true, s->now_ns - s->service->started_ns, a->taken, a->stored,
+			lost},
+		{"last minute", false, a->minute_ns, a->taken - a->taken_before,
+			a->stored - a->stored_before,
+			lost - lost_samples(a->lost_before, a->n_harts)},
 	};
-	struct answer_value minute[] = {
-		TEXT("last minute"),
-		NUMBER(a->minute_ns),
-		NUMBER(a->taken - a->taken_before),
-		NUMBER(a->stored - a->stored_before),
-		ABSENT,
-		NUMBER(lost - before),
-	};
-	int r = status_table(s, "account", account_columns, LENGTH(account_columns));
-	if (r == 0)
-		r = status_row(s, ever, LENGTH(ever));
-	return r == 0 && a->minute_ns ? status_row(s, minute, LENGTH(minute)) : r;
+	const struct period *p = periods;
+	int r = TABLE_BEGIN(s->to, "account", ACCOUNT_TABLE);
+	for (; p < periods + (a->minute_ns ? 2 : 1) && r == 0; p++)
+		r = TABLE_ROW(s->to, ACCOUNT_TABLE);
+	return r;
 }
 
-/* On the hart that had them least; absent where no hart has counters. */
-static struct answer_value counted_share(const struct service *service)
+/* On the hart that had them least; NAN where no hart has counters. */
+static double counted_share(const struct service *service)
 {
 	const struct sampler *p = service->walk ? service->walk->sampler : NULL;
 	double least = 1;
@@ -164,7 +84,7 @@ static struct answer_value counted_share(const struct service *service)
 		double share = sampler_counted_share(p, hart);
 		least = share < least ? share : least;
 	}
-	return any ? SHARE(least) : ABSENT;
+	return any ? least : NAN;
 }
 
 /* Harts that sample without counters, since others count with them: the reason of the first. */
@@ -187,11 +107,18 @@ static const char *yield_trouble(const struct service *service, char *text, size
 	return text;
 }
 
-static int tell_rate(struct status *s)
+#define RATE_TABLE(COLUMN, KNOWN_IF)                                                               \
+	KNOWN_IF(hz, "Rate", hz, a->rate, a->rate)                                                 \
+	COLUMN(wanted_hz, "Wanted", hz, a->rate_wanted)                                            \
+	COLUMN(lowered, "Last lowered", time, a->rate_lowered_ns)                                  \
+	COLUMN(counted_share, "Counters active", share, counted_share(service))                    \
+	KNOWN_IF(switches, "Switches", text, *switches, switches)                                  \
+	KNOWN_IF(trouble, "Trouble", text, *trouble, trouble)
+
+static int tell_rate(const struct status *s)
 {
 	char yields[EVENT_ERROR_BYTES + 80];
 	const struct service_account *a = &s->account;
-	struct answer_moment moment;
 	const struct service *service = s->service;
 	const char *trouble = service->walk ? walk_trouble(service->walk) : "";
 	const char *switches = service->walk ? sampler_cut_says(service->walk->sampler) : "";
@@ -199,51 +126,49 @@ static int tell_rate(struct status *s)
 		trouble = *service->trouble ? service->trouble : service->short_trouble;
 	if (!*trouble)
 		trouble = yield_trouble(service, yields, sizeof(yields));
-	struct answer_value v[] = {
-		a->rate ? NUMBER(a->rate) : ABSENT,
-		NUMBER(a->rate_wanted),
-		answer_moment(&moment, (int64_t)a->rate_lowered_ns),
-		counted_share(s->service),
-		*switches ? TEXT(switches) : ABSENT,
-		*trouble ? TEXT(trouble) : ABSENT,
-	};
-	int r = status_table(s, "rate", rate_columns, LENGTH(rate_columns));
-	return r == 0 ? status_row(s, v, LENGTH(v)) : r;
+	return TABLE_OF_ONE(s->to, "rate", RATE_TABLE);
 }
 
-static struct answer_value known(uint64_t n)
+#define LOSS_TABLE(COLUMN, KNOWN_IF)                                                               \
+	COLUMN(hart, "Hart", number, hart)                                                         \
+	COLUMN(cause, "Cause", text, loss_kinds[cause].name)                                       \
+	COLUMN(count, "Since start", count, n)                                                     \
+	COLUMN(minute, "Last minute", count, n - before)                                           \
+	COLUMN(samples, "Sample missing", text, loss_kinds[cause].samples ? "yes" : "no")
+
+static int tell_losses(const struct status *s)
 {
-	return n ? NUMBER(n) : ABSENT;
+	const struct service_account *a = &s->account;
+	int r = TABLE_BEGIN(s->to, "loss", LOSS_TABLE);
+	for (int hart = 0; a->lost && hart < a->n_harts && r == 0; hart++)
+		for (int cause = 0; cause < N_LOSSES && r == 0; cause++) {
+			uint64_t n = a->lost[hart][cause];
+			uint64_t before = a->lost_before ? a->lost_before[hart][cause] : 0;
+			if (n > 0 && cause != LOSS_COST)
+				r = TABLE_ROW(s->to, LOSS_TABLE);
+		}
+	return r;
 }
 
-static int tell_process(struct status *s, const struct usage_process *p)
-{
-	struct answer_value v[] = {
-		p->pid ? NUMBER(p->pid) : ABSENT,
-		TEXT(p->what),
-		NUMBER(p->cpu_ns),
-		p->minute_share >= 0 ? SHARE(p->minute_share) : ABSENT,
-		known(p->rss_bytes),
-		known(p->peak_bytes),
-	};
-	return status_row(s, v, LENGTH(v));
-}
+/* --- what it costs ---------------------------------------------------------------------------- */
 
-/* The service's history of its own costs. */
-static const struct usage *usage_of(const struct service *service)
-{
-	return &service->usage;
-}
+#define PROCESS_TABLE(COLUMN, KNOWN_IF)                                                            \
+	KNOWN_IF(pid, "PID", number, p->pid, p->pid)                                               \
+	COLUMN(what, "Process", text, p->what)                                                     \
+	COLUMN(cpu_ns, "CPU time", ns, p->cpu_ns)                                                  \
+	KNOWN_IF(cpu_minute, "Of one CPU, last minute", share, p->minute_share >= 0,               \
+		p->minute_share)                                                                   \
+	KNOWN_IF(rss, "Memory", bytes, p->rss_bytes, p->rss_bytes)                                 \
+	KNOWN_IF(peak, "Peak", bytes, p->peak_bytes, p->peak_bytes)
 
-static int tell_processes(struct status *s)
+/* Its own, and last their sum. */
+static int tell_processes(const struct status *s)
 {
-	struct usage_process process[USAGE_PROCESSES_MAX];
+	struct usage_process process[USAGE_PROCESSES_MAX + 1];
 	struct usage_process sum = {.what = "all"};
 	const struct namer *namer = s->service->walk ? s->service->walk->namer : NULL;
-	size_t n = usage_read(usage_of(s->service), namer, s->now_ns, process);
-	int r = status_table(s, "process", process_columns, LENGTH(process_columns));
-	for (size_t i = 0; i < n && r == 0; i++) {
-		r = tell_process(s, &process[i]);
+	size_t n = usage_read(&s->service->usage, namer, s->now_ns, process);
+	for (size_t i = 0; i < n; i++) {
 		sum.cpu_ns += process[i].cpu_ns;
 		if (process[i].minute_share < 0)
 			sum.minute_share = -1;
@@ -252,46 +177,235 @@ static int tell_processes(struct status *s)
 		sum.rss_bytes += process[i].rss_bytes;
 		sum.peak_bytes += process[i].peak_bytes;
 	}
-	return r == 0 ? tell_process(s, &sum) : r;
-}
-
-/* What the loop does in one go, for all. */
-static int tell_turns(struct status *s)
-{
-	const struct turns *t = &s->service->turns;
-	struct answer_value v[] = {
-		NUMBER(t->n_turns),
-		NUMBER(t->n_long),
-		NUMBER(t->longest_ns),
-		NUMBER(turns_lately_ns(t)),
-	};
-	int r = status_table(s, "loop", loop_columns, LENGTH(loop_columns));
-	return r == 0 ? status_row(s, v, LENGTH(v)) : r;
-}
-
-static int tell_losses(struct status *s)
-{
-	const struct service_account *a = &s->account;
-	int r = status_table(s, "loss", loss_columns, LENGTH(loss_columns));
-	for (int hart = 0; a->lost && hart < a->n_harts && r == 0; hart++)
-		for (int cause = 0; cause < N_LOSSES && r == 0; cause++) {
-			uint64_t n = a->lost[hart][cause];
-			uint64_t before = a->lost_before ? a->lost_before[hart][cause] : 0;
-			struct answer_value v[] = {
-				NUMBER(hart),
-				TEXT(loss_kinds[cause].name),
-				NUMBER(n),
-				NUMBER(n - before),
-				TEXT(loss_kinds[cause].samples ? "yes" : "no"),
-			};
-			if (n > 0 && cause != LOSS_COST)
-				r = status_row(s, v, LENGTH(v));
-		}
+	process[n++] = sum;
+	int r = TABLE_BEGIN(s->to, "process", PROCESS_TABLE);
+	for (const struct usage_process *p = process; p < process + n && r == 0; p++)
+		r = TABLE_ROW(s->to, PROCESS_TABLE);
 	return r;
 }
 
-/* Bytes a minute of what was sampled: of the window files that began in the last day. */
-static struct answer_value written_a_minute(const struct store *store, int64_t now_ns)
+#define BUDGET_TABLE(COLUMN, KNOWN_IF)                                                             \
+	KNOWN_IF(budget, "Budget per hart", share, h->o.conf->overhead_ppm,                        \
+		h->o.conf->overhead_ppm / 1e6)                                                     \
+	KNOWN_IF(spent, "Spent", share, now->own_part >= 0, now->own_part + kernel_part)           \
+	COLUMN(step, "Step", number, h->governor.step)                                             \
+	COLUMN(given_up, "Given up", text, *says ? says : "nothing")                               \
+	KNOWN_IF(reason, "Reason", text, *h->governor.reason, h->governor.reason)                  \
+	KNOWN_IF(since_ns, "For", ns, h->governor.changed_ns, s->now_ns - h->governor.changed_ns)
+
+/* Beside its budget; kernel_part: of the busiest hart's time. */
+static int tell_budget(const struct status *s, const struct overhead_spent *now, double kernel_part)
+{
+	const struct overhead *h = s->service->overhead;
+	char says[EFFORT_TEXT_BYTES];
+	effort_says(&h->governor.effort, says);
+	return TABLE_OF_ONE(s->to, "budget", BUDGET_TABLE);
+}
+
+#define OVERHEAD_TABLE(COLUMN, KNOWN_IF)                                                           \
+	COLUMN(cause, "Cause", text, c->cause)                                                     \
+	KNOWN_IF(per_second, "A second", count, c->per_second >= 0, c->per_second + 0.5)           \
+	KNOWN_IF(each_ns, "Each", ns, c->each_ns >= 0, c->each_ns + 0.5)                           \
+	KNOWN_IF(machine_share, "Of the machine", share, c->part >= 0, c->part)                    \
+	KNOWN_IF(hart_share, "Of the busiest hart", share, c->hart >= 0, c->hart)
+
+/* As shown: what is negative is not known. */
+struct cost_row {
+	const char *cause;
+	double per_second, each_ns, part, hart;
+};
+
+/* On which hart is not known. */
+static struct cost_row told_row(
+	const char *cause, const struct overhead_spent *s, enum task_work what)
+{
+	return (struct cost_row){
+		cause, s->told[what].per_second, s->told[what].ns, s->told[what].part, -1};
+}
+
+static int tell_costs(const struct status *s)
+{
+	struct overhead_spent now;
+	overhead_spent(s->service->overhead, &now);
+	const double own = now.own_part, worst_kernel = now.worst_samples_part +
+							now.worst_switches_part + now.groups_part;
+	int r = tell_budget(s, &now, worst_kernel);
+	if (r == 0)
+		r = TABLE_BEGIN(s->to, "overhead", OVERHEAD_TABLE);
+	if (r != 0 || own < 0)
+		return r;
+	const struct cost_row rows[] = {
+		{"samples", now.samples, now.sample_ns, now.samples_part, now.worst_samples_part},
+		{"cuts at switches", now.switches, now.switch_ns, now.switches_part,
+			now.worst_switches_part},
+		{"turns of topdown-groups", -1, -1, now.groups_part, now.groups_part},
+		{"throttles", now.throttles, -1, -1, -1},
+		told_row("forks", &now, TASK_FORK),
+		told_row("execs", &now, TASK_EXEC),
+		told_row("mappings", &now, TASK_MAPPING),
+		{"mperfd and its namer", -1, -1, own, own},
+		{"clients and programs", -1, -1, now.clients_part, now.clients_part},
+		{"queries and roll-ups", -1, -1, now.others_part, now.others_part},
+		{"all", -1, -1, now.all_part,
+			own + now.clients_part + now.others_part + worst_kernel},
+	};
+	for (const struct cost_row *c = rows; c < rows + sizeof(rows) / sizeof(*rows) && r == 0;
+		c++)
+		r = TABLE_ROW(s->to, OVERHEAD_TABLE);
+	return r;
+}
+
+#define LOOP_TABLE(COLUMN, KNOWN_IF)                                                               \
+	COLUMN(turns, "Turns", count, t->n_turns)                                                  \
+	COLUMN(long, "Over 50 ms", count, t->n_long)                                               \
+	COLUMN(longest_ns, "Longest", ns, t->longest_ns)                                           \
+	COLUMN(lately_ns, "Lately", ns, turns_lately_ns(t))
+
+/* What the loop does in one go, for all. */
+static int tell_turns(const struct status *s)
+{
+	const struct turns *t = &s->service->turns;
+	return TABLE_OF_ONE(s->to, "loop", LOOP_TABLE);
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+#define NAMING_TABLE(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(state, "State", text, n.off ? "off: a worker does not start" : "on")                \
+	COLUMN(waiting, "Waiting", count, n.n_waiting)                                             \
+	COLUMN(named, "Named", count, n.n_named)                                                   \
+	COLUMN(deaths, "Workers lost on files", count, n.n_deaths)                                 \
+	COLUMN(faulty, "Files set aside", count, n.n_faulty)                                       \
+	COLUMN(refused, "Users refused", count, n.n_refused)
+
+#define WORKER_TABLE(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(worker, "Worker", text, i ? "parser" : "opener")                                    \
+	KNOWN_IF(pid, "PID", number, w->pid, w->pid)                                               \
+	COLUMN(state, "State", text, w->state)                                                     \
+	COLUMN(restarts, "Restarts", count, w->restarts)                                           \
+	KNOWN_IF(ended_ns, "Last ended", ns, w->ended_ns && w->ended_ns < s->now_ns,               \
+		s->now_ns - w->ended_ns)                                                           \
+	KNOWN_IF(again_ns, "Retried in", ns, w->start_ns > s->now_ns, w->start_ns - s->now_ns)     \
+	KNOWN_IF(trouble, "Trouble", text, w->error, strerror(w->error))
+
+#define REFUSED_TABLE(COLUMN, KNOWN_IF)                                                            \
+	KNOWN_IF(uid, "UID", number, u->uid != (uid_t)-1, u->uid)                                  \
+	COLUMN(what, "Not named", text, u->what)                                                   \
+	COLUMN(deaths, "Workers lost", count, u->deaths)                                           \
+	COLUMN(rest_ns, "For", ns, u->until_ns > s->now_ns ? u->until_ns - s->now_ns : 0)
+
+/* The service's own namer: of recordings that need a walk of their own, theirs is another. Of the users for whom
+ * it rests, each sees only themselves, unless the peer sees all. */
+static int tell_naming(const struct status *s)
+{
+	const struct peer *p = s->peer;
+	struct namer_status n;
+	if (!s->service->walk)
+		return 0;
+	namer_status(s->service->walk->namer, &n);
+	const struct namer_worker_status *const workers[] = {&n.opener, &n.parser};
+	int r = TABLE_OF_ONE(s->to, "naming", NAMING_TABLE);
+	if (r == 0)
+		r = TABLE_BEGIN(s->to, "namer", WORKER_TABLE);
+	for (int i = 0; i < 2 && r == 0; i++) {
+		const struct namer_worker_status *w = workers[i];
+		r = TABLE_ROW(s->to, WORKER_TABLE);
+	}
+	if (r == 0)
+		r = TABLE_BEGIN(s->to, "naming_refused", REFUSED_TABLE);
+	for (uint32_t i = 0; i < n.n_refused && i < NAMER_REFUSED_SHOWN_MAX && r == 0; i++) {
+		const struct namer_refused *u = &n.refused[i];
+		if (p->sees_all || u->uid == p->uid)
+			r = TABLE_ROW(s->to, REFUSED_TABLE);
+	}
+	return r;
+}
+
+/* --- programs that count themselves ----------------------------------------------------------- */
+
+#define FEED_TABLE(COLUMN, KNOWN_IF)                                                               \
+	COLUMN(path, "Socket", text, service->o.conf->feed_path)                                   \
+	KNOWN_IF(programs, "Programs", count, feed, f.n_programs)                                  \
+	COLUMN(accepted, "Since start", count, f.n_accepted)                                       \
+	COLUMN(hung_up, "Disconnected", count, f.n_hung_up)                                        \
+	COLUMN(rounds, "Rounds", count, f.n_rounds)                                                \
+	COLUMN(loops, "Loops known", count, f.n_sites)                                             \
+	COLUMN(bytes, "Memory", bytes, f.bytes)                                                    \
+	KNOWN_IF(trouble, "Trouble", text, *trouble, trouble)
+
+#define FAULT_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(cause, "Cause", text, feed_causes[cause].name)                                      \
+	COLUMN(count, "Since start", count, f.causes[cause])                                       \
+	COLUMN(effect, "Effect", text, effects[feed_causes[cause].severity])
+
+/* Of an inherited socket the path is the unit's. */
+static int tell_feed(const struct status *s)
+{
+	static const char *const effects[] = {
+		[FEED_HANG_UP] = "disconnected",
+		[FEED_PASS_OVER] = "skipped",
+		[FEED_NOTE] = "noted",
+	};
+	const struct service *service = s->service;
+	const struct feed *feed = service->walk ? service->walk->feed : NULL;
+	struct feed_status f = {.causes = NULL};
+	if (feed)
+		feed_status(feed, &f);
+	const char *trouble = *service->feed_trouble ? service->feed_trouble : service->trouble;
+	int r = TABLE_OF_ONE(s->to, "feed", FEED_TABLE);
+	if (r == 0)
+		r = TABLE_BEGIN(s->to, "feed_fault", FAULT_TABLE);
+	for (int cause = FEED_TAKEN + 1; f.causes && cause < N_FEED_CAUSES && r == 0; cause++)
+		if (f.causes[cause] > 0)
+			r = TABLE_ROW(s->to, FAULT_TABLE);
+	return r;
+}
+
+#define GRANT_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(event, "In regions", text, e->event.name)                                           \
+	COLUMN(granted, "Threads", count, e->n_granted)                                            \
+	COLUMN(refused, "Refused", count, e->n_refused)                                            \
+	KNOWN_IF(trouble, "Trouble", text, *e->trouble, e->trouble)
+
+/* What threads of these programs are given to count in regions. */
+static int tell_grants(const struct status *s)
+{
+	const struct walk *w = s->service->walk;
+	int r = TABLE_BEGIN(s->to, "feed_event", GRANT_TABLE);
+	for (unsigned i = 0; w && w->feed && i < w->grants.n_events && r == 0; i++) {
+		const struct grant_event *e = &w->grants.event[i];
+		r = TABLE_ROW(s->to, GRANT_TABLE);
+	}
+	return r;
+}
+
+/* --- what users share ------------------------------------------------------------------------- */
+
+#define LIMIT_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(limit, "Shared by users", text, user_hold_name((enum user_hold)i))                  \
+	KNOWN_IF(all, "Total", count, l->all != UINT64_MAX, l->all)                                \
+	KNOWN_IF(held, "Held", count, s->peer->sees_all, l->held)                                  \
+	COLUMN(own, "Yours", count, u->held[i])                                                    \
+	KNOWN_IF(room, "You may take", count, l->all != UINT64_MAX,                                \
+		u->held[i] + user_room(u, (enum user_hold)i))                                      \
+	KNOWN_IF(refused, "Refused", count, s->peer->sees_all, l->n_refused)
+
+/* Only peers that see all see what others hold. */
+static int tell_limits(const struct status *s)
+{
+	const struct user *u = s->peer->user;
+	int r = u ? TABLE_BEGIN(s->to, "limit", LIMIT_TABLE) : 0;
+	for (int i = 0; u && i < N_USER_HOLDS && r == 0; i++) {
+		const struct user_limit *l = &u->users->limit[i];
+		r = TABLE_ROW(s->to, LIMIT_TABLE);
+	}
+	return r;
+}
+
+/* --- what is kept ----------------------------------------------------------------------------- */
+
+/* Bytes a minute of what was sampled: of the window files that began in the last day; NAN: there are none. */
+static double written_a_minute(const struct store *store, int64_t now_ns)
 {
 	double bytes = 0, minutes = 0;
 	for (size_t i = 0; i < store->n_files; i++) {
@@ -303,7 +417,7 @@ static struct answer_value written_a_minute(const struct store *store, int64_t n
 		bytes += (double)f->bytes;
 		minutes += (double)(end_ns - f->start_ns) / 60e9;
 	}
-	return minutes > 0 ? NUMBER(bytes / minutes) : ABSENT;
+	return minutes > 0 ? bytes / minutes : NAN;
 }
 
 static int64_t oldest(const struct store *store)
@@ -316,209 +430,66 @@ static int64_t oldest(const struct store *store)
 	return start_ns;
 }
 
-static int tell_store(struct status *s)
+#define STORE_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(path, "Path", text, c->store_path)                                                  \
+	KNOWN_IF(bytes, "Used", bytes, store, store->bytes)                                        \
+	COLUMN(budget, "Budget", bytes, c->budget_bytes)                                           \
+	KNOWN_IF(free, "Free on disc", bytes, store, store->free_bytes)                            \
+	KNOWN_IF(minute_bytes, "Written per minute", bytes, minute_bytes >= 0, minute_bytes)       \
+	COLUMN(flush_ns, "Written every", ns, c->flush_ns)                                         \
+	KNOWN_IF(oldest, "Since", time, store, oldest(store))                                      \
+	KNOWN_IF(corrupt, "Set aside", count, store, store->n_corrupt)                             \
+	KNOWN_IF(recovered, "Recovered", count, store, store->n_recovered)                         \
+	KNOWN_IF(trouble, "Trouble", text, *trouble, trouble)
+
+static int tell_store(const struct status *s)
 {
 	const struct conf *c = s->service->o.conf;
 	const struct store *store = s->service->store;
 	const char *trouble = s->service->store_trouble;
-	struct timespec t;
-	struct answer_moment moment;
-	clock_gettime(CLOCK_REALTIME, &t);
-	struct answer_value v[] = {
-		TEXT(c->store_path),
-		store ? NUMBER(store->bytes) : ABSENT,
-		NUMBER(c->budget_bytes),
-		store ? NUMBER(store->free_bytes) : ABSENT,
-		store ? written_a_minute(store, (int64_t)t.tv_sec * 1000000000 + t.tv_nsec)
-		      : ABSENT,
-		NUMBER(c->flush_ns),
-		store ? answer_moment(&moment, oldest(store)) : ABSENT,
-		store ? NUMBER(store->n_corrupt) : ABSENT,
-		store ? NUMBER(store->n_recovered) : ABSENT,
-		*trouble ? TEXT(trouble) : ABSENT,
-	};
-	int r = status_table(s, "store", store_columns, LENGTH(store_columns));
-	return r == 0 ? status_row(s, v, LENGTH(v)) : r;
+	const double minute_bytes =
+		store ? written_a_minute(store, (int64_t)clock_ns(CLOCK_REALTIME)) : NAN;
+	return TABLE_OF_ONE(s->to, "store", STORE_TABLE);
 }
 
-/* Programs that count themselves. Of an inherited socket the path is the unit's. */
-static int tell_feed(struct status *s)
-{
-	const struct service *service = s->service;
-	const struct feed *feed = service->walk ? service->walk->feed : NULL;
-	struct feed_status f = {.causes = NULL};
-	if (feed)
-		feed_status(feed, &f);
-	const char *trouble = *service->feed_trouble ? service->feed_trouble : service->trouble;
-	struct answer_value v[] = {
-		TEXT(service->o.conf->feed_path),
-		feed ? NUMBER(f.n_programs) : ABSENT,
-		NUMBER(f.n_accepted),
-		NUMBER(f.n_hung_up),
-		NUMBER(f.n_rounds),
-		NUMBER(f.n_sites),
-		NUMBER(f.bytes),
-		*trouble ? TEXT(trouble) : ABSENT,
-	};
-	int r = status_table(s, "feed", feed_columns, LENGTH(feed_columns));
-	if (r == 0)
-		r = status_row(s, v, LENGTH(v));
-	if (r == 0)
-		r = status_table(s, "feed_fault", fault_columns, LENGTH(fault_columns));
-	static const char *const effects[] = {
-		[FEED_HANG_UP] = "disconnected",
-		[FEED_PASS_OVER] = "skipped",
-		[FEED_NOTE] = "noted",
-	};
-	for (int cause = FEED_TAKEN + 1; f.causes && cause < N_FEED_CAUSES && r == 0; cause++) {
-		struct answer_value fault[] = {
-			TEXT(feed_causes[cause].name),
-			NUMBER(f.causes[cause]),
-			TEXT(effects[feed_causes[cause].severity]),
-		};
-		if (f.causes[cause] > 0)
-			r = status_row(s, fault, LENGTH(fault));
-	}
-	return r;
-}
+#define ROOFS_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(kept, "Kept", count, kept.n)                                                        \
+	COLUMN(newest, "Newest", time, kept.newest_ns)                                             \
+	COLUMN(pauses, "Sampling lowered", count, p->n)                                            \
+	COLUMN(paused, "Last", time, p->realtime_ns)                                               \
+	KNOWN_IF(paused_ns, "For", ns, p->n, p->who ? s->now_ns - p->began_ns : p->took_ns)        \
+	KNOWN_IF(now, "Now", text, p->who, now)
 
-/* What threads of these programs are given to count in regions. */
-static int tell_grants(struct status *s)
+/* The roofs that are kept for all, and how often sampling was lowered for them. */
+static int tell_roofs(const struct status *s)
 {
-	const struct walk *w = s->service->walk;
-	int r = status_table(s, "feed_event", granted_columns, LENGTH(granted_columns));
-	for (unsigned i = 0; w && w->feed && i < w->grants.n_events && r == 0; i++) {
-		const struct grant_event *e = &w->grants.event[i];
-		struct answer_value v[] = {
-			TEXT(e->event.name),
-			NUMBER(e->n_granted),
-			NUMBER(e->n_refused),
-			*e->trouble ? TEXT(e->trouble) : ABSENT,
-		};
-		r = status_row(s, v, LENGTH(v));
-	}
-	return r;
-}
-
-/* What users share. Only peers that see all see what others hold. */
-static int tell_limits(struct status *s, const struct peer *p)
-{
-	const struct user *u = p->user;
-	int r = u ? status_table(s, "limit", limit_columns, LENGTH(limit_columns)) : 0;
-	for (int i = 0; u && i < N_USER_HOLDS && r == 0; i++) {
-		const struct user_limit *l = &u->users->limit[i];
-		struct answer_value v[] = {
-			TEXT(user_hold_name((enum user_hold)i)),
-			l->all == UINT64_MAX ? ABSENT : NUMBER(l->all),
-			p->sees_all ? NUMBER(l->held) : ABSENT,
-			NUMBER(u->held[i]),
-			l->all == UINT64_MAX ? ABSENT
-					     : NUMBER(u->held[i] + user_room(u, (enum user_hold)i)),
-			p->sees_all ? NUMBER(l->n_refused) : ABSENT,
-		};
-		r = status_row(s, v, LENGTH(v));
-	}
-	return r;
-}
-
-static int tell_worker(struct status *s, const char *name, const struct namer_worker_status *w)
-{
-	struct answer_value v[] = {
-		TEXT(name),
-		w->pid ? NUMBER(w->pid) : ABSENT,
-		TEXT(w->state),
-		NUMBER(w->restarts),
-		w->ended_ns && w->ended_ns < s->now_ns ? NUMBER(s->now_ns - w->ended_ns) : ABSENT,
-		w->start_ns > s->now_ns ? NUMBER(w->start_ns - s->now_ns) : ABSENT,
-		w->error ? TEXT(strerror(w->error)) : ABSENT,
-	};
-	return status_row(s, v, LENGTH(v));
-}
-
-/* Users for whom it rests: each sees only themselves, unless the peer sees all. */
-static int tell_refused(struct status *s, const struct namer_status *n)
-{
-	const struct peer *p = s->peer;
-	int r = status_table(s, "naming_refused", refused_columns, LENGTH(refused_columns));
-	for (uint32_t i = 0; i < n->n_refused && i < NAMER_REFUSED_SHOWN_MAX && r == 0; i++) {
-		const struct namer_refused *u = &n->refused[i];
-		struct answer_value v[] = {
-			u->uid == (uid_t)-1 ? ABSENT : NUMBER(u->uid),
-			TEXT(u->what),
-			NUMBER(u->deaths),
-			NUMBER(u->until_ns > s->now_ns ? u->until_ns - s->now_ns : 0),
-		};
-		if (p->sees_all || u->uid == p->uid)
-			r = status_row(s, v, LENGTH(v));
-	}
-	return r;
-}
-
-/* The service's own namer: of recordings that need a walk of their own, theirs is another. */
-static int tell_naming(struct status *s)
-{
-	struct namer_status n;
-	if (!s->service->walk)
-		return 0;
-	namer_status(s->service->walk->namer, &n);
-	struct answer_value v[] = {
-		TEXT(n.off ? "off: a worker does not start" : "on"),
-		NUMBER(n.n_waiting),
-		NUMBER(n.n_named),
-		NUMBER(n.n_deaths),
-		NUMBER(n.n_faulty),
-		NUMBER(n.n_refused),
-	};
-	int r = status_table(s, "naming", naming_columns, LENGTH(naming_columns));
-	if (r == 0)
-		r = status_row(s, v, LENGTH(v));
-	if (r == 0)
-		r = status_table(s, "namer", worker_columns, LENGTH(worker_columns));
-	if (r == 0)
-		r = tell_worker(s, "opener", &n.opener);
-	if (r == 0)
-		r = tell_worker(s, "parser", &n.parser);
-	return r == 0 ? tell_refused(s, &n) : r;
+	const struct pause *p = &s->service->pause;
+	struct roofs_kept kept;
+	char now[64];
+	roofs_kept_look(s->service->o.conf->store_path, &kept);
+	snprintf(now, sizeof(now), "lowered to %u Hz while roofs are measured", PAUSE_HZ);
+	return TABLE_OF_ONE(s->to, "roofs", ROOFS_TABLE);
 }
 
 int control_status(struct request *q, const Mperf__Request *m)
 {
-	(void)m;
+	static int (*const tell[])(const struct status *s) = {tell_account, tell_rate,
+		tell_processes, tell_costs, tell_turns, tell_losses, tell_naming, tell_feed,
+		tell_grants, tell_limits, tell_store, tell_roofs};
 	struct service *service = q->peer->options->service;
+	(void)m;
 	if (!service)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Run `systemctl start mperfd`, and try again.",
 			"this mperfd has no status: it serves only one client");
 
-	struct status s = {.service = service, .peer = q->peer, .now_ns = kernel_real.now_ns(NULL)};
-	s.answer = row_stream_answer(&s.stream, q);
+	struct row_stream stream;
+	const struct answer to = row_stream_answer(&stream, q);
+	struct status s = {
+		.service = service, .peer = q->peer, .to = &to, .now_ns = kernel_real.now_ns(NULL)};
 	service_account(service, &s.account);
-	int r = tell_account(&s);
-	if (r == 0)
-		r = tell_rate(&s);
-	if (r == 0)
-		r = tell_processes(&s);
-	if (r == 0)
-		r = status_cost(&s);
-	if (r == 0)
-		r = tell_turns(&s);
-	if (r == 0)
-		r = tell_losses(&s);
-	if (r == 0)
-		r = tell_naming(&s);
-	if (r == 0)
-		r = tell_feed(&s);
-	if (r == 0)
-		r = tell_grants(&s);
-	if (r == 0)
-		r = tell_limits(&s, q->peer);
-	if (r == 0)
-		r = tell_store(&s);
-	if (r == 0)
-		r = status_roofs(&s);
-	int ended = row_stream_end(&s.stream);
-	r = r == 0 ? ended : r;
-	if (r == 0)
-		r = request_done(q, 0);
-	return r < 0 ? r : 0;
+	int r = 0;
+	for (size_t i = 0; i < sizeof(tell) / sizeof(*tell) && r == 0; i++)
+		r = tell[i](&s);
+	return row_stream_done(&stream, r);
 }

@@ -8,63 +8,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/answer/row.h"
+#include "daemon/control/job_pin.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/pin_rows.h"
 #include "daemon/control/request.h"
 #include "daemon/service/service.h"
 #include "proto/base/clock.h"
 
-static const struct answer_column file_columns[] = {
-	{"tier", "Tier", MPERF__UNIT__UNIT_NONE},
-	{"file", "File", MPERF__UNIT__UNIT_NONE},
-	{"since", "Since", MPERF__UNIT__UNIT_TIME},
-	{"until", "Until", MPERF__UNIT__UNIT_TIME},
-	{"bytes", "Size", MPERF__UNIT__UNIT_BYTES},
-	{"state", "State", MPERF__UNIT__UNIT_NONE},
-};
-
-static const struct answer_column tier_columns[] = {
-	{"tier", "Tier", MPERF__UNIT__UNIT_NONE},
-	{"since", "Since", MPERF__UNIT__UNIT_TIME},
-	{"files", "Files", MPERF__UNIT__UNIT_COUNT},
-	{"bytes", "Size", MPERF__UNIT__UNIT_BYTES},
-	{"bytes_a_day", "Size per day", MPERF__UNIT__UNIT_BYTES},
-	{"keeps_ns", "Will reach back", MPERF__UNIT__UNIT_NS},
-};
-
-static const struct answer_column next_columns[] = {
-	{"file", "Removed next", MPERF__UNIT__UNIT_NONE},
-	{"reason", "Reason", MPERF__UNIT__UNIT_NONE},
-	{"when", "When", MPERF__UNIT__UNIT_TIME},
-	{"budget", "Budget", MPERF__UNIT__UNIT_BYTES},
-	{"used", "Used", MPERF__UNIT__UNIT_BYTES},
-	{"free", "Free on disc", MPERF__UNIT__UNIT_BYTES},
-};
-
-static const struct answer_column share_columns[] = {
-	{"user", "User", MPERF__UNIT__UNIT_NONE},
-	{"bytes", "Written", MPERF__UNIT__UNIT_BYTES},
-	{"room", "May write", MPERF__UNIT__UNIT_BYTES},
-	{"detail", "Detail", MPERF__UNIT__UNIT_NONE},
-	{"cut", "Samples cut", MPERF__UNIT__UNIT_COUNT},
-	{"unlabelled", "Without job", MPERF__UNIT__UNIT_COUNT},
-};
-
 struct store_answer {
-	struct row_stream stream;
-	struct answer answer;
+	const struct answer *to;
 	const struct store *store;
 	const struct peer *peer;
 	struct shares shares; /* a copy: to look at an account may make one */
 	struct store_limits limits;
 	struct store_forecast forecast;
 };
-
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-#define TEXT(t) ((struct answer_value){.kind = ANSWER_TEXT, .text = (t)})
-#define NUMBER(n) ((struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)(n)})
-#define ABSENT ((struct answer_value){.kind = ANSWER_ABSENT})
 
 static const char *state_of(const struct store_file *f)
 {
@@ -76,41 +35,36 @@ static const char *state_of(const struct store_file *f)
 					: "grows";
 }
 
-static int begin_table(
-	struct store_answer *s, const char *name, const struct answer_column *column, size_t n)
-{
-	int r = row_stream_table(&s->stream, name);
-	return r == 0 ? s->answer.columns(s->answer.userdata, column, n) : r;
-}
+#define FILE_TABLE(COLUMN, KNOWN_IF)                                                               \
+	KNOWN_IF(tier, "Tier", text, !f->corrupt, tier_name(f->tier))                              \
+	COLUMN(file, "File", text, f->name)                                                        \
+	KNOWN_IF(since, "Since", time, !f->corrupt, f->start_ns)                                   \
+	KNOWN_IF(until, "Until", time, !f->corrupt, f->end_ns)                                     \
+	COLUMN(bytes, "Size", bytes, f->bytes)                                                     \
+	COLUMN(state, "State", text, state_of(f))
 
-static int send_row(struct store_answer *s, const struct answer_value *v, size_t n)
+static int send_files(const struct store_answer *s)
 {
-	return s->answer.row(s->answer.userdata, v, n);
-}
-
-static int send_files(struct store_answer *s)
-{
-	int r = begin_table(s, "file", file_columns, LENGTH(file_columns));
+	int r = TABLE_BEGIN(s->to, "file", FILE_TABLE);
 	for (size_t i = 0; i < s->store->n_files && r == 0; i++) {
 		const struct store_file *f = &s->store->file[i];
-		struct answer_moment since, until;
-		struct answer_value v[] = {
-			f->corrupt ? ABSENT : TEXT(tier_name(f->tier)),
-			TEXT(f->name),
-			f->corrupt ? ABSENT : answer_moment(&since, f->start_ns),
-			f->corrupt ? ABSENT : answer_moment(&until, f->end_ns),
-			NUMBER(f->bytes),
-			TEXT(state_of(f)),
-		};
-		r = send_row(s, v, LENGTH(v));
+		r = TABLE_ROW(s->to, FILE_TABLE);
 	}
 	return r;
 }
 
-static int send_tier(struct store_answer *s, enum tier tier)
+#define TIER_TABLE(COLUMN, KNOWN_IF)                                                               \
+	COLUMN(tier, "Tier", text, tier_name(tier))                                                \
+	COLUMN(since, "Since", time, since_ns)                                                     \
+	COLUMN(files, "Files", count, n)                                                           \
+	COLUMN(bytes, "Size", bytes, bytes)                                                        \
+	KNOWN_IF(bytes_a_day, "Size per day", bytes, a_day, a_day)                                 \
+	KNOWN_IF(keeps_ns, "Will reach back", ns, a_day, s->forecast.keeps_ns[tier])
+
+static int send_tier(const struct store_answer *s, enum tier tier)
 {
 	int64_t since_ns = INT64_MAX;
-	uint64_t bytes = 0, n = 0;
+	uint64_t bytes = 0, n = 0, a_day = s->forecast.bytes_a_day[tier];
 	for (size_t i = 0; i < s->store->n_files; i++) {
 		const struct store_file *f = &s->store->file[i];
 		if (f->tier != tier || f->corrupt)
@@ -119,49 +73,46 @@ static int send_tier(struct store_answer *s, enum tier tier)
 		bytes += f->bytes;
 		n++;
 	}
-	uint64_t a_day = s->forecast.bytes_a_day[tier];
-	struct answer_moment since;
-	struct answer_value v[] = {
-		TEXT(tier_name(tier)),
-		answer_moment(&since, since_ns),
-		NUMBER(n),
-		NUMBER(bytes),
-		a_day ? NUMBER(a_day) : ABSENT,
-		a_day ? NUMBER(s->forecast.keeps_ns[tier]) : ABSENT,
-	};
-	return send_row(s, v, LENGTH(v));
+	return TABLE_ROW(s->to, TIER_TABLE);
 }
 
-static int send_next(struct store_answer *s)
+static int send_tiers(const struct store_answer *s)
+{
+	int r = TABLE_BEGIN(s->to, "tier", TIER_TABLE);
+	for (enum tier tier = TIER_WINDOW; tier < N_TIERS && r == 0; tier++)
+		r = send_tier(s, tier);
+	return r;
+}
+
+#define NEXT_TABLE(COLUMN, KNOWN_IF)                                                               \
+	KNOWN_IF(file, "Removed next", text, f->next, f->next->name)                               \
+	KNOWN_IF(reason, "Reason", text, f->next, f->reason)                                       \
+	KNOWN_IF(when, "When", time, f->next, f->next_ns)                                          \
+	COLUMN(budget, "Budget", bytes, s->limits.budget_bytes)                                    \
+	COLUMN(used, "Used", bytes, s->store->bytes)                                               \
+	COLUMN(free, "Free on disc", bytes, s->store->free_bytes)
+
+static int send_next(const struct store_answer *s)
 {
 	const struct store_forecast *f = &s->forecast;
-	struct answer_moment when;
-	struct answer_value v[] = {
-		f->next ? TEXT(f->next->name) : ABSENT,
-		f->next ? TEXT(f->reason) : ABSENT,
-		f->next ? answer_moment(&when, f->next_ns) : ABSENT,
-		NUMBER(s->limits.budget_bytes),
-		NUMBER(s->store->bytes),
-		NUMBER(s->store->free_bytes),
-	};
-	int r = begin_table(s, "next", next_columns, LENGTH(next_columns));
-	return r == 0 ? send_row(s, v, LENGTH(v)) : r;
+	return TABLE_OF_ONE(s->to, "next", NEXT_TABLE);
 }
+
+#define SHARE_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(user, "User", cell,                                                                 \
+		u->uid == (uid_t)-1 ? cell_text("others") : cell_number(u->uid))                   \
+	COLUMN(bytes, "Written", bytes, u->bytes)                                                  \
+	COLUMN(room, "May write", bytes, u->balance > 0 ? u->balance : 0)                          \
+	COLUMN(detail, "Detail", text, share_level_says(share_level(&s->shares, u->uid)))          \
+	COLUMN(cut, "Samples cut", count, u->n_cut)                                                \
+	COLUMN(unlabelled, "Without job", count, u->n_unlabelled)
 
 static int send_shares(struct store_answer *s)
 {
-	int r = begin_table(s, "share", share_columns, LENGTH(share_columns));
+	int r = TABLE_BEGIN(s->to, "share", SHARE_TABLE);
 	for (size_t i = 0; i < s->shares.n_users && r == 0; i++) {
 		const struct share_user *u = &s->shares.user[i];
-		struct answer_value v[] = {
-			u->uid == (uid_t)-1 ? TEXT("others") : NUMBER(u->uid),
-			NUMBER(u->bytes),
-			NUMBER(u->balance > 0 ? u->balance : 0),
-			TEXT(share_level_says(share_level(&s->shares, u->uid))),
-			NUMBER(u->n_cut),
-			NUMBER(u->n_unlabelled),
-		};
-		r = send_row(s, v, LENGTH(v));
+		r = TABLE_ROW(s->to, SHARE_TABLE);
 	}
 	return r;
 }
@@ -170,11 +121,9 @@ static int send_tables(struct store_answer *s)
 {
 	int r = send_files(s);
 	if (r == 0)
-		r = pin_rows_send(&s->stream, &s->answer, s->store, s->peer);
+		r = job_pins_send(s->to, s->store, s->peer);
 	if (r == 0)
-		r = begin_table(s, "tier", tier_columns, LENGTH(tier_columns));
-	for (enum tier tier = TIER_WINDOW; tier < N_TIERS && r == 0; tier++)
-		r = send_tier(s, tier);
+		r = send_tiers(s);
 	if (r == 0)
 		r = send_next(s);
 	return r == 0 ? send_shares(s) : r;
@@ -225,14 +174,10 @@ static int answer_in_child(struct request *q, void *userdata)
 			},
 	};
 	store_forecast(s.store, &s.limits, (int64_t)clock_ns(CLOCK_REALTIME), &s.forecast);
-	s.answer = row_stream_answer(&s.stream, q);
-	int r = send_tables(&s);
-	int ended = row_stream_end(&s.stream);
-	if (r == 0)
-		r = ended;
-	if (r == 0)
-		r = request_done(q, 0);
-	return r < 0 ? r : 0;
+	struct row_stream stream;
+	const struct answer to = row_stream_answer(&stream, q);
+	s.to = &to;
+	return row_stream_done(&stream, send_tables(&s));
 }
 
 int control_store(struct request *q, const Mperf__Request *m)

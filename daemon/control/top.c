@@ -169,9 +169,7 @@ static int tell_tables(
 		if (filter.n_pids == 0)
 			pid[filter.n_pids++] = -1; /* nobody's */
 	}
-	int r = row_stream_table(stream, "harts");
-	if (r == 0)
-		r = top_tell_harts(j->feed, q->peer->sees_all, &answer);
+	int r = top_tell_harts(j->feed, q->peer->sees_all, &answer);
 	if (r == 0)
 		r = row_stream_table(stream, query_by_name(j->by));
 	return r == 0 ? tell_rows(j, &filter, &answer, error) : r;

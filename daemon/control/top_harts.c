@@ -6,19 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "daemon/answer/row.h"
 #include "proto/base/memory.h"
-
-static const struct answer_column hart_columns[] = {
-	{"hart", "Hart", MPERF__UNIT__UNIT_NONE},
-	{"load", "Load", MPERF__UNIT__UNIT_SHARE},
-	{"user", "User", MPERF__UNIT__UNIT_SHARE},
-	{"kernel", "Kernel", MPERF__UNIT__UNIT_SHARE},
-	{"rung", "Sampled by", MPERF__UNIT__UNIT_NONE},
-	{"hz", "Rate", MPERF__UNIT__UNIT_HZ},
-	{"ipc", "IPC", MPERF__UNIT__UNIT_RATIO},
-	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
-};
-#define N_HART_COLUMNS (sizeof(hart_columns) / sizeof(hart_columns[0]))
 
 struct hart_sum {
 	uint64_t samples;
@@ -45,41 +34,26 @@ static void add_reads(
 	}
 }
 
-static struct answer_value share(const struct hart_time *t, uint64_t part)
-{
-	if (!t->known)
-		return (struct answer_value){.kind = ANSWER_ABSENT};
-	return (struct answer_value){.kind = ANSWER_REAL, .real = (double)part / (double)t->total};
-}
-
-static struct answer_value integer(uint64_t n)
-{
-	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)n};
-}
+#define HART_TABLE(COLUMN, KNOWN_IF)                                                               \
+	COLUMN(hart, "Hart", number, hart)                                                         \
+	KNOWN_IF(load, "Load", share, t->known, (double)(t->user + t->kernel) / (double)t->total)  \
+	KNOWN_IF(user, "User", share, t->known, (double)t->user / (double)t->total)                \
+	KNOWN_IF(kernel, "Kernel", share, t->known, (double)t->kernel / (double)t->total)          \
+	KNOWN_IF(rung, "Sampled by", text, rung != RUNG_NONE, says)                                \
+	KNOWN_IF(hz, "Rate", hz, rung != RUNG_NONE, top_feed_rate(f))                              \
+	KNOWN_IF(ipc, "IPC", ratio, sum->cycles > 0 && sum->instructions > 0,                      \
+		sum->instructions / sum->cycles)                                                   \
+	COLUMN(samples, "Samples", count, sum->samples)
 
 static int tell_hart(
-	const struct top_feed *f, int hart, const struct hart_sum *sum, const struct answer *answer)
+	const struct top_feed *f, int hart, const struct hart_sum *sum, const struct answer *to)
 {
 	const struct sampler *s = f->walk->sampler;
 	const struct hart_time *t = &f->last.time[hart];
 	enum rung rung = s->plan ? s->plan[hart].rung : RUNG_NONE;
-	char text[128];
-	snprintf(text, sizeof(text), "%s: %s", rung_letter(rung), rung_says(rung));
-	struct answer_value v[N_HART_COLUMNS] = {
-		integer((uint64_t)hart),
-		share(t, t->user + t->kernel),
-		share(t, t->user),
-		share(t, t->kernel),
-	};
-	if (rung != RUNG_NONE) {
-		v[4] = (struct answer_value){.kind = ANSWER_TEXT, .text = text};
-		v[5] = integer(top_feed_rate(f));
-	}
-	if (sum->cycles > 0 && sum->instructions > 0)
-		v[6] = (struct answer_value){
-			.kind = ANSWER_REAL, .real = sum->instructions / sum->cycles};
-	v[7] = integer(sum->samples);
-	return answer->row(answer->userdata, v, N_HART_COLUMNS);
+	char says[128];
+	snprintf(says, sizeof(says), "%s: %s", rung_letter(rung), rung_says(rung));
+	return TABLE_ROW(to, HART_TABLE);
 }
 
 /* How busy a hart is can be read in /proc/stat. */
@@ -98,7 +72,7 @@ int top_tell_harts(const struct top_feed *f, bool with_ipc, const struct answer 
 		if (with_ipc)
 			add_reads(&s->events, row, &sum[row->key.hart]);
 	}
-	int r = answer->columns(answer->userdata, hart_columns, N_HART_COLUMNS);
+	int r = TABLE_BEGIN(answer, "harts", HART_TABLE);
 	for (int hart = 0; hart < n && r == 0; hart++)
 		if (hart_set_has(&s->machine.online, hart))
 			r = tell_hart(f, hart, &sum[hart], answer);

@@ -322,7 +322,7 @@ static void tell_losses(
 }
 
 static int tell_notes(const struct provenance *p, const struct text_table *texts,
-	struct line note[QUERY_NOTES_MAX])
+	struct line note[ANSWER_NOTES_MAX])
 {
 	struct line *l = note;
 	int n_without = 0;
@@ -400,7 +400,7 @@ static uint32_t rate_told(const struct provenance *p)
 int provenance_tell(
 	const struct provenance *p, const struct text_table *texts, const struct answer *answer)
 {
-	struct line event = {0}, rung = {0}, note[QUERY_NOTES_MAX] = {0};
+	struct line event = {0}, rung = {0}, note[ANSWER_NOTES_MAX] = {0};
 	tell_texts(texts, p->event, p->n_events, &event);
 	tell_rungs(p, &rung);
 	struct answer_provenance a = {

@@ -5,14 +5,14 @@
  *
  * Each segment has its own dictionaries; a query reads its rows, translates ids into content keys
  * (function and module names, pids, cgroup paths) and sums in C, so that several segments merge by
- * the same code as one. Rows go to an answer, a table of callbacks: control makes messages of them,
- * tests arrays.
+ * the same code as one. Rows go to an answer (answer/answer.h).
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/answer/answer.h"
 #include "daemon/kernel/kernel.h"
 #include "daemon/pmu/cores.h"
 #include "daemon/store/segment/segment.h"
@@ -20,54 +20,6 @@
 #include "proto/mperf.pb-c.h"
 
 #define QUERY_SEGMENTS_MAX 64 /* open files that one query merges */
-#define QUERY_NOTES_MAX 48    /* of one answer's provenance: 16 of its own, two dozen others */
-
-struct answer_column {
-	const char *name, *title;
-	Mperf__Unit unit;
-};
-
-struct answer_value {
-	enum { ANSWER_ABSENT, ANSWER_TEXT, ANSWER_INTEGER, ANSWER_REAL } kind;
-	union {
-		/* borrowed for the call; need not be UTF-8: the receiver repairs it */
-		const char *text;
-		int64_t integer;
-		double real;
-	};
-};
-
-struct answer_loss {
-	const char *cause;
-	uint64_t count;
-	bool samples; /* each one is a sample missing from the figures */
-};
-
-struct answer_provenance {
-	const char *event;
-	const char *rung;
-	const char *switches; /* what cut the counts, as in cut_name */
-	uint32_t hz;
-	uint64_t
-		period; /* occurrences for which each sample stands; 0: of time, or not the same everywhere */
-	uint64_t samples;
-	struct answer_loss loss[N_LOSSES];
-	uint32_t n_losses;
-	double named_share, coming_share, seconds;
-	double uncounted_share; /* of samples: those that no counts cover */
-	double cost_share;      /* of all these harts' time, what mperf itself took; 0: not known */
-	const char *note[QUERY_NOTES_MAX];
-	uint32_t n_notes;
-};
-
-/* Where rows go. A callback that returns non-zero (cancelled, peer gone) stops the query, which
- * returns that value. */
-struct answer {
-	int (*columns)(void *u, const struct answer_column *c, size_t n);
-	int (*row)(void *u, const struct answer_value *v, size_t n);
-	int (*provenance)(void *u, const struct answer_provenance *p);
-	void *userdata;
-};
 
 enum query_by {
 	QUERY_BY_FUNCTION,

@@ -12,7 +12,7 @@ from machine import ROOT, need_program
 # everybody may include proto/, the daemon platform-db/. daemon.c and main.c, which wire, are the exception.
 PROTO = ["proto/base", "proto", "proto/syntax", "proto/roofs", "proto/code"]
 DAEMON = """kernel aside child pmu pmu/event sampler count metric decode naming attribute loops aggregate store/segment
-store store/rollup query query/samples query/loops compare session doctor conf budget jobs service control"""
+store store/rollup answer query query/samples query/loops compare session doctor conf budget jobs service control"""
 CLIENT = """show options wire plot topdown flamegraph export compare roofs roofs/measure measure roofline top
 commands"""
 MAY_INCLUDE = {
@@ -217,6 +217,22 @@ def test_headers_and_sizes_are_written_one_way(build):
     assert not guarded and not bare, (guarded, bare)
 
 
+# Columns and tables by name, as daemon/answer/row.h and older lists write them, and as the client asks for them.
+MADE = re.compile(r'(?:COLUMN|KNOWN_IF)\(\s*(\w+),\s*"|"(\w+)",\s*"[^"]*",'
+                  r'|(?:TABLE_BEGIN|TABLE_OF_ONE|row_send|row_stream_table)\([^,"]*,\s*"(\w+)"')
+ASKED = re.compile(r'(?:reply_column|replies_table)\([^()"]*"(\w+)"|\.table = "(\w+)"')
+
+
+def names_of(pattern, *folders):
+    return {name for path in tracked("*.c", "*.h") if path.relative_to(ROOT).parts[0] in folders
+            for found in pattern.findall(macros.joined(path.read_text())) for name in found if name}
+
+
+def test_the_client_asks_for_columns_and_tables_that_there_are(build):
+    asked, made = names_of(ASKED, "client"), names_of(MADE, "daemon", "client")
+    assert {"schedule", "kind", "scaled"} <= asked & made and not asked - made, asked - made
+
+
 # Macros in use that evaluate an argument more than once. What is added here needs a look at all uses;
 # an inline function is better where one can be written.
 REPEATING_HEADERS = ["sys/queue.h", "sys/param.h", "uthash.h", "utlist.h"]
@@ -225,7 +241,7 @@ REPEATING = set("""
     COUNTED CPUS DL_APPEND DL_APPEND2 DL_DELETE DL_DELETE2 DL_FOREACH DL_FOREACH2 DL_FOREACH_SAFE
     DL_FOREACH_SAFE2 HASH_ADD HASH_ADD_INT HASH_ADD_KEYPTR HASH_CLEAR HASH_COUNT HASH_DEL HASH_FIND
     HASH_FIND_INT HASH_FUNCTION HASH_ITER STEP TAILQ_ENTRY TAILQ_HEAD TAILQ_INIT TAILQ_INSERT_HEAD
-    TAILQ_INSERT_TAIL TAILQ_REMOVE TAKE_FD TAKE_PTR TEST TWICE""".split())
+    TAILQ_INSERT_TAIL TAILQ_REMOVE TABLE_BEGIN TABLE_OF_ONE TABLE_ROW TAKE_FD TAKE_PTR TEST TWICE""".split())
 
 
 def repeating_macros():
@@ -265,7 +281,7 @@ def test_a_call_that_a_macro_would_make_twice_is_found(build):
     mine = macros.repeating(list(macros.definitions(
         "#define A(x) ((x) + (x))\n#define B(y) A(y)\n#define C(z) (sizeof(z) + (z))\n"
         "#define D(v) do { use(v); } while (0)\n#define E(v) for (; v;)\n#define F(...) \\\n"
-        " A(__VA_ARGS__)\n#define G(m) (p->m + (m))\n")))
+        " A(__VA_ARGS__)\n#define G(m) (p->m + (m))\n#define H(LINE) LINE(a) LINE(b)\n")))
     assert set(mine) == {"A", "B", "E", "F"} and mine["B"] == {0}, mine
 
 

@@ -92,7 +92,7 @@ struct stored_answer {
 		double real; /* of integers too */
 	} cell[STORED_ROWS_MAX][STORED_COLUMNS_MAX];
 	size_t n_rows;
-	char event[256], rung[512], switches[64], note[QUERY_NOTES_MAX][256];
+	char event[256], rung[512], switches[64], note[ANSWER_NOTES_MAX][256];
 	uint32_t hz, n_notes, n_losses;
 	uint64_t samples, period;
 	struct {

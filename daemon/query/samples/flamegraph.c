@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/answer/row.h"
 #include "daemon/query/sources.h"
 
 enum flame_kind {
@@ -21,7 +22,6 @@ enum flame_kind {
 	KIND_INLINED,
 	KIND_UNKNOWN,
 };
-#define N_COUNTED_COLUMNS 2
 
 static const char *const kind_name[] = {"user", "kernel", "jit", "inlined", "unknown"};
 
@@ -346,58 +346,53 @@ static bool tells_counted(const struct flame *f)
 	return f->counts && f->provenance.uncounted > 0;
 }
 
-static int tell_columns(const struct flame *f, const struct answer *answer)
-{
-	Mperf__Unit unit = f->counts ? MPERF__UNIT__UNIT_COUNT : MPERF__UNIT__UNIT_NS;
-	const struct answer_column c[] = {
-		{"node", "Node", MPERF__UNIT__UNIT_NONE},
-		{"parent", "Parent", MPERF__UNIT__UNIT_NONE},
-		{"function", "Function", MPERF__UNIT__UNIT_NONE},
-		{"module", "Module", MPERF__UNIT__UNIT_NONE},
-		{"kind", "Kind", MPERF__UNIT__UNIT_NONE},
-		{"source", "Source", MPERF__UNIT__UNIT_NONE},
-		{"line", "Line", MPERF__UNIT__UNIT_NONE},
-		{"value", "Self", unit},
-		{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
-		{"counted", "Counted", MPERF__UNIT__UNIT_COUNT},
-	};
-	size_t n = sizeof(c) / sizeof(*c);
-	return answer->columns(answer->userdata, c, tells_counted(f) ? n : n - N_COUNTED_COLUMNS);
-}
+struct node_row {
+	const struct flame_node *node;
+	const uint64_t *name; /* its key's parts */
+	const struct flame_site *site;
+	uint32_t number, parent; /* what the answer calls them */
+};
 
-static struct answer_value text(const struct flame *f, uint64_t id)
-{
-	const char *t = text_of(&f->texts, (uint32_t)id);
-	if (!t)
-		return (struct answer_value){.kind = ANSWER_ABSENT};
-	return (struct answer_value){.kind = ANSWER_TEXT, .text = t};
-}
+#define NODE_PART(COLUMN, KNOWN_IF)                                                                \
+	COLUMN(node, "Node", number, of->number)                                                   \
+	COLUMN(parent, "Parent", number, of->parent)                                               \
+	COLUMN(function, "Function", text, text_of(&f->texts, (uint32_t)of->name[0]))              \
+	COLUMN(module, "Module", text, text_of(&f->texts, (uint32_t)of->name[1]))                  \
+	COLUMN(kind, "Kind", text, kind_name[of->name[2]])                                         \
+	COLUMN(source, "Source", text, text_of(&f->texts, (uint32_t)of->site->source))             \
+	KNOWN_IF(line, "Line", number, of->site->line, of->site->line)
+#define COUNTS_PART(COLUMN, KNOWN_IF) COLUMN(value, "Self", count, integer_of(of->node->self.value))
+#define TIME_PART(COLUMN, KNOWN_IF) COLUMN(value, "Self", ns, integer_of(of->node->self.value))
+#define COUNTED_PART(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(samples, "Samples", count, of->node->self.samples)                                  \
+	COLUMN(counted, "Counted", count, of->node->self.samples - of->node->self.uncounted)
 
-static struct answer_value integer(int64_t n)
+#define COLUMNS_MAX 10
+
+/* The table's head (of: NULL), or a row. */
+static int tell_one(const struct flame *f, const struct node_row *of, const struct answer *answer)
 {
-	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = n};
+	struct answer_column column[COLUMNS_MAX];
+	struct answer_value value[COLUMNS_MAX];
+	struct row_builder b = {.column = of ? NULL : column, .value = of ? value : NULL};
+	ROW_PART(&b, NODE_PART);
+	if (f->counts)
+		ROW_PART(&b, COUNTS_PART);
+	else
+		ROW_PART(&b, TIME_PART);
+	if (tells_counted(f))
+		ROW_PART(&b, COUNTED_PART);
+	return row_send(answer, NULL, &b);
 }
 
 static int tell_node(const struct flame *f, uint32_t i, uint32_t number, uint32_t parent,
 	const struct answer *answer)
 {
 	const struct flame_node *node = &f->node[i];
-	const uint64_t *name = f->names.key[node->name].part;
-	const struct flame_site *site = &f->site[node->name];
-	const struct answer_value v[] = {
-		integer(number),
-		integer(parent),
-		text(f, name[0]),
-		text(f, name[1]),
-		{.kind = ANSWER_TEXT, .text = kind_name[name[2]]},
-		text(f, site->source),
-		site->line ? integer(site->line) : (struct answer_value){.kind = ANSWER_ABSENT},
-		integer(integer_of(node->self.value)),
-		integer((int64_t)node->self.samples),
-		integer((int64_t)(node->self.samples - node->self.uncounted)),
-	};
-	size_t n = sizeof(v) / sizeof(*v);
-	return answer->row(answer->userdata, v, tells_counted(f) ? n : n - N_COUNTED_COLUMNS);
+	return tell_one(f,
+		&(struct node_row){
+			node, f->names.key[node->name].part, &f->site[node->name], number, parent},
+		answer);
 }
 
 /* Nodes in the order in which they are told: siblings stand together, sorted by name. What has no
@@ -479,7 +474,7 @@ static int tell(struct flame *f, const struct answer *answer)
 	if (r == 0)
 		r = order_make(&o, f);
 	if (r == 0)
-		r = tell_columns(f, answer);
+		r = tell_one(f, NULL, answer);
 	if (r == 0)
 		r = tell_tree(f, &o, answer);
 	if (r == 0)

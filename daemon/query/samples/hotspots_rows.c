@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/answer/row.h"
 #include "daemon/query/samples/hotspots.h"
 #include "daemon/query/samples/hotspots_metrics.h"
 
@@ -39,22 +40,6 @@ int query_by_parse(const char *name)
 	return -1;
 }
 
-/* Key columns per question, ended by a NULL name. */
-static const struct answer_column key_columns[N_QUERY_BY][7] = {
-	[QUERY_BY_FUNCTION] = {{"function", "Function", 0}, {"module", "Module", 0}},
-	[QUERY_BY_MODULE] = {{"module", "Module", 0}},
-	[QUERY_BY_PROCESS] = {{"comm", "Process", 0}, {"pid", "PID", 0}, {"argv", "Arguments", 0}},
-	[QUERY_BY_THREAD] = {{"comm", "Thread", 0}, {"pid", "PID", 0}, {"tid", "TID", 0}},
-	[QUERY_BY_CGROUP] = {{"cgroup", "Control group", 0}},
-	[QUERY_BY_JOB] = {{"job", "Job", 0}, {"uid", "User", 0}},
-	[QUERY_BY_LINE] = {{"function", "Function", 0}, {"source", "Source", 0},
-		{"line", "Line", 0}, {"module", "Module", 0}},
-	[QUERY_BY_HART] = {{"hart", "Hart", 0}, {"rung", "Sampled by", 0}},
-	[QUERY_BY_ADDRESS] = {{"function", "Function", 0},
-		{"offset", "Offset", MPERF__UNIT__UNIT_ADDRESS}, {"source", "Source", 0},
-		{"line", "Line", 0}, {"module", "Module", 0}, {"build_id", "Build id", 0}},
-};
-
 /* Are there counts that do not cover all samples? Then each row says how many they cover. */
 static bool tells_counted(const struct hotspots *h)
 {
@@ -62,167 +47,171 @@ static bool tells_counted(const struct hotspots *h)
 	return any && h->provenance.uncounted > 0;
 }
 
-static int tell_columns(const struct hotspots *h, const struct answer *answer)
+static const char *text(const struct hotspots *h, uint64_t id)
 {
-	struct answer_column c[COLUMNS_MAX];
-	size_t n = 0;
-	for (const struct answer_column *key = key_columns[h->by]; key->name; key++)
-		c[n++] = *key;
-	if (h->with_process)
-		c[n++] = (struct answer_column){"process", "Process", 0};
-	c[n++] = (struct answer_column){"self", "Self", MPERF__UNIT__UNIT_SHARE};
-	c[n++] = (struct answer_column){"total", "Total", MPERF__UNIT__UNIT_SHARE};
-	c[n++] = (struct answer_column){"samples", "Samples", MPERF__UNIT__UNIT_COUNT};
-	c[n++] = (struct answer_column){"self_ns", "Time", MPERF__UNIT__UNIT_NS};
-	if (h->of_other)
-		c[n++] = (struct answer_column){"count", "Count", MPERF__UNIT__UNIT_COUNT};
-	if (h->cycles)
-		c[n++] = (struct answer_column){"cycles", "Cycles", MPERF__UNIT__UNIT_COUNT};
-	if (h->instructions)
-		c[n++] = (struct answer_column){
-			"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT};
-	if (h->cycles && h->instructions)
-		c[n++] = (struct answer_column){"ipc", "IPC", MPERF__UNIT__UNIT_RATIO};
-	if (h->metrics)
-		n += hotspots_metrics_columns(h->metrics, &c[n]);
-	if (tells_counted(h))
-		c[n++] = (struct answer_column){"counted", "Counted", MPERF__UNIT__UNIT_SHARE};
-	if (h->by == QUERY_BY_MODULE) {
-		c[n++] = (struct answer_column){"named", "Named", MPERF__UNIT__UNIT_SHARE};
-		c[n++] = (struct answer_column){"unnamed", "Unnamed", MPERF__UNIT__UNIT_SHARE};
-		c[n++] = (struct answer_column){
-			"out_of_symbol", "Out of symbol", MPERF__UNIT__UNIT_SHARE};
-	}
-	return answer->columns(answer->userdata, c, n);
+	return text_of(&h->texts, (uint32_t)id);
 }
 
-static struct answer_value absent(void)
+static int64_t capped(uint64_t n)
 {
-	return (struct answer_value){.kind = ANSWER_ABSENT};
+	return n > INT64_MAX ? INT64_MAX : (int64_t)n;
 }
 
-static struct answer_value text(const struct hotspots *h, uint64_t id)
+/* NAN: a part of nothing. */
+static double ratio(double part, double whole)
 {
-	const char *t = text_of(&h->texts, (uint32_t)id);
-	return t ? (struct answer_value){.kind = ANSWER_TEXT, .text = t} : absent();
+	return whole > 0 ? part / whole : NAN;
 }
 
-static struct answer_value integer(int64_t n)
+/* --- keys -------------------------------------------------------------------------------------
+ *
+ * part: as hotspots_key.c packs it. Programs have neither pid nor tid. A task that the segment does not know has pid
+ * 0, which is the idle task's and never sampled as such by a clock; it stays without a name.
+ */
+
+#define FUNCTION_PART(COLUMN, KNOWN_IF)                                                            \
+	COLUMN(function, "Function", text, text(h, part[0]))                                       \
+	COLUMN(module, "Module", text, text(h, part[1]))
+#define OF_PROCESS_PART(COLUMN, KNOWN_IF) COLUMN(process, "Process", text, text(h, spot->name[0]))
+#define MODULE_PART(COLUMN, KNOWN_IF) COLUMN(module, "Module", text, text(h, part[0]))
+#define PROCESS_PART(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(comm, "Process", text, text(h, spot->name[0]))                                      \
+	KNOWN_IF(pid, "PID", number, part[0] != HOTSPOT_PROGRAM, (int32_t)part[1])                 \
+	COLUMN(argv, "Arguments", text, text(h, spot->name[1]))
+#define THREAD_PART(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(comm, "Thread", text, text(h, spot->name[0]))                                       \
+	KNOWN_IF(pid, "PID", number, part[0] != HOTSPOT_PROGRAM, (int32_t)part[1])                 \
+	KNOWN_IF(tid, "TID", number, part[0] != HOTSPOT_PROGRAM, (int32_t)(part[1] >> 32))
+#define CGROUP_PART(COLUMN, KNOWN_IF) COLUMN(cgroup, "Control group", text, text(h, part[0]))
+#define JOB_PART(COLUMN, KNOWN_IF)                                                                 \
+	COLUMN(job, "Job", text, text(h, part[0]))                                                 \
+	KNOWN_IF(uid, "User", number, part[1] != UINT64_MAX, capped(part[1]))
+#define LINE_PART(COLUMN, KNOWN_IF)                                                                \
+	COLUMN(function, "Function", text, text(h, part[0]))                                       \
+	COLUMN(source, "Source", text, text(h, part[1]))                                           \
+	KNOWN_IF(line, "Line", number, part[2], capped(part[2]))                                   \
+	COLUMN(module, "Module", text, text(h, part[3]))
+#define HART_PART(COLUMN, KNOWN_IF)                                                                \
+	KNOWN_IF(hart, "Hart", number, part[0] != UINT64_MAX, capped(part[0]))                     \
+	COLUMN(rung, "Sampled by", text, rung_says((enum rung)part[1]))
+#define ADDRESS_PART(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(function, "Function", text, text(h, part[0]))                                       \
+	COLUMN(offset, "Offset", address, part[3])                                                 \
+	COLUMN(source, "Source", text, text(h, part[1] >> 32))                                     \
+	KNOWN_IF(line, "Line", number, (uint32_t)part[1], (uint32_t)part[1])                       \
+	COLUMN(module, "Module", text, text(h, part[2]))                                           \
+	COLUMN(build_id, "Build id", text, build_id(h, part[2] >> 32))
+
+/* NULL: there is none. */
+static const char *build_id(const struct hotspots *h, uint64_t id)
 {
-	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = n};
+	const char *t = text(h, id);
+	return t && *t ? t : NULL;
 }
 
-static struct answer_value count(uint64_t n)
+static void add_key(const struct hotspots *h, const uint64_t *part, const struct hotspot *spot,
+	struct row_builder *b)
 {
-	return integer(n > INT64_MAX ? INT64_MAX : (int64_t)n);
-}
-
-static struct answer_value ratio(double part, double whole)
-{
-	return whole > 0 ? (struct answer_value){.kind = ANSWER_REAL, .real = part / whole}
-			 : absent();
-}
-
-/* Of a process or thread; programs have none. */
-static struct answer_value pid(uint64_t boot, uint64_t n)
-{
-	return boot == HOTSPOT_PROGRAM ? absent() : integer((int32_t)n);
-}
-
-/* part: as address_key packs it */
-static size_t address_values(const struct hotspots *h, const uint64_t *part, struct answer_value *v)
-{
-	const char *build_id = text_of(&h->texts, (uint32_t)(part[2] >> 32));
-	v[0] = text(h, part[0]);
-	v[1] = integer((int64_t)part[3]);
-	v[2] = text(h, part[1] >> 32);
-	v[3] = (uint32_t)part[1] ? count((uint32_t)part[1]) : absent();
-	v[4] = text(h, (uint32_t)part[2]);
-	v[5] = build_id && *build_id ? text(h, part[2] >> 32) : absent();
-	return 6;
-}
-
-/* A task that the segment does not know has pid 0, which is the idle task's and never sampled as
- * such by a clock; it stays without a name. */
-static size_t key_values(const struct hotspots *h, uint32_t hot, struct answer_value *v)
-{
-	const uint64_t *part = h->keys.key[hot].part;
-	const struct hotspot *spot = &h->hotspot[hot];
-	size_t n = 0;
 	switch (h->by) {
-	case QUERY_BY_LINE:
-		v[n++] = text(h, part[0]);
-		v[n++] = text(h, part[1]);
-		v[n++] = part[2] ? count(part[2]) : absent();
-		v[n++] = text(h, part[3]);
-		break;
 	case QUERY_BY_FUNCTION:
-		v[n++] = text(h, part[0]);
-		v[n++] = text(h, part[1]);
+		ROW_PART(b, FUNCTION_PART);
 		if (h->with_process)
-			v[n++] = text(h, spot->name[0]);
-		break;
-	case QUERY_BY_PROCESS:
-		v[n++] = text(h, spot->name[0]);
-		v[n++] = pid(part[0], part[1]);
-		v[n++] = text(h, spot->name[1]);
-		break;
-	case QUERY_BY_THREAD:
-		v[n++] = text(h, spot->name[0]);
-		v[n++] = pid(part[0], part[1]);
-		v[n++] = pid(part[0], part[1] >> 32);
-		break;
-	case QUERY_BY_HART:
-		v[n++] = part[0] == UINT64_MAX ? absent() : count(part[0]);
-		v[n++] = (struct answer_value){
-			.kind = ANSWER_TEXT, .text = rung_says((enum rung)part[1])};
-		break;
-	case QUERY_BY_ADDRESS:
-		return address_values(h, part, v);
-	case QUERY_BY_JOB:
-		v[n++] = text(h, part[0]);
-		v[n++] = part[1] == UINT64_MAX ? absent() : count(part[1]);
+			ROW_PART(b, OF_PROCESS_PART);
 		break;
 	case QUERY_BY_MODULE:
+		ROW_PART(b, MODULE_PART);
+		break;
+	case QUERY_BY_PROCESS:
+		ROW_PART(b, PROCESS_PART);
+		break;
+	case QUERY_BY_THREAD:
+		ROW_PART(b, THREAD_PART);
+		break;
 	case QUERY_BY_CGROUP:
-	default:
-		v[n++] = text(h, part[0]);
+		ROW_PART(b, CGROUP_PART);
+		break;
+	case QUERY_BY_JOB:
+		ROW_PART(b, JOB_PART);
+		break;
+	case QUERY_BY_LINE:
+		ROW_PART(b, LINE_PART);
+		break;
+	case QUERY_BY_HART:
+		ROW_PART(b, HART_PART);
+		break;
+	case QUERY_BY_ADDRESS:
+		ROW_PART(b, ADDRESS_PART);
+		break;
+	case N_QUERY_BY:
 		break;
 	}
-	return n;
 }
 
-static int tell_row(const struct hotspots *h, uint32_t hot, const struct answer *answer)
+/* --- figures ---------------------------------------------------------------------------------- */
+
+#define SHARES_PART(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(self, "Self", share, ratio(spot->self, h->sum))                                     \
+	COLUMN(total, "Total", share, ratio(spot->total, h->sum))                                  \
+	COLUMN(samples, "Samples", count, capped(spot->samples))                                   \
+	COLUMN(self_ns, "Time", ns, capped(spot->self_ns))
+#define COUNT_PART(COLUMN, KNOWN_IF) COLUMN(count, "Count", count, integer_of(spot->self))
+#define CYCLES_PART(COLUMN, KNOWN_IF)                                                              \
+	KNOWN_IF(cycles, "Cycles", count, spot->has_cycles, integer_of(spot->cycles))
+#define INSTRUCTIONS_PART(COLUMN, KNOWN_IF)                                                        \
+	KNOWN_IF(instructions, "Instructions", count, spot->has_instructions,                      \
+		integer_of(spot->instructions))
+#define IPC_PART(COLUMN, KNOWN_IF)                                                                 \
+	KNOWN_IF(ipc, "IPC", ratio, spot->has_cycles && spot->has_instructions,                    \
+		ratio(spot->instructions, spot->cycles))
+#define COUNTED_PART(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(counted, "Counted", share,                                                          \
+		ratio((double)(spot->samples - spot->uncounted), (double)spot->samples))
+#define NAMED_PART(COLUMN, KNOWN_IF)                                                               \
+	COLUMN(named, "Named", share, ratio((double)spot->named, (double)spot->samples))           \
+	COLUMN(unnamed, "Unnamed", share, ratio((double)spot->unnamed, (double)spot->samples))     \
+	COLUMN(out_of_symbol, "Out of symbol", share,                                              \
+		ratio((double)spot->out_of_symbol, (double)spot->samples))
+
+static void add_metrics(const struct hotspots_metrics *m, uint32_t hot, struct row_builder *b)
 {
-	struct answer_value v[COLUMNS_MAX];
-	const struct hotspot *spot = &h->hotspot[hot];
-	size_t n = key_values(h, hot, v);
-	v[n++] = ratio(spot->self, h->sum);
-	v[n++] = ratio(spot->total, h->sum);
-	v[n++] = count(spot->samples);
-	v[n++] = count(spot->self_ns);
+	b->n += b->column ? hotspots_metrics_columns(m, &b->column[b->n])
+			  : hotspots_metrics_values(m, hot, &b->value[b->n]);
+}
+
+/* The table's head, or a row. */
+static int tell(
+	const struct hotspots *h, uint32_t hot, struct row_builder b, const struct answer *to)
+{
+	const struct hotspot *spot = b.value ? &h->hotspot[hot] : NULL;
+	add_key(h, b.value ? h->keys.key[hot].part : NULL, spot, &b);
+	ROW_PART(&b, SHARES_PART);
 	if (h->of_other)
-		v[n++] = integer(integer_of(spot->self));
+		ROW_PART(&b, COUNT_PART);
 	if (h->cycles)
-		v[n++] = spot->has_cycles ? integer(integer_of(spot->cycles)) : absent();
+		ROW_PART(&b, CYCLES_PART);
 	if (h->instructions)
-		v[n++] =
-			spot->has_instructions ? integer(integer_of(spot->instructions)) : absent();
+		ROW_PART(&b, INSTRUCTIONS_PART);
 	if (h->cycles && h->instructions)
-		v[n++] = spot->has_cycles && spot->has_instructions
-				 ? ratio(spot->instructions, spot->cycles)
-				 : absent();
+		ROW_PART(&b, IPC_PART);
 	if (h->metrics)
-		n += hotspots_metrics_values(h->metrics, hot, &v[n]);
+		add_metrics(h->metrics, hot, &b);
 	if (tells_counted(h))
-		v[n++] = ratio((double)(spot->samples - spot->uncounted), (double)spot->samples);
-	if (h->by == QUERY_BY_MODULE) {
-		double samples = (double)spot->samples;
-		v[n++] = ratio((double)spot->named, samples);
-		v[n++] = ratio((double)spot->unnamed, samples);
-		v[n++] = ratio((double)spot->out_of_symbol, samples);
-	}
-	return answer->row(answer->userdata, v, n);
+		ROW_PART(&b, COUNTED_PART);
+	if (h->by == QUERY_BY_MODULE)
+		ROW_PART(&b, NAMED_PART);
+	return row_send(to, NULL, &b);
+}
+
+static int tell_head(const struct hotspots *h, const struct answer *to)
+{
+	struct answer_column column[COLUMNS_MAX];
+	return tell(h, 0, (struct row_builder){.column = column}, to);
+}
+
+static int tell_row(const struct hotspots *h, uint32_t hot, const struct answer *to)
+{
+	struct answer_value value[COLUMNS_MAX];
+	return tell(h, hot, (struct row_builder){.value = value}, to);
 }
 
 static bool is_empty(const struct hotspot *s)
@@ -271,7 +260,7 @@ int hotspots_tell(struct hotspots *h, uint32_t limit, const struct answer *answe
 	if (limit != 0 && limit < n)
 		n = limit;
 
-	int r = tell_columns(h, answer);
+	int r = tell_head(h, answer);
 	for (uint32_t i = 0; i < n && r == 0; i++)
 		r = tell_row(h, order[i], answer);
 	free(order);

@@ -59,7 +59,7 @@ static double ipc_told(void)
 		if (ipc != -2 || m->answer->body_case != MPERF__ANSWER__BODY_ROWS)
 			continue;
 		const Mperf__Row *row = m->answer->rows->row[0];
-		ck_assert_uint_eq(row->n_value, N_HART_COLUMNS);
+		ck_assert_uint_eq(row->n_value, ROW_LENGTH(HART_TABLE));
 		ck_assert_int_eq(row->value[7]->integer, 1); /* samples: as busy as it was */
 		bool there = row->value[6]->is_case == MPERF__VALUE__IS_REAL;
 		ipc = there ? row->value[6]->real : -1;

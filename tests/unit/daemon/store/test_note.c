@@ -227,7 +227,7 @@ TEST(notes_beyond_their_number_are_left_out)
 				 NULL, NULL, NULL),
 		SQLITE_OK);
 	ck_assert(said(s.db, NULL, "x"));
-	ck_assert_uint_le(a.n_notes, QUERY_NOTES_MAX);
+	ck_assert_uint_le(a.n_notes, ANSWER_NOTES_MAX);
 }
 
 /* --- names that had not come ------------------------------------------------------------------ */

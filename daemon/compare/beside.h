@@ -3,8 +3,8 @@
 
 /* Two sides beside each other: what an answer says where no change can be tested */
 
+#include "daemon/compare/answer.h"
 #include "daemon/compare/became.h"
-#include "daemon/control/compare_answer.h"
 
 /* Of the two names that BECAME_MOVED and BECAME_RENAMED give; longer ones are cut. */
 #define BECAME_TEXT_BYTES 512
@@ -15,6 +15,5 @@ const char *compare_became(
 	const struct gather *g, const struct became *became, size_t row, char *buffer);
 
 /* Send the tables "side" and "beside". 0; the answer's value; -errno. */
-int compare_beside(struct row_stream *stream, const struct answer *to,
-	const struct compare_sides *sides, const struct became *became,
-	const struct compare_runs *runs);
+int compare_beside(const struct answer *to, const struct compare_sides *sides,
+	const struct became *became, const struct compare_runs *runs);

@@ -4,7 +4,6 @@
 /* The answer of diff and gate, once all runs are gathered */
 
 #include "daemon/compare/gather.h"
-#include "daemon/control/request.h"
 
 #define COMPARE_TOO_MANY_REMEDY "Compare fewer runs, or --by module."
 
@@ -18,5 +17,5 @@ struct compare_sides {
 
 /* Check that the runs may be compared, compare them, and send the tables of a CompareRequest, without what
  * ends an answer. *ret_status is that of Done. 0; QUERY_FAILED with *ret_error; the answer's value; -errno. */
-int compare_answer(const struct compare_sides *s, struct row_stream *stream,
-	const struct answer *to, int *ret_status, struct query_error *ret_error);
+int compare_answer(const struct compare_sides *s, const struct answer *to, int *ret_status,
+	struct query_error *ret_error);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "daemon/compare/gather_private.h"
-#include "daemon/control/compare_values.h"
+#include "daemon/compare/values.h"
 #include "tests/unit/test.h"
 
 #define RUNS_MAX 6
@@ -15,6 +15,7 @@ enum { BASELINE, CANDIDATE, CHANGE, LOW, HIGH };
 static struct gather *g;
 static bool candidate[RUNS_MAX];
 static struct compare_runs runs;
+static struct compare_value_names names;
 static struct answer_value v[COMPARE_VALUE_COLUMNS];
 
 static void end(void)
@@ -40,7 +41,7 @@ static void compare_made(size_t n, const double *value, const double *error)
 	g->n_runs = (uint32_t)n;
 	ck_assert_int_eq(gather_sort_values(g, (uint32_t[]){0}, 1), 0);
 	runs = (struct compare_runs){.n_functions = 1, .n_runs = n, .candidate = candidate};
-	ck_assert_int_eq(compare_value_values(g, &runs, 0, v), 0);
+	ck_assert_int_eq(compare_values(g, &runs, 0, &names, &(struct row_builder){.value = v}), 0);
 }
 
 static void near(int at, double wanted)
@@ -55,14 +56,17 @@ static void near(int at, double wanted)
 
 TEST(columns_are_named_after_the_value)
 {
-	struct compare_value_names names;
 	struct answer_column c[COMPARE_VALUE_COLUMNS];
+	struct row_builder head = {.column = c}, beside = {.column = c};
 	compare_made(2, (double[]){1, 2}, (double[]){0, 0});
-	ck_assert_uint_eq(compare_value_columns(g, &names, c), 5);
+	ck_assert_int_eq(compare_values(g, &runs, 0, &names, &head), 0);
+	ck_assert_uint_eq(head.n, 5);
 	ck_assert_str_eq(c[BASELINE].name, "baseline_mpki");
 	ck_assert_str_eq(c[HIGH].name, "mpki_high");
 	ck_assert_int_eq(c[CHANGE].unit, MPERF__UNIT__UNIT_SHARE);
-	ck_assert_uint_eq(compare_beside_columns(g, &names, c), 2);
+	ck_assert_int_eq(
+		compare_values_beside(g, &runs, (const size_t[]){0, 0}, &names, &beside), 0);
+	ck_assert_uint_eq(beside.n, 2);
 	ck_assert_str_eq(c[1].name, "mpki_b");
 }
 
@@ -115,7 +119,9 @@ TEST(a_value_that_no_run_counted_is_noted)
 TEST(side_by_side_a_row_can_have_another_name_on_each)
 {
 	compare_made(2, (double[]){4, 5}, (double[]){0, 0});
-	ck_assert_int_eq(compare_beside_values(g, &runs, (const size_t[]){0, 0}, v), 0);
+	ck_assert_int_eq(compare_values_beside(g, &runs, (const size_t[]){0, 0}, &names,
+				 &(struct row_builder){.value = v}),
+		0);
 	near(0, 4);
 	near(1, 5);
 }

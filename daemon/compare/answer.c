@@ -2,18 +2,18 @@
  *
  * What diff and gate answer of runs that are gathered, wherever these came from.
  */
-#include "daemon/control/compare_answer.h"
+#include "daemon/compare/answer.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/answer/row.h"
 #include "daemon/compare/became.h"
+#include "daemon/compare/beside.h"
 #include "daemon/compare/compare.h"
-#include "daemon/control/compare_beside.h"
-#include "daemon/control/compare_counts.h"
-#include "daemon/control/compare_values.h"
+#include "daemon/compare/values.h"
 #include "daemon/query/load.h"
 
 #define MARGIN_PPM 20000
@@ -102,54 +102,13 @@ static int check_sources(const struct compare_sides *s, struct query_error *erro
 
 /* --- answering -------------------------------------------------------------------------------- */
 
-static struct answer_value text(const char *t)
-{
-	return t ? (struct answer_value){.kind = ANSWER_TEXT, .text = t}
-		 : (struct answer_value){.kind = ANSWER_ABSENT};
-}
-
-static struct answer_value integer(size_t n)
-{
-	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)n};
-}
-
-static struct answer_value real(double value)
-{
-	return isfinite(value) ? (struct answer_value){.kind = ANSWER_REAL, .real = value}
-			       : (struct answer_value){.kind = ANSWER_ABSENT};
-}
-
-static struct answer_value nanoseconds(double ns)
-{
-	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = (int64_t)(ns + 0.5)};
-}
-
-static const struct answer_column change_columns[] = {
-	{"change", "Change", MPERF__UNIT__UNIT_SHARE},
-	{"low", "Lowest", MPERF__UNIT__UNIT_SHARE},
-	{"high", "Highest", MPERF__UNIT__UNIT_SHARE},
-	{"p", "p", MPERF__UNIT__UNIT_RATIO},
-	{"seen_from", "Seen from", MPERF__UNIT__UNIT_SHARE},
-	{"runs_needed", "Runs needed", MPERF__UNIT__UNIT_COUNT},
-};
-#define N_CHANGE_COLUMNS (sizeof(change_columns) / sizeof(*change_columns))
-
-static size_t put_change(struct answer_value *v, const struct compare_change *c)
-{
-	v[0] = real(c->change);
-	v[1] = real(c->low);
-	v[2] = real(c->high);
-	v[3] = real(c->p);
-	v[4] = real(c->seen_from);
-	v[5] = c->runs_needed < 1e9 ? nanoseconds(c->runs_needed) : real(NAN);
-	return N_CHANGE_COLUMNS;
-}
-
-static size_t put_columns(struct answer_column *to, const struct answer_column *from, size_t n)
-{
-	memcpy(to, from, n * sizeof(*to));
-	return n;
-}
+#define CHANGE_COLUMNS(COLUMN, KNOWN_IF)                                                           \
+	COLUMN(change, "Change", share, of->change)                                                \
+	COLUMN(low, "Lowest", share, of->low)                                                      \
+	COLUMN(high, "Highest", share, of->high)                                                   \
+	COLUMN(p, "p", ratio, of->p)                                                               \
+	COLUMN(seen_from, "Seen from", share, of->seen_from)                                       \
+	KNOWN_IF(runs_needed, "Runs needed", count, of->runs_needed < 1e9, of->runs_needed + 0.5)
 
 static const char *const verdict_says[] = {"within", "slower", "undecided"};
 
@@ -165,46 +124,29 @@ static double mean_total(const struct compare_runs *runs, bool candidate)
 	return n > 0 ? sum / (double)n : 0;
 }
 
-static int tell_total(struct row_stream *s, const struct answer *to,
-	const struct compare_runs *runs, const struct comparison *c, size_t n_left_out)
-{
-	static const struct answer_column columns[] = {{"verdict", "Verdict", 0},
-		{"baseline_runs", "Baseline runs", MPERF__UNIT__UNIT_COUNT},
-		{"candidate_runs", "Candidate runs", MPERF__UNIT__UNIT_COUNT},
-		{"baseline_ns", "Baseline", MPERF__UNIT__UNIT_NS},
-		{"candidate_ns", "Candidate", MPERF__UNIT__UNIT_NS},
-		{"above", "At most", MPERF__UNIT__UNIT_SHARE},
-		{"spread", "Spread", MPERF__UNIT__UNIT_SHARE},
-		{"tested", "Tested", MPERF__UNIT__UNIT_COUNT},
-		{"untested", "Untested", MPERF__UNIT__UNIT_COUNT},
-		{"left_out", "Left out", MPERF__UNIT__UNIT_COUNT},
-		{"stable", "Stable", MPERF__UNIT__UNIT_COUNT}, {"few_runs", "Few runs", 0},
-		{"not_in_turns", "Not in turns", 0}, {"total_wide", "Total wide", 0},
-		{"functions_wide", "Rows wide", 0}};
-	struct answer_column all[sizeof(columns) / sizeof(*columns) + N_CHANGE_COLUMNS];
-	struct answer_value v[sizeof(columns) / sizeof(*columns) + N_CHANGE_COLUMNS];
-	size_t n = put_columns(all, columns, sizeof(columns) / sizeof(*columns));
+#define TOTAL_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(verdict, "Verdict", text, verdict_says[c->verdict])                                 \
+	COLUMN(baseline_runs, "Baseline runs", count, c->n_baseline)                               \
+	COLUMN(candidate_runs, "Candidate runs", count, c->n_candidate)                            \
+	COLUMN(baseline_ns, "Baseline", ns, mean_total(runs, false) + 0.5)                         \
+	COLUMN(candidate_ns, "Candidate", ns, mean_total(runs, true) + 0.5)                        \
+	COLUMN(above, "At most", share, of->above)                                                 \
+	KNOWN_IF(spread, "Spread", share, !(c->lacks & COMPARE_FEW_RUNS), c->common_spread)        \
+	COLUMN(tested, "Tested", count, c->n_tested)                                               \
+	COLUMN(untested, "Untested", count, c->n_functions - c->n_tested)                          \
+	COLUMN(left_out, "Left out", count, n_left_out)                                            \
+	COLUMN(stable, "Stable", count, c->n_stable)                                               \
+	COLUMN(few_runs, "Few runs", number, !!(c->lacks & COMPARE_FEW_RUNS))                      \
+	COLUMN(not_in_turns, "Not in turns", number, !!(c->lacks & COMPARE_NOT_IN_TURNS))          \
+	COLUMN(total_wide, "Total wide", number, !!(c->lacks & COMPARE_TOTAL_WIDE))                \
+	COLUMN(functions_wide, "Rows wide", number, !!(c->lacks & COMPARE_FUNCTIONS_WIDE))         \
+	CHANGE_COLUMNS(COLUMN, KNOWN_IF)
 
-	n += put_columns(all + n, change_columns, N_CHANGE_COLUMNS);
-	int r = row_stream_table(s, "total");
-	if (r == 0)
-		r = to->columns(to->userdata, all, n);
-	n = 0;
-	v[n++] = text(verdict_says[c->verdict]);
-	v[n++] = integer(c->n_baseline);
-	v[n++] = integer(c->n_candidate);
-	v[n++] = nanoseconds(mean_total(runs, false));
-	v[n++] = nanoseconds(mean_total(runs, true));
-	v[n++] = real(c->total.above);
-	v[n++] = c->lacks & COMPARE_FEW_RUNS ? real(NAN) : real(c->common_spread);
-	v[n++] = integer(c->n_tested);
-	v[n++] = integer(c->n_functions - c->n_tested);
-	v[n++] = integer(n_left_out);
-	v[n++] = integer(c->n_stable);
-	for (unsigned lack = COMPARE_FEW_RUNS; lack <= COMPARE_FUNCTIONS_WIDE; lack <<= 1)
-		v[n++] = integer(c->lacks & lack ? 1 : 0);
-	n += put_change(v + n, &c->total);
-	return r == 0 ? to->row(to->userdata, v, n) : r;
+static int tell_total(const struct answer *to, const struct compare_runs *runs,
+	const struct comparison *c, size_t n_left_out)
+{
+	const struct compare_change *of = &c->total;
+	return TABLE_OF_ONE(to, "total", TOTAL_TABLE);
 }
 
 struct tell {
@@ -212,12 +154,8 @@ struct tell {
 	const struct compare_runs *runs;
 	const struct comparison *slower, *faster; /* faster: NULL, or with the sides exchanged */
 	const struct became *became;              /* by row */
-	size_t n_values;                          /* columns of values beside samples */
 	double margin;
 };
-
-#define CHANGE_COLUMNS_MAX                                                                         \
-	(GATHER_PARTS + 9 + N_CHANGE_COLUMNS + COMPARE_COUNT_COLUMNS + COMPARE_VALUE_COLUMNS)
 
 static const char *verdict_of(const struct tell *t, size_t row)
 {
@@ -245,74 +183,70 @@ static int by_weight(const void *a, const void *b, void *userdata)
 	return (i > j) - (i < j);
 }
 
-static int tell_row(const struct tell *t, const struct answer *to, size_t row, size_t n_names)
+#define CHANGE_TABLE(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(verdict, "Verdict", text, verdict_of(t, row))                                       \
+	COLUMN(share, "Share", share, f->share)                                                    \
+	COLUMN(samples, "Samples", ratio, f->samples)                                              \
+	COLUMN(baseline_ns, "Baseline", ns, gather_time_ns(t->gather, row, false) + 0.5)           \
+	COLUMN(candidate_ns, "Candidate", ns, gather_time_ns(t->gather, row, true) + 0.5)          \
+	COLUMN(adds, "Adds", share, f->adds)                                                       \
+	COLUMN(stable, "Stable", number, f->is_stable)                                             \
+	COLUMN(became, "Became", text, compare_became(t->gather, t->became, row, became))          \
+	CHANGE_COLUMNS(COLUMN, KNOWN_IF)
+
+#define CHANGE_COLUMNS_MAX                                                                         \
+	(GATHER_PARTS + ROW_LENGTH(CHANGE_TABLE) + COMPARE_COUNT_COLUMNS + COMPARE_VALUE_COLUMNS)
+
+/* Fill the table's head, or a row. */
+static int fill_row(const struct tell *t, size_t row, struct compare_value_names *value_names,
+	struct row_builder *b)
 {
 	const struct compare_function *f = &t->slower->function[row];
-	struct answer_value v[CHANGE_COLUMNS_MAX];
-	const char *names[GATHER_PARTS];
-	size_t n = 0;
-
-	gather_names(t->gather, row, names);
-	while (n < n_names) {
-		v[n] = text(names[n]);
-		n++;
-	}
-	v[n++] = text(verdict_of(t, row));
-	v[n++] = real(f->share);
-	v[n++] = real(f->samples);
-	v[n++] = nanoseconds(gather_time_ns(t->gather, row, false));
-	v[n++] = nanoseconds(gather_time_ns(t->gather, row, true));
-	v[n++] = real(f->adds);
-	v[n++] = integer(f->is_stable);
+	const struct compare_change *of = &f->own;
 	char became[BECAME_TEXT_BYTES];
-	v[n++] = text(compare_became(t->gather, t->became, row, became));
-	n += put_change(v + n, &f->own);
-	int r = 0;
-	if (gather_has_counts(t->gather)) {
-		r = compare_count_values(t->gather, t->runs, row, v + n);
-		n += COMPARE_COUNT_COLUMNS;
-	}
-	if (r == 0 && t->n_values > 0)
-		r = compare_value_values(t->gather, t->runs, row, v + n);
-	n += t->n_values;
-	return r == 0 ? to->row(to->userdata, v, n) : r;
+	const char *names[GATHER_PARTS] = {NULL};
+	const struct answer_column *columns;
+	const size_t n_names = gather_columns(t->gather, &columns);
+	if (b->value)
+		gather_names(t->gather, row, names);
+	for (size_t i = 0; i < n_names; i++)
+		row_add(b, &columns[i], cell_text(names[i]));
+	ROW_PART(b, CHANGE_TABLE);
+	int r = gather_has_counts(t->gather) ? compare_counts(t->gather, t->runs, row, b) : 0;
+	return r == 0 ? compare_values(t->gather, t->runs, row, value_names, b) : r;
 }
 
-static int tell_changes(
-	struct row_stream *s, const struct answer *to, struct tell *t, uint32_t limit)
+static int tell_head(const struct tell *t, const struct answer *to)
 {
-	static const struct answer_column columns[] = {{"verdict", "Verdict", 0},
-		{"share", "Share", MPERF__UNIT__UNIT_SHARE},
-		{"samples", "Samples", MPERF__UNIT__UNIT_RATIO},
-		{"baseline_ns", "Baseline", MPERF__UNIT__UNIT_NS},
-		{"candidate_ns", "Candidate", MPERF__UNIT__UNIT_NS},
-		{"adds", "Adds", MPERF__UNIT__UNIT_SHARE}, {"stable", "Stable", 0},
-		{"became", "Became", 0}};
-	struct answer_column all[CHANGE_COLUMNS_MAX];
-	struct compare_value_names values;
-	const struct answer_column *names;
-	const size_t n_names = gather_columns(t->gather, &names);
+	struct answer_column columns[CHANGE_COLUMNS_MAX];
+	struct compare_value_names names;
+	struct row_builder head = {.column = columns};
+	int r = fill_row(t, 0, &names, &head);
+	return r == 0 ? row_send(to, "change", &head) : r;
+}
+
+static int tell_row(const struct tell *t, const struct answer *to, size_t row)
+{
+	struct answer_value v[CHANGE_COLUMNS_MAX];
+	struct row_builder b = {.value = v};
+	int r = fill_row(t, row, NULL, &b);
+	return r == 0 ? row_send(to, NULL, &b) : r;
+}
+
+static int tell_changes(const struct answer *to, struct tell *t, uint32_t limit)
+{
 	size_t n_rows = t->slower->n_functions;
 	_cleanup_(freep) size_t *order = calloc(n_rows + 1, sizeof(*order));
-	size_t n = put_columns(all, names, n_names);
-
 	if (!order)
 		return -ENOMEM;
 	for (size_t i = 0; i < n_rows; i++)
 		order[i] = i;
 	qsort_r(order, n_rows, sizeof(*order), by_weight, t);
-	n += put_columns(all + n, columns, sizeof(columns) / sizeof(*columns));
-	n += put_columns(all + n, change_columns, N_CHANGE_COLUMNS);
-	n += compare_count_columns(t->gather, all + n);
-	t->n_values = compare_value_columns(t->gather, &values, all + n);
-	n += t->n_values;
-	int r = row_stream_table(s, "change");
-	if (r == 0)
-		r = to->columns(to->userdata, all, n);
+	int r = tell_head(t, to);
 	if (limit != 0 && limit < n_rows)
 		n_rows = limit;
 	for (size_t i = 0; i < n_rows && r == 0; i++)
-		r = tell_row(t, to, order[i], n_names);
+		r = tell_row(t, to, order[i]);
 	return r;
 }
 
@@ -349,8 +283,8 @@ static int status_of(enum compare_verdict verdict)
 					   : STATUS_UNDECIDED;
 }
 
-int compare_answer(const struct compare_sides *s, struct row_stream *stream,
-	const struct answer *to, int *ret_status, struct query_error *ret_error)
+int compare_answer(const struct compare_sides *s, const struct answer *to, int *ret_status,
+	struct query_error *ret_error)
 {
 	const struct compare_options options = options_of(s->asked);
 	_cleanup_(comparison_freep) struct comparison *slower = NULL;
@@ -365,7 +299,7 @@ int compare_answer(const struct compare_sides *s, struct row_stream *stream,
 		r = became_find(s->gather, runs->n_functions, &became);
 	if (r == 0 && is_beside(s)) {
 		*ret_status = 0;
-		return compare_beside(stream, to, s, became, runs);
+		return compare_beside(to, s, became, runs);
 	}
 	if (r == 0)
 		r = compare(runs, &options, &slower);
@@ -379,11 +313,11 @@ int compare_answer(const struct compare_sides *s, struct row_stream *stream,
 		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"--layout-allowance must be below --plan-for.",
 			"the layout allowance is not below the growth that is planned for");
-	struct tell t = {s->gather, runs, slower, faster, became, 0, options.margin};
+	struct tell t = {s->gather, runs, slower, faster, became, options.margin};
 	if (r == 0)
-		r = tell_total(stream, to, runs, slower, gather_n_left_out(s->gather));
+		r = tell_total(to, runs, slower, gather_n_left_out(s->gather));
 	if (r == 0)
-		r = tell_changes(stream, to, &t, s->asked->limit);
+		r = tell_changes(to, &t, s->asked->limit);
 	if (r == 0)
 		*ret_status = s->is_gate ? status_of(slower->verdict) : 0;
 	return r;

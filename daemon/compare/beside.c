@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A row has what both sides have of a function: its share of the side's time, time, instructions and
+ * IPC, and ratios. A function that has moved or has another name is one row. Rows stand by the larger of
+ * their shares, so that what matters on either side is at the top.
+ */
+#include "daemon/compare/beside.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/compare/values.h"
+
+static const char *known(const char *text)
+{
+	return text && *text ? text : NULL;
+}
+
+static int64_t rounded(double count)
+{
+	return (int64_t)fmin(count + 0.5, 9.2e18);
+}
+
+/* NAN where one is not known or b is nothing. */
+static double ratio(double a, double b)
+{
+	return a >= 0 && b > 0 ? a / b : NAN;
+}
+
+const char *compare_became(
+	const struct gather *g, const struct became *became, size_t row, char *buffer)
+{
+	const struct became *b = &became[row];
+	const bool is_gone = gather_sums(g, row, true).samples <= 0;
+	const char *names[GATHER_PARTS] = {NULL};
+	if (b->kind == BECAME_MOVED || b->kind == BECAME_RENAMED)
+		gather_names(g, b->other, names);
+	const char *function = names[0] ? names[0] : "", *module = names[1] ? names[1] : "";
+	if (b->kind == BECAME_NOTHING)
+		return NULL;
+	if (b->kind == BECAME_MOVED)
+		snprintf(buffer, BECAME_TEXT_BYTES, "%s %s", is_gone ? "moved to" : "moved from",
+			module);
+	else if (b->kind == BECAME_RENAMED)
+		snprintf(buffer, BECAME_TEXT_BYTES, "%s %s (same callers)",
+			is_gone ? "renamed to" : "renamed from", function);
+	else
+		snprintf(buffer, BECAME_TEXT_BYTES, "inlined in the %s",
+			is_gone ? "candidate" : "baseline");
+	return buffer;
+}
+
+/* --- the sides -------------------------------------------------------------------------------- */
+
+#define SIDE_TABLE(COLUMN, KNOWN_IF)                                                               \
+	COLUMN(side, "Side", text, candidate ? "candidate" : "baseline")                           \
+	COLUMN(machine, "Machine", text, known(s.arch))                                            \
+	COLUMN(host, "Host", text, known(s.host))                                                  \
+	COLUMN(event, "Event", text, known(s.event))                                               \
+	COLUMN(rung, "Rung", text, known(s.rung))                                                  \
+	COLUMN(hz, "Rate", hz, s.hz)                                                               \
+	COLUMN(runs, "Runs", count, sides->n_side[candidate])                                      \
+	KNOWN_IF(samples, "Samples", count, of.samples >= 0, rounded(of.samples))                  \
+	KNOWN_IF(ns, "Time", ns, of.ns >= 0, rounded(of.ns))                                       \
+	KNOWN_IF(cycles, "Cycles", count, of.cycles >= 0, rounded(of.cycles))                      \
+	KNOWN_IF(instructions, "Instructions", count, of.instructions >= 0,                        \
+		rounded(of.instructions))                                                          \
+	COLUMN(ipc, "IPC", ratio, ratio(of.instructions, of.cycles))
+
+static int tell_sides(const struct answer *to, const struct compare_sides *sides)
+{
+	int r = TABLE_BEGIN(to, "side", SIDE_TABLE);
+	for (int candidate = 0; candidate < 2 && r == 0; candidate++) {
+		const struct gathered_source s =
+			gather_source(sides->gather, candidate ? sides->n_side[0] : 0);
+		const struct gathered_sums of = gather_total(sides->gather, candidate);
+		r = TABLE_ROW(to, SIDE_TABLE);
+	}
+	return r;
+}
+
+/* --- the rows --------------------------------------------------------------------------------- */
+
+struct beside {
+	size_t row;                   /* that names it; of a pair the candidate's */
+	struct gathered_sums side[2]; /* samples 0: it is not there */
+	double share[2];
+};
+
+static bool is_pair(const struct became *b, size_t row)
+{
+	return b[row].kind == BECAME_MOVED || b[row].kind == BECAME_RENAMED;
+}
+
+/* The baseline's row of a pair: the candidate's row shows both. */
+static bool is_told_elsewhere(const struct gather *g, const struct became *b, size_t row)
+{
+	return is_pair(b, row) && gather_sums(g, row, true).samples <= 0;
+}
+
+static size_t fill(
+	struct beside *rows, const struct gather *g, const struct became *became, size_t n_rows)
+{
+	const double total[2] = {gather_total(g, false).ns, gather_total(g, true).ns};
+	size_t n = 0;
+	for (size_t i = 0; i < n_rows; i++) {
+		if (is_told_elsewhere(g, became, i))
+			continue;
+		struct beside *b = &rows[n++];
+		b->row = i;
+		b->side[0] = gather_sums(g, is_pair(became, i) ? became[i].other : i, false);
+		b->side[1] = gather_sums(g, i, true);
+		for (int k = 0; k < 2; k++)
+			b->share[k] = total[k] > 0 ? b->side[k].ns / total[k] : 0;
+	}
+	return n;
+}
+
+static int by_share(const void *a, const void *b)
+{
+	const struct beside *x = a, *y = b;
+	const double p = fmax(x->share[0], x->share[1]), q = fmax(y->share[0], y->share[1]);
+	return p != q ? (p < q ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
+}
+
+#define BESIDE_TABLE(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(share_a, "Share A", share, b->share[0])                                             \
+	COLUMN(share_b, "Share B", share, b->share[1])                                             \
+	KNOWN_IF(ns_a, "Time A", ns, x->ns >= 0, rounded(x->ns))                                   \
+	KNOWN_IF(ns_b, "Time B", ns, y->ns >= 0, rounded(y->ns))                                   \
+	KNOWN_IF(ratio, "B/A", ratio, y->samples > 0, ratio(y->ns, x->ns))                         \
+	KNOWN_IF(                                                                                  \
+		instructions_a, "Instr. A", count, x->instructions >= 0, rounded(x->instructions)) \
+	KNOWN_IF(                                                                                  \
+		instructions_b, "Instr. B", count, y->instructions >= 0, rounded(y->instructions)) \
+	COLUMN(instructions_ratio, "Instr. B/A", ratio, ratio(y->instructions, x->instructions))   \
+	COLUMN(ipc_a, "IPC A", ratio, ratio(x->instructions, x->cycles))                           \
+	COLUMN(ipc_b, "IPC B", ratio, ratio(y->instructions, y->cycles))                           \
+	COLUMN(became, "Became", text, known(compare_became(t->gather, t->became, b->row, says)))
+
+#define BESIDE_COLUMNS_MAX (GATHER_PARTS + ROW_LENGTH(BESIDE_TABLE) + COMPARE_BESIDE_COLUMNS)
+
+struct tell {
+	const struct gather *gather;
+	const struct became *became;
+	const struct compare_runs *runs;
+};
+
+/* Fill the table's head, or the row of b. */
+static int fill_row(const struct tell *t, const struct beside *b,
+	struct compare_value_names *value_names, struct row_builder *row)
+{
+	const struct gathered_sums *x = &b->side[0], *y = &b->side[1];
+	const size_t rows[2] = {
+		row->value && is_pair(t->became, b->row) ? t->became[b->row].other : b->row,
+		b->row};
+	const char *names[GATHER_PARTS] = {NULL};
+	char says[BECAME_TEXT_BYTES];
+	const struct answer_column *columns;
+	const size_t n_names = gather_columns(t->gather, &columns);
+	if (row->value)
+		gather_names(t->gather, b->row, names);
+	for (size_t i = 0; i < n_names; i++)
+		row_add(row, &columns[i], cell_text(known(names[i])));
+	ROW_PART(row, BESIDE_TABLE);
+	return compare_values_beside(t->gather, t->runs, rows, value_names, row);
+}
+
+static int tell_head(const struct answer *to, const struct tell *t)
+{
+	struct compare_value_names names;
+	struct answer_column columns[BESIDE_COLUMNS_MAX];
+	struct row_builder head = {.column = columns};
+	int r = fill_row(t, &(struct beside){.row = 0}, &names, &head);
+	return r == 0 ? row_send(to, "beside", &head) : r;
+}
+
+static int tell_row(const struct answer *to, const struct tell *t, const struct beside *b)
+{
+	struct answer_value v[BESIDE_COLUMNS_MAX];
+	struct row_builder row = {.value = v};
+	int r = fill_row(t, b, NULL, &row);
+	return r == 0 ? row_send(to, NULL, &row) : r;
+}
+
+static int tell_rows(const struct answer *to, const struct tell *t, uint32_t limit)
+{
+	_cleanup_(freep) struct beside *rows = calloc(t->runs->n_functions + 1, sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	size_t n = fill(rows, t->gather, t->became, t->runs->n_functions);
+	qsort(rows, n, sizeof(*rows), by_share);
+	int r = tell_head(to, t);
+	if (limit != 0 && limit < n)
+		n = limit;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = tell_row(to, t, &rows[i]);
+	return r;
+}
+
+int compare_beside(const struct answer *to, const struct compare_sides *sides,
+	const struct became *became, const struct compare_runs *runs)
+{
+	const struct tell t = {sides->gather, became, runs};
+	int r = tell_sides(to, sides);
+	return r == 0 ? tell_rows(to, &t, sides->asked->limit) : r;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Columns of a comparison for what rows have beside samples: metrics or what loops counted (gathered_column), and
+ * what samples counted */
+
+#include "daemon/answer/row.h"
+#include "daemon/compare/gather.h"
+
+/* Names of columns, whose text is here. */
+#define COMPARE_VALUE_COLUMNS (5 * GATHER_VALUES_MAX)
+struct compare_value_names {
+	char name[COMPARE_VALUE_COLUMNS][112];
+};
+
+/* Add each value of a row: of the baseline, of the candidate, the change and its interval; names: NULL for a row.
+ * 0 or -ENOMEM. */
+int compare_values(const struct gather *g, const struct compare_runs *runs, size_t row,
+	struct compare_value_names *names, struct row_builder *to);
+
+/* For machines side by side, whose changes mean nothing: of each value the two sides alone. Of two rows, which may
+ * be the same: a function can have another name. */
+#define COMPARE_BESIDE_COLUMNS (2 * GATHER_VALUES_MAX)
+int compare_values_beside(const struct gather *g, const struct compare_runs *runs,
+	const size_t row[2], struct compare_value_names *names, struct row_builder *to);
+
+/* Add a row's cycles, instructions and their quotient, of both sides, with the interval of the change of each; for
+ * runs of which one counted. 0 or -ENOMEM. */
+#define COMPARE_COUNT_COLUMNS 15
+int compare_counts(const struct gather *g, const struct compare_runs *runs, size_t row,
+	struct row_builder *to);
+
+/* Which runs have no such value, as a sentence without its full stop; GATHER_VALUES_MAX + 1 of them at most.
+ * Returns false behind the last. */
+bool compare_value_note(const struct gather *g, size_t n_runs, size_t i, char *text, size_t bytes);
