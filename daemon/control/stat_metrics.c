@@ -204,7 +204,8 @@ static void values_of(const struct stat_metrics *m, const double *counts, double
 	const char *missing;
 	size_t n = metric_plan_n_metrics(m->plan);
 	for (size_t i = 0; i < n; i++)
-		if (metric_plan_value(m->plan, i, counts, &ret_values[i], &missing) != 0)
+		if (metric_inputs_value(
+			    metric_plan_inputs(m->plan), i, counts, &ret_values[i], &missing) != 0)
 			ret_values[i] = NAN;
 	find_rests(m, ret_values, ret_values + n);
 }
@@ -333,7 +334,8 @@ static void find_value(const struct stat_metrics *m, const struct stat_counts *c
 	v->running = running_of(m, counts, i);
 	v->value = NAN;
 	if (planned->fate != PLAN_IMPOSSIBLE)
-		result = metric_plan_value(m->plan, i, count, &v->value, &v->missing);
+		result = metric_inputs_value(
+			metric_plan_inputs(m->plan), i, count, &v->value, &v->missing);
 	if (result != 0)
 		say_missing(m, counts, planned, result, v);
 }

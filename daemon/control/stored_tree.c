@@ -83,10 +83,10 @@ static bool is_filled(const struct stored_tree *t, size_t stretch)
 
 static double least_part(const struct stored_tree *t, size_t metric, const struct picked *p)
 {
+	const struct metric_needs needs = metric_inputs_needs(t->inputs, metric);
 	double least = 1;
-	for (size_t i = 0; i < metric_inputs_n(t->inputs); i++)
-		if (metric_inputs_needs(t->inputs, metric, i))
-			least = fmin(least, p->part[i]);
+	for (size_t k = 0; k < needs.n; k++)
+		least = fmin(least, p->part[needs.input[k]]);
 	return least;
 }
 
@@ -265,13 +265,11 @@ static int find_metrics(
 	struct stored_tree *t, const struct platform *p, struct event_error *ret_error)
 {
 	size_t n = t->tree->n_nodes;
-	_cleanup_(freep) char **name = calloc(n, sizeof(*name));
-	int n_harts = hart_set_count(&t->counted->core[t->core].harts);
-	if (!name)
-		return -ENOMEM;
+	const struct metric_core core = {p, NULL, t->counted->core[t->core].harts};
+	struct metric_choice chosen = {.n = n};
 	for (size_t i = 0; i < n; i++)
-		name[i] = (char *)t->tree->node[i].metric->name;
-	int r = metric_inputs_new(p, name, n, n_harts, &t->inputs, ret_error);
+		chosen.metric[i] = t->tree->node[i].metric;
+	int r = metric_inputs_new(&core, &chosen, &t->inputs, ret_error);
 	t->of_node = calloc(n, sizeof(*t->of_node));
 	t->pass = calloc(n, sizeof(*t->pass));
 	t->node = calloc(n, sizeof(*t->node));
@@ -399,10 +397,8 @@ int stored_tree_make(struct stored_tree *t, const struct counted *c, unsigned co
 static const char *stored_input(const struct topdown_tree *view, size_t node, size_t i)
 {
 	const struct stored_tree *t = view->userdata;
-	for (size_t input = 0; input < metric_inputs_n(t->inputs); input++)
-		if (metric_inputs_needs(t->inputs, t->of_node[node], input) && i-- == 0)
-			return metric_inputs_name(t->inputs, input);
-	return NULL;
+	const struct metric_needs needs = metric_inputs_needs(t->inputs, t->of_node[node]);
+	return i < needs.n ? metric_inputs_name(t->inputs, needs.input[i]) : NULL;
 }
 
 static void stored_passes(

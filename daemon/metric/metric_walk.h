@@ -4,11 +4,18 @@
 /* Metrics by name, and the inputs of one: names of events in its formula, and in those of the metrics that it
  * names */
 
-#include "daemon/metric/metric_plan.h"
 #include "daemon/pmu/event/event.h"
 #include "platform-db/expression.h"
 #include "platform-db/platform.h"
 #include "platform-db/pool.h"
+
+#define METRICS_MAX 64 /* of one request */
+
+enum {
+	METRIC_UNKNOWN = 1,  /* no metric or group of that name: *ret_error says so */
+	METRIC_TOO_MANY,     /* more than METRICS_MAX, or than PLAN_EVENTS_MAX events */
+	METRIC_CORES_DIFFER, /* harts of several kinds: sums over them have no metrics */
+};
 
 /* Find the metrics and groups of these names, each metric once, in the order of the names. 0; METRIC_UNKNOWN,
  * METRIC_TOO_MANY with *ret_error. */

@@ -104,16 +104,20 @@ static int find_platform(
 static int find_inputs(struct hotspots_metrics *m, struct loaded *l, const struct platform *p)
 {
 	struct event_error error = {""};
-	int n_harts = 0;
+	struct metric_core core = {.platform = p};
+	struct metric_choice chosen = {.n = 0};
 	for (int hart = 0; hart < HARTS_MAX; hart++)
-		n_harts += l->hart[hart].known;
+		if (l->hart[hart].known)
+			hart_set_add(&core.harts, hart);
 	if (m->inputs && m->platform != p)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Ask for one of them at a time", "%s was made on another kind of core",
 			l->path);
 	if (m->inputs)
 		return 0;
-	int r = metric_inputs_new(p, m->wish->name, m->wish->n_names, n_harts, &m->inputs, &error);
+	int r = metric_choose(p, m->wish->name, m->wish->n_names, &chosen, &error);
+	if (r == 0)
+		r = metric_inputs_new(&core, &chosen, &m->inputs, &error);
 	if (r > 0 || (r == 0 && metric_inputs_n_metrics(m->inputs) > QUERY_METRICS_MAX))
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Name fewer, or others; `mperfctl list metrics` shows those of this "
