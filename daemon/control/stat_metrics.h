@@ -4,22 +4,14 @@
 /* Metrics of a stat or of a top-down tree: their plan, and their values from its counts */
 
 #include "daemon/control/stat_counts.h"
+#include "daemon/metric/evaluate.h"
 #include "daemon/metric/metric_plan.h"
-#include "platform-db/metric_tree.h"
 
 struct metric_wish {
 	char *const *name; /* metrics and groups; of a tree at most one, its first level */
 	size_t n_names;
 	bool is_tree;
 	int levels; /* of a tree; 0: as many as can be counted at once */
-};
-
-struct metric_value {
-	double value;        /* NAN: none, because: */
-	double error;        /* half of its 95 % interval; NAN: not known */
-	double running;      /* the part of the time in which its events were counted, the least */
-	const char *missing; /* the event that has no count; NULL: none is missing */
-	char reason[STAT_REASON_BYTES + EVENT_NAME_BYTES_MAX];
 };
 
 struct stat_metrics {

@@ -11,18 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "platform-db/expression.h"
 #include "proto/base/memory.h"
 
 #define PASSES_MAX TURN_PASSES_MAX
 #define ALL_PASSES (-1)
-
-/* Counts of all inputs, and how long they were counted. */
-struct picked {
-	double count[METRIC_INPUTS_MAX], part[METRIC_INPUTS_MAX];
-};
+_Static_assert(COUNTED_EVENTS_MAX <= METRIC_COLUMNS_MAX, "room for a column of each event");
 
 static const char *name_of(const struct stored_tree *t, const struct counted_event *e)
 {
@@ -36,22 +31,32 @@ static bool is_input(const struct stored_tree *t, const struct counted_event *e,
 	return e->core == t->core && metric_inputs_match(t->inputs, input, &event);
 }
 
-/* Of one pass, or of all; without a stretch of the time, or (COUNTED_STRETCHES) of all of it. */
-static void pick(const struct stored_tree *t, int pass, size_t without, struct picked *p)
+/* The event that counts an input in that pass, or in any: the first that has a count, else the first. -1: none. */
+static int find_event(const struct stored_tree *t, size_t input, int pass, const double *count)
 {
-	for (size_t i = 0; i < metric_inputs_n(t->inputs); i++) {
-		p->count[i] = NAN;
-		p->part[i] = 1;
-		for (size_t e = 0; e < t->counted->n_events && isnan(p->count[i]); e++) {
-			const struct counted_event *event = &t->counted->event[e];
-			if ((pass != ALL_PASSES && event->pass != (unsigned)pass) ||
-				!is_input(t, event, i))
-				continue;
-			p->count[i] = without < COUNTED_STRETCHES ? counted_without(event, without)
-								  : counted_scaled(&event->all);
-			p->part[i] = counted_part(&event->all);
-		}
+	int found = -1;
+	for (size_t e = 0; e < t->counted->n_events; e++) {
+		const struct counted_event *event = &t->counted->event[e];
+		if ((pass != ALL_PASSES && event->pass != (unsigned)pass) ||
+			!is_input(t, event, input))
+			continue;
+		if (!isnan(count[e]))
+			return (int)e;
+		found = found < 0 ? (int)e : found;
 	}
+	return found;
+}
+
+/* Read a node's inputs from that pass, or from any. False: one of them has no count there. */
+static bool read_pass(const struct stored_tree *t, size_t node, int pass, const double *count)
+{
+	const struct metric_needs needs = metric_inputs_needs(t->inputs, node);
+	const char *missing;
+	double value;
+	for (size_t k = 0; k < needs.n; k++)
+		metric_inputs_read_from(
+			t->inputs, node, k, find_event(t, needs.input[k], pass, count));
+	return metric_inputs_value(t->inputs, node, count, &value, &missing) != EXPRESSION_MISSING;
 }
 
 /* The passes that there are, rising. Returns how many. */
@@ -68,6 +73,20 @@ static size_t find_passes(const struct stored_tree *t, int ret_pass[static PASSE
 	return n;
 }
 
+static void choose_passes(struct stored_tree *t, const double *count)
+{
+	int pass[PASSES_MAX];
+	size_t n_passes = find_passes(t, pass);
+	for (size_t node = 0; node < t->tree->n_nodes; node++) {
+		size_t i = 0;
+		while (i < n_passes && !read_pass(t, node, pass[i], count))
+			i++;
+		t->pass[node] = i < n_passes ? pass[i] : ALL_PASSES;
+		if (i == n_passes)
+			(void)read_pass(t, node, ALL_PASSES, count);
+	}
+}
+
 /* --- values ----------------------------------------------------------------------------------- */
 
 /* Did any of the core's events count in that stretch? */
@@ -79,76 +98,6 @@ static bool is_filled(const struct stored_tree *t, size_t stretch)
 			return true;
 	}
 	return false;
-}
-
-static double least_part(const struct stored_tree *t, size_t metric, const struct picked *p)
-{
-	const struct metric_needs needs = metric_inputs_needs(t->inputs, metric);
-	double least = 1;
-	for (size_t k = 0; k < needs.n; k++)
-		least = fmin(least, p->part[needs.input[k]]);
-	return least;
-}
-
-/* Was the input opened, and then kept from the counters all of the time? */
-static bool never_ran(const struct stored_tree *t, const char *input)
-{
-	for (size_t i = 0; i < metric_inputs_n(t->inputs); i++)
-		for (size_t e = 0; e < t->counted->n_events; e++) {
-			const struct counted_event *event = &t->counted->event[e];
-			if (strcasecmp(metric_inputs_name(t->inputs, i), input) == 0 &&
-				is_input(t, event, i) && isnan(counted_scaled(&event->all)))
-				return true;
-		}
-	return false;
-}
-
-static void say_missing(const struct stored_tree *t, struct metric_value *v, int result)
-{
-	if (result == EXPRESSION_UNDEFINED) {
-		v->missing = NULL;
-		snprintf(v->reason, sizeof(v->reason), "nothing to divide by: a count in it is 0");
-	} else if (never_ran(t, v->missing)) {
-		snprintf(v->reason, sizeof(v->reason),
-			"%.120s never got a counter: others used all of them", v->missing);
-	} else {
-		snprintf(v->reason, sizeof(v->reason), "%.120s was not counted", v->missing);
-	}
-}
-
-static void find_value(struct stored_tree *t, size_t node, const int *pass, size_t n_passes)
-{
-	struct metric_value *v = &t->node[node];
-	struct picked p;
-	int r = EXPRESSION_MISSING;
-	*v = (struct metric_value){.value = NAN, .error = NAN, .running = 1};
-	t->pass[node] = ALL_PASSES;
-	for (size_t i = 0; i < n_passes && r == EXPRESSION_MISSING; i++) {
-		pick(t, pass[i], COUNTED_STRETCHES, &p);
-		r = metric_inputs_value(
-			t->inputs, t->of_node[node], p.count, &v->value, &v->missing);
-		if (r != EXPRESSION_MISSING)
-			t->pass[node] = pass[i];
-	}
-	if (r == EXPRESSION_MISSING) {
-		pick(t, ALL_PASSES, COUNTED_STRETCHES, &p);
-		r = metric_inputs_value(
-			t->inputs, t->of_node[node], p.count, &v->value, &v->missing);
-	}
-	if (r == 0)
-		v->running = least_part(t, t->of_node[node], &p);
-	else
-		say_missing(t, v, r);
-	if (r != 0)
-		v->value = NAN;
-}
-
-static void find_rests(const struct stored_tree *t, const double *value, double *ret_rest)
-{
-	size_t n = t->tree->n_nodes;
-	for (size_t i = 0; i < n; i++)
-		ret_rest[i] = metric_tree_rest(t->tree, (int)i, value);
-	ret_rest[n] = metric_tree_rest(t->tree, -1, value);
 }
 
 /* How far turns may put counts off: each group that was on at a turn by its part. */
@@ -166,97 +115,35 @@ static double turn_part(const struct stored_tree *t)
 	return sum;
 }
 
-/* What is not as it was counted: a stretch is left out (COUNTED_STRETCHES: none), or the count of an input is
- * larger by a part. */
-struct change {
-	size_t stretch, input;
-	double part;
-};
-
-/* The values of all nodes with that change, then those of the rests. */
-static void values_with(const struct stored_tree *t, const struct change *change, double *ret_value)
-{
-	size_t n = t->tree->n_nodes;
-	const char *missing;
-	struct picked p;
-	for (size_t i = 0; i < n; i++) {
-		pick(t, t->pass[i], change->stretch, &p);
-		if (change->part > 0)
-			p.count[change->input] *= 1 + change->part;
-		if (!isfinite(t->node[i].value) || metric_inputs_value(t->inputs, t->of_node[i],
-							   p.count, &ret_value[i], &missing) != 0)
-			ret_value[i] = NAN;
-	}
-	find_rests(t, ret_value, ret_value + n);
-}
-
-static struct metric_value *value_at(struct stored_tree *t, size_t i)
-{
-	return i < t->tree->n_nodes ? &t->node[i] : &t->rest[i - t->tree->n_nodes];
-}
-
-/* As of counts that are not stored (stat_metrics.c): what raises a value and what lowers it partly cancel, so
- * the larger of both is the most that it can be off. */
-static void add_turns(struct stored_tree *t, double *room)
-{
-	size_t n = 2 * t->tree->n_nodes + 1;
-	double *exact = room, *off = room + n, *up = off + n, *down = up + n;
-	double part = turn_part(t);
-	struct change change = {.stretch = COUNTED_STRETCHES};
-	if (part <= 0)
-		return;
-	values_with(t, &change, exact);
-	for (size_t i = 0; i < n; i++)
-		up[i] = down[i] = 0;
-	change.part = part;
-	for (change.input = 0; change.input < metric_inputs_n(t->inputs); change.input++) {
-		values_with(t, &change, off);
-		for (size_t i = 0; i < n; i++) {
-			up[i] += fmax(off[i] - exact[i], 0);
-			down[i] += fmax(exact[i] - off[i], 0);
-		}
-	}
-	for (size_t i = 0; i < n; i++)
-		if (!scatter_is_whole(value_at(t, i)->running))
-			value_at(t, i)->error += fmax(up[i], down[i]);
-}
-
-static int find_errors(struct stored_tree *t)
-{
-	size_t n = 2 * t->tree->n_nodes + 1, n_filled = 0;
-	double without[COUNTED_STRETCHES];
-	_cleanup_(freep) double *value = calloc(COUNTED_STRETCHES * n, sizeof(*value));
-	if (!value)
-		return -ENOMEM;
-	_Static_assert(COUNTED_STRETCHES >= 4, "room for add_turns");
-	for (size_t s = 0; s < COUNTED_STRETCHES; s++)
-		if (is_filled(t, s))
-			values_with(t, &(struct change){.stretch = s}, value + n_filled++ * n);
-	for (size_t i = 0; i < n; i++) {
-		struct metric_value *to = value_at(t, i);
-		for (size_t s = 0; s < n_filled; s++)
-			without[s] = value[s * n + i];
-		to->error = scatter_error(without, NULL, n_filled, to->running);
-	}
-	add_turns(t, value);
-	return 0;
-}
-
 static int find_values(struct stored_tree *t)
 {
-	int pass[PASSES_MAX];
-	size_t n_passes = find_passes(t, pass), n = t->tree->n_nodes;
-	double value[METRICS_MAX], rest[METRICS_MAX + 1], running = 1;
-	for (size_t i = 0; i < n; i++) {
-		find_value(t, i, pass, n_passes);
-		value[i] = t->node[i].value;
-		t->value[i] = &t->node[i];
-		running = fmin(running, t->node[i].running);
+	const struct counted_event *event = t->counted->event;
+	const size_t n = t->counted->n_events;
+	_cleanup_(freep) double *row = calloc((2 + COUNTED_STRETCHES) * (n + 1), sizeof(*row));
+	if (!row)
+		return -ENOMEM;
+	double *whole = row, *running = whole + n, *without = running + n;
+	struct metric_counts c = {.n = n, .whole = whole, .running = running, .without = without};
+	c.rotation = turn_part(t);
+	for (size_t e = 0; e < n; e++) {
+		whole[e] = counted_scaled(&event[e].all);
+		running[e] = counted_part(&event[e].all);
 	}
-	find_rests(t, value, rest);
-	for (size_t i = 0; i <= n; i++)
-		t->rest[i] = (struct metric_value){.value = rest[i], .running = running};
-	return find_errors(t);
+	for (size_t s = 0; s < COUNTED_STRETCHES; s++) {
+		for (size_t e = 0; e < n; e++)
+			without[c.n_stretches * n + e] = counted_without(&event[e], s);
+		c.n_stretches += is_filled(t, s);
+	}
+	choose_passes(t, whole);
+	metric_evaluate(t->inputs, t->tree, &c, t->node, t->residual);
+	for (size_t i = 0; i < t->tree->n_nodes; i++) {
+		struct metric_value *v = &t->node[i];
+		t->value[i] = v;
+		if (v->missing_column >= 0)
+			snprintf(v->reason, sizeof(v->reason),
+				"%.120s never got a counter: others used all of them", v->missing);
+	}
+	return 0;
 }
 
 /* --- the tree --------------------------------------------------------------------------------- */
@@ -270,38 +157,29 @@ static int find_metrics(
 	for (size_t i = 0; i < n; i++)
 		chosen.metric[i] = t->tree->node[i].metric;
 	int r = metric_inputs_new(&core, &chosen, &t->inputs, ret_error);
-	t->of_node = calloc(n, sizeof(*t->of_node));
 	t->pass = calloc(n, sizeof(*t->pass));
 	t->node = calloc(n, sizeof(*t->node));
 	t->value = calloc(n, sizeof(*t->value));
-	t->rest = calloc(n + 1, sizeof(*t->rest));
+	t->residual = calloc(n + 1, sizeof(*t->residual));
 	if (r != 0)
 		return r;
-	if (!t->of_node || !t->pass || !t->node || !t->value || !t->rest)
-		return -ENOMEM;
-	for (size_t node = 0; node < n; node++)
-		for (size_t i = 0; i < metric_inputs_n_metrics(t->inputs); i++)
-			if (metric_inputs_metric(t->inputs, i) == t->tree->node[node].metric)
-				t->of_node[node] = i;
-	return 0;
+	return t->pass && t->node && t->value && t->residual ? 0 : -ENOMEM;
 }
 
 static void tree_clear(struct stored_tree *t)
 {
 	metric_tree_free(t->tree);
 	metric_inputs_free(t->inputs);
-	free(t->of_node);
 	free(t->pass);
 	free(t->node);
 	free(t->value);
-	free(t->rest);
+	free(t->residual);
 	t->tree = NULL;
 	t->inputs = NULL;
-	t->of_node = NULL;
 	t->pass = NULL;
 	t->node = NULL;
 	t->value = NULL;
-	t->rest = NULL;
+	t->residual = NULL;
 }
 
 void stored_tree_clear(struct stored_tree *t)
@@ -397,7 +275,7 @@ int stored_tree_make(struct stored_tree *t, const struct counted *c, unsigned co
 static const char *stored_input(const struct topdown_tree *view, size_t node, size_t i)
 {
 	const struct stored_tree *t = view->userdata;
-	const struct metric_needs needs = metric_inputs_needs(t->inputs, t->of_node[node]);
+	const struct metric_needs needs = metric_inputs_needs(t->inputs, node);
 	return i < needs.n ? metric_inputs_name(t->inputs, needs.input[i]) : NULL;
 }
 
@@ -454,7 +332,7 @@ struct topdown_tree stored_tree_view(const struct stored_tree *t)
 		.n_passes = n_passes,
 		.turns = n_passes > 1 ? "the kernel rotates the passes" : "no",
 		.value = t->value,
-		.rest = t->rest,
+		.rest = t->residual,
 		.input = stored_input,
 		.passes = stored_passes,
 		.send_events = send_events,
