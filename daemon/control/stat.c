@@ -156,7 +156,6 @@ struct counted_tree {
 	struct stat_counts counts;
 	struct metric_values values;
 	struct topdown_counted counted;
-	const struct metric_value **value;
 };
 
 static int count_tree(const struct stat_job *j, const struct stat_part *part,
@@ -169,7 +168,9 @@ static int count_tree(const struct stat_job *j, const struct stat_part *part,
 		.values = &c->values,
 		.core = part->platform->title,
 		.harts = part->says};
-	return r == 0 ? topdown_of_counted(&c->counted, &c->value, ret_tree) : r;
+	if (r == 0)
+		*ret_tree = topdown_of_counted(&c->counted);
+	return r;
 }
 
 static int send_trees(
@@ -185,10 +186,8 @@ static int send_trees(
 		r = count_tree(j, &j->parts.part[i], &counted[i], &tree[i]);
 	if (r == 0)
 		r = topdown_send(tree, n, stream, answer);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		metric_values_clear(&counted[i].values);
-		free(counted[i].value);
-	}
 	return r;
 }
 

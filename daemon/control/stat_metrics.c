@@ -10,10 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "daemon/metric/metric_walk.h"
-#include "platform-db/expression.h"
 #include "proto/base/memory.h"
 
 /* --- the plan --------------------------------------------------------------------------------- */
@@ -37,15 +34,15 @@ struct planning {
 	struct event_error *error;
 };
 
-static int plan_names(
-	const struct planning *p, char *const *name, size_t n, struct stat_metrics *to)
+static int plan_chosen(
+	const struct planning *p, const struct metric_choice *chosen, struct stat_metrics *to)
 {
 	_cleanup_(freep) struct event_list *more = malloc(sizeof(*more));
 	_cleanup_(metric_plan_freep) struct metric_plan *plan = NULL;
 	if (!more)
 		return -ENOMEM;
 	*more = *p->events;
-	int r = metric_plan_for(p->kernel, p->harts, name, n, &plan, p->error);
+	int r = metric_plan_of(p->kernel, p->harts, chosen, &plan, p->error);
 	if (r == 0)
 		r = add_events(p->kernel, p->harts->cores, plan, more, p->error);
 	if (r == METRIC_TOO_MANY && p->harts->shares) {
@@ -54,7 +51,7 @@ static int plan_names(
 		struct planning without = *p;
 		own.shares = NULL;
 		without.harts = &own;
-		return plan_names(&without, name, n, to);
+		return plan_chosen(&without, chosen, to);
 	}
 	if (r != 0)
 		return r;
@@ -64,33 +61,19 @@ static int plan_names(
 	return 0;
 }
 
-/* Where each node's metric is in the plan. */
-static int find_nodes(struct stat_metrics *m)
+static int plan_names(const struct planning *p, struct stat_metrics *to)
 {
-	/* Cannot be: each metric is one node at most, and the planner takes no more of them. Clients have
-	 * room for as many. */
-	if (m->tree->n_nodes > METRICS_MAX)
-		return -E2BIG;
-	m->of_node = calloc(m->tree->n_nodes, sizeof(*m->of_node));
-	if (!m->of_node)
-		return -ENOMEM;
-	for (size_t node = 0; node < m->tree->n_nodes; node++)
-		for (size_t i = 0; i < metric_plan_n_metrics(m->plan); i++)
-			if (metric_plan_metric(m->plan, i)->metric == m->tree->node[node].metric)
-				m->of_node[node] = i;
-	return 0;
+	struct metric_choice chosen = {.n = 0};
+	int r = metric_choose(
+		p->harts->platform, p->wish->name, p->wish->n_names, &chosen, p->error);
+	return r == 0 ? plan_chosen(p, &chosen, to) : r;
 }
 
 static int plan_tree(const struct planning *p, struct stat_metrics *m)
 {
-	const struct metric_tree *tree = m->tree;
-	_cleanup_(freep) char **name = calloc(tree->n_nodes, sizeof(*name));
-	if (!name)
-		return -ENOMEM;
-	for (size_t i = 0; i < tree->n_nodes; i++)
-		name[i] = (char *)tree->node[i].metric->name;
-	int r = plan_names(p, name, tree->n_nodes, m);
-	return r == 0 ? find_nodes(m) : r;
+	struct metric_choice chosen;
+	int r = metric_choose_tree(m->tree, &chosen, p->error);
+	return r == 0 ? plan_chosen(p, &chosen, m) : r;
 }
 
 static int no_tree(
@@ -140,8 +123,7 @@ int stat_metrics_new(const struct kernel *k, const struct metric_harts *harts,
 	if (!s)
 		return -ENOMEM;
 	const struct planning plan = {k, harts, wish, events, ret_error};
-	int r = wish->is_tree ? make_tree(&plan, s)
-			      : plan_names(&plan, wish->name, wish->n_names, s);
+	int r = wish->is_tree ? make_tree(&plan, s) : plan_names(&plan, s);
 	if (r != 0)
 		return r;
 	if (events->n_events == 0) {
@@ -174,7 +156,6 @@ struct stat_metrics *stat_metrics_free(struct stat_metrics *m)
 	if (!m->is_shared) {
 		metric_plan_free(m->plan);
 		metric_tree_free(m->tree);
-		free(m->of_node);
 	}
 	free(m);
 	return NULL;
@@ -182,209 +163,84 @@ struct stat_metrics *stat_metrics_free(struct stat_metrics *m)
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-static size_t n_nodes(const struct stat_metrics *m)
-{
-	return m->tree ? m->tree->n_nodes : 0;
-}
-
-/* What is left of each node, and of all slots, where values[] are those of the plan's metrics. */
-static void find_rests(const struct stat_metrics *m, const double *value, double *ret_rest)
-{
-	double of_node[METRICS_MAX];
-	for (size_t i = 0; i < n_nodes(m); i++)
-		of_node[i] = value[m->of_node[i]];
-	ret_rest[n_nodes(m)] = m->tree ? metric_tree_rest(m->tree, -1, of_node) : NAN;
-	for (size_t i = 0; i < n_nodes(m); i++)
-		ret_rest[i] = metric_tree_rest(m->tree, (int)i, of_node);
-}
-
-/* The values of all metrics from these counts of the plan's events, then those of the rests. */
-static void values_of(const struct stat_metrics *m, const double *counts, double *ret_values)
-{
-	const char *missing;
-	size_t n = metric_plan_n_metrics(m->plan);
-	for (size_t i = 0; i < n; i++)
-		if (metric_inputs_value(
-			    metric_plan_inputs(m->plan), i, counts, &ret_values[i], &missing) != 0)
-			ret_values[i] = NAN;
-	find_rests(m, ret_values, ret_values + n);
-}
-
-/* The same without one stretch of the time. `count` has NAN where an event has no count. */
-static void values_without(const struct stat_metrics *m, const struct stat_counts *counts,
-	const double *count, size_t stretch, double *ret_values)
-{
-	double without[EVENTS_MAX];
-	scatter_without(counts->scatter, stretch, without);
-	for (size_t e = 0; e < m->n_events; e++)
-		if (isnan(count[e]))
-			without[(size_t)m->first + e] = NAN;
-	values_of(m, without + m->first, ret_values);
-}
-
-static struct metric_value *value_at(
-	const struct stat_metrics *m, struct metric_values *v, size_t i)
-{
-	size_t n = metric_plan_n_metrics(m->plan);
-	return i < n ? &v->metric[i] : &v->rest[i - n];
-}
-
-/* What turns may have done to the values. Each count is off by a part between none and turn_part, all in
- * the same direction, so what raises a value and what lowers it partly cancel: the larger of both is the
- * most that it can be off. */
-static void add_turns(const struct stat_metrics *m, double turn_part, const double *count,
-	double *room, struct metric_values *v)
-{
-	size_t n_values = metric_plan_n_metrics(m->plan) + n_nodes(m) + 1;
-	double *exact = room, *off = room + n_values, *up = off + n_values, *down = up + n_values;
-	double counts[EVENTS_MAX];
-	memcpy(counts, count, m->n_events * sizeof(*counts));
-	values_of(m, counts, exact);
-	for (size_t i = 0; i < n_values; i++)
-		up[i] = down[i] = 0;
-	for (size_t e = 0; e < m->n_events; e++) {
-		counts[e] = count[e] * (1 + turn_part);
-		values_of(m, counts, off);
-		counts[e] = count[e];
-		for (size_t i = 0; i < n_values; i++) {
-			up[i] += fmax(off[i] - exact[i], 0);
-			down[i] += fmax(exact[i] - off[i], 0);
-		}
-	}
-	for (size_t i = 0; i < n_values; i++)
-		if (!scatter_is_whole(value_at(m, v, i)->running))
-			value_at(m, v, i)->error += fmax(up[i], down[i]);
-}
-
-/* Intervals of all values, from those without each stretch, and what turns do. */
-static int find_errors(const struct stat_metrics *m, const struct stat_counts *counts,
-	const double *count, struct metric_values *v)
-{
-	size_t n_stretches = counts->scatter ? scatter_n_stretches(counts->scatter) : 0;
-	size_t n_values = metric_plan_n_metrics(m->plan) + n_nodes(m) + 1;
-	double without[SCATTER_STRETCHES_MAX], part[SCATTER_STRETCHES_MAX];
-	_Static_assert(SCATTER_STRETCHES_MAX >= 4, "room for add_turns");
-	_cleanup_(freep) double *value = calloc(SCATTER_STRETCHES_MAX * n_values, sizeof(*value));
-	if (!value)
-		return -ENOMEM;
-	for (size_t s = 0; s < n_stretches; s++) {
-		values_without(m, counts, count, s, value + s * n_values);
-		part[s] = scatter_part(counts->scatter, s);
-	}
-	for (size_t i = 0; i < n_values; i++) {
-		struct metric_value *to = value_at(m, v, i);
-		for (size_t s = 0; s < n_stretches; s++)
-			without[s] = value[s * n_values + i];
-		to->error = scatter_error(without, part, n_stretches, to->running);
-	}
-	add_turns(m, counts->turn_part, count, value, v);
-	return 0;
-}
-
-/* The part of the time in which a metric's events were counted, the least of them. */
-static double running_of(
-	const struct stat_metrics *m, const struct stat_counts *counts, size_t metric)
-{
-	const struct planned_metric *planned = metric_plan_metric(m->plan, metric);
-	double least = 1;
-	for (int e = m->first; e < counts->counter->events.n_events; e++)
-		if (metric_plan_needs(m->plan, planned, (size_t)(e - m->first)))
-			least = fmin(least, stat_counts_running(counts, e));
-	return least;
-}
-
-/* Why the event that has no count has none; NULL: it is not one of the counted events. */
-static const char *why_not(const struct stat_metrics *m, const struct stat_counts *counts,
-	const struct planned_metric *planned, const char *name,
-	char reason[static STAT_REASON_BYTES])
-{
-	for (int e = m->first; e < counts->counter->events.n_events; e++) {
-		const char *event = counts->counter->events.event[e].name;
-		size_t n = strlen(name);
-		if (metric_plan_needs(m->plan, planned, (size_t)(e - m->first)) &&
-			strncasecmp(event, name, n) == 0 && (!event[n] || event[n] == ':'))
-			return stat_counts_why_not(counts, e, reason);
-	}
-	return NULL;
-}
-
-static void say_missing(const struct stat_metrics *m, const struct stat_counts *counts,
-	const struct planned_metric *planned, int result, struct metric_value *v)
+/* Say why the events that have no count have none. */
+static void explain(
+	const struct stat_metrics *m, const struct stat_counts *counts, struct metric_value *value)
 {
 	char reason[STAT_REASON_BYTES];
-	const char *why;
-	if (planned->fate == PLAN_IMPOSSIBLE) {
-		v->missing = planned->lacks;
-		snprintf(v->reason, sizeof(v->reason), "%.300s", planned->because);
-	} else if (result == EXPRESSION_UNDEFINED) {
-		v->missing = NULL;
-		snprintf(v->reason, sizeof(v->reason), "nothing to divide by: a count in it is 0");
-	} else {
-		why = why_not(m, counts, planned, v->missing, reason);
-		snprintf(v->reason, sizeof(v->reason), "%.120s was not counted%s%s", v->missing,
-			why ? ": " : "", why ? why : "");
-	}
-}
-
-static void find_value(const struct stat_metrics *m, const struct stat_counts *counts,
-	const double *count, size_t i, struct metric_value *v)
-{
-	const struct planned_metric *planned = metric_plan_metric(m->plan, i);
-	int result = EXPRESSION_MISSING;
-	v->running = running_of(m, counts, i);
-	v->value = NAN;
-	if (planned->fate != PLAN_IMPOSSIBLE)
-		result = metric_inputs_value(
-			metric_plan_inputs(m->plan), i, count, &v->value, &v->missing);
-	if (result != 0)
-		say_missing(m, counts, planned, result, v);
-}
-
-static void find_rest_values(const struct stat_metrics *m, struct metric_values *v)
-{
-	double value[METRICS_MAX], rest[METRICS_MAX + 1], running = 1;
 	for (size_t i = 0; i < metric_plan_n_metrics(m->plan); i++) {
-		value[i] = v->metric[i].value;
-		running = fmin(running, v->metric[i].running);
+		const struct planned_metric *planned = metric_plan_metric(m->plan, i);
+		struct metric_value *v = &value[i];
+		const int e = m->first + v->missing_column;
+		const char *why =
+			v->missing_column >= 0 ? stat_counts_why_not(counts, e, reason) : NULL;
+		if (planned->fate == PLAN_IMPOSSIBLE) {
+			v->missing = planned->lacks;
+			snprintf(v->reason, sizeof(v->reason), "%.300s", planned->because);
+		} else if (why) {
+			snprintf(v->reason, sizeof(v->reason), "%.120s was not counted: %s",
+				v->missing, why);
+		}
 	}
-	find_rests(m, value, rest);
-	for (size_t i = 0; i <= n_nodes(m); i++)
-		v->rest[i] = (struct metric_value){.value = rest[i], .running = running};
+}
+
+/* Rows of counts of the plan's events. */
+struct rows {
+	double whole[EVENTS_MAX], running[EVENTS_MAX], part[SCATTER_STRETCHES_MAX];
+	double without[SCATTER_STRETCHES_MAX * EVENTS_MAX];
+};
+
+static struct metric_counts fill_rows(
+	const struct stat_metrics *m, const struct stat_counts *counts, struct rows *rows)
+{
+	char reason[STAT_REASON_BYTES];
+	double all[EVENTS_MAX];
+	const size_t n = m->n_events;
+	const size_t n_stretches = counts->scatter ? scatter_n_stretches(counts->scatter) : 0;
+	for (size_t i = 0; i < n; i++) {
+		const int e = m->first + (int)i;
+		bool is_counted =
+			counts->count[e].count >= 0 && !stat_counts_why_not(counts, e, reason);
+		rows->whole[i] = is_counted ? counts->count[e].count : NAN;
+		rows->running[i] = stat_counts_running(counts, e);
+	}
+	for (size_t s = 0; s < n_stretches; s++) {
+		scatter_without(counts->scatter, s, all);
+		rows->part[s] = scatter_part(counts->scatter, s);
+		for (size_t i = 0; i < n; i++)
+			rows->without[s * n + i] =
+				isnan(rows->whole[i]) ? NAN : all[(size_t)m->first + i];
+	}
+	return (struct metric_counts){.n = n,
+		.whole = rows->whole,
+		.running = rows->running,
+		.without = rows->without,
+		.n_stretches = n_stretches,
+		.part = rows->part,
+		.rotation = counts->turn_part};
 }
 
 int stat_metrics_values(const struct stat_metrics *m, const struct stat_counts *counts,
 	struct metric_values *ret_values)
 {
-	size_t n = metric_plan_n_metrics(m->plan);
-	char reason[STAT_REASON_BYTES];
-	double count[EVENTS_MAX];
-	struct metric_values v = {.metric = calloc(n, sizeof(*v.metric)),
-		.rest = calloc(n_nodes(m) + 1, sizeof(*v.rest))};
-	if (!v.metric || !v.rest) {
+	const size_t n = metric_plan_n_metrics(m->plan);
+	struct rows rows;
+	const struct metric_counts c = fill_rows(m, counts, &rows);
+	struct metric_values v = {calloc(n, sizeof(*v.metric)), calloc(n + 1, sizeof(*v.residual))};
+	if (!v.metric || !v.residual) {
 		metric_values_clear(&v);
 		return -ENOMEM;
 	}
-	for (int e = m->first; e < counts->counter->events.n_events; e++) {
-		int position = e - m->first;
-		bool is_counted =
-			counts->count[e].count >= 0 && !stat_counts_why_not(counts, e, reason);
-		count[position] = is_counted ? counts->count[e].count : NAN;
-	}
-	for (size_t i = 0; i < n; i++)
-		find_value(m, counts, count, i, &v.metric[i]);
-	find_rest_values(m, &v);
-	int r = find_errors(m, counts, count, &v);
-	if (r < 0)
-		metric_values_clear(&v);
-	else
-		*ret_values = v;
-	return r;
+	metric_evaluate(metric_plan_inputs(m->plan), m->tree, &c, v.metric, v.residual);
+	explain(m, counts, v.metric);
+	*ret_values = v;
+	return 0;
 }
 
 void metric_values_clear(struct metric_values *v)
 {
 	free(v->metric);
-	free(v->rest);
+	free(v->residual);
 	*v = (struct metric_values){NULL, NULL};
 }
 

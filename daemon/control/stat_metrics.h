@@ -16,8 +16,7 @@ struct metric_wish {
 
 struct stat_metrics {
 	struct metric_plan *plan;
-	struct metric_tree *tree; /* NULL: metrics by name */
-	size_t *of_node;          /* for each node: the metric in the plan */
+	struct metric_tree *tree; /* its nodes are the plan's metrics; NULL: metrics by name */
 	bool is_cut;              /* the tree has more levels than could be counted at once */
 	int first;                /* of the plan's events among those counted; they are the last */
 	size_t n_events;          /* of the plan */
@@ -41,11 +40,11 @@ int stat_metrics_share(const struct stat_metrics *of, struct stat_metrics **ret_
 struct stat_metrics *stat_metrics_free(struct stat_metrics *m);
 DEFINE_CLEANUP(struct stat_metrics *, stat_metrics_free)
 
-/* The values of all metrics of the plan; with a tree also what is left of each node after its
- * children, and last of all slots: NAN where that means nothing. The caller frees. 0 or -ENOMEM. */
+/* The values of all metrics of the plan, and residuals of its tree, as metric_evaluate has them. The caller frees. 0 or
+ * -ENOMEM. */
 struct metric_values {
-	struct metric_value *metric; /* n metrics of the plan */
-	struct metric_value *rest;   /* n_nodes + 1 */
+	struct metric_value *metric;
+	struct metric_value *residual;
 };
 int stat_metrics_values(const struct stat_metrics *m, const struct stat_counts *counts,
 	struct metric_values *ret_values);

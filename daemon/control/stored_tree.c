@@ -138,7 +138,6 @@ static int find_values(struct stored_tree *t)
 	metric_evaluate(t->inputs, t->tree, &c, t->node, t->residual);
 	for (size_t i = 0; i < t->tree->n_nodes; i++) {
 		struct metric_value *v = &t->node[i];
-		t->value[i] = v;
 		if (v->missing_column >= 0)
 			snprintf(v->reason, sizeof(v->reason),
 				"%.120s never got a counter: others used all of them", v->missing);
@@ -153,17 +152,16 @@ static int find_metrics(
 {
 	size_t n = t->tree->n_nodes;
 	const struct metric_core core = {p, NULL, t->counted->core[t->core].harts};
-	struct metric_choice chosen = {.n = n};
-	for (size_t i = 0; i < n; i++)
-		chosen.metric[i] = t->tree->node[i].metric;
-	int r = metric_inputs_new(&core, &chosen, &t->inputs, ret_error);
+	struct metric_choice chosen;
+	int r = metric_choose_tree(t->tree, &chosen, ret_error);
+	if (r == 0)
+		r = metric_inputs_new(&core, &chosen, &t->inputs, ret_error);
 	t->pass = calloc(n, sizeof(*t->pass));
 	t->node = calloc(n, sizeof(*t->node));
-	t->value = calloc(n, sizeof(*t->value));
 	t->residual = calloc(n + 1, sizeof(*t->residual));
 	if (r != 0)
 		return r;
-	return t->pass && t->node && t->value && t->residual ? 0 : -ENOMEM;
+	return t->pass && t->node && t->residual ? 0 : -ENOMEM;
 }
 
 static void tree_clear(struct stored_tree *t)
@@ -172,13 +170,11 @@ static void tree_clear(struct stored_tree *t)
 	metric_inputs_free(t->inputs);
 	free(t->pass);
 	free(t->node);
-	free(t->value);
 	free(t->residual);
 	t->tree = NULL;
 	t->inputs = NULL;
 	t->pass = NULL;
 	t->node = NULL;
-	t->value = NULL;
 	t->residual = NULL;
 }
 
@@ -218,8 +214,6 @@ static int make_levels(struct stored_tree *t, const struct platform *p, const ch
 			t->tree->levels == 1 ? "" : "s", levels);
 		return METRIC_NO_LEVEL;
 	}
-	if (r == 0 && t->tree->n_nodes > METRICS_MAX)
-		return METRIC_TOO_MANY;
 	if (r == 0)
 		r = find_metrics(t, p, ret_error);
 	return r == 0 ? find_values(t) : r;
@@ -331,8 +325,8 @@ struct topdown_tree stored_tree_view(const struct stored_tree *t)
 		.tree = t->tree,
 		.n_passes = n_passes,
 		.turns = n_passes > 1 ? "the kernel rotates the passes" : "no",
-		.value = t->value,
-		.rest = t->residual,
+		.value = t->node,
+		.residual = t->residual,
 		.input = stored_input,
 		.passes = stored_passes,
 		.send_events = send_events,

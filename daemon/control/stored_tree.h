@@ -18,11 +18,10 @@ struct stored_tree {
 	unsigned core;                 /* of its cores */
 	char harts[64];
 	struct metric_tree *tree;
-	struct metric_inputs *inputs;      /* their metrics are the nodes */
-	int *pass;                         /* by node: that counted it; -1: several, or none */
-	struct metric_value *node;         /* by node */
-	const struct metric_value **value; /* of each of these */
-	struct metric_value *residual;     /* n_nodes + 1 */
+	struct metric_inputs *inputs;  /* their metrics are the nodes */
+	int *pass;                     /* by node: that counted it; -1: several, or none */
+	struct metric_value *node;     /* by node */
+	struct metric_value *residual; /* n_nodes + 1 */
 	const char *title;
 };
 

@@ -13,6 +13,12 @@ static bool is_chosen(const struct metric_choice *c, const struct platform_metri
 	return false;
 }
 
+static int refuse_many(struct event_error *ret_error)
+{
+	snprintf(ret_error->text, sizeof(ret_error->text), "more than %d metrics", METRICS_MAX);
+	return METRIC_TOO_MANY;
+}
+
 static int choose_one(const struct platform *p, const char *name, struct metric_choice *c,
 	struct event_error *ret_error)
 {
@@ -24,11 +30,8 @@ static int choose_one(const struct platform *p, const char *name, struct metric_
 		has_any = true;
 		if (is_chosen(c, m))
 			continue;
-		if (c->n == METRICS_MAX) {
-			snprintf(ret_error->text, sizeof(ret_error->text), "more than %d metrics",
-				METRICS_MAX);
-			return METRIC_TOO_MANY;
-		}
+		if (c->n == METRICS_MAX)
+			return refuse_many(ret_error);
 		c->metric[c->n++] = m;
 	}
 	if (has_any)
@@ -47,6 +50,17 @@ int metric_choose(const struct platform *p, char *const *name, size_t n,
 	if (r == 0)
 		*ret_choice = c;
 	return r;
+}
+
+int metric_choose_tree(const struct metric_tree *tree, struct metric_choice *ret_choice,
+	struct event_error *ret_error)
+{
+	if (tree->n_nodes > METRICS_MAX)
+		return refuse_many(ret_error);
+	ret_choice->n = tree->n_nodes;
+	for (size_t i = 0; i < tree->n_nodes; i++)
+		ret_choice->metric[i] = tree->node[i].metric;
+	return 0;
 }
 
 struct walking {

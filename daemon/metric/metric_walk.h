@@ -6,7 +6,7 @@
 
 #include "daemon/pmu/event/event.h"
 #include "platform-db/expression.h"
-#include "platform-db/platform.h"
+#include "platform-db/metric_tree.h"
 #include "platform-db/pool.h"
 
 #define METRICS_MAX 64 /* of one request */
@@ -25,6 +25,9 @@ struct metric_choice {
 };
 int metric_choose(const struct platform *p, char *const *name, size_t n,
 	struct metric_choice *ret_choice, struct event_error *ret_error);
+/* The nodes of a tree, in their order. 0; METRIC_TOO_MANY with *ret_error. */
+int metric_choose_tree(const struct metric_tree *tree, struct metric_choice *ret_choice,
+	struct event_error *ret_error);
 
 /* Call take for each, as the formula spells it and as often as it is there. What `known` gives values for
  * is folded first (into pool), so that branches which are not taken need nothing. 0; take's value, which

@@ -108,18 +108,15 @@ static void take_tables(struct topdown_case *c)
 	const struct answer answer = {.columns = take_columns, .row = take_row, .userdata = &sink};
 	const struct platform *p = metric_plan_platform(c->core.cores);
 	const struct topdown_counted counted = {c->metrics, &counts, &values, p->title, "0"};
-	const struct metric_value **value;
-	struct topdown_tree tree;
 	stat_counts_take(&counts, &c->core.machine, &c->counter, c->last);
 	counts.scatter = c->scatter;
 	ck_assert_int_eq(stat_metrics_values(c->metrics, &counts, &values), 0);
-	ck_assert_int_eq(topdown_of_counted(&counted, &value, &tree), 0);
+	const struct topdown_tree tree = topdown_of_counted(&counted);
 	ck_assert_int_eq(topdown_send_cores(&tree, 1, &answer), 0);
 	sink.table = "node";
 	ck_assert_int_eq(topdown_send_nodes(&tree, 1, &answer), 0);
 	sink.table = "event";
 	ck_assert_int_eq(topdown_send_events(&tree, 1, &answer), 0);
-	free(value);
 	metric_values_clear(&values);
 	ck_assert_int_eq(topdown_read(&c->tree, &c->replies, 0), 0);
 }
