@@ -71,46 +71,19 @@ static int plan_names(const struct planning *p, struct stat_metrics *to)
 
 static int plan_tree(const struct planning *p, struct stat_metrics *m)
 {
+	const char *top = p->wish->n_names ? p->wish->name[0] : NULL;
 	struct metric_choice chosen;
-	int r = metric_choose_tree(m->tree, &chosen, p->error);
-	return r == 0 ? plan_chosen(p, &chosen, m) : r;
-}
-
-static int no_tree(
-	const struct platform *p, const struct metric_wish *wish, struct event_error *ret_error)
-{
-	if (wish->n_names == 0) {
-		snprintf(ret_error->text, sizeof(ret_error->text),
-			"no top-down tree is known of this core (%s)", p->title);
-		return METRIC_NO_TREE;
-	}
-	metric_say_unknown(p, wish->name[0], ret_error);
-	return METRIC_UNKNOWN;
-}
-
-static int make_tree(const struct planning *plan, struct stat_metrics *m)
-{
-	const struct platform *p = plan->harts->platform;
-	const struct metric_wish *wish = plan->wish;
-	const char *top = wish->n_names ? wish->name[0] : METRIC_TREE_TOP;
-	int r = metric_tree_new(p, top, wish->levels, &m->tree);
-	if (r == METRIC_TREE_NONE)
-		return no_tree(p, wish, plan->error);
-	if (r == 0 && wish->levels > m->tree->levels) {
-		snprintf(plan->error->text, sizeof(plan->error->text),
-			"the top-down tree of %s has %d level%s, not %d", p->title, m->tree->levels,
-			m->tree->levels == 1 ? "" : "s", wish->levels);
-		return METRIC_NO_LEVEL;
-	}
-	for (int levels = r == 0 ? m->tree->levels : 0; levels > 0; levels--) {
-		r = plan_tree(plan, m);
-		if (r != METRIC_TOO_MANY || wish->levels || levels == 1)
+	int r = metric_find_tree(p->harts->platform, top, p->wish->levels, &m->tree, p->error);
+	while (r == 0) {
+		r = metric_choose_tree(m->tree, &chosen, p->error);
+		if (r == 0)
+			r = plan_chosen(p, &chosen, m);
+		const int levels = m->tree->levels - 1;
+		if (r != METRIC_TOO_MANY || p->wish->levels || levels == 0)
 			break;
 		m->tree = metric_tree_free(m->tree);
 		m->is_cut = true;
-		r = metric_tree_new(p, top, levels - 1, &m->tree);
-		if (r != 0)
-			break;
+		r = metric_find_tree(p->harts->platform, top, levels, &m->tree, p->error);
 	}
 	return r;
 }
@@ -123,7 +96,7 @@ int stat_metrics_new(const struct kernel *k, const struct metric_harts *harts,
 	if (!s)
 		return -ENOMEM;
 	const struct planning plan = {k, harts, wish, events, ret_error};
-	int r = wish->is_tree ? make_tree(&plan, s) : plan_names(&plan, s);
+	int r = wish->is_tree ? plan_tree(&plan, s) : plan_names(&plan, s);
 	if (r != 0)
 		return r;
 	if (events->n_events == 0) {

@@ -23,12 +23,6 @@ struct stat_metrics {
 	bool is_shared;           /* all of it is another's */
 };
 
-enum {
-	METRIC_NO_TREE = METRIC_CORES_DIFFER + 1, /* this core has no top-down tree */
-	METRIC_NO_LEVEL,                          /* its tree has fewer levels */
-	METRIC_NO_EVENT,                          /* none of their events can be counted */
-};
-
 /* Plan them for harts of one kind, and append their events to *events. 0; METRIC_* with *ret_error;
  * -ENOMEM. */
 int stat_metrics_new(const struct kernel *k, const struct metric_harts *harts,

@@ -197,23 +197,7 @@ static int deepest_counted(const struct stored_tree *t)
 static int make_levels(struct stored_tree *t, const struct platform *p, const char *top, int levels,
 	struct event_error *ret_error)
 {
-	int r = metric_tree_new(p, top, levels, &t->tree);
-	if (r == METRIC_TREE_NONE && strcmp(top, METRIC_TREE_TOP) == 0) {
-		snprintf(ret_error->text, sizeof(ret_error->text),
-			"no top-down tree is known of this core (%s)", p->title);
-		return METRIC_NO_TREE;
-	}
-	if (r == METRIC_TREE_NONE) {
-		snprintf(ret_error->text, sizeof(ret_error->text),
-			"%s knows no metric or group named '%.64s'", p->title, top);
-		return METRIC_UNKNOWN;
-	}
-	if (r == 0 && levels > t->tree->levels) {
-		snprintf(ret_error->text, sizeof(ret_error->text),
-			"the top-down tree of %s has %d level%s, not %d", p->title, t->tree->levels,
-			t->tree->levels == 1 ? "" : "s", levels);
-		return METRIC_NO_LEVEL;
-	}
+	int r = metric_find_tree(p, top, levels, &t->tree, ret_error);
 	if (r == 0)
 		r = find_metrics(t, p, ret_error);
 	return r == 0 ? find_values(t) : r;
@@ -241,12 +225,11 @@ int stored_tree_make(struct stored_tree *t, const struct counted *c, unsigned co
 	const struct stored_wish *wish, struct event_error *ret_error)
 {
 	const struct platform *p;
-	const char *top = wish->top ? wish->top : METRIC_TREE_TOP;
 	*t = (struct stored_tree){.counted = c, .core = core};
 	hart_set_says(&c->core[core].harts, t->harts, sizeof(t->harts));
 	int r = find_platform(t, wish, &p, ret_error);
 	if (r == 0)
-		r = make_levels(t, p, top, wish->levels, ret_error);
+		r = make_levels(t, p, wish->top, wish->levels, ret_error);
 	if (r != 0)
 		return r;
 	t->title = p->title;
@@ -261,7 +244,7 @@ int stored_tree_make(struct stored_tree *t, const struct counted *c, unsigned co
 		return 0;
 	/* what lies below was not counted, and is told of as for a tree that was cut */
 	tree_clear(t);
-	return make_levels(t, p, top, deepest, ret_error);
+	return make_levels(t, p, wish->top, deepest, ret_error);
 }
 
 /* --- as tables -------------------------------------------------------------------------------- */
