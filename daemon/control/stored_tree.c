@@ -16,10 +16,9 @@
 #include "proto/base/memory.h"
 
 #define PASSES_MAX TURN_PASSES_MAX
-#define ALL_PASSES (-1)
 _Static_assert(COUNTED_EVENTS_MAX <= METRIC_COLUMNS_MAX, "room for a column of each event");
 
-static const char *name_of(const struct stored_tree *t, const struct counted_event *e)
+const char *stored_tree_event(const struct stored_tree *t, const struct counted_event *e)
 {
 	const char *name = text_of(&t->counted->texts, e->name);
 	return name ? name : "?";
@@ -27,8 +26,16 @@ static const char *name_of(const struct stored_tree *t, const struct counted_eve
 
 static bool is_input(const struct stored_tree *t, const struct counted_event *e, size_t input)
 {
-	const struct metric_event event = {name_of(t, e), e->type, e->config};
+	const struct metric_event event = {stored_tree_event(t, e), e->type, e->config};
 	return e->core == t->core && metric_inputs_match(t->inputs, input, &event);
+}
+
+bool stored_tree_reads(const struct stored_tree *t, const struct counted_event *e)
+{
+	for (size_t i = 0; i < metric_inputs_n(t->inputs); i++)
+		if (is_input(t, e, i))
+			return true;
+	return false;
 }
 
 /* The event that counts an input in that pass, or in any: the first that has a count, else the first. -1: none. */
@@ -37,7 +44,7 @@ static int find_event(const struct stored_tree *t, size_t input, int pass, const
 	int found = -1;
 	for (size_t e = 0; e < t->counted->n_events; e++) {
 		const struct counted_event *event = &t->counted->event[e];
-		if ((pass != ALL_PASSES && event->pass != (unsigned)pass) ||
+		if ((pass != STORED_ALL_PASSES && event->pass != (unsigned)pass) ||
 			!is_input(t, event, input))
 			continue;
 		if (!isnan(count[e]))
@@ -76,14 +83,14 @@ static size_t find_passes(const struct stored_tree *t, int ret_pass[static PASSE
 static void choose_passes(struct stored_tree *t, const double *count)
 {
 	int pass[PASSES_MAX];
-	size_t n_passes = find_passes(t, pass);
+	const size_t n_passes = t->n_passes = find_passes(t, pass);
 	for (size_t node = 0; node < t->tree->n_nodes; node++) {
 		size_t i = 0;
 		while (i < n_passes && !read_pass(t, node, pass[i], count))
 			i++;
-		t->pass[node] = i < n_passes ? pass[i] : ALL_PASSES;
+		t->pass[node] = i < n_passes ? pass[i] : STORED_ALL_PASSES;
 		if (i == n_passes)
-			(void)read_pass(t, node, ALL_PASSES, count);
+			(void)read_pass(t, node, STORED_ALL_PASSES, count);
 	}
 }
 
@@ -164,7 +171,7 @@ static int find_metrics(
 	return t->pass && t->node && t->residual ? 0 : -ENOMEM;
 }
 
-static void tree_clear(struct stored_tree *t)
+void stored_tree_clear(struct stored_tree *t)
 {
 	metric_tree_free(t->tree);
 	metric_inputs_free(t->inputs);
@@ -176,11 +183,6 @@ static void tree_clear(struct stored_tree *t)
 	t->pass = NULL;
 	t->node = NULL;
 	t->residual = NULL;
-}
-
-void stored_tree_clear(struct stored_tree *t)
-{
-	tree_clear(t);
 }
 
 /* The deepest level of which anything was counted; 0: nothing was. */
@@ -243,76 +245,6 @@ int stored_tree_make(struct stored_tree *t, const struct counted *c, unsigned co
 	if (wish->levels || deepest == t->tree->levels)
 		return 0;
 	/* what lies below was not counted, and is told of as for a tree that was cut */
-	tree_clear(t);
+	stored_tree_clear(t);
 	return make_levels(t, p, wish->top, deepest, ret_error);
-}
-
-/* --- as tables -------------------------------------------------------------------------------- */
-
-static const char *stored_input(const struct topdown_tree *view, size_t node, size_t i)
-{
-	const struct stored_tree *t = view->userdata;
-	const struct metric_needs needs = metric_inputs_needs(t->inputs, node);
-	return i < needs.n ? metric_inputs_name(t->inputs, needs.input[i]) : NULL;
-}
-
-static void stored_passes(
-	const struct topdown_tree *view, size_t node, char text[static METRIC_PASSES_BYTES])
-{
-	const struct stored_tree *t = view->userdata;
-	text[0] = '\0';
-	if (t->pass[node] >= 0)
-		snprintf(text, METRIC_PASSES_BYTES, "%d", t->pass[node] + 1);
-}
-
-static bool is_any_input(const struct stored_tree *t, const struct counted_event *e)
-{
-	for (size_t i = 0; i < metric_inputs_n(t->inputs); i++)
-		if (is_input(t, e, i))
-			return true;
-	return false;
-}
-
-static int send_events(const struct topdown_tree *view, const struct answer *answer)
-{
-	const struct stored_tree *t = view->userdata;
-	int r = 0;
-	for (size_t i = 0; i < t->counted->n_events && r == 0; i++) {
-		const struct counted_event *e = &t->counted->event[i];
-		double scaled = counted_scaled(&e->all);
-		if (!is_any_input(t, e))
-			continue;
-		struct answer_value v[N_STAT_COLUMNS] = {
-			answer_text(name_of(t, e)), answer_real(e->all.value)};
-		if (isfinite(scaled)) {
-			v[2] = answer_real(scaled);
-			v[3] = answer_real(e->all.enabled_ns);
-			v[4] = answer_real(e->all.running_ns);
-			v[5] = answer_real(counted_part(&e->all));
-		} else {
-			v[1] = (struct answer_value){.kind = ANSWER_ABSENT};
-			v[STAT_COLUMN_REASON] = answer_text("it never got a counter");
-		}
-		r = topdown_send_event(view, v, e->pass + 1, answer);
-	}
-	return r;
-}
-
-struct topdown_tree stored_tree_view(const struct stored_tree *t)
-{
-	int pass[PASSES_MAX];
-	size_t n_passes = find_passes(t, pass);
-	return (struct topdown_tree){
-		.core = t->title,
-		.harts = t->harts,
-		.tree = t->tree,
-		.n_passes = n_passes,
-		.turns = n_passes > 1 ? "the kernel rotates the passes" : "no",
-		.value = t->node,
-		.residual = t->residual,
-		.input = stored_input,
-		.passes = stored_passes,
-		.send_events = send_events,
-		.userdata = t,
-	};
 }
