@@ -96,7 +96,7 @@ static int send_event(const struct stat_job *j, const struct stat_part *part,
 {
 	char reason[STAT_REASON_BYTES];
 	struct answer_value v[N_COLUMNS] = {{.kind = ANSWER_ABSENT}};
-	stat_counts_row(counts, e, reason, v);
+	stat_row_fill(counts, e, reason, v);
 	double error = stat_counts_error(counts, e);
 	if (v[STAT_COLUMN_REASON].kind == ANSWER_ABSENT && isfinite(error))
 		v[STAT_ERROR] = answer_real(error);

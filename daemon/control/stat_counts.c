@@ -5,9 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As a whole each hart and thread was scaled by its own times. Of an interval only the sums are
- * known: a difference of two scaled counts could fall below zero. */
-static double scaled_since(const struct counter_value *now, const struct counter_value *last)
+double stat_counts_scaled(const struct counter_value *now, const struct counter_value *last)
 {
 	uint64_t running = now->running_ns - last->running_ns;
 	double value = (double)(now->value - last->value);
@@ -27,7 +25,7 @@ void stat_counts_take(struct stat_counts *s, const struct machine *machine,
 		bool counted = !now->error && running > 0;
 		s->count[e] = (struct plausible_count){
 			.event = counter->events.event[e].name,
-			.count = counted ? scaled_since(now, &last[e]) : -1,
+			.count = counted ? stat_counts_scaled(now, &last[e]) : -1,
 			.ns = (double)(now->enabled_ns - last[e].enabled_ns),
 			.is_scaled = running < now->enabled_ns - last[e].enabled_ns,
 		};
@@ -81,21 +79,4 @@ const char *stat_counts_why_not(
 		       "has them";
 	return plausible_doubt(s->count, (size_t)c->events.n_events, (size_t)e, reason) ? reason
 											: NULL;
-}
-
-void stat_counts_row(const struct stat_counts *s, int e, char reason[static STAT_REASON_BYTES],
-	struct answer_value v[static N_STAT_COLUMNS])
-{
-	const struct counter_value *now = &s->counter->value[e], *last = &s->last[e];
-	const char *why_not = stat_counts_why_not(s, e, reason);
-	v[0] = answer_text(s->counter->events.event[e].name);
-	if (why_not) {
-		v[STAT_COLUMN_REASON] = answer_text(why_not);
-		return;
-	}
-	v[1] = answer_integer(now->value - last->value);
-	v[2] = answer_real(scaled_since(now, last));
-	v[3] = answer_integer(now->enabled_ns - last->enabled_ns);
-	v[4] = answer_integer(now->running_ns - last->running_ns);
-	v[5] = answer_real(stat_counts_running(s, e));
 }

@@ -337,7 +337,7 @@ static int send_counted(const struct topdown_tree *t, const struct answer *answe
 	for (int e = m->first; e < c->counts->counter->events.n_events && r == 0; e++) {
 		char reason[STAT_REASON_BYTES];
 		struct answer_value v[N_STAT_COLUMNS] = {{.kind = ANSWER_ABSENT}};
-		stat_counts_row(c->counts, e, reason, v);
+		stat_row_fill(c->counts, e, reason, v);
 		r = topdown_send_event(
 			t, v, metric_plan_pass(m->plan, (size_t)(e - m->first)) + 1, answer);
 	}

@@ -8,6 +8,7 @@
  */
 
 #include "daemon/control/stat_metrics.h"
+#include "daemon/control/stat_row.h"
 
 struct row_stream;
 
