@@ -8,7 +8,7 @@
  */
 
 #include "daemon/control/request.h"
-#include "daemon/control/stat_metrics.h"
+#include "daemon/metric/live_metrics.h"
 #include "daemon/metric/plan_says.h"
 
 struct stat_part {

@@ -3,7 +3,7 @@
 
 /* The row of an event that was counted, in the tables of stat and topdown */
 
-#include "daemon/control/stat_counts.h"
+#include "daemon/count/counts.h"
 #include "daemon/query/query.h"
 
 /* Columns of an event's row. */

@@ -7,8 +7,8 @@
  * (topdown_stored.c); who sends it says where its values are.
  */
 
-#include "daemon/control/stat_metrics.h"
 #include "daemon/control/stat_row.h"
+#include "daemon/metric/live_metrics.h"
 
 struct row_stream;
 

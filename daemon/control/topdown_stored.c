@@ -15,8 +15,8 @@
 #include "daemon/control/peer.h"
 #include "daemon/control/query_request.h"
 #include "daemon/control/store_query.h"
-#include "daemon/control/stored_tree.h"
 #include "daemon/control/topdown.h"
+#include "daemon/query/stored_tree.h"
 #include "daemon/service/service.h"
 #include "proto/base/memory.h"
 

@@ -3,7 +3,7 @@
  * A tree that was asked for without a depth is cut, a level at a time, until all of it can be counted
  * in one request.
  */
-#include "daemon/control/stat_metrics.h"
+#include "daemon/metric/live_metrics.h"
 
 #include <errno.h>
 #include <math.h>

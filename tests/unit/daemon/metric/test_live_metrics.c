@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/control/stat_metrics.h"
+#include "daemon/metric/live_metrics.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
 

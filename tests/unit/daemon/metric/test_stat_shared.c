@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/control/stat_metrics.h"
+#include "daemon/metric/live_metrics.h"
 #include "daemon/metric/plan_says.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"

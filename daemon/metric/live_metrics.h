@@ -3,7 +3,7 @@
 
 /* Metrics of a stat or of a top-down tree: their plan, and their values from its counts */
 
-#include "daemon/control/stat_counts.h"
+#include "daemon/count/counts.h"
 #include "daemon/metric/evaluate.h"
 #include "daemon/metric/metric_plan.h"
 

@@ -4,7 +4,7 @@
  * them is taken. Where none has, each event is of the first pass that has it, as where a plan had to
  * split a metric.
  */
-#include "daemon/control/stored_tree.h"
+#include "daemon/query/stored_tree.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "daemon/control/stat_counts.h"
+#include "daemon/count/counts.h"
 
 #include <math.h>
 #include <stdio.h>
