@@ -182,10 +182,10 @@ static int plan_part(const struct stat_asked *a, const struct stat_parts *p, str
 	if (m->n_metric == 0 && !a->is_tree)
 		return 0;
 	if (!twin)
-		return stat_metrics_new(
+		return live_metrics_new(
 			&kernel_real, &harts, &wish, events, &part->metrics, ret_error);
 	*events = twin->counter->events;
-	return stat_metrics_share(twin->metrics, &part->metrics);
+	return live_metrics_share(twin->metrics, &part->metrics);
 }
 
 /* Find what the counter opens, and charge it. 0; positive after a refusal; -errno. */
@@ -234,7 +234,7 @@ static int end_part(const struct stat_asked *a, struct stat_part *part)
 static const struct event *closed_event(
 	const struct stat_part *part, const struct planned_metric *planned, int *ret_error)
 {
-	const struct stat_metrics *m = part->metrics;
+	const struct live_metrics *m = part->metrics;
 	const struct counter *c = part->counter;
 	for (size_t i = 0; i < m->n_events; i++) {
 		int e = m->first + (int)i;
@@ -278,7 +278,7 @@ static bool enough_counts(
 static struct stat_part part_clear(struct stat_part *part)
 {
 	counter_free(part->counter);
-	stat_metrics_free(part->metrics);
+	live_metrics_free(part->metrics);
 	scatter_free(part->scatter);
 	free(part->turn_part);
 	plan_says_free(part->says_plan);
@@ -426,19 +426,19 @@ int stat_parts_read(struct stat_parts *p)
 	p->look_ns = now_ns + LOOK_NS;
 	for (size_t i = 0; i < p->n && r == 0; i++) {
 		struct stat_part *part = &p->part[i];
-		stat_counts_read(part->scatter, part->counter, now_ns, now_ns - before_ns);
+		counts_read(part->scatter, part->counter, now_ns, now_ns - before_ns);
 		r = price_turns(part);
 	}
 	return r;
 }
 
 void stat_part_counts(
-	const struct stat_part *part, const struct machine *machine, struct stat_counts *ret_counts)
+	const struct stat_part *part, const struct machine *machine, struct counts *ret_counts)
 {
-	stat_counts_take(ret_counts, machine, part->counter, part->last);
+	counts_take(ret_counts, machine, part->counter, part->last);
 	ret_counts->scatter = part->scatter;
 	for (int e = 0; part->turn_part && e < part->counter->events.n_events; e++)
-		ret_counts->turn_part += part->turn_part[e] * stat_counts_running(ret_counts, e);
+		ret_counts->turn_part += part->turn_part[e] * counts_running(ret_counts, e);
 }
 
 uint64_t stat_parts_due_ns(const struct stat_parts *p)

@@ -21,7 +21,7 @@
 #define N_STAT_COLUMNS 7
 
 /* Fill in the values of these columns for event e. */
-void stat_row_fill(const struct stat_counts *s, int e, char reason[static STAT_REASON_BYTES],
+void stat_row_fill(const struct counts *s, int e, char reason[static COUNTS_REASON_BYTES],
 	struct answer_value v[static N_STAT_COLUMNS]);
 
 static inline struct answer_value answer_text(const char *text)

@@ -326,16 +326,16 @@ static void counted_passes(
 	const struct topdown_tree *t, size_t node, char text[static METRIC_PASSES_BYTES])
 {
 	const struct topdown_counted *c = t->userdata;
-	stat_metrics_passes(c->metrics, node, text);
+	live_metrics_passes(c->metrics, node, text);
 }
 
 static int send_counted(const struct topdown_tree *t, const struct answer *answer)
 {
 	const struct topdown_counted *c = t->userdata;
-	const struct stat_metrics *m = c->metrics;
+	const struct live_metrics *m = c->metrics;
 	int r = 0;
 	for (int e = m->first; e < c->counts->counter->events.n_events && r == 0; e++) {
-		char reason[STAT_REASON_BYTES];
+		char reason[COUNTS_REASON_BYTES];
 		struct answer_value v[N_STAT_COLUMNS] = {{.kind = ANSWER_ABSENT}};
 		stat_row_fill(c->counts, e, reason, v);
 		r = topdown_send_event(
@@ -346,7 +346,7 @@ static int send_counted(const struct topdown_tree *t, const struct answer *answe
 
 struct topdown_tree topdown_of_counted(const struct topdown_counted *c)
 {
-	const struct stat_metrics *m = c->metrics;
+	const struct live_metrics *m = c->metrics;
 	size_t n_passes = metric_plan_n_passes(m->plan);
 	return (struct topdown_tree){
 		.core = c->core,

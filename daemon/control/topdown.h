@@ -50,8 +50,8 @@ int topdown_send(const struct topdown_tree *tree, size_t n, struct row_stream *s
 
 /* A tree that was counted. Borrows all. */
 struct topdown_counted {
-	const struct stat_metrics *metrics;
-	const struct stat_counts *counts;
+	const struct live_metrics *metrics;
+	const struct counts *counts;
 	const struct metric_values *values;
 	const char *core, *harts;
 };

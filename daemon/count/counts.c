@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-double stat_counts_scaled(const struct counter_value *now, const struct counter_value *last)
+double counts_scaled(const struct counter_value *now, const struct counter_value *last)
 {
 	uint64_t running = now->running_ns - last->running_ns;
 	double value = (double)(now->value - last->value);
@@ -15,34 +15,34 @@ double stat_counts_scaled(const struct counter_value *now, const struct counter_
 		       : value;
 }
 
-void stat_counts_take(struct stat_counts *s, const struct machine *machine,
-	const struct counter *counter, const struct counter_value *last)
+void counts_take(struct counts *s, const struct machine *machine, const struct counter *counter,
+	const struct counter_value *last)
 {
-	*s = (struct stat_counts){.machine = machine, .counter = counter, .last = last};
+	*s = (struct counts){.machine = machine, .counter = counter, .last = last};
 	for (int e = 0; e < counter->events.n_events; e++) {
 		const struct counter_value *now = &counter->value[e];
 		uint64_t running = now->running_ns - last[e].running_ns;
 		bool counted = !now->error && running > 0;
 		s->count[e] = (struct plausible_count){
 			.event = counter->events.event[e].name,
-			.count = counted ? stat_counts_scaled(now, &last[e]) : -1,
+			.count = counted ? counts_scaled(now, &last[e]) : -1,
 			.ns = (double)(now->enabled_ns - last[e].enabled_ns),
 			.is_scaled = running < now->enabled_ns - last[e].enabled_ns,
 		};
 	}
 }
 
-double stat_counts_running(const struct stat_counts *s, int e)
+double counts_running(const struct counts *s, int e)
 {
 	uint64_t enabled = s->counter->value[e].enabled_ns - s->last[e].enabled_ns;
 	uint64_t running = s->counter->value[e].running_ns - s->last[e].running_ns;
 	return enabled ? (double)running / (double)enabled : 1;
 }
 
-double stat_counts_error(const struct stat_counts *s, int e)
+double counts_error(const struct counts *s, int e)
 {
 	double count[EVENTS_MAX], without[SCATTER_STRETCHES_MAX], part[SCATTER_STRETCHES_MAX];
-	const double running = stat_counts_running(s, e);
+	const double running = counts_running(s, e);
 	size_t n = s->scatter ? scatter_n_stretches(s->scatter) : 0;
 	for (size_t i = 0; i < n; i++) {
 		scatter_without(s->scatter, i, count);
@@ -54,7 +54,7 @@ double stat_counts_error(const struct stat_counts *s, int e)
 						   s->turn_part * fmax(s->count[e].count, 0);
 }
 
-void stat_counts_read(
+void counts_read(
 	struct scatter *scatter, const struct counter *c, uint64_t now_ns, uint64_t took_ns)
 {
 	struct scatter_count count[EVENTS_MAX];
@@ -64,10 +64,9 @@ void stat_counts_read(
 	scatter_take(scatter, count, now_ns, took_ns);
 }
 
-const char *stat_counts_why_not(
-	const struct stat_counts *s, int e, char reason[static STAT_REASON_BYTES])
+const char *counts_why_not(const struct counts *s, int e, char reason[static COUNTS_REASON_BYTES])
 {
-	_Static_assert(STAT_REASON_BYTES >= PLAUSIBLE_TEXT_BYTES, "room for a doubt");
+	_Static_assert(COUNTS_REASON_BYTES >= PLAUSIBLE_TEXT_BYTES, "room for a doubt");
 	const struct counter *c = s->counter;
 	uint64_t enabled = c->value[e].enabled_ns - s->last[e].enabled_ns;
 	uint64_t running = c->value[e].running_ns - s->last[e].running_ns;

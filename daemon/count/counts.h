@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What the counters of a stat counted since its last answer */
+/* Counts of a counter since the last answer, with their errors and doubts */
 
 #include "daemon/count/counter.h"
 #include "daemon/count/plausible.h"
 #include "daemon/count/scatter.h"
 
-#define STAT_REASON_BYTES 256
+#define COUNTS_REASON_BYTES 256
 
-struct stat_counts {
+struct counts {
 	const struct machine *machine; /* borrowed, as all of it */
 	const struct counter *counter;
 	const struct counter_value *last; /* of the counter's events */
@@ -22,24 +22,23 @@ struct stat_counts {
 };
 
 /* Take the counter's values, less the last. */
-void stat_counts_take(struct stat_counts *s, const struct machine *machine,
-	const struct counter *counter, const struct counter_value *last);
+void counts_take(struct counts *s, const struct machine *machine, const struct counter *counter,
+	const struct counter_value *last);
 
 /* A count since the last, scaled. As a whole each hart and thread was scaled by its own times. Of an interval only the
  * sums are known: a difference of two scaled counts could fall below zero. */
-double stat_counts_scaled(const struct counter_value *now, const struct counter_value *last);
+double counts_scaled(const struct counter_value *now, const struct counter_value *last);
 
 /* The part of the time in which event e was counted, 0 to 1. */
-double stat_counts_running(const struct stat_counts *s, int e);
+double counts_running(const struct counts *s, int e);
 
 /* Half of the 95 % interval of event e's scaled count, and what turns may have taken from it or added to
  * it; 0 if it was counted all of the time; NAN: not known. */
-double stat_counts_error(const struct stat_counts *s, int e);
+double counts_error(const struct counts *s, int e);
 
 /* Take a reading of the counter for that: as scatter_take. */
-void stat_counts_read(
+void counts_read(
 	struct scatter *scatter, const struct counter *counter, uint64_t now_ns, uint64_t took_ns);
 
 /* Why event e has no count; NULL if it has one. Returns a static text or `reason`. */
-const char *stat_counts_why_not(
-	const struct stat_counts *s, int e, char reason[static STAT_REASON_BYTES]);
+const char *counts_why_not(const struct counts *s, int e, char reason[static COUNTS_REASON_BYTES]);

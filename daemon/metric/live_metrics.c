@@ -35,7 +35,7 @@ struct planning {
 };
 
 static int plan_chosen(
-	const struct planning *p, const struct metric_choice *chosen, struct stat_metrics *to)
+	const struct planning *p, const struct metric_choice *chosen, struct live_metrics *to)
 {
 	_cleanup_(freep) struct event_list *more = malloc(sizeof(*more));
 	_cleanup_(metric_plan_freep) struct metric_plan *plan = NULL;
@@ -61,7 +61,7 @@ static int plan_chosen(
 	return 0;
 }
 
-static int plan_names(const struct planning *p, struct stat_metrics *to)
+static int plan_names(const struct planning *p, struct live_metrics *to)
 {
 	struct metric_choice chosen = {.n = 0};
 	int r = metric_choose(
@@ -69,7 +69,7 @@ static int plan_names(const struct planning *p, struct stat_metrics *to)
 	return r == 0 ? plan_chosen(p, &chosen, to) : r;
 }
 
-static int plan_tree(const struct planning *p, struct stat_metrics *m)
+static int plan_tree(const struct planning *p, struct live_metrics *m)
 {
 	const char *top = p->wish->n_names ? p->wish->name[0] : NULL;
 	struct metric_choice chosen;
@@ -88,11 +88,11 @@ static int plan_tree(const struct planning *p, struct stat_metrics *m)
 	return r;
 }
 
-int stat_metrics_new(const struct kernel *k, const struct metric_harts *harts,
+int live_metrics_new(const struct kernel *k, const struct metric_harts *harts,
 	const struct metric_wish *wish, struct event_list *events,
-	struct stat_metrics **ret_metrics, struct event_error *ret_error)
+	struct live_metrics **ret_metrics, struct event_error *ret_error)
 {
-	_cleanup_(stat_metrics_freep) struct stat_metrics *s = calloc(1, sizeof(*s));
+	_cleanup_(live_metrics_freep) struct live_metrics *s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	const struct planning plan = {k, harts, wish, events, ret_error};
@@ -111,9 +111,9 @@ int stat_metrics_new(const struct kernel *k, const struct metric_harts *harts,
 	return 0;
 }
 
-int stat_metrics_share(const struct stat_metrics *of, struct stat_metrics **ret_metrics)
+int live_metrics_share(const struct live_metrics *of, struct live_metrics **ret_metrics)
 {
-	struct stat_metrics *s = malloc(sizeof(*s));
+	struct live_metrics *s = malloc(sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	*s = *of;
@@ -122,7 +122,7 @@ int stat_metrics_share(const struct stat_metrics *of, struct stat_metrics **ret_
 	return 0;
 }
 
-struct stat_metrics *stat_metrics_free(struct stat_metrics *m)
+struct live_metrics *live_metrics_free(struct live_metrics *m)
 {
 	if (!m)
 		return NULL;
@@ -138,15 +138,14 @@ struct stat_metrics *stat_metrics_free(struct stat_metrics *m)
 
 /* Say why the events that have no count have none. */
 static void explain(
-	const struct stat_metrics *m, const struct stat_counts *counts, struct metric_value *value)
+	const struct live_metrics *m, const struct counts *counts, struct metric_value *value)
 {
-	char reason[STAT_REASON_BYTES];
+	char reason[COUNTS_REASON_BYTES];
 	for (size_t i = 0; i < metric_plan_n_metrics(m->plan); i++) {
 		const struct planned_metric *planned = metric_plan_metric(m->plan, i);
 		struct metric_value *v = &value[i];
 		const int e = m->first + v->missing_column;
-		const char *why =
-			v->missing_column >= 0 ? stat_counts_why_not(counts, e, reason) : NULL;
+		const char *why = v->missing_column >= 0 ? counts_why_not(counts, e, reason) : NULL;
 		if (planned->fate == PLAN_IMPOSSIBLE) {
 			v->missing = planned->lacks;
 			snprintf(v->reason, sizeof(v->reason), "%.300s", planned->because);
@@ -164,18 +163,17 @@ struct rows {
 };
 
 static struct metric_counts fill_rows(
-	const struct stat_metrics *m, const struct stat_counts *counts, struct rows *rows)
+	const struct live_metrics *m, const struct counts *counts, struct rows *rows)
 {
-	char reason[STAT_REASON_BYTES];
+	char reason[COUNTS_REASON_BYTES];
 	double all[EVENTS_MAX];
 	const size_t n = m->n_events;
 	const size_t n_stretches = counts->scatter ? scatter_n_stretches(counts->scatter) : 0;
 	for (size_t i = 0; i < n; i++) {
 		const int e = m->first + (int)i;
-		bool is_counted =
-			counts->count[e].count >= 0 && !stat_counts_why_not(counts, e, reason);
+		bool is_counted = counts->count[e].count >= 0 && !counts_why_not(counts, e, reason);
 		rows->whole[i] = is_counted ? counts->count[e].count : NAN;
-		rows->running[i] = stat_counts_running(counts, e);
+		rows->running[i] = counts_running(counts, e);
 	}
 	for (size_t s = 0; s < n_stretches; s++) {
 		scatter_without(counts->scatter, s, all);
@@ -193,8 +191,8 @@ static struct metric_counts fill_rows(
 		.rotation = counts->turn_part};
 }
 
-int stat_metrics_values(const struct stat_metrics *m, const struct stat_counts *counts,
-	struct metric_values *ret_values)
+int live_metrics_values(
+	const struct live_metrics *m, const struct counts *counts, struct metric_values *ret_values)
 {
 	const size_t n = metric_plan_n_metrics(m->plan);
 	struct rows rows;
@@ -217,8 +215,8 @@ void metric_values_clear(struct metric_values *v)
 	*v = (struct metric_values){NULL, NULL};
 }
 
-void stat_metrics_passes(
-	const struct stat_metrics *m, size_t i, char text[static METRIC_PASSES_BYTES])
+void live_metrics_passes(
+	const struct live_metrics *m, size_t i, char text[static METRIC_PASSES_BYTES])
 {
 	const struct planned_metric *planned = metric_plan_metric(m->plan, i);
 	size_t position = 0, written = 0, last = 0;

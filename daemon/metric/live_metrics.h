@@ -14,7 +14,7 @@ struct metric_wish {
 	int levels; /* of a tree; 0: as many as can be counted at once */
 };
 
-struct stat_metrics {
+struct live_metrics {
 	struct metric_plan *plan;
 	struct metric_tree *tree; /* its nodes are the plan's metrics; NULL: metrics by name */
 	bool is_cut;              /* the tree has more levels than could be counted at once */
@@ -25,14 +25,14 @@ struct stat_metrics {
 
 /* Plan them for harts of one kind, and append their events to *events. 0; METRIC_* with *ret_error;
  * -ENOMEM. */
-int stat_metrics_new(const struct kernel *k, const struct metric_harts *harts,
+int live_metrics_new(const struct kernel *k, const struct metric_harts *harts,
 	const struct metric_wish *wish, struct event_list *events,
-	struct stat_metrics **ret_metrics, struct event_error *ret_error);
+	struct live_metrics **ret_metrics, struct event_error *ret_error);
 /* The same metrics of other harts of that kind, which are counted by the same list of events; `of` must
  * outlive them. 0 or -ENOMEM. */
-int stat_metrics_share(const struct stat_metrics *of, struct stat_metrics **ret_metrics);
-struct stat_metrics *stat_metrics_free(struct stat_metrics *m);
-DEFINE_CLEANUP(struct stat_metrics *, stat_metrics_free)
+int live_metrics_share(const struct live_metrics *of, struct live_metrics **ret_metrics);
+struct live_metrics *live_metrics_free(struct live_metrics *m);
+DEFINE_CLEANUP(struct live_metrics *, live_metrics_free)
 
 /* The values of all metrics of the plan, and residuals of its tree, as metric_evaluate has them. The caller frees. 0 or
  * -ENOMEM. */
@@ -40,11 +40,11 @@ struct metric_values {
 	struct metric_value *metric;
 	struct metric_value *residual;
 };
-int stat_metrics_values(const struct stat_metrics *m, const struct stat_counts *counts,
+int live_metrics_values(const struct live_metrics *m, const struct counts *counts,
 	struct metric_values *ret_values);
 void metric_values_clear(struct metric_values *v);
 
 /* "1", "1+2": the passes that counted metric i, from 1. */
 #define METRIC_PASSES_BYTES 64
-void stat_metrics_passes(
-	const struct stat_metrics *m, size_t i, char text[static METRIC_PASSES_BYTES]);
+void live_metrics_passes(
+	const struct live_metrics *m, size_t i, char text[static METRIC_PASSES_BYTES]);
