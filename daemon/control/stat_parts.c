@@ -213,8 +213,8 @@ static int end_part(const struct stat_asked *a, struct stat_part *part)
 	part->last = calloc((size_t)part->counter->events.n_events, sizeof(*part->last));
 	if (!part->last)
 		return -ENOMEM;
-	int r = scatter_new(
-		(size_t)part->counter->events.n_events, kernel_real.now_ns(NULL), &part->scatter);
+	int r = jackknife_new(
+		(size_t)part->counter->events.n_events, kernel_real.now_ns(NULL), &part->jackknife);
 	if (r < 0)
 		return r;
 	const struct planned planned = {
@@ -279,7 +279,7 @@ static struct stat_part part_clear(struct stat_part *part)
 {
 	counter_free(part->counter);
 	live_metrics_free(part->metrics);
-	scatter_free(part->scatter);
+	jackknife_free(part->jackknife);
 	free(part->turn_part);
 	plan_says_free(part->says_plan);
 	free(part->last);
@@ -400,7 +400,7 @@ static int price_turns(struct stat_part *part)
 {
 	const struct counter *c = part->counter;
 	double running;
-	if (part->turn_part || counter_scarcest(c, &running) < 0 || scatter_is_whole(running))
+	if (part->turn_part || counter_scarcest(c, &running) < 0 || jackknife_is_whole(running))
 		return 0;
 	part->turn_part = calloc(EVENTS_MAX, sizeof(*part->turn_part));
 	if (!part->turn_part)
@@ -426,7 +426,7 @@ int stat_parts_read(struct stat_parts *p)
 	p->look_ns = now_ns + LOOK_NS;
 	for (size_t i = 0; i < p->n && r == 0; i++) {
 		struct stat_part *part = &p->part[i];
-		counts_read(part->scatter, part->counter, now_ns, now_ns - before_ns);
+		counts_read(part->jackknife, part->counter, now_ns, now_ns - before_ns);
 		r = price_turns(part);
 	}
 	return r;
@@ -436,7 +436,7 @@ void stat_part_counts(
 	const struct stat_part *part, const struct machine *machine, struct counts *ret_counts)
 {
 	counts_take(ret_counts, machine, part->counter, part->last);
-	ret_counts->scatter = part->scatter;
+	ret_counts->jackknife = part->jackknife;
 	for (int e = 0; part->turn_part && e < part->counter->events.n_events; e++)
 		ret_counts->turn_part += part->turn_part[e] * counts_running(ret_counts, e);
 }
@@ -445,8 +445,8 @@ uint64_t stat_parts_due_ns(const struct stat_parts *p)
 {
 	uint64_t due_ns = p->look_ns;
 	for (size_t i = 0; i < p->n; i++)
-		if (scatter_due_ns(p->part[i].scatter) < due_ns)
-			due_ns = scatter_due_ns(p->part[i].scatter);
+		if (jackknife_due_ns(p->part[i].jackknife) < due_ns)
+			due_ns = jackknife_due_ns(p->part[i].jackknife);
 	return due_ns;
 }
 
@@ -456,6 +456,6 @@ void stat_parts_restart(struct stat_parts *p)
 		struct stat_part *part = &p->part[i];
 		memcpy(part->last, part->counter->value,
 			(size_t)part->counter->events.n_events * sizeof(*part->last));
-		scatter_restart(part->scatter);
+		jackknife_restart(part->jackknife);
 	}
 }

@@ -18,7 +18,7 @@ struct stat_part {
 	struct counter *counter;
 	struct counter_value *last;   /* of the counter's events, as of the last answer */
 	struct live_metrics *metrics; /* NULL: none was asked for */
-	struct scatter *scatter;      /* of the counter's events */
+	struct jackknife *jackknife;  /* of the counter's events */
 	double *turn_part; /* of its groups (count/turn.h); NULL until something was scaled */
 	struct plan_says *says_plan; /* NULL: nobody asked for it */
 };

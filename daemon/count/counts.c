@@ -41,27 +41,27 @@ double counts_running(const struct counts *s, int e)
 
 double counts_error(const struct counts *s, int e)
 {
-	double count[EVENTS_MAX], without[SCATTER_STRETCHES_MAX], part[SCATTER_STRETCHES_MAX];
+	double count[EVENTS_MAX], without[JACKKNIFE_STRETCHES_MAX], part[JACKKNIFE_STRETCHES_MAX];
 	const double running = counts_running(s, e);
-	size_t n = s->scatter ? scatter_n_stretches(s->scatter) : 0;
+	size_t n = s->jackknife ? jackknife_n_stretches(s->jackknife) : 0;
 	for (size_t i = 0; i < n; i++) {
-		scatter_without(s->scatter, i, count);
+		jackknife_without(s->jackknife, i, count);
 		without[i] = count[e];
-		part[i] = scatter_part(s->scatter, i);
+		part[i] = jackknife_part(s->jackknife, i);
 	}
-	return scatter_is_whole(running) ? 0
-					 : scatter_error(without, part, n, running) +
-						   s->turn_part * fmax(s->count[e].count, 0);
+	return jackknife_is_whole(running) ? 0
+					   : jackknife_error(without, part, n, running) +
+						     s->turn_part * fmax(s->count[e].count, 0);
 }
 
 void counts_read(
-	struct scatter *scatter, const struct counter *c, uint64_t now_ns, uint64_t took_ns)
+	struct jackknife *jackknife, const struct counter *c, uint64_t now_ns, uint64_t took_ns)
 {
-	struct scatter_count count[EVENTS_MAX];
+	struct jackknife_count count[EVENTS_MAX];
 	for (int e = 0; e < c->events.n_events; e++)
-		count[e] = (struct scatter_count){
+		count[e] = (struct jackknife_count){
 			c->value[e].value, c->value[e].enabled_ns, c->value[e].running_ns};
-	scatter_take(scatter, count, now_ns, took_ns);
+	jackknife_take(jackknife, count, now_ns, took_ns);
 }
 
 const char *counts_why_not(const struct counts *s, int e, char reason[static COUNTS_REASON_BYTES])

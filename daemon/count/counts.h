@@ -4,8 +4,8 @@
 /* Counts of a counter since the last answer, with their errors and doubts */
 
 #include "daemon/count/counter.h"
+#include "daemon/count/jackknife.h"
 #include "daemon/count/plausible.h"
-#include "daemon/count/scatter.h"
 
 #define COUNTS_REASON_BYTES 256
 
@@ -15,7 +15,7 @@ struct counts {
 	const struct counter_value *last; /* of the counter's events */
 	/* For errors of what was scaled: readings of all events of the counter, NULL: none were taken; and
 	 * the part of a count that turns may take from it or add to it (count/turn.h). */
-	const struct scatter *scatter;
+	const struct jackknife *jackknife;
 	double turn_part;
 	/* Of the counter's events, to be held against each other; below 0: not counted. */
 	struct plausible_count count[EVENTS_MAX];
@@ -36,9 +36,9 @@ double counts_running(const struct counts *s, int e);
  * it; 0 if it was counted all of the time; NAN: not known. */
 double counts_error(const struct counts *s, int e);
 
-/* Take a reading of the counter for that: as scatter_take. */
-void counts_read(
-	struct scatter *scatter, const struct counter *counter, uint64_t now_ns, uint64_t took_ns);
+/* Take a reading of the counter for that: as jackknife_take. */
+void counts_read(struct jackknife *jackknife, const struct counter *counter, uint64_t now_ns,
+	uint64_t took_ns);
 
 /* Why event e has no count; NULL if it has one. Returns a static text or `reason`. */
 const char *counts_why_not(const struct counts *s, int e, char reason[static COUNTS_REASON_BYTES]);

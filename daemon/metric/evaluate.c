@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/count/scatter.h"
+#include "daemon/count/jackknife.h"
 #include "platform-db/expression.h"
 
 #define VALUES_MAX (2 * METRICS_MAX + 1) /* metrics, and residuals of a tree of them */
@@ -93,7 +93,7 @@ static void find_values(const struct evaluation *e)
 static void find_errors(const struct evaluation *e)
 {
 	const struct metric_counts *c = e->counts;
-	double value[SCATTER_STRETCHES_MAX][VALUES_MAX], without[SCATTER_STRETCHES_MAX];
+	double value[JACKKNIFE_STRETCHES_MAX][VALUES_MAX], without[JACKKNIFE_STRETCHES_MAX];
 	for (size_t s = 0; s < c->n_stretches; s++) {
 		for (size_t i = 0; i < e->n; i++)
 			value[s][i] = other_value(e, i, c->without + s * c->n);
@@ -103,7 +103,7 @@ static void find_errors(const struct evaluation *e)
 		struct metric_value *v = value_at(e, i);
 		for (size_t s = 0; s < c->n_stretches; s++)
 			without[s] = value[s][i];
-		v->error = scatter_error(without, c->part, c->n_stretches, v->running);
+		v->error = jackknife_error(without, c->part, c->n_stretches, v->running);
 	}
 }
 
@@ -154,7 +154,7 @@ static void add_rotation(const struct evaluation *e)
 		}
 	}
 	for (size_t i = 0; i < e->n_values; i++)
-		if (!scatter_is_whole(value_at(e, i)->running))
+		if (!jackknife_is_whole(value_at(e, i)->running))
 			value_at(e, i)->error += fmax(up[i], down[i]);
 }
 

@@ -4,7 +4,7 @@
 /* Values of metrics: from counts by stretch of the time and by input, with their intervals
  *
  * Counters of a stat, files and what rides on samples all bring rows of counts: one of the whole time, and one without
- * each stretch of it. A metric's interval is the jackknife of its values from these (count/scatter.h), and what
+ * each stretch of it. A metric's interval is the jackknife of its values from these (count/jackknife.h), and what
  * rotation of groups may have done to any of its counts (count/turn.h).
  */
 
@@ -30,7 +30,7 @@ struct metric_counts {
 		running; /* n: the part of the time in which each was counted; NULL: hardly any, as of samples */
 	const double *
 		without; /* n_stretches rows of n: the same counts, without each stretch of the time */
-	size_t n_stretches; /* at most SCATTER_STRETCHES_MAX */
+	size_t n_stretches; /* at most JACKKNIFE_STRETCHES_MAX */
 	const double *part; /* n_stretches: the part of the time that each is; NULL: all the same */
 	double rotation;    /* the part of a count that rotation may take from it or add to it */
 };

@@ -158,8 +158,8 @@ static void explain(
 
 /* Rows of counts of the plan's events. */
 struct rows {
-	double whole[EVENTS_MAX], running[EVENTS_MAX], part[SCATTER_STRETCHES_MAX];
-	double without[SCATTER_STRETCHES_MAX * EVENTS_MAX];
+	double whole[EVENTS_MAX], running[EVENTS_MAX], part[JACKKNIFE_STRETCHES_MAX];
+	double without[JACKKNIFE_STRETCHES_MAX * EVENTS_MAX];
 };
 
 static struct metric_counts fill_rows(
@@ -168,7 +168,7 @@ static struct metric_counts fill_rows(
 	char reason[COUNTS_REASON_BYTES];
 	double all[EVENTS_MAX];
 	const size_t n = m->n_events;
-	const size_t n_stretches = counts->scatter ? scatter_n_stretches(counts->scatter) : 0;
+	const size_t n_stretches = counts->jackknife ? jackknife_n_stretches(counts->jackknife) : 0;
 	for (size_t i = 0; i < n; i++) {
 		const int e = m->first + (int)i;
 		bool is_counted = counts->count[e].count >= 0 && !counts_why_not(counts, e, reason);
@@ -176,8 +176,8 @@ static struct metric_counts fill_rows(
 		rows->running[i] = counts_running(counts, e);
 	}
 	for (size_t s = 0; s < n_stretches; s++) {
-		scatter_without(counts->scatter, s, all);
-		rows->part[s] = scatter_part(counts->scatter, s);
+		jackknife_without(counts->jackknife, s, all);
+		rows->part[s] = jackknife_part(counts->jackknife, s);
 		for (size_t i = 0; i < n; i++)
 			rows->without[s * n + i] =
 				isnan(rows->whole[i]) ? NAN : all[(size_t)m->first + i];

@@ -62,7 +62,7 @@ static void read_stretches(struct topdown_case *c)
 			c->value[e].enabled_ns = whole[e].enabled_ns / STRETCHES * s;
 			c->value[e].running_ns = whole[e].running_ns / STRETCHES * s;
 		}
-		counts_read(c->scatter, &c->counter, s * STRETCH_NS, 0);
+		counts_read(c->jackknife, &c->counter, s * STRETCH_NS, 0);
 	}
 	memcpy(c->value, whole, sizeof(whole));
 }
@@ -109,7 +109,7 @@ static void take_tables(struct topdown_case *c)
 	const struct platform *p = metric_plan_platform(c->core.cores);
 	const struct topdown_counted counted = {c->metrics, &counts, &values, p->title, "0"};
 	counts_take(&counts, &c->core.machine, &c->counter, c->last);
-	counts.scatter = c->scatter;
+	counts.jackknife = c->jackknife;
 	ck_assert_int_eq(live_metrics_values(c->metrics, &counts, &values), 0);
 	const struct topdown_tree tree = topdown_of_counted(&counted);
 	ck_assert_int_eq(topdown_send_cores(&tree, 1, &answer), 0);
@@ -136,7 +136,7 @@ void topdown_case_count(
 				count_event(c, e, count[i].value, in_turns);
 			}
 	}
-	ck_assert_int_eq(scatter_new((size_t)c->events.n_events, 0, &c->scatter), 0);
+	ck_assert_int_eq(jackknife_new((size_t)c->events.n_events, 0, &c->jackknife), 0);
 	read_stretches(c);
 	take_tables(c);
 }
@@ -156,6 +156,6 @@ void topdown_case_end(struct topdown_case *c)
 	topdown_clear(&c->tree);
 	replies_clear(&c->replies);
 	live_metrics_free(c->metrics);
-	scatter_free(c->scatter);
+	jackknife_free(c->jackknife);
 	core_case_end(&c->core);
 }

@@ -18,7 +18,7 @@ struct topdown_case {
 	struct event_list events;
 	struct live_metrics *metrics;
 	struct counter counter;
-	struct scatter *scatter;
+	struct jackknife *jackknife;
 	struct counter_value value[EVENTS_MAX], last[EVENTS_MAX];
 	struct replies replies;
 	struct topdown tree;

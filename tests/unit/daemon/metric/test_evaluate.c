@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/count/scatter.h"
+#include "daemon/count/jackknife.h"
 #include "tests/unit/platform-db/platform_made.h"
 #include "tests/unit/test.h"
 
@@ -116,11 +116,11 @@ TEST(intervals_are_of_the_values_without_each_stretch)
 		left[s] = lost[s] - 100 * without[s][KNOWN] / without[s][ALL_SECOND];
 	}
 	evaluate();
-	ck_assert(is(value[METRIC_LOST].error, scatter_error(lost, NULL, N_STRETCHES, 0.5)));
-	ck_assert(is(residual[METRIC_LOST].error, scatter_error(left, NULL, N_STRETCHES, 0.5)));
+	ck_assert(is(value[METRIC_LOST].error, jackknife_error(lost, NULL, N_STRETCHES, 0.5)));
+	ck_assert(is(residual[METRIC_LOST].error, jackknife_error(left, NULL, N_STRETCHES, 0.5)));
 	counts.part = part;
 	evaluate();
-	ck_assert(is(value[METRIC_LOST].error, scatter_error(lost, part, N_STRETCHES, 0.5)));
+	ck_assert(is(value[METRIC_LOST].error, jackknife_error(lost, part, N_STRETCHES, 0.5)));
 	counts.n_stretches = 3;
 	evaluate();
 	ck_assert(isnan(value[METRIC_LOST].error));
@@ -165,7 +165,7 @@ TEST(samples_are_a_small_part)
 		lost[s] = 100 * without[s][LOST] / without[s][ALL_FIRST];
 	counts.running = NULL;
 	metric_evaluate(inputs, NULL, &counts, value, NULL);
-	ck_assert(is(value[METRIC_LOST].error, scatter_error(lost, NULL, N_STRETCHES, 0)));
+	ck_assert(is(value[METRIC_LOST].error, jackknife_error(lost, NULL, N_STRETCHES, 0)));
 }
 
 TEST(what_is_missing_is_named_with_its_column)

@@ -266,15 +266,15 @@ TEST(a_ratio_is_no_further_off_than_turns_let_one_of_its_counts_be)
 	replay_take_counters(core.replay, 50);
 	struct counted c = count(core, names, N(names));
 	struct counts counts;
-	_cleanup_(scatter_freep) struct scatter *scatter = NULL;
-	ck_assert_int_eq(scatter_new((size_t)c.events.n_events, 0, &scatter), 0);
+	_cleanup_(jackknife_freep) struct jackknife *jackknife = NULL;
+	ck_assert_int_eq(jackknife_new((size_t)c.events.n_events, 0, &jackknife), 0);
 	for (uint64_t i = 0; i < 10; i++) {
-		counts_read(scatter, c.counter, (i + 1) * RUN_NS, 0);
+		counts_read(jackknife, c.counter, (i + 1) * RUN_NS, 0);
 		replay_run(core.replay, 0, 100, RUN_NS);
 		ck_assert_int_eq(counter_read(c.counter), 0);
 	}
 	counts_take(&counts, &core.machine, c.counter, c.last);
-	counts.scatter = scatter;
+	counts.jackknife = jackknife;
 	for (int turns = 0; turns < 2; turns++) {
 		counts.turn_part = 0.01 * turns;
 		metric_values_clear(&c.values);
