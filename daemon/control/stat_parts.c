@@ -12,7 +12,7 @@
 #include <strings.h>
 
 #include "daemon/control/peer.h"
-#include "daemon/count/turn.h"
+#include "daemon/count/rotation.h"
 #include "daemon/sampler/ladder.h"
 #include "proto/base/memory.h"
 
@@ -280,7 +280,7 @@ static struct stat_part part_clear(struct stat_part *part)
 	counter_free(part->counter);
 	live_metrics_free(part->metrics);
 	jackknife_free(part->jackknife);
-	free(part->turn_part);
+	free(part->rotation);
 	plan_says_free(part->says_plan);
 	free(part->last);
 	return (struct stat_part){.platform = NULL};
@@ -396,23 +396,23 @@ void stat_parts_clear(struct stat_parts *p)
 }
 
 /* Measured once, when it is needed: most counts are never scaled. 0 or -ENOMEM. */
-static int price_turns(struct stat_part *part)
+static int price_rotation(struct stat_part *part)
 {
 	const struct counter *c = part->counter;
 	double running;
-	if (part->turn_part || counter_scarcest(c, &running) < 0 || jackknife_is_whole(running))
+	if (part->rotation || counter_scarcest(c, &running) < 0 || jackknife_is_whole(running))
 		return 0;
-	part->turn_part = calloc(EVENTS_MAX, sizeof(*part->turn_part));
-	if (!part->turn_part)
+	part->rotation = calloc(EVENTS_MAX, sizeof(*part->rotation));
+	if (!part->rotation)
 		return -ENOMEM;
 	/* a part of several kinds of core is measured as the first of them */
 	const struct cores *cores = c->terms.cores;
 	const struct platform *p =
 		part->platform ? part->platform : cores_platform(cores, cores_kind(cores, 0));
-	turn_parts(c->terms.kernel, p, &c->events, part->turn_part);
+	rotation_parts(c->terms.kernel, p, &c->events, part->rotation);
 	for (int e = 0; e < c->events.n_events; e++)
-		if (part->turn_part[e] > 0)
-			part->turn_part[e] *= counter_turn_scale(c, e);
+		if (part->rotation[e] > 0)
+			part->rotation[e] *= counter_rotation_scale(c, e);
 	return 0;
 }
 
@@ -427,7 +427,7 @@ int stat_parts_read(struct stat_parts *p)
 	for (size_t i = 0; i < p->n && r == 0; i++) {
 		struct stat_part *part = &p->part[i];
 		counts_read(part->jackknife, part->counter, now_ns, now_ns - before_ns);
-		r = price_turns(part);
+		r = price_rotation(part);
 	}
 	return r;
 }
@@ -437,8 +437,8 @@ void stat_part_counts(
 {
 	counts_take(ret_counts, machine, part->counter, part->last);
 	ret_counts->jackknife = part->jackknife;
-	for (int e = 0; part->turn_part && e < part->counter->events.n_events; e++)
-		ret_counts->turn_part += part->turn_part[e] * counts_running(ret_counts, e);
+	for (int e = 0; part->rotation && e < part->counter->events.n_events; e++)
+		ret_counts->rotation += part->rotation[e] * counts_running(ret_counts, e);
 }
 
 uint64_t stat_parts_due_ns(const struct stat_parts *p)

@@ -19,7 +19,7 @@ struct stat_part {
 	struct counter_value *last;   /* of the counter's events, as of the last answer */
 	struct live_metrics *metrics; /* NULL: none was asked for */
 	struct jackknife *jackknife;  /* of the counter's events */
-	double *turn_part; /* of its groups (count/turn.h); NULL until something was scaled */
+	double *rotation; /* of its groups (count/rotation.h); NULL until something was scaled */
 	struct plan_says *says_plan; /* NULL: nobody asked for it */
 };
 

@@ -51,7 +51,7 @@ double counts_error(const struct counts *s, int e)
 	}
 	return jackknife_is_whole(running) ? 0
 					   : jackknife_error(without, part, n, running) +
-						     s->turn_part * fmax(s->count[e].count, 0);
+						     s->rotation * fmax(s->count[e].count, 0);
 }
 
 void counts_read(

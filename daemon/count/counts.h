@@ -14,9 +14,9 @@ struct counts {
 	const struct counter *counter;
 	const struct counter_value *last; /* of the counter's events */
 	/* For errors of what was scaled: readings of all events of the counter, NULL: none were taken; and
-	 * the part of a count that turns may take from it or add to it (count/turn.h). */
+	 * the part of a count that rotation may take from it or add to it (count/rotation.h). */
 	const struct jackknife *jackknife;
-	double turn_part;
+	double rotation;
 	/* Of the counter's events, to be held against each other; below 0: not counted. */
 	struct plausible_count count[EVENTS_MAX];
 };
@@ -32,7 +32,7 @@ double counts_scaled(const struct counter_value *now, const struct counter_value
 /* The part of the time in which event e was counted, 0 to 1. */
 double counts_running(const struct counts *s, int e);
 
-/* Half of the 95 % interval of event e's scaled count, and what turns may have taken from it or added to
+/* Half of the 95 % interval of event e's scaled count, and what rotation may have taken from it or added to
  * it; 0 if it was counted all of the time; NAN: not known. */
 double counts_error(const struct counts *s, int e);
 

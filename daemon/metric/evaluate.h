@@ -5,7 +5,7 @@
  *
  * Counters of a stat, files and what rides on samples all bring rows of counts: one of the whole time, and one without
  * each stretch of it. A metric's interval is the jackknife of its values from these (count/jackknife.h), and what
- * rotation of groups may have done to any of its counts (count/turn.h).
+ * rotation of groups may have done to any of its counts (count/rotation.h).
  */
 
 #include "daemon/metric/metric_inputs.h"

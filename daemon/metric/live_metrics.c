@@ -188,7 +188,7 @@ static struct metric_counts fill_rows(
 		.without = rows->without,
 		.n_stretches = n_stretches,
 		.part = rows->part,
-		.rotation = counts->turn_part};
+		.rotation = counts->rotation};
 }
 
 int live_metrics_values(

@@ -107,8 +107,8 @@ static bool is_filled(const struct stored_tree *t, size_t stretch)
 	return false;
 }
 
-/* How far turns may put counts off: each group that was on at a turn by its part. */
-static double turn_part(const struct stored_tree *t)
+/* How far rotation may put counts off: each group that was on by its part. */
+static double rotation_of(const struct stored_tree *t)
 {
 	double sum = 0;
 	for (unsigned pass = 0; pass < PASSES_MAX; pass++) {
@@ -117,7 +117,7 @@ static double turn_part(const struct stored_tree *t)
 			if (t->counted->event[e].core == t->core &&
 				t->counted->event[e].pass == pass)
 				part = fmax(part, counted_part(&t->counted->event[e].all));
-		sum += t->counted->core[t->core].turn[pass] * part;
+		sum += t->counted->core[t->core].rotation[pass] * part;
 	}
 	return sum;
 }
@@ -131,7 +131,7 @@ static int find_values(struct stored_tree *t)
 		return -ENOMEM;
 	double *whole = row, *running = whole + n, *without = running + n;
 	struct metric_counts c = {.n = n, .whole = whole, .running = running, .without = without};
-	c.rotation = turn_part(t);
+	c.rotation = rotation_of(t);
 	for (size_t e = 0; e < n; e++) {
 		whole[e] = counted_scaled(&event[e].all);
 		running[e] = counted_part(&event[e].all);

@@ -257,9 +257,9 @@ TEST(cores_that_lack_an_event_say_which)
 	}
 }
 
-/* Two events that were counted for half of the time, always alike. So the only error is that of the turns: each
+/* Two events that were counted for half of the time, always alike. So the only error is that of rotation: each
  * count may lack a hundredth, or have it too much. */
-TEST(a_ratio_is_no_further_off_than_turns_let_one_of_its_counts_be)
+TEST(a_ratio_is_no_further_off_than_rotation_lets_one_of_its_counts_be)
 {
 	char *names[] = {"General"};
 	struct core_case core = core_case_of("c910");
@@ -275,15 +275,15 @@ TEST(a_ratio_is_no_further_off_than_turns_let_one_of_its_counts_be)
 	}
 	counts_take(&counts, &core.machine, c.counter, c.last);
 	counts.jackknife = jackknife;
-	for (int turns = 0; turns < 2; turns++) {
-		counts.turn_part = 0.01 * turns;
+	for (int hundredths = 0; hundredths < 2; hundredths++) {
+		counts.rotation = 0.01 * hundredths;
 		metric_values_clear(&c.values);
 		ck_assert_int_eq(live_metrics_values(c.metrics, &counts, &c.values), 0);
 		const struct metric_value *ipc = value_of(&c, "ipc");
 		ck_assert_double_eq_tol(ipc->running, 0.5, 0.01);
-		ck_assert_double_eq_tol(ipc->error, counts.turn_part * ipc->value, 1e-9);
+		ck_assert_double_eq_tol(ipc->error, counts.rotation * ipc->value, 1e-9);
 		ck_assert_double_eq_tol(counts_error(&counts, 0),
-			counts.turn_part * counts.count[0].count, 1e-3 * counts.count[0].count);
+			counts.rotation * counts.count[0].count, 1e-3 * counts.count[0].count);
 	}
 	end(&c);
 }

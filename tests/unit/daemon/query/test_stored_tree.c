@@ -99,7 +99,7 @@ TEST(rotation_is_in_the_interval)
 {
 	add(0, "Front_Bubble", 600, 0.5);
 	add(0, "cycles", 1000, 0.5);
-	counted.core[0].turn[0] = 0.01;
+	counted.core[0].rotation[0] = 0.01;
 	ck_assert_int_eq(make(0), 0);
 	ck_assert_double_eq_tol(tree.node[node(FRONTEND)].error, 10 * 0.005, 1e-9);
 }
