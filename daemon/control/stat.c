@@ -92,12 +92,12 @@ static size_t n_columns(const struct stat_job *j)
 }
 
 static int send_event(const struct stat_job *j, const struct stat_part *part,
-	const struct answer *answer, const struct stat_counts *counts, int e)
+	const struct answer *answer, const struct counts *counts, int e)
 {
-	char reason[STAT_REASON_BYTES];
+	char reason[COUNTS_REASON_BYTES];
 	struct answer_value v[N_COLUMNS] = {{.kind = ANSWER_ABSENT}};
-	stat_counts_row(counts, e, reason, v);
-	double error = stat_counts_error(counts, e);
+	stat_row_fill(counts, e, reason, v);
+	double error = counts_error(counts, e);
 	if (v[STAT_COLUMN_REASON].kind == ANSWER_ABSENT && isfinite(error))
 		v[STAT_ERROR] = answer_real(error);
 	v[STAT_HARTS] = answer_text(part->says);
@@ -110,7 +110,7 @@ static int send_metric(const struct stat_job *j, const struct stat_part *part,
 	const struct platform_metric *m = metric_plan_metric(part->metrics->plan, i)->metric;
 	struct answer_value v[N_COLUMNS] = {answer_text(m->name)};
 	char passes[METRIC_PASSES_BYTES];
-	stat_metrics_passes(part->metrics, i, passes);
+	live_metrics_passes(part->metrics, i, passes);
 	if (isfinite(value->value)) {
 		v[2] = answer_real(value->value);
 		v[5] = answer_real(value->running);
@@ -130,10 +130,10 @@ static int send_metric(const struct stat_job *j, const struct stat_part *part,
 static int send_part(
 	const struct stat_job *j, const struct stat_part *part, const struct answer *answer)
 {
-	struct stat_counts counts;
+	struct counts counts;
 	struct metric_values values = {NULL, NULL};
 	stat_part_counts(part, &j->machine, &counts);
-	int r = part->metrics ? stat_metrics_values(part->metrics, &counts, &values) : 0;
+	int r = part->metrics ? live_metrics_values(part->metrics, &counts, &values) : 0;
 	for (int e = 0; e < part->counter->events.n_events && r == 0; e++)
 		r = send_event(j, part, answer, &counts, e);
 	size_t n = part->metrics ? metric_plan_n_metrics(part->metrics->plan) : 0;
@@ -153,23 +153,24 @@ static int send_table(const struct stat_job *j, const struct answer *answer)
 
 /* What one part's tree is made of. */
 struct counted_tree {
-	struct stat_counts counts;
+	struct counts counts;
 	struct metric_values values;
 	struct topdown_counted counted;
-	const struct metric_value **value;
 };
 
 static int count_tree(const struct stat_job *j, const struct stat_part *part,
 	struct counted_tree *c, struct topdown_tree *ret_tree)
 {
 	stat_part_counts(part, &j->machine, &c->counts);
-	int r = stat_metrics_values(part->metrics, &c->counts, &c->values);
+	int r = live_metrics_values(part->metrics, &c->counts, &c->values);
 	c->counted = (struct topdown_counted){.metrics = part->metrics,
 		.counts = &c->counts,
 		.values = &c->values,
 		.core = part->platform->title,
 		.harts = part->says};
-	return r == 0 ? topdown_of_counted(&c->counted, &c->value, ret_tree) : r;
+	if (r == 0)
+		*ret_tree = topdown_of_counted(&c->counted);
+	return r;
 }
 
 static int send_trees(
@@ -185,10 +186,8 @@ static int send_trees(
 		r = count_tree(j, &j->parts.part[i], &counted[i], &tree[i]);
 	if (r == 0)
 		r = topdown_send(tree, n, stream, answer);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		metric_values_clear(&counted[i].values);
-		free(counted[i].value);
-	}
 	return r;
 }
 

@@ -12,7 +12,7 @@
 #include <strings.h>
 
 #include "daemon/control/peer.h"
-#include "daemon/count/turn.h"
+#include "daemon/count/rotation.h"
 #include "daemon/sampler/ladder.h"
 #include "proto/base/memory.h"
 
@@ -182,10 +182,10 @@ static int plan_part(const struct stat_asked *a, const struct stat_parts *p, str
 	if (m->n_metric == 0 && !a->is_tree)
 		return 0;
 	if (!twin)
-		return stat_metrics_new(
+		return live_metrics_new(
 			&kernel_real, &harts, &wish, events, &part->metrics, ret_error);
 	*events = twin->counter->events;
-	return stat_metrics_share(twin->metrics, &part->metrics);
+	return live_metrics_share(twin->metrics, &part->metrics);
 }
 
 /* Find what the counter opens, and charge it. 0; positive after a refusal; -errno. */
@@ -213,8 +213,8 @@ static int end_part(const struct stat_asked *a, struct stat_part *part)
 	part->last = calloc((size_t)part->counter->events.n_events, sizeof(*part->last));
 	if (!part->last)
 		return -ENOMEM;
-	int r = scatter_new(
-		(size_t)part->counter->events.n_events, kernel_real.now_ns(NULL), &part->scatter);
+	int r = jackknife_new(
+		(size_t)part->counter->events.n_events, kernel_real.now_ns(NULL), &part->jackknife);
 	if (r < 0)
 		return r;
 	const struct planned planned = {
@@ -234,7 +234,7 @@ static int end_part(const struct stat_asked *a, struct stat_part *part)
 static const struct event *closed_event(
 	const struct stat_part *part, const struct planned_metric *planned, int *ret_error)
 {
-	const struct stat_metrics *m = part->metrics;
+	const struct live_metrics *m = part->metrics;
 	const struct counter *c = part->counter;
 	for (size_t i = 0; i < m->n_events; i++) {
 		int e = m->first + (int)i;
@@ -278,9 +278,9 @@ static bool enough_counts(
 static struct stat_part part_clear(struct stat_part *part)
 {
 	counter_free(part->counter);
-	stat_metrics_free(part->metrics);
-	scatter_free(part->scatter);
-	free(part->turn_part);
+	live_metrics_free(part->metrics);
+	jackknife_free(part->jackknife);
+	free(part->rotation);
 	plan_says_free(part->says_plan);
 	free(part->last);
 	return (struct stat_part){.platform = NULL};
@@ -396,23 +396,23 @@ void stat_parts_clear(struct stat_parts *p)
 }
 
 /* Measured once, when it is needed: most counts are never scaled. 0 or -ENOMEM. */
-static int price_turns(struct stat_part *part)
+static int price_rotation(struct stat_part *part)
 {
 	const struct counter *c = part->counter;
 	double running;
-	if (part->turn_part || counter_scarcest(c, &running) < 0 || scatter_is_whole(running))
+	if (part->rotation || counter_scarcest(c, &running) < 0 || jackknife_is_whole(running))
 		return 0;
-	part->turn_part = calloc(EVENTS_MAX, sizeof(*part->turn_part));
-	if (!part->turn_part)
+	part->rotation = calloc(EVENTS_MAX, sizeof(*part->rotation));
+	if (!part->rotation)
 		return -ENOMEM;
 	/* a part of several kinds of core is measured as the first of them */
 	const struct cores *cores = c->terms.cores;
 	const struct platform *p =
 		part->platform ? part->platform : cores_platform(cores, cores_kind(cores, 0));
-	turn_parts(c->terms.kernel, p, &c->events, part->turn_part);
+	rotation_parts(c->terms.kernel, p, &c->events, part->rotation);
 	for (int e = 0; e < c->events.n_events; e++)
-		if (part->turn_part[e] > 0)
-			part->turn_part[e] *= counter_turn_scale(c, e);
+		if (part->rotation[e] > 0)
+			part->rotation[e] *= counter_rotation_scale(c, e);
 	return 0;
 }
 
@@ -426,27 +426,27 @@ int stat_parts_read(struct stat_parts *p)
 	p->look_ns = now_ns + LOOK_NS;
 	for (size_t i = 0; i < p->n && r == 0; i++) {
 		struct stat_part *part = &p->part[i];
-		stat_counts_read(part->scatter, part->counter, now_ns, now_ns - before_ns);
-		r = price_turns(part);
+		counts_read(part->jackknife, part->counter, now_ns, now_ns - before_ns);
+		r = price_rotation(part);
 	}
 	return r;
 }
 
 void stat_part_counts(
-	const struct stat_part *part, const struct machine *machine, struct stat_counts *ret_counts)
+	const struct stat_part *part, const struct machine *machine, struct counts *ret_counts)
 {
-	stat_counts_take(ret_counts, machine, part->counter, part->last);
-	ret_counts->scatter = part->scatter;
-	for (int e = 0; part->turn_part && e < part->counter->events.n_events; e++)
-		ret_counts->turn_part += part->turn_part[e] * stat_counts_running(ret_counts, e);
+	counts_take(ret_counts, machine, part->counter, part->last);
+	ret_counts->jackknife = part->jackknife;
+	for (int e = 0; part->rotation && e < part->counter->events.n_events; e++)
+		ret_counts->rotation += part->rotation[e] * counts_running(ret_counts, e);
 }
 
 uint64_t stat_parts_due_ns(const struct stat_parts *p)
 {
 	uint64_t due_ns = p->look_ns;
 	for (size_t i = 0; i < p->n; i++)
-		if (scatter_due_ns(p->part[i].scatter) < due_ns)
-			due_ns = scatter_due_ns(p->part[i].scatter);
+		if (jackknife_due_ns(p->part[i].jackknife) < due_ns)
+			due_ns = jackknife_due_ns(p->part[i].jackknife);
 	return due_ns;
 }
 
@@ -456,6 +456,6 @@ void stat_parts_restart(struct stat_parts *p)
 		struct stat_part *part = &p->part[i];
 		memcpy(part->last, part->counter->value,
 			(size_t)part->counter->events.n_events * sizeof(*part->last));
-		scatter_restart(part->scatter);
+		jackknife_restart(part->jackknife);
 	}
 }

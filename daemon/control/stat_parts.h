@@ -8,7 +8,7 @@
  */
 
 #include "daemon/control/request.h"
-#include "daemon/control/stat_metrics.h"
+#include "daemon/metric/live_metrics.h"
 #include "daemon/metric/plan_says.h"
 
 struct stat_part {
@@ -17,9 +17,9 @@ struct stat_part {
 	const struct platform *platform; /* of all its harts; NULL: of several kinds */
 	struct counter *counter;
 	struct counter_value *last;   /* of the counter's events, as of the last answer */
-	struct stat_metrics *metrics; /* NULL: none was asked for */
-	struct scatter *scatter;      /* of the counter's events */
-	double *turn_part; /* of its groups (count/turn.h); NULL until something was scaled */
+	struct live_metrics *metrics; /* NULL: none was asked for */
+	struct jackknife *jackknife;  /* of the counter's events */
+	double *rotation; /* of its groups (count/rotation.h); NULL until something was scaled */
 	struct plan_says *says_plan; /* NULL: nobody asked for it */
 };
 
@@ -59,8 +59,8 @@ void stat_parts_clear(struct stat_parts *p);
 /* Read the counters, also for errors of what is scaled. 0 or -errno. */
 int stat_parts_read(struct stat_parts *p);
 /* What a part counted since the last answer. */
-void stat_part_counts(const struct stat_part *part, const struct machine *machine,
-	struct stat_counts *ret_counts);
+void stat_part_counts(
+	const struct stat_part *part, const struct machine *machine, struct counts *ret_counts);
 /* When the next reading is due, whether a client asks for it or not. */
 uint64_t stat_parts_due_ns(const struct stat_parts *p);
 /* What was counted so far is answered: intervals begin here. */

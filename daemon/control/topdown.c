@@ -153,7 +153,7 @@ static const char *parent_name(const struct sending *s, int node)
 static int send_node(const struct sending *s, size_t node)
 {
 	const struct metric_node *n = &s->t->tree->node[node];
-	const struct metric_value *value = s->t->value[node];
+	const struct metric_value *value = &s->t->value[node];
 	char passes[METRIC_PASSES_BYTES];
 	_cleanup_(freep) char *inputs = join_names(", ", input_at, s, node);
 	_cleanup_(freep) char *next = join_names(";", next_at, s, node);
@@ -188,7 +188,7 @@ static int send_node(const struct sending *s, size_t node)
 }
 
 /* "backend_bound - core_bound - memory_bound". The caller frees. */
-static char *rest_formula(const struct sending *s, int node)
+static char *residual_formula(const struct sending *s, int node)
 {
 	const struct metric_tree *tree = s->t->tree;
 	char *text = NULL;
@@ -206,14 +206,16 @@ static char *rest_formula(const struct sending *s, int node)
 	return NULL;
 }
 
-static int send_rest(const struct sending *s, int node)
+static int send_residual(const struct sending *s, int node)
 {
 	const struct metric_tree *tree = s->t->tree;
-	const struct metric_value *rest = &s->t->rest[node < 0 ? tree->n_nodes : (size_t)node];
+	const struct metric_value *residual =
+		&s->t->residual[node < 0 ? tree->n_nodes : (size_t)node];
 	const struct platform_metric *m = tree->node[node < 0 ? 0 : node].metric;
-	if (!isfinite(rest->value) || fabs(rest->value) < RESIDUAL_MIN || strcmp(m->unit, "%") != 0)
+	if (!isfinite(residual->value) || fabs(residual->value) < RESIDUAL_MIN ||
+		strcmp(m->unit, "%") != 0)
 		return 0;
-	_cleanup_(freep) char *formula = rest_formula(s, node);
+	_cleanup_(freep) char *formula = residual_formula(s, node);
 	if (!formula)
 		return -ENOMEM;
 	const struct answer_value v[N_NODE_COLUMNS] = {
@@ -221,10 +223,10 @@ static int send_rest(const struct sending *s, int node)
 		[NODE_PARENT] = text_or_absent(parent_name(s, node)),
 		[NODE_LEVEL] = answer_integer(node < 0 ? 1 : (uint64_t)tree->node[node].level + 1),
 		[NODE_KIND] = answer_text(RESIDUAL),
-		[NODE_VALUE] = answer_real(rest->value),
+		[NODE_VALUE] = answer_real(residual->value),
 		[NODE_UNIT] = answer_text(m->unit),
-		[NODE_ERROR] = known(rest->error),
-		[NODE_RUNNING] = answer_real(rest->running),
+		[NODE_ERROR] = known(residual->error),
+		[NODE_RUNNING] = answer_real(residual->running),
 		[NODE_WORST] = answer_integer(0),
 		[NODE_SAYS] = answer_text("what the rows above do not add up to"),
 		[NODE_FORMULA] = answer_text(formula),
@@ -247,7 +249,7 @@ static int send_children(const struct sending *s, int parent)
 		if (r != 0)
 			return r;
 	}
-	return send_rest(s, parent);
+	return send_residual(s, parent);
 }
 
 static int send_tree(const struct topdown_tree *t, const struct answer *answer)
@@ -255,7 +257,7 @@ static int send_tree(const struct topdown_tree *t, const struct answer *answer)
 	struct sending s = {.t = t, .answer = answer};
 	double value[METRICS_MAX];
 	for (size_t i = 0; i < t->tree->n_nodes; i++)
-		value[i] = t->value[i]->value;
+		value[i] = t->value[i].value;
 	for (int at = -1; (at = metric_tree_worst(t->tree, at, value)) >= 0;)
 		s.is_worst[at] = true;
 	return send_children(&s, -1);
@@ -317,43 +319,36 @@ static const char *counted_input(const struct topdown_tree *t, size_t node, size
 {
 	const struct topdown_counted *c = t->userdata;
 	const struct metric_plan *p = c->metrics->plan;
-	return metric_plan_input(p, metric_plan_metric(p, c->metrics->of_node[node]), i);
+	return metric_plan_input(p, metric_plan_metric(p, node), i);
 }
 
 static void counted_passes(
 	const struct topdown_tree *t, size_t node, char text[static METRIC_PASSES_BYTES])
 {
 	const struct topdown_counted *c = t->userdata;
-	stat_metrics_passes(c->metrics, c->metrics->of_node[node], text);
+	live_metrics_passes(c->metrics, node, text);
 }
 
 static int send_counted(const struct topdown_tree *t, const struct answer *answer)
 {
 	const struct topdown_counted *c = t->userdata;
-	const struct stat_metrics *m = c->metrics;
+	const struct live_metrics *m = c->metrics;
 	int r = 0;
 	for (int e = m->first; e < c->counts->counter->events.n_events && r == 0; e++) {
-		char reason[STAT_REASON_BYTES];
+		char reason[COUNTS_REASON_BYTES];
 		struct answer_value v[N_STAT_COLUMNS] = {{.kind = ANSWER_ABSENT}};
-		stat_counts_row(c->counts, e, reason, v);
+		stat_row_fill(c->counts, e, reason, v);
 		r = topdown_send_event(
 			t, v, metric_plan_pass(m->plan, (size_t)(e - m->first)) + 1, answer);
 	}
 	return r;
 }
 
-int topdown_of_counted(const struct topdown_counted *c, const struct metric_value ***ret_value,
-	struct topdown_tree *ret_tree)
+struct topdown_tree topdown_of_counted(const struct topdown_counted *c)
 {
-	const struct stat_metrics *m = c->metrics;
-	const struct metric_value **value = calloc(m->tree->n_nodes, sizeof(*value));
-	if (!value)
-		return -ENOMEM;
-	for (size_t i = 0; i < m->tree->n_nodes; i++)
-		value[i] = &c->values->metric[m->of_node[i]];
+	const struct live_metrics *m = c->metrics;
 	size_t n_passes = metric_plan_n_passes(m->plan);
-	*ret_value = value;
-	*ret_tree = (struct topdown_tree){
+	return (struct topdown_tree){
 		.core = c->core,
 		.harts = c->harts,
 		.tree = m->tree,
@@ -361,12 +356,11 @@ int topdown_of_counted(const struct topdown_counted *c, const struct metric_valu
 		.n_passes = n_passes,
 		.is_fewest = metric_plan_is_minimal(m->plan),
 		.turns = n_passes > 1 ? "the kernel rotates the passes" : "no",
-		.value = value,
-		.rest = c->values->rest,
+		.value = c->values->metric,
+		.residual = c->values->residual,
 		.input = counted_input,
 		.passes = counted_passes,
 		.send_events = send_counted,
 		.userdata = c,
 	};
-	return 0;
 }

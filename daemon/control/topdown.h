@@ -7,7 +7,8 @@
  * (topdown_stored.c); who sends it says where its values are.
  */
 
-#include "daemon/control/stat_metrics.h"
+#include "daemon/control/stat_row.h"
+#include "daemon/metric/live_metrics.h"
 
 struct row_stream;
 
@@ -17,10 +18,10 @@ struct topdown_tree {
 	const struct metric_tree *tree;
 	bool is_cut; /* it has more levels than could be counted at once */
 	size_t n_passes;
-	bool is_fewest;                    /* no plan has fewer passes */
-	const char *turns;                 /* who has them take turns; "no": nobody */
-	const struct metric_value **value; /* by node */
-	const struct metric_value *rest;   /* n_nodes + 1 */
+	bool is_fewest;                      /* no plan has fewer passes */
+	const char *turns;                   /* who has them take turns; "no": nobody */
+	const struct metric_value *value;    /* by node */
+	const struct metric_value *residual; /* n_nodes + 1 */
 	/* The i-th input of a node; NULL after the last. The passes that counted it, "1+2". Rows of the
 	 * table "event", by topdown_send_event. */
 	const char *(*input)(const struct topdown_tree *t, size_t node, size_t i);
@@ -47,12 +48,11 @@ int topdown_send_event(const struct topdown_tree *t,
 int topdown_send(const struct topdown_tree *tree, size_t n, struct row_stream *stream,
 	const struct answer *answer);
 
-/* A tree that was counted. Borrows all; *ret_value, n_nodes, is the caller's. 0 or -ENOMEM. */
+/* A tree that was counted. Borrows all. */
 struct topdown_counted {
-	const struct stat_metrics *metrics;
-	const struct stat_counts *counts;
+	const struct live_metrics *metrics;
+	const struct counts *counts;
 	const struct metric_values *values;
 	const char *core, *harts;
 };
-int topdown_of_counted(const struct topdown_counted *c, const struct metric_value ***ret_value,
-	struct topdown_tree *ret_tree);
+struct topdown_tree topdown_of_counted(const struct topdown_counted *c);

@@ -6,6 +6,7 @@
 #include "daemon/control/topdown_stored.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +15,76 @@
 #include "daemon/control/peer.h"
 #include "daemon/control/query_request.h"
 #include "daemon/control/store_query.h"
-#include "daemon/control/stored_tree.h"
+#include "daemon/control/topdown.h"
+#include "daemon/query/stored_tree.h"
 #include "daemon/service/service.h"
 #include "proto/base/memory.h"
 
 #define TURN_IT_ON                                                                                 \
 	"Set topdown-groups = TopdownL1 in mperf.conf (mperf.conf(5)), and ask again after a "     \
 	"while"
+
+/* --- as tables -------------------------------------------------------------------------------- */
+
+static const char *stored_input(const struct topdown_tree *view, size_t node, size_t i)
+{
+	const struct stored_tree *t = view->userdata;
+	const struct metric_needs needs = metric_inputs_needs(t->inputs, node);
+	return i < needs.n ? metric_inputs_name(t->inputs, needs.input[i]) : NULL;
+}
+
+static void stored_passes(
+	const struct topdown_tree *view, size_t node, char text[static METRIC_PASSES_BYTES])
+{
+	const struct stored_tree *t = view->userdata;
+	text[0] = '\0';
+	if (t->pass[node] != STORED_ALL_PASSES)
+		snprintf(text, METRIC_PASSES_BYTES, "%d", t->pass[node] + 1);
+}
+
+static int send_events(const struct topdown_tree *view, const struct answer *answer)
+{
+	const struct stored_tree *t = view->userdata;
+	int r = 0;
+	for (size_t i = 0; i < t->counted->n_events && r == 0; i++) {
+		const struct counted_event *e = &t->counted->event[i];
+		double scaled = counted_scaled(&e->all);
+		if (!stored_tree_reads(t, e))
+			continue;
+		struct answer_value v[N_STAT_COLUMNS] = {
+			answer_text(stored_tree_event(t, e)), answer_real(e->all.value)};
+		if (isfinite(scaled)) {
+			v[2] = answer_real(scaled);
+			v[3] = answer_real(e->all.enabled_ns);
+			v[4] = answer_real(e->all.running_ns);
+			v[5] = answer_real(counted_part(&e->all));
+		} else {
+			v[1] = (struct answer_value){.kind = ANSWER_ABSENT};
+			v[STAT_COLUMN_REASON] = answer_text("it never got a counter");
+		}
+		r = topdown_send_event(view, v, e->pass + 1, answer);
+	}
+	return r;
+}
+
+static struct topdown_tree stored_view(const struct stored_tree *t)
+{
+	return (struct topdown_tree){
+		.core = t->title,
+		.harts = t->harts,
+		.tree = t->tree,
+		.n_passes = t->n_passes,
+		.turns = t->n_passes > 1 ? "the kernel rotates the passes" : "no",
+		.value = t->node,
+		.residual = t->residual,
+		.input = stored_input,
+		.passes = stored_passes,
+		.send_events = send_events,
+		.userdata = t,
+	};
+}
+
+/* --- trees of all cores ----------------------------------------------------------------------- */
 
 /* Why there is no tree of a kind of core; the first is told if no kind has one. */
 struct refusal_of_trees {
@@ -44,7 +108,7 @@ static int send_trees(struct stored_tree *tree, size_t n, struct counted *c, con
 	struct topdown_tree view[COUNTED_CORES_MAX];
 	struct provenance provenance = c->provenance;
 	for (size_t i = 0; i < n; i++)
-		view[i] = stored_tree_view(&tree[i]);
+		view[i] = stored_view(&tree[i]);
 	int r = topdown_send(view, n, to->userdata, to);
 	if (r == 0 && *note && provenance.n_notes < PROVENANCE_NOTES_MAX)
 		r = text_get(&c->texts, note, &provenance.note[provenance.n_notes++]);

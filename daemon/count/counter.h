@@ -102,7 +102,7 @@ int counter_start(struct counter *c);
 size_t counter_n_others(const struct counter *c, int event, size_t *ret_n_harts);
 /* How many times as many events the kernel takes off and puts on with the group that begins at `event` as
  * the counter wants of it: 1 or more. */
-double counter_turn_scale(const struct counter *c, int event);
+double counter_rotation_scale(const struct counter *c, int event);
 /* Read the sums into values. 0 or -errno. */
 int counter_read(struct counter *c);
 /* Read them by target: one of value, since the start; targets that do not count an event, or cannot be read, are

@@ -212,7 +212,7 @@ size_t counter_n_others(const struct counter *c, int event, size_t *ret_n_harts)
 	return n;
 }
 
-double counter_turn_scale(const struct counter *c, int event)
+double counter_rotation_scale(const struct counter *c, int event)
 {
 	size_t n = 0, n_own = group_events(&c->events, event);
 	for (size_t i = 0; c->member && i < c->n_targets; i++) {

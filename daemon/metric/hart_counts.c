@@ -14,14 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/count/turn.h"
+#include "daemon/count/rotation.h"
 #include "daemon/metric/metric_plan.h"
 #include "proto/base/memory.h"
 
 #define KINDS_MAX 8   /* of core: machines have up to three */
 #define NAMES_MAX 32  /* in the list of groups */
 #define PRICE_TRIES 7 /* the least of so many is the price: others only add to it */
-/* Source: kernel/events/core.c of Linux 6.12, PERF_CPU_HRTIMER: passes turn at each tick by default (turn.h). */
+/* Source: kernel/events/core.c of Linux 6.12, PERF_CPU_HRTIMER: passes rotate at each tick by default (rotation.h). */
 
 struct kind {
 	struct metric_plan *plan;
@@ -39,8 +39,8 @@ struct hart_counts {
 	struct hart_count *row;
 	size_t n_rows, size_rows;
 	double part;
-	struct hart_turn turn[EVENTS_MAX];
-	size_t n_turns;
+	struct hart_rotation rotation[EVENTS_MAX];
+	size_t n_rotations;
 	struct platform_db *data; /* what the plans borrow from */
 };
 
@@ -98,11 +98,11 @@ static struct kind kind_clear(struct kind *k)
 	return (struct kind){.first = 0};
 }
 
-/* --- the price of a turn ---------------------------------------------------------------------- */
+/* --- the price of a rotation ------------------------------------------------------------------ */
 
 /* Take all groups of the counter's only hart off its counters, and put them on. The leader of each is its
  * first event that is open. 0 or -errno. */
-static int turn_once(const struct counter *c)
+static int rotate_once(const struct counter *c)
 {
 	static const unsigned long step[] = {PERF_EVENT_IOC_DISABLE, PERF_EVENT_IOC_ENABLE};
 	int r = 0;
@@ -121,13 +121,13 @@ static int turn_once(const struct counter *c)
 }
 
 /* The least of some tries; 0: not known. */
-static uint64_t turn_all_ns(const struct counter *c)
+static uint64_t rotate_all_ns(const struct counter *c)
 {
 	const struct kernel *kernel = c->terms.kernel;
 	uint64_t least_ns = UINT64_MAX;
 	for (int i = 0; i < PRICE_TRIES; i++) {
 		uint64_t before_ns = kernel->now_ns(kernel->userdata);
-		if (turn_once(c) < 0)
+		if (rotate_once(c) < 0)
 			return 0;
 		uint64_t took_ns = kernel->now_ns(kernel->userdata) - before_ns;
 		least_ns = took_ns < least_ns ? took_ns : least_ns;
@@ -135,7 +135,7 @@ static uint64_t turn_all_ns(const struct counter *c)
 	return least_ns;
 }
 
-/* As a part of a hart's time; 0: not known, or nothing turns. Measured with groups of their own, before those
+/* As a part of a hart's time; 0: not known, or nothing rotates. Measured with groups of their own, before those
  * that count are started: clients may count with these already. */
 static double price(const struct hart_counts_options *o, const struct kind *k)
 {
@@ -154,30 +154,31 @@ static double price(const struct hart_counts_options *o, const struct kind *k)
 	};
 	if (counter_new(o->kernel, o->machine, &how, &own, &error) != 0)
 		return 0;
-	uint64_t all_ns = counter_start(own) == 0 ? turn_all_ns(own) : 0;
+	uint64_t all_ns = counter_start(own) == 0 ? rotate_all_ns(own) : 0;
 	counter_free(own);
-	/* a turn takes one group off and puts one on; we did so with all of them */
+	/* a rotation takes one group off and puts one on; we did so with all of them */
 	return (double)all_ns / (double)metric_plan_n_passes(k->plan) *
-	       turns_per_second(o->kernel) / 1e9;
+	       rotations_per_second(o->kernel) / 1e9;
 }
 
-/* How far turns put the counts of each of the kind's passes off: groups of others make a single one turn, too. */
-static void measure_turns(struct hart_counts *c, const struct hart_counts_options *o,
+/* How far rotation puts the counts of each of the kind's passes off: groups of others make a single one rotate, too. */
+static void measure_rotations(struct hart_counts *c, const struct hart_counts_options *o,
 	const struct metric_harts *harts, const struct event_list *events, const struct kind *k)
 {
 	double part[EVENTS_MAX] = {0};
-	size_t first = c->n_turns;
-	turn_parts(o->kernel, harts->platform, events, part);
+	size_t first = c->n_rotations;
+	rotation_parts(o->kernel, harts->platform, events, part);
 	for (int e = 0; e < events->n_events; e++) {
 		unsigned pass = (unsigned)metric_plan_pass(k->plan, (size_t)e);
 		size_t i = first;
-		while (i < c->n_turns && c->turn[i].pass != pass)
+		while (i < c->n_rotations && c->rotation[i].pass != pass)
 			i++;
 		if (part[e] <= 0 || i == EVENTS_MAX)
 			continue;
-		if (i == c->n_turns)
-			c->turn[c->n_turns++] = (struct hart_turn){harts->harts, pass, 0};
-		c->turn[i].part += part[e] * counter_turn_scale(k->counter, e);
+		if (i == c->n_rotations)
+			c->rotation[c->n_rotations++] =
+				(struct hart_rotation){harts->harts, pass, 0};
+		c->rotation[i].part += part[e] * counter_rotation_scale(k->counter, e);
 	}
 }
 
@@ -211,7 +212,7 @@ static int open_kind(struct hart_counts *c, const struct hart_counts_options *o,
 		r = k->last ? counter_start(k->counter) : -ENOMEM;
 	}
 	if (r == 0) {
-		measure_turns(c, o, harts, events, k);
+		measure_rotations(c, o, harts, events, k);
 		c->n_kinds++;
 		c->part = part > c->part ? part : c->part;
 	} else {
@@ -274,10 +275,10 @@ const struct hart_set *hart_counts_harts(const struct hart_counts *c)
 	return &c->harts;
 }
 
-const struct hart_turn *hart_counts_turns(const struct hart_counts *c, size_t *ret_n)
+const struct hart_rotation *hart_counts_rotations(const struct hart_counts *c, size_t *ret_n)
 {
-	*ret_n = c->n_turns;
-	return c->turn;
+	*ret_n = c->n_rotations;
+	return c->rotation;
 }
 
 double hart_counts_part(const struct hart_counts *c)

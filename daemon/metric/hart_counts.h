@@ -55,15 +55,15 @@ const struct hart_set *hart_counts_harts(const struct hart_counts *c);
  * rows. */
 struct hart_count_rows hart_counts_take(struct hart_counts *c);
 
-/* How far turns may put the counts of a pass off (turn.h), as a part of them, where harts of that kind let
+/* How far rotation may put the counts of a pass off (rotation.h), as a part of them, where harts of that kind let
  * groups take turns. Measured when they were opened. */
-struct hart_turn {
+struct hart_rotation {
 	struct hart_set harts;
 	unsigned pass;
 	double part;
 };
 /* *ret_n of them; a pass of which that is not known is left out. Borrowed. */
-const struct hart_turn *hart_counts_turns(const struct hart_counts *c, size_t *ret_n);
+const struct hart_rotation *hart_counts_rotations(const struct hart_counts *c, size_t *ret_n);
 
 /* What having the passes take turns costs a hart, as a part of its time; 0 where one pass holds all:
  * then the kernel does nothing for them. Measured when they were opened. */

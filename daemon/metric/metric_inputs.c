@@ -8,33 +8,44 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/metric/metric_walk.h"
+#include "daemon/metric/constants.h"
 #include "proto/base/memory.h"
 
 struct metric_inputs {
-	const struct platform *platform;
-	int n_harts;
+	struct metric_core core;
 	struct pool *pool;
 	struct metric_choice chosen;
-	bool needs[METRICS_MAX][METRIC_INPUTS_MAX];
-	char name[METRIC_INPUTS_MAX][EVENT_NAME_BYTES_MAX];
-	size_t n;
+	uint16_t needed[METRICS_MAX][METRIC_INPUTS_MAX];
+	int16_t column[METRICS_MAX][METRIC_INPUTS_MAX];
+	size_t n_needed[METRICS_MAX];
+	struct list names; /* struct input_name */
+};
+
+struct input_name {
+	char text[EVENT_NAME_BYTES_MAX];
 };
 
 /* --- what they need --------------------------------------------------------------------------- */
 
+/* What is known before anything is counted. */
 static int known_value(
 	void *userdata, enum expression_kind kind, const char *name, double *ret_value)
 {
-	const struct metric_inputs *m = userdata;
+	const struct metric_core *core = userdata;
 	switch (kind) {
 	case EXPRESSION_CONSTANT:
+		if (platform_constant(core->platform, name, ret_value) == 0)
+			return 0;
+		if (core->kernel)
+			return machine_constant(core->kernel, &core->harts, name, ret_value) == 0
+				       ? 0
+				       : EXPRESSION_MISSING;
 		if (strcasecmp(name, "num_cpus") != 0)
-			return platform_constant(m->platform, name, ret_value);
-		*ret_value = m->n_harts;
+			return EXPRESSION_MISSING;
+		*ret_value = hart_set_count(&core->harts);
 		return 0;
 	case EXPRESSION_HAS_EVENT:
-		*ret_value = platform_event_find(m->platform, name) != NULL;
+		*ret_value = platform_event_find(core->platform, name) != NULL;
 		return 0;
 	case EXPRESSION_SOURCE_COUNT:
 		*ret_value = 1;
@@ -44,26 +55,22 @@ static int known_value(
 	}
 }
 
-static int find(const struct metric_inputs *m, const char *name)
+/* The position of a name among all inputs. METRIC_TOO_MANY; -ENOMEM. */
+static int find_input(struct metric_inputs *m, const char *name, uint16_t *ret_input)
 {
 	char spelled[EVENT_NAME_BYTES_MAX];
+	size_t i = 0;
 	metric_spell(name, spelled);
-	for (size_t i = 0; i < m->n; i++)
-		if (strcasecmp(m->name[i], spelled) == 0)
-			return (int)i;
-	return -1;
-}
-
-static int need(struct metric_inputs *m, size_t metric, const char *name)
-{
-	int at = find(m, name);
-	if (at < 0 && m->n == METRIC_INPUTS_MAX)
+	while (i < m->names.n && strcasecmp(metric_inputs_name(m, i), spelled) != 0)
+		i++;
+	if (i == METRIC_INPUTS_MAX)
 		return METRIC_TOO_MANY;
-	if (at < 0) {
-		at = (int)m->n++;
-		metric_spell(name, m->name[at]);
-	}
-	m->needs[metric][at] = true;
+	struct input_name *added = i == m->names.n ? list_add(&m->names) : NULL;
+	if (i == m->names.n && !added)
+		return -ENOMEM;
+	if (added)
+		memcpy(added->text, spelled, sizeof(spelled));
+	*ret_input = (uint16_t)i;
 	return 0;
 }
 
@@ -75,31 +82,40 @@ struct collecting {
 static int take_input(void *userdata, const char *name)
 {
 	const struct collecting *c = userdata;
-	return need(c->inputs, c->metric, name);
+	struct metric_inputs *m = c->inputs;
+	uint16_t *needed = m->needed[c->metric], input;
+	size_t *n = &m->n_needed[c->metric];
+	int r = find_input(m, name, &input);
+	for (size_t k = 0; k < *n && r == 0; k++)
+		if (needed[k] == input)
+			return 0;
+	if (r != 0)
+		return r;
+	m->column[c->metric][*n] = (int16_t)input;
+	needed[(*n)++] = input;
+	return 0;
 }
 
+/* The inputs of a metric, and of those that it names. */
 static int collect(struct metric_inputs *m, size_t metric)
 {
-	const struct expression_source known = {known_value, m};
+	const struct expression_source known = {known_value, &m->core};
 	struct collecting c = {m, metric};
 	return metric_each_input(
-		m->platform, m->pool, m->chosen.metric[metric], &known, take_input, &c);
+		m->core.platform, m->pool, m->chosen.metric[metric], &known, take_input, &c);
 }
 
-int metric_inputs_new(const struct platform *p, char *const *name, size_t n, int n_harts,
+int metric_inputs_new(const struct metric_core *core, const struct metric_choice *chosen,
 	struct metric_inputs **ret_inputs, struct event_error *ret_error)
 {
 	_cleanup_(metric_inputs_freep) struct metric_inputs *m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
-	m->platform = p;
-	m->n_harts = n_harts;
+	m->core = *core;
+	m->chosen = *chosen;
+	m->names = (struct list)LIST_OF(struct input_name);
 	m->pool = pool_new();
 	int r = m->pool ? 0 : -ENOMEM;
-	if (r == 0)
-		r = metric_choose(p, name, n, &m->chosen, ret_error);
-	if (r != 0)
-		return r;
 	for (size_t i = 0; i < m->chosen.n && r == 0; i++)
 		r = collect(m, i);
 	if (r == METRIC_TOO_MANY)
@@ -112,8 +128,10 @@ int metric_inputs_new(const struct platform *p, char *const *name, size_t n, int
 
 struct metric_inputs *metric_inputs_free(struct metric_inputs *m)
 {
-	if (m)
-		pool_free(m->pool);
+	if (!m)
+		return NULL;
+	pool_free(m->pool);
+	list_clear(&m->names);
 	free(m);
 	return NULL;
 }
@@ -130,17 +148,33 @@ const struct platform_metric *metric_inputs_metric(const struct metric_inputs *m
 
 size_t metric_inputs_n(const struct metric_inputs *m)
 {
-	return m->n;
+	return m->names.n;
 }
 
 const char *metric_inputs_name(const struct metric_inputs *m, size_t input)
 {
-	return m->name[input];
+	const struct input_name *name = m->names.items;
+	return name[input].text;
 }
 
-bool metric_inputs_needs(const struct metric_inputs *m, size_t i, size_t input)
+struct metric_needs metric_inputs_needs(const struct metric_inputs *m, size_t metric)
 {
-	return m->needs[i][input];
+	return (struct metric_needs){m->needed[metric], m->column[metric], m->n_needed[metric]};
+}
+
+void metric_inputs_read_from(struct metric_inputs *m, size_t metric, size_t k, int column)
+{
+	m->column[metric][k] = (int16_t)column;
+}
+
+int metric_inputs_column(const struct metric_inputs *m, size_t metric, const char *name)
+{
+	char spelled[EVENT_NAME_BYTES_MAX];
+	metric_spell(name, spelled);
+	for (size_t k = 0; k < m->n_needed[metric]; k++)
+		if (strcasecmp(metric_inputs_name(m, m->needed[metric][k]), spelled) == 0)
+			return m->column[metric][k];
+	return -1;
 }
 
 /* --- which event it is ------------------------------------------------------------------------ */
@@ -165,7 +199,7 @@ static bool is_clock(uint32_t type, uint64_t config)
 bool metric_inputs_match(
 	const struct metric_inputs *m, size_t input, const struct metric_event *event)
 {
-	const char *name = m->name[input];
+	const char *name = metric_inputs_name(m, input);
 	size_t n = strcspn(event->name, ":");
 	char bare[EVENT_NAME_BYTES_MAX];
 	if (strchr(event->name, '/')) /* "pmu/event/" has its modifiers behind the last slash */
@@ -178,13 +212,13 @@ bool metric_inputs_match(
 		return true;
 	if (generic && is_clock(generic->type, generic->config))
 		return is_clock(event->type, event->config);
-	const struct platform_event *own = platform_event_find(m->platform, name);
+	const struct platform_event *own = platform_event_find(m->core.platform, name);
 	if (!own && generic)
-		own = platform_event_generic(m->platform, generic->type, generic->config);
+		own = platform_event_generic(m->core.platform, generic->type, generic->config);
 	if (!own)
 		return false;
-	return platform_event_find(m->platform, bare) == own ||
-	       platform_event_generic(m->platform, event->type, event->config) == own ||
+	return platform_event_find(m->core.platform, bare) == own ||
+	       platform_event_generic(m->core.platform, event->type, event->config) == own ||
 	       (event->type == PERF_TYPE_RAW && event->config == own->code);
 }
 
@@ -192,6 +226,7 @@ bool metric_inputs_match(
 
 struct counted {
 	const struct metric_inputs *inputs;
+	size_t metric;
 	const double *count;
 };
 
@@ -200,19 +235,19 @@ static int counted_value(
 {
 	const struct counted *c = userdata;
 	if (kind != EXPRESSION_NAME)
-		return known_value((void *)c->inputs, kind, name, ret_value);
-	int input = find(c->inputs, name);
-	if (input < 0 || isnan(c->count[input]))
+		return known_value((void *)&c->inputs->core, kind, name, ret_value);
+	int column = metric_inputs_column(c->inputs, c->metric, name);
+	if (column < 0 || isnan(c->count[column]))
 		return EXPRESSION_MISSING;
-	*ret_value = c->count[input];
+	*ret_value = c->count[column];
 	return 0;
 }
 
-int metric_inputs_value(const struct metric_inputs *m, size_t i, const double *count,
+int metric_inputs_value(const struct metric_inputs *m, size_t metric, const double *count,
 	double *ret_value, const char **ret_missing)
 {
-	struct counted c = {m, count};
+	struct counted c = {m, metric, count};
 	const struct expression_source source = {counted_value, &c};
 	return platform_metric_value(
-		m->platform, m->chosen.metric[i], &source, ret_value, ret_missing);
+		m->core.platform, m->chosen.metric[metric], &source, ret_value, ret_missing);
 }

@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Metrics of counts that are there already: in a file, or carried by samples
+/* The inputs of metrics: the events that their formulas name, and the values of metrics from counts of these
  *
- * A metric_plan says what to count; here is only what formulas need, by name. Nothing is asked of a
- * kernel, so the core may be of another machine than this one.
+ * Counts come in rows: of the events of a plan (metric_plan.h), of a file, or of what rides on samples. Each metric
+ * knows the column of each of its inputs, since one event may be counted in several passes.
  */
 
-#include "daemon/metric/metric_plan.h"
-#include "daemon/pmu/event/event.h"
-#include "platform-db/platform.h"
+#include "daemon/kernel/machine.h"
+#include "daemon/metric/metric_walk.h"
+#include "platform-db/counter_plan.h"
 
-#define METRIC_INPUTS_MAX 128 /* of one request */
+#define METRIC_INPUTS_MAX PLAN_EVENTS_MAX /* of one request */
 
 struct metric_inputs;
 
-/* Find metrics and groups of these names. n_harts: what #num_cpus is. 0; METRIC_UNKNOWN,
- * METRIC_TOO_MANY with *ret_error; -ENOMEM. Borrows the platform. */
-int metric_inputs_new(const struct platform *p, char *const *name, size_t n, int n_harts,
+/* The core whose metrics they are, and whose constants formulas may ask for. */
+struct metric_core {
+	const struct platform *platform;
+	const struct kernel
+		*kernel; /* NULL: it is of another machine, of which the harts alone are known */
+	struct hart_set harts;
+};
+
+/* Find what these metrics need. 0; METRIC_TOO_MANY with *ret_error; -ENOMEM. Borrows the platform and the kernel. */
+int metric_inputs_new(const struct metric_core *core, const struct metric_choice *chosen,
 	struct metric_inputs **ret_inputs, struct event_error *ret_error);
 struct metric_inputs *metric_inputs_free(struct metric_inputs *m);
 DEFINE_CLEANUP(struct metric_inputs *, metric_inputs_free)
@@ -25,11 +32,21 @@ DEFINE_CLEANUP(struct metric_inputs *, metric_inputs_free)
 size_t metric_inputs_n_metrics(const struct metric_inputs *m);
 const struct platform_metric *metric_inputs_metric(const struct metric_inputs *m, size_t i);
 
-/* The names of all inputs, each once, as the kernel would read them. */
+/* The names of all inputs, each once, as the kernel would read them, in the order in which formulas name them. */
 size_t metric_inputs_n(const struct metric_inputs *m);
 const char *metric_inputs_name(const struct metric_inputs *m, size_t input);
-/* Does metric i need this input? */
-bool metric_inputs_needs(const struct metric_inputs *m, size_t i, size_t input);
+
+/* The inputs of one metric, in the order of its formula. */
+struct metric_needs {
+	const uint16_t *input; /* n positions among all inputs */
+	const int16_t *column; /* n: of each in a row of counts; -1: it is not counted */
+	size_t n;
+};
+struct metric_needs metric_inputs_needs(const struct metric_inputs *m, size_t metric);
+/* Read the k-th input of a metric from that column, or (-1) from none. Before, it is the input's position. */
+void metric_inputs_read_from(struct metric_inputs *m, size_t metric, size_t k, int column);
+/* The column of an input that a formula names; -1: there is none. */
+int metric_inputs_column(const struct metric_inputs *m, size_t metric, const char *name);
 
 /* An event of a recording. */
 struct metric_event {
@@ -41,7 +58,7 @@ struct metric_event {
 bool metric_inputs_match(
 	const struct metric_inputs *m, size_t input, const struct metric_event *event);
 
-/* The value of metric i from the counts of all inputs, NAN where one was not counted. 0; EXPRESSION_*
- * with the name of what has no value. */
-int metric_inputs_value(const struct metric_inputs *m, size_t i, const double *count,
+/* The value of a metric from a row of counts, NAN where one was not counted. 0; EXPRESSION_* with the name of what
+ * has no value. */
+int metric_inputs_value(const struct metric_inputs *m, size_t metric, const double *count,
 	double *ret_value, const char **ret_missing);

@@ -14,12 +14,11 @@
 #include <strings.h>
 
 #include "daemon/count/plan_cover.h"
-#include "daemon/metric/constants.h"
-#include "daemon/metric/metric_walk.h"
 #include "daemon/pmu/event/counters.h"
 
+/* One of the inputs. */
 struct planned_event {
-	char name[EVENT_NAME_BYTES_MAX];
+	const char *name;
 	bool is_known;
 	struct event event;
 	char because[EVENT_ERROR_BYTES];
@@ -31,12 +30,10 @@ struct metric_plan {
 	const struct platform *platform;
 	struct hart_set online;
 	const struct counter_terms *shares; /* NULL: with no others; valid while it is made */
-	struct pool *pool;
+	struct metric_inputs *inputs;
 	struct planned_metric metric[METRICS_MAX];
 	size_t n_metrics;
-	struct list events; /* struct planned_event */
-	struct plan_wish wish[METRICS_MAX];
-	uint16_t wish_event[METRICS_MAX][PLAN_EVENTS_MAX];
+	struct planned_event *event; /* by input */
 	struct counter_plan *plan;
 	size_t n_covered; /* of its passes */
 	char **text;      /* plan->n_passes, then NULL */
@@ -58,91 +55,27 @@ static int try_event(const struct metric_plan *p, struct planned_event *e)
 	return r < 0 ? r : 0;
 }
 
-/* The position of the event of that name, or -1. */
-static int event_find(const struct metric_plan *p, const char *name)
+static int try_events(struct metric_plan *p)
 {
-	char spelled[EVENT_NAME_BYTES_MAX];
-	metric_spell(name, spelled);
-	const struct planned_event *e = p->events.items;
-	for (size_t i = 0; i < p->events.n; i++)
-		if (strcasecmp(e[i].name, spelled) == 0)
-			return (int)i;
-	return -1;
-}
-
-static int event_add(struct metric_plan *p, const char *name)
-{
-	if (event_find(p, name) >= 0)
-		return 0;
-	if (p->events.n == PLAN_EVENTS_MAX)
-		return METRIC_TOO_MANY;
-	struct planned_event *e = list_add(&p->events);
-	if (!e)
+	const size_t n = metric_inputs_n(p->inputs);
+	int r = 0;
+	p->event = calloc(n + 1, sizeof(*p->event));
+	if (!p->event)
 		return -ENOMEM;
-	metric_spell(name, e->name);
-	return try_event(p, e);
-}
-
-/* What is known before anything is counted. */
-static int known_value(
-	void *userdata, enum expression_kind kind, const char *name, double *ret_value)
-{
-	const struct metric_plan *p = userdata;
-	switch (kind) {
-	case EXPRESSION_CONSTANT:
-		return platform_constant(p->platform, name, ret_value) != 0 &&
-				       machine_constant(p->kernel, &p->online, name, ret_value) != 0
-			       ? EXPRESSION_MISSING
-			       : 0;
-	case EXPRESSION_HAS_EVENT:
-		*ret_value = platform_event_find(p->platform, name) != NULL;
-		return 0;
-	case EXPRESSION_SOURCE_COUNT:
-		*ret_value = 1;
-		return 0;
-	default:
-		return EXPRESSION_MISSING;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		p->event[i].name = metric_inputs_name(p->inputs, i);
+		r = try_event(p, &p->event[i]);
 	}
-}
-
-static int wish_take(struct metric_plan *p, size_t i, const char *name)
-{
-	int r = event_add(p, name);
-	if (r != 0)
-		return r;
-	uint16_t position = (uint16_t)event_find(p, name);
-	for (size_t j = 0; j < p->wish[i].n_events; j++)
-		if (p->wish_event[i][j] == position)
-			return 0;
-	p->wish_event[i][p->wish[i].n_events++] = position;
-	return 0;
-}
-
-struct collecting {
-	struct metric_plan *plan;
-	size_t wish;
-};
-
-static int take_input(void *userdata, const char *name)
-{
-	const struct collecting *c = userdata;
-	return wish_take(c->plan, c->wish, name);
-}
-
-/* The events of a metric, and of those that it names. */
-static int collect(struct metric_plan *p, size_t wish, const struct platform_metric *m)
-{
-	const struct expression_source known = {known_value, p};
-	struct collecting c = {p, wish};
-	return metric_each_input(p->platform, p->pool, m, &known, take_input, &c);
+	return r;
 }
 
 /* --- their counters --------------------------------------------------------------------------- */
 
 static int make_plan(struct metric_plan *p)
 {
-	const struct planned_event *e = p->events.items;
-	const size_t n = p->events.n;
+	const struct planned_event *e = p->event;
+	const size_t n = metric_inputs_n(p->inputs);
+	struct plan_wish wish[METRICS_MAX];
 	_cleanup_(freep) struct plan_event *event = calloc(n + 1, sizeof(*event));
 	_cleanup_(freep) const struct event **parsed = calloc(n + 1, sizeof(struct event *));
 	if (!event || !parsed)
@@ -152,13 +85,15 @@ static int make_plan(struct metric_plan *p)
 					 : (struct plan_event){0};
 		parsed[i] = e[i].is_known ? &e[i].event : NULL;
 	}
-	for (size_t i = 0; i < p->n_metrics; i++)
-		p->wish[i].event = p->wish_event[i];
+	for (size_t i = 0; i < p->n_metrics; i++) {
+		const struct metric_needs needs = metric_inputs_needs(p->inputs, i);
+		wish[i] = (struct plan_wish){needs.input, needs.n};
+	}
 	const struct plan_question question = {
 		.event = event,
 		.parsed = parsed,
 		.n_events = n,
-		.wish = p->wish,
+		.wish = wish,
 		.n_wishes = p->n_metrics,
 		.free_counters =
 			platform_all_counters(p->platform) & ~cores_held(p->cores, &p->online),
@@ -177,7 +112,7 @@ static int make_plan(struct metric_plan *p)
 /* Let slots come first in its passes. */
 static void lead_by_slots(struct metric_plan *p)
 {
-	const struct planned_event *e = p->events.items;
+	const struct planned_event *e = p->event;
 	for (size_t i = 0; p->platform->arch == PLATFORM_ARCH_X86 && i < p->plan->n_passes; i++) {
 		struct plan_place *place = p->plan->pass[i].place;
 		size_t at = 0, n = p->plan->pass[i].n_places;
@@ -195,7 +130,7 @@ static void lead_by_slots(struct metric_plan *p)
 /* "{a,b}"; without braces where a group may not have as many. */
 static char *pass_text(const struct metric_plan *p, const struct plan_pass *pass)
 {
-	const struct planned_event *e = p->events.items;
+	const struct planned_event *e = p->event;
 	char *text = NULL;
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);
@@ -226,10 +161,10 @@ static const struct platform_event *find_twin(
 
 static void write_condition(struct metric_plan *p)
 {
-	const struct planned_event *e = p->events.items;
+	const struct planned_event *e = p->event;
 	const struct platform_event *first = NULL, *twin = NULL;
 	size_t n = 0;
-	for (size_t i = 0; i < p->events.n; i++) {
+	for (size_t i = 0; i < metric_inputs_n(p->inputs); i++) {
 		const struct platform_event *own = platform_event_find(p->platform, e[i].name);
 		const struct platform_event *other =
 			e[i].is_known ? find_twin(p->platform, own) : NULL;
@@ -249,7 +184,7 @@ static void write_condition(struct metric_plan *p)
 
 static int write_texts(struct metric_plan *p)
 {
-	struct planned_event *e = p->events.items;
+	struct planned_event *e = p->event;
 	p->text = calloc(p->plan->n_passes + 1, sizeof(*p->text));
 	if (!p->text)
 		return -ENOMEM;
@@ -274,11 +209,37 @@ static int write_texts(struct metric_plan *p)
 	return 0;
 }
 
-static int plan_metrics(struct metric_plan *p, struct event_error *ret_error)
+/* The column of an input in the metric's own pass; of a split one, in the first that has it. -1: in none. */
+static int find_column(const struct metric_plan *p, size_t metric, uint16_t input)
 {
-	int r = 0;
-	for (size_t i = 0; i < p->n_metrics && r == 0; i++)
-		r = collect(p, i, p->metric[i].metric);
+	int at = 0;
+	for (size_t i = 0; i < p->plan->n_passes; i++) {
+		const struct plan_pass *pass = &p->plan->pass[i];
+		for (size_t j = 0; j < pass->n_places; j++, at++)
+			if (pass->place[j].event == input &&
+				(p->metric[metric].fate == PLAN_SPLIT ||
+					p->metric[metric].pass == i))
+				return at;
+	}
+	return -1;
+}
+
+static void find_columns(struct metric_plan *p)
+{
+	for (size_t i = 0; i < p->n_metrics; i++) {
+		const struct metric_needs needs = metric_inputs_needs(p->inputs, i);
+		for (size_t k = 0; k < needs.n; k++)
+			metric_inputs_read_from(p->inputs, i, k, find_column(p, i, needs.input[k]));
+	}
+}
+
+static int plan_metrics(
+	struct metric_plan *p, const struct metric_choice *chosen, struct event_error *ret_error)
+{
+	const struct metric_core core = {p->platform, p->kernel, p->online};
+	int r = metric_inputs_new(&core, chosen, &p->inputs, ret_error);
+	if (r == 0)
+		r = try_events(p);
 	if (r == 0)
 		r = make_plan(p);
 	if (r > 0) {
@@ -289,8 +250,11 @@ static int plan_metrics(struct metric_plan *p, struct event_error *ret_error)
 	if (r == 0) {
 		lead_by_slots(p);
 		write_condition(p);
+		r = write_texts(p);
 	}
-	return r == 0 ? write_texts(p) : r;
+	if (r == 0)
+		find_columns(p);
+	return r;
 }
 
 const struct platform *metric_plan_platform(const struct cores *cores)
@@ -299,8 +263,9 @@ const struct platform *metric_plan_platform(const struct cores *cores)
 	return cores_differ(cores) ? NULL : cores_platform(cores, first < 0 ? 0 : first);
 }
 
-int metric_plan_for(const struct kernel *k, const struct metric_harts *harts, char *const *name,
-	size_t n, struct metric_plan **ret_plan, struct event_error *ret_error)
+int metric_plan_of(const struct kernel *k, const struct metric_harts *harts,
+	const struct metric_choice *chosen, struct metric_plan **ret_plan,
+	struct event_error *ret_error)
 {
 	_cleanup_(metric_plan_freep) struct metric_plan *p = calloc(1, sizeof(*p));
 	if (!p)
@@ -309,22 +274,23 @@ int metric_plan_for(const struct kernel *k, const struct metric_harts *harts, ch
 		.cores = harts->cores,
 		.platform = harts->platform,
 		.online = harts->harts,
-		.shares = harts->shares,
-		.pool = pool_new(),
-		.events = LIST_OF(struct planned_event)};
-	if (!p->pool)
-		return -ENOMEM;
-	struct metric_choice chosen = {.n = 0};
-	int r = metric_choose(p->platform, name, n, &chosen, ret_error);
-	for (size_t i = 0; i < chosen.n; i++)
-		p->metric[p->n_metrics++].metric = chosen.metric[i];
-	if (r == 0)
-		r = plan_metrics(p, ret_error);
+		.shares = harts->shares};
+	for (size_t i = 0; i < chosen->n; i++)
+		p->metric[p->n_metrics++].metric = chosen->metric[i];
+	int r = plan_metrics(p, chosen, ret_error);
 	if (r != 0)
 		return r;
 	p->shares = NULL;
 	*ret_plan = TAKE_PTR(p);
 	return 0;
+}
+
+int metric_plan_for(const struct kernel *k, const struct metric_harts *harts, char *const *name,
+	size_t n, struct metric_plan **ret_plan, struct event_error *ret_error)
+{
+	struct metric_choice chosen = {.n = 0};
+	int r = metric_choose(harts->platform, name, n, &chosen, ret_error);
+	return r == 0 ? metric_plan_of(k, harts, &chosen, ret_plan, ret_error) : r;
 }
 
 int metric_plan_new(const struct kernel *k, const struct machine *m, const struct cores *cores,
@@ -346,8 +312,8 @@ struct metric_plan *metric_plan_free(struct metric_plan *p)
 		free(p->text[i]);
 	free(p->text);
 	counter_plan_free(p->plan);
-	list_clear(&p->events);
-	pool_free(p->pool);
+	metric_inputs_free(p->inputs);
+	free(p->event);
 	free(p);
 	return NULL;
 }
@@ -367,19 +333,10 @@ const char *metric_plan_events(const struct metric_plan *p, size_t pass)
 	return p->text[pass];
 }
 
-static bool wishes(const struct metric_plan *p, size_t metric, uint16_t event)
-{
-	for (size_t i = 0; i < p->wish[metric].n_events; i++)
-		if (p->wish[metric].event[i] == event)
-			return true;
-	return false;
-}
-
 const char *metric_plan_input(const struct metric_plan *p, const struct planned_metric *m, size_t i)
 {
-	const struct plan_wish *wish = &p->wish[m - p->metric];
-	const struct planned_event *e = p->events.items;
-	return i < wish->n_events ? e[wish->event[i]].name : NULL;
+	const struct metric_needs needs = metric_inputs_needs(p->inputs, (size_t)(m - p->metric));
+	return i < needs.n ? metric_inputs_name(p->inputs, needs.input[i]) : NULL;
 }
 
 const char *metric_plan_condition(const struct metric_plan *p)
@@ -394,13 +351,13 @@ const struct plan_pass *metric_plan_places(const struct metric_plan *p)
 
 uint64_t metric_plan_counters(const struct metric_plan *p, const struct plan_place *place)
 {
-	const struct planned_event *e = p->events.items;
+	const struct planned_event *e = p->event;
 	return event_counters(p->platform, &e[place->event].event).counters;
 }
 
 const char *metric_plan_event(const struct metric_plan *p, const struct plan_place *place)
 {
-	const struct planned_event *e = p->events.items;
+	const struct planned_event *e = p->event;
 	return e[place->event].name;
 }
 
@@ -436,50 +393,17 @@ size_t metric_plan_pass(const struct metric_plan *p, size_t position)
 
 bool metric_plan_needs(const struct metric_plan *p, const struct planned_metric *m, size_t position)
 {
-	size_t pass = find_pass(p, position, &position);
-	return (m->fate == PLAN_SPLIT || m->pass == pass) &&
-	       wishes(p, (size_t)(m - p->metric), p->plan->pass[pass].place[position].event);
+	const struct metric_needs needs = metric_inputs_needs(p->inputs, (size_t)(m - p->metric));
+	size_t place, pass = find_pass(p, position, &place);
+	if (m->fate != PLAN_SPLIT && m->pass != pass)
+		return false;
+	for (size_t k = 0; k < needs.n; k++)
+		if (needs.input[k] == p->plan->pass[pass].place[place].event)
+			return true;
+	return false;
 }
 
-struct counted {
-	const struct metric_plan *plan;
-	const struct planned_metric *metric;
-	const double *counts;
-};
-
-/* The count of an event in the metric's own pass; of a split one, in the first that has it. */
-static double count_of(const struct counted *c, int event)
+const struct metric_inputs *metric_plan_inputs(const struct metric_plan *p)
 {
-	size_t at = 0;
-	for (size_t i = 0; i < c->plan->plan->n_passes; i++) {
-		const struct plan_pass *pass = &c->plan->plan->pass[i];
-		for (size_t j = 0; j < pass->n_places; j++, at++)
-			if (pass->place[j].event == event &&
-				(c->metric->fate == PLAN_SPLIT || c->metric->pass == i))
-				return c->counts[at];
-	}
-	return NAN;
-}
-
-static int counted_value(
-	void *userdata, enum expression_kind kind, const char *name, double *ret_value)
-{
-	const struct counted *c = userdata;
-	if (kind != EXPRESSION_NAME)
-		return known_value((void *)c->plan, kind, name, ret_value);
-	int event = event_find(c->plan, name);
-	double count = event < 0 ? NAN : count_of(c, event);
-	if (isnan(count))
-		return EXPRESSION_MISSING;
-	*ret_value = count;
-	return 0;
-}
-
-int metric_plan_value(const struct metric_plan *p, size_t i, const double *counts,
-	double *ret_value, const char **ret_missing)
-{
-	struct counted c = {p, &p->metric[i], counts};
-	const struct expression_source source = {counted_value, &c};
-	return platform_metric_value(
-		p->platform, p->metric[i].metric, &source, ret_value, ret_missing);
+	return p->inputs;
 }

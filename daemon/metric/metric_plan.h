@@ -9,11 +9,9 @@
  * counters is not known, each metric is a group of its own.
  */
 
+#include "daemon/metric/metric_inputs.h"
 #include "daemon/pmu/cores.h"
-#include "daemon/pmu/event/event.h"
 #include "platform-db/counter_plan.h"
-
-#define METRICS_MAX 64 /* of one request */
 
 struct metric_plan;
 struct counter_terms;
@@ -25,12 +23,6 @@ struct planned_metric {
 	const char *lacks;   /* PLAN_IMPOSSIBLE: the event that cannot be counted, */
 	const char *because; /* and a sentence */
 	size_t pass;         /* PLAN_WHOLE */
-};
-
-enum {
-	METRIC_UNKNOWN = 1,  /* no metric or group of that name: *ret_error says so */
-	METRIC_TOO_MANY,     /* more than METRICS_MAX, or than PLAN_EVENTS_MAX events */
-	METRIC_CORES_DIFFER, /* harts of several kinds: sums over them have no metrics */
 };
 
 /* The platform whose metrics a plan is made of: NULL if harts are of several kinds. */
@@ -46,8 +38,12 @@ struct metric_harts {
 	const struct counter_terms *shares;
 };
 
-/* Plan metrics and groups of these names, for harts of one kind. 0; METRIC_UNKNOWN, METRIC_TOO_MANY
- * with *ret_error; -ENOMEM. Borrows cores' platforms, until cores_reload. */
+/* Plan these metrics, for harts of one kind. 0; METRIC_TOO_MANY with *ret_error; -ENOMEM. Borrows cores' platforms,
+ * until cores_reload. */
+int metric_plan_of(const struct kernel *k, const struct metric_harts *harts,
+	const struct metric_choice *chosen, struct metric_plan **ret_plan,
+	struct event_error *ret_error);
+/* The same of metrics and groups of these names. Also METRIC_UNKNOWN. */
 int metric_plan_for(const struct kernel *k, const struct metric_harts *harts, char *const *name,
 	size_t n, struct metric_plan **ret_plan, struct event_error *ret_error);
 /* The same for all harts of the machine. 0; METRIC_* with *ret_error; -ENOMEM. Borrows cores'
@@ -90,7 +86,6 @@ const char *metric_plan_events(const struct metric_plan *plan, size_t pass);
 bool metric_plan_needs(
 	const struct metric_plan *plan, const struct planned_metric *m, size_t position);
 
-/* The value of metric i from the counts of the plan's events, NAN where one was not counted. 0;
- * EXPRESSION_* with the name of what has no value. */
-int metric_plan_value(const struct metric_plan *plan, size_t i, const double *counts,
-	double *ret_value, const char **ret_missing);
+/* The inputs of its metrics. A row of counts has those of the plan's events: that of an input is of the metric's
+ * own pass; where it is split, of the first pass that has it. Borrowed. */
+const struct metric_inputs *metric_plan_inputs(const struct metric_plan *plan);

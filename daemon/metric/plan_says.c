@@ -5,7 +5,7 @@
  * the kernel keeps together.
  *
  * The kernel lets groups take turns, and mperf does not: the kernel alone knows which counters other programs
- * hold. Source: perf_rotate_context() in kernel/events/core.c of Linux 6.12; the time of a turn is
+ * hold. Source: perf_rotate_context() in kernel/events/core.c of Linux 6.12; the time between two rotations is
  * perf_event_mux_interval_ms of the PMU, 4 ms by default there (PERF_CPU_HRTIMER).
  */
 #include "daemon/metric/plan_says.h"
@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "daemon/count/counter.h"
-#include "daemon/count/turn.h"
+#include "daemon/count/rotation.h"
 #include "daemon/pmu/event/counters.h"
 
 #define N_BEHIND 4 /* lines kept for what is said behind the passes and metrics */
@@ -105,7 +105,7 @@ static int add_passes(struct plan_says *s, const struct passes *p)
 
 static int add_turns(struct plan_says *s, const struct kernel *k, size_t n_passes)
 {
-	unsigned ms = (unsigned)(turn_ns(k) / 1000000);
+	unsigned ms = (unsigned)(rotation_ns(k) / 1000000);
 	if (n_passes < 2)
 		return add(s, "all are counted at the same time, all of the time that no other "
 			      "program holds a counter that they need");

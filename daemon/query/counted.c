@@ -95,7 +95,7 @@ static int take_sample(void *userdata, const struct scan_row *row)
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-static void add_turns(struct counted *c)
+static void add_rotations(struct counted *c)
 {
 	for (uint32_t i = 0; i < c->loaded.n_turns; i++) {
 		const struct loaded_turn *t = &c->loaded.turn[i];
@@ -103,8 +103,8 @@ static void add_turns(struct counted *c)
 			for (int hart = 0; hart < HARTS_MAX; hart++)
 				if (hart_set_has(&t->harts, hart) &&
 					c->loaded.hart[hart].core == c->core[k].name)
-					c->core[k].turn[t->pass] =
-						fmax(c->core[k].turn[t->pass], t->part);
+					c->core[k].rotation[t->pass] =
+						fmax(c->core[k].rotation[t->pass], t->part);
 	}
 }
 
@@ -131,7 +131,7 @@ static int add_file(
 		r = scan_samples(&c->loaded, &filter, &notes, take_sample, c);
 	}
 	if (r == 0)
-		add_turns(c);
+		add_rotations(c);
 	if (r == 0)
 		r = provenance_segment(&c->provenance, &c->loaded, &filter, &notes);
 	c->n_windows += c->loaded.n_windows;

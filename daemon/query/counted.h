@@ -31,8 +31,8 @@ struct counted_event {
 struct counted_core {
 	uint32_t name; /* text: of its platform; 0: the file does not say */
 	struct hart_set harts;
-	/* how far turns may put the counts of a pass off, as a part of them; the worst of all files */
-	double turn[TURN_PASSES_MAX];
+	/* how far rotation may put the counts of a pass off, as a part of them; the worst of all files */
+	double rotation[TURN_PASSES_MAX];
 };
 
 struct counted {

@@ -62,7 +62,7 @@ static int create_segment(struct recording *g, const struct recording_options *o
 		.counted_serial = g->counts ? hart_counts_serial(g->counts) : 0,
 	};
 	if (g->counts)
-		meta.turn = hart_counts_turns(g->counts, &meta.n_turns);
+		meta.rotation = hart_counts_rotations(g->counts, &meta.n_rotations);
 	return segment_create(o->path, &meta, g->walk->sampler, &g->segment);
 }
 

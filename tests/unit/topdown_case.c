@@ -34,7 +34,7 @@ void topdown_case_plan(struct topdown_case *c, const char *arch, const char *fil
 	const struct metric_harts harts = {
 		c->core.cores, metric_plan_platform(c->core.cores), c->core.machine.online};
 	c->outcome =
-		stat_metrics_new(c->core.kernel, &harts, &wish, &c->events, &c->metrics, &c->error);
+		live_metrics_new(c->core.kernel, &harts, &wish, &c->events, &c->metrics, &c->error);
 }
 
 static void count_event(struct topdown_case *c, int e, double value, bool in_turns)
@@ -62,7 +62,7 @@ static void read_stretches(struct topdown_case *c)
 			c->value[e].enabled_ns = whole[e].enabled_ns / STRETCHES * s;
 			c->value[e].running_ns = whole[e].running_ns / STRETCHES * s;
 		}
-		stat_counts_read(c->scatter, &c->counter, s * STRETCH_NS, 0);
+		counts_read(c->jackknife, &c->counter, s * STRETCH_NS, 0);
 	}
 	memcpy(c->value, whole, sizeof(whole));
 }
@@ -102,24 +102,21 @@ static int take_row(void *userdata, const struct answer_value *value, size_t n)
 
 static void take_tables(struct topdown_case *c)
 {
-	struct stat_counts counts;
+	struct counts counts;
 	struct metric_values values;
 	struct sink sink = {&c->replies, "core"};
 	const struct answer answer = {.columns = take_columns, .row = take_row, .userdata = &sink};
 	const struct platform *p = metric_plan_platform(c->core.cores);
 	const struct topdown_counted counted = {c->metrics, &counts, &values, p->title, "0"};
-	const struct metric_value **value;
-	struct topdown_tree tree;
-	stat_counts_take(&counts, &c->core.machine, &c->counter, c->last);
-	counts.scatter = c->scatter;
-	ck_assert_int_eq(stat_metrics_values(c->metrics, &counts, &values), 0);
-	ck_assert_int_eq(topdown_of_counted(&counted, &value, &tree), 0);
+	counts_take(&counts, &c->core.machine, &c->counter, c->last);
+	counts.jackknife = c->jackknife;
+	ck_assert_int_eq(live_metrics_values(c->metrics, &counts, &values), 0);
+	const struct topdown_tree tree = topdown_of_counted(&counted);
 	ck_assert_int_eq(topdown_send_cores(&tree, 1, &answer), 0);
 	sink.table = "node";
 	ck_assert_int_eq(topdown_send_nodes(&tree, 1, &answer), 0);
 	sink.table = "event";
 	ck_assert_int_eq(topdown_send_events(&tree, 1, &answer), 0);
-	free(value);
 	metric_values_clear(&values);
 	ck_assert_int_eq(topdown_read(&c->tree, &c->replies, 0), 0);
 }
@@ -139,7 +136,7 @@ void topdown_case_count(
 				count_event(c, e, count[i].value, in_turns);
 			}
 	}
-	ck_assert_int_eq(scatter_new((size_t)c->events.n_events, 0, &c->scatter), 0);
+	ck_assert_int_eq(jackknife_new((size_t)c->events.n_events, 0, &c->jackknife), 0);
 	read_stretches(c);
 	take_tables(c);
 }
@@ -158,7 +155,7 @@ void topdown_case_end(struct topdown_case *c)
 {
 	topdown_clear(&c->tree);
 	replies_clear(&c->replies);
-	stat_metrics_free(c->metrics);
-	scatter_free(c->scatter);
+	live_metrics_free(c->metrics);
+	jackknife_free(c->jackknife);
 	core_case_end(&c->core);
 }

@@ -16,13 +16,13 @@ struct topdown_count {
 struct topdown_case {
 	struct core_case core;
 	struct event_list events;
-	struct stat_metrics *metrics;
+	struct live_metrics *metrics;
 	struct counter counter;
-	struct scatter *scatter;
+	struct jackknife *jackknife;
 	struct counter_value value[EVENTS_MAX], last[EVENTS_MAX];
 	struct replies replies;
 	struct topdown tree;
-	int outcome;              /* of stat_metrics_new, */
+	int outcome;              /* of live_metrics_new, */
 	struct event_error error; /* and what it says */
 };
 

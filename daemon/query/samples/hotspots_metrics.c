@@ -3,7 +3,7 @@
  * Counts that ride on samples belong to what the sample fell on, and were gathered since the sample before: a
  * function with few samples has a ratio of chance. How far it may be off follows from how much it differs
  * when a part of the time is left out: windows are dealt out to a few stretches, and the jackknife is of
- * these (count/scatter.h).
+ * these (metric/evaluate.h).
  */
 #include "daemon/query/samples/hotspots_metrics.h"
 
@@ -13,9 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/count/scatter.h"
-#include "daemon/metric/metric_inputs.h"
-#include "platform-db/expression.h"
+#include "daemon/metric/evaluate.h"
 #include "proto/base/memory.h"
 
 #define STRETCHES 8 /* of all windows; each takes its part of the memory of every key */
@@ -37,6 +35,7 @@ struct hotspots_metrics {
 	struct sum *sum;             /* by key, stretch and input */
 	uint32_t n_keys, size;       /* size: sums */
 	bool is_counted[METRIC_INPUTS_MAX];
+	double *row;           /* counts of a key: 1 + STRETCHES by inputs */
 	char (*column)[2][96]; /* titles of each metric's columns */
 	char note[192];
 	struct sum *kept;
@@ -60,6 +59,7 @@ struct hotspots_metrics *hotspots_metrics_free(struct hotspots_metrics *m)
 	metric_inputs_free(m->inputs);
 	free(m->sum);
 	free(m->kept);
+	free(m->row);
 	free(m->column);
 	free(m);
 	return NULL;
@@ -104,16 +104,20 @@ static int find_platform(
 static int find_inputs(struct hotspots_metrics *m, struct loaded *l, const struct platform *p)
 {
 	struct event_error error = {""};
-	int n_harts = 0;
+	struct metric_core core = {.platform = p};
+	struct metric_choice chosen = {.n = 0};
 	for (int hart = 0; hart < HARTS_MAX; hart++)
-		n_harts += l->hart[hart].known;
+		if (l->hart[hart].known)
+			hart_set_add(&core.harts, hart);
 	if (m->inputs && m->platform != p)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Ask for one of them at a time", "%s was made on another kind of core",
 			l->path);
 	if (m->inputs)
 		return 0;
-	int r = metric_inputs_new(p, m->wish->name, m->wish->n_names, n_harts, &m->inputs, &error);
+	int r = metric_choose(p, m->wish->name, m->wish->n_names, &chosen, &error);
+	if (r == 0)
+		r = metric_inputs_new(&core, &chosen, &m->inputs, &error);
 	if (r > 0 || (r == 0 && metric_inputs_n_metrics(m->inputs) > QUERY_METRICS_MAX))
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Name fewer, or others; `mperfctl list metrics` shows those of this "
@@ -123,7 +127,8 @@ static int find_inputs(struct hotspots_metrics *m, struct loaded *l, const struc
 		return r;
 	m->platform = p;
 	m->column = calloc(metric_inputs_n_metrics(m->inputs), sizeof(*m->column));
-	return m->column ? 0 : -ENOMEM;
+	m->row = calloc((1 + STRETCHES) * (metric_inputs_n(m->inputs) + 1), sizeof(*m->row));
+	return m->column && m->row ? 0 : -ENOMEM;
 }
 
 int hotspots_metrics_prepare(struct hotspots_metrics *m, struct loaded *l)
@@ -233,25 +238,19 @@ static bool is_filled(const struct hotspots_metrics *m, uint32_t hot, uint32_t s
 	return false;
 }
 
-static double value_of(
-	const struct hotspots_metrics *m, uint32_t hot, size_t metric, uint32_t without)
+/* The values of a key's metrics. False: nothing was counted of it. */
+static bool evaluate(const struct hotspots_metrics *m, uint32_t hot,
+	struct metric_value ret_value[static QUERY_METRICS_MAX])
 {
-	double count[METRIC_INPUTS_MAX], value;
-	const char *missing;
-	return counts_of(m, hot, without, count) &&
-			       metric_inputs_value(m->inputs, metric, count, &value, &missing) == 0
-		       ? value
-		       : NAN;
-}
-
-static double error_of(const struct hotspots_metrics *m, uint32_t hot, size_t metric)
-{
-	double without[STRETCHES];
-	size_t n = 0;
+	const size_t n = metric_inputs_n(m->inputs);
+	struct metric_counts c = {.n = n, .whole = m->row, .without = m->row + n};
+	if (hot >= m->n_keys || !counts_of(m, hot, STRETCHES, m->row))
+		return false;
 	for (uint32_t s = 0; s < STRETCHES; s++)
 		if (is_filled(m, hot, s))
-			without[n++] = value_of(m, hot, metric, s);
-	return scatter_error(without, NULL, n, 0);
+			(void)counts_of(m, hot, s, m->row + ++c.n_stretches * n);
+	metric_evaluate(m->inputs, NULL, &c, ret_value, NULL);
+	return true;
 }
 
 size_t hotspots_metrics_columns(const struct hotspots_metrics *m, struct answer_column *c)
@@ -269,20 +268,21 @@ size_t hotspots_metrics_columns(const struct hotspots_metrics *m, struct answer_
 	return n;
 }
 
-static struct answer_value known(double v)
+static struct answer_value known(bool is_known, double v)
 {
-	return isfinite(v) ? (struct answer_value){.kind = ANSWER_REAL, .real = v}
-			   : (struct answer_value){.kind = ANSWER_ABSENT};
+	return is_known && isfinite(v) ? (struct answer_value){.kind = ANSWER_REAL, .real = v}
+				       : (struct answer_value){.kind = ANSWER_ABSENT};
 }
 
 size_t hotspots_metrics_values(
 	const struct hotspots_metrics *m, uint32_t hot, struct answer_value *v)
 {
+	struct metric_value value[QUERY_METRICS_MAX];
 	size_t n = 0;
+	bool any = m->inputs && evaluate(m, hot, value);
 	for (size_t i = 0; m->inputs && i < metric_inputs_n_metrics(m->inputs); i++) {
-		double value = hot < m->n_keys ? value_of(m, hot, i, STRETCHES) : NAN;
-		v[n++] = known(value);
-		v[n++] = known(isfinite(value) ? error_of(m, hot, i) : NAN);
+		v[n++] = known(any, value[i].value);
+		v[n++] = known(any, value[i].error);
 	}
 	return n;
 }

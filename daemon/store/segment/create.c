@@ -250,12 +250,12 @@ static int write_cores(struct segment *g, const struct sampler *s)
 }
 
 /* How far turns put off what harts count. */
-static int write_turns(struct segment *g, const struct segment_meta *m)
+static int write_rotations(struct segment *g, const struct segment_meta *m)
 {
 	char key[NOTE_KEY_BYTES_MAX];
 	int r = 0;
-	for (size_t i = 0; i < m->n_turns && r == 0; i++) {
-		const struct hart_turn *t = &m->turn[i];
+	for (size_t i = 0; i < m->n_rotations && r == 0; i++) {
+		const struct hart_rotation *t = &m->rotation[i];
 		r = ROW(g, INSERT_META, CELL_T(note_turn_key(&t->harts, t->pass, key)),
 			CELL_I((int64_t)(t->part * 1e6)));
 	}
@@ -385,7 +385,7 @@ static int fill(struct segment *g, const struct segment_meta *meta, const struct
 	if (r == 0)
 		r = write_cores(g, s);
 	if (r == 0)
-		r = write_turns(g, meta);
+		r = write_rotations(g, meta);
 	if (r == 0)
 		r = write_periods(g, s);
 	if (r == 0)

@@ -38,7 +38,7 @@
 --   leader:HART:RUNG      event that shared out that hart's time at that rung, where it is not the hart's; 0: any
 --   core:HARTS            name of the platform of these harts (platform-db), whose formulas fit their counts
 --   turn:HARTS:PASS       how far turns of groups may put the counts of that pass off on these harts, in millionths
---                         of them (daemon/count/turn.h); missing: not known
+--                         of them (daemon/count/rotation.h); missing: not known
 --   note:HARTS:EVENT:TEXT   1: what figures of these harts ('0-3,8'), and of that event if it is not 0, mean less than they seem to
 -- of the file of a pinned job (daemon/store/pin.h):
 --   pinned_uid, pinned_labels   the job, as in label_set

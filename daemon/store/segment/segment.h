@@ -70,8 +70,8 @@ struct segment_meta {
 	/* what harts count all the time; NULL: nothing. Rows of another serial are not written */
 	const struct event_list *counted;
 	uint32_t counted_serial;
-	const struct hart_turn *turn; /* n_turns, of the counts of harts */
-	size_t n_turns;
+	const struct hart_rotation *rotation; /* n_rotations, of the counts of harts */
+	size_t n_rotations;
 };
 
 struct segment;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * What harts count all the time, on replayed machines: rows of each kind of core, what others who use counters
- * leave of them, and what turns do to them. A system call that takes a group off its counters, or puts it on,
+ * leave of them, and what rotation does to them. A system call that takes a group off its counters, or puts it on,
  * takes 1,000 ns for each event that is open.
  */
 #include <errno.h>
@@ -151,14 +151,14 @@ TEST(a_group_that_never_gets_counters_has_no_running_time)
 }
 
 /* Six events of the thread's own group, beside six on each of four harts, are stopped and started. */
-TEST(turns_of_a_pass_are_measured)
+TEST(rotations_of_a_pass_are_measured)
 {
 	struct hart_counts *counts = begin("zen4", "TopdownL1");
 	size_t n;
-	const struct hart_turn *turn = hart_counts_turns(counts, &n);
+	const struct hart_rotation *rotation = hart_counts_rotations(counts, &n);
 	ck_assert_uint_eq(n, 1);
-	ck_assert_uint_eq(turn->pass, 0);
-	ck_assert_int_eq(hart_set_count(&turn->harts), 4);
-	ck_assert_double_eq_tol(turn->part, 2.0 * EVENT_NS * (4 * 6 + 6) / 4e6, 1e-9);
+	ck_assert_uint_eq(rotation->pass, 0);
+	ck_assert_int_eq(hart_set_count(&rotation->harts), 4);
+	ck_assert_double_eq_tol(rotation->part, 2.0 * EVENT_NS * (4 * 6 + 6) / 4e6, 1e-9);
 	end(counts);
 }

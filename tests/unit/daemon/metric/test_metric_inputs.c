@@ -17,8 +17,11 @@ static int begin(const char *name)
 {
 	struct event_error error = {""};
 	c = core_case_riscv(CORE_CVA6);
-	int r = metric_inputs_new(
-		cores_platform(c.cores, 0), &(char *){(char *)name}, 1, 1, &m, &error);
+	const struct metric_core core = {cores_platform(c.cores, 0), NULL, c.machine.online};
+	struct metric_choice chosen = {.n = 0};
+	int r = metric_choose(core.platform, &(char *){(char *)name}, 1, &chosen, &error);
+	if (r == 0)
+		r = metric_inputs_new(&core, &chosen, &m, &error);
 	ck_assert(r == 0 || *error.text);
 	return r;
 }

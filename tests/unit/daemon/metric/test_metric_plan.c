@@ -139,7 +139,8 @@ TEST(slots_lead_their_group)
 	ck_assert_str_eq(metric_plan_events(p, 0),
 		"{slots,instructions,cycles,topdown-retiring,topdown-fe-bound,topdown-bad-spec,"
 		"topdown-be-bound,int_misc.uop_dropping,int_misc.recovery_begins}");
-	ck_assert_int_eq(metric_plan_value(p, 0, counts, &value, &missing), 0);
+	ck_assert_int_eq(
+		metric_inputs_value(metric_plan_inputs(p), 0, counts, &value, &missing), 0);
 	ck_assert_double_eq(value, 3);
 	core_case_end(&c);
 }
@@ -203,11 +204,14 @@ TEST(values_are_of_the_metrics_own_pass)
 	double value = -1;
 	ck_assert_str_eq(metric_plan_events(p, 0), "{instructions,cycles}");
 	ck_assert(metric_plan_needs(p, metric_plan_metric(p, 0), 1));
-	ck_assert_int_eq(metric_plan_value(p, 0, counts, &value, &missing), 0);
+	ck_assert_int_eq(
+		metric_inputs_value(metric_plan_inputs(p), 0, counts, &value, &missing), 0);
 	ck_assert_double_eq(value, 3);
-	ck_assert_int_eq(metric_plan_value(p, 0, lacking, &value, &missing), EXPRESSION_MISSING);
+	ck_assert_int_eq(metric_inputs_value(metric_plan_inputs(p), 0, lacking, &value, &missing),
+		EXPRESSION_MISSING);
 	ck_assert_str_eq(missing, "cycles");
-	ck_assert_int_eq(metric_plan_value(p, 0, none, &value, &missing), EXPRESSION_UNDEFINED);
+	ck_assert_int_eq(metric_inputs_value(metric_plan_inputs(p), 0, none, &value, &missing),
+		EXPRESSION_UNDEFINED);
 	core_case_end(&c);
 }
 

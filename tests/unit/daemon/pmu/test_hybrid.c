@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/count/counter.h"
-#include "daemon/count/turn.h"
+#include "daemon/count/rotation.h"
 #include "daemon/metric/metric_plan.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
@@ -182,10 +182,10 @@ TEST(each_kind_samples_by_its_cycles)
 
 TEST(passes_turn_as_the_pmu_of_cores_says)
 {
-	ck_assert_uint_eq(turn_ns(c.kernel), 4000000);
+	ck_assert_uint_eq(rotation_ns(c.kernel), 4000000);
 	replay_set_text(c.replay,
 		"/sys/bus/event_source/devices/cpu_core/perf_event_mux_interval_ms", "x\n");
-	ck_assert_uint_eq(turn_ns(c.kernel), 0);
+	ck_assert_uint_eq(rotation_ns(c.kernel), 0);
 }
 
 /* A kernel that maps generic events for a PMU that config names, and not otherwise. */

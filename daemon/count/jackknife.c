@@ -8,7 +8,7 @@
  * hart from the program. So until something is scaled a run is read whenever it is twice as long, and
  * only then often.
  */
-#include "daemon/count/scatter.h"
+#include "daemon/count/jackknife.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,33 +18,33 @@
 #define COST_PART 20       /* a reading costs at most this part of the time */
 #define COUNTED_ALL 0.9995 /* what people read as 100.0 % */
 
-struct scatter {
+struct jackknife {
 	size_t n_events;
-	size_t n_readings; /* of SCATTER_STRETCHES_MAX + 1 */
+	size_t n_readings; /* of JACKKNIFE_STRETCHES_MAX + 1 */
 	uint64_t stretch_ns, due_ns;
 	uint64_t pause_ns; /* after the last reading, for what it took */
-	uint64_t taken_ns[SCATTER_STRETCHES_MAX + 1];
-	struct scatter_count *reading; /* n_events each; the first is the start */
+	uint64_t taken_ns[JACKKNIFE_STRETCHES_MAX + 1];
+	struct jackknife_count *reading; /* n_events each; the first is the start */
 };
 
-int scatter_new(size_t n_events, uint64_t now_ns, struct scatter **ret_scatter)
+int jackknife_new(size_t n_events, uint64_t now_ns, struct jackknife **ret_jackknife)
 {
-	_cleanup_(scatter_freep) struct scatter *s = calloc(1, sizeof(*s));
+	_cleanup_(jackknife_freep) struct jackknife *s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
-	s->reading = calloc((SCATTER_STRETCHES_MAX + 1) * (n_events + 1), sizeof(*s->reading));
+	s->reading = calloc((JACKKNIFE_STRETCHES_MAX + 1) * (n_events + 1), sizeof(*s->reading));
 	if (!s->reading)
 		return -ENOMEM;
 	s->n_events = n_events;
 	s->n_readings = 1;
 	s->taken_ns[0] = now_ns;
-	s->stretch_ns = SCATTER_FIRST_NS;
+	s->stretch_ns = JACKKNIFE_FIRST_NS;
 	s->due_ns = now_ns + s->stretch_ns;
-	*ret_scatter = TAKE_PTR(s);
+	*ret_jackknife = TAKE_PTR(s);
 	return 0;
 }
 
-struct scatter *scatter_free(struct scatter *s)
+struct jackknife *jackknife_free(struct jackknife *s)
 {
 	if (s)
 		free(s->reading);
@@ -52,30 +52,30 @@ struct scatter *scatter_free(struct scatter *s)
 	return NULL;
 }
 
-uint64_t scatter_due_ns(const struct scatter *s)
+uint64_t jackknife_due_ns(const struct jackknife *s)
 {
 	return s->due_ns;
 }
 
-static struct scatter_count *reading_at(const struct scatter *s, size_t i)
+static struct jackknife_count *reading_at(const struct jackknife *s, size_t i)
 {
 	return s->reading + i * s->n_events;
 }
 
 static void put_reading(
-	struct scatter *s, size_t to, const struct scatter_count *from, uint64_t taken_ns)
+	struct jackknife *s, size_t to, const struct jackknife_count *from, uint64_t taken_ns)
 {
 	memcpy(reading_at(s, to), from, s->n_events * sizeof(*from));
 	s->taken_ns[to] = taken_ns;
 }
 
-static void move_reading(struct scatter *s, size_t to, size_t from)
+static void move_reading(struct jackknife *s, size_t to, size_t from)
 {
 	put_reading(s, to, reading_at(s, from), s->taken_ns[from]);
 }
 
 /* Join stretches by twos. */
-static void join(struct scatter *s)
+static void join(struct jackknife *s)
 {
 	for (size_t i = 1; 2 * i < s->n_readings; i++)
 		move_reading(s, i, 2 * i);
@@ -83,13 +83,13 @@ static void join(struct scatter *s)
 }
 
 /* Were all events counted all the time, as of this reading? */
-static bool all_whole(const struct scatter *s, const struct scatter_count *now)
+static bool all_whole(const struct jackknife *s, const struct jackknife_count *now)
 {
-	const struct scatter_count *start = reading_at(s, 0);
+	const struct jackknife_count *start = reading_at(s, 0);
 	for (size_t e = 0; e < s->n_events; e++) {
 		double enabled = (double)(now[e].enabled_ns - start[e].enabled_ns);
 		double running = (double)(now[e].running_ns - start[e].running_ns);
-		if (enabled > 0 && !scatter_is_whole(running / enabled))
+		if (enabled > 0 && !jackknife_is_whole(running / enabled))
 			return false;
 	}
 	return true;
@@ -100,48 +100,48 @@ static uint64_t max_ns(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-void scatter_take(
-	struct scatter *s, const struct scatter_count *count, uint64_t now_ns, uint64_t took_ns)
+void jackknife_take(
+	struct jackknife *s, const struct jackknife_count *count, uint64_t now_ns, uint64_t took_ns)
 {
 	uint64_t run_ns = now_ns - s->taken_ns[0];
 	s->pause_ns = COST_PART * took_ns;
-	if (s->n_readings == SCATTER_STRETCHES_MAX + 1)
+	if (s->n_readings == JACKKNIFE_STRETCHES_MAX + 1)
 		join(s);
 	put_reading(s, s->n_readings++, count, now_ns);
-	while (s->stretch_ns * SCATTER_STRETCHES_MAX < run_ns)
+	while (s->stretch_ns * JACKKNIFE_STRETCHES_MAX < run_ns)
 		s->stretch_ns *= 2;
 	uint64_t next_ns = all_whole(s, count) && run_ns > s->stretch_ns ? run_ns : s->stretch_ns;
 	s->due_ns = now_ns + max_ns(next_ns, s->pause_ns);
 }
 
-void scatter_restart(struct scatter *s)
+void jackknife_restart(struct jackknife *s)
 {
 	if (s->n_readings > 1)
 		move_reading(s, 0, s->n_readings - 1);
 	s->n_readings = 1;
-	s->stretch_ns = SCATTER_FIRST_NS;
+	s->stretch_ns = JACKKNIFE_FIRST_NS;
 	s->due_ns = s->taken_ns[0] + max_ns(s->stretch_ns, s->pause_ns);
 }
 
-size_t scatter_n_stretches(const struct scatter *s)
+size_t jackknife_n_stretches(const struct jackknife *s)
 {
 	return s->n_readings - 1;
 }
 
-double scatter_part(const struct scatter *s, size_t stretch)
+double jackknife_part(const struct jackknife *s, size_t stretch)
 {
 	uint64_t run_ns = s->taken_ns[s->n_readings - 1] - s->taken_ns[0];
 	uint64_t stretch_ns = s->taken_ns[stretch + 1] - s->taken_ns[stretch];
 	return run_ns ? (double)stretch_ns / (double)run_ns : 0;
 }
 
-void scatter_without(const struct scatter *s, size_t stretch, double *ret_counts)
+void jackknife_without(const struct jackknife *s, size_t stretch, double *ret_counts)
 {
 	for (size_t e = 0; e < s->n_events; e++) {
-		const struct scatter_count *first = &reading_at(s, 0)[e];
-		const struct scatter_count *last = &reading_at(s, s->n_readings - 1)[e];
-		const struct scatter_count *from = &reading_at(s, stretch)[e];
-		const struct scatter_count *to = &reading_at(s, stretch + 1)[e];
+		const struct jackknife_count *first = &reading_at(s, 0)[e];
+		const struct jackknife_count *last = &reading_at(s, s->n_readings - 1)[e];
+		const struct jackknife_count *from = &reading_at(s, stretch)[e];
+		const struct jackknife_count *to = &reading_at(s, stretch + 1)[e];
 		double value =
 			(double)(last->value - first->value) - (double)(to->value - from->value);
 		double running = (double)(last->running_ns - first->running_ns) -
@@ -159,7 +159,7 @@ static double student(double n)
 	return 1.960 + 2.372 / f + 2.823 / (f * f);
 }
 
-bool scatter_is_whole(double counted)
+bool jackknife_is_whole(double counted)
 {
 	return counted >= COUNTED_ALL;
 }
@@ -178,17 +178,17 @@ static double rest_of(const double *part, size_t i, double sum, double n)
 /* With stretches of unequal length each weighs by what is left without it; where all are equal this is the
  * ordinary jackknife. Source: F. M. T. A. Busing, E. Meijer, R. van der Leeden, "Delete-m jackknife for
  * unequal m", Statistics and Computing 9, 1999, (8), for values that are hardly biased. */
-double scatter_error(const double *without, const double *part, size_t n, double counted)
+double jackknife_error(const double *without, const double *part, size_t n, double counted)
 {
 	double used = 0, parts = 0, mean = 0, squares = 0;
-	if (scatter_is_whole(counted))
+	if (jackknife_is_whole(counted))
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (is_used(without, part, i)) {
 			used++;
 			parts += part ? part[i] : 0;
 		}
-	if (used < SCATTER_STRETCHES_MIN)
+	if (used < JACKKNIFE_STRETCHES_MIN)
 		return NAN;
 	for (size_t i = 0; i < n; i++)
 		if (is_used(without, part, i))

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/control/stat_metrics.h"
+#include "daemon/metric/live_metrics.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
 
@@ -16,7 +16,7 @@
 struct counted {
 	struct core_case core;
 	struct event_list events;
-	struct stat_metrics *metrics;
+	struct live_metrics *metrics;
 	struct counter *counter;
 	struct counter_value last[EVENTS_MAX];
 	struct metric_values values;
@@ -26,11 +26,11 @@ static struct counted count(struct core_case core, char *const *names, size_t n)
 {
 	struct counted c = {.core = core};
 	struct event_error error = {""};
-	struct stat_counts counts;
+	struct counts counts;
 	const struct metric_wish wish = {names, n, false, 0};
 	const struct metric_harts harts = {
 		core.cores, metric_plan_platform(core.cores), core.machine.online};
-	int r = stat_metrics_new(core.kernel, &harts, &wish, &c.events, &c.metrics, &error);
+	int r = live_metrics_new(core.kernel, &harts, &wish, &c.events, &c.metrics, &error);
 	ck_assert_msg(r == 0, "%d: %s", r, error.text);
 	const struct counter_options o = {.events = &c.events, .cores = core.cores};
 	r = counter_new(core.kernel, &core.machine, &o, &c.counter, &error);
@@ -38,8 +38,8 @@ static struct counted count(struct core_case core, char *const *names, size_t n)
 	ck_assert_int_eq(counter_start(c.counter), 0);
 	replay_run(core.replay, 0, 100, RUN_NS);
 	ck_assert_int_eq(counter_read(c.counter), 0);
-	stat_counts_take(&counts, &core.machine, c.counter, c.last);
-	ck_assert_int_eq(stat_metrics_values(c.metrics, &counts, &c.values), 0);
+	counts_take(&counts, &core.machine, c.counter, c.last);
+	ck_assert_int_eq(live_metrics_values(c.metrics, &counts, &c.values), 0);
 	return c;
 }
 
@@ -56,7 +56,7 @@ static void end(struct counted *c)
 {
 	metric_values_clear(&c->values);
 	counter_free(c->counter);
-	stat_metrics_free(c->metrics);
+	live_metrics_free(c->metrics);
 	core_case_end(&c->core);
 }
 
@@ -244,46 +244,46 @@ TEST(cores_that_lack_an_event_say_which)
 	for (size_t i = 0; i < N(cores); i++) {
 		struct core_case c = core_with_counters(cores[i].arch, cores[i].identity);
 		struct event_list events = {.n_events = 0};
-		struct stat_metrics *metrics = NULL;
+		struct live_metrics *metrics = NULL;
 		struct event_error error = {""};
 		const struct metric_wish wish = {names, N(names), false, 0};
 		const struct metric_harts harts = {
 			c.cores, metric_plan_platform(c.cores), c.machine.online};
 		ck_assert_int_eq(
-			stat_metrics_new(c.kernel, &harts, &wish, &events, &metrics, &error),
+			live_metrics_new(c.kernel, &harts, &wish, &events, &metrics, &error),
 			METRIC_UNKNOWN);
 		ck_assert_msg(strstr(error.text, cores[i].says) != NULL, "%zu: %s", i, error.text);
 		core_case_end(&c);
 	}
 }
 
-/* Two events that were counted for half of the time, always alike. So the only error is that of the turns: each
+/* Two events that were counted for half of the time, always alike. So the only error is that of rotation: each
  * count may lack a hundredth, or have it too much. */
-TEST(a_ratio_is_no_further_off_than_turns_let_one_of_its_counts_be)
+TEST(a_ratio_is_no_further_off_than_rotation_lets_one_of_its_counts_be)
 {
 	char *names[] = {"General"};
 	struct core_case core = core_case_of("c910");
 	replay_take_counters(core.replay, 50);
 	struct counted c = count(core, names, N(names));
-	struct stat_counts counts;
-	_cleanup_(scatter_freep) struct scatter *scatter = NULL;
-	ck_assert_int_eq(scatter_new((size_t)c.events.n_events, 0, &scatter), 0);
+	struct counts counts;
+	_cleanup_(jackknife_freep) struct jackknife *jackknife = NULL;
+	ck_assert_int_eq(jackknife_new((size_t)c.events.n_events, 0, &jackknife), 0);
 	for (uint64_t i = 0; i < 10; i++) {
-		stat_counts_read(scatter, c.counter, (i + 1) * RUN_NS, 0);
+		counts_read(jackknife, c.counter, (i + 1) * RUN_NS, 0);
 		replay_run(core.replay, 0, 100, RUN_NS);
 		ck_assert_int_eq(counter_read(c.counter), 0);
 	}
-	stat_counts_take(&counts, &core.machine, c.counter, c.last);
-	counts.scatter = scatter;
-	for (int turns = 0; turns < 2; turns++) {
-		counts.turn_part = 0.01 * turns;
+	counts_take(&counts, &core.machine, c.counter, c.last);
+	counts.jackknife = jackknife;
+	for (int hundredths = 0; hundredths < 2; hundredths++) {
+		counts.rotation = 0.01 * hundredths;
 		metric_values_clear(&c.values);
-		ck_assert_int_eq(stat_metrics_values(c.metrics, &counts, &c.values), 0);
+		ck_assert_int_eq(live_metrics_values(c.metrics, &counts, &c.values), 0);
 		const struct metric_value *ipc = value_of(&c, "ipc");
 		ck_assert_double_eq_tol(ipc->running, 0.5, 0.01);
-		ck_assert_double_eq_tol(ipc->error, counts.turn_part * ipc->value, 1e-9);
-		ck_assert_double_eq_tol(stat_counts_error(&counts, 0),
-			counts.turn_part * counts.count[0].count, 1e-3 * counts.count[0].count);
+		ck_assert_double_eq_tol(ipc->error, counts.rotation * ipc->value, 1e-9);
+		ck_assert_double_eq_tol(counts_error(&counts, 0),
+			counts.rotation * counts.count[0].count, 1e-3 * counts.count[0].count);
 	}
 	end(&c);
 }

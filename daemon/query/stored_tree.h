@@ -3,8 +3,7 @@
 
 /* A top-down tree of what a file or a store counted on one kind of core */
 
-#include "daemon/control/topdown.h"
-#include "daemon/metric/metric_inputs.h"
+#include "daemon/metric/evaluate.h"
 #include "daemon/query/counted.h"
 
 struct stored_wish {
@@ -13,18 +12,19 @@ struct stored_wish {
 	int levels;                /* 0: as many as were counted */
 };
 
+#define STORED_ALL_PASSES (-1) /* several counted it, or none */
+
 struct stored_tree {
 	const struct counted *counted; /* borrowed */
 	unsigned core;                 /* of its cores */
 	char harts[64];
 	struct metric_tree *tree;
-	struct metric_inputs *inputs;
-	size_t *of_node;                   /* by node: the metric in inputs */
-	int *pass;                         /* by node: that counted it; -1: several, or none */
-	struct metric_value *node;         /* by node */
-	const struct metric_value **value; /* of each of these */
-	struct metric_value *rest;         /* n_nodes + 1 */
+	struct metric_inputs *inputs;  /* their metrics are the nodes */
+	int *pass;                     /* by node: that counted it */
+	struct metric_value *node;     /* by node */
+	struct metric_value *residual; /* n_nodes + 1 */
 	const char *title;
+	size_t n_passes; /* of the core */
 };
 
 /* 0; positive METRIC_* with *ret_error: there is none; -ENOMEM. Call stored_tree_clear in any case. */
@@ -32,5 +32,7 @@ int stored_tree_make(struct stored_tree *t, const struct counted *c, unsigned co
 	const struct stored_wish *wish, struct event_error *ret_error);
 void stored_tree_clear(struct stored_tree *t);
 
-/* As the tables want it; borrows t. */
-struct topdown_tree stored_tree_view(const struct stored_tree *t);
+/* Does any node need what this event counts? */
+bool stored_tree_reads(const struct stored_tree *t, const struct counted_event *e);
+/* The event's name, "?" if it has none. */
+const char *stored_tree_event(const struct stored_tree *t, const struct counted_event *e);

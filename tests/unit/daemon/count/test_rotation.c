@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What turns take, on a kernel on which a call takes 300 ns and each event of a group that is stopped or
+ * What rotations take, on a kernel on which a call takes 300 ns and each event of a group that is stopped or
  * started 1,000 more.
  */
-#include "daemon/count/turn.h"
+#include "daemon/count/rotation.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
 
@@ -68,20 +68,20 @@ static void set_mux(struct core_case *c, const char *ms)
 		c->replay, "/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms", ms);
 }
 
-/* Stopping and starting a group of two takes 4 µs beyond the calls; of a turn of 4 ms that is a 1,000th. */
-TEST(each_group_has_its_part_of_a_turn)
+/* Stopping and starting a group of two takes 4 µs beyond the calls; of the 4 ms between two rotations that is a 1,000th. */
+TEST(each_group_has_its_part_of_a_rotation)
 {
 	struct core_case c = core_case_of("zen4");
 	struct slow *s = slow_of(&c);
 	struct event_list events = core_case_events(&c, "{r1,r2},cycles,cpu-clock,{r3,r4,r5}");
 	double part[EVENTS_MAX];
 	set_mux(&c, "4\n");
-	turn_parts(&s->kernel, cores_platform(c.cores, 0), &events, part);
+	rotation_parts(&s->kernel, cores_platform(c.cores, 0), &events, part);
 	const double expected[] = {4e-6 / 4e-3, 0, 2e-6 / 4e-3, 0, 6e-6 / 4e-3, 0, 0};
 	for (int i = 0; i < events.n_events; i++)
 		ck_assert_double_eq_tol(part[i], expected[i], 1e-9);
 	set_mux(&c, "1\n");
-	turn_parts(&s->kernel, cores_platform(c.cores, 0), &events, part);
+	rotation_parts(&s->kernel, cores_platform(c.cores, 0), &events, part);
 	ck_assert_double_eq_tol(part[0], 4e-3, 1e-9);
 	core_case_end(&c);
 }
@@ -92,7 +92,7 @@ TEST(what_does_not_open_has_none)
 	struct slow *s = slow_of(&c);
 	struct event_list events = core_case_events(&c, "cycles");
 	double part[EVENTS_MAX] = {1};
-	turn_parts(&s->kernel, cores_platform(c.cores, 0), &events, part);
+	rotation_parts(&s->kernel, cores_platform(c.cores, 0), &events, part);
 	ck_assert_double_eq(part[0], 0);
 	core_case_end(&c);
 }

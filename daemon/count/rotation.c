@@ -4,7 +4,7 @@
  * less what these calls cost for an event that needs no counter, that is the longest a count can be off.
  * The least of some tries is taken, since whatever else happens on the hart only adds to it.
  */
-#include "daemon/count/turn.h"
+#include "daemon/count/rotation.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #define MUX_PATH "/sys/bus/event_source/devices/%s/perf_event_mux_interval_ms"
 #define TICK_HZ_DEFAULT 250 /* of most kernels */
 
-uint64_t turn_ns(const struct kernel *k)
+uint64_t rotation_ns(const struct kernel *k)
 {
 	static const char *const pmus[] = {"cpu", "cpu_core"};
 	for (size_t i = 0; i < sizeof(pmus) / sizeof(pmus[0]); i++) {
@@ -31,16 +31,16 @@ uint64_t turn_ns(const struct kernel *k)
 }
 
 /* The kernel's default is a tick. */
-static double turn_or_tick_ns(const struct kernel *k)
+static double rotation_or_tick_ns(const struct kernel *k)
 {
-	const uint64_t ns = turn_ns(k);
+	const uint64_t ns = rotation_ns(k);
 	const uint32_t hz = k->tick_hz ? k->tick_hz(k->userdata) : 0;
 	return ns ? (double)ns : 1e9 / (hz ? hz : TICK_HZ_DEFAULT);
 }
 
-double turns_per_second(const struct kernel *k)
+double rotations_per_second(const struct kernel *k)
 {
-	return 1e9 / turn_or_tick_ns(k);
+	return 1e9 / rotation_or_tick_ns(k);
 }
 
 struct group {
@@ -112,15 +112,15 @@ static int measure(const struct kernel *k, const struct platform *p,
 	return i;
 }
 
-void turn_parts(const struct kernel *k, const struct platform *p, const struct event_list *events,
-	double ret_part[static EVENTS_MAX])
+void rotation_parts(const struct kernel *k, const struct platform *p,
+	const struct event_list *events, double ret_part[static EVENTS_MAX])
 {
 	static const struct event_list dummy = {.n_events = 1,
 		.event = {{.name = "dummy",
 			.type = PERF_TYPE_SOFTWARE,
 			.config = PERF_COUNT_SW_DUMMY,
 			.group = -1}}};
-	const double each_ns = turn_or_tick_ns(k);
+	const double each_ns = rotation_or_tick_ns(k);
 	uint64_t call_ns, took_ns;
 	(void)measure(k, p, &dummy, 0, &call_ns);
 	for (int i = 0; i < events->n_events;) {

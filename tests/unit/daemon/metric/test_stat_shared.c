@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/control/stat_metrics.h"
+#include "daemon/metric/live_metrics.h"
 #include "daemon/metric/plan_says.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
@@ -29,7 +29,7 @@ static struct core_case machine(void)
 struct client {
 	const struct core_case *core;
 	struct event_list events;
-	struct stat_metrics *metrics;
+	struct live_metrics *metrics;
 	struct counter *counter;
 	struct plan_says *says;
 	unsigned n_opened; /* descriptors */
@@ -65,7 +65,7 @@ static void plan_metrics(struct client *a, char *const *names, size_t n, bool us
 	const struct metric_wish wish = {names, n, false, 0};
 	const struct metric_harts harts = {a->core->cores, metric_plan_platform(a->core->cores),
 		a->core->machine.online, &terms};
-	int r = stat_metrics_new(a->core->kernel, &harts, &wish, &a->events, &a->metrics, &error);
+	int r = live_metrics_new(a->core->kernel, &harts, &wish, &a->events, &a->metrics, &error);
 	ck_assert_msg(r == 0, "%d: %s", r, error.text);
 }
 
@@ -89,18 +89,18 @@ static void end(struct client *a)
 {
 	plan_says_free(a->says);
 	counter_free(a->counter);
-	stat_metrics_free(a->metrics);
+	live_metrics_free(a->metrics);
 }
 
 /* Every metric has this value. */
 static void must_be(struct client *a, double value)
 {
 	struct counter_value last[EVENTS_MAX] = {{0}};
-	struct stat_counts counts;
+	struct counts counts;
 	struct metric_values values;
 	ck_assert_int_eq(counter_read(a->counter), 0);
-	stat_counts_take(&counts, &a->core->machine, a->counter, last);
-	ck_assert_int_eq(stat_metrics_values(a->metrics, &counts, &values), 0);
+	counts_take(&counts, &a->core->machine, a->counter, last);
+	ck_assert_int_eq(live_metrics_values(a->metrics, &counts, &values), 0);
 	for (size_t i = 0; i < metric_plan_n_metrics(a->metrics->plan); i++)
 		ck_assert_msg(values.metric[i].value == value, "%s: %g, %s",
 			metric_plan_metric(a->metrics->plan, i)->metric->name,
@@ -209,8 +209,8 @@ TEST(a_group_of_some_harts_or_other_modes_covers_nothing)
 	struct client e = {.core = &c};
 	plan_metrics(&e, ipc, 1, false);
 	ck_assert_uint_eq(metric_plan_n_covered(e.metrics->plan), 1);
-	stat_metrics_free(d.metrics);
-	stat_metrics_free(e.metrics);
+	live_metrics_free(d.metrics);
+	live_metrics_free(e.metrics);
 	end(&a);
 	end(&b);
 	core_case_end(&c);
@@ -233,8 +233,8 @@ TEST(a_plan_that_would_have_too_many_events_shares_no_metrics)
 	plan_metrics(&full, all, N(all), false);
 	ck_assert_uint_eq(full.metrics->n_events, 7);
 	ck_assert_uint_eq(metric_plan_n_covered(full.metrics->plan), 0);
-	stat_metrics_free(room.metrics);
-	stat_metrics_free(full.metrics);
+	live_metrics_free(room.metrics);
+	live_metrics_free(full.metrics);
 	end(&a);
 	core_case_end(&c);
 }
