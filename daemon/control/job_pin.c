@@ -156,8 +156,7 @@ static int refuse_busy(struct request *q, int why)
 	if (why == PINNER_WAITS)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Try again when some have ended, or unpin them.",
-			"too many jobs wait for their end to be pinned: mperfd "
-			"takes " PIN_WAITS_SAYS,
+			"too many jobs wait for their end to be pinned; " PIN_WAITS_SAYS,
 			PIN_WAITS_USER_MAX, PIN_WAITS_MAX);
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "Try again when they are done.",
 		"too many requests to pin are waiting: mperfd takes %d of a user, %d in all",

@@ -23,7 +23,7 @@
 /* Jobs that are to be pinned when they end, or have ended and wait for their turn; of one user. */
 #define PIN_WAITS_MAX 1024
 #define PIN_WAITS_USER_MAX 128
-#define PIN_WAITS_SAYS "%d of a user, %d in all" /* these two */
+#define PIN_WAITS_SAYS "at most %d per user and %d in total can wait" /* these two */
 
 struct pin_ask {
 	uint32_t by;                    /* the user who asks, and is charged */
@@ -93,7 +93,7 @@ struct pinner_unpin {
 	const struct label *label;
 	size_t n_labels;
 	/* set by it; 0 at first */
-	enum unpin_stage { UNPIN_WAITS, UNPIN_TURNS, UNPIN_DUE, UNPIN_DONE } stage;
+	enum unpin_stage { UNPIN_REQUESTS, UNPIN_DUE, UNPIN_DONE } stage;
 	uint64_t at; /* id of the last one of that stage that was looked at; 0: none was */
 	size_t n_removed;
 };

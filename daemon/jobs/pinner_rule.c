@@ -36,11 +36,11 @@ void pinner_set_rules(struct pinner *p, const char *text)
 static int take_by_rules(struct pinner *p, struct label_set *set, struct met_set *met)
 {
 	_cleanup_(freep) char *group = NULL;
-	struct turn t = {.ask.by = set->uid};
-	/* what its user asked for stands */
+	struct pin_ask ask = {.by = set->uid};
+	/* an explicit request takes precedence over a rule */
 	if (pinner_awaits(p, set))
 		return 0;
-	if (met->matches && !pinner_has_place(p, &t))
+	if (met->matches && !pinner_has_place(p, set->uid, NULL))
 		return PINNER_WAITS;
 	const struct pin_rule *rule = pin_rules_find(&p->rules, set->labels, &group);
 	met->matches = rule != NULL;
@@ -48,9 +48,8 @@ static int take_by_rules(struct pinner *p, struct label_set *set, struct met_set
 		return 0;
 	if (!group)
 		return -ENOMEM;
-	t.ask.keep = rule->keep;
-	t.group = group;
-	return pinner_add_wait(p, &t, set);
+	ask.keep = rule->keep;
+	return pinner_await(p, &ask, group, set, NULL);
 }
 
 static int compare_id(const void *key, const void *of)
@@ -108,9 +107,8 @@ static void say_lost(struct pinner *p, size_t n, uid_t uid, uint64_t now_ns)
 {
 	char text[200];
 	snprintf(text, sizeof(text),
-		"%zu jobs of users, such as %u, are not pinned by pin-jobs: more ended at once "
-		"than may "
-		"wait to be pinned: " PIN_WAITS_SAYS,
+		"pin-jobs skipped %zu finished jobs (for example, of user %u): the wait list is "
+		"full (" PIN_WAITS_SAYS ")",
 		n, uid, PIN_WAITS_USER_MAX, PIN_WAITS_MAX);
 	pinner_say_of_nobody(p, now_ns, text);
 }

@@ -231,7 +231,7 @@ TEST(a_request_that_nobody_waits_for_any_more_ends_well)
 	const struct pin_ask ask = ask_for("branch=main", 0);
 	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
 	pinner_forget(p, id);
-	ck_assert(!pinner_has(p, id) && p->n_turns == 0);
+	ck_assert(!pinner_has(p, id) && n_others() == 0);
 	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
 	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, true), 0);
 	ck_assert_uint_eq(pinner_fds(p, &fd, 1), 1);
@@ -239,7 +239,7 @@ TEST(a_request_that_nobody_waits_for_any_more_ends_well)
 	pinner_forget(p, id);
 	(void)unpin(1000, "branch=main");
 	turn();
-	ck_assert(s->n_pins == RUNS && p->n_turns == 0 && n_said == 0);
+	ck_assert(s->n_pins == RUNS && n_others() == 0 && n_said == 0);
 	/* nor one of a rule */
 	pinner_set_rules(p, "branch=main,keep=9");
 	task_end(&tasks, run_job(1, 1001), now_ns);
@@ -247,7 +247,7 @@ TEST(a_request_that_nobody_waits_for_any_more_ends_well)
 	ck_assert_uint_eq(pinner_fds(p, &fd, 1), 1);
 	ck_assert_uint_eq(unpin(1001, "branch=main"), 0);
 	turn();
-	ck_assert(s->n_pins == RUNS + 1 && p->n_turns == 0);
+	ck_assert(s->n_pins == RUNS + 1 && n_others() == 0);
 }
 
 TEST(without_room_nothing_is_written_and_it_is_said_why)
