@@ -58,7 +58,6 @@ struct pinner *pinner_free(struct pinner *p)
 		pinner_remove(p, &p->request[p->n_requests - 1]);
 	free(p->request);
 	free(p->rules_text);
-	free(p->met);
 	if (p->shared)
 		munmap(p->shared, sizeof(*p->shared));
 	free(p);

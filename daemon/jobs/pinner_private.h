@@ -32,16 +32,6 @@ struct pin_request {
 	bool nobody_waits;
 };
 
-/* What the last look knew of a set of labels, for the rules. */
-struct met_set {
-	uint32_t id;
-	uid_t uid;
-	uint32_t n_given; /* of label_set */
-	bool runs;
-	bool due; /* a run of it is to be compared with the rules, and pinned when there is a place */
-	bool matches; /* it was, and only the place is missing */
-};
-
 /* Memory that a child shares with us. */
 struct shared {
 	struct pin_report report;
@@ -66,8 +56,6 @@ struct pinner {
 	uint64_t last_id, next_look_ns;
 	char *rules_text;
 	struct pin_rules rules;
-	struct met_set *met; /* by id */
-	size_t n_met;
 	uint64_t next_say_ns;
 	unsigned n_unsaid;
 };
