@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/key.h"
 #include "daemon/store/pin.h"
 #include "daemon/store/segment/segment.h"
 #include "proto/base/memory.h"
@@ -50,15 +51,8 @@ static int add(
 {
 	if (jobs->n == PIN_FOUND_MAX)
 		return -E2BIG;
-	if (jobs->n == jobs->size) {
-		size_t size = jobs->size ? 2 * jobs->size : 64;
-		struct found_job *grown = reallocarray(jobs->job, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		jobs->job = grown;
-		jobs->size = size;
-	}
-	char *copy = strdup(labels);
+	int r = array_grow(&jobs->job, &jobs->size, jobs->n + 1, sizeof(*jobs->job));
+	char *copy = r == 0 ? strdup(labels) : NULL;
 	if (!copy)
 		return -ENOMEM;
 	jobs->job[jobs->n] = (struct found_job){.uid = uid, .labels = copy, .start_ns = INT64_MAX};
@@ -68,16 +62,12 @@ static int add(
 
 static int add_source(struct found_job *job, const char *path)
 {
-	if (job->n_sources == job->size) {
-		size_t size = job->size ? 2 * job->size : 4;
-		char **grown = reallocarray(job->source, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		job->source = grown;
-		job->size = size;
-	}
-	job->source[job->n_sources] = strdup(path);
-	return job->source[job->n_sources] ? (job->n_sources++, 0) : -ENOMEM;
+	int r = array_grow(&job->source, &job->size, job->n_sources + 1, sizeof(*job->source));
+	char *copy = r == 0 ? strdup(path) : NULL;
+	if (!copy)
+		return -ENOMEM;
+	job->source[job->n_sources++] = copy;
+	return 0;
 }
 
 static int take(

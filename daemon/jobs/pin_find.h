@@ -20,13 +20,13 @@ struct found_job {
 	int64_t start_ns,
 		end_ns; /* CLOCK_REALTIME: of its first process' start, of its last's end */
 	char **source;  /* paths of the files that know it, oldest first */
-	size_t n_sources, size;
+	uint32_t n_sources, size;
 	bool is_partly_unread; /* a file of its time could not be read now: it may have more */
 };
 
 struct found_jobs {
 	struct found_job *job;
-	size_t n, size;
+	uint32_t n, size;
 	bool any_unread; /* a file of any time could not be read now */
 };
 

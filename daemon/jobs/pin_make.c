@@ -249,7 +249,7 @@ static int note(struct making *m, const struct found_job *job)
 		return r;
 	const uint64_t bytes = r == 0 ? m->store->pin[made].bytes : 0;
 	add_row(m, job, PIN_MADE, m->making, bytes);
-	while ((at = store_pin_surplus(m->store, m->q->ask.by, m->q->group, m->q->ask.keep, 0)) <
+	while ((at = store_pin_surplus(m->store, m->q->ask.by, m->q->group, m->q->ask.keep)) <
 		m->store->n_pins)
 		store_pin_drop(m->store, at);
 	return 0;
@@ -419,7 +419,7 @@ static size_t find_replaced(const struct store *s, const struct pin_request *q, 
 	for (size_t i = s->n_pins; i-- > 0;)
 		if (is_replaced(&s->pin[i], &s->pin[made]))
 			return i;
-	return store_pin_surplus(s, q->ask.by, q->group, q->ask.keep, 0);
+	return store_pin_surplus(s, q->ask.by, q->group, q->ask.keep);
 }
 
 static bool has_row(const struct pin_report *r, const char *name)

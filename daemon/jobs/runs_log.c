@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/store/key.h"
 #include "proto/base/memory.h"
 
 /* The file is rewritten if it has more than this many lines per run, and these. */
@@ -132,14 +133,9 @@ static void remove_at(struct runs_log *log, size_t i)
 /* Of a higher id than all. */
 static int append(struct runs_log *log, const struct run_entry *e)
 {
-	if (log->n == log->size) {
-		size_t size = log->size ? 2 * log->size : 64;
-		struct run_entry *grown = reallocarray(log->entry, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		log->entry = grown;
-		log->size = size;
-	}
+	int r = array_grow(&log->entry, &log->size, (uint32_t)log->n + 1, sizeof(*log->entry));
+	if (r < 0)
+		return r;
 	log->entry[log->n++] = *e;
 	log->last_id = e->id;
 	return 0;

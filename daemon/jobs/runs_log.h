@@ -54,7 +54,8 @@ struct runs_log {
 	char *path;
 	int fd;                  /* -1: it cannot be written */
 	struct run_entry *entry; /* by id */
-	size_t n, size;
+	size_t n;
+	uint32_t size;
 	uint64_t last_id;
 	size_t n_lines; /* in the file */
 	int error;      /* errno of the last write; 0: it worked */

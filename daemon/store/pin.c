@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "daemon/store/key.h"
 #include "daemon/store/segment/segment.h"
 #include "daemon/store/store_private.h"
 #include "proto/base/hash.h"
@@ -119,21 +120,21 @@ size_t store_pin_older(const struct store *s, const struct store_pin *than)
 	return from > 0 ? from - 1 : s->n_pins;
 }
 
+static uint64_t hash_of(const char *text)
+{
+	return hash_bytes(text, strlen(text));
+}
+
 /* Takes over what it has. */
 static int enter(struct store *s, struct store_pin *p)
 {
 	if (s->n_pins >= STORE_PINS_MAX)
 		return -ENOSPC;
-	if (s->n_pins == s->size_pins) {
-		size_t size = s->size_pins ? 2 * s->size_pins : 16;
-		struct store_pin *grown = reallocarray(s->pin, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		s->pin = grown;
-		s->size_pins = size;
-	}
-	p->labels_hash = hash_bytes(p->labels, strlen(p->labels));
-	p->group_hash = hash_bytes(p->group, strlen(p->group));
+	int r = array_grow(&s->pin, &s->size_pins, (uint32_t)s->n_pins + 1, sizeof(*p));
+	if (r < 0)
+		return r;
+	p->labels_hash = hash_of(p->labels);
+	p->group_hash = hash_of(p->group);
 	size_t at = s->n_pins;
 	while (at > 0 && compare_age(&s->pin[at - 1], p) > 0)
 		at--;
@@ -395,24 +396,14 @@ int store_look_for_pins(struct store *s, size_t n_max)
 
 /* --- groups and room -------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const char *text)
-{
-	return hash_bytes(text, strlen(text));
-}
-
 static bool is_of(const struct store_pin *p, uint32_t by, const char *group, uint64_t group_hash)
 {
 	return p->by == by && p->group_hash == group_hash && strcmp(p->group, group) == 0;
 }
 
-bool store_pin_is_of(const struct store_pin *p, uint32_t by, const char *group)
-{
-	return is_of(p, by, group, hash_of(group));
-}
-
 size_t store_pin_of(const struct store *s, uint32_t uid, const char *labels, int64_t end_ns)
 {
-	const uint64_t hash = hash_bytes(labels, strlen(labels));
+	const uint64_t hash = hash_of(labels);
 	size_t at = 0;
 	while (at < s->n_pins &&
 		(s->pin[at].uid != uid || s->pin[at].labels_hash != hash ||
@@ -421,11 +412,10 @@ size_t store_pin_of(const struct store *s, uint32_t uid, const char *labels, int
 	return at;
 }
 
-size_t store_pin_surplus(
-	const struct store *s, uint32_t by, const char *group, uint32_t keep, size_t n_more)
+size_t store_pin_surplus(const struct store *s, uint32_t by, const char *group, uint32_t keep)
 {
 	const uint64_t hash = hash_of(group);
-	size_t n = n_more, oldest = s->n_pins;
+	size_t n = 0, oldest = s->n_pins;
 	if (keep == 0)
 		return s->n_pins;
 	for (size_t i = 0; i < s->n_pins; i++) {

@@ -95,12 +95,8 @@ struct pin_question {
 int store_pin_select(const struct store *s, const struct pin_question *q,
 	struct pin_part **ret_part, size_t *ret_n_parts);
 
-/* Is it in this user's group? */
-bool store_pin_is_of(const struct store_pin *p, uint32_t by, const char *group);
-/* The pins of the group that are too many if it has n_more new ones and is to have `keep`, oldest first: call
- * until it returns n_pins, with the pin removed. */
-size_t store_pin_surplus(
-	const struct store *s, uint32_t by, const char *group, uint32_t keep, size_t n_more);
+/* The oldest of that user's group, if it has more than `keep`: call until it returns n_pins, with the pin removed. */
+size_t store_pin_surplus(const struct store *s, uint32_t by, const char *group, uint32_t keep);
 
 /* What a new pin may have, given what will go for it. */
 struct pin_room store_pin_room(const struct store *s, const struct pin_limits *l, uint32_t by,
