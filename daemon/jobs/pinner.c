@@ -18,6 +18,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
+#define PPM 1000000u
 #define LOOK_NS 1000000000ull /* between looks for jobs that have ended */
 #define SLICE_PART 20         /* one part in this of all time for rules, where many jobs begin */
 #define SAY_NS 60000000000ull /* between sentences about requests that nobody waits for */
@@ -64,9 +65,16 @@ struct pinner *pinner_free(struct pinner *p)
 	return NULL;
 }
 
-void pinner_allow(struct pinner *p, const struct pin_limits *limits)
+void pinner_allow(struct pinner *p, const struct conf *c)
 {
-	p->limits = *limits;
+	const uint64_t all = c->budget_bytes / PPM * c->pinned_ppm, free = p->o.store->free_bytes;
+	p->limits = (struct pin_limits){
+		.all_bytes = all,
+		.user_bytes = all / PIN_USER_PART,
+		.free_bytes = free > c->min_free_bytes ? free - c->min_free_bytes : 0,
+		.min_free_bytes = c->min_free_bytes,
+	};
+	pinner_set_rules(p, c->pin_jobs);
 }
 
 void pinner_say_of_nobody(struct pinner *p, uint64_t now_ns, const char *text)

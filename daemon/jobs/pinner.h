@@ -13,6 +13,7 @@
 #include <poll.h>
 
 #include "daemon/attribute/task.h"
+#include "daemon/conf/conf.h"
 #include "daemon/store/pin.h"
 
 /* Jobs that one request pins: 20 runs of a branch with three jobs each. */
@@ -101,10 +102,9 @@ bool pinner_unpin(struct pinner *p, struct pinner_unpin *u, uint64_t until_ns);
 /* Does this running job wait for its end to be pinned? */
 bool pinner_awaits(const struct pinner *p, const struct label_set *set);
 
-void pinner_allow(struct pinner *p, const struct pin_limits *limits);
-/* Pin by these rules, pin-jobs of mperf.conf: jobs that run, and those that begin. Each is its user's, who is
- * charged, as if that user had asked for it. */
-void pinner_set_rules(struct pinner *p, const char *text);
+/* See how much room pins have, as of the last look at the store, and which jobs are pinned by themselves: by pin-jobs,
+ * jobs that run, and those that begin. Each is its user's, who is charged, as if that user had asked for it. */
+void pinner_allow(struct pinner *p, const struct conf *c);
 
 /* Does a request wait until what is in memory is written, since this moment (CLOCK_MONOTONIC)? 0: no. */
 uint64_t pinner_wants_flush(const struct pinner *p);

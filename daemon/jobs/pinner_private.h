@@ -89,6 +89,8 @@ void pinner_say_of_nobody(struct pinner *p, uint64_t now_ns, const char *text);
 
 /* --- pinner_rule.c ---------------------------------------------------------------------------- */
 
+/* Pin by these rules, pin-jobs of mperf.conf; nothing happens if they are the same. */
+void pinner_set_rules(struct pinner *p, const char *text);
 /* Jobs that have begun since the last look, and match a rule, will be pinned; those that find no place are tried
  * again at the next. *ret_more: its slice was over before all were compared. 0 or -ENOMEM. */
 int pinner_look_at_rules(struct pinner *p, uint64_t now_ns, bool *ret_more);
