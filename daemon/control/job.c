@@ -12,7 +12,6 @@
 #include "daemon/control/job_pin.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/pin_rows.h"
 #include "daemon/control/request.h"
 #include "daemon/jobs/pinner.h"
 #include "daemon/service/service.h"
@@ -257,7 +256,7 @@ int control_job(struct request *q, const Mperf__Request *m)
 		return job_unpin(q, job);
 	if (!s->walk)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"See `mperfctl doctor`.", "mperfd samples nothing now: %s", s->trouble);
+			"See `mperfctl doctor`.", "mperfd is not sampling: %s", s->trouble);
 	if (job->action == MPERF__JOB_ACTION__JOB_LIST)
 		return list(q, s);
 	if (job->action == MPERF__JOB_ACTION__JOB_PIN && job->pid == 0)

@@ -2,12 +2,12 @@
 #include "daemon/control/job_pin.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/budget/turns.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/pin_rows.h"
 #include "daemon/jobs/pinner.h"
 #include "daemon/service/service.h"
 #include "proto/base/clock.h"
@@ -46,6 +46,71 @@ static int fail_no_store(struct request *q)
 		"nothing can be pinned, since nothing is stored now%s%s", *why ? ": " : "", why);
 }
 
+/* --- the table of pins ------------------------------------------------------------------------ */
+
+static const struct answer_column pin_columns[] = {
+	{"job", "Job", MPERF__UNIT__UNIT_NONE},
+	{"uid", "User", MPERF__UNIT__UNIT_NONE},
+	{"since", "Since", MPERF__UNIT__UNIT_TIME},
+	{"until", "Until", MPERF__UNIT__UNIT_TIME},
+	{"bytes", "Size", MPERF__UNIT__UNIT_BYTES},
+	{"kept", "Kept", MPERF__UNIT__UNIT_NONE},
+	{"by", "Pinned by", MPERF__UNIT__UNIT_NONE},
+	{"file", "File", MPERF__UNIT__UNIT_NONE},
+};
+
+/* May this peer see it? */
+static bool is_shown(const struct store_pin *p, const struct peer *peer)
+{
+	return peer->sees_all || p->uid == peer->uid || p->by == peer->uid;
+}
+
+static int begin_rows(struct row_stream *stream, const struct answer *answer)
+{
+	int r = row_stream_table(stream, "pin");
+	return r == 0 ? answer->columns(answer->userdata, pin_columns, LENGTH(pin_columns)) : r;
+}
+
+/* Labels (JSON) for people. */
+static const char *says(const char *json, char *text, size_t size)
+{
+	struct label label[LABELS_MAX];
+	return labels_say(label, labels_read(json, label), text, size);
+}
+
+static int send_row(const struct answer *answer, const struct store_pin *p)
+{
+	char job[LABELS_BYTES_MAX], group[LABELS_BYTES_MAX];
+	struct label label[LABELS_MAX];
+	char kept[LABELS_BYTES_MAX + 32] = "until unpinned";
+	struct answer_moment since, until;
+	if (p->keep > 0)
+		snprintf(kept, sizeof(kept), "last %u of %s", p->keep,
+			labels_say_wanted(
+				label, labels_read(p->group, label), group, sizeof(group)));
+	struct answer_value v[] = {
+		{.kind = ANSWER_TEXT, .text = says(p->labels, job, sizeof(job))},
+		{.kind = ANSWER_INTEGER, .integer = p->uid},
+		answer_moment(&since, p->start_ns),
+		answer_moment(&until, p->end_ns),
+		{.kind = ANSWER_INTEGER, .integer = (int64_t)p->bytes},
+		{.kind = ANSWER_TEXT, .text = kept},
+		{.kind = ANSWER_INTEGER, .integer = p->by},
+		{.kind = ANSWER_TEXT, .text = p->name},
+	};
+	return answer->row(answer->userdata, v, LENGTH(v));
+}
+
+int pin_rows_send(struct row_stream *stream, const struct answer *answer, const struct store *s,
+	const struct peer *peer)
+{
+	int r = begin_rows(stream, answer);
+	for (size_t i = 0; i < s->n_pins && r == 0; i++)
+		if (is_shown(&s->pin[i], peer))
+			r = send_row(answer, &s->pin[i]);
+	return r;
+}
+
 /* --- pin -------------------------------------------------------------------------------------- */
 
 struct pin_job_of_peer {
@@ -79,11 +144,9 @@ static int tell(struct request *q, const struct pin_report *r)
 		e = answer.columns(answer.userdata, columns, LENGTH(columns));
 	for (uint32_t i = 0; i < r->n_jobs && e == 0; i++) {
 		const struct pin_job *job = &r->job[i];
-		struct label label[LABELS_MAX];
-		char says[LABELS_BYTES_MAX];
-		labels_say(label, labels_read(job->labels, label), says, sizeof(says));
+		char text[LABELS_BYTES_MAX];
 		struct answer_value v[] = {
-			{.kind = ANSWER_TEXT, .text = says},
+			{.kind = ANSWER_TEXT, .text = says(job->labels, text, sizeof(text))},
 			{.kind = ANSWER_INTEGER, .integer = job->uid},
 			{.kind = ANSWER_TEXT, .text = pin_state_says(job->state)},
 			{.kind = job->bytes ? ANSWER_INTEGER : ANSWER_ABSENT,
@@ -98,17 +161,17 @@ static int tell(struct request *q, const struct pin_report *r)
 
 static int fail(struct request *q, const struct pin_report *r, const struct selected *s)
 {
-	char says[512];
-	labels_say_wanted(s->label, s->n, says, sizeof(says));
+	char wanted[512];
+	labels_say_wanted(s->label, s->n, wanted, sizeof(wanted));
 	switch (r->outcome) {
 	case PIN_NONE:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"List the jobs: mperfctl hotspots --by job --since -2d.",
-			"no job of yours whose samples are kept in full has %s", says);
+			"no job of yours whose samples are kept in full has %s", wanted);
 	case PIN_MANY:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Pin the latest of them: ...,last=N, or --keep N.",
-			"more than %d jobs have %s", PIN_JOBS_MAX, says);
+			"more than %d jobs have %s", PIN_JOBS_MAX, wanted);
 	default:
 		return request_fail(q,
 			r->outcome == PIN_FULL ? MPERF__FAILURE_KIND__FAILURE_LIMIT
@@ -247,7 +310,7 @@ static bool unpin_some(struct unpin_job *j, const struct request *q, const struc
 		j->at = *p;
 		j->at.labels = j->at.group = NULL;
 		if (store_pin_matches(p->labels, j->selected.label, j->selected.n)) {
-			*ret_r = pin_rows_one(answer, p);
+			*ret_r = send_row(answer, p);
 			j->error = *ret_r == 0 ? -store_pin_remove(s, i) : 0;
 			j->n += *ret_r == 0 && j->error == 0;
 		}
@@ -259,10 +322,10 @@ static bool unpin_some(struct unpin_job *j, const struct request *q, const struc
 
 static int fail_none(struct request *q, const struct selected *selected)
 {
-	char says[512];
-	labels_say_wanted(selected->label, selected->n, says, sizeof(says));
+	char wanted[512];
+	labels_say_wanted(selected->label, selected->n, wanted, sizeof(wanted));
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-		"See what is pinned: mperfctl job.", "nothing that you pinned has %s", says);
+		"See what is pinned: mperfctl job.", "nothing that you pinned has %s", wanted);
 }
 
 static int unpin_end(const struct unpin_job *j, struct request *q)
@@ -289,7 +352,7 @@ static int unpin_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 	if (!j->waits_done)
 		return 0;
 	const struct answer answer = row_stream_answer(&stream, q);
-	int r = *j->at.name ? 0 : pin_rows_begin(&stream, &answer);
+	int r = *j->at.name ? 0 : begin_rows(&stream, &answer);
 	bool more = unpin_some(j, q, &answer, until_ns, &r);
 	int ended = row_stream_end(&stream);
 	r = r == 0 ? ended : r;

@@ -90,7 +90,7 @@ static int send_schedule(
 {
 	const struct schedule *of = &s->list.schedule[i];
 	const struct run_entry *last = last_of(q, &s->log, of->name);
-	const struct runs_kept kept = runs_log_kept(&s->log, of->name);
+	const struct runs_kept kept = runs_log_kept(&s->log, of->name, NULL);
 	const bool counts = of->kind == SCHEDULE_JOBS && q->peer->sees_all;
 	struct answer_moment moment;
 	char says[SAYS_BYTES];

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/control/job_pin.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/pin_rows.h"
 #include "daemon/control/request.h"
 #include "daemon/service/service.h"
 #include "proto/base/clock.h"
