@@ -349,22 +349,8 @@ static DIR *open_folder(const struct store *s, int *ret_r)
 	return d;
 }
 
-int store_scan_pins(struct store *s)
-{
-	int r;
-	_cleanup_(closedirp) DIR *d = open_folder(s, &r);
-	for (struct dirent *entry; d && (entry = readdir(d)) && r != -ENOMEM;) {
-		char name[NAME_MAX + sizeof(FOLDER)];
-		snprintf(name, sizeof(name), FOLDER "%s", entry->d_name);
-		if (is_name(name))
-			r = store_pin_note(s, name);
-		else if (is_unfinished(name))
-			unlinkat(s->fd, name, 0);
-	}
-	return d && r != -ENOMEM ? 0 : r;
-}
-
-int store_look_for_pins(struct store *s, size_t n_max)
+/* Note at most n_max pins that the list does not have. 0 or -errno. */
+static int look_in_folder(struct store *s, size_t n_max, bool tidy)
 {
 	int r;
 	size_t n_unlisted = 0, n_looks = 0;
@@ -375,6 +361,8 @@ int store_look_for_pins(struct store *s, size_t n_max)
 	for (struct dirent *entry; (entry = readdir(d)) && r != -ENOMEM;) {
 		char name[NAME_MAX + sizeof(FOLDER)];
 		snprintf(name, sizeof(name), FOLDER "%s", entry->d_name);
+		if (tidy && is_unfinished(name))
+			unlinkat(s->fd, name, 0);
 		if (!is_name(name) || store_pin_find(s, name) < s->n_pins ||
 			n_unlisted++ < s->next_pin_look)
 			continue;
@@ -392,6 +380,16 @@ int store_look_for_pins(struct store *s, size_t n_max)
 	s->pins_unread |= s->next_pin_look > 0;
 	s->next_pin_look = 0;
 	return r == -ENOMEM ? r : 0;
+}
+
+int store_scan_pins(struct store *s)
+{
+	return look_in_folder(s, SIZE_MAX, true);
+}
+
+int store_look_for_pins(struct store *s, size_t n_max)
+{
+	return look_in_folder(s, n_max, false);
 }
 
 /* --- groups and room -------------------------------------------------------------------------- */
@@ -533,9 +531,5 @@ int store_pin_select(const struct store *s, const struct pin_question *q,
 bool store_pin_matches(const char *labels, const struct label *wanted, size_t n)
 {
 	struct label label[LABELS_MAX];
-	size_t n_labels = labels_read(labels, label);
-	for (size_t i = 0; i < n; i++)
-		if (!label_matches(&wanted[i], label, n_labels))
-			return false;
-	return true;
+	return labels_match(wanted, n, label, labels_read(labels, label));
 }

@@ -102,10 +102,7 @@ const struct pin_rule *pin_rules_find(
 	const size_t n = rules->n > 0 ? labels_read(labels, label) : 0;
 	for (size_t i = 0; i < rules->n; i++) {
 		const struct pin_rule *rule = &rules->rule[i];
-		size_t k = 0;
-		while (k < rule->n_labels && label_matches(&rule->label[k], label, n))
-			k++;
-		if (k < rule->n_labels)
+		if (!labels_match(rule->label, rule->n_labels, label, n))
 			continue;
 		*ret_group = group_of(rule, label, n);
 		return rule;

@@ -292,6 +292,14 @@ bool label_matches(const struct label *wanted, const struct label *label, size_t
 	return false;
 }
 
+bool labels_match(const struct label *wanted, size_t n_wanted, const struct label *label, size_t n)
+{
+	size_t i = 0;
+	while (i < n_wanted && label_matches(&wanted[i], label, n))
+		i++;
+	return i == n_wanted;
+}
+
 const char *label_escape(const char *value, char *text, size_t size)
 {
 	size_t n = 0;

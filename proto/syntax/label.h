@@ -57,6 +57,8 @@ size_t labels_read(const char *json, struct label *ret_label);
 /* Is one of n labels that key, with such a value? In the wanted value * stands for any text, ? for any
  * character of UTF-8 or byte that is of none, and a backslash before a character for that itself. */
 bool label_matches(const struct label *wanted, const struct label *label, size_t n);
+/* Are all of n_wanted so among n labels? */
+bool labels_match(const struct label *wanted, size_t n_wanted, const struct label *label, size_t n);
 
 /* The wanted value that matches only this one: a backslash before each *, ?, comma and backslash. Cut at size bytes;
  * returns text. */
