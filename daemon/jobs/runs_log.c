@@ -198,30 +198,22 @@ static bool is_kept(const struct run_entry *e, const void *of)
 	return *e->file && e->outcome != RUN_GOES_ON && strcmp(e->schedule, of) == 0;
 }
 
-struct runs_kept runs_log_kept(const struct runs_log *log, const char *schedule)
+struct runs_kept runs_log_kept(const struct runs_log *log, const char *schedule, const uid_t *uid)
 {
 	struct runs_kept kept = {.n = 0};
 	for (size_t i = 0; i < log->n; i++)
-		if (is_kept(&log->entry[i], schedule)) {
+		if (is_kept(&log->entry[i], schedule) && (!uid || log->entry[i].uid == *uid)) {
 			kept.n++;
 			kept.bytes += log->entry[i].bytes;
 		}
 	return kept;
 }
 
-struct runs_kept runs_log_kept_of(const struct runs_log *log, const char *schedule, uid_t uid)
-{
-	const struct runs_kind number = {is_kept, schedule, RUNS_NUMBER, false};
-	const struct runs_kind bytes = {is_kept, schedule, RUNS_BYTES, false};
-	return (struct runs_kept){
-		(size_t)weight_of(log, &number, uid), weight_of(log, &bytes, uid)};
-}
-
 uint64_t runs_log_first_to_go(
 	const struct runs_log *log, const char *schedule, enum runs_bound bound)
 {
 	struct runs_kind k = {is_kept, schedule, bound, false};
-	const struct runs_kept kept = runs_log_kept(log, schedule);
+	const struct runs_kept kept = runs_log_kept(log, schedule, NULL);
 	const uint64_t all = bound == RUNS_BYTES ? kept.bytes : kept.n;
 	k.without_root = weight_of(log, &k, 0) <= all / 2;
 	ssize_t i = oldest_of_most(log, &k);

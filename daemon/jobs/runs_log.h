@@ -82,13 +82,12 @@ void runs_log_drop(struct runs_log *log, uint64_t id);
 void runs_log_drop_if(struct runs_log *log, bool (*is)(const struct run_entry *run, void *userdata),
 	void *userdata);
 
-/* Of a schedule's recordings that are complete: how many, and their bytes; all, or one user's. */
+/* How many of a schedule's recordings are complete, and their bytes; uid: of this user, NULL: of all. */
 struct runs_kept {
 	size_t n;
 	uint64_t bytes;
 };
-struct runs_kept runs_log_kept(const struct runs_log *log, const char *schedule);
-struct runs_kept runs_log_kept_of(const struct runs_log *log, const char *schedule, uid_t uid);
+struct runs_kept runs_log_kept(const struct runs_log *log, const char *schedule, const uid_t *uid);
 /* Of them the one to remove first where there are too many, or too many bytes: the oldest of the user who has
  * most of that. Root's goes only while other users together have no more than half of it. 0: none. */
 enum runs_bound { RUNS_NUMBER, RUNS_BYTES };

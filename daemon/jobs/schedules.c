@@ -151,7 +151,7 @@ static void find_refusal(const struct schedules *s, const struct walk *w, const 
 	char reason[RUN_WHY_BYTES - 64];
 	*why = '\0';
 	if (!w)
-		snprintf(why, RUN_WHY_BYTES, "mperfd samples nothing now");
+		snprintf(why, RUN_WHY_BYTES, "mperfd is not sampling");
 	else if (!c->store)
 		snprintf(why, RUN_WHY_BYTES, "mperf.conf says keep = no");
 	else if (of->hz > c->rate_max)
@@ -161,13 +161,15 @@ static void find_refusal(const struct schedules *s, const struct walk *w, const 
 		snprintf(why, RUN_WHY_BYTES, "%.150s cannot be read: %s", s->log.path,
 			strerror(s->log.error));
 	else if (s->n_runs == RUNS_AT_ONCE_MAX)
-		snprintf(why, RUN_WHY_BYTES, "%d recordings of schedules go on already",
+		snprintf(why, RUN_WHY_BYTES, "%d scheduled recordings are already running",
 			RUNS_AT_ONCE_MAX);
 	else if (uid != 0 && count_users_runs(s) >= RUNS_AT_ONCE_USERS_MAX)
-		snprintf(why, RUN_WHY_BYTES, "%d recordings of users' jobs go on already",
+		snprintf(why, RUN_WHY_BYTES,
+			"%d scheduled recordings of users' jobs are already running",
 			RUNS_AT_ONCE_USERS_MAX);
 	else if (uid != 0 && count_runs(s, uid, NULL) >= RUNS_AT_ONCE_USER_MAX)
-		snprintf(why, RUN_WHY_BYTES, "%d recordings of this user's jobs go on already",
+		snprintf(why, RUN_WHY_BYTES,
+			"%d scheduled recordings of this user's jobs are already running",
 			RUNS_AT_ONCE_USER_MAX);
 	else if (runs_folder_is_full(c->store_path, c->min_free_bytes))
 		snprintf(why, RUN_WHY_BYTES, "less than min-free of mperf.conf is free in %.150s",
@@ -210,15 +212,14 @@ static int start_run(struct schedules *s, struct walk *w, const struct schedule 
 			strerror(-r));
 		return 0;
 	}
-	/* the id that the log will give it */
-	uint64_t id = s->log.last_id + 1;
-	runs_folder_name(of->name, e->start_ns, id, e->file);
+	e->id = s->log.last_id + 1; /* as the log will give it */
+	runs_folder_name(of->name, e->start_ns, e->id, e->file);
 	if (asprintf(&path, "%s/%s", s->path, e->file) < 0) {
 		path = NULL;
 		return -ENOMEM;
 	}
-	const struct schedule_run_options o = {of, job, w, c, path, id, now_ns};
-	r = schedule_run_new(&o, &run, e->why);
+	const struct schedule_run_options o = {of, job, w, c, path, e, now_ns};
+	r = schedule_run_new(&o, &run);
 	if (r != 0)
 		return r > 0 ? 0 : r;
 	s->run[s->n_runs++] = run;
@@ -277,14 +278,6 @@ int schedules_begin(
 
 /* --- jobs ------------------------------------------------------------------------------------- */
 
-static bool has_labels(const struct schedule *of, const struct label *label, size_t n)
-{
-	for (size_t i = 0; i < of->n_labels; i++)
-		if (!label_matches(&of->label[i], label, n))
-			return false;
-	return true;
-}
-
 /* Its n labels have been read. */
 static bool is_of(const struct schedule *of, const struct watched_job *job,
 	const struct label *label, size_t n)
@@ -293,7 +286,7 @@ static bool is_of(const struct schedule *of, const struct watched_job *job,
 	if (of->kind != SCHEDULE_JOBS || !job->labels != (*of->unit != '\0'))
 		return false;
 	if (job->labels)
-		return has_labels(of, label, n);
+		return labels_match(of->label, of->n_labels, label, n);
 	if (job->n_unit >= sizeof(unit))
 		return false;
 	memcpy(unit, job->unit, job->n_unit);

@@ -48,20 +48,19 @@ uint64_t runs_folder_bytes(const char *path);
 
 /* --- schedule_run.c --------------------------------------------------------------------------- */
 
-/* Begin a run, whose folder exists. job NULL: the whole system. 0 with *ret_run; SCHEDULE_RUN_FAILED with
- * `why`; -ENOMEM. */
+/* Begin a run, whose folder exists, and which the log does not have yet. 0 with *ret_run; SCHEDULE_RUN_FAILED, and
+ * entry->why says why; -ENOMEM. */
 enum { SCHEDULE_RUN_FAILED = 1 };
 struct schedule_run_options {
 	const struct schedule *schedule;
-	struct watched_job *job;
+	struct watched_job *job; /* NULL: the whole system */
 	struct walk *walk;
 	const struct conf *conf;
 	const char *path;
-	uint64_t id;
+	struct run_entry *entry; /* with its id, user and job */
 	uint64_t now_ns;
 };
-int schedule_run_new(const struct schedule_run_options *o, struct schedule_run **ret_run,
-	char why[static RUN_WHY_BYTES]);
+int schedule_run_new(const struct schedule_run_options *o, struct schedule_run **ret_run);
 /* End it: later dispatches seal it. 0 or -errno. */
 int schedule_run_finish(
 	struct schedule_run *run, enum run_outcome outcome, const char *why, uint64_t now_ns);
