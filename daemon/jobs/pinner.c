@@ -400,8 +400,9 @@ int pinner_dispatch(struct pinner *p, uint64_t now_ns, bool written)
 		pinner_take_made(p);
 	if (p->taking.goes_on)
 		return 0;
-	int r = look(p, now_ns);
+	/* the request that `written` is about, before the look finds others: it adds them behind and removes none */
 	struct pin_request *q = pinner_next(p);
+	int r = look(p, now_ns);
 	return r == 0 && q && written ? pinner_start(p, q) : r;
 }
 

@@ -243,7 +243,8 @@ TEST(a_request_that_nobody_waits_for_any_more_ends_well)
 	/* nor one of a rule */
 	pinner_set_rules(p, "branch=main,keep=9");
 	task_end(&tasks, run_job(1, 1001), now_ns);
-	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, true), 0);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, false), 0);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns, true), 0);
 	ck_assert_uint_eq(pinner_fds(p, &fd, 1), 1);
 	ck_assert_uint_eq(unpin(1001, "branch=main"), 0);
 	turn();

@@ -226,6 +226,21 @@ TEST(users_take_turns)
 		ck_assert(p->request[i].report || p->request[i].id >= first);
 }
 
+TEST(a_job_whose_last_samples_are_not_written_yet_does_not_begin_for_another)
+{
+	pinner_set_rules(p, "branch=main,keep=300");
+	for (int run = 1; run <= 2; run++)
+		task_end(&tasks, run_job(run, 1000), now_ns);
+	turn();
+	/* the files have what the next one needs, which is no more than that */
+	const struct pin_request *next = pinner_next(p);
+	ck_assert_uint_eq(pinner_wants_flush(p), next->since_ns);
+	const uint64_t id = next->id;
+	task_end(&tasks, run_job(1, 1001), now_ns);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, true), 0);
+	ck_assert_uint_eq(p->child_id, id);
+}
+
 TEST(requests_of_all_users_together_are_limited)
 {
 	uint64_t id;
