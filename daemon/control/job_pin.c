@@ -121,7 +121,7 @@ struct pin_job_of_peer {
 	struct selected selected;
 };
 
-/* NULL: it went, and what was asked of it. */
+/* The pinner that was asked; NULL: it is gone, with the request. */
 static struct pinner *pinner_of(const struct pin_job_of_peer *j)
 {
 	struct pinner *p = service_pinner(j->service);
@@ -266,8 +266,8 @@ int job_pin(struct request *q, struct label_set *only, const Mperf__JobRequest *
 
 /* --- unpin ------------------------------------------------------------------------------------
  *
- * Of what the peer may unpin there may be thousands, and a pattern takes long to compare, so all of it is done in
- * slices. What comes meanwhile is not looked at.
+ * There may be thousands of pins that the peer may unpin, and a pattern takes long to compare, so they are looked at in
+ * slices. Pins that are made meanwhile are not looked at.
  */
 
 struct unpin_job {
@@ -298,7 +298,7 @@ static size_t next_pin(const struct request *q, const struct store *s, const str
 	return i;
 }
 
-/* Each is in the answer. True: the slice is over; *ret_r as the callbacks of an answer. */
+/* Unpin some; each is in the answer. True: the slice is over; *ret_r as the callbacks of an answer. */
 static bool unpin_some(struct unpin_job *j, const struct request *q, const struct answer *answer,
 	uint64_t until_ns, int *ret_r)
 {

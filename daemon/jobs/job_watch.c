@@ -171,7 +171,7 @@ static void see_unit(
 	job->seen_ns = now_ns;
 }
 
-/* Before a look: what the one before found is new no longer, and what is over goes. */
+/* Before a look: jobs that the one before found are new no longer, and jobs that are over go. */
 static void forget(struct job_watch *j, struct walk *w)
 {
 	struct watched_job *job, *next;
@@ -183,7 +183,7 @@ static void forget(struct job_watch *j, struct walk *w)
 	}
 }
 
-/* After it: looks may be rare, so what counts is for how long they have found nobody. */
+/* After a look: looks may be rare, so a job is over when they have found no process for that long. */
 static void miss(struct job_watch *j, uint64_t now_ns)
 {
 	for (struct watched_job *job = j->job; job; job = job->hh.next) {

@@ -14,7 +14,7 @@
 
 /* Jobs of both kinds; more are not watched. Label sets are limited, and a machine has some hundred units. */
 #define JOBS_WATCHED_MAX (LABEL_SETS_MAX + 4096)
-/* Without a process for that long a job is over: steps of a CI job are processes one after another. */
+/* A job is over after that long without a process: steps of a CI job are processes one after another. */
 #define JOB_GONE_NS 2000000000u
 
 struct watched_job {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Which jobs are in the window files of a store
+/* The jobs that the window files of a store have
  *
- * Only the files know: what a file's jobs are is read from its dictionaries, without its samples. For a
- * child process.
+ * They are read from the dictionaries of the files, without samples. For a child process.
  */
 
 #include "daemon/store/store.h"
@@ -30,8 +29,7 @@ struct found_jobs {
 	bool any_unread; /* a file of any time could not be read now */
 };
 
-/* What is looked for: jobs of this user, or of all, with all of these labels; exact: with these and no
- * others. */
+/* A selection: jobs of this user, or of all, with all of these labels; exact: with these and no others. */
 struct pin_wanted {
 	bool all_users;
 	uint32_t uid;

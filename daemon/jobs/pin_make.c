@@ -116,7 +116,7 @@ struct making {
 	char *making;              /* the name of the pin that is being written */
 };
 
-/* The oldest pin of theirs, which is the one to go. */
+/* The oldest pin of all users, or of the one who asks: the one to unpin first. NULL: there is none. */
 static const struct store_pin *oldest_of(const struct making *m, bool all)
 {
 	for (size_t i = 0; i < m->store->n_pins; i++)
@@ -131,7 +131,7 @@ static void says_labels(const char *json, char *text, size_t size)
 	labels_say(label, labels_read(json, label), text, size);
 }
 
-/* As the client takes it, in a shell's quotes, which a value may not end. */
+/* A selection as the client takes it, in a shell's quotes, which a value may not end. */
 static void says_selection(const char *json, char *text, size_t size)
 {
 	says_labels(json, text, size);
@@ -290,7 +290,7 @@ static bool pin_one(struct making *m, const struct found_job *job)
 	return r == 0;
 }
 
-/* Those that the report has already still run. */
+/* Does this job still run? The report has those already. */
 static bool runs(const struct making *m, const struct found_job *job)
 {
 	for (uint32_t i = 0; i < m->report->n_jobs; i++)

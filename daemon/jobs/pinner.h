@@ -7,7 +7,7 @@
  *         └────── its running ones ──▶ wait until no process has the labels ──▶ the same
  *
  * One child at a time, so that two requests do not fill the same room. A child that fails leaves nothing.
- * What waits for the end of its job is lost with the daemon; so are the labels of its processes.
+ * Requests that wait for the end of a job are lost with the daemon; so are the labels of its processes.
  */
 
 #include <poll.h>
@@ -69,7 +69,7 @@ struct pinner;
 struct pinner_options {
 	struct store *store;      /* borrowed */
 	struct task_table *tasks; /* borrowed: who runs */
-	/* What nobody waits for has failed. */
+	/* A request that nobody waits for has failed. */
 	void (*say)(void *userdata, int syslog_level, const char *text);
 	void *userdata;
 };
@@ -83,7 +83,7 @@ int pinner_ask(struct pinner *p, const struct pin_ask *ask, uint64_t *ret_id);
 bool pinner_has(const struct pinner *p, uint64_t id);
 /* NULL: not yet, or no such request. Borrowed until pinner_forget. */
 const struct pin_report *pinner_report(const struct pinner *p, uint64_t id);
-/* Nobody waits for it any more. One that has begun ends nevertheless; one that has not is taken back. */
+/* Nobody waits for this request any more. If it has begun, it ends nevertheless; else it is taken back. */
 void pinner_forget(struct pinner *p, uint64_t id);
 
 /* Jobs of this user, or of all, with these labels that wait for their end: forget them, for a slice of time. True
@@ -106,13 +106,13 @@ bool pinner_awaits(const struct pinner *p, const struct label_set *set);
  * jobs that run, and those that begin. Each is its user's, who is charged, as if that user had asked for it. */
 void pinner_allow(struct pinner *p, const struct conf *c);
 
-/* Does a request wait until what is in memory is written, since this moment (CLOCK_MONOTONIC)? 0: no. */
+/* The moment (CLOCK_MONOTONIC) until which samples must be in the files before the next request begins; 0: none waits. */
 uint64_t pinner_wants_flush(const struct pinner *p);
 
 size_t pinner_fds(const struct pinner *p, struct pollfd *fds, size_t n);
-/* Is there more to do at once? */
+/* Should the next turn of the loop come at once? */
 bool pinner_has_more(const struct pinner *p);
-/* written: all that the first request asks for is in the files. 0 or -errno. */
+/* Go on. written: all samples until pinner_wants_flush are in the files, so that this request may begin. 0 or -errno. */
 int pinner_dispatch(struct pinner *p, uint64_t now_ns, bool written);
 
 /* Kills the child. */

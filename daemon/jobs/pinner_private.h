@@ -81,7 +81,7 @@ bool pinner_has_place(const struct pinner *p, uint32_t by, const struct pin_requ
 /* The job of a queued request may run again: then the request waits for its end, or goes if another one does. */
 bool pinner_await_again(struct pinner *p, struct pin_request *q);
 
-/* Is a job of these labels, pinned for user `by`, to be forgotten? */
+/* Does the call want a job of these labels, pinned for user `by`, to be forgotten? */
 bool pinner_unpin_wants(const struct pinner_unpin *u, uint32_t by, const char *labels);
 /* Say that a request which nobody waits for has failed. Users' jobs can fail as often as they like: a sentence a
  * minute. */
@@ -94,7 +94,7 @@ void pinner_set_rules(struct pinner *p, const char *text);
 /* Jobs that have begun since the last look, and match a rule, will be pinned; those that find no place are tried
  * again at the next. *ret_more: its slice was over before all were compared. 0 or -ENOMEM. */
 int pinner_look_at_rules(struct pinner *p, uint64_t now_ns, bool *ret_more);
-/* As pinner_unpin, of those that have found no place yet. True: there may be more. */
+/* The stage of pinner_unpin for jobs that have found no place yet. True: there may be more. */
 bool pinner_forget_due(struct pinner *p, struct pinner_unpin *u, uint64_t until_ns);
 
 /* --- pin_make.c ------------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@
 DEFINE_CLEANUP(DIR *, closedir)
 
 #define SECOND_NS 1000000000
-/* What a folder may have of others' files before we stop looking. */
+/* Files of others that a folder may have before we stop looking. */
 #define ENTRIES_MAX 65536
 
 int runs_folder_make(const char *path, const char *schedule)
@@ -136,7 +136,7 @@ int runs_folder_retain(
 	return 0;
 }
 
-/* What a user's recordings by that schedule may take, kept and running. */
+/* Bytes that a user's recordings by that schedule may take, kept and running. */
 static uint64_t share_of(const struct runs_log *log, const struct schedule *of, uid_t uid)
 {
 	if (uid != 0)

@@ -143,7 +143,7 @@ static size_t count_users_runs(const struct schedules *s)
 	return n;
 }
 
-/* "": nothing speaks against it. */
+/* The reason for which it may not record; "": there is none. */
 static void find_refusal(const struct schedules *s, const struct walk *w, const struct schedule *of,
 	uid_t uid, char why[static RUN_WHY_BYTES])
 {
@@ -204,7 +204,7 @@ static int start_run(struct schedules *s, struct walk *w, const struct schedule 
 			strerror(-r));
 		return 0;
 	}
-	/* what it has room for goes when it is kept */
+	/* remove what is too much; for its own bytes older ones go when it is kept */
 	r = runs_folder_retain(s->path, &s->log, of->name, of->keep, of->max_use);
 	if (r < 0) {
 		snprintf(e->why, sizeof(e->why),
@@ -278,7 +278,7 @@ int schedules_begin(
 
 /* --- jobs ------------------------------------------------------------------------------------- */
 
-/* Its n labels have been read. */
+/* Does this schedule record such jobs? label: the n labels of the job. */
 static bool is_of(const struct schedule *of, const struct watched_job *job,
 	const struct label *label, size_t n)
 {
@@ -294,7 +294,7 @@ static bool is_of(const struct schedule *of, const struct watched_job *job,
 	return fnmatch(of->unit, unit, 0) == 0;
 }
 
-/* Whether this one is of the share. Without random numbers none is. */
+/* Draw: is this job of the share? Without random numbers none is. */
 static bool draw(uint32_t share_ppm)
 {
 	uint64_t number;
@@ -362,7 +362,7 @@ static int finish(struct schedules *s, struct schedule_run *run, enum run_outcom
 	return schedule_run_finish(run, outcome, why, now_ns);
 }
 
-/* What the budget makes of its rate, which the recording says too. */
+/* Follow the rate that the budget leaves; the recording says it too. */
 static void follow_rate(struct schedules *s, struct schedule_run *run)
 {
 	const struct overhead_held *held = run->wants_rate ? s->o.held(s->o.owner, run) : NULL;
@@ -376,8 +376,8 @@ static void follow_rate(struct schedules *s, struct schedule_run *run)
 	recording_note(run->recording, text);
 }
 
-/* What the recordings of its schedule and user that go on take, and will until the next look and when they are
- * sealed. */
+/* Bytes of all running recordings of its schedule and user, with a reserve for the time until the next look and for
+ * sealing. */
 static uint64_t bytes_of(const struct schedules *s, const struct schedule_run *of)
 {
 	struct recording_state state;
@@ -392,7 +392,7 @@ static uint64_t bytes_of(const struct schedules *s, const struct schedule_run *o
 	return bytes + bytes / 16;
 }
 
-/* Once a second: its user's bytes, and those beside them. */
+/* Look once a second at its user's bytes, and at the free space. */
 static bool is_out_of_room(
 	struct schedules *s, struct schedule_run *run, uint64_t now_ns, const char **ret_why)
 {
@@ -433,7 +433,7 @@ static void say_given(const struct schedule_run *run, struct run_entry *e)
 			n > 0 ? "; " : "", run->given_hz);
 }
 
-/* It is sealed, or lost. */
+/* Log a run that is sealed, or lost. */
 static void settle(struct schedules *s, struct schedule_run *run)
 {
 	struct recording_state state;
@@ -452,7 +452,7 @@ static void settle(struct schedules *s, struct schedule_run *run)
 	else
 		e->bytes = runs_folder_bytes(run->path);
 	runs_log_changed(&s->log, e);
-	/* what cannot be removed keeps the next run from beginning, which says so */
+	/* a file that cannot be removed keeps the next run from beginning, which says so */
 	(void)runs_folder_retain(
 		s->path, &s->log, run->schedule.name, run->schedule.keep, run->schedule.max_use);
 	notice_log(s);
@@ -564,7 +564,7 @@ int schedules_reload(struct schedules *s, struct walk *w)
 		r = end_all(s, "mperf.conf names another store");
 	if (r == 0)
 		r = open_log(s);
-	/* what runs by now did not begin under the new ones */
+	/* jobs that run by now did not begin under the new schedules */
 	return r == 0 && w ? look(s, w, clock_ns(CLOCK_MONOTONIC)) : r;
 }
 

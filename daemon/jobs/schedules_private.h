@@ -34,13 +34,13 @@ void runs_folder_tidy(const char *path, struct runs_log *log);
  * removed, which stays in the log, as do all after it. */
 int runs_folder_retain(const char *path, struct runs_log *log, const char *schedule, size_t keep,
 	uint64_t max_use);
-/* That user's recordings of the schedule that go on take `bytes`: remove of the same user's that are kept, down to
- * half of that user's share. 0; RUNS_FOLDER_FULL: still they take more than it; -errno as in runs_folder_retain. */
+/* Make room for that user's running recordings of the schedule, which take `bytes`: remove kept ones of the same user,
+ * down to half of that user's share. 0; RUNS_FOLDER_FULL: still they take more than it; -errno as in runs_folder_retain. */
 #define RUNS_USER_PART 4 /* of MaxUse=, of one user other than root */
 enum { RUNS_FOLDER_FULL = 1 };
 int runs_folder_make_room(const char *path, struct runs_log *log, const struct schedule *of,
 	uid_t uid, uint64_t bytes);
-/* Is less free there? False if that is not known. */
+/* Has that file system less than min_free_bytes free? False if that is not known. */
 bool runs_folder_is_full(const char *path, uint64_t min_free_bytes);
 
 /* Bytes of a whole path; 0 if it is gone. */

@@ -91,8 +91,8 @@ static struct store_limits limits_of(const struct conf *c)
 	};
 }
 
-/* What a recording held is stored or counted, and it is gone. A file that it could not seal is
- * recovered when there is room. */
+/* Free a recording whose samples are stored or counted. A file that it could not seal is recovered when there is
+ * room. */
 static void drop(struct keeper *k, struct recording *g)
 {
 	struct recording_state state;
@@ -151,7 +151,7 @@ static void stop_for_space(struct keeper *k)
 	stop_storing(k, why, "Free some space, or lower min-free in mperf.conf.");
 }
 
-/* What a segment answered; SEGMENT_* or -errno. */
+/* Act on the outcome of a segment: SEGMENT_* or -errno. */
 static void stop_for(struct keeper *k, int outcome)
 {
 	const char *path = k->o.conf->store_path;
@@ -173,7 +173,7 @@ static void stop_for(struct keeper *k, int outcome)
 				  : "Let the daemon's user write there.");
 }
 
-/* Of the budget without pins, what windows and what minutes may take. Hours have the rest, and bounds of their
+/* The parts of the budget without pins that windows and minutes may take. Hours have the rest, and bounds of their
  * own (ROLLUP_HOUR_ROWS). */
 #define WINDOW_BUDGET_PART 11 / 16
 #define MINUTE_BUDGET_PART 3 / 16

@@ -26,7 +26,7 @@ DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* As those of windows, in another folder. */
+/* Names of pins are those of windows, in another folder. */
 static bool is_name(const char *name)
 {
 	char window[STORE_NAME_BYTES];
@@ -39,7 +39,7 @@ static bool is_name(const char *name)
 	return store_name_parse(window, &tier, &start_ns);
 }
 
-/* What a child was killed at: it has the name of a pin, and more. */
+/* A file at which a child was killed: it has the name of a pin, and more. */
 static bool is_unfinished(const char *name)
 {
 	static const char *const suffix[] = {".new", ".new-journal"};
@@ -125,7 +125,7 @@ static uint64_t hash_of(const char *text)
 	return hash_bytes(text, strlen(text));
 }
 
-/* Takes over what it has. */
+/* Enter a pin in its place in the list, which takes over its texts. 0; -ENOSPC; -ENOMEM. */
 static int enter(struct store *s, struct store_pin *p)
 {
 	if (s->n_pins >= STORE_PINS_MAX)
@@ -145,7 +145,7 @@ static int enter(struct store *s, struct store_pin *p)
 	return 0;
 }
 
-/* --- what a file says ------------------------------------------------------------------------- */
+/* --- the meta of a file ----------------------------------------------------------------------- */
 
 static int take_text(sqlite3_stmt *q, char **ret_text)
 {
@@ -179,8 +179,7 @@ static int take_meta(sqlite3_stmt *q, struct store_pin *p)
 	return 0;
 }
 
-/* Only what SQLite calls damaged is; all else may have passed when the file is read again. 0, STORE_CORRUPT,
- * -errno. Source: https://www.sqlite.org/rescode.html. */
+/* A file is damaged only if SQLite says so; all else may have passed when it is read again. 0, STORE_CORRUPT, -errno. Source: https://www.sqlite.org/rescode.html. */
 static int outcome_of(int rc)
 {
 	switch (rc & 0xff) {
@@ -201,7 +200,7 @@ static int outcome_of(int rc)
 	}
 }
 
-/* The same of SEGMENT_*. What a newer mperf wrote stays for that one. */
+/* The same of SEGMENT_*. A file that a newer mperf wrote stays for that one. */
 static int outcome_of_open(int r)
 {
 	switch (r) {
@@ -491,7 +490,7 @@ static bool same_job(const struct store_pin *a, const struct store_pin *b)
 	       strcmp(a->labels, b->labels) == 0;
 }
 
-/* Pins come by their age: what a later one has of the same job, an earlier one leaves to it. */
+/* Pins come by their age: an earlier one leaves to a later one what that has of the same job. */
 static void cut(struct pin_part *part, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

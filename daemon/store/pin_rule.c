@@ -8,7 +8,7 @@
 #include "daemon/store/pin.h"
 
 #define KEEP "keep="
-/* As the client's --keep. */
+/* The maximum of the client's --keep. */
 #define KEEP_MAX STORE_PINS_MAX
 #define PART_BYTES (LABEL_KEY_BYTES_MAX + 2 * LABEL_VALUE_BYTES_MAX + 2)
 
@@ -82,7 +82,7 @@ int pin_rules_parse(const char *text, struct pin_rules *ret)
 	return r;
 }
 
-/* Of n labels, those that the rule names. */
+/* The group: those of n labels that the rule names, as JSON. NULL: no memory. */
 static char *group_of(const struct pin_rule *rule, const struct label *label, size_t n)
 {
 	struct label of[PIN_RULE_LABELS_MAX];
