@@ -195,14 +195,12 @@ static bool may_see(const struct request *q, const struct label_set *set)
 static int tell_job(
 	const struct answer *answer, const struct pinner *pinner, const struct label_set *set)
 {
-	struct label label[LABELS_MAX];
 	char says[LABELS_BYTES_MAX];
 	pid_t first = set->live->pid;
 	for (const struct task *t = set->live; t; t = t->labels_next)
 		first = t->pid < first ? t->pid : first;
-	labels_say(label, labels_read(set->labels, label), says, sizeof(says));
 	struct answer_value v[] = {
-		{.kind = ANSWER_TEXT, .text = says},
+		{.kind = ANSWER_TEXT, .text = labels_say_json(set->labels, says, sizeof(says))},
 		{.kind = ANSWER_INTEGER, .integer = set->uid},
 		{.kind = ANSWER_INTEGER, .integer = set->n_live},
 		{.kind = ANSWER_INTEGER, .integer = first},

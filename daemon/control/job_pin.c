@@ -71,13 +71,6 @@ static int begin_rows(struct row_stream *stream, const struct answer *answer)
 	return r == 0 ? answer->columns(answer->userdata, pin_columns, LENGTH(pin_columns)) : r;
 }
 
-/* Labels (JSON) for people. */
-static const char *says(const char *json, char *text, size_t size)
-{
-	struct label label[LABELS_MAX];
-	return labels_say(label, labels_read(json, label), text, size);
-}
-
 static int send_row(const struct answer *answer, const struct store_pin *p)
 {
 	char job[LABELS_BYTES_MAX], group[LABELS_BYTES_MAX];
@@ -89,7 +82,7 @@ static int send_row(const struct answer *answer, const struct store_pin *p)
 			labels_say_wanted(
 				label, labels_read(p->group, label), group, sizeof(group)));
 	struct answer_value v[] = {
-		{.kind = ANSWER_TEXT, .text = says(p->labels, job, sizeof(job))},
+		{.kind = ANSWER_TEXT, .text = labels_say_json(p->labels, job, sizeof(job))},
 		{.kind = ANSWER_INTEGER, .integer = p->uid},
 		answer_moment(&since, p->start_ns),
 		answer_moment(&until, p->end_ns),
@@ -146,7 +139,8 @@ static int tell(struct request *q, const struct pin_report *r)
 		const struct pin_job *job = &r->job[i];
 		char text[LABELS_BYTES_MAX];
 		struct answer_value v[] = {
-			{.kind = ANSWER_TEXT, .text = says(job->labels, text, sizeof(text))},
+			{.kind = ANSWER_TEXT,
+				.text = labels_say_json(job->labels, text, sizeof(text))},
 			{.kind = ANSWER_INTEGER, .integer = job->uid},
 			{.kind = ANSWER_TEXT, .text = pin_state_says(job->state)},
 			{.kind = job->bytes ? ANSWER_INTEGER : ANSWER_ABSENT,

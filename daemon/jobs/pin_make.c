@@ -125,16 +125,10 @@ static const struct store_pin *oldest_of(const struct making *m, bool all)
 	return NULL;
 }
 
-static void says_labels(const char *json, char *text, size_t size)
-{
-	struct label label[LABELS_MAX];
-	labels_say(label, labels_read(json, label), text, size);
-}
-
 /* A selection as the client takes it, in a shell's quotes, which a value may not end. */
 static void says_selection(const char *json, char *text, size_t size)
 {
-	says_labels(json, text, size);
+	labels_say_json(json, text, size);
 	for (char *p = text; (p = strchr(p, '\'')) != NULL;)
 		*p = '?';
 }
@@ -160,7 +154,7 @@ static void say_full(struct making *m, const struct found_job *job, const struct
 {
 	const struct store_pin *oldest = oldest_of(m, m->q->ask.all_users);
 	char says[160], why[160], old[160], remedy[256];
-	says_labels(job->labels, says, sizeof(says));
+	labels_say_json(job->labels, says, sizeof(says));
 	says_room(m, room, why);
 	if (oldest) {
 		says_selection(oldest->labels, old, sizeof(old));
@@ -175,7 +169,7 @@ static void say_failed(
 	struct making *m, const struct found_job *job, int r, const struct store_error *error)
 {
 	char says[160];
-	says_labels(job->labels, says, sizeof(says));
+	labels_say_json(job->labels, says, sizeof(says));
 	if (r == EXTRACT_EMPTY)
 		say(m->report, PIN_FAILED,
 			"Pin a job while its samples are kept in full (keep-windows).",
@@ -194,7 +188,7 @@ static void say_failed(
 static void say_unread(struct making *m, const struct found_job *job)
 {
 	char says[160];
-	says_labels(job->labels, says, sizeof(says));
+	labels_say_json(job->labels, says, sizeof(says));
 	say(m->report, PIN_FAILED, "Check its disc, and try again.",
 		"%s is not pinned: a file of the store that may have a part of it cannot be read "
 		"now",

@@ -67,7 +67,9 @@ static int read_drop_ins(struct schedules *s, struct walk *w)
 	return 0;
 }
 
-/* The log of the store in force, once there is one: another store has another. */
+static int end_all(struct schedules *s, const char *why);
+
+/* Open the log of the store in force; runs of another store end first. 0 or -errno. */
 static int open_log(struct schedules *s)
 {
 	_cleanup_(freep) char *path = NULL, *file = NULL;
@@ -82,12 +84,15 @@ static int open_log(struct schedules *s)
 		file = NULL;
 		return -ENOMEM;
 	}
+	int r = end_all(s, "mperf.conf names another store");
+	if (r < 0)
+		return r;
 	runs_log_close(&s->log);
 	free(TAKE_PTR(s->path));
 	s->log_serial++;
 	/* where it cannot be, the log's first line says so */
 	(void)mkdir(path, FOLDER_MODE);
-	int r = runs_log_open(file, &s->log);
+	r = runs_log_open(file, &s->log);
 	if (r < 0)
 		return r;
 	if (!s->log.is_unread)
@@ -183,10 +188,9 @@ static void find_refusal(const struct schedules *s, const struct walk *w, const 
 
 static void say_job(const struct watched_job *job, char *text, size_t size)
 {
-	struct label label[LABELS_MAX];
 	*text = '\0';
 	if (job && job->labels)
-		labels_say(label, labels_read(job->labels->labels, label), text, size);
+		labels_say_json(job->labels->labels, text, size);
 	else if (job)
 		snprintf(text, size, "%.*s", (int)job->n_unit, job->unit);
 }
@@ -555,13 +559,6 @@ void schedules_stop(struct schedules *s)
 int schedules_reload(struct schedules *s, struct walk *w)
 {
 	int r = read_drop_ins(s, w);
-	_cleanup_(freep) char *path = NULL;
-	if (r < 0 || asprintf(&path, "%s/" FOLDER, s->o.conf->store_path) < 0) {
-		path = NULL;
-		return r < 0 ? r : -ENOMEM;
-	}
-	if (!s->path || strcmp(path, s->path) != 0)
-		r = end_all(s, "mperf.conf names another store");
 	if (r == 0)
 		r = open_log(s);
 	/* jobs that run by now did not begin under the new schedules */

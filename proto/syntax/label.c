@@ -358,6 +358,11 @@ const char *labels_say(const struct label *label, size_t n, char *text, size_t s
 	return say(label, n, true, text, size);
 }
 
+const char *labels_say_json(const char *json, char *text, size_t size)
+{
+	struct label label[LABELS_MAX];
+	return labels_say(label, labels_read(json, label), text, size);
+}
 const char *labels_say_wanted(const struct label *label, size_t n, char *text, size_t size)
 {
 	return say(label, n, false, text, size);

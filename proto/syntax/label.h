@@ -70,5 +70,6 @@ bool label_pattern_is_whole(const char *value);
 /* n labels for people, "branch=main, job=lint", with values as label_escape writes them, so that it is also the
  * selection of these labels. Cut at size bytes, between characters. Returns text. */
 const char *labels_say(const struct label *label, size_t n, char *text, size_t size);
-/* The same of wanted ones, which are escaped already. */
+/* The same of labels as JSON; and of wanted ones, which are escaped already. */
+const char *labels_say_json(const char *json, char *text, size_t size);
 const char *labels_say_wanted(const struct label *label, size_t n, char *text, size_t size);
