@@ -109,16 +109,15 @@ int pin_rows_send(struct row_stream *stream, const struct answer *answer, const 
 struct pin_job_of_peer {
 	struct job job;
 	const struct service *service;
-	const struct pinner *pinner; /* to know it again; the service may have another by now */
 	uint64_t id, next_ns;
 	struct selected selected;
 };
 
-/* The pinner that was asked; NULL: it is gone, with the request. */
+/* The pinner that was asked; NULL: it is gone, with the request, and the service may have another. */
 static struct pinner *pinner_of(const struct pin_job_of_peer *j)
 {
 	struct pinner *p = service_pinner(j->service);
-	return p == j->pinner && pinner_has(p, j->id) ? p : NULL;
+	return p && pinner_has(p, j->id) ? p : NULL; /* ids of pinners differ */
 }
 
 static int tell(struct request *q, const struct pin_report *r)
@@ -247,10 +246,8 @@ int job_pin(struct request *q, struct label_set *only, const Mperf__JobRequest *
 	_cleanup_(freep) struct pin_job_of_peer *j = calloc(1, sizeof(*j));
 	if (!j)
 		return -ENOMEM;
-	*j = (struct pin_job_of_peer){.job.kind = &kind,
-		.service = q->peer->options->service,
-		.pinner = p,
-		.selected = selected};
+	*j = (struct pin_job_of_peer){
+		.job.kind = &kind, .service = q->peer->options->service, .selected = selected};
 	r = pinner_ask(p, &ask, &j->id);
 	if (r != 0)
 		return r < 0 ? r : refuse_busy(q, r);
@@ -270,7 +267,6 @@ struct unpin_job {
 	struct selected selected;
 	uint32_t last; /* only the latest of them, this many at most; 0: all */
 	struct pinner_unpin waits;
-	bool waits_done;
 	struct store_pin
 		at; /* the last pin that was looked at, without its texts; name "": none was */
 	size_t n;   /* how many are gone */
@@ -342,8 +338,7 @@ static int unpin_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 		int r = fail_no_store(q);
 		return r < 0 ? r : JOB_DONE;
 	}
-	j->waits_done = j->waits_done || j->last > 0 || !p || pinner_unpin(p, &j->waits, until_ns);
-	if (!j->waits_done)
+	if (j->last == 0 && p && !pinner_unpin(p, &j->waits, until_ns))
 		return 0;
 	const struct answer answer = row_stream_answer(&stream, q);
 	int r = *j->at.name ? 0 : begin_rows(&stream, &answer);

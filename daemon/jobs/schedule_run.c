@@ -44,7 +44,7 @@ static int start(struct schedule_run *run, const struct schedule_run_options *o)
 		.no_callers = !o->schedule->callers,
 		.window_ns = o->conf->flush_ns,
 		.command = title,
-		.path = run->path,
+		.path = o->path,
 		.hz = o->schedule->hz ? o->schedule->hz : o->conf->rate,
 	};
 	struct event_error error = {""};
@@ -66,8 +66,7 @@ int schedule_run_new(const struct schedule_run_options *o, struct schedule_run *
 	if (run->job)
 		run->job->n_users++;
 	run->until_ns = o->now_ns + o->schedule->duration_ns;
-	run->path = strdup(o->path);
-	int r = run->path ? start(run, o) : -ENOMEM;
+	int r = start(run, o);
 	if (r != 0) {
 		schedule_run_free(run);
 		return r;
@@ -112,7 +111,6 @@ struct schedule_run *schedule_run_free(struct schedule_run *run)
 	recording_free(run->recording);
 	if (run->job)
 		run->job->n_users--;
-	free(run->path);
 	free(run);
 	return NULL;
 }

@@ -454,7 +454,7 @@ static void settle(struct schedules *s, struct schedule_run *run)
 	if (run->outcome == RUN_FAILED)
 		*e->file = '\0';
 	else
-		e->bytes = runs_folder_bytes(run->path);
+		e->bytes = runs_folder_bytes(state.path);
 	runs_log_changed(&s->log, e);
 	/* a file that cannot be removed keeps the next run from beginning, which says so */
 	(void)runs_folder_retain(

@@ -12,7 +12,6 @@ struct schedule_run {
 	uid_t uid;
 	struct watched_job *job; /* NULL: of a time. In use, so that it stays */
 	struct recording *recording;
-	char *path;
 	uint64_t until_ns, next_look_ns; /* CLOCK_MONOTONIC */
 	enum run_outcome outcome;        /* once it is finishing, and: */
 	int64_t end_ns;                  /* CLOCK_REALTIME */

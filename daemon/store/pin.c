@@ -147,46 +147,11 @@ static int enter(struct store *s, struct store_pin *p)
 
 /* --- the meta of a file ----------------------------------------------------------------------- */
 
-static int take_text(sqlite3_stmt *q, char **ret_text)
-{
-	struct label label[LABELS_MAX];
-	const char *text = (const char *)sqlite3_column_text(q, 1);
-	if (!text || labels_read(text, label) == 0)
-		return 0;
-	free(*ret_text);
-	*ret_text = strdup(text);
-	return *ret_text ? 0 : -ENOMEM;
-}
-
-static int take_meta(sqlite3_stmt *q, struct store_pin *p)
-{
-	const char *key = (const char *)sqlite3_column_text(q, 0);
-	int64_t number = sqlite3_column_int64(q, 1);
-	if (!key)
-		return 0;
-	if (strcmp(key, "pinned_labels") == 0)
-		return take_text(q, &p->labels);
-	if (strcmp(key, "pinned_group") == 0)
-		return take_text(q, &p->group);
-	if (strcmp(key, "pinned_ns") == 0)
-		p->pinned_ns = number;
-	else if (strcmp(key, "pinned_uid") == 0)
-		p->uid = (uint32_t)number;
-	else if (strcmp(key, "pinned_by") == 0)
-		p->by = (uint32_t)number;
-	else if (strcmp(key, "pinned_keep") == 0)
-		p->keep = (uint32_t)number;
-	return 0;
-}
-
-/* A file is damaged only if SQLite says so; all else may have passed when it is read again. 0, STORE_CORRUPT, -errno. Source: https://www.sqlite.org/rescode.html. */
+/* A file is damaged only if SQLite says so; all else may have passed when it is read again. STORE_CORRUPT
+ * or -errno. Source: https://www.sqlite.org/rescode.html. */
 static int outcome_of(int rc)
 {
 	switch (rc & 0xff) {
-	case SQLITE_OK:
-	case SQLITE_ROW:
-	case SQLITE_DONE:
-		return 0;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 		return STORE_CORRUPT;
@@ -219,39 +184,39 @@ static int outcome_of_open(int r)
 	}
 }
 
-/* 0, STORE_CORRUPT, -errno. */
-static int read_meta(sqlite3 *db, struct store_pin *p)
+#define META(key) "(SELECT value FROM meta WHERE key = 'pinned_" key "'), "
+static const char pin_text[] = "SELECT " META("labels") META("group") META("uid") META("by") META(
+	"keep") META("ns") "min(realtime_ns), max(realtime_ns + end_ns - start_ns) FROM window";
+
+static int take_labels(sqlite3_stmt *q, int column, char **ret_text)
 {
-	_cleanup_(sqlite3_finalizep) sqlite3_stmt *q = NULL;
-	int r = 0, rc = sqlite3_prepare_v2(db,
-			   "SELECT key, value FROM meta WHERE key BETWEEN 'pinned_' AND 'pinned`'",
-			   -1, &q, NULL);
-	for (int n = 0; rc == SQLITE_OK && n < 16 && r == 0; n++) {
-		int step = sqlite3_step(q);
-		if (step == SQLITE_DONE)
-			break;
-		r = step == SQLITE_ROW ? take_meta(q, p) : outcome_of(step);
-	}
-	if (r == 0)
-		r = outcome_of(rc);
-	if (r != 0)
-		return r;
-	return p->labels && p->group ? 0 : STORE_CORRUPT;
+	struct label label[LABELS_MAX];
+	const char *text = (const char *)sqlite3_column_text(q, column);
+	if (!text || labels_read(text, label) == 0)
+		return STORE_CORRUPT;
+	*ret_text = strdup(text);
+	return *ret_text ? 0 : -ENOMEM;
 }
 
-static int read_span(sqlite3 *db, struct store_pin *p)
+/* 0, STORE_CORRUPT, -errno. */
+static int read_pin(sqlite3 *db, struct store_pin *p)
 {
 	_cleanup_(sqlite3_finalizep) sqlite3_stmt *q = NULL;
-	int rc = sqlite3_prepare_v2(db,
-		"SELECT min(realtime_ns), max(realtime_ns + end_ns - start_ns) FROM window", -1, &q,
-		NULL);
+	int rc = sqlite3_prepare_v2(db, pin_text, -1, &q, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(q);
 	if (rc != SQLITE_ROW)
 		return rc == SQLITE_DONE ? STORE_CORRUPT : outcome_of(rc);
-	p->start_ns = sqlite3_column_int64(q, 0);
-	p->end_ns = sqlite3_column_int64(q, 1);
-	return p->start_ns > 0 && p->end_ns >= p->start_ns ? 0 : STORE_CORRUPT;
+	p->uid = (uint32_t)sqlite3_column_int64(q, 2);
+	p->by = (uint32_t)sqlite3_column_int64(q, 3);
+	p->keep = (uint32_t)sqlite3_column_int64(q, 4);
+	p->pinned_ns = sqlite3_column_int64(q, 5);
+	p->start_ns = sqlite3_column_int64(q, 6);
+	p->end_ns = sqlite3_column_int64(q, 7);
+	if (p->start_ns <= 0 || p->end_ns < p->start_ns)
+		return STORE_CORRUPT;
+	int r = take_labels(q, 0, &p->labels);
+	return r == 0 ? take_labels(q, 1, &p->group) : r;
 }
 
 /* 0; STORE_CORRUPT; -ENOENT; -ENOTSUP; -errno. */
@@ -273,9 +238,7 @@ static int look(const struct store *s, struct store_pin *p)
 	if (whole <= 0)
 		return whole < 0 ? whole : STORE_CORRUPT;
 	r = outcome_of_open(segment_open_live(path, &db, &error));
-	if (r == 0)
-		r = read_meta(db, p);
-	return r == 0 ? read_span(db, p) : r;
+	return r == 0 ? read_pin(db, p) : r;
 }
 
 /* To corrupt/, where it is counted, and removed first. */
