@@ -179,6 +179,7 @@ $(call rooms,daemon,$(DAEMON_ROOMS))
 $(call rooms,client,$(CLIENT_ROOMS))
 $(BUILD)/client/export/room.a: $(BUILD)/gen/client/export/pprof.pb-c.o
 $(BUILD)/%.a:
+	@mkdir -p $(@D)
 	@rm -f $@
 	$(call short,AR)$(AR) rcs $@ $(filter %.o,$^)
 

@@ -134,6 +134,10 @@ struct label_set *label_set_unref(struct label_sets *t, struct label_set *set)
 		user->n_sets--;
 		leave(t, user);
 	}
+	if (set->look.due) {
+		t->n_due_freed++;
+		t->due_freed_uid = set->uid;
+	}
 	HASH_DEL(t->set, set);
 	label_text_unref(set->text);
 	free(set);

@@ -8,6 +8,7 @@
  * counted references: a set that no task has any more is freed, and its id is never given again.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -28,6 +29,14 @@ struct label_text {
 	char key[];         /* uid and labels */
 };
 
+/* What jobs/pinner_rule.c knew of a set when it last looked; all 0: it has not looked yet. */
+struct label_look {
+	uint32_t n_given;
+	bool is_known, ran;
+	bool due; /* a run of it is to be compared with the rules, and pinned when there is a place */
+	bool matches; /* it was, and only the place is missing */
+};
+
 struct label_set {
 	uint32_t id; /* from 1; key in the store */
 	uid_t uid;   /* whose it is: equal labels of two users are two sets */
@@ -38,6 +47,7 @@ struct label_set {
 	struct task *live;  /* utlist, by labels_next */
 	const char *labels; /* of text */
 	struct label_text *text;
+	struct label_look look;
 	UT_hash_handle hh;
 };
 
@@ -51,6 +61,8 @@ struct label_sets {
 	struct label_set *set;    /* uthash by key, in the order of ids */
 	struct label_user *users; /* uthash by uid */
 	uint32_t last_id;
+	/* sets that were freed while they were due, and the user of the last; the next look takes them */
+	uint32_t n_due_freed, due_freed_uid;
 };
 
 /* That user's set of these labels, with one more reference. 0, LABEL_SETS_FULL, -ENOMEM. */

@@ -184,7 +184,7 @@ static bool may_see(const struct request *q, const struct label_set *set)
 }
 
 #define JOB_TABLE(COLUMN, KNOWN_IF)                                                                \
-	COLUMN(job, "Job", text, says)                                                             \
+	COLUMN(job, "Job", text, labels_say_json(set->labels, says, sizeof(says)))                 \
 	COLUMN(uid, "User", number, set->uid)                                                      \
 	COLUMN(processes, "Processes", count, set->n_live)                                         \
 	COLUMN(pid, "One of them", number, first)                                                  \
@@ -193,12 +193,10 @@ static bool may_see(const struct request *q, const struct label_set *set)
 static int tell_job(
 	const struct answer *to, const struct pinner *pinner, const struct label_set *set)
 {
-	struct label label[LABELS_MAX];
 	char says[LABELS_BYTES_MAX];
 	pid_t first = set->live->pid;
 	for (const struct task *t = set->live; t; t = t->labels_next)
 		first = t->pid < first ? t->pid : first;
-	labels_say(label, labels_read(set->labels, label), says, sizeof(says));
 	return TABLE_ROW(to, JOB_TABLE);
 }
 
@@ -240,7 +238,7 @@ int control_job(struct request *q, const Mperf__Request *m)
 		return job_unpin(q, job);
 	if (!s->walk)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"See `mperfctl doctor`.", "mperfd samples nothing now: %s", s->trouble);
+			"See `mperfctl doctor`.", "mperfd is not sampling: %s", s->trouble);
 	if (job->action == MPERF__JOB_ACTION__JOB_LIST)
 		return list(q, s);
 	if (job->action == MPERF__JOB_ACTION__JOB_PIN && job->pid == 0)

@@ -46,16 +46,10 @@ static int fail_no_store(struct request *q)
 		"nothing can be pinned, since nothing is stored now%s%s", *why ? ": " : "", why);
 }
 
-static const char *labels_of(const char *json, char text[static LABELS_BYTES_MAX])
-{
-	struct label label[LABELS_MAX];
-	return labels_say(label, labels_read(json, label), text, LABELS_BYTES_MAX);
-}
-
 /* --- what is pinned --------------------------------------------------------------------------- */
 
 #define PIN_TABLE(COLUMN, KNOWN_IF)                                                                \
-	COLUMN(job, "Job", text, labels_of(p->labels, job))                                        \
+	COLUMN(job, "Job", text, labels_say_json(p->labels, job, sizeof(job)))                     \
 	COLUMN(uid, "User", number, p->uid)                                                        \
 	COLUMN(since, "Since", time, p->start_ns)                                                  \
 	COLUMN(until, "Until", time, p->end_ns)                                                    \
@@ -92,20 +86,19 @@ int job_pins_send(const struct answer *to, const struct store *s, const struct p
 struct pin_job_of_peer {
 	struct job job;
 	const struct service *service;
-	const struct pinner *pinner; /* to know it again; the service may have another by now */
 	uint64_t id, next_ns;
 	struct selected selected;
 };
 
-/* NULL: it went, and what was asked of it. */
+/* The pinner that was asked; NULL: it is gone, with the request, and the service may have another. */
 static struct pinner *pinner_of(const struct pin_job_of_peer *j)
 {
 	struct pinner *p = service_pinner(j->service);
-	return p == j->pinner && pinner_has(p, j->id) ? p : NULL;
+	return p && pinner_has(p, j->id) ? p : NULL; /* ids of pinners differ */
 }
 
 #define PINNED_TABLE(COLUMN, KNOWN_IF)                                                             \
-	COLUMN(job, "Job", text, labels_of(job->labels, says))                                     \
+	COLUMN(job, "Job", text, labels_say_json(job->labels, says, sizeof(says)))                 \
 	COLUMN(uid, "User", number, job->uid)                                                      \
 	COLUMN(state, "Pinned", text, pin_state_says(job->state))                                  \
 	KNOWN_IF(bytes, "Size", bytes, job->bytes, job->bytes)                                     \
@@ -127,17 +120,17 @@ static int tell(struct request *q, const struct pin_report *report)
 
 static int fail(struct request *q, const struct pin_report *r, const struct selected *s)
 {
-	char says[512];
-	labels_say_wanted(s->label, s->n, says, sizeof(says));
+	char wanted[512];
+	labels_say_wanted(s->label, s->n, wanted, sizeof(wanted));
 	switch (r->outcome) {
 	case PIN_NONE:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"List the jobs: mperfctl hotspots --by job --since -2d.",
-			"no job of yours whose samples are kept in full has %s", says);
+			"no job of yours whose samples are kept in full has %s", wanted);
 	case PIN_MANY:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Pin the latest of them: ...,last=N, or --keep N.",
-			"more than %d jobs have %s", PIN_JOBS_MAX, says);
+			"more than %d jobs have %s", PIN_JOBS_MAX, wanted);
 	default:
 		return request_fail(q,
 			r->outcome == PIN_FULL ? MPERF__FAILURE_KIND__FAILURE_LIMIT
@@ -185,8 +178,7 @@ static int refuse_busy(struct request *q, int why)
 	if (why == PINNER_WAITS)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Try again when some have ended, or unpin them.",
-			"too many jobs wait for their end to be pinned: mperfd "
-			"takes " PIN_WAITS_SAYS,
+			"too many jobs wait for their end to be pinned; " PIN_WAITS_SAYS,
 			PIN_WAITS_USER_MAX, PIN_WAITS_MAX);
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "Try again when they are done.",
 		"too many requests to pin are waiting: mperfd takes %d of a user, %d in all",
@@ -220,10 +212,8 @@ int job_pin(struct request *q, struct label_set *only, const Mperf__JobRequest *
 	_cleanup_(freep) struct pin_job_of_peer *j = calloc(1, sizeof(*j));
 	if (!j)
 		return -ENOMEM;
-	*j = (struct pin_job_of_peer){.job.kind = &kind,
-		.service = q->peer->options->service,
-		.pinner = p,
-		.selected = selected};
+	*j = (struct pin_job_of_peer){
+		.job.kind = &kind, .service = q->peer->options->service, .selected = selected};
 	r = pinner_ask(p, &ask, &j->id);
 	if (r != 0)
 		return r < 0 ? r : refuse_busy(q, r);
@@ -233,8 +223,8 @@ int job_pin(struct request *q, struct label_set *only, const Mperf__JobRequest *
 
 /* --- unpin ------------------------------------------------------------------------------------
  *
- * Of what the peer may unpin there may be thousands, and a pattern takes long to compare, so all of it is done in
- * slices. What comes meanwhile is not looked at.
+ * There may be thousands of pins that the peer may unpin, and a pattern takes long to compare, so they are looked at in
+ * slices. Pins that are made meanwhile are not looked at.
  */
 
 struct unpin_job {
@@ -243,7 +233,6 @@ struct unpin_job {
 	struct selected selected;
 	uint32_t last; /* only the latest of them, this many at most; 0: all */
 	struct pinner_unpin waits;
-	bool waits_done;
 	struct store_pin
 		at; /* the last pin that was looked at, without its texts; name "": none was */
 	size_t n;   /* how many are gone */
@@ -265,7 +254,7 @@ static size_t next_pin(const struct request *q, const struct store *s, const str
 	return i;
 }
 
-/* Each is in the answer. True: the slice is over; *ret_r as the callbacks of an answer. */
+/* Unpin some; each is in the answer. True: the slice is over; *ret_r as the callbacks of an answer. */
 static bool unpin_some(struct unpin_job *j, const struct request *q, const struct answer *answer,
 	uint64_t until_ns, int *ret_r)
 {
@@ -289,10 +278,10 @@ static bool unpin_some(struct unpin_job *j, const struct request *q, const struc
 
 static int fail_none(struct request *q, const struct selected *selected)
 {
-	char says[512];
-	labels_say_wanted(selected->label, selected->n, says, sizeof(says));
+	char wanted[512];
+	labels_say_wanted(selected->label, selected->n, wanted, sizeof(wanted));
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-		"See what is pinned: mperfctl job.", "nothing that you pinned has %s", says);
+		"See what is pinned: mperfctl job.", "nothing that you pinned has %s", wanted);
 }
 
 static int unpin_end(const struct unpin_job *j, struct request *q)
@@ -315,8 +304,7 @@ static int unpin_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 		int r = fail_no_store(q);
 		return r < 0 ? r : JOB_DONE;
 	}
-	j->waits_done = j->waits_done || j->last > 0 || !p || pinner_unpin(p, &j->waits, until_ns);
-	if (!j->waits_done)
+	if (j->last == 0 && p && !pinner_unpin(p, &j->waits, until_ns))
 		return 0;
 	const struct answer answer = row_stream_answer(&stream, q);
 	int r = *j->at.name ? 0 : TABLE_BEGIN(&answer, "pin", PIN_TABLE);

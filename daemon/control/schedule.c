@@ -25,13 +25,13 @@
 #define PROGRESS_NS 500000000u
 #define STATUS_FAILED 1
 #define STATUS_SKIPPED 3
-/* In words: units and labels, each of its longest. */
+/* Bytes of a schedule in words: units and labels, each of its longest. */
 #define SAYS_BYTES 4096
 
 /* --- list ------------------------------------------------------------------------------------- */
 
-/* What is of the whole system, or of the peer's own jobs. Of units only those see who see all: who runs
- * what is nobody else's business. */
+/* May the peer know of this run? It may if the run is of the whole system, or of a job of the peer's. Runs of units are
+ * for peers that see all: nobody else is to know who runs what. */
 static bool may_know(const struct request *q, const struct run_entry *e)
 {
 	return q->peer->sees_all || !*e->job || (e->uid != 0 && e->uid == q->peer->uid);
@@ -67,7 +67,7 @@ static int send_schedule(
 {
 	const struct schedule *of = &s->list.schedule[i];
 	const struct run_entry *last = last_of(q, &s->log, of->name);
-	const struct runs_kept kept = runs_log_kept(&s->log, of->name);
+	const struct runs_kept kept = runs_log_kept(&s->log, of->name, NULL);
 	const bool counts = of->kind == SCHEDULE_JOBS && q->peer->sees_all;
 	char says[SAYS_BYTES];
 	return TABLE_ROW(to, SCHEDULE_TABLE);
@@ -245,7 +245,7 @@ static int run(struct request *q, struct service *s, const char *name)
 
 /* --- get -------------------------------------------------------------------------------------- */
 
-/* By its name in the log, which is never a path of the client's. NULL: the peer may know of none. */
+/* The recording of that name in the log, so it is never a path of the client's. NULL: the peer may know of none. */
 static const struct run_entry *find_recording(
 	const struct request *q, const struct runs_log *log, const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* One pass over the live tasks, some 50 ns each: nothing is kept of a process, so nothing of it can be
- * stale. Where there are many tasks and a pass takes long, passes are rarer. */
+/* A look goes through the sets of labels, which know their live processes, and, for units, through all live tasks, some
+ * 50 ns each: nothing is kept of a process, so nothing of it can be stale. Looks that take long are rarer. */
 
 #include "daemon/jobs/job_watch.h"
 
@@ -108,40 +108,46 @@ static struct watched_job *job_get(struct job_watch *j, const char *key, size_t 
 
 /* --- looking ---------------------------------------------------------------------------------- */
 
-/* Its job; NULL: none yet, since what belongs to a user is known by a process that wholly does. */
-static struct watched_job *see_labels(
-	struct job_watch *j, const struct task *process, uint64_t now_ns, bool *ret_is_new)
+/* A process that wholly belongs to the user whose labels these are; NULL: none does. */
+static const struct task *whole_process(const struct label_set *labels)
+{
+	const struct task *process = labels->live;
+	while (process && labels->uid != 0 && process->uid != labels->uid)
+		process = process->labels_next;
+	return process;
+}
+
+/* The job of labels that live processes have. True: it is new. */
+static bool see_labels(struct job_watch *j, struct label_set *labels, uint64_t now_ns,
+	struct watched_job **ret_job)
 {
 	char key[32]; /* no path, and an id is never given again */
-	const struct label_set *labels = process->labels;
-	bool is_new = false, is_users = labels->uid == 0 || process->uid == labels->uid;
+	bool is_new = false;
 	struct watched_job *job;
-	*ret_is_new = false;
-	size_t n = (size_t)snprintf(key, sizeof(key), "%u", labels->id);
+	const size_t n = (size_t)snprintf(key, sizeof(key), "%u", labels->id);
 	HASH_FIND(hh, j->job, key, n, job);
-	if (!job && is_users)
+	const struct task *process = job ? NULL : whole_process(labels);
+	if (process)
 		job = job_get(j, key, n, &is_new);
-	if (!job)
-		return NULL;
-	job->seen_ns = now_ns;
+	if (job)
+		job->seen_ns = now_ns;
 	if (!is_new)
-		return job;
-	*ret_is_new = true;
-	job->labels = label_set_ref(process->labels);
+		return false;
+	job->labels = label_set_hold(labels);
 	job->uid = labels->uid;
 	job->gid = process->gid;
 	job->is_new = true;
 	job->is_old = !j->has_labels;
-	return job;
+	*ret_job = job;
+	return true;
 }
 
 struct watched_job *job_watch_meet(struct job_watch *j, const struct task *process, uint64_t now_ns)
 {
-	bool is_new;
-	if (!j->labels || !j->has_labels || !process->labels)
-		return NULL;
-	struct watched_job *job = see_labels(j, process, now_ns, &is_new);
-	return is_new ? job : NULL;
+	struct watched_job *job = NULL;
+	if (j->labels && j->has_labels && process->labels)
+		(void)see_labels(j, process->labels, now_ns, &job);
+	return job;
 }
 
 static void see_unit(
@@ -165,7 +171,7 @@ static void see_unit(
 	job->seen_ns = now_ns;
 }
 
-/* Before a look: what the one before found is new no longer, and what is over goes. */
+/* Before a look: jobs that the one before found are new no longer, and jobs that are over go. */
 static void forget(struct job_watch *j, struct walk *w)
 {
 	struct watched_job *job, *next;
@@ -177,7 +183,7 @@ static void forget(struct job_watch *j, struct walk *w)
 	}
 }
 
-/* After it: looks may be rare, so what counts is for how long they have found nobody. */
+/* After a look: looks may be rare, so a job is over when they have found no process for that long. */
 static void miss(struct job_watch *j, uint64_t now_ns)
 {
 	for (struct watched_job *job = j->job; job; job = job->hh.next) {
@@ -191,20 +197,19 @@ static void miss(struct job_watch *j, uint64_t now_ns)
 
 bool job_watch_look(struct job_watch *j, struct walk *w, uint64_t now_ns)
 {
-	/* neighbours in the table often have the same */
-	const struct label_set *labels = NULL;
-	uint64_t cgroup = 0;
-	bool is_new;
+	struct watched_job *job;
+	uint64_t cgroup = 0; /* neighbours in the table often have the same */
 	if ((!j->labels && !j->units) || now_ns < j->next_look_ns)
 		return false;
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	forget(j, w);
-	for (const struct task *t = w->tasks.live; t; t = t->hh.next) {
-		if (j->labels && t->process == t && t->labels && t->labels != labels &&
-			see_labels(j, t, now_ns, &is_new))
-			labels = t->labels;
-		/* of threads too: a process is known to have moved when one of them was sampled */
-		if (j->units && !t->kernel_thread && t->cgroup && t->cgroup != cgroup)
+	for (struct label_set *set = j->labels ? w->tasks.label_sets.set : NULL; set;
+		set = set->hh.next)
+		if (set->n_live > 0)
+			(void)see_labels(j, set, now_ns, &job);
+	/* of threads too: a process is known to have moved when one of them was sampled */
+	for (const struct task *t = j->units ? w->tasks.live : NULL; t; t = t->hh.next) {
+		if (!t->kernel_thread && t->cgroup && t->cgroup != cgroup)
 			see_unit(j, w, t, now_ns);
 		cgroup = t->cgroup;
 	}

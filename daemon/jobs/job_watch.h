@@ -12,16 +12,16 @@
 
 #include "daemon/session/walk.h"
 
-/* Of both kinds; more are not watched. Label sets are limited, and a machine has some hundred units. */
+/* Jobs of both kinds; more are not watched. Label sets are limited, and a machine has some hundred units. */
 #define JOBS_WATCHED_MAX (LABEL_SETS_MAX + 4096)
-/* Without a process for that long a job is over: steps of a CI job are processes one after another. */
+/* A job is over after that long without a process: steps of a CI job are processes one after another. */
 #define JOB_GONE_NS 2000000000u
 
 struct watched_job {
 	char *key;        /* of units: the path of the control group */
 	const char *unit; /* within key, not ended by NUL: n_unit bytes; NULL: of labels */
 	size_t n_unit;
-	struct label_set *labels; /* a reference; NULL: of a unit */
+	struct label_set *labels; /* held; NULL: the job is a unit */
 	uid_t uid;                /* of labels: whose they are */
 	gid_t gid;                /* and of one of its processes */
 	uint64_t seen_ns;         /* last, CLOCK_MONOTONIC */

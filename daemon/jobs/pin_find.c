@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/key.h"
 #include "daemon/store/pin.h"
 #include "daemon/store/segment/segment.h"
 #include "proto/base/memory.h"
@@ -17,7 +18,7 @@
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-/* One row a job; what has no end is taken to reach to the file's. Stamps of tasks are of the boot's clock,
+/* One row a job; a task without an end is taken to reach to the file's. Stamps of tasks are of the boot's clock,
  * which one instant in meta and the windows tie to the wall's. */
 static const char jobs_text[] =
 	"SELECT l.uid, l.labels, min(t.start_ns) + m.shift, "
@@ -50,15 +51,8 @@ static int add(
 {
 	if (jobs->n == PIN_FOUND_MAX)
 		return -E2BIG;
-	if (jobs->n == jobs->size) {
-		size_t size = jobs->size ? 2 * jobs->size : 64;
-		struct found_job *grown = reallocarray(jobs->job, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		jobs->job = grown;
-		jobs->size = size;
-	}
-	char *copy = strdup(labels);
+	int r = array_grow(&jobs->job, &jobs->size, jobs->n + 1, sizeof(*jobs->job));
+	char *copy = r == 0 ? strdup(labels) : NULL;
 	if (!copy)
 		return -ENOMEM;
 	jobs->job[jobs->n] = (struct found_job){.uid = uid, .labels = copy, .start_ns = INT64_MAX};
@@ -68,16 +62,12 @@ static int add(
 
 static int add_source(struct found_job *job, const char *path)
 {
-	if (job->n_sources == job->size) {
-		size_t size = job->size ? 2 * job->size : 4;
-		char **grown = reallocarray(job->source, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		job->source = grown;
-		job->size = size;
-	}
-	job->source[job->n_sources] = strdup(path);
-	return job->source[job->n_sources] ? (job->n_sources++, 0) : -ENOMEM;
+	int r = array_grow(&job->source, &job->size, job->n_sources + 1, sizeof(*job->source));
+	char *copy = r == 0 ? strdup(path) : NULL;
+	if (!copy)
+		return -ENOMEM;
+	job->source[job->n_sources++] = copy;
+	return 0;
 }
 
 static int take(
@@ -93,7 +83,7 @@ static int take(
 	if (r < 0)
 		return r;
 	int64_t start_ns = sqlite3_column_int64(q, 2), end_ns = sqlite3_column_int64(q, 3);
-	/* files come by their start: what an earlier boot had is another run of a job of these labels */
+	/* files come by their start: an earlier boot's job of these labels is another run */
 	if (strcmp(job->boot_id, boot) != 0) {
 		while (job->n_sources > 0)
 			free(job->source[--job->n_sources]);
@@ -105,8 +95,8 @@ static int take(
 	return add_source(job, path);
 }
 
-/* 0; LOOK_UNREAD: for the moment, some or all of it cannot be read; -ENOMEM. What is damaged, or has no such
- * tables as a file of a version without labels, has no jobs. */
+/* 0; LOOK_UNREAD: for the moment, some or all of the file cannot be read; -ENOMEM. A damaged file has no jobs, nor has
+ * one without such tables, as versions without labels wrote it. */
 enum { LOOK_UNREAD = 1 };
 static int outcome_of(int rc)
 {
@@ -123,7 +113,7 @@ static int outcome_of(int rc)
 	}
 }
 
-/* As outcome_of; or -E2BIG. */
+/* Read the jobs of one file. Returns as outcome_of does; or -E2BIG. */
 static int look(struct found_jobs *jobs, const struct pin_wanted *w, const char *path)
 {
 	struct segment_error error;
@@ -142,7 +132,7 @@ static int look(struct found_jobs *jobs, const struct pin_wanted *w, const char 
 	return r == 0 ? outcome_of(rc) : r;
 }
 
-/* Whatever may have a part in this file is not known whole. */
+/* Jobs that may have a part in this file are not known whole. */
 static void note_unread(struct found_jobs *jobs, const struct store_file *f)
 {
 	jobs->any_unread = true;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Which jobs are in the window files of a store
+/* The jobs that the window files of a store have
  *
- * Only the files know: what a file's jobs are is read from its dictionaries, without its samples. For a
- * child process.
+ * They are read from the dictionaries of the files, without samples. For a child process.
  */
 
 #include "daemon/store/store.h"
@@ -20,18 +19,17 @@ struct found_job {
 	int64_t start_ns,
 		end_ns; /* CLOCK_REALTIME: of its first process' start, of its last's end */
 	char **source;  /* paths of the files that know it, oldest first */
-	size_t n_sources, size;
+	uint32_t n_sources, size;
 	bool is_partly_unread; /* a file of its time could not be read now: it may have more */
 };
 
 struct found_jobs {
 	struct found_job *job;
-	size_t n, size;
+	uint32_t n, size;
 	bool any_unread; /* a file of any time could not be read now */
 };
 
-/* What is looked for: jobs of this user, or of all, with all of these labels; exact: with these and no
- * others. */
+/* A selection: jobs of this user, or of all, with all of these labels; exact: with these and no others. */
 struct pin_wanted {
 	bool all_users;
 	uint32_t uid;

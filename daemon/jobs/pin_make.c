@@ -1,22 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The oldest is pinned first, so that the latest are there at the end, whichever go for them. What was made
- * before one had no room stays, and the report has it.
+ * The child finds the jobs of a request and writes a pin for each. The oldest is pinned first, so that the latest are
+ * there at the end, whichever go for them. If one has no room, those before it stay, and the report has them.
+ *
+ * The daemon notes what the child made when it ends, however it ends: the report is in memory that both have, and a
+ * row is counted once its file has its name. Only then the pins go that the new one takes the place of. A file without
+ * a row is of a child that was killed between the two. Whatever looks at all labels or pins is done by the child, and
+ * its rows are noted in slices, since that may remove as many pins as a store has.
  */
-#include "daemon/jobs/pin_make.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "daemon/budget/turns.h"
 #include "daemon/jobs/pin_find.h"
+#include "daemon/jobs/pinner_private.h"
 #include "daemon/store/rollup/extract.h"
 #include "daemon/store/rollup/rollup.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
+
+/* --- outcomes --------------------------------------------------------------------------------- */
 
 static void __attribute__((format(printf, 4, 5)))
 say(struct pin_report *r, enum pin_outcome outcome, const char *remedy, const char *format, ...)
@@ -29,30 +37,103 @@ say(struct pin_report *r, enum pin_outcome outcome, const char *remedy, const ch
 	r->outcome = outcome;
 }
 
-/* The oldest pin of theirs, which is the one to go. */
-static const struct store_pin *oldest_of(const struct pin_making *m, bool all)
+static void say_waits(struct pin_report *r)
+{
+	say(r, PIN_FAILED, "Pin fewer of the running jobs, or unpin some.",
+		"too many running jobs to pin at once; " PIN_WAITS_SAYS, PIN_WAITS_USER_MAX,
+		PIN_WAITS_MAX);
+}
+
+/* --- in the child: jobs that run -------------------------------------------------------------- */
+
+static bool is_wanted(const struct pin_ask *ask, const struct label_set *set)
+{
+	return (ask->all_users || set->uid == ask->by) &&
+	       store_pin_matches(set->labels, ask->label, ask->n_labels);
+}
+
+/* Enter a set among those that began last: by id, the latest first, at most PIN_JOBS_MAX + 1. Returns how many
+ * there are. */
+static size_t enter_latest(struct label_set **latest, size_t n, struct label_set *set)
+{
+	size_t at = 0;
+	while (at < n && latest[at]->id > set->id)
+		at++;
+	if (at > PIN_JOBS_MAX)
+		return n;
+	n += n <= PIN_JOBS_MAX;
+	memmove(&latest[at + 1], &latest[at], (n - at - 1) * sizeof(*latest));
+	latest[at] = set;
+	return n;
+}
+
+/* Does this request keep no more than it may pin? */
+static bool is_bounded(const struct pin_ask *ask)
+{
+	return (ask->last > 0 && ask->last <= PIN_JOBS_MAX) ||
+	       (ask->keep > 0 && ask->keep <= PIN_JOBS_MAX);
+}
+
+void pinner_add_running(struct pin_report *report, const struct label_set *set)
+{
+	struct pin_job *row = &report->job[report->n_jobs++];
+	*row = (struct pin_job){.state = PIN_RUNS, .uid = set->uid};
+	snprintf(row->labels, sizeof(row->labels), "%s", set->labels);
+}
+
+/* Jobs of the request that run are pinned later: the report has them. Of more than PIN_JOBS_MAX the latest are taken, if
+ * the request keeps no more. 0; PINNER_WAITS; PINNER_MANY: it does, and none is taken; -ENOMEM. */
+enum { PINNER_MANY = PINNER_WAITS + 1 };
+static int take_running(struct pinner *p, const struct pin_request *q)
+{
+	struct label_set *latest[PIN_JOBS_MAX + 1], *set = p->o.tasks->label_sets.set;
+	const struct pin_ask *ask = &q->ask;
+	size_t n = 0, most = PIN_JOBS_MAX;
+	for (; set; set = set->hh.next)
+		if (set->n_live > 0 && is_wanted(ask, set))
+			n = enter_latest(latest, n, set);
+	if (n > PIN_JOBS_MAX && !is_bounded(ask))
+		return PINNER_MANY;
+	if (ask->last > 0 && ask->last < most)
+		most = ask->last;
+	for (size_t i = n < most ? n : most; i-- > 0;) {
+		/* in the child's copy, which is to meet the limits as the daemon will */
+		int r = pinner_await(p, ask, q->group, latest[i], q);
+		if (r != 0)
+			return r;
+		pinner_add_running(&p->shared->report, latest[i]);
+	}
+	return 0;
+}
+
+/* --- in the child: jobs that have ended ------------------------------------------------------- */
+
+struct making {
+	struct store *store; /* a copy, whose list is kept as the daemon will have it */
+	const struct pin_request *q;
+	struct pin_limits limits;
+	struct pin_report *report; /* already with the running jobs, which are left out */
+	char *making;              /* the name of the pin that is being written */
+};
+
+/* The oldest pin of all users, or of the one who asks: the one to unpin first. NULL: there is none. */
+static const struct store_pin *oldest_of(const struct making *m, bool all)
 {
 	for (size_t i = 0; i < m->store->n_pins; i++)
-		if (all || m->store->pin[i].by == m->ask->by)
+		if (all || m->store->pin[i].by == m->q->ask.by)
 			return &m->store->pin[i];
 	return NULL;
 }
 
-static void says_labels(const char *json, char *text, size_t size)
-{
-	struct label label[LABELS_MAX];
-	labels_say(label, labels_read(json, label), text, size);
-}
-
-/* As the client takes it, in a shell's quotes, which a value may not end. */
+/* A selection as the client takes it, in a shell's quotes, which a value may not end. */
 static void says_selection(const char *json, char *text, size_t size)
 {
-	says_labels(json, text, size);
+	labels_say_json(json, text, size);
 	for (char *p = text; (p = strchr(p, '\'')) != NULL;)
 		*p = '?';
 }
 
-static void says_room(const struct pin_making *m, const struct pin_room *room, char text[160])
+static void says_room(const struct making *m, const struct pin_room *room, char text[160])
 {
 	const uint64_t left = room->bytes >> 10;
 	if (m->store->n_pins >= STORE_PINS_MAX)
@@ -63,17 +144,17 @@ static void says_room(const struct pin_making *m, const struct pin_room *room, c
 	else if (room->limit == PIN_ROOM_USER)
 		snprintf(text, 160,
 			"user %u has %" PRIu64 " KB left of %" PRIu64 " KB for pinned jobs",
-			m->ask->by, left, m->limits.user_bytes >> 10);
+			m->q->ask.by, left, m->limits.user_bytes >> 10);
 	else
 		snprintf(text, 160, "%" PRIu64 " KB are left of %" PRIu64 " KB for all pinned jobs",
 			left, m->limits.all_bytes >> 10);
 }
 
-static void say_full(struct pin_making *m, const struct found_job *job, const struct pin_room *room)
+static void say_full(struct making *m, const struct found_job *job, const struct pin_room *room)
 {
-	const struct store_pin *oldest = oldest_of(m, m->ask->all_users);
+	const struct store_pin *oldest = oldest_of(m, m->q->ask.all_users);
 	char says[160], why[160], old[160], remedy[256];
-	says_labels(job->labels, says, sizeof(says));
+	labels_say_json(job->labels, says, sizeof(says));
 	says_room(m, room, why);
 	if (oldest) {
 		says_selection(oldest->labels, old, sizeof(old));
@@ -85,10 +166,10 @@ static void say_full(struct pin_making *m, const struct found_job *job, const st
 }
 
 static void say_failed(
-	struct pin_making *m, const struct found_job *job, int r, const struct store_error *error)
+	struct making *m, const struct found_job *job, int r, const struct store_error *error)
 {
 	char says[160];
-	says_labels(job->labels, says, sizeof(says));
+	labels_say_json(job->labels, says, sizeof(says));
 	if (r == EXTRACT_EMPTY)
 		say(m->report, PIN_FAILED,
 			"Pin a job while its samples are kept in full (keep-windows).",
@@ -104,17 +185,17 @@ static void say_failed(
 			r < 0 ? strerror(-r) : "the store cannot be read");
 }
 
-static void say_unread(struct pin_making *m, const struct found_job *job)
+static void say_unread(struct making *m, const struct found_job *job)
 {
 	char says[160];
-	says_labels(job->labels, says, sizeof(says));
+	labels_say_json(job->labels, says, sizeof(says));
 	say(m->report, PIN_FAILED, "Check its disc, and try again.",
 		"%s is not pinned: a file of the store that may have a part of it cannot be read "
 		"now",
 		says);
 }
 
-static void add_row(struct pin_making *m, const struct found_job *job, enum pin_state state,
+static void add_row(struct making *m, const struct found_job *job, enum pin_state state,
 	const char *name, uint64_t bytes)
 {
 	struct pin_job *row = &m->report->job[m->report->n_jobs];
@@ -124,15 +205,15 @@ static void add_row(struct pin_making *m, const struct found_job *job, enum pin_
 	m->report->n_jobs++; /* now it is there */
 }
 
-static int write_pin(struct pin_making *m, const struct found_job *job, uint64_t bytes_max,
+static int write_pin(struct making *m, const struct found_job *job, uint64_t bytes_max,
 	int64_t now_ns, struct store_error *error)
 {
 	const struct extract_note note[] = {
 		{"pinned_uid", NULL, job->uid},
 		{"pinned_labels", job->labels, 0},
-		{"pinned_by", NULL, m->ask->by},
-		{"pinned_group", m->group, 0},
-		{"pinned_keep", NULL, m->ask->keep},
+		{"pinned_by", NULL, m->q->ask.by},
+		{"pinned_group", m->q->group, 0},
+		{"pinned_keep", NULL, m->q->ask.keep},
 		{"pinned_ns", NULL, now_ns},
 	};
 	const struct extract e = {
@@ -145,7 +226,7 @@ static int write_pin(struct pin_making *m, const struct found_job *job, uint64_t
 		.n_notes = sizeof(note) / sizeof(*note),
 	};
 	_cleanup_(freep) char *path = NULL;
-	if (asprintf(&path, "%s/%s", m->store->path, *m->making) < 0) {
+	if (asprintf(&path, "%s/%s", m->store->path, m->making) < 0) {
 		path = NULL;
 		return -ENOMEM;
 	}
@@ -153,23 +234,23 @@ static int write_pin(struct pin_making *m, const struct found_job *job, uint64_t
 }
 
 /* In our copy, what the daemon will do: what this one takes the place of goes. */
-static int note(struct pin_making *m, const struct found_job *job)
+static int note(struct making *m, const struct found_job *job)
 {
-	int r = store_pin_note(m->store, *m->making);
-	size_t at, made = store_pin_find(m->store, *m->making);
+	int r = store_pin_note(m->store, m->making);
+	size_t at, made = store_pin_find(m->store, m->making);
 	/* what cannot be read back now is whole nevertheless: the daemon looks at it, and again later */
 	if (r == STORE_CORRUPT || r == -ENOENT || r == -ENOMEM)
 		return r;
 	const uint64_t bytes = r == 0 ? m->store->pin[made].bytes : 0;
-	add_row(m, job, PIN_MADE, *m->making, bytes);
-	while ((at = store_pin_surplus(m->store, m->ask->by, m->group, m->ask->keep, 0)) <
+	add_row(m, job, PIN_MADE, m->making, bytes);
+	while ((at = store_pin_surplus(m->store, m->q->ask.by, m->q->group, m->q->ask.keep)) <
 		m->store->n_pins)
 		store_pin_drop(m->store, at);
 	return 0;
 }
 
 /* False: it has been said why. */
-static bool pin_one(struct pin_making *m, const struct found_job *job)
+static bool pin_one(struct making *m, const struct found_job *job)
 {
 	struct store_error error = {"", ""};
 	int64_t now_ns = (int64_t)clock_ns(CLOCK_REALTIME);
@@ -179,19 +260,19 @@ static bool pin_one(struct pin_making *m, const struct found_job *job)
 		return false;
 	}
 	/* one that goes with the next runs is no answer to who keeps it until it is unpinned */
-	if (known < m->store->n_pins && (m->store->pin[known].keep == 0 || m->ask->keep > 0)) {
+	if (known < m->store->n_pins && (m->store->pin[known].keep == 0 || m->q->ask.keep > 0)) {
 		add_row(m, job, PIN_KNOWN, m->store->pin[known].name, m->store->pin[known].bytes);
 		return true;
 	}
 	/* the pins before this one, and recordings, have taken some since the daemon looked */
 	store_pin_measure(m->store, &m->limits);
 	const struct pin_room room =
-		store_pin_room(m->store, &m->limits, m->ask->by, m->group, m->ask->keep);
+		store_pin_room(m->store, &m->limits, m->q->ask.by, m->q->group, m->q->ask.keep);
 	if (m->store->n_pins >= STORE_PINS_MAX || room.bytes < STORE_PIN_BYTES_MIN) {
 		say_full(m, job, &room);
 		return false;
 	}
-	int r = store_pin_name(m->store, job->start_ns, job->boot_id, *m->making);
+	int r = store_pin_name(m->store, job->start_ns, job->boot_id, m->making);
 	if (r == 0)
 		r = write_pin(m, job, room.bytes, now_ns, &error);
 	if (r == 0)
@@ -203,8 +284,8 @@ static bool pin_one(struct pin_making *m, const struct found_job *job)
 	return r == 0;
 }
 
-/* Those that the report has already still run. */
-static bool runs(const struct pin_making *m, const struct found_job *job)
+/* Does this job still run? The report has those already. */
+static bool runs(const struct making *m, const struct found_job *job)
 {
 	for (uint32_t i = 0; i < m->report->n_jobs; i++)
 		if (m->report->job[i].state == PIN_RUNS && m->report->job[i].uid == job->uid &&
@@ -214,27 +295,27 @@ static bool runs(const struct pin_making *m, const struct found_job *job)
 }
 
 /* How many of the latest are wanted; SIZE_MAX: too many are. */
-static size_t how_many(const struct pin_making *m, size_t n_found)
+static size_t how_many(const struct making *m, size_t n_found)
 {
-	size_t most = PIN_JOBS_MAX - m->report->n_jobs, wanted = m->ask->last;
-	if (wanted == 0 || (m->ask->keep > 0 && m->ask->keep < wanted))
-		wanted = m->ask->keep > 0 ? m->ask->keep : n_found;
+	size_t most = PIN_JOBS_MAX - m->report->n_jobs, wanted = m->q->ask.last;
+	if (wanted == 0 || (m->q->ask.keep > 0 && m->q->ask.keep < wanted))
+		wanted = m->q->ask.keep > 0 ? m->q->ask.keep : n_found;
 	/* the running ones are the latest */
-	if (m->ask->last > 0 || m->ask->keep > 0)
+	if (m->q->ask.last > 0 || m->q->ask.keep > 0)
 		wanted = wanted > m->report->n_jobs ? wanted - m->report->n_jobs : 0;
 	wanted = wanted < n_found ? wanted : n_found;
 	return wanted > most ? SIZE_MAX : wanted;
 }
 
-void pin_make(struct pin_making *m)
+static void make_pins(struct making *m)
 {
 	struct found_jobs jobs = {0};
 	const struct pin_wanted wanted = {
-		.all_users = m->ask->all_users && !m->exact,
-		.uid = m->exact ? m->exact_uid : m->ask->by,
-		.label = m->ask->label,
-		.n_labels = m->ask->n_labels,
-		.exact = m->exact,
+		.all_users = m->q->ask.all_users && !m->q->labels,
+		.uid = m->q->labels ? m->q->uid : m->q->ask.by,
+		.label = m->q->ask.label,
+		.n_labels = m->q->ask.n_labels,
+		.exact = m->q->labels,
 	};
 	size_t n = 0;
 	/* the daemon's descriptors are closed here */
@@ -262,4 +343,170 @@ void pin_make(struct pin_making *m)
 		while (n_wanted > 0 && pin_one(m, &jobs.job[n_wanted - 1]))
 			n_wanted--;
 	found_jobs_clear(&jobs);
+}
+
+static int run_child(void *userdata)
+{
+	struct pinner *p = userdata;
+	const struct pin_request *q = pinner_find(p, p->child_id);
+	struct pin_report *report = &p->shared->report;
+	struct making m = {p->o.store, q, p->limits, report, p->shared->making};
+	int r = q->labels ? 0 : take_running(p, q);
+	if (r == PINNER_WAITS)
+		say_waits(report);
+	else if (r == PINNER_MANY)
+		report->outcome = PIN_MANY;
+	else if (r == 0)
+		make_pins(&m);
+	return r < 0;
+}
+
+/* --- in the daemon ---------------------------------------------------------------------------- */
+
+/* Keep the report for who waits for it. */
+static void end_request(struct pinner *p, struct pin_request *q)
+{
+	const struct pin_report *r = &p->shared->report;
+	if (q->nobody_waits) {
+		if (r->outcome == PIN_FULL || r->outcome == PIN_FAILED)
+			pinner_say_of_nobody(p, clock_ns(CLOCK_MONOTONIC), r->text);
+		pinner_remove(p, q);
+		return;
+	}
+	q->report = malloc(sizeof(*q->report));
+	if (q->report)
+		*q->report = *r;
+	else
+		pinner_remove(p, q);
+}
+
+int pinner_start(struct pinner *p, struct pin_request *q)
+{
+	/* there is nothing to be looked for if its one job runs again */
+	if (pinner_await_again(p, q))
+		return 0;
+	memset(p->shared, 0, sizeof(*p->shared));
+	p->shared->report.outcome = PIN_FAILED;
+	p->child_id = q->id;
+	p->round = q->round;
+	/* for want of processes or memory: the next dispatch tries again */
+	if (offload_run(run_child, p, &p->child) != 0)
+		p->child_id = 0;
+	return 0;
+}
+
+static bool is_replaced(const struct store_pin *old, const struct store_pin *new)
+{
+	return old != new && old->by == new->by && old->uid == new->uid &&
+	       (old->keep > 0 || new->keep == 0) && old->start_ns >= new->start_ns &&
+	       old->end_ns <= new->end_ns &&
+	       old->labels_hash == new->labels_hash &&strcmp(old->labels, new->labels) == 0;
+}
+
+/* One pin that goes: of the same job and user, that this one has the rows of, or of its group's, one too many.
+ * n_pins: there is none. */
+static size_t find_replaced(const struct store *s, const struct pin_request *q, const char *name)
+{
+	const size_t made = store_pin_find(s, name);
+	if (made == s->n_pins)
+		return s->n_pins;
+	for (size_t i = s->n_pins; i-- > 0;)
+		if (is_replaced(&s->pin[i], &s->pin[made]))
+			return i;
+	return store_pin_surplus(s, q->ask.by, q->group, q->ask.keep);
+}
+
+static bool has_row(const struct pin_report *r, const char *name)
+{
+	for (uint32_t i = 0; i < r->n_jobs; i++)
+		if (strcmp(r->job[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* A child that was killed after its file got its name, and before its row was counted: the file is whole. */
+static void add_last(struct pinner *p)
+{
+	const struct store *s = p->o.store;
+	struct pin_report *r = &p->shared->report;
+	const char *name = p->shared->making;
+	if (!*name || has_row(r, name) || r->n_jobs >= PIN_JOBS_MAX ||
+		store_pin_note(p->o.store, name) != 0)
+		return;
+	const struct store_pin *pin = &s->pin[store_pin_find(s, name)];
+	struct pin_job *row = &r->job[r->n_jobs++];
+	*row = (struct pin_job){.state = PIN_MADE, .uid = pin->uid, .bytes = pin->bytes};
+	snprintf(row->name, sizeof(row->name), "%s", name);
+	snprintf(row->labels, sizeof(row->labels), "%s", pin->labels);
+}
+
+void pinner_take_end(struct pinner *p, const struct offload_end *end)
+{
+	struct pin_report *r = &p->shared->report;
+	char left[STORE_NAME_BYTES + sizeof(ROLLUP_NEW_SUFFIX)];
+	if (end->signal != 0)
+		say(r, PIN_FAILED, "Pin fewer jobs at once.",
+			"the process that pins was ended, since it took too long or too much "
+			"memory");
+	else if (end->status != 0)
+		say(r, PIN_FAILED, "Try again later.",
+			"there was too little memory to look for jobs");
+	if (r->n_jobs > PIN_JOBS_MAX) /* of a child in whatever state */
+		r->n_jobs = PIN_JOBS_MAX;
+	add_last(p);
+	/* of one that was killed */
+	snprintf(left, sizeof(left), "%s" ROLLUP_NEW_SUFFIX, p->shared->making);
+	if (*p->shared->making)
+		store_pin_remove_unfinished(p->o.store, left);
+	p->child = offload_free(p->child);
+	p->taking = (struct taking){.goes_on = true};
+}
+
+/* A row that runs will be pinned later. False: the wait has no place any more, and the row goes; what was made stays,
+ * before it and behind. */
+static bool note_running(struct pinner *p, const struct pin_request *q, struct pin_job *row)
+{
+	struct pin_report *report = &p->shared->report;
+	int r = pinner_await_row(p, q, row);
+	if (r == 0)
+		return true;
+	if (r == PINNER_WAITS)
+		say_waits(report);
+	else
+		say(report, PIN_FAILED, "Try again later.", "there was too little memory");
+	memmove(row, row + 1, (size_t)(&report->job[--report->n_jobs] - row) * sizeof(*row));
+	return false;
+}
+
+/* One step: a row is noted, or one pin goes for it. False: nothing is left to do. */
+static bool take_step(struct pinner *p, const struct pin_request *q)
+{
+	struct taking *at = &p->taking;
+	struct store *s = p->o.store;
+	struct pin_report *r = &p->shared->report;
+	if (at->row >= r->n_jobs)
+		return false;
+	struct pin_job *row = &r->job[at->row];
+	if (row->state == PIN_RUNS && !note_running(p, q, row))
+		return true;
+	if (row->state == PIN_MADE && !at->is_noted && store_pin_note(s, row->name) == 0) {
+		at->is_noted = true;
+		return true;
+	}
+	const size_t goes = at->is_noted ? find_replaced(s, q, row->name) : s->n_pins;
+	if (goes == s->n_pins || store_pin_remove(s, goes) < 0)
+		*at = (struct taking){.goes_on = true, .row = at->row + 1};
+	return true;
+}
+
+void pinner_take_made(struct pinner *p)
+{
+	const uint64_t until_ns = slice_begin();
+	struct pin_request *q = pinner_find(p, p->child_id);
+	while (take_step(p, q))
+		if (slice_is_over(until_ns))
+			return;
+	p->taking = (struct taking){.goes_on = false};
+	p->child_id = 0;
+	end_request(p, q);
 }

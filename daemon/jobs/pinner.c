@@ -1,17 +1,27 @@
-/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * One list has all requests. A job has ended when no process has its labels any more; until then its request holds
+ * them, and is not in the queue. Of the queue, each of a user's requests is of another round, so that nobody's many
+ * jobs keep another's waiting.
+ */
 #include "daemon/jobs/pinner.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <syslog.h>
 
 #include "daemon/budget/turns.h"
 #include "daemon/jobs/pinner_private.h"
 #include "proto/base/clock.h"
+#include "proto/base/memory.h"
 
+#define PPM 1000000u
 #define LOOK_NS 1000000000ull /* between looks for jobs that have ended */
 #define SLICE_PART 20         /* one part in this of all time for rules, where many jobs begin */
+#define SAY_NS 60000000000ull /* between sentences about requests that nobody waits for */
 
 const char *pin_state_says(enum pin_state state)
 {
@@ -26,13 +36,13 @@ int pinner_new(const struct pinner_options *o, struct pinner **ret_pinner)
 	if (!p)
 		return -ENOMEM;
 	p->o = *o;
-	p->last_id = clock_ns(CLOCK_MONOTONIC); /* no id of one that was before */
-	p->turn = calloc(PIN_ASKS_MAX + PIN_WAITS_MAX, sizeof(*p->turn));
-	p->wait = calloc(PIN_WAITS_MAX, sizeof(*p->wait));
+	/* start above all ids of earlier pinners */
+	p->last_id = clock_ns(CLOCK_MONOTONIC);
+	p->request = calloc(PIN_REQUESTS_MAX, sizeof(*p->request));
 	void *shared = mmap(NULL, sizeof(*p->shared), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	p->shared = shared == MAP_FAILED ? NULL : shared;
-	if (!p->turn || !p->wait || !p->shared) {
+	if (!p->request || !p->shared) {
 		pinner_free(p);
 		return -ENOMEM;
 	}
@@ -45,23 +55,203 @@ struct pinner *pinner_free(struct pinner *p)
 	if (!p)
 		return NULL;
 	offload_free(p->child);
-	while (p->n_turns > 0)
-		pinner_remove_turn(p, p->n_turns - 1);
-	while (p->n_waits > 0)
-		pinner_remove_wait(p, p->n_waits - 1);
-	free(p->turn);
-	free(p->wait);
+	while (p->n_requests > 0)
+		pinner_remove(p, &p->request[p->n_requests - 1]);
+	free(p->request);
 	free(p->rules_text);
-	free(p->met);
 	if (p->shared)
 		munmap(p->shared, sizeof(*p->shared));
 	free(p);
 	return NULL;
 }
 
-void pinner_allow(struct pinner *p, const struct pin_limits *limits)
+void pinner_allow(struct pinner *p, const struct conf *c)
 {
-	p->limits = *limits;
+	const uint64_t all = c->budget_bytes / PPM * c->pinned_ppm, free = p->o.store->free_bytes;
+	p->limits = (struct pin_limits){
+		.all_bytes = all,
+		.user_bytes = all / PIN_USER_PART,
+		.free_bytes = free > c->min_free_bytes ? free - c->min_free_bytes : 0,
+		.min_free_bytes = c->min_free_bytes,
+	};
+	pinner_set_rules(p, c->pin_jobs);
+}
+
+void pinner_say_of_nobody(struct pinner *p, uint64_t now_ns, const char *text)
+{
+	char line[900];
+	if (now_ns < p->next_say_ns) {
+		p->n_unsaid++;
+		return;
+	}
+	snprintf(line, sizeof(line), p->n_unsaid > 0 ? "%s; %u more like this before" : "%s", text,
+		p->n_unsaid);
+	p->o.say(p->o.userdata, LOG_WARNING, line);
+	p->next_say_ns = now_ns + SAY_NS;
+	p->n_unsaid = 0;
+}
+
+/* --- the list --------------------------------------------------------------------------------- */
+
+struct pin_request *pinner_find(const struct pinner *p, uint64_t id)
+{
+	for (size_t i = 0; i < p->n_requests; i++)
+		if (p->request[i].id == id)
+			return &p->request[i];
+	return NULL;
+}
+
+static void clear(struct pinner *p, struct pin_request *q)
+{
+	free(q->group);
+	free(q->labels);
+	free(q->report);
+	(void)label_set_unref(&p->o.tasks->label_sets, q->set);
+}
+
+void pinner_remove(struct pinner *p, struct pin_request *q)
+{
+	clear(p, q);
+	p->n_requests--;
+	memmove(q, q + 1, (size_t)(&p->request[p->n_requests] - q) * sizeof(*q));
+}
+
+/* The caller has seen that there is room. labels: of the one job to pin, which nobody waits for; or NULL. NULL: no
+ * memory. */
+static struct pin_request *add(struct pinner *p, const struct pin_ask *ask, const char *group,
+	uint32_t uid, const char *labels)
+{
+	struct pin_request q = {.ask = *ask,
+		.group = strdup(group),
+		.labels = labels ? strdup(labels) : NULL,
+		.uid = uid,
+		.id = ++p->last_id,
+		.nobody_waits = labels};
+	if (!q.group || (labels && !q.labels)) {
+		clear(p, &q);
+		return NULL;
+	}
+	p->request[p->n_requests] = q;
+	return &p->request[p->n_requests++];
+}
+
+static bool is_queued(const struct pin_request *q)
+{
+	return !q->set && !q->report;
+}
+
+/* The next round of its user, from the one that is served now. */
+static void enter_queue(struct pinner *p, struct pin_request *q)
+{
+	q->since_ns = clock_ns(CLOCK_MONOTONIC);
+	q->round = p->round;
+	for (size_t i = 0; i < p->n_requests; i++) {
+		const struct pin_request *other = &p->request[i];
+		if (other != q && is_queued(other) && other->ask.by == q->ask.by &&
+			other->round >= q->round)
+			q->round = other->round + 1;
+	}
+}
+
+static bool comes_before(const struct pin_request *a, const struct pin_request *b)
+{
+	return a->round != b->round ? a->round < b->round : a->since_ns < b->since_ns;
+}
+
+struct pin_request *pinner_next(const struct pinner *p)
+{
+	struct pin_request *next = NULL;
+	for (size_t i = 0; i < p->n_requests; i++)
+		if (is_queued(&p->request[i]) && (!next || comes_before(&p->request[i], next)))
+			next = &p->request[i];
+	return next;
+}
+
+/* --- jobs that run ---------------------------------------------------------------------------- */
+
+static struct pin_request *find_waiting(const struct pinner *p, const struct label_set *set)
+{
+	for (size_t i = 0; i < p->n_requests; i++)
+		if (p->request[i].set == set)
+			return &p->request[i];
+	return NULL;
+}
+
+bool pinner_awaits(const struct pinner *p, const struct label_set *set)
+{
+	return find_waiting(p, set);
+}
+
+bool pinner_has_place(const struct pinner *p, uint32_t by, const struct pin_request *from)
+{
+	size_t n = 0, own = 0;
+	for (size_t i = 0; i < p->n_requests; i++) {
+		const struct pin_request *q = &p->request[i];
+		n += q->nobody_waits && q != from;
+		own += q->nobody_waits && q != from && q->ask.by == by;
+	}
+	return n < PIN_WAITS_MAX && own < PIN_WAITS_USER_MAX;
+}
+
+int pinner_await(struct pinner *p, const struct pin_ask *ask, const char *group,
+	struct label_set *set, const struct pin_request *from)
+{
+	struct pin_request *earlier = find_waiting(p, set);
+	if (earlier) {
+		char *copy = strdup(group);
+		if (!copy)
+			return -ENOMEM;
+		free(earlier->group);
+		earlier->group = copy;
+		earlier->ask = *ask;
+		earlier->id = ++p->last_id;
+		return 0;
+	}
+	if (!pinner_has_place(p, ask->by, from))
+		return PINNER_WAITS;
+	struct pin_request *q = add(p, ask, group, set->uid, set->labels);
+	if (q)
+		q->set = label_set_hold(set);
+	return q ? 0 : -ENOMEM;
+}
+
+int pinner_await_row(struct pinner *p, const struct pin_request *q, const struct pin_job *row)
+{
+	struct label_set *set = label_set_find(&p->o.tasks->label_sets, row->uid, row->labels);
+	if (set)
+		return pinner_await(p, &q->ask, q->group, set, q);
+	/* it ended while the child looked, and nothing is left of it */
+	if (!pinner_has_place(p, q->ask.by, q) || p->n_requests == PIN_REQUESTS_MAX)
+		return PINNER_WAITS;
+	struct pin_request *ended = add(p, &q->ask, q->group, row->uid, row->labels);
+	if (ended)
+		enter_queue(p, ended);
+	return ended ? 0 : -ENOMEM;
+}
+
+bool pinner_await_again(struct pinner *p, struct pin_request *q)
+{
+	struct label_set *set =
+		q->labels ? label_set_find(&p->o.tasks->label_sets, q->uid, q->labels) : NULL;
+	if (!set || set->n_live == 0)
+		return false;
+	if (pinner_awaits(p, set))
+		pinner_remove(p, q);
+	else
+		q->set = label_set_hold(set);
+	return true;
+}
+
+/* Requests whose job has ended enter the queue. */
+static void look_at_ended(struct pinner *p)
+{
+	for (size_t i = 0; i < p->n_requests; i++) {
+		struct pin_request *q = &p->request[i];
+		if (!q->set || q->set->n_live > 0)
+			continue;
+		q->set = label_set_unref(&p->o.tasks->label_sets, q->set);
+		enter_queue(p, q);
+	}
 }
 
 /* --- asking ----------------------------------------------------------------------------------- */
@@ -69,112 +259,99 @@ void pinner_allow(struct pinner *p, const struct pin_limits *limits)
 static bool has_room(const struct pinner *p, uint32_t by)
 {
 	size_t n = 0, own = 0;
-	for (size_t i = 0; i < p->n_turns; i++) {
-		n += !p->turn[i].nobody_waits;
-		own += !p->turn[i].nobody_waits && p->turn[i].ask.by == by;
+	for (size_t i = 0; i < p->n_requests; i++) {
+		n += !p->request[i].nobody_waits;
+		own += !p->request[i].nobody_waits && p->request[i].ask.by == by;
 	}
-	return n < PIN_ASKS_MAX && own < PIN_ASKS_USER_MAX &&
-	       p->n_turns < PIN_ASKS_MAX + PIN_WAITS_MAX;
+	return n < PIN_ASKS_MAX && own < PIN_ASKS_USER_MAX && p->n_requests < PIN_REQUESTS_MAX;
 }
 
 bool pinner_has(const struct pinner *p, uint64_t id)
 {
-	return pinner_turn_of(p, id) != NULL;
+	return pinner_find(p, id);
 }
 
 const struct pin_report *pinner_report(const struct pinner *p, uint64_t id)
 {
-	const struct turn *t = pinner_turn_of(p, id);
-	return t ? t->report : NULL;
+	const struct pin_request *q = pinner_find(p, id);
+	return q ? q->report : NULL;
 }
 
 void pinner_forget(struct pinner *p, uint64_t id)
 {
-	struct turn *t = pinner_turn_of(p, id);
-	if (t && (t->report || id != p->child_id))
-		pinner_remove_turn(p, (size_t)(t - p->turn));
-	else if (t)
-		t->nobody_waits = true;
+	struct pin_request *q = pinner_find(p, id);
+	if (q && (q->report || id != p->child_id))
+		pinner_remove(p, q);
+	else if (q)
+		q->nobody_waits = true;
 }
 
 uint64_t pinner_wants_flush(const struct pinner *p)
 {
-	const struct turn *t = p->child || p->taking.goes_on ? NULL : pinner_next_turn(p);
-	return t ? t->since_ns : 0;
+	const struct pin_request *q = p->child || p->taking.goes_on ? NULL : pinner_next(p);
+	return q ? q->since_ns : 0;
 }
 
-/* The one running job that is meant is pinned when it ends, and there is no more to do now. */
-static int wait_for_one(struct pinner *p, struct turn *t, struct label_set *set)
+/* The one running job that is meant is pinned when it ends, and there is no more to do now. 0; PINNER_WAITS;
+ * -ENOMEM. */
+static int wait_for_one(struct pinner *p, const struct pin_ask *ask, const char *group,
+	struct pin_report **ret_report)
 {
-	t->report = calloc(1, sizeof(*t->report));
-	int r = t->report ? pinner_add_wait(p, t, set) : -ENOMEM;
-	if (r == 0) {
-		t->report->outcome = PIN_WELL;
-		pinner_add_running(t->report, set);
-	}
-	return r;
+	_cleanup_(freep) struct pin_report *report = calloc(1, sizeof(*report));
+	int r = report ? pinner_await(p, ask, group, ask->only, NULL) : -ENOMEM;
+	if (r != 0)
+		return r;
+	report->outcome = PIN_WELL;
+	pinner_add_running(report, ask->only);
+	*ret_report = TAKE_PTR(report);
+	return 0;
 }
 
 int pinner_ask(struct pinner *p, const struct pin_ask *ask, uint64_t *ret_id)
 {
+	_cleanup_(freep) char *group = NULL;
+	_cleanup_(freep) struct pin_report *report = NULL;
 	struct label_fault fault;
 	if (!has_room(p, ask->by))
 		return PINNER_BUSY;
-	struct turn t = {.ask = *ask, .id = ++p->last_id, .since_ns = clock_ns(CLOCK_MONOTONIC)};
-	t.ask.only = NULL; /* it may be freed at any time */
-	int r = labels_write(ask->label, ask->n_labels, &t.group, &fault);
+	int r = labels_write(ask->label, ask->n_labels, &group, &fault);
 	if (r > 0)
 		r = -EINVAL; /* the caller has parsed them */
 	if (r == 0 && ask->only)
-		r = wait_for_one(p, &t, ask->only);
-	if (r != 0) {
-		pinner_clear_turn(&t);
+		r = wait_for_one(p, ask, group, &report);
+	if (r != 0)
 		return r;
-	}
-	pinner_add_turn(p, &t);
-	*ret_id = t.id;
+	struct pin_request *q = add(p, ask, group, 0, NULL);
+	if (!q)
+		return -ENOMEM;
+	q->report = TAKE_PTR(report);
+	enter_queue(p, q);
+	*ret_id = q->id;
 	return 0;
 }
 
 /* --- forgetting ------------------------------------------------------------------------------- */
 
-static bool is_left(const struct pinner_unpin *u, uint64_t id)
+bool pinner_unpin_wants(const struct pinner_unpin *u, uint32_t by, const char *labels)
 {
-	return u->at == 0 || id < u->at;
+	return (u->all || by == u->by) && store_pin_matches(labels, u->label, u->n_labels);
 }
 
-/* The next wait is the one with the highest id of those that are left. False: none is. */
-static bool forget_wait(struct pinner *p, struct pinner_unpin *u)
+/* The next request is the one with the highest id of those that are left. False: none is. */
+static bool forget_next(struct pinner *p, struct pinner_unpin *u)
 {
-	size_t at = p->n_waits;
-	for (size_t i = 0; i < p->n_waits; i++)
-		if (is_left(u, p->wait[i].id) &&
-			(at == p->n_waits || p->wait[i].id > p->wait[at].id))
-			at = i;
-	if (at == p->n_waits)
-		return false;
-	u->at = p->wait[at].id;
-	if (pinner_unpin_wants(u, p->wait[at].ask.by, p->wait[at].set->labels)) {
-		pinner_remove_wait(p, at);
-		u->n_removed++;
+	struct pin_request *next = NULL;
+	for (size_t i = 0; i < p->n_requests; i++) {
+		struct pin_request *q = &p->request[i];
+		if ((u->at == 0 || q->id < u->at) && (!next || q->id > next->id))
+			next = q;
 	}
-	return true;
-}
-
-/* The same of jobs that have ended, and whose turn has not come. */
-static bool forget_turn(struct pinner *p, struct pinner_unpin *u)
-{
-	size_t at = p->n_turns;
-	for (size_t i = 0; i < p->n_turns; i++)
-		if (is_left(u, p->turn[i].id) &&
-			(at == p->n_turns || p->turn[i].id > p->turn[at].id))
-			at = i;
-	if (at == p->n_turns)
+	if (!next)
 		return false;
-	const struct turn *t = &p->turn[at];
-	u->at = t->id;
-	if (t->exact && t->id != p->child_id && pinner_unpin_wants(u, t->ask.by, t->exact)) {
-		pinner_remove_turn(p, at);
+	u->at = next->id;
+	if (next->labels && next->id != p->child_id &&
+		pinner_unpin_wants(u, next->ask.by, next->labels)) {
+		pinner_remove(p, next);
 		u->n_removed++;
 	}
 	return true;
@@ -183,9 +360,8 @@ static bool forget_turn(struct pinner *p, struct pinner_unpin *u)
 bool pinner_unpin(struct pinner *p, struct pinner_unpin *u, uint64_t until_ns)
 {
 	while (u->stage != UNPIN_DONE) {
-		const bool more = u->stage == UNPIN_WAITS   ? forget_wait(p, u)
-				  : u->stage == UNPIN_TURNS ? forget_turn(p, u)
-							    : pinner_forget_due(p, u, until_ns);
+		const bool more = u->stage == UNPIN_REQUESTS ? forget_next(p, u)
+							     : pinner_forget_due(p, u, until_ns);
 		if (!more) {
 			u->stage++;
 			u->at = 0;
@@ -207,7 +383,7 @@ static int look(struct pinner *p, uint64_t now_ns)
 	int r = pinner_look_at_rules(p, now_ns, &more);
 	if (more)
 		p->next_look_ns = now_ns + SLICE_NS * SLICE_PART;
-	pinner_look_at_waits(p);
+	look_at_ended(p);
 	return r;
 }
 
@@ -224,9 +400,10 @@ int pinner_dispatch(struct pinner *p, uint64_t now_ns, bool written)
 		pinner_take_made(p);
 	if (p->taking.goes_on)
 		return 0;
+	/* the request that `written` is about, before the look finds others: it adds them behind and removes none */
+	struct pin_request *q = pinner_next(p);
 	int r = look(p, now_ns);
-	struct turn *t = pinner_next_turn(p);
-	return r == 0 && t && written ? pinner_start(p, t) : r;
+	return r == 0 && q && written ? pinner_start(p, q) : r;
 }
 
 size_t pinner_fds(const struct pinner *p, struct pollfd *fds, size_t n)

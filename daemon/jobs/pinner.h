@@ -7,12 +7,13 @@
  *         └────── its running ones ──▶ wait until no process has the labels ──▶ the same
  *
  * One child at a time, so that two requests do not fill the same room. A child that fails leaves nothing.
- * What waits for the end of its job is lost with the daemon; so are the labels of its processes.
+ * Requests that wait for the end of a job are lost with the daemon; so are the labels of its processes.
  */
 
 #include <poll.h>
 
 #include "daemon/attribute/task.h"
+#include "daemon/conf/conf.h"
 #include "daemon/store/pin.h"
 
 /* Jobs that one request pins: 20 runs of a branch with three jobs each. */
@@ -23,7 +24,7 @@
 /* Jobs that are to be pinned when they end, or have ended and wait for their turn; of one user. */
 #define PIN_WAITS_MAX 1024
 #define PIN_WAITS_USER_MAX 128
-#define PIN_WAITS_SAYS "%d of a user, %d in all" /* these two */
+#define PIN_WAITS_SAYS "at most %d per user and %d in total can wait" /* these two */
 
 struct pin_ask {
 	uint32_t by;                    /* the user who asks, and is charged */
@@ -68,7 +69,7 @@ struct pinner;
 struct pinner_options {
 	struct store *store;      /* borrowed */
 	struct task_table *tasks; /* borrowed: who runs */
-	/* What nobody waits for has failed. */
+	/* A request that nobody waits for has failed. */
 	void (*say)(void *userdata, int syslog_level, const char *text);
 	void *userdata;
 };
@@ -82,7 +83,7 @@ int pinner_ask(struct pinner *p, const struct pin_ask *ask, uint64_t *ret_id);
 bool pinner_has(const struct pinner *p, uint64_t id);
 /* NULL: not yet, or no such request. Borrowed until pinner_forget. */
 const struct pin_report *pinner_report(const struct pinner *p, uint64_t id);
-/* Nobody waits for it any more. One that has begun ends nevertheless; one that has not is taken back. */
+/* Nobody waits for this request any more. If it has begun, it ends nevertheless; else it is taken back. */
 void pinner_forget(struct pinner *p, uint64_t id);
 
 /* Jobs of this user, or of all, with these labels that wait for their end: forget them, for a slice of time. True
@@ -93,7 +94,7 @@ struct pinner_unpin {
 	const struct label *label;
 	size_t n_labels;
 	/* set by it; 0 at first */
-	enum unpin_stage { UNPIN_WAITS, UNPIN_TURNS, UNPIN_DUE, UNPIN_DONE } stage;
+	enum unpin_stage { UNPIN_REQUESTS, UNPIN_DUE, UNPIN_DONE } stage;
 	uint64_t at; /* id of the last one of that stage that was looked at; 0: none was */
 	size_t n_removed;
 };
@@ -101,18 +102,17 @@ bool pinner_unpin(struct pinner *p, struct pinner_unpin *u, uint64_t until_ns);
 /* Does this running job wait for its end to be pinned? */
 bool pinner_awaits(const struct pinner *p, const struct label_set *set);
 
-void pinner_allow(struct pinner *p, const struct pin_limits *limits);
-/* Pin by these rules, pin-jobs of mperf.conf: jobs that run, and those that begin. Each is its user's, who is
- * charged, as if that user had asked for it. */
-void pinner_set_rules(struct pinner *p, const char *text);
+/* See how much room pins have, as of the last look at the store, and which jobs are pinned by themselves: by pin-jobs,
+ * jobs that run, and those that begin. Each is its user's, who is charged, as if that user had asked for it. */
+void pinner_allow(struct pinner *p, const struct conf *c);
 
-/* Does a request wait until what is in memory is written, since this moment (CLOCK_MONOTONIC)? 0: no. */
+/* The moment (CLOCK_MONOTONIC) until which samples must be in the files before the next request begins; 0: none waits. */
 uint64_t pinner_wants_flush(const struct pinner *p);
 
 size_t pinner_fds(const struct pinner *p, struct pollfd *fds, size_t n);
-/* Is there more to do at once? */
+/* Should the next turn of the loop come at once? */
 bool pinner_has_more(const struct pinner *p);
-/* written: all that the first request asks for is in the files. 0 or -errno. */
+/* Go on. written: all samples until pinner_wants_flush are in the files, so that this request may begin. 0 or -errno. */
 int pinner_dispatch(struct pinner *p, uint64_t now_ns, bool written);
 
 /* Kills the child. */

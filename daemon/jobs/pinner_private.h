@@ -3,63 +3,49 @@
 
 /* A pinner's internals
  *
- *      pinner.c        its life, asking, and what is done in which order
- *      pinner_child.c  the child of a turn: from its start to what it made
- *      pinner_rule.c   rules: which of the jobs that run are to be pinned by themselves
- *      pinner_wait.c   jobs that run, and get a turn when they have ended
- *      pinner_turn.c   the lists of both
+ *      pinner.c       its life, the list of requests, and what is done in which order
+ *      pinner_rule.c  rules: which of the jobs that run are to be pinned by themselves
+ *      pin_make.c     the child of a request: from its start to what it made
  */
 
 #include "daemon/child/offload.h"
 #include "daemon/jobs/pinner.h"
 #include "daemon/store/pin_rule.h"
 
-/* A request, or a job that has ended (exact). */
-struct turn {
+#define PIN_REQUESTS_MAX (PIN_ASKS_MAX + PIN_WAITS_MAX)
+
+/* A request of a client, or the wish to pin one job when it has ended:
+ *
+ *      asked, or its job ended ──▶ in the queue ──▶ its child ──▶ reported, or gone
+ *      its job runs (set) ────────────┘
+ */
+struct pin_request {
 	struct pin_ask ask;
-	char *group; /* JSON */
-	char *exact; /* JSON of the one job; NULL: what `ask` says */
-	uint32_t exact_uid;
-	uint64_t id, since_ns;
-	uint64_t round;            /* the lower ones come first */
+	char *group;           /* JSON */
+	char *labels;          /* JSON: the one job to pin; NULL: all jobs that `ask` selects */
+	uint32_t uid;          /* whose job that is */
+	struct label_set *set; /* held: the job runs, and the request is not in the queue yet */
+	uint64_t id;
+	uint64_t since_ns;         /* when it entered the queue, CLOCK_MONOTONIC */
+	uint64_t round;            /* of the queue: lower ones come first */
 	struct pin_report *report; /* NULL: not done yet */
 	bool nobody_waits;
 };
 
-/* A job that is pinned when it ends. */
-struct wait {
-	uint64_t id;
-	struct pin_ask ask;
-	char *group;           /* JSON */
-	struct label_set *set; /* held */
-};
-
-/* What the last look knew of a set of labels, for the rules. */
-struct met_set {
-	uint32_t id;
-	uid_t uid;
-	uint32_t n_given; /* of label_set */
-	bool runs;
-	bool due; /* a run of it is to be compared with the rules, and pinned when there is a place */
-	bool matches; /* it was, and only the place is missing */
-};
-
-/* What a child and we have in common. */
+/* Memory that a child shares with us. */
 struct shared {
 	struct pin_report report;
-	char making[STORE_NAME_BYTES];
+	char making[STORE_NAME_BYTES]; /* the name of the pin that is being written */
 };
 
 struct pinner {
 	struct pinner_options o;
 	struct pin_limits limits;
-	struct turn *
-		turn; /* in the order of arrival; those that are done stay until they are forgotten */
-	size_t n_turns;
-	struct wait *wait;
-	size_t n_waits;
+	/* PIN_REQUESTS_MAX; those that are done stay until they are forgotten */
+	struct pin_request *request;
+	size_t n_requests;
 	struct offload *child;
-	uint64_t child_id; /* of its turn */
+	uint64_t child_id; /* of its request */
 	uint64_t round;    /* of the last child's */
 	struct taking {
 		bool goes_on;  /* the child has ended, and not all that it made is noted yet */
@@ -67,64 +53,57 @@ struct pinner {
 		bool is_noted; /* it is: what it takes the place of goes */
 	} taking;
 	struct shared *shared;
-	uint64_t last_id, last_wait, next_look_ns;
+	uint64_t last_id, next_look_ns;
 	char *rules_text;
 	struct pin_rules rules;
-	struct met_set *met; /* by id */
-	size_t n_met;
 	uint64_t next_say_ns;
 	unsigned n_unsaid;
 };
 
-/* --- pinner_turn.c ---------------------------------------------------------------------------- */
+/* --- pinner.c --------------------------------------------------------------------------------- */
 
-void pinner_clear_turn(struct turn *t);
-void pinner_remove_turn(struct pinner *p, size_t at);
-void pinner_remove_wait(struct pinner *p, size_t at);
 /* NULL: there is none of that id. */
-struct turn *pinner_turn_of(const struct pinner *p, uint64_t id);
-/* Add one, whose round is set here: users take turns, so that nobody's many jobs keep another's waiting. There must
- * be room. */
-void pinner_add_turn(struct pinner *p, const struct turn *t);
-/* The next that is not done; NULL: none. */
-struct turn *pinner_next_turn(const struct pinner *p);
-/* Is that to be forgotten? */
+struct pin_request *pinner_find(const struct pinner *p, uint64_t id);
+/* Later requests move up. */
+void pinner_remove(struct pinner *p, struct pin_request *q);
+/* The first of the queue; NULL: it is empty. */
+struct pin_request *pinner_next(const struct pinner *p);
+
+/* Pin this job when it ends; a later request replaces an earlier one. Jobs that have ended, and are still in the
+ * queue, count towards the limits too. group: JSON, copied; a reference of the set is added; from: as below. 0;
+ * PINNER_WAITS; -ENOMEM. */
+int pinner_await(struct pinner *p, const struct pin_ask *ask, const char *group,
+	struct label_set *set, const struct pin_request *from);
+/* The same for the job of a row of request q's report: if nothing of it is left, it enters the queue at once. */
+int pinner_await_row(struct pinner *p, const struct pin_request *q, const struct pin_job *row);
+/* Room for one more waiting job of user `by`? `from` is a request that ends with that, and is not counted; or NULL. */
+bool pinner_has_place(const struct pinner *p, uint32_t by, const struct pin_request *from);
+/* The job of a queued request may run again: then the request waits for its end, or goes if another one does. */
+bool pinner_await_again(struct pinner *p, struct pin_request *q);
+
+/* Does the call want a job of these labels, pinned for user `by`, to be forgotten? */
 bool pinner_unpin_wants(const struct pinner_unpin *u, uint32_t by, const char *labels);
-/* Say what nobody waits for has failed. Users' jobs can fail as often as they like: a sentence a minute. */
+/* Say that a request which nobody waits for has failed. Users' jobs can fail as often as they like: a sentence a
+ * minute. */
 void pinner_say_of_nobody(struct pinner *p, uint64_t now_ns, const char *text);
-
-/* --- pinner_wait.c ---------------------------------------------------------------------------- */
-
-/* Pin this job, when it ends, as the turn says; takes no reference of the caller's. Jobs that have ended, and whose turn has not come, count towards
- * the limits too. 0; PINNER_WAITS; -ENOMEM. */
-int pinner_add_wait(struct pinner *p, const struct turn *t, struct label_set *set);
-/* A row of a report that has room for it. */
-void pinner_add_running(struct pin_report *report, const struct label_set *set);
-/* In the child, for it looks at all labels of a user: jobs of the turn that run are pinned later; the shared report
- * has them. Of more than PIN_JOBS_MAX the latest are taken, if the request keeps no more. 0; PINNER_WAITS;
- * PINNER_MANY: it does, and none is taken; -ENOMEM. */
-enum { PINNER_MANY = PINNER_WAITS + 1 };
-int pinner_take_running(struct pinner *p, const struct turn *t);
-/* In the daemon: the job of such a row waits. As pinner_add_wait. */
-int pinner_await_row(struct pinner *p, const struct turn *t, const struct pin_job *row);
-/* Jobs that have ended get a turn. */
-void pinner_look_at_waits(struct pinner *p);
-/* May one more job of the turn wait? The turn may be one of the list, and then gives up its own place. */
-bool pinner_has_place(const struct pinner *p, const struct turn *t);
 
 /* --- pinner_rule.c ---------------------------------------------------------------------------- */
 
+/* Pin by these rules, pin-jobs of mperf.conf; nothing happens if they are the same. */
+void pinner_set_rules(struct pinner *p, const char *text);
 /* Jobs that have begun since the last look, and match a rule, will be pinned; those that find no place are tried
  * again at the next. *ret_more: its slice was over before all were compared. 0 or -ENOMEM. */
 int pinner_look_at_rules(struct pinner *p, uint64_t now_ns, bool *ret_more);
-/* As pinner_unpin, of those that have found no place yet. True: there may be more. */
+/* The stage of pinner_unpin for jobs that have found no place yet. True: there may be more. */
 bool pinner_forget_due(struct pinner *p, struct pinner_unpin *u, uint64_t until_ns);
 
-/* --- pinner_child.c --------------------------------------------------------------------------- */
+/* --- pin_make.c ------------------------------------------------------------------------------- */
 
-/* Begin with a turn. 0 or -errno. */
-int pinner_start(struct pinner *p, struct turn *t);
+/* Begin with a request. 0 or -errno. */
+int pinner_start(struct pinner *p, struct pin_request *q);
 /* The child has ended: free it. */
 void pinner_take_end(struct pinner *p, const struct offload_end *end);
 /* Note what it made, for a slice of time. */
 void pinner_take_made(struct pinner *p);
+/* A row for a job that runs; the report must have room. */
+void pinner_add_running(struct pin_report *report, const struct label_set *set);

@@ -28,7 +28,7 @@
 DEFINE_CLEANUP(DIR *, closedir)
 
 #define SECOND_NS 1000000000
-/* What a folder may have of others' files before we stop looking. */
+/* Files of others that a folder may have before we stop looking. */
 #define ENTRIES_MAX 65536
 
 int runs_folder_make(const char *path, const char *schedule)
@@ -125,7 +125,7 @@ int runs_folder_retain(
 	const char *path, struct runs_log *log, const char *schedule, size_t keep, uint64_t max_use)
 {
 	struct runs_kept kept;
-	while ((kept = runs_log_kept(log, schedule)).n > 0 &&
+	while ((kept = runs_log_kept(log, schedule, NULL)).n > 0 &&
 		(kept.n > keep || (kept.n > 1 && kept.bytes > max_use))) {
 		int r = remove_run(path, log,
 			runs_log_first_to_go(
@@ -136,13 +136,13 @@ int runs_folder_retain(
 	return 0;
 }
 
-/* What a user's recordings by that schedule may take, kept and running. */
+/* Bytes that a user's recordings by that schedule may take, kept and running. */
 static uint64_t share_of(const struct runs_log *log, const struct schedule *of, uid_t uid)
 {
 	if (uid != 0)
 		return of->max_use / RUNS_USER_PART;
 	uint64_t others =
-		runs_log_kept(log, of->name).bytes - runs_log_kept_of(log, of->name, uid).bytes;
+		runs_log_kept(log, of->name, NULL).bytes - runs_log_kept(log, of->name, &uid).bytes;
 	return of->max_use - (others < of->max_use / 2 ? others : of->max_use / 2);
 }
 
@@ -152,7 +152,7 @@ int runs_folder_make_room(const char *path, struct runs_log *log, const struct s
 	const uint64_t share = share_of(log, of, uid);
 	const uint64_t left = bytes < share / 2 ? share - bytes : share / 2;
 	uint64_t kept;
-	while ((kept = runs_log_kept_of(log, of->name, uid).bytes) > left) {
+	while ((kept = runs_log_kept(log, of->name, &uid).bytes) > left) {
 		int r = remove_run(path, log, runs_log_oldest_of(log, of->name, uid));
 		if (r < 0)
 			return r;

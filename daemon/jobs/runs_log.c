@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Files are not synced: what a power failure takes is a line about a recording whose last seconds it
- * takes as well. */
+/* Files are not synced: a power failure takes a line, and the last seconds of the recording that it is about. */
 
 #include "daemon/jobs/runs_log.h"
 
@@ -13,12 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/store/key.h"
 #include "proto/base/memory.h"
 
 /* The file is rewritten if it has more than this many lines per run, and these. */
 #define LINES_PART 2
 #define LINES_SPARE 64
-/* Of the file that is read: that one is rewritten by the change after the one that makes it longer. */
+/* Lines of a file that are read: the change after the one that makes it longer rewrites it. */
 #define LINES_MAX (LINES_PART * RUNS_MAX + LINES_SPARE + 1)
 
 const char *run_outcome_says(enum run_outcome outcome)
@@ -40,7 +40,7 @@ static json_t *pack(const struct run_entry *e, const char *job, const char *why)
 		(json_int_t)e->times);
 }
 
-/* NULL: no memory. What is no UTF-8 is left out, and nothing else. */
+/* NULL: no memory. Texts that are no UTF-8 are left out, and nothing else. */
 static char *line_of(const struct run_entry *e)
 {
 	json_t *o = pack(e, e->job, e->why);
@@ -129,17 +129,12 @@ static void remove_at(struct runs_log *log, size_t i)
 	log->n--;
 }
 
-/* Of a higher id than all. */
+/* Append a run with a higher id than all. 0 or -ENOMEM. */
 static int append(struct runs_log *log, const struct run_entry *e)
 {
-	if (log->n == log->size) {
-		size_t size = log->size ? 2 * log->size : 64;
-		struct run_entry *grown = reallocarray(log->entry, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		log->entry = grown;
-		log->size = size;
-	}
+	int r = array_grow(&log->entry, &log->size, (uint32_t)log->n + 1, sizeof(*log->entry));
+	if (r < 0)
+		return r;
 	log->entry[log->n++] = *e;
 	log->last_id = e->id;
 	return 0;
@@ -163,7 +158,7 @@ static uint64_t weight(const struct runs_kind *k, const struct run_entry *e)
 	return k->bound == RUNS_BYTES ? e->bytes : 1;
 }
 
-/* What one user has of them. */
+/* The weight of one user's runs of that kind. */
 static uint64_t weight_of(const struct runs_log *log, const struct runs_kind *k, uid_t uid)
 {
 	uint64_t sum = 0;
@@ -202,30 +197,22 @@ static bool is_kept(const struct run_entry *e, const void *of)
 	return *e->file && e->outcome != RUN_GOES_ON && strcmp(e->schedule, of) == 0;
 }
 
-struct runs_kept runs_log_kept(const struct runs_log *log, const char *schedule)
+struct runs_kept runs_log_kept(const struct runs_log *log, const char *schedule, const uid_t *uid)
 {
 	struct runs_kept kept = {.n = 0};
 	for (size_t i = 0; i < log->n; i++)
-		if (is_kept(&log->entry[i], schedule)) {
+		if (is_kept(&log->entry[i], schedule) && (!uid || log->entry[i].uid == *uid)) {
 			kept.n++;
 			kept.bytes += log->entry[i].bytes;
 		}
 	return kept;
 }
 
-struct runs_kept runs_log_kept_of(const struct runs_log *log, const char *schedule, uid_t uid)
-{
-	const struct runs_kind number = {is_kept, schedule, RUNS_NUMBER, false};
-	const struct runs_kind bytes = {is_kept, schedule, RUNS_BYTES, false};
-	return (struct runs_kept){
-		(size_t)weight_of(log, &number, uid), weight_of(log, &bytes, uid)};
-}
-
 uint64_t runs_log_first_to_go(
 	const struct runs_log *log, const char *schedule, enum runs_bound bound)
 {
 	struct runs_kind k = {is_kept, schedule, bound, false};
-	const struct runs_kept kept = runs_log_kept(log, schedule);
+	const struct runs_kept kept = runs_log_kept(log, schedule, NULL);
 	const uint64_t all = bound == RUNS_BYTES ? kept.bytes : kept.n;
 	k.without_root = weight_of(log, &k, 0) <= all / 2;
 	ssize_t i = oldest_of_most(log, &k);
@@ -300,7 +287,7 @@ void runs_log_changed(struct runs_log *log, const struct run_entry *run)
 	}
 	log->error = write_line(log->fd, run);
 	log->n_lines++;
-	if (log->error != 0) { /* what was written of it ends no line */
+	if (log->error != 0) { /* the file may end in half a line */
 		close(log->fd);
 		log->fd = -1;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The log of runs: what schedules recorded, skipped, and why
+/* The log of runs: recordings of schedules, and why others were skipped
  *
  * A run is one recording of a schedule, or its omission. Runs are kept in memory and in a file of the
  * schedules' folder, one JSON object a line: a changed run is appended again, and the last line of an
@@ -54,7 +54,8 @@ struct runs_log {
 	char *path;
 	int fd;                  /* -1: it cannot be written */
 	struct run_entry *entry; /* by id */
-	size_t n, size;
+	size_t n;
+	uint32_t size;
 	uint64_t last_id;
 	size_t n_lines; /* in the file */
 	int error;      /* errno of the last write; 0: it worked */
@@ -73,25 +74,24 @@ void runs_log_close(struct runs_log *log);
 uint64_t runs_log_add(struct runs_log *log, const struct run_entry *run);
 /* By id; borrowed until the next add or drop. NULL: there is none. */
 struct run_entry *runs_log_find(struct runs_log *log, uint64_t id);
-/* It has changed: write it. */
+/* Write a run that has changed. */
 void runs_log_changed(struct runs_log *log, const struct run_entry *run);
-/* Forget it. */
+/* Forget a run. */
 void runs_log_drop(struct runs_log *log, uint64_t id);
 /* Forget all for which it is true, which is asked once for each, in time linear in the log. */
 void runs_log_drop_if(struct runs_log *log, bool (*is)(const struct run_entry *run, void *userdata),
 	void *userdata);
 
-/* Of a schedule's recordings that are complete: how many, and their bytes; all, or one user's. */
+/* How many of a schedule's recordings are complete, and their bytes; uid: of this user, NULL: of all. */
 struct runs_kept {
 	size_t n;
 	uint64_t bytes;
 };
-struct runs_kept runs_log_kept(const struct runs_log *log, const char *schedule);
-struct runs_kept runs_log_kept_of(const struct runs_log *log, const char *schedule, uid_t uid);
-/* Of them the one to remove first where there are too many, or too many bytes: the oldest of the user who has
- * most of that. Root's goes only while other users together have no more than half of it. 0: none. */
+struct runs_kept runs_log_kept(const struct runs_log *log, const char *schedule, const uid_t *uid);
+/* The recording of a schedule to remove first where there are too many, or too many bytes: the oldest of the user who
+ * has most of that. Root's goes only while other users together have no more than half of it. 0: none. */
 enum runs_bound { RUNS_NUMBER, RUNS_BYTES };
 uint64_t runs_log_first_to_go(
 	const struct runs_log *log, const char *schedule, enum runs_bound bound);
-/* That user's oldest. 0: none. */
+/* The oldest recording of that schedule and user. 0: none. */
 uint64_t runs_log_oldest_of(const struct runs_log *log, const char *schedule, uid_t uid);

@@ -26,26 +26,15 @@ static struct targets targets_of(const struct schedule_run_options *o)
 	return t;
 }
 
-/* What the recording says it is of. */
-static void title_of(const struct schedule_run_options *o, char *text, size_t size)
-{
-	struct label label[LABELS_MAX];
-	char says[RUN_JOB_BYTES];
-	const struct watched_job *job = o->job;
-	if (!job)
-		snprintf(text, size, "the whole system, by schedule %s", o->schedule->name);
-	else if (job->labels)
-		snprintf(text, size, "job %s",
-			labels_say(label, labels_read(job->labels->labels, label), says,
-				sizeof(says)));
-	else
-		snprintf(text, size, "unit %.*s", (int)job->n_unit, job->unit);
-}
-
-static int start(struct schedule_run *run, const struct schedule_run_options *o, char *why)
+static int start(struct schedule_run *run, const struct schedule_run_options *o)
 {
 	char title[RUN_JOB_BYTES + 32];
-	title_of(o, title, sizeof(title));
+	if (o->job)
+		snprintf(title, sizeof(title), "%s %s", o->job->labels ? "job" : "unit",
+			o->entry->job);
+	else
+		snprintf(title, sizeof(title), "the whole system, by schedule %s",
+			o->schedule->name);
 	const struct targets targets = targets_of(o);
 	const struct recording_options recording = {
 		.walk = o->walk,
@@ -55,31 +44,29 @@ static int start(struct schedule_run *run, const struct schedule_run_options *o,
 		.no_callers = !o->schedule->callers,
 		.window_ns = o->conf->flush_ns,
 		.command = title,
-		.path = run->path,
+		.path = o->path,
 		.hz = o->schedule->hz ? o->schedule->hz : o->conf->rate,
 	};
 	struct event_error error = {""};
 	int r = recording_new(&recording, &run->recording, &error);
 	if (r > 0)
-		snprintf(why, RUN_WHY_BYTES, "%.*s", RUN_WHY_BYTES - 1, error.text);
+		snprintf(o->entry->why, RUN_WHY_BYTES, "%.*s", RUN_WHY_BYTES - 1, error.text);
 	return r > 0 ? SCHEDULE_RUN_FAILED : r;
 }
 
-int schedule_run_new(const struct schedule_run_options *o, struct schedule_run **ret_run,
-	char why[static RUN_WHY_BYTES])
+int schedule_run_new(const struct schedule_run_options *o, struct schedule_run **ret_run)
 {
 	struct schedule_run *run = calloc(1, sizeof(*run));
 	if (!run)
 		return -ENOMEM;
 	run->schedule = *o->schedule;
-	run->id = o->id;
+	run->id = o->entry->id;
 	run->job = o->job;
-	run->uid = o->job && o->job->labels ? o->job->uid : 0;
+	run->uid = o->entry->uid;
 	if (run->job)
 		run->job->n_users++;
 	run->until_ns = o->now_ns + o->schedule->duration_ns;
-	run->path = strdup(o->path);
-	int r = run->path ? start(run, o, why) : -ENOMEM;
+	int r = start(run, o);
 	if (r != 0) {
 		schedule_run_free(run);
 		return r;
@@ -124,7 +111,6 @@ struct schedule_run *schedule_run_free(struct schedule_run *run)
 	recording_free(run->recording);
 	if (run->job)
 		run->job->n_users--;
-	free(run->path);
 	free(run);
 	return NULL;
 }

@@ -67,7 +67,9 @@ static int read_drop_ins(struct schedules *s, struct walk *w)
 	return 0;
 }
 
-/* The log of the store in force, once there is one: another store has another. */
+static int end_all(struct schedules *s, const char *why);
+
+/* Open the log of the store in force; runs of another store end first. 0 or -errno. */
 static int open_log(struct schedules *s)
 {
 	_cleanup_(freep) char *path = NULL, *file = NULL;
@@ -82,12 +84,15 @@ static int open_log(struct schedules *s)
 		file = NULL;
 		return -ENOMEM;
 	}
+	int r = end_all(s, "mperf.conf names another store");
+	if (r < 0)
+		return r;
 	runs_log_close(&s->log);
 	free(TAKE_PTR(s->path));
 	s->log_serial++;
 	/* where it cannot be, the log's first line says so */
 	(void)mkdir(path, FOLDER_MODE);
-	int r = runs_log_open(file, &s->log);
+	r = runs_log_open(file, &s->log);
 	if (r < 0)
 		return r;
 	if (!s->log.is_unread)
@@ -143,7 +148,7 @@ static size_t count_users_runs(const struct schedules *s)
 	return n;
 }
 
-/* "": nothing speaks against it. */
+/* The reason for which it may not record; "": there is none. */
 static void find_refusal(const struct schedules *s, const struct walk *w, const struct schedule *of,
 	uid_t uid, char why[static RUN_WHY_BYTES])
 {
@@ -151,7 +156,7 @@ static void find_refusal(const struct schedules *s, const struct walk *w, const 
 	char reason[RUN_WHY_BYTES - 64];
 	*why = '\0';
 	if (!w)
-		snprintf(why, RUN_WHY_BYTES, "mperfd samples nothing now");
+		snprintf(why, RUN_WHY_BYTES, "mperfd is not sampling");
 	else if (!c->store)
 		snprintf(why, RUN_WHY_BYTES, "mperf.conf says keep = no");
 	else if (of->hz > c->rate_max)
@@ -161,13 +166,15 @@ static void find_refusal(const struct schedules *s, const struct walk *w, const 
 		snprintf(why, RUN_WHY_BYTES, "%.150s cannot be read: %s", s->log.path,
 			strerror(s->log.error));
 	else if (s->n_runs == RUNS_AT_ONCE_MAX)
-		snprintf(why, RUN_WHY_BYTES, "%d recordings of schedules go on already",
+		snprintf(why, RUN_WHY_BYTES, "%d scheduled recordings are already running",
 			RUNS_AT_ONCE_MAX);
 	else if (uid != 0 && count_users_runs(s) >= RUNS_AT_ONCE_USERS_MAX)
-		snprintf(why, RUN_WHY_BYTES, "%d recordings of users' jobs go on already",
+		snprintf(why, RUN_WHY_BYTES,
+			"%d scheduled recordings of users' jobs are already running",
 			RUNS_AT_ONCE_USERS_MAX);
 	else if (uid != 0 && count_runs(s, uid, NULL) >= RUNS_AT_ONCE_USER_MAX)
-		snprintf(why, RUN_WHY_BYTES, "%d recordings of this user's jobs go on already",
+		snprintf(why, RUN_WHY_BYTES,
+			"%d scheduled recordings of this user's jobs are already running",
 			RUNS_AT_ONCE_USER_MAX);
 	else if (runs_folder_is_full(c->store_path, c->min_free_bytes))
 		snprintf(why, RUN_WHY_BYTES, "less than min-free of mperf.conf is free in %.150s",
@@ -181,10 +188,9 @@ static void find_refusal(const struct schedules *s, const struct walk *w, const 
 
 static void say_job(const struct watched_job *job, char *text, size_t size)
 {
-	struct label label[LABELS_MAX];
 	*text = '\0';
 	if (job && job->labels)
-		labels_say(label, labels_read(job->labels->labels, label), text, size);
+		labels_say_json(job->labels->labels, text, size);
 	else if (job)
 		snprintf(text, size, "%.*s", (int)job->n_unit, job->unit);
 }
@@ -202,7 +208,7 @@ static int start_run(struct schedules *s, struct walk *w, const struct schedule 
 			strerror(-r));
 		return 0;
 	}
-	/* what it has room for goes when it is kept */
+	/* remove what is too much; for its own bytes older ones go when it is kept */
 	r = runs_folder_retain(s->path, &s->log, of->name, of->keep, of->max_use);
 	if (r < 0) {
 		snprintf(e->why, sizeof(e->why),
@@ -210,15 +216,14 @@ static int start_run(struct schedules *s, struct walk *w, const struct schedule 
 			strerror(-r));
 		return 0;
 	}
-	/* the id that the log will give it */
-	uint64_t id = s->log.last_id + 1;
-	runs_folder_name(of->name, e->start_ns, id, e->file);
+	e->id = s->log.last_id + 1; /* as the log will give it */
+	runs_folder_name(of->name, e->start_ns, e->id, e->file);
 	if (asprintf(&path, "%s/%s", s->path, e->file) < 0) {
 		path = NULL;
 		return -ENOMEM;
 	}
-	const struct schedule_run_options o = {of, job, w, c, path, id, now_ns};
-	r = schedule_run_new(&o, &run, e->why);
+	const struct schedule_run_options o = {of, job, w, c, path, e, now_ns};
+	r = schedule_run_new(&o, &run);
 	if (r != 0)
 		return r > 0 ? 0 : r;
 	s->run[s->n_runs++] = run;
@@ -277,15 +282,7 @@ int schedules_begin(
 
 /* --- jobs ------------------------------------------------------------------------------------- */
 
-static bool has_labels(const struct schedule *of, const struct label *label, size_t n)
-{
-	for (size_t i = 0; i < of->n_labels; i++)
-		if (!label_matches(&of->label[i], label, n))
-			return false;
-	return true;
-}
-
-/* Its n labels have been read. */
+/* Does this schedule record such jobs? label: the n labels of the job. */
 static bool is_of(const struct schedule *of, const struct watched_job *job,
 	const struct label *label, size_t n)
 {
@@ -293,7 +290,7 @@ static bool is_of(const struct schedule *of, const struct watched_job *job,
 	if (of->kind != SCHEDULE_JOBS || !job->labels != (*of->unit != '\0'))
 		return false;
 	if (job->labels)
-		return has_labels(of, label, n);
+		return labels_match(of->label, of->n_labels, label, n);
 	if (job->n_unit >= sizeof(unit))
 		return false;
 	memcpy(unit, job->unit, job->n_unit);
@@ -301,7 +298,7 @@ static bool is_of(const struct schedule *of, const struct watched_job *job,
 	return fnmatch(of->unit, unit, 0) == 0;
 }
 
-/* Whether this one is of the share. Without random numbers none is. */
+/* Draw: is this job of the share? Without random numbers none is. */
 static bool draw(uint32_t share_ppm)
 {
 	uint64_t number;
@@ -369,7 +366,7 @@ static int finish(struct schedules *s, struct schedule_run *run, enum run_outcom
 	return schedule_run_finish(run, outcome, why, now_ns);
 }
 
-/* What the budget makes of its rate, which the recording says too. */
+/* Follow the rate that the budget leaves; the recording says it too. */
 static void follow_rate(struct schedules *s, struct schedule_run *run)
 {
 	const struct overhead_held *held = run->wants_rate ? s->o.held(s->o.owner, run) : NULL;
@@ -383,8 +380,8 @@ static void follow_rate(struct schedules *s, struct schedule_run *run)
 	recording_note(run->recording, text);
 }
 
-/* What the recordings of its schedule and user that go on take, and will until the next look and when they are
- * sealed. */
+/* Bytes of all running recordings of its schedule and user, with a reserve for the time until the next look and for
+ * sealing. */
 static uint64_t bytes_of(const struct schedules *s, const struct schedule_run *of)
 {
 	struct recording_state state;
@@ -399,7 +396,7 @@ static uint64_t bytes_of(const struct schedules *s, const struct schedule_run *o
 	return bytes + bytes / 16;
 }
 
-/* Once a second: its user's bytes, and those beside them. */
+/* Look once a second at its user's bytes, and at the free space. */
 static bool is_out_of_room(
 	struct schedules *s, struct schedule_run *run, uint64_t now_ns, const char **ret_why)
 {
@@ -440,7 +437,7 @@ static void say_given(const struct schedule_run *run, struct run_entry *e)
 			n > 0 ? "; " : "", run->given_hz);
 }
 
-/* It is sealed, or lost. */
+/* Log a run that is sealed, or lost. */
 static void settle(struct schedules *s, struct schedule_run *run)
 {
 	struct recording_state state;
@@ -457,9 +454,9 @@ static void settle(struct schedules *s, struct schedule_run *run)
 	if (run->outcome == RUN_FAILED)
 		*e->file = '\0';
 	else
-		e->bytes = runs_folder_bytes(run->path);
+		e->bytes = runs_folder_bytes(state.path);
 	runs_log_changed(&s->log, e);
-	/* what cannot be removed keeps the next run from beginning, which says so */
+	/* a file that cannot be removed keeps the next run from beginning, which says so */
 	(void)runs_folder_retain(
 		s->path, &s->log, run->schedule.name, run->schedule.keep, run->schedule.max_use);
 	notice_log(s);
@@ -562,16 +559,9 @@ void schedules_stop(struct schedules *s)
 int schedules_reload(struct schedules *s, struct walk *w)
 {
 	int r = read_drop_ins(s, w);
-	_cleanup_(freep) char *path = NULL;
-	if (r < 0 || asprintf(&path, "%s/" FOLDER, s->o.conf->store_path) < 0) {
-		path = NULL;
-		return r < 0 ? r : -ENOMEM;
-	}
-	if (!s->path || strcmp(path, s->path) != 0)
-		r = end_all(s, "mperf.conf names another store");
 	if (r == 0)
 		r = open_log(s);
-	/* what runs by now did not begin under the new ones */
+	/* jobs that run by now did not begin under the new schedules */
 	return r == 0 && w ? look(s, w, clock_ns(CLOCK_MONOTONIC)) : r;
 }
 

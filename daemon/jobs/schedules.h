@@ -11,7 +11,7 @@
  * mperf.conf. Runs at once, those of a user, their time, number and bytes are limited.
  *
  * A job of labels is its user's: its recording has only what belongs wholly to that user, who may read
- * it. What a run of a unit or of a time records is for root and the group.
+ * it. The recording of a unit or of a time is for root and the group.
  */
 
 #include "daemon/budget/overhead.h"
@@ -20,9 +20,9 @@
 #include "daemon/jobs/runs_log.h"
 #include "proto/syntax/schedule.h"
 
-/* Each looks at every sample and writes a file, as recordings of clients do (RECORDINGS_MAX). */
+/* Runs at once. Each looks at every sample and writes a file, as recordings of clients do (RECORDINGS_MAX). */
 #define RUNS_AT_ONCE_MAX 16
-/* Of these, of jobs of users other than root: some are left for units, times and root; and of one user. */
+/* Runs at once of jobs of users other than root, so that some are left for units, times and root; and of one user. */
 #define RUNS_AT_ONCE_USERS_MAX 12
 #define RUNS_AT_ONCE_USER_MAX 4
 
@@ -30,7 +30,7 @@ struct schedules_options {
 	const char *folder;              /* of drop-ins; borrowed */
 	const struct conf *conf;         /* borrowed */
 	const struct overhead *overhead; /* borrowed */
-	/* As service_want_rate and service_held. */
+	/* service_want_rate and service_held, with their owner. */
 	int (*want_rate)(void *owner, const void *who, uint32_t hz, uint32_t overhead_ppm);
 	const struct overhead_held *(*held)(void *owner, const void *who);
 	void *owner;

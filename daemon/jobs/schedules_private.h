@@ -12,7 +12,6 @@ struct schedule_run {
 	uid_t uid;
 	struct watched_job *job; /* NULL: of a time. In use, so that it stays */
 	struct recording *recording;
-	char *path;
 	uint64_t until_ns, next_look_ns; /* CLOCK_MONOTONIC */
 	enum run_outcome outcome;        /* once it is finishing, and: */
 	int64_t end_ns;                  /* CLOCK_REALTIME */
@@ -34,13 +33,13 @@ void runs_folder_tidy(const char *path, struct runs_log *log);
  * removed, which stays in the log, as do all after it. */
 int runs_folder_retain(const char *path, struct runs_log *log, const char *schedule, size_t keep,
 	uint64_t max_use);
-/* That user's recordings of the schedule that go on take `bytes`: remove of the same user's that are kept, down to
- * half of that user's share. 0; RUNS_FOLDER_FULL: still they take more than it; -errno as in runs_folder_retain. */
+/* Make room for that user's running recordings of the schedule, which take `bytes`: remove kept ones of the same user,
+ * down to half of that user's share. 0; RUNS_FOLDER_FULL: still they take more than it; -errno as in runs_folder_retain. */
 #define RUNS_USER_PART 4 /* of MaxUse=, of one user other than root */
 enum { RUNS_FOLDER_FULL = 1 };
 int runs_folder_make_room(const char *path, struct runs_log *log, const struct schedule *of,
 	uid_t uid, uint64_t bytes);
-/* Is less free there? False if that is not known. */
+/* Has that file system less than min_free_bytes free? False if that is not known. */
 bool runs_folder_is_full(const char *path, uint64_t min_free_bytes);
 
 /* Bytes of a whole path; 0 if it is gone. */
@@ -48,20 +47,19 @@ uint64_t runs_folder_bytes(const char *path);
 
 /* --- schedule_run.c --------------------------------------------------------------------------- */
 
-/* Begin a run, whose folder exists. job NULL: the whole system. 0 with *ret_run; SCHEDULE_RUN_FAILED with
- * `why`; -ENOMEM. */
+/* Begin a run, whose folder exists, and which the log does not have yet. 0 with *ret_run; SCHEDULE_RUN_FAILED, and
+ * entry->why says why; -ENOMEM. */
 enum { SCHEDULE_RUN_FAILED = 1 };
 struct schedule_run_options {
 	const struct schedule *schedule;
-	struct watched_job *job;
+	struct watched_job *job; /* NULL: the whole system */
 	struct walk *walk;
 	const struct conf *conf;
 	const char *path;
-	uint64_t id;
+	struct run_entry *entry; /* with its id, user and job */
 	uint64_t now_ns;
 };
-int schedule_run_new(const struct schedule_run_options *o, struct schedule_run **ret_run,
-	char why[static RUN_WHY_BYTES]);
+int schedule_run_new(const struct schedule_run_options *o, struct schedule_run **ret_run);
 /* End it: later dispatches seal it. 0 or -errno. */
 int schedule_run_finish(
 	struct schedule_run *run, enum run_outcome outcome, const char *why, uint64_t now_ns);

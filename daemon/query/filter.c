@@ -75,16 +75,12 @@ static int read_wanted(const struct query_filter *q, struct wanted_labels *w)
 	return 0;
 }
 
-/* All labels asked for, of the task's job or as its control group shows. A value may have * and ?. */
-static bool labels_match(const struct loaded *l, const struct query_filter *q,
+/* Has the task all labels that are asked for, of its job or as its control group shows? */
+static bool is_labelled(const struct loaded *l, const struct query_filter *q,
 	const struct wanted_labels *w, uint32_t task)
 {
 	struct label label[JOB_LABELS_MAX];
-	const size_t n = job_labels(l, task, label);
-	for (size_t i = 0; i < q->n_labels; i++)
-		if (!label_matches(&w->label[i], label, n))
-			return false;
-	return true;
+	return labels_match(w->label, q->n_labels, label, job_labels(l, task, label));
 }
 
 static bool labels_wanted(const struct loaded *l, const struct query_filter *q,
@@ -97,7 +93,7 @@ static bool labels_wanted(const struct loaded *l, const struct query_filter *q,
 	if (labels == 0 && cgroup == 0)
 		return false;
 	if (w->job[at].labels != labels || w->job[at].cgroup != cgroup) {
-		w->job[at].wanted = labels_match(l, q, w, task);
+		w->job[at].wanted = is_labelled(l, q, w, task);
 		w->job[at].labels = labels;
 		w->job[at].cgroup = cgroup;
 	}

@@ -91,8 +91,8 @@ static struct store_limits limits_of(const struct conf *c)
 	};
 }
 
-/* What a recording held is stored or counted, and it is gone. A file that it could not seal is
- * recovered when there is room. */
+/* Free a recording whose samples are stored or counted. A file that it could not seal is recovered when there is
+ * room. */
 static void drop(struct keeper *k, struct recording *g)
 {
 	struct recording_state state;
@@ -151,7 +151,7 @@ static void stop_for_space(struct keeper *k)
 	stop_storing(k, why, "Free some space, or lower min-free in mperf.conf.");
 }
 
-/* What a segment answered; SEGMENT_* or -errno. */
+/* Act on the outcome of a segment: SEGMENT_* or -errno. */
 static void stop_for(struct keeper *k, int outcome)
 {
 	const char *path = k->o.conf->store_path;
@@ -173,7 +173,7 @@ static void stop_for(struct keeper *k, int outcome)
 				  : "Let the daemon's user write there.");
 }
 
-/* Of the budget without pins, what windows and what minutes may take. Hours have the rest, and bounds of their
+/* The parts of the budget without pins that windows and minutes may take. Hours have the rest, and bounds of their
  * own (ROLLUP_HOUR_ROWS). */
 #define WINDOW_BUDGET_PART 11 / 16
 #define MINUTE_BUDGET_PART 3 / 16
@@ -192,7 +192,8 @@ static void allow(struct keeper *k)
 	shares_allow(&k->shares, &room);
 	if (k->roller)
 		roller_allow(k->roller, budget * MINUTE_BUDGET_PART, k->o.conf->keep_minutes_ns);
-	keeper_allow_pins(k);
+	if (k->pinner)
+		pinner_allow(k->pinner, k->o.conf);
 }
 
 /* Make room. False: there is none to be made, and that has been said. */
@@ -313,7 +314,11 @@ static int open_store(struct keeper *k)
 	settle(k);
 	report(k);
 	r = roller_new(k->store, &k->roller);
-	return r == 0 ? keeper_begin_pins(k) : r;
+	const struct pinner_options pins = {.store = k->store,
+		.tasks = &k->o.walk->tasks,
+		.say = k->o.say,
+		.userdata = k->o.userdata};
+	return r == 0 ? pinner_new(&pins, &k->pinner) : r;
 }
 
 /* Have a store and record into it. 0, also when that cannot be, or -ENOMEM. */
@@ -489,19 +494,11 @@ int keeper_reload(struct keeper *k)
 	return k->recording ? rotate(k, clock_ns(CLOCK_MONOTONIC)) : try_to_store(k);
 }
 
-static bool any_ending(const struct keeper *k)
-{
-	for (size_t i = 0; i < ENDING_MAX; i++)
-		if (k->ending[i])
-			return true;
-	return false;
-}
-
 /* Seal what has ended as it is; takes as long as that takes. */
 static void seal_now(struct keeper *k)
 {
 	int r = 0;
-	while (r == 0 && any_ending(k))
+	while (r == 0 && keeper_any_ending(k))
 		r = tend_ending(k, UINT64_MAX);
 }
 
@@ -510,7 +507,7 @@ static void seal_ending(struct keeper *k)
 {
 	uint64_t now_ns, until_ns = clock_ns(CLOCK_MONOTONIC) + STOP_NAMES_NS;
 	int r = 0;
-	while (r == 0 && any_ending(k) && (now_ns = clock_ns(CLOCK_MONOTONIC)) < until_ns) {
+	while (r == 0 && keeper_any_ending(k) && (now_ns = clock_ns(CLOCK_MONOTONIC)) < until_ns) {
 		struct pollfd fds[NAMER_FDS_MAX];
 		(void)poll(fds, (nfds_t)namer_fds(k->o.walk->namer, fds), 50);
 		r = namer_dispatch(k->o.walk->namer, now_ns);

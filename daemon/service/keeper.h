@@ -32,7 +32,7 @@ struct keeper;
 /* Start; an unavailable store is no error. 0 or -errno. */
 int keeper_new(const struct keeper_options *o, struct keeper **ret_keeper);
 size_t keeper_fds(const struct keeper *k, struct pollfd *fds, size_t n);
-/* Is a window or a seal only partly written? Then the next turn of the loop should come at once. */
+/* Should the next turn of the loop come at once, since a window or a seal is only partly written? */
 bool keeper_has_more(const struct keeper *k);
 /* After the walk's dispatch. 0 or -errno. */
 int keeper_dispatch(struct keeper *k, uint64_t now_ns);
@@ -46,10 +46,10 @@ void keeper_count(struct keeper *k, struct hart_counts *counts);
 /* Store what is in memory, wait a second for names, seal. */
 void keeper_stop(struct keeper *k);
 
-/* As service_select. */
+/* Choose files; see service_select. */
 int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tier coarsest,
 	struct store_part **ret_part, size_t *ret_n_parts);
-/* Is what is in memory still being written, over several turns? Until then a reader sees what was
+/* Are samples in memory still being written, over several turns? Until then a reader sees what was
  * stored before. */
 bool keeper_is_writing(const struct keeper *k);
 /* When a selection next writes what is in memory, so that the answer has it: CLOCK_MONOTONIC. */
@@ -59,11 +59,11 @@ struct keeper_samples {
 	uint64_t stored, in_hand, passed;
 };
 void keeper_account(const struct keeper *k, struct keeper_samples *ret_samples);
-/* Who pins jobs; NULL: there is no store. Borrowed until the next dispatch. */
+/* The pinner; NULL: there is no store. Borrowed until the next dispatch. */
 struct pinner *keeper_pinner(const struct keeper *k);
-/* What each user may write. Borrowed. */
+/* The users' shares of what may be written. Borrowed. */
 const struct shares *keeper_shares(const struct keeper *k);
-/* Its losses, per hart. Borrowed. */
+/* The keeper's losses, per hart. Borrowed. */
 uint64_t (*keeper_lost(struct keeper *k))[N_LOSSES];
 
 struct keeper *keeper_free(struct keeper *k);

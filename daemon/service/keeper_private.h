@@ -39,11 +39,9 @@ struct keeper {
 	bool said_trouble, rotate;
 };
 
-/* --- keeper_pins.c ---------------------------------------------------------------------------- */
+/* --- keeper_state.c --------------------------------------------------------------------------- */
 
-/* With a store that was just opened. 0 or -ENOMEM. */
-int keeper_begin_pins(struct keeper *k);
-/* Say how much room pins have, as of the last look at the store. */
-void keeper_allow_pins(struct keeper *k);
-/* Write what they wait for, and let them go on. 0 or -errno. */
+/* Does a segment that has ended wait for names, or to be sealed? */
+bool keeper_any_ending(const struct keeper *k);
+/* Write what pins wait for, and let them go on. 0 or -errno. */
 int keeper_tend_pins(struct keeper *k, uint64_t now_ns);

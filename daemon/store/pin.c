@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "daemon/store/key.h"
 #include "daemon/store/segment/segment.h"
 #include "daemon/store/store_private.h"
 #include "proto/base/hash.h"
@@ -25,7 +26,7 @@ DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* As those of windows, in another folder. */
+/* Names of pins are those of windows, in another folder. */
 static bool is_name(const char *name)
 {
 	char window[STORE_NAME_BYTES];
@@ -38,7 +39,7 @@ static bool is_name(const char *name)
 	return store_name_parse(window, &tier, &start_ns);
 }
 
-/* What a child was killed at: it has the name of a pin, and more. */
+/* A file at which a child was killed: it has the name of a pin, and more. */
 static bool is_unfinished(const char *name)
 {
 	static const char *const suffix[] = {".new", ".new-journal"};
@@ -119,21 +120,21 @@ size_t store_pin_older(const struct store *s, const struct store_pin *than)
 	return from > 0 ? from - 1 : s->n_pins;
 }
 
-/* Takes over what it has. */
+static uint64_t hash_of(const char *text)
+{
+	return hash_bytes(text, strlen(text));
+}
+
+/* Enter a pin in its place in the list, which takes over its texts. 0; -ENOSPC; -ENOMEM. */
 static int enter(struct store *s, struct store_pin *p)
 {
 	if (s->n_pins >= STORE_PINS_MAX)
 		return -ENOSPC;
-	if (s->n_pins == s->size_pins) {
-		size_t size = s->size_pins ? 2 * s->size_pins : 16;
-		struct store_pin *grown = reallocarray(s->pin, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		s->pin = grown;
-		s->size_pins = size;
-	}
-	p->labels_hash = hash_bytes(p->labels, strlen(p->labels));
-	p->group_hash = hash_bytes(p->group, strlen(p->group));
+	int r = array_grow(&s->pin, &s->size_pins, (uint32_t)s->n_pins + 1, sizeof(*p));
+	if (r < 0)
+		return r;
+	p->labels_hash = hash_of(p->labels);
+	p->group_hash = hash_of(p->group);
 	size_t at = s->n_pins;
 	while (at > 0 && compare_age(&s->pin[at - 1], p) > 0)
 		at--;
@@ -144,49 +145,13 @@ static int enter(struct store *s, struct store_pin *p)
 	return 0;
 }
 
-/* --- what a file says ------------------------------------------------------------------------- */
+/* --- the meta of a file ----------------------------------------------------------------------- */
 
-static int take_text(sqlite3_stmt *q, char **ret_text)
-{
-	struct label label[LABELS_MAX];
-	const char *text = (const char *)sqlite3_column_text(q, 1);
-	if (!text || labels_read(text, label) == 0)
-		return 0;
-	free(*ret_text);
-	*ret_text = strdup(text);
-	return *ret_text ? 0 : -ENOMEM;
-}
-
-static int take_meta(sqlite3_stmt *q, struct store_pin *p)
-{
-	const char *key = (const char *)sqlite3_column_text(q, 0);
-	int64_t number = sqlite3_column_int64(q, 1);
-	if (!key)
-		return 0;
-	if (strcmp(key, "pinned_labels") == 0)
-		return take_text(q, &p->labels);
-	if (strcmp(key, "pinned_group") == 0)
-		return take_text(q, &p->group);
-	if (strcmp(key, "pinned_ns") == 0)
-		p->pinned_ns = number;
-	else if (strcmp(key, "pinned_uid") == 0)
-		p->uid = (uint32_t)number;
-	else if (strcmp(key, "pinned_by") == 0)
-		p->by = (uint32_t)number;
-	else if (strcmp(key, "pinned_keep") == 0)
-		p->keep = (uint32_t)number;
-	return 0;
-}
-
-/* Only what SQLite calls damaged is; all else may have passed when the file is read again. 0, STORE_CORRUPT,
- * -errno. Source: https://www.sqlite.org/rescode.html. */
+/* A file is damaged only if SQLite says so; all else may have passed when it is read again. STORE_CORRUPT
+ * or -errno. Source: https://www.sqlite.org/rescode.html. */
 static int outcome_of(int rc)
 {
 	switch (rc & 0xff) {
-	case SQLITE_OK:
-	case SQLITE_ROW:
-	case SQLITE_DONE:
-		return 0;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 		return STORE_CORRUPT;
@@ -200,7 +165,7 @@ static int outcome_of(int rc)
 	}
 }
 
-/* The same of SEGMENT_*. What a newer mperf wrote stays for that one. */
+/* The same of SEGMENT_*. A file that a newer mperf wrote stays for that one. */
 static int outcome_of_open(int r)
 {
 	switch (r) {
@@ -219,39 +184,39 @@ static int outcome_of_open(int r)
 	}
 }
 
-/* 0, STORE_CORRUPT, -errno. */
-static int read_meta(sqlite3 *db, struct store_pin *p)
+#define META(key) "(SELECT value FROM meta WHERE key = 'pinned_" key "'), "
+static const char pin_text[] = "SELECT " META("labels") META("group") META("uid") META("by") META(
+	"keep") META("ns") "min(realtime_ns), max(realtime_ns + end_ns - start_ns) FROM window";
+
+static int take_labels(sqlite3_stmt *q, int column, char **ret_text)
 {
-	_cleanup_(sqlite3_finalizep) sqlite3_stmt *q = NULL;
-	int r = 0, rc = sqlite3_prepare_v2(db,
-			   "SELECT key, value FROM meta WHERE key BETWEEN 'pinned_' AND 'pinned`'",
-			   -1, &q, NULL);
-	for (int n = 0; rc == SQLITE_OK && n < 16 && r == 0; n++) {
-		int step = sqlite3_step(q);
-		if (step == SQLITE_DONE)
-			break;
-		r = step == SQLITE_ROW ? take_meta(q, p) : outcome_of(step);
-	}
-	if (r == 0)
-		r = outcome_of(rc);
-	if (r != 0)
-		return r;
-	return p->labels && p->group ? 0 : STORE_CORRUPT;
+	struct label label[LABELS_MAX];
+	const char *text = (const char *)sqlite3_column_text(q, column);
+	if (!text || labels_read(text, label) == 0)
+		return STORE_CORRUPT;
+	*ret_text = strdup(text);
+	return *ret_text ? 0 : -ENOMEM;
 }
 
-static int read_span(sqlite3 *db, struct store_pin *p)
+/* 0, STORE_CORRUPT, -errno. */
+static int read_pin(sqlite3 *db, struct store_pin *p)
 {
 	_cleanup_(sqlite3_finalizep) sqlite3_stmt *q = NULL;
-	int rc = sqlite3_prepare_v2(db,
-		"SELECT min(realtime_ns), max(realtime_ns + end_ns - start_ns) FROM window", -1, &q,
-		NULL);
+	int rc = sqlite3_prepare_v2(db, pin_text, -1, &q, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(q);
 	if (rc != SQLITE_ROW)
 		return rc == SQLITE_DONE ? STORE_CORRUPT : outcome_of(rc);
-	p->start_ns = sqlite3_column_int64(q, 0);
-	p->end_ns = sqlite3_column_int64(q, 1);
-	return p->start_ns > 0 && p->end_ns >= p->start_ns ? 0 : STORE_CORRUPT;
+	p->uid = (uint32_t)sqlite3_column_int64(q, 2);
+	p->by = (uint32_t)sqlite3_column_int64(q, 3);
+	p->keep = (uint32_t)sqlite3_column_int64(q, 4);
+	p->pinned_ns = sqlite3_column_int64(q, 5);
+	p->start_ns = sqlite3_column_int64(q, 6);
+	p->end_ns = sqlite3_column_int64(q, 7);
+	if (p->start_ns <= 0 || p->end_ns < p->start_ns)
+		return STORE_CORRUPT;
+	int r = take_labels(q, 0, &p->labels);
+	return r == 0 ? take_labels(q, 1, &p->group) : r;
 }
 
 /* 0; STORE_CORRUPT; -ENOENT; -ENOTSUP; -errno. */
@@ -273,9 +238,7 @@ static int look(const struct store *s, struct store_pin *p)
 	if (whole <= 0)
 		return whole < 0 ? whole : STORE_CORRUPT;
 	r = outcome_of_open(segment_open_live(path, &db, &error));
-	if (r == 0)
-		r = read_meta(db, p);
-	return r == 0 ? read_span(db, p) : r;
+	return r == 0 ? read_pin(db, p) : r;
 }
 
 /* To corrupt/, where it is counted, and removed first. */
@@ -348,22 +311,8 @@ static DIR *open_folder(const struct store *s, int *ret_r)
 	return d;
 }
 
-int store_scan_pins(struct store *s)
-{
-	int r;
-	_cleanup_(closedirp) DIR *d = open_folder(s, &r);
-	for (struct dirent *entry; d && (entry = readdir(d)) && r != -ENOMEM;) {
-		char name[NAME_MAX + sizeof(FOLDER)];
-		snprintf(name, sizeof(name), FOLDER "%s", entry->d_name);
-		if (is_name(name))
-			r = store_pin_note(s, name);
-		else if (is_unfinished(name))
-			unlinkat(s->fd, name, 0);
-	}
-	return d && r != -ENOMEM ? 0 : r;
-}
-
-int store_look_for_pins(struct store *s, size_t n_max)
+/* Note at most n_max pins that the list does not have. 0 or -errno. */
+static int look_in_folder(struct store *s, size_t n_max, bool tidy)
 {
 	int r;
 	size_t n_unlisted = 0, n_looks = 0;
@@ -374,6 +323,8 @@ int store_look_for_pins(struct store *s, size_t n_max)
 	for (struct dirent *entry; (entry = readdir(d)) && r != -ENOMEM;) {
 		char name[NAME_MAX + sizeof(FOLDER)];
 		snprintf(name, sizeof(name), FOLDER "%s", entry->d_name);
+		if (tidy && is_unfinished(name))
+			unlinkat(s->fd, name, 0);
 		if (!is_name(name) || store_pin_find(s, name) < s->n_pins ||
 			n_unlisted++ < s->next_pin_look)
 			continue;
@@ -393,26 +344,26 @@ int store_look_for_pins(struct store *s, size_t n_max)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* --- groups and room -------------------------------------------------------------------------- */
-
-static uint64_t hash_of(const char *text)
+int store_scan_pins(struct store *s)
 {
-	return hash_bytes(text, strlen(text));
+	return look_in_folder(s, SIZE_MAX, true);
 }
+
+int store_look_for_pins(struct store *s, size_t n_max)
+{
+	return look_in_folder(s, n_max, false);
+}
+
+/* --- groups and room -------------------------------------------------------------------------- */
 
 static bool is_of(const struct store_pin *p, uint32_t by, const char *group, uint64_t group_hash)
 {
 	return p->by == by && p->group_hash == group_hash && strcmp(p->group, group) == 0;
 }
 
-bool store_pin_is_of(const struct store_pin *p, uint32_t by, const char *group)
-{
-	return is_of(p, by, group, hash_of(group));
-}
-
 size_t store_pin_of(const struct store *s, uint32_t uid, const char *labels, int64_t end_ns)
 {
-	const uint64_t hash = hash_bytes(labels, strlen(labels));
+	const uint64_t hash = hash_of(labels);
 	size_t at = 0;
 	while (at < s->n_pins &&
 		(s->pin[at].uid != uid || s->pin[at].labels_hash != hash ||
@@ -421,11 +372,10 @@ size_t store_pin_of(const struct store *s, uint32_t uid, const char *labels, int
 	return at;
 }
 
-size_t store_pin_surplus(
-	const struct store *s, uint32_t by, const char *group, uint32_t keep, size_t n_more)
+size_t store_pin_surplus(const struct store *s, uint32_t by, const char *group, uint32_t keep)
 {
 	const uint64_t hash = hash_of(group);
-	size_t n = n_more, oldest = s->n_pins;
+	size_t n = 0, oldest = s->n_pins;
 	if (keep == 0)
 		return s->n_pins;
 	for (size_t i = 0; i < s->n_pins; i++) {
@@ -503,7 +453,7 @@ static bool same_job(const struct store_pin *a, const struct store_pin *b)
 	       strcmp(a->labels, b->labels) == 0;
 }
 
-/* Pins come by their age: what a later one has of the same job, an earlier one leaves to it. */
+/* Pins come by their age: an earlier one leaves to a later one what that has of the same job. */
 static void cut(struct pin_part *part, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -543,9 +493,5 @@ int store_pin_select(const struct store *s, const struct pin_question *q,
 bool store_pin_matches(const char *labels, const struct label *wanted, size_t n)
 {
 	struct label label[LABELS_MAX];
-	size_t n_labels = labels_read(labels, label);
-	for (size_t i = 0; i < n; i++)
-		if (!label_matches(&wanted[i], label, n_labels))
-			return false;
-	return true;
+	return labels_match(wanted, n, label, labels_read(labels, label));
 }

@@ -4,8 +4,8 @@
 /* Pins: jobs that are kept as they were sampled
  *
  * A pin is one job's rows in a segment of its own (rollup/extract.h), below pinned/. Retention never removes
- * it: it goes when it is unpinned, or when a newer pin of its group takes its place. What it is says its own
- * meta, so a pin is one file, there whole or not at all:
+ * it: it goes when it is unpinned, or when a newer pin of its group takes its place. Its own meta
+ * describes it, so a pin is one file, there whole or not at all:
  *
  *      pinned_uid, pinned_labels   the job: whose labels, and the labels as JSON
  *      pinned_by                   user that asked for it, who is charged
@@ -22,7 +22,7 @@
 
 /* Maximum pins of a store: 20 runs of 200 branches. The list is held in memory, at 0.5 KB a pin. */
 #define STORE_PINS_MAX 4096
-/* Room for less than that is none: a pin has a page of 1024 bytes in each of 36 tables and indices. */
+/* The least room for a pin: a pin has a page of 1024 bytes in each of 36 tables and indices. */
 #define STORE_PIN_BYTES_MIN (36u << 10)
 
 struct store_pin {
@@ -44,7 +44,7 @@ struct pin_limits {
 };
 /* See what the disc has free now; free_bytes stays as it is if that cannot be known. */
 void store_pin_measure(const struct store *s, struct pin_limits *limits);
-/* What is left for one more, and what leaves no more. */
+/* The room that is left for one more pin, and the limit that leaves no more. */
 struct pin_room {
 	uint64_t bytes;
 	enum pin_room_limit { PIN_ROOM_ALL, PIN_ROOM_USER, PIN_ROOM_DISC } limit;
@@ -95,14 +95,10 @@ struct pin_question {
 int store_pin_select(const struct store *s, const struct pin_question *q,
 	struct pin_part **ret_part, size_t *ret_n_parts);
 
-/* Is it in this user's group? */
-bool store_pin_is_of(const struct store_pin *p, uint32_t by, const char *group);
-/* The pins of the group that are too many if it has n_more new ones and is to have `keep`, oldest first: call
- * until it returns n_pins, with the pin removed. */
-size_t store_pin_surplus(
-	const struct store *s, uint32_t by, const char *group, uint32_t keep, size_t n_more);
+/* The oldest of that user's group, if it has more than `keep`: call until it returns n_pins, with the pin removed. */
+size_t store_pin_surplus(const struct store *s, uint32_t by, const char *group, uint32_t keep);
 
-/* What a new pin may have, given what will go for it. */
+/* The room for a new pin, if the pins that will go for it are gone. */
 struct pin_room store_pin_room(const struct store *s, const struct pin_limits *l, uint32_t by,
 	const char *group, uint32_t keep);
 

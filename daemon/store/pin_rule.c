@@ -8,7 +8,7 @@
 #include "daemon/store/pin.h"
 
 #define KEEP "keep="
-/* As the client's --keep. */
+/* The maximum of the client's --keep. */
 #define KEEP_MAX STORE_PINS_MAX
 #define PART_BYTES (LABEL_KEY_BYTES_MAX + 2 * LABEL_VALUE_BYTES_MAX + 2)
 
@@ -82,7 +82,7 @@ int pin_rules_parse(const char *text, struct pin_rules *ret)
 	return r;
 }
 
-/* Of n labels, those that the rule names. */
+/* The group: those of n labels that the rule names, as JSON. NULL: no memory. */
 static char *group_of(const struct pin_rule *rule, const struct label *label, size_t n)
 {
 	struct label of[PIN_RULE_LABELS_MAX];
@@ -102,10 +102,7 @@ const struct pin_rule *pin_rules_find(
 	const size_t n = rules->n > 0 ? labels_read(labels, label) : 0;
 	for (size_t i = 0; i < rules->n; i++) {
 		const struct pin_rule *rule = &rules->rule[i];
-		size_t k = 0;
-		while (k < rule->n_labels && label_matches(&rule->label[k], label, n))
-			k++;
-		if (k < rule->n_labels)
+		if (!labels_match(rule->label, rule->n_labels, label, n))
 			continue;
 		*ret_group = group_of(rule, label, n);
 		return rule;

@@ -14,7 +14,7 @@
 
 #include "proto/syntax/label.h"
 
-/* More are not written into one line of a configuration. */
+/* Maxima: more are not written into one line of a configuration. */
 #define PIN_RULES_MAX 8
 #define PIN_RULE_LABELS_MAX 8
 

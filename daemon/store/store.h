@@ -68,7 +68,8 @@ struct store {
 	struct store_file *file; /* corrupt ones first, then by tier and start */
 	size_t n_files, size;
 	struct store_pin *pin; /* by age (pin.h) */
-	size_t n_pins, size_pins;
+	size_t n_pins;
+	uint32_t size_pins;
 	bool pins_unread;           /* some are not in the list, since they could not be read */
 	size_t next_pin_look;       /* the one of them at which the next try begins */
 	uint64_t bytes, free_bytes; /* as of the last store_measure */

@@ -292,6 +292,14 @@ bool label_matches(const struct label *wanted, const struct label *label, size_t
 	return false;
 }
 
+bool labels_match(const struct label *wanted, size_t n_wanted, const struct label *label, size_t n)
+{
+	size_t i = 0;
+	while (i < n_wanted && label_matches(&wanted[i], label, n))
+		i++;
+	return i == n_wanted;
+}
+
 const char *label_escape(const char *value, char *text, size_t size)
 {
 	size_t n = 0;
@@ -350,6 +358,11 @@ const char *labels_say(const struct label *label, size_t n, char *text, size_t s
 	return say(label, n, true, text, size);
 }
 
+const char *labels_say_json(const char *json, char *text, size_t size)
+{
+	struct label label[LABELS_MAX];
+	return labels_say(label, labels_read(json, label), text, size);
+}
 const char *labels_say_wanted(const struct label *label, size_t n, char *text, size_t size)
 {
 	return say(label, n, false, text, size);

@@ -57,6 +57,8 @@ size_t labels_read(const char *json, struct label *ret_label);
 /* Is one of n labels that key, with such a value? In the wanted value * stands for any text, ? for any
  * character of UTF-8 or byte that is of none, and a backslash before a character for that itself. */
 bool label_matches(const struct label *wanted, const struct label *label, size_t n);
+/* Are all of n_wanted so among n labels? */
+bool labels_match(const struct label *wanted, size_t n_wanted, const struct label *label, size_t n);
 
 /* The wanted value that matches only this one: a backslash before each *, ?, comma and backslash. Cut at size bytes;
  * returns text. */
@@ -68,5 +70,6 @@ bool label_pattern_is_whole(const char *value);
 /* n labels for people, "branch=main, job=lint", with values as label_escape writes them, so that it is also the
  * selection of these labels. Cut at size bytes, between characters. Returns text. */
 const char *labels_say(const struct label *label, size_t n, char *text, size_t size);
-/* The same of wanted ones, which are escaped already. */
+/* The same of labels as JSON; and of wanted ones, which are escaped already. */
+const char *labels_say_json(const char *json, char *text, size_t size);
 const char *labels_say_wanted(const struct label *label, size_t n, char *text, size_t size);

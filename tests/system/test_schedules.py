@@ -268,7 +268,7 @@ def test_runs_at_once_are_limited_and_jobs_that_do_not_end_are_cut(build):
             cut = [run for run in runs if run["result"] == "ended early"]
             assert len(cut) == 16 and all("lasted longer than Duration=" in run["why"] for run in cut), runs
             (skipped,) = [run for run in runs if run["result"] == "skipped"]
-            assert skipped["times"] == 2 and "16 recordings of schedules go on already" in skipped["why"], skipped
+            assert skipped["times"] == 2 and "16 scheduled recordings are already running" in skipped["why"], skipped
 
 
 def test_a_killed_service_leaves_no_files_and_says_what_was_lost(build):
@@ -359,7 +359,7 @@ def test_a_user_has_a_part_of_the_runs_at_once(build):
                 os.killpg(jobs.pid, signal.SIGTERM)
             going, skipped = ([r for r in runs if r["result"] == what] for what in ("goes on", "skipped"))
             assert len(going) == 4 and skipped[0]["times"] == 2, runs
-            assert "4 recordings of this user's jobs go on already" in skipped[0]["why"], skipped
+            assert "4 scheduled recordings of this user's jobs are already running" in skipped[0]["why"], skipped
             roots = [r for r in over(service, "jobs", 6) if r["uid"] == 0]
             assert [r["result"] for r in roots] == ["recorded"], roots
 

@@ -23,7 +23,7 @@ static void open_again(void)
 	ck_assert_int_eq(store_open(folder, &s, &error), 0);
 	const struct pinner_options o = {.store = s, .tasks = &tasks, .say = say};
 	ck_assert_int_eq(pinner_new(&o, &p), 0);
-	pinner_allow(p, &(struct pin_limits){ROOMY, ROOMY, ROOMY});
+	p->limits = (struct pin_limits){ROOMY, ROOMY, ROOMY};
 }
 
 static size_t n_of_folder(void)
@@ -144,12 +144,12 @@ TEST(two_requests_together_leave_min_free)
 		printf("SKIP two_requests_together_leave_min_free: may not mount a tmpfs\n");
 		return;
 	}
-	pinner_allow(p, &(struct pin_limits){ROOMY, ROOMY, ROOMY, 0});
+	p->limits = (struct pin_limits){ROOMY, ROOMY, ROOMY, 0};
 	ck_assert_int_eq(asked("run=1", 0, &id)->outcome, PIN_WELL);
 	ck_assert_int_eq(statvfs(folder, &fs), 0);
 	/* for one and a half, as the keeper saw it a moment ago */
 	const uint64_t left = fs.f_bavail * fs.f_frsize, room = s->pin[0].bytes * 3 / 2;
-	pinner_allow(p, &(struct pin_limits){ROOMY, ROOMY, room, left - room});
+	p->limits = (struct pin_limits){ROOMY, ROOMY, room, left - room};
 	ck_assert_int_eq(asked("run=2", 0, &id)->outcome, PIN_WELL);
 	const struct pin_report *r = asked("run=3", 0, &id);
 	ck_assert_msg(r->outcome == PIN_FULL, "%d %s", r->outcome, r->text);
@@ -231,7 +231,7 @@ TEST(a_request_that_nobody_waits_for_any_more_ends_well)
 	const struct pin_ask ask = ask_for("branch=main", 0);
 	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
 	pinner_forget(p, id);
-	ck_assert(!pinner_has(p, id) && p->n_turns == 0);
+	ck_assert(!pinner_has(p, id) && n_others() == 0);
 	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
 	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, true), 0);
 	ck_assert_uint_eq(pinner_fds(p, &fd, 1), 1);
@@ -239,26 +239,27 @@ TEST(a_request_that_nobody_waits_for_any_more_ends_well)
 	pinner_forget(p, id);
 	(void)unpin(1000, "branch=main");
 	turn();
-	ck_assert(s->n_pins == RUNS && p->n_turns == 0 && n_said == 0);
+	ck_assert(s->n_pins == RUNS && n_others() == 0 && n_said == 0);
 	/* nor one of a rule */
 	pinner_set_rules(p, "branch=main,keep=9");
 	task_end(&tasks, run_job(1, 1001), now_ns);
-	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, true), 0);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, false), 0);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns, true), 0);
 	ck_assert_uint_eq(pinner_fds(p, &fd, 1), 1);
 	ck_assert_uint_eq(unpin(1001, "branch=main"), 0);
 	turn();
-	ck_assert(s->n_pins == RUNS + 1 && p->n_turns == 0);
+	ck_assert(s->n_pins == RUNS + 1 && n_others() == 0);
 }
 
 TEST(without_room_nothing_is_written_and_it_is_said_why)
 {
 	uint64_t id;
-	pinner_allow(p, &(struct pin_limits){ROOMY, STORE_PIN_BYTES_MIN - 1, ROOMY, 0});
+	p->limits = (struct pin_limits){ROOMY, STORE_PIN_BYTES_MIN - 1, ROOMY, 0};
 	const struct pin_report *r = asked("run=1", 0, &id);
 	ck_assert(r->outcome == PIN_FULL && s->n_pins == 0 && n_of_folder() == 0);
 	ck_assert_ptr_nonnull(strstr(r->text, "user 1000 has 35 KB left of 35 KB"));
 	/* the first has just room, and the second has none */
-	pinner_allow(p, &(struct pin_limits){STORE_PIN_BYTES_MIN, ROOMY, ROOMY, 0});
+	p->limits = (struct pin_limits){STORE_PIN_BYTES_MIN, ROOMY, ROOMY, 0};
 	r = asked("branch=main", 0, &id);
 	ck_assert(r->outcome == PIN_FULL && r->n_jobs == 1 && s->n_pins == 1 && n_of_folder() == 1);
 	ck_assert_ptr_nonnull(strstr(r->text, "run=2 is not pinned: 0 KB are left of 36 KB"));

@@ -193,7 +193,7 @@ TEST(recordings_of_who_has_most_go_first)
 	uint64_t second = recorded("a", 1000, "a/2.mprf", 20);
 	recorded("a", 1000, "a/3.mprf", 30);
 	recorded("b", 1000, "b/4.mprf", 40);
-	struct runs_kept kept = runs_log_kept(&log_of, "a");
+	struct runs_kept kept = runs_log_kept(&log_of, "a", NULL);
 	ck_assert_uint_eq(kept.n, 3);
 	ck_assert_uint_eq(kept.bytes, 60);
 	ck_assert_uint_eq(runs_log_first_to_go(&log_of, "a", RUNS_NUMBER), second);
@@ -210,8 +210,8 @@ TEST(what_one_user_has_is_that_users)
 	uint64_t second = recorded("a", 1001, "a/2.mprf", 20);
 	recorded("a", 1001, "a/3.mprf", 30);
 	recorded("b", 1001, "b/4.mprf", 40);
-	ck_assert_uint_eq(runs_log_kept_of(&log_of, "a", 1001).n, 2);
-	ck_assert_uint_eq(runs_log_kept_of(&log_of, "a", 1001).bytes, 50);
+	ck_assert_uint_eq(runs_log_kept(&log_of, "a", &(uid_t){1001}).n, 2);
+	ck_assert_uint_eq(runs_log_kept(&log_of, "a", &(uid_t){1001}).bytes, 50);
 	ck_assert_uint_eq(runs_log_oldest_of(&log_of, "a", 1001), second);
 	ck_assert_uint_eq(runs_log_oldest_of(&log_of, "a", 1002), 0);
 }

@@ -87,7 +87,7 @@ TEST(a_segment_that_has_its_part_of_the_budget_is_closed)
 	conf.budget_bytes = 1 << 20;
 	conf.budget_bytes *= 2; /* an eighth of it is more than an empty segment has */
 	look_now();
-	ck_assert(!any_ending(keeper));
+	ck_assert(!keeper_any_ending(keeper));
 	struct recording_state state;
 	recording_state(keeper->recording, &state);
 	conf.budget_bytes = (uint64_t)state.bytes * SEGMENT_BUDGET_PART - 1;

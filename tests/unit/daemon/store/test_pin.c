@@ -283,16 +283,18 @@ TEST(the_oldest_of_a_group_goes_when_there_are_too_many)
 		pin(run, 1000, MAIN, 2);
 	pin(1, 1001, MAIN, 2);
 	pin(1, 1000, "{\"branch\":\"*\"}", 2);
-	size_t at = store_pin_surplus(s, 1000, MAIN, 2, 0);
+	size_t at = store_pin_surplus(s, 1000, MAIN, 2);
 	ck_assert_str_eq(s->pin[at].labels, "{\"branch\":\"main\",\"run\":\"1\"}");
-	ck_assert(store_pin_is_of(&s->pin[at], 1000, MAIN));
+	ck_assert(s->pin[at].by == 1000 && strcmp(s->pin[at].group, MAIN) == 0);
 	char name[STORE_NAME_BYTES];
 	memcpy(name, s->pin[at].name, sizeof(name));
 	ck_assert_int_eq(store_pin_remove(s, at), 0);
 	ck_assert(!exists(name));
-	ck_assert_uint_eq(store_pin_surplus(s, 1000, MAIN, 2, 0), s->n_pins);
-	ck_assert_uint_eq(store_pin_surplus(s, 1000, MAIN, 0, 5), s->n_pins);
-	ck_assert_uint_lt(store_pin_surplus(s, 1001, MAIN, 1, 1), s->n_pins);
+	ck_assert_uint_eq(store_pin_surplus(s, 1000, MAIN, 2), s->n_pins);
+	ck_assert_uint_eq(store_pin_surplus(s, 1000, MAIN, 0), s->n_pins);
+	ck_assert_uint_eq(store_pin_surplus(s, 1001, MAIN, 1), s->n_pins);
+	pin(2, 1001, MAIN, 1);
+	ck_assert_uint_lt(store_pin_surplus(s, 1001, MAIN, 1), s->n_pins);
 }
 
 TEST(room_is_what_the_user_all_and_the_disc_have_left)
@@ -425,7 +427,7 @@ TEST(of_two_jobs_that_began_alike_the_one_that_was_pinned_first_goes)
 	pinned_s = 3601;
 	pin(1, 1000, MAIN, 1);
 	for (int i = 0; i < 2; i++, open_again()) {
-		size_t at = store_pin_surplus(s, 1000, MAIN, 1, 0);
+		size_t at = store_pin_surplus(s, 1000, MAIN, 1);
 		ck_assert_int_eq(s->pin[at].pinned_ns, (int64_t)(made.realtime_ns + 3601 * SECOND));
 	}
 }
