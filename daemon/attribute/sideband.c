@@ -196,18 +196,6 @@ static struct task *fork_parent(const struct attribute *a, const struct record *
 	return parent;
 }
 
-/* A thread whose leader has already ended: the process continues in its threads. */
-static void join_process(struct task_table *t, struct task *thread, struct task *process)
-{
-	if (thread->process == process)
-		return;
-
-	task_set_labels(t, thread, NULL); /* those of its leader are all that counts */
-	thread->process->n_threads--;
-	thread->process = process;
-	process->n_threads++;
-}
-
 /* A FORK of a task that is already known from /proc or an out-of-order record: only fill gaps. */
 static int fork_known(struct task *task, const struct task *parent)
 {
@@ -259,7 +247,8 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 
 	life_inherit_task(task, parent);
 	if (r->pid == r->fork.parent_pid) {
-		join_process(a->o.tasks, task, parent->process);
+		/* whose leader may have ended already: the process continues in its threads */
+		task_join(a->o.tasks, task, parent->process);
 		return 0;
 	}
 	task->parent = parent->process;

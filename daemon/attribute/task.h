@@ -42,6 +42,8 @@ struct task {
 	struct task *parent;  /* the process that forked it; NULL unknown */
 	char comm[TASK_COMM_BYTES];
 	uint32_t n_threads; /* of a leader: its live threads, including itself */
+	struct task *threads; /* of a leader: the others among them */
+	struct task *threads_prev, *threads_next;
 	/* exe and argv belong to the process: NULL in threads other than the leader */
 	/* path, from the first executable mapping after exec; may be NULL */
 	char *exe;
@@ -131,11 +133,13 @@ struct task *task_find_dead(const struct task_table *t, pid_t tid);
  * with an unknown leader is its own process. 0, TASK_TABLE_FULL, -ENOMEM. */
 enum { TASK_TABLE_FULL = 1 };
 int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, struct task **ret_task);
-/* Is there a place for one more of that user? */
-bool task_has_room(struct task_table *t, uid_t place_of);
+/* Are there places for n more of that user? */
+bool task_has_room(struct task_table *t, uid_t place_of, uint32_t n);
 /* The same in the place of that user, -1: nobody's, which task_add takes. */
 int task_add_for(
 	struct task_table *t, const struct task_key *key, uid_t place_of, struct task **ret_task);
+/* A live thread belongs to that process from now on. */
+void task_join(struct task_table *t, struct task *thread, struct task *process);
 /* Free a thread that ended, to which nothing refers; its id is used again. Without memory it stays until a
  * sweep. */
 void task_forget(struct task_table *t, struct task *task);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* A program that spins for half a second of CPU time under each of two names, first alone, then in a
- * thread: first, second; worker-1, worker-2.
+ * thread, then in its first thread beside another one: first, second; worker-1, worker-2; third, fourth.
  */
 
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 static volatile unsigned long sink;
 
@@ -32,13 +33,22 @@ static void *work(void *nothing)
 	return nothing;
 }
 
+static void *idle(void *nothing)
+{
+	pause();
+	return nothing;
+}
+
 int main(void)
 {
 	pthread_t thread;
 
 	spin_as("first");
 	spin_as("second");
-	if (pthread_create(&thread, NULL, work, NULL) != 0)
+	if (pthread_create(&thread, NULL, work, NULL) != 0 || pthread_join(thread, NULL) != 0 ||
+		pthread_create(&thread, NULL, idle, NULL) != 0)
 		return 1;
-	return pthread_join(thread, NULL);
+	spin_as("third");
+	spin_as("fourth");
+	return 0;
 }
