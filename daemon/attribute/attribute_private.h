@@ -247,6 +247,9 @@ int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, 
 int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
 /* The same if something was counted of it, or of a thread of this process, and not without end (TASK_PASTS_MAX). */
 int life_change(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
+/* The process execs: what was counted before stays with the program, whose name and arguments it had, and the names of
+ * the next are counted anew. *process as in life_separate. 0 or -ENOMEM. */
+int life_leave(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
 /* The task for which its thread counts now: itself, or the last that it goes on as. */
 struct task *life_now(const struct attribute *a, struct task *task);
 /* The task of that pid and tid that ended recently; NULL: none. */
@@ -326,6 +329,9 @@ int owner_set(
 	struct attribute *a, struct task **process, const struct rights *rights, uint64_t read_ns);
 /* Read the users' login groups if they changed. 0 or -ENOMEM. */
 int owner_read_logins(struct attribute *a);
+/* The process execs at time_ns, and goes on as another task: what was sampled before belongs to nobody if its owner was
+ * never read. */
+void owner_leave(struct task *before, uint64_t time_ns);
 /* The process execs at time_ns: its owner is unknown until owner_set. */
 void owner_exec(struct task *process, uint64_t time_ns);
 /* The process was sampled for the first time since its rights were last read. */

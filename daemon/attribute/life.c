@@ -220,6 +220,19 @@ int life_change(struct attribute *a, struct task **task, uint64_t time_ns, int h
 	return r;
 }
 
+int life_leave(struct attribute *a, struct task **process, uint64_t time_ns, int hart)
+{
+	struct task *before = *process;
+	int r = 0;
+
+	if (before->used || before->sampled)
+		r = life_separate(a, process, time_ns, hart);
+	if (*process != before)
+		owner_leave(before, time_ns);
+	(*process)->n_pasts = 0;
+	return r;
+}
+
 struct task *life_now(const struct attribute *a, struct task *task)
 {
 	struct task *now = task->end_ns ? task_find(a->o.tasks, task->tid) : NULL;

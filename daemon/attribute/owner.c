@@ -93,9 +93,24 @@ int owner_read_logins(struct attribute *a)
 	return login_groups_read(&a->logins, path);
 }
 
+/* Was it read when it had become another program already? */
+static bool read_behind(const struct task *p, uint64_t exec_ns)
+{
+	return p->read_ns && exec_ns <= p->read_ns;
+}
+
+void owner_leave(struct task *before, uint64_t time_ns)
+{
+	if (!read_behind(before, time_ns))
+		return;
+	before->uid = 0;
+	before->gid = 0;
+	before->changed = true;
+}
+
 void owner_exec(struct task *p, uint64_t time_ns)
 {
-	bool unread = p->uid == UNKNOWN || (p->read_ns && time_ns <= p->read_ns);
+	bool unread = p->uid == UNKNOWN || read_behind(p, time_ns);
 	bool mixed = p->past && (p->past_uid != p->uid || p->past_gid != p->gid);
 
 	p->past |= p->sampled;

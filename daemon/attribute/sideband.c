@@ -171,14 +171,16 @@ int sideband_comm(struct attribute *a, const struct record *r, int hart)
 	if (result < 0 || !task)
 		return result;
 
-	if (!r->comm.exec && task->comm[0] &&
-		strncmp(task->comm, r->comm.name, sizeof(task->comm) - 1) != 0)
+	/* a late record that was taken for lost is already handled */
+	const bool execs = r->comm.exec && r->time_ns > task->process->missed_ns;
+	if (execs)
+		result = life_leave(a, &task, r->time_ns, hart);
+	else if (task->comm[0] && strncmp(task->comm, r->comm.name, sizeof(task->comm) - 1) != 0)
 		result = life_change(a, &task, r->time_ns, hart);
 	if (result < 0)
 		return result;
 	task_set_comm(task, r->comm.name);
-	/* a late record that was taken for lost is already handled */
-	if (!r->comm.exec || r->time_ns <= task->process->missed_ns)
+	if (!execs)
 		return 0;
 	if (!alive)
 		sideband_take_over(a, task, r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* A program that spins for half a second of CPU time under each of two names, first alone, then in a
- * thread, then in its first thread beside another one: first, second; worker-1, worker-2; third, fourth.
+ * thread, then in its first thread beside another one, then behind an exec: first, second; worker-1, worker-2; third,
+ * fourth; fifth.
  */
 
 #include <pthread.h>
@@ -39,10 +40,14 @@ static void *idle(void *nothing)
 	return nothing;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	pthread_t thread;
 
+	if (argc > 1) {
+		spin_as("fifth");
+		return 0;
+	}
 	spin_as("first");
 	spin_as("second");
 	if (pthread_create(&thread, NULL, work, NULL) != 0 || pthread_join(thread, NULL) != 0 ||
@@ -50,5 +55,6 @@ int main(void)
 		return 1;
 	spin_as("third");
 	spin_as("fourth");
-	return 0;
+	execl(argv[0], argv[0], "again", NULL);
+	return 1;
 }

@@ -284,3 +284,47 @@ TEST(who_goes_on_keeps_its_mappings_whoever_ended_before)
 	bench_comm(b, 4 * SECOND, 10, "second", false);
 	ck_assert_ptr_nonnull(task_space(live(10)));
 }
+
+/* --- an exec ----------------------------------------------------------------------------------- */
+
+TEST(samples_from_before_an_exec_are_of_the_program_before)
+{
+	sample_of(10, 2 * SECOND, 0);
+	bench_comm(b, 3 * SECOND, 10, "next", true);
+	sample_of(10, 4 * SECOND, 0);
+	ck_assert_str_eq(of(0)->comm, "prog");
+	ck_assert_str_eq(of(1)->comm, "next");
+	ck_assert_uint_eq(of(1)->start_ns, of(0)->start_ns);
+	ck_assert_uint_eq(of(1)->exec_ns, 3 * SECOND);
+	ck_assert_str_eq(of(0)->exe, "/bin/prog");
+	ck_assert_ptr_null(of(1)->exe);
+	/* one that was not sampled is the same task */
+	bench_comm(b, 5 * SECOND, 10, "third", true);
+	struct task *third = live(10);
+	bench_comm(b, 6 * SECOND, 10, "fourth", true);
+	ck_assert_ptr_eq(live(10), third);
+}
+
+TEST(samples_of_threads_that_an_exec_ended_are_of_the_program_before)
+{
+	bench_fork(b, SECOND, 10, 11, 10);
+	sample_of(11, 2 * SECOND, 0);
+	bench_exit(b, 3 * SECOND, 10, 11);
+	bench_comm(b, 3 * SECOND + 1, 10, "next", true);
+	ck_assert_str_eq(of(0)->process->comm, "prog");
+	ck_assert_str_eq(live(10)->comm, "next");
+}
+
+TEST(a_program_may_have_as_many_names_as_the_one_before)
+{
+	char name[32];
+	uint64_t time_ns = 2 * SECOND;
+
+	for (int i = 0; i < 4 * TASK_PASTS_MAX; i++, time_ns += SECOND) {
+		snprintf(name, sizeof(name), "name-%d", i);
+		bench_comm(b, time_ns, 10, name, i == 2 * TASK_PASTS_MAX);
+		sample_of(10, time_ns + 1, 0);
+	}
+	ck_assert_uint_ge(b->tasks.n_tasks, 2 * TASK_PASTS_MAX);
+	ck_assert_uint_le(b->tasks.n_tasks, 2 * (TASK_PASTS_MAX + 1) + 2);
+}

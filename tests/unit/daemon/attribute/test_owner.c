@@ -59,14 +59,34 @@ static void exec_as(unsigned int uid, uint64_t time_ns)
 	bench_comm(b, time_ns, 10, "prog", true);
 }
 
+/* No user has a place left for one more task. */
+static void fill(uid_t account)
+{
+	while (task_has_room(&b->tasks, account, 1))
+		quota_take(&b->tasks.of, account, TASKS_MAX, 1);
+}
+
 TEST(samples_before_a_program_of_roots_are_hidden_with_it)
 {
 	scan(1000);
 	struct task *before = sampled(t0);
-	ck_assert_uint_eq(before->uid, 1000);
 	exec_as(0, t0 + MS);
-	ck_assert_ptr_eq(sampled(t0 + 2 * MS), before);
+	struct task *after = sampled(t0 + 2 * MS);
+	ck_assert_ptr_ne(before, after);
+	ck_assert_uint_eq(after->uid, 0);
+	ck_assert_uint_eq(before->uid, 1000);
+	/* nobody looked whether it was the user's to its end */
+	attribute_check_owners(b->attribute, clock_ns(CLOCK_MONOTONIC) + 10 * SECOND);
 	ck_assert_uint_eq(before->uid, 0);
+}
+
+TEST(without_room_for_a_task_what_was_sampled_of_two_owners_is_hidden)
+{
+	scan(1000);
+	struct task *task = sampled(t0);
+	fill(1000);
+	exec_as(1001, t0 + MS);
+	ck_assert_uint_eq(task->uid, 0);
 }
 
 TEST(samples_of_root_stay_hidden_when_a_users_program_follows)
@@ -94,11 +114,14 @@ TEST(samples_of_a_user_stay_hidden_from_the_next)
 	exec_as(1001, t0 + MS);
 	struct task *after = sampled(t0 + 2 * MS);
 	ck_assert_ptr_ne(before, after);
+	ck_assert_uint_eq(before->uid, 1000);
+	ck_assert_uint_eq(after->uid, 1001);
+	attribute_check_owners(b->attribute, clock_ns(CLOCK_MONOTONIC) + 10 * SECOND);
 	ck_assert_uint_eq(before->uid, 0);
 	ck_assert_uint_eq(after->uid, 1001);
 }
 
-TEST(what_was_never_sampled_goes_on_as_it_is)
+TEST(what_was_never_sampled_goes_on_as_it_is_and_other_programs_of_its_user_stay_that_users)
 {
 	scan(0);
 	struct task *before = live(10);
@@ -108,8 +131,9 @@ TEST(what_was_never_sampled_goes_on_as_it_is)
 	exec_as(1000, t0 + 200 * SECOND);
 	sampled(t0 + 201 * SECOND);
 	exec_as(1000, t0 + 400 * SECOND);
-	ck_assert_ptr_eq(sampled(t0 + 401 * SECOND), before);
+	ck_assert_ptr_ne(sampled(t0 + 401 * SECOND), before);
 	ck_assert_uint_eq(before->uid, 1000);
+	ck_assert_uint_eq(live(10)->uid, 1000);
 }
 
 /* Both execs were over when the first was looked at. */
