@@ -247,8 +247,8 @@ int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, 
 int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
 /* The same if something was counted of it, or of a thread of this process, and not without end (TASK_PASTS_MAX). */
 int life_change(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
-/* The process execs: what was counted before stays with the program, whose name and arguments it had, and the names of
- * the next are counted anew. *process as in life_separate. 0 or -ENOMEM. */
+/* The process execs: what was counted before stays with the program before, with its name and arguments. The next one
+ * may have TASK_PASTS_MAX names of its own. *process as in life_separate. 0 or -ENOMEM. */
 int life_leave(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
 /* The task for which its thread counts now: itself, or the last that it goes on as. */
 struct task *life_now(const struct attribute *a, struct task *task);
