@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "daemon/attribute/attribute_private.h"
 
@@ -140,8 +139,8 @@ static int begin_part(struct attribute *a, struct task *before, uint64_t time_ns
 }
 
 /* *thread goes on as another task of that process, which may be another than before. */
-static int continue_thread(struct attribute *a, struct task **thread, struct task *process,
-	uint64_t time_ns, int hart)
+static int continue_thread(
+	struct attribute *a, struct task **thread, struct task *process, uint64_t time_ns, int hart)
 {
 	struct task *before = *thread, *after;
 
@@ -159,14 +158,17 @@ static int continue_thread(struct attribute *a, struct task **thread, struct tas
 static int continue_threads(
 	struct attribute *a, struct task *before, struct task *after, uint64_t time_ns, int hart)
 {
-	struct task *thread, *next;
+	struct task *next = before->threads;
 	int r = 0;
 
-	DL_FOREACH_SAFE2(before->threads, thread, next, threads_next) {
-		if (!thread->used)
-			task_join(a->o.tasks, thread, after);
-		else if (r == 0)
+	while (next && r == 0) {
+		struct task *thread = next;
+
+		next = thread->threads_next;
+		if (thread->used)
 			r = continue_thread(a, &thread, after, time_ns, hart);
+		else
+			task_join(a->o.tasks, thread, after);
 	}
 	return r;
 }
@@ -192,8 +194,8 @@ int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int
 	struct task *before = *task;
 	const bool is_process = before->process == before;
 
-	if (before->end_ns ||
-		!task_has_room(a->o.tasks, task_account(before), is_process ? before->n_threads : 1))
+	if (before->end_ns || !task_has_room(a->o.tasks, task_account(before),
+				      is_process ? before->n_threads : 1))
 		return 0;
 	if (!is_process)
 		return continue_thread(a, task, before->process, time_ns, hart);
@@ -227,8 +229,6 @@ int life_leave(struct attribute *a, struct task **process, uint64_t time_ns, int
 
 	if (before->used || before->sampled)
 		r = life_separate(a, process, time_ns, hart);
-	if (*process != before)
-		owner_leave(before, time_ns);
 	(*process)->n_pasts = 0;
 	return r;
 }

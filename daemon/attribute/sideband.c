@@ -173,6 +173,7 @@ int sideband_comm(struct attribute *a, const struct record *r, int hart)
 
 	/* a late record that was taken for lost is already handled */
 	const bool execs = r->comm.exec && r->time_ns > task->process->missed_ns;
+	struct task *before = task;
 	if (execs)
 		result = life_leave(a, &task, r->time_ns, hart);
 	else if (task->comm[0] && strncmp(task->comm, r->comm.name, sizeof(task->comm) - 1) != 0)
@@ -182,6 +183,8 @@ int sideband_comm(struct attribute *a, const struct record *r, int hart)
 	task_set_comm(task, r->comm.name);
 	if (!execs)
 		return 0;
+	if (task != before)
+		owner_leave(before, r->time_ns);
 	if (!alive)
 		sideband_take_over(a, task, r);
 	sideband_exec(a, task->process, r->time_ns, hart);

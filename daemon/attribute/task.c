@@ -71,8 +71,7 @@ static struct task *task_leader(const struct task_table *t, struct task *task)
 static bool take_places(struct task_table *t, uid_t account, uint32_t n)
 {
 	return HASH_COUNT(t->live) + n <= TASKS_LIVE_MAX &&
-	       t->n_tasks - t->n_free + n <= TASKS_MAX &&
-	       quota_take(&t->of, account, TASKS_MAX, n);
+	       t->n_tasks - t->n_free + n <= TASKS_MAX && quota_take(&t->of, account, TASKS_MAX, n);
 }
 
 bool task_has_room(struct task_table *t, uid_t place_of, uint32_t n)

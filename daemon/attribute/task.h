@@ -41,7 +41,7 @@ struct task {
 	struct task *process; /* the thread-group leader's task; itself for a leader */
 	struct task *parent;  /* the process that forked it; NULL unknown */
 	char comm[TASK_COMM_BYTES];
-	uint32_t n_threads; /* of a leader: its live threads, including itself */
+	uint32_t n_threads;   /* of a leader: its live threads, including itself */
 	struct task *threads; /* of a leader: the others among them */
 	struct task *threads_prev, *threads_next;
 	/* exe and argv belong to the process: NULL in threads other than the leader */

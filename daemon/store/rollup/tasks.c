@@ -65,8 +65,8 @@ static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[8],
 	uint64_t pid = (uint32_t)sqlite3_column_int64(st, column[0]);
 	if (r->tier != TIER_HOUR) {
 		uint32_t name;
-		int outcome = comm_and_cgroup(r, (const char *)sqlite3_column_text(st, column[2]),
-			texts->cgroup, &name);
+		int outcome = comm_and_cgroup(
+			r, (const char *)sqlite3_column_text(st, column[2]), texts->cgroup, &name);
 		if (outcome != 0)
 			return outcome;
 		uint64_t start_ns = (uint64_t)sqlite3_column_int64(st, column[1]),

@@ -150,10 +150,11 @@ TEST(an_extract_has_the_names_that_threads_had)
 {
 	made_names();
 	extract_mine();
-	ck_assert_str_eq(stored_string(extracted,
-				 "SELECT group_concat(x) FROM (SELECT t.comm || ' ' || p.comm || ' ' || "
-				 "sum(count) x FROM sample s JOIN task t ON t.id = s.task "
-				 "JOIN task p ON p.id = t.process GROUP BY t.id ORDER BY x)"),
+	ck_assert_str_eq(
+		stored_string(extracted,
+			"SELECT group_concat(x) FROM (SELECT t.comm || ' ' || p.comm || ' ' || "
+			"sum(count) x FROM sample s JOIN task t ON t.id = s.task "
+			"JOIN task p ON p.id = t.process GROUP BY t.id ORDER BY x)"),
 		"first first 1,second second 2,w-1 first 4,w-2 second 8");
 }
 

@@ -265,9 +265,10 @@ static void made_names(void)
 TEST(minutes_and_hours_keep_the_names_and_control_groups_that_a_process_had, .times = 2)
 {
 	const enum tier tier = _i ? TIER_HOUR : TIER_MINUTE;
-	static const char sql[] =
-		"SELECT group_concat(x) FROM (SELECT comm || path || ' ' || sum(count) x FROM sample s "
-		"JOIN task t ON t.id = s.task JOIN cgroup c ON c.id = t.cgroup GROUP BY t.id ORDER BY x)";
+	static const char sql[] = "SELECT group_concat(x) FROM (SELECT comm || path || ' ' || "
+				  "sum(count) x FROM sample s "
+				  "JOIN task t ON t.id = s.task JOIN cgroup c ON c.id = t.cgroup "
+				  "GROUP BY t.id ORDER BY x)";
 	begin_group();
 	made_names();
 	roll(tier);
