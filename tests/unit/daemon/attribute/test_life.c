@@ -237,10 +237,7 @@ TEST(without_room_for_all_of_its_threads_the_last_name_holds)
 	bench_fork(b, SECOND, 10, 11, 10);
 	sample_of(10, 2 * SECOND, 0);
 	sample_of(11, 2 * SECOND, 0);
-	ck_assert(task_has_room(&b->tasks, task_account(of(0)), 2));
-	while (task_has_room(&b->tasks, task_account(of(0)), 2))
-		quota_take(&b->tasks.of, task_account(of(0)), UINT64_MAX / 2, 1);
-	ck_assert(task_has_room(&b->tasks, task_account(of(0)), 1));
+	bench_fill(b, task_account(of(0)), 1);
 	bench_comm(b, 3 * SECOND, 10, "second", false);
 	ck_assert_ptr_eq(live(10), of(0));
 	ck_assert_str_eq(of(0)->comm, "second");

@@ -59,13 +59,6 @@ static void exec_as(unsigned int uid, uint64_t time_ns)
 	bench_comm(b, time_ns, 10, "prog", true);
 }
 
-/* No user has a place left for one more task. */
-static void fill(uid_t account)
-{
-	while (task_has_room(&b->tasks, account, 1))
-		quota_take(&b->tasks.of, account, TASKS_MAX, 1);
-}
-
 TEST(samples_before_a_program_of_roots_are_hidden_with_it)
 {
 	scan(1000);
@@ -84,7 +77,7 @@ TEST(without_room_for_a_task_what_was_sampled_of_two_owners_is_hidden)
 {
 	scan(1000);
 	struct task *task = sampled(t0);
-	fill(1000);
+	bench_fill(b, 1000, 0);
 	exec_as(1001, t0 + MS);
 	ck_assert_uint_eq(task->uid, 0);
 }
