@@ -20,7 +20,7 @@
 #define TASK_ARGV_BYTES_MAX 4096 /* per process; longer ones are cut and end in "…" */
 /* on our boards the kernel's pid_max is the smaller limit */
 #define TASKS_LIVE_MAX 262144
-/* between two sweeps, dead ones included, of which one user has a quota: 140 MB; a kernel build has
+/* between two sweeps, dead ones included, of which one user has a quota: 190 MB; a kernel build has
  * 100,000 */
 #define TASKS_MAX 500000
 /* names and cgroups of one thread of a program that are told apart, so that nobody makes tasks without end; after that
