@@ -234,15 +234,18 @@ void life_inherit_task(struct task *child, const struct task *parent);
 int life_inherit_process(struct task *child, const struct task *parent);
 /* Both: a new process inherits what the process that it continues has, by fork or otherwise. */
 int life_inherit(struct task *child, const struct task *parent);
-/* End the task with its samples at that time; the process, which has one thread, continues as another
- * task that inherits from it. *process stays if there is no room. 0 or -ENOMEM. */
-int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
-/* Let what comes count for another task, which has the same thread: its name, cgroup or job changes. Also for a
- * thread of a process, but not for a leader with other threads, who refer to it. *task stays then. 0 or
+/* End the task with its samples at that time; the process continues as another task that inherits from it, and so do
+ * those of its other threads of which something was counted. *process stays if there is no room. O(threads). 0 or
  * -ENOMEM. */
+int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
+/* Let what comes count for another task, which has the same thread: its name, cgroup or job changes. *task stays if
+ * there is no room for it, and, of a leader, for its other threads. 0 or -ENOMEM. */
 int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
-/* The same if something refers to it, there is room, and not without end (TASK_PASTS_MAX). */
+/* The same if something was counted of it, or of a thread of this process, and not without end (TASK_PASTS_MAX). */
 int life_change(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
+/* The process execs: what was counted before stays with the program before, with its name and arguments. The next one
+ * may have TASK_PASTS_MAX names of its own. *process as in life_separate. 0 or -ENOMEM. */
+int life_leave(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
 /* The task for which its thread counts now: itself, or the last that it goes on as. */
 struct task *life_now(const struct attribute *a, struct task *task);
 /* The task of that pid and tid that ended recently; NULL: none. */
@@ -322,6 +325,9 @@ int owner_set(
 	struct attribute *a, struct task **process, const struct rights *rights, uint64_t read_ns);
 /* Read the users' login groups if they changed. 0 or -ENOMEM. */
 int owner_read_logins(struct attribute *a);
+/* The process execs at time_ns, and goes on as another task: what was sampled before belongs to nobody if its owner was
+ * never read. */
+void owner_leave(struct task *before, uint64_t time_ns);
 /* The process execs at time_ns: its owner is unknown until owner_set. */
 void owner_exec(struct task *process, uint64_t time_ns);
 /* The process was sampled for the first time since its rights were last read. */

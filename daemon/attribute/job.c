@@ -3,8 +3,8 @@
 /* Jobs: labels, given by requests and read from the environment
  *
  * Labels are inherited by FORK records, so that a process that lives 2 ms has those of the shell that
- * started it. Samples that a process has already belong to the job that it was in: where it has one
- * thread, it continues as another task.
+ * started it. Samples that a process has already belong to the job that it was in: it continues as
+ * another task, with its threads.
  *
  * The environment only adds labels that a process does not have: what a request gave stands, and in a
  * job that starts another one all belongs to the outer. A process that has all of them is not read,

@@ -117,12 +117,14 @@ static void end_part(struct attribute *a, struct task *task, uint64_t time_ns, i
 static int begin_part(struct attribute *a, struct task *before, uint64_t time_ns, int hart,
 	struct task **ret_after)
 {
-	struct task *after = NULL;
+	struct task *process = before->process, *after = NULL;
 
 	*ret_after = NULL;
+	process->n_threads++; /* its mappings stay meanwhile */
 	end_part(a, before, time_ns, hart);
 	const struct task_key key = {before->pid, before->tid, before->start_ns};
 	int r = task_add_for(a->o.tasks, &key, task_account(before), &after);
+	process->n_threads--;
 	if (r) {
 		if (r > 0)
 			lose(a, 0, LOSS_MEMORY, 1);
@@ -131,8 +133,44 @@ static int begin_part(struct attribute *a, struct task *before, uint64_t time_ns
 	after->raised = before->raised;
 	after->raised_by = before->raised_by;
 	after->raised_ns = before->raised_ns;
+	after->n_pasts = before->n_pasts;
 	*ret_after = after;
 	return 0;
+}
+
+/* *thread goes on as another task of that process, which may be another than before. */
+static int continue_thread(
+	struct attribute *a, struct task **thread, struct task *process, uint64_t time_ns, int hart)
+{
+	struct task *before = *thread, *after;
+
+	int r = begin_part(a, before, time_ns, hart, &after);
+	if (!after)
+		return r;
+	life_inherit_task(after, before);
+	task_join(a->o.tasks, after, process);
+	*thread = after;
+	return 0;
+}
+
+/* The process goes on as another task, and its threads with it: what was counted of them stays with the process
+ * that it was. */
+static int continue_threads(
+	struct attribute *a, struct task *before, struct task *after, uint64_t time_ns, int hart)
+{
+	struct task *next = before->threads;
+	int r = 0;
+
+	while (next && r == 0) {
+		struct task *thread = next;
+
+		next = thread->threads_next;
+		if (thread->used)
+			r = continue_thread(a, &thread, after, time_ns, hart);
+		else
+			task_join(a->o.tasks, thread, after);
+	}
+	return r;
 }
 
 int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, int hart)
@@ -147,40 +185,26 @@ int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, 
 	after->awaits_exec = before->awaits_exec;
 	after->own_labels = before->own_labels;
 	*process = after;
-	return life_inherit(after, before);
-}
-
-static int continue_thread(struct attribute *a, struct task **thread, uint64_t time_ns, int hart)
-{
-	struct task *before = *thread, *after;
-
-	if (before->process->end_ns || before->process->pid != before->process->tid)
-		return 0;
-	int r = begin_part(a, before, time_ns, hart, &after);
-	if (!after)
-		return r;
-	life_inherit_task(after, before);
-	*thread = after;
-	return 0;
+	r = life_inherit(after, before);
+	return r ? r : continue_threads(a, before, after, time_ns, hart);
 }
 
 int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int hart)
 {
 	struct task *before = *task;
+	const bool is_process = before->process == before;
 
-	if (before->end_ns)
+	if (before->end_ns || !task_has_room(a->o.tasks, task_account(before),
+				      is_process ? before->n_threads : 1))
 		return 0;
-	if (before->process != before)
-		return continue_thread(a, task, time_ns, hart);
-	if (before->n_threads != 1)
-		return 0;
+	if (!is_process)
+		return continue_thread(a, task, before->process, time_ns, hart);
 	int r = life_continue(a, task, time_ns, hart);
 	struct task *after = *task;
 	if (after == before)
 		return r;
 	after->heard_ns = before->heard_ns;
 	after->missed_ns = before->missed_ns;
-	after->other_group = before->other_group;
 	after->read_ns = before->read_ns;
 	after->looked_ns = before->looked_ns;
 	after->maps_read_ns = before->maps_read_ns;
@@ -191,12 +215,21 @@ int life_change(struct attribute *a, struct task **task, uint64_t time_ns, int h
 {
 	struct task *before = *task;
 
-	if (!before->used || before->n_pasts >= TASK_PASTS_MAX ||
-		!task_has_room(a->o.tasks, task_account(before)))
+	if ((!before->used && !before->sampled) || before->n_pasts >= TASK_PASTS_MAX)
 		return 0;
 	int r = life_separate(a, task, time_ns, hart);
-	if (*task != before)
-		(*task)->n_pasts = before->n_pasts + 1;
+	(*task)->n_pasts += *task != before;
+	return r;
+}
+
+int life_leave(struct attribute *a, struct task **process, uint64_t time_ns, int hart)
+{
+	struct task *before = *process;
+	int r = 0;
+
+	if (before->used || before->sampled)
+		r = life_separate(a, process, time_ns, hart);
+	(*process)->n_pasts = 0;
 	return r;
 }
 

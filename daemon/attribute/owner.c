@@ -93,9 +93,24 @@ int owner_read_logins(struct attribute *a)
 	return login_groups_read(&a->logins, path);
 }
 
+/* Was it read when it had become another program already? */
+static bool read_behind(const struct task *p, uint64_t exec_ns)
+{
+	return p->read_ns && exec_ns <= p->read_ns;
+}
+
+void owner_leave(struct task *before, uint64_t time_ns)
+{
+	if (!read_behind(before, time_ns))
+		return;
+	before->uid = 0;
+	before->gid = 0;
+	before->changed = true;
+}
+
 void owner_exec(struct task *p, uint64_t time_ns)
 {
-	bool unread = p->uid == UNKNOWN || (p->read_ns && time_ns <= p->read_ns);
+	bool unread = p->uid == UNKNOWN || read_behind(p, time_ns);
 	bool mixed = p->past && (p->past_uid != p->uid || p->past_gid != p->gid);
 
 	p->past |= p->sampled;
@@ -151,10 +166,11 @@ void attribute_counted(struct attribute *a, struct task *task)
 	owner_sampled(a, task);
 }
 
-/* A process that is gone keeps its owner; root's processes need not be hidden from anybody. */
-static bool may_change(const struct task *p)
+/* A process that is gone keeps its owner, but not one that goes on as another task: what was sampled since its rights
+ * were last read may be of nobody's, too. Root's processes need not be hidden from anybody. */
+static bool may_change(const struct attribute *a, struct task *p)
 {
-	return is_users(p->uid) && !p->end_ns && !p->kernel_thread;
+	return is_users(p->uid) && !life_now(a, p)->end_ns && !p->kernel_thread;
 }
 
 static void check(struct attribute *a, struct task *p, uint64_t now_ns)
@@ -180,7 +196,7 @@ void owner_forget_ended(struct attribute *a)
 	for (size_t i = 0; i < a->n_watched; i++) {
 		struct task *p = a->watched[i];
 
-		p->watched = may_change(p);
+		p->watched = may_change(a, p);
 		if (p->watched)
 			a->watched[kept++] = p;
 	}
@@ -206,7 +222,7 @@ void attribute_check_owners(struct attribute *a, uint64_t now_ns)
 	(void)owner_read_logins(a); /* without memory it is read the next time */
 	for (size_t i = 0; i < a->n_watched; i++) {
 		struct task *p = a->watched[i];
-		bool changes = may_change(p), lately = p->looked_ns + OWNER_AGAIN_NS > now_ns;
+		bool changes = may_change(a, p), lately = p->looked_ns + OWNER_AGAIN_NS > now_ns;
 
 		if (changes && (lately || left == 0)) {
 			a->watched[kept++] = p;

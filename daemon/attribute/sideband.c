@@ -171,15 +171,20 @@ int sideband_comm(struct attribute *a, const struct record *r, int hart)
 	if (result < 0 || !task)
 		return result;
 
-	if (!r->comm.exec && task->comm[0] &&
-		strncmp(task->comm, r->comm.name, sizeof(task->comm) - 1) != 0)
+	/* a late record that was taken for lost is already handled */
+	const bool execs = r->comm.exec && r->time_ns > task->process->missed_ns;
+	struct task *before = task;
+	if (execs)
+		result = life_leave(a, &task, r->time_ns, hart);
+	else if (task->comm[0] && strncmp(task->comm, r->comm.name, sizeof(task->comm) - 1) != 0)
 		result = life_change(a, &task, r->time_ns, hart);
 	if (result < 0)
 		return result;
 	task_set_comm(task, r->comm.name);
-	/* a late record that was taken for lost is already handled */
-	if (!r->comm.exec || r->time_ns <= task->process->missed_ns)
+	if (!execs)
 		return 0;
+	if (task != before)
+		owner_leave(before, r->time_ns);
 	if (!alive)
 		sideband_take_over(a, task, r);
 	sideband_exec(a, task->process, r->time_ns, hart);
@@ -194,18 +199,6 @@ static struct task *fork_parent(const struct attribute *a, const struct record *
 	if (!parent && pid && pid <= INT32_MAX)
 		parent = task_find(a->o.tasks, (pid_t)pid);
 	return parent;
-}
-
-/* A thread whose leader has already ended: the process continues in its threads. */
-static void join_process(struct task_table *t, struct task *thread, struct task *process)
-{
-	if (thread->process == process)
-		return;
-
-	task_set_labels(t, thread, NULL); /* those of its leader are all that counts */
-	thread->process->n_threads--;
-	thread->process = process;
-	process->n_threads++;
 }
 
 /* A FORK of a task that is already known from /proc or an out-of-order record: only fill gaps. */
@@ -259,7 +252,8 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 
 	life_inherit_task(task, parent);
 	if (r->pid == r->fork.parent_pid) {
-		join_process(a->o.tasks, task, parent->process);
+		/* whose leader may have ended already: the process continues in its threads */
+		task_join(a->o.tasks, task, parent->process);
 		return 0;
 	}
 	task->parent = parent->process;

@@ -7,7 +7,8 @@
  * kernel's records give us; since tids are reused, a new task of a tid replaces the former one.
  * Another holds the dead by tid, since a program may tell of many threads that died already.
  * Threads refer to their leader, and the leader counts its threads, so that the mappings are
- * dropped when the last thread ends, not when the leader does.
+ * dropped when the last thread ends, not when the leader does. It lists those that live, since a leader that
+ * goes on as another task takes them along.
  */
 
 #include "daemon/attribute/task.h"
@@ -67,19 +68,48 @@ static struct task *task_leader(const struct task_table *t, struct task *task)
 	return leader && leader->pid == leader->tid ? leader : task;
 }
 
-static bool has_place(struct task_table *t, uid_t account)
+static bool take_places(struct task_table *t, uid_t account, uint32_t n)
 {
-	return HASH_COUNT(t->live) < TASKS_LIVE_MAX && (t->n_free || t->n_tasks < TASKS_MAX) &&
-	       quota_take(&t->of, account, TASKS_MAX, 1);
+	return HASH_COUNT(t->live) + n <= TASKS_LIVE_MAX &&
+	       t->n_tasks - t->n_free + n <= TASKS_MAX && quota_take(&t->of, account, TASKS_MAX, n);
 }
 
-bool task_has_room(struct task_table *t, uid_t place_of)
+bool task_has_room(struct task_table *t, uid_t place_of, uint32_t n)
 {
-	if (!has_place(t, place_of))
+	if (!take_places(t, place_of, n))
 		return false;
-	quota_give(&t->of, place_of, 1);
+	quota_give(&t->of, place_of, n);
 	return true;
 }
+
+/* --- threads of a process ---------------------------------------------------------------------- */
+
+static void join_threads(struct task *task, struct task *process)
+{
+	task->process = process;
+	process->n_threads++;
+	if (task != process)
+		DL_APPEND2(process->threads, task, threads_prev, threads_next);
+}
+
+static void leave_threads(struct task *task)
+{
+	task->process->n_threads--;
+	if (task != task->process)
+		DL_DELETE2(task->process->threads, task, threads_prev, threads_next);
+}
+
+void task_join(struct task_table *t, struct task *thread, struct task *process)
+{
+	if (thread->process == process)
+		return;
+
+	task_set_labels(t, thread, NULL); /* those of its process are all that counts */
+	leave_threads(thread);
+	join_threads(thread, process);
+}
+
+/* --- tasks ------------------------------------------------------------------------------------- */
 
 int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, struct task **ret_task)
 {
@@ -97,7 +127,7 @@ int task_add_for(
 			space_drop(former->process);
 	}
 
-	if (!has_place(t, place_of))
+	if (!take_places(t, place_of, 1))
 		return TASK_TABLE_FULL;
 
 	int r = task_table_reserve(t);
@@ -110,7 +140,6 @@ int task_add_for(
 		task->account = (uid_t)-1;
 		task->past_account = (uid_t)-1;
 		task->place_of = place_of;
-		task->process = task_leader(t, task);
 		HASH_ADD_INT(t->live, tid, task);
 	}
 	if (!task || !task->hh.tbl) {
@@ -120,7 +149,7 @@ int task_add_for(
 
 	task->id = t->n_free ? t->free_id[--t->n_free] : ++t->n_tasks;
 	task->changed = true;
-	task->process->n_threads++;
+	join_threads(task, task_leader(t, task));
 	t->task[task->id - 1] = task;
 	*ret_task = TAKE_PTR(task);
 	return 0;
@@ -154,7 +183,7 @@ void task_end(struct task_table *t, struct task *task, uint64_t end_ns)
 	task->end_ns = end_ns > task->start_ns ? end_ns : task->start_ns + 1;
 	add_dead(t, task);
 	task->changed = true;
-	task->process->n_threads--;
+	leave_threads(task);
 }
 
 void task_set_comm(struct task *task, const char *comm)

@@ -20,11 +20,11 @@
 #define TASK_ARGV_BYTES_MAX 4096 /* per process; longer ones are cut and end in "…" */
 /* on our boards the kernel's pid_max is the smaller limit */
 #define TASKS_LIVE_MAX 262144
-/* between two sweeps, dead ones included, of which one user has a quota: 140 MB; a kernel build has
+/* between two sweeps, dead ones included, of which one user has a quota: 190 MB; a kernel build has
  * 100,000 */
 #define TASKS_MAX 500000
-/* names and cgroups of one thread that are told apart, so that nobody makes tasks without end; after that the
- * last one holds */
+/* names and cgroups of one thread of a program that are told apart, so that nobody makes tasks without end; after that
+ * the last one holds */
 #define TASK_PASTS_MAX 16
 #define CGROUPS_MAX 65536       /* the kernel's default limit for one memory controller */
 #define CGROUP_PLACE_BYTES 256u /* of a path: a place of CGROUPS_MAX for each, so all take 23 MB */
@@ -41,7 +41,9 @@ struct task {
 	struct task *process; /* the thread-group leader's task; itself for a leader */
 	struct task *parent;  /* the process that forked it; NULL unknown */
 	char comm[TASK_COMM_BYTES];
-	uint32_t n_threads; /* of a leader: its live threads, including itself */
+	uint32_t n_threads;   /* of a leader: its live threads, including itself */
+	struct task *threads; /* of a leader: the others among them */
+	struct task *threads_prev, *threads_next;
 	/* exe and argv belong to the process: NULL in threads other than the leader */
 	/* path, from the first executable mapping after exec; may be NULL */
 	char *exe;
@@ -131,11 +133,13 @@ struct task *task_find_dead(const struct task_table *t, pid_t tid);
  * with an unknown leader is its own process. 0, TASK_TABLE_FULL, -ENOMEM. */
 enum { TASK_TABLE_FULL = 1 };
 int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, struct task **ret_task);
-/* Is there a place for one more of that user? */
-bool task_has_room(struct task_table *t, uid_t place_of);
+/* Are there places for n more of that user? */
+bool task_has_room(struct task_table *t, uid_t place_of, uint32_t n);
 /* The same in the place of that user, -1: nobody's, which task_add takes. */
 int task_add_for(
 	struct task_table *t, const struct task_key *key, uid_t place_of, struct task **ret_task);
+/* A live thread belongs to that process from now on. */
+void task_join(struct task_table *t, struct task *thread, struct task *process);
 /* Free a thread that ended, to which nothing refers; its id is used again. Without memory it stays until a
  * sweep. */
 void task_forget(struct task_table *t, struct task *task);

@@ -191,7 +191,7 @@ bool feed_seek_thread(struct connection *c, pid_t tid)
 	return false;
 }
 
-/* A thread whose name or cgroup changed counts for another task from then on. */
+/* A thread or process whose name or cgroup changed counts for another task from then on. */
 static struct task *goes_on_as(struct connection *c, struct task *task)
 {
 	struct task *now = task->end_ns ? find_live(c, task->tid) : NULL;
@@ -204,6 +204,8 @@ static struct task *goes_on_as(struct connection *c, struct task *task)
 struct task *feed_task_of(struct connection *c, struct program_thread *t)
 {
 	bool sure = true;
+	if (c->process)
+		c->process = goes_on_as(c, c->process);
 	if (t->who)
 		return t->who = goes_on_as(c, t->who);
 	if (t->our_tid == 0 && !c->other_pids)

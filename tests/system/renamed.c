@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* A program that spins for half a second of CPU time under each of two names, first alone, then in a
- * thread: first, second; worker-1, worker-2.
+ * thread, then in its first thread beside another one, then behind an exec: first, second; worker-1, worker-2; third,
+ * fourth; fifth.
  */
 
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 static volatile unsigned long sink;
 
@@ -32,13 +34,27 @@ static void *work(void *nothing)
 	return nothing;
 }
 
-int main(void)
+static void *idle(void *nothing)
+{
+	pause();
+	return nothing;
+}
+
+int main(int argc, char **argv)
 {
 	pthread_t thread;
 
+	if (argc > 1) {
+		spin_as("fifth");
+		return 0;
+	}
 	spin_as("first");
 	spin_as("second");
-	if (pthread_create(&thread, NULL, work, NULL) != 0)
+	if (pthread_create(&thread, NULL, work, NULL) != 0 || pthread_join(thread, NULL) != 0 ||
+		pthread_create(&thread, NULL, idle, NULL) != 0)
 		return 1;
-	return pthread_join(thread, NULL);
+	spin_as("third");
+	spin_as("fourth");
+	execl(argv[0], argv[0], "again", NULL);
+	return 1;
 }

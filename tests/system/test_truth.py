@@ -187,17 +187,28 @@ def test_a_stack_that_does_not_reach_the_start_of_the_program_is_counted_as_cut(
             assert "are cut: callers are missing" in text or least == 0, (flag, text[-4000:])
 
 
+def shares_of_names(answer):
+    shares = {}
+    for row in answer["rows"]:
+        shares[row["comm"]] = shares.get(row["comm"], 0) + row["self"]
+    return shares
+
+
 def test_samples_belong_to_the_name_that_their_thread_had(build):
     program = compile_program(build, "renamed.c")
     with Folder() as folder:
         mperfctl(build, "record", "-F", rate_allowed(499), "-g", "none", "-o", folder / "r.mprf", "--", program)
         answer = rows(build, "hotspots", "-i", folder / "r.mprf", "--by", "thread")
+        processes = rows(build, "hotspots", "-i", folder / "r.mprf", "--by", "process")
         first = rows(build, "hotspots", "-i", folder / "r.mprf", "--comm", "first")["provenance"]["samples"]
-    shares = {}
-    for row in answer["rows"]:
-        shares[row["comm"]] = shares.get(row["comm"], 0) + row["self"]
-    # A quarter each, by CPU time; the program's start is little.
+    shares = shares_of_names(answer)
+    # A seventh each, by CPU time; the program's start is little.
     n = answer["provenance"]["samples"]
-    for name in "first", "second", "worker-1", "worker-2":
-        assert abs(shares.get(name, 0) - 0.25) < 0.05 + SIGMAS * standard_error(0.25, n), (name, answer)
+    for name in "first", "second", "worker-1", "worker-2", "third", "fourth", "fifth":
+        assert abs(shares.get(name, 0) - 1 / 7) < 0.04 + SIGMAS * standard_error(1 / 7, n), (name, answer)
+    # The thread ran while its process was the second.
+    by_process = shares_of_names(processes)
+    for name in "first", "second", "third", "fourth", "fifth":
+        share = 3 / 7 if name == "second" else 1 / 7
+        assert abs(by_process.get(name, 0) - share) < 0.04 + SIGMAS * standard_error(share, n), (name, processes)
     assert abs(first / n - shares["first"]) < 0.01, (first, answer)

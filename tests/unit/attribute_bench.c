@@ -242,6 +242,13 @@ void bench_take(struct bench *b, const struct record *r, int hart)
 	ck_assert_int_eq(attribute_record(b->attribute, r, hart), 0);
 }
 
+void bench_fill(struct bench *b, uid_t account, uint32_t n_left)
+{
+	for (uint32_t n = TASKS_MAX; n > 0; n /= 2)
+		while (task_has_room(&b->tasks, account, n + n_left))
+			ck_assert(quota_take(&b->tasks.of, account, TASKS_MAX, n));
+}
+
 void bench_fork(struct bench *b, uint64_t time_ns, int pid, int tid, int parent)
 {
 	struct record r = bench_record(b, RECORD_FORK, time_ns, pid);

@@ -65,6 +65,9 @@ void bench_owner(struct bench *b, int pid, unsigned int uid);
 /* It belongs to nobody, as a set-user-ID program of root's that this user runs. */
 void bench_hidden(struct bench *b, int pid, unsigned int real);
 
+/* Take the places for tasks of that user but so many. */
+void bench_fill(struct bench *b, uid_t account, uint32_t n_left);
+
 /* Give the attribute one record. */
 void bench_fork(struct bench *b, uint64_t time_ns, int pid, int tid, int parent);
 void bench_exit(struct bench *b, uint64_t time_ns, int pid, int tid);

@@ -2,14 +2,17 @@
 
 /* Which tasks two files call the same
  *
- *      process    boot, pid, start, whose, labels  (a process that changes its user is another: who
- *                                                   may see its samples depends on it)
+ *      process    boot, pid, start, comm, cgroup, whose, labels  (a process that changes its user is
+ *                                      another: who may see its samples depends on it)
  *      program    comm, exe, cgroup, whose, labels
- *      thread     boot, pid, tid, start, whose     (in an extract, which is of one set of labels)
+ *      thread     boot, pid, tid, start, comm, cgroup, whose     (in an extract, which is of one set
+ *                                      of labels)
  *
  * whose: the owner, uid; of what belongs to nobody who pays for it, account.
  */
 
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/store/rollup/rollup_private.h"
@@ -43,6 +46,15 @@ static uint64_t whose_of(sqlite3_stmt *st, int uid_column, int account_column)
 	return (owned ? WHOSE_NOBODYS : WHOSE_UNOWNED) | (paid ? account + 1 : 0);
 }
 
+/* One text of both. */
+static int comm_and_cgroup(struct rollup *r, const char *comm, uint32_t cgroup, uint32_t *ret_text)
+{
+	const char *path = text_of(&r->texts, cgroup);
+	char text[PATH_MAX + 64];
+	snprintf(text, sizeof(text), "%s\n%s", comm ? comm : "", path ? path : "");
+	return rollup_table_outcome(r, text_get(&r->texts, text, ret_text));
+}
+
 /* Columns of both files: pid, start_ns, comm, exe, uid, kernel_thread, tid, account. A program's key holds all
  * that its row says. */
 static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[8],
@@ -50,17 +62,19 @@ static int task_key(struct rollup *r, sqlite3_stmt *st, const int column[8],
 {
 	uint64_t labels = (uint64_t)texts->labels << 32;
 	uint64_t uid = whose_of(st, column[4], column[7]);
-	if (r->tier == TIER_WINDOW) {
-		uint64_t pid = (uint64_t)sqlite3_column_int64(st, column[0]);
-		*ret_key = (struct key){
-			{r->boot, pid << 32 | (uint32_t)sqlite3_column_int64(st, column[6]),
-				(uint64_t)sqlite3_column_int64(st, column[1]), uid}};
-		return 0;
-	}
-	if (r->tier == TIER_MINUTE) {
-		*ret_key = (struct key){
-			{labels | r->boot, (uint64_t)sqlite3_column_int64(st, column[0]),
-				(uint64_t)sqlite3_column_int64(st, column[1]), uid}};
+	uint64_t pid = (uint32_t)sqlite3_column_int64(st, column[0]);
+	if (r->tier != TIER_HOUR) {
+		uint32_t name;
+		int outcome = comm_and_cgroup(
+			r, (const char *)sqlite3_column_text(st, column[2]), texts->cgroup, &name);
+		if (outcome != 0)
+			return outcome;
+		uint64_t start_ns = (uint64_t)sqlite3_column_int64(st, column[1]),
+			 named = (uint64_t)name << 32;
+		uint32_t tid = (uint32_t)sqlite3_column_int64(st, column[6]);
+		*ret_key = r->tier == TIER_WINDOW
+				   ? (struct key){{named | r->boot, pid << 32 | tid, start_ns, uid}}
+				   : (struct key){{labels | r->boot, named | pid, start_ns, uid}};
 		return 0;
 	}
 	uint32_t comm, exe = 0;
@@ -109,9 +123,11 @@ static int write_task(struct rollup *r, uint32_t index, uint32_t process, uint32
 		outcome = rollup_name_row_of(r, WRITE_CGROUP, &r->cgroups, cgroup, &cgroup_row);
 	if (outcome == 0 && row == 0)
 		outcome = rows_add(&r->tasks.rows, index, &row);
-	uint32_t labels = (uint32_t)(r->tasks.keys.key[index].part[0] >> 32);
+	uint32_t labels = r->tier == TIER_WINDOW
+				  ? r->only
+				  : (uint32_t)(r->tasks.keys.key[index].part[0] >> 32);
 	if (outcome == 0 && process == 0)
-		outcome = write_labels(r, row, r->only ? r->only : labels);
+		outcome = write_labels(r, row, labels);
 	if (outcome != 0)
 		return outcome == ROLLUP_NO_ROW ? rollup_fail_source(r, "a task is missing")
 						: outcome;
@@ -172,7 +188,7 @@ static int take_process(struct rollup *r, int64_t id, uint32_t *ret_index)
 		*ret_index = ROLLUP_OTHER_JOB - 1;
 		return 0;
 	}
-	if (outcome == 0 && r->tier == TIER_HOUR)
+	if (outcome == 0)
 		outcome = rollup_name_of(
 			r, READ_CGROUP, &r->cgroup, rollup_integer(r, READ_TASK, 9), &texts.cgroup);
 	if (outcome == 0)
@@ -204,10 +220,13 @@ static int find_process(struct rollup *r, int64_t id, int64_t *ret_process)
 static int take_thread(struct rollup *r, int64_t id, uint32_t process, uint32_t *ret_index)
 {
 	static const int column[] = {0, 4, 6, 7, 10, 11, 1, 13};
-	const struct task_texts texts = {0, 0};
+	struct task_texts texts = {0, 0};
 	struct key key;
 	uint32_t index;
 	int outcome = rollup_get(r, READ_TASK, id);
+	if (outcome == 0)
+		outcome = rollup_name_of(
+			r, READ_CGROUP, &r->cgroup, rollup_integer(r, READ_TASK, 9), &texts.cgroup);
 	if (outcome == 0)
 		outcome = task_key(r, r->read[READ_TASK], column, &texts, &key);
 	if (outcome == 0)

@@ -119,15 +119,17 @@ TEST(after_the_end_nothing_new_is_in_the_job)
 	ck_assert_str_eq(labels_of(12), "");
 }
 
-/* Its threads would have to go on too. */
-TEST(a_process_with_threads_is_labelled_as_a_whole)
+TEST(samples_from_before_of_a_process_with_threads_stay_in_the_job_before)
 {
 	scan();
 	bench_fork(b, t0, 10, 14, 10);
 	struct task *before = sampled(t0 + MS, 10);
 	set(10, A, t0 + 2 * MS);
-	ck_assert_ptr_eq(sampled(t0 + 3 * MS, 10), before);
+	struct task *inside = sampled(t0 + 3 * MS, 10);
+	ck_assert_ptr_null(before->labels);
+	ck_assert_str_eq(inside->labels->labels, A);
 	ck_assert_str_eq(labels_of(14), A);
+	ck_assert_uint_eq(inside->n_threads, 2);
 }
 
 TEST(processes_that_are_not_there_are_not_labelled)

@@ -63,10 +63,23 @@ TEST(samples_before_a_program_of_roots_are_hidden_with_it)
 {
 	scan(1000);
 	struct task *before = sampled(t0);
-	ck_assert_uint_eq(before->uid, 1000);
 	exec_as(0, t0 + MS);
-	ck_assert_ptr_eq(sampled(t0 + 2 * MS), before);
+	struct task *after = sampled(t0 + 2 * MS);
+	ck_assert_ptr_ne(before, after);
+	ck_assert_uint_eq(after->uid, 0);
+	ck_assert_uint_eq(before->uid, 1000);
+	/* nobody looked whether it was the user's to its end */
+	attribute_check_owners(b->attribute, clock_ns(CLOCK_MONOTONIC) + 10 * SECOND);
 	ck_assert_uint_eq(before->uid, 0);
+}
+
+TEST(without_room_for_a_task_what_was_sampled_of_two_owners_is_hidden)
+{
+	scan(1000);
+	struct task *task = sampled(t0);
+	bench_fill(b, 1000, 0);
+	exec_as(1001, t0 + MS);
+	ck_assert_uint_eq(task->uid, 0);
 }
 
 TEST(samples_of_root_stay_hidden_when_a_users_program_follows)
@@ -94,11 +107,14 @@ TEST(samples_of_a_user_stay_hidden_from_the_next)
 	exec_as(1001, t0 + MS);
 	struct task *after = sampled(t0 + 2 * MS);
 	ck_assert_ptr_ne(before, after);
+	ck_assert_uint_eq(before->uid, 1000);
+	ck_assert_uint_eq(after->uid, 1001);
+	attribute_check_owners(b->attribute, clock_ns(CLOCK_MONOTONIC) + 10 * SECOND);
 	ck_assert_uint_eq(before->uid, 0);
 	ck_assert_uint_eq(after->uid, 1001);
 }
 
-TEST(what_was_never_sampled_goes_on_as_it_is)
+TEST(what_was_never_sampled_goes_on_as_it_is_and_other_programs_of_its_user_stay_that_users)
 {
 	scan(0);
 	struct task *before = live(10);
@@ -108,8 +124,9 @@ TEST(what_was_never_sampled_goes_on_as_it_is)
 	exec_as(1000, t0 + 200 * SECOND);
 	sampled(t0 + 201 * SECOND);
 	exec_as(1000, t0 + 400 * SECOND);
-	ck_assert_ptr_eq(sampled(t0 + 401 * SECOND), before);
+	ck_assert_ptr_ne(sampled(t0 + 401 * SECOND), before);
 	ck_assert_uint_eq(before->uid, 1000);
+	ck_assert_uint_eq(live(10)->uid, 1000);
 }
 
 /* Both execs were over when the first was looked at. */
@@ -135,6 +152,51 @@ TEST(a_process_of_threads_stays_hidden)
 	scan(1000);
 	ck_assert_ptr_eq(live(10), before);
 	ck_assert_uint_eq(before->uid, 0);
+}
+
+static struct task *sampled_of(int tid, uint64_t time_ns)
+{
+	struct record r = bench_sample(b, BENCH_ALONE, time_ns, 10, 0x10020);
+
+	r.tid = (uint32_t)tid;
+	bench_take(b, &r, 0);
+	return bench_got(b, b->n_sunk - 1)->task;
+}
+
+/* Its first thread changes its name while root runs it: what was sampled before is root's for ever. */
+TEST(a_name_before_is_whose_the_process_was)
+{
+	scan(0);
+	bench_fork(b, t0, 10, 12, 10);
+	struct task *first = sampled_of(10, t0 + MS), *thread = sampled_of(12, t0 + MS);
+	bench_comm(b, t0 + 2 * MS, 10, "other", false);
+	scan(1000);
+	ck_assert_uint_eq(live(10)->uid, 1000);
+	ck_assert_ptr_eq(sampled_of(12, t0 + 3 * MS)->process, live(10));
+	ck_assert_uint_eq(first->uid, 0);
+	ck_assert_ptr_eq(thread->process, first);
+
+	bench_comm(b, t0 + 4 * MS, 10, "third", false);
+	sampled_of(10, t0 + 5 * MS);
+	scan(1001); /* which it may have been for a while */
+	ck_assert_uint_eq(live(10)->uid, 0);
+}
+
+/* It hides itself, and changes its name before that is found. */
+TEST(a_name_before_is_hidden_with_what_hides_itself)
+{
+	scan(1000);
+	bench_fork(b, t0, 10, 12, 10);
+	struct task *first = sampled_of(10, t0 + MS), *thread = sampled_of(12, t0 + MS);
+	bench_hidden(b, 10, 1000);
+	bench_comm(b, t0 + 2 * MS, 10, "other", false);
+	struct task *second = sampled_of(10, t0 + 3 * MS);
+	ck_assert_ptr_ne(first, second);
+	attribute_check_owners(b->attribute, clock_ns(CLOCK_MONOTONIC) + 10 * SECOND);
+	ck_assert_uint_eq(first->uid, 0);
+	ck_assert_uint_eq(second->uid, 0);
+	ck_assert_uint_eq(thread->process->uid, 0);
+	ck_assert_uint_eq(b->attribute->n_watched, 0);
 }
 
 TEST(what_becomes_anothers_without_a_record_is_found_and_hidden)

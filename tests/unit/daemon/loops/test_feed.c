@@ -24,7 +24,7 @@ struct rig {
 	struct task *self;
 	struct feed *feed;
 	struct grants grants;
-	struct task *of; /* whose the last counts were */
+	struct task *of, *first_of; /* whose the last counts were, and the first */
 	unsigned n_taken, n_looks;
 	uint64_t granted[MPERF_GRANTS_MAX], granted_ns; /* of the last counts */
 };
@@ -33,6 +33,7 @@ static int take(void *userdata, struct task *task, const struct loop_counts *c)
 {
 	struct rig *g = userdata;
 	ck_assert_ptr_nonnull(c->site);
+	g->first_of = g->n_taken ? g->first_of : task;
 	g->of = task;
 	g->n_taken++;
 	for (unsigned i = 0; i < MPERF_GRANTS_MAX; i++)
@@ -173,6 +174,30 @@ TEST(a_thread_of_another_process_is_not_believed)
 	ck_assert_ptr_eq(g.of, g.self);
 	ck_assert_uint_eq(cause(&g, FEED_STRANGER), 1);
 	ck_assert_uint_eq(g.n_looks, 2); /* for the process, for the thread */
+	close(fd);
+	rig_clear(&g);
+}
+
+/* A process whose name changed goes on as another task. */
+TEST(what_is_of_the_process_counts_for_it_as_it_is_now)
+{
+	struct rig g;
+	struct task *now;
+	struct told t;
+	rig_make(&g, 4, 4);
+	int fd = dial(&g);
+	announce(fd, (uint32_t)getpid());
+	go_on(&g, S); /* whose the connection is, is settled now */
+	ck_assert_int_eq(task_add(&g.tasks, getpid(), getpid(), g.self->start_ns, &now), 0);
+	told_thread(&t, 4, 1 << 29); /* which it has not */
+	say(fd, &t);
+	told_delta(&t, 4, 0, 1, 100);
+	say(fd, &t);
+	told_round(&t, 100);
+	say(fd, &t);
+	go_on(&g, S + FEED_LOOK_NS);
+	go_on(&g, S + 2 * FEED_LOOK_NS);
+	ck_assert_ptr_eq(g.first_of, now);
 	close(fd);
 	rig_clear(&g);
 }

@@ -95,6 +95,22 @@ static void made_jobs(void)
 	stored_seal(&s);
 }
 
+/* A process and its thread, which both had another name before. */
+static void made_names(void)
+{
+	static const char *const name[] = {"first", "second"}, *const worker[] = {"w-1", "w-2"};
+	stored_begin_group(&s);
+	for (int i = 0; i < 2; i++) {
+		struct task *process = stored_task(&s, 100, 100, name[i]);
+		struct task *thread = stored_task(&s, 100, 101, worker[i]);
+		process->uid = thread->uid = 1000;
+		stored_label(&s, process, MINE);
+		stored_add(&s, &(struct stored_sample){.task = process, .count = 1u << i});
+		stored_add(&s, &(struct stored_sample){.task = thread, .count = 4u << i});
+	}
+	stored_seal(&s);
+}
+
 static int extract(
 	uint32_t uid, const char *labels, const char *const *source, size_t n, uint64_t bytes_max)
 {
@@ -128,6 +144,18 @@ static bool is_there(const char *suffix)
 	struct stat st;
 	snprintf(path, sizeof(path), "%s%s", target, suffix);
 	return stat(path, &st) == 0;
+}
+
+TEST(an_extract_has_the_names_that_threads_had)
+{
+	made_names();
+	extract_mine();
+	ck_assert_str_eq(
+		stored_string(extracted,
+			"SELECT group_concat(x) FROM (SELECT t.comm || ' ' || p.comm || ' ' || "
+			"sum(count) x FROM sample s JOIN task t ON t.id = s.task "
+			"JOIN task p ON p.id = t.process GROUP BY t.id ORDER BY x)"),
+		"first first 1,second second 2,w-1 first 4,w-2 second 8");
 }
 
 TEST(an_extract_has_all_rows_of_its_job)

@@ -246,6 +246,37 @@ TEST(jobs_live_on_in_minutes_and_hours, .times = 2)
 	}
 }
 
+/* A process that had two names, and under the second two control groups; its thread, which had those of that time. */
+static void made_names(void)
+{
+	static const char *const name[] = {"one", "two", "two"};
+	ck_assert_int_eq(cgroup_set(&s.tasks, 7, "/a", 0), 0);
+	ck_assert_int_eq(cgroup_set(&s.tasks, 8, "/b", 0), 0);
+	for (int i = 0; i < 3; i++) {
+		struct task *process = stored_task(&s, 100, 100, name[i]);
+		struct task *thread = stored_task(&s, 100, 101, "worker");
+		process->cgroup = thread->cgroup = i < 2 ? 7 : 8;
+		stored_add(&s, &(struct stored_sample){.task = process, .count = 1u << i});
+		stored_add(&s, &(struct stored_sample){.task = thread, .count = 8u << i});
+	}
+	stored_seal(&s);
+}
+
+TEST(minutes_and_hours_keep_the_names_and_control_groups_that_a_process_had, .times = 2)
+{
+	const enum tier tier = _i ? TIER_HOUR : TIER_MINUTE;
+	static const char sql[] = "SELECT group_concat(x) FROM (SELECT comm || path || ' ' || "
+				  "sum(count) x FROM sample s "
+				  "JOIN task t ON t.id = s.task JOIN cgroup c ON c.id = t.cgroup "
+				  "GROUP BY t.id ORDER BY x)";
+	begin_group();
+	made_names();
+	roll(tier);
+	ck_assert_str_eq(stored_string(rolled, sql), "one/a 9,two/a 18,two/b 36");
+	roll_again(tier, "again");
+	ck_assert_str_eq(stored_string(rolled, sql), "one/a 18,two/a 36,two/b 72");
+}
+
 TEST(names_are_kept_once_however_many_sources)
 {
 	begin_group();
