@@ -102,13 +102,11 @@ static int take(void *userdata, const Mperf__Answer *a)
 static int ask(struct exporting *x)
 {
 	Mperf__Filter filter;
-	source_filter(&x->source, x->options, &filter);
 	Mperf__ExportRequest export = MPERF__EXPORT_REQUEST__INIT;
-	export.path = x->source.path;
-	export.filter = &filter;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_EXPORT;
 	request.export = &export;
+	source_narrow(&x->source, x->options, &request, &filter);
 	return source_ask(&x->source, &request, take, x);
 }
 

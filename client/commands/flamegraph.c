@@ -48,13 +48,12 @@ static int take(void *userdata, const Mperf__Answer *a)
 static int ask(struct source *s, struct drawing *d, char *path)
 {
 	Mperf__Filter filter;
-	source_filter(s, d->options, &filter);
 	Mperf__FlamegraphRequest flamegraph = MPERF__FLAMEGRAPH_REQUEST__INIT;
-	flamegraph.path = path;
-	flamegraph.filter = &filter;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_FLAMEGRAPH;
 	request.flamegraph = &flamegraph;
+	source_narrow(s, d->options, &request, &filter);
+	flamegraph.path = path;
 	return source_ask(s, &request, take, d);
 }
 

@@ -25,14 +25,6 @@
 /* Tables leave these out, for readability; --json, --csv and --raw have them. */
 static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
 
-/* Where a request has its source, and how its answer is shown. */
-struct asking {
-	char **path;
-	Mperf__Filter **filter;
-	const char *const *spare;
-	uint32_t stretch_ms;
-};
-
 /* --loops and --sample choose between two bodies. */
 static void say_if_no_choice(const struct options *o, const struct reply *r)
 {
@@ -43,49 +35,29 @@ static void say_if_no_choice(const struct options *o, const struct reply *r)
 			 "build the program with mperf-cc and MPERF_PASS=mode=clone");
 }
 
-/* Send the request for the options' source; the service's store: *ret_kept. Returns the exit status;
- * 0: answered. */
-static int ask(const struct options *o, Mperf__Request *request, const struct asking *asking,
-	struct reply *reply, bool *ret_kept)
-{
-	struct source source;
-	Mperf__Filter narrowed;
-	int exit_status;
-	if (source_open(&source, o, &exit_status) == 0) {
-		source_filter(&source, o, &narrowed);
-		*asking->path = source.path;
-		*asking->filter = &narrowed;
-		exit_status = source_ask(&source, request, reply_take, reply);
-	}
-	*ret_kept = source.kept;
-	source_clear(&source);
-	return exit_status;
-}
-
 /* The first of two files, for a plot of both. */
-static int ask_earlier(const struct options *o, Mperf__Request *request,
-	const struct asking *asking, struct reply *reply)
+static int ask_earlier(const struct options *o, Mperf__Request *request, struct reply *reply)
 {
 	_cleanup_(freep) struct options *earlier = malloc(sizeof(*earlier));
-	bool kept;
 	if (!earlier) {
 		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
 	*earlier = *o;
 	earlier->input = o->earlier;
-	return ask(earlier, request, asking, reply, &kept);
+	return source_query(earlier, request, reply_take, reply, NULL);
 }
 
-/* Ask, and show the answer. */
-static int run(const struct options *o, Mperf__Request *request, const struct asking *asking)
+/* Ask, and show the answer. `spare` and `stretch_ms`: as in struct showing. */
+static int run(const struct options *o, Mperf__Request *request, const char *const *spare,
+	uint32_t stretch_ms)
 {
 	struct reply reply = {0}, before = {0};
 	struct showing showing = {
-		.o = o, .reply = &reply, .spare = asking->spare, .stretch_ms = asking->stretch_ms};
-	int exit_status = o->earlier ? ask_earlier(o, request, asking, &before) : 0;
+		.o = o, .reply = &reply, .spare = spare, .stretch_ms = stretch_ms};
+	int exit_status = o->earlier ? ask_earlier(o, request, &before) : 0;
 	if (exit_status == 0)
-		exit_status = ask(o, request, asking, &reply, &showing.kept);
+		exit_status = source_query(o, request, reply_take, &reply, &showing.kept);
 	showing.before = before.columns ? &before : NULL;
 	if (exit_status == 0)
 		exit_status = roofline_print(&showing);
@@ -199,14 +171,11 @@ typedef int live_frames(
 static int watch(
 	const struct options *o, Mperf__Request *request, live_frames *frames, struct workload *w)
 {
-	bool blocks = request->body_case == MPERF__REQUEST__BODY_BLOCKS;
 	struct source source;
 	Mperf__Filter filter;
 	int exit_status;
 	if (source_open(&source, o, &exit_status) == 0) {
-		source_filter(&source, o, &filter);
-		*(blocks ? &request->blocks->path : &request->roofline->path) = source.path;
-		*(blocks ? &request->blocks->filter : &request->roofline->filter) = &filter;
+		source_narrow(&source, o, request, &filter);
 		exit_status = frames(&source, o, request, w);
 	}
 	source_clear(&source);
@@ -265,7 +234,7 @@ int client_roofline(const struct options *o)
 	}
 	if (o->live)
 		return run_live(o, &request, show_frames);
-	return run(o, &request, &(struct asking){&roofline.path, &roofline.filter, NULL, 0});
+	return run(o, &request, NULL, 0);
 }
 
 /* --- drawn again and again -------------------------------------------------------------------- */
@@ -315,6 +284,5 @@ int client_blocks(const struct options *o)
 	request.blocks = &blocks;
 	if (o->live)
 		return run_live(o, &request, draw_frames);
-	return run(o, &request,
-		&(struct asking){&blocks.path, &blocks.filter, blocks_spare, o->interval_ms});
+	return run(o, &request, blocks_spare, o->interval_ms);
 }

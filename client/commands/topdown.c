@@ -167,13 +167,10 @@ static int show_text(const struct showing *s, FILE *f)
 static int print_text(const struct showing *s)
 {
 	struct print p;
-	int r = print_open(
-		&p, STDOUT_FILENO, options_ask_data(s->options) ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open_answer(&p, options_ask_data(s->options));
 	if (r == 0)
-		r = print_close(&p, show_text(s, p.file));
-	if (r < 0)
-		print_say_failed(NULL, r, "send stdout elsewhere");
-	return r < 0 ? EXIT_FAILED : EXIT_DONE;
+		r = show_text(s, p.file);
+	return print_close_answer(&p, r);
 }
 
 /* --- as a picture ----------------------------------------------------------------------------- */
@@ -360,21 +357,12 @@ static int count_and_show(const struct options *o)
 /* Of a file, or of the service's store. */
 static int ask_and_show(const struct options *o)
 {
-	struct source source;
 	struct replies replies = {.n = 0};
 	Mperf__StatRequest stat = request_of(o);
-	Mperf__Filter filter;
 	Mperf__Request request = MPERF__REQUEST__INIT;
-	int exit_status;
 	request.body_case = MPERF__REQUEST__BODY_TOPDOWN;
 	request.topdown = &stat;
-	if (source_open(&source, o, &exit_status) == 0) {
-		source_filter(&source, o, &filter);
-		stat.path = source.path;
-		stat.filter = &filter;
-		exit_status = source_ask(&source, &request, replies_take, &replies);
-	}
-	source_clear(&source);
+	int exit_status = source_query(o, &request, replies_take, &replies, NULL);
 	if (exit_status == EXIT_DONE)
 		exit_status = show(o, &replies);
 	replies_clear(&replies);

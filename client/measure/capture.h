@@ -51,6 +51,16 @@ char *source_title(const struct options *o, bool kept, const char *kind);
 
 void source_clear(struct source *s);
 
+/* Let a query be about the source's path, narrowed by the options; `filter` is filled in, and the request
+ * borrows it. */
+void source_narrow(const struct source *s, const struct options *o, Mperf__Request *query,
+	Mperf__Filter *filter);
+
+/* Open the options' source, ask it a query, and close it, so that showing the answer leaves nothing
+ * behind. *ret_kept: as in struct source; NULL: not wanted. Returns the exit status; 0: answered. */
+int source_query(const struct options *o, Mperf__Request *query,
+	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata, bool *ret_kept);
+
 /* A path as the daemon understands it, which may have another working directory. The caller frees; NULL if
  * memory ran out. */
 char *source_absolute(const char *path);

@@ -39,6 +39,11 @@ int print_open(struct print *p, int fd, enum print_what what);
  * of the first write that failed, else r, if that is negative. */
 int print_close(struct print *p, int r);
 
+/* The same for an answer on stdout, which is data or text. Closing says what failed, also if the answer
+ * did not open: r is then the error. Returns EXIT_DONE or EXIT_FAILED. */
+int print_open_answer(struct print *p, bool is_data);
+int print_close_answer(struct print *p, int r);
+
 /* Has a stream on stdout ended with an error? */
 bool print_stdout_failed(void);
 
