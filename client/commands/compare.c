@@ -28,7 +28,7 @@ struct side {
 	const char *file, *selected; /* the first of each, as the user wrote it */
 };
 
-/* What of it there is no recording in, or is none. */
+/* Write why the selection has no recording. */
 static int say_none(const char *selection, char **ret_says)
 {
 	struct stat s;

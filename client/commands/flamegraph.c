@@ -57,7 +57,7 @@ static int ask(struct source *s, struct drawing *d, char *path)
 	return source_ask(s, &request, take, d);
 }
 
-/* First the recording that is compared with, if there is one. */
+/* Ask for the recording of --diff, if it is given, and then for the source. */
 static int ask_all(struct source *s, struct drawing *d)
 {
 	_cleanup_(freep) char *path = NULL, *event = NULL;

@@ -22,10 +22,10 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* Tables leave these out, for readability; --json, --csv and --raw have them. */
+/* Columns that tables omit, for readability; --json, --csv and --raw have them. */
 static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
 
-/* --loops and --sample choose between two bodies. */
+/* Note that --loops and --sample, which choose between two bodies of a function, had nothing to choose. */
 static void say_if_no_choice(const struct options *o, const struct reply *r)
 {
 	bool of_bodies = reply_column(r, "counted_entries") >= 0 &&
@@ -92,8 +92,8 @@ static void wait_until(int64_t realtime_ns)
 		nanosleep(&t, NULL);
 }
 
-/* Ask once; the next answer then begins at *since_ns. On each request the service writes its counts
- * and begins another window, which starts after we asked. */
+/* Ask once, and set *since_ns for the next answer. On each request the service writes its counts and begins
+ * another window, which starts after we asked. */
 static int ask_live(
 	struct source *s, Mperf__Request *request, int64_t *since_ns, struct reply *reply)
 {
@@ -102,8 +102,8 @@ static int ask_live(
 	return source_ask(s, request, reply_take, reply);
 }
 
-/* The same; if the command ends before, there may be more to wait for, until the service has taken
- * its last counts. Has it ended? */
+/* Wait until then, or until the command ends; then also until the service has taken its last counts. Returns
+ * whether the command has ended. */
 static bool wait_for(struct workload *w, int64_t realtime_ns)
 {
 	int64_t left_ns = realtime_ns - (int64_t)clock_ns(CLOCK_REALTIME);
@@ -167,7 +167,7 @@ static int show_frames(
 typedef int live_frames(
 	struct source *, const struct options *, Mperf__Request *, struct workload *);
 
-/* Ask about o's process, or all, again and again; the command, if there is one, runs meanwhile. */
+/* Ask again and again about the options' process, or all; a command, if there is one, runs meanwhile. */
 static int watch(
 	const struct options *o, Mperf__Request *request, live_frames *frames, struct workload *w)
 {

@@ -108,7 +108,7 @@ static int open_measured(struct source *s, const struct options *o)
 	return link_open_private(&s->link) == 0 ? 0 : EXIT_FAILED;
 }
 
-/* No source was named: the default file of record, else the service. */
+/* Open the default source: ./mperf.mprf, else the service's store. */
 static int open_default(struct source *s)
 {
 	if (access(SOURCE_DEFAULT, F_OK) == 0) {

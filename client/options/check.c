@@ -14,7 +14,7 @@
 #define ROOFS_NS_MAX 3600000000000ull
 #define LIVE_MS_MIN 1000 /* the service writes its counts once a second at most */
 
-/* --- what a rule of two options cannot say ---------------------------------------------------- */
+/* --- checks beyond pairs of options ----------------------------------------------------------- */
 
 static int check_target(struct parse *p)
 {
@@ -59,7 +59,7 @@ static int check_target(struct parse *p)
 	return 0;
 }
 
-/* Who counts the loops that --loops and --sample choose. */
+/* --loops and --sample need a program that will count: CMD, or one running process. */
 static int check_chosen(struct parse *p)
 {
 	const struct options *o = p->o;
@@ -71,7 +71,7 @@ static int check_chosen(struct parse *p)
 	return 0;
 }
 
-/* The name that -o gives a picture ends as a page or SVG does, or has no ending. */
+/* Check the name that -o gives a picture: its ending is that of a page or SVG, or it has none. */
 static int check_picture(struct parse *p)
 {
 	static const char *const drawn[] = {".html", ".htm", ".svg"};
@@ -160,7 +160,7 @@ static int check_times(struct parse *p)
 	"--json is one answer at the end and %s prints on the way, so they cannot be combined"
 #define ONE_PROCESS "--pid takes one process, of job start and job end"
 
-/* The first that is broken is reported. */
+/* The first rule that is broken is reported. */
 const struct option_rule option_rules[] = {
 	/* clang-format off */
 	{C|G, ONE_OF("json raw markdown"), "--json, --raw and --markdown exclude each other"},

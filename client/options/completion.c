@@ -42,7 +42,7 @@ static const struct command {
 		COMMAND_BIT(ROOFLINE) | COMMAND_BIT(BLOCKS) | COMMAND_BIT(JOB) |                   \
 		COMMAND_BIT(PARALLEL))
 
-/* Words that a command's first argument can be, or a kind as value_kind gives it; NULL: anything. */
+/* Possible first arguments of a command, or their kind as value_kind gives it; NULL: anything. */
 static const char *argument_words(uint32_t command)
 {
 	static const struct {
@@ -61,7 +61,7 @@ static const char *argument_words(uint32_t command)
 	return NULL;
 }
 
-/* Kind of a value that the disc, /proc or this machine knows: "@file" and the like. */
+/* Kind of a value that the shell looks up: on the disc, in /proc, or by asking mperfctl. */
 static const char *value_kind(const struct option_row *row)
 {
 	return strcmp(row->value, "FILE") == 0 ? "@file"
@@ -168,7 +168,7 @@ static void zsh_text(const char *text, const char *escaped, FILE *f)
 	}
 }
 
-/* The action of _arguments for what is known elsewhere. */
+/* The action of zsh's _arguments for such a kind. */
 static const char *zsh_action(const char *kind)
 {
 	static const char *const actions[][2] = {
@@ -283,7 +283,7 @@ static void zsh_script(FILE *f)
 		f);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		zsh_command(&commands[i], f);
-	/* Loaded by zsh's own search, the file is the function; sourced, it announces it. */
+	/* If zsh's own search loads the file, it is the function's body; if the file is sourced, it registers the function. */
 	fputs("\t\tesac\n\t\t;;\n\tesac\n}\n\n"
 	      "if [[ $funcstack[1] == _mperfctl ]]; then\n\t_mperfctl \"$@\"\n"
 	      "else\n\tcompdef _mperfctl mperfctl\nfi\n",

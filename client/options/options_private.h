@@ -47,7 +47,7 @@ int options_push(struct parse *p, char **list, size_t *n, char *value);
 int options_choose_word(
 	struct parse *p, const char *what, const char *words, char *arg, char **ret_word);
 
-/* Words that an argument can be. */
+/* Possible first arguments of these commands. */
 #define JOB_TOPICS "run start end pin unpin list"
 #define SCHEDULE_TOPICS "list check run get"
 #define ROOFS_TOPICS "measure"
@@ -72,10 +72,10 @@ const struct given *options_given(const struct parse *p, const char *name);
  * EINVAL. */
 int options_slip(struct parse *p, int argc, char **argv);
 
-/* After the last option (place.c). -e of what is read, which has its events already, says which of them is shown: 0,
- * or EINVAL after an error message. */
+/* Settle -e after the last option (place.c): a recording has its events already, and -e names the one that is
+ * shown. 0, or EINVAL after an error message. */
 int options_show_event(struct parse *p);
-/* -o is a file for the answer, or names something that the command makes. */
+/* Settle whether -o is a file for the answer, or one that the command writes itself. */
 void options_place_answer(struct parse *p);
 
 /* A rule on options of a command (check.c)
@@ -90,7 +90,7 @@ struct option_rule {
 	int (*check)(struct parse *p); /* a check in code; NULL: as above */
 	const char *says;
 };
-/* In the order in which they are checked. */
+/* All rules in the order in which they are checked. */
 extern const struct option_rule option_rules[];
 extern const size_t n_option_rules;
 

@@ -325,7 +325,7 @@ static int take_label(struct parse *p, const struct option_row *row, char *arg)
 	return options_push(p, p->o->label, &p->o->n_labels, arg);
 }
 
-/* Only roofline takes two; else the last one counts. */
+/* roofline takes two inputs; of other commands the last -i counts. */
 static int take_input(struct parse *p, const struct option_row *row, char *arg)
 {
 	(void)row;

@@ -13,14 +13,14 @@
 #include "client/show/ascii.h"
 
 struct print {
-	FILE *file; /* what to write to */
+	FILE *file; /* to write to */
 	int fd;     /* borrowed */
 	int error;  /* of the first write that failed: -errno */
-	bool ascii; /* what is written becomes ASCII */
+	bool ascii; /* text becomes ASCII */
 	struct ascii part;
 };
 
-/* For whom: data are bytes for programs (JSON, CSV, Markdown, raw numbers, pages, formats of tools); a text for
+/* Kinds of output: data are bytes for programs (JSON, CSV, Markdown, raw numbers, pages, formats of tools); a text for
  * people is in the charset of the locale, ASCII where that is not UTF-8, unless stdout is the file of -o. */
 enum print_what {
 	PRINT_DATA,
@@ -39,8 +39,8 @@ int print_open(struct print *p, int fd, enum print_what what);
  * of the first write that failed, else r, if that is negative. */
 int print_close(struct print *p, int r);
 
-/* The same for an answer on stdout, which is data or text. Closing says what failed, also if the answer
- * did not open: r is then the error. Returns EXIT_DONE or EXIT_FAILED. */
+/* Open and close an answer on stdout, which is data or text. Closing prints an error message, also for the error r
+ * of opening. Returns EXIT_DONE or EXIT_FAILED. */
 int print_open_answer(struct print *p, bool is_data);
 int print_close_answer(struct print *p, int r);
 
