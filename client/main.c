@@ -158,8 +158,8 @@ static bool have_standard_descriptors(void)
 	return true;
 }
 
-/* Of a file that may not grow further, write() then fails, and its name is said. A handler, since what we start
- * would inherit that the signal is ignored. */
+/* Handle SIGXFSZ, so that write() fails instead and we can name the file. We do not ignore the signal, since
+ * programs that we start would inherit that. */
 static void file_too_large(int signal_number)
 {
 	(void)signal_number;

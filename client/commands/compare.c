@@ -28,7 +28,7 @@ struct side {
 	const char *file, *selected; /* the first of each, as the user wrote it */
 };
 
-/* What of it there is no recording in, or is none. */
+/* Write why the selection has no recording. */
 static int say_none(const char *selection, char **ret_says)
 {
 	struct stat s;
@@ -371,10 +371,8 @@ static int show(const struct options *o, bool is_gate, const struct replies *rep
 int compare_show(const struct options *o, bool is_gate, const struct replies *replies)
 {
 	struct print p;
-	int r = print_open(&p, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open_answer(&p, options_ask_data(o));
 	if (r == 0)
-		r = print_close(&p, show(o, is_gate, replies, p.file));
-	if (r < 0)
-		print_say_failed(NULL, r, "send stdout elsewhere");
-	return r < 0 ? EXIT_FAILED : 0;
+		r = show(o, is_gate, replies, p.file);
+	return print_close_answer(&p, r);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What diff and gate share: the two sides, the question, the verdict's wording */
+/* Comparison: parts that diff and gate share, the two sides, the question and the verdict's wording */
 
 #include "client/compare/verdict.h"
 #include "client/options/options.h"

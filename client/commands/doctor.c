@@ -152,12 +152,10 @@ static int show(const struct options *o, const struct reply *r, FILE *f)
 static int print_findings(const struct options *o, const struct reply *reply)
 {
 	struct print p;
-	int r = print_open(&p, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open_answer(&p, options_ask_data(o));
 	if (r == 0)
-		r = print_close(&p, show(o, reply, p.file));
-	if (r < 0)
-		print_say_failed(NULL, r, "send stdout elsewhere");
-	return r;
+		r = show(o, reply, p.file);
+	return print_close_answer(&p, r);
 }
 
 static char *recording_path(const char *input)

@@ -71,7 +71,7 @@ static void say_trouble(int r)
 		say_failure("out of memory", "Free some memory, and try again");
 }
 
-/* With the first answer: of what cannot be read nothing is written, not even a head. */
+/* Write the head with the first answer, so that nothing is written of a source that cannot be read. */
 static int begin(struct exporting *x)
 {
 	if (x->began)
@@ -102,17 +102,15 @@ static int take(void *userdata, const Mperf__Answer *a)
 static int ask(struct exporting *x)
 {
 	Mperf__Filter filter;
-	source_filter(&x->source, x->options, &filter);
 	Mperf__ExportRequest export = MPERF__EXPORT_REQUEST__INIT;
-	export.path = x->source.path;
-	export.filter = &filter;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_EXPORT;
 	request.export = &export;
+	source_narrow(&x->source, x->options, &request, &filter);
 	return source_ask(&x->source, &request, take, x);
 }
 
-/* 0, or the exit status of a failure that was said; -errno of writing is the stream's. */
+/* Ask, and write everything. 0, or an exit status after a message; the stream keeps errors of writing. */
 static int write_all(struct exporting *x, FILE *f)
 {
 	x->output = (struct export_output){.file = f, .profile = &x->profile, .title = x->title};
@@ -136,7 +134,7 @@ static int write_all(struct exporting *x, FILE *f)
 	return x->exit_status;
 }
 
-/* Returns the error of writing: 0 or -errno. */
+/* Write to a descriptor. 0, or -errno of writing; x->exit_status has other failures. */
 static int write_to(struct exporting *x, int fd)
 {
 	struct print p;

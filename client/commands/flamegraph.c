@@ -48,17 +48,16 @@ static int take(void *userdata, const Mperf__Answer *a)
 static int ask(struct source *s, struct drawing *d, char *path)
 {
 	Mperf__Filter filter;
-	source_filter(s, d->options, &filter);
 	Mperf__FlamegraphRequest flamegraph = MPERF__FLAMEGRAPH_REQUEST__INIT;
-	flamegraph.path = path;
-	flamegraph.filter = &filter;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_FLAMEGRAPH;
 	request.flamegraph = &flamegraph;
+	source_narrow(s, d->options, &request, &filter);
+	flamegraph.path = path;
 	return source_ask(s, &request, take, d);
 }
 
-/* First the recording that is compared with, if there is one. */
+/* Ask for the recording of --diff, if it is given, and then for the source. */
 static int ask_all(struct source *s, struct drawing *d)
 {
 	_cleanup_(freep) char *path = NULL, *event = NULL;

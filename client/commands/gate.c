@@ -13,7 +13,7 @@
 #include "client/show/say.h"
 #include "proto/base/memory.h"
 
-/* Write what CI systems read. 0 or EXIT_FAILED, after an error message. */
+/* Write the JUnit file for CI systems. 0, or EXIT_FAILED after an error message. */
 static int write_junit(const struct options *o, const struct replies *replies)
 {
 	const struct verdict_asked asked = compare_asked(o, true);

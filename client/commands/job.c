@@ -21,7 +21,7 @@
 #include "proto/base/memory.h"
 #include "proto/syntax/label.h"
 
-/* The name, those given, and which run of the job it is. */
+/* Labels that mperfctl adds to those of --label: the job's name and its run. */
 #define OWN_LABELS 2
 
 struct labels {
@@ -40,7 +40,7 @@ static bool has_key(const struct options *o, const char *key)
 	return false;
 }
 
-/* Unless the user names the run: the time, and the process id of mperfctl. */
+/* Name the run by the time and mperfctl's process id, unless the user names it. */
 static void add_run(struct labels *l)
 {
 	char when[32] = "";
@@ -52,7 +52,7 @@ static void add_run(struct labels *l)
 	l->text[l->n++] = l->run;
 }
 
-/* 0, or an exit status after a message. */
+/* Collect the job's labels. 0, or an exit status after a message. */
 static int fill_labels(const struct options *o, struct labels *l)
 {
 	struct label_fault fault;
@@ -85,7 +85,7 @@ static int fill_labels(const struct options *o, struct labels *l)
 	return 0;
 }
 
-/* Returns the exit status. */
+/* Send one request about jobs. Returns the exit status. */
 static int send_job(struct link *link, Mperf__JobRequest *job)
 {
 	Mperf__Request request = MPERF__REQUEST__INIT;
@@ -112,7 +112,7 @@ static int send(struct link *link, Mperf__JobAction action, int32_t pid, struct 
 
 /* --- start, end ------------------------------------------------------------------------------- */
 
-/* The shell that runs us, unless another process is named. */
+/* The process to label: the shell that runs us, unless --pid names another. */
 static int32_t whom(const struct options *o)
 {
 	return o->n_pids ? o->pid[0] : (int32_t)getppid();
@@ -137,7 +137,7 @@ static int change(const struct options *o, Mperf__JobAction action)
 
 /* --- run -------------------------------------------------------------------------------------- */
 
-/* As run_request has it: Ctrl-C reaches the command by itself. */
+/* Wait for the command's end, and pass on signals but Ctrl-C, which reaches the command by itself. */
 static int outlast(struct workload *w, int signal_fd)
 {
 	while (!w->ended) {
@@ -157,7 +157,7 @@ static int outlast(struct workload *w, int signal_fd)
 	return 0;
 }
 
-/* A label as a selection has it. */
+/* Write a label in the form that a selection has. */
 static char *escaped(const char *label, char *text, size_t size)
 {
 	const size_t n = strcspn(label, "=") + 1;

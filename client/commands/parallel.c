@@ -4,19 +4,13 @@
  * OpenMP provides for it: the OpenMP runtime loads it, so no other program of the command does, and
  * a program that has a tool of its own keeps that.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "client/measure/capture.h"
+#include "client/commands/query.h"
 #include "client/measure/program.h"
 #include "client/options/command.h"
-#include "client/show/csv.h"
-#include "client/show/print.h"
-#include "client/show/reply.h"
 #include "client/show/say.h"
-#include "client/show/table.h"
 
 #define TOOL "libmperf-ompt.so"
 /* Source: OpenMP API 5.2, 21.19 (OMP_TOOL_LIBRARIES). */
@@ -48,40 +42,9 @@ static int give_tool(void)
 	return 0;
 }
 
-static int show(const struct options *o, const struct reply *reply, FILE *f)
+static void say_empty(const struct options *o, bool kept)
 {
-	/* People look for the spread; the rest is in --json, --csv and --raw. */
-	static const char *const hide[] = {"samples", "inside", "pid", NULL};
-	struct table_options look = {.raw = o->raw, .hide = hide};
-
-	if (o->json)
-		return reply_write_json(reply, f);
-	if (o->csv)
-		return csv_write(reply, f);
-	table_look(stdout, o->no_color, &look);
-	int r = table_print(reply, &look, f);
-	if (r == 0 && !o->raw)
-		reply_write_provenance(reply->provenance, f);
-	return r;
-}
-
-static int ask(struct source *s, const struct options *o, struct reply *reply)
-{
-	Mperf__Filter filter;
-	source_filter(s, o, &filter);
-	Mperf__ParallelRequest parallel = MPERF__PARALLEL_REQUEST__INIT;
-	parallel.path = s->path;
-	parallel.by = (char *)(o->by ? o->by : "region");
-	parallel.filter = &filter;
-	parallel.limit = o->limit;
-	Mperf__Request request = MPERF__REQUEST__INIT;
-	request.body_case = MPERF__REQUEST__BODY_PARALLEL;
-	request.parallel = &parallel;
-	return source_ask(s, &request, reply_take, reply);
-}
-
-static void say_empty(const struct options *o)
-{
+	(void)kept;
 	if (o->by && strcmp(o->by, "loop") == 0)
 		say_note(
 			"no loop that counts itself is known to be in a parallel region; build the "
@@ -100,27 +63,14 @@ static void say_empty(const struct options *o)
 
 int client_parallel(const struct options *o)
 {
-	struct source s;
-	struct reply reply = {0};
-	int exit_status = o->command_line ? give_tool() : 0;
-	if (exit_status != 0)
-		return exit_status;
-	if (source_open(&s, o, &exit_status) == 0)
-		exit_status = ask(&s, o, &reply);
-	source_clear(&s); /* before showing: quitting the pager must leave nothing behind */
-	if (exit_status == 0) {
-		struct print p;
-		int r = print_open(
-			&p, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
-		if (r == 0)
-			r = print_close(&p, show(o, &reply, p.file));
-		if (r < 0) {
-			print_say_failed(NULL, r, "send stdout elsewhere");
-			exit_status = EXIT_FAILED;
-		} else if (reply.n_rows == 0) {
-			say_empty(o);
-		}
-	}
-	reply_clear(&reply);
-	return exit_status;
+	/* People look for the spread; the rest is in --json, --csv and --raw. */
+	static const char *const hide[] = {"samples", "inside", "pid", NULL};
+	Mperf__ParallelRequest parallel = MPERF__PARALLEL_REQUEST__INIT;
+	parallel.by = (char *)(o->by ? o->by : "region");
+	parallel.limit = o->limit;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	request.body_case = MPERF__REQUEST__BODY_PARALLEL;
+	request.parallel = &parallel;
+	const int exit_status = o->command_line ? give_tool() : 0;
+	return exit_status != 0 ? exit_status : query_command(o, &request, hide, say_empty);
 }

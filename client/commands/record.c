@@ -17,7 +17,7 @@
 #include "proto/base/memory.h"
 #include "proto/syntax/unit.h"
 
-/* As for `ssh board mperfctl record -o - -- CMD >run.mprf`. */
+/* Write to stdout, as in `ssh board mperfctl record -o - -- CMD >run.mprf`. */
 static int open_stdout(struct outfile *out)
 {
 	if (isatty(STDOUT_FILENO)) {

@@ -22,18 +22,10 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* Tables leave these out, for readability; --json, --csv and --raw have them. */
+/* Columns that tables omit, for readability; --json, --csv and --raw have them. */
 static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
 
-/* Where a request has its source, and how its answer is shown. */
-struct asking {
-	char **path;
-	Mperf__Filter **filter;
-	const char *const *spare;
-	uint32_t stretch_ms;
-};
-
-/* --loops and --sample choose between two bodies. */
+/* Note that --loops and --sample, which choose between two bodies of a function, had nothing to choose. */
 static void say_if_no_choice(const struct options *o, const struct reply *r)
 {
 	bool of_bodies = reply_column(r, "counted_entries") >= 0 &&
@@ -43,49 +35,29 @@ static void say_if_no_choice(const struct options *o, const struct reply *r)
 			 "build the program with mperf-cc and MPERF_PASS=mode=clone");
 }
 
-/* Send the request for the options' source; the service's store: *ret_kept. Returns the exit status;
- * 0: answered. */
-static int ask(const struct options *o, Mperf__Request *request, const struct asking *asking,
-	struct reply *reply, bool *ret_kept)
-{
-	struct source source;
-	Mperf__Filter narrowed;
-	int exit_status;
-	if (source_open(&source, o, &exit_status) == 0) {
-		source_filter(&source, o, &narrowed);
-		*asking->path = source.path;
-		*asking->filter = &narrowed;
-		exit_status = source_ask(&source, request, reply_take, reply);
-	}
-	*ret_kept = source.kept;
-	source_clear(&source);
-	return exit_status;
-}
-
 /* The first of two files, for a plot of both. */
-static int ask_earlier(const struct options *o, Mperf__Request *request,
-	const struct asking *asking, struct reply *reply)
+static int ask_earlier(const struct options *o, Mperf__Request *request, struct reply *reply)
 {
 	_cleanup_(freep) struct options *earlier = malloc(sizeof(*earlier));
-	bool kept;
 	if (!earlier) {
 		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
 	*earlier = *o;
 	earlier->input = o->earlier;
-	return ask(earlier, request, asking, reply, &kept);
+	return source_query(earlier, request, reply_take, reply, NULL);
 }
 
-/* Ask, and show the answer. */
-static int run(const struct options *o, Mperf__Request *request, const struct asking *asking)
+/* Ask, and show the answer. `spare` and `stretch_ms`: as in struct showing. */
+static int run(const struct options *o, Mperf__Request *request, const char *const *spare,
+	uint32_t stretch_ms)
 {
 	struct reply reply = {0}, before = {0};
 	struct showing showing = {
-		.o = o, .reply = &reply, .spare = asking->spare, .stretch_ms = asking->stretch_ms};
-	int exit_status = o->earlier ? ask_earlier(o, request, asking, &before) : 0;
+		.o = o, .reply = &reply, .spare = spare, .stretch_ms = stretch_ms};
+	int exit_status = o->earlier ? ask_earlier(o, request, &before) : 0;
 	if (exit_status == 0)
-		exit_status = ask(o, request, asking, &reply, &showing.kept);
+		exit_status = source_query(o, request, reply_take, &reply, &showing.kept);
 	showing.before = before.columns ? &before : NULL;
 	if (exit_status == 0)
 		exit_status = roofline_print(&showing);
@@ -120,8 +92,8 @@ static void wait_until(int64_t realtime_ns)
 		nanosleep(&t, NULL);
 }
 
-/* Ask once; the next answer then begins at *since_ns. On each request the service writes its counts
- * and begins another window, which starts after we asked. */
+/* Ask once, and set *since_ns for the next answer. On each request the service writes its counts and begins
+ * another window, which starts after we asked. */
 static int ask_live(
 	struct source *s, Mperf__Request *request, int64_t *since_ns, struct reply *reply)
 {
@@ -130,8 +102,8 @@ static int ask_live(
 	return source_ask(s, request, reply_take, reply);
 }
 
-/* The same; if the command ends before, there may be more to wait for, until the service has taken
- * its last counts. Has it ended? */
+/* Wait until then, or until the command ends; then also until the service has taken its last counts. Returns
+ * whether the command has ended. */
 static bool wait_for(struct workload *w, int64_t realtime_ns)
 {
 	int64_t left_ns = realtime_ns - (int64_t)clock_ns(CLOCK_REALTIME);
@@ -195,18 +167,15 @@ static int show_frames(
 typedef int live_frames(
 	struct source *, const struct options *, Mperf__Request *, struct workload *);
 
-/* Ask about o's process, or all, again and again; the command, if there is one, runs meanwhile. */
+/* Ask again and again about the options' process, or all; a command, if there is one, runs meanwhile. */
 static int watch(
 	const struct options *o, Mperf__Request *request, live_frames *frames, struct workload *w)
 {
-	bool blocks = request->body_case == MPERF__REQUEST__BODY_BLOCKS;
 	struct source source;
 	Mperf__Filter filter;
 	int exit_status;
 	if (source_open(&source, o, &exit_status) == 0) {
-		source_filter(&source, o, &filter);
-		*(blocks ? &request->blocks->path : &request->roofline->path) = source.path;
-		*(blocks ? &request->blocks->filter : &request->roofline->filter) = &filter;
+		source_narrow(&source, o, request, &filter);
 		exit_status = frames(&source, o, request, w);
 	}
 	source_clear(&source);
@@ -265,7 +234,7 @@ int client_roofline(const struct options *o)
 	}
 	if (o->live)
 		return run_live(o, &request, show_frames);
-	return run(o, &request, &(struct asking){&roofline.path, &roofline.filter, NULL, 0});
+	return run(o, &request, NULL, 0);
 }
 
 /* --- drawn again and again -------------------------------------------------------------------- */
@@ -315,6 +284,5 @@ int client_blocks(const struct options *o)
 	request.blocks = &blocks;
 	if (o->live)
 		return run_live(o, &request, draw_frames);
-	return run(o, &request,
-		&(struct asking){&blocks.path, &blocks.filter, blocks_spare, o->interval_ms});
+	return run(o, &request, blocks_spare, o->interval_ms);
 }

@@ -116,13 +116,10 @@ static int show(const struct options *o, const struct roofs *roofs)
 	struct print p;
 	if (roofs->stale)
 		say_note("these roofs are stale: %s. Run `mperfctl roofs measure`", roofs->why);
-	int r = print_open(&p, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open_answer(&p, options_ask_data(o));
 	if (r == 0)
-		r = print_close(&p,
-			o->json ? roofs_write(roofs, false, p.file) : write_table(roofs, p.file));
-	if (r < 0)
-		print_say_failed(NULL, r, "send stdout elsewhere");
-	return r < 0 ? EXIT_FAILED : EXIT_DONE;
+		r = o->json ? roofs_write(roofs, false, p.file) : write_table(roofs, p.file);
+	return print_close_answer(&p, r);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */

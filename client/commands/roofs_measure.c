@@ -41,7 +41,7 @@ struct measuring {
 
 /* --- the program ------------------------------------------------------------------------------ */
 
-/* In the child. */
+/* Become the measuring program, in the child. */
 static void become_program(
 	const char *path, const struct options *o, const char *documented, int out)
 {
@@ -87,7 +87,7 @@ static int start(struct measuring *g)
 	return 0;
 }
 
-/* Read once; closes g->fd at the end, and at the limit of a file. 0, -errno. */
+/* Read once; closes g->fd at the end of output, or beyond the size limit of a file. 0, -errno. */
 static int read_some(struct measuring *g)
 {
 	ssize_t got = read(g->fd, g->text + g->n, ROOFS_BYTES_MAX + 1 - g->n);
@@ -99,7 +99,7 @@ static int read_some(struct measuring *g)
 	return 0;
 }
 
-/* What is left to read, and how it ended. 0; an exit status after a message; -errno. */
+/* Read the rest of the program's output, and its status. 0; an exit status after a message; -errno. */
 static int end(struct measuring *g)
 {
 	char what[128];
@@ -135,7 +135,7 @@ static int take_output(void *userdata)
 	return r;
 }
 
-/* Sampling is lowered from now on, or the note says why not. */
+/* Note that sampling is lowered from now on, or why it is not. */
 static int take_ready(void *userdata, const Mperf__Answer *a)
 {
 	struct measuring *g = userdata;
@@ -177,7 +177,7 @@ static bool measure_in_pause(struct measuring *g, struct link *l)
 	return r == 0 && k.status == 0;
 }
 
-/* Leave them with the service, for all. */
+/* Give the roofs to the service, which keeps them for all users. */
 static void share(struct measuring *g, struct link *l, const struct roofs *measured)
 {
 	struct ask k = {.link = l, .failed = take_failure, .userdata = g};

@@ -24,7 +24,7 @@
 #include "proto/syntax/unit.h"
 
 #define RECORDING_DEFAULT "mperf.mprf"
-/* Of a schedule in words, and of its time that is checked. */
+/* Bytes of a schedule in words. */
 #define SAYS_BYTES 4096
 
 static void fill(Mperf__Request *request, Mperf__ScheduleRequest *schedule,
@@ -41,7 +41,7 @@ static void fill(Mperf__Request *request, Mperf__ScheduleRequest *schedule,
 
 /* --- list ------------------------------------------------------------------------------------- */
 
-/* As the daemon writes times. "": it does not come. */
+/* Format a time as the daemon does; "" if there is none. */
 static void say_time(int64_t ns, char text[static 40])
 {
 	struct tm tm;

@@ -110,7 +110,7 @@ static int count_once(struct counting *s, struct link *l, int signal_fd, bool ag
 	return r == 0 ? 0 : RUN_FAILED;
 }
 
-/* Caveats of the counts. */
+/* Print the notes on the counts. */
 static void show_notes(const struct counting *s)
 {
 	const Mperf__Provenance *p = s->reply.provenance;

@@ -83,12 +83,10 @@ static int print_tables(const struct options *o, const struct replies *replies,
 	const struct tables_heading *heading)
 {
 	struct print p;
-	int r = print_open(&p, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open_answer(&p, options_ask_data(o));
 	if (r == 0)
-		r = print_close(&p, show(o, replies, heading, p.file));
-	if (r < 0)
-		print_say_failed(NULL, r, "send stdout elsewhere");
-	return r;
+		r = show(o, replies, heading, p.file);
+	return print_close_answer(&p, r);
 }
 
 int tables_ask_amended(const struct options *o, Mperf__Request *request,

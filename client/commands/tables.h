@@ -22,7 +22,7 @@ struct tables_heading {
 int tables_ask(
 	const struct options *o, Mperf__Request *request, const struct tables_heading *heading);
 
-/* The same, with a change to the answer before it is shown: amend returns 0 or -ENOMEM. */
+/* Do as tables_ask, and change the answer before it is shown: amend returns 0 or -ENOMEM. */
 struct replies;
 int tables_ask_amended(const struct options *o, Mperf__Request *request,
 	const struct tables_heading *heading, int (*amend)(struct replies *replies));

@@ -33,7 +33,7 @@ struct showing {
 
 /* --- what to do next -------------------------------------------------------------------------- */
 
-/* As a shell reads it. */
+/* Write a word with the quotes that a shell needs. */
 static void write_word(const char *word, FILE *f)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -48,13 +48,13 @@ static void write_word(const char *word, FILE *f)
 	fputs(quoted ? "'" : "", f);
 }
 
-/* What was counted before cannot be counted again. */
+/* Are the counts from before, so that they cannot be counted again? */
 static bool is_kept(const struct options *o)
 {
 	return o->input || o->since_ns || o->until_ns;
 }
 
-/* The same processes once more: " --pid 12". */
+/* Write the options that measure the same processes again: " --pid 12". */
 static void write_target(const struct options *o, FILE *f)
 {
 	if (is_kept(o)) {
@@ -167,13 +167,10 @@ static int show_text(const struct showing *s, FILE *f)
 static int print_text(const struct showing *s)
 {
 	struct print p;
-	int r = print_open(
-		&p, STDOUT_FILENO, options_ask_data(s->options) ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open_answer(&p, options_ask_data(s->options));
 	if (r == 0)
-		r = print_close(&p, show_text(s, p.file));
-	if (r < 0)
-		print_say_failed(NULL, r, "send stdout elsewhere");
-	return r < 0 ? EXIT_FAILED : EXIT_DONE;
+		r = show_text(s, p.file);
+	return print_close_answer(&p, r);
 }
 
 /* --- as a picture ----------------------------------------------------------------------------- */
@@ -200,7 +197,7 @@ static int save(struct showing *s)
 	return exit_status;
 }
 
-/* What was measured, or of when what was kept is. The caller frees. */
+/* Name the source for the title: the file, the service's counts, or the command. The caller frees. */
 static char *what_is_shown(const struct options *o)
 {
 	if (o->input)
@@ -252,7 +249,7 @@ struct watching {
 	int exit_status; /* of showing them */
 };
 
-/* One line of JSON, or the tree in place of the one before. */
+/* Show a frame: one line of JSON, or the tree in place of the last one. */
 static int show_frame(struct watching *w)
 {
 	const struct replies_frame frame = {"node", (double)clock_ns(CLOCK_REALTIME) / 1e9};
@@ -268,7 +265,7 @@ static int show_frame(struct watching *w)
 	return show(w->options, &w->replies);
 }
 
-/* A frame is whole with the rows of its last table. */
+/* Take an answer; a frame is complete with the rows of its last table. */
 static bool ends_frame(const struct watching *w, const Mperf__Answer *a)
 {
 	const struct replies *r = &w->replies;
@@ -357,24 +354,15 @@ static int count_and_show(const struct options *o)
 	return exit_status;
 }
 
-/* Of a file, or of the service's store. */
+/* Ask about counts of a file or of the service's store. */
 static int ask_and_show(const struct options *o)
 {
-	struct source source;
 	struct replies replies = {.n = 0};
 	Mperf__StatRequest stat = request_of(o);
-	Mperf__Filter filter;
 	Mperf__Request request = MPERF__REQUEST__INIT;
-	int exit_status;
 	request.body_case = MPERF__REQUEST__BODY_TOPDOWN;
 	request.topdown = &stat;
-	if (source_open(&source, o, &exit_status) == 0) {
-		source_filter(&source, o, &filter);
-		stat.path = source.path;
-		stat.filter = &filter;
-		exit_status = source_ask(&source, &request, replies_take, &replies);
-	}
-	source_clear(&source);
+	int exit_status = source_query(o, &request, replies_take, &replies, NULL);
 	if (exit_status == EXIT_DONE)
 		exit_status = show(o, &replies);
 	replies_clear(&replies);

@@ -21,7 +21,7 @@ static uint32_t *slot_of(const struct pair_table *t, uint32_t a, uint32_t b)
 	}
 }
 
-/* Twice the pairs, four times the slots of what there is. */
+/* Double the room for pairs, and number them again; the slots stay at most half full. */
 static int grow(struct pair_table *t)
 {
 	const uint32_t size = t->size ? 2 * t->size : PAIRS_FIRST;

@@ -57,12 +57,12 @@ static int take_answer(void *userdata, const Mperf__Answer *a)
 	}
 }
 
-/* The default, without -F. At 99 Hz a program of 0.4 s has 40 samples; the whole machine costs more and runs
+/* Default rates, without -F. At 99 Hz a program of 0.4 s has 40 samples; the whole machine costs more and runs
  * longer, and where loops are counted samples only divide the time. */
 #define HZ_OF_SOME 999
 #define HZ_OF_ALL 99
 
-/* The default, without -g. With -a the command is one of many, and copying all their stacks is
+/* Should stacks be copied by default, without -g? With -a the command is one of many, and copying all their stacks is
  * expensive; requested events may fire at each occurrence, and stack copies would fill the ring. */
 static bool wants_tables(const struct options *o)
 {

@@ -28,31 +28,41 @@ struct source {
 	struct link link;
 	struct outfile temporary; /* fd -1 and no name unless recorded */
 	char *path;               /* absolute; empty: the service's store */
-	bool kept;                /* it is the store */
+	bool kept;                /* the source is the service's store */
 	struct feed_socket feed;  /* for CMD's counts */
 	int signal_fd;            /* -1 unless recorded */
 	int exit_status;          /* of CMD */
 };
 
-/* 0; RUN_FAILED with *ret_exit, after an error message. */
+/* Find the source that the options name; may record. 0; RUN_FAILED with *ret_exit after an error message. */
 int source_open(struct source *s, const struct options *o, int *ret_exit);
 
-/* Send a query about its path; answers go to `answer`. Returns the exit status; 0: answered. */
+/* Send a query to the source's daemon; answers go to `answer`. Returns the exit status; 0: answered. */
 int source_ask(struct source *s, Mperf__Request *request,
 	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata);
 
-/* The options' filter in the protocol's form; borrows from the options. For the service's store the
- * default is the last hour. */
+/* Put the options' filter into the protocol's form, which borrows from the options. The service's store is
+ * by default filtered to the last hour. */
 void source_filter(const struct source *s, const struct options *o, Mperf__Filter *ret_filter);
 
-/* "KIND of make -j2", "KIND of the service's store", unless there is --title. kept: as in struct
- * source. The caller frees; NULL if memory ran out. */
+/* Title of a picture: that of --title, else "KIND of make -j2" or "KIND of the service's store". kept: as in
+ * struct source. The caller frees; NULL if memory ran out. */
 char *source_title(const struct options *o, bool kept, const char *kind);
 
 void source_clear(struct source *s);
 
-/* A path as the daemon understands it, which may have another working directory. The caller frees; NULL if
- * memory ran out. */
+/* Let a query be about the source's path, narrowed by the options; `filter` is filled in, and the request
+ * borrows it. */
+void source_narrow(const struct source *s, const struct options *o, Mperf__Request *query,
+	Mperf__Filter *filter);
+
+/* Open the options' source, ask it a query, and close it, so that showing the answer leaves nothing
+ * behind. *ret_kept: as in struct source; NULL: not wanted. Returns the exit status; 0: answered. */
+int source_query(const struct options *o, Mperf__Request *query,
+	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata, bool *ret_kept);
+
+/* Make a path absolute, since the daemon may have another working directory. The caller frees; NULL if memory
+ * ran out. */
 char *source_absolute(const char *path);
 
 #define SOURCE_DEFAULT "mperf.mprf"

@@ -68,7 +68,7 @@ struct cfi {
 	const uint8_t *at, *end;
 };
 
-/* 0 beyond the end; of more than eight bytes, the first eight. */
+/* Read a number of n bytes; 0 beyond the end, and the first eight bytes if n is larger. */
 static uint64_t take_number(struct cfi *c, uint64_t bytes)
 {
 	uint64_t n = 0;
@@ -128,8 +128,8 @@ enum {
 	CFA_DEF_CFA_SF = 0x12,
 };
 
-/* What a function's table says: no frame, or its callers are found by the stack pointer all along,
- * or by the frame pointer. */
+/* How a function's table finds callers: it has no frame, or by the stack pointer all along, or by the frame
+ * pointer. */
 enum function { FUNCTION_FRAMELESS, FUNCTION_BY_STACK, FUNCTION_BY_FRAME };
 
 static enum function judge_function(struct cfi *c, uint64_t frame_register)
@@ -240,7 +240,7 @@ static bool keeps_frame_pointers(const struct image *i)
 
 /* --- from a command's name to the file whose code runs ---------------------------------------- */
 
-/* Like execvp. Empty if there is none. */
+/* Find the program as execvp does. Empty if there is none. */
 static void find_program(const char *name, char ret_path[static PATH_MAX])
 {
 	const char *path = getenv("PATH"), *next;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where it is looked for: beside mperfctl, then in a folder relative to that, then in one by its path. */
+/* Folders to look in, in order: mperfctl's own, one relative to it, one by its path. */
 struct place {
 	const char *relative, *configured;
 	int mode; /* of access(2) */

@@ -7,8 +7,8 @@
 
 #define PROGRAM_PATH_BYTES 4096
 
-/* Find one by its name: beside mperfctl, as in a build; relative to mperfctl as installed; where it
+/* Find a program of mperf by its name: beside mperfctl, as in a build; relative to mperfctl as installed; where it
  * was configured to be. False: there is none. */
 bool program_find(const char *name, char ret_path[static PROGRAM_PATH_BYTES]);
-/* The same for a library that programs are given. */
+/* Find a library that programs are given, in the same way. */
 bool program_find_library(const char *name, char ret_path[static PROGRAM_PATH_BYTES]);

@@ -81,7 +81,7 @@ static int start_timer(struct run *n)
 	return 0;
 }
 
-/* The daemon counts: let the command run. */
+/* Let the command run, now that the daemon counts. */
 static int on_ready(struct run *n, const Mperf__Ready *ready)
 {
 	if (n->ready)
@@ -115,7 +115,7 @@ static int take_answer(void *userdata, const Mperf__Answer *a)
 	return n->answer ? n->answer(n->userdata, a) : 0;
 }
 
-/* The measurement is over, but the command still runs: wait for its exit status. */
+/* Wait for the exit status of a command that outlives the measurement. */
 static int outlast(struct run *n)
 {
 	while (command_runs(n)) {
@@ -149,7 +149,7 @@ static void fill_target(struct run *n, Mperf__Target *target)
 		target->n_pid = 0;
 }
 
-/* Where nothing counts what was asked for, the command knows what else there is. */
+/* If this machine cannot count the request's events, print the command's own advice. */
 static void say_instead(void *userdata, const Mperf__Failure *f)
 {
 	struct run *n = userdata;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A run: a request that measures, and what ends it
+/* A run: a measuring request and its end
  *
  *     held command ── Ready ──→ running ── its end, --for, Ctrl-C ──→ finishing ── Done ──→ over
  *
@@ -20,7 +20,7 @@ struct run {
 	int (*answer)(void *userdata, const Mperf__Answer *a); /* as struct ask's */
 	void *userdata;
 	const char *note; /* printed when it begins; or NULL */
-	bool again;       /* it ran before: what the daemon notes at the beginning was printed */
+	bool again;       /* a repetition: the daemon's first notes were printed before */
 
 	/* out */
 	struct workload workload; /* its times, if there was a command */

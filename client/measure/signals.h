@@ -7,11 +7,11 @@
  * They are blocked, and the poll loop reads them from a signalfd.
  */
 
-/* Block them. The caller owns the descriptor. 0, or -errno after an error message. */
+/* Block these signals. The caller owns the descriptor. 0, or -errno after an error message. */
 int signals_block(int *ret_fd);
 
-/* Take one; returns its number, 0 if none is pending. */
+/* Take one signal; returns its number, 0 if none is pending. */
 int signals_take(int fd);
 
-/* Unblock them: pending ones take their usual effect. Closes fd. */
+/* Unblock these signals: pending ones take their usual effect. Closes fd. */
 void signals_unblock(int fd);

@@ -5,6 +5,7 @@
  * with our rights: the service opens none for its clients. We say on stderr which source we chose
  * if the user named none, so that two people who look at different data notice it.
  */
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -107,7 +108,7 @@ static int open_measured(struct source *s, const struct options *o)
 	return link_open_private(&s->link) == 0 ? 0 : EXIT_FAILED;
 }
 
-/* No source was named: the default file of record, else the service. */
+/* Open the default source: ./mperf.mprf, else the service's store. */
 static int open_default(struct source *s)
 {
 	if (access(SOURCE_DEFAULT, F_OK) == 0) {
@@ -234,4 +235,43 @@ void source_clear(struct source *s)
 	feed_socket_clear(&s->feed);
 	if (s->signal_fd >= 0)
 		signals_unblock(TAKE_FD(s->signal_fd));
+}
+
+void source_narrow(const struct source *s, const struct options *o, Mperf__Request *query,
+	Mperf__Filter *filter)
+{
+	source_filter(s, o, filter);
+	switch (query->body_case) {
+#define QUERY(id, name)                                                                            \
+	case MPERF__REQUEST__BODY_##id:                                                            \
+		query->name->path = s->path;                                                       \
+		query->name->filter = filter;                                                      \
+		break;
+		QUERY(HOTSPOTS, hotspots)
+		QUERY(FLAMEGRAPH, flamegraph)
+		QUERY(EXPORT, export)
+		QUERY(ROOFLINE, roofline)
+		QUERY(BLOCKS, blocks)
+		QUERY(PARALLEL, parallel)
+		QUERY(TOPDOWN, topdown)
+#undef QUERY
+	default:
+		assert(false);
+	}
+}
+
+int source_query(const struct options *o, Mperf__Request *query,
+	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata, bool *ret_kept)
+{
+	struct source s;
+	Mperf__Filter filter;
+	int exit_status;
+	if (source_open(&s, o, &exit_status) == 0) {
+		source_narrow(&s, o, query, &filter);
+		exit_status = source_ask(&s, query, answer, userdata);
+	}
+	if (ret_kept)
+		*ret_kept = s.kept;
+	source_clear(&s);
+	return exit_status;
 }

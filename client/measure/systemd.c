@@ -21,7 +21,7 @@
 
 extern char **environ;
 
-/* All that the program writes, cut at size. */
+/* Read all output of the program, cut at `size`. */
 static void read_all(int fd, char *text, size_t size)
 {
 	char rest[256];
@@ -76,7 +76,8 @@ static int ask(char *const *argv, char text[static OUTPUT_BYTES])
 	return r;
 }
 
-/* The rest of the line that begins with that word, behind blanks; NULL: there is none. Cuts text. */
+/* Find the line that begins with this word, and return the rest of it without leading blanks; NULL if there is
+ * no such line. Cuts text. */
 static char *line_after(char *text, const char *word)
 {
 	char *at = strstr(text, word);

@@ -27,16 +27,16 @@ struct workload {
 	bool ended;
 	int exit_status;                         /* as in a shell: 128 + signal */
 	int signal;                              /* that killed it, or 0 */
-	uint64_t elapsed_ns, user_ns, system_ns; /* of it and all that it waited for */
+	uint64_t elapsed_ns, user_ns, system_ns; /* of the command and the children it waited for */
 };
 
 /* Fork and hold. The child's signal mask is emptied. 0 or -errno. */
 int workload_fork(struct workload *w, char **argv);
 
-/* Let it run. 0, WORKLOAD_NOT_RUN, -errno. */
+/* Let the command run. 0, WORKLOAD_NOT_RUN, -errno. */
 int workload_release(struct workload *w);
 
-/* Wait for its end (blocks unless end_fd is readable). 0 or -errno. */
+/* Wait for the command's end (blocks unless end_fd is readable). 0 or -errno. */
 int workload_wait(struct workload *w);
 
 /* Close its descriptors; a workload that was never released exits. A running one is left alone. */

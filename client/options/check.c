@@ -3,15 +3,18 @@
  * Each option may be valid alone and still contradict another. We refuse such a pair and name both
  * sides: guessing would measure something that the user did not ask for.
  */
-#include "client/options/options_private.h"
-
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
 
+#include "client/options/letters.h"
+#include "client/options/options_private.h"
+
 #define ROOFS_NS_MIN 1000000000ull /* setting up takes longer */
 #define ROOFS_NS_MAX 3600000000000ull
 #define LIVE_MS_MIN 1000 /* the service writes its counts once a second at most */
+
+/* --- checks beyond pairs of options ----------------------------------------------------------- */
 
 static int check_target(struct parse *p)
 {
@@ -35,7 +38,7 @@ static int check_target(struct parse *p)
 	}
 
 	bool measures = targets > 0 || o->for_ns || o->hz || o->period || o->overhead_ppm ||
-			o->n_events || o->user_only || p->call_graph_given;
+			o->n_events || o->user_only || options_given(p, "call-graph");
 	if (o->input && measures)
 		return options_wrong(p,
 			"-i reads a recording, so there is nothing to measure: "
@@ -56,39 +59,11 @@ static int check_target(struct parse *p)
 	return 0;
 }
 
-/* When a sample is taken: -F and -c. */
-static int check_period(struct parse *p)
-{
-	const struct options *o = p->o;
-	if (!o->period)
-		return 0;
-	if (o->hz)
-		return options_wrong(p, "-F says how many samples a second, and -c how many "
-					"occurrences of an event "
-					"a sample stands for: give one of them");
-	if (o->n_metrics)
-		return options_wrong(p, "metrics need samples by time: leave out -M, or -c");
-	if (o->n_events == 0 && !o->of_event)
-		return options_wrong(p,
-			"-c counts occurrences of an event: say of which with -e, such as -e "
-			"page-faults");
-	return 0;
-}
-
-/* Options that choose loops, or run a command several times. */
-static int check_choice(struct parse *p)
+/* --loops and --sample need a program that will count: CMD, or one running process. */
+static int check_chosen(struct parse *p)
 {
 	const struct options *o = p->o;
 	bool past = o->input || o->since_ns || o->until_ns;
-	if (o->two_phase && (!o->command_line || past))
-		return options_wrong(p, "--two-phase runs a command several times: give -- CMD");
-	if (o->two_phase && o->by && strcmp(o->by, "loop") != 0 && strcmp(o->by, "function") != 0)
-		return options_wrong(p,
-			"--two-phase compares the entries of loops or functions: use --by loop or "
-			"function");
-	if (o->two_phase && o->chooses && o->n_globs == 0)
-		return options_wrong(
-			p, "--two-phase counts each entry in its second run: leave out --sample");
 	if (o->chooses && !o->command_line && (past || o->n_pids != 1))
 		return options_wrong(p,
 			"--loops and --sample choose what a program will count: give -- CMD, or "
@@ -96,11 +71,14 @@ static int check_choice(struct parse *p)
 	return 0;
 }
 
-/* Check the name that -o gives a picture: it ends as a page or SVG does, or has no ending. */
+/* Check the name that -o gives a picture: its ending is that of a page or SVG, or it has none. */
 static int check_picture(struct parse *p)
 {
 	static const char *const drawn[] = {".html", ".htm", ".svg"};
-	const char *path = p->o->output;
+	const struct options *o = p->o;
+	const char *path = o->output;
+	if (!path || o->json || o->csv || o->raw || o->folded)
+		return 0;
 	const char *slash = strrchr(path, '/');
 	const char *dot = strrchr(slash ? slash : path, '.');
 	if (!dot || strncmp(path, "/dev/", strlen("/dev/")) == 0)
@@ -113,347 +91,261 @@ static int check_picture(struct parse *p)
 		path);
 }
 
-/* Of roofline: a plot is a form of its own. */
-static int check_plot(struct parse *p)
+static int check_vector_bits(struct parse *p)
 {
-	const struct options *o = p->o;
-	if (p->command != MPERF__REQUEST__BODY_ROOFLINE)
-		return 0;
-	const bool is_text = o->json || o->csv || o->raw;
-	if (o->plot && is_text)
-		return options_wrong(p, "--plot draws: leave it out, or --csv, --json and --raw");
-	if (o->output && !is_text && check_picture(p) != 0)
-		return EINVAL;
-	if (o->live && o->output)
-		return options_wrong(p,
-			"--live draws again and again, and -o once: use --plot, or leave out -o");
-	if (o->peaks && !o->plot && !o->output)
-		return options_wrong(p, "--peaks adds to a plot: give --plot or -o FILE");
-	if (o->earlier && !o->plot && !o->output)
-		return options_wrong(p, "two files are compared in a plot: give --plot or -o FILE");
-	if (o->title && !o->output)
-		return options_wrong(p, "--title is for the page: give -o FILE too");
+	const uint32_t bits = p->o->vector_bits;
+	if (bits & (bits - 1))
+		return options_wrong(p, "--vector-bits takes a power of two, not '%u'", bits);
 	return 0;
 }
 
-/* Of roofline: what counters of the hardware cannot tell. */
-static int check_counters(struct parse *p)
+static int check_roofs_time(struct parse *p)
 {
-	const struct options *o = p->o;
-	if (o->symfs || o->vector_bits)
-		return options_wrong(p,
-			"--symfs and --vector-bits are for machine code: leave them out, or use "
-			"--from code");
-	if (o->by && strcmp(o->by, "function") != 0 && strcmp(o->by, "thread") != 0)
-		return options_wrong(p,
-			"counters know no loops and regions: use --by function, --by thread or "
-			"--per-process, or leave out --by for all of the program");
-	if (o->by && o->per_process)
-		return options_wrong(
-			p, "--per-process and --by are two ways to group; give one of them");
-	if (o->ops && strcmp(o->ops, "int") == 0)
-		return options_wrong(p,
-			"--from counters counts floating-point operations: use --ops fp, sp or dp");
-	if (o->live || o->two_phase || o->chooses || o->inclusive)
-		return options_wrong(p,
-			"--from counters measures any program once: leave it out, or --live, "
-			"--two-phase, --loops, --sample and --inclusive");
-	if (o->input || o->since_ns || o->until_ns)
-		return options_wrong(
-			p, "--from counters measures: leave out -i, --since and --until");
-	if (!o->all && o->n_pids == 0 && !o->command_line)
-		return options_wrong(p, "there is nothing to measure: give -- CMD, --pid N or -a");
-	if (o->hz && !o->by && !o->per_process)
-		return options_wrong(p,
-			"-F is for samples: add --per-process or --by function, or leave it out");
-	return 0;
-}
-
-/* Of roofline: what machine code cannot tell. */
-static int check_from(struct parse *p)
-{
-	const struct options *o = p->o;
-	if (p->command != MPERF__REQUEST__BODY_ROOFLINE)
-		return 0;
-	if (o->from && strcmp(o->from, "counters") == 0)
-		return check_counters(p);
-	if (o->all || o->per_process)
-		return options_wrong(p,
-			"-a and --per-process are for hardware counters: add --from "
-			"counters, or leave them out");
-	if (!o->from || strcmp(o->from, "code") != 0)
-		return o->symfs || o->vector_bits
-			       ? options_wrong(p,
-					 "--symfs and --vector-bits are for machine code: add "
-					 "--from code, or leave them out")
-			       : 0;
-	if (o->vector_bits & (o->vector_bits - 1))
-		return options_wrong(
-			p, "--vector-bits takes a power of two, not '%u'", o->vector_bits);
-	if (o->by && strcmp(o->by, "loop") != 0)
-		return options_wrong(p, "--from code has loops alone: leave out --by, or --from");
-	if (o->live || o->two_phase || o->chooses || o->inclusive || o->earlier)
-		return options_wrong(p,
-			"--from code reads samples of programs that do not count: leave it out, "
-			"or --live, --two-phase, --loops, --sample, --inclusive and a second -i");
-	return 0;
-}
-
-/* `roofs` and `roofs measure`. */
-static int check_roofs(struct parse *p)
-{
-	const struct options *o = p->o;
-	if (o->topic && o->input)
-		return options_wrong(
-			p, "-i reads what was measured before: leave it out, or `measure`");
-	if (!o->topic && (o->quick || o->for_ns))
-		return options_wrong(
-			p, "--quick and --for say how to measure: use `mperfctl roofs measure`");
-	if (o->for_ns && (o->for_ns < ROOFS_NS_MIN || o->for_ns > ROOFS_NS_MAX))
+	const uint64_t ns = p->o->for_ns;
+	if (ns && (ns < ROOFS_NS_MIN || ns > ROOFS_NS_MAX))
 		return options_wrong(p, "--for takes a time from 1s to 1h here");
 	return 0;
 }
 
-static int check_job(struct parse *p)
+static int check_live_interval(struct parse *p)
 {
 	const struct options *o = p->o;
-	bool runs = o->topic && strcmp(o->topic, "run") == 0;
-	bool starts = o->topic && strcmp(o->topic, "start") == 0;
-	bool ends = o->topic && strcmp(o->topic, "end") == 0;
-	bool pins = o->topic && strcmp(o->topic, "pin") == 0;
-	bool unpins = o->topic && strcmp(o->topic, "unpin") == 0;
-	if ((runs || starts) && !o->job)
-		return options_wrong(p, "job %s takes the job's name", o->topic);
-	if ((pins || unpins) && !o->job)
-		return options_wrong(
-			p, "job %s takes a selection: a job's name, or KEY=VALUE", o->topic);
-	if (o->pins && !runs)
-		return options_wrong(p, "--pin is for job run; use `mperfctl job pin` for others");
-	if (o->keep && !pins && !o->pins)
-		return options_wrong(p, "--keep is for job pin and job run --pin");
-	if (runs && !o->command_line)
-		return options_wrong(p, "job run takes a name and a command: job run NAME -- CMD");
-	if (o->n_labels && !runs && !starts)
-		return options_wrong(p, "--label is for job run and job start");
-	if (o->n_pids > 1 || (o->n_pids && !starts && !ends))
-		return options_wrong(p, "--pid takes one process, of job start and job end");
-	return 0;
-}
-
-static int check_schedule(struct parse *p)
-{
-	const struct options *o = p->o;
-	bool runs = o->topic && strcmp(o->topic, "run") == 0;
-	bool gets = o->topic && strcmp(o->topic, "get") == 0;
-	if ((runs || gets) && o->n_subjects == 0)
-		return options_wrong(p, "schedule %s takes %s", o->topic,
-			runs ? "the name of a schedule" : "a recording, as the list names it");
-	if ((o->output || o->force) && !gets)
-		return options_wrong(p, "-o and --force are for schedule get");
-	if ((o->json || o->raw) && o->topic && strcmp(o->topic, "list") != 0)
-		return options_wrong(p, "--json and --raw are for the list");
-	return 0;
-}
-
-/* Of list. */
-static int check_list(struct parse *p)
-{
-	const struct options *o = p->o;
-	if (o->decode && (o->topic || o->all))
-		return options_wrong(
-			p, "--decode prints one raw code alone: leave out -a and the topic");
-	return 0;
-}
-
-/* Of stat. */
-static int check_stat(struct parse *p)
-{
-	const struct options *o = p->o;
-	bool by_task = o->per_process || o->per_cgroup;
-	if (o->per_hart + o->per_process + o->per_cgroup > 1)
-		return options_wrong(
-			p, "--per-hart, --per-process and --per-cgroup exclude each other");
-	if (p->command != MPERF__REQUEST__BODY_STAT)
-		return 0;
-	if (by_task && o->n_metrics == 0)
-		return options_wrong(p,
-			"--per-process and --per-cgroup show metrics: give -M too, such as -M "
-			"General");
-	if (o->separator && (o->json || by_task || o->explain))
-		return options_wrong(p,
-			"-x prints fields alone: leave it out, or --json, --explain, --per-process "
-			"and --per-cgroup");
-	if (by_task && (o->n_events || o->interval_ms || o->repeat || o->explain))
-		return options_wrong(p,
-			"--per-process and --per-cgroup print one table of metrics: leave out -e, "
-			"-I, -r and --explain");
-	return 0;
-}
-
-/* Of topdown. */
-static int check_topdown(struct parse *p)
-{
-	const struct options *o = p->o;
-	if (p->command != MPERF__REQUEST__BODY_TOPDOWN)
-		return 0;
-	if (o->n_metrics > 1)
-		return options_wrong(p,
-			"-M takes one name here, the top of the tree; `mperfctl stat -M` takes "
-			"several");
-	if (o->output && o->explain)
-		return options_wrong(
-			p, "-o draws a picture, which explains itself: leave it out, or --explain");
-	if (o->output && !o->json && !o->raw && check_picture(p) != 0)
-		return EINVAL;
-	if ((o->since_ns || o->until_ns) && !o->input && o->n_pids)
-		return options_wrong(p, "--since shows counts of whole harts, not of processes: "
-					"leave it out, or --pid");
-	if (o->n_cpus && !o->input && !o->since_ns && !o->until_ns)
-		return options_wrong(
-			p, "--cpu narrows what was counted before: give -i or --since");
-	if ((o->interval_ms || o->frames) && !o->live)
-		return options_wrong(
-			p, "%s needs --live: give it too", *p->interval ? p->interval : "--frames");
-	if (o->live && (o->output || o->raw || o->explain))
-		return options_wrong(p,
-			"--live shows one tree after another: leave it out, or -o, --raw and "
-			"--explain");
-	if (o->explain && (o->json || o->raw))
-		return options_wrong(
-			p, "--json and --raw have what --explain prints; give one of them");
-	return 0;
-}
-
-/* Of flamegraph. */
-static int check_flamegraph(struct parse *p)
-{
-	const struct options *o = p->o;
-	if (p->command != MPERF__REQUEST__BODY_FLAMEGRAPH)
-		return 0;
-	if (o->output && !o->folded && check_picture(p) != 0)
-		return EINVAL;
-	if (!o->earlier)
-		return 0;
-	if (!o->input)
-		return options_wrong(p, "--diff compares two recordings: give -i FILE too");
-	if (o->folded)
-		return options_wrong(
-			p, "--diff is in the colours of a page: leave it out, or --folded");
-	return 0;
-}
-
-/* Of export. */
-static int check_export(struct parse *p)
-{
-	if (p->command == MPERF__REQUEST__BODY_EXPORT && !p->o->as)
-		return options_wrong(p, "there is no format: give --as pprof, folded, speedscope, "
-					"perf-script, csv or firefox");
-	return 0;
-}
-
-/* diff and gate. */
-static int check_compare(struct parse *p)
-{
-	const struct options *o = p->o;
-	if (o->json + o->raw + o->markdown > 1)
-		return options_wrong(p, "--json, --raw and --markdown exclude each other");
-	if (o->side_by_side && (o->margin_ppm || o->effect_ppm || o->any_order))
-		return options_wrong(p,
-			"--side-by-side tests nothing: leave it out, or --margin, --plan-for and "
-			"--any-order");
-	if (o->n_metrics && o->by && strcmp(o->by, "loop") == 0)
-		return options_wrong(
-			p, "metrics are not known of loops: leave out -M, or --by loop");
-	if (o->n_baselines == 0 || o->n_candidates == 0)
-		return options_wrong(
-			p, p->command == MPERF__REQUEST__BODY_DIFF
-				   ? "two sides are compared: give BASELINE and CANDIDATE"
-				   : "two sides are compared: give --baseline and "
-				     "--candidate");
-	return 0;
-}
-
-int options_check(struct parse *p)
-{
-	const struct options *o = p->o;
-	if (p->command == MPERF__REQUEST__BODY_DIFF || p->command == MPERF__REQUEST__BODY_GATE)
-		return check_compare(p);
-	if (p->command == MPERF__REQUEST__BODY_ROOFS)
-		return check_roofs(p);
-	if (p->command == MPERF__REQUEST__BODY_JOB)
-		return check_job(p);
-	if (p->command == MPERF__REQUEST__BODY_SCHEDULE)
-		return check_schedule(p);
-	if (o->json && o->raw)
-		return options_wrong(p, "--json and --raw are two forms; give one of them");
-	int chosen = p->command == MPERF__REQUEST__BODY_LIST ? check_list(p) : check_from(p);
-	if (chosen == 0)
-		chosen = check_plot(p);
-	if (chosen == 0)
-		chosen = check_stat(p);
-	if (chosen == 0)
-		chosen = check_topdown(p);
-	if (chosen == 0)
-		chosen = check_flamegraph(p);
-	if (chosen == 0)
-		chosen = check_export(p);
-	if (chosen == 0)
-		chosen = check_choice(p);
-	if (chosen == 0)
-		chosen = check_period(p);
-	if (chosen != 0)
-		return chosen;
-	if (o->live && (o->input || o->since_ns || o->until_ns))
-		return options_wrong(p,
-			"--live shows running programs: leave it out, or -i, --since and --until");
-	if (o->live && o->command_line && (o->hz || o->for_ns || o->two_phase))
-		return options_wrong(
-			p, "--live only watches the command: leave out -F, --for and --two-phase");
 	if (o->live && o->interval_ms && o->interval_ms < LIVE_MS_MIN)
 		return options_wrong(p,
 			"%s takes 1s or more with --live: the service writes its counts once a "
 			"second at most",
-			p->interval);
-	if (o->live && p->command == MPERF__REQUEST__BODY_BLOCKS && (o->csv || o->json || o->raw))
-		return options_wrong(
-			p, "blocks --live draws text: leave it out, or --csv, --json and --raw");
-	bool splits = p->command == MPERF__REQUEST__BODY_BLOCKS;
-	if (!o->live && o->loops && (o->frames || (o->interval_ms && !splits)))
-		return options_wrong(
-			p, "%s needs --live: give it too", *p->interval ? p->interval : "--frames");
-	if (o->n_metrics && o->n_events &&
-		(p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
-			p->command == MPERF__REQUEST__BODY_RECORD))
-		return options_wrong(
-			p, "-M chooses the events that samples carry: leave it out, or -e");
-	if (o->overhead_ppm && o->n_events > 0)
+			options_given(p, "interval")->typed);
+	return 0;
+}
+
+static int check_top_of_tree(struct parse *p)
+{
+	if (p->o->n_metrics > 1)
 		return options_wrong(p,
-			"the cost of events that you choose is not measured: leave out -e, or "
-			"--overhead");
-	if (o->csv && (o->json || o->raw))
-		return options_wrong(p, "--csv, --json and --raw exclude each other");
-	if (p->command == MPERF__REQUEST__BODY_TOP)
-		return 0; /* its other options narrow the rows */
-	int r = check_target(p);
-	if (r != 0)
-		return r;
-	if (o->repeat > 1 && o->interval_ms > 0)
-		return options_wrong(p,
-			"-r prints the mean of whole runs and %s the parts of one run, so they "
-			"cannot be combined",
-			p->interval);
-	if (o->repeat > 1 && !o->command_line && !o->for_ns)
-		return options_wrong(p, "-r repeats a command or a time: give -- CMD or --for");
-	if (o->json && o->interval_ms > 0 && !o->loops && !o->live)
-		return options_wrong(p,
-			"--json is one answer at the end and %s prints on the way, so they "
-			"cannot be combined",
-			p->interval);
-	if (o->json && o->repeat > 1)
-		return options_wrong(p,
-			"--json has the counts of one run and -r repeats it, so they cannot "
-			"be combined");
+			"-M takes one name here, the top of the tree; `mperfctl stat -M` takes "
+			"several");
+	return 0;
+}
+
+static int check_sides(struct parse *p)
+{
+	if (p->o->n_baselines > 0 && p->o->n_candidates > 0)
+		return 0;
+	return options_wrong(
+		p, p->command == MPERF__REQUEST__BODY_DIFF
+			   ? "two sides are compared: give BASELINE and CANDIDATE"
+			   : "two sides are compared: give --baseline and --candidate");
+}
+
+static int check_times(struct parse *p)
+{
+	const struct options *o = p->o;
 	if (o->since_ns && o->until_ns && o->until_ns <= o->since_ns)
 		return options_wrong(p, "--until is not after --since");
+	return 0;
+}
+
+/* --- rules ------------------------------------------------------------------------------------ */
+
+#define EXCLUDE(a, b) {a, b}, NULL, NULL, NULL
+#define NEED(a, b) {a}, b, NULL, NULL
+#define ONE_OF(list) {NULL}, NULL, list, NULL
+#define CHECK(function) {NULL}, NULL, NULL, function, NULL
+
+#define NEEDS_LIVE "%s needs --live: give it too"
+#define NEEDS_CODE "--symfs and --vector-bits are for machine code: "
+#define NEEDS_COMMAND "--two-phase runs a command several times: give -- CMD"
+#define NOTHING_TO_MEASURE "there is nothing to measure: give -- CMD, --pid N or -a"
+#define ONE_ANSWER                                                                                 \
+	"--json is one answer at the end and %s prints on the way, so they cannot be combined"
+#define ONE_PROCESS "--pid takes one process, of job start and job end"
+
+/* The first rule that is broken is reported. */
+const struct option_rule option_rules[] = {
+	/* clang-format off */
+	{C|G, ONE_OF("json raw markdown"), "--json, --raw and --markdown exclude each other"},
+	{C, EXCLUDE("side-by-side", "margin plan-for any-order"), "--side-by-side tests nothing: leave it out, or --margin, --plan-for and --any-order"},
+	{C|G, EXCLUDE("metrics", "by=loop"), "metrics are not known of loops: leave out -M, or --by loop"},
+	{C|G, CHECK(check_sides)},
+
+	{M, EXCLUDE("TOPIC", "input"), "-i reads what was measured before: leave it out, or `measure`"},
+	{M, NEED("quick for", "TOPIC"), "--quick and --for say how to measure: use `mperfctl roofs measure`"},
+	{M, CHECK(check_roofs_time)},
+
+	{J, NEED("TOPIC=run TOPIC=start", "NAME"), "job %s takes the job's name"},
+	{J, NEED("TOPIC=pin TOPIC=unpin", "NAME"), "job %s takes a selection: a job's name, or KEY=VALUE"},
+	{J, NEED("pin", "TOPIC=run"), "--pin is for job run; use `mperfctl job pin` for others"},
+	{J, NEED("keep", "TOPIC=pin pin"), "--keep is for job pin and job run --pin"},
+	{J, NEED("TOPIC=run", "COMMAND"), "job run takes a name and a command: job run NAME -- CMD"},
+	{J, NEED("label", "TOPIC=run TOPIC=start"), "--label is for job run and job start"},
+	{J, NEED("pid", "TOPIC=start TOPIC=end"), ONE_PROCESS},
+	{J, .when = {"PROCESSES"}, .says = ONE_PROCESS},
+
+	{E, NEED("TOPIC=run", "NAME"), "schedule run takes the name of a schedule"},
+	{E, NEED("TOPIC=get", "NAME"), "schedule get takes a recording, as the list names it"},
+	{E, NEED("output force", "TOPIC=get"), "-o and --force are for schedule get"},
+	{E, EXCLUDE("json raw", "TOPIC=check TOPIC=run TOPIC=get"), "--json and --raw are for the list"},
+
+	{H|L|T|U|K|O|B|P|W, ONE_OF("json raw"), "--json and --raw are two forms; give one of them"},
+	{L, EXCLUDE("decode", "TOPIC all"), "--decode prints one raw code alone: leave out -a and the topic"},
+
+	{O, EXCLUDE("from=counters", "symfs vector-bits"), NEEDS_CODE "leave them out, or use --from code"},
+	{O, EXCLUDE("from=counters", "by=loop by=region"), "counters know no loops and regions: use --by function, --by thread or --per-process, or leave out --by for all of the program"},
+	{O, .when = {"from=counters", "by", "per-process"}, .says = "--per-process and --by are two ways to group; give one of them"},
+	{O, EXCLUDE("from=counters", "ops=int"), "--from counters counts floating-point operations: use --ops fp, sp or dp"},
+	{O, EXCLUDE("from=counters", "live two-phase loops sample inclusive"), "--from counters measures any program once: leave it out, or --live, --two-phase, --loops, --sample and --inclusive"},
+	{O, EXCLUDE("from=counters", "input since until"), "--from counters measures: leave out -i, --since and --until"},
+	{O, NEED("from=counters", "all pid COMMAND"), NOTHING_TO_MEASURE},
+	{O, .when = {"from=counters", "freq"}, .unless = "by per-process", .says = "-F is for samples: add --per-process or --by function, or leave it out"},
+	{O, NEED("all per-process", "from=counters"), "-a and --per-process are for hardware counters: add --from counters, or leave them out"},
+	{O, NEED("symfs vector-bits", "from=code"), NEEDS_CODE "add --from code, or leave them out"},
+	{O, CHECK(check_vector_bits)},
+	{O, EXCLUDE("from=code", "by=function by=region by=thread"), "--from code has loops alone: leave out --by, or --from"},
+	{O, EXCLUDE("from=code", "live two-phase loops sample inclusive SECOND"), "--from code reads samples of programs that do not count: leave it out, or --live, --two-phase, --loops, --sample, --inclusive and a second -i"},
+	{O, EXCLUDE("plot", "json csv raw"), "--plot draws: leave it out, or --csv, --json and --raw"},
+	{O, CHECK(check_picture)},
+	{O, EXCLUDE("live", "output"), "--live draws again and again, and -o once: use --plot, or leave out -o"},
+	{O, NEED("peaks", "plot output"), "--peaks adds to a plot: give --plot or -o FILE"},
+	{O, NEED("SECOND", "plot output"), "two files are compared in a plot: give --plot or -o FILE"},
+	{O, NEED("title", "output"), "--title is for the page: give -o FILE too"},
+
+	{S, ONE_OF("per-hart per-process per-cgroup"), "--per-hart, --per-process and --per-cgroup exclude each other"},
+	{S, NEED("per-process per-cgroup", "metrics"), "--per-process and --per-cgroup show metrics: give -M too, such as -M General"},
+	{S, EXCLUDE("x", "json per-process per-cgroup explain"), "-x prints fields alone: leave it out, or --json, --explain, --per-process and --per-cgroup"},
+	{S, EXCLUDE("per-process per-cgroup", "event interval repeat explain"), "--per-process and --per-cgroup print one table of metrics: leave out -e, -I, -r and --explain"},
+
+	{W, CHECK(check_top_of_tree)},
+	{W, EXCLUDE("output", "explain"), "-o draws a picture, which explains itself: leave it out, or --explain"},
+	{W, CHECK(check_picture)},
+	{W, .when = {"since until", "pid"}, .unless = "input", .says = "--since shows counts of whole harts, not of processes: leave it out, or --pid"},
+	{W, NEED("cpu", "input since until"), "--cpu narrows what was counted before: give -i or --since"},
+	{W, NEED("interval frames", "live"), NEEDS_LIVE},
+	{W, EXCLUDE("live", "output raw explain"), "--live shows one tree after another: leave it out, or -o, --raw and --explain"},
+	{W, EXCLUDE("explain", "json raw"), "--json and --raw have what --explain prints; give one of them"},
+
+	{F, CHECK(check_picture)},
+	{F, NEED("diff", "input"), "--diff compares two recordings: give -i FILE too"},
+	{F, EXCLUDE("diff", "folded"), "--diff is in the colours of a page: leave it out, or --folded"},
+	{X, .unless = "as", .says = "there is no format: give --as pprof, folded, speedscope, perf-script, csv or firefox"},
+
+	{O, NEED("two-phase", "COMMAND"), NEEDS_COMMAND},
+	{O, EXCLUDE("two-phase", "input since until"), NEEDS_COMMAND},
+	{O, EXCLUDE("two-phase", "by=region by=thread"), "--two-phase compares the entries of loops or functions: use --by loop or function"},
+	{O, .when = {"two-phase", "sample"}, .unless = "loops", .says = "--two-phase counts each entry in its second run: leave out --sample"},
+	{O, CHECK(check_chosen)},
+	{R|H|F|X, EXCLUDE("count", "freq"), "-F says how many samples a second, and -c how many occurrences of an event a sample stands for: give one of them"},
+	{R|H|F|X, EXCLUDE("count", "metrics"), "metrics need samples by time: leave out -M, or -c"},
+	{R|H|F|X, NEED("count", "event"), "-c counts occurrences of an event: say of which with -e, such as -e page-faults"},
+	{O|B|W, EXCLUDE("live", "input since until"), "--live shows running programs: leave it out, or -i, --since and --until"},
+	{O|B|W, .when = {"live", "COMMAND", "freq for two-phase"}, .says = "--live only watches the command: leave out -F, --for and --two-phase"},
+	{O|B|W, CHECK(check_live_interval)},
+	{B, EXCLUDE("live", "csv json raw"), "blocks --live draws text: leave it out, or --csv, --json and --raw"},
+	{O, NEED("interval frames", "live from=counters"), NEEDS_LIVE},
+	{B, NEED("frames", "live"), NEEDS_LIVE},
+	{H|R, EXCLUDE("metrics", "EVENT"), "-M chooses the events that samples carry: leave it out, or -e"},
+	{R|H|F|X, EXCLUDE("overhead", "EVENT"), "the cost of events that you choose is not measured: leave out -e, or --overhead"},
+	{O|B|P, EXCLUDE("csv", "json raw"), "--csv, --json and --raw exclude each other"},
+	{R|H|F|S|O|B|P|W|X, CHECK(check_target)},
+	{S, EXCLUDE("interval", "REPEATS"), "-r prints the mean of whole runs and %s the parts of one run, so they cannot be combined"},
+	{S, NEED("REPEATS", "COMMAND for"), "-r repeats a command or a time: give -- CMD or --for"},
+	{S, EXCLUDE("interval", "json"), ONE_ANSWER},
+	{O, .when = {"interval", "json", "from=counters"}, .says = ONE_ANSWER},
+	{S, EXCLUDE("json", "REPEATS"), "--json has the counts of one run and -r repeats it, so they cannot be combined"},
+	{H|F|O|B|P|W|X, CHECK(check_times)},
+	/* clang-format on */
+};
+
+const size_t n_option_rules = sizeof(option_rules) / sizeof(*option_rules);
+
+/* A fact on the command line that is no option: its value, or NULL. */
+static const char *fact(const struct options *o, const char *name)
+{
+	const struct {
+		const char *name, *value;
+	} facts[] = {
+		{"TOPIC", o->topic},
+		{"NAME", o->job ? o->job : o->subject[0]},
+		{"COMMAND", o->command_line ? *o->command_line : NULL},
+		{"SECOND", o->earlier},                      /* -i */
+		{"EVENT", o->n_events ? o->event[0] : NULL}, /* to measure */
+		{"PROCESSES", o->n_pids > 1 ? "" : NULL},
+		{"REPEATS", o->repeat > 1 ? "" : NULL},
+	};
+	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
+		if (strcmp(facts[i].name, name) == 0)
+			return facts[i].value;
+	return NULL;
+}
+
+const struct given *options_given(const struct parse *p, const char *name)
+{
+	for (size_t i = 0; i < n_option_rows; i++) {
+		const struct option_row *row = &option_rows[i];
+		if (!options_takes(p->command, row) ||
+			(row->name ? strcmp(row->name, name) != 0
+				   : row->letter != name[0] || name[1]))
+			continue;
+		for (size_t k = 0; k < p->n_given; k++)
+			if (p->given[k].row->store.field == row->store.field)
+				return &p->given[k];
+	}
+	return NULL;
+}
+
+/* Text for "%s" if the term, n bytes, is on the command line; else NULL. */
+static const char *holds(const struct parse *p, const char *term, size_t n)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "%.*s", (int)n, term);
+	char *value = strchr(name, '=');
+	if (value)
+		*value++ = '\0';
+	const struct given *g = options_given(p, name);
+	const char *is = g ? g->value : fact(p->o, name);
+	if ((!g && !is) || (value && (!is || strcmp(is, value) != 0)))
+		return NULL;
+	return g ? g->typed : is;
+}
+
+/* How many terms of the list hold; *ret_typed: the first, if any does. */
+static size_t count(const struct parse *p, const char *list, const char **ret_typed)
+{
+	size_t n = 0;
+	for (size_t size; *list; list += size + (list[size] == ' ')) {
+		size = strcspn(list, " ");
+		const char *typed = holds(p, list, size);
+		if (typed && n++ == 0)
+			*ret_typed = typed;
+	}
+	return n;
+}
+
+static bool is_broken(const struct parse *p, const struct option_rule *rule, const char **ret_typed)
+{
+	const char *other;
+	if (rule->single)
+		return count(p, rule->single, ret_typed) > 1;
+	for (size_t i = 0; i < sizeof(rule->when) / sizeof(*rule->when) && rule->when[i]; i++)
+		if (count(p, rule->when[i], i == 0 ? ret_typed : &other) == 0)
+			return false;
+	return !rule->unless || count(p, rule->unless, &other) == 0;
+}
+
+int options_check(struct parse *p)
+{
+	for (size_t i = 0; i < n_option_rules; i++) {
+		const struct option_rule *rule = &option_rules[i];
+		const char *typed = "";
+		if (!(rule->commands & 1u << p->command))
+			continue;
+		if (rule->check && rule->check(p) != 0)
+			return EINVAL;
+		if (rule->check || !is_broken(p, rule, &typed))
+			continue;
+		const char *blank = strstr(rule->says, "%s");
+		return blank ? options_wrong(p, "%.*s%s%s", (int)(blank - rule->says), rule->says,
+				       typed, blank + strlen("%s"))
+			     : options_wrong(p, "%s", rule->says);
+	}
 	return 0;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The tables become case statements of bash and specifications of zsh's _arguments; all logic is in
- * completion.bash, where it can be read and checked. The possible values of an option follow from
- * its placeholder (FILE), its key (--pid) or a list of words.
+ * completion.bash, where it can be read and checked. The possible values of an option are its words, or
+ * follow from its placeholder (FILE) or letter (-p).
  */
 #include "client/options/completion.h"
 
 #include <stdbool.h>
 #include <string.h>
 
+#include "client/options/options_private.h"
 #include "client/options/table.h"
 #include "proto/mperf.pb-c.h"
 
@@ -41,43 +42,16 @@ static const struct command {
 		COMMAND_BIT(ROOFLINE) | COMMAND_BIT(BLOCKS) | COMMAND_BIT(JOB) |                   \
 		COMMAND_BIT(PARALLEL))
 
-/* The values of an option, separated by spaces; NULL if they are not known beforehand. A test
- * compares them with the option's help. */
-static const char *value_words(const struct option_row *row, uint32_t command)
-{
-	static const struct {
-		int key;
-		uint32_t commands;
-		const char *words;
-	} known[] = {
-		{OPTION_BY, COMMAND_BIT(TOP), "function module process thread cgroup job"},
-		{OPTION_BY, COMMAND_BIT(ROOFLINE), "loop function region thread"},
-		{OPTION_BY, COMMAND_BIT(PARALLEL), "region thread place wait loop function"},
-		{OPTION_BY, COMMAND_BIT(DIFF) | COMMAND_BIT(GATE),
-			"function module process cgroup line loop"},
-		{OPTION_OPS, UINT32_MAX, "fp int sp dp"},
-		{OPTION_FROM, UINT32_MAX, "counts code counters"},
-		{OPTION_AS, UINT32_MAX, "pprof folded speedscope perf-script csv firefox"},
-		{OPTION_BY, UINT32_MAX,
-			"function module process thread cgroup job line hart address"},
-		{'g', UINT32_MAX, "fp dwarf none"},
-	};
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (known[i].key == row->key && known[i].commands & command)
-			return known[i].words;
-	return NULL;
-}
-
-/* Words that a command's first argument can be, or a kind as value_kind gives it; NULL: anything. */
+/* Possible first arguments of a command, or their kind as value_kind gives it; NULL: anything. */
 static const char *argument_words(uint32_t command)
 {
 	static const struct {
 		uint32_t command;
 		const char *words;
 	} known[] = {
-		{COMMAND_BIT(JOB), "run start end pin unpin list"},
-		{COMMAND_BIT(SCHEDULE), "list check run get"},
-		{COMMAND_BIT(ROOFS), "measure"},
+		{COMMAND_BIT(JOB), JOB_TOPICS},
+		{COMMAND_BIT(SCHEDULE), SCHEDULE_TOPICS},
+		{COMMAND_BIT(ROOFS), ROOFS_TOPICS},
 		{COMMAND_BIT(LIST), "@topic"},
 		{COMMAND_BIT(DIFF), "@file"},
 	};
@@ -87,24 +61,14 @@ static const char *argument_words(uint32_t command)
 	return NULL;
 }
 
-static bool has_letter(const struct option_row *row)
-{
-	return row->key > ' ' && row->key < 0x7f;
-}
-
-static bool is_file(const struct option_row *row)
-{
-	return strcmp(row->value, "FILE") == 0;
-}
-
-/* Kind of a value that the disc, /proc or this machine knows: "@file" and the like. */
+/* Kind of a value that the shell looks up: on the disc, in /proc, or by asking mperfctl. */
 static const char *value_kind(const struct option_row *row)
 {
-	return is_file(row)             ? "@file"
-	       : row->key == OPTION_PID ? "@pid"
-	       : row->key == 'e'        ? "@event"
-	       : row->key == 'M'        ? "@metric"
-					: "@any";
+	return strcmp(row->value, "FILE") == 0 ? "@file"
+	       : row->letter == 'p'            ? "@pid"
+	       : row->letter == 'e'            ? "@event"
+	       : row->letter == 'M'            ? "@metric"
+					       : "@any";
 }
 
 /* --- bash ------------------------------------------------------------------------------------- */
@@ -116,8 +80,8 @@ static void bash_options(const struct command *c, FILE *f)
 		const struct option_row *row = &option_rows[i];
 		if (!(row->commands & c->bit))
 			continue;
-		if (has_letter(row))
-			fprintf(f, "-%c ", row->key);
+		if (row->letter)
+			fprintf(f, "-%c ", row->letter);
 		if (row->name)
 			fprintf(f, "--%s ", row->name);
 	}
@@ -126,15 +90,13 @@ static void bash_options(const struct command *c, FILE *f)
 
 static void bash_value(const struct command *c, const struct option_row *row, FILE *f)
 {
-	const char *words = value_words(row, c->bit);
-
 	fputs("\t", f);
-	if (has_letter(row))
-		fprintf(f, "'%s -%c'%s", c->name, row->key, row->name ? " | " : "");
+	if (row->letter)
+		fprintf(f, "'%s -%c'%s", c->name, row->letter, row->name ? " | " : "");
 	if (row->name)
 		fprintf(f, "'%s --%s'", c->name, row->name);
-	fprintf(f, ") echo '%s%s' ;;\n", row->value_optional ? "?" : "",
-		words ? words : value_kind(row));
+	fprintf(f, ") echo '%s%s' ;;\n", row->store.optional ? "?" : "",
+		row->store.words ? row->store.words : value_kind(row));
 }
 
 static void bash_runs(const char *how, uint32_t mask, FILE *f)
@@ -206,7 +168,7 @@ static void zsh_text(const char *text, const char *escaped, FILE *f)
 	}
 }
 
-/* The action of _arguments for what is known elsewhere. */
+/* The action of zsh's _arguments for such a kind. */
 static const char *zsh_action(const char *kind)
 {
 	static const char *const actions[][2] = {
@@ -226,21 +188,21 @@ static const char *zsh_action(const char *kind)
 static void zsh_forms(const struct option_row *row, FILE *f)
 {
 	const char *short_value = row->value ? "+" : "", *long_value = row->value ? "=" : "";
-	bool repeats = strstr(row->says, "may be repeated") || row->key == OPTION_PID;
+	bool repeats = strstr(row->says, "may be repeated") || row->letter == 'p';
 
 	if (repeats)
 		fputs("'*'", f);
-	else if (has_letter(row) && row->name)
-		fprintf(f, "'(-%c --%s)'", row->key, row->name);
-	if (has_letter(row) && row->name)
-		fprintf(f, "{-%c%s,--%s%s}", row->key, short_value, row->name, long_value);
-	else if (has_letter(row))
-		fprintf(f, "-%c%s", row->key, short_value);
+	else if (row->letter && row->name)
+		fprintf(f, "'(-%c --%s)'", row->letter, row->name);
+	if (row->letter && row->name)
+		fprintf(f, "{-%c%s,--%s%s}", row->letter, short_value, row->name, long_value);
+	else if (row->letter)
+		fprintf(f, "-%c%s", row->letter, short_value);
 	else
 		fprintf(f, "--%s%s", row->name, long_value);
 }
 
-static void zsh_option(const struct command *c, const struct option_row *row, FILE *f)
+static void zsh_option(const struct option_row *row, FILE *f)
 {
 	fputs(" \\\n\t\t\t", f);
 	zsh_forms(row, f);
@@ -248,11 +210,10 @@ static void zsh_option(const struct command *c, const struct option_row *row, FI
 	zsh_text(row->says, "[]\\", f);
 	fputs("]", f);
 	if (row->value) {
-		const char *words = value_words(row, c->bit);
-		fputs(row->value_optional ? "::" : ":", f);
+		fputs(row->store.optional ? "::" : ":", f);
 		zsh_text(row->value, ":\\", f);
-		if (words)
-			fprintf(f, ":(%s)", words);
+		if (row->store.words)
+			fprintf(f, ":(%s)", row->store.words);
 		else
 			fprintf(f, ":%s", zsh_action(value_kind(row)));
 	}
@@ -266,7 +227,7 @@ static void zsh_command(const struct command *c, FILE *f)
 	fprintf(f, "\t\t%s)\n\t\t_arguments -s -S%s", c->name, anywhere ? " -A '-*'" : "");
 	for (size_t i = 0; i < n_option_rows; i++)
 		if (option_rows[i].commands & c->bit)
-			zsh_option(c, &option_rows[i], f);
+			zsh_option(&option_rows[i], f);
 	if (anywhere)
 		fputs(" \\\n\t\t\t'(-)1:program:_command_names -e' '*::argument:_normal'", f);
 	const char *first = argument_words(c->bit);
@@ -322,7 +283,7 @@ static void zsh_script(FILE *f)
 		f);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		zsh_command(&commands[i], f);
-	/* Loaded by zsh's own search, the file is the function; sourced, it announces it. */
+	/* If zsh's own search loads the file, it is the function's body; if the file is sourced, it registers the function. */
 	fputs("\t\tesac\n\t\t;;\n\tesac\n}\n\n"
 	      "if [[ $funcstack[1] == _mperfctl ]]; then\n\t_mperfctl \"$@\"\n"
 	      "else\n\tcompdef _mperfctl mperfctl\nfi\n",

@@ -9,6 +9,9 @@
 #include "client/options/options_private.h"
 #include "proto/base/memory.h"
 
+/* argp's key of a row without a letter: above every character, by its place in the table. */
+#define KEY_OF_ROW 0x100
+
 #define WHAT_BYTES_MAX 1000 /* of a command line in titles and in the recording */
 
 void options_fill(Mperf__Request__BodyCase command, struct argp_option *ret_options)
@@ -18,12 +21,21 @@ void options_fill(Mperf__Request__BodyCase command, struct argp_option *ret_opti
 		if (options_takes(command, row))
 			ret_options[n++] = (struct argp_option){
 				.name = row->name,
-				.key = row->key,
+				.key = row->letter ? row->letter : KEY_OF_ROW + (int)i,
 				.arg = row->value,
-				.flags = row->value_optional ? OPTION_ARG_OPTIONAL : 0,
+				.flags = row->store.optional ? OPTION_ARG_OPTIONAL : 0,
 				.doc = row->says,
 			};
 	}
+}
+
+const struct option_row *options_row(Mperf__Request__BodyCase command, int key)
+{
+	for (size_t i = 0; i < n_option_rows; i++)
+		if ((option_rows[i].letter == key || (int)i + KEY_OF_ROW == key) &&
+			options_takes(command, &option_rows[i]))
+			return &option_rows[i];
+	return NULL;
 }
 
 char *options_what(const struct options *o)

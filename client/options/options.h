@@ -14,7 +14,7 @@
 
 #include "proto/mperf.pb-c.h"
 
-/* Far more than a command line has; the option is refused beyond. */
+/* Repetitions of one option: more are refused. Real command lines have far fewer. */
 #define OPTIONS_LIST_MAX 64
 /* The largest machines that Linux runs on have fewer than 8192 harts. */
 #define OPTIONS_CPUS_MAX 4096
@@ -38,9 +38,8 @@ struct options {
 	size_t n_events;
 	char *metric[OPTIONS_LIST_MAX]; /* -M, split at commas */
 	size_t n_metrics;
-	const char
-		*needed_metric; /* of them: refused before anything runs if it cannot be counted */
-	uint32_t levels;        /* topdown -l; 0: all */
+	const char *needed_metric; /* one of `metric`, without which nothing is run */
+	uint32_t levels;           /* topdown -l; 0: all */
 	Mperf__StackKind stack;
 	bool stack_given; /* else the default, which depends on CMD */
 	uint32_t stack_bytes;
@@ -54,13 +53,14 @@ struct options {
 	char *as;   /* export: the format */
 	char *from; /* roofline: counts (or NULL), code, counters */
 	const char *
-		instead; /* set by commands: what to do where nothing counts what they need; or NULL */
-	char *symfs;     /* --from code: where programs are looked for; NULL: where they ran */
-	uint32_t vector_bits; /* --from code, of SVE and RVV; 0: not given */
-	char *decode;         /* list: a raw code */
+		instead; /* set by commands: advice if this machine cannot count what they need; NULL: none */
+	char *symfs; /* --from code: folder to look for programs in; NULL: the paths that they had */
+	uint32_t
+		vector_bits; /* --from code: size of a vector register of SVE or RVV; 0: not given */
+	char *decode;        /* list: a raw code */
 	char *topic; /* list TOPIC; roofs measure; job run, start, …; schedule check, run, … */
 	bool live;   /* roofline, blocks, topdown: repeat */
-	bool per_hart, per_process, per_cgroup; /* stat; the second of roofline too */
+	bool per_hart, per_process, per_cgroup; /* stat; roofline: per_process */
 	bool inclusive, notes;
 	char *column[OPTIONS_LIST_MAX]; /* --columns, split at commas */
 	size_t n_columns;
@@ -69,15 +69,15 @@ struct options {
 	size_t n_globs;
 	uint32_t one_in; /* --sample; 1 if not given */
 	bool chooses;    /* --loops or --sample was given */
-	bool loops;      /* about instrumented programs: --pid only narrows */
-	bool callers;    /* of these, but callers are asked for too */
+	bool loops;      /* the command is about instrumented programs: --pid only narrows */
+	bool callers;    /* such a command, but callers are wanted too */
 	char *comm[OPTIONS_LIST_MAX], *cgroup[OPTIONS_LIST_MAX];
 	char *label[OPTIONS_LIST_MAX]; /* KEY=VALUE, as label_parse allows it */
 	size_t n_comms, n_cgroups, n_labels;
 	bool gives_labels; /* record, job: the labels are given, and narrow nothing */
-	char *job;         /* job start and run: its name; pin and unpin: the selection */
+	char *job;         /* job start and run: name of the job; pin and unpin: the selection */
 	bool pins;         /* job run --pin */
-	char *pin;         /* its selection; NULL: this job */
+	char *pin;         /* selection of --pin; NULL: this job */
 	uint32_t keep;     /* --keep; 0: not given */
 	/* schedule check, run, get: files, or the name of the schedule or recording */
 	char *subject[OPTIONS_LIST_MAX];
@@ -88,10 +88,10 @@ struct options {
 	uint32_t limit; /* of rows; 0: all (top: by form) */
 	bool inlined;
 	bool quick; /* roofs measure */
-	/* diff and gate: what each side is; see client/compare/recordings.h */
+	/* diff and gate: the recordings of each side; see client/compare/recordings.h */
 	char *baseline[OPTIONS_LIST_MAX], *candidate[OPTIONS_LIST_MAX];
 	size_t n_baselines, n_candidates;
-	/* in millionths; 0: the default; of the allowance: none */
+	/* in millionths; 0: the default, which for the allowance is none */
 	uint32_t margin_ppm, effect_ppm, allowance_ppm;
 	uint32_t looks; /* 0: the default */
 	bool any_order, side_by_side;
@@ -99,7 +99,7 @@ struct options {
 	/* how to show it */
 	bool json, csv, raw, no_color, folded, force;
 	char *separator; /* stat -x; NULL: for people */
-	char *answer;    /* -o of what else goes to stdout; NULL: that */
+	char *answer;    /* file of -o for an answer that would go to stdout; NULL: stdout */
 	bool answers_on_stdout;
 	bool markdown;   /* gate, diff */
 	char *junit;     /* gate: a file; NULL: none */

@@ -3,8 +3,9 @@
 
 /* Parsing of options, between its parts
  *
- * options.c takes the values one by one, argument.c takes lists, words and non-option arguments, check.c
- * checks their combination, slip.c reports what could not be parsed, and help.c shows what there is.
+ * options.c walks the command line, value.c stores each option's value, argument.c takes arguments that
+ * are not options, check.c checks the combination, slip.c reports what could not be parsed, and help.c
+ * shows the options.
  */
 
 #include "client/options/options.h"
@@ -12,49 +13,86 @@
 
 #define OPTION_ROWS_MAX 64 /* of one command, including the end */
 
+/* An option on the command line, where options that set the same member count as one. */
+struct given {
+	const struct option_row *row;
+	const char *value; /* as typed; NULL: it has none */
+	char typed[32];    /* the option as typed: "-I" or "--every" */
+};
+
 struct parse {
 	Mperf__Request__BodyCase command;
 	struct options *o;
-	bool said, helped, call_graph_given;
-	char typed[32];    /* the option of the value in hand, as it was typed: "-I" or "--every" */
-	char interval[32]; /* the same of the interval that was given; "": none was */
-	int stopped;       /* argp's state.next when it gave up */
+	struct argp_state *state; /* of the option in hand */
+	char typed[32];           /* as in struct given */
+	struct given given[OPTION_ROWS_MAX];
+	size_t n_given;
+	bool said, helped;
+	int stopped; /* argp's state.next when it gave up */
 };
 
 /* Print what is wrong, once, with `mperfctl help COMMAND` as remedy. Returns EINVAL, which makes
  * argp stop. */
 int options_wrong(struct parse *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Note which option argp gives us, for errors that name it. */
-struct argp_state;
-void options_note_typed(struct parse *p, int key, const char *arg, const struct argp_state *state);
+/* Store the value of an option as typed; NULL: none was given (value.c). 0, or EINVAL after an error
+ * message. */
+int options_store(struct parse *p, const struct option_row *row, char *arg);
 
 /* Append to a list of OPTIONS_LIST_MAX. 0, or EINVAL after an error message. */
 int options_push(struct parse *p, char **list, size_t *n, char *value);
-/* One of the words, which a NULL ends. 0, or EINVAL after an error message that names the option. */
-int options_take_word(
-	struct parse *p, const char *option, const char *const *words, char *arg, char **ret_word);
 
-/* A non-option argument, and -i (argument.c). 0, or EINVAL after an error message. */
+/* Take one of the words, which spaces separate. `what` names the option or command that takes it. 0, or
+ * EINVAL after an error message with the nearest word. */
+int options_choose_word(
+	struct parse *p, const char *what, const char *words, char *arg, char **ret_word);
+
+/* Possible first arguments of these commands. */
+#define JOB_TOPICS "run start end pin unpin list"
+#define SCHEDULE_TOPICS "list check run get"
+#define ROOFS_TOPICS "measure"
+
+/* A non-option argument (argument.c). 0, or EINVAL after an error message. */
+struct argp_state;
 int options_take_argument(struct parse *p, char *arg, struct argp_state *state);
-int options_take_input(struct parse *p, char *arg);
 
 /* Is this row one of the command's? */
 bool options_takes(Mperf__Request__BodyCase command, const struct option_row *row);
 
-/* The command's options for argp; at most OPTION_ROWS_MAX, with an empty one at the end. */
+/* The command's options for argp; at most OPTION_ROWS_MAX, with an empty one at the end. The row of an
+ * argp_option's key: NULL if the command has none. */
 struct argp_option;
 void options_fill(Mperf__Request__BodyCase command, struct argp_option *ret_options);
+const struct option_row *options_row(Mperf__Request__BodyCase command, int key);
+
+/* How the option of this name, or letter, was given; NULL: it was not. */
+const struct given *options_given(const struct parse *p, const char *name);
 
 /* After argp gave up: find the argument that it did not understand, and report it. Returns
  * EINVAL. */
 int options_slip(struct parse *p, int argc, char **argv);
 
-/* After the last option (place.c). -e of what is read, which has its events already, says which of them is shown: 0,
- * or EINVAL after an error message. */
+/* Settle -e after the last option (place.c): a recording has its events already, and -e names the one that is
+ * shown. 0, or EINVAL after an error message. */
 int options_show_event(struct parse *p);
-/* -o is a file for the answer, or names something that the command makes. */
+/* Settle whether -o is a file for the answer, or one that the command writes itself. */
 void options_place_answer(struct parse *p);
+
+/* A rule on options of a command (check.c)
+ *
+ * It is broken if each list of `when` has an option that was given and `unless` has none. Lists are words
+ * separated by spaces: names of options, "by=loop" for an option with this value, and facts in capitals,
+ * which fact() knows. "%s" in a message is the option of the first list, as typed. */
+struct option_rule {
+	uint32_t commands;
+	const char *when[3], *unless;
+	const char *single;            /* a list of which only one may be given; NULL: as above */
+	int (*check)(struct parse *p); /* a check in code; NULL: as above */
+	const char *says;
+};
+/* All rules in the order in which they are checked. */
+extern const struct option_rule option_rules[];
+extern const size_t n_option_rules;
 
 /* Check that the options make sense together. 0, or EINVAL after an error message. */
 int options_check(struct parse *p);

@@ -71,13 +71,13 @@ static int wrong_short(struct parse *p, const char *cluster)
 	for (; *cluster; cluster++) {
 		const struct option_row *found = NULL;
 		for (size_t i = 0; i < n_option_rows; i++)
-			if (option_rows[i].key == *cluster &&
+			if (option_rows[i].letter == *cluster &&
 				options_takes(p->command, &option_rows[i]))
 				found = &option_rows[i];
 		if (!found)
 			return options_wrong(
 				p, "%s has no option '-%c'", command_name(p->command), *cluster);
-		if (found->value && !found->value_optional)
+		if (found->value && !found->store.optional)
 			return options_wrong(
 				p, "option '-%c' needs a value (%s)", *cluster, found->value);
 	}

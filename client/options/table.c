@@ -1,160 +1,174 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One row per option with the commands that take it: help, parsing and the hint after a typing
- * error all read this table. Short options are perf's where perf has the same option.
+ * One row per option with the commands that take it and the member of struct options that it sets:
+ * help, parsing, completion and the hint after a typing error all read this table. Short options are
+ * perf's where perf has the same option.
  */
 #include "client/options/table.h"
 
+#include "client/options/letters.h"
+#include "proto/code/code.h"
 #include "proto/mperf.pb-c.h"
 
-#define R COMMAND_BIT(RECORD)
-#define H COMMAND_BIT(HOTSPOTS)
-#define F COMMAND_BIT(FLAMEGRAPH)
-#define S COMMAND_BIT(STAT)
-#define L COMMAND_BIT(LIST)
-#define D COMMAND_BIT(DOCTOR)
-#define T COMMAND_BIT(TOP)
-#define U COMMAND_BIT(STATUS)
-#define K COMMAND_BIT(STORE)
-#define O COMMAND_BIT(ROOFLINE)
-#define B COMMAND_BIT(BLOCKS)
-#define P COMMAND_BIT(PARALLEL)
-#define M COMMAND_BIT(ROOFS)
-#define W COMMAND_BIT(TOPDOWN)
-#define C COMMAND_BIT(DIFF)
-#define G COMMAND_BIT(GATE)
-#define J COMMAND_BIT(JOB)
-#define X COMMAND_BIT(EXPORT)
-#define E COMMAND_BIT(SCHEDULE)
+#define HZ_MAX 1000000     /* one sample per microsecond; the kernel's own limit is lower */
+#define REPEATS_MAX 100000 /* the spread converges long before */
+#define ONE_IN_MAX 10000   /* the runtime's limit (runtime/select.h) */
+#define KEEP_MAX 4096      /* pins of a store (daemon/store/pin.h) */
+#define LOOKS_MAX 20       /* of a gate; each one more asks for more runs */
+#define LEVELS_MAX 16      /* of a tree; Intel's deepest has six */
+
+/* Offset of a member of struct options. It compiles only if the member has the type that `pointer`
+ * points to. */
+#define FIELD(pointer, member)                                                                     \
+	_Generic(&((struct options *)0)->member, pointer : offsetof(struct options, member))
+#define LIST_FIELDS(list, n)                                                                       \
+	.field = FIELD(char *(*)[OPTIONS_LIST_MAX], list), .count = FIELD(size_t *, n)
+
+/* clang-format off */
+#define FLAG(member) {.kind = OPTION_FLAG, .field = FIELD(bool *, member)}
+#define STRING(member, ...) {.kind = OPTION_STRING, .field = FIELD(char **, member), .wants = __VA_ARGS__}
+#define WORD(member, is) {.kind = OPTION_WORD, .field = FIELD(char **, member), .words = is}
+#define NUMBER(member, from, to) {.kind = OPTION_NUMBER, .field = FIELD(uint32_t *, member), .least = from, .most = to}
+#define SHARE(member) {.kind = OPTION_SHARE, .field = FIELD(uint32_t *, member)}
+#define DURATION(member) {.kind = OPTION_DURATION, .field = FIELD(uint64_t *, member)}
+#define TIME(member) {.kind = OPTION_TIME, .field = FIELD(int64_t *, member)}
+#define LIST(list, n) {.kind = OPTION_LIST, LIST_FIELDS(list, n)}
+#define NAMES(list, n, noun) {.kind = OPTION_NAMES, LIST_FIELDS(list, n), .wants = noun}
+/* Kinds of one option: its function in value.c knows the member. OWN_NONE: it has no member. */
+#define OWN(of, member, ...) {.kind = of, .field = offsetof(struct options, member), __VA_ARGS__}
+#define OWN_NONE(of) {.kind = of, .field = OPTION_NO_FIELD}
+
+#define PIDS OWN(OPTION_PIDS, pid)
+#define INTERVAL OWN(OPTION_INTERVAL, interval_ms)
+#define METRICS NAMES(metric, n_metrics, "metrics or groups, such as 'ipc,TopdownL1'")
 
 const struct option_row option_rows[] = {
-	/* clang-format off */
-	{R|H|F|S|W|X, "all", 'a', NULL, false, "measure the whole system"},
-	{O,       "all", 'a', NULL, false, "with --from counters: measure the whole system"},
-	{L,       "all", 'a', NULL, false, "also show events that do not count here, and why"},
-	{R|S|W,   "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start"},
-	{H|F|X,   "pid", OPTION_PID, "N[,N]", false, "measure these processes and what they start; with -i or --since: show only these"},
-	{O,       "pid", OPTION_PID, "N[,N]", false, "only these processes; with --from counters: measure these and what they start"},
-	{B|P,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
-	{T,       "pid", OPTION_PID, "N[,N]", false, "only these processes and what they start"},
-	{R|H|F|S|T|W|X, "for", OPTION_FOR, "TIME", false, "stop after this time: 10s, 500ms, 2m"},
-	{R|S,     "event", 'e', "EVENT", false, "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
-	{S,       "per-hart", OPTION_PER_HART, NULL, false, "show the counts of each hart apart"},
-	{S,       "per-process", OPTION_PER_PROCESS, NULL, false, "show metrics of each process, counted beside its samples"},
-	{O,       "per-process", OPTION_PER_PROCESS, NULL, false, "with --from counters: a mark for each process, counted beside its samples"},
-	{S,       "per-cgroup", OPTION_PER_CGROUP, NULL, false, "show metrics of each control group, in the same way"},
-	{S,       "metrics", 'M', "NAME[,NAME]", false, "metrics, or groups of them, of this machine's cores: their events are counted and their values printed"},
-	{H,       "metrics", 'M', "NAME[,NAME]", false, "metrics, or groups of them, of each row: their events ride on the samples, or did in what is read"},
-	{R,       "metrics", 'M', "NAME[,NAME]", false, "let the events of these metrics, or groups of them, ride on the samples: for hotspots -i, diff and topdown -i"},
-	{W,       "level", 'l', "LEVEL", false, "show this many levels of the tree (default: as many as can be counted at once)"},
-	{C|G,     "metrics", 'M', "NAME[,NAME]", false, "also how metrics, or groups of them, of each row changed, of recordings that counted their events"},
-	{W,       "metrics", 'M', "NAME", false, "the tree below this metric, or whose first level is this group (default: TopdownL1)"},
-	{S,       "explain", OPTION_EXPLAIN, NULL, false, "also print the plan: which events are counted together, on which counters, and whether they take turns"},
-	{L,       "decode", OPTION_DECODE, "RAW", false, "print the fields of this raw code, as r22 or 0x22, and what they mean on this machine's cores"},
-	{W,       "explain", OPTION_EXPLAIN, NULL, false, "of each row also print formula, inputs with their counts, passes, error and source"},
-	{H|F|X,   "event", 'e', "EVENT", false, "measuring: event to sample, in perf's grammar, may be repeated; reading: the measured event whose counts are shown (default: the sampling event)"},
-	{O,       "for", OPTION_FOR, "TIME", false, "stop the measurement after this time: 10s, 500ms, 2m"},
-	{B|P,     "for", OPTION_FOR, "TIME", false, "stop CMD's measurement after this time: 10s, 500ms, 2m"},
-	{O,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99; with --from code, of some processes: 999)"},
-	{P,       "freq", 'F', "HZ", false, "samples per second and hart while CMD runs (default: 99)"},
-	{R|H|F|X, "freq", 'F', "HZ", false, "samples per second and hart (default: 999; with -a: 99)"},
-	{R|H|F|X, "count", 'c', "PERIOD", false, "instead of -F: a sample every PERIOD occurrences of each event of -e (ns of a clock)"},
-	{T,       "freq", 'F', "HZ", false, "samples per second and hart while this runs (default: the daemon's rate for top)"},
-	{R|H|F|T|X, "overhead", OPTION_OVERHEAD, "SHARE", false, "sample less where mperf would cost a hart more of its time: 5%, 0.5% (default: no limit)"},
-	{R|H|F|P|X, "call-graph", 'g', "KIND", true, "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
-	{R|H|F|S|W|X, "user", 'U', NULL, false, "exclude the kernel"},
-	{R,       "output", 'o', "FILE", false, "file to write (default: mperf.mprf); - is stdout"},
-	{E,       "output", 'o', "FILE", false, "get: file to write (default: mperf.mprf)"},
-	{E,       "force", 'f', NULL, false, "get: overwrite a file that is not a recording"},
-	{F,       "output", 'o', "FILE", false, "file to write (default: flame.html); a name that ends in .svg gets plain SVG; - is stdout"},
-	{X,       "as", OPTION_AS, "FORMAT", false, "the format to write: pprof, folded, speedscope, perf-script, csv, firefox"},
-	{X,       "output", 'o', "FILE", false, "file to write (default: stdout); - is stdout"},
-	{O,       "plot", OPTION_PLOT, NULL, false, "draw the loops under the machine's roofs, above the table"},
-	{O,       "peaks", OPTION_PEAKS, NULL, false, "draw theoretical peaks of the cores beside measured roofs"},
-	{O,       "output", 'o', "FILE", false, "draw the plot into this file: a page, or plain SVG if the name ends in .svg; - is stdout; with --json, --csv or --raw: write that"},
-	{W,       "output", 'o', "FILE", false, "draw the tree into this file: a page, or plain SVG if the name ends in .svg; - is stdout; with --json or --raw: write that"},
-	{S,       "output", 'o', "FILE", false, "write the figures to FILE instead of stderr"},
-	{H|L|D|T|U|K|B|P|M|C|G|J, "output", 'o', "FILE", false, "file to write the answer to (default: stdout)"},
-	{R,       "force", 'f', NULL, false, "overwrite a file that is not a recording"},
-	{H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X, "force", 'f', NULL, false, "overwrite FILE of -o, whatever it is"},
-	{S,       "repeat", 'r', "N", false, "run CMD N times; print the mean and the spread"},
-	{S,       "interval", 'I', "TIME", false, "print the counts every TIME: 500ms, 2s; a number alone is in milliseconds"},
-	{T,       "interval", 'I', "TIME", false, "time between frames, 100ms to 60s (default: 1s); a number alone is in milliseconds"},
-	{T|O|W,   NULL, 'd', "TIME", false, "the same; a number alone is in seconds"},
-	{O,       "live", OPTION_LIVE, NULL, false, "keep showing what running programs, or CMD, reached since the last frame"},
-	{O|W,     "interval", 'I', "TIME", false, "with --live: time between frames, 1s to 60s (default: 1s); a number alone is in milliseconds"},
-	{B,       "live", OPTION_LIVE, NULL, false, "keep drawing the bandwidth of running programs, or CMD, of the last minute, or of sixty intervals of -I"},
-	{W,       "live", OPTION_LIVE, NULL, false, "keep showing the tree of the time since the last frame"},
-	{T,       "frames", 'n', "N", false, "exit after N frames, as top(1) does"},
-	{O|B|W,   "frames", OPTION_FRAMES, "N", false, "exit after N frames"},
-	{T,       "batch", 'b', NULL, false, "print frames as text, even on a terminal"},
-	{H|F|D|X, "input", 'i', "FILE", false, "read this recording"},
-	{W,       "input", 'i', "FILE", false, "show what this recording counted"},
-	{O,       "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT; of two, draw how loops moved from the first to the second"},
-	{B|P,     "input", 'i', "FILE", false, "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
-	{M,       "input", 'i', "FILE", false, "show the roofs in this file, as --json wrote it"},
-	{M,       "quick", OPTION_QUICK, NULL, false, "measure: the most wanted roofs alone, in 10 s"},
-	{M,       "for", OPTION_FOR, "TIME", false, "measure: at most for this time, 1s to 1h (default: 1m)"},
-	{H,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, job, line, hart, address"},
-	{O,       "by", OPTION_BY, "WHAT", false, "loop (default), function, region, thread"},
-	{P,       "by", OPTION_BY, "WHAT", false, "region (default), thread, place, wait, loop, function"},
-	{O,       "ops", OPTION_OPS, "KIND", false, "operations to count: fp (default), int, sp, dp"},
-	{O,       "from", OPTION_FROM, "SOURCE", false, "where figures come from, what loops of programs report, the machine code that samples fell on, or hardware counters of any program: counts (default), code, counters"},
-	{O,       "symfs", OPTION_SYMFS, "DIR", false, "with --from code: look for programs and libraries in DIR, by their path there or by name"},
-	{O,       "vector-bits", OPTION_VECTOR_BITS, "N", false, "with --from code: bits of a vector register of SVE or RVV where the samples were taken"},
-	{O,       "inclusive", OPTION_INCLUSIVE, NULL, false, "show loops with the loops inside, not by themselves"},
-	{O,       "columns", OPTION_COLUMNS, "NAME[,NAME]", false, "columns of the table, by their names in --csv; all: every one (default: share, rates, operations per byte, error)"},
-	{O,       "notes", OPTION_NOTES, NULL, false, "print all notes on the figures, and what the columns mean"},
-	{O,       "loops", OPTION_LOOPS, "GLOB[,GLOB]", false, "from now on count only functions of these names and their loops (program built with mode=clone)"},
-	{O,       "sample", OPTION_SAMPLE, "N", false, "count 1 in N entries of these (1: each; 0: none)"},
-	{O,       "two-phase", OPTION_TWO_PHASE, NULL, false, "run CMD three times: for time only, counting, and for time again, which gives the errors; refuse loops that ran differently"},
-	{B,       "interval", 'I', "TIME", false, "split time into intervals of TIME, 100ms to 1h; a number alone is in milliseconds"},
-	{B,       "every", OPTION_EVERY, "TIME", false, "the same"},
-	{C|G,     "by", OPTION_BY, "WHAT", false, "function (default), module, process, cgroup, line, loop"},
-	{C|G,     "baseline", OPTION_BASELINE, "RUNS", false, "the side to compare with: a recording, a folder of *.mprf, a pattern in quotes, or jobs of the store by their labels; may be repeated"},
-	{C|G,     "candidate", OPTION_CANDIDATE, "RUNS", false, "the side that is compared with it; may be repeated"},
-	{G,       "max-regression", OPTION_MARGIN, "SHARE", false, "growth that is let through (default: 2%)"},
-	{C,       "margin", OPTION_MARGIN, "SHARE", false, "change that is too small to matter (default: 2%)"},
-	{C|G,     "plan-for", OPTION_PLAN_FOR, "SHARE", false, "growth for which the needed number of runs is said (default: 5%)"},
-	{G,       "layout-allowance", OPTION_ALLOWANCE, "SHARE", false, "growth that another layout of the same code may make (default: none)"},
-	{G,       "looks", OPTION_LOOKS, "N", false, "how often you look, with more runs each time, until it is decided (default: 2)"},
-	{C|G,     "any-order", OPTION_ANY_ORDER, NULL, false, "decide also where the sides did not run in turns"},
-	{C,       "side-by-side", OPTION_SIDE_BY_SIDE, NULL, false, "show both sides beside each other and test nothing, as between two machines"},
-	{C|G,     "markdown", OPTION_MARKDOWN, NULL, false, "answer in Markdown"},
-	{G,       "junit", OPTION_JUNIT, "FILE", false, "also write JUnit's XML to FILE"},
-	{C|G,     "pid", OPTION_PID, "N[,N]", false, "only these processes"},
-	{T,       "by", OPTION_BY, "WHAT", false, "function (default), module, process, thread, cgroup, job"},
-	{H|F|T|O|B|P|C|G|X, "comm", OPTION_COMM, "NAME", false, "only processes of this name; may be repeated"},
-	{H|F|T|C|G|X, "cgroup", OPTION_CGROUP, "PATH", false, "only this cgroup, or all below it if the path ends in /; may be repeated"},
-	{H|F|T|C|G|O|B|P|X, "label", OPTION_LABEL, "KEY=VALUE", false, "only jobs with this label, whose value may have * and ?; may be repeated"},
-	{R,       "label", OPTION_LABEL, "KEY=VALUE", false, "a label that all processes have in the recording; may be repeated"},
-	{J,       "label", OPTION_LABEL, "KEY=VALUE", false, "run, start: a label of the job; may be repeated"},
-	{J,       "pin", OPTION_PIN, "SELECTION", true, "run: keep the job's samples beyond keep-windows; with --keep, SELECTION says of which jobs (default: this one)"},
-	{J,       "keep", OPTION_KEEP, "N", false, "pin, run --pin: keep the latest N jobs of the selection, and unpin those before (default: until job unpin)"},
-	{J,       "pid", OPTION_PID, "N", false, "start, end: this process (default: the one that runs mperfctl)"},
-	{H|F|T|C|G|X, "cpu", OPTION_CPU, "LIST", false, "only these harts: 0-3,7"},
-	{H|F|O|B|P|X, "since", OPTION_SINCE, "TIME", false, "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m, \"2 weeks ago\"; without -i, from the service's store"},
-	{H|F|O|B|P|X, "until", OPTION_UNTIL, "TIME", false, "only until this time, in the same form"},
-	{H|O|P|C|G, "limit", 'n', "N", false, "at most N rows (default: 30; 0: all)"},
-	{W,       "since", OPTION_SINCE, "TIME", false, "show what the service counted from this time on (topdown-groups in mperf.conf): -1h, 10:30, yesterday"},
-	{W,       "until", OPTION_UNTIL, "TIME", false, "only until this time, in the same form"},
-	{W,       "cpu", OPTION_CPU, "LIST", false, "with -i or --since: only these harts: 0-3,7"},
-	{B,       "limit", 'n', "N", false, "at most N rows (default: all)"},
-	{T,       "limit", OPTION_LIMIT, "N", false, "rows per frame (default: 30 as text, 200 on a screen, to scroll)"},
-	{H|C|G,   "inlined", OPTION_INLINED, NULL, false, "show inlined functions separately"},
-	{F,       "diff", OPTION_DIFF, "FILE", false, "colour boxes by how their share differs from that in this recording"},
-	{F,       "folded", OPTION_FOLDED, NULL, false, "write folded stacks for other tools, to stdout unless -o"},
-	{F|O,     "title", OPTION_TITLE, "TEXT", false, "the page's title"},
-	{H|S|L|D|U|K|O|B|P|M|W|C|G|J|E, "json", OPTION_JSON, NULL, false, "answer in JSON"},
-	{O|B|P,   "csv", OPTION_CSV, NULL, false, "answer as comma-separated values, all columns"},
-	{T,       "json", OPTION_JSON, NULL, false, "print each frame as one line of JSON"},
-	{H|L|T|U|K|O|B|P|W|C|G|J|E, "raw", OPTION_RAW, NULL, false, "plain numbers without units, separated by tabs"},
-	{H|L|D|T|U|K|O|B|P|W|C|G|J|E, "no-color", OPTION_NO_COLOR, NULL, false, "no colours (same as setting NO_COLOR)"},
-	{S,       NULL, 'x', "SEPARATOR", false, "print fields with this between them, as perf stat -x does"},
-	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|E, "quiet", 'q', NULL, false, "print no notes on stderr, only errors"},
-	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|E, "help", 'h', NULL, false, "show this help"},
-	/* clang-format on */
+	{R|H|F|S|W|X, "all", 'a', NULL, FLAG(all), "measure the whole system"},
+	{O,       "all", 'a', NULL, FLAG(all), "with --from counters: measure the whole system"},
+	{L,       "all", 'a', NULL, FLAG(all), "also show events that do not count here, and why"},
+	{R|S|W,   "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start"},
+	{H|F|X,   "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start; with -i or --since: show only these"},
+	{O,       "pid", 'p', "N[,N]", PIDS, "only these processes; with --from counters: measure these and what they start"},
+	{B|P,     "pid", 'p', "N[,N]", PIDS, "only these processes"},
+	{T,       "pid", 'p', "N[,N]", PIDS, "only these processes and what they start"},
+	{R|H|F|S|T|W|X, "for", 0, "TIME", DURATION(for_ns), "stop after this time: 10s, 500ms, 2m"},
+	{R|S,     "event", 'e', "EVENT", LIST(event, n_events), "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
+	{S,       "per-hart", 0, NULL, FLAG(per_hart), "show the counts of each hart separately"},
+	{S,       "per-process", 0, NULL, FLAG(per_process), "show metrics for each process, counted along with its samples"},
+	{O,       "per-process", 0, NULL, FLAG(per_process), "with --from counters: one row and one point of the plot per process"},
+	{S,       "per-cgroup", 0, NULL, FLAG(per_cgroup), "show metrics for each control group, counted along with its samples"},
+	{S,       "metrics", 'M', "NAME[,NAME]", METRICS, "count the events of these metrics, or groups of metrics, and print their values"},
+	{H,       "metrics", 'M', "NAME[,NAME]", METRICS, "show these metrics, or groups of metrics, for each row; their events are counted along with the samples, in a recording by its -M"},
+	{R,       "metrics", 'M', "NAME[,NAME]", METRICS, "count the events of these metrics, or groups of metrics, along with the samples: for hotspots -i, diff and topdown -i"},
+	{W,       "level", 'l', "LEVEL", NUMBER(levels, 1, LEVELS_MAX), "show this many levels of the tree (default: as many as can be counted at once)"},
+	{C|G,     "metrics", 'M', "NAME[,NAME]", METRICS, "also show how these metrics, or groups of metrics, changed in each row, if the recordings counted their events"},
+	{W,       "metrics", 'M', "NAME", METRICS, "the tree below this metric, or whose first level is this group (default: TopdownL1)"},
+	{S,       "explain", 0, NULL, FLAG(explain), "also print the plan: which events are counted together, on which counters, and whether they take turns"},
+	{L,       "decode", 0, "RAW", STRING(decode, "a raw code, such as r22"), "print the fields of this raw code, such as r22 or 0x22, and their meaning on this machine's cores"},
+	{W,       "explain", 0, NULL, FLAG(explain), "also print each row's formula, inputs with their counts, passes, error and source"},
+	{H|F|X,   "event", 'e', "EVENT", LIST(event, n_events), "measuring: event to sample, in perf's grammar, may be repeated; reading: the measured event whose counts are shown (default: the sampling event)"},
+	{O,       "for", 0, "TIME", DURATION(for_ns), "stop the measurement after this time: 10s, 500ms, 2m"},
+	{B|P,     "for", 0, "TIME", DURATION(for_ns), "stop CMD's measurement after this time: 10s, 500ms, 2m"},
+	{O,       "freq", 'F', "HZ", NUMBER(hz, 1, HZ_MAX), "samples per second and hart while CMD runs (default: 99; with --from code: 999)"},
+	{P,       "freq", 'F', "HZ", NUMBER(hz, 1, HZ_MAX), "samples per second and hart while CMD runs (default: 99)"},
+	{R|H|F|X, "freq", 'F', "HZ", NUMBER(hz, 1, HZ_MAX), "samples per second and hart (default: 999; with -a: 99)"},
+	{R|H|F|X, "count", 'c', "PERIOD", OWN(OPTION_PERIOD, period), "instead of -F: a sample every PERIOD occurrences of each event of -e (ns of a clock)"},
+	{T,       "freq", 'F', "HZ", NUMBER(hz, 1, HZ_MAX), "samples per second and hart while this runs (default: the daemon's rate for top)"},
+	{R|H|F|T|X, "overhead", 0, "SHARE", SHARE(overhead_ppm), "sample less often where mperf would take more than this share of a hart's time: 5%, 0.5% (default: no limit)"},
+	{R|H|F|P|X, "call-graph", 'g', "KIND", OWN(OPTION_CALL_GRAPH, stack, .words = "fp dwarf none", .optional = true), "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
+	{R|H|F|S|W|X, "user", 'U', NULL, FLAG(user_only), "exclude the kernel"},
+	{R,       "output", 'o', "FILE", STRING(output, "the name of a file"), "file to write (default: mperf.mprf); - is stdout"},
+	{E,       "output", 'o', "FILE", STRING(output, "the name of a file"), "get: file to write (default: mperf.mprf)"},
+	{E,       "force", 'f', NULL, FLAG(force), "get: overwrite a file that is not a recording"},
+	{F,       "output", 'o', "FILE", STRING(output, "the name of a file"), "file to write (default: flame.html); a name that ends in .svg gets plain SVG; - is stdout"},
+	{X,       "as", 0, "FORMAT", WORD(as, "pprof folded speedscope perf-script csv firefox"), "the format to write: pprof, folded, speedscope, perf-script, csv, firefox"},
+	{X,       "output", 'o', "FILE", STRING(output, "the name of a file"), "file to write (default: stdout); - is stdout"},
+	{O,       "plot", 0, NULL, FLAG(plot), "draw the loops under the machine's roofs, above the table"},
+	{O,       "peaks", 0, NULL, FLAG(peaks), "draw theoretical peaks of the cores beside measured roofs"},
+	{O,       "output", 'o', "FILE", STRING(output, "the name of a file"), "draw the plot into this file: a page, or plain SVG if the name ends in .svg; - is stdout; with --json, --csv or --raw: write that"},
+	{W,       "output", 'o', "FILE", STRING(output, "the name of a file"), "draw the tree into this file: a page, or plain SVG if the name ends in .svg; - is stdout; with --json or --raw: write that"},
+	{S,       "output", 'o', "FILE", STRING(output, "the name of a file"), "write the figures to FILE instead of stderr"},
+	{H|L|D|T|U|K|B|P|M|C|G|J, "output", 'o', "FILE", STRING(output, "the name of a file"), "file to write the answer to (default: stdout)"},
+	{R,       "force", 'f', NULL, FLAG(force), "overwrite a file that is not a recording"},
+	{H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X, "force", 'f', NULL, FLAG(force), "overwrite FILE of -o, whatever it is"},
+	{S,       "repeat", 'r', "N", NUMBER(repeat, 1, REPEATS_MAX), "run CMD N times; print the mean and the spread"},
+	{S,       "interval", 'I', "TIME", INTERVAL, "print the counts every TIME: 500ms, 2s; a number alone is in milliseconds"},
+	{T,       "interval", 'I', "TIME", INTERVAL, "time between frames, 100ms to 60s (default: 1s); a number alone is in milliseconds"},
+	{T|O|W,   NULL, 'd', "TIME", INTERVAL, "as -I, but a number alone is in seconds"},
+	{O,       "live", 0, NULL, FLAG(live), "keep showing what running programs, or CMD, reached since the last frame"},
+	{O|W,     "interval", 'I', "TIME", INTERVAL, "with --live: time between frames, 1s to 60s (default: 1s); a number alone is in milliseconds"},
+	{B,       "live", 0, NULL, FLAG(live), "keep drawing the bandwidth of running programs, or CMD, over the last minute, or the last sixty intervals of -I"},
+	{W,       "live", 0, NULL, FLAG(live), "keep showing the tree for the time since the last frame"},
+	{T,       "frames", 'n', "N", NUMBER(frames, 1, UINT32_MAX), "exit after N frames, as top(1) does"},
+	{O|B|W,   "frames", 0, "N", NUMBER(frames, 1, UINT32_MAX), "exit after N frames"},
+	{T,       "batch", 'b', NULL, FLAG(batch), "print frames as text, even on a terminal"},
+	{H|F|D|X, "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording"},
+	{W,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "show what this recording counted"},
+	{O,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording, or the file that a program wrote for MPERF_OUTPUT; of two, draw how loops moved from the first to the second"},
+	{B|P,     "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
+	{M,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "show the roofs in this file, as --json wrote it"},
+	{M,       "quick", 0, NULL, FLAG(quick), "measure: only the most important roofs, in 10 s"},
+	{M,       "for", 0, "TIME", DURATION(for_ns), "measure: at most for this time, 1s to 1h (default: 1m)"},
+	{H,       "by", 0, "WHAT", WORD(by, "function module process thread cgroup job line hart address"), "function (default), module, process, thread, cgroup, job, line, hart, address"},
+	{O,       "by", 0, "WHAT", WORD(by, "loop function region thread"), "loop (default), function, region, thread"},
+	{P,       "by", 0, "WHAT", WORD(by, "region thread place wait loop function"), "region (default), thread, place, wait, loop, function"},
+	{O,       "ops", 0, "KIND", WORD(ops, "fp int sp dp"), "operations to count: fp (default), int, sp, dp"},
+	{O,       "from", 0, "SOURCE", WORD(from, "counts code counters"), "source of the figures, which are reported by loops of programs, read from machine code that samples fell on, or counted by the hardware for any program: counts (default), code, counters"},
+	{O,       "symfs", 0, "DIR", STRING(symfs, NULL), "with --from code: look for programs and libraries in DIR, by their path there or by name"},
+	{O,       "vector-bits", 0, "N", NUMBER(vector_bits, CODE_VECTOR_BITS_LEAST, CODE_VECTOR_BITS_MOST_RVV), "with --from code: bits of a vector register of SVE or RVV where the samples were taken"},
+	{O,       "inclusive", 0, NULL, FLAG(inclusive), "include inner loops in the figures of each loop"},
+	{O,       "columns", 0, "NAME[,NAME]", NAMES(column, n_columns, "columns as in --csv, such as 'time_ns,gops', or all"), "columns of the table, by their names in --csv; all: every one (default: share, rates, operations per byte, error)"},
+	{O,       "notes", 0, NULL, FLAG(notes), "print all notes on the figures, and what the columns mean"},
+	{O,       "loops", 0, "GLOB[,GLOB]", NAMES(glob, n_globs, "functions, such as 'spmv*,bfs'"), "from now on count only functions with these names, and their loops (the program must be built with mode=clone)"},
+	{O,       "sample", 0, "N", NUMBER(one_in, 0, ONE_IN_MAX), "count 1 in N entries of the functions of --loops, or of all (1: each; 0: none)"},
+	{O,       "two-phase", 0, NULL, FLAG(two_phase), "run CMD three times: for time only, counting, and for time again, which gives the errors; refuse loops that ran differently"},
+	{B,       "interval", 'I', "TIME", INTERVAL, "split time into intervals of TIME, 100ms to 1h; a number alone is in milliseconds"},
+	{B,       "every", 0, "TIME", INTERVAL, "as --interval"},
+	{C|G,     "by", 0, "WHAT", WORD(by, "function module process cgroup line loop"), "function (default), module, process, cgroup, line, loop"},
+	{C|G,     "baseline", 0, "RUNS", LIST(baseline, n_baselines), "the side to compare with: a recording, a folder of *.mprf, a pattern in quotes, or jobs of the store by their labels; may be repeated"},
+	{C|G,     "candidate", 0, "RUNS", LIST(candidate, n_candidates), "the side to compare with the baseline; may be repeated"},
+	{G,       "max-regression", 0, "SHARE", SHARE(margin_ppm), "growth that still passes (default: 2%)"},
+	{C,       "margin", 0, "SHARE", SHARE(margin_ppm), "change that is too small to matter (default: 2%)"},
+	{C|G,     "plan-for", 0, "SHARE", SHARE(effect_ppm), "say how many runs are needed to see a growth of this size (default: 5%)"},
+	{G,       "layout-allowance", 0, "SHARE", SHARE(allowance_ppm), "growth that a different layout of the same code may cause (default: none)"},
+	{G,       "looks", 0, "N", NUMBER(looks, 1, LOOKS_MAX), "how many times you look, with more runs each time, before the decision (default: 2)"},
+	{C|G,     "any-order", 0, NULL, FLAG(any_order), "decide even if the sides did not run in turns"},
+	{C,       "side-by-side", 0, NULL, FLAG(side_by_side), "show both sides beside each other and test nothing, as between two machines"},
+	{C|G,     "markdown", 0, NULL, FLAG(markdown), "answer in Markdown"},
+	{G,       "junit", 0, "FILE", STRING(junit, "the name of a file"), "also write JUnit's XML to FILE"},
+	{C|G,     "pid", 'p', "N[,N]", PIDS, "only these processes"},
+	{T,       "by", 0, "WHAT", WORD(by, "function module process thread cgroup job"), "function (default), module, process, thread, cgroup, job"},
+	{H|F|T|O|B|P|C|G|X, "comm", 0, "NAME", LIST(comm, n_comms), "only processes of this name; may be repeated"},
+	{H|F|T|C|G|X, "cgroup", 0, "PATH", LIST(cgroup, n_cgroups), "only this cgroup, or all below it if the path ends in /; may be repeated"},
+	{H|F|T|C|G|O|B|P|X, "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, label), "only jobs with this label, whose value may have * and ?; may be repeated"},
+	{R,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, label), "a label that all processes have in the recording; may be repeated"},
+	{J,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, label), "run, start: a label of the job; may be repeated"},
+	{J,       "pin", 0, "SELECTION", STRING(pin, NULL, .optional = true), "run: keep the job's samples beyond keep-windows; with --keep, SELECTION says of which jobs (default: this one)"},
+	{J,       "keep", 0, "N", NUMBER(keep, 1, KEEP_MAX), "pin, run --pin: keep the latest N jobs of the selection, and unpin earlier ones (default: keep all until job unpin)"},
+	{J,       "pid", 'p', "N", PIDS, "start, end: this process (default: the one that runs mperfctl)"},
+	{H|F|T|C|G|X, "cpu", 0, "LIST", OWN(OPTION_CPUS, cpu), "only these harts: 0-3,7"},
+	{H|F|O|B|P|X, "since", 0, "TIME", TIME(since_ns), "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m, \"2 weeks ago\"; without -i, from the service's store"},
+	{H|F|O|B|P|X, "until", 0, "TIME", TIME(until_ns), "only until this time, in the same form"},
+	{H|O|P|C|G, "limit", 'n', "N", NUMBER(limit, 0, UINT32_MAX), "at most N rows (default: 30; 0: all)"},
+	{W,       "since", 0, "TIME", TIME(since_ns), "show what the service counted from this time on (topdown-groups in mperf.conf): -1h, 10:30, yesterday"},
+	{W,       "until", 0, "TIME", TIME(until_ns), "only until this time, in the same form"},
+	{W,       "cpu", 0, "LIST", OWN(OPTION_CPUS, cpu), "with -i or --since: only these harts: 0-3,7"},
+	{B,       "limit", 'n', "N", NUMBER(limit, 0, UINT32_MAX), "at most N rows (default: all)"},
+	{T,       "limit", 0, "N", NUMBER(limit, 0, UINT32_MAX), "rows per frame (default: 30 as text, 200 on a screen, to scroll)"},
+	{H|C|G,   "inlined", 0, NULL, FLAG(inlined), "show inlined functions separately"},
+	{F,       "diff", 0, "FILE", STRING(earlier, "the name of a recording"), "colour boxes by how their share differs from that in this recording"},
+	{F,       "folded", 0, NULL, FLAG(folded), "write folded stacks for other tools, to stdout unless -o"},
+	{F|O,     "title", 0, "TEXT", STRING(title, NULL), "the page's title"},
+	{H|S|L|D|U|K|O|B|P|M|W|C|G|J|E, "json", 0, NULL, FLAG(json), "answer in JSON"},
+	{O|B|P,   "csv", 0, NULL, FLAG(csv), "answer as comma-separated values, all columns"},
+	{T,       "json", 0, NULL, FLAG(json), "print each frame as one line of JSON"},
+	{H|L|T|U|K|O|B|P|W|C|G|J|E, "raw", 0, NULL, FLAG(raw), "plain numbers without units, separated by tabs"},
+	{H|L|D|T|U|K|O|B|P|W|C|G|J|E, "no-color", 0, NULL, FLAG(no_color), "no colours (same as setting NO_COLOR)"},
+	{S,       NULL, 'x', "SEPARATOR", STRING(separator, "a separator, such as ,"), "print fields with this between them, as perf stat -x does"},
+	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|E, "quiet", 'q', NULL, OWN_NONE(OPTION_QUIET), "print no notes on stderr, only errors"},
+	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|E, "help", 'h', NULL, OWN_NONE(OPTION_HELP), "show this help"},
 };
+/* clang-format on */
 const size_t n_option_rows = sizeof(option_rows) / sizeof(*option_rows);
 
 #define WHOM "[-a | --pid N[,N] | -- CMD...]"
@@ -312,7 +326,8 @@ const struct command_text *command_text(int command)
 	static const struct command_text store = {
 		.arguments = "",
 		.says = "Show what the service keeps, for how long at this rate, and what is "
-			"removed next. It is of all users, so for root and the group mperf.",
+			"removed next. It covers all users, so only root and the group mperf may "
+			"see it.",
 		.examples = "Examples:\n  mperfctl store\n  mperfctl store --raw\n",
 	};
 	static const struct command_text roofs = {

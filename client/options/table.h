@@ -9,72 +9,51 @@
 
 #include "client/options/options.h"
 
-/* Keys of options without a letter; above every character. */
-enum option_key {
-	OPTION_PID = 'p',
-	OPTION_FOR = 0x100,
-	OPTION_BY,
-	OPTION_COMM,
-	OPTION_CGROUP,
-	OPTION_CPU,
-	OPTION_SINCE,
-	OPTION_UNTIL,
-	OPTION_INLINED,
-	OPTION_JSON,
-	OPTION_RAW,
-	OPTION_NO_COLOR,
-	OPTION_FOLDED,
-	OPTION_TITLE,
-	OPTION_FRAMES,
-	OPTION_LIMIT,
-	OPTION_OPS,
-	OPTION_LIVE,
-	OPTION_PER_HART,
-	OPTION_PER_PROCESS,
-	OPTION_PER_CGROUP,
-	OPTION_CSV,
-	OPTION_EVERY,
-	OPTION_TWO_PHASE,
-	OPTION_LOOPS,
-	OPTION_SAMPLE,
-	OPTION_INCLUSIVE,
-	OPTION_COLUMNS,
-	OPTION_NOTES,
-	OPTION_OVERHEAD,
-	OPTION_PLOT,
-	OPTION_PEAKS,
-	OPTION_QUICK,
-	OPTION_EXPLAIN,
-	OPTION_DECODE,
-	OPTION_BASELINE,
-	OPTION_CANDIDATE,
-	OPTION_MARGIN,
-	OPTION_PLAN_FOR,
-	OPTION_ALLOWANCE,
-	OPTION_LOOKS,
-	OPTION_ANY_ORDER,
-	OPTION_MARKDOWN,
-	OPTION_JUNIT,
-	OPTION_DIFF,
-	OPTION_FROM,
-	OPTION_LABEL,
-	OPTION_PIN,
-	OPTION_KEEP,
-	OPTION_SYMFS,
-	OPTION_VECTOR_BITS,
-	OPTION_AS,
-	OPTION_SIDE_BY_SIDE,
-};
-
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */
 #define COMMAND_BIT(id) (1u << MPERF__REQUEST__BODY_##id)
 
+/* How a value is stored (value.c): first kinds of many options, then those of one. */
+enum option_kind {
+	OPTION_FLAG,     /* bool: true */
+	OPTION_STRING,   /* char *, borrowed */
+	OPTION_WORD,     /* char *: one of the words */
+	OPTION_NUMBER,   /* uint32_t from least to most */
+	OPTION_SHARE,    /* uint32_t, millionths */
+	OPTION_DURATION, /* uint64_t, ns */
+	OPTION_TIME,     /* int64_t, ns since 1970 */
+	OPTION_LIST,     /* char *[OPTIONS_LIST_MAX]: appended */
+	OPTION_NAMES,    /* the same, split at commas */
+	OPTION_PIDS,
+	OPTION_CPUS,
+	OPTION_PERIOD,
+	OPTION_INTERVAL,
+	OPTION_CALL_GRAPH,
+	OPTION_LABEL,
+	OPTION_INPUT,
+	OPTION_QUIET,
+	OPTION_HELP,
+};
+
+#define OPTION_NO_FIELD SIZE_MAX
+
+/* How the value of an option becomes a member of struct options. */
+struct option_store {
+	enum option_kind kind;
+	size_t field;         /* offset of the member; OPTION_NO_FIELD: none */
+	size_t count;         /* of a list: offset of its length */
+	uint32_t least, most; /* of a number */
+	const char
+		*words; /* all possible values, separated by spaces; NULL: not known beforehand */
+	const char *wants; /* noun for the error if the value is empty; NULL: it may be empty */
+	bool optional;
+};
+
 struct option_row {
 	uint32_t commands;
-	const char *name; /* long; NULL: only a letter */
-	int key;
+	const char *name;  /* long; NULL: only a letter */
+	int letter;        /* 0: only a name */
 	const char *value; /* its placeholder in the help; NULL: no value */
-	bool value_optional;
+	struct option_store store;
 	const char *says;
 };
 extern const struct option_row option_rows[];

@@ -152,14 +152,10 @@ static void say_nothing(const struct options *o)
 static int print(const struct showing *s, const struct roofline_plot *plot)
 {
 	struct print p;
-	int r = print_open(&p, STDOUT_FILENO, options_ask_data(s->o) ? PRINT_DATA : PRINT_TEXT);
+	int r = print_open_answer(&p, options_ask_data(s->o));
 	if (r == 0)
-		r = print_close(&p, show(s, plot, p.file));
-	if (r < 0) {
-		print_say_failed(NULL, r, "send stdout elsewhere");
-		return EXIT_FAILED;
-	}
-	return 0;
+		r = show(s, plot, p.file);
+	return print_close_answer(&p, r);
 }
 
 /* Blocks have no roofs: what they count was not timed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Where an answer goes that a command prints on stdout, and where the output of a measured program goes then
+/* Answer: the file of a command's answer, and the stdout that is left to a measured program
  *
  *     mperfctl hotspots --json -- ./program            stdout: the answer; ./program's goes to stderr
  *     mperfctl hotspots --json -o a.json -- ./program  a.json: the answer; ./program keeps stdout
@@ -15,10 +15,10 @@
  * file. 0, or EXIT_FAILED after an error message. */
 int answer_begin(const char *path, bool force);
 
-/* The command's answer is on stdout, so a program's output may not be there. */
+/* Note that the answer is on stdout, so that a program's output may not be. */
 void answer_is_on_stdout(void);
 
-/* In a child that becomes the measured program: give it its stdout. */
+/* Give the measured program its stdout, in the child that becomes it. */
 void answer_give_stdout(void);
 
 /* After the command: the file appears under its name if something was written. The command's exit status, or

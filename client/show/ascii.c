@@ -7,7 +7,7 @@
 #include "client/show/escape.h"
 #include "proto/base/memory.h"
 
-/* One column each, except for ±, so that tables stay straight. */
+/* Marks in ASCII, of one column each except for ±, so that tables stay straight. */
 static const struct mark {
 	uint32_t point;
 	const char *text;
@@ -49,7 +49,7 @@ static size_t write_point(uint32_t point, char ret_text[static ASCII_BYTES_MAX])
 	return (size_t)snprintf(ret_text, ASCII_BYTES_MAX, "\\u{%x}", (unsigned)point);
 }
 
-/* Of the character that begins with this byte; 0: none does. */
+/* Bytes of the character that begins with this byte; 0: no character does. */
 static size_t length_of(unsigned char lead)
 {
 	return lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 0;

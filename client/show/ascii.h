@@ -27,7 +27,7 @@ struct ascii {
  * UTF-8 is '?'. */
 size_t ascii_take(struct ascii *a, char byte, char ret_text[static ASCII_BYTES_MAX]);
 
-/* The whole text in ASCII; the caller frees. NULL if memory ran out. */
+/* Copy a text in ASCII; the caller frees. NULL if memory ran out. */
 char *ascii_dup(const char *text);
 
 /* Print it as it is, or in ASCII where that is wanted; by one write if f is unbuffered, so that others' messages

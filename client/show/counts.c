@@ -106,7 +106,7 @@ static bool is_event(const struct count *c, const char *name)
 	return strncmp(c->event, name, n) == 0 && (c->event[n] == '\0' || c->event[n] == ':');
 }
 
-/* The modifiers, which must be equal for a ratio of two events to mean anything. */
+/* Modifiers of an event, as in "cycles:u"; a ratio of two events has a meaning only if they are equal. */
 static const char *modifiers(const struct count *c)
 {
 	const char *colon = strrchr(c->event, ':');
@@ -188,7 +188,7 @@ static bool print_ratio(const struct counts *c, const struct count *k, FILE *f)
 	return false;
 }
 
-/* Figures derived from the count. */
+/* Print figures derived from the count. */
 static void print_figure(const struct counts *c, const struct count *k, FILE *f)
 {
 	double seconds = rate_seconds(c, k);
@@ -236,7 +236,7 @@ static void print_value(const struct count *c, double value, FILE *f)
 	fprintf(f, "%*s", VALUE_COLUMNS, text);
 }
 
-/* How much of the time was counted; of a metric also how far its value may be off. */
+/* Print the share of the time that was counted, and a metric's error. */
 static void print_scaled(const struct count *k, FILE *f)
 {
 	fprintf(f, "  (scaled: counted %s%.1f %% of the time",
@@ -277,7 +277,7 @@ static void print_count(const struct counts *c, const struct count *k, FILE *f)
 	fputc('\n', f);
 }
 
-/* A heading where counts of other harts begin. */
+/* Print a heading where counts of other harts begin. */
 static void print_harts(const struct counts *c, size_t i, FILE *f)
 {
 	const struct count *k = &c->count[i];
@@ -305,7 +305,7 @@ void counts_print(const struct counts *c, const char *what, FILE *f)
 		fprintf(f, "  ( ± %.2f %% )",
 			100 * spread(c->n_elapsed, c->elapsed_mean, c->elapsed_squares));
 	fputs("\n", f);
-	/* Only of the last round; with -r they would need a mean of their own. */
+	/* These are of the last round; with -r they would need a mean of their own. */
 	if (c->user_ns >= 0 && c->n_elapsed <= 1) {
 		fprintf(f, "%*.9f seconds user\n", VALUE_COLUMNS, c->user_ns / 1e9);
 		fprintf(f, "%*.9f seconds sys\n", VALUE_COLUMNS, c->system_ns / 1e9);

@@ -20,7 +20,7 @@ struct count {
 	char *event;  /* as the daemon calls it */
 	char *reason; /* why it was not measured; or NULL */
 	char *unit;   /* of a metric, maybe ""; NULL: an event */
-	char *harts;  /* that it is of, "0-3"; NULL: all */
+	char *harts;  /* harts that were counted, "0-3"; NULL: all */
 	bool measured;
 	double value;         /* scaled to the whole time if multiplexed */
 	double running_share; /* 1: all the time */
@@ -45,13 +45,13 @@ int counts_add(struct counts *c, const struct reply *r);
 /* Take the times of one round. */
 void counts_add_times(struct counts *c, double elapsed_ns, double user_ns, double system_ns);
 
-/* The summary, with a heading that names what ran. */
+/* Print the summary, with a heading that names what ran. */
 void counts_print(const struct counts *c, const char *what, FILE *f);
 
 /* Print one interval, at_ns after the start: a line per event. */
 void counts_print_interval(const struct counts *c, double at_ns, bool first, FILE *f);
 
-/* As `perf stat -x` prints them, a line per event: the time of an interval in seconds (at_ns; below 0: none), the
+/* Print fields as `perf stat -x` does, a line per event: the time of an interval in seconds (at_ns; below 0: none), the
  * harts if each has its own line, then value, unit, event, spread of several rounds, an empty field for the time that
  * it counted, and the percentage of the time that it counted. */
 void counts_print_fields(const struct counts *c, double at_ns, const char *separator, FILE *f);

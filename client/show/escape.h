@@ -24,7 +24,7 @@ bool escape_is_plain(uint32_t point);
 /* Write text for a terminal or a plain file: one line, every other character visible. */
 void escape_terminal(FILE *f, const char *text);
 
-/* The same as a string, which the caller frees; NULL if memory ran out. */
+/* Do as escape_terminal, into a string that the caller frees; NULL if memory ran out. */
 char *escape_terminal_dup(const char *text);
 
 /* Write text for HTML, SVG and their attributes: as for a terminal, and markup as entities. */

@@ -171,7 +171,7 @@ int reply_write_json(const struct reply *r, FILE *f)
 	return e;
 }
 
-/* The members of a frame before its tables. */
+/* Add a frame's members before its tables. */
 static int add_frame(json_t *root, const struct replies_frame *frame)
 {
 	int e = set(root, "time", json_number(frame->time));

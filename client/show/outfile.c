@@ -129,7 +129,7 @@ static int open_nameless(const char *real)
 	return open(slash ? copy : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
 }
 
-/* "folder/.mperf-" and what follows, beside `real`. NULL: no memory. */
+/* Path "folder/.mperf-…" in the folder of `real`. NULL if memory ran out. */
 static char *name_beside(const char *real, const char *what)
 {
 	char *name;
@@ -139,7 +139,7 @@ static char *name_beside(const char *real, const char *what)
 		       : name;
 }
 
-/* Give it a name in its folder, since only rename() replaces a file. 0 or -errno. */
+/* Give a nameless file a name in its folder, since only rename() replaces a file. 0 or -errno. */
 static int give_name(struct outfile *o)
 {
 	char from[64], number[64];

@@ -31,7 +31,7 @@ enum outfile_over {
 	OUTFILE_OVER_ANY,   /* overwrite any regular file; write into devices and pipes */
 };
 
-/* The rule for an answer: --force also overwrites what does not look like one. */
+/* The rule for an answer: --force also overwrites files that do not look like one. */
 static inline enum outfile_over outfile_over_answer(bool force)
 {
 	return force ? OUTFILE_OVER_ANY : OUTFILE_OVER_ANSWER;

@@ -109,3 +109,17 @@ void print_say_failed(const char *where, int error, const char *elsewhere)
 	remedy[0] = (char)toupper((unsigned char)remedy[0]);
 	say_failure(what, remedy);
 }
+
+int print_open_answer(struct print *p, bool is_data)
+{
+	return print_open(p, STDOUT_FILENO, is_data ? PRINT_DATA : PRINT_TEXT);
+}
+
+int print_close_answer(struct print *p, int r)
+{
+	if (p->file)
+		r = print_close(p, r);
+	if (r < 0)
+		print_say_failed(NULL, r, "send stdout elsewhere");
+	return r < 0 ? EXIT_FAILED : EXIT_DONE;
+}

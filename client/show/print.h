@@ -13,14 +13,14 @@
 #include "client/show/ascii.h"
 
 struct print {
-	FILE *file; /* what to write to */
+	FILE *file; /* to write to */
 	int fd;     /* borrowed */
 	int error;  /* of the first write that failed: -errno */
-	bool ascii; /* what is written becomes ASCII */
+	bool ascii; /* text becomes ASCII */
 	struct ascii part;
 };
 
-/* For whom: data are bytes for programs (JSON, CSV, Markdown, raw numbers, pages, formats of tools); a text for
+/* Kinds of output: data are bytes for programs (JSON, CSV, Markdown, raw numbers, pages, formats of tools); a text for
  * people is in the charset of the locale, ASCII where that is not UTF-8, unless stdout is the file of -o. */
 enum print_what {
 	PRINT_DATA,
@@ -38,6 +38,11 @@ int print_open(struct print *p, int fd, enum print_what what);
 /* Flush and close the stream, not the descriptor. `r` is the result of the writing code. 0; -errno
  * of the first write that failed, else r, if that is negative. */
 int print_close(struct print *p, int r);
+
+/* Open and close an answer on stdout, which is data or text. Closing prints an error message, also for the error r
+ * of opening. Returns EXIT_DONE or EXIT_FAILED. */
+int print_open_answer(struct print *p, bool is_data);
+int print_close_answer(struct print *p, int r);
 
 /* Has a stream on stdout ended with an error? */
 bool print_stdout_failed(void);

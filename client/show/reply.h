@@ -33,7 +33,7 @@ struct reply {
  * rows. 0, REPLY_TOO_LARGE, REPLY_MALFORMED, -ENOMEM. */
 int reply_add(struct reply *r, const Mperf__Answer *a);
 
-/* The same as an ask.answer callback with a struct reply as userdata: prints errors. */
+/* Do as reply_add, as a callback of struct ask with a struct reply as userdata: prints errors. */
 int reply_take(void *reply, const Mperf__Answer *a);
 
 void reply_clear(struct reply *r);
@@ -44,7 +44,7 @@ int reply_column(const struct reply *r, const char *name);
 /* The value in a row by column index; NULL if absent or the index is -1. Text and numbers. */
 const Mperf__Value *reply_value(const struct reply *r, size_t row, int column);
 const char *reply_text(const struct reply *r, size_t row, int column);
-/* False if the value is absent or text. */
+/* Read a number; false if the value is absent or text. */
 bool reply_number(const struct reply *r, size_t row, int column, double *ret_number);
 
 /* Add a column, absent in all rows; its index in *ret_column. 0, REPLY_TOO_LARGE, -ENOMEM. */
@@ -60,14 +60,14 @@ struct reply_heading {
 	Mperf__Unit unit;
 };
 int reply_head(struct reply *r, const struct reply_heading *heading, size_t n);
-/* As many values as there are columns. */
+/* Append a row; n is the number of columns. */
 int reply_append(struct reply *r, const Mperf__Value *value, size_t n);
-/* Values for it: texts are borrowed; NULL and "", and numbers that are not finite, are absent. */
+/* Make values for reply_append: texts are borrowed; NULL, "" and numbers that are not finite are absent. */
 Mperf__Value reply_value_of_text(const char *text);
 Mperf__Value reply_value_of_real(double n);
-/* Of whole numbers beyond INT64_MAX, that. */
+/* A whole number beyond INT64_MAX becomes INT64_MAX. */
 Mperf__Value reply_value_of_integer(uint64_t n);
-/* That of `from`, with other notes; nothing if there is none. 0, -ENOMEM. */
+/* Copy the provenance of `from` with other notes; does nothing if that is NULL. 0, -ENOMEM. */
 int reply_append_provenance(
 	struct reply *r, const Mperf__Provenance *from, char *const *note, size_t n_notes);
 
@@ -80,7 +80,7 @@ void reply_cut(struct reply *r, size_t n);
 /* "cpu-clock, rung d (cpu-clock alone), 99 Hz; 1,204 samples in 12.1 s; lost: none; 98.7 % named"
  * without a newline; escaped for terminals. The caller frees; NULL if memory ran out. */
 char *reply_provenance_line(const Mperf__Provenance *p);
-/* That line below a table, after an empty one. NULL: nothing. Errors are left to the stream. */
+/* Write the provenance line below a table, after an empty line; nothing if p is NULL. The stream keeps errors. */
 void reply_write_provenance(const Mperf__Provenance *p, FILE *f);
 
 /* {"columns": […], "rows": [{…}], "provenance": {…}} and a newline. 0, -ENOMEM, -EIO. */
@@ -98,7 +98,7 @@ struct replies {
  * REPLY_TOO_LARGE (also: more than REPLIES_MAX tables), REPLY_MALFORMED, -ENOMEM. */
 int replies_add(struct replies *r, const Mperf__Answer *a);
 
-/* The same as an ask.answer callback with a struct replies as userdata: prints errors. */
+/* Do as replies_add, as a callback of struct ask with a struct replies as userdata: prints errors. */
 int replies_take(void *replies, const Mperf__Answer *a);
 
 /* The table of this name, NULL if there is none. */
@@ -106,7 +106,7 @@ const struct reply *replies_table(const struct replies *r, const char *name);
 
 /* How a frame with several tables looks in JSON. */
 struct replies_frame {
-	const char *rows; /* the table that is "rows"; its own name is "by" */
+	const char *rows; /* name of the table that becomes "rows"; "by" has that name */
 	double time;      /* seconds since 1970 */
 };
 

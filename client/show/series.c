@@ -206,7 +206,7 @@ static void balance_add(struct balance *b, double pid, double bytes)
 	b->n++;
 }
 
-/* What a thread read, and below it what it wrote, and what came from memory. */
+/* Draw a thread's lines: bytes read, bytes written, bytes from memory. */
 static void put_thread(const struct series *s, size_t point, const struct cell *all, double height,
 	bool utf8, FILE *f)
 {

@@ -147,7 +147,7 @@ static void choose_column(struct layout *l, size_t i)
 			(struct column){.from = from, .index = i, .name = is_name(from)};
 }
 
-/* As the caller wants them; else numbers first, then names, each in order of arrival. */
+/* Choose the caller's columns; by default numbers first, then names, each in order of arrival. */
 static void choose_columns(struct layout *l)
 {
 	const char *const *show = l->options->show;
@@ -271,7 +271,7 @@ static const char *share_colour(const struct layout *l, const struct column *c, 
 	return share >= SHARE_HOT ? COLOUR_HOT : share >= SHARE_WARM ? COLOUR_WARM : NULL;
 }
 
-/* One line; row is SIZE_MAX for the header. */
+/* Print one line; row is SIZE_MAX for the header. */
 static void print_line(struct layout *l, size_t row, FILE *f)
 {
 	bool header = row == SIZE_MAX;

@@ -78,7 +78,7 @@ static int take_failure(struct ask *k, const Mperf__Failure *f)
 	return ASK_FAILED;
 }
 
-/* One answer. 0 go on, 1 with *ret_result at the end. */
+/* Handle one answer. 0 go on, 1 with *ret_result at the end. */
 static int take_answer(struct ask *k, const Mperf__Answer *a, int *ret_result)
 {
 	int r = 0;
@@ -115,7 +115,7 @@ static int lost(struct ask *k)
 	return ASK_FAILED;
 }
 
-/* A failure that belongs to no request says why the daemon hangs up. */
+/* Is this answer for our request? A failure without a request is, too: it says why the daemon hangs up. */
 static bool is_for_us(const struct ask *k, const Mperf__Answer *a)
 {
 	return a->id == k->id || (a->id == 0 && a->body_case == MPERF__ANSWER__BODY_FAILURE);

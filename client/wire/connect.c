@@ -74,7 +74,7 @@ static const char *named_daemon(void)
 	return named && *named ? named : NULL;
 }
 
-/* In order: $MPERFD; beside mperfctl, as in a build; relative to mperfctl as installed, so that the
+/* Find mperfd, in this order: $MPERFD; beside mperfctl, as in a build; relative to mperfctl as installed, so that the
  * tree can be moved; the configured path; $PATH. */
 static bool find_daemon(char *ret_path)
 {
@@ -96,7 +96,7 @@ static bool find_daemon(char *ret_path)
 	return executable(ret_path) || find_in_path(ret_path);
 }
 
-/* In the child: become the daemon. Returns only through an errno in the pipe. */
+/* Become the daemon, in the child. Failure is reported by an errno in the pipe. */
 static void become_daemon(const char *path, int socket_fd, int trouble_fd)
 {
 	char argument[32];

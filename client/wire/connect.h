@@ -38,11 +38,11 @@ int link_open(struct link *l);
  * answers, or MPERF_SOCKET is set and empty: the caller tries another way or reports it. */
 int link_open_service(struct link *l);
 
-/* The same for what only makes an answer better: prints nothing, and does not wait for long. 0;
+/* Connect to the service for optional parts of an answer: prints nothing, and does not wait for long. 0;
  * LINK_ABSENT. */
 int link_try_service(struct link *l);
 
-/* The same, or else start a daemon of our own. */
+/* Do as link_try_service, or else start a daemon of our own. */
 int link_try(struct link *l);
 
 /* Start a daemon of our own even if a service answers: it opens files with the caller's rights. 0,

@@ -4,6 +4,7 @@
  */
 
 #include "client/options/options.h"
+#include "client/options/options_private.h"
 #include "proto/syntax/nearest.h"
 #include "tests/unit/client/said.h"
 #include "tests/unit/test.h"
@@ -318,6 +319,7 @@ TEST(an_interval_is_spelt_in_one_way)
 
 TEST(an_error_names_the_option_that_was_typed)
 {
+	refused(BLOCKS, "--every 500 --frames 3", "--frames needs --live");
 	refused(RECORD, "-F x -- y", "-F takes a number");
 	refused(RECORD, "-Fx -- y", "-F takes");
 	refused(RECORD, "--freq x -- y", "--freq takes");
@@ -417,6 +419,63 @@ TEST(a_process_in_what_is_kept_is_no_target)
 	refused(HOTSPOTS, "--since -1h -a", "--since and --until look back");
 	refused(FLAMEGRAPH, "--until -1h -- x", "--since and --until look back");
 	refused(HOTSPOTS, "--pid 3 -a", "every process");
+}
+
+/* An option of one of the commands, and with "=" one of its words. */
+static bool is_option(uint32_t commands, const char *term)
+{
+	size_t n = strcspn(term, "=");
+	for (size_t i = 0; i < n_option_rows; i++) {
+		const struct option_row *row = &option_rows[i];
+		const char letter[] = {(char)row->letter, '\0'},
+			   *name = row->name ? row->name : letter;
+		if (!(row->commands & commands) || strlen(name) != n || strncmp(name, term, n) != 0)
+			continue;
+		if (!term[n] || (row->store.words && strstr(row->store.words, term + n + 1)))
+			return true;
+	}
+	return false;
+}
+
+static bool is_fact(const char *term)
+{
+	static const char *const facts[] = {
+		"TOPIC", "NAME", "COMMAND", "SECOND", "EVENT", "PROCESSES", "REPEATS"};
+	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
+		if (strncmp(term, facts[i], strcspn(term, "=")) == 0)
+			return true;
+	return false;
+}
+
+TEST(rules_name_options_of_their_commands)
+{
+	for (size_t i = 0; i < n_option_rules; i++) {
+		const struct option_rule *rule = &option_rules[i];
+		const char *lists[] = {
+			rule->when[0], rule->when[1], rule->when[2], rule->unless, rule->single};
+		for (size_t k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
+			char words[256], *rest;
+			snprintf(words, sizeof(words), "%s", lists[k] ? lists[k] : "");
+			for (char *word = strtok_r(words, " ", &rest); word;
+				word = strtok_r(NULL, " ", &rest))
+				ck_assert_msg(is_option(rule->commands, word) || is_fact(word),
+					"%s: %s", rule->says, word);
+		}
+		ck_assert_msg((rule->check != NULL) != (rule->says != NULL), "rule %zu", i);
+	}
+}
+
+TEST(options_of_a_command_have_names_of_their_own)
+{
+	for (size_t i = 0; i < n_option_rows; i++)
+		for (size_t k = 0; k < i; k++) {
+			const struct option_row *a = &option_rows[i], *b = &option_rows[k];
+			if (!(a->commands & b->commands))
+				continue;
+			ck_assert_msg(!a->letter || a->letter != b->letter, "-%c", a->letter);
+			ck_assert_msg(!a->name || !b->name || strcmp(a->name, b->name) != 0, "--%s",
+				a->name);
+		}
 }
 
 TEST(every_command_has_help_with_examples){

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The source is closed before the answer is shown: quitting the pager must leave nothing behind.
+ */
+#include "client/commands/query.h"
+
+#include "client/measure/capture.h"
+#include "client/show/csv.h"
+#include "client/show/print.h"
+#include "client/show/reply.h"
+#include "client/show/table.h"
+
+static int show(
+	const struct options *o, const struct reply *reply, const char *const *hide, FILE *f)
+{
+	struct table_options look = {.raw = o->raw, .hide = hide};
+
+	if (o->json)
+		return reply_write_json(reply, f);
+	if (o->csv)
+		return csv_write(reply, f);
+	table_look(stdout, o->no_color, &look);
+	int r = table_print(reply, &look, f);
+	if (r == 0 && !o->raw)
+		reply_write_provenance(reply->provenance, f);
+	return r;
+}
+
+int query_command(const struct options *o, Mperf__Request *query, const char *const *hide,
+	void (*say_empty)(const struct options *o, bool kept))
+{
+	struct reply reply = {0};
+	struct print p;
+	bool kept;
+	int exit_status = source_query(o, query, reply_take, &reply, &kept);
+	if (exit_status == 0) {
+		int r = print_open_answer(&p, options_ask_data(o));
+		if (r == 0)
+			r = show(o, &reply, hide, p.file);
+		exit_status = print_close_answer(&p, r);
+		if (exit_status == 0 && reply.n_rows == 0)
+			say_empty(o, kept);
+	}
+	reply_clear(&reply);
+	return exit_status;
+}
