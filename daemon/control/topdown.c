@@ -142,7 +142,8 @@ static const char *next_at(const struct sending *s, size_t node, size_t i)
 
 static const char *input_at(const struct sending *s, size_t node, size_t i)
 {
-	return s->t->input(s->t, node, i);
+	const struct metric_needs needs = metric_inputs_needs(s->t->inputs, node);
+	return i < needs.n ? metric_inputs_name(s->t->inputs, needs.input[i]) : NULL;
 }
 
 static const char *parent_name(const struct sending *s, int node)
@@ -315,13 +316,6 @@ int topdown_send(const struct topdown_tree *tree, size_t n, struct row_stream *s
 
 /* --- one that was counted --------------------------------------------------------------------- */
 
-static const char *counted_input(const struct topdown_tree *t, size_t node, size_t i)
-{
-	const struct topdown_counted *c = t->userdata;
-	const struct metric_plan *p = c->metrics->plan;
-	return metric_plan_input(p, metric_plan_metric(p, node), i);
-}
-
 static void counted_passes(
 	const struct topdown_tree *t, size_t node, char text[static METRIC_PASSES_BYTES])
 {
@@ -358,7 +352,7 @@ struct topdown_tree topdown_of_counted(const struct topdown_counted *c)
 		.turns = n_passes > 1 ? "the kernel rotates the passes" : "no",
 		.value = c->values->metric,
 		.residual = c->values->residual,
-		.input = counted_input,
+		.inputs = metric_plan_inputs(m->plan),
 		.passes = counted_passes,
 		.send_events = send_counted,
 		.userdata = c,

@@ -26,13 +26,6 @@
 
 /* --- as tables -------------------------------------------------------------------------------- */
 
-static const char *stored_input(const struct topdown_tree *view, size_t node, size_t i)
-{
-	const struct stored_tree *t = view->userdata;
-	const struct metric_needs needs = metric_inputs_needs(t->inputs, node);
-	return i < needs.n ? metric_inputs_name(t->inputs, needs.input[i]) : NULL;
-}
-
 static void stored_passes(
 	const struct topdown_tree *view, size_t node, char text[static METRIC_PASSES_BYTES])
 {
@@ -77,7 +70,7 @@ static struct topdown_tree stored_view(const struct stored_tree *t)
 		.turns = t->n_passes > 1 ? "the kernel rotates the passes" : "no",
 		.value = t->node,
 		.residual = t->residual,
-		.input = stored_input,
+		.inputs = t->inputs,
 		.passes = stored_passes,
 		.send_events = send_events,
 		.userdata = t,

@@ -63,16 +63,8 @@ static int plan_kind(const struct hart_counts_options *o, const struct metric_ha
 	snprintf(text, sizeof(text), "%s", o->groups);
 	size_t n = split(text, name);
 	int r = metric_plan_for(o->kernel, harts, name, n, &k->plan, ret_error);
-	for (size_t pass = 0; r == 0 && metric_plan_events(k->plan, pass); pass++)
-		r = event_parse_for(
-			o->kernel, o->cores, metric_plan_events(k->plan, pass), events, ret_error);
-	if (r == 0 && events->n_events == 0) {
-		const struct planned_metric *first = metric_plan_metric(k->plan, 0);
-		snprintf(ret_error->text, sizeof(ret_error->text),
-			"no event of %s can be counted: %.400s", first->metric->name,
-			first->because ? first->because : "it needs none");
-		r = HART_COUNTS_NONE;
-	}
+	if (r == 0)
+		r = metric_plan_parse(k->plan, events, ret_error);
 	return r > 0 ? HART_COUNTS_NONE : r;
 }
 

@@ -15,16 +15,6 @@
 
 /* --- the plan --------------------------------------------------------------------------------- */
 
-/* Append the events of all passes. 0, METRIC_TOO_MANY, -ENOMEM. */
-static int add_events(const struct kernel *k, const struct cores *cores,
-	const struct metric_plan *plan, struct event_list *events, struct event_error *ret_error)
-{
-	int r = 0;
-	for (size_t pass = 0; metric_plan_events(plan, pass) && r == 0; pass++)
-		r = event_parse_for(k, cores, metric_plan_events(plan, pass), events, ret_error);
-	return r > 0 ? METRIC_TOO_MANY : r;
-}
-
 /* What is planned for whom. */
 struct planning {
 	const struct kernel *kernel;
@@ -44,7 +34,7 @@ static int plan_chosen(
 	*more = *p->events;
 	int r = metric_plan_of(p->kernel, p->harts, chosen, &plan, p->error);
 	if (r == 0)
-		r = add_events(p->kernel, p->harts->cores, plan, more, p->error);
+		r = metric_plan_parse(plan, more, p->error);
 	if (r == METRIC_TOO_MANY && p->harts->shares) {
 		/* what is read in groups of others may be more events than a plan of our own has */
 		struct metric_harts own = *p->harts;
@@ -99,13 +89,6 @@ int live_metrics_new(const struct kernel *k, const struct metric_harts *harts,
 	int r = wish->is_tree ? plan_tree(&plan, s) : plan_names(&plan, s);
 	if (r != 0)
 		return r;
-	if (events->n_events == 0) {
-		const struct planned_metric *first = metric_plan_metric(s->plan, 0);
-		snprintf(ret_error->text, sizeof(ret_error->text),
-			"no event of %s can be counted: %.400s", first->metric->name,
-			first->because ? first->because : "it needs none");
-		return METRIC_NO_EVENT;
-	}
 	s->n_events = (size_t)(events->n_events - s->first);
 	*ret_metrics = TAKE_PTR(s);
 	return 0;

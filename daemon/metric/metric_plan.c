@@ -32,7 +32,6 @@ struct metric_plan {
 	const struct counter_terms *shares; /* NULL: with no others; valid while it is made */
 	struct metric_inputs *inputs;
 	struct planned_metric metric[METRICS_MAX];
-	size_t n_metrics;
 	struct planned_event *event; /* by input */
 	struct counter_plan *plan;
 	size_t n_covered; /* of its passes */
@@ -85,7 +84,7 @@ static int make_plan(struct metric_plan *p)
 					 : (struct plan_event){0};
 		parsed[i] = e[i].is_known ? &e[i].event : NULL;
 	}
-	for (size_t i = 0; i < p->n_metrics; i++) {
+	for (size_t i = 0; i < metric_plan_n_metrics(p); i++) {
 		const struct metric_needs needs = metric_inputs_needs(p->inputs, i);
 		wish[i] = (struct plan_wish){needs.input, needs.n};
 	}
@@ -94,7 +93,7 @@ static int make_plan(struct metric_plan *p)
 		.parsed = parsed,
 		.n_events = n,
 		.wish = wish,
-		.n_wishes = p->n_metrics,
+		.n_wishes = metric_plan_n_metrics(p),
 		.free_counters =
 			platform_all_counters(p->platform) & ~cores_held(p->cores, &p->online),
 		.harts = &p->online,
@@ -193,7 +192,7 @@ static int write_texts(struct metric_plan *p)
 		if (!p->text[i])
 			return -ENOMEM;
 	}
-	for (size_t i = 0; i < p->n_metrics; i++) {
+	for (size_t i = 0; i < metric_plan_n_metrics(p); i++) {
 		struct planned_event *lacking = &e[p->plan->because[i]];
 		struct planned_metric *m = &p->metric[i];
 		m->fate = p->plan->fate[i];
@@ -226,7 +225,7 @@ static int find_column(const struct metric_plan *p, size_t metric, uint16_t inpu
 
 static void find_columns(struct metric_plan *p)
 {
-	for (size_t i = 0; i < p->n_metrics; i++) {
+	for (size_t i = 0; i < metric_plan_n_metrics(p); i++) {
 		const struct metric_needs needs = metric_inputs_needs(p->inputs, i);
 		for (size_t k = 0; k < needs.n; k++)
 			metric_inputs_read_from(p->inputs, i, k, find_column(p, i, needs.input[k]));
@@ -276,7 +275,7 @@ int metric_plan_of(const struct kernel *k, const struct metric_harts *harts,
 		.online = harts->harts,
 		.shares = harts->shares};
 	for (size_t i = 0; i < chosen->n; i++)
-		p->metric[p->n_metrics++].metric = chosen->metric[i];
+		p->metric[i].metric = chosen->metric[i];
 	int r = plan_metrics(p, chosen, ret_error);
 	if (r != 0)
 		return r;
@@ -320,7 +319,7 @@ struct metric_plan *metric_plan_free(struct metric_plan *p)
 
 size_t metric_plan_n_metrics(const struct metric_plan *p)
 {
-	return p->n_metrics;
+	return metric_inputs_n_metrics(p->inputs);
 }
 
 const struct planned_metric *metric_plan_metric(const struct metric_plan *p, size_t i)
@@ -331,6 +330,22 @@ const struct planned_metric *metric_plan_metric(const struct metric_plan *p, siz
 const char *metric_plan_events(const struct metric_plan *p, size_t pass)
 {
 	return p->text[pass];
+}
+
+int metric_plan_parse(
+	const struct metric_plan *p, struct event_list *events, struct event_error *ret_error)
+{
+	int r = 0;
+	for (size_t pass = 0; p->text[pass] && r == 0; pass++)
+		r = event_parse_for(p->kernel, p->cores, p->text[pass], events, ret_error);
+	if (r != 0)
+		return r > 0 ? METRIC_TOO_MANY : r;
+	if (events->n_events > 0)
+		return 0;
+	snprintf(ret_error->text, sizeof(ret_error->text), "no event of %s can be counted: %.400s",
+		p->metric[0].metric->name,
+		p->metric[0].because ? p->metric[0].because : "it needs none");
+	return METRIC_NO_EVENT;
 }
 
 const char *metric_plan_input(const struct metric_plan *p, const struct planned_metric *m, size_t i)

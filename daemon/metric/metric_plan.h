@@ -82,6 +82,11 @@ size_t metric_plan_pass(const struct metric_plan *plan, size_t position);
  * passes, in this order, are the plan's. */
 const char *metric_plan_events(const struct metric_plan *plan, size_t pass);
 
+/* Append the events of all passes. 0; METRIC_TOO_MANY: not all of them fit, with *ret_error; METRIC_NO_EVENT with
+ * *ret_error: the list is still empty; -ENOMEM. */
+int metric_plan_parse(
+	const struct metric_plan *plan, struct event_list *events, struct event_error *ret_error);
+
 /* Does the metric use the plan's event in that position? */
 bool metric_plan_needs(
 	const struct metric_plan *plan, const struct planned_metric *m, size_t position);

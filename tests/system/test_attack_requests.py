@@ -53,7 +53,7 @@ def read_limits():
     sources = [p.read_text() for folder in ("daemon", "proto") for p in (ROOT / folder).rglob("*.h")]
     numbers = dict(re.findall(r"#define (\w+) (\d+)\b", "\n".join(sources)))
     numbers["METRICS_MAX"] = re.search(r"METRICS_MAX (\d+)",
-                                       (ROOT / "daemon/metric/metric_plan.h").read_text())[1]
+                                       (ROOT / "daemon/metric/metric_walk.h").read_text())[1]
     rows = re.findall(r'{"mperf\.(\w+)", "(\w+)", (\w+),', (ROOT / "daemon/control/limits.c").read_text())
     assert len(rows) > 15, rows
     return {(message, name): int(numbers.get(most, most)) for message, name, most in rows}
