@@ -190,7 +190,7 @@ bool pinner_has_place(const struct pinner *p, uint32_t by, const struct pin_requ
 		n += q->nobody_waits && q != from;
 		own += q->nobody_waits && q != from && q->ask.by == by;
 	}
-	return n < PIN_WAITS_MAX && own < PIN_WAITS_USER_MAX;
+	return n < PIN_WAITS_MAX && own < PIN_WAITS_USER_MAX && p->n_requests < PIN_REQUESTS_MAX;
 }
 
 int pinner_await(struct pinner *p, const struct pin_ask *ask, const char *group,
@@ -221,7 +221,7 @@ int pinner_await_row(struct pinner *p, const struct pin_request *q, const struct
 	if (set)
 		return pinner_await(p, &q->ask, q->group, set, q);
 	/* it ended while the child looked, and nothing is left of it */
-	if (!pinner_has_place(p, q->ask.by, q) || p->n_requests == PIN_REQUESTS_MAX)
+	if (!pinner_has_place(p, q->ask.by, q))
 		return PINNER_WAITS;
 	struct pin_request *ended = add(p, &q->ask, q->group, row->uid, row->labels);
 	if (ended)

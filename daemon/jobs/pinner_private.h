@@ -12,7 +12,8 @@
 #include "daemon/jobs/pinner.h"
 #include "daemon/store/pin_rule.h"
 
-#define PIN_REQUESTS_MAX (PIN_ASKS_MAX + PIN_WAITS_MAX)
+/* One more: a request that is forgotten while its child runs, and whose jobs take its place before it goes. */
+#define PIN_REQUESTS_MAX (PIN_ASKS_MAX + PIN_WAITS_MAX + 1)
 
 /* A request of a client, or the wish to pin one job when it has ended:
  *

@@ -251,6 +251,37 @@ TEST(requests_of_all_users_together_are_limited)
 	}
 }
 
+TEST(the_list_has_room_for_all_requests_at_their_limits_and_one_that_is_forgotten)
+{
+	uint64_t id, forgotten;
+	struct pin_ask ask = ask_for("branch=main", 0);
+	for (int run = 1; run < PIN_WAITS_MAX; run++) {
+		ask.by = 2000 + (uint32_t)run / PIN_WAITS_USER_MAX;
+		ask.only = run_job(run, ask.by)->labels;
+		ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+		pinner_forget(p, id);
+	}
+	ask.only = NULL;
+	ask.by = 3000;
+	run_job(PIN_WAITS_MAX, ask.by);
+	ck_assert_int_eq(pinner_ask(p, &ask, &forgotten), 0);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, true), 0);
+	pinner_forget(p, forgotten);
+	ask = ask_for("branch=topic", 0);
+	for (uint32_t i = 0; i < PIN_ASKS_MAX; i++) {
+		ask.by = 4000 + i / PIN_ASKS_USER_MAX;
+		ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+	}
+	/* its running job takes the place that it gives up when it ends */
+	for (struct pollfd fd; pinner_has(p, forgotten);) {
+		if (pinner_fds(p, &fd, 1) == 1)
+			ck_assert_int_eq(poll(&fd, 1, 60000), 1);
+		ck_assert_int_eq(pinner_dispatch(p, now_ns, false), 0);
+	}
+	ck_assert_uint_eq(n_running(), PIN_WAITS_MAX);
+	ck_assert_uint_eq(n_others(), PIN_ASKS_MAX);
+}
+
 TEST(jobs_that_have_no_place_yet_are_unpinned_too)
 {
 	pinner_set_rules(p, "branch=main,keep=300");
