@@ -10,7 +10,7 @@
 #include "proto/base/memory.h"
 
 enum {
-#define BY_COUNTS(name, title, unit, cell, value, phases) FIGURE_##name,
+#define BY_COUNTS(name, title, unit, cell, value) FIGURE_##name,
 #include "proto/figures.inc"
 	N_FIGURES
 };
@@ -223,7 +223,7 @@ static int tell_columns(const struct roofline *r, const struct answer *answer)
 	size_t n = 0;
 	for (const struct answer_column *key = key_columns[r->q.by]; key->name; key++)
 		c[n++] = *key;
-#define BY_COUNTS(name, title, unit, cell, value, phases)                                          \
+#define BY_COUNTS(name, title, unit, cell, value)                                                  \
 	c[n++] = (struct answer_column){#name, title, MPERF__UNIT__UNIT_##unit};
 #include "proto/figures.inc"
 	n += granted_columns(r, &names, per_dram_byte[r->q.ops], c + n);
@@ -386,7 +386,7 @@ static int tell_row(
 	put_key(&row, r, from->group);
 #define TOTAL(metric) sums->value[LOOP_##metric]
 #define OWN(metric) own->value[LOOP_##metric]
-#define BY_COUNTS(name, title, unit, cell, value, phases) put_##cell(&row, value);
+#define BY_COUNTS(name, title, unit, cell, value) put_##cell(&row, value);
 #include "proto/figures.inc"
 	put_granted(&row, r, from);
 	return answer->row(answer->userdata, row.value, row.n);
