@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/query/loops/cells.h"
 #include "daemon/query/loops/roofline.h"
 #include "proto/base/memory.h"
 
@@ -26,7 +27,6 @@ struct row {
 	size_t n;
 	char text[TEXTS_MAX][TEXT_BYTES];
 	size_t n_texts;
-	bool is_uncounted; /* none of its entries counted */
 };
 
 static void put(struct row *row, struct answer_value v)
@@ -37,34 +37,7 @@ static void put(struct row *row, struct answer_value v)
 
 static void put_text(struct row *row, const char *text)
 {
-	put(row, text && *text ? (struct answer_value){.kind = ANSWER_TEXT, .text = text}
-			       : (struct answer_value){.kind = ANSWER_ABSENT});
-}
-
-/* Counts are whole numbers; a made-up one is cut off. */
-static void put_count(struct row *row, double n)
-{
-	put(row, (struct answer_value){.kind = ANSWER_INTEGER, .integer = integer_of(n)});
-}
-
-static void put_known(struct row *row, double n)
-{
-	if (n < 0)
-		put(row, (struct answer_value){.kind = ANSWER_ABSENT});
-	else
-		put_count(row, n);
-}
-
-/* What no entry counted is not 0. */
-static void put_counted(struct row *row, double n)
-{
-	put_known(row, row->is_uncounted ? -1 : n);
-}
-
-static void put_real(struct row *row, double n)
-{
-	put(row, n < 0 ? (struct answer_value){.kind = ANSWER_ABSENT}
-		       : (struct answer_value){.kind = ANSWER_REAL, .real = n});
+	put(row, cell_text(text));
 }
 
 static char *new_text(struct row *row)
@@ -175,7 +148,8 @@ static void put_measured(struct row *row, const struct roofline *r, const struct
 {
 	const double *v = r->total[from->group].value;
 	if (r->any_measured_in_part)
-		put_count(row, v[LOOP_REPRESENTED] > 0 ? v[LOOP_TIMED_ENTRIES] : v[LOOP_ENTRIES]);
+		put(row, cell_count(v[LOOP_REPRESENTED] > 0 ? v[LOOP_TIMED_ENTRIES]
+							    : v[LOOP_ENTRIES]));
 }
 
 static void put_granted_error(
@@ -183,8 +157,8 @@ static void put_granted_error(
 {
 	const double *v = r->total[from->group].value;
 	if (r->any_measured_in_part)
-		put_real(row, roof_variance_error(v[LOOP_GRANTED_VARIANCE + i],
-				      granted_count(r, from, (int)i)));
+		put(row, cell_real(roof_variance_error(
+				 v[LOOP_GRANTED_VARIANCE + i], granted_count(r, from, (int)i))));
 }
 
 static void put_granted(struct row *row, const struct roofline *r, const struct roof_row *from)
@@ -195,20 +169,20 @@ static void put_granted(struct row *row, const struct roofline *r, const struct 
 	put_measured(row, r, from);
 	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
 		return;
-	put_known(row, ns > 0 ? ns : -1);
+	put(row, cell_known(ns > 0 ? ns : -1));
 	for (unsigned i = 0; i < r->facts.n_granted; i++) {
 		double count = counts[i] = granted_count(r, from, (int)i);
-		put_known(row, count);
+		put(row, cell_known(count));
 		put_granted_error(row, r, from, i);
 		if (has_rate(r, i))
-			put_real(row, ratio(count, instructions, PER_INSTRUCTIONS));
+			put(row, cell_real(ratio(count, instructions, PER_INSTRUCTIONS)));
 	}
 	if (!r->has_dram)
 		return;
 	/* operations are of all entries, misses of those with counters: their rates are compared */
 	double bytes_per_ns = ratio(dram_bytes(&r->facts, &r->dram, counts), ns, 1);
-	put_real(row, bytes_per_ns);
-	put_real(row, ratio(from->total.ops_per_ns, bytes_per_ns, 1));
+	put(row, cell_real(bytes_per_ns));
+	put(row, cell_real(ratio(from->total.ops_per_ns, bytes_per_ns, 1)));
 }
 
 static int tell_columns(const struct roofline *r, const struct answer *answer)
@@ -279,8 +253,8 @@ static void put_key(struct row *row, const struct roofline *r, uint32_t group)
 	} else {
 		put_text(row, text_of(&f->texts, f->who[group].comm));
 		int32_t pid = f->who[group].pid; /* 0: of a file, which tells none */
-		put_known(row, pid > 0 ? pid : -1);
-		put_count(row, f->who[group].tid);
+		put(row, cell_known(pid > 0 ? pid : -1));
+		put(row, cell_count(f->who[group].tid));
 	}
 }
 
@@ -382,11 +356,13 @@ static int tell_row(
 	const struct roof_sums *sums = &r->total[from->group], *own = &r->self[from->group];
 	struct roof_share share = roof_share_of(r, from->group);
 	bool has_iterations = r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_THREAD;
-	row.is_uncounted = share.counted == 0 && share.entries > 0;
+	bool is_uncounted =
+		share.counted == 0 && share.entries > 0; /* none of its entries counted */
 	put_key(&row, r, from->group);
 #define TOTAL(metric) sums->value[LOOP_##metric]
 #define OWN(metric) own->value[LOOP_##metric]
-#define BY_COUNTS(name, title, unit, cell, value) put_##cell(&row, value);
+#define cell_counted(sum) cell_known(is_uncounted ? -1 : (sum)) /* not 0 */
+#define BY_COUNTS(name, title, unit, cell, value) put(&row, cell_##cell(value));
 #include "proto/figures.inc"
 	put_granted(&row, r, from);
 	return answer->row(answer->userdata, row.value, row.n);
