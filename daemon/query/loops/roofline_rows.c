@@ -71,18 +71,9 @@ static const char *granted_name(const struct roofline *r, unsigned i)
 	return text_of(&r->facts.texts, r->facts.granted[i]);
 }
 
-/* Its place, or -1. */
-static int granted_find(const struct roofline *r, const char *wanted)
-{
-	for (unsigned i = 0; i < r->facts.n_granted; i++)
-		if (granted_is(granted_name(r, i), wanted))
-			return (int)i;
-	return -1;
-}
-
 static bool has_rate(const struct roofline *r, unsigned i)
 {
-	int instructions = granted_find(r, "instructions");
+	int instructions = granted_find(&r->facts, "instructions");
 	return instructions >= 0 && instructions != (int)i;
 }
 
@@ -90,7 +81,6 @@ static bool has_rate(const struct roofline *r, unsigned i)
 struct granted_names {
 	char name[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 	char rate[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
-	char title[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 	char error[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 };
 
@@ -117,9 +107,8 @@ static size_t granted_columns(const struct roofline *r, struct granted_names *na
 			continue;
 		snprintf(names->rate[i], sizeof(names->rate[i]), EVENT_COLUMN "%.47s_per_1000",
 			name);
-		snprintf(names->title[i], sizeof(names->title[i]), "/ 1000 instr.");
 		c[n++] = (struct answer_column){
-			names->rate[i], names->title[i], MPERF__UNIT__UNIT_RATIO};
+			names->rate[i], "/ 1000 instr.", MPERF__UNIT__UNIT_RATIO};
 	}
 	if (r->has_dram) {
 		c[n++] =
@@ -143,37 +132,24 @@ static double ratio(double part, double whole, double factor)
 	return part >= 0 && whole > 0 ? factor * part / whole : -1;
 }
 
-/* Where 1 in N entries is measured: how many were; all, if the region told nothing of it. */
-static void put_measured(struct row *row, const struct roofline *r, const struct roof_row *from)
-{
-	const double *v = r->total[from->group].value;
-	if (r->any_measured_in_part)
-		put(row, cell_count(v[LOOP_REPRESENTED] > 0 ? v[LOOP_TIMED_ENTRIES]
-							    : v[LOOP_ENTRIES]));
-}
-
-static void put_granted_error(
-	struct row *row, const struct roofline *r, const struct roof_row *from, unsigned i)
-{
-	const double *v = r->total[from->group].value;
-	if (r->any_measured_in_part)
-		put(row, cell_real(roof_variance_error(
-				 v[LOOP_GRANTED_VARIANCE + i], granted_count(r, from, (int)i))));
-}
-
 static void put_granted(struct row *row, const struct roofline *r, const struct roof_row *from)
 {
-	double ns = r->total[from->group].value[LOOP_GRANTED_NS];
-	double instructions = granted_count(r, from, granted_find(r, "instructions"));
+	const double *v = r->total[from->group].value;
+	double ns = v[LOOP_GRANTED_NS];
+	double instructions = granted_count(r, from, granted_find(&r->facts, "instructions"));
 	double counts[MPERF_GRANTS_MAX] = {-1, -1, -1, -1};
-	put_measured(row, r, from);
+	if (r->any_measured_in_part) /* a region without these figures measured all of its entries */
+		put(row, cell_count(v[LOOP_REPRESENTED] > 0 ? v[LOOP_TIMED_ENTRIES]
+							    : v[LOOP_ENTRIES]));
 	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
 		return;
 	put(row, cell_known(ns > 0 ? ns : -1));
 	for (unsigned i = 0; i < r->facts.n_granted; i++) {
 		double count = counts[i] = granted_count(r, from, (int)i);
 		put(row, cell_known(count));
-		put_granted_error(row, r, from, i);
+		if (r->any_measured_in_part)
+			put(row, cell_real(
+					 roof_variance_error(v[LOOP_GRANTED_VARIANCE + i], count)));
 		if (has_rate(r, i))
 			put(row, cell_real(ratio(count, instructions, PER_INSTRUCTIONS)));
 	}
@@ -318,8 +294,8 @@ static double ipc_of(const struct roofline *r, const struct roof_row *from)
 {
 	const struct roof_sums *s = &r->total[from->group];
 	if (r->q.by == ROOFLINE_REGION)
-		return ratio(granted_count(r, from, granted_find(r, "instructions")),
-			granted_count(r, from, granted_find(r, "cycles")), 1);
+		return ratio(granted_count(r, from, granted_find(&r->facts, "instructions")),
+			granted_count(r, from, granted_find(&r->facts, "cycles")), 1);
 	return from->doubted ? -1 : ratio(s->instructions, s->cycles, 1);
 }
 
