@@ -193,7 +193,7 @@ struct loop_origin {
 	struct query_source *source;      /* n_sources files of a store */
 	size_t n_sources;
 };
-/* origin.c: add all of it. 0, QUERY_FAILED, -errno. */
+/* read.c: add all of it. 0, QUERY_FAILED, -errno. */
 int loop_facts_read(
 	struct loop_facts *f, const struct loop_origin *from, struct query_error *ret_error);
 

@@ -159,7 +159,7 @@ bool roofline_has_callees(const struct roofline *r);
 size_t roofline_callees(const struct roofline *r, uint32_t group, char *ret_text, size_t n);
 /* The loop around a group, index + 1; 0: none. */
 uint32_t roofline_loop_around(const struct roofline *r, uint32_t group);
-/* roofline_doubt.c: what of a group's hardware counts cannot be, as roof_row.doubted. */
+/* figures.c: the hardware counts of a group that cannot be, as roof_row.doubted. */
 uint32_t roofline_doubts(const struct roofline *r, uint32_t group);
 /* roofline_notes.c: add to the provenance what limits the figures, then what columns mean. */
 void roofline_note(struct roofline *r);
