@@ -89,7 +89,7 @@ static void fill(const struct view *v, const struct found_loop *found, struct te
 #include "proto/figures.inc"
 }
 
-/* With --ops int, what are FLOPs elsewhere are operations. */
+/* With --ops int, titles name operations (OP) instead of FLOPs. */
 static int add_columns(struct reply *r, enum code_ops ops)
 {
 	bool is_integer = ops == CODE_OPS_INT;

@@ -12,8 +12,8 @@
 
 enum figure { GOPS, GBYTES, PER_BYTE, DP_SHARE, N_FIGURES };
 
-/* Of the operations of one --ops. The last is a group: it has a share of double precision where events tell
- * precisions apart. */
+/* The metrics of one kind of operations (--ops). The fourth is a group of metrics: it adds the
+ * share of double precision, where events tell precisions apart. */
 struct kind {
 	const char *ops;
 	const char *metric[COUNTERS_METRICS_MAX], *of_samples[COUNTERS_METRICS_MAX];
@@ -65,7 +65,7 @@ static const struct reply_heading headings[N_COLUMNS] = {
 #include "proto/figures.inc"
 };
 
-/* What an answer says of one program, process, thread or function. */
+/* The row of one program, process, thread or function. */
 struct one {
 	Mperf__Value value[N_COLUMNS];
 	double figure[N_FIGURES], error[N_FIGURES];
@@ -193,7 +193,7 @@ int roofline_counters_of_stat(const struct reply *from, const char *ops, const c
 
 /* --- of samples ------------------------------------------------------------------------------- */
 
-/* What an answer to hotspots tells of whose a row is, and what it is called here. */
+/* Columns of an answer to hotspots that identify a row, and our columns for them. */
 static const struct {
 	enum column column;
 	const char *name;

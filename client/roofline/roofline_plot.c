@@ -65,8 +65,8 @@ static double number(const struct reply *r, size_t row, int column)
 	return reply_number(r, row, column, &n) && isfinite(n) ? n : -1;
 }
 
-/* Of most operations; whole numbers are counted whatever their width, so they are taken to have 64
- * bits. */
+/* The precision of most of the row's operations. Whole numbers are counted whatever their width, so
+ * we take them to have 64 bits. */
 static enum plot_precision precision_of(
 	const struct options *o, const struct reply *r, size_t row, const struct columns *c)
 {
@@ -85,7 +85,7 @@ static enum plot_precision precision_of(
 	return most;
 }
 
-/* As a share; of counters, half of the interval of the rate. */
+/* The error of the rate, as a share; with counters, half of its interval. */
 static double error_of(const struct reply *r, size_t row, const struct columns *c)
 {
 	double gops = number(r, row, c->gops), error = number(r, row, c->gops_error);
@@ -170,7 +170,7 @@ static void join_one(
 	from[at] = dot + 1;
 }
 
-/* By name, file and place among the loops of its function. 0, -ENOMEM. */
+/* Join loops of the same name, file and place among the loops of their function. 0, -ENOMEM. */
 static int join(const struct options *o, const struct reply *before, const struct reply *after,
 	struct plot *p)
 {
@@ -202,7 +202,7 @@ static const char *units(const struct options *o, bool rate)
 	return rate ? (is_integer ? "GIOP/s" : "GFLOP/s") : (is_integer ? "IOP/byte" : "FLOP/byte");
 }
 
-/* What was counted without samples has only notes. The caller frees; NULL if memory ran out. */
+/* The provenance line; without samples, only the notes. The caller frees; NULL if memory ran out. */
 static char *provenance_text(const Mperf__Provenance *p)
 {
 	char *text = NULL;
@@ -297,7 +297,7 @@ static int add_column(
 	return reply_extend(reply, &column, ret_column);
 }
 
-/* What the memory's own roof says of bytes that came from there. */
+/* Add shares of the DRAM roof, for the bytes that came from memory. */
 static int extend_dram(const struct roofline_plot *p, struct reply *reply)
 {
 	int of_roof, bound_by;

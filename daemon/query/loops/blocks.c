@@ -22,7 +22,7 @@ struct blocks {
 	uint32_t n;
 };
 
-/* One thread in one epoch. What was granted covers dram_ns, in regions. */
+/* One thread in one epoch. Bytes from memory are counted in regions alone, for dram_ns. */
 struct series_row {
 	double loaded, stored, ops, span_ns, dram, dram_ns;
 	bool has_no_rate;
@@ -166,7 +166,7 @@ static int tell_series_row(const struct blocks *b, const uint64_t *key, const st
 	return CELLS_ROW(answer, SERIES_TABLE);
 }
 
-/* Of outermost regions: what is counted in those inside is theirs, too. */
+/* Add bytes from memory of outermost regions, whose counts include the regions inside them. */
 static void add_dram(
 	const struct loop_facts *f, uint32_t i, const struct dram *dram, struct series_row *s)
 {

@@ -13,7 +13,8 @@
 
 #define DRAM_EVENT "LLC-load-misses"
 #define DRAM_METRIC "dram_bytes"
-/* What one miss of the last cache is taken to bring from memory: a line. Source: Examem, III.H. */
+/* Bytes that one miss of the last cache brings from memory, as we assume: a line. Source: Examem,
+ * III.H. */
 #define LINE_BYTES 64.0
 
 static bool granted_is(const char *name, const char *wanted)

@@ -3,7 +3,7 @@
 
 /* Bytes that came from memory, from what regions counted
  *
- * By the core's own events, where all that its metric dram_bytes (platform-db) needs was granted; else by
+ * They follow from the core's own events if all that its metric dram_bytes (platform-db) needs was granted; else from
  * LLC-load-misses, each of which is taken to bring a line.
  */
 

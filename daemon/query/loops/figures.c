@@ -11,7 +11,7 @@
  *      CF = (I + U MF) / I
  *
  * and the bandwidth without counting to be CF times the one that was reached. A, I and U are
- * counted, bytes too, and the time is measured as said above; that counting slows a loop by its
+ * counted, bytes too, and the time is that of roofline_time.c; that counting slows a loop by its
  * share of instructions is Examem's estimate. I is of LLVM IR, as the pass sees it.
  * Source: Examem, section III.G, equations 1 to 5.
  *
@@ -69,9 +69,9 @@ static double ratio(double part, double whole)
 	return whole > 0 ? part / whole : -1;
 }
 
-/* Of the time. Samples come by chance. Of nests each look at the clock may be off by what it costs;
- * where some entries stand for others, they are taken to differ as much as they are long, but those
- * of regions, which tell how much they do. */
+/* The relative error of the time. Samples come by chance. In measured nests each clock read may be
+ * off by its own cost. Where some entries stand for others, their times are taken to differ by as
+ * much as their mean; regions report how much they differ. */
 static double error_of(const struct roof_sums *s, const struct roof_time *time, double clock_ns)
 {
 	double timed = s->value[LOOP_TIMED_ENTRIES];

@@ -11,7 +11,7 @@
 #include "daemon/query/loops/cells.h"
 #include "proto/base/memory.h"
 
-/* What one loop, or function outside of its loops, comes to. */
+/* Sums of one loop by itself, or of one function outside of its loops. */
 struct own {
 	bool any;
 	uint64_t samples;
@@ -24,7 +24,7 @@ struct loop_rows {
 	struct own *own; /* by site */
 };
 
-/* Of a site, in whose loop or function `own` was counted. */
+/* The row of a site `s`; `own` are its sums. */
 #define LOOP_TABLE(COLUMN)                                                                         \
 	COLUMN(function, "Function", NONE, cell_text(function))                                    \
 	COLUMN(nest, "Nest", NONE, cell_text(is_loop ? text_of(&f->texts, s->nest) : NULL))        \
@@ -48,7 +48,7 @@ static struct answer_value above_0(double value)
 
 /* --- sums ------------------------------------------------------------------------------------- */
 
-/* As counted and as modelled. */
+/* Both the counted and the modelled part. */
 static double value_of(const struct fact *fact, unsigned metric)
 {
 	return (double)fact->value[LOOP_VALUE(metric, false)] +

@@ -101,7 +101,7 @@ static bool is_block(const struct loop_facts *f, uint32_t site)
 	return site != 0 && f->site[site - 1].kind == LOOP_SITE_BLOCK;
 }
 
-/* What stands for no region; 0 if nothing does. */
+/* The group that stands for code outside of all regions; 0: none. */
 static uint32_t outside(const struct loop_facts *f)
 {
 	for (uint32_t i = 0; i < f->site_keys.n_keys; i++) {
@@ -169,7 +169,7 @@ static void sum_total(struct roofline *r)
 				r->total[i].value[metric] = r->self[i].value[metric];
 }
 
-/* Where 1 in N entries of a region was counted, the others are taken to be alike. */
+/* If 1 in N entries of a region was counted, the others are assumed to be like it. */
 static void scale_region(struct roof_sums *s)
 {
 	double all = s->value[LOOP_ENTRIES], counted = s->value[LOOP_COUNTED_ENTRIES];
@@ -198,7 +198,7 @@ static bool is_wanted(const struct roofline *r, uint32_t group)
 	       v[LOOP_TIME_NS] > 0;
 }
 
-/* Of a loop that ran, and of which no entry counted, nothing is known but its time. */
+/* If no entry of a loop counted, only its time is known. */
 static void forget_counts(struct roof_figures *f)
 {
 	f->ops = f->bytes = f->ops_per_ns = f->bytes_per_ns = f->bytes_per_ns_corrected =

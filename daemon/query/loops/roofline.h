@@ -154,8 +154,8 @@ bool roofline_is_loop(const struct roofline *r, uint32_t group);
 int roofline_find_inside(struct roofline *r);
 /* Does anything call what is not counted? */
 bool roofline_has_callees(const struct roofline *r);
-/* What a loop or function calls that is not counted, with the loops inside: names,
- * calls, and time where samples tell, in at most n bytes. Returns its length, 0: nothing. */
+/* Describe the uncounted code that a loop or function, and the loops inside, call: names, calls,
+ * and time where samples tell, in at most n bytes. Returns the length, 0: nothing. */
 size_t roofline_callees(const struct roofline *r, uint32_t group, char *ret_text, size_t n);
 /* The loop around a group, index + 1; 0: none. */
 uint32_t roofline_loop_around(const struct roofline *r, uint32_t group);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rows of a roofline, and behind them what they mean less than they seem to.
+ * Rows of a roofline, whose figures are in proto/figures.inc, and the notes below them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ static const struct answer_column key_columns[N_ROOFLINE_BY][KEYS_MAX + 1] = {
 
 /* --- what was granted ------------------------------------------------------------------------- */
 
-/* A column for each event of regions, and what follows of it. */
+/* Each event of regions has a column, and some that follow from it. */
 #define PER_INSTRUCTIONS 1000.0
 
 static const char *granted_name(const struct roofline *r, unsigned i)
@@ -252,7 +252,8 @@ static size_t put_callees(const struct roofline *r, uint32_t group, char *text, 
 	return length;
 }
 
-/* What could not be seen: calls, assembly, and entries that did not count and should have. */
+/* Describe what could not be counted: calls, assembly, and entries that should have counted and did
+ * not. */
 static const char *unseen_text(
 	struct row *row, const struct roofline *r, const struct roof_row *from)
 {
@@ -282,14 +283,14 @@ static const char *unseen_text(
 	return text;
 }
 
-/* Where all entries counted, there is no error. */
+/* Absent if all entries counted. */
 static double sampling_error_of(struct roof_share share)
 {
 	bool known = share.entries > 0 && share.counted > 0;
 	return known ? loop_share_error(share.entries, share.counted) : -1;
 }
 
-/* Of samples' counts; of a region, of what it was granted. */
+/* Instructions per cycle: in regions of the granted events, else of the counts of samples. */
 static double ipc_of(const struct roofline *r, const struct roof_row *from)
 {
 	const struct roof_sums *s = &r->total[from->group];
