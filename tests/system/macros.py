@@ -75,7 +75,8 @@ def is_call(tokens, i):
 
 
 def count(tokens, parameter, known, loops):
-    """How often the parameter is evaluated where these tokens are; 2 stands for more than once."""
+    """How often the parameter is evaluated where these tokens are; 2 stands for more than once. One that is
+    called is the name of a macro, such as COLUMN of a list of columns, and no value."""
     n = i = 0
     while i < len(tokens) and n < 2:
         token = tokens[i]
@@ -86,7 +87,8 @@ def count(tokens, parameter, known, loops):
                     n += 2 if position in known[token] else count(argument, parameter, known, loops)
             i = end + 1
             continue
-        if token == parameter and "##" not in tokens[max(i - 1, 0):i + 2] and (
+        called = i + 1 < len(tokens) and tokens[i + 1] == "("
+        if token == parameter and not called and "##" not in tokens[max(i - 1, 0):i + 2] and (
                 i == 0 or tokens[i - 1] not in ("#", ".", "->")):
             n += 2 if loops else 1
         i += 1
