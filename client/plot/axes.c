@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The dots come first: what a roof needs is where it bends, not where it would begin. So x covers
- * the loops and the bends, y the loops and the peaks.
+ * The axes are chosen for the dots and the bends of roofs; the beginning of a roof need not show.
+ * So x covers the loops and the bends, y the loops and the peaks.
  */
 #include "client/plot/axes.h"
 

@@ -14,9 +14,9 @@ struct plot_axes {
  * drawn again and again does not jump. */
 void plot_axes_fit(struct plot_axes *a, const struct plot *p, const struct plot_sets *sets);
 
-/* Where a roof begins and ends, in shares of both axes: from the left or lower edge to where the
- * highest peak cuts it off, or from the fastest memory to the right edge. False: it is not in the
- * picture. `value` is the roof's own, or an end of its interval. */
+/* The line of a roof on the plot, in shares of both axes: from the left or lower edge to the
+ * highest peak, or from the fastest memory to the right edge. False: it is outside the picture.
+ * `value` is the roof's own, or an end of its interval. */
 struct plot_line {
 	double x0, y0, x1, y1;
 };

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * With P the highest peak, and B the bandwidth of a level, a loop that takes all its data from there
- * is bound by memory below the intensity P / B, and by compute above. The bytes that a loop asks for
- * do not say which level they come from. So there are three zones: below P / B of the fastest level
- * memory bounds in any case, above P / B of the slowest compute does, and between them both may.
- * Of bytes that came from memory the level is known: there are two zones, which the memory's own roof
- * divides. Roofs of another machine or kernel bound nothing.
+ * With P the highest peak, and B the bandwidth of a level, a loop that takes all its data from there is bound by
+ * memory below the intensity P / B, and by compute above. The bytes that a loop asks for do not say which level they
+ * come from. So there are three zones: below P / B of the fastest level memory bounds in any case, above P / B of the
+ * slowest compute does, and between them both may. The level of bytes that came from memory is known, so they have
+ * two zones, which the memory's own roof divides. Roofs of another machine or kernel bound nothing.
  *
  * A zone says what would bound a loop that reaches a roof. A loop far below all of them waits for
  * something else, such as latency, so a bound is named only near a roof.
@@ -51,7 +50,7 @@ double plot_dot_intensity(const struct plot_dot *d)
 	return plot_dot_has_place(d) ? d->ops_per_byte : d->ops_per_dram_byte;
 }
 
-/* As mperf-roofs calls it. */
+/* The name that mperf-roofs gives the level. */
 #define DRAM "DRAM"
 
 /* --- sets ------------------------------------------------------------------------------------- */
@@ -147,7 +146,7 @@ static double highest(const struct plot_set *s)
 	return s->n_peaks > 0 ? s->peak[0]->value : 0;
 }
 
-/* Of the usual precision; among kinds of harts, the fastest. */
+/* The set to show first: of the usual precision, and if kinds of harts differ, of the fastest. */
 static size_t choose_shown(const struct plot *p, const struct plot_sets *sets)
 {
 	enum plot_precision usual = usual_precision(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What roofs allow a loop, and which of them bounds it */
+/* The rate that roofs allow a loop, and the roof that bounds it */
 
 #include "client/plot/plot.h"
 
@@ -29,7 +29,7 @@ struct plot_sets {
 /* Sort a plot's roofs into sets; borrows from the plot. */
 void plot_sets_make(const struct plot *p, struct plot_sets *ret_sets);
 
-/* What a hart could reach at this intensity: operations per ns. Negative: not known. */
+/* The rate that a hart could reach at this intensity, in operations per ns. Negative: not known. */
 double plot_set_allows(const struct plot_set *s, double ops_per_byte);
 
 /* The intensity below which the fastest memory bounds, and above which not even the slowest does.

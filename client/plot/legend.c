@@ -71,7 +71,7 @@ static void write_set(const struct plot *p, const struct plot_set *s, bool brief
 			memory, p->per_byte, compute);
 }
 
-/* Where theoretical peaks come from, each source once. */
+/* The sources of theoretical peaks, each once. */
 static void write_sources(const struct plot_set *s, FILE *f)
 {
 	const char *said = NULL;
@@ -96,7 +96,7 @@ bool plot_has_dram(const struct plot *p, bool *ret_joined)
 	return any;
 }
 
-/* What diamonds are. */
+/* Explain the diamonds. */
 static void write_dram(const struct plot *p, bool brief, FILE *f)
 {
 	bool joined;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What stands below a plot in words: roofs, zones, and what is missing */
+/* The legend below a plot: roofs, zones, and what is missing */
 
 #include <stdio.h>
 
@@ -35,5 +35,5 @@ struct plot_legend_look {
 size_t plot_legend_write(const struct plot *p, const struct plot_sets *sets,
 	const struct plot_legend_look *look, FILE *f);
 
-/* The same for HTML, in one paragraph's text. */
+/* The legend for HTML, as the text of one paragraph. */
 void plot_legend_markup(const struct plot *p, const struct plot_sets *sets, FILE *f);

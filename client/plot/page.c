@@ -44,7 +44,7 @@ static void write_unit(Mperf__Unit unit, double n, FILE *out)
 	write_text(text, " class=\"n\"", out);
 }
 
-/* The same loop in the run before; NULL: none. */
+/* The loop that this one was in the run before; NULL: none. */
 static const struct plot_dot *before(const struct plot *p, size_t dot)
 {
 	for (size_t i = 0; i < p->n_dots && p->dot[i].run < p->dot[dot].run; i++)

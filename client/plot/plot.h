@@ -99,11 +99,11 @@ struct plot {
 	bool dram_only;  /* dots have bytes from memory alone: roofs of caches are left out */
 };
 
-/* Has it a place on logarithmic axes, by the bytes that it asks for? */
+/* Can it be drawn on logarithmic axes by the bytes that it asks for? */
 bool plot_dot_has_place(const struct plot_dot *d);
-/* By the bytes that came from memory? */
+/* Can it be drawn by the bytes that came from memory? */
 bool plot_dot_has_dram_place(const struct plot_dot *d);
-/* Either. */
+/* Can it be drawn by either? */
 bool plot_dot_is_drawn(const struct plot_dot *d);
 /* The intensity by which it is drawn and named: of the bytes that it asks for, else of those from memory. */
 double plot_dot_intensity(const struct plot_dot *d);

@@ -32,7 +32,7 @@ bool plot_axis_include(struct plot_axis *a, double value);
  * values goes from 0.1 to 10 at least. */
 void plot_axis_finish(struct plot_axis *a, double decades);
 
-/* Where a value is: 0 at the low end, 1 at the high one. value > 0. */
+/* The position of a value: 0 at the low end, 1 at the high one. value > 0. */
 double plot_axis_at(const struct plot_axis *a, double value);
 
 /* The values to mark, rising: at most n_labels with a label. Returns how many. */

@@ -149,7 +149,7 @@ static void write_zones(const struct svg_drawing *d, const struct plot_set *s)
 	write_zone(d, b, svg_x(1), PLOT_BOUND_COMPUTE, "computing bounds");
 }
 
-/* What a script needs to show another set: where its zones end. */
+/* Write the ends of a set's zones, by which the script shows another set. */
 static void write_set(const struct svg_drawing *d, size_t i)
 {
 	const struct plot_set *s = &d->sets->set[i];

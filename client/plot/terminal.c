@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Three layers on one grid of characters: lines in braille, names of roofs where nothing else is
- * written, and loops above all. Who comes first has its letter: rows do by falling time of their nests.
+ * Three layers on one grid of characters: lines in braille, names of roofs where nothing else is written, and loops
+ * above all. Of loops in one character, the first row's letter stays: rows come by falling time of their nests.
  */
 #include "client/plot/terminal.h"
 
@@ -21,7 +21,7 @@
 #define COLUMNS_PER_LABEL 9
 #define ROWS_PER_LABEL 3
 
-/* Of a character: its colour. Source: man 4 console_codes, SGR. */
+/* The colour of a character. Source: man 4 console_codes, SGR. */
 enum ink { INK_NONE, INK_ROOF, INK_MEMORY, INK_BOTH, INK_COMPUTE, INK_DOT, N_INKS };
 static const char *const colours[N_INKS] = {
 	"", "\033[2m", "\033[1;36m", "\033[1;35m", "\033[1;33m", "\033[1m"};
@@ -139,7 +139,7 @@ static enum ink ink_of(enum plot_bound bound)
 	return inks[bound];
 }
 
-/* By the bytes by which it is drawn. */
+/* The bound for the bytes by which the dot is drawn. */
 static enum plot_bound bound_of(const struct plot_dot *d)
 {
 	return plot_dot_has_place(d) ? d->bound : d->dram_bound;
@@ -150,7 +150,7 @@ static bool is_mark(char letter)
 	return letter == LETTER_BEFORE || letter == LETTER_DRAM;
 }
 
-/* The same letter for all loops of a character. */
+/* All loops in one character cell share a letter. */
 static char letter_at(struct sheet *s, size_t cell, const struct plot_dot *d)
 {
 	if (s->text[cell] && s->ink[cell] >= INK_MEMORY && !is_mark(s->text[cell]))

@@ -130,7 +130,8 @@ static int sort_places(struct view *v)
 	return 0;
 }
 
-/* Of SVE or RVV of this machine, the shortest of its harts; 0: none, or not known. */
+/* Bits of a vector register of SVE or RVV on this machine, the fewest of its harts; 0: none, or not
+ * known. */
 static uint32_t vector_bits_here(void)
 {
 	uint32_t bytes = 0;

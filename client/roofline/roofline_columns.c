@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Columns of a roofline's table. What a row is comes first: a loop and its line, a region, a thread.
- * A loop's figures are its own, unless --inclusive asks for those with the loops inside. What a
- * reply does not have is left out, so one list serves all groupings, and --two-phase.
+ * Columns of a roofline's table. The columns that identify a row come first: a loop and its line, a region, a thread.
+ * A loop's figures are its own, unless --inclusive asks for those with the loops inside. Columns that the reply lacks
+ * are skipped, so one list serves all groupings, and --two-phase.
  */
 #include <string.h>
 
@@ -62,7 +62,7 @@ static bool wants_all(const struct options *o)
 	return o->n_columns == 1 && strcmp(o->column[0], "all") == 0;
 }
 
-/* What --columns names. */
+/* Add the columns that --columns names. */
 static void add_wanted(struct roofline_columns *c, const struct options *o, const struct reply *r)
 {
 	for (size_t i = 0; i < o->n_columns && !wants_all(o); i++)
@@ -83,8 +83,8 @@ static void leave_out(struct roofline_columns *c, const char *name)
 	c->name[n] = NULL;
 }
 
-/* With what roofs say, a table is wider than the usual terminal: then it does without the error, and
- * where loops have letters without bytes per second, too, which follow from the plot. */
+/* The columns about roofs make a table wider than the usual terminal. A narrow one omits the error,
+ * and where loops have letters also bytes per second, which the plot shows. */
 static void fit(struct roofline_columns *c, const struct reply *r, bool has_own, size_t width)
 {
 	if (width == 0 || width >= ROOFS_WIDTH || reply_column(r, "of_roof") < 0)

@@ -17,7 +17,7 @@
 #include "client/show/say.h"
 #include "proto/base/memory.h"
 
-/* What still works where events do not count. */
+/* Advice for machines where events do not count. */
 #define INSTEAD                                                                                    \
 	"Without counters, `mperfctl roofline --from code` estimates from machine code, and "      \
 	"programs built with mperf-cc count themselves"
@@ -30,7 +30,7 @@ static int take(void *userdata, const Mperf__Answer *a)
 	return reply_take(userdata, a);
 }
 
-/* Of all that is measured: 0, or the exit status after a message. *ret_exit: of CMD. */
+/* Count everything as one program. 0, or the exit status after a message. *ret_exit: CMD's. */
 static int count(const struct options *o, struct reply *reply, int *ret_exit)
 {
 	struct link l;
@@ -60,7 +60,7 @@ static int count(const struct options *o, struct reply *reply, int *ret_exit)
 	return r == 0 ? 0 : run.exit_status;
 }
 
-/* Of samples, by what -- by says. */
+/* Count with samples, grouped as --by says. Results as of count(). */
 static int sample(const struct options *o, struct reply *reply, int *ret_exit)
 {
 	struct source s;
@@ -96,7 +96,7 @@ static bool is_known(const struct reply *r, const char *column)
 	return false;
 }
 
-/* What the figures mean less than they seem to, before what the daemon says of them. */
+/* Add caveats about the figures, before the daemon's own notes. */
 static int add_notes(const struct options *o, const struct reply *from, struct reply *r)
 {
 	char *note[NOTES_MAX];

@@ -3,8 +3,8 @@
 
 /* mperfctl roofline --from counters: operations and bytes from memory by hardware counters
  *
- * Of any program, without rebuilding it: which events are operations and which are lines from memory is data
- * of the core (platform-db, metrics of the group Roofline). A row is all that was measured, or one process,
+ * It works for any program, without rebuilding it: which events are operations and which are lines from memory is
+ * data of the core (platform-db, metrics of the group Roofline). A row is all that was measured, or one process,
  * thread or function.
  */
 
@@ -29,6 +29,6 @@ enum { COUNTERS_NONE = 1 };
 #define COUNTERS_REASON_BYTES 512
 int roofline_counters_of_stat(const struct reply *from, const char *ops, const char *program,
 	struct reply *ret_reply, char ret_reason[static COUNTERS_REASON_BYTES]);
-/* The same of an answer to hotspots. */
+/* Rows of an answer to hotspots; results as above. */
 int roofline_counters_of_samples(const struct reply *from, const char *ops, struct reply *ret_reply,
 	char ret_reason[static COUNTERS_REASON_BYTES]);

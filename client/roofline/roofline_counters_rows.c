@@ -12,8 +12,8 @@
 
 enum figure { GOPS, GBYTES, PER_BYTE, DP_SHARE, N_FIGURES };
 
-/* Of the operations of one --ops. The last is a group: it has a share of double precision where events tell
- * precisions apart. */
+/* The metrics of one kind of operations (--ops). The fourth is a group of metrics: it adds the
+ * share of double precision, where events tell precisions apart. */
 struct kind {
 	const char *ops;
 	const char *metric[COUNTERS_METRICS_MAX], *of_samples[COUNTERS_METRICS_MAX];
@@ -54,50 +54,18 @@ static const char *metric_of(const struct kind *k, enum figure figure)
 /* --- rows ------------------------------------------------------------------------------------- */
 
 enum column {
-	PROGRAM,
-	FUNCTION,
-	MODULE,
-	COMM,
-	PID,
-	TID,
-	HARTS,
-	SHARE,
-	TIME,
-	RATE,
-	RATE_ERROR,
-	DRAM,
-	DRAM_ERROR,
-	INTENSITY,
-	INTENSITY_ERROR,
-	DP,
-	COUNTED,
-	FROM,
-	N_COLUMNS,
+#define BY_COUNTERS(name, title, unit) COLUMN_##name,
+#include "proto/figures.inc"
+	N_COLUMNS
 };
 
-/* A title of "±" is of half the 95 % interval, in the unit of the column before. */
+#define RATE NULL /* that of the operations */
 static const struct reply_heading headings[N_COLUMNS] = {
-	[PROGRAM] = {"program", "Program", MPERF__UNIT__UNIT_NONE},
-	[FUNCTION] = {"function", "Function", MPERF__UNIT__UNIT_NONE},
-	[MODULE] = {"module", "Module", MPERF__UNIT__UNIT_NONE},
-	[COMM] = {"comm", "Process", MPERF__UNIT__UNIT_NONE},
-	[PID] = {"pid", "PID", MPERF__UNIT__UNIT_NONE},
-	[TID] = {"tid", "TID", MPERF__UNIT__UNIT_NONE},
-	[HARTS] = {"harts", "Harts", MPERF__UNIT__UNIT_NONE},
-	[SHARE] = {"share", "Share", MPERF__UNIT__UNIT_SHARE},
-	[TIME] = {"time_ns", "Time", MPERF__UNIT__UNIT_NS},
-	[RATE] = {"gops", NULL, MPERF__UNIT__UNIT_RATIO},
-	[RATE_ERROR] = {"gops_error", "±", MPERF__UNIT__UNIT_RATIO},
-	[DRAM] = {"dram_gbytes", "DRAM GB/s", MPERF__UNIT__UNIT_RATIO},
-	[DRAM_ERROR] = {"dram_gbytes_error", "±", MPERF__UNIT__UNIT_RATIO},
-	[INTENSITY] = {"ops_per_dram_byte", "FLOP/DRAM B", MPERF__UNIT__UNIT_RATIO},
-	[INTENSITY_ERROR] = {"ops_per_dram_byte_error", "±", MPERF__UNIT__UNIT_RATIO},
-	[DP] = {"dp_share", "Double", MPERF__UNIT__UNIT_SHARE},
-	[COUNTED] = {"counted", "Counted", MPERF__UNIT__UNIT_SHARE},
-	[FROM] = {"from", "From", MPERF__UNIT__UNIT_NONE},
+#define BY_COUNTERS(name, title, unit) {#name, title, MPERF__UNIT__UNIT_##unit},
+#include "proto/figures.inc"
 };
 
-/* What an answer says of one program, process, thread or function. */
+/* The row of one program, process, thread or function. */
 struct one {
 	Mperf__Value value[N_COLUMNS];
 	double figure[N_FIGURES], error[N_FIGURES];
@@ -128,7 +96,7 @@ static int begin(struct made *m, const enum column *keys, size_t n_keys)
 	struct reply_heading heading[N_COLUMNS];
 	for (size_t i = 0; i < n_keys; i++)
 		m->column[m->n++] = keys[i];
-	for (enum column c = RATE; c < N_COLUMNS; c++)
+	for (enum column c = COLUMN_gops; c < N_COLUMNS; c++)
 		m->column[m->n++] = c;
 	for (size_t i = 0; i < m->n; i++) {
 		heading[i] = headings[m->column[i]];
@@ -143,12 +111,12 @@ static int end_row(struct made *m, struct one *one)
 	Mperf__Value row[N_COLUMNS];
 	const double *f = one->figure;
 	for (int i = 0; i <= PER_BYTE; i++) {
-		one->value[RATE + 2 * i] = reply_value_of_real(f[i]);
-		one->value[RATE + 2 * i + 1] = reply_value_of_real(one->error[i]);
+		one->value[COLUMN_gops + 2 * i] = reply_value_of_real(f[i]);
+		one->value[COLUMN_gops + 2 * i + 1] = reply_value_of_real(one->error[i]);
 	}
-	one->value[DP] = reply_value_of_real(f[DP_SHARE] / 100); /* in percent */
-	one->value[COUNTED] = reply_value_of_real(one->counted);
-	one->value[FROM] = reply_value_of_text("counters");
+	one->value[COLUMN_dp_share] = reply_value_of_real(f[DP_SHARE] / 100); /* in percent */
+	one->value[COLUMN_counted] = reply_value_of_real(one->counted);
+	one->value[COLUMN_from] = reply_value_of_text("counters");
 	m->n_rows += isfinite(f[GOPS]) && isfinite(f[GBYTES]);
 	for (size_t i = 0; i < m->n; i++)
 		row[i] = one->value[m->column[i]];
@@ -201,7 +169,7 @@ static void take_metric(const struct made *m, const struct reply *from, size_t r
 int roofline_counters_of_stat(const struct reply *from, const char *ops, const char *program,
 	struct reply *ret_reply, char ret_reason[static COUNTERS_REASON_BYTES])
 {
-	static const enum column keys[] = {PROGRAM, HARTS};
+	static const enum column keys[] = {COLUMN_program, COLUMN_harts};
 	bool apart = reply_column(from, "harts") >= 0;
 	struct made m = {.kind = kind_of(ops), .reply = ret_reply};
 	struct one one = one_new();
@@ -213,8 +181,8 @@ int roofline_counters_of_stat(const struct reply *from, const char *ops, const c
 			r = has_row ? end_row(&m, &one) : 0;
 			has_row = true;
 			one = one_new();
-			one.value[PROGRAM] = reply_value_of_text(program);
-			one.value[HARTS] = reply_value_of_text(text(from, i, "harts"));
+			one.value[COLUMN_program] = reply_value_of_text(program);
+			one.value[COLUMN_harts] = reply_value_of_text(text(from, i, "harts"));
 		}
 		take_metric(&m, from, i, &one, ret_reason);
 	}
@@ -225,14 +193,13 @@ int roofline_counters_of_stat(const struct reply *from, const char *ops, const c
 
 /* --- of samples ------------------------------------------------------------------------------- */
 
-/* What an answer to hotspots tells of whose a row is, and what it is called here. */
+/* Columns of an answer to hotspots that identify a row, and our columns for them. */
 static const struct {
 	enum column column;
 	const char *name;
-	bool is_number;
-} keys_of_samples[] = {{FUNCTION, "function", false}, {MODULE, "module", false},
-	{COMM, "comm", false}, {PID, "pid", true}, {TID, "tid", true}, {SHARE, "self", true},
-	{TIME, "self_ns", true}};
+} keys_of_samples[] = {{COLUMN_function, "function"}, {COLUMN_module, "module"},
+	{COLUMN_comm, "comm"}, {COLUMN_pid, "pid"}, {COLUMN_tid, "tid"}, {COLUMN_share, "self"},
+	{COLUMN_time_ns, "self_ns"}};
 #define N_KEYS (sizeof(keys_of_samples) / sizeof(*keys_of_samples))
 
 static void take_keys(const struct reply *from, size_t row, struct one *one)

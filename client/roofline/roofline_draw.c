@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Where a plot goes, and how large it is: on a screen it leaves room for the table.
+ * Choose where a plot goes and how large it is: on a screen it leaves room for the table.
  */
 #include <errno.h>
 #include <stdlib.h>

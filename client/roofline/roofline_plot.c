@@ -65,8 +65,8 @@ static double number(const struct reply *r, size_t row, int column)
 	return reply_number(r, row, column, &n) && isfinite(n) ? n : -1;
 }
 
-/* Of most operations; whole numbers are counted whatever their width, so they are taken to have 64
- * bits. */
+/* The precision of most of the row's operations. Whole numbers are counted whatever their width, so
+ * we take them to have 64 bits. */
 static enum plot_precision precision_of(
 	const struct options *o, const struct reply *r, size_t row, const struct columns *c)
 {
@@ -85,7 +85,7 @@ static enum plot_precision precision_of(
 	return most;
 }
 
-/* As a share; of counters, half of the interval of the rate. */
+/* The error of the rate, as a share; with counters, half of its interval. */
 static double error_of(const struct reply *r, size_t row, const struct columns *c)
 {
 	double gops = number(r, row, c->gops), error = number(r, row, c->gops_error);
@@ -170,7 +170,7 @@ static void join_one(
 	from[at] = dot + 1;
 }
 
-/* By name, file and place among the loops of its function. 0, -ENOMEM. */
+/* Join loops of the same name, file and place among the loops of their function. 0, -ENOMEM. */
 static int join(const struct options *o, const struct reply *before, const struct reply *after,
 	struct plot *p)
 {
@@ -202,7 +202,7 @@ static const char *units(const struct options *o, bool rate)
 	return rate ? (is_integer ? "GIOP/s" : "GFLOP/s") : (is_integer ? "IOP/byte" : "FLOP/byte");
 }
 
-/* What was counted without samples has only notes. The caller frees; NULL if memory ran out. */
+/* The provenance line; without samples, only the notes. The caller frees; NULL if memory ran out. */
 static char *provenance_text(const Mperf__Provenance *p)
 {
 	char *text = NULL;
@@ -297,22 +297,21 @@ static int add_column(
 	return reply_extend(reply, &column, ret_column);
 }
 
-/* What the memory's own roof says of bytes that came from there. */
-static int extend_dram(const struct roofline_plot *p, struct reply *reply)
+/* Add the share of the roof, and the roof that bounds; of_dram: for the bytes that came from memory. */
+static int add_bounds(const struct roofline_plot *p, bool of_dram, struct reply *reply)
 {
 	int of_roof, bound_by;
-	if (reply_column(reply, "ops_per_dram_byte") < 0)
-		return 0;
-	int r = add_column(
-		reply, "of_dram_roof", "Of DRAM roof", MPERF__UNIT__UNIT_SHARE, &of_roof);
+	int r = add_column(reply, of_dram ? "of_dram_roof" : "of_roof",
+		of_dram ? "Of DRAM roof" : "Of roof", MPERF__UNIT__UNIT_SHARE, &of_roof);
 	if (r == 0)
-		r = add_column(reply, "dram_bound_by", "DRAM: bound by", MPERF__UNIT__UNIT_NONE,
-			&bound_by);
+		r = add_column(reply, of_dram ? "dram_bound_by" : "bound_by",
+			of_dram ? "DRAM: bound by" : "Bound by", MPERF__UNIT__UNIT_NONE, &bound_by);
 	for (size_t i = 0; i < reply->n_rows && r == 0; i++) {
 		const struct plot_dot *d = &p->plot.dot[p->first + i];
-		const char *bound = plot_bound_text(d->dram_bound);
-		if (d->of_dram_roof >= 0)
-			reply_set_real(reply, i, of_roof, d->of_dram_roof);
+		double share = of_dram ? d->of_dram_roof : d->of_roof;
+		const char *bound = plot_bound_text(of_dram ? d->dram_bound : d->bound);
+		if (share >= 0)
+			reply_set_real(reply, i, of_roof, share);
 		if (bound)
 			r = reply_set_text(reply, i, bound_by, bound);
 	}
@@ -321,22 +320,11 @@ static int extend_dram(const struct roofline_plot *p, struct reply *reply)
 
 int roofline_plot_extend(const struct roofline_plot *p, struct reply *reply)
 {
-	int of_roof, bound_by;
 	if (p->plot.n_roofs == 0 || p->plot.no_roofs || p->plot.stale || !reply->columns)
 		return 0;
-	int r = add_column(reply, "of_roof", "Of roof", MPERF__UNIT__UNIT_SHARE, &of_roof);
-	if (r == 0)
-		r = add_column(reply, "bound_by", "Bound by", MPERF__UNIT__UNIT_NONE, &bound_by);
-	for (size_t i = 0; i < reply->n_rows && r == 0; i++) {
-		const struct plot_dot *d = &p->plot.dot[p->first + i];
-		const char *bound = plot_bound_text(d->bound);
-		if (d->of_roof >= 0)
-			reply_set_real(reply, i, of_roof, d->of_roof);
-		if (bound)
-			r = reply_set_text(reply, i, bound_by, bound);
-	}
-	if (r == 0)
-		r = extend_dram(p, reply);
+	int r = add_bounds(p, false, reply);
+	if (r == 0 && reply_column(reply, "ops_per_dram_byte") >= 0)
+		r = add_bounds(p, true, reply);
 	return r == 0 && p->plot.disturbed ? reply_note_first(reply, p->plot.disturbed) : r;
 }
 

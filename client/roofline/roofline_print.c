@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * How rooflines are shown: a table, a plot, a series over time, JSON or CSV; and the notes if there
- * are none.
+ * Show a roofline as a table, a plot, a series over time, JSON or CSV; and say why if it has no
+ * rows.
  */
 #include <errno.h>
 #include <signal.h>

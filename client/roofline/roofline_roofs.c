@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Much is measured: each operation in each unit, each level with several patterns. A loop may be any
- * of them, so its roof is the highest: of a level the fastest pattern, of a precision the fastest
- * unit. What is drawn below the highest peak is what leaving out FMA or vectors costs.
+ * Much is measured: each operation in each unit, each level with several patterns. A loop may be any of them, so its
+ * roof is the highest: of a level the fastest pattern, of a precision the fastest unit. The lines below the highest
+ * peak show what leaving out FMA or vectors costs.
  */
 #include "client/roofline/roofline_roofs.h"
 
@@ -134,7 +134,7 @@ static const struct machine_hart *hart_of(const struct machine *m, uint32_t numb
 	return NULL;
 }
 
-/* As platforms have it, "fp64" and "int8". */
+/* Parse a precision as platform files write it: "fp64", "int8". */
 static bool documented_precision(const char *text, enum plot_precision *ret_precision)
 {
 	char name[ROOF_WORD_BYTES];

@@ -28,42 +28,7 @@
 #define REFUSED_BYTES 160
 #define NOTES_MAX 16
 
-/* --- columns ---------------------------------------------------------------------------------- */
-
-enum origin { OF_FIRST, OF_SECOND, MADE };
-enum made { TIME_COUNTING, TIME_AGAIN, GOPS, GBYTES, COST_MEASURED, COST_ERROR, ERROR, REFUSED };
-
-static const struct figure {
-	const char *name;
-	enum origin origin;
-	enum made made;
-	const char *title; /* of columns made here */
-	Mperf__Unit unit;
-} figures[] = {
-	{"entries", OF_SECOND, 0, NULL, 0},
-	{"iterations", OF_SECOND, 0, NULL, 0},
-	{"time_ns", OF_FIRST, 0, NULL, 0},
-	{"share", OF_FIRST, 0, NULL, 0},
-	{"clock", OF_FIRST, 0, NULL, 0},
-	{"time_counting_ns", MADE, TIME_COUNTING, "Time counting", MPERF__UNIT__UNIT_NS},
-	{"time_again_ns", MADE, TIME_AGAIN, "Time again", MPERF__UNIT__UNIT_NS},
-	{"gops", MADE, GOPS, NULL, 0},
-	{"gbytes", MADE, GBYTES, NULL, 0},
-	{"ops_per_byte", OF_SECOND, 0, NULL, 0},
-	{"lanes", OF_SECOND, 0, NULL, 0},
-	{"cost", OF_SECOND, 0, NULL, 0},
-	{"cost_measured", MADE, COST_MEASURED, "Measured", MPERF__UNIT__UNIT_SHARE},
-	{"cost_measured_error", MADE, COST_ERROR, "Its error", MPERF__UNIT__UNIT_SHARE},
-	{"error", MADE, ERROR, "Error", MPERF__UNIT__UNIT_SHARE},
-	{"ops", OF_SECOND, 0, NULL, 0},
-	{"bytes_loaded", OF_SECOND, 0, NULL, 0},
-	{"bytes_stored", OF_SECOND, 0, NULL, 0},
-	{"instructions", OF_SECOND, 0, NULL, 0},
-	{"updates", OF_SECOND, 0, NULL, 0},
-	{"unseen", OF_SECOND, 0, NULL, 0},
-	{"refused", MADE, REFUSED, "Not combined", 0},
-};
-#define N_FIGURES (sizeof(figures) / sizeof(*figures))
+/* --- figures ---------------------------------------------------------------------------------- */
 
 struct combining {
 	const struct reply *first, *second;
@@ -72,63 +37,51 @@ struct combining {
 	struct reply *both;
 };
 
-static double number(const struct reply *r, size_t row, const char *name)
-{
-	double n;
-	return reply_number(r, row, reply_column(r, name), &n) ? n : -1;
-}
-
-static int add_columns(const struct combining *c)
-{
-	Mperf__Column made[N_FIGURES], *list[KEYS_MAX + N_FIGURES];
-	size_t n = 0;
-	for (int i = 0; i < c->n_keys; i++)
-		list[n++] = c->second->columns->column[i];
-	for (size_t i = 0; i < N_FIGURES; i++) {
-		int known = reply_column(c->second, figures[i].name);
-		made[i] = (Mperf__Column)MPERF__COLUMN__INIT;
-		made[i].name = (char *)figures[i].name;
-		made[i].title = (char *)(figures[i].title ? figures[i].title : figures[i].name);
-		made[i].unit = figures[i].unit;
-		list[n++] = known >= 0 ? c->second->columns->column[known] : &made[i];
-	}
-	Mperf__Columns columns = MPERF__COLUMNS__INIT;
-	columns.column = list;
-	columns.n_column = n;
-	Mperf__Answer answer = MPERF__ANSWER__INIT;
-	answer.body_case = MPERF__ANSWER__BODY_COLUMNS;
-	answer.columns = &columns;
-	return reply_add(c->both, &answer);
-}
-
-/* --- rows ------------------------------------------------------------------------------------- */
-
 #define NO_ROW SIZE_MAX
 
 /* A row of each run; NO_ROW: that run has none. */
 struct pair {
 	size_t first, second;
-	double time_ns;
+	double time_ns, counting_ns; /* of the first and the second run; negative: not known */
 	double again_ns; /* of the third run, if it was entered as often; negative: not known */
 	char refused[REFUSED_BYTES]; /* why they are not combined; "" if they are */
 };
 
-static void set_number(Mperf__Value *v, double n, bool is_whole)
+static double number(const struct reply *r, size_t row, const char *name)
 {
-	if (!isfinite(n))
-		return;
-	v->is_case = is_whole ? MPERF__VALUE__IS_INTEGER : MPERF__VALUE__IS_REAL;
-	if (is_whole)
-		v->integer = (int64_t)n;
-	else
-		v->real = n;
+	double n;
+	return row != NO_ROW && reply_number(r, row, reply_column(r, name), &n) ? n : -1;
 }
 
-/* A rate over the first run's time; absent without a time. */
-static void set_rate(Mperf__Value *v, double amount, double time_ns)
+static Mperf__Value value_of(const struct reply *r, size_t row, int column)
 {
-	if (amount >= 0 && time_ns > 0)
-		set_number(v, amount / time_ns, false);
+	const Mperf__Value *v = row == NO_ROW ? NULL : reply_value(r, row, column);
+	return v ? *v : reply_value_of_text(NULL);
+}
+
+/* Negative: absent. */
+static Mperf__Value known(double n)
+{
+	return reply_value_of_real(n < 0 ? NAN : n);
+}
+
+static Mperf__Value known_ns(double n)
+{
+	return n < 0 ? known(n) : reply_value_of_integer((uint64_t)n);
+}
+
+/* An amount of the second run over the time of the first. */
+static Mperf__Value rate(const struct pair *p, double amount)
+{
+	bool is_known = !*p->refused && amount >= 0 && p->time_ns > 0;
+	return known(is_known ? amount / p->time_ns : -1);
+}
+
+/* How much longer the second run took, as a share of the first run's time; NAN: not known. */
+static double cost_of(const struct pair *p)
+{
+	bool is_known = !*p->refused && p->counting_ns >= 0 && p->time_ns > 0;
+	return is_known ? p->counting_ns / p->time_ns - 1 : NAN;
 }
 
 /* The standard error of the first run's time, as a share of it; negative: not known. */
@@ -139,100 +92,55 @@ static double error_of(const struct pair *p)
 	return fabs(p->time_ns - p->again_ns) / M_SQRT2 / p->time_ns;
 }
 
-/* Of the ratio of two times, each of which is off by that much, less 1. */
-static double cost_error_of(const struct pair *p, double counting_ns)
+/* The standard error of the cost: both times are as uncertain as the first; negative: not known. */
+static double cost_error_of(const struct pair *p)
 {
-	double error = error_of(p);
-	return error < 0 || counting_ns < 0 ? -1 : M_SQRT2 * error * counting_ns / p->time_ns;
+	double error = *p->refused || p->counting_ns < 0 ? -1 : error_of(p);
+	return error < 0 ? -1 : M_SQRT2 * error * p->counting_ns / p->time_ns;
 }
 
-static void set_known(Mperf__Value *v, double n)
-{
-	if (n >= 0)
-		set_number(v, n, false);
-}
+static const struct reply_heading figures[] = {
+#define RATE NULL
+#define PER_BYTE NULL
+#define BY_PHASES(name, title, unit, value) {#name, title, MPERF__UNIT__UNIT_##unit},
+#include "proto/figures.inc"
+};
+#define N_FIGURES (sizeof(figures) / sizeof(*figures))
 
-static void make_value(const struct combining *c, struct pair *p, enum made made, Mperf__Value *v)
+/* Columns of the run that counted keep its titles. */
+static int add_columns(const struct combining *c)
 {
-	double counting_ns = p->second == NO_ROW ? -1 : number(c->second, p->second, "time_ns");
-	bool is_same = !*p->refused;
-	switch (made) {
-	case TIME_COUNTING:
-		if (counting_ns >= 0)
-			set_number(v, counting_ns, true);
-		break;
-	case TIME_AGAIN:
-		if (p->again_ns >= 0)
-			set_number(v, p->again_ns, true);
-		break;
-	case ERROR:
-		set_known(v, error_of(p));
-		break;
-	case COST_ERROR:
-		set_known(v, is_same ? cost_error_of(p, counting_ns) : -1);
-		break;
-	case GOPS:
-		if (is_same)
-			set_rate(v, number(c->second, p->second, "ops"), p->time_ns);
-		break;
-	case GBYTES:
-		if (is_same)
-			set_rate(v,
-				number(c->second, p->second, "bytes_loaded") +
-					number(c->second, p->second, "bytes_stored"),
-				p->time_ns);
-		break;
-	case COST_MEASURED:
-		if (is_same && counting_ns >= 0 && p->time_ns > 0)
-			set_number(v, counting_ns / p->time_ns - 1, false);
-		break;
-	case REFUSED:
-		if (!is_same) {
-			v->is_case = MPERF__VALUE__IS_TEXT;
-			v->text = p->refused;
-		}
-		break;
-	}
-}
-
-static void take_value(const struct reply *r, size_t row, int column, Mperf__Value *v)
-{
-	const Mperf__Value *from = row == NO_ROW ? NULL : reply_value(r, row, column);
-	if (from)
-		*v = *from;
-}
-
-static int add_row(const struct combining *c, struct pair *p)
-{
-	Mperf__Value value[KEYS_MAX + N_FIGURES], *list[KEYS_MAX + N_FIGURES];
-	size_t n = (size_t)c->n_keys + N_FIGURES;
-	const struct reply *any = p->second != NO_ROW ? c->second : c->first;
-	for (size_t i = 0; i < n; i++) {
-		value[i] = (Mperf__Value)MPERF__VALUE__INIT;
-		list[i] = &value[i];
-	}
+	struct reply_heading heading[KEYS_MAX + N_FIGURES];
+	Mperf__Column *const *from = c->second->columns->column;
+	size_t n = 0;
 	for (int i = 0; i < c->n_keys; i++)
-		take_value(any, p->second != NO_ROW ? p->second : p->first, i, &value[i]);
+		heading[n++] = (struct reply_heading){from[i]->name, from[i]->title, from[i]->unit};
 	for (size_t i = 0; i < N_FIGURES; i++) {
-		const struct figure *f = &figures[i];
-		Mperf__Value *v = &value[(size_t)c->n_keys + i];
-		if (f->origin == MADE)
-			make_value(c, p, f->made, v);
-		else if (f->origin == OF_FIRST)
-			take_value(c->first, p->first, reply_column(c->first, f->name), v);
-		else
-			take_value(c->second, p->second, reply_column(c->second, f->name), v);
+		int column = reply_column(c->second, figures[i].name);
+		heading[n] = figures[i];
+		if (column >= 0)
+			heading[n].title = from[column]->title;
+		else if (!heading[n].title)
+			heading[n].title = figures[i].name;
+		n++;
 	}
-	Mperf__Row row = MPERF__ROW__INIT;
-	row.value = list;
-	row.n_value = n;
-	Mperf__Rows rows = MPERF__ROWS__INIT;
-	rows.row = (Mperf__Row *[]){&row};
-	rows.n_row = 1;
-	Mperf__Answer answer = MPERF__ANSWER__INIT;
-	answer.body_case = MPERF__ANSWER__BODY_ROWS;
-	answer.rows = &rows;
-	return reply_add(c->both, &answer);
+	return reply_head(c->both, heading, n);
+}
+
+static int add_row(const struct combining *c, const struct pair *p)
+{
+	Mperf__Value value[KEYS_MAX + N_FIGURES];
+	bool has_second = p->second != NO_ROW;
+	size_t n = 0;
+	for (int i = 0; i < c->n_keys; i++)
+		value[n++] = has_second ? value_of(c->second, p->second, i)
+					: value_of(c->first, p->first, i);
+#define FIRST(name) value_of(c->first, p->first, reply_column(c->first, #name))
+#define SECOND(name) value_of(c->second, p->second, reply_column(c->second, #name))
+#define NUMBER(name) number(c->second, p->second, #name)
+#define BY_PHASES(name, title, unit, value_) value[n++] = value_;
+#include "proto/figures.inc"
+	return reply_append(c->both, value, n);
 }
 
 /* --- pairs ------------------------------------------------------------------------------------ */
@@ -301,9 +209,10 @@ static bool is_inside(const struct reply *r, size_t row)
 
 static void compare_entries(const struct combining *c, struct pair *p)
 {
-	double before = p->first == NO_ROW ? 0 : number(c->first, p->first, "entries");
-	double after = p->second == NO_ROW ? 0 : number(c->second, p->second, "entries");
-	p->time_ns = p->first == NO_ROW ? -1 : number(c->first, p->first, "time_ns");
+	double before = number(c->first, p->first, "entries");
+	double after = number(c->second, p->second, "entries");
+	p->time_ns = number(c->first, p->first, "time_ns");
+	p->counting_ns = number(c->second, p->second, "time_ns");
 	if (p->first == NO_ROW)
 		snprintf(p->refused, sizeof(p->refused), "it ran only in the second run");
 	else if (p->second == NO_ROW)
@@ -466,13 +375,7 @@ static int add_notes(struct reply *both, const Mperf__Provenance *from, size_t n
 	}
 	for (size_t i = 0; i < from->n_note && n < NOTES_MAX; i++)
 		notes[n++] = from->note[i];
-	Mperf__Provenance p = *from;
-	p.note = notes;
-	p.n_note = n;
-	Mperf__Answer answer = MPERF__ANSWER__INIT;
-	answer.body_case = MPERF__ANSWER__BODY_PROVENANCE;
-	answer.provenance = &p;
-	return reply_add(both, &answer);
+	return reply_append_provenance(both, from, notes, n);
 }
 
 static int fail_one_body(void)

@@ -12,7 +12,7 @@
 /* Rows that one table holds: at about 600 bytes each, 600 MB. Nobody reads that many; the error
  * message suggests asking for less. */
 #define REPLY_ROWS_MAX 1000000
-#define REPLY_COLUMNS_MAX 96 /* of a roofline by region with four events, 85 */
+#define REPLY_COLUMNS_MAX 96 /* a roofline by region with four events has 71 */
 
 enum {
 	REPLY_TOO_LARGE = 1, /* more rows or columns than the limits above */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/query/loops/cells.h"
 #include "daemon/query/loops/dram.h"
 #include "proto/base/memory.h"
 
@@ -21,7 +22,7 @@ struct blocks {
 	uint32_t n;
 };
 
-/* One thread in one epoch. What was granted covers dram_ns, in regions. */
+/* One thread in one epoch. Bytes from memory are counted in regions alone, for dram_ns. */
 struct series_row {
 	double loaded, stored, ops, span_ns, dram, dram_ns;
 	bool has_no_rate;
@@ -65,92 +66,21 @@ static int sort(struct blocks *b)
 	return 0;
 }
 
-/* --- values ----------------------------------------------------------------------------------- */
-
-#define COLUMNS_MAX 40
-#define TEXT_BYTES 600
-
-struct row {
-	struct answer_value value[COLUMNS_MAX];
-	size_t n;
-};
-
-static void put_text(struct row *row, const char *text)
-{
-	row->value[row->n++] = text && *text
-				       ? (struct answer_value){.kind = ANSWER_TEXT, .text = text}
-				       : (struct answer_value){.kind = ANSWER_ABSENT};
-}
-
-static void put_count(struct row *row, double n)
-{
-	row->value[row->n++] =
-		(struct answer_value){.kind = ANSWER_INTEGER, .integer = integer_of(n)};
-}
-
-static void put_rate(struct row *row, double amount, double span_ns)
-{
-	row->value[row->n++] =
-		span_ns > 0 ? (struct answer_value){.kind = ANSWER_REAL, .real = amount / span_ns}
-			    : (struct answer_value){.kind = ANSWER_ABSENT};
-}
-
-/* Seconds since 1970, to the millisecond; absent where all time is one. */
-static void put_epoch(struct row *row, uint64_t epoch_ns)
-{
-	row->value[row->n++] = epoch_ns ? (struct answer_value){.kind = ANSWER_REAL,
-						  .real = (double)(epoch_ns / 1000000u) / 1e3}
-					: (struct answer_value){.kind = ANSWER_ABSENT};
-}
-
-/* Of a process or thread; absent where nobody told it, as of a file's process. */
-static void put_id(struct row *row, int32_t id)
-{
-	if (id > 0)
-		put_count(row, (uint64_t)id);
-	else
-		row->value[row->n++] = (struct answer_value){.kind = ANSWER_ABSENT};
-}
-
-static void put_who(struct row *row, const struct loop_facts *f, uint32_t who)
-{
-	const struct fact_who nobody = {0}, *w = who ? &f->who[who - 1] : &nobody;
-	put_text(row, text_of(&f->texts, w->comm));
-	put_id(row, w->pid);
-	put_id(row, w->tid);
-}
-
 /* --- rows ------------------------------------------------------------------------------------- */
 
-static const struct answer_column block_columns[] = {
-	{"time", "Time", 0},
-	{"region", "Region", 0},
-	{"comm", "Thread", 0},
-	{"pid", "PID", 0},
-	{"tid", "TID", 0},
-	{"kind", "Kind", 0},
-	{"function", "Function", 0},
-	{"source", "Source", 0},
-	{"nest", "Nest", 0},
-	{"entries", "Entries", MPERF__UNIT__UNIT_COUNT},
-	{"iterations", "Iterations", MPERF__UNIT__UNIT_COUNT},
-	{"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT},
-	{"int_ops", "Integer", MPERF__UNIT__UNIT_COUNT},
-	{"fp16_ops", "Half", MPERF__UNIT__UNIT_COUNT},
-	{"fp32_ops", "Single", MPERF__UNIT__UNIT_COUNT},
-	{"fp64_ops", "Double", MPERF__UNIT__UNIT_COUNT},
-	{"fp_wide_ops", "Wide", MPERF__UNIT__UNIT_COUNT},
-	{"branches", "Branches", MPERF__UNIT__UNIT_COUNT},
-	{"calls", "Calls", MPERF__UNIT__UNIT_COUNT},
-	{"external_calls", "External calls", MPERF__UNIT__UNIT_COUNT},
-	{"loads", "Loads", MPERF__UNIT__UNIT_COUNT},
-	{"stores", "Stores", MPERF__UNIT__UNIT_COUNT},
-	{"bytes_loaded", "Loaded", MPERF__UNIT__UNIT_BYTES},
-	{"bytes_stored", "Stored", MPERF__UNIT__UNIT_BYTES},
-	{"updates", "Updates", MPERF__UNIT__UNIT_COUNT},
-	{"time_ns", "Time taken", MPERF__UNIT__UNIT_NS},
-	{"span_ns", "Of", MPERF__UNIT__UNIT_NS},
-};
+#define TEXT_BYTES 600
+
+/* Seconds since 1970, to the millisecond; absent where all time is one. */
+static struct answer_value epoch(uint64_t epoch_ns)
+{
+	return cell_real(epoch_ns ? (double)(epoch_ns / 1000000u) / 1e3 : -1);
+}
+
+static const struct fact_who *who_of(const struct loop_facts *f, uint64_t who)
+{
+	static const struct fact_who nobody = {0};
+	return who ? &f->who[who - 1] : &nobody;
+}
 
 static const char *kind_text(uint8_t kind)
 {
@@ -158,36 +88,53 @@ static const char *kind_text(uint8_t kind)
 	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "";
 }
 
+#define SUM(metric) cell_count(both(&f->fact[i], LOOP_##metric))
+#define BLOCK_TABLE(COLUMN)                                                                        \
+	COLUMN(time, "Time", NONE, epoch(key[3]))                                                  \
+	COLUMN(region, "Region", NONE, cell_text(region))                                          \
+	COLUMN(comm, "Thread", NONE, cell_text(text_of(&f->texts, who->comm)))                     \
+	COLUMN(pid, "PID", NONE, cell_id(who->pid))                                                \
+	COLUMN(tid, "TID", NONE, cell_id(who->tid))                                                \
+	COLUMN(kind, "Kind", NONE, cell_text(kind_text(site->kind)))                               \
+	COLUMN(function, "Function", NONE, cell_text(text_of(&f->texts, site->readable)))          \
+	COLUMN(source, "Source", NONE, cell_text(place))                                           \
+	COLUMN(nest, "Nest", NONE, cell_text(text_of(&f->texts, site->nest)))                      \
+	COLUMN(entries, "Entries", COUNT, SUM(ENTRIES))                                            \
+	COLUMN(iterations, "Iterations", COUNT, SUM(ITERATIONS))                                   \
+	COLUMN(instructions, "Instructions", COUNT, SUM(INSTRUCTIONS))                             \
+	COLUMN(int_ops, "Integer", COUNT, SUM(INT_OPS))                                            \
+	COLUMN(fp16_ops, "Half", COUNT, SUM(FP16_OPS))                                             \
+	COLUMN(fp32_ops, "Single", COUNT, SUM(FP32_OPS))                                           \
+	COLUMN(fp64_ops, "Double", COUNT, SUM(FP64_OPS))                                           \
+	COLUMN(fp_wide_ops, "Wide", COUNT, SUM(FP_WIDE_OPS))                                       \
+	COLUMN(branches, "Branches", COUNT, SUM(BRANCHES))                                         \
+	COLUMN(calls, "Calls", COUNT, SUM(CALLS))                                                  \
+	COLUMN(external_calls, "External calls", COUNT, SUM(EXTERNAL_CALLS))                       \
+	COLUMN(loads, "Loads", COUNT, SUM(LOADS))                                                  \
+	COLUMN(stores, "Stores", COUNT, SUM(STORES))                                               \
+	COLUMN(bytes_loaded, "Loaded", BYTES, SUM(BYTES_LOADED))                                   \
+	COLUMN(bytes_stored, "Stored", BYTES, SUM(BYTES_STORED))                                   \
+	COLUMN(updates, "Updates", COUNT, SUM(UPDATES))                                            \
+	COLUMN(time_ns, "Time taken", NS, SUM(TIME_NS))                                            \
+	COLUMN(span_ns, "Of", NS, SUM(SPAN_NS))
+
 static int tell_block(const struct blocks *b, uint32_t i, const struct answer *answer)
 {
-	static const uint8_t metrics[] = {LOOP_ENTRIES, LOOP_ITERATIONS, LOOP_INSTRUCTIONS,
-		LOOP_INT_OPS, LOOP_FP16_OPS, LOOP_FP32_OPS, LOOP_FP64_OPS, LOOP_FP_WIDE_OPS,
-		LOOP_BRANCHES, LOOP_CALLS, LOOP_EXTERNAL_CALLS, LOOP_LOADS, LOOP_STORES,
-		LOOP_BYTES_LOADED, LOOP_BYTES_STORED, LOOP_UPDATES, LOOP_TIME_NS, LOOP_SPAN_NS};
 	const struct loop_facts *f = &b->facts;
 	const uint64_t *key = f->keys.key[i].part;
 	const struct fact_site *site = &f->site[key[0] - 1];
+	const struct fact_who *who = who_of(f, key[2]);
+	const char *region = key[1] ? text_of(&f->texts, f->site[key[1] - 1].subprogram) : NULL;
 	const char *source = text_of(&f->texts, site->source);
 	char place[TEXT_BYTES];
-	struct row row = {.n = 0};
 	snprintf(place, sizeof(place), site->line ? "%.500s:%u" : "%.500s", source ? source : "",
 		site->line);
-	put_epoch(&row, key[3]);
-	put_text(&row, key[1] ? text_of(&f->texts, f->site[key[1] - 1].subprogram) : NULL);
-	put_who(&row, f, (uint32_t)key[2]);
-	put_text(&row, kind_text(site->kind));
-	put_text(&row, text_of(&f->texts, site->readable));
-	put_text(&row, place);
-	put_text(&row, text_of(&f->texts, site->nest));
-	for (size_t m = 0; m < sizeof(metrics); m++)
-		put_count(&row, both(&f->fact[i], metrics[m]));
-	return answer->row(answer->userdata, row.value, row.n);
+	return CELLS_ROW(answer, BLOCK_TABLE);
 }
 
 static int tell_blocks(const struct blocks *b, const struct answer *answer)
 {
-	int r = answer->columns(
-		answer->userdata, block_columns, sizeof(block_columns) / sizeof(*block_columns));
+	int r = CELLS_HEAD(answer, BLOCK_TABLE);
 	uint32_t n = b->q.limit && b->q.limit < b->n ? b->q.limit : b->n;
 	for (uint32_t i = 0; i < n && r == 0; i++)
 		r = tell_block(b, b->order[i], answer);
@@ -196,48 +143,30 @@ static int tell_blocks(const struct blocks *b, const struct answer *answer)
 
 /* --- the series ------------------------------------------------------------------------------- */
 
-static const struct answer_column series_columns[] = {
-	{"time", "Time", 0},
-	{"comm", "Thread", 0},
-	{"pid", "PID", 0},
-	{"tid", "TID", 0},
-	{"loaded", "Loaded GB/s", MPERF__UNIT__UNIT_RATIO},
-	{"stored", "Stored GB/s", MPERF__UNIT__UNIT_RATIO},
-	{"gflops", "GFLOP/s", MPERF__UNIT__UNIT_RATIO},
-	{"bytes_loaded", "Loaded", MPERF__UNIT__UNIT_BYTES},
-	{"bytes_stored", "Stored", MPERF__UNIT__UNIT_BYTES},
-	{"span_ns", "Of", MPERF__UNIT__UNIT_NS},
-	{"dram_bytes", "From memory", MPERF__UNIT__UNIT_BYTES},
-	{"dram_ns", "Counted for", MPERF__UNIT__UNIT_NS},
-};
-
-static void put_dram(struct row *row, double amount, const struct series_row *s)
-{
-	if (s->dram_ns > 0)
-		put_count(row, amount);
-	else
-		row->value[row->n++] = (struct answer_value){.kind = ANSWER_ABSENT};
-}
+#define SERIES_TABLE(COLUMN)                                                                       \
+	COLUMN(time, "Time", NONE, epoch(key[3]))                                                  \
+	COLUMN(comm, "Thread", NONE, cell_text(text_of(&f->texts, who->comm)))                     \
+	COLUMN(pid, "PID", NONE, cell_id(who->pid))                                                \
+	COLUMN(tid, "TID", NONE, cell_id(who->tid))                                                \
+	COLUMN(loaded, "Loaded GB/s", RATIO, cell_share(s->loaded, rate_ns))                       \
+	COLUMN(stored, "Stored GB/s", RATIO, cell_share(s->stored, rate_ns))                       \
+	COLUMN(gflops, "GFLOP/s", RATIO, cell_share(s->ops, rate_ns))                              \
+	COLUMN(bytes_loaded, "Loaded", BYTES, cell_count(s->loaded))                               \
+	COLUMN(bytes_stored, "Stored", BYTES, cell_count(s->stored))                               \
+	COLUMN(span_ns, "Of", NS, cell_count(s->span_ns))                                          \
+	COLUMN(dram_bytes, "From memory", BYTES, cell_known(s->dram_ns > 0 ? s->dram : -1))        \
+	COLUMN(dram_ns, "Counted for", NS, cell_known(s->dram_ns > 0 ? s->dram_ns : -1))
 
 static int tell_series_row(const struct blocks *b, const uint64_t *key, const struct series_row *s,
 	const struct answer *answer)
 {
-	struct row row = {.n = 0};
-	put_epoch(&row, key[3]);
-	put_who(&row, &b->facts, (uint32_t)key[2]);
+	const struct loop_facts *f = &b->facts;
+	const struct fact_who *who = who_of(f, key[2]);
 	const double rate_ns = s->has_no_rate ? 0 : s->span_ns;
-	put_rate(&row, s->loaded, rate_ns);
-	put_rate(&row, s->stored, rate_ns);
-	put_rate(&row, s->ops, rate_ns);
-	put_count(&row, s->loaded);
-	put_count(&row, s->stored);
-	put_count(&row, s->span_ns);
-	put_dram(&row, s->dram, s);
-	put_dram(&row, s->dram_ns, s);
-	return answer->row(answer->userdata, row.value, row.n);
+	return CELLS_ROW(answer, SERIES_TABLE);
 }
 
-/* Of outermost regions: what is counted in those inside is theirs, too. */
+/* Add bytes from memory of outermost regions, whose counts include the regions inside them. */
 static void add_dram(
 	const struct loop_facts *f, uint32_t i, const struct dram *dram, struct series_row *s)
 {
@@ -339,8 +268,7 @@ static bool has_crossed(
 static int tell_series(struct blocks *b, const struct answer *answer)
 {
 	const struct loop_facts *f = &b->facts;
-	int r = answer->columns(
-		answer->userdata, series_columns, sizeof(series_columns) / sizeof(*series_columns));
+	int r = CELLS_HEAD(answer, SERIES_TABLE);
 	uint32_t n_rows = 0;
 	struct dram dram;
 	bool has_dram = dram_find(f, b->q.cores, &dram);

@@ -13,16 +13,17 @@
 
 #define DRAM_EVENT "LLC-load-misses"
 #define DRAM_METRIC "dram_bytes"
-/* What one miss of the last cache is taken to bring from memory: a line. Source: Examem, III.H. */
+/* Bytes that one miss of the last cache brings from memory, as we assume: a line. Source: Examem,
+ * III.H. */
 #define LINE_BYTES 64.0
 
-bool granted_is(const char *name, const char *wanted)
+static bool granted_is(const char *name, const char *wanted)
 {
 	size_t n = strlen(wanted);
 	return strncasecmp(name, wanted, n) == 0 && (name[n] == '\0' || name[n] == ':');
 }
 
-static int find(const struct loop_facts *f, const char *wanted)
+int granted_find(const struct loop_facts *f, const char *wanted)
 {
 	for (unsigned i = 0; i < f->n_granted; i++)
 		if (granted_is(text_of(&f->texts, f->granted[i]), wanted))
@@ -38,7 +39,7 @@ struct counting {
 static int count_of(void *userdata, enum expression_kind kind, const char *name, double *ret_value)
 {
 	const struct counting *c = userdata;
-	int at = kind == EXPRESSION_NAME ? find(c->facts, name) : -1;
+	int at = kind == EXPRESSION_NAME ? granted_find(c->facts, name) : -1;
 	if (at < 0 || !(c->count[at] >= 0))
 		return EXPRESSION_MISSING;
 	*ret_value = c->count[at];
@@ -64,7 +65,7 @@ bool dram_find(const struct loop_facts *f, const struct cores *cores, struct dra
 	const char *core = f->core && !f->cores_differ ? text_of(&f->texts, f->core) : NULL;
 	const struct platform *p = core ? cores_platform_named(cores, core) : NULL;
 	struct dram own = {-1, p, p ? platform_metric_find(p, DRAM_METRIC) : NULL};
-	struct dram generic = {find(f, DRAM_EVENT), NULL, NULL};
+	struct dram generic = {granted_find(f, DRAM_EVENT), NULL, NULL};
 	bool is_own = own.metric && dram_bytes(f, &own, some) >= 0;
 	if (!is_own && generic.misses < 0)
 		return false;

@@ -3,7 +3,7 @@
 
 /* Bytes that came from memory, from what regions counted
  *
- * By the core's own events, where all that its metric dram_bytes (platform-db) needs was granted; else by
+ * They follow from the core's own events if all that its metric dram_bytes (platform-db) needs was granted; else from
  * LLC-load-misses, each of which is taken to bring a line.
  */
 
@@ -24,5 +24,5 @@ bool dram_find(const struct loop_facts *f, const struct cores *cores, struct dra
 double dram_bytes(const struct loop_facts *f, const struct dram *d,
 	const double count[static MPERF_GRANTS_MAX]);
 
-/* Is the granted event of that name the one that is asked for, whatever modifiers stand behind it? */
-bool granted_is(const char *name, const char *wanted);
+/* The position of an event among what was granted, whatever modifiers follow its name; -1: it was not. */
+int granted_find(const struct loop_facts *f, const char *wanted);

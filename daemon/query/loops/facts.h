@@ -107,9 +107,9 @@ struct loop_facts {
 };
 
 #define FACT_KEY(site, region, who, epoch) ((struct key){{(site), (region), (who), (epoch)}})
-/* As region: for samples, which have none. Those in code that nobody counts have no site; the last
- * part of their key is LOOP_UNCOUNTED_FUNCTION and _MODULE, texts, or 0 beyond LOOP_UNCOUNTED_MAX
- * names, so that they do not take all the room. */
+/* The region of samples, for which none is known. Samples in code that nobody counts have no site;
+ * the last part of their key is LOOP_UNCOUNTED_FUNCTION and _MODULE (texts), or 0 once there are
+ * LOOP_UNCOUNTED_MAX names, so that they do not take all the room. */
 #define LOOP_UNCOUNTED_MAX (1u << 16)
 #define LOOP_UNCOUNTED_FUNCTION(name) ((uint32_t)((name) >> 32))
 #define LOOP_UNCOUNTED_MODULE(name) ((uint32_t)(name))
@@ -130,7 +130,7 @@ struct fact_who_key {
 	const char *comm;
 };
 int loop_facts_who(struct loop_facts *f, const struct fact_who_key *key, uint32_t *ret_who);
-/* The same for a task of the current segment. */
+/* The thread of a task of the current segment; results as of loop_facts_who. */
 int loop_facts_task(struct loop_facts *f, uint32_t task, uint32_t *ret_who);
 /* Note where a thread counted code. */
 void loop_facts_was_in(struct loop_facts *f, uint32_t who, bool in_region);
@@ -186,14 +186,14 @@ struct loop_output {
 int loop_facts_add_file(
 	struct loop_facts *f, const struct loop_output *file, struct query_error *ret_error);
 
-/* What a question about loops is asked of; borrowed. */
+/* The sources that a question about loops reads; borrowed. */
 struct loop_origin {
 	const struct loop_output *output; /* a file of a program; or NULL: */
 	sqlite3 *db;                      /* a segment that is open; or NULL: */
 	struct query_source *source;      /* n_sources files of a store */
 	size_t n_sources;
 };
-/* origin.c: add all of it. 0, QUERY_FAILED, -errno. */
+/* read.c: add all of it. 0, QUERY_FAILED, -errno. */
 int loop_facts_read(
 	struct loop_facts *f, const struct loop_origin *from, struct query_error *ret_error);
 

@@ -12,7 +12,7 @@
 #include "daemon/query/loops/facts.h"
 #include "proto/base/memory.h"
 
-/* Of one file; the feed's default is 32 MB. */
+/* The memory limit for one file's program; the feed's default is 32 MB. */
 #define FILE_PROGRAM_BYTES_MAX (1ull << 30)
 
 static void program_freep(struct program **p)
@@ -97,7 +97,8 @@ static void note(struct loop_facts *f, const char *says)
 		f->provenance.note[f->provenance.n_notes++] = text;
 }
 
-/* What was not taken, by cause: its loops or counts are missing, and nothing else says so. */
+/* Note the messages that were refused, by cause: their loops or counts are missing, and nothing
+ * else would say so. */
 static void note_causes(struct loop_facts *f, const uint64_t causes[N_FEED_CAUSES])
 {
 	char says[128];
@@ -127,8 +128,8 @@ static struct program *end(struct loop_facts *f, struct program *p)
 	return program_free(p);
 }
 
-/* One after the other; a file that ends within a message was truncated, and what came before is
- * valid. */
+/* Take all messages in order. A file that ends within a message was truncated; the messages before
+ * are valid. */
 static int take_all(struct loop_facts *f, const struct program_options *o,
 	const struct loop_output *file, struct query_error *error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Which loop or function a frame is in. A frame is a list of places, the innermost
- * inlined function first; from there outwards the first loop that holds the line has it, the innermost
- * one where several do. What is in no loop belongs to the function that holds the code. Without lines, that is all there is: time of functions.
+ * Find the loop or function that a frame is in. A frame is a list of places, the innermost inlined function first;
+ * from there outwards the first loop that holds the line has it, the innermost one where several do. Code in no loop
+ * belongs to the function that holds the code. Without lines, that is all there is: time of functions.
  *
  * Of several copies of one function that were inlined in different places, the one is taken whose
  * call stands where the next place outwards is.

@@ -8,9 +8,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/query/loops/cells.h"
 #include "proto/base/memory.h"
 
-/* What one loop, or function outside of its loops, comes to. */
+/* Sums of one loop by itself, or of one function outside of its loops. */
 struct own {
 	bool any;
 	uint64_t samples;
@@ -23,44 +24,31 @@ struct loop_rows {
 	struct own *own; /* by site */
 };
 
-static const struct answer_column columns[] = {
-	{"function", "Function", 0},
-	{"nest", "Nest", 0},
-	{"source", "Source", 0},
-	{"line", "Line", 0},
-	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
-	{"self_ns", "Own time", MPERF__UNIT__UNIT_NS},
-	{"cycles", "Cycles", MPERF__UNIT__UNIT_COUNT},
-	{"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT},
-	{"iterations", "Iterations", MPERF__UNIT__UNIT_COUNT},
-	{"ops", "Operations", MPERF__UNIT__UNIT_COUNT},
-	{"int_ops", "Integer", MPERF__UNIT__UNIT_COUNT},
-	{"bytes", "Bytes", MPERF__UNIT__UNIT_BYTES},
-	{"gops", "GFLOP/s", MPERF__UNIT__UNIT_RATIO},
-	{"gbytes", "GB/s", MPERF__UNIT__UNIT_RATIO},
-};
-#define N_COLUMNS (sizeof(columns) / sizeof(*columns))
-
-static struct answer_value text(const char *t)
-{
-	return t && *t ? (struct answer_value){.kind = ANSWER_TEXT, .text = t}
-		       : (struct answer_value){.kind = ANSWER_ABSENT};
-}
-
-static struct answer_value count(double n)
-{
-	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = integer_of(n)};
-}
+/* The row of a site `s`; `own` are its sums. */
+#define LOOP_TABLE(COLUMN)                                                                         \
+	COLUMN(function, "Function", NONE, cell_text(function))                                    \
+	COLUMN(nest, "Nest", NONE, cell_text(is_loop ? text_of(&f->texts, s->nest) : NULL))        \
+	COLUMN(source, "Source", NONE, cell_text(text_of(&f->texts, s->source)))                   \
+	COLUMN(line, "Line", NONE, s->line ? cell_count(s->line) : cell_absent())                  \
+	COLUMN(samples, "Samples", COUNT, cell_count((double)own->samples))                        \
+	COLUMN(self_ns, "Own time", NS, cell_count(own->ns))                                       \
+	COLUMN(cycles, "Cycles", COUNT, above_0(own->cycles))                                      \
+	COLUMN(instructions, "Instructions", COUNT, above_0(own->instructions))                    \
+	COLUMN(iterations, "Iterations", COUNT, above_0(is_loop ? own->iterations : 0))            \
+	COLUMN(ops, "Operations", COUNT, above_0(own->ops))                                        \
+	COLUMN(int_ops, "Integer", COUNT, above_0(own->int_ops))                                   \
+	COLUMN(bytes, "Bytes", BYTES, above_0(own->bytes))                                         \
+	COLUMN(gops, "GFLOP/s", RATIO, above_0(own->ns > 0 ? own->ops / own->ns : 0))              \
+	COLUMN(gbytes, "GB/s", RATIO, above_0(own->ns > 0 ? own->bytes / own->ns : 0))
 
 static struct answer_value above_0(double value)
 {
-	return value > 0 ? (struct answer_value){.kind = ANSWER_REAL, .real = value}
-			 : (struct answer_value){.kind = ANSWER_ABSENT};
+	return cell_real(value > 0 ? value : -1);
 }
 
 /* --- sums ------------------------------------------------------------------------------------- */
 
-/* As counted and as modelled. */
+/* Both the counted and the modelled part. */
 static double value_of(const struct fact *fact, unsigned metric)
 {
 	return (double)fact->value[LOOP_VALUE(metric, false)] +
@@ -99,42 +87,34 @@ static void sum(struct loop_rows *rows)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-static int tell_site(
-	const struct loop_facts *f, uint32_t site, const struct own *own, const struct answer *to)
+static int tell_row(const struct loop_facts *f, const struct fact_site *s, const char *function,
+	const struct own *own, const struct answer *to)
 {
-	const struct fact_site *s = &f->site[site];
 	const bool is_loop = s->kind == LOOP_SITE_LOOP;
-	const struct answer_value v[N_COLUMNS] = {text(text_of(&f->texts, s->readable)),
-		text(is_loop ? text_of(&f->texts, s->nest) : NULL),
-		text(text_of(&f->texts, s->source)),
-		s->line ? count(s->line) : (struct answer_value){.kind = ANSWER_ABSENT},
-		count((double)own->samples), count(own->ns), above_0(own->cycles),
-		above_0(own->instructions), above_0(is_loop ? own->iterations : 0),
-		above_0(own->ops), above_0(own->int_ops), above_0(own->bytes),
-		above_0(own->ns > 0 ? own->ops / own->ns : 0),
-		above_0(own->ns > 0 ? own->bytes / own->ns : 0)};
-	return to->row(to->userdata, v, N_COLUMNS);
+	return CELLS_ROW(to, LOOP_TABLE);
 }
 
+/* A function that nobody counts has no site, and only samples. */
 static int tell_uncounted(const struct loop_facts *f, uint32_t i, const struct answer *to)
 {
+	const struct fact_site nowhere = {.kind = 0};
 	const struct fact *fact = &f->fact[i];
+	const struct own own = {.samples = fact->samples,
+		.ns = fact->sampled_ns,
+		.cycles = fact->cycles,
+		.instructions = fact->instructions};
 	const uint64_t name = f->keys.key[i].part[3];
-	const char *function = text_of(&f->texts, LOOP_UNCOUNTED_FUNCTION(name));
-	const struct answer_value v[N_COLUMNS] = {text(function), text(NULL), text(NULL),
-		text(NULL), count((double)fact->samples), count(fact->sampled_ns),
-		above_0(fact->cycles), above_0(fact->instructions), text(NULL), text(NULL),
-		text(NULL), text(NULL), text(NULL), text(NULL)};
-	return to->row(to->userdata, v, N_COLUMNS);
+	return tell_row(f, &nowhere, text_of(&f->texts, LOOP_UNCOUNTED_FUNCTION(name)), &own, to);
 }
 
 static int tell(const struct loop_rows *rows, const struct answer *to)
 {
 	const struct loop_facts *f = &rows->facts;
-	int r = to->columns(to->userdata, columns, N_COLUMNS);
+	int r = CELLS_HEAD(to, LOOP_TABLE);
 	for (uint32_t i = 0; i < f->site_keys.n_keys && r == 0; i++)
 		if (rows->own[i].any)
-			r = tell_site(f, i, &rows->own[i], to);
+			r = tell_row(f, &f->site[i], text_of(&f->texts, f->site[i].readable),
+				&rows->own[i], to);
 	for (uint32_t i = 0; i < f->keys.n_keys && r == 0; i++)
 		if (f->keys.key[i].part[0] == 0 && f->fact[i].samples > 0)
 			r = tell_uncounted(f, i, to);

@@ -1,56 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A table per way to group: its columns, and what fills their cells.
+ * A table per way to group.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/query/loops/cells.h"
 #include "daemon/query/loops/parallel_private.h"
 
 #define TEXT_BYTES 600
 
-struct cells {
-	struct answer_value value[24];
-	size_t n;
+/* Texts of a row. */
+struct texts {
 	char text[4][TEXT_BYTES];
-	size_t n_texts;
+	size_t n;
 };
 
-static void put_text(struct cells *c, const char *text)
+static struct answer_value text(struct texts *t, const char *from)
 {
-	char *copy = c->text[c->n_texts++];
-	snprintf(copy, TEXT_BYTES, "%s", text ? text : "");
-	c->value[c->n++] = *copy ? (struct answer_value){.kind = ANSWER_TEXT, .text = copy}
-				 : (struct answer_value){.kind = ANSWER_ABSENT};
+	char *copy = t->text[t->n++];
+	snprintf(copy, TEXT_BYTES, "%s", from ? from : "");
+	return cell_text(copy);
 }
 
-static void put_count(struct cells *c, double n)
-{
-	c->value[c->n++] = (struct answer_value){.kind = ANSWER_INTEGER, .integer = integer_of(n)};
-}
-
-static void put_share(struct cells *c, double part, double of)
-{
-	c->value[c->n++] = of > 0 ? (struct answer_value){.kind = ANSWER_REAL, .real = part / of}
-				  : (struct answer_value){.kind = ANSWER_ABSENT};
-}
-
-static void put_id(struct cells *c, int32_t id)
-{
-	if (id > 0)
-		put_count(c, id);
-	else
-		c->value[c->n++] = (struct answer_value){.kind = ANSWER_ABSENT};
-}
-
-/* Of one thread there is none. */
-static void put_imbalance(struct cells *c, const struct parallel_row *row)
+/* How much longer the busiest thread worked than the mean; absent with one thread. */
+static struct answer_value imbalance(const struct parallel_row *row)
 {
 	double mean = row->n_threads > 0 ? row->work / row->n_threads : 0;
-	if (row->n_threads > 1)
-		put_share(c, row->most_work - mean, mean);
-	else
-		c->value[c->n++] = (struct answer_value){.kind = ANSWER_ABSENT};
+	return row->n_threads > 1 ? cell_share(row->most_work - mean, mean) : cell_absent();
 }
 
 /* Is the region of another function than that of its call? */
@@ -61,276 +38,187 @@ static bool is_of_body(const struct loop_facts *f, const struct fact_site *s)
 }
 
 /* The function of a place; without a name, where it is in its file. */
-static void put_function(struct cells *c, const struct loop_facts *f, uint32_t site)
+static struct answer_value function(struct texts *t, const struct loop_facts *f, uint32_t site)
 {
-	char text[TEXT_BYTES];
-	if (!site) {
-		put_text(c, "[outside regions]");
-		return;
-	}
+	char made[TEXT_BYTES];
+	if (!site)
+		return text(t, "[outside regions]");
 	const struct fact_site *s = &f->site[site - 1];
-	if (is_of_body(f, s)) {
-		put_text(c, text_of(&f->texts, s->body));
-		return;
-	}
+	if (is_of_body(f, s))
+		return text(t, text_of(&f->texts, s->body));
 	const char *name = text_of(&f->texts, s->readable), *nest = text_of(&f->texts, s->nest);
-	if (name && *name) {
-		put_text(c, name);
-		return;
-	}
+	if (name && *name)
+		return text(t, name);
 	const char *at = nest ? strchr(nest, '@') : NULL;
 	const char *path = text_of(&f->texts, s->source);
 	const char *slash = path ? strrchr(path, '/') : NULL;
 	if (at)
-		snprintf(text, sizeof(text), "[%.500s+0x%s]",
+		snprintf(made, sizeof(made), "[%.500s+0x%s]",
 			slash           ? slash + 1
 			: path && *path ? path
 					: "unknown",
 			at + 1);
 	else
-		snprintf(text, sizeof(text), "%s",
+		snprintf(made, sizeof(made), "%s",
 			s->kind == LOOP_SITE_PARALLEL ? "[other regions]" : "");
-	put_text(c, text);
+	return text(t, made);
 }
 
-static void put_source(struct cells *c, const struct loop_facts *f, uint32_t site)
+static struct answer_value source(struct texts *t, const struct loop_facts *f, uint32_t site)
 {
 	const struct fact_site *s = site ? &f->site[site - 1] : NULL;
-	char text[TEXT_BYTES];
+	char made[TEXT_BYTES];
 	bool of_body = s && is_of_body(f, s);
 	uint32_t line = !s ? 0 : of_body ? s->body_line : s->line;
-	if (line == 0) {
-		put_text(c, NULL);
-		return;
-	}
-	snprintf(text, sizeof(text), "%.500s:%u",
+	if (line == 0)
+		return cell_absent();
+	snprintf(made, sizeof(made), "%.500s:%u",
 		text_of(&f->texts, of_body ? s->body_source : s->source), line);
-	put_text(c, text);
+	return text(t, made);
 }
 
 /* "critical": the nest up to the offset. */
-static void put_what(struct cells *c, const struct loop_facts *f, uint32_t site)
+static struct answer_value what(struct texts *t, const struct loop_facts *f, uint32_t site)
 {
-	char text[LOOP_PLACE_NEST_BYTES];
-	snprintf(text, sizeof(text), "%s", text_of(&f->texts, f->site[site - 1].nest));
-	text[strcspn(text, "@")] = '\0';
-	put_text(c, text);
+	char made[LOOP_PLACE_NEST_BYTES];
+	snprintf(made, sizeof(made), "%s", text_of(&f->texts, f->site[site - 1].nest));
+	made[strcspn(made, "@")] = '\0';
+	return text(t, made);
 }
 
-static void put_process(struct cells *c, const struct loop_facts *f, uint32_t who)
+/* The region that this one is in. */
+static struct answer_value inside(struct texts *t, const struct loop_facts *f, uint32_t site)
 {
-	put_id(c, who ? f->who[who - 1].pid : 0);
+	uint32_t around = site ? f->site[site - 1].parent : 0;
+	return around ? function(t, f, around) : cell_absent();
 }
 
-static void put_thread(struct cells *c, const struct loop_facts *f, uint32_t who)
+/* Only of work that is shared out: while the threads with less work wait, the others work. */
+static struct answer_value place_imbalance(
+	const struct loop_facts *f, const struct parallel_row *row)
 {
-	put_process(c, f, who);
-	put_id(c, who ? f->who[who - 1].tid : 0);
-}
-
-/* --- kinds of rows ---------------------------------------------------------------------------- */
-
-#define COUNT MPERF__UNIT__UNIT_COUNT
-#define NS MPERF__UNIT__UNIT_NS
-#define SHARE MPERF__UNIT__UNIT_SHARE
-
-static const struct answer_column region_columns[] = {
-	{"function", "Region", 0},
-	{"source", "Source", 0},
-	{"pid", "PID", 0},
-	{"threads", "Threads", COUNT},
-	{"calls", "Calls", COUNT},
-	{"elapsed_ns", "Elapsed", NS},
-	{"time_ns", "Of threads", NS},
-	{"work", "Work", SHARE},
-	{"wait", "Waits", SHARE},
-	{"lock", "Locks", SHARE},
-	{"imbalance", "Imbalance", SHARE},
-	{"sampled_ns", "Sampled", NS},
-	{"samples", "Samples", COUNT},
-	{"inside", "Inside", 0},
-};
-
-static void region_cells(const struct parallel *p, const struct parallel_row *row, struct cells *c)
-{
-	const struct loop_facts *f = &p->facts;
-	uint32_t around = row->site ? f->site[row->site - 1].parent : 0;
-	put_function(c, f, row->site);
-	put_source(c, f, row->site);
-	put_process(c, f, row->who);
-	put_count(c, row->n_threads);
-	put_count(c, row->calls);
-	put_count(c, row->longest_ns);
-	put_count(c, row->time_ns);
-	put_share(c, row->work, row->time_ns);
-	put_share(c, row->wait_ns, row->time_ns);
-	put_share(c, row->lock_ns, row->time_ns);
-	put_imbalance(c, row);
-	put_count(c, row->sampled_ns);
-	put_count(c, row->samples);
-	if (around)
-		put_function(c, f, around);
-	else
-		put_text(c, NULL);
-}
-
-static const struct answer_column thread_columns[] = {
-	{"function", "Region", 0},
-	{"source", "Source", 0},
-	{"pid", "PID", 0},
-	{"tid", "TID", 0},
-	{"entries", "Entries", COUNT},
-	{"time_ns", "Time", NS},
-	{"work_ns", "Work", NS},
-	{"wait_ns", "Waits", NS},
-	{"lock_ns", "Locks", NS},
-	{"sampled_ns", "Sampled", NS},
-	{"samples", "Samples", COUNT},
-};
-
-static void thread_cells(const struct parallel *p, const struct parallel_row *row, struct cells *c)
-{
-	const struct loop_facts *f = &p->facts;
-	put_function(c, f, row->site);
-	put_source(c, f, row->site);
-	put_thread(c, f, row->who);
-	put_count(c, row->entries);
-	put_count(c, row->time_ns);
-	put_count(c, row->work);
-	put_count(c, row->wait_ns);
-	put_count(c, row->lock_ns);
-	put_count(c, row->sampled_ns);
-	put_count(c, row->samples);
-}
-
-static const struct answer_column place_columns[] = {
-	{"what", "What", 0},
-	{"source", "Source", 0},
-	{"function", "Region", 0},
-	{"pid", "PID", 0},
-	{"threads", "Threads", COUNT},
-	{"entries", "Entries", COUNT},
-	{"time_ns", "Time", NS},
-	{"longest_ns", "Longest", NS},
-	{"imbalance", "Imbalance", SHARE},
-};
-
-static void place_cells(const struct parallel *p, const struct parallel_row *row, struct cells *c)
-{
-	const struct loop_facts *f = &p->facts;
 	bool is_work = f->site[row->site - 1].kind == LOOP_SITE_WORK;
-	put_what(c, f, row->site);
-	put_source(c, f, row->site);
-	put_function(c, f, row->region);
-	put_process(c, f, row->who);
-	put_count(c, row->n_threads);
-	put_count(c, row->entries);
-	put_count(c, row->time_ns);
-	put_count(c, row->longest_ns);
-	if (is_work)
-		put_imbalance(c, row);
-	else /* that threads wait for different times is the other side of it */
-		c->value[c->n++] = (struct answer_value){.kind = ANSWER_ABSENT};
+	return is_work ? imbalance(row) : cell_absent();
 }
 
-static const struct answer_column wait_columns[] = {
-	{"what", "What", 0},
-	{"source", "Source", 0},
-	{"function", "Region", 0},
-	{"pid", "PID", 0},
-	{"tid", "TID", 0},
-	{"entries", "Waits", COUNT},
-	{"time_ns", "Waited", NS},
-};
-
-static void wait_cells(const struct parallel *p, const struct parallel_row *row, struct cells *c)
+static int32_t pid_of(const struct loop_facts *f, uint32_t who)
 {
-	const struct loop_facts *f = &p->facts;
-	put_what(c, f, row->site);
-	put_source(c, f, row->site);
-	put_function(c, f, row->region);
-	put_thread(c, f, row->who);
-	put_count(c, row->entries);
-	put_count(c, row->time_ns);
+	return who ? f->who[who - 1].pid : 0;
 }
 
-static const struct answer_column loop_columns[] = {
-	{"function", "Region", 0},
-	{"source", "Loop", 0},
-	{"nest", "Nest", 0},
-	{"pid", "PID", 0},
-	{"threads", "Threads", COUNT},
-	{"iterations", "Iterations", COUNT},
-	{"fp_ops", "FLOP", COUNT},
-	{"bytes", "Bytes", MPERF__UNIT__UNIT_BYTES},
-	{"imbalance", "Imbalance", SHARE},
-};
-
-static void loop_cells(const struct parallel *p, const struct parallel_row *row, struct cells *c)
+static int32_t tid_of(const struct loop_facts *f, uint32_t who)
 {
-	const struct loop_facts *f = &p->facts;
-	put_function(c, f, row->region);
-	put_source(c, f, row->site);
-	put_text(c, text_of(&f->texts, f->site[row->site - 1].nest));
-	put_process(c, f, row->who);
-	put_count(c, row->n_threads);
-	put_count(c, row->iterations);
-	put_count(c, row->fp_ops);
-	put_count(c, row->bytes);
-	put_imbalance(c, row);
+	return who ? f->who[who - 1].tid : 0;
 }
 
-static const struct answer_column function_columns[] = {
-	{"region", "Region", 0},
-	{"source", "Source", 0},
-	{"function", "Function", 0},
-	{"module", "Module", 0},
-	{"pid", "PID", 0},
-	{"share", "Share", SHARE},
-	{"sampled_ns", "Sampled", NS},
-	{"samples", "Samples", COUNT},
-};
+/* --- tables ----------------------------------------------------------------------------------- */
 
-static void function_cells(
-	const struct parallel *p, const struct parallel_row *row, struct cells *c)
-{
-	const struct loop_facts *f = &p->facts;
-	put_function(c, f, row->region);
-	put_source(c, f, row->region);
-	put_text(c, row->function ? text_of(&f->texts, row->function) : "[other functions]");
-	put_text(c, text_of(&f->texts, row->module));
-	put_process(c, f, row->who);
-	put_share(c, row->sampled_ns, f->sampled_ns);
-	put_count(c, row->sampled_ns);
-	put_count(c, row->samples);
-}
+#define REGION_TABLE(COLUMN)                                                                       \
+	COLUMN(function, "Region", NONE, function(t, f, row->site))                                \
+	COLUMN(source, "Source", NONE, source(t, f, row->site))                                    \
+	COLUMN(pid, "PID", NONE, cell_id(pid_of(f, row->who)))                                     \
+	COLUMN(threads, "Threads", COUNT, cell_count(row->n_threads))                              \
+	COLUMN(calls, "Calls", COUNT, cell_count(row->calls))                                      \
+	COLUMN(elapsed_ns, "Elapsed", NS, cell_count(row->longest_ns))                             \
+	COLUMN(time_ns, "Of threads", NS, cell_count(row->time_ns))                                \
+	COLUMN(work, "Work", SHARE, cell_share(row->work, row->time_ns))                           \
+	COLUMN(wait, "Waits", SHARE, cell_share(row->wait_ns, row->time_ns))                       \
+	COLUMN(lock, "Locks", SHARE, cell_share(row->lock_ns, row->time_ns))                       \
+	COLUMN(imbalance, "Imbalance", SHARE, imbalance(row))                                      \
+	COLUMN(sampled_ns, "Sampled", NS, cell_count(row->sampled_ns))                             \
+	COLUMN(samples, "Samples", COUNT, cell_count(row->samples))                                \
+	COLUMN(inside, "Inside", NONE, inside(t, f, row->site))
 
-#define TABLE(columns, cells)                                                                      \
-	{                                                                                          \
-		columns, sizeof(columns) / sizeof(*(columns)), cells                               \
-	}
-static const struct {
-	const struct answer_column *columns;
-	size_t n;
-	void (*cells)(const struct parallel *p, const struct parallel_row *row, struct cells *c);
-} tables[N_PARALLEL_BY] = {
-	[PARALLEL_BY_REGION] = TABLE(region_columns, region_cells),
-	[PARALLEL_BY_THREAD] = TABLE(thread_columns, thread_cells),
-	[PARALLEL_BY_PLACE] = TABLE(place_columns, place_cells),
-	[PARALLEL_BY_WAIT] = TABLE(wait_columns, wait_cells),
-	[PARALLEL_BY_LOOP] = TABLE(loop_columns, loop_cells),
-	[PARALLEL_BY_FUNCTION] = TABLE(function_columns, function_cells),
-};
+#define THREAD_TABLE(COLUMN)                                                                       \
+	COLUMN(function, "Region", NONE, function(t, f, row->site))                                \
+	COLUMN(source, "Source", NONE, source(t, f, row->site))                                    \
+	COLUMN(pid, "PID", NONE, cell_id(pid_of(f, row->who)))                                     \
+	COLUMN(tid, "TID", NONE, cell_id(tid_of(f, row->who)))                                     \
+	COLUMN(entries, "Entries", COUNT, cell_count(row->entries))                                \
+	COLUMN(time_ns, "Time", NS, cell_count(row->time_ns))                                      \
+	COLUMN(work_ns, "Work", NS, cell_count(row->work))                                         \
+	COLUMN(wait_ns, "Waits", NS, cell_count(row->wait_ns))                                     \
+	COLUMN(lock_ns, "Locks", NS, cell_count(row->lock_ns))                                     \
+	COLUMN(sampled_ns, "Sampled", NS, cell_count(row->sampled_ns))                             \
+	COLUMN(samples, "Samples", COUNT, cell_count(row->samples))
+
+#define PLACE_TABLE(COLUMN)                                                                        \
+	COLUMN(what, "What", NONE, what(t, f, row->site))                                          \
+	COLUMN(source, "Source", NONE, source(t, f, row->site))                                    \
+	COLUMN(function, "Region", NONE, function(t, f, row->region))                              \
+	COLUMN(pid, "PID", NONE, cell_id(pid_of(f, row->who)))                                     \
+	COLUMN(threads, "Threads", COUNT, cell_count(row->n_threads))                              \
+	COLUMN(entries, "Entries", COUNT, cell_count(row->entries))                                \
+	COLUMN(time_ns, "Time", NS, cell_count(row->time_ns))                                      \
+	COLUMN(longest_ns, "Longest", NS, cell_count(row->longest_ns))                             \
+	COLUMN(imbalance, "Imbalance", SHARE, place_imbalance(f, row))
+
+#define WAIT_TABLE(COLUMN)                                                                         \
+	COLUMN(what, "What", NONE, what(t, f, row->site))                                          \
+	COLUMN(source, "Source", NONE, source(t, f, row->site))                                    \
+	COLUMN(function, "Region", NONE, function(t, f, row->region))                              \
+	COLUMN(pid, "PID", NONE, cell_id(pid_of(f, row->who)))                                     \
+	COLUMN(tid, "TID", NONE, cell_id(tid_of(f, row->who)))                                     \
+	COLUMN(entries, "Waits", COUNT, cell_count(row->entries))                                  \
+	COLUMN(time_ns, "Waited", NS, cell_count(row->time_ns))
+
+#define LOOP_TABLE(COLUMN)                                                                         \
+	COLUMN(function, "Region", NONE, function(t, f, row->region))                              \
+	COLUMN(source, "Loop", NONE, source(t, f, row->site))                                      \
+	COLUMN(nest, "Nest", NONE, text(t, text_of(&f->texts, f->site[row->site - 1].nest)))       \
+	COLUMN(pid, "PID", NONE, cell_id(pid_of(f, row->who)))                                     \
+	COLUMN(threads, "Threads", COUNT, cell_count(row->n_threads))                              \
+	COLUMN(iterations, "Iterations", COUNT, cell_count(row->iterations))                       \
+	COLUMN(fp_ops, "FLOP", COUNT, cell_count(row->fp_ops))                                     \
+	COLUMN(bytes, "Bytes", BYTES, cell_count(row->bytes))                                      \
+	COLUMN(imbalance, "Imbalance", SHARE, imbalance(row))
+
+#define FUNCTION_TABLE(COLUMN)                                                                     \
+	COLUMN(region, "Region", NONE, function(t, f, row->region))                                \
+	COLUMN(source, "Source", NONE, source(t, f, row->region))                                  \
+	COLUMN(function, "Function", NONE,                                                         \
+		text(t, row->function ? text_of(&f->texts, row->function) : "[other functions]"))  \
+	COLUMN(module, "Module", NONE, text(t, text_of(&f->texts, row->module)))                   \
+	COLUMN(pid, "PID", NONE, cell_id(pid_of(f, row->who)))                                     \
+	COLUMN(share, "Share", SHARE, cell_share(row->sampled_ns, f->sampled_ns))                  \
+	COLUMN(sampled_ns, "Sampled", NS, cell_count(row->sampled_ns))                             \
+	COLUMN(samples, "Samples", COUNT, cell_count(row->samples))
 
 int parallel_tell_columns(const struct parallel *p, const struct answer *answer)
 {
-	return answer->columns(answer->userdata, tables[p->q.by].columns, tables[p->q.by].n);
+	switch (p->q.by) {
+	case PARALLEL_BY_THREAD:
+		return CELLS_HEAD(answer, THREAD_TABLE);
+	case PARALLEL_BY_PLACE:
+		return CELLS_HEAD(answer, PLACE_TABLE);
+	case PARALLEL_BY_WAIT:
+		return CELLS_HEAD(answer, WAIT_TABLE);
+	case PARALLEL_BY_LOOP:
+		return CELLS_HEAD(answer, LOOP_TABLE);
+	case PARALLEL_BY_FUNCTION:
+		return CELLS_HEAD(answer, FUNCTION_TABLE);
+	default:
+		return CELLS_HEAD(answer, REGION_TABLE);
+	}
 }
 
 int parallel_tell_row(
 	const struct parallel *p, const struct parallel_row *row, const struct answer *answer)
 {
-	struct cells c = {.n = 0};
-	tables[p->q.by].cells(p, row, &c);
-	return answer->row(answer->userdata, c.value, c.n);
+	const struct loop_facts *f = &p->facts;
+	struct texts texts = {.n = 0}, *t = &texts;
+	switch (p->q.by) {
+	case PARALLEL_BY_THREAD:
+		return CELLS_ROW(answer, THREAD_TABLE);
+	case PARALLEL_BY_PLACE:
+		return CELLS_ROW(answer, PLACE_TABLE);
+	case PARALLEL_BY_WAIT:
+		return CELLS_ROW(answer, WAIT_TABLE);
+	case PARALLEL_BY_LOOP:
+		return CELLS_ROW(answer, LOOP_TABLE);
+	case PARALLEL_BY_FUNCTION:
+		return CELLS_ROW(answer, FUNCTION_TABLE);
+	default:
+		return CELLS_ROW(answer, REGION_TABLE);
+	}
 }

@@ -5,7 +5,7 @@
 
 #include "daemon/query/loops/parallel.h"
 
-/* One row, with what its threads did. */
+/* A row, and sums over its threads. */
 struct parallel_row {
 	uint32_t site;     /* index + 1 */
 	uint32_t region;   /* the same: of the region that it is in, or itself; 0: outside all */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What belongs to a parallel region. Its code is a function of its own, which compilers outline, and
- * which has the loops and barriers that the region was seen in. So that function is the region's, and
- * a sample is in the region if its stack has that function, or the call by which the region begins: the
- * thread that began it has that, the others do not. Functions that are called from several regions
- * say nothing, and are told from outlined ones by their names.
+ * Find the code of a parallel region. It is a function of its own, which compilers outline, and which has the loops
+ * and barriers that the region was seen in. So that function is the region's, and a sample is in the region if its
+ * stack has that function, or the call by which the region begins: the thread that began it has that, the others do
+ * not. Functions that are called from several regions say nothing, and are told from outlined ones by their names.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -94,8 +93,8 @@ static size_t outlined_from(const char *function)
 	return 0;
 }
 
-/* Where the call that begins a region is the last of its function, it was made a jump, and returns to
- * the caller of that: then the body says whose region it is. */
+/* If the call that begins a region is the last thing its function does, compilers make it a jump,
+ * and it returns to that function's caller. Then only the body tells which region it is. */
 static int note_body_of_region(struct loop_facts *f, uint32_t site, const char *symbol)
 {
 	struct fact_site *region = &f->site[f->site[site - 1].parent - 1];

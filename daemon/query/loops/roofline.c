@@ -1,31 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * From sums to figures.
+ * From facts to rows: sums of each group, their times, and the figures of both.
  *
  * A loop's own counts are without the loops inside; each row has the figures of both, a loop's own
  * and those with the loops inside. roofline_time.c says what their time is. A figure without a time
  * or without counts is absent.
- *
- * Counting slows what it counts. With A accesses, I instructions and U updates of counters, each of
- * which loads and stores, Examem takes
- *
- *      OMAF = A / I
- *      NMAF = (2 U + A) / (2 U + I)
- *      MF = NMAF / OMAF
- *      CF = (I + U MF) / I
- *
- * and the bandwidth without counting to be CF times the one that was reached. A, I and U are
- * counted, bytes too, and the time is measured as said above; that counting slows a loop by its
- * share of instructions is Examem's estimate. I is of LLVM IR, as the pass sees it.
- * Source: Examem, section III.G, equations 1 to 5.
- *
- * The cost of counting is another estimate: as many updates and looks at the clock as were counted,
- * each for as long as it takes on the machine that answers.
  */
 #include "daemon/query/loops/roofline.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,70 +44,6 @@ enum tier roofline_coarsest(const struct roofline_question *question)
 	if (question->by == ROOFLINE_THREAD)
 		return TIER_WINDOW;
 	return f && f->n_pids > 0 ? TIER_MINUTE : TIER_HOUR;
-}
-
-/* --- figures ---------------------------------------------------------------------------------- */
-
-double roof_correction(double accesses, double instructions, double updates)
-{
-	if (instructions <= 0 || updates <= 0 || accesses <= 0)
-		return 1 + (instructions > 0 && updates > 0 ? updates / instructions : 0);
-	double before = accesses / instructions;
-	double after = (2 * updates + accesses) / (2 * updates + instructions);
-	return (instructions + updates * (after / before)) / instructions;
-}
-
-static double ratio(double part, double whole)
-{
-	return whole > 0 ? part / whole : -1;
-}
-
-/* Of the time. Samples come by chance. Of nests each look at the clock may be off by what it costs;
- * where some entries stand for others, they are taken to differ as much as they are long, but those
- * of regions, which tell how much they do. */
-static double error_of(const struct roof_sums *s, const struct roof_time *time, double clock_ns)
-{
-	double timed = s->value[LOOP_TIMED_ENTRIES];
-	if (timed <= 0)
-		timed = s->value[LOOP_ENTRIES]; /* regions are timed each time */
-	if (time->error > 0)
-		return time->error;
-	if (time->clock == ROOF_SAMPLED)
-		return s->samples > 0 ? 1 / sqrt((double)s->samples) : -1;
-	if (time->clock != ROOF_MEASURED || timed <= 0 || time->ns <= 0)
-		return -1;
-	double looks = clock_ns / (time->ns / fmax(s->value[LOOP_ENTRIES], timed));
-	double chosen = timed < s->value[LOOP_ENTRIES] ? 1 / sqrt(timed) : 0;
-	if (s->value[LOOP_REPRESENTED] > 0)
-		chosen = roof_variance_error(s->value[LOOP_TIME_VARIANCE], s->value[LOOP_TIME_NS]);
-	return hypot(looks, chosen);
-}
-
-struct roof_figures roof_figures_of(const struct roof_sums *s, const struct roof_time *time,
-	enum roofline_ops ops, const struct roof_costs *costs)
-{
-	const double *v = s->value;
-	double updates = v[LOOP_UPDATES], instructions = v[LOOP_INSTRUCTIONS];
-	struct roof_figures f = {
-		.clock = time->clock,
-		.time_ns = time->clock == ROOF_NO_CLOCK ? -1 : time->ns,
-		.ops = roof_ops(s, ops),
-		.bytes = v[LOOP_BYTES_LOADED] + v[LOOP_BYTES_STORED],
-		.lanes = ratio(v[LOOP_LANES_ACTIVE], v[LOOP_LANES_ISSUED]),
-		.error = error_of(s, time, costs->clock_ns),
-	};
-	f.cost = ratio(updates * costs->update_ns + 2 * costs->clock_ns * v[LOOP_TIMED_ENTRIES],
-		f.time_ns);
-	f.ops_per_byte = ratio(f.ops, f.bytes);
-	f.ops_per_ns = ratio(f.ops, f.time_ns);
-	f.bytes_per_ns = ratio(f.bytes, f.time_ns);
-	double correction = roof_correction(v[LOOP_LOADS] + v[LOOP_STORES], instructions, updates);
-	f.bytes_per_ns_corrected = f.bytes_per_ns < 0 ? -1 : f.bytes_per_ns * correction;
-	f.loaded_per_ns = ratio(v[LOOP_BYTES_LOADED], f.time_ns);
-	f.stored_per_ns = ratio(v[LOOP_BYTES_STORED], f.time_ns);
-	f.loaded_per_ns_corrected = f.loaded_per_ns < 0 ? -1 : f.loaded_per_ns * correction;
-	f.stored_per_ns_corrected = f.stored_per_ns < 0 ? -1 : f.stored_per_ns * correction;
-	return f;
 }
 
 /* --- sums ------------------------------------------------------------------------------------- */
@@ -182,7 +101,7 @@ static bool is_block(const struct loop_facts *f, uint32_t site)
 	return site != 0 && f->site[site - 1].kind == LOOP_SITE_BLOCK;
 }
 
-/* What stands for no region; 0 if nothing does. */
+/* The group that stands for code outside of all regions; 0: none. */
 static uint32_t outside(const struct loop_facts *f)
 {
 	for (uint32_t i = 0; i < f->site_keys.n_keys; i++) {
@@ -250,7 +169,7 @@ static void sum_total(struct roofline *r)
 				r->total[i].value[metric] = r->self[i].value[metric];
 }
 
-/* Where 1 in N entries of a region was counted, the others are taken to be alike. */
+/* If 1 in N entries of a region was counted, the others are assumed to be like it. */
 static void scale_region(struct roof_sums *s)
 {
 	double all = s->value[LOOP_ENTRIES], counted = s->value[LOOP_COUNTED_ENTRIES];
@@ -279,7 +198,7 @@ static bool is_wanted(const struct roofline *r, uint32_t group)
 	       v[LOOP_TIME_NS] > 0;
 }
 
-/* Of a loop that ran, and of which no entry counted, nothing is known but its time. */
+/* If no entry of a loop counted, only its time is known. */
 static void forget_counts(struct roof_figures *f)
 {
 	f->ops = f->bytes = f->ops_per_ns = f->bytes_per_ns = f->bytes_per_ns_corrected =

@@ -154,12 +154,12 @@ bool roofline_is_loop(const struct roofline *r, uint32_t group);
 int roofline_find_inside(struct roofline *r);
 /* Does anything call what is not counted? */
 bool roofline_has_callees(const struct roofline *r);
-/* What a loop or function calls that is not counted, with the loops inside: names,
- * calls, and time where samples tell, in at most n bytes. Returns its length, 0: nothing. */
+/* Describe the uncounted code that a loop or function, and the loops inside, call: names, calls,
+ * and time where samples tell, in at most n bytes. Returns the length, 0: nothing. */
 size_t roofline_callees(const struct roofline *r, uint32_t group, char *ret_text, size_t n);
 /* The loop around a group, index + 1; 0: none. */
 uint32_t roofline_loop_around(const struct roofline *r, uint32_t group);
-/* roofline_doubt.c: what of a group's hardware counts cannot be, as roof_row.doubted. */
+/* figures.c: the hardware counts of a group that cannot be, as roof_row.doubted. */
 uint32_t roofline_doubts(const struct roofline *r, uint32_t group);
 /* roofline_notes.c: add to the provenance what limits the figures, then what columns mean. */
 void roofline_note(struct roofline *r);

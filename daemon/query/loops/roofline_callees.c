@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What a loop or function calls that nobody counts, by name. Copies are left out: what they move is
- * counted, and they have rows as if they were loops.
+ * Name the uncounted code that a loop or function calls. Copies are left out: the bytes that they
+ * move are counted, and they have rows as if they were loops.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -96,7 +96,7 @@ static void add(struct callees *c, const struct roofline *r, uint32_t group)
 	c->one[i].ns += s->sampled_ns;
 }
 
-/* As deep as loops are nested: LOOP_DEPTH_MAX. */
+/* Recurses as deep as loops are nested: LOOP_DEPTH_MAX. */
 static void collect(struct callees *c, const struct roofline *r, uint32_t group)
 {
 	const struct fact_site *site = r->facts.site;

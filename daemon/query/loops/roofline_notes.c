@@ -70,8 +70,8 @@ static void note_waiting(struct roofline *r, bool measured)
 			percent, waited_s, measured ? ", measured ones do not" : "");
 	else
 		snprintf(text, sizeof(text),
-			"Threads had a CPU for %.0f %% of the time: measured times are wall time, "
-			"which has their waiting.",
+			"Threads had a CPU for %.0f %% of the time: measured times are wall time "
+			"and include time spent waiting.",
 			percent);
 	note(r, text);
 }
@@ -126,7 +126,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path ? path : "";
 }
 
-/* Their names and shares. False: none has a share that needs a note. */
+/* Name the longest of them, with their shares. False: none has a share that needs a note. */
 static bool note_uncounted(struct roofline *r)
 {
 	struct uncounted found[UNCOUNTED_NOTED] = {{0, 0}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Which rows are shown, and in which order. The rows with most time are chosen, and of loops also
- * the loops around them, since a loop alone says little. Then the loops of one nest are put
+ * Choose the rows to show, and put them in order. The rows with most time are chosen, and of loops
+ * also the loops around them, since a loop alone says little. Then the loops of one nest are put
  * together, each behind the one around it; nests go by the time that their chosen rows have.
  */
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define NO_ROW UINT32_MAX
 
-/* Of loops, their own time unless asked otherwise. */
+/* The time by which rows are chosen: for loops their own, unless asked otherwise. */
 static double time_ns(const struct roofline *r, const struct roof_row *row)
 {
 	bool self = r->q.by == ROOFLINE_LOOP && !r->q.inclusive;
@@ -92,7 +92,7 @@ static int cut(struct roofline *r)
 
 /* --- nests ------------------------------------------------------------------------------------ */
 
-/* What each nest comes to, by group of its outermost loop. */
+/* The time of each nest, by group of its outermost loop. */
 struct nests {
 	double *ns, *work;
 	const struct roofline *r;
@@ -150,7 +150,8 @@ static uint32_t depth_of(const struct roofline *r, uint32_t group)
 	return depth;
 }
 
-/* Of two loops in one nest, the outer one first; else by those around them in the same loop. */
+/* Order two loops of one nest: the outer one first. If neither is inside the other, order the loops
+ * around them that have the same parent. */
 static int compare_inside(
 	const struct roofline *r, const struct roof_row *x, const struct roof_row *y)
 {

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rows of a roofline, and behind them what they mean less than they seem to.
+ * Rows of a roofline, whose figures are in proto/figures.inc, and the notes below them.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/query/loops/cells.h"
 #include "daemon/query/loops/roofline.h"
 #include "proto/base/memory.h"
 
-#define COLUMNS_MAX 96 /* 81, if four events are granted */
+enum {
+#define BY_COUNTS(name, title, unit, cell, value) FIGURE_##name,
+#include "proto/figures.inc"
+	N_FIGURES
+};
+#define KEYS_MAX 6
+#define GRANTED_MAX (4 + 3 * MPERF_GRANTS_MAX) /* of an event its count, error and rate */
+#define COLUMNS_MAX (KEYS_MAX + N_FIGURES + GRANTED_MAX)
 #define TEXTS_MAX 4
 #define TEXT_BYTES 512
 #define CALLEES_BYTES 384 /* of these: three names */
@@ -19,7 +27,6 @@ struct row {
 	size_t n;
 	char text[TEXTS_MAX][TEXT_BYTES];
 	size_t n_texts;
-	bool is_uncounted; /* none of its entries counted */
 };
 
 static void put(struct row *row, struct answer_value v)
@@ -30,34 +37,7 @@ static void put(struct row *row, struct answer_value v)
 
 static void put_text(struct row *row, const char *text)
 {
-	put(row, text && *text ? (struct answer_value){.kind = ANSWER_TEXT, .text = text}
-			       : (struct answer_value){.kind = ANSWER_ABSENT});
-}
-
-/* Counts are whole numbers; a made-up one is cut off. */
-static void put_count(struct row *row, double n)
-{
-	put(row, (struct answer_value){.kind = ANSWER_INTEGER, .integer = integer_of(n)});
-}
-
-static void put_known(struct row *row, double n)
-{
-	if (n < 0)
-		put(row, (struct answer_value){.kind = ANSWER_ABSENT});
-	else
-		put_count(row, n);
-}
-
-/* What no entry counted is not 0. */
-static void put_counted(struct row *row, double n)
-{
-	put_known(row, row->is_uncounted ? -1 : n);
-}
-
-static void put_real(struct row *row, double n)
-{
-	put(row, n < 0 ? (struct answer_value){.kind = ANSWER_ABSENT}
-		       : (struct answer_value){.kind = ANSWER_REAL, .real = n});
+	put(row, cell_text(text));
 }
 
 static char *new_text(struct row *row)
@@ -73,7 +53,7 @@ static char *new_text(struct row *row)
 	{                                                                                          \
 		"build_id", "Build id", 0                                                          \
 	}
-static const struct answer_column key_columns[N_ROOFLINE_BY][8] = {
+static const struct answer_column key_columns[N_ROOFLINE_BY][KEYS_MAX + 1] = {
 	[ROOFLINE_LOOP] = {SITE_COLUMNS},
 	[ROOFLINE_FUNCTION] = {SITE_COLUMNS},
 	[ROOFLINE_REGION] = {{"region", "Region", 0}, {"source", "Source", 0},
@@ -81,62 +61,9 @@ static const struct answer_column key_columns[N_ROOFLINE_BY][8] = {
 	[ROOFLINE_THREAD] = {{"comm", "Thread", 0}, {"pid", "PID", 0}, {"tid", "TID", 0}},
 };
 
-static const struct answer_column figure_columns[] = {
-	{"entries", "Calls", MPERF__UNIT__UNIT_COUNT},
-	{"iterations", "Iterations", MPERF__UNIT__UNIT_COUNT},
-	{"time_ns", "Time", MPERF__UNIT__UNIT_NS},
-	{"share", "Share", MPERF__UNIT__UNIT_SHARE},
-	{"clock", "Time is", 0},
-	{"time_self_ns", "Own time", MPERF__UNIT__UNIT_NS},
-	{"ipc", "IPC", MPERF__UNIT__UNIT_RATIO},
-	{"ipc_share", "IPC covers", MPERF__UNIT__UNIT_SHARE},
-	{"gops", NULL, MPERF__UNIT__UNIT_RATIO},
-	{"gbytes", "GB/s", MPERF__UNIT__UNIT_RATIO},
-	{"gbytes_corrected", "Corrected", MPERF__UNIT__UNIT_RATIO},
-	{"gbytes_read", "Read GB/s", MPERF__UNIT__UNIT_RATIO},
-	{"gbytes_written", "Written", MPERF__UNIT__UNIT_RATIO},
-	{"gbytes_read_corrected", "Read, corr.", MPERF__UNIT__UNIT_RATIO},
-	{"gbytes_written_corrected", "Written, corr.", MPERF__UNIT__UNIT_RATIO},
-	{"ops_per_byte", NULL, MPERF__UNIT__UNIT_RATIO},
-	{"lanes", "Lanes active", MPERF__UNIT__UNIT_SHARE},
-	{"cost", "Counting", MPERF__UNIT__UNIT_SHARE},
-	{"error", "Error", MPERF__UNIT__UNIT_SHARE},
-	{"ops", "Operations", MPERF__UNIT__UNIT_COUNT},
-	{"ops_self", "Own operations", MPERF__UNIT__UNIT_COUNT},
-	{"bytes_loaded", "Loaded", MPERF__UNIT__UNIT_BYTES},
-	{"bytes_stored", "Stored", MPERF__UNIT__UNIT_BYTES},
-	{"bytes_self", "Own bytes", MPERF__UNIT__UNIT_BYTES},
-	{"bytes_stack", "Of locals", MPERF__UNIT__UNIT_BYTES},
-	{"bytes_modelled", "Modelled", MPERF__UNIT__UNIT_BYTES},
-	{"loads", "Loads", MPERF__UNIT__UNIT_COUNT},
-	{"stores", "Stores", MPERF__UNIT__UNIT_COUNT},
-	{"fp16_ops", "Half", MPERF__UNIT__UNIT_COUNT},
-	{"fp32_ops", "Single", MPERF__UNIT__UNIT_COUNT},
-	{"fp64_ops", "Double", MPERF__UNIT__UNIT_COUNT},
-	{"fp_wide_ops", "Wide", MPERF__UNIT__UNIT_COUNT},
-	{"int_ops", "Integer", MPERF__UNIT__UNIT_COUNT},
-	{"branches", "Branches", MPERF__UNIT__UNIT_COUNT},
-	{"instructions", "Instructions", MPERF__UNIT__UNIT_COUNT},
-	{"updates", "Updates", MPERF__UNIT__UNIT_COUNT},
-	{"samples", "Samples", MPERF__UNIT__UNIT_COUNT},
-	{"counted_entries", "Counted calls", MPERF__UNIT__UNIT_COUNT},
-	{"sampling_error", "By chance", MPERF__UNIT__UNIT_SHARE},
-	{"unseen", "Not seen", 0},
-	/* the same, without the loops inside */
-	{"share_self", "Share", MPERF__UNIT__UNIT_SHARE},
-	{"clock_self", "Time is", 0},
-	{"gops_self", NULL, MPERF__UNIT__UNIT_RATIO},
-	{"gbytes_self", "GB/s", MPERF__UNIT__UNIT_RATIO},
-	{"ops_per_byte_self", NULL, MPERF__UNIT__UNIT_RATIO},
-	{"error_self", "Error", MPERF__UNIT__UNIT_SHARE},
-	{"depth", "Depth", MPERF__UNIT__UNIT_COUNT},
-	{"kind", "Kind", 0},
-};
-#define N_FIGURES (sizeof(figure_columns) / sizeof(*figure_columns))
-
 /* --- what was granted ------------------------------------------------------------------------- */
 
-/* A column for each event of regions, and what follows of it. */
+/* Each event of regions has a column, and some that follow from it. */
 #define PER_INSTRUCTIONS 1000.0
 
 static const char *granted_name(const struct roofline *r, unsigned i)
@@ -144,18 +71,9 @@ static const char *granted_name(const struct roofline *r, unsigned i)
 	return text_of(&r->facts.texts, r->facts.granted[i]);
 }
 
-/* Its place, or -1. */
-static int granted_find(const struct roofline *r, const char *wanted)
-{
-	for (unsigned i = 0; i < r->facts.n_granted; i++)
-		if (granted_is(granted_name(r, i), wanted))
-			return (int)i;
-	return -1;
-}
-
 static bool has_rate(const struct roofline *r, unsigned i)
 {
-	int instructions = granted_find(r, "instructions");
+	int instructions = granted_find(&r->facts, "instructions");
 	return instructions >= 0 && instructions != (int)i;
 }
 
@@ -163,12 +81,11 @@ static bool has_rate(const struct roofline *r, unsigned i)
 struct granted_names {
 	char name[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 	char rate[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
-	char title[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 	char error[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 };
 
-static size_t granted_columns(
-	const struct roofline *r, struct granted_names *names, struct answer_column *c)
+static size_t granted_columns(const struct roofline *r, struct granted_names *names,
+	const char *per_dram_byte, struct answer_column *c)
 {
 	size_t n = 0;
 	if (r->any_measured_in_part)
@@ -190,14 +107,14 @@ static size_t granted_columns(
 			continue;
 		snprintf(names->rate[i], sizeof(names->rate[i]), EVENT_COLUMN "%.47s_per_1000",
 			name);
-		snprintf(names->title[i], sizeof(names->title[i]), "/ 1000 instr.");
 		c[n++] = (struct answer_column){
-			names->rate[i], names->title[i], MPERF__UNIT__UNIT_RATIO};
+			names->rate[i], "/ 1000 instr.", MPERF__UNIT__UNIT_RATIO};
 	}
 	if (r->has_dram) {
 		c[n++] =
 			(struct answer_column){"dram_gbytes", "DRAM GB/s", MPERF__UNIT__UNIT_RATIO};
-		c[n++] = (struct answer_column){"ops_per_dram_byte", NULL, MPERF__UNIT__UNIT_RATIO};
+		c[n++] = (struct answer_column){
+			"ops_per_dram_byte", per_dram_byte, MPERF__UNIT__UNIT_RATIO};
 	}
 	return n;
 }
@@ -215,45 +132,33 @@ static double ratio(double part, double whole, double factor)
 	return part >= 0 && whole > 0 ? factor * part / whole : -1;
 }
 
-/* Where 1 in N entries is measured: how many were; all, if the region told nothing of it. */
-static void put_measured(struct row *row, const struct roofline *r, const struct roof_row *from)
-{
-	const double *v = r->total[from->group].value;
-	if (r->any_measured_in_part)
-		put_count(row, v[LOOP_REPRESENTED] > 0 ? v[LOOP_TIMED_ENTRIES] : v[LOOP_ENTRIES]);
-}
-
-static void put_granted_error(
-	struct row *row, const struct roofline *r, const struct roof_row *from, unsigned i)
-{
-	const double *v = r->total[from->group].value;
-	if (r->any_measured_in_part)
-		put_real(row, roof_variance_error(v[LOOP_GRANTED_VARIANCE + i],
-				      granted_count(r, from, (int)i)));
-}
-
 static void put_granted(struct row *row, const struct roofline *r, const struct roof_row *from)
 {
-	double ns = r->total[from->group].value[LOOP_GRANTED_NS];
-	double instructions = granted_count(r, from, granted_find(r, "instructions"));
+	const double *v = r->total[from->group].value;
+	double ns = v[LOOP_GRANTED_NS];
+	double instructions = granted_count(r, from, granted_find(&r->facts, "instructions"));
 	double counts[MPERF_GRANTS_MAX] = {-1, -1, -1, -1};
-	put_measured(row, r, from);
+	if (r->any_measured_in_part) /* a region without these figures measured all of its entries */
+		put(row, cell_count(v[LOOP_REPRESENTED] > 0 ? v[LOOP_TIMED_ENTRIES]
+							    : v[LOOP_ENTRIES]));
 	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
 		return;
-	put_known(row, ns > 0 ? ns : -1);
+	put(row, cell_known(ns > 0 ? ns : -1));
 	for (unsigned i = 0; i < r->facts.n_granted; i++) {
 		double count = counts[i] = granted_count(r, from, (int)i);
-		put_known(row, count);
-		put_granted_error(row, r, from, i);
+		put(row, cell_known(count));
+		if (r->any_measured_in_part)
+			put(row, cell_real(
+					 roof_variance_error(v[LOOP_GRANTED_VARIANCE + i], count)));
 		if (has_rate(r, i))
-			put_real(row, ratio(count, instructions, PER_INSTRUCTIONS));
+			put(row, cell_real(ratio(count, instructions, PER_INSTRUCTIONS)));
 	}
 	if (!r->has_dram)
 		return;
 	/* operations are of all entries, misses of those with counters: their rates are compared */
 	double bytes_per_ns = ratio(dram_bytes(&r->facts, &r->dram, counts), ns, 1);
-	put_real(row, bytes_per_ns);
-	put_real(row, ratio(from->total.ops_per_ns, bytes_per_ns, 1));
+	put(row, cell_real(bytes_per_ns));
+	put(row, cell_real(ratio(from->total.ops_per_ns, bytes_per_ns, 1)));
 }
 
 static int tell_columns(const struct roofline *r, const struct answer *answer)
@@ -262,23 +167,16 @@ static int tell_columns(const struct roofline *r, const struct answer *answer)
 	static const char *const per_byte[] = {"FLOP/B", "IOP/B", "FLOP/B", "FLOP/B"};
 	static const char *const per_dram_byte[] = {
 		"FLOP/DRAM B", "IOP/DRAM B", "FLOP/DRAM B", "FLOP/DRAM B"};
+	const char *const RATE = rate[r->q.ops], *const PER_BYTE = per_byte[r->q.ops];
 	struct answer_column c[COLUMNS_MAX];
 	struct granted_names names;
 	size_t n = 0;
 	for (const struct answer_column *key = key_columns[r->q.by]; key->name; key++)
 		c[n++] = *key;
-	for (size_t i = 0; i < N_FIGURES; i++) {
-		c[n] = figure_columns[i];
-		if (!c[n].title)
-			c[n].title = strncmp(c[n].name, "gops", strlen("gops")) == 0
-					     ? rate[r->q.ops]
-					     : per_byte[r->q.ops];
-		n++;
-	}
-	size_t first = n;
-	n += granted_columns(r, &names, c + n);
-	for (size_t i = first; i < n; i++)
-		c[i].title = c[i].title ? c[i].title : per_dram_byte[r->q.ops];
+#define BY_COUNTS(name, title, unit, cell, value)                                                  \
+	c[n++] = (struct answer_column){#name, title, MPERF__UNIT__UNIT_##unit};
+#include "proto/figures.inc"
+	n += granted_columns(r, &names, per_dram_byte[r->q.ops], c + n);
 	return answer->columns(answer->userdata, c, n);
 }
 
@@ -331,8 +229,8 @@ static void put_key(struct row *row, const struct roofline *r, uint32_t group)
 	} else {
 		put_text(row, text_of(&f->texts, f->who[group].comm));
 		int32_t pid = f->who[group].pid; /* 0: of a file, which tells none */
-		put_known(row, pid > 0 ? pid : -1);
-		put_count(row, f->who[group].tid);
+		put(row, cell_known(pid > 0 ? pid : -1));
+		put(row, cell_count(f->who[group].tid));
 	}
 }
 
@@ -354,7 +252,8 @@ static size_t put_callees(const struct roofline *r, uint32_t group, char *text, 
 	return length;
 }
 
-/* What could not be seen: calls, assembly, and entries that did not count and should have. */
+/* Describe what could not be counted: calls, assembly, and entries that should have counted and did
+ * not. */
 static const char *unseen_text(
 	struct row *row, const struct roofline *r, const struct roof_row *from)
 {
@@ -384,40 +283,20 @@ static const char *unseen_text(
 	return text;
 }
 
-/* Where all entries counted, there is no error. */
-static void put_share(struct row *row, const struct roofline *r, uint32_t group)
+/* Absent if all entries counted. */
+static double sampling_error_of(struct roof_share share)
 {
-	struct roof_share share = roof_share_of(r, group);
-	if (share.entries <= 0) {
-		put(row, (struct answer_value){.kind = ANSWER_ABSENT});
-		put(row, (struct answer_value){.kind = ANSWER_ABSENT});
-		return;
-	}
-	put_count(row, share.counted);
-	put_real(row, share.counted > 0 ? loop_share_error(share.entries, share.counted) : -1);
+	bool known = share.entries > 0 && share.counted > 0;
+	return known ? loop_share_error(share.entries, share.counted) : -1;
 }
 
-static void put_counts(struct row *row, const struct roof_sums *t, const struct roof_sums *own)
-{
-	static const uint8_t metrics[] = {LOOP_LOADS, LOOP_STORES, LOOP_FP16_OPS, LOOP_FP32_OPS,
-		LOOP_FP64_OPS, LOOP_FP_WIDE_OPS, LOOP_INT_OPS, LOOP_BRANCHES, LOOP_INSTRUCTIONS,
-		LOOP_UPDATES};
-	put_counted(row, t->value[LOOP_BYTES_LOADED]);
-	put_counted(row, t->value[LOOP_BYTES_STORED]);
-	put_counted(row, own->value[LOOP_BYTES_LOADED] + own->value[LOOP_BYTES_STORED]);
-	put_counted(row, t->value[LOOP_STACK_BYTES_LOADED] + t->value[LOOP_STACK_BYTES_STORED]);
-	put_counted(row, t->modelled_bytes);
-	for (size_t i = 0; i < sizeof(metrics); i++)
-		put_counted(row, t->value[metrics[i]]);
-}
-
-/* Of samples' counts; of a region, of what it was granted. */
+/* Instructions per cycle: in regions of the granted events, else of the counts of samples. */
 static double ipc_of(const struct roofline *r, const struct roof_row *from)
 {
 	const struct roof_sums *s = &r->total[from->group];
 	if (r->q.by == ROOFLINE_REGION)
-		return ratio(granted_count(r, from, granted_find(r, "instructions")),
-			granted_count(r, from, granted_find(r, "cycles")), 1);
+		return ratio(granted_count(r, from, granted_find(&r->facts, "instructions")),
+			granted_count(r, from, granted_find(&r->facts, "cycles")), 1);
 	return from->doubted ? -1 : ratio(s->instructions, s->cycles, 1);
 }
 
@@ -432,22 +311,9 @@ static const char *const kinds[] = {
 	[ROOFLINE_COPY] = "copy",
 };
 
-static void put_time_share(struct row *row, const struct roofline *r, double ns)
+static double time_share(const struct roofline *r, double ns)
 {
-	put_real(row, r->whole_ns > 0 ? ns / r->whole_ns : -1);
-}
-
-static void put_own(struct row *row, const struct roofline *r, const struct roof_row *from)
-{
-	const struct roof_figures *f = &from->self;
-	put_time_share(row, r, from->self_ns);
-	put_text(row, clocks[f->clock]);
-	put_real(row, f->ops_per_ns);
-	put_real(row, f->bytes_per_ns);
-	put_real(row, f->ops_per_byte);
-	put_real(row, f->error);
-	put_count(row, from->depth);
-	put_text(row, kinds[roofline_is_copy(r, from->group) ? ROOFLINE_COPY : r->q.by]);
+	return r->whole_ns > 0 ? ns / r->whole_ns : -1;
 }
 
 /* The share of samples that this IPC is of; absent where all have counts. */
@@ -458,44 +324,23 @@ static double ipc_share_of(const struct roofline *r, const struct roof_sums *s)
 	return 1 - (double)s->uncounted / (double)s->samples;
 }
 
+/* Operations and bytes are sums of a row with the loops inside (TOTAL), or without (OWN). */
 static int tell_row(
 	const struct roofline *r, const struct roof_row *from, const struct answer *answer)
 {
 	struct row row = {.n = 0};
-	const struct roof_figures *f = &from->total;
-	const struct roof_sums *t = &r->total[from->group], *own = &r->self[from->group];
+	const struct roof_figures *total = &from->total, *self = &from->self;
+	const struct roof_sums *sums = &r->total[from->group], *own = &r->self[from->group];
 	struct roof_share share = roof_share_of(r, from->group);
-	row.is_uncounted = share.counted == 0 && share.entries > 0;
+	bool has_iterations = r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_THREAD;
+	bool is_uncounted =
+		share.counted == 0 && share.entries > 0; /* none of its entries counted */
 	put_key(&row, r, from->group);
-	put_count(&row, t->value[LOOP_ENTRIES]);
-	if (r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_THREAD)
-		put_counted(&row, t->value[LOOP_ITERATIONS]);
-	else
-		put(&row, (struct answer_value){.kind = ANSWER_ABSENT});
-	put_known(&row, f->time_ns);
-	put_time_share(&row, r, f->time_ns);
-	put_text(&row, clocks[f->clock]);
-	put_known(&row, from->self_ns);
-	put_real(&row, ipc_of(r, from));
-	put_real(&row, ipc_share_of(r, t));
-	put_real(&row, f->ops_per_ns);
-	put_real(&row, f->bytes_per_ns);
-	put_real(&row, f->bytes_per_ns_corrected);
-	put_real(&row, f->loaded_per_ns);
-	put_real(&row, f->stored_per_ns);
-	put_real(&row, f->loaded_per_ns_corrected);
-	put_real(&row, f->stored_per_ns_corrected);
-	put_real(&row, f->ops_per_byte);
-	put_real(&row, f->lanes);
-	put_real(&row, f->cost);
-	put_real(&row, f->error);
-	put_known(&row, f->ops);
-	put_counted(&row, roof_ops(own, r->q.ops));
-	put_counts(&row, t, own);
-	put_count(&row, (double)t->samples);
-	put_share(&row, r, from->group);
-	put_text(&row, unseen_text(&row, r, from));
-	put_own(&row, r, from);
+#define TOTAL(metric) sums->value[LOOP_##metric]
+#define OWN(metric) own->value[LOOP_##metric]
+#define cell_counted(sum) cell_known(is_uncounted ? -1 : (sum)) /* not 0 */
+#define BY_COUNTS(name, title, unit, cell, value) put(&row, cell_##cell(value));
+#include "proto/figures.inc"
 	put_granted(&row, r, from);
 	return answer->row(answer->userdata, row.value, row.n);
 }

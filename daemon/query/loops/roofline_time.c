@@ -81,7 +81,7 @@ static struct roof_time sampled(const struct roof_sums *s)
 
 /* --- loops ------------------------------------------------------------------------------------ */
 
-/* What is known of a measured nest: sums over its loops. Of a function, only ns: of its nests. */
+/* A measured nest: sums over its loops. For a function only ns, over its nests. */
 struct nest {
 	double ns; /* measured */
 	double sampled_ns, few_ns;
@@ -111,7 +111,7 @@ static bool has_lines(const struct fact_site *site)
 	return site->line != 0 && !(site->flags & MPERF_SCOPE_NO_LINES);
 }
 
-/* Of samples that hit loops, so that 0 says that none could: the program may have no lines. */
+/* The mean CPU time of samples that hit loops; 0: none hit any, so the program may have no lines. */
 static double mean_sample_ns(const struct roofline *r)
 {
 	double ns = 0;
@@ -336,8 +336,9 @@ static bool ran_untimed(const struct roofline *r, uint32_t group)
 	       (total[LOOP_INSTRUCTIONS] > 0 || own[LOOP_ENTRIES] > 0 || own[LOOP_ITERATIONS] > 0);
 }
 
-/* With its loops: by samples, or where there are few, the measured time of its nests, if that is of
- * all its nests, more than the samples say, and threads did not wait. */
+/* The time of a function with its loops is that of its samples. If these are few, it is the
+ * measured time of its nests, provided that all nests were measured, that it is more than the
+ * samples say, and that threads did not wait. */
 static void times_of_functions(struct roofline *r)
 {
 	for (uint32_t i = 0; i < r->n_groups; i++) {

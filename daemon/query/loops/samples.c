@@ -9,8 +9,8 @@
 
 #include "daemon/query/loops/facts.h"
 
-/* What code that nobody counts is called, as the last part of a fact's key: texts of its function
- * and its module. 0: there are too many names. */
+/* The name of code that nobody counts, as the last part of a fact's key: texts of its function and
+ * its module. 0: there are too many names. */
 static uint64_t uncounted_name(struct loop_facts *f, const struct loaded_frame *frame)
 {
 	const struct loaded *l = &f->loaded;
@@ -31,7 +31,8 @@ static void add_sample(struct fact *fact, const struct scan_row *row)
 	fact->instructions += row->instructions > 0 ? row->instructions : 0;
 }
 
-/* Of code that nobody counts, the time is its caller's callee's, too, where that is known. */
+/* A sample in uncounted code counts also for the callee through which counted code called it, if
+ * known. */
 static int take_callee(struct loop_facts *f, const struct scan_row *row, uint32_t who)
 {
 	uint32_t callee = row->stack <= f->loaded.n_stacks ? loop_facts_callee(f, row->stack) : 0;
