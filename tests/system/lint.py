@@ -217,19 +217,19 @@ def test_headers_and_sizes_are_written_one_way(build):
     assert not guarded and not bare, (guarded, bare)
 
 
-# Columns and tables by name, as daemon/answer/row.h and older lists write them, and as the client asks for them.
-MADE = re.compile(r'(?:COLUMN|KNOWN_IF)\(\s*(\w+),\s*"|"(\w+)",\s*"[^"]*",'
-                  r'|(?:TABLE_BEGIN|TABLE_OF_ONE|row_send|row_stream_table)\([^,"]*,\s*"(\w+)"')
+# Columns and tables by name, as row.h, figures.inc and older lists write them, and as the client asks for them.
+MADE = re.compile(r'(?:COLUMN|KNOWN_IF)\(\s*(\w+),\s*"|^BY_[A-Z]+\((\w+), [A-Z"]|"(\w+)",\s*"[^"]*",'
+                  r'|(?:TABLE_BEGIN|TABLE_OF_ONE|row_send|row_stream_table)\([^,"]*,\s*"(\w+)"', re.M)
 ASKED = re.compile(r'(?:reply_column|replies_table)\([^()"]*"(\w+)"|\.table = "(\w+)"')
 
 
 def names_of(pattern, *folders):
-    return {name for path in tracked("*.c", "*.h") if path.relative_to(ROOT).parts[0] in folders
+    return {name for path in tracked("*.c", "*.h", "*.inc") if path.relative_to(ROOT).parts[0] in folders
             for found in pattern.findall(macros.joined(path.read_text())) for name in found if name}
 
 
 def test_the_client_asks_for_columns_and_tables_that_there_are(build):
-    asked, made = names_of(ASKED, "client"), names_of(MADE, "daemon", "client")
+    asked, made = names_of(ASKED, "client"), names_of(MADE, "daemon", "client", "proto")
     assert {"schedule", "kind", "scaled"} <= asked & made and not asked - made, asked - made
 
 
