@@ -73,7 +73,7 @@ static int sort(struct blocks *b)
 /* Seconds since 1970, to the millisecond; absent where all time is one. */
 static struct answer_value epoch(uint64_t epoch_ns)
 {
-	return cell_real(epoch_ns ? (double)(epoch_ns / 1000000u) / 1e3 : -1);
+	return cell_ratio(epoch_ns ? (double)(epoch_ns / 1000000u) / 1e3 : NAN);
 }
 
 static const struct fact_who *who_of(const struct loop_facts *f, uint64_t who)
@@ -88,35 +88,35 @@ static const char *kind_text(uint8_t kind)
 	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "";
 }
 
-#define SUM(metric) cell_count(both(&f->fact[i], LOOP_##metric))
-#define BLOCK_TABLE(COLUMN)                                                                        \
-	COLUMN(time, "Time", NONE, epoch(key[3]))                                                  \
-	COLUMN(region, "Region", NONE, cell_text(region))                                          \
-	COLUMN(comm, "Thread", NONE, cell_text(text_of(&f->texts, who->comm)))                     \
-	COLUMN(pid, "PID", NONE, cell_id(who->pid))                                                \
-	COLUMN(tid, "TID", NONE, cell_id(who->tid))                                                \
-	COLUMN(kind, "Kind", NONE, cell_text(kind_text(site->kind)))                               \
-	COLUMN(function, "Function", NONE, cell_text(text_of(&f->texts, site->readable)))          \
-	COLUMN(source, "Source", NONE, cell_text(place))                                           \
-	COLUMN(nest, "Nest", NONE, cell_text(text_of(&f->texts, site->nest)))                      \
-	COLUMN(entries, "Entries", COUNT, SUM(ENTRIES))                                            \
-	COLUMN(iterations, "Iterations", COUNT, SUM(ITERATIONS))                                   \
-	COLUMN(instructions, "Instructions", COUNT, SUM(INSTRUCTIONS))                             \
-	COLUMN(int_ops, "Integer", COUNT, SUM(INT_OPS))                                            \
-	COLUMN(fp16_ops, "Half", COUNT, SUM(FP16_OPS))                                             \
-	COLUMN(fp32_ops, "Single", COUNT, SUM(FP32_OPS))                                           \
-	COLUMN(fp64_ops, "Double", COUNT, SUM(FP64_OPS))                                           \
-	COLUMN(fp_wide_ops, "Wide", COUNT, SUM(FP_WIDE_OPS))                                       \
-	COLUMN(branches, "Branches", COUNT, SUM(BRANCHES))                                         \
-	COLUMN(calls, "Calls", COUNT, SUM(CALLS))                                                  \
-	COLUMN(external_calls, "External calls", COUNT, SUM(EXTERNAL_CALLS))                       \
-	COLUMN(loads, "Loads", COUNT, SUM(LOADS))                                                  \
-	COLUMN(stores, "Stores", COUNT, SUM(STORES))                                               \
-	COLUMN(bytes_loaded, "Loaded", BYTES, SUM(BYTES_LOADED))                                   \
-	COLUMN(bytes_stored, "Stored", BYTES, SUM(BYTES_STORED))                                   \
-	COLUMN(updates, "Updates", COUNT, SUM(UPDATES))                                            \
-	COLUMN(time_ns, "Time taken", NS, SUM(TIME_NS))                                            \
-	COLUMN(span_ns, "Of", NS, SUM(SPAN_NS))
+#define SUM(metric) integer_of(both(&f->fact[i], LOOP_##metric))
+#define BLOCK_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(time, "Time", cell, epoch(key[3]))                                                  \
+	COLUMN(region, "Region", text, known_text(region))                                         \
+	COLUMN(comm, "Thread", text, known_text(text_of(&f->texts, who->comm)))                    \
+	KNOWN_IF(pid, "PID", number, who->pid > 0, who->pid)                                       \
+	KNOWN_IF(tid, "TID", number, who->tid > 0, who->tid)                                       \
+	COLUMN(kind, "Kind", text, known_text(kind_text(site->kind)))                              \
+	COLUMN(function, "Function", text, known_text(text_of(&f->texts, site->readable)))         \
+	COLUMN(source, "Source", text, known_text(place))                                          \
+	COLUMN(nest, "Nest", text, known_text(text_of(&f->texts, site->nest)))                     \
+	COLUMN(entries, "Entries", count, SUM(ENTRIES))                                            \
+	COLUMN(iterations, "Iterations", count, SUM(ITERATIONS))                                   \
+	COLUMN(instructions, "Instructions", count, SUM(INSTRUCTIONS))                             \
+	COLUMN(int_ops, "Integer", count, SUM(INT_OPS))                                            \
+	COLUMN(fp16_ops, "Half", count, SUM(FP16_OPS))                                             \
+	COLUMN(fp32_ops, "Single", count, SUM(FP32_OPS))                                           \
+	COLUMN(fp64_ops, "Double", count, SUM(FP64_OPS))                                           \
+	COLUMN(fp_wide_ops, "Wide", count, SUM(FP_WIDE_OPS))                                       \
+	COLUMN(branches, "Branches", count, SUM(BRANCHES))                                         \
+	COLUMN(calls, "Calls", count, SUM(CALLS))                                                  \
+	COLUMN(external_calls, "External calls", count, SUM(EXTERNAL_CALLS))                       \
+	COLUMN(loads, "Loads", count, SUM(LOADS))                                                  \
+	COLUMN(stores, "Stores", count, SUM(STORES))                                               \
+	COLUMN(bytes_loaded, "Loaded", bytes, SUM(BYTES_LOADED))                                   \
+	COLUMN(bytes_stored, "Stored", bytes, SUM(BYTES_STORED))                                   \
+	COLUMN(updates, "Updates", count, SUM(UPDATES))                                            \
+	COLUMN(time_ns, "Time taken", ns, SUM(TIME_NS))                                            \
+	COLUMN(span_ns, "Of", ns, SUM(SPAN_NS))
 
 static int tell_block(const struct blocks *b, uint32_t i, const struct answer *answer)
 {
@@ -129,12 +129,12 @@ static int tell_block(const struct blocks *b, uint32_t i, const struct answer *a
 	char place[TEXT_BYTES];
 	snprintf(place, sizeof(place), site->line ? "%.500s:%u" : "%.500s", source ? source : "",
 		site->line);
-	return CELLS_ROW(answer, BLOCK_TABLE);
+	return TABLE_ROW(answer, BLOCK_TABLE);
 }
 
 static int tell_blocks(const struct blocks *b, const struct answer *answer)
 {
-	int r = CELLS_HEAD(answer, BLOCK_TABLE);
+	int r = TABLE_BEGIN(answer, NULL, BLOCK_TABLE);
 	uint32_t n = b->q.limit && b->q.limit < b->n ? b->q.limit : b->n;
 	for (uint32_t i = 0; i < n && r == 0; i++)
 		r = tell_block(b, b->order[i], answer);
@@ -143,19 +143,19 @@ static int tell_blocks(const struct blocks *b, const struct answer *answer)
 
 /* --- the series ------------------------------------------------------------------------------- */
 
-#define SERIES_TABLE(COLUMN)                                                                       \
-	COLUMN(time, "Time", NONE, epoch(key[3]))                                                  \
-	COLUMN(comm, "Thread", NONE, cell_text(text_of(&f->texts, who->comm)))                     \
-	COLUMN(pid, "PID", NONE, cell_id(who->pid))                                                \
-	COLUMN(tid, "TID", NONE, cell_id(who->tid))                                                \
-	COLUMN(loaded, "Loaded GB/s", RATIO, cell_share(s->loaded, rate_ns))                       \
-	COLUMN(stored, "Stored GB/s", RATIO, cell_share(s->stored, rate_ns))                       \
-	COLUMN(gflops, "GFLOP/s", RATIO, cell_share(s->ops, rate_ns))                              \
-	COLUMN(bytes_loaded, "Loaded", BYTES, cell_count(s->loaded))                               \
-	COLUMN(bytes_stored, "Stored", BYTES, cell_count(s->stored))                               \
-	COLUMN(span_ns, "Of", NS, cell_count(s->span_ns))                                          \
-	COLUMN(dram_bytes, "From memory", BYTES, cell_known(s->dram_ns > 0 ? s->dram : -1))        \
-	COLUMN(dram_ns, "Counted for", NS, cell_known(s->dram_ns > 0 ? s->dram_ns : -1))
+#define SERIES_TABLE(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(time, "Time", cell, epoch(key[3]))                                                  \
+	COLUMN(comm, "Thread", text, known_text(text_of(&f->texts, who->comm)))                    \
+	KNOWN_IF(pid, "PID", number, who->pid > 0, who->pid)                                       \
+	KNOWN_IF(tid, "TID", number, who->tid > 0, who->tid)                                       \
+	COLUMN(loaded, "Loaded GB/s", ratio, ratio_of(s->loaded, rate_ns))                         \
+	COLUMN(stored, "Stored GB/s", ratio, ratio_of(s->stored, rate_ns))                         \
+	COLUMN(gflops, "GFLOP/s", ratio, ratio_of(s->ops, rate_ns))                                \
+	COLUMN(bytes_loaded, "Loaded", bytes, integer_of(s->loaded))                               \
+	COLUMN(bytes_stored, "Stored", bytes, integer_of(s->stored))                               \
+	COLUMN(span_ns, "Of", ns, integer_of(s->span_ns))                                          \
+	KNOWN_IF(dram_bytes, "From memory", bytes, s->dram_ns > 0, integer_of(s->dram))            \
+	KNOWN_IF(dram_ns, "Counted for", ns, s->dram_ns > 0, integer_of(s->dram_ns))
 
 static int tell_series_row(const struct blocks *b, const uint64_t *key, const struct series_row *s,
 	const struct answer *answer)
@@ -163,7 +163,7 @@ static int tell_series_row(const struct blocks *b, const uint64_t *key, const st
 	const struct loop_facts *f = &b->facts;
 	const struct fact_who *who = who_of(f, key[2]);
 	const double rate_ns = s->has_no_rate ? 0 : s->span_ns;
-	return CELLS_ROW(answer, SERIES_TABLE);
+	return TABLE_ROW(answer, SERIES_TABLE);
 }
 
 /* Add bytes from memory of outermost regions, whose counts include the regions inside them. */
@@ -268,7 +268,7 @@ static bool has_crossed(
 static int tell_series(struct blocks *b, const struct answer *answer)
 {
 	const struct loop_facts *f = &b->facts;
-	int r = CELLS_HEAD(answer, SERIES_TABLE);
+	int r = TABLE_BEGIN(answer, NULL, SERIES_TABLE);
 	uint32_t n_rows = 0;
 	struct dram dram;
 	bool has_dram = dram_find(f, b->q.cores, &dram);

@@ -25,25 +25,25 @@ struct loop_rows {
 };
 
 /* The row of a site `s`; `own` are its sums. */
-#define LOOP_TABLE(COLUMN)                                                                         \
-	COLUMN(function, "Function", NONE, cell_text(function))                                    \
-	COLUMN(nest, "Nest", NONE, cell_text(is_loop ? text_of(&f->texts, s->nest) : NULL))        \
-	COLUMN(source, "Source", NONE, cell_text(text_of(&f->texts, s->source)))                   \
-	COLUMN(line, "Line", NONE, s->line ? cell_count(s->line) : cell_absent())                  \
-	COLUMN(samples, "Samples", COUNT, cell_count((double)own->samples))                        \
-	COLUMN(self_ns, "Own time", NS, cell_count(own->ns))                                       \
-	COLUMN(cycles, "Cycles", COUNT, above_0(own->cycles))                                      \
-	COLUMN(instructions, "Instructions", COUNT, above_0(own->instructions))                    \
-	COLUMN(iterations, "Iterations", COUNT, above_0(is_loop ? own->iterations : 0))            \
-	COLUMN(ops, "Operations", COUNT, above_0(own->ops))                                        \
-	COLUMN(int_ops, "Integer", COUNT, above_0(own->int_ops))                                   \
-	COLUMN(bytes, "Bytes", BYTES, above_0(own->bytes))                                         \
-	COLUMN(gops, "GFLOP/s", RATIO, above_0(own->ns > 0 ? own->ops / own->ns : 0))              \
-	COLUMN(gbytes, "GB/s", RATIO, above_0(own->ns > 0 ? own->bytes / own->ns : 0))
+#define LOOP_TABLE(COLUMN, KNOWN_IF)                                                               \
+	COLUMN(function, "Function", text, known_text(function))                                   \
+	COLUMN(nest, "Nest", text, known_text(is_loop ? text_of(&f->texts, s->nest) : NULL))       \
+	COLUMN(source, "Source", text, known_text(text_of(&f->texts, s->source)))                  \
+	KNOWN_IF(line, "Line", number, s->line, s->line)                                           \
+	COLUMN(samples, "Samples", count, integer_of((double)own->samples))                        \
+	COLUMN(self_ns, "Own time", ns, integer_of(own->ns))                                       \
+	COLUMN(cycles, "Cycles", real_count, above_0(own->cycles))                                 \
+	COLUMN(instructions, "Instructions", real_count, above_0(own->instructions))               \
+	COLUMN(iterations, "Iterations", real_count, above_0(is_loop ? own->iterations : 0))       \
+	COLUMN(ops, "Operations", real_count, above_0(own->ops))                                   \
+	COLUMN(int_ops, "Integer", real_count, above_0(own->int_ops))                              \
+	COLUMN(bytes, "Bytes", real_bytes, above_0(own->bytes))                                    \
+	COLUMN(gops, "GFLOP/s", ratio, above_0(own->ns > 0 ? own->ops / own->ns : 0))              \
+	COLUMN(gbytes, "GB/s", ratio, above_0(own->ns > 0 ? own->bytes / own->ns : 0))
 
-static struct answer_value above_0(double value)
+static double above_0(double value)
 {
-	return cell_real(value > 0 ? value : -1);
+	return value > 0 ? value : NAN;
 }
 
 /* --- sums ------------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static int tell_row(const struct loop_facts *f, const struct fact_site *s, const
 	const struct own *own, const struct answer *to)
 {
 	const bool is_loop = s->kind == LOOP_SITE_LOOP;
-	return CELLS_ROW(to, LOOP_TABLE);
+	return TABLE_ROW(to, LOOP_TABLE);
 }
 
 /* A function that nobody counts has no site, and only samples. */
@@ -110,7 +110,7 @@ static int tell_uncounted(const struct loop_facts *f, uint32_t i, const struct a
 static int tell(const struct loop_rows *rows, const struct answer *to)
 {
 	const struct loop_facts *f = &rows->facts;
-	int r = CELLS_HEAD(to, LOOP_TABLE);
+	int r = TABLE_BEGIN(to, NULL, LOOP_TABLE);
 	for (uint32_t i = 0; i < f->site_keys.n_keys && r == 0; i++)
 		if (rows->own[i].any)
 			r = tell_row(f, &f->site[i], text_of(&f->texts, f->site[i].readable),

@@ -20,14 +20,14 @@ static struct answer_value text(struct texts *t, const char *from)
 {
 	char *copy = t->text[t->n++];
 	snprintf(copy, TEXT_BYTES, "%s", from ? from : "");
-	return cell_text(copy);
+	return cell_text(known_text(copy));
 }
 
 /* How much longer the busiest thread worked than the mean; absent with one thread. */
-static struct answer_value imbalance(const struct parallel_row *row)
+static double imbalance(const struct parallel_row *row)
 {
 	double mean = row->n_threads > 0 ? row->work / row->n_threads : 0;
-	return row->n_threads > 1 ? cell_share(row->most_work - mean, mean) : cell_absent();
+	return row->n_threads > 1 ? ratio_of(row->most_work - mean, mean) : NAN;
 }
 
 /* Is the region of another function than that of its call? */
@@ -94,11 +94,9 @@ static struct answer_value inside(struct texts *t, const struct loop_facts *f, u
 }
 
 /* Only of work that is shared out: while the threads with less work wait, the others work. */
-static struct answer_value place_imbalance(
-	const struct loop_facts *f, const struct parallel_row *row)
+static double place_imbalance(const struct loop_facts *f, const struct parallel_row *row)
 {
-	bool is_work = f->site[row->site - 1].kind == LOOP_SITE_WORK;
-	return is_work ? imbalance(row) : cell_absent();
+	return f->site[row->site - 1].kind == LOOP_SITE_WORK ? imbalance(row) : NAN;
 }
 
 static int32_t pid_of(const struct loop_facts *f, uint32_t who)
@@ -113,92 +111,92 @@ static int32_t tid_of(const struct loop_facts *f, uint32_t who)
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-#define REGION_TABLE(COLUMN)                                                                       \
-	COLUMN(function, "Region", NONE, function(t, f, row->site))                                \
-	COLUMN(source, "Source", NONE, source(t, f, row->site))                                    \
-	COLUMN(pid, "PID", NONE, cell_id(pid_of(f, row->who)))                                     \
-	COLUMN(threads, "Threads", COUNT, cell_count(row->n_threads))                              \
-	COLUMN(calls, "Calls", COUNT, cell_count(row->calls))                                      \
-	COLUMN(elapsed_ns, "Elapsed", NS, cell_count(row->longest_ns))                             \
-	COLUMN(time_ns, "Of threads", NS, cell_count(row->time_ns))                                \
-	COLUMN(work, "Work", SHARE, cell_share(row->work, row->time_ns))                           \
-	COLUMN(wait, "Waits", SHARE, cell_share(row->wait_ns, row->time_ns))                       \
-	COLUMN(lock, "Locks", SHARE, cell_share(row->lock_ns, row->time_ns))                       \
-	COLUMN(imbalance, "Imbalance", SHARE, imbalance(row))                                      \
-	COLUMN(sampled_ns, "Sampled", NS, cell_count(row->sampled_ns))                             \
-	COLUMN(samples, "Samples", COUNT, cell_count(row->samples))                                \
-	COLUMN(inside, "Inside", NONE, inside(t, f, row->site))
+#define REGION_TABLE(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(function, "Region", cell, function(t, f, row->site))                                \
+	COLUMN(source, "Source", cell, source(t, f, row->site))                                    \
+	KNOWN_IF(pid, "PID", number, pid_of(f, row->who) > 0, pid_of(f, row->who))                 \
+	COLUMN(threads, "Threads", count, integer_of(row->n_threads))                              \
+	COLUMN(calls, "Calls", count, integer_of(row->calls))                                      \
+	COLUMN(elapsed_ns, "Elapsed", ns, integer_of(row->longest_ns))                             \
+	COLUMN(time_ns, "Of threads", ns, integer_of(row->time_ns))                                \
+	COLUMN(work, "Work", share, ratio_of(row->work, row->time_ns))                             \
+	COLUMN(wait, "Waits", share, ratio_of(row->wait_ns, row->time_ns))                         \
+	COLUMN(lock, "Locks", share, ratio_of(row->lock_ns, row->time_ns))                         \
+	COLUMN(imbalance, "Imbalance", share, imbalance(row))                                      \
+	COLUMN(sampled_ns, "Sampled", ns, integer_of(row->sampled_ns))                             \
+	COLUMN(samples, "Samples", count, integer_of(row->samples))                                \
+	COLUMN(inside, "Inside", cell, inside(t, f, row->site))
 
-#define THREAD_TABLE(COLUMN)                                                                       \
-	COLUMN(function, "Region", NONE, function(t, f, row->site))                                \
-	COLUMN(source, "Source", NONE, source(t, f, row->site))                                    \
-	COLUMN(pid, "PID", NONE, cell_id(pid_of(f, row->who)))                                     \
-	COLUMN(tid, "TID", NONE, cell_id(tid_of(f, row->who)))                                     \
-	COLUMN(entries, "Entries", COUNT, cell_count(row->entries))                                \
-	COLUMN(time_ns, "Time", NS, cell_count(row->time_ns))                                      \
-	COLUMN(work_ns, "Work", NS, cell_count(row->work))                                         \
-	COLUMN(wait_ns, "Waits", NS, cell_count(row->wait_ns))                                     \
-	COLUMN(lock_ns, "Locks", NS, cell_count(row->lock_ns))                                     \
-	COLUMN(sampled_ns, "Sampled", NS, cell_count(row->sampled_ns))                             \
-	COLUMN(samples, "Samples", COUNT, cell_count(row->samples))
+#define THREAD_TABLE(COLUMN, KNOWN_IF)                                                             \
+	COLUMN(function, "Region", cell, function(t, f, row->site))                                \
+	COLUMN(source, "Source", cell, source(t, f, row->site))                                    \
+	KNOWN_IF(pid, "PID", number, pid_of(f, row->who) > 0, pid_of(f, row->who))                 \
+	KNOWN_IF(tid, "TID", number, tid_of(f, row->who) > 0, tid_of(f, row->who))                 \
+	COLUMN(entries, "Entries", count, integer_of(row->entries))                                \
+	COLUMN(time_ns, "Time", ns, integer_of(row->time_ns))                                      \
+	COLUMN(work_ns, "Work", ns, integer_of(row->work))                                         \
+	COLUMN(wait_ns, "Waits", ns, integer_of(row->wait_ns))                                     \
+	COLUMN(lock_ns, "Locks", ns, integer_of(row->lock_ns))                                     \
+	COLUMN(sampled_ns, "Sampled", ns, integer_of(row->sampled_ns))                             \
+	COLUMN(samples, "Samples", count, integer_of(row->samples))
 
-#define PLACE_TABLE(COLUMN)                                                                        \
-	COLUMN(what, "What", NONE, what(t, f, row->site))                                          \
-	COLUMN(source, "Source", NONE, source(t, f, row->site))                                    \
-	COLUMN(function, "Region", NONE, function(t, f, row->region))                              \
-	COLUMN(pid, "PID", NONE, cell_id(pid_of(f, row->who)))                                     \
-	COLUMN(threads, "Threads", COUNT, cell_count(row->n_threads))                              \
-	COLUMN(entries, "Entries", COUNT, cell_count(row->entries))                                \
-	COLUMN(time_ns, "Time", NS, cell_count(row->time_ns))                                      \
-	COLUMN(longest_ns, "Longest", NS, cell_count(row->longest_ns))                             \
-	COLUMN(imbalance, "Imbalance", SHARE, place_imbalance(f, row))
+#define PLACE_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(what, "What", cell, what(t, f, row->site))                                          \
+	COLUMN(source, "Source", cell, source(t, f, row->site))                                    \
+	COLUMN(function, "Region", cell, function(t, f, row->region))                              \
+	KNOWN_IF(pid, "PID", number, pid_of(f, row->who) > 0, pid_of(f, row->who))                 \
+	COLUMN(threads, "Threads", count, integer_of(row->n_threads))                              \
+	COLUMN(entries, "Entries", count, integer_of(row->entries))                                \
+	COLUMN(time_ns, "Time", ns, integer_of(row->time_ns))                                      \
+	COLUMN(longest_ns, "Longest", ns, integer_of(row->longest_ns))                             \
+	COLUMN(imbalance, "Imbalance", share, place_imbalance(f, row))
 
-#define WAIT_TABLE(COLUMN)                                                                         \
-	COLUMN(what, "What", NONE, what(t, f, row->site))                                          \
-	COLUMN(source, "Source", NONE, source(t, f, row->site))                                    \
-	COLUMN(function, "Region", NONE, function(t, f, row->region))                              \
-	COLUMN(pid, "PID", NONE, cell_id(pid_of(f, row->who)))                                     \
-	COLUMN(tid, "TID", NONE, cell_id(tid_of(f, row->who)))                                     \
-	COLUMN(entries, "Waits", COUNT, cell_count(row->entries))                                  \
-	COLUMN(time_ns, "Waited", NS, cell_count(row->time_ns))
+#define WAIT_TABLE(COLUMN, KNOWN_IF)                                                               \
+	COLUMN(what, "What", cell, what(t, f, row->site))                                          \
+	COLUMN(source, "Source", cell, source(t, f, row->site))                                    \
+	COLUMN(function, "Region", cell, function(t, f, row->region))                              \
+	KNOWN_IF(pid, "PID", number, pid_of(f, row->who) > 0, pid_of(f, row->who))                 \
+	KNOWN_IF(tid, "TID", number, tid_of(f, row->who) > 0, tid_of(f, row->who))                 \
+	COLUMN(entries, "Waits", count, integer_of(row->entries))                                  \
+	COLUMN(time_ns, "Waited", ns, integer_of(row->time_ns))
 
-#define LOOP_TABLE(COLUMN)                                                                         \
-	COLUMN(function, "Region", NONE, function(t, f, row->region))                              \
-	COLUMN(source, "Loop", NONE, source(t, f, row->site))                                      \
-	COLUMN(nest, "Nest", NONE, text(t, text_of(&f->texts, f->site[row->site - 1].nest)))       \
-	COLUMN(pid, "PID", NONE, cell_id(pid_of(f, row->who)))                                     \
-	COLUMN(threads, "Threads", COUNT, cell_count(row->n_threads))                              \
-	COLUMN(iterations, "Iterations", COUNT, cell_count(row->iterations))                       \
-	COLUMN(fp_ops, "FLOP", COUNT, cell_count(row->fp_ops))                                     \
-	COLUMN(bytes, "Bytes", BYTES, cell_count(row->bytes))                                      \
-	COLUMN(imbalance, "Imbalance", SHARE, imbalance(row))
+#define LOOP_TABLE(COLUMN, KNOWN_IF)                                                               \
+	COLUMN(function, "Region", cell, function(t, f, row->region))                              \
+	COLUMN(source, "Loop", cell, source(t, f, row->site))                                      \
+	COLUMN(nest, "Nest", cell, text(t, text_of(&f->texts, f->site[row->site - 1].nest)))       \
+	KNOWN_IF(pid, "PID", number, pid_of(f, row->who) > 0, pid_of(f, row->who))                 \
+	COLUMN(threads, "Threads", count, integer_of(row->n_threads))                              \
+	COLUMN(iterations, "Iterations", count, integer_of(row->iterations))                       \
+	COLUMN(fp_ops, "FLOP", count, integer_of(row->fp_ops))                                     \
+	COLUMN(bytes, "Bytes", bytes, integer_of(row->bytes))                                      \
+	COLUMN(imbalance, "Imbalance", share, imbalance(row))
 
-#define FUNCTION_TABLE(COLUMN)                                                                     \
-	COLUMN(region, "Region", NONE, function(t, f, row->region))                                \
-	COLUMN(source, "Source", NONE, source(t, f, row->region))                                  \
-	COLUMN(function, "Function", NONE,                                                         \
+#define FUNCTION_TABLE(COLUMN, KNOWN_IF)                                                           \
+	COLUMN(region, "Region", cell, function(t, f, row->region))                                \
+	COLUMN(source, "Source", cell, source(t, f, row->region))                                  \
+	COLUMN(function, "Function", cell,                                                         \
 		text(t, row->function ? text_of(&f->texts, row->function) : "[other functions]"))  \
-	COLUMN(module, "Module", NONE, text(t, text_of(&f->texts, row->module)))                   \
-	COLUMN(pid, "PID", NONE, cell_id(pid_of(f, row->who)))                                     \
-	COLUMN(share, "Share", SHARE, cell_share(row->sampled_ns, f->sampled_ns))                  \
-	COLUMN(sampled_ns, "Sampled", NS, cell_count(row->sampled_ns))                             \
-	COLUMN(samples, "Samples", COUNT, cell_count(row->samples))
+	COLUMN(module, "Module", cell, text(t, text_of(&f->texts, row->module)))                   \
+	KNOWN_IF(pid, "PID", number, pid_of(f, row->who) > 0, pid_of(f, row->who))                 \
+	COLUMN(share, "Share", share, ratio_of(row->sampled_ns, f->sampled_ns))                    \
+	COLUMN(sampled_ns, "Sampled", ns, integer_of(row->sampled_ns))                             \
+	COLUMN(samples, "Samples", count, integer_of(row->samples))
 
 int parallel_tell_columns(const struct parallel *p, const struct answer *answer)
 {
 	switch (p->q.by) {
 	case PARALLEL_BY_THREAD:
-		return CELLS_HEAD(answer, THREAD_TABLE);
+		return TABLE_BEGIN(answer, NULL, THREAD_TABLE);
 	case PARALLEL_BY_PLACE:
-		return CELLS_HEAD(answer, PLACE_TABLE);
+		return TABLE_BEGIN(answer, NULL, PLACE_TABLE);
 	case PARALLEL_BY_WAIT:
-		return CELLS_HEAD(answer, WAIT_TABLE);
+		return TABLE_BEGIN(answer, NULL, WAIT_TABLE);
 	case PARALLEL_BY_LOOP:
-		return CELLS_HEAD(answer, LOOP_TABLE);
+		return TABLE_BEGIN(answer, NULL, LOOP_TABLE);
 	case PARALLEL_BY_FUNCTION:
-		return CELLS_HEAD(answer, FUNCTION_TABLE);
+		return TABLE_BEGIN(answer, NULL, FUNCTION_TABLE);
 	default:
-		return CELLS_HEAD(answer, REGION_TABLE);
+		return TABLE_BEGIN(answer, NULL, REGION_TABLE);
 	}
 }
 
@@ -209,16 +207,16 @@ int parallel_tell_row(
 	struct texts texts = {.n = 0}, *t = &texts;
 	switch (p->q.by) {
 	case PARALLEL_BY_THREAD:
-		return CELLS_ROW(answer, THREAD_TABLE);
+		return TABLE_ROW(answer, THREAD_TABLE);
 	case PARALLEL_BY_PLACE:
-		return CELLS_ROW(answer, PLACE_TABLE);
+		return TABLE_ROW(answer, PLACE_TABLE);
 	case PARALLEL_BY_WAIT:
-		return CELLS_ROW(answer, WAIT_TABLE);
+		return TABLE_ROW(answer, WAIT_TABLE);
 	case PARALLEL_BY_LOOP:
-		return CELLS_ROW(answer, LOOP_TABLE);
+		return TABLE_ROW(answer, LOOP_TABLE);
 	case PARALLEL_BY_FUNCTION:
-		return CELLS_ROW(answer, FUNCTION_TABLE);
+		return TABLE_ROW(answer, FUNCTION_TABLE);
 	default:
-		return CELLS_ROW(answer, REGION_TABLE);
+		return TABLE_ROW(answer, REGION_TABLE);
 	}
 }

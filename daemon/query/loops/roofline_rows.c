@@ -35,9 +35,30 @@ static void put(struct row *row, struct answer_value v)
 		row->value[row->n++] = v;
 }
 
+static struct answer_value figure_text(const char *text)
+{
+	return cell_text(known_text(text));
+}
+
+static struct answer_value figure_count(double n)
+{
+	return cell_number(integer_of(n));
+}
+
+/* Negative: absent. */
+static struct answer_value figure_known(double n)
+{
+	return n < 0 ? cell_absent() : figure_count(n);
+}
+
+static struct answer_value figure_real(double n)
+{
+	return n < 0 ? cell_absent() : cell_ratio(n);
+}
+
 static void put_text(struct row *row, const char *text)
 {
-	put(row, cell_text(text));
+	put(row, figure_text(text));
 }
 
 static char *new_text(struct row *row)
@@ -139,26 +160,26 @@ static void put_granted(struct row *row, const struct roofline *r, const struct 
 	double instructions = granted_count(r, from, granted_find(&r->facts, "instructions"));
 	double counts[MPERF_GRANTS_MAX] = {-1, -1, -1, -1};
 	if (r->any_measured_in_part) /* a region without these figures measured all of its entries */
-		put(row, cell_count(v[LOOP_REPRESENTED] > 0 ? v[LOOP_TIMED_ENTRIES]
-							    : v[LOOP_ENTRIES]));
+		put(row, figure_count(v[LOOP_REPRESENTED] > 0 ? v[LOOP_TIMED_ENTRIES]
+							      : v[LOOP_ENTRIES]));
 	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
 		return;
-	put(row, cell_known(ns > 0 ? ns : -1));
+	put(row, figure_known(ns > 0 ? ns : -1));
 	for (unsigned i = 0; i < r->facts.n_granted; i++) {
 		double count = counts[i] = granted_count(r, from, (int)i);
-		put(row, cell_known(count));
+		put(row, figure_known(count));
 		if (r->any_measured_in_part)
-			put(row, cell_real(
+			put(row, figure_real(
 					 roof_variance_error(v[LOOP_GRANTED_VARIANCE + i], count)));
 		if (has_rate(r, i))
-			put(row, cell_real(ratio(count, instructions, PER_INSTRUCTIONS)));
+			put(row, figure_real(ratio(count, instructions, PER_INSTRUCTIONS)));
 	}
 	if (!r->has_dram)
 		return;
 	/* operations are of all entries, misses of those with counters: their rates are compared */
 	double bytes_per_ns = ratio(dram_bytes(&r->facts, &r->dram, counts), ns, 1);
-	put(row, cell_real(bytes_per_ns));
-	put(row, cell_real(ratio(from->total.ops_per_ns, bytes_per_ns, 1)));
+	put(row, figure_real(bytes_per_ns));
+	put(row, figure_real(ratio(from->total.ops_per_ns, bytes_per_ns, 1)));
 }
 
 static int tell_columns(const struct roofline *r, const struct answer *answer)
@@ -229,8 +250,8 @@ static void put_key(struct row *row, const struct roofline *r, uint32_t group)
 	} else {
 		put_text(row, text_of(&f->texts, f->who[group].comm));
 		int32_t pid = f->who[group].pid; /* 0: of a file, which tells none */
-		put(row, cell_known(pid > 0 ? pid : -1));
-		put(row, cell_count(f->who[group].tid));
+		put(row, figure_known(pid > 0 ? pid : -1));
+		put(row, figure_count(f->who[group].tid));
 	}
 }
 
@@ -338,8 +359,8 @@ static int tell_row(
 	put_key(&row, r, from->group);
 #define TOTAL(metric) sums->value[LOOP_##metric]
 #define OWN(metric) own->value[LOOP_##metric]
-#define cell_counted(sum) cell_known(is_uncounted ? -1 : (sum)) /* not 0 */
-#define BY_COUNTS(name, title, unit, cell, value) put(&row, cell_##cell(value));
+#define figure_counted(sum) figure_known(is_uncounted ? -1 : (sum)) /* not 0 */
+#define BY_COUNTS(name, title, unit, cell, value) put(&row, figure_##cell(value));
 #include "proto/figures.inc"
 	put_granted(&row, r, from);
 	return answer->row(answer->userdata, row.value, row.n);
