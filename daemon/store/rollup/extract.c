@@ -47,9 +47,8 @@ static int add(struct making *m, struct rollup *r)
 	if (!key)
 		return -ENOMEM;
 	r->live = true;
-	int outcome = rollup_table_outcome(r, text_get(&r->texts, m->job, &r->only));
-	if (outcome == 0)
-		outcome = rollup_open_source(r);
+	r->only = m->job;
+	int outcome = rollup_open_source(r);
 	if (outcome == 0)
 		outcome = rollup_open_target(r, m->path, !m->begun);
 	if (outcome != 0)
@@ -82,8 +81,7 @@ static int finish(struct making *m)
 	int outcome = r ? rollup_open_target(r, m->path, false) : -ENOMEM;
 	for (size_t i = 0; i < m->e->n_notes && outcome == 0; i++) {
 		const struct extract_note *n = &m->e->note[i];
-		outcome = PUT(r, WRITE_META, CELL_T(n->key),
-			n->text ? CELL_T(n->text) : CELL_I(n->number));
+		outcome = rollup_write_meta(r, n->key, n->text, n->number);
 	}
 	if (outcome == 0)
 		outcome = rollup_complete(r);

@@ -26,10 +26,6 @@
 /* Longest text or blob, as segment_open has it. */
 #define VALUE_BYTES_MAX (1 << 20)
 
-static const char schema[] =
-#include "daemon/store/segment/schema.sql.inc"
-	;
-
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 int rollup_open_source(struct rollup *r)
@@ -46,7 +42,7 @@ int rollup_open_source(struct rollup *r)
 		       : outcome == SEGMENT_HELD    ? -EBUSY
 						    : ROLLUP_SOURCE_BROKEN;
 	}
-	return outcome < 0 ? outcome : rollup_prepare_source(r);
+	return outcome;
 }
 
 /* path with its folder resolved, since SQLITE_OPEN_NOFOLLOW allows no symbolic link in it. */
@@ -91,38 +87,6 @@ static void restrain(sqlite3 *db)
 
 /* --- a new target ----------------------------------------------------------------------------- */
 
-static int copy_meta(struct rollup *r, const char *key)
-{
-	sqlite3_stmt *st = r->read[READ_META];
-	sqlite3_reset(st);
-	int rc = sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
-	int outcome = rc == SQLITE_OK ? rollup_next(r, READ_META) : rollup_source_outcome(r, rc);
-	if (outcome == ROLLUP_NO_ROW)
-		return 0;
-	if (outcome != 0)
-		return outcome;
-	struct cell value = sqlite3_column_type(st, 0) == SQLITE_INTEGER
-				    ? CELL_I(sqlite3_column_int64(st, 0))
-				    : CELL_T(sqlite3_column_text(st, 0));
-	return PUT(r, WRITE_META, CELL_T(key), value);
-}
-
-static int write_meta(struct rollup *r)
-{
-	static const char *const copied[] = {"boot_id", "monotonic_ns", "realtime_ns", "host",
-		"release", "arch", "hz", "all", "switches"};
-	int outcome = 0;
-	for (size_t i = 0; i < sizeof(copied) / sizeof(*copied) && outcome == 0; i++)
-		outcome = copy_meta(r, copied[i]);
-	if (outcome == 0)
-		outcome = PUT(r, WRITE_META, CELL_T("tier"), CELL_T(tier_name(r->tier)));
-	if (outcome == 0)
-		outcome = PUT(r, WRITE_META, CELL_T("software"), CELL_T("mperfd " MPERF_VERSION));
-	if (outcome == 0)
-		outcome = PUT(r, WRITE_META, CELL_T("sealed"), CELL_I(0));
-	return outcome;
-}
-
 static int create(struct rollup *r)
 {
 	char version[128];
@@ -132,15 +96,18 @@ static int create(struct rollup *r)
 	if (outcome == 0)
 		outcome = rollup_exec(r, version);
 	if (outcome == 0)
-		outcome = rollup_exec(r, schema);
+		outcome = rollup_exec(r, segment_schema);
 	if (outcome == 0)
-		outcome = rollup_prepare_target(r);
-	return outcome == 0 ? write_meta(r) : outcome;
+		outcome = rollup_write_meta(r, "tier", tier_name(r->tier), 0);
+	if (outcome == 0)
+		outcome = rollup_write_meta(r, "software", "mperfd " MPERF_VERSION, 0);
+	r->is_new = true;
+	return outcome == 0 ? rollup_write_meta(r, "sealed", NULL, 0) : outcome;
 }
 
 /* --- one that is there ------------------------------------------------------------------------ */
 
-int rollup_meta(struct rollup *r, const char *key, int64_t otherwise, int64_t *ret_value)
+int rollup_meta(struct rollup *r, const char *key, int64_t *ret_value)
 {
 	_cleanup_(sqlite3_finalizep) sqlite3_stmt *st = NULL;
 	int rc = sqlite3_prepare_v2(
@@ -151,22 +118,23 @@ int rollup_meta(struct rollup *r, const char *key, int64_t otherwise, int64_t *r
 		rc = sqlite3_step(st);
 	int outcome = rollup_target_outcome(r, rc);
 	if (outcome == 0)
-		*ret_value = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : otherwise;
+		*ret_value = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
 	return outcome;
 }
 
-int rollup_meta_text(struct rollup *r, const char *key, uint32_t *ret_text)
+int rollup_write_meta(struct rollup *r, const char *key, const char *text, int64_t number)
 {
 	_cleanup_(sqlite3_finalizep) sqlite3_stmt *st = NULL;
 	int rc = sqlite3_prepare_v2(
-		r->target, "SELECT value FROM meta WHERE key = ?1", -1, &st, NULL);
+		r->target, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)", -1, &st, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
 	if (rc == SQLITE_OK)
+		rc = text ? sqlite3_bind_text(st, 2, text, -1, SQLITE_STATIC)
+			  : sqlite3_bind_int64(st, 2, number);
+	if (rc == SQLITE_OK)
 		rc = sqlite3_step(st);
-	*ret_text = 0;
-	int outcome = rollup_target_outcome(r, rc);
-	return outcome == 0 && rc == SQLITE_ROW ? rollup_text(r, st, 0, ret_text) : outcome;
+	return rollup_target_outcome(r, rc);
 }
 
 /* Is the first column of a statement's first row this number, or text? */
@@ -194,8 +162,6 @@ static int look(struct rollup *r)
 		outcome = is(r, "PRAGMA user_version", SEGMENT_VERSION, NULL);
 	if (outcome == 0 && r->tier != TIER_WINDOW)
 		outcome = is(r, "SELECT value FROM meta WHERE key = 'tier'", 0, tier_name(r->tier));
-	if (outcome == 0)
-		outcome = rollup_prepare_target(r);
 	return outcome;
 }
 
@@ -213,7 +179,7 @@ int rollup_open_target(struct rollup *r, const char *path, bool new)
 			return file_errno(r, errno);
 	}
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW |
-		    SQLITE_OPEN_EXRESCODE;
+		    SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE;
 	int rc = sqlite3_open_v2(real, &r->target, flags, NULL);
 	if (!r->target)
 		return -ENOMEM;
@@ -310,10 +276,6 @@ int rollup_rename(struct rollup *r, const char *from, const char *to)
 
 int rollup_close_target(struct rollup *r)
 {
-	for (size_t i = 0; i < N_ROLLUP_WRITES; i++) {
-		sqlite3_finalize(r->write[i]);
-		r->write[i] = NULL;
-	}
 	int rc = sqlite3_close(r->target);
 	if (rc == SQLITE_OK)
 		r->target = NULL; /* it is gone, and says nothing more of an error */

@@ -165,8 +165,7 @@ int segment_has_neighbours(const char *path)
 	return 0;
 }
 
-/* file: URI of an absolute path; what would end the path in it is escaped. */
-static char *uri_of(const char *real, const char *tail)
+char *segment_uri(const char *real, const char *tail)
 {
 	static const char head[] = "file:";
 	char *uri = malloc(sizeof(head) + 3 * strlen(real) + strlen(tail) + 1);
@@ -340,7 +339,7 @@ static int connect(const char *path, const char *how, sqlite3 **ret_db, struct s
 	_cleanup_(freep) char *real = realpath(path, NULL);
 	if (!real)
 		return segment_say_errno(e, path, errno);
-	_cleanup_(freep) char *uri = uri_of(real, how);
+	_cleanup_(freep) char *uri = segment_uri(real, how);
 	if (!uri)
 		return -ENOMEM;
 	int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
