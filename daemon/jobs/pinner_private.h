@@ -3,7 +3,8 @@
 
 /* A pinner's internals
  *
- *      pinner.c       its life, the list of requests, and what is done in which order
+ *      pinner.c       its life, what it is asked, and what is done in which order
+ *      pinner_list.c  the list of requests, and their queue
  *      pinner_rule.c  rules: which of the jobs that run are to be pinned by themselves
  *      pin_make.c     the child of a request: from its start to what it made
  */
@@ -61,10 +62,18 @@ struct pinner {
 	unsigned n_unsaid;
 };
 
-/* --- pinner.c --------------------------------------------------------------------------------- */
+/* --- pinner_list.c ---------------------------------------------------------------------------- */
 
 /* NULL: there is none of that id. */
 struct pin_request *pinner_find(const struct pinner *p, uint64_t id);
+/* A new request; the caller has seen that there is room. labels: of the one job to pin, which nobody waits for; or
+ * NULL. NULL: no memory. */
+struct pin_request *pinner_add(struct pinner *p, const struct pin_ask *ask, const char *group,
+	uint32_t uid, const char *labels);
+/* Put it into the queue, in the next round of its user from the one that is served now. */
+void pinner_enter_queue(struct pinner *p, struct pin_request *q);
+/* Requests whose job has ended enter the queue. */
+void pinner_look_at_ended(struct pinner *p);
 /* Later requests move up. */
 void pinner_remove(struct pinner *p, struct pin_request *q);
 /* The first of the queue; NULL: it is empty. */

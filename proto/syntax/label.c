@@ -361,8 +361,10 @@ const char *labels_say(const struct label *label, size_t n, char *text, size_t s
 const char *labels_say_json(const char *json, char *text, size_t size)
 {
 	struct label label[LABELS_MAX];
-	return labels_say(label, labels_read(json, label), text, size);
+	const size_t n = labels_read(json, label);
+	return labels_say(label, n, text, size);
 }
+
 const char *labels_say_wanted(const struct label *label, size_t n, char *text, size_t size)
 {
 	return say(label, n, false, text, size);
