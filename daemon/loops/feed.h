@@ -94,13 +94,13 @@ int feed_resume(struct feed *f);
 #else
 #define FEED_SETTLE_NS 25000000u /* when the loop goes on afterwards */
 #endif
-/* One for the programs, one for the threads that they report. */
+/* Number of looks: one for the programs, one for the threads that they report. */
 #define FEED_SETTLE_LOOKS 2u
 int feed_settle(struct feed *f, uint64_t now_ns, uint64_t most_ns);
 
 void feed_set_limits(struct feed *f, const struct feed_limits *limits);
 
-/* Whose programs a client reaches: one user's, or everybody's. */
+/* Programs that a client reaches: one user's, or everybody's. */
 struct feed_reach {
 	bool all;
 	uid_t uid;
@@ -115,7 +115,7 @@ int feed_want_period(
  * were asked. */
 uint32_t feed_ask(struct feed *f, const struct feed_reach *reach, pid_t pid);
 
-/* What functions with two bodies count from now on (MPERF_SELECT). */
+/* Choice of the functions with two bodies that count from now on (MPERF_SELECT). */
 #define FEED_GLOBS_BYTES_MAX 2048u /* the most that programs accept */
 struct feed_selection {
 	uint32_t one_in;      /* count one in this many entries; 1: each; 0: none */

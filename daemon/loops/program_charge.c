@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What a program holds of the memory that its user and all programs may. */
+/* Memory that a program holds, of what its user and all programs may hold. */
 
 #include "daemon/loops/program_private.h"
 

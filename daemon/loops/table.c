@@ -103,7 +103,7 @@ static bool take_string(struct reader *r, uint32_t i)
 	return true;
 }
 
-/* Of each string its length takes a byte at least, which is room for its NUL. */
+/* Take the strings. The length of each takes a byte at least, which is room for its NUL. */
 static int take_strings(struct reader *r)
 {
 	int outcome = take_count(r, LOOP_TABLE_STRINGS_MAX, 1, &r->n_strings);
