@@ -341,7 +341,7 @@ static int look_again(struct store *s)
 	return r < 0 ? r : 0;
 }
 
-/* One of those whose writer has gone without sealing, and which can be read. */
+/* Recover a file whose writer has gone without sealing it, and which can be read. */
 static int recover_left(struct store *s)
 {
 	size_t at = 0;
@@ -361,7 +361,7 @@ static int recover_left(struct store *s)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* What could not be read or sealed, now and then. */
+/* Retry, now and then, a file that could not be read or sealed. */
 static int try_again(struct store *s)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);

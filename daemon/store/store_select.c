@@ -102,8 +102,8 @@ static int64_t reach(const struct store_file *f)
 	return f->end_ns ? up(f->end_ns, (int64_t)tier_step_ns(f->tier)) : INT64_MAX;
 }
 
-/* What part of f's time within [from, to) its tier may answer for: without what it does
- * not know. */
+/* Deal out the part of f's time within [from, to) that its tier may answer for: without the times
+ * that it does not know. */
 static int deal_file(struct selection *s, const struct store_file *f, int64_t from, int64_t to)
 {
 	int64_t step = (int64_t)tier_step_ns(f->tier);

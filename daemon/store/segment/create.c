@@ -233,7 +233,7 @@ static int write_counted(
 	return r;
 }
 
-/* Which core each hart is: formulas of metrics belong to cores. */
+/* Write which core each hart is: formulas of metrics belong to cores. */
 static int write_cores(struct segment *g, const struct sampler *s)
 {
 	const struct cores *cores = s->options.cores;
