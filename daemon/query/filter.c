@@ -190,7 +190,7 @@ static int fail_event(const struct loaded *l, const char *name)
 		"%s did not count the event %s", l->path, name);
 }
 
-/* Which tasks are of jobs that pins have. 0, QUERY_FAILED, -ENOMEM. */
+/* Find the tasks whose jobs have pins. 0, QUERY_FAILED, -ENOMEM. */
 static int find_pinned(struct row_filter *f, struct loaded *l, const struct query_filter *q)
 {
 	f->without = calloc((size_t)l->n_tasks + 1, sizeof(*f->without));

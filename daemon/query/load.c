@@ -253,7 +253,7 @@ static int take_window(struct loaded *l, struct cursor *c)
 	return 0;
 }
 
-/* What is in the kernel and to be hidden is one function. */
+/* Add one function that stands for all of the kernel that is to be hidden. */
 static int add_kernel_places(struct loaded *l)
 {
 	uint32_t place = l->n_places;
@@ -443,7 +443,7 @@ static struct starts {
 	return s;
 }
 
-/* Which stacks have a start, by its name? Callers have lower ids. */
+/* Find the stacks that have a start, by its name. Callers have lower ids. */
 static int find_whole(struct loaded *l)
 {
 	_cleanup_(freep) struct starts *starts = calloc((size_t)l->n_frames + 1, sizeof(*starts));

@@ -99,8 +99,8 @@ static bool is_cost(const struct provenance *p, const struct text_table *texts, 
 	return is_cause(p, texts, i, LOSS_COST);
 }
 
-/* What mperf took of the harts' time. Hours do not know how many harts they sum up, and a frame of top
- * is too short: cost is counted every two seconds. */
+/* Share of the harts' time that mperf took. Hours do not know how many harts they sum up, and a
+ * frame of top is too short: cost is counted every two seconds. */
 static double cost_share(const struct provenance *p, const struct text_table *texts)
 {
 	double us = 0, n_harts = 0;
@@ -123,7 +123,7 @@ static void line_add_time(struct line *l, int64_t realtime_ns)
 		line_add(l, "%s", text);
 }
 
-/* What coarser tiers do not know of what was asked. */
+/* Tell which of the requested facts coarser tiers do not have. */
 static struct line *tell_tiers(const struct provenance *p, struct line *l)
 {
 	for (int tier = TIER_HOUR; tier > TIER_WINDOW; tier--) {
@@ -169,7 +169,7 @@ static struct line *tell_sources(const struct provenance *p, struct line *l)
 	return l;
 }
 
-/* What is known of counts that were not cut at switches. */
+/* Tell what is known of counts that were not cut at switches. */
 static struct line *tell_uncut(const struct provenance *p, struct line *l)
 {
 	if (p->uncounted == 0)
@@ -268,7 +268,8 @@ static uint64_t count_cut(
 	return cut < *ret_of ? cut : *ret_of;
 }
 
-/* One in a hundred is not worth a line: a program's start is in code without frame pointers. */
+/* Tell of stacks that are cut, if they are more than one in a hundred: a program's start is in code
+ * without frame pointers. */
 static struct line *tell_cut(
 	const struct provenance *p, const struct text_table *texts, struct line *l)
 {
@@ -303,8 +304,8 @@ static void add_loss(struct answer_provenance *a, const char *cause, uint64_t co
 	a->loss[i].count += count;
 }
 
-/* Of what found a ring full, more than the samples that may be missing was of the side band, which
- * shares the ring. */
+/* Tell of losses. Records that found a ring full and exceed the samples that may be missing were of
+ * the side band, which shares the ring. */
 static void tell_losses(
 	const struct provenance *p, const struct text_table *texts, struct answer_provenance *a)
 {

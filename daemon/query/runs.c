@@ -48,7 +48,7 @@ struct span {
 	int64_t start_ns, end_ns, realtime_ns;
 };
 
-/* What of one file is needed. Run is one more than its index; 0: none. */
+/* Parts of one file that the search needs. Run is one more than its index; 0: none. */
 struct part {
 	uint32_t *run_of_set, *run_of_task, *without_of_set, *without_of_task; /* what pins have */
 	int64_t *start_of_task;
@@ -528,7 +528,7 @@ static int by_begin(const void *a, const void *b)
 					  : strcmp(x->says, y->says);
 }
 
-/* Those that are wished, into ret; the others are freed. 0 or -ENOMEM. */
+/* Move the runs that are asked for into ret; free the others. 0 or -ENOMEM. */
 static int take_wished(struct search *s, struct found_runs *ret)
 {
 	ret->run = calloc((size_t)s->n + 1, sizeof(*ret->run));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What one row is worth
+/* Value of a row
  *
  * Without an event asked for, time is shared out, and each hart's time once: rows of the event that
  * leads that hart count, rows of further events that sampled beside it do not. With an event, a row

@@ -10,7 +10,7 @@
 
 #include "daemon/query/provenance.h"
 
-/* What a query does with one file. */
+/* Steps of a query with one file. */
 struct source_reader {
 	void *query;
 	/* Read it. 0, QUERY_FAILED, -errno. */

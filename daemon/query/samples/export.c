@@ -357,7 +357,7 @@ static int finish(struct export *e, struct query_error *ret_error)
 	return r == 0 ? provenance_tell(&e->provenance, &e->texts, &to) : r;
 }
 
-/* Of files that are open, or else of sources. */
+/* Answer from files that are open, or else from sources. */
 static int ask(const struct query_filter *filter, sqlite3 *const *db, struct query_source *source,
 	size_t n, const struct export_answer *answer, struct query_error *ret_error)
 {

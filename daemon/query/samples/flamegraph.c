@@ -148,7 +148,7 @@ static bool is_hidden_kernel(const struct flame *f, uint32_t node)
 	return node != 0 && name[0] == f->loaded.kernel_name && name[1] == f->loaded.kernel_name;
 }
 
-/* One frame: its symbol, then what is inlined into it, each a step down. */
+/* Fold a frame: its symbol, then what is inlined into it, each a step down. */
 static int fold_frame(struct flame *f, uint32_t *node, const struct loaded_frame *frame)
 {
 	const struct loaded *l = &f->loaded;
@@ -171,8 +171,8 @@ static int fold_frame(struct flame *f, uint32_t *node, const struct loaded_frame
 	return r;
 }
 
-/* Where the outermost part of a stack that was folded before ends, and what is still to be folded:
- * path holds its nodes, leaf first. */
+/* End of the outermost part of a stack that was folded before, and the rest that is still to be
+ * folded: path holds its nodes, leaf first. */
 struct unfolded {
 	uint32_t *path, n, size;
 	uint32_t node;
@@ -491,7 +491,7 @@ static int make_root(struct flame *f)
 	return r != 0 ? r : array_grow(&f->node, &f->size_nodes, 1, sizeof(*f->node));
 }
 
-/* Of files that are open, or else of sources. */
+/* Answer from files that are open, or else from sources. */
 static int ask(const struct query_filter *filter, sqlite3 *const *db, struct query_source *source,
 	size_t n, const struct answer *answer, struct query_error *ret_error)
 {

@@ -299,7 +299,7 @@ static int note_missing(struct hotspots *h)
 	return r;
 }
 
-/* Of files that are open, or else of sources. */
+/* Answer from files that are open, or else from sources. */
 static int ask(const struct query_question *question, sqlite3 *const *db,
 	struct query_source *source, size_t n, const struct answer *answer,
 	struct query_error *ret_error)

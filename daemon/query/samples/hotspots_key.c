@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What a row or frame is called, as content that means the same in every segment
+/* Key of a row or frame, as content that means the same in every segment
  *
  *      function   function, module
  *      module     module

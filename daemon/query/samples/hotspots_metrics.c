@@ -21,7 +21,7 @@
  * has 2 GB (child/offload.h). */
 #define SUMS_MAX (1u << 24)
 
-/* What one input counted of one key in one stretch. */
+/* Count of one input for one key in one stretch. */
 struct sum {
 	bool is_there; /* false: not counted */
 	double value;

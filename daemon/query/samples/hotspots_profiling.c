@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What the kernel does for profilers
+/* Work of the kernel for profilers
  *
  * The registers of a PMU are written by functions that others use too (native_write_msr), so the
  * leaf does not show for whom. Its callers do: whatever the kernel does below its own perf code is

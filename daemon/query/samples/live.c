@@ -17,7 +17,7 @@
 
 #define NO_CALLER "[no caller]"
 
-/* One query under way. */
+/* State of a query under way. */
 struct asking {
 	struct hotspots h;
 	struct live_load load;

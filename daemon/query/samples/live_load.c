@@ -93,7 +93,7 @@ static void load_harts(struct live_load *t)
 	}
 }
 
-/* As a segment that began now would have them. */
+/* Load the notes that a segment would have if it began now. */
 static int load_notes(struct live_load *t)
 {
 	struct loaded *l = t->loaded;
@@ -377,8 +377,8 @@ void live_load_clear(struct live_load *t)
 
 /* --- scanning --------------------------------------------------------------------------------- */
 
-/* As segments have it: a clock's own value is its weight, and an event that sampled alone counted
- * its periods. */
+/* Read a row as segments have it: a clock's own value is its weight, and an event that sampled
+ * alone counted its periods. */
 static bool read_row(const struct live_load *t, const struct row_filter *f,
 	struct scan_notes *notes, const struct window_row *row, struct scan_row *to)
 {
@@ -404,7 +404,7 @@ static bool read_row(const struct live_load *t, const struct row_filter *f,
 	return contributes;
 }
 
-/* Which sampling events have the requested one in their group? */
+/* Find the sampling events that have the requested one in their group. */
 static void find_groups(const struct live_load *t, const struct row_filter *f, bool *reads)
 {
 	for (uint32_t i = 0; f->asked && i < t->n_rows; i++) {
