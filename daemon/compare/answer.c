@@ -167,7 +167,7 @@ static const char *verdict_of(const struct tell *t, size_t row)
 								    : "undecided";
 }
 
-/* What was decided first; then what changes the total most. */
+/* Order of rows: decided ones first; then those that change the total most. */
 static int by_weight(const void *a, const void *b, void *userdata)
 {
 	const struct tell *t = userdata;

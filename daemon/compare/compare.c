@@ -11,7 +11,7 @@
 
 #include "daemon/compare/compare_private.h"
 
-/* What is spent on each question, of 0.05 in all. */
+/* Probability of error that is spent on each question, of 0.05 in all. */
 #define ALPHA_TOTAL 0.01
 #define ALPHA_HOT 0.0175
 #define ALPHA_OTHER 0.0175
@@ -72,7 +72,8 @@ static void take_means(const struct compare_runs *runs, const size_t *n_side, st
 	c->baseline = baseline;
 }
 
-/* What a change is a part of: of a function that the baseline lacks, the samples that are added to none. */
+/* Share of the baseline that a change applies to. If the baseline lacks the function, it is the
+ * share of the samples that are added. */
 static double part_of(const struct comparison *c, const struct compare_function *f, double added)
 {
 	return c->baseline > 0 ? fmax(f->share, added / c->baseline) : f->share;
@@ -139,7 +140,8 @@ static struct alone alone_of(const struct tested *t, size_t i)
 	return alone;
 }
 
-/* Where the total fell, what a row is divided by may have fallen, too: it must have grown by itself. */
+/* Judge a row where the total fell: what the row is divided by may have fallen, too, so the row
+ * must have grown by itself. */
 static void judge_where_total_fell(const struct tested *t, size_t i, struct compare_function *f)
 {
 	const struct alone alone = alone_of(t, i);
@@ -188,8 +190,8 @@ static int judge_functions(struct tested *t, const struct compare_options *o, st
 	return r;
 }
 
-/* What sampling alone says of a function that is not tested, from Poisson's counts: a shift of absolute
- * samples. */
+/* Estimate a function that is not tested from sampling alone, by Poisson's counts: a shift of
+ * absolute samples. */
 static void estimate_by_sampling(const struct compare_runs *runs, size_t i, struct comparison *c)
 {
 	struct compare_function *f = &c->function[i];

@@ -14,7 +14,8 @@
 
 #include "daemon/compare/distribution.h"
 
-/* As many runs as the candidate has, at the front of order, each choice as likely as another. */
+/* Pick as many runs as the candidate has to the front of order, each choice as likely as
+ * another. */
 static void pick_candidates(const struct tested *t, size_t *order, struct random_sequence *random)
 {
 	for (size_t i = 0; i < t->n_side[1]; i++) {

@@ -168,7 +168,7 @@ static double value_of(const struct gathered_counts *c, int what)
 	return n >= 0 ? n : NAN;
 }
 
-/* Of runs that counted; a quotient is of all that was counted. */
+/* Mean over the runs that counted; a quotient is of all that was counted. */
 static double mean_count(
 	const struct gather *g, const struct compare_runs *runs, size_t row, bool side, int what)
 {
