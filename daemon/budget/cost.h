@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What sampling costs a hart, found by measuring
+/* Cost of sampling on a hart, found by measuring
  *
  * Fixed work is done on the hart with and without the events of a session, in turn, and the median
  * of the differences counts: what else happens on the machine meets both sides alike, and rare
@@ -55,11 +55,12 @@ void cost_begin(struct cost_measure *m, const struct plan *plan, int hart);
 enum { COST_MORE = 1 };
 int cost_step(struct cost_measure *m, struct sampler *s, struct hart_cost *ret_cost);
 
-/* What cutting counts adds to a switch, by that way: 0 if unknown. */
+/* Time in ns that cutting counts adds to a switch, by sums or by the sibling: 0 if unknown. */
 double cost_of_switch(const struct hart_cost *c, bool summed);
 /* Are sums cheaper than the sibling there, by more than measurements differ? Also where the sibling
  * has no price. False if sums have none. */
 bool cost_prefers_sums(const struct hart_cost *c);
 
-/* What a sample costs on a hart whose group has (or has not) its counters: 0 if unknown. */
+/* Time in ns that a sample takes on a hart whose group has (or has not) its counters: 0 if
+ * unknown. */
 double cost_of_sample(const struct hart_cost *c, bool counted, bool by_clock);

@@ -40,7 +40,7 @@ enum governor_step {
 	N_STEPS,
 };
 
-/* One hart, over the last tick. */
+/* State of one hart over the last tick. */
 struct governor_hart {
 	int number;      /* of the machine */
 	double busy;     /* samples that came, of those that its rate asks for: 0 to 1 */
@@ -84,8 +84,8 @@ double governor_predict(
 /* Decide. True if g->step changed; the caller applies it. now_ns: CLOCK_MONOTONIC, not 0. */
 bool governor_tick(struct governor *g, const struct governor_load *l, uint64_t now_ns);
 
-/* What a step asks of the sampler, as far as it differs there from doing all; and the rate that it
- * leaves of hz. */
+/* Effort that a step asks of the sampler, as far as it differs there from doing all; and the rate
+ * that it leaves of hz. */
 struct sampler_effort governor_effort(const struct governor_load *l, enum governor_step step);
 uint32_t governor_rate(enum governor_step step, uint32_t hz);
 /* The same of a load with hz_least: the last step leaves only that. */

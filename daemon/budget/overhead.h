@@ -23,9 +23,9 @@
 
 /* Ticks over which our own CPU is averaged: a minute. Naming comes in bursts. */
 #define OVERHEAD_OWN_TICKS 30
-/* Of these, at least so many must be known before our own CPU counts against the budget, */
+/* Minimum of these ticks that must be known before our own CPU counts against the budget. */
 #define OVERHEAD_OWN_TICKS_MIN 15
-/* and the first minute does not: a start scans and names all that runs, once. */
+/* The first minute does not count: a start scans and names all that runs, once. */
 #define OVERHEAD_START_NS 60000000000u
 
 struct overhead_options {
@@ -51,7 +51,7 @@ struct overhead_hart {
 	double untold_us;                     /* cost that LOSS_COST does not have yet */
 };
 
-/* What our processes took in one tick. */
+/* CPU time of our processes in one tick. */
 struct overhead_own {
 	uint64_t time_ns;
 	uint64_t own_ns, clients_ns; /* the daemon and its namer: for sampling, for clients */
@@ -78,8 +78,8 @@ struct overhead {
 	enum governor_step said; /* in the log */
 	uint64_t next_say_ns;
 	const struct walk *walk; /* that the figures are of */
-	/* What turns of the groups that harts count cost each of them, while they are counted, as a part of
-	 * its time; and would cost. Set by the caller. */
+	/* Share of its time that rotating the topdown groups costs each hart that counts them,
+	 * while they are counted; and what it would cost. Set by the caller. */
 	double groups_part, groups_price;
 	uint64_t n_ticks; /* so far: figures are new after each */
 	/* N_TASK_WORKS, in memory that children share: one of them measures. NULL: without memory */
@@ -123,7 +123,7 @@ struct overhead_held overhead_held_begin(uint32_t hz, uint32_t ppm);
 /* Decide by the last tick's figures; call it once for each. True if given_hz changed. */
 bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_t now_ns);
 
-/* What is spent now, as parts of all harts' time; negative: not known. */
+/* Current cost, as shares of all harts' time; negative: not known. */
 struct overhead_spent {
 	/* a second, on all harts; what a throttle costs is not measured */
 	double samples, switches, throttles;

@@ -36,7 +36,8 @@ uint32_t wants_rate(const struct wants *w, uint32_t hz);
 /* The highest of that user's tasks; 0: none. */
 uint32_t wants_rate_for(const struct wants *w, uid_t uid);
 
-/* What the budget of `who` makes of its rate; NULL: there is none. Borrowed until wants_set. */
+/* Decision of the budget of `who` about its rate; NULL: there is no budget. Borrowed until
+ * wants_set. */
 const struct overhead_held *wants_held(const struct wants *w, const void *who);
 
 /* Decide on those with a budget, if there are new figures. True if wants_rate may have changed. */
