@@ -190,8 +190,8 @@ int roller_new(struct store *s, struct roller **ret_roller)
 	return 0;
 }
 
-/* What fails is for want of processes, memory or descriptors: false, and it is tried again at the
- * next dispatch. */
+/* Start the child. A start fails for want of processes, memory or descriptors: false, and the next
+ * dispatch tries again. */
 static bool start(struct roller *r)
 {
 	return offload_run(run_child, r, &r->child) == 0;

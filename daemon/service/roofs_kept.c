@@ -77,7 +77,7 @@ struct seen {
 	bool has; /* the name that was wanted */
 };
 
-/* What is in the folder of that descriptor, which stays open. 0, -errno. */
+/* Read the folder of that descriptor, which stays open. 0, -errno. */
 static int look(int folder, const char *wanted, struct seen *ret_seen)
 {
 	struct seen seen = {.n = 0};

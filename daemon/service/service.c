@@ -36,7 +36,7 @@
 #define SHORT_REST_NS (SECOND_NS / 10)
 #define SHORT_SAID_NS (60ull * SECOND_NS)
 
-/* What had been counted at one moment. */
+/* Counts at one moment in the past. */
 struct past {
 	uint64_t at_ns;
 	uint64_t taken, stored;
@@ -429,7 +429,8 @@ uint64_t service_deadline_ns(const struct service *s)
 {
 	if (s->inner->rest_until_ns)
 		return s->inner->rest_until_ns;
-	/* What is due once a second or less often is done at the next drain: no round for that. */
+	/* Tasks that are due once a second or less often run at the next drain: no round for
+	 * that. */
 	uint64_t walk = s->walk ? walk_deadline_ns(s->walk) : UINT64_MAX;
 	walk = overhead_deadline_ns(s->overhead, walk);
 	uint64_t schedules = s->schedules ? schedules_deadline_ns(s->schedules) : UINT64_MAX;

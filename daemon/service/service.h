@@ -85,7 +85,8 @@ int service_want_rate(
 int service_follow_rates(struct service *s);
 /* The rate that all of them ask for now, and the budget of always-on sampling allows. */
 uint32_t service_rate(const struct service *s);
-/* What the limit of that request makes of it; NULL: there is none. Borrowed until the next call. */
+/* Decision of that request's limit about its rate; NULL: there is none. Borrowed until the next
+ * call. */
 const struct overhead_held *service_held(const struct service *s, const void *who);
 
 /* In each round, with a walk, before its rate is set: count and say what a pause does. True if one began
@@ -107,10 +108,10 @@ bool service_is_writing(const struct service *s);
 /* When an answer of the store will have all samples taken until then; CLOCK_MONOTONIC. */
 uint64_t service_fresh_ns(const struct service *s);
 
-/* Who pins jobs; NULL: there is no store. Borrowed until the next dispatch. */
+/* Pinner of jobs; NULL: there is no store. Borrowed until the next dispatch. */
 struct pinner *service_pinner(const struct service *s);
 
-/* What each user may write to the store; NULL: there is none. Borrowed. */
+/* Shares of the store that users may write; NULL: there is no store. Borrowed. */
 const struct shares *service_shares(const struct service *s);
 
 /* For status. Samples: taken = stored + in_hand + losses that count samples. Samples taken only for

@@ -30,7 +30,8 @@ static void tell(const struct service *s)
 	s->o.say(s->o.userdata, LOG_NOTICE, text);
 }
 
-/* Where a client asks for as much as always-on sampling, nothing is given up. */
+/* Count the seconds of a pause as lost. Nothing is given up if a client asks for as much as
+ * always-on sampling. */
 static void count(struct service *s, uint64_t now_ns)
 {
 	struct sampler *p = s->walk->sampler;
