@@ -37,7 +37,7 @@ struct cores;
 struct offload_queue;
 struct stack_starts;
 
-/* What commands need of their daemon; borrowed by every peer. */
+/* Parts of the daemon that commands need; borrowed by every peer. */
 struct control_options {
 	const char *namer;     /* path of mperf-namer; NULL: beside mperfd */
 	struct graves *graves; /* workers that outlived their namers */
@@ -101,7 +101,7 @@ int peer_dispatch(struct peer *p, short revents);
 /* Run all jobs that are due. 0 or -errno. */
 int peer_run_jobs(struct peer *p, uint64_t now_ns);
 
-/* What to poll: the socket first, then what its jobs wait for. */
+/* Descriptors to poll: the socket first, then those that its jobs wait for. */
 size_t peer_fds(const struct peer *p, struct pollfd *fds, size_t n);
 uint64_t peer_deadline_ns(const struct peer *p);
 
@@ -109,7 +109,7 @@ uint64_t peer_deadline_ns(const struct peer *p);
 
 /* POLLIN and POLLOUT as needed for the socket; 0: the peer waits for something else. */
 short peer_events(const struct peer *p);
-/* What its jobs wait for; each request remembers how many entries it filled. */
+/* Descriptors that its jobs wait for; each request remembers how many entries it filled. */
 size_t peer_job_fds(struct peer *p, struct pollfd *fds, size_t n);
 /* Run only the jobs that are due or have an event in fds, as peer_job_fds filled them (NULL: no
  * events). 0, -errno. */

@@ -169,13 +169,14 @@ static int ignore_row(void *userdata, const struct answer_value *v, size_t n)
 	return 0;
 }
 
-/* What the segment says of itself, by the same query that every later answer comes from. */
+/* Answer about the recording's own segment, by the same query that every later answer comes
+ * from. */
 struct end {
 	struct answer to;
 	bool out_of_room;
 };
 
-/* Where the figures come from, with the reason for an early end. */
+/* Pass on where the figures come from, with the reason for an early end. */
 static int pass_provenance(void *userdata, const struct answer_provenance *p)
 {
 	const struct end *end = userdata;
@@ -244,7 +245,7 @@ static bool is_over(struct record_job *j)
 	return recording_targets_gone(j->recording) || j->out_of_room;
 }
 
-/* As long as it samples. 0 or -errno. */
+/* Watch what the recording costs, as long as it samples. 0 or -errno. */
 static int keep_cost(struct record_job *j, uint64_t now_ns)
 {
 	int r = j->walk      ? cost_hold_dispatch(&j->cost, j->walk, now_ns)
@@ -319,8 +320,8 @@ static int fail_place(struct request *q, int outcome, const char *why)
 		outcome == RECORDING_FULL ? NO_SPACE_REMEDY : UNWRITABLE_REMEDY, "%s", why);
 }
 
-/* Whose samples the recording keeps of those that the walk brings. A walk of its own brings the
- * right processes already. */
+/* Targets of the recording: whose samples it keeps of those that the walk brings. A walk of its own
+ * brings the right processes already. */
 static struct targets targets_of(const struct request *q, const Mperf__RecordRequest *m,
 	const struct sampler_options *o, bool shared)
 {
@@ -365,7 +366,7 @@ static int raise_rate(struct record_job *j, struct request *q, uint32_t hz, uint
 	return service_want_rate(o->service, j, request_raise_uid(q), hz, overhead_ppm);
 }
 
-/* What cannot be counted in regions is absent from what is told of them. */
+/* Listen for programs. They report only events that can be counted in regions. */
 static int listen_at(struct record_job *j, struct walk *walk, const struct feed_limits *limits)
 {
 	struct conf conf;

@@ -172,7 +172,8 @@ static int refuse_silent(struct request *q, int32_t pid)
 		"it cannot be told whose process %d is", pid);
 }
 
-/* Whose it seems to be: another user is named; a process that runs as the peer has other rights. */
+/* Refuse a pid, by whose it seems to be: another user is named; a process that runs as the peer has
+ * other rights. */
 static int refuse_pid(struct request *q, int32_t pid)
 {
 	char path[32], what[128];
@@ -287,7 +288,7 @@ int request_hold_pids(
 	return r < 0 ? r : r > 0;
 }
 
-/* One that ended counts no more, and its pid may be another's. */
+/* Check held pids again. A process that ended counts no more, and its pid may be another's. */
 int request_recheck_pids(struct request *q, const struct held_pids *held, bool all)
 {
 	int r = 0;

@@ -98,7 +98,8 @@ int request_take(struct request *q, enum user_hold what, uint64_t n);
 /* The users to whose instrumented programs the peer may send requests. */
 struct feed_reach request_feed_reach(const struct request *q);
 
-/* Whose tasks a higher rate is for that the peer asks for: its own user's; -1: all, if it sees all. */
+/* User whose tasks a higher rate is for if the peer asks for it: its own user; -1: all, if it sees
+ * all. */
 uid_t request_raise_uid(const struct request *q);
 
 /* Is /proc there? Without it no process is found, and mperfd does not find its own files. */

@@ -20,7 +20,7 @@
 #include "daemon/service/service.h"
 #include "proto/base/memory.h"
 
-/* Of what MPERF_OUTPUT named; a program of a thousand threads writes some MB. */
+/* Bytes of a file that MPERF_OUTPUT named; a program of a thousand threads writes some MB. */
 #define OUTPUT_BYTES_MAX (1ll << 30)
 /* Programs answer within a millisecond, unless they are not running at all. */
 #define ROUND_NS 300000000u
@@ -313,7 +313,7 @@ static int read_whole(
 	return 0;
 }
 
-/* One of the two kinds of file. */
+/* A file of one of the two kinds. */
 struct input {
 	uint8_t *output; /* what MPERF_OUTPUT named; NULL: a segment */
 	struct loop_output file;

@@ -49,7 +49,8 @@ static void pause_free(struct job *job)
 
 static const struct job_kind pause_kind = {.finish = pause_finish, .free = pause_free};
 
-/* Who has had enough of it may measure beside sampling; who would disturb another, not. */
+/* Start a pause. A user who has used up the allowance measures beside sampling; one who would
+ * disturb another measurement is refused. */
 static int start_pause(struct request *q, struct service *s)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -180,7 +181,7 @@ static int send_caches(const struct answer *to, const struct platform *p, const 
 	return r;
 }
 
-/* What documents say of each kind of core: of peaks, else of caches. */
+/* Send the figures that documents have of each kind of core: peaks, or caches. */
 static int tell_documented(struct request *q, bool peaks)
 {
 	const struct cores *cores = q->peer->options->cores;

@@ -70,7 +70,7 @@ struct server {
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-/* What is done for one client: some of it charges itself, as it goes. */
+/* Meter of the work for one client: some of it charges itself, as it goes. */
 struct meter {
 	const struct users *users;
 	uint64_t began_ns, spent_ns;
@@ -132,8 +132,8 @@ static void seat_leave(struct server *s, struct seat *seat)
 	seat->gone = true;
 }
 
-/* What came of an action of or for the peer: it may have been its last. Trouble with one peer is no
- * trouble of the daemon's. */
+/* Handle the outcome of an action of or for the peer: it may have been its last. Trouble with one
+ * peer is no trouble of the daemon's. */
 static void seat_outcome(struct server *s, struct seat *seat, int r)
 {
 	if (r != 0)
@@ -198,7 +198,8 @@ static void make_place(struct server *s, const struct user *newcomer)
 	seat_leave(s, victim);
 }
 
-/* What a client needs to be connected. False: its user has none left, and *ret_why says of what. */
+/* Take what a client needs to be connected. False: its user has none left, and *ret_why says of
+ * what. */
 static bool place_take(struct server *s, struct user *u, char *ret_why, size_t n)
 {
 	if (user_room(u, USER_CLIENTS) == 0)
@@ -221,7 +222,8 @@ static void turn_away(struct server *s, struct peer *p, const char *why)
 	(void)peer_hang_up(p, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 		"Close some of them, or try again later.", why);
 	(void)frame_buffer_write(&p->out, p->fd);
-	/* What is left unread would make the kernel tell the client of a reset, not of an end. */
+	/* Read the rest: bytes left unread would make the kernel tell the client of a reset, not of
+	 * an end. */
 	(void)descriptors_receive(p->fd, p->descriptors_may_come, unread, sizeof(unread));
 	peer_free(p);
 	s->status.n_refused++;
@@ -248,7 +250,7 @@ static int seat_take(struct server *s, struct peer *p)
 	return 0;
 }
 
-/* Whose it is; NULL: that is not known. */
+/* Welcome a client. Returns its user; NULL: that is not known. */
 static struct user *welcome(struct server *s, int fd)
 {
 	struct peer *p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * status: what the service takes, keeps and loses, and what it costs. There is nobody's name in it,
- * so everybody may ask; of the users for whom naming rests, each sees only themselves. Samples add
+ * status: what the service takes, keeps and loses, and what it costs. The answer names no user, so
+ * anyone may ask. If naming is paused for some users, each sees only their own entry. Samples add
  * up: taken = stored + in hand + lost, as far as a cause counts samples.
  */
 #include <errno.h>
@@ -209,7 +209,7 @@ static int tell_budget(const struct status *s, const struct overhead_spent *now,
 	KNOWN_IF(machine_share, "Of the machine", share, c->part >= 0, c->part)                    \
 	KNOWN_IF(hart_share, "Of the busiest hart", share, c->hart >= 0, c->hart)
 
-/* As shown: what is negative is not known. */
+/* A row of costs as shown: negative figures are not known. */
 struct cost_row {
 	const char *cause;
 	double per_second, each_ns, part, hart;
@@ -261,7 +261,7 @@ static int tell_costs(const struct status *s)
 	COLUMN(longest_ns, "Longest", ns, t->longest_ns)                                           \
 	COLUMN(lately_ns, "Lately", ns, turns_lately_ns(t))
 
-/* What the loop does in one go, for all. */
+/* Report the time that turns of the loop take, over all clients. */
 static int tell_turns(const struct status *s)
 {
 	const struct turns *t = &s->service->turns;
@@ -338,7 +338,7 @@ static int tell_naming(const struct status *s)
 	COLUMN(count, "Since start", count, f.causes[cause])                                       \
 	COLUMN(effect, "Effect", text, effects[feed_causes[cause].severity])
 
-/* Of an inherited socket the path is the unit's. */
+/* Report the socket of programs. If it was inherited, its path is the unit's. */
 static int tell_feed(const struct status *s)
 {
 	static const char *const effects[] = {
@@ -367,7 +367,7 @@ static int tell_feed(const struct status *s)
 	COLUMN(refused, "Refused", count, e->n_refused)                                            \
 	KNOWN_IF(trouble, "Trouble", text, *e->trouble, e->trouble)
 
-/* What threads of these programs are given to count in regions. */
+/* Report the events that threads of these programs are given to count in regions. */
 static int tell_grants(const struct status *s)
 {
 	const struct walk *w = s->service->walk;

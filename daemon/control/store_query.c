@@ -2,12 +2,12 @@
  *
  * The request outlives the message it came in, since it may have to wait for its turn: a copy is
  * made by packing and unpacking it, and the names of the files are copied because retention may
- * remove some meanwhile. A file that is gone by then is no trouble; the answer says that it is
- * missing.
+ * remove some meanwhile. It is no error if a file has been removed by then; the answer says that it
+ * is missing.
  *
- * Pins are chosen by the child, from the list that the daemon had when it forked: the labels of all pins and all
- * that is asked for are too much for a turn of the loop. Only those that the asker may see are looked at, so that
- * neither the answer nor its time depends on the labels of others.
+ * The child chooses pins, from the list that the daemon had when it forked: comparing the labels of all pins with
+ * all requested labels takes too long for a turn of the loop. The child looks only at pins that the asker may see,
+ * so neither the answer nor its time depends on the labels of other users.
  */
 #include "daemon/control/store_query.h"
 

@@ -210,7 +210,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What is left for this user and all others of the same standing. */
+/* Amount that is left for this user and all others of the same standing. */
 static uint64_t left_for(const struct user *u, const struct user_limit *l)
 {
 	uint64_t left = less(l->all, l->held);
@@ -228,7 +228,8 @@ uint64_t user_room(const struct user *u, enum user_hold what)
 		return UINT64_MAX;
 	const struct user_limit *l = &u->users->limit[what];
 	uint64_t left = left_for(u, l);
-	/* As much more as leaves no less; of the last one it does not. */
+	/* The user may take as much more as leaves at least what they then hold. Rounded up: the
+	 * last one may be taken, too. */
 	if (!u->first && l->all != UINT64_MAX)
 		left = (less(left, u->held[what]) + 1) / 2;
 	return smaller(left, less(l->one, u->held[what]));
@@ -279,7 +280,7 @@ static struct amount amount(const struct row *row, uint64_t n)
 	return a;
 }
 
-/* Where a limit comes from, so that the administrator can raise it. */
+/* Origin of a limit, so that the administrator can raise it. */
 static struct amount origin(const char *key)
 {
 	struct amount a = {""};
@@ -316,7 +317,7 @@ static uint64_t now_of(const struct user *u)
 	return u->users->now_ns;
 }
 
-/* Of what a second allows, what is not spent; 0 also with debts. */
+/* Unspent time, of what a second allows; 0 also with debts. */
 static uint64_t credit(const struct user *u, enum user_time time)
 {
 	uint64_t until_ns = u->spent_until_ns[time];
@@ -413,7 +414,7 @@ bool user_may_ask(struct user *u, unsigned nth)
 {
 	if (!u)
 		return true;
-	/* One message of each connection, before the second half is spent. */
+	/* Take one message of each connection before the second half is spent. */
 	if (user_rests(u, USER_LOOP) || (nth > 0 && credit(u, USER_LOOP) < USER_CREDIT_NS / 2))
 		return false;
 	pay(u, USER_LOOP, SECOND_NS / u->users->requests_per_second);

@@ -111,7 +111,8 @@ uint64_t user_room(const struct user *u, enum user_hold what);
 /* Take n. False, and counted as refused, if there is no room for all n. */
 bool user_take(struct user *u, enum user_hold what, uint64_t n);
 void user_give(struct user *u, enum user_hold what, uint64_t n);
-/* What is held grew or shrank from *held to n: update the account, even beyond its limit. */
+/* Follow a holding that grew or shrank from *held to n: update the account, even beyond its
+ * limit. */
 void user_follow(struct user *u, enum user_hold what, uint64_t *held, uint64_t n);
 /* closers have one more connection of this user's to close, who holds it until that is done. */
 void user_closes(struct user *u);
