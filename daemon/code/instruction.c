@@ -104,7 +104,7 @@ static unsigned x86_register_bytes(const char *operands)
 	return 16;
 }
 
-/* Of "ymm13", "k1", "p0.d", "p0/m": 1 << its number; 0: no such register. */
+/* Bit of the register in "ymm13", "k1", "p0.d", "p0/m": 1 << its number; 0: no such register. */
 static uint32_t register_bit(const char *at, const char *kind)
 {
 	size_t n = strlen(kind);
