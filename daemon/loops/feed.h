@@ -25,7 +25,7 @@
 #define FEED_LOOP_SHARES 3u
 /* The same for one program. */
 #define FEED_CONNECTION_SHARE (2 * FEED_LOOP_SHARE)
-/* How far a user may overdraw that share: the tables of a starting program, and a round. */
+/* Time by which a user may overdraw that share: the tables of a starting program, and a round. */
 #define FEED_AHEAD_NS 500000000u
 /* Packets of one program before the others have a turn; the time after which they have one in any
  * case; and the time of all programs before the rest of the loop has its turn. */
@@ -49,7 +49,7 @@ struct feed_limits {
 	uint64_t program_bytes_max; /* of one program: tables and sums */
 	uint64_t bytes_max;         /* of all programs; one user may have half of it */
 	uint32_t period_ms;         /* at which programs report */
-	bool one_user;              /* there are no others, for whom to leave something */
+	bool one_user;              /* no other users, so all of it may be used */
 };
 
 struct feed_options {
