@@ -43,7 +43,7 @@ struct control_options {
 	struct graves *graves; /* workers that outlived their namers */
 	struct quota *pool; /* memory of clients' walks, recordings and tops; NULL: not limited */
 	enum sampler_switches switches;    /* what cuts counts at switches */
-	bool private;                      /* one client, whose rights are ours */
+	bool private;                      /* one client, with our own rights */
 	struct service *service;           /* NULL when private */
 	const struct conf *conf;           /* NULL when private */
 	struct cores *cores;               /* of this machine; NULL: not known */
@@ -122,11 +122,11 @@ int peer_check_times(struct peer *p);
 bool peer_is_busy(const struct peer *p);
 /* Unread reply bytes allowed. */
 size_t peer_out_bytes_max(const struct peer *p);
-/* Have it and its user's other peers read enough for more to be sent? */
+/* Have the peer and its user's other peers read enough, so that more may be sent? */
 bool peer_has_out_room(const struct peer *p);
 
-/* In private mode, in the middle of an answer: wait until the client has read it but for
- * PEER_AHEAD_BYTES. 0; -EPIPE if the client is gone; -errno. */
+/* In private mode, in the middle of an answer: wait until the client has read all but
+ * PEER_AHEAD_BYTES of it. 0; -EPIPE if the client is gone; -errno. */
 #define PEER_AHEAD_BYTES (1u << 20) /* enough that neither side waits at each part */
 int peer_flush(struct peer *p);
 
