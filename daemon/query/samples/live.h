@@ -28,8 +28,8 @@ int query_live_hotspots(const struct live *l, enum query_by by, uint32_t limit,
 	struct query_error *ret_error);
 
 /* Callers of the function (in module, NULL: any), sorted by their share of the time spent in and
- * below those calls, largest first. Columns: function, module, total (share of the function's own total), self_ns … as
- * hotspots. The outermost is "[no caller]". */
+ * below those calls, largest first. Columns: function, module, total (share of the function's own
+ * total), self_ns … as hotspots. The outermost is "[no caller]". */
 int query_live_callers(const struct live *l, const char *function, const char *module,
 	uint32_t limit, const struct query_filter *filter, const struct answer *answer,
 	struct query_error *ret_error);
