@@ -150,8 +150,8 @@ static int ring_open(struct trial *t)
 	return r;
 }
 
-/* Nothing comes of the sums of a trial: only what they cost is wanted. No session has events of these
- * numbers, so what tasks counted in a trial is dropped when a session sums them up. */
+/* The sums of a trial are not used: we measure only what they cost. No session has events with
+ * these numbers, so the counts of tasks in a trial are dropped when a session sums them up. */
 static int watch(struct trial *t)
 {
 	const struct kernel *k = t->kernel;

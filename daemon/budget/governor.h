@@ -3,9 +3,9 @@
 
 /* The governor: what always-on sampling gives up to keep to its budget
  *
- * Decisions alone, without input or output: from the measured cost of mperf on each hart, it chooses
- * one of a row of steps. It goes down fast, to the first step whose predicted cost is within the
- * budget, and comes back slowly, one step at a time.
+ * Decisions alone, without input or output: from the measured cost of mperf on each hart, it
+ * chooses one of a row of steps. It goes down fast, to the first step whose predicted cost is
+ * within the budget, and comes back slowly, one step at a time.
  */
 
 #include <stdbool.h>
@@ -15,8 +15,8 @@
 
 /* Call governor_tick this often. */
 #define GOVERNOR_TICK_NS 2000000000u
-/* Consecutive ticks over the budget before something is given up, so that a burst of a second does not
- * suffice. */
+/* Consecutive ticks over the budget before something is given up, so that a burst of a second does
+ * not suffice. */
 #define GOVERNOR_OVER_TICKS 2
 /* A step comes back once it would have cost less than this part of the budget */
 #define GOVERNOR_BACK_PART 0.7

@@ -8,11 +8,12 @@
  *      switches × what cutting counts there costs ─────────┘     └─▶ status, LOSS_COST
  *
  * Costs are measured on each hart when the service begins and once an hour, in steps of a few ms.
- * Switches are counted by an event of each hart that neither samples nor is read at a switch. Forks,
- * execs and mappings have the price that `doctor` measured, if a user ran it: that takes half a second
- * and many processes. Status shows this cost, but the budget does not include it: nothing that could be
- * given up would lower it. Nor does the budget include the cost of clients and programs: the shares of
- * their users pay for it (control/user.h, loops/feed.h), and no samples are given up for it.
+ * Switches are counted by an event of each hart that neither samples nor is read at a switch.
+ * Forks, execs and mappings have the price that `doctor` measured, if a user ran it: that takes
+ * half a second and many processes. Status shows this cost, but the budget does not include it:
+ * nothing that could be given up would lower it. Nor does the budget include the cost of clients
+ * and programs: the shares of their users pay for it (control/user.h, loops/feed.h), and no samples
+ * are given up for it.
  */
 
 #include "daemon/budget/governor.h"
@@ -106,8 +107,8 @@ uint64_t overhead_deadline_ns(const struct overhead *h, uint64_t next_ns);
 /* The rate of always-on sampling that the budget allows. */
 uint32_t overhead_rate(const struct overhead *h);
 
-/* A rate that a client requests for the whole system, with a budget that the client chose for all cost
- * of mperf. If the rate costs more, less is requested for this client, but never less than the
+/* A rate that a client requests for the whole system, with a budget that the client chose for all
+ * cost of mperf. If the rate costs more, less is requested for this client, but never less than the
  * always-on rate. The client's budget does not limit what other clients request. */
 struct overhead_held {
 	uint32_t hz, ppm;         /* wanted; and the budget, in millionths of each hart's time */
@@ -115,8 +116,8 @@ struct overhead_held {
 	struct governor governor; /* the step in force, and its reason */
 };
 /* By the last tick's figures, would such a rate be given in full now? hz 0: the rate of always-on
- * sampling, which must not have been lowered. ppm 0: no budget. If not, the reason is given as a part
- * of a sentence. */
+ * sampling, which must not have been lowered. ppm 0: no budget. If not, the reason is given as a
+ * part of a sentence. */
 bool overhead_allows(const struct overhead *h, uint32_t hz, uint32_t ppm, char *ret_why, size_t n);
 /* Begin: the whole rate is given until figures of cost are known. */
 struct overhead_held overhead_held_begin(uint32_t hz, uint32_t ppm);
