@@ -3,11 +3,11 @@
 
 /* A pause: while somebody measures roofs, always-on sampling is lowered to the least
  *
- * Sampling is lowered, not stopped: harts stay open, and the records of mappings, execs and exits go
- * on, so that later samples have their names. Only one client measures at a time, since two would
- * disturb each other more than we do. A pause ends after PAUSE_NS_MAX, whatever the client does. So
- * that no user keeps the machine unwatched, each second of pause is a debt, which ten seconds without
- * a pause pay off.
+ * Sampling is lowered, not stopped: harts stay open, and the records of mappings, execs and exits
+ * go on, so that later samples have their names. Only one client measures at a time, since two
+ * would disturb each other more than we do. A pause ends after PAUSE_NS_MAX, whatever the client
+ * does. So that no user keeps the machine unwatched, each second of pause is a debt, which ten
+ * seconds without a pause pay off.
  */
 
 #include <stdbool.h>
@@ -18,8 +18,8 @@
 #define PAUSE_NS_MAX 70000000000u
 /* Samples a second meanwhile, unless a client asks for more. */
 #define PAUSE_HZ 1u
-/* Seconds that pay off one second of pause. A pause may begin while up to PAUSE_OWED_NS_MAX is owed, so
- * that a measurement of all roofs may follow one with --quick. */
+/* Seconds that pay off one second of pause. A pause may begin while up to PAUSE_OWED_NS_MAX is
+ * owed, so that a measurement of all roofs may follow one with --quick. */
 #define PAUSE_PAID_BY 10
 #define PAUSE_OWED_NS_MAX PAUSE_NS_MAX
 
@@ -51,9 +51,9 @@ uint64_t pause_free_ns(const struct pause *p, uint64_t now_ns);
 /* End the pause of `who`. True if it lasted until now. */
 bool pause_end(struct pause *p, const void *who, uint64_t now_ns);
 
-/* Call in each round: ends a pause that has lasted too long. True if one began or ended since the last
- * call. */
+/* Call in each round: ends a pause that has lasted too long. True if one began or ended since the
+ * last call. */
 bool pause_look(struct pause *p, uint64_t now_ns);
-/* Whole seconds of a pause since the last call, for LOSS_PAUSED. At the end of the pause, the fraction
- * that remains counts as one more. */
+/* Whole seconds of a pause since the last call, for LOSS_PAUSED. At the end of the pause, the
+ * fraction that remains counts as one more. */
 uint64_t pause_seconds(struct pause *p, uint64_t now_ns);

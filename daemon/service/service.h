@@ -66,8 +66,8 @@ uint64_t service_deadline_ns(const struct service *s);
 int service_dispatch(struct service *s, uint64_t now_ns);
 /* Read the schedules, if there is a folder of them. 0 or -errno. */
 int service_make_schedules(struct service *s);
-/* The process of that pid has just got the labels of a job: begin the recordings that are scheduled for
- * the job before the process goes on. 0 or -errno. */
+/* The process of that pid has just got the labels of a job: begin the recordings that are scheduled
+ * for the job before the process goes on. 0 or -errno. */
 int service_job_began(struct service *s, pid_t pid, uint64_t now_ns);
 /* Flush, wait a second for names, seal. */
 void service_stop(struct service *s);
@@ -89,8 +89,8 @@ uint32_t service_rate(const struct service *s);
  * call. */
 const struct overhead_held *service_held(const struct service *s, const void *who);
 
-/* Call in each round with a walk, before its rate is set: counts a pause's seconds as lost, and logs
- * its begin and end. True if a pause began or ended. (service_pause.c) */
+/* Call in each round with a walk, before its rate is set: counts a pause's seconds as lost, and
+ * logs its begin and end. True if a pause began or ended. (service_pause.c) */
 bool service_look_at_pause(struct service *s, uint64_t now_ns);
 
 /* Descriptors ran out: error is EMFILE or ENFILE. This is counted and logged; the caller

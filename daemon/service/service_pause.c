@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What a pause does: it is said once when it begins and once when it ends, its seconds are counted
- * for each hart like losses, so that answers over that time have them, and each rate has segments of
- * its own.
+ * Effects of a pause. Its begin and its end are logged once each. Its seconds are counted for each
+ * hart, like losses, so that answers about that time report them. Each rate has segments of its
+ * own.
  */
 #include <stdio.h>
 #include <syslog.h>
