@@ -337,7 +337,8 @@ static void examine_platforms(struct examination *x)
 		doctor_tell(x, (struct finding){-1, "platforms", "warn", remedy}, "%s", error);
 }
 
-/* Its plan stands on what was said of its core when the service began. */
+/* Report a plan that is older than the platform data on the hart's core: it was made when the
+ * service began. */
 static void examine_outdated(struct examination *x, int hart)
 {
 	const struct hart_set outdated = cores_outdated(x->request->peer->options->cores);
@@ -466,7 +467,7 @@ static int examine_segment(struct examination *x, const char *path)
 	return 0;
 }
 
-/* All that a recording says. 0 or -errno. */
+/* Report all findings about a recording. 0 or -errno. */
 static int examine_recording(struct request *q, const char *path)
 {
 	struct examination x = {.request = q};

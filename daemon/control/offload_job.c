@@ -119,7 +119,7 @@ static struct user *user_of(const struct offload_job *j)
 	return j->request->peer->user;
 }
 
-/* It waits no longer. */
+/* Take the job out of the waiting ones. */
 static void waiting_remove(struct offload_queue *u, struct offload_job *j)
 {
 	struct offload_job **at = &u->waiting;
@@ -142,7 +142,7 @@ static bool comes_first(const struct user *a, const struct user *b)
 	return a->held[USER_QUERIES] < b->held[USER_QUERIES];
 }
 
-/* NULL: no waiting job's user may have another child. */
+/* The waiting job that gets the next child. NULL: no waiting job's user may have another child. */
 static struct offload_job *who_is_next(const struct offload_queue *u)
 {
 	struct offload_job *next = NULL;
@@ -222,7 +222,8 @@ static int job_fork(struct offload_job *j)
 	return 0;
 }
 
-/* Its job has what it wrote: that, and not what it might have written, is the user's. */
+/* The child has ended: charge the user for what it wrote, and no longer for what it might have
+ * written. */
 static void job_ended(struct offload_job *j, const struct offload_end *end)
 {
 	struct stat st;
@@ -424,7 +425,7 @@ static int pass_frame(struct offload_job *j, struct request *q)
 	return r < 0 ? r : kind == KIND_END ? JOB_ENDED : 1;
 }
 
-/* The child has said its last, and that was no end. JOB_DONE; -errno. */
+/* The child ended without completing its answer: report why. JOB_DONE; -errno. */
 static int tell_end(struct offload_job *j, struct request *q)
 {
 	const struct offload_end end = j->end;
@@ -452,7 +453,7 @@ static int tell_end(struct offload_job *j, struct request *q)
 	return fail(q, "Try again; if it happens again, ask for a shorter time (--since).", what);
 }
 
-/* No child was made. */
+/* Report that no child could be made. */
 static int tell_trouble(struct offload_job *j, struct request *q)
 {
 	char what[160];

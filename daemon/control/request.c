@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What several commands read from their requests: events, processes, the segment that is asked
- * about; and whether who asks may have them. A private daemon leaves the latter to the kernel,
- * since it runs as its client. The service may do more than most who ask it, so it decides by who
- * they are.
+ * Parts of requests that several commands read: events, processes, the segment that is asked about;
+ * and the check whether the peer may have them. A private daemon leaves that check to the kernel,
+ * since it runs as its client. The service has more rights than most peers, so it decides by who
+ * the peer is.
  */
 #include "daemon/control/request.h"
 

@@ -121,8 +121,8 @@ size_t request_drop_twins(int32_t *pid, size_t n);
 int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all);
 
 /* The same around opening events: hold the processes, so that their pids are not reused, until
- * request_recheck_pids checks whether they still belong to the peer. Call held_pids_clear also after a
- * refusal, since some may be held already. */
+ * request_recheck_pids checks whether they still belong to the peer. Call held_pids_clear also
+ * after a refusal, since some may be held already. */
 struct held_pids {
 	size_t n;
 	struct held_pid {
@@ -153,7 +153,8 @@ struct answer row_stream_answer(struct row_stream *s, struct request *q);
  * previous table. 0, ANSWER_FULL, -errno; -EINVAL for a name of more than 23 bytes. */
 int row_stream_table(struct row_stream *s, const char *name);
 int row_stream_end(struct row_stream *s);
-/* End the answer. If r, the last result of its callbacks, is 0, end the request too. 0 or -errno. */
+/* End the answer. If r, the last result of its callbacks, is 0, end the request too. 0 or
+ * -errno. */
 int row_stream_done(struct row_stream *s, int r);
 
 /* True while the peer's outgoing buffer has room for another chunk. */

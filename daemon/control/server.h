@@ -39,8 +39,8 @@ int server_dispatch(struct server *s, const struct pollfd *fds, size_t n, uint64
 /* CPU time that the loop's thread has spent for clients so far: all that was charged to their
  * users, and the rest of the rounds. */
 uint64_t server_spent_ns(const struct server *s);
-/* The loop's thread spent ns for clients since the last call, including time that was charged already:
- * the remainder is divided among users with a turn in this round. */
+/* The loop's thread spent ns for clients since the last call, including time that was charged
+ * already: the remainder is divided among users with a turn in this round. */
 void server_spend(struct server *s, uint64_t ns);
 
 /* The configuration has changed in place: look up the group again, and which peers are in it. The

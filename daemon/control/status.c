@@ -73,7 +73,7 @@ static int tell_account(const struct status *s)
 	return r;
 }
 
-/* On the hart that had them least; NAN where no hart has counters. */
+/* Share on the hart that had counters for the least time; NAN where no hart has counters. */
 static double counted_share(const struct service *service)
 {
 	const struct sampler *p = service->walk ? service->walk->sampler : NULL;
@@ -294,8 +294,8 @@ static int tell_turns(const struct status *s)
 	COLUMN(deaths, "Workers lost", count, u->deaths)                                           \
 	COLUMN(rest_ns, "For", ns, u->until_ns > s->now_ns ? u->until_ns - s->now_ns : 0)
 
-/* The service's own namer: of recordings that need a walk of their own, theirs is another. Of the users for whom
- * it rests, each sees only themselves, unless the peer sees all. */
+/* The service's own namer: recordings with a walk of their own have another. If it is paused for
+ * some users, each sees only their own entry, unless the peer sees all. */
 static int tell_naming(const struct status *s)
 {
 	const struct peer *p = s->peer;
@@ -404,7 +404,8 @@ static int tell_limits(const struct status *s)
 
 /* --- what is kept ----------------------------------------------------------------------------- */
 
-/* Bytes a minute of what was sampled: of the window files that began in the last day; NAN: there are none. */
+/* Bytes of stored samples per minute, by the window files that began in the last day; NAN: there
+ * are none. */
 static double written_a_minute(const struct store *store, int64_t now_ns)
 {
 	double bytes = 0, minutes = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * top: frames of what runs. A frame is what its feed gathered in the interval just over; it is made
- * when the client has read the one before, and left out otherwise, so that who reads slowly sees
- * fewer frames and never old ones. The rate is raised while anybody looks.
+ * top: frames of what runs. A frame has the samples that its feed gathered in the last interval. It
+ * is sent if the client has read the frame before, and skipped otherwise, so that a slow client
+ * sees fewer frames and never old ones. The rate is raised while a client reads frames.
  */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -55,7 +55,7 @@ struct top_job {
 	struct targets targets;
 	int pidfd[TARGETS_MAX]; /* of the targets that live, with a walk of our own */
 	size_t n_pidfds;
-	bool endless;          /* there is one that cannot be watched, a thread */
+	bool endless;          /* a target is a thread, whose end cannot be watched */
 	uint64_t told;         /* number of the last slice that was sent or skipped */
 	uint64_t names_ns;     /* until when the first frame waits; 0: it does not */
 	uint64_t looked_ns;    /* the last dispatch */
@@ -205,7 +205,7 @@ static uint64_t names_wait_ns(uint64_t interval_ns)
 						: interval_ns;
 }
 
-/* A frame of addresses is of no use to anybody: the first one waits a little for their names. */
+/* A frame full of addresses is of no use, so the first frame waits a little for names. */
 static bool waits_for_names(struct top_job *j, uint64_t now_ns)
 {
 	if (j->told > 0 || (j->names_ns && now_ns >= j->names_ns) ||

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One rule for all that is held: a user may hold at most as much as is then left for the others. A
- * user alone has half of everything, the next one half of the rest, and what one does not use
- * others may. (Switches share their buffers so. Source: Choudhury and Hahne, Dynamic queue length
- * thresholds for shared-memory packet switches, IEEE/ACM Transactions on Networking 6.2, 1998.) A
- * sixteenth is kept for root. Where many users have left nothing, a newcomer gets the place of a
- * connection of the one who has most (server.c).
+ * One rule for all resources that users hold: a user may hold at most as much as is then left for
+ * the others. A single user has half of everything, the next one half of the remainder, and what
+ * one user does not take is there for others. (Switches share their buffers so. Source: Choudhury
+ * and Hahne, Dynamic queue length thresholds for shared-memory packet switches, IEEE/ACM
+ * Transactions on Networking 6.2, 1998.) A sixteenth is reserved for root. If many users have left
+ * nothing, a newcomer takes the place of a connection of the user who has most (server.c).
  *
- * What is spent is one moment for each user: when all that was done so far will have been paid at
- * the rate allowed. It may be a second ahead of now. Within what is allowed users have turns, not
- * connections: a round of the loop works USER_TURN_NS for each.
+ * Spending is one moment in time for each user: when all work so far will be paid off at the
+ * allowed rate. That moment may be up to a second ahead of now. Turns are for users, not for
+ * connections: a round of the loop works USER_TURN_NS for each user.
  */
 #include "daemon/control/user.h"
 
@@ -25,7 +25,7 @@
 #define SECOND_NS 1000000000ull
 #define TIDY_NS SECOND_NS
 
-/* Reserve for root: that part, and one where it is less. */
+/* Fraction that is reserved for root, but at least one. */
 #define RESERVE_PART 16
 /* Answers that all may leave unread, in those of one user. */
 #define UNREAD_USERS 8

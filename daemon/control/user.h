@@ -129,13 +129,13 @@ const char *user_remedy(enum user_hold what);
 bool user_may_ask(struct user *u, unsigned nth);
 /* The loop's thread ran for ns on behalf of this user. */
 void user_spend(struct user *u, enum user_time time, uint64_t ns);
-/* Cost of one connection in a round, even of an idle one, which the loop only looks at. It counts as
- * this much when uncharged time is divided among users. */
+/* Cost of one connection in a round, even of an idle one, which the loop only looks at. It counts
+ * as this much when uncharged time is divided among users. */
 #define USER_LOOK_NS 200u
 void user_looked_at(struct user *u);
-/* The loop's thread worked for users for at least ns since the last call. Divide the time that was not
- * charged to one of them (waiting, looking at all connections, forking) among the users of this round,
- * in proportion to what they spent in it. */
+/* The loop's thread worked for users for at least ns since the last call. Divide the time that was
+ * not charged to one of them (waiting, looking at all connections, forking) among the users of this
+ * round, in proportion to what they spent in it. */
 void users_spend_rest(struct users *t, uint64_t ns);
 /* When the user may spend again; 0: now. */
 uint64_t user_ready_ns(const struct user *u, enum user_time time);
