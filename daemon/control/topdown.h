@@ -22,8 +22,8 @@ struct topdown_tree {
 	const char *turns;                   /* who has them take turns; "no": nobody */
 	const struct metric_value *value;    /* by node */
 	const struct metric_value *residual; /* n_nodes + 1 */
-	/* The i-th input of a node; NULL after the last. The passes that counted it, "1+2". Rows of
-	 * the table "event", by topdown_send_event. */
+	/* The i-th input of a node; NULL after the last. The passes that counted it, "1+2". Rows of the
+	 * table "event", by topdown_send_event. */
 	const char *(*input)(const struct topdown_tree *t, size_t node, size_t i);
 	void (*passes)(
 		const struct topdown_tree *t, size_t node, char text[static METRIC_PASSES_BYTES]);
