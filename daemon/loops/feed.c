@@ -36,7 +36,7 @@
 
 /* --- users ------------------------------------------------------------------------------------ */
 
-/* Does a user's part shrink with those of others? */
+/* Does a user's share shrink with those of others? */
 static bool leaves_rest(const struct feed *f, uid_t uid)
 {
 	return uid != 0 && !f->o.limits.one_user;

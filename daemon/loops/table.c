@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A table is read once, from its first byte to its last, and nothing in it is believed: a number
+ * A table is read once, from its first byte to its last, and every part is checked: a number
  * must end within ten bytes and fit its place, a string must be there, a scope may only name what
  * stands before it, and nothing may follow the end. How many of a thing are announced is checked
  * against the bytes that are left before room is made for them, so a short table cannot ask for
