@@ -150,7 +150,7 @@ static void add_plan(struct provenance *p, const struct loaded *l, const struct 
 	}
 }
 
-/* Is it about what is in the answer? */
+/* Is the note about something in the answer? */
 static bool note_concerns(const struct provenance *p, const struct loaded_note *note,
 	const struct row_filter *f, const struct scan_notes *notes)
 {

@@ -78,7 +78,7 @@ static void tell_texts(
 		line_add(l, "%s%s", i ? ", " : "", text_of(texts, text[i]));
 }
 
-/* A cause that we do not know, of another version, is taken for the worse. */
+/* A cause of another version, which we do not know, is taken for one that loses samples. */
 static struct answer_loss answer_loss(const char *cause, uint64_t count)
 {
 	struct answer_loss loss = {cause ?: "unknown", count, true};
@@ -220,8 +220,8 @@ uint64_t provenance_lost(
 	return count;
 }
 
-/* Why counts are scaled, as far as that is known: what throttles cannot account for was the time of
- * other users of the counters. */
+/* Say why counts are scaled, as far as that is known: time that throttles cannot account for went
+ * to other users of the counters. */
 static const char *scaled_by(const struct provenance *p, uint64_t n_throttles)
 {
 	if (n_throttles == 0)
@@ -231,8 +231,8 @@ static const char *scaled_by(const struct provenance *p, uint64_t n_throttles)
 		       : "counters are throttled, or shared,";
 }
 
-/* Counters that did not count all of the time, and harts with fewer samples than their rate and their
- * time promise. */
+/* Tell of counters that did not count all of the time, and of harts with fewer samples than their
+ * rate and their time suggest. */
 static struct line *tell_few(
 	const struct provenance *p, const struct text_table *texts, struct line *l)
 {
@@ -256,8 +256,8 @@ static struct line *tell_few(
 	return l + 1;
 }
 
-/* Samples whose stack is cut, of *ret_of: those of this answer where callers matter to it; else of all
- * tasks, as they were sampled, unless some were asked for. */
+/* Number of samples whose stack is cut, out of *ret_of. If callers matter to this answer, both are
+ * of its samples; else of the samples of all tasks, unless the query selects some. */
 static uint64_t count_cut(
 	const struct provenance *p, const struct text_table *texts, uint64_t *ret_of)
 {
