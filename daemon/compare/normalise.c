@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A function is out of the stable set if it shifted against the weighted median of all by more than
- * chance and 2 % explain. What it is divided by then changes, so this is done until the set stays as
- * it is. The function itself is never in the sum that it is divided by.
+ * A function leaves the stable set if it shifted against the weighted median of all by more than
+ * chance and 2 % explain. That changes the sum that functions are divided by, so we repeat until
+ * the set stays the same. A function itself is never in the sum that it is divided by.
  *
  * Where as much of a program grew as did not, the median may be of what grew, and what stood still then seems
  * to shrink. Runs in turns share clock and neighbours, so the stable set itself should not shift: if it did, by

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * With two runs on each side the interval is that of the runs' values, whose spread has in it what sampling does
- * to a run. Without, it is that of the estimates alone, where these say how far off they may be. A quotient of counts
- * needs both counts of a run.
+ * With two runs on each side the interval comes from the runs' values, whose spread includes the
+ * error of sampling. With fewer runs it comes from the errors of the estimates, if these are known.
+ * A quotient of counts needs both counts of a run.
  */
 #include "daemon/compare/values.h"
 
