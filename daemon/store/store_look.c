@@ -2,8 +2,8 @@
 
 /* Contents of a file of the store, and files beside it
  *
- * A name tells tier and start, so a folder can be listed without opening anything; how far a file
- * reaches, and whether it is sealed, only its content tells, and that is read once, when it is
+ * A name gives tier and start, so a folder can be listed without opening anything. The end of a
+ * file, and whether it is sealed, are only in its content, which is read once, when the file is
  * entered. A window file beside its log is never opened here: its writer may be this very process,
  * and closing any descriptor of a file drops the locks that the process has on it.
  */

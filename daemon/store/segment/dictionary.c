@@ -97,7 +97,7 @@ static bool frame_final(const struct frame *frame)
 	return frame->state != FRAME_NEW && frame->state != FRAME_ASKED;
 }
 
-/* All that a reader could want to know again, in a byte: stored, state, flags. */
+/* A mark of the file's facts that may change, in a byte: stored, state, flags. */
 static uint8_t file_mark(const struct file *file)
 {
 	return (uint8_t)(MARK_STORED | (unsigned)file->state << 1 |
