@@ -2,10 +2,11 @@
 
 /* Flame graph: call trees merged by name
  *
- * A segment's stacks are trees of addresses; a flame graph merges what has the same name under the
- * same callers, with a node per process name at the root. Rows are first summed per (process name,
- * stack), then each such stack is folded into the merged tree from its outermost caller inwards;
- * a stack whose callers were folded before starts there. Inlined functions are nodes of their own.
+ * A segment's stacks are trees of addresses; a flame graph merges frames that have the same name
+ * under the same callers, with a node per process name at the root. Rows are first summed per
+ * (process name, stack), then each such stack is folded into the merged tree from its outermost
+ * caller inwards; a stack whose callers were folded before starts there. Inlined functions are
+ * nodes of their own.
  */
 
 #include <errno.h>
@@ -395,8 +396,8 @@ static int tell_node(const struct flame *f, uint32_t i, uint32_t number, uint32_
 		answer);
 }
 
-/* Nodes in the order in which they are told: siblings stand together, sorted by name. What has no
- * value in it is not told; its samples are its caller's. */
+/* Nodes in the order in which they are sent: siblings together, sorted by name. A node without a
+ * value in its subtree is not sent; its samples count for its caller. */
 struct order {
 	uint32_t n;         /* nodes, the root included */
 	uint32_t *node;     /* by position; the root stands at 0 */

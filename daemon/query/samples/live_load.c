@@ -2,11 +2,12 @@
 
 /* A window into the arrays of a query
  *
- * The walk's own ids run over all that the daemon has ever seen, and a query's arrays are as long
- * as the highest id. So what the window's rows refer to is renumbered: a stack from its outermost
- * caller on that has no number yet, which leaves callers below whom they call, as in a segment.
+ * The walk's ids count everything that the daemon has ever seen, and a query's arrays are as long
+ * as the highest id. So we renumber the objects that the window's rows refer to. A stack is
+ * numbered from its outermost caller without a number inwards, so that callers have lower ids than
+ * their callees, as in a segment.
  *
- * What the asker may not see is left out here, before anything is counted.
+ * Samples and names that the peer may not see are left out here, before anything is counted.
  */
 
 #include <errno.h>
