@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What a function's callers know: how often it is entered, and that its thread has a block
+// Facts from a function's callers: how often it is entered, and that its thread has a block
 
 #include "flow.h"
 
@@ -22,7 +22,7 @@ class Module;
 namespace mperf
 {
 
-// Of the counted functions of one module; query them in their order().
+// The counted functions of one module; query them in their order().
 class Callers
 {
       public:

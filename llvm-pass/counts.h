@@ -23,8 +23,8 @@ namespace mperf
 
 class Table;
 
-// One place where a counter is updated: by 1 within a block or on an edge, or by a loop's trip
-// count outside the loop.
+// A place where a counter is updated: by 1 within a block or on an edge, or by a loop's trip count
+// outside the loop.
 struct Update {
 	uint32_t counter;
 	llvm::BasicBlock *from, *to;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What the pass adds to a module: counters, table, registration
+// Additions of the pass to a module: counters, table, registration
 
 #include "options.h"
 #include "table.h"
@@ -19,7 +19,7 @@ class Module;
 namespace mperf
 {
 
-// Of one module. Names that begin with __mperf_ are shared by the program and the runtime.
+// Emits into one module. Names that begin with __mperf_ are shared by the program and the runtime.
 class Emitter
 {
       public:

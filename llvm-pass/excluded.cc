@@ -34,7 +34,8 @@ Function *body_of(Value *value)
 	return function && !function->isDeclaration() ? function : nullptr;
 }
 
-// What a function calls, and what it hands to its callees, which may call it (pthread_once).
+// Functions that a function calls, and those that it hands to its callees, which may call them
+// (pthread_once).
 SmallVector<Function *, 8> callees_of(Function &function)
 {
 	SmallVector<Function *, 8> callees;

@@ -72,7 +72,7 @@ class Flow
 	// Computes all sums, from `sum` of the edges outside the tree. False: too many terms.
 	bool solve();
 
-	// Of a block that was not dropped.
+	// Sum of a block that was not dropped.
 	const Sum &of_block(const llvm::BasicBlock *block) const;
 	const Sum *of_edge(const llvm::BasicBlock *from, const llvm::BasicBlock *to) const;
 

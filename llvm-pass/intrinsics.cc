@@ -61,7 +61,7 @@ void add_block_move(BlockMix &into, Instruction &call, Value *length, const Valu
 	}
 }
 
-// Whose work a copy or fill is that LLVM knows: the C library's, unless it is short.
+// Owner of the work of a copy or fill that LLVM knows: the C library, unless it is short.
 Owner owner_of(BlockMix &into, StringRef name, MemIntrinsic &call)
 {
 	const auto *constant = dyn_cast<ConstantInt>(call.getLength());

@@ -21,7 +21,8 @@ namespace mperf
 namespace
 {
 
-// Of pseudo probes. Source: LLVM 16 and 19, PseudoProbe.h, PseudoProbeDescMetadataName.
+// Name of the metadata of pseudo probes. Source: LLVM 16 and 19, PseudoProbe.h,
+// PseudoProbeDescMetadataName.
 constexpr char PROBES[] = "llvm.pseudo_probe_desc";
 
 bool is_only_tracked(const Module &module)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What one run of each block of a function adds, however the runs are counted
+// Meaning of blocks: what one run of each block of a function adds, however the runs are counted
 
 #include "quantity.h"
 
@@ -24,7 +24,7 @@ namespace mperf
 
 class Scopes;
 
-// What one run of a block adds: factors by (scope, metric key)
+// Terms that one run of a block adds: factors by (scope, metric key)
 using Terms = std::map<std::pair<uint32_t, uint32_t>, int64_t>;
 
 struct Meaning {

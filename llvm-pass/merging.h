@@ -19,7 +19,7 @@ class Value;
 namespace mperf
 {
 
-// What becomes of an operation in machine code
+// Form of an operation in machine code
 enum class Form {
 	OWN,      // an instruction of its own
 	REPEATED, // nothing: an equal one stands above it in its block

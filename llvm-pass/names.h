@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What the names of targets' intrinsics say
+// Names of targets' intrinsics, and what they say
 
 #include "llvm/ADT/StringRef.h"
 

@@ -116,7 +116,7 @@ unsigned needed_bits(const Instruction &user, unsigned width)
 
 // --- masks -------------------------------------------------------------------------------------
 
-// As optimizeLoadExt() has it; 0: all.
+// Mask of the bits that are used, as optimizeLoadExt() has it; 0: all.
 unsigned masked_bits(const LoadInst &load, unsigned width)
 {
 	APInt needed(width, 0), widest(width, 0);

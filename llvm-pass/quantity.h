@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What one execution counts: a mix, and quantities known only at run time
+// Counts of one execution: a mix, and quantities known only at run time
 //
 // A mix is what one execution adds to which metrics. A quantity is known only at run time (the
 // length of a copy, how many lanes a mask lets through): the program sums it up in a counter of its
@@ -16,8 +16,8 @@
 namespace mperf
 {
 
-// Whose count it is: OWN, or a callee's, as a number of the block's callees (BlockMix) plus 1; once the
-// block is read, of its scope plus 1.
+// Owner of a count: OWN, or a callee, as a number of the block's callees (BlockMix) plus 1; once
+// the block is read, of its scope plus 1.
 using Owner = uint32_t;
 constexpr Owner OWN = 0;
 

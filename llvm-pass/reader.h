@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What the instructions of a basic block count
+// Reader of the instructions of a basic block: what they count
 
 #include "merging.h"
 #include "mix.h"
@@ -29,7 +29,7 @@ class MixReader
 	{
 	}
 
-	// What the instructions of a block count, excluding callees.
+	// Counts of a block's instructions, excluding callees.
 	BlockMix read(llvm::BasicBlock &block);
 
       private:

@@ -50,7 +50,7 @@ constexpr uint64_t COPIES_MAX = 512;
 // Larger steps are no increments of a source's loop.
 constexpr unsigned STEP_BITS = 32;
 
-// What an instruction adds to a phi of its loop's header, as a constant; 0: anything else.
+// Constant that an instruction adds to a phi of its loop's header; 0: anything else.
 int64_t constant_step(const Instruction &instruction, const PHINode &phi)
 {
 	const auto *address = dyn_cast<GetElementPtrInst>(&instruction);

@@ -119,7 +119,7 @@ std::vector<uint32_t> Table::kept_scopes() const
 	return kept;
 }
 
-// Of a timed loop's words, the last one has its time.
+// Use of a counter. The last of a timed loop's words has its time.
 uint32_t Table::use_of(const Counter &counter) const
 {
 	if (counter.kind != MPERF_COUNTER_SUM)

@@ -44,7 +44,8 @@ class Table
 	// Adds a counter without terms; returns its index in the module's counters.
 	uint32_t add_counter(uint32_t kind = MPERF_COUNTER_SUM);
 
-	// One more in `counter` adds `factor` to a metric of a scope. Equal keys are summed.
+	// Add a term: one more in `counter` adds `factor` to a metric of a scope. Equal keys are
+	// summed.
 	void add_term(uint32_t counter, uint32_t scope, uint32_t key, int64_t factor);
 
 	// A function that other modules may call.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What a roofline asks for: the parts of a function that are counted unless the option `functions`
-// asks for all of it
+// Parts of a function that a roofline asks for; they are counted unless the option `functions` asks
+// for all of it
 
 #include "llvm/ADT/DenseSet.h"
 

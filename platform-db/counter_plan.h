@@ -41,7 +41,7 @@ enum plan_fate {
 	PLAN_IMPOSSIBLE, /* no counter can count one of its events: none of them is planned for it */
 };
 
-/* One event of a pass. */
+/* An event in a pass. */
 struct plan_place {
 	uint16_t event;
 	/* on which it would fit; -1: it needs none. The kernel may choose another */

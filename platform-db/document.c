@@ -158,7 +158,7 @@ int document_blank(const char *text, size_t n)
 	return 0;
 }
 
-/* What to write instead, behind jansson's own words (2.14, load.c), which begin like this. */
+/* Hints that we append to jansson's own errors (2.14, load.c), by how these begin. */
 static const struct {
 	const char *said, *hint;
 } hints[] = {

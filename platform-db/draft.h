@@ -35,7 +35,7 @@ enum quirk_kind {
 	N_QUIRKS,
 };
 
-/* One row of "quirks"; its kind determines the members in use. */
+/* A row of "quirks"; its kind determines the members in use. */
 struct quirk {
 	int kind;
 	struct platform_origin origin;
@@ -77,8 +77,9 @@ struct draft *draft_new(void);
 struct draft *draft_free(struct draft *d);
 DEFINE_CLEANUP(struct draft *, draft_free)
 
-/* What a third party's draft has for harts with that PMU of cores ("": there is one for all harts; then as for
- * cpu_core), without its patterns. 0 or -ENOMEM. */
+/* Select the part of a third party's draft that applies to harts with that PMU of cores, without
+ * the draft's patterns. pmu "": all harts have the same PMU; then the part is that of cpu_core. 0
+ * or -ENOMEM. */
 int draft_of_pmu(const struct draft *d, const char *pmu, struct draft **ret_draft);
 
 /* Merge `over` onto `base`: events of the same name and quirks of the same kind are replaced,

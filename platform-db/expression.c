@@ -180,7 +180,7 @@ static bool token_is_operator(const struct parser *p, char character)
 	return p->token == TOKEN_OPERATOR && *p->at == character;
 }
 
-/* What the token in hand is, for an error. */
+/* Text of the current token, for an error. */
 static const char *token_says(const struct parser *p, char says[64])
 {
 	if (p->token == TOKEN_END)

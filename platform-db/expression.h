@@ -82,8 +82,8 @@ enum {
 int expression_parse(struct pool *pool, const char *text, const struct expression **ret_expression,
 	struct expression_error *ret_error);
 
-/* Where values come from. Each function gives 0 with *ret_value, or EXPRESSION_MISSING; one that is
- * NULL knows nothing. */
+/* Source of values. A function gives 0 with *ret_value, or EXPRESSION_MISSING. If it is NULL, no
+ * value is known. */
 struct expression_source {
 	/* Also of has_event, source_count and strcmp_cpuid_str, by their kind. */
 	int (*value)(

@@ -154,7 +154,7 @@ static int fold_number(const struct fold *f, const struct expression *e, double 
 	return 0;
 }
 
-/* What an "if" with folded operands comes to, if that is decided: NULL if not. */
+/* Operand that an "if" with folded operands comes to; NULL if that is not decided. */
 static const struct expression *fold_if(const struct expression *const operand[OPERANDS_MAX])
 {
 	if (operand[1]->kind == EXPRESSION_NUMBER)

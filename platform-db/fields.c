@@ -27,7 +27,7 @@ __attribute__((format(printf, 3, 4))) static int wrong_at(
 	return reader_wrong(&r, at->line, "%s", text);
 }
 
-/* One bit's number of "40-44,48" at *at. */
+/* Parse the number of a bit in "40-44,48" at *at. */
 static bool take_bit(const char **at, unsigned *ret_bit)
 {
 	char *end;

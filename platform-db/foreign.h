@@ -17,7 +17,7 @@
  * is reported, and only the wrong part is left out. 0 or -ENOMEM. */
 int foreign_read(const struct reader *r, const char *folder, struct list *drafts);
 
-/* What files of one folder have: lists of struct draft_event and of struct platform_metric. */
+/* Rows in the files of one folder: lists of struct draft_event and of struct platform_metric. */
 struct foreign_rows {
 	struct list *events, *metrics;
 	enum platform_arch arch; /* _UNKNOWN: of standard events */

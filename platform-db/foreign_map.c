@@ -25,7 +25,7 @@ static int take_standard(const struct reader *r, void *standard)
 	int error = reader_document(r, false, &root);
 	if (!error)
 		error = foreign_events(r, root, NULL, standard);
-	/* One bad file does not affect the others of its folder. */
+	/* A bad file does not affect the others of its folder. */
 	return error < 0 ? error : 0;
 }
 

@@ -83,7 +83,8 @@ struct metric_tree *metric_tree_free(struct metric_tree *tree)
 	return NULL;
 }
 
-/* Of shares all slots are the whole; other units have none. */
+/* Value of all slots: 100 if the first level gives shares of them. Other units have no such whole:
+ * NAN. */
 static double whole_of(const struct metric_tree *tree)
 {
 	return tree->is_whole && strcmp(tree->node[0].metric->unit, "%") == 0 ? 100 : NAN;
@@ -103,7 +104,7 @@ double metric_tree_rest(const struct metric_tree *tree, int node, const double *
 	return has_children ? rest : NAN;
 }
 
-/* Of a method, or one metric with all that is below it. */
+/* Is the tree a whole method, or one metric with all that is below it? */
 static bool is_one(const struct metric_tree *tree)
 {
 	size_t n_roots = 0;

@@ -47,9 +47,9 @@ int metric_tree_new(
 struct metric_tree *metric_tree_free(struct metric_tree *tree);
 DEFINE_CLEANUP(struct metric_tree *, metric_tree_free)
 
-/* What is left of a node's value (-1: of all slots) after its children: value[n_nodes] are those of
- * the nodes, NAN where there is none. NAN if that means nothing: it has no children, one of them or it
- * has no value, their units differ, or the first level does not divide all slots. */
+/* Residual of a node's value (-1: of all slots) after its children: value[n_nodes] are those of the
+ * nodes, NAN where there is none. NAN if the residual means nothing: the node has no children, it
+ * or one of them has no value, their units differ, or the first level does not divide all slots. */
 double metric_tree_rest(const struct metric_tree *tree, int node, const double *value);
 
 /* The largest child of a node (-1: of the first level) that is no useful work. -1: none is above 0, what

@@ -57,7 +57,7 @@ const struct platform_field *selector_field_of(const struct platform *p, unsigne
 #define SELECTOR_BITS_BYTES 64
 const char *selector_bits_say(uint64_t mask, char buffer[static SELECTOR_BITS_BYTES]);
 
-/* What a field's value means, in words; "" if that is not known. Returns buffer. */
+/* Meaning of a field's value, in words; "" if it is not known. Returns buffer. */
 const char *selector_means(const struct platform *p, const struct platform_field *f, uint64_t code,
 	char buffer[static SELECTOR_TEXT_BYTES]);
 

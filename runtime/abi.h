@@ -195,7 +195,7 @@ struct mperf_module {
 	uint64_t table_bytes;
 };
 
-/* One per executable or shared library; hidden, merged by the linker. */
+/* An executable or shared library. Each has one of these; hidden, merged by the linker. */
 struct mperf_object {
 	uint32_t abi;
 	uint32_t id;                        /* the runtime's */
@@ -208,8 +208,8 @@ struct mperf_object {
 	void *runtime;          /* the runtime's */
 };
 
-/* One per function in two bodies, in the section mperf_choices. Each entry reads one_in; the
- * runtime may write it at any time. */
+/* A function in two bodies. Each has one of these, in the section mperf_choices. Each entry reads
+ * one_in; the runtime may write it at any time. */
 struct mperf_choice {
 	int32_t one_in; /* below 0, as the pass sets it: count each entry; 0: none; N >= 2: 1 in
 			 * N */

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One thread's, in one region. All 0: nothing was entered yet. */
+/* State of a thread in a region. All 0: nothing was entered yet. */
 struct draw {
 	uint32_t window; /* entries of the one in which the next is measured */
 	uint32_t at;     /* which of them that is, from 0 */
@@ -22,7 +22,8 @@ struct draw {
  * Async-signal-safe. */
 uint32_t mperf_draw(struct draw *d, uint32_t one_in, uint64_t *ret_passes);
 
-/* What is known of the error of a sum of measured entries times what they stand for. */
+/* Error of a sum of measured entries, each multiplied by the number of entries that it stands
+ * for. */
 struct spread {
 	double variance;
 	uint64_t last; /* the value before; valid if any */

@@ -101,7 +101,7 @@ __attribute__((visibility("default"))) void __mperf_object_register(struct mperf
 	errno = error;
 }
 
-/* What it counted since the round is lost. */
+/* Run a round, then close the object. Its counts since that round are lost. */
 static void unregister_confined(struct state *s, struct mperf_object *o)
 {
 	mperf_confined_round(s);

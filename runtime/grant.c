@@ -139,7 +139,7 @@ void mperf_grant_sweep(struct state *s)
 	}
 }
 
-/* One word, or three with the times. Source: perf_event_open(2), "Reading results". */
+/* Read one word, or three with the times. Source: perf_event_open(2), "Reading results". */
 static bool read_call(const struct grant *g, uint32_t i, struct grant_reading *ret_reading)
 {
 	uint64_t id, words[3] = {0};

@@ -84,7 +84,7 @@ static struct region_instance *instance_get(
 	return instance;
 }
 
-/* Where a marker leads: usually the same instance as last time in the current one. */
+/* Find the instance that a marker leads to: usually the same as last time in the current one. */
 static struct region_instance *instance_find(
 	struct state *s, struct thread *t, const struct mperf_region *site, bool *ret_again)
 {
@@ -463,7 +463,8 @@ static inline void here_set(uintptr_t at, struct region_instance *here)
 	__asm__ volatile("movq %1, %%fs:(%0)" : : "r"(at), "r"(here) : "memory");
 }
 
-/* One instruction, which compilers do not make of atomic operations; a handler cannot come in between. */
+/* Decrement in one instruction, which compilers do not make of atomic operations; a signal handler
+ * cannot come in between. */
 static inline bool pass_takes(int64_t *passes)
 {
 	bool none;
@@ -473,7 +474,7 @@ static inline bool pass_takes(int64_t *passes)
 	return !none;
 }
 
-/* Where the caller's frame ends; the same at each of its markers. */
+/* End of the caller's frame; the same at each of its markers. */
 static inline uintptr_t frame_address(void)
 {
 	uintptr_t address;

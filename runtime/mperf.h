@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-/* Where a region begins. Strings are NUL-terminated and outlive the call; the runtime copies at
+/* The begin of a region. Strings are NUL-terminated and outlive the call; the runtime copies at
  * most MPERF_REGION_TEXT_MAX bytes of each. */
 struct mperf_region {
 	const char *name;

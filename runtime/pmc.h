@@ -16,7 +16,8 @@ struct perf_event_mmap_page;
 /* Reads the hardware counter of that number, as the page has it less 1. */
 typedef uint64_t pmc_counter(uint32_t number);
 
-/* That of this processor; NULL: programs cannot read counters here, or we do not know how. */
+/* Function that reads a counter of this processor; NULL: programs cannot read counters here, or we
+ * do not know how. */
 extern pmc_counter *const mperf_pmc_counter;
 
 /* Tries to read a page while the kernel changes it: it does so when the thread is switched, which

@@ -54,7 +54,7 @@ enum main_thread {
 	MAIN_LAST,  /* and only the calling thread is left */
 };
 
-/* Of a thread of the calling process; both 0 where it cannot be read. */
+/* Status of a thread of the calling process; both 0 where it cannot be read. */
 struct thread_status {
 	bool is_zombie;
 	unsigned n_filters; /* of seccomp; before Linux 5.9: its mode */

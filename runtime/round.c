@@ -27,7 +27,7 @@
 	((MPERF_PACKET_BYTES_MAX - sizeof(struct mperf_feed_deltas)) / sizeof(struct mperf_delta))
 #define CURSOR_DONE UINT32_MAX
 
-/* One thread in one round. */
+/* A thread's turn in a round. */
 struct turn {
 	struct thread *thread;
 	uint64_t now_ns;

@@ -23,7 +23,7 @@
 struct object;
 struct region;
 
-/* What the OpenMP tool has the round do for each thread beside counters. */
+/* Calls that the round makes into the OpenMP tool for each thread, besides sending counters. */
 struct tally_calls {
 	/* Send what the thread did since the last round. 0, an outcome of the sink. */
 	int (*send)(struct state *s, struct thread *t, uint64_t now_ns);

@@ -85,7 +85,7 @@ static void skip_scopes(struct cursor *c)
 		skip_numbers(c, n * SCOPE_NUMBERS);
 }
 
-/* One counter: its use by kind and last term. */
+/* Parse a counter, and return its use: by its kind and its last term. */
 static uint8_t counter(struct cursor *c)
 {
 	uint64_t kind = number(c);

@@ -196,7 +196,7 @@ struct thread {
 	_Alignas(64) unsigned char bytes[];
 };
 
-/* Where the calling thread is: the instance that it counts in; mperf_nowhere before it has a record. */
+/* Instance that the calling thread counts in; mperf_nowhere before it has a record. */
 extern __thread struct region_instance *mperf_here __attribute__((visibility("hidden")));
 extern struct region_instance mperf_nowhere __attribute__((visibility("hidden")));
 

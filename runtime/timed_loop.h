@@ -43,7 +43,7 @@ static inline uint64_t mperf_timed_open(uint64_t word)
  * cost_ns: the cost of timing one. */
 unsigned mperf_timed_window(unsigned log2, uint64_t ns, uint64_t cost_ns);
 
-/* What timing an entry costs, in ns: the clock and our own code, without the clock's cost of
- * clock_ns once. Times a few that do nothing; without the thread's stack of entries, which is made
- * later and adds some nanoseconds. */
+/* Measure what timing an entry costs, in ns: the clock and our own code, less clock_ns once, the
+ * clock's cost. Times a few entries that do nothing. Without the thread's stack of entries, which
+ * is made later and adds some nanoseconds. */
 uint32_t mperf_timed_cost_ns(uint32_t clock_ns);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What loops counted in a window: sums per (task, loop, region) */
+/* Counts of loops in a window: sums per (task, loop, region) */
 
 #include "daemon/attribute/sweep.h"
 #include "daemon/loops/program.h"
 
-/* Of one window, 600 bytes each: 40 MB. Beyond it the window must be flushed early. */
+/* Rows of one window, 600 bytes each: 40 MB. Beyond it the window must be flushed early. */
 #define LOOP_WINDOW_ROWS_MAX 65536u
 /* Rows of one user: 2,000 loops and functions on eight threads. A row takes about 300 bytes of the
  * store, so a program that sends false counts fills at most 5 MB of it per window. */

@@ -150,8 +150,8 @@ static int ring_open(struct trial *t)
 	return r;
 }
 
-/* Nothing comes of the sums of a trial: only what they cost is wanted. No session has events of these
- * numbers, so what tasks counted in a trial is dropped when a session sums them up. */
+/* The sums of a trial are not used: we measure only what they cost. No session has events with
+ * these numbers, so the counts of tasks in a trial are dropped when a session sums them up. */
 static int watch(struct trial *t)
 {
 	const struct kernel *k = t->kernel;
@@ -220,8 +220,8 @@ static int work_with(
 	return r;
 }
 
-/* One pair; every other time the side with events comes first. 0 also if no sample came: then it
- * counts for nothing. */
+/* Measure one pair; every other time the side with events comes first. 0 also if no sample came:
+ * then the pair counts for nothing. */
 static int measure_pair(struct cost_measure *m, struct sampler *s)
 {
 	struct trial t = {.kernel = s->kernel, .sampler = s, .hart = m->hart};
@@ -250,7 +250,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of at least half of the rounds; below 0 is noise around 0. Negative: not known. */
+/* Median of the differences, if at least half of the rounds have one; below 0 is noise around 0.
+ * Negative: not known. */
 static double median(struct cost_measure *m, unsigned n_rounds)
 {
 	if (m->n_found < (n_rounds + 1) / 2)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What sampling costs a hart, found by measuring
+/* Cost of sampling on a hart, found by measuring
  *
- * Fixed work is done on the hart with and without the events of a session, in turn, and the median
- * of the differences counts: what else happens on the machine meets both sides alike, and rare
- * disturbance does not reach a median. On a virtual machine whose PMU traps to the host a sample
- * takes 20 µs and so does a switch; on a good machine each takes about one.
+ * We do fixed work on the hart with and without the events of a session, alternately, and take the
+ * median of the differences: other work of the machine affects both sides alike, and rare
+ * disturbances do not change a median. On a virtual machine whose PMU traps to the host, a sample
+ * takes 20 µs and so does a switch; on a good machine each takes about 1 µs.
  *
- * It is done in steps of a few ms, so that an event loop can do other work between them. The events
- * are the session's own kind, beside those that it has open, which both sides have.
+ * The work is done in steps of a few ms, so that an event loop can do other work between them. The
+ * measured events are like the session's own, and are opened in addition to these, which stay open
+ * on both sides.
  */
 
 #include "daemon/sampler/sampler.h"
@@ -48,18 +49,18 @@ struct cost_measure {
 void cost_begin(struct cost_measure *m, const struct plan *plan, int hart);
 
 /* Measure one pair: takes 2 to 4 ms of the hart (up to 10 where a sample or switch takes tens of µs).
- * The session is asked for the form of its events, and for its BPF program, which is loaded if it is
- * not yet. COST_MORE: call again. 0: all is measured,
- * *ret_cost has it, and m is free. -errno: a resource is exhausted; m is free. What the kernel
- * refuses stays unknown. */
+ * The sampler gives the form of its events and its BPF program, which is loaded if it is not yet.
+ * COST_MORE: call again. 0: all is measured, *ret_cost has it, and m is free. -errno: a resource is
+ * exhausted; m is free. Costs of events that the kernel refuses stay unknown. */
 enum { COST_MORE = 1 };
 int cost_step(struct cost_measure *m, struct sampler *s, struct hart_cost *ret_cost);
 
-/* What cutting counts adds to a switch, by that way: 0 if unknown. */
+/* Time in ns that cutting counts adds to a switch, by sums or by the sibling: 0 if unknown. */
 double cost_of_switch(const struct hart_cost *c, bool summed);
 /* Are sums cheaper than the sibling there, by more than measurements differ? Also where the sibling
  * has no price. False if sums have none. */
 bool cost_prefers_sums(const struct hart_cost *c);
 
-/* What a sample costs on a hart whose group has (or has not) its counters: 0 if unknown. */
+/* Time in ns that a sample takes on a hart whose group has (or has not) its counters: 0 if
+ * unknown. */
 double cost_of_sample(const struct hart_cost *c, bool counted, bool by_clock);

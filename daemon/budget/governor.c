@@ -71,7 +71,7 @@ static double groups_at(const struct governor_load *l, enum governor_step step)
 	return leaves_out(l, step, STEP_NO_GROUPS) ? 0 : l->groups;
 }
 
-/* What the kernel does on that hart, as a part of its time. */
+/* Share of that hart's time that the kernel takes for sampling at that step. */
 static double kernel_part(
 	const struct governor_load *l, const struct governor_hart *h, enum governor_step step)
 {
@@ -103,7 +103,7 @@ static double own_part(
 	return own > 0 ? own : 0;
 }
 
-/* Which hart costs most at that step? */
+/* Index of the hart that costs most at that step. */
 static int busiest(const struct governor_load *l, enum governor_step step)
 {
 	int worst = 0;
@@ -248,7 +248,7 @@ static bool give_up(struct governor *g, const struct governor_load *l, uint64_t 
 	return change(g, step, now_ns);
 }
 
-/* What was given up comes back once that would have been cheap for long enough. */
+/* Take back what was given up, once it would have been cheap for long enough. */
 static bool come_back(struct governor *g, const struct governor_load *l, uint64_t now_ns)
 {
 	enum governor_step step = step_up(l, g->step);

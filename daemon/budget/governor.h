@@ -3,9 +3,9 @@
 
 /* The governor: what always-on sampling gives up to keep to its budget
  *
- * Decisions alone, without input or output: from what mperf costs each hart, measured, to one of a
- * row of steps. It goes down fast, to the first step whose predicted cost is within the budget, and
- * comes back slowly, one step at a time.
+ * Decisions alone, without input or output: from the measured cost of mperf on each hart, it
+ * chooses one of a row of steps. It goes down fast, to the first step whose predicted cost is
+ * within the budget, and comes back slowly, one step at a time.
  */
 
 #include <stdbool.h>
@@ -15,7 +15,8 @@
 
 /* Call governor_tick this often. */
 #define GOVERNOR_TICK_NS 2000000000u
-/* Consecutive ticks over the budget before something is given up: a burst of a second is none. */
+/* Consecutive ticks over the budget before something is given up, so that a burst of a second does
+ * not suffice. */
 #define GOVERNOR_OVER_TICKS 2
 /* A step comes back once it would have cost less than this part of the budget */
 #define GOVERNOR_BACK_PART 0.7
@@ -40,7 +41,7 @@ enum governor_step {
 	N_STEPS,
 };
 
-/* One hart, over the last tick. */
+/* State of one hart over the last tick. */
 struct governor_hart {
 	int number;      /* of the machine */
 	double busy;     /* samples that came, of those that its rate asks for: 0 to 1 */
@@ -53,14 +54,14 @@ struct governor_hart {
 };
 
 struct governor_load {
-	double budget;    /* the part of a hart's time; 0: no limit */
+	double budget;    /* share of a hart's time; 0: no limit */
 	uint32_t hz;      /* of always-on sampling, with nothing given up */
-	double own;       /* CPU of all processes of mperf, as a part of all harts' time, now */
-	double record_ns; /* of that, what one record costs; 0: not known */
+	double own;       /* CPU of all processes of mperf now, as a share of all harts' time */
+	double record_ns; /* CPU time of it for one record; 0: not known */
 	const struct governor_hart *hart;
-	int n_harts;  /* ≥ 1 */
-	bool callers; /* samples may have callers */
-	double groups; /* what turns of the groups that harts count cost each, as a part of its time */
+	int n_harts;   /* ≥ 1 */
+	bool callers;  /* samples may have callers */
+	double groups; /* cost of rotating topdown groups on each hart, as a share of its time */
 	/* only the rate may be given up, down to this one: others use the same samples. 0: all may */
 	uint32_t hz_least;
 };
@@ -76,7 +77,7 @@ struct governor {
 	char reason[192];             /* of the step in force; "": nothing is given up */
 };
 
-/* The cost of the busiest hart at that step, as a part of its time, if the load stays as it is;
+/* The cost of the busiest hart at that step, as a share of its time, if the load stays as it is;
  * `now` is the step at which the load was measured. */
 double governor_predict(
 	const struct governor_load *l, enum governor_step now, enum governor_step step);
@@ -84,8 +85,8 @@ double governor_predict(
 /* Decide. True if g->step changed; the caller applies it. now_ns: CLOCK_MONOTONIC, not 0. */
 bool governor_tick(struct governor *g, const struct governor_load *l, uint64_t now_ns);
 
-/* What a step asks of the sampler, as far as it differs there from doing all; and the rate that it
- * leaves of hz. */
+/* Effort that a step asks of the sampler, as far as it differs there from doing all; and the rate
+ * that it leaves of hz. */
 struct sampler_effort governor_effort(const struct governor_load *l, enum governor_step step);
 uint32_t governor_rate(enum governor_step step, uint32_t hz);
 /* The same of a load with hz_least: the last step leaves only that. */

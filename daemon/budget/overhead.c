@@ -138,7 +138,8 @@ static uint64_t pace_ns(const struct overhead *h, bool soon)
 	return each_ns > MEASURE_NS_MIN ? each_ns : MEASURE_NS_MIN;
 }
 
-/* What fails for want of descriptors or memory is begun again later: others need them more. */
+/* Measure harts that have no price yet. A measurement that fails for want of descriptors or memory
+ * begins again later: others need these more. */
 static void measure(struct overhead *h, struct sampler *s, bool raised, uint64_t now_ns)
 {
 	struct cost_measure *m = &h->measure;
@@ -219,7 +220,7 @@ static double switch_price(const struct overhead_hart *hart, const struct plan *
 	return is_cut(p) ? cost_of_switch(&hart->cost, p->summed) : 0;
 }
 
-/* What samples and switches cost that hart in dt_ns. */
+/* Price the samples and switches of that hart over dt_ns. */
 static void price_hart(struct overhead *h, const struct walk *w, int i, double dt_ns)
 {
 	struct overhead_hart *hart = &h->hart[i];
@@ -294,7 +295,7 @@ static double early_cost(struct overhead_hart *hart, const struct plan *p)
 	return ns / 1e3;
 }
 
-/* As far as it can be: what the kernel refuses has no price. */
+/* Is the hart's price known, as far as it can be? Events that the kernel refuses have no price. */
 static bool is_known(const struct overhead_hart *hart)
 {
 	return hart->measured || is_priced(&hart->cost);
@@ -452,7 +453,7 @@ static void take_told(struct overhead *h, const struct walk *w, uint64_t dt_ns)
 
 enum { TICK_FIRST = 1 };
 
-/* What it cost since the last tick. 0; TICK_FIRST: there was none. */
+/* Take the figures of the time since the last tick. 0; TICK_FIRST: there was none. */
 static int take_figures(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns)
 {
 	struct sampler *s = w->sampler;
@@ -524,7 +525,7 @@ uint32_t overhead_rate(const struct overhead *h)
 	return governor_rate(h->governor.step, h->o.conf->rate);
 }
 
-/* As it is now, whatever was given up for always-on sampling. */
+/* Load of a hart by its plan in force, whatever was given up for always-on sampling. */
 static struct governor_hart load_in_force(const struct overhead *h, const struct sampler *s, int i)
 {
 	const struct plan *p = &s->plan[i];

@@ -8,11 +8,12 @@
  *      switches × what cutting counts there costs ─────────┘     └─▶ status, LOSS_COST
  *
  * Costs are measured on each hart when the service begins and once an hour, in steps of a few ms.
- * Switches are counted by an event of each hart that neither samples nor is read at a switch. Forks,
- * execs and mappings have the price that `doctor` found, if it was asked: that takes half a second and
- * many processes. It is shown, and not held to the budget: there is nothing to give up for it. Nor is what
- * clients and programs cost: that is paid from their users' shares (control/user.h, loops/feed.h), and
- * nobody's samples pay for it.
+ * Switches are counted by an event of each hart that neither samples nor is read at a switch.
+ * Forks, execs and mappings have the price that `doctor` measured, if a user ran it: that takes
+ * half a second and many processes. Status shows this cost, but the budget does not include it:
+ * nothing that could be given up would lower it. Nor does the budget include the cost of clients
+ * and programs: the shares of their users pay for it (control/user.h, loops/feed.h), and no samples
+ * are given up for it.
  */
 
 #include "daemon/budget/governor.h"
@@ -23,9 +24,9 @@
 
 /* Ticks over which our own CPU is averaged: a minute. Naming comes in bursts. */
 #define OVERHEAD_OWN_TICKS 30
-/* Of these, at least so many must be known before our own CPU counts against the budget, */
+/* Minimum of these ticks that must be known before our own CPU counts against the budget. */
 #define OVERHEAD_OWN_TICKS_MIN 15
-/* and the first minute does not: a start scans and names all that runs, once. */
+/* The first minute does not count: a start scans and names all that runs, once. */
 #define OVERHEAD_START_NS 60000000000u
 
 struct overhead_options {
@@ -45,13 +46,13 @@ struct overhead_hart {
 	int switch_fd; /* counts switches; -1: not open */
 	/* as of the last tick */
 	uint64_t n_switches, n_samples, n_hotplugs, n_throttles;
-	/* over the last tick, as parts of the hart's time, and a second */
+	/* over the last tick, as shares of the hart's time, and per second */
 	double samples_part, switches_part, samples, switches, throttles;
-	double early_samples, early_switches; /* that came before their price was known */
+	double early_samples, early_switches; /* counted before their price was known */
 	double untold_us;                     /* cost that LOSS_COST does not have yet */
 };
 
-/* What our processes took in one tick. */
+/* CPU time of our processes in one tick. */
 struct overhead_own {
 	uint64_t time_ns;
 	uint64_t own_ns, clients_ns; /* the daemon and its namer: for sampling, for clients */
@@ -68,7 +69,7 @@ struct overhead {
 	uint64_t next_tick_ns, next_measure_ns, measure_again_ns; /* CLOCK_MONOTONIC */
 	uint64_t started_ns, ticked_ns;
 	struct usage_cpu cpu;
-	/* CPU of the daemon so far that is spent for clients, beside the feed's. Set by the caller. */
+	/* CPU time of the daemon so far for clients, without the feed's. Set by the caller. */
 	uint64_t clients_ns;
 	uint64_t clients_seen_ns; /* with the feed's, as of the last tick */
 	struct overhead_own own[OVERHEAD_OWN_TICKS];
@@ -78,8 +79,8 @@ struct overhead {
 	enum governor_step said; /* in the log */
 	uint64_t next_say_ns;
 	const struct walk *walk; /* that the figures are of */
-	/* What turns of the groups that harts count cost each of them, while they are counted, as a part of
-	 * its time; and would cost. Set by the caller. */
+	/* Share of its time that rotating the topdown groups costs each hart that counts them,
+	 * while they are counted; and what it would cost. Set by the caller. */
 	double groups_part, groups_price;
 	uint64_t n_ticks; /* so far: figures are new after each */
 	/* N_TASK_WORKS, in memory that children share: one of them measures. NULL: without memory */
@@ -106,24 +107,24 @@ uint64_t overhead_deadline_ns(const struct overhead *h, uint64_t next_ns);
 /* The rate of always-on sampling that the budget allows. */
 uint32_t overhead_rate(const struct overhead *h);
 
-/* A rate that a client wants of the samples of all, held to a budget of the client's choice: of what
- * mperf costs in all. Less is then asked for on its behalf, at the least the always-on rate; what
- * other clients ask for is not its own. */
+/* A rate that a client requests for the whole system, with a budget that the client chose for all
+ * cost of mperf. If the rate costs more, less is requested for this client, but never less than the
+ * always-on rate. The client's budget does not limit what other clients request. */
 struct overhead_held {
 	uint32_t hz, ppm;         /* wanted; and the budget, in millionths of each hart's time */
 	uint32_t given_hz;        /* what the budget allows of hz */
 	struct governor governor; /* the step in force, and its reason */
 };
-/* Would such a rate be given in full now, by the last tick's figures? hz 0: what is sampled all the
- * time, whose rate must not have been lowered. ppm 0: no budget. If not, why, as a part of a
- * sentence. */
+/* By the last tick's figures, would such a rate be given in full now? hz 0: the rate of always-on
+ * sampling, which must not have been lowered. ppm 0: no budget. If not, the reason is given as a
+ * part of a sentence. */
 bool overhead_allows(const struct overhead *h, uint32_t hz, uint32_t ppm, char *ret_why, size_t n);
-/* Begin: all of it is given until figures say otherwise. */
+/* Begin: the whole rate is given until figures of cost are known. */
 struct overhead_held overhead_held_begin(uint32_t hz, uint32_t ppm);
 /* Decide by the last tick's figures; call it once for each. True if given_hz changed. */
 bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_t now_ns);
 
-/* What is spent now, as parts of all harts' time; negative: not known. */
+/* Current cost, as shares of all harts' time; negative: not known. */
 struct overhead_spent {
 	/* a second, on all harts; what a throttle costs is not measured */
 	double samples, switches, throttles;
@@ -139,7 +140,7 @@ struct overhead_spent {
 	 * that time; the children that answer */
 	double own_part, clients_part, others_part;
 	double all_part;
-	int worst_hart;                                 /* that costs most; -1: not known */
-	double worst_samples_part, worst_switches_part; /* of its time */
+	int worst_hart;                                 /* costs most; -1: not known */
+	double worst_samples_part, worst_switches_part; /* shares of its time */
 };
 void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent);

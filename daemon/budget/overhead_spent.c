@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What is spent now, by cause. Pure: from the figures of the last tick, and prices. */
+/* Current cost, by cause. Pure: from the figures of the last tick, and prices. */
 
 #include "daemon/budget/overhead_private.h"
 

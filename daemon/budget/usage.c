@@ -125,7 +125,8 @@ void usage_tick(struct usage *u, const struct namer *namer, uint64_t now_ns)
 	}
 }
 
-/* One that was not there a minute ago has used all of its time since. */
+/* CPU time of the process a minute ago. A process that was not there has used all of its time
+ * since: 0. */
 static uint64_t cpu_before(const struct usage_moment *m, pid_t pid)
 {
 	for (size_t i = 0; i < m->n; i++)

@@ -5,7 +5,7 @@
  *
  * mperfd, the namer's two workers, the children that currently answer queries or roll up, and, as
  * one sum, the children that have ended. It keeps a history of one minute, so that recent cost can
- * be told from the total.
+ * be distinguished from the total.
  */
 
 #include <stdbool.h>
@@ -44,8 +44,8 @@ struct usage {
 /* Record the current usage. namer may be NULL. */
 void usage_tick(struct usage *u, const struct namer *namer, uint64_t now_ns);
 
-/* The usage of each process now; at most USAGE_PROCESSES_MAX. If u is NULL or has no tick yet,
- * without the last minute. Returns how many. */
+/* The usage of each process now; at most USAGE_PROCESSES_MAX. If u is NULL or has no tick yet, the
+ * last minute is not known. Returns how many. */
 size_t usage_read(const struct usage *u, const struct namer *namer, uint64_t now_ns,
 	struct usage_process ret_process[USAGE_PROCESSES_MAX]);
 

@@ -12,20 +12,20 @@
 struct want {
 	const void *who;
 	uid_t uid;                 /* whose tasks; -1: the whole system */
-	struct overhead_held held; /* to no budget if its ppm is 0 */
-	bool is_new;               /* the next figures are of a time that began before it */
+	struct overhead_held held; /* the rate with its budget; ppm 0: no budget */
+	bool is_new;               /* the next figures cover a time before it began */
 };
 
 /* All 0: nobody wants anything. */
 struct wants {
 	struct want *want;
 	size_t n, size;
-	uint64_t n_ticks; /* of overhead, by which was decided last */
+	uint64_t n_ticks; /* overhead's n_ticks at the last decision */
 };
 
-/* `who`, any address, wants at least hz samples a second; 0: no longer. overhead_ppm: less where
- * mperf would cost a hart more millionths of its time; 0: no limit. Beyond WANTS_MAX nothing is
- * raised, which the answer says. 0 or -ENOMEM. */
+/* `who`, any address, requests at least hz samples a second; 0: withdraws its request.
+ * overhead_ppm: it gets fewer where mperf would cost a hart more millionths of its time; 0: no
+ * limit. Beyond WANTS_MAX no rate is raised, and the answer says so. 0 or -ENOMEM. */
 int wants_set(struct wants *w, const void *who, uint32_t hz, uint32_t overhead_ppm);
 /* The same of the tasks of *uid; where a want ends, *uid becomes the one that it was for. */
 int wants_set_for(struct wants *w, const void *who, uid_t *uid, uint32_t hz, uint32_t overhead_ppm);
@@ -36,7 +36,8 @@ uint32_t wants_rate(const struct wants *w, uint32_t hz);
 /* The highest of that user's tasks; 0: none. */
 uint32_t wants_rate_for(const struct wants *w, uid_t uid);
 
-/* What the budget of `who` makes of its rate; NULL: there is none. Borrowed until wants_set. */
+/* Decision of the budget of `who` about its rate; NULL: there is no budget. Borrowed until
+ * wants_set. */
 const struct overhead_held *wants_held(const struct wants *w, const void *who);
 
 /* Decide on those with a budget, if there are new figures. True if wants_rate may have changed. */

@@ -11,6 +11,6 @@ struct decode;
 
 /* 0; positive: LLVM was built without that ISA. */
 int decode_open(struct decode **ret_decode, enum isa isa);
-/* One instruction of at most n bytes. Its length; 0: it is none. */
+/* Decode one instruction of at most n bytes. Returns its length; 0: it is none. */
 size_t decode_one(struct decode *d, const uint8_t *bytes, size_t n, char text[DECODE_TEXT_BYTES]);
 struct decode *decode_close(struct decode *d);

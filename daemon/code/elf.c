@@ -30,7 +30,7 @@ static int isa_of(const GElf_Ehdr *h, enum isa *ret_isa)
 	return 0;
 }
 
-/* Where the address is in the file. */
+/* Find the offset of the address in the file. */
 static bool offset_of(const struct code_file *f, uint64_t address, uint64_t *ret_offset)
 {
 	size_t n = 0;

@@ -318,7 +318,7 @@ static void add_sample(struct code_loop *l, const struct code_sample *s, double 
 		s->instructions < 0 || l->instructions < 0 ? -1 : l->instructions + s->instructions;
 }
 
-/* One slot per loop, and one for what is in none. */
+/* Sums: a slot per loop, and one for what is in none. */
 struct scratch {
 	struct code_loop *loop;
 	double *hottest_ns, *samples; /* samples: by block */

@@ -67,7 +67,8 @@ static uint32_t add_block(struct graph *g, uint32_t first)
 
 enum { LEADS = 1, TARGET = 2 };
 
-/* Which instructions begin a block: LEADS, and TARGET where a jump of the function leads. */
+/* Find the instructions that begin a block: LEADS, and TARGET where a jump of the function
+ * leads. */
 static void find_leads(struct graph *g, const struct instruction *i, uint32_t n, uint8_t *leads)
 {
 	bool behind = false; /* a jump, with nothing but padding since */

@@ -45,7 +45,8 @@ struct graph {
 	bool indirect; /* a jump's target is computed */
 };
 
-/* Of the n instructions of a function, by rising address. 0, GRAPH_TOO_LARGE, -ENOMEM. */
+/* Make the graph of the n instructions of a function, by rising address. 0, GRAPH_TOO_LARGE,
+ * -ENOMEM. */
 int graph_make(struct graph *g, const struct instruction *i, uint32_t n);
 void graph_clear(struct graph *g);
 /* The block that has the n-th instruction. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The mnemonic's row says what is done, the operands on how much. Each ISA prints the latter in its
- * own way: x86-64 names the width of memory ("ymmword ptr"), aarch64 that of its registers ("q0",
- * "v1.4s", "z2.d"), riscv64 nothing, since its mnemonics say it, or vsetvli did before.
+ * The mnemonic's row gives the operation, and the operands how much data it works on. Each ISA
+ * prints operands in its own way: x86-64 names the width of memory ("ymmword ptr"), aarch64 that of
+ * its registers ("q0", "v1.4s", "z2.d"), riscv64 nothing, since its mnemonics say it, or vsetvli
+ * did before.
  */
 #include "daemon/code/instruction.h"
 
@@ -104,7 +105,7 @@ static unsigned x86_register_bytes(const char *operands)
 	return 16;
 }
 
-/* Of "ymm13", "k1", "p0.d", "p0/m": 1 << its number; 0: no such register. */
+/* Bit of the register in "ymm13", "k1", "p0.d", "p0/m": 1 << its number; 0: no such register. */
 static uint32_t register_bit(const char *at, const char *kind)
 {
 	size_t n = strlen(kind);

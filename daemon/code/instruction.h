@@ -37,8 +37,8 @@ struct instruction {
 	float count[N_COUNTS];
 };
 
-/* What earlier instructions set for vectors, in the order of addresses, as far as it is known. Zero at
- * the start of a function. */
+/* State for vectors that earlier instructions set, in the order of addresses, as far as it is
+ * known. Zero at the start of a function. */
 struct vector_state {
 	/* A bit per register: masks with all lanes active, at least in all rounds but the last. */
 	uint32_t full_vectors, full_masks; /* xmm, ymm, zmm; k or p */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * mperf-code: what mperfctl starts, as the caller, for each file whose machine code it needs read.
- * It reads a request from descriptor 3 about the file that is descriptor 4, answers and ends. It
- * opens nothing and has the sandbox of the worker that parses files for mperfd, since the file may
- * be anybody's; LLVM is loaded before it is entered.
+ * mperf-code: the program that mperfctl starts, as its own user, for each file whose machine code
+ * it needs. It reads a request from descriptor 3 about the file that is descriptor 4, answers and
+ * ends. It opens nothing and has the sandbox of the worker that parses files for mperfd, since the
+ * file may be anybody's; LLVM is loaded before it is entered.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* One question about one file, answered */
+/* Answer one question about one file */
 
 #include "daemon/code/table.h"
 #include "proto/code/code.h"

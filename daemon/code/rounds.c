@@ -290,7 +290,7 @@ static double scale_of(const struct rounds *r, const struct heat *heat)
 	return weight > 0 ? sum / weight : 0;
 }
 
-/* One step of Adam: its size, and the corrections of its two means for their start at 0. */
+/* Pace of one step of Adam: its size, and the corrections of its two means for their start at 0. */
 struct pace {
 	double size, mean, square;
 };

@@ -12,7 +12,7 @@
 
 #include "daemon/code/graph.h"
 
-/* What samples say of a block. */
+/* Heat of a block, as samples show it. */
 struct heat {
 	double log_rate; /* natural logarithm of samples per instruction */
 	double weight;   /* 1 / the variance of that */

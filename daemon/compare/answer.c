@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What diff and gate answer of runs that are gathered, wherever these came from.
+ * The answer of diff and gate, once runs are gathered, wherever these came from.
  */
 #include "daemon/compare/answer.h"
 
@@ -30,7 +30,8 @@ static size_t n_runs(const struct compare_sides *s)
 	return s->n_side[0] + s->n_side[1];
 }
 
-/* Are there two instruction sets? Then changes mean nothing: the same work is other instructions. */
+/* Are there two instruction sets? Then changes mean nothing: the same work takes other
+ * instructions. */
 static bool is_of_two_machines(const struct compare_sides *s)
 {
 	const char *first = gather_source(s->gather, 0).arch;
@@ -167,7 +168,7 @@ static const char *verdict_of(const struct tell *t, size_t row)
 								    : "undecided";
 }
 
-/* What was decided first; then what changes the total most. */
+/* Order of rows: decided ones first; then those that change the total most. */
 static int by_weight(const void *a, const void *b, void *userdata)
 {
 	const struct tell *t = userdata;

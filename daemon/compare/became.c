@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Each kind takes what the one before has left: a name that is found again is surer than callers that
- * agree. A pair is made only where each is clearly the other's best, and for names where it is the only one.
+ * Each kind is looked for among the functions that the kind before has left: a name that is found
+ * again is better evidence than callers that agree. Two functions become a pair only if each is
+ * clearly the best match of the other; by name only if it is the only match.
  */
 #include "daemon/compare/became.h"
 
@@ -37,7 +38,8 @@ static const char *function_of(const struct gather *g, size_t row)
 
 /* --- moved ------------------------------------------------------------------------------------ */
 
-/* Of loops all names but the second, their place in the function: another compiler may number them otherwise. */
+/* Do both rows have the same name? For loops all names must agree but the second, their place in
+ * the function: another compiler may number them otherwise. */
 static bool has_name_of(const struct gather *g, size_t row, size_t other)
 {
 	const char *names[GATHER_PARTS], *others[GATHER_PARTS];
@@ -81,7 +83,7 @@ static double share_of(const struct search *s, size_t row, bool candidate)
 	return gather_sums(s->g, row, candidate).samples / s->total[candidate];
 }
 
-/* How surely the one became the other; 0: it did not. */
+/* Strength of the evidence that the one became the other; 0: none. */
 static double alike(const struct search *s, size_t gone, size_t new)
 {
 	const double a = share_of(s, gone, false), b = share_of(s, new, true);
@@ -94,7 +96,7 @@ static double alike(const struct search *s, size_t gone, size_t new)
 	return callers >= BECAME_CALLERS_ALIKE ? callers / ratio : 0;
 }
 
-/* The other of a row, of those of the other side; SIZE_MAX: none is clearly the best. */
+/* The best match of a row among the rows of the other side; SIZE_MAX: none is clearly the best. */
 static size_t best(const struct search *s, size_t row, bool candidate)
 {
 	const size_t *list = candidate ? s->gone : s->new;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What became of functions that one side does not have: moved, renamed, inlined
+/* Fate of functions that one side does not have: moved, renamed, inlined
  *
  * Rows of a gathered table are the same function if name and file agree. Of those on one side alone,
  * some are the same all the same. Only the first two kinds have another row.

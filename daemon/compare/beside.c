@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A row has what both sides have of a function: its share of the side's time, time, instructions and
- * IPC, and ratios. A function that has moved or has another name is one row. Rows stand by the larger of
- * their shares, so that what matters on either side is at the top.
+ * A row has a function's figures on both sides: its share of the side's time, time, instructions
+ * and IPC, and ratios. A function that has moved or has another name is one row. Rows are sorted by
+ * the larger of their two shares, so that functions that matter on either side are at the top.
  */
 #include "daemon/compare/beside.h"
 

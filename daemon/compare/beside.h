@@ -6,7 +6,7 @@
 #include "daemon/compare/answer.h"
 #include "daemon/compare/became.h"
 
-/* Of the two names that BECAME_MOVED and BECAME_RENAMED give; longer ones are cut. */
+/* Bytes of the two names that BECAME_MOVED and BECAME_RENAMED give; longer ones are cut. */
 #define BECAME_TEXT_BYTES 512
 
 /* "moved to b.so", "was called f", "inlined in the candidate"; NULL: nothing is to be said. The text is

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Which functions are tested must not depend on which side a run is of, or the test would be of
- * functions that were chosen for their difference: it is their mean over both sides.
+ * The choice of tested functions must not depend on the side of a run, or the test would apply to
+ * functions that were chosen for their difference. So they are chosen by their mean over both
+ * sides.
  */
 #include "daemon/compare/compare.h"
 
@@ -11,7 +12,7 @@
 
 #include "daemon/compare/compare_private.h"
 
-/* What is spent on each question, of 0.05 in all. */
+/* Probability of error that is spent on each question, of 0.05 in all. */
 #define ALPHA_TOTAL 0.01
 #define ALPHA_HOT 0.0175
 #define ALPHA_OTHER 0.0175
@@ -72,7 +73,8 @@ static void take_means(const struct compare_runs *runs, const size_t *n_side, st
 	c->baseline = baseline;
 }
 
-/* What a change is a part of: of a function that the baseline lacks, the samples that are added to none. */
+/* Share of the baseline that a change applies to. If the baseline lacks the function, it is the
+ * share of the samples that are added. */
 static double part_of(const struct comparison *c, const struct compare_function *f, double added)
 {
 	return c->baseline > 0 ? fmax(f->share, added / c->baseline) : f->share;
@@ -111,8 +113,8 @@ static int take_tested(const struct compare_runs *runs, const size_t *n_side,
 	return 0;
 }
 
-/* The shift of its own samples, and its error: not beside those of others. What stands still while all
- * else becomes faster does not grow. */
+/* Shift of the function's own samples, and its error, not relative to other functions: a function
+ * that stays the same while all others become faster does not grow. */
 struct alone {
 	double shift, error;
 };
@@ -139,7 +141,8 @@ static struct alone alone_of(const struct tested *t, size_t i)
 	return alone;
 }
 
-/* Where the total fell, what a row is divided by may have fallen, too: it must have grown by itself. */
+/* Judge a row where the total fell: what the row is divided by may have fallen, too, so the row
+ * must have grown by itself. */
 static void judge_where_total_fell(const struct tested *t, size_t i, struct compare_function *f)
 {
 	const struct alone alone = alone_of(t, i);
@@ -188,8 +191,8 @@ static int judge_functions(struct tested *t, const struct compare_options *o, st
 	return r;
 }
 
-/* What sampling alone says of a function that is not tested, from Poisson's counts: a shift of absolute
- * samples. */
+/* Estimate a function that is not tested from sampling alone, by Poisson's counts: a shift of
+ * absolute samples. */
 static void estimate_by_sampling(const struct compare_runs *runs, size_t i, struct comparison *c)
 {
 	struct compare_function *f = &c->function[i];
@@ -208,7 +211,7 @@ static void estimate_by_sampling(const struct compare_runs *runs, size_t i, stru
 	f->adds = part_of(c, f, COMPARE_HALF / n[0]) * f->own.change;
 }
 
-/* Too few runs to see how they differ: nothing is tested. */
+/* Estimate all functions if there are too few runs to see how runs differ: none is tested. */
 static void estimate_all(const struct compare_runs *runs, struct comparison *c)
 {
 	double mean[2] = {0};
@@ -240,8 +243,9 @@ static int by_begin(const void *a, const void *b)
 	return x->candidate - y->candidate;
 }
 
-/* Did the sides change places at least half as often as they would by chance? A clock, a neighbour or
- * a machine that changes once makes all the difference between sides that ran one after the other. */
+/* Did runs of both sides alternate at least half as often as they would by chance? If one side ran
+ * after the other, a single change of the clock, a neighbour or the machine can explain the whole
+ * difference. */
 static int ran_in_turns(const struct compare_runs *runs, const size_t *n_side, bool *ret_in_turns)
 {
 	_cleanup_(freep) struct run *order = calloc(runs->n_runs, sizeof(*order));

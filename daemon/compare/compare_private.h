@@ -29,7 +29,7 @@ struct tested {
 	double trend_level, trend_slope; /* variance = level + slope / samples */
 };
 
-/* What one sample of a run stands for. */
+/* Weight of one sample of a run: the number of samples that it stands for. */
 static inline double run_weight(const struct compare_runs *runs, size_t run)
 {
 	return runs->weight ? runs->weight[run] : 1;
@@ -57,7 +57,7 @@ double variance_trend(const struct tested *t, double samples);
 /* The moderated variance of a function: own is its variance, samples its mean. */
 double variance_moderated(const struct tested *t, double samples, double own);
 
-/* What shuffles of the labels give: for each, the largest t of a tier, in rising order. */
+/* Result of shuffling the labels: for each shuffle, the largest t of a tier, in rising order. */
 struct shuffled {
 	double largest[2][COMPARE_SHUFFLES]; /* hot functions, others */
 };
@@ -84,8 +84,8 @@ static inline bool tested_is_faster(const struct tested *t, size_t i)
 /* Estimate, interval and bound of a shift of logarithms. */
 void change_from(double shift, double error, double degrees, struct compare_change *ret_change);
 
-/* What could have been seen, and what would do: critical is the t that rejects, error that of the
- * shift, variance that of one run. */
+/* Find the change that could have been seen, and the number of runs that would do: critical is the
+ * t that rejects, error that of the shift, variance that of one run. */
 void plan_from(const struct compare_options *o, double critical, double error, double variance,
 	struct compare_change *change);
 

@@ -113,7 +113,7 @@ static double number_of(const struct answer_value *v)
 					 : 0;
 }
 
-/* Of a row; negative: not counted. */
+/* Count of a row; negative: not counted. */
 static double count_of(const struct answer_value *v, int column)
 {
 	return column >= 0 && v[column].kind != ANSWER_ABSENT ? number_of(&v[column]) : -1;

@@ -21,8 +21,9 @@
 
 enum { GATHER_FULL = 2 }; /* beside QUERY_FAILED */
 
-/* What runs are split by: of enum query_by, or their loops (query/loops/loop_rows.h). -1: there is no such
- * name, or no two runs have the same of these (threads, harts). */
+/* Parse the name of the key that splits runs: one of enum query_by, or their loops
+ * (query/loops/loop_rows.h). -1: there is no such name, or no two runs have the same of these
+ * (threads, harts). */
 enum { GATHER_BY_LOOP = N_QUERY_BY };
 int gather_by_parse(const char *name);
 
@@ -64,7 +65,7 @@ struct gathered_sums {
 	double cycles, instructions; /* negative: not counted */
 };
 struct gathered_sums gather_sums(const struct gather *g, size_t row, bool candidate);
-/* What a run counted of a row; negative: nothing. Are there any such counts? */
+/* Counts of a row in a run; negative: not counted. Are there any such counts? */
 bool gather_has_counts(const struct gather *g);
 struct gathered_counts {
 	double cycles, instructions;
@@ -72,7 +73,7 @@ struct gathered_counts {
 struct gathered_counts gather_counts(const struct gather *g, size_t row, size_t run);
 struct gathered_sums gather_total(const struct gather *g, bool candidate);
 
-/* What rows have beside samples: the metrics that a question asks for, or what loops counted. */
+/* Columns of rows besides samples: the metrics that a question asks for, or what loops counted. */
 struct gathered_column {
 	char name[96], title[96];
 	bool is_sum; /* a run has the sum over what is one row; else the mean, by time */
@@ -87,7 +88,7 @@ void gather_values(
 size_t gather_value_runs(const struct gather *g, size_t column);
 bool gather_is_by_loop(const struct gather *g);
 
-/* Where a run's samples come from; texts are borrowed until the next gather_run. */
+/* Source of a run's samples; texts are borrowed until the next gather_run. */
 struct gathered_source {
 	const char *event, *rung;
 	const char *arch, *host; /* as uname has them; "" if the recording does not say */
@@ -97,12 +98,12 @@ struct gathered_source {
 };
 struct gathered_source gather_source(const struct gather *g, size_t run);
 
-/* Of a row by function: its samples of that side that fell into its code where it was inlined into
- * others, over all runs. */
+/* Samples of that side, over all runs, that fell into the code of a row's function where it was
+ * inlined into others. For rows by function. */
 double gather_inlined(const struct gather *g, size_t row, bool candidate);
 
-/* Of a row by function: is a function of its name in any stack of that side, also without samples of its
- * own? */
+/* Is a function of the row's name in any stack of that side, also without samples of its own? For
+ * rows by function. */
 bool gather_is_there(const struct gather *g, size_t row, bool candidate);
 
 /* How alike the callers are that a row's own samples of the baseline have and another row's of the

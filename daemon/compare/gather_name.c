@@ -6,8 +6,9 @@
 
 #include "daemon/compare/gather_private.h"
 
-/* Where in name a copy's suffix begins: with a dot at its end it has a number or a hash behind it, without it ends
- * the name or another one follows. "main.coldStart" has none. NULL: it is not there. */
+/* Find where in name a copy's suffix begins. A suffix with a dot at its end has a number or a hash
+ * behind it; behind one without a dot, the name ends or another suffix follows. "main.coldStart"
+ * has none. NULL: there is none. */
 static const char *find_suffix(const char *name, const char *suffix)
 {
 	const size_t n = strlen(suffix);

@@ -23,7 +23,7 @@ struct run {
 	double cycles, instructions; /* of all rows; negative: not counted */
 };
 
-/* What is known of functions beside their rows, to find out what became of one that is gone. */
+/* Facts about functions besides their rows, to find out what became of a function that is gone. */
 struct kin_fact {
 	double samples;
 	uint32_t next; /* of KIN_CALLERS its first caller, of KIN_CALLER the next one; index + 1 */

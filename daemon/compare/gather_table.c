@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The table of what all runs have, once all are read.
+ * The table of all runs' rows, once all runs are read.
  */
 #include <errno.h>
 #include <stdlib.h>

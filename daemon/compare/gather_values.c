@@ -13,7 +13,7 @@
 
 /* --- columns ---------------------------------------------------------------------------------- */
 
-/* Of loops: do those of one row add up? The others are relative to time. */
+/* Columns of loops: do those of one row add up? The others are relative to time. */
 static const struct {
 	const char *name;
 	bool is_sum;
@@ -157,7 +157,7 @@ int gather_sort_values(struct gather *g, const uint32_t *row_of_key, size_t n)
 	return 0;
 }
 
-/* Of cells of one run, from *cell on; *cell is then behind them. */
+/* Fold the cells of one run and column, from *cell on; *cell is then behind them. */
 static void fold(
 	const struct gather *g, uint32_t end, uint32_t *cell, double *ret_value, double *ret_error)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The variance of a logarithm of counts falls with the count: level + slope / samples, where slope is
- * the overdispersion of sampling and level what runs differ in. That trend is fitted to all functions;
- * how far single ones scatter around it says how much weight it gets beside a function's own variance.
+ * the overdispersion of sampling and level the variance between runs. We fit that trend to all
+ * functions. The less single functions scatter around it, the more weight the trend gets against a
+ * function's own variance.
  */
 #include "daemon/compare/compare_private.h"
 

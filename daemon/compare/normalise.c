@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A function is out of the stable set if it shifted against the weighted median of all by more than
- * chance and 2 % explain. What it is divided by then changes, so this is done until the set stays as
- * it is. The function itself is never in the sum that it is divided by.
+ * A function leaves the stable set if it shifted against the weighted median of all by more than
+ * chance and 2 % explain. That changes the sum that functions are divided by, so we repeat until
+ * the set stays the same. A function itself is never in the sum that it is divided by.
  *
  * Where as much of a program grew as did not, the median may be of what grew, and what stood still then seems
  * to shrink. Runs in turns share clock and neighbours, so the stable set itself should not shift: if it did, by
@@ -117,7 +117,7 @@ static double median_shift(const struct tested *t, const bool *in_set, struct sh
 	return 0;
 }
 
-/* Of values of runs: the difference of the sides' means, and its error. */
+/* Difference between the two sides' means of the runs' values, and its error. */
 struct difference {
 	double shift, error;
 };
@@ -144,7 +144,7 @@ static struct difference alone(const struct tested *t, size_t i, double *room)
 	return difference_of(t, room);
 }
 
-/* Of the sum of the stable set. */
+/* Difference between the sides in the logarithm of the stable set's sum. */
 static struct difference set_difference(const struct tested *t, double *room)
 {
 	for (size_t r = 0; r < t->n_runs; r++)
@@ -186,8 +186,8 @@ static void start_from(struct tested *t, const bool *set)
 		t->is_stable[i] = !set || set[i];
 }
 
-/* Which functions did not shift by themselves, and their share of those that tell that from the stable set's
- * shift. room: t->n_runs. */
+/* Find the functions that did not shift by themselves. Returns their share of those whose own
+ * shift is known well enough to be distinguished from the stable set's. room: t->n_runs. */
 static double find_still(const struct tested *t, double set_shift, bool *still, double *room)
 {
 	const double most = weight_most(t);

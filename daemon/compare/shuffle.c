@@ -3,8 +3,9 @@
  * The squares around the mean of all runs are the same for any labels, so a shuffle costs one
  * addition for each run of the candidate and function.
  *
- * What became faster is left out, where its tier has others: shuffles that come near to the opposite of
- * the true labels would make it the largest, and hide what became slower beside it.
+ * Functions that became faster are left out, if their tier has others: shuffles that are nearly the
+ * opposite of the true labels would give them the largest t, and so hide functions that became
+ * slower.
  */
 #include "daemon/compare/compare_private.h"
 
@@ -14,7 +15,8 @@
 
 #include "daemon/compare/distribution.h"
 
-/* As many runs as the candidate has, at the front of order, each choice as likely as another. */
+/* Pick as many runs as the candidate has to the front of order, each choice as likely as
+ * another. */
 static void pick_candidates(const struct tested *t, size_t *order, struct random_sequence *random)
 {
 	for (size_t i = 0; i < t->n_side[1]; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The total is what functions' tests cannot see: a change that all functions share. It carries the
- * noise of the machine in full: another tenant can make a single run 1.5 times as long. If k runs of a side
- * are far from its median, k runs are trimmed at both ends of both sides; if none is, none is trimmed, since
- * trimming costs power.
+ * The total shows a change that all functions share, which tests of single functions cannot see. It
+ * has the full noise of the machine: another tenant can make a single run 1.5 times as long. If k
+ * runs of a side are far from its median, k runs are trimmed at both ends of both sides; if none is
+ * far, none is trimmed, since trimming costs power.
  */
 #include "daemon/compare/compare_private.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * With two runs on each side the interval is that of the runs' values, whose spread has in it what sampling does
- * to a run. Without, it is that of the estimates alone, where these say how far off they may be. A quotient of counts
- * needs both counts of a run.
+ * With two runs on each side the interval comes from the runs' values, whose spread includes the
+ * error of sampling. With fewer runs it comes from the errors of the estimates, if these are known.
+ * A quotient of counts needs both counts of a run.
  */
 #include "daemon/compare/values.h"
 
@@ -168,7 +168,7 @@ static double value_of(const struct gathered_counts *c, int what)
 	return n >= 0 ? n : NAN;
 }
 
-/* Of runs that counted; a quotient is of all that was counted. */
+/* Mean over the runs that counted; a quotient is of all that was counted. */
 static double mean_count(
 	const struct gather *g, const struct compare_runs *runs, size_t row, bool side, int what)
 {

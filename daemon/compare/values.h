@@ -30,6 +30,6 @@ int compare_values_beside(const struct gather *g, const struct compare_runs *run
 int compare_counts(const struct gather *g, const struct compare_runs *runs, size_t row,
 	struct row_builder *to);
 
-/* Which runs have no such value, as a sentence without its full stop; GATHER_VALUES_MAX + 1 of them at most.
- * Returns false behind the last. */
+/* Write a note on runs that have no such value, as a sentence without its full stop; there are
+ * GATHER_VALUES_MAX + 1 notes at most. Returns false behind the last. */
 bool compare_value_note(const struct gather *g, size_t n_runs, size_t i, char *text, size_t bytes);

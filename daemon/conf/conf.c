@@ -20,7 +20,7 @@
 #define CONF_COLUMNS 78  /* of comments that we write */
 #define N_SECTIONS_MAX 8 /* there are three */
 
-/* Which of two keys of one kind may not be the larger one. */
+/* Pairs of keys of one kind; the first may not be larger than the second. */
 static const struct order {
 	const char *less, *more;
 } orders[] = {
@@ -209,7 +209,7 @@ static int take_line(void *userdata, const char *bytes, size_t n, unsigned numbe
 	}
 }
 
-/* One key may not exceed another: told at the line of the two that came last. */
+/* Check that no key exceeds its partner. The error names the line that came last of the two. */
 static int check_orders(struct parse *p)
 {
 	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++) {

@@ -225,7 +225,7 @@ static struct conf_value_text print_share(uint64_t ppm)
 	return v;
 }
 
-/* As it is written in the file, exactly: in the largest unit of which it is a whole multiple. */
+/* Text of a value exactly as in the file: in the largest unit of which it is a whole multiple. */
 struct conf_value_text conf_value_print(const struct conf_row *row, const struct conf *c)
 {
 	static const struct {

@@ -48,7 +48,7 @@ int conf_value_set(const struct conf_row *row, const char *text, struct conf *c)
 /* The member as a number; a switch is 0 or 1. Not for texts. */
 uint64_t conf_value_get(const struct conf_row *row, const struct conf *c);
 
-/* As it is written in the file, exactly: in the largest unit of which it is a whole multiple. */
+/* Text of a value exactly as in the file: in the largest unit of which it is a whole multiple. */
 struct conf_value_text {
 	char text[CONF_TEXT_BYTES];
 };

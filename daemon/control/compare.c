@@ -136,7 +136,7 @@ static int start(struct request *q, const Mperf__Request *request, const Mperf__
 		.dispatch = compare_dispatch,
 		.free = compare_free};
 	const int by = gather_by_parse(*m->by ? m->by : "function");
-	struct machine machine; /* of which the database of platforms is read */
+	struct machine machine; /* needed only to load the platform database */
 	if (by < 0)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Use function, module, process, cgroup, line or loop.",

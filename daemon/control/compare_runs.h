@@ -7,7 +7,7 @@
 #include "daemon/control/store_query.h"
 #include "daemon/query/query.h"
 
-/* What the daemon noted as the files were chosen. */
+/* Facts that the daemon noted as the files were chosen. */
 struct compare_known {
 	int64_t until_ns; /* CLOCK_REALTIME: what is stored ends there */
 	size_t n_alive;
@@ -15,6 +15,6 @@ struct compare_known {
 	struct query_job alive[]; /* labels that processes have then */
 };
 
-/* As store_question.run, whose known is a struct compare_known. */
+/* Answer as store_question.run does; known is a struct compare_known. */
 int compare_runs_answer(
 	const struct store_question_run *run, const Mperf__CompareRequest *m, bool is_gate);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Only the daemon knows which jobs have processes still, so it notes that as it chooses the files; a child
- * finds the runs, gathers them and answers. What began after that moment is not looked at: then what is
- * not noted has ended.
+ * Only the daemon knows which jobs still have processes, so it notes these jobs when it chooses the
+ * files. A child then finds the runs, gathers them and answers. The child ignores runs that began
+ * after that moment, so a run whose job is not noted has ended.
  */
 #include "daemon/control/compare_store.h"
 
@@ -141,7 +141,7 @@ static const Mperf__Filter *filter_of(const Mperf__Request *m)
 	return asked_of(m)->filter;
 }
 
-/* Stretches of time have no labels, and are not counted here. */
+/* Runs that are given by time have no labels, and are not counted here. */
 static size_t labels_of(const Mperf__Request *m, size_t i, char *const **ret_label)
 {
 	const Mperf__CompareRequest *c = asked_of(m);

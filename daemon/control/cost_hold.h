@@ -29,7 +29,7 @@ int cost_hold_begin(struct cost_hold *h, uint32_t hz, uint32_t overhead_ppm);
 /* After the walk's dispatch. 0; COST_HOLD_STEPPED: h->says has changed; -errno. */
 enum { COST_HOLD_STEPPED = 1 };
 int cost_hold_dispatch(struct cost_hold *h, struct walk *w, uint64_t now_ns);
-/* As overhead_deadline_ns. */
+/* Deadline, as overhead_deadline_ns. */
 uint64_t cost_hold_deadline_ns(const struct cost_hold *h, uint64_t next_ns);
 /* The same for `who` on the service's walk: has h->says changed? */
 bool cost_hold_follow(struct cost_hold *h, const struct service *s, const void *who);

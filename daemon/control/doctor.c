@@ -23,7 +23,7 @@
 #include "daemon/service/service.h"
 #include "proto/base/memory.h"
 
-/* What the service lets this peer see. */
+/* Report what the service lets this peer see. */
 static void examine_peer(struct examination *x)
 {
 	const struct peer *p = x->request->peer;
@@ -195,7 +195,7 @@ static void tell_comparison(struct examination *x, const struct switch_compariso
 			(unsigned long long)v->n_switches, v->n_sums, v->worst_share * 100);
 }
 
-/* What cuts counts where one task gives way to another, and whether both ways agree. */
+/* Report what cuts counts where one task gives way to another, and whether both ways agree. */
 static void examine_bpf(struct examination *x)
 {
 	struct switch_comparison c = {0};
@@ -251,7 +251,7 @@ static void examine_files(struct examination *x)
 			"symbols");
 }
 
-/* Of the namer of the service's samples: a test start of another one shows little of it. */
+/* Report the namer of the service's samples: a test start of another one shows little of it. */
 static void examine_service_namer(struct examination *x)
 {
 	const struct peer *p = x->request->peer;
@@ -316,7 +316,7 @@ static void examine_namer(struct examination *x)
 	namer_free(n);
 }
 
-/* What is wrong with the platform database, by file and line. */
+/* Report errors in the platform database, by file and line. */
 static void examine_platforms(struct examination *x)
 {
 	const struct peer *p = x->request->peer;
@@ -337,7 +337,8 @@ static void examine_platforms(struct examination *x)
 		doctor_tell(x, (struct finding){-1, "platforms", "warn", remedy}, "%s", error);
 }
 
-/* Its plan stands on what was said of its core when the service began. */
+/* Report a plan that is older than the platform data on the hart's core: it was made when the
+ * service began. */
 static void examine_outdated(struct examination *x, int hart)
 {
 	const struct hart_set outdated = cores_outdated(x->request->peer->options->cores);
@@ -360,7 +361,7 @@ static int tell_diagnosis(void *userdata, const struct diagnosis *d)
 	return h->x->result;
 }
 
-/* One hart: of a service that samples, what it has there; else what is found by trying. */
+/* Report one hart: if a service samples, what it has there; else what trying finds. */
 static void examine_hart(struct examination *x, int hart)
 {
 	const struct control_options *options = x->request->peer->options;
@@ -466,7 +467,7 @@ static int examine_segment(struct examination *x, const char *path)
 	return 0;
 }
 
-/* All that a recording says. 0 or -errno. */
+/* Report all findings about a recording. 0 or -errno. */
 static int examine_recording(struct request *q, const char *path)
 {
 	struct examination x = {.request = q};

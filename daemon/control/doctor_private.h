@@ -29,7 +29,7 @@ __attribute__((format(printf, 3, 4))) void doctor_tell(
 /* Does it measure for this peer? That opens events on all harts for half a second, for which all programs pay: of
  * a service only root and the group have it done. */
 bool doctor_measures(const struct examination *x);
-/* What the service measured on that hart, and what it gave up because of it. */
+/* Report what the service measured on that hart, and what it gave up because of it. */
 void doctor_cost(struct examination *x, int hart);
 /* The cost of records of forks, execs and mappings: measured now for root and the group; for others,
  * as last measured. */

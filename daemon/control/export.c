@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * export: parts of a profile become answers as they come. A private daemon reads the file here and
- * now and has one client, so it waits for that client wherever it is ahead of it: a recording of
- * any size takes little memory on both sides. The store is read by a child, whose answer is a file
+ * export: parts of a profile become answers as they come. A private daemon reads the file itself.
+ * It has one client, and waits whenever that client has not read what was sent: so a recording of
+ * any size takes little memory on both sides. A child reads the store, and its answer is a file
  * (offload_job.h).
  */
 #include <errno.h>

@@ -50,7 +50,7 @@ int control_hotspots(struct request *q, const Mperf__Request *request)
 	struct query_filter filter = query_filter_of(q, m->filter);
 	struct query_question question = hotspots_question(m, &filter);
 	const struct query_metrics metrics = {q->peer->options->cores, m->metric, m->n_metric};
-	struct machine machine; /* of which the database of platforms is read */
+	struct machine machine; /* needed only to load the platform database */
 	question.metrics = m->n_metric ? &metrics : NULL;
 	if ((int)question.by < 0)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * job: labels for a process and what it starts, and which there are. A label changes how samples of a
- * process are shown to all who see them, so only its user may give it, and root.
+ * job: gives labels to a process and all that it starts, and lists jobs. A label changes how
+ * samples of a process are shown to every user who sees them, so only the user of the process and
+ * root may give it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,7 +61,7 @@ static int start(struct request *q, struct service *s, const Mperf__JobRequest *
 	int r = request_read_labels(q, m->label, m->n_label, &json);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	r = walk_catch_up(w, now_ns); /* forks so far belong to the job before */
+	r = walk_catch_up(w, now_ns); /* forks until now belong to the previous job */
 	if (r == 0)
 		r = attribute_set_labels(w->attribute, m->pid, q->peer->uid, json, now_ns);
 	if (r == ATTRIBUTE_GONE)

@@ -55,7 +55,7 @@ static int send_entry(struct listing *l, const struct entry *e)
 	return TABLE_ROW(l->answer, EVENT_TABLE);
 }
 
-/* Of an event, which is tried. */
+/* Send an event, which is tried first. */
 static int send_event(struct listing *l, const struct event *event, struct entry e)
 {
 	int r = event_probe_for(&kernel_real, &l->machine, l->cores, event);
@@ -85,7 +85,7 @@ static int list_generic(struct listing *l)
 	return 0;
 }
 
-/* One alias of a PMU in sysfs, such as cpu/mem-loads/. */
+/* List an alias of a PMU in sysfs, such as cpu/mem-loads/. */
 static void list_alias(void *userdata, const char *name)
 {
 	struct listing *l = userdata;
@@ -150,7 +150,7 @@ static bool has_metric(const struct platform *p, const char *name)
 	return platform_metric_find(p, name) != NULL;
 }
 
-/* Where cores differ: the harts whose core has that name. */
+/* Text of the harts whose core has that name, where cores differ; else "". */
 static const char *harts_with(const struct listing *l,
 	bool (*has)(const struct platform *p, const char *name), const char *name, char *buffer,
 	size_t size)
@@ -165,7 +165,7 @@ static const char *harts_with(const struct listing *l,
 	return hart_set_says(&harts, buffer, size);
 }
 
-/* What its topic is called here: "core-cache" beside the "cache" that the kernel knows. */
+/* Name of its topic here: "core-cache" beside the "cache" that the kernel knows. */
 static const char *own_topic(const struct platform_event *own, char *buffer, size_t size)
 {
 	snprintf(buffer, size, is_taken(own->topic) ? "core-%.64s" : "%.64s", own->topic);
@@ -379,7 +379,7 @@ static int send_field(const struct decoding *d, const char *field, uint64_t mask
 	return TABLE_ROW(d->answer, FIELD_TABLE);
 }
 
-/* What the whole code is: events that have it, and expressions of events of a bank. */
+/* Send the meaning of the whole code: events that have it, and expressions of events of a bank. */
 static int send_whole(const struct decoding *d)
 {
 	char text[SELECTOR_TEXT_BYTES];

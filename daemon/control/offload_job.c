@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A job whose child answers. Frames are passed on as they are: they have the request's id already,
- * so they are read only to find the end of the answer. They are in a file that was unlinked at
- * once: a client that does not read holds bytes of the cache folder, which its user is charged for,
- * and no process. A child belongs to the queue until it is reaped, also when its job is long gone,
- * so that no sequence of questions and cancellations makes more of them than are allowed.
+ * A job whose child answers. The child's frames have the request's id already, so they are passed
+ * on unchanged, and read only to find the end of the answer. They are in a file that was unlinked
+ * at once: a client that does not read holds bytes of the cache folder, for which its user is
+ * charged, and no process. A child belongs to the queue until it is reaped, even if its job ended
+ * long before. So no sequence of questions and cancellations makes more children than are allowed.
  */
 #include <endian.h>
 #include <errno.h>
@@ -21,14 +21,15 @@
 #include "daemon/service/service.h"
 #include "proto/base/memory.h"
 
-#define PASS_BYTES_MAX (256u << 10) /* passed on before others have their turn: two chunks */
+#define PASS_BYTES_MAX (256u << 10) /* bytes passed on in one turn of the loop: two chunks */
 #define WAITING_TOLD_NS 1000000000u /* after this wait, tell the peer what it waits for */
 #define REAP_NS 10000000u           /* a killed process is gone in less, mostly */
 /* The interval at which the file of a running child is read: it may hold notes of progress. */
 #define LOOK_NS 100000000u
 /* A job holds its file and the descriptor of its child. */
 #define JOB_DESCRIPTORS 2
-/* Of what a user has left in the cache folder, one answer may take this part. */
+/* Part of its user's room in the cache folder that one answer may take: a quarter of what is
+ * left. */
 #define FILE_ROOM_PART 4
 
 struct offload_child {
@@ -49,14 +50,14 @@ struct offload_job {
 	bool waits, ended;
 	struct offload_end end; /* of the child, once it has ended */
 	int trouble;            /* why no child could be made */
-	bool limited;           /* it was for want of: */
+	bool limited;           /* refused because the user is at this limit */
 	enum user_hold want;
 	int fd;               /* the file; -1: none yet */
-	uint64_t file_bytes;  /* of it, that the user is charged for */
-	uint64_t descriptors; /* likewise */
-	uint64_t offset;      /* what has been passed on */
+	uint64_t file_bytes;  /* bytes of the file charged to the user */
+	uint64_t descriptors; /* descriptors charged to the user */
+	uint64_t offset;      /* bytes of the file that were passed on */
 	uint64_t since_ns, look_ns;
-	bool told; /* what it waits for */
+	bool told; /* the peer knows what the job waits for */
 };
 
 /* --- the child -------------------------------------------------------------------------------- */
@@ -118,7 +119,7 @@ static struct user *user_of(const struct offload_job *j)
 	return j->request->peer->user;
 }
 
-/* It waits no longer. */
+/* Take the job out of the waiting ones. */
 static void waiting_remove(struct offload_queue *u, struct offload_job *j)
 {
 	struct offload_job **at = &u->waiting;
@@ -141,7 +142,7 @@ static bool comes_first(const struct user *a, const struct user *b)
 	return a->held[USER_QUERIES] < b->held[USER_QUERIES];
 }
 
-/* NULL: no waiting job's user may have another child. */
+/* The waiting job that gets the next child. NULL: no waiting job's user may have another child. */
 static struct offload_job *who_is_next(const struct offload_queue *u)
 {
 	struct offload_job *next = NULL;
@@ -221,7 +222,8 @@ static int job_fork(struct offload_job *j)
 	return 0;
 }
 
-/* Its job has what it wrote: that, and not what it might have written, is the user's. */
+/* The child has ended: charge the user for what it wrote, and no longer for what it might have
+ * written. */
 static void job_ended(struct offload_job *j, const struct offload_end *end)
 {
 	struct stat st;
@@ -423,7 +425,7 @@ static int pass_frame(struct offload_job *j, struct request *q)
 	return r < 0 ? r : kind == KIND_END ? JOB_ENDED : 1;
 }
 
-/* The child has said its last, and that was no end. JOB_DONE; -errno. */
+/* The child ended without completing its answer: report why. JOB_DONE; -errno. */
 static int tell_end(struct offload_job *j, struct request *q)
 {
 	const struct offload_end end = j->end;
@@ -451,7 +453,7 @@ static int tell_end(struct offload_job *j, struct request *q)
 	return fail(q, "Try again; if it happens again, ask for a shorter time (--since).", what);
 }
 
-/* No child was made. */
+/* Report that no child could be made. */
 static int tell_trouble(struct offload_job *j, struct request *q)
 {
 	char what[160];

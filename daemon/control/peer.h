@@ -37,13 +37,13 @@ struct cores;
 struct offload_queue;
 struct stack_starts;
 
-/* What commands need of their daemon; borrowed by every peer. */
+/* Parts of the daemon that commands need; borrowed by every peer. */
 struct control_options {
 	const char *namer;     /* path of mperf-namer; NULL: beside mperfd */
 	struct graves *graves; /* workers that outlived their namers */
 	struct quota *pool; /* memory of clients' walks, recordings and tops; NULL: not limited */
 	enum sampler_switches switches;    /* what cuts counts at switches */
-	bool private;                      /* one client, whose rights are ours */
+	bool private;                      /* one client, with our own rights */
 	struct service *service;           /* NULL when private */
 	const struct conf *conf;           /* NULL when private */
 	struct cores *cores;               /* of this machine; NULL: not known */
@@ -101,7 +101,7 @@ int peer_dispatch(struct peer *p, short revents);
 /* Run all jobs that are due. 0 or -errno. */
 int peer_run_jobs(struct peer *p, uint64_t now_ns);
 
-/* What to poll: the socket first, then what its jobs wait for. */
+/* Descriptors to poll: the socket first, then those that its jobs wait for. */
 size_t peer_fds(const struct peer *p, struct pollfd *fds, size_t n);
 uint64_t peer_deadline_ns(const struct peer *p);
 
@@ -109,7 +109,7 @@ uint64_t peer_deadline_ns(const struct peer *p);
 
 /* POLLIN and POLLOUT as needed for the socket; 0: the peer waits for something else. */
 short peer_events(const struct peer *p);
-/* What its jobs wait for; each request remembers how many entries it filled. */
+/* Descriptors that its jobs wait for; each request remembers how many entries it filled. */
 size_t peer_job_fds(struct peer *p, struct pollfd *fds, size_t n);
 /* Run only the jobs that are due or have an event in fds, as peer_job_fds filled them (NULL: no
  * events). 0, -errno. */
@@ -122,11 +122,11 @@ int peer_check_times(struct peer *p);
 bool peer_is_busy(const struct peer *p);
 /* Unread reply bytes allowed. */
 size_t peer_out_bytes_max(const struct peer *p);
-/* Have it and its user's other peers read enough for more to be sent? */
+/* Have the peer and its user's other peers read enough, so that more may be sent? */
 bool peer_has_out_room(const struct peer *p);
 
-/* In private mode, in the middle of an answer: wait until the client has read it but for
- * PEER_AHEAD_BYTES. 0; -EPIPE if the client is gone; -errno. */
+/* In private mode, in the middle of an answer: wait until the client has read all but
+ * PEER_AHEAD_BYTES of it. 0; -EPIPE if the client is gone; -errno. */
 #define PEER_AHEAD_BYTES (1u << 20) /* enough that neither side waits at each part */
 int peer_flush(struct peer *p);
 

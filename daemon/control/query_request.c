@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What requests that query samples have in common. */
+/* Common parts of requests that query samples. */
 
 #include "daemon/control/query_request.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What requests that query samples have in common: a filter, a source, an end */
+/* Common parts of requests that query samples: a filter, a source, an end */
 
 #include "daemon/control/request.h"
 

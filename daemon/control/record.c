@@ -25,7 +25,7 @@
 #include "proto/base/memory.h"
 
 #define PROGRESS_NS 500000000u
-/* A private daemon's: its client's programs take what they take. */
+/* Limits of a private daemon: the programs are its client's own, so no other user needs a share. */
 #define FEED_PROGRAMS_MAX 4096u
 #define FEED_BYTES_MAX (1ull << 30)
 #define NO_SPACE_REMEDY "Free some space, or set TMPDIR to a disc that has some."
@@ -37,9 +37,9 @@ struct record_job {
 	struct job job;
 	struct walk *walk; /* of its own; NULL: the service's, which is shared */
 	struct recording *recording;
-	struct service *service;  /* whose rate was raised; NULL: none's */
+	struct service *service;  /* the service whose rate was raised; NULL: none */
 	struct listener listener; /* of a private daemon, for programs; fd -1: none */
-	struct feed *feed;        /* whose programs tell more often for us; NULL: none's */
+	struct feed *feed;        /* the feed whose programs report more often for us; NULL: none */
 	struct record_hold hold;  /* what its user is charged for */
 	struct cost_hold cost;    /* what it may cost the machine */
 	char *folder, *path;
@@ -47,16 +47,16 @@ struct record_job {
 	uint64_t offset, total;
 	uint64_t next_progress_ns;
 	uint64_t looked_ns;
-	/* While its walk scans /proc, in slices, and nothing is recorded yet; NULL: it is. */
+	/* Its walk while it scans /proc, in slices; nothing is recorded yet. NULL: recording. */
 	Mperf__RecordRequest *request;
 	struct walk_options options; /* borrows from the request, and: */
 	struct event_list *events;
 	bool is_wanted; /* the client wants its results, as soon as there are any */
 	bool finishing;
-	bool out_of_room; /* that is why it ended */
+	bool out_of_room; /* it ended because its user has no room left */
 };
 
-/* Nothing is sampled for it any more. */
+/* Stop sampling for this recording. */
 static void end_recording(struct record_job *j)
 {
 	j->recording = recording_free(j->recording);
@@ -108,7 +108,7 @@ static size_t record_fds(struct job *job, struct pollfd *fds, size_t n)
 	return filled + recording_fds(j->recording, fds + filled, n - filled);
 }
 
-/* The walk wakes others, not us: look in at its pace. */
+/* The walk's descriptors do not wake this job, so it polls at the walk's pace. */
 static uint64_t shared_deadline_ns(const struct record_job *j)
 {
 	return j->looked_ns + WALK_DRAIN_NS;
@@ -169,13 +169,14 @@ static int ignore_row(void *userdata, const struct answer_value *v, size_t n)
 	return 0;
 }
 
-/* What the segment says of itself, by the same query that every later answer comes from. */
+/* Answer about the recording's own segment, by the same query that every later answer comes
+ * from. */
 struct end {
 	struct answer to;
 	bool out_of_room;
 };
 
-/* Where the figures come from, with the reason for an early end. */
+/* Pass on where the figures come from, with the reason for an early end. */
 static int pass_provenance(void *userdata, const struct answer_provenance *p)
 {
 	const struct end *end = userdata;
@@ -244,7 +245,7 @@ static bool is_over(struct record_job *j)
 	return recording_targets_gone(j->recording) || j->out_of_room;
 }
 
-/* As long as it samples. 0 or -errno. */
+/* Watch what the recording costs, as long as it samples. 0 or -errno. */
 static int keep_cost(struct record_job *j, uint64_t now_ns)
 {
 	int r = j->walk      ? cost_hold_dispatch(&j->cost, j->walk, now_ns)
@@ -312,15 +313,15 @@ static int fail_start(struct request *q, int outcome, const char *why)
 	}
 }
 
-/* The place for the samples is what refuses, and says so in `why`. */
+/* Fail because the folder for the samples refuses them; `why` says how. */
 static int fail_place(struct request *q, int outcome, const char *why)
 {
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 		outcome == RECORDING_FULL ? NO_SPACE_REMEDY : UNWRITABLE_REMEDY, "%s", why);
 }
 
-/* Whose samples the recording keeps of those that the walk brings. A walk of its own brings the
- * right processes already. */
+/* Targets of the recording: whose samples it keeps of those that the walk brings. A walk of its own
+ * brings the right processes already. */
 static struct targets targets_of(const struct request *q, const Mperf__RecordRequest *m,
 	const struct sampler_options *o, bool shared)
 {
@@ -365,7 +366,7 @@ static int raise_rate(struct record_job *j, struct request *q, uint32_t hz, uint
 	return service_want_rate(o->service, j, request_raise_uid(q), hz, overhead_ppm);
 }
 
-/* What cannot be counted in regions is absent from what is told of them. */
+/* Listen for programs. They report only events that can be counted in regions. */
 static int listen_at(struct record_job *j, struct walk *walk, const struct feed_limits *limits)
 {
 	struct conf conf;
@@ -457,7 +458,7 @@ static int begin(struct record_job *j, struct request *q)
 	return r;
 }
 
-/* Results as of begin; RECORD_MORE: the walk is not done with its scan. */
+/* Returns as begin does; RECORD_MORE: the walk has not finished its scan. */
 static int go_on(struct record_job *j, struct request *q)
 {
 	int r = j->walk && walk_scan_ns(j->walk) < UINT64_MAX ? walk_scan(j->walk) : 0;
@@ -480,7 +481,8 @@ static int copy_request(struct record_job *j, const Mperf__RecordRequest *m)
 	return j->events && j->request ? 0 : -ENOMEM;
 }
 
-/* Check what is asked for, and open what brings it. 0; positive after a refusal; -errno. */
+/* Check the request, and open the walk or the tap that delivers its samples. 0; positive after a
+ * refusal; -errno. */
 static int open_all(struct record_job *j, struct request *q)
 {
 	int r = record_options(q, j->request, j->events, &j->options);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What a recording holds of its user's account (user.h): itself, descriptors, bytes in the cache
- * folder, and loop time for its windows. A private daemon counts nothing.
- */
+/* Account of what a recording holds of its user's (user.h): itself, descriptors, bytes in the cache
+ * folder, and loop time for its windows. A private daemon counts nothing. */
 
 #include "daemon/control/request.h"
 #include "daemon/session/walk.h"

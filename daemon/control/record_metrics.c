@@ -52,7 +52,7 @@ static char *group_of(const struct metric_plan *plan)
 										       : text;
 }
 
-/* Of the events that were wanted, the first that does not count. */
+/* First event of those that were wanted that does not count. */
 struct uncounted {
 	const struct event *event;
 	int error; /* errno of the open; ENODATA: it opened, and counted nothing */
@@ -70,9 +70,9 @@ static int refuse_counters(
 		       ?: 1;
 }
 
-/* One event that does not open keeps a group from sampling, so it is left out. One that the core is known to
- * have may be 0 where it is tried: nothing that is tried needs vectors of 512 bits. False: nothing but clocks
- * is left of it. */
+/* Add the wanted events that can be counted. An event that does not open keeps its group from
+ * sampling, so it is left out. An event that the core is known to have may be 0 where it is tried:
+ * nothing that is tried needs vectors of 512 bits. False: no wanted counter is left. */
 static bool add_countable(const struct machine *m, const struct cores *cores,
 	const struct event_list *wanted, struct event_list *events, struct uncounted *ret_first)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What a recording asks of its walk */
+/* Options that a recording asks of its walk */
 
 #include "daemon/control/request.h"
 #include "daemon/session/walk.h"

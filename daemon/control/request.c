@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What several commands read from their requests: events, processes, the segment that is asked
- * about; and whether who asks may have them. A private daemon leaves the latter to the kernel,
- * since it runs as its client. The service may do more than most who ask it, so it decides by who
- * they are.
+ * Parts of requests that several commands read: events, processes, the segment that is asked about;
+ * and the check whether the peer may have them. A private daemon leaves that check to the kernel,
+ * since it runs as its client. The service has more rights than most peers, so it decides by who
+ * the peer is.
  */
 #include "daemon/control/request.h"
 
@@ -172,7 +172,8 @@ static int refuse_silent(struct request *q, int32_t pid)
 		"it cannot be told whose process %d is", pid);
 }
 
-/* Whose it seems to be: another user is named; a process that runs as the peer has other rights. */
+/* Refuse a pid, by whose it seems to be: another user is named; a process that runs as the peer has
+ * other rights. */
 static int refuse_pid(struct request *q, int32_t pid)
 {
 	char path[32], what[128];
@@ -287,7 +288,7 @@ int request_hold_pids(
 	return r < 0 ? r : r > 0;
 }
 
-/* One that ended counts no more, and its pid may be another's. */
+/* Check held pids again. A process that ended counts no more, and its pid may be another's. */
 int request_recheck_pids(struct request *q, const struct held_pids *held, bool all)
 {
 	int r = 0;

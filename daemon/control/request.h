@@ -62,7 +62,7 @@ int request_ready(struct request *q, const char *note);
 int request_ready_to_sample(struct request *q, const struct sampler *s);
 int request_progress(struct request *q, const char *what, uint64_t done, uint64_t total);
 int request_bytes(struct request *q, const void *bytes, size_t n, uint64_t offset, uint64_t total);
-/* Its texts need not be UTF-8. */
+/* Answer piece whose texts need not be UTF-8. */
 int request_profile(struct request *q, const Mperf__Profile *part);
 int request_done(struct request *q, int status);
 /* Fail with one sentence that names what failed, and a remedy ("" if none). */
@@ -98,14 +98,15 @@ int request_take(struct request *q, enum user_hold what, uint64_t n);
 /* The users to whose instrumented programs the peer may send requests. */
 struct feed_reach request_feed_reach(const struct request *q);
 
-/* Whose tasks a higher rate is for that the peer asks for: its own user's; -1: all, if it sees all. */
+/* User whose tasks a higher rate is for if the peer asks for it: its own user; -1: all, if it sees
+ * all. */
 uid_t request_raise_uid(const struct request *q);
 
 /* Is /proc there? Without it no process is found, and mperfd does not find its own files. */
 #define NO_PROC_SAYS "/proc is not mounted here, and without it no process can be looked at"
 #define NO_PROC_REMEDY "Mount it: mount -t proc proc /proc."
 bool request_has_proc(void);
-/* Fail since mperf-namer cannot be started, for want of it or of /proc. As request_fail. */
+/* Fail because mperf-namer cannot be started: it or /proc is missing. As request_fail. */
 int request_fail_namer(struct request *q);
 
 /* Remove duplicate pids from a request's list. Returns how many are left, at most one more than
@@ -119,9 +120,9 @@ size_t request_drop_twins(int32_t *pid, size_t n);
  * offending pid or says that there are too many; -errno. */
 int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all);
 
-/* The same around opening events: the processes are held, so that their pids are not reused, until
- * request_recheck_pids, which says whether they still belong to the peer. Call held_pids_clear also after a
- * refusal, when some are held already. */
+/* The same around opening events: hold the processes, so that their pids are not reused, until
+ * request_recheck_pids checks whether they still belong to the peer. Call held_pids_clear also
+ * after a refusal, since some may be held already. */
 struct held_pids {
 	size_t n;
 	struct held_pid {
@@ -152,7 +153,8 @@ struct answer row_stream_answer(struct row_stream *s, struct request *q);
  * previous table. 0, ANSWER_FULL, -errno; -EINVAL for a name of more than 23 bytes. */
 int row_stream_table(struct row_stream *s, const char *name);
 int row_stream_end(struct row_stream *s);
-/* End it, and the request with it if r, the last result of the answer's callbacks, is 0. 0 or -errno. */
+/* End the answer. If r, the last result of its callbacks, is 0, end the request too. 0 or
+ * -errno. */
 int row_stream_done(struct row_stream *s, int r);
 
 /* True while the peer's outgoing buffer has room for another chunk. */

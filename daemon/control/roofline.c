@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * roofline, blocks and parallel. What a running program has counted since its last round is in its own
- * memory; so before the service's store is asked, programs are asked for a round, and waited for as
- * long as it takes an answer to seem prompt. Of a file there is nothing more to come.
+ * roofline, blocks and parallel. A running program holds the counts since its last round in its own
+ * memory. So before we query the service's store, we ask programs for a round, and wait for them so
+ * briefly that the answer still seems prompt. A file gets no more counts, so it is read at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include "daemon/service/service.h"
 #include "proto/base/memory.h"
 
-/* Of what MPERF_OUTPUT named; a program of a thousand threads writes some MB. */
+/* Bytes of a file that MPERF_OUTPUT named; a program of a thousand threads writes some MB. */
 #define OUTPUT_BYTES_MAX (1ll << 30)
 /* Programs answer within a millisecond, unless they are not running at all. */
 #define ROUND_NS 300000000u
@@ -213,7 +213,7 @@ static void round_free(struct job *job)
 	free(j);
 }
 
-/* The service goes round some times a second, and with each round that comes. */
+/* The service's loop turns some times a second, and whenever a program's round arrives. */
 static uint64_t round_deadline_ns(struct job *job, const struct request *q)
 {
 	const struct round_job *j = (const struct round_job *)job;
@@ -276,7 +276,7 @@ static int ask_store(
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* Does it begin as what MPERF_OUTPUT named? */
+/* Does it begin like a file that MPERF_OUTPUT named? */
 static bool is_output(int fd)
 {
 	uint8_t bytes[FEED_HELLO_BYTES];
@@ -284,7 +284,7 @@ static bool is_output(int fd)
 	return n > 0 && feed_message_begins_file(bytes, (size_t)n);
 }
 
-/* The whole of it. 0; positive after the peer was told; -errno. */
+/* Read the whole file. 0; positive after the peer was told why not; -errno. */
 static int read_whole(
 	struct request *q, int fd, const char *path, uint8_t **ret_bytes, size_t *ret_n)
 {
@@ -313,7 +313,7 @@ static int read_whole(
 	return 0;
 }
 
-/* One of the two kinds of file. */
+/* A file of one of the two kinds. */
 struct input {
 	uint8_t *output; /* what MPERF_OUTPUT named; NULL: a segment */
 	struct loop_output file;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * roofs: the service lowers its sampling while a client measures, keeps what was measured, and gives
- * it to all. The first two touch everybody, so they are for those who see everybody; others measure
- * beside sampling, and keep theirs themselves. What documents say of the cores is no secret.
+ * roofs: the service lowers its sampling while a client measures, keeps the measured roofs, and
+ * gives them to all users. Lowering and keeping affect every user, so only peers that see all users
+ * may ask for them; others measure while sampling goes on, and keep their roofs themselves. Figures
+ * that documents have of the cores are no secret.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -49,7 +50,8 @@ static void pause_free(struct job *job)
 
 static const struct job_kind pause_kind = {.finish = pause_finish, .free = pause_free};
 
-/* Who has had enough of it may measure beside sampling; who would disturb another, not. */
+/* Start a pause. A user who has used up the allowance measures beside sampling; one who would
+ * disturb another measurement is refused. */
 static int start_pause(struct request *q, struct service *s)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -78,7 +80,8 @@ static int start_pause(struct request *q, struct service *s)
 
 /* --- keeping ---------------------------------------------------------------------------------- */
 
-/* Did the peer's user have sampling paused for as long as measuring took? Then it was for that. */
+/* Did the peer's user have sampling paused for as long as the measurement took? Then we take it
+ * that the pause was for this measurement. */
 static bool was_paused(const struct pause *p, uid_t uid, const struct roofs *roofs)
 {
 	return !p->who && p->n > 0 && p->uid == uid &&
@@ -180,7 +183,7 @@ static int send_caches(const struct answer *to, const struct platform *p, const 
 	return r;
 }
 
-/* What documents say of each kind of core: of peaks, else of caches. */
+/* Send the figures that documents have of each kind of core: peaks, or caches. */
 static int tell_documented(struct request *q, bool peaks)
 {
 	const struct cores *cores = q->peer->options->cores;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * All sockets are in an epoll of our own, which the daemon sees as one descriptor: a thousand
- * clients that say nothing cost nothing. A client is looked at in a round if its socket has news,
- * or if it is busy: it has asked something, owes a frame, or is being hung up on. The kernel hands
- * out ready sockets in turn, and each has a bounded amount done for it, so nobody is forgotten over
- * somebody who is loud. However many connections a user has, they share what that user may ask and
- * take in a round (user.h); among them, those that had a turn go behind those that had none.
+ * All sockets are in an epoll of our own, which the daemon sees as one descriptor: a thousand idle
+ * clients cost nothing. We look at a client in a round if its socket is ready, or if the client is
+ * busy: it has a request, an incomplete frame, or is being disconnected. The kernel returns ready
+ * sockets in turn, and we do a bounded amount of work for each, so a loud client does not starve
+ * others. However many connections a user has, they share what that user may ask and take in a
+ * round (user.h); among these, connections that had a turn go behind those that had none.
  */
 #include "daemon/control/server.h"
 
@@ -54,7 +54,7 @@ struct seat {
 };
 
 struct server {
-	struct control_options options; /* the daemon's, and what is ours */
+	struct control_options options; /* a copy of the daemon's, with our own members filled in */
 	struct listener listener;
 	int epoll_fd;
 	struct seat *seats, *busy;
@@ -70,7 +70,7 @@ struct server {
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-/* What is done for one client: some of it charges itself, as it goes. */
+/* Meter of the work for one client: some of it charges itself, as it goes. */
 struct meter {
 	const struct users *users;
 	uint64_t began_ns, spent_ns;
@@ -81,7 +81,7 @@ static struct meter meter_begin(const struct server *s)
 	return (struct meter){&s->users, clock_ns(CLOCK_THREAD_CPUTIME_ID), s->users.spent_ns};
 }
 
-/* The rest is the user's, too. */
+/* Charge the user for work that did not charge itself. */
 static void meter_end(const struct meter *m, struct user *u)
 {
 	uint64_t took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - m->began_ns;
@@ -101,7 +101,7 @@ void server_spend(struct server *s, uint64_t ns)
 
 /* --- seats ------------------------------------------------------------------------------------ */
 
-/* Its user does not hold it any more. */
+/* The connection no longer counts as held by its user. */
 static void seat_give(struct seat *seat)
 {
 	if (seat->given)
@@ -132,8 +132,8 @@ static void seat_leave(struct server *s, struct seat *seat)
 	seat->gone = true;
 }
 
-/* What came of an action of or for the peer: it may have been its last. Trouble with one peer is no
- * trouble of the daemon's. */
+/* Handle the outcome of an action of or for the peer: it may have been its last. Trouble with one
+ * peer is no trouble of the daemon's. */
 static void seat_outcome(struct server *s, struct seat *seat, int r)
 {
 	if (r != 0)
@@ -198,7 +198,8 @@ static void make_place(struct server *s, const struct user *newcomer)
 	seat_leave(s, victim);
 }
 
-/* What a client needs to be connected. False: its user has none left, and *ret_why says of what. */
+/* Take what a client needs to be connected. False: its user has none left, and *ret_why says of
+ * what. */
 static bool place_take(struct server *s, struct user *u, char *ret_why, size_t n)
 {
 	if (user_room(u, USER_CLIENTS) == 0)
@@ -214,14 +215,15 @@ static bool place_take(struct server *s, struct user *u, char *ret_why, size_t n
 	return false;
 }
 
-/* Say why, as far as that can be said at once, and close. */
+/* Send the reason, as far as the socket takes it at once, and close. */
 static void turn_away(struct server *s, struct peer *p, const char *why)
 {
 	char unread[4096];
 	(void)peer_hang_up(p, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 		"Close some of them, or try again later.", why);
 	(void)frame_buffer_write(&p->out, p->fd);
-	/* What is left unread would make the kernel tell the client of a reset, not of an end. */
+	/* Read the rest: bytes left unread would make the kernel tell the client of a reset, not of
+	 * an end. */
 	(void)descriptors_receive(p->fd, p->descriptors_may_come, unread, sizeof(unread));
 	peer_free(p);
 	s->status.n_refused++;
@@ -248,7 +250,7 @@ static int seat_take(struct server *s, struct peer *p)
 	return 0;
 }
 
-/* Whose it is; NULL: that is not known. */
+/* Welcome a client. Returns its user; NULL: that is not known. */
 static struct user *welcome(struct server *s, int fd)
 {
 	struct peer *p;
@@ -355,7 +357,7 @@ uint64_t server_deadline_ns(const struct server *s)
 	return deadline;
 }
 
-/* Jobs and backlogs. The order is that in which server_fds asked. */
+/* Run jobs and backlogs, in the order in which server_fds filled fds. */
 static void dispatch_busy(struct server *s, const struct pollfd *fds, size_t n)
 {
 	struct seat *seat, *next;
@@ -387,7 +389,7 @@ static void check_times(struct server *s)
 	}
 }
 
-/* Sockets with news. 0 or -errno. */
+/* Serve sockets that are ready. 0 or -errno. */
 static int dispatch_sockets(struct server *s)
 {
 	struct epoll_event event[SERVER_EVENTS_MAX];
@@ -435,7 +437,7 @@ int server_dispatch(struct server *s, const struct pollfd *fds, size_t n, uint64
 
 /* --- the server ------------------------------------------------------------------------------- */
 
-/* A group that is not there has no members. */
+/* Look up the group; one that does not exist has no members. */
 static void look_up_group(struct server *s)
 {
 	const char *name = s->options.conf->group;

@@ -26,7 +26,7 @@ struct server;
 int server_new(const struct control_options *o, int listen_fd, struct server **ret_server,
 	struct listener_error *ret_error);
 
-/* What to wait for. Cost: linear in the number of peers with requests. */
+/* Descriptors to wait for. Cost: linear in the number of peers with requests. */
 size_t server_fds(struct server *s, struct pollfd *fds, size_t n);
 /* After server_fds; UINT64_MAX: nothing is timed. */
 uint64_t server_deadline_ns(const struct server *s);
@@ -36,11 +36,11 @@ uint64_t server_deadline_ns(const struct server *s);
 #define SERVER_EVENTS_MAX 64
 int server_dispatch(struct server *s, const struct pollfd *fds, size_t n, uint64_t now_ns);
 
-/* What the loop's thread has spent for clients so far: all that was charged to their users, and what a
- * round took beside. */
+/* CPU time that the loop's thread has spent for clients so far: all that was charged to their
+ * users, and the rest of the rounds. */
 uint64_t server_spent_ns(const struct server *s);
-/* It spent ns for them since the last call, with what was charged already: the rest is divided among users
- * with a turn in this round. */
+/* The loop's thread spent ns for clients since the last call, including time that was charged
+ * already: the remainder is divided among users with a turn in this round. */
 void server_spend(struct server *s, uint64_t ns);
 
 /* The configuration has changed in place: look up the group again, and which peers are in it. The

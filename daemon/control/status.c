@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * status: what the service takes, keeps and loses, and what it costs. There is nobody's name in it,
- * so everybody may ask; of the users for whom naming rests, each sees only themselves. Samples add
+ * status: what the service takes, keeps and loses, and what it costs. The answer names no user, so
+ * anyone may ask. If naming is paused for some users, each sees only their own entry. Samples add
  * up: taken = stored + in hand + lost, as far as a cause counts samples.
  */
 #include <errno.h>
@@ -73,7 +73,7 @@ static int tell_account(const struct status *s)
 	return r;
 }
 
-/* On the hart that had them least; NAN where no hart has counters. */
+/* Share on the hart that had counters for the least time; NAN where no hart has counters. */
 static double counted_share(const struct service *service)
 {
 	const struct sampler *p = service->walk ? service->walk->sampler : NULL;
@@ -209,7 +209,7 @@ static int tell_budget(const struct status *s, const struct overhead_spent *now,
 	KNOWN_IF(machine_share, "Of the machine", share, c->part >= 0, c->part)                    \
 	KNOWN_IF(hart_share, "Of the busiest hart", share, c->hart >= 0, c->hart)
 
-/* As shown: what is negative is not known. */
+/* A row of costs as shown: negative figures are not known. */
 struct cost_row {
 	const char *cause;
 	double per_second, each_ns, part, hart;
@@ -261,7 +261,7 @@ static int tell_costs(const struct status *s)
 	COLUMN(longest_ns, "Longest", ns, t->longest_ns)                                           \
 	COLUMN(lately_ns, "Lately", ns, turns_lately_ns(t))
 
-/* What the loop does in one go, for all. */
+/* Report the time that turns of the loop take, over all clients. */
 static int tell_turns(const struct status *s)
 {
 	const struct turns *t = &s->service->turns;
@@ -294,8 +294,8 @@ static int tell_turns(const struct status *s)
 	COLUMN(deaths, "Workers lost", count, u->deaths)                                           \
 	COLUMN(rest_ns, "For", ns, u->until_ns > s->now_ns ? u->until_ns - s->now_ns : 0)
 
-/* The service's own namer: of recordings that need a walk of their own, theirs is another. Of the users for whom
- * it rests, each sees only themselves, unless the peer sees all. */
+/* The service's own namer: recordings with a walk of their own have another. If it is paused for
+ * some users, each sees only their own entry, unless the peer sees all. */
 static int tell_naming(const struct status *s)
 {
 	const struct peer *p = s->peer;
@@ -338,7 +338,7 @@ static int tell_naming(const struct status *s)
 	COLUMN(count, "Since start", count, f.causes[cause])                                       \
 	COLUMN(effect, "Effect", text, effects[feed_causes[cause].severity])
 
-/* Of an inherited socket the path is the unit's. */
+/* Report the socket of programs. If it was inherited, its path is the unit's. */
 static int tell_feed(const struct status *s)
 {
 	static const char *const effects[] = {
@@ -367,7 +367,7 @@ static int tell_feed(const struct status *s)
 	COLUMN(refused, "Refused", count, e->n_refused)                                            \
 	KNOWN_IF(trouble, "Trouble", text, *e->trouble, e->trouble)
 
-/* What threads of these programs are given to count in regions. */
+/* Report the events that threads of these programs are given to count in regions. */
 static int tell_grants(const struct status *s)
 {
 	const struct walk *w = s->service->walk;
@@ -404,7 +404,8 @@ static int tell_limits(const struct status *s)
 
 /* --- what is kept ----------------------------------------------------------------------------- */
 
-/* Bytes a minute of what was sampled: of the window files that began in the last day; NAN: there are none. */
+/* Bytes of stored samples per minute, by the window files that began in the last day; NAN: there
+ * are none. */
 static double written_a_minute(const struct store *store, int64_t now_ns)
 {
 	double bytes = 0, minutes = 0;

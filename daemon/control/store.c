@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * store: what is kept, for how long at the rate of the last days, and what goes next. All of it is
- * known to the daemon without opening a file, but there may be thousands of files and pins, so a child writes the
- * answer.
+ * store: the files that are kept, for how long at the rate of the last days, and which go next. The
+ * daemon knows all of it without opening a file, but there may be thousands of files and pins, so a
+ * child writes the answer.
  */
 #include <limits.h>
 #include <stdio.h>

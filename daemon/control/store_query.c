@@ -2,12 +2,13 @@
  *
  * The request outlives the message it came in, since it may have to wait for its turn: a copy is
  * made by packing and unpacking it, and the names of the files are copied because retention may
- * remove some meanwhile. A file that is gone by then is no trouble; the answer says that it is
- * missing.
+ * remove some meanwhile. It is no error if a file has been removed by then; the answer says that it
+ * is missing.
  *
- * Pins are chosen by the child, from the list that the daemon had when it forked: the labels of all pins and all
- * that is asked for are too much for a turn of the loop. Only those that the asker may see are looked at, so that
- * neither the answer nor its time depends on the labels of others.
+ * The child chooses pins, from the list that the daemon had when it forked: comparing the labels of
+ * all pins with all requested labels takes too long for a turn of the loop. The child looks only at
+ * pins that the asker may see, so neither the answer nor its time depends on the labels of other
+ * users.
  */
 #include "daemon/control/store_query.h"
 
@@ -29,7 +30,7 @@ struct store_query {
 	const struct store_question *question;
 	Mperf__Request *request;        /* a copy */
 	struct query_source *source;    /* whose paths are ours, and absolute */
-	struct segment_identity *known; /* of each: what the daemon knows to be well */
+	struct segment_identity *known; /* of each: the state that was last verified */
 	size_t n_sources;
 	struct query_without *without; /* in the child: what pins among the sources have */
 	size_t n_without;
@@ -272,8 +273,8 @@ static bool was_read(const struct request *q, const struct store_query *s,
 	return false;
 }
 
-/* The child found this file of the store broken, or well. One that is still written is the writer's
- * to judge; of files of a store that a reload has left nothing is noted. */
+/* The child found this file of the store damaged or sound. A file that is still being written is
+ * left to its writer. Files of a store that a reload has replaced are ignored. */
 static void take_note(struct request *q, void *userdata, const char *text)
 {
 	struct store *store = q->peer->options->service->store;

@@ -12,7 +12,7 @@
 /* The time span of a query that gives none. */
 #define STORE_QUERY_SPAN_NS 3600000000000ll
 
-/* One row per kind of query. */
+/* A kind of query has one row, a struct store_question. Its run is called with this. */
 struct store_question_run {
 	struct query_source *source;
 	size_t n_sources;

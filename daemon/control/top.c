@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * top: frames of what runs. A frame is what its feed gathered in the interval just over; it is made
- * when the client has read the one before, and left out otherwise, so that who reads slowly sees
- * fewer frames and never old ones. The rate is raised while anybody looks.
+ * top: frames of what runs. A frame has the samples that its feed gathered in the last interval. It
+ * is sent if the client has read the frame before, and skipped otherwise, so that a slow client
+ * sees fewer frames and never old ones. The rate is raised while a client reads frames.
  */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -24,15 +24,14 @@
 #include "proto/base/memory.h"
 
 #define TOP_INTERVAL_MS 1000
-/* what somebody can read, and below it frames cost more than sampling */
+/* the shortest that people can read; frames of less cost more than sampling */
 #define TOP_INTERVAL_MS_MIN 100
 #define TOP_INTERVAL_MS_MAX 3600000
 #define TOP_HZ 999    /* of a private daemon; of a service conf/conf.h: top_rate */
 #define TOP_LIMIT 200 /* rows of a frame unless asked otherwise */
 #define TOP_LIMIT_MAX 10000
-/* The first frame may wait for names for an interval, so that it comes no later than the second
- * would, if it would be unreadable without; on a board names take seconds at first. But for at
- * least, and at most, this long: */
+/* If many names are still missing, the first frame is delayed by up to one interval: on a board
+ * names take seconds at first. Limits of that delay, and the share of missing names: */
 #define TOP_NAMES_NS_MIN 200000000u
 #define TOP_NAMES_NS_MAX 2000000000u
 #define TOP_NAMES_LOOK_NS 20000000u
@@ -56,7 +55,7 @@ struct top_job {
 	struct targets targets;
 	int pidfd[TARGETS_MAX]; /* of the targets that live, with a walk of our own */
 	size_t n_pidfds;
-	bool endless;          /* there is one that cannot be watched, a thread */
+	bool endless;          /* a target is a thread, whose end cannot be watched */
 	uint64_t told;         /* number of the last slice that was sent or skipped */
 	uint64_t names_ns;     /* until when the first frame waits; 0: it does not */
 	uint64_t looked_ns;    /* the last dispatch */
@@ -105,8 +104,7 @@ static uint64_t top_deadline_ns(struct job *job, const struct request *q)
 
 /* --- the frame -------------------------------------------------------------------------------- */
 
-/* Where processes were named, the pids of those and of all that they started, as far as
- * they ran. */
+/* Find the pids of named processes and of all that they started, as far as they ran. */
 static size_t find_pids(const struct top_job *j, int32_t *pid)
 {
 	const struct window_row *row = j->feed->last.window.rows;
@@ -123,7 +121,7 @@ static size_t find_pids(const struct top_job *j, int32_t *pid)
 	return n;
 }
 
-/* What is live has no other time than now. */
+/* Filter of the request, without its times: live rows have no other time than now. */
 static struct query_filter filter_of(const struct top_job *j, const struct request *q)
 {
 	struct query_filter f = query_filter_of(q, j->request->filter);
@@ -207,7 +205,7 @@ static uint64_t names_wait_ns(uint64_t interval_ns)
 						: interval_ns;
 }
 
-/* A frame of addresses is of no use to anybody: the first one waits a little for their names. */
+/* A frame full of addresses is of no use, so the first frame waits a little for names. */
 static bool waits_for_names(struct top_job *j, uint64_t now_ns)
 {
 	if (j->told > 0 || (j->names_ns && now_ns >= j->names_ns) ||

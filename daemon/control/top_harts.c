@@ -56,7 +56,8 @@ static int tell_hart(
 	return TABLE_ROW(to, HART_TABLE);
 }
 
-/* How busy a hart is can be read in /proc/stat. */
+/* Send all harts, also to peers that see only their own processes: /proc/stat shows every user how
+ * busy a hart is. */
 int top_tell_harts(const struct top_feed *f, bool with_ipc, const struct answer *answer)
 {
 	const struct sampler *s = f->walk->sampler;

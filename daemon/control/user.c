@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One rule for all that is held: a user may hold at most as much as is then left for the others. A
- * user alone has half of everything, the next one half of the rest, and what one does not use
- * others may. (Switches share their buffers so. Source: Choudhury and Hahne, Dynamic queue length
- * thresholds for shared-memory packet switches, IEEE/ACM Transactions on Networking 6.2, 1998.) A
- * sixteenth is kept for root. Where many users have left nothing, a newcomer gets the place of a
- * connection of the one who has most (server.c).
+ * One rule for all resources that users hold: a user may hold at most as much as is then left for
+ * the others. A single user has half of everything, the next one half of the remainder, and what
+ * one user does not take is there for others. (Switches share their buffers so. Source: Choudhury
+ * and Hahne, Dynamic queue length thresholds for shared-memory packet switches, IEEE/ACM
+ * Transactions on Networking 6.2, 1998.) A sixteenth is reserved for root. If many users have left
+ * nothing, a newcomer takes the place of a connection of the user who has most (server.c).
  *
- * What is spent is one moment for each user: when all that was done so far will have been paid at
- * the rate allowed. It may be a second ahead of now. Within what is allowed users have turns, not
- * connections: a round of the loop works USER_TURN_NS for each.
+ * Spending is one moment in time for each user: when all work so far will be paid off at the
+ * allowed rate. That moment may be up to a second ahead of now. Turns are for users, not for
+ * connections: a round of the loop works USER_TURN_NS for each user.
  */
 #include "daemon/control/user.h"
 
@@ -25,7 +25,7 @@
 #define SECOND_NS 1000000000ull
 #define TIDY_NS SECOND_NS
 
-/* Reserve for root: that part, and one where it is less. */
+/* Fraction that is reserved for root, but at least one. */
 #define RESERVE_PART 16
 /* Answers that all may leave unread, in those of one user. */
 #define UNREAD_USERS 8
@@ -210,7 +210,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What is left for this user and all others of the same standing. */
+/* Amount that is left for this user and all others of the same standing. */
 static uint64_t left_for(const struct user *u, const struct user_limit *l)
 {
 	uint64_t left = less(l->all, l->held);
@@ -228,7 +228,8 @@ uint64_t user_room(const struct user *u, enum user_hold what)
 		return UINT64_MAX;
 	const struct user_limit *l = &u->users->limit[what];
 	uint64_t left = left_for(u, l);
-	/* As much more as leaves no less; of the last one it does not. */
+	/* The user may take as much more as leaves at least what they then hold. Rounded up: the
+	 * last one may be taken, too. */
 	if (!u->first && l->all != UINT64_MAX)
 		left = (less(left, u->held[what]) + 1) / 2;
 	return smaller(left, less(l->one, u->held[what]));
@@ -279,7 +280,7 @@ static struct amount amount(const struct row *row, uint64_t n)
 	return a;
 }
 
-/* Where a limit comes from, so that the administrator can raise it. */
+/* Origin of a limit, so that the administrator can raise it. */
 static struct amount origin(const char *key)
 {
 	struct amount a = {""};
@@ -316,7 +317,7 @@ static uint64_t now_of(const struct user *u)
 	return u->users->now_ns;
 }
 
-/* Of what a second allows, what is not spent; 0 also with debts. */
+/* Unspent time, of what a second allows; 0 also with debts. */
 static uint64_t credit(const struct user *u, enum user_time time)
 {
 	uint64_t until_ns = u->spent_until_ns[time];
@@ -413,7 +414,7 @@ bool user_may_ask(struct user *u, unsigned nth)
 {
 	if (!u)
 		return true;
-	/* One message of each connection, before the second half is spent. */
+	/* Take one message of each connection before the second half is spent. */
 	if (user_rests(u, USER_LOOP) || (nth > 0 && credit(u, USER_LOOP) < USER_CREDIT_NS / 2))
 		return false;
 	pay(u, USER_LOOP, SECOND_NS / u->users->requests_per_second);

@@ -30,15 +30,15 @@ enum user_hold {
 /* Kinds of time of the loop's thread, each with its own share. */
 enum user_time {
 	USER_LOOP, /* requests, counters, tops, answers: one part in USER_LOOP_PART of all time */
-	/* rings of recordings with their own events: what others who record leave */
+	/* rings of recordings with their own events: the time that other users who record leave */
 	USER_WALK,
 	N_USER_TIMES
 };
 #define USER_LOOP_PART 10
-/* All users but root and the daemon's own: three parts of that, so that sampling has the rest. More than
- * three who spend at the same time have equal shares of them. */
+/* All users but root and the daemon's own have three such parts together, so that sampling has the
+ * remaining time. If more than three spend at the same time, they share these parts equally. */
 #define USERS_LOOP_PARTS 3
-/* The most that may be spent at once, of either: the allowance of one second. */
+/* The most that may be spent at once, of either kind of time: the allowance of one second. */
 #define USER_CREDIT_NS 1000000000u
 /* Spent in one round of the loop before the next user has a turn. */
 #define USER_TURN_NS 5000000u
@@ -84,13 +84,13 @@ struct users {
 	uint64_t round, n_served, next_tidy_ns;
 	uint64_t spent_ns;     /* all that was spent so far, on behalf of any user */
 	uint64_t shared_ns;    /* of it, as of the last users_spend_rest */
-	struct user *in_round; /* who has spent something in this round */
-	uint64_t turns_ns;     /* what those of them who are not `first` have spent in it */
+	struct user *in_round; /* users who have spent time in this round */
+	uint64_t turns_ns;     /* time that those of them who are not `first` have spent in it */
 	uint32_t n_spenders;   /* users who have spent lately and are not `first` */
 };
 
 /* Set the limits from the configuration and RLIMIT_NOFILE, at start and after each change. A user
- * who then holds more keeps it, and gets no more. */
+ * who then holds more than the new limit keeps it, and gets no more. */
 void users_set_limits(struct users *t, const struct conf *conf);
 
 /* A round of the loop begins: every user has a turn again. Forgets users who hold and owe
@@ -111,11 +111,13 @@ uint64_t user_room(const struct user *u, enum user_hold what);
 /* Take n. False, and counted as refused, if there is no room for all n. */
 bool user_take(struct user *u, enum user_hold what, uint64_t n);
 void user_give(struct user *u, enum user_hold what, uint64_t n);
-/* What is held grew or shrank from *held to n: update the account, even beyond its limit. */
+/* Follow a holding that grew or shrank from *held to n: update the account, even beyond its
+ * limit. */
 void user_follow(struct user *u, enum user_hold what, uint64_t *held, uint64_t n);
-/* closers have one more connection of this user's to close, who holds it until that is done. */
+/* The closers have one more connection of this user's to close. It counts as the user's until it is
+ * closed. */
 void user_closes(struct user *u);
-/* For refusals: a sentence without a full stop, and one that says what to do. */
+/* Texts for refusals: a sentence without a full stop, and one that says what to do. */
 #define USER_WHY_BYTES 256
 void user_explain(const struct user *u, enum user_hold what, char *ret_why, size_t n);
 const char *user_remedy(enum user_hold what);
@@ -127,13 +129,13 @@ const char *user_remedy(enum user_hold what);
 bool user_may_ask(struct user *u, unsigned nth);
 /* The loop's thread ran for ns on behalf of this user. */
 void user_spend(struct user *u, enum user_time time, uint64_t ns);
-/* A connection of this user makes each round longer, if only by being looked at: it counts as this much
- * when what is left is divided. */
+/* Cost of one connection in a round, even of an idle one, which the loop only looks at. It counts
+ * as this much when uncharged time is divided among users. */
 #define USER_LOOK_NS 200u
 void user_looked_at(struct user *u);
-/* All that the loop's thread did for users since the last call took ns, at least: what of it was not
- * charged to one of them (waiting, looking at all connections, forking) is divided among those of this
- * round, by what they spent in it. */
+/* The loop's thread worked for users for at least ns since the last call. Divide the time that was
+ * not charged to one of them (waiting, looking at all connections, forking) among the users of this
+ * round, in proportion to what they spent in it. */
 void users_spend_rest(struct users *t, uint64_t ns);
 /* When the user may spend again; 0: now. */
 uint64_t user_ready_ns(const struct user *u, enum user_time time);

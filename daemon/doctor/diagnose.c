@@ -128,7 +128,7 @@ static const char *remedy_try(const struct diagnosing *d, const struct rung_try 
 	return "";
 }
 
-/* Of a plan in force whose group is not cut at switches. */
+/* Report that a plan in force has a group that is not cut at switches. */
 static void say_uncut(struct diagnosing *d)
 {
 	const struct plan *p = d->q->plan;

@@ -33,7 +33,7 @@ struct reading {
 	uint32_t n_read, tid;
 };
 
-/* One group: the last pair, and what BPF has said that the sibling has not yet. */
+/* State of a group: its last pair, and what BPF has said that the sibling has not yet. */
 struct pairing {
 	uint64_t leader;
 	int hart;
@@ -136,7 +136,7 @@ static struct reading reading_of(const struct record *r)
 	return to;
 }
 
-/* What a group's member had counted; false if the reading does not have it. */
+/* Count of a group's member; false if the reading does not have it. */
 static bool value_of(const struct reading *r, uint64_t id, uint64_t *ret_value)
 {
 	for (uint32_t i = 0; i < r->n_read; i++) {
@@ -222,7 +222,8 @@ static void break_chain(struct pairing *p)
 	p->begun = p->waits = false;
 }
 
-/* What was lost may be the fellow of what was not, or the word that the group counts again. */
+/* Note that records were lost. One may have been the fellow of a record that came, or the message
+ * that the group counts again. */
 static void lose_some(struct pairing *p)
 {
 	break_chain(p);
@@ -256,7 +257,8 @@ static int take_sibling(struct switch_check *c, struct pairing *p, const struct 
 	return 0;
 }
 
-/* Of a group that has not spoken yet nothing is known, nor would it be counted. */
+/* Take a throttle record. Nothing is known of a group that has sent no record yet, nor would it be
+ * counted. */
 static void take_throttle(struct switch_check *c, const struct record *r)
 {
 	struct pairing *p;

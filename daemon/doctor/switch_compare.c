@@ -34,7 +34,8 @@ static void touch_pages(void)
 	munmap(pages, n);
 }
 
-/* Where we may not run, others do. */
+/* Cause switches on a hart whose counts are cut: spin and sleep by turns. If we may not run there,
+ * others do. */
 static void take_turns(const struct sampler *s)
 {
 	const struct timespec nap = {.tv_nsec = TURN_NS};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The causes as a table, for who counts and who tells them.
+ * The causes as a table, for the code that counts and the code that reports them.
  */
 #include "daemon/loops/cause.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One descriptor for the loop stands for the socket and all programs. A program is read while there
- * is something to read and it is its turn; one whose user has used up his share of the loop is left
- * out of what is waited for until his time comes, and what he sends waits in his socket, whose size
- * is the kernel's. A program that sends a descriptor is disconnected.
+ * The loop polls one descriptor (epoll) for the socket and all programs. A program is read while
+ * there is something to read and its turn lasts. If a user has used up their share of the loop's
+ * time, we stop polling their sockets for a while; their data waits in the socket buffer, whose
+ * size the kernel limits. We disconnect a program that sends a descriptor.
  */
 #include "daemon/loops/feed.h"
 
@@ -36,7 +36,7 @@
 
 /* --- users ------------------------------------------------------------------------------------ */
 
-/* Does a user's part shrink with those of others? */
+/* Does a user's share shrink with those of others? */
 static bool leaves_rest(const struct feed *f, uid_t uid)
 {
 	return uid != 0 && !f->o.limits.one_user;
@@ -342,7 +342,7 @@ static void charge_time(struct connection *c, uint64_t spent_ns)
 	spend(&c->spent_until_ns, f->now_ns, spent_ns * FEED_CONNECTION_SHARE);
 }
 
-/* What is a program's of the time that passes. */
+/* Clock of the time that programs are charged for, in ns. */
 static uint64_t time_ns(const struct feed *f)
 {
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + f->reading_ns - f->looking_ns;

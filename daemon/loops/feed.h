@@ -25,7 +25,7 @@
 #define FEED_LOOP_SHARES 3u
 /* The same for one program. */
 #define FEED_CONNECTION_SHARE (2 * FEED_LOOP_SHARE)
-/* How far a user may overdraw that share: the tables of a starting program, and a round. */
+/* Time by which a user may overdraw that share: the tables of a starting program, and a round. */
 #define FEED_AHEAD_NS 500000000u
 /* Packets of one program before the others have a turn; the time after which they have one in any
  * case; and the time of all programs before the rest of the loop has its turn. */
@@ -49,7 +49,7 @@ struct feed_limits {
 	uint64_t program_bytes_max; /* of one program: tables and sums */
 	uint64_t bytes_max;         /* of all programs; one user may have half of it */
 	uint32_t period_ms;         /* at which programs report */
-	bool one_user;              /* there are no others, for whom to leave something */
+	bool one_user;              /* no other users, so all of it may be used */
 };
 
 struct feed_options {
@@ -94,13 +94,13 @@ int feed_resume(struct feed *f);
 #else
 #define FEED_SETTLE_NS 25000000u /* when the loop goes on afterwards */
 #endif
-/* One for the programs, one for the threads that they report. */
+/* Number of looks: one for the programs, one for the threads that they report. */
 #define FEED_SETTLE_LOOKS 2u
 int feed_settle(struct feed *f, uint64_t now_ns, uint64_t most_ns);
 
 void feed_set_limits(struct feed *f, const struct feed_limits *limits);
 
-/* Whose programs a client reaches: one user's, or everybody's. */
+/* Programs that a client reaches: one user's, or everybody's. */
 struct feed_reach {
 	bool all;
 	uid_t uid;
@@ -115,7 +115,7 @@ int feed_want_period(
  * were asked. */
 uint32_t feed_ask(struct feed *f, const struct feed_reach *reach, pid_t pid);
 
-/* What functions with two bodies count from now on (MPERF_SELECT). */
+/* Choice of the functions with two bodies that count from now on (MPERF_SELECT). */
 #define FEED_GLOBS_BYTES_MAX 2048u /* the most that programs accept */
 struct feed_selection {
 	uint32_t one_in;      /* count one in this many entries; 1: each; 0: none */

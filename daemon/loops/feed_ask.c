@@ -15,7 +15,7 @@ static bool reaches(const struct feed_reach *reach, uid_t uid)
 	return reach->all || reach->uid == uid;
 }
 
-/* What is wanted of the programs of that user. */
+/* Report period that is requested of that user's programs. */
 uint32_t feed_period_ms(const struct feed *f, uid_t uid)
 {
 	uint32_t least = f->o.limits.period_ms;

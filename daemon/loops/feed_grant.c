@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Who gets counters: a thread that was in a region, and is one of the process at the other end of
- * the socket, which runs as the user who connected. The kernel is asked for that after the
- * events are open, too, for a tid may be another's by then, and what another thread counts is
- * nobody else's to read. A descriptor that was sent is the program's: the events end with it.
+ * Counters are granted to a thread that was in a region and belongs to the process at the other end
+ * of the socket, which runs as the user who connected. We check this again after the events are
+ * open: by then the tid may be another thread's, whose counts the program must not read. A
+ * descriptor that was sent belongs to the program: the events end with it.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Where a place of OpenMP is. A program tells an address, and in which file and where it is; the frame that is found
- * at the address names the place only if it is that.
+ * Finds places of OpenMP in their process. A program reports an address, and the file and offset
+ * that it has there. The frame that we find at the address names the place only if file and offset
+ * agree.
  */
 #include <inttypes.h>
 #include <stdio.h>

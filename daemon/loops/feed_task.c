@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Whose a thread is. A program names its threads by tid; what it says is believed only if a thread
- * of that number belongs, or belonged, to the process at the other end of the socket. What cannot
- * be found counts for the process as a whole, so a liar is charged with it himself.
+ * Finds the task of a thread. A program names its threads by tid. We believe it only if a thread
+ * with that number belongs, or belonged, to the process at the other end of the socket. Counts of a
+ * thread that we cannot find go to the process as a whole, so a program that lies is charged
+ * itself.
  *
- * Records of a thread's birth come some moments after the birth, and a short-lived one is dead when
- * the program tells of it: then the rings are emptied, and the table is searched for the dead. So
- * they are for each program that connects, whose exec stands in them: who asks for what a command
- * does from its exec on would not take the command's first counts for its. Rings are emptied for
- * this FEED_LOOK_NS apart at most, whatever programs say, and searching is at the user's cost.
+ * The record of a thread's birth comes some moments after the birth, and a short-lived thread is
+ * dead when its program reports it. Then we drain the rings, and search the table for ended threads
+ * too. We also drain them for each program that connects, since its exec is in them: else a client
+ * that asks for a command from its exec on would not get the command's first counts. We drain the
+ * rings for this at most once in FEED_LOOK_NS, whatever programs send, and the user pays for the
+ * search.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -73,9 +75,10 @@ static void read_tids(struct connection *c)
 		qsort(c->tid, c->n_tids, sizeof(*c->tid), by_inner);
 }
 
-/* Our number of a thread that has another one in its namespace, into t->our_tid; 0: none has. Its program may have
- * thousands, and may tell of as many that are none, so they are read FEED_LOOK_NS apart. False: it began since,
- * so ask again later. */
+/* Find our tid of a thread that has another one in its pid namespace: t->our_tid; 0: no thread has
+ * it. Its program may have thousands of threads, and may report as many that do not exist, so we
+ * read them at most once in FEED_LOOK_NS. False: the thread may have begun since, so ask again
+ * later. */
 static bool find_outer_tid(struct connection *c, struct program_thread *t)
 {
 	const uint64_t now_ns = c->feed->now_ns;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The events of a thread are a group, so that they run in the same stretches of time, and a ratio
- * of two is one of the same code. What the kernel will not have in the group (PMUs that do not mix,
- * more events than counters) is opened beside it; the times that are read along tell when it ran.
+ * The events of a thread are a group, so that they run at the same times, and a ratio of two counts
+ * is of the same code. An event that the kernel refuses in the group (PMUs that do not mix, more
+ * events than counters) is opened alone; the times that are read with its count show for how long
+ * it ran.
  */
 #include "daemon/loops/grant.h"
 

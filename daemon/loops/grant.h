@@ -42,7 +42,7 @@ enum { GRANTS_WRONG = 1 };
 int grants_make(const struct kernel *k, const struct machine *m, const struct cores *c,
 	const char *text, struct grants *ret_grants, struct event_error *ret_error);
 
-/* What one thread is given: a descriptor for each word, and which event it counts. */
+/* Descriptors that a thread is given, one for each word, and the event that each counts. */
 struct grant_set {
 	unsigned n;
 	int fd[MPERF_GRANTS_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What counts is found by opening it for the calling thread, as it will be for others. On cores of several
- * kinds a formula would be of one of them alone.
+ * We find out which events count by opening them for the calling thread, as they will be opened for
+ * others. On a machine with several kinds of cores, a formula would hold for one kind only.
  */
 #include "daemon/loops/grant_lines.h"
 

@@ -29,7 +29,7 @@ struct feed_message {
 		struct mperf_feed_gone gone;
 		struct mperf_feed_round round;
 	};
-	/* What follows the struct; borrowed from the packet, unaligned. OBJECT: the build id.
+	/* Bytes that follow the struct; borrowed from the packet, unaligned. OBJECT: the build id.
 	 * TABLE: the piece. REGION: the name with its NUL, then the source with its. DELTAS: n
 	 * struct mperf_delta. PLACE: the build id, then the path with its NUL. */
 	const uint8_t *rest;

@@ -18,7 +18,7 @@ static uint64_t nonzero(uint64_t hash)
 	return hash ? hash : 1;
 }
 
-/* Where the hash is, or would be. */
+/* Slot of the hash, or the free slot where it belongs. */
 static uint32_t place(const uint64_t *slot, uint32_t n_slots, uint64_t hash)
 {
 	uint32_t i = (uint32_t)hash_words(0, hash) & (n_slots - 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The story that a program's messages tell, in the order in which they must come. A message that
- * does not fit it is passed over and counted; only who does not speak the feed at all is not
- * listened to any more.
+ * State of a program, as its messages give it, and the order in which they must come. A message out
+ * of order is skipped and counted as a fault. Only a program that does not speak the feed's
+ * protocol at all is disconnected.
  */
 #include "daemon/loops/program.h"
 

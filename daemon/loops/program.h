@@ -39,7 +39,7 @@
 /* Bytes in use; each budget is part of the one above. */
 struct budget {
 	uint64_t used, max;
-	bool leaves_rest;     /* at most as much as is then left of the one above, for others */
+	bool leaves_rest; /* may hold at most as much as the one above then has left for others */
 	struct budget *above; /* NULL: none */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What a program holds of the memory that its user and all programs may. */
+/* Memory that a program holds, of what its user and all programs may hold. */
 
 #include "daemon/loops/program_private.h"
 
@@ -9,7 +9,8 @@ static bool has_room(const struct budget *b, uint64_t n)
 	return n <= b->max && b->used <= b->max - n;
 }
 
-/* The rule of all that users hold (control/user.c): one alone has half, the next half of the rest. */
+/* The rule for all that users hold (control/user.c): a single user has half, the next half of the
+ * remainder. */
 static bool leaves_enough(const struct budget *b, uint64_t n)
 {
 	return !b->leaves_rest || has_room(b->above, b->used + n + n);

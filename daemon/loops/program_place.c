@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Places of OpenMP. Unlike loops they have no table that the compiler made: a program says an address,
- * and where in which file that is. The feed's owner finds the address in the process and has it named;
- * the file and offset that the program reports identify the place, and are shown if the address is not found.
+ * Places of OpenMP. Unlike loops they have no table that the compiler made: a program reports an
+ * address, and the file and offset that it has there. The feed's owner finds the address in the
+ * process and has it named; the file and offset that the program reports identify the place, and
+ * are shown if the address is not found.
  */
 #include <errno.h>
 #include <inttypes.h>

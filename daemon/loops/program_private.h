@@ -14,7 +14,7 @@ struct program_object {
 	UT_hash_handle hh;
 };
 
-/* What one thread counted in one scope of a module, in one region. */
+/* Counts of one thread in one scope of a module, in one region. */
 struct part_row {
 	struct part_row *next, *next_touched;
 	uint32_t scope;
@@ -65,7 +65,8 @@ int program_take_spent(struct program *p, const struct feed_message *m);
 /* Hand out what is not negative: of all parts, some in this turn (p->work.round is set while more
  * remain), or of one thread or one object. */
 int program_hand_out(struct program *p);
-/* Of p->work.ended or p->work.gone, some in this turn: *ret_more. */
+/* Hand out and free the parts of p->work.ended or p->work.gone, some in this turn of the loop.
+ * *ret_more: some remain. */
 int program_end_parts(struct program *p, bool *ret_more);
 void program_parts_clear(struct program *p);
 

@@ -198,7 +198,7 @@ static bool is_elsewhere(struct program *p, const struct loop_site *site, struct
 	return row->is_elsewhere;
 }
 
-/* That a callee is counted elsewhere says nothing of what a copy moves. */
+/* Drop the entries of a callee that is counted elsewhere. They say nothing of what a copy moves. */
 static void drop_calls(struct part_row *row)
 {
 	row->value[LOOP_VALUE(LOOP_ENTRIES, false)] = 0;
@@ -248,7 +248,7 @@ static int hand_out_rows(struct program *p, struct program_part *part, uint32_t 
 	return r;
 }
 
-/* What stands for no region, made when it is first needed. */
+/* Get the site that stands for "in no region"; it is made when it is first needed. */
 static int outside(struct program *p)
 {
 	const struct loop_site_key key = {.kind = LOOP_SITE_REGION,

@@ -12,7 +12,7 @@
 #include "daemon/loops/program_private.h"
 #include "proto/base/memory.h"
 
-/* What tables need of memory is charged to each program that uses them. */
+/* Charge memory that tables need to each program that uses them. */
 static int tables_charge(struct program *p, struct object_tables *t, size_t n)
 {
 	int r = program_charge(p, n);
@@ -127,7 +127,7 @@ void program_object_free(struct program *p, struct program_object *o)
 	free(o);
 }
 
-/* Where in `sorted` the first module stands that begins behind this counter. */
+/* Index in `sorted` of the first module that begins behind this counter. */
 static uint32_t module_place(const struct object_tables *t, uint32_t counter)
 {
 	uint32_t low = 0, high = t->n_sorted;
@@ -242,7 +242,7 @@ static int begin_scopes(struct program *p, struct program_object *o, struct prog
 	return 0;
 }
 
-/* What others may call is counted, or left out on purpose. */
+/* Note the functions that others may call: they are counted, or left out on purpose. */
 static int note_defined(struct program *p, struct object_tables *t, const struct loop_table *from)
 {
 	size_t before = name_set_bytes(&t->defined, 0);
@@ -251,7 +251,7 @@ static int note_defined(struct program *p, struct object_tables *t, const struct
 	return r == 0 ? name_set_add(&t->defined, from->defined, from->n_defined) : r;
 }
 
-/* What the sites have is not needed again. */
+/* Drop what the sites have by now: it is not needed again. */
 static void drop_names(struct program *p, struct object_tables *tables, struct loop_table *t)
 {
 	size_t before = loop_table_memory(t);
@@ -285,7 +285,7 @@ static int end_table(struct program *p, struct object_tables *t, struct program_
 	return 0;
 }
 
-/* What is refused is let go of. */
+/* Settle a table: free it if it was refused. */
 static int settle_table(
 	struct program *p, struct object_tables *t, struct program_module *module, int r)
 {

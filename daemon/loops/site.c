@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A table of chains, found by the hash of all that a site is. A loop's or function's parent is no
- * part of what it is, since its place in the nest says the same; a region, callee or place of OpenMP
- * is under its parent another one. Ids only rise: a segment that is being written knows sites by id after they are
- * gone.
+ * A hash table with chains; the key is all that identifies a site. The parent does not identify a
+ * loop or function, since its place in the nest does. It does identify a region, callee or place of
+ * OpenMP: under another parent it is another site. Ids only rise: a segment that is being written
+ * knows sites by id after they are gone.
  */
 #include "daemon/loops/site.h"
 

@@ -19,10 +19,10 @@
 
 #include "runtime/abi.h"
 
-/* Of all programs and windows in memory: 200 bytes each, plus their names. */
+/* Sites of all programs and windows in memory: 200 bytes each, plus their names. */
 #define LOOP_SITES_MAX (1u << 20)
 
-/* As the store's loop_site.kind. */
+/* Kinds of sites, numbered as in the store's loop_site.kind. */
 enum loop_site_kind {
 	LOOP_SITE_LOOP = MPERF_SCOPE_LOOP,
 	LOOP_SITE_FUNCTION = MPERF_SCOPE_FUNCTION,
@@ -98,7 +98,7 @@ int loop_site_get(struct loop_sites *t, const struct loop_site_key *key, struct 
 	const struct loop_site_more *more, struct loop_site **ret_site);
 
 struct loop_site *loop_site_ref(struct loop_site *site);
-/* One user less; the last one frees it and releases its parent. NULL is ignored. */
+/* Drop one reference; the last one frees the site and releases its parent. NULL is ignored. */
 void loop_site_unref(struct loop_sites *t, struct loop_site *site);
 
 /* Bytes of a site with these texts. */

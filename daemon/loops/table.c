@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A table is read once, from its first byte to its last, and nothing in it is believed: a number
+ * A table is read once, from its first byte to its last, and every part is checked: a number
  * must end within ten bytes and fit its place, a string must be there, a scope may only name what
  * stands before it, and nothing may follow the end. How many of a thing are announced is checked
  * against the bytes that are left before room is made for them, so a short table cannot ask for
@@ -103,7 +103,7 @@ static bool take_string(struct reader *r, uint32_t i)
 	return true;
 }
 
-/* Of each string its length takes a byte at least, which is room for its NUL. */
+/* Take the strings. The length of each takes a byte at least, which is room for its NUL. */
 static int take_strings(struct reader *r)
 {
 	int outcome = take_count(r, LOOP_TABLE_STRINGS_MAX, 1, &r->n_strings);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Shared tables never change, so programs refer to them without more ado. The unused ones stand in a
- * list, in the order in which their last program ended.
+ * Shared tables never change, so programs refer to them without locks or copies. The unused ones
+ * are in a list, in the order in which their last program ended.
  */
 #include "daemon/loops/table_cache.h"
 

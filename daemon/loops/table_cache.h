@@ -21,7 +21,7 @@
 #define TABLE_CACHE_BYTES_MAX (16u << 20)
 #define TABLE_CACHE_OBJECTS_MAX 256u
 
-/* One compilation unit's table, as far as received. */
+/* Table of one compilation unit, as far as received. */
 struct program_module {
 	uint8_t *bytes; /* pieces received so far; NULL: none, or all parsed */
 	uint32_t n_bytes, table_bytes;
@@ -33,7 +33,7 @@ struct program_module {
 	size_t site_memory; /* bytes charged for its sites */
 };
 
-/* What tells an object's tables from others. */
+/* Key that distinguishes an object's tables from others. */
 struct object_key {
 	uid_t uid;
 	uint32_t n_counters, n_modules;
@@ -79,7 +79,7 @@ struct object_tables *table_cache_get(struct table_cache *cache, const struct ob
  * Without memory they are not shared. */
 void table_cache_share(struct table_cache *cache, struct object_tables *tables);
 
-/* One user less; tables that nobody uses are kept if they are shared, else freed. */
+/* Drop one reference; tables that nobody uses are kept if they are shared, else freed. */
 void table_cache_put(
 	struct table_cache *cache, struct loop_sites *sites, struct object_tables *tables);
 

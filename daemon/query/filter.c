@@ -49,8 +49,8 @@ static bool cgroup_wanted(const struct loaded *l, const struct query_filter *q, 
 	return false;
 }
 
-/* The labels that are asked for, and for which jobs they were compared: tasks of a job have the same, and a pattern
- * takes long. */
+/* The requested labels, and the jobs that they were compared with: all tasks of a job have the same
+ * labels, and comparing a pattern takes long. */
 #define COMPARED 256
 struct wanted_labels {
 	struct label
@@ -118,7 +118,8 @@ static bool hart_wanted(const struct query_filter *q, uint32_t hart)
 	return q->n_cpus == 0;
 }
 
-/* A thread may have another user than its process, whose name and arguments it would show. */
+/* A thread may have another user than its process. It is not shown then, since it would show the
+ * name and arguments of that process. */
 static bool owner_wanted(const struct loaded *l, const struct query_filter *q, uint32_t task)
 {
 	uint64_t asked = (uint64_t)q->uid + 1;
@@ -126,8 +127,8 @@ static bool owner_wanted(const struct loaded *l, const struct query_filter *q, u
 	return !q->only_uid || (t->owner == asked && l->task[t->process].owner == asked);
 }
 
-/* Was it over before the time asked for? When the clock was set back, stamps of before it went back
- * are later than they should be; of this boot the monotonic clock knows better. */
+/* Did the window end before the requested time? If the clock was set back, earlier realtime stamps
+ * are too late; for windows of this boot we use the monotonic clock. */
 static bool is_older(
 	const struct loaded *l, const struct query_filter *q, const struct loaded_window *w)
 {
@@ -190,7 +191,7 @@ static int fail_event(const struct loaded *l, const char *name)
 		"%s did not count the event %s", l->path, name);
 }
 
-/* Which tasks are of jobs that pins have. 0, QUERY_FAILED, -ENOMEM. */
+/* Find the tasks whose jobs have pins. 0, QUERY_FAILED, -ENOMEM. */
 static int find_pinned(struct row_filter *f, struct loaded *l, const struct query_filter *q)
 {
 	f->without = calloc((size_t)l->n_tasks + 1, sizeof(*f->without));
@@ -253,7 +254,8 @@ static int find_tasks(struct row_filter *f, const struct loaded *l, const struct
 	return 0;
 }
 
-/* No event was named, but samples of what leads stand for no time: show what it counted. */
+/* No event was requested, but the samples of the leading event stand for no time: show its
+ * counts. */
 static void find_untimed(struct row_filter *f, const struct loaded *l)
 {
 	for (uint32_t i = 0; i <= HARTS_MAX; i++) {

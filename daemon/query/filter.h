@@ -13,7 +13,7 @@ struct row_filter {
 	bool *task; /* by id; 0 is "no such task" */
 	bool hart[HARTS_MAX + 1];
 	bool windows;                 /* selects only some windows */
-	bool tells_windows;           /* rows say which they are of */
+	bool tells_windows;           /* rows have the id of their window */
 	bool event[QUERY_EVENTS_MAX]; /* with `asked`: the events whose counts are shown */
 	/* an event's counts are shown, not time: the user named it, or the leader samples by
 	 * occurrences */
@@ -21,7 +21,7 @@ struct row_filter {
 	/* by id: index + 1 in `withouts` of what is left out of its rows; NULL: of none */
 	uint32_t *without;
 	const struct query_without *withouts;
-	bool every; /* rows come with all that they counted */
+	bool every; /* rows come with all their counts */
 };
 
 /* 0, QUERY_FAILED (unknown event), -ENOMEM. */
@@ -33,12 +33,12 @@ void filter_clear(struct row_filter *f);
 bool filter_window(
 	const struct loaded *l, const struct query_filter *q, const struct loaded_window *w);
 
-/* Is what began at that moment in one of the parts from `first` (index + 1) on? 0: in none. A row of a coarse
- * tier is of all that began within its step. */
+/* Does a window that began at that moment fall into one of the time ranges from `first` (index + 1)
+ * on? 0: into none. A row of a coarse tier covers all windows that began within its step. */
 bool without_has(
 	const struct query_without *without, uint32_t first, int64_t realtime_ns, enum tier tier);
 
-/* Is the row of this task in this window (ids of the file) left out, since a pin has it? */
+/* Is the row of this task in this window (ids of the file) left out because a pin has it? */
 bool filter_leaves_out(
 	const struct loaded *l, const struct row_filter *f, uint32_t task, uint32_t window);
 

@@ -6,9 +6,9 @@
  * id, and a sample finds its task, its stack and its names without a search. Memory that a sparse
  * table leaves untouched is never touched by us either (calloc).
  *
- * Of a large file that is asked about a short time, load_part.c marks what the samples of that time
- * refer to; then what is marked is looked up entry by entry, or, where that is much of a table,
- * picked out while the table is read.
+ * If a large file is asked about a short time, load_part.c marks the entries that the samples of
+ * that time refer to. Marked entries are then looked up one by one or, if they are a large share of
+ * a table, picked out while the table is read.
  */
 
 #include <errno.h>
@@ -253,7 +253,7 @@ static int take_window(struct loaded *l, struct cursor *c)
 	return 0;
 }
 
-/* What is in the kernel and to be hidden is one function. */
+/* Add one function that stands for all of the kernel that is to be hidden. */
 static int add_kernel_places(struct loaded *l)
 {
 	uint32_t place = l->n_places;
@@ -370,7 +370,7 @@ static int load_stacks(struct loaded *l)
 	return r;
 }
 
-/* Threads are marked; what they say of their process is known only now. */
+/* Load the processes of the marked threads: only a thread's row tells which these are. */
 static int load_processes(struct loaded *l)
 {
 	const struct mark_table *m = marks_of(l, MARK_TASK);
@@ -443,7 +443,7 @@ static struct starts {
 	return s;
 }
 
-/* Which stacks have a start, by its name? Callers have lower ids. */
+/* Find the stacks that have a start, by its name. Callers have lower ids. */
 static int find_whole(struct loaded *l)
 {
 	_cleanup_(freep) struct starts *starts = calloc((size_t)l->n_frames + 1, sizeof(*starts));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What a segment says of itself, its harts and its events as a whole.
+ * Facts about a segment as a whole, its harts and its events, from its meta table.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static int set_core(struct loaded *l, const char *key, const char *platform)
 	return r;
 }
 
-/* A part above 1 is none that was measured. */
+/* A share above 1 cannot have been measured. */
 static void add_turn(struct loaded *l, const char *key, int64_t millionths)
 {
 	struct loaded_turn turn = {.part = (double)millionths / 1e6};
@@ -115,7 +115,7 @@ static int take_labels(struct loaded *l, struct cursor *c)
 	return cursor_text(c, 1, &l->task[id].labels);
 }
 
-/* A process has labels, and its threads the same. */
+/* Labels belong to processes; threads get those of their process. */
 int load_labels(struct loaded *l)
 {
 	int r = load_each(l,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What an answer owes its reader besides the figures: which event was shared out, by which rung on
- * which harts, at which rate, over how many samples and seconds, what was lost in that time, how
- * many leaves have a name, and where a figure means less than it seems to.
- */
+/* Facts that an answer owes its reader besides the figures: which event was shared out, by which
+ * rung on which harts, at which rate, over how many samples and seconds, what was lost in that
+ * time, how many leaves have a name, and where a figure means less than it seems to. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -137,7 +136,7 @@ static int add_losses(struct provenance *p, struct loaded *l, const struct row_f
 	return r == CURSOR_END ? 0 : r;
 }
 
-/* Where nothing was sampled, say what would have been. */
+/* Say what would have been sampled, if nothing was. */
 static void add_plan(struct provenance *p, const struct loaded *l, const struct row_filter *f)
 {
 	for (uint32_t i = 0; i < HARTS_MAX; i++) {
@@ -151,7 +150,7 @@ static void add_plan(struct provenance *p, const struct loaded *l, const struct 
 	}
 }
 
-/* Is it about what is in the answer? */
+/* Is the note about something in the answer? */
 static bool note_concerns(const struct provenance *p, const struct loaded_note *note,
 	const struct row_filter *f, const struct scan_notes *notes)
 {

@@ -69,7 +69,7 @@ void provenance_expect(struct provenance *p, const struct query_question *questi
 /* Count a row. */
 void provenance_row(struct provenance *p, const struct loaded *l, const struct scan_row *row);
 
-/* Add what a source says besides its rows and losses. */
+/* Add the facts of a source besides its rows and losses. */
 void provenance_source(struct provenance *p, const struct loaded *l, const struct row_filter *f,
 	const struct scan_notes *notes);
 

@@ -78,7 +78,7 @@ static void tell_texts(
 		line_add(l, "%s%s", i ? ", " : "", text_of(texts, text[i]));
 }
 
-/* A cause that we do not know, of another version, is taken for the worse. */
+/* A cause of another version, which we do not know, is taken for one that loses samples. */
 static struct answer_loss answer_loss(const char *cause, uint64_t count)
 {
 	struct answer_loss loss = {cause ?: "unknown", count, true};
@@ -99,8 +99,8 @@ static bool is_cost(const struct provenance *p, const struct text_table *texts, 
 	return is_cause(p, texts, i, LOSS_COST);
 }
 
-/* What mperf took of the harts' time. Hours do not know how many harts they sum up, and a frame of top
- * is too short: cost is counted every two seconds. */
+/* Share of the harts' time that mperf took. Hours do not know how many harts they sum up, and a
+ * frame of top is too short: cost is counted every two seconds. */
 static double cost_share(const struct provenance *p, const struct text_table *texts)
 {
 	double us = 0, n_harts = 0;
@@ -123,7 +123,7 @@ static void line_add_time(struct line *l, int64_t realtime_ns)
 		line_add(l, "%s", text);
 }
 
-/* What coarser tiers do not know of what was asked. */
+/* Tell which of the requested facts coarser tiers do not have. */
 static struct line *tell_tiers(const struct provenance *p, struct line *l)
 {
 	for (int tier = TIER_HOUR; tier > TIER_WINDOW; tier--) {
@@ -169,7 +169,7 @@ static struct line *tell_sources(const struct provenance *p, struct line *l)
 	return l;
 }
 
-/* What is known of counts that were not cut at switches. */
+/* Tell what is known of counts that were not cut at switches. */
 static struct line *tell_uncut(const struct provenance *p, struct line *l)
 {
 	if (p->uncounted == 0)
@@ -220,8 +220,8 @@ uint64_t provenance_lost(
 	return count;
 }
 
-/* Why counts are scaled, as far as that is known: what throttles cannot account for was the time of
- * other users of the counters. */
+/* Say why counts are scaled, as far as that is known: time that throttles cannot account for went
+ * to other users of the counters. */
 static const char *scaled_by(const struct provenance *p, uint64_t n_throttles)
 {
 	if (n_throttles == 0)
@@ -231,8 +231,8 @@ static const char *scaled_by(const struct provenance *p, uint64_t n_throttles)
 		       : "counters are throttled, or shared,";
 }
 
-/* Counters that did not count all of the time, and harts with fewer samples than their rate and their
- * time promise. */
+/* Tell of counters that did not count all of the time, and of harts with fewer samples than their
+ * rate and their time suggest. */
 static struct line *tell_few(
 	const struct provenance *p, const struct text_table *texts, struct line *l)
 {
@@ -256,8 +256,8 @@ static struct line *tell_few(
 	return l + 1;
 }
 
-/* Samples whose stack is cut, of *ret_of: those of this answer where callers matter to it; else of all
- * tasks, as they were sampled, unless some were asked for. */
+/* Number of samples whose stack is cut, out of *ret_of. If callers matter to this answer, both are
+ * of its samples; else of the samples of all tasks, unless the query selects some. */
 static uint64_t count_cut(
 	const struct provenance *p, const struct text_table *texts, uint64_t *ret_of)
 {
@@ -268,7 +268,8 @@ static uint64_t count_cut(
 	return cut < *ret_of ? cut : *ret_of;
 }
 
-/* One in a hundred is not worth a line: a program's start is in code without frame pointers. */
+/* Tell of stacks that are cut, if they are more than one in a hundred: a program's start is in code
+ * without frame pointers. */
 static struct line *tell_cut(
 	const struct provenance *p, const struct text_table *texts, struct line *l)
 {
@@ -303,8 +304,8 @@ static void add_loss(struct answer_provenance *a, const char *cause, uint64_t co
 	a->loss[i].count += count;
 }
 
-/* Of what found a ring full, more than the samples that may be missing was of the side band, which
- * shares the ring. */
+/* Tell of losses. Records that found a ring full and exceed the samples that may be missing were of
+ * the side band, which shares the ring. */
 static void tell_losses(
 	const struct provenance *p, const struct text_table *texts, struct answer_provenance *a)
 {

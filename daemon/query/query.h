@@ -96,7 +96,7 @@ struct query_metrics {
 	size_t n_names;
 };
 
-/* What to do with the rows. */
+/* A question: how to group the rows, and how many to give. */
 struct query_question {
 	enum query_by by;
 	uint32_t limit; /* rows; 0: all */
@@ -132,11 +132,11 @@ struct query_source {
 	} outcome;
 };
 
-/* Rows by falling self share. Columns: name…, self, total, samples, self_ns, and cycles,
- * instructions, ipc where counted; then counted, the share of the row's samples that its counts
- * cover, where that is not all of every row. Counts are not scaled by it. total counts a stack once, even if the name recurs in it. 0,
- * QUERY_FAILED with *ret_error, an answer callback's value, -errno. query_store_* fail if none of
- * the sources could be read. */
+/* Rows sorted by self share, largest first. Columns: name…, self, total, samples, self_ns, and
+ * cycles, instructions, ipc where counted; then counted, the share of the row's samples that its
+ * counts cover, if some row's counts do not cover all of them. Counts are not scaled by that share.
+ * total counts a stack once, even if the name recurs in it. 0, QUERY_FAILED with *ret_error, an
+ * answer callback's value, -errno. query_store_* fail if none of the sources could be read. */
 enum { QUERY_FAILED = 1 };
 int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t limit, bool inlined,
 	const struct query_filter *filter, const struct answer *answer,

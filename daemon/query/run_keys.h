@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Where the run with a key is in a list, which moves as it grows */
+/* Index of runs by key: the place of each in a list, which moves as it grows */
 
 #include <stdint.h>
 

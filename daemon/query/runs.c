@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Labels of a file are few, so they are matched first; only a file that has wished ones is read through,
- * to find in which windows they have samples. Files are read from the newest on, so that the last runs
- * are found without the rest of the store.
+ * A file has few labels, so these are matched first. Only a file with requested labels is read
+ * through, to find the windows with their samples. Files are read from the newest on, so that the
+ * last runs are found without reading the whole store.
  */
 #include "daemon/query/runs.h"
 
@@ -48,7 +48,7 @@ struct span {
 	int64_t start_ns, end_ns, realtime_ns;
 };
 
-/* What of one file is needed. Run is one more than its index; 0: none. */
+/* Parts of one file that the search needs. Run is one more than its index; 0: none. */
 struct part {
 	uint32_t *run_of_set, *run_of_task, *without_of_set, *without_of_task; /* what pins have */
 	int64_t *start_of_task;
@@ -114,8 +114,8 @@ static const char *value_of(const struct label *label, size_t n, const char *key
 	return NULL;
 }
 
-/* Are these n labels all that is wished? Those that control groups show may still come with the tasks, if
- * `open`. */
+/* Do these n labels include all requested ones? If `open`, requested labels that control groups
+ * show may still come with the tasks. */
 static bool labels_wished(const struct runs_wish *w, const struct label *label, size_t n, bool open)
 {
 	bool all = true;
@@ -266,7 +266,7 @@ static int take_tier(struct search *s, sqlite3_stmt *row)
 	return 0;
 }
 
-/* The distance of the clocks, as the boot's newest file has it. */
+/* Difference of the clocks, as the boot's newest file has it. */
 static int take_boot(struct search *s, sqlite3_stmt *row)
 {
 	const char *id = text_at(row, 0);
@@ -336,7 +336,7 @@ static int take_sample(struct search *s, sqlite3_stmt *row)
 	return 0;
 }
 
-/* When runs began, as this file has it. */
+/* Find when runs began, by this file. */
 static void settle_runs(struct search *s)
 {
 	const struct part *f = s->file;
@@ -446,8 +446,8 @@ static int keep(void *query)
 	return 0;
 }
 
-/* A damaged file may have given a run times that it does not have; what is read of it then is not there
- * either, since that file is set aside. */
+/* Forget that runs have samples in a damaged file. Wrong times that it gave to runs stay, and do no
+ * harm: a query finds no samples for them, since the file is set aside. */
 static void take_back(void *query)
 {
 	struct search *s = query;
@@ -528,7 +528,7 @@ static int by_begin(const void *a, const void *b)
 					  : strcmp(x->says, y->says);
 }
 
-/* Those that are wished, into ret; the others are freed. 0 or -ENOMEM. */
+/* Move the runs that are asked for into ret; free the others. 0 or -ENOMEM. */
 static int take_wished(struct search *s, struct found_runs *ret)
 {
 	ret->run = calloc((size_t)s->n + 1, sizeof(*ret->run));

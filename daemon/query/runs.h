@@ -3,14 +3,15 @@
 
 /* Runs: jobs of a store, found by their labels
  *
- * A run is what has one set of labels of one user. Sets with the same job and run are one run: the
- * environment of a process that a job started may add labels to those that it inherited. A run begins
- * with the first of its processes that started in the window of its first samples, else with that window.
- * Labels that control groups show (job_label.h) select among them, by the control groups of their processes:
- * then a run is of those that are in such a group. They make no run by themselves, since the name of a
- * service does not say how often it started, and sums of minutes do not keep its groups apart.
- * All times are on one clock, since the realtime clock may have been set between two runs: the monotonic
- * one of a boot, and the distance of both clocks when the boot's newest file was begun.
+ * A run is all tasks with one set of labels of one user. Sets with the same job and run are one
+ * run: the environment of a process that a job started may add labels to those that it inherited. A
+ * run begins with the first of its processes that started in the window of its first samples, else
+ * with that window. Labels that control groups show (job_label.h) select among them, by the control
+ * groups of their processes: then a run is of those that are in such a group. They make no run by
+ * themselves, since the name of a service does not say how often it started, and sums of minutes do
+ * not keep its groups apart. All times are on one clock, since the realtime clock may have been set
+ * between two runs: the monotonic one of a boot, and the distance of both clocks when the boot's
+ * newest file was begun.
  */
 
 #include "daemon/query/query.h"
@@ -18,8 +19,8 @@
 
 /* Jobs that one selection looks at; at a KB each, 16 MB. */
 #define RUNS_MAX 16384u
-/* The longest time without a sample of a run that began before what is asked for: so far back from there
- * files are read, to find that it did. */
+/* The longest time without a sample in a run that began before the requested time. Files of this
+ * time before the requested one are read too, to find that such a run began earlier. */
 #define RUNS_BEFORE_NS (3600 * 1000000000ll)
 
 struct runs_wish {
@@ -53,7 +54,7 @@ struct found_runs {
 	struct found_run *run; /* finished ones that are wished, by begin */
 	size_t n;
 	size_t n_unfinished;
-	char *unfinished; /* what one of them says; NULL: none */
+	char *unfinished; /* labels of one of them, for people; NULL: none */
 };
 
 /* Find runs in the sources, the newest first. 0, QUERY_FAILED with *ret_error (too many), -ENOMEM. Sources

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What one row is worth
+/* Value of a row
  *
- * Without an event asked for, time is shared out, and each hart's time once: rows of the event that
- * leads that hart count, rows of further events that sampled beside it do not. With an event, a row
- * is worth what that event counted while the row gathered. Counts of a counter that had to share
- * its hardware are scaled by the time it was enabled over the time it ran; one that never ran has
- * measured nothing.
+ * If no event is requested, time is attributed, and each hart's time only once: rows of the event
+ * that leads that hart count, and rows of other events that sampled on it do not. If an event is
+ * requested, a row's value is the count of that event while the row gathered. Counts of a counter
+ * that had to share its hardware are multiplied by the time that it was enabled over the time that
+ * it ran; a counter that never ran has measured nothing.
  */
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct scan {
 	struct scan_notes *notes;
 	struct cursor samples, readings;
 	bool reading;     /* the readings' cursor stands on a row */
-	bool contributes; /* the row under way has what was asked for */
+	bool contributes; /* the row being read has the requested event */
 	/* by sampling event: its group has the requested event, which all its samples would have
 	 * counted; only of files with samples without counts */
 	bool reads[QUERY_EVENTS_MAX];

@@ -30,7 +30,7 @@ struct scan_row {
 	size_t n_reads;
 };
 
-/* What a scan found, for notes. */
+/* Findings of a scan, for notes. */
 struct scan_notes {
 	bool events[QUERY_EVENTS_MAX];  /* whose values are attributed */
 	bool others[QUERY_EVENTS_MAX];  /* that also sampled, but are not shown */

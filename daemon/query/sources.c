@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* One descriptor at a time, however long the requested time
+/* Reading sources with one descriptor at a time, however long the requested time
  *
  * Files come and go while a query runs: retention unlinks the oldest, a roll-up replaces one that
  * was sealed, a segment is sealed that was live when the query was planned. Files that cannot be

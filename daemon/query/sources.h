@@ -3,14 +3,14 @@
 
 /* Sources: the files that one query reads, one after the other
  *
- * A query sums what it reads; a file that turns out to be damaged halfway must leave no trace. So
- * the query saves its sums before each file, and restores them if the file cannot be read to its
- * end.
+ * A query sums up samples as it reads them, but a file that turns out to be damaged halfway must
+ * not count. So the query saves its sums before each file, and restores them if the file cannot be
+ * read to its end.
  */
 
 #include "daemon/query/provenance.h"
 
-/* What a query does with one file. */
+/* Steps of a query with one file. */
 struct source_reader {
 	void *query;
 	/* Read it. 0, QUERY_FAILED, -errno. */

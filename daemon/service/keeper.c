@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Storing is a state that is entered, left and said: "stored in …", "not stored: why". Whatever the
- * reason (no space, read-only, another daemon, a budget that is too small), the way out is the
- * same: what is in hand is counted lost, the segment is left to be recovered, and RETRY_NS later
- * it is tried again. The store itself stays open where only room is missing, so that what is kept
- * can be asked for meanwhile.
+ * Storing is a state; we log each change: "stored in …", "not stored: why". Whatever the reason for
+ * not storing (no space, read-only, another daemon, a budget that is too small), we do the same:
+ * count the samples in memory as lost, leave the segment to be recovered, and try again RETRY_NS
+ * later. If only room is missing, the store stays open, so that clients can still query what it
+ * has.
  *
- * No loss is without a segment that tells of it: each goes on where the last one that was written
- * ended, so a stretch without a store is in the first window after it.
+ * Every loss is recorded in a segment: a new segment counts losses from where the last one ended,
+ * so the losses of a time without a store are in the first window after it.
  */
 #include "daemon/service/keeper_private.h"
 
@@ -25,8 +25,8 @@
 #define RETRY_NS (10ull * SECOND_NS)
 /* Names of the last windows of a run that is told to end. */
 #define STOP_NAMES_NS SECOND_NS
-/* A segment is closed early at this part of the budget, so that there are always several to choose
- * from when room has to be made. */
+/* A segment is closed early at this fraction of the budget, so that there are always several to
+ * choose from when room has to be made. */
 #define SEGMENT_BUDGET_PART 8
 /* Room that is made before it is needed: what a second can bring. */
 #define HEADROOM_BUDGET_PART 64
@@ -126,7 +126,7 @@ static void close_store(struct keeper *k)
 	store_free(closed);
 }
 
-/* Nothing is stored from now on. Says why, once for each reason. */
+/* Stop storing, and log why, once for each reason. */
 static void stop_storing(struct keeper *k, const char *why, const char *remedy)
 {
 	char before[sizeof(k->trouble)];
@@ -173,12 +173,13 @@ static void stop_for(struct keeper *k, int outcome)
 				  : "Let the daemon's user write there.");
 }
 
-/* The parts of the budget without pins that windows and minutes may take. Hours have the rest, and bounds of their
- * own (ROLLUP_HOUR_ROWS). */
+/* Fractions of the budget without pins that windows and minutes may take. Hours have the remainder,
+ * and bounds of their own (ROLLUP_HOUR_ROWS). */
 #define WINDOW_BUDGET_PART 11 / 16
 #define MINUTE_BUDGET_PART 3 / 16
 
-/* See how much users may write, so that the windows last for as long as they are kept. */
+/* Set how much users may write, so that windows fit the budget for as long as mperf.conf keeps
+ * them. */
 static void allow(struct keeper *k)
 {
 	uint64_t pins = store_pins_bytes(k->store), budget = k->o.conf->budget_bytes;
@@ -196,7 +197,7 @@ static void allow(struct keeper *k)
 		pinner_allow(k->pinner, k->o.conf);
 }
 
-/* Make room. False: there is none to be made, and that has been said. */
+/* Make room. False: nothing is left to remove, and that was logged. */
 static bool make_room(struct keeper *k, uint64_t n_headrooms)
 {
 	struct store_limits limits = limits_of(k->o.conf);
@@ -264,7 +265,7 @@ static int begin_segment(struct keeper *k, uint64_t start_ns)
 	return store_note(k->store, k->path);
 }
 
-/* Make room, and begin. 0, also when nothing can be stored, which was said; -ENOMEM. */
+/* Make room, and begin. 0, also if nothing can be stored, which was logged; -ENOMEM. */
 static int begin_storing(struct keeper *k, uint64_t start_ns)
 {
 	if (!make_room(k, HEADROOMS_TO_BEGIN))
@@ -273,13 +274,14 @@ static int begin_storing(struct keeper *k, uint64_t start_ns)
 	if (r == 0 || r == -ENOMEM)
 		return r;
 	stop_for(k, r == RECORDING_FULL ? SEGMENT_NO_SPACE : r < 0 ? r : SEGMENT_READ_ONLY);
-	/* its folder may be another by now */
+	/* another folder may be in its place by now */
 	if (r != RECORDING_FULL)
 		close_store(k);
 	return 0;
 }
 
-/* Once in our life: what we could not store ourselves, the next segment tells. */
+/* Enter the losses of a run that was killed, once for each store: later losses of this run go into
+ * its next segment. */
 static void settle(struct keeper *k)
 {
 	uint64_t lost = 0;
@@ -321,7 +323,7 @@ static int open_store(struct keeper *k)
 	return r == 0 ? pinner_new(&pins, &k->pinner) : r;
 }
 
-/* Have a store and record into it. 0, also when that cannot be, or -ENOMEM. */
+/* Open the store, if it is not open, and record into it. 0, also if that fails; -ENOMEM. */
 static int try_to_store(struct keeper *k)
 {
 	k->next_try_ns = clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
@@ -494,7 +496,7 @@ int keeper_reload(struct keeper *k)
 	return k->recording ? rotate(k, clock_ns(CLOCK_MONOTONIC)) : try_to_store(k);
 }
 
-/* Seal what has ended as it is; takes as long as that takes. */
+/* Seal segments that have ended, without waiting for names; takes as long as sealing takes. */
 static void seal_now(struct keeper *k)
 {
 	int r = 0;
@@ -502,7 +504,8 @@ static void seal_now(struct keeper *k)
 		r = tend_ending(k, UINT64_MAX);
 }
 
-/* A second for the names of what has ended; then it is sealed as it is. */
+/* Wait a second for the names of segments that have ended; then seal them with the names they
+ * have. */
 static void seal_ending(struct keeper *k)
 {
 	uint64_t now_ns, until_ns = clock_ns(CLOCK_MONOTONIC) + STOP_NAMES_NS;

@@ -40,8 +40,8 @@ int keeper_dispatch(struct keeper *k, uint64_t now_ns);
 int keeper_reload(struct keeper *k);
 /* From now on samples are taken in another way: begin a new segment soon. NULL: none. */
 void keeper_renew(struct keeper *k);
-/* From now on windows have what these harts count too; NULL: nothing. The segment that is written has no
- * more of it: call keeper_renew. Borrowed. */
+/* Add the counts of these harts to each window from now on; NULL: no counts. The segment that is
+ * being written gets no more counts: call keeper_renew. Borrowed. */
 void keeper_count(struct keeper *k, struct hart_counts *counts);
 /* Store what is in memory, wait a second for names, seal. */
 void keeper_stop(struct keeper *k);
@@ -49,8 +49,8 @@ void keeper_stop(struct keeper *k);
 /* Choose files; see service_select. */
 int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tier coarsest,
 	struct store_part **ret_part, size_t *ret_n_parts);
-/* Are samples in memory still being written, over several turns? Until then a reader sees what was
- * stored before. */
+/* Are samples in memory still being written, over several turns of the loop? Until they are, a
+ * reader sees only what was stored before. */
 bool keeper_is_writing(const struct keeper *k);
 /* When a selection next writes what is in memory, so that the answer has it: CLOCK_MONOTONIC. */
 uint64_t keeper_fresh_ns(const struct keeper *k);

@@ -20,7 +20,7 @@ struct keeper {
 	struct account *account;
 	struct roller *roller;
 	struct pinner *pinner;       /* with the store */
-	uint64_t pin_flushed_ns;     /* when it was last written what a pin waits for */
+	uint64_t pin_flushed_ns;     /* when samples that a pin waits for were last written */
 	struct recording *recording; /* NULL: nothing is stored now */
 	char *path;                  /* of its segment */
 	struct recording *ending[ENDING_MAX];

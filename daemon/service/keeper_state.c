@@ -2,8 +2,9 @@
 
 /* The state of a keeper for others: what it has, how fresh that is, and whether pins may begin.
  *
- * A pin has what the files have when its child begins, so what its job left in memory is written first: a
- * moment after the job's end, when its last samples have been drained, and when names have come. */
+ * A pin gets what the files have when its child begins. So the samples of its job that are still in
+ * memory are written first: a moment after the job's end, once its last samples have been drained
+ * and have names. */
 
 #include "daemon/service/keeper_private.h"
 

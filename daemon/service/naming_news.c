@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Any user can make the parser die, so none of this may fill the log: a refused user is logged once
- * in some seconds, with the number of others; files for which no user was refused, once in some
- * minutes. That a worker does not come up is no user's doing, and is said when it begins and ends.
+ * Any user can make the parser die, so log lines are limited: we log a refused user once in some
+ * seconds, with the number of other users; files for which no user was refused, once in some
+ * minutes. If a worker does not start, no user caused it, and we log when that begins and ends.
  */
 #include "daemon/service/naming_news.h"
 

@@ -12,7 +12,7 @@
 #define NAMING_SAY_NS 10000000000u     /* between two lines about users */
 #define NAMING_DEATHS_NS 600000000000u /* between two about single files, which cost nobody much */
 
-/* What has been logged; zero at first. */
+/* State of what has been logged; zero at first. */
 struct naming_said {
 	bool off;
 	uint64_t refused_ns; /* CLOCK_MONOTONIC: users refused later are news */

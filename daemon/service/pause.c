@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Decisions alone: what they mean for sampling is service_pause.c's.
+ * Decisions alone: service_pause.c applies them to sampling.
  */
 #include "daemon/service/pause.h"
 

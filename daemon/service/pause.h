@@ -3,10 +3,11 @@
 
 /* A pause: while somebody measures roofs, always-on sampling is lowered to the least
  *
- * Lowered and not stopped: harts stay open, and the records of mappings, execs and exits go on, so
- * that what is sampled later has its names. One at a time, since two that measure disturb each other
- * more than we do; for PAUSE_NS_MAX at most, whatever the client does; and no user keeps the machine
- * unwatched: a pause is owed, and paid off by ten times as long.
+ * Sampling is lowered, not stopped: harts stay open, and the records of mappings, execs and exits
+ * go on, so that later samples have their names. Only one client measures at a time, since two
+ * would disturb each other more than we do. A pause ends after PAUSE_NS_MAX, whatever the client
+ * does. So that no user keeps the machine unwatched, each second of pause is a debt, which ten
+ * seconds without a pause pay off.
  */
 
 #include <stdbool.h>
@@ -17,8 +18,8 @@
 #define PAUSE_NS_MAX 70000000000u
 /* Samples a second meanwhile, unless a client asks for more. */
 #define PAUSE_HZ 1u
-/* The time that pays a pause off, in times of its own; more may be owed than one pause, so that one of
- * all roofs may follow upon --quick. */
+/* Seconds that pay off one second of pause. A pause may begin while up to PAUSE_OWED_NS_MAX is
+ * owed, so that a measurement of all roofs may follow one with --quick. */
 #define PAUSE_PAID_BY 10
 #define PAUSE_OWED_NS_MAX PAUSE_NS_MAX
 
@@ -29,8 +30,8 @@ enum {
 
 /* All 0: there was none. Times are CLOCK_MONOTONIC, but for realtime_ns. */
 struct pause {
-	const void *who; /* measures now; NULL: nobody */
-	uid_t uid;       /* whose that is, or was */
+	const void *who; /* the client that measures now; NULL: none */
+	uid_t uid;       /* user of that client, or of the last one */
 	uint64_t began_ns, until_ns;
 	uint64_t owed_ns, owed_at_ns;
 
@@ -40,18 +41,19 @@ struct pause {
 	uint64_t n;          /* so far */
 
 	bool changed;        /* it began or ended since pause_look */
-	uint64_t counted_ns; /* until when LOSS_PAUSED has it */
+	uint64_t counted_ns; /* LOSS_PAUSED has its seconds until then */
 };
 
 /* Begin, for `who`, any address that belongs to the caller. 0, PAUSE_BUSY, PAUSE_TOO_OFTEN. */
 int pause_begin(struct pause *p, const void *who, uid_t uid, uint64_t now_ns);
 /* When another may begin, after PAUSE_*. */
 uint64_t pause_free_ns(const struct pause *p, uint64_t now_ns);
-/* End that of `who`. True if it lasted until now. */
+/* End the pause of `who`. True if it lasted until now. */
 bool pause_end(struct pause *p, const void *who, uint64_t now_ns);
 
-/* In each round: end what has lasted too long. True if a pause began or ended since the last call. */
+/* Call in each round: ends a pause that has lasted too long. True if one began or ended since the
+ * last call. */
 bool pause_look(struct pause *p, uint64_t now_ns);
-/* Seconds of a pause since the last call, for LOSS_PAUSED: whole ones, and at its end the rest as
- * another. */
+/* Whole seconds of a pause since the last call, for LOSS_PAUSED. At the end of the pause, the
+ * fraction that remains counts as one more. */
 uint64_t pause_seconds(struct pause *p, uint64_t now_ns);

@@ -18,12 +18,12 @@
 #include "proto/base/memory.h"
 
 #define SECOND_NS 1000000000ull
-/* Until then a segment of a period that is over may still be waiting for names. */
+/* Time after a period's end for which a segment of it may still be waiting for names. */
 #define SEAL_AFTER_NS (600 * SECOND_NS)
 #define SEAL_LOOK_NS (60 * SECOND_NS)
-/* Between two looks for segments that are in no roll-up, and nobody told of: recovered late, or of
- * a roll-up that was set aside, or that failed. Doubled with each look after a failure, so that one
- * that can never be added costs little. */
+/* Interval between two searches for segments that are in no roll-up and were not announced:
+ * recovered late, or their roll-up failed or was set aside. The interval doubles after each
+ * failure, so that a segment that can never be added costs little. */
 #define LOOK_NS (60 * SECOND_NS)
 #define LOOK_NS_MAX (3600 * SECOND_NS)
 #define ROLLED_WHOLLY (1u << TIER_MINUTE | 1u << TIER_HOUR)
@@ -190,8 +190,8 @@ int roller_new(struct store *s, struct roller **ret_roller)
 	return 0;
 }
 
-/* What fails is for want of processes, memory or descriptors: false, and it is tried again at the
- * next dispatch. */
+/* Start the child. A start fails for want of processes, memory or descriptors: false, and the next
+ * dispatch tries again. */
 static bool start(struct roller *r)
 {
 	return offload_run(run_child, r, &r->child) == 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The folder says what there is; names that a client sends are compared with those in it, and are
- * never a path. Files are not synced: one that a power failure cuts short is refused by who reads it,
- * and measured again.
+ * A name that a client sends is compared with the names in the folder, and never becomes a path.
+ * Files are not synced: a reader refuses a file that a power failure cut short, and roofs are
+ * measured again.
  */
 #include "daemon/service/roofs_kept.h"
 
@@ -77,7 +77,7 @@ struct seen {
 	bool has; /* the name that was wanted */
 };
 
-/* What is in the folder of that descriptor, which stays open. 0, -errno. */
+/* Read the folder of that descriptor, which stays open. 0, -errno. */
 static int look(int folder, const char *wanted, struct seen *ret_seen)
 {
 	struct seen seen = {.n = 0};

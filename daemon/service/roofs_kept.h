@@ -3,9 +3,10 @@
 
 /* Kept roofs: what was measured of this machine, in the folder `roofs` of the store, for all clients
  *
- * A file for each kernel and set of harts (roofs_name), the last ROOFS_KEPT_MAX of them. They are not
- * of the store's budget: 3 MB at most. What comes in was measured by a client, and is written as we
- * read it, so that what goes out is a file of roofs and nothing else.
+ * A file for each kernel and set of harts (roofs_name), the last ROOFS_KEPT_MAX of them. They do
+ * not count against the store's budget: 3 MB at most. Clients measure roofs and send them. We write
+ * the roofs that we parsed, not the bytes that we got, so that clients get a file of roofs and
+ * nothing else.
  */
 
 #include <stdint.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Sampling and storing fail independently. Without a store the walk goes on, for top and for
- * clients' recordings, and what cannot be stored is counted; without a walk (no permission, say)
- * clients are told why. Either is tried again every RETRY_NS, and each change is said once.
+ * clients' recordings, and samples that cannot be stored are counted. Without a walk (no
+ * permission, say) requests fail with the reason. Each is tried again every RETRY_NS, and each
+ * change logged once.
  */
 #include "daemon/service/service.h"
 
@@ -31,12 +32,12 @@
  * of half a KiB each. */
 #define SWEEP_NS (60ull * SECOND_NS)
 #define SWEEP_TASKS 8192u
-/* Without descriptors: how long it rests before it tries again what failed, and how long status
- * says that there were none. */
+/* After descriptors ran out: time until we try again what failed, and time for which status reports
+ * the shortage. */
 #define SHORT_REST_NS (SECOND_NS / 10)
 #define SHORT_SAID_NS (60ull * SECOND_NS)
 
-/* What had been counted at one moment. */
+/* Counts at one moment in the past. */
 struct past {
 	uint64_t at_ns;
 	uint64_t taken, stored;
@@ -84,7 +85,7 @@ static struct feed_limits feed_limits_of(const struct conf *c)
 	};
 }
 
-/* Programs that find no socket count for nobody; all else goes on. */
+/* Without the socket, counts of programs are not received; all else goes on. */
 static int open_listener(struct service *s)
 {
 	struct listener *l = &s->inner->listener;
@@ -117,7 +118,7 @@ static int listen_to_programs(struct service *s)
 	return r < 0 ? r : 0;
 }
 
-/* Each event that a thread was refused is told once. */
+/* Log each event that a thread was refused, once. */
 static void tell_refusals(struct service *s)
 {
 	for (unsigned i = 0; s->walk && i < s->walk->grants.n_events; i++) {
@@ -143,8 +144,8 @@ static int pasts_make(struct service_inner *in, int n_harts)
 	return in->lost ? 0 : -ENOMEM;
 }
 
-/* Between two drains a ring fills by this many samples of the highest rate; twice that, as a rule
- * of its size has it. */
+/* Rate by which rings are sized. Between two drains a ring gets this many samples of the highest
+ * rate; the rule of its size makes room for twice as many. */
 static uint32_t ring_rate(const struct conf *c)
 {
 	uint32_t hz = c->rate_max / (uint32_t)(SECOND_NS / WALK_DRAIN_NS);
@@ -201,7 +202,8 @@ static int walk_begin(struct service *s)
 	return 0;
 }
 
-/* The kernel lowers its limit when sampling takes it too long, and we follow. */
+/* Log that the rate changed: the kernel lowers its limit if sampling takes too long, and we
+ * follow. */
 static void notice_rate(struct service *s)
 {
 	struct service_inner *in = s->inner;
@@ -233,7 +235,7 @@ static void notice_naming(struct service *s, uint64_t now_ns)
 		say(s, level, "%s", text);
 }
 
-/* Harts that are busy and bring no samples, and when they do again. */
+/* Log that busy harts deliver no samples, and that they do again. */
 static void notice_trouble(struct service *s)
 {
 	bool troubled = *walk_trouble(s->walk);
@@ -269,7 +271,7 @@ static void notice_descriptors(struct service *s, uint64_t now_ns)
 	say(s, LOG_NOTICE, "descriptors are available again");
 }
 
-/* Nothing of the service ends for want of one: it rests for a moment, and goes on. */
+/* No part of the service ends because descriptors ran out: it pauses for a moment, and goes on. */
 static int outlive_shortage(struct service *s, int r, uint64_t now_ns)
 {
 	if (r != -EMFILE && r != -ENFILE)
@@ -429,7 +431,8 @@ uint64_t service_deadline_ns(const struct service *s)
 {
 	if (s->inner->rest_until_ns)
 		return s->inner->rest_until_ns;
-	/* What is due once a second or less often is done at the next drain: no round for that. */
+	/* Tasks that are due once a second or less often run at the next drain: no round for
+	 * that. */
 	uint64_t walk = s->walk ? walk_deadline_ns(s->walk) : UINT64_MAX;
 	walk = overhead_deadline_ns(s->overhead, walk);
 	uint64_t schedules = s->schedules ? schedules_deadline_ns(s->schedules) : UINT64_MAX;
@@ -456,7 +459,8 @@ static int sweep(struct service *s, uint64_t now_ns)
 	return r;
 }
 
-/* The budget may ask for another rate and other events, which a segment says of all its time. */
+/* Let the budget decide. If it changes the rate or the events, a new segment begins, since a
+ * segment names them for all of its time. */
 static int keep_budget(struct service *s, uint64_t now_ns)
 {
 	const struct pause *p = &s->pause;

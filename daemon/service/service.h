@@ -51,7 +51,7 @@ struct service {
 	struct turns turns;        /* of the loop that runs it; the loop counts them */
 	struct overhead *overhead; /* what all of it costs the machine */
 	struct wants wants;        /* rates that clients and schedules ask for */
-	struct pause pause;        /* for who measures roofs: begun and ended by requests */
+	struct pause pause;        /* while a client measures roofs: requests begin and end it */
 	char feed_trouble[512];    /* why programs cannot connect; "": they can */
 	struct label_variables variables;
 	struct service_groups groups;
@@ -66,8 +66,8 @@ uint64_t service_deadline_ns(const struct service *s);
 int service_dispatch(struct service *s, uint64_t now_ns);
 /* Read the schedules, if there is a folder of them. 0 or -errno. */
 int service_make_schedules(struct service *s);
-/* The process of that pid has just been given labels of a job: what is scheduled for it begins before it
- * goes on. 0 or -errno. */
+/* The process of that pid has just got the labels of a job: begin the recordings that are scheduled
+ * for the job before the process goes on. 0 or -errno. */
 int service_job_began(struct service *s, pid_t pid, uint64_t now_ns);
 /* Flush, wait a second for names, seal. */
 void service_stop(struct service *s);
@@ -85,11 +85,12 @@ int service_want_rate(
 int service_follow_rates(struct service *s);
 /* The rate that all of them ask for now, and the budget of always-on sampling allows. */
 uint32_t service_rate(const struct service *s);
-/* What the limit of that request makes of it; NULL: there is none. Borrowed until the next call. */
+/* Decision of that request's limit about its rate; NULL: there is none. Borrowed until the next
+ * call. */
 const struct overhead_held *service_held(const struct service *s, const void *who);
 
-/* In each round, with a walk, before its rate is set: count and say what a pause does. True if one began
- * or ended. (service_pause.c) */
+/* Call in each round with a walk, before its rate is set: counts a pause's seconds as lost, and
+ * logs its begin and end. True if a pause began or ended. (service_pause.c) */
 bool service_look_at_pause(struct service *s, uint64_t now_ns);
 
 /* Descriptors ran out: error is EMFILE or ENFILE. This is counted and logged; the caller
@@ -104,13 +105,13 @@ int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum t
 /* Are samples still being written to the store? Readers that begin now miss them. */
 bool service_is_writing(const struct service *s);
 
-/* When an answer of the store will have all samples taken until then; CLOCK_MONOTONIC. */
+/* CLOCK_MONOTONIC from which an answer of the store has all samples that were taken before it. */
 uint64_t service_fresh_ns(const struct service *s);
 
-/* Who pins jobs; NULL: there is no store. Borrowed until the next dispatch. */
+/* Pinner of jobs; NULL: there is no store. Borrowed until the next dispatch. */
 struct pinner *service_pinner(const struct service *s);
 
-/* What each user may write to the store; NULL: there is none. Borrowed. */
+/* Shares of the store that users may write; NULL: there is no store. Borrowed. */
 const struct shares *service_shares(const struct service *s);
 
 /* For status. Samples: taken = stored + in_hand + losses that count samples. Samples taken only for

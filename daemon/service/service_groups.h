@@ -11,15 +11,15 @@ struct service;
 
 struct service_groups {
 	struct hart_counts *counts;      /* NULL: nothing is counted now */
-	char text[CONF_TEXT_BYTES];      /* of which groups these counts are */
+	char text[CONF_TEXT_BYTES];      /* names of the groups that are counted */
 	char trouble[EVENT_ERROR_BYTES]; /* why nothing can be counted; "": it can, or should not */
 	uint32_t serial;
 	double price; /* what counting costs, or did when it was last open */
 	uint64_t next_try_ns;
 };
 
-/* In each round, after the budget has decided: see that what mperf.conf wants is counted, if the budget
- * allows it and nobody measures roofs. k: NULL while nothing is kept. 0 or -ENOMEM. */
+/* Call in each round, after the budget has decided: counts the groups that mperf.conf names, if the
+ * budget allows it and no client measures roofs. k: NULL while nothing is stored. 0 or -ENOMEM. */
 int service_tend_groups(struct service *s, struct keeper *k, uint64_t now_ns);
-/* The configuration or what is known of cores may have changed: open them again. */
+/* Open the groups again: the configuration, or what is known of the cores, may have changed. */
 void service_close_groups(struct service *s, struct keeper *k);

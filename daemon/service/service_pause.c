@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What a pause does: it is said once when it begins and once when it ends, its seconds are counted
- * for each hart like losses, so that answers over that time have them, and each rate has segments of
- * its own.
+ * Effects of a pause. Its begin and its end are logged once each. Its seconds are counted for each
+ * hart, like losses, so that answers about that time report them. Each rate has segments of its
+ * own.
  */
 #include <stdio.h>
 #include <syslog.h>
@@ -30,7 +30,8 @@ static void tell(const struct service *s)
 	s->o.say(s->o.userdata, LOG_NOTICE, text);
 }
 
-/* Where a client asks for as much as always-on sampling, nothing is given up. */
+/* Count the seconds of a pause as lost. Nothing is given up if a client asks for as much as
+ * always-on sampling. */
 static void count(struct service *s, uint64_t now_ns)
 {
 	struct sampler *p = s->walk->sampler;

@@ -16,7 +16,7 @@ uint32_t service_rate(const struct service *s)
 	return hz > s->o.conf->rate_max ? s->o.conf->rate_max : hz;
 }
 
-/* No higher than everybody's: not at all. */
+/* Raise the rate of a user's tasks, if it is higher than that of the whole system. */
 static void follow_user(struct service *s, uid_t uid)
 {
 	uint32_t hz = wants_rate_for(&s->wants, uid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What was written to a file is the kernel's: it is there for the next process however the last one
- * ended, short of the machine itself going down, after which the file may hold anything and is
+ * Bytes that were written to a file are in the kernel: the next process finds them, however the
+ * last one ended. Only if the machine itself went down may the file hold anything; then it is
  * believed only where its segment agrees. The file is written and not mapped: where a mapped page
  * finds no room (a full disc that copies on write, a file that somebody cut), the daemon would get
  * a signal, where a write merely fails.

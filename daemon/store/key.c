@@ -54,7 +54,7 @@ static int key_slots_grow(struct key_table *t)
 	return 0;
 }
 
-/* Where the key is, or would be. */
+/* Slot of the key, or the free slot where it belongs. */
 static uint32_t *key_slot(const struct key_table *t, const struct key *key)
 {
 	uint64_t h = key_hash(key);

@@ -453,7 +453,8 @@ static bool same_job(const struct store_pin *a, const struct store_pin *b)
 	       strcmp(a->labels, b->labels) == 0;
 }
 
-/* Pins come by their age: an earlier one leaves to a later one what that has of the same job. */
+/* Pins come oldest first: an earlier pin leaves to a later one the time that both have of the same
+ * job. */
 static void cut(struct pin_part *part, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -2,11 +2,13 @@
 
 /* The store: its folders, its lock and the list of its files
  *
- * The list is made once, when the store is opened, and kept from then on by who changes something.
- * It is the folders that count: a file that is gone without us is dropped when it is met.
+ * The list is made once, when the store is opened; each function that changes files then updates
+ * it. The folders are the truth: an entry whose file somebody else removed is dropped when we
+ * notice.
  *
- * The lock is a record lock and no flock: children of the daemon inherit the latter, and one that
- * outlives a killed daemon would keep the next one out. The kernel also tells who has it.
+ * The lock is a record lock, not a flock: children of the daemon inherit a flock, and a child that
+ * outlives a killed daemon would keep the next daemon out. The kernel also reports the lock's
+ * owner.
  */
 
 #include <dirent.h>
@@ -26,7 +28,7 @@
 #include "proto/base/memory.h"
 
 #define SECOND_NS 1000000000ll
-/* Files of one second and boot: a daemon that starts more often within one has other troubles. */
+/* Files of one second and boot: a daemon that starts more often in a second has other troubles. */
 #define NAMES_A_SECOND_MAX 1000
 #define TRY_AGAIN_NS (10 * SECOND_NS)
 #define LOOKS_MAX 16 /* files opened again in one try: it is the daemon's loop that opens them */
@@ -325,7 +327,7 @@ void store_note_verified(struct store *s, const char *name, const struct segment
 		s->pin[pin].verified = *identity;
 }
 
-/* Some of those that could not be read, in turn. */
+/* Look again at some files that could not be read, in turn. */
 static int look_again(struct store *s)
 {
 	int r = 0, n_looks = 0;
@@ -341,7 +343,7 @@ static int look_again(struct store *s)
 	return r < 0 ? r : 0;
 }
 
-/* One of those whose writer has gone without sealing, and which can be read. */
+/* Recover a file whose writer has gone without sealing it, and which can be read. */
 static int recover_left(struct store *s)
 {
 	size_t at = 0;
@@ -361,7 +363,7 @@ static int recover_left(struct store *s)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* What could not be read or sealed, now and then. */
+/* Retry, now and then, a file that could not be read or sealed. */
 static int try_again(struct store *s)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -427,14 +429,14 @@ int store_set_aside(struct store *s, const char *name)
 	struct store_file f = s->file[at];
 	if (f.corrupt)
 		return 0;
-	/* what cannot be moved is not read any more either */
+	/* a file that cannot be moved is not read any more either */
 	int r = s->read_only ? 0 : move_aside(s, &f);
 	store_drop(s, at);
 	f.corrupt = true;
 	f.left = false;
 	s->n_corrupt++;
 	int entered = store_enter(s, &f, &at);
-	/* what it had taken in is to be found in its sources again */
+	/* its sources are in no roll-up of this tier any more */
 	for (size_t i = 0; i < s->n_files && f.tier != TIER_WINDOW; i++)
 		s->file[i].rolled &= (uint8_t) ~(1u << f.tier);
 	for (size_t i = 0; i < s->n_files && f.tier != TIER_WINDOW; i++)

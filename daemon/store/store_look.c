@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What is in a file of the store, and what lies beside it
+/* Contents of a file of the store, and files beside it
  *
- * A name tells tier and start, so a folder can be listed without opening anything; how far a file
- * reaches, and whether it is sealed, only its content tells, and that is read once, when it is
+ * A name gives tier and start, so a folder can be listed without opening anything. The end of a
+ * file, and whether it is sealed, are only in its content, which is read once, when the file is
  * entered. A window file beside its log is never opened here: its writer may be this very process,
  * and closing any descriptor of a file drops the locks that the process has on it.
  */
@@ -19,7 +19,8 @@
 #include "daemon/store/store_private.h"
 #include "proto/base/memory.h"
 
-/* What SQLite and we put beside a file: its log, its index, its journal, its next version. */
+/* Suffixes of what SQLite and we put beside a file: its log, its index, its journal, its next
+ * version. */
 static const char *const neighbours[] = {"-wal", "-shm", "-journal", ".new", ".new-journal"};
 #define N_NEIGHBOURS (sizeof(neighbours) / sizeof(*neighbours))
 
@@ -83,7 +84,7 @@ bool store_is_orphan(const struct store *s, const char *name)
 	return false;
 }
 
-/* What its rows say. 0 or an SQLite result. */
+/* Read the seal and the time range from the file's rows. 0 or an SQLite result. */
 static int read_content(sqlite3 *db, struct store_file *f)
 {
 	static const char sql[] =

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Retention: what goes, and what would go next
+/* Retention: which files are removed, and which would be next
  *
- * Only whole files go, and only those that nobody adds to. First files older than their tier
- * allows; then, while the budget or the free space of the file system requires it, damaged files,
- * then the oldest of the finest tier: coarser ones say the same in fewer bytes. All decisions use
- * only the list.
+ * Only whole files are removed, and only files to which nothing is added any more. First, files
+ * older than their tier allows; then, while the budget or the free space of the file system
+ * requires it, damaged files, then the oldest of the finest tier, since coarser tiers have the same
+ * time in fewer bytes. All decisions use only the list.
  */
 
 #include <string.h>
@@ -13,22 +13,23 @@
 #include "daemon/store/store_private.h"
 
 #define DAY_NS (24 * 3600 * 1000000000ll)
-/* A rate that was seen for less than that is not told: it would be of a beginning, not of a day. */
+/* A rate that was observed for less than this is not reported: it would be that of a start, not of
+ * a day. */
 #define RATE_SEEN_NS (600 * 1000000000ll)
-/* Rates are of the last days; what was before may have been another load. */
+/* Rates are those of the last days; the load before may have been another. */
 #define RATE_PAST_NS (7 * DAY_NS)
 
 static const char by_age[] = "age", by_budget[] = "budget", by_free[] = "free space",
 		  by_number[] = "number of files";
 
-/* Until when it reaches; one whose end is not known may be written until its period is over. */
+/* End of a file's time; a file whose end is not known may be written until its period is over. */
 static int64_t end_of(const struct store_file *f)
 {
 	return f->end_ns ? f->end_ns : f->start_ns + (int64_t)tier_period_ns(f->tier);
 }
 
-/* Nobody adds to it any more. Coarse files are named after their period, not after what
- * is in them. */
+/* Is nothing added to the file any more? Coarse files are named after their period, not after their
+ * content. */
 static bool may_go(const struct store_file *f, int64_t now_ns, const char *spare)
 {
 	if (spare && strcmp(f->name, spare) == 0)
@@ -56,7 +57,7 @@ static size_t first_expired(
 	return s->n_files;
 }
 
-/* The list has the order in which room is made. */
+/* The next file to remove: the list has the order in which room is made. */
 static size_t first_of_all(const struct store *s, int64_t now_ns, const char *spare)
 {
 	size_t i = 0;
@@ -75,8 +76,8 @@ static const char *pressure(const struct store *s, const struct store_limits *l,
 	return s->n_files >= STORE_FILES_MAX ? by_number : NULL;
 }
 
-/* Would all that may go bring the free space that is wanted? If not, others have taken it, and the
- * history would be gone for nothing. */
+/* Would removing all removable files free the space that is required? If not, other programs have
+ * taken the space, and history would be removed for nothing. */
 static bool can_free(const struct store *s, uint64_t wanted, int64_t now_ns, const char *spare)
 {
 	uint64_t bytes = s->free_bytes;
@@ -147,8 +148,8 @@ static uint64_t rate_of(const struct store *s, enum tier tier, int64_t now_ns)
 	return rate < 1e18 ? (uint64_t)rate : 0;
 }
 
-/* The budget is filled from the coarsest tier down: what they do not need in the long run is left
- * for the finer ones. */
+/* Divide the budget from the coarsest tier down: room that a tier does not need in the long run is
+ * left for the finer ones. */
 static void forecast_spans(
 	const struct store *s, const struct store_limits *l, struct store_forecast *f)
 {
@@ -164,7 +165,7 @@ static void forecast_spans(
 	}
 }
 
-/* When the bytes that come use up what room there is; INT64_MAX: never. */
+/* Time at which new bytes will have used up the room that is left; INT64_MAX: never. */
 static int64_t used_up(int64_t now_ns, double room, double rate)
 {
 	double days = room > 0 ? room / rate : 0;

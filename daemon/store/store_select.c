@@ -10,11 +10,11 @@
  *      minutes         ├──┤                                   ├────┤
  *      windows                                                      ├─┤
  *
- * Rows of a coarse tier hold what began within one step of the clock, so a cut between tiers is
- * moved to a step's border, where rows end on either side. A window file that is not among the
- * sources of a tier takes its time away from that tier: nothing else knows of it. Where finer files
- * are gone, the row on the edge of the question is taken whole: a little too much, and nothing
- * lost.
+ * A row of a coarse tier has the windows that began within one step of the clock, so a cut between
+ * tiers is moved to a step's border, where rows end on either side. If a window file is not among
+ * the sources of a tier, its time is taken away from that tier, since only that file has its
+ * samples. Where finer files are gone, the row on the edge of the question is taken whole: the
+ * answer then has a little too much, but lacks nothing.
  *
  * Files of one tier may overlap, after the clock was set back; they hold different samples, and all
  * are read.
@@ -39,7 +39,7 @@ struct spans {
 struct selection {
 	const struct store *store;
 	struct spans open;    /* of the question, not dealt out yet; in order */
-	struct spans without; /* what the tier in hand does not know of; in order of start */
+	struct spans without; /* times that the current tier does not have; in order of start */
 	struct store_part *part;
 	size_t n_parts, size;
 };
@@ -92,9 +92,9 @@ static bool is_of(const struct store_file *f, enum tier tier)
 	return f->tier == tier && !f->corrupt && !f->other_version;
 }
 
-/* Until where its rows reach; exclusive of their starts. The last row of a coarse tier has what began in
- * all of its step, however short that was. Of a file that its writer left this is not known, but it does
- * not go on. */
+/* End of the file's rows; later rows would start here or after. The last row of a coarse tier has
+ * all windows that began in its step, however short it was. The end of a file that its writer left
+ * unsealed is not known, but the file does not grow. */
 static int64_t reach(const struct store_file *f)
 {
 	if (f->left && !f->end_ns)
@@ -102,8 +102,8 @@ static int64_t reach(const struct store_file *f)
 	return f->end_ns ? up(f->end_ns, (int64_t)tier_step_ns(f->tier)) : INT64_MAX;
 }
 
-/* What part of f's time within [from, to) its tier may answer for: without what it does
- * not know. */
+/* Deal out the part of f's time within [from, to) that its tier may answer for: without the times
+ * that it does not know. */
 static int deal_file(struct selection *s, const struct store_file *f, int64_t from, int64_t to)
 {
 	int64_t step = (int64_t)tier_step_ns(f->tier);
@@ -143,7 +143,7 @@ static void merge(struct spans *s)
 	s->n = kept;
 }
 
-/* Take what was dealt out since part `first` from what is open. */
+/* Remove the time that was dealt out since part `first` from the open time. */
 static int close_spans(struct selection *s, size_t first)
 {
 	struct spans dealt = {0}, left = {0};
@@ -199,8 +199,8 @@ static int deal_tier(struct selection *s, enum tier tier)
 	return r == 0 ? close_spans(s, first) : r;
 }
 
-/* Was any of what that tier has for [from, to) given away? Window files that it does not know of do
- * not matter. */
+/* Was any of that tier's time in [from, to) given to a part? Window files that are not among its
+ * sources do not matter. */
 static bool is_dealt(const struct selection *s, enum tier tier, int64_t from, int64_t to)
 {
 	for (size_t i = 0; i < s->n_parts; i++) {
@@ -212,7 +212,8 @@ static bool is_dealt(const struct selection *s, enum tier tier, int64_t from, in
 	return false;
 }
 
-/* Edges that no finer file answers for: the whole row, unless part of it was given away. */
+/* Deal out edges that no finer file answers for: the whole row, unless a part of its time was given
+ * away. */
 static int deal_edges(struct selection *s, enum tier tier)
 {
 	int64_t step = (int64_t)tier_step_ns(tier);

@@ -159,7 +159,7 @@ class Checker
 			check_block(block, open);
 			return;
 		}
-		// What a label stands before is in the block that the label is in.
+		// A statement behind a label is in the block that the label is in.
 		const bool labels = isa<LabelStmt, SwitchCase, AttributedStmt>(statement);
 		for (const Stmt *inner : statement->children())
 			check(inner, open, labels && is_in_block);

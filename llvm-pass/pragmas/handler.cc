@@ -28,7 +28,7 @@ namespace mperf
 namespace
 {
 
-// As in runtime/mperf.h, with the NUL: the runtime cuts off longer ones.
+// Limit as in runtime/mperf.h, with the NUL: the runtime cuts off longer names.
 constexpr size_t NAME_BYTES_MAX = 255;
 constexpr const char *NAMELESS = "inst";
 
@@ -44,7 +44,8 @@ void complain(Preprocessor &preprocessor, SourceLocation location, StringRef say
 	diagnostics.Report(location, id) << says;
 }
 
-// What an assembler's comment may hold, and no template of assembly takes for a sign of its own.
+// Can an assembler's comment hold the name, and does no template of assembly take a part of it for
+// a sign of its own?
 bool is_plain(StringRef name)
 {
 	return !name.empty() && name.size() <= NAME_BYTES_MAX && name == name.trim() &&

@@ -28,7 +28,7 @@ enum code_state {
 	CODE_UNKNOWN_ISA, /* no table of its mnemonics, or LLVM was built without it */
 };
 
-/* What counts as an operation, as --ops. */
+/* Operations that count, as --ops names them. */
 enum code_ops {
 	CODE_OPS_FP,
 	CODE_OPS_INT,
@@ -74,7 +74,7 @@ struct code_estimate {
 	double value, low, high;
 };
 
-/* What of a loop is only a bound, or missing. */
+/* Reasons why figures of a loop are only bounds, or incomplete. */
 enum {
 	CODE_MASKED = 1,     /* low and high: of no lane and of all; the value is of all */
 	CODE_SCALABLE = 2,   /* low and high: of any length of vectors; the value is of 128 bits */

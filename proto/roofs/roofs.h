@@ -20,8 +20,8 @@
 #define ROOFS_BYTES_MAX (8u << 20)
 #define ROOFS_KINDS_MAX 64
 #define ROOFS_NOTES_MAX 64
-/* Of those that the service keeps and gives to all: they come in one frame, and the parser has them in
- * the daemon. Written without indentation, 1,400 roofs. */
+/* Bytes of roofs that the service keeps and gives to all: they come in one frame, and the daemon
+ * parses them. Enough for 1,400 roofs, written without indentation. */
 #define ROOFS_SHARED_BYTES_MAX (384u << 10)
 #define ROOF_WORD_BYTES 16  /* "f64", "avx512", "L1": longer words are refused */
 #define ROOF_TEXT_BYTES 128 /* names and lists of harts */
@@ -34,7 +34,7 @@ enum {
 	ROOFS_NONE,          /* nothing was measured here */
 };
 
-/* Who keeps them; set by who finds them, not stored. */
+/* Keeper of the roofs; set by the code that finds them, not stored. */
 enum roofs_keeper {
 	ROOFS_OF_FILE, /* which the user named, or measured now */
 	ROOFS_OF_USER, /* in the user's state folder */
@@ -97,8 +97,8 @@ struct roofs {
 	double took_s;
 	bool quick;  /* fewer roofs, fewer repeats */
 	bool paused; /* the service lowered its sampling meanwhile (mperfd(8)) */
-	/* What disturbed the run, so that all of its roofs may be low; "": nothing that was noticed. Files
-	 * from before do not say. */
+	/* Disturbance of the run, which may make all of its roofs low; "": none was noticed. Files
+	 * of older versions do not have it. */
 	char disturbed[ROOF_NOTE_BYTES];
 
 	struct roof *roof;
@@ -145,8 +145,8 @@ const char *roof_scope_name(enum roof_scope scope);
 #define ROOFS_NAME_BYTES 40
 int roofs_name(const struct roofs *r, char ret_name[static ROOFS_NAME_BYTES]);
 
-/* Which machine this is, as in roofs.machine: machine-id(5) must not leave the machine, so a hash of
- * it. */
+/* Id of this machine, as in roofs.machine: a hash of machine-id(5), which itself must not leave the
+ * machine. */
 void roofs_machine(char ret_id[static ROOF_TEXT_BYTES]);
 
 /* Free what it owns. */

@@ -34,7 +34,7 @@ int ini_read(const char *bytes, size_t n, int first, struct ini_line *ret_line,
 int ini_each_line(const char *text, size_t n,
 	int (*take)(void *userdata, const char *bytes, size_t n, unsigned number), void *userdata);
 
-/* What a file says, at most 40 bytes of it, fit for a log and a terminal. */
+/* Quote of a file's text, at most 40 bytes of it, fit for a log and a terminal. */
 struct ini_quote {
 	char text[168];
 };

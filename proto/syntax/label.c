@@ -231,7 +231,7 @@ static struct places any_behind(const struct places *from, const struct places *
 	return to;
 }
 
-/* One of n bytes that stands for itself. */
+/* Match a character of n bytes that stands for itself. */
 static bool take_literal(const struct places_of *of, const char *bytes, size_t n, struct places *at)
 {
 	const bool is_ascii = (unsigned char)*bytes < 0x80; /* a character wherever it is */
@@ -316,7 +316,8 @@ const char *label_escape(const char *value, char *text, size_t size)
 	return text;
 }
 
-/* Of a text that was cut at a byte: the last character, if a part of it may be missing. */
+/* Drop the last character of a text that was cut at a byte, if a part of that character may be
+ * missing. */
 static void drop_last(char *text)
 {
 	size_t n = strlen(text);

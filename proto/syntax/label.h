@@ -15,7 +15,7 @@
 #define LABELS_MAX 16 /* of a job: CI systems have branch, commit, job, run and a few more */
 #define LABEL_KEY_BYTES_MAX 64
 #define LABEL_VALUE_BYTES_MAX 256 /* a branch's name in git is a file's name: 255 bytes */
-/* Of a set as JSON. In the worst case each byte of a value is a quote, which takes two. */
+/* Bytes of a set as JSON. In the worst case each byte of a value is a quote, which takes two. */
 #define LABELS_BYTES_MAX (LABELS_MAX * (LABEL_KEY_BYTES_MAX + 2 * LABEL_VALUE_BYTES_MAX + 6) + 2)
 
 /* The job's name, which explicit jobs have, is a label too. */

@@ -20,12 +20,13 @@
 #define DAY_NS (86400 * SECOND_NS)
 #define PPM_ALL 1000000u
 
-/* Of recordings that nobody waits for: a build is over in an hour, a look at night in ten minutes. */
+/* Durations of recordings that nobody waits for: a build is over in an hour, a look at night in ten
+ * minutes. */
 #define DURATION_CALENDAR_NS (600 * SECOND_NS)
 #define DURATION_JOB_NS (3600 * SECOND_NS)
 #define KEEP_DEFAULT 10
 #define MAX_USE_DEFAULT (256ull << 20)
-/* As mperf.conf has it for rate. */
+/* The maximum that mperf.conf(5) has for rate. */
 #define HZ_MAX 50000
 #define KEEP_MAX 100
 #define MAX_USE_MIN (1ull << 20)
@@ -91,7 +92,7 @@ static int malformed(struct parse *p, enum key key, const char *value, const cha
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* Of texts that are systemd's, or patterns: they are copied as they are. */
+/* Take a text that is systemd's, or a pattern: it is copied unchanged. */
 static int take_text(struct parse *p, enum key key, const char *value, char *to)
 {
 	size_t n = strlen(value);

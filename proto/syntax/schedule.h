@@ -17,13 +17,13 @@
 
 #define SCHEDULES_PATH "/etc/mperf/schedules.d"
 #define SCHEDULE_SUFFIX ".schedule"
-/* Of a folder; each looks at every job that starts. */
+/* Schedules of a folder; each looks at every job that starts. */
 #define SCHEDULES_MAX 64
 /* In a unit's name, which has 255 bytes, and in those of files. */
 #define SCHEDULE_NAME_BYTES_MAX 64
 #define SCHEDULE_CALENDARS_MAX 8
 #define SCHEDULE_LABELS_MAX 8
-/* Of a time and of a pattern of units; a unit's name has 255. */
+/* Bytes of a time and of a pattern of units; a unit's name has at most 255. */
 #define SCHEDULE_TEXT_BYTES 256
 
 enum schedule_kind { SCHEDULE_CALENDAR, SCHEDULE_JOBS };
@@ -79,5 +79,6 @@ struct schedule_list {
 int schedules_read(const char *folder, struct schedule_list *ret_list);
 void schedules_clear(struct schedule_list *l);
 
-/* What it records, for people: "each job of unit ci-*.service, at 999 Hz with stacks". Returns text. */
+/* Describe what a schedule records, for people: "each job of unit ci-*.service, at 999 Hz with
+ * stacks". Returns text. */
 const char *schedule_says(const struct schedule *s, char *text, size_t size);

@@ -16,7 +16,7 @@ DEFINE_CLEANUP(DIR *, closedir)
 
 #define PPM_ALL 1000000u
 #define PPM_PER_PERCENT 1e4
-/* Of files that are wrong: each is said. */
+/* Files of a folder that are wrong; each is reported. */
 #define ERRORS_MAX SCHEDULES_MAX
 
 void schedules_clear(struct schedule_list *l)

@@ -46,7 +46,7 @@ bool unit_part_text(double part, char ret_text[static UNIT_TEXT_BYTES])
 	return true;
 }
 
-/* One step of a scale of units: values below `below` (after rounding) use it. */
+/* A step of a scale of units: values below `below` (after rounding) use it. */
 struct step {
 	double below, divisor;
 	const char *suffix;

@@ -5,5 +5,5 @@
 
 struct tally_calls;
 
-/* What mperf_state.tallies points to in the OpenMP tool (state.h). */
+/* The calls that mperf_state.tallies points to in the OpenMP tool (state.h). */
 extern const struct tally_calls mperf_tally_calls;

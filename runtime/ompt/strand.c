@@ -293,8 +293,8 @@ static void add_open_wait(const struct strand *s, const struct wait *w, const st
 		*(w == &s->lock ? &sum->lock_ns : &sum->wait_ns) += ns;
 }
 
-/* What is read here may be half-written, and is then thrown away; so no pointer is followed but to
- * teams, which are never unmapped. */
+/* Read a tally. The values may be half-written, and are then thrown away; so no pointer is followed
+ * but to teams, which are never unmapped. */
 static void read(
 	const struct strand *s, const struct tally *t, uint64_t now_ns, struct tally_sum *sum)
 {

@@ -31,7 +31,7 @@
 #define STRAND_WORKS_MAX 8u
 #define STRAND_CHAINS 64u
 
-/* What one thread did at one place: of a wait or lock, time_ns is the waiting. */
+/* Sums of one thread at one place: of a wait or lock, time_ns is the time waited. */
 struct tally_sum {
 	uint64_t entries, time_ns;
 	/* of a region: entries that began it, and of its time, what was waited in it */
@@ -117,7 +117,7 @@ void strand_lock_end(struct strand *s, const void *lock, uint64_t now_ns);
 /* After fork, in the child's thread: everything begins at zero, outside all regions. */
 void strand_forked(struct strand *s, uint64_t now_ns);
 
-/* What a tally is up to now, with what is open. False: the thread writes all the time; try again
- * later. Any thread may ask. */
+/* Sum up a tally until now, with what is still open. False: the thread writes all the time; try
+ * again later. Any thread may ask. */
 bool strand_sum(
 	const struct strand *s, const struct tally *t, uint64_t now_ns, struct tally_sum *ret_sum);

@@ -226,7 +226,7 @@ static void mutex_acquired(int kind, uint64_t wait_id, const void *address)
 		strand_lock_end(s, lock_of(wait_id), now_ns);
 }
 
-/* Where the thread has the lock already, this comes instead. */
+/* Callback for a lock that the thread has already, in place of the one for a lock that it gets. */
 static void nest_lock(int endpoint, uint64_t wait_id, const void *address)
 {
 	(void)address;

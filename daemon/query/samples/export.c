@@ -4,8 +4,8 @@
  *
  * An id of a segment becomes a key of its content, the key a number; per segment an array remembers
  * the number by id, so a row costs a few look-ups. A stack is numbered from its outermost caller
- * inwards. What is sent cannot be taken back: of a file that turns out to be damaged after samples
- * of it were sent, the whole export fails.
+ * inwards. Samples that were sent cannot be taken back: if a file turns out to be damaged after
+ * some of its samples were sent, the whole export fails.
  */
 
 #include <errno.h>
@@ -325,7 +325,7 @@ static int add_segment(
 	return r;
 }
 
-/* Samples of the file before are sent, so that those that are not are of this one. */
+/* Send the samples of the previous file, so that all samples not sent yet are of this one. */
 static int keep(void *query)
 {
 	struct export *e = query;
@@ -357,7 +357,7 @@ static int finish(struct export *e, struct query_error *ret_error)
 	return r == 0 ? provenance_tell(&e->provenance, &e->texts, &to) : r;
 }
 
-/* Of files that are open, or else of sources. */
+/* Answer from files that are open, or else from sources. */
 static int ask(const struct query_filter *filter, sqlite3 *const *db, struct query_source *source,
 	size_t n, const struct export_answer *answer, struct query_error *ret_error)
 {

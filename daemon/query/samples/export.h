@@ -19,8 +19,8 @@
 /* Places of one frame; the outermost beyond are left out. Inlining is seldom 20 deep. */
 #define EXPORT_PLACES_MAX 512
 
-/* Where parts and the provenance go; as struct answer. A part is borrowed for the call; its texts
- * need not be UTF-8. */
+/* Receiver of parts and of the provenance; as struct answer. A part is borrowed for the call; its
+ * texts need not be UTF-8. */
 struct export_answer {
 	int (*part)(void *u, const Mperf__Profile *p);
 	int (*provenance)(void *u, const struct answer_provenance *p);

@@ -2,10 +2,11 @@
 
 /* Flame graph: call trees merged by name
  *
- * A segment's stacks are trees of addresses; a flame graph merges what has the same name under the
- * same callers, with a node per process name at the root. Rows are first summed per (process name,
- * stack), then each such stack is folded into the merged tree from its outermost caller inwards;
- * a stack whose callers were folded before starts there. Inlined functions are nodes of their own.
+ * A segment's stacks are trees of addresses; a flame graph merges frames that have the same name
+ * under the same callers, with a node per process name at the root. Rows are first summed per
+ * (process name, stack), then each such stack is folded into the merged tree from its outermost
+ * caller inwards; a stack whose callers were folded before starts there. Inlined functions are
+ * nodes of their own.
  */
 
 #include <errno.h>
@@ -148,7 +149,7 @@ static bool is_hidden_kernel(const struct flame *f, uint32_t node)
 	return node != 0 && name[0] == f->loaded.kernel_name && name[1] == f->loaded.kernel_name;
 }
 
-/* One frame: its symbol, then what is inlined into it, each a step down. */
+/* Fold a frame: its symbol, then what is inlined into it, each a step down. */
 static int fold_frame(struct flame *f, uint32_t *node, const struct loaded_frame *frame)
 {
 	const struct loaded *l = &f->loaded;
@@ -171,8 +172,8 @@ static int fold_frame(struct flame *f, uint32_t *node, const struct loaded_frame
 	return r;
 }
 
-/* Where the outermost part of a stack that was folded before ends, and what is still to be folded:
- * path holds its nodes, leaf first. */
+/* End of the outermost part of a stack that was folded before, and the rest that is still to be
+ * folded: path holds its nodes, leaf first. */
 struct unfolded {
 	uint32_t *path, n, size;
 	uint32_t node;
@@ -395,8 +396,8 @@ static int tell_node(const struct flame *f, uint32_t i, uint32_t number, uint32_
 		answer);
 }
 
-/* Nodes in the order in which they are told: siblings stand together, sorted by name. What has no
- * value in it is not told; its samples are its caller's. */
+/* Nodes in the order in which they are sent: siblings together, sorted by name. A node without a
+ * value in its subtree is not sent; its samples count for its caller. */
 struct order {
 	uint32_t n;         /* nodes, the root included */
 	uint32_t *node;     /* by position; the root stands at 0 */
@@ -491,7 +492,7 @@ static int make_root(struct flame *f)
 	return r != 0 ? r : array_grow(&f->node, &f->size_nodes, 1, sizeof(*f->node));
 }
 
-/* Of files that are open, or else of sources. */
+/* Answer from files that are open, or else from sources. */
 static int ask(const struct query_filter *filter, sqlite3 *const *db, struct query_source *source,
 	size_t n, const struct answer *answer, struct query_error *ret_error)
 {

@@ -83,7 +83,7 @@ static int children_make(struct children *c, const struct loaded *l)
 	return 0;
 }
 
-/* A key comes onto the path: its outermost appearance takes the whole subtree. */
+/* Push a key onto the path: its outermost appearance gets the whole subtree. */
 static void open_key(struct hotspots *h, uint32_t hot, double value)
 {
 	struct hotspot *spot = &h->hotspot[hot];
@@ -114,7 +114,7 @@ static void close_node(struct hotspots *h, uint32_t id)
 			h->hotspot[h->place_hot[f->place + i]].n_open--;
 }
 
-/* Depth first, by the lists alone: nothing recurses, however deep somebody's stack is. */
+/* Walk the tree depth first, by the lists alone: no function recurses, however deep a stack is. */
 static void walk(struct hotspots *h, const struct children *c)
 {
 	uint32_t id = c->first[0];
@@ -299,7 +299,7 @@ static int note_missing(struct hotspots *h)
 	return r;
 }
 
-/* Of files that are open, or else of sources. */
+/* Answer from files that are open, or else from sources. */
 static int ask(const struct query_question *question, sqlite3 *const *db,
 	struct query_source *source, size_t n, const struct answer *answer,
 	struct query_error *ret_error)

@@ -30,7 +30,7 @@ struct hotspots {
 	enum query_by by;
 	bool inlined;
 	bool with_process; /* by function: a column with the comm in name[0] */
-	bool by_total;     /* rows by falling total, not self */
+	bool by_total;     /* sort rows by total, not by self */
 	const struct query_filter *filter;
 	struct text_table texts;
 	struct key_table keys;
@@ -96,5 +96,6 @@ static inline bool hotspots_is_profiling(const struct hotspots *h, uint32_t stac
 /* The key that a row's self value belongs to. 0, QUERY_FAILED, -errno. */
 int hotspots_key_row(struct hotspots *h, const struct scan_row *row, uint32_t *ret_hot);
 
-/* Columns, rows by falling self value, at most limit (0: all). 0, a callback's value, -errno. */
+/* Send columns, then at most limit rows (0: all), the largest self value first. 0, a callback's
+ * value, -errno. */
 int hotspots_tell(struct hotspots *h, uint32_t limit, const struct answer *answer);

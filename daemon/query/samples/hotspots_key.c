@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What a row or frame is called, as content that means the same in every segment
+/* Key of a row or frame, as content that means the same in every segment
  *
  *      function   function, module
  *      module     module
@@ -12,7 +12,7 @@
  *      job        labels
  *      hart       hart, rung
  *
- * What the kernel does for profilers is one function and one line (hotspots_profiling.c).
+ * All work of the kernel for profilers is one function and one line (hotspots_profiling.c).
  *
  * A frame without a name is "[unknown]" of its module. The function of a frame is its symbol, the
  * last of its places; with `inlined`, and for lines, each place stands for itself and the innermost

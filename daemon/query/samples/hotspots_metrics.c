@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Counts that ride on samples belong to what the sample fell on, and were gathered since the sample before: a
- * function with few samples has a ratio of chance. How far it may be off follows from how much it differs
- * when a part of the time is left out: windows are dealt out to a few stretches, and the jackknife is of
- * these (metric/evaluate.h).
+ * Counts of a sample are charged to the code that the sample fell on, but were gathered since the
+ * sample before. So the ratio of a function with few samples is largely chance. Its error follows
+ * from how much the ratio changes when a part of the time is left out: windows are dealt out to a
+ * few stretches, and a jackknife over these gives the interval (metric/evaluate.h).
  */
 #include "daemon/query/samples/hotspots_metrics.h"
 
@@ -21,7 +21,7 @@
  * has 2 GB (child/offload.h). */
 #define SUMS_MAX (1u << 24)
 
-/* What one input counted of one key in one stretch. */
+/* Count of one input for one key in one stretch. */
 struct sum {
 	bool is_there; /* false: not counted */
 	double value;

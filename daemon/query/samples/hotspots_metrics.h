@@ -7,7 +7,7 @@
 
 struct hotspots_metrics;
 
-/* What the question asks for. Borrows it. 0 or -ENOMEM. */
+/* Prepare the metrics that the question asks for. Borrows it. 0 or -ENOMEM. */
 int hotspots_metrics_new(const struct query_metrics *wish, struct hotspots_metrics **ret_metrics);
 struct hotspots_metrics *hotspots_metrics_free(struct hotspots_metrics *m);
 
@@ -22,7 +22,8 @@ int hotspots_metrics_take(struct hotspots_metrics *m, uint32_t hot, const struct
 size_t hotspots_metrics_columns(const struct hotspots_metrics *m, struct answer_column *c);
 size_t hotspots_metrics_values(
 	const struct hotspots_metrics *m, uint32_t hot, struct answer_value *v);
-/* What was not counted at all, as a sentence; NULL after the last. Borrowed until the next call. */
+/* Note on what was not counted at all, as a sentence; NULL after the last. Borrowed until the next
+ * call. */
 const char *hotspots_metrics_note(struct hotspots_metrics *m, size_t i);
 
 /* Save the sums, and restore them. 0 or -ENOMEM. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What the kernel does for profilers
+/* Work of the kernel for profilers
  *
- * The registers of a PMU are written by functions that others use too (native_write_msr), so the
- * leaf does not show for whom. Its callers do: whatever the kernel does below its own perf code is
- * no work of the program that runs. Where callers were not recorded, nothing is known, and the leaf
+ * The kernel writes a PMU's registers by functions that other code uses too (native_write_msr), so
+ * the leaf does not show whether the work is for a profiler. Its callers do: time below the
+ * kernel's own perf code is no work of the running program. If callers were not recorded, the leaf
  * keeps its name.
  */
 
@@ -50,7 +50,7 @@ static bool is_of_kernel(const struct loaded *l, const struct loaded_frame *f)
 	return file_is_kernel((enum file_kind)kind);
 }
 
-/* Callers have lower ids than those whom they call. */
+/* Callers have lower ids than their callees. */
 int hotspots_find_profiling(struct hotspots *h)
 {
 	const struct loaded *l = &h->loaded;

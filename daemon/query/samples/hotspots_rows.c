@@ -226,8 +226,8 @@ static int compare_texts(const struct hotspots *h, uint64_t a, uint64_t b)
 	return strcmp(x ? x : "", y ? y : "");
 }
 
-/* By falling self, then total; what is equal stands in order of its name, so that an answer is the
- * same each time. */
+/* Order by self, then total, largest first; equal rows by name, so that an answer is the same each
+ * time. */
 static int compare(const void *a, const void *b, void *userdata)
 {
 	const struct hotspots *h = userdata;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* Live queries go through the code of stored ones: rows, keys, totals and provenance are the same,
- * only that they come from the walk's structs. Beside each function stands who spent most time in
- * it, since on a whole system the name alone often does not say which program is meant.
+ * only that they come from the walk's structs. Each function has the name of the process that spent
+ * most time in it, since on a whole system the function's name alone often does not show which
+ * program is meant.
  *
- * A question about callers is answered row by row: the way from the leaf outwards is walked to the
- * outermost appearance of the function, so that recursion counts once, and whoever stands above it
- * takes the row.
+ * A query for callers is answered row by row: we walk the stack from the leaf outwards to the
+ * outermost appearance of the function, so that recursion counts once. The row counts for the
+ * caller of that frame.
  */
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 
 #define NO_CALLER "[no caller]"
 
-/* One query under way. */
+/* State of a query under way. */
 struct asking {
 	struct hotspots h;
 	struct live_load load;

@@ -21,14 +21,15 @@ struct live {
 	uint32_t hz;                   /* the rate of its samples */
 };
 
-/* As query_hotspots, for one live window. 0, QUERY_FAILED, an answer callback's value, -errno. */
+/* Answer as query_hotspots does, for one live window. 0, QUERY_FAILED, an answer callback's value,
+ * -errno. */
 int query_live_hotspots(const struct live *l, enum query_by by, uint32_t limit,
 	const struct query_filter *filter, const struct answer *answer,
 	struct query_error *ret_error);
 
-/* Callers of the function (in module, NULL: any), by falling share of the time spent in and below
- * those calls. Columns: function, module, total (share of the function's own total), self_ns … as
- * hotspots. The outermost is "[no caller]". */
+/* Callers of the function (in module, NULL: any), sorted by their share of the time spent in and
+ * below those calls, largest first. Columns: function, module, total (share of the function's own
+ * total), self_ns … as hotspots. The outermost is "[no caller]". */
 int query_live_callers(const struct live *l, const char *function, const char *module,
 	uint32_t limit, const struct query_filter *filter, const struct answer *answer,
 	struct query_error *ret_error);

@@ -2,11 +2,12 @@
 
 /* A window into the arrays of a query
  *
- * The walk's own ids run over all that the daemon has ever seen, and a query's arrays are as long
- * as the highest id. So what the window's rows refer to is renumbered: a stack from its outermost
- * caller on that has no number yet, which leaves callers below whom they call, as in a segment.
+ * The walk's ids count everything that the daemon has ever seen, and a query's arrays are as long
+ * as the highest id. So we renumber the objects that the window's rows refer to. A stack is
+ * numbered from its outermost caller without a number inwards, so that callers have lower ids than
+ * their callees, as in a segment.
  *
- * What the asker may not see is left out here, before anything is counted.
+ * Samples and names that the peer may not see are left out here, before anything is counted.
  */
 
 #include <errno.h>
@@ -93,7 +94,7 @@ static void load_harts(struct live_load *t)
 	}
 }
 
-/* As a segment that began now would have them. */
+/* Load the notes that a segment would have if it began now. */
 static int load_notes(struct live_load *t)
 {
 	struct loaded *l = t->loaded;
@@ -377,8 +378,8 @@ void live_load_clear(struct live_load *t)
 
 /* --- scanning --------------------------------------------------------------------------------- */
 
-/* As segments have it: a clock's own value is its weight, and an event that sampled alone counted
- * its periods. */
+/* Read a row as segments have it: a clock's own value is its weight, and an event that sampled
+ * alone counted its periods. */
 static bool read_row(const struct live_load *t, const struct row_filter *f,
 	struct scan_notes *notes, const struct window_row *row, struct scan_row *to)
 {
@@ -404,7 +405,7 @@ static bool read_row(const struct live_load *t, const struct row_filter *f,
 	return contributes;
 }
 
-/* Which sampling events have the requested one in their group? */
+/* Find the sampling events that have the requested one in their group. */
 static void find_groups(const struct live_load *t, const struct row_filter *f, bool *reads)
 {
 	for (uint32_t i = 0; f->asked && i < t->n_rows; i++) {

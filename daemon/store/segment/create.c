@@ -2,12 +2,12 @@
 
 /* The beginning of a segment, and its end if it comes to nothing
  *
- * The file is made by us, exclusively and for its owner alone, before SQLite sees it, and SQLite is
- * then held to that very file. Schema, meta, events and harts go in as one transaction while the
- * journal is still an ordinary one, so that the header tells whose file it is from the first moment
- * on; after that the journal is a WAL. A client's recording is read by nobody before it is sealed,
- * so the index of its WAL lives in our memory (locking_mode=EXCLUSIVE). A live segment of the store
- * has it in a file, and readers in other processes take their locks there.
+ * We create the file, exclusively and for its owner alone, before SQLite opens it, and check that
+ * SQLite opened that very file. Schema, meta, events and harts are one transaction while the
+ * journal is still an ordinary one, so that the header identifies the file as ours from the first
+ * moment on; after that the journal is a WAL. No process reads a client's recording before it is
+ * sealed, so the index of its WAL is in our memory (locking_mode=EXCLUSIVE). A live segment of the
+ * store has the index in a file, and readers in other processes take their locks there.
  */
 
 #include <errno.h>
@@ -93,7 +93,7 @@ static int resolve_folder(const char *path, char **ret_path)
 	return 0;
 }
 
-/* SQLite opened by name: see that it got the file that we made. */
+/* SQLite opens a file by name: check that it opened the file that we made. */
 static int same_file(struct segment *g)
 {
 	struct stat ours, there;
@@ -233,7 +233,7 @@ static int write_counted(
 	return r;
 }
 
-/* Which core each hart is: formulas of metrics belong to cores. */
+/* Write which core each hart is: formulas of metrics belong to cores. */
 static int write_cores(struct segment *g, const struct sampler *s)
 {
 	const struct cores *cores = s->options.cores;
@@ -249,7 +249,7 @@ static int write_cores(struct segment *g, const struct sampler *s)
 	return r;
 }
 
-/* How far turns put off what harts count. */
+/* Write the errors that rotation puts on the counts of harts. */
 static int write_rotations(struct segment *g, const struct segment_meta *m)
 {
 	char key[NOTE_KEY_BYTES_MAX];
@@ -288,7 +288,8 @@ static int write_harts(struct segment *g, const struct sampler *s)
 	return 0;
 }
 
-/* How many occurrences one sample stands for, of events that sample by these. */
+/* Write the number of occurrences that one sample stands for, for events that sample by
+ * occurrences. */
 static int write_periods(struct segment *g, const struct sampler *s)
 {
 	char key[NOTE_KEY_BYTES_MAX];
@@ -302,7 +303,7 @@ static int write_periods(struct segment *g, const struct sampler *s)
 	return r;
 }
 
-/* Sentences that any later answer from this file owes its readers. */
+/* Write sentences that every later answer from this file must give. */
 static int write_notes(struct segment *g, const struct sampler *s, uint32_t hz)
 {
 	_cleanup_(freep) struct annotation *all = calloc(ANNOTATIONS_MAX, sizeof(*all));

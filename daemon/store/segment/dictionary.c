@@ -46,7 +46,7 @@ static int write_name(struct segment *g, struct names *names, enum segment_state
 	return 0;
 }
 
-/* What is left of a name when its user is over the share. */
+/* Bytes that remain of a name when its user is over the share. */
 #define NAME_BYTES_CUT 64
 
 /* The symbol itself, without what is inlined in it and without its line. */
@@ -97,7 +97,7 @@ static bool frame_final(const struct frame *frame)
 	return frame->state != FRAME_NEW && frame->state != FRAME_ASKED;
 }
 
-/* All that a reader could want to know again, in a byte: stored, state, flags. */
+/* A mark of the file's facts that may change, in a byte: stored, state, flags. */
 static uint8_t file_mark(const struct file *file)
 {
 	return (uint8_t)(MARK_STORED | (unsigned)file->state << 1 |
@@ -106,7 +106,7 @@ static uint8_t file_mark(const struct file *file)
 }
 _Static_assert(FILE_OVERSIZE < 1 << 4, "file states fit in four bits");
 
-/* As the column says it. */
+/* Value of the column has_debug of a file. */
 static int file_debug(const struct file *file)
 {
 	return file->split_missing ? FILE_DEBUG_SPLIT_MISSING : file->has_debug;
@@ -237,7 +237,7 @@ static int write_task_row(struct segment *g, const struct segment_flush *f,
 		CELL_I_OR_NULL(task_account(task) != (uid_t)-1, task_account(task)));
 }
 
-/* Of all that a row of a task is made of. Never 0. */
+/* Hash of all that a row of a task is made of. Never 0. */
 static uint32_t task_hash(const struct task *task)
 {
 	uint64_t part[10] = {task->end_ns, task->exec_ns, task->cgroup,
@@ -278,7 +278,8 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 	return 0;
 }
 
-/* What it takes, but for arguments that were charged before; returns those that are by now. */
+/* Charge a task's row and arguments, except for arguments that were charged before. Returns the
+ * number of arguments charged by now. */
 static uint32_t charge_task(struct segment *g, const struct task *task, uint32_t n_argv)
 {
 	bool process = is_process(task),
@@ -386,8 +387,9 @@ static int write_file_state(struct segment *g, const struct file *file)
 	return r != 0 ? r : mark_set(g, &g->files, file->id, file_mark(file));
 }
 
-/* One whose end is stored is looked at once more, for what was read of it late. One that is no
- * longer in the table has ended and been told of, or its segment knows what it can. */
+/* Write a living task that changed. A task whose end is stored is looked at once more, for facts
+ * that were read late. A task that is no longer in the table has ended and was written, or its
+ * segment knows all it can. */
 static int write_change(struct segment *g, const struct segment_flush *f, size_t at)
 {
 	uint32_t id = g->living[at].id;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Labels of processes: those of their jobs, and those of a recording, which has them for all. The latter
- * take the place of a job's with the same key. A job's set keeps its id with them.
+ * Labels of processes: those of their jobs, and those of a recording, which apply to all its
+ * processes. A label of the recording replaces a job's label with the same key. A job's set keeps
+ * its id with them.
  */
 #include <errno.h>
 #include <stdlib.h>

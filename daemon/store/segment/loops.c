@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What loops counted, with the sites and metrics that it needs. A site is written after what it is
- * in, so that whoever reads them in order knows each parent already; what is learned of one later
- * (a copy of the loop in a library that is opened next) stays out.
+ * Counts of loops, with the sites and metrics that they refer to. A site is written after its
+ * parent, so that a reader who reads sites in order knows each parent already. Facts about a site
+ * that come later (a copy of the loop in a library that is opened next) are not written.
  */
 #include <errno.h>
 #include <string.h>
@@ -72,7 +72,8 @@ static int write_metric(struct segment *g, unsigned value, const struct loop_gra
 	return r == 0 ? mark_set(g, &g->metrics, value, MARK_STORED) : r;
 }
 
-/* Nothing counted has no row, but for what was looked for and did not happen. */
+/* Is the value written? A value of 0 has no row, except that of a granted event, which was counted
+ * and did not occur. */
 static bool is_told(const struct loop_row *row, unsigned value)
 {
 	unsigned metric = value / 2;

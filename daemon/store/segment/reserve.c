@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Ids are keys in the file for as long as it is written: one that was given to another task
- * meanwhile would be taken for the one that has its row already.
+/* Ids are keys in the file for as long as it is written: if an id were given to another task
+ * meanwhile, that task would be taken for the one that has a row already.
  */
 
 #include "daemon/store/segment/reserve.h"

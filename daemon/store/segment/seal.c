@@ -2,12 +2,12 @@
 
 /* The end of a segment: sealed by its writer, or by the process that finds it later
  *
- * Sealing moves the log into the file and turns the journal back to an ordinary one: a file whose
- * header names a log is by that alone unfinished. Whatever moment a writer dies at, the next one
- * gets there too: SQLite replays what was committed, and the rest is the same few steps; the last
- * is the hash behind the pages, without which a file that says that it is sealed is not. Only a
- * file that never had a log is passed over: the log begins when the tables are made, so nothing was
- * stored.
+ * Sealing moves the log into the file and turns the journal back to an ordinary one, so a file
+ * whose header names a log is unfinished. At whatever moment a writer dies, the next process can
+ * seal the file: SQLite replays the committed transactions, and the remaining steps are the same.
+ * The last step appends the hash to the pages; without it a file counts as unsealed, whatever its
+ * meta says. Only a file that never had a log is skipped: the log begins when the tables are made,
+ * so nothing was stored.
  */
 
 #include <errno.h>
@@ -21,8 +21,8 @@
 #include "daemon/store/segment/write.h"
 #include "proto/base/memory.h"
 
-/* Pages of larger files are not all checked before they are sealed: it would take a second and
- * more. What is broken in them shows when it is read. */
+/* In larger files we do not check all pages before sealing: that would take a second and more. A
+ * broken page is found when it is read. */
 #define CHECKED_BYTES_MAX (256u << 20)
 /* Changes of a file that was made and never had a log: its first transaction. */
 #define CHANGES_UNBORN 1
@@ -71,7 +71,7 @@ static int write_seal(struct segment *g, uint64_t end_monotonic_ns)
 	return segment_end(g, r);
 }
 
-/* All but the hash: one file, which says that it is sealed, and is closed. */
+/* Do all but append the hash: make it one file, mark it as sealed in meta, and close it. */
 static int make_one_file(struct segment *g, uint64_t end_monotonic_ns)
 {
 	int r = write_seal(g, end_monotonic_ns);

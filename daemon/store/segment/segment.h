@@ -87,11 +87,11 @@ struct segment;
 int segment_create(const char *path, const struct segment_meta *meta, const struct sampler *s,
 	struct segment **ret_segment);
 
-/* One transaction: the window's rows and all tasks, cgroups, files, frames, stack nodes that they
- * need and that are not stored yet; names that have arrived since the last flush; changed end times
- * and argv of its tasks; and how much the losses (n_harts rows, cumulative) have grown. 0;
- * SEGMENT_NO_SPACE, SEGMENT_READ_ONLY, SEGMENT_HELD, SEGMENT_CORRUPT (nothing of this window was
- * stored: flush it again, or count it as lost); -errno. */
+/* Write one window, in one transaction: the window's rows and all tasks, cgroups, files, frames,
+ * stack nodes that they need and that are not stored yet; names that have arrived since the last
+ * flush; changed end times and argv of its tasks; and how much the losses (n_harts rows,
+ * cumulative) have grown. 0; SEGMENT_NO_SPACE, SEGMENT_READ_ONLY, SEGMENT_HELD, SEGMENT_CORRUPT
+ * (nothing of this window was stored: flush it again, or count it as lost); -errno. */
 struct segment_flush {
 	struct window *window;
 	struct stack_tree *stacks;

@@ -157,7 +157,7 @@ void segment_charge(struct segment *g, size_t bytes)
 	share_charge(g->shares, g->payer, bytes);
 }
 
-/* As SQLite does by default, but remembers the length of the log. */
+/* Do what SQLite does by default, and remember the length of the log. */
 int segment_watch_log(void *segment, sqlite3 *db, const char *database, int n)
 {
 	struct segment *g = segment;

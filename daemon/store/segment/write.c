@@ -189,7 +189,7 @@ static int write_rows(struct segment *g, const struct segment_flush *f)
 	return g->next_row ? SEGMENT_MORE : 0;
 }
 
-/* What belongs to the window beside its rows. */
+/* Write the rest of a window, besides its rows: names, changed tasks, losses. */
 static int end_window(struct segment *g, const struct segment_flush *f)
 {
 	int r = segment_write_names(g, f);

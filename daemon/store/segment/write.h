@@ -60,7 +60,7 @@ enum {
 	MARK_FINAL = 2,
 };
 
-/* One mark as it was before this transaction. */
+/* A mark as it was before this transaction. */
 struct mark_change {
 	struct marks *marks;
 	uint64_t id;
@@ -167,7 +167,7 @@ struct segment {
 	unsigned cut_before;
 };
 
-/* One value to bind. */
+/* A value to bind. */
 struct cell {
 	enum { CELL_NULL, CELL_INTEGER, CELL_TEXT, CELL_BLOB } kind;
 	int64_t integer; /* or the blob's length */
@@ -203,7 +203,7 @@ static inline bool segment_step_is_over(const struct segment *g)
 	return g->n_run >= g->run_max;
 }
 
-/* What an SQLite result means to our callers: 0, SEGMENT_NO_SPACE, -errno. */
+/* Outcome for our callers of an SQLite result: 0, SEGMENT_*, -errno. */
 int segment_outcome(const struct segment *g, int rc);
 int segment_exec(struct segment *g, const char *sql);
 
