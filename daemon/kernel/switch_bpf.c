@@ -70,7 +70,8 @@ static int size_maps(
 	return r ? r : bpf_map__set_max_entries(outputs, n_slots);
 }
 
-/* What loads may still not attach; it stays attached only while it has something to read. */
+/* Attach the program for a moment, since a program that loads may still not attach. It stays
+ * attached only while it has something to read. */
 static int try_attach(const struct bpf_program *program)
 {
 	struct bpf_link *link = bpf_program__attach(program);

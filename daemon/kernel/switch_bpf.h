@@ -25,7 +25,7 @@ enum switch_way {
 	N_SWITCH_WAYS,
 };
 
-/* One group of a hart, opened. */
+/* An open event group on a hart. */
 struct switch_group {
 	int hart;
 	/* PERF_COUNT_SW_BPF_OUTPUT, whose records go into the hart's ring; -1: no records are wanted,

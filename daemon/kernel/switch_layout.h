@@ -39,12 +39,12 @@ _Static_assert(sizeof(struct switch_values) == SWITCH_VALUES_BYTES(SWITCH_MEMBER
  * bring a record at each switch, so that nothing is lost, but they cost more. An entry takes some 200
  * bytes of the kernel's memory, allocated when the program is loaded. */
 #define SWITCH_TASKS_MAX 8192
-/* Of these, a user's: one alone cannot make the tasks of all others cost more. */
+/* Limit for each user, so that one user alone cannot make the tasks of all others cost more. */
 #define SWITCH_USER_TASKS_MAX (SWITCH_TASKS_MAX / 4)
 /* Users with such tasks at a time; tasks of further ones bring a record at each switch. */
 #define SWITCH_USERS_MAX 1024
 
-/* What a task counted since its last record, in one group's events. */
+/* Counts of one group's events for a task, since the task's last record. */
 struct task_sum {
 	__u64 kind; /* of the group: the same events in the same order, on whichever hart */
 	__u32 slot; /* that began it */

@@ -265,7 +265,7 @@ static __always_inline void keep_reading(struct switch_sums_slot *s, const struc
 	s->known = 1;
 }
 
-/* One group: what it counted since the last reading is the task's of `key`. */
+/* Add the group's counts since its last reading to the sums of the task of `key`. */
 static __always_inline void take_group(void *ctx, __u32 slot, struct switch_sums_slot *s,
 	const struct sum_key *key, const struct who *who, _Bool tells)
 {
