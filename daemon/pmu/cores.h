@@ -62,10 +62,10 @@ struct hart_set cores_of(const struct cores *c, const struct platform *p);
 /* Counters that always-on sampling has pinned on a hart, as a mask: who plans counts there does without
  * them. 0: none. c may be NULL. */
 void cores_hold(struct cores *c, int hart, uint64_t counters);
-/* Those of all of these harts. */
+/* Counters that are pinned on any of these harts, as a mask. */
 uint64_t cores_held(const struct cores *c, const struct hart_set *harts);
 
-/* What failed on these cores a moment ago. NULL if c is NULL. Forgotten by cores_reload. */
+/* Trials that failed on these cores a moment ago. NULL if c is NULL. cores_reload forgets them. */
 struct trials *cores_trials(const struct cores *c);
 
 /* The counting groups that are open on harts. NULL if c is NULL: nothing is shared. */

@@ -17,16 +17,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Groups of a hart that are compared with a wish: with more of them each has a turn in a second at most. */
+/* Groups of a hart that are compared with a wish. With more groups than this, each has counters once in
+ * a second at most. */
 #define GROUPS_COMPARED_MAX 256
-/* Of those that have the events, how many are read: reading interrupts the hart. */
+/* Groups that are read of those that have the wished events, since reading interrupts the hart. */
 #define GROUPS_LOOK_MAX 8
 /* Readings in which the enabled time of a group must move: at 0.3 µs each or more they take longer than the
  * kernel's clock needs for a step on any core that we know. On another one nothing is shared. */
 #define MOVES_TRIES_MAX 1000
-/* Between two looks there is time for some 25 turns. */
+/* Time between two readings of a group: some 25 rotations of the kernel. */
 #define SEEN_NS 100000000u
-/* A group with less of the time than this has no turn any more: 64 that take turns have 0.016 each. */
+/* A group that ran for a smaller share of the time than this gets no counters any more: 64 groups that
+ * share the counters have 0.016 each. */
 #define PART_MIN 0.001
 /* A group that has counters for less of the time is not joined for some of its events: for these alone there may be
  * counters more often. */

@@ -18,15 +18,15 @@
 #include "daemon/kernel/kernel.h"
 #include "daemon/kernel/machine.h"
 
-/* What one descriptor has counted. */
+/* The count of one descriptor. */
 struct group_count {
 	uint64_t value, enabled_ns, running_ns;
 };
 _Static_assert(sizeof(struct group_count) == 24, "read_format of two times, without a group");
-/* Since it was opened. 0 or -errno. */
+/* Read the count since the descriptor was opened. 0 or -errno. */
 int group_count_read(const struct kernel *k, int fd, struct group_count *ret_count);
 
-/* What makes two events on a hart the same: all that the kernel is asked for. */
+/* An event as we ask the kernel for it. Two events on a hart are the same if all of this is equal. */
 struct hart_event {
 	struct perf_event_attr
 		attr; /* size 0: this core has no such event; its member is never open */

@@ -78,7 +78,7 @@ static void set_pmu(struct perf_event_attr *attr, uint32_t type)
 		attr->config |= (uint64_t)type << PERF_PMU_TYPE_SHIFT;
 }
 
-/* As it is, and where that is no event, as one of the hart's own PMU. */
+/* Open the event as attr has it; if the kernel knows no such event, open it on the hart's own PMU. */
 static int open_on_pmu(
 	const struct event_place *at, const struct event *e, struct perf_event_attr *attr)
 {

@@ -28,8 +28,8 @@ struct event_place {
 int event_open_at(
 	const struct event_place *place, const struct event *e, struct perf_event_attr *attr);
 
-/* What attr's config is on that hart, for the name of a platform's event; nothing changes for others. 0;
- * -ENOENT: this core has no such event. */
+/* Set attr's config to that hart's code, if the event was given by the name of a platform's event;
+ * other events do not change. 0; -ENOENT: this core has no such event. */
 int event_place_code(
 	const struct event_place *place, const struct event *e, struct perf_event_attr *attr);
 
