@@ -70,7 +70,7 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define SIDEBAND_RING_BYTES (1u << 20)
 /* All of them together take at most this fraction (1 / N) of the machine's memory. */
 #define SIDEBAND_RINGS_PART 512u
-/* Of a raise: a quarter of its rate with deep stacks, but never more than this. */
+/* Ring of a raise: room for a quarter of its rate with deep stacks, but never more than the maximum. */
 #define RAISE_SAMPLE_BYTES 1100u
 #define RAISE_RING_BYTES_MAX (512u << 10)
 /* All sample rings together take at most this fraction (1 / N) of the machine's memory; so do the

@@ -20,7 +20,7 @@ int sampler_set_effort(struct sampler *s, const struct sampler_effort *effort);
 /* Is that the effort in force? rate_part 0 and 1 are the same. */
 bool effort_is(const struct sampler *s, const struct sampler_effort *effort);
 
-/* What is given up, as a sentence: "counts are not cut at switches, samples carry no counters"; ""
- * if nothing is. Returns ret_text. */
+/* A sentence about the work that is left out: "counts are not cut at switches, samples carry no
+ * counters"; "" if none is. Returns ret_text. */
 const char *effort_says(
 	const struct sampler_effort *effort, char ret_text[static EFFORT_TEXT_BYTES]);

@@ -12,7 +12,7 @@
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
 
-/* One group to open: member[0] fires, the others are read with it. */
+/* A group to open: member[0] fires, the others are read with it. */
 struct group {
 	enum rung rung;
 	struct event *member[EVENT_GROUP_MAX]; /* in the session's event list */

@@ -19,8 +19,8 @@
 /* A check is valid only if the event was enabled for this fraction of the time since the last
  * check: one that was opened in between is not checked yet. */
 #define WANTED_NS_MIN 500000000u
-/* Of the time between two checks: a probe of ours, which takes a tenth of a second, is no other
- * program's count. */
+/* Share of the time between two checks below which another program is taken to use the counter. A
+ * probe of our own, which takes a tenth of a second, stays above it. */
 #define SHORT_PART 0.85
 /* Trying costs up to some tenths of a second without samples on that hart. */
 #define CLIMB_AGAIN_NS 60000000000u

@@ -64,11 +64,12 @@ bool sampler_is_short(struct sampler *s, int r)
 	return is;
 }
 
-/* As rate_follow; move: what begins at ticks shall end at another moment. */
+/* Do the work of rate_follow. move: change the rate a little, so that samples do not stay in step with
+ * work that begins at ticks. */
 static int follow(struct sampler *s, bool move)
 {
 	int r = machine_refresh(s->kernel, &s->machine);
-	/* What cannot be read is assumed unchanged. */
+	/* Limits that cannot be read are assumed unchanged. */
 	if (r < 0 && !sampler_is_short(s, r))
 		return r;
 	uint32_t hz = s->options.hz;

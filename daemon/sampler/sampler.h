@@ -56,7 +56,7 @@ enum sampler_stacks {
 	SAMPLER_STACKS_DWARF,
 };
 
-/* What cuts counts at switches. */
+/* The means by which counts are cut at switches. */
 enum sampler_switches {
 	SAMPLER_SWITCHES_BEST,    /* the sibling, else BPF */
 	SAMPLER_SWITCHES_SIBLING, /* or nothing */
@@ -64,8 +64,9 @@ enum sampler_switches {
 	SAMPLER_SWITCHES_NONE,    /* switches are only counted */
 	/* BPF, as sums where the session takes all tasks; or nothing */
 	SAMPLER_SWITCHES_SUMS,
-	/* As BEST, but sums on harts where they are preferred. By request alone: the kernel drops samples
-	 * that come while another BPF program runs on that hart, of which no answer speaks. */
+	/* The same as BEST, but sums on harts where they are preferred. Only by request: the kernel
+	 * drops samples that come while another BPF program runs on that hart, and no answer reports
+	 * that. */
 	SAMPLER_SWITCHES_CHEAPEST,
 	SAMPLER_SWITCHES_BOTH, /* both, to be compared (doctor/switch_check.h), not added up */
 };
@@ -96,7 +97,7 @@ struct sampler_options {
 	struct cores *cores;
 };
 
-/* What a session leaves out of what it was opened for (effort.h). All 0: nothing. */
+/* Parts of its work that a session leaves out (effort.h). All 0: none. */
 struct sampler_effort {
 	bool no_cut;      /* counts are not cut at switches */
 	bool no_counters; /* samples carry no hardware counters */
