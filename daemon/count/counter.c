@@ -44,7 +44,7 @@
 
 #define TASKS_MAX 4096 /* a descriptor per event and thread: beyond it, count the whole system */
 
-/* What perf stat counts by default. Source: man perf-stat. */
+/* The events that perf stat counts by default. Source: man perf-stat. */
 #define DEFAULT_REST                                                                               \
 	",context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
 
@@ -85,7 +85,7 @@ static int thread_add_each(struct targets *t, pid_t tid)
 	return r;
 }
 
-/* One name in /proc/PID/task. */
+/* Add the thread of a name in /proc/PID/task. */
 static void thread_add(void *userdata, const char *name)
 {
 	struct targets *t = userdata;
@@ -475,7 +475,7 @@ int counter_start(struct counter *c)
 	return error;
 }
 
-/* What it counted since we started. */
+/* Read the count of the descriptor since we started. */
 static int read_count(const struct counter *c, size_t at, struct group_count *ret_count)
 {
 	struct group_count count;

@@ -17,7 +17,7 @@ struct counts {
 	 * the part of a count that rotation may take from it or add to it (count/rotation.h). */
 	const struct jackknife *jackknife;
 	double rotation;
-	/* Of the counter's events, to be held against each other; below 0: not counted. */
+	/* Counts of the counter's events, to be compared with each other; below 0: not counted. */
 	struct plausible_count count[EVENTS_MAX];
 };
 

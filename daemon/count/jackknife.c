@@ -151,8 +151,8 @@ void jackknife_without(const struct jackknife *s, size_t stretch, double *ret_co
 	}
 }
 
-/* Of Student's distribution, two-sided 95 %, for n - 1 degrees of freedom; 1.7 % too small for four,
- * less for more. Source: Abramowitz and Stegun, 26.7.5. */
+/* Quantile of Student's distribution, two-sided 95 %, for n - 1 degrees of freedom. It is 1.7 % too
+ * small for four, less for more. Source: Abramowitz and Stegun, 26.7.5. */
 static double student(double n)
 {
 	double f = n - 1;
@@ -169,14 +169,14 @@ static bool is_used(const double *without, const double *part, size_t i)
 	return isfinite(without[i]) && (!part || part[i] > 0);
 }
 
-/* One less a stretch's part of those that are used, of which there are n with that sum of parts. */
+/* 1 less the share of stretch i in the n stretches that are used, whose lengths add up to sum. */
 static double rest_of(const double *part, size_t i, double sum, double n)
 {
 	return 1 - (part ? part[i] / sum : 1 / n);
 }
 
-/* With stretches of unequal length each weighs by what is left without it; where all are equal this is the
- * ordinary jackknife. Source: F. M. T. A. Busing, E. Meijer, R. van der Leeden, "Delete-m jackknife for
+/* If stretches differ in length, the weight of each is the share of the others. If all are equal, this
+ * is the ordinary jackknife. Source: F. M. T. A. Busing, E. Meijer, R. van der Leeden, "Delete-m jackknife for
  * unequal m", Statistics and Computing 9, 1999, (8), for values that are hardly biased. */
 double jackknife_error(const double *without, const double *part, size_t n, double counted)
 {

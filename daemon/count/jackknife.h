@@ -22,7 +22,7 @@
 #define JACKKNIFE_STRETCHES_MIN 5      /* of fewer an interval would be wider than the value */
 #define JACKKNIFE_FIRST_NS 20000000ull /* several rotations; kernels rotate every 4 ms */
 
-/* One event, as of the start. */
+/* The count of an event since the start. */
 struct jackknife_count {
 	uint64_t value, enabled_ns, running_ns;
 };

@@ -12,7 +12,7 @@
 #include "daemon/pmu/event/place.h"
 
 #define TRIES 7
-/* Of a PMU of cores: of the first kind, where harts have several. */
+/* The interval of rotation of a cores' PMU; if harts have several kinds, of the first one's. */
 #define MUX_PATH "/sys/bus/event_source/devices/%s/perf_event_mux_interval_ms"
 #define TICK_HZ_DEFAULT 250 /* of most kernels */
 
