@@ -135,8 +135,8 @@ static uint64_t rotate_all_ns(const struct counter *c)
 	return least_ns;
 }
 
-/* As a part of a hart's time; 0: not known, or nothing rotates. Measured with groups of their own, before those
- * that count are started: clients may count with these already. */
+/* The cost of rotation, as a share of a hart's time; 0: not known, or nothing rotates. It is measured
+ * with groups of its own before the counting groups are started, since clients may use those already. */
 static double price(const struct hart_counts_options *o, const struct kind *k)
 {
 	struct counter *own = NULL;

@@ -25,7 +25,7 @@ static int add_events(const struct kernel *k, const struct cores *cores,
 	return r > 0 ? METRIC_TOO_MANY : r;
 }
 
-/* What is planned for whom. */
+/* A planning: for which harts, which metrics, and where their events go. */
 struct planning {
 	const struct kernel *kernel;
 	const struct metric_harts *harts;

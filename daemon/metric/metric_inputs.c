@@ -27,7 +27,7 @@ struct input_name {
 
 /* --- what they need --------------------------------------------------------------------------- */
 
-/* What is known before anything is counted. */
+/* The value of a name that is known before anything is counted. */
 static int known_value(
 	void *userdata, enum expression_kind kind, const char *name, double *ret_value)
 {

@@ -16,7 +16,7 @@
 #include "daemon/count/plan_cover.h"
 #include "daemon/pmu/event/counters.h"
 
-/* One of the inputs. */
+/* An input of the plan's metrics. */
 struct planned_event {
 	const char *name;
 	bool is_known;

@@ -16,7 +16,7 @@
 struct metric_plan;
 struct counter_terms;
 
-/* One metric of a plan. */
+/* A metric of a plan. */
 struct planned_metric {
 	const struct platform_metric *metric;
 	enum plan_fate fate;
@@ -60,8 +60,8 @@ const struct planned_metric *metric_plan_metric(const struct metric_plan *plan, 
 const char *metric_plan_input(
 	const struct metric_plan *plan, const struct planned_metric *m, size_t i);
 
-/* What must be true of this machine's firmware for the counts to mean what they say, as a sentence; NULL:
- * nothing. Linux cannot choose counters where firmware does, so on a core on which a code means another
+/* A sentence with the condition that this machine's firmware must meet for the counts to be right; NULL:
+ * none. Where firmware chooses the counters, Linux cannot. So on a core on which a code means another
  * event on other counters, firmware must know that. */
 const char *metric_plan_condition(const struct metric_plan *plan);
 
@@ -78,7 +78,7 @@ bool metric_plan_is_minimal(const struct metric_plan *plan);
 /* The pass of the plan's event in that position. */
 size_t metric_plan_pass(const struct metric_plan *plan, size_t position);
 
-/* One event specification for each pass, "{a,b}", as for -e; NULL after the last. The events of all
+/* The event specification of a pass, "{a,b}", as for -e; NULL after the last. The events of all
  * passes, in this order, are the plan's. */
 const char *metric_plan_events(const struct metric_plan *plan, size_t pass);
 
@@ -86,6 +86,7 @@ const char *metric_plan_events(const struct metric_plan *plan, size_t pass);
 bool metric_plan_needs(
 	const struct metric_plan *plan, const struct planned_metric *m, size_t position);
 
-/* The inputs of its metrics. A row of counts has those of the plan's events: that of an input is of the metric's
- * own pass; where it is split, of the first pass that has it. Borrowed. */
+/* The inputs of the plan's metrics. A row of counts has the counts of the plan's events: the count of an
+ * input is from the metric's own pass; if the metric is split, from the first pass that has the event.
+ * Borrowed. */
 const struct metric_inputs *metric_plan_inputs(const struct metric_plan *plan);

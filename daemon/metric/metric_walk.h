@@ -43,5 +43,5 @@ int metric_each_input(const struct platform *p, struct pool *pool,
 	const struct platform_metric *metric, const struct expression_source *known,
 	int (*take)(void *userdata, const char *name), void *userdata);
 
-/* As the kernel reads it: "@" stands for the slash of "pmu/event/" in a formula. */
+/* The name as the kernel reads it: in a formula, "@" is the slash of "pmu/event/". */
 void metric_spell(const char *name, char spelled[static EVENT_NAME_BYTES_MAX]);

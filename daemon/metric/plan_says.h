@@ -13,7 +13,7 @@ struct plan_says {
 	size_t n_lines;
 };
 
-/* What is counted on some harts. */
+/* The events and metrics that are counted on some harts. */
 struct planned {
 	const struct kernel *kernel;
 	const struct cores *cores;
