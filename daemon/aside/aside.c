@@ -26,7 +26,7 @@
 #define STACK_BYTES (256u << 10)
 /* Between two looks at a work that is waited for. */
 #define LOOK_MS 2
-/* Of a thread: how long it ran and waited for a processor. */
+/* The kernel's record of how long a thread ran and waited for a processor. */
 #define SCHEDSTAT "/proc/thread-self/schedstat"
 
 struct aside {
