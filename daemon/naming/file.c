@@ -213,9 +213,9 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 	return 0;
 }
 
-/* Of two users' files with one inode: also if `known` was replaced, since what it was is still mapped
- * where `file` is. But a file that was mapped only later, of which the kernel says no generation,
- * may be what replaced it. */
+/* Are these files of two users, which have the same inode, one file? Also if `known` was replaced, since
+ * the replaced file is still mapped where `file` is. But a file that was mapped only later, and for
+ * which the kernel gives no generation, may be the one that replaced it. */
 static bool is_same_file(const struct file *known, const struct file *file)
 {
 	bool later = (known->replaced || known->touched) && file->mapped_ns > known->mapped_ns;

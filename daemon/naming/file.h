@@ -24,7 +24,7 @@
 #define FILES_MAX 65536
 /* some 90 bytes each with its index: 72 MB; the same beyond it */
 #define FRAMES_MAX 800000
-/* What a pool is charged for them. */
+/* Bytes that a pool is charged for a frame and for a file. */
 #define FRAME_BYTES 90u
 #define FRAME_VERSION_BYTES 16u /* more for one of generated code */
 #define FILE_BYTES 500u /* with a path of up to FILE_PATH_BYTES; a longer one takes more places */
@@ -75,15 +75,15 @@ static inline bool file_is_absent(enum file_kind kind, enum file_state state, bo
 	       (state == FILE_UNSEEN || state == FILE_OPENING || state == FILE_VANISHED);
 }
 
-/* What was opened for a file, or for the one of that key before it: if it is the same once more, it is looked at
- * less often. */
+/* Identity of what was last opened for a file, or for the earlier file of the same key. If the next look
+ * finds the same, we look less often. */
 struct file_seen {
 	uint64_t device, inode, bytes;
 	int64_t changed_ns, status_ns;
-	uint64_t for_ns; /* how long it is taken to stay so; 0: not found the same yet */
+	uint64_t for_ns; /* assumed to stay so for this long; 0: not found the same yet */
 };
 
-/* Processes that live longer, as a rule: those that the one which mapped a file descends from. */
+/* Ancestors of the process that mapped a file, which are remembered since they live longer as a rule. */
 #define FILE_KIN 2
 struct file_kin {
 	pid_t pid; /* 0: none */
@@ -153,7 +153,7 @@ enum frame_state {
 	FRAME_UNNAMED = 4,       /* file has no symbols, or could not be read: see its state */
 };
 
-/* One (function, file, line) of a frame; place 0 is the innermost inlined function, the last is
+/* A (function, file, line) of a frame; place 0 is the innermost inlined function, the last is
  * the symbol itself. */
 struct place {
 	/* demangled; NULL unknown; interned by the namer client, borrowed */
@@ -188,7 +188,7 @@ static inline uint32_t frame_version(const struct frame *f)
 	return file_grows(f->file) ? ((const struct frame_of_version *)f)->version : 0;
 }
 
-/* Of a FRAME_ASKED frame: the source of its name does not exist yet, or is refused for a while. */
+/* Asker of a FRAME_ASKED frame if the source of its name does not exist yet, or is refused for a while. */
 #define FRAME_LATE UINT8_MAX
 
 /* Is its name being looked up? The name of a late frame may never come. */
@@ -253,7 +253,7 @@ void frame_set_places(struct file_table *t, struct frame *frame, struct place *p
 /* Memory of all walks, recordings and tops of clients together: what one of them may hold is a quota. */
 #define POOL_BYTES_MAX (128ull << 20)
 
-/* What a sweep (daemon/attribute/sweep.h) does with an id; the highest mark applies. */
+/* Marks that tell a sweep (daemon/attribute/sweep.h) what to do with an id; the highest mark applies. */
 enum { SWEEP_FREE = 0, SWEEP_RESERVED = 1, SWEEP_KEPT = 2 };
 
 /* Marks of a table's ids, at [id - 1]. */

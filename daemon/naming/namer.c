@@ -376,7 +376,7 @@ int namer_dispatch(struct namer *n, uint64_t now_ns)
 		if (r < 0)
 			return r;
 		if (!busy) {
-			/* What a callback queued was handled by the feeding after it. */
+			/* The feeding after a callback has handled what the callback queued. */
 			n->fresh = false;
 			return 0;
 		}

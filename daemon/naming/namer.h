@@ -140,7 +140,7 @@ int namer_ask_again(struct namer *n);
 /* Queue a copied stack. 0, NAMER_FULL, -ENOMEM. */
 int namer_unwind(struct namer *n, const struct unwind_job *job);
 
-/* What to poll (at most NAMER_FDS_MAX) and the deadline for calling namer_dispatch (CLOCK_MONOTONIC
+/* The descriptors to poll (at most NAMER_FDS_MAX) and the deadline for calling namer_dispatch (CLOCK_MONOTONIC
  * ns, UINT64_MAX: none). Descriptors change when a worker is restarted. */
 #define NAMER_FDS_MAX 2
 int namer_fds(const struct namer *n, struct pollfd ret_fds[NAMER_FDS_MAX]);

@@ -99,7 +99,7 @@ static int put_frame_back(
 	return hurried ? 0 : slot_push(n, s, frame, u);
 }
 
-/* What was requested and not answered waits again. */
+/* Let requested frames that were not answered wait again. */
 static int put_back(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	while (n->n_answered < n->n_batch) {

@@ -379,7 +379,7 @@ int slot_resume(struct namer *n, struct slot *s)
 	return 0;
 }
 
-/* What the next look at it may change. */
+/* Is this a state that the next look at the file may change? */
 static bool may_come_right(enum file_state state)
 {
 	return state == FILE_VANISHED || state == FILE_REFUSED || state == FILE_NO_SYMBOLS ||

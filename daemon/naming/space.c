@@ -116,8 +116,8 @@ static int space_replace(
 	return 0;
 }
 
-/* Of the mappings that it overlaps, at most the first keeps a piece before it and the last a piece
- * behind it:
+/* Insert a mapping. Of the mappings that it overlaps, at most the first keeps a piece before it and the
+ * last a piece behind it:
  *
  *      |---first---|   |--|   |---last---|
  *             |------- new ------|
