@@ -11,7 +11,7 @@
 
 #include <dwarf.h>
 
-/* Where list i of a section begins. The section has one table; its offsets count from the end of the
+/* The beginning of list i of a section. The section has one table; its offsets count from the end of the
  * table's header. */
 static struct byte_reader numbered_list(struct section_bytes lists, uint64_t i)
 {
@@ -87,7 +87,7 @@ static bool next_old(struct die_ranges *w, uint64_t *ret_start, uint64_t *ret_en
 	}
 }
 
-/* One entry of a list. False: it is no range. */
+/* Read an entry of a list. False: it is no range. */
 static bool read_entry(struct die_ranges *w, uint64_t kind, uint64_t *ret_start, uint64_t *ret_end)
 {
 	struct byte_reader *r = &w->list;

@@ -298,7 +298,8 @@ static const char *die_string(Dwarf_Die *die, unsigned attribute)
 	return dwarf_formstring(dwarf_attr_integrate(die, attribute, &a));
 }
 
-/* Of the unit alone: for an attribute that a skeleton lacks, libdw would search the other half. */
+/* The directory that the unit itself names: for an attribute that a skeleton lacks, libdw would search
+ * the other half. */
 static const char *unit_directory(Dwarf_Die *unit)
 {
 	Dwarf_Attribute a;

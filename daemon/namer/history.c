@@ -32,7 +32,7 @@ struct history_part {
 	uint32_t n;
 };
 
-/* What is looked for: ranges that meet [start, end). */
+/* A search for ranges that meet [start, end). */
 struct search {
 	uint64_t start, end;
 	uint32_t order; /* before this index */
@@ -136,7 +136,8 @@ static void weave(
 	*ret_top = *top;
 }
 
-/* One part of the last of them that are not larger, and of what is not sorted yet. */
+/* Sort the ranges that are not sorted yet into a new part, together with the last parts that are not
+ * larger than it. */
 static int sort_last(struct history *h)
 {
 	uint32_t n = h->n - h->n_sorted, n_parts = h->n_parts;

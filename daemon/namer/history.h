@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of a file: more than the lines of it that are read. */
+/* Ranges of a file: more than the lines that are read of it. */
 #define HISTORY_MAX 4000000u
 
 struct names;

@@ -112,14 +112,15 @@ struct image_change {
 	uint64_t from_ns; /* CLOCK_MONOTONIC; 0: the file does not say when */
 	uint32_t order;   /* its number: of the ranges so far it is the last */
 };
-/* Those behind the first `after` ranges, in order. Returns their number; max: there are others. */
+/* The changes behind the first `after` ranges, in order. Returns their number; max: there are others. */
 uint32_t image_changes(
 	const struct image *i, uint32_t after, struct image_change *ret_change, uint32_t max);
 
 /* Name one offset (file offset for ELF). O(log n) after the first, which opens the lines. Never
  * fails for bad input. */
 void image_name(struct image *i, uint64_t offset, struct image_naming *ret_naming);
-/* The same by the first `order` ranges of generated code; what they do not cover, by the first that does. */
+/* The same by the first `order` ranges of generated code; if they do not cover the offset, by the first
+ * range that does. */
 void image_name_by(
 	struct image *i, uint64_t offset, uint32_t order, struct image_naming *ret_naming);
 
@@ -137,7 +138,7 @@ void image_drop_units(struct image *i);
 void image_drop_lines(struct image *i);
 /* Release the pages of its files, which the kernel maps again when they are touched. */
 void image_release_pages(struct image *i);
-/* One more user of the image. Each frees it. */
+/* Add a user of the image. Each user frees it. */
 struct image *image_ref(struct image *i);
 bool image_is_shared(const struct image *i);
 struct image *image_free(struct image *i);

@@ -61,7 +61,7 @@ uint64_t read_mark_hash(const struct read_mark *r);
 /* Do bytes of that hash stand before that place? */
 bool read_mark_holds(int fd, uint64_t at, uint64_t hash);
 
-/* Of their kind: read on. 0, IMAGE_*, -errno */
+/* Read on in a file of that kind. 0, IMAGE_*, -errno */
 int perf_map_read_on(struct image *image, int fd);
 int jitdump_read_on(struct image *image, int fd);
 

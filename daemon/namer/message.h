@@ -76,7 +76,7 @@ enum message_type {
 	MESSAGE_GROWN,
 };
 
-/* One of the files of an image. */
+/* The files of an image. */
 enum message_part {
 	PART_MAIN = 0,
 	PART_DEBUG = 1,   /* separate debug file */
@@ -242,7 +242,7 @@ struct message_name {
 	uint32_t no_split; /* 1: the split unit that the last answer wanted is not there */
 	uint32_t zero;
 };
-/* Of generated code, the name that it had when so many ranges of it were known. */
+/* An offset to name; in generated code, by the first `order` ranges alone. */
 struct message_offset {
 	uint64_t offset;
 	uint32_t order;

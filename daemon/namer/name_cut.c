@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Of names that are too long, front and end are kept, and a hash between them. */
+/* Names that are too long keep their front and end, with a hash between them. */
 
 #include "daemon/namer/name_cut.h"
 

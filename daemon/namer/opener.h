@@ -22,7 +22,7 @@ struct mapped;
  * it is called what stat says. 0 or -errno. */
 int opener_run(int socket, struct mapped *mapped);
 
-/* One decoded request: strings are NUL-terminated, the link is "" if there is none. */
+/* A decoded request: strings are NUL-terminated, the link is "" if there is none. */
 struct opener_question {
 	struct message_open open;
 	char path[MESSAGE_PATH_BYTES_MAX + 1];

@@ -14,7 +14,7 @@
 #include "daemon/namer/parser_private.h"
 #include "proto/base/memory.h"
 
-/* What libdw keeps of the units that were read, in one image. A library's units take some 20 KB
+/* Memory that libdw may keep for units that were read, in one image. A library's units take some 20 KB
  * each, a large C++ program's a megabyte. */
 #define UNITS_BYTES_MAX ((size_t)6 << 20)
 #define UNITS_LOOK_NAMES 32u /* names between two looks at that */

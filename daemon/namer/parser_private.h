@@ -19,13 +19,13 @@
 /* Above this, also what is in use goes, except the image used last. */
 #define PARSER_CROWDED_BYTES ((size_t)26 << 20)
 
-/* What making something took, and what it takes. */
+/* The cost of making something: the CPU time that it took, and the heap that it takes. */
 struct effort {
 	uint64_t cpu_ns;
 	size_t heap_bytes;
 };
 
-/* What a file was when it was read. */
+/* Identity of a file when it was read. */
 struct identity {
 	dev_t device;
 	ino_t inode;

@@ -211,7 +211,7 @@ static int enter(rlim_t n_files, rlim_t file_bytes)
 	return r;
 }
 
-/* As that of children that answer (child/offload.c). */
+/* The same score as that of children that answer (child/offload.c). */
 #define OOM_SCORE "500"
 
 /* The step by which the allocator takes memory from the kernel and returns it. */
