@@ -133,7 +133,7 @@ static int attribute_switch(struct attribute *a, const struct record *r, int har
 	return result;
 }
 
-/* What a task counted since the last time. */
+/* Attribute the counts of a task since its last record of sums. */
 static int attribute_sums(struct attribute *a, const struct record *r, int hart)
 {
 	struct delta delta;
@@ -154,7 +154,7 @@ static int attribute_sums(struct attribute *a, const struct record *r, int hart)
 	return result;
 }
 
-/* What a sample says of counts. */
+/* Take the counts of a sample's group since its last reading. */
 static int read_sample(
 	struct attribute *a, const struct record *r, int hart, struct delta *ret_delta)
 {
@@ -166,7 +166,8 @@ static int read_sample(
 	return result ? result : silence_cut(a, r, hart, ret_delta);
 }
 
-/* Where only some are wanted, not all cgroups were looked at: the process is asked, once for each. */
+/* Find a cgroup by its id. A session of some processes has not looked at all cgroups: it reads the
+ * process's cgroup in /proc, once for each id. */
 static int find_cgroup(
 	struct attribute *a, struct task *process, uint64_t id, const struct cgroup **ret_cgroup)
 {
@@ -181,7 +182,7 @@ static int find_cgroup(
 	return r;
 }
 
-/* What it has used belongs to the cgroup that it was in. */
+/* Move the task to the sample's cgroup. Its use so far belongs to the cgroup that it was in. */
 static int change_cgroup(struct attribute *a, const struct record *r, struct task **task, int hart)
 {
 	uint64_t id = r->sample.cgroup;

@@ -50,7 +50,7 @@
  * reported. */
 #define EXECS_MAX 1024
 
-/* What /proc shows after an exec. */
+/* The arguments and rights of a process after an exec. */
 struct exec_text {
 	char *argv; /* as in struct task; NULL: not read */
 	uint32_t n_argv;
@@ -384,12 +384,12 @@ int missed_drained(struct attribute *a, uint64_t now_ns);
 
 /* --- charge.c --------------------------------------------------------------------------------- */
 
-/* What the group of this sample or switch counted since its last reading; n_reads 0 if not known.
+/* The counts of this sample's or switch's group since its last reading; n_reads 0 if not known.
  * Must see every reading, including those of idle and of unwanted tasks. */
 int charge_delta(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta);
-/* The same of a record of STREAM_SWITCH_SUMS: what its own task counted. */
+/* The same for a record of STREAM_SWITCH_SUMS: the counts of its own task. */
 void charge_sums(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta);
-/* 1: that sample's group is not cut, and what it counted is charged to nobody; else 0. */
+/* 1: that sample's group is not cut, and its counts are charged to no task; else 0. */
 uint64_t charge_uncounted(const struct record *r, const struct delta *d);
 /* Add to the task's pending counts. 0 or -ENOMEM. */
 int charge_pending(struct attribute *a, struct task *task, const struct delta *d);
@@ -408,7 +408,7 @@ void weigh_sums(struct attribute *a, const struct record *r, int hart);
 /* The time in ns that a sample stands for; the next one starts at 0. d is its own delta, which was
  * passed to weigh_stretch. */
 uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const struct delta *d);
-/* What is kept for the group of a record's event; NULL: none. */
+/* The state that is kept for the group of a record's event; NULL: none. */
 struct stand *weigh_stand(struct attribute *a, const struct record *r, int hart);
 
 /* --- silence.c -------------------------------------------------------------------------------- */

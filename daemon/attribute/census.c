@@ -107,7 +107,7 @@ static bool wants_maps(const struct task *process, uint64_t now_ns)
 	return !process->maps_read_ns || now_ns >= process->maps_read_ns + MAPS_READ_EVERY_NS;
 }
 
-/* As they were at that time, or later. */
+/* Take the process's mappings as they were at time_ns, or later. */
 static int maps_take(
 	struct attribute *a, struct task *process, struct proc_view *v, uint64_t time_ns)
 {
@@ -494,7 +494,7 @@ static int orphans_add(struct census *o, pid_t pid, pid_t parent)
 	return 0;
 }
 
-/* A process more. CENSUS_END; 0; -errno. */
+/* Read the next process. CENSUS_END; 0; -errno. */
 enum { CENSUS_END = 1 };
 static int census_next(struct attribute *a, struct census *c)
 {
@@ -510,8 +510,8 @@ static int census_next(struct attribute *a, struct census *c)
 	return r < 0 ? r : 0;
 }
 
-/* Where only some are wanted, they and what descends from them are read. Others, who may be thousands of any user's,
- * are asked for when a record tells of them. */
+/* Read the next of the named processes, with its descendants, in a session of some processes. Others, which may be
+ * thousands of any user's, are read when a record mentions them. */
 static int census_named(struct attribute *a, struct census *c)
 {
 	if (c->at == c->n_pids)

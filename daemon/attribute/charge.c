@@ -60,7 +60,7 @@ static uint64_t count_untold(
 	return s && s->role == STREAM_SWITCH && last->value > n_told ? last->value - n_told : 0;
 }
 
-/* Of a group that is not cut: did one task run since the last reading? */
+/* Did only one task run since the last reading of a group that is not cut? */
 static bool is_of_one_task(
 	const struct attribute *a, const struct record_sample *s, const struct delta *d)
 {

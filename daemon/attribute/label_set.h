@@ -29,7 +29,7 @@ struct label_text {
 	char key[];         /* uid and labels */
 };
 
-/* What jobs/pinner_rule.c knew of a set when it last looked; all 0: it has not looked yet. */
+/* State of a set at the last look of jobs/pinner_rule.c; all 0: it has not looked yet. */
 struct label_look {
 	uint32_t n_given;
 	bool is_known, ran;
@@ -65,7 +65,7 @@ struct label_sets {
 	uint32_t n_due_freed, due_freed_uid;
 };
 
-/* That user's set of these labels, with one more reference. 0, LABEL_SETS_FULL, -ENOMEM. */
+/* Get that user's set of these labels, with one more reference. 0, LABEL_SETS_FULL, -ENOMEM. */
 enum { LABEL_SETS_FULL = 1 };
 int label_set_get(struct label_sets *t, uid_t uid, const char *labels, struct label_set **ret_set);
 static inline struct label_set *label_set_ref(struct label_set *set)
@@ -76,7 +76,7 @@ static inline struct label_set *label_set_ref(struct label_set *set)
 	}
 	return set;
 }
-/* One more reference, of somebody who gives it to no process. */
+/* Add a reference for an owner that gives the set to no process. */
 static inline struct label_set *label_set_hold(struct label_set *set)
 {
 	set->n_refs++;
@@ -87,6 +87,6 @@ struct label_set *label_set_unref(struct label_sets *t, struct label_set *set);
 /* Find that user's set of these labels, borrowed; NULL: there is none, or no memory to look for it. */
 struct label_set *label_set_find(const struct label_sets *t, uid_t uid, const char *labels);
 
-/* One more reference; and one back, NULL is fine. */
+/* Add a reference; give one back, where NULL is fine. */
 struct label_text *label_text_ref(struct label_text *text);
 void label_text_unref(struct label_text *text);

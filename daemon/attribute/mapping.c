@@ -165,7 +165,8 @@ static int map_file(
 	return space_map(a->o.tasks, process, m->start, m->bytes, m->file_offset, file);
 }
 
-/* One check per drain is enough: everything it could find was written before the drain. */
+/* Was the file rewritten? A check per drain is enough: everything it could find was written before the
+ * drain. */
 static bool is_rewritten(struct attribute *a, struct file *file)
 {
 	const struct file **looked = &a->looked[file->id % FILES_LOOKED];

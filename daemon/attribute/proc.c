@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* One process in /proc
+/* A process in /proc
  *
- * Only reads; changes no state. A process may disappear at any moment, so each text that cannot be
- * read is simply missing. One that does not answer is counted.
+ * This only reads and changes no state. A process may disappear at any moment, so each text that cannot
+ * be read is simply missing. A process that does not answer is counted.
  */
 
 #include <errno.h>

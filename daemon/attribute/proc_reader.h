@@ -33,8 +33,8 @@
 #define PROC_THREADS_READ_MAX 65536u
 #define PROC_CHILDREN_MAX 65536u
 
-/* What is read, in this order: after an exec the owner is set before the arguments, so once these are
- * in place the owner is the new one. Kernel threads have only the first three
+/* Parts to read, in this order: after an exec the kernel sets the owner before the arguments, so once the
+ * arguments are in place the owner is the new one. Kernel threads have only the first three
  * and an owner. */
 enum {
 	PROC_STAT = 1,

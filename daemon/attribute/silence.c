@@ -143,7 +143,7 @@ int silence_cut(struct attribute *a, const struct record *r, int hart, struct de
 	d->silent_ns = silent_ns < d->enabled_ns ? silent_ns : d->enabled_ns;
 	if (d->silent_ns > d->running_ns)
 		d->silent_ns = d->running_ns;
-	/* Who saw the switches in the silence has cut it there. */
+	/* If the switches during the silence were seen, the counts were cut there. */
 	bool seen = !a->throttles_groups || a->o.per_task || stand->by_bpf;
 	if (seen || r->tid == stand->silent_tid)
 		return 0;

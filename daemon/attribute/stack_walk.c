@@ -369,8 +369,8 @@ static int walk_kernel(struct stack_walk *w, uint64_t addr)
 	return r;
 }
 
-/* One address in the mode that the last marker named. Hypervisor, guests and later kernels' modes
- * are not named. */
+/* Walk an address in the mode that the last marker named. Addresses of a hypervisor, of guests and of
+ * modes of later kernels are not named. */
 static int walk_entry(struct stack_walk *w, uint64_t context, uint64_t addr)
 {
 	switch (context) {

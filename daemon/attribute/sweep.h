@@ -21,7 +21,7 @@
 /* A file or frame is freed after it was not seen for at least this long; if it comes back, it must
  * be named again. */
 #define SWEEP_IDLE_NS 120000000000u
-/* Of a user with more frames than this, recently seen ones are freed too unless they are marked. */
+/* If a user has more frames than this, recently seen ones are freed too unless they are marked. */
 #define SWEEP_FRAMES_CROWDED (FRAMES_MAX / 16)
 /* Total size of the arguments of all kept tasks; above it, arguments longer than SWEEP_ARGV_SHORT
  * are cut to that length. 10,000 processes with 200 bytes each take 2 MB. */

@@ -158,7 +158,7 @@ static inline const struct space *task_space(const struct task *task)
 	return task->process->space;
 }
 
-/* Who pays for what it costs: samples, stacks, names. NULL: nobody is known. */
+/* The user who pays for what a task costs: samples, stacks, names. -1 if task is NULL. */
 static inline uid_t task_account(const struct task *task)
 {
 	return !task ? (uid_t)-1 : task->process ? task->process->account : task->account;
