@@ -28,7 +28,8 @@ static const struct {
 	[LISTENER_FEED] = {SOCK_SEQPACKET, "feed in [feed]", "ListenSequentialPacket="},
 };
 
-/* What is wrong with a path, and to do something about it (a format for the key's name). */
+/* Set *error to what is wrong with a path, and to a remedy, to which the use's key in mperf.conf is
+ * added. */
 static int refuse(struct listener_error *error, enum listener_use use, const char *remedy,
 	const char *what, const char *path)
 {
@@ -49,7 +50,7 @@ static void make_folder(const char *path)
 	(void)mkdir(folder, 0755); /* if it cannot be made, bind says so */
 }
 
-/* What stands in the way of binding there. 0: nothing any more; SERVER_*; -errno. */
+/* Remove a socket that nobody listens at. 0: nothing prevents binding there any more; LISTENER_*; -errno. */
 static int clear_way(
 	enum listener_use use, const struct sockaddr_un *address, struct listener_error *error)
 {

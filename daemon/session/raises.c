@@ -117,7 +117,7 @@ static uint32_t tasks_max(const struct walk *w)
 	return n > RAISE_TASKS_MAX ? RAISE_TASKS_MAX : n > 4 ? n : 4;
 }
 
-/* What cannot be opened is sampled as before. */
+/* Open the events of a task. If they cannot be opened, the task is sampled as before. */
 static int open_one(struct walk *w, struct raise *r, struct task *task, uint64_t now_ns)
 {
 	const unsigned number = task->raised;

@@ -18,8 +18,8 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* What a walk counts of tasks that a recording of some of them does not have; of its own it counts
- * itself, or cannot tell. */
+/* Does the walk count losses of this cause for tasks that the recording, which is of some tasks, does not
+ * have? Such losses of its own tasks the recording counts itself, or cannot tell apart. */
 static bool is_of_others(const struct recording *g, enum loss cause)
 {
 	bool some = g->shared && !targets_are_all(&g->targets);
@@ -88,7 +88,7 @@ static void lose_window(struct recording *g, struct window *window)
 	window_clear(window);
 }
 
-/* What is in hand cannot be stored. */
+/* The current windows could not be written: count their samples as lost. */
 static void lose_windows(struct recording *g)
 {
 	lose_window(g, &g->writing);
@@ -103,7 +103,7 @@ static void note_told(struct recording *g, uint64_t (*lost)[N_LOSSES])
 		memcpy(g->told, lost, (size_t)g->n_harts * sizeof(*g->told));
 }
 
-/* What tasks counted in samples that were passed over is in the window too. 0 or -ENOMEM. */
+/* Add the counts of skipped samples to the window. 0 or -ENOMEM. */
 static int add_rest(struct recording *g)
 {
 	struct attribution rest;
@@ -178,7 +178,7 @@ static int update(struct recording *g)
 	return r;
 }
 
-/* What a disc says no to, in whatever way, ends the recording, and is no error of the daemon. */
+/* End the recording because the disc refused a write, in whatever way. That is no error of the daemon. */
 static int store_failed(struct recording *g, int r)
 {
 	g->outcome = r;
@@ -186,7 +186,7 @@ static int store_failed(struct recording *g, int r)
 	return g->trouble;
 }
 
-/* r of a flush: if it failed, what is in hand is lost. */
+/* Take the result r of a flush: if it failed, the samples of the current windows are lost. */
 static int stored_or_lost(struct recording *g, int r)
 {
 	if (r == 0)
@@ -301,7 +301,8 @@ static int cut(void *userdata, uint64_t cut_ns)
 	return 0;
 }
 
-/* What the segment knows by id keeps its id; what is in hand, and the call-site tree, are kept. */
+/* Mark for a sweep: ids that the segment uses stay reserved; the current window's tasks and the frames of
+ * the call-site tree are kept. */
 static void mark(void *userdata, struct sweep *s)
 {
 	struct recording *g = userdata;

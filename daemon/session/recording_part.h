@@ -22,8 +22,8 @@ int recording_part_new(const struct attribute *a, int n_harts, uint64_t (*lost)[
 /* Count samples of that hart as the recording's; p may be NULL. */
 void recording_part_take(struct recording_part *p, int hart, uint64_t n_samples);
 
-/* Of what the walk has lost: all until the recording began, and its part of what came since. Causes
- * that cost no samples are whole. It never falls. p NULL: all. */
+/* The recording's share of the walk's losses: all losses until the recording began, and its share of the
+ * later ones. Losses that cost no samples count in full. The result never falls. p NULL: all losses. */
 uint64_t recording_part_lost(struct recording_part *p, int hart, enum loss cause, uint64_t lost);
 
 struct recording_part *recording_part_free(struct recording_part *p);

@@ -21,7 +21,8 @@
 /* Each with what is the user's and with what is nobody's. */
 #define MERGED_USERS_MAX (2 * SHARE_USERS_MAX)
 
-/* Of a user's job: what is the user's, or what belongs to nobody and is on this user's account. */
+/* A task into which samples of a user's job are merged. Samples that belong to nobody and are on the
+ * user's account have a task of their own. */
 struct merged {
 	struct merged_key {
 		uint32_t account, uid, set; /* set: id of its labels; 0: none */

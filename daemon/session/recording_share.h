@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What a recording keeps of samples whose user is over the share (aggregate/share.h)
+/* Recording share: what a recording keeps of samples whose user is over the share (aggregate/share.h)
  *
  * All functions take NULL, a recording without limits, and do nothing then.
  */

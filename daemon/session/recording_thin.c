@@ -18,7 +18,7 @@ struct thin_hart {
 	uint64_t weight_ns, period; /* of samples passed over since the last that was kept */
 };
 
-/* What a task counted in samples that were passed over; without frames. */
+/* Counts of a task in skipped samples; without frames. */
 struct thin_task {
 	uint32_t id;
 	struct attribution sum;

@@ -55,7 +55,8 @@ static void empty_rings(struct ring *ring, size_t n)
 	}
 }
 
-/* What came before, the other side and the enabling of events, is not to be seen. */
+/* Do a quarter of the work without measuring it, then measure the work: so the other side's work and the
+ * enabling of events do not show in the result. */
 static int work_warm(const struct kernel *k, int hart, enum task_work what, uint64_t *ret_ns)
 {
 	uint64_t warm_ns;

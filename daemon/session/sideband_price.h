@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What the side band adds to a fork, an exec and a mapping, found by measuring
+/* The cost that the side band adds to a fork, an exec and a mapping, found by measuring
  *
- * Fixed work is done on one hart with and without the events of a session, in turn. They are open
- * beside those of a service, which both sides have.
+ * We do fixed work on one hart, alternately with and without the events of a session. If a service has
+ * events open, both sides have those.
  */
 
 #include <stdbool.h>
@@ -20,12 +20,12 @@ struct sideband_price {
 
 #define SIDEBAND_ROUNDS 21 /* pairs for one price; odd, for the median */
 
-/* Of SIDEBAND_ROUNDS differences, which are sorted. */
+/* The price from SIDEBAND_ROUNDS differences. Sorts them in place. */
 struct sideband_price sideband_price_judge(double difference_ns[static SIDEBAND_ROUNDS]);
 
-/* Measure all: takes about half a second of a hart, in which some 1,500 children end at once. What
- * the machine refuses stays unknown. The caller must see the whole system. 0; SIDEBAND_REFUSED: no
- * session opens; -errno. */
+/* Measure all prices: takes about half a second of a hart, in which some 1,500 children end at once. The
+ * price of work that the machine refuses stays unknown. The caller must see the whole system. 0;
+ * SIDEBAND_REFUSED: no session opens; -errno. */
 enum { SIDEBAND_REFUSED = 1 };
 int sideband_price_measure(
 	const struct kernel *k, struct sideband_price ret_price[static N_TASK_WORKS]);

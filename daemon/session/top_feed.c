@@ -49,8 +49,8 @@ static void slice_begin(struct top_feed *f, uint64_t start_ns)
 	s->window.start_ns = start_ns;
 }
 
-/* What the walk lost, and the harts did, between the last cut and this one. Without /proc/stat
- * their times are unknown. */
+/* End the slice with the walk's losses and the harts' times between the last cut and this one. Without
+ * /proc/stat the times are unknown. */
 static void slice_end(struct top_feed *f, uint64_t end_ns)
 {
 	struct top_slice *s = &f->now;

@@ -19,7 +19,8 @@
 #include "proto/base/memory.h"
 
 #define TICK_NS 1000000000u
-/* Of scanning in one turn: of the thread's own time, and in all, since processes may not answer. */
+/* Limits of one call of walk_scan: CPU time of the thread, and elapsed time, since processes may not
+ * answer. */
 #define SCAN_SLICE_NS 5000000u
 #define SCAN_WAITS_NS 20000000u
 
@@ -406,7 +407,7 @@ static void notice_hung_rings(struct walk *w)
 	}
 }
 
-/* What is due while sampling runs. */
+/* Do the work that is due while sampling runs. */
 static int run(struct walk *w, uint64_t now_ns)
 {
 	struct walk_inner *in = w->inner;
@@ -505,7 +506,7 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 	int r = w->feed ? feed_resume(w->feed) : 0;
 	if (r == 0 && w->feed)
 		r = feed_settle(w->feed, now_ns, UINT64_MAX);
-	/* What ends before the next look is judged too. */
+	/* Check for blind harts once more, since no later check covers the time since the last one. */
 	struct hart_set mend;
 	if (r == 0 && w->sampler->started && !w->sampler->options.per_task) {
 		r = walk_drain_all(w, now_ns);

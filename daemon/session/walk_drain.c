@@ -15,9 +15,9 @@
 #define EXEC_LOOK_RECORDS 32
 /* Cuts before the loop goes on with its other work, after a stall; some seconds' worth. */
 #define CUTS_DUE_MAX 64
-/* Of raises, where all samples so far are needed at once. */
+/* CPU time for samples of raises when all samples so far are needed at once. */
 #define RAISED_AT_ONCE_NS (3 * DRAIN_SLICE_NS)
-/* Work of a record beside the frames of its stack, in frames. */
+/* Work of a record in addition to the frames of its stack, in frames. */
 #define RECORD_UNITS 4u
 
 static uint64_t cpu_ns(void)
