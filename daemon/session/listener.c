@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A daemon that was killed leaves its socket file behind, and bind() refuses a path that exists.
- * Who is right is asked by connecting: a socket that nobody listens at refuses, and may go. It is
- * removed only as a socket, since connecting to any other file is refused as well.
+ * We find out by connecting: a socket at which nobody listens refuses, and we remove it. We remove only
+ * sockets, since any other file refuses a connection as well.
  */
 #include "daemon/session/listener.h"
 

@@ -3,9 +3,10 @@
 
 /* Raises of a walk: users whose own tasks are sampled faster than the system
  *
- * A task of such a user is raised when the session's own events have sampled it: what sleeps costs nothing.
- * Until then, and where no more can be opened, its other samples stand for it. The time that the samples of a
- * raise take is bounded; beyond it they are dropped before they cost, which is that user's loss alone.
+ * A task of such a user is raised when the session's own events have sampled it, so tasks that sleep cost nothing.
+ * Until then, and if no more events can be opened, the session's own samples represent the task. The time that the
+ * samples of a raise take is bounded; beyond the bound they are dropped before they cost anything, so only that
+ * user loses samples.
  */
 
 #include <stdbool.h>
@@ -17,7 +18,8 @@
 
 struct walk;
 
-/* Tasks of one raise for which events are open, each with what it starts; beyond it the oldest give way. */
+/* Tasks of a raise for which events are open, each with the tasks that it starts; beyond it, the events of the
+ * oldest task are closed. */
 #define RAISE_TASKS_MAX 64u
 #define RAISE_ASKED_MAX 32u /* that wait for their events */
 /* Share of the loop's time (1 / N) for all raises together; each raise has an equal share of it. */

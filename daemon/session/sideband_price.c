@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A record takes less than a microsecond, and an exec 500 of them, so a mean says nothing: pairs are
- * short, every other one begins with the side that has events, and the median counts. How well it is
- * known follows from the differences themselves: with 21 of them it is between the 6th and the 16th
- * in 97 of 100 cases, whatever disturbs them.
+/* A record takes less than a microsecond, and an exec 500 microseconds, so a mean would show nothing.
+ * Therefore pairs are short, every other pair begins with the side that has events, and the result is the
+ * median. The differences themselves give its interval: with 21 differences, the median is between the 6th
+ * and the 16th in 97 of 100 cases, whatever disturbs them.
  */
 
 #include "daemon/session/sideband_price.h"

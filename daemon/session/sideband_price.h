@@ -11,8 +11,8 @@
 
 #include "daemon/kernel/kernel.h"
 
-/* ns, the median of the differences, and the interval that holds it in 97 of 100 cases. Where that
- * begins at or below 0, only its end says something: it costs less. */
+/* ns, the median of the differences, and the interval that holds it in 97 of 100 cases. If the interval
+ * begins at or below 0, only its end is known: the cost is less than that. */
 struct sideband_price {
 	bool known;
 	double ns, low_ns, high_ns;

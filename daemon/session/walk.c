@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The order of things matters at both ends. At the start /proc is scanned before and after events
- * are enabled, so that nothing falls between: what is told twice is counted once. At the end
- * sampling stops first, then the rings are emptied.
+ * are enabled, so that no task is missed in between; a task that is found twice is entered once. At the
+ * end sampling stops first, then the rings are emptied.
  *
  * Windows are cut in the time of the records, not of the drains: a drain up to a tap's cut comes
  * first, so its window holds what happened in it and nothing else. Only copied stacks, whose
@@ -142,7 +142,7 @@ uint64_t walk_scan_ns(const struct walk *w)
 	return attribute_scans(w->attribute) ? w->inner->next_scan_ns : UINT64_MAX;
 }
 
-/* It rests for as long as it took, so that the rings have their turn. */
+/* After each slice scanning pauses for as long as the slice took, so that the rings are drained. */
 int walk_scan(struct walk *w)
 {
 	const uint64_t began_ns = clock_ns(CLOCK_MONOTONIC);
@@ -322,7 +322,7 @@ static uint64_t count_hotplugs(const struct sampler *s)
 	return n;
 }
 
-/* Open harts again that are busy and bring nothing. Their rings were drained a moment ago. */
+/* Open harts again that are busy and bring no samples. Their rings were drained a moment ago. */
 static int mend_blind(struct walk *w, uint64_t now_ns, bool *ret_mended)
 {
 	struct blind *b = &w->inner->blind;
@@ -350,7 +350,8 @@ static int without_descriptors(struct walk *w, int r)
 	return 0;
 }
 
-/* Once a second. A hart that came was not listened to before: what happened on it is scanned. */
+/* Check the harts, once a second. Records of a hart that came online are missing so far, so scan for tasks
+ * that began on it. */
 static int tick(struct walk *w, uint64_t now_ns)
 {
 	bool mended = false;

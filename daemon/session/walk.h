@@ -74,7 +74,7 @@ struct walk {
 	/* events that threads of programs count in regions */
 	struct grants grants;
 	uint64_t n_taken; /* samples taken out of the rings, whatever the taps, without raises */
-	uint64_t n_told[N_TASK_WORKS]; /* forks, execs and mappings that the rings told of */
+	uint64_t n_told[N_TASK_WORKS]; /* forks, execs and mappings that the rings reported */
 	/* CLOCK_REALTIME - CLOCK_MONOTONIC, updated every second */
 	uint64_t realtime_offset_ns;
 	/* the rest is walk.c's */
@@ -89,12 +89,12 @@ enum {
 
 /* Plan, open, scan /proc. Events are not enabled yet. 0, WALK_*, -errno. */
 int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error);
-/* The same in slices of a turn: call walk_scan, once the time of walk_scan_ns has come, until that is UINT64_MAX. 0 or
- * -errno. */
+/* The same, but in slices, each within a turn of the loop: call walk_scan at the time of walk_scan_ns, until that is
+ * UINT64_MAX. 0 or -errno. */
 int walk_open(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error);
 uint64_t walk_scan_ns(const struct walk *w);
 int walk_scan(struct walk *w);
-/* Enable all events, and begin to scan again, which walk_dispatch goes on with. 0 or -errno. */
+/* Enable all events, and begin to scan again; walk_dispatch continues the scan. 0 or -errno. */
 int walk_start(struct walk *w, const pid_t *pids, size_t n_pids);
 struct walk *walk_free(struct walk *w);
 
