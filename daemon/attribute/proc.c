@@ -33,7 +33,7 @@ bool proc_is_there(const struct attribute *a, pid_t pid)
 	return access(folder, F_OK) == 0;
 }
 
-/* Ask for what the question wants of that process. As proc_reader_ask. */
+/* Read the parts of that process that the question wants. Returns as proc_reader_ask does. */
 static int ask(struct attribute *a, pid_t pid, struct proc_question q, struct proc_view *ret_view)
 {
 	char folder[PATH_MAX];
