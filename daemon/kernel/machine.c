@@ -164,7 +164,7 @@ static void line_read(
 	memcpy(line, text, sizeof(text));
 }
 
-/* "6.16.3-amd64" is since 6.16; what cannot be read is old. */
+/* Is the release at least that version, as "6.16.3-amd64" is since 6.16? A release that does not parse is old. */
 static bool release_is_since(const char *release, int major, int minor)
 {
 	int have_major = 0, have_minor = 0;
