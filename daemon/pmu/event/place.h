@@ -44,7 +44,7 @@ bool event_by_raw(const struct event *e, const struct perf_event_attr *attr);
 /* Fill *ret_event from the platform's event. */
 void event_of_platform(const struct platform_event *from, struct event *ret_event);
 
-/* How many low bits of a raw code this kernel passes on to counters of that platform. */
+/* The number of low bits of a raw code that this kernel passes on to counters of that platform. */
 unsigned event_raw_bits(const struct kernel *k, const struct platform *p);
 
 /* The platform's event that counts e on a core of that platform: the one with the same raw code or
