@@ -2,8 +2,8 @@
 
 /* All events of a session have the same clock (CLOCK_MONOTONIC), identity (IDENTIFIER first) and
  * trailer of non-sample records, so that one ring per hart can carry them all and one decoder reads
- * them by id. Only what takes space differs: events that fire carry stacks, the side-band event
- * carries the records about the system, a sibling only its value.
+ * them by id. They differ only in the data that takes space: events that fire carry stacks, the
+ * side-band event carries the records about the system, a sibling only its value.
  */
 
 #include "daemon/sampler/attr.h"

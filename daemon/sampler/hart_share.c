@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Counters are shared with all other profilers on this machine: perf stat beside the daemon,
- * another recording of ours, a watchdog. The kernel multiplexes groups, and reports how long a
+/* Counters are shared with all other profilers on this machine: perf stat, another recording of ours, a
+ * watchdog. The kernel multiplexes groups, and reports how long a
  * group was enabled and how long it ran. Counts are scaled by these times. But a group is all or
  * nothing: one that never gets all its counters does not run at all, not even a leader that needs
  * none, and the hart is blind. So a hart whose group has not run for several checks climbs the
  * ladder again, and takes the rung that the remaining counters allow; it is tried again later,
  * since the other profiler will end some time.
  *
- * Of sampling that is always on, priority.c says what it does to keep its counters, or to do without
- * them.
+ * priority.c describes what always-on sampling does to keep its counters, or to do without them.
  */
 
 #include "daemon/sampler/sampler_private.h"

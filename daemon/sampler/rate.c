@@ -19,9 +19,9 @@ static bool rate_begins_at_ticks(const struct sampler *s)
 	return m->tick_hz > 0 && m->max_sample_rate > 0 && m->max_sample_rate <= m->tick_hz;
 }
 
-/* Such samples all fall on one moment between two ticks, and the scheduler goes by ticks too: who runs
- * there has too many. So the moment moves, by the golden ratio, which spreads any number of them
- * evenly; not onto the kernel's own work at ticks. */
+/* Such samples all fall on one moment between two ticks. The scheduler goes by ticks too, so a task that
+ * runs at that moment would get too many samples. So we move the moment by the golden ratio, which spreads
+ * any number of moments evenly, but not onto the kernel's own work at ticks. */
 static uint64_t period_moved(const struct sampler *s, uint64_t period)
 {
 	const uint64_t tick_ns = NS_PER_S / s->machine.tick_hz;
