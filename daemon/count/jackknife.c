@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Readings are sums since the start, so joining two stretches is forgetting the reading between them.
- * A program whose phases are longer than a stretch scatters more than its scaling errs, since all
- * groups see each phase; the interval is then rather too wide than too narrow.
+ * Readings are sums since the start, so two stretches are joined by forgetting the reading between them.
+ * If the phases of a program are longer than a stretch, its counts scatter more than its scaling errs,
+ * since all groups see each phase. The interval is then rather too wide than too narrow.
  *
- * Most runs need no interval, as all events have their counters all the time, and each reading takes the
- * hart from the program. So until something is scaled a run is read whenever it is twice as long, and
- * only then often.
+ * Most runs need no interval, since all events have their counters all the time, and each reading takes
+ * the hart from the program. So as long as no count is scaled, we read a run only each time that it is
+ * twice as long; after that, often.
  */
 #include "daemon/count/jackknife.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A plan beside the groups that are open: what they count already needs no pass of its own
+/* A plan that uses the groups that are open: the events that they count need no pass of its own
  *
  *      open on all harts   {cycles instructions r3}
  *      wishes              {cycles instructions} {r3 cycles} {r4 cycles}
