@@ -120,7 +120,7 @@ static int rotate_once(const struct counter *c)
 	return r;
 }
 
-/* The least of some tries; 0: not known. */
+/* The time of a rotation, the least of some tries; 0: not known. */
 static uint64_t rotate_all_ns(const struct counter *c)
 {
 	const struct kernel *kernel = c->terms.kernel;
@@ -161,7 +161,8 @@ static double price(const struct hart_counts_options *o, const struct kind *k)
 	       rotations_per_second(o->kernel) / 1e9;
 }
 
-/* How far rotation puts the counts of each of the kind's passes off: groups of others make a single one rotate, too. */
+/* Measure the error that rotation causes in each of the kind's passes: groups of others make a single pass rotate,
+ * too. */
 static void measure_rotations(struct hart_counts *c, const struct hart_counts_options *o,
 	const struct metric_harts *harts, const struct event_list *events, const struct kind *k)
 {

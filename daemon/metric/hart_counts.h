@@ -5,8 +5,8 @@
  *
  *      topdown-groups ─▶ a plan for each kind of core ─▶ counters ─▶ rows of each window ─▶ segment
  *
- * They count and do not sample, beside what samples. Who wants to know what counting costs a hart
- * asks hart_counts_part.
+ * They count and do not sample, in addition to the events that sample. hart_counts_part returns the cost
+ * of counting for a hart.
  */
 
 #include "daemon/count/counter.h"
@@ -61,7 +61,7 @@ struct hart_rotation {
 	unsigned pass;
 	double part;
 };
-/* *ret_n of them; a pass of which that is not known is left out. Borrowed. */
+/* These errors, *ret_n of them; a pass whose error is not known is left out. Borrowed. */
 const struct hart_rotation *hart_counts_rotations(const struct hart_counts *c, size_t *ret_n);
 
 /* The cost of rotating the passes on a hart, as a share of its time; 0 if one pass holds all events:

@@ -189,7 +189,7 @@ static const struct event_name *generic_named(const char *name)
 	return NULL;
 }
 
-/* The two clocks run alike where they are counted: while a hart's or a thread's events are on. */
+/* Is the event one of the two clocks? While a hart's or a thread's events are on, both count the same. */
 static bool is_clock(uint32_t type, uint64_t config)
 {
 	return type == PERF_TYPE_SOFTWARE &&

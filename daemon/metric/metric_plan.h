@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The plan of metrics: which events they need, in which groups, and their values afterwards
+/* The plan of metrics: the events that they need, their groups, and their values afterwards
  *
  * Metrics are found by name or group in the platform database, and their events packed into as few
- * passes of the core's counters as can be (platform-db/counter_plan.h). Each pass is one group of events,
- * and the kernel lets groups take turns: it knows which counters others hold. Where the number of
+ * passes of the core's counters as possible (platform-db/counter_plan.h). Each pass is one group of
+ * events, and the kernel rotates the groups: it knows which counters others hold. If the number of
  * counters is not known, each metric is a group of its own.
  */
 
@@ -33,8 +33,8 @@ struct metric_harts {
 	const struct cores *cores;
 	const struct platform *platform; /* of all of them */
 	struct hart_set harts;
-	/* How they will be counted there: metrics that groups open on all of these harts cover are read in
-	 * them, and need no pass. NULL: not in such groups. */
+	/* The terms on which they will be counted. Metrics that are covered by groups that are open on all of
+	 * these harts are read in those groups, and need no pass. NULL: not in such groups. */
 	const struct counter_terms *shares;
 };
 
@@ -73,7 +73,7 @@ const char *metric_plan_event(const struct metric_plan *plan, const struct plan_
 uint64_t metric_plan_counters(const struct metric_plan *plan, const struct plan_place *place);
 /* The number of passes, the last ones, that are read in groups that others have open. */
 size_t metric_plan_n_covered(const struct metric_plan *plan);
-/* Does the core have no plan with fewer passes? With some that are covered, none was looked for. */
+/* Is there no plan with fewer passes for the core? If some passes are covered, we did not look for one. */
 bool metric_plan_is_minimal(const struct metric_plan *plan);
 /* The pass of the plan's event in that position. */
 size_t metric_plan_pass(const struct metric_plan *plan, size_t position);
