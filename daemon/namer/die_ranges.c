@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* libdw reads the ranges of an entry. Of a split unit it needs the skeleton, which it finds only for
- * files that it opened itself, so lists of ranges of these are read here. One range alone, by
- * DW_AT_low_pc and DW_AT_high_pc, needs no more than the addresses.
+/* libdw reads the ranges of an entry. For a split unit it needs the skeleton, which it finds only for
+ * files that it opened itself, so we read lists of ranges of split units here. A single range, by
+ * DW_AT_low_pc and DW_AT_high_pc, needs only the addresses.
  *
  * Source: DWARF 5, sections 2.17.3 and 7.25; DWARF 4, section 2.17.3; "DebugFission" of GCC's wiki.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Ranges are added one by one, and each is compared with what it covers. So they are kept in parts of
- * doubling sizes, each sorted by start, of which equal ones are merged: a range moves log n times. A
+/* Ranges are added one by one, and each is compared with the ranges that it covers. So we keep them in parts of
+ * doubling sizes, each sorted by start, and merge parts of equal size: a range moves log n times. A
  * part is a balanced tree in an array: each entry knows how far the ranges below it reach, and the
- * newest of them. Parts are in order of age, hence the first answer of the newest part is the newest.
+ * newest of them. Parts are in order of age, so the first answer of the newest part is the newest.
  *
  *      part 0: ranges 1 to 4096 │ part 1: to 6144 │ … │ the last few, unsorted
  */
@@ -50,7 +50,7 @@ static void search_meet(struct search *s, uint64_t start, uint64_t end, uint32_t
 		s->last = index;
 }
 
-/* Can the tree at that entry better the answer? */
+/* Can the tree at that entry improve the answer? */
 static bool is_worth(const struct search *s, const struct history_entry *top)
 {
 	if (top->reach <= s->start)

@@ -21,7 +21,7 @@ static bool continues(char c)
 	return ((uint8_t)c & 0xc0) == 0x80;
 }
 
-/* FNV-1a: it tells names apart that nobody made to be mistaken. Source: RFC 9923, section 2. */
+/* FNV-1a: it distinguishes names, unless somebody made them to collide. Source: RFC 9923, section 2. */
 static uint32_t hash(const char *bytes, size_t n)
 {
 	uint32_t h = 2166136261u;
