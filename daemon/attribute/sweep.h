@@ -3,10 +3,10 @@
 
 /* The sweep: free objects that are no longer referenced, and reuse their ids
  *
- * A daemon that runs for weeks sees more tasks, files and addresses than it can keep. This room
- * marks what it needs (what is alive, waiting or mapped); other holders of tasks or frames mark
- * those in a callback; the rest is freed. Ids are keys in segments that are being written: an id
- * that such a segment contains is reserved, which frees the object but not the id.
+ * A daemon that runs for weeks sees more tasks, files and addresses than it can keep. This room marks
+ * the objects that it needs (those that are alive, waiting or mapped). Other holders of tasks or frames
+ * mark those in a callback. All other objects are freed. Ids are keys in segments that are being written:
+ * an id that such a segment contains is reserved, which frees the object but not the id.
  *
  *      mark ─▶ keep            kept
  *           ─▶ reserve         freed; its id stays taken until a later sweep finds it unreserved
