@@ -29,7 +29,7 @@ struct label_text {
 	char key[];         /* uid and labels */
 };
 
-/* State of a set at the last look of jobs/pinner_rule.c; all 0: it has not looked yet. */
+/* A set when jobs/pinner_rule.c last looked; all 0: it has not looked yet. */
 struct label_look {
 	uint32_t n_given;
 	bool is_known, ran;
@@ -65,7 +65,7 @@ struct label_sets {
 	uint32_t n_due_freed, due_freed_uid;
 };
 
-/* Get that user's set of these labels, with one more reference. 0, LABEL_SETS_FULL, -ENOMEM. */
+/* Get the set of these labels of that user, with one more reference. 0, LABEL_SETS_FULL, -ENOMEM. */
 enum { LABEL_SETS_FULL = 1 };
 int label_set_get(struct label_sets *t, uid_t uid, const char *labels, struct label_set **ret_set);
 static inline struct label_set *label_set_ref(struct label_set *set)
