@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A queue, and threads that take from it what may run: the oldest work of a user who has a thread
- * left. A thread that takes one starts another thread if more may run and nobody is idle, so a blocked
- * one delays nothing behind it. What is waited for is given up when it has slept, not by the clock alone: a
- * thread that runs or waits for a processor is as slow as the loop would be. Both sides wake each other by
- * pipes, which take half of what a condition takes: their wake-ups leave the other on the same processor.
+ * A queue, and threads that take works from it: the oldest work of a user who has a thread left. A thread
+ * that takes a work starts another thread if more works may run and no thread is idle, so a blocked thread
+ * delays nothing behind it. The loop gives up a work when its thread has slept for too long, not by the clock
+ * alone: a thread that runs or waits for a processor is as slow as the loop would be. Both sides wake each
+ * other by pipes, which take half of the time of a condition: their wake-ups leave the other on the same
+ * processor.
  */
 #include "daemon/aside/aside.h"
 
@@ -24,9 +25,9 @@
 
 /* Works have a buffer of some KB. Source: man 3 pthread_attr_setstacksize. */
 #define STACK_BYTES (256u << 10)
-/* Between two looks at a work that is waited for. */
+/* Time between two looks at a work for which the loop waits. */
 #define LOOK_MS 2
-/* Of a thread: how long it ran and waited for a processor. */
+/* The kernel's record of how long a thread ran and waited for a processor. */
 #define SCHEDSTAT "/proc/thread-self/schedstat"
 
 struct aside {
@@ -69,8 +70,8 @@ static uint64_t thread_ns(pthread_t thread)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* How long a thread has waited for a processor up to now, if it does not wait for one now; 0 if the kernel
- * does not say. Source: Documentation/scheduler/sched-stats.rst of Linux. */
+/* The time for which a thread has waited for a processor up to now, if it does not wait for one now; 0 if the
+ * kernel does not give it. Source: Documentation/scheduler/sched-stats.rst of Linux. */
 static uint64_t waited_ns(int schedstat_fd)
 {
 	char text[64], *waited;
@@ -80,7 +81,7 @@ static uint64_t waited_ns(int schedstat_fd)
 	return strtoull(waited, NULL, 10);
 }
 
-/* How long it has neither run nor waited for a processor. */
+/* The time for which the thread has neither run nor waited for a processor. */
 static uint64_t blocked_ns(const struct aside_work *w, uint64_t now_ns)
 {
 	uint64_t took_ns = now_ns - w->began_ns;
@@ -172,7 +173,7 @@ static void *work(void *userdata)
 	return NULL;
 }
 
-/* Without another thread what is queued waits for one that is there. */
+/* Start another thread. If that fails, queued works wait for a thread that is there. */
 static void start_thread(struct aside *a)
 {
 	pthread_attr_t attributes;

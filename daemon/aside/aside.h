@@ -3,10 +3,10 @@
 
 /* Aside: work that may block, in threads of its own
  *
- * The loop never makes a system call that somebody else can make wait. Such a call is a work that a
- * thread does: the loop queues it and goes on, or waits for a few milliseconds. A thread that is
- * blocked is not ended (no signal may reach it); what its user wants then waits for that user's
- * other thread, and other users' work is done by further threads.
+ * The loop never makes a system call that somebody else can make wait. Such a call is a work for a
+ * thread: the loop queues it and continues, or waits for a few milliseconds. We do not end a thread that
+ * is blocked (no signal may reach it). Other works of its user then wait for that user's other thread,
+ * and further threads do the works of other users.
  */
 
 #include <pthread.h>
@@ -16,11 +16,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A work that is waited for may be blocked so long; a read of /proc takes some 20 µs. */
+/* Time for which a work may be blocked while the loop waits for it; a read of /proc takes some 20 µs. */
 #define ASIDE_BLOCKED_NS 10000000u
-/* A shorter work counts as not blocked: to find out would cost more than the wait. */
+/* Time below which a work counts as not blocked: to find out would cost more than the wait. */
 #define ASIDE_SHORT_NS 100000u
-/* A thread has begun by then even on a busy machine. */
+/* Time after which a thread has begun, even on a busy machine. */
 #define ASIDE_BEGIN_NS 200000000u
 
 struct aside;
@@ -50,18 +50,18 @@ struct aside_work {
  * 0 or -errno. */
 int aside_new(unsigned threads_max, unsigned user_max, struct aside **ret_aside);
 
-/* Have it done some time; it is freed then. Takes w. */
+/* Queue a work, which is freed when it was done. Takes w. */
 void aside_queue(struct aside *a, struct aside_work *w);
 /* The number of a user's works that are queued or under way. */
 size_t aside_count(struct aside *a, uid_t uid);
 
-/* Have it done now. 0: done, and w is the caller's again. ASIDE_LATE: it is blocked, and freed when
- * it ends. ASIDE_FULL: its user has user_max threads that are blocked or one with that key, all
- * are, or no thread can be started; freed. *ret_blocked_ns:
- * about how long the caller waited while it neither ran nor waited for a processor; 0 if it took less than ASIDE_SHORT_NS. */
+/* Have a work done now. 0: done, and w is the caller's again. ASIDE_LATE: it is blocked, and freed when it
+ * ends. ASIDE_FULL: its user has user_max threads that are blocked or one with that key, all threads are
+ * blocked, or no thread can be started; w is freed. *ret_blocked_ns: about the time for which the caller waited
+ * while the work neither ran nor waited for a processor; 0 if it was less than ASIDE_SHORT_NS. */
 enum { ASIDE_LATE = 1, ASIDE_FULL };
 int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns);
 
-/* Threads that are blocked go on alone. What is queued is freed, and not done: the process is about to end, which
- * closes what was to be closed. */
+/* End the threads; blocked ones continue alone. Queued works are freed and not done: the process is about to end,
+ * which closes all that they would close. */
 struct aside *aside_free(struct aside *a);

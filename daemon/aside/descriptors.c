@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Peeking takes a reference of its own to each descriptor of a message and drops it again, so it
- * closes nothing, and says by MSG_CTRUNC that there was one. A peek at a stream goes on to the first
- * message that has some, however small its buffer; what it saw without MSG_CTRUNC can be read, since
- * nobody else takes from the socket.
+ * Peeking takes a reference of its own to each descriptor of a message and drops it again, so it closes
+ * nothing, and MSG_CTRUNC shows that there was a descriptor. A peek at a stream continues to the first
+ * message with descriptors, however small its buffer. Bytes that it saw without MSG_CTRUNC can be read,
+ * since no other task takes from the socket.
  * Source: net/unix/af_unix.c, unix_stream_read_generic and unix_dgram_recvmsg; include/net/scm.h,
  * scm_recv_unix; Linux 6.1 to 6.18. SO_PASSCRED would set MSG_CTRUNC always.
  */

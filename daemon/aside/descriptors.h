@@ -3,11 +3,11 @@
 
 /* Descriptors that others send along (SCM_RIGHTS), of which we want none
  *
- * Who drops the last reference to a file closes it, and may wait for it: for as long as SO_LINGER of
- * a TCP socket says, or the server of a FUSE file likes. Giving no room for control data does not
- * help: the kernel drops the descriptor in the task that reads, or that closes the socket. So the
- * kernel is asked to refuse them to the sender (Linux 6.16). Where it cannot, or a message may have
- * come before it was asked, nothing that has a descriptor is read, and another task closes the socket.
+ * The task that drops the last reference to a file closes it, and may have to wait: for the SO_LINGER of a
+ * TCP socket, or as long as the server of a FUSE file likes. It does not help to give no room for control
+ * data: the kernel drops the descriptor in the task that reads, or that closes the socket. So we ask the
+ * kernel to refuse descriptors to the sender (Linux 6.16). If it cannot, or if a message may have come
+ * before we asked, we read no message that has a descriptor, and another task closes the socket.
  */
 
 #include <stdbool.h>
@@ -15,18 +15,18 @@
 
 struct aside;
 
-/* Refuse them on a Unix socket, and on those that connect to it from now on. */
+/* Refuse descriptors on a Unix socket, and on sockets that connect to it from now on. */
 void descriptors_refuse(int fd);
 
 /* The same for a socket that was just accepted. True: the kernel cannot, or did not when it was
  * connected, so it is to be read by descriptors_receive() and closed by descriptors_close(). */
 bool descriptors_may_come(int fd);
 
-/* recv() without blocking. may_come: as descriptors_may_come said. Bytes, 0 at the end; -EBADMSG: the packet
+/* recv() without blocking. may_come: the result of descriptors_may_come. Bytes, 0 at the end; -EBADMSG: the packet
  * has descriptors, or something in the stream has, and nothing is read; -EMSGSIZE: it is a packet of more
  * than n bytes; -errno. */
 ssize_t descriptors_receive(int fd, bool may_come, void *bytes, size_t n);
 
-/* Close a connected socket, and what was sent along and not read, for that user. True: a thread of
- * closers does so, since it may take any time. */
+/* Close a connected socket, and descriptors that were sent along and not read, for that user. True: a
+ * thread of closers does so, since it may take any time. */
 bool descriptors_close(struct aside *closers, int fd, bool may_come, uid_t uid);

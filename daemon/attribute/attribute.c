@@ -2,10 +2,10 @@
 
 /* Attribute: from a record to the task and code that ran
  *
- * Records arrive in order of time over all harts. Those of the side band update tasks and mappings;
- * a sample is attributed by their state at that moment. Nothing here waits, and nothing is dropped
- * silently: an attribution goes to the sink or to waiting.c, or a loss is counted. The one
- * exception is idle, which is not attributed to anything.
+ * Records arrive in order of time over all harts. Records of the side band update tasks and mappings;
+ * a sample is attributed by their state at that moment. No function here waits, and none drops a sample
+ * silently: an attribution goes to the sink or to waiting.c, or a loss is counted. The one exception is
+ * idle, which is not attributed to anything.
  */
 
 #include <errno.h>
@@ -111,7 +111,7 @@ uint64_t attribute_n_fired(const struct attribute *a, int hart)
 	return a->n_fired[hart];
 }
 
-/* A switch, or a sample of an ended task: no later sample of the task may take the counts. */
+/* Take a switch, or a sample of an ended task: no later sample of the task may take its counts. */
 static int attribute_switch(struct attribute *a, const struct record *r, int hart)
 {
 	struct delta delta;
@@ -133,7 +133,7 @@ static int attribute_switch(struct attribute *a, const struct record *r, int har
 	return result;
 }
 
-/* What a task counted since the last time. */
+/* Attribute the counts of a task since its last record of sums. */
 static int attribute_sums(struct attribute *a, const struct record *r, int hart)
 {
 	struct delta delta;
@@ -154,7 +154,7 @@ static int attribute_sums(struct attribute *a, const struct record *r, int hart)
 	return result;
 }
 
-/* What a sample says of counts. */
+/* Take the counts of a sample's group since its last reading. */
 static int read_sample(
 	struct attribute *a, const struct record *r, int hart, struct delta *ret_delta)
 {
@@ -166,7 +166,8 @@ static int read_sample(
 	return result ? result : silence_cut(a, r, hart, ret_delta);
 }
 
-/* Where only some are wanted, not all cgroups were looked at: the process is asked, once for each. */
+/* Find a cgroup by its id. A session of some processes has not looked at all cgroups: it reads the
+ * process's cgroup in /proc, once for each id. */
 static int find_cgroup(
 	struct attribute *a, struct task *process, uint64_t id, const struct cgroup **ret_cgroup)
 {
@@ -181,7 +182,7 @@ static int find_cgroup(
 	return r;
 }
 
-/* What it has used belongs to the cgroup that it was in. */
+/* Move the task to the sample's cgroup. Its use so far belongs to the cgroup that it was in. */
 static int change_cgroup(struct attribute *a, const struct record *r, struct task **task, int hart)
 {
 	uint64_t id = r->sample.cgroup;
@@ -305,7 +306,7 @@ static bool raised_is_known(const struct attribute *a, const struct record *r)
 	       life_find_ended(a, (pid_t)r->pid, (pid_t)r->tid, r->time_ns);
 }
 
-/* A sample of a raise, without counts: the task's next other sample has them. */
+/* Take a sample of a raise. It has no counts: the task's next sample of the session's own events has them. */
 static int attribute_raised(struct attribute *a, const struct record *r, int hart)
 {
 	struct task *task;
@@ -376,7 +377,7 @@ static int attribute_cgroup(struct attribute *a, const struct record *r, int har
 	return result < 0 ? result : 0;
 }
 
-/* A ring was full. Do not count what the kernel has already reported. */
+/* Take a record that a ring was full. Do not count losses that the kernel has already reported. */
 static int attribute_lost(struct attribute *a, const struct record *r, int hart)
 {
 	uint64_t none = 0, *ahead = a->o.lost_ahead ? &a->o.lost_ahead[hart] : &none;

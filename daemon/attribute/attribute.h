@@ -43,7 +43,7 @@ struct attribution {
 		uint64_t enabled_ns, running_ns;
 	} read[EVENT_GROUP_MAX];
 	uint32_t n_reads;
-	uint8_t raise; /* a sample of that raise (sampler_raise_task), beside the session's own; else 0 */
+	uint8_t raise; /* a sample of that raise (sampler_raise_task), not of the session's events; else 0 */
 };
 
 struct kernel;
@@ -95,23 +95,23 @@ struct proc_reader *attribute_reader(const struct attribute *a);
 /* Samples of that hart's own event so far, of all tasks and of idle. */
 uint64_t attribute_n_fired(const struct attribute *a, int hart);
 
-/* Read /proc once: of every task, its name, argv, cgroup, executable mappings; where only some are wanted, of those
- * in pids and their descendants, and of others, with what they descend from, once a record tells of them; but of all
- * if n_pids is 0. Tasks in pids (and their descendants) are marked wanted. Takes about 50 µs per task. Scanning again
- * is harmless: it is done before and after the events are enabled, and after a hart comes back. 0 or -errno. */
+/* Read /proc once: name, argv, cgroup and executable mappings of every task. If only some tasks are wanted, read those
+ * in pids and their descendants; other tasks, with their ancestors, are read once a record mentions them. If n_pids is
+ * 0, read all. Tasks in pids (and their descendants) are marked wanted. Takes about 50 µs per task. Scanning again is
+ * harmless: it is done before and after the events are enabled, and after a hart comes back. 0 or -errno. */
 int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids);
-/* The same in steps, between which records may come: one process each, after a first with all cgroups. A scan under way is dropped. 0 or
- * -errno, which ends it. */
+/* The same in steps, between which records may come: the first step reads all cgroups, each later one a process. A
+ * scan under way is dropped. 0 or -errno, which ends the scan. */
 int attribute_scan_begin(struct attribute *a, const pid_t *pids, size_t n_pids);
 int attribute_scan_next(struct attribute *a);
-/* Does one go on? */
+/* Is a scan under way? */
 bool attribute_scans(const struct attribute *a);
 
 /* Take one record. Returns 0; -errno only for an internal failure. Losses are counted. */
 int attribute_record(struct attribute *a, const struct record *r, int hart);
 
-/* The frame of the call that returns to that address of the task's process, which is asked to be named
- * like those of samples. 0; ATTRIBUTE_NO_FRAME: no code is known there, or there is no room; -errno. */
+/* Find the frame of the call that returns to that address of the task's process, and have it named like
+ * frames of samples. 0; ATTRIBUTE_NO_FRAME: no code is known there, or there is no room; -errno. */
 enum { ATTRIBUTE_NO_FRAME = 1 };
 int attribute_call(
 	struct attribute *a, struct task *task, uint64_t return_address, struct frame **ret_frame);
@@ -128,7 +128,7 @@ void attribute_exec_stack(struct attribute *a, const struct record *r);
 void attribute_await_exec(struct attribute *a, const pid_t *pids, size_t n_pids);
 /* Read the arguments of all execs that are due, and forget old ones. */
 void attribute_read_execs(struct attribute *a, uint64_t now_ns);
-/* When to call that next: 0 after attribute_exec; UINT64_MAX: no need. */
+/* The time to call that next: 0 after attribute_exec; UINT64_MAX: no need. */
 uint64_t attribute_exec_due_ns(const struct attribute *a);
 
 /* From time_ns on the process of that pid, and what it starts from then on, is in the job of that
@@ -154,7 +154,7 @@ void attribute_counted(struct attribute *a, struct task *task);
 /* End a drain: read the argv of processes that exec'd since the last one, and similar work. */
 void attribute_drained(struct attribute *a);
 
-/* Frames, files or mappings were freed: drop what was cached of them. */
+/* Drop cached frames, files and mappings: some of them were freed. */
 void attribute_forget_places(struct attribute *a);
 
 /* Pass samples that wait for the unwinder to the sink with only their leaf (at the end of a

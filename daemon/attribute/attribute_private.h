@@ -5,7 +5,7 @@
  *
  *      attribute.c ── record ──┬─▶ sideband.c   live tasks and mappings
  *                              ├─▶ charge.c     counts, charged to tasks
- *                              ├─▶ weigh.c      how much time a sample stands for
+ *                              ├─▶ weigh.c      how much time a sample represents
  *                              ├─▶ silence.c    … and what the kernel throttled away
  *                              ├─▶ generated.c  code that the kernel generates
  *                              └─▶ stack_walk.c where: frames of a stack ─▶ sink
@@ -33,7 +33,7 @@
  * process. Found by tid modulo this; a collision only loses the samples of that teardown. */
 #define ENDED_SLOTS 4096
 /* Tasks of one user up to which its dead threads stay in the table until a sweep, even if never sampled: a
- * program may tell of many that died (loops/feed_task.c). */
+ * program may report many threads that died (loops/feed_task.c). */
 #define DEAD_KEPT 32768u
 /* tearing down 100 GB takes seconds; tids are reused later than that */
 #define ENDED_NS 5000000000u
@@ -50,7 +50,7 @@
  * reported. */
 #define EXECS_MAX 1024
 
-/* What /proc shows after an exec. */
+/* The arguments and rights of a process after an exec. */
 struct exec_text {
 	char *argv; /* as in struct task; NULL: not read */
 	uint32_t n_argv;
@@ -85,8 +85,8 @@ struct known_place {
 /* Files checked in this drain, by id modulo this; a collision costs a system call. */
 #define FILES_LOOKED 64u
 
-/* Memory in the place of a program's text that is compared with it: 50 us each, while the loop waits. Of all users
- * between two drains, of whom one has a quota; and of a process that is read from /proc. */
+/* Comparisons of memory in the place of a program's text with that text: 50 us each, while the loop waits. The limits
+ * are for all users between two drains, of which each user has a quota, and for a process that is read from /proc. */
 #define TEXTS_COMPARED_MAX 64u
 #define TEXTS_FILLED_MAX 4u
 
@@ -105,7 +105,7 @@ struct awaited {
 struct silent {
 	pid_t pid;
 	uint32_t n_tries;
-	bool is_target; /* of a scan that ended before it answered: it is wanted, with what descends from it */
+	bool is_target; /* of a scan that ended before it answered: it and its descendants are wanted */
 };
 
 struct reread {
@@ -125,7 +125,7 @@ struct reread {
 /* Source: Documentation/admin-guide/sysctl/kernel.rst, perf_event_max_stack. */
 #define STACK_DEPTH_DEFAULT 127
 
-/* The time that the next sample of one event on one hart stands for. */
+/* The time that the next sample of an event on a hart represents. */
 struct stand {
 	uint64_t ran_ns; /* time that tasks ran since the last sample, by readings */
 	bool unsure;     /* some switches had no reading */
@@ -137,7 +137,7 @@ struct stand {
 	uint64_t silent_leader;   /* its stream, which may be opened again meanwhile */
 	uint64_t unread_ns;       /* time throttled since its last reading */
 	uint32_t silent_pid, silent_tid; /* the task that was throttled last; */
-	bool other_end;                  /* another one ran when that ended */
+	bool other_end;                  /* another task ran when the throttling ended */
 	bool by_bpf;                     /* BPF reads it at switches, throttled or not */
 };
 
@@ -198,7 +198,7 @@ static inline void lose(struct attribute *a, int hart, enum loss loss, uint64_t 
 
 /* Does no process of this machine have this pid? One system call. */
 bool proc_is_gone(pid_t pid);
-/* Has it a folder in /proc? Waits for nobody. */
+/* Does the process have a folder in /proc? Does not wait. */
 bool proc_is_there(const struct attribute *a, pid_t pid);
 /* The account by which rights_read may spare itself a file: an exec, after which it may be unknown, keeps it. */
 static inline uid_t proc_account(const struct task *task)
@@ -209,13 +209,13 @@ static inline uid_t proc_account(const struct task *task)
 		return ACCOUNT_NOBODY;
 	return process->account != ACCOUNT_NOBODY ? process->account : process->past_account;
 }
-/* Ask a process for what is wanted (PROC_*). 0, and the caller clears *ret_view; PROC_GONE; PROC_SILENT,
+/* Read the wanted parts (PROC_*) of a process. 0, and the caller clears *ret_view; PROC_GONE; PROC_SILENT,
  * which is counted; -ENOMEM. */
 int proc_read(struct attribute *a, pid_t pid, unsigned wants, struct proc_view *ret_view);
-/* Read its owner. 0; RIGHTS_GONE; PROC_SILENT: it lives, and did not answer. */
+/* Read the owner of a process. 0; RIGHTS_GONE; PROC_SILENT: it lives, and did not answer. */
 int proc_rights(struct attribute *a, pid_t pid, struct rights *ret_rights);
-/* Has the process the bytes of its program at that offset where m says, in pages all over it? PROC_SAME;
- * PROC_OTHER; another outcome of proc_read: it cannot be said. */
+/* Does the process have the bytes of its program, from that offset on, in the mapping m? Pages all over it are
+ * compared. PROC_SAME; PROC_OTHER; another outcome of proc_read: not known. */
 int proc_compare(struct attribute *a, pid_t pid, const struct map *m);
 /* Arguments and owner of a process that execs; the outcomes of proc_read; PROC_EMPTY: they are not in place
  * yet, or the process is a zombie. */
@@ -238,19 +238,20 @@ int life_inherit(struct task *child, const struct task *parent);
  * those of its other threads of which something was counted. *process stays if there is no room. O(threads). 0 or
  * -ENOMEM. */
 int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
-/* Let what comes count for another task, which has the same thread: its name, cgroup or job changes. *task stays if
- * there is no room for it, and, of a leader, for its other threads. 0 or -ENOMEM. */
+/* Let later samples count for another task of the same thread, since its name, cgroup or job changes. *task stays if
+ * there is no room for that task and, if it is a leader, for its other threads. 0 or -ENOMEM. */
 int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
-/* The same if something was counted of it, or of a thread of this process, and not without end (TASK_PASTS_MAX). */
+/* The same, but only if something was counted of the task or of a thread of its process, and at most TASK_PASTS_MAX
+ * times. */
 int life_change(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
-/* The process execs: what was counted before stays with the program before, with its name and arguments. The next one
- * may have TASK_PASTS_MAX names of its own. *process as in life_separate. 0 or -ENOMEM. */
+/* The process execs: earlier counts stay with the earlier program, with its name and arguments. The next program may
+ * have TASK_PASTS_MAX names of its own. *process as in life_separate. 0 or -ENOMEM. */
 int life_leave(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
 /* The task for which its thread counts now: itself, or the last that it goes on as. */
 struct task *life_now(const struct attribute *a, struct task *task);
 /* The task of that pid and tid that ended recently; NULL: none. */
 struct task *life_find_ended(const struct attribute *a, pid_t pid, pid_t tid, uint64_t time_ns);
-/* Nothing refers to that thread any more, which ended and was never sampled: free it, if its user's dead fill
+/* Free a thread that ended, was never sampled and is referred to by nothing, if the dead threads of its user fill
  * the table. */
 void life_forget(struct attribute *a, struct task *task);
 /* Deliver pending counts and remove the task from the live ones. */
@@ -265,11 +266,11 @@ int mapping_enter(struct attribute *a, struct task *task, const struct record_mm
 
 /* --- remapped.c ------------------------------------------------------------------------------- */
 
-/* Executable memory without a file came: enter it as the text of the process's program, if it replaced a part
- * of that in place. REMAPPED_DONE; 0: it is something else; -ENOMEM. */
+/* Enter new executable memory without a file as the text of the process's program, if it replaced a part of that
+ * text in place. REMAPPED_DONE; 0: it is something else; -ENOMEM. */
 enum { REMAPPED_DONE = 1 };
 int remapped_enter(struct attribute *a, struct task *process, const struct record_mmap *m);
-/* The same for what /proc showed between parts of the program's text. 0, SPACE_FULL, -ENOMEM. */
+/* The same for memory that /proc showed between parts of the program's text. 0, SPACE_FULL, -ENOMEM. */
 int remapped_fill(struct attribute *a, struct task *process);
 
 /* --- sideband.c ------------------------------------------------------------------------------- */
@@ -293,7 +294,7 @@ void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, 
  * mappings are read once a second at most, and at once after an exec.
  * ret_parent (may be NULL) is the parent's pid. 0; PROC_GONE; PROC_SILENT: it is asked again later; -errno. */
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent);
-/* The same, of those that it descends from and that are not known, too. */
+/* The same, also for its ancestors that are not known. */
 int census_kin(struct attribute *a, pid_t pid);
 
 /* Read arguments and owner of a process that exec'd; *process may become another task, as in
@@ -303,12 +304,12 @@ int census_argv(struct attribute *a, struct task **process);
 /* Read name, owner, file and mappings of a process whose exec was not reported; *process may become
  * another task, as in owner_set. 0, PROC_GONE, PROC_SILENT, -ENOMEM. */
 int census_program(struct attribute *a, struct task **process);
-/* Name the cgroup that it is in now. 0 or -ENOMEM. */
+/* Name the cgroup that the process is in now. 0 or -ENOMEM. */
 int census_cgroup(struct attribute *a, struct task *process);
 /* Give up a scan that goes on. */
 void census_free(struct attribute *a);
 
-/* Ask those again that were silent. 0 or -errno. */
+/* Read again the processes that did not answer. 0 or -errno. */
 int census_silent(struct attribute *a, uint64_t now_ns);
 
 /* Open the root of the hierarchy whose ids perf gives; 0 also if there is none. */
@@ -325,7 +326,7 @@ int owner_set(
 	struct attribute *a, struct task **process, const struct rights *rights, uint64_t read_ns);
 /* Read the users' login groups if they changed. 0 or -ENOMEM. */
 int owner_read_logins(struct attribute *a);
-/* The process execs at time_ns, and goes on as another task: what was sampled before belongs to nobody if its owner was
+/* The process execs at time_ns, and continues as another task: its earlier samples belong to nobody if its owner was
  * never read. */
 void owner_leave(struct task *before, uint64_t time_ns);
 /* The process execs at time_ns: its owner is unknown until owner_set. */
@@ -349,8 +350,8 @@ static inline void owner_sampled(struct attribute *a, struct task *task)
 
 /* May its environment give the process labels that it does not have? NULL: a process that is not known. */
 bool job_wants(const struct attribute *a, const struct task *process);
-/* Give the process the labels that its environment has for it, if it was read, and none were given to
- * it, and it belongs wholly to a user. 0 or -ENOMEM. */
+/* Give the process the labels from its environment, if the environment was read, the process was given no
+ * labels, and it belongs wholly to a user. 0 or -ENOMEM. */
 int job_read(struct attribute *a, struct task **process, const struct proc_view *v);
 
 /* --- exec.c ----------------------------------------------------------------------------------- */
@@ -374,7 +375,7 @@ static inline bool missed_has(const struct task *process, uint64_t time_ns)
 {
 	return process->heard_ns > process->exec_ns && time_ns > process->heard_ns;
 }
-/* It was lost: take the process as it is now. 0 or -ENOMEM. */
+/* Handle an exec whose record was lost: take the process as it is now. 0 or -ENOMEM. */
 int missed_exec(struct attribute *a, struct task *process, int hart);
 /* Records were lost up to then: look for execs among them. 0 or -ENOMEM. */
 int missed_look(struct attribute *a, uint64_t time_ns, int hart);
@@ -384,12 +385,12 @@ int missed_drained(struct attribute *a, uint64_t now_ns);
 
 /* --- charge.c --------------------------------------------------------------------------------- */
 
-/* What the group of this sample or switch counted since its last reading; n_reads 0 if not known.
+/* The counts of this sample's or switch's group since its last reading; n_reads 0 if not known.
  * Must see every reading, including those of idle and of unwanted tasks. */
 int charge_delta(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta);
-/* The same of a record of STREAM_SWITCH_SUMS: what its own task counted. */
+/* The same for a record of STREAM_SWITCH_SUMS: the counts of its own task. */
 void charge_sums(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta);
-/* 1: that sample's group is not cut, and what it counted is charged to nobody; else 0. */
+/* 1: that sample's group is not cut, and its counts are charged to no task; else 0. */
 uint64_t charge_uncounted(const struct record *r, const struct delta *d);
 /* Add to the task's pending counts. 0 or -ENOMEM. */
 int charge_pending(struct attribute *a, struct task *task, const struct delta *d);
@@ -405,10 +406,10 @@ void charge_flush(struct attribute *a, struct task *task, uint64_t time_ns, int 
 void weigh_stretch(struct attribute *a, const struct record *r, int hart, const struct delta *d);
 /* A record of STREAM_SWITCH_SUMS: how long tasks ran. */
 void weigh_sums(struct attribute *a, const struct record *r, int hart);
-/* The time in ns that a sample stands for; the next one starts at 0. d is its own delta, which was
+/* The time in ns that a sample represents; the next one starts at 0. d is its own delta, which was
  * passed to weigh_stretch. */
 uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const struct delta *d);
-/* What is kept for the group of a record's event; NULL: none. */
+/* The state that is kept for the group of a record's event; NULL: none. */
 struct stand *weigh_stand(struct attribute *a, const struct record *r, int hart);
 
 /* --- silence.c -------------------------------------------------------------------------------- */
@@ -416,17 +417,17 @@ struct stand *weigh_stand(struct attribute *a, const struct record *r, int hart)
 /* The kernel begins or stops throttling the record's event. */
 void silence_begin(struct attribute *a, const struct record *r, int hart);
 void silence_end(struct attribute *a, const struct record *r, int hart);
-/* A reading of a group, whose delta is d: set d->silent_ns, and take out of d what belongs to a task
- * that was throttled before another one was read. Must see every reading. 0 or -ENOMEM. */
+/* Take a reading of a group, whose delta is d: set d->silent_ns, and take out of d the time that belongs to
+ * a task that was throttled before another task was read. Must see every reading. 0 or -ENOMEM. */
 int silence_cut(struct attribute *a, const struct record *r, int hart, struct delta *d);
-/* Records of this hart were lost: what was throttled is not known. */
+/* Forget the throttling on this hart: records were lost, so it is not known. */
 void silence_forget_hart(struct attribute *a, int hart);
 
 /* --- generated.c ------------------------------------------------------------------------------ */
 
 /* The kernel generated code, or dropped it. 0 or -ENOMEM. */
 int generated_change(struct attribute *a, const struct record *r);
-/* The piece that was there at the time of the sample. NULL: the address is in none. */
+/* The piece of code that was there at the time of the sample. NULL: the address is in none. */
 const struct kernel_code_piece *generated_find(
 	struct attribute *a, uint64_t addr, uint64_t time_ns);
 

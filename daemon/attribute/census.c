@@ -2,10 +2,9 @@
 
 /* The census: live processes, read from /proc
  *
- * Taken once, after the events were enabled, so that no process starts unseen in between; and again
- * for a single process when a record names an unknown one. A process may disappear at any moment,
- * so each text that cannot be read is simply missing. Known values stay: records are more exact
- * than ticks.
+ * We take it once, after the events were enabled, so that no process starts unseen in between; and again
+ * for a single process when a record names an unknown one. A process may disappear at any moment, so each
+ * text that cannot be read is simply missing. Known values stay: records are more exact than ticks.
  */
 
 #include <dirent.h>
@@ -23,7 +22,8 @@
 #include "proto/base/hash.h"
 #include "proto/base/memory.h"
 
-/* Mappings that changed meanwhile come in records of their own; only lost ones have to wait. */
+/* Interval between readings of a process's mappings. Later changes come in records; only changes whose record
+ * was lost have to wait. */
 #define MAPS_READ_EVERY_NS 1000000000u
 /* The wait before a process that did not answer is asked again, which costs a system call if it is still blocked. */
 #define SILENT_AGAIN_NS 1000000000u
@@ -107,7 +107,7 @@ static bool wants_maps(const struct task *process, uint64_t now_ns)
 	return !process->maps_read_ns || now_ns >= process->maps_read_ns + MAPS_READ_EVERY_NS;
 }
 
-/* As they were at that time, or later. */
+/* Take the process's mappings as they were at time_ns, or later. */
 static int maps_take(
 	struct attribute *a, struct task *process, struct proc_view *v, uint64_t time_ns)
 {
@@ -241,14 +241,14 @@ static bool descends_from_wanted(const struct task *process)
 	return false;
 }
 
-/* Its FORK was not seen. */
+/* Take the parent's labels, since the FORK of the process was not seen. */
 static void inherit_labels(struct task *process)
 {
 	if (process->parent)
 		task_inherit_labels(process, process->parent);
 }
 
-/* All that is not known of the process; known: it, or NULL. */
+/* The parts (PROC_*) of the process that are not known yet; known: its task, or NULL. */
 static unsigned wants_of(const struct attribute *a, const struct task *known, uint64_t now_ns)
 {
 	unsigned wants = PROC_STAT | PROC_RIGHTS | PROC_ARGV | PROC_THREADS;
@@ -262,7 +262,7 @@ static unsigned wants_of(const struct attribute *a, const struct task *known, ui
 	return wants | (job_wants(a, known) ? PROC_ENVIRON : 0);
 }
 
-/* It is asked again later, unless it has been asked too often. */
+/* Remember a silent process to read it again later, unless it was read too often. */
 static void note_silent(struct attribute *a, const struct silent *s)
 {
 	for (size_t i = 0; i < a->n_silent; i++)
@@ -310,14 +310,14 @@ struct orphan {
 /* A scan under way. */
 struct census {
 	DIR *dir;   /* of /proc; NULL: only `pid` are read */
-	pid_t *pid; /* that are named, and behind them what descends from them */
+	pid_t *pid; /* the named processes, and behind them their descendants */
 	size_t n_pids, n_named, size_pids, at;
 	bool unlisted; /* the kernel does not list children */
 	struct orphan *orphan;
 	size_t n_orphans, size;
 };
 
-/* Its children are to be read, too. */
+/* Add its children to the processes to read. */
 static int children_take(struct census *c, const struct proc_view *v)
 {
 	size_t n = c->n_pids + v->n_children;
@@ -364,7 +364,7 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 	return ask_process(a, &(struct silent){.pid = pid}, NULL, ret_parent);
 }
 
-/* The eldest is read first, so that what descends from it is wanted if it is. */
+/* Read a process and its unknown ancestors, the eldest first, so that descendants of a wanted one are wanted. */
 int census_kin(struct attribute *a, pid_t pid)
 {
 	pid_t kin[KIN_MAX];
@@ -382,7 +382,7 @@ int census_kin(struct attribute *a, pid_t pid)
 	return r;
 }
 
-/* These are, or await their exec, and all that descends from them. */
+/* Mark these processes and their descendants as wanted, now or from their exec on. */
 static void want(struct attribute *a, const pid_t *pids, size_t n_pids)
 {
 	struct task_table *t = a->o.tasks;
@@ -404,7 +404,8 @@ static void want(struct attribute *a, const pid_t *pids, size_t n_pids)
 		task->wanted |= task->process->wanted;
 }
 
-/* It has answered: those that were found meanwhile are its children, and others are asked for the next time. */
+/* Make a process that has answered the parent of those of its children that were found meanwhile. Read the others
+ * the next time. */
 static void adopt(struct attribute *a, pid_t pid, const struct census *c)
 {
 	struct task *parent = task_find(a->o.tasks, pid);
@@ -494,7 +495,7 @@ static int orphans_add(struct census *o, pid_t pid, pid_t parent)
 	return 0;
 }
 
-/* A process more. CENSUS_END; 0; -errno. */
+/* Read the next process. CENSUS_END; 0; -errno. */
 enum { CENSUS_END = 1 };
 static int census_next(struct attribute *a, struct census *c)
 {
@@ -510,8 +511,8 @@ static int census_next(struct attribute *a, struct census *c)
 	return r < 0 ? r : 0;
 }
 
-/* Where only some are wanted, they and what descends from them are read. Others, who may be thousands of any user's,
- * are asked for when a record tells of them. */
+/* Read the next of the named processes, with its descendants, in a session of some processes. Others, which may be
+ * thousands of any user's, are read when a record mentions them. */
 static int census_named(struct attribute *a, struct census *c)
 {
 	if (c->at == c->n_pids)

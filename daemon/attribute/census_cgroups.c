@@ -60,7 +60,7 @@ struct cgroup_walk {
 
 static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name);
 
-/* One entry of a folder: its path is the folder's path and its name. */
+/* Take an entry of a folder: its path is the folder's path and its name. */
 static int cgroup_walk_entry(struct cgroup_walk *w, int folder_fd, const char *name)
 {
 	size_t n_path = w->n_path, n_name = strlen(name);

@@ -2,18 +2,18 @@
 
 /* Charging: counts belong to the task that ran
  *
- * A switch carries what its group counted for the outgoing task. An attribution for each would mean
- * as many rows as switches, so the counts stay in the task until its next sample takes them. A task
+ * A switch carries the counts of its group for the outgoing task. An attribution for each switch would
+ * mean as many rows as switches, so the counts stay in the task until its next sample takes them. A task
  * that ends before that delivers them in an attribution without a sample.
  *
- * Where BPF sums up what tasks count, a task's sum comes just before its sample, and what the sample
- * itself carries is not used.
+ * If BPF sums up the counts of tasks, a task's sum comes just before its sample, and the counts in the
+ * sample itself are not used.
  *
- * A group that is not cut at switches has a sibling that counts them, and only stretches between
- * two samples in which it stood still are charged. A counter that never moved proves nothing: it
- * reads 0 for ever if it excludes the kernel, where all switches happen. So one that reads 0 charges
- * nothing. It counts a switch before the next task runs, with interrupts off; only an interrupt that
- * cannot be masked comes between, and then what is left of the switch goes to the next task.
+ * A group that is not cut at switches has a sibling that counts switches. Only stretches between two
+ * samples in which that sibling did not move are charged. A sibling that never moved proves nothing: it
+ * reads 0 for ever if it excludes the kernel, where all switches happen. So if it reads 0, nothing is
+ * charged. It counts a switch before the next task runs, with interrupts off. Only an interrupt that
+ * cannot be masked comes in between; then the remaining work of the switch goes to the next task.
  */
 
 #include <errno.h>
@@ -60,7 +60,7 @@ static uint64_t count_untold(
 	return s && s->role == STREAM_SWITCH && last->value > n_told ? last->value - n_told : 0;
 }
 
-/* Of a group that is not cut: did one task run since the last reading? */
+/* Did only one task run since the last reading of a group that is not cut? */
 static bool is_of_one_task(
 	const struct attribute *a, const struct record_sample *s, const struct delta *d)
 {
@@ -124,8 +124,8 @@ uint64_t charge_uncounted(const struct record *r, const struct delta *d)
 	return r->stream->uncut && !d->n_reads;
 }
 
-/* How long a member counted. A throttled event does not count; nor do its siblings on kernels that
- * stop the whole group (silence.c). */
+/* The time for which a member counted. A throttled event does not count; nor do its siblings on kernels
+ * that stop the whole group (silence.c). */
 static uint64_t ran_ns(const struct attribute *a, const struct delta *d, uint64_t id)
 {
 	const struct stream *s = d->silent_ns ? stream_table_find(a->o.streams, id) : NULL;

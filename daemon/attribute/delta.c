@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Deltas: what a group counted since it was last read
+/* Deltas: the counts of a group since it was last read
  *
  * Counters of a hart keep running across context switches, so a difference between two samples
- * would charge one task for what others did in between. The record at each switch cuts the stretch:
+ * would charge one task for the work of others in between. The record at each switch cuts the stretch:
  * every reading, of a sample or a switch, ends a stretch of a single task. If a record was lost, so
- * was the cut, and the stretch is charged to nobody.
+ * was the cut, and the stretch is charged to no task.
  */
 
 #include "daemon/attribute/delta.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Deltas: what a group counted since it was last read
+/* Deltas: the counts of a group since it was last read
  *
  * Samples and switches carry the running totals of their group; the difference from the last
  * reading belongs to the task in whose context the record was made.

@@ -48,8 +48,9 @@ static void exec_give_up(struct exec *e)
 
 /* Only users who may see everything see samples of a program that its caller may not inspect. A
  * process that was gone before it was read stays with the user who forked it, unless the copy shows
- * that its file gives it rights. What root forked and does not run as root is on nobody's account then: its
- * uid is that in its own user namespace, where it can be any. 0 or -ENOMEM. */
+ * that its file gives it rights. The costs of a process that root forked and that does not run as root are
+ * on nobody's account then: the copy has its uid in its own user namespace, where it can be any. 0 or
+ * -ENOMEM. */
 static int give_owner(struct attribute *a, const struct exec *e, struct task **process)
 {
 	const struct exec_text *text = &e->text;
@@ -166,7 +167,8 @@ static bool stack_text(const struct record_sample *s, struct exec_text *ret_text
 }
 
 /* The copy does not show everything: whether the program is readable, and the real owner, since its
- * uid is in the process's user namespace. What root runs as root needs no check; what belongs to nobody does. */
+ * uid is in the process's user namespace. A process that root runs as root needs no check; one that belongs to
+ * nobody does. */
 static void read_owner(struct attribute *a, pid_t pid, struct exec_text *text)
 {
 	const struct task *task = task_find(a->o.tasks, pid);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Code that the kernel generates: what a walk knows of it
+/* Code that the kernel generates, as a walk knows it
  *
- * Records say what was loaded after the events were opened. What was there before is listed when a
- * sample first lies outside the kernel's text and its modules, for most machines run no BPF that is
- * ever sampled. Of the list only what was loaded by the time of that sample counts: of the rest,
- * records are yet to be read.
+ * Records report code that was loaded after the events were opened. We list earlier code when a sample
+ * first is outside the kernel's text and its modules, since most machines run no BPF that is ever sampled.
+ * We take from the list only code that was loaded by the time of that sample: records of later code are
+ * yet to be read.
  */
 
 #include "daemon/attribute/attribute_private.h"

@@ -6,16 +6,16 @@
  * started it. Samples that a process has already belong to the job that it was in: it continues as
  * another task, with its threads.
  *
- * The environment only adds labels that a process does not have: what a request gave stands, and in a
- * job that starts another one all belongs to the outer. A process that has all of them is not read,
- * so in a job only the first processes cost anything. Only the variables that the configuration names
- * are taken out of an environment, and nothing else of it is kept.
+ * The environment only adds labels that a process does not have: labels from a request take precedence, and if
+ * a job starts another job, all processes belong to the outer one. The environment of a process that has all
+ * labels is not read, so in a job only the first processes cost anything. We take only the variables that the
+ * configuration names out of an environment, and keep nothing else of it.
  *
- * The user who starts a program writes its environment. So it labels only what belongs to its
- * user, in a job of that user's or in none: not what belongs to nobody, not the job of another user, and not
- * a set-user-ID program that has become root's by now. What is known of its owner is of an exec that came
- * through the rings; by now the process may be another program, whose environment this is: so the owner is
- * read before the environment, and again behind it.
+ * The user who starts a program writes its environment. So it labels only processes that belong to that user, and
+ * that are in a job of that user or in none. It does not label a process that belongs to nobody, one in the job of
+ * another user, or a set-user-ID program that has become root's by now. The owner that we know is from an exec that
+ * came through the rings. By now the process may be another program, whose environment this is. So we read the owner
+ * before the environment, and again after it.
  */
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static bool has_label(const struct label *label, size_t n, const char *key)
 	return false;
 }
 
-/* Adds what this "NAME=value" is; n labels are there. Returns how many there are then. */
+/* Add the label of this "NAME=value", if it is one, to n labels. Returns the number of labels then. */
 static size_t add_variable(
 	const struct attribute *a, const char *text, struct label *label, size_t n)
 {

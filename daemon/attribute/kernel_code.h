@@ -3,10 +3,10 @@
 
 /* Code that the kernel generates: BPF programs and trampolines, by address and time
  *
- * The kernel tells when it makes such code and when it drops it, with its name (PERF_RECORD_KSYMBOL);
- * addresses are used again. What was there before the events were open is listed once
- * (kernel/programs_bpf.h). Samples and these records come in order of time, so the table is what is
- * there now.
+ * The kernel reports when it makes such code and when it drops it, with its name (PERF_RECORD_KSYMBOL);
+ * addresses are used again. Code from before the events were open is listed once
+ * (kernel/programs_bpf.h). Samples and these records come in order of time, so the table has the code
+ * that is there now.
  */
 
 #include <stddef.h>
@@ -28,11 +28,11 @@ struct kernel_code {
 	size_t n, size;
 };
 
-/* It is there from now on, in place of all that it overlaps. 0, KERNEL_CODE_FULL, -ENOMEM. */
+/* Add a piece of code, which replaces all pieces that it overlaps. 0, KERNEL_CODE_FULL, -ENOMEM. */
 enum { KERNEL_CODE_FULL = 1 };
 int kernel_code_add(struct kernel_code *c, uint64_t start, uint64_t bytes, const char *name);
 /* Remove the pieces that overlap [start, start + bytes): their code is gone. */
 void kernel_code_drop(struct kernel_code *c, uint64_t start, uint64_t bytes);
-/* NULL: none. O(log n). */
+/* Find the piece at an address. NULL: none. O(log n). */
 const struct kernel_code_piece *kernel_code_find(const struct kernel_code *c, uint64_t addr);
 void kernel_code_clear(struct kernel_code *c);

@@ -15,14 +15,14 @@
 #include "proto/base/hash_table.h"
 #include "proto/syntax/label.h"
 
-/* At once. A build server with a hundred jobs a minute, whose tasks are kept for two minutes, has some
+/* Sets at a time. A build server with a hundred jobs a minute, whose tasks are kept for two minutes, has some
  * hundreds; a set takes 300 bytes, at most 20 KB. */
 #define LABEL_SETS_MAX 16384
 #define LABEL_SETS_USER_MAX 1024 /* of these, of one user */
 
 struct task;
 
-/* The labels of a set: they stay, also without its table, for those who hold them. */
+/* The labels of a set: they stay for those who hold a reference, even if the table is freed. */
 struct label_text {
 	uint32_t n_refs;
 	const char *labels; /* JSON (proto/syntax/label.h), in key */
@@ -34,7 +34,7 @@ struct label_look {
 	uint32_t n_given;
 	bool is_known, ran;
 	bool due; /* a run of it is to be compared with the rules, and pinned when there is a place */
-	bool matches; /* it was, and only the place is missing */
+	bool matches; /* a rule matched it, and only the place is missing */
 };
 
 struct label_set {
@@ -42,7 +42,7 @@ struct label_set {
 	uid_t uid;   /* whose it is: equal labels of two users are two sets */
 	uint32_t n_refs;
 	uint32_t
-		n_given; /* references ever given: another value says that it got a process meanwhile */
+		n_given; /* references ever given: another value means that it got a process meanwhile */
 	uint32_t n_live;    /* live processes that have it: in `live`, by task.h */
 	struct task *live;  /* utlist, by labels_next */
 	const char *labels; /* of text */
@@ -51,7 +51,7 @@ struct label_set {
 	UT_hash_handle hh;
 };
 
-/* How many sets a user has. */
+/* The number of sets of a user. */
 struct label_user {
 	uint32_t uid, n_sets;
 	UT_hash_handle hh;
@@ -76,7 +76,7 @@ static inline struct label_set *label_set_ref(struct label_set *set)
 	}
 	return set;
 }
-/* One more reference, of somebody who gives it to no process. */
+/* Add a reference for an owner that gives the set to no process. */
 static inline struct label_set *label_set_hold(struct label_set *set)
 {
 	set->n_refs++;
@@ -87,6 +87,6 @@ struct label_set *label_set_unref(struct label_sets *t, struct label_set *set);
 /* Find that user's set of these labels, borrowed; NULL: there is none, or no memory to look for it. */
 struct label_set *label_set_find(const struct label_sets *t, uid_t uid, const char *labels);
 
-/* One more reference; and one back, NULL is fine. */
+/* Add a reference; give one back, where NULL is fine. */
 struct label_text *label_text_ref(struct label_text *text);
 void label_text_unref(struct label_text *text);

@@ -25,7 +25,7 @@ static bool is_there(const struct label_variables *v, const char *key)
 	return false;
 }
 
-/* One item, "KEY=NAME" or "NAME", of n bytes. */
+/* Add an item, "KEY=NAME" or "NAME", of n bytes. */
 static int add(struct label_variables *v, const char *item, size_t n)
 {
 	const char *equals = memchr(item, '=', n);

@@ -138,7 +138,7 @@ static int begin_part(struct attribute *a, struct task *before, uint64_t time_ns
 	return 0;
 }
 
-/* *thread goes on as another task of that process, which may be another than before. */
+/* Let *thread continue as another task of that process, which may be another process than before. */
 static int continue_thread(
 	struct attribute *a, struct task **thread, struct task *process, uint64_t time_ns, int hart)
 {
@@ -153,8 +153,8 @@ static int continue_thread(
 	return 0;
 }
 
-/* The process goes on as another task, and its threads with it: what was counted of them stays with the process
- * that it was. */
+/* Let the process and its threads continue as other tasks: their earlier counts stay with the process that it
+ * was. */
 static int continue_threads(
 	struct attribute *a, struct task *before, struct task *after, uint64_t time_ns, int hart)
 {

@@ -73,8 +73,8 @@ enum file_kind mapping_kind(const char *path, uint8_t n_build_id)
 
 /* --- entering --------------------------------------------------------------------------------- */
 
-/* A compiler keeps what it generates in a memfd, too; so of these only the one from which the program was
- * executed is a file. It is what the kernel maps first. */
+/* Is the mapping the memfd from which the program was executed? Only that memfd is a file, since compilers keep
+ * generated code in a memfd, too. The kernel maps it first. */
 static bool is_memfd_of_program(struct task *process, const struct record_mmap *m)
 {
 	if (!starts(m->path, memfd_prefix) || !m->inode)
@@ -165,7 +165,8 @@ static int map_file(
 	return space_map(a->o.tasks, process, m->start, m->bytes, m->file_offset, file);
 }
 
-/* One check per drain is enough: everything it could find was written before the drain. */
+/* Was the file rewritten? A check per drain is enough: everything it could find was written before the
+ * drain. */
 static bool is_rewritten(struct attribute *a, struct file *file)
 {
 	const struct file **looked = &a->looked[file->id % FILES_LOOKED];

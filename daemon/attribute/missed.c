@@ -11,7 +11,7 @@
  *   - A LOST record: /proc is read for processes that await their exec.
  *   - A session per task has no such ring, and a LOST record comes only once the task runs again on
  *     that hart. So there, while a process awaits its exec, /proc is read after each drain. The
- *     record of what it shows may still be in a ring, so one more drain must pass before it counts.
+ *     record of the exec that it shows may still be in a ring, so one more drain must pass before it counts.
  *
  * A record that was only late finds its exec done, and changes nothing.
  */

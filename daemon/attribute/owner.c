@@ -9,9 +9,9 @@
  *      to a user               the task ends, hidden with its samples, and another task of the
  *                              same pid continues for that user
  *
- * Its real user pays its costs (struct rights), also where that user may not see it. An exec does not change
- * that user. But what root has forked may have become any user's meanwhile: if it execs and is gone before it
- * is read, its costs are nobody's.
+ * The real user of a task pays its costs (struct rights), even if that user may not see the task. An exec does not
+ * change that user. But a process that root has forked may have become any user's meanwhile: if it execs and is gone
+ * before it is read, its costs belong to no account.
  *
  * A process changes its owner by an exec, which has a record, or by a system call, which has none.
  * Each exec begins a stage whose owner is unknown until it is read. A reading belongs to the stage
@@ -93,7 +93,7 @@ int owner_read_logins(struct attribute *a)
 	return login_groups_read(&a->logins, path);
 }
 
-/* Was it read when it had become another program already? */
+/* Was the process read only after that exec, when it was another program already? */
 static bool read_behind(const struct task *p, uint64_t exec_ns)
 {
 	return p->read_ns && exec_ns <= p->read_ns;
@@ -166,8 +166,8 @@ void attribute_counted(struct attribute *a, struct task *task)
 	owner_sampled(a, task);
 }
 
-/* A process that is gone keeps its owner, but not one that goes on as another task: what was sampled since its rights
- * were last read may be of nobody's, too. Root's processes need not be hidden from anybody. */
+/* A process that is gone keeps its owner. But a process that continues as another task does not: samples since its
+ * rights were last read may belong to nobody, too. Root's processes need not be hidden from other users. */
 static bool may_change(const struct attribute *a, struct task *p)
 {
 	return is_users(p->uid) && !life_now(a, p)->end_ns && !p->kernel_thread;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* One process in /proc
+/* A process in /proc
  *
- * Only reads; changes no state. A process may disappear at any moment, so each text that cannot be
- * read is simply missing. One that does not answer is counted.
+ * This only reads and changes no state. A process may disappear at any moment, so each text that cannot
+ * be read is simply missing. A process that does not answer is counted.
  */
 
 #include <errno.h>
@@ -33,7 +33,7 @@ bool proc_is_there(const struct attribute *a, pid_t pid)
 	return access(folder, F_OK) == 0;
 }
 
-/* Ask for what the question wants of that process. As proc_reader_ask. */
+/* Read the parts of that process that the question wants. Returns as proc_reader_ask does. */
 static int ask(struct attribute *a, pid_t pid, struct proc_question q, struct proc_view *ret_view)
 {
 	char folder[PATH_MAX];

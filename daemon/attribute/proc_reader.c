@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A question and its answer are one allocation that its thread owns while it runs, so the loop may
- * leave at any moment. All that is wanted of a process is read in one visit: handing over costs as
- * much as a read. What the loop waited for is booked on the user whose process it was, as the owner of
- * its folder says, which is known without the process's help.
+ * leave at any moment. All wanted parts of a process are read in one visit, since a handover costs as
+ * much as a read. The time that the loop waited is charged to the owner of the process's folder, who is
+ * known without the process's help.
  */
 #include "daemon/attribute/proc_reader.h"
 

@@ -25,16 +25,16 @@
 /* A user's share of the time in which the loop waits, and what may be spent of it at once. */
 #define PROC_READER_PART 20u
 #define PROC_READER_AHEAD_NS 1000000000u
-/* Read of an environment: those of CI jobs have some 10 KB. What comes behind is not seen. Source: execve(2):
- * a quarter of the stack's limit, of 8 MB by default, at most. */
+/* Bytes that are read of an environment; later variables are not seen. Environments of CI jobs have some 10 KB.
+ * Source: execve(2): a quarter of the stack's limit, of 8 MB by default, at most. */
 #define PROC_ENVIRON_BYTES_MAX (256u << 10)
-/* The text of executable mappings that is kept; a path has 4 KB at most, and some 50 bytes as a rule. */
+/* Bytes of text of executable mappings; a path has 4 KB at most, and some 50 bytes as a rule. */
 #define PROC_MAPS_BYTES_MAX (16u << 20)
 #define PROC_THREADS_READ_MAX 65536u
 #define PROC_CHILDREN_MAX 65536u
 
-/* What is read, in this order: after an exec the owner is set before the arguments, so once these are
- * in place the owner is the new one. Kernel threads have only the first three
+/* Parts to read, in this order: after an exec the kernel sets the owner before the arguments, so once the
+ * arguments are in place the owner is the new one. Kernel threads have only the first three
  * and an owner. */
 enum {
 	PROC_STAT = 1,
@@ -85,7 +85,7 @@ struct proc_view {
 		memfd_inode; /* with PROC_EXE: it was executed out of that memfd; 0: out of a file */
 	bool text_is_same;   /* with PROC_TEXT */
 	char *maps;          /* whole lines of executable mappings */
-	/* With the owner before it was read, and behind it: it is left out if that changed. */
+	/* The environment, with its owner before and after the reading: left out if the owner changed. */
 	struct rights environment_of;
 	bool secure; /* it began with rights that its caller does not have */
 	char *environment;
@@ -97,7 +97,7 @@ struct proc_reader;
 int proc_reader_new(struct proc_reader **ret_reader);
 struct proc_reader *proc_reader_free(struct proc_reader *r);
 
-/* Read what a question wants of a process. reader NULL: at once, in this thread. 0, whatever could be read,
+/* Read the parts of a process that a question wants. reader NULL: at once, in this thread. 0, whatever could be read,
  * and the caller clears *ret_view; PROC_GONE; PROC_SILENT: it did not answer, or was not asked; -ENOMEM. */
 enum { PROC_GONE = 1, PROC_EMPTY, PROC_SILENT, PROC_SAME, PROC_OTHER };
 int proc_reader_ask(
@@ -107,5 +107,5 @@ void proc_view_clear(struct proc_view *v);
 /* The owner of a process, or of one of its threads (tid; 0: of the process). 0; RIGHTS_GONE; PROC_SILENT. */
 int proc_reader_rights(struct proc_reader *r, pid_t pid, pid_t tid, struct rights *ret_rights);
 
-/* How often something was not read since the start. */
+/* The number of times that something was not read since the start. */
 uint64_t proc_reader_silent(const struct proc_reader *r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Only reads; changes no state. A process may disappear at any moment, so each text that cannot be
- * read is simply missing.
+ * These functions only read and change no state. A process may disappear at any moment, so each text that
+ * cannot be read is simply missing.
  */
 #include "daemon/attribute/proc_text.h"
 

@@ -24,11 +24,12 @@ bool proc_text_exe(int folder_fd, char path[static PATH_MAX]);
 /* Inode of the memfd that is its program, by its path; 0: it is in a file. */
 uint64_t proc_text_memfd(int folder_fd, const char *exe);
 
-/* Memory of a process, and where its program has the same. */
+/* Memory of a process, and the offset in its program's file that should have the same bytes. */
 struct proc_text_range {
 	uint64_t start, bytes, file_offset;
 };
 /* Pages of 4 KiB that are compared, all over the range: other code has not the same in any. */
 #define PROC_TEXT_PAGES_MAX 16u
-/* Has the process there what the file of its program has, and not only zeros? False if either cannot be read. */
+/* Does the process have the same bytes there as the file of its program, and not only zeros? False if either cannot
+ * be read. */
 bool proc_text_compare(int folder_fd, const struct proc_text_range *r, bool *ret_same);

@@ -3,19 +3,19 @@
 /* A program's own text in memory that is no file's
  *
  * To have its text in huge pages, a program copies it, maps anonymous memory in its place, and writes it
- * back (BOLT's hugify, Node.js, Chrome, libraries that are preloaded for it). The kernel tells only of
+ * back (BOLT's hugify, Node.js, Chrome, libraries that are preloaded for it). The kernel reports only
  * executable memory without a name, which otherwise means that code was generated there.
  *
  *      | text of the program           |          what was mapped
  *      | text  |  anonymous    | text  |          what is mapped now: the same code
  *
- * A library's place is given to others once it is unloaded, of which no record tells. The program itself
- * is never unmapped, so of memory in its place it is only asked whether it has the program's bytes. They
- * are compared while the process is there. If it is gone, or its memory may not be read, the place decides.
- * That is no less certain than for text that was overwritten in place, which keeps its file's name, too. Shared
- * memory (a memfd is, however it is mapped) is believed by its bytes alone: an emulator that was forked maps its
- * guests' so. What
- * exceeds its user's quota of comparisons is not believed.
+ * The place of a library is used again once the library is unloaded, which no record reports. The program
+ * itself is never unmapped. So for memory in the program's place we only need to know whether it has the
+ * program's bytes. We compare them while the process is there. If the process is gone, or its memory may not
+ * be read, the place decides. That is no less certain than for text that was overwritten in place, which keeps
+ * its file's name, too. Shared memory (a memfd is shared, however it is mapped) counts as the program's text
+ * only if its bytes are the same: an emulator that was forked maps the memory of its guests so. Memory beyond
+ * its user's quota of comparisons does not count as the program's text.
  */
 
 #include <string.h>
@@ -33,7 +33,7 @@ static bool goes_on(const struct map *before, const struct map *after)
 	       before->start - before->file_offset == after->start - after->file_offset;
 }
 
-/* The mapping of the program's file of which [start, end) is a part; NULL: of none, or not all of it. */
+/* The mapping of the program's file that contains all of [start, end); NULL: none. */
 static const struct map *place_of(const struct task *process, uint64_t start, uint64_t end)
 {
 	const struct space *space = process->space;
@@ -78,7 +78,8 @@ static uint32_t run_end(const struct space *s, uint32_t i)
 	return i;
 }
 
-/* In /proc only what lies between two parts of the program's text shows that it was text. */
+/* Find replaced text in what /proc shows: only memory between two parts of the program's text is known to have
+ * been text. */
 int remapped_fill(struct attribute *a, struct task *process)
 {
 	unsigned n_compared = 0;

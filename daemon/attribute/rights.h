@@ -15,7 +15,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* The account of what has no known user: never root's, whose share it would take. */
+/* The account of processes without a known user. It is never root's, since it would take root's share. */
 #define ACCOUNT_NOBODY ((uid_t)-1)
 
 struct rights {
@@ -27,7 +27,7 @@ struct rights {
 	uid_t account;
 };
 
-/* Is it the user's and nobody else's? False for what belongs to nobody. */
+/* Does it belong to that user alone? False if it belongs to nobody. */
 static inline bool rights_are_whole(uid_t uid, uid_t account)
 {
 	return uid == account && account != ACCOUNT_NOBODY;

@@ -181,7 +181,7 @@ int scan_uid_parse(const char *text, uid_t *ret_uid, gid_t *ret_gid, uid_t *ret_
 	return 0;
 }
 
-/* Which of the three a line "id:controllers:" belongs to; N_SCAN_HIERARCHIES: none. */
+/* The hierarchy that a line "id:controllers:" belongs to; N_SCAN_HIERARCHIES: none of the three. */
 static enum scan_hierarchy cgroup_hierarchy(const char *controllers, size_t n)
 {
 	static const char perf_event[] = "perf_event", systemd[] = "name=systemd";

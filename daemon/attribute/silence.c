@@ -11,14 +11,13 @@
  *        │  counted    │  silent: nothing counts, since │    counted        │
  *        │             │  6.16 switches are not seen    │                   │
  *
- * So silent time is taken out of the time that members ran, for those that stopped, and answers
- * scale their counts by it, as those of a counter that was shared. Where switches were not seen, it
- * is taken out of the stretch of the task that is read next and belongs to the task that was
- * throttled; if another one runs at the end, the switch was somewhere in between, and each gets
- * half.
+ * So silent time is taken out of the running time of the members that stopped, and answers scale their
+ * counts by it, like counts of a shared counter. If switches were not seen, silent time is taken out of
+ * the stretch of the task that is read next, and belongs to the task that was throttled. If another task
+ * runs at the end, the switch was somewhere in between, and each task gets half.
  *
- * A sample that is weighted by the rate stands for its period. So silent time of wanted tasks is
- * added to the next one, divided in the same way.
+ * A sample that is weighted by the rate represents its period. So silent time of wanted tasks is added to
+ * the next sample, divided in the same way.
  */
 
 #include "daemon/attribute/attribute_private.h"
@@ -87,8 +86,8 @@ void silence_end(struct attribute *a, const struct record *r, int hart)
 		stand->silent_ns += silent_ns - first_ns;
 }
 
-/* Give the task that was throttled its part of the silence, of which nothing was counted, and take it
- * out of *d, which is of another task. 0 or -ENOMEM. */
+/* Give the task that was throttled its share of the silent time, in which nothing was counted, and take
+ * that share out of *d, which is of another task. 0 or -ENOMEM. */
 static int silence_divide(
 	struct attribute *a, const struct record *r, struct stand *stand, struct delta *d)
 {
@@ -143,7 +142,7 @@ int silence_cut(struct attribute *a, const struct record *r, int hart, struct de
 	d->silent_ns = silent_ns < d->enabled_ns ? silent_ns : d->enabled_ns;
 	if (d->silent_ns > d->running_ns)
 		d->silent_ns = d->running_ns;
-	/* Who saw the switches in the silence has cut it there. */
+	/* If the switches during the silence were seen, the counts were cut there. */
 	bool seen = !a->throttles_groups || a->o.per_task || stand->by_bpf;
 	if (seen || r->tid == stand->silent_tid)
 		return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Where stacks begin
+/* The beginnings of stacks
  *
  * The kernel walks user stacks by frame pointers, but C libraries are mostly built without them. So
  * beyond the program's own frames it uses whatever the C library keeps in that register. On x86-64

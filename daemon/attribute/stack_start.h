@@ -3,8 +3,8 @@
 
 /* Stack starts: the calls in the C library that every stack begins with
  *
- * One calls main, one the routine of a new thread. A stack that reaches one of them is complete,
- * whatever the walk finds beyond; one that reaches none is cut.
+ * One call is that of main, the other that of the routine of a new thread. A stack that reaches one of
+ * them is complete, whatever the walk finds beyond it; a stack that reaches none is cut.
  */
 
 #include <stdbool.h>

@@ -18,7 +18,7 @@
 
 #include "daemon/attribute/attribute_private.h"
 
-/* Ancestors that are looked at for live ones: make, a shell, a compiler's driver and what it runs. */
+/* Ancestors among which we look for live ones: make, a shell, a compiler's driver and what it runs. */
 #define KIN_STEPS_MAX 8
 
 /* Only request what the namer can read. */
@@ -166,8 +166,8 @@ static bool file_is_orphan(const struct attribute *a, const struct file *file)
 	return !t || t->process->start_ns != file->pid_start_ns;
 }
 
-/* Until a file was opened, it is best opened through a process that runs it now: where there are many short ones, at
- * least the last of them still does. */
+/* Choose the process through which a file is opened: until it was opened, one that runs it now. If there are many
+ * short processes, at least the last of them still runs it. */
 static int file_refresh(
 	struct attribute *a, struct file *file, const struct task *task, const struct map *map)
 {
@@ -302,8 +302,8 @@ static int walk_caller(struct stack_walk *w, uint64_t addr)
 	return r;
 }
 
-/* Each piece is a module of its own, as perf has it, and has its name from the kernel. Its place in the table is
- * that of the user who runs it. */
+/* Make the frame of generated kernel code. Each piece is a module of its own, as in perf, and has its name from the
+ * kernel. The user who runs it is charged for its place in the table. */
 static int push_generated(
 	struct stack_walk *w, const struct kernel_code_piece *piece, uint64_t addr)
 {
@@ -369,8 +369,8 @@ static int walk_kernel(struct stack_walk *w, uint64_t addr)
 	return r;
 }
 
-/* One address in the mode that the last marker named. Hypervisor, guests and later kernels' modes
- * are not named. */
+/* Walk an address in the mode that the last marker named. Addresses of a hypervisor, of guests and of
+ * modes of later kernels are not named. */
 static int walk_entry(struct stack_walk *w, uint64_t context, uint64_t addr)
 {
 	switch (context) {

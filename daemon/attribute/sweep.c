@@ -2,10 +2,10 @@
 
 /* Mark and sweep over the station's tables
  *
- * Roots are live tasks, what this room keeps for later, what the namer works on, and what others
- * mark. A task keeps its process and some of its ancestors, a frame its file, a live process the
- * files that it maps. All marks are set before anything is freed, so a lack of memory leaves
- * everything as it was.
+ * Roots are live tasks, tasks and frames that this room needs later, files that the namer works on, and
+ * all that others mark. A task keeps its process and some of its ancestors, a frame its file, a live
+ * process the files that it maps. All marks are set before anything is freed, so a lack of memory
+ * changes nothing.
  *
  * Naming is expensive, so recently seen code stays although nothing refers to it at the moment: the
  * stacks of a segment are dropped each hour, and come back within a second.
@@ -231,8 +231,9 @@ static void use_waiting(void *userdata, const struct waiting_view *v)
 		use_cgroup(userdata, v->attribution->cgroup->id);
 }
 
-/* An empty cgroup may fill again, and no record would name it a second time. So it is looked for, in turn with all
- * others: as many as SWEEP_CGROUPS_MAX that exist do not keep those that do not. */
+/* Check whether a cgroup is gone. An empty cgroup may fill again, and no record would name it a second time, so it
+ * stays while its folder exists. All cgroups are checked in rotation, so that SWEEP_CGROUPS_MAX existing ones do not
+ * keep others that are gone. */
 static bool keep_cgroup(void *userdata, struct cgroup *cgroup)
 {
 	struct cgroups *c = userdata;
@@ -311,7 +312,7 @@ static uint32_t n_entries(const struct attribute *a)
 	       f->n_free_files;
 }
 
-/* Age what is idle. */
+/* Let idle files and frames age. */
 static void age(struct file_table *t, uint64_t now_ns)
 {
 	if (t->aged_ns && now_ns - t->aged_ns < SWEEP_IDLE_NS)

@@ -3,10 +3,10 @@
 
 /* The sweep: free objects that are no longer referenced, and reuse their ids
  *
- * A daemon that runs for weeks sees more tasks, files and addresses than it can keep. This room
- * marks what it needs (what is alive, waiting or mapped); other holders of tasks or frames mark
- * those in a callback; the rest is freed. Ids are keys in segments that are being written: an id
- * that such a segment contains is reserved, which frees the object but not the id.
+ * A daemon that runs for weeks sees more tasks, files and addresses than it can keep. This room marks
+ * the objects that it needs (those that are alive, waiting or mapped). Other holders of tasks or frames
+ * mark those in a callback. All other objects are freed. Ids are keys in segments that are being written:
+ * an id that such a segment contains is reserved, which frees the object but not the id.
  *
  *      mark ─▶ keep            kept
  *           ─▶ reserve         freed; its id stays taken until a later sweep finds it unreserved
@@ -21,7 +21,7 @@
 /* A file or frame is freed after it was not seen for at least this long; if it comes back, it must
  * be named again. */
 #define SWEEP_IDLE_NS 120000000000u
-/* Of a user with more frames than this, recently seen ones are freed too unless they are marked. */
+/* If a user has more frames than this, recently seen ones are freed too unless they are marked. */
 #define SWEEP_FRAMES_CROWDED (FRAMES_MAX / 16)
 /* Total size of the arguments of all kept tasks; above it, arguments longer than SWEEP_ARGV_SHORT
  * are cut to that length. 10,000 processes with 200 bytes each take 2 MB. */

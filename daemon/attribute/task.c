@@ -5,10 +5,10 @@
  * Three indexes over the same structs. The array holds every task by id until a sweep frees it:
  * windows and answers point into it. A hash holds live tasks by tid, the only key that the
  * kernel's records give us; since tids are reused, a new task of a tid replaces the former one.
- * Another holds the dead by tid, since a program may tell of many threads that died already.
- * Threads refer to their leader, and the leader counts its threads, so that the mappings are
- * dropped when the last thread ends, not when the leader does. It lists those that live, since a leader that
- * goes on as another task takes them along.
+ * Another hash holds dead tasks by tid, since a program may report many threads that died already.
+ * Threads refer to their leader, and the leader counts its threads, so that the mappings are dropped when
+ * the last thread ends, not when the leader does. The leader lists its live threads, since a leader that
+ * continues as another task takes them along.
  */
 
 #include "daemon/attribute/task.h"
@@ -351,7 +351,7 @@ int task_table_sweep(struct task_table *t, const uint8_t *mark)
 	return 0;
 }
 
-/* Out of the list of the dead of its tid. */
+/* Remove the task from the list of dead tasks of its tid. */
 static void remove_dead(struct task_table *t, struct task *task)
 {
 	struct task *at = task_find_dead(t, task->tid);

@@ -23,8 +23,8 @@
 /* between two sweeps, dead ones included, of which one user has a quota: 190 MB; a kernel build has
  * 100,000 */
 #define TASKS_MAX 500000
-/* names and cgroups of one thread of a program that are told apart, so that nobody makes tasks without end; after that
- * the last one holds */
+/* names and cgroups of one thread of a program that are distinguished, so that no program makes tasks without end; after
+ * that the last one is used */
 #define TASK_PASTS_MAX 16
 #define CGROUPS_MAX 65536       /* the kernel's default limit for one memory controller */
 #define CGROUP_PLACE_BYTES 256u /* of a path: a place of CGROUPS_MAX for each, so all take 23 MB */
@@ -61,7 +61,7 @@ struct task {
 	uid_t uid;        /* the owner (rights.h), 0 also if it belongs to no user;
 			     (uid_t)-1 unknown */
 	gid_t gid;        /* that user's group, with uid */
-	uid_t account;    /* of a leader: who pays for it (rights.h); use task_account */
+	uid_t account;    /* of a leader: the user who pays for it (rights.h); use task_account */
 	bool other_group; /* gid is not the one that user logs in with */
 	/* of a leader, for owner.c: */
 	uid_t past_uid; /* owner before its last exec, if it was sampled then */
@@ -73,7 +73,7 @@ struct task {
 	uint64_t looked_ns; /* when its rights were last read */
 	bool kernel_thread;
 	bool used;       /* something may refer to it: it was sampled, or counted */
-	uid_t place_of;  /* on whose account its place in the table is */
+	uid_t place_of;  /* the account that is charged for its place in the table */
 	uint8_t n_pasts; /* times that it had another name or cgroup before, as tasks of their own */
 	uint8_t raised;  /* samples of that raise are taken of it as well; 0: none */
 	pid_t raised_by; /* the task for which its events were opened: itself, or one it descends from */
@@ -98,7 +98,7 @@ struct task {
 struct cgroup {
 	uint64_t id;
 	char *path;
-	uid_t place_of; /* who made it, on whose account its places in the table are */
+	uid_t place_of; /* the user who made it, who is charged for its places in the table */
 	uint32_t pass;  /* of sweeps, in which it was looked for last; 0: none */
 	UT_hash_handle hh;
 };
@@ -135,10 +135,10 @@ enum { TASK_TABLE_FULL = 1 };
 int task_add(struct task_table *t, pid_t pid, pid_t tid, uint64_t start_ns, struct task **ret_task);
 /* Are there places for n more of that user? */
 bool task_has_room(struct task_table *t, uid_t place_of, uint32_t n);
-/* The same in the place of that user, -1: nobody's, which task_add takes. */
+/* Add a task, charged to that user (-1: to no user) for its place; task_add charges -1. */
 int task_add_for(
 	struct task_table *t, const struct task_key *key, uid_t place_of, struct task **ret_task);
-/* A live thread belongs to that process from now on. */
+/* Move a live thread to that process. */
 void task_join(struct task_table *t, struct task *thread, struct task *process);
 /* Free a thread that ended, to which nothing refers; its id is used again. Without memory it stays until a
  * sweep. */
@@ -158,7 +158,7 @@ static inline const struct space *task_space(const struct task *task)
 	return task->process->space;
 }
 
-/* Who pays for what it costs: samples, stacks, names. NULL: nobody is known. */
+/* The user who pays for what a task costs: samples, stacks, names. -1 if task is NULL. */
 static inline uid_t task_account(const struct task *task)
 {
 	return !task ? (uid_t)-1 : task->process ? task->process->account : task->account;
@@ -183,7 +183,7 @@ void space_change_user(struct task_table *t, struct task *process);
 void space_share(struct task *child, const struct task *parent);
 void space_drop(struct task *task);
 
-/* Name a cgroup, or rename it. A new one takes places of that user, who made it; (uid_t)-1: nobody knows who.
+/* Name a cgroup, or rename it. A new one takes places of that user, who made it; (uid_t)-1: not known.
  * 0, CGROUP_TABLE_FULL: also for that user alone; -ENOMEM. */
 enum { CGROUP_TABLE_FULL = 1 };
 int cgroup_set(struct task_table *t, uint64_t id, const char *path, uid_t place_of);

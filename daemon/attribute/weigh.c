@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Weighing: how much time a sample stands for
+/* Weighing: the time that a sample represents
  *
  * At 100 Hz that is nominally 10 ms. But the kernel throttles, hardware reaches a requested
  * frequency late or never, ticks during a long stretch without interrupts merge into one, and a
  * mostly idle hart is sampled at the same frequency in its short busy times. So if a group is read
- * at each switch, the readings decide: a sample stands for all the time that any task ran on that
+ * at each switch, the readings decide: a sample represents all the time that any task ran on that
  * hart since the previous sample, since any of them could have been sampled. The sum is the hart's
  * busy time up to the last sample.
  *
@@ -15,7 +15,7 @@
  *
  * If there are no such readings, or one of them is missing, the rate is used (without the reading
  * of the idle task, for example, idle time is not known). Then only throttled time is added
- * (silence.c). Where events fire by what happens, not by time, as asked for, a sample stands for no time.
+ * (silence.c). If events were asked to fire by occurrences, not by time, a sample represents no time.
  */
 
 #include "daemon/attribute/attribute_private.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A fork without exec: the child has the daemon's tables as they were, and the functions of the
- * program, so nothing has to be sent to it. What it must not share is taken from it before anything
- * of the request is looked at: descriptors, signals, capabilities.
+ * A fork without exec: the child has a copy of the daemon's tables, and the functions of the program, so
+ * we need not send it anything. Before it looks at the request, it gives up what it must not share:
+ * descriptors, signals, capabilities.
  *
- * SQLite wants care. It remembers in the process which files are open there, by device and inode,
- * and takes no lock twice. A child inherits that memory but neither the locks nor the descriptors,
- * so a file that the daemon writes would be read without any lock. Here the child's SQLite is told
- * another device number for each file than the parent's was: it recognises none, and opens and
- * locks them as any other process would. Source: https://www.sqlite.org/howtocorrupt.html, carrying
+ * SQLite needs care. It remembers in the process which files are open there, by device and inode, and
+ * takes no lock twice. A child inherits that memory but neither the locks nor the descriptors, so it
+ * would read a file that the daemon writes without any lock. So we give the child's SQLite another
+ * device number for each file than the parent's: it recognises no file, and opens and locks them as any
+ * other process would. Source: https://www.sqlite.org/howtocorrupt.html, carrying
  * a connection across a fork; sqlite3_vfs.xSetSystemCall in https://www.sqlite.org/c3ref/vfs.html.
  */
 #include "daemon/child/offload.h"
@@ -149,7 +149,7 @@ static int drop_capabilities(void)
 	return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
 }
 
-/* Become what a child is to be. 0 or -errno. */
+/* Set up the child: descriptors, limits, rights and priority. 0 or -errno. */
 static int settle(const struct child_options *o, pid_t parent, int fd)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

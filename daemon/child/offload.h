@@ -3,20 +3,20 @@
 
 /* Offload: work done in a child process
  *
- * What may take longer than a few milliseconds (a query over a week, a roll-up) is done by a forked
- * child that has only copies: no perf event, no socket, no capability, limited memory and time.
+ * A forked child does work that may take longer than a few milliseconds (a query over a week, a
+ * roll-up). It has only copies: no perf event, no socket, no capability, limited memory and time.
  */
 
 #include <sys/types.h>
 
-/* RLIMIT_DATA of a child: a million rows take 10 MB, a week of 64 harts 200. Of the unit's MemoryMax, the queries
- * of one user, who has two of four places, take at most half. */
+/* RLIMIT_DATA of a child: a million rows take 10 MB, a week of 64 harts 200. The queries of one user, who has two
+ * of four places, take at most half of the unit's MemoryMax. */
 #define OFFLOAD_BYTES_MAX (512ull << 20)
 #define OFFLOAD_SECONDS_MAX 120 /* RLIMIT_CPU */
 
 struct offload;
 
-/* In the child: do it. The return value, 0 to 255, is the exit status. */
+/* Do the work, in the child. The return value, 0 to 255, is the exit status. */
 typedef int offload_plain_function(void *userdata);
 
 /* Fork a child that runs `run` with the limits above and a lower priority; there, userdata is as it
@@ -27,8 +27,8 @@ int offload_run(offload_plain_function *run, void *userdata, struct offload **re
 int offload_fd(const struct offload *o);
 pid_t offload_pid(const struct offload *o);
 
-/* How a child ended: with an exit status, or by a signal (then status is -1; SIGKILL and SIGXCPU
- * may come from its limits). */
+/* The end of a child: by an exit status, or by a signal (then status is -1; SIGKILL and SIGXCPU may come
+ * from its limits). */
 struct offload_end {
 	int status;
 	int signal; /* 0: none */

@@ -12,7 +12,7 @@
  * that was refused (rights, descriptors, a counter in use) turns the whole row into an error.
  *
  * System-wide groups are shared (hart_group.h): an event that another counter has open is read there, less
- * what it had counted when we started.
+ * its count when we started.
  *
  * Groups: the first member that opens on a target leads, the others join it, so that the kernel
  * counts them in the same spans of time. A member that the kernel refuses in the group (PMUs that
@@ -23,9 +23,9 @@
  * Where cores differ, a thread is a column for each hart, since an event that knows no hart is one
  * kind of core's.
  *
- * An event that opens by the core's own code and never gets a counter would do harm beside others:
- * the kernel then lets all of them take turns, cycles too. Of those that nobody asked for by name,
- * such a one is found by trying, and left out.
+ * An event that opens by the core's own code and never gets a counter would harm other events: the kernel
+ * then rotates all of them, cycles too. If nobody asked for its name, we find such an event by trying it,
+ * and leave it out.
  *
  * Threads that start between our scan of /proc and the open of their parent are not counted; a
  * command that waits to be started has none.
@@ -44,7 +44,7 @@
 
 #define TASKS_MAX 4096 /* a descriptor per event and thread: beyond it, count the whole system */
 
-/* What perf stat counts by default. Source: man perf-stat. */
+/* The events that perf stat counts by default. Source: man perf-stat. */
 #define DEFAULT_REST                                                                               \
 	",context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
 
@@ -85,7 +85,7 @@ static int thread_add_each(struct targets *t, pid_t tid)
 	return r;
 }
 
-/* One name in /proc/PID/task. */
+/* Add the thread of a name in /proc/PID/task. */
 static void thread_add(void *userdata, const char *name)
 {
 	struct targets *t = userdata;
@@ -164,7 +164,7 @@ static int leader_of(struct counter *c, int event, size_t target)
 	return -1;
 }
 
-/* Open the event there: as requested; outside its group; including the kernel; both. */
+/* Open the event on its target: as requested; outside its group; including the kernel; both. */
 static int open_one(struct counter *c, int event, size_t at, int leader)
 {
 	const struct event *e = &c->events.event[event];
@@ -263,7 +263,7 @@ static void row_end(struct counter *c, int r)
 	at->target = 0;
 }
 
-/* Does it open and count nothing here? Each core is asked once in a while, not for each client. */
+/* Does the event open and count nothing here? We try it on each core once in a while, not for each client. */
 static bool is_dead(const struct counter *c, const struct machine *m, const struct event *e)
 {
 	const struct trial_key key = {TRIAL_COUNTS, -1, e->type, e->config, e->exclude_kernel};
@@ -277,7 +277,7 @@ static bool is_dead(const struct counter *c, const struct machine *m, const stru
 	return !works;
 }
 
-/* Leave out what was opened by the core's own code and counts nothing here. */
+/* Leave out events that were opened by the core's own code and count nothing here. */
 static void drop_dead(struct counter *c, const struct machine *m)
 {
 	for (int i = 0; i < c->events.n_events; i++) {
@@ -359,7 +359,7 @@ static int set_events(
 	return event_parse(c->terms.kernel, text, &c->events, ret_error) == 0 ? 0 : -EINVAL;
 }
 
-/* Let it read groups of its harts that are open, and others its own. */
+/* Let the counter read open groups of its harts, and others read its own groups. */
 static int share(struct counter *c)
 {
 	size_t n = (size_t)c->events.n_events * c->n_targets;
@@ -475,7 +475,7 @@ int counter_start(struct counter *c)
 	return error;
 }
 
-/* What it counted since we started. */
+/* Read the count of the descriptor since we started. */
 static int read_count(const struct counter *c, size_t at, struct group_count *ret_count)
 {
 	struct group_count count;

@@ -25,7 +25,7 @@ struct counter_options {
 	bool is_alone;   /* share no group with other counters, which are system-wide too */
 };
 
-/* How its events are opened. */
+/* The terms on which its events are opened. */
 struct counter_terms {
 	const struct kernel *kernel;
 	const struct cores *cores; /* NULL: nothing is known about them */
@@ -81,7 +81,7 @@ struct counter {
 enum { COUNTER_REFUSED = 1, COUNTER_GONE, COUNTER_FULL, COUNTER_MORE };
 int counter_new(const struct kernel *k, const struct machine *m, const struct counter_options *o,
 	struct counter **ret_counter, struct event_error *ret_error);
-/* The same in steps. Find its events and targets; as counter_new, with nothing opened. */
+/* The same in steps. Find the counter's events and targets, as counter_new does, but open nothing. */
 int counter_plan(const struct kernel *k, const struct machine *m, const struct counter_options *o,
 	struct counter **ret_counter, struct event_error *ret_error);
 /* Open the next descriptor, in some 10 µs, or 2 ms if its task is held in an exec. COUNTER_MORE: it was not the
@@ -92,16 +92,16 @@ static inline size_t counter_n_fds_max(const struct counter *c)
 {
 	return (size_t)c->events.n_events * c->n_targets;
 }
-/* The number of descriptors that are open for it: also of those that others use as well, so that nobody
- * else is charged when they leave. */
+/* The number of descriptors that are open for the counter, including those that others use as well, so that no
+ * other client is charged when one leaves. */
 size_t counter_n_fds(const struct counter *c);
 /* Count from here on, or from the next exec; others may join its groups. 0 or -errno. */
 int counter_start(struct counter *c);
-/* How many other counters use the group that counts the event, the most of all harts; *ret_n_harts: on how
- * many of them there are any. */
+/* The number of other counters that use the group which counts the event, the greatest of all harts;
+ * *ret_n_harts: the number of harts with any. */
 size_t counter_n_others(const struct counter *c, int event, size_t *ret_n_harts);
-/* How many times as many events the kernel takes off and puts on with the group that begins at `event` as
- * the counter wants of it: 1 or more. */
+/* The number of events in the group that begins at `event`, divided by the number that the counter wants of it:
+ * 1 or more. The kernel takes all of them off and puts them on together. */
 double counter_rotation_scale(const struct counter *c, int event);
 /* Read the sums into values. 0 or -errno. */
 int counter_read(struct counter *c);
@@ -114,7 +114,7 @@ struct counter_reading {
 };
 int counter_read_each(const struct counter *c,
 	int (*take)(void *userdata, const struct counter_reading *r), void *userdata);
-/* The event that was counted for the smallest part of the time, 0 to 1; -1 if there is none. What
- * never got a counter is no count, and is not meant. */
+/* Find the event that was counted for the smallest share of the time, 0 to 1; -1 if there is none. Events
+ * that never got a counter have no count, and are left out. */
 int counter_scarcest(const struct counter *c, double *ret_part);
 struct counter *counter_free(struct counter *c);

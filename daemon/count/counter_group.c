@@ -84,7 +84,7 @@ static bool is_first(const struct counter *c, int event, size_t target)
 	return true;
 }
 
-/* The event has this member; it is open if others have opened it. */
+/* Give the event this member; it is open if others have opened it. */
 static void take_member(struct counter *c, int event, size_t target, struct hart_member *m)
 {
 	c->member[place_of(c, event, target)] = m;

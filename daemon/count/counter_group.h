@@ -6,11 +6,11 @@
 #include "daemon/count/counter.h"
 #include "daemon/pmu/event/place.h"
 
-/* What is asked for on the target: *ret_attr and the place, whose group_fd is -1. */
+/* The attributes and the place with which the event is opened on the target; group_fd is -1. */
 void counter_ask(const struct counter_terms *t, const struct event *e,
 	const struct counter_target *target, struct perf_event_attr *ret_attr,
 	struct event_place *ret_place);
-/* The same of a hart, to be compared with what others have open there. */
+/* The same for a hart, to be compared with the events that others have open there. */
 struct hart_event counter_asks(const struct counter_terms *t, const struct event *e, int hart);
 /* May it be opened so that it takes the kernel in, since its PMU cannot exclude it? */
 bool counter_may_take_kernel_in(const struct counter_terms *t, const struct perf_event_attr *attr);

@@ -13,11 +13,11 @@ struct counts {
 	const struct machine *machine; /* borrowed, as all of it */
 	const struct counter *counter;
 	const struct counter_value *last; /* of the counter's events */
-	/* For errors of what was scaled: readings of all events of the counter, NULL: none were taken; and
-	 * the part of a count that rotation may take from it or add to it (count/rotation.h). */
+	/* For errors of scaled counts: readings of all events of the counter, NULL: none were taken; and
+	 * the share of a count that rotation may take from it or add to it (count/rotation.h). */
 	const struct jackknife *jackknife;
 	double rotation;
-	/* Of the counter's events, to be held against each other; below 0: not counted. */
+	/* Counts of the counter's events, to be compared with each other; below 0: not counted. */
 	struct plausible_count count[EVENTS_MAX];
 };
 
@@ -25,18 +25,18 @@ struct counts {
 void counts_take(struct counts *s, const struct machine *machine, const struct counter *counter,
 	const struct counter_value *last);
 
-/* A count since the last, scaled. As a whole each hart and thread was scaled by its own times. Of an interval only the
- * sums are known: a difference of two scaled counts could fall below zero. */
+/* The scaled count since the last answer. For the whole run, each hart and thread was scaled by its own times. For an
+ * interval only the sums are known, since a difference of two scaled counts could fall below zero. */
 double counts_scaled(const struct counter_value *now, const struct counter_value *last);
 
-/* The part of the time in which event e was counted, 0 to 1. */
+/* The share of the time in which event e was counted, 0 to 1. */
 double counts_running(const struct counts *s, int e);
 
 /* Half of the 95 % interval of event e's scaled count, and what rotation may have taken from it or added to
  * it; 0 if it was counted all of the time; NAN: not known. */
 double counts_error(const struct counts *s, int e);
 
-/* Take a reading of the counter for that: as jackknife_take. */
+/* Take a reading of the counter for that interval, as jackknife_take does. */
 void counts_read(struct jackknife *jackknife, const struct counter *counter, uint64_t now_ns,
 	uint64_t took_ns);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Readings are sums since the start, so joining two stretches is forgetting the reading between them.
- * A program whose phases are longer than a stretch scatters more than its scaling errs, since all
- * groups see each phase; the interval is then rather too wide than too narrow.
+ * Readings are sums since the start, so two stretches are joined by forgetting the reading between them.
+ * If the phases of a program are longer than a stretch, its counts scatter more than its scaling errs,
+ * since all groups see each phase. The interval is then rather too wide than too narrow.
  *
- * Most runs need no interval, as all events have their counters all the time, and each reading takes the
- * hart from the program. So until something is scaled a run is read whenever it is twice as long, and
- * only then often.
+ * Most runs need no interval, since all events have their counters all the time, and each reading takes
+ * the hart from the program. So as long as no count is scaled, we read a run only each time that it is
+ * twice as long; after that, often.
  */
 #include "daemon/count/jackknife.h"
 
@@ -151,8 +151,8 @@ void jackknife_without(const struct jackknife *s, size_t stretch, double *ret_co
 	}
 }
 
-/* Of Student's distribution, two-sided 95 %, for n - 1 degrees of freedom; 1.7 % too small for four,
- * less for more. Source: Abramowitz and Stegun, 26.7.5. */
+/* Quantile of Student's distribution, two-sided 95 %, for n - 1 degrees of freedom. It is 1.7 % too
+ * small for four, less for more. Source: Abramowitz and Stegun, 26.7.5. */
 static double student(double n)
 {
 	double f = n - 1;
@@ -169,14 +169,14 @@ static bool is_used(const double *without, const double *part, size_t i)
 	return isfinite(without[i]) && (!part || part[i] > 0);
 }
 
-/* One less a stretch's part of those that are used, of which there are n with that sum of parts. */
+/* 1 less the share of stretch i in the n stretches that are used, whose lengths add up to sum. */
 static double rest_of(const double *part, size_t i, double sum, double n)
 {
 	return 1 - (part ? part[i] / sum : 1 / n);
 }
 
-/* With stretches of unequal length each weighs by what is left without it; where all are equal this is the
- * ordinary jackknife. Source: F. M. T. A. Busing, E. Meijer, R. van der Leeden, "Delete-m jackknife for
+/* If stretches differ in length, the weight of each is the share of the others. If all are equal, this
+ * is the ordinary jackknife. Source: F. M. T. A. Busing, E. Meijer, R. van der Leeden, "Delete-m jackknife for
  * unequal m", Statistics and Computing 9, 1999, (8), for values that are hardly biased. */
 double jackknife_error(const double *without, const double *part, size_t n, double counted)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Wishes that the same groups cover are one pass, which then reads each hart's group once. Harts of one kind
- * ask the kernel for the same, so what is asked for is written down once, and looked for on each.
+ * Wishes that the same groups cover are one pass, which then reads each hart's group once. The requests to the
+ * kernel are the same for all harts of one kind, so we make them once, and look for them on each hart.
  */
 #include "daemon/count/plan_cover.h"
 
@@ -127,7 +127,7 @@ static int add_passes(const struct covering *c, struct counter_plan *plan)
 	return 0;
 }
 
-/* The plan is of the wishes that are not covered: make it one of all. */
+/* Turn a plan of the wishes that are not covered into a plan of all wishes. */
 static int add_wishes(const struct covering *c, struct counter_plan *plan)
 {
 	const size_t n = c->q->n_wishes + 1, n_packed = plan->n_passes;

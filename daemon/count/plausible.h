@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Plausible: counts that cannot be
+/* Plausible: finding impossible counts
  *
  * The counters of some virtual machines and cores return nonsense now and then, such as
  * 140,737,769,190,326 instructions in a fraction of a second, or more misses than accesses. Such a
@@ -22,8 +22,8 @@ struct plausible_count {
 
 #define PLAUSIBLE_TEXT_BYTES 192
 
-/* Why counts[which] cannot be, compared with the others, which were counted in the same time, as a
- * sentence without a full stop. Events are compared only if their modifiers are equal. Returns
- * false, and leaves the text alone, if nothing speaks against it. */
+/* Explain why counts[which] is impossible, compared with the others, which were counted in the same time:
+ * a sentence without a full stop. Events are compared only if their modifiers are equal. Returns false,
+ * and leaves the text alone, if the count is possible. */
 bool plausible_doubt(const struct plausible_count *counts, size_t n_counts, size_t which,
 	char ret_text[static PLAUSIBLE_TEXT_BYTES]);

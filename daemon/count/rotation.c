@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What we can ask for is taking a group off its counters and putting it on again, by a system call each;
- * less what these calls cost for an event that needs no counter, that is the longest a count can be off.
- * The least of some tries is taken, since whatever else happens on the hart only adds to it.
+ * We can take a group off its counters and put it on again, by a system call each. The time of these calls, less
+ * their time for an event that needs no counter, is the longest time by which a count can be off. We take the
+ * least of some tries, since all other work on the hart only adds to it.
  */
 #include "daemon/count/rotation.h"
 
@@ -12,7 +12,7 @@
 #include "daemon/pmu/event/place.h"
 
 #define TRIES 7
-/* Of a PMU of cores: of the first kind, where harts have several. */
+/* The interval of rotation of a cores' PMU; if harts have several kinds, of the first one's. */
 #define MUX_PATH "/sys/bus/event_source/devices/%s/perf_event_mux_interval_ms"
 #define TICK_HZ_DEFAULT 250 /* of most kernels */
 
@@ -76,7 +76,7 @@ static void close_group(struct group *g)
 		g->kernel->event_close(g->kernel->userdata, g->fd[--g->n]);
 }
 
-/* Off and on. 0 or -errno. */
+/* Take a group off its counters, and put it on again. 0 or -errno. */
 static int switch_group(const struct group *g, uint64_t *ret_ns)
 {
 	const struct kernel *k = g->kernel;
@@ -95,7 +95,7 @@ static int switch_group(const struct group *g, uint64_t *ret_ns)
 	return 0;
 }
 
-/* The group that begins at `first`. Returns the first event behind it; *ret_ns is 0 if it does not open. */
+/* Measure the group that begins at `first`. Returns the first event behind it; *ret_ns is 0 if it does not open. */
 static int measure(const struct kernel *k, const struct platform *p,
 	const struct event_list *events, int first, uint64_t *ret_ns)
 {

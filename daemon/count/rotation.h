@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Rotation of groups on the counters, and what it does to counts
+/* Rotation of groups on the counters, and its effect on counts
  *
- * At a rotation the kernel takes all groups off their counters, one event after another, and puts those that
- * come next on. The time of all of this is in the running time of each event, but none of them counts in
- * all of it. It is the same at each rotation, so no number of them averages it out.
+ * At a rotation the kernel takes all groups off their counters, one event after another, and puts the next
+ * groups on. All of that time is in the running time of each event, but no event counts in all of it. The
+ * error is the same at each rotation, so it does not average out.
  * Source: perf_rotate_context in kernel/events/core.c of Linux 6.12; the times of a context's events are
  * taken from one clock that stands still in it.
  */
@@ -13,10 +13,10 @@
 #include "daemon/pmu/cores.h"
 #include "daemon/pmu/event/event.h"
 
-/* For each of the events that leads a group, or is alone: what taking that group off and putting it on
- * takes, as a part of the time between two rotations; 0 for members. So much of a count may be missing or too much for each group
- * that is on at the same time. Names of the platform database have its codes. Measured on the calling
- * thread, in about a ms for each group; 0 for what cannot be opened there. */
+/* For each event that leads a group, or is alone: the time of taking that group off and putting it on, as a
+ * share of the time between two rotations; 0 for members. For each group that is on at the same time, that
+ * share of a count may be missing or too much. Names of the platform database have its codes. Measured on the
+ * calling thread, in about a ms for each group; 0 for events that cannot be opened there. */
 void rotation_parts(const struct kernel *k, const struct platform *p,
 	const struct event_list *events, double ret_part[static EVENTS_MAX]);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The running kernel behind the table: system calls with their errors turned into -errno, and
- * nothing decided. The one thing with a will of its own is spin, which has to give a probe
- * something to count: it walks over fresh memory with branches that nobody can predict, calculates, and
- * throws lines out of all caches, so that cache, TLB, branch and floating-point events move and not only
- * cycles.
+ * The running kernel behind the table: system calls with their errors turned into -errno, without any
+ * decision. The exception is spin, which has to give a probe something to count: it walks over fresh
+ * memory with unpredictable branches, calculates, and throws lines out of all caches, so that not only
+ * cycles move, but also cache, TLB, branch and floating-point events.
  */
 #include "daemon/kernel/kernel.h"
 
@@ -54,8 +53,8 @@ static bool alarm_begin(timer_t *ret_timer)
 	       timer_settime(*ret_timer, 0, &when, NULL) == 0;
 }
 
-/* An exec of the task, which the kernel waits for, takes as long as a FUSE file that it closes: then the task
- * is no task for us. Source: kernel/events/core.c, perf_event_open (exec_update_lock), and fs/exec.c,
+/* The kernel waits for an exec of the task, which takes as long as a FUSE file that it closes. If it takes too
+ * long, we treat the task as gone. Source: kernel/events/core.c, perf_event_open (exec_update_lock), and fs/exec.c,
  * begin_new_exec, of Linux 6.12. */
 static int real_event_open(void *u, struct perf_event_attr *attr, pid_t pid, int hart, int group_fd,
 	unsigned long flags)
@@ -167,7 +166,7 @@ static void burn(uint64_t until_ns)
 	}
 }
 
-/* Put this thread there. *ret_before: where it may be else. */
+/* Move this thread to that hart. *ret_before: the harts on which it could run before. */
 static int go_to_hart(int hart, cpu_set_t *ret_before)
 {
 	cpu_set_t before, there;
@@ -183,7 +182,7 @@ static int go_to_hart(int hart, cpu_set_t *ret_before)
 	return 0;
 }
 
-/* Let it be where it was, with r as the result. */
+/* Let the thread run on its former harts again, with r as the result. */
 static int go_back(const cpu_set_t *before, int r)
 {
 	return sched_setaffinity(0, sizeof(*before), before) < 0 ? -errno : r;

@@ -52,8 +52,8 @@ struct kernel {
 	/* About n context switches on that hart, between two threads of ours. *ret_ns: the CPU time
 	 * of both. NULL in tests that need none. 0 or -errno. */
 	int (*switch_work)(void *u, int hart, unsigned n, uint64_t *ret_ns);
-	/* What the side band tells of, n times on that hart; as task_work_do. NULL in tests that need
-	 * none. 0 or -errno. */
+	/* Do work that the side band reports (forks, execs, mappings) n times on that hart, as
+	 * task_work_do does. NULL in tests that need none. 0 or -errno. */
 	int (*task_work)(void *u, int hart, enum task_work what, unsigned n, uint64_t *ret_ns);
 	/* Read a whole text file in /proc or /sys, NUL-terminated; bytes or -errno, -E2BIG if it
 	 * exceeds size - 1. */

@@ -18,7 +18,8 @@
 #define MEMINFO_BYTES_MAX 8192 /* some 60 lines of 28 bytes */
 #define PARANOID_UNKNOWN 4     /* above every known level: assume no rights */
 
-/* Of the rate at which a tick is full of samples; of the tick rate where it has room for none. */
+/* Percentage of the highest rate whose samples fit into a tick; and of the tick rate, if a tick has
+ * room for one sample at most. */
 #define SAFE_PERCENT 80
 #define SLOW_PERCENT 40
 
@@ -152,7 +153,7 @@ static uint32_t memory_read(const struct kernel *k)
 	return good ? (uint32_t)kb : 0;
 }
 
-/* One short line, or fallback. */
+/* Read a short line of a file; if that fails, the line is fallback. */
 static void line_read(
 	const struct kernel *k, const char *path, const char *fallback, char line[static 65])
 {
@@ -163,7 +164,7 @@ static void line_read(
 	memcpy(line, text, sizeof(text));
 }
 
-/* "6.16.3-amd64" is since 6.16; what cannot be read is old. */
+/* Is the release at least that version, as "6.16.3-amd64" is since 6.16? A release that does not parse is old. */
 static bool release_is_since(const char *release, int major, int minor)
 {
 	int have_major = 0, have_minor = 0;

@@ -49,9 +49,9 @@ int machine_refresh(const struct kernel *k, struct machine *m);
  *      stable updates
  *
  * so m - 1 samples fit into a tick, and a fifth is left for timers that are late. At m = 1 newer
- * kernels throttle every sample: no rate is safe, and the result is one whose period (2.5 ticks) is
- * long beside the rest of a tick and ends between two ticks, so that samples do not fall on the
- * kernel's own work at ticks. Never above max_sample_rate, beyond which frequencies do not open.
+ * kernels throttle every sample, so no rate is safe. Then the period of the result is 2.5 ticks: it is
+ * long compared with the remainder of a tick, and ends between two ticks, so that samples do not fall on
+ * the kernel's own work at ticks. Never above max_sample_rate, beyond which frequencies do not open.
  * Source: __perf_event_account_interrupt in kernel/events/core.c of Linux 6.2, 6.12 and 6.18. */
 uint32_t machine_rate_max(const struct machine *m);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
-/* Lists the BPF programs of the kernel, with their subprograms: where their code is, and its name. The kernel calls
- * it for each program while the iterator is read. Needs the kernel's BTF.
+/* Lists the BPF programs of the kernel, with their subprograms: the address and name of their code. The kernel calls
+ * this program for each of them while the iterator is read. It needs the kernel's BTF.
  */
 
 #include <linux/bpf.h>
@@ -11,7 +11,8 @@
 
 #include "daemon/kernel/programs_layout.h"
 
-/* Told of one program; all that it has must fit the kernel's buffer of eight pages. The kernel allows 256. Source:
+/* Subprograms that are listed of one program: all entries must fit the kernel's buffer of eight pages. The kernel
+ * allows 256. Source:
  * kernel/bpf/bpf_iter.c, bpf_seq_read. */
 #define SUBPROGRAMS_MAX 100
 

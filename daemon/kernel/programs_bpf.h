@@ -3,10 +3,10 @@
 
 /* The BPF programs that the kernel has now
  *
- * Records tell of those that are loaded while events are open. Those of before are listed by a BPF program of
- * ours (programs.bpf.c), which needs CAP_BPF and CAP_PERFMON: bpf(2) itself gives them to CAP_SYS_ADMIN alone, and
- * /proc/kallsyms does not say where they end. Called only through struct kernel: absent if built without
- * BPF (make BPF=no).
+ * Records report programs that are loaded while events are open. A BPF program of ours (programs.bpf.c) lists
+ * those that were loaded before. It needs CAP_BPF and CAP_PERFMON: bpf(2) itself gives programs to CAP_SYS_ADMIN
+ * alone, and /proc/kallsyms does not say where they end. Called only through struct kernel: absent if built
+ * without BPF (make BPF=no).
  */
 
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Records are read where the kernel wrote them. Only one that wraps around the end is copied, into
- * a buffer as large as the largest record, made when the first one wraps.
+ * Records are read where the kernel wrote them. Only a record that wraps around the end is copied, into
+ * a buffer as large as the largest record, allocated when the first record wraps.
  *
- * The kernel keeps the ring well-formed, but a ring may also come from a file, and a size of 0 or
- * one beyond the head would be read forever or beyond the map: nothing in a header is used before
- * it was compared to what is there.
+ * The kernel keeps the ring well-formed, but a ring may also come from a file. There, we would read
+ * forever at a size of 0, and beyond the map at a size beyond the head. So we use no header before its
+ * size was compared with the data that is there.
  */
 #include "daemon/kernel/ring.h"
 

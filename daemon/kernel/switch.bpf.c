@@ -5,7 +5,7 @@
  * is redirected into that ring, so that they are in order of time with samples and the side band,
  * and nothing else has to be drained.
  *
- *      sched_switch ─▶ slots[hart] says what to read
+ *      sched_switch ─▶ slots[hart] has the groups to read
  *                      counters[slot, member] is read ─▶ outputs[slot] ─▶ the hart's ring
  *
  * The tracepoint runs with the hart's interrupts off and before the kernel takes the counters from
@@ -55,7 +55,7 @@ struct task_struct {
 	int pid, tgid;
 } __attribute__((preserve_access_index));
 
-/* Whether the daemon uses the same numbers: it may be in its own pid namespace. */
+/* Does the daemon use the same numbers? It may be in its own pid namespace. */
 const volatile _Bool tells_who = 0;
 #endif
 

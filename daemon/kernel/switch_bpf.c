@@ -2,7 +2,7 @@
 
 /* The daemon contains the program that writes records as two skeletons: one for kernels with BTF, and
  * one that does not need it (see switch.bpf.c). The program that sums up is a third. All have the same
- * three maps, so the rest of the code uses only their descriptors.
+ * three maps, so the other code uses only their descriptors.
  *
  * An event in a map stays alive after its descriptor is closed. So a hart's events are removed from
  * the maps before they are closed, or they would count until the session ends.
@@ -70,7 +70,8 @@ static int size_maps(
 	return r ? r : bpf_map__set_max_entries(outputs, n_slots);
 }
 
-/* What loads may still not attach; it stays attached only while it has something to read. */
+/* Attach the program for a moment, since a program that loads may still not attach. It stays
+ * attached only while it has something to read. */
 static int try_attach(const struct bpf_program *program)
 {
 	struct bpf_link *link = bpf_program__attach(program);
@@ -185,7 +186,7 @@ static void slot_clear(struct switch_bpf *b, uint32_t slot)
 	}
 }
 
-/* The same for groups that count the same events in the same order. FNV-1a; 0 is no group's. Source:
+/* The kind of a group: equal for groups that count the same events in the same order, never 0. FNV-1a. Source:
  * RFC 9923. */
 static uint64_t kind_of(const struct switch_group *g)
 {
@@ -235,7 +236,7 @@ static int attach(struct switch_bpf *b, const struct switch_group *g)
 	return ioctl(g->fd[0], PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
 }
 
-/* While the program is not attached, tasks end and their tids are others'. */
+/* Clear a map of sums: while the program is not attached, tasks end and their tids are used again. */
 static void map_clear(const struct bpf_map *map)
 {
 	uint64_t key, next; /* at least as large as a key of these maps */

@@ -25,7 +25,7 @@ enum switch_way {
 	N_SWITCH_WAYS,
 };
 
-/* One group of a hart, opened. */
+/* An open event group on a hart. */
 struct switch_group {
 	int hart;
 	/* PERF_COUNT_SW_BPF_OUTPUT, whose records go into the hart's ring; -1: no records are wanted,
@@ -44,7 +44,7 @@ enum {
 	SWITCH_BPF_FULL,
 };
 
-/* Load the program of that way, with nothing to read yet. Needs a few megabytes while it reads the
+/* Load the program of that way, with no groups to read yet. Needs a few megabytes while it reads the
  * kernel's BTF. 0; SWITCH_BPF_REFUSED with *ret_error, a positive errno; -ENOMEM, -EMFILE,
  * -ENFILE. */
 int switch_bpf_new(enum switch_way way, int n_harts, struct switch_bpf **ret_bpf, int *ret_error);
@@ -55,10 +55,10 @@ int switch_bpf_new(enum switch_way way, int n_harts, struct switch_bpf **ret_bpf
  * SWITCH_BPF_FULL; -errno, with nothing watched. */
 int switch_bpf_watch(struct switch_bpf *b, const struct switch_group *g);
 
-/* How many groups of that hart are read. */
+/* The number of groups of that hart that are read. */
 int switch_bpf_watched(const struct switch_bpf *b, int hart);
 
-/* Stop reading groups of that hart, but for the first n_kept. The program is detached with the last
+/* Stop reading groups of that hart, except the first n_kept. The program is detached with the last
  * group of all harts. */
 void switch_bpf_forget(struct switch_bpf *b, int hart, int n_kept);
 

@@ -22,7 +22,7 @@ struct switch_slot {
  * on it has the format of a group read. Source: man perf_event_open, "Reading results". */
 struct switch_values {
 	__u32 pid,
-		tid; /* who leaves, as the kernel's first pid namespace numbers it; 0: not known */
+		tid; /* the task that leaves, numbered by the kernel's first pid namespace; 0: not known */
 	__u64 n_missed; /* earlier switches without a record */
 	__u64 n_members;
 	__u64 enabled_ns, running_ns;
@@ -35,16 +35,16 @@ _Static_assert(sizeof(struct switch_values) == SWITCH_VALUES_BYTES(SWITCH_MEMBER
 
 /* --- sums: switch_sums.bpf.c -------------------------------------------------------------------- */
 
-/* Tasks whose sums are kept at a time, one for each group of a hart that they ran on; further ones
- * bring a record at each switch, so that nothing is lost, but they cost more. An entry takes some 200
- * bytes of the kernel's memory, allocated when the program is loaded. */
+/* Tasks that have sums at a time, one for each group of a hart that they ran on. Further tasks bring a
+ * record at each switch: nothing is lost, but they cost more. An entry takes some 200 bytes of the
+ * kernel's memory, allocated when the program is loaded. */
 #define SWITCH_TASKS_MAX 8192
-/* Of these, a user's: one alone cannot make the tasks of all others cost more. */
+/* Limit for each user, so that one user alone cannot make the tasks of all others cost more. */
 #define SWITCH_USER_TASKS_MAX (SWITCH_TASKS_MAX / 4)
 /* Users with such tasks at a time; tasks of further ones bring a record at each switch. */
 #define SWITCH_USERS_MAX 1024
 
-/* What a task counted since its last record, in one group's events. */
+/* Counts of one group's events for a task, since the task's last record. */
 struct task_sum {
 	__u64 kind; /* of the group: the same events in the same order, on whichever hart */
 	__u32 slot; /* that began it */
@@ -54,13 +54,13 @@ struct task_sum {
 };
 
 /* The record that the program writes into the ring before a sample, or when a task ends, as
- * PERF_SAMPLE_RAW: this, and a sum and an id for each member. But for ran_ns it has the form of struct
+ * PERF_SAMPLE_RAW: this, and a sum and an id for each member. Except for ran_ns it has the form of struct
  * switch_values. */
 struct switch_sums_head {
 	__u32 pid, tid; /* as in struct switch_values: of the task whose sums they are */
 	__u64 n_missed;
 	__u64 ran_ns;    /* time that any task ran on this hart since the hart's last record */
-	__u64 n_members; /* 0: only ran_ns is said */
+	__u64 n_members; /* 0: only ran_ns is given */
 	__u64 enabled_ns, running_ns; /* of the sums */
 };
 struct switch_sums {
@@ -78,7 +78,7 @@ struct switch_sums_slot {
 	__u32 reserved;
 	__u64 kind;
 	__u64 id[SWITCH_MEMBERS_MAX];
-	/* the rest is the program's own; 0 at first */
+	/* the fields below are the program's own; 0 at first */
 	__u32 in_use; /* the program is changing it: an NMI must not */
 	__u32 known;  /* there is a last reading */
 	__u64 n_missed;

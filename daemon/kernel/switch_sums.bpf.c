@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
-/* At each context switch, what this hart's groups counted since the last one is added to a sum of the
- * outgoing task. Nothing is written into the ring, and nobody reads it, until a sample wants the sum:
+/* At each context switch, the program adds the counts of this hart's groups since the last switch to a sum
+ * of the outgoing task. It writes nothing into the ring until a sample wants the sum:
  *
  *      sched_switch ─▶ counters[slot, member] is read ─▶ sums[task] += reading - last reading
  *      sample of a task ─▶ the same, then a record with the sum ─▶ the hart's ring
  *      task ends ─▶ the same
  *
- * The record comes into the ring just before the sample. It has all that the task counted since its
- * last record, so the values that the sample itself carries are not used.
+ * The record comes into the ring just before the sample. It has all counts of the task since its last
+ * record, so the values that the sample itself carries are not used.
  *
  * The tracepoint runs with interrupts off and before the kernel takes the counters from the outgoing
  * task. A sample may come by NMI and meet it half done. Then `in_use` is set, and the sum waits for
@@ -60,7 +60,7 @@ struct {
 	__type(value, struct task_sum);
 } sums SEC(".maps");
 
-/* How many sums a user has. */
+/* The number of sums of a user. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SWITCH_USERS_MAX);
@@ -73,7 +73,7 @@ struct task_struct {
 	int pid, tgid, exit_state;
 } __attribute__((preserve_access_index));
 
-/* Whether the daemon uses the same numbers: it may be in its own pid namespace. */
+/* Does the daemon use the same numbers? It may be in its own pid namespace. */
 const volatile _Bool tells_who = 0;
 
 /* The task of a record. */
@@ -125,7 +125,7 @@ static __always_inline void tell_sum(void *ctx, __u32 slot, struct switch_sums_s
 		s->n_missed = s->ran_ns = 0; /* else they go on, and so does the sum */
 }
 
-/* The task ran last on a hart whose group has other events: what it counted there goes first. */
+/* The task ran last on a hart whose group has other events: write the sum from there first. */
 static __always_inline void change_kind(void *ctx, __u32 slot, struct switch_sums_slot *s,
 	struct task_sum *sum, const struct who *who)
 {
@@ -152,7 +152,7 @@ static __always_inline __u32 *sums_of_user(__u32 uid)
 	return bpf_map_lookup_elem(&users, &uid);
 }
 
-/* An entry for the running task, from the slot's spare one. Harts that do so at once may exceed the
+/* Add an entry for the running task, from the slot's spare one. Harts that do so at once may exceed the
  * user's share by their number. */
 static __always_inline void add_sum(
 	__u32 slot, struct switch_sums_slot *s, const struct sum_key *key)
@@ -169,8 +169,9 @@ static __always_inline void add_sum(
 		__sync_fetch_and_add(n_sums, 1);
 }
 
-/* Its task ends: another gets that number. A user's last one takes the user along; should one more begin
- * on another hart just then, it goes uncounted. */
+/* Remove the sum of a task that ends, since another task gets that number. With the last sum of a user, the
+ * user's entry is removed, too. If another task of that user begins on another hart just then, its sum is not
+ * counted. */
 static __always_inline void remove_sum(const struct sum_key *key)
 {
 	const struct task_sum *sum = bpf_map_lookup_elem(&sums, key);
@@ -204,7 +205,7 @@ static __always_inline struct task_sum *find_sum(void *ctx, __u32 slot, struct s
 	return sum;
 }
 
-/* 0, or why a member cannot be read. */
+/* Read the members of a slot. 0, or the error of a member that cannot be read. */
 static __always_inline long read_members(
 	__u32 slot, const struct switch_sums_slot *s, struct task_sum *now)
 {
@@ -265,7 +266,7 @@ static __always_inline void keep_reading(struct switch_sums_slot *s, const struc
 	s->known = 1;
 }
 
-/* One group: what it counted since the last reading is the task's of `key`. */
+/* Add the group's counts since its last reading to the sums of the task of `key`. */
 static __always_inline void take_group(void *ctx, __u32 slot, struct switch_sums_slot *s,
 	const struct sum_key *key, const struct who *who, _Bool tells)
 {
@@ -318,7 +319,7 @@ int on_switch(__u64 *args)
 	return 0;
 }
 
-/* The sum is being changed: it comes with the next sample. */
+/* Write an empty record, since the sum is being changed: it comes with the next sample. */
 static __always_inline void tell_nothing(void *ctx, __u32 slot)
 {
 	struct switch_sums_head none = {};

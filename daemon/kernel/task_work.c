@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* CPU time and not the clock on the wall, since others may run in between. A child of vfork shares our
- * memory: copying page tables would take longer than all that is to be found.
+/* We measure CPU time, not wall time, since others may run in between. A child of vfork shares our
+ * memory: copying page tables would take longer than all that we want to measure.
  */
 
 #include "daemon/kernel/task_work.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Fixed work that makes the kernel tell of tasks and mappings */
+/* Fixed work that makes the kernel write records of tasks and mappings */
 
 #include <stdint.h>
 
@@ -12,6 +12,6 @@ enum task_work {
 	N_TASK_WORKS,
 };
 
-/* Do it n times. *ret_ns: CPU time of this thread and of the children, of which the caller has no
- * others. 0; -errno of what is refused. */
+/* Do the work n times. *ret_ns: CPU time of this thread and of the children; the caller must have no
+ * others. 0; -errno of a refused call. */
 int task_work_do(enum task_work what, unsigned n, uint64_t *ret_ns);

@@ -23,7 +23,7 @@ static bool read_number(const struct kernel *k, const char *path, long *ret_numb
 	return end != text;
 }
 
-/* How many online harts are the first of their list. */
+/* The number of online harts that are the first of their list. */
 static int count_first(
 	const struct kernel *k, const struct hart_set *online, const char *list, double *ret_value)
 {

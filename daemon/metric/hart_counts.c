@@ -112,7 +112,7 @@ static int rotate_once(const struct counter *c)
 	return r;
 }
 
-/* The least of some tries; 0: not known. */
+/* The time of a rotation, the least of some tries; 0: not known. */
 static uint64_t rotate_all_ns(const struct counter *c)
 {
 	const struct kernel *kernel = c->terms.kernel;
@@ -127,8 +127,8 @@ static uint64_t rotate_all_ns(const struct counter *c)
 	return least_ns;
 }
 
-/* As a part of a hart's time; 0: not known, or nothing rotates. Measured with groups of their own, before those
- * that count are started: clients may count with these already. */
+/* The cost of rotation, as a share of a hart's time; 0: not known, or nothing rotates. It is measured
+ * with groups of its own before the counting groups are started, since clients may use those already. */
 static double price(const struct hart_counts_options *o, const struct kind *k)
 {
 	struct counter *own = NULL;
@@ -153,7 +153,8 @@ static double price(const struct hart_counts_options *o, const struct kind *k)
 	       rotations_per_second(o->kernel) / 1e9;
 }
 
-/* How far rotation puts the counts of each of the kind's passes off: groups of others make a single one rotate, too. */
+/* Measure the error that rotation causes in each of the kind's passes: groups of others make a single pass rotate,
+ * too. */
 static void measure_rotations(struct hart_counts *c, const struct hart_counts_options *o,
 	const struct metric_harts *harts, const struct event_list *events, const struct kind *k)
 {

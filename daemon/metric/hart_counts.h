@@ -5,8 +5,8 @@
  *
  *      topdown-groups ─▶ a plan for each kind of core ─▶ counters ─▶ rows of each window ─▶ segment
  *
- * They count and do not sample, beside what samples. Who wants to know what counting costs a hart
- * asks hart_counts_part.
+ * They count and do not sample, in addition to the events that sample. hart_counts_part returns the cost
+ * of counting for a hart.
  */
 
 #include "daemon/count/counter.h"
@@ -24,7 +24,7 @@ struct hart_counts_options {
 	uint32_t serial;           /* of their caller: another one for each list of events */
 };
 
-/* What one event counted on one hart since the last time. */
+/* The count of an event on a hart since the last call. */
 struct hart_count {
 	int hart;
 	unsigned pass; /* of the plan of the hart's kind: events of one are counted together */
@@ -51,20 +51,19 @@ uint32_t hart_counts_serial(const struct hart_counts *c);
 /* The harts that were online when they were opened. */
 const struct hart_set *hart_counts_harts(const struct hart_counts *c);
 
-/* What was counted since the last call. Borrowed until the next. A hart that cannot be read has no
- * rows. */
+/* The counts since the last call. Borrowed until the next. A hart that cannot be read has no rows. */
 struct hart_count_rows hart_counts_take(struct hart_counts *c);
 
-/* How far rotation may put the counts of a pass off (rotation.h), as a part of them, where harts of that kind let
- * groups take turns. Measured when they were opened. */
+/* The error that rotation may cause in the counts of a pass (rotation.h), as a share of them, on harts
+ * of a kind whose groups rotate. We measure it when we open the groups. */
 struct hart_rotation {
 	struct hart_set harts;
 	unsigned pass;
 	double part;
 };
-/* *ret_n of them; a pass of which that is not known is left out. Borrowed. */
+/* These errors, *ret_n of them; a pass whose error is not known is left out. Borrowed. */
 const struct hart_rotation *hart_counts_rotations(const struct hart_counts *c, size_t *ret_n);
 
-/* What having the passes take turns costs a hart, as a part of its time; 0 where one pass holds all:
- * then the kernel does nothing for them. Measured when they were opened. */
+/* The cost of rotating the passes on a hart, as a share of its time; 0 if one pass holds all events:
+ * then the kernel has nothing to rotate. We measure it when we open the groups. */
 double hart_counts_part(const struct hart_counts *c);

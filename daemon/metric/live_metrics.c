@@ -15,7 +15,7 @@
 
 /* --- the plan --------------------------------------------------------------------------------- */
 
-/* What is planned for whom. */
+/* A planning: for which harts, which metrics, and where their events go. */
 struct planning {
 	const struct kernel *kernel;
 	const struct metric_harts *harts;

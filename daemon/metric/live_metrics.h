@@ -23,8 +23,8 @@ struct live_metrics {
 	bool is_shared;           /* all of it is another's */
 };
 
-/* Plan them for harts of one kind, and append their events to *events. 0; METRIC_* with *ret_error;
- * -ENOMEM. */
+/* Plan the wished metrics for harts of one kind, and append their events to *events. 0; METRIC_* with
+ * *ret_error; -ENOMEM. */
 int live_metrics_new(const struct kernel *k, const struct metric_harts *harts,
 	const struct metric_wish *wish, struct event_list *events,
 	struct live_metrics **ret_metrics, struct event_error *ret_error);

@@ -27,7 +27,7 @@ struct input_name {
 
 /* --- what they need --------------------------------------------------------------------------- */
 
-/* What is known before anything is counted. */
+/* The value of a name that is known before anything is counted. */
 static int known_value(
 	void *userdata, enum expression_kind kind, const char *name, double *ret_value)
 {
@@ -189,7 +189,7 @@ static const struct event_name *generic_named(const char *name)
 	return NULL;
 }
 
-/* The two clocks run alike where they are counted: while a hart's or a thread's events are on. */
+/* Is the event one of the two clocks? While a hart's or a thread's events are on, both count the same. */
 static bool is_clock(uint32_t type, uint64_t config)
 {
 	return type == PERF_TYPE_SOFTWARE &&

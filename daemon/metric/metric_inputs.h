@@ -3,7 +3,7 @@
 
 /* The inputs of metrics: the events that their formulas name, and the values of metrics from counts of these
  *
- * Counts come in rows: of the events of a plan (metric_plan.h), of a file, or of what rides on samples. Each metric
+ * Counts come in rows: of the events of a plan (metric_plan.h), of a file, or of the groups of samples. Each metric
  * knows the column of each of its inputs, since one event may be counted in several passes.
  */
 
@@ -23,7 +23,8 @@ struct metric_core {
 	struct hart_set harts;
 };
 
-/* Find what these metrics need. 0; METRIC_TOO_MANY with *ret_error; -ENOMEM. Borrows the platform and the kernel. */
+/* Find the inputs of these metrics. 0; METRIC_TOO_MANY with *ret_error; -ENOMEM. Borrows the platform and the
+ * kernel. */
 int metric_inputs_new(const struct metric_core *core, const struct metric_choice *chosen,
 	struct metric_inputs **ret_inputs, struct event_error *ret_error);
 struct metric_inputs *metric_inputs_free(struct metric_inputs *m);
@@ -54,11 +55,11 @@ struct metric_event {
 	uint32_t type;
 	uint64_t config;
 };
-/* Is it what the input names: the same name, an alias of it, or the same event of the platform? */
+/* Does the input name this event: by the same name, an alias of it, or the same event of the platform? */
 bool metric_inputs_match(
 	const struct metric_inputs *m, size_t input, const struct metric_event *event);
 
-/* The value of a metric from a row of counts, NAN where one was not counted. 0; EXPRESSION_* with the name of what
+/* The value of a metric from a row of counts, NAN where one was not counted. 0; EXPRESSION_* with the name that
  * has no value. */
 int metric_inputs_value(const struct metric_inputs *m, size_t metric, const double *count,
 	double *ret_value, const char **ret_missing);

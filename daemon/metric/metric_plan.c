@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * From names of metrics to groups of events. A formula is folded with what is known of the machine
- * first, so that "A if #smt_on else B" counts one event. An event that this kernel or core does not
- * have makes its metrics impossible, and nothing else.
+ * From names of metrics to groups of events. A formula is first folded with the known facts of the
+ * machine, so that "A if #smt_on else B" counts one event. An event that this kernel or core does not
+ * have makes only its own metrics impossible.
  */
 #include "daemon/metric/metric_plan.h"
 
@@ -16,7 +16,7 @@
 #include "daemon/count/plan_cover.h"
 #include "daemon/pmu/event/counters.h"
 
-/* One of the inputs. */
+/* An input of the plan's metrics. */
 struct planned_event {
 	const char *name;
 	bool is_known;
@@ -147,7 +147,7 @@ static char *pass_text(const struct metric_plan *p, const struct plan_pass *pass
 	return text;
 }
 
-/* The event that the same code stands for on other counters, or NULL. */
+/* The event that the same code means on other counters, or NULL. */
 static const struct platform_event *find_twin(
 	const struct platform *p, const struct platform_event *own)
 {
@@ -208,7 +208,7 @@ static int write_texts(struct metric_plan *p)
 	return 0;
 }
 
-/* The column of an input in the metric's own pass; of a split one, in the first that has it. -1: in none. */
+/* The column of an input in the metric's own pass; if the metric is split, in the first pass that has it. -1: none. */
 static int find_column(const struct metric_plan *p, size_t metric, uint16_t input)
 {
 	int at = 0;

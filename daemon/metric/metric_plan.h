@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The plan of metrics: which events they need, in which groups, and their values afterwards
+/* The plan of metrics: the events that they need, their groups, and their values afterwards
  *
  * Metrics are found by name or group in the platform database, and their events packed into as few
- * passes of the core's counters as can be (platform-db/counter_plan.h). Each pass is one group of events,
- * and the kernel lets groups take turns: it knows which counters others hold. Where the number of
+ * passes of the core's counters as possible (platform-db/counter_plan.h). Each pass is one group of
+ * events, and the kernel rotates the groups: it knows which counters others hold. If the number of
  * counters is not known, each metric is a group of its own.
  */
 
@@ -16,7 +16,7 @@
 struct metric_plan;
 struct counter_terms;
 
-/* One metric of a plan. */
+/* A metric of a plan. */
 struct planned_metric {
 	const struct platform_metric *metric;
 	enum plan_fate fate;
@@ -33,8 +33,8 @@ struct metric_harts {
 	const struct cores *cores;
 	const struct platform *platform; /* of all of them */
 	struct hart_set harts;
-	/* How they will be counted there: metrics that groups open on all of these harts cover are read in
-	 * them, and need no pass. NULL: not in such groups. */
+	/* The terms on which they will be counted. Metrics that are covered by groups that are open on all of
+	 * these harts are read in those groups, and need no pass. NULL: not in such groups. */
 	const struct counter_terms *shares;
 };
 
@@ -60,8 +60,8 @@ const struct planned_metric *metric_plan_metric(const struct metric_plan *plan, 
 const char *metric_plan_input(
 	const struct metric_plan *plan, const struct planned_metric *m, size_t i);
 
-/* What must be true of this machine's firmware for the counts to mean what they say, as a sentence; NULL:
- * nothing. Linux cannot choose counters where firmware does, so on a core on which a code means another
+/* A sentence with the condition that this machine's firmware must meet for the counts to be right; NULL:
+ * none. Where firmware chooses the counters, Linux cannot. So on a core on which a code means another
  * event on other counters, firmware must know that. */
 const char *metric_plan_condition(const struct metric_plan *plan);
 
@@ -73,12 +73,12 @@ const char *metric_plan_event(const struct metric_plan *plan, const struct plan_
 uint64_t metric_plan_counters(const struct metric_plan *plan, const struct plan_place *place);
 /* The number of passes, the last ones, that are read in groups that others have open. */
 size_t metric_plan_n_covered(const struct metric_plan *plan);
-/* Does the core have no plan with fewer passes? With some that are covered, none was looked for. */
+/* Is there no plan with fewer passes for the core? If some passes are covered, we did not look for one. */
 bool metric_plan_is_minimal(const struct metric_plan *plan);
 /* The pass of the plan's event in that position. */
 size_t metric_plan_pass(const struct metric_plan *plan, size_t position);
 
-/* One event specification for each pass, "{a,b}", as for -e; NULL after the last. The events of all
+/* The event specification of a pass, "{a,b}", as for -e; NULL after the last. The events of all
  * passes, in this order, are the plan's. */
 const char *metric_plan_events(const struct metric_plan *plan, size_t pass);
 
@@ -91,6 +91,7 @@ int metric_plan_parse(
 bool metric_plan_needs(
 	const struct metric_plan *plan, const struct planned_metric *m, size_t position);
 
-/* The inputs of its metrics. A row of counts has those of the plan's events: that of an input is of the metric's
- * own pass; where it is split, of the first pass that has it. Borrowed. */
+/* The inputs of the plan's metrics. A row of counts has the counts of the plan's events: the count of an
+ * input is from the metric's own pass; if the metric is split, from the first pass that has the event.
+ * Borrowed. */
 const struct metric_inputs *metric_plan_inputs(const struct metric_plan *plan);

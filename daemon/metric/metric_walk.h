@@ -36,12 +36,12 @@ int metric_find_tree(const struct platform *p, const char *top, int levels,
 int metric_choose_tree(const struct metric_tree *tree, struct metric_choice *ret_choice,
 	struct event_error *ret_error);
 
-/* Call take for each, as the formula spells it and as often as it is there. What `known` gives values for
- * is folded first (into pool), so that branches which are not taken need nothing. 0; take's value, which
- * ends it; an outcome of expression_fold. */
+/* Call take for each input, as the formula spells it and as often as it is there. Names for which `known` has
+ * values are folded first (into pool), so that branches which are not taken need no input. 0; take's value,
+ * which ends the walk; an outcome of expression_fold. */
 int metric_each_input(const struct platform *p, struct pool *pool,
 	const struct platform_metric *metric, const struct expression_source *known,
 	int (*take)(void *userdata, const char *name), void *userdata);
 
-/* As the kernel reads it: "@" stands for the slash of "pmu/event/" in a formula. */
+/* The name as the kernel reads it: in a formula, "@" is the slash of "pmu/event/". */
 void metric_spell(const char *name, char spelled[static EVENT_NAME_BYTES_MAX]);

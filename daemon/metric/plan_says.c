@@ -4,8 +4,8 @@
  * same time: each group of braces is a wish, and each event alone is one. Passes of metrics are groups, which
  * the kernel keeps together.
  *
- * The kernel lets groups take turns, and mperf does not: the kernel alone knows which counters other programs
- * hold. Source: perf_rotate_context() in kernel/events/core.c of Linux 6.12; the time between two rotations is
+ * The kernel rotates groups, and mperf does not: the kernel alone knows which counters other programs hold.
+ * Source: perf_rotate_context() in kernel/events/core.c of Linux 6.12; the time between two rotations is
  * perf_event_mux_interval_ms of the PMU, 4 ms by default there (PERF_CPU_HRTIMER).
  */
 #include "daemon/metric/plan_says.h"
@@ -20,7 +20,7 @@
 #include "daemon/count/rotation.h"
 #include "daemon/pmu/event/counters.h"
 
-#define N_BEHIND 4 /* lines kept for what is said behind the passes and metrics */
+#define N_BEHIND 4 /* lines kept for the text behind the passes and metrics */
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
@@ -122,7 +122,7 @@ static int add_turns(struct plan_says *s, const struct kernel *k, size_t n_passe
 
 /* --- what is shared --------------------------------------------------------------------------- */
 
-/* Say with how many others the n events from `first` on are counted. Never whose they are. */
+/* Add a line with the number of others with which the n events from `first` on are shared, never with their users. */
 static int add_shared(
 	struct plan_says *s, const struct planned *of, const char *what, size_t first, size_t n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The plan of a stat in words: which events are counted together, on which counters, who lets them take
- * turns, and what is counted once for several clients, as of now */
+/* The text of a stat's plan: the events that are counted together, their counters, who rotates them, and the
+ * events that are counted once for several clients at present */
 
 #include "daemon/metric/metric_plan.h"
 
@@ -13,7 +13,7 @@ struct plan_says {
 	size_t n_lines;
 };
 
-/* What is counted on some harts. */
+/* The events and metrics that are counted on some harts. */
 struct planned {
 	const struct kernel *kernel;
 	const struct cores *cores;
@@ -24,7 +24,7 @@ struct planned {
 	const struct counter *counter; /* of these events, then of the metrics'; NULL: not open */
 };
 
-/* Say it in words. 0 or -ENOMEM. */
+/* Write the text of the plan. 0 or -ENOMEM. */
 int plan_says_new(const struct planned *of, struct plan_says **ret_says);
 struct plan_says *plan_says_free(struct plan_says *s);
 DEFINE_CLEANUP(struct plan_says *, plan_says_free)

@@ -3,7 +3,7 @@
 
 /* Numbers and strings of a file, read one after another
  *
- * Nothing is read beyond the end: what is there no more is 0, and sets `bad`. Numbers are in this
+ * Nothing is read beyond the end: a read beyond it gives 0, and sets `bad`. Numbers are in this
  * machine's byte order.
  */
 

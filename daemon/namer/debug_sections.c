@@ -4,9 +4,9 @@
  * kernel reads them again if they are touched. A section is hidden by the type in its header, in
  * our private copy: libdw skips sections without bits, as in a stripped file.
  *
- * libelf reads a section once and then keeps two descriptions of its bytes, raw and converted; of
- * debug sections both are the same. Whoever asks later, libdw too, gets these descriptions: they are
- * how a section gets bytes that are not in the file.
+ * libelf reads a section once and then keeps two descriptions of its bytes, raw and converted; for
+ * debug sections both are the same. Later readers, libdw too, get these descriptions. Through them a
+ * section gets bytes that are not in the file.
  */
 
 #include "daemon/namer/debug_sections.h"

@@ -3,9 +3,9 @@
 
 /* Debug sections: compressed debug information, unpacked without wasting memory
  *
- * When libdw opens a file, it unpacks every section that it knows, of which lines and inlined calls
- * need half, and the compressed bytes stay in memory too. What zstd compressed, only elfutils 0.191
- * and later could unpack.
+ * When libdw opens a file, it unpacks every section that it knows. Lines and inlined calls need half of
+ * them, and the compressed bytes stay in memory too. Only elfutils 0.191 and later could unpack sections
+ * that zstd compressed.
  */
 
 #include <libelf.h>
@@ -13,8 +13,8 @@
 
 #include "daemon/namer/byte_reader.h"
 
-/* The most that zstd sections of one file may unpack to; more does not fit beside the parser's
- * tables, and a bomb of a few kilobytes unpacks to anything. A section beyond it is hidden. */
+/* The most that zstd sections of one file may unpack to; more does not fit in memory together with the
+ * parser's tables, and a bomb of a few kilobytes unpacks to anything. A section beyond it is hidden. */
 #define UNPACKED_BYTES_MAX ((size_t)1 << 30)
 #define UNPACKED_SECTIONS_MAX 32 /* DWARF has half as many */
 

@@ -25,7 +25,7 @@
 /* Digits of a number of lifetimes: one digit means up to 62 lifetimes, more than any real name
  * has. */
 #define LIFETIME_DIGITS_MAX 1
-/* What is taken of a name before it is cut. */
+/* Bytes of a demangled name that are taken before it is cut. */
 #define DEMANGLED_TEXT_MAX (16 * IMAGE_NAME_BYTES_MAX)
 
 struct output {

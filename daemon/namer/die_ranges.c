@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* libdw reads the ranges of an entry. Of a split unit it needs the skeleton, which it finds only for
- * files that it opened itself, so lists of ranges of these are read here. One range alone, by
- * DW_AT_low_pc and DW_AT_high_pc, needs no more than the addresses.
+/* libdw reads the ranges of an entry. For a split unit it needs the skeleton, which it finds only for
+ * files that it opened itself, so we read lists of ranges of split units here. A single range, by
+ * DW_AT_low_pc and DW_AT_high_pc, needs only the addresses.
  *
  * Source: DWARF 5, sections 2.17.3 and 7.25; DWARF 4, section 2.17.3; "DebugFission" of GCC's wiki.
  */
@@ -11,7 +11,7 @@
 
 #include <dwarf.h>
 
-/* Where list i of a section begins. The section has one table; its offsets count from the end of the
+/* The beginning of list i of a section. The section has one table; its offsets count from the end of the
  * table's header. */
 static struct byte_reader numbered_list(struct section_bytes lists, uint64_t i)
 {
@@ -87,7 +87,7 @@ static bool next_old(struct die_ranges *w, uint64_t *ret_start, uint64_t *ret_en
 	}
 }
 
-/* One entry of a list. False: it is no range. */
+/* Read an entry of a list. False: it is no range. */
 static bool read_entry(struct die_ranges *w, uint64_t kind, uint64_t *ret_start, uint64_t *ret_end)
 {
 	struct byte_reader *r = &w->list;

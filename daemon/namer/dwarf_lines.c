@@ -7,16 +7,16 @@
  *      address ─▶ unit ─▶ function ─▶ inlined call ─▶ inlined call …
  *               ranges   functions    walk down those children that hold the address
  *
- * What libdw keeps of each unit it read (abbreviations, line tables) takes several times the size of
- * its DWARF, and all of it goes when the file is closed. The ranges of units stay: 40 bytes each,
- * against an index that reads all units.
+ * The data that libdw keeps of each unit it read (abbreviations, line tables) takes several times the
+ * size of its DWARF, and is freed when the file is closed. The ranges of units stay: they take 40 bytes
+ * each, and to index again would read all units.
  *
  * Nothing recurses: nesting is limited, and offsets of entries must rise along the walk; otherwise
  * a forged DW_AT_sibling makes it visit each subtree twice per level. For C++ and Rust the linkage
  * names are used, so that they match those of the symbol table.
  *
- * Of a split unit, ranges and lines are those of the skeleton in the program; functions and calls are
- * found in its other half once that is there.
+ * A split unit has the ranges and lines of its skeleton in the program; functions and calls are found in
+ * its other half once that is there.
  *
  * libdw opens files itself in two cases, which must not happen here. It opens a skeleton unit's
  * .dwo if asked for the split unit, so we don't ask (split_unit.c finds it). It opens the
@@ -298,7 +298,8 @@ static const char *die_string(Dwarf_Die *die, unsigned attribute)
 	return dwarf_formstring(dwarf_attr_integrate(die, attribute, &a));
 }
 
-/* Of the unit alone: for an attribute that a skeleton lacks, libdw would search the other half. */
+/* The directory that the unit itself names: for an attribute that a skeleton lacks, libdw would search
+ * the other half. */
 static const char *unit_directory(Dwarf_Die *unit)
 {
 	Dwarf_Attribute a;

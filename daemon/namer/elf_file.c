@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* Unpacking writes into our private copy of the section table, and holds the sections in memory. To
- * undo it, the private pages are dropped, which brings the file's own contents back, and libelf
- * begins from the start. Symbol names stay valid: they are bytes of the file (elf_symbols.c takes
- * no others).
+ * undo it, we drop the private pages, which brings the file's own contents back, and libelf begins from
+ * the start. Symbol names stay valid: they are bytes of the file (elf_symbols.c takes no others).
  */
 
 #include "daemon/namer/elf_file.h"

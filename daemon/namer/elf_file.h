@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* One ELF file in memory
+/* An ELF file in memory
  *
- * Mapped privately and given to libelf as memory. It is mapped, not read, because most of a debug
- * file of a gigabyte is never used; its section table privately and writable, because libelf changes it where it
- * unpacks a section (all of it writable would count as memory of ours, RLIMIT_DATA); and as memory, because without a descriptor elfutils has no path to start a
- * search from. The price is that a file that is truncated while in use kills the process with
- * SIGBUS: the parser is restarted, as for any other hostile file.
+ * We map the file privately and give it to libelf as memory. It is mapped, not read, because most of a
+ * debug file of a gigabyte is never used. Its section table is writable, because libelf changes it when it
+ * unpacks a section; if all of the file were writable, it would count as our memory (RLIMIT_DATA). libelf
+ * gets memory, because without a descriptor elfutils has no path to start a search from. The price is that
+ * a file that is truncated while in use kills the process with SIGBUS: the parser is restarted, as for any
+ * other hostile file.
  */
 
 #include <libelf.h>

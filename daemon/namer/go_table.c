@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* An index has the address of each function, in rising order, and where its description is. From
- * there lead offsets to its name, and to two tables of steps: how far a value, the number of the
- * file or line, changes after how many bytes of code.
+/* An index has the address of each function, in rising order, and the place of its description. The
+ * description has the offset of the function's name, and those of two tables of steps. A step is a
+ * number of bytes of code, and the change of a value after it: the number of the file or the line.
  *
  *      index ──▶ function ──▶ name
  *                         ──▶ steps ──▶ file: number in the unit's files ──▶ path
@@ -12,9 +12,9 @@
  * 4 bytes from the beginning of the text, in the index and in the function. No number is trusted:
  * whatever is read must be inside its part.
  *
- * Where the text begins is a word of the header that a position-independent program has the loader
- * fill in: then its relocation says it. Without one it is the section .text, if the function at the
- * program's entry is one of Go's: a C compiler's start-up code may come before Go's text.
+ * The beginning of the text is a word of the header. In a position-independent program the loader fills it
+ * in: then the word's relocation gives it. Without a relocation it is the section .text, if the function at
+ * the program's entry is one of Go's: a C compiler's start-up code may come before Go's text.
  *
  * Source: "Go 1.2 Runtime Symbol Information"; Go 1.23, src/debug/gosym/pclntab.go and
  * src/internal/abi/symtab.go.
@@ -45,8 +45,7 @@ static struct section_bytes rest_of(struct section_bytes s, uint64_t offset)
 	return offset < s.n ? bytes_part(s, offset, s.n - offset) : (struct section_bytes){0};
 }
 
-/* Until 1.16 all offsets are from the beginning of the table; that of the files stands behind the
- * index. */
+/* Until 1.16 all offsets are from the beginning of the table; the offset of the files follows the index. */
 static bool read_1_2(struct section_bytes s, struct byte_reader *r, struct go_table *t)
 {
 	t->n_functions = read_number(r, t->pointer_bytes);

@@ -25,8 +25,8 @@ struct go_table {
 	struct section_bytes functions; /* the index of functions, then what it points to */
 };
 
-/* Read the header of a table. False: it is none, or of a Go that came later. ret_table->text is what
- * it says, or 0: a linker may have left that to the loader. O(1). */
+/* Read the header of a table. False: it is none, or of a later Go. ret_table->text is the header's value, or
+ * 0: a linker may have left that to the loader. O(1). */
 bool go_table_read(struct section_bytes section, struct go_table *ret_table);
 
 /* Find and read the table of a program, and where its text begins. The section's bytes are borrowed
@@ -37,6 +37,6 @@ bool go_table_of(Elf *elf, struct go_table *ret_table);
 int go_table_collect(const struct go_table *t, struct symbols *symbols);
 
 /* The file, which is borrowed from the table, and line of an address; NULL and 0: not known.
- * O(log n) and what its function has of steps. */
+ * O(log n + steps of its function). */
 void go_table_find(
 	const struct go_table *t, uint64_t addr, const char **ret_source, uint32_t *ret_line);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Ranges are added one by one, and each is compared with what it covers. So they are kept in parts of
- * doubling sizes, each sorted by start, of which equal ones are merged: a range moves log n times. A
+/* Ranges are added one by one, and each is compared with the ranges that it covers. So we keep them in parts of
+ * doubling sizes, each sorted by start, and merge parts of equal size: a range moves log n times. A
  * part is a balanced tree in an array: each entry knows how far the ranges below it reach, and the
- * newest of them. Parts are in order of age, hence the first answer of the newest part is the newest.
+ * newest of them. Parts are in order of age, so the first answer of the newest part is the newest.
  *
  *      part 0: ranges 1 to 4096 │ part 1: to 6144 │ … │ the last few, unsorted
  */
@@ -32,7 +32,7 @@ struct history_part {
 	uint32_t n;
 };
 
-/* What is looked for: ranges that meet [start, end). */
+/* A search for ranges that meet [start, end). */
 struct search {
 	uint64_t start, end;
 	uint32_t order; /* before this index */
@@ -50,7 +50,7 @@ static void search_meet(struct search *s, uint64_t start, uint64_t end, uint32_t
 		s->last = index;
 }
 
-/* Can the tree at that entry better the answer? */
+/* Can the tree at that entry improve the answer? */
 static bool is_worth(const struct search *s, const struct history_entry *top)
 {
 	if (top->reach <= s->start)
@@ -136,7 +136,8 @@ static void weave(
 	*ret_top = *top;
 }
 
-/* One part of the last of them that are not larger, and of what is not sorted yet. */
+/* Sort the ranges that are not sorted yet into a new part, together with the last parts that are not
+ * larger than it. */
 static int sort_last(struct history *h)
 {
 	uint32_t n = h->n - h->n_sorted, n_parts = h->n_parts;

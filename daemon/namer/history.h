@@ -3,16 +3,16 @@
 
 /* History: code that a compiler put at addresses, one after the other
  *
- * Unlike spans (spans.h), what a later range covers stays: an address has the name that it had when
- * the first `order` ranges were known. So a file that grows can be read on, and earlier names can
- * still be asked for. Ranges are numbered from 1 in the order in which they were added.
+ * Unlike in spans (spans.h), ranges that a later range covers stay: you can ask for the name that an
+ * address had when the first `order` ranges were known. So a file that grows can be read on, and earlier
+ * names are still found. Ranges are numbered from 1 in the order in which they were added.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of a file: more than the lines of it that are read. */
+/* Ranges of a file: more than the lines that are read of it. */
 #define HISTORY_MAX 4000000u
 
 struct names;
@@ -32,16 +32,16 @@ struct history {
 	uint32_t n_parts, n_sorted;
 };
 
-/* Add what is in force from now on. What already is, under the same name, is not added again, but has the new tag. The name is
- * copied into `names`; NULL: borrowed. O(log² n), amortised, unless one address has many names; a hostile
- * file's are ended by the parser's deadline. 0, HISTORY_FULL (or no room for the name), -ENOMEM */
+/* Add code that is valid from now on. Code that is valid already, under the same name, is not added again, but gets
+ * the new tag. The name is copied into `names`; NULL: borrowed. O(log² n), amortised, unless one address has many
+ * names; the parser's deadline ends those of a hostile file. 0, HISTORY_FULL (or no room for the name), -ENOMEM */
 enum { HISTORY_FULL = 1 };
 int history_add(struct history *h, struct generated code, struct names *names);
 
-/* The code at addr after the first `order` ranges; else, what was there first. NULL: nothing ever was. */
+/* The code at addr after the first `order` ranges; else, the first code that was there. NULL: none ever was. */
 const struct generated *history_find(const struct history *h, uint64_t addr, uint32_t order);
 
-/* Take back the last one, if that is still possible: what was read was only its beginning. */
+/* Take back the last range, if that is still possible, since only the beginning of its line was read. */
 void history_drop_last(struct history *h);
 
 void history_clear(struct history *h);

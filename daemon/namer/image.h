@@ -59,8 +59,8 @@ struct image_wants {
 int image_open_elf(int fd, struct image **ret_image);
 void image_wants(const struct image *i, struct image_wants *ret_wants);
 /* Add a separate debug file (both have the same build id, or the link has its checksum), or the alt
- * file of one, which has the link's build id. Once each, -EINVAL after that. *belongs: in, the match was verified before and is not checked again; out, the
- * result. 0, IMAGE_*, -errno */
+ * file of one, which has the link's build id. Once each, -EINVAL after that. *belongs: in, the match was
+ * verified before and is not checked again; out, the result. 0, IMAGE_*, -errno */
 int image_add_debug(struct image *i, int fd, bool *belongs);
 int image_add_alt(struct image *i, int fd);
 
@@ -73,7 +73,7 @@ const char *image_wants_split(const struct image *i);
 int image_add_package(struct image *i, int fd);
 int image_add_split(struct image *i, int fd);
 void image_give_up_split(struct image *i);
-/* May it want such files? Then what it has depends on who asked. */
+/* May the image want such files? Then its contents depend on the user who asked. */
 bool image_may_be_split(const struct image *i);
 
 /* The text of the kernel (module NULL; offsets from _stext, or from base if that is not listed) or
@@ -91,14 +91,15 @@ int image_open_perf_map(int fd, struct image **ret_image);
  * moved) over an address names it from then on. Either byte order. Debug entries give file and line. */
 int image_open_jitdump(int fd, struct image **ret_image);
 
-/* Read on in a perf map or jitdump that has grown. One that was written anew is read from its beginning, and
- * counts as added. 0, IMAGE_*, -errno; then the image has what it had, or more */
+/* Read on in a perf map or jitdump that has grown. A rewritten file is read from its beginning, and its code
+ * counts as added. 0, IMAGE_*, -errno; then the image has its former code, or more */
 int image_read_on(struct image *i, int fd);
-/* How many ranges of code were read so far. */
+/* The number of ranges of code that were read so far. */
 uint32_t image_order(const struct image *i);
-/* How often it was written anew since it was opened: what it said before is known to this image alone. */
+/* The number of times that the file was rewritten since it was opened: only this image knows its former contents. */
 uint32_t image_anew(const struct image *i);
-/* How far a file was read, and a hash of the bytes before that place, by which any parser knows it again. */
+/* The place up to which a file was read, and a hash of the bytes before it, by which any parser recognises the
+ * file. */
 struct image_mark {
 	uint64_t at, hash;
 };
@@ -112,14 +113,15 @@ struct image_change {
 	uint64_t from_ns; /* CLOCK_MONOTONIC; 0: the file does not say when */
 	uint32_t order;   /* its number: of the ranges so far it is the last */
 };
-/* Those behind the first `after` ranges, in order. Returns their number; max: there are others. */
+/* The changes behind the first `after` ranges, in order. Returns their number; max: there are others. */
 uint32_t image_changes(
 	const struct image *i, uint32_t after, struct image_change *ret_change, uint32_t max);
 
 /* Name one offset (file offset for ELF). O(log n) after the first, which opens the lines. Never
  * fails for bad input. */
 void image_name(struct image *i, uint64_t offset, struct image_naming *ret_naming);
-/* The same by the first `order` ranges of generated code; what they do not cover, by the first that does. */
+/* The same by the first `order` ranges of generated code; if they do not cover the offset, by the first
+ * range that does. */
 void image_name_by(
 	struct image *i, uint64_t offset, uint32_t order, struct image_naming *ret_naming);
 
@@ -131,13 +133,13 @@ bool image_has_debug(const struct image *i);
 int image_open_lines(struct image *i);
 /* Does it hold unpacked debug information? */
 bool image_has_open_lines(const struct image *i);
-/* Free what was read of single units, which is read again in about a millisecond; or also the
- * unpacked debug information, which takes much longer. */
+/* Free the data of single units, which is read again in about a millisecond; or also the unpacked debug
+ * information, which takes much longer. */
 void image_drop_units(struct image *i);
 void image_drop_lines(struct image *i);
 /* Release the pages of its files, which the kernel maps again when they are touched. */
 void image_release_pages(struct image *i);
-/* One more user of the image. Each frees it. */
+/* Add a user of the image. Each user frees it. */
 struct image *image_ref(struct image *i);
 bool image_is_shared(const struct image *i);
 struct image *image_free(struct image *i);

@@ -22,7 +22,7 @@ struct elf_image;
 struct jit_lines;
 struct jitdump;
 
-/* How far a file that grows was read. */
+/* The place up to which a growing file was read. */
 struct read_mark {
 	uint64_t at;      /* up to here */
 	uint8_t tail[64]; /* the bytes before it: if they are others, the file was written anew */
@@ -50,18 +50,18 @@ struct image {
 /* NULL: out of memory. */
 struct image *image_new(void);
 
-/* read_mark.c. Is what was read still there? Else reading begins again. */
+/* read_mark.c. Are the bytes that were read still there? Else reading begins again. */
 void read_mark_check(struct read_mark *r, int fd);
 /* It was read up to there. */
 void read_mark_note(struct read_mark *r, int fd, uint64_t at);
 /* Add bytes that were read to the mark. Unlike read_mark_note, this does not read the file again,
- * so a later write is not taken for what was read. */
+ * so a later write is not taken for bytes that were read. */
 void read_mark_take(struct read_mark *r, const char *bytes, size_t n);
 uint64_t read_mark_hash(const struct read_mark *r);
-/* Do bytes of that hash stand before that place? */
+/* Do the bytes before that place have that hash? */
 bool read_mark_holds(int fd, uint64_t at, uint64_t hash);
 
-/* Of their kind: read on. 0, IMAGE_*, -errno */
+/* Read on in a file of that kind. 0, IMAGE_*, -errno */
 int perf_map_read_on(struct image *image, int fd);
 int jitdump_read_on(struct image *image, int fd);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Lines of JIT code, from a jitdump, and how far it was read */
+/* Lines of JIT code, from a jitdump, and the place up to which it was read */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* A jitdump is a log: code loaded, code moved, lines of the code that is loaded next. It is read
- * from start to end, which may be inside a record, since its writer may still run; complete records
- * count, and reading goes on behind them. As in a perf map, the last record over an address names it,
- * from its time on. The code itself, which is most of the file, is skipped. Nothing in it says that
- * code is gone; after a CLOSE there is nothing more.
+ * from start to end. The end may be inside a record, since its writer may still run; complete records
+ * count, and reading continues behind them. As in a perf map, the last record over an address names it,
+ * from its time on. The code itself, which is most of the file, is skipped. No record reports that code
+ * is gone; after a CLOSE there are no records.
  *
  *      header │ DEBUG_INFO of a │ LOAD a, code │ LOAD b, code │ MOVE a │ …
  *

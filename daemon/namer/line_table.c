@@ -118,7 +118,7 @@ static int read_old_names(struct line_table *t, struct byte_reader *r, const cha
 	return n;
 }
 
-/* One value of an entry: a string or a number. */
+/* Read a value of an entry: a string or a number. */
 static bool read_form(struct byte_reader *r, const struct line_sections *s, uint64_t form,
 	size_t offset_bytes, const char **ret_text, uint64_t *ret_number)
 {
@@ -240,7 +240,7 @@ static int read_header(
 
 /* --- the program ------------------------------------------------------------------------------ */
 
-/* What a step did. */
+/* The result of a step. */
 enum step { STEP_NONE, STEP_ROW, STEP_END, STEP_BAD };
 
 static enum step step_extended(struct byte_reader *r, struct state *s)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Which file the kernel's records would name for this descriptor
+/* The file that the kernel's records would name for this descriptor
  *
- * Records of mappings say device, inode and generation of the file system's own superblock. stat says what the
- * file system chooses: on btrfs a device per subvolume, on an overlay one per layer, or inode numbers
- * with the layer in their highest bits. Which of the two an overlay's records say differs between kernels, too.
- * So the file is mapped once, and the kernel's record of that is read.
+ * Records of mappings have device, inode and generation of the file system's own superblock. stat gives what
+ * the file system chooses: on btrfs a device per subvolume, on an overlay one per layer, or inode numbers
+ * with the layer in their highest bits. Kernels also differ in which of the two an overlay's records have.
+ * So we map the file once, and read the kernel's record of that.
  */
 
 #include <stdbool.h>

@@ -11,7 +11,7 @@
  *      opener   HELLO▶   ◀OPEN    OPENED+fd▶
  *      parser   HELLO▶   ◀FILE+fd DONE▶ (main), LOADED▶ (others)
  *                        ◀LOAD    LOADED▶
- *                        ◀NAME    NAMED▶ NAMED▶ … the last one says so
+ *                        ◀NAME    NAMED▶ NAMED▶ … the last one is marked
  *                        ◀GROW    GROWN▶
  *                        ◀SPACE   DONE▶
  *                        ◀UNWIND  UNWOUND▶
@@ -76,7 +76,7 @@ enum message_type {
 	MESSAGE_GROWN,
 };
 
-/* One of the files of an image. */
+/* The files of an image. */
 enum message_part {
 	PART_MAIN = 0,
 	PART_DEBUG = 1,   /* separate debug file */
@@ -120,7 +120,7 @@ struct message_hello {
 };
 _Static_assert(sizeof(struct message_hello) == 24, "hello");
 
-/* A process that the one which mapped the file descends from: it may live longer, with the same mounts. */
+/* An ancestor of the process that mapped the file: it may live longer, with the same mounts. */
 struct message_kin {
 	int32_t pid; /* 0: none */
 	uint32_t zero;
@@ -242,7 +242,7 @@ struct message_name {
 	uint32_t no_split; /* 1: the split unit that the last answer wanted is not there */
 	uint32_t zero;
 };
-/* Of generated code, the name that it had when so many ranges of it were known. */
+/* An offset to name; in generated code, by the first `order` ranges alone. */
 struct message_offset {
 	uint64_t offset;
 	uint32_t order;
@@ -251,7 +251,7 @@ struct message_offset {
 _Static_assert(sizeof(struct message_name) == 32, "name");
 _Static_assert(sizeof(struct message_offset) == 16, "offset");
 
-/* Read on in a file that describes generated code, and say what changed behind its first `after`
+/* Read on in a file that describes generated code, and report the changes behind its first `after`
  * ranges. */
 struct message_grow {
 	struct message head;
@@ -266,11 +266,11 @@ struct message_grown {
 	uint32_t state; /* STATE_READY; STATE_FORGOTTEN and others with n 0 */
 	uint32_t order; /* ranges so far */
 	uint32_t n;
-	uint32_t anew; /* how often the file was written anew while this parser read it */
+	uint32_t anew; /* times that the file was rewritten while this parser read it */
 	uint32_t lost; /* 1: and while it did not, so that nothing is left of what it had then */
-	uint64_t mark_at, mark; /* how far it was read, and a hash of what stands there */
+	uint64_t mark_at, mark; /* the place up to which it was read, and a hash of its end */
 };
-/* From its time on, [start, end) is other code than before. */
+/* A change: from its time on, [start, end) is other code than before. */
 struct message_change {
 	uint64_t start, end;
 	uint64_t from_ns; /* CLOCK_MONOTONIC; 0: the file does not say */

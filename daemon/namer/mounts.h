@@ -8,7 +8,7 @@
 
 struct mounts;
 
-/* Borrowed until the next is read. Spaces and the like are escapes (\040), which are left as they are. */
+/* A mount, borrowed until the next is read. Spaces and the like are escapes (\040), which stay escaped. */
 struct mount_line {
 	uint64_t id;
 	uint32_t major, minor; /* of its file system */

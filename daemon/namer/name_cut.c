@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Of names that are too long, front and end are kept, and a hash between them. */
+/* Names that are too long keep their front and end, with a hash between them. */
 
 #include "daemon/namer/name_cut.h"
 
@@ -21,7 +21,7 @@ static bool continues(char c)
 	return ((uint8_t)c & 0xc0) == 0x80;
 }
 
-/* FNV-1a: it tells names apart that nobody made to be mistaken. Source: RFC 9923, section 2. */
+/* FNV-1a: it distinguishes names, unless somebody made them to collide. Source: RFC 9923, section 2. */
 static uint32_t hash(const char *bytes, size_t n)
 {
 	uint32_t h = 2166136261u;

@@ -18,11 +18,11 @@
 
 struct mapped;
 
-/* Serve requests from socket until the other end is gone. mapped: to find out what the kernel calls a file; NULL:
- * it is called what stat says. 0 or -errno. */
+/* Serve requests from socket until the other end is gone. mapped: to find out how the kernel identifies a file; NULL:
+ * it is identified by stat. 0 or -errno. */
 int opener_run(int socket, struct mapped *mapped);
 
-/* One decoded request: strings are NUL-terminated, the link is "" if there is none. */
+/* A decoded request: strings are NUL-terminated, the link is "" if there is none. */
 struct opener_question {
 	struct message_open open;
 	char path[MESSAGE_PATH_BYTES_MAX + 1];
@@ -70,13 +70,13 @@ struct opener_demand {
 	/* CLOCK_REALTIME; 0: any. -ESTALE if last written after the first time, or not since the
 	 * second */
 	int64_t not_after_ns, not_before_ns;
-	/* Contents that were changed may have an old time of writing (cp -p), the time of their status is of the
-	 * change itself; but a link, a chmod and a rename change that, too. If it is later than not_after_ns, it is
-	 * the file only if its caller will compare the build id, */
+	/* Changed contents may have an old time of writing (cp -p), while the time of their status is that of the
+	 * change; but a link, a chmod and a rename change the time of status, too. If that is later than
+	 * not_after_ns, this is the file only if the caller will compare the build id, */
 	bool id_is_checked;
-	/* … or if the process that mapped it then still has it: the descriptor of its folder in /proc, and where it
-	 * mapped it. 0: not known. The kernel lets nobody write to a program that runs, and what is written to a
-	 * library is what runs. */
+	/* … or if the process that mapped it then still has it: the descriptor of the process's folder in /proc,
+	 * and the address of the mapping. 0: not known. The kernel lets nobody write to a program that runs, and
+	 * a process runs what is written to its library. */
 	int mapper;
 	uint64_t map_start, map_end;
 };

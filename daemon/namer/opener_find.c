@@ -3,7 +3,7 @@
  * Candidates for the place of a file. A path that a process mapped is valid only in that process's
  * mount namespace, so /proc/PID/root comes first while the process is alive; then our own
  * namespace, for a process that is gone; then the mapping itself, which still leads to a deleted
- * file; then the mounts of the processes that it came from. The start time shows whether a pid was reused: then it is
+ * file; then the mounts of the process's ancestors. The start time shows whether a pid was reused: then it is
  * later.
  *
  * The mapping and the program's own link lead to a file that may no longer be in any folder; then
@@ -33,7 +33,7 @@
 /* /proc counts start times in ticks of 10 ms, the kernel's records in ns: allow two ticks. */
 #define START_SLACK_NS 20000000ull
 
-/* Mounts of one file system that are looked into: it may have thousands, in the folders of containers. */
+/* Mounts of one file system in which we look: it may have thousands, in the folders of containers. */
 #define KIN_MOUNTS_MAX 16
 
 struct search {
@@ -154,7 +154,7 @@ static bool passes_modes(void)
 	       data[0].effective & (1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH);
 }
 
-/* The uid that stands for all owners not mapped in our user namespace; 0 in the initial one, where
+/* The uid that represents all owners not mapped in our user namespace; 0 in the initial one, where
  * it may belong to a user. Source: man user_namespaces, "Unmapped user and group IDs". */
 static uint32_t unmapped_id(void)
 {
@@ -306,7 +306,7 @@ static bool try_mounts(struct search *s, int proc, int root)
 	return found;
 }
 
-/* It is the file that was mapped by what the kernel recorded of it, and not by the path. */
+/* Find the file in the mounts of the process's ancestors. The kernel's records identify it, not the path. */
 static bool try_kin(struct search *s)
 {
 	bool found = false;
@@ -415,7 +415,7 @@ static bool find_alt(struct search *s)
 	return slash && s->q->link[0] && try_joined(s, "", (size_t)(slash + 1 - s->q->path), "");
 }
 
-/* By build id, as debug files; or beside the program, where dwp(1) and llvm-dwp(1) put it. */
+/* Find the package by build id, as debug files; or next to the program, where dwp(1) and llvm-dwp(1) put it. */
 static bool find_package(struct search *s)
 {
 	char path[MESSAGE_PATH_BYTES_MAX + sizeof(".dwp")];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Which files may be held without waiting for anybody when they are closed */
+/* Files that we may hold without waiting for anybody when we close them */
 
 #include <stdbool.h>
 

@@ -100,7 +100,7 @@ static int check_written(const struct stat *s, const struct opener_demand *d)
 	return -ESTALE;
 }
 
-/* Copy the file at fd into memory. The length is what was read, at most the limit. */
+/* Copy the file at fd into memory. The length is the number of bytes read, at most the limit. */
 static int copy(int fd, int *ret_fd, uint64_t *ret_bytes)
 {
 	static const size_t CHUNK_BYTES = 256 << 10;
@@ -145,13 +145,15 @@ static bool is_named(const struct stat *s, const struct opener_demand *d)
 	       minor(s->st_dev) == d->minor;
 }
 
-/* stat says what the kernel's records say, except on what has an anonymous device (major 0). */
+/* May this be the demanded file? stat identifies a file as the kernel's records do, unless its device is anonymous
+ * (major 0). */
 static bool may_be(const struct stat *s, const struct opener_demand *d)
 {
 	return d->inode == 0 || major(s->st_dev) == 0 || d->major == 0 || is_named(s, d);
 }
 
-/* Some kernels' /proc/PID/maps says of an overlay what stat does, and not what records do. */
+/* Is this the demanded file? On an overlay, /proc/PID/maps of some kernels identifies files as stat does, and not as
+ * records do. */
 static bool is_same(int fd, const struct stat *s, const struct opener_demand *d)
 {
 	struct mapped_file f;

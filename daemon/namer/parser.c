@@ -127,7 +127,7 @@ static int send_to_socket(void *userdata, const void *bytes, size_t n)
 	return message_send(*(int *)userdata, &iov, 1, -1);
 }
 
-/* Wait for a request; without one the parser releases what it holds, and then sleeps. */
+/* Wait for a request. If none comes, the parser releases memory, and then sleeps. */
 static void wait_for_request(struct parser *p, int socket)
 {
 	struct pollfd fd = {.fd = socket, .events = POLLIN};

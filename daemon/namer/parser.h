@@ -3,8 +3,8 @@
 
 /* The parser: names offsets and unwinds stacks, from descriptors that it receives
  *
- * Its sandbox bounds its memory, the daemon its time. It may forget what it holds (files, images,
- * spaces) when memory runs out; it reports that, and the daemon sends it again.
+ * Its sandbox bounds its memory, the daemon its time. It may forget files, images and spaces when memory
+ * runs out; it reports that, and the daemon sends them again.
  */
 
 #include <stddef.h>

@@ -14,7 +14,7 @@
 #include "daemon/namer/parser_private.h"
 #include "proto/base/memory.h"
 
-/* What libdw keeps of the units that were read, in one image. A library's units take some 20 KB
+/* Memory that libdw may keep for units that were read, in one image. A library's units take some 20 KB
  * each, a large C++ program's a megabyte. */
 #define UNITS_BYTES_MAX ((size_t)6 << 20)
 #define UNITS_LOOK_NAMES 32u /* names between two looks at that */
@@ -307,7 +307,7 @@ static int send_named(struct parser *p, const struct message_name *question, str
 	return parser_answer(p, &question->head, p->out, MESSAGE_NAMED, (size_t)(end - p->out));
 }
 
-/* Room behind `at` for so many bytes; what is in the way is sent. 0 or -errno */
+/* Make room behind `at` for so many bytes: send the answer so far if it takes that room. 0 or -errno */
 static int send_for_room(struct parser *p, const struct message_name *question, size_t bytes,
 	uint8_t **at, uint32_t *n)
 {
@@ -346,7 +346,7 @@ static void open_lines(struct parser *p, struct parsed_file *f)
 	p->grown = true;
 }
 
-/* Add to the image's units what was read of them, and drop them if that is too much. */
+/* Add the effort of reading units to the image's, and drop its units if they take too much memory. */
 static void bound_units(struct parser *p, struct parsed_file *f, struct effort *begin)
 {
 	if (!image_has_debug(f->image))
@@ -408,7 +408,8 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 
 /* --- growing ---------------------------------------------------------------------------------- */
 
-/* An image that took too much is made again of what the file has now, without its past. */
+/* Read on in a file that has grown. If its image takes too much, make it again from the file's present contents,
+ * without its past. */
 static uint32_t read_on(struct parser *p, struct parsed_file *f)
 {
 	if (!f->image)

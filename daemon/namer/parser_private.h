@@ -16,16 +16,16 @@
 /* Heap up to which idle images are kept: the kernel's symbols, one unpacked C library, and the
  * symbols of the programs of a machine that compiles. */
 #define PARSER_KEPT_BYTES ((size_t)22 << 20)
-/* Above this, also what is in use goes, except the image used last. */
+/* Heap above which images in use are dropped, too, except the image used last. */
 #define PARSER_CROWDED_BYTES ((size_t)26 << 20)
 
-/* What making something took, and what it takes. */
+/* The cost of making something: the CPU time that it took, and the heap that it takes. */
 struct effort {
 	uint64_t cpu_ns;
 	size_t heap_bytes;
 };
 
-/* What a file was when it was read. */
+/* Identity of a file when it was read. */
 struct identity {
 	dev_t device;
 	ino_t inode;
@@ -40,7 +40,7 @@ struct parsed_file {
 	uint64_t base;
 	char module[64];     /* Source: MODULE_NAME_LEN, include/linux/moduleparam.h */
 	struct image *image; /* NULL: not loaded; other files may have the same one */
-	struct identity identity[N_PARTS]; /* of what it was made of */
+	struct identity identity[N_PARTS]; /* of the files that it was made of */
 	uint64_t used;                     /* counter value of the last use */
 	uint64_t used_ns;                  /* and its time */
 	bool rests;                        /* it released its pages since its last use */
@@ -94,10 +94,11 @@ void parser_space_clear(struct parsed_space *s);
 /* Free every image and space except that of `kept`. False if there was nothing to free. */
 bool parser_make_room(struct parser *p, const struct parsed_file *kept);
 
-/* Free what is not worth its memory, and what idle images need not hold. Call it often; it acts once
- * a second, and after a load. True if any was freed or shrunk. */
+/* Free parts that are not worth their memory, and parts that idle images need not hold. Call it often; it
+ * acts once a second, and after a load. True if any was freed or shrunk. */
 bool parser_rest(struct parser *p, uint64_t now_ns);
-/* Milliseconds until it has to be called again although no request came; -1: not before one does. */
+/* The milliseconds until parser_rest has to be called again although no request came; -1: only after a
+ * request. */
 int parser_rest_ms(const struct parser *p, uint64_t now_ns);
 
 /* Give it the image of another file that is the same in all its parts. False: there is none. */

@@ -5,10 +5,11 @@
  * descriptors: symbols in a millisecond, the unpacked debug information of a C library in forty, of
  * a large program in seconds.
  *
- * Idle images drop at once what is cheap. Beyond that, memory is bounded, and what goes is what is
- * worth least: the CPU time of making it again, by the memory that it takes, and by the time since
- * its last use, since what was not used for long is not likely to be used soon. By the last use
- * alone, a library that all programs call is unpacked again and again.
+ * Idle images drop at once the parts that are cheap to make again. Beyond that, memory is bounded, and
+ * the part of least worth is dropped. Worth is the CPU time of making a part again, divided by the
+ * memory that it takes and by the time since its last use: an image that was not used for long is not
+ * likely to be used soon. If only the last use counted, a library that all programs call would be
+ * unpacked again and again.
  */
 
 #include <malloc.h>
@@ -45,7 +46,7 @@ struct effort effort_since(const struct effort *begin)
 	};
 }
 
-/* What an image holds, in the order in which it is dropped. */
+/* Parts of an image, in the order in which they are dropped. */
 enum part { PART_UNITS, PART_LINES, PART_IMAGE };
 
 /* Lines of a file that is not compressed stay in the file, and take no memory to speak of. */
@@ -58,7 +59,7 @@ static enum part first_part(const struct parsed_file *f)
 	return PART_IMAGE;
 }
 
-/* CPU time that is saved by keeping the first part, by byte and second. */
+/* CPU time saved by keeping the first part, per byte and second. */
 static double worth(const struct parsed_file *f, uint64_t now_ns)
 {
 	enum part part = first_part(f);
@@ -80,7 +81,8 @@ static struct parsed_file *last_used(struct parser *p)
 	return last;
 }
 
-/* The image of which something is to be dropped, of those idle for idle_ns; not the last used. */
+/* The image that is to drop a part, among those that are idle for idle_ns. If idle_ns is 0, never the last
+ * used. */
 static struct parsed_file *least_worth(struct parser *p, uint64_t now_ns, uint64_t idle_ns)
 {
 	struct parsed_file *least = NULL, *last = last_used(p);
@@ -125,8 +127,8 @@ static void drop(struct parser *p, struct parsed_file *f, enum part part)
 	}
 }
 
-/* Images release what the kernel brings back, idle ones for the last time; those idle for minutes
- * drop what was read of units. */
+/* Images release pages that the kernel can read again, idle ones for the last time. Images that are idle
+ * for minutes drop the units that were read. */
 static bool lay_to_rest(struct parser *p, uint64_t now_ns)
 {
 	bool any = false;

@@ -3,8 +3,8 @@
 /* A file is sent once for each user whose processes map it, since users differ in what they may
  * read. Most are the same files nonetheless: on a machine with services of ten users the C library
  * came ten times, each with 8 MB of debug information. Files that were opened for two users and are
- * the same, debug files included, have one image. One user's debug file never serves another: who
- * was not given it keeps an image without it, and one that may want files of split units is not
+ * the same, debug files included, have one image. One user's debug file never serves another: a user who
+ * did not get it keeps an image without it, and an image that may want files of split units is not
  * shared.
  */
 

@@ -3,7 +3,7 @@
  * Faults of a parser, on demand. A build with MPERF_TEST_WORKER spins on an ELF file with a section
  * .mperf.test.spin, crashes on one with .mperf.test.crash, takes some CPU time for one with
  * .mperf.test.slow, and after one with .mperf.test.poison crashes on the next file. So tests can
- * show what the daemon makes of it without knowing a real bug of elfutils. Every other build has
+ * show how the daemon handles this without knowing a real bug of elfutils. Every other build has
  * two empty functions here.
  */
 #include "daemon/namer/parser_private.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* A JIT compiler appends a line for each function that it makes; if code is replaced by other code
- * at the same address, the later line is valid from then on. Some write the whole file anew instead. JIT
- * names are shown as they are, except mangled ones.
+ * at the same address, the later line is valid from then on. Some rewrite the whole file instead. JIT names
+ * are shown unchanged, except mangled ones.
  *
  * Source: Linux tools/perf/Documentation/jit-interface.txt: "START SIZE symbolname", both
- * hexadecimal without 0x (some write it anyway), the name is the rest of the line.
+ * hexadecimal without 0x (some write it anyway), the name is the remainder of the line.
  */
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Files that describe generated code while it is made: they are read on where reading ended. Some
- * writers begin anew with all that there is at present, in the same file. That shows in the bytes
- * before that place, or in a shorter file; what it says is then taken as said later than all before.
+/* Files that describe generated code while it is made: we continue reading where we ended. Some writers
+ * begin again with all present code, in the same file. Then the bytes before that place are different, or
+ * the file is shorter; all its code then counts as later than the code that was read before.
  */
 
 #include <errno.h>

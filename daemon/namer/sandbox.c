@@ -7,10 +7,10 @@
  * Opening files fails in the parser (EACCES) but does not kill it: libdw itself looks for split and
  * shared debug files that a file names, even in ordinary programs, and continues without them.
  *
- * A filter sees numbers, so it can tell whom a call is aimed at. The daemon and the other worker
- * are of the same user and would take any signal from here: only the own process may be signalled,
- * for abort, by the number that it has in its own pid namespace; and no descriptor may be set to
- * signal somebody when there is something to read. What opens opens for reading only.
+ * A filter sees numbers, so it knows the target of a call. The daemon and the other worker run as the
+ * same user and would accept any signal from here. So a worker may signal only its own process, for abort,
+ * by its number in its own pid namespace; and it may not set a descriptor to signal another process when
+ * there is something to read. Calls that open files open them for reading only.
  *
  * Under a sanitizer the runtime makes calls of its own choice (it reads /proc/self/maps, starts
  * threads, maps terabytes of shadow), so there the memory is not limited and the parser's
@@ -211,7 +211,7 @@ static int enter(rlim_t n_files, rlim_t file_bytes)
 	return r;
 }
 
-/* As that of children that answer (child/offload.c). */
+/* The same score as that of children that answer (child/offload.c). */
 #define OOM_SCORE "500"
 
 /* The step by which the allocator takes memory from the kernel and returns it. */
@@ -260,7 +260,7 @@ static int drop_capabilities(void)
 	return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
 }
 
-/* Its tables may fill the unit's memory: then it goes, and not the daemon. */
+/* Let the kernel kill the worker, and not the daemon, if the worker's tables fill the unit's memory. */
 static void offer_to_oom_killer(void)
 {
 	_cleanup_(closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

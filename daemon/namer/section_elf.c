@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The file in memory has headers and names. Each section has a byte of it, and gets its own bytes
- * after libelf has read that. */
+/* The file in memory has headers and names. Each section first has one byte of that file, and gets its own
+ * bytes after libelf has read that byte. */
 
 #include "daemon/namer/section_elf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* An ELF file that is nothing but sections, for libdw: they may come from several files. */
+/* An ELF file that consists of sections alone, for libdw: they may come from several files. */
 
 #include <libelf.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Most tables are sorted except for a few neighbours, which an insertion sort puts right. Tables of
- * dynamic symbols are in the order of a hash, and there are tens of thousands of them in a compiler:
- * comparing items pair by pair took a third of all naming. They are distributed by the bytes of
- * their addresses, the lowest first (a radix sort), as pairs of address and index; then each item is
- * moved once.
+/* Most tables are sorted except for a few neighbours, which an insertion sort corrects. Tables of
+ * dynamic symbols are in the order of a hash, and a compiler has tens of thousands of such symbols:
+ * comparing items pair by pair took a third of all naming. So we distribute them by the bytes of their
+ * addresses, the lowest first (a radix sort), as pairs of address and index, and then move each item
+ * once.
  */
 
 #include "daemon/namer/sort.h"

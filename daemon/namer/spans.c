@@ -7,7 +7,7 @@
  * start or ends a range, hence at most 2n results.
  *
  * A large library has 100,000 symbols, and they stay as long as its image. So the results are packed
- * into arrays of what they have.
+ * into arrays, without fields that they do not have.
  */
 
 #include "daemon/namer/spans.h"

@@ -3,7 +3,7 @@
 
 /* The files with the split units of one program, which come when a unit is first needed
  *
- * Paths are only said, never opened: the opener does that, with the rights of the program's user.
+ * Paths are only reported, never opened: the opener does that, with the rights of the program's user.
  */
 
 #include <stdbool.h>
@@ -35,15 +35,15 @@ struct split_files {
 	char wanted[SPLIT_PATH_MAX]; /* "": its path is not known, but it may be in a package */
 };
 
-/* Find the other half of a skeleton of `program`. If it is in no file so far, that is wanted, unless
- * it was in vain. 0, SPLIT_UNIT_NONE, -ENOMEM */
+/* Find the other half of a skeleton of `program`. If no file so far has it, its file is wanted, unless we
+ * looked for that in vain. 0, SPLIT_UNIT_NONE, -ENOMEM */
 int split_files_find(struct split_files *f, const struct skeleton *s, Elf *program,
 	struct split_unit **ret_unit);
 /* Add a package (once), or the file that is wanted. The descriptor may be closed then. 0, IMAGE_*,
  * -EINVAL, -ENOMEM */
 int split_files_add_package(struct split_files *f, int fd);
 int split_files_add(struct split_files *f, int fd);
-/* The file that is wanted is not there. */
+/* Note that the wanted file is not there. */
 void split_files_give_up(struct split_files *f);
 
 /* The functions of struct elf_file, for all files. */

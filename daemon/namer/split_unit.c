@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* libdw joins a skeleton and its other half only if it opened both by their paths, and does not read
- * packages before version 0.191. So it gets a file that is made of what it needs: the sections of
- * the .dwo, or what the unit has of each in the package, and the addresses of the skeleton.
+ * packages before version 0.191. So it gets a file that we make of the sections that it needs: those of
+ * the .dwo, or the unit's piece of each section of the package, and the addresses of the skeleton.
  *
  *      program  .debug_addr ──┐ from the skeleton's base on
  *      .dwo     .debug_*.dwo ─┴▶ one Elf ──▶ libdw
@@ -144,7 +144,7 @@ static int section_of(uint64_t kind, uint64_t version)
 	return N_SECTIONS;
 }
 
-/* Cut the sections of a package to what a unit has of them; all have the same strings. */
+/* Cut the sections of a package to the pieces of a unit; all units have the same strings. */
 static bool cut_to_unit(struct section_bytes section[N_SECTIONS], uint64_t id)
 {
 	struct section_bytes cut[N_SECTIONS] = {[STR] = section[STR]}, index = section[INDEX];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Split units: DWARF that the compiler has put apart (-gsplit-dwarf)
+/* Split units: DWARF that the compiler has put into separate files (-gsplit-dwarf)
  *
  * The program keeps a skeleton of the unit, with its addresses and lines. Functions and inlined calls
- * are in a file beside the object, .dwo, or, of all units of a program, in one package, .dwp.
+ * are in a file next to the object, .dwo, or, for all units of a program, in one package, .dwp.
  */
 
 #include <elfutils/libdw.h>
@@ -15,8 +15,7 @@
 #include "daemon/namer/die_ranges.h"
 #include "daemon/namer/line_table.h"
 
-/* A skeleton, and where its compiler put the rest. Strings are borrowed from its file; NULL:
- * unknown. */
+/* A skeleton, and the place of its other half. Strings are borrowed from its file; NULL: unknown. */
 struct skeleton {
 	uint64_t id;
 	const char *name, *directory;
@@ -37,11 +36,11 @@ struct split_unit;
 /* Find the other half of a skeleton of `program` in a .dwo or .dwp. The Elfs are borrowed until it is
  * freed, must have no descriptor, and their sections be unpacked. 0, SPLIT_UNIT_NONE, -ENOMEM */
 int split_unit_new(const struct skeleton *s, Elf *program, Elf *file, struct split_unit **ret_unit);
-/* Its first entry, and what its ranges refer to. Borrowed. */
+/* The unit's first entry, and the sections to which its ranges refer. Borrowed. */
 const Dwarf_Die *split_unit_die(const struct split_unit *u);
 const struct range_source *split_unit_ranges(const struct split_unit *u);
-/* The entry at an offset of its own. False: none. */
+/* The entry at an offset in the unit. False: none. */
 bool split_unit_entry(const struct split_unit *u, Dwarf_Off offset, Dwarf_Die *ret_die);
-/* The table with the source files of its own. False: those of the skeleton's table are its. */
+/* The unit's own table of source files. False: it uses the files of the skeleton's table. */
 bool split_unit_files(const struct split_unit *u, struct line_sections *ret_sections);
 struct split_unit *split_unit_free(struct split_unit *u);

@@ -64,7 +64,7 @@ int symbol_compare(const void *a, const void *b)
 	return name_compare(x->name, y->name);
 }
 
-/* Where a symbol ends; `next`: the first that starts after it, or NULL. */
+/* The end of a symbol; `next`: the first that starts after it, or NULL. */
 static uint64_t symbol_end(const struct symbol *s, const struct symbol *next)
 {
 	bool cut = !s->sized && next && next->start < s->end;

@@ -103,7 +103,7 @@ static const struct registers known_registers[] = {
 	},
 };
 
-/* One file at one bias: what elfutils calls a module. */
+/* A file at a bias, which elfutils calls a module. */
 struct module {
 	uint64_t low, end, bias;
 	uint32_t file;

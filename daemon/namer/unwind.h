@@ -14,7 +14,7 @@
 #define UNWIND_FRAMES_MAX 256
 #define UNWIND_MAPS_MAX 4096 /* executable mappings sent with one process */
 
-/* One executable mapping and the descriptor of its file (-1: none). */
+/* An executable mapping and the descriptor of its file (-1: none). */
 struct unwind_map {
 	uint64_t start, end, file_offset;
 	uint32_t file; /* the daemon's file id, returned with each frame */

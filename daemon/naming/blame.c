@@ -120,7 +120,7 @@ static void charge(struct namer *n, uid_t uid)
 		account_charge(&naming_user_get(n, uid)->files, NAMER_DEATHS_USER_MAX, n->now_ns);
 }
 
-/* One of the two was the cause, perhaps crafted for the other: try the file alone. */
+/* Try the file without its debug file: one of the two was the cause, perhaps crafted for the other. */
 static void drop_debug(struct namer *n, struct slot *s)
 {
 	s->no_debug = true;

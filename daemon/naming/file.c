@@ -148,8 +148,8 @@ static size_t file_path_bytes(const char *path)
 /* An inode number is reused as soon as its file is gone: a program that is built, run, removed and
  * rebuilt has the same one. If the kernel's records give the generation, a new generation is a new
  * file, and the former is no longer found from then on. /proc does not give it, so such a file gets it from a
- * later record. A file rewritten in place keeps its generation; the opener finds that out. One whose
- * status has changed may have been; it is a former one, but what it was can still be named. */
+ * later record. A file rewritten in place keeps its generation; the opener finds that out. A file whose
+ * status has changed may have been rewritten: it becomes a former file, whose code can still be named. */
 static bool file_is_former(struct file *known, const struct file_key *k)
 {
 	bool told = k->generation && known->generation != k->generation;
@@ -213,9 +213,9 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 	return 0;
 }
 
-/* Of two users' files with one inode: also if `known` was replaced, since what it was is still mapped
- * where `file` is. But a file that was mapped only later, of which the kernel says no generation,
- * may be what replaced it. */
+/* Are these files of two users, which have the same inode, one file? Also if `known` was replaced, since
+ * the replaced file is still mapped where `file` is. But a file that was mapped only later, and for
+ * which the kernel gives no generation, may be the one that replaced it. */
 static bool is_same_file(const struct file *known, const struct file *file)
 {
 	bool later = (known->replaced || known->touched) && file->mapped_ns > known->mapped_ns;
@@ -373,7 +373,7 @@ static struct file *file_free(struct file_table *t, struct file *file)
 	return NULL;
 }
 
-/* A former file is no longer found by its key, or the key finds another. */
+/* Remove a file from the index, unless it is a former one: the key of that finds no file, or another one. */
 static void file_unlist(struct file_table *t, struct file *file)
 {
 	struct file_entry *e = (struct file_entry *)file;

@@ -3,11 +3,11 @@
 
 /* Files that code was mapped from, and the frames in them
  *
- * A frame is (file, offset), of generated code also a version (version.h), and is named once. Files are distinguished by build id if there is one,
- * else by (device, inode, path). A file mapped by processes of several users is a separate file for
- * each: they may differ in who may read its names, and anyone can make a file with another's build
- * id. Code outside files has a file of its own kind: the kernel, each module, the vdso, the JIT
- * area of one process.
+ * A frame is (file, offset), in generated code also a version (version.h), and is named once. Files are
+ * distinguished by build id if there is one, else by (device, inode, path). A file mapped by processes of
+ * several users is a separate file for each user: they may differ in who may read its names, and anyone can
+ * make a file with another's build id. Code outside files has a file of its own kind: the kernel, each
+ * module, the vdso, the JIT area of one process.
  */
 
 #include <stdbool.h>
@@ -20,11 +20,11 @@
 #include "daemon/naming/version.h"
 #include "proto/base/hash_table.h"
 
-/* distinct executables and libraries; a full Debian has fewer. Beyond, and beyond a user's quota: LOSS_ROOM */
+/* distinct executables and libraries; a full Debian has fewer. Beyond it, and beyond a user's quota: LOSS_ROOM */
 #define FILES_MAX 65536
-/* some 90 bytes each with its index: 72 MB; the same beyond it */
+/* some 90 bytes each with its index: 72 MB; beyond it, LOSS_ROOM, too */
 #define FRAMES_MAX 800000
-/* What a pool is charged for them. */
+/* Bytes that a pool is charged for a frame and for a file. */
 #define FRAME_BYTES 90u
 #define FRAME_VERSION_BYTES 16u /* more for one of generated code */
 #define FILE_BYTES 500u /* with a path of up to FILE_PATH_BYTES; a longer one takes more places */
@@ -68,22 +68,22 @@ enum file_state {
 /* In place of 1 for has_debug, in the store. */
 #define FILE_DEBUG_SPLIT_MISSING 2
 const char *file_state_says(enum file_state s); /* static: "the parser ran out of time" */
-/* Was it never there? The perf map of a process is named before anyone has looked for it. */
+/* Was the file never there? The perf map of a process has an entry before anyone has looked for it. */
 static inline bool file_is_absent(enum file_kind kind, enum file_state state, bool has_symbols)
 {
 	return kind == FILE_PERF_MAP && !has_symbols &&
 	       (state == FILE_UNSEEN || state == FILE_OPENING || state == FILE_VANISHED);
 }
 
-/* What was opened for a file, or for the one of that key before it: if it is the same once more, it is looked at
- * less often. */
+/* Identity of what was last opened for a file, or for the earlier file of the same key. If the next look
+ * finds the same, we look less often. */
 struct file_seen {
 	uint64_t device, inode, bytes;
 	int64_t changed_ns, status_ns;
-	uint64_t for_ns; /* how long it is taken to stay so; 0: not found the same yet */
+	uint64_t for_ns; /* assumed to stay so for this long; 0: not found the same yet */
 };
 
-/* Processes that live longer, as a rule: those that the one which mapped a file descends from. */
+/* Ancestors of the process that mapped a file, which are remembered since they live longer as a rule. */
 #define FILE_KIN 2
 struct file_kin {
 	pid_t pid; /* 0: none */
@@ -103,12 +103,12 @@ struct file {
 	 * (its exec), since several may run under the same pid; 0: not known (yet) */
 	uint64_t generation;
 	bool replaced; /* another file has taken its place */
-	/* its status changed since it was opened: who maps it from now on may run other contents */
+	/* its status changed since it was opened: processes that map it from now on may run other contents */
 	bool touched;
 	struct file_seen seen;
-	/* CLOCK_MONOTONIC; 0: it is seen when it changes. After that time, who maps it is given a file of its
-	 * own: it is a copy (a container's, a server's), which does not show what becomes of the original; or it was
-	 * not found. */
+	/* CLOCK_MONOTONIC; 0: we notice when it changes. After that time, a process that maps it gets a new
+	 * file: this one is a copy (a container's, a server's), which does not show changes of the original, or it
+	 * was not found. */
 	uint64_t look_again_ns;
 	bool sampled; /* private to the namer: since it last looked at it */
 	bool deleted; /* path ended in " (deleted)", which was cut off */
@@ -124,7 +124,7 @@ struct file {
 	uint64_t mapped_ns;
 	pid_t mapper;  /* of the process that mapped it then; 0: it has exec'd since */
 	uid_t uid;     /* user of the process, to whom the names are shown; -1: unknown */
-	uid_t account; /* who takes its place in the table, */
+	uid_t account; /* the user who is charged for its place in the table, */
 	uint32_t size; /* or places */
 	uint32_t age;  /* of the table when it was last asked for */
 
@@ -153,7 +153,7 @@ enum frame_state {
 	FRAME_UNNAMED = 4,       /* file has no symbols, or could not be read: see its state */
 };
 
-/* One (function, file, line) of a frame; place 0 is the innermost inlined function, the last is
+/* A (function, file, line) of a frame; place 0 is the innermost inlined function, the last is
  * the symbol itself. */
 struct place {
 	/* demangled; NULL unknown; interned by the namer client, borrowed */
@@ -173,7 +173,7 @@ struct frame {
 	uint64_t offset;
 	struct place *place; /* n_places, owned */
 	uint32_t age;        /* of the table when it was last asked for */
-	uid_t account;       /* who takes its place in the table */
+	uid_t account;       /* the user who is charged for its place in the table */
 };
 _Static_assert(sizeof(struct frame) <= 40, "millions of them: a chunk of 48 bytes each");
 
@@ -188,7 +188,7 @@ static inline uint32_t frame_version(const struct frame *f)
 	return file_grows(f->file) ? ((const struct frame_of_version *)f)->version : 0;
 }
 
-/* Of a FRAME_ASKED frame: the source of its name does not exist yet, or is refused for a while. */
+/* Asker of a FRAME_ASKED frame if the source of its name does not exist yet, or is refused for a while. */
 #define FRAME_LATE UINT8_MAX
 
 /* Is its name being looked up? The name of a late frame may never come. */
@@ -211,7 +211,7 @@ struct file_table {
 	uint64_t aged_ns;   /* CLOCK_MONOTONIC of the last increment */
 	uint64_t n_refused; /* because the table, or the user's part of it, was full */
 	struct quota files_of, frames_of; /* places of each user */
-	/* memory that several tables share, in bytes, and who has the table; NULL: none */
+	/* memory that several tables share, in bytes, and the user who owns the table; NULL: none */
 	struct quota *pool;
 	uid_t pool_uid;
 };
@@ -238,8 +238,8 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
  * that user's. The caller sets the process to open it through. 0, FILE_TABLE_FULL, -ENOMEM. */
 int file_of_user(
 	struct file_table *t, struct file *file, uid_t uid, uid_t account, struct file **ret_file);
-/* account: the user in whose process it was seen, who takes its place in the table if it is new. time_ns: of
- * the sample, for generated code (version_at). */
+/* Find or add a frame. account: the user in whose process it was seen, who is charged for its place in the table
+ * if it is new. time_ns: of the sample, for generated code (version_at). */
 int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uint64_t time_ns,
 	uid_t account, struct frame **ret_frame);
 /* The same for the file's user. */
@@ -250,10 +250,10 @@ int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct f
 #define FRAME_PLACES 4u
 void frame_set_places(struct file_table *t, struct frame *frame, struct place *place, uint16_t n);
 
-/* Memory of all walks, recordings and tops of clients together: what one of them may hold is a quota. */
+/* Memory of all walks, recordings and tops of clients together, of which each has a quota. */
 #define POOL_BYTES_MAX (128ull << 20)
 
-/* What a sweep (daemon/attribute/sweep.h) does with an id; the highest mark applies. */
+/* Marks that tell a sweep (daemon/attribute/sweep.h) what to do with an id; the highest mark applies. */
 enum { SWEEP_FREE = 0, SWEEP_RESERVED = 1, SWEEP_KEPT = 2 };
 
 /* Marks of a table's ids, at [id - 1]. */

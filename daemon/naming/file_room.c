@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What files and frames take: places of their user in the table, and memory of the pool, if there is one. */
+/* Room that files and frames take: places of their user in the table, and memory of the pool, if there is one. */
 
 #include "daemon/naming/file_room.h"
 

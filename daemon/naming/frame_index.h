@@ -26,8 +26,8 @@ struct frame *frame_index_find(
 /* Add a frame that is not there. It is borrowed. 0 or -ENOMEM. */
 int frame_index_add(struct frame_index *x, struct frame *frame);
 
-/* Hold exactly these frames, of which there are no more than there were; NULL is skipped. Gives
- * memory back if they are few. */
+/* Make the index hold exactly these frames, which are not more than before; NULL is skipped. Gives memory
+ * back if they are few. */
 void frame_index_set(struct frame_index *x, struct frame *const *frame, size_t n);
 
 void frame_index_clear(struct frame_index *x);

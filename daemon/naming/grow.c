@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Files that describe generated code, and grow. They are looked at shortly before samples are taken
- * from the rings. What is new is read by the parser, which says where it replaces other code; the
- * samples behind the time of that replacement then get frames of their own. A jitdump says when that
- * was. A perf map does not: its new lines hold from when it was last written, which is known; what was
- * written between two looks and then written to again counts as new at the second.
+ * Files that describe generated code, and grow. We look at them shortly before samples are taken from
+ * the rings. The parser reads the new entries, and reports where they replace other code; samples after
+ * the time of that replacement then get frames of their own. A jitdump has that time. A perf map does not:
+ * its new lines are valid from the time at which it was last written, which is known. If a file was written
+ * twice between two looks, all that is new counts from the second time.
  *
  *      look 1            written         look 2   samples are taken
  *      ───┼─────────────────┼──────────────┼────────┼───▶
@@ -152,8 +152,8 @@ static void take_changes(struct namer *n, struct slot *s, const struct reply_gro
 		enter_changes(n, s, r->change, r->grown.n);
 }
 
-/* The first reading. What came before the first sample is there from the beginning, and what came between that
- * and this reading from its time on, where the file has times, and not too much. */
+/* Take the first reading. Code from before the first sample is valid from the beginning. Code that came between
+ * that sample and this reading is valid from its own time on, if the file has times and that is not too much. */
 static void begin(struct namer *n, struct slot *s, const struct reply_grown *r)
 {
 	uint32_t i = 0;
@@ -169,8 +169,8 @@ static void begin(struct namer *n, struct slot *s, const struct reply_grown *r)
 	enter_changes(n, s, &r->change[i], r->grown.n - i);
 }
 
-/* The parser was started anew, or had no room, and the file no longer has what it had. What was named
- * stays named, and all else is named by what is there now. */
+/* The parser was restarted, or had no room, and the file no longer has its former contents. Named frames stay
+ * named, and all others are named by the present contents. */
 static void begin_again(struct slot *s, uint32_t order)
 {
 	s->lost_order += s->order;

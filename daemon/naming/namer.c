@@ -324,7 +324,7 @@ static int expire(struct namer *n, struct worker *w, bool *ret_fed)
 	return restart(n, w, WORKER_OVER_TIME);
 }
 
-/* While a worker is down nothing is awaited: frames are named later, stacks are not unwound. */
+/* Stop waiting while a worker is down: frames are named later, stacks are not unwound. */
 static int drain(struct namer *n)
 {
 	int r = 0;
@@ -376,7 +376,7 @@ int namer_dispatch(struct namer *n, uint64_t now_ns)
 		if (r < 0)
 			return r;
 		if (!busy) {
-			/* What a callback queued was handled by the feeding after it. */
+			/* The feeding after a callback has handled what the callback queued. */
 			n->fresh = false;
 			return 0;
 		}
@@ -496,7 +496,7 @@ void namer_sweep_mark(const struct namer *n, struct file_marks *m)
 			file_marks_keep(m, shot->map[i].file);
 }
 
-/* A line may still come for these frames, but nothing would use it. */
+/* Forget late frames that are not marked: a line may still come for them, but nothing would use it. */
 static void forget_late(struct slot *slot, const struct file_marks *m)
 {
 	size_t kept = 0;

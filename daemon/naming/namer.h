@@ -39,7 +39,7 @@
 #define NAMER_PARSER_BYTES_MAX (3ull << 30)
 /* open descriptors; the oldest are closed, and opened again when needed */
 #define NAMER_FILES_OPEN_MAX 256
-/* waiting copied stacks; one user may take as much as is left. Beyond it: LOSS_UNWIND */
+/* waiting copied stacks; one user may take as much as is left for others. Beyond it: LOSS_UNWIND */
 #define NAMER_UNWIND_BYTES_MAX (64u << 20)
 
 struct namer;
@@ -51,7 +51,7 @@ struct unwind_job {
 	/* mappings at the time of the sample; copied into the request */
 	const struct space *space;
 	pid_t pid;
-	uid_t uid; /* who pays for it; (uid_t)-1: unknown */
+	uid_t uid; /* the user who pays for it; (uid_t)-1: unknown */
 	uint64_t regs_abi, regs_mask;
 	const uint64_t *regs; /* popcount(regs_mask), may be unaligned; copied */
 	const uint8_t *stack; /* copied */
@@ -103,29 +103,29 @@ struct namer_options {
 /* Start both workers. -errno if the binary is not there. */
 int namer_new(const struct namer_options *o, struct namer **ret_namer);
 
-/* True if processes that map it now may run other contents: it was rewritten since it was opened and is marked
- * replaced; or its status changed, or nobody would see a change, and it is marked touched. One system call that does
- * not block. */
+/* May processes that map the file now run other contents? True if it was rewritten since it was opened, and it is
+ * marked replaced; or if its status changed or a change would not show, and it is marked touched. One system call that
+ * does not block. */
 bool namer_is_rewritten(struct namer *n, struct file *file);
 
-/* The file's process is now another that runs it: if it was not found since the former one was gone, it is looked for
+/* The file has another process now that runs it. If it was not found because the former process was gone, look for it
  * once more, a few times in all. 0 or -ENOMEM. */
 int namer_runs(struct namer *n, struct file *file);
-/* CLOCK_MONOTONIC of when a file was last not found, since its process was gone; 0: never. */
+/* The last time (CLOCK_MONOTONIC) at which a file was not found, since its process was gone; 0: never. */
 uint64_t namer_missed_ns(const struct namer *n);
 
 /* Name a frame that was seen in a process of this user; (uid_t)-1: unknown. A new frame becomes
  * FRAME_ASKED, and its file is opened at once, while the process that mapped it is alive. A
- * FRAME_ASKED frame no longer waits for the turn of another user who asked first. Others are
+ * FRAME_ASKED frame is named when this user is served, even if another user asked first. Others are
  * unchanged. 0 or -ENOMEM. A frame of generated code that no line describes yet stays FRAME_ASKED,
  * and is not awaited (frame_is_awaited), until namer_ask_again. */
 int namer_name(struct namer *n, struct frame *frame, uid_t uid);
 
-/* Name a FRAME_NEW frame without asking the workers, such as one that stands for many. The name is
+/* Name a FRAME_NEW frame without asking the workers, such as one that represents many. The name is
  * copied. 0, NAMER_FULL (the frame is unchanged), -ENOMEM. */
 int namer_name_as(struct namer *n, struct frame *frame, const char *function);
 
-/* A frame of generated code of this file was sampled: it is looked at next time. */
+/* A frame of generated code of this file was sampled: look at the file next time. */
 void namer_sampled(struct namer *n, struct file *file);
 bool namer_has_sampled(const struct namer *n);
 /* Have files of generated code that were sampled since the last time read on if they have grown, so that
@@ -140,7 +140,7 @@ int namer_ask_again(struct namer *n);
 /* Queue a copied stack. 0, NAMER_FULL, -ENOMEM. */
 int namer_unwind(struct namer *n, const struct unwind_job *job);
 
-/* What to poll (at most NAMER_FDS_MAX) and the deadline for calling namer_dispatch (CLOCK_MONOTONIC
+/* The descriptors to poll (at most NAMER_FDS_MAX) and the deadline for calling namer_dispatch (CLOCK_MONOTONIC
  * ns, UINT64_MAX: none). Descriptors change when a worker is restarted. */
 #define NAMER_FDS_MAX 2
 int namer_fds(const struct namer *n, struct pollfd ret_fds[NAMER_FDS_MAX]);

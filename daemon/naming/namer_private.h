@@ -65,8 +65,8 @@
 #define NAMER_ROUNDS_MAX 64u /* answers handled in one dispatch; the loop has other work */
 /* before a missing perf map is looked up again, and late frames of one that has grown */
 #define NAMER_RETRY_NS 1000000000u
-/* A copied file that was found the same is looked up again after this time, twice as long at each further time, at
- * most so long. Each time costs a copy, and its names once more. */
+/* Time after which a copied file that was found the same is looked up again. It doubles each time, up to the maximum.
+ * Each time costs a copy, and the naming of its frames again. */
 #define NAMER_SEEN_NS 1000000000u
 #define NAMER_SEEN_MAX_NS 300000000000u
 #define NAMER_ABSENT_NS                                                                            \
@@ -74,7 +74,7 @@
 /* … and once more for the frames that wait for it, each time after twice as long, so many times */
 #define NAMER_RETRY_ABSENT_NS 100000000u
 #define NAMER_ABSENT_MAX 6u
-/* Without use, of a file that is not on our root file system: whoever unmounts it waits no longer */
+/* Time for which an unused file that is not on our root file system stays open: an unmount waits no longer */
 #define NAMER_HELD_NS 1000000000u
 /* files of generated code that were sampled since the last look: one fstat each */
 #define NAMER_SAMPLED_MAX 1024u
@@ -133,7 +133,7 @@ void graves_visit(struct graves *g);
 /* The same at the end: gives killed workers a few milliseconds to end. Those that take longer move
  * to `rest` (NULL: they stay until we end). */
 void graves_leave(struct graves *g, struct graves *rest);
-/* After its socket closed: how did it end? Waits a few milliseconds at most. */
+/* The end of a worker, after its socket closed. Waits a few milliseconds at most. */
 enum worker_end worker_autopsy(struct worker *w);
 /* Send a request; fills in the head in iov[0]. 0, or -errno with the worker in WORKER_BROKEN. */
 int worker_ask(struct worker *w, enum message_type type, struct iovec *iov, size_t n_iov, int fd,
@@ -235,7 +235,7 @@ struct slot {
 	uid_t asker;               /* the user for whom it was opened last */
 	struct origin origin[N_PARTS];
 	bool no_debug; /* the parser died on it and its debug file */
-	bool rests;    /* its frames are late until its author is no longer refused */
+	bool rests;    /* paused: its frames are late until its author is no longer refused */
 	int fd[N_PARTS];
 	uint64_t bytes[N_PARTS];
 	uint64_t copied_bytes;
@@ -267,18 +267,18 @@ struct slot {
 	uint64_t seen_bytes;    /* at the last look, */
 	int64_t seen_ns;        /* when it was last written then, CLOCK_REALTIME, */
 	uint64_t looked_ns;     /* and when that look was, CLOCK_MONOTONIC; 0: none */
-	uint64_t from_ns;       /* from when on what is unread is in force */
-	uint64_t asked_from_ns; /* the same of what the parser reads now */
+	uint64_t from_ns;       /* time from which unread entries are valid */
+	uint64_t asked_from_ns; /* the same for entries that the parser reads now */
 	bool counted;           /* order and first_order are known: */
 	uint32_t order;         /* ranges of code that the parser knew last, */
 	uint32_t first_order;   /* and at first: those of version 0 */
 	uint32_t lost_order; /* and those of files before the present one that it has forgotten */
-	uint32_t anew;       /* how often the file was written anew, as it said last */
-	uint64_t mark_at, mark; /* how far it had read, and what stood there (message_grown) */
+	uint32_t anew;       /* times that the file was rewritten, by its last answer */
+	uint64_t mark_at, mark; /* the end of what it had read, and its hash (message_grown) */
 
 	struct wish_list wishes; /* none is empty, unless it is to be read on */
 	size_t n_frames;         /* in all of them */
-	/* of generated code without a description yet, or of a slot that rests; bounded by
+	/* of generated code without a description yet, or of a slot that is paused; bounded by
 	 * FRAMES_MAX */
 	struct frame **late;
 	size_t n_late, size_late;
@@ -347,7 +347,7 @@ struct namer {
 	uint32_t n_faulty, next_faulty;
 	struct file *sampled[NAMER_SAMPLED_MAX]; /* since the last look */
 	uint32_t n_sampled;
-	uint64_t wake_ns; /* when the first resting slot is checked again, or UINT64_MAX */
+	uint64_t wake_ns; /* time to check the first paused slot again, or UINT64_MAX */
 	/* users whose files and stacks this parser received; not root */
 	uid_t seen[NAMER_SEEN_MAX];
 	uint32_t n_seen;         /* above the limit: there were more than these */
@@ -412,7 +412,7 @@ bool naming_user_is_before(struct namer *n, struct naming_user *a, struct naming
 void naming_user_pay_open(struct namer *n, struct naming_user *u, uint64_t wall_ns);
 void naming_user_pay_parse(
 	struct namer *n, struct naming_user *u, uint64_t wall_ns, uint64_t cpu_ns);
-/* When a user who waits for CPU time may be served; UINT64_MAX: no user waits. */
+/* The time at which a user who waits for CPU time may be served; UINT64_MAX: no user waits. */
 uint64_t naming_users_deadline_ns(const struct namer *n);
 /* Add the users for whom naming is paused. */
 void naming_users_status(const struct namer *n, struct namer_status *status);
@@ -428,7 +428,7 @@ void slot_enqueue_first(struct namer *n, struct slot *s);
 void slot_dequeue(struct namer *n, struct slot *s);
 /* Add a waiting frame, whether or not the slot is queued. -ENOMEM. */
 int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u);
-/* Let it take its turn for this user, with no frame. -ENOMEM. */
+/* Queue the slot for this user, with no frame. -ENOMEM. */
 int slot_push_none(struct namer *n, struct slot *s, struct naming_user *u);
 struct wish *wish_free(struct namer *n, struct wish *w);
 /* Is the wish's entry still valid for its frame? Another user may have taken the frame over. */
@@ -441,17 +441,17 @@ int vdso_copy(int *ret_fd, uint64_t *ret_bytes);
 
 /* slot.c */
 int slot_get(struct namer *n, struct file *file, struct slot **ret_slot);
-/* It is used now. */
+/* Note that the slot is used now. */
 void slot_touch(struct namer *n, struct slot *s);
 /* Keep an open part, with its size, and close the former one; this is a use. */
 void slot_hold(struct namer *n, struct slot *s, enum message_part part, int fd, uint64_t bytes);
 int slot_release(struct namer *n, struct slot *s);
-/* Nothing in it can be named, or not any more. */
+/* Is the slot dead: nothing in it can be named, or not any more? */
 bool slot_is_dead(const struct slot *s);
-/* Ask the opener for it unless it is already open, or hopeless. */
+/* Ask the opener for the file unless it is already open, or hopeless. */
 int slot_want(struct namer *n, struct slot *s, struct naming_user *u);
 bool slot_is_awaited(const struct namer *n, const struct slot *s);
-/* Does it describe generated code, growing by a line for each new function? */
+/* Does the file describe generated code, growing by a line for each new function? */
 static inline bool slot_grows(const struct slot *s)
 {
 	return file_grows(s->file);
@@ -482,16 +482,16 @@ int slot_want_split(struct slot *s, const uint8_t *path, size_t n_path);
 /* Close the least recently used idle slot with a descriptor; else one that waits only for users who
  * are served after this one. O(open files): usually the first of them. False: none can be closed. */
 bool slot_evict(struct namer *n, struct naming_user *u);
-/* Close those whose file systems somebody may want to unmount, once they are idle for NAMER_HELD_NS. Cheap if called
- * often. -ENOMEM. */
+/* Close files on file systems that somebody may want to unmount, once the files are idle for NAMER_HELD_NS. Cheap if
+ * called often. -ENOMEM. */
 int slots_leave(struct namer *n);
 void frame_finish(struct namer *n, struct frame *f, enum frame_state state);
 struct slot *slot_free(struct namer *n, struct slot *s);
 
 /* grow.c */
-/* Was it written to since the last look? One fstat. Then it is unread. */
+/* Was the file written to since the last look? Then it has unread entries. One fstat. */
 void slot_look_growing(struct slot *s);
-/* Have the parser read on, and take its answer. As of parser_ask; as parser_hear. */
+/* Have the parser read on, and take its answer. They return as parser_ask and parser_hear do. */
 int slot_ask_grow(struct namer *n, struct slot *s);
 int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_t n_bytes);
 /* The range of code by which the parser names the frame. */
@@ -508,12 +508,12 @@ bool slot_is_proven(const struct namer *n, const struct slot *s);
 bool job_is_proven(const struct namer *n, const struct job *j);
 bool origin_is_faulty(const struct namer *n, const struct origin *o, enum file_state *ret_state);
 void origin_blame(struct namer *n, const struct origin *o, enum file_state state);
-/* Charge it to the user responsible; the file is not parsed again. -ENOMEM. */
+/* Charge the death to the user responsible; the file is not parsed again. -ENOMEM. */
 int slot_blame(struct namer *n, struct slot *s, enum file_state state);
-/* Are files of its author refused now? Then its frames are late, and it rests. */
+/* Are files of the slot's author refused now? Then the slot is paused, and its frames are late. */
 bool slot_is_refused(struct namer *n, const struct slot *s);
 int slot_rest(struct namer *n, struct slot *s);
-/* Queue resting slots again if they may continue. -ENOMEM. */
+/* Queue paused slots again if they may continue. -ENOMEM. */
 int slots_wake(struct namer *n);
 
 /* open.c */
@@ -543,6 +543,6 @@ int parser_ended(struct namer *n, enum worker_end end);
 /* Request a file early, while the process that mapped it is alive, on behalf of that process's
  * user. Idempotent. */
 int namer_open(struct namer *n, struct file *file, uid_t uid);
-/* A FRAME_ASKED frame no longer waits for the turn of another user who asked first. It stays in that
- * user's wish, too; if they ask for it in turn, more than once. */
+/* Take over a FRAME_ASKED frame that another user asked for first, so that it need not wait until that user is
+ * served. It stays in that user's wish, too; if the users ask for it alternately, more than once. */
 int namer_hurry(struct namer *n, struct frame *frame, uid_t uid);

@@ -121,7 +121,7 @@ int opener_feed(struct namer *n, bool *ret_fed)
 	return 0;
 }
 
-/* Back to the parser if anybody awaits it, else idle. */
+/* Give the slot back to the parser if a frame waits, else make it idle. */
 static void settle(struct namer *n, struct slot *s)
 {
 	s->queue = QUEUE_NONE;
@@ -130,7 +130,7 @@ static void settle(struct namer *n, struct slot *s)
 	n->fresh = true; /* a stack may have waited for it */
 }
 
-/* The next process that runs it may live longer. */
+/* Does a file that was not found wait for the next process that runs it? That process may live longer. */
 static bool may_come_back(struct namer *n, struct slot *s, enum file_state state)
 {
 	const struct file *f = s->file;
@@ -198,7 +198,7 @@ static void note_origin(struct slot *s, const struct message_opened *m)
 	};
 }
 
-/* It is not parsed again, under any name. */
+/* Handle a file that is known to be faulty: it is not parsed again, under any name. */
 static int open_faulty(struct namer *n, struct slot *s, enum file_state state)
 {
 	if (s->part == PART_MAIN)

@@ -90,7 +90,7 @@ static int ask_load(struct namer *n, struct slot *s, struct naming_user *u)
 	return 0;
 }
 
-/* A frame waits again. */
+/* Let a frame wait again. */
 static int put_frame_back(
 	struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u)
 {
@@ -99,7 +99,7 @@ static int put_frame_back(
 	return hurried ? 0 : slot_push(n, s, frame, u);
 }
 
-/* What was requested and not answered waits again. */
+/* Let requested frames that were not answered wait again. */
 static int put_back(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	while (n->n_answered < n->n_batch) {
@@ -305,7 +305,7 @@ static int file_forgotten(struct namer *n, struct slot *s)
 	return slot_fail(n, s, FILE_OVERSIZE);
 }
 
-/* It is not the file that was mapped: try the next candidate. */
+/* Try the next candidate, since this is not the file that was mapped. */
 static int file_other(struct namer *n, struct slot *s)
 {
 	uint32_t next = s->first + 1;
@@ -319,7 +319,8 @@ static int file_other(struct namer *n, struct slot *s)
 	return slot_want(n, s, n->asked_user);
 }
 
-/* Did the parser read what was proved? Else its answer may be of other contents, and the next step proves again. */
+/* Did the parser read the contents that were proved? Else its answer may be of other contents, and the next step
+ * proves them again. */
 static bool is_proved(struct slot *s)
 {
 	return slot_look(s) == SLOT_SAME && !s->unproved;
@@ -400,7 +401,7 @@ static int finish_naming(struct namer *n, const struct reply_naming *from, struc
 {
 	enum frame_state state = FRAME_UNNAMED;
 
-	/* Two users who take turns at it may have it in one batch twice: it has its name already. */
+	/* If two users ask for it alternately, one batch may have it twice: it has its name already. */
 	if (frame->state != FRAME_ASKED)
 		return 0;
 	if (from->outcome == NAMING_OUT_OF_SYMBOL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A user has an entry while it holds something, so there are at most as many entries as places in the
- * table. The entry used last is kept at hand: samples of one user come in rows.
+ * table. We remember the entry used last, since samples of one user come one after the other.
  */
 #include "daemon/naming/quota.h"
 
@@ -27,7 +27,7 @@ static struct quota_user *find(struct quota *q, uid_t uid)
 	return u;
 }
 
-/* NULL: nobody's, also for want of memory. */
+/* Find or add the entry of a user. NULL: unknown user, or no memory. */
 static struct quota_user *get(struct quota *q, uid_t uid)
 {
 	struct quota_user *u = uid == (uid_t)-1 ? NULL : find(q, uid);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Quotas: how much of a table, or of memory, each user holds
+/* Quotas: the amount of a table, or of memory, that each user holds
  *
  * A user may hold at most as much as is left for the others, so one user alone can hold half, the next
- * one half of the rest. A sixteenth is left for root, who may use all that is free. Who is over the quota
- * is refused new entries; nobody else notices.
+ * one half of the remainder. A sixteenth is left for root, who may use all that is free. A user who is over
+ * the quota gets no new entries; other users do not notice.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 struct quota_user;
 
-/* All 0: nobody holds anything. */
+/* A quota; all 0: no user holds anything. */
 struct quota {
 	uint64_t held;            /* by all */
 	struct quota_user *users; /* uthash by uid: those who hold something */
@@ -30,7 +30,7 @@ struct quota {
 bool quota_take(struct quota *q, uid_t uid, uint64_t max, uint64_t n);
 /* Give back what was taken for that user. */
 void quota_give(struct quota *q, uid_t uid, uint64_t n);
-/* How much that user holds. O(1). */
+/* The amount that the user holds. O(1). */
 uint64_t quota_held(struct quota *q, uid_t uid);
-/* Nobody holds anything any more. */
+/* Clear the quota: no user holds anything any more. */
 void quota_clear(struct quota *q);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Slots: what the namer holds for each file. Descriptors are scarce and a file once named is rarely
- * asked again, so they are kept least recently used first and closed from that end. A slot itself
+ * Slots: the namer's data for each file. Descriptors are scarce, and a file once named is rarely needed
+ * again, so slots are listed with the least recently used first, and closed from that end. A slot itself
  * stays until a sweep frees its file: it records that a file was tried and must not be tried again.
  */
 #include "daemon/naming/namer_private.h"
@@ -205,7 +205,7 @@ static bool waits_behind(struct namer *n, const struct slot *s, struct naming_us
 	return s->queue == QUEUE_NAME;
 }
 
-/* Nobody sees from now on what is written to it. */
+/* Close the slot's files: later writes to them go unnoticed from now on. */
 static bool evict(struct namer *n, struct slot *s)
 {
 	s->file->touched |= s->written_ns != 0;
@@ -379,7 +379,7 @@ int slot_resume(struct namer *n, struct slot *s)
 	return 0;
 }
 
-/* What the next look at it may change. */
+/* Is this a state that the next look at the file may change? */
 static bool may_come_right(enum file_state state)
 {
 	return state == FILE_VANISHED || state == FILE_REFUSED || state == FILE_NO_SYMBOLS ||

@@ -89,9 +89,9 @@ void space_clear(struct space *s)
 	s->n_maps = s->spare = s->size = 0;
 }
 
-/* Put the pieces in the place of those from `from` to `to`; whichever are fewer make room, those
- * before or those behind. The kernel gives out addresses from above, so that a program which maps
- * much puts each before all others. 0 or -ENOMEM. */
+/* Replace the mappings from `from` to `to` by the pieces. The mappings before or behind make room,
+ * whichever are fewer. The kernel gives out addresses from above, so a program that maps much puts each
+ * mapping before all others. 0 or -ENOMEM. */
 static int space_replace(
 	struct space *s, uint32_t from, uint32_t to, const struct map *piece, uint32_t n_pieces)
 {
@@ -116,8 +116,8 @@ static int space_replace(
 	return 0;
 }
 
-/* Of the mappings that it overlaps, at most the first keeps a piece before it and the last a piece
- * behind it:
+/* Insert a mapping. Of the mappings that it overlaps, at most the first keeps a piece before it and the
+ * last a piece behind it:
  *
  *      |---first---|   |--|   |---last---|
  *             |------- new ------|

@@ -14,7 +14,7 @@
 
 #define MAPS_MAX 16384 /* executable mappings of one process; a JVM has a few thousand */
 
-/* One executable mapping. */
+/* An executable mapping. */
 struct map {
 	uint64_t start, end;
 	uint64_t file_offset;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Names, each kept once: a hot function is the place of thousands of frames. They stay as long as
- * frames point to them, which a sweep checks. Their total is bounded, and so is one user's part: at
- * most as much as is left. Beyond that a frame stays unnamed.
+ * Names, each stored once: a hot function is the place of thousands of frames. They stay as long as
+ * frames point to them, which a sweep checks. Their total is bounded, and so is one user's share: at
+ * most as much as is left for others. Beyond that a frame stays unnamed.
  */
 #include "daemon/naming/namer_private.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Samples come in order of time, and changes are learned before the samples that they concern are
- * taken. So what is in force is a list of disjoint ranges, and changes wait in line until a sample's
- * time reaches them.
+/* Samples come in order of time, and we learn of changes before we take the samples that they concern.
+ * So the valid versions are a list of disjoint ranges, and changes wait in a queue until a sample's time
+ * reaches them.
  */
 
 #include "daemon/naming/version.h"
@@ -56,7 +56,7 @@ static uint32_t range_behind(const struct versions *v, uint64_t addr)
 	return low;
 }
 
-/* Put one range in the place of all that it covers; at most two pieces of those remain. */
+/* Replace all ranges that the new one covers; at most two pieces of them remain. */
 static bool enter(struct file_table *t, struct file *file, const struct version_change *c)
 {
 	struct versions *v = file->versions;

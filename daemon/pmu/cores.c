@@ -23,7 +23,7 @@
 /* Events that may lead: of each mode, and of all. */
 #define BASIS_LEADERS 4
 
-/* What a sampling plan depends on. */
+/* The properties of a platform that a sampling plan depends on. */
 struct basis {
 	enum platform_overflow overflow;
 	bool leads[BASIS_LEADERS];

@@ -46,7 +46,7 @@ const struct platform_identity *cores_identity(const struct cores *c, int hart);
  * cores_reload. */
 const struct platform *cores_platform_named(const struct cores *c, const char *name);
 
-/* A reference to the database as it is now, for who borrows from it beyond cores_reload; free it with
+/* A reference to the current database, for a caller that borrows from it beyond cores_reload; free it with
  * platform_db_free. NULL: nothing was read. */
 struct platform_db *cores_database(const struct cores *c);
 
@@ -59,13 +59,13 @@ bool cores_differ(const struct cores *c);
 /* The online harts with that platform. */
 struct hart_set cores_of(const struct cores *c, const struct platform *p);
 
-/* Counters that always-on sampling has pinned on a hart, as a mask: who plans counts there does without
- * them. 0: none. c may be NULL. */
+/* Set the counters that always-on sampling has pinned on a hart, as a mask: plans of counts there leave
+ * them out. 0: none. c may be NULL. */
 void cores_hold(struct cores *c, int hart, uint64_t counters);
-/* Those of all of these harts. */
+/* Counters that are pinned on any of these harts, as a mask. */
 uint64_t cores_held(const struct cores *c, const struct hart_set *harts);
 
-/* What failed on these cores a moment ago. NULL if c is NULL. Forgotten by cores_reload. */
+/* Trials that failed on these cores a moment ago. NULL if c is NULL. cores_reload forgets them. */
 struct trials *cores_trials(const struct cores *c);
 
 /* The counting groups that are open on harts. NULL if c is NULL: nothing is shared. */

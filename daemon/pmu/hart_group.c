@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Two counters of the same events would take turns on a hart's counters, and each would be scaled. In one
- * group both are counted all of the time that one was. Nothing is ever added to a group that is open, since
- * that would disturb who reads it: a wish of more events gets a group of its own.
+ * Two groups with the same events would rotate on a hart's counters, and the counts of each would be scaled.
+ * In one group, both users have counts of all the time. No event is ever added to a group that is open, since
+ * that would disturb its readers: a wish for more events gets a group of its own.
  *
- * A group whose hart went offline opens, reads and enables without an error, and counts no more, also when
- * the hart returns. That is seen from its enabled time alone: it stands still. Source:
+ * A group whose hart went offline opens, reads and enables without an error, and counts no more, even when
+ * the hart returns. Only its enabled time shows that: it no longer grows. Source:
  * perf_event_exit_cpu_context in kernel/events/core.c of Linux 6.12.
  *
- * A group that has had no counters since it was last looked at is not joined: a smaller one may fit where
+ * A group that has had no counters since its last reading is not joined: a smaller group may fit where
  * it does not.
  */
 #include "daemon/pmu/hart_group.h"
@@ -17,16 +17,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Groups of a hart that are compared with a wish: with more of them each has a turn in a second at most. */
+/* Groups of a hart that are compared with a wish. With more groups than this, each has counters once in
+ * a second at most. */
 #define GROUPS_COMPARED_MAX 256
-/* Of those that have the events, how many are read: reading interrupts the hart. */
+/* Groups that are read of those that have the wished events, since reading interrupts the hart. */
 #define GROUPS_LOOK_MAX 8
 /* Readings in which the enabled time of a group must move: at 0.3 µs each or more they take longer than the
  * kernel's clock needs for a step on any core that we know. On another one nothing is shared. */
 #define MOVES_TRIES_MAX 1000
-/* Between two looks there is time for some 25 turns. */
+/* Time between two readings of a group: some 25 rotations of the kernel. */
 #define SEEN_NS 100000000u
-/* A group with less of the time than this has no turn any more: 64 that take turns have 0.016 each. */
+/* A group that ran for a smaller share of the time than this gets no counters any more: 64 groups that
+ * share the counters have 0.016 each. */
 #define PART_MIN 0.001
 /* A group that has counters for less of the time is not joined for some of its events: for these alone there may be
  * counters more often. */
@@ -94,8 +96,8 @@ static bool has_turns(const struct hart_member *m)
 	return has;
 }
 
-/* How many of the events are open in it; ret_member may be NULL. 0: some are missing, or they are better off
- * in a group of their own: not counted together here, or counted in turns without the need. */
+/* The number of the events that are open in the group; ret_member may be NULL. 0: some are missing, or they are
+ * better off in a group of their own: here they are not counted together, or they rotate without need. */
 static size_t match(struct hart_group *g, const struct hart_event *event, size_t n,
 	struct hart_member **ret_member)
 {
@@ -130,7 +132,7 @@ static bool moves(const struct hart_group *g, int fd, struct group_count *ret_no
 	return false;
 }
 
-/* Does it count, and has it had counters since the last look? */
+/* Does the group count, and has it had counters since the last reading? */
 static bool look(struct hart_group *g)
 {
 	struct hart_member *leader = hart_group_leader(g);

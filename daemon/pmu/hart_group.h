@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Hart groups: the counting groups that are open on harts, each once for all who count its events
+/* Hart groups: the counting groups that are open on harts, each once for all users of its events
  *
- *      {cycles, instructions, r3} on hart 0     three descriptors, one turn on the counters
+ *      {cycles, instructions, r3} on hart 0     three descriptors, counted together
  *         ├ a counter with all three, which opened them
- *         └ a counter with cycles and instructions: what they counted since it started
+ *         └ a counter with cycles and instructions: their counts since it started
  *
  * A counter that wants some of the events of a group that is open reads that group. Members that nobody
  * reads any more are closed; the leader is closed last, since others are counted with it.
@@ -18,15 +18,15 @@
 #include "daemon/kernel/kernel.h"
 #include "daemon/kernel/machine.h"
 
-/* What one descriptor has counted. */
+/* The count of one descriptor. */
 struct group_count {
 	uint64_t value, enabled_ns, running_ns;
 };
 _Static_assert(sizeof(struct group_count) == 24, "read_format of two times, without a group");
-/* Since it was opened. 0 or -errno. */
+/* Read the count since the descriptor was opened. 0 or -errno. */
 int group_count_read(const struct kernel *k, int fd, struct group_count *ret_count);
 
-/* What makes two events on a hart the same: all that the kernel is asked for. */
+/* An event as we ask the kernel for it. Two events on a hart are the same if all of this is equal. */
 struct hart_event {
 	struct perf_event_attr
 		attr; /* size 0: this core has no such event; its member is never open */
@@ -40,7 +40,7 @@ struct hart_member {
 	struct hart_event event;
 	int fd;         /* -1: refused, not tried yet, or closed: */
 	bool is_closed; /* nobody reads it any more */
-	bool is_alone;  /* it did not open in the group: it has a turn of its own */
+	bool is_alone;  /* it did not open in the group: it is counted by itself */
 	bool by_raw;    /* opened by the core's own code instead of the kernel's generic one */
 	bool takes_kernel_in; /* it should exclude the kernel, but its PMU cannot */
 	unsigned n_users;     /* counters that read it */
@@ -65,9 +65,9 @@ struct hart_groups;
 struct hart_groups *hart_groups_new(void); /* NULL: out of memory */
 struct hart_groups *hart_groups_free(struct hart_groups *groups);
 
-/* The members of a started group that count these n events on the hart, in their order; those that the
- * kernel refused there have no fd. False: no group has all of them, or it has ended, or has no turn on the
- * counters any more. Events that should be counted together are so in the group, and those that need no
+/* Find the members of a started group that count these n events on the hart, in their order; members that the
+ * kernel refused there have no fd. False: no group has all of them, or it has ended, or gets no counters any
+ * more. In the group, events that should be counted together are counted together, and events that need no
  * counter do not wait for one. Reads at most GROUPS_LOOK_MAX groups. */
 bool hart_groups_find(struct hart_groups *groups, int hart, const struct hart_event *event,
 	size_t n, struct hart_member **ret_member);
@@ -87,10 +87,10 @@ void hart_group_start(struct hart_group *g);
 struct hart_member *hart_group_leader(struct hart_group *g);
 size_t hart_group_n_open(const struct hart_group *g);
 
-/* It was opened, outside its group if `alone`, and is used. */
+/* Note that the member was opened, outside its group if `alone`, and is used. */
 void hart_member_open(struct hart_member *m, int fd, bool alone, bool by_raw, bool takes_kernel_in);
-/* A counter reads an open member, and no longer. */
+/* A counter begins to read an open member; a counter no longer reads it. */
 void hart_member_use(struct hart_member *m);
 void hart_member_drop(struct hart_member *m);
-/* It was read: remember for what part of the time the group has counters. */
+/* Take a reading of the member: remember the share of the time in which the group has counters. */
 void hart_member_saw(struct hart_member *m, const struct group_count *count);

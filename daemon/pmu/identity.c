@@ -203,8 +203,8 @@ static void midr_read(const struct kernel *k, int hart, struct platform_identity
 	}
 }
 
-/* Where there is a PMU for each kind of hart, the kind is the PMU's name: cpuid's leaf 0x1a tells it only
- * to code that runs on the hart. */
+/* The name of the PMU gives the kind of a hart, if each kind has a PMU: leaf 0x1a of cpuid would give
+ * it only to code that runs on the hart. */
 static void pmus_read(
 	const struct kernel *k, const struct machine *m, struct platform_identity *identities)
 {

@@ -3,9 +3,9 @@
 
 /* The identity of each hart
  *
- * From the identification registers of each hart, since harts may differ: riscv_hwprobe on RISC-V,
- * MIDR_EL1 in sysfs on Arm, and /proc/cpuinfo if these are missing and on x86, where the name of
- * the hart's PMU tells kinds apart (hart_pmu.h). The device tree's compatible is added, since some
+ * It comes from the identification registers of each hart, since harts may differ: riscv_hwprobe on
+ * RISC-V, MIDR_EL1 in sysfs on Arm, and /proc/cpuinfo if these are missing and on x86, where the name of
+ * the hart's PMU distinguishes kinds (hart_pmu.h). The device tree's compatible is added, since some
  * vendors use one identity for several cores.
  */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Trials: what came of trying events on harts, remembered for a while
+/* Trials: the results of trying events on harts, remembered for a while
  *
  * Trying an event keeps a hart and the daemon's loop busy, for up to tenths of a second if it is
- * silent, and clients cause it. So what was found holds for TRIALS_KEEP_NS.
+ * silent, and clients cause it. So a result is valid for TRIALS_KEEP_NS.
  */
 
 #include <stdbool.h>

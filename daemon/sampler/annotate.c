@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Kind by kind of core, event by event. A statement about a core has its name, and if cores differ
+ * Notes come by kind of core, then by event. A statement about a core has its name, and if cores differ
  * also its harts, since the reader may not know which is which.
  */
 #include "daemon/sampler/annotate.h"
@@ -269,7 +269,7 @@ size_t annotate(const struct annotate_question *q, struct annotation ret[static 
 	return a.n;
 }
 
-/* A lower rate of others is no news where samples come at a higher one. */
+/* The session's effort, without its lower rate if the samples come at a higher one. */
 static struct sampler_effort effort_at(const struct sampler *s, uint32_t hz)
 {
 	struct sampler_effort e = s->effort;

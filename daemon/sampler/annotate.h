@@ -33,6 +33,6 @@ struct annotate_question {
 size_t annotate(const struct annotate_question *q, struct annotation ret[static ANNOTATIONS_MAX]);
 
 struct sampler;
-/* The same for a sampler's events, by its plans; hz: the rate of the samples that it is said of. */
+/* The same for a sampler's events, by its plans; hz: the rate of the samples that are annotated. */
 size_t annotate_sampler(
 	const struct sampler *s, uint32_t hz, struct annotation ret[static ANNOTATIONS_MAX]);

@@ -2,8 +2,8 @@
 
 /* All events of a session have the same clock (CLOCK_MONOTONIC), identity (IDENTIFIER first) and
  * trailer of non-sample records, so that one ring per hart can carry them all and one decoder reads
- * them by id. Only what takes space differs: events that fire carry stacks, the side-band event
- * carries the records about the system, a sibling only its value.
+ * them by id. They differ only in the data that takes space: events that fire carry stacks, the
+ * side-band event carries the records about the system, a sibling only its value.
  */
 
 #include "daemon/sampler/attr.h"
@@ -70,7 +70,7 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define SIDEBAND_RING_BYTES (1u << 20)
 /* All of them together take at most this fraction (1 / N) of the machine's memory. */
 #define SIDEBAND_RINGS_PART 512u
-/* Of a raise: a quarter of its rate with deep stacks, but never more than this. */
+/* Ring of a raise: room for a quarter of its rate with deep stacks, but never more than the maximum. */
 #define RAISE_SAMPLE_BYTES 1100u
 #define RAISE_RING_BYTES_MAX (512u << 10)
 /* All sample rings together take at most this fraction (1 / N) of the machine's memory; so do the

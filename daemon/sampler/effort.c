@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Pure: which part of a plan an effort leaves, and in words. */
+/* Effort: the part of a plan that an effort leaves, and its text. Pure. */
 
 #include "daemon/sampler/effort.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Effort: how much a running session does at each sample and switch
+/* Effort: the amount of work of a running session at each sample and switch
  *
  * A session can do less than it was opened for, and all of it again, without a gap in its side band.
  */
@@ -13,14 +13,14 @@
 
 #define EFFORT_TEXT_BYTES 192
 
-/* Do only this much from now on. Drain before. Session by the ladder only, not per task: others are
+/* Reduce the work to this effort from now on. Drain before. Session by the ladder only, not per task: others are
  * unchanged. 0 or -errno. */
 int sampler_set_effort(struct sampler *s, const struct sampler_effort *effort);
 
 /* Is that the effort in force? rate_part 0 and 1 are the same. */
 bool effort_is(const struct sampler *s, const struct sampler_effort *effort);
 
-/* What is given up, as a sentence: "counts are not cut at switches, samples carry no counters"; ""
- * if nothing is. Returns ret_text. */
+/* A sentence about the work that is left out: "counts are not cut at switches, samples carry no
+ * counters"; "" if none is. Returns ret_text. */
 const char *effort_says(
 	const struct sampler_effort *effort, char ret_text[static EFFORT_TEXT_BYTES]);

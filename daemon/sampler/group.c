@@ -12,7 +12,7 @@
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
 
-/* One group to open: member[0] fires, the others are read with it. */
+/* A group to open: member[0] fires, the others are read with it. */
 struct group {
 	enum rung rung;
 	struct event *member[EVENT_GROUP_MAX]; /* in the session's event list */
@@ -157,7 +157,7 @@ static int switch_count_open(struct sampler *s, pid_t pid, const struct stream *
 	return stream_open(s, &attr, pid, leader->fd, &stream);
 }
 
-/* Nothing cuts the group's counts: count the switches, so that stretches without one are known. 0
+/* Count the switches of a group whose counts are not cut, so that stretches without a switch are known. 0
  * or -errno of an exhausted resource. */
 static int count_open(struct sampler *s, pid_t pid, const struct stream *leader, unsigned *ret_cut)
 {
@@ -169,7 +169,8 @@ static int count_open(struct sampler *s, pid_t pid, const struct stream *leader,
 	return 0;
 }
 
-/* 0 with CUT_BPF in *cut, or without it: BPF is not available. -errno of an exhausted resource. */
+/* Let BPF cut the counts. 0 with CUT_BPF in *cut, or without it: BPF is not available. -errno of an exhausted
+ * resource. */
 static int bpf_open(
 	struct sampler *s, const struct stream *leader, enum switch_way way, unsigned *cut)
 {
@@ -191,7 +192,7 @@ static int preferred_open(struct sampler *s, const struct stream *leader, unsign
 }
 
 /* Cut the group's counts at switches, which also measures how long tasks ran. This is not valid for
- * a clock that excludes the kernel: its ticks stand only for user mode. A session per task needs
+ * a clock that excludes the kernel: its ticks represent only user mode. A session per task needs
  * cuts only for the last counts of a task: its counters stop while others run. 0 or -errno of an
  * exhausted resource. */
 static int cut_open(

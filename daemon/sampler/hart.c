@@ -19,7 +19,7 @@
 #include "daemon/sampler/attr.h"
 #include "proto/base/memory.h"
 
-/* Even the side band is refused. The user did not name it, so the message names no event. */
+/* Explain a refusal of the side band. The user did not name it, so the message names no event. */
 static int refuse_all(struct opening *o, int error)
 {
 	struct event dummy = event_dummy();
@@ -129,7 +129,7 @@ int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct eve
 	return HART_REFUSED;
 }
 
-/* The ring of samples, through an event that brings nothing itself. */
+/* Map the ring of samples, through an event without records of its own. */
 static int sample_ring_open(struct opening *o, int hart)
 {
 	struct sampler *s = o->sampler;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Counters are shared with all other profilers on this machine: perf stat beside the daemon,
- * another recording of ours, a watchdog. The kernel multiplexes groups, and reports how long a
+/* Counters are shared with all other profilers on this machine: perf stat, another recording of ours, a
+ * watchdog. The kernel multiplexes groups, and reports how long a
  * group was enabled and how long it ran. Counts are scaled by these times. But a group is all or
  * nothing: one that never gets all its counters does not run at all, not even a leader that needs
  * none, and the hart is blind. So a hart whose group has not run for several checks climbs the
  * ladder again, and takes the rung that the remaining counters allow; it is tried again later,
  * since the other profiler will end some time.
  *
- * Of sampling that is always on, priority.c says what it does to keep its counters, or to do without
- * them.
+ * priority.c describes what always-on sampling does to keep its counters, or to do without them.
  */
 
 #include "daemon/sampler/sampler_private.h"
@@ -19,8 +18,8 @@
 /* A check is valid only if the event was enabled for this fraction of the time since the last
  * check: one that was opened in between is not checked yet. */
 #define WANTED_NS_MIN 500000000u
-/* Of the time between two checks: a probe of ours, which takes a tenth of a second, is no other
- * program's count. */
+/* Share of the time between two checks below which another program is taken to use the counter. A
+ * probe of our own, which takes a tenth of a second, stays above it. */
 #define SHORT_PART 0.85
 /* Trying costs up to some tenths of a second without samples on that hart. */
 #define CLIMB_AGAIN_NS 60000000000u

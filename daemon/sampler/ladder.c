@@ -47,7 +47,7 @@ struct climb {
 	struct trials *trials;
 };
 
-/* One step of the ladder. */
+/* A step of the ladder. */
 struct step {
 	enum rung rung;
 	const struct platform_event *leader; /* RUNG_LEADER; NULL: own_leader of the options */
@@ -55,7 +55,7 @@ struct step {
 
 enum { TRIAL_MEMBERS_MAX = 1 + PLAN_SIBLINGS_MAX + 1 };
 
-/* One opened group: the leader with its ring, siblings, perhaps the switch event. */
+/* An opened group: the leader with its ring, siblings, perhaps the switch event. */
 struct trial {
 	const struct climb *climb;
 	int fd[TRIAL_MEMBERS_MAX];

@@ -20,7 +20,7 @@
 #define PLAN_SIBLINGS_MAX 4
 /* The core's own leaders: one for each mode, and one for all. */
 #define PLAN_LEADERS_MAX 4
-/* One for each rung, and one for each own leader. */
+/* A try for each rung, and one for each own leader. */
 #define PLAN_TRIES_MAX (3 + PLAN_LEADERS_MAX)
 
 struct rung_try {

@@ -13,8 +13,8 @@
 
 #include "daemon/sampler/sampler_private.h"
 
-/* Words of a group's read: nr, two times, and value, id and lost of each member, with the switch
- * event beside those that were asked for. */
+/* Words of a group's read: nr, two times, and value, id and lost of each member: the switch event and
+ * those that were asked for. */
 #define READ_WORDS_MAX (3 + 3 * (EVENT_GROUP_MAX + 1))
 
 /* Source: man perf_event_open, "Reading results". */
@@ -36,7 +36,7 @@ int stream_read(const struct sampler *s, const struct stream *stream, struct rea
 	if (format & PERF_FORMAT_TOTAL_TIME_RUNNING)
 		r.running_ns = word[at++];
 
-	/* Then the members follow, or the rest of a single event; lost is the last. */
+	/* Then the members follow, or the other words of a single event; lost is the last. */
 	size_t width =
 		(format & PERF_FORMAT_GROUP ? 1u : 0) + (format & PERF_FORMAT_ID ? 1u : 0) + 1;
 	for (; format & PERF_FORMAT_LOST && at + width <= n_words; at += width)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Sampling that is always on comes before counts that somebody asks for. The kernel gives counters to
- * pinned groups first, and lets the others take turns for what is left; so its groups are pinned.
+/* Always-on sampling takes precedence over counts that somebody asks for. The kernel gives counters to
+ * pinned groups first, and lets the others rotate on the remaining counters; so its groups are pinned.
  *
  * But a group that is pinned for good keeps its counters from every program. A RISC-V core has one
  * counter for cycles and one for instructions: if these were pinned, neither our own stat nor perf could
- * count cycles for as long as the service runs. So a group is pinned only where each of its events could
- * be counted once more beside it, as the platform data says. Others plan with the counters that are
- * left. Elsewhere it takes turns with others. If it gets too little of the time, it continues without
- * counters for a minute: no sample is missing, only counts are.
+ * count cycles for as long as the service runs. So a group is pinned only if each of its events could be
+ * counted once more at the same time, according to the platform data. Other plans use the remaining
+ * counters. If the group is not pinned, it rotates with others. If it gets too little of the time, it
+ * continues without counters for a minute: no sample is missing, only counts are.
  *
  *      each of its events fits once more    pinned
  *      else, nobody else counts             not pinned, and has its counters all the time
@@ -19,8 +19,8 @@
  * enables it, and if it still finds none climbs the ladder, which ends at cpu-clock.
  * Source: merge_sched_in and __perf_read in kernel/events/core.c of Linux 6.12.
  *
- * Recordings, stat and sessions of a private daemon are not pinned: they are somebody's wish. Nor are
- * events per task. The kernel places those again whenever a task comes to a hart, and one that was
+ * Recordings, stat and sessions of a private daemon are not pinned, since a user asked for them. Nor are
+ * events per task. The kernel places those again whenever a task comes to a hart, and an event that was
  * displaced once, in some thread, would be silent there for the rest of its life.
  */
 
@@ -68,7 +68,7 @@ static bool place(const struct members *m, uint64_t *ret_counters)
 	return true;
 }
 
-/* The counters of its group, if each member could be counted once more beside it; else 0. */
+/* The counters of the plan's group, if each member could be counted once more at the same time; else 0. */
 static uint64_t pinned_counters(const struct sampler *s, int hart, const struct plan *p)
 {
 	const struct platform *platform = cores_platform(s->options.cores, hart);

@@ -19,9 +19,9 @@ static bool rate_begins_at_ticks(const struct sampler *s)
 	return m->tick_hz > 0 && m->max_sample_rate > 0 && m->max_sample_rate <= m->tick_hz;
 }
 
-/* Such samples all fall on one moment between two ticks, and the scheduler goes by ticks too: who runs
- * there has too many. So the moment moves, by the golden ratio, which spreads any number of them
- * evenly; not onto the kernel's own work at ticks. */
+/* Such samples all fall on one moment between two ticks. The scheduler goes by ticks too, so a task that
+ * runs at that moment would get too many samples. So we move the moment by the golden ratio, which spreads
+ * any number of moments evenly, but not onto the kernel's own work at ticks. */
 static uint64_t period_moved(const struct sampler *s, uint64_t period)
 {
 	const uint64_t tick_ns = NS_PER_S / s->machine.tick_hz;
@@ -64,11 +64,12 @@ bool sampler_is_short(struct sampler *s, int r)
 	return is;
 }
 
-/* As rate_follow; move: what begins at ticks shall end at another moment. */
+/* Do the work of rate_follow. move: change the rate a little, so that samples do not stay in step with
+ * work that begins at ticks. */
 static int follow(struct sampler *s, bool move)
 {
 	int r = machine_refresh(s->kernel, &s->machine);
-	/* What cannot be read is assumed unchanged. */
+	/* Limits that cannot be read are assumed unchanged. */
 	if (r < 0 && !sampler_is_short(s, r))
 		return r;
 	uint32_t hz = s->options.hz;

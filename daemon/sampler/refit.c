@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What the ladder found on a hart stays known (sampler.found), and its plan is that with less. So
- * doing all of it again needs no new climb, which would take the hart for a tenth of a second. Only
- * the sampling events are opened again: side band and ring stay.
+/* Open the sampling events of harts again, with more or less work
+ *
+ * The sampler keeps what the ladder found on a hart (sampler.found); the hart's plan is that, without
+ * the work that is left out. So doing all of it again needs no new climb, which would take the hart for
+ * a tenth of a second. Only the sampling events are opened again: side band and ring stay.
  */
 
 #include <errno.h>

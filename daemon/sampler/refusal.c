@@ -163,7 +163,7 @@ static const struct refusal no_rights[] = {
 		"give CAP_SYS_ADMIN"},
 };
 
-/* Of the whole system, where the level allows one's own processes. */
+/* Remedy if the whole system was asked for, and the level allows one's own processes. */
 static const char system_remedy[] = "sysctl kernel.perf_event_paranoid=0, give CAP_PERFMON, or "
 				    "name processes of your own (--pid)";
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* All taps of a session use the index of its events from its start on. But harts may be planned
- * again while it runs: they come online, lose their counters to another user, or get them back. So
- * the events that they may then sample by are entered at the start, without being opened. If
- * nothing can change there is nothing to enter.
+ * again while it runs: they come online, lose their counters to another user, or get them back. So we
+ * enter the events by which they may sample then at the start, without opening them. If nothing can
+ * change, there is nothing to enter.
  */
 
 #include "daemon/pmu/event/place.h"

@@ -13,7 +13,7 @@
  *                                   [cycles]─┤ PERF_SAMPLE_READ, all into ring 0
  *                                   [instr. ]┤
  *                                   [switch ]┘
- *                                   [output ]── what BPF reads at switches, into ring 0 too
+ *                                   [output ]── the counts that BPF reads at switches, into ring 0 too
  *               [exec ]──exec ring 0, which wakes at once
  *
  * The exec event is the tracepoint sched:sched_process_exec, or if that is not available a dummy
@@ -56,7 +56,7 @@ enum sampler_stacks {
 	SAMPLER_STACKS_DWARF,
 };
 
-/* What cuts counts at switches. */
+/* The means by which counts are cut at switches. */
 enum sampler_switches {
 	SAMPLER_SWITCHES_BEST,    /* the sibling, else BPF */
 	SAMPLER_SWITCHES_SIBLING, /* or nothing */
@@ -64,8 +64,9 @@ enum sampler_switches {
 	SAMPLER_SWITCHES_NONE,    /* switches are only counted */
 	/* BPF, as sums where the session takes all tasks; or nothing */
 	SAMPLER_SWITCHES_SUMS,
-	/* As BEST, but sums on harts where they are preferred. By request alone: the kernel drops samples
-	 * that come while another BPF program runs on that hart, of which no answer speaks. */
+	/* The same as BEST, but sums on harts where they are preferred. Only by request: the kernel
+	 * drops samples that come while another BPF program runs on that hart, and no answer reports
+	 * that. */
 	SAMPLER_SWITCHES_CHEAPEST,
 	SAMPLER_SWITCHES_BOTH, /* both, to be compared (doctor/switch_check.h), not added up */
 };
@@ -96,7 +97,7 @@ struct sampler_options {
 	struct cores *cores;
 };
 
-/* What a session leaves out of what it was opened for (effort.h). All 0: nothing. */
+/* Parts of its work that a session leaves out (effort.h). All 0: none. */
 struct sampler_effort {
 	bool no_cut;      /* counts are not cut at switches */
 	bool no_counters; /* samples carry no hardware counters */
@@ -212,13 +213,13 @@ static inline uint64_t sampler_hear_lost(uint64_t *ahead, uint64_t n)
 	return n - before;
 }
 
-/* Sample that task and all that it will start by the hart's own sampling event, alone, hz times a second,
- * beside what the session samples; 1 ≤ raise ≤ RAISES_MAX. Its samples (STREAM_RAISED) have no counts. What
- * the kernel does not throttle is the highest. 0: it is sampled on all harts that sample; SAMPLER_GONE: the task has
- * ended, or no hart samples; SAMPLER_REFUSED: one refuses; -errno, also for lack of descriptors. Nothing of the task
- * stays open unless 0. */
+/* Sample that task and all that it will start by the hart's own sampling event, alone, hz times a second, in
+ * addition to the session's samples; 1 ≤ raise ≤ RAISES_MAX. Its samples (STREAM_RAISED) have no counts. The rate is
+ * at most the highest that the kernel does not throttle. 0: it is sampled on all harts that sample; SAMPLER_GONE: the
+ * task has ended, or no hart samples; SAMPLER_REFUSED: a hart refuses; -errno, also for lack of descriptors. No event
+ * of the task stays open unless 0. */
 int sampler_raise_task(struct sampler *s, unsigned raise, uint32_t hz, pid_t task);
-/* Close the events of that task and of what it started; 0: of all tasks, and the rings of the raise. */
+/* Close the events of that task and of the tasks that it started; 0: of all tasks, and the rings of the raise. */
 void sampler_lower_task(struct sampler *s, unsigned raise, pid_t task);
 
 /* All records of before that time (CLOCK_MONOTONIC) were taken from the rings: forget the events
@@ -228,18 +229,17 @@ void sampler_drained(struct sampler *s, uint64_t before_ns);
 /* The rate of its samples by time; 0: no event fires by time. */
 uint32_t sampler_rate(const struct sampler *s);
 
-/* Change the requested rate. What the kernel does not throttle is still the highest in force
- * (machine_rate_max; hz, rate_lowered). Children that
- * inherited their event keep their rate. 0 or -errno. */
+/* Change the requested rate. The rate in force is still at most the highest that the kernel does not throttle
+ * (machine_rate_max; hz, rate_lowered). Children that inherited their event keep their rate. 0 or -errno. */
 int sampler_set_rate(struct sampler *s, uint32_t hz);
 
-/* The kernel throttled: read its limit at once, and follow it. Drain before, so that what was
- * sampled at the rate of before is weighted by it. 0 or -errno. */
+/* The kernel throttled: read its limit at once, and follow it. Drain before, so that samples of the former
+ * rate are weighted by that rate. 0 or -errno. */
 int sampler_follow_rate(struct sampler *s);
 
 /* Once a second: handle hotplug, the kernel's rate limit, and counters taken by others. Rings may
- * be added or closed, so drain everything before. What fails for lack of descriptors is tried again
- * by the next call (short_of). 0, or -errno. */
+ * be added or closed, so drain everything before. If something fails for lack of descriptors, the next
+ * call tries it again (short_of). 0, or -errno. */
 int sampler_tick(struct sampler *s);
 
 /* Should that hart deliver samples whenever it is busy? *ret_user: only while it runs user code.
@@ -260,7 +260,7 @@ bool sampler_may_sum(const struct sampler *s);
 
 /* CUT_* of all harts: how the counts of this session are cut. */
 unsigned sampler_cut(const struct sampler *s);
-/* The same in words: cut_name, or that they are summed up. Static. */
+/* The same as text: cut_name, or that counts are summed up. Static. */
 const char *sampler_cut_says(const struct sampler *s);
 /* The fraction (0 to 1) of the enabled time that the hart's hardware counters ran; less than 1 if
  * they are shared. 1 if there are none. As of the last tick. */

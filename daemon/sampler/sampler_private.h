@@ -89,12 +89,12 @@ int hart_refit(struct opening *o, int hart);
 /* The same for a running session, enabled; what fails for lack of descriptors is tried again at the next
  * tick. 0 or -ENOMEM. */
 int sampler_refit(struct sampler *s, int hart);
-/* Take from a hart's plan of the ladder what the effort in force leaves out, and what is left to
- * others. */
+/* Remove from a hart's plan of the ladder the work that the effort in force leaves out, and the counters that
+ * are left to others. */
 void effort_reduce(const struct sampler *s, int hart, struct plan *p);
 /* Decide whether the group of that plan is pinned. */
 void plan_pin(const struct sampler *s, int hart, struct plan *p);
-/* Could other programs still count each of its events beside it, if it held its counters for good? */
+/* Could other programs still count each of its events, too, if it held its counters for good? */
 bool plan_leaves_room(const struct sampler *s, int hart, const struct plan *p);
 /* Do both want the same events? Their rates may differ. */
 bool effort_same_events(const struct sampler_effort *a, const struct sampler_effort *b);

@@ -26,7 +26,7 @@ enum stream_role {
 	/* context-switches sibling that only counts: a stretch in which it does not move belongs to
 	 * one task */
 	STREAM_SWITCH_COUNT,
-	/* what tasks counted, summed up by the BPF program, before a sample and when a task ends */
+	/* counts of tasks, summed up by the BPF program, before a sample and when a task ends */
 	STREAM_SWITCH_SUMS,
 	/* dummy event without records of its own, through which a ring of samples is mapped: the side band has
 	 * another */
@@ -76,10 +76,10 @@ struct stream {
 	int event; /* index into the session's event list; -1 for sideband and switch */
 	uint64_t sample_type, read_format, regs_user;
 	uint64_t period; /* fixed period (ns for cpu-clock), 0 in frequency mode */
-	/* time that one sample stands for at this rate: 1e9 / rate; 0: not known, it fires by occurrences */
+	/* time that one sample represents at this rate: 1e9 / rate; 0: not known, it fires by occurrences */
 	uint64_t weight_ns;
-	/* a leader whose readings at switches and samples give the time that tasks ran, which is
-	 * what its samples stand for */
+	/* a leader whose readings at switches and samples give the time that tasks ran, which its
+	 * samples represent */
 	bool timed;
 	/* a leader whose group counts all tasks and is not cut at switches: counts are charged only
 	 * where its STREAM_SWITCH_COUNT shows that one task ran */
@@ -122,7 +122,7 @@ void stream_table_set_summed(struct stream_table *t, uint64_t id);
 /* The event of s, which the caller takes out of `stream`, is closed: let s be found until
  * stream_table_forget. s may point into the table. -ENOMEM: it is not found. */
 int stream_table_keep(struct stream_table *t, const struct stream *s);
-/* No record of a closed event is left. */
+/* Forget closed streams: no record of a closed event is left. */
 void stream_table_forget(struct stream_table *t);
 /* Open or closed; NULL if the id is not known. O(log n). Borrowed until the table changes. */
 const struct stream *stream_table_find(const struct stream_table *t, uint64_t id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* One event of a session: entered in its list, opened on a hart, and explained if the
- * kernel refuses. */
+/* Open an event of a session: enter it in the session's list, open it on a hart, and explain the
+ * refusal if the kernel refuses it. */
 
 #include <errno.h>
 #include <stdarg.h>

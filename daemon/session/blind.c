@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Zero is the mark for reopening, not few: throttling, a limit that the kernel lowered and counters
- * that take turns make samples fewer, and each of them is counted elsewhere, but lets some pass. Less
- * than a tenth is only counted, so that nobody takes a few samples for all of them. A hart owes
- * samples only for time in which its events count (sampler_is_steady), and is judged only once it
- * owes enough of them to exclude chance, however low the rate.
+ * A hart is reopened if it delivers no samples, not if it delivers few: throttling, a limit that the
+ * kernel lowered and counters that rotate reduce the samples, but let some pass, and each of these
+ * causes is counted elsewhere. If less than a tenth of the samples comes, that is only counted, so that
+ * users do not take a few samples for all of them. A hart owes samples only for time in which its events
+ * count (sampler_is_steady). It is judged only once it owes enough of them to exclude chance, however
+ * low the rate.
  */
 #include "daemon/session/blind.h"
 
@@ -63,8 +64,8 @@ static void forget_few(struct blind_hart *h)
 	h->few_ns = h->few_samples = h->few_hz = 0;
 }
 
-/* The seconds in which the hart, busy for so much longer, brought few samples; n more. A rate that
- * changed in between is taken for the lowest. */
+/* The seconds in which the hart brought few samples, after so much more busy time and n more samples. If
+ * the rate changed in between, the lowest rate counts. */
 static uint64_t few_seconds(struct blind_hart *h, uint64_t ns, uint64_t n, uint32_t hz)
 {
 	h->few_ns += ns;
@@ -80,7 +81,7 @@ static uint64_t few_seconds(struct blind_hart *h, uint64_t ns, uint64_t n, uint3
 	return seconds;
 }
 
-/* Is it to be opened again now? Then it is given time. */
+/* Is the hart to be opened again now? If so, the time of its next reopening is set. */
 static bool must_mend(struct blind_hart *h, uint64_t now_ns)
 {
 	if (!h->blind || now_ns < h->mend_ns)
@@ -116,7 +117,7 @@ static void look_at(struct blind *b, struct sampler *s, int hart, const struct h
 	h->told_s = h->owed_ns / SECOND_NS;
 }
 
-/* In turn: those that are mended often do not keep others from it. */
+/* Choose harts to reopen in rotation, so that harts that are reopened often do not displace others. */
 static void choose(struct blind *b, uint64_t now_ns, struct hart_set *mend)
 {
 	int first = b->first_mend, n_mends = 0;
@@ -171,7 +172,7 @@ int blind_read(struct blind *b, struct sampler *s, uint64_t now_ns, struct hart_
 	_cleanup_(freep) struct hart_time *time = calloc((size_t)b->n_harts + 1, sizeof(*time));
 	if (!time)
 		return -ENOMEM;
-	/* without /proc/stat nothing is known, and nobody is blamed */
+	/* without /proc/stat nothing is known, and no hart is reported */
 	(void)hart_time_read(time, b->n_harts);
 	blind_look(b, s, time, now_ns, ret_mend);
 	return 0;

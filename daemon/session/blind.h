@@ -18,8 +18,8 @@
  * one sample in this many may come late. */
 #define BLIND_SAMPLES_MIN 100u
 
-/* Of the samples that its rate promises for the time that it was busy, a hart that brings less than
- * one in this many is reported too (LOSS_SPARSE). */
+/* A hart is reported too (LOSS_SPARSE) if it delivers less than one in this many of the samples that its
+ * rate promises for its busy time. */
 #define BLIND_FEW 10u
 
 /* Time until a blind hart is reopened; doubled each time, so that an event that cannot be repaired

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Nothing here is waited for and nothing is lost for good: every record of an exec ring comes once
- * more through the hart's own ring. So a record that does not decode, or that found its ring full,
- * is passed over without being counted.
+/* Nobody waits for these records and none is lost for good: each record of an exec ring comes again
+ * through the hart's own ring. So we skip a record that does not decode, or that found its ring full,
+ * without counting it.
  */
 
 #include "daemon/session/exec_watch.h"
@@ -57,7 +57,7 @@ uint64_t exec_watch_deadline_ns(const struct exec_watch *w)
 	return due_ns;
 }
 
-/* The tracepoint fires as the program that execs; a dummy tells of more than execs. */
+/* The tracepoint fires in the program that execs; a dummy event also reports other things than execs. */
 static bool is_exec(const struct record *r)
 {
 	return r->pid <= INT32_MAX && r->stream && r->stream->role == STREAM_EXEC &&

@@ -41,13 +41,12 @@ struct exec_watch {
 /* Wait for the sampler's current rings; call again after sampler_tick. 0, -errno. */
 int exec_watch_follow(struct exec_watch *w);
 
-/* What to wait for: one descriptor for all rings, which keeps each entry into the loop cheap; -1
- * while paused. */
+/* The descriptor to poll: one for all rings, which keeps each entry into the loop cheap; -1 while
+ * paused. */
 int exec_watch_fd(const struct exec_watch *w);
 
-/* When exec_watch_dispatch must be called at the latest; 0: at once. Ask after the descriptor was
- * passed to poll: an event's poll reports news only once, so an exec just before it would be
- * missed. */
+/* The latest time at which exec_watch_dispatch must be called; 0: at once. Ask after the descriptor was
+ * passed to poll: an event's poll reports news only once, so an exec just before it would be missed. */
 uint64_t exec_watch_deadline_ns(const struct exec_watch *w);
 
 /* Drain the rings, and read the arguments that are due. Cheap if there are none. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * /proc/stat begins with the harts, a line of ten numbers each; what follows (a count for each
- * interrupt) is not read. Time of guests is contained in user time, and stolen time is nobody's of
- * this machine: it counts to the total alone, so that load is what ran here.
+ * /proc/stat begins with the harts, a line of ten numbers each; the lines that follow (a count for each
+ * interrupt) are not read. User time contains the time of guests. Stolen time belongs to no task of this
+ * machine: it counts only to the total, so that the load is what ran here.
  */
 #include "daemon/session/hart_time.h"
 

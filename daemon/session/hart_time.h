@@ -3,7 +3,8 @@
 
 /* Hart times: how each hart spent its time, according to the kernel
  *
- * Exact, where sampling can only estimate, and cheap: one read of /proc/stat for all harts.
+ * These times are exact, where sampling can only estimate, and cheap: one read of /proc/stat for all
+ * harts.
  */
 
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A daemon that was killed leaves its socket file behind, and bind() refuses a path that exists.
- * Who is right is asked by connecting: a socket that nobody listens at refuses, and may go. It is
- * removed only as a socket, since connecting to any other file is refused as well.
+ * We find out by connecting: a socket at which nobody listens refuses, and we remove it. We remove only
+ * sockets, since any other file refuses a connection as well.
  */
 #include "daemon/session/listener.h"
 
@@ -28,7 +28,8 @@ static const struct {
 	[LISTENER_FEED] = {SOCK_SEQPACKET, "feed in [feed]", "ListenSequentialPacket="},
 };
 
-/* What is wrong with a path, and to do something about it (a format for the key's name). */
+/* Set *error to what is wrong with a path, and to a remedy, to which the use's key in mperf.conf is
+ * added. */
 static int refuse(struct listener_error *error, enum listener_use use, const char *remedy,
 	const char *what, const char *path)
 {
@@ -49,7 +50,7 @@ static void make_folder(const char *path)
 	(void)mkdir(folder, 0755); /* if it cannot be made, bind says so */
 }
 
-/* What stands in the way of binding there. 0: nothing any more; SERVER_*; -errno. */
+/* Remove a socket that nobody listens at. 0: nothing prevents binding there any more; LISTENER_*; -errno. */
 static int clear_way(
 	enum listener_use use, const struct sockaddr_un *address, struct listener_error *error)
 {

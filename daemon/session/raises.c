@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A raise has a number, which its streams, rings and tasks have. Of one task either the samples of its raise
- * count, from when its events are open, or those of all; both have the weight of their own rate, so their sum
- * is right at any moment. A child counts from its FORK on if its parent had events by then.
+ * A raise has a number, which its streams, rings and tasks have, too. For a task, the samples of its raise count
+ * once the events of the raise are open; before that, the session's own samples count. Both have the weight of
+ * their own rate, so their sum is right at any moment. A child's samples of the raise count from its FORK on, if its
+ * parent had events by then.
  */
 #include "daemon/session/raises.h"
 
@@ -49,7 +50,8 @@ uint64_t raises_lost(const struct walk *w, uid_t uid, uint64_t *told)
 	return n;
 }
 
-/* Samples of that raise no longer stand for tasks by this one; 0: for any. */
+/* End the raise for the tasks that `by` raised (0: for all of its tasks): the session's own samples count for them
+ * again. */
 static void forget(struct walk *w, unsigned raise, pid_t by)
 {
 	for (struct task *task = w->tasks.live; task; task = task->hh.next)
@@ -117,7 +119,7 @@ static uint32_t tasks_max(const struct walk *w)
 	return n > RAISE_TASKS_MAX ? RAISE_TASKS_MAX : n > 4 ? n : 4;
 }
 
-/* What cannot be opened is sampled as before. */
+/* Open the events of a task. If they cannot be opened, the task is sampled as before. */
 static int open_one(struct walk *w, struct raise *r, struct task *task, uint64_t now_ns)
 {
 	const unsigned number = task->raised;

@@ -3,9 +3,10 @@
 
 /* Raises of a walk: users whose own tasks are sampled faster than the system
  *
- * A task of such a user is raised when the session's own events have sampled it: what sleeps costs nothing.
- * Until then, and where no more can be opened, its other samples stand for it. The time that the samples of a
- * raise take is bounded; beyond it they are dropped before they cost, which is that user's loss alone.
+ * A task of such a user is raised when the session's own events have sampled it, so tasks that sleep cost nothing.
+ * Until then, and if no more events can be opened, the session's own samples represent the task. The time that the
+ * samples of a raise take is bounded; beyond the bound they are dropped before they cost anything, so only that
+ * user loses samples.
  */
 
 #include <stdbool.h>
@@ -17,10 +18,11 @@
 
 struct walk;
 
-/* Tasks of one raise for which events are open, each with what it starts; beyond it the oldest give way. */
+/* Tasks of a raise for which events are open, each with the tasks that it starts; beyond it, the events of the
+ * oldest task are closed. */
 #define RAISE_TASKS_MAX 64u
 #define RAISE_ASKED_MAX 32u /* that wait for their events */
-/* Of the loop's time, all raises together may have this part (1 / N), and each as much as the others. */
+/* Share of the loop's time (1 / N) for all raises together; each raise has an equal share of it. */
 #define RAISES_TIME_PART 4u
 
 struct raise {
@@ -42,8 +44,8 @@ struct raises {
 	uint64_t filled_ns, units;
 };
 
-/* That user's tasks shall be sampled hz times a second from now on; 0: as all others. False: RAISES_MAX other
- * users have it. */
+/* Sample that user's tasks hz times a second from now on; 0: at the rate of all others. False: RAISES_MAX other
+ * users have a raise. */
 bool raises_want(struct walk *w, uid_t uid, uint32_t hz);
 /* The rate of that user's raise; 0: there is none, as for root and -1. */
 uint32_t raises_rate(const struct walk *w, uid_t uid);
@@ -63,11 +65,11 @@ int raises_dispatch(struct walk *w, uint64_t now_ns);
  * each once it was sampled. reopened: some harts' events are new since the last look. */
 void raises_look_at_harts(struct walk *w, bool reopened);
 
-/* What a tap that sees the raise of that user, -1: none, gets of an attribution: true, and *seen is it, or what
- * remains of it where samples of the raise stand for the task. */
+/* Does a tap that sees the raise of that user (-1: none) take the attribution? True: it takes *seen, which is
+ * unchanged, or has only its counts left because samples of the raise represent the task. */
 bool raises_show(const struct walk *w, uid_t uid, struct attribution *seen);
 
 /* Does the raise have time left for a sample that takes so many units of work? If not, it is dropped and counted. */
 bool raises_admit(struct walk *w, unsigned raise, uint64_t units);
-/* The slice took so long, with all its work. */
+/* Charge the raises for a slice, which took so long with all its work. */
 void raises_charge(struct walk *w, uint64_t took_ns, uint64_t now_ns);

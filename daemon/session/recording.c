@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The tap's two callbacks fill a window and store it. A store that fails ends the recording, but
- * not the walk: what was in hand is counted among the losses, by hart, and its owner decides what
- * comes next. The ids of frames and tasks are the walk's; the call-site tree is the recording's
- * own, so that it goes when the recording does.
+ * not the walk: the samples of the current windows are counted as lost, by hart, and the recording's
+ * owner decides what to do next. The ids of frames and tasks are the walk's. The call-site tree is the
+ * recording's own, so that it is freed with the recording.
  */
 #include "daemon/session/recording_private.h"
 
@@ -18,8 +18,8 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* What a walk counts of tasks that a recording of some of them does not have; of its own it counts
- * itself, or cannot tell. */
+/* Does the walk count losses of this cause for tasks that the recording, which is of some tasks, does not
+ * have? Such losses of its own tasks the recording counts itself, or cannot tell apart. */
 static bool is_of_others(const struct recording *g, enum loss cause)
 {
 	bool some = g->shared && !targets_are_all(&g->targets);
@@ -88,7 +88,7 @@ static void lose_window(struct recording *g, struct window *window)
 	window_clear(window);
 }
 
-/* What is in hand cannot be stored. */
+/* The current windows could not be written: count their samples as lost. */
 static void lose_windows(struct recording *g)
 {
 	lose_window(g, &g->writing);
@@ -96,14 +96,14 @@ static void lose_windows(struct recording *g)
 	g->is_writing = false;
 }
 
-/* The segment knows of all these losses. */
+/* The segment has recorded all these losses. */
 static void note_told(struct recording *g, uint64_t (*lost)[N_LOSSES])
 {
 	if (g->told)
 		memcpy(g->told, lost, (size_t)g->n_harts * sizeof(*g->told));
 }
 
-/* What tasks counted in samples that were passed over is in the window too. 0 or -ENOMEM. */
+/* Add the counts of skipped samples to the window. 0 or -ENOMEM. */
 static int add_rest(struct recording *g)
 {
 	struct attribution rest;
@@ -133,7 +133,7 @@ static int write_on(struct recording *g, uint64_t n_rows)
 	return 0;
 }
 
-/* End the window at end_ns, begin the next, and write the first rows. As write_on. */
+/* End the window at end_ns, begin the next, and write the first rows. Returns as write_on does. */
 static int begin_flush(struct recording *g, uint64_t end_ns)
 {
 	int r = write_on(g, 0);
@@ -158,14 +158,14 @@ static int begin_flush(struct recording *g, uint64_t end_ns)
 	return write_on(g, RECORDING_STEP_ROWS);
 }
 
-/* Store the window, whole, and begin the next one at end_ns. As write_on. */
+/* Store the whole window, and begin the next one at end_ns. Returns as write_on does. */
 static int flush(struct recording *g, uint64_t end_ns)
 {
 	int r = begin_flush(g, end_ns);
 	return r == 0 ? write_on(g, 0) : r;
 }
 
-/* Names and the like, without a window. As flush. */
+/* Store names and the like, without a window. Returns as flush does. */
 static int update(struct recording *g)
 {
 	int r = write_on(g, 0);
@@ -178,7 +178,7 @@ static int update(struct recording *g)
 	return r;
 }
 
-/* What a disc says no to, in whatever way, ends the recording, and is no error of the daemon. */
+/* End the recording because the disc refused a write, in whatever way. That is no error of the daemon. */
 static int store_failed(struct recording *g, int r)
 {
 	g->outcome = r;
@@ -186,7 +186,7 @@ static int store_failed(struct recording *g, int r)
 	return g->trouble;
 }
 
-/* r of a flush: if it failed, what is in hand is lost. */
+/* Take the result r of a flush: if it failed, the samples of the current windows are lost. */
 static int stored_or_lost(struct recording *g, int r)
 {
 	if (r == 0)
@@ -200,8 +200,8 @@ static int flush_or_lose(struct recording *g, uint64_t end_ns)
 	return stored_or_lost(g, flush(g, end_ns));
 }
 
-/* The kernel's frames of a stack become one, which says nothing of where in the kernel. The two
- * arrays may not be the same. */
+/* Replace the kernel's frames of a stack by one frame, which does not show where in the kernel the sample
+ * was. The two arrays may not be the same. */
 static uint32_t hide_kernel(struct recording *g, const struct attribution *a, struct frame **frame)
 {
 	uint32_t n = 0;
@@ -225,7 +225,7 @@ static int add_whole(struct recording *g, const struct attribution *a)
 	return r == 0 ? window_add(&g->window, &g->stacks, a) : r;
 }
 
-/* With as much detail as its user's share of the store has room for. */
+/* Add an attribution with as much detail as its user's share of the store has room for. */
 static int add(struct recording *g, struct attribution *a)
 {
 	if (!g->share)
@@ -301,7 +301,8 @@ static int cut(void *userdata, uint64_t cut_ns)
 	return 0;
 }
 
-/* What the segment knows by id keeps its id; what is in hand, and the call-site tree, are kept. */
+/* Mark for a sweep: ids that the segment uses stay reserved; the current window's tasks and the frames of
+ * the call-site tree are kept. */
 static void mark(void *userdata, struct sweep *s)
 {
 	struct recording *g = userdata;
@@ -318,7 +319,7 @@ static void mark(void *userdata, struct sweep *s)
 	recording_thin_mark(g->thin, s);
 	if (!g->segment || g->trouble)
 		return;
-	(void)update(g); /* tasks that ended are told of before they go */
+	(void)update(g); /* tasks that ended are stored before they are freed */
 	segment_reserve(g->segment, s);
 }
 
@@ -448,7 +449,7 @@ static bool waits_for_names(struct recording *g, uint64_t now_ns)
 	return now_ns < g->stalled_ns;
 }
 
-/* 0 or what a dispatch says. Whoever pays for the loop's time pays for this, too. */
+/* Returns 0 or an outcome of recording_dispatch. The user who pays for the loop's time pays for this, too. */
 static int write_a_step(struct recording *g)
 {
 	uint64_t began_ns = g->spent ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A recording: what one tap of a walk keeps, in one segment
+/* A recording: the data that one tap of a walk keeps, in one segment
  *
  *      walk ─▶ tap ─▶ window ─▶ segment
  *
- * A window is flushed when its time is over. When told to finish, a recording waits for names while
- * any still come, then seals; its answers say what has no name. It either owns a walk, which it
- * then stops, or shares one.
+ * A window is flushed when its time is over. After recording_finish, a recording waits for names while
+ * any still come, then seals the segment; its answers report frames without a name. It either owns a
+ * walk, which it stops then, or shares one.
  */
 
 #include "daemon/aggregate/window.h"
@@ -95,15 +95,15 @@ uint64_t recording_deadline_ns(const struct recording *g);
 enum { RECORDING_SEALED = 8, RECORDING_LOST_STORE };
 int recording_dispatch(struct recording *g, uint64_t now_ns);
 
-/* From now on windows come with that sentence, which their answers pass on: what was given up to
- * limit overhead. "": nothing more is said. Cut off after RECORDING_NOTE_BYTES. */
+/* Store later windows with that sentence, which answers pass on: the work that was left out to limit
+ * overhead. "": none. It is cut off after RECORDING_NOTE_BYTES. */
 #define RECORDING_NOTE_BYTES 256
 void recording_note(struct recording *g, const char *text);
 
-/* Its hart counts are about to go: later windows have none. */
+/* The recording's hart counts are about to be freed: later windows have none. */
 void recording_count_no_more(struct recording *g);
 
-/* Take what was sampled before now_ns, and no more; sealing follows in recording_dispatch. A walk
+/* Take the samples from before now_ns, and no later ones; sealing follows in recording_dispatch. A walk
  * that is not shared is stopped. */
 int recording_finish(struct recording *g, uint64_t now_ns);
 
@@ -129,6 +129,6 @@ struct recording_state {
 };
 void recording_state(const struct recording *g, struct recording_state *ret_state);
 
-/* Samples in memory are counted as lost. An unsealed segment is removed, unless it is live: then it
- * is left as it is. */
+/* Free the recording. Samples in memory are counted as lost. An unsealed segment is removed, unless it is
+ * live: then it is left unsealed. */
 struct recording *recording_free(struct recording *g);

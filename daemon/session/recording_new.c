@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* How a recording begins: its targets are watched, its segment is made, its tap listens. */
+/* The beginning of a recording: watch its targets, create its segment, add its tap to the walk. */
 
 #include <errno.h>
 #include <stdio.h>

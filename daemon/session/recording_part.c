@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Shares are of the whole recording, since a copied stack is counted some time after it came. */
+/* The shares are computed over the whole time of the recording, since a copied stack is counted some time
+ * after its sample came. */
 
 #include "daemon/session/recording_part.h"
 

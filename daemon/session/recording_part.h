@@ -3,9 +3,9 @@
 
 /* The part of a walk's lost samples that belongs to a recording of some tasks
  *
- * A walk samples whole harts, and nobody knows whose sample found a full ring. Of a hart's lost samples a
- * recording takes the share that it has of those that came, since it began: never more than its tasks
- * can have had.
+ * A walk samples whole harts, and it is not known whose sample found a full ring. So a recording takes the
+ * same share of a hart's lost samples that it has of the samples that came since it began: never more than
+ * its tasks can have had.
  */
 
 #include <stdint.h>
@@ -15,15 +15,15 @@
 struct attribute;
 struct recording_part;
 
-/* lost: per hart, what the walk has lost so far, none of it the recording's. 0 or -ENOMEM. */
+/* lost: per hart, the walk's losses so far, none of which are the recording's. 0 or -ENOMEM. */
 int recording_part_new(const struct attribute *a, int n_harts, uint64_t (*lost)[N_LOSSES],
 	struct recording_part **ret_part);
 
 /* Count samples of that hart as the recording's; p may be NULL. */
 void recording_part_take(struct recording_part *p, int hart, uint64_t n_samples);
 
-/* Of what the walk has lost: all until the recording began, and its part of what came since. Causes
- * that cost no samples are whole. It never falls. p NULL: all. */
+/* The recording's share of the walk's losses: all losses until the recording began, and its share of the
+ * later ones. Losses that cost no samples count in full. The result never falls. p NULL: all losses. */
 uint64_t recording_part_lost(struct recording_part *p, int hart, enum loss cause, uint64_t lost);
 
 struct recording_part *recording_part_free(struct recording_part *p);

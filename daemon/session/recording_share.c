@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A sample is cut before it is counted: a call site that nobody will write takes no memory either.
- * What stands for many, one function for all of a process and one process for all of a user, is a
- * frame and a task like any other, so that nothing behind them has to know. A user has such a process
- * for each job, and one for the rest.
+ * A sample loses its detail before it is counted, so that a call site that is not stored takes no memory
+ * either. The function that represents all of a process is a frame like any other, and the process that
+ * represents all processes of a user is a task like any other, so that later steps need not know of them.
+ * A user has such a process for each job, and one for processes without a job.
  */
 #include "daemon/session/recording_share.h"
 
@@ -14,14 +14,15 @@
 
 #include "proto/base/hash_table.h"
 
-/* The name that coarser tiers give to what stands for many programs (store/rollup/names.c). */
+/* The name that coarser tiers give to a task that represents many programs (store/rollup/names.c). */
 #define COMM_MERGED "[other]"
 /* No thread has it: Source: pid_max(5), tids are above 0. */
 #define TID_MERGED INT_MIN
 /* Each with what is the user's and with what is nobody's. */
 #define MERGED_USERS_MAX (2 * SHARE_USERS_MAX)
 
-/* Of a user's job: what is the user's, or what belongs to nobody and is on this user's account. */
+/* A task into which samples of a user's job are merged. Samples that belong to nobody and are on the
+ * user's account have a task of their own. */
 struct merged {
 	struct merged_key {
 		uint32_t account, uid, set; /* set: id of its labels; 0: none */
@@ -52,7 +53,7 @@ int recording_share_new(
 	return 0;
 }
 
-/* The frame that stands for all of a process. Where there is no room for it the leaf stays. */
+/* The frame that represents all of a process. If there is no room for it, the leaf stays. */
 static int fold(struct recording_share *s, struct attribution *a)
 {
 	struct file_table *files = &s->walk->files;
@@ -75,7 +76,7 @@ static void forget(struct recording_share *s, struct merged *m)
 	free(m);
 }
 
-/* A task of the user with these labels, NULL: none. 0, also where the task table is full; -ENOMEM. */
+/* Add a task of the user with these labels (NULL: none). 0, also if the task table is full; -ENOMEM. */
 static int add_merged(struct recording_share *s, const struct merged_key *key,
 	struct label_set *labels, uint64_t time_ns, struct merged **ret_merged)
 {
@@ -103,8 +104,8 @@ static int add_merged(struct recording_share *s, const struct merged_key *key,
 	return 0;
 }
 
-/* The task that stands for those of a user's job, or for all that have none; the last one for users beyond the
- * limit. NULL where the task table is full: nobody's. 0 or -ENOMEM. */
+/* Set a->task to the task that represents the tasks of a user's job, or all tasks without a job; the last one is
+ * for users beyond the limit. NULL if the task table is full: not attributed. 0 or -ENOMEM. */
 static int merged_task(struct recording_share *s, struct attribution *a, uid_t account)
 {
 	struct label_set *labels = a->task->labels;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* What a recording keeps of samples whose user is over the share (aggregate/share.h)
+/* Recording share: what a recording keeps of samples whose user is over the share (aggregate/share.h)
  *
  * All functions take NULL, a recording without limits, and do nothing then.
  */
@@ -20,7 +20,7 @@ int recording_share_new(
  * -ENOMEM. */
 int recording_share_cut(struct recording_share *s, struct attribution *a, bool *ret_cut);
 
-/* Charge what an attribution has added to the window and the call-site tree. */
+/* Charge the user for what an attribution has added to the window and the call-site tree. */
 void recording_share_charge(
 	struct recording_share *s, uid_t uid, uint32_t n_nodes, uint32_t n_rows, uint32_t n_reads);
 
@@ -33,7 +33,7 @@ bool recording_share_has_room(struct recording_share *s, uid_t uid);
 /* For the segment; NULL for NULL. */
 struct shares *recording_share_all(const struct recording_share *s);
 
-/* Mark what it will use again, and forget what has not been used since the last call. */
+/* Mark the frames and tasks that the share will use again, and forget those not used since the last call. */
 void recording_share_mark(struct recording_share *s, struct sweep *sweep);
 
 struct recording_share *recording_share_free(struct recording_share *s);

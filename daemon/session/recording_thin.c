@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Of each hart's samples every n-th is kept, n the ratio of the rates, which need not be whole: the
- * lower rate is added up until it reaches the higher. Which one that is depends on nothing that
- * runs, so each has the same chance, and the weights of those between are added to it: an estimate
- * without bias, whose sum is exact. Counters are no estimate. They belong to the task that counted
- * them, and wait for that task's next sample, or go without one before the window is stored.
+ * We keep every n-th sample of each hart, where n is the ratio of the two rates and may be fractional: the
+ * lower rate is added up until it reaches the higher. The choice does not depend on what runs, so each
+ * sample has the same chance, and the weights of the skipped samples before it are added to it. So the
+ * estimate has no bias, and its sum is exact. Counters are no estimate: counts belong to the task that
+ * counted them. They wait for that task's next sample, or are added without a sample before the window is
+ * stored.
  */
 #include "daemon/session/recording_thin.h"
 
@@ -15,10 +16,10 @@
 
 struct thin_hart {
 	uint64_t phase;
-	uint64_t weight_ns, period; /* of samples passed over since the last that was kept */
+	uint64_t weight_ns, period; /* of samples skipped since the last that was kept */
 };
 
-/* What a task counted in samples that were passed over; without frames. */
+/* Counts of a task in skipped samples; without frames. */
 struct thin_task {
 	uint32_t id;
 	struct attribution sum;
@@ -44,8 +45,8 @@ int recording_thin_new(uint32_t hz, int n_harts, struct recording_thin **ret_thi
 	return 0;
 }
 
-/* Add the counts of one attribution to another's. Events beyond the places for them are of no group
- * that we open. */
+/* Add the counts of one attribution to another's. There is room for the events of every group that we
+ * open. */
 static void add_reads(struct attribution *to, const struct attribution *from)
 {
 	for (uint32_t i = 0; i < from->n_reads; i++) {

@@ -3,12 +3,12 @@
 
 /* Thinning: a recording that keeps its own rate while the walk samples faster for others
  *
- *      walk, 999 Hz   s s s s s s s s s s   each stands for 1 ms
- *      kept, 99 Hz                      s   stands for 10 ms: the sum of these
+ *      walk, 999 Hz   s s s s s s s s s s   each represents 1 ms
+ *      kept, 99 Hz                      s   represents 10 ms: the sum of these
  *
- * A kept sample is one that a sampler of the lower rate would have taken: it stands for all the
- * time on that hart since the previous one, so weights add up to the same, and what a task counted
- * in between goes to that task's next sample.
+ * A kept sample is one that a sampler of the lower rate would have taken: it represents all the time on
+ * that hart since the previous one, so weights add up to the same. The counts of a task in between go to
+ * that task's next sample.
  *
  * All functions take NULL, a recording that keeps all, and do nothing then.
  */

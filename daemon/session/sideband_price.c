@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A record takes less than a microsecond, and an exec 500 of them, so a mean says nothing: pairs are
- * short, every other one begins with the side that has events, and the median counts. How well it is
- * known follows from the differences themselves: with 21 of them it is between the 6th and the 16th
- * in 97 of 100 cases, whatever disturbs them.
+/* A record takes less than a microsecond, and an exec 500 microseconds, so a mean would show nothing.
+ * Therefore pairs are short, every other pair begins with the side that has events, and the result is the
+ * median. The differences themselves give its interval: with 21 differences, the median is between the 6th
+ * and the 16th in 97 of 100 cases, whatever disturbs them.
  */
 
 #include "daemon/session/sideband_price.h"
@@ -55,7 +55,8 @@ static void empty_rings(struct ring *ring, size_t n)
 	}
 }
 
-/* What came before, the other side and the enabling of events, is not to be seen. */
+/* Do a quarter of the work without measuring it, then measure the work: so the other side's work and the
+ * enabling of events do not show in the result. */
 static int work_warm(const struct kernel *k, int hart, enum task_work what, uint64_t *ret_ns)
 {
 	uint64_t warm_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Nothing is remembered of a task: its parents are a handful of steps away, and what is remembered
- * by id would be wrong once an id is used again.
+ * We remember nothing of a task: its parents are a handful of steps away, and anything remembered by id
+ * would be wrong once the id is used again.
  */
 #include "daemon/session/targets.h"
 
@@ -17,7 +17,7 @@ static bool is_named(const struct targets *t, const struct task *process)
 	return false;
 }
 
-/* In that control group, or one below it. */
+/* Is the task in that control group, or one below it? */
 static bool is_in(const struct targets *t, const struct task *task)
 {
 	const struct cgroup *in = task->cgroup ? cgroup_find(t->tasks, task->cgroup) : NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Targets: whose samples a tap keeps from a walk that delivers everybody's
+/* Targets: the tasks whose samples a tap keeps from a walk that delivers the samples of all
  *
- * Named processes and all that they start, one user's processes, or those of a job or a unit. A process is identified by its
- * pid and by being alive when the targets were set, since pids are reused.
+ * Targets are named processes and all that they start, one user's processes, or those of a job or a unit. A
+ * process is identified by its pid and by being alive when the targets were set, since pids are reused.
  */
 
 #include <stdbool.h>
@@ -37,5 +37,5 @@ struct targets {
 #define TARGETS_PARENTS_MAX 1024
 bool targets_want(const struct targets *t, const struct task *task);
 
-/* Is it everybody's, without exception? */
+/* Are the samples of all users kept, without exception? */
 bool targets_are_all(const struct targets *t);

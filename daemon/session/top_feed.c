@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Two slices take turns: one gathers while the other is looked at. Each has its own call tree, so
+ * Two slices alternate: one gathers while clients look at the other. Each has its own call tree, so
  * that a tree can be dropped together with the window whose rows point into it.
  *
- * A walk drains four times a second, which is often enough for a store; this tap is prompt, so that
- * frames come in even steps and the first one soon.
+ * A walk drains four times a second, which is often enough for a store. This tap is prompt: the walk
+ * drains for its cuts, so that frames come at even intervals and the first one soon.
  */
 #include "daemon/session/top_feed.h"
 
@@ -49,8 +49,8 @@ static void slice_begin(struct top_feed *f, uint64_t start_ns)
 	s->window.start_ns = start_ns;
 }
 
-/* What the walk lost, and the harts did, between the last cut and this one. Without /proc/stat
- * their times are unknown. */
+/* End the slice with the walk's losses and the harts' times between the last cut and this one. Without
+ * /proc/stat the times are unknown. */
 static void slice_end(struct top_feed *f, uint64_t end_ns)
 {
 	struct top_slice *s = &f->now;

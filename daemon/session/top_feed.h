@@ -61,10 +61,10 @@ struct top_feed {
  * user. *list must not move. 0 or -ENOMEM. */
 int top_feed_get(
 	struct top_feed **list, const struct top_feed_options *o, struct top_feed **ret_feed);
-/* One user less; the last one frees it. Call before the walk is freed. Returns NULL. */
+/* Give up the feed; its last user frees it. Call before the walk is freed. Returns NULL. */
 struct top_feed *top_feed_put(struct top_feed *f);
 
-/* When its walk cuts it next. */
+/* The time at which its walk cuts it next. */
 uint64_t top_feed_deadline_ns(const struct top_feed *f);
 /* The rate at which it gathers. */
 uint32_t top_feed_rate(const struct top_feed *f);

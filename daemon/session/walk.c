@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The order of things matters at both ends. At the start /proc is scanned before and after events
- * are enabled, so that nothing falls between: what is told twice is counted once. At the end
- * sampling stops first, then the rings are emptied.
+ * are enabled, so that no task is missed in between; a task that is found twice is entered once. At the
+ * end sampling stops first, then the rings are emptied.
  *
  * Windows are cut in the time of the records, not of the drains: a drain up to a tap's cut comes
  * first, so its window holds what happened in it and nothing else. Only copied stacks, whose
@@ -19,7 +19,8 @@
 #include "proto/base/memory.h"
 
 #define TICK_NS 1000000000u
-/* Of scanning in one turn: of the thread's own time, and in all, since processes may not answer. */
+/* Limits of one call of walk_scan: CPU time of the thread, and elapsed time, since processes may not
+ * answer. */
 #define SCAN_SLICE_NS 5000000u
 #define SCAN_WAITS_NS 20000000u
 
@@ -141,7 +142,7 @@ uint64_t walk_scan_ns(const struct walk *w)
 	return attribute_scans(w->attribute) ? w->inner->next_scan_ns : UINT64_MAX;
 }
 
-/* It rests for as long as it took, so that the rings have their turn. */
+/* After each slice scanning pauses for as long as the slice took, so that the rings are drained. */
 int walk_scan(struct walk *w)
 {
 	const uint64_t began_ns = clock_ns(CLOCK_MONOTONIC);
@@ -321,7 +322,7 @@ static uint64_t count_hotplugs(const struct sampler *s)
 	return n;
 }
 
-/* Open harts again that are busy and bring nothing. Their rings were drained a moment ago. */
+/* Open harts again that are busy and bring no samples. Their rings were drained a moment ago. */
 static int mend_blind(struct walk *w, uint64_t now_ns, bool *ret_mended)
 {
 	struct blind *b = &w->inner->blind;
@@ -349,7 +350,8 @@ static int without_descriptors(struct walk *w, int r)
 	return 0;
 }
 
-/* Once a second. A hart that came was not listened to before: what happened on it is scanned. */
+/* Check the harts, once a second. Records of a hart that came online are missing so far, so scan for tasks
+ * that began on it. */
 static int tick(struct walk *w, uint64_t now_ns)
 {
 	bool mended = false;
@@ -406,7 +408,7 @@ static void notice_hung_rings(struct walk *w)
 	}
 }
 
-/* What is due while sampling runs. */
+/* Do the work that is due while sampling runs. */
 static int run(struct walk *w, uint64_t now_ns)
 {
 	struct walk_inner *in = w->inner;
@@ -505,7 +507,7 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 	int r = w->feed ? feed_resume(w->feed) : 0;
 	if (r == 0 && w->feed)
 		r = feed_settle(w->feed, now_ns, UINT64_MAX);
-	/* What ends before the next look is judged too. */
+	/* Check for blind harts once more, since no later check covers the time since the last one. */
 	struct hart_set mend;
 	if (r == 0 && w->sampler->started && !w->sampler->options.per_task) {
 		r = walk_drain_all(w, now_ns);

@@ -23,8 +23,8 @@
 /* Four drains per second keep a ring for one second of samples three quarters empty, and cost one
  * wakeup each. */
 #define WALK_DRAIN_NS 250000000u
-/* Of a session that ends: at its beginning, and for as long after a program was gone before it could be opened. Then
- * what lives as long as this is named, for 2 ms of CPU time a second. */
+/* Interval between drains, in a session that ends: for WALK_HURRIES_NS from its beginning, and after a program was
+ * gone before it could be opened. So programs that live as long as this are named, for 2 ms of CPU time a second. */
 #define WALK_HURRY_NS 25000000u
 #define WALK_HURRIES_NS 2000000000u
 
@@ -74,7 +74,7 @@ struct walk {
 	/* events that threads of programs count in regions */
 	struct grants grants;
 	uint64_t n_taken; /* samples taken out of the rings, whatever the taps, without raises */
-	uint64_t n_told[N_TASK_WORKS]; /* forks, execs and mappings that the rings told of */
+	uint64_t n_told[N_TASK_WORKS]; /* forks, execs and mappings that the rings reported */
 	/* CLOCK_REALTIME - CLOCK_MONOTONIC, updated every second */
 	uint64_t realtime_offset_ns;
 	/* the rest is walk.c's */
@@ -89,12 +89,12 @@ enum {
 
 /* Plan, open, scan /proc. Events are not enabled yet. 0, WALK_*, -errno. */
 int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error);
-/* The same in slices of a turn: call walk_scan, once the time of walk_scan_ns has come, until that is UINT64_MAX. 0 or
- * -errno. */
+/* The same, but in slices, each within a turn of the loop: call walk_scan at the time of walk_scan_ns, until that is
+ * UINT64_MAX. 0 or -errno. */
 int walk_open(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error);
 uint64_t walk_scan_ns(const struct walk *w);
 int walk_scan(struct walk *w);
-/* Enable all events, and begin to scan again, which walk_dispatch goes on with. 0 or -errno. */
+/* Enable all events, and begin to scan again; walk_dispatch continues the scan. 0 or -errno. */
 int walk_start(struct walk *w, const pid_t *pids, size_t n_pids);
 struct walk *walk_free(struct walk *w);
 
@@ -113,8 +113,8 @@ uint64_t walk_deadline_ns(const struct walk *w);
 /* Drain, cut and name what is due. 0 or -errno. */
 int walk_dispatch(struct walk *w, uint64_t now_ns);
 
-/* That user's processes are sampled faster from now on, where such a rate is wanted (raises.h), and not only once
- * they were sampled. 0 or -errno. */
+/* Sample these processes of that user faster from now on, if such a rate is wanted (raises.h), without waiting for
+ * their first samples. 0 or -errno. */
 int walk_raise(struct walk *w, uid_t uid, const pid_t *pids, size_t n_pids);
 
 /* Drain the rings up to now_ns (CLOCK_MONOTONIC): before a tap ends. 0 or -errno. */
@@ -137,14 +137,14 @@ void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids);
 /* Free tasks, files and frames without references (sweep.h). 0 or -errno. */
 int walk_sweep(struct walk *w);
 
-/* What is wrong with some harts while the walk goes on, as a sentence; "": nothing. */
+/* A sentence about what is wrong with some harts while the walk goes on; "": nothing. */
 const char *walk_trouble(const struct walk *w);
 
 /* Samples that came out of that hart's ring since the start. */
 uint64_t walk_samples(const struct walk *w, int hart);
 
-/* Do only that much from now on (sampler/effort.h). What is in the rings is taken before. 0 or
- * -errno. Cheap if nothing changes. */
+/* Reduce the work to that effort from now on (sampler/effort.h). Records that are in the rings are taken
+ * before. 0 or -errno. Cheap if nothing changes. */
 int walk_set_effort(struct walk *w, const struct sampler_effort *effort);
 
 /* Change the rate of events chosen by the ladder. Weights change with it. 0 or -errno. */

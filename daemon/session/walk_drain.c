@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Draining goes in slices of the loop's time, with a rest as long after each: whatever comes, the loop has half
- * of its time for others, and what comes faster than that is lost in the ring in which it comes. A drain that
- * took more than one slice goes on up to where it was to go, so that it ends. Who needs all samples so far gets
- * those of the session's own events at once, and of raises what a slice or three brings: their rings may be left
- * behind, and their samples then reach a tap late.
+ * We drain in slices of the loop's time, with a pause as long as the slice after each. So whatever comes, the loop
+ * has half of its time for other work, and records that come faster than that are lost in their own ring. A drain
+ * that takes more than one slice keeps its first end, so that it ends. A caller that needs all samples so far gets
+ * those of the session's own events at once, and those of raises for some slices' time: rings of raises may not be
+ * emptied then, and their samples reach a tap late.
  */
 #include "daemon/session/walk_private.h"
 
@@ -15,9 +15,9 @@
 #define EXEC_LOOK_RECORDS 32
 /* Cuts before the loop goes on with its other work, after a stall; some seconds' worth. */
 #define CUTS_DUE_MAX 64
-/* Of raises, where all samples so far are needed at once. */
+/* CPU time for samples of raises when all samples so far are needed at once. */
 #define RAISED_AT_ONCE_NS (3 * DRAIN_SLICE_NS)
-/* Work of a record beside the frames of its stack, in frames. */
+/* Work of a record in addition to the frames of its stack, in frames. */
 #define RECORD_UNITS 4u
 
 static uint64_t cpu_ns(void)
@@ -91,7 +91,7 @@ static struct tap *first_cut(const struct walk *w)
 }
 
 /* Cut all windows that were over by then, after a stall as many as one slice may, and drain up to then, else
- * later records would get into these windows. As drain. */
+ * later records would get into these windows. Returns as drain does. */
 static int cut_and_drain(struct walk *w, uint64_t by_ns, uint64_t until_cpu_ns)
 {
 	struct tap *tap = first_cut(w);
@@ -142,8 +142,8 @@ int walk_drain_all(struct walk *w, uint64_t by_ns)
 	return r;
 }
 
-/* A ring wakes us at each quarter of it, wherever its tail stands, so one that is a quarter full may be half full
- * before it wakes again. */
+/* Is a ring an eighth full? A ring wakes us at each quarter of it, wherever its tail is, so a ring that is a quarter
+ * full may be half full before it wakes us again. */
 static bool ring_fills(struct walk *w)
 {
 	for (size_t i = 0; i < w->sampler->n_rings; i++) {
@@ -155,7 +155,7 @@ static bool ring_fills(struct walk *w)
 	return false;
 }
 
-/* When the first tap that wants it is to be cut. */
+/* The time at which the first prompt tap is to be cut, and its records have arrived. */
 static uint64_t prompt_ns(const struct walk *w)
 {
 	uint64_t first_ns = UINT64_MAX;
@@ -165,7 +165,7 @@ static uint64_t prompt_ns(const struct walk *w)
 	return first_ns < UINT64_MAX - MERGE_SLACK_NS ? first_ns + MERGE_SLACK_NS : UINT64_MAX;
 }
 
-/* An exec alone is not. A ring that hung up wakes us until run() has noticed. */
+/* Is a drain due? An exec alone is no reason. A ring that hung up wakes us until run() has noticed. */
 bool walk_drain_is_due(struct walk *w, uint64_t now_ns)
 {
 	struct walk_inner *in = w->inner;

@@ -22,7 +22,7 @@ struct walk_inner {
 	uint64_t next_rate_ns; /* the kernel's limit is not read again before */
 	bool always;           /* as in struct walk_options */
 	bool looked;           /* at files of generated code, for the next drain */
-	uint64_t rest_ns;      /* a ring that fills does not wake us before */
+	uint64_t rest_ns;      /* end of the pause: a ring that fills does not wake us before */
 	uint64_t goal_ns;      /* up to which the drain in progress goes; 0: none is */
 	bool scan_is_due;      /* a hart came, and what runs on it was not looked for yet */
 	uint64_t next_scan_ns; /* of a scan that goes on */
@@ -35,18 +35,18 @@ struct walk_inner {
 /* CPU time of one turn of the loop for draining, as long as there is more. */
 #define DRAIN_SLICE_NS 5000000u
 
-/* Cut all windows that are over by then, then drain up to it: one slice, which rests afterwards for as long as
- * it took. 0; WALK_MORE: others are needed; -errno. */
+/* Cut all windows that are over by then, then drain up to then: one slice, after which draining pauses for as long
+ * as the slice took. 0; WALK_MORE: more slices are needed; -errno. */
 enum { WALK_MORE = 1 };
 int walk_drain_slice(struct walk *w, uint64_t by_ns, uint64_t now_ns);
-/* The same in one go, but of raises not more than a slice or three. 0 or -errno. */
+/* The same in one go, but for samples of raises in three slices' time at most. 0 or -errno. */
 int walk_drain_all(struct walk *w, uint64_t by_ns);
-/* Drain up to then, whatever is cut. As walk_drain_all. */
+/* Drain up to then without cutting windows, and without a limit of time. Returns as walk_drain_all does. */
 int walk_drain_rest(struct walk *w, uint64_t cut_ns);
 /* Is it worth a drain? */
 bool walk_drain_is_due(struct walk *w, uint64_t now_ns);
 /* Generated code that was sampled is looked at so long before the next drain: enough for the parser. */
 #define DRAIN_LOOK_NS 20000000u
 bool walk_look_is_due(const struct walk *w, uint64_t now_ns);
-/* When the next drain is, or the look before it. */
+/* The time of the next drain, or of the look before it. */
 uint64_t walk_drain_deadline_ns(const struct walk *w);

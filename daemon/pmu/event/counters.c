@@ -6,7 +6,7 @@
 
 #include "daemon/pmu/event/place.h"
 
-/* Counters beside the programmable ones, as bits of a plan's masks. Sources: RISC-V privileged
+/* Counters that are not programmable, as bits of a plan's masks. Sources: RISC-V privileged
  * specification, mcycle and minstret are counters 0 and 2; Arm ARM, PMCCNTR_EL0 is counter 31, and event
  * 0x11 is CPU_CYCLES. */
 #define RISCV_CYCLE (UINT64_C(1) << 0)
@@ -19,7 +19,7 @@ static bool is_generic(const struct event *e, uint64_t config)
 	return e->type == PERF_TYPE_HARDWARE && e->config == config;
 }
 
-/* Counters beside the programmable ones that the event may have. */
+/* Counters that are not programmable and can count the event. */
 static uint64_t fixed_counters(const struct platform *p, const struct event *e)
 {
 	bool is_cycles = is_generic(e, PERF_COUNT_HW_CPU_CYCLES);

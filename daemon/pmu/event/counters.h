@@ -7,9 +7,11 @@
 #include "platform-db/counter_plan.h"
 #include "platform-db/platform.h"
 
-/* Of a core of that platform. Where nothing is known of the event, all counters are meant. */
+/* Counters that can count the event on a core of that platform. If they are not known, all
+ * counters. */
 struct plan_event event_counters(const struct platform *p, const struct event *e);
 
-/* All that a core of the platform has, fixed ones included; where that is not known, as many as a group
- * may have events. The kernel refuses what is too much, and those events are counted beside the group. */
+/* All counters of a core of the platform, fixed ones included; if they are not known, as many as a
+ * group may have events. The kernel refuses events that exceed the real number, and those events are
+ * counted outside the group. */
 uint64_t platform_all_counters(const struct platform *p);

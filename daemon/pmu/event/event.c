@@ -243,7 +243,7 @@ static int event_extent(const struct event_scan *s, const char *at, struct event
 	return 0;
 }
 
-/* One event at *at, appended to the list. */
+/* Parse an event at *at and append it to the list. */
 static int event_take(
 	const struct event_scan *s, const char **at, struct event_list *list, int group)
 {

@@ -91,7 +91,7 @@ bool event_is_kernel_only(const struct event *e);
 /* cpu-clock and task-clock: their period is a time. */
 bool event_is_clock(const struct event *e);
 
-/* One row of the catalogue that `list` shows: generic events by topic. */
+/* A row of the catalogue that `list` shows: generic events by topic. */
 struct event_name {
 	const char *topic; /* "hardware", "cache", "software" */
 	const char *name;

@@ -52,7 +52,7 @@ bool event_generic_find(struct event_word name, struct event *e);
 /* The same from a name that one of this machine's platforms has. */
 bool event_platform_find(const struct event_scan *s, struct event_word name, struct event *e);
 
-/* The same from a name that stands for a generic event on this machine's architecture alone. */
+/* The same from a name that means a generic event on this machine's architecture alone. */
 bool event_arch_find(const struct event_scan *s, struct event_word name, struct event *e);
 
 /* Do the codes of a core of this machine have fields of that name: "xs" of xs/EVENT0=7/? */

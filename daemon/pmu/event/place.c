@@ -68,7 +68,7 @@ static bool is_of_no_pmu(const struct event *e)
 	return !e || e->by_platform || is_generic(e->type) || strcmp(e->pmu, "raw") == 0;
 }
 
-/* Say of which PMU it is: a raw code by its type, a generic event in the upper half of its config. Source:
+/* Set the PMU of an event: of a raw code by its type, a generic event in the upper half of its config. Source:
  * include/uapi/linux/perf_event.h of Linux 6.12, PERF_PMU_TYPE_SHIFT. */
 static void set_pmu(struct perf_event_attr *attr, uint32_t type)
 {
@@ -78,7 +78,7 @@ static void set_pmu(struct perf_event_attr *attr, uint32_t type)
 		attr->config |= (uint64_t)type << PERF_PMU_TYPE_SHIFT;
 }
 
-/* As it is, and where that is no event, as one of the hart's own PMU. */
+/* Open the event as attr has it; if the kernel knows no such event, open it on the hart's own PMU. */
 static int open_on_pmu(
 	const struct event_place *at, const struct event *e, struct perf_event_attr *attr)
 {

@@ -28,8 +28,8 @@ struct event_place {
 int event_open_at(
 	const struct event_place *place, const struct event *e, struct perf_event_attr *attr);
 
-/* What attr's config is on that hart, for the name of a platform's event; nothing changes for others. 0;
- * -ENOENT: this core has no such event. */
+/* Set attr's config to that hart's code, if the event was given by the name of a platform's event;
+ * other events do not change. 0; -ENOENT: this core has no such event. */
 int event_place_code(
 	const struct event_place *place, const struct event *e, struct perf_event_attr *attr);
 
@@ -44,7 +44,7 @@ bool event_by_raw(const struct event *e, const struct perf_event_attr *attr);
 /* Fill *ret_event from the platform's event. */
 void event_of_platform(const struct platform_event *from, struct event *ret_event);
 
-/* How many low bits of a raw code this kernel passes on to counters of that platform. */
+/* The number of low bits of a raw code that this kernel passes on to counters of that platform. */
 unsigned event_raw_bits(const struct kernel *k, const struct platform *p);
 
 /* The platform's event that counts e on a core of that platform: the one with the same raw code or

@@ -6,8 +6,8 @@
  *      xs/backend/INST_SPEC+RECOVERY_BUBBLE/
  *      xs/EVENT0=7,EVENT1=8,OP_TYPE0=ADD/   the fields themselves
  *
- * Linux does not pass all bits of a code on, and what it drops would count something else: such a code is
- * refused here. Source: pmu_sbi_event_map() of drivers/perf/riscv_pmu_sbi.c, Linux 6.12 (48 bits) and
+ * Linux does not pass on all bits of a code. A code with dropped bits would count something else, so we refuse
+ * it here. Source: pmu_sbi_event_map() of drivers/perf/riscv_pmu_sbi.c, Linux 6.12 (48 bits) and
  * 6.18 (56 with SBI 3.0), whose format file says which; the inhibit bits it sets itself, by the modes that
  * the event excludes.
  */
