@@ -35,7 +35,4 @@ void *list_add(struct list *l);
 int list_append(struct list *l, const void *items, size_t n);
 void list_clear(struct list *l);
 
-#define LIST_OF(type)                                                                              \
-	{                                                                                          \
-		.each = sizeof(type)                                                               \
-	}
+#define LIST_OF(type) {.each = sizeof(type)}

@@ -73,10 +73,7 @@ struct grammar {
 	const struct field *fields;
 	size_t n_fields;
 };
-#define GRAMMAR(what, fields)                                                                      \
-	{                                                                                          \
-		what, fields, sizeof(fields) / sizeof((fields)[0])                                 \
-	}
+#define GRAMMAR(what, fields) {what, fields, sizeof(fields) / sizeof((fields)[0])}
 
 /* Read the object into *into, as the table describes. 0, READ_WRONG, -ENOMEM. */
 int reader_fields(

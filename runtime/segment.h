@@ -34,9 +34,9 @@ static inline void mperf_segment_ask(int64_t base)
 #ifdef __x86_64__
 	long result = SYS_arch_prctl;
 	__asm__ volatile("syscall"
-			 : "+a"(result)
-			 : "D"((long)ARCH_SET_GS), "S"(base)
-			 : "rcx", "r11", "memory", "cc");
+		: "+a"(result)
+		: "D"((long)ARCH_SET_GS), "S"(base)
+		: "rcx", "r11", "memory", "cc");
 #else
 	(void)base;
 #endif

@@ -89,7 +89,7 @@ ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan SANITIZE="$(SANITIZERS)" CFLAGS="-O1 -g"
 FUZZ_MAKE = $(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="-O1 -g" CPPFLAGS=-D__SANITIZE_ADDRESS__ \
 	SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
 
-PACKAGES_CHECK = check git clang clang-format-14? libclang-rt-dev cppcheck python3 python3-yaml binutils xz-utils fuse3 libfuse3-dev \
+PACKAGES_CHECK = check git clang clang-format-19 libclang-rt-dev cppcheck python3 python3-yaml binutils xz-utils fuse3 libfuse3-dev \
 	linux-perf procps sqlite3 zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \
 	mmdebstrap tmux valgrind protobuf-compiler golang-github-google-pprof-dev? $(PACKAGES_ROOFS) $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
 # What kernels of other machines are built and run with.

@@ -21,8 +21,8 @@ bool selection_is_one(const char *text)
 	return *text && !strchr("0123456789.-=", *text) && text[strspn(text, key_bytes)] == '=';
 }
 
-static int __attribute__((format(printf, 2, 3)))
-wrong(struct selection_fault *fault, const char *format, ...)
+static int __attribute__((format(printf, 2, 3))) wrong(
+	struct selection_fault *fault, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);

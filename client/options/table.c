@@ -20,7 +20,7 @@
 /* Offset of a member of struct options. It compiles only if the member has the type that `pointer`
  * points to. */
 #define FIELD(pointer, member)                                                                     \
-	_Generic(&((struct options *)0)->member, pointer : offsetof(struct options, member))
+	_Generic(&((struct options *)0)->member, pointer: offsetof(struct options, member))
 #define LIST_FIELDS(list, n)                                                                       \
 	.field = FIELD(char *(*)[OPTIONS_LIST_MAX], list), .count = FIELD(size_t *, n)
 

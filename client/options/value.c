@@ -357,7 +357,7 @@ static int take_help(struct parse *p, const struct option_row *row, char *arg)
 
 int options_store(struct parse *p, const struct option_row *row, char *arg)
 {
-	static int (*const take[])(struct parse * p, const struct option_row *row, char *arg) = {
+	static int (*const take[])(struct parse *p, const struct option_row *row, char *arg) = {
 		[OPTION_FLAG] = take_flag,
 		[OPTION_STRING] = take_string,
 		[OPTION_WORD] = take_word,

@@ -26,7 +26,7 @@
 #include "daemon/attribute/attribute_private.h"
 #include "proto/base/clock.h"
 
-#define UNKNOWN ((uid_t)-1)
+#define UNKNOWN ((uid_t) - 1)
 
 static bool is_users(uid_t uid)
 {

@@ -16,7 +16,7 @@
 #include <time.h>
 
 /* The account of processes without a known user. It is never root's, since it would take root's share. */
-#define ACCOUNT_NOBODY ((uid_t)-1)
+#define ACCOUNT_NOBODY ((uid_t) - 1)
 
 struct rights {
 	/* who may learn about it: the owner; root, 0 and 0, also if it belongs entirely to no user */

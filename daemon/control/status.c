@@ -289,7 +289,7 @@ static int tell_turns(const struct status *s)
 	KNOWN_IF(trouble, "Trouble", text, w->error, strerror(w->error))
 
 #define REFUSED_TABLE(COLUMN, KNOWN_IF)                                                            \
-	KNOWN_IF(uid, "UID", number, u->uid != (uid_t)-1, u->uid)                                  \
+	KNOWN_IF(uid, "UID", number, u->uid != (uid_t) - 1, u->uid)                                \
 	COLUMN(what, "Not named", text, u->what)                                                   \
 	COLUMN(deaths, "Workers lost", count, u->deaths)                                           \
 	COLUMN(rest_ns, "For", ns, u->until_ns > s->now_ns ? u->until_ns - s->now_ns : 0)

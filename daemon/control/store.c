@@ -100,7 +100,7 @@ static int send_next(const struct store_answer *s)
 
 #define SHARE_TABLE(COLUMN, KNOWN_IF)                                                              \
 	COLUMN(user, "User", cell,                                                                 \
-		u->uid == (uid_t)-1 ? cell_text("others") : cell_number(u->uid))                   \
+		u->uid == (uid_t) - 1 ? cell_text("others") : cell_number(u->uid))                 \
 	COLUMN(bytes, "Written", bytes, u->bytes)                                                  \
 	COLUMN(room, "May write", bytes, u->balance > 0 ? u->balance : 0)                          \
 	COLUMN(detail, "Detail", text, share_level_says(share_level(&s->shares, u->uid)))          \

@@ -26,8 +26,8 @@
 
 /* --- outcomes --------------------------------------------------------------------------------- */
 
-static void __attribute__((format(printf, 4, 5)))
-say(struct pin_report *r, enum pin_outcome outcome, const char *remedy, const char *format, ...)
+static void __attribute__((format(printf, 4, 5))) say(
+	struct pin_report *r, enum pin_outcome outcome, const char *remedy, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);

@@ -29,8 +29,8 @@
 /* How long mperfd waits for the last rows of runs when it ends; then they are removed. */
 #define STOP_NS (5ull * SECOND_NS)
 
-static void __attribute__((format(printf, 3, 4)))
-say(const struct schedules *s, int level, const char *format, ...)
+static void __attribute__((format(printf, 3, 4))) say(
+	const struct schedules *s, int level, const char *format, ...)
 {
 	char text[1024];
 	va_list args;

@@ -135,7 +135,7 @@ struct loaded {
 	struct loaded_place *place;
 	struct {
 		uint32_t parent, frame;
-	} * stack;
+	} *stack;
 	bool *whole; /* by stack: it reaches the start of its program or thread; NULL: not known */
 	uint32_t *
 		split_missing; /* by stack: the first file with split_missing; NULL: no stack has one */

@@ -40,8 +40,8 @@
 /* Beyond what NTP slews in an hour (500 ppm), the clock was set. */
 #define CLOCK_STEP_NS (5ll * SECOND_NS)
 
-static void __attribute__((format(printf, 3, 4)))
-say(const struct keeper *k, int level, const char *format, ...)
+static void __attribute__((format(printf, 3, 4))) say(
+	const struct keeper *k, int level, const char *format, ...)
 {
 	char text[1024];
 	va_list args;

@@ -61,8 +61,8 @@ struct service_inner {
 	bool told_refusal[MPERF_GRANTS_MAX];
 };
 
-static void __attribute__((format(printf, 3, 4)))
-say(const struct service *s, int level, const char *format, ...)
+static void __attribute__((format(printf, 3, 4))) say(
+	const struct service *s, int level, const char *format, ...)
 {
 	char text[1024];
 	va_list args;

@@ -35,8 +35,8 @@
 
 DEFINE_CLEANUP(DIR *, closedir)
 
-static int __attribute__((format(printf, 4, 5)))
-say(struct store_error *e, int outcome, const char *remedy, const char *format, ...)
+static int __attribute__((format(printf, 4, 5))) say(
+	struct store_error *e, int outcome, const char *remedy, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -438,7 +438,7 @@ int store_set_aside(struct store *s, const char *name)
 	int entered = store_enter(s, &f, &at);
 	/* its sources are in no roll-up of this tier any more */
 	for (size_t i = 0; i < s->n_files && f.tier != TIER_WINDOW; i++)
-		s->file[i].rolled &= (uint8_t) ~(1u << f.tier);
+		s->file[i].rolled &= (uint8_t)~(1u << f.tier);
 	for (size_t i = 0; i < s->n_files && f.tier != TIER_WINDOW; i++)
 		if (s->file[i].tier == f.tier)
 			store_mark_sources(s, &s->file[i]);

@@ -100,8 +100,8 @@ int schedules_read(const char *folder, struct schedule_list *ret_list)
 
 /* --- for people ------------------------------------------------------------------------------- */
 
-static void __attribute__((format(printf, 3, 4)))
-add(char *text, size_t size, const char *format, ...)
+static void __attribute__((format(printf, 3, 4))) add(
+	char *text, size_t size, const char *format, ...)
 {
 	size_t n = strlen(text);
 	va_list args;

@@ -12,12 +12,7 @@
 
 #define N(table) (sizeof(table) / sizeof((table)[0]))
 #define EVENT(name, topic, code)                                                                   \
-	{                                                                                          \
-		name, topic, "", NULL, 0, code, 0, 0xff, false,                                    \
-		{                                                                                  \
-			"s", "no", "f", 1                                                          \
-		}                                                                                  \
-	}
+	{name, topic, "", NULL, 0, code, 0, 0xff, false, {"s", "no", "f", 1}}
 
 static const struct platform_event events[] = {
 	EVENT("a", "one", 1),

@@ -28,14 +28,8 @@ struct gate_case {
 	double limit;
 };
 
-#define RUNS_60(...)                                                                               \
-	{                                                                                          \
-		.n = 10, .seconds = 60, __VA_ARGS__                                                \
-	}
-#define RUNS_300(...)                                                                              \
-	{                                                                                          \
-		.n = 10, .seconds = 300, __VA_ARGS__                                               \
-	}
+#define RUNS_60(...) {.n = 10, .seconds = 60, __VA_ARGS__}
+#define RUNS_300(...) {.n = 10, .seconds = 300, __VA_ARGS__}
 
 static const struct gate_case cases[] = {
 	{"equal sides, 60 s", RUNS_60(), {0}, SLOWER, false, ALARMS},

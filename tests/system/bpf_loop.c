@@ -16,9 +16,7 @@
 #include <unistd.h>
 
 #define INSTRUCTION(op, to, jump, value)                                                           \
-	{                                                                                          \
-		.code = (op), .dst_reg = (to), .off = (jump), .imm = (value)                       \
-	}
+	{.code = (op), .dst_reg = (to), .off = (jump), .imm = (value)}
 
 static double now(void)
 {
@@ -43,7 +41,7 @@ static int load(const char *name)
 		.prog_type = BPF_PROG_TYPE_SOCKET_FILTER,
 		.insns = (uint64_t)(uintptr_t)program,
 		.insn_cnt = sizeof(program) / sizeof(program[0]),
-		.license = (uint64_t)(uintptr_t) "GPL",
+		.license = (uint64_t)(uintptr_t)"GPL",
 	};
 
 	strncpy(a.prog_name, name, sizeof(a.prog_name) - 1);

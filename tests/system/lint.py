@@ -202,8 +202,8 @@ def test_files_and_lines_keep_their_bounds(build):
 
 
 def test_c_files_are_in_form(build):
-    """As clang-format 14 has them, Debian 12's: other versions format otherwise."""
-    program = need_program("clang-format-14")
+    """As clang-format 19 has them, which Debian 12 and 13 both have: other versions format otherwise."""
+    program = need_program("clang-format-19")
     files = [path.relative_to(ROOT) for path in tracked("*.c", "*.h", "*.cc")]
     done = subprocess.run([program, "--dry-run", *files], cwd=ROOT, capture_output=True, text=True)
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: warning", done.stderr, re.M)))

@@ -22,9 +22,9 @@ static long call(long number, long first, const void *second, long third)
 	long result;
 
 	__asm__ volatile("int $0x80"
-			 : "=a"(result)
-			 : "0"(number), "b"(first), "c"(second), "d"(third)
-			 : "memory");
+		: "=a"(result)
+		: "0"(number), "b"(first), "c"(second), "d"(third)
+		: "memory");
 	return result;
 }
 

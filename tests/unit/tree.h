@@ -21,10 +21,7 @@ struct tree {
 	size_t n_files;
 };
 
-#define TREE(table)                                                                                \
-	{                                                                                          \
-		table, sizeof(table) / sizeof((table)[0])                                          \
-	}
+#define TREE(table) {table, sizeof(table) / sizeof((table)[0])}
 
 /* -ENOENT for what is not in the table. */
 ssize_t tree_read_text(void *tree, const char *path, char *buffer, size_t size);

@@ -14,24 +14,18 @@
 #include <strings.h>
 
 #define HARDWARE(id, name, alias, says)                                                            \
-	{                                                                                          \
-		"hardware", name, alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##id, says              \
-	}
+	{"hardware", name, alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##id, says}
 #define SOFTWARE(id, name, alias, says)                                                            \
-	{                                                                                          \
-		"software", name, alias, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##id, says              \
-	}
+	{"software", name, alias, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##id, says}
 
 /* Source: man perf_event_open, PERF_TYPE_HW_CACHE: id | op << 8 | result << 16. */
 #define CACHE_CONFIG(id, op, result)                                                               \
 	((uint64_t)(id) | (uint64_t)(op) << 8 | (uint64_t)(result) << 16)
 #define CACHE(cache, op, result, name, says)                                                       \
-	{                                                                                          \
-		"cache", name, NULL, PERF_TYPE_HW_CACHE,                                           \
-			CACHE_CONFIG(PERF_COUNT_HW_CACHE_##cache, PERF_COUNT_HW_CACHE_OP_##op,     \
-				PERF_COUNT_HW_CACHE_RESULT_##result),                              \
-			says                                                                       \
-	}
+	{"cache", name, NULL, PERF_TYPE_HW_CACHE,                                                  \
+		CACHE_CONFIG(PERF_COUNT_HW_CACHE_##cache, PERF_COUNT_HW_CACHE_OP_##op,             \
+			PERF_COUNT_HW_CACHE_RESULT_##result),                                      \
+		says}
 
 const struct event_name event_names[] = {
 	HARDWARE(CPU_CYCLES, "cycles", "cpu-cycles", "cycles of the core's own clock"),

@@ -71,9 +71,7 @@ static char *new_text(struct row *row)
 #define SITE_COLUMNS                                                                               \
 	{"function", "Function", 0}, {"source", "Source", 0}, {"nest", "Nest", 0},                 \
 		{"inlined_at", "Inlined at", 0}, {"copies", "Copies", 0},                          \
-	{                                                                                          \
-		"build_id", "Build id", 0                                                          \
-	}
+		{"build_id", "Build id", 0}
 static const struct answer_column key_columns[N_ROOFLINE_BY][KEYS_MAX + 1] = {
 	[ROOFLINE_LOOP] = {SITE_COLUMNS},
 	[ROOFLINE_FUNCTION] = {SITE_COLUMNS},

@@ -44,7 +44,7 @@ struct flame {
 	struct flame_site {
 		uint32_t source, line; /* lowest line seen: nearest to the function's start */
 		uint32_t rank;         /* among all names, once they are told */
-	} * site;                      /* by name */
+	} *site;                       /* by name */
 	uint32_t size_sites;
 	struct key_table nodes;  /* parent, name */
 	struct flame_node *node; /* by index in nodes */
@@ -63,7 +63,7 @@ struct flame {
 	struct folded {
 		struct flame_sum sum; /* of rows with just this stack */
 		uint32_t node;        /* where it ends in the tree; 0 not folded yet */
-	} * folded;                   /* by index in stacks */
+	} *folded;                    /* by index in stacks */
 	uint32_t size_folded;
 };
 

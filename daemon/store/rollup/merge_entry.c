@@ -58,7 +58,7 @@ static int enter_parts(struct merge_entries *e, int n, sqlite3_value *const *v, 
 	bool new = e->keys.n_keys > before;
 	if (r == 0 && new && e->which == MERGE_STACK)
 		e->parent[*ret_entry] = (uint32_t)key.part[0];
-	if (r == 0 && new &&n == 5) {
+	if (r == 0 && new && n == 5) {
 		e->parent[*ret_entry] = (uint32_t)integer(v, 4);
 		if (e->depth && e->parent[*ret_entry])
 			e->depth[*ret_entry] = e->depth[e->parent[*ret_entry]] + 1;

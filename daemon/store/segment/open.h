@@ -6,8 +6,8 @@
 #include "daemon/store/segment/segment.h"
 
 /* Fill *e, and return the outcome. */
-int __attribute__((format(printf, 4, 5)))
-segment_say(struct segment_error *e, int outcome, const char *remedy, const char *format, ...);
+int __attribute__((format(printf, 4, 5))) segment_say(
+	struct segment_error *e, int outcome, const char *remedy, const char *format, ...);
 /* For an errno of a file: SEGMENT_ABSENT, SEGMENT_REFUSED, -ENOMEM. */
 int segment_say_errno(struct segment_error *e, const char *path, int error);
 /* For a failed SQLite result on that file: SEGMENT_CORRUPT, SEGMENT_HELD, SEGMENT_REFUSED,

@@ -32,7 +32,7 @@ struct unnamed_sites {
 	struct unnamed_site {
 		uint64_t site;
 		uint32_t frame; /* ids */
-	} * site;
+	} *site;
 	size_t n, size;
 };
 
@@ -47,7 +47,7 @@ struct unnamed {
 	struct unnamed_frame {
 		uint32_t id;
 		uid_t uid;
-	} * frame;
+	} *frame;
 	size_t n, size;
 	size_t n_awaited; /* of them awaited, at the last look */
 };

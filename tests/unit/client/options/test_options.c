@@ -478,7 +478,8 @@ TEST(options_of_a_command_have_names_of_their_own)
 		}
 }
 
-TEST(every_command_has_help_with_examples){
+TEST(every_command_has_help_with_examples)
+{
 #define COMMAND(id, name, summary)                                                                 \
 	{                                                                                          \
 		char text[16384] = "";                                                             \

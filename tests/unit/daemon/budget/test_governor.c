@@ -237,7 +237,7 @@ TEST(what_does_not_help_is_not_given_up)
 TEST(records_that_our_processes_read_count_too)
 {
 	hart[0].switches = 9000; /* 0.54 % in the kernel */
-	load.own = 0.006; /* of which 9030 records a second, at 1 µs, on two harts: 0.45 % */
+	load.own = 0.006;        /* of which 9030 records a second, at 1 µs, on two harts: 0.45 % */
 	load.record_ns = 1000;
 	pass(10);
 	ck_assert_int_eq(g.step, STEP_NO_CUT);

@@ -149,7 +149,7 @@ TEST(what_the_table_does_not_have_is_unknown)
 	struct vector_state v = {.sew_bits = 0};
 	ck_assert(read_one(ISA_AARCH64, "\tnosuch\tx0, x1", &v).unknown);
 	ck_assert(read_one(ISA_X86_64, "\trep\t\tmovsb\tbyte ptr es:[rdi], byte ptr [rsi]", &v)
-			  .unknown);
+			.unknown);
 	ck_assert(read_one(ISA_X86_64, "", &v).unknown);
 }
 

@@ -45,15 +45,6 @@ const char *made_elf_symbol(struct image *i, uint32_t at);
 void made_elf_survives(const void *bytes, size_t n);
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
-#define FUNCTION(name, at, size)                                                                   \
-	{                                                                                          \
-		name, at, size, STB_GLOBAL, STT_FUNC, S_TEXT                                       \
-	}
-#define LOCAL(name, at, size)                                                                      \
-	{                                                                                          \
-		name, at, size, STB_LOCAL, STT_FUNC, S_TEXT                                        \
-	}
-#define LABEL(name, at)                                                                            \
-	{                                                                                          \
-		name, at, 0, STB_LOCAL, STT_NOTYPE, S_TEXT                                         \
-	}
+#define FUNCTION(name, at, size) {name, at, size, STB_GLOBAL, STT_FUNC, S_TEXT}
+#define LOCAL(name, at, size) {name, at, size, STB_LOCAL, STT_FUNC, S_TEXT}
+#define LABEL(name, at) {name, at, 0, STB_LOCAL, STT_NOTYPE, S_TEXT}

@@ -94,7 +94,7 @@ static __attribute__((noinline, no_sanitize("address", "undefined"))) void copy_
 	uint64_t bp, sp, ip;
 
 	__asm__ volatile("movq %%rbp, %0\n\tmovq %%rsp, %1\n\tleaq (%%rip), %2"
-			 : "=r"(bp), "=r"(sp), "=r"(ip));
+		: "=r"(bp), "=r"(sp), "=r"(ip));
 	/* AX BX CX DX SI DI BP SP IP: the mask is 0x1ff. */
 	c->mask = 0x1ff;
 	c->regs[6] = bp;

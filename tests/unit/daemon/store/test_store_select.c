@@ -10,7 +10,7 @@
 
 #define MINUTE (60 * 1000000000ll)
 #define MONDAY 1794787200000000000ll
-#define AT(minutes) (MONDAY + (minutes)*MINUTE)
+#define AT(minutes) (MONDAY + (minutes) * MINUTE)
 #define IN_ALL (1u << TIER_MINUTE | 1u << TIER_HOUR)
 
 static struct store s;
