@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # One Makefile for the whole house: every .c below a folder becomes an object, the folders become
-# archives, and three programs are linked from them. Nothing is written outside $(BUILD).
+# archives, and the programs are linked from them. Nothing is written outside $(BUILD).
 
 BUILD   ?= build
 PREFIX  ?= /usr/local

@@ -274,8 +274,8 @@ bool count_tree(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 }
 
 // Blocks of one set have the same count in every flow: the same sum over the edges outside a spanning
-// tree. (That one dominates another, which post-dominates it in the same loop, is not enough: the
-// loop may go on before it comes to the other.) A set with a header that may be counted outside its
+// tree. (Dominance is not enough: even if one block dominates another, and that one post-dominates it in
+// the same loop, the loop may begin its next iteration between the two.) A set with a header that may be counted outside its
 // loop is counted there, and others in their first block.
 bool count_sets(const Shape &shape, const Hoists &hoists, Table &table, Counts &counts)
 {

@@ -32,7 +32,7 @@ struct Extent {
 	bool scalable = false;
 };
 
-// How many elements a type has, all active.
+// The number of a type's elements, as if all were active.
 Extent extent_of(const llvm::Type *type);
 
 // The metric of floating operations on a type's elements.

@@ -34,7 +34,7 @@ struct expression_source;
 #define PLATFORM_PMU_BYTES 24  /* of a PMU of cores: "cpu_lowpower" is the longest */
 #define PLATFORM_COMPATIBLE_BYTES 512 /* of a device tree's root; a few "vendor,board" names */
 
-/* --- who a hart is ---------------------------------------------------------------------------- */
+/* --- identity of a hart ---------------------------------------------------------------------------- */
 
 enum platform_arch {
 	PLATFORM_ARCH_UNKNOWN,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# How the tests are built and run; what they are is in CONTRIBUTING.md.
+# How the tests are built and run; what they are is in tests/README.md.
 #
 #   check          everything, as CI runs it
 #   check-unit, check-system, check-pass, check-fuzz, check-lint

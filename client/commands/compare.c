@@ -274,7 +274,7 @@ static void show_columns(struct shown *s, const char *const *column)
 		s->column[s->n++] = *column;
 }
 
-/* Metrics are not known by name, since a group has several. They are the last columns. */
+/* Show the columns of metrics, which are those after `last`: -M may name a group, so their names are not known here. */
 static void show_metrics(struct shown *s, const struct reply *table, const char *last)
 {
 	const Mperf__Columns *c = table->columns;

@@ -23,7 +23,7 @@ enum {
 	TOP_FRAME = REPLY_MALFORMED + 1, /* a frame is complete, and shown unless paused */
 };
 
-/* What the rows are. The first view is the one requested; opening a row pushes another. */
+/* A view: what its rows are. The first view is the one requested; opening a row pushes another. */
 struct top_view {
 	const char *by;       /* static: function, module, process, thread, cgroup */
 	char *callers_of;     /* show its callers; NULL: not callers. Three owned strings */

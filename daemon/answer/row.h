@@ -18,7 +18,7 @@
  *
  * A list of macros, since a column and its value then cannot come apart: a static array of {name, title, unit} has
  * the values in a second list, by position, and an array of {name, title, unit, kind, offsetof} needs a struct for
- * each row, filled by a second list. The compiler checks each value against its kind.
+ * each row, filled by a second list. The compiler tells a text from a number.
  */
 
 #include <math.h>
@@ -114,7 +114,8 @@ static inline int answer_table_of_one(const struct answer *to, const char *name,
 }
 
 /* A row that is put together from parts, where columns depend on what is asked, or its table's head: one function
- * fills both, since a part's values are evaluated only where there is room for them. */
+ * fills both, since a part's values are evaluated only where there is room for them. It also sends the row: a cell's
+ * text must live until then. */
 struct row_builder {
 	struct answer_column *column; /* NULL: a row is filled */
 	struct answer_value *value;   /* NULL: the head is */

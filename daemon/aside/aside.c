@@ -32,7 +32,7 @@
 
 struct aside {
 	pthread_mutex_t lock;
-	int news[2];  /* a byte for threads: something was queued; its end: it is over */
+	int news[2];  /* a byte wakes a thread: work was queued; end of file: threads shall end */
 	int ended[2]; /* a byte for the loop: what it waits for has ended */
 	unsigned threads_max, user_max;
 	unsigned n_threads, n_running, n_idle; /* neither: about to look for more */

@@ -65,7 +65,8 @@ struct exec {
 	pid_t pid;
 	uint64_t time_ns; /* of its record */
 	uint64_t read_ns; /* when the last read ended */
-	uint64_t due_ns;  /* of the next attempt; UINT64_MAX: none, read or given up */
+	uint64_t
+		due_ns; /* of the next attempt; UINT64_MAX: no more attempts, since it was read or given up */
 	uint32_t n_looks; /* attempts planned after the first */
 	struct exec_text text;
 	struct task *process; /* whose record came while attempts are due; NULL: not come */

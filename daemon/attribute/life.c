@@ -177,9 +177,18 @@ int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, 
 {
 	struct task *before = *process, *after;
 
+	if (!task_has_room(a->o.tasks, task_account(before), before->n_threads))
+		return 0;
 	int r = begin_part(a, before, time_ns, hart, &after);
 	if (!after)
 		return r;
+	if (after->process != after) {
+		/* a thread that was its own process until its leader turned up */
+		struct task *leader = after->process;
+		life_inherit_task(after, before);
+		*process = after;
+		return continue_threads(a, before, leader, time_ns, hart);
+	}
 	after->exec_ns = before->exec_ns;
 	after->parent = before->parent;
 	after->awaits_exec = before->awaits_exec;
@@ -194,11 +203,12 @@ int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int
 	struct task *before = *task;
 	const bool is_process = before->process == before;
 
-	if (before->end_ns || !task_has_room(a->o.tasks, task_account(before),
-				      is_process ? before->n_threads : 1))
+	if (before->end_ns)
 		return 0;
 	if (!is_process)
-		return continue_thread(a, task, before->process, time_ns, hart);
+		return task_has_room(a->o.tasks, task_account(before), 1)
+			       ? continue_thread(a, task, before->process, time_ns, hart)
+			       : 0;
 	int r = life_continue(a, task, time_ns, hart);
 	struct task *after = *task;
 	if (after == before)

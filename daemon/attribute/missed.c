@@ -21,14 +21,20 @@
 static int become(struct attribute *a, struct task *process, uint64_t time_ns, int hart)
 {
 	pid_t pid = process->pid;
+	struct task *before = process;
 
+	int r = life_leave(a, &process, time_ns, hart);
+	if (r < 0)
+		return r;
+	if (process != before)
+		owner_leave(before, time_ns);
 	sideband_exec(a, process, time_ns, hart);
 	process = task_find(a->o.tasks, pid); /* another one if its owner changed */
 	if (!process)
 		return 0;
 	process->heard_ns = 0;
 	process->missed_ns = time_ns;
-	int r = census_program(a, &process);
+	r = census_program(a, &process);
 	return r < 0 ? r : 0;
 }
 

@@ -41,8 +41,8 @@ static bool sampled_as_other(const struct task *p, const struct rights *rights)
 	return p->past && (p->past_uid != rights->uid || p->past_gid != rights->gid);
 }
 
-/* End the task with its samples; the process continues as another task. A process with several
- * threads stays as it is, since its threads would have to continue too. 0 or -ENOMEM. */
+/* End the task with its samples; the process continues as another task. Not for a process with several threads, whose
+ * own rows would have to be hidden too. 0 or -ENOMEM. */
 static int go_on_as_another(struct attribute *a, struct task **process)
 {
 	struct task *before = *process;
@@ -189,6 +189,23 @@ static void check(struct attribute *a, struct task *p, uint64_t now_ns)
 	p->changed = true;
 }
 
+/* Its process continues as another task, whose rights were read since p ended: these count, and are not read again.
+ * False: they were not. */
+static bool take_later_reading(const struct attribute *a, struct task *p)
+{
+	const struct task *now = life_now(a, p);
+
+	if (now == p || now->uid == UNKNOWN || now->looked_ns <= p->end_ns)
+		return false;
+	if (now->uid != p->uid || now->gid != p->gid) {
+		p->uid = 0;
+		p->gid = 0;
+		p->account = now->account;
+		p->changed = true;
+	}
+	return true;
+}
+
 void owner_forget_ended(struct attribute *a)
 {
 	size_t kept = 0;
@@ -229,7 +246,7 @@ void attribute_check_owners(struct attribute *a, uint64_t now_ns)
 			continue;
 		}
 		p->watched = false;
-		if (!changes)
+		if (!changes || take_later_reading(a, p))
 			continue;
 		check(a, p, now_ns);
 		left--;

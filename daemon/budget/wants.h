@@ -33,7 +33,7 @@ void wants_clear(struct wants *w);
 
 /* The highest rate of all that they are given, at least hz. */
 uint32_t wants_rate(const struct wants *w, uint32_t hz);
-/* The highest of that user's tasks; 0: none. */
+/* The highest rate requested for that user's tasks; 0: none is. */
 uint32_t wants_rate_for(const struct wants *w, uid_t uid);
 
 /* Decision of the budget of `who` about its rate; NULL: there is no budget. Borrowed until

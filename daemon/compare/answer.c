@@ -198,9 +198,9 @@ static int by_weight(const void *a, const void *b, void *userdata)
 #define CHANGE_COLUMNS_MAX                                                                         \
 	(GATHER_PARTS + ROW_LENGTH(CHANGE_TABLE) + COMPARE_COUNT_COLUMNS + COMPARE_VALUE_COLUMNS)
 
-/* Fill the table's head, or a row. */
-static int fill_row(const struct tell *t, size_t row, struct compare_value_names *value_names,
-	struct row_builder *b)
+/* Send the table's head, or a row. */
+static int tell_one(const struct tell *t, size_t row, struct compare_value_names *value_names,
+	struct row_builder *b, const struct answer *to)
 {
 	const struct compare_function *f = &t->slower->function[row];
 	const struct compare_change *of = &f->own;
@@ -214,7 +214,9 @@ static int fill_row(const struct tell *t, size_t row, struct compare_value_names
 		row_add(b, &columns[i], cell_text(names[i]));
 	ROW_PART(b, CHANGE_TABLE);
 	int r = gather_has_counts(t->gather) ? compare_counts(t->gather, t->runs, row, b) : 0;
-	return r == 0 ? compare_values(t->gather, t->runs, row, value_names, b) : r;
+	if (r == 0)
+		r = compare_values(t->gather, t->runs, row, value_names, b);
+	return r == 0 ? row_send(to, "change", b) : r;
 }
 
 static int tell_head(const struct tell *t, const struct answer *to)
@@ -222,16 +224,14 @@ static int tell_head(const struct tell *t, const struct answer *to)
 	struct answer_column columns[CHANGE_COLUMNS_MAX];
 	struct compare_value_names names;
 	struct row_builder head = {.column = columns};
-	int r = fill_row(t, 0, &names, &head);
-	return r == 0 ? row_send(to, "change", &head) : r;
+	return tell_one(t, 0, &names, &head, to);
 }
 
 static int tell_row(const struct tell *t, const struct answer *to, size_t row)
 {
 	struct answer_value v[CHANGE_COLUMNS_MAX];
 	struct row_builder b = {.value = v};
-	int r = fill_row(t, row, NULL, &b);
-	return r == 0 ? row_send(to, NULL, &b) : r;
+	return tell_one(t, row, NULL, &b, to);
 }
 
 static int tell_changes(const struct answer *to, struct tell *t, uint32_t limit)

@@ -149,9 +149,9 @@ struct tell {
 	const struct compare_runs *runs;
 };
 
-/* Fill the table's head, or the row of b. */
-static int fill_row(const struct tell *t, const struct beside *b,
-	struct compare_value_names *value_names, struct row_builder *row)
+/* Send the table's head, or the row of b. */
+static int tell_one(const struct tell *t, const struct beside *b,
+	struct compare_value_names *value_names, struct row_builder *row, const struct answer *to)
 {
 	const struct gathered_sums *x = &b->side[0], *y = &b->side[1];
 	const size_t rows[2] = {
@@ -166,7 +166,8 @@ static int fill_row(const struct tell *t, const struct beside *b,
 	for (size_t i = 0; i < n_names; i++)
 		row_add(row, &columns[i], cell_text(known(names[i])));
 	ROW_PART(row, BESIDE_TABLE);
-	return compare_values_beside(t->gather, t->runs, rows, value_names, row);
+	int r = compare_values_beside(t->gather, t->runs, rows, value_names, row);
+	return r == 0 ? row_send(to, "beside", row) : r;
 }
 
 static int tell_head(const struct answer *to, const struct tell *t)
@@ -174,16 +175,14 @@ static int tell_head(const struct answer *to, const struct tell *t)
 	struct compare_value_names names;
 	struct answer_column columns[BESIDE_COLUMNS_MAX];
 	struct row_builder head = {.column = columns};
-	int r = fill_row(t, &(struct beside){.row = 0}, &names, &head);
-	return r == 0 ? row_send(to, "beside", &head) : r;
+	return tell_one(t, &(struct beside){.row = 0}, &names, &head, to);
 }
 
 static int tell_row(const struct answer *to, const struct tell *t, const struct beside *b)
 {
 	struct answer_value v[BESIDE_COLUMNS_MAX];
 	struct row_builder row = {.value = v};
-	int r = fill_row(t, b, NULL, &row);
-	return r == 0 ? row_send(to, NULL, &row) : r;
+	return tell_one(t, b, NULL, &row, to);
 }
 
 static int tell_rows(const struct answer *to, const struct tell *t, uint32_t limit)

@@ -95,7 +95,7 @@ static double weight_most(const struct tested *t)
 	return fmax(largest[2], rest - largest[1]); /* both, or all three weigh the same */
 }
 
-/* The shift that half of the samples of a set are below; NULL: of all. room: t->n. */
+/* The median shift of a set, weighted by samples up to weight_most; in_set NULL: of all. room has place for t->n. */
 static double median_shift(const struct tested *t, const bool *in_set, struct shift *room)
 {
 	const double most = weight_most(t);

@@ -20,7 +20,6 @@
 #include "daemon/query/load.h"
 #include "daemon/service/service.h"
 #include "proto/base/clock.h"
-#include "proto/base/memory.h"
 
 static const Mperf__CompareRequest *asked_of(const Mperf__Request *m)
 {

@@ -189,7 +189,7 @@ static bool may_see(const struct request *q, const struct label_set *set)
 	COLUMN(uid, "User", number, set->uid)                                                      \
 	COLUMN(processes, "Processes", count, set->n_live)                                         \
 	COLUMN(pid, "One of them", number, first)                                                  \
-	KNOWN_IF(pinned, "Pinned", text, pinner &&pinner_awaits(pinner, set), "when it ends")
+	KNOWN_IF(pinned, "Pinned", text, (pinner && pinner_awaits(pinner, set)), "when it ends")
 
 static int tell_job(
 	const struct answer *to, const struct pinner *pinner, const struct label_set *set)

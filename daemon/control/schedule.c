@@ -88,7 +88,7 @@ static int send_schedule(
 	COLUMN(result, "Result", text, run_outcome_says(e->outcome))                               \
 	KNOWN_IF(why, "Why", text, *e->why, e->why)                                                \
 	COLUMN(job, "Job", text, *e->job ? e->job : "the whole system")                            \
-	KNOWN_IF(recording, "Recording", text, recorded &&may_read(q, e), e->file)
+	KNOWN_IF(recording, "Recording", text, (recorded && may_read(q, e)), e->file)
 
 static int send_run(const struct answer *to, const struct request *q, const struct schedules *s,
 	const struct run_entry *e)

@@ -4,10 +4,8 @@
  * anyone may ask. If naming is paused for some users, each sees only their own entry. Samples add
  * up: taken = stored + in hand + lost, as far as a cause counts samples.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/answer/row.h"
 #include "daemon/budget/overhead.h"

@@ -4,9 +4,6 @@
  * daemon knows all of it without opening a file, but there may be thousands of files and pins, so a
  * child writes the answer.
  */
-#include <limits.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "daemon/answer/row.h"
 #include "daemon/control/job_pin.h"

@@ -233,7 +233,7 @@ static int write_pin(struct making *m, const struct found_job *job, uint64_t byt
 	return extract_write(&e, path, error);
 }
 
-/* In our copy, what the daemon will do: what this one takes the place of goes. */
+/* Do in our copy of the store what the daemon will do: note the new pin, and drop those that it replaces. */
 static int note(struct making *m, const struct found_job *job)
 {
 	int r = store_pin_note(m->store, m->making);

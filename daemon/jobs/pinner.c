@@ -134,13 +134,17 @@ int pinner_ask(struct pinner *p, const struct pin_ask *ask, uint64_t *ret_id)
 	int r = labels_write(ask->label, ask->n_labels, &group, &fault);
 	if (r > 0)
 		r = -EINVAL; /* the caller has parsed them */
-	if (r == 0 && ask->only)
-		r = wait_for_one(p, ask, group, &report);
 	if (r != 0)
 		return r;
 	struct pin_request *q = pinner_add(p, ask, group, 0, NULL);
 	if (!q)
 		return -ENOMEM;
+	if (ask->only)
+		r = wait_for_one(p, ask, group, &report);
+	if (r != 0) {
+		pinner_remove(p, q);
+		return r;
+	}
 	q->report = TAKE_PTR(report);
 	pinner_enter_queue(p, q);
 	*ret_id = q->id;

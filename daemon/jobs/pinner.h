@@ -29,7 +29,7 @@
 struct pin_ask {
 	uint32_t by;                    /* the user who asks, and is charged */
 	bool all_users;                 /* jobs of everyone; else those of `by` */
-	struct label label[LABELS_MAX]; /* that they have */
+	struct label label[LABELS_MAX]; /* that a job must have */
 	size_t n_labels;
 	struct label_set *only; /* NULL, or the one running job that is meant; borrowed */
 	uint32_t last;          /* at most this many, the latest; 0: PIN_JOBS_MAX */

@@ -47,6 +47,7 @@ struct pin_request *pinner_add(struct pinner *p, const struct pin_ask *ask, cons
 		.uid = uid,
 		.id = ++p->last_id,
 		.nobody_waits = labels};
+	q.ask.only = NULL; /* it may be freed at any time */
 	if (!q.group || (labels && !q.labels)) {
 		clear(p, &q);
 		return NULL;
@@ -96,9 +97,20 @@ static struct pin_request *find_waiting(const struct pinner *p, const struct lab
 	return NULL;
 }
 
+/* Is it for that job, which has ended, and not yet with the child? */
+static bool is_queued_for(
+	const struct pinner *p, const struct pin_request *q, const struct label_set *set)
+{
+	return q->labels && is_queued(q) && q->id != p->child_id && q->uid == set->uid &&
+	       strcmp(q->labels, set->labels) == 0;
+}
+
 bool pinner_awaits(const struct pinner *p, const struct label_set *set)
 {
-	return find_waiting(p, set);
+	for (size_t i = 0; i < p->n_requests; i++)
+		if (p->request[i].set == set || is_queued_for(p, &p->request[i], set))
+			return true;
+	return false;
 }
 
 bool pinner_has_place(const struct pinner *p, uint32_t by, const struct pin_request *from)
@@ -123,6 +135,7 @@ int pinner_await(struct pinner *p, const struct pin_ask *ask, const char *group,
 		free(earlier->group);
 		earlier->group = copy;
 		earlier->ask = *ask;
+		earlier->ask.only = NULL;
 		earlier->id = ++p->last_id;
 		return 0;
 	}
@@ -154,7 +167,7 @@ bool pinner_await_again(struct pinner *p, struct pin_request *q)
 		q->labels ? label_set_find(&p->o.tasks->label_sets, q->uid, q->labels) : NULL;
 	if (!set || set->n_live == 0)
 		return false;
-	if (pinner_awaits(p, set))
+	if (find_waiting(p, set))
 		pinner_remove(p, q);
 	else
 		q->set = label_set_hold(set);

@@ -72,7 +72,7 @@ static void find_value(const struct evaluation *e, size_t i)
 	}
 }
 
-/* All of them; a residual was counted as long as the least of the metrics. */
+/* All of them; a residual was counted as long as the least of those that have a value. */
 static void find_values(const struct evaluation *e)
 {
 	double value[VALUES_MAX], running = 1;

@@ -7,11 +7,9 @@
 #include "daemon/metric/metric_plan.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "daemon/count/plan_cover.h"
 #include "daemon/pmu/event/counters.h"
@@ -208,10 +206,13 @@ static int write_texts(struct metric_plan *p)
 	return 0;
 }
 
-/* The column of an input in the metric's own pass; if the metric is split, in the first pass that has it. -1: none. */
+/* The column of an input in the metric's own pass; if the metric is split, in the first pass that has it. -1: none, as for
+ * a metric that cannot be counted. */
 static int find_column(const struct metric_plan *p, size_t metric, uint16_t input)
 {
 	int at = 0;
+	if (p->metric[metric].fate == PLAN_IMPOSSIBLE)
+		return -1;
 	for (size_t i = 0; i < p->plan->n_passes; i++) {
 		const struct plan_pass *pass = &p->plan->pass[i];
 		for (size_t j = 0; j < pass->n_places; j++, at++)

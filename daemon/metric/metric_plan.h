@@ -22,7 +22,7 @@ struct planned_metric {
 	enum plan_fate fate;
 	const char *lacks;   /* PLAN_IMPOSSIBLE: the event that cannot be counted, */
 	const char *because; /* and a sentence */
-	size_t pass;         /* PLAN_WHOLE */
+	size_t pass;         /* PLAN_WHOLE: the pass that has all its events */
 };
 
 /* The platform whose metrics a plan is made of: NULL if harts are of several kinds. */

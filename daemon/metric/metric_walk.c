@@ -119,7 +119,7 @@ static int take_name(void *userdata, const struct expression *e)
 	return m && m != w->at ? walk(w, m) : w->take(w->userdata, e->name);
 }
 
-/* Circles were refused when the file was read. */
+/* Take the names in a metric's formula. The recursion ends, since files with circles are refused. */
 static int walk(const struct walking *before, const struct platform_metric *at)
 {
 	struct walking w = *before;

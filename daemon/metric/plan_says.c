@@ -239,7 +239,7 @@ static int say_events(struct plan_says *s, const struct planned *of, const struc
 	uint64_t free_counters = platform_all_counters(p) & ~cores_held(of->cores, of->harts);
 	int r = counter_plan_make(counters, n, wish, n_wishes, free_counters, &plan);
 	if (r != 0)
-		return r < 0 ? r : 0; /* too many cannot be: EVENTS_MAX is less */
+		return r < 0 ? r : 0; /* never too many: EVENTS_MAX is below the plan's limit */
 	const struct by_name by_name = {events, counters};
 	const struct passes passes = {plan->pass, plan->n_passes, "set", " of the events by name",
 		event_name, event_mask, &by_name};

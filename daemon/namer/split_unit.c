@@ -22,7 +22,7 @@
 #include "daemon/namer/section_elf.h"
 #include "proto/base/memory.h"
 
-#define UNITS_MAX 100000 /* of a .dwo: one, and some of types */
+#define UNITS_MAX 100000 /* of a .dwo: usually a compile unit and some type units */
 #define COLUMNS_MAX 16   /* of an index; there are eight kinds of sections */
 
 enum { INFO, ABBREV, LINE, STR_OFFSETS, RNGLISTS, STR, TYPES, INDEX, N_SECTIONS };

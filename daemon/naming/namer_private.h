@@ -58,7 +58,7 @@
 /* searched per user for one that need not wait for the opener; … */
 #define NAMER_JOBS_LOOKED_AT 16u
 #define NAMER_JOBS_USERS_MAX 4u /* … for this many users */
-/* changes of a file's status between two answers: it is changed all the time, and not named */
+/* changes of a file's status before it has names; a file that changes more often is not named */
 #define NAMER_PROVED_MAX 8u
 /* files that the parser wants for one offset: a package, a .dwo, or neither, and again after it forgot */
 #define NAMER_SPLITS_MAX 16u

@@ -244,7 +244,7 @@ int stored_tree_make(struct stored_tree *t, const struct counted *c, unsigned co
 	}
 	if (wish->levels || deepest == t->tree->levels)
 		return 0;
-	/* what lies below was not counted, and is told of as for a tree that was cut */
+	/* deeper levels were not counted: report the tree as cut off here */
 	stored_tree_clear(t);
 	return make_levels(t, p, wish->top, deepest, ret_error);
 }

@@ -435,7 +435,7 @@ void hart_close(struct sampler *s, int hart)
 	streams_close(s, hart, true);
 }
 
-/* Both kinds of output of BPF are enabled at the same time. */
+/* The pass in which a stream is enabled: the same one for both kinds of BPF output. */
 static enum stream_role pass_of(const struct stream *t)
 {
 	return t->role == STREAM_SWITCH_SUMS ? STREAM_SWITCH_BPF : t->role;

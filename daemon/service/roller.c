@@ -44,7 +44,8 @@ struct roller {
 	uint64_t next_seal_ns, next_look_ns, look_ns;
 	bool failed; /* since the last look */
 	struct roller_status status;
-	struct shares *shares; /* of minutes; in memory that children charge too */
+	struct shares *
+		shares; /* users' shares of the minute tier; in shared memory, since children charge them */
 };
 
 static void task_clear(struct task_of_roller *t)

@@ -419,6 +419,7 @@ static int run(struct walk *w, uint64_t now_ns)
 		return r < 0 ? r : 0;
 	if (now_ns >= in->next_tick_ns) {
 		in->next_tick_ns = now_ns + TICK_NS;
+		in->next_rate_ns = now_ns + WALK_DRAIN_NS; /* a tick reads it too */
 		r = tick(w, now_ns);
 		memset(in->hung, 0, sizeof(in->hung));
 		in->throttled = false;

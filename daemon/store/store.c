@@ -28,7 +28,7 @@
 #include "proto/base/memory.h"
 
 #define SECOND_NS 1000000000ll
-/* Files of one second and boot: a daemon that starts more often in a second has other troubles. */
+/* Files that may begin in the same second of a boot; a daemon that starts more often has other troubles. */
 #define NAMES_A_SECOND_MAX 1000
 #define TRY_AGAIN_NS (10 * SECOND_NS)
 #define LOOKS_MAX 16 /* files opened again in one try: it is the daemon's loop that opens them */

@@ -60,7 +60,7 @@ def is_right(folder, arch, index=None):
     libraries by version. With index, what dpkg would know of a tree, those that the tree has."""
     deb, = folder.glob(f"mperf_*_{arch}.deb")
     symbols, = folder.glob(f"mperf-dbgsym_*_{arch}.deb")
-    version = re.search(r"^VERSION = (.+)$", (ROOT / "Makefile").read_text(), re.M)[1]
+    version = re.match(r".*\((.+)\)", (ROOT / "systemd/debian/changelog").read_text())[1]
     for path, name in (deb, "mperf"), (symbols, "mperf-dbgsym"):
         assert [field(path, f) for f in ("Package", "Version", "Architecture")] \
             == [name, version, arch], said("dpkg-deb", "-f", path)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/answer/row.h"
 #include "daemon/metric/evaluate.h"
 #include "proto/base/memory.h"
 
@@ -268,12 +269,6 @@ size_t hotspots_metrics_columns(const struct hotspots_metrics *m, struct answer_
 	return n;
 }
 
-static struct answer_value known(bool is_known, double v)
-{
-	return is_known && isfinite(v) ? (struct answer_value){.kind = ANSWER_REAL, .real = v}
-				       : (struct answer_value){.kind = ANSWER_ABSENT};
-}
-
 size_t hotspots_metrics_values(
 	const struct hotspots_metrics *m, uint32_t hot, struct answer_value *v)
 {
@@ -281,8 +276,8 @@ size_t hotspots_metrics_values(
 	size_t n = 0;
 	bool any = m->inputs && evaluate(m, hot, value);
 	for (size_t i = 0; m->inputs && i < metric_inputs_n_metrics(m->inputs); i++) {
-		v[n++] = known(any, value[i].value);
-		v[n++] = known(any, value[i].error);
+		v[n++] = cell_ratio(any ? value[i].value : NAN);
+		v[n++] = cell_ratio(any ? value[i].error : NAN);
 	}
 	return n;
 }

@@ -28,7 +28,7 @@ struct asking {
 	struct key_table pairs;
 	double *pair;
 	uint32_t size_pairs;
-	/* callers of what */
+	/* the function whose callers are asked for */
 	const char *function, *module;
 	uint32_t function_text, module_text; /* 0: not used by the window */
 	uint32_t no_caller;                  /* hot */

@@ -22,12 +22,14 @@ static const char text[] =
 
 /* --- sections --------------------------------------------------------------------------------- */
 
-/* What a result of SQLite means, by the side that is read or written. */
+/* The meaning of SQLite's result, by the side that is read or written. A value that no column takes comes from the
+ * source, whichever side it is written to. */
 static int outcome_of(struct merge *m, int rc)
 {
-	return m->side == MERGE_MAIN || (rc & 0xff) == SQLITE_FULL
-		       ? rollup_target_outcome(m->rollup, rc)
-		       : rollup_source_outcome(m->rollup, m->db, rc);
+	const bool no_value = rc == SQLITE_CONSTRAINT_NOTNULL || (rc & 0xff) == SQLITE_TOOBIG;
+	const bool target = m->side == MERGE_MAIN && !no_value;
+	return target || (rc & 0xff) == SQLITE_FULL ? rollup_target_outcome(m->rollup, rc)
+						    : rollup_source_outcome(m->rollup, m->db, rc);
 }
 
 /* A section's text, with each @table as the side calls it. The caller frees. */

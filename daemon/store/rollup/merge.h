@@ -37,7 +37,8 @@ struct merge_entries {
 	uint32_t *origin; /* the source's id; 0: it is not of the source */
 	uint32_t *parent; /* entry that has to have a row first */
 	uint32_t *depth;  /* of a site: sites around it */
-	uint8_t *given;   /* noted in temp.new_…, or charged, in this source */
+	uint8_t *
+		given; /* noted in temp.new_… or charged, in this source; of sums, in this window */
 	uint32_t size_row, size_origin, size_parent, size_depth, size_given;
 	uint32_t n_rows, rows_max;
 	uint32_t *entry; /* by id of the side */

@@ -61,9 +61,12 @@ INSERT INTO main.meta SELECT key, value FROM temp.said;
 -- [dictionaries] both
 SELECT event_entry(id, text(type || '/' || config || '/' || config1 || '/' || config2 || '/' || modifiers || '/' || pmu))
 	FROM @event ORDER BY id;
+SELECT damage('an event has a number that is none') FROM @event WHERE typeof(type) <> 'integer' OR typeof(config) <> 'integer'
+	OR typeof(config1) <> 'integer' OR typeof(config2) <> 'integer' OR typeof(modifiers) <> 'integer' LIMIT 1;
 SELECT function_entry(id, text(name)) FROM @function ORDER BY id;
 SELECT source_entry(id, text(path)) FROM @source ORDER BY id;
-SELECT cgroup_entry(id, text(path)) FROM @cgroup ORDER BY id;
+-- by its path where it is referred to, since the source has ids of the kernel, which may be any; rows of the target are ours
+SELECT cgroup_entry(id, text(path)) FROM @cgroup WHERE '@' = 'main.' ORDER BY id;
 SELECT labels_entry(id, text(uid || ' ' || labels)) FROM @label_set ORDER BY id;
 SELECT file_entry(id, (kind & 255) | ((deleted <> 0) << 8) | (coalesce(length(build_id) > 0, 0) << 9) | ((inode NOTNULL) << 10),
 		text(path),
@@ -75,6 +78,8 @@ SELECT file_entry(id, (kind & 255) | ((deleted <> 0) << 8) | (coalesce(length(bu
 SELECT names_entry(frame, names_of(frame), function_of(function),
 		CASE WHEN :tier < 2 THEN source_of(source) << 1 | (inlined <> 0) END, CASE WHEN :tier < 2 THEN line END)
 	FROM @place ORDER BY frame, depth;
+SELECT damage('a name has no place in its frame') FROM @place
+	WHERE typeof(frame) <> 'integer' OR typeof(depth) <> 'integer' LIMIT 1;
 SELECT damage('a frame has too many names') FROM @place GROUP BY frame HAVING count(*) > 256;
 SELECT frame_entry(id, file_of(file), CASE :tier WHEN 2 THEN names_part(names_of(id), 1) ELSE offset END,
 		CASE WHEN :tier < 2 THEN names_of(id) END, state & 255)
@@ -92,7 +97,8 @@ SELECT task_entry(t.id,
 		CASE WHEN :tier = 2 THEN text(comm) ELSE text(coalesce(comm, '') || char(10) || coalesce(c.path, ''))
 			| CASE :tier WHEN 1 THEN labels_of(l.label_set) << 32 ELSE 0 END END,
 		CASE :tier WHEN 2 THEN text(exe) WHEN 1 THEN pid ELSE (pid << 32) | (tid & 0xffffffff) END,
-		CASE :tier WHEN 2 THEN labels_of(l.label_set) << 32 | cgroup_of(cgroup) ELSE start_ns END,
+		CASE :tier WHEN 2 THEN labels_of(l.label_set) << 32
+			| CASE WHEN c.path NOTNULL THEN cgroup_key(text(c.path)) ELSE 0 END ELSE start_ns END,
 		CASE WHEN t.uid & 0xffffffff <> 0 OR t.uid NOTNULL AND account & 0xffffffff = 0 THEN (t.uid & 0xffffffff) + 1
 			ELSE 1 << (38 + (t.uid NOTNULL)) | coalesce((account & 0xffffffff) + 1, 0) END
 			| CASE :tier WHEN 2 THEN (kernel_thread <> 0) << 40 ELSE 0 END)
@@ -108,8 +114,8 @@ SELECT task_parent(task_of(id), task_of(parent)) FROM source.task WHERE :tier = 
 INSERT INTO temp.event SELECT event_give(event_of(id), NULL), words(text(pmu)), type, config, config1, config2, modifiers,
 	words(text(name)), words(text(unit)) FROM source.event WHERE event_row(event_of(id)) IS NULL ORDER BY id;
 INSERT INTO temp.hart SELECT id, rung & 255, words(text(reason)), coalesce(event_row(event_of(leader)), 0), user_only <> 0,
-	(SELECT value FROM source.meta WHERE key BETWEEN 'core:' AND 'core;' AND has_hart(substr(key, 6), h.id)
-		ORDER BY key DESC LIMIT 1)
+	(SELECT value FROM (SELECT key, value FROM source.meta WHERE key BETWEEN 'core:' AND 'core;'
+			ORDER BY key DESC LIMIT :harts) WHERE has_hart(substr(key, 6), h.id) LIMIT 1)
 	FROM source.hart h WHERE id >= 0 AND id < :harts;
 SELECT hart_is(h.id, (SELECT min(id) FROM temp.hart i WHERE i.rung = h.rung AND i.leader = h.leader
 		AND i.user_only = h.user_only AND i.core IS h.core))
@@ -177,7 +183,7 @@ INSERT OR REPLACE INTO main.hart SELECT h.id, h.rung, h.reason, nullif(h.leader,
 
 -- [take] source
 INSERT INTO temp.taken SELECT s.id, CASE WHEN w.run IS NOT :run THEN damage('a row belongs to no window')
-		WHEN count | weight_ns | truncated | uncounted < 0 THEN damage('its counts are out of bounds')
+		WHEN coalesce(count | weight_ns | truncated | uncounted, -1) < 0 THEN damage('its counts are out of bounds')
 		ELSE sum_of(task, stack, event, rung, hart) END,
 	CAST(count AS INTEGER), CAST(weight_ns AS INTEGER), CAST(truncated AS INTEGER), CAST(uncounted AS INTEGER)
 	FROM source.sample s LEFT JOIN temp.window w ON w.id = s.window WHERE s.id > :after AND s.id <= :upto;
@@ -190,7 +196,7 @@ UPDATE temp.tally SET task = sum_part(sum, 0) >> 32, stack = sum_part(sum, 0) & 
 	rung = sum_part(sum, 1) & 0xffffffff, hart = sum_part(sum, 2);
 INSERT INTO temp.counted SELECT t.sum << 8 | event_at(r.event),
 		CASE WHEN t.id IS NULL THEN damage('a reading belongs to no sample')
-			WHEN value < 0 OR enabled_ns < 0 OR running_ns < 0 THEN damage('its counts are out of bounds')
+			WHEN value IS NULL OR value < 0 OR enabled_ns < 0 OR running_ns < 0 THEN damage('its counts are out of bounds')
 			ELSE CAST(value AS INTEGER) END,
 		CAST(coalesce(enabled_ns, 0) AS INTEGER),
 		CAST(CASE WHEN enabled_ns NOTNULL THEN coalesce(running_ns, enabled_ns) ELSE 0 END AS INTEGER),
@@ -206,7 +212,8 @@ SELECT damage('its counts are out of bounds') FROM temp.counted
 INSERT INTO temp.lost SELECT hart_as(s.hart), :not_stored, s.count FROM temp.taken t JOIN source.sample s USING (id)
 	WHERE t.sum = 0 AND s.count > 0 AND event_row(event_of(s.event)) IS NULL;
 INSERT INTO temp.lost SELECT hart, words(text(cause)), CASE WHEN w.id IS NULL THEN damage('a row belongs to no window')
-		WHEN count < 0 THEN damage('its counts are out of bounds') ELSE CAST(count AS INTEGER) END
+		WHEN coalesce(count, -1) < 0 OR typeof(hart) <> 'integer' THEN damage('its counts are out of bounds')
+		ELSE CAST(count AS INTEGER) END
 	FROM source.loss l LEFT JOIN temp.window w ON w.id = l.window WHERE l.window BETWEEN :first AND :last;
 INSERT INTO temp.loop SELECT at, metric, sum(value >> 32), sum(value & 0xffffffff)
 	FROM (SELECT CASE WHEN value < 0 OR loop <= 0 THEN damage('a count of loops is out of bounds')
@@ -333,8 +340,9 @@ INSERT INTO main.stack SELECT row, parent, coalesce(frame_give(stack_part(entry,
 -- [fetch] source
 INSERT INTO temp.task SELECT n.row, pid, tid, CASE WHEN :tier = 0 AND n.parent > 0 THEN n.parent ELSE n.row END,
 	CASE WHEN :tier = 1 THEN nullif(n.parent, 0) END, start_ns, end_ns, words(text(comm)), words(text(exe)), CASE WHEN whole THEN argv END,
-	cgroup_of(cgroup), uid, kernel_thread, account, n.payer
-	FROM temp.new_task n CROSS JOIN source.task t ON t.id = n.origin WHERE :tier < 2;
+	CASE WHEN c.path NOTNULL THEN cgroup_key(text(c.path)) END, uid, kernel_thread, account, n.payer
+	FROM temp.new_task n CROSS JOIN source.task t ON t.id = n.origin LEFT JOIN source.cgroup c ON c.id = t.cgroup
+	WHERE :tier < 2;
 INSERT INTO temp.frame SELECT row, f.offset FROM temp.new_frame n CROSS JOIN source.frame f ON f.id = n.origin WHERE :tier = 2;
 INSERT INTO temp.place SELECT row, depth, function_of(function), source_of(source), line, inlined, payer
 	FROM temp.new_frame n CROSS JOIN source.place p ON p.frame = n.origin WHERE :tier < 2 AND n.origin > 0;

@@ -87,6 +87,13 @@ static bool is_id(sqlite3_context *c, const struct merge_entries *e, int64_t id)
 	return false;
 }
 
+/* Is an entry a text and no more? */
+static bool is_name(const struct merge_entries *e)
+{
+	return e->which == MERGE_CGROUP || e->which == MERGE_LABELS || e->which == MERGE_FUNCTION ||
+	       e->which == MERGE_SOURCE;
+}
+
 static void f_entry(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	struct merge_entries *e = sqlite3_user_data(c);
@@ -94,6 +101,11 @@ static void f_entry(sqlite3_context *c, int n, sqlite3_value **v)
 	uint32_t entry = 0;
 	if (!is_id(c, e, id))
 		return;
+	if (is_name(e) && sqlite3_value_type(v[1]) == SQLITE_NULL) {
+		if (e->merge->side == MERGE_MAIN)
+			sqlite3_result_error(c, "a name is missing", -1);
+		return; /* in the source it names nothing */
+	}
 	int r = enter_parts(e, n - 1, v + 1, &entry);
 	if (r == 0)
 		r = set_id(e, id, entry);
@@ -196,9 +208,8 @@ static const uint8_t row_bytes[N_MERGE_DICTIONARIES] = {
 
 static uint64_t name_bytes(const struct merge *m, const struct merge_entries *e, uint32_t entry)
 {
-	const bool name = e->which == MERGE_CGROUP || e->which == MERGE_LABELS ||
-			  e->which == MERGE_FUNCTION || e->which == MERGE_SOURCE;
-	return name ? strlen(text_of(&m->texts, (uint32_t)e->keys.key[entry - 1].part[0])) : 0;
+	return is_name(e) ? strlen(text_of(&m->texts, (uint32_t)e->keys.key[entry - 1].part[0]))
+			  : 0;
 }
 
 /* Note in temp.new_… a row that is new, or of which the source knows more. */

@@ -101,7 +101,7 @@ static int add_to_new(struct rollup *r, const char *key, bool copy)
 	int outcome = copy ? rollup_copy(r, r->target_path, path) : 0;
 	if (outcome == 0)
 		outcome = rollup_open_target(r, path, !copy);
-	/* one of a version without seals: what is broken by now shall not get one */
+	/* what is broken by now shall not get a seal */
 	if (outcome == 0 && copy)
 		outcome = rollup_check_target(r);
 	if (outcome == 0)

@@ -13,7 +13,7 @@
  * In the minute tier threads become their process; harts, events, rungs and stacks stay as they
  * are.
  *
- * In the hour tier processes of the same (comm, exe, cgroup, uid) become one task with pid 0;
+ * In the hour tier processes of the same comm, exe, control group, owner and labels become one task with pid 0;
  * frames of one function become one frame (its first seen, without lines and inlining); harts of
  * one kind (rung, leader, modes) become the first of them; and if an hour has more than
  * ROLLUP_HOUR_ROWS rows, the lightest of them are merged further, see there.
@@ -23,7 +23,7 @@
  * was set; they add up.
  *
  * A file has one boot: monotonic times of two boots cannot be told apart. The minute tier keeps the
- * parents of processes. Labels, which nobody writes yet, are not rolled up.
+ * parents of processes; what one process did under other names, control groups, owners or labels is another task there.
  *
  * SQLite's reads and writes may take seconds, so this runs in a child process.
  */

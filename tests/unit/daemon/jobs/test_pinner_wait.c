@@ -201,6 +201,27 @@ TEST(a_job_that_runs_again_is_pinned_as_the_later_request_says)
 	ck_assert_uint_eq(sum_of_keep(), 2);
 }
 
+TEST(a_rule_takes_nothing_from_a_request_whose_job_runs_again)
+{
+	uint64_t id;
+	pinner_set_rules(p, "branch=main,keep=300");
+	struct task *t = run_job(1, 1000);
+	struct pin_ask ask = ask_for("run=1", 0);
+	ask.only = t->labels;
+	ck_assert_int_eq(pinner_ask(p, &ask, &id), 0);
+	pinner_forget(p, id);
+	task_end(&tasks, t, now_ns);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, false), 0);
+	ck_assert(n_running() == 0 && n_others() == 1);
+	run_job(1, 1000);
+	/* rules look before the request comes to its turn */
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, false), 0);
+	ck_assert(n_running() == 0 && n_others() == 1);
+	ck_assert_int_eq(pinner_dispatch(p, now_ns += SECOND, true), 0);
+	ck_assert(n_running() == 1 && n_others() == 0);
+	ck_assert_uint_eq(sum_of_keep(), 0);
+}
+
 TEST(users_take_turns)
 {
 	uint64_t id;

@@ -57,6 +57,16 @@ static void change(const char *sql)
 	ck_assert_int_eq(trailer_write_path(s.path), 0);
 }
 
+/* The same, although the schema forbids it, as a hostile file may have it. */
+static void change_freely(const char *sql)
+{
+	change("PRAGMA writable_schema=ON;"
+	       "UPDATE sqlite_schema SET sql = replace(sql, 'NOT NULL', '/*NN*/')");
+	change(sql);
+	change("PRAGMA writable_schema=ON;"
+	       "UPDATE sqlite_schema SET sql = replace(sql, '/*NN*/', 'NOT NULL')");
+}
+
 static void roll(enum tier tier)
 {
 	sqlite3_close(rolled);
@@ -146,6 +156,30 @@ TEST(processes_that_start_each_other_have_parents_without_a_circle)
 	change("UPDATE task SET parent = id");
 	roll(TIER_MINUTE);
 	ck_assert_int_eq(stored_number(rolled, "SELECT count(parent) FROM task"), 0);
+}
+
+TEST(a_name_that_is_missing_names_nothing, .times = 4)
+{
+	static const char *const damage[] = {"UPDATE function SET name = NULL",
+		"UPDATE source SET path = NULL", "UPDATE cgroup SET path = NULL",
+		"UPDATE label_set SET labels = NULL"};
+	change_freely(damage[_i]);
+	for (enum tier tier = TIER_MINUTE; tier <= TIER_HOUR; tier++) {
+		ck_assert_int_eq(rollup_add(s.path, target, tier, &error), 0);
+		ck_assert_int_eq(remove(target), 0);
+	}
+}
+
+TEST(values_that_no_column_takes_are_damage_of_the_source, .times = 8)
+{
+	static const char *const damage[] = {"UPDATE sample SET count = NULL",
+		"UPDATE reading SET value = NULL", "UPDATE loss SET count = NULL",
+		"UPDATE loss SET hart = 'x'", "UPDATE task SET pid = NULL",
+		"UPDATE event SET type = NULL", "UPDATE event SET config = 'x' WHERE id = 1",
+		"UPDATE file SET path = NULL"};
+	change_freely(damage[_i]);
+	ck_assert_int_eq(rollup_add(s.path, target, TIER_MINUTE, &error), ROLLUP_SOURCE_BROKEN);
+	ck_assert_int_lt(access(target, F_OK), 0);
 }
 
 TEST(sums_beyond_a_number_are_damage, .times = 4)
