@@ -41,7 +41,10 @@ def test_events_of_regions_are_told_with_them(build):
         wait_until("it has its counters", lambda: events_of(pid) == 3)
         told.go_on()
         told.ready()
-        wait_until("all is told", lambda: len(regions(service, pid, "faults")[0]) == 2)
+        def is_told():
+            rows = regions(service, pid, "faults")[0]
+            return len(rows) == 2 and "granted_ns" in rows[0]
+        wait_until("all is told", is_told)
         (before, row), answer = regions(service, pid, "faults")
         assert before["entries"] == row["entries"] == 1 and not before["granted_ns"], before
         assert before["event_page-faults"] is None, before  # not looked for is not zero
