@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Stations say what they wait for as plain pollfds and one deadline, asked for anew in each round
- * of the loop: a worker that was restarted, or a ring that was opened anew, may bear the number of
+ * Stations say what they wait for as plain pollfds and one deadline, asked for again in each round
+ * of the loop: a worker that was restarted, or a ring that was opened again, may have the number of
  * a descriptor that is closed, so nothing is kept from one round to the next. What is the daemon's
  * own (signals, the watchdog) is sd-event's, which is one more descriptor in the same poll: a round
  * is one system call, however many wait. So no station knows the event loop, and tests drive them

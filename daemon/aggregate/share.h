@@ -90,7 +90,7 @@ void share_charge(struct shares *s, uid_t uid, uint64_t bytes);
  * pay for it. Without this limit a user could fill the store with processes that have a label of their own each.
  * True without s. */
 bool share_has_job_room(struct shares *s, uid_t uid, bool has_begun);
-/* Note that so many of the bytes that share_charge charges keep jobs apart. */
+/* Note how many of the bytes that share_charge charges keep jobs apart. */
 void share_charge_job(struct shares *s, uid_t uid, uint64_t bytes);
 
 /* How much detail the user's next sample may have. SHARE_WHOLE without s. */

@@ -57,7 +57,7 @@ static inline struct answer_value cell_number(int64_t n)
 	return (struct answer_value){.kind = ANSWER_INTEGER, .integer = n};
 }
 
-/* What is not finite is absent. */
+/* A value that is not finite is absent. */
 static inline struct answer_value cell_ratio(double value)
 {
 	return isfinite(value) ? (struct answer_value){.kind = ANSWER_REAL, .real = value}

@@ -475,7 +475,7 @@ static int examine_recording(struct request *q, const char *path)
 	int r = doctor_begin(&x, &stream);
 	if (r == 0)
 		r = examine_segment(&x, path);
-	/* positive: the peer was told */
+	/* positive: the peer has an error */
 	return row_stream_done(&stream, r != 0 ? r : x.result);
 }
 

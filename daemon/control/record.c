@@ -264,7 +264,7 @@ static int finish_recording(struct record_job *j, uint64_t now_ns)
 	return recording_finish(j->recording, now_ns);
 }
 
-/* 0; positive after the peer was told why not; -errno. */
+/* 0; positive after a refusal was sent; -errno. */
 static int make_folder(struct record_job *j, struct request *q)
 {
 	const char *parent = getenv("TMPDIR");
@@ -338,7 +338,7 @@ static struct targets targets_of(const struct request *q, const Mperf__RecordReq
 	return t;
 }
 
-/* 0; positive after the peer was told why not; -errno. */
+/* 0; positive after a refusal was sent; -errno. */
 static int open_walk(struct record_job *j, struct request *q, const struct walk_options *o)
 {
 	struct event_error error = {""};

@@ -160,7 +160,7 @@ static bool pack_globs(const Mperf__Selection *m, char *globs, uint32_t *ret_byt
 	return true;
 }
 
-/* 0; positive after the peer was told what is wrong; -errno. */
+/* 0; positive after an error was sent; -errno. */
 static int choose(struct request *q, const Mperf__RooflineRequest *m)
 {
 	char globs[FEED_GLOBS_BYTES_MAX];
@@ -284,7 +284,7 @@ static bool is_output(int fd)
 	return n > 0 && feed_message_begins_file(bytes, (size_t)n);
 }
 
-/* Read the whole file. 0; positive after the peer was told why not; -errno. */
+/* Read the whole file. 0; positive after a refusal was sent; -errno. */
 static int read_whole(
 	struct request *q, int fd, const char *path, uint8_t **ret_bytes, size_t *ret_n)
 {

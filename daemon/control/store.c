@@ -126,7 +126,7 @@ static int send_tables(struct store_answer *s)
 	return r == 0 ? send_shares(s) : r;
 }
 
-/* Is there a store, and may this peer see it? 0; 1 after the peer was told why not; -errno. */
+/* Is there a store, and may this peer see it? 0; 1 after a refusal was sent; -errno. */
 static int judge(struct request *q)
 {
 	const struct control_options *o = q->peer->options;

@@ -173,7 +173,7 @@ static int tell_tables(
 	return r == 0 ? tell_rows(j, &filter, &answer, error) : r;
 }
 
-/* 0, JOB_DONE after the peer was told why there will be none, -errno. */
+/* 0, JOB_DONE after a refusal was sent, -errno. */
 static int tell_frame(struct top_job *j, struct request *q)
 {
 	struct query_error error = {"", "", 0};
@@ -298,7 +298,7 @@ static const struct job_kind top_kind = {
 
 /* --- beginning -------------------------------------------------------------------------------- */
 
-/* Refuse what makes no sense. 0; positive after the peer was told; -errno. */
+/* Refuse what makes no sense. 0; positive after an error was sent; -errno. */
 static int check(struct top_job *j, struct request *q)
 {
 	const Mperf__TopRequest *m = j->request;
@@ -345,7 +345,7 @@ static void set_targets(struct top_job *j)
 		j->targets.pid[j->targets.n_pids++] = m->pid[i];
 }
 
-/* A tap on the service's walk. 0; positive after the peer was told why not; -errno. */
+/* A tap on the service's walk. 0; positive after a refusal was sent; -errno. */
 static int join_service(struct top_job *j, struct request *q)
 {
 	struct service *s = q->peer->options->service;
@@ -415,7 +415,7 @@ static int choose_scope(struct top_job *j, struct request *q, struct sampler_opt
 	return r < 0 ? r : 1;
 }
 
-/* A walk of our own. 0; positive after the peer was told why not; -errno. */
+/* A walk of our own. 0; positive after a refusal was sent; -errno. */
 static int walk_alone(struct top_job *j, struct request *q)
 {
 	struct walk_options o = {

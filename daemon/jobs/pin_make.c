@@ -116,7 +116,7 @@ struct making {
 	char *making;              /* the name of the pin that is being written */
 };
 
-/* The oldest pin of all users, or of the one who asks: the one to unpin first. NULL: there is none. */
+/* The oldest pin of all users, or of the asking user, to be unpinned first. NULL: there is none. */
 static const struct store_pin *oldest_of(const struct making *m, bool all)
 {
 	for (size_t i = 0; i < m->store->n_pins; i++)
@@ -403,7 +403,7 @@ static bool is_replaced(const struct store_pin *old, const struct store_pin *new
 	       old->labels_hash == new->labels_hash &&strcmp(old->labels, new->labels) == 0;
 }
 
-/* One pin that goes: of the same job and user, that this one has the rows of, or of its group's, one too many.
+/* A pin to remove: of the same job and user, that this one has the rows of, or of its group's, one too many.
  * n_pins: there is none. */
 static size_t find_replaced(const struct store *s, const struct pin_request *q, const char *name)
 {
@@ -478,7 +478,7 @@ static bool note_running(struct pinner *p, const struct pin_request *q, struct p
 	return false;
 }
 
-/* One step: a row is noted, or one pin goes for it. False: nothing is left to do. */
+/* A step: note a row, or remove one pin for it. False: nothing is left to do. */
 static bool take_step(struct pinner *p, const struct pin_request *q)
 {
 	struct taking *at = &p->taking;

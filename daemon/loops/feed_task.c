@@ -2,7 +2,7 @@
  *
  * Finds the task of a thread. A program names its threads by tid. We believe it only if a thread
  * with that number belongs, or belonged, to the process at the other end of the socket. Counts of a
- * thread that we cannot find go to the process as a whole, so a program that lies is charged
+ * thread that we cannot find go to the process as a whole, so a program with a false thread id is charged
  * itself.
  *
  * The record of a thread's birth comes some moments after the birth, and a short-lived thread is

@@ -16,7 +16,7 @@ uint32_t image_order(const struct image *i)
 	return i->history.n;
 }
 
-uint32_t image_anew(const struct image *i)
+uint32_t image_n_rewrites(const struct image *i)
 {
 	return i->read.n_anew;
 }

@@ -97,7 +97,7 @@ int image_read_on(struct image *i, int fd);
 /* The number of ranges of code that were read so far. */
 uint32_t image_order(const struct image *i);
 /* The number of times that the file was rewritten since it was opened: only this image knows its former contents. */
-uint32_t image_anew(const struct image *i);
+uint32_t image_n_rewrites(const struct image *i);
 /* The place up to which a file was read, and a hash of the bytes before it, by which any parser recognises the
  * file. */
 struct image_mark {

@@ -25,7 +25,7 @@ struct jitdump;
 /* The place up to which a growing file was read. */
 struct read_mark {
 	uint64_t at;      /* up to here */
-	uint8_t tail[64]; /* the bytes before it: if they are others, the file was written anew */
+	uint8_t tail[64]; /* the bytes before it: if they are others, the file was rewritten */
 	uint8_t n_tail;
 	uint32_t n_anew; /* how often that was */
 	bool cut;        /* the last line had no newline, and is read again */

@@ -328,7 +328,7 @@ int jitdump_read_on(struct image *image, int fd)
 
 	read_mark_check(&image->read, fd);
 	uint64_t at = image->read.at;
-	if (at == 0) { /* written anew */
+	if (at == 0) { /* rewritten */
 		jitdump_forget(d);
 		d->n_lines = 0;
 		d->closed = false;

@@ -266,7 +266,7 @@ struct message_grown {
 	uint32_t state; /* STATE_READY; STATE_FORGOTTEN and others with n 0 */
 	uint32_t order; /* ranges so far */
 	uint32_t n;
-	uint32_t anew; /* times that the file was rewritten while this parser read it */
+	uint32_t n_rewrites; /* times that the file was rewritten while this parser read it */
 	uint32_t lost; /* 1: and while it did not, so that nothing is left of what it had then */
 	uint64_t mark_at, mark; /* the place up to which it was read, and a hash of its end */
 };

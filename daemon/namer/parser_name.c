@@ -307,7 +307,7 @@ static int send_named(struct parser *p, const struct message_name *question, str
 	return parser_answer(p, &question->head, p->out, MESSAGE_NAMED, (size_t)(end - p->out));
 }
 
-/* Make room behind `at` for so many bytes: send the answer so far if it takes that room. 0 or -errno */
+/* Make room for that number of bytes behind `at`: send the answer so far if it takes that room. 0 or -errno */
 static int send_for_room(struct parser *p, const struct message_name *question, size_t bytes,
 	uint8_t **at, uint32_t *n)
 {
@@ -446,7 +446,7 @@ int parser_take_grow(struct parser *p, const void *bytes, size_t n)
 		grown.mark_at = now.at;
 		grown.mark = now.hash;
 		grown.order = image_order(f->image);
-		grown.anew = image_anew(f->image);
+		grown.n_rewrites = image_n_rewrites(f->image);
 		grown.n = image_changes(f->image, m.after, change, MESSAGE_CHANGES_MAX);
 	}
 	for (uint32_t i = 0; i < grown.n; i++) {

@@ -185,8 +185,8 @@ int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_
 		return -EBADMSG;
 	if (r.grown.state != STATE_READY)
 		return (int)r.grown.state;
-	bool lost =
-		s->counted && (r.grown.lost || r.grown.order < s->order || r.grown.anew < s->anew);
+	bool lost = s->counted && (r.grown.lost || r.grown.order < s->order ||
+					  r.grown.n_rewrites < s->n_rewrites);
 	bool grew = !s->counted || lost || r.grown.order != s->order;
 	if (!s->counted)
 		begin(n, s, &r);
@@ -196,7 +196,7 @@ int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_
 		take_changes(n, s, &r);
 	s->counted = true;
 	s->order = r.grown.order;
-	s->anew = r.grown.anew;
+	s->n_rewrites = r.grown.n_rewrites;
 	s->mark_at = r.grown.mark_at;
 	s->mark = r.grown.mark;
 	if (!grew || s->n_late == 0 || s->rests || n->now_ns < s->retry_ns)

@@ -273,7 +273,7 @@ struct slot {
 	uint32_t order;         /* ranges of code that the parser knew last, */
 	uint32_t first_order;   /* and at first: those of version 0 */
 	uint32_t lost_order; /* and those of files before the present one that it has forgotten */
-	uint32_t anew;       /* times that the file was rewritten, by its last answer */
+	uint32_t n_rewrites; /* times that the file was rewritten, by its last answer */
 	uint64_t mark_at, mark; /* the end of what it had read, and its hash (message_grown) */
 
 	struct wish_list wishes; /* none is empty, unless it is to be read on */

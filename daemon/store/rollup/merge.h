@@ -90,7 +90,8 @@ static inline uint32_t merge_entry_of(const struct merge_entries *e, sqlite3_val
 	int64_t entry = sqlite3_value_int64(value);
 	return entry > 0 && entry <= e->keys.n_keys ? (uint32_t)entry : 0;
 }
-/* Of a row in a page: its place, its length, its header. Of a number: ids of a day's file. Source:
+
+/* Bytes of a row in a page (its place, its length, its header), and of a number, as ids of a day's file have them. Source:
  * https://www.sqlite.org/fileformat.html, "B-tree Pages" and "Record Format". */
 #define MERGE_ROW_BYTES 6
 #define MERGE_INTEGER_BYTES 3

@@ -74,7 +74,7 @@ static int set_id(struct merge_entries *e, int64_t id, uint32_t entry)
 	return r;
 }
 
-/* Of `entry` and `is`: false where the id cannot be one; in the target that is damage. */
+/* Can it be an id, for d_entry and d_is? False is damage in the target, and of events in the source. */
 static bool is_id(sqlite3_context *c, const struct merge_entries *e, int64_t id)
 {
 	bool event = e->which == MERGE_EVENT;
@@ -196,7 +196,7 @@ void merge_charge(struct merge *m, sqlite3_value *payer, uint64_t bytes)
 		share_charge(m->rollup->shares, (uid_t)sqlite3_value_int64(payer), bytes);
 }
 
-/* What a row takes but for its text; 0: merge.sql charges it. */
+/* Bytes of a row without its text; 0: merge.sql charges them. */
 static const uint8_t row_bytes[N_MERGE_DICTIONARIES] = {
 	[MERGE_CGROUP] = MERGE_ROW_BYTES + MERGE_INTEGER_BYTES,
 	[MERGE_LABELS] = MERGE_ROW_BYTES + MERGE_INTEGER_BYTES,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What merge.sql calls but for dictionaries: sums with less detail, shares, texts, notes */
+/* Functions that merge.sql calls, beside those of dictionaries: sums with less detail, shares, texts, notes */
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "daemon/store/rollup/merge.h"
 #include "daemon/store/segment/note.h"
 
-/* Of a task's key, its last part: who pays, + 1, 0: not known; whether that is not the owner too, since the process
+/* The last part of a task's key: who pays, + 1, 0: not known; whether that is not the owner too, since the process
  * belongs to nobody (39: its uid is 0) or its group is another (38: its uid is NULL); and, of a program, whether it is
  * a thread of the kernel (40). */
 #define PAYER_MASK ((1ull << 38) - 1)
@@ -215,7 +215,7 @@ static void f_charge(sqlite3_context *c, int n, sqlite3_value **v)
 
 /* --- texts, harts, notes ---------------------------------------------------------------------- */
 
-/* As everywhere, a text ends at its first NUL. */
+/* A text ends at its first NUL. */
 static void f_text(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	struct merge *m = sqlite3_user_data(c);

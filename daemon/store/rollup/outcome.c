@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What SQLite says, as outcomes of a roll-up: damage is the file's, want of room the disc's, the rest
+/* SQLite's results as outcomes of a roll-up: damage is the file's, want of room the disc's, the rest
  * is fatal.
  */
 

@@ -39,7 +39,7 @@ struct rollup {
 int rollup_fail(
 	struct rollup *r, int outcome, const char *path, const char *remedy, const char *what);
 int rollup_fail_target(struct rollup *r, const char *what);
-/* What a result of SQLite means, on a connection with the source or the target: 0 for OK, ROW and DONE. */
+/* The meaning of SQLite's result, on a connection with the source or the target: 0 for OK, ROW and DONE. */
 int rollup_source_outcome(struct rollup *r, sqlite3 *db, int rc);
 int rollup_target_outcome(struct rollup *r, int rc);
 int rollup_exec(struct rollup *r, const char *sql);

@@ -158,6 +158,31 @@ TEST(processes_that_start_each_other_have_parents_without_a_circle)
 	ck_assert_int_eq(stored_number(rolled, "SELECT count(parent) FROM task"), 0);
 }
 
+/* The kernel's ids may be any; rows of the target are ours. */
+TEST(a_control_group_is_known_by_its_path_whatever_its_id)
+{
+	static const char grouped[] =
+		"SELECT count(*) FROM task JOIN cgroup c ON c.id = task.cgroup WHERE path = '/a'";
+	change("INSERT INTO cgroup VALUES (-9223372036854775807, '/a');"
+	       "UPDATE task SET cgroup = -9223372036854775807");
+	for (enum tier tier = TIER_MINUTE; tier <= TIER_HOUR; tier++) {
+		char again[192];
+		roll(tier);
+		const int64_t n = stored_number(rolled, "SELECT count(*) FROM task");
+		ck_assert_int_eq(stored_number(rolled, grouped), n);
+		sqlite3_close(rolled);
+		rolled = NULL;
+		/* another source has the same tasks: they are found again */
+		snprintf(again, sizeof(again), "%s/later", s.folder);
+		ck_assert_int_eq(rename(s.path, again), 0);
+		ck_assert_int_eq(rollup_add(again, target, tier, &error), 0);
+		ck_assert_int_eq(rename(again, s.path), 0);
+		ck_assert_int_eq(sqlite3_open(target, &rolled), SQLITE_OK);
+		ck_assert_int_eq(stored_number(rolled, "SELECT count(*) FROM task"), n);
+		ck_assert_int_eq(stored_number(rolled, grouped), n);
+	}
+}
+
 TEST(a_name_that_is_missing_names_nothing, .times = 4)
 {
 	static const char *const damage[] = {"UPDATE function SET name = NULL",
