@@ -361,6 +361,7 @@ static int attribute_fired(struct attribute *a, const struct record *r, int hart
 	case STREAM_SIBLING:
 	case STREAM_SWITCH_COUNT:
 	case STREAM_EXEC:
+	case STREAM_EXEC_BPF:
 	case STREAM_RING:
 		break; /* these do not fire */
 	}
@@ -387,7 +388,9 @@ static int attribute_lost(struct attribute *a, const struct record *r, int hart)
 			a->o.raised_lost[r->stream->raise] += r->lost.n;
 		return 0;
 	}
-	if (r->stream && r->stream->role == STREAM_SIDEBAND && a->o.sideband_apart) {
+	bool side_band = r->stream &&
+			 (r->stream->role == STREAM_SIDEBAND || r->stream->role == STREAM_EXEC_BPF);
+	if (side_band && a->o.sideband_apart) {
 		lose(a, hart, LOSS_SIDEBAND, r->lost.n);
 		return missed_look(a, r->time_ns, hart);
 	}
@@ -430,25 +433,41 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 		return 0;
 	case RECORD_KSYMBOL:
 		return generated_change(a, r);
+	case RECORD_EXEC:
+		return exec_record(a, r, hart);
 	case RECORD_OTHER:
 		return 0;
 	}
 	return 0;
 }
 
+/* Read the arguments of execs once more that were not in place yet. Those that come in a record may come in the next
+ * drain. */
+static void reread_execs(struct attribute *a)
+{
+	size_t n_kept = 0;
+
+	for (size_t i = 0; i < a->n_reread; i++) {
+		struct reread *again = &a->reread[i];
+		struct task *process = life_now(a, again->process);
+
+		if (again->awaits_record && !process->argv) {
+			a->reread[n_kept++] = (struct reread){process, again->hart, false};
+			continue;
+		}
+		/* at most one more attempt: without memory it stays unread */
+		if (!process->argv && !process->end_ns)
+			(void)census_argv(a, &process);
+		exec_lost(a, process, again->hart);
+	}
+	a->n_reread = n_kept;
+}
+
 void attribute_drained(struct attribute *a)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
-	for (size_t i = 0; i < a->n_reread; i++) {
-		struct task *process = life_now(a, a->reread[i].process);
-
-		/* at most one more attempt: without memory it stays unread */
-		if (!process->argv && !process->end_ns)
-			(void)census_argv(a, &process);
-		exec_lost(a, process, a->reread[i].hart);
-	}
-	a->n_reread = 0;
+	reread_execs(a);
 	memset(a->looked, 0, sizeof(a->looked));
 	quota_clear(&a->compared);
 	/* without memory it is looked up again */

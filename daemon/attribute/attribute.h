@@ -47,6 +47,7 @@ struct attribution {
 };
 
 struct kernel;
+struct hart_set;
 
 struct attribute_options {
 	struct namer *namer; /* borrowed; NULL: no names, no unwinding (tests) */
@@ -77,6 +78,8 @@ struct attribute_options {
 	bool after_exec;
 	/* events were opened per task, so that each group counts one task alone */
 	bool per_task;
+	/* borrowed; harts on which each exec brings a RECORD_EXEC; NULL: none (see sampler.h) */
+	const struct hart_set *exec_records;
 	/* the side band has rings of its own */
 	bool sideband_apart;
 	/* the kernel stops the siblings of a throttled event too (struct machine) */

@@ -112,6 +112,7 @@ struct silent {
 struct reread {
 	struct task *process;
 	int hart;
+	bool awaits_record; /* its arguments may come with the next drain */
 };
 
 /* Copied stacks being unwound; with the smallest stacks this limit is reached before
@@ -360,6 +361,10 @@ int job_read(struct attribute *a, struct task **process, const struct proc_view 
 /* The record of an exec came: give the process what was read early; *process as in owner_set. True:
  * done, or a later attempt is due. False: read /proc. */
 bool exec_take(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
+/* Does each exec on that hart bring a record of its arguments? */
+bool exec_brings_record(const struct attribute *a, int hart);
+/* Take a RECORD_EXEC, which follows the COMM of that exec. 0 or -errno. */
+int exec_record(struct attribute *a, const struct record *r, int hart);
 /* Forget execs whose record has not come in time. */
 void exec_expire(struct attribute *a, uint64_t now_ns);
 /* Count a process whose arguments could not be read. */

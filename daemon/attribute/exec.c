@@ -22,10 +22,14 @@
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/exec_stack.h"
 #include "daemon/attribute/proc_text.h"
+#include "daemon/kernel/exec_layout.h"
+#include "daemon/kernel/machine.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
 #define NEVER UINT64_MAX
+
+_Static_assert(EXEC_ARGS_BYTES_MAX >= TASK_ARGV_BYTES_MAX, "a record has all that is kept");
 
 /* The early report and COMM are separated by the time to map the program, which may have to be read
  * from disk. The nearest match is used, so that consecutive execs are distinguished. */
@@ -299,6 +303,57 @@ bool exec_take(struct attribute *a, struct task **at, uint64_t time_ns, int hart
 		(void)exec_give(a, nearest, at); /* without memory it is not known */
 	exec_remove(a, nearest);
 	return known;
+}
+
+/* --- records of BPF --------------------------------------------------------------------------- */
+
+bool exec_brings_record(const struct attribute *a, int hart)
+{
+	return a->o.exec_records && hart_set_has(a->o.exec_records, hart);
+}
+
+/* The owner by the kernel's own data, at the time of the record. In another user namespace it depends on who made
+ * that, which only /proc shows; if the process is gone by then, it is treated as if its stack had been copied. */
+static void owner_of_record(
+	struct attribute *a, pid_t pid, const struct record *r, struct exec *ret_exec)
+{
+	const struct record_exec *x = &r->exec;
+	struct exec_text *text = &ret_exec->text;
+
+	ret_exec->read_ns = r->time_ns;
+	text->has_rights = true;
+	text->rights = x->whole ? (struct rights){x->uid, x->gid, x->uid}
+				: (struct rights){.account = x->uid};
+	if (!x->unjudged)
+		return;
+	ret_exec->read_ns = clock_ns(CLOCK_MONOTONIC);
+	int result = proc_rights(a, pid, &text->rights);
+	text->has_rights = result == 0;
+	text->from_stack = true;
+	text->own_uid = x->uid;
+	text->secure = result == PROC_SILENT;
+}
+
+int exec_record(struct attribute *a, const struct record *r, int hart)
+{
+	const struct record_exec *x = &r->exec;
+	struct task *task;
+
+	int result = sideband_task(a, r, hart, &task);
+	if (result < 0 || !task || !exec_wanted(a, task->process->pid))
+		return result;
+	struct task *process = task->process;
+	struct exec e = {.pid = process->pid};
+	owner_of_record(a, process->pid, r, &e);
+	if (x->cut && x->n_args < TASK_ARGV_BYTES_MAX)
+		return give_owner(a, &e, &process); /* they were not in memory: see reread_execs */
+	/* one byte more than is kept shows that there is more */
+	size_t n = x->cut ? TASK_ARGV_BYTES_MAX + 1 : x->n_args;
+	if (!x->cut && n && x->args[n - 1] == '\0')
+		n--; /* NUL separates arguments; none after the last */
+	if (proc_text_argv_copy(x->args, n, &e.text.argv, &e.text.n_argv) < 0)
+		return -ENOMEM;
+	return exec_give(a, &e, &process);
 }
 
 void exec_await(struct attribute *a, pid_t pid)

@@ -127,10 +127,11 @@ void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, 
 	owner_exec(process, time_ns);
 
 	/* The name is set slightly before the new arguments are in place. */
-	if (exec_take(a, &process, time_ns, hart) || census_argv(a, &process) <= 0)
+	bool awaits = exec_brings_record(a, hart);
+	if (!awaits && (exec_take(a, &process, time_ns, hart) || census_argv(a, &process) <= 0))
 		return;
 	if (a->n_reread < REREAD_MAX)
-		a->reread[a->n_reread++] = (struct reread){process, hart};
+		a->reread[a->n_reread++] = (struct reread){process, hart, awaits};
 	else
 		exec_lost(a, process, hart);
 }

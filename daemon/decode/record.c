@@ -20,6 +20,7 @@
 #include "daemon/decode/record.h"
 #include "daemon/decode/sample_stream.h"
 #include "daemon/decode/trailer.h"
+#include "daemon/kernel/exec_layout.h"
 #include "daemon/kernel/switch_layout.h"
 
 #include <string.h>
@@ -34,6 +35,9 @@
 struct cursor {
 	const uint8_t *at, *end;
 	int outcome; /* of the first take that failed */
+	/* the raw part of a sample; NULL: none */
+	const uint8_t *raw;
+	uint32_t n_raw;
 };
 
 static size_t left(const struct cursor *c)
@@ -293,12 +297,33 @@ _Static_assert(SWITCH_VALUES_BYTES(0) == 4 + 4 + 4 * 8 && SWITCH_SUMS_BYTES(0) =
 
 static void take_raw(struct cursor *c, struct record *r)
 {
-	uint32_t n = take_u32(c);
-	const uint8_t *bytes = take_array(c, n, 1);
-
-	if (bytes &&
+	c->n_raw = take_u32(c);
+	c->raw = take_array(c, c->n_raw, 1);
+	if (c->raw &&
 		(r->stream->role == STREAM_SWITCH_BPF || r->stream->role == STREAM_SWITCH_SUMS))
-		take_switch_values(bytes, n, c, r);
+		take_switch_values(c->raw, c->n_raw, c, r);
+}
+
+/* The record of an exec, in place of the sample that carried it. */
+static void take_exec(struct cursor *c, struct record *r)
+{
+	struct cursor raw = {.at = c->raw, .end = c->raw ? c->raw + c->n_raw : NULL};
+	struct exec_head h;
+
+	take(&raw, &h, sizeof(h));
+	const uint8_t *args = take_array(&raw, h.n_copied, 1);
+	if (raw.outcome || left(&raw) > RAW_PADDING_BYTES_MAX || h.n_copied > h.n_args)
+		return fail(c, raw.outcome ? raw.outcome : RECORD_HOSTILE);
+	r->kind = RECORD_EXEC;
+	r->exec = (struct record_exec){
+		.uid = h.uid,
+		.gid = h.gid,
+		.whole = h.flags & EXEC_WHOLE,
+		.unjudged = h.flags & EXEC_UNJUDGED,
+		.cut = h.n_copied < h.n_args,
+		.args = (const char *)args,
+		.n_args = h.n_copied,
+	};
 }
 
 /* The fields of variable length, between the period and the end. */
@@ -364,6 +389,8 @@ static void take_sample(struct cursor *c, struct record *r)
 	take_sample_data(c, r);
 	if (left(c)) /* not our layout: nothing read from it can be trusted */
 		fail(c, RECORD_HOSTILE);
+	if (!c->outcome && r->stream->role == STREAM_EXEC_BPF)
+		take_exec(c, r);
 }
 
 /* --- the others ------------------------------------------------------------------------------- */

@@ -34,6 +34,7 @@ enum record_kind {
 	RECORD_LOST_SAMPLES,
 	RECORD_THROTTLE,
 	RECORD_UNTHROTTLE,
+	RECORD_EXEC,  /* of STREAM_EXEC_BPF */
 	RECORD_OTHER, /* known to the kernel, not used here */
 };
 
@@ -75,6 +76,16 @@ struct record_mmap {
 	const char *path;        /* checked: its NUL is inside the record */
 };
 
+/* A new program, as the BPF program of kernel/exec_bpf.h saw it. */
+struct record_exec {
+	uint32_t uid, gid; /* real ones, in our user namespace */
+	bool whole;        /* it belongs entirely to that user (attribute/rights.h) */
+	bool unjudged;     /* whether it does must be read from /proc */
+	bool cut;          /* there are more arguments than these */
+	const char *args;  /* n_args bytes, with a NUL behind each but perhaps the last */
+	uint32_t n_args;
+};
+
 struct record {
 	enum record_kind kind;
 	uint16_t misc;
@@ -103,6 +114,7 @@ struct record {
 			bool unregister;
 			const char *name;
 		} ksymbol;
+		struct record_exec exec;
 		struct {
 			uint64_t n;
 		} lost; /* LOST and LOST_SAMPLES */

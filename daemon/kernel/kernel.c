@@ -409,6 +409,30 @@ static void real_switch_free(void *u, struct switch_bpf *b)
 	switch_bpf_free(b);
 }
 
+static int real_exec_new(void *u, int n_harts, struct exec_bpf **ret_bpf, int *ret_error)
+{
+	(void)u;
+	return exec_bpf_new(n_harts, ret_bpf, ret_error);
+}
+
+static int real_exec_watch(void *u, struct exec_bpf *b, int hart, int output_fd)
+{
+	(void)u;
+	return exec_bpf_watch(b, hart, output_fd);
+}
+
+static void real_exec_forget(void *u, struct exec_bpf *b, int hart)
+{
+	(void)u;
+	exec_bpf_forget(b, hart);
+}
+
+static void real_exec_free(void *u, struct exec_bpf *b)
+{
+	(void)u;
+	exec_bpf_free(b);
+}
+
 static int real_list_programs(
 	void *u, void (*each)(void *userdata, const struct kernel_program *p), void *userdata)
 {
@@ -439,6 +463,10 @@ const struct kernel kernel_real = {
 	.switch_watched = real_switch_watched,
 	.switch_forget = real_switch_forget,
 	.switch_free = real_switch_free,
+	.exec_new = real_exec_new,
+	.exec_watch = real_exec_watch,
+	.exec_forget = real_exec_forget,
+	.exec_free = real_exec_free,
 	.list_programs = real_list_programs,
 #endif
 };

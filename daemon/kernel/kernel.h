@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/kernel/exec_bpf.h"
 #include "daemon/kernel/programs_bpf.h"
 #include "daemon/kernel/switch_bpf.h"
 #include "daemon/kernel/task_work.h"
@@ -72,6 +73,11 @@ struct kernel {
 	int (*switch_watched)(void *u, const struct switch_bpf *b, int hart);
 	void (*switch_forget)(void *u, struct switch_bpf *b, int hart, int n_kept);
 	void (*switch_free)(void *u, struct switch_bpf *b);
+	/* The BPF program on execs, as in exec_bpf.h. All NULL: none. */
+	int (*exec_new)(void *u, int n_harts, struct exec_bpf **ret_bpf, int *ret_error);
+	int (*exec_watch)(void *u, struct exec_bpf *b, int hart, int output_fd);
+	void (*exec_forget)(void *u, struct exec_bpf *b, int hart);
+	void (*exec_free)(void *u, struct exec_bpf *b);
 	/* The BPF programs that are there now, as programs_bpf_list. NULL: not known. */
 	int (*list_programs)(void *u, void (*each)(void *userdata, const struct kernel_program *p),
 		void *userdata);

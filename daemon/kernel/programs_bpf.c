@@ -5,23 +5,14 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "daemon/kernel/programs.skel.h"
 #include "daemon/kernel/programs_layout.h"
+#include "daemon/kernel/quiet_bpf.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
-
-/* Discard libbpf's messages. */
-static int say_nothing(enum libbpf_print_level level, const char *format, va_list args)
-{
-	(void)level;
-	(void)format;
-	(void)args;
-	return 0;
-}
 
 static void tell(FILE *from, uint64_t suspended_ns,
 	void (*each)(void *userdata, const struct kernel_program *p), void *userdata)
@@ -43,7 +34,7 @@ static void tell(FILE *from, uint64_t suspended_ns,
 
 int programs_bpf_list(void (*each)(void *userdata, const struct kernel_program *p), void *userdata)
 {
-	libbpf_set_print(say_nothing);
+	bpf_be_quiet();
 	struct programs_bpf *p = programs_bpf__open_and_load();
 	if (!p)
 		return -errno;

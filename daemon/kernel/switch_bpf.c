@@ -14,13 +14,13 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
+#include "daemon/kernel/quiet_bpf.h"
 #include "daemon/kernel/switch.skel.h"
 #include "daemon/kernel/switch_plain.skel.h"
 #include "daemon/kernel/switch_sums.skel.h"
@@ -43,15 +43,6 @@ struct switch_bpf {
 };
 
 DEFINE_CLEANUP(struct switch_bpf *, switch_bpf_free)
-
-/* Discard libbpf's messages; the caller explains its error numbers. */
-static int say_nothing(enum libbpf_print_level level, const char *format, va_list args)
-{
-	(void)level;
-	(void)format;
-	(void)args;
-	return 0;
-}
 
 /* Do we see the kernel's own task numbers (the initial pid namespace)? */
 static bool in_first_namespace(void)
@@ -158,7 +149,7 @@ int switch_bpf_new(enum switch_way way, int n_harts, struct switch_bpf **ret_bpf
 	b->n_groups = calloc((size_t)n_harts, sizeof(*b->n_groups));
 	if (!b->n_groups)
 		return -ENOMEM;
-	libbpf_set_print(say_nothing);
+	bpf_be_quiet();
 	int r = way == SWITCH_SUMS ? load_sums(b) : load_typed(b);
 	if (r < 0 && !exhausted(r) && way == SWITCH_RECORDS)
 		r = load_plain(b);

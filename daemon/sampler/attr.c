@@ -365,7 +365,7 @@ void attr_switch_count(const struct sampler *s, struct perf_event_attr *ret_attr
 	attr_sibling(s, &e, ret_attr);
 }
 
-void attr_switch_bpf(const struct sampler *s, struct perf_event_attr *ret_attr)
+void attr_bpf_output(const struct sampler *s, struct perf_event_attr *ret_attr)
 {
 	struct event e =
 		event_make("bpf-output", "software", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT);

@@ -59,7 +59,7 @@ void attr_switch(const struct sampler *s, struct perf_event_attr *ret_attr);
  * happen: with exclude_kernel it would read 0 for ever. */
 void attr_switch_count(const struct sampler *s, struct perf_event_attr *ret_attr);
 /* The event that the BPF program writes its records to. */
-void attr_switch_bpf(const struct sampler *s, struct perf_event_attr *ret_attr);
+void attr_bpf_output(const struct sampler *s, struct perf_event_attr *ret_attr);
 
 /* A dummy without records of its own, through which a ring is mapped that wakes us when a quarter of it is full. */
 void attr_ring(const struct sampler *s, size_t ring_bytes, struct perf_event_attr *ret_attr);

@@ -195,7 +195,7 @@ static int exec_try(struct sampler *s, int hart, const struct event *e)
 /* Without it, only arguments of short-lived processes are missing, which is counted. */
 static void exec_open(struct sampler *s, int hart)
 {
-	if (s->options.per_task)
+	if (s->options.per_task || exec_bpf_open(s, hart) == 0)
 		return;
 	struct event dummy = event_dummy();
 	int r = exec_try(s, hart, &s->exec);
@@ -342,7 +342,8 @@ static void streams_close(struct sampler *s, int hart, bool side_band_too)
 	for (size_t i = 0; i < s->streams.n_streams; i++) {
 		const struct stream *t = &s->streams.stream[i];
 		bool side_band = t->role == STREAM_SIDEBAND || t->role == STREAM_EXEC ||
-				 t->role == STREAM_RING || t->role == STREAM_RAISED;
+				 t->role == STREAM_EXEC_BPF || t->role == STREAM_RING ||
+				 t->role == STREAM_RAISED;
 		if (t->hart != hart || (side_band && !side_band_too)) {
 			s->streams.stream[n_kept++] = *t;
 			continue;
@@ -430,15 +431,18 @@ void hart_close(struct sampler *s, int hart)
 	if (s->options.always)
 		cores_hold(s->options.cores, hart, 0);
 	switch_bpf_close(s, hart);
+	exec_bpf_close(s, hart);
 	rings_close(s, hart, ALL_USES);
 	close_some(k, s->exec_ring, &s->n_exec_rings, hart, ALL_USES);
 	streams_close(s, hart, true);
 }
 
-/* The pass in which a stream is enabled: the same one for both kinds of BPF output. */
+/* The pass in which a stream is enabled. */
 static enum stream_role pass_of(const struct stream *t)
 {
-	return t->role == STREAM_SWITCH_SUMS ? STREAM_SWITCH_BPF : t->role;
+	return t->role == STREAM_SWITCH_SUMS ? STREAM_SWITCH_BPF
+	       : t->role == STREAM_EXEC_BPF  ? STREAM_EXEC
+					     : t->role;
 }
 
 int hart_enable(struct sampler *s, int hart, bool enable)
@@ -459,7 +463,7 @@ int hart_enable(struct sampler *s, int hart, bool enable)
 				continue;
 			int r = k->event_ioctl(k->userdata, t->fd,
 				enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
-			if (r < 0 && t->role != STREAM_EXEC)
+			if (r < 0 && pass_of(t) != STREAM_EXEC)
 				return r;
 			s->watch[t->hart].looked_ns = k->now_ns(k->userdata);
 		}

@@ -248,6 +248,8 @@ struct sampler *sampler_free(struct sampler *s)
 	for (int way = 0; way < N_SWITCH_WAYS; way++)
 		if (s->switch_bpf[way])
 			s->kernel->switch_free(s->kernel->userdata, s->switch_bpf[way]);
+	if (s->exec_bpf)
+		s->kernel->exec_free(s->kernel->userdata, s->exec_bpf);
 	stream_table_clear(&s->streams);
 	free(s->plan);
 	free(s->found);

@@ -16,10 +16,11 @@
  *                                   [output ]── the counts that BPF reads at switches, into ring 0 too
  *               [exec ]──exec ring 0, which wakes at once
  *
- * The exec event is the tracepoint sched:sched_process_exec, or if that is not available a dummy
- * with COMM records (which include FORK and EXIT). It is optional: every exec also comes through
- * ring 0, a little later. So a hart on which it does not open has none, and a session per task,
- * which would need one for each thread, has none at all.
+ * A BPF program brings the arguments of each exec into ring 0 (exec_bpf.h). Where it is not available, there
+ * is the exec event: the tracepoint sched:sched_process_exec, or else a dummy with COMM records (which
+ * include FORK and EXIT). It is optional: every exec also comes through ring 0, a little later. So a hart on
+ * which it does not open has none, and a session per task, which would need one for each thread, has none at
+ * all.
  *
  * Counts are cut at switches by the context-switches sibling, or if it does not open by a BPF
  * program (switch_bpf.h), which is loaded when the first group needs it. Where it is found to cost
@@ -141,7 +142,10 @@ struct sampler {
 	 * the side band; behind them, one for each raise */
 	struct ring *ring;
 	size_t n_rings;
-	struct ring *exec_ring; /* n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
+	struct hart_set
+		exec_records; /* harts on which each exec brings a record of STREAM_EXEC_BPF */
+	/* of the other harts; n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
+	struct ring *exec_ring;
 	size_t n_exec_rings;
 	struct stream_table streams;
 	uint64_t closed_ns;         /* the last time that streams were closed and kept */
@@ -174,6 +178,8 @@ struct sampler {
 	struct switch_bpf *switch_bpf[N_SWITCH_WAYS];
 	/* likewise, why BPF was not available, last: an errno; ENOTSUP: not built in */
 	int switch_error[N_SWITCH_WAYS];
+	struct exec_bpf *exec_bpf; /* the same for execs */
+	int exec_error;
 	bool events_told; /* others rely on the number of events: no new ones */
 	/* EMFILE or ENFILE: the last tick ran out of descriptors; else 0 */
 	int short_of;

@@ -65,6 +65,13 @@ int switch_bpf_load(struct sampler *s, enum switch_way way);
 /* Let no program read groups of that hart. */
 void switch_bpf_close(struct sampler *s, int hart);
 
+/* --- exec.c ----------------------------------------------------------------------------------- */
+
+/* Have execs on that hart, whose side band is open, reported by BPF. 0; HART_REFUSED: there is no BPF; -errno. Then
+ * nothing is open. */
+int exec_bpf_open(struct sampler *s, int hart);
+void exec_bpf_close(struct sampler *s, int hart);
+
 /* Find e in the session's list, or add it. NULL if the list is full or fixed (events_told). */
 struct event *event_enter(struct sampler *s, const struct event *e);
 

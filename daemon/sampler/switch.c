@@ -107,7 +107,7 @@ int switch_bpf_open(struct sampler *s, const struct stream *leader, enum switch_
 	int r = switch_bpf_load(s, way);
 	if (r != 0)
 		return r;
-	attr_switch_bpf(s, &attr);
+	attr_bpf_output(s, &attr);
 	r = stream_open(s, &attr, -1, -1, &output);
 	if (r < 0)
 		return refuse(s, way, r);

@@ -28,6 +28,7 @@ static struct stream streams[] = {
 	{.id = 4, .sample_type = FULL, .read_format = GROUP | PERF_FORMAT_LOST, .regs_user = 7},
 	{.id = 5, .sample_type = FULL, .read_format = PERF_FORMAT_ID, .regs_user = UINT64_MAX},
 	{.id = 6, .role = STREAM_SWITCH_BPF, .sample_type = STREAM_SAMPLE_ID | PERF_SAMPLE_RAW},
+	{.id = 7, .role = STREAM_EXEC_BPF, .sample_type = STREAM_SAMPLE_ID | PERF_SAMPLE_RAW},
 };
 #define N_STREAMS (sizeof(streams) / sizeof(streams[0]))
 
@@ -46,8 +47,10 @@ static uint64_t sum(const struct record *r)
 		return strlen(r->cgroup.path);
 	if (r->kind == RECORD_KSYMBOL)
 		return strlen(r->ksymbol.name);
+	for (uint32_t i = 0; r->kind == RECORD_EXEC && i < r->exec.n_args; i++)
+		s += (uint8_t)r->exec.args[i];
 	if (r->kind != RECORD_SAMPLE)
-		return 0;
+		return s;
 	for (uint64_t i = 0; i < r->sample.n_callchain; i++)
 		s += record_chain_at(&r->sample, i);
 	for (uint64_t i = 0; i < r->sample.n_stack; i++)

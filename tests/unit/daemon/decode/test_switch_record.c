@@ -5,6 +5,7 @@
 #include <linux/types.h>
 
 #include "daemon/decode/record.h"
+#include "daemon/kernel/exec_layout.h"
 #include "daemon/kernel/switch_layout.h"
 #include "tests/unit/recording.h"
 #include "tests/unit/test.h"
@@ -217,4 +218,75 @@ TEST(sums_with_more_behind_them_are_hostile)
 {
 	struct switch_sums v = sums(1);
 	ck_assert_int_eq(decode_sums(31, &v, SWITCH_SUMS_BYTES(2)), RECORD_HOSTILE);
+}
+
+/* --- execs ------------------------------------------------------------------------------------ */
+
+static struct exec_news news;
+
+static int decode_exec(
+	const struct exec_head *h, const char *args, size_t n_bytes, uint32_t raw_bytes)
+{
+	streams.stream[0].role = STREAM_EXEC_BPF;
+	news.head = *h;
+	memcpy(news.args, args, n_bytes);
+	return decode(31, &news, sizeof(news.head) + n_bytes, raw_bytes);
+}
+
+TEST(an_exec_has_arguments_and_an_owner)
+{
+	static const char args[] = "gcc\0-c\0a.c"; /* and its NUL */
+	struct exec_head h = {.uid = 1000,
+		.gid = 100,
+		.flags = EXEC_WHOLE,
+		.n_args = sizeof(args),
+		.n_copied = sizeof(args)};
+	ck_assert_int_eq(decode_exec(&h, args, sizeof(args), sizeof(h) + sizeof(args) + 1), 0);
+	ck_assert_int_eq(record.kind, RECORD_EXEC);
+	ck_assert_uint_eq(record.pid, 30);
+	ck_assert_uint_eq(record.tid, 31);
+	ck_assert_uint_eq(record.time_ns, 123456);
+	ck_assert_uint_eq(record.exec.uid, 1000);
+	ck_assert_uint_eq(record.exec.gid, 100);
+	ck_assert(record.exec.whole);
+	ck_assert(!record.exec.unjudged);
+	ck_assert(!record.exec.cut);
+	ck_assert_uint_eq(record.exec.n_args, sizeof(args));
+	ck_assert_mem_eq(record.exec.args, args, sizeof(args));
+}
+
+TEST(an_exec_without_all_its_arguments_says_so)
+{
+	struct exec_head h = {.flags = EXEC_UNJUDGED, .n_args = 5000, .n_copied = 4};
+	ck_assert_int_eq(decode_exec(&h, "true", 4, sizeof(h) + 4), 0);
+	ck_assert(record.exec.cut);
+	ck_assert(record.exec.unjudged);
+	ck_assert(!record.exec.whole);
+	ck_assert_uint_eq(record.exec.n_args, 4);
+	h.n_args = h.n_copied = 0;
+	ck_assert_int_eq(decode_exec(&h, "", 0, sizeof(h) + 4), 0);
+	ck_assert(!record.exec.cut);
+	ck_assert_uint_eq(record.exec.n_args, 0);
+}
+
+TEST(an_exec_that_contradicts_itself_is_hostile)
+{
+	struct exec_head h = {.n_args = 4, .n_copied = 4};
+	ck_assert_int_eq(decode_exec(&h, "true", 4, sizeof(h)), RECORD_HOSTILE);
+	ck_assert_int_eq(decode_exec(&h, "true", 4, sizeof(h) + 12), RECORD_HOSTILE);
+	h.n_args = 3;
+	ck_assert_int_eq(decode_exec(&h, "true", 4, sizeof(h) + 4), RECORD_HOSTILE);
+	h.n_args = h.n_copied = UINT32_MAX;
+	ck_assert_int_eq(decode_exec(&h, "true", 4, sizeof(h) + 4), RECORD_HOSTILE);
+}
+
+TEST(an_exec_without_its_head_is_truncated)
+{
+	for (uint32_t n = 0; n < sizeof(struct exec_head); n += 4) {
+		streams.stream[0].role = STREAM_EXEC_BPF;
+		ck_assert_int_eq(decode(31, &news, n, n), RECORD_TRUNCATED);
+	}
+	/* it has no raw part at all */
+	streams.stream[0].sample_type = STREAM_SAMPLE_ID;
+	ck_assert_int_ne(decode(31, &news, 0, 0), 0);
 }
