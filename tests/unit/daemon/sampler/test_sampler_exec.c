@@ -84,3 +84,116 @@ TEST(a_hart_without_news_of_execs_samples_all_the_same)
 	ck_assert_int_eq(sampler_start(s), 0);
 	case_end(r, s);
 }
+
+/* --- by BPF ----------------------------------------------------------------------------------- */
+
+#define HARTS_MAX_HERE 8
+
+static int output_of[HARTS_MAX_HERE]; /* by hart, the event that execs are written to; -1: none */
+static int refusal, hart_refused, n_loads;
+static bool loaded;
+
+static int fake_new(void *u, int n_harts, struct exec_bpf **ret_bpf, int *ret_error)
+{
+	(void)u;
+	n_loads++;
+	ck_assert_int_le(n_harts, HARTS_MAX_HERE);
+	if (refusal) {
+		*ret_error = refusal;
+		return EXEC_BPF_REFUSED;
+	}
+	loaded = true;
+	memset(output_of, -1, sizeof(output_of));
+	*ret_bpf = (struct exec_bpf *)&loaded;
+	return 0;
+}
+
+static int fake_watch(void *u, struct exec_bpf *b, int hart, int output_fd)
+{
+	(void)u, (void)b;
+	if (hart == hart_refused)
+		return -E2BIG;
+	output_of[hart] = output_fd;
+	return 0;
+}
+
+static void fake_forget(void *u, struct exec_bpf *b, int hart)
+{
+	(void)u, (void)b;
+	ck_assert_int_ge(output_of[hart], 0);
+	output_of[hart] = -1;
+}
+
+static void fake_free(void *u, struct exec_bpf *b)
+{
+	(void)u, (void)b;
+	for (int hart = 0; hart < HARTS_MAX_HERE; hart++)
+		ck_assert_int_eq(output_of[hart], -1);
+	loaded = false;
+}
+
+/* A sampler on that machine, with such a BPF program. */
+static struct sampler *with_bpf(struct replay *r, const struct sampler_options *o)
+{
+	static struct kernel kernel;
+	struct event_error error = {""};
+	struct sampler *s = NULL;
+
+	kernel = *replay_kernel(r);
+	kernel.exec_new = fake_new;
+	kernel.exec_watch = fake_watch;
+	kernel.exec_forget = fake_forget;
+	kernel.exec_free = fake_free;
+	n_loads = 0;
+	ck_assert_msg(sampler_new(&kernel, o, &s, &error) == 0, "%s", error.text);
+	return s;
+}
+
+TEST(a_bpf_program_writes_execs_into_the_side_band, .times = 2)
+{
+	const struct sampler_options o = {.hz = 99, .stacks = SAMPLER_STACKS_FP, .always = _i == 1};
+	refusal = 0;
+	hart_refused = -1;
+	struct replay *r = case_load("x86-vm");
+	struct sampler *s = with_bpf(r, &o);
+	ck_assert_int_eq(n_loads, 1);
+	ck_assert_uint_eq(s->n_exec_rings, 0);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_EXEC), 0);
+	for (int hart = 0; hart < s->machine.n_harts; hart++) {
+		const struct stream *t = case_stream(s, hart, STREAM_EXEC_BPF);
+		ck_assert(hart_set_has(&s->exec_records, hart));
+		ck_assert_int_eq(output_of[hart], t->fd);
+		const struct perf_event_attr *a = replay_attr(r, t->fd);
+		ck_assert_uint_eq(a->config, PERF_COUNT_SW_BPF_OUTPUT);
+		ck_assert_uint_eq(a->sample_type, STREAM_SAMPLE_ID | PERF_SAMPLE_RAW);
+	}
+	ck_assert_int_eq(sampler_start(s), 0);
+	case_end(r, s);
+	ck_assert(!loaded);
+}
+
+TEST(a_hart_without_bpf_has_an_exec_ring)
+{
+	refusal = 0;
+	hart_refused = 1;
+	struct replay *r = case_load("x86-vm");
+	struct sampler *s = with_bpf(r, &plain);
+	ck_assert(hart_set_has(&s->exec_records, 0));
+	ck_assert(!hart_set_has(&s->exec_records, 1));
+	ck_assert_uint_eq(s->n_exec_rings, 1);
+	ck_assert_int_eq(s->exec_ring[0].hart, 1);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_EXEC_BPF), 1);
+	case_end(r, s);
+}
+
+TEST(a_refusal_of_bpf_is_remembered)
+{
+	refusal = EPERM;
+	struct replay *r = case_load("x86-vm");
+	struct sampler *s = with_bpf(r, &plain);
+	ck_assert_int_eq(n_loads, 1);
+	ck_assert_int_eq(s->exec_error, EPERM);
+	ck_assert_uint_eq(s->n_exec_rings, s->n_rings);
+	ck_assert_int_eq(hart_set_count(&s->exec_records), 0);
+	case_end(r, s);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of records that bring the arguments and owner of an exec, daemon/attribute */
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/attribute/attribute_private.h"
+#include "daemon/kernel/machine.h"
+#include "proto/base/clock.h"
+#include "tests/unit/attribute_bench.h"
+#include "tests/unit/test.h"
+
+#define PID 10
+#define USER 1000 /* whose /proc/PID is, on the bench */
+#define UNKNOWN ((uid_t) - 1)
+
+static struct bench *b;
+static struct hart_set harts;
+static uint64_t t0; /* after the scan, whose readings are stamped by the real clock */
+
+static void setup(void)
+{
+	b = bench_new();
+	memset(&harts, 0, sizeof(harts));
+	hart_set_add(&harts, 0);
+	b->options.exec_records = &harts;
+	bench_start(b);
+	bench_process(b, &(struct bench_process){.pid = PID, .parent = 1, .comm = "sh"});
+	bench_bytes(b, "proc/10/cmdline", "from proc", 10);
+	ck_assert_int_eq(attribute_scan(b->attribute, NULL, 0), 0);
+	t0 = clock_ns(CLOCK_MONOTONIC) + MS;
+}
+
+static void teardown(void)
+{
+	bench_free(b);
+}
+
+EACH_TEST(.begin = setup, .end = teardown);
+
+static struct task *process(void)
+{
+	struct task *task = task_find(&b->tasks, PID);
+
+	ck_assert_ptr_nonnull(task);
+	return task;
+}
+
+/* No file of it is left, though it does not know of its end. */
+static void vanish(void)
+{
+	char from[128], to[256];
+
+	snprintf(from, sizeof(from), "%s/%d", b->proc, PID);
+	snprintf(to, sizeof(to), "%s.gone", from);
+	ck_assert_int_eq(rename(from, to), 0);
+}
+
+static void brings(uint64_t time_ns, const struct record_exec *x)
+{
+	struct record r = bench_record(b, RECORD_EXEC, time_ns, PID);
+
+	r.exec = *x;
+	bench_take(b, &r, 0);
+}
+
+static const struct record_exec cc1 = {
+	.uid = USER, .gid = USER, .whole = true, .args = "cc1\0-O2", .n_args = 8};
+
+TEST(arguments_and_owner_come_with_the_record)
+{
+	vanish();
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	ck_assert_ptr_null(process()->argv);
+	ck_assert_uint_eq(process()->uid, UNKNOWN);
+	brings(t0 + 2 * MS, &cc1);
+	ck_assert_uint_eq(process()->n_argv, 7);
+	ck_assert_mem_eq(process()->argv, "cc1\0-O2", 8);
+	ck_assert_uint_eq(process()->uid, USER);
+	ck_assert_uint_eq(process()->gid, USER);
+	ck_assert_uint_eq(process()->account, USER);
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
+}
+
+TEST(proc_is_not_read_while_the_record_may_come)
+{
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	attribute_drained(b->attribute);
+	ck_assert_ptr_null(process()->argv);
+	brings(t0 + 2 * MS, &cc1); /* of the next drain */
+	attribute_drained(b->attribute);
+	ck_assert_str_eq(process()->argv, "cc1");
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
+}
+
+TEST(a_record_that_is_lost_leaves_it_to_proc)
+{
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	attribute_drained(b->attribute);
+	attribute_drained(b->attribute);
+	ck_assert_str_eq(process()->argv, "from proc");
+	ck_assert_uint_eq(process()->uid, USER);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
+}
+
+TEST(a_record_that_is_lost_of_one_who_is_gone_is_counted)
+{
+	vanish();
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 1);
+	ck_assert_uint_eq(process()->uid, UNKNOWN);
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 1);
+}
+
+TEST(other_harts_read_proc_at_once)
+{
+	hart_set_remove(&harts, 0);
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	ck_assert_str_eq(process()->argv, "from proc");
+}
+
+TEST(who_is_not_wholly_a_users_is_nobodys_and_that_user_pays)
+{
+	struct record_exec x = cc1;
+
+	x.whole = false;
+	bench_comm(b, t0 + MS, PID, "passwd", true);
+	brings(t0 + 2 * MS, &x);
+	ck_assert_uint_eq(process()->uid, 0);
+	ck_assert_uint_eq(process()->account, USER);
+}
+
+TEST(what_the_record_cannot_judge_is_asked_of_proc)
+{
+	struct record_exec x = cc1;
+
+	x.whole = false;
+	x.unjudged = true;
+	x.uid = USER + 7;
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	brings(t0 + 2 * MS, &x);
+	ck_assert_uint_eq(process()->uid, USER);
+	ck_assert_str_eq(process()->argv, "cc1");
+}
+
+TEST(who_is_gone_and_unjudged_stays_with_who_forked_it)
+{
+	struct record_exec x = cc1;
+
+	x.whole = false;
+	x.unjudged = true;
+	ck_assert_uint_eq(process()->uid, USER);
+	vanish();
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	brings(t0 + 2 * MS, &x);
+	ck_assert_uint_eq(process()->uid, USER);
+}
+
+TEST(arguments_that_were_not_in_memory_are_read_with_the_drain)
+{
+	struct record_exec x = cc1;
+
+	x.cut = true;
+	x.n_args = 0;
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	brings(t0 + 2 * MS, &x);
+	ck_assert_uint_eq(process()->uid, USER);
+	ck_assert_ptr_null(process()->argv);
+	attribute_drained(b->attribute);
+	attribute_drained(b->attribute);
+	ck_assert_str_eq(process()->argv, "from proc");
+}
+
+TEST(more_arguments_than_are_kept_end_in_a_mark)
+{
+	static char many[TASK_ARGV_BYTES_MAX];
+	struct record_exec x = {.whole = true, .cut = true, .args = many, .n_args = sizeof(many)};
+
+	memset(many, 'a', sizeof(many));
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	brings(t0 + 2 * MS, &x);
+	ck_assert_uint_eq(process()->n_argv, TASK_ARGV_BYTES_MAX);
+	ck_assert_str_eq(process()->argv + TASK_ARGV_BYTES_MAX - strlen("…"), "…");
+}
+
+TEST(no_arguments_and_empty_ones_are_known, .times = 2)
+{
+	struct record_exec x = {.whole = true, .args = "", .n_args = (uint32_t)_i};
+
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	brings(t0 + 2 * MS, &x);
+	ck_assert_str_eq(process()->argv, "");
+	ck_assert_uint_eq(process()->n_argv, 0);
+}
+
+TEST(each_exec_has_its_own)
+{
+	struct record_exec x = cc1;
+
+	x.args = "as";
+	x.n_args = 3;
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	brings(t0 + 2 * MS, &cc1);
+	bench_comm(b, t0 + 3 * MS, PID, "as", true);
+	ck_assert_ptr_null(process()->argv);
+	brings(t0 + 4 * MS, &x);
+	ck_assert_str_eq(process()->argv, "as");
+}
