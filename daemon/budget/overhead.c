@@ -102,6 +102,7 @@ static int follow_walk(struct overhead *h, const struct walk *w)
 		h->hart[i].n_throttles = w->sampler->lost[i][LOSS_THROTTLE];
 	}
 	memcpy(h->n_told, w->n_told, sizeof(h->n_told));
+	h->samples_cpu_ns = w->samples_cpu_ns;
 	h->ticked_ns = 0;
 	h->walk = w;
 	return 0;
@@ -267,9 +268,8 @@ static struct overhead_own *take_own(struct overhead *h, const struct walk *w, u
 	return own;
 }
 
-/* The least that a record ever cost our processes is nearest to what one more costs. */
-static void price_record(
-	struct overhead *h, const struct sampler *s, const struct overhead_own *own)
+/* Records of samples and switches in a time. */
+static double count_records(const struct overhead *h, const struct sampler *s, uint64_t time_ns)
 {
 	double n = 0;
 	for (int i = 0; i < h->n_harts; i++) {
@@ -277,11 +277,29 @@ static void price_record(
 		bool records = is_cut(&s->plan[i]) && !s->plan[i].summed;
 		n += records ? h->hart[i].switches : 0;
 	}
-	n *= (double)own->time_ns / NS_PER_S;
+	return n * (double)time_ns / NS_PER_S;
+}
+
+/* The least that a record ever cost a walk of a client's own, with all that follows it there. */
+static void price_record(struct overhead *h, const struct overhead_own *own)
+{
+	double n = own->records;
 	double each_ns = n >= PRICED_RECORDS_MIN && !h->measured_now ? (double)own->own_ns / n : 0;
 	h->measured_now = false; /* which is our own CPU, too */
 	if (each_ns > 0 && (h->record_ns <= 0 || each_ns < h->record_ns))
 		h->record_ns = each_ns;
+}
+
+/* What one record more or less costs our processes, as the loop spent it in the last minute. Execs, names and files
+ * cost the same at any rate. */
+static double price_of_one_more(const struct overhead *h)
+{
+	double cpu_ns = 0, n = 0;
+	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++) {
+		cpu_ns += (double)h->own[i].samples_ns;
+		n += h->own[i].records;
+	}
+	return n >= PRICED_RECORDS_MIN ? cpu_ns / n : h->record_ns;
 }
 
 /* In µs; once the price is known. */
@@ -391,7 +409,7 @@ static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 		.budget = h->o.conf->overhead_ppm / PPM,
 		.hz = h->o.conf->rate,
 		.own = own_of_budget(h) / n,
-		.record_ns = h->record_ns,
+		.record_ns = h->o.brief ? h->record_ns : price_of_one_more(h),
 		.hart = hart,
 		.n_harts = n,
 		.callers = s->full_stacks != SAMPLER_STACKS_NONE,
@@ -475,7 +493,10 @@ static int take_figures(struct overhead *h, struct walk *w, bool raised, uint64_
 	h->n_ticks++;
 	struct overhead_own *own = take_own(h, w, dt_ns);
 	own->counts = !raised && now_ns >= h->started_ns + OVERHEAD_START_NS;
-	price_record(h, s, own);
+	own->records = count_records(h, s, dt_ns);
+	own->samples_ns = less(w->samples_cpu_ns, h->samples_cpu_ns);
+	h->samples_cpu_ns = w->samples_cpu_ns;
+	price_record(h, own);
 	count_cost(h, s, own);
 	return 0;
 }

@@ -57,6 +57,8 @@ struct overhead_own {
 	uint64_t time_ns;
 	uint64_t own_ns, clients_ns; /* the daemon and its namer: for sampling, for clients */
 	uint64_t others_ns;
+	uint64_t samples_ns; /* of own_ns: for records of samples and switches */
+	double records;      /* these */
 	bool counts; /* against the budget: no client had raised the rate, and it was not the start */
 };
 
@@ -75,7 +77,9 @@ struct overhead {
 	struct overhead_own own[OVERHEAD_OWN_TICKS];
 	unsigned next_own;
 	bool measured_now;       /* often since the last tick */
-	double record_ns;        /* least that a record cost our processes; 0: not known */
+	/* least that a record cost our processes, whatever else they did; 0: not known */
+	double record_ns;
+	uint64_t samples_cpu_ns; /* of the walk, as of the last tick */
 	enum governor_step said; /* in the log */
 	uint64_t next_say_ns;
 	const struct walk *walk; /* that the figures are of */

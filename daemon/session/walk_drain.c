@@ -48,6 +48,38 @@ static int take_record(struct walk *w, const struct record *record, int hart)
 	return attribute_record(w->attribute, record, hart);
 }
 
+/* A drain's time, divided between records of samples or switches and all others. The thread's CPU clock is a system
+ * call, so it is read at both ends alone, and divided as wall time is, which is read where one kind follows the
+ * other. A neighbour that takes the CPU in between enters only the division. */
+struct division {
+	uint64_t began_cpu_ns, began_ns, last_ns, samples_ns;
+	bool is_sample; /* the record in hand */
+};
+
+static void division_begin(struct division *d)
+{
+	*d = (struct division){.began_cpu_ns = cpu_ns(), .began_ns = clock_ns(CLOCK_MONOTONIC)};
+	d->last_ns = d->began_ns;
+}
+
+static void division_turn(struct division *d, bool is_sample)
+{
+	if (is_sample == d->is_sample)
+		return;
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	d->samples_ns += d->is_sample ? now_ns - d->last_ns : 0;
+	d->last_ns = now_ns;
+	d->is_sample = is_sample;
+}
+
+/* CPU time that samples had. */
+static uint64_t division_end(struct division *d)
+{
+	division_turn(d, !d->is_sample);
+	uint64_t all_ns = d->last_ns - d->began_ns, cpu = cpu_ns() - d->began_cpu_ns;
+	return all_ns ? (uint64_t)((double)cpu * (double)d->samples_ns / (double)all_ns) : 0;
+}
+
 /* Hand out the records before cut_ns, in order, until the thread has used so much time. 0; -errno;
  * WALK_MORE: there are others. */
 static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
@@ -59,6 +91,8 @@ static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 		in->merge.ring[in->merge.n_rings - 1].raise)
 		in->merge.n_rings--;
 	exec_watch_resume(&in->execs);
+	struct division division;
+	division_begin(&division);
 	int r = merge_begin(&in->merge, cut_ns);
 	if (r < 0)
 		return r;
@@ -71,11 +105,15 @@ static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 		struct record record;
 		int hart;
 		r = merge_next(&in->merge, &record, &hart);
-		if (r == 0)
-			r = take_record(w, &record, hart);
+		if (r != 0)
+			break;
+		division_turn(&division, record.kind == RECORD_SAMPLE);
+		r = take_record(w, &record, hart);
 	}
 	merge_end(&in->merge);
+	division_turn(&division, false);
 	attribute_drained(w->attribute);
+	w->samples_cpu_ns += division_end(&division);
 	if (r == MERGE_END && !in->leaves_raised)
 		sampler_drained(w->sampler, cut_ns);
 	return r == 0 ? WALK_MORE : r == MERGE_END ? 0 : r;

@@ -33,7 +33,8 @@ static struct conf conf;
 static struct overhead *h;
 static struct overhead_options options;
 static uint64_t idle_ns, own_ns, others_ns; /* own_ns: CPU of our processes so far */
-static double own_part, clients_part; /* that they take from now on, for sampling and for clients */
+/* that they take from now on, for sampling and for clients; and what of it records of samples are */
+static double own_part, clients_part, records_part;
 static unsigned n_steps, n_said;
 static char said[512];
 static bool raised;
@@ -52,12 +53,12 @@ static void read_our_cpu(const struct namer *namer, struct usage_cpu *ret_cpu)
 	*ret_cpu = (struct usage_cpu){own_ns, others_ns};
 }
 
-static void begin_by(enum sampler_switches switches, bool bpf)
+static void begin_on(const char *name, enum sampler_switches switches, bool bpf)
 {
 	const struct sampler_options usual = {
 		.hz = 99, .ring_hz = 4000, .stacks = SAMPLER_STACKS_FP, .switches = switches};
 	struct event_error error = {""};
-	machine = case_load("trapping");
+	machine = case_load(name);
 	const struct kernel *k = bpf ? sums_case_kernel(machine) : replay_kernel(machine);
 	ck_assert_int_eq(sampler_new(k, &usual, &sampler, &error), 0);
 	ck_assert_int_eq(sampler_start(sampler), 0);
@@ -69,6 +70,11 @@ static void begin_by(enum sampler_switches switches, bool bpf)
 	options = (struct overhead_options){
 		.kernel = k, .conf = &conf, .say = hear, .cpu = read_our_cpu};
 	ck_assert_int_eq(overhead_new(&options, &h), 0);
+}
+
+static void begin_by(enum sampler_switches switches, bool bpf)
+{
+	begin_on("trapping", switches, bpf);
 }
 
 static void begin(void)
@@ -131,6 +137,7 @@ static void pass(unsigned seconds, bool busy)
 		uint64_t clients_ns = (uint64_t)(clients_part * (double)(now() - before_ns));
 		own_ns += (uint64_t)(own_part * (double)(now() - before_ns)) + clients_ns;
 		h->clients_ns += clients_ns;
+		walk.samples_cpu_ns += (uint64_t)(records_part * (double)(now() - before_ns));
 		inner.blind.hart[0].n_samples += drain_samples();
 		dispatch();
 	}
@@ -285,6 +292,32 @@ TEST(our_own_cpu_counts_as_the_mean_of_a_minute_and_not_at_the_start)
 	ck_assert_int_eq(h->governor.step, STEP_ALL);
 	pass(12, true);
 	ck_assert_int_ne(h->governor.step, STEP_ALL);
+}
+
+/* A machine without counters, and a build: execs and names take 2.6 % of a hart. */
+static void pass_beside_a_build(double part_of_records)
+{
+	end();
+	begin_on("x86-vm", SAMPLER_SWITCHES_BEST, false);
+	conf.overhead_ppm = 10000;
+	conf.rate = 400;
+	ck_assert_int_eq(sampler_set_rate(sampler, 400), 0);
+	own_part = 0.027;
+	records_part = part_of_records;
+	pass(5 * MINUTE, true);
+}
+
+TEST(what_execs_cost_is_not_taken_from_the_rate)
+{
+	pass_beside_a_build(0.001);
+	ck_assert_uint_eq(overhead_rate(h), 400);
+	ck_assert(!sampler->effort.no_callers);
+}
+
+TEST(what_samples_cost_is_taken_from_the_rate)
+{
+	pass_beside_a_build(0.025);
+	ck_assert_uint_lt(overhead_rate(h), 400);
 }
 
 TEST(time_for_clients_is_shown_and_is_not_the_budget_s)
