@@ -434,7 +434,7 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 	case RECORD_KSYMBOL:
 		return generated_change(a, r);
 	case RECORD_EXEC:
-		return exec_record(a, r, hart);
+		return sideband_exec_record(a, r, hart);
 	case RECORD_OTHER:
 		return 0;
 	}

@@ -281,6 +281,7 @@ int sideband_mmap(struct attribute *a, const struct record *r, int hart);
 int sideband_comm(struct attribute *a, const struct record *r, int hart);
 int sideband_fork(struct attribute *a, const struct record *r, int hart);
 int sideband_exit(struct attribute *a, const struct record *r, int hart);
+int sideband_exec_record(struct attribute *a, const struct record *r, int hart);
 
 /* The task that a record is about, including recently ended ones; an unknown task is looked up in
  * /proc, and added without a name if it is not there. *ret_task is NULL for idle, and if there is
@@ -363,8 +364,8 @@ int job_read(struct attribute *a, struct task **process, const struct proc_view 
 bool exec_take(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
 /* Does each exec on that hart bring a record of its arguments? */
 bool exec_brings_record(const struct attribute *a, int hart);
-/* Take a RECORD_EXEC, which follows the COMM of that exec. 0 or -errno. */
-int exec_record(struct attribute *a, const struct record *r, int hart);
+/* Take the process's RECORD_EXEC, which follows the COMM of that exec. 0 or -errno. */
+int exec_record(struct attribute *a, const struct record *r, struct task *process);
 /* Forget execs whose record has not come in time. */
 void exec_expire(struct attribute *a, uint64_t now_ns);
 /* Count a process whose arguments could not be read. */

@@ -334,15 +334,12 @@ static void owner_of_record(
 	text->secure = result == PROC_SILENT;
 }
 
-int exec_record(struct attribute *a, const struct record *r, int hart)
+int exec_record(struct attribute *a, const struct record *r, struct task *process)
 {
 	const struct record_exec *x = &r->exec;
-	struct task *task;
 
-	int result = sideband_task(a, r, hart, &task);
-	if (result < 0 || !task || !exec_wanted(a, task->process->pid))
-		return result;
-	struct task *process = task->process;
+	if (!exec_wanted(a, process->pid))
+		return 0;
 	struct exec e = {.pid = process->pid};
 	owner_of_record(a, process->pid, r, &e);
 	if (x->cut && x->n_args < TASK_ARGV_BYTES_MAX)

@@ -205,11 +205,6 @@ static uint64_t read_switches(const struct overhead *h, const struct overhead_ha
 	return n;
 }
 
-static bool is_cut(const struct plan *p)
-{
-	return p->cut & (CUT_SIBLING | CUT_BPF);
-}
-
 static double sample_price(const struct overhead_hart *hart, const struct plan *p)
 {
 	bool counted = p->n_siblings > 0;
@@ -350,8 +345,7 @@ static void count_cost(struct overhead *h, struct sampler *s, const struct overh
 
 /* --- the budget ------------------------------------------------------------------------------- */
 
-/* Our processes' part of one hart's time, of the ticks that count; 0: too few do. */
-static double own_of_budget(const struct overhead *h)
+double overhead_own_of_budget(const struct overhead *h)
 {
 	double own_ns = 0, time_ns = 0;
 	unsigned n = 0;
@@ -365,7 +359,7 @@ static double own_of_budget(const struct overhead *h)
 	return n >= OVERHEAD_OWN_TICKS_MIN ? own_ns / time_ns : 0;
 }
 
-static struct governor_hart load_of(const struct overhead *h, const struct sampler *s, int i)
+struct governor_hart overhead_load_of(const struct overhead *h, const struct sampler *s, int i)
 {
 	const struct overhead_hart *hart = &h->hart[i];
 	const struct plan *found = &s->found[i];
@@ -386,8 +380,7 @@ static struct governor_hart load_of(const struct overhead *h, const struct sampl
 	};
 }
 
-/* Our processes' part of each hart's time, as their records cost. */
-static double own_by_records(const struct overhead *h, double records)
+double overhead_own_by_records(const struct overhead *h, double records)
 {
 	return records * h->record_ns / NS_PER_S / n_open(h, h->walk->sampler);
 }
@@ -402,13 +395,13 @@ static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 		return -ENOMEM;
 	for (int i = 0; i < h->n_harts; i++)
 		if (is_open(s, i))
-			hart[n++] = load_of(h, s, i);
+			hart[n++] = overhead_load_of(h, s, i);
 	if (n == 0)
 		return 0;
 	struct governor_load load = {
 		.budget = h->o.conf->overhead_ppm / PPM,
 		.hz = h->o.conf->rate,
-		.own = own_of_budget(h) / n,
+		.own = overhead_own_of_budget(h) / n,
 		.record_ns = h->o.brief ? h->record_ns : price_of_one_more(h),
 		.hart = hart,
 		.n_harts = n,
@@ -416,7 +409,7 @@ static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 		.groups = h->groups_price,
 	};
 	if (h->o.brief)
-		load.own = own_by_records(h, governor_records(&load, h->governor.step));
+		load.own = overhead_own_by_records(h, governor_records(&load, h->governor.step));
 	return governor_tick(&h->governor, &load, now_ns) ? OVERHEAD_STEPPED : 0;
 }
 
@@ -544,70 +537,4 @@ uint64_t overhead_deadline_ns(const struct overhead *h, uint64_t next_ns)
 uint32_t overhead_rate(const struct overhead *h)
 {
 	return governor_rate(h->governor.step, h->o.conf->rate);
-}
-
-/* Load of a hart by its plan in force, whatever was given up for always-on sampling. */
-static struct governor_hart load_in_force(const struct overhead *h, const struct sampler *s, int i)
-{
-	const struct plan *p = &s->plan[i];
-	struct governor_hart hart = load_of(h, s, i);
-	hart.counts = p->n_siblings > 0;
-	hart.cuts = is_cut(p);
-	hart.by_clock = event_is_clock(&p->leader);
-	return hart;
-}
-
-struct overhead_held overhead_held_begin(uint32_t hz, uint32_t ppm)
-{
-	return (struct overhead_held){
-		.hz = hz,
-		.ppm = ppm,
-		.given_hz = hz,
-		.governor.n_over = GOVERNOR_OVER_TICKS - 1,
-	};
-}
-
-bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_t now_ns)
-{
-	int n = 0;
-	_cleanup_(freep) struct governor_hart *hart = calloc((size_t)h->n_harts + 1, sizeof(*hart));
-	const struct sampler *s = h->walk ? h->walk->sampler : NULL;
-	for (int i = 0; hart && s && i < h->n_harts; i++)
-		if (is_open(s, i))
-			hart[n++] = load_in_force(h, s, i);
-	if (n == 0) /* also without memory: at the next tick, then */
-		return false;
-	struct governor_load load = {
-		.budget = held->ppm / PPM,
-		.hz = held->hz,
-		.hz_least = overhead_rate(h),
-		.record_ns = h->record_ns,
-		.hart = hart,
-		.n_harts = n,
-	};
-	/* Our own CPU at the always-on rate, and what records beyond it cost. */
-	double always = governor_records(&load, STEP_RATE_8), own = own_of_budget(h) / n;
-	double more = governor_records(&load, held->governor.step) - always;
-	load.own = own > 0 ? own + own_by_records(h, more) : own_by_records(h, always + more);
-	governor_tick(&held->governor, &load, now_ns);
-	uint32_t given_hz = governor_rate_above(held->governor.step, held->hz, load.hz_least);
-	bool changed = given_hz != held->given_hz;
-	held->given_hz = given_hz;
-	return changed;
-}
-
-bool overhead_allows(const struct overhead *h, uint32_t hz, uint32_t ppm, char *ret_why, size_t n)
-{
-	if (ppm == 0)
-		return true;
-	if (h->governor.step >= STEP_RATE_2) {
-		snprintf(ret_why, n, "%u samples a second are taken instead of %u; %s",
-			overhead_rate(h), h->o.conf->rate, h->governor.reason);
-		return false;
-	}
-	struct overhead_held held = overhead_held_begin(hz, ppm);
-	if (hz <= overhead_rate(h) || !overhead_hold(h, &held, 1) || held.given_hz >= hz)
-		return true;
-	snprintf(ret_why, n, "%s", held.governor.reason);
-	return false;
 }

@@ -76,7 +76,7 @@ struct overhead {
 	uint64_t clients_seen_ns; /* with the feed's, as of the last tick */
 	struct overhead_own own[OVERHEAD_OWN_TICKS];
 	unsigned next_own;
-	bool measured_now;       /* often since the last tick */
+	bool measured_now; /* often since the last tick */
 	/* least that a record cost our processes, whatever else they did; 0: not known */
 	double record_ns;
 	uint64_t samples_cpu_ns; /* of the walk, as of the last tick */

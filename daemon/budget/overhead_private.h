@@ -22,6 +22,12 @@ static inline int n_open(const struct overhead *h, const struct sampler *s)
 	return n ? n : 1;
 }
 
+/* Is each switch read there? */
+static inline bool is_cut(const struct plan *p)
+{
+	return p->cut & (CUT_SIBLING | CUT_BPF);
+}
+
 static inline uint64_t less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
@@ -34,3 +40,10 @@ static inline uint64_t clients_ns_of(const struct overhead *h, const struct walk
 	return h->clients_ns + (w->feed ? feed_spent_ns(w->feed) : 0) +
 	       (w->namer ? namer_users_ns(w->namer) : 0);
 }
+
+/* Our processes' part of one hart's time, of the ticks that count; 0: too few do. */
+double overhead_own_of_budget(const struct overhead *h);
+/* Our processes' part of each hart's time, as so many records a second cost. */
+double overhead_own_by_records(const struct overhead *h, double records);
+/* What the governor has to know of that hart, as if nothing was given up. */
+struct governor_hart overhead_load_of(const struct overhead *h, const struct sampler *s, int i);

@@ -17,6 +17,7 @@
 
 #include <linux/types.h>
 
+#include "daemon/decode/cursor.h"
 #include "daemon/decode/record.h"
 #include "daemon/decode/sample_stream.h"
 #include "daemon/decode/trailer.h"
@@ -31,81 +32,6 @@
 #define SAMPLE_TYPE_UNREADABLE (~(uint64_t)(PERF_SAMPLE_MAX - 1) | PERF_SAMPLE_REGS_INTR)
 
 #define BRANCH_ENTRY_BYTES 24 /* Source: struct perf_branch_entry: from, to, flags */
-
-struct cursor {
-	const uint8_t *at, *end;
-	int outcome; /* of the first take that failed */
-	/* the raw part of a sample; NULL: none */
-	const uint8_t *raw;
-	uint32_t n_raw;
-};
-
-static size_t left(const struct cursor *c)
-{
-	return (size_t)(c->end - c->at);
-}
-
-static void fail(struct cursor *c, int outcome)
-{
-	if (!c->outcome)
-		c->outcome = outcome;
-	c->at = c->end;
-}
-
-static void take(struct cursor *c, void *ret, size_t n)
-{
-	memset(ret, 0, n);
-	if (left(c) < n)
-		return fail(c, RECORD_TRUNCATED);
-	memcpy(ret, c->at, n);
-	c->at += n;
-}
-
-static uint64_t take_u64(struct cursor *c)
-{
-	uint64_t v;
-	take(c, &v, sizeof(v));
-	return v;
-}
-
-static uint32_t take_u32(struct cursor *c)
-{
-	uint32_t v;
-	take(c, &v, sizeof(v));
-	return v;
-}
-
-static uint16_t take_u16(struct cursor *c)
-{
-	uint16_t v;
-	take(c, &v, sizeof(v));
-	return v;
-}
-
-/* Borrow an array whose length the record itself gives. */
-static const uint8_t *take_array(struct cursor *c, uint64_t n, size_t element_bytes)
-{
-	if (n > left(c) / element_bytes) {
-		fail(c, RECORD_HOSTILE);
-		return NULL;
-	}
-
-	const uint8_t *p = c->at;
-	c->at += n * element_bytes;
-	return p;
-}
-
-/* Borrow the string that fills the rest of the body. */
-static const char *take_string(struct cursor *c)
-{
-	const char *s = (const char *)c->at;
-	if (!memchr(s, '\0', left(c))) {
-		fail(c, left(c) ? RECORD_HOSTILE : RECORD_TRUNCATED);
-		return "";
-	}
-	c->at = c->end;
-	return s;
-}
 
 /* --- header, identifier, sample_id ------------------------------------------------------------ */
 

@@ -121,6 +121,7 @@ static __always_inline __u32 judge(const struct cred *c, struct mm_struct *mm)
 
 /* Called with (task, old pid, binary format). Source: TRACE_EVENT(sched_process_exec) in
  * include/trace/events/sched.h of Linux 5.5 to 6.18. */
+/* cppcheck-suppress unknownMacro */
 SEC("tp_btf/sched_process_exec")
 int on_exec(__u64 *args)
 {

@@ -294,8 +294,8 @@ TEST(our_own_cpu_counts_as_the_mean_of_a_minute_and_not_at_the_start)
 	ck_assert_int_ne(h->governor.step, STEP_ALL);
 }
 
-/* A machine without counters, and a build: execs and names take 2.6 % of a hart. */
-static void pass_beside_a_build(double part_of_records)
+/* A machine without counters beside a build: our processes take 2.7 % of a hart, for execs or for samples. */
+TEST(the_rate_is_given_up_for_what_samples_cost_alone, .times = 2)
 {
 	end();
 	begin_on("x86-vm", SAMPLER_SWITCHES_BEST, false);
@@ -303,21 +303,10 @@ static void pass_beside_a_build(double part_of_records)
 	conf.rate = 400;
 	ck_assert_int_eq(sampler_set_rate(sampler, 400), 0);
 	own_part = 0.027;
-	records_part = part_of_records;
+	records_part = _i ? 0.025 : 0.001;
 	pass(5 * MINUTE, true);
-}
-
-TEST(what_execs_cost_is_not_taken_from_the_rate)
-{
-	pass_beside_a_build(0.001);
-	ck_assert_uint_eq(overhead_rate(h), 400);
+	ck_assert((overhead_rate(h) < 400) == _i);
 	ck_assert(!sampler->effort.no_callers);
-}
-
-TEST(what_samples_cost_is_taken_from_the_rate)
-{
-	pass_beside_a_build(0.025);
-	ck_assert_uint_lt(overhead_rate(h), 400);
 }
 
 TEST(time_for_clients_is_shown_and_is_not_the_budget_s)
@@ -463,27 +452,6 @@ TEST(nothing_is_allowed_where_always_on_sampling_was_lowered)
 	ck_assert(allows(999, 0, ""));
 }
 
-TEST(wants_are_the_highest_of_all_and_are_withdrawn)
-{
-	struct wants wants = {0};
-	char who[WANTS_MAX + 1] = {0};
-	for (unsigned i = 0; i < sizeof(who); i++)
-		ck_assert_int_eq(wants_set(&wants, &who[i], 100 + i, 0), 0);
-	/* the one beyond the limit raises nothing */
-	ck_assert_uint_eq(wants_rate(&wants, 99), 100 + WANTS_MAX - 1);
-	ck_assert_int_eq(wants_set(&wants, &who[WANTS_MAX - 1], 0, 0), 0);
-	ck_assert_uint_eq(wants_rate(&wants, 99), 100 + WANTS_MAX - 2);
-	ck_assert_int_eq(wants_set(&wants, &who[7], 50, 20000), 0);
-	ck_assert_uint_eq(wants_held(&wants, &who[7])->hz, 50);
-	ck_assert_ptr_null(wants_held(&wants, &who[8]));
-	ck_assert_ptr_null(wants_held(&wants, &wants));
-	for (unsigned i = 0; i < sizeof(who); i++)
-		ck_assert_int_eq(wants_set(&wants, &who[i], 0, 0), 0);
-	ck_assert_uint_eq(wants_rate(&wants, 99), 99);
-	wants_clear(&wants);
-}
-
-/* A walk of a client's own. */
 static void begin_brief(uint32_t overhead_ppm)
 {
 	overhead_free(h);
