@@ -6,16 +6,16 @@
  *      attribute.c ── record ──┬─▶ sideband.c   live tasks and mappings
  *                              ├─▶ charge.c     counts, charged to tasks
  *                              ├─▶ weigh.c      how much time a sample represents
- *                              ├─▶ silence.c    … and what the kernel throttled away
+ *                              ├─▶ throttle.c   … and what the kernel throttled away
  *                              ├─▶ generated.c  code that the kernel generates
  *                              └─▶ stack_walk.c where: frames of a stack ─▶ sink
  *                                   waiting.c   … or later, when the copied stack is unwound
  *      proc.c     one process in /proc
  *      life.c     how a task begins and ends; mapping.c: what is mapped in it; remapped.c: in place of its text
  *      owner.c    the owner of a process, and its samples when the owner changes
- *      exec.c     arguments of a process that execs, read at once
+ *      exec_argv.c   arguments of a process that execs, read at once
  *      census.c   reads one process from /proc, or all
- *      missed.c   … or one whose exec record was lost
+ *      lost_exec.c   … or one whose exec record was lost
  *      job.c      labels, given by requests and read from the environment
  */
 
@@ -131,7 +131,7 @@ struct stand {
 	uint64_t ran_ns; /* time that tasks ran since the last sample, by readings */
 	bool unsure;     /* some switches had no reading */
 	bool summed;     /* ran_ns is as of now: a record of sums came since the last sample */
-	/* silence.c */
+	/* throttle.c */
 	uint64_t silent_ns;       /* time throttled since the last sample, of wanted tasks */
 	uint64_t throttled_ns;    /* when the kernel began to throttle it; 0: not throttled */
 	uint64_t silent_since_ns; /* then, or its last reading since */
@@ -355,7 +355,7 @@ bool job_wants(const struct attribute *a, const struct task *process);
  * labels, and it belongs wholly to a user. 0 or -ENOMEM. */
 int job_read(struct attribute *a, struct task **process, const struct proc_view *v);
 
-/* --- exec.c ----------------------------------------------------------------------------------- */
+/* --- exec_argv.c ------------------------------------------------------------------------------ */
 
 /* The record of an exec came: give the process what was read early; *process as in owner_set. True:
  * done, or a later attempt is due. False: read /proc. */
@@ -368,7 +368,7 @@ void exec_lost(struct attribute *a, const struct task *process, int hart);
 void exec_await(struct attribute *a, pid_t pid);
 void exec_clear(struct attribute *a);
 
-/* --- missed.c --------------------------------------------------------------------------------- */
+/* --- lost_exec.c ------------------------------------------------------------------------------ */
 
 /* A record of that time, other than an exec's, is about this process: was the record of an earlier
  * reported exec lost? */
@@ -413,7 +413,7 @@ uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const
 /* The state that is kept for the group of a record's event; NULL: none. */
 struct stand *weigh_stand(struct attribute *a, const struct record *r, int hart);
 
-/* --- silence.c -------------------------------------------------------------------------------- */
+/* --- throttle.c ------------------------------------------------------------------------------- */
 
 /* The kernel begins or stops throttling the record's event. */
 void silence_begin(struct attribute *a, const struct record *r, int hart);

@@ -125,7 +125,7 @@ uint64_t charge_uncounted(const struct record *r, const struct delta *d)
 }
 
 /* The time for which a member counted. A throttled event does not count; nor do its siblings on kernels
- * that stop the whole group (silence.c). */
+ * that stop the whole group (throttle.c). */
 static uint64_t ran_ns(const struct attribute *a, const struct delta *d, uint64_t id)
 {
 	const struct stream *s = d->silent_ns ? stream_table_find(a->o.streams, id) : NULL;

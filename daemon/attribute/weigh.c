@@ -15,7 +15,7 @@
  *
  * If there are no such readings, or one of them is missing, the rate is used (without the reading
  * of the idle task, for example, idle time is not known). Then only throttled time is added
- * (silence.c). If events were asked to fire by occurrences, not by time, a sample represents no time.
+ * (throttle.c). If events were asked to fire by occurrences, not by time, a sample represents no time.
  */
 
 #include "daemon/attribute/attribute_private.h"

@@ -16,7 +16,7 @@
 /* A hart that holds this multiple of its rate, and at least this many samples, holds far more. */
 #define HELD_MORE 1.5
 #define HELD_SAMPLES_MIN 100u
-/* A throttle lasts until the next tick of the slowest clock (attribute/silence.c), and is missing from
+/* A throttle lasts until the next tick of the slowest clock (attribute/throttle.c), and is missing from
  * cycles and from instructions. */
 #define THROTTLED_NS_MAX (2 * 10e6)
 #define COST_LIVE_SECONDS_MIN 10 /* of a live answer, which is known to two seconds */

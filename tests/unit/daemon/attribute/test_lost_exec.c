@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/attribute/missed.c: a command that is held until its exec, and whose exec falls
+/* Tests of daemon/attribute/lost_exec.c: a command that is held until its exec, and whose exec falls
  * on a ring that is full.
  */
 

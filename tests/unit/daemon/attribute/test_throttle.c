@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/attribute/silence.c: what the kernel throttled, of records made by hand and of
+/* Tests of daemon/attribute/throttle.c: what the kernel throttled, of records made by hand and of
  * replayed kernels of both kinds, those that stop whole groups and those that stop single events.
  */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/attribute/exec.c: arguments that are read before the record of their
+/* Tests of daemon/attribute/exec_argv.c: arguments that are read before the record of their
  * exec comes */
 
 #include <linux/auxvec.h>
