@@ -9,12 +9,8 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/scan.h"
@@ -24,50 +20,47 @@
 
 DEFINE_CLEANUP(struct attribute *, attribute_free)
 
-/* CLOCK_BOOTTIME - CLOCK_MONOTONIC: how long the machine was suspended. */
-static uint64_t suspended_ns(void)
-{
-	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), boot = clock_ns(CLOCK_BOOTTIME);
+/* Cgroups without a name whose process was read once. */
+#define CGROUPS_READ 64u
 
-	/* without a suspend the difference is the time between the two calls */
-	return boot - monotonic > 1000000 ? boot - monotonic : 0;
+/* What samples leave here. */
+struct intake {
+	uint64_t read_cgroup[CGROUPS_READ]; /* ids, by id modulo this */
+	uint64_t n_fired[];                 /* by hart: samples of its own event */
+};
+
+static struct intake *intake_new(const struct attribute_options *o)
+{
+	size_t n_harts = o->n_harts > 0 ? (size_t)o->n_harts : 1;
+
+	return calloc(1, sizeof(struct intake) + n_harts * sizeof(uint64_t));
 }
 
-static uint32_t max_stack_read(const char *proc)
+static int make_parts(struct attribute *a)
 {
-	char path[PATH_MAX], text[32];
-	const char *p = text;
-	uint64_t n;
+	const struct attribute_options *o = &a->o;
 
-	snprintf(path, sizeof(path), "%s/sys/kernel/perf_event_max_stack", proc);
-	if (scan_text(AT_FDCWD, path, text, sizeof(text)) <= 0 || !scan_number(&p, 10, &n) || !n ||
-		n > UINT32_MAX)
-		return STACK_DEPTH_DEFAULT;
-	return (uint32_t)n;
-}
-
-static int attribute_allocate(struct attribute *a)
-{
-	size_t n_harts = a->o.n_harts > 0 ? (size_t)a->o.n_harts : 1;
-	size_t n_events = a->o.n_events > 0 ? (size_t)a->o.n_events : 1;
-
-	a->ended = calloc(ENDED_SLOTS, sizeof(*a->ended));
-	a->n_fired = calloc(n_harts, sizeof(*a->n_fired));
-	a->exited = calloc(n_harts, sizeof(*a->exited));
-	a->leader_of = calloc(n_events, sizeof(*a->leader_of));
-	a->rung_of = calloc(n_events, sizeof(*a->rung_of));
-	a->stand = calloc(n_harts * n_events, sizeof(*a->stand));
-	a->reread = calloc(REREAD_MAX, sizeof(*a->reread));
-	a->exec = calloc(EXECS_MAX, sizeof(*a->exec));
-	a->silent = calloc(SILENT_MAX, sizeof(*a->silent));
-	a->awaited = calloc(AWAITED_MAX, sizeof(*a->awaited));
-	a->known = calloc(PLACES_KNOWN, sizeof(*a->known));
-	a->exec_due_ns = UINT64_MAX;
-	a->throttles_groups = a->o.throttles_groups;
-	return a->ended && a->n_fired && a->exited && a->leader_of && a->rung_of && a->stand &&
-			       a->reread && a->exec && a->silent && a->awaited && a->known
-		       ? 0
-		       : -ENOMEM;
+	a->intake = intake_new(o);
+	a->lives = life_new(o);
+	a->execs = exec_argv_new();
+	a->awaited = lost_exec_new();
+	a->charges = charge_new(o);
+	a->clocks = weigh_new(o);
+	a->throttles = throttle_new(o);
+	a->checked_files = mapping_new();
+	a->comparisons = remapped_new();
+	a->generated = generated_new();
+	a->places = calloc(1, sizeof(*a->places));
+	a->walks = stack_walk_new(o->proc);
+	a->waits = waiting_new();
+	a->unanswered = unanswered_new();
+	a->cgroups = cgroup_root_new(o->proc);
+	if (!a->intake || !a->lives || !a->execs || !a->awaited || !a->charges || !a->clocks ||
+		!a->throttles || !a->checked_files || !a->comparisons || !a->generated ||
+		!a->places || !a->walks || !a->waits || !a->unanswered || !a->cgroups)
+		return -ENOMEM;
+	place_cache_begin(a->places);
+	return 0;
 }
 
 int attribute_new(const struct attribute_options *o, struct attribute **ret_attribute)
@@ -81,22 +74,13 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 		a->o.rights = rights_read;
 	if (!a->o.is_gone && strcmp(a->o.proc, "/proc") == 0)
 		a->o.is_gone = proc_is_gone;
-	a->cgroup_root_fd = -1;
-	a->cgroup_pass = 1;
-	a->kernel_generation = UINT64_C(1) << 63; /* above those of spaces, which count up from 1 */
-	int r = attribute_allocate(a);
+	int r = make_parts(a);
 	if (!r)
 		r = kernel_map_read(o->proc, &a->kernel);
 	if (!r)
-		r = owner_read_logins(a);
+		r = owner_new(o->proc, &a->owners);
 	if (r < 0)
 		return r;
-
-	long ticks = sysconf(_SC_CLK_TCK);
-	a->tick_ns = 1000000000u / (uint64_t)(ticks > 0 ? ticks : 100);
-	a->suspended_ns = suspended_ns();
-	a->max_stack = max_stack_read(o->proc);
-	census_cgroup_root(a);
 	*ret_attribute = TAKE_PTR(a);
 	return 0;
 }
@@ -108,7 +92,7 @@ struct proc_reader *attribute_reader(const struct attribute *a)
 
 uint64_t attribute_n_fired(const struct attribute *a, int hart)
 {
-	return a->n_fired[hart];
+	return a->intake->n_fired[hart];
 }
 
 /* Take a switch, or a sample of an ended task: no later sample of the task may take its counts. */
@@ -117,19 +101,19 @@ static int attribute_switch(struct attribute *a, const struct record *r, int har
 	struct delta delta;
 	struct task *task;
 
-	int result = charge_delta(a, r, hart, &delta);
+	int result = charge_delta(a->charges, r, hart, &delta);
 	if (!result)
-		result = silence_cut(a, r, hart, &delta);
+		result = throttle_cut(a, r, hart, &delta);
 	if (!result)
 		result = sideband_task(a, r, hart, &task);
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 
 	owner_sampled(a, task);
-	weigh_stretch(a, r, hart, &delta);
-	result = charge_pending(a, task, &delta);
+	weigh_stretch(a->clocks, r, hart, &delta);
+	result = charge_pending(a->charges, task, &delta);
 	if (!result && task->end_ns)
-		charge_flush(a, task, r->time_ns, hart);
+		charge_flush(a->charges, task, r->time_ns, hart);
 	return result;
 }
 
@@ -139,18 +123,18 @@ static int attribute_sums(struct attribute *a, const struct record *r, int hart)
 	struct delta delta;
 	struct task *task;
 
-	charge_sums(a, r, hart, &delta);
-	weigh_sums(a, r, hart);
-	int result = silence_cut(a, r, hart, &delta);
+	charge_sums(a->charges, r, hart, &delta);
+	weigh_sums(a->clocks, r, hart);
+	int result = throttle_cut(a, r, hart, &delta);
 	if (!result)
 		result = sideband_task(a, r, hart, &task);
 	if (result < 0 || !task || !delta.enabled_ns)
 		return result;
 
 	owner_sampled(a, task);
-	result = charge_pending(a, task, &delta);
+	result = charge_pending(a->charges, task, &delta);
 	if (!result && task->end_ns)
-		charge_flush(a, task, r->time_ns, hart);
+		charge_flush(a->charges, task, r->time_ns, hart);
 	return result;
 }
 
@@ -162,8 +146,8 @@ static int read_sample(
 		ret_delta->n_reads = 0;
 		return 0;
 	}
-	int result = charge_delta(a, r, hart, ret_delta);
-	return result ? result : silence_cut(a, r, hart, ret_delta);
+	int result = charge_delta(a->charges, r, hart, ret_delta);
+	return result ? result : throttle_cut(a, r, hart, ret_delta);
 }
 
 /* Find a cgroup by its id. A session of some processes has not looked at all cgroups: it reads the
@@ -171,12 +155,12 @@ static int read_sample(
 static int find_cgroup(
 	struct attribute *a, struct task *process, uint64_t id, const struct cgroup **ret_cgroup)
 {
-	uint64_t *asked = &a->asked_cgroup[id % CGROUPS_ASKED];
+	uint64_t *was_read = &a->intake->read_cgroup[id % CGROUPS_READ];
 
 	*ret_cgroup = cgroup_find(a->o.tasks, id);
-	if (*ret_cgroup || a->o.all || *asked == id)
+	if (*ret_cgroup || a->o.all || *was_read == id)
 		return 0;
-	*asked = id;
+	*was_read = id;
 	int r = census_cgroup(a, process);
 	*ret_cgroup = cgroup_find(a->o.tasks, id);
 	return r;
@@ -258,13 +242,13 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	int result = read_sample(a, r, hart, &delta);
 	if (!result)
 		result = sideband_task(a, r, hart, &task);
-	if (!result && task && missed_has(task->process, r->time_ns)) {
-		result = missed_exec(a, task->process, hart);
+	if (!result && task && lost_exec_shows(task->process, r->time_ns)) {
+		result = lost_exec_take(a, task->process, hart);
 		if (!result) /* it may go on as another */
 			result = sideband_task(a, r, hart, &task);
 	}
 	if (result == 0 && !task && a->o.all && is_outside(r))
-		lose(a, hart, LOSS_OUTSIDE, 1);
+		lose(&a->o, hart, LOSS_OUTSIDE, 1);
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 
@@ -272,10 +256,10 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	if (result < 0)
 		return result;
 	if (!task->comm[0])
-		lose(a, hart, LOSS_TASK, 1);
+		lose(&a->o, hart, LOSS_TASK, 1);
 	owner_sampled(a, task);
-	weigh_stretch(a, r, hart, &delta);
-	result = charge_pending(a, task, &delta);
+	weigh_stretch(a->clocks, r, hart, &delta);
+	result = charge_pending(a->charges, task, &delta);
 	if (result < 0)
 		return result;
 
@@ -288,10 +272,10 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 		.rung = r->stream->rung,
 		.count = 1,
 		.uncounted = charge_uncounted(r, &delta),
-		.weight_ns = weigh_take(a, r, hart, &delta),
+		.weight_ns = weigh_take(a->clocks, r, hart, &delta),
 		.period = r->sample.period,
 	};
-	charge_take(a, task, &r->sample, &to);
+	charge_take(a->charges, task, &r->sample, &to);
 	return attribute_stack(a, r, task, &to);
 }
 
@@ -303,7 +287,7 @@ static bool raised_is_known(const struct attribute *a, const struct record *r)
 		return false;
 	const struct task *task = task_find(a->o.tasks, (pid_t)r->tid);
 	return (task && task->pid == (pid_t)r->pid && r->time_ns >= task->start_ns) ||
-	       life_find_ended(a, (pid_t)r->pid, (pid_t)r->tid, r->time_ns);
+	       life_find_ended(a->lives, (pid_t)r->pid, (pid_t)r->tid, r->time_ns);
 }
 
 /* Take a sample of a raise. It has no counts: the task's next sample of the session's own events has them. */
@@ -342,13 +326,13 @@ static int attribute_raised(struct attribute *a, const struct record *r, int har
 static int attribute_fired(struct attribute *a, const struct record *r, int hart)
 {
 	if (!r->stream) {
-		lose(a, hart, LOSS_STREAM, 1);
+		lose(&a->o, hart, LOSS_STREAM, 1);
 		return 0;
 	}
 
 	switch (r->stream->role) {
 	case STREAM_SAMPLER:
-		a->n_fired[hart]++;
+		a->intake->n_fired[hart]++;
 		return attribute_sample(a, r, hart);
 	case STREAM_SWITCH:
 	case STREAM_SWITCH_BPF:
@@ -373,7 +357,7 @@ static int attribute_cgroup(struct attribute *a, const struct record *r, int har
 	int result = cgroup_set(a->o.tasks, r->cgroup.id, r->cgroup.path, task_account(maker));
 
 	if (result > 0)
-		lose(a, hart, LOSS_ROOM, 1);
+		lose(&a->o, hart, LOSS_ROOM, 1);
 	return result < 0 ? result : 0;
 }
 
@@ -388,14 +372,14 @@ static int attribute_lost(struct attribute *a, const struct record *r, int hart)
 		return 0;
 	}
 	if (r->stream && r->stream->role == STREAM_SIDEBAND && a->o.sideband_apart) {
-		lose(a, hart, LOSS_SIDEBAND, r->lost.n);
-		return missed_look(a, r->time_ns, hart);
+		lose(&a->o, hart, LOSS_SIDEBAND, r->lost.n);
+		return lost_exec_look(a, r->time_ns, hart);
 	}
 	/* switches may be among them: counts since then cannot be charged to a task */
-	delta_forget_hart(&a->deltas, hart);
-	silence_forget_hart(a, hart);
-	lose(a, hart, LOSS_RING, sampler_hear_lost(ahead, r->lost.n));
-	return missed_look(a, r->time_ns, hart);
+	charge_forget_hart(a->charges, hart);
+	throttle_forget_hart(a, hart);
+	lose(&a->o, hart, LOSS_RING, sampler_hear_lost(ahead, r->lost.n));
+	return lost_exec_look(a, r->time_ns, hart);
 }
 
 int attribute_record(struct attribute *a, const struct record *r, int hart)
@@ -419,14 +403,14 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 	case RECORD_LOST:
 		return attribute_lost(a, r, hart);
 	case RECORD_LOST_SAMPLES:
-		lose(a, hart, LOSS_RING_SAMPLES, r->lost.n);
+		lose(&a->o, hart, LOSS_RING_SAMPLES, r->lost.n);
 		return 0;
 	case RECORD_THROTTLE:
-		silence_begin(a, r, hart);
-		lose(a, hart, LOSS_THROTTLE, 1);
+		throttle_begin(a, r, hart);
+		lose(&a->o, hart, LOSS_THROTTLE, 1);
 		return 0;
 	case RECORD_UNTHROTTLE:
-		silence_end(a, r, hart);
+		throttle_end(a, r, hart);
 		return 0;
 	case RECORD_KSYMBOL:
 		return generated_change(a, r);
@@ -440,27 +424,19 @@ void attribute_drained(struct attribute *a)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
-	for (size_t i = 0; i < a->n_reread; i++) {
-		struct task *process = life_now(a, a->reread[i].process);
-
-		/* at most one more attempt: without memory it stays unread */
-		if (!process->argv && !process->end_ns)
-			(void)census_argv(a, &process);
-		exec_lost(a, process, a->reread[i].hart);
-	}
-	a->n_reread = 0;
-	memset(a->looked, 0, sizeof(a->looked));
-	quota_clear(&a->compared);
+	exec_argv_reread(a);
+	mapping_recheck(a->checked_files);
+	remapped_drained(a->comparisons);
 	/* without memory it is looked up again */
-	(void)missed_drained(a, now_ns);
-	(void)census_silent(a, now_ns);
-	exec_expire(a, now_ns);
+	(void)lost_exec_drained(a, now_ns);
+	(void)census_retry(a, now_ns);
+	exec_argv_expire(a->execs, now_ns);
 }
 
 void attribute_forget_places(struct attribute *a)
 {
-	memset(a->known, 0, PLACES_KNOWN * sizeof(*a->known));
-	memset(a->looked, 0, sizeof(a->looked));
+	place_cache_clear(a->places);
+	mapping_recheck(a->checked_files);
 }
 
 struct attribute *attribute_free(struct attribute *a)
@@ -468,26 +444,24 @@ struct attribute *attribute_free(struct attribute *a)
 	if (!a)
 		return NULL;
 
-	census_free(a);
-	waiting_clear(a);
-	delta_table_clear(&a->deltas);
+	census_free(a->census);
+	cgroup_root_free(a->cgroups);
+	unanswered_free(a->unanswered);
+	waiting_free(a->waits);
+	stack_walk_free(a->walks);
+	free(a->places);
+	generated_free(a->generated);
 	kernel_map_clear(&a->kernel);
-	kernel_code_clear(&a->code);
-	closep(&a->cgroup_root_fd);
-	free(a->ended);
-	free(a->n_fired);
-	free(a->exited);
-	free(a->leader_of);
-	free(a->rung_of);
-	free(a->stand);
-	free(a->reread);
-	free(a->silent);
-	free(a->awaited);
-	free(a->known);
-	exec_clear(a);
-	free(a->watched);
-	login_groups_clear(&a->logins);
-	quota_clear(&a->compared);
+	remapped_free(a->comparisons);
+	mapping_free(a->checked_files);
+	throttle_free(a->throttles);
+	weigh_free(a->clocks);
+	charge_free(a->charges);
+	lost_exec_free(a->awaited);
+	exec_argv_free(a->execs);
+	owner_free(a->owners);
+	life_free(a->lives);
+	free(a->intake);
 	free(a);
 	return NULL;
 }

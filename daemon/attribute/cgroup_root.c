@@ -18,6 +18,7 @@
 
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/naming/quota.h"
+#include "proto/base/hash.h"
 #include "proto/base/memory.h"
 
 static void closedirp(DIR **d)
@@ -26,7 +27,18 @@ static void closedirp(DIR **d)
 		closedir(*d);
 }
 
-void census_cgroup_root(struct attribute *a)
+/* Cgroup folders walked at the start; a large container host has a few thousand. */
+#define CGROUP_DIRS_MAX 20000
+#define CGROUP_DEPTH_MAX 32
+
+struct cgroup_root {
+	int fd;             /* of the hierarchy whose ids perf gives; -1: none mounted */
+	bool is_v1;         /* it is that of the perf_event controller in version 1 */
+	uint32_t pass;      /* of sweeps over the whole table of groups, from 1 */
+	uint32_t n_checked; /* in this sweep */
+};
+
+static int open_root(const char *proc, bool *ret_is_v1)
 {
 	static const struct {
 		const char *folder, *sign; /* a file that only a root of this kind has */
@@ -36,22 +48,77 @@ void census_cgroup_root(struct attribute *a)
 		{"", "/cgroup.controllers", false},
 		{"/unified", "/unified/cgroup.controllers", false},
 	};
+	int fd = -1;
 
-	a->cgroup_root_fd = -1;
-	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots) && a->cgroup_root_fd < 0; i++) {
+	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots) && fd < 0; i++) {
 		char path[PATH_MAX];
 
-		snprintf(path, sizeof(path), "%s/../sys/fs/cgroup%s", a->o.proc, roots[i].sign);
+		snprintf(path, sizeof(path), "%s/../sys/fs/cgroup%s", proc, roots[i].sign);
 		if (access(path, F_OK) < 0)
 			continue;
-		snprintf(path, sizeof(path), "%s/../sys/fs/cgroup%s", a->o.proc, roots[i].folder);
-		a->cgroup_root_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		a->cgroup_root_is_v1 = roots[i].v1;
+		snprintf(path, sizeof(path), "%s/../sys/fs/cgroup%s", proc, roots[i].folder);
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		*ret_is_v1 = roots[i].v1;
 	}
+	return fd;
 }
 
+struct cgroup_root *cgroup_root_new(const char *proc)
+{
+	struct cgroup_root *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->pass = 1;
+	c->fd = open_root(proc, &c->is_v1);
+	return c;
+}
+
+struct cgroup_root *cgroup_root_free(struct cgroup_root *c)
+{
+	if (c)
+		closep(&c->fd);
+	free(c);
+	return NULL;
+}
+
+uint64_t cgroup_root_id(
+	const struct cgroup_root *c, enum scan_hierarchy hierarchy, const char *path)
+{
+	bool perf_has = hierarchy == (c->is_v1 ? SCAN_PERF_EVENT : SCAN_UNIFIED);
+	struct stat st;
+
+	if (perf_has && c->fd >= 0 && !strstr(path, "/..") &&
+		!fstatat(c->fd, path[1] ? path + 1 : ".", &st, 0))
+		return st.st_ino;
+	return hash_bytes(path, strlen(path)) | UINT64_C(1) << 63;
+}
+
+void cgroup_root_sweep_begin(struct cgroup_root *c)
+{
+	c->n_checked = 0;
+}
+
+bool cgroup_root_is_gone(struct cgroup_root *c, struct cgroup *cgroup)
+{
+	if (c->fd < 0 || cgroup->pass == c->pass || c->n_checked >= SWEEP_CGROUPS_MAX)
+		return false;
+	c->n_checked++;
+	cgroup->pass = c->pass;
+	const char *path = cgroup->path[0] == '/' ? cgroup->path + 1 : cgroup->path;
+	return *path && faccessat(c->fd, path, F_OK, 0) != 0 && errno == ENOENT;
+}
+
+void cgroup_root_sweep_end(struct cgroup_root *c)
+{
+	if (c->n_checked < SWEEP_CGROUPS_MAX)
+		c->pass++; /* all were checked */
+}
+
+/* --- the names at the start ------------------------------------------------------------------- */
+
 struct cgroup_walk {
-	struct attribute *a;
+	struct task_table *tasks;
 	char path[PATH_MAX]; /* "" at the root */
 	size_t n_path;
 	int depth;
@@ -99,7 +166,7 @@ static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name)
 			close(fd);
 		return 0;
 	}
-	int r = cgroup_set(w->a->o.tasks, st.st_ino, w->n_path ? w->path : "/", st.st_uid);
+	int r = cgroup_set(w->tasks, st.st_ino, w->n_path ? w->path : "/", st.st_uid);
 	if (r)
 		return r < 0 ? r : CGROUP_FULL; /* what is below it has no name either */
 
@@ -110,13 +177,13 @@ static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name)
 	return r < 0 ? r : 0;
 }
 
-int census_cgroups(struct attribute *a)
+int cgroup_root_scan(const struct cgroup_root *c, struct task_table *tasks)
 {
-	struct cgroup_walk w = {.a = a};
+	struct cgroup_walk w = {.tasks = tasks};
 
-	if (a->cgroup_root_fd < 0)
+	if (c->fd < 0)
 		return 0;
-	int r = cgroup_walk(&w, a->cgroup_root_fd, ".");
+	int r = cgroup_walk(&w, c->fd, ".");
 	quota_clear(&w.dirs);
 	return r < 0 ? r : 0;
 }

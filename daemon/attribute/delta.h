@@ -31,10 +31,11 @@ struct delta {
 	uint64_t enabled_ns, running_ns;
 	/* set by charge_delta: switches since without a record; other tasks ran too, or the hart
 	 * idled */
-	uint64_t n_untold;
-	/* set by silence_cut: time of it in which the group's leader was throttled, and on kernels
+	uint64_t n_unrecorded;
+	/* set by throttle_cut: time of it in which the group's leader was throttled, and on kernels
 	 * that throttle groups switches were not counted */
-	uint64_t silent_ns;
+	uint64_t throttled_ns;
+	bool whole_group; /* with throttled_ns: the leader's siblings did not count either */
 };
 
 struct delta_key {

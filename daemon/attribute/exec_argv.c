@@ -37,7 +37,88 @@
 /* When to try again after the record: mapping the file takes a fraction of a millisecond if it is
  * cached, and a few milliseconds if it has to be read. */
 static const uint64_t exec_again_ns[] = {1000000, 3000000, 10000000};
-#define EXEC_LOOKS (sizeof(exec_again_ns) / sizeof(exec_again_ns[0]))
+#define EXEC_AGAIN (sizeof(exec_again_ns) / sizeof(exec_again_ns[0]))
+
+/* Processes whose arguments were not in place yet when their exec was handled. */
+#define REREAD_MAX 4096
+
+/* The arguments and rights of a process after an exec. */
+struct exec_text {
+	char *argv; /* as in struct task; NULL: not read */
+	uint32_t n_argv;
+	struct rights rights;
+	bool has_rights;  /* they were read */
+	bool from_stack;  /* not read from /proc but copied by the kernel; then these are valid: */
+	bool secure;      /* setuid and the like */
+	uint32_t own_uid; /* as the process sees it, in its user namespace */
+};
+
+/* An exec that was reported early. */
+struct exec {
+	pid_t pid;
+	uint64_t time_ns; /* of its record */
+	uint64_t read_ns; /* when the last read ended */
+	uint64_t due_ns;  /* of the next read; NEVER: it was read or given up */
+	uint32_t n_again; /* reads planned after the first */
+	struct exec_text text;
+	struct task *process; /* whose record came while reads are due; NULL: not come */
+	int hart;             /* of that record */
+};
+
+struct execs {
+	struct exec exec[EXECS_MAX]; /* in no order */
+	size_t n;
+	uint64_t due_ns; /* of the next read; NEVER: none */
+	struct {
+		struct task *process;
+		int hart;
+	} reread[REREAD_MAX];
+	size_t n_reread;
+};
+
+struct execs *exec_argv_new(void)
+{
+	struct execs *x = calloc(1, sizeof(*x));
+
+	if (x)
+		x->due_ns = NEVER;
+	return x;
+}
+
+static void exec_remove(struct execs *x, struct exec *e)
+{
+	free(e->text.argv);
+	*e = x->exec[--x->n];
+}
+
+struct execs *exec_argv_free(struct execs *x)
+{
+	while (x && x->n)
+		exec_remove(x, &x->exec[0]);
+	free(x);
+	return NULL;
+}
+
+void exec_argv_mark(const struct execs *x, struct sweep *s)
+{
+	for (size_t i = 0; i < x->n_reread; i++)
+		sweep_keep_task(s, x->reread[i].process);
+	for (size_t i = 0; i < x->n; i++)
+		sweep_keep_task(s, x->exec[i].process);
+}
+
+size_t exec_argv_n(const struct execs *x)
+{
+	return x->n;
+}
+
+pid_t exec_argv_at(const struct execs *x, size_t i, uint64_t *ret_time_ns)
+{
+	*ret_time_ns = x->exec[i].time_ns;
+	return x->exec[i].pid;
+}
+
+/* --- what was read ---------------------------------------------------------------------------- */
 
 static void exec_give_up(struct exec *e)
 {
@@ -77,30 +158,27 @@ static int exec_give(struct attribute *a, struct exec *e, struct task **process)
 	(*process)->changed = true;
 	e->text.argv = NULL;
 	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
-	if (r < 0 || !job_wants(a, *process) || proc_read(a, e->pid, PROC_ENVIRON, &v) != 0)
+	if (r < 0 || !job_wants(&a->o, *process) || proc_read(&a->o, e->pid, PROC_ENVIRON, &v) != 0)
 		return r < 0 ? r : 0;
 	return job_read(a, process, &v);
 }
 
-static void exec_remove(struct attribute *a, struct exec *e)
-{
-	free(e->text.argv);
-	*e = a->exec[--a->n_execs];
-}
-
-void exec_lost(struct attribute *a, const struct task *process, int hart)
+/* Count a process whose arguments could not be read. */
+static void count_unread(const struct attribute *a, const struct task *process, int hart)
 {
 	if (!process->argv && (a->o.all || process->wanted))
-		lose(a, hart, LOSS_ARGV, 1);
+		lose(&a->o, hart, LOSS_ARGV, 1);
 }
 
+/* --- early reports ---------------------------------------------------------------------------- */
+
 /* Its record will come through the merge, or is lost. */
-static void exec_hear(struct attribute *a, pid_t pid, uint64_t time_ns)
+static void note_report(struct attribute *a, pid_t pid, uint64_t time_ns)
 {
 	struct task *task = task_find(a->o.tasks, pid);
 
-	if (task && task->process == task && time_ns > task->heard_ns)
-		task->heard_ns = time_ns;
+	if (task && task->process == task && time_ns > task->reported_exec_ns)
+		task->reported_exec_ns = time_ns;
 }
 
 static bool exec_wanted(const struct attribute *a, pid_t pid)
@@ -113,12 +191,13 @@ static bool exec_wanted(const struct attribute *a, pid_t pid)
 
 void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns)
 {
+	struct execs *x = a->execs;
 	bool superseded = false;
 
 	if (!exec_wanted(a, pid))
 		return;
-	for (size_t i = 0; i < a->n_execs; i++) {
-		struct exec *e = &a->exec[i];
+	for (size_t i = 0; i < x->n; i++) {
+		struct exec *e = &x->exec[i];
 
 		if (e->pid != pid || e->text.from_stack)
 			continue;
@@ -127,17 +206,17 @@ void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns)
 		else if (!e->text.argv || e->read_ns >= time_ns)
 			exec_give_up(e);
 	}
-	if (a->n_execs == EXECS_MAX)
+	if (x->n == EXECS_MAX)
 		return; /* /proc is read when the record comes, as without a report */
 
-	a->exec[a->n_execs++] = (struct exec){
+	x->exec[x->n++] = (struct exec){
 		.pid = pid,
 		.time_ns = time_ns,
 		.due_ns = superseded ? NEVER : 0,
 	};
-	exec_hear(a, pid, time_ns);
+	note_report(a, pid, time_ns);
 	if (!superseded)
-		a->exec_due_ns = 0;
+		x->due_ns = 0;
 }
 
 /* Read the copy. False if it does not hold everything needed. */
@@ -175,7 +254,7 @@ static void read_owner(struct attribute *a, pid_t pid, struct exec_text *text)
 
 	if (!text->secure && (!task || task->process->uid != 0 || task->process->account != 0 ||
 				     text->own_uid != 0)) {
-		int r = proc_rights(a, pid, &text->rights);
+		int r = proc_rights(&a->o, pid, &text->rights);
 		text->has_rights = r == 0;
 		text->secure |= r == PROC_SILENT; /* it may be what its caller may not inspect */
 	}
@@ -183,36 +262,57 @@ static void read_owner(struct attribute *a, pid_t pid, struct exec_text *text)
 
 void attribute_exec_stack(struct attribute *a, const struct record *r)
 {
+	struct execs *x = a->execs;
 	pid_t pid = r->pid <= INT32_MAX ? (pid_t)r->pid : 0;
 	struct exec_text text;
 
 	if (!exec_wanted(a, pid))
 		return;
-	if (a->n_execs == EXECS_MAX || !stack_text(&r->sample, &text)) {
+	if (x->n == EXECS_MAX || !stack_text(&r->sample, &text)) {
 		attribute_exec(a, pid, r->time_ns);
 		return;
 	}
 	read_owner(a, pid, &text);
-	a->exec[a->n_execs++] = (struct exec){
+	x->exec[x->n++] = (struct exec){
 		.pid = pid,
 		.time_ns = r->time_ns,
 		.read_ns = text.has_rights ? clock_ns(CLOCK_MONOTONIC) : 0,
 		.due_ns = NEVER,
 		.text = text,
 	};
-	exec_hear(a, pid, r->time_ns);
+	note_report(a, pid, r->time_ns);
 }
 
-static void exec_look(struct attribute *a, struct exec *e, uint64_t now_ns)
+/* Read arguments and owner from /proc. The outcomes of proc_read; PROC_EMPTY: they are not in place yet, or the
+ * process is a zombie. */
+static int proc_text(const struct attribute *a, pid_t pid, struct exec_text *ret_text)
+{
+	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
+
+	int r = proc_read(&a->o, pid, PROC_ARGV | PROC_RIGHTS, &v);
+	if (r != 0)
+		return r;
+	if (!(v.has & PROC_ARGV))
+		return v.no_argv ? PROC_EMPTY : PROC_GONE;
+	*ret_text = (struct exec_text){
+		.n_argv = v.n_argv,
+		.rights = v.rights,
+		.has_rights = v.has & PROC_RIGHTS,
+	};
+	ret_text->argv = TAKE_PTR(v.argv);
+	return 0;
+}
+
+static void exec_read(const struct attribute *a, struct exec *e, uint64_t now_ns)
 {
 	e->due_ns = NEVER;
 	/* a process that is gone has none; without memory it stays unread */
-	int r = proc_exec(a, e->pid, &e->text);
+	int r = proc_text(a, e->pid, &e->text);
 
 	e->read_ns = clock_ns(CLOCK_MONOTONIC);
 	while ((r == PROC_EMPTY || r == PROC_SILENT) && e->due_ns == NEVER &&
-		e->n_looks < EXEC_LOOKS) {
-		uint64_t again_ns = e->time_ns + exec_again_ns[e->n_looks++];
+		e->n_again < EXEC_AGAIN) {
+		uint64_t again_ns = e->time_ns + exec_again_ns[e->n_again++];
 
 		if (again_ns > now_ns)
 			e->due_ns = again_ns;
@@ -224,54 +324,61 @@ static bool exec_settle(struct attribute *a, struct exec *e)
 {
 	if (!e->process || e->due_ns != NEVER)
 		return false;
-	e->process = life_now(a, e->process);
+	e->process = life_now(a->o.tasks, e->process);
 	if (e->text.argv && !e->process->argv)
 		(void)exec_give(a, e, &e->process); /* without memory it is not known */
-	exec_lost(a, e->process, e->hart);
+	count_unread(a, e->process, e->hart);
 	return true;
 }
 
 void attribute_read_execs(struct attribute *a, uint64_t now_ns)
 {
-	a->exec_due_ns = NEVER;
-	for (size_t i = 0; i < a->n_execs;) {
-		struct exec *e = &a->exec[i];
+	struct execs *x = a->execs;
+
+	x->due_ns = NEVER;
+	for (size_t i = 0; i < x->n;) {
+		struct exec *e = &x->exec[i];
 
 		if (e->due_ns <= now_ns)
-			exec_look(a, e, now_ns);
+			exec_read(a, e, now_ns);
 		if (exec_settle(a, e) || now_ns > e->time_ns + EXEC_EXPIRE_NS) {
-			exec_remove(a, e);
+			exec_remove(x, e);
 			continue;
 		}
-		if (e->due_ns < a->exec_due_ns)
-			a->exec_due_ns = e->due_ns;
+		if (e->due_ns < x->due_ns)
+			x->due_ns = e->due_ns;
 		i++;
 	}
 }
 
-void exec_expire(struct attribute *a, uint64_t now_ns)
+void exec_argv_expire(struct execs *x, uint64_t now_ns)
 {
-	for (size_t i = 0; i < a->n_execs;)
-		if (a->exec[i].due_ns == NEVER && !a->exec[i].process &&
-			now_ns > a->exec[i].time_ns + EXEC_EXPIRE_NS)
-			exec_remove(a, &a->exec[i]);
+	for (size_t i = 0; i < x->n;)
+		if (x->exec[i].due_ns == NEVER && !x->exec[i].process &&
+			now_ns > x->exec[i].time_ns + EXEC_EXPIRE_NS)
+			exec_remove(x, &x->exec[i]);
 		else
 			i++;
 }
 
 uint64_t attribute_exec_due_ns(const struct attribute *a)
 {
-	return a->exec_due_ns;
+	return a->execs->due_ns;
 }
 
-bool exec_take(struct attribute *a, struct task **at, uint64_t time_ns, int hart)
+/* --- the record ------------------------------------------------------------------------------- */
+
+/* Give the process what was read early; *process as in owner_set. True: done, or a later read is due. False: nothing
+ * was read. */
+static bool take_early(struct attribute *a, struct task **at, uint64_t time_ns, int hart)
 {
+	struct execs *x = a->execs;
 	struct task *process = *at;
 	struct exec *nearest = NULL;
 	uint64_t least_ns = EXEC_MATCH_NS + 1;
 
-	for (size_t i = 0; i < a->n_execs; i++) {
-		struct exec *e = &a->exec[i];
+	for (size_t i = 0; i < x->n; i++) {
+		struct exec *e = &x->exec[i];
 		uint64_t apart_ns =
 			e->time_ns > time_ns ? e->time_ns - time_ns : time_ns - e->time_ns;
 
@@ -286,45 +393,47 @@ bool exec_take(struct attribute *a, struct task **at, uint64_t time_ns, int hart
 	}
 	if (!nearest)
 		return false;
-	if (nearest->time_ns == process->heard_ns)
-		process->heard_ns = 0;
+	if (nearest->time_ns == process->reported_exec_ns)
+		process->reported_exec_ns = 0;
 	if (nearest->due_ns != NEVER) {
 		nearest->process = process;
 		nearest->hart = hart;
 		return true;
 	}
 
-	bool known = nearest->text.argv;
-	if (known)
+	bool was_read = nearest->text.argv;
+	if (was_read)
 		(void)exec_give(a, nearest, at); /* without memory it is not known */
-	exec_remove(a, nearest);
-	return known;
+	exec_remove(x, nearest);
+	return was_read;
 }
 
-void exec_await(struct attribute *a, pid_t pid)
+void exec_argv_take(struct attribute *a, struct task *process, uint64_t time_ns, int hart)
 {
-	struct task *task = task_find(a->o.tasks, pid);
+	struct execs *x = a->execs;
 
-	if (!task || task->process != task)
+	/* The name is set slightly before the new arguments are in place. */
+	if (take_early(a, &process, time_ns, hart) || census_argv(a, &process) <= 0)
 		return;
-	task->awaits_exec = true;
-	for (size_t i = 0; i < a->n_awaited; i++)
-		if (a->awaited[i].pid == pid)
-			return;
-	if (a->n_awaited < AWAITED_MAX)
-		a->awaited[a->n_awaited++] = (struct awaited){.pid = pid};
+	if (x->n_reread == REREAD_MAX) {
+		count_unread(a, process, hart);
+		return;
+	}
+	x->reread[x->n_reread].process = process;
+	x->reread[x->n_reread++].hart = hart;
 }
 
-void attribute_await_exec(struct attribute *a, const pid_t *pids, size_t n_pids)
+void exec_argv_reread(struct attribute *a)
 {
-	for (size_t i = 0; i < n_pids; i++)
-		exec_await(a, pids[i]);
-}
+	struct execs *x = a->execs;
 
-void exec_clear(struct attribute *a)
-{
-	while (a->exec && a->n_execs)
-		exec_remove(a, &a->exec[0]);
-	free(a->exec);
-	a->exec = NULL;
+	for (size_t i = 0; i < x->n_reread; i++) {
+		struct task *process = life_now(a->o.tasks, x->reread[i].process);
+
+		/* at most one more attempt: without memory it stays unread */
+		if (!process->argv && !process->end_ns)
+			(void)census_argv(a, &process);
+		count_unread(a, process, x->reread[i].hart);
+	}
+	x->n_reread = 0;
 }

@@ -47,8 +47,12 @@ int kernel_map_modules(struct kernel_map *m, const char *text);
 int kernel_map_find(struct kernel_map *m, struct file_table *files, uint64_t addr,
 	struct file **ret_file, uint64_t *ret_offset);
 
-/* Is it in a module? */
-bool kernel_map_has_module(const struct kernel_map *m, uint64_t addr);
+/* Is the address of the kernel's text known, so that its addresses can be named? */
+bool kernel_map_has_text(const struct kernel_map *m);
+/* Is the address known to be outside the kernel's text and its modules? */
+bool kernel_map_is_outside(const struct kernel_map *m, uint64_t addr);
+/* Mark the files of the kernel and its modules. */
+void kernel_map_mark(const struct kernel_map *m, struct file_marks *marks);
 
 /* The kernel itself. 0, FILE_TABLE_FULL, -ENOMEM. */
 int kernel_map_kernel(struct kernel_map *m, struct file_table *files, struct file **ret_file);

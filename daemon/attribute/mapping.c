@@ -15,6 +15,29 @@
 
 #include "daemon/attribute/attribute_private.h"
 
+/* Files checked for rewriting in this drain, by id modulo this; a collision costs a system call. */
+#define FILES_CHECKED 64u
+
+struct checked_files {
+	const struct file *file[FILES_CHECKED];
+};
+
+struct checked_files *mapping_new(void)
+{
+	return calloc(1, sizeof(struct checked_files));
+}
+
+struct checked_files *mapping_free(struct checked_files *c)
+{
+	free(c);
+	return NULL;
+}
+
+void mapping_recheck(struct checked_files *c)
+{
+	*c = (struct checked_files){.file = {NULL}};
+}
+
 /* Source: kernel/events/core.c, perf_event_mmap_event ("//anon", "[heap]", "[stack]"); mm/shmem.c
  * (memfd:, SYSV, dev/zero); mm/hugetlb.c (anon_hugepage); fs/anon_inodes.c; man prctl,
  * PR_SET_VMA_ANON_NAME ("[anon:name]"). */
@@ -169,11 +192,11 @@ static int map_file(
  * drain. */
 static bool is_rewritten(struct attribute *a, struct file *file)
 {
-	const struct file **looked = &a->looked[file->id % FILES_LOOKED];
+	const struct file **checked = &a->checked_files->file[file->id % FILES_CHECKED];
 
-	if (!a->o.namer || *looked == file)
+	if (!a->o.namer || *checked == file)
 		return false;
-	*looked = file;
+	*checked = file;
 	return namer_is_rewritten(a->o.namer, file);
 }
 
@@ -222,6 +245,6 @@ int mapping_enter(struct attribute *a, struct task *task, const struct record_mm
 	else if (!r)
 		r = map_file(a, process, m, file);
 	if (r > 0)
-		lose(a, hart, LOSS_ROOM, 1);
+		lose(&a->o, hart, LOSS_ROOM, 1);
 	return r < 0 ? r : 0;
 }

@@ -12,6 +12,8 @@
  * slow path through mappings and tables.
  */
 
+#include <fcntl.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,12 +23,53 @@
 /* Ancestors among which we look for live ones: make, a shell, a compiler's driver and what it runs. */
 #define KIN_STEPS_MAX 8
 
+/* Source: Documentation/admin-guide/sysctl/kernel.rst, perf_event_max_stack. */
+#define STACK_DEPTH_DEFAULT 127
+
+struct walks {
+	uint32_t depth_max;   /* addresses at which the kernel cuts a callchain */
+	struct file *unknown; /* FILE_UNKNOWN, once needed */
+};
+
+static uint32_t read_depth_max(const char *proc)
+{
+	char path[PATH_MAX], text[32];
+	const char *p = text;
+	uint64_t n;
+
+	snprintf(path, sizeof(path), "%s/sys/kernel/perf_event_max_stack", proc);
+	if (scan_text(AT_FDCWD, path, text, sizeof(text)) <= 0 || !scan_number(&p, 10, &n) || !n ||
+		n > UINT32_MAX)
+		return STACK_DEPTH_DEFAULT;
+	return (uint32_t)n;
+}
+
+struct walks *stack_walk_new(const char *proc)
+{
+	struct walks *w = calloc(1, sizeof(*w));
+
+	if (w)
+		w->depth_max = read_depth_max(proc);
+	return w;
+}
+
+struct walks *stack_walk_free(struct walks *w)
+{
+	free(w);
+	return NULL;
+}
+
+void stack_walk_mark(const struct walks *w, struct sweep *s)
+{
+	file_marks_keep(&s->code, w->unknown);
+}
+
 /* Only request what the namer can read. */
 static bool frame_nameable(const struct stack_walk *w, const struct frame *frame)
 {
 	switch (frame->file->kind) {
 	case FILE_KERNEL:
-		return w->a->kernel.base && !w->a->o.hide_kernel;
+		return kernel_map_has_text(&w->a->kernel) && !w->a->o.hide_kernel;
 	case FILE_ELF:
 	case FILE_MODULE:
 	case FILE_VDSO:
@@ -51,13 +94,15 @@ static int frame_ask(struct stack_walk *w, struct frame *frame)
 
 static int unknown_file(struct attribute *a, struct file **ret_file)
 {
-	if (!a->unknown) {
+	struct walks *walks = a->walks;
+
+	if (!walks->unknown) {
 		struct file_key key = {.kind = FILE_UNKNOWN, .path = "[unknown]"};
-		int r = file_get(a->o.files, &key, &a->unknown);
+		int r = file_get(a->o.files, &key, &walks->unknown);
 		if (r)
 			return r;
 	}
-	*ret_file = a->unknown;
+	*ret_file = walks->unknown;
 	return 0;
 }
 
@@ -66,14 +111,14 @@ static void walk_cut(struct stack_walk *w)
 	if (w->truncated)
 		return;
 	w->truncated = true;
-	lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+	lose(&w->a->o, w->hart, LOSS_STACK_TRUNCATED, 1);
 }
 
 /* A missing caller cuts the stack: its callers would be attached to the wrong frame. */
 static int walk_full(struct stack_walk *w)
 {
 	w->truncated = true;
-	lose(w->a, w->hart, LOSS_ROOM, 1);
+	lose(&w->a->o, w->hart, LOSS_ROOM, 1);
 	return 0;
 }
 
@@ -121,20 +166,10 @@ int stack_walk_push(struct stack_walk *w, struct file *file, uint64_t offset)
 	return frame_ask(w, frame);
 }
 
-/* The cache slot for the frame of that address. */
-static struct known_place *known_place(
-	const struct attribute *a, uint64_t generation, uint64_t addr)
-{
-	/* Source of the constant: 2^64 divided by the golden ratio, odd. */
-	uint64_t x = (addr ^ generation << 40) * 0x9e3779b97f4a7c15u;
-
-	return &a->known[(x >> 32) % PLACES_KNOWN];
-}
-
 /* Cache the frame that was pushed last. A frame without a name is not cached: it may wait for one
  * user and be wanted by another. */
 static void remember(
-	struct stack_walk *w, struct known_place *place, uint64_t generation, uint64_t addr)
+	struct stack_walk *w, struct cached_place *place, uint64_t generation, uint64_t addr)
 {
 	struct frame *frame = w->frame[w->n_frames - 1];
 	enum file_kind kind = frame->file->kind;
@@ -142,7 +177,7 @@ static void remember(
 	if (frame->state == FRAME_NEW || frame->state == FRAME_ASKED || kind == FILE_PERF_MAP ||
 		kind == FILE_JITDUMP)
 		return;
-	*place = (struct known_place){generation, addr, frame};
+	place_cache_put(place, generation, addr, frame);
 }
 
 static void note_kin(const struct attribute *a, const struct task *process, struct file *file)
@@ -152,7 +187,7 @@ static void note_kin(const struct attribute *a, const struct task *process, stru
 
 	memset(file->kin, 0, sizeof(file->kin));
 	for (int i = 0; t && n < FILE_KIN && i < KIN_STEPS_MAX; i++, t = t->parent) {
-		t = life_now(a, t);
+		t = life_now(a->o.tasks, t);
 		if (!t->end_ns)
 			file->kin[n++] = (struct file_kin){t->pid, t->start_ns};
 	}
@@ -249,13 +284,15 @@ static int find_user(struct stack_walk *w, const struct space *space, uint64_t a
 }
 
 /* Push the cached frame. False: not cached. */
-static bool walk_known(
-	struct stack_walk *w, const struct known_place *p, uint64_t generation, uint64_t addr)
+static bool push_cached(
+	struct stack_walk *w, const struct cached_place *place, uint64_t generation, uint64_t addr)
 {
-	if (p->addr != addr || p->generation != generation)
+	struct frame *frame = place_cache_frame(place, generation, addr);
+
+	if (!frame)
 		return false;
 	if (walk_has_room(w))
-		w->frame[w->n_frames++] = p->frame;
+		w->frame[w->n_frames++] = frame;
 	return true;
 }
 
@@ -267,13 +304,13 @@ int stack_walk_user(struct stack_walk *w, uint64_t addr)
 	if (!space || !space->generation)
 		return find_user(w, space, addr);
 
-	struct known_place *known = known_place(w->a, space->generation, addr);
-	if (walk_known(w, known, space->generation, addr))
+	struct cached_place *place = place_cache_slot(w->a->places, space->generation, addr);
+	if (push_cached(w, place, space->generation, addr))
 		return 0;
 	uint32_t n_frames = w->n_frames;
 	int r = find_user(w, space, addr);
 	if (!r && w->n_frames > n_frames)
-		remember(w, known, space->generation, addr);
+		remember(w, place, space->generation, addr);
 	return r;
 }
 
@@ -358,14 +395,14 @@ static int walk_kernel(struct stack_walk *w, uint64_t addr)
 	if (w->a->o.hide_kernel)
 		return find_kernel(w, addr);
 
-	const uint64_t generation = w->a->kernel_generation;
-	struct known_place *known = known_place(w->a, generation, addr);
-	if (walk_known(w, known, generation, addr))
+	const uint64_t generation = place_cache_kernel(w->a->places);
+	struct cached_place *place = place_cache_slot(w->a->places, generation, addr);
+	if (push_cached(w, place, generation, addr))
 		return 0;
 	uint32_t n_frames = w->n_frames;
 	int r = find_kernel(w, addr);
 	if (!r && w->n_frames > n_frames)
-		remember(w, known, generation, addr);
+		remember(w, place, generation, addr);
 	return r;
 }
 
@@ -410,7 +447,7 @@ int stack_walk_chain(struct stack_walk *w, const struct record_sample *s)
 
 	/* A chain that ends as it should may have ended anywhere: code without frame pointers ends it
 	 * at once. Without a chain, none was asked for; kernel threads have no user part. */
-	if (n_addresses >= w->a->max_stack ||
+	if (n_addresses >= w->a->walks->depth_max ||
 		(w->has_user && !w->ended && w->a->o.starts && !walk_has_start(w)))
 		walk_cut(w);
 	if (n_addresses || !s->ip)

@@ -32,14 +32,14 @@
 struct task {
 	uint32_t id; /* from 1; key in the store */
 	pid_t pid, tid;
-	uint64_t start_ns;    /* CLOCK_MONOTONIC */
-	uint64_t end_ns;      /* 0: alive */
-	uint64_t exec_ns;     /* of a leader: its last exec with a record; 0: none */
-	uint64_t heard_ns;    /* of a leader: its last reported exec whose record
-				 has not come through the merge; 0: none */
-	uint64_t missed_ns;   /* of a leader: its last exec whose record was lost; 0: none */
-	struct task *process; /* the thread-group leader's task; itself for a leader */
-	struct task *parent;  /* the process that forked it; NULL unknown */
+	uint64_t start_ns; /* CLOCK_MONOTONIC */
+	uint64_t end_ns;   /* 0: alive */
+	uint64_t exec_ns;  /* of a leader: its last exec with a record; 0: none */
+	/* of a leader: its last reported exec whose record has not come through the merge; 0: none */
+	uint64_t reported_exec_ns;
+	uint64_t lost_exec_ns; /* of a leader: its last exec whose record was lost; 0: none */
+	struct task *process;  /* the thread-group leader's task; itself for a leader */
+	struct task *parent;   /* the process that forked it; NULL unknown */
 	char comm[TASK_COMM_BYTES];
 	uint32_t n_threads;   /* of a leader: its live threads, including itself */
 	struct task *threads; /* of a leader: the others among them */
@@ -66,11 +66,11 @@ struct task {
 	/* of a leader, for owner.c: */
 	uid_t past_uid; /* owner before its last exec, if it was sampled then */
 	gid_t past_gid;
-	uid_t past_account; /* before its last exec */
-	bool sampled, past; /* since that exec; before it */
-	bool watched;       /* its rights will be read again */
-	uint64_t read_ns;   /* owned by uid since this reading; 0: inherited */
-	uint64_t looked_ns; /* when its rights were last read */
+	uid_t past_account;      /* before its last exec */
+	bool sampled, past;      /* since that exec; before it */
+	bool watched;            /* its rights will be read again */
+	uint64_t owner_since_ns; /* owned by uid since this reading; 0: inherited */
+	uint64_t rights_read_ns; /* when its rights were last read */
 	bool kernel_thread;
 	bool used;       /* something may refer to it: it was sampled, or counted */
 	uid_t place_of;  /* the account that is charged for its place in the table */

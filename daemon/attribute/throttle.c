@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Silences: the time that the kernel throttled an event
+/* Throttling: the time in which the kernel throttled an event
  *
  * A throttled event neither fires nor counts until the next tick. Its THROTTLE record comes just
  * before the sample that was one too many, its UNTHROTTLE record at that tick. Since Linux 6.16 the
@@ -8,16 +8,16 @@
  * running go on; before that, only the event itself stops:
  *
  *      sample   THROTTLE+sample                     UNTHROTTLE           sample
- *        │  counted    │  silent: nothing counts, since │    counted        │
- *        │             │  6.16 switches are not seen    │                   │
+ *        │  counted    │  throttled: nothing counts,    │    counted        │
+ *        │             │  since 6.16 no switch is seen  │                   │
  *
- * So silent time is taken out of the running time of the members that stopped, and answers scale their
- * counts by it, like counts of a shared counter. If switches were not seen, silent time is taken out of
- * the stretch of the task that is read next, and belongs to the task that was throttled. If another task
- * runs at the end, the switch was somewhere in between, and each task gets half.
+ * So throttled time is taken out of the running time of the members that stopped, and answers scale
+ * their counts by it, like counts of a shared counter. If switches were not seen, the throttled time is
+ * taken out of the stretch of the task that is read next, and belongs to the task that was throttled. If
+ * another task runs at the end, the switch was somewhere in between, and each task gets half.
  *
- * A sample that is weighted by the rate represents its period. So silent time of wanted tasks is added to
- * the next sample, divided in the same way.
+ * A sample that is weighted by the rate represents its period. So throttled time of wanted tasks is added
+ * to the next sample (weigh.c), divided in the same way.
  */
 
 #include "daemon/attribute/attribute_private.h"
@@ -25,135 +25,172 @@
 /* A throttled event is unthrottled at the next tick, at most 10 ms later (CONFIG_HZ=100); a hart
  * that went idle meanwhile may have no tick for a long time. Source: perf_adjust_freq_unthr_events
  * in kernel/events/core.c of Linux 6.12. */
-#define SILENT_NS_MAX 10000000u
+#define THROTTLED_NS_MAX 10000000u
 
-/* The time since `since_ns`, or since the last reading, up to then is silent. */
-static void silence_grow(struct stand *stand, uint64_t time_ns)
+/* The throttling of a group on a hart. */
+struct throttle {
+	uint64_t begin_ns;   /* when the kernel began to throttle it; 0: not throttled */
+	uint64_t taken_ns;   /* begin_ns, or the last reading since; 0: not throttled */
+	uint64_t unread_ns;  /* time throttled since the last reading */
+	uint64_t leader;     /* its stream, which may be opened again meanwhile */
+	uint32_t pid, tid;   /* the task that was throttled last */
+	bool ended_in_other; /* another task ran when the throttling ended */
+	bool by_bpf;         /* BPF reads it at switches, throttled or not */
+};
+
+struct throttles {
+	bool whole_groups;          /* this kernel stops the siblings of a throttled event too */
+	struct throttle throttle[]; /* by group_index */
+};
+
+struct throttles *throttle_new(const struct attribute_options *o)
 {
-	uint64_t end_ns = stand->throttled_ns + SILENT_NS_MAX;
+	struct throttles *t = calloc(1, sizeof(*t) + n_groups(o) * sizeof(*t->throttle));
+
+	if (t)
+		t->whole_groups = o->throttles_groups;
+	return t;
+}
+
+struct throttles *throttle_free(struct throttles *t)
+{
+	free(t);
+	return NULL;
+}
+
+static struct throttle *throttle_of(struct attribute *a, const struct record *r, int hart)
+{
+	ptrdiff_t i = group_index(&a->o, group_leader(&a->o, r), hart);
+
+	return i < 0 ? NULL : &a->throttles->throttle[i];
+}
+
+/* Add the time since it was added last, up to time_ns. */
+static void throttle_grow(struct throttle *t, uint64_t time_ns)
+{
+	uint64_t end_ns = t->begin_ns + THROTTLED_NS_MAX;
 
 	if (time_ns < end_ns)
 		end_ns = time_ns;
-	if (end_ns <= stand->silent_since_ns)
+	if (end_ns <= t->taken_ns)
 		return;
-	stand->unread_ns += end_ns - stand->silent_since_ns;
-	stand->silent_since_ns = end_ns;
+	t->unread_ns += end_ns - t->taken_ns;
+	t->taken_ns = end_ns;
 }
 
-/* NULL: idle, unknown, or not wanted. */
-static struct task *silence_task(
+/* The wanted task of that pid and tid. NULL: idle, unknown, or not wanted. */
+static struct task *wanted_task(
 	const struct attribute *a, uint32_t pid, uint32_t tid, uint64_t time_ns)
 {
 	if (tid == 0 || tid > INT32_MAX)
 		return NULL;
 	struct task *task = task_find(a->o.tasks, (pid_t)tid);
 	if (!task || task->pid != (pid_t)pid)
-		task = life_find_ended(a, (pid_t)pid, (pid_t)tid, time_ns);
+		task = life_find_ended(a->lives, (pid_t)pid, (pid_t)tid, time_ns);
 	return task && (a->o.all || task->wanted) ? task : NULL;
 }
 
-void silence_begin(struct attribute *a, const struct record *r, int hart)
+void throttle_begin(struct attribute *a, const struct record *r, int hart)
 {
-	struct stand *stand = weigh_stand(a, r, hart);
+	struct throttle *t = throttle_of(a, r, hart);
 
-	if (!stand)
+	if (!t)
 		return;
-	stand->throttled_ns = stand->silent_since_ns = r->time_ns;
-	stand->silent_leader = r->stream->leader;
-	stand->silent_pid = r->pid;
-	stand->silent_tid = r->tid;
-	stand->other_end = false;
+	t->begin_ns = t->taken_ns = r->time_ns;
+	t->leader = r->stream->leader;
+	t->pid = r->pid;
+	t->tid = r->tid;
+	t->ended_in_other = false;
 }
 
-void silence_end(struct attribute *a, const struct record *r, int hart)
+void throttle_end(struct attribute *a, const struct record *r, int hart)
 {
-	struct stand *stand = weigh_stand(a, r, hart);
+	struct throttle *t = throttle_of(a, r, hart);
 
-	if (!stand || !stand->throttled_ns)
+	if (!t || !t->begin_ns)
 		return;
-	uint64_t silent_ns =
-		r->time_ns > stand->throttled_ns ? r->time_ns - stand->throttled_ns : 0;
-	if (silent_ns > SILENT_NS_MAX)
-		silent_ns = SILENT_NS_MAX;
-	silence_grow(stand, r->time_ns);
-	stand->other_end = r->tid != stand->silent_tid;
-	stand->throttled_ns = stand->silent_since_ns = 0;
+	uint64_t throttled_ns = r->time_ns > t->begin_ns ? r->time_ns - t->begin_ns : 0;
+	if (throttled_ns > THROTTLED_NS_MAX)
+		throttled_ns = THROTTLED_NS_MAX;
+	throttle_grow(t, r->time_ns);
+	t->ended_in_other = r->tid != t->tid;
+	t->begin_ns = t->taken_ns = 0;
 
-	uint64_t first_ns = stand->other_end ? silent_ns / 2 : silent_ns;
-	if (silence_task(a, stand->silent_pid, stand->silent_tid, r->time_ns))
-		stand->silent_ns += first_ns;
-	if (silence_task(a, r->pid, r->tid, r->time_ns))
-		stand->silent_ns += silent_ns - first_ns;
+	uint64_t first_ns = t->ended_in_other ? throttled_ns / 2 : throttled_ns;
+	if (wanted_task(a, t->pid, t->tid, r->time_ns))
+		weigh_throttled(a->clocks, r, hart, first_ns);
+	if (wanted_task(a, r->pid, r->tid, r->time_ns))
+		weigh_throttled(a->clocks, r, hart, throttled_ns - first_ns);
 }
 
-/* Give the task that was throttled its share of the silent time, in which nothing was counted, and take
- * that share out of *d, which is of another task. 0 or -ENOMEM. */
-static int silence_divide(
-	struct attribute *a, const struct record *r, struct stand *stand, struct delta *d)
+/* Give the task that was throttled its share of the throttled time, in which nothing was counted. Take
+ * that share out of *d, which belongs to another task. 0 or -ENOMEM. */
+static int throttle_divide(struct attribute *a, const struct record *r, int hart,
+	const struct throttle *t, struct delta *d)
 {
-	uint64_t first_ns = stand->other_end ? d->silent_ns / 2 : d->silent_ns;
-	struct task *task = silence_task(a, stand->silent_pid, stand->silent_tid, r->time_ns);
+	uint64_t first_ns = t->ended_in_other ? d->throttled_ns / 2 : d->throttled_ns;
+	struct task *task = wanted_task(a, t->pid, t->tid, r->time_ns);
 
 	d->enabled_ns -= first_ns;
 	d->running_ns -= first_ns;
-	d->silent_ns -= first_ns;
+	d->throttled_ns -= first_ns;
 	if (!task || task->end_ns)
 		return 0;
 
-	struct delta first = {.n_reads = d->n_reads};
+	struct delta first = {.n_reads = d->n_reads, .whole_group = d->whole_group};
 	for (uint32_t i = 0; i < d->n_reads; i++)
 		first.read[i].id = d->read[i].id;
-	first.enabled_ns = first.running_ns = first.silent_ns = first_ns;
-	stand->ran_ns += first_ns;
-	return charge_pending(a, task, &first);
+	first.enabled_ns = first.running_ns = first.throttled_ns = first_ns;
+	weigh_ran(a->clocks, r, hart, first_ns);
+	return charge_pending(a->charges, task, &first);
 }
 
 /* False if the end came without a record: the event was closed, or its task is somewhere else. */
-static bool still_silent(const struct stand *stand, const struct record *r)
+static bool is_throttled(const struct throttle *t, const struct record *r)
 {
-	return r->stream->leader == stand->silent_leader &&
-	       r->time_ns < stand->throttled_ns + SILENT_NS_MAX;
+	return r->stream->leader == t->leader && r->time_ns < t->begin_ns + THROTTLED_NS_MAX;
 }
 
-int silence_cut(struct attribute *a, const struct record *r, int hart, struct delta *d)
+int throttle_cut(struct attribute *a, const struct record *r, int hart, struct delta *d)
 {
-	struct stand *stand = weigh_stand(a, r, hart);
+	struct throttles *all = a->throttles;
+	struct throttle *t = throttle_of(a, r, hart);
 
-	d->silent_ns = 0;
-	if (!stand)
+	d->throttled_ns = 0;
+	if (!t)
 		return 0;
-	stand->by_bpf |= r->stream->role == STREAM_SWITCH_BPF;
-	if (stand->throttled_ns) {
-		silence_grow(stand, r->time_ns);
+	t->by_bpf |= r->stream->role == STREAM_SWITCH_BPF;
+	if (t->begin_ns) {
+		throttle_grow(t, r->time_ns);
 		/* A sibling that fires meanwhile was not stopped, whatever the kernel's version. */
-		if (r->stream->role == STREAM_SWITCH && still_silent(stand, r))
-			a->throttles_groups = false;
-		if (!still_silent(stand, r))
-			stand->throttled_ns = stand->silent_since_ns = 0;
+		if (r->stream->role == STREAM_SWITCH && is_throttled(t, r))
+			all->whole_groups = false;
+		if (!is_throttled(t, r))
+			t->begin_ns = t->taken_ns = 0;
 	}
-	/* sums do not say when their task ran: all of the silence is the throttled task's */
-	if (r->stream->role == STREAM_SWITCH_SUMS && r->tid != stand->silent_tid)
+	/* Sums do not say when their task ran: all throttled time belongs to the throttled task. */
+	if (r->stream->role == STREAM_SWITCH_SUMS && r->tid != t->tid)
 		return 0;
-	uint64_t silent_ns = stand->unread_ns;
-	stand->unread_ns = 0;
-	if (!silent_ns || !r->sample.n_read || !d->n_reads)
+	uint64_t throttled_ns = t->unread_ns;
+	t->unread_ns = 0;
+	if (!throttled_ns || !r->sample.n_read || !d->n_reads)
 		return 0;
 
-	d->silent_ns = silent_ns < d->enabled_ns ? silent_ns : d->enabled_ns;
-	if (d->silent_ns > d->running_ns)
-		d->silent_ns = d->running_ns;
-	/* If the switches during the silence were seen, the counts were cut there. */
-	bool seen = !a->throttles_groups || a->o.per_task || stand->by_bpf;
-	if (seen || r->tid == stand->silent_tid)
+	d->whole_group = all->whole_groups;
+	d->throttled_ns = throttled_ns < d->enabled_ns ? throttled_ns : d->enabled_ns;
+	if (d->throttled_ns > d->running_ns)
+		d->throttled_ns = d->running_ns;
+	/* If the switches in the throttled time were seen, the counts were cut there. */
+	bool seen = !all->whole_groups || a->o.per_task || t->by_bpf;
+	if (seen || r->tid == t->tid)
 		return 0;
-	return silence_divide(a, r, stand, d);
+	return throttle_divide(a, r, hart, t, d);
 }
 
-void silence_forget_hart(struct attribute *a, int hart)
+void throttle_forget_hart(struct attribute *a, int hart)
 {
-	for (int event = 0; event < a->o.n_events; event++) {
-		struct stand *stand =
-			&a->stand[(size_t)hart * (size_t)a->o.n_events + (size_t)event];
-		stand->throttled_ns = stand->silent_since_ns = stand->unread_ns = 0;
-	}
+	struct throttle *first = &a->throttles->throttle[(size_t)hart * (size_t)a->o.n_events];
+
+	for (int event = 0; event < a->o.n_events; event++)
+		first[event].begin_ns = first[event].taken_ns = first[event].unread_ns = 0;
 }

@@ -85,7 +85,7 @@ TEST(arguments_of_one_who_is_gone_come_with_his_record)
 	ck_assert_uint_eq(task_find(&b->tasks, 10)->uid, 1000);
 	attribute_drained(b->attribute);
 	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
-	ck_assert_uint_eq(b->attribute->n_execs, 0);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 }
 
 /* The kernel's copy of a stack with one argument, as the exec's record brings it. */
@@ -115,7 +115,7 @@ TEST(arguments_on_the_copied_stack_need_no_living_process)
 	ck_assert_str_eq(argv_of(10), "cc1 -O3");
 	attribute_drained(b->attribute);
 	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
-	ck_assert_uint_eq(b->attribute->n_execs, 0);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 }
 
 TEST(a_copied_stack_without_the_arguments_has_them_read)
@@ -168,11 +168,11 @@ TEST(copies_whose_record_never_comes_are_forgotten)
 	for (int pid = 1; pid <= 5; pid++)
 		copied(pid, t0, 1000, 0, 0);
 	attribute_drained(b->attribute);
-	ck_assert_uint_eq(b->attribute->n_execs, 5);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 5);
 	for (int pid = 1; pid <= 3; pid++)
 		copied(pid, t0 - 4000 * MS, 1000, 0, 0);
 	attribute_drained(b->attribute);
-	ck_assert_uint_eq(b->attribute->n_execs, 5);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 5);
 }
 
 TEST(one_whom_nobody_heard_of_in_time_is_counted)
@@ -281,7 +281,7 @@ TEST(a_record_that_overtakes_the_looks_is_served_later)
 	ck_assert_str_eq(argv_of(10), "x in place");
 	ck_assert_ptr_null(argv_of(11));
 	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 1);
-	ck_assert_uint_eq(b->attribute->n_execs, 0);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 }
 
 TEST(what_a_second_exec_left_is_not_the_firsts)
@@ -295,7 +295,7 @@ TEST(what_a_second_exec_left_is_not_the_firsts)
 	vanish(10);
 	bench_comm(b, t0 + 2 * MS, 10, "second", true);
 	ck_assert_str_eq(argv_of(10), "second");
-	ck_assert_uint_eq(b->attribute->n_execs, 0);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 }
 
 TEST(execs_in_a_row_each_get_their_own)
@@ -346,25 +346,25 @@ TEST(what_never_comes_through_the_merge_expires)
 	heard(10, t0);
 	look(t0 + MS);
 	look(t0 + 3000 * MS);
-	ck_assert_uint_eq(b->attribute->n_execs, 1);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 1);
 	look(t0 + 3000 * MS + 1);
-	ck_assert_uint_eq(b->attribute->n_execs, 0);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 }
 
 TEST(the_table_is_bounded)
 {
 	for (int pid = 1; pid <= EXECS_MAX + 100; pid++)
 		attribute_exec(b->attribute, pid, t0);
-	ck_assert_uint_eq(b->attribute->n_execs, EXECS_MAX);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), EXECS_MAX);
 	look(t0 + MS);
 	for (int i = 0; i < EXECS_MAX + 100; i++) /* one process, again and again */
 		attribute_exec(b->attribute, 7, t0 + (uint64_t)i);
-	ck_assert_uint_eq(b->attribute->n_execs, EXECS_MAX);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), EXECS_MAX);
 	write_argv(EXECS_MAX + 50, "beyond");
 	bench_comm(b, t0, EXECS_MAX + 50, "beyond", true);
 	ck_assert_str_eq(argv_of(EXECS_MAX + 50), "beyond");
 	look(t0 + 4000 * MS);
-	ck_assert_uint_eq(b->attribute->n_execs, 0);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 }
 
 TEST(only_the_wanted_are_looked_at_and_counted)
@@ -378,10 +378,10 @@ TEST(only_the_wanted_are_looked_at_and_counted)
 	attribute_exec(b->attribute, 20, t0);
 	attribute_exec(b->attribute, -1, t0);
 	attribute_exec(b->attribute, 0, t0);
-	ck_assert_uint_eq(b->attribute->n_execs, 0);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 	heard(30, t0);
 	heard(31, t0); /* not known yet: it may be wanted */
-	ck_assert_uint_eq(b->attribute->n_execs, 2);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 2);
 	look(t0 + MS);
 	bench_comm(b, t0, 20, "a", true);
 	bench_comm(b, t0, 30, "b", true);

@@ -97,7 +97,7 @@ TEST(a_lost_record_has_proc_asked_for_those_that_await_their_exec, .times = 2)
 	ck_assert_uint_eq(b->lost[0][LOSS_RING], 7);
 	lost(6 * SECOND); /* it is settled */
 	ck_assert_uint_eq(task_find(&b->tasks, 10)->exec_ns, 5 * SECOND);
-	ck_assert_uint_eq(b->attribute->n_awaited, 0);
+	ck_assert_uint_eq(lost_exec_n_awaited(b->attribute->awaited), 0);
 }
 
 TEST(one_that_has_not_exec_d_goes_on_to_be_awaited)
@@ -169,7 +169,7 @@ TEST(a_session_per_task_looks_after_each_drain, .times = 2)
 	program("command", command_maps);
 	attribute_drained(b->attribute); /* the record may still be in a ring */
 	ck_assert_uint_eq(task_find(&b->tasks, 10)->exec_ns, 0);
-	uint64_t seen_ns = b->attribute->awaited[0].seen_ns;
+	uint64_t seen_ns = lost_exec_other_ns(b->attribute->awaited);
 	ck_assert_uint_gt(seen_ns, 0);
 	if (_i) {
 		bench_comm(b, 5 * SECOND, 10, "command", true);
@@ -181,7 +181,7 @@ TEST(a_session_per_task_looks_after_each_drain, .times = 2)
 		expect_command(seen_ns);
 	}
 	attribute_drained(b->attribute);
-	ck_assert_uint_eq(b->attribute->n_awaited, 0);
+	ck_assert_uint_eq(lost_exec_n_awaited(b->attribute->awaited), 0);
 }
 
 TEST(one_that_ended_is_awaited_no_more)
@@ -189,7 +189,7 @@ TEST(one_that_ended_is_awaited_no_more)
 	hold(false, true);
 	bench_exit(b, 6 * SECOND, 10, 10);
 	lost(7 * SECOND);
-	ck_assert_uint_eq(b->attribute->n_awaited, 0);
+	ck_assert_uint_eq(lost_exec_n_awaited(b->attribute->awaited), 0);
 	attribute_await_exec(b->attribute, (pid_t[]){10, 99}, 2);
-	ck_assert_uint_eq(b->attribute->n_awaited, 0);
+	ck_assert_uint_eq(lost_exec_n_awaited(b->attribute->awaited), 0);
 }

@@ -196,7 +196,7 @@ TEST(a_name_before_is_hidden_with_what_hides_itself)
 	ck_assert_uint_eq(first->uid, 0);
 	ck_assert_uint_eq(second->uid, 0);
 	ck_assert_uint_eq(thread->process->uid, 0);
-	ck_assert_uint_eq(b->attribute->n_watched, 0);
+	ck_assert_uint_eq(owner_n_watched(b->attribute->owners), 0);
 }
 
 TEST(what_becomes_anothers_without_a_record_is_found_and_hidden)
@@ -253,7 +253,7 @@ TEST(those_who_are_too_many_have_their_turn)
 	ck_assert_uint_eq(live(30)->uid, 1000);
 	attribute_check_owners(b->attribute, now_ns + SECOND);
 	ck_assert_uint_eq(live(30)->uid, 0);
-	ck_assert_uint_eq(b->attribute->n_watched, 0);
+	ck_assert_uint_eq(owner_n_watched(b->attribute->owners), 0);
 }
 
 TEST(a_group_that_the_user_does_not_log_in_with_is_noticed)
@@ -301,9 +301,9 @@ TEST(nobody_who_ended_is_kept_to_be_read)
 	bench_take(b, &r, 0);
 	struct task *child = live(20);
 	bench_exit(b, t0 + 2 * MS, 20, 20);
-	ck_assert_uint_eq(b->attribute->n_watched, 2);
+	ck_assert_uint_eq(owner_n_watched(b->attribute->owners), 2);
 	ck_assert_int_eq(attribute_sweep(b->attribute, NULL, NULL), 0);
-	ck_assert_uint_eq(b->attribute->n_watched, 1);
+	ck_assert_uint_eq(owner_n_watched(b->attribute->owners), 1);
 	ck_assert(!child->watched && live(10)->watched);
 }
 

@@ -52,11 +52,11 @@ static const struct frame *sample_thrice(int pid)
 	return frame;
 }
 
-static size_t n_known(void)
+static size_t n_cached(void)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < PLACES_KNOWN; i++)
-		n += b->attribute->known[i].addr != 0;
+	for (size_t i = 0; i < PLACES_CACHED; i++)
+		n += b->attribute->places->place[i].addr != 0;
 	return n;
 }
 
@@ -67,7 +67,7 @@ TEST(the_same_address_in_two_processes_is_two_places)
 	ck_assert_str_eq(one->file->path, "/bin/prog");
 	ck_assert_str_eq(other->file->path, "/bin/other");
 	ck_assert_ptr_eq(sample(10), one);
-	ck_assert_uint_eq(n_known(), 2);
+	ck_assert_uint_eq(n_cached(), 2);
 }
 
 TEST(a_new_mapping_over_a_known_place_is_seen)
@@ -123,7 +123,7 @@ TEST(a_frame_that_nobody_asked_for_is_not_remembered)
 	struct record r = bench_sample(b, BENCH_ALONE, 2 * SECOND, 10, ADDR);
 
 	bench_take(b, &r, 0);
-	ck_assert_uint_eq(n_known(), 0);
+	ck_assert_uint_eq(n_cached(), 0);
 }
 
 TEST(generated_code_is_not_remembered)
@@ -131,7 +131,7 @@ TEST(generated_code_is_not_remembered)
 	/* beyond the text: no part of it that was put into memory of its own */
 	bench_map(b, 10, 0x10000, 0x2000, "//anon");
 	ck_assert_int_eq(sample_thrice(10)->file->kind, FILE_PERF_MAP);
-	ck_assert_uint_eq(n_known(), 0);
+	ck_assert_uint_eq(n_cached(), 0);
 }
 
 TEST(what_was_forgotten_is_found_again)
@@ -139,7 +139,7 @@ TEST(what_was_forgotten_is_found_again)
 	const struct frame *frame = sample_thrice(10);
 
 	attribute_forget_places(b->attribute);
-	ck_assert_uint_eq(n_known(), 0);
+	ck_assert_uint_eq(n_cached(), 0);
 	ck_assert_ptr_eq(sample_thrice(10), frame);
 }
 
@@ -148,7 +148,7 @@ TEST(places_that_push_each_other_out_stay_right)
 {
 	bench_map(b, 10, 0x100000, 0x4000000, "/bin/large");
 	for (int round = 0; round < 3; round++)
-		for (uint64_t i = 0; i < PLACES_KNOWN * 2; i += 61) {
+		for (uint64_t i = 0; i < PLACES_CACHED * 2; i += 61) {
 			struct record r =
 				bench_sample(b, BENCH_ALONE, 2 * SECOND, 10, 0x100000 + i * 64);
 
