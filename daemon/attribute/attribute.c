@@ -20,10 +20,10 @@
 
 DEFINE_CLEANUP(struct attribute *, attribute_free)
 
-/* Cgroups without a name whose process was read once. */
+/* Ids of cgroups that had no name, and in which a process was read once. */
 #define CGROUPS_READ 64u
 
-/* What samples leave here. */
+/* State from one sample to the next. */
 struct intake {
 	uint64_t read_cgroup[CGROUPS_READ]; /* ids, by id modulo this */
 	uint64_t n_fired[];                 /* by hart: samples of its own event */
@@ -95,7 +95,8 @@ uint64_t attribute_n_fired(const struct attribute *a, int hart)
 	return a->intake->n_fired[hart];
 }
 
-/* Take a switch, or a sample of an ended task: no later sample of the task may take its counts. */
+/* Take a reading at a switch. If the task has ended, no later sample will take its counts, so
+ * they are sunk at once. */
 static int attribute_switch(struct attribute *a, const struct record *r, int hart)
 {
 	struct delta delta;
@@ -150,7 +151,7 @@ static int read_sample(
 	return result ? result : throttle_cut(a, r, hart, ret_delta);
 }
 
-/* Find a cgroup by its id. A session of some processes has not looked at all cgroups: it reads the
+/* Find a cgroup by its id. A session of some processes has not read all cgroups: it reads the
  * process's cgroup in /proc, once for each id. */
 static int find_cgroup(
 	struct attribute *a, struct task *process, uint64_t id, const struct cgroup **ret_cgroup)
@@ -166,7 +167,7 @@ static int find_cgroup(
 	return r;
 }
 
-/* Move the task to the sample's cgroup. Its use so far belongs to the cgroup that it was in. */
+/* Move the task to the sample's cgroup. Its counts so far stay with the former cgroup. */
 static int change_cgroup(struct attribute *a, const struct record *r, struct task **task, int hart)
 {
 	uint64_t id = r->sample.cgroup;
@@ -187,7 +188,7 @@ static const struct cgroup *sample_cgroup(
 	const struct cgroup *cgroup = cgroup_find(a->o.tasks, id ? id : task->cgroup);
 
 	if (!id || !cgroup)
-		return cgroup; /* one without a name is not the one before */
+		return cgroup; /* a cgroup without a name must not be shown as the former one */
 	if (task->cgroup != id) {
 		task->cgroup = id;
 		task->changed = true;
@@ -244,7 +245,7 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 		result = sideband_task(a, r, hart, &task);
 	if (!result && task && lost_exec_shows(task->process, r->time_ns)) {
 		result = lost_exec_take(a, task->process, hart);
-		if (!result) /* it may go on as another */
+		if (!result) /* the process may continue as another task */
 			result = sideband_task(a, r, hart, &task);
 	}
 	if (result == 0 && !task && a->o.all && is_outside(r))
@@ -279,8 +280,8 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	return attribute_stack(a, r, task, &to);
 }
 
-/* Is the task of such a sample still known? Rings of raises may be drained late, and a task that has ended since must
- * not begin again. */
+/* Is the task of a raise's sample still known? Rings of raises may be drained late, and a task
+ * that has ended since must not be added again. */
 static bool raised_is_known(const struct attribute *a, const struct record *r)
 {
 	if (r->tid == 0 || r->tid > INT32_MAX || r->pid == 0 || r->pid > INT32_MAX)
@@ -375,7 +376,7 @@ static int attribute_lost(struct attribute *a, const struct record *r, int hart)
 		lose(&a->o, hart, LOSS_SIDEBAND, r->lost.n);
 		return lost_exec_look(a, r->time_ns, hart);
 	}
-	/* switches may be among them: counts since then cannot be charged to a task */
+	/* switches may be among the lost records: counts since then cannot be charged to a task */
 	charge_forget_hart(a->charges, hart);
 	throttle_forget_hart(a, hart);
 	lose(&a->o, hart, LOSS_RING, sampler_hear_lost(ahead, r->lost.n));
@@ -446,21 +447,21 @@ struct attribute *attribute_free(struct attribute *a)
 
 	census_free(a->census);
 	cgroup_root_free(a->cgroups);
-	unanswered_free(a->unanswered);
+	free(a->unanswered);
 	waiting_free(a->waits);
-	stack_walk_free(a->walks);
+	free(a->walks);
 	free(a->places);
 	generated_free(a->generated);
 	kernel_map_clear(&a->kernel);
 	remapped_free(a->comparisons);
-	mapping_free(a->checked_files);
-	throttle_free(a->throttles);
-	weigh_free(a->clocks);
+	free(a->checked_files);
+	free(a->throttles);
+	free(a->clocks);
 	charge_free(a->charges);
-	lost_exec_free(a->awaited);
+	free(a->awaited);
 	exec_argv_free(a->execs);
 	owner_free(a->owners);
-	life_free(a->lives);
+	free(a->lives);
 	free(a->intake);
 	free(a);
 	return NULL;

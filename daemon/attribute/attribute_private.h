@@ -21,7 +21,8 @@
  *      cgroup_root.c  control groups by id and path
  *
  * The state of each file is a struct that its .c defines, at its head: only that file can touch it. A function
- * whose first parameter is such a struct, or the options, uses nothing else of the room.
+ * whose first parameter is such a struct, or the options, uses nothing else of the room. A struct that has no function
+ * to free it is plain memory.
  */
 
 #include "daemon/attribute/attribute.h"
@@ -106,11 +107,10 @@ int proc_compare(const struct attribute_options *o, pid_t pid, const struct map 
 /* Slots of ended tasks, by tid modulo this. In a collision the later task takes the slot, and samples of the earlier
  * one's teardown are lost. */
 #define ENDED_SLOTS 4096
-/* Tasks of one user up to which its dead threads stay in the table until a sweep, even if never sampled: a
- * program may report many threads that died (loops/feed_task.c). */
+/* Up to so many tasks of a user, its dead threads stay in the table until a sweep, even if never
+ * sampled: a program may report many threads that died (loops/feed_task.c). */
 #define DEAD_KEPT 32768u
 struct lives *life_new(const struct attribute_options *o);
-struct lives *life_free(struct lives *l);
 
 /* The time at which a task began, by the ticks in /proc. */
 uint64_t life_start_ns(const struct lives *l, uint64_t start_ticks);
@@ -120,12 +120,13 @@ bool life_same_start(const struct lives *l, const struct task *task, uint64_t ti
  * -ENOMEM. */
 void life_inherit_task(struct task *child, const struct task *parent);
 int life_inherit_process(struct task *child, const struct task *parent);
-/* End the task with its samples at that time; the process continues as another task that inherits from it, and so do
- * those of its other threads of which something was counted. *process stays if there is no room. O(threads). 0 or
- * -ENOMEM. */
+/* End the process's task at that time, with its samples. Another task continues the process and
+ * inherits from it; the same goes for each of its other threads that has counts. Without room,
+ * *process stays as it is. O(threads). 0 or -ENOMEM. */
 int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
-/* Let later samples count for another task of the same thread, since its name, cgroup or job changes. *task stays if
- * there is no room for that task and, if it is a leader, for its other threads. 0 or -ENOMEM. */
+/* Let later samples count for another task of the same thread, since its name, cgroup or job
+ * changes. *task stays as it is without room for that task and, if it is a leader, for its other
+ * threads. 0 or -ENOMEM. */
 int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
 /* The same, but only if something was counted of the task or of a thread of its process, and at most TASK_PASTS_MAX
  * times. */
@@ -139,9 +140,10 @@ struct task *life_now(const struct task_table *t, struct task *task);
 struct task *life_find_ended(const struct lives *l, pid_t pid, pid_t tid, uint64_t time_ns);
 /* Deliver pending counts and remove the task from the live ones. */
 void life_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart);
-/* The task had the last EXIT record of the hart; the records that follow without a task are about it. */
+/* The EXIT of the task is the last one of the hart. Records that follow without a task
+ * (RECORD_TID_GONE) are about it. */
 void life_set_exited(struct lives *l, int hart, struct task *task);
-/* NULL: no task has ended on the hart. */
+/* The task of the last EXIT on the hart; NULL: none. */
 struct task *life_exited(const struct lives *l, int hart);
 /* Forget tasks that ended so long ago that no record of them can come. */
 void life_forget_ended(struct lives *l, uint64_t now_ns);
@@ -150,7 +152,6 @@ void life_mark(const struct lives *l, struct sweep *s);
 /* --- mapping.c -------------------------------------------------------------------------------- */
 
 struct checked_files *mapping_new(void);
-struct checked_files *mapping_free(struct checked_files *c);
 /* Check files for rewriting again: a drain ended, or files were freed. */
 void mapping_recheck(struct checked_files *c);
 /* Enter an executable mapping of the task's process, seen at time_ns. Losses are counted. 0 or
@@ -170,7 +171,8 @@ struct comparisons *remapped_free(struct comparisons *c);
  * text in place. REMAPPED_DONE; 0: it is something else; -ENOMEM. */
 enum { REMAPPED_DONE = 1 };
 int remapped_enter(struct attribute *a, struct task *process, const struct record_mmap *m);
-/* The same for memory that /proc showed between parts of the program's text. 0, SPACE_FULL, -ENOMEM. */
+/* Likewise for memory that /proc showed between parts of the program's text, with at most
+ * TEXTS_FILLED_MAX comparisons. 0, SPACE_FULL, -ENOMEM. */
 int remapped_fill(const struct attribute_options *o, struct task *process);
 /* A drain ended: each user has the whole quota of comparisons again. */
 void remapped_drained(struct comparisons *c);
@@ -209,9 +211,9 @@ int census_read(struct attribute *a, const struct unanswered_pid *p, pid_t *ret_
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent);
 /* The same, also for its ancestors that are not known. */
 int census_kin(struct attribute *a, pid_t pid);
-/* The process descends from that one, since its FORK was not seen; it takes its labels. */
+/* Set the parent of a process whose FORK was not seen. The process takes the parent's labels. */
 void census_set_parent(struct task *process, struct task *parent);
-/* Is it a descendant of a wanted task? These are wanted. */
+/* Descendants of a wanted task are wanted: is the process one? */
 bool census_is_kin_of_wanted(const struct task *process);
 
 /* Read arguments and owner of a process that exec'd; *process may become another task, as in
@@ -226,7 +228,7 @@ int census_cgroup(struct attribute *a, struct task *process);
 
 /* --- census_scan.c ---------------------------------------------------------------------------- */
 
-/* Give up a scan that goes on. */
+/* Drop a scan; NULL is fine. Returns NULL. */
 struct census *census_free(struct census *c);
 /* Read again the processes that did not answer. 0 or -errno. */
 int census_retry(struct attribute *a, uint64_t now_ns);
@@ -303,7 +305,7 @@ struct execs *exec_argv_free(struct execs *x);
 /* The record of an exec came: give the process its arguments and owner, those that were read early or else
  * those in /proc now. If they are not in place yet, they are read again later. */
 void exec_argv_take(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
-/* A drain ended: read the arguments again that were not in place when their exec came. */
+/* A drain ended: read those arguments again that were not in place when their exec came. */
 void exec_argv_reread(struct attribute *a);
 /* Forget execs whose record has not come in time. */
 void exec_argv_expire(struct execs *x, uint64_t now_ns);
@@ -316,7 +318,6 @@ pid_t exec_argv_at(const struct execs *x, size_t i, uint64_t *ret_time_ns);
 /* --- lost_exec.c ------------------------------------------------------------------------------ */
 
 struct awaited_execs *lost_exec_new(void);
-struct awaited_execs *lost_exec_free(struct awaited_execs *w);
 /* The process awaits its exec, which must not be missed. Beyond a limit it may be missed. */
 void lost_exec_await(struct attribute *a, pid_t pid);
 /* A record of that time, other than an exec's, is about this process: was the record of an earlier
@@ -329,8 +330,8 @@ static inline bool lost_exec_shows(const struct task *process, uint64_t time_ns)
 int lost_exec_take(struct attribute *a, struct task *process, int hart);
 /* Records were lost up to then: look for execs among them. 0 or -ENOMEM. */
 int lost_exec_look(struct attribute *a, uint64_t time_ns, int hart);
-/* The same after a drain, if there is no other sign: a process that ran another program at the last
- * drain without a record of it has missed its exec. 0 or -ENOMEM. */
+/* The same after a drain, for sessions without another sign: a process that ran another program
+ * at the last drain, without a record of it, has missed its exec. 0 or -ENOMEM. */
 int lost_exec_drained(struct attribute *a, uint64_t now_ns);
 /* For tests: processes that await their exec, and when the first of them was seen running another program. */
 size_t lost_exec_n_awaited(const struct awaited_execs *w);
@@ -362,13 +363,13 @@ void charge_flush(struct charges *c, struct task *task, uint64_t time_ns, int ha
 /* --- weigh.c ---------------------------------------------------------------------------------- */
 
 struct sample_clocks *weigh_new(const struct attribute_options *o);
-struct sample_clocks *weigh_free(struct sample_clocks *c);
 /* A reading of a group ends a stretch in which a wanted task ran. */
 void weigh_stretch(
 	struct sample_clocks *c, const struct record *r, int hart, const struct delta *d);
 /* A record of STREAM_SWITCH_SUMS: how long tasks ran. */
 void weigh_sums(struct sample_clocks *c, const struct record *r, int hart);
-/* Tasks ran for that long in the group of that record; or the kernel throttled a wanted task. */
+/* Tasks ran for that long, or the kernel throttled a wanted task for that long, in the group of
+ * that record. */
 void weigh_ran(struct sample_clocks *c, const struct record *r, int hart, uint64_t ns);
 void weigh_throttled(struct sample_clocks *c, const struct record *r, int hart, uint64_t ns);
 /* The time in ns that a sample represents; the next one starts at 0. d is its own delta, which was
@@ -379,7 +380,6 @@ uint64_t weigh_take(
 /* --- throttle.c ------------------------------------------------------------------------------- */
 
 struct throttles *throttle_new(const struct attribute_options *o);
-struct throttles *throttle_free(struct throttles *t);
 /* The kernel begins or stops throttling the record's event. */
 void throttle_begin(struct attribute *a, const struct record *r, int hart);
 void throttle_end(struct attribute *a, const struct record *r, int hart);
@@ -402,11 +402,10 @@ const struct kernel_code_piece *generated_find(
 /* --- stack_walk.c ----------------------------------------------------------------------------- */
 
 struct walks *stack_walk_new(const char *proc);
-struct walks *stack_walk_free(struct walks *w);
 /* Mark the files that walks need later. */
 void stack_walk_mark(const struct walks *w, struct sweep *s);
 
-/* A stack in the making: for those who make one, the sample's task, hart and time. */
+/* A stack in the making, for a sample of that task, hart and time. */
 struct stack_walk {
 	struct attribute *a;
 	struct task *task;

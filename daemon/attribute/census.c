@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The census: live processes, read from /proc
+/* The census of one process: it is read from /proc, and entered with its threads
  *
- * We take it once, after the events were enabled, so that no process starts unseen in between; and again
- * for a single process when a record names an unknown one. A process may disappear at any moment, so each
- * text that cannot be read is simply missing. Known values stay: records are more exact than ticks.
+ * At the start, all processes are read after the events were enabled, so that none begins unseen in between
+ * (census_scan.c). Later a process is read when a record names an unknown one. A process may disappear at
+ * any moment, so each text that cannot be read is simply missing. Known values stay: records are more exact than
+ * ticks.
  */
 
 #include <errno.h>
@@ -18,9 +19,10 @@
 /* Interval between readings of a process's mappings. Later changes come in records; only changes whose record
  * was lost have to wait. */
 #define MAPS_READ_EVERY_NS 1000000000u
-#define KIN_MAX                                                                                    \
-	64u /* read of a process's unknown ancestors; a process with more is not found to descend from a target */
-#define ANCESTORS_MAX 4096 /* walked up from a process; a longer chain must be a circle */
+/* Unknown ancestors of a process that are read. A process with more is not found to descend from a target. */
+#define KIN_MAX 64u
+/* Ancestors walked up from a process; a longer chain must be a circle. */
+#define ANCESTORS_MAX 4096
 
 /* Find or add the task of that stat. 0, TASK_TABLE_FULL, -ENOMEM. */
 static int census_task(struct attribute *a, pid_t pid, const struct scan_stat *stat, uid_t place_of,
@@ -62,7 +64,7 @@ static void argv_take(struct task *process, struct proc_view *v)
 	process->changed = true;
 }
 
-/* 0, also if it was not read; -ENOMEM. */
+/* Set the owner, if it was read. 0 or -ENOMEM. */
 static int owner_take(struct attribute *a, struct task **process, const struct proc_view *v)
 {
 	return v->has & PROC_RIGHTS ? owner_set(a, process, &v->rights, v->rights_ns) : 0;
@@ -92,7 +94,7 @@ static void exe_take(struct task *process, struct proc_view *v)
 	process->changed = true;
 }
 
-/* Each unknown thread has its process read; of many threads, the mappings are the same. */
+/* Each unknown thread makes us read its process again, but all threads have the same mappings. */
 static bool wants_maps(const struct task *process, uint64_t now_ns)
 {
 	return !process->maps_read_ns || now_ns >= process->maps_read_ns + MAPS_READ_EVERY_NS;
@@ -131,7 +133,8 @@ static int maps_take(
 	return r < 0 ? r : 0;
 }
 
-/* Name the cgroup of a process. *ret_id: its; 0: it is not known, or has no room. 0 or -ENOMEM. */
+/* Name the cgroup of a process. *ret_id: its id; 0: it is not known, or has no room. 0 or
+ * -ENOMEM. */
 static int cgroup_take(struct attribute *a, const struct task *process, const struct proc_view *v,
 	uint64_t *ret_id)
 {
@@ -288,7 +291,7 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent)
 	return census_read(a, &(struct unanswered_pid){.pid = pid}, ret_parent, NULL);
 }
 
-/* Read a process and its unknown ancestors, the eldest first, so that descendants of a wanted one are wanted. */
+/* Read the eldest first, so that descendants of a wanted one are wanted. */
 int census_kin(struct attribute *a, pid_t pid)
 {
 	pid_t kin[KIN_MAX];

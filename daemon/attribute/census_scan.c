@@ -2,8 +2,9 @@
 
 /* The scan: all live processes from /proc, or some with their descendants
  *
- * A scan goes on in steps, a process each, between which records may come. Its parts that are lists of pids are walked
- * in the order in which they were found, so a process comes before its descendants.
+ * A scan goes on in steps of one process, between which records may come. A process is read before its
+ * children, which the kernel lists. If it lists none, all of /proc is read, and descendants are found by their
+ * parents. Processes that did not answer are read again after the scan (unanswered.h).
  */
 
 #include <dirent.h>
@@ -70,8 +71,8 @@ static void want(struct attribute *a, const pid_t *pids, size_t n_pids)
 
 /* --- again ------------------------------------------------------------------------------------ */
 
-/* Make a process that has answered the parent of those of its children that were found meanwhile. Read the others
- * the next time. */
+/* Set a process that has answered late as the parent of those of its children that were found
+ * meanwhile. The other children are read the next time. */
 static void adopt(struct attribute *a, pid_t pid, const struct census_children *children)
 {
 	struct task *parent = task_find(a->o.tasks, pid);
@@ -131,8 +132,8 @@ static int orphans_add(struct census *o, pid_t pid, pid_t parent)
 	return 0;
 }
 
-/* The pid that the name spells; 0: none. */
-static pid_t name_pid(const char *name)
+/* The pid that is the name of a folder; 0: it is no pid. */
+static pid_t pid_of(const char *name)
 {
 	uint64_t pid;
 
@@ -144,7 +145,7 @@ enum { CENSUS_END = 1 };
 static int census_next(struct attribute *a, struct census *c)
 {
 	struct dirent *e = readdir(c->dir);
-	pid_t pid = e ? name_pid(e->d_name) : 0, parent = 0;
+	pid_t pid = e ? pid_of(e->d_name) : 0, parent = 0;
 	if (!pid)
 		return e ? 0 : CENSUS_END;
 
@@ -169,7 +170,7 @@ static int census_named(struct attribute *a, struct census *c)
 		r = children_add(c, &children);
 	}
 	free(children.pid);
-	if (r == 0 && c->unlisted && !c->dir) /* all are looked at */
+	if (r == 0 && c->unlisted && !c->dir) /* all of /proc is read instead */
 		r = (c->dir = opendir(a->o.proc)) ? 0 : -errno;
 	return r < 0 ? r : 0;
 }

@@ -170,7 +170,7 @@ static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name)
 	if (r)
 		return r < 0 ? r : CGROUP_FULL; /* what is below it has no name either */
 
-	/* in root's folders others' may follow */
+	/* in a folder of root, folders of other users may follow */
 	for (struct dirent *e; r >= 0 && (r == 0 || st.st_uid == 0) && (e = readdir(d));)
 		if (e->d_type == DT_DIR && strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
 			r = cgroup_walk_entry(w, fd, e->d_name);

@@ -58,7 +58,7 @@ static int event_of(const struct charges *c, uint64_t id)
 	return s && s->event >= 0 && s->event < c->o->n_events ? s->event : -1;
 }
 
-/* Pending counts of a task belong to the group of a sampling event; remember which. */
+/* Remember to which group an event belongs: pending counts are sunk by group. */
 static void charge_learn(
 	struct charges *c, const struct stream *stream, const struct record_sample *s)
 {
@@ -66,7 +66,7 @@ static void charge_learn(
 		int event = event_of(c, s->read[i].id);
 		if (event < 0)
 			continue;
-		/* sums may be of events of a hart of another kind */
+		/* sums may have events of another kind of hart */
 		const struct stream *of = stream_table_find(c->o->streams, s->read[i].id) ?: stream;
 		int leader = event_of(c, of->leader);
 		c->event[event].leader = leader >= 0 ? leader : event;

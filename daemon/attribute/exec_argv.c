@@ -31,7 +31,8 @@
  * from disk. The nearest match is used, so that consecutive execs are distinguished. */
 #define EXEC_MATCH_NS 100000000u
 
-/* A drain comes a quarter of a second later, or a few when the machine is in trouble. */
+/* A drain comes within a quarter of a second, or within a few seconds if the machine is
+ * overloaded. */
 #define EXEC_EXPIRE_NS 3000000000u
 
 /* When to try again after the record: mapping the file takes a fraction of a millisecond if it is
@@ -47,9 +48,9 @@ struct exec_text {
 	char *argv; /* as in struct task; NULL: not read */
 	uint32_t n_argv;
 	struct rights rights;
-	bool has_rights;  /* they were read */
-	bool from_stack;  /* not read from /proc but copied by the kernel; then these are valid: */
-	bool secure;      /* setuid and the like */
+	bool has_rights; /* they were read */
+	bool from_stack; /* copied by the kernel, not read from /proc; only then are these valid: */
+	bool secure;     /* setuid and the like */
 	uint32_t own_uid; /* as the process sees it, in its user namespace */
 };
 
@@ -127,11 +128,11 @@ static void exec_give_up(struct exec *e)
 	e->due_ns = NEVER;
 }
 
-/* Only users who may see everything see samples of a program that its caller may not inspect. A
- * process that was gone before it was read stays with the user who forked it, unless the copy shows
- * that its file gives it rights. The costs of a process that root forked and that does not run as root are
- * on nobody's account then: the copy has its uid in its own user namespace, where it can be any. 0 or
- * -ENOMEM. */
+/* Decide who owns the process after its exec. Samples of a program that its caller may not
+ * inspect are only for users who may see everything. A process that was gone before it was read
+ * stays with the user who forked it, unless the copied stack shows that its file gives it
+ * rights. If root forked it and it does not run as root, its costs belong to no account: the
+ * copy has its uid in its own user namespace, where it can be any. 0 or -ENOMEM. */
 static int give_owner(struct attribute *a, const struct exec *e, struct task **process)
 {
 	const struct exec_text *text = &e->text;
@@ -148,7 +149,7 @@ static int give_owner(struct attribute *a, const struct exec *e, struct task **p
 	return text->from_stack ? owner_set(a, process, &forkers, 0) : 0;
 }
 
-/* 0 or -ENOMEM; then the owner is not known. */
+/* Give the process what was read of its exec. 0; -ENOMEM: its owner is not known. */
 static int exec_give(struct attribute *a, struct exec *e, struct task **process)
 {
 	int r = give_owner(a, e, process);
@@ -172,7 +173,7 @@ static void count_unread(const struct attribute *a, const struct task *process, 
 
 /* --- early reports ---------------------------------------------------------------------------- */
 
-/* Its record will come through the merge, or is lost. */
+/* Note the exec in the process, so that a later record shows if this one was lost. */
 static void note_report(struct attribute *a, pid_t pid, uint64_t time_ns)
 {
 	struct task *task = task_find(a->o.tasks, pid);
@@ -245,9 +246,9 @@ static bool stack_text(const struct record_sample *s, struct exec_text *ret_text
 	return true;
 }
 
-/* The copy does not show everything: whether the program is readable, and the real owner, since its
- * uid is in the process's user namespace. A process that root runs as root needs no check; one that belongs to
- * nobody does. */
+/* Read the owner where the copy does not show it: the copy says neither whether the program is
+ * readable nor who is its real owner, since its uid is in the process's user namespace. A
+ * process that root runs as root needs no check; one that belongs to nobody does. */
 static void read_owner(struct attribute *a, pid_t pid, struct exec_text *text)
 {
 	const struct task *task = task_find(a->o.tasks, pid);
@@ -256,7 +257,8 @@ static void read_owner(struct attribute *a, pid_t pid, struct exec_text *text)
 				     text->own_uid != 0)) {
 		int r = proc_rights(&a->o, pid, &text->rights);
 		text->has_rights = r == 0;
-		text->secure |= r == PROC_SILENT; /* it may be what its caller may not inspect */
+		text->secure |=
+			r == PROC_SILENT; /* it may be a program that its caller may not inspect */
 	}
 }
 
@@ -319,7 +321,7 @@ static void exec_read(const struct attribute *a, struct exec *e, uint64_t now_ns
 	}
 }
 
-/* Its record came before its arguments could be read. True: done. */
+/* Give the arguments to a process whose record came before they could be read. True: done. */
 static bool exec_settle(struct attribute *a, struct exec *e)
 {
 	if (!e->process || e->due_ns != NEVER)
@@ -385,7 +387,7 @@ static bool take_early(struct attribute *a, struct task **at, uint64_t time_ns, 
 		if (e->pid != process->pid)
 			continue;
 		if (e->process)
-			exec_give_up(e); /* an earlier one is pending: the process is past it */
+			exec_give_up(e); /* the process has exec'd again before this one was read */
 		else if (apart_ns < least_ns) {
 			nearest = e;
 			least_ns = apart_ns;

@@ -52,12 +52,6 @@ struct lives *life_new(const struct attribute_options *o)
 	return l;
 }
 
-struct lives *life_free(struct lives *l)
-{
-	free(l);
-	return NULL;
-}
-
 uint64_t life_start_ns(const struct lives *l, uint64_t start_ticks)
 {
 	return scan_start_ns(start_ticks, l->tick_ns, l->suspended_ns);
@@ -116,7 +110,7 @@ void life_inherit_task(struct task *child, const struct task *parent)
 	child->changed = true;
 }
 
-/* Both: a new process inherits all that the process which it continues has. */
+/* Inherit as a task and as a process: the child continues the parent's process. */
 static int inherit(struct task *child, const struct task *parent)
 {
 	life_inherit_task(child, parent);
@@ -197,7 +191,8 @@ void life_mark(const struct lives *l, struct sweep *s)
 		sweep_keep_task(s, l->exited[i]);
 }
 
-/* End the task with its samples. Its thread may go on as another task, so its events stay open. */
+/* End the task with its samples. Its thread may continue as another task, so its events stay
+ * open. */
 static void end_task(struct attribute *a, struct task *task, uint64_t time_ns, int hart)
 {
 	charge_flush(a->charges, task, time_ns, hart);
@@ -230,7 +225,7 @@ static int replace_task(struct attribute *a, struct task *before, uint64_t time_
 	return 0;
 }
 
-/* Let *thread continue as another task of that process, which may be another process than before. */
+/* Let *thread continue as another task, in that process, which may be another one than before. */
 static int continue_thread(
 	struct attribute *a, struct task **thread, struct task *process, uint64_t time_ns, int hart)
 {
@@ -245,8 +240,8 @@ static int continue_thread(
 	return 0;
 }
 
-/* Let the process and its threads continue as other tasks: their earlier counts stay with the process that it
- * was. */
+/* Move the threads of a process to the one that continues it. Threads with counts continue as
+ * other tasks: their earlier counts stay with the process that it was. */
 static int continue_threads(
 	struct attribute *a, struct task *before, struct task *after, uint64_t time_ns, int hart)
 {

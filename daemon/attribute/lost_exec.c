@@ -39,12 +39,6 @@ struct awaited_execs *lost_exec_new(void)
 	return calloc(1, sizeof(struct awaited_execs));
 }
 
-struct awaited_execs *lost_exec_free(struct awaited_execs *w)
-{
-	free(w);
-	return NULL;
-}
-
 size_t lost_exec_n_awaited(const struct awaited_execs *w)
 {
 	return w->n;

@@ -27,12 +27,6 @@ struct checked_files *mapping_new(void)
 	return calloc(1, sizeof(struct checked_files));
 }
 
-struct checked_files *mapping_free(struct checked_files *c)
-{
-	free(c);
-	return NULL;
-}
-
 void mapping_recheck(struct checked_files *c)
 {
 	*c = (struct checked_files){.file = {NULL}};
@@ -188,8 +182,8 @@ static int map_file(
 	return space_map(a->o.tasks, process, m->start, m->bytes, m->file_offset, file);
 }
 
-/* Was the file rewritten? A check per drain is enough: everything it could find was written before the
- * drain. */
+/* Was the file rewritten? One check per drain is enough: it finds all that was written before
+ * the drain. */
 static bool is_rewritten(struct attribute *a, struct file *file)
 {
 	const struct file **checked = &a->checked_files->file[file->id % FILES_CHECKED];
@@ -206,7 +200,7 @@ static void note_mapper(struct file *file, const struct task *process, uint64_t 
 		file->mapped_ns = time_ns;
 		file->mapper = process->pid;
 	} else if (file->mapper == process->pid && process->exec_ns > file->mapped_ns) {
-		file->mapper = 0; /* what it has mapped now is of another program, or another run */
+		file->mapper = 0; /* the mapping belongs to its next program, or another run */
 	}
 }
 
@@ -229,7 +223,8 @@ int mapping_enter(struct attribute *a, struct task *task, const struct record_mm
 		if (key.kind == FILE_PERF_MAP)
 			key.path = path;
 		r = file_get(a->o.files, &key, &file);
-		/* it was rewritten in place: same inode, another program; or it may have been */
+		/* it was, or may have been, rewritten in place: the same inode is another
+		 * program */
 		if (!r && is_rewritten(a, file)) {
 			const struct file_seen seen = file->seen;
 			r = file_get(a->o.files, &key, &file);

@@ -91,8 +91,8 @@ static bool sampled_as_other(const struct task *p, const struct rights *rights)
 	return p->past && (p->past_uid != rights->uid || p->past_gid != rights->gid);
 }
 
-/* End the task with its samples; the process continues as another task. Not for a process with several threads, whose
- * own rows would have to be hidden too. 0 or -ENOMEM. */
+/* End the task with its samples; the process continues as another task. Not for a process with
+ * several threads, whose own rows would have to be hidden too. 0 or -ENOMEM. */
 static int continue_as_another(struct attribute *a, struct task **process)
 {
 	struct task *before = *process;
@@ -171,7 +171,8 @@ void owner_exec(struct task *p, uint64_t time_ns)
 
 /* --- read again ------------------------------------------------------------------------------- */
 
-/* Read the account of a process of root's again: without an exec it may have become a user's. */
+/* Read the account of one of root's processes again: it may have become a user's without an
+ * exec. */
 static void read_account_again(struct attribute *a, struct task *p)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -210,8 +211,9 @@ void attribute_counted(struct attribute *a, struct task *task)
 	owner_sampled(a, task);
 }
 
-/* A process that is gone keeps its owner. But a process that continues as another task does not: samples since its
- * rights were last read may belong to nobody, too. Root's processes need not be hidden from other users. */
+/* May the process turn out to belong to somebody else? A process that is gone keeps its owner.
+ * But a task whose process continues as another task may: samples since its rights were last
+ * read may belong to nobody. Root's processes are hidden from users anyway. */
 static bool may_change(const struct attribute *a, struct task *p)
 {
 	return is_users(p->uid) && !life_now(a->o.tasks, p)->end_ns && !p->kernel_thread;
@@ -224,7 +226,8 @@ static void check(struct attribute *a, struct task *p, uint64_t now_ns)
 	p->rights_read_ns = now_ns;
 	if (proc_rights(&a->o, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
 		return;
-	/* between two states, as in the middle of an exec, it belongs to nobody for a moment */
+	/* in the middle of an exec, for example, a process belongs to nobody for a moment: read
+	 * twice */
 	if (proc_rights(&a->o, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
 		return;
 	p->uid = 0;
@@ -233,8 +236,8 @@ static void check(struct attribute *a, struct task *p, uint64_t now_ns)
 	p->changed = true;
 }
 
-/* Its process continues as another task, whose rights were read since p ended: these count, and are not read again.
- * False: they were not. */
+/* Its process continues as another task. If the rights of that task were read since p ended,
+ * take them instead of reading them again. False: they were not read. */
 static bool take_later_reading(const struct attribute *a, struct task *p)
 {
 	const struct task *now = life_now(a->o.tasks, p);

@@ -33,7 +33,8 @@ bool proc_is_there(const struct attribute_options *o, pid_t pid)
 	return access(folder, F_OK) == 0;
 }
 
-/* The account by which rights_read may spare itself a file. An exec, after which it may be unknown, keeps it. */
+/* The account of a process so far: with it, rights_read may need one file less. If it is not
+ * known since an exec, the account before the exec. */
 static uid_t account_of(const struct task *task)
 {
 	const struct task *process = task ? task->process : NULL;
@@ -44,7 +45,7 @@ static uid_t account_of(const struct task *task)
 }
 
 /* Read the parts of that process that the question wants. Returns as proc_reader_ask does. */
-static int ask(const struct attribute_options *o, pid_t pid, struct proc_question q,
+static int read_parts(const struct attribute_options *o, pid_t pid, struct proc_question q,
 	struct proc_view *ret_view)
 {
 	char folder[PATH_MAX];
@@ -62,7 +63,7 @@ static int ask(const struct attribute_options *o, pid_t pid, struct proc_questio
 int proc_read(
 	const struct attribute_options *o, pid_t pid, unsigned wants, struct proc_view *ret_view)
 {
-	int r = ask(o, pid, (struct proc_question){.wants = wants}, ret_view);
+	int r = read_parts(o, pid, (struct proc_question){.wants = wants}, ret_view);
 	if (r == PROC_SILENT)
 		lose(o, 0, LOSS_SILENT, 1);
 	return r;
@@ -83,7 +84,7 @@ int proc_compare(const struct attribute_options *o, pid_t pid, const struct map 
 {
 	_cleanup_(proc_view_clear) struct proc_view v = {.has = 0};
 
-	int r = ask(o, pid,
+	int r = read_parts(o, pid,
 		(struct proc_question){
 			.wants = PROC_TEXT, .text = {m->start, m->end - m->start, m->file_offset}},
 		&v);

@@ -229,7 +229,7 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 	if (task && task->pid == (pid_t)r->pid && life_same_start(a->lives, task, r->time_ns))
 		return fork_known(task, parent);
 	if (task && task->start_ns > r->time_ns)
-		return 0; /* of a task whose tid was reused before /proc was read */
+		return 0; /* the record is about a task whose tid was reused before /proc was read */
 	if (task)
 		life_end(a, task, r->time_ns, hart);
 	if (!parent || parent == task)
@@ -244,7 +244,7 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 
 	life_inherit_task(task, parent);
 	if (r->pid == r->fork.parent_pid) {
-		/* whose leader may have ended already: the process continues in its threads */
+		/* its leader may have ended already: the process continues in its threads */
 		task_join(a->o.tasks, task, parent->process);
 		return 0;
 	}
@@ -252,10 +252,11 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 	return life_inherit_process(task, parent->process);
 }
 
-/* The kernel takes its events from a process that execs what it may not read, and reports that like its end:
- * behind the exec, before anything is mapped. Source: Linux 6.12, fs/exec.c, begin_new_exec, and
- * kernel/events/core.c, perf_event_exit_task. */
-static bool goes_on(const struct attribute *a, const struct task *task)
+/* Does the process of an EXIT record live on? If a process execs a file that it may not read,
+ * the kernel removes its events, and reports that like its end: after the exec, before anything
+ * is mapped. Source: Linux 6.12, fs/exec.c, begin_new_exec, and kernel/events/core.c,
+ * perf_event_exit_task. */
+static bool lives_on(const struct attribute *a, const struct task *task)
 {
 	if (task->process != task || !task->exec_ns || task->space)
 		return false;
@@ -271,7 +272,7 @@ int sideband_exit(struct attribute *a, const struct record *r, int hart)
 		return 0;
 	if (r->time_ns < task->start_ns && !life_same_start(a->lives, task, r->time_ns))
 		return 0; /* of a former task of that tid */
-	if (goes_on(a, task)) {
+	if (lives_on(a, task)) {
 		task->raised = 0; /* these events are gone, too */
 		return 0;
 	}

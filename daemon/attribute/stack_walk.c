@@ -53,12 +53,6 @@ struct walks *stack_walk_new(const char *proc)
 	return w;
 }
 
-struct walks *stack_walk_free(struct walks *w)
-{
-	free(w);
-	return NULL;
-}
-
 void stack_walk_mark(const struct walks *w, struct sweep *s)
 {
 	file_marks_keep(&s->code, w->unknown);
@@ -83,7 +77,7 @@ static bool frame_nameable(const struct stack_walk *w, const struct frame *frame
 	return false;
 }
 
-static int frame_ask(struct stack_walk *w, struct frame *frame)
+static int request_name(struct stack_walk *w, struct frame *frame)
 {
 	if (frame->state == FRAME_NEW && !frame_nameable(w, frame))
 		frame->state = FRAME_UNNAMED;
@@ -163,7 +157,7 @@ int stack_walk_push(struct stack_walk *w, struct file *file, uint64_t offset)
 	w->frame[w->n_frames++] = frame;
 	if (file_grows(file) && w->a->o.namer)
 		namer_sampled(w->a->o.namer, file);
-	return frame_ask(w, frame);
+	return request_name(w, frame);
 }
 
 /* Cache the frame that was pushed last. A frame without a name is not cached: it may wait for one
@@ -201,8 +195,8 @@ static bool file_is_orphan(const struct attribute *a, const struct file *file)
 	return !t || t->process->start_ns != file->pid_start_ns;
 }
 
-/* Choose the process through which a file is opened: until it was opened, one that runs it now. If there are many
- * short processes, at least the last of them still runs it. */
+/* Choose the process through which a file is opened. Until it was opened, choose one that runs
+ * it now: of many short processes at least the last still runs it. */
 static int file_refresh(
 	struct attribute *a, struct file *file, const struct task *task, const struct map *map)
 {
@@ -248,8 +242,8 @@ static bool walk_has_start(const struct stack_walk *w)
 	return false;
 }
 
-/* A caller outside all code: not a real frame pointer, as in programs built without them. All
- * further addresses are random, and each would make a frame that never occurs again. */
+/* A caller is outside all code, so the frame pointer was none, as in programs built without
+ * them. All further addresses are random, and each would make a frame that never occurs again. */
 static int walk_lost(struct stack_walk *w)
 {
 	w->ended = true;
@@ -319,7 +313,7 @@ int attribute_call(
 {
 	struct stack_walk w = {.a = a, .task = task};
 	uint64_t addr = return_address - 1;
-	/* else it would get a frame of its own, whatever it is */
+	/* an address outside all mappings would get a frame of its own */
 	if (!space_find(task_space(task), addr))
 		return ATTRIBUTE_NO_FRAME;
 	int r = stack_walk_user(&w, addr);
@@ -331,7 +325,7 @@ int attribute_call(
 	return 0;
 }
 
-/* The frames of one stack, from the innermost on. */
+/* Add the frame of a callchain's user address, which is the innermost or a caller. */
 static int walk_caller(struct stack_walk *w, uint64_t addr)
 {
 	int r = stack_walk_user(w, addr);
@@ -445,8 +439,9 @@ int stack_walk_chain(struct stack_walk *w, const struct record_sample *s)
 		exact = false;
 	}
 
-	/* A chain that ends as it should may have ended anywhere: code without frame pointers ends it
-	 * at once. Without a chain, none was asked for; kernel threads have no user part. */
+	/* A chain that looks complete may end anywhere, since code without frame pointers ends
+	 * it at once: it is whole only if it reached the start of the stack. There is no chain
+	 * if none was requested; kernel threads have no user part. */
 	if (n_addresses >= w->a->walks->depth_max ||
 		(w->has_user && !w->ended && w->a->o.starts && !walk_has_start(w)))
 		walk_cut(w);

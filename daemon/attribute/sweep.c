@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Mark and sweep over the station's tables
+/* Mark and sweep over the tables of tasks, files and frames
  *
  * Roots are live tasks, tasks and frames that this room needs later, files that the namer works on, and
  * all that others mark. A task keeps its process and some of its ancestors, a frame its file, a live
@@ -57,7 +57,8 @@ static void mark_own(const struct attribute *a, struct sweep *s)
 
 /* --- what follows ----------------------------------------------------------------------------- */
 
-/* Keep the ancestors of roots, but not ancestors of those: hence a separate bit while marking. */
+/* The ancestors of roots are kept, but not the ancestors of ancestors: so while marking, an
+ * ancestor has a bit of its own. */
 #define FOUND 4
 
 static void find(struct sweep *s, const struct task *task)
@@ -114,7 +115,7 @@ static void follow_spaces(const struct attribute *a, struct sweep *s)
 	}
 }
 
-/* Now and the last time that the clock moved on. */
+/* Was it seen in this period of SWEEP_IDLE_NS, or in the one before? */
 static bool is_recent(const struct file_table *t, uint32_t age)
 {
 	return t->age - age <= 1;

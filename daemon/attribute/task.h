@@ -23,8 +23,8 @@
 /* between two sweeps, dead ones included, of which one user has a quota: 190 MB; a kernel build has
  * 100,000 */
 #define TASKS_MAX 500000
-/* names and cgroups of one thread of a program that are distinguished, so that no program makes tasks without end; after
- * that the last one is used */
+/* names and cgroups of one thread of a program that are kept apart; further ones count as the
+ * last, so that no program makes tasks without end */
 #define TASK_PASTS_MAX 16
 #define CGROUPS_MAX 65536       /* the kernel's default limit for one memory controller */
 #define CGROUP_PLACE_BYTES 256u /* of a path: a place of CGROUPS_MAX for each, so all take 23 MB */
@@ -74,7 +74,7 @@ struct task {
 	bool kernel_thread;
 	bool used;       /* something may refer to it: it was sampled, or counted */
 	uid_t place_of;  /* the account that is charged for its place in the table */
-	uint8_t n_pasts; /* times that it had another name or cgroup before, as tasks of their own */
+	uint8_t n_pasts; /* former names and cgroups, each a task of its own */
 	uint8_t raised;  /* samples of that raise are taken of it as well; 0: none */
 	pid_t raised_by; /* the task for which its events were opened: itself, or one it descends from */
 	uint64_t raised_ns; /* since when; UINT64_MAX: not yet */

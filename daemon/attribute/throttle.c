@@ -52,12 +52,6 @@ struct throttles *throttle_new(const struct attribute_options *o)
 	return t;
 }
 
-struct throttles *throttle_free(struct throttles *t)
-{
-	free(t);
-	return NULL;
-}
-
 static struct throttle *throttle_of(struct attribute *a, const struct record *r, int hart)
 {
 	ptrdiff_t i = group_index(&a->o, group_leader(&a->o, r), hart);

@@ -18,12 +18,6 @@ struct unanswered *unanswered_new(void)
 	return calloc(1, sizeof(struct unanswered));
 }
 
-struct unanswered *unanswered_free(struct unanswered *u)
-{
-	free(u);
-	return NULL;
-}
-
 void unanswered_add(struct unanswered *u, const struct unanswered_pid *p)
 {
 	for (size_t i = 0; i < u->n; i++)

@@ -26,7 +26,6 @@ struct unanswered_pid {
 struct unanswered;
 
 struct unanswered *unanswered_new(void);
-struct unanswered *unanswered_free(struct unanswered *u);
 /* Note a process that did not answer, unless it is noted already, was tried too often, or there is no room. */
 void unanswered_add(struct unanswered *u, const struct unanswered_pid *p);
 /* If the process is noted, note that it is a target. */

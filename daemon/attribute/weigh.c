@@ -42,12 +42,6 @@ struct sample_clocks *weigh_new(const struct attribute_options *o)
 	return c;
 }
 
-struct sample_clocks *weigh_free(struct sample_clocks *c)
-{
-	free(c);
-	return NULL;
-}
-
 static struct sample_clock *clock_of(struct sample_clocks *c, const struct stream *leader, int hart)
 {
 	ptrdiff_t i = group_index(c->o, leader, hart);
