@@ -256,6 +256,78 @@ TEST(those_who_are_too_many_have_their_turn)
 	ck_assert_uint_eq(owner_n_watched(b->attribute->owners), 0);
 }
 
+/* Eight processes are sampled all the time, and of each round there is time to read one. */
+TEST(a_check_that_waits_is_not_overtaken_by_those_that_are_sampled_again)
+{
+	enum { N = 8, LAST = 100 + N - 1 };
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC) + 10 * SECOND;
+
+	scan(1000);
+	attribute_check_owners(b->attribute, now_ns);
+	for (int pid = 100; pid <= LAST; pid++) {
+		bench_process(b, &(struct bench_process){.pid = pid, .comm = "prog"});
+		bench_fork(b, t0, pid, pid, 10);
+	}
+	bench_owner(b, LAST, 0); /* its check would hide it */
+	for (int round = 1; round <= N; round++) {
+		for (int pid = 100; pid <= LAST; pid++) {
+			struct record r = bench_sample(b, BENCH_ALONE, t0 + MS, pid, 0x10020);
+
+			b->n_sunk = 0;
+			bench_take(b, &r, 0);
+		}
+		ck_assert_uint_eq(owner_n_watched(b->attribute->owners), N);
+		ck_assert_uint_eq(live(LAST)->uid, 1000);
+		now_ns += SECOND / OWNERS_SECOND_MAX;
+		attribute_check_owners(b->attribute, now_ns);
+	}
+	ck_assert_uint_eq(live(LAST)->uid, 0);
+}
+
+/* A task of process 10 that has ended, and waits for its check; the process continues as another task. */
+static struct task *waits_for_check(uint64_t now_ns)
+{
+	attribute_check_owners(b->attribute, now_ns);
+	struct task *before = sampled(now_ns);
+	bench_comm(b, now_ns + 1, 10, "second", false);
+	ck_assert_ptr_ne(sampled(now_ns + 2), before);
+	ck_assert(before->end_ns && before->watched);
+	return before;
+}
+
+TEST(a_task_that_waits_for_its_check_is_hidden_by_a_reading_after_its_end)
+{
+	scan(1000);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	struct task *before = waits_for_check(now_ns);
+	bench_hidden(b, 10, 1000);
+	ck_assert_int_eq(attribute_scan(b->attribute, NULL, 0), 0);
+	bench_owner(b, 10, 1000); /* the check itself would find nothing */
+	attribute_check_owners(b->attribute, now_ns + MS);
+	ck_assert_uint_eq(before->uid, 1000); /* there was no time for it */
+	ck_assert(before->watched);
+	before->changed = false;
+	attribute_check_owners(b->attribute, now_ns + 10 * SECOND);
+	ck_assert_uint_eq(before->uid, 0);
+	ck_assert_uint_eq(before->gid, 0);
+	ck_assert_uint_eq(before->account, 1000);
+	ck_assert(before->changed && !before->watched);
+}
+
+TEST(a_task_that_waits_for_its_check_is_kept_by_a_reading_after_its_end)
+{
+	scan(1000);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	struct task *before = waits_for_check(now_ns);
+	scan(1000);
+	bench_owner(b, 10,
+		0); /* what it becomes later is no matter of the task that had ended by the reading */
+	attribute_check_owners(b->attribute, now_ns + 10 * SECOND);
+	ck_assert_uint_eq(before->uid, 1000);
+	ck_assert(!before->watched);
+	ck_assert_uint_eq(live(10)->uid, 0); /* it was sampled since, and is read */
+}
+
 TEST(a_group_that_the_user_does_not_log_in_with_is_noticed)
 {
 	bench_text(b, "etc/passwd", "me:x:1000:50::/:/bin/sh\nyou:x:1001:51::/:/bin/sh\n");
