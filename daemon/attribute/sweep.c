@@ -21,11 +21,6 @@
 #include "daemon/attribute/attribute_private.h"
 #include "proto/base/clock.h"
 
-void sweep_keep_all_frames(struct sweep *s)
-{
-	s->tasks_only = true;
-}
-
 void sweep_reserve_task(struct sweep *s, uint32_t id)
 {
 	mark_raise(s->task, s->n_tasks, id, SWEEP_RESERVED);
@@ -133,13 +128,13 @@ static void follow_frames(const struct attribute *a, struct sweep *s)
 			continue;
 		bool by_its_user =
 			crowded && quota_held(&t->frames_of, frame->account) > SWEEP_FRAMES_CROWDED;
-		if (s->tasks_only || (!by_its_user && is_recent(t, frame->age)))
+		if (!by_its_user && is_recent(t, frame->age))
 			s->code.frame[i] = SWEEP_KEPT;
 		if (s->code.frame[i] == SWEEP_KEPT)
 			file_marks_keep(&s->code, frame->file);
 	}
 	for (uint32_t i = 0; i < t->n_files; i++)
-		if (t->file[i] && (s->tasks_only || is_recent(t, t->file[i]->age)))
+		if (t->file[i] && is_recent(t, t->file[i]->age))
 			s->code.file[i] = SWEEP_KEPT;
 }
 
@@ -259,13 +254,13 @@ static void age(struct file_table *t, uint64_t now_ns)
 
 static int free_unmarked(struct attribute *a, struct sweep *s)
 {
-	int r = a->o.namer && !s->tasks_only ? namer_sweep_slots(a->o.namer, &s->code) : 0;
+	int r = a->o.namer ? namer_sweep_slots(a->o.namer, &s->code) : 0;
 
 	if (!r)
 		r = task_table_sweep(a->o.tasks, s->task);
-	if (!r && !s->tasks_only)
+	if (!r)
 		r = file_table_sweep(a->o.files, &s->code);
-	if (!r && a->o.namer && !s->tasks_only)
+	if (!r && a->o.namer)
 		namer_sweep_names(a->o.namer);
 	return r;
 }

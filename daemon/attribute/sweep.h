@@ -38,7 +38,6 @@ struct sweep {
 	uint8_t *task; /* at [id - 1] */
 	uint32_t n_tasks;
 	struct file_marks code;
-	bool tasks_only;
 };
 
 /* Call in the callback. Skips NULL and what is not in the tables. */
@@ -53,8 +52,6 @@ static inline void sweep_keep_frame(struct sweep *s, const struct frame *frame)
 	file_marks_keep_frame(&s->code, frame);
 }
 
-/* Keep all frames and files: a holder of many need not mark each. */
-void sweep_keep_all_frames(struct sweep *s);
 void sweep_reserve_task(struct sweep *s, uint32_t id);
 void sweep_reserve_frame(struct sweep *s, uint32_t id);
 void sweep_reserve_file(struct sweep *s, uint32_t id);

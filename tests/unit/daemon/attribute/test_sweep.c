@@ -287,24 +287,6 @@ TEST(a_crowded_table_keeps_what_is_marked_alone)
 	ck_assert_ptr_eq(frame_of("/bin/used", 0x10), used);
 }
 
-static void mark_tasks_alone(void *userdata, struct sweep *s)
-{
-	(void)userdata;
-	sweep_keep_all_frames(s);
-}
-
-TEST(tasks_can_be_swept_alone)
-{
-	struct frame *frame = frame_of("/bin/idle", 0x10);
-	brief(10, SECOND);
-	brief(11, SECOND + 10);
-	b->files.age = 5;
-	attribute_drained(b->attribute);
-	ck_assert_int_eq(attribute_sweep(b->attribute, mark_tasks_alone, NULL), 0);
-	ck_assert_ptr_eq(b->files.frame[0], frame);
-	ck_assert_uint_eq(n_tasks(), 1);
-}
-
 TEST(a_replaced_file_goes_and_its_successor_stays)
 {
 	struct file_key key = {
