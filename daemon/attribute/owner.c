@@ -130,6 +130,8 @@ int owner_set(
 	p->account = now.account;
 	p->other_group = !login_groups_have(&a->owners->logins, &now);
 	p->owner_since_ns = read_ns;
+	if (read_ns)
+		p->rights_read_ns = read_ns; /* of the task that continues, too */
 	p->changed = true;
 	*process = p;
 	return r;

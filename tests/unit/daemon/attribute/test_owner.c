@@ -314,6 +314,19 @@ TEST(a_task_that_waits_for_its_check_is_hidden_by_a_reading_after_its_end)
 	ck_assert(before->changed && !before->watched);
 }
 
+/* The reading makes the process continue as a third task, for its new user. */
+TEST(a_reading_that_finds_another_user_counts_for_tasks_that_wait)
+{
+	scan(1000);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	struct task *before = waits_for_check(now_ns);
+	scan(1001);
+	bench_owner(b, 10, 1000); /* the check itself would find nothing */
+	attribute_check_owners(b->attribute, now_ns + 10 * SECOND);
+	ck_assert_uint_eq(before->uid, 0);
+	ck_assert_uint_eq(before->account, 1001);
+}
+
 TEST(a_task_that_waits_for_its_check_is_kept_by_a_reading_after_its_end)
 {
 	scan(1000);
