@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of what daemon/attribute/stack_walk.c remembers of addresses: it must never show */
+/* Tests of daemon/attribute/place_cache.h, as stack_walk.c uses it: cached frames must never differ from those found
+ * by a walk */
 
 #include <linux/perf_event.h>
 
