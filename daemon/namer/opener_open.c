@@ -8,7 +8,7 @@
  * Being able to open a file is not enough. The service's capabilities open any user's files, while
  * a user controls what a process maps, what its debug links name and what is mounted in its
  * namespace; its names are shown to that user. So each file is opened for readers, and only if they
- * could have read it themselves: by each folder on the way (way.h), and by the file's own mode and
+ * could have read it themselves: by each folder on the way (path_access.h), and by the file's own mode and
  * access control list. Modes are trusted where the kernel enforces them: on a user's own file
  * system that user decides, who has the bytes anyway. In /proc the kernel checks more than modes,
  * so nothing there is accepted as a file.

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/namer/reader.h"
+#include "daemon/namer/file_access.h"
 
 /* Nesting of folders: the deepest trees of build systems have about 30 levels. One descriptor each.
  * Deeper: -ENAMETOOLONG. */

@@ -15,7 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "daemon/namer/way.h"
+#include "daemon/namer/path_access.h"
 #include "tests/unit/test.h"
 
 #define MALLORY 60302

@@ -11,7 +11,7 @@
  *
  * Magic links of /proc lead directly to a file, regardless of their text. None is followed.
  */
-#include "daemon/namer/way.h"
+#include "daemon/namer/path_access.h"
 
 #include <errno.h>
 #include <fcntl.h>
