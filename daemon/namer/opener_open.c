@@ -134,7 +134,7 @@ static int copy(int fd, int *ret_fd, uint64_t *ret_bytes)
 static int resolve(int dir, const char *path, const struct opener_demand *d)
 {
 	if (!d->linked)
-		return way_open(dir, path, d->readers, d->owned);
+		return path_open(dir, path, d->readers, d->owned);
 	int fd = openat(dir, path, O_PATH | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -186,7 +186,7 @@ static int check(int place, const struct stat *s, const struct opener_demand *d)
 	if (d->owned && (s->st_uid != d->owner || d->owner == READER_NOBODY ||
 				(readers->unmapped && s->st_uid == readers->unmapped)))
 		return -EACCES;
-	if (!way_may(place, s, readers, READER_READS) || (readers->n && is_below_proc(place)))
+	if (!path_may(place, s, readers, READER_READS) || (readers->n && is_below_proc(place)))
 		return -EACCES;
 	if ((uint64_t)s->st_size > WORKER_FILE_BYTES_MAX)
 		return -EFBIG;
