@@ -63,8 +63,8 @@ static void trial_close(struct trial *t)
 {
 	const struct kernel *k = t->kernel;
 	if (t->watched)
-		k->switch_forget(
-			k->userdata, t->sampler->switch_bpf[SWITCH_SUMS], t->hart, t->n_watched);
+		k->switch_forget(k->userdata, sampler_switch_program(t->sampler, SWITCH_SUMS),
+			t->hart, t->n_watched);
 	t->watched = false;
 	if (t->ring.map)
 		k->ring_unmap(k->userdata, t->ring.map, t->ring.data_bytes);
@@ -155,7 +155,7 @@ static int ring_open(struct trial *t)
 static int watch(struct trial *t)
 {
 	const struct kernel *k = t->kernel;
-	struct switch_bpf *b = t->sampler->switch_bpf[SWITCH_SUMS];
+	struct switch_bpf *b = sampler_switch_program(t->sampler, SWITCH_SUMS);
 	struct switch_group g = {.hart = t->hart, .output_fd = -1, .n_members = t->n};
 	for (int i = 0; i < t->n; i++) {
 		g.fd[i] = t->fd[i];

@@ -352,7 +352,8 @@ static struct governor_hart load_of(const struct overhead *h, const struct sampl
 	const struct overhead_hart *hart = &h->hart[i];
 	const struct plan *found = &s->found[i];
 	double busy = hart->samples / (s->hz ? s->hz : 1);
-	bool wished = s->full_switches == SAMPLER_SWITCHES_SUMS || hart_set_has(&s->sums, i);
+	bool wished =
+		sampler_switches_asked(s) == SAMPLER_SWITCHES_SUMS || sampler_prefers_sums(s, i);
 	/* an open group keeps its way until it is reopened, whatever was refused on other harts */
 	bool sums = s->plan[i].cut & CUT_BPF ? s->plan[i].summed : wished && sampler_may_sum(s);
 	return (struct governor_hart){
@@ -361,8 +362,8 @@ static struct governor_hart load_of(const struct overhead *h, const struct sampl
 		.switches = hart->switches,
 		.cost = hart->cost,
 		.counts = found->n_siblings > 0,
-		.cuts = found->switches || s->full_switches == SAMPLER_SWITCHES_BPF ||
-			s->full_switches == SAMPLER_SWITCHES_SUMS || sums,
+		.cuts = found->switches || sampler_switches_asked(s) == SAMPLER_SWITCHES_BPF ||
+			sampler_switches_asked(s) == SAMPLER_SWITCHES_SUMS || sums,
 		.sums = sums,
 		.by_clock = event_is_clock(&found->leader),
 	};
@@ -394,7 +395,7 @@ static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 		.record_ns = h->record_ns,
 		.hart = hart,
 		.n_harts = n,
-		.callers = s->full_stacks != SAMPLER_STACKS_NONE,
+		.callers = sampler_stacks_asked(s) != SAMPLER_STACKS_NONE,
 		.groups = h->groups_price,
 	};
 	if (h->o.brief)
@@ -426,11 +427,12 @@ static int choose_cut(struct overhead *h, struct walk *w)
 {
 	int r = 0;
 	bool changed = false;
-	if (w->sampler->full_switches != SAMPLER_SWITCHES_CHEAPEST || !sampler_may_sum(w->sampler))
+	if (sampler_switches_asked(w->sampler) != SAMPLER_SWITCHES_CHEAPEST ||
+		!sampler_may_sum(w->sampler))
 		return 0;
 	for (int i = 0; i < h->n_harts && r == 0; i++) {
 		bool sums = cost_prefers_sums(&h->hart[i].cost);
-		if (sums == hart_set_has(&w->sampler->sums, i))
+		if (sums == sampler_prefers_sums(w->sampler, i))
 			continue;
 		/* records of events that are closed now could not be read later */
 		if (!changed)

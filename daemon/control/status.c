@@ -78,7 +78,7 @@ static double counted_share(const struct service *service)
 	double least = 1;
 	bool any = false;
 	for (int hart = 0; p && hart < p->machine.n_harts; hart++) {
-		any |= p->watch[hart].wanted_ns > 0;
+		any |= sampler_has_counters(p, hart);
 		double share = sampler_counted_share(p, hart);
 		least = share < least ? share : least;
 	}

@@ -104,7 +104,7 @@ int switch_compare(const struct kernel *k, struct switch_comparison *ret_compari
 		return r;
 	if (r == 0) {
 		c.cut = sampler_cut(s);
-		c.error = s->switch_error[SWITCH_RECORDS];
+		c.error = sampler_switch_error(s, SWITCH_RECORDS);
 		if ((c.cut & CUT_SIBLING) && (c.cut & CUT_BPF))
 			r = compare(s, &c);
 	}

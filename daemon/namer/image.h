@@ -15,6 +15,9 @@
 #define IMAGE_PLACES_MAX 32
 #define IMAGE_NAME_BYTES_MAX                                                                       \
 	1024 /* a demangled name; longer ones are cut in their middle (name_cut.h) */
+/* Size of one file, so that a sparse file cannot take hours to read. Equals the daemon's limit
+ * NAMER_FILE_BYTES_MAX; larger is IMAGE_OVERSIZE. */
+#define IMAGE_FILE_BYTES_MAX (64ull << 30)
 #define IMAGE_SYMBOLS_MAX 4000000   /* per file; libLLVM has 42,000, a debug Chromium a million */
 #define IMAGE_MAP_LINES_MAX 2000000 /* of a perf map or jitdump */
 

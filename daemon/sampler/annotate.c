@@ -272,7 +272,7 @@ size_t annotate(const struct annotate_question *q, struct annotation ret[static 
 /* The session's effort, without its lower rate if the samples come at a higher one. */
 static struct sampler_effort effort_at(const struct sampler *s, uint32_t hz)
 {
-	struct sampler_effort e = s->effort;
+	struct sampler_effort e = *effort_in_force(s);
 	if (hz > e.hz)
 		e.rate_part = 1;
 	return e;
@@ -287,8 +287,8 @@ size_t annotate_sampler(
 		.events = &s->events,
 		.plan = s->plan,
 		.user_only = s->options.user_only,
-		.unexcluded = s->unexcluded,
-		.by_raw = s->by_raw,
+		.unexcluded = sampler_unexcluded(s),
+		.by_raw = sampler_by_raw(s),
 	};
 	size_t n = annotate(&q, ret);
 	char says[EFFORT_TEXT_BYTES];

@@ -62,5 +62,5 @@ void plan_reserve(struct sampler *s)
 	}
 	if (busy || (counts && may_come))
 		reserve_leaders(s);
-	s->events_told = true;
+	events_fix(s);
 }

@@ -103,7 +103,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 	in->execs.sampler = w->sampler;
 	in->execs.attribute = w->attribute;
 	/* where records bring the arguments it costs little in any case */
-	if (o->always && w->sampler->exec.type != PERF_TYPE_TRACEPOINT)
+	if (o->always && !sampler_samples_execs(w->sampler))
 		in->execs.wakes_max = EXEC_WAKES_ALWAYS;
 	return r;
 }

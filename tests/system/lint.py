@@ -124,6 +124,23 @@ def test_no_files_of_a_room_call_each_other_in_a_circle(build):
     assert not circles(in_room), circles(in_room)
 
 
+def test_a_struct_that_one_file_owns_is_touched_by_that_file_alone(build):
+    """A struct below a comment "/* slot.c */" belongs to that file of the room."""
+    wrong, n_owned = [], 0
+    for header in tracked("daemon/*.h"):
+        text = header.read_text()
+        for owner, struct in re.findall(r"^/\* (\w+\.c) \*/\nstruct (\w+) \{", text, re.M):
+            members = re.findall(rf"^\tstruct {struct} \*?(\w+);", text, re.M)
+            assert members, f"{header}: nothing holds struct {struct}"
+            n_owned += 1
+            touches = re.compile(rf"(?:->|\.)(?:{'|'.join(members)})(?:\[[^]]*\])?(?:\.|->)\w")
+            wrong += [f"{path.relative_to(ROOT)}: {touches.search(path.read_text())[0]}, which is {owner}'s"
+                      for path in header.parent.glob("*.c")
+                      if path.name != owner and touches.search(path.read_text())]
+    assert n_owned > 5, n_owned
+    assert not wrong, wrong
+
+
 def test_no_folders_call_each_other_in_a_circle(build):
     edges = {}
     for source, others in calls(build).items():

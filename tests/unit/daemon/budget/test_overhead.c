@@ -238,7 +238,7 @@ TEST(what_is_too_much_is_given_up_in_order_and_said)
 	conf.overhead_ppm = 10000; /* 0.2 % for samples, 2 % for switches */
 	pass(6, true);
 	ck_assert_int_eq(h->governor.step, STEP_NO_CUT);
-	ck_assert(sampler->effort.no_cut && !sampler->effort.no_counters);
+	ck_assert(sampler->effort.in_force.no_cut && !sampler->effort.in_force.no_counters);
 	ck_assert_ptr_nonnull(strstr(said, "to keep overhead within 1 %: counts are not cut"));
 	pass(4, true);
 	ck_assert_double_eq(spent().switches_part, 0);
@@ -265,7 +265,7 @@ TEST(what_was_given_up_comes_back_when_it_is_cheap_or_unlimited)
 	ck_assert_int_eq(h->governor.step, STEP_NO_CUT);
 	pass(8, false);
 	ck_assert_int_eq(h->governor.step, STEP_ALL);
-	ck_assert(!sampler->effort.no_cut);
+	ck_assert(!sampler->effort.in_force.no_cut);
 	ck_assert_str_eq(said, "nothing is given up any longer to limit overhead");
 
 	pass(6, true);

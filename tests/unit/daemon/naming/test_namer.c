@@ -187,11 +187,11 @@ TEST(more_files_than_descriptors_are_all_named)
 		frame[i] = NULL;
 	}
 	ck_assert(namer_rig_run(&rig));
-	ck_assert_uint_le(rig.namer->n_fds, NAMER_FILES_OPEN_MAX);
+	ck_assert_uint_le(rig.namer->slots.n_fds, NAMER_FILES_OPEN_MAX);
 	for (int i = 0; i < N_FILES; i += 8)
 		frame[i] = namer_rig_frame(&rig, rig.files.file[i], offset);
 	ck_assert(namer_rig_run(&rig));
-	ck_assert_uint_le(rig.namer->n_fds, NAMER_FILES_OPEN_MAX);
+	ck_assert_uint_le(rig.namer->slots.n_fds, NAMER_FILES_OPEN_MAX);
 	for (int i = 0; i < N_FILES; i += 8)
 		ck_assert_str_eq(namer_rig_symbol(frame[i]), "namer_test_landmark");
 }
@@ -358,7 +358,7 @@ TEST(file_of_another_mount_is_not_held_for_long)
 	struct slot *s = f->namer_slot;
 	for (int leaves = 0; leaves < 2; leaves++) {
 		s->leaves = leaves;
-		rig.namer->leave_ns = 0;
+		rig.namer->slots.leave_ns = 0;
 		rig.namer->now_ns = s->used_ns + NAMER_HELD_NS;
 		ck_assert_int_eq(slots_leave(rig.namer), 0);
 		ck_assert((s->fd[PART_MAIN] < 0) == leaves);

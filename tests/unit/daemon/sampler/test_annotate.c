@@ -167,14 +167,14 @@ TEST(a_lower_rate_is_said_of_samples_that_came_at_it)
 {
 	struct core_case c = core_case_of("c910");
 	struct sampler *s = sampled(&c, NULL, false);
-	s->effort = (struct sampler_effort){.rate_part = 8, .hz = 12, .no_cut = true};
+	s->effort.in_force = (struct sampler_effort){.rate_part = 8, .hz = 12, .no_cut = true};
 	n = annotate_sampler(s, 12, note);
 	must_say("only one in 8 samples is taken");
 	/* somebody asked for 499 */
 	n = annotate_sampler(s, 499, note);
 	ck_assert_ptr_null(find("only one in 8"));
 	must_say("to limit overhead, counts are not cut at switches");
-	s->effort.no_cut = false;
+	s->effort.in_force.no_cut = false;
 	ck_assert_uint_eq(annotate_sampler(s, 499, note), 0);
 	sampler_free(s);
 	core_case_end(&c);

@@ -94,7 +94,7 @@ static void begin(void)
 	stored_folder(&s);
 	stored_event(&s, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
 	stored_event(&s, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cycles");
-	s.sampler.unexcluded = 2;
+	s.sampler.limits.unexcluded = 2;
 	hart_set_add(&s.sampler.seen, 0);
 	stored_begin(&s);
 }

@@ -166,7 +166,7 @@ TEST(a_generic_event_is_sampled_by_the_cores_own_code)
 	ck_assert_msg(sampler_new(c.kernel, &o, &s, &error) == 0, "%s", error.text);
 	/* it stays the generic event for all who read the figures */
 	ck_assert_uint_eq(s->events.event[0].type, PERF_TYPE_HW_CACHE);
-	ck_assert(hart_set_has(&s->by_raw[0], 0) && hart_set_has(&s->by_raw[0], 1));
+	ck_assert(hart_set_has(&s->book.by_raw[0], 0) && hart_set_has(&s->book.by_raw[0], 1));
 	for (size_t i = 0; i < s->streams.n_streams; i++) {
 		const struct stream *t = &s->streams.stream[i];
 		if (t->role == STREAM_SAMPLER)
@@ -273,7 +273,7 @@ TEST(exclusion_that_is_refused_counts_all_modes_and_is_remembered)
 	struct sampler_options so = {.hz = 99, .events = &group, .cores = c.cores};
 	struct sampler *s = NULL;
 	ck_assert_msg(sampler_new(c.kernel, &so, &s, &error) == 0, "%s", error.text);
-	ck_assert_uint_eq(s->unexcluded, 2);
+	ck_assert_uint_eq(s->limits.unexcluded, 2);
 	ck_assert_uint_eq(s->lost[0][LOSS_SIBLING], 0);
 	ck_assert(s->events.event[0].exclude_kernel && !s->events.event[1].exclude_kernel);
 	sampler_free(s);

@@ -15,7 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "daemon/namer/way.h"
+#include "daemon/namer/path_access.h"
 #include "tests/unit/test.h"
 
 #define MALLORY 60302
@@ -76,7 +76,7 @@ static const struct readers nobody_asked = {0};
 static int64_t leads(const char *path, const struct readers *readers, bool no_link)
 {
 	struct stat s;
-	int fd = way_open(root, path, readers, no_link);
+	int fd = path_open(root, path, readers, no_link);
 
 	if (fd < 0)
 		return fd;
@@ -138,9 +138,9 @@ TEST(links_are_counted)
 
 TEST(depth_and_length_are_bounded)
 {
-	char path[2 * WAY_DEPTH_MAX + 8] = "", *p = path, name[NAME_MAX + 3];
+	char path[2 * PATH_DEPTH_MAX + 8] = "", *p = path, name[NAME_MAX + 3];
 
-	for (int i = 0; i < WAY_DEPTH_MAX - 1; i++)
+	for (int i = 0; i < PATH_DEPTH_MAX - 1; i++)
 		p = stpcpy(p, "d/");
 	shell("cd '%s' && mkdir -p '%sd' && echo x > '%sf' && echo x > '%sd/f'", dir, path, path,
 		path);
@@ -157,9 +157,9 @@ TEST(links_of_proc_are_refused)
 {
 	int everything = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	ck_assert_int_eq(way_open(everything, "/proc/self/exe", &nobody_asked, false), -ELOOP);
+	ck_assert_int_eq(path_open(everything, "/proc/self/exe", &nobody_asked, false), -ELOOP);
 	ck_assert_int_eq(
-		way_open(AT_FDCWD, "/proc/1/root/etc/passwd", &nobody_asked, false), -ELOOP);
+		path_open(AT_FDCWD, "/proc/1/root/etc/passwd", &nobody_asked, false), -ELOOP);
 	close(everything);
 }
 
@@ -231,8 +231,8 @@ static bool kernel_lets(const char *path)
 static bool we_let(const char *path)
 {
 	struct stat s;
-	int fd = way_open(root, path, &mallory, false);
-	bool may = fd >= 0 && fstat(fd, &s) == 0 && way_may(fd, &s, &mallory, READER_READS);
+	int fd = path_open(root, path, &mallory, false);
+	bool may = fd >= 0 && fstat(fd, &s) == 0 && path_may(fd, &s, &mallory, READER_READS);
 
 	if (fd >= 0)
 		close(fd);

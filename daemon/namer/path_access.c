@@ -11,7 +11,7 @@
  *
  * Magic links of /proc lead directly to a file, regardless of their text. None is followed.
  */
-#include "daemon/namer/way.h"
+#include "daemon/namer/path_access.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,10 +26,10 @@
 
 #include "proto/base/memory.h"
 
-struct way {
+struct walk {
 	const struct readers *readers;
 	bool no_link;
-	int dir[WAY_DEPTH_MAX]; /* from the root down; the first is the caller's */
+	int dir[PATH_DEPTH_MAX]; /* from the root down; the first is the caller's */
 	uint32_t n_dirs;
 	uint32_t n_links;
 	char rest[PATH_MAX]; /* of the path, from `at` on */
@@ -49,7 +49,7 @@ static ssize_t read_acl(int fd, uint8_t acl[ACL_BYTES_MAX])
 	return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -1;
 }
 
-bool way_may(int fd, const struct stat *s, const struct readers *readers, unsigned want)
+bool path_may(int fd, const struct stat *s, const struct readers *readers, unsigned want)
 {
 	uint8_t acl[ACL_BYTES_MAX];
 	ssize_t n_acl = 0;
@@ -68,31 +68,31 @@ bool way_may(int fd, const struct stat *s, const struct readers *readers, unsign
 	return true;
 }
 
-static int push(struct way *w, int fd, const struct stat *s)
+static int push(struct walk *w, int fd, const struct stat *s)
 {
 	_cleanup_(closep) int folder = fd;
 
-	if (!way_may(folder, s, w->readers, READER_SEARCHES))
+	if (!path_may(folder, s, w->readers, READER_SEARCHES))
 		return -EACCES;
-	if (w->n_dirs == WAY_DEPTH_MAX)
+	if (w->n_dirs == PATH_DEPTH_MAX)
 		return -ENAMETOOLONG;
 	w->dir[w->n_dirs++] = TAKE_FD(folder);
 	return 0;
 }
 
-static void pop(struct way *w)
+static void pop(struct walk *w)
 {
 	if (w->n_dirs > 1)
 		close(w->dir[--w->n_dirs]);
 }
 
 /* The link's text replaces it in the path. */
-static int follow(struct way *w, int link, bool last)
+static int follow(struct walk *w, int link, bool last)
 {
 	char target[PATH_MAX], rest[PATH_MAX];
 	struct statfs s;
 
-	if ((last && w->no_link) || ++w->n_links > WAY_LINKS_MAX)
+	if ((last && w->no_link) || ++w->n_links > PATH_LINKS_MAX)
 		return -ELOOP;
 	if (fstatfs(link, &s) < 0)
 		return -errno;
@@ -115,7 +115,7 @@ static int follow(struct way *w, int link, bool last)
 }
 
 /* Take one component in the current folder. *ret_fd is the file if it is the last, else -1. */
-static int step(struct way *w, const char *name, bool last, int *ret_fd)
+static int step(struct walk *w, const char *name, bool last, int *ret_fd)
 {
 	int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, here = w->dir[w->n_dirs - 1];
 	struct stat s;
@@ -135,7 +135,7 @@ static int step(struct way *w, const char *name, bool last, int *ret_fd)
 }
 
 /* Take the next component of the remaining path. Returns its length; 0: none. */
-static size_t next_name(struct way *w, char name[NAME_MAX + 1], bool *ret_last)
+static size_t next_name(struct walk *w, char name[NAME_MAX + 1], bool *ret_last)
 {
 	w->at += strspn(w->rest + w->at, "/");
 	const char *p = w->rest + w->at;
@@ -150,7 +150,7 @@ static size_t next_name(struct way *w, char name[NAME_MAX + 1], bool *ret_last)
 	return n;
 }
 
-static int go(struct way *w, int *ret_fd)
+static int go(struct walk *w, int *ret_fd)
 {
 	char name[NAME_MAX + 1];
 	bool last = false;
@@ -171,9 +171,9 @@ static int go(struct way *w, int *ret_fd)
 	}
 }
 
-int way_open(int root, const char *path, const struct readers *readers, bool no_link)
+int path_open(int root, const char *path, const struct readers *readers, bool no_link)
 {
-	struct way w = {.readers = readers, .no_link = no_link, .dir = {root}, .n_dirs = 1};
+	struct walk w = {.readers = readers, .no_link = no_link, .dir = {root}, .n_dirs = 1};
 	struct stat s;
 	int fd = -1;
 
@@ -187,7 +187,7 @@ int way_open(int root, const char *path, const struct readers *readers, bool no_
 		w.dir[0] = root = ours = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fstat(root, &s) < 0)
 		return -errno;
-	int r = way_may(root, &s, readers, READER_SEARCHES) ? go(&w, &fd) : -EACCES;
+	int r = path_may(root, &s, readers, READER_SEARCHES) ? go(&w, &fd) : -EACCES;
 	while (w.n_dirs > 1)
 		pop(&w);
 	return r < 0 ? r : fd;

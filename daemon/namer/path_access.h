@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/namer/reader.h"
+#include "daemon/namer/file_access.h"
 
 /* Nesting of folders: the deepest trees of build systems have about 30 levels. One descriptor each.
  * Deeper: -ENAMETOOLONG. */
-#define WAY_DEPTH_MAX 64
-#define WAY_LINKS_MAX 40 /* as the kernel follows; Source: MAXSYMLINKS, include/linux/namei.h */
+#define PATH_DEPTH_MAX 64
+#define PATH_LINKS_MAX 40 /* as the kernel follows; Source: MAXSYMLINKS, include/linux/namei.h */
 
 /* All of them must have access. n 0: no check, since we run with our caller's rights and the kernel
  * decides. */
@@ -27,8 +27,8 @@ struct readers {
  * including root. Links are followed as text; magic links of /proc are refused. The caller checks
  * the file itself. Returns the descriptor, or -errno: -EACCES if a reader may not pass, -ELOOP for
  * too many links, for a magic link, and with `no_link` for a link as the last component. */
-int way_open(int root, const char *path, const struct readers *readers, bool no_link);
+int path_open(int root, const char *path, const struct readers *readers, bool no_link);
 
 /* May all readers access the file behind an O_PATH descriptor in this way? */
 struct stat;
-bool way_may(int fd, const struct stat *s, const struct readers *readers, unsigned want);
+bool path_may(int fd, const struct stat *s, const struct readers *readers, unsigned want);

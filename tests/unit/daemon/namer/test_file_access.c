@@ -4,7 +4,7 @@
  * decides; where something is not known, only what every case grants.
  */
 
-#include "daemon/namer/reader.h"
+#include "daemon/namer/file_access.h"
 
 #include "tests/unit/test.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/namer/reader.h"
+#include "daemon/namer/file_access.h"
 
 static const struct reader readers[] = {
 	{.uid = 1000, .groups_known = true, .n_groups = 2, .group = {100, 1000}},

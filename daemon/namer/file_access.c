@@ -14,7 +14,7 @@
  * Source: Linux fs/namei.c, acl_permission_check; fs/posix_acl.c, posix_acl_permission and
  * posix_acl_from_xattr; include/uapi/linux/posix_acl.h and posix_acl_xattr.h (6.12).
  */
-#include "daemon/namer/reader.h"
+#include "daemon/namer/file_access.h"
 
 #include <endian.h>
 #include <stdio.h>
