@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "daemon/answer/row.h"
-#include "daemon/compare/became.h"
-#include "daemon/compare/beside.h"
 #include "daemon/compare/compare.h"
+#include "daemon/compare/renames.h"
+#include "daemon/compare/side_by_side.h"
 #include "daemon/compare/values.h"
 #include "daemon/query/load.h"
 

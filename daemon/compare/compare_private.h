@@ -3,7 +3,7 @@
 
 /* Internals of a comparison: what its steps hand to each other
  *
- * normalise.c finds the stable set and divides by it, moderate.c weighs variances, shuffle.c gives
+ * normalise.c finds the stable set and divides by it, shrinkage.c weighs variances, permutation.c gives
  * what chance alone would, total.c tests the sum.
  */
 

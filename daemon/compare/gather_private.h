@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Internals of gather: gather.c reads rows, gather_kin.c what else is known of functions, gather_values.c what
+/* Internals of gather: gather.c reads rows, callers.c what else is known of functions, gather_values.c what
  * rows have beside samples, and gather_table.c has what all runs come to */
 
 #include "daemon/compare/gather.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/compare/became.h"
+#include "daemon/compare/renames.h"
 #include "daemon/compare/gather_private.h"
 #include "tests/unit/test.h"
 

@@ -2,7 +2,7 @@
 
 /* What became of functions that one side does not have; and the sums of two sides. */
 
-#include "daemon/compare/became.h"
+#include "daemon/compare/renames.h"
 #include "daemon/compare/gather.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"

@@ -4,7 +4,7 @@
  * again is better evidence than callers that agree. Two functions become a pair only if each is
  * clearly the best match of the other; by name only if it is the only match.
  */
-#include "daemon/compare/became.h"
+#include "daemon/compare/renames.h"
 
 #include <errno.h>
 #include <stdlib.h>

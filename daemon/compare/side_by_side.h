@@ -4,7 +4,7 @@
 /* Two sides beside each other: what an answer says where no change can be tested */
 
 #include "daemon/compare/answer.h"
-#include "daemon/compare/became.h"
+#include "daemon/compare/renames.h"
 
 /* Bytes of the two names that BECAME_MOVED and BECAME_RENAMED give; longer ones are cut. */
 #define BECAME_TEXT_BYTES 512

@@ -4,7 +4,7 @@
  * and IPC, and ratios. A function that has moved or has another name is one row. Rows are sorted by
  * the larger of their two shares, so that functions that matter on either side are at the top.
  */
-#include "daemon/compare/beside.h"
+#include "daemon/compare/side_by_side.h"
 
 #include <errno.h>
 #include <math.h>
