@@ -32,8 +32,10 @@ static const struct answer_column columns_of[N_QUERY_BY + 1][GATHER_PARTS + 1] =
 
 int gather_by_parse(const char *name)
 {
-	const int by = strcmp(name, "loop") == 0 ? GATHER_BY_LOOP : query_by_parse(name);
-	return by == QUERY_BY_THREAD || by == QUERY_BY_HART || by == QUERY_BY_ADDRESS ? -1 : by;
+	const int by = query_by_parse(name);
+	if (strcmp(name, "loop") == 0)
+		return GATHER_BY_LOOP;
+	return by >= 0 && query_by_kinds[by].n_names > 0 ? by : -1;
 }
 
 int gather_new(int by, struct gather **ret_gather)

@@ -160,7 +160,7 @@ int hotspots_prepare(struct hotspots *h)
 	h->task_hot = calloc((size_t)l->n_tasks + 1, sizeof(*h->task_hot));
 	if (!h->task_hot)
 		return -ENOMEM;
-	if (!hotspots_of_code(h))
+	if (!query_by_kinds[h->by].frames)
 		return 0;
 	h->stack_value = calloc((size_t)l->n_stacks + 1, sizeof(*h->stack_value));
 	int r = h->stack_value ? hotspots_key_frames(h) : -ENOMEM;
@@ -196,7 +196,7 @@ static int add_segment(
 	struct row_filter filter = {0};
 	struct scan_notes notes = {0};
 	const struct load_wish wish = {
-		.places = hotspots_of_code(h),
+		.places = query_by_kinds[h->by].frames,
 		.filter = h->filter,
 		.since_ns = source->since_ns,
 		.until_ns = source->until_ns,

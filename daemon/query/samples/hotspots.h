@@ -58,19 +58,6 @@ struct hotspots {
 /* The row of what the kernel does for profilers, by function and by line. */
 #define HOTSPOTS_PROFILING "(profiling itself)"
 
-/* Are keys made from frames (else from the task or hart)? */
-static inline bool hotspots_of_code(const struct hotspots *h)
-{
-	return h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_MODULE || h->by == QUERY_BY_LINE ||
-	       h->by == QUERY_BY_ADDRESS;
-}
-
-/* Is every place of a frame a key? */
-static inline bool hotspots_of_places(const struct hotspots *h)
-{
-	return h->by == QUERY_BY_LINE || (h->by == QUERY_BY_FUNCTION && h->inlined);
-}
-
 /* Prepare for the rows of h->loaded, once it is filled. 0, QUERY_FAILED, -errno. */
 int hotspots_prepare(struct hotspots *h);
 /* Are values of these rows what an event counted? */

@@ -15,31 +15,6 @@
 
 #define COLUMNS_MAX (16 + 2 * QUERY_METRICS_MAX)
 
-static const char *const by_name[N_QUERY_BY] = {
-	[QUERY_BY_FUNCTION] = "function",
-	[QUERY_BY_MODULE] = "module",
-	[QUERY_BY_PROCESS] = "process",
-	[QUERY_BY_THREAD] = "thread",
-	[QUERY_BY_CGROUP] = "cgroup",
-	[QUERY_BY_JOB] = "job",
-	[QUERY_BY_LINE] = "line",
-	[QUERY_BY_HART] = "hart",
-	[QUERY_BY_ADDRESS] = "address",
-};
-
-const char *query_by_name(enum query_by by)
-{
-	return by >= 0 && by < N_QUERY_BY ? by_name[by] : NULL;
-}
-
-int query_by_parse(const char *name)
-{
-	for (int i = 0; i < N_QUERY_BY; i++)
-		if (strcmp(by_name[i], name) == 0)
-			return i;
-	return -1;
-}
-
 /* Are there counts that do not cover all samples? Then each row says how many they cover. */
 static bool tells_counted(const struct hotspots *h)
 {
@@ -113,38 +88,17 @@ static void add_key(const struct hotspots *h, const uint64_t *part, const struct
 	struct row_builder *b)
 {
 	switch (h->by) {
-	case QUERY_BY_FUNCTION:
-		ROW_PART(b, FUNCTION_PART);
-		if (h->with_process)
-			ROW_PART(b, OF_PROCESS_PART);
+#define BY(id, ...)                                                                                \
+	case QUERY_BY_##id:                                                                        \
+		ROW_PART(b, id##_PART);                                                            \
 		break;
-	case QUERY_BY_MODULE:
-		ROW_PART(b, MODULE_PART);
-		break;
-	case QUERY_BY_PROCESS:
-		ROW_PART(b, PROCESS_PART);
-		break;
-	case QUERY_BY_THREAD:
-		ROW_PART(b, THREAD_PART);
-		break;
-	case QUERY_BY_CGROUP:
-		ROW_PART(b, CGROUP_PART);
-		break;
-	case QUERY_BY_JOB:
-		ROW_PART(b, JOB_PART);
-		break;
-	case QUERY_BY_LINE:
-		ROW_PART(b, LINE_PART);
-		break;
-	case QUERY_BY_HART:
-		ROW_PART(b, HART_PART);
-		break;
-	case QUERY_BY_ADDRESS:
-		ROW_PART(b, ADDRESS_PART);
-		break;
+#include "daemon/query/by.inc"
+#undef BY
 	case N_QUERY_BY:
 		break;
 	}
+	if (h->with_process)
+		ROW_PART(b, OF_PROCESS_PART);
 }
 
 /* --- figures ---------------------------------------------------------------------------------- */
@@ -238,8 +192,7 @@ static int compare(const void *a, const void *b, void *userdata)
 	if (x->total != y->total)
 		return x->total < y->total ? 1 : -1;
 	int r = 0;
-	if (h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_LINE || h->by == QUERY_BY_MODULE ||
-		h->by == QUERY_BY_CGROUP || h->by == QUERY_BY_JOB)
+	if (query_by_kinds[h->by].by_text)
 		r = compare_texts(h, h->keys.key[i].part[0], h->keys.key[j].part[0]);
 	for (size_t k = 0; k < 4 && r == 0; k++) {
 		uint64_t p = h->keys.key[i].part[k], q = h->keys.key[j].part[k];
