@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "daemon/query/loops/loop_rows.h"
+#include "daemon/query/loops/loop_sums.h"
 
 /* By way of grouping: its parts, which are its columns. */
 static const struct answer_column columns_of[N_QUERY_BY + 1][GATHER_PARTS + 1] = {

@@ -22,7 +22,7 @@
 enum { GATHER_FULL = 2 }; /* beside QUERY_FAILED */
 
 /* Parse the name of the key that splits runs: one of enum query_by, or their loops
- * (query/loops/loop_rows.h). -1: there is no such name, or no two runs have the same of these
+ * (query/loops/loop_sums.h). -1: there is no such name, or no two runs have the same of these
  * (threads, harts). */
 enum { GATHER_BY_LOOP = N_QUERY_BY };
 int gather_by_parse(const char *name);

@@ -3,7 +3,7 @@
  * The time of a row is that of its samples, not the wall time that nests measure: rows of one table have one
  * clock.
  */
-#include "daemon/query/loops/loop_rows.h"
+#include "daemon/query/loops/loop_sums.h"
 
 #include <errno.h>
 #include <stdlib.h>
