@@ -188,8 +188,8 @@ static int by_weight(const void *a, const void *b, void *userdata)
 	COLUMN(verdict, "Verdict", text, verdict_of(t, row))                                       \
 	COLUMN(share, "Share", share, f->share)                                                    \
 	COLUMN(samples, "Samples", ratio, f->samples)                                              \
-	COLUMN(baseline_ns, "Baseline", ns, gather_time_ns(t->gather, row, false) + 0.5)           \
-	COLUMN(candidate_ns, "Candidate", ns, gather_time_ns(t->gather, row, true) + 0.5)          \
+	COLUMN(baseline_ns, "Baseline", ns, gather_sums(t->gather, row, false).ns + 0.5)           \
+	COLUMN(candidate_ns, "Candidate", ns, gather_sums(t->gather, row, true).ns + 0.5)          \
 	COLUMN(adds, "Adds", share, f->adds)                                                       \
 	COLUMN(stable, "Stable", number, f->is_stable)                                             \
 	COLUMN(became, "Became", text, compare_became(t->gather, t->became, row, became))          \

@@ -17,7 +17,7 @@
 #define GATHER_PARTS 4 /* function, source, line, module; or what a row is instead */
 #define GATHER_VALUES_MAX QUERY_METRICS_MAX
 #define GATHER_ROWS_MAX                                                                            \
-	(1u << 22) /* of all runs: 200 MB; and as many values beside samples: 160 MB */
+	(1u << 22) /* of all runs: 200 MB; and as many values beside samples: 100 MB */
 
 enum { GATHER_FULL = 2 }; /* beside QUERY_FAILED */
 
@@ -56,22 +56,19 @@ void gather_names(const struct gather *g, size_t row, const char *ret_names[GATH
 /* The columns of these names: how many. */
 size_t gather_columns(const struct gather *g, const struct answer_column **ret_columns);
 
-/* Samples of a row, mean of a run of that side, as CPU time in ns. */
-double gather_time_ns(const struct gather *g, size_t row, bool candidate);
-
 /* Means of a run of a side, of a row or of all rows. */
 struct gathered_sums {
 	double samples, ns;
 	double cycles, instructions; /* negative: not counted */
 };
 struct gathered_sums gather_sums(const struct gather *g, size_t row, bool candidate);
-/* Counts of a row in a run; negative: not counted. Are there any such counts? */
+struct gathered_sums gather_total(const struct gather *g, bool candidate);
+/* Did any run count? Each run's counts of a row; negative: not counted. */
 bool gather_has_counts(const struct gather *g);
 struct gathered_counts {
 	double cycles, instructions;
 };
-struct gathered_counts gather_counts(const struct gather *g, size_t row, size_t run);
-struct gathered_sums gather_total(const struct gather *g, bool candidate);
+void gather_counts(const struct gather *g, size_t row, struct gathered_counts *ret_counts);
 
 /* Columns of rows besides samples: the metrics that a question asks for, or what loops counted. */
 struct gathered_column {

@@ -170,16 +170,15 @@ static double value_of(const struct gathered_counts *c, int what)
 
 /* Mean over the runs that counted; a quotient is of all that was counted. */
 static double mean_count(
-	const struct gather *g, const struct compare_runs *runs, size_t row, bool side, int what)
+	const struct compare_runs *runs, const struct gathered_counts *of, bool side, int what)
 {
 	double sum = 0, cycles = 0;
 	size_t n = 0;
 	for (size_t r = 0; r < runs->n_runs; r++) {
-		const struct gathered_counts c = gather_counts(g, row, r);
-		if (runs->candidate[r] != side || isnan(value_of(&c, what)))
+		if (runs->candidate[r] != side || isnan(value_of(&of[r], what)))
 			continue;
-		sum += what == CYCLES ? c.cycles : c.instructions;
-		cycles += c.cycles;
+		sum += what == CYCLES ? of[r].cycles : of[r].instructions;
+		cycles += of[r].cycles;
 		n++;
 	}
 	return n == 0 ? NAN : what == IPC ? sum / cycles : sum / (double)n;
@@ -190,15 +189,16 @@ int compare_counts(
 {
 	struct counted of[N_COUNTS] = {0};
 	_cleanup_(freep) double *value = calloc(runs->n_runs + 1, sizeof(*value));
-	int r = value ? 0 : -ENOMEM;
+	_cleanup_(freep) struct gathered_counts *counts = calloc(runs->n_runs + 1, sizeof(*counts));
+	int r = value && counts ? 0 : -ENOMEM;
 
+	if (r == 0 && to->value)
+		gather_counts(g, row, counts);
 	for (int what = 0; to->value && what < N_COUNTS && r == 0; what++) {
-		for (size_t i = 0; i < runs->n_runs; i++) {
-			const struct gathered_counts c = gather_counts(g, row, i);
-			value[i] = value_of(&c, what);
-		}
+		for (size_t i = 0; i < runs->n_runs; i++)
+			value[i] = value_of(&counts[i], what);
 		for (int side = 0; side < 2; side++)
-			of[what].mean[side] = mean_count(g, runs, row, side, what);
+			of[what].mean[side] = mean_count(runs, counts, side, what);
 		r = compare_value(value, runs->candidate, runs->n_runs, &of[what].change);
 	}
 	ROW_PART(to, COUNTS_TABLE);

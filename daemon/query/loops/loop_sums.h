@@ -9,10 +9,10 @@
  */
 
 #include "daemon/query/loops/facts.h"
+#include "daemon/query/sums.h"
 
-/* Columns: function, nest ("1.3", the loop's place in its function), source (a file), line, samples, self_ns,
- * cycles and instructions (absent: not counted), and of code that counts, as far as it ran: iterations, ops (of
- * floating point), int_ops, bytes (loaded and stored), gops and gbytes (per ns of self_ns). In no order. 0,
- * QUERY_FAILED with *ret_error, a callback's value, -errno. */
-int query_loop_rows(const struct loop_origin *from, const struct query_filter *filter,
-	const struct answer *answer, struct query_error *ret_error);
+/* Names: function, nest ("1.3", the loop's place in its function), source (a file), line. Values, of code that
+ * counts and as far as it ran: iterations, ops (of floating point), int_ops, bytes (loaded and stored), gops and
+ * gbytes (per ns of the row's time). In no order. 0, QUERY_FAILED with *ret_error, a callback's value, -errno. */
+int query_loop_sums(const struct loop_origin *from, const struct query_filter *filter,
+	const struct sums_reader *to, struct query_error *ret_error);

@@ -9,6 +9,7 @@
  */
 
 #include "daemon/query/provenance.h"
+#include "daemon/query/sums.h"
 
 /* First part of the keys of programs, which have no pid: the hour tier's processes. */
 #define HOTSPOT_PROGRAM UINT64_MAX
@@ -86,3 +87,5 @@ int hotspots_key_row(struct hotspots *h, const struct scan_row *row, uint32_t *r
 /* Send columns, then at most limit rows (0: all), the largest self value first. 0, a callback's
  * value, -errno. */
 int hotspots_tell(struct hotspots *h, uint32_t limit, const struct answer *answer);
+/* Send all as sums, in the same order. Results are the same. */
+int hotspots_tell_sums(struct hotspots *h, const struct sums_reader *to);

@@ -2,8 +2,8 @@
 
 /* What became of functions that one side does not have; and the sums of two sides. */
 
-#include "daemon/compare/renames.h"
 #include "daemon/compare/gather.h"
+#include "daemon/compare/renames.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 
