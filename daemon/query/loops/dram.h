@@ -23,6 +23,3 @@ bool dram_find(const struct loop_facts *f, const struct cores *cores, struct dra
 /* Bytes, of what was granted in these numbers; below 0: not counted. Below 0 if it is not known. */
 double dram_bytes(const struct loop_facts *f, const struct dram *d,
 	const double count[static MPERF_GRANTS_MAX]);
-
-/* The position of an event among what was granted, whatever modifiers follow its name; -1: it was not. */
-int granted_find(const struct loop_facts *f, const char *wanted);

@@ -162,11 +162,11 @@ static uint32_t doubt_granted(const struct roofline *r, uint32_t group)
 	struct plausible_count counts[MPERF_GRANTS_MAX];
 	char text[PLAUSIBLE_TEXT_BYTES];
 	const double *value = r->total[group].value;
-	unsigned n = r->facts.n_granted;
+	unsigned n = r->facts.granted.n;
 	uint32_t doubts = 0;
 	for (unsigned i = 0; i < n; i++)
 		counts[i] = (struct plausible_count){
-			.event = text_of(&r->facts.texts, r->facts.granted[i]),
+			.event = granted_name(&r->facts, i),
 			.count = value[LOOP_GRANTED + i],
 			.ns = value[LOOP_GRANTED_NS],
 			.is_scaled =

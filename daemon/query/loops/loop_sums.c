@@ -67,15 +67,15 @@ static void add(struct own *own, const struct fact *fact, bool counts_iterations
 static void sum(struct loop_sums *rows)
 {
 	const struct loop_facts *f = &rows->facts;
-	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
-		const uint32_t site = (uint32_t)f->keys.key[i].part[0];
+	for (uint32_t i = 0; i < f->table.keys.n_keys; i++) {
+		const uint32_t site = (uint32_t)f->table.keys.key[i].part[0];
 		const uint32_t owner = site ? loop_facts_owner(f, site) : 0;
 		if (owner == 0)
 			continue;
 		/* a callee's samples are also those of code that nobody counts */
-		const uint8_t kind = f->site[owner - 1].kind;
+		const uint8_t kind = f->sites.site[owner - 1].kind;
 		if (kind == LOOP_SITE_LOOP || kind == LOOP_SITE_FUNCTION)
-			add(&rows->own[owner - 1], &f->fact[i], site == owner);
+			add(&rows->own[owner - 1], &f->table.fact[i], site == owner);
 	}
 }
 
@@ -101,12 +101,12 @@ static int tell_row(const struct loop_facts *f, const struct fact_site *s, const
 static int tell_uncounted(const struct loop_facts *f, uint32_t i, const struct sums_reader *to)
 {
 	const struct fact_site nowhere = {.kind = 0};
-	const struct fact *fact = &f->fact[i];
+	const struct fact *fact = &f->table.fact[i];
 	const struct own own = {.samples = fact->samples,
 		.ns = fact->sampled_ns,
 		.cycles = fact->cycles,
 		.instructions = fact->instructions};
-	const uint64_t name = f->keys.key[i].part[3];
+	const uint64_t name = f->table.keys.key[i].part[3];
 	return tell_row(f, &nowhere, text_of(&f->texts, LOOP_UNCOUNTED_FUNCTION(name)), &own, to);
 }
 
@@ -118,12 +118,12 @@ static int tell(const struct loop_sums *rows, const struct sums_reader *to)
 #undef VALUE
 	int r = to->columns(to->userdata, ROW_COLUMNS(LOOP_NAMES), ROW_LENGTH(LOOP_NAMES), value,
 		sizeof(value) / sizeof(*value));
-	for (uint32_t i = 0; i < f->site_keys.n_keys && r == 0; i++)
+	for (uint32_t i = 0; i < f->sites.keys.n_keys && r == 0; i++)
 		if (rows->own[i].any)
-			r = tell_row(f, &f->site[i], text_of(&f->texts, f->site[i].readable),
-				&rows->own[i], to);
-	for (uint32_t i = 0; i < f->keys.n_keys && r == 0; i++)
-		if (f->keys.key[i].part[0] == 0 && f->fact[i].samples > 0)
+			r = tell_row(f, &f->sites.site[i],
+				text_of(&f->texts, f->sites.site[i].readable), &rows->own[i], to);
+	for (uint32_t i = 0; i < f->table.keys.n_keys && r == 0; i++)
+		if (f->table.keys.key[i].part[0] == 0 && f->table.fact[i].samples > 0)
 			r = tell_uncounted(f, i, to);
 	return r;
 }
@@ -131,19 +131,17 @@ static int tell(const struct loop_sums *rows, const struct sums_reader *to)
 int query_loop_sums(const struct loop_origin *from, const struct query_filter *filter,
 	const struct sums_reader *to, struct query_error *ret_error)
 {
-	const struct query_question plain = {.by = QUERY_BY_FUNCTION, .filter = filter};
 	const struct answer of = {.provenance = to->provenance, .userdata = to->userdata};
 	struct loop_sums *rows = calloc(1, sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;
 	struct loop_facts *f = &rows->facts;
-	f->filter = filter;
-	f->samples = true;
-	provenance_expect(&f->provenance, &plain);
+	loop_facts_begin(
+		f, &(struct facts_question){.filter = filter, .samples = true}, QUERY_BY_FUNCTION);
 	int r = loop_facts_read(f, from, ret_error);
 	if (r == 0) {
 		loop_facts_scale(f);
-		rows->own = calloc((size_t)f->site_keys.n_keys + 1, sizeof(*rows->own));
+		rows->own = calloc((size_t)f->sites.keys.n_keys + 1, sizeof(*rows->own));
 		r = rows->own ? 0 : -ENOMEM;
 	}
 	if (r == 0) {

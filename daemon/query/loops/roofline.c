@@ -88,25 +88,25 @@ static void add_sums(struct roof_sums *to, const struct roof_sums *from)
 
 static bool is_region(const struct loop_facts *f, uint32_t site)
 {
-	return site != 0 && f->site[site - 1].kind == LOOP_SITE_REGION;
+	return site != 0 && f->sites.site[site - 1].kind == LOOP_SITE_REGION;
 }
 
 static bool is_callee(const struct loop_facts *f, uint32_t site)
 {
-	return site != 0 && f->site[site - 1].kind == LOOP_SITE_CALLEE;
+	return site != 0 && f->sites.site[site - 1].kind == LOOP_SITE_CALLEE;
 }
 
 static bool is_block(const struct loop_facts *f, uint32_t site)
 {
-	return site != 0 && f->site[site - 1].kind == LOOP_SITE_BLOCK;
+	return site != 0 && f->sites.site[site - 1].kind == LOOP_SITE_BLOCK;
 }
 
 /* The group that stands for code outside of all regions; 0: none. */
 static uint32_t outside(const struct loop_facts *f)
 {
-	for (uint32_t i = 0; i < f->site_keys.n_keys; i++) {
-		const char *name = text_of(&f->texts, f->site[i].subprogram);
-		if (f->site[i].kind == LOOP_SITE_REGION && name && !*name)
+	for (uint32_t i = 0; i < f->sites.keys.n_keys; i++) {
+		const char *name = text_of(&f->texts, f->sites.site[i].subprogram);
+		if (f->sites.site[i].kind == LOOP_SITE_REGION && name && !*name)
 			return i + 1;
 	}
 	return 0;
@@ -130,20 +130,21 @@ static void sum_self(struct roofline *r)
 {
 	const struct loop_facts *f = &r->facts;
 	uint32_t no_region = outside(f);
-	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
-		uint32_t group = group_of(r, &f->keys.key[i], no_region);
+	for (uint32_t i = 0; i < f->table.keys.n_keys; i++) {
+		uint32_t group = group_of(r, &f->table.keys.key[i], no_region);
 		if (group == 0)
 			continue;
-		uint32_t site = (uint32_t)f->keys.key[i].part[0];
+		uint32_t site = (uint32_t)f->table.keys.key[i].part[0];
 		/* how often a loop was entered says nothing of the region that it is in, and a
 		 * block's entries nothing of its loop; a region's time is its thread's once more */
 		bool own = r->q.by == ROOFLINE_REGION ? is_region(f, site)
 			   : is_region(f, site)       ? site == no_region
 			   : is_callee(f, site)       ? r->q.by != ROOFLINE_THREAD
 						      : !is_block(f, site);
-		add_fact(&r->self[group - 1], &f->fact[i], own);
-		bool is_function = f->keys.key[i].part[0] != 0 &&
-				   f->site[f->keys.key[i].part[0] - 1].kind == LOOP_SITE_FUNCTION;
+		add_fact(&r->self[group - 1], &f->table.fact[i], own);
+		bool is_function =
+			f->table.keys.key[i].part[0] != 0 &&
+			f->sites.site[f->table.keys.key[i].part[0] - 1].kind == LOOP_SITE_FUNCTION;
 		r->self[group - 1].n_scarce += is_function && loop_facts_is_scarce(f, i);
 	}
 }
@@ -157,7 +158,7 @@ static void sum_total(struct roofline *r)
 	if (r->q.by == ROOFLINE_THREAD)
 		return;
 	for (uint32_t i = r->n_groups; i > 0; i--) {
-		uint32_t parent = f->site[i - 1].parent;
+		uint32_t parent = f->sites.site[i - 1].parent;
 		/* a copy is its caller's work, another callee's time is not */
 		bool is_own_work = !roofline_is_callee(r, i - 1) || roofline_is_copy(r, i - 1);
 		if (parent != 0 && parent < i && is_own_work)
@@ -192,7 +193,7 @@ static bool is_wanted(const struct roofline *r, uint32_t group)
 	const double *v = r->total[group].value;
 	if (r->q.by == ROOFLINE_LOOP && roofline_is_copy(r, group))
 		return roofline_is_loop(r, group);
-	if (r->q.by != ROOFLINE_THREAD && r->facts.site[group].kind != kinds[r->q.by])
+	if (r->q.by != ROOFLINE_THREAD && r->facts.sites.site[group].kind != kinds[r->q.by])
 		return false;
 	return v[LOOP_INSTRUCTIONS] > 0 || v[LOOP_ENTRIES] > 0 || v[LOOP_ITERATIONS] > 0 ||
 	       v[LOOP_TIME_NS] > 0;
@@ -220,7 +221,7 @@ static void forget_rates(struct roof_figures *f)
 static bool is_unfinished(const struct roofline *r, uint32_t group)
 {
 	const double *own = r->self[group].value;
-	if (!(r->facts.site[group].flags & MPERF_SCOPE_HOISTED) || own[LOOP_TIME_NS] <= 0 ||
+	if (!(r->facts.sites.site[group].flags & MPERF_SCOPE_HOISTED) || own[LOOP_TIME_NS] <= 0 ||
 		(own[LOOP_ENTRIES] > 0 && own[LOOP_TIMED_ENTRIES] > 0))
 		return false;
 	const bool has_inner = r->total[group].value[LOOP_INSTRUCTIONS] > own[LOOP_INSTRUCTIONS];
@@ -286,16 +287,16 @@ static double span_of(const struct loop_facts *f)
 {
 	double span_ns = 0;
 	uint32_t no_region = outside(f);
-	for (uint32_t i = 0; i < f->keys.n_keys; i++)
-		if (no_region && f->keys.key[i].part[0] == no_region)
-			span_ns += (double)f->fact[i].value[LOOP_VALUE(LOOP_SPAN_NS, false)];
+	for (uint32_t i = 0; i < f->table.keys.n_keys; i++)
+		if (no_region && f->table.keys.key[i].part[0] == no_region)
+			span_ns += (double)f->table.fact[i].value[LOOP_VALUE(LOOP_SPAN_NS, false)];
 	return span_ns;
 }
 
 static int work_out(struct roofline *r, const struct answer *answer)
 {
 	const struct loop_facts *f = &r->facts;
-	r->n_groups = r->q.by == ROOFLINE_THREAD ? f->who_keys.n_keys : f->site_keys.n_keys;
+	r->n_groups = r->q.by == ROOFLINE_THREAD ? f->whos.keys.n_keys : f->sites.keys.n_keys;
 	size_t n = (size_t)r->n_groups + 1;
 	r->self = calloc(n, sizeof(*r->self));
 	r->total = calloc(n, sizeof(*r->total));
@@ -336,17 +337,15 @@ DEFINE_CLEANUP(struct roofline *, roofline_free)
 
 static struct roofline *roofline_new(const struct roofline_question *question)
 {
-	static const struct query_filter everything = {0};
 	struct roofline *r = calloc(1, sizeof(*r));
 	if (!r)
 		return NULL;
 	r->q = *question;
-	r->facts.filter = question->filter ? question->filter : &everything;
-	r->facts.by_thread = question->by == ROOFLINE_THREAD;
-	r->facts.by_region = question->by == ROOFLINE_REGION;
-	r->facts.samples = true;
-	const struct query_question plain = {.by = QUERY_BY_FUNCTION, .filter = r->facts.filter};
-	provenance_expect(&r->facts.provenance, &plain);
+	const struct facts_question wish = {.filter = question->filter,
+		.by_thread = question->by == ROOFLINE_THREAD,
+		.by_region = question->by == ROOFLINE_REGION,
+		.samples = true};
+	loop_facts_begin(&r->facts, &wish, QUERY_BY_FUNCTION);
 	return r;
 }
 

@@ -28,7 +28,7 @@ struct callees {
 
 bool roofline_is_callee(const struct roofline *r, uint32_t group)
 {
-	return r->q.by != ROOFLINE_THREAD && r->facts.site[group].kind == LOOP_SITE_CALLEE;
+	return r->q.by != ROOFLINE_THREAD && r->facts.sites.site[group].kind == LOOP_SITE_CALLEE;
 }
 
 bool roofline_is_copy(const struct roofline *r, uint32_t group)
@@ -41,9 +41,9 @@ bool roofline_is_loop(const struct roofline *r, uint32_t group)
 {
 	const struct loop_facts *f = &r->facts;
 	if (!roofline_is_copy(r, group))
-		return r->q.by != ROOFLINE_THREAD && f->site[group].kind == LOOP_SITE_LOOP;
-	uint32_t caller = loop_facts_owner(f, f->site[group].parent);
-	return caller != 0 && f->site[caller - 1].kind == LOOP_SITE_LOOP;
+		return r->q.by != ROOFLINE_THREAD && f->sites.site[group].kind == LOOP_SITE_LOOP;
+	uint32_t caller = loop_facts_owner(f, f->sites.site[group].parent);
+	return caller != 0 && f->sites.site[caller - 1].kind == LOOP_SITE_LOOP;
 }
 
 int roofline_find_inside(struct roofline *r)
@@ -56,8 +56,8 @@ int roofline_find_inside(struct roofline *r)
 	if (!r->first_inside || !r->next_inside)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < r->n_groups; i++) {
-		uint32_t around = loop_facts_owner(f, f->site[i].parent);
-		if (f->site[i].kind != LOOP_SITE_LOOP || around == 0 || around > i)
+		uint32_t around = loop_facts_owner(f, f->sites.site[i].parent);
+		if (f->sites.site[i].kind != LOOP_SITE_LOOP || around == 0 || around > i)
 			continue;
 		r->next_inside[i] = r->first_inside[around - 1];
 		r->first_inside[around - 1] = i + 1;
@@ -82,7 +82,7 @@ bool roofline_has_callees(const struct roofline *r)
 static void add(struct callees *c, const struct roofline *r, uint32_t group)
 {
 	const struct roof_sums *s = &r->self[group];
-	uint32_t name = r->facts.site[group].readable;
+	uint32_t name = r->facts.sites.site[group].readable;
 	unsigned i = 0;
 	while (i < c->n && c->one[i].name != name)
 		i++;
@@ -99,7 +99,7 @@ static void add(struct callees *c, const struct roofline *r, uint32_t group)
 /* Recurses as deep as loops are nested: LOOP_DEPTH_MAX. */
 static void collect(struct callees *c, const struct roofline *r, uint32_t group)
 {
-	const struct fact_site *site = r->facts.site;
+	const struct fact_site *site = r->facts.sites.site;
 	for (uint32_t i = site[group].first_callee; i != 0; i = site[i - 1].next_callee)
 		if (i <= r->n_groups && is_unseen(r, i - 1))
 			add(c, r, i - 1);

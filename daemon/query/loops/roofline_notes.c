@@ -50,7 +50,7 @@ static struct found find(const struct roofline *r)
 				 r->total_time[group].clock == ROOF_NO_CLOCK;
 		found.modelled |= r->total[group].modelled_bytes > 0;
 		found.assembly |= r->q.by != ROOFLINE_THREAD &&
-				  r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
+				  r->facts.sites.site[group].flags & MPERF_SCOPE_ASSEMBLY;
 	}
 	return found;
 }
@@ -81,8 +81,8 @@ static void note_workers(struct roofline *r)
 {
 	char text[NOTE_BYTES];
 	uint32_t outside = 0, inside = 0;
-	for (uint32_t i = 0; i < r->facts.who_keys.n_keys; i++) {
-		const struct fact_who *who = &r->facts.who[i];
+	for (uint32_t i = 0; i < r->facts.whos.keys.n_keys; i++) {
+		const struct fact_who *who = &r->facts.whos.who[i];
 		inside += who->counted_inside;
 		outside += who->counted_outside && !who->counted_inside;
 	}
@@ -105,9 +105,9 @@ struct uncounted {
 static void find_uncounted(const struct roofline *r, struct uncounted ret[static UNCOUNTED_NOTED])
 {
 	const struct loop_facts *f = &r->facts;
-	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
-		const uint64_t *part = f->keys.key[i].part;
-		struct uncounted u = {part[3], f->fact[i].sampled_ns};
+	for (uint32_t i = 0; i < f->table.keys.n_keys; i++) {
+		const uint64_t *part = f->table.keys.key[i].part;
+		struct uncounted u = {part[3], f->table.fact[i].sampled_ns};
 		if (part[0] != 0 || part[1] != FACT_ANY_REGION || u.name == 0)
 			continue;
 		for (unsigned k = 0; k < UNCOUNTED_NOTED; k++) {
@@ -198,12 +198,12 @@ static void note_limits(struct roofline *r, const struct found *found)
 			"and let mperfd sample.");
 	if (r->q.by == ROOFLINE_REGION)
 		note_workers(r);
-	if (r->facts.granted_left_out)
+	if (r->facts.granted.left_out)
 		note(r, "Different events were counted at different times; only four are shown.");
-	if (r->facts.n_scarce > 0)
+	if (r->facts.scaled.n_scarce > 0)
 		note(r, "Some functions or loops were entered fewer times than 1 in N: see the "
 			"column unseen.");
-	if (r->facts.sampled)
+	if (r->facts.scaled.any)
 		note(r, "Not all entries counted: counts are scaled; the column sampling_error "
 			"says how well.");
 	note_measured(r);
@@ -247,16 +247,16 @@ static void explain(struct roofline *r, const struct found *found)
 		"estimates it without the cost of counting (Examem, equations 1 to 5), from "
 		"counted accesses, instructions and updates.");
 	explain_costs(r);
-	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
+	if (r->q.by == ROOFLINE_REGION && r->facts.granted.n > 0)
 		note(r, "Events of regions count user code, in entries that began after the "
 			"thread got its counters ('counted for').");
-	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
+	if (r->q.by == ROOFLINE_REGION && r->facts.granted.n > 0)
 		explain_dram(r);
 	if (r->any_measured_in_part)
 		note(r, "Errors of regions are standard errors, from how much measured entries in "
 			"a "
 			"row differ. To measure all: MPERF_REGION_SAMPLE=1.");
-	if (r->facts.sampled)
+	if (r->facts.scaled.any)
 		note(r, "The column sampling_error is how far off scaled counts may be if entries "
 			"differ by as much as their mean. To count more of them: MPERF_SAMPLE=1.");
 	if (found->modelled)

@@ -125,7 +125,7 @@ static void sum(struct nests *n)
 /* The last ordinal of a nest's path, as 12 of "1.3.12". */
 static unsigned long ordinal(const struct roofline *r, uint32_t group)
 {
-	const char *path = text_of(&r->facts.texts, r->facts.site[group].nest);
+	const char *path = text_of(&r->facts.texts, r->facts.sites.site[group].nest);
 	const char *last = path ? strrchr(path, '.') : NULL;
 	return last ? strtoul(last + 1, NULL, 10) : 0;
 }
@@ -133,7 +133,7 @@ static unsigned long ordinal(const struct roofline *r, uint32_t group)
 static int compare_siblings(const struct roofline *r, uint32_t a, uint32_t b)
 {
 	unsigned long i = ordinal(r, a), j = ordinal(r, b);
-	uint32_t k = r->facts.site[a].line, l = r->facts.site[b].line;
+	uint32_t k = r->facts.sites.site[a].line, l = r->facts.sites.site[b].line;
 	int order = (i > j) - (i < j);
 	if (order == 0)
 		order = (k > l) - (k < l);

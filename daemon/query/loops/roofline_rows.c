@@ -85,11 +85,6 @@ static const struct answer_column key_columns[N_ROOFLINE_BY][KEYS_MAX + 1] = {
 /* Each event of regions has a column, and some that follow from it. */
 #define PER_INSTRUCTIONS 1000.0
 
-static const char *granted_name(const struct roofline *r, unsigned i)
-{
-	return text_of(&r->facts.texts, r->facts.granted[i]);
-}
-
 static bool has_rate(const struct roofline *r, unsigned i)
 {
 	int instructions = granted_find(&r->facts, "instructions");
@@ -110,11 +105,11 @@ static size_t granted_columns(const struct roofline *r, struct granted_names *na
 	if (r->any_measured_in_part)
 		c[n++] = (struct answer_column){
 			"measured_entries", "Measured", MPERF__UNIT__UNIT_COUNT};
-	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
+	if (r->q.by != ROOFLINE_REGION || r->facts.granted.n == 0)
 		return n;
 	c[n++] = (struct answer_column){"granted_ns", "Counted for", MPERF__UNIT__UNIT_NS};
-	for (unsigned i = 0; i < r->facts.n_granted; i++) {
-		const char *name = granted_name(r, i);
+	for (unsigned i = 0; i < r->facts.granted.n; i++) {
+		const char *name = granted_name(&r->facts, i);
 		snprintf(names->name[i], sizeof(names->name[i]), EVENT_COLUMN "%.63s", name);
 		c[n++] = (struct answer_column){names->name[i], name, MPERF__UNIT__UNIT_COUNT};
 		snprintf(
@@ -160,10 +155,10 @@ static void put_granted(struct row *row, const struct roofline *r, const struct 
 	if (r->any_measured_in_part) /* a region without these figures measured all of its entries */
 		put(row, figure_count(v[LOOP_REPRESENTED] > 0 ? v[LOOP_TIMED_ENTRIES]
 							      : v[LOOP_ENTRIES]));
-	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
+	if (r->q.by != ROOFLINE_REGION || r->facts.granted.n == 0)
 		return;
 	put(row, figure_known(ns > 0 ? ns : -1));
-	for (unsigned i = 0; i < r->facts.n_granted; i++) {
+	for (unsigned i = 0; i < r->facts.granted.n; i++) {
 		double count = counts[i] = granted_count(r, from, (int)i);
 		put(row, figure_known(count));
 		if (r->any_measured_in_part)
@@ -235,21 +230,22 @@ static void put_region(struct row *row, const struct loop_facts *f, const struct
 	const char *name = text_of(&f->texts, s->subprogram);
 	put_text(row, name && *name ? name : "[no region]");
 	put_text(row, place_text(row, f, s));
-	put_text(row, s->parent ? text_of(&f->texts, f->site[s->parent - 1].subprogram) : NULL);
+	put_text(row,
+		s->parent ? text_of(&f->texts, f->sites.site[s->parent - 1].subprogram) : NULL);
 }
 
 static void put_key(struct row *row, const struct roofline *r, uint32_t group)
 {
 	const struct loop_facts *f = &r->facts;
 	if (r->q.by == ROOFLINE_REGION) {
-		put_region(row, f, &f->site[group]);
+		put_region(row, f, &f->sites.site[group]);
 	} else if (r->q.by != ROOFLINE_THREAD) {
-		put_site(row, f, &f->site[group]);
+		put_site(row, f, &f->sites.site[group]);
 	} else {
-		put_text(row, text_of(&f->texts, f->who[group].comm));
-		int32_t pid = f->who[group].pid; /* 0: of a file, which tells none */
+		put_text(row, text_of(&f->texts, f->whos.who[group].comm));
+		int32_t pid = f->whos.who[group].pid; /* 0: of a file, which tells none */
 		put(row, figure_known(pid > 0 ? pid : -1));
-		put(row, figure_count(f->who[group].tid));
+		put(row, figure_count(f->whos.who[group].tid));
 	}
 }
 
@@ -280,8 +276,8 @@ static const char *unseen_text(
 	uint32_t group = from->group;
 	const struct roof_sums *s = &r->total[group];
 	char calls[CALLEES_BYTES];
-	bool assembly =
-		r->q.by != ROOFLINE_THREAD && r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
+	bool assembly = r->q.by != ROOFLINE_THREAD &&
+			r->facts.sites.site[group].flags & MPERF_SCOPE_ASSEMBLY;
 	struct roof_share share = roof_share_of(r, group);
 	bool is_site = r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_FUNCTION;
 	size_t n = 0;

@@ -43,17 +43,17 @@
 
 double roofline_cpu_share(const struct roofline *r)
 {
-	double cpu = r->span_ns > 0 ? r->facts.sampled_ns / r->span_ns : 1;
-	return r->facts.samples_taken < CPU_SAMPLES_MIN || cpu >= CPU_NOTED ? 1 : cpu;
+	double cpu = r->span_ns > 0 ? r->facts.samples.taken.ns / r->span_ns : 1;
+	return r->facts.samples.taken.n < CPU_SAMPLES_MIN || cpu >= CPU_NOTED ? 1 : cpu;
 }
 
 uint32_t roofline_loop_around(const struct roofline *r, uint32_t group)
 {
 	if (r->q.by != ROOFLINE_LOOP)
 		return 0;
-	uint32_t parent = loop_facts_owner(&r->facts, r->facts.site[group].parent);
-	bool is_loop =
-		parent != 0 && parent <= group && r->facts.site[parent - 1].kind == LOOP_SITE_LOOP;
+	uint32_t parent = loop_facts_owner(&r->facts, r->facts.sites.site[group].parent);
+	bool is_loop = parent != 0 && parent <= group &&
+		       r->facts.sites.site[parent - 1].kind == LOOP_SITE_LOOP;
 	return is_loop ? parent : 0;
 }
 
@@ -66,8 +66,8 @@ static bool is_loop(const struct roofline *r, uint32_t group)
 static uint32_t function_of(const struct roofline *r, uint32_t group)
 {
 	uint32_t i = group + 1;
-	while (i != 0 && r->facts.site[i - 1].kind != LOOP_SITE_FUNCTION)
-		i = r->facts.site[i - 1].parent;
+	while (i != 0 && r->facts.sites.site[i - 1].kind != LOOP_SITE_FUNCTION)
+		i = r->facts.sites.site[i - 1].parent;
 	return i;
 }
 
@@ -132,12 +132,12 @@ static double work_of(const struct roofline *r, uint32_t group)
 /* Is it a copy that samples cannot reach, since they do not know their callers? */
 static bool is_unplaced(const struct roofline *r, uint32_t group)
 {
-	return roofline_is_copy(r, group) && !r->facts.callers;
+	return roofline_is_copy(r, group) && !r->facts.samples.callers;
 }
 
 static bool has_unplaced(const struct roofline *r, const struct nest *nest)
 {
-	return nest->n_copies > 0 && !r->facts.callers;
+	return nest->n_copies > 0 && !r->facts.samples.callers;
 }
 
 /* Loops are behind those around them. */
@@ -155,7 +155,7 @@ static void sum_nests(const struct roofline *r, struct nests *n)
 		double work = work_of(r, i);
 		if (n->of[i] == i + 1) {
 			nest->ns = s->value[LOOP_TIME_NS];
-			nest->has_lines = has_lines(&r->facts.site[i]);
+			nest->has_lines = has_lines(&r->facts.sites.site[i]);
 		}
 		nest->sampled_ns += s->sampled_ns;
 		nest->few_ns += has_few(s) ? s->sampled_ns : 0;
@@ -172,7 +172,7 @@ static void sum_nests(const struct roofline *r, struct nests *n)
  * is in another function's code. */
 static uint32_t function_of_nest(const struct roofline *r, uint32_t group, const struct nests *n)
 {
-	const char *inlined_at = text_of(&r->facts.texts, r->facts.site[group].inlined_at);
+	const char *inlined_at = text_of(&r->facts.texts, r->facts.sites.site[group].inlined_at);
 	const struct nest *nest = &n->nest[group];
 	bool is_own = n->of[group] == group + 1 && nest->calls <= 0 && !has_unplaced(r, nest);
 	return is_own && !(inlined_at && *inlined_at) ? function_of(r, group) : 0;
@@ -329,7 +329,7 @@ static int times_of_loops(struct roofline *r)
 /* Did a loop run for a time that nobody measured? Only for loops that no other one surrounds. */
 static bool ran_untimed(const struct roofline *r, uint32_t group)
 {
-	uint32_t parent = loop_facts_owner(&r->facts, r->facts.site[group].parent);
+	uint32_t parent = loop_facts_owner(&r->facts, r->facts.sites.site[group].parent);
 	const double *own = r->self[group].value, *total = r->total[group].value;
 	bool is_outermost = parent == 0 || !is_loop(r, parent - 1);
 	return is_outermost && own[LOOP_TIME_NS] <= 0 &&
@@ -356,7 +356,7 @@ static void times_of_functions(struct roofline *r)
 			total->ns < r->total[i].sampled_ns || roofline_cpu_share(r) < 1)
 			*total = sampled(&r->total[i]);
 		r->self_time[i] = sampled(&r->self[i]);
-		if (r->self[i].samples == 0 && r->facts.sampled_ns > 0)
+		if (r->self[i].samples == 0 && r->facts.samples.taken.ns > 0)
 			r->self_time[i].ns = 0;
 	}
 }
@@ -393,9 +393,9 @@ static double whole_of_sites(const struct roofline *r)
 	const struct roof_time *time = r->q.by == ROOFLINE_LOOP ? r->self_time : r->total_time;
 	double sum_ns = 0;
 	for (uint32_t i = 0; i < r->n_groups; i++)
-		if (r->q.by == ROOFLINE_LOOP || r->facts.site[i].kind == LOOP_SITE_FUNCTION)
+		if (r->q.by == ROOFLINE_LOOP || r->facts.sites.site[i].kind == LOOP_SITE_FUNCTION)
 			sum_ns += fmax(time[i].ns, 0);
-	return fmax(r->facts.sampled_ns > 0 ? r->facts.sampled_ns : r->span_ns, sum_ns);
+	return fmax(r->facts.samples.taken.ns > 0 ? r->facts.samples.taken.ns : r->span_ns, sum_ns);
 }
 
 int roofline_times(struct roofline *r)
@@ -416,7 +416,7 @@ int roofline_times(struct roofline *r)
 		break;
 	default:
 		times_of_threads(r);
-		r->whole_ns = r->span_ns > 0 ? r->span_ns : r->facts.sampled_ns;
+		r->whole_ns = r->span_ns > 0 ? r->span_ns : r->facts.samples.taken.ns;
 		break;
 	}
 	return outcome;

@@ -25,7 +25,7 @@ static const char *order(
 	static char text[SITES_MAX + 1];
 	struct roofline r = {
 		.q = q, .n_groups = n, .n_rows = n, .row = row, .self = sums, .total = sums};
-	r.facts.site = site;
+	r.facts.sites.site = site;
 	for (uint32_t i = 0; i < n; i++) {
 		site[i] = (struct fact_site){
 			.kind = LOOP_SITE_LOOP, .parent = parents[i], .line = line[i]};
@@ -75,7 +75,7 @@ TEST(nests_deeper_than_a_row_can_say_have_an_order)
 	static struct roof_row rows[DEEP];
 	struct roofline r = {
 		.n_groups = DEEP, .n_rows = DEEP, .row = rows, .self = none, .total = none};
-	r.facts.site = sites;
+	r.facts.sites.site = sites;
 	for (uint32_t i = 0; i < DEEP; i++) {
 		sites[i] = (struct fact_site){.kind = LOOP_SITE_LOOP, .parent = i};
 		rows[i] = (struct roof_row){.group = i,

@@ -34,8 +34,8 @@ static void clear(uint32_t n)
 		.total = total,
 		.self_time = self_time,
 		.total_time = total_time,
-		.facts.site = site,
-		.facts.callers = callers};
+		.facts.sites.site = site,
+		.facts.samples.callers = callers};
 	memset(self_time, 0, sizeof(self_time));
 	memset(total_time, 0, sizeof(total_time));
 }
@@ -65,7 +65,7 @@ static void give(const struct given *given, uint32_t n)
 				[LOOP_CALLS] = given[i].calls,
 				[LOOP_LOADS] = given[i].copied,
 				[LOOP_BYTES_LOADED] = 8 * given[i].copied}};
-		r.facts.sampled_ns += self[i].sampled_ns;
+		r.facts.samples.taken.ns += self[i].sampled_ns;
 		total[i] = self[i];
 	}
 	sum_totals(n);
@@ -86,7 +86,7 @@ static void give_function(const struct given *given, uint32_t n)
 			.sampled_ns = SAMPLE_NS * (double)given[i].samples,
 			.value = {[LOOP_TIME_NS] = given[i].measured_ns,
 				[LOOP_INSTRUCTIONS] = given[i].instructions}};
-		r.facts.sampled_ns += self[i + 1].sampled_ns;
+		r.facts.samples.taken.ns += self[i + 1].sampled_ns;
 		total[i + 1] = self[i + 1];
 	}
 	sum_totals(n + 1);
@@ -138,8 +138,8 @@ static void give_clocks(const struct given *given, uint32_t n, double span_ns, u
 		self[i + 1].value[LOOP_CALLS] = given[i].calls;
 	r.q.by = ROOFLINE_LOOP;
 	r.span_ns = span_ns;
-	r.facts.samples_taken = total[0].samples;
-	r.facts.sampled_ns = total[0].sampled_ns;
+	r.facts.samples.taken.n = total[0].samples;
+	r.facts.samples.taken.ns = total[0].sampled_ns;
 	memset(self_time, 0, sizeof(self_time));
 	memset(total_time, 0, sizeof(total_time));
 	ck_assert_int_eq(roofline_times(&r), 0);
@@ -305,7 +305,7 @@ TEST(without_lines_no_sample_says_that_a_loop_took_no_time)
 	site[1] = (struct fact_site){.kind = LOOP_SITE_LOOP, .parent = 1};
 	self[0] = total[0] = (struct roof_sums){.samples = 30, .sampled_ns = 30 * SAMPLE_NS};
 	self[1] = total[1] = (struct roof_sums){.value = {[LOOP_INSTRUCTIONS] = 10}};
-	r.facts.sampled_ns = 30 * SAMPLE_NS;
+	r.facts.samples.taken.ns = 30 * SAMPLE_NS;
 	ck_assert_int_eq(roofline_times(&r), 0);
 	ck_assert(self_time[1].ns < 0);
 	ck_assert_int_eq(self_time[1].clock, ROOF_NO_CLOCK);
