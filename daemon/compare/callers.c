@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A function that is on one side only may have another name, or be inlined now. Its callers, and
- * inlined code of its name in other functions, show both. Filters of the question do not apply here:
+ * A function that is on one side only may have got another name: its callers show that. Or it is inlined now: code of
+ * its name that was inlined into others shows that. Filters of the question do not apply here:
  * a function has the same callers in each process.
  */
 #include "daemon/compare/gather_private.h"

@@ -88,7 +88,7 @@ static int change_of(const struct compare_runs *runs, const double *value, const
 int compare_values(const struct gather *g, const struct compare_runs *runs, size_t row,
 	struct compare_value_names *names, struct row_builder *to)
 {
-	/* that of a loop is shown without the values that changed */
+	/* a loop's change has the title of its value, since the values themselves are not shown */
 	const struct form forms[] = {{"baseline_", "", NULL, false},
 		{"candidate_", "", "Candidate", false},
 		{"", "_change", gather_is_by_loop(g) ? NULL : "Change", true},
@@ -113,7 +113,7 @@ int compare_values(const struct gather *g, const struct compare_runs *runs, size
 	return r;
 }
 
-int compare_values_beside(const struct gather *g, const struct compare_runs *runs,
+int compare_values_side_by_side(const struct gather *g, const struct compare_runs *runs,
 	const size_t row[2], struct compare_value_names *names, struct row_builder *to)
 {
 	static const struct form forms[] = {{"", "_a", NULL, false}, {"", "_b", "B", false}};

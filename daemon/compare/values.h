@@ -20,8 +20,8 @@ int compare_values(const struct gather *g, const struct compare_runs *runs, size
 
 /* For machines side by side, whose changes mean nothing: of each value the two sides alone. Of two rows, which may
  * be the same: a function can have another name. */
-#define COMPARE_BESIDE_COLUMNS (2 * GATHER_VALUES_MAX)
-int compare_values_beside(const struct gather *g, const struct compare_runs *runs,
+#define COMPARE_SIDE_COLUMNS (2 * GATHER_VALUES_MAX)
+int compare_values_side_by_side(const struct gather *g, const struct compare_runs *runs,
 	const size_t row[2], struct compare_value_names *names, struct row_builder *to);
 
 /* Add a row's cycles, instructions and their quotient, of both sides, with the interval of the change of each; for

@@ -64,7 +64,7 @@ TEST(columns_are_named_after_the_value)
 	ck_assert_str_eq(c[HIGH].name, "mpki_high");
 	ck_assert_int_eq(c[CHANGE].unit, MPERF__UNIT__UNIT_SHARE);
 	ck_assert_int_eq(
-		compare_values_beside(g, runs, (const size_t[]){0, 0}, &names, &beside), 0);
+		compare_values_side_by_side(g, runs, (const size_t[]){0, 0}, &names, &beside), 0);
 	ck_assert_uint_eq(beside.n, 2);
 	ck_assert_str_eq(c[1].name, "mpki_b");
 }
@@ -118,7 +118,7 @@ TEST(a_value_that_no_run_counted_is_noted)
 TEST(side_by_side_a_row_can_have_another_name_on_each)
 {
 	compare_made(2, (double[]){4, 5}, (double[]){0, 0});
-	ck_assert_int_eq(compare_values_beside(g, runs, (const size_t[]){0, 0}, &names,
+	ck_assert_int_eq(compare_values_side_by_side(g, runs, (const size_t[]){0, 0}, &names,
 				 &(struct row_builder){.value = v}),
 		0);
 	near(0, 4);

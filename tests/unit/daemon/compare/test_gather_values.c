@@ -220,22 +220,22 @@ static size_t row_of(const char *nest)
 
 TEST(a_loop_of_the_same_line_at_another_place_has_moved)
 {
-	_cleanup_(freep) struct became *became = NULL;
+	_cleanup_(freep) struct function_rename *renames = NULL;
 	loops_begin((const struct loop[]){{"1.2", 10, false}, {"1.3", 10, true}, {"2", 20, false},
 			    {"3", 30, true}},
 		4);
-	ck_assert_int_eq(became_find(g, 4, &became), 0);
-	ck_assert_int_eq(became[row_of("1.2")].kind, BECAME_MOVED);
-	ck_assert_uint_eq(became[row_of("1.2")].other, row_of("1.3"));
-	ck_assert_uint_eq(became[row_of("1.3")].other, row_of("1.2"));
-	ck_assert_int_eq(became[row_of("2")].kind, BECAME_NOTHING); /* another line */
-	ck_assert_int_eq(became[row_of("3")].kind, BECAME_NOTHING);
+	ck_assert_int_eq(renames_find(g, 4, &renames), 0);
+	ck_assert_int_eq(renames[row_of("1.2")].kind, RENAME_MOVED);
+	ck_assert_uint_eq(renames[row_of("1.2")].other, row_of("1.3"));
+	ck_assert_uint_eq(renames[row_of("1.3")].other, row_of("1.2"));
+	ck_assert_int_eq(renames[row_of("2")].kind, RENAME_NONE); /* another line */
+	ck_assert_int_eq(renames[row_of("3")].kind, RENAME_NONE);
 }
 
 TEST(of_several_loops_of_a_line_nobody_can_tell)
 {
-	_cleanup_(freep) struct became *became = NULL;
+	_cleanup_(freep) struct function_rename *renames = NULL;
 	loops_begin((const struct loop[]){{"1", 10, false}, {"2", 10, true}, {"3", 10, true}}, 3);
-	ck_assert_int_eq(became_find(g, 3, &became), 0);
-	ck_assert_int_eq(became[row_of("1")].kind, BECAME_NOTHING);
+	ck_assert_int_eq(renames_find(g, 3, &renames), 0);
+	ck_assert_int_eq(renames[row_of("1")].kind, RENAME_NONE);
 }
