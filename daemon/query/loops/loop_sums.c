@@ -40,6 +40,12 @@ struct loop_sums {
 	VALUE("gops", "GFLOP/s", false, own->ns > 0 ? own->ops / own->ns : 0)                      \
 	VALUE("gbytes", "GB/s", false, own->ns > 0 ? own->bytes / own->ns : 0)
 
+/* NAN: nothing was counted. */
+static double above_0(double value)
+{
+	return value > 0 ? value : NAN;
+}
+
 /* --- sums ------------------------------------------------------------------------------------- */
 
 /* Both the counted and the modelled part. */
@@ -85,7 +91,7 @@ static int tell_row(const struct loop_facts *f, const struct fact_site *s, const
 	const struct own *own, const struct sums_reader *to)
 {
 	const bool is_loop = s->kind == LOOP_SITE_LOOP;
-#define VALUE(name, title, adds_up, value) {(value) > 0 ? (value) : NAN, NAN},
+#define VALUE(name, title, adds_up, value) {above_0(value), NAN},
 	const struct sums_value value[] = {LOOP_VALUES(VALUE)};
 #undef VALUE
 	return to->row(to->userdata,

@@ -37,36 +37,32 @@ static void column_hex(const struct cursor *c, int column, char ret_hex[static 2
 	ret_hex[2 * n] = '\0';
 }
 
-/* The site that this file calls so; 0 none. 0, -errno. */
-static int site_by_id(struct loop_facts *f, int64_t id, uint32_t *ret_site)
+/* Where the site is that has this id in the file. Valid until the next. 0, -errno. */
+static int site_at(struct facts_segment *s, int64_t id, uint32_t **ret_site)
 {
-	uint32_t i, n = f->segment.site_ids.n_keys;
-	const struct key key = {{(uint64_t)id}};
-	int r = facts_outcome(key_get(&f->segment.site_ids, &key, &i));
-	if (r != 0)
-		return r;
-	r = array_grow(&f->segment.site_of_id, &f->segment.size_ids, i + 1,
-		sizeof(*f->segment.site_of_id));
+	uint32_t i;
+	int r = facts_outcome(key_get(&s->site_ids, &(struct key){{(uint64_t)id}}, &i));
 	if (r == 0)
-		*ret_site = i < n ? f->segment.site_of_id[i] : 0;
+		r = array_grow(&s->site_of_id, &s->size_ids, i + 1, sizeof(*s->site_of_id));
+	if (r == 0)
+		*ret_site = &s->site_of_id[i];
 	return r;
 }
 
-static int set_site_of_id(struct loop_facts *f, int64_t id, uint32_t site)
+/* The site, index + 1; 0: there is none. 0, -errno. */
+static int site_by_id(struct loop_facts *f, int64_t id, uint32_t *ret_site)
 {
-	uint32_t before, i;
-	int r = site_by_id(f, id, &before);
-	if (r != 0)
-		return r;
-	(void)key_get(&f->segment.site_ids, &(struct key){{(uint64_t)id}}, &i);
-	f->segment.site_of_id[i] = site;
-	return 0;
+	uint32_t *site;
+	int r = site_at(&f->segment, id, &site);
+	if (r == 0)
+		*ret_site = *site;
+	return r;
 }
 
 static int take_site(struct loop_facts *f, const struct cursor *c)
 {
 	char build_id[2 * 64 + 1];
-	uint32_t parent = 0, site;
+	uint32_t parent = 0, site, *at;
 	int64_t kind = cursor_integer(c, 1), around = cursor_integer(c, 8);
 	if (kind < LOOP_SITE_LOOP || kind > LOOP_SITE_LOCK)
 		return 0; /* of a later version */
@@ -99,7 +95,11 @@ static int take_site(struct loop_facts *f, const struct cursor *c)
 	} else {
 		r = loop_facts_site(f, &key, &site);
 	}
-	return r == 0 ? set_site_of_id(f, cursor_integer(c, 0), site) : r;
+	if (r == 0)
+		r = site_at(&f->segment, cursor_integer(c, 0), &at);
+	if (r == 0)
+		*at = site;
+	return r;
 }
 
 static int read_sites(struct loop_facts *f)
