@@ -24,6 +24,34 @@ int program_new(const struct program_options *o, struct program **ret_program)
 	return 0;
 }
 
+static bool has_room(const struct budget *b, uint64_t n)
+{
+	return n <= b->max && b->used <= b->max - n;
+}
+
+/* The rule for all that users hold (control/user.c): a single user has half, the next half of the
+ * remainder. */
+static bool leaves_enough(const struct budget *b, uint64_t n)
+{
+	return !b->leaves_half || has_room(b->above, b->used + n + n);
+}
+
+int program_charge(struct program *p, size_t n)
+{
+	for (const struct budget *b = &p->budget; b; b = b->above)
+		if (!has_room(b, n) || !leaves_enough(b, n))
+			return b == &p->budget ? FEED_MEMORY : FEED_MEMORY_ALL;
+	for (struct budget *b = &p->budget; b; b = b->above)
+		b->used += n;
+	return 0;
+}
+
+void program_discharge(struct program *p, size_t n)
+{
+	for (struct budget *b = &p->budget; b; b = b->above)
+		b->used -= n;
+}
+
 static int take_hello(struct program *p, const struct feed_message *m)
 {
 	const struct mperf_feed_hello *h = &m->hello;
@@ -43,9 +71,9 @@ static int take_hello(struct program *p, const struct feed_message *m)
 
 static int take_thread(struct program *p, const struct feed_message *m)
 {
-	const struct mperf_feed_thread *said = &m->thread;
+	const struct mperf_feed_thread *sent = &m->thread;
 	struct program_thread *t;
-	HASH_FIND(hh, p->threads, &said->thread, sizeof(said->thread), t);
+	HASH_FIND(hh, p->threads, &sent->thread, sizeof(sent->thread), t);
 	if (t)
 		return FEED_TWICE;
 	if (HASH_COUNT(p->threads) >= PROGRAM_THREADS_MAX)
@@ -56,9 +84,9 @@ static int take_thread(struct program *p, const struct feed_message *m)
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
-	t->id = said->thread;
-	t->tid = said->tid;
-	t->begin_ns = t->until_ns = said->begin_ns;
+	t->id = sent->thread;
+	t->tid = sent->tid;
+	t->begin_ns = t->until_ns = sent->begin_ns;
 	HASH_ADD(hh, p->threads, id, sizeof(t->id), t);
 	if (!t->hh.tbl) {
 		free(t);
@@ -70,13 +98,13 @@ static int take_thread(struct program *p, const struct feed_message *m)
 static int region_new(struct program *p, const struct feed_message *m,
 	const struct program_region *parent, struct program_region **ret_region)
 {
-	const struct mperf_feed_region *said = &m->region;
+	const struct mperf_feed_region *sent = &m->region;
 	struct loop_site_key key = {
 		.kind = LOOP_SITE_REGION,
 		.owner = (uint64_t)p->o.uid + 1,
-		.line = said->line,
+		.line = sent->line,
 		.subprogram = (const char *)m->rest,
-		.source = (const char *)m->rest + said->name_bytes,
+		.source = (const char *)m->rest + sent->name_bytes,
 		.nest = "",
 		.inlined_at = "",
 	};
@@ -99,7 +127,7 @@ static int region_new(struct program *p, const struct feed_message *m,
 		return -ENOMEM;
 	}
 	*region = (struct program_region){
-		.id = said->region,
+		.id = sent->region,
 		.depth = parent ? parent->depth + 1 : 0,
 		.site = site,
 	};
@@ -109,14 +137,14 @@ static int region_new(struct program *p, const struct feed_message *m,
 
 static int take_region(struct program *p, const struct feed_message *m)
 {
-	const struct mperf_feed_region *said = &m->region;
+	const struct mperf_feed_region *sent = &m->region;
 	struct program_region *region, *parent = NULL;
-	HASH_FIND(hh, p->regions, &said->region, sizeof(said->region), region);
+	HASH_FIND(hh, p->regions, &sent->region, sizeof(sent->region), region);
 	if (region)
 		return FEED_TWICE;
-	if (said->parent)
-		HASH_FIND(hh, p->regions, &said->parent, sizeof(said->parent), parent);
-	if (said->region == 0 || (said->parent && !parent))
+	if (sent->parent)
+		HASH_FIND(hh, p->regions, &sent->parent, sizeof(sent->parent), parent);
+	if (sent->region == 0 || (sent->parent && !parent))
 		return FEED_UNANNOUNCED;
 	if (HASH_COUNT(p->regions) >= PROGRAM_REGIONS_MAX ||
 		(parent && parent->depth + 1 >= PROGRAM_REGION_DEPTH_MAX))
@@ -147,7 +175,7 @@ static int work_gone(struct program *p)
 {
 	struct program_work *w = &p->work;
 	bool more = false;
-	int r = program_end_parts(p, &more);
+	int r = program_end_sums(p, &more);
 	if (more)
 		return 0;
 	struct program_thread *t = TAKE_PTR(w->ended);
@@ -180,15 +208,15 @@ static int take_gone(struct program *p, const struct feed_message *m)
 
 static int take_round(struct program *p, const struct feed_message *m)
 {
-	const struct mperf_feed_round *said = &m->round;
-	if (said->until_ns < p->until_ns)
+	const struct mperf_feed_round *sent = &m->round;
+	if (sent->until_ns < p->until_ns)
 		return FEED_TIME;
-	p->until_ns = said->until_ns;
+	p->until_ns = sent->until_ns;
 	p->n_rounds++;
-	p->last = said->last != 0;
-	if (said->threads_lost > p->threads_lost) {
-		p->o.causes[FEED_THREAD_LOST] += said->threads_lost - p->threads_lost;
-		p->threads_lost = said->threads_lost;
+	p->last = sent->last != 0;
+	if (sent->threads_lost > p->threads_lost) {
+		p->o.causes[FEED_THREAD_LOST] += sent->threads_lost - p->threads_lost;
+		p->threads_lost = sent->threads_lost;
 	}
 	return program_hand_out(p);
 }
@@ -286,7 +314,7 @@ struct program *program_free(struct program *p)
 	struct program_object *o, *next_object;
 	struct program_thread *t, *next_thread;
 	struct program_region *region, *next_region;
-	program_parts_clear(p);
+	program_sums_clear(p);
 	HASH_ITER (hh, p->objects, o, next_object) {
 		program_object_free(p, o);
 	}
