@@ -113,5 +113,5 @@ struct sums_reader gather_reader(struct gather *g);
 /* gather_name.c: the text of a function's name without what compilers append to the names of copies that they make, since copies
  * differ from build to build: "work.constprop.0" is work. name NULL: 0. 0, KEY_TABLE_FULL, -ENOMEM. */
 int gather_function_text(struct text_table *texts, const char *name, uint32_t *ret_id);
-/* How long it is. For tests. */
+/* The length of that text. For tests. */
 size_t gather_name_length(const char *name);

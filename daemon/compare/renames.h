@@ -12,7 +12,7 @@
 /* A renamed function keeps its callers, in much the same shares, and its own share of all. */
 #define RENAME_CALLERS_ALIKE 0.8
 #define RENAME_SHARE_RATIO 1.5
-/* How much better than any other a pair must agree, so that two renamed neighbours are not taken for each
+/* The factor by which a pair must agree better than any other, so that two renamed neighbours are not taken for each
  * other. */
 #define RENAME_SURER 1.25
 /* The hottest functions of one side alone that are compared with those of the other. The number of pairs is the square

@@ -262,7 +262,7 @@ static int resume(struct connection *c)
 	return watch(c->feed, EPOLL_CTL_ADD, c->fd, c, true);
 }
 
-/* Until everything is known that happened by now. */
+/* Pause until everything is known that has happened by now. */
 static int pause_for_look(struct connection *c)
 {
 	int r = pause_until(c, feed_next_look_ns(c->feed));
@@ -474,7 +474,7 @@ static int look_for_waiting(struct feed *f, bool *ret_any)
 	return r;
 }
 
-/* Is a program in the middle of a long message, and may go on? */
+/* Is a program in the middle of a long message, and may it go on? */
 static bool any_at_work(const struct connection *c)
 {
 	while (c && (c->paused || !program_is_at_work(c->program)))

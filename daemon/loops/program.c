@@ -253,14 +253,14 @@ static int take(struct program *p, const struct feed_message *m)
 	}
 }
 
-/* Is what was refused a table, or all tables of an object? */
+/* Was a table refused, or all tables of an object? */
 static bool is_of_tables(int r)
 {
 	return r == FEED_TABLE_LIMIT || r == FEED_OBJECTS || r == FEED_MODULES ||
 	       r == FEED_COUNTERS;
 }
 
-/* Did a limit of ours refuse it? That is no nonsense, and neither is what refers to it later. */
+/* Did a limit of ours refuse the message? Then it is no nonsense, and neither are later messages that refer to it. */
 static bool is_limit(int r)
 {
 	return is_of_tables(r) || r == FEED_THREADS || r == FEED_REGIONS || r == FEED_ROWS ||

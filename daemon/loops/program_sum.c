@@ -175,15 +175,15 @@ int program_take_deltas(struct program *p, const struct feed_message *m)
 
 /* --- out -------------------------------------------------------------------------------------- */
 
-/* Is it a callee that was not looked for among all functions that are known now? */
+/* Is the site a callee that we have not looked for since new functions became known? */
 static bool is_unknown(
 	const struct program *p, const struct loop_site *site, const struct sum_row *row)
 {
 	return site->key.kind == LOOP_SITE_CALLEE && row->looked_up != p->n_tables;
 }
 
-/* Is it a callee that another module of the program defines, so that what it does is counted there,
- * or left out there on purpose? */
+/* Is the site a callee that another module of the program defines? Then that module counts it, or leaves it out on
+ * purpose. */
 static bool is_elsewhere(struct program *p, const struct loop_site *site, struct sum_row *row)
 {
 	if (!is_unknown(p, site, row))
@@ -197,7 +197,7 @@ static bool is_elsewhere(struct program *p, const struct loop_site *site, struct
 	return row->is_elsewhere;
 }
 
-/* Drop the entries of a callee that is counted elsewhere. They say nothing of what a copy moves. */
+/* Drop the entries of a callee that is counted elsewhere. They say nothing about the bytes that a copy moves. */
 static void drop_calls(struct sum_row *row)
 {
 	row->value[LOOP_VALUE(LOOP_ENTRIES, false)] = 0;

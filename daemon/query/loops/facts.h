@@ -136,7 +136,7 @@ struct region_body {
 	uint32_t next; /* another region of that function */
 };
 
-/* read.c: what of a segment. */
+/* read.c: the sites of the current segment by its ids, and the tasks that counted. */
 struct facts_segment {
 	struct key_table site_ids; /* {id} to index */
 	uint32_t *site_of_id;      /* by that: index of site + 1 */

@@ -79,7 +79,7 @@ bool loop_facts_same_file(const char *a, const char *b);
 int loop_callees_begin(struct loop_facts *f);
 uint32_t loop_facts_callee(struct loop_facts *f, uint32_t stack);
 void loop_callees_end(struct loop_facts *f);
-/* Is it of the C library's functions that copy or fill? */
+/* Is the callee one of the C library's functions that copy or fill? */
 bool loop_facts_moves(const struct loop_facts *f, uint32_t site);
 
 /* --- places.c --------------------------------------------------------------------------------- */
@@ -91,7 +91,8 @@ struct place_words {
 	const char *symbol;
 };
 uint64_t loop_facts_place_key(struct fact_site_key *key, struct place_words *words);
-/* Of a place that was read, note what samples and loops in its region are found by. offset: of its return address.
+/* Note the code of a place that was read, by which samples and loops are found to be in its region. offset: of its
+ * return address.
  * 0, -errno. */
 int loop_facts_note_place(struct loop_facts *f, uint32_t site, uint64_t offset, const char *symbol);
 /* The innermost region of a stack of the current segment, index + 1; 0: none. */

@@ -4,8 +4,7 @@
  * from there outwards the first loop that holds the line has it, the innermost one where several do. Code in no loop
  * belongs to the function that holds the code. Without lines, that is all there is: time of functions.
  *
- * Of several copies of one function that were inlined in different places, the one is taken whose
- * call stands where the next place outwards is.
+ * A function may have been inlined in several places. We take the copy whose call is where the next place outwards is.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,7 +30,7 @@ bool loop_facts_same_file(const char *a, const char *b)
 	       k > 0;
 }
 
-/* Is the site's innermost call at the place outwards of this one? Neither counts as yes. */
+/* Is the site's innermost call at the next place outwards? Also yes if neither was inlined. */
 static bool same_call(const struct loop_facts *f, const struct fact_site *s, uint32_t place,
 	const struct loaded_frame *frame)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The samples of programs that count their loops, split by loop, and what each loop counted: runs are compared
- * by these
+/* Sums by loop: the samples of programs that count their loops, and what each loop counted; runs are compared by
+ * these
  *
  * A row is a loop by itself, without the loops inside; a function's code outside of its loops, which has no
  * nest; or a function that nobody counts, which has no source. Each sample is in one row, so they add up.

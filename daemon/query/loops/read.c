@@ -37,7 +37,7 @@ static void column_hex(const struct cursor *c, int column, char ret_hex[static 2
 	ret_hex[2 * n] = '\0';
 }
 
-/* Where the site is that has this id in the file. Valid until the next. 0, -errno. */
+/* Find where the site is kept that has this id in the file. Valid until the next. 0, -errno. */
 static int site_at(struct facts_segment *s, int64_t id, uint32_t **ret_site)
 {
 	uint32_t i;
@@ -133,7 +133,7 @@ static int value_of_granted(struct loop_facts *f, const char *name, uint16_t *re
 	return r;
 }
 
-/* Which of our values each metric's id stands for; 0 one that we do not know. */
+/* Find the value that each metric's id stands for; 0: none that we know. */
 static int read_metrics(struct loop_facts *f, uint16_t value[static METRIC_IDS_MAX])
 {
 	struct cursor c;
@@ -268,7 +268,7 @@ static int read_counts(struct loop_facts *f, const struct row_filter *filter)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-/* Does it have a selected row? If not, its samples are not used here. */
+/* Does the segment have a selected row? If not, its samples are not used. */
 static bool any_counts(const struct loop_facts *f)
 {
 	for (uint32_t i = 0; i <= f->loaded.n_tasks; i++)

@@ -229,7 +229,7 @@ static bool is_unfinished(const struct roofline *r, uint32_t group)
 	return !has_inner || own[LOOP_ITERATIONS] < UNFINISHED_ITERATIONS;
 }
 
-/* Is it, or the loop around all of it? */
+/* Is the loop unfinished, or one around it? */
 static bool has_no_rates(const struct roofline *r, uint32_t group)
 {
 	if (r->q.by != ROOFLINE_LOOP || !roofline_is_loop(r, group))

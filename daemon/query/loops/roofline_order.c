@@ -140,7 +140,7 @@ static int compare_siblings(const struct roofline *r, uint32_t a, uint32_t b)
 	return order ? order : (a > b) - (a < b);
 }
 
-/* Not the row's, which is only as deep as it is shown. */
+/* The number of loops around a group. A row's depth ends at UINT8_MAX. */
 static uint32_t depth_of(const struct roofline *r, uint32_t group)
 {
 	uint32_t depth = 0;

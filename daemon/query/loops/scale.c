@@ -33,7 +33,7 @@ double loop_share_error(double entries, double counted)
 	return sqrt((1 - counted / entries) / counted);
 }
 
-/* Is it of counted entries alone? */
+/* Is the metric's value that of the counted entries alone? */
 static bool is_part(unsigned metric, bool cloned)
 {
 	switch (metric) {
