@@ -24,34 +24,6 @@ int program_new(const struct program_options *o, struct program **ret_program)
 	return 0;
 }
 
-static bool has_room(const struct budget *b, uint64_t n)
-{
-	return n <= b->max && b->used <= b->max - n;
-}
-
-/* The rule for all that users hold (control/user.c): a single user has half, the next half of the
- * remainder. */
-static bool leaves_enough(const struct budget *b, uint64_t n)
-{
-	return !b->leaves_half || has_room(b->above, b->used + n + n);
-}
-
-int program_charge(struct program *p, size_t n)
-{
-	for (const struct budget *b = &p->budget; b; b = b->above)
-		if (!has_room(b, n) || !leaves_enough(b, n))
-			return b == &p->budget ? FEED_MEMORY : FEED_MEMORY_ALL;
-	for (struct budget *b = &p->budget; b; b = b->above)
-		b->used += n;
-	return 0;
-}
-
-void program_discharge(struct program *p, size_t n)
-{
-	for (struct budget *b = &p->budget; b; b = b->above)
-		b->used -= n;
-}
-
 static int take_hello(struct program *p, const struct feed_message *m)
 {
 	const struct mperf_feed_hello *h = &m->hello;
