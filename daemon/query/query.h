@@ -15,27 +15,12 @@
 #include "daemon/answer/answer.h"
 #include "daemon/kernel/kernel.h"
 #include "daemon/pmu/cores.h"
+#include "daemon/query/by.h"
 #include "daemon/store/segment/segment.h"
 #include "daemon/store/store.h"
 #include "proto/mperf.pb-c.h"
 
 #define QUERY_SEGMENTS_MAX 64 /* open files that one query merges */
-
-enum query_by {
-	QUERY_BY_FUNCTION,
-	QUERY_BY_MODULE,
-	QUERY_BY_PROCESS,
-	QUERY_BY_THREAD,
-	QUERY_BY_CGROUP,
-	QUERY_BY_JOB,
-	QUERY_BY_LINE,
-	QUERY_BY_HART,
-	QUERY_BY_ADDRESS,
-	N_QUERY_BY,
-};
-/* -1 if there is no such name. */
-int query_by_parse(const char *name);
-const char *query_by_name(enum query_by by);
 
 /* Labels of a job, exactly, and whose they are. */
 struct query_job {

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/answer/row.h"
 #include "daemon/metric/evaluate.h"
 #include "proto/base/memory.h"
 
@@ -269,15 +268,20 @@ size_t hotspots_metrics_columns(const struct hotspots_metrics *m, struct answer_
 	return n;
 }
 
-size_t hotspots_metrics_values(
-	const struct hotspots_metrics *m, uint32_t hot, struct answer_value *v)
+static double finite_or_nan(double value)
+{
+	return isfinite(value) ? value : NAN;
+}
+
+size_t hotspots_metrics_values(const struct hotspots_metrics *m, uint32_t hot,
+	struct sums_value ret_value[static QUERY_METRICS_MAX])
 {
 	struct metric_value value[QUERY_METRICS_MAX];
-	size_t n = 0;
-	bool any = m->inputs && evaluate(m, hot, value);
-	for (size_t i = 0; m->inputs && i < metric_inputs_n_metrics(m->inputs); i++) {
-		v[n++] = cell_ratio(any ? value[i].value : NAN);
-		v[n++] = cell_ratio(any ? value[i].error : NAN);
+	const size_t n = m->inputs ? metric_inputs_n_metrics(m->inputs) : 0;
+	const bool any = m->inputs && evaluate(m, hot, value);
+	for (size_t i = 0; i < n; i++) {
+		ret_value[i].value = any ? finite_or_nan(value[i].value) : NAN;
+		ret_value[i].error = any ? finite_or_nan(value[i].error) : NAN;
 	}
 	return n;
 }

@@ -4,7 +4,7 @@
  * and IPC, and ratios. A function that has moved or has another name is one row. Rows are sorted by
  * the larger of their two shares, so that functions that matter on either side are at the top.
  */
-#include "daemon/compare/beside.h"
+#include "daemon/compare/side_by_side.h"
 
 #include <errno.h>
 #include <math.h>
@@ -30,25 +30,25 @@ static double ratio(double a, double b)
 	return a >= 0 && b > 0 ? a / b : NAN;
 }
 
-const char *compare_became(
-	const struct gather *g, const struct became *became, size_t row, char *buffer)
+const char *compare_rename_text(
+	const struct gather *g, const struct function_rename *renames, size_t row, char *buffer)
 {
-	const struct became *b = &became[row];
+	const struct function_rename *b = &renames[row];
 	const bool is_gone = gather_sums(g, row, true).samples <= 0;
 	const char *names[GATHER_PARTS] = {NULL};
-	if (b->kind == BECAME_MOVED || b->kind == BECAME_RENAMED)
+	if (b->kind == RENAME_MOVED || b->kind == RENAME_RENAMED)
 		gather_names(g, b->other, names);
 	const char *function = names[0] ? names[0] : "", *module = names[1] ? names[1] : "";
-	if (b->kind == BECAME_NOTHING)
+	if (b->kind == RENAME_NONE)
 		return NULL;
-	if (b->kind == BECAME_MOVED)
-		snprintf(buffer, BECAME_TEXT_BYTES, "%s %s", is_gone ? "moved to" : "moved from",
+	if (b->kind == RENAME_MOVED)
+		snprintf(buffer, RENAME_TEXT_BYTES, "%s %s", is_gone ? "moved to" : "moved from",
 			module);
-	else if (b->kind == BECAME_RENAMED)
-		snprintf(buffer, BECAME_TEXT_BYTES, "%s %s (same callers)",
+	else if (b->kind == RENAME_RENAMED)
+		snprintf(buffer, RENAME_TEXT_BYTES, "%s %s (same callers)",
 			is_gone ? "renamed to" : "renamed from", function);
 	else
-		snprintf(buffer, BECAME_TEXT_BYTES, "inlined in the %s",
+		snprintf(buffer, RENAME_TEXT_BYTES, "inlined in the %s",
 			is_gone ? "candidate" : "baseline");
 	return buffer;
 }
@@ -70,7 +70,7 @@ const char *compare_became(
 		rounded(of.instructions))                                                          \
 	COLUMN(ipc, "IPC", ratio, ratio(of.instructions, of.cycles))
 
-static int tell_sides(const struct answer *to, const struct compare_sides *sides)
+static int send_sides(const struct answer *to, const struct compare_sides *sides)
 {
 	int r = TABLE_BEGIN(to, "side", SIDE_TABLE);
 	for (int candidate = 0; candidate < 2 && r == 0; candidate++) {
@@ -84,34 +84,34 @@ static int tell_sides(const struct answer *to, const struct compare_sides *sides
 
 /* --- the rows --------------------------------------------------------------------------------- */
 
-struct beside {
+struct side_row {
 	size_t row;                   /* that names it; of a pair the candidate's */
 	struct gathered_sums side[2]; /* samples 0: it is not there */
 	double share[2];
 };
 
-static bool is_pair(const struct became *b, size_t row)
+static bool is_pair(const struct function_rename *b, size_t row)
 {
-	return b[row].kind == BECAME_MOVED || b[row].kind == BECAME_RENAMED;
+	return b[row].kind == RENAME_MOVED || b[row].kind == RENAME_RENAMED;
 }
 
 /* The baseline's row of a pair: the candidate's row shows both. */
-static bool is_told_elsewhere(const struct gather *g, const struct became *b, size_t row)
+static bool is_in_other_row(const struct gather *g, const struct function_rename *b, size_t row)
 {
 	return is_pair(b, row) && gather_sums(g, row, true).samples <= 0;
 }
 
-static size_t fill(
-	struct beside *rows, const struct gather *g, const struct became *became, size_t n_rows)
+static size_t fill(struct side_row *rows, const struct gather *g,
+	const struct function_rename *renames, size_t n_rows)
 {
 	const double total[2] = {gather_total(g, false).ns, gather_total(g, true).ns};
 	size_t n = 0;
 	for (size_t i = 0; i < n_rows; i++) {
-		if (is_told_elsewhere(g, became, i))
+		if (is_in_other_row(g, renames, i))
 			continue;
-		struct beside *b = &rows[n++];
+		struct side_row *b = &rows[n++];
 		b->row = i;
-		b->side[0] = gather_sums(g, is_pair(became, i) ? became[i].other : i, false);
+		b->side[0] = gather_sums(g, is_pair(renames, i) ? renames[i].other : i, false);
 		b->side[1] = gather_sums(g, i, true);
 		for (int k = 0; k < 2; k++)
 			b->share[k] = total[k] > 0 ? b->side[k].ns / total[k] : 0;
@@ -121,12 +121,12 @@ static size_t fill(
 
 static int by_share(const void *a, const void *b)
 {
-	const struct beside *x = a, *y = b;
+	const struct side_row *x = a, *y = b;
 	const double p = fmax(x->share[0], x->share[1]), q = fmax(y->share[0], y->share[1]);
 	return p != q ? (p < q ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
 }
 
-#define BESIDE_TABLE(COLUMN, KNOWN_IF)                                                             \
+#define SIDE_BY_SIDE_TABLE(COLUMN, KNOWN_IF)                                                       \
 	COLUMN(share_a, "Share A", share, b->share[0])                                             \
 	COLUMN(share_b, "Share B", share, b->share[1])                                             \
 	KNOWN_IF(ns_a, "Time A", ns, x->ns >= 0, rounded(x->ns))                                   \
@@ -139,71 +139,73 @@ static int by_share(const void *a, const void *b)
 	COLUMN(instructions_ratio, "Instr. B/A", ratio, ratio(y->instructions, x->instructions))   \
 	COLUMN(ipc_a, "IPC A", ratio, ratio(x->instructions, x->cycles))                           \
 	COLUMN(ipc_b, "IPC B", ratio, ratio(y->instructions, y->cycles))                           \
-	COLUMN(became, "Became", text, known(compare_became(t->gather, t->became, b->row, says)))
+	COLUMN(became, "Became", text,                                                             \
+		known(compare_rename_text(t->gather, t->renames, b->row, says)))
 
-#define BESIDE_COLUMNS_MAX (GATHER_PARTS + ROW_LENGTH(BESIDE_TABLE) + COMPARE_BESIDE_COLUMNS)
+#define SIDE_BY_SIDE_COLUMNS_MAX                                                                   \
+	(GATHER_PARTS + ROW_LENGTH(SIDE_BY_SIDE_TABLE) + COMPARE_SIDE_COLUMNS)
 
-struct tell {
+struct side_table {
 	const struct gather *gather;
-	const struct became *became;
+	const struct function_rename *renames;
 	const struct compare_runs *runs;
 };
 
 /* Send the table's head, or the row of b. */
-static int tell_one(const struct tell *t, const struct beside *b,
+static int send_one(const struct side_table *t, const struct side_row *b,
 	struct compare_value_names *value_names, struct row_builder *row, const struct answer *to)
 {
 	const struct gathered_sums *x = &b->side[0], *y = &b->side[1];
 	const size_t rows[2] = {
-		row->value && is_pair(t->became, b->row) ? t->became[b->row].other : b->row,
+		row->value && is_pair(t->renames, b->row) ? t->renames[b->row].other : b->row,
 		b->row};
 	const char *names[GATHER_PARTS] = {NULL};
-	char says[BECAME_TEXT_BYTES];
+	char says[RENAME_TEXT_BYTES];
 	const struct answer_column *columns;
 	const size_t n_names = gather_columns(t->gather, &columns);
 	if (row->value)
 		gather_names(t->gather, b->row, names);
 	for (size_t i = 0; i < n_names; i++)
 		row_add(row, &columns[i], cell_text(known(names[i])));
-	ROW_PART(row, BESIDE_TABLE);
-	int r = compare_values_beside(t->gather, t->runs, rows, value_names, row);
+	ROW_PART(row, SIDE_BY_SIDE_TABLE);
+	int r = compare_values_side_by_side(t->gather, t->runs, rows, value_names, row);
 	return r == 0 ? row_send(to, "beside", row) : r;
 }
 
-static int tell_head(const struct answer *to, const struct tell *t)
+static int send_head(const struct answer *to, const struct side_table *t)
 {
 	struct compare_value_names names;
-	struct answer_column columns[BESIDE_COLUMNS_MAX];
+	struct answer_column columns[SIDE_BY_SIDE_COLUMNS_MAX];
 	struct row_builder head = {.column = columns};
-	return tell_one(t, &(struct beside){.row = 0}, &names, &head, to);
+	return send_one(t, &(struct side_row){.row = 0}, &names, &head, to);
 }
 
-static int tell_row(const struct answer *to, const struct tell *t, const struct beside *b)
+static int send_row(const struct answer *to, const struct side_table *t, const struct side_row *b)
 {
-	struct answer_value v[BESIDE_COLUMNS_MAX];
+	struct answer_value v[SIDE_BY_SIDE_COLUMNS_MAX];
 	struct row_builder row = {.value = v};
-	return tell_one(t, b, NULL, &row, to);
+	return send_one(t, b, NULL, &row, to);
 }
 
-static int tell_rows(const struct answer *to, const struct tell *t, uint32_t limit)
+static int send_rows(const struct answer *to, const struct side_table *t, uint32_t limit)
 {
-	_cleanup_(freep) struct beside *rows = calloc(t->runs->n_functions + 1, sizeof(*rows));
+	_cleanup_(freep) struct side_row *rows = calloc(t->runs->n_functions + 1, sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;
-	size_t n = fill(rows, t->gather, t->became, t->runs->n_functions);
+	size_t n = fill(rows, t->gather, t->renames, t->runs->n_functions);
 	qsort(rows, n, sizeof(*rows), by_share);
-	int r = tell_head(to, t);
+	int r = send_head(to, t);
 	if (limit != 0 && limit < n)
 		n = limit;
 	for (size_t i = 0; i < n && r == 0; i++)
-		r = tell_row(to, t, &rows[i]);
+		r = send_row(to, t, &rows[i]);
 	return r;
 }
 
-int compare_beside(const struct answer *to, const struct compare_sides *sides,
-	const struct became *became, const struct compare_runs *runs)
+int compare_side_by_side(const struct answer *to, const struct compare_sides *sides,
+	const struct function_rename *renames, const struct compare_runs *runs)
 {
-	const struct tell t = {sides->gather, became, runs};
-	int r = tell_sides(to, sides);
-	return r == 0 ? tell_rows(to, &t, sides->asked->limit) : r;
+	const struct side_table t = {sides->gather, renames, runs};
+	int r = send_sides(to, sides);
+	return r == 0 ? send_rows(to, &t, sides->asked->limit) : r;
 }

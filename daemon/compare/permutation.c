@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The squares around the mean of all runs are the same for any labels, so a shuffle costs one
+ * The squares around the mean of all runs are the same for any labels, so a permutation costs one
  * addition for each run of the candidate and function.
  *
- * Functions that became faster are left out, if their tier has others: shuffles that are nearly the
+ * Functions that became faster are left out, if their tier has others: permutations that are nearly the
  * opposite of the true labels would give them the largest t, and so hide functions that became
  * slower.
  */
@@ -45,9 +45,9 @@ static int rising(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int shuffle(const struct tested *t, uint64_t seed, struct shuffled *ret_shuffled)
+int permute(const struct tested *t, uint64_t seed, struct permutations *ret_permutations)
 {
-	struct shuffled *s = ret_shuffled;
+	struct permutations *s = ret_permutations;
 	_cleanup_(freep) size_t *order = calloc(t->n_runs + 1, sizeof(*order));
 	_cleanup_(freep) double *all = calloc(t->n + 1, sizeof(*all));
 	struct random_sequence random = {seed};
@@ -62,7 +62,7 @@ int shuffle(const struct tested *t, uint64_t seed, struct shuffled *ret_shuffled
 		for (size_t r = 0; r < t->n_runs; r++)
 			all[i] += t->y[i * t->n_runs + r];
 	}
-	for (size_t k = 0; k < COMPARE_SHUFFLES; k++) {
+	for (size_t k = 0; k < COMPARE_PERMUTATIONS; k++) {
 		pick_candidates(t, order, &random);
 		s->largest[0][k] = s->largest[1][k] = -INFINITY;
 		for (size_t i = 0; i < t->n; i++) {
@@ -74,22 +74,22 @@ int shuffle(const struct tested *t, uint64_t seed, struct shuffled *ret_shuffled
 		}
 	}
 	for (int tier = 0; tier < 2; tier++)
-		qsort(s->largest[tier], COMPARE_SHUFFLES, sizeof(double), rising);
+		qsort(s->largest[tier], COMPARE_PERMUTATIONS, sizeof(double), rising);
 	return 0;
 }
 
-/* The labels as they are count as one of the shuffles, so p is never 0. */
-double shuffled_p(const struct shuffled *s, bool hot, double t)
+/* The true labels count as one of the permutations, so p is never 0. */
+double permutations_p(const struct permutations *s, bool hot, double t)
 {
 	size_t below = 0;
 
-	while (below < COMPARE_SHUFFLES && s->largest[!hot][below] < t)
+	while (below < COMPARE_PERMUTATIONS && s->largest[!hot][below] < t)
 		below++;
-	return (double)(COMPARE_SHUFFLES - below + 1) / (COMPARE_SHUFFLES + 1);
+	return (double)(COMPARE_PERMUTATIONS - below + 1) / (COMPARE_PERMUTATIONS + 1);
 }
 
-double shuffled_quantile(const struct shuffled *s, bool hot, double alpha)
+double permutations_quantile(const struct permutations *s, bool hot, double alpha)
 {
-	const size_t above = (size_t)(alpha * (COMPARE_SHUFFLES + 1));
-	return s->largest[!hot][COMPARE_SHUFFLES - (above > 0 ? above : 1)];
+	const size_t above = (size_t)(alpha * (COMPARE_PERMUTATIONS + 1));
+	return s->largest[!hot][COMPARE_PERMUTATIONS - (above > 0 ? above : 1)];
 }

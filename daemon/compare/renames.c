@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Each kind is looked for among the functions that the kind before has left: a name that is found
- * again is better evidence than callers that agree. Two functions become a pair only if each is
+ * We search for one kind after the other, each among the functions that are left: the same name is better
+ * evidence than the same callers. Two functions become a pair only if each is
  * clearly the best match of the other; by name only if it is the only match.
  */
-#include "daemon/compare/became.h"
+#include "daemon/compare/renames.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,21 +12,21 @@
 
 struct search {
 	const struct gather *g;
-	struct became *became;
-	size_t gone[BECAME_ROWS_MAX], new[BECAME_ROWS_MAX];
+	struct function_rename *renames;
+	size_t gone[RENAME_ROWS_MAX], new[RENAME_ROWS_MAX];
 	size_t n_gone, n_new;
 	double total[2]; /* samples */
 };
 
 static bool is_free(const struct search *s, size_t row)
 {
-	return s->became[row].kind == BECAME_NOTHING;
+	return s->renames[row].kind == RENAME_NONE;
 }
 
-static void pair_up(struct search *s, enum became_kind kind, size_t gone, size_t new)
+static void pair_up(struct search *s, enum rename_kind kind, size_t gone, size_t new)
 {
-	s->became[gone] = (struct became){kind, new};
-	s->became[new] = (struct became){kind, gone};
+	s->renames[gone] = (struct function_rename){kind, new};
+	s->renames[new] = (struct function_rename){kind, gone};
 }
 
 static const char *function_of(const struct gather *g, size_t row)
@@ -72,7 +72,7 @@ static void find_moved(struct search *s)
 		const size_t new = only_one(s->g, s->new, s->n_new, s->gone[i]);
 		if (*name && *name != '[' && new != SIZE_MAX &&
 			only_one(s->g, s->gone, s->n_gone, s->gone[i]) != SIZE_MAX)
-			pair_up(s, BECAME_MOVED, s->gone[i], new);
+			pair_up(s, RENAME_MOVED, s->gone[i], new);
 	}
 }
 
@@ -83,17 +83,17 @@ static double share_of(const struct search *s, size_t row, bool candidate)
 	return gather_sums(s->g, row, candidate).samples / s->total[candidate];
 }
 
-/* Strength of the evidence that the one became the other; 0: none. */
+/* Strength of the evidence that a function got another name; 0: none. */
 static double alike(const struct search *s, size_t gone, size_t new)
 {
 	const double a = share_of(s, gone, false), b = share_of(s, new, true);
 	const double ratio = a > b ? a / b : b / a;
-	if (!is_free(s, gone) || !is_free(s, new) || ratio > BECAME_SHARE_RATIO)
+	if (!is_free(s, gone) || !is_free(s, new) || ratio > RENAME_SHARE_RATIO)
 		return 0;
 	if (gather_is_there(s->g, gone, true) || gather_is_there(s->g, new, false))
 		return 0; /* it still is, or was already, if only as a caller */
 	const double callers = gather_callers_alike(s->g, gone, new);
-	return callers >= BECAME_CALLERS_ALIKE ? callers / ratio : 0;
+	return callers >= RENAME_CALLERS_ALIKE ? callers / ratio : 0;
 }
 
 /* The best match of a row among the rows of the other side; SIZE_MAX: none is clearly the best. */
@@ -113,7 +113,7 @@ static size_t best(const struct search *s, size_t row, bool candidate)
 			second = a;
 		}
 	}
-	return most >= BECAME_SURER * second ? found : SIZE_MAX;
+	return most >= RENAME_SURER * second ? found : SIZE_MAX;
 }
 
 static void find_renamed(struct search *s)
@@ -121,7 +121,7 @@ static void find_renamed(struct search *s)
 	for (size_t i = 0; i < s->n_gone; i++) {
 		const size_t gone = s->gone[i], new = best(s, gone, false);
 		if (new != SIZE_MAX && best(s, new, true) == gone)
-			pair_up(s, BECAME_RENAMED, gone, new);
+			pair_up(s, RENAME_RENAMED, gone, new);
 	}
 }
 
@@ -131,7 +131,7 @@ static void find_inlined(struct search *s, const size_t *list, size_t n, bool ot
 {
 	for (size_t i = 0; i < n; i++)
 		if (is_free(s, list[i]) && gather_inlined(s->g, list[i], other) > 0)
-			s->became[list[i]] = (struct became){.kind = BECAME_INLINED};
+			s->renames[list[i]] = (struct function_rename){.kind = RENAME_INLINED};
 }
 
 /* --- the rows of one side alone --------------------------------------------------------------- */
@@ -159,25 +159,25 @@ static int list_rows(struct search *s, size_t n_rows)
 			i, gather_sums(s->g, i, false).samples, gather_sums(s->g, i, true).samples};
 	qsort(of, n_rows, sizeof(*of), by_samples);
 	for (size_t i = 0; i < n_rows; i++) {
-		if (of[i].was > 0 && of[i].is <= 0 && s->n_gone < BECAME_ROWS_MAX)
+		if (of[i].was > 0 && of[i].is <= 0 && s->n_gone < RENAME_ROWS_MAX)
 			s->gone[s->n_gone++] = of[i].row;
-		else if (of[i].was <= 0 && of[i].is > 0 && s->n_new < BECAME_ROWS_MAX)
+		else if (of[i].was <= 0 && of[i].is > 0 && s->n_new < RENAME_ROWS_MAX)
 			s->new[s->n_new++] = of[i].row;
 	}
 	return 0;
 }
 
-int became_find(const struct gather *g, size_t n_rows, struct became **ret_became)
+int renames_find(const struct gather *g, size_t n_rows, struct function_rename **ret_renames)
 {
 	const struct answer_column *columns;
 	const bool by_loop = gather_is_by_loop(g);
-	struct became *became = calloc(n_rows + 1, sizeof(*became));
+	struct function_rename *renames = calloc(n_rows + 1, sizeof(*renames));
 	_cleanup_(freep) struct search *s = calloc(1, sizeof(*s));
-	int r = became && s ? 0 : -ENOMEM;
+	int r = renames && s ? 0 : -ENOMEM;
 
 	if (r == 0 && (by_loop || gather_columns(g, &columns) == 2)) { /* function and module */
 		s->g = g;
-		s->became = became;
+		s->renames = renames;
 		s->total[0] = gather_total(g, false).samples;
 		s->total[1] = gather_total(g, true).samples;
 		r = list_rows(s, n_rows);
@@ -190,9 +190,9 @@ int became_find(const struct gather *g, size_t n_rows, struct became **ret_becam
 		find_renamed(s);
 	}
 	if (r < 0) {
-		free(became);
+		free(renames);
 		return r;
 	}
-	*ret_became = became;
+	*ret_renames = renames;
 	return 0;
 }

@@ -2,15 +2,15 @@
 
 /* What became of functions that one side does not have; and the sums of two sides. */
 
-#include "daemon/compare/became.h"
 #include "daemon/compare/gather.h"
+#include "daemon/compare/renames.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 
 static struct stored side[2];
 static struct gather *g;
 static const struct compare_runs *runs;
-static struct became *became;
+static struct function_rename *renames;
 
 static void end(void)
 {
@@ -18,8 +18,8 @@ static void end(void)
 		if (*side[i].folder)
 			stored_end(&side[i]);
 	g = gather_free(g);
-	free(became);
-	became = NULL;
+	free(renames);
+	renames = NULL;
 	memset(side, 0, sizeof(side));
 }
 
@@ -62,7 +62,7 @@ static void compare_sides(enum query_by by)
 		ck_assert_int_eq(
 			gather_run(g, i == 1, stored_seal(&side[i]), &question, &error), 0);
 	ck_assert_int_eq(gather_table(g, &runs), 0);
-	ck_assert_int_eq(became_find(g, runs->n_functions, &became), 0);
+	ck_assert_int_eq(renames_find(g, runs->n_functions, &renames), 0);
 }
 
 /* The row of that name, in that module if it is not NULL. */
@@ -77,13 +77,13 @@ static size_t row(const char *function, const char *module)
 	ck_abort_msg("no row %s", function);
 }
 
-static void became_is(const char *was, const char *is, enum became_kind kind)
+static void became_is(const char *was, const char *is, enum rename_kind kind)
 {
-	ck_assert_int_eq(became[row(was, NULL)].kind, kind);
-	ck_assert_int_eq(became[row(is, NULL)].kind, kind);
-	if (kind != BECAME_NOTHING) {
-		ck_assert_uint_eq(became[row(was, NULL)].other, row(is, NULL));
-		ck_assert_uint_eq(became[row(is, NULL)].other, row(was, NULL));
+	ck_assert_int_eq(renames[row(was, NULL)].kind, kind);
+	ck_assert_int_eq(renames[row(is, NULL)].kind, kind);
+	if (kind != RENAME_NONE) {
+		ck_assert_uint_eq(renames[row(was, NULL)].other, row(is, NULL));
+		ck_assert_uint_eq(renames[row(is, NULL)].other, row(was, NULL));
 	}
 }
 
@@ -93,8 +93,8 @@ TEST(a_function_with_the_same_callers_and_share_is_renamed)
 	add(&side[0], "/bin/prog", "old", NULL, "work", 50);
 	add(&side[1], "/bin/prog", "new", NULL, "work", 55);
 	compare_sides(QUERY_BY_FUNCTION);
-	became_is("old", "new", BECAME_RENAMED);
-	ck_assert_int_eq(became[row("steady", NULL)].kind, BECAME_NOTHING);
+	became_is("old", "new", RENAME_RENAMED);
+	ck_assert_int_eq(renames[row("steady", NULL)].kind, RENAME_NONE);
 }
 
 TEST(a_function_that_calls_itself_is_renamed_with_its_calls)
@@ -105,7 +105,7 @@ TEST(a_function_that_calls_itself_is_renamed_with_its_calls)
 	add(&side[1], "/bin/prog", "new", NULL, "new", 40);
 	add(&side[1], "/bin/prog", "new", NULL, "work", 10);
 	compare_sides(QUERY_BY_FUNCTION);
-	became_is("old", "new", BECAME_RENAMED);
+	became_is("old", "new", RENAME_RENAMED);
 }
 
 TEST(other_callers_make_another_function)
@@ -114,7 +114,7 @@ TEST(other_callers_make_another_function)
 	add(&side[0], "/bin/prog", "old", NULL, "work", 50);
 	add(&side[1], "/bin/prog", "new", NULL, "elsewhere", 50);
 	compare_sides(QUERY_BY_FUNCTION);
-	became_is("old", "new", BECAME_NOTHING);
+	became_is("old", "new", RENAME_NONE);
 }
 
 TEST(callers_of_which_half_are_others_make_another_function)
@@ -124,7 +124,7 @@ TEST(callers_of_which_half_are_others_make_another_function)
 	add(&side[1], "/bin/prog", "new", NULL, "work", 25);
 	add(&side[1], "/bin/prog", "new", NULL, "elsewhere", 25);
 	compare_sides(QUERY_BY_FUNCTION);
-	became_is("old", "new", BECAME_NOTHING);
+	became_is("old", "new", RENAME_NONE);
 }
 
 TEST(another_share_makes_another_function)
@@ -133,7 +133,7 @@ TEST(another_share_makes_another_function)
 	add(&side[0], "/bin/prog", "old", NULL, "work", 20);
 	add(&side[1], "/bin/prog", "new", NULL, "work", 90);
 	compare_sides(QUERY_BY_FUNCTION);
-	became_is("old", "new", BECAME_NOTHING);
+	became_is("old", "new", RENAME_NONE);
 }
 
 TEST(two_that_may_both_be_it_are_neither)
@@ -143,7 +143,7 @@ TEST(two_that_may_both_be_it_are_neither)
 	add(&side[1], "/bin/prog", "new", NULL, "work", 50);
 	add(&side[1], "/bin/prog", "also", NULL, "work", 48);
 	compare_sides(QUERY_BY_FUNCTION);
-	became_is("old", "new", BECAME_NOTHING);
+	became_is("old", "new", RENAME_NONE);
 }
 
 TEST(a_function_that_was_a_caller_before_is_not_new)
@@ -153,7 +153,7 @@ TEST(a_function_that_was_a_caller_before_is_not_new)
 	add(&side[0], "/bin/prog", "steady", NULL, "wrapper", 5);
 	add(&side[1], "/bin/prog", "wrapper", NULL, "work", 50);
 	compare_sides(QUERY_BY_FUNCTION);
-	became_is("old", "wrapper", BECAME_NOTHING);
+	became_is("old", "wrapper", RENAME_NONE);
 }
 
 TEST(the_same_name_in_another_file_has_moved)
@@ -163,9 +163,9 @@ TEST(the_same_name_in_another_file_has_moved)
 	add(&side[1], "/usr/lib/libnew.so", "moved", NULL, "work", 20);
 	compare_sides(QUERY_BY_FUNCTION);
 	const size_t was = row("moved", "prog"), is = row("moved", "libnew.so");
-	ck_assert_int_eq(became[was].kind, BECAME_MOVED);
-	ck_assert_uint_eq(became[was].other, is);
-	ck_assert_uint_eq(became[is].other, was);
+	ck_assert_int_eq(renames[was].kind, RENAME_MOVED);
+	ck_assert_uint_eq(renames[was].other, is);
+	ck_assert_uint_eq(renames[is].other, was);
 }
 
 TEST(a_name_that_two_files_have_has_not_moved)
@@ -175,7 +175,7 @@ TEST(a_name_that_two_files_have_has_not_moved)
 	add(&side[1], "/usr/lib/libone.so", "init", NULL, "work", 20);
 	add(&side[1], "/usr/lib/libtwo.so", "init", NULL, "work", 20);
 	compare_sides(QUERY_BY_FUNCTION);
-	ck_assert_int_ne(became[row("init", "prog")].kind, BECAME_MOVED);
+	ck_assert_int_ne(renames[row("init", "prog")].kind, RENAME_MOVED);
 }
 
 TEST(code_that_stands_in_others_now_is_inlined)
@@ -184,7 +184,7 @@ TEST(code_that_stands_in_others_now_is_inlined)
 	add(&side[0], "/bin/prog", "helper", NULL, "steady", 50);
 	add(&side[1], "/bin/prog", "helper", "steady", "main", 50);
 	compare_sides(QUERY_BY_FUNCTION);
-	ck_assert_int_eq(became[row("helper", NULL)].kind, BECAME_INLINED);
+	ck_assert_int_eq(renames[row("helper", NULL)].kind, RENAME_INLINED);
 }
 
 TEST(code_that_is_no_longer_inlined_is_told_of_the_candidate)
@@ -194,7 +194,7 @@ TEST(code_that_is_no_longer_inlined_is_told_of_the_candidate)
 	add(&side[1], "/bin/prog", "helper", NULL, "steady", 50);
 	compare_sides(QUERY_BY_FUNCTION);
 	const size_t helper = row("helper", NULL);
-	ck_assert_int_eq(became[helper].kind, BECAME_INLINED);
+	ck_assert_int_eq(renames[helper].kind, RENAME_INLINED);
 	ck_assert_double_eq(gather_sums(g, helper, false).samples, 0);
 	ck_assert_double_eq(gather_sums(g, helper, true).samples, 50);
 }
@@ -206,7 +206,7 @@ TEST(rows_that_are_no_functions_became_nothing)
 	add(&side[1], "/bin/new", "f", NULL, "work", 50);
 	compare_sides(QUERY_BY_MODULE);
 	for (size_t i = 0; i < runs->n_functions; i++)
-		ck_assert_int_eq(became[i].kind, BECAME_NOTHING);
+		ck_assert_int_eq(renames[i].kind, RENAME_NONE);
 }
 
 TEST(counts_of_a_side_without_counters_are_not_known)

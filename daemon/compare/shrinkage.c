@@ -78,7 +78,7 @@ static void fit_trend(struct tested *t)
 			t->trend_slope = (w * wxy - wx * wy) / determinant;
 			t->trend_level = (wy - t->trend_slope * wx) / w;
 		}
-		/* functions of one size tell nothing of the slope, noise may make one negative */
+		/* functions of one size say nothing about the slope, and noise may make one negative */
 		if (determinant <= 1e-9 * w * wxx || t->trend_level < 0) {
 			t->trend_level = 0;
 			t->trend_slope = wxy / wxx;
@@ -115,7 +115,7 @@ static void fit_prior(struct tested *t)
 	t->trend_slope *= exp(scale);
 }
 
-void moderate(struct tested *t)
+void shrink_variances(struct tested *t)
 {
 	for (size_t i = 0; i < t->n; i++)
 		t->variance[i] = variance_within(t, t->squares[i], t->shift[i]);
