@@ -47,8 +47,9 @@ def compile_stub(work, version, flags):
     return stub
 
 
+@functools.cache
 def compile_kernel(build, version, source, flags, mode=None, options=()):
-    """An executable, plain where mode is None."""
+    """An executable, plain where mode is None; made once, however many tests of a run want it."""
     flags = (*flags, QUIET)
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"{source.stem}-{version}-{' '.join(flags)}-{mode}{' '.join(options)}")
     work = build / "tests" / "work" / "pass"
@@ -66,7 +67,9 @@ def compile_kernel(build, version, source, flags, mode=None, options=()):
     return program
 
 
+@functools.cache
 def count(program, runner=(), vscale=1):
+    """(totals, what it printed) of a run of a kernel, whose counts are the same each time."""
     output = program.with_suffix(".counts")
     done = run([*runner, program], env=dict(os.environ, MPERF_STUB_OUTPUT=str(output)))
     return read_totals(output.read_bytes(), vscale), done.stdout

@@ -15,6 +15,7 @@ JOBS = 25            # of each branch
 # Bytes of the store. What an hour may add to it, one user of two, is 16 MB: 50 jobs take some.
 BUDGET, KEPT = 32 << 20, "1h"
 SLOWER, UNDECIDED = 3, 4
+MARGIN = "20%"       # at the usual 2 % a busy machine makes a function of the compiler slower, too
 TEXT_BYTES = 300_000
 FUNCTION = r"(BZ2_compressBlock|sendMTFValues) in bzip2"  # the second may be inlined into the first
 # What a job does: compile what the branch changed, link, and see that what was packed can be unpacked.
@@ -64,8 +65,8 @@ def test_fifty_jobs_of_two_branches_and_the_gate_stops_the_slow_one(build):
         environment = {**os.environ, **everybodys(build, folder), "MPERF_SOCKET": str(service.socket),
                        "PATH": f"{folder}:{os.environ['PATH']}"}
         make_branches(build, folder)
-        done = subprocess.run([*NOBODY, "sh", ROOT / "man" / "examples" / "jobs-in-turns.sh", "-n", str(JOBS), "-j",
-                               "bzip2", folder / "main", folder / "slow", "--", "sh", "-c", JOB],
+        done = subprocess.run([*NOBODY, "sh", ROOT / "man" / "examples" / "jobs-in-turns.sh", "-n", str(JOBS), "-m",
+                               MARGIN, "-j", "bzip2", folder / "main", folder / "slow", "--", "sh", "-c", JOB],
                               env=environment, cwd=folder / "tmp", capture_output=True, text=True, check=False)
         report = done.stdout
         assert done.returncode in (SLOWER, UNDECIDED), (done.returncode, report, done.stderr[-2000:])
@@ -76,7 +77,8 @@ def test_fifty_jobs_of_two_branches_and_the_gate_stops_the_slow_one(build):
             print(f"  too noisy to tell: {report.splitlines()[0]}", flush=True)
             assert report.startswith("**not enough to tell: ") and explains(report), report
         sides = [f"job=bzip2,branch={branch},last={JOBS}" for branch in ("main", "slow")]
-        again = as_nobody(folder, environment, "gate", "--baseline", sides[0], "--candidate", sides[1], "--json")
+        again = as_nobody(folder, environment, "gate", "--baseline", sides[0], "--candidate", sides[1],
+                          "--max-regression", MARGIN, "--json")
         total, = json.loads(again.stdout)["total"]
         assert again.returncode == done.returncode, (again, report)
         assert total["baseline_runs"] == total["candidate_runs"] == JOBS, total

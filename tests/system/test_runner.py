@@ -22,6 +22,8 @@ from service import wait_until
 sys.path.insert(0, str(ROOT / "tests"))
 import jobs  # noqa: E402
 
+LEAVE_TO_PLAIN = "what it tests is Python"
+
 
 class Board:
     """Where jobs write who is at work, for what must not be at the same time."""
