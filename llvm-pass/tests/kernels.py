@@ -47,10 +47,13 @@ def compile_stub(work, version, flags):
     return stub
 
 
-@functools.cache
 def compile_kernel(build, version, source, flags, mode=None, options=()):
     """An executable, plain where mode is None; made once, however many tests of a run want it."""
-    flags = (*flags, QUIET)
+    return compiled(build, version, source, (*flags, QUIET), mode, tuple(options))
+
+
+@functools.cache
+def compiled(build, version, source, flags, mode, options):
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"{source.stem}-{version}-{' '.join(flags)}-{mode}{' '.join(options)}")
     work = build / "tests" / "work" / "pass"
     work.mkdir(parents=True, exist_ok=True)

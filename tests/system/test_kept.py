@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Labels of many jobs in a small store: they live as long as the samples of their jobs, and where they do not,
-the store says so. Overhead has no bound here: where mperf samples less, a short job may have no sample."""
+the store says so."""
 from attacked import MALLORY, VICTOR
 from machine import Folder, need_program
 from service import wait_until
@@ -39,6 +39,7 @@ def use_up(users, uid, folder):
 
 
 def test_many_short_jobs_of_a_user_over_the_share_keep_their_labels(build):
+    # where mperf samples less, to keep its overhead, a short job may have no sample
     with Folder() as folder, Users(build, folder, overhead="none", budget="16M", keep_windows="14d") as users:
         use_up(users, MALLORY, folder)
         short = {f"short{i}" for i in range(6)}
@@ -52,8 +53,8 @@ def test_many_short_jobs_of_a_user_over_the_share_keep_their_labels(build):
 
 def test_a_user_of_more_jobs_than_fit_is_said_to_be_and_takes_nothing_from_another(build):
     # what an hour may add is some kilobytes, and what labels may take of it some hundred bytes
-    with Folder() as folder, Users(build, folder, overhead="none", budget="16M", keep_windows="730d",
-                                   keep_minutes="730d", keep_hours="730d") as users:
+    with Folder() as folder, Users(build, folder, budget="16M", keep_windows="730d", keep_minutes="730d",
+                                   keep_hours="730d") as users:
         use_up(users, MALLORY, folder)
         for i in range(20):
             job(users, MALLORY, f"short{i}")
