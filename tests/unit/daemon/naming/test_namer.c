@@ -136,31 +136,17 @@ TEST(offset_beyond_the_file_is_not_named)
 	ck_assert_int_eq(namer_rig_name(&rig, f, UINT64_MAX)->state, FRAME_OUT_OF_SYMBOL);
 }
 
-/* Ours and the parser's, of processors: the clock runs on while others have them. */
-static double seconds_of_naming(void)
-{
-	struct namer_status status;
-	struct timespec own, parser;
-	clockid_t clock;
-
-	namer_status(rig.namer, &status);
-	ck_assert_int_eq(clock_getcpuclockid(status.parser.pid, &clock), 0);
-	ck_assert_int_eq(clock_gettime(clock, &parser), 0);
-	ck_assert_int_eq(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own), 0);
-	return (double)(own.tv_sec + parser.tv_sec) + (double)(own.tv_nsec + parser.tv_nsec) / 1e9;
-}
-
 TEST(ten_thousand_frames_are_named_within_a_second)
 {
 	struct namer_rig_spot s = namer_rig_find((void *)(uintptr_t)fclose);
 	struct file *f = namer_rig_file(&rig, FILE_ELF, s.path);
 
 	namer_rig_name(&rig, f, s.offset); /* parsing is paid once per file, not per frame */
-	double before = seconds_of_naming();
+	double before = namer_rig_cpu_seconds(&rig);
 	for (uint64_t i = 1; i <= 10000; i++)
 		namer_rig_frame(&rig, f, s.offset + i * 8);
 	ck_assert(namer_rig_run(&rig));
-	double seconds = seconds_of_naming() - before;
+	double seconds = namer_rig_cpu_seconds(&rig) - before;
 	ck_assert_uint_eq(rig.n_named, 10001);
 	printf("10000 frames in %.3f s\n", seconds);
 #ifndef __SANITIZE_ADDRESS__
