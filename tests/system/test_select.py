@@ -13,6 +13,7 @@ from rates import rate_allowed
 from service import Service, wait_until
 
 SECONDS = 60
+LEAVE_TO_PLAIN = "test_runs and test_filter select runs with sanitizers, test_pins compares them through the service"
 SLOWER, UNDECIDED = 3, 4
 RUNS = 6
 PERCENT = 100
