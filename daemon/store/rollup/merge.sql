@@ -23,7 +23,6 @@ CREATE TEMP TABLE event (id INTEGER, pmu, type, config, config1, config2, modifi
 CREATE TEMP TABLE hart (id INTEGER PRIMARY KEY, rung, reason, leader, user_only, core);
 CREATE TEMP TABLE said (key, value);
 CREATE TEMP TABLE window (id INTEGER PRIMARY KEY, start_ns, end_ns, realtime_ns, run);
-CREATE TEMP TABLE taken (id INTEGER PRIMARY KEY, sum, count, weight_ns, truncated, uncounted);
 -- Of the window of the target under way: its rows, and what counted in them. A row moves to another
 -- sum where detail is left out (into); cut: without its callers.
 CREATE TEMP TABLE tally (at INTEGER PRIMARY KEY, sum, task, stack, event, rung, hart, count, weight_ns,
@@ -181,36 +180,25 @@ INSERT OR REPLACE INTO main.hart SELECT h.id, h.rung, h.reason, nullif(h.leader,
 	FROM temp.hart h LEFT JOIN main.hart w USING (id) WHERE hart_as(h.id) = h.id
 	AND (w.rung, coalesce(w.leader, 0), w.user_only <> 0) IS NOT (h.rung, h.leader, h.user_only);
 
+-- Samples, with what they counted, are added up by merge_tally.c.
+-- [samples] source
+SELECT s.id, w.run IS :run, hart, task, stack, event, rung, count, weight_ns, truncated, uncounted
+	FROM source.sample s LEFT JOIN temp.window w ON w.id = s.window WHERE s.id > :after AND s.id <= :upto ORDER BY s.id;
+
+-- [readings] source
+SELECT sample, event, value, enabled_ns, running_ns FROM source.reading WHERE sample > :after AND sample <= :upto
+	ORDER BY sample, event;
+
+-- [unstored] source
+INSERT INTO temp.lost (hart, count, cause) VALUES (?1, ?2, :not_stored);
+
+-- [tally] source
+INSERT INTO temp.tally VALUES (?1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?1, 0, 0, ?1);
+
+-- [counted] source
+INSERT INTO temp.counted VALUES (?1, ?2, ?3, ?4, ?5);
+
 -- [take] source
-INSERT INTO temp.taken SELECT s.id, CASE WHEN w.run IS NOT :run THEN damage('a row belongs to no window')
-		WHEN coalesce(count | weight_ns | truncated | uncounted, -1) < 0 THEN damage('its counts are out of bounds')
-		ELSE sum_of(task, stack, event, rung, hart) END,
-	CAST(count AS INTEGER), CAST(weight_ns AS INTEGER), CAST(truncated AS INTEGER), CAST(uncounted AS INTEGER)
-	FROM source.sample s LEFT JOIN temp.window w ON w.id = s.window WHERE s.id > :after AND s.id <= :upto;
--- what is added is no number of SQLite's integers any more where it is too large
-INSERT INTO temp.tally SELECT sum, sum, 0, 0, 0, 0, 0, count, weight_ns, truncated, uncounted, sum, 0, 0, sum
-	FROM temp.taken WHERE sum > 0
-	ON CONFLICT DO UPDATE SET count = count + excluded.count, weight_ns = weight_ns + excluded.weight_ns,
-		truncated = truncated + excluded.truncated, uncounted = uncounted + excluded.uncounted;
-UPDATE temp.tally SET task = sum_part(sum, 0) >> 32, stack = sum_part(sum, 0) & 0xffffffff, event = sum_part(sum, 1) >> 32,
-	rung = sum_part(sum, 1) & 0xffffffff, hart = sum_part(sum, 2);
-INSERT INTO temp.counted SELECT t.sum << 8 | event_at(r.event),
-		CASE WHEN t.id IS NULL THEN damage('a reading belongs to no sample')
-			WHEN value IS NULL OR value < 0 OR enabled_ns < 0 OR running_ns < 0 THEN damage('its counts are out of bounds')
-			ELSE CAST(value AS INTEGER) END,
-		CAST(coalesce(enabled_ns, 0) AS INTEGER),
-		CAST(CASE WHEN enabled_ns NOTNULL THEN coalesce(running_ns, enabled_ns) ELSE 0 END AS INTEGER),
-		enabled_ns IS NULL
-	FROM source.reading r LEFT JOIN temp.taken t ON t.id = r.sample
-	WHERE r.sample > :after AND r.sample <= :upto AND t.sum IS NOT 0 AND event_at(r.event) NOTNULL
-	ON CONFLICT DO UPDATE SET value = value + excluded.value, enabled_ns = enabled_ns + excluded.enabled_ns,
-		running_ns = running_ns + excluded.running_ns, whole = whole AND excluded.whole;
-SELECT damage('its counts are out of bounds') FROM temp.tally
-	WHERE typeof(count) = 'real' OR typeof(weight_ns) = 'real' OR typeof(truncated) = 'real' OR typeof(uncounted) = 'real';
-SELECT damage('its counts are out of bounds') FROM temp.counted
-	WHERE typeof(value) = 'real' OR typeof(enabled_ns) = 'real' OR typeof(running_ns) = 'real';
-INSERT INTO temp.lost SELECT hart_as(s.hart), :not_stored, s.count FROM temp.taken t JOIN source.sample s USING (id)
-	WHERE t.sum = 0 AND s.count > 0 AND event_row(event_of(s.event)) IS NULL;
 INSERT INTO temp.lost SELECT hart, words(text(cause)), CASE WHEN w.id IS NULL THEN damage('a row belongs to no window')
 		WHEN coalesce(count, -1) < 0 OR typeof(hart) <> 'integer' THEN damage('its counts are out of bounds')
 		ELSE CAST(count AS INTEGER) END
@@ -226,7 +214,7 @@ INSERT INTO temp.loop SELECT at, metric, sum(value >> 32), sum(value & 0xfffffff
 		LEFT JOIN temp.site_of r ON r.id = c.region AND c.region > 0 LEFT JOIN temp.metric m ON m.id = c.metric
 		LEFT JOIN temp.site s ON s.entry = o.entry
 		WHERE c.window BETWEEN :first AND :last AND (:only IS NULL OR task_of(task) > 0)
-			AND (:tier = 0 OR s.kind IS NULL OR s.kind NOT BETWEEN 6 AND 9) AND coalesce(m.entry, 0) <= 128)
+			AND (:tier = 0 OR s.kind IS NULL OR s.kind NOT BETWEEN 6 AND 9) AND coalesce(m.entry, 0) <= :metrics)
 	GROUP BY at, metric;
 UPDATE temp.metric SET seen = 1 WHERE NOT seen AND entry IN (SELECT metric FROM temp.loop);
 
@@ -392,7 +380,6 @@ DELETE FROM temp.file;
 DELETE FROM temp.frame;
 DELETE FROM temp.place;
 DELETE FROM temp.task;
-DELETE FROM temp.taken;
 DELETE FROM temp.tally;
 DELETE FROM temp.counted;
 DELETE FROM temp.lost;

@@ -19,7 +19,7 @@ static int64_t integer(sqlite3_value *const *v, int i)
 void merge_result(sqlite3_context *c, int outcome, uint32_t entry)
 {
 	if (outcome == KEY_TABLE_FULL)
-		sqlite3_result_error(c, "it has more names or stacks than one file can hold", -1);
+		sqlite3_result_error(c, MERGE_FULL, -1);
 	else if (outcome != 0)
 		sqlite3_result_error_nomem(c);
 	else
@@ -154,10 +154,8 @@ static void f_is(sqlite3_context *c, int n, sqlite3_value **v)
 
 static void f_of(sqlite3_context *c, int n, sqlite3_value **v)
 {
-	const struct merge_entries *e = sqlite3_user_data(c);
-	const int64_t id = integer(v, 0);
 	(void)n;
-	sqlite3_result_int64(c, id > 0 && id < e->n_ids ? e->entry[id] : 0);
+	sqlite3_result_int64(c, merge_entry_by_id(sqlite3_user_data(c), integer(v, 0)));
 }
 
 static void f_row(sqlite3_context *c, int n, sqlite3_value **v)

@@ -18,7 +18,7 @@ int rollup_fail(
 	return outcome;
 }
 
-static int fail_source(struct rollup *r, const char *what)
+int rollup_fail_source(struct rollup *r, const char *what)
 {
 	char text[256];
 	snprintf(text, sizeof(text), "is damaged: %s", what);
@@ -63,7 +63,7 @@ int rollup_source_outcome(struct rollup *r, sqlite3 *db, int rc)
 		return source_errno(r, db, EIO);
 	default:
 		/* what sum() says of what is no number of 64 bits any more */
-		return fail_source(r, strcmp(sqlite3_errmsg(db), "integer overflow") == 0
+		return rollup_fail_source(r, strcmp(sqlite3_errmsg(db), "integer overflow") == 0
 					      ? "its counts are out of bounds"
 					      : sqlite3_errmsg(db));
 	}
