@@ -37,6 +37,7 @@ CREATE TEMP TABLE lost (hart, cause, count);
 CREATE TEMP TABLE loss (hart, cause, count);
 CREATE TEMP TABLE frame (row INTEGER PRIMARY KEY, offset);
 CREATE TEMP TABLE place (frame, depth, function, source, line, inlined, payer);
+CREATE TEMP TABLE found (file INTEGER PRIMARY KEY, state, has_symbols, has_debug);
 CREATE TEMP TABLE file AS SELECT *, 0 payer FROM main.file WHERE 0;
 CREATE TEMP TABLE task AS SELECT *, 0 payer FROM main.task WHERE 0;
 CREATE TEMP TABLE site (entry INTEGER PRIMARY KEY, kind, build_id, subprogram, source, line, nest, inlined_at,
@@ -112,6 +113,8 @@ SELECT task_parent(task_of(id), task_of(process)) FROM temp.member WHERE :tier =
 SELECT task_parent(task_of(id), task_of(parent)) FROM source.task WHERE :tier = 1 AND process = id ORDER BY id DESC;
 INSERT INTO temp.event SELECT event_give(event_of(id), NULL), words(text(pmu)), type, config, config1, config2, modifiers,
 	words(text(name)), words(text(unit)) FROM source.event WHERE event_row(event_of(id)) IS NULL ORDER BY id;
+INSERT OR REPLACE INTO temp.found SELECT file_row(file_of(id)), state, has_symbols, has_debug FROM source.file
+	WHERE state > 1 AND file_row(file_of(id)) NOTNULL ORDER BY id;
 INSERT INTO temp.hart SELECT id, rung & 255, words(text(reason)), coalesce(event_row(event_of(leader)), 0), user_only <> 0,
 	(SELECT value FROM (SELECT key, value FROM source.meta WHERE key BETWEEN 'core:' AND 'core;'
 			ORDER BY key DESC LIMIT :harts) WHERE has_hart(substr(key, 6), h.id) LIMIT 1)
@@ -161,6 +164,10 @@ SELECT site_is(id, site_key((kind << 32) | (coalesce(line, 0) & 0xffffffff), tex
 
 -- [begin] main
 INSERT INTO main.event SELECT * FROM temp.event WHERE id NOTNULL;
+-- a file is as it was last found; what was read in it (2 and 5) counts more than what kept it from being read
+UPDATE main.file SET state = f.state, has_symbols = f.has_symbols, has_debug = f.has_debug FROM temp.found f
+	WHERE f.file = id AND (f.state IN (2, 5) OR file.state NOT IN (2, 5))
+	AND (f.state, f.has_symbols, f.has_debug) IS NOT (file.state, file.has_symbols, file.has_debug);
 -- the highest of several rates, and that there were several; how counts were cut, of all together
 INSERT OR REPLACE INTO main.meta SELECT 'hz_mixed', 1 FROM temp.said s JOIN main.meta m USING (key)
 	WHERE key = 'hz' AND m.value <> s.value;
