@@ -2,9 +2,9 @@
 
 /* Running merge.sql: its sections, in their order, window by window
  *
- * What is sampled in one minute or hour of the target is added up in temporary tables, made fewer where it
- * must be, and written with the names that it needs. So memory follows the rows of one minute or hour, and
- * the names, not the length of the source.
+ * The samples of one minute or hour of the target are added up in temporary tables, folded if there are too
+ * many sums, and written with the names that they need. So memory depends on the sums of one minute or hour
+ * and on the names, not on the length of the source.
  */
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static int attach(struct merge *m)
 	return merge_outcome(m, rc);
 }
 
-/* The last sample of the windows up to :last; they come in the order of windows, and each has one. */
+/* Find the last sample of the windows up to :last by bisection, since samples are in the order of their windows. */
 static int find_last(struct merge *m, int64_t highest)
 {
 	sqlite3_stmt *st = NULL;
@@ -63,7 +63,7 @@ static int find_last(struct merge *m, int64_t highest)
 
 /* --- one window of the target ----------------------------------------------------------------- */
 
-/* How many rows this hour may still have: what other sources gave it stands at the end. */
+/* Find how many rows this hour may still have; those of its other sources are the last ones in the file. */
 static int rows_left(struct merge *m)
 {
 	int64_t n;
@@ -150,8 +150,7 @@ static int take_window(struct merge *m, int64_t highest)
 		outcome = merge_number(m, "SELECT count(*) FROM temp.tally", &n);
 	if (outcome == 0)
 		outcome = merge_number(m, "SELECT count(*) FROM temp.loop", &n_loops);
-	bool has = !m->rollup->only || n > 0 ||
-		   n_loops > 0; /* else a time in which the job did not run */
+	bool has = !m->rollup->only || n > 0 || n_loops > 0; /* else the job did not run then */
 	if (outcome == 0 && m->rollup->tier == TIER_HOUR)
 		outcome = fold(m, n);
 	if (outcome == 0 && m->rollup->tier == TIER_HOUR)
@@ -214,7 +213,7 @@ static void forget_ids(struct merge *m)
 	}
 }
 
-/* A file has one boot; a new one is of the source's. */
+/* A file has one boot; a new file has the source's. */
 static int begin(struct merge *m)
 {
 	int64_t same;

@@ -10,9 +10,9 @@
 #include "daemon/store/rollup/merge.h"
 #include "daemon/store/segment/note.h"
 
-/* The last part of a task's key: who pays, + 1, 0: not known; whether that is not the owner too, since the process
- * belongs to nobody (39: its uid is 0) or its group is another (38: its uid is NULL); and, of a program, whether it is
- * a thread of the kernel (40). */
+/* The last part of a task's key. Bits 0 to 37: the user who pays, plus 1; 0: not known. Bits 38 and 39: this user is
+ * not the owner, because the uid is NULL (38: its group is another's) or 0 (39: it belongs to nobody). Bit 40, of
+ * programs: a thread of the kernel. */
 #define PAYER_MASK ((1ull << 38) - 1)
 #define WHOSE_UNOWNED (1ull << 38)
 #define WHOSE_MASK ((1ull << 40) - 1)
@@ -34,7 +34,7 @@ static int leaf(struct merge *m, uint32_t stack, uint32_t *ret_stack)
 				 e, &(struct key){{0, e->keys.key[stack - 1].part[1]}}, ret_stack);
 }
 
-/* The stack of the function that stands for several of this kind, named or not. */
+/* The stack of the function that stands for several, which are all named or all without a name. */
 static int other_stack(struct merge *m, uint32_t stack, uint32_t *ret_stack)
 {
 	const struct merge_entries *stacks = &m->of[MERGE_STACK], *frames = &m->of[MERGE_FRAME];
@@ -66,7 +66,7 @@ static void f_leaf(sqlite3_context *c, int n, sqlite3_value **v)
 	merge_result(c, r, stack);
 }
 
-/* The program that stands for several of this one's user and job; of 0, of nobody. */
+/* The program that stands for several of the same user and job; task 0: for those of nobody. */
 static int other_task(struct merge *m, uint32_t task, uint32_t *ret_task)
 {
 	struct merge_entries *e = &m->of[MERGE_TASK];
@@ -78,7 +78,7 @@ static int other_task(struct merge *m, uint32_t task, uint32_t *ret_task)
 	return r == 0 ? merge_enter(e, &key, ret_task) : r;
 }
 
-/* Without callers; without its program; without its function. */
+/* Detail that a step of folding leaves out. */
 enum fold { FOLD_CALLERS, FOLD_PROGRAMS, FOLD_FUNCTIONS };
 
 /* fold_key(fold, sum): the coarser sum of an hour. */
@@ -120,7 +120,7 @@ static void f_payer(sqlite3_context *c, int n, sqlite3_value **v)
 		sqlite3_result_int64(c, payer_of(m, (uint64_t)integer(v, 0)));
 }
 
-/* The sum that a row goes to: with the detail that its user has room for. */
+/* The sum that a row is added to: with as much detail as its user's share has room for. */
 static void f_share_key(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	struct merge *m = sqlite3_user_data(c);
@@ -138,7 +138,7 @@ static void f_share_key(sqlite3_context *c, int n, sqlite3_value **v)
 	merge_result(c, r, sum);
 }
 
-/* share_charge(payer, sum, bytes): charge a sum when the first row goes to it; the sum. */
+/* share_charge(payer, sum, bytes): the sum; charge it when the first row is added to it. */
 static void f_share_charge(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	struct merge *m = sqlite3_user_data(c);
@@ -243,7 +243,7 @@ static const char *our_note(
 	return note_key(&note, made);
 }
 
-/* A key of the source's meta with the target's harts and events; NULL: it has none. */
+/* A key of the source's meta with the harts and events of the target; NULL: the target has no such event. */
 static void f_our_key(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	const struct merge *m = sqlite3_user_data(c);

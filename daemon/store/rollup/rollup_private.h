@@ -15,8 +15,8 @@
 
 /* Maximum ids of a source, as in a query. */
 #define ROLLUP_IDS_MAX (1u << 24)
-/* Maximum events of a file, as in a query. The counts of a source's event for which the target has no room,
- * since earlier sources had as many, are left out, and its samples counted as not stored. */
+/* Maximum events of a file, as in a query. If earlier sources have used all of them, the counts of further
+ * events are left out, and their samples are counted as not stored. */
 #define ROLLUP_EVENTS_MAX 255
 
 struct rollup {
