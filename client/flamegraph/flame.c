@@ -174,7 +174,7 @@ static bool row_integer(const Mperf__Row *row, int i, int64_t *ret_value)
 	return true;
 }
 
-/* What was not measured, or is no amount, has no width. */
+/* A value that was not measured, or is no amount, has no width. */
 static double row_amount(const Mperf__Row *row, int i)
 {
 	const Mperf__Value *v = row->value[i];

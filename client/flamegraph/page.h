@@ -6,7 +6,7 @@
  * One file without external resources: an SVG that is readable alone (labels, tooltips), and in
  * the page a script that adds zoom, search and details to that SVG.
  *
- * Beside a baseline, a box is red where the function itself has more of the whole than it had, and blue
+ * With a baseline, a box is red where the function itself has more of the whole than it had, and blue
  * where it has less; the strongest colour is that of the largest difference.
  */
 

@@ -223,7 +223,7 @@ static bool is_bound(const struct plot_dot *d, const struct plot_set *s, enum pl
 	       (zone != PLOT_BOUND_MEMORY && is_near(d->gops, s->peak, s->n_peaks));
 }
 
-/* Bytes from memory: caches say nothing of them. */
+/* For bytes from memory, roofs of caches do not matter. */
 static void bind_dram(struct plot_dot *d, const struct plot_set *s)
 {
 	double bend;
@@ -237,8 +237,8 @@ static void bind_dram(struct plot_dot *d, const struct plot_set *s)
 			d->ops_per_dram_byte < bend ? PLOT_BOUND_MEMORY : PLOT_BOUND_COMPUTE;
 }
 
-/* Without an operation of this kind, others may take the time: then bandwidth is all there is to
- * say. */
+/* A loop without operations of this kind may spend its time on others, so only its bandwidth says
+ * something. */
 static void bind(struct plot_dot *d, const struct plot_set *s)
 {
 	double memory, compute;

@@ -7,7 +7,7 @@
 #include "client/show/escape.h"
 #include "proto/base/memory.h"
 
-#define WIDE 0.1 /* of a roof: an interval that is worth a word */
+#define WIDE 0.1 /* an interval of this share of its roof is mentioned */
 
 static const char *unit_of(const struct plot *p, const struct plot_roof *roof)
 {

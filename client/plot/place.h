@@ -4,8 +4,8 @@
 /* Places for labels: boxes that do not overlap
  *
  * First come, first served: labels are placed in the order of their importance, each beside its dot
- * where nothing else is. What finds no place is left out, and the reader finds its number in the
- * table.
+ * where nothing else is. A label without a place is left out; the table has the number of its
+ * dot.
  */
 
 #include <stdbool.h>

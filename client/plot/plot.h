@@ -13,8 +13,8 @@
  * Plain data: who fills it owns it, and who draws it borrows it. Loops count the bytes that they ask
  * for, so all roofs of memory are those of requested bytes, and all are of one hart, since rates of
  * loops are per thread. Where misses of the last cache were counted, a loop has a second place, by the
- * bytes that came from memory: a diamond, joined to its dot. Only the roof of the memory itself says
- * something of that.
+ * bytes that came from memory: a diamond, joined to its dot. Only the roof of the memory itself
+ * applies to it.
  */
 
 #include <stdbool.h>
@@ -46,7 +46,7 @@ struct plot_roof {
 	bool is_memory;
 	enum plot_precision precision; /* of operations */
 	char name[PLOT_NAME_BYTES];    /* "L1", "vector fma"; of equal names the highest counts */
-	char how[PLOT_HOW_BYTES];      /* it was reached, and what disturbed that; "": not known */
+	char how[PLOT_HOW_BYTES]; /* how it was reached, and what disturbed it; "": not known */
 	char hart_kind[PLOT_NAME_BYTES]; /* "": all harts are alike */
 	double value, low, high;         /* GB/s, or operations per ns; the interval around it */
 	bool is_theoretical; /* by documents, which `how` names: drawn apart, and bounds nothing */
@@ -76,7 +76,7 @@ struct plot_dot {
 
 	/* filled by plot_bind (client/plot/bound.h) */
 	enum plot_bound bound;
-	double of_roof;             /* what it reaches of what its intensity allows */
+	double of_roof;             /* its rate over what its intensity allows */
 	enum plot_bound dram_bound; /* the same by bytes from memory: memory or compute */
 	double of_dram_roof;
 };
@@ -91,8 +91,9 @@ struct plot {
 	const char *no_roofs; /* why none was measured, and what to do; NULL: some were */
 	const char *whose;    /* a sentence: who keeps them, and when they were measured; or NULL */
 	const char *
-		disturbed; /* a sentence: what disturbed measuring them, so that they may be low; or NULL */
-	const char *stale; /* whose they are instead, and what to do; or NULL. They bound nothing */
+		disturbed; /* a sentence: what disturbed measuring them; they may be too low; or NULL */
+	const char *
+		stale; /* whose they are, if not this machine's, and what to do; they bound nothing then; or NULL */
 	struct plot_dot *dot; /* by falling share, of a run after the other */
 	size_t n_dots;
 	bool is_integer; /* operations are integer ones */

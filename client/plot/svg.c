@@ -19,7 +19,7 @@
 #define HEADING 32.0 /* of a plain file */
 #define LEGEND_COLUMNS 150
 #define LEGEND_LINE 15.0
-#define MANY 500 /* dots, whose strokes then are thin */
+#define MANY 500 /* dots; with more of them strokes are thin */
 #define X_LABELS 14
 #define Y_LABELS 12
 

@@ -14,8 +14,8 @@
 #include "proto/syntax/unit.h"
 
 #define RADIUS_MIN 2.4
-#define RADIUS_MAX 19.0    /* of all of the time */
-#define RADIUS_OF_NONE 9.0 /* without a share, as all of a program by counters */
+#define RADIUS_MAX 19.0    /* a dot with all of the time */
+#define RADIUS_OF_NONE 9.0 /* a dot without a share, such as a whole program by counters */
 #define LABELS_MAX 40
 #define LABEL_CHARACTERS 34
 #define LABEL_HEIGHT 14.0
@@ -54,7 +54,7 @@ static void write_known(
 	fputs(unit, out);
 }
 
-/* For readers with a mouse, and for those who hear the page: whose it is. */
+/* The tooltip, which screen readers read too: whose dot it is. */
 static void begin_title(const struct svg_drawing *d, const struct plot_dot *dot)
 {
 	fputs("<title>", d->out);
@@ -147,7 +147,7 @@ static void write_dot(const struct svg_drawing *d, const struct plot_dot *dot)
 		dot_y(d, dot), radius_of(dot));
 }
 
-/* A diamond of the dot's size, and the line that joins them, which begins and ends at their edges. */
+/* A diamond of the dot's size, and a line between the edges of both. */
 static void write_dram(const struct svg_drawing *d, const struct plot_dot *dot)
 {
 	double x = dram_x(d, dot), y = dot_y(d, dot), r = radius_of(dot);
@@ -198,7 +198,7 @@ static bool write_beside(const struct svg_drawing *d, struct plot_places *places
 	return true;
 }
 
-/* Number and name, else the number alone, whose name is in the table. */
+/* Write number and name, or the number alone if there is no room; the table has the name. */
 static void write_label(const struct svg_drawing *d, struct plot_places *places,
 	const struct plot_dot *dot, size_t number)
 {

@@ -19,8 +19,8 @@ const char *svg_class(enum plot_bound bound)
 	return classes[bound];
 }
 
-/* From the lower end of the interval to the upper one; around the corner of the area, where one end
- * leaves it below and the other on the left. */
+/* Fill the band between the ends of the interval. It goes around the corner of the area if one end leaves
+ * the area below and the other on the left. */
 static void write_band(
 	const struct svg_drawing *d, const struct plot_set *s, const struct plot_roof *roof)
 {
@@ -53,7 +53,7 @@ static void write_roof_title(const struct svg_drawing *d, const struct plot_roof
 	fputs("</title>", d->out);
 }
 
-/* A name along its line, as far up as there is no other. */
+/* Write a name along its line, at the first place from its lower end where there is no other. */
 static void write_along(const struct svg_drawing *d, const struct plot_line *l, const char *text,
 	struct plot_places *names)
 {
@@ -61,7 +61,7 @@ static void write_along(const struct svg_drawing *d, const struct plot_line *l, 
 	       dy = svg_y(d, l->y1) - y0;
 	double length = hypot(dx, dy), width = (double)escape_width(text) * SVG_CHARACTER;
 	for (double at = 14; at + width < length; at += 20) {
-		/* all lines of memory are parallel: as if the picture were turned */
+		/* lines of memory are parallel, so boxes can be compared as if the picture were turned */
 		double across = y0 - dy / dx * x0;
 		struct plot_box box = {x0 + at * dx / length, across * dx / length - LABEL_HEIGHT,
 			width, LABEL_HEIGHT};

@@ -25,7 +25,7 @@
 #include "proto/base/memory.h"
 
 #define CHUNK_NS 100000        /* between looks at the clock, which take some 30 ns */
-#define SLICE_BYTES (1u << 18) /* of a stream at a time, where it is larger */
+#define SLICE_BYTES (1u << 18) /* walked at a time of a stream that is larger */
 /* Between larger streams: at a distance of 2^n, lines of two streams compete for banks of DRAM. Zen 4,
  * streams of 256 MiB, AVX2: copy 22.1 GB/s, 19.6 without it; triad 21.5 and 16.9. */
 #define GAP_BYTES (3u << 12)
@@ -162,8 +162,8 @@ static void do_job(struct member *m, uint64_t turn)
 	m->hz = measure_clock();
 	getrusage(RUSAGE_THREAD, &after);
 
-	/* one hart's work is that of the time it had; of several, which share memory, one that waits leaves
-	 * more to the others */
+	/* count only the time that a single hart had; of several, which share memory, one that waits leaves
+	 * more bandwidth to the others */
 	const bool alone = m->crew->n == 1 && had_ns > 0 && had_ns < took_ns;
 	m->rate = (double)work * j->kernel->per * 1e9 / (double)(alone ? had_ns : took_ns);
 	m->disturbed = after.ru_nivcsw != before.ru_nivcsw ||
@@ -173,7 +173,7 @@ static void do_job(struct member *m, uint64_t turn)
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-/* One more than is used, to begin on a huge page. */
+/* One huge page more than is used, so that the memory can begin on one. */
 static size_t mapping_bytes(const struct crew *c)
 {
 	return c->bytes + HUGE_BYTES;
@@ -269,7 +269,7 @@ int crew_new(const uint32_t *number, size_t n, uint64_t bytes, bool huge, struct
 		struct member *m = &c->member[i];
 		m->crew = c;
 		m->number = number[i];
-		/* who is done compares with how many there are */
+		/* members that are done compare n_done with n */
 		pthread_mutex_lock(&c->mutex);
 		error = pthread_create(&m->thread, &attributes, member_main, m);
 		c->n += error == 0;

@@ -3,9 +3,9 @@
 
 /* A crew: a thread on each of some harts, which run one kernel at the same time
  *
- * Each thread is pinned before it touches its memory first, so that the memory is near it. A job
- * warms the kernel up, waits for all, runs for a time, and ends with a chain of additions, which
- * says what the clock was.
+ * Each thread is pinned before it first touches its memory, so that the memory is near it. A job
+ * warms the kernel up, waits for all, runs for a time, and ends with a chain of additions, from
+ * which the clock follows.
  */
 
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The table of kernels. A check runs each with operands that change x by a whole number each time,
- * exact in every precision: so the results say how many operations a chain did, and the bytes
- * written how many chains there are. Neither comes from the table, which the check is of.
+ * exact in every precision. So the results show how many operations a chain did, and the bytes
+ * written show how many chains there are. Neither is taken from the table, which is what is checked.
  */
 #include "client/roofs/measure/kernel.h"
 
@@ -122,8 +122,8 @@ void kernel_operands(const struct kernel *k, void *ret_in)
 
 /* --- check: computing ------------------------------------------------------------------------- */
 
-/* What a chain holds after CHECK_PASSES, as kernel.h describes it; `n` pairs of operations a pass.
- * All are whole numbers, and small where they stand for floats; else they wrap. */
+/* The value of a chain after CHECK_PASSES, as kernel.h describes it; `n` pairs of operations a pass.
+ * Values of floats are small whole numbers; those of integers wrap. */
 static uint64_t expected(const struct kernel *k, const double v[3], size_t n)
 {
 	uint64_t x = (uint64_t)v[0], a = (uint64_t)v[1], b = (uint64_t)v[2];
@@ -228,7 +228,7 @@ static int check_memory(const struct kernel *k, char fault[static ROOF_NOTE_BYTE
 		return 1;
 	}
 	const char *p = k->operation + (k->nontemporal ? 3 : 0);
-	/* of what is stored: elements of a register; n if nothing was */
+	/* elements of the register that was stored; n: nothing was stored */
 	size_t period = 1;
 	while (period < n && a[period] != first)
 		period++;

@@ -23,8 +23,8 @@ size_t statistics_rank(size_t n);
  * to all of them. O(n log n). */
 struct middle statistics_middle(const double *value, size_t n, bool whole);
 
-/* The upper quartile of n values, at least one, at most STATISTICS_REPEATS_MAX: of repeats that others
- * slowed, none of which is too fast. */
+/* The upper quartile of n values, at least one, at most STATISTICS_REPEATS_MAX: for repeats that others
+ * slowed, since none of them is too fast. */
 double statistics_upper(const double *value, size_t n);
 
 /* Is the last third, in the order of time, slower than the first by more than 3 %? Then its means go

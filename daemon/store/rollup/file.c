@@ -137,7 +137,7 @@ int rollup_write_meta(struct rollup *r, const char *key, const char *text, int64
 	return rollup_target_outcome(r, rc);
 }
 
-/* Is the first column of a statement's first row this number, or text? */
+/* Is the first column of a statement's first row this text, or if text is NULL, this number? */
 static int is(struct rollup *r, const char *sql, int64_t number, const char *text)
 {
 	_cleanup_(sqlite3_finalizep) sqlite3_stmt *st = NULL;
@@ -186,7 +186,7 @@ int rollup_open_target(struct rollup *r, const char *path, bool new)
 	if (rc != SQLITE_OK)
 		return rollup_target_outcome(r, rc);
 	restrain(r->target);
-	/* small pages where there is little: a job of a minute has a page in each of 40 trees */
+	/* an extract may be small, and each of its 40 trees takes a page at least */
 	int outcome = rollup_exec(r, r->only ? "PRAGMA page_size=1024" : "PRAGMA page_size=4096");
 	if (outcome == 0)
 		outcome = rollup_exec(r, "PRAGMA temp_store=MEMORY;"
@@ -222,7 +222,7 @@ int rollup_copy(struct rollup *r, const char *from, const char *to)
 	_cleanup_(closep) int in = open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (in < 0)
 		return file_errno(r, errno);
-	/* a seal of what has changed would say that it has not */
+	/* a new seal would hide that the file has changed */
 	int sealed = trailer_verify(in);
 	if (sealed == TRAILER_OTHER)
 		return rollup_fail_target(r, "it is not as it was sealed");

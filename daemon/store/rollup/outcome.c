@@ -18,7 +18,7 @@ int rollup_fail(
 	return outcome;
 }
 
-static int fail_source(struct rollup *r, const char *what)
+int rollup_fail_source(struct rollup *r, const char *what)
 {
 	char text[256];
 	snprintf(text, sizeof(text), "is damaged: %s", what);
@@ -34,7 +34,7 @@ int rollup_fail_target(struct rollup *r, const char *what)
 		"Set it aside; later roll-ups go to a new file", text);
 }
 
-/* Nothing is known of the file but that it cannot be read now. */
+/* The file cannot be read now; it need not be damaged. */
 static int source_errno(struct rollup *r, sqlite3 *db, int e)
 {
 	char text[256];
@@ -62,10 +62,10 @@ int rollup_source_outcome(struct rollup *r, sqlite3 *db, int rc)
 	case SQLITE_PROTOCOL:
 		return source_errno(r, db, EIO);
 	default:
-		/* what sum() says of what is no number of 64 bits any more */
-		return fail_source(r, strcmp(sqlite3_errmsg(db), "integer overflow") == 0
-					      ? "its counts are out of bounds"
-					      : sqlite3_errmsg(db));
+		/* sum()'s error for more than 64 bits */
+		return rollup_fail_source(r, strcmp(sqlite3_errmsg(db), "integer overflow") == 0
+						     ? "its counts are out of bounds"
+						     : sqlite3_errmsg(db));
 	}
 }
 

@@ -165,7 +165,11 @@ int segment_has_neighbours(const char *path)
 	return 0;
 }
 
-char *segment_uri(const char *real, const char *tail)
+#define URI_SEALED "?mode=ro&immutable=1"
+#define URI_LIVE "?mode=ro"
+
+/* The file: URI of an absolute path; what would end the path in it is escaped. NULL if out of memory. */
+static char *make_uri(const char *real, const char *tail)
 {
 	static const char head[] = "file:";
 	char *uri = malloc(sizeof(head) + 3 * strlen(real) + strlen(tail) + 1);
@@ -180,6 +184,12 @@ char *segment_uri(const char *real, const char *tail)
 	}
 	stpcpy(p, tail);
 	return uri;
+}
+
+char *segment_uri_of(sqlite3 *opened)
+{
+	const char *path = sqlite3_db_filename(opened, "main");
+	return make_uri(path, sqlite3_uri_boolean(path, "immutable", 0) ? URI_SEALED : URI_LIVE);
 }
 
 void segment_restrain(sqlite3 *db)
@@ -339,7 +349,7 @@ static int connect(const char *path, const char *how, sqlite3 **ret_db, struct s
 	_cleanup_(freep) char *real = realpath(path, NULL);
 	if (!real)
 		return segment_say_errno(e, path, errno);
-	_cleanup_(freep) char *uri = segment_uri(real, how);
+	_cleanup_(freep) char *uri = make_uri(real, how);
 	if (!uri)
 		return -ENOMEM;
 	int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
@@ -414,7 +424,7 @@ int segment_open_known(const char *path, struct segment_identity *verified, sqli
 		r = r > 0 ? say_unsealed(ret_error, path) : r;
 	}
 	if (r == 0)
-		r = connect(path, "?mode=ro&immutable=1", &db, ret_error);
+		r = connect(path, URI_SEALED, &db, ret_error);
 	if (r == 0)
 		r = segment_judge_schema(path, db, ret_error);
 	if (r == 0)
