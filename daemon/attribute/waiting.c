@@ -38,11 +38,12 @@ struct waits *waiting_free(struct waits *w)
 {
 	struct waiting *wait, *next;
 
-	if (w)
-		HASH_ITER (hh, w->waiting, wait, next) {
-			HASH_DEL(w->waiting, wait);
-			free(wait);
-		}
+	if (!w)
+		return NULL;
+	HASH_ITER (hh, w->waiting, wait, next) {
+		HASH_DEL(w->waiting, wait);
+		free(wait);
+	}
 	free(w);
 	return NULL;
 }
