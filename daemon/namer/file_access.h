@@ -54,7 +54,8 @@ bool reader_may(const struct reader *r, const struct permissions *f, unsigned wa
 /* Does an access control list of the file matter to anyone except its owner? */
 bool reader_asks_acl(const struct reader *r, uint32_t mode, uint32_t uid);
 
-/* Check a user and groups against one list; group_owner is the file's group. Accepts any bytes. */
+/* Check a user and groups against one list; group_owner is the file's group. Accepts any bytes.
+ * For tests. */
 enum acl_answer {
 	ACL_REFUSES,
 	ACL_GRANTS,

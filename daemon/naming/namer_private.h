@@ -484,8 +484,6 @@ int slot_look(struct slot *s);
 int slot_prove(struct namer *n, struct slot *s);
 /* Mark the file and finish. -ENOMEM. */
 int slot_fail(struct namer *n, struct slot *s, enum file_state state);
-/* Tell the parser to forget it. */
-int slot_forget(struct namer *n, struct slot *s);
 /* Close the descriptor of a part, if it is held. */
 void slot_drop(struct namer *n, struct slot *s, enum message_part part);
 /* Note the split unit that is wanted, by n_path bytes; path NULL: none is. 0 or -ENOMEM */

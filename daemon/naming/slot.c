@@ -184,7 +184,8 @@ void slot_note_loaded(const struct namer *n, struct slot *s)
 	s->loaded = worker_generation(&n->parser);
 }
 
-int slot_forget(struct namer *n, struct slot *s)
+/* The parser forgets it. */
+static int forget(struct namer *n, struct slot *s)
 {
 	bool given = s->given != 0 && slot_is_given(n, s);
 
@@ -218,7 +219,7 @@ int slots_make_room_to_load(struct namer *n, const struct slot *wanted)
 		sum += loaded_bytes(s);
 		if (sum <= NAMER_IMAGES_BYTES_MAX)
 			continue;
-		int r = slot_forget(n, s);
+		int r = forget(n, s);
 		if (r < 0)
 			return r;
 	}
@@ -239,7 +240,7 @@ int slot_release(struct namer *n, struct slot *s)
 	free(s->found);
 	s->found = NULL;
 	slot_want_split(s, NULL, 0);
-	return slot_forget(n, s);
+	return forget(n, s);
 }
 
 bool slot_is_dead(const struct slot *s)
@@ -399,7 +400,7 @@ int slot_prove(struct namer *n, struct slot *s)
 	if (++s->n_proved > NAMER_PROVED_MAX)
 		return slot_fail(n, s, FILE_VANISHED);
 	if (s->file->n_build_id)
-		return slot_forget(n, s);
+		return forget(n, s);
 	if (fstat(s->fd[PART_MAIN], &st) == 0 && st.st_nlink == 0)
 		return 0;
 	return slot_release(n, s);
@@ -417,7 +418,7 @@ int slot_renew(struct namer *n, struct slot *s)
 	s->stale = false;
 	if (may_come_right(s->file->state))
 		s->file->state = FILE_UNSEEN;
-	int r = slot_forget(n, s);
+	int r = forget(n, s);
 	if (r < 0)
 		return r;
 	if (slot_is_dead(s)) {

@@ -14,7 +14,8 @@ static unsigned part(const struct sampler_effort *e)
 	return e->rate_part ? e->rate_part : 1;
 }
 
-bool effort_same_events(const struct sampler_effort *a, const struct sampler_effort *b)
+/* Do both want the same events? Their rates may differ. */
+static bool same_events(const struct sampler_effort *a, const struct sampler_effort *b)
 {
 	return a->no_cut == b->no_cut && a->no_counters == b->no_counters &&
 	       a->clock_only == b->clock_only && a->no_callers == b->no_callers;
@@ -70,7 +71,7 @@ bool effort_take_due(struct sampler *s, int hart)
 bool effort_set(struct sampler *s, const struct sampler_effort *effort)
 {
 	struct effort_state *f = &s->effort;
-	bool other = !effort_same_events(&f->in_force, effort);
+	bool other = !same_events(&f->in_force, effort);
 
 	f->in_force = *effort;
 	s->options.switches = effort->no_cut ? SAMPLER_SWITCHES_NONE : f->switches;
@@ -82,7 +83,7 @@ bool effort_is(const struct sampler *s, const struct sampler_effort *effort)
 {
 	const struct sampler_effort *now = effort_in_force(s);
 
-	return effort_same_events(now, effort) && part(now) == part(effort);
+	return same_events(now, effort) && part(now) == part(effort);
 }
 
 void effort_reduce(const struct sampler *s, int hart, struct plan *p)

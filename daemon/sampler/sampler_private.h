@@ -133,8 +133,6 @@ void effort_reduce(const struct sampler *s, int hart, struct plan *p);
 void plan_pin(const struct sampler *s, int hart, struct plan *p);
 /* Could other programs still count each of its events, too, if it held its counters for good? */
 bool plan_leaves_room(const struct sampler *s, int hart, const struct plan *p);
-/* Do both want the same events? Their rates may differ. */
-bool effort_same_events(const struct sampler_effort *a, const struct sampler_effort *b);
 /* Bring the harts that do not follow the effort yet to it, some of them. 0 or -errno. */
 int effort_follow(struct sampler *s);
 
