@@ -256,16 +256,15 @@ static int begin_run(struct gather *g, bool candidate, int64_t begin_ns)
 
 /* All rows of a run. */
 static int ask(const struct gather *g, const struct query_question *question,
-	const struct loop_origin *from, const struct answer *answer, struct query_error *ret_error)
+	struct query_source *source, size_t n_sources, const struct answer *answer,
+	struct query_error *ret_error)
 {
 	struct query_question of = *question;
 	if (g->by == GATHER_BY_LOOP)
-		return query_loop_rows(from, question->filter, answer, ret_error);
+		return query_loop_rows(source, n_sources, question->filter, answer, ret_error);
 	of.by = (enum query_by)g->by;
 	of.limit = 0;
-	return from->db ? query_hotspots_of(from->db, &of, answer, ret_error)
-			: query_store_hotspots(
-				  from->source, from->n_sources, &of, answer, ret_error);
+	return query_hotspots(source, n_sources, &of, answer, ret_error);
 }
 
 int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query_question *question,
@@ -283,7 +282,7 @@ int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query
 	if (r == 0)
 		r = read_meta(g, db, "host", &run->host);
 	if (r == 0)
-		r = ask(g, question, &(struct loop_origin){.db = db}, &answer, ret_error);
+		r = ask(g, question, &(struct query_source){.db = db}, 1, &answer, ret_error);
 	if (r == 0 && g->by == QUERY_BY_FUNCTION)
 		r = kin_read(g, candidate, db, ret_error);
 	return r;
@@ -301,8 +300,7 @@ int gather_store_run(struct gather *g, bool candidate, int64_t begin_ns,
 		r = text_get(&g->texts, u.machine, &g->run[g->n_runs - 1].arch);
 	if (r == 0)
 		r = text_get(&g->texts, u.nodename, &g->run[g->n_runs - 1].host);
-	const struct loop_origin from = {.source = source, .n_sources = n_sources};
-	return r == 0 ? ask(g, question, &from, &answer, ret_error) : -ENOMEM;
+	return r == 0 ? ask(g, question, source, n_sources, &answer, ret_error) : -ENOMEM;
 }
 
 static const char *text_or_none(const struct gather *g, uint32_t text)

@@ -11,7 +11,6 @@
 
 #include "daemon/budget/turns.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/query_request.h"
 #include "daemon/control/request.h"
 #include "daemon/control/stat_parts.h"
 #include "daemon/control/topdown.h"

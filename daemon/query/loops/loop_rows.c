@@ -121,8 +121,9 @@ static int tell(const struct loop_rows *rows, const struct answer *to)
 	return r;
 }
 
-int query_loop_rows(const struct loop_origin *from, const struct query_filter *filter,
-	const struct answer *answer, struct query_error *ret_error)
+int query_loop_rows(struct query_source *source, size_t n_sources,
+	const struct query_filter *filter, const struct answer *answer,
+	struct query_error *ret_error)
 {
 	const struct query_question plain = {.by = QUERY_BY_FUNCTION, .filter = filter};
 	struct loop_rows *rows = calloc(1, sizeof(*rows));
@@ -132,7 +133,7 @@ int query_loop_rows(const struct loop_origin *from, const struct query_filter *f
 	f->filter = filter;
 	f->samples = true;
 	provenance_expect(&f->provenance, &plain);
-	int r = loop_facts_read(f, from, ret_error);
+	int r = loop_facts_read(f, source, n_sources, ret_error);
 	if (r == 0) {
 		loop_facts_scale(f);
 		rows->own = calloc((size_t)f->site_keys.n_keys + 1, sizeof(*rows->own));

@@ -14,5 +14,6 @@
  * cycles and instructions (absent: not counted), and of code that counts, as far as it ran: iterations, ops (of
  * floating point), int_ops, bytes (loaded and stored), gops and gbytes (per ns of self_ns). In no order. 0,
  * QUERY_FAILED with *ret_error, a callback's value, -errno. */
-int query_loop_rows(const struct loop_origin *from, const struct query_filter *filter,
-	const struct answer *answer, struct query_error *ret_error);
+int query_loop_rows(struct query_source *source, size_t n_sources,
+	const struct query_filter *filter, const struct answer *answer,
+	struct query_error *ret_error);

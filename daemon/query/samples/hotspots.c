@@ -299,9 +299,8 @@ static int note_missing(struct hotspots *h)
 	return r;
 }
 
-/* Answer from files that are open, or else from sources. */
-static int ask(const struct query_question *question, sqlite3 *const *db,
-	struct query_source *source, size_t n, const struct answer *answer,
+int query_hotspots(struct query_source *source, size_t n_sources,
+	const struct query_question *question, const struct answer *answer,
 	struct query_error *ret_error)
 {
 	struct hotspots *h = calloc(1, sizeof(*h));
@@ -311,11 +310,10 @@ static int ask(const struct query_question *question, sqlite3 *const *db,
 	h->inlined = question->inlined;
 	h->filter = question->filter;
 	provenance_expect(&h->provenance, question);
-	int made = question->metrics ? hotspots_metrics_new(question->metrics, &h->metrics) : 0;
+	int r = question->metrics ? hotspots_metrics_new(question->metrics, &h->metrics) : 0;
 	const struct source_reader reader = {h, add_segment, keep, take_back, &h->provenance};
-	int r = made < 0 ? made
-		: db     ? sources_read_open(&reader, db, n, ret_error)
-			 : sources_read(&reader, source, n, ret_error);
+	if (r >= 0)
+		r = sources_read(&reader, source, n_sources, ret_error);
 	if (r == 0)
 		r = note_missing(h);
 	if (r == 0)
@@ -325,25 +323,4 @@ static int ask(const struct query_question *question, sqlite3 *const *db,
 	hotspots_clear(h);
 	free(h);
 	return r;
-}
-
-int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t limit, bool inlined,
-	const struct query_filter *filter, const struct answer *answer,
-	struct query_error *ret_error)
-{
-	const struct query_question question = {by, limit, inlined, filter, NULL};
-	return ask(&question, db, NULL, n_dbs, answer, ret_error);
-}
-
-int query_hotspots_of(sqlite3 *db, const struct query_question *question,
-	const struct answer *answer, struct query_error *ret_error)
-{
-	return ask(question, &db, NULL, 1, answer, ret_error);
-}
-
-int query_store_hotspots(struct query_source *source, size_t n_sources,
-	const struct query_question *question, const struct answer *answer,
-	struct query_error *ret_error)
-{
-	return ask(question, NULL, source, n_sources, answer, ret_error);
 }
