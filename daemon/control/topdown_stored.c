@@ -3,20 +3,16 @@
  * topdown of a file, or of what a service's store counted. The counts of harts are of all users' processes, so a
  * service shows them only to peers that see all.
  */
-#include "daemon/control/topdown_stored.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/conf/conf.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/question.h"
 #include "daemon/control/topdown.h"
 #include "daemon/query/stored_tree.h"
-#include "daemon/service/service.h"
 #include "proto/base/memory.h"
 
 #define TURN_IT_ON                                                                                 \
