@@ -209,15 +209,15 @@ int gather_begin(struct gather *g, bool candidate, int64_t begin_ns)
 	return r;
 }
 
-static int ask(struct gather *g, const struct query_question *question,
-	const struct loop_origin *from, struct query_error *ret_error)
+static int ask(struct gather *g, const struct query_question *question, struct query_source *source,
+	size_t n_sources, struct query_error *ret_error)
 {
 	const struct sums_reader reader = gather_reader(g);
 	struct query_question of = *question;
 	if (g->by == GATHER_BY_LOOP)
-		return query_loop_sums(from, question->filter, &reader, ret_error);
+		return query_loop_sums(source, n_sources, question->filter, &reader, ret_error);
 	of.by = (enum query_by)g->by;
-	return query_hotspot_sums(from->db, from->source, from->n_sources, &of, &reader, ret_error);
+	return query_hotspot_sums(source, n_sources, &of, &reader, ret_error);
 }
 
 int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query_question *question,
@@ -234,7 +234,7 @@ int gather_run(struct gather *g, bool candidate, sqlite3 *db, const struct query
 	if (r == 0)
 		r = read_meta(g, db, "host", &run->host);
 	if (r == 0)
-		r = ask(g, question, &(struct loop_origin){.db = db}, ret_error);
+		r = ask(g, question, &(struct query_source){.db = db}, 1, ret_error);
 	if (r == 0 && g->by == QUERY_BY_FUNCTION)
 		r = callers_read(&g->callers, &g->texts, candidate, db, ret_error);
 	return r;
@@ -251,8 +251,7 @@ int gather_store_run(struct gather *g, bool candidate, int64_t begin_ns,
 		r = text_get(&g->texts, u.machine, &g->run[g->n_runs - 1].arch);
 	if (r == 0)
 		r = text_get(&g->texts, u.nodename, &g->run[g->n_runs - 1].host);
-	const struct loop_origin from = {.source = source, .n_sources = n_sources};
-	return r == 0 ? ask(g, question, &from, ret_error) : -ENOMEM;
+	return r == 0 ? ask(g, question, source, n_sources, ret_error) : -ENOMEM;
 }
 
 static const char *text_or_none(const struct gather *g, uint32_t text)

@@ -4,7 +4,7 @@
  * metrics of samples need a plan of one pass. cpu-clock leads, since it needs no counter, and samples also
  * where counters cannot interrupt.
  */
-#include "daemon/control/record_metrics.h"
+#include "daemon/control/record_private.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,14 +2,12 @@
  *
  * Limits first, then events and rights, and the processes last, since asking for these takes longest.
  */
-#include "daemon/control/record_options.h"
+#include "daemon/control/record_private.h"
 
 #include <errno.h>
 
 #include "daemon/control/cost_hold.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/record_hold.h"
-#include "daemon/control/record_metrics.h"
 #include "daemon/session/targets.h"
 
 #define NS_PER_S 1000000000u

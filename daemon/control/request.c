@@ -20,6 +20,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/loops/feed.h"
 #include "daemon/pmu/cores.h"
+#include "daemon/query/sources.h"
 #include "proto/syntax/label.h"
 
 static bool is_probe(const struct event *e)
@@ -318,14 +319,7 @@ void *request_copy(const ProtobufCMessage *m)
 		m->descriptor, NULL, protobuf_c_message_pack(m, packed), packed);
 }
 
-static Mperf__FailureKind kind_of(int outcome)
-{
-	return outcome == SEGMENT_ABSENT    ? MPERF__FAILURE_KIND__FAILURE_MISSING
-	       : outcome == SEGMENT_REFUSED ? MPERF__FAILURE_KIND__FAILURE_REFUSED
-					    : MPERF__FAILURE_KIND__FAILURE_BROKEN;
-}
-
-int request_open_segment(struct request *q, const char *path, sqlite3 **ret_db)
+int request_check_file(struct request *q, const char *path)
 {
 	int r;
 	if (!q->peer->options->private)
@@ -335,12 +329,18 @@ int request_open_segment(struct request *q, const char *path, sqlite3 **ret_db)
 	else if (!path || !*path)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Give one with -i.",
 			"no recording was named");
-	else {
-		struct segment_error error = {"", ""};
-		r = segment_open(path, ret_db, &error);
-		if (r <= 0)
-			return r;
-		r = request_fail(q, kind_of(r), error.remedy, "%s", error.text);
-	}
+	else
+		return 0;
 	return r < 0 ? r : 1;
+}
+
+int request_open_segment(struct request *q, const char *path, sqlite3 **ret_db)
+{
+	struct query_source source = {.path = path, .named = true};
+	struct query_error error;
+	int r = request_check_file(q, path);
+	if (r != 0)
+		return r;
+	r = source_open(&source, ret_db, &error);
+	return r > 0 ? request_fail(q, error.kind, error.remedy, "%s", error.text) ?: 1 : r;
 }

@@ -11,11 +11,9 @@
 
 #include "daemon/budget/turns.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/query_request.h"
 #include "daemon/control/request.h"
 #include "daemon/control/stat_parts.h"
 #include "daemon/control/topdown.h"
-#include "daemon/control/topdown_stored.h"
 #include "daemon/sampler/annotate.h"
 #include "proto/base/memory.h"
 #include "proto/syntax/unit.h"

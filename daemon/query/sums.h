@@ -38,8 +38,7 @@ struct sums_reader {
 	void *userdata;
 };
 
-/* Hotspots by a key with names (query_by_kind.n_names), of an open segment, or if db is NULL of a store's files.
- * question->limit does not apply. 0, QUERY_FAILED with *ret_error, a callback's value, -errno. */
-int query_hotspot_sums(sqlite3 *db, struct query_source *source, size_t n_sources,
+/* Hotspots by a key with names (query_by_kind.n_names). question->limit does not apply. 0, QUERY_FAILED with *ret_error, a callback's value, -errno. */
+int query_hotspot_sums(struct query_source *source, size_t n_sources,
 	const struct query_question *question, const struct sums_reader *to,
 	struct query_error *ret_error);

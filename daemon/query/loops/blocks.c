@@ -325,12 +325,13 @@ static int tell(struct blocks *b, const struct answer *answer)
 	return r == 0 ? provenance_tell(&b->facts.provenance, &b->facts.texts, answer) : r;
 }
 
-int query_blocks(const struct loop_origin *from, const struct blocks_question *question,
-	const struct answer *answer, struct query_error *ret_error)
+int query_blocks(struct query_source *source, size_t n_sources,
+	const struct blocks_question *question, const struct answer *answer,
+	struct query_error *ret_error)
 {
 	_cleanup_(blocks_freep) struct blocks *b = blocks_new(question);
 	if (!b)
 		return -ENOMEM;
-	int outcome = loop_facts_read(&b->facts, from, ret_error);
+	int outcome = loop_facts_read(&b->facts, source, n_sources, ret_error);
 	return outcome == 0 ? tell(b, answer) : outcome;
 }

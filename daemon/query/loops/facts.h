@@ -180,19 +180,11 @@ struct loop_output {
 	const char *path;
 };
 
-/* The sources that a question about loops reads; borrowed. */
-struct loop_origin {
-	const struct loop_output *output; /* a file of a program; or NULL: */
-	sqlite3 *db;                      /* a segment that is open; or NULL: */
-	struct query_source *source;      /* n_sources files of a store */
-	size_t n_sources;
-};
-
 /* Facts must be zeroed before. by: whether threads matter to the answer's provenance. */
 void loop_facts_begin(struct loop_facts *f, const struct facts_question *q, enum query_by by);
-/* read.c: add all of it. 0, QUERY_FAILED, -errno. */
-int loop_facts_read(
-	struct loop_facts *f, const struct loop_origin *from, struct query_error *ret_error);
+/* read.c: add all sources: segments, or one file of a program. 0, QUERY_FAILED, -errno. */
+int loop_facts_read(struct loop_facts *f, struct query_source *source, size_t n_sources,
+	struct query_error *ret_error);
 /* scale.c: once everything is read, scale the counts of functions with two bodies to all their
  * entries. */
 void loop_facts_scale(struct loop_facts *f);

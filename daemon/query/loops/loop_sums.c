@@ -134,8 +134,9 @@ static int tell(const struct loop_sums *rows, const struct sums_reader *to)
 	return r;
 }
 
-int query_loop_sums(const struct loop_origin *from, const struct query_filter *filter,
-	const struct sums_reader *to, struct query_error *ret_error)
+int query_loop_sums(struct query_source *source, size_t n_sources,
+	const struct query_filter *filter, const struct sums_reader *to,
+	struct query_error *ret_error)
 {
 	const struct answer of = {.provenance = to->provenance, .userdata = to->userdata};
 	struct loop_sums *rows = calloc(1, sizeof(*rows));
@@ -144,7 +145,7 @@ int query_loop_sums(const struct loop_origin *from, const struct query_filter *f
 	struct loop_facts *f = &rows->facts;
 	loop_facts_begin(
 		f, &(struct facts_question){.filter = filter, .samples = true}, QUERY_BY_FUNCTION);
-	int r = loop_facts_read(f, from, ret_error);
+	int r = loop_facts_read(f, source, n_sources, ret_error);
 	if (r == 0) {
 		loop_facts_scale(f);
 		rows->own = calloc((size_t)f->sites.keys.n_keys + 1, sizeof(*rows->own));

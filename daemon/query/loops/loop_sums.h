@@ -14,5 +14,6 @@
 /* Names: function, nest ("1.3", the loop's place in its function), source (a file), line. Values, of code that
  * counts and as far as it ran: iterations, ops (of floating point), int_ops, bytes (loaded and stored), gops and
  * gbytes (per ns of the row's time). In no order. 0, QUERY_FAILED with *ret_error, a callback's value, -errno. */
-int query_loop_sums(const struct loop_origin *from, const struct query_filter *filter,
-	const struct sums_reader *to, struct query_error *ret_error);
+int query_loop_sums(struct query_source *source, size_t n_sources,
+	const struct query_filter *filter, const struct sums_reader *to,
+	struct query_error *ret_error);

@@ -223,12 +223,13 @@ static struct parallel *parallel_new(const struct parallel_question *question)
 	return p;
 }
 
-int query_parallel(const struct loop_origin *from, const struct parallel_question *question,
-	const struct answer *answer, struct query_error *ret_error)
+int query_parallel(struct query_source *source, size_t n_sources,
+	const struct parallel_question *question, const struct answer *answer,
+	struct query_error *ret_error)
 {
 	_cleanup_(parallel_freep) struct parallel *p = parallel_new(question);
 	if (!p)
 		return -ENOMEM;
-	int outcome = loop_facts_read(&p->facts, from, ret_error);
+	int outcome = loop_facts_read(&p->facts, source, n_sources, ret_error);
 	return outcome == 0 ? tell(p, answer) : outcome;
 }

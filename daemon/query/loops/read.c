@@ -345,14 +345,12 @@ static int add_segment(
 	return r;
 }
 
-/* Damaged ones among the many files of a store are left out; a segment or a program's own file is read as it is. */
-int loop_facts_read(
-	struct loop_facts *f, const struct loop_origin *from, struct query_error *ret_error)
+int loop_facts_read(struct loop_facts *f, struct query_source *source, size_t n_sources,
+	struct query_error *ret_error)
 {
 	const struct source_reader reader = {
 		f, add_segment, loop_facts_keep, loop_facts_take_back, &f->provenance};
-	if (from->output)
-		return loop_facts_add_file(f, from->output, ret_error);
-	return from->db ? sources_read_open(&reader, &from->db, 1, ret_error)
-			: sources_read(&reader, from->source, from->n_sources, ret_error);
+	return n_sources == 1 && source->output
+		       ? loop_facts_add_file(f, source->output, ret_error)
+		       : sources_read(&reader, source, n_sources, ret_error);
 }

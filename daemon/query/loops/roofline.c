@@ -347,12 +347,13 @@ static struct roofline *roofline_new(const struct roofline_question *question)
 	return r;
 }
 
-int query_roofline(const struct loop_origin *from, const struct roofline_question *question,
-	const struct answer *answer, struct query_error *ret_error)
+int query_roofline(struct query_source *source, size_t n_sources,
+	const struct roofline_question *question, const struct answer *answer,
+	struct query_error *ret_error)
 {
 	_cleanup_(roofline_freep) struct roofline *r = roofline_new(question);
 	if (!r)
 		return -ENOMEM;
-	int outcome = loop_facts_read(&r->facts, from, ret_error);
+	int outcome = loop_facts_read(&r->facts, source, n_sources, ret_error);
 	return outcome == 0 ? work_out(r, answer) : outcome;
 }

@@ -38,5 +38,6 @@ enum tier roofline_coarsest(const struct roofline_question *question);
 
 /* Rows by falling time; loops of one nest stand together, in the order of the source, and a loop
  * that is shown has the loops around it shown. 0, QUERY_FAILED with *ret_error, a callback's value, -errno. */
-int query_roofline(const struct loop_origin *from, const struct roofline_question *question,
-	const struct answer *answer, struct query_error *ret_error);
+int query_roofline(struct query_source *source, size_t n_sources,
+	const struct roofline_question *question, const struct answer *answer,
+	struct query_error *ret_error);

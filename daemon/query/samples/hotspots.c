@@ -299,10 +299,9 @@ static int note_missing(struct hotspots *h)
 	return r;
 }
 
-/* Answer from files that are open, or else from sources: with rows, or else with sums. */
-static int ask(const struct query_question *question, sqlite3 *const *db,
-	struct query_source *source, size_t n, const struct answer *answer,
-	const struct sums_reader *sums, struct query_error *ret_error)
+/* Answer with rows, or else with sums. */
+static int ask(struct query_source *source, size_t n_sources, const struct query_question *question,
+	const struct answer *answer, const struct sums_reader *sums, struct query_error *ret_error)
 {
 	struct hotspots *h = calloc(1, sizeof(*h));
 	if (!h)
@@ -311,11 +310,10 @@ static int ask(const struct query_question *question, sqlite3 *const *db,
 	h->inlined = question->inlined;
 	h->filter = question->filter;
 	provenance_expect(&h->provenance, question);
-	int made = question->metrics ? hotspots_metrics_new(question->metrics, &h->metrics) : 0;
+	int r = question->metrics ? hotspots_metrics_new(question->metrics, &h->metrics) : 0;
 	const struct source_reader reader = {h, add_segment, keep, take_back, &h->provenance};
-	int r = made < 0 ? made
-		: db     ? sources_read_open(&reader, db, n, ret_error)
-			 : sources_read(&reader, source, n, ret_error);
+	if (r >= 0)
+		r = sources_read(&reader, source, n_sources, ret_error);
 	if (r == 0)
 		r = note_missing(h);
 	if (r == 0)
@@ -327,31 +325,17 @@ static int ask(const struct query_question *question, sqlite3 *const *db,
 	return r;
 }
 
-int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t limit, bool inlined,
-	const struct query_filter *filter, const struct answer *answer,
-	struct query_error *ret_error)
-{
-	const struct query_question question = {by, limit, inlined, filter, NULL};
-	return ask(&question, db, NULL, n_dbs, answer, NULL, ret_error);
-}
-
-int query_hotspots_of(sqlite3 *db, const struct query_question *question,
-	const struct answer *answer, struct query_error *ret_error)
-{
-	return ask(question, &db, NULL, 1, answer, NULL, ret_error);
-}
-
-int query_store_hotspots(struct query_source *source, size_t n_sources,
+int query_hotspots(struct query_source *source, size_t n_sources,
 	const struct query_question *question, const struct answer *answer,
 	struct query_error *ret_error)
 {
-	return ask(question, NULL, source, n_sources, answer, NULL, ret_error);
+	return ask(source, n_sources, question, answer, NULL, ret_error);
 }
 
-int query_hotspot_sums(sqlite3 *db, struct query_source *source, size_t n_sources,
+int query_hotspot_sums(struct query_source *source, size_t n_sources,
 	const struct query_question *question, const struct sums_reader *to,
 	struct query_error *ret_error)
 {
 	const struct answer of = {.provenance = to->provenance, .userdata = to->userdata};
-	return ask(question, db ? &db : NULL, source, db ? 1 : n_sources, &of, to, ret_error);
+	return ask(source, n_sources, question, &of, to, ret_error);
 }

@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Account of what a recording holds of its user's (user.h): itself, descriptors, bytes in the cache
- * folder, and loop time for its windows. A private daemon counts nothing. */
+/* Shared by the parts of `record`: its options, the events of its metrics, and the account of what it holds */
 
 #include "daemon/control/request.h"
 #include "daemon/session/walk.h"
 
+/* Check a request, and fill in *ret_options, which borrow from it and from *events, the events that it names. 0;
+ * positive after a refusal; -errno. */
+int record_options(struct request *q, const Mperf__RecordRequest *m, struct event_list *events,
+	struct walk_options *ret_options);
+
+/* Read the request's events, and append the group of its metrics' events, led by cpu-clock: they become siblings of
+ * the event that samples. 0; positive after a refusal: of names that are not known, cores of several kinds, more events
+ * than one group may hold; -errno. */
+int record_events(struct request *q, const Mperf__RecordRequest *m, struct event_list *events);
+
+/* --- the account ------------------------------------------------------------------------------ */
+
+/* What a recording holds of its user's (user.h): itself, descriptors, bytes in the cache folder, and loop time for its
+ * windows. A private daemon counts nothing. */
 struct record_hold {
 	struct user *user; /* NULL: nothing is held */
 	enum user_hold kind;
