@@ -23,6 +23,7 @@ struct plot_places {
 	size_t n;
 };
 
+/* Do they overlap? Exported for tests. */
 bool plot_boxes_overlap(const struct plot_box *a, const struct plot_box *b);
 
 /* Keep labels away from this box. Ignored beyond PLOT_BOXES_MAX. */

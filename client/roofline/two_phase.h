@@ -29,9 +29,10 @@ struct two_phase_runs {
 	const struct reply *again; /* NULL: there was no third run, so errors are not known */
 };
 
+enum { TWO_PHASE_ONE_BODY = REPLY_MALFORMED + 1 };
+
 /* Combine them into another, which the caller clears. ret_different: rows that were not combined.
  * 0; TWO_PHASE_ONE_BODY: no function has two bodies; REPLY_TOO_LARGE, REPLY_MALFORMED: they are from
- * another version of mperfd; -ENOMEM. */
-enum { TWO_PHASE_ONE_BODY = REPLY_MALFORMED + 1 };
+ * another version of mperfd; -ENOMEM. Exported for tests. */
 int two_phase_combine(const struct two_phase_runs *runs, uint32_t limit, struct reply *ret_both,
 	size_t *ret_different);

@@ -26,13 +26,7 @@ static int grow(struct wants *w)
 	return 0;
 }
 
-int wants_set(struct wants *w, const void *who, uint32_t hz, uint32_t overhead_ppm)
-{
-	uid_t everybody = (uid_t)-1;
-	return wants_set_for(w, who, &everybody, hz, overhead_ppm);
-}
-
-int wants_set_for(struct wants *w, const void *who, uid_t *uid, uint32_t hz, uint32_t overhead_ppm)
+int wants_set(struct wants *w, const void *who, uid_t *uid, uint32_t hz, uint32_t overhead_ppm)
 {
 	size_t i = find(w, who);
 	if (hz == 0) {

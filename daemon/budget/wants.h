@@ -25,10 +25,9 @@ struct wants {
 
 /* `who`, any address, requests at least hz samples a second; 0: withdraws its request.
  * overhead_ppm: it gets fewer where mperf would cost a hart more millionths of its time; 0: no
- * limit. Beyond WANTS_MAX no rate is raised, and the answer says so. 0 or -ENOMEM. */
-int wants_set(struct wants *w, const void *who, uint32_t hz, uint32_t overhead_ppm);
-/* The same of the tasks of *uid; where a want ends, *uid becomes the one that it was for. */
-int wants_set_for(struct wants *w, const void *who, uid_t *uid, uint32_t hz, uint32_t overhead_ppm);
+ * limit. *uid: whose tasks, or -1 for the whole system; where a request ends, *uid becomes that of the
+ * request. Beyond WANTS_MAX no rate is raised, and the answer says so. 0 or -ENOMEM. */
+int wants_set(struct wants *w, const void *who, uid_t *uid, uint32_t hz, uint32_t overhead_ppm);
 void wants_clear(struct wants *w);
 
 /* The highest rate of all that they are given, at least hz. */

@@ -38,7 +38,7 @@ int service_follow_rates(struct service *s)
 int service_want_rate(
 	struct service *s, const void *who, uid_t uid, uint32_t hz, uint32_t overhead_ppm)
 {
-	int r = wants_set_for(&s->wants, who, &uid, hz, overhead_ppm);
+	int r = wants_set(&s->wants, who, &uid, hz, overhead_ppm);
 	if (r == 0 && s->walk && uid != (uid_t)-1)
 		follow_user(s, uid);
 	return r == 0 ? service_follow_rates(s) : r;

@@ -66,7 +66,7 @@ static inline void blind_sample(struct blind *b, int hart)
 
 /* Judge all harts by their time up to now_ns (CLOCK_MONOTONIC); call every BLIND_LOOK_NS, after a
  * drain. Counts LOSS_BLIND and LOSS_SPARSE. *ret_mend: the harts to reopen now, whose rings have been drained; at
- * most BLIND_MENDS_MAX, the others after later looks. */
+ * most BLIND_MENDS_MAX, the others after later looks. Exported for tests. */
 void blind_look(struct blind *b, struct sampler *s, const struct hart_time *time, uint64_t now_ns,
 	struct hart_set *ret_mend);
 /* The same by what /proc/stat says now. 0 or -ENOMEM. */

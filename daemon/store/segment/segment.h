@@ -136,7 +136,8 @@ size_t segment_unnamed(const struct segment *g);
 int64_t segment_bytes(const struct segment *g);
 
 /* Make it one file and mark it sealed; the segment is closed afterwards, whatever the outcome.
- * SEGMENT_HELD: all is stored, but a reader prevents sealing: call segment_recover later. */
+ * SEGMENT_HELD: all is stored, but a reader prevents sealing: call segment_recover later.
+ * Exported for tests. */
 int segment_seal(struct segment *g, uint64_t end_monotonic_ns);
 /* The same in pieces, since the whole file is read: begin, then step until it returns something
  * other than SEGMENT_MORE, which is the outcome. A step reads about n_bytes; 0: all that remain.
@@ -146,7 +147,7 @@ int segment_seal_step(struct segment *g, uint64_t n_bytes);
 
 /* In a forked child, before it opens any segment: release the segment that the parent is writing,
  * without disturbing it. SQLite keeps a list of the files that a process has open, so a child would
- * take its parent's locks for its own. Frees g. */
+ * take its parent's locks for its own. Frees g. Exported for tests. */
 struct segment *segment_forget(struct segment *g);
 
 /* Seal a segment whose writer died or that was SEGMENT_HELD: SQLite's log is replayed, and its end

@@ -82,7 +82,9 @@ int segment_grow(void *array, size_t *size, size_t need, size_t element_bytes)
 	return 0;
 }
 
-int cell_bind(sqlite3_stmt *s, int i, const struct cell *cell)
+/* Bind it as parameter i (from 1); text and blobs are borrowed until the statement is bound again
+ * or reset. Returns SQLite's result. */
+static int cell_bind(sqlite3_stmt *s, int i, const struct cell *cell)
 {
 	switch (cell->kind) {
 	case CELL_INTEGER:

@@ -174,10 +174,6 @@ struct cell {
 	const void *bytes;
 };
 
-/* Bind it as parameter i (from 1); text and blobs are borrowed until the statement is bound again
- * or reset. Returns SQLite's result. */
-int cell_bind(sqlite3_stmt *s, int i, const struct cell *cell);
-
 static inline struct cell cell_blob(const void *bytes, int64_t n)
 {
 	return (struct cell){

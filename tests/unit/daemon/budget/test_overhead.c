@@ -321,12 +321,19 @@ TEST(what_clients_ask_for_beyond_is_not_the_budget_s)
 	ck_assert_double_gt(spent().worst_samples_part, 8 * 99 * SAMPLE_US / 1e6);
 }
 
+/* A client's request for the whole system. */
+static int request(struct wants *w, const void *who, uint32_t hz, uint32_t overhead_ppm)
+{
+	uid_t everybody = (uid_t)-1;
+	return wants_set(w, who, &everybody, hz, overhead_ppm);
+}
+
 /* What a client that wants 999 Hz within that budget is given, on a machine that was idle. */
 static uint32_t given(uint32_t overhead_ppm)
 {
 	struct wants wants = {0};
 	const int client = 0;
-	ck_assert_int_eq(wants_set(&wants, &client, 999, overhead_ppm), 0);
+	ck_assert_int_eq(request(&wants, &client, 999, overhead_ppm), 0);
 	raised = true;
 	for (int i = 0; i < 4; i++) { /* the first of these began before it */
 		ck_assert_int_eq(
@@ -364,7 +371,7 @@ TEST(a_client_is_not_judged_by_a_time_that_began_before_it)
 	const int client = 0;
 	pass(ALL_PRICED_S, false);
 	pass(1, true);
-	ck_assert_int_eq(wants_set(&wants, &client, 999, 1), 0);
+	ck_assert_int_eq(request(&wants, &client, 999, 1), 0);
 	raised = true;
 	ck_assert_int_eq(sampler_set_rate(sampler, 999), 0);
 	uint64_t n_ticks = h->n_ticks;
@@ -435,17 +442,17 @@ TEST(wants_are_the_highest_of_all_and_are_withdrawn)
 	struct wants wants = {0};
 	char who[WANTS_MAX + 1] = {0};
 	for (unsigned i = 0; i < sizeof(who); i++)
-		ck_assert_int_eq(wants_set(&wants, &who[i], 100 + i, 0), 0);
+		ck_assert_int_eq(request(&wants, &who[i], 100 + i, 0), 0);
 	/* the one beyond the limit raises nothing */
 	ck_assert_uint_eq(wants_rate(&wants, 99), 100 + WANTS_MAX - 1);
-	ck_assert_int_eq(wants_set(&wants, &who[WANTS_MAX - 1], 0, 0), 0);
+	ck_assert_int_eq(request(&wants, &who[WANTS_MAX - 1], 0, 0), 0);
 	ck_assert_uint_eq(wants_rate(&wants, 99), 100 + WANTS_MAX - 2);
-	ck_assert_int_eq(wants_set(&wants, &who[7], 50, 20000), 0);
+	ck_assert_int_eq(request(&wants, &who[7], 50, 20000), 0);
 	ck_assert_uint_eq(wants_held(&wants, &who[7])->hz, 50);
 	ck_assert_ptr_null(wants_held(&wants, &who[8]));
 	ck_assert_ptr_null(wants_held(&wants, &wants));
 	for (unsigned i = 0; i < sizeof(who); i++)
-		ck_assert_int_eq(wants_set(&wants, &who[i], 0, 0), 0);
+		ck_assert_int_eq(request(&wants, &who[i], 0, 0), 0);
 	ck_assert_uint_eq(wants_rate(&wants, 99), 99);
 	wants_clear(&wants);
 }
