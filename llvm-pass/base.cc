@@ -33,7 +33,7 @@
 
 #include "base.h"
 #include "emit.h"
-#include "segment.h"
+#include "gs_base.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/PostOrderIterator.h"

@@ -6,7 +6,7 @@
 // linker puts them side by side and defines symbols for their bounds.
 
 #include "emit.h"
-#include "segment.h"
+#include "gs_base.h"
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"

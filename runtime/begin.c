@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "runtime/begin.h"
+#include "runtime/gs_base.h"
 #include "runtime/process.h"
-#include "runtime/segment.h"
 #include "runtime/state.h"
 #include "runtime/timed_loop.h"
 #include "runtime/vscale.h"

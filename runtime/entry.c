@@ -23,12 +23,12 @@
 #include "runtime/confined.h"
 #include "runtime/copies.h"
 #include "runtime/entry.h"
+#include "runtime/gs_base.h"
 #include "runtime/message.h"
 #include "runtime/object.h"
 #include "runtime/process.h"
 #include "runtime/region.h"
 #include "runtime/round.h"
-#include "runtime/segment.h"
 #include "runtime/state.h"
 #include "runtime/timed_loop.h"
 

@@ -22,10 +22,10 @@
 #include "runtime/copies.h"
 #include "runtime/executable.h"
 #include "runtime/grant.h"
+#include "runtime/gs_base.h"
 #include "runtime/object.h"
 #include "runtime/process.h"
 #include "runtime/region.h"
-#include "runtime/segment.h"
 
 /* Precise only if somebody listens: the coarse clock is off by a tick of the kernel, but cheap. */
 static uint64_t region_now_ns(const struct state *s)

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/compare/beside.h"
 #include "client/compare/recordings.h"
 #include "client/compare/selection.h"
+#include "client/compare/side_by_side.h"
 #include "client/show/escape.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/plot/place.h"
+#include "client/plot/labels.h"
 #include "client/plot/svg_private.h"
 #include "client/show/escape.h"
 #include "proto/base/memory.h"

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "client/plot/labels.h"
 #include "client/plot/legend.h"
-#include "client/plot/place.h"
 #include "client/plot/svg_private.h"
 #include "client/show/escape.h"
 

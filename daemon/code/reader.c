@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/code/decode.h"
+#include "daemon/code/disassemble.h"
 #include "daemon/code/elf.h"
 #include "daemon/code/estimate.h"
 #include "proto/base/memory.h"

@@ -38,7 +38,7 @@
 #include <string.h>
 
 #include "daemon/count/counter_group.h"
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/ladder.h"
 #include "proto/base/memory.h"
 

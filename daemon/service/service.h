@@ -10,9 +10,9 @@
  * the least (pause.h).
  */
 
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
+#include "daemon/budget/rate_requests.h"
 #include "daemon/budget/usage.h"
-#include "daemon/budget/wants.h"
 #include "daemon/conf/conf.h"
 #include "daemon/service/pause.h"
 #include "daemon/service/service_groups.h"

@@ -3,10 +3,10 @@
 
 /* A recording's internals */
 
+#include "daemon/session/downsample.h"
 #include "daemon/session/recording.h"
 #include "daemon/session/recording_part.h"
 #include "daemon/session/recording_share.h"
-#include "daemon/session/recording_thin.h"
 
 struct recording {
 	struct walk *walk;

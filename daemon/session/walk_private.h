@@ -5,9 +5,9 @@
  * of users faster */
 
 #include "daemon/decode/merge.h"
-#include "daemon/session/blind.h"
 #include "daemon/session/exec_watch.h"
 #include "daemon/session/raises.h"
+#include "daemon/session/stalled.h"
 #include "daemon/session/walk.h"
 
 struct walk_inner {

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/ompt/place.h"
+#include "runtime/ompt/call_site.h"
 #include "runtime/ompt/team.h"
 
 /* Nested regions of one thread; deeper ones count for the ones around them. */

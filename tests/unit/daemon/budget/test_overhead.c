@@ -7,7 +7,7 @@
 
 #include "daemon/budget/overhead.h"
 
-#include "daemon/budget/wants.h"
+#include "daemon/budget/rate_requests.h"
 #include "daemon/decode/record.h"
 #include "daemon/session/walk.c"
 #include "tests/unit/sampler_case.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "daemon/code/decode.h"
+#include "daemon/code/disassemble.h"
 
 #include <llvm-c/Disassembler.h>
 #include <llvm-c/Target.h>

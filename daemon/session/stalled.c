@@ -7,7 +7,7 @@
  * count (sampler_is_steady). It is judged only once it owes enough of them to exclude chance, however
  * low the rate.
  */
-#include "daemon/session/blind.h"
+#include "daemon/session/stalled.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  *
  * Places of labels: none overlaps another, whatever the dots.
  */
-#include "client/plot/place.h"
+#include "client/plot/labels.h"
 #include "tests/unit/test.h"
 
 static struct plot_places places;

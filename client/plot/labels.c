@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "client/plot/place.h"
+#include "client/plot/labels.h"
 
 #define GAP 3 /* between a dot and its label */
 

@@ -7,7 +7,7 @@
  * counted them. They wait for that task's next sample, or are added without a sample before the window is
  * stored.
  */
-#include "daemon/session/recording_thin.h"
+#include "daemon/session/downsample.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * themselves, which takes a few nanoseconds; older kernels do it by a system call. A thread begins
  * with its parent's base, and gets its own before it counts.
  */
-#include "runtime/segment.h"
+#include "runtime/gs_base.h"
 #include "runtime/object.h"
 #include "runtime/state.h"
 

@@ -6,7 +6,7 @@
 // program that uses %gs itself (Wine, emulators) must be built without this, or either would write
 // where the other reads.
 
-#include "segment.h"
+#include "gs_base.h"
 
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/InlineAsm.h"

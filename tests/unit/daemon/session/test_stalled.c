@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/session/blind.c on replayed machines: which harts are called blind, when they are
+/* Tests of daemon/session/stalled.c on replayed machines: which harts are called blind, when they are
  * opened again, and who is left alone.
  */
 
-#include "daemon/session/blind.h"
+#include "daemon/session/stalled.h"
 
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
  *
  * Two buckets of a minute stand for "the last minute": what is asked for is the longest of both.
  */
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 
 #include <stdbool.h>
 #include <sys/resource.h>

@@ -2,7 +2,7 @@
 
 /* A lower rate than the walk's: which samples are kept, and that nothing is missing from sums. */
 
-#include "daemon/session/recording_thin.h"
+#include "daemon/session/downsample.h"
 
 #include "tests/unit/test.h"
 

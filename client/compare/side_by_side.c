@@ -2,7 +2,7 @@
  *
  * Names come from other programs: they are escaped for each form.
  */
-#include "client/compare/beside.h"
+#include "client/compare/side_by_side.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-#include "daemon/budget/wants.h"
+#include "daemon/budget/rate_requests.h"
 
 #include <errno.h>
 #include <stdlib.h>
