@@ -22,7 +22,6 @@
 #include "runtime/begin.h"
 #include "runtime/confined.h"
 #include "runtime/copies.h"
-#include "runtime/entry.h"
 #include "runtime/gs_base.h"
 #include "runtime/message.h"
 #include "runtime/object.h"

@@ -220,7 +220,7 @@ static int run(const struct options *o, bool is_gate, const struct side *a, cons
 	link_close(&l);
 	if (r < 0)
 		ask_say_broken("asking", r);
-	if (r == 0 && !verdict_is_there(replies) && !beside_is_there(replies)) {
+	if (r == 0 && !verdict_is_there(replies) && !side_by_side_is_there(replies)) {
 		say_failure("mperfd answered without a verdict", "Use one version of both.");
 		r = -EPROTO;
 	}
@@ -300,12 +300,12 @@ static int show_beside(const struct options *o, const struct replies *replies, F
 		show_metrics(&shown, table, "became");
 	show_columns(&shown, names);
 	if (o->markdown) {
-		beside_markdown(replies, f);
+		side_by_side_markdown(replies, f);
 		return 0;
 	}
 	table_look(stdout, o->no_color, &look);
 	if (!o->raw)
-		beside_head(replies, f);
+		side_by_side_head(replies, f);
 	int r = table_print(table, &look, f);
 	if (r == 0 && !o->raw && replies->provenance) {
 		fputs("\n", f);
@@ -346,7 +346,7 @@ static int show(const struct options *o, bool is_gate, const struct replies *rep
 
 	if (o->json)
 		return replies_write_json(replies, NULL, f);
-	if (beside_is_there(replies))
+	if (side_by_side_is_there(replies))
 		return show_beside(o, replies, f);
 	if (o->markdown) {
 		verdict_markdown(replies, &asked, f);

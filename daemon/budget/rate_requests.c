@@ -5,89 +5,80 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define WANTS_FIRST 16
+#include "proto/base/array.h"
 
-static size_t find(const struct wants *w, const void *who)
+static size_t find(const struct rate_requests *q, const void *who)
 {
 	size_t i = 0;
-	while (i < w->n && w->want[i].who != who)
+	while (i < q->n && q->request[i].who != who)
 		i++;
 	return i;
 }
 
-static int grow(struct wants *w)
+int rate_requests_set(
+	struct rate_requests *q, const void *who, uid_t *uid, uint32_t hz, uint32_t overhead_ppm)
 {
-	size_t size = w->size ? 2 * w->size : WANTS_FIRST;
-	struct want *grown = reallocarray(w->want, size, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	w->want = grown;
-	w->size = size;
-	return 0;
-}
-
-int wants_set(struct wants *w, const void *who, uid_t *uid, uint32_t hz, uint32_t overhead_ppm)
-{
-	size_t i = find(w, who);
+	size_t i = find(q, who);
 	if (hz == 0) {
-		if (i < w->n)
-			*uid = w->want[i].uid;
-		if (i < w->n)
-			w->want[i] = w->want[--w->n];
+		if (i < q->n)
+			*uid = q->request[i].uid;
+		if (i < q->n)
+			q->request[i] = q->request[--q->n];
 		return 0;
 	}
-	if (i == w->n) {
-		if (i >= WANTS_MAX)
+	if (i == q->n) {
+		if (i >= RATE_REQUESTS_MAX)
 			return 0;
-		int r = i == w->size ? grow(w) : 0;
+		int r = array_grow(&q->request, &q->size, q->n + 1, sizeof(*q->request));
 		if (r < 0)
 			return r;
-		w->n++;
+		q->n++;
 	}
-	w->want[i] = (struct want){who, *uid, overhead_held_begin(hz, overhead_ppm), true};
+	q->request[i] =
+		(struct rate_request){who, *uid, overhead_held_begin(hz, overhead_ppm), true};
 	return 0;
 }
 
-void wants_clear(struct wants *w)
+void rate_requests_clear(struct rate_requests *q)
 {
-	free(w->want);
-	*w = (struct wants){0};
+	free(q->request);
+	*q = (struct rate_requests){0};
 }
 
-uint32_t wants_rate(const struct wants *w, uint32_t hz)
+uint32_t rate_requests_highest(const struct rate_requests *q, uint32_t hz)
 {
-	for (size_t i = 0; i < w->n; i++)
-		if (w->want[i].uid == (uid_t)-1 && w->want[i].held.given_hz > hz)
-			hz = w->want[i].held.given_hz;
+	for (size_t i = 0; i < q->n; i++)
+		if (q->request[i].uid == (uid_t)-1 && q->request[i].held.given_hz > hz)
+			hz = q->request[i].held.given_hz;
 	return hz;
 }
 
-uint32_t wants_rate_for(const struct wants *w, uid_t uid)
+uint32_t rate_requests_highest_for(const struct rate_requests *q, uid_t uid)
 {
 	uint32_t hz = 0;
-	for (size_t i = 0; i < w->n; i++)
-		if (w->want[i].uid == uid && w->want[i].held.given_hz > hz)
-			hz = w->want[i].held.given_hz;
+	for (size_t i = 0; i < q->n; i++)
+		if (q->request[i].uid == uid && q->request[i].held.given_hz > hz)
+			hz = q->request[i].held.given_hz;
 	return hz;
 }
 
-const struct overhead_held *wants_held(const struct wants *w, const void *who)
+const struct overhead_held *rate_requests_held(const struct rate_requests *q, const void *who)
 {
-	size_t i = find(w, who);
-	return i < w->n && w->want[i].held.ppm ? &w->want[i].held : NULL;
+	size_t i = find(q, who);
+	return i < q->n && q->request[i].held.ppm ? &q->request[i].held : NULL;
 }
 
-bool wants_hold(struct wants *w, const struct overhead *h, uint64_t now_ns)
+bool rate_requests_hold(struct rate_requests *q, const struct overhead *h, uint64_t now_ns)
 {
 	bool changed = false;
-	if (w->n_ticks == h->n_ticks)
+	if (q->n_ticks == h->n_ticks)
 		return false;
-	w->n_ticks = h->n_ticks;
-	for (size_t i = 0; i < w->n; i++) {
-		struct want *want = &w->want[i];
-		if (want->held.ppm && !want->is_new)
-			changed |= overhead_hold(h, &want->held, now_ns);
-		want->is_new = false;
+	q->n_ticks = h->n_ticks;
+	for (size_t i = 0; i < q->n; i++) {
+		struct rate_request *request = &q->request[i];
+		if (request->held.ppm && !request->is_new)
+			changed |= overhead_hold(h, &request->held, now_ns);
+		request->is_new = false;
 	}
 	return changed;
 }

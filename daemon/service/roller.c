@@ -14,6 +14,7 @@
 
 #include "daemon/child/offload.h"
 #include "daemon/store/rollup/rollup.h"
+#include "proto/base/array.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
@@ -107,14 +108,9 @@ int roller_add(struct roller *r, const char *path)
 {
 	if (r->n_waiting >= ROLLER_WAITING_MAX)
 		return 0;
-	if (r->n_waiting == r->size) {
-		size_t size = r->size ? 2 * r->size : 64;
-		char **grown = reallocarray(r->waiting, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		r->waiting = grown;
-		r->size = size;
-	}
+	int e = array_grow(&r->waiting, &r->size, r->n_waiting + 1, sizeof(*r->waiting));
+	if (e < 0)
+		return e;
 	r->waiting[r->n_waiting] = strdup(path);
 	return r->waiting[r->n_waiting] ? (r->n_waiting++, 0) : -ENOMEM;
 }

@@ -464,14 +464,14 @@ static int sweep(struct service *s, uint64_t now_ns)
 static int keep_budget(struct service *s, uint64_t now_ns)
 {
 	const struct pause *p = &s->pause;
-	bool unusual = s->wants.n > 0 || p->who || p->changed;
+	bool unusual = s->rate_requests.n > 0 || p->who || p->changed;
 	int r = overhead_dispatch(s->overhead, s->walk, unusual, now_ns);
 	if (r < 0)
 		return r;
 	bool renew = service_look_at_pause(s, now_ns) || r == OVERHEAD_STEPPED;
 	if (renew)
 		keeper_renew(s->inner->keeper);
-	bool changed = wants_hold(&s->wants, s->overhead, now_ns) || renew;
+	bool changed = rate_requests_hold(&s->rate_requests, s->overhead, now_ns) || renew;
 	return changed ? service_follow_rates(s) : 0;
 }
 
@@ -592,7 +592,7 @@ struct service *service_free(struct service *s)
 	for (int i = 0; i < PASTS; i++)
 		free(in->past[i].lost);
 	free(in->lost);
-	wants_clear(&s->wants);
+	rate_requests_clear(&s->rate_requests);
 	free(in);
 	free(s);
 	return NULL;

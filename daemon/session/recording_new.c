@@ -77,7 +77,7 @@ static int prepare(struct recording *g, const struct recording_options *o)
 		return -ENOMEM;
 	int e = o->shares ? recording_share_new(o->shares, g->walk, &g->share) : 0;
 	if (e == 0 && o->hz)
-		e = recording_thin_new(o->hz, g->n_harts, &g->thin);
+		e = downsample_new(o->hz, g->n_harts, &g->downsample);
 	if (e < 0)
 		return e;
 	if (!g->hide_kernel)

@@ -46,7 +46,7 @@ struct recording {
 	int outcome; /* of the store then: SEGMENT_* or -errno */
 	bool is_sealing, sealed;
 	struct recording_part *part;     /* of lost samples; NULL: all are ours */
-	struct recording_thin *thin;     /* NULL: all samples are kept */
+	struct downsample *downsample;   /* NULL: all samples are kept */
 	uint32_t hz;                     /* of thin; 0: all */
 	uint64_t *taken;                 /* the caller's; or NULL */
 	struct recording_share *share;   /* NULL: no limits */

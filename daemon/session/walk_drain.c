@@ -27,9 +27,9 @@ static uint64_t cpu_ns(void)
 
 static void count_told(struct walk *w, const struct record *r)
 {
-	w->n_told[TASK_FORK] += r->kind == RECORD_FORK;
-	w->n_told[TASK_EXEC] += r->kind == RECORD_COMM && r->comm.exec;
-	w->n_told[TASK_MAPPING] += r->kind == RECORD_MMAP;
+	w->n_sideband[TASK_FORK] += r->kind == RECORD_FORK;
+	w->n_sideband[TASK_EXEC] += r->kind == RECORD_COMM && r->comm.exec;
+	w->n_sideband[TASK_MAPPING] += r->kind == RECORD_MMAP;
 }
 
 static int take_record(struct walk *w, const struct record *record, int hart)
@@ -42,7 +42,7 @@ static int take_record(struct walk *w, const struct record *record, int hart)
 		return 0;
 	in->raises.units += units;
 	if (is_sample && record->stream->role == STREAM_SAMPLER)
-		blind_sample(&in->blind, hart);
+		stalled_sample(&in->stalled, hart);
 	in->throttled |= record->kind == RECORD_THROTTLE;
 	count_told(w, record);
 	return attribute_record(w->attribute, record, hart);

@@ -15,7 +15,7 @@ struct walk_inner {
 	int rings_fd; /* epoll over all rings, but in a session per task */
 	struct merge merge;
 	struct tap *taps;
-	struct blind blind;
+	struct stalled stalled;
 	struct raises raises;
 	uint64_t next_drain_ns, next_tick_ns;
 	uint64_t started_ns;

@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/attribute/sweep.h"
 #include "daemon/store/segment/write.h"
+#include "proto/base/array.h"
 
 /* A name's id, with its row written if it is new; *ret_id is 0 for NULL. */
 static int write_name(struct segment *g, struct names *names, enum segment_statement s,
@@ -139,7 +141,7 @@ static uint64_t frame_offset(const struct frame *frame)
 static int unnamed_add(struct segment *g, uint32_t id)
 {
 	struct unnamed *u = &g->unnamed;
-	int r = segment_grow(&u->frame, &u->size, u->n + 1, sizeof(*u->frame));
+	int r = array_grow(&u->frame, &u->size, u->n + 1, sizeof(*u->frame));
 	if (r == 0)
 		u->frame[u->n++] = (struct unnamed_frame){id, g->payer};
 	return r;
@@ -270,7 +272,7 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 		r = segment_write_labels(g, task);
 	if (r != 0 || !task->changed)
 		return r;
-	r = segment_grow(&g->told, &g->size_told, g->n_told + 1, sizeof(struct task *));
+	r = array_grow(&g->told, &g->size_told, g->n_told + 1, sizeof(struct task *));
 	if (r < 0)
 		return r;
 	g->told[g->n_told++] = task;
@@ -294,7 +296,7 @@ static uint32_t charge_task(struct segment *g, const struct task *task, uint32_t
 
 static int living_add(struct segment *g, const struct task *task)
 {
-	int r = segment_grow(&g->living, &g->size_living, g->n_living + 1, sizeof(*g->living));
+	int r = array_grow(&g->living, &g->size_living, g->n_living + 1, sizeof(*g->living));
 	if (r == 0)
 		g->living[g->n_living++] =
 			(struct living){task->id, task_hash(task), charge_task(g, task, 0)};
@@ -419,4 +421,24 @@ int segment_write_changed(struct segment *g, const struct segment_flush *f)
 			r = write_file_state(g, f->files->file[id - 1]);
 	}
 	return r;
+}
+
+/* --- a sweep ---------------------------------------------------------------------------------- */
+
+/* Ids are keys in the file for as long as it is written: if an id were given to another task
+ * meanwhile, that task would be taken for the one that has a row already. */
+static void reserve(
+	const struct marks *m, void (*reserve_id)(struct sweep *s, uint32_t id), struct sweep *s)
+{
+	for (size_t page = 0; page < m->n_pages; page++)
+		for (uint32_t i = 0; m->page[page] && i < 1u << MARKS_PAGE_BITS; i++)
+			if (m->page[page][i] != MARK_NONE)
+				reserve_id(s, (uint32_t)(page << MARKS_PAGE_BITS) + i);
+}
+
+void segment_reserve(const struct segment *g, struct sweep *s)
+{
+	reserve(&g->tasks, sweep_reserve_task, s);
+	reserve(&g->files, sweep_reserve_file, s);
+	reserve(&g->frames, sweep_reserve_frame, s);
 }

@@ -75,6 +75,7 @@ struct segment_meta {
 };
 
 struct segment;
+struct sweep;
 
 /* Functions that write return -EFBIG where the file has reached the limit of the process (RLIMIT_FSIZE) or of the file
  * system. */
@@ -144,6 +145,10 @@ int segment_seal(struct segment *g, uint64_t end_monotonic_ns);
  * The segment is closed if either fails, or after the last step; segment_abandon stops halfway. */
 int segment_seal_begin(struct segment *g, uint64_t end_monotonic_ns);
 int segment_seal_step(struct segment *g, uint64_t n_bytes);
+
+/* Reserve, for a sweep of attribute's tables (attribute/sweep.h), the ids of all tasks, files and frames that have a
+ * row in it. Tasks whose end is not written yet must be kept until it is: call segment_update before the sweep. */
+void segment_reserve(const struct segment *g, struct sweep *s);
 
 /* In a forked child, before it opens any segment: release the segment that the parent is writing,
  * without disturbing it. SQLite keeps a list of the files that a process has open, so a child would

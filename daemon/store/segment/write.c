@@ -15,6 +15,7 @@
 #include "daemon/store/segment/write.h"
 
 #include "daemon/store/segment/note.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 static int write_reads(struct segment *g, const struct window_row *row)
@@ -79,7 +80,7 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 static int write_losses(struct segment *g, const struct segment_flush *f)
 {
 	size_t size = (size_t)g->n_harts;
-	int r = segment_grow(&g->lost, &size, (size_t)f->n_harts, sizeof(*g->lost));
+	int r = array_grow(&g->lost, &size, (size_t)f->n_harts, sizeof(*g->lost));
 	if (r < 0)
 		return r;
 	g->n_harts = (int)size;

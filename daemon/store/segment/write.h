@@ -219,9 +219,6 @@ void segment_charge(struct segment *g, size_t bytes);
 /* SQLite's hook: the log has n pages; keeps it from growing without limit. */
 int segment_watch_log(void *segment, sqlite3 *db, const char *database, int n);
 
-/* Grow *array of n elements to at least `need`, zeroed. -ENOMEM. */
-int segment_grow(void *array, size_t *size, size_t need, size_t element_bytes);
-
 /* --- dictionary.c, loops.c: write what is not in the file yet; 0, SEGMENT_NO_SPACE, -errno -- */
 
 /* May the task be shown at all? NULL: an unknown task. */
