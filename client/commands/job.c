@@ -36,8 +36,8 @@ struct labels {
 static bool has_key(const struct options *o, const char *key)
 {
 	size_t n = strlen(key);
-	for (size_t i = 0; i < o->n_labels; i++)
-		if (strncmp(o->label[i], key, n) == 0 && o->label[i][n] == '=')
+	for (size_t i = 0; i < o->narrowing.n_labels; i++)
+		if (strncmp(o->narrowing.label[i], key, n) == 0 && o->narrowing.label[i][n] == '=')
 			return true;
 	return false;
 }
@@ -60,7 +60,7 @@ static int fill_labels(const struct options *o, struct labels *l)
 	struct label_fault fault;
 	struct label label;
 	_Static_assert(LABELS_MAX - OWN_LABELS == 14, "as the message says");
-	if (o->n_labels > LABELS_MAX - OWN_LABELS) {
+	if (o->narrowing.n_labels > LABELS_MAX - OWN_LABELS) {
 		say_failure("a job takes at most 14 labels beside its name", "Leave some out");
 		return EXIT_USAGE;
 	}
@@ -80,8 +80,8 @@ static int fill_labels(const struct options *o, struct labels *l)
 	}
 	snprintf(l->name, sizeof(l->name), LABEL_JOB "=%s", o->job);
 	l->text[l->n++] = l->name;
-	for (size_t i = 0; i < o->n_labels; i++)
-		l->text[l->n++] = o->label[i];
+	for (size_t i = 0; i < o->narrowing.n_labels; i++)
+		l->text[l->n++] = o->narrowing.label[i];
 	if (!has_key(o, "run"))
 		add_run(l);
 	return 0;
@@ -117,7 +117,7 @@ static int send(struct link *link, Mperf__JobAction action, int32_t pid, struct 
 /* The process to label: the shell that runs us, unless --pid names another. */
 static int32_t whom(const struct options *o)
 {
-	return o->n_pids ? o->pid[0] : (int32_t)getppid();
+	return o->target.n_pids ? o->target.pid[0] : (int32_t)getppid();
 }
 
 static int change(const struct options *o, Mperf__JobAction action)
@@ -269,7 +269,7 @@ static int run(const struct options *o)
 		return exit_status;
 	if (signals_block(&signal_fd) < 0)
 		return EXIT_FAILED;
-	int r = workload_fork(&w, o->command_line);
+	int r = workload_fork(&w, o->target.command_line);
 	if (r == 0) {
 		label(o, &w, &l, &s);
 		r = workload_release(&w);

@@ -19,9 +19,9 @@ int two_phase(const struct options *o, Mperf__Request *request);
 /* Has any function or loop of that answer a body that does not count? */
 bool has_two_bodies(const struct reply *r);
 
-/* Pass the choices of --loops and --sample to the next command (MPERF_LOOPS, MPERF_SAMPLE). 0, or
+/* Pass the choices of --loops, and one_in as of --sample, to the next command (MPERF_LOOPS, MPERF_SAMPLE). 0, or
  * -errno after an error message. */
-int choose_by_environment(const struct options *o);
+int choose_by_environment(const struct options *o, uint32_t one_in);
 
 /* Answers about the runs, borrowed. */
 struct two_phase_runs {
