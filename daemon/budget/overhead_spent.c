@@ -18,8 +18,8 @@ static double sideband_price_of(const struct sideband_price *p, enum task_work w
 		return p[what].ns;
 	/* it was measured with a fork, which counts for itself */
 	double fork_ns = sideband_price_of(p, TASK_FORK);
-	double rest_ns = p[what].ns - (fork_ns > 0 ? fork_ns : 0);
-	return rest_ns > 0 ? rest_ns : -1;
+	double alone_ns = p[what].ns - (fork_ns > 0 ? fork_ns : 0);
+	return alone_ns > 0 ? alone_ns : -1;
 }
 
 static void charge_sideband(const struct overhead *h, int n_harts, struct overhead_spent *s)

@@ -98,8 +98,8 @@ static void lose_windows(struct recording *g)
 /* The segment has recorded all these losses. */
 static void note_told(struct recording *g, uint64_t (*lost)[N_LOSSES])
 {
-	if (g->told)
-		memcpy(g->told, lost, (size_t)g->n_harts * sizeof(*g->told));
+	if (g->recorded)
+		memcpy(g->recorded, lost, (size_t)g->n_harts * sizeof(*g->recorded));
 }
 
 /* Add the counts of skipped samples to the window. 0 or -ENOMEM. */

@@ -54,7 +54,7 @@ struct recording_options {
 	uint64_t (*lost)[N_LOSSES];
 	/* per hart, owned by the caller: losses that earlier segments have recorded, kept up to
 	 * date; later ones go into the first window. NULL: earlier losses are not ours */
-	uint64_t (*told)[N_LOSSES];
+	uint64_t (*recorded)[N_LOSSES];
 	/* keep about this many samples per second and hart if the walk delivers more
 	 * (downsample.h); 0: all */
 	uint32_t hz;

@@ -54,7 +54,7 @@ static int create_segment(struct recording *g, const struct recording_options *o
 		.labels_uid = o->labels_uid,
 		.all = g->targets.all && !g->targets.labels && !g->targets.cgroup,
 		.live = o->live,
-		.lost = g->told     ? g->told
+		.lost = g->recorded ? g->recorded
 			: g->shared ? g->lost
 				    : NULL,
 		.n_harts = g->n_harts,
@@ -105,7 +105,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->no_callers = o->no_callers;
 	g->hz = o->hz;
 	g->targets = o->targets;
-	g->told = o->told;
+	g->recorded = o->recorded;
 	g->taken = o->taken;
 	g->counts = o->counts;
 	g->stacks.pool = o->pool;

@@ -37,7 +37,8 @@ struct recording {
 	uint64_t (*mine)[N_LOSSES];
 	uint64_t (*lost)[N_LOSSES]; /* per hart: the walk's and our own, computed for each flush */
 	uint64_t (*lost_then)[N_LOSSES]; /* the same, as it was when `writing` ended */
-	uint64_t (*told)[N_LOSSES]; /* the caller's: what segments have recorded of it; or NULL */
+	uint64_t (
+		*recorded)[N_LOSSES]; /* the caller's: what segments have recorded of it; or NULL */
 	int n_harts;
 	uint64_t n_raised_lost;    /* likewise, of the raise */
 	uint64_t n_stacks_refused; /* of the tree, as far as already counted as losses */

@@ -522,7 +522,7 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 	/* the last records have no window of their own */
 	r = walk_drain_all(w, now_ns);
 	if (r == 0)
-		r = walk_drain_rest(w, UINT64_MAX);
+		r = walk_drain_uncut(w, UINT64_MAX);
 	w->inner->stopped = true;
 	sampler_count_losses(w->sampler);
 	return r == 0 ? namer_ask_again(w->namer) : r;

@@ -117,14 +117,14 @@ int walk_drain_slice(struct walk *w, uint64_t by_ns, uint64_t now_ns)
 	int r = cut_and_drain(w, goal_ns, began_ns + DRAIN_SLICE_NS);
 	const uint64_t took_ns = cpu_ns() - began_ns;
 	raises_charge(w, took_ns, now_ns);
-	in->rest_ns = clock_ns(CLOCK_MONOTONIC) + took_ns;
+	in->pause_end_ns = clock_ns(CLOCK_MONOTONIC) + took_ns;
 	in->goal_ns = r == WALK_MORE ? goal_ns : 0;
 	if (r == WALK_MORE)
-		in->next_drain_ns = in->rest_ns;
+		in->next_drain_ns = in->pause_end_ns;
 	return r;
 }
 
-int walk_drain_rest(struct walk *w, uint64_t cut_ns)
+int walk_drain_uncut(struct walk *w, uint64_t cut_ns)
 {
 	return drain(w, cut_ns, UINT64_MAX);
 }
@@ -171,10 +171,10 @@ bool walk_drain_is_due(struct walk *w, uint64_t now_ns)
 	struct walk_inner *in = w->inner;
 	if (now_ns >= in->next_drain_ns || w->sampler->options.per_task)
 		return true;
-	if (now_ns >= in->rest_ns)
+	if (now_ns >= in->pause_end_ns)
 		return prompt_ns(w) <= now_ns || ring_fills(w);
-	if (ring_fills(w) && in->rest_ns < in->next_drain_ns)
-		in->next_drain_ns = in->rest_ns;
+	if (ring_fills(w) && in->pause_end_ns < in->next_drain_ns)
+		in->next_drain_ns = in->pause_end_ns;
 	return false;
 }
 
@@ -182,7 +182,7 @@ static uint64_t due_ns(const struct walk *w)
 {
 	const struct walk_inner *in = w->inner;
 	uint64_t prompt = prompt_ns(w);
-	prompt = prompt > in->rest_ns ? prompt : in->rest_ns;
+	prompt = prompt > in->pause_end_ns ? prompt : in->pause_end_ns;
 	return in->next_drain_ns < prompt ? in->next_drain_ns : prompt;
 }
 

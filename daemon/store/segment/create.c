@@ -477,7 +477,7 @@ struct segment *segment_abandon(struct segment *g, bool remove)
 	free(g->living);
 	free(g->lost);
 	free(g->change);
-	free(g->told);
+	free(g->written);
 	free(g->path);
 	free(g->labels);
 	free(g);

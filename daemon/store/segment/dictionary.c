@@ -199,7 +199,7 @@ static bool is_process(const struct task *task)
 	return !task->process || task->process == task;
 }
 
-bool segment_may_tell(const struct segment_flush *f, const struct task *task)
+bool segment_may_write(const struct segment_flush *f, const struct task *task)
 {
 	const struct task *process = task && task->process ? task->process : task;
 	return !f->only_uid || (process && process->uid == f->uid && process->gid == f->gid);
@@ -209,7 +209,7 @@ bool segment_may_tell(const struct segment_flush *f, const struct task *task)
 static struct task *parent_of(const struct segment_flush *f, const struct task *task)
 {
 	struct task *parent = is_process(task) ? task->parent : NULL;
-	return parent && segment_may_tell(f, parent) ? parent : NULL;
+	return parent && segment_may_write(f, parent) ? parent : NULL;
 }
 
 /* A thread that began before it was known whose its process is, is whose that is. */
@@ -272,10 +272,10 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 		r = segment_write_labels(g, task);
 	if (r != 0 || !task->changed)
 		return r;
-	r = array_grow(&g->told, &g->size_told, g->n_told + 1, sizeof(struct task *));
+	r = array_grow(&g->written, &g->size_written, g->n_written + 1, sizeof(struct task *));
 	if (r < 0)
 		return r;
-	g->told[g->n_told++] = task;
+	g->written[g->n_written++] = task;
 	task->changed = false;
 	return 0;
 }
@@ -397,13 +397,13 @@ static int write_change(struct segment *g, const struct segment_flush *f, size_t
 	uint32_t id = g->living[at].id;
 	struct task *task = id <= f->tasks->n_tasks ? f->tasks->task[id - 1] : NULL;
 	uint32_t hash = task ? task_hash(task) : 0;
-	if (!task || (hash == g->living[at].told && task->end_ns))
+	if (!task || (hash == g->living[at].written_hash && task->end_ns))
 		return mark_set(g, &g->tasks, id, MARK_FINAL);
-	if (hash == g->living[at].told || !segment_may_tell(f, task))
+	if (hash == g->living[at].written_hash || !segment_may_write(f, task))
 		return 0;
 	int r = tell_task(g, f, UPDATE_TASK, task, g->living[at].n_argv);
 	if (r == 0) {
-		g->living[at].told = hash;
+		g->living[at].written_hash = hash;
 		g->living[at].n_argv = charge_task(g, task, g->living[at].n_argv);
 	}
 	return r == 0 ? segment_write_task(g, f, parent_of(f, task)) : r;

@@ -169,7 +169,7 @@ static int judge_log(struct segment *g)
 int segment_begin(struct segment *g)
 {
 	g->n_changes = 0;
-	g->n_told = 0;
+	g->n_written = 0;
 	g->functions.n_before = g->functions.n_names;
 	g->sources.n_before = g->sources.n_names;
 	g->n_windows_before = g->n_windows;
@@ -202,10 +202,10 @@ static void take_back(struct segment *g)
 		const struct mark_change *c = &g->change[--g->n_changes];
 		*mark_at(c->marks, c->id) = c->before;
 	}
-	for (size_t i = 0; i < g->n_told; i++)
-		g->told[i]->changed = true;
+	for (size_t i = 0; i < g->n_written; i++)
+		g->written[i]->changed = true;
 	for (size_t i = 0; i < g->n_living; i++)
-		g->living[i].told = 0;
+		g->living[i].written_hash = 0;
 	names_forget(&g->functions);
 	names_forget(&g->sources);
 	g->n_windows = g->n_windows_before;
