@@ -50,7 +50,7 @@ static int add_row(struct reply *r, const Mperf__Row *row)
 		return REPLY_MALFORMED;
 	if (r->n_rows == REPLY_ROWS_MAX)
 		return REPLY_TOO_LARGE;
-	int e = array_grow(&r->row, &r->size_rows, r->n_rows + 1, sizeof(*r->row));
+	int e = array_grow_long(&r->row, &r->size_rows, r->n_rows + 1, sizeof(*r->row));
 	if (e < 0)
 		return e;
 	Mperf__Row *c = (Mperf__Row *)copy(&row->base);

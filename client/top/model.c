@@ -189,7 +189,7 @@ int top_model_arrange(struct top_model *m)
 	const struct reply *rows = top_model_rows(m);
 	size_t n = rows ? rows->n_rows : 0;
 
-	int e = array_grow(&m->order, &m->size_order, n, sizeof(*m->order));
+	int e = array_grow_long(&m->order, &m->size_order, n, sizeof(*m->order));
 	if (e < 0)
 		return e;
 	m->n_order = 0;

@@ -29,7 +29,7 @@ int rate_requests_set(
 	if (i == q->n) {
 		if (i >= RATE_REQUESTS_MAX)
 			return 0;
-		int r = array_grow(&q->request, &q->size, q->n + 1, sizeof(*q->request));
+		int r = array_grow_long(&q->request, &q->size, q->n + 1, sizeof(*q->request));
 		if (r < 0)
 			return r;
 		q->n++;

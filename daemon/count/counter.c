@@ -65,7 +65,7 @@ static void targets_clear(struct targets *t)
 
 static int target_add(struct targets *t, struct counter_target target)
 {
-	int r = array_grow(&t->target, &t->size, t->n_targets + 1, sizeof(*t->target));
+	int r = array_grow_long(&t->target, &t->size, t->n_targets + 1, sizeof(*t->target));
 	if (r < 0)
 		return r;
 	t->target[t->n_targets++] = target;

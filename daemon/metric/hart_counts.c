@@ -294,7 +294,7 @@ static int take(void *userdata, const struct counter_reading *r)
 	const struct counter *counter = t->kind->counter;
 	struct counter_reading *last = &t->kind->last[(size_t)r->event * counter->n_targets +
 						      (size_t)(r->target - counter->target)];
-	int e = array_grow(&c->row, &c->size_rows, c->n_rows + 1, sizeof(*c->row));
+	int e = array_grow_long(&c->row, &c->size_rows, c->n_rows + 1, sizeof(*c->row));
 	if (e < 0)
 		return e;
 	c->row[c->n_rows++] = (struct hart_count){

@@ -108,7 +108,7 @@ int roller_add(struct roller *r, const char *path)
 {
 	if (r->n_waiting >= ROLLER_WAITING_MAX)
 		return 0;
-	int e = array_grow(&r->waiting, &r->size, r->n_waiting + 1, sizeof(*r->waiting));
+	int e = array_grow_long(&r->waiting, &r->size, r->n_waiting + 1, sizeof(*r->waiting));
 	if (e < 0)
 		return e;
 	r->waiting[r->n_waiting] = strdup(path);

@@ -23,7 +23,7 @@ static int order(const struct store_file *a, const struct store_file *b)
 
 int store_enter(struct store *s, const struct store_file *f, size_t *ret_at)
 {
-	int r = array_grow(&s->file, &s->size, s->n_files + 1, sizeof(*s->file));
+	int r = array_grow_long(&s->file, &s->size, s->n_files + 1, sizeof(*s->file));
 	if (r < 0)
 		return r;
 	size_t from = 0, to = s->n_files;

@@ -59,7 +59,7 @@ static int spans_add(struct spans *s, int64_t from, int64_t to)
 {
 	if (from >= to)
 		return 0;
-	int r = array_grow(&s->span, &s->size, s->n + 1, sizeof(*s->span));
+	int r = array_grow_long(&s->span, &s->size, s->n + 1, sizeof(*s->span));
 	if (r < 0)
 		return r;
 	s->span[s->n++] = (struct span){from, to};
@@ -70,7 +70,7 @@ static int part_add(struct selection *s, const struct store_file *f, int64_t fro
 {
 	if (from >= to)
 		return 0;
-	int r = array_grow(&s->part, &s->size, s->n_parts + 1, sizeof(*s->part));
+	int r = array_grow_long(&s->part, &s->size, s->n_parts + 1, sizeof(*s->part));
 	if (r < 0)
 		return r;
 	s->part[s->n_parts++] = (struct store_part){f, from, to};

@@ -11,13 +11,9 @@
 
 #define ARRAY_FIRST 64 /* elements at the beginning; doubled when they are full */
 
-/* Grow *array, of *size elements of element_bytes each, to n elements at least; new ones are zeroed. A size is a
- * size_t or a uint32_t, then n fits one. 0; -ENOMEM, and nothing changes. */
-#define array_grow(array, size, n, element_bytes)                                                  \
-	_Generic((size), uint32_t *: array_grow_32, size_t *: array_grow_64)(                      \
-		(array), (size), (n), (element_bytes))
-
-static inline int array_grow_64(void *array, size_t *size, size_t n, size_t element_bytes)
+/* Grow *array, of *size elements of element_bytes each, to n elements at least; new ones are zeroed. 0; -ENOMEM, and
+ * nothing changes. */
+static inline int array_grow_long(void *array, size_t *size, size_t n, size_t element_bytes)
 {
 	if (n <= *size)
 		return 0;
@@ -34,10 +30,11 @@ static inline int array_grow_64(void *array, size_t *size, size_t n, size_t elem
 	return 0;
 }
 
-static inline int array_grow_32(void *array, uint32_t *size, uint32_t n, size_t element_bytes)
+/* The same of arrays whose elements a uint32_t counts. */
+static inline int array_grow(void *array, uint32_t *size, uint32_t n, size_t element_bytes)
 {
 	size_t whole = *size;
-	int r = array_grow_64(array, &whole, n, element_bytes);
+	int r = array_grow_long(array, &whole, n, element_bytes);
 	*size = (uint32_t)whole;
 	return r;
 }

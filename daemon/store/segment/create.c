@@ -338,7 +338,7 @@ static int remember_baseline(struct segment *g, const struct segment_meta *meta)
 	size_t size = 0;
 	if (!meta->lost || meta->n_harts <= 0)
 		return 0;
-	int r = array_grow(&g->lost, &size, (size_t)meta->n_harts, sizeof(*g->lost));
+	int r = array_grow_long(&g->lost, &size, (size_t)meta->n_harts, sizeof(*g->lost));
 	if (r < 0)
 		return r;
 	memcpy(g->lost, meta->lost, (size_t)meta->n_harts * sizeof(*g->lost));

@@ -141,7 +141,7 @@ static uint64_t frame_offset(const struct frame *frame)
 static int unnamed_add(struct segment *g, uint32_t id)
 {
 	struct unnamed *u = &g->unnamed;
-	int r = array_grow(&u->frame, &u->size, u->n + 1, sizeof(*u->frame));
+	int r = array_grow_long(&u->frame, &u->size, u->n + 1, sizeof(*u->frame));
 	if (r == 0)
 		u->frame[u->n++] = (struct unnamed_frame){id, g->payer};
 	return r;
@@ -272,7 +272,7 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 		r = segment_write_labels(g, task);
 	if (r != 0 || !task->changed)
 		return r;
-	r = array_grow(&g->written, &g->size_written, g->n_written + 1, sizeof(struct task *));
+	r = array_grow_long(&g->written, &g->size_written, g->n_written + 1, sizeof(struct task *));
 	if (r < 0)
 		return r;
 	g->written[g->n_written++] = task;
@@ -296,7 +296,7 @@ static uint32_t charge_task(struct segment *g, const struct task *task, uint32_t
 
 static int living_add(struct segment *g, const struct task *task)
 {
-	int r = array_grow(&g->living, &g->size_living, g->n_living + 1, sizeof(*g->living));
+	int r = array_grow_long(&g->living, &g->size_living, g->n_living + 1, sizeof(*g->living));
 	if (r == 0)
 		g->living[g->n_living++] =
 			(struct living){task->id, task_hash(task), charge_task(g, task, 0)};

@@ -114,14 +114,14 @@ uint8_t mark_get(const struct marks *m, uint64_t id)
 int mark_set(struct segment *g, struct marks *m, uint64_t id, uint8_t mark)
 {
 	size_t page = id >> MARKS_PAGE_BITS;
-	int r = array_grow(&m->page, &m->n_pages, page + 1, sizeof(*m->page));
+	int r = array_grow_long(&m->page, &m->n_pages, page + 1, sizeof(*m->page));
 	if (r < 0)
 		return r;
 	if (!m->page[page])
 		m->page[page] = calloc(MARKS_PAGE, 1);
 	if (!m->page[page])
 		return -ENOMEM;
-	r = array_grow(&g->change, &g->size_changes, g->n_changes + 1, sizeof(*g->change));
+	r = array_grow_long(&g->change, &g->size_changes, g->n_changes + 1, sizeof(*g->change));
 	if (r < 0)
 		return r;
 	uint8_t *at = mark_at(m, id);
@@ -132,7 +132,7 @@ int mark_set(struct segment *g, struct marks *m, uint64_t id, uint8_t mark)
 
 int ids_add(struct ids *ids, uint32_t id)
 {
-	int r = array_grow(&ids->id, &ids->size, ids->n + 1, sizeof(*ids->id));
+	int r = array_grow_long(&ids->id, &ids->size, ids->n + 1, sizeof(*ids->id));
 	if (r == 0)
 		ids->id[ids->n++] = id;
 	return r;

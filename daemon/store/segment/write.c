@@ -80,7 +80,7 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 static int write_losses(struct segment *g, const struct segment_flush *f)
 {
 	size_t size = (size_t)g->n_harts;
-	int r = array_grow(&g->lost, &size, (size_t)f->n_harts, sizeof(*g->lost));
+	int r = array_grow_long(&g->lost, &size, (size_t)f->n_harts, sizeof(*g->lost));
 	if (r < 0)
 		return r;
 	g->n_harts = (int)size;

@@ -321,19 +321,14 @@ TEST(what_clients_ask_for_beyond_is_not_the_budget_s)
 	ck_assert_double_gt(spent().worst_samples_part, 8 * 99 * SAMPLE_US / 1e6);
 }
 
-/* A client's request for the whole system. */
-static int request(struct rate_requests *w, const void *who, uint32_t hz, uint32_t overhead_ppm)
-{
-	uid_t everybody = (uid_t)-1;
-	return rate_requests_set(w, who, &everybody, hz, overhead_ppm);
-}
+static uid_t all = (uid_t)-1;
 
 /* What a client that wants 999 Hz within that budget is given, on a machine that was idle. */
 static uint32_t given(uint32_t overhead_ppm)
 {
 	struct rate_requests requests = {0};
 	const int client = 0;
-	ck_assert_int_eq(request(&requests, &client, 999, overhead_ppm), 0);
+	ck_assert_int_eq(rate_requests_set(&requests, &client, &all, 999, overhead_ppm), 0);
 	raised = true;
 	for (int i = 0; i < 4; i++) { /* the first of these began before it */
 		ck_assert_int_eq(sampler_set_rate(sampler,
@@ -372,7 +367,7 @@ TEST(a_client_is_not_judged_by_a_time_that_began_before_it)
 	const int client = 0;
 	pass(ALL_PRICED_S, false);
 	pass(1, true);
-	ck_assert_int_eq(request(&requests, &client, 999, 1), 0);
+	ck_assert_int_eq(rate_requests_set(&requests, &client, &all, 999, 1), 0);
 	raised = true;
 	ck_assert_int_eq(sampler_set_rate(sampler, 999), 0);
 	uint64_t n_ticks = h->n_ticks;
@@ -443,17 +438,17 @@ TEST(wants_are_the_highest_of_all_and_are_withdrawn)
 	struct rate_requests requests = {0};
 	char who[RATE_REQUESTS_MAX + 1] = {0};
 	for (unsigned i = 0; i < sizeof(who); i++)
-		ck_assert_int_eq(request(&requests, &who[i], 100 + i, 0), 0);
+		ck_assert_int_eq(rate_requests_set(&requests, &who[i], &all, 100 + i, 0), 0);
 	/* the one beyond the limit raises nothing */
 	ck_assert_uint_eq(rate_requests_highest(&requests, 99), 100 + RATE_REQUESTS_MAX - 1);
-	ck_assert_int_eq(request(&requests, &who[RATE_REQUESTS_MAX - 1], 0, 0), 0);
+	ck_assert_int_eq(rate_requests_set(&requests, &who[RATE_REQUESTS_MAX - 1], &all, 0, 0), 0);
 	ck_assert_uint_eq(rate_requests_highest(&requests, 99), 100 + RATE_REQUESTS_MAX - 2);
-	ck_assert_int_eq(request(&requests, &who[7], 50, 20000), 0);
+	ck_assert_int_eq(rate_requests_set(&requests, &who[7], &all, 50, 20000), 0);
 	ck_assert_uint_eq(rate_requests_held(&requests, &who[7])->hz, 50);
 	ck_assert_ptr_null(rate_requests_held(&requests, &who[8]));
 	ck_assert_ptr_null(rate_requests_held(&requests, &requests));
 	for (unsigned i = 0; i < sizeof(who); i++)
-		ck_assert_int_eq(request(&requests, &who[i], 0, 0), 0);
+		ck_assert_int_eq(rate_requests_set(&requests, &who[i], &all, 0, 0), 0);
 	ck_assert_uint_eq(rate_requests_highest(&requests, 99), 99);
 	rate_requests_clear(&requests);
 }
