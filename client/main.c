@@ -122,9 +122,9 @@ static int run(const struct command *c, int argc, char **argv)
 		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
-	if (o->answers_on_stdout)
+	if (o->look.answers_on_stdout)
 		answer_is_on_stdout();
-	r = answer_begin(o->answer, o->force);
+	r = answer_begin(o->look.answer, o->force);
 	return r == 0 ? answer_end(c->run(o)) : r;
 }
 

@@ -33,7 +33,7 @@
 
 #include "base.h"
 #include "emit.h"
-#include "segment.h"
+#include "gs_base.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/PostOrderIterator.h"
@@ -231,17 +231,17 @@ void Base::drop_unused()
 bool Base::use_segment()
 {
 	Type *word = Type::getInt64Ty(function.getContext());
-	Type *pointer = PointerType::get(function.getContext(), SEGMENT_GS);
+	Type *pointer = PointerType::get(function.getContext(), GS_ADDRESS_SPACE);
 	bool has_others = false;
 	for (const auto &[location, counter] : addresses) {
 		Constant *address = ConstantExpr::getAdd(ConstantExpr::getPtrToInt(origin, word),
 			cast<Constant>(location->getOperand(1)));
-		Constant *in_segment = ConstantExpr::getIntToPtr(address, pointer);
+		Constant *behind_gs = ConstantExpr::getIntToPtr(address, pointer);
 		for (Use &use : make_early_inc_range(location->uses())) {
 			const User *user = use.getUser();
 			if (isa<LoadInst>(user) ||
 				(isa<StoreInst>(user) && use.getOperandNo() == 1))
-				use.set(in_segment);
+				use.set(behind_gs);
 		}
 		if (!location->use_empty()) {
 			has_others = true;
@@ -262,7 +262,7 @@ std::vector<Instruction *> Base::first_uses(const Frequencies &frequencies)
 }
 
 // Ensures that the thread has its block before all uses, and leaves the remaining uses to the slot.
-void Base::place_in_segment(ArrayRef<Instruction *> again_at, bool trusted, int64_t middle,
+void Base::place_behind_gs(ArrayRef<Instruction *> again_at, bool trusted, int64_t middle,
 	const Frequencies &frequencies)
 {
 	dominators.recalculate(function);
@@ -309,7 +309,7 @@ void Base::finish(ArrayRef<Instruction *> again_at, bool trusted, uint32_t n_cou
 			1, ConstantInt::get(Type::getInt64Ty(function.getContext()),
 				   ((int64_t)counter - first - middle) * COUNTER_BYTES));
 	if (emitter.has_segment) {
-		place_in_segment(again_at, trusted, middle, frequencies);
+		place_behind_gs(again_at, trusted, middle, frequencies);
 	} else {
 		dominators.recalculate(function);
 		std::vector<Instruction *> points = {

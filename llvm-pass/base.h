@@ -47,7 +47,7 @@ class Base
 	llvm::Value *load_bias(llvm::IRBuilder<> &builder);
 	llvm::Value *find_bias(llvm::IRBuilder<> &builder);
 	void compute_at(llvm::Instruction *before, bool trusted);
-	void place_in_segment(llvm::ArrayRef<llvm::Instruction *> again_at, bool trusted,
+	void place_behind_gs(llvm::ArrayRef<llvm::Instruction *> again_at, bool trusted,
 		int64_t middle, const Frequencies &frequencies);
 	bool use_segment();
 	std::vector<llvm::Instruction *> first_uses(const Frequencies &frequencies);

@@ -6,7 +6,7 @@
 // linker puts them side by side and defines symbols for their bounds.
 
 #include "emit.h"
-#include "segment.h"
+#include "gs_base.h"
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"
@@ -81,7 +81,7 @@ Constant *edge(Module &module, const char *side, const char *section)
 } // namespace
 
 Emitter::Emitter(Module &module, const Options &options)
-    : module(module), has_segment(options.segment && segment_is_free(module)),
+    : module(module), has_segment(options.segment && gs_base_is_free(module)),
       has_dynamic_tls(options.dynamic_tls)
 {
 	counters = new GlobalVariable(module, word(module), false, GlobalValue::ExternalLinkage,

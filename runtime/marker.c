@@ -22,10 +22,10 @@
 #include "runtime/copies.h"
 #include "runtime/executable.h"
 #include "runtime/grant.h"
+#include "runtime/gs_base.h"
 #include "runtime/object.h"
 #include "runtime/process.h"
 #include "runtime/region.h"
-#include "runtime/segment.h"
 
 /* Precise only if somebody listens: the coarse clock is off by a tick of the kernel, but cheap. */
 static uint64_t region_now_ns(const struct state *s)
@@ -212,15 +212,15 @@ static bool way_is_open(const struct state *s, struct thread *t, struct region_i
 	const struct object *object = b ? __atomic_load_n(&b->object, __ATOMIC_SEQ_CST) : NULL;
 	at->bias = b ? b->bias : &t->no_bias;
 	at->distance = b ? b->distance : 0;
-	at->has_segment = object && object->has_segment;
-	at->asks = at->has_segment && !s->may_write_segment;
+	at->has_gs_base = object && object->has_gs_base;
+	at->asks = at->has_gs_base && !s->may_write_gs_base;
 	return !b || (object && !b->next && object->stays);
 }
 
 static struct way *way_of(struct region_instance *instance)
 {
 	struct way *segment = instance->asks ? &instance->asked : &instance->segment;
-	return instance->has_segment ? segment : &instance->plain;
+	return instance->has_gs_base ? segment : &instance->plain;
 }
 
 /* After a region began, unless it was open already: have the next entry take the short way in, and this
@@ -548,15 +548,15 @@ void __mperf_region_begin(const struct mperf_region *site)
 			return;
 	} else if (inside->segment.in == site) {
 		if (pass_in(at, around, inside, address)) {
-			mperf_segment_write(inside->distance);
+			mperf_gs_base_write(inside->distance);
 			return;
 		}
 	} else if ((inside->asked.in == site || same_marker(inside, site)) &&
 		   pass_in(at, around, inside, address)) {
 		if (inside->asks)
-			mperf_segment_ask(inside->distance);
-		else if (inside->has_segment)
-			mperf_segment_write(inside->distance);
+			mperf_gs_base_ask(inside->distance);
+		else if (inside->has_gs_base)
+			mperf_gs_base_write(inside->distance);
 		return;
 	}
 	begin_any(site, address);
@@ -569,9 +569,9 @@ void __mperf_region_end(const char *name)
 	if (here->plain.out == name)
 		pass_out(at, here);
 	else if (here->segment.out == name)
-		mperf_segment_write(pass_out(at, here));
+		mperf_gs_base_write(pass_out(at, here));
 	else if (here->asked.out == name)
-		mperf_segment_ask(pass_out(at, here));
+		mperf_gs_base_ask(pass_out(at, here));
 	else
 		end_any(name);
 }

@@ -141,7 +141,7 @@ void mperf_object_open(struct state *s, struct mperf_object *o)
 	for (const struct mperf_module *m = o->modules; m != o->modules_end; m++)
 		if (module_ours(m, o)) {
 			i->n_modules++;
-			i->has_segment |= (m->flags & MPERF_MODULE_SEGMENT) != 0;
+			i->has_gs_base |= (m->flags & MPERF_MODULE_SEGMENT) != 0;
 		}
 	o->id = i->id;
 	__atomic_store_n(&o->runtime, i, __ATOMIC_RELEASE);
@@ -186,7 +186,7 @@ static void thread_part(struct state *s, struct thread *t, const struct object *
 void mperf_object_close(struct state *s, struct object *object, struct mperf_object *o)
 {
 	__atomic_store_n(&o->runtime, NULL, __ATOMIC_SEQ_CST);
-	if (!object->has_segment && !mperf_confined(s)) /* which may ask for memory */
+	if (!object->has_gs_base && !mperf_confined(s)) /* which may ask for memory */
 		*o->bias() =
 			0; /* this thread's later destructors count into the object's own words */
 	for (struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE); t; t = t->next)

@@ -21,7 +21,7 @@ struct object {
 	uint64_t *counters; /* the object's own, which nobody counts in */
 	uint32_t n_counters;
 	uint32_t n_modules; /* of our ABI */
-	bool has_segment;   /* its code counts through %gs */
+	bool has_gs_base;   /* its code counts through %gs */
 	bool stays;         /* it is the executable, which no dlclose closes */
 	struct area *lost;  /* where threads without memory count */
 

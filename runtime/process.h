@@ -13,6 +13,10 @@
  * size. */
 #define MPERF_SENDER_STACK_BYTES (256u << 10)
 
+/* Initialise the state, once (entry.c); start the sending thread if a sink is configured.
+ * Exported for tests. */
+void __mperf_start(void) __attribute__((visibility("default")));
+
 /* Start the sender and register fork and exit handlers; once, under the lock. */
 void mperf_process_begin(struct state *s);
 

@@ -50,7 +50,7 @@ void mperf_select_init(struct selection *s);
 /* Replace it: globs as in SELECT. 0; -EBADMSG: malformed or too long, and nothing changes. */
 int mperf_select_set(struct selection *s, uint32_t one_in, const char *globs, uint32_t globs_bytes);
 
-/* Is one of these names, each ended by NUL and the last by two, selected? */
+/* Is one of these names, each ended by NUL and the last by two, selected? Exported for tests. */
 bool mperf_select_has(const struct selection *s, const char *names);
 
 /* Write the selection to all choices; under the lock. Linear in choices times globs. */
@@ -64,5 +64,6 @@ void mperf_select_remove(struct state *s, const struct mperf_choice *first);
 /* Unmap all of that, at the end of this copy of the runtime. */
 void mperf_select_release(struct state *s);
 
-/* Does a name match a glob, in which * stands for any text and ? for one character? */
+/* Does a name match a glob, in which * stands for any text and ? for one character?
+ * Exported for tests. */
 bool mperf_glob_fits(const char *glob, const char *name);

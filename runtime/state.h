@@ -44,7 +44,7 @@ struct state {
 	uint32_t clock_ns;       /* between two reads of the clock */
 	uint32_t timing_ns; /* to time an entry into a loop; 0 where nothing is timed: silent */
 	uint32_t vscale;
-	bool may_write_segment; /* without asking the kernel */
+	bool may_write_gs_base; /* without asking the kernel */
 
 	/* counting */
 	struct thread *threads; /* atomic head */

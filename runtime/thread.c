@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "runtime/grant.h"
+#include "runtime/gs_base.h"
 #include "runtime/object.h"
-#include "runtime/segment.h"
 #include "runtime/state.h"
 #include "runtime/thread.h"
 

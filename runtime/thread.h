@@ -98,7 +98,7 @@ struct region_instance {
 	struct region_instance *parent; /* around it; NULL: the instance of no region */
 	int64_t *bias;                  /* of the one object, if the way is open */
 	int64_t distance;
-	bool has_segment; /* it counts through %gs, */
+	bool has_gs_base; /* it counts through %gs, */
 	bool asks;        /* whose base the kernel sets */
 
 	struct region_instance *next;

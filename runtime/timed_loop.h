@@ -40,7 +40,7 @@ static inline uint64_t mperf_timed_open(uint64_t word)
 }
 
 /* The log2 of the next window's entries, after a window of that log2 whose timed entry took ns.
- * cost_ns: the cost of timing one. */
+ * cost_ns: the cost of timing one. Exported for tests. */
 unsigned mperf_timed_window(unsigned log2, uint64_t ns, uint64_t cost_ns);
 
 /* Measure what timing an entry costs, in ns: the clock and our own code, less clock_ns once, the

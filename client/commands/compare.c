@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/compare/beside.h"
 #include "client/compare/recordings.h"
 #include "client/compare/selection.h"
+#include "client/compare/side_by_side.h"
 #include "client/show/escape.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"
@@ -158,16 +158,16 @@ struct verdict_asked compare_asked(const struct options *o, bool is_gate)
 static void fill(const struct options *o, bool is_gate, const struct side *a, const struct side *b,
 	Mperf__Filter *filter, Mperf__CompareRequest *m)
 {
-	filter->n_pid = o->n_pids;
-	filter->pid = (int32_t *)o->pid;
-	filter->n_comm = o->n_comms;
-	filter->comm = (char **)o->comm;
-	filter->n_cgroup = o->n_cgroups;
-	filter->cgroup = (char **)o->cgroup;
-	filter->n_label = o->n_labels;
-	filter->label = (char **)o->label;
-	filter->n_cpu = o->n_cpus;
-	filter->cpu = (uint32_t *)o->cpu;
+	filter->n_pid = o->target.n_pids;
+	filter->pid = (int32_t *)o->target.pid;
+	filter->n_comm = o->narrowing.n_comms;
+	filter->comm = (char **)o->narrowing.comm;
+	filter->n_cgroup = o->narrowing.n_cgroups;
+	filter->cgroup = (char **)o->narrowing.cgroup;
+	filter->n_label = o->narrowing.n_labels;
+	filter->label = (char **)o->narrowing.label;
+	filter->n_cpu = o->target.n_cpus;
+	filter->cpu = (uint32_t *)o->target.cpu;
 	m->n_baseline = a->files.n;
 	m->baseline = (char **)a->files.path;
 	m->n_candidate = b->files.n;
@@ -186,8 +186,8 @@ static void fill(const struct options *o, bool is_gate, const struct side *a, co
 	m->looks = compare_asked(o, is_gate).looks;
 	m->any_order = o->any_order;
 	m->side_by_side = o->side_by_side;
-	m->n_metric = o->n_metrics;
-	m->metric = (char **)o->metric;
+	m->n_metric = o->sampling.n_metrics;
+	m->metric = (char **)o->sampling.metric;
 }
 
 /* 0 or EXIT_FAILED, after an error message. */
@@ -220,7 +220,7 @@ static int run(const struct options *o, bool is_gate, const struct side *a, cons
 	link_close(&l);
 	if (r < 0)
 		ask_say_broken("asking", r);
-	if (r == 0 && !verdict_is_there(replies) && !beside_is_there(replies)) {
+	if (r == 0 && !verdict_is_there(replies) && !side_by_side_is_there(replies)) {
 		say_failure("mperfd answered without a verdict", "Use one version of both.");
 		r = -EPROTO;
 	}
@@ -293,21 +293,21 @@ static int show_beside(const struct options *o, const struct replies *replies, F
 		"function", "comm", "cgroup", "nest", "source", "line", "module", "became", NULL};
 	const struct reply *table = replies_table(replies, "beside");
 	struct shown shown = {.n = 0};
-	struct table_options look = {.raw = o->raw, .show = o->raw ? NULL : shown.column};
+	struct table_options look = {.raw = o->look.raw, .show = o->look.raw ? NULL : shown.column};
 
 	show_columns(&shown, figures);
-	if (o->n_metrics)
+	if (o->sampling.n_metrics)
 		show_metrics(&shown, table, "became");
 	show_columns(&shown, names);
-	if (o->markdown) {
-		beside_markdown(replies, f);
+	if (o->look.markdown) {
+		side_by_side_markdown(replies, f);
 		return 0;
 	}
-	table_look(stdout, o->no_color, &look);
-	if (!o->raw)
-		beside_head(replies, f);
+	table_look(stdout, o->look.no_color, &look);
+	if (!o->look.raw)
+		side_by_side_head(replies, f);
 	int r = table_print(table, &look, f);
-	if (r == 0 && !o->raw && replies->provenance) {
+	if (r == 0 && !o->look.raw && replies->provenance) {
 		fputs("\n", f);
 		show_notes(replies, f);
 	}
@@ -327,7 +327,7 @@ static void show_change(const struct options *o, const struct reply *table, stru
 		"source", "line", "module", "became", NULL};
 	show_columns(shown, change);
 	show_columns(shown, time);
-	if (o->n_metrics)
+	if (o->sampling.n_metrics)
 		show_metrics(shown, table,
 			reply_column(table, "ipc_high") < 0 ? "runs_needed" : "ipc_high");
 	else if (reply_column(table, "nest") >= 0)
@@ -342,25 +342,25 @@ static int show(const struct options *o, bool is_gate, const struct replies *rep
 	const struct reply *table = replies_table(replies, "change");
 	struct shown shown = {.n = 0};
 	const struct verdict_asked asked = compare_asked(o, is_gate);
-	struct table_options look = {.raw = o->raw, .show = o->raw ? NULL : shown.column};
+	struct table_options look = {.raw = o->look.raw, .show = o->look.raw ? NULL : shown.column};
 
-	if (o->json)
+	if (o->look.json)
 		return replies_write_json(replies, NULL, f);
-	if (beside_is_there(replies))
+	if (side_by_side_is_there(replies))
 		return show_beside(o, replies, f);
-	if (o->markdown) {
+	if (o->look.markdown) {
 		verdict_markdown(replies, &asked, f);
 		return 0;
 	}
-	table_look(stdout, o->no_color, &look);
-	if (!o->raw) {
+	table_look(stdout, o->look.no_color, &look);
+	if (!o->look.raw) {
 		_cleanup_(freep) char *line = verdict_line(replies, &asked);
 		_cleanup_(freep) char *escaped = line ? escape_terminal_dup(line) : NULL;
 		fprintf(f, "%s\n\n", escaped ? escaped : "");
 	}
 	show_change(o, table, &shown);
 	int r = table_print(table, &look, f);
-	if (r == 0 && !o->raw) {
+	if (r == 0 && !o->look.raw) {
 		fputs("\n", f);
 		verdict_notes(replies, &asked, f);
 		show_notes(replies, f);

@@ -49,7 +49,7 @@ static void say_empty(const struct options *o, bool kept)
 		say_note(
 			"no loop that counts itself is known to be in a parallel region; build the "
 			"program with mperf-cc");
-	else if (o->command_line)
+	else if (o->target.command_line)
 		say_note("no parallel region was reported: only programs that use LLVM's OpenMP "
 			 "runtime (clang -fopenmp) load tools; of a program by gcc, let that "
 			 "runtime take "
@@ -71,6 +71,7 @@ int client_parallel(const struct options *o)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_PARALLEL;
 	request.parallel = &parallel;
-	const int exit_status = o->command_line ? give_tool() : 0;
-	return exit_status != 0 ? exit_status : query_command(o, &request, hide, say_empty);
+	const struct source_request from = source_request_of(o);
+	const int exit_status = o->target.command_line ? give_tool() : 0;
+	return exit_status != 0 ? exit_status : query_command(o, &from, &request, hide, say_empty);
 }

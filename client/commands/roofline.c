@@ -38,14 +38,9 @@ static void say_if_no_choice(const struct options *o, const struct reply *r)
 /* The first of two files, for a plot of both. */
 static int ask_earlier(const struct options *o, Mperf__Request *request, struct reply *reply)
 {
-	_cleanup_(freep) struct options *earlier = malloc(sizeof(*earlier));
-	if (!earlier) {
-		say_failure("out of memory", "Free some memory, and try again");
-		return EXIT_FAILED;
-	}
-	*earlier = *o;
-	earlier->input = o->earlier;
-	return source_query(earlier, request, reply_take, reply, NULL);
+	struct source_request from = source_request_of(o);
+	from.input = o->earlier;
+	return source_query(&from, request, reply_take, reply, NULL);
 }
 
 /* Ask, and show the answer. `spare` and `stretch_ms`: as in struct showing. */
@@ -55,9 +50,10 @@ static int run(const struct options *o, Mperf__Request *request, const char *con
 	struct reply reply = {0}, before = {0};
 	struct showing showing = {
 		.o = o, .reply = &reply, .spare = spare, .stretch_ms = stretch_ms};
+	const struct source_request from = source_request_of(o);
 	int exit_status = o->earlier ? ask_earlier(o, request, &before) : 0;
 	if (exit_status == 0)
-		exit_status = source_query(o, request, reply_take, &reply, &showing.kept);
+		exit_status = source_query(&from, request, reply_take, &reply, &showing.kept);
 	showing.before = before.columns ? &before : NULL;
 	if (exit_status == 0)
 		exit_status = roofline_print(&showing);
@@ -76,10 +72,10 @@ static int run(const struct options *o, Mperf__Request *request, const char *con
 /* Clear the screen, if there is one. */
 static void begin_frame(const struct options *o, unsigned n)
 {
-	bool screen = !o->json && !o->csv && !o->raw && isatty(STDOUT_FILENO);
+	bool screen = !o->look.json && !o->look.csv && !o->look.raw && isatty(STDOUT_FILENO);
 	if (screen)
 		fputs("\033[H\033[2J", stdout); /* Source: man 4 console_codes, CUP and ED */
-	else if (n > 0 && !o->json && !o->csv && !o->raw)
+	else if (n > 0 && !o->look.json && !o->look.csv && !o->look.raw)
 		fputc('\n', stdout);
 	fflush(stdout);
 }
@@ -126,7 +122,7 @@ static int show_frames(
 	struct source *s, const struct options *o, Mperf__Request *request, struct workload *w)
 {
 	bool ended = false;
-	int64_t step_ns = (o->interval_ms ? o->interval_ms : LIVE_MS) * NS_PER_MS;
+	int64_t step_ns = (o->sampling.interval_ms ? o->sampling.interval_ms : LIVE_MS) * NS_PER_MS;
 	int64_t since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	struct reply before = {0};
 	struct plot_axes axes = {.x.low = 0};
@@ -167,15 +163,17 @@ static int show_frames(
 typedef int live_frames(
 	struct source *, const struct options *, Mperf__Request *, struct workload *);
 
-/* Ask again and again about the options' process, or all; a command, if there is one, runs meanwhile. */
-static int watch(
-	const struct options *o, Mperf__Request *request, live_frames *frames, struct workload *w)
+/* Ask again and again about the target; a command, if there is one, runs meanwhile. */
+static int watch(const struct options *o, const struct target *target, Mperf__Request *request,
+	live_frames *frames, struct workload *w)
 {
 	struct source source;
 	Mperf__Filter filter;
 	int exit_status;
-	if (source_open(&source, o, &exit_status) == 0) {
-		source_narrow(&source, o, request, &filter);
+	struct source_request from = source_request_of(o);
+	from.target = target;
+	if (source_open(&source, &from, &exit_status) == 0) {
+		source_narrow(&source, &from, request, &filter);
 		exit_status = frames(&source, o, request, w);
 	}
 	source_clear(&source);
@@ -185,18 +183,17 @@ static int watch(
 static int run_live(const struct options *o, Mperf__Request *request, live_frames *frames)
 {
 	struct workload w = {.end_fd = -1, .hold_fd = -1, .trouble_fd = -1};
-	_cleanup_(freep) struct options *one = malloc(sizeof(*one));
-	if (!one || (o->command_line && workload_fork(&w, o->command_line) < 0)) {
+	struct target target = o->target;
+	if (o->target.command_line && workload_fork(&w, o->target.command_line) < 0) {
 		say_failure("cannot start another process", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
-	*one = *o;
-	if (o->command_line) { /* from here on, a running program like others */
-		one->command_line = NULL;
-		one->pid[0] = w.pid;
-		one->n_pids = 1;
+	if (o->target.command_line) { /* from here on, a running program like others */
+		target.command_line = NULL;
+		target.pid[0] = w.pid;
+		target.n_pids = 1;
 	}
-	int exit_status = watch(one, request, frames, &w);
+	int exit_status = watch(o, &target, request, frames, &w);
 	bool runs = w.argv && w.hold_fd < 0 && !w.ended;
 	if (runs && workload_wait(&w) < 0)
 		exit_status = EXIT_FAILED;
@@ -217,16 +214,16 @@ int client_roofline(const struct options *o)
 	roofline.ops = (char *)(o->ops ? o->ops : "fp");
 	roofline.limit = o->limit;
 	roofline.inclusive = o->inclusive;
-	roofline.explain = o->notes || o->json;
+	roofline.explain = o->notes || o->look.json;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_ROOFLINE;
 	request.roofline = &roofline;
 	Mperf__Selection select = MPERF__SELECTION__INIT;
 	if (o->two_phase)
 		return two_phase(o, &request);
-	if (o->chooses && o->command_line && choose_by_environment(o) != 0)
+	if (o->chooses && o->target.command_line && choose_by_environment(o, o->one_in) != 0)
 		return EXIT_FAILED;
-	if (o->chooses && !o->command_line) {
+	if (o->chooses && !o->target.command_line) {
 		select.n_glob = o->n_globs;
 		select.glob = (char **)o->glob;
 		select.one_in = o->one_in;
@@ -276,13 +273,13 @@ static int draw_frames(
 int client_blocks(const struct options *o)
 {
 	Mperf__BlocksRequest blocks = MPERF__BLOCKS_REQUEST__INIT;
-	blocks.every_ms = o->interval_ms;
+	blocks.every_ms = o->sampling.interval_ms;
 	blocks.limit = o->limit;
-	blocks.series = !o->csv && !o->json && !o->raw;
+	blocks.series = !o->look.csv && !o->look.json && !o->look.raw;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_BLOCKS;
 	request.blocks = &blocks;
 	if (o->live)
 		return run_live(o, &request, draw_frames);
-	return run(o, &request, blocks_spare, o->interval_ms);
+	return run(o, &request, blocks_spare, o->sampling.interval_ms);
 }

@@ -118,7 +118,7 @@ static int show(const struct options *o, const struct roofs *roofs)
 		say_note("these roofs are stale: %s. Run `mperfctl roofs measure`", roofs->why);
 	int r = print_open_answer(&p, options_ask_data(o));
 	if (r == 0)
-		r = o->json ? roofs_write(roofs, false, p.file) : write_table(roofs, p.file);
+		r = o->look.json ? roofs_write(roofs, false, p.file) : write_table(roofs, p.file);
 	return print_close_answer(&p, r);
 }
 

@@ -50,8 +50,9 @@ static void become_program(
 	size_t n = 1;
 	if (o->quick)
 		argument[n++] = "--quick";
-	if (o->for_ns) {
-		snprintf(limit, sizeof(limit), "--for=%lluns", (unsigned long long)o->for_ns);
+	if (o->target.for_ns) {
+		snprintf(
+			limit, sizeof(limit), "--for=%lluns", (unsigned long long)o->target.for_ns);
 		argument[n++] = limit;
 	}
 	if (*documented) {

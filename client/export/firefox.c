@@ -15,6 +15,7 @@
 
 #include "client/export/pair.h"
 #include "client/export/spool.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 #define FORMAT_VERSION 60
@@ -106,14 +107,10 @@ static int number_functions(struct export_output *o, struct firefox *p)
 				&p->functions, place[k].function, f->frame[i].module, &function);
 			if (r != 0)
 				return r == PAIR_FULL ? EXPORT_TOO_LARGE : r;
-			if (p->functions.size > p->size_function_places) {
-				uint32_t *grown = reallocarray(
-					p->function_place, p->functions.size, sizeof(*grown));
-				if (!grown)
-					return -ENOMEM;
-				p->function_place = grown;
-				p->size_function_places = p->functions.size;
-			}
+			r = array_grow(&p->function_place, &p->size_function_places,
+				p->functions.size, sizeof(*p->function_place));
+			if (r < 0)
+				return r;
 			if (function == known)
 				p->function_place[function] = (uint32_t)(&place[k] - f->place);
 		}

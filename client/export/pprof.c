@@ -19,6 +19,7 @@
 #include "client/export/gzip.h"
 #include "client/export/pair.h"
 #include "client/export/pprof.pb-c.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 #define PAGE_BYTES 4096
@@ -52,16 +53,7 @@ static int begin(struct export_output *o)
 
 static int grow_values(struct pprof *p)
 {
-	const uint32_t n = p->samples.size;
-	if (n <= p->size_values)
-		return 0;
-	uint64_t(*value)[N_VALUES] = reallocarray(p->value, n, sizeof(*value));
-	if (!value)
-		return -ENOMEM;
-	memset(value + p->size_values, 0, (n - p->size_values) * sizeof(*value));
-	p->value = value;
-	p->size_values = n;
-	return 0;
+	return array_grow(&p->value, &p->size_values, p->samples.size, sizeof(*p->value));
 }
 
 static void add(struct pprof *p, uint32_t sample, size_t i, uint64_t value)

@@ -14,9 +14,10 @@
 
 struct run {
 	/* in */
-	struct link *link;             /* borrowed */
-	const struct options *options; /* borrowed: whom, and for how long */
-	int signal_fd;                 /* signals_block */
+	struct link *link;           /* borrowed */
+	const struct target *target; /* borrowed */
+	const char *instead;         /* advice if the events cannot be counted; or NULL */
+	int signal_fd;               /* signals_block */
 	int (*answer)(void *userdata, const Mperf__Answer *a); /* as struct ask's */
 	void *userdata;
 	const char *note; /* printed when it begins; or NULL */

@@ -19,11 +19,12 @@
 static int check_target(struct parse *p)
 {
 	const struct options *o = p->o;
-	bool kept = o->input || o->since_ns || o->until_ns;
-	bool pid_is_target = o->n_pids > 0 && !kept && !o->loops;
-	int targets = (o->all && !o->command_line) + pid_is_target + (o->command_line != NULL);
+	bool kept = o->input || o->narrowing.since_ns || o->narrowing.until_ns;
+	bool pid_is_target = o->target.n_pids > 0 && !kept && !o->sampling.loops;
+	int targets = (o->target.all && !o->target.command_line) + pid_is_target +
+		      (o->target.command_line != NULL);
 
-	if (o->all && o->n_pids > 0 && !kept)
+	if (o->target.all && o->target.n_pids > 0 && !kept)
 		return options_wrong(
 			p, "-a means every process, so --pid cannot narrow it; give one of them");
 	if (targets > 1)
@@ -37,8 +38,9 @@ static int check_target(struct parse *p)
 		return 0;
 	}
 
-	bool measures = targets > 0 || o->for_ns || o->hz || o->period || o->overhead_ppm ||
-			o->n_events || o->user_only || options_given(p, "call-graph");
+	bool measures = targets > 0 || o->target.for_ns || o->sampling.hz || o->sampling.period ||
+			o->sampling.overhead_ppm || o->sampling.n_events || o->sampling.user_only ||
+			options_given(p, "call-graph");
 	if (o->input && measures)
 		return options_wrong(p,
 			"-i reads a recording, so there is nothing to measure: "
@@ -51,9 +53,10 @@ static int check_target(struct parse *p)
 			"--overhead, -e, -g and -U");
 	if (!o->input && measures && targets == 0)
 		return options_wrong(
-			p, o->loops ? "there is nothing to run: give -- CMD"
-				    : "there is nothing to measure: give -- CMD, --pid N or -a");
-	if (o->loops && o->command_line && o->n_pids > 0)
+			p, o->sampling.loops
+				   ? "there is nothing to run: give -- CMD"
+				   : "there is nothing to measure: give -- CMD, --pid N or -a");
+	if (o->sampling.loops && o->target.command_line && o->target.n_pids > 0)
 		return options_wrong(
 			p, "--pid and a command are two things to look at; give one of them");
 	return 0;
@@ -63,8 +66,8 @@ static int check_target(struct parse *p)
 static int check_chosen(struct parse *p)
 {
 	const struct options *o = p->o;
-	bool past = o->input || o->since_ns || o->until_ns;
-	if (o->chooses && !o->command_line && (past || o->n_pids != 1))
+	bool past = o->input || o->narrowing.since_ns || o->narrowing.until_ns;
+	if (o->chooses && !o->target.command_line && (past || o->target.n_pids != 1))
 		return options_wrong(p,
 			"--loops and --sample choose what a program will count: give -- CMD, or "
 			"one --pid");
@@ -77,7 +80,7 @@ static int check_picture(struct parse *p)
 	static const char *const drawn[] = {".html", ".htm", ".svg"};
 	const struct options *o = p->o;
 	const char *path = o->output;
-	if (!path || o->json || o->csv || o->raw || o->folded)
+	if (!path || o->look.json || o->look.csv || o->look.raw || o->folded)
 		return 0;
 	const char *slash = strrchr(path, '/');
 	const char *dot = strrchr(slash ? slash : path, '.');
@@ -101,7 +104,7 @@ static int check_vector_bits(struct parse *p)
 
 static int check_roofs_time(struct parse *p)
 {
-	const uint64_t ns = p->o->for_ns;
+	const uint64_t ns = p->o->target.for_ns;
 	if (ns && (ns < ROOFS_NS_MIN || ns > ROOFS_NS_MAX))
 		return options_wrong(p, "--for takes a time from 1s to 1h here");
 	return 0;
@@ -110,7 +113,7 @@ static int check_roofs_time(struct parse *p)
 static int check_live_interval(struct parse *p)
 {
 	const struct options *o = p->o;
-	if (o->live && o->interval_ms && o->interval_ms < LIVE_MS_MIN)
+	if (o->live && o->sampling.interval_ms && o->sampling.interval_ms < LIVE_MS_MIN)
 		return options_wrong(p,
 			"%s takes 1s or more with --live: the service writes its counts once a "
 			"second at most",
@@ -120,7 +123,7 @@ static int check_live_interval(struct parse *p)
 
 static int check_top_of_tree(struct parse *p)
 {
-	if (p->o->n_metrics > 1)
+	if (p->o->sampling.n_metrics > 1)
 		return options_wrong(p,
 			"-M takes one name here, the top of the tree; `mperfctl stat -M` takes "
 			"several");
@@ -140,7 +143,8 @@ static int check_sides(struct parse *p)
 static int check_times(struct parse *p)
 {
 	const struct options *o = p->o;
-	if (o->since_ns && o->until_ns && o->until_ns <= o->since_ns)
+	if (o->narrowing.since_ns && o->narrowing.until_ns &&
+		o->narrowing.until_ns <= o->narrowing.since_ns)
 		return options_wrong(p, "--until is not after --since");
 	return 0;
 }
@@ -265,10 +269,10 @@ static const char *fact(const struct options *o, const char *name)
 	} facts[] = {
 		{"TOPIC", o->topic},
 		{"NAME", o->job ? o->job : o->subject[0]},
-		{"COMMAND", o->command_line ? *o->command_line : NULL},
-		{"SECOND", o->earlier},                      /* -i */
-		{"EVENT", o->n_events ? o->event[0] : NULL}, /* to measure */
-		{"PROCESSES", o->n_pids > 1 ? "" : NULL},
+		{"COMMAND", o->target.command_line ? *o->target.command_line : NULL},
+		{"SECOND", o->earlier},                                        /* -i */
+		{"EVENT", o->sampling.n_events ? o->sampling.event[0] : NULL}, /* to measure */
+		{"PROCESSES", o->target.n_pids > 1 ? "" : NULL},
 		{"REPEATS", o->repeat > 1 ? "" : NULL},
 	};
 	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)

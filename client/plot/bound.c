@@ -174,13 +174,6 @@ void plot_sets_make(const struct plot *p, struct plot_sets *ret_sets)
 
 /* --- bounds ----------------------------------------------------------------------------------- */
 
-double plot_set_allows(const struct plot_set *s, double ops_per_byte)
-{
-	if (!(s->gops > 0) || !(s->fastest > 0))
-		return -1;
-	return fmin(s->gops, s->fastest * ops_per_byte);
-}
-
 bool plot_set_zones(const struct plot_set *s, double *ret_memory, double *ret_compute)
 {
 	if (!(s->gops > 0) || !(s->fastest > 0))

@@ -29,9 +29,6 @@ struct plot_sets {
 /* Sort a plot's roofs into sets; borrows from the plot. */
 void plot_sets_make(const struct plot *p, struct plot_sets *ret_sets);
 
-/* The rate that a hart could reach at this intensity, in operations per ns. Negative: not known. */
-double plot_set_allows(const struct plot_set *s, double ops_per_byte);
-
 /* The intensity below which the fastest memory bounds, and above which not even the slowest does.
  * False: not known. */
 bool plot_set_zones(const struct plot_set *s, double *ret_memory, double *ret_compute);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/plot/legend.h"
-#include "client/plot/svg.h"
+#include "client/plot/svg_private.h"
 #include "client/show/escape.h"
 #include "client/show/page.h"
 #include "proto/syntax/unit.h"

@@ -2,14 +2,13 @@
  *
  * A fixed area between the axes, with room for names right of it.
  */
-#include "client/plot/svg.h"
+#include "client/plot/svg_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/plot/legend.h"
-#include "client/plot/svg_private.h"
 #include "client/show/escape.h"
 #include "proto/base/memory.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/plot/place.h"
+#include "client/plot/labels.h"
 #include "client/plot/svg_private.h"
 #include "client/show/escape.h"
 #include "proto/base/memory.h"
@@ -174,22 +174,22 @@ static struct plot_box box_of(const struct svg_drawing *d, const struct plot_dot
 
 /* Keep names off a dot, and off its diamond. */
 static void take_boxes(
-	const struct svg_drawing *d, struct plot_places *places, const struct plot_dot *dot)
+	const struct svg_drawing *d, struct plot_labels *places, const struct plot_dot *dot)
 {
 	struct plot_box box = box_of(d, dot);
-	plot_places_take(places, &box);
+	plot_labels_take(places, &box);
 	box.left = dram_x(d, dot) - radius_of(dot);
 	if (plot_dot_has_place(dot) && plot_dot_has_dram_place(dot))
-		plot_places_take(places, &box);
+		plot_labels_take(places, &box);
 }
 
 /* Write a text beside a dot, if there is room. */
-static bool write_beside(const struct svg_drawing *d, struct plot_places *places,
+static bool write_beside(const struct svg_drawing *d, struct plot_labels *places,
 	const struct plot_dot *dot, const char *text)
 {
 	struct plot_spot spot = {dot_x(d, dot), dot_y(d, dot), radius_of(dot)};
 	struct plot_box box;
-	if (!plot_places_beside(
+	if (!plot_labels_beside(
 		    places, &spot, (double)escape_width(text) * SVG_CHARACTER, LABEL_HEIGHT, &box))
 		return false;
 	fprintf(d->out, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\">", box.left, box.top + 11);
@@ -199,7 +199,7 @@ static bool write_beside(const struct svg_drawing *d, struct plot_places *places
 }
 
 /* Write number and name, or the number alone if there is no room; the table has the name. */
-static void write_label(const struct svg_drawing *d, struct plot_places *places,
+static void write_label(const struct svg_drawing *d, struct plot_labels *places,
 	const struct plot_dot *dot, size_t number)
 {
 	char text[256];
@@ -225,7 +225,7 @@ static int compare_share(const void *a, const void *b)
 static void write_labels(const struct svg_drawing *d, const struct plot_dot *const *order)
 {
 	const struct plot *p = d->plot;
-	struct plot_places places = {
+	struct plot_labels places = {
 		.area = {SVG_AREA_LEFT, d->top, SVG_AREA_WIDTH, SVG_AREA_HEIGHT}};
 	size_t n_before = 0, n = 0;
 	for (size_t i = 0; i < p->n_dots; i++) {

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "client/plot/labels.h"
 #include "client/plot/legend.h"
-#include "client/plot/place.h"
 #include "client/plot/svg_private.h"
 #include "client/show/escape.h"
 
@@ -55,7 +55,7 @@ static void write_roof_title(const struct svg_drawing *d, const struct plot_roof
 
 /* Write a name along its line, at the first place from its lower end where there is no other. */
 static void write_along(const struct svg_drawing *d, const struct plot_line *l, const char *text,
-	struct plot_places *names)
+	struct plot_labels *names)
 {
 	double x0 = svg_x(l->x0), y0 = svg_y(d, l->y0), dx = svg_x(l->x1) - x0,
 	       dy = svg_y(d, l->y1) - y0;
@@ -65,7 +65,7 @@ static void write_along(const struct svg_drawing *d, const struct plot_line *l, 
 		double across = y0 - dy / dx * x0;
 		struct plot_box box = {x0 + at * dx / length, across * dx / length - LABEL_HEIGHT,
 			width, LABEL_HEIGHT};
-		if (!plot_places_try(names, &box))
+		if (!plot_labels_try(names, &box))
 			continue;
 		fprintf(d->out,
 			"<text class=\"name\" transform=\"translate(%.1f %.1f) rotate(%.2f)\" "
@@ -100,7 +100,7 @@ static void write_line(const struct svg_drawing *d, const struct plot_line *l, b
 static void write_roofs_of(const struct svg_drawing *d, const struct plot_set *s,
 	const struct plot_roof *const *roof, size_t n)
 {
-	struct plot_places names = {.area = {-1e6, -1e6, 2e6, 2e6}};
+	struct plot_labels names = {.area = {-1e6, -1e6, 2e6, 2e6}};
 	char text[PLOT_ROOF_BYTES];
 	double last = -1e6;
 	for (size_t i = 0; i < n; i++) {

@@ -51,10 +51,10 @@ __attribute__((format(printf, 2, 3))) static void note(struct view *v, const cha
 
 /* --- samples ---------------------------------------------------------------------------------- */
 
-static int ask(struct source *s, const struct options *o, struct reply *reply)
+static int ask(struct source *s, const struct source_request *from, struct reply *reply)
 {
 	Mperf__Filter filter;
-	source_filter(s, o, &filter);
+	source_filter(s, from, &filter);
 	Mperf__HotspotsRequest hotspots = MPERF__HOTSPOTS_REQUEST__INIT;
 	hotspots.path = s->path;
 	hotspots.by = (char *)"address";
@@ -288,20 +288,20 @@ static int show(
 	static const char *const shown[] = {"dot", "function", "source", "share_self", "gops_self",
 		"gops_low", "gops_high", "of_roof", "gbytes_self", "ops_per_byte_self",
 		"ops_per_byte_low", "ops_per_byte_high", "bound_by", "samples", "limits", NULL};
-	struct table_options look = {.raw = v->o->raw};
+	struct table_options look = {.raw = v->o->look.raw};
 	int outcome = 0;
-	if (v->o->json)
+	if (v->o->look.json)
 		return reply_write_json(s->reply, f);
-	if (v->o->csv)
+	if (v->o->look.csv)
 		return csv_write(s->reply, f);
-	table_look(stdout, v->o->no_color, &look);
-	look.show = v->o->raw ? NULL : shown;
+	table_look(stdout, v->o->look.no_color, &look);
+	look.show = v->o->look.raw ? NULL : shown;
 	look.cut_middle = true;
 	if (v->o->plot)
 		outcome = roofline_draw(s, plot, &look, v->n_notes, f);
 	if (outcome == 0)
 		outcome = table_print(s->reply, &look, f);
-	for (size_t i = 0; outcome == 0 && !v->o->raw && i < v->n_notes; i++) {
+	for (size_t i = 0; outcome == 0 && !v->o->look.raw && i < v->n_notes; i++) {
 		fputs(i == 0 ? "\n" : "", f);
 		escape_terminal(f, v->note[i]);
 		fputc('\n', f);
@@ -398,8 +398,9 @@ int roofline_code(const struct options *o)
 	}
 	v->o = o;
 	v->vector_bits = o->vector_bits || o->input ? o->vector_bits : vector_bits_here();
-	if (source_open(&s, o, &exit_status) == 0)
-		exit_status = ask(&s, o, &v->places);
+	const struct source_request from = source_request_of(o);
+	if (source_open(&s, &from, &exit_status) == 0)
+		exit_status = ask(&s, &from, &v->places);
 	v->kept = s.kept;
 	source_clear(&s);
 	if (exit_status == 0)

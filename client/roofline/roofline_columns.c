@@ -59,15 +59,15 @@ static void add_events(struct roofline_columns *c, const struct reply *r)
 
 static bool wants_all(const struct options *o)
 {
-	return o->n_columns == 1 && strcmp(o->column[0], "all") == 0;
+	return o->look.n_columns == 1 && strcmp(o->look.column[0], "all") == 0;
 }
 
 /* Add the columns that --columns names. */
 static void add_wanted(struct roofline_columns *c, const struct options *o, const struct reply *r)
 {
-	for (size_t i = 0; i < o->n_columns && !wants_all(o); i++)
-		if (!is_in(keys, o->column[i]))
-			add(c, o->column[i]);
+	for (size_t i = 0; i < o->look.n_columns && !wants_all(o); i++)
+		if (!is_in(keys, o->look.column[i]))
+			add(c, o->look.column[i]);
 	for (size_t i = 0; i < r->columns->n_column && wants_all(o); i++)
 		if (!is_in(keys, r->columns->column[i]->name))
 			add(c, r->columns->column[i]->name);
@@ -105,7 +105,7 @@ void roofline_columns_choose(const struct options *o, const struct reply *r, siz
 	if (!r->columns)
 		return;
 	add_known(c, r, keys);
-	if (o->n_columns > 0) {
+	if (o->look.n_columns > 0) {
 		add_wanted(c, o, r);
 		return;
 	}
@@ -124,8 +124,8 @@ void roofline_columns_choose(const struct options *o, const struct reply *r, siz
 
 const char *roofline_columns_unknown(const struct options *o, const struct reply *r)
 {
-	for (size_t i = 0; i < o->n_columns && !wants_all(o); i++)
-		if (reply_column(r, o->column[i]) < 0)
-			return o->column[i];
+	for (size_t i = 0; i < o->look.n_columns && !wants_all(o); i++)
+		if (reply_column(r, o->look.column[i]) < 0)
+			return o->look.column[i];
 	return NULL;
 }

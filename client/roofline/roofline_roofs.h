@@ -30,6 +30,6 @@ int roofline_roofs_find(enum roofline_peaks peaks, struct roofline_roofs *ret_ro
 void roofline_roofs_clear(struct roofline_roofs *r);
 
 /* A theoretical peak as a roof of this machine. False without the highest clock of its harts, or for
- * what no plot draws. */
+ * what no plot draws. Exported for tests. */
 bool roofline_roofs_peak(
 	const struct machine *m, const struct peak *peak, struct plot_roof *ret_roof);

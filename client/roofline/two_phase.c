@@ -326,12 +326,12 @@ int two_phase_combine(const struct two_phase_runs *runs, uint32_t limit, struct 
 
 /* --- all runs -------------------------------------------------------------------------------- */
 
-int choose_by_environment(const struct options *o)
+int choose_by_environment(const struct options *o, uint32_t one_in)
 {
 	char sample[16];
 	_cleanup_(freep) char *globs = NULL;
 	size_t bytes = 0;
-	snprintf(sample, sizeof(sample), "%u", o->one_in);
+	snprintf(sample, sizeof(sample), "%u", one_in);
 	FILE *f = open_memstream(&globs, &bytes);
 	for (size_t i = 0; f && i < o->n_globs; i++)
 		fprintf(f, "%s%s", i > 0 ? "," : "", o->glob[i]);
@@ -344,15 +344,17 @@ int choose_by_environment(const struct options *o)
 }
 
 /* Set the command's environment, run it, and read its counts. */
-static int run_once(const struct options *o, Mperf__Request *request, struct reply *reply)
+static int run_once(
+	const struct options *o, uint32_t one_in, Mperf__Request *request, struct reply *reply)
 {
+	const struct source_request from = source_request_of(o);
 	struct source source;
 	Mperf__Filter filter;
 	int exit_status;
-	if (choose_by_environment(o) != 0)
+	if (choose_by_environment(o, one_in) != 0)
 		return EXIT_FAILED;
-	if (source_open(&source, o, &exit_status) == 0) {
-		source_filter(&source, o, &filter);
+	if (source_open(&source, &from, &exit_status) == 0) {
+		source_filter(&source, &from, &filter);
 		request->roofline->path = source.path;
 		request->roofline->filter = &filter;
 		exit_status = source_ask(&source, request, reply_take, reply);
@@ -407,28 +409,19 @@ static int show(const struct options *o, const struct two_phase_runs *runs)
 
 int two_phase(const struct options *o, Mperf__Request *request)
 {
-	_cleanup_(freep) struct options *phase = malloc(sizeof(*phase));
 	struct reply plain = {0}, counting = {0}, again = {0};
-	if (!phase) {
-		say_failure("out of memory", "Free some memory, and try again");
-		return EXIT_FAILED;
-	}
-	*phase = *o;
 	request->roofline->limit = 0;
-	phase->one_in = 0;
 	say_note("first run, for times and entries");
-	int exit_status = run_once(phase, request, &plain);
+	int exit_status = run_once(o, 0, request, &plain);
 	if (exit_status == 0 && !has_two_bodies(&plain))
 		exit_status = fail_one_body();
 	if (exit_status == 0) {
-		phase->one_in = 1;
 		say_note("second run, for counts");
-		exit_status = run_once(phase, request, &counting);
+		exit_status = run_once(o, 1, request, &counting);
 	}
 	if (exit_status == 0) {
-		phase->one_in = 0;
 		say_note("third run, for how much times differ");
-		exit_status = run_once(phase, request, &again);
+		exit_status = run_once(o, 0, request, &again);
 	}
 	if (exit_status == 0)
 		exit_status = show(o, &(struct two_phase_runs){&plain, &counting, &again});

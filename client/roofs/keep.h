@@ -6,12 +6,14 @@
 #include "client/roofs/machine.h"
 #include "proto/roofs/roofs.h"
 
-/* Where they are kept: $XDG_STATE_HOME/mperf/roofs, or ~/.local/state/mperf/roofs. False if neither
- * variable is set. Source: XDG Base Directory Specification 0.8. */
 #define ROOFS_PATH_BYTES 4096
+
+/* Where they are kept: $XDG_STATE_HOME/mperf/roofs, or ~/.local/state/mperf/roofs. False if neither
+ * variable is set. Source: XDG Base Directory Specification 0.8. Exported for tests. */
 bool keep_folder(char ret_path[static ROOFS_PATH_BYTES]);
 
-/* Write the path of the file for these. -ENOENT without a folder, -ENAMETOOLONG, -ENOMEM. */
+/* Write the path of the file for these. -ENOENT without a folder, -ENAMETOOLONG, -ENOMEM.
+ * Exported for tests. */
 int keep_path(const struct roofs *r, char ret_path[static ROOFS_PATH_BYTES]);
 
 /* Keep them there, in place of those from before. 0, -errno. */

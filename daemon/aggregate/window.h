@@ -10,6 +10,8 @@
 #include "daemon/aggregate/loop_window.h"
 #include "daemon/attribute/attribute.h"
 
+struct sweep;
+
 /* Up to 75 bytes each with their table entries: 75 MB, of which one user has a quota. The last eighth is
  * reserved for leaves without callers; beyond it samples have no stack. Both are counted
  * LOSS_STACK_TRUNCATED. */
@@ -50,6 +52,8 @@ struct stack_tree {
 enum { STACK_TREE_FULL = 1 };
 int stack_get(
 	struct stack_tree *t, struct frame *const *frame, uint32_t n_frames, uint32_t *ret_node);
+/* Mark the frames of all nodes for a sweep: they are needed until the tree is cleared. */
+void stack_tree_keep(const struct stack_tree *t, struct sweep *s);
 /* It keeps its pool. */
 void stack_tree_clear(struct stack_tree *t);
 
@@ -101,5 +105,7 @@ struct window {
  * -ENOMEM. */
 enum { WINDOW_FULL = 1 };
 int window_add(struct window *w, struct stack_tree *t, const struct attribution *a);
+/* Mark the tasks of all rows for a sweep (attribute/sweep.h): they are needed until the window is cleared. */
+void window_keep(const struct window *w, struct sweep *s);
 /* It keeps its pool. */
 void window_clear(struct window *w);

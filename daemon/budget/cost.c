@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
 

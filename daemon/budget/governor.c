@@ -150,7 +150,9 @@ static bool asks(
 	return step >= for_what && is_useful(l, for_what);
 }
 
-struct sampler_effort governor_effort(const struct governor_load *l, enum governor_step step)
+/* Effort that a step asks of the sampler, as far as it differs there from doing all; and the rate
+ * that it leaves of hz. */
+static struct sampler_effort effort_of(const struct governor_load *l, enum governor_step step)
 {
 	return (struct sampler_effort){
 		.no_groups = asks(l, step, STEP_NO_GROUPS),
@@ -283,6 +285,6 @@ static bool decide(struct governor *g, const struct governor_load *l, uint64_t n
 bool governor_tick(struct governor *g, const struct governor_load *l, uint64_t now_ns)
 {
 	bool changed = decide(g, l, now_ns);
-	g->effort = governor_effort(l, g->step);
+	g->effort = effort_of(l, g->step);
 	return changed;
 }

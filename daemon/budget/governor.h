@@ -78,16 +78,13 @@ struct governor {
 };
 
 /* The cost of the busiest hart at that step, as a share of its time, if the load stays as it is;
- * `now` is the step at which the load was measured. */
+ * `now` is the step at which the load was measured. Exported for tests. */
 double governor_predict(
 	const struct governor_load *l, enum governor_step now, enum governor_step step);
 
 /* Decide. True if g->step changed; the caller applies it. now_ns: CLOCK_MONOTONIC, not 0. */
 bool governor_tick(struct governor *g, const struct governor_load *l, uint64_t now_ns);
 
-/* Effort that a step asks of the sampler, as far as it differs there from doing all; and the rate
- * that it leaves of hz. */
-struct sampler_effort governor_effort(const struct governor_load *l, enum governor_step step);
 uint32_t governor_rate(enum governor_step step, uint32_t hz);
 /* The same of a load with hz_least: the last step leaves only that. */
 uint32_t governor_rate_above(enum governor_step step, uint32_t hz, uint32_t hz_least);

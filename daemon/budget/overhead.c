@@ -101,7 +101,7 @@ static int follow_walk(struct overhead *h, const struct walk *w)
 		h->hart[i].n_hotplugs = w->sampler->lost[i][LOSS_HOTPLUG];
 		h->hart[i].n_throttles = w->sampler->lost[i][LOSS_THROTTLE];
 	}
-	memcpy(h->n_told, w->n_told, sizeof(h->n_told));
+	memcpy(h->n_sideband, w->n_sideband, sizeof(h->n_sideband));
 	h->ticked_ns = 0;
 	h->walk = w;
 	return 0;
@@ -320,13 +320,13 @@ static void count_cost(struct overhead *h, struct sampler *s, const struct overh
 		double part = hart->samples_part + hart->switches_part + h->groups_part;
 		if (!is_open(s, i))
 			continue;
-		hart->untold_us += own_us + part * (double)own->time_ns / 1e3;
-		hart->untold_us += early_cost(hart, &s->plan[i]);
+		hart->unreported_us += own_us + part * (double)own->time_ns / 1e3;
+		hart->unreported_us += early_cost(hart, &s->plan[i]);
 		if (h->o.brief && !is_known(hart))
 			continue;
-		uint64_t whole = (uint64_t)hart->untold_us;
+		uint64_t whole = (uint64_t)hart->unreported_us;
 		s->lost[i][LOSS_COST] += whole;
-		hart->untold_us -= (double)whole;
+		hart->unreported_us -= (double)whole;
 	}
 }
 
@@ -447,9 +447,9 @@ static int choose_cut(struct overhead *h, struct walk *w)
 static void take_told(struct overhead *h, const struct walk *w, uint64_t dt_ns)
 {
 	for (int what = 0; what < N_TASK_WORKS; what++) {
-		uint64_t n = w->n_told[what] - h->n_told[what];
-		h->told[what] = dt_ns ? (double)n / (double)dt_ns * NS_PER_S : 0;
-		h->n_told[what] = w->n_told[what];
+		uint64_t n = w->n_sideband[what] - h->n_sideband[what];
+		h->sideband[what] = dt_ns ? (double)n / (double)dt_ns * NS_PER_S : 0;
+		h->n_sideband[what] = w->n_sideband[what];
 	}
 }
 

@@ -49,7 +49,7 @@ struct overhead_hart {
 	/* over the last tick, as shares of the hart's time, and per second */
 	double samples_part, switches_part, samples, switches, throttles;
 	double early_samples, early_switches; /* counted before their price was known */
-	double untold_us;                     /* cost that LOSS_COST does not have yet */
+	double unreported_us;                 /* cost that LOSS_COST does not have yet */
 };
 
 /* CPU time of our processes in one tick. */
@@ -85,8 +85,8 @@ struct overhead {
 	uint64_t n_ticks; /* so far: figures are new after each */
 	/* N_TASK_WORKS, in memory that children share: one of them measures. NULL: without memory */
 	struct sideband_price *price;
-	uint64_t n_told[N_TASK_WORKS]; /* as of the last tick */
-	double told[N_TASK_WORKS];     /* a second, over the last tick */
+	uint64_t n_sideband[N_TASK_WORKS]; /* as of the last tick */
+	double sideband[N_TASK_WORKS];     /* a second, over the last tick */
 };
 
 /* Nothing is known yet. 0 or -ENOMEM. */
@@ -135,7 +135,7 @@ struct overhead_spent {
 	struct {
 		double per_second, ns,
 			part; /* ns, part negative: not known, or too small to find */
-	} told[N_TASK_WORKS];
+	} sideband[N_TASK_WORKS];
 	/* our processes: the daemon with its namer, but for the time that it has for clients and programs;
 	 * that time; the children that answer */
 	double own_part, clients_part, others_part;

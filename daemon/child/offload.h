@@ -25,6 +25,7 @@ int offload_run(offload_plain_function *run, void *userdata, struct offload **re
 
 /* Readable once the child has ended. Borrowed. */
 int offload_fd(const struct offload *o);
+/* Its process, to kill it. Exported for tests. */
 pid_t offload_pid(const struct offload *o);
 
 /* The end of a child: by an exit status, or by a signal (then status is -1; SIGKILL and SIGXCPU may come

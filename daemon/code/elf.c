@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/array.h"
+
 #ifndef EM_RISCV
 #define EM_RISCV 243
 #endif
@@ -54,14 +56,9 @@ static int add(struct code_file *f, uint64_t address, uint64_t bytes)
 	if (bytes == 0 || f->n == CODE_FUNCTIONS_MAX || !offset_of(f, address, &offset) ||
 		offset > f->file.n || bytes > f->file.n - offset)
 		return 0;
-	if (f->n == f->size) {
-		uint32_t size = f->size ? 2 * f->size : 1024;
-		struct code_function *grown = realloc(f->function, size * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		f->function = grown;
-		f->size = size;
-	}
+	int r = array_grow(&f->function, &f->size, f->n + 1, sizeof(*f->function));
+	if (r < 0)
+		return r;
 	f->function[f->n++] = (struct code_function){offset, bytes};
 	return 0;
 }

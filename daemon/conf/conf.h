@@ -64,9 +64,10 @@ struct conf_error {
 /* All defaults. */
 void conf_defaults(struct conf *ret_conf);
 
-/* Parse text (n bytes, not NUL-terminated) from `name`, on top of the defaults. 0; CONF_WRONG with
- * *ret_error, *ret_conf is untouched then. */
 enum { CONF_WRONG = 1, CONF_ABSENT, CONF_UNREADABLE };
+
+/* Parse text (n bytes, not NUL-terminated) from `name`, on top of the defaults. 0; CONF_WRONG with
+ * *ret_error, *ret_conf is untouched then. Exported for tests. */
 int conf_parse(const char *text, size_t n, const char *name, struct conf *ret_conf,
 	struct conf_error *ret_error);
 

@@ -10,7 +10,7 @@
 #include "daemon/answer/row.h"
 #include "daemon/attribute/attribute.h"
 #include "daemon/attribute/proc_reader.h"
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 #include "daemon/control/job_pin.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"

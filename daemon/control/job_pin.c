@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/answer/row.h"
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 #include "daemon/control/peer.h"
 #include "daemon/jobs/pinner.h"
 #include "daemon/service/service.h"

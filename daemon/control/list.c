@@ -15,7 +15,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/metric/metric_plan.h"
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/ladder.h"
 #include "platform-db/selector.h"
 #include "proto/base/memory.h"

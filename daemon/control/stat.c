@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/control/stat_parts.h"

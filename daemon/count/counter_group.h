@@ -4,7 +4,7 @@
 /* The groups that a system-wide counter reads: those of its harts that are open already, or its own */
 
 #include "daemon/count/counter.h"
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 
 /* The attributes and the place with which the event is opened on the target; group_fd is -1. */
 void counter_ask(const struct counter_terms *t, const struct event *e,

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/attr.h"
 #include "proto/syntax/unit.h"
 

@@ -52,5 +52,5 @@ struct watched_job *job_watch_meet(
 void job_watch_clear(struct job_watch *j, struct walk *w);
 
 /* The unit of a control group's path, of the system's systemd: n bytes at *ret_unit, which lie in path.
- * 0: none. */
+ * 0: none. Exported for tests. */
 size_t job_watch_unit(const char *path, const char **ret_unit);

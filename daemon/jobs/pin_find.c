@@ -9,6 +9,7 @@
 #include "daemon/store/key.h"
 #include "daemon/store/pin.h"
 #include "daemon/store/segment/segment.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 /* Between two files of a job that goes on: storing may have paused (RETRY_NS of keeper.c), and a file's name has

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 #include "daemon/jobs/pin_find.h"
 #include "daemon/jobs/pinner_private.h"
 #include "daemon/store/rollup/extract.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 #include "daemon/jobs/pinner_private.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"

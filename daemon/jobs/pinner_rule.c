@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 #include "daemon/jobs/pinner_private.h"
 #include "proto/base/memory.h"
 

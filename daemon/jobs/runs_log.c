@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/store/key.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 /* The file is rewritten if it has more than this many lines per run, and these. */

@@ -16,6 +16,7 @@
 
 #include "daemon/count/rotation.h"
 #include "daemon/metric/metric_plan.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 #define KINDS_MAX 8   /* of core: machines have up to three */
@@ -293,14 +294,9 @@ static int take(void *userdata, const struct counter_reading *r)
 	const struct counter *counter = t->kind->counter;
 	struct counter_reading *last = &t->kind->last[(size_t)r->event * counter->n_targets +
 						      (size_t)(r->target - counter->target)];
-	if (c->n_rows == c->size_rows) {
-		size_t size = c->size_rows ? 2 * c->size_rows : 64;
-		struct hart_count *grown = reallocarray(c->row, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		c->row = grown;
-		c->size_rows = size;
-	}
+	int e = array_grow_long(&c->row, &c->size_rows, c->n_rows + 1, sizeof(*c->row));
+	if (e < 0)
+		return e;
 	c->row[c->n_rows++] = (struct hart_count){
 		.hart = r->target->hart,
 		.pass = (unsigned)metric_plan_pass(t->kind->plan, (size_t)r->event),

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/effort.h"
 #include "daemon/sampler/sampler.h"

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
 

@@ -245,7 +245,7 @@ static int begin_segment(struct keeper *k, uint64_t start_ns)
 		.path = path,
 		.live = true,
 		.lost = k->lost,
-		.told = k->told,
+		.recorded = k->recorded,
 		.shares = &k->shares,
 		.hz = k->o.conf->rate,
 		.counts = k->counts,
@@ -466,11 +466,11 @@ int keeper_new(const struct keeper_options *o, struct keeper **ret_keeper)
 	k->o = *o;
 	k->n_harts = o->walk->sampler->machine.n_harts;
 	k->lost = calloc((size_t)k->n_harts, sizeof(*k->lost));
-	k->told = calloc((size_t)k->n_harts, sizeof(*k->told));
+	k->recorded = calloc((size_t)k->n_harts, sizeof(*k->recorded));
 	k->tap = (struct tap){
 		.userdata = k, .take = take, .take_loops = lose_loops, .cut_ns = UINT64_MAX};
 	walk_add(o->walk, &k->tap);
-	int r = k->lost && k->told ? try_to_store(k) : -ENOMEM;
+	int r = k->lost && k->recorded ? try_to_store(k) : -ENOMEM;
 	if (r < 0) {
 		keeper_free(k);
 		return r;
@@ -567,7 +567,7 @@ struct keeper *keeper_free(struct keeper *k)
 	walk_remove(k->o.walk, &k->tap);
 	close_store(k);
 	free(k->lost);
-	free(k->told);
+	free(k->recorded);
 	free(k);
 	return NULL;
 }

@@ -29,9 +29,9 @@ struct keeper {
 	struct shares shares; /* of the space for windows */
 	int64_t offset_ns;    /* realtime - monotonic when it began */
 	uint64_t next_look_ns, next_try_ns, flushed_ns;
-	uint64_t n_stored, n_passed; /* of recordings that are gone */
-	uint64_t (*lost)[N_LOSSES];  /* per hart */
-	uint64_t (*told)[N_LOSSES];  /* per hart: of all losses, those recorded in segments */
+	uint64_t n_stored, n_passed;    /* of recordings that are gone */
+	uint64_t (*lost)[N_LOSSES];     /* per hart */
+	uint64_t (*recorded)[N_LOSSES]; /* per hart: of all losses, those recorded in segments */
 	int n_harts;
 	struct hart_counts *counts;    /* NULL: none */
 	char settled[CONF_TEXT_BYTES]; /* path of the store whose last run was examined */

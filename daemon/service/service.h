@@ -10,9 +10,9 @@
  * the least (pause.h).
  */
 
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
+#include "daemon/budget/rate_requests.h"
 #include "daemon/budget/usage.h"
-#include "daemon/budget/wants.h"
 #include "daemon/conf/conf.h"
 #include "daemon/service/pause.h"
 #include "daemon/service/service_groups.h"
@@ -43,16 +43,16 @@ struct service {
 	struct service_options o;
 	struct walk *walk; /* NULL if nothing can be sampled: `trouble` says why */
 	char trouble[EVENT_ERROR_BYTES];
-	struct store *store;       /* NULL: none is open */
-	char short_trouble[256];   /* descriptors ran out in the last minute; "": no */
-	char store_trouble[512];   /* why nothing is stored now; "": storing works */
-	uint64_t started_ns;       /* CLOCK_MONOTONIC */
-	struct usage usage;        /* our own cost, now and a minute ago */
-	struct turns turns;        /* of the loop that runs it; the loop counts them */
-	struct overhead *overhead; /* what all of it costs the machine */
-	struct wants wants;        /* rates that clients and schedules ask for */
-	struct pause pause;        /* while a client measures roofs: requests begin and end it */
-	char feed_trouble[512];    /* why programs cannot connect; "": they can */
+	struct store *store;                /* NULL: none is open */
+	char short_trouble[256];            /* descriptors ran out in the last minute; "": no */
+	char store_trouble[512];            /* why nothing is stored now; "": storing works */
+	uint64_t started_ns;                /* CLOCK_MONOTONIC */
+	struct usage usage;                 /* our own cost, now and a minute ago */
+	struct loop_latency loop_latency;   /* of the loop that runs it; the loop counts them */
+	struct overhead *overhead;          /* what all of it costs the machine */
+	struct rate_requests rate_requests; /* rates that clients and schedules ask for */
+	struct pause pause;     /* while a client measures roofs: requests begin and end it */
+	char feed_trouble[512]; /* why programs cannot connect; "": they can */
 	struct label_variables variables;
 	struct service_groups groups;
 	struct schedules *schedules; /* NULL: without a folder of them */

@@ -40,13 +40,13 @@ uint32_t raises_rate(const struct walk *w, uid_t uid)
 	return hz < most ? hz : most;
 }
 
-uint64_t raises_lost(const struct walk *w, uid_t uid, uint64_t *told)
+uint64_t raises_lost(const struct walk *w, uid_t uid, uint64_t *reported)
 {
 	const unsigned number = raises_number(w, uid);
 	if (number == 0)
 		return 0;
-	uint64_t now = w->sampler->raised_lost[number], n = now > *told ? now - *told : 0;
-	*told = now;
+	uint64_t now = w->sampler->raised_lost[number], n = now > *reported ? now - *reported : 0;
+	*reported = now;
 	return n;
 }
 

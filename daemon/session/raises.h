@@ -49,9 +49,9 @@ struct raises {
 bool raises_want(struct walk *w, uid_t uid, uint32_t hz);
 /* The rate of that user's raise; 0: there is none, as for root and -1. */
 uint32_t raises_rate(const struct walk *w, uid_t uid);
-/* Samples of that user's raise that were lost since *told, which is brought up to date. */
-uint64_t raises_lost(const struct walk *w, uid_t uid, uint64_t *told);
-/* Its number; 0: there is none. */
+/* Samples of that user's raise that were lost since *reported, which is brought up to date. */
+uint64_t raises_lost(const struct walk *w, uid_t uid, uint64_t *reported);
+/* Its number; 0: there is none. Exported for tests. */
 unsigned raises_number(const struct walk *w, uid_t uid);
 
 /* Raise the threads of these processes, if they are that user's, without waiting for a sample. */

@@ -14,7 +14,6 @@
 #include <sys/pidfd.h>
 
 #include "daemon/session/raises.h"
-#include "daemon/store/segment/reserve.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
@@ -99,8 +98,8 @@ static void lose_windows(struct recording *g)
 /* The segment has recorded all these losses. */
 static void note_told(struct recording *g, uint64_t (*lost)[N_LOSSES])
 {
-	if (g->told)
-		memcpy(g->told, lost, (size_t)g->n_harts * sizeof(*g->told));
+	if (g->recorded)
+		memcpy(g->recorded, lost, (size_t)g->n_harts * sizeof(*g->recorded));
 }
 
 /* Add the counts of skipped samples to the window. 0 or -ENOMEM. */
@@ -108,7 +107,7 @@ static int add_rest(struct recording *g)
 {
 	struct attribution rest;
 	int r = 0;
-	while (r == 0 && recording_thin_rest(g->thin, &rest))
+	while (r == 0 && downsample_remaining(g->downsample, &rest))
 		r = window_add(&g->window, &g->stacks, &rest);
 	return r < 0 ? r : 0; /* where the window is full, such counts are all that is missing */
 }
@@ -254,8 +253,8 @@ static void take(void *userdata, const struct attribution *a)
 	if (!a->raise)
 		recording_part_take(g->part, a->hart, a->count);
 	struct attribution seen = *a;
-	int r = recording_thin_take(g->thin, g->walk->sampler->hz, &seen);
-	if (r == THIN_PASSED)
+	int r = downsample_take(g->downsample, g->walk->sampler->hz, &seen);
+	if (r == DOWNSAMPLE_PASSED)
 		return;
 	g->n_samples += a->count;
 	if (g->taken)
@@ -316,7 +315,7 @@ static void mark(void *userdata, struct sweep *s)
 		sweep_keep_frame(s, g->stacks.node[i]->frame);
 	sweep_keep_frame(s, g->hidden);
 	recording_share_mark(g->share, s);
-	recording_thin_mark(g->thin, s);
+	downsample_mark(g->downsample, s);
 	if (!g->segment || g->trouble)
 		return;
 	(void)update(g); /* tasks that ended are stored before they are freed */
@@ -536,7 +535,7 @@ void recording_state(const struct recording *g, struct recording_state *ret_stat
 		.n_samples = g->n_samples,
 		.n_stored = g->n_stored,
 		.n_in_hand = g->window.n_samples + g->writing.n_samples,
-		.n_passed = recording_thin_passed(g->thin),
+		.n_passed = downsample_passed(g->downsample),
 		.waiting = namer_waiting(g->walk->namer),
 		.path = g->path,
 		.bytes = g->segment ? segment_bytes(g->segment) : 0,
@@ -563,7 +562,7 @@ struct recording *recording_free(struct recording *g)
 	stack_tree_clear(&g->stacks);
 	recording_share_free(g->share);
 	recording_part_free(g->part);
-	recording_thin_free(g->thin);
+	downsample_free(g->downsample);
 	free(g->mine);
 	free(g->lost);
 	free(g->lost_then);

@@ -54,9 +54,9 @@ struct recording_options {
 	uint64_t (*lost)[N_LOSSES];
 	/* per hart, owned by the caller: losses that earlier segments have recorded, kept up to
 	 * date; later ones go into the first window. NULL: earlier losses are not ours */
-	uint64_t (*told)[N_LOSSES];
+	uint64_t (*recorded)[N_LOSSES];
 	/* keep about this many samples per second and hart if the walk delivers more
-	 * (recording_thin.h); 0: all */
+	 * (downsample.h); 0: all */
 	uint32_t hz;
 	uint64_t *taken; /* per hart, owned by the caller: accepted samples are added; or NULL */
 	/* borrowed; what each user may write: beyond it samples lose detail, LOSS_SHARE. NULL: no

@@ -54,7 +54,7 @@ static int create_segment(struct recording *g, const struct recording_options *o
 		.labels_uid = o->labels_uid,
 		.all = g->targets.all && !g->targets.labels && !g->targets.cgroup,
 		.live = o->live,
-		.lost = g->told     ? g->told
+		.lost = g->recorded ? g->recorded
 			: g->shared ? g->lost
 				    : NULL,
 		.n_harts = g->n_harts,
@@ -77,7 +77,7 @@ static int prepare(struct recording *g, const struct recording_options *o)
 		return -ENOMEM;
 	int e = o->shares ? recording_share_new(o->shares, g->walk, &g->share) : 0;
 	if (e == 0 && o->hz)
-		e = recording_thin_new(o->hz, g->n_harts, &g->thin);
+		e = downsample_new(o->hz, g->n_harts, &g->downsample);
 	if (e < 0)
 		return e;
 	if (!g->hide_kernel)
@@ -105,7 +105,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->no_callers = o->no_callers;
 	g->hz = o->hz;
 	g->targets = o->targets;
-	g->told = o->told;
+	g->recorded = o->recorded;
 	g->taken = o->taken;
 	g->counts = o->counts;
 	g->stacks.pool = o->pool;

@@ -3,10 +3,10 @@
 
 /* A recording's internals */
 
+#include "daemon/session/downsample.h"
 #include "daemon/session/recording.h"
 #include "daemon/session/recording_part.h"
 #include "daemon/session/recording_share.h"
-#include "daemon/session/recording_thin.h"
 
 struct recording {
 	struct walk *walk;
@@ -37,7 +37,8 @@ struct recording {
 	uint64_t (*mine)[N_LOSSES];
 	uint64_t (*lost)[N_LOSSES]; /* per hart: the walk's and our own, computed for each flush */
 	uint64_t (*lost_then)[N_LOSSES]; /* the same, as it was when `writing` ended */
-	uint64_t (*told)[N_LOSSES]; /* the caller's: what segments have recorded of it; or NULL */
+	uint64_t (
+		*recorded)[N_LOSSES]; /* the caller's: what segments have recorded of it; or NULL */
 	int n_harts;
 	uint64_t n_raised_lost;    /* likewise, of the raise */
 	uint64_t n_stacks_refused; /* of the tree, as far as already counted as losses */
@@ -46,7 +47,7 @@ struct recording {
 	int outcome; /* of the store then: SEGMENT_* or -errno */
 	bool is_sealing, sealed;
 	struct recording_part *part;     /* of lost samples; NULL: all are ours */
-	struct recording_thin *thin;     /* NULL: all samples are kept */
+	struct downsample *downsample;   /* NULL: all samples are kept */
 	uint32_t hz;                     /* of thin; 0: all */
 	uint64_t *taken;                 /* the caller's; or NULL */
 	struct recording_share *share;   /* NULL: no limits */

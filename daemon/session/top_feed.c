@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/aggregate/keep.h"
+#include "daemon/aggregate/window.h"
 #include "daemon/decode/merge.h"
 #include "daemon/session/raises.h"
 #include "proto/base/clock.h"

@@ -99,7 +99,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 	};
 	r = attribute_new(&attribute, &w->attribute);
 	if (r == 0)
-		r = blind_init(&in->blind, w->sampler->machine.n_harts);
+		r = stalled_init(&in->stalled, w->sampler->machine.n_harts);
 	in->execs.sampler = w->sampler;
 	in->execs.attribute = w->attribute;
 	/* where records bring the arguments it costs little in any case */
@@ -248,7 +248,7 @@ struct walk *walk_free(struct walk *w)
 	closep(&in->rings_fd);
 	closep(&in->execs.fd);
 	merge_clear(&in->merge);
-	blind_clear(&in->blind);
+	stalled_clear(&in->stalled);
 	attribute_free(w->attribute);
 	namer_free(w->namer);
 	sampler_free(w->sampler);
@@ -325,13 +325,13 @@ static uint64_t count_hotplugs(const struct sampler *s)
 /* Open harts again that are busy and bring no samples. Their rings were drained a moment ago. */
 static int mend_blind(struct walk *w, uint64_t now_ns, bool *ret_mended)
 {
-	struct blind *b = &w->inner->blind;
+	struct stalled *b = &w->inner->stalled;
 	struct sampler *s = w->sampler;
 	struct hart_set mend;
 	*ret_mended = false;
 	if (now_ns < b->next_look_ns || s->options.per_task)
 		return 0;
-	int r = blind_read(b, s, now_ns, &mend);
+	int r = stalled_read(b, s, now_ns, &mend);
 	for (int hart = 0; hart < b->n_harts && r == 0; hart++)
 		if (hart_set_has(&mend, hart)) {
 			r = sampler_reopen(s, hart);
@@ -374,12 +374,12 @@ static int tick(struct walk *w, uint64_t now_ns)
 
 uint64_t walk_samples(const struct walk *w, int hart)
 {
-	return w->inner->blind.hart[hart].n_samples;
+	return w->inner->stalled.hart[hart].n_samples;
 }
 
 const char *walk_trouble(const struct walk *w)
 {
-	return w->inner->blind.trouble;
+	return w->inner->stalled.trouble;
 }
 
 /* Events for tasks that are to be sampled faster; their rings wake us, too. */
@@ -508,12 +508,12 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 	int r = w->feed ? feed_resume(w->feed) : 0;
 	if (r == 0 && w->feed)
 		r = feed_settle(w->feed, now_ns, UINT64_MAX);
-	/* Check for blind harts once more, since no later check covers the time since the last one. */
+	/* Check for stalled harts once more, since no later check covers the time since the last one. */
 	struct hart_set mend;
 	if (r == 0 && w->sampler->started && !w->sampler->options.per_task) {
 		r = walk_drain_all(w, now_ns);
 		if (r == 0)
-			r = blind_read(&w->inner->blind, w->sampler, now_ns, &mend);
+			r = stalled_read(&w->inner->stalled, w->sampler, now_ns, &mend);
 	}
 	if (r == 0)
 		r = sampler_stop(w->sampler);
@@ -522,7 +522,7 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 	/* the last records have no window of their own */
 	r = walk_drain_all(w, now_ns);
 	if (r == 0)
-		r = walk_drain_rest(w, UINT64_MAX);
+		r = walk_drain_uncut(w, UINT64_MAX);
 	w->inner->stopped = true;
 	sampler_count_losses(w->sampler);
 	return r == 0 ? namer_ask_again(w->namer) : r;

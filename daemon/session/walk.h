@@ -74,7 +74,7 @@ struct walk {
 	/* events that threads of programs count in regions */
 	struct grants grants;
 	uint64_t n_taken; /* samples taken out of the rings, whatever the taps, without raises */
-	uint64_t n_told[N_TASK_WORKS]; /* forks, execs and mappings that the rings reported */
+	uint64_t n_sideband[N_TASK_WORKS]; /* forks, execs and mappings that the rings reported */
 	/* CLOCK_REALTIME - CLOCK_MONOTONIC, updated every second */
 	uint64_t realtime_offset_ns;
 	/* the rest is walk.c's */

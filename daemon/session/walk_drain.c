@@ -27,9 +27,9 @@ static uint64_t cpu_ns(void)
 
 static void count_told(struct walk *w, const struct record *r)
 {
-	w->n_told[TASK_FORK] += r->kind == RECORD_FORK;
-	w->n_told[TASK_EXEC] += r->kind == RECORD_COMM && r->comm.exec;
-	w->n_told[TASK_MAPPING] += r->kind == RECORD_MMAP;
+	w->n_sideband[TASK_FORK] += r->kind == RECORD_FORK;
+	w->n_sideband[TASK_EXEC] += r->kind == RECORD_COMM && r->comm.exec;
+	w->n_sideband[TASK_MAPPING] += r->kind == RECORD_MMAP;
 }
 
 static int take_record(struct walk *w, const struct record *record, int hart)
@@ -42,7 +42,7 @@ static int take_record(struct walk *w, const struct record *record, int hart)
 		return 0;
 	in->raises.units += units;
 	if (is_sample && record->stream->role == STREAM_SAMPLER)
-		blind_sample(&in->blind, hart);
+		stalled_sample(&in->stalled, hart);
 	in->throttled |= record->kind == RECORD_THROTTLE;
 	count_told(w, record);
 	return attribute_record(w->attribute, record, hart);
@@ -117,14 +117,14 @@ int walk_drain_slice(struct walk *w, uint64_t by_ns, uint64_t now_ns)
 	int r = cut_and_drain(w, goal_ns, began_ns + DRAIN_SLICE_NS);
 	const uint64_t took_ns = cpu_ns() - began_ns;
 	raises_charge(w, took_ns, now_ns);
-	in->rest_ns = clock_ns(CLOCK_MONOTONIC) + took_ns;
+	in->pause_end_ns = clock_ns(CLOCK_MONOTONIC) + took_ns;
 	in->goal_ns = r == WALK_MORE ? goal_ns : 0;
 	if (r == WALK_MORE)
-		in->next_drain_ns = in->rest_ns;
+		in->next_drain_ns = in->pause_end_ns;
 	return r;
 }
 
-int walk_drain_rest(struct walk *w, uint64_t cut_ns)
+int walk_drain_uncut(struct walk *w, uint64_t cut_ns)
 {
 	return drain(w, cut_ns, UINT64_MAX);
 }
@@ -171,10 +171,10 @@ bool walk_drain_is_due(struct walk *w, uint64_t now_ns)
 	struct walk_inner *in = w->inner;
 	if (now_ns >= in->next_drain_ns || w->sampler->options.per_task)
 		return true;
-	if (now_ns >= in->rest_ns)
+	if (now_ns >= in->pause_end_ns)
 		return prompt_ns(w) <= now_ns || ring_fills(w);
-	if (ring_fills(w) && in->rest_ns < in->next_drain_ns)
-		in->next_drain_ns = in->rest_ns;
+	if (ring_fills(w) && in->pause_end_ns < in->next_drain_ns)
+		in->next_drain_ns = in->pause_end_ns;
 	return false;
 }
 
@@ -182,7 +182,7 @@ static uint64_t due_ns(const struct walk *w)
 {
 	const struct walk_inner *in = w->inner;
 	uint64_t prompt = prompt_ns(w);
-	prompt = prompt > in->rest_ns ? prompt : in->rest_ns;
+	prompt = prompt > in->pause_end_ns ? prompt : in->pause_end_ns;
 	return in->next_drain_ns < prompt ? in->next_drain_ns : prompt;
 }
 

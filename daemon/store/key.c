@@ -13,23 +13,6 @@
 
 #include "daemon/store/key.h"
 
-int array_grow(void *array, uint32_t *size, uint32_t n, size_t element_bytes)
-{
-	if (n <= *size)
-		return 0;
-	size_t wanted = *size ? *size : 64;
-	while (wanted < n)
-		wanted *= 2;
-	void **p = array;
-	char *grown = reallocarray(*p, wanted, element_bytes);
-	if (!grown)
-		return -ENOMEM;
-	memset(grown + *size * element_bytes, 0, (wanted - *size) * element_bytes);
-	*p = grown;
-	*size = (uint32_t)wanted;
-	return 0;
-}
-
 static uint64_t key_hash(const struct key *key)
 {
 	return hash_words(

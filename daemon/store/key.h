@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 /* For all names; a million C++ names of 200 bytes take 0.2 GB. */
@@ -52,6 +53,3 @@ int text_get(struct text_table *t, const char *text, uint32_t *ret_id);
 /* Borrowed until the next text_get; NULL for id 0. */
 const char *text_of(const struct text_table *t, uint32_t id);
 void text_table_clear(struct text_table *t);
-
-/* Grow *array to n elements at least, new ones zeroed. -ENOMEM. */
-int array_grow(void *array, uint32_t *size, uint32_t n, size_t element_bytes);

@@ -14,6 +14,7 @@
 #include "daemon/store/key.h"
 #include "daemon/store/segment/segment.h"
 #include "daemon/store/store_private.h"
+#include "proto/base/array.h"
 #include "proto/base/hash.h"
 #include "proto/base/memory.h"
 

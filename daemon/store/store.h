@@ -107,7 +107,7 @@ int store_new_path(struct store *s, int64_t realtime_ns, const char *boot_id, ch
 
 /* Absolute path of the coarser tier's file that holds this moment, whether it exists or not. Each
  * boot has its own, since monotonic times of two boots cannot be told apart. The caller frees it.
- * 0, -errno. */
+ * 0, -errno. Exported for tests. */
 int store_tier_path(
 	struct store *s, enum tier tier, int64_t realtime_ns, const char *boot_id, char **ret_path);
 /* The same for a roll-up of this window file, whose name says its boot. */
@@ -145,10 +145,6 @@ int store_set_aside(struct store *s, const char *name);
  * removed and it still does not fit (then storing must stop). */
 int store_retain(struct store *s, const struct store_limits *limits, int64_t now_realtime_ns,
 	uint64_t headroom_bytes, const char *spare, bool *ret_fits);
-
-/* The file that would be removed next, and why; NULL: none. */
-const struct store_file *store_next(const struct store *s, const struct store_limits *limits,
-	int64_t now_realtime_ns, const char **ret_reason);
 
 /* A forecast, if samples keep coming as in the last week. */
 struct store_forecast {

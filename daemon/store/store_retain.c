@@ -203,13 +203,3 @@ void store_forecast(const struct store *s, const struct store_limits *l, int64_t
 	}
 	*ret_forecast = f;
 }
-
-const struct store_file *store_next(const struct store *s, const struct store_limits *limits,
-	int64_t now_realtime_ns, const char **ret_reason)
-{
-	struct store_forecast f;
-	store_forecast(s, limits, now_realtime_ns, &f);
-	if (f.next)
-		*ret_reason = f.reason;
-	return f.next;
-}

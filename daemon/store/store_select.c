@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "daemon/store/store_private.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 struct span {
@@ -58,14 +59,9 @@ static int spans_add(struct spans *s, int64_t from, int64_t to)
 {
 	if (from >= to)
 		return 0;
-	if (s->n == s->size) {
-		size_t size = s->size ? 2 * s->size : 16;
-		struct span *grown = reallocarray(s->span, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		s->span = grown;
-		s->size = size;
-	}
+	int r = array_grow_long(&s->span, &s->size, s->n + 1, sizeof(*s->span));
+	if (r < 0)
+		return r;
 	s->span[s->n++] = (struct span){from, to};
 	return 0;
 }
@@ -74,14 +70,9 @@ static int part_add(struct selection *s, const struct store_file *f, int64_t fro
 {
 	if (from >= to)
 		return 0;
-	if (s->n_parts == s->size) {
-		size_t size = s->size ? 2 * s->size : 16;
-		struct store_part *grown = reallocarray(s->part, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		s->part = grown;
-		s->size = size;
-	}
+	int r = array_grow_long(&s->part, &s->size, s->n_parts + 1, sizeof(*s->part));
+	if (r < 0)
+		return r;
 	s->part[s->n_parts++] = (struct store_part){f, from, to};
 	return 0;
 }

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/ompt/place.h"
+#include "runtime/ompt/call_site.h"
 #include "runtime/ompt/team.h"
 
 /* Nested regions of one thread; deeper ones count for the ones around them. */
@@ -121,3 +121,7 @@ void strand_forked(struct strand *s, uint64_t now_ns);
  * again later. Any thread may ask. */
 bool strand_sum(
 	const struct strand *s, const struct tally *t, uint64_t now_ns, struct tally_sum *ret_sum);
+
+/* What strands counted, sent as the round goes over threads (send.c): the calls that mperf_state.tallies points to in
+ * the OpenMP tool (state.h). */
+extern const struct tally_calls mperf_tally_calls;

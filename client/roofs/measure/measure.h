@@ -25,9 +25,9 @@ struct measure_load {
 	double others_s, n_harts, took_s;
 };
 
-/* Say what disturbed it; "" if others used at most a twentieth of the machine and took at most a tenth of
- * the repeats. */
 struct tally;
+/* Say what disturbed it; "" if others used at most a twentieth of the machine and took at most a tenth of
+ * the repeats. Exported for tests. */
 void measure_disturbed(
 	const struct measure_load *l, const struct tally *t, char ret_text[static ROOF_NOTE_BYTES]);
 

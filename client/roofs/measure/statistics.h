@@ -16,7 +16,8 @@ struct middle {
 
 /* Which order statistic, from 1, is the low end for `n` repeats: 2 for 9 of them, where the median
  * is between the 2nd and the 8th in 96.1 %. Below six not even the extremes reach 95 %: 1.
- * Source: H. A. David, H. N. Nagaraja, "Order Statistics", 3rd edition, 7.1. */
+ * Source: H. A. David, H. N. Nagaraja, "Order Statistics", 3rd edition, 7.1.
+ * Exported for tests. */
 size_t statistics_rank(size_t n);
 
 /* The middle of n values, at least one, at most STATISTICS_REPEATS_MAX; `whole` widens the interval

@@ -35,7 +35,7 @@ struct event {
 	bool exclude_host, exclude_guest; /* modifiers G and H */
 	uint8_t precise;
 	/* its name is from the platform database: type and config are those of the first hart that
-	 * has it; place.h finds those of another hart */
+	 * has it; event_on_core.h finds those of another hart */
 	bool by_platform;
 	uint64_t counters; /* that can count it, where its name says so; 0: not known */
 	bool by_bank; /* "backend:INST_SPEC": the first colon of its name begins no modifiers */

@@ -16,8 +16,8 @@
 #include <strings.h>
 
 #include "daemon/pmu/cores.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/pmu/event/event_private.h"
-#include "daemon/pmu/event/place.h"
 #include "platform-db/selector.h"
 
 #define FORMAT_PATH "/sys/bus/event_source/devices/cpu/format/event"

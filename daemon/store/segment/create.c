@@ -21,6 +21,7 @@
 #include "daemon/sampler/annotate.h"
 #include "daemon/store/segment/note.h"
 #include "daemon/store/segment/write.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 #ifndef MPERF_VERSION
@@ -337,7 +338,7 @@ static int remember_baseline(struct segment *g, const struct segment_meta *meta)
 	size_t size = 0;
 	if (!meta->lost || meta->n_harts <= 0)
 		return 0;
-	int r = segment_grow(&g->lost, &size, (size_t)meta->n_harts, sizeof(*g->lost));
+	int r = array_grow_long(&g->lost, &size, (size_t)meta->n_harts, sizeof(*g->lost));
 	if (r < 0)
 		return r;
 	memcpy(g->lost, meta->lost, (size_t)meta->n_harts * sizeof(*g->lost));
@@ -476,7 +477,7 @@ struct segment *segment_abandon(struct segment *g, bool remove)
 	free(g->living);
 	free(g->lost);
 	free(g->change);
-	free(g->told);
+	free(g->written);
 	free(g->path);
 	free(g->labels);
 	free(g);

@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/attribute/sweep.h"
 #include "daemon/store/segment/write.h"
+#include "proto/base/array.h"
 
 /* A name's id, with its row written if it is new; *ret_id is 0 for NULL. */
 static int write_name(struct segment *g, struct names *names, enum segment_statement s,
@@ -139,7 +141,7 @@ static uint64_t frame_offset(const struct frame *frame)
 static int unnamed_add(struct segment *g, uint32_t id)
 {
 	struct unnamed *u = &g->unnamed;
-	int r = segment_grow(&u->frame, &u->size, u->n + 1, sizeof(*u->frame));
+	int r = array_grow_long(&u->frame, &u->size, u->n + 1, sizeof(*u->frame));
 	if (r == 0)
 		u->frame[u->n++] = (struct unnamed_frame){id, g->payer};
 	return r;
@@ -197,7 +199,7 @@ static bool is_process(const struct task *task)
 	return !task->process || task->process == task;
 }
 
-bool segment_may_tell(const struct segment_flush *f, const struct task *task)
+bool segment_may_write(const struct segment_flush *f, const struct task *task)
 {
 	const struct task *process = task && task->process ? task->process : task;
 	return !f->only_uid || (process && process->uid == f->uid && process->gid == f->gid);
@@ -207,7 +209,7 @@ bool segment_may_tell(const struct segment_flush *f, const struct task *task)
 static struct task *parent_of(const struct segment_flush *f, const struct task *task)
 {
 	struct task *parent = is_process(task) ? task->parent : NULL;
-	return parent && segment_may_tell(f, parent) ? parent : NULL;
+	return parent && segment_may_write(f, parent) ? parent : NULL;
 }
 
 /* A thread that began before it was known whose its process is, is whose that is. */
@@ -270,10 +272,10 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 		r = segment_write_labels(g, task);
 	if (r != 0 || !task->changed)
 		return r;
-	r = segment_grow(&g->told, &g->size_told, g->n_told + 1, sizeof(struct task *));
+	r = array_grow_long(&g->written, &g->size_written, g->n_written + 1, sizeof(struct task *));
 	if (r < 0)
 		return r;
-	g->told[g->n_told++] = task;
+	g->written[g->n_written++] = task;
 	task->changed = false;
 	return 0;
 }
@@ -294,7 +296,7 @@ static uint32_t charge_task(struct segment *g, const struct task *task, uint32_t
 
 static int living_add(struct segment *g, const struct task *task)
 {
-	int r = segment_grow(&g->living, &g->size_living, g->n_living + 1, sizeof(*g->living));
+	int r = array_grow_long(&g->living, &g->size_living, g->n_living + 1, sizeof(*g->living));
 	if (r == 0)
 		g->living[g->n_living++] =
 			(struct living){task->id, task_hash(task), charge_task(g, task, 0)};
@@ -395,13 +397,13 @@ static int write_change(struct segment *g, const struct segment_flush *f, size_t
 	uint32_t id = g->living[at].id;
 	struct task *task = id <= f->tasks->n_tasks ? f->tasks->task[id - 1] : NULL;
 	uint32_t hash = task ? task_hash(task) : 0;
-	if (!task || (hash == g->living[at].told && task->end_ns))
+	if (!task || (hash == g->living[at].written_hash && task->end_ns))
 		return mark_set(g, &g->tasks, id, MARK_FINAL);
-	if (hash == g->living[at].told || !segment_may_tell(f, task))
+	if (hash == g->living[at].written_hash || !segment_may_write(f, task))
 		return 0;
 	int r = tell_task(g, f, UPDATE_TASK, task, g->living[at].n_argv);
 	if (r == 0) {
-		g->living[at].told = hash;
+		g->living[at].written_hash = hash;
 		g->living[at].n_argv = charge_task(g, task, g->living[at].n_argv);
 	}
 	return r == 0 ? segment_write_task(g, f, parent_of(f, task)) : r;
@@ -419,4 +421,24 @@ int segment_write_changed(struct segment *g, const struct segment_flush *f)
 			r = write_file_state(g, f->files->file[id - 1]);
 	}
 	return r;
+}
+
+/* --- a sweep ---------------------------------------------------------------------------------- */
+
+/* Ids are keys in the file for as long as it is written: if an id were given to another task
+ * meanwhile, that task would be taken for the one that has a row already. */
+static void reserve(
+	const struct marks *m, void (*reserve_id)(struct sweep *s, uint32_t id), struct sweep *s)
+{
+	for (size_t page = 0; page < m->n_pages; page++)
+		for (uint32_t i = 0; m->page[page] && i < 1u << MARKS_PAGE_BITS; i++)
+			if (m->page[page][i] != MARK_NONE)
+				reserve_id(s, (uint32_t)(page << MARKS_PAGE_BITS) + i);
+}
+
+void segment_reserve(const struct segment *g, struct sweep *s)
+{
+	reserve(&g->tasks, sweep_reserve_task, s);
+	reserve(&g->files, sweep_reserve_file, s);
+	reserve(&g->frames, sweep_reserve_frame, s);
 }

@@ -150,7 +150,8 @@ int segment_judge_file(const char *path, struct segment_header *ret_header, stru
 	return judge_header(path, bytes, ret_header, e);
 }
 
-int segment_has_neighbours(const char *path)
+/* 1: there is a -wal or -journal beside it; 0; -ENOMEM. */
+static int has_neighbours(const char *path)
 {
 	static const char *const suffix[] = {"-wal", "-journal"};
 	for (size_t i = 0; i < 2; i++) {
@@ -420,7 +421,7 @@ int segment_open_known(const char *path, struct segment_identity *verified, sqli
 		return sealed;
 	r = header.log ? say_unsealed(ret_error, path) : 0;
 	if (r == 0) {
-		r = segment_has_neighbours(path);
+		r = has_neighbours(path);
 		r = r > 0 ? say_unsealed(ret_error, path) : r;
 	}
 	if (r == 0)

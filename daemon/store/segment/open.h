@@ -24,8 +24,6 @@ struct segment_header {
 };
 int segment_judge_file(
 	const char *path, struct segment_header *ret_header, struct segment_error *e);
-/* 1: there is a -wal or -journal beside it; 0; -ENOMEM. */
-int segment_has_neighbours(const char *path);
 
 /* The URI by which another connection opens the same file in the same way. The caller frees; NULL if out of memory. */
 char *segment_uri_of(sqlite3 *opened);

@@ -75,6 +75,7 @@ struct segment_meta {
 };
 
 struct segment;
+struct sweep;
 
 /* Functions that write return -EFBIG where the file has reached the limit of the process (RLIMIT_FSIZE) or of the file
  * system. */
@@ -136,7 +137,8 @@ size_t segment_unnamed(const struct segment *g);
 int64_t segment_bytes(const struct segment *g);
 
 /* Make it one file and mark it sealed; the segment is closed afterwards, whatever the outcome.
- * SEGMENT_HELD: all is stored, but a reader prevents sealing: call segment_recover later. */
+ * SEGMENT_HELD: all is stored, but a reader prevents sealing: call segment_recover later.
+ * Exported for tests. */
 int segment_seal(struct segment *g, uint64_t end_monotonic_ns);
 /* The same in pieces, since the whole file is read: begin, then step until it returns something
  * other than SEGMENT_MORE, which is the outcome. A step reads about n_bytes; 0: all that remain.
@@ -144,9 +146,13 @@ int segment_seal(struct segment *g, uint64_t end_monotonic_ns);
 int segment_seal_begin(struct segment *g, uint64_t end_monotonic_ns);
 int segment_seal_step(struct segment *g, uint64_t n_bytes);
 
+/* Reserve, for a sweep of attribute's tables (attribute/sweep.h), the ids of all tasks, files and frames that have a
+ * row in it. Tasks whose end is not written yet must be kept until it is: call segment_update before the sweep. */
+void segment_reserve(const struct segment *g, struct sweep *s);
+
 /* In a forked child, before it opens any segment: release the segment that the parent is writing,
  * without disturbing it. SQLite keeps a list of the files that a process has open, so a child would
- * take its parent's locks for its own. Frees g. */
+ * take its parent's locks for its own. Frees g. Exported for tests. */
 struct segment *segment_forget(struct segment *g);
 
 /* Seal a segment whose writer died or that was SEGMENT_HELD: SQLite's log is replayed, and its end

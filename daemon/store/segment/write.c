@@ -15,6 +15,7 @@
 #include "daemon/store/segment/write.h"
 
 #include "daemon/store/segment/note.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 static int write_reads(struct segment *g, const struct window_row *row)
@@ -79,7 +80,7 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 static int write_losses(struct segment *g, const struct segment_flush *f)
 {
 	size_t size = (size_t)g->n_harts;
-	int r = segment_grow(&g->lost, &size, (size_t)f->n_harts, sizeof(*g->lost));
+	int r = array_grow_long(&g->lost, &size, (size_t)f->n_harts, sizeof(*g->lost));
 	if (r < 0)
 		return r;
 	g->n_harts = (int)size;
@@ -133,15 +134,16 @@ static int write_pass(struct segment *g, const struct hart_count *row, size_t n,
 {
 	size_t i = 0;
 	unsigned rung = RUNG_COUNTED + row->pass;
-	bool is_told = rung <= RUNG_COUNTED_LAST; /* no plan has as many passes */
-	g->n_samples += is_told;
-	int r = is_told ? ROW(g, INSERT_SAMPLE, CELL_I(g->n_samples), CELL_I(g->n_windows),
+	bool is_written = rung <= RUNG_COUNTED_LAST; /* no plan has as many passes */
+	g->n_samples += is_written;
+	int r = is_written
+			? ROW(g, INSERT_SAMPLE, CELL_I(g->n_samples), CELL_I(g->n_windows),
 				  CELL_I(row->hart), CELL_I(0), CELL_I(0), CELL_I(g->counted_row),
 				  CELL_I(rung), CELL_I(0), CELL_I(0), CELL_I(0), CELL_I(0))
 			: 0;
 	for (; r == 0 && i < n && row[i].hart == row->hart && row[i].pass == row->pass; i++) {
 		const struct hart_count *c = &row[i];
-		if (is_told && c->event >= 0 && c->event < g->n_counted)
+		if (is_written && c->event >= 0 && c->event < g->n_counted)
 			r = ROW(g, INSERT_READING, CELL_I(g->n_samples),
 				CELL_I(g->counted[c->event]), CELL_I(c->value),
 				CELL_I(c->enabled_ns),
@@ -182,7 +184,7 @@ static int begin_window(struct segment *g, const struct segment_flush *f)
 static int write_rows(struct segment *g, const struct segment_flush *f)
 {
 	for (; g->next_row && !segment_step_is_over(g); g->next_row = g->next_row->hh.next) {
-		int r = segment_may_tell(f, g->next_row->who) ? write_row(g, f, g->next_row) : 0;
+		int r = segment_may_write(f, g->next_row->who) ? write_row(g, f, g->next_row) : 0;
 		if (r != 0)
 			return r;
 	}

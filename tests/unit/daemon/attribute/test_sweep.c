@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-#include "daemon/aggregate/keep.h"
+#include "daemon/aggregate/window.h"
 #include "daemon/attribute/attribute_private.h"
 #include "tests/unit/attribute_bench.h"
 #include "tests/unit/test.h"

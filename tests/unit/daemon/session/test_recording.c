@@ -375,18 +375,18 @@ TEST(a_recording_of_some_does_not_tell_what_others_lost)
 
 TEST(what_the_walk_loses_after_the_end_is_not_told)
 {
-	uint64_t told[STORED_HARTS][N_LOSSES] = {{0}};
+	uint64_t recorded[STORED_HARTS][N_LOSSES] = {{0}};
 	g->shared = true;
-	g->told = told;
+	g->recorded = recorded;
 	s.lost[1][LOSS_RING] = 7;
 	ck_assert_int_eq(cut(g, 12 * SECOND), 0);
-	ck_assert_uint_eq(told[1][LOSS_RING], 7);
+	ck_assert_uint_eq(recorded[1][LOSS_RING], 7);
 	s.lost[1][LOSS_RING] = 9;
 	recording_sum_losses(g);
 	g->finish_ns = 13 * SECOND;
 	s.lost[1][LOSS_RING] = 50;
 	ck_assert_int_eq(flush_or_lose(g, 13 * SECOND), 0);
-	ck_assert_uint_eq(told[1][LOSS_RING], 9);
+	ck_assert_uint_eq(recorded[1][LOSS_RING], 9);
 }
 
 TEST(frames_of_the_kernel_become_one_without_an_address)

@@ -154,7 +154,7 @@ TEST(what_the_side_band_tells_of_is_counted)
 	};
 	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
 		count_told(&walk, &of[i]);
-	ck_assert_uint_eq(walk.n_told[TASK_FORK], 1);
-	ck_assert_uint_eq(walk.n_told[TASK_EXEC], 1);
-	ck_assert_uint_eq(walk.n_told[TASK_MAPPING], 1);
+	ck_assert_uint_eq(walk.n_sideband[TASK_FORK], 1);
+	ck_assert_uint_eq(walk.n_sideband[TASK_EXEC], 1);
+	ck_assert_uint_eq(walk.n_sideband[TASK_MAPPING], 1);
 }

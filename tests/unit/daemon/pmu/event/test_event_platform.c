@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "daemon/count/counter.h"
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/sampler.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Blind harts: busy according to the kernel, but without samples, or with very few
+/* Stalled harts: busy according to the kernel, but without samples, or with very few
  *
  * Whatever the reason (a ring that stays full, an event that died), such a hart looks idle in all
- * figures made from samples. So each hart is compared with /proc/stat; a blind one is reported as
+ * figures made from samples. So each hart is compared with /proc/stat; a stalled one is reported as
  * trouble and reopened until it delivers samples.
  */
 
@@ -12,62 +12,62 @@
 #include "daemon/session/hart_time.h"
 
 /* Between two checks. On a machine of a hundred harts /proc/stat takes the kernel a millisecond. */
-#define BLIND_LOOK_NS 5000000000u
+#define STALLED_LOOK_NS 5000000000u
 
-/* Samples that a hart must owe before we call it blind: /proc/stat is itself sampled, by ticks, and
+/* Samples that a hart must owe before we call it stalled: /proc/stat is itself sampled, by ticks, and
  * one sample in this many may come late. */
-#define BLIND_SAMPLES_MIN 100u
+#define STALLED_SAMPLES_MIN 100u
 
 /* A hart is reported too (LOSS_SPARSE) if it delivers less than one in this many of the samples that its
  * rate promises for its busy time. */
-#define BLIND_FEW 10u
+#define STALLED_FEW 10u
 
-/* Time until a blind hart is reopened; doubled each time, so that an event that cannot be repaired
+/* Time until a stalled hart is reopened; doubled each time, so that an event that cannot be repaired
  * costs less and less. */
-#define BLIND_MEND_NS 10000000000u
-#define BLIND_MEND_NS_MAX 600000000000u
+#define STALLED_MEND_NS 10000000000u
+#define STALLED_MEND_NS_MAX 600000000000u
 
 /* Harts reopened after one look: each may take about 100 ms of the loop, since the source that did
- * not sample is tried first (ladder.h), and all harts of a guest may go blind at once. */
-#define BLIND_MENDS_MAX 2
+ * not sample is tried first (ladder.h), and all harts of a guest may stall at once. */
+#define STALLED_MENDS_MAX 2
 
-struct blind_hart {
+struct stalled_hart {
 	uint64_t n_samples;    /* from its ring, since the start */
 	uint64_t n_seen;       /* as of the last look */
 	struct hart_time time; /* likewise */
 	/* busy time, samples, and the lowest rate, since it was last judged by their ratio */
 	uint64_t few_ns, few_samples;
 	uint32_t few_hz;
-	uint64_t owed_ns; /* busy time since its last sample */
-	uint64_t told_s;  /* of that, the seconds counted as LOSS_BLIND */
+	uint64_t owed_ns;   /* busy time since its last sample */
+	uint64_t counted_s; /* of that, the seconds counted as LOSS_BLIND */
 	/* CLOCK_MONOTONIC of the next reopening; and the wait after it */
 	uint64_t mend_ns, wait_ns;
 	unsigned n_mends; /* since its last sample */
-	bool blind;
+	bool stalled;
 };
 
-struct blind {
-	struct blind_hart *hart; /* n_harts */
+struct stalled {
+	struct stalled_hart *hart; /* n_harts */
 	int n_harts;
 	int first_mend;        /* the next to be reopened */
 	uint32_t hz;           /* at the last look */
 	uint64_t next_look_ns; /* CLOCK_MONOTONIC */
-	char trouble[256];     /* a sentence on the blind harts; "": there are none */
+	char trouble[256];     /* a sentence on the stalled harts; "": there are none */
 };
 
-int blind_init(struct blind *b, int n_harts);
-void blind_clear(struct blind *b);
+int stalled_init(struct stalled *b, int n_harts);
+void stalled_clear(struct stalled *b);
 
 /* A sample came out of that hart's ring. */
-static inline void blind_sample(struct blind *b, int hart)
+static inline void stalled_sample(struct stalled *b, int hart)
 {
 	b->hart[hart].n_samples++;
 }
 
-/* Judge all harts by their time up to now_ns (CLOCK_MONOTONIC); call every BLIND_LOOK_NS, after a
+/* Judge all harts by their time up to now_ns (CLOCK_MONOTONIC); call every STALLED_LOOK_NS, after a
  * drain. Counts LOSS_BLIND and LOSS_SPARSE. *ret_mend: the harts to reopen now, whose rings have been drained; at
- * most BLIND_MENDS_MAX, the others after later looks. */
-void blind_look(struct blind *b, struct sampler *s, const struct hart_time *time, uint64_t now_ns,
-	struct hart_set *ret_mend);
+ * most STALLED_MENDS_MAX, the others after later looks. Exported for tests. */
+void stalled_look(struct stalled *b, struct sampler *s, const struct hart_time *time,
+	uint64_t now_ns, struct hart_set *ret_mend);
 /* The same by what /proc/stat says now. 0 or -ENOMEM. */
-int blind_read(struct blind *b, struct sampler *s, uint64_t now_ns, struct hart_set *ret_mend);
+int stalled_read(struct stalled *b, struct sampler *s, uint64_t now_ns, struct hart_set *ret_mend);

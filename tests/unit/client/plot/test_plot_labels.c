@@ -2,21 +2,21 @@
  *
  * Places of labels: none overlaps another, whatever the dots.
  */
-#include "client/plot/place.h"
+#include "client/plot/labels.h"
 #include "tests/unit/test.h"
 
-static struct plot_places places;
+static struct plot_labels places;
 
 static void begin(void)
 {
-	places = (struct plot_places){.area = {0, 0, 800, 600}};
+	places = (struct plot_labels){.area = {0, 0, 800, 600}};
 }
 
 EACH_TEST(.begin = begin);
 
 static bool place(double x, double y, struct plot_box *ret_box)
 {
-	return plot_places_beside(&places, &(struct plot_spot){x, y, 4}, 60, 14, ret_box);
+	return plot_labels_beside(&places, &(struct plot_spot){x, y, 4}, 60, 14, ret_box);
 }
 
 TEST(a_label_stands_right_of_its_dot)
@@ -57,23 +57,23 @@ TEST(a_label_keeps_off_what_is_taken)
 {
 	const struct plot_box taken = {100, 80, 200, 40};
 	struct plot_box box;
-	plot_places_take(&places, &taken);
+	plot_labels_take(&places, &taken);
 	ck_assert(place(98, 100, &box));
 	ck_assert(!plot_boxes_overlap(&box, &taken));
-	ck_assert(!plot_places_try(&places, &taken));
+	ck_assert(!plot_labels_try(&places, &taken));
 }
 
 TEST(a_label_wider_than_the_picture_has_no_place)
 {
 	struct plot_box box;
-	ck_assert(!plot_places_beside(&places, &(struct plot_spot){400, 300, 4}, 900, 14, &box));
+	ck_assert(!plot_labels_beside(&places, &(struct plot_spot){400, 300, 4}, 900, 14, &box));
 }
 
 TEST(beyond_the_limit_there_is_no_place)
 {
 	struct plot_box box;
 	for (size_t i = 0; i < 2 * PLOT_BOXES_MAX; i++)
-		plot_places_take(&places, &(struct plot_box){0, 0, 1, 1});
+		plot_labels_take(&places, &(struct plot_box){0, 0, 1, 1});
 	ck_assert_uint_eq(places.n, PLOT_BOXES_MAX);
 	ck_assert(!place(400, 300, &box));
 }

@@ -5,7 +5,7 @@
  * themselves, which takes a few nanoseconds; older kernels do it by a system call. A thread begins
  * with its parent's base, and gets its own before it counts.
  */
-#include "runtime/segment.h"
+#include "runtime/gs_base.h"
 #include "runtime/object.h"
 #include "runtime/state.h"
 
@@ -16,22 +16,22 @@
 
 #define HWCAP2_FSGSBASE 2u /* Source: Linux, Documentation/arch/x86/x86_64/fsgs.rst */
 
-bool mperf_segment_writable(void)
+bool mperf_gs_base_writable(void)
 {
 	return (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
 }
 
 static bool segment_set(int64_t base)
 {
-	if (!mperf_state.may_write_segment)
+	if (!mperf_state.may_write_gs_base)
 		return syscall(SYS_arch_prctl, ARCH_SET_GS, base) == 0;
-	mperf_segment_write(base);
+	mperf_gs_base_write(base);
 	return true;
 }
 
 #else
 
-bool mperf_segment_writable(void)
+bool mperf_gs_base_writable(void)
 {
 	return false;
 }
@@ -47,5 +47,5 @@ static bool segment_set(int64_t base)
 bool mperf_bias_set(const struct object *object, int64_t *bias, int64_t distance)
 {
 	*bias = distance;
-	return !object->has_segment || segment_set(distance);
+	return !object->has_gs_base || segment_set(distance);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "daemon/code/decode.h"
+#include "daemon/code/disassemble.h"
 
 #include <llvm-c/Disassembler.h>
 #include <llvm-c/Target.h>
@@ -17,7 +17,7 @@ static const struct {
 					      "+zicbop,+zicboz"},
 };
 
-int decode_open(struct decode **ret_decode, enum isa isa)
+int disassembler_open(struct disassembler **ret_disassembler, enum isa isa)
 {
 	LLVMInitializeAllTargetInfos();
 	LLVMInitializeAllTargetMCs();
@@ -28,18 +28,19 @@ int decode_open(struct decode **ret_decode, enum isa isa)
 		return 1;
 	if (isa == ISA_X86_64) /* Intel's syntax, which says how wide memory is */
 		LLVMSetDisasmOptions(d, LLVMDisassembler_Option_AsmPrinterVariant);
-	*ret_decode = (struct decode *)d;
+	*ret_disassembler = (struct disassembler *)d;
 	return 0;
 }
 
-size_t decode_one(struct decode *d, const uint8_t *bytes, size_t n, char text[DECODE_TEXT_BYTES])
+size_t disassemble(
+	struct disassembler *d, const uint8_t *bytes, size_t n, char text[DISASSEMBLE_TEXT_BYTES])
 {
 	text[0] = '\0';
 	return LLVMDisasmInstruction(
-		(LLVMDisasmContextRef)d, (uint8_t *)bytes, n, 0, text, DECODE_TEXT_BYTES);
+		(LLVMDisasmContextRef)d, (uint8_t *)bytes, n, 0, text, DISASSEMBLE_TEXT_BYTES);
 }
 
-struct decode *decode_close(struct decode *d)
+struct disassembler *disassembler_close(struct disassembler *d)
 {
 	if (d)
 		LLVMDisasmDispose((LLVMDisasmContextRef)d);

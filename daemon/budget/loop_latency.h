@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Turns of the loop: how much of its thread's time each one took
+/* Loop latency: how much of its thread's time each iteration of the loop took
  *
- * The daemon does all its work in turns of one loop, so a long turn makes everybody wait, and the
+ * The daemon does all its work in iterations of one loop, so a long one makes everybody wait, and the
  * rings fill. Long work is sliced, or goes to a child (offload.h). We measure the thread's own
- * time, so a busy machine lengthens no turn. That costs two system calls per turn, about 500 ns.
+ * time, so a busy machine lengthens none. That costs two system calls per iteration, about 500 ns.
  */
 
 #include <stdbool.h>
@@ -41,9 +41,9 @@ bool slice_of_waits_is_over(const struct slice *s);
 uint64_t slice_waited_ns(const struct slice *s);
 
 /* The longest of the last minute is taken from the current minute and the one before. */
-#define TURNS_MINUTE_NS 60000000000u
+#define LOOP_MINUTE_NS 60000000000u
 
-struct turns {
+struct loop_latency {
 	uint64_t n_turns, n_long; /* since the start; and those longer than TURN_NS_MAX */
 	uint64_t longest_ns;      /* since the start */
 	uint64_t minute_ns[2];    /* longest of the current minute, and of the one before */
@@ -51,6 +51,6 @@ struct turns {
 };
 
 /* A turn took this much of the thread's time, and ends now (CLOCK_MONOTONIC). */
-void turns_add(struct turns *t, uint64_t took_ns, uint64_t now_ns);
+void loop_latency_add(struct loop_latency *t, uint64_t took_ns, uint64_t now_ns);
 /* The longest of the last one to two minutes. */
-uint64_t turns_lately_ns(const struct turns *t);
+uint64_t loop_latency_lately_ns(const struct loop_latency *t);

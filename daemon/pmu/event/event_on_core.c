@@ -8,7 +8,7 @@
  * PERF_TYPE_RAW is the type of one of them, so the hart's own PMU is asked for when the kernel says ENOENT.
  * An event of a PMU that the user named stays that PMU's.
  */
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "client/plot/place.h"
+#include "client/plot/labels.h"
 
 #define GAP 3 /* between a dot and its label */
 
@@ -9,7 +9,7 @@ bool plot_boxes_overlap(const struct plot_box *a, const struct plot_box *b)
 	       a->top < b->top + b->height && b->top < a->top + a->height;
 }
 
-void plot_places_take(struct plot_places *p, const struct plot_box *box)
+void plot_labels_take(struct plot_labels *p, const struct plot_box *box)
 {
 	if (p->n < PLOT_BOXES_MAX)
 		p->taken[p->n++] = *box;
@@ -22,7 +22,7 @@ static bool is_inside(const struct plot_box *a, const struct plot_box *area)
 	       a->top + a->height <= area->top + area->height;
 }
 
-bool plot_places_try(struct plot_places *p, const struct plot_box *box)
+bool plot_labels_try(struct plot_labels *p, const struct plot_box *box)
 {
 	if (p->n == PLOT_BOXES_MAX || !is_inside(box, &p->area))
 		return false;
@@ -33,7 +33,7 @@ bool plot_places_try(struct plot_places *p, const struct plot_box *box)
 	return true;
 }
 
-bool plot_places_beside(struct plot_places *p, const struct plot_spot *dot, double width,
+bool plot_labels_beside(struct plot_labels *p, const struct plot_spot *dot, double width,
 	double height, struct plot_box *ret_box)
 {
 	double away = dot->radius + GAP, slant = 0.75 * dot->radius + GAP;
@@ -48,7 +48,7 @@ bool plot_places_beside(struct plot_places *p, const struct plot_spot *dot, doub
 		{dot->x - width / 2, dot->y + away, width, height},
 	};
 	for (size_t i = 0; i < sizeof(boxes) / sizeof(*boxes); i++) {
-		if (plot_places_try(p, &boxes[i])) {
+		if (plot_labels_try(p, &boxes[i])) {
 			*ret_box = boxes[i];
 			return true;
 		}

@@ -2,7 +2,7 @@
  *
  * Two buckets of a minute stand for "the last minute": what is asked for is the longest of both.
  */
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 
 #include <stdbool.h>
 #include <sys/resource.h>
@@ -39,10 +39,10 @@ uint64_t slice_waited_ns(const struct slice *s)
 	return n_sleeps() > s->n_sleeps && took_ns > ran_ns ? took_ns - ran_ns : 0;
 }
 
-void turns_add(struct turns *t, uint64_t took_ns, uint64_t now_ns)
+void loop_latency_add(struct loop_latency *t, uint64_t took_ns, uint64_t now_ns)
 {
-	if (now_ns - t->minute_began_ns >= TURNS_MINUTE_NS) {
-		bool next = now_ns - t->minute_began_ns < 2 * TURNS_MINUTE_NS;
+	if (now_ns - t->minute_began_ns >= LOOP_MINUTE_NS) {
+		bool next = now_ns - t->minute_began_ns < 2 * LOOP_MINUTE_NS;
 		t->minute_ns[1] = next ? t->minute_ns[0] : 0;
 		t->minute_ns[0] = 0;
 		t->minute_began_ns = now_ns;
@@ -53,7 +53,7 @@ void turns_add(struct turns *t, uint64_t took_ns, uint64_t now_ns)
 	t->minute_ns[0] = longer(t->minute_ns[0], took_ns);
 }
 
-uint64_t turns_lately_ns(const struct turns *t)
+uint64_t loop_latency_lately_ns(const struct loop_latency *t)
 {
 	return longer(t->minute_ns[0], t->minute_ns[1]);
 }

@@ -13,10 +13,10 @@ namespace mperf
 
 // The address space of accesses through it.
 // Source: LLVM, CodeGenerator, "X86 address spaces supported".
-constexpr unsigned SEGMENT_GS = 256;
+constexpr unsigned GS_ADDRESS_SPACE = 256;
 
 // May the module's code use %gs for counting? If the program uses it, that is a compilation error,
 // which says what to do.
-bool segment_is_free(llvm::Module &module);
+bool gs_base_is_free(llvm::Module &module);
 
 } // namespace mperf

@@ -14,7 +14,7 @@
 
 #include "runtime/message.h"
 #include "runtime/object.h"
-#include "runtime/ompt/place.h"
+#include "runtime/ompt/call_site.h"
 #include "runtime/state.h"
 
 /* Source: glibc 2.35 has it first; dlfcn.h. */

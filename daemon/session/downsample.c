@@ -7,7 +7,7 @@
  * counted them. They wait for that task's next sample, or are added without a sample before the window is
  * stored.
  */
-#include "daemon/session/recording_thin.h"
+#include "daemon/session/downsample.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ struct thin_task {
 	UT_hash_handle hh;
 };
 
-struct recording_thin {
+struct downsample {
 	uint32_t hz;
 	int n_harts;
 	uint64_t n_passed;
@@ -34,14 +34,14 @@ struct recording_thin {
 	struct thin_hart hart[];
 };
 
-int recording_thin_new(uint32_t hz, int n_harts, struct recording_thin **ret_thin)
+int downsample_new(uint32_t hz, int n_harts, struct downsample **ret_downsample)
 {
-	struct recording_thin *t = calloc(1, sizeof(*t) + (size_t)n_harts * sizeof(*t->hart));
+	struct downsample *t = calloc(1, sizeof(*t) + (size_t)n_harts * sizeof(*t->hart));
 	if (!t)
 		return -ENOMEM;
 	t->hz = hz;
 	t->n_harts = n_harts;
-	*ret_thin = t;
+	*ret_downsample = t;
 	return 0;
 }
 
@@ -66,7 +66,7 @@ static void add_reads(struct attribution *to, const struct attribution *from)
 	}
 }
 
-static struct thin_task *find(const struct recording_thin *t, const struct attribution *a)
+static struct thin_task *find(const struct downsample *t, const struct attribution *a)
 {
 	struct thin_task *task = NULL;
 	uint32_t id = a->task ? a->task->id : 0;
@@ -75,23 +75,23 @@ static struct thin_task *find(const struct recording_thin *t, const struct attri
 	return task;
 }
 
-static void drop(struct recording_thin *t, struct thin_task *task)
+static void drop(struct downsample *t, struct thin_task *task)
 {
 	HASH_DEL(t->tasks, task);
 	free(task);
 }
 
-static int pass(struct recording_thin *t, const struct attribution *a)
+static int pass(struct downsample *t, const struct attribution *a)
 {
 	t->hart[a->hart].weight_ns += a->weight_ns;
 	t->hart[a->hart].period += a->period;
 	t->n_passed += a->count;
 	if (a->n_reads == 0)
-		return THIN_PASSED;
+		return DOWNSAMPLE_PASSED;
 	struct thin_task *task = find(t, a);
 	if (task) {
 		add_reads(&task->sum, a);
-		return THIN_PASSED;
+		return DOWNSAMPLE_PASSED;
 	}
 	task = calloc(1, sizeof(*task));
 	if (!task)
@@ -107,10 +107,10 @@ static int pass(struct recording_thin *t, const struct attribution *a)
 		free(task);
 		return -ENOMEM;
 	}
-	return THIN_PASSED;
+	return DOWNSAMPLE_PASSED;
 }
 
-int recording_thin_take(struct recording_thin *t, uint32_t walk_hz, struct attribution *a)
+int downsample_take(struct downsample *t, uint32_t walk_hz, struct attribution *a)
 {
 	if (!t || a->hart < 0 || a->hart >= t->n_harts)
 		return 0;
@@ -134,7 +134,7 @@ int recording_thin_take(struct recording_thin *t, uint32_t walk_hz, struct attri
 	return 0;
 }
 
-bool recording_thin_rest(struct recording_thin *t, struct attribution *ret)
+bool downsample_remaining(struct downsample *t, struct attribution *ret)
 {
 	if (!t || !t->tasks)
 		return false;
@@ -143,18 +143,18 @@ bool recording_thin_rest(struct recording_thin *t, struct attribution *ret)
 	return true;
 }
 
-uint64_t recording_thin_passed(const struct recording_thin *t)
+uint64_t downsample_passed(const struct downsample *t)
 {
 	return t ? t->n_passed : 0;
 }
 
-void recording_thin_mark(const struct recording_thin *t, struct sweep *sweep)
+void downsample_mark(const struct downsample *t, struct sweep *sweep)
 {
 	for (const struct thin_task *task = t ? t->tasks : NULL; task; task = task->hh.next)
 		sweep_keep_task(sweep, task->sum.task);
 }
 
-struct recording_thin *recording_thin_free(struct recording_thin *t)
+struct downsample *downsample_free(struct downsample *t)
 {
 	while (t && t->tasks)
 		drop(t, t->tasks);

@@ -6,7 +6,7 @@
 // program that uses %gs itself (Wine, emulators) must be built without this, or either would write
 // where the other reads.
 
-#include "segment.h"
+#include "gs_base.h"
 
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/InlineAsm.h"
@@ -42,7 +42,7 @@ bool uses_segment(const Instruction &instruction)
 		return assembly && names_segment(assembly->getAsmString());
 	}
 	const Value *pointer = getLoadStorePointerOperand(&instruction);
-	return pointer && pointer->getType()->getPointerAddressSpace() == SEGMENT_GS;
+	return pointer && pointer->getType()->getPointerAddressSpace() == GS_ADDRESS_SPACE;
 }
 
 const Function *find_user(const Module &module)
@@ -58,7 +58,7 @@ const Function *find_user(const Module &module)
 
 } // namespace
 
-bool segment_is_free(Module &module)
+bool gs_base_is_free(Module &module)
 {
 	const Triple triple(module.getTargetTriple());
 	const CodeModel::Model model = module.getCodeModel().value_or(CodeModel::Small);

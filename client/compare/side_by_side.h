@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Beside: two sides of which no change is tested, as of two machines
+/* Side by side: two sides of which no change is tested, as of two machines
  *
  * Made from the tables "side" and "beside" of an answer (proto/mperf.proto, CompareRequest).
  */
@@ -12,10 +12,10 @@
 #include "client/show/reply.h"
 
 /* Is the answer one of these? */
-bool beside_is_there(const struct replies *r);
+bool side_by_side_is_there(const struct replies *r);
 
 /* A line for each side, that nothing is tested, and an empty line: for a terminal. */
-void beside_head(const struct replies *r, FILE *f);
+void side_by_side_head(const struct replies *r, FILE *f);
 
 /* The same and the rows, in Markdown. */
-void beside_markdown(const struct replies *r, FILE *f);
+void side_by_side_markdown(const struct replies *r, FILE *f);

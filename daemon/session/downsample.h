@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Thinning: a recording that keeps its own rate while the walk samples faster for others
+/* Downsampling: a recording that keeps its own rate while the walk samples faster for others
  *
  *      walk, 999 Hz   s s s s s s s s s s   each represents 1 ms
  *      kept, 99 Hz                      s   represents 10 ms: the sum of these
@@ -15,24 +15,24 @@
 
 #include "daemon/session/walk.h"
 
-struct recording_thin;
+struct downsample;
 
 /* hz: samples to keep per second and hart. 0 or -ENOMEM. */
-int recording_thin_new(uint32_t hz, int n_harts, struct recording_thin **ret_thin);
+int downsample_new(uint32_t hz, int n_harts, struct downsample **ret_downsample);
 
 /* Filter an attribution of a walk that samples at walk_hz. 0: keep it; the skipped ones are added
- * to it. THIN_PASSED: do not keep it. -ENOMEM. */
-enum { THIN_PASSED = 1 };
-int recording_thin_take(struct recording_thin *t, uint32_t walk_hz, struct attribution *a);
+ * to it. DOWNSAMPLE_PASSED: do not keep it. -ENOMEM. */
+enum { DOWNSAMPLE_PASSED = 1 };
+int downsample_take(struct downsample *t, uint32_t walk_hz, struct attribution *a);
 
 /* The counts of tasks that have had no sample since: one attribution per task, without sample or
  * stack. True with *ret, until there are no more. */
-bool recording_thin_rest(struct recording_thin *t, struct attribution *ret);
+bool downsample_remaining(struct downsample *t, struct attribution *ret);
 
 /* Samples that were skipped. */
-uint64_t recording_thin_passed(const struct recording_thin *t);
+uint64_t downsample_passed(const struct downsample *t);
 
 /* The tasks that it holds. */
-void recording_thin_mark(const struct recording_thin *t, struct sweep *sweep);
+void downsample_mark(const struct downsample *t, struct sweep *sweep);
 
-struct recording_thin *recording_thin_free(struct recording_thin *t);
+struct downsample *downsample_free(struct downsample *t);

@@ -11,15 +11,15 @@
 struct object;
 
 /* May programs write the base of %gs themselves? Checked once, at the start. */
-bool mperf_segment_writable(void);
+bool mperf_gs_base_writable(void);
 
 /* Set the calling thread's distance in an object: its bias, at *bias, and the base of %gs if the
  * object's code counts through that. False: the kernel refused to set that base, and the thread's
  * counts go to the object's own words, which nobody reads. Safe in signal handlers. */
 bool mperf_bias_set(const struct object *object, int64_t *bias, int64_t distance);
 
-/* Set the base of the segment that programs may write (state.h, may_write_segment). */
-static inline void mperf_segment_write(int64_t base)
+/* Set the base of the segment that programs may write (state.h, may_write_gs_base). */
+static inline void mperf_gs_base_write(int64_t base)
 {
 #ifdef __x86_64__
 	__asm__ volatile("wrgsbase %0" : : "r"(base) : "memory");
@@ -29,7 +29,7 @@ static inline void mperf_segment_write(int64_t base)
 }
 
 /* Write the segment's base by the kernel, where programs may not. */
-static inline void mperf_segment_ask(int64_t base)
+static inline void mperf_gs_base_ask(int64_t base)
 {
 #ifdef __x86_64__
 	long result = SYS_arch_prctl;

@@ -2,7 +2,7 @@
  *
  * Names come from other programs: they are escaped for each form.
  */
-#include "client/compare/beside.h"
+#include "client/compare/side_by_side.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define MARKDOWN_ROWS_MAX 20
 
-bool beside_is_there(const struct replies *r)
+bool side_by_side_is_there(const struct replies *r)
 {
 	const struct reply *side = replies_table(r, "side");
 	return side && side->n_rows == 2 && replies_table(r, "beside");
@@ -51,7 +51,7 @@ static void write_side(const struct reply *side, size_t row, FILE *f)
 
 static const char says[] = "Side by side: functions are matched by name, and no change is tested.";
 
-void beside_head(const struct replies *r, FILE *f)
+void side_by_side_head(const struct replies *r, FILE *f)
 {
 	const struct reply *side = replies_table(r, "side");
 	for (size_t i = 0; i < side->n_rows; i++) {
@@ -66,7 +66,7 @@ static bool is_text(const struct reply *t, size_t row, int column)
 	return t->row[row]->value[column]->is_case == MPERF__VALUE__IS_TEXT;
 }
 
-void beside_markdown(const struct replies *r, FILE *f)
+void side_by_side_markdown(const struct replies *r, FILE *f)
 {
 	static const char *const column[] = {"function", "comm", "cgroup", "source", "line",
 		"module", "share_a", "share_b", "ratio", "instructions_a", "instructions_b",
