@@ -124,7 +124,8 @@ static struct sampler *opened(enum sampler_switches switches, const struct event
 
 static void end(struct sampler *s)
 {
-	unsigned n_loaded = !!s->programs.program[SWITCH_RECORDS] + !!s->programs.program[SWITCH_SUMS];
+	unsigned n_loaded =
+		!!s->programs.program[SWITCH_RECORDS] + !!s->programs.program[SWITCH_SUMS];
 	case_end(machine, s);
 	ck_assert_uint_eq(n_free, n_loaded);
 }
