@@ -59,7 +59,7 @@ static int fill_labels(const struct options *o, struct labels *l)
 	struct label label;
 	_Static_assert(LABELS_MAX - OWN_LABELS == 14, "as the message says");
 	if (o->n_labels > LABELS_MAX - OWN_LABELS) {
-		say_failure("a job takes at most 14 labels beside its name", "Leave some out");
+		say_failure("a job takes at most 14 labels besides its name", "Leave some out");
 		return EXIT_USAGE;
 	}
 	if (label_make(LABEL_JOB, o->job, &label, &fault) != 0) {
@@ -68,7 +68,7 @@ static int fill_labels(const struct options *o, struct labels *l)
 	}
 	if (!*o->job) {
 		say_failure("the job's name is empty",
-			"Give it one by which you find it again: mperfctl job run build -- make");
+			"Give it a name to find it by later: mperfctl job run build -- make");
 		return EXIT_USAGE;
 	}
 	if (has_key(o, LABEL_JOB)) {
@@ -137,7 +137,8 @@ static int change(const struct options *o, Mperf__JobAction action)
 
 /* --- run -------------------------------------------------------------------------------------- */
 
-/* Wait for the command's end, and pass on signals but Ctrl-C, which reaches the command by itself. */
+/* Wait for the command's end. Pass on signals, except Ctrl-C, which the terminal sends to the
+ * command too. */
 static int outlast(struct workload *w, int signal_fd)
 {
 	while (!w->ended) {
@@ -157,7 +158,7 @@ static int outlast(struct workload *w, int signal_fd)
 	return 0;
 }
 
-/* Write a label in the form that a selection has. */
+/* Write a label in the form of a selection. */
 static char *escaped(const char *label, char *text, size_t size)
 {
 	const size_t n = strcspn(label, "=") + 1;
@@ -166,7 +167,7 @@ static char *escaped(const char *label, char *text, size_t size)
 	return text;
 }
 
-/* Ask for the job to be pinned once it ends: as one of the selection, or by all that it is. */
+/* Ask to pin the job at its end: as part of the given selection, or by all of its own labels. */
 static void pin(struct link *link, const struct options *o, int32_t pid, struct labels *l,
 	struct selection *s)
 {

@@ -188,8 +188,8 @@ static int count_into(struct counting *s, int fd)
 	return exit_status;
 }
 
-/* Counts of one process ride on its samples, and are cut at context switches: so short processes have
- * counts, too. */
+/* Counts of a process come with its samples and are cut at context switches, so short processes
+ * have counts, too. */
 static int count_by(const struct options *o, const char *by)
 {
 	struct options as = *o;

@@ -48,7 +48,7 @@ static void write_word(const char *word, FILE *f)
 	fputs(quoted ? "'" : "", f);
 }
 
-/* Are the counts from before, so that they cannot be counted again? */
+/* Were the counts made earlier, so that we cannot measure again? */
 static bool is_kept(const struct options *o)
 {
 	return o->input || o->since_ns || o->until_ns;
@@ -334,7 +334,7 @@ static int watch(const struct options *o)
 	w.run = &run;
 	int r = count(&run, o);
 	replies_clear(&w.replies);
-	/* enough frames were shown: that is how it ends */
+	/* the requested number of frames was shown */
 	if (r == 0 && o->frames && w.n_frames >= o->frames && !o->command_line)
 		return w.exit_status;
 	return w.exit_status != EXIT_DONE ? w.exit_status : run.exit_status;

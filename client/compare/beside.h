@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Beside: two sides of which no change is tested, as of two machines
+/* Side by side: two sides without a test of changes, for example of two machines
  *
  * Made from the tables "side" and "beside" of an answer (proto/mperf.proto, CompareRequest).
  */
@@ -11,10 +11,10 @@
 
 #include "client/show/reply.h"
 
-/* Is the answer one of these? */
+/* Is this a side-by-side answer? */
 bool beside_is_there(const struct replies *r);
 
-/* A line for each side, that nothing is tested, and an empty line: for a terminal. */
+/* Write for a terminal: a line for each side, that no change is tested, and an empty line. */
 void beside_head(const struct replies *r, FILE *f);
 
 /* The same and the rows, in Markdown. */

@@ -57,8 +57,9 @@ static int take_answer(void *userdata, const Mperf__Answer *a)
 	}
 }
 
-/* Default rates, without -F. At 99 Hz a program of 0.4 s has 40 samples; the whole machine costs more and runs
- * longer, and where loops are counted samples only divide the time. */
+/* Default rates, without -F. At 99 Hz a program of 0.4 s has 40 samples, so one program gets a
+ * higher rate. Sampling the whole machine costs more and runs longer, and with counted loops
+ * samples only divide the time. */
 #define HZ_OF_SOME 999
 #define HZ_OF_ALL 99
 
@@ -92,7 +93,7 @@ int capture_run(struct capture *c, struct link *l, const struct options *o, int 
 		record.n_label = o->n_labels;
 		record.label = (char **)o->label;
 	}
-	if (o->n_metrics) /* errors need several windows, also of a short run */
+	if (o->n_metrics) /* errors need several windows, even in a short run */
 		record.window_ms = METRIC_WINDOW_MS;
 	*c = (struct capture){.out = out};
 	if (o->loops) { /* a window per interval, and mostly no callers */

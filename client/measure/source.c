@@ -19,7 +19,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* How far back queries of the store look unless --since: long enough to see why the machine has
+/* How far back queries of the store look without --since: long enough to see why the machine has
  * just been slow. */
 #define KEPT_NS (3600 * 1000000000ll)
 
@@ -40,7 +40,7 @@ static bool of_time(const struct options *o)
 	return o->since_ns || o->until_ns;
 }
 
-/* --pid means measure, unless it narrows an existing source. */
+/* ----pid starts a measurement, unless it narrows an existing source. */
 static bool measures(const struct options *o)
 {
 	bool process = o->n_pids > 0 && !of_time(o) && !o->loops;
@@ -191,7 +191,7 @@ int source_ask(struct source *s, Mperf__Request *request,
 void source_filter(const struct source *s, const struct options *o, Mperf__Filter *ret_filter)
 {
 	*ret_filter = (Mperf__Filter)MPERF__FILTER__INIT;
-	if (!measures(o)) { /* else they were the target */
+	if (!measures(o)) { /* otherwise the pids were the target */
 		ret_filter->n_pid = o->n_pids;
 		ret_filter->pid = (int32_t *)o->pid;
 	}

@@ -3,7 +3,7 @@
 
 /* Options: the command line as one struct
  *
- * Every command takes a subset of one table of options, so that the same letter means the same
+ * Every command takes a subset of one table of options, so a letter has the same meaning
  * everywhere. Strings are borrowed from argv.
  */
 
@@ -38,7 +38,8 @@ struct options {
 	size_t n_events;
 	char *metric[OPTIONS_LIST_MAX]; /* -M, split at commas */
 	size_t n_metrics;
-	const char *needed_metric; /* one of `metric`, without which nothing is run */
+	const char *needed_metric; /* one of `metric` that must be countable, or no command is run
+				    * */
 	uint32_t levels;           /* topdown -l; 0: all */
 	Mperf__StackKind stack;
 	bool stack_given; /* else the default, which depends on CMD */
@@ -50,10 +51,10 @@ struct options {
 	char *earlier;
 	bool plot, peaks;
 	char *by, *ops, *of_event, *title;
-	char *as;   /* export: the format */
-	char *from; /* roofline: counts (or NULL), code, counters */
-	const char *
-		instead; /* set by commands: advice if this machine cannot count what they need; NULL: none */
+	char *as;            /* export: the format */
+	char *from;          /* roofline: counts (or NULL), code, counters */
+	const char *instead; /* set by commands: advice if this machine cannot count the events that
+			  * they need; NULL: none */
 	char *symfs; /* --from code: folder to look for programs in; NULL: the paths that they had */
 	uint32_t
 		vector_bits; /* --from code: size of a vector register of SVE or RVV; 0: not given */
@@ -70,7 +71,7 @@ struct options {
 	uint32_t one_in; /* --sample; 1 if not given */
 	bool chooses;    /* --loops or --sample was given */
 	bool loops;      /* the command is about instrumented programs: --pid only narrows */
-	bool callers;    /* such a command, but callers are wanted too */
+	bool callers;    /* such a command that also needs callers */
 	char *comm[OPTIONS_LIST_MAX], *cgroup[OPTIONS_LIST_MAX];
 	char *label[OPTIONS_LIST_MAX]; /* KEY=VALUE, as label_parse allows it */
 	size_t n_comms, n_cgroups, n_labels;

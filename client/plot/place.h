@@ -3,9 +3,8 @@
 
 /* Places for labels: boxes that do not overlap
  *
- * First come, first served: labels are placed in the order of their importance, each beside its dot
- * where nothing else is. What finds no place is left out, and the reader finds its number in the
- * table.
+ * Labels are placed in order of importance, each in a free place beside its dot. A label without a
+ * free place is left out, and the reader finds its number in the table.
  */
 
 #include <stdbool.h>

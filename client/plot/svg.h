@@ -7,8 +7,8 @@
 
 #include "client/plot/axes.h"
 
-/* Draw it. plain: with style, heading and legend, as a file of its own; else for a page, which has
- * these. 0, -ENOMEM. */
+/* Draw the plot. plain: with style, heading and legend, as a file of its own; otherwise for a page,
+ * which has these. 0, -ENOMEM. */
 int plot_svg_write(const struct plot *p, const struct plot_sets *sets, bool plain, FILE *out);
 
 /* The style of the drawing. Static. */

@@ -14,8 +14,8 @@
 #include "proto/syntax/unit.h"
 
 #define RADIUS_MIN 2.4
-#define RADIUS_MAX 19.0    /* of all of the time */
-#define RADIUS_OF_NONE 9.0 /* without a share, as all of a program by counters */
+#define RADIUS_MAX 19.0    /* the largest area: all of the time */
+#define RADIUS_OF_NONE 9.0 /* without a share, for example one row for a whole program */
 #define LABELS_MAX 40
 #define LABEL_CHARACTERS 34
 #define LABEL_HEIGHT 14.0
@@ -54,7 +54,7 @@ static void write_known(
 	fputs(unit, out);
 }
 
-/* For readers with a mouse, and for those who hear the page: whose it is. */
+/* A title with the loop's name, for readers with a mouse or a screen reader. */
 static void begin_title(const struct svg_drawing *d, const struct plot_dot *dot)
 {
 	fputs("<title>", d->out);
@@ -198,7 +198,7 @@ static bool write_beside(const struct svg_drawing *d, struct plot_places *places
 	return true;
 }
 
-/* Number and name, else the number alone, whose name is in the table. */
+/* Write number and name, or else only the number, which the table explains. */
 static void write_label(const struct svg_drawing *d, struct plot_places *places,
 	const struct plot_dot *dot, size_t number)
 {

@@ -35,8 +35,8 @@ static inline double svg_y(const struct svg_drawing *d, double share)
 /* "m", "b", "c", "u": the class of a dot and of its zone. Static. */
 const char *svg_class(enum plot_bound bound);
 
-/* All sets of roofs, of which one is not hidden. */
+/* Draw all sets of roofs; all but one are hidden. */
 void svg_roofs_write(const struct svg_drawing *d);
 
-/* All loops, their ways from run to run, and as many names as there is room for. 0, -ENOMEM. */
+/* Draw all loops, arrows from run to run, and as many names as there is room for. 0, -ENOMEM. */
 int svg_dots_write(const struct svg_drawing *d);

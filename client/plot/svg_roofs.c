@@ -19,8 +19,8 @@ const char *svg_class(enum plot_bound bound)
 	return classes[bound];
 }
 
-/* From the lower end of the interval to the upper one; around the corner of the area, where one end
- * leaves it below and the other on the left. */
+/* Draw the band from the lower to the upper end of the interval. It goes around the corner of the
+ * area if one end leaves it below and the other on the left. */
 static void write_band(
 	const struct svg_drawing *d, const struct plot_set *s, const struct plot_roof *roof)
 {
@@ -53,7 +53,7 @@ static void write_roof_title(const struct svg_drawing *d, const struct plot_roof
 	fputs("</title>", d->out);
 }
 
-/* A name along its line, as far up as there is no other. */
+/* Write a name along its line, as far up as possible without overlap. */
 static void write_along(const struct svg_drawing *d, const struct plot_line *l, const char *text,
 	struct plot_places *names)
 {
@@ -61,7 +61,7 @@ static void write_along(const struct svg_drawing *d, const struct plot_line *l, 
 	       dy = svg_y(d, l->y1) - y0;
 	double length = hypot(dx, dy), width = (double)escape_width(text) * SVG_CHARACTER;
 	for (double at = 14; at + width < length; at += 20) {
-		/* all lines of memory are parallel: as if the picture were turned */
+		/* all memory lines are parallel: compute in a rotated picture */
 		double across = y0 - dy / dx * x0;
 		struct plot_box box = {x0 + at * dx / length, across * dx / length - LABEL_HEIGHT,
 			width, LABEL_HEIGHT};
@@ -77,7 +77,7 @@ static void write_along(const struct svg_drawing *d, const struct plot_line *l, 
 	}
 }
 
-/* Names of peaks stand in the right margin, pushed down where they would overlap. */
+/* Names of peaks are in the right margin, moved down if they would overlap. */
 static void write_beside(
 	const struct svg_drawing *d, const struct plot_line *l, const char *text, double *last)
 {
@@ -149,7 +149,7 @@ static void write_zones(const struct svg_drawing *d, const struct plot_set *s)
 	write_zone(d, b, svg_x(1), PLOT_BOUND_COMPUTE, "computing bounds");
 }
 
-/* Write the ends of a set's zones, by which the script shows another set. */
+/* Write the ends of a set's zones, for the script that switches to it. */
 static void write_set(const struct svg_drawing *d, size_t i)
 {
 	const struct plot_set *s = &d->sets->set[i];

@@ -19,7 +19,7 @@
 
 /* Advice for machines where events do not count. */
 #define INSTEAD                                                                                    \
-	"Without counters, `mperfctl roofline --from code` estimates from machine code, and "      \
+	"Without counters, `mperfctl roofline --from code` estimates from machine code, and "     \
 	"programs built with mperf-cc count themselves"
 #define NOTES_MAX 16
 
@@ -101,18 +101,16 @@ static int add_notes(const struct options *o, const struct reply *from, struct r
 {
 	char *note[NOTES_MAX];
 	size_t n = 0;
-	note[n++] =
-		(char *)"DRAM bytes are a model: a line for each miss of the last cache, as the "
-			"core's event counts them; `mperfctl list metrics` says what it leaves "
-			"out.";
+	note[n++] = (char *)"DRAM bytes are a model: one cache line for each miss of the last "
+			    "cache that the core's event counts; `mperfctl list metrics` says what "
+			    "it leaves out.";
 	note[n++] = (char *)(o->all && !o->by
 				     ? "Rates are per second of each hart, idle time included."
 				     : "Rates are per second of CPU time: what one hart reached.");
 	if (!o->ops || strcmp(o->ops, "fp") == 0)
 		if (!is_known(r, "dp_share"))
-			note[n++] = (char *)"Which precision the operations have was not counted: "
-					    "they are "
-					    "compared with roofs of double precision.";
+			note[n++] = (char *)"The precision of the operations was not counted: they "
+					    "are compared with double-precision roofs.";
 	const Mperf__Provenance *p = from->provenance;
 	for (size_t i = 0; p && i < p->n_note && n < NOTES_MAX; i++)
 		note[n++] = p->note[i];
@@ -141,7 +139,7 @@ static int show(const struct options *o, const struct reply *from)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-/* The options as the commands that measure understand them. */
+/* Convert the options for the commands that measure. */
 static void prepare(struct options *o)
 {
 	const char *const *metric;

@@ -208,7 +208,8 @@ static void explain(struct governor *g, const struct governor_load *l, enum gove
 	double samples = kernel_part(l, h, now) - switches - groups;
 	if (groups > switches && groups > samples && groups > l->own)
 		snprintf(g->reason, sizeof(g->reason),
-			"turns of topdown-groups cost each hart %.1f %% of its time", groups * 100);
+			"rotating topdown-groups costs each hart %.1f %% of its time",
+			groups * 100);
 	else if (switches > samples && switches > l->own)
 		snprintf(g->reason, sizeof(g->reason),
 			"cutting counts at switches cost hart %d %.1f %% of its time (%.1f µs "

@@ -410,7 +410,7 @@ static void say_step(struct overhead *h, uint64_t now_ns)
 	if (!h->o.say || g->step == h->said || now_ns < h->next_say_ns)
 		return;
 	if (g->step == STEP_ALL)
-		snprintf(text, sizeof(text), "nothing is given up any longer to limit overhead");
+		snprintf(text, sizeof(text), "overhead no longer limits sampling");
 	else
 		snprintf(text, sizeof(text), "to keep overhead within %g %%: %s%s%s",
 			h->o.conf->overhead_ppm / 1e4, effort_says(&g->effort, says),

@@ -220,11 +220,11 @@ static int fail_nothing(struct request *q, const struct service *service)
 {
 	if (!*service->store_trouble)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Ask for another time (--since, --until).",
-			"the store has no samples of that time");
+			"Choose another time with --since and --until.",
+			"the store has no samples from that time");
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 		"See mperfctl store for its size and limits, or ask for another time.",
-		"the store has no samples of that time, and stores none now: %s",
+		"the store has no samples from that time, and stores none now: %s",
 		service->store_trouble);
 }
 

@@ -132,7 +132,7 @@ static int answer_trees(struct counted *c, const struct stored_wish *wish, const
 		r = query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			c->of_samples ? "Record the events of the metric, as siblings of the event "
 					"that samples: `mperfctl hotspots -M METRIC -- CMD`"
-				      : "Leave out -l and -M for all that was counted",
+				      : "Leave out -l and -M to see everything that was counted",
 			"%s", *why.error.text ? why.error.text : "nothing was counted");
 	else if (r >= 0)
 		r = send_trees(tree, n, c, why.note, to);
@@ -172,7 +172,7 @@ static int run_stored(const struct store_question_run *run)
 		return r;
 	if (c->n_events == 0)
 		return query_fail(run->error, MPERF__FAILURE_KIND__FAILURE_MISSING, TURN_IT_ON,
-			"no metrics were counted all the time then");
+			"no metrics were counted continuously at that time");
 	return answer_trees(c, &wish, run->to, run->error);
 }
 
@@ -182,7 +182,7 @@ static int ask_store(struct request *q, const Mperf__Request *request)
 	struct machine machine; /* reads the platform database, of which the child has a copy */
 	int r;
 	if (!q->peer->sees_all) {
-		r = request_refuse_group(q, "what harts counted is of all users");
+		r = request_refuse_group(q, "counts of whole harts include all users");
 		return r < 0 ? r : 0;
 	}
 	r = request_read_machine(q, &machine);

@@ -137,7 +137,7 @@ static void says_room(const struct making *m, const struct pin_room *room, char 
 {
 	const uint64_t left = room->bytes >> 10;
 	if (m->store->n_pins >= STORE_PINS_MAX)
-		snprintf(text, 160, "there are %d pinned jobs, as many as a store keeps",
+		snprintf(text, 160, "there are already %d pinned jobs, the most that a store keeps",
 			STORE_PINS_MAX);
 	else if (room->limit == PIN_ROOM_DISC)
 		snprintf(text, 160, "the disc has %" PRIu64 " KB left above min-free", left);
@@ -173,7 +173,7 @@ static void say_failed(
 	if (r == EXTRACT_EMPTY)
 		say(m->report, PIN_FAILED,
 			"Pin a job while its samples are kept in full (keep-windows).",
-			"%s is not pinned: none of its samples are kept as they were taken", says);
+			"%s is not pinned: none of its samples are kept in full", says);
 	else if (r == STORE_NO_SPACE)
 		say(m->report, PIN_FULL, "Free some space, and try again.",
 			"%s is not pinned: the disc of the store is full", says);
@@ -190,8 +190,8 @@ static void say_unread(struct making *m, const struct found_job *job)
 	char says[160];
 	labels_say_json(job->labels, says, sizeof(says));
 	say(m->report, PIN_FAILED, "Check its disc, and try again.",
-		"%s is not pinned: a file of the store that may have a part of it cannot be read "
-		"now",
+		"%s is not pinned: a file of the store that may hold some of its samples cannot be "
+		"read now",
 		says);
 }
 
@@ -332,11 +332,11 @@ static void make_pins(struct making *m)
 	if (r == -E2BIG || n_wanted == SIZE_MAX)
 		m->report->outcome = PIN_MANY;
 	else if (r < 0)
-		say(m->report, PIN_FAILED, "Try again later.", "jobs cannot be looked for: %s",
+		say(m->report, PIN_FAILED, "Try again later.", "jobs cannot be searched: %s",
 			strerror(-r));
 	else if (n == 0 && m->report->n_jobs == 0 && jobs.any_unread)
 		say(m->report, PIN_FAILED, "Check its disc, and try again.",
-			"no such job is found, and a file of the store cannot be read now");
+			"no such job was found, but a file of the store cannot be read now");
 	else if (n == 0 && m->report->n_jobs == 0)
 		m->report->outcome = PIN_NONE;
 	else
@@ -446,11 +446,10 @@ void pinner_take_end(struct pinner *p, const struct offload_end *end)
 	char left[STORE_NAME_BYTES + sizeof(ROLLUP_NEW_SUFFIX)];
 	if (end->signal != 0)
 		say(r, PIN_FAILED, "Pin fewer jobs at once.",
-			"the process that pins was ended, since it took too long or too much "
-			"memory");
+			"pinning was stopped, since it took too long or too much memory");
 	else if (end->status != 0)
 		say(r, PIN_FAILED, "Try again later.",
-			"there was too little memory to look for jobs");
+			"there was too little memory to search for jobs");
 	if (r->n_jobs > PIN_JOBS_MAX) /* of a child in whatever state */
 		r->n_jobs = PIN_JOBS_MAX;
 	add_last(p);

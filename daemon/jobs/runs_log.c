@@ -345,7 +345,7 @@ int runs_log_open(const char *path, struct runs_log *ret_log)
 		if (log.entry[i].outcome == RUN_GOES_ON) {
 			log.entry[i].outcome = RUN_FAILED;
 			*log.entry[i].file = '\0';
-			strcpy(log.entry[i].why, "mperfd was killed meanwhile");
+			strcpy(log.entry[i].why, "mperfd was killed while it recorded");
 		}
 	rewrite(&log);
 	*ret_log = log;

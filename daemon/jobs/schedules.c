@@ -123,8 +123,8 @@ static void notice_log(struct schedules *s)
 {
 	if (s->log.error != 0 && !s->said_full)
 		say(s, LOG_WARNING,
-			"what schedules do cannot be kept in %s; recordings that it does not list "
-			"are removed at the next start: %s",
+			"the list of scheduled recordings cannot be written to %s; recordings that "
+			"it does not list are removed at the next start: %s",
 			s->log.path, strerror(s->log.error));
 	s->said_full = s->log.error != 0;
 }
@@ -180,7 +180,7 @@ static void find_refusal(const struct schedules *s, const struct walk *w, const 
 		snprintf(why, RUN_WHY_BYTES, "less than min-free of mperf.conf is free in %.150s",
 			c->store_path);
 	else if (!overhead_allows(s->o.overhead, of->hz, c->overhead_ppm, reason, sizeof(reason)))
-		snprintf(why, RUN_WHY_BYTES, "the overhead of %g %% does not allow it: %s",
+		snprintf(why, RUN_WHY_BYTES, "overhead = %g %% does not allow it: %s",
 			c->overhead_ppm / PPM_PER_PERCENT, reason);
 }
 
@@ -246,7 +246,7 @@ static int begin(struct schedules *s, struct walk *w, const struct schedule *of,
 	snprintf(e.schedule, sizeof(e.schedule), "%s", of->name);
 	say_job(job, e.job, sizeof(e.job));
 	if (job && job->is_old)
-		snprintf(e.why, sizeof(e.why), "it ran already when mperfd began to look");
+		snprintf(e.why, sizeof(e.why), "it was already running when mperfd started");
 	else
 		find_refusal(s, w, of, e.uid, e.why);
 	if (!*e.why)
@@ -375,7 +375,7 @@ static void follow_rate(struct schedules *s, struct schedule_run *run)
 		return;
 	run->given_hz = held->given_hz;
 	snprintf(text, sizeof(text),
-		"to keep overhead within %g %%, %u samples a second were asked for instead of %u",
+		"to keep overhead within %g %%, it sampled at %u Hz instead of %u",
 		held->ppm / PPM_PER_PERCENT, held->given_hz, held->hz);
 	recording_note(run->recording, text);
 }
@@ -433,8 +433,8 @@ static void say_given(const struct schedule_run *run, struct run_entry *e)
 	size_t n = strlen(e->why);
 	if (run->given_hz)
 		snprintf(e->why + n, sizeof(e->why) - n,
-			"%sto keep to overhead, only %u samples a second were asked for",
-			n > 0 ? "; " : "", run->given_hz);
+			"%sto keep to overhead, it sampled at only %u Hz", n > 0 ? "; " : "",
+			run->given_hz);
 }
 
 /* Log a run that is sealed, or lost. */

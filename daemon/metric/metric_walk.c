@@ -73,7 +73,7 @@ int metric_find_tree(const struct platform *p, const char *top, int levels,
 		return refuse_unknown(p, top, ret_error);
 	if (r == METRIC_TREE_NONE) {
 		snprintf(ret_error->text, sizeof(ret_error->text),
-			"no top-down tree is known of this core (%s)", p->title);
+			"no top-down tree is known for this core (%s)", p->title);
 		return METRIC_NO_TREE;
 	}
 	if (r == 0 && levels > tree->levels) {

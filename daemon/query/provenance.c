@@ -41,7 +41,7 @@ void provenance_expect(struct provenance *p, const struct query_question *questi
 	} else if (f->n_comms > 0)
 		*minutes = "threads have the name of their process";
 	if (f->n_pids > 0)
-		*hours = "pids are not known, and nothing is counted";
+		*hours = "pids are not known, so no samples match";
 }
 
 enum tier query_coarsest(const struct query_question *question)

@@ -21,8 +21,8 @@ int sources_read_open(const struct source_reader *reader, sqlite3 *const *db, si
 {
 	if (n > QUERY_SEGMENTS_MAX)
 		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-			"narrow it with --since and --until", "%zu recordings are more than %d", n,
-			QUERY_SEGMENTS_MAX);
+			"narrow the question with --since and --until",
+			"%zu recordings are more than %d", n, QUERY_SEGMENTS_MAX);
 	int r = 0;
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = reader->add(reader->query, db[i], &(struct query_source){0}, ret_error);

@@ -386,7 +386,7 @@ static bool rotation_is_due(struct keeper *k)
 	int64_t realtime_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	int64_t step_ns = (int64_t)k->o.walk->realtime_offset_ns - k->offset_ns;
 	if (step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS) {
-		say(k, LOG_NOTICE, "the clock was set by %+.1f s: a new segment begins",
+		say(k, LOG_NOTICE, "the clock was changed by %+.1f s: the store begins a new file",
 			(double)step_ns / SECOND_NS);
 		return true;
 	}

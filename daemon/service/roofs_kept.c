@@ -40,11 +40,11 @@ int roofs_kept_read(
 	uname(&u);
 	*fault = '\0';
 	if (roofs.n == 0)
-		snprintf(fault, ROOF_NOTE_BYTES, "there are none in them");
+		snprintf(fault, ROOF_NOTE_BYTES, "there are no roofs in the file");
 	else if (strcmp(roofs.machine, machine) != 0)
-		snprintf(fault, ROOF_NOTE_BYTES, "they are of another machine");
+		snprintf(fault, ROOF_NOTE_BYTES, "they are from another machine");
 	else if (strcmp(roofs.kernel, u.release) != 0)
-		snprintf(fault, ROOF_NOTE_BYTES, "they are of another kernel than %s", u.release);
+		snprintf(fault, ROOF_NOTE_BYTES, "they are from another kernel than %s", u.release);
 	if (*fault) {
 		roofs_clear(&roofs);
 		return ROOFS_MALFORMED;

@@ -60,8 +60,7 @@ static int clear_way(
 	if (!S_ISSOCK(st.st_mode)) {
 		errno = 0;
 		return refuse(error, use, "Move it,",
-			"a file that is not a socket takes the socket's place at",
-			address->sun_path);
+			"a file that is not a socket is in the way at", address->sun_path);
 	}
 	_cleanup_(closep) int fd =
 		socket(AF_UNIX, uses[use].type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -78,7 +77,7 @@ static int clear_way(
 	}
 	if (errno != ECONNREFUSED)
 		return refuse(error, use, "Check who owns it, remove it,",
-			"cannot find out who listens at", address->sun_path);
+			"cannot find out which process listens at", address->sun_path);
 	if (unlink(address->sun_path) < 0 && errno != ENOENT)
 		return refuse(error, use, "Remove it,", "cannot remove the socket left behind at",
 			address->sun_path);

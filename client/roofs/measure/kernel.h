@@ -3,10 +3,9 @@
 
 /* Kernels: loops whose operations and bytes are known, in assembly
  *
- * A kernel that computes runs chains of dependent instructions, more of them than latency times
- * pipes. One that moves data walks over one to three streams. Each returns how often it did what
- * `per` counts, from the length of vectors where that is known only at run time, so that work is
- * counted, not assumed.
+ * A compute kernel runs chains of dependent instructions, more chains than latency times pipes. A
+ * memory kernel walks over one to three streams. Each returns how often it did the work in `per`,
+ * using the vector length found at run time, so that work is counted, not assumed.
  */
 
 #include <stdbool.h>
@@ -15,8 +14,8 @@
 
 #include "proto/roofs/roofs.h"
 
-/* Streams are whole blocks of this many bytes: 8 vectors of the longest SVE. RVV may have longer
- * ones; its kernels leave out what is no whole block. */
+/* Streams are a multiple of this many bytes: 8 of the longest SVE vectors. RVV vectors may be
+ * longer; its kernels leave out an incomplete block. */
 #define KERNEL_BLOCK_BYTES 2048
 /* Operands are this far apart, and as many bytes are filled with each: a register of AVX-512. */
 #define KERNEL_OPERAND_BYTES 64
@@ -72,6 +71,7 @@ uint64_t roof_clock(uint64_t passes);
 /* Fill x, a and b of `precision` with values that `k` keeps near 1. */
 void kernel_operands(const struct kernel *k, void *ret_in);
 
-/* Run `k` with small values whose result tells how often it computed, and compare results and what
- * it returned with plain C. Returns 0, or 1 with what is wrong written to `fault`; -ENOMEM. */
+/* Run `k` with small values whose result shows how often it computed, and compare its results and
+ * its return value with plain C. Returns 0, or 1 with what is wrong written to `fault`; -ENOMEM.
+ * */
 int kernel_check(const struct kernel *k, char fault[static ROOF_NOTE_BYTES]);

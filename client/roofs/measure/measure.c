@@ -20,8 +20,9 @@
 
 #define SCOPES_MAX (3 * ROOFS_KINDS_MAX + 1)
 #define WEIGHT_HART 2 /* it has about twice as many roofs */
-/* Beyond these the run is called disturbed. Others that use a twentieth of the machine take as much of
- * shared caches, memory and clocks, which no repeat can see; of a service at rest it is a tenth of that. */
+/* Above these the run is called disturbed. If other programs use a twentieth of the machine, they
+ * also affect shared caches, memory and clocks by about as much, which no repeat shows. An idle
+ * service uses a tenth of that. */
 #define OTHERS_MAX 0.05 /* of the time of all harts */
 #define TAKEN_MAX 0.1   /* of the repeats */
 
@@ -84,7 +85,7 @@ static int list_scopes(const struct machine *m, struct job_list *l)
 	return r;
 }
 
-/* What all harts of a scope can run: the worst verdict of its kinds. */
+/* The kernels that all harts of a scope can run: the worst verdict of its kinds. */
 static int probe_kinds(const struct machine *m, struct probe **ret_probe)
 {
 	struct probe *all = calloc((m->n_kinds + 1) * n_kernels, sizeof(*all));

@@ -32,8 +32,8 @@ static bool is_candidate(
 	       (!k->nontemporal || strcmp(level->name, "DRAM") == 0);
 }
 
-/* Rates of kernels of one sort, 0 for others. Where there is no time left to try them, the wider,
- * which come later in the table, count as the faster. */
+/* Rates of kernels of one sort, 0 for others. If there is no time left to try them, assume that
+ * wider kernels, later in the table, are faster. */
 static void try_kernels(struct crew *c, const struct scope *s, enum roof_limit limit,
 	const struct level *level, double ret_rate[static KERNELS_MAX])
 {
@@ -150,7 +150,8 @@ static uint64_t round_ns(const struct plan *p, unsigned rank)
 void plan_cut(struct plan *p, uint64_t left_ns)
 {
 	unsigned rank = 4;
-	/* all of them as often as wanted, else without the least wanted, but often enough */
+	/* repeat all roofs as often as wanted; if time is short, leave out the least important, and
+	 * repeat the others often enough */
 	if (round_ns(p, rank) * REPEATS_WANTED > left_ns)
 		while (rank > 1 && round_ns(p, rank) * REPEATS_LEAST > left_ns)
 			rank--;

@@ -73,8 +73,8 @@ static bool claims(enum need need, uint32_t number)
 				  : true;
 }
 #else
-/* Source: Documentation/arch/riscv/hwprobe.rst of Linux 6.12: key 4, bit 2 is V. What hwprobe does
- * not know is tried. */
+/* Source: Documentation/arch/riscv/hwprobe.rst of Linux 6.12: key 4, bit 2 is V. Extensions unknown
+ * to hwprobe are tried. */
 static bool claims(enum need need, uint32_t number)
 {
 	struct {
@@ -119,7 +119,7 @@ static void check_all(struct shared *s, uint32_t number)
 	_exit(0);
 }
 
-/* Kernels that need the same are as illegal. */
+/* Kernels with the same needs are illegal, too. */
 static void mark_illegal(struct shared *s)
 {
 	enum need need = kernels[s->next].need;

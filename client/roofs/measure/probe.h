@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Which kernels a hart can run, and run right */
+/* Which kernels a hart can run correctly */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,8 +10,8 @@
 
 enum verdict {
 	PROBE_ABSENT,  /* the hart does not claim what it needs */
-	PROBE_ILLEGAL, /* it does, or does not say, but the instructions are illegal */
-	PROBE_WRONG,   /* results are not C's */
+	PROBE_ILLEGAL, /* the hart claims it, or does not say, but the instructions are illegal */
+	PROBE_WRONG,   /* results differ from C's */
 	PROBE_RIGHT,
 };
 

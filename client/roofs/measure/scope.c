@@ -26,12 +26,14 @@
 #define SWEEP_WARM_NS_MAX 20000000 /* a pass over the largest cache */
 #define SWEEP_LAST_BYTES_MIN (32u << 20)
 #define SWEEP_LAST_BYTES_MAX (1u << 30)
-#define SWEEP_BYTES_A_SECOND (24u << 20) /* of time for it: touching takes its own */
-#define SWEEP_SHARE 0.25                 /* of the time, at most, for second and third tries */
-#define SWEEP_SHARE_MAX 0.5              /* after it, larger sizes are left out */
-#define SWEEP_SECONDS_ENOUGH 3           /* to touch whatever memory takes */
-#define TIMES_CACHES 4                   /* whatever the time: without it there is no DRAM */
-#define WARM_UP_NS 200000000             /* of each unit: clocks and voltages follow slowly */
+#define SWEEP_BYTES_A_SECOND                                                                       \
+	(24u << 20)            /* share of the time for the sweep, without touching memory
+					  * first */
+#define SWEEP_SHARE 0.25       /* of the time, at most, for second and third tries */
+#define SWEEP_SHARE_MAX 0.5    /* after this time, larger sizes are left out */
+#define SWEEP_SECONDS_ENOUGH 3 /* time to touch memory */
+#define TIMES_CACHES 4         /* whatever the time: without it there is no DRAM */
+#define WARM_UP_NS 200000000   /* of each unit: clocks and voltages follow slowly */
 #define WARM_UP_QUICK_NS 20000000
 
 static void progress(const struct scope *s, double part)
@@ -74,7 +76,8 @@ static int64_t read_group(const char *group, const char *name, const char *word)
 	return -1;
 }
 
-/* What a group still lets us have: its files give way. UINT64_MAX: as much as there is. */
+/* The memory that a control group still allows us; its page cache can be reclaimed. UINT64_MAX: no
+ * limit. */
 static uint64_t memory_of_group(const char *group)
 {
 	int64_t max = read_group(group, "memory.max", ""),
@@ -86,8 +89,8 @@ static uint64_t memory_of_group(const char *group)
 	return max > kept ? (uint64_t)(max - kept) : 0;
 }
 
-/* What our control group and those above it still let us have: else the kernel would kill us, in a
- * container above all. Source: Documentation/admin-guide/cgroup-v2.rst of Linux 6.12. */
+/* The memory that our control group and its parents still allow: beyond it the kernel would kill
+ * us, especially in a container. Source: Documentation/admin-guide/cgroup-v2.rst of Linux 6.12. */
 static uint64_t memory_of_groups(void)
 {
 	_cleanup_(fclosep) FILE *f = fopen("/proc/self/cgroup", "re");
@@ -293,7 +296,7 @@ static void warm_up(const struct scope *s, struct crew *c)
 	}
 }
 
-/* One repeat of each that wants more. False once the time is over, or none does. */
+/* Run one more repeat of each roof that needs it. False once the time is over, or none needs it. */
 static bool run_round(const struct scope *s, struct crew *c, struct plan *p, size_t wanted)
 {
 	bool any = false;
@@ -327,8 +330,8 @@ static void run_rounds(const struct scope *s, struct crew *c, struct plan *p)
 
 /* --- what came out ---------------------------------------------------------------------------- */
 
-/* Clean repeats; where they are too few, all, with an interval as wide as they are, and the value in its
- * upper part: others only slow. */
+/* Use undisturbed repeats. If there are too few, use all, with an interval over all of them and
+ * their upper quartile as the value, since other programs can only slow a repeat. */
 static void sum_up(const struct planned *r, struct roof *roof)
 {
 	double all[STATISTICS_REPEATS_MAX], first, last;
@@ -423,7 +426,7 @@ int scope_measure(const struct scope *s, struct roofs *roofs)
 		r = add_note(roofs, "%zu of %.50s: %.0f %% of the memory was in huge pages",
 			s->n_harts, s->kind, 100 * crew_huge(c));
 	if (r == 0 && p->n_left_out > 0)
-		r = add_note(roofs, "%zu of %.50s: %zu roofs were left out for want of time",
+		r = add_note(roofs, "%zu of %.50s: %zu roofs were left out, since time ran out",
 			s->n_harts, s->kind, p->n_left_out);
 	crew_free(c);
 	return r;

@@ -91,7 +91,7 @@ static size_t find_plateaus(const double *rate, size_t n, struct plateau *ret_pl
 		i += length;
 		struct plateau *before = found > 0 ? &ret_plateau[found - 1] : NULL;
 		if (before && p.rate > before->rate * DISTINCT) {
-			before->last = p.last; /* the same, or what a neighbour disturbed */
+			before->last = p.last; /* the same, or disturbed by another program */
 			continue;
 		}
 		if (found == max)
@@ -101,14 +101,14 @@ static size_t find_plateaus(const double *rate, size_t n, struct plateau *ret_pl
 	return found;
 }
 
-/* Half of what the level holds, as long as the level before does not hold it. */
+/* Half of the level's size, unless that fits into the previous level. */
 static uint64_t size_within(const struct sweep_point *point, const struct plateau *p)
 {
 	uint64_t half = point[p->last].bytes / 2, first = point[p->first].bytes;
 	return half > first ? half : (first + point[p->last].bytes) / 2;
 }
 
-/* Can caches not hold `bytes`? After `n` levels, the last of which holds `knee`. */
+/* Are `bytes` too large for the caches, given `n` levels of which the last holds `knee`? */
 static bool is_beyond(uint64_t bytes, size_t n, uint64_t knee, const struct sweep_hint *hint)
 {
 	bool all_caches = hint->n_caches > 0 && n >= hint->n_caches;
@@ -201,7 +201,8 @@ size_t sweep_levels(const struct sweep_point *point, size_t n, const struct swee
 
 	size_t found = find_plateaus(rate, n, plateau, SWEEP_LEVELS_MAX);
 	if (hint->n_caches > 0 && found > hint->n_caches + 1) {
-		/* behind all caches there is memory alone, which others may have disturbed */
+		/* beyond all caches there is only memory, which other programs may have disturbed
+		 * */
 		plateau[hint->n_caches] = plateau[found - 1];
 		found = hint->n_caches + 1;
 	}

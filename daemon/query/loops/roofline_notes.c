@@ -25,7 +25,7 @@ static void explain_dram(struct roofline *r)
 	char says[512];
 	if (r->has_dram && r->dram.misses >= 0)
 		note(r, "DRAM counts each of the LLC-load-misses as a line of 64 bytes, without "
-			"stores, write-backs and what was prefetched.");
+			"stores, write-backs and prefetches.");
 	if (!r->has_dram || r->dram.misses >= 0)
 		return;
 	snprintf(says, sizeof(says), "DRAM bytes are %.180s on this core: %.240s.",
@@ -89,8 +89,8 @@ static void note_workers(struct roofline *r)
 	if (inside == 0 || outside == 0)
 		return;
 	snprintf(text, sizeof(text),
-		"A region counts the thread that entered it: %u others, as OpenMP's workers, "
-		"counted in no region.",
+		"A region counts only the thread that entered it: %u others, such as OpenMP "
+		"workers, counted in no region.",
 		outside);
 	note(r, text);
 }
@@ -159,7 +159,7 @@ static void note_tables(struct roofline *r)
 	if (n == 0)
 		return;
 	snprintf(text, sizeof(text),
-		"Loops of %llu compilation unit%s are missing: too large a table. Compile in "
+		"Loops of %llu compilation unit%s are missing: their tables are too large. Compile "
 		"smaller units.",
 		(unsigned long long)n, n > 1 ? "s" : "");
 	note(r, text);
@@ -180,8 +180,8 @@ static void note_measured(struct roofline *r)
 	if (measured <= 0 || measured >= entries)
 		return;
 	snprintf(text, sizeof(text),
-		"Of regions' entries %.2g %% were measured: times and events are scaled, with the "
-		"errors shown.",
+		"%.2g %% of the entries of regions were measured: times and events are scaled, "
+		"with the errors shown.",
 		100 * measured / entries);
 	note(r, text);
 }
@@ -190,8 +190,7 @@ static void note_limits(struct roofline *r, const struct found *found)
 {
 	note_tables(r);
 	if (r->any_doubted)
-		note(r, "Counts of the hardware that cannot be are left out: see the column "
-			"unseen.");
+		note(r, "Impossible hardware counts are left out: see the column unseen.");
 	note_waiting(r, found->measured);
 	if (found->untimed)
 		note(r, "Some loops have no time: build with MPERF_PASS=all-nests=1, or with -g "
@@ -204,18 +203,17 @@ static void note_limits(struct roofline *r, const struct found *found)
 		note(r, "Some functions or loops were entered fewer times than 1 in N: see the "
 			"column unseen.");
 	if (r->facts.sampled)
-		note(r, "Not all entries counted: counts are scaled; the column sampling_error "
-			"says how well.");
+		note(r, "Not all entries were counted: counts are scaled; the column "
+			"sampling_error gives their error.");
 	note_measured(r);
 	if (found->assembly)
-		note(r, "Some inline assembly is not counted, but its time is: see the column "
-			"unseen.");
+		note(r, "Some inline assembly has a time but no counts: see the column unseen.");
 	bool named = r->q.by != ROOFLINE_THREAD && note_uncounted(r);
 	if (found->calls && !named)
 		note(r, "Some calls run code that is not counted: see the column unseen.");
 	if (r->any_shared)
-		note(r, "Some times are a part of their nest's by counted instructions: see the "
-			"column clock.");
+		note(r, "Some times are estimated as a share of their loop nest's time, by counted "
+			"instructions: see the column clock.");
 }
 
 /* --- meanings --------------------------------------------------------------------------------- */
@@ -234,16 +232,16 @@ static void explain(struct roofline *r, const struct found *found)
 {
 	note(r, "Time adds up over threads, so a rate is what one thread reached.");
 	if (r->q.by == ROOFLINE_LOOP)
-		note(r, "Columns that end in _self, which tables show, are without the loops "
-			"inside; --inclusive shows those with them.");
+		note(r, "Columns that end in _self, which tables show, exclude inner loops; "
+			"--inclusive shows those that include them.");
 	if (r->any_sampled)
-		note(r, "'Sampled' time is the CPU time of samples in those lines; 'measured' "
-			"time was taken by the program for whole nests, without timed nests in "
-			"other functions that these called.");
+		note(r, "'Sampled' time is the CPU time of samples in those lines; the program "
+			"took 'measured' time for whole loop nests, without timed nests in "
+			"functions that these called.");
 	if (r->any_shared)
-		note(r, "'Shared' time is what samples leave of the time of the surrounding nest, "
-			"divided by counted instructions, as if calls took no time.");
-	note(r, "Bandwidth is what loads and stores asked for, from any cache. 'Corrected' "
+		note(r, "'Shared' time is the time of the surrounding loop nest that samples do "
+			"not cover, divided by counted instructions, as if calls took no time.");
+	note(r, "Bandwidth is what loads and stores request, from any level of cache. 'Corrected' "
 		"estimates it without the cost of counting (Examem, equations 1 to 5), from "
 		"counted accesses, instructions and updates.");
 	explain_costs(r);
@@ -253,15 +251,14 @@ static void explain(struct roofline *r, const struct found *found)
 	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
 		explain_dram(r);
 	if (r->any_measured_in_part)
-		note(r, "Errors of regions are standard errors, from how much measured entries in "
-			"a "
-			"row differ. To measure all: MPERF_REGION_SAMPLE=1.");
+		note(r, "Errors of regions are standard errors, from the differences between "
+			"successive measured entries. To measure all: MPERF_REGION_SAMPLE=1.");
 	if (r->facts.sampled)
-		note(r, "The column sampling_error is how far off scaled counts may be if entries "
-			"differ by as much as their mean. To count more of them: MPERF_SAMPLE=1.");
+		note(r, "The column sampling_error is the error of scaled counts if entries differ "
+			"by as much as their mean. To count more of them: MPERF_SAMPLE=1.");
 	if (found->modelled)
-		note(r, "'Modelled' bytes are those that no line of the program loads itself: "
-			"jump tables, constants, strlen.");
+		note(r, "'Modelled' bytes are loaded by no source line of the program: jump "
+			"tables, constants, strlen.");
 }
 
 void roofline_note(struct roofline *r)

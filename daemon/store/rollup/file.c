@@ -152,7 +152,7 @@ static int is(struct rollup *r, const char *sql, int64_t number, const char *tex
 		found && (text ? strcmp(found, text) == 0 : sqlite3_column_int64(st, 0) == number);
 	if (same)
 		return 0;
-	return rollup_fail_target(r, "it is not a file of its tier");
+	return rollup_fail_target(r, "it belongs to another tier");
 }
 
 static int look(struct rollup *r)
@@ -225,7 +225,7 @@ int rollup_copy(struct rollup *r, const char *from, const char *to)
 	/* a seal of what has changed would say that it has not */
 	int sealed = trailer_verify(in);
 	if (sealed == TRAILER_OTHER)
-		return rollup_fail_target(r, "it is not as it was sealed");
+		return rollup_fail_target(r, "it has changed since it was sealed");
 	if (sealed < 0)
 		return file_errno(r, -sealed);
 	_cleanup_(closep) int out =
@@ -254,7 +254,7 @@ int rollup_check_target(struct rollup *r)
 	const char *says = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
 	if (outcome != 0 || (says && strcmp(says, "ok") == 0))
 		return outcome;
-	return rollup_fail_target(r, says ? says : "SQLite does not say where");
+	return rollup_fail_target(r, says ? says : "SQLite gives no place");
 }
 
 int rollup_rename(struct rollup *r, const char *from, const char *to)

@@ -23,7 +23,7 @@ static int fail_source(struct rollup *r, const char *what)
 	char text[256];
 	snprintf(text, sizeof(text), "is damaged: %s", what);
 	return rollup_fail(r, ROLLUP_SOURCE_BROKEN, r->source_path,
-		"It is left out of the coarser tiers; what is intact can still be read", text);
+		"It is left out of the coarser tiers; intact rows can still be read", text);
 }
 
 int rollup_fail_target(struct rollup *r, const char *what)

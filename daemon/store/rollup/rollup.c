@@ -179,7 +179,7 @@ int rollup_seal(const char *target_path, struct store_error *ret_error)
 		return outcome;
 	if (state == TARGET_NONE) {
 		rollup_fail(
-			r, 0, target_path, "Nothing was rolled up in its time", "does not exist");
+			r, 0, target_path, "No roll-up was made for this time", "does not exist");
 		return -ENOENT;
 	}
 	outcome = rollup_complete(r);

@@ -115,10 +115,10 @@ static int judge_header(const char *path, const uint8_t h[100], struct segment_h
 		return say_corrupt(e, path, "it has no version");
 	if (version != SEGMENT_VERSION)
 		return segment_say(e, SEGMENT_OTHER_VERSION, "Read it with the mperf that wrote it",
-			"%s has version %u of the format, and ours is %d", path, version,
-			SEGMENT_VERSION);
+			"%s has version %u of the format, but this mperf reads version %d", path,
+			version, SEGMENT_VERSION);
 	if (page_bytes < 512 || (page_bytes & (page_bytes - 1)) != 0)
-		return say_corrupt(e, path, "its page size makes no sense");
+		return say_corrupt(e, path, "its page size is not valid");
 	/* with a log, the length in the header may be of another time than the file's */
 	if (!header->log && (uint64_t)page_bytes * be32(h + 28) > header->n_bytes)
 		return say_corrupt(e, path, "it is cut off");
@@ -379,7 +379,7 @@ static int judge_trailer(
 	if (r == TRAILER_NONE)
 		return SEGMENT_UNSEALED;
 	if (r == TRAILER_OTHER)
-		return say_corrupt(e, path, "it is not as it was sealed");
+		return say_corrupt(e, path, "it has changed since it was sealed");
 	if (r == 0)
 		*verified = now;
 	return r;

@@ -143,8 +143,8 @@ static int check_pages(const char *path, sqlite3 *db, struct segment_error *e)
 	const char *says = (const char *)sqlite3_column_text(s, 0);
 	if (!says || strcmp(says, "ok") != 0)
 		return segment_say(e, SEGMENT_CORRUPT,
-			"It is set aside, and nothing else depends on it", "%s is damaged: %s",
-			path, says ? says : "SQLite does not say where");
+			"It is set aside; no other file depends on it", "%s is damaged: %s", path,
+			says ? says : "SQLite gives no place");
 	return 0;
 }
 
@@ -182,7 +182,7 @@ static int judge_content(const char *path, sqlite3 *db, struct segment_error *e)
 		return segment_say_sqlite(e, path, db, rc);
 	if (!any)
 		return segment_say(e, SEGMENT_UNBORN, "It can be removed",
-			"%s holds nothing: its writer died before its first flush", path);
+			"%s has no samples: its writer died before it wrote any", path);
 	return n_bytes <= CHECKED_BYTES_MAX ? check_pages(path, db, e) : 0;
 }
 
@@ -207,7 +207,7 @@ static int judge_leftover(const char *path, struct segment_error *e)
 	if ((r == SEGMENT_NOT_OURS && header.n_bytes == 0) ||
 		(r == SEGMENT_CORRUPT && !header.log && header.n_changes <= CHANGES_UNBORN))
 		return segment_say(e, SEGMENT_UNBORN, "It can be removed",
-			"%s holds nothing: its writer died while making it", path);
+			"%s has no samples: its writer died while making it", path);
 	return r;
 }
 

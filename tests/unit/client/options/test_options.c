@@ -269,8 +269,8 @@ TEST(what_cannot_go_together_is_refused)
 {
 	refused(STAT, "-r 3 -I 100 -- x", "cannot be combined");
 	refused(STAT, "-r 3 -a", "-r repeats");
-	refused(STAT, "--json -I 100 -- x", "--json is one answer");
-	refused(STAT, "--json -r 3 -- x", "--json has the counts of one run");
+	refused(STAT, "--json -I 100 -- x", "--json prints one answer");
+	refused(STAT, "--json -r 3 -- x", "--json prints the counts of one run");
 	refused(HOTSPOTS, "--json --raw", "two forms");
 	refused(HOTSPOTS, "--by functoin", "did you mean function?");
 }
@@ -347,7 +347,7 @@ TEST(a_sample_is_taken_by_time_or_by_occurrences)
 		ck_assert_uint_eq(o.hz, 0);
 		refused(commands[i], "-e page-faults -c 10 -F 99 -- prog", "give one of them");
 		refused(commands[i], "-F 99 -c 10 -- prog", "-F");
-		refused(commands[i], "-c 10 -- prog", "say of which with -e");
+		refused(commands[i], "-c 10 -- prog", "name the event with -e");
 		refused(commands[i], "-e page-faults -c 0 -- prog", "'0'");
 		refused(commands[i], "-e page-faults -c 10x -- prog", "'10x'");
 		refused(commands[i], "-e page-faults -c -1 -- prog", "'-1'");
@@ -390,8 +390,8 @@ TEST(an_answer_has_a_place)
 	ck_assert(!parsed(FLAMEGRAPH, "-- x").answers_on_stdout);
 	ck_assert(!parsed(STAT, "-- x").answers_on_stdout);
 	ck_assert(!parsed(RECORD, "-- x").answers_on_stdout);
-	refused(FLAMEGRAPH, "-o x.png", "end the name in");
-	refused(TOPDOWN, "-o x.pdf -- y", "end the name in");
+	refused(FLAMEGRAPH, "-o x.png", "must end in");
+	refused(TOPDOWN, "-o x.pdf -- y", "must end in");
 	parsed(FLAMEGRAPH, "--folded -o x.png");
 	parsed(FLAMEGRAPH, "-o folder.d/flame");
 	parsed(FLAMEGRAPH, "-o X.HTML");
