@@ -124,8 +124,7 @@ Round vectorised_round(const Loop &loop)
 	return round;
 }
 
-using Copies = std::map<int64_t, const BasicBlock *>; // copies of an increment, by the amount that
-                                                      // they add
+using Copies = std::map<int64_t, const BasicBlock *>; // of an increment, by the amount added
 
 // The copies of the increment of a phi, if they are a series.
 Copies copies_of(const Loop &loop, const PHINode &phi)

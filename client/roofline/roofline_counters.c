@@ -19,7 +19,7 @@
 
 /* Advice for machines where events do not count. */
 #define INSTEAD                                                                                    \
-	"Without counters, `mperfctl roofline --from code` estimates from machine code, and "     \
+	"Without counters, `mperfctl roofline --from code` estimates from machine code, and "      \
 	"programs built with mperf-cc count themselves"
 #define NOTES_MAX 16
 

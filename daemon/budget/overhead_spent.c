@@ -9,14 +9,14 @@ static double price_of(double part, double per_second, int n_harts)
 	return part > 0 && per_second > 0 ? part * n_harts / per_second * NS_PER_S : -1;
 }
 
-/* Negative: not known, or not to be told from 0. */
+/* Negative: not known, or not significantly above 0. */
 static double told_price(const struct sideband_price *p, enum task_work what)
 {
 	if (!p || !p[what].known || p[what].low_ns <= 0)
 		return -1;
 	if (what != TASK_EXEC)
 		return p[what].ns;
-	/* it was measured with a fork, which counts for itself */
+	/* it was measured together with a fork, which is counted separately */
 	double fork_ns = told_price(p, TASK_FORK);
 	double rest_ns = p[what].ns - (fork_ns > 0 ? fork_ns : 0);
 	return rest_ns > 0 ? rest_ns : -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Wants: the rates that clients ask for beyond always-on sampling, each held to a budget or to none
+/* Wants: the rates that clients request beyond always-on sampling, each with or without a budget
  *
  * A want is for the whole system, or for the tasks of one user alone. */
 
@@ -16,7 +16,7 @@ struct want {
 	bool is_new;               /* the next figures cover a time before it began */
 };
 
-/* All 0: nobody wants anything. */
+/* All 0: there are no requests. */
 struct wants {
 	struct want *want;
 	size_t n, size;
@@ -24,14 +24,14 @@ struct wants {
 };
 
 /* `who`, any address, requests at least hz samples a second; 0: withdraws its request.
- * overhead_ppm: it gets fewer where mperf would cost a hart more millionths of its time; 0: no
- * limit. Beyond WANTS_MAX no rate is raised, and the answer says so. 0 or -ENOMEM. */
+ * overhead_ppm: fewer, if mperf would otherwise cost a hart more millionths of its time; 0: no
+ * limit. Beyond WANTS_MAX requests, no rate is raised, and the answer says so. 0 or -ENOMEM. */
 int wants_set(struct wants *w, const void *who, uint32_t hz, uint32_t overhead_ppm);
-/* The same of the tasks of *uid; where a want ends, *uid becomes the one that it was for. */
+/* The same for the tasks of *uid; if a request is withdrawn, *uid becomes its user. */
 int wants_set_for(struct wants *w, const void *who, uid_t *uid, uint32_t hz, uint32_t overhead_ppm);
 void wants_clear(struct wants *w);
 
-/* The highest rate of all that they are given, at least hz. */
+/* The highest rate allowed to any of them, at least hz. */
 uint32_t wants_rate(const struct wants *w, uint32_t hz);
 /* The highest rate requested for that user's tasks; 0: none is. */
 uint32_t wants_rate_for(const struct wants *w, uid_t uid);
@@ -40,5 +40,6 @@ uint32_t wants_rate_for(const struct wants *w, uid_t uid);
  * wants_set. */
 const struct overhead_held *wants_held(const struct wants *w, const void *who);
 
-/* Decide on those with a budget, if there are new figures. True if wants_rate may have changed. */
+/* Decide about requests with a budget, if there are new figures. True if wants_rate may have
+ * changed. */
 bool wants_hold(struct wants *w, const struct overhead *h, uint64_t now_ns);

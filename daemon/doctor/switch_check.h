@@ -61,11 +61,12 @@ struct switch_check;
 int switch_check_new(const struct stream_table *streams, const struct event_list *events,
 	struct switch_check **ret_check);
 
-/* Take the next record of that hart's ring; records that are no switch are skipped. 0, -ENOMEM. */
+/* Take the next record of that hart's ring; records that are not of a switch are skipped. 0,
+ * -ENOMEM. */
 int switch_check_record(struct switch_check *c, const struct record *r, int hart);
 
-/* Judge what has been seen so far. Clocks are not judged: a virtual hart may stand still for long
- * between two readings of a clock. O(sums). */
+/* The result so far. Clocks are not compared: a virtual hart may stand still for long between two
+ * readings of a clock. O(sums). */
 void switch_check_judge(const struct switch_check *c, struct switch_verdict *ret_verdict);
 
 struct switch_check *switch_check_free(struct switch_check *c);

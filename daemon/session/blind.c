@@ -38,7 +38,7 @@ static uint64_t ticks_ns(uint64_t ticks)
 	return ticks * (SECOND_NS / (uint64_t)(hz > 0 ? hz : 100));
 }
 
-/* The hart brings samples: what it owed is settled. */
+/* The hart delivers samples: it owes none for the past. */
 static void see(struct blind_hart *h)
 {
 	h->owed_ns = h->told_s = h->mend_ns = h->wait_ns = 0;
@@ -46,8 +46,8 @@ static void see(struct blind_hart *h)
 	h->blind = false;
 }
 
-/* The time since the last look for which the hart owes samples. Events that were opened again a
- * moment ago owe from then on. */
+/* The time since the last check for which the hart owes samples. After its events were reopened,
+ * only the time since then counts. */
 static uint64_t busy_ns(const struct blind_hart *h, const struct hart_time *time, bool user)
 {
 	struct hart_time did = hart_time_since(time, &h->time);
@@ -64,8 +64,8 @@ static void forget_few(struct blind_hart *h)
 	h->few_ns = h->few_samples = h->few_hz = 0;
 }
 
-/* The seconds in which the hart brought few samples, after so much more busy time and n more samples. If
- * the rate changed in between, the lowest rate counts. */
+/* The seconds in which the hart delivered too few samples, given this additional busy time and n
+ * more samples. If the rate changed in between, the lowest rate counts. */
 static uint64_t few_seconds(struct blind_hart *h, uint64_t ns, uint64_t n, uint32_t hz)
 {
 	h->few_ns += ns;
@@ -81,7 +81,7 @@ static uint64_t few_seconds(struct blind_hart *h, uint64_t ns, uint64_t n, uint3
 	return seconds;
 }
 
-/* Is the hart to be opened again now? If so, the time of its next reopening is set. */
+/* Should the hart be reopened now? If so, set the time of its next reopening. */
 static bool must_mend(struct blind_hart *h, uint64_t now_ns)
 {
 	if (!h->blind || now_ns < h->mend_ns)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Blind harts: busy according to the kernel, but without samples, or with very few
+/* Blind (stalled) harts: busy according to the kernel, but without samples, or with very few
  *
  * Whatever the reason (a ring that stays full, an event that died), such a hart looks idle in all
- * figures made from samples. So each hart is compared with /proc/stat; a blind one is reported as
- * trouble and reopened until it delivers samples.
+ * figures made from samples. So each hart is compared with /proc/stat; a blind hart is reported and
+ * reopened until it delivers samples.
  */
 
 #include "daemon/sampler/sampler.h"
@@ -35,7 +35,7 @@ struct blind_hart {
 	uint64_t n_samples;    /* from its ring, since the start */
 	uint64_t n_seen;       /* as of the last look */
 	struct hart_time time; /* likewise */
-	/* busy time, samples, and the lowest rate, since it was last judged by their ratio */
+	/* busy time, samples, and the lowest rate since their ratio was last checked */
 	uint64_t few_ns, few_samples;
 	uint32_t few_hz;
 	uint64_t owed_ns; /* busy time since its last sample */

@@ -208,8 +208,8 @@ TEST(what_always_on_sampling_holds_is_planned_around)
 	cores_hold(c.cores, 2, 0x3);
 	s = says(&c, events, NULL);
 	ck_assert_ptr_nonnull(strstr(s->line[0], "set 1 of 2 of the events by name: "));
-	ck_assert_str_eq(
-		s->line[s->n_lines - 1], "always-on sampling uses 2 counters of each of these "
-					 "harts all the time; the plan uses the others");
+	ck_assert_str_eq(s->line[s->n_lines - 1],
+		"always-on sampling uses 2 counters of each of these "
+		"harts all the time; the plan uses the others");
 	core_case_end(&c);
 }
