@@ -2,10 +2,9 @@
 
 /* The files of a roll-up: a sealed one that is read, and one of ours that grows
  *
- * The target keeps an ordinary rollback journal, not a WAL: a roll-up appends, and pages that are
- * new to a file need no journal, so that a day's file is written once and not twice. Dirty pages
- * stay in memory until the commit (cache_spill), and readers are shut out for as long as that takes
- * and no longer.
+ * The target keeps an ordinary rollback journal, not a WAL: a roll-up appends, and new pages need
+ * no journal, so a day's file is written once and not twice. Dirty pages stay in memory until the
+ * commit (cache_spill), and readers are locked out only during the commit.
  */
 
 #include <errno.h>
@@ -172,7 +171,7 @@ int rollup_open_target(struct rollup *r, const char *path, bool new)
 	if (e < 0)
 		return file_errno(r, -e);
 	if (new) {
-		/* for the daemon and its group, as the other files of the store */
+		/* readable by the daemon and its group, as other files of the store */
 		_cleanup_(closep) int fd =
 			open(real, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 		if (fd < 0)
@@ -186,7 +185,7 @@ int rollup_open_target(struct rollup *r, const char *path, bool new)
 	if (rc != SQLITE_OK)
 		return rollup_target_outcome(r, rc);
 	restrain(r->target);
-	/* small pages where there is little: a job of a minute has a page in each of 40 trees */
+	/* small pages for small files: a job of a minute has a page in each of 40 trees */
 	int outcome = rollup_exec(r, r->only ? "PRAGMA page_size=1024" : "PRAGMA page_size=4096");
 	if (outcome == 0)
 		outcome = rollup_exec(r, "PRAGMA temp_store=MEMORY;"
@@ -222,7 +221,7 @@ int rollup_copy(struct rollup *r, const char *from, const char *to)
 	_cleanup_(closep) int in = open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (in < 0)
 		return file_errno(r, errno);
-	/* a seal of what has changed would say that it has not */
+	/* sealing a changed file would hide the change */
 	int sealed = trailer_verify(in);
 	if (sealed == TRAILER_OTHER)
 		return rollup_fail_target(r, "it has changed since it was sealed");
@@ -278,7 +277,7 @@ int rollup_close_target(struct rollup *r)
 {
 	int rc = sqlite3_close(r->target);
 	if (rc == SQLITE_OK)
-		r->target = NULL; /* it is gone, and says nothing more of an error */
+		r->target = NULL; /* the connection is closed, and has no error text any more */
 	int outcome = rollup_target_outcome(r, rc);
 	r->target = NULL;
 	return outcome;

@@ -2,9 +2,9 @@
 
 /* Running merge.sql: its sections, in their order, window by window
  *
- * What is sampled in one minute or hour of the target is added up in temporary tables, made fewer where it
- * must be, and written with the names that it needs. So memory follows the rows of one minute or hour, and
- * the names, not the length of the source.
+ * Samples of one minute or hour of the target are added up in temporary tables, reduced if
+ * necessary, and written with the names that they need. So memory depends on the rows of one minute
+ * or hour, and the names, not on the length of the source.
  */
 
 #include <errno.h>
@@ -22,8 +22,8 @@ static const char text[] =
 
 /* --- sections --------------------------------------------------------------------------------- */
 
-/* The meaning of SQLite's result, by the side that is read or written. A value that no column takes comes from the
- * source, whichever side it is written to. */
+/* The meaning of SQLite's result, by the side that is read or written. A value that no column
+ * accepts comes from the source, whichever side it is written to. */
 static int outcome_of(struct merge *m, int rc)
 {
 	const bool no_value = rc == SQLITE_CONSTRAINT_NOTNULL || (rc & 0xff) == SQLITE_TOOBIG;
@@ -69,7 +69,8 @@ static int prepare(struct merge *m, struct merge_section *s)
 			s->statement[s->n++] = st;
 		if (s->n == MERGE_STATEMENTS_MAX)
 			return SQLITE_NOMEM;
-		/* tables that a section makes are there before what uses them is prepared */
+		/* tables that a section creates exist before statements that use them are prepared
+		 * */
 		if (rc == SQLITE_OK && st && strcmp(s->name, "make") == 0) {
 			rc = sqlite3_step(st) == SQLITE_DONE ? SQLITE_OK : SQLITE_ERROR;
 			sqlite3_reset(st);
@@ -193,7 +194,7 @@ static int find_last(struct merge *m, int64_t highest)
 
 /* --- one window of the target ----------------------------------------------------------------- */
 
-/* How many rows this hour may still have: what other sources gave it stands at the end. */
+/* How many more rows this hour may have: rows from other sources are at the end. */
 static int rows_left(struct merge *m)
 {
 	int64_t n;
@@ -278,7 +279,7 @@ static int take_window(struct merge *m, int64_t highest)
 	if (outcome == 0)
 		outcome = number(m, "SELECT count(*) FROM temp.loop", &n_loops);
 	bool has = !m->rollup->only || n > 0 ||
-		   n_loops > 0; /* else a time in which the job did not run */
+		   n_loops > 0; /* otherwise the job did not run at that time */
 	if (outcome == 0 && m->rollup->tier == TIER_HOUR)
 		outcome = fold(m, n);
 	if (outcome == 0 && m->rollup->tier == TIER_HOUR)
@@ -341,7 +342,7 @@ static void forget_ids(struct merge *m)
 	}
 }
 
-/* A file has one boot; a new one is of the source's. */
+/* A file has one boot; a new file gets that of the source. */
 static int begin(struct merge *m)
 {
 	int64_t same;

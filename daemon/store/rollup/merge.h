@@ -3,8 +3,8 @@
 
 /* The merge: merge.sql, the functions that it calls, and what runs its sections
  *
- * Contents are matched as everywhere in the store, as numbers of key tables (daemon/store/key.h), so that
- * nothing that a file holds can be taken for something else. SQL asks for them by functions.
+ * Contents are matched as everywhere in the store, as numbers of key tables (daemon/store/key.h),
+ * so that no content of a file can be mistaken for another. SQL gets them by functions.
  */
 
 #include "daemon/kernel/machine.h"
@@ -35,8 +35,8 @@ struct merge_entries {
 	struct key_table keys;
 	uint32_t *row;    /* in the target; 0: none yet */
 	uint32_t *origin; /* the source's id; 0: it is not of the source */
-	uint32_t *parent; /* entry that has to have a row first */
-	uint32_t *depth;  /* of a site: sites around it */
+	uint32_t *parent; /* entry that must have a row first */
+	uint32_t *depth;  /* of a site: number of sites around it */
 	uint8_t *
 		given; /* noted in temp.new_… or charged, in this source; of sums, in this window */
 	uint32_t size_row, size_origin, size_parent, size_depth, size_given;
@@ -71,7 +71,7 @@ struct merge {
 	struct {
 		uint32_t *entry;
 		uint32_t size;
-	} path; /* of the entry that is given its row, the innermost first */
+	} path; /* of the entry that gets its row, the innermost first */
 };
 
 /* --- merge_entry.c ---------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static inline uint32_t merge_entry_of(const struct merge_entries *e, sqlite3_val
 #define MERGE_ROW_BYTES 6
 #define MERGE_INTEGER_BYTES 3
 
-/* Charge a user, whose number payer is; NULL: nobody pays. */
+/* Charge the user with the number `payer`; NULL: charge nobody. */
 void merge_charge(struct merge *m, sqlite3_value *payer, uint64_t bytes);
 /* Add one function; f finds userdata by sqlite3_user_data. SQLite's result. */
 int merge_add(struct merge *m, const char *name, int n, merge_function *f, void *userdata);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Dictionaries of a merge, and the functions by which merge.sql asks for them */
+/* Dictionaries of a merge, and the functions by which merge.sql uses them */
 
 #include <stdio.h>
 #include <string.h>
@@ -74,7 +74,8 @@ static int set_id(struct merge_entries *e, int64_t id, uint32_t entry)
 	return r;
 }
 
-/* Can it be an id, for d_entry and d_is? False is damage in the target, and of events in the source. */
+/* Can it be an id, for d_entry and d_is? False: the target is damaged, or, for events, the source.
+ * */
 static bool is_id(sqlite3_context *c, const struct merge_entries *e, int64_t id)
 {
 	bool event = e->which == MERGE_EVENT;
@@ -104,13 +105,13 @@ static void f_entry(sqlite3_context *c, int n, sqlite3_value **v)
 	if (is_name(e) && sqlite3_value_type(v[1]) == SQLITE_NULL) {
 		if (e->merge->side == MERGE_MAIN)
 			sqlite3_result_error(c, "a name is missing", -1);
-		return; /* in the source it names nothing */
+		return; /* in the source it refers to nothing */
 	}
 	int r = enter_parts(e, n - 1, v + 1, &entry);
 	if (r == 0)
 		r = set_id(e, id, entry);
 	if (r == 0 && e->merge->side == MERGE_MAIN) {
-		/* what is there twice keeps its first row, and no new one is made of the second's id */
+		/* a duplicate keeps its first row, and the id of the second makes no new row */
 		if (e->row[entry] == 0)
 			e->row[entry] = (uint32_t)id;
 		if (id > e->n_rows)
@@ -212,7 +213,7 @@ static uint64_t name_bytes(const struct merge *m, const struct merge_entries *e,
 			  : 0;
 }
 
-/* Note in temp.new_… a row that is new, or of which the source knows more. */
+/* Note in temp.new_… a new row, or one with newer data in the source. */
 static int note(struct merge_entries *e, uint32_t entry, sqlite3_value *payer)
 {
 	const uint32_t parent = e->parent[entry];
@@ -262,7 +263,7 @@ static void f_give(sqlite3_context *c, int n, sqlite3_value **v)
 		}
 		m->path.entry[n_path++] = i;
 	}
-	/* known from an earlier source: this one knows better what became of it, and nobody pays for that */
+	/* known from an earlier source: this one has newer data, which is not charged */
 	bool known = e->which == MERGE_TASK && m->rollup->tier != TIER_HOUR;
 	if (known && i && e->row[i] && e->origin[i] && !e->given[i])
 		rc = note(e, i, NULL);
@@ -270,7 +271,7 @@ static void f_give(sqlite3_context *c, int n, sqlite3_value **v)
 		n_path = 0;
 	while (n_path > 0 && rc == SQLITE_OK) {
 		i = m->path.entry[--n_path];
-		if (e->row[i] == 0) /* else a process that claims to be its own parent */
+		if (e->row[i] == 0) /* otherwise it is a process that claims to be its own parent */
 			rc = give_row(e, i, v[1]);
 	}
 	if (rc != SQLITE_OK)

@@ -10,9 +10,9 @@
 #include "daemon/store/rollup/merge.h"
 #include "daemon/store/segment/note.h"
 
-/* The last part of a task's key: who pays, + 1, 0: not known; whether that is not the owner too, since the process
- * belongs to nobody (39: its uid is 0) or its group is another (38: its uid is NULL); and, of a program, whether it is
- * a thread of the kernel (40). */
+/* The last part of a task's key: the charged user + 1, 0: not known; a bit if that is not the
+ * owner, since the process belongs to nobody (39: its uid is 0) or has another group (38: its uid
+ * is NULL); and, for a program, a bit for a thread of the kernel (40). */
 #define PAYER_MASK ((1ull << 38) - 1)
 #define WHOSE_UNOWNED (1ull << 38)
 #define WHOSE_MASK ((1ull << 40) - 1)
@@ -42,8 +42,8 @@ static void f_event_at(sqlite3_context *c, int n, sqlite3_value **v)
 		sqlite3_result_int64(c, m->of[MERGE_EVENT].row[event]);
 }
 
-/* sum_of(task, stack, event, rung, hart) of a sample: what it adds to; 0: its event has no room, or it is of
- * another job than the one that is extracted. */
+/* sum_of(task, stack, event, rung, hart): the sum to which a sample is added; 0: there is no room
+ * for its event, or it belongs to another job than the extracted one. */
 static void f_sum_of(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	struct merge *m = sqlite3_user_data(c);
@@ -81,7 +81,7 @@ static int leaf(struct merge *m, uint32_t stack, uint32_t *ret_stack)
 				 e, &(struct key){{0, e->keys.key[stack - 1].part[1]}}, ret_stack);
 }
 
-/* The stack of the function that stands for several of this kind, named or not. */
+/* The stack of the function that represents several of this kind, named or not. */
 static int other_stack(struct merge *m, uint32_t stack, uint32_t *ret_stack)
 {
 	const struct merge_entries *stacks = &m->of[MERGE_STACK], *frames = &m->of[MERGE_FRAME];
@@ -113,7 +113,7 @@ static void f_leaf(sqlite3_context *c, int n, sqlite3_value **v)
 	merge_result(c, r, stack);
 }
 
-/* The program that stands for several of this one's user and job; of 0, of nobody. */
+/* The program that represents several of this one's user and job; of 0: of nobody. */
 static int other_task(struct merge *m, uint32_t task, uint32_t *ret_task)
 {
 	struct merge_entries *e = &m->of[MERGE_TASK];
@@ -167,7 +167,7 @@ static void f_payer(sqlite3_context *c, int n, sqlite3_value **v)
 		sqlite3_result_int64(c, payer_of(m, (uint64_t)integer(v, 0)));
 }
 
-/* The sum that a row goes to: with the detail that its user has room for. */
+/* The sum for a row, with the detail for which its user has room. */
 static void f_share_key(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	struct merge *m = sqlite3_user_data(c);

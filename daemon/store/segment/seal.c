@@ -44,7 +44,7 @@ static int sync_folder(const char *path)
 	return 0;
 }
 
-/* Run a pragma and see that its first column is the value wanted. */
+/* Run a pragma and check that its first column is the expected value. */
 static int pragma_gives(struct segment *g, const char *pragma, const char *wanted)
 {
 	sqlite3_stmt *s = NULL;
@@ -148,7 +148,7 @@ static int check_pages(const char *path, sqlite3 *db, struct segment_error *e)
 	return 0;
 }
 
-/* Write down that it is over; the end is kept if its writer came to say it. */
+/* Write that it has ended; keep the end if its writer has written it. */
 static int write_end(sqlite3 *db)
 {
 	static const char sql[] =
@@ -199,10 +199,10 @@ static int finish(const char *path, sqlite3 *db, struct segment_error *e)
 	return rc == SQLITE_OK ? 0 : segment_say_sqlite(e, path, db, rc);
 }
 
-/* A file that never had a log was sealed, or is not worth a word. */
+/* A file that never had a log was sealed, or never had contents. */
 static int judge_leftover(const char *path, struct segment_error *e)
 {
-	struct segment_header header = {.n_bytes = 1}; /* only a file is looked at */
+	struct segment_header header = {.n_bytes = 1}; /* check only regular files */
 	int r = segment_judge_file(path, &header, e);
 	if ((r == SEGMENT_NOT_OURS && header.n_bytes == 0) ||
 		(r == SEGMENT_CORRUPT && !header.log && header.n_changes <= CHANGES_UNBORN))
