@@ -27,7 +27,7 @@ static const struct {
 } operations[] = {{'+', "ADD"}, {'|', "OR"}, {'&', "AND"}, {'^', "XOR"}};
 #define N_OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 
-/* A part of an expression: an event, or operands with one sign. */
+/* A subexpression: an event, or operands with one sign. */
 struct part {
 	char sign; /* 0: an event */
 	uint64_t index;
@@ -76,7 +76,7 @@ static bool fits(const struct platform_field *f, uint64_t value)
 	return n_bits == 64 || value >> n_bits == 0;
 }
 
-/* The code with the value, which fits, in that field. */
+/* Set the field of the code to the value, which must fit. */
 static uint64_t with_value(const struct platform_field *f, uint64_t code, uint64_t value)
 {
 	code &= ~f->mask;

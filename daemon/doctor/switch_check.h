@@ -19,12 +19,12 @@
 
 /* How far apart the sums of one task may be. One reading is taken shortly before the other, and one
  * way charges what the kernel does in between to the first task, the other way to the next. So we
- * allow 1 % of the count, and for hardware counters also what is counted between the readings, for
- * each switch. Measured in instructions, between the readings of a group of three: 4,716 to 4,764
- * on RISC-V, 3,148 to 3,222 on Arm (Linux 6.12 of Debian 13, in QEMU 10.0.2 with icount; this is so
- * regular that sums differed by 0.24 % at most). For events that the kernel itself counts, we allow
- * 2 in all. If a clock is read with them, we
- * also allow what a hardware counter counts at the task's own rate in the time between them. */
+ * allow a difference of 1 % of the count, and for hardware counters also, for each switch, the
+ * count between the two readings. Measured in instructions, between the readings of a group of
+ * three: 4,716 to 4,764 on RISC-V, 3,148 to 3,222 on Arm (Linux 6.12 of Debian 13, in QEMU 10.0.2
+ * with icount; this is so regular that sums differed by 0.24 % at most). For events that the kernel
+ * itself counts, we allow 2 in all. If a clock is read with them, we also allow what a hardware
+ * counter counts at the task's own rate in the time between them. */
 #define SWITCH_CHECK_SHARE 0.01
 #define SWITCH_CHECK_HARDWARE_EACH 5000
 #define SWITCH_CHECK_SOFTWARE 2

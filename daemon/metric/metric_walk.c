@@ -21,7 +21,7 @@ static int refuse_many(struct event_error *ret_error)
 	return METRIC_TOO_MANY;
 }
 
-/* With the reason, where that is known. */
+/* With the reason, if it is known. */
 static int refuse_unknown(const struct platform *p, const char *name, struct event_error *ret_error)
 {
 	const char *why = platform_lacks(p, name);
@@ -104,7 +104,7 @@ struct walking {
 	const struct expression_source *known;
 	int (*take)(void *userdata, const char *name);
 	void *userdata;
-	const struct platform_metric *at; /* whose formula this is */
+	const struct platform_metric *at; /* the metric of this formula */
 };
 
 static int walk(const struct walking *before, const struct platform_metric *at);
@@ -114,7 +114,7 @@ static int take_name(void *userdata, const struct expression *e)
 	const struct walking *w = userdata;
 	if (e->kind != EXPRESSION_NAME)
 		return 0;
-	/* an event may have the name of the metric that is made of it */
+	/* an event may have the same name as the metric computed from it */
 	const struct platform_metric *m = platform_metric_find(w->platform, e->name);
 	return m && m != w->at ? walk(w, m) : w->take(w->userdata, e->name);
 }

@@ -58,7 +58,7 @@ static void write_place(
 	if (place->counter == -1)
 		fprintf(f, "%s, which needs no counter", name);
 	else if (counters == ~UINT64_C(0) || place->counter == PLAN_ELSEWHERE)
-		fprintf(f, "%s", name); /* nothing is known: the kernel's choice */
+		fprintf(f, "%s", name); /* not known: the kernel chooses */
 	else
 		fprintf(f, "%s on counter %d", name, place->counter);
 }
@@ -66,7 +66,7 @@ static void write_place(
 struct passes {
 	const struct plan_pass *pass;
 	size_t n;
-	const char *what, *of; /* "pass", or what could be one */
+	const char *what, *of; /* "pass", or "group" if passes are not known */
 	const char *(*name)(const void *userdata, const struct plan_place *place);
 	uint64_t (*counters)(const void *userdata, const struct plan_place *place);
 	const void *userdata;
@@ -239,7 +239,7 @@ static int say_events(struct plan_says *s, const struct planned *of, const struc
 	uint64_t free_counters = platform_all_counters(p) & ~cores_held(of->cores, of->harts);
 	int r = counter_plan_make(counters, n, wish, n_wishes, free_counters, &plan);
 	if (r != 0)
-		return r < 0 ? r : 0; /* never too many: EVENTS_MAX is below the plan's limit */
+		return r < 0 ? r : 0; /* cannot be too many: EVENTS_MAX is below the plan's limit */
 	const struct by_name by_name = {events, counters};
 	const struct passes passes = {plan->pass, plan->n_passes, "set", " of the events by name",
 		event_name, event_mask, &by_name};
