@@ -133,7 +133,9 @@ class Checker
 							       open[i - 1].name + "'");
 		if (kept < around.size() && !(block->body_back() && leaves(block->body_back())))
 			complain(ended, "region '" + around[kept].name +
-						"' began outside this block, and code after the block still runs: end it in the block where it begins, or leave the function here");
+						"' began outside this block, and code after the "
+						"block still runs: end it in the block where it "
+						"begins, or leave the function here");
 	}
 
 	void check(const Stmt *statement, std::vector<Open> &open, bool is_in_block)
@@ -148,7 +150,8 @@ class Checker
 				take(location, begins, name, open);
 			else
 				complain(location,
-					"this pragma alone would be the body of the statement before it: put it into { } with the next statement");
+					"this pragma alone would be the body of the statement "
+					"before it: put it into { } with the next statement");
 			return;
 		}
 		if (isa<LambdaExpr>(statement)) // a function of its own

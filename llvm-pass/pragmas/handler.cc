@@ -118,7 +118,8 @@ bool read_name_and_end(Preprocessor &preprocessor, Token token, std::string &ret
 	const bool ends = token.is(tok::eod);
 	if (!ends) {
 		complain(preprocessor, token.getLocation(),
-			"extra words after the region's name: put a name of several words into quotes");
+			"extra words after the region's name: put a name of several words into "
+			"quotes");
 		skip_line(preprocessor);
 	}
 	return is_name && ends;

@@ -59,7 +59,7 @@ TEST(blanks_at_the_end_of_a_line_are_refused)
 	static const struct wrong wrong[] = {
 		{HEAD " \n}\n", "wrong.json:6: a space at the end of the line"},
 		{HEAD "\n}\t\n", "wrong.json:7: a space"},
-		{HEAD "\r\n}\n", "wrong.json:6: a blank"},
+		{HEAD "\r\n}\n", "wrong.json:6: a space"},
 		{HEAD "\n} ", "wrong.json:7: a space"},
 	};
 	ALL_WRONG(wrong);
@@ -210,7 +210,7 @@ TEST(quirks_that_make_no_sense_are_refused)
 		{QUIRK("\"leader\", \"user\": \"nothing\""),
 			"wrong.json:8: the leader 'nothing' is neither an event"},
 		{QUIRK("\"leader\", \"user\": \"rxyz\""), "the leader 'rxyz' is neither an event"},
-		{QUIRK("\"leader\", \"user\": \"r\""), "the leader 'r' is not an event"},
+		{QUIRK("\"leader\", \"user\": \"r\""), "the leader 'r' is neither an event"},
 		{QUIRK("\"overflow\""), "a quirk of kind overflow lacks its 'counters'"},
 		{QUIRK("\"overflow\", \"counters\": \"some\""),
 			"'counters' is not one of: all, programmable, none"},
