@@ -148,8 +148,8 @@ static int complete(int argc, char **argv)
 	return EXIT_USAGE;
 }
 
-/* A descriptor that whoever started us closed would be given to the first file or socket that is opened, and
- * what is printed would go there. Writing to this one fails. */
+/* If the caller closed a standard descriptor, the first file or socket that we open would get its
+ * number, and our output would go there. So open one here to which writing fails. */
 static bool have_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -170,7 +170,7 @@ int main(int argc, char **argv)
 	if (!have_standard_descriptors())
 		return EXIT_FAILED;
 	signal(SIGXFSZ, file_too_large);
-	/* Only for the widths of letters: we print UTF-8 and our own English. */
+	/* Needed only for the widths of letters: we print UTF-8, and no translations. */
 	setlocale(LC_CTYPE, "C.UTF-8");
 
 	if (argc < 2) {

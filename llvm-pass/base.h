@@ -38,8 +38,9 @@ class Base
 	// The thread must have its block at that instruction.
 	void require_at(llvm::Instruction &instruction);
 
-	// Computes the base before all its uses, where that is rarest, and again after each of
-	// `again_at` (regions that begin or end). trusted: the thread certainly has its block.
+	// Computes the base before all its uses, at the places that run least often, and again
+	// after each of `again_at` (regions that begin or end). trusted: the thread certainly has
+	// its block.
 	void finish(llvm::ArrayRef<llvm::Instruction *> again_at, bool trusted, uint32_t n_counters,
 		const Frequencies &frequencies);
 

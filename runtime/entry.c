@@ -134,7 +134,7 @@ __attribute__((visibility("default"))) void __mperf_object_unregister(struct mpe
 	if (object && s->pid == getpid()) {
 		bool exits = __atomic_load_n(&s->exiting, __ATOMIC_ACQUIRE);
 		mperf_round_through(s, exits);
-		/* At the end of the program other threads may still run in it. */
+		/* At the end of the program, other threads may still run in the object. */
 		if (!exits) {
 			if (object->serial == s->sink.serial)
 				mperf_round_gone(s, MPERF_GONE_OBJECT, object->id);

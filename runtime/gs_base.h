@@ -13,9 +13,9 @@ struct object;
 /* May programs write the base of %gs themselves? Checked once, at the start. */
 bool mperf_gs_base_writable(void);
 
-/* Set the calling thread's distance in an object: its bias, at *bias, and the base of %gs if the
- * object's code counts through that. False: the kernel refused to set that base, and the thread's
- * counts go to the object's own words, which nobody reads. Safe in signal handlers. */
+/* Set the calling thread's bias in an object, at *bias, and the base of %gs if the object's code
+ * counts through that. False: the kernel refused to set that base; the thread's counts then go to
+ * the object's own words, which are not read. Safe in signal handlers. */
 bool mperf_bias_set(const struct object *object, int64_t *bias, int64_t distance);
 
 /* Set the base of the segment that programs may write (state.h, may_write_gs_base). */

@@ -21,7 +21,7 @@
 
 #define HEADERS_MAX 64u       /* program headers examined; linkers make about a dozen */
 #define NOTES_BYTES_MAX 4096u /* size of a note segment; typically tens of bytes */
-#define BUSY_WAIT_NS 50000    /* a thread is busy for a few stores, or a page fault */
+#define BUSY_WAIT_NS 50000    /* a thread stays busy only for a few stores, or a page fault */
 #define BUSY_WAITS_MAX 20000u /* a second; then we give up on a thread killed while busy */
 
 /* The descriptor of the build id's note among bytes of notes; its size, or 0. */
@@ -175,7 +175,7 @@ static void busy_wait(const struct thread *t)
 	}
 }
 
-/* Twice: a thread that enters a region in between may still make blocks for it. */
+/* Twice, since a thread that enters a region meanwhile may still make blocks for the object. */
 static void thread_part(struct state *s, struct thread *t, const struct object *object)
 {
 	blocks_part(s, t, object);

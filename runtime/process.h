@@ -5,8 +5,8 @@
 
 #include "runtime/state.h"
 
-/* After this many threads have come and gone in one period, the next round comes sooner: their
- * counters wait for it. */
+/* After this many threads have started and ended in one period, the next round comes sooner, since
+ * their counters wait for it. */
 #define MPERF_FORGOTTEN_MAX 256u
 /* Stack of the sending thread; it uses about 12 KB, since a packet is elsewhere. The program's
  * thread-local storage is part of it; if that does not fit, the stack has the program's default

@@ -53,7 +53,7 @@ static int add_recordings(struct recordings *r, const char *selection)
 	if (outcome == RECORDINGS_NONE)
 		n = say_none(selection, &says);
 	else if (outcome == RECORDINGS_MANY)
-		n = asprintf(&says, "'%s' makes more than %d recordings of one side", selection,
+		n = asprintf(&says, "with '%s', one side has more than %d recordings", selection,
 			RECORDINGS_MAX);
 	else
 		n = asprintf(&says, "'%s' cannot be read: %s", selection,
@@ -77,7 +77,7 @@ static int add_selection(struct side *side, const char *text)
 		side->run[side->n_selections++] = m;
 		return 0;
 	}
-	if (r > 0 && asprintf(&what, "'%.100s' selects nothing: %s", text, fault.text) < 0)
+	if (r > 0 && asprintf(&what, "'%.100s' is not a selection: %s", text, fault.text) < 0)
 		what = NULL;
 	say_failure(what ? what : "out of memory",
 		"Write KEY=VALUE[,KEY=VALUE][,since=TIME][,until=TIME][,last=N][,user=NAME], or ./ "
@@ -99,7 +99,8 @@ static int add_side(struct side *side, char *const *text, size_t n)
 	return exit_status;
 }
 
-/* All of a kind? Only the client may open your files, and only the service its store. */
+/* Are all arguments recordings, or all selections? Only the client may open your files, and only
+ * the service its store. */
 static int check_kinds(const struct side *a, const struct side *b)
 {
 	_cleanup_(freep) char *what = NULL;
@@ -111,12 +112,11 @@ static int check_kinds(const struct side *a, const struct side *b)
 		    selected) < 0)
 		what = NULL;
 	say_failure(what ? what : "out of memory",
-		"Give recordings alone, or selections alone: jobs by their labels, or stretches of "
-		"time");
+		"Give only recordings, or only selections: jobs by their labels, or time ranges");
 	return EXIT_USAGE;
 }
 
-/* A recording is one run, however often it was given, and a gate's is of one side. */
+/* A recording is one run, however often it was given; for gate it may be on one side only. */
 static int check_twice(const struct side *a, const struct side *b, bool is_gate)
 {
 	_cleanup_(freep) char *what = NULL;
@@ -274,7 +274,8 @@ static void show_columns(struct shown *s, const char *const *column)
 		s->column[s->n++] = *column;
 }
 
-/* Show the columns of metrics, which are those after `last`: -M may name a group, so their names are not known here. */
+/* Show the columns of metrics, all columns after `last`: -M may name a group, so their names are
+ * not known here. */
 static void show_metrics(struct shown *s, const struct reply *table, const char *last)
 {
 	const Mperf__Columns *c = table->columns;

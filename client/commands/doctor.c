@@ -172,7 +172,7 @@ static char *recording_path(const char *input)
 	return path;
 }
 
-/* The machine's findings stand behind those of a recording, in one table. */
+/* One table has the findings of a recording first, then the machine's. */
 static int take(void *reply, const Mperf__Answer *a)
 {
 	const struct reply *before = reply;
@@ -205,8 +205,9 @@ static int ask_doctor(char *path, struct reply *reply, bool *ret_ok)
 	return r == 0 ? k.status : r > 0 ? k.exit_status : EXIT_FAILED;
 }
 
-/* A recording is read by a private mperfd, and its rights are not the service's: what can be measured
- * here is asked as without one. If nobody answers that, the recording's findings are shown all the same. */
+/* A private mperfd reads the recording, but its rights differ from the service's. So ask about this
+ * machine separately, as without a recording. If no mperfd answers that, show the recording's
+ * findings alone. */
 int client_doctor(const struct options *o)
 {
 	struct reply reply = {0};

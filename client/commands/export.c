@@ -73,7 +73,7 @@ static void say_trouble(int r)
 		say_failure("out of memory", "Free some memory, and try again");
 }
 
-/* Write the head with the first answer, so that nothing is written of a source that cannot be read. */
+/* Write the head with the first answer, so that nothing is written if the source cannot be read. */
 static int begin(struct exporting *x)
 {
 	if (x->began)
@@ -136,7 +136,7 @@ static int write_all(struct exporting *x, FILE *f)
 	return x->exit_status;
 }
 
-/* Write to a descriptor. 0, or -errno of writing; x->exit_status has other failures. */
+/* Write to a descriptor. Returns 0, or -errno of writing; x->exit_status has other failures. */
 static int write_to(struct exporting *x, int fd)
 {
 	struct print p;

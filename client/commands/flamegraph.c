@@ -120,7 +120,7 @@ static void say_written(const struct drawing *d, const char *path, size_t n_cut)
 	size_t n_nodes, n_boxes = 0;
 	const struct flame_node *node = flame_nodes(d->flame, &n_nodes);
 
-	/* of a comparison, those that only the baseline has are nowhere in the picture */
+	/* in a comparison: boxes that only the baseline has, which are not drawn */
 	for (size_t i = 0; i < n_nodes; i++)
 		n_boxes += i == 0 || node[i].total > 0;
 	n_boxes -= n_cut;

@@ -70,7 +70,7 @@ static int fill_labels(const struct options *o, struct labels *l)
 	}
 	if (!*o->job) {
 		say_failure("the job's name is empty",
-			"Give it one by which you find it again: mperfctl job run build -- make");
+			"Give it a name to find it by later: mperfctl job run build -- make");
 		return EXIT_USAGE;
 	}
 	if (has_key(o, LABEL_JOB)) {
@@ -194,7 +194,8 @@ static int pin_ask(const struct options *o, Mperf__JobAction action)
 
 /* --- run -------------------------------------------------------------------------------------- */
 
-/* Wait for the command's end, and pass on signals but Ctrl-C, which reaches the command by itself. */
+/* Wait for the command's end. Pass on signals, except Ctrl-C, which the terminal sends to the
+ * command too. */
 static int outlast(struct workload *w, int signal_fd)
 {
 	while (!w->ended) {
@@ -214,7 +215,7 @@ static int outlast(struct workload *w, int signal_fd)
 	return 0;
 }
 
-/* Write a label in the form that a selection has. */
+/* Write a label in the form of a selection. */
 static char *escaped(const char *label, char *text, size_t size)
 {
 	const size_t n = strcspn(label, "=") + 1;
@@ -223,7 +224,7 @@ static char *escaped(const char *label, char *text, size_t size)
 	return text;
 }
 
-/* Ask for the job to be pinned once it ends: as one of the selection, or by all that it is. */
+/* Ask to pin the job at its end: as part of the given selection, or by all of its own labels. */
 static void pin(struct link *link, const struct options *o, int32_t pid, struct labels *l,
 	struct selection *s)
 {

@@ -25,14 +25,14 @@
 /* Columns that tables omit, for readability; --json, --csv and --raw have them. */
 static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
 
-/* Note that --loops and --sample, which choose between two bodies of a function, had nothing to choose. */
+/* Note that --loops and --sample had no effect: no function has two bodies to choose from. */
 static void say_if_no_choice(const struct options *o, const struct reply *r)
 {
 	bool of_bodies = reply_column(r, "counted_entries") >= 0 &&
 			 (!o->by || strcmp(o->by, "loop") == 0 || strcmp(o->by, "function") == 0);
 	if (o->chooses && r->n_rows > 0 && of_bodies && !has_two_bodies(r))
-		say_note("no function here has two bodies, so --loops and --sample have no effect; "
-			 "build the program with mperf-cc and MPERF_PASS=mode=clone");
+		say_note("no function of this program has two bodies, so --loops and --sample have "
+			 "no effect; build the program with mperf-cc and MPERF_PASS=mode=clone");
 }
 
 /* The first of two files, for a plot of both. */
@@ -67,7 +67,7 @@ static int run(const struct options *o, Mperf__Request *request, const char *con
 
 #define NS_PER_MS 1000000ll
 #define LIVE_MS 1000  /* the service writes its counts once a second at most */
-#define TAKEN_MS 1500 /* after which it has written what was sent to it, and may write again */
+#define TAKEN_MS 1500 /* by then it has written the counts it received, and may write again */
 
 /* Clear the screen, if there is one. */
 static void begin_frame(const struct options *o, unsigned n)
@@ -88,8 +88,8 @@ static void wait_until(int64_t realtime_ns)
 		nanosleep(&t, NULL);
 }
 
-/* Ask once, and set *since_ns for the next answer. On each request the service writes its counts and begins
- * another window, which starts after we asked. */
+/* Ask once, and set *since_ns for the next answer. On each request the service writes its counts
+ * and begins a new window, which starts after our request. */
 static int ask_live(
 	struct source *s, Mperf__Request *request, int64_t *since_ns, struct reply *reply)
 {
@@ -98,7 +98,7 @@ static int ask_live(
 	return source_ask(s, request, reply_take, reply);
 }
 
-/* Wait until then, or until the command ends; then also until the service has taken its last counts. Returns
+/* Wait until then, or until the command ends and the service has received its last counts. Returns
  * whether the command has ended. */
 static bool wait_for(struct workload *w, int64_t realtime_ns)
 {
@@ -133,7 +133,7 @@ static int show_frames(
 	}
 	int exit_status = ask_live(s, request, &since_ns, &before);
 	reply_clear(&before);
-	if (w->argv && exit_status == 0) { /* now the service begins a window for sure */
+	if (w->argv && exit_status == 0) { /* by now the service surely begins a new window */
 		wait_until(since_ns + TAKEN_MS * NS_PER_MS);
 		exit_status = ask_live(s, request, &since_ns, &before);
 		reply_clear(&before);
@@ -158,8 +158,7 @@ static int show_frames(
 	return exit_status;
 }
 
-/* Shows frames until the command has ended, or all of them were shown; releases the command, which was
- * forked and held, if there is one. */
+/* Release the command, if there is one, and show frames until it ends or all frames were shown. */
 typedef int live_frames(
 	struct source *, const struct options *, Mperf__Request *, struct workload *);
 

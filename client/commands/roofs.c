@@ -132,8 +132,7 @@ static int say_unread(const char *from, int r, const char *fault)
 		return EXIT_FAILED;
 	}
 	snprintf(what, sizeof(what), "cannot read %s%.300s%s: %s", from ? "'" : "",
-		from ? from : "the roofs that were kept", from ? "'" : "",
-		r < 0 ? strerror(-r) : fault);
+		from ? from : "the saved roofs", from ? "'" : "", r < 0 ? strerror(-r) : fault);
 	say_failure(what, r == ROOFS_NEWER ? "Update mperfctl"
 			  : from           ? "Name a file that `mperfctl roofs --json` wrote"
 					   : "Run `mperfctl roofs measure`");

@@ -48,7 +48,7 @@ static void write_word(const char *word, FILE *f)
 	fputs(quoted ? "'" : "", f);
 }
 
-/* Are the counts from before, so that they cannot be counted again? */
+/* Were the counts made earlier, so that we cannot measure again? */
 static bool is_kept(const struct options *o)
 {
 	return o->input || o->narrowing.since_ns || o->narrowing.until_ns;

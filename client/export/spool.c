@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* One array of rows for all threads, chained by thread: threads are many and rows uneven. */
+/* One array of rows for all threads, chained by thread: there are many threads, with uneven numbers
+ * of rows. */
 
 #include "client/export/spool.h"
 

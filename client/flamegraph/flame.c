@@ -219,7 +219,7 @@ static int append_node(struct flame *f, const struct site_key *key, uint32_t *re
 static int find_site(struct flame *f, const struct site_key *key, uint32_t *ret_index)
 {
 	struct site *site;
-	/* Deeper frames are charged to their caller: nobody could scroll to their box. */
+	/* Deeper frames are charged to their caller: their boxes would be too deep to scroll to. */
 	if (f->node[key->parent].depth == FLAME_DEPTH_MAX) {
 		*ret_index = key->parent;
 		return 0;

@@ -4,8 +4,8 @@
 /* A flame: the call tree, merged by name
  *
  * The daemon's tree has one node per call site; people want one box per function and caller.
- * Siblings of one name, module and kind are merged as they arrive, so that only the merged tree
- * is ever held.
+ * Siblings with the same name, module and kind are merged as they arrive, so only the merged tree
+ * is in memory.
  */
 
 #include <stdbool.h>

@@ -24,7 +24,7 @@
 #define LABEL_CHARACTERS_MIN 3
 #define LABEL_BYTES_MAX 4096 /* C++ can do worse, but nobody reads it */
 #define N_SHADES 4
-#define SAME_SHARE 0.001  /* of the whole: a smaller difference has no colour */
+#define SAME_SHARE 0.001  /* as a share of the whole: a smaller difference has no colour */
 #define HEADING_HEIGHT 44 /* of plain SVG, without a page around it */
 
 static const char body[] =
@@ -257,7 +257,7 @@ static void write_comparison(const struct drawing *d, FILE *out)
 	escape_markup(out, was);
 	fputs(" in ", out);
 	escape_markup(out, d->page->baseline);
-	fputs(". Red: the function itself has more of the whole than there, blue: less. Boxes that "
+	fputs(". Red: the function's own share is larger than there, blue: smaller. Boxes that "
 	      "had ",
 		out);
 	escape_markup(out, gone);

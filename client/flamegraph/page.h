@@ -26,7 +26,7 @@ struct flame_page {
 	const char *provenance; /* the line, escaped for terminals; may be NULL */
 	double counted;         /* the share of all samples that counts cover */
 	bool plain;             /* SVG alone */
-	const char *baseline;   /* what it is compared with; NULL: nothing */
+	const char *baseline;   /* name of the baseline; NULL: none */
 };
 
 /* Write a finished flame. *ret_cut is the number of omitted boxes. 0, or -EIO if writing to out

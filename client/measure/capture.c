@@ -57,8 +57,9 @@ static int take_answer(void *userdata, const Mperf__Answer *a)
 	}
 }
 
-/* Default rates, without -F. At 99 Hz a program of 0.4 s has 40 samples; the whole machine costs more and runs
- * longer, and where loops are counted samples only divide the time. */
+/* Default rates, without -F. At 99 Hz a program of 0.4 s has 40 samples, so one program gets a
+ * higher rate. Sampling the whole machine costs more and runs longer, and with counted loops
+ * samples only divide the time. */
 #define HZ_OF_SOME 999
 #define HZ_OF_ALL 99
 

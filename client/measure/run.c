@@ -162,7 +162,7 @@ static void say_instead(void *userdata, const Mperf__Failure *f)
 	say_failure(f->what, remedy);
 }
 
-/* mperfctl's exit status, from how the request and the command ended. */
+/* mperfctl's exit status, derived from the ends of the request and of the command. */
 static int settle(struct run *n, int r)
 {
 	if (n->not_run) {

@@ -19,7 +19,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* How far back queries of the store look unless --since: long enough to see why the machine has
+/* How far back queries of the store look without --since: long enough to see why the machine has
  * just been slow. */
 #define KEPT_NS (3600 * 1000000000ll)
 

@@ -14,8 +14,8 @@
 
 #define ROWS_DEFAULT 30
 
-/* Note the option as typed, for errors that name it. It is the word before, unless the value is a part
- * of that word. A long one is named in full. */
+/* Note the option as typed, for errors that name it: the previous word, unless the value is part of
+ * the same word. Long options are written in full. */
 static void note_typed(struct parse *p, const struct option_row *row, const char *arg)
 {
 	const struct argp_state *state = p->state;

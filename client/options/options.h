@@ -3,7 +3,7 @@
 
 /* Options: the command line as one struct
  *
- * Every command takes a subset of one table of options, so that the same letter means the same
+ * Every command takes a subset of one table of options, so a letter has the same meaning
  * everywhere. Strings are borrowed from argv.
  */
 

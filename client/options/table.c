@@ -14,7 +14,7 @@
 #define REPEATS_MAX 100000 /* the spread converges long before */
 #define ONE_IN_MAX 10000   /* the runtime's limit (runtime/select.h) */
 #define KEEP_MAX 4096      /* pins of a store (daemon/store/pin.h) */
-#define LOOKS_MAX 20       /* of a gate; each one more asks for more runs */
+#define LOOKS_MAX 20       /* looks of a gate; each further one needs more runs */
 #define LEVELS_MAX 16      /* of a tree; Intel's deepest has six */
 
 /* Offset of a member of struct options. It compiles only if the member has the type that `pointer`
@@ -34,7 +34,8 @@
 #define TIME(member) {.kind = OPTION_TIME, .field = FIELD(int64_t *, member)}
 #define LIST(list, n) {.kind = OPTION_LIST, LIST_FIELDS(list, n)}
 #define NAMES(list, n, noun) {.kind = OPTION_NAMES, LIST_FIELDS(list, n), .wants = noun}
-/* Kinds of one option: its function in value.c knows the member. OWN_NONE: it has no member. */
+/* Kinds for a single option: its function in value.c knows the member. OWN_NONE: it has no member.
+ * */
 #define OWN(of, member, ...) {.kind = of, .field = offsetof(struct options, member), __VA_ARGS__}
 #define OWN_NONE(of) {.kind = of, .field = OPTION_NO_FIELD}
 
@@ -55,14 +56,14 @@ const struct option_row option_rows[] = {
 	{R|S,     "event", 'e', "EVENT", LIST(sampling.event, sampling.n_events), "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
 	{S,       "per-hart", 0, NULL, FLAG(per_hart), "show the counts of each hart separately"},
 	{S,       "per-process", 0, NULL, FLAG(per_process), "show metrics for each process, counted along with its samples"},
-	{O,       "per-process", 0, NULL, FLAG(per_process), "with --from counters: one row and one point of the plot per process"},
+	{O,       "per-process", 0, NULL, FLAG(per_process), "with --from counters: show one row, and one point in the plot, per process"},
 	{S,       "per-cgroup", 0, NULL, FLAG(per_cgroup), "show metrics for each control group, counted along with its samples"},
 	{S,       "metrics", 'M', "NAME[,NAME]", METRICS, "count the events of these metrics, or groups of metrics, and print their values"},
 	{H,       "metrics", 'M', "NAME[,NAME]", METRICS, "show these metrics, or groups of metrics, for each row; their events are counted along with the samples, in a recording by its -M"},
 	{R,       "metrics", 'M', "NAME[,NAME]", METRICS, "count the events of these metrics, or groups of metrics, along with the samples: for hotspots -i, diff and topdown -i"},
 	{W,       "level", 'l', "LEVEL", NUMBER(levels, 1, LEVELS_MAX), "show this many levels of the tree (default: as many as can be counted at once)"},
 	{C|G,     "metrics", 'M', "NAME[,NAME]", METRICS, "also show how these metrics, or groups of metrics, changed in each row, if the recordings counted their events"},
-	{W,       "metrics", 'M', "NAME", METRICS, "the tree below this metric, or whose first level is this group (default: TopdownL1)"},
+	{W,       "metrics", 'M', "NAME", METRICS, "show the tree below this metric, or the tree whose first level is this group (default: TopdownL1)"},
 	{S,       "explain", 0, NULL, FLAG(explain), "also print the plan: which events are counted together, on which counters, and whether they take turns"},
 	{L,       "decode", 0, "RAW", STRING(decode, "a raw code, such as r22"), "print the fields of this raw code, such as r22 or 0x22, and their meaning on this machine's cores"},
 	{W,       "explain", 0, NULL, FLAG(explain), "also print each row's formula, inputs with their counts, passes, error and source"},
@@ -95,7 +96,7 @@ const struct option_row option_rows[] = {
 	{S,       "interval", 'I', "TIME", INTERVAL, "print the counts every TIME: 500ms, 2s; a number alone is in milliseconds"},
 	{T,       "interval", 'I', "TIME", INTERVAL, "time between frames, 100ms to 60s (default: 1s); a number alone is in milliseconds"},
 	{T|O|W,   NULL, 'd', "TIME", INTERVAL, "as -I, but a number alone is in seconds"},
-	{O,       "live", 0, NULL, FLAG(live), "keep showing what running programs, or CMD, reached since the last frame"},
+	{O,       "live", 0, NULL, FLAG(live), "keep showing the rates that running programs, or CMD, reached since the last frame"},
 	{O|W,     "interval", 'I', "TIME", INTERVAL, "with --live: time between frames, 1s to 60s (default: 1s); a number alone is in milliseconds"},
 	{B,       "live", 0, NULL, FLAG(live), "keep drawing the bandwidth of running programs, or CMD, over the last minute, or the last sixty intervals of -I"},
 	{W,       "live", 0, NULL, FLAG(live), "keep showing the tree for the time since the last frame"},
@@ -104,7 +105,7 @@ const struct option_row option_rows[] = {
 	{T,       "batch", 'b', NULL, FLAG(batch), "print frames as text, even on a terminal"},
 	{H|F|D|X, "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording"},
 	{W,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "show what this recording counted"},
-	{O,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording, or the file that a program wrote for MPERF_OUTPUT; of two, draw how loops moved from the first to the second"},
+	{O,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording, or the file that a program wrote for MPERF_OUTPUT; given two, draw how loops moved from the first to the second"},
 	{B|P,     "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
 	{M,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "show the roofs in this file, as --json wrote it"},
 	{M,       "quick", 0, NULL, FLAG(quick), "measure: only the most important roofs, in 10 s"},
@@ -113,15 +114,15 @@ const struct option_row option_rows[] = {
 	{O,       "by", 0, "WHAT", WORD(by, "loop function region thread"), "loop (default), function, region, thread"},
 	{P,       "by", 0, "WHAT", WORD(by, "region thread place wait loop function"), "region (default), thread, place, wait, loop, function"},
 	{O,       "ops", 0, "KIND", WORD(ops, "fp int sp dp"), "operations to count: fp (default), int, sp, dp"},
-	{O,       "from", 0, "SOURCE", WORD(from, "counts code counters"), "source of the figures, which are reported by loops of programs, read from machine code that samples fell on, or counted by the hardware for any program: counts (default), code, counters"},
+	{O,       "from", 0, "SOURCE", WORD(from, "counts code counters"), "source of the figures: counts (default; reported by instrumented programs), code (estimated from samples and machine code), counters (counted by the hardware, for any program)"},
 	{O,       "symfs", 0, "DIR", STRING(symfs, NULL), "with --from code: look for programs and libraries in DIR, by their path there or by name"},
-	{O,       "vector-bits", 0, "N", NUMBER(vector_bits, CODE_VECTOR_BITS_LEAST, CODE_VECTOR_BITS_MOST_RVV), "with --from code: bits of a vector register of SVE or RVV where the samples were taken"},
+	{O,       "vector-bits", 0, "N", NUMBER(vector_bits, CODE_VECTOR_BITS_LEAST, CODE_VECTOR_BITS_MOST_RVV), "with --from code: width in bits of the SVE or RVV vector registers of the machine that was sampled"},
 	{O,       "inclusive", 0, NULL, FLAG(inclusive), "include inner loops in the figures of each loop"},
 	{O,       "columns", 0, "NAME[,NAME]", NAMES(look.column, look.n_columns, "columns as in --csv, such as 'time_ns,gops', or all"), "columns of the table, by their names in --csv; all: every one (default: share, rates, operations per byte, error)"},
 	{O,       "notes", 0, NULL, FLAG(notes), "print all notes on the figures, and what the columns mean"},
 	{O,       "loops", 0, "GLOB[,GLOB]", NAMES(glob, n_globs, "functions, such as 'spmv*,bfs'"), "from now on count only functions with these names, and their loops (the program must be built with mode=clone)"},
 	{O,       "sample", 0, "N", NUMBER(one_in, 0, ONE_IN_MAX), "count 1 in N entries of the functions of --loops, or of all (1: each; 0: none)"},
-	{O,       "two-phase", 0, NULL, FLAG(two_phase), "run CMD three times: for time only, counting, and for time again, which gives the errors; refuse loops that ran differently"},
+	{O,       "two-phase", 0, NULL, FLAG(two_phase), "run CMD three times: for times, with counting, and for times again to estimate errors; leave out loops that ran differently"},
 	{B,       "interval", 'I', "TIME", INTERVAL, "split time into intervals of TIME, 100ms to 1h; a number alone is in milliseconds"},
 	{B,       "every", 0, "TIME", INTERVAL, "as --interval"},
 	{C|G,     "by", 0, "WHAT", WORD(by, "function module process cgroup line loop"), "function (default), module, process, cgroup, line, loop"},
@@ -258,9 +259,9 @@ const struct command_text *command_text(int command)
 	};
 	static const struct command_text parallel = {
 		.arguments = "[-i FILE | --pid N[,N] | -- CMD...]",
-		.says = "Show the parallel regions of OpenMP programs that run with LLVM's runtime "
-			"and libmperf-ompt.so, which CMD is given: the time of their threads, how "
-			"evenly they work, and what they wait for. Without -i and CMD, the "
+		.says = "Show the parallel regions of OpenMP programs: the time of their threads, "
+			"how evenly they work, and what they wait for. It needs LLVM's runtime and "
+			"libmperf-ompt.so, which CMD is given. Without -i and CMD, the "
 			"service's store is read (the last hour unless --since).",
 		.examples = "Examples:\n"
 			    "  mperfctl parallel -- ./program\n"
@@ -281,8 +282,8 @@ const struct command_text *command_text(int command)
 	static const struct command_text topdown = {
 		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
 		.says = "Show what share of the machine's slots did useful work, and what the "
-			"others were lost to, as a tree of the core's own metrics, with the worst "
-			"path marked and what to look at next.",
+			"others were lost to, as a tree of the core's own metrics. The worst path "
+			"is marked, with what to look at next.",
 		.examples = "Examples:\n"
 			    "  mperfctl topdown -- ./program\n"
 			    "  mperfctl topdown -l 1 --explain -a --for 10s\n"
@@ -332,9 +333,9 @@ const struct command_text *command_text(int command)
 	};
 	static const struct command_text roofs = {
 		.arguments = "[measure]",
-		.says = "Show what this machine can do at most: operations per second by precision "
-			"and vector unit, and bytes per second by level of memory. `measure` "
-			"measures them first, on all harts, and keeps them in your state folder.",
+		.says = "Show the limits of this machine: operations per second by precision and "
+			"vector unit, and bytes per second by level of memory. `measure` measures "
+			"them first, on all harts, and keeps them in your state folder.",
 		.examples = "Examples:\n"
 			    "  mperfctl roofs measure\n"
 			    "  mperfctl roofs measure --quick --json > roofs.json\n"
@@ -344,8 +345,9 @@ const struct command_text *command_text(int command)
 		.arguments =
 			"[run NAME -- CMD... | start NAME | end | pin SELECTION | unpin SELECTION "
 			"| list]",
-		.says = "Give labels to a command, or with start to all that a shell starts from "
-			"then on, so that samples can be asked for by job. pin keeps the samples "
+		.says = "Give labels to a command, or with start to everything that a shell starts "
+			"from then on, so that you can select samples by job. pin keeps the "
+			"samples "
 			"of "
 			"jobs in full beyond keep-windows. SELECTION is a job's name, or "
 			"KEY=VALUE[,KEY=VALUE...][,last=N]. Without arguments, list the jobs that "

@@ -293,7 +293,7 @@ static int take_call_graph(struct parse *p, const struct option_row *row, char *
 
 	if (!arg && state->next < state->argc && stack_kind(state->argv[state->next], &kind))
 		arg = state->argv[state->next++];
-	/* record -g dwrf -- CMD: the word is no command, which -- would follow */
+	/* record -g dwrf -- CMD: the word is not a command, since -- follows */
 	if (!arg && state->next + 1 < state->argc && state->argv[state->next][0] != '-' &&
 		strcmp(state->argv[state->next + 1], "--") == 0)
 		arg = state->argv[state->next];

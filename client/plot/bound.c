@@ -191,9 +191,9 @@ bool plot_set_dram_bend(const struct plot_set *s, double *ret_bend)
 	return true;
 }
 
-/* Near a roof: at least half of it. Below, a loop would spend less than half of its time at the roof, and
- * more on something else, which a higher roof would not shorten. Both rates are measured, so a tenth
- * above a level's roof is still that roof, and no longer the next one's. */
+/* Near a roof: at least half of it. Below that, a loop would spend less than half of its time at
+ * the roof, and more on something else, which a higher roof would not shorten. Both rates are
+ * measured, so up to a tenth above a level's roof still counts as that roof. */
 #define NEAR_LEAST 0.5
 #define NEAR_MOST 1.1
 
@@ -238,7 +238,8 @@ static void bind(struct plot_dot *d, const struct plot_set *s)
 	d->bound = PLOT_BOUND_UNKNOWN;
 	d->of_roof = -1;
 	bool is_asked =
-		d->gbytes >= 0 || plot_dot_has_place(d); /* else only by bytes from memory */
+		d->gbytes >= 0 || plot_dot_has_place(d); /* otherwise it is drawn only by bytes from
+							  * memory */
 	if (!s || !is_asked || !plot_set_zones(s, &memory, &compute))
 		return;
 	if (d->gops > 0 || d->gbytes > 0)

@@ -49,12 +49,13 @@ struct plot_roof {
 	char how[PLOT_HOW_BYTES]; /* how it was reached, and what disturbed it; "": not known */
 	char hart_kind[PLOT_NAME_BYTES]; /* "": all harts are alike */
 	double value, low, high;         /* GB/s, or operations per ns; the interval around it */
-	bool is_theoretical; /* by documents, which `how` names: drawn apart, and bounds nothing */
+	bool is_theoretical; /* a theoretical peak, from the document in `how`: drawn differently,
+			      * and bounds no loop */
 };
 
-/* The limit that keeps a loop from being faster, as far as intensity and being near a roof can say. */
+/* The limit of a loop's rate, as far as intensity and nearness to a roof can tell. */
 enum plot_bound {
-	PLOT_BOUND_UNKNOWN, /* also of loops that are far below all roofs */
+	PLOT_BOUND_UNKNOWN, /* includes loops that are far below all roofs */
 	PLOT_BOUND_MEMORY,  /* even if all its data came from the nearest cache */
 	PLOT_BOUND_BOTH,    /* depends on the cache that its data come from */
 	PLOT_BOUND_COMPUTE, /* even if all its data came from memory */
@@ -63,7 +64,7 @@ enum plot_bound {
 /* "memory", "both", "compute"; NULL: unknown. Static. */
 const char *plot_bound_text(enum plot_bound bound);
 
-/* A loop (or function, region, thread). Numbers are finite, and negative where they are not known. */
+/* A loop (or function, region, thread). Numbers are finite; negative: not known. */
 struct plot_dot {
 	const char *name, *source; /* borrowed; source may be NULL */
 	double ops_per_byte, gops, gbytes;
@@ -88,7 +89,8 @@ struct plot {
 	size_t n_runs;
 	struct plot_roof *roof;
 	size_t n_roofs;
-	const char *no_roofs; /* why none was measured, and what to do; NULL: some were */
+	const char *no_roofs; /* the reason why no roofs were measured, and what to do; NULL: some
+			       * were measured */
 	const char *whose;    /* a sentence: who keeps them, and when they were measured; or NULL */
 	const char *
 		disturbed; /* a sentence: what disturbed measuring them; they may be too low; or NULL */
@@ -100,11 +102,12 @@ struct plot {
 	bool dram_only;  /* dots have bytes from memory alone: roofs of caches are left out */
 };
 
-/* Can it be drawn on logarithmic axes by the bytes that it asks for? */
+/* Can it be drawn on logarithmic axes by requested bytes? */
 bool plot_dot_has_place(const struct plot_dot *d);
 /* Can it be drawn by the bytes that came from memory? */
 bool plot_dot_has_dram_place(const struct plot_dot *d);
 /* Can it be drawn by either? */
 bool plot_dot_is_drawn(const struct plot_dot *d);
-/* The intensity by which it is drawn and named: of the bytes that it asks for, else of those from memory. */
+/* The intensity by which it is drawn and named: by requested bytes, or else by bytes from memory.
+ * */
 double plot_dot_intensity(const struct plot_dot *d);

@@ -77,7 +77,7 @@ static void write_along(const struct svg_drawing *d, const struct plot_line *l, 
 	}
 }
 
-/* Names of peaks stand in the right margin, pushed down where they would overlap. */
+/* Names of peaks are in the right margin, moved down if they would overlap. */
 static void write_beside(
 	const struct svg_drawing *d, const struct plot_line *l, const char *text, double *last)
 {
@@ -149,7 +149,7 @@ static void write_zones(const struct svg_drawing *d, const struct plot_set *s)
 	write_zone(d, b, svg_x(1), PLOT_BOUND_COMPUTE, "computing bounds");
 }
 
-/* Write the ends of a set's zones, by which the script shows another set. */
+/* Write the ends of a set's zones, for the script that switches to it. */
 static void write_set(const struct svg_drawing *d, size_t i)
 {
 	const struct plot_set *s = &d->sets->set[i];

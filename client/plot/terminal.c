@@ -69,7 +69,7 @@ static size_t cell_of(const struct sheet *s, double intensity, double gops)
 	return row * s->columns + column;
 }
 
-/* Write a name where no other text is, nor right beside it. */
+/* Write a name if its place, and the cells next to it, are free of text. */
 static bool put_name(struct sheet *s, long column, long row, const char *name)
 {
 	long n = (long)strlen(name);
@@ -198,8 +198,8 @@ static void draw_dram(struct sheet *s, const struct plot_dot *d)
 	draw_way(s, d->ops_per_byte, d->gops, d->ops_per_dram_byte, d->gops);
 }
 
-/* Loops of the last run get letters; those of the run before are small circles, joined to where they
- * are now. */
+/* Loops of the last run get letters; those of the first run are small circles, joined to their new
+ * places. */
 static void draw_dots(struct sheet *s, char *mark)
 {
 	const struct plot *p = s->plot;

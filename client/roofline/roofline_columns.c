@@ -8,7 +8,7 @@
 
 #include "client/roofline/roofline_print.h"
 
-#define ROOFS_WIDTH 94        /* of a terminal with room for all columns that stand here */
+#define ROOFS_WIDTH 94        /* width of a terminal with room for all columns below */
 #define EVENT_COLUMN "event_" /* events counted in regions */
 
 static const char *const keys[] = {"program", "function", "region", "comm", "pid", "tid", "harts",
@@ -21,7 +21,7 @@ static const char *const own[] = {"share_self", "gops_self", "gbytes_self", "ops
 static const char *const all[] = {"share", "gops", "gbytes", "ops_per_byte", "of_roof", "bound_by",
 	"cost_measured", "cost_measured_error", "error", "dram_gbytes", "ops_per_dram_byte",
 	"of_dram_roof", "ipc", "refused", NULL};
-/* Read and written apart, as Examem's figures have them. */
+/* Read and written bytes separately, as in Examem's figures. */
 static const char *const all_of_regions[] = {"share", "gops", "gbytes", "gbytes_read",
 	"gbytes_written", "ops_per_byte", "of_roof", "bound_by", "cost_measured",
 	"cost_measured_error", "error", "measured_entries", "dram_gbytes", "ops_per_dram_byte",
@@ -83,8 +83,8 @@ static void leave_out(struct roofline_columns *c, const char *name)
 	c->name[n] = NULL;
 }
 
-/* The columns about roofs make a table wider than the usual terminal. A narrow one omits the error,
- * and where loops have letters also bytes per second, which the plot shows. */
+/* With the roof columns, a table is wider than the usual terminal. On a narrow one, omit the error
+ * and, if loops have letters, bytes per second, which the plot shows. */
 static void fit(struct roofline_columns *c, const struct reply *r, bool has_own, size_t width)
 {
 	if (width == 0 || width >= ROOFS_WIDTH || reply_column(r, "of_roof") < 0)

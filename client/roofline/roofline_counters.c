@@ -112,9 +112,8 @@ static int add_notes(const struct options *o, const struct reply *from, struct r
 				     : "Rates are per second of CPU time: what one hart reached.");
 	if (!o->ops || strcmp(o->ops, "fp") == 0)
 		if (!is_known(r, "dp_share"))
-			note[n++] = (char *)"Which precision the operations have was not counted: "
-					    "they are "
-					    "compared with roofs of double precision.";
+			note[n++] = (char *)"The precision of the operations was not counted: they "
+					    "are compared with double-precision roofs.";
 	const Mperf__Provenance *p = from->provenance;
 	for (size_t i = 0; p && i < p->n_note && n < NOTES_MAX; i++)
 		note[n++] = p->note[i];

@@ -21,8 +21,7 @@
 
 #define NOTES_SHOWN 2 /* lines below a table, unless --notes */
 
-/* Series draw one line per thread for people: a row per thread and stretch of time would not
- * fit. */
+/* A series shows people one line per thread, since a row per thread and interval would not fit. */
 static bool is_series(const struct showing *s)
 {
 	return s->stretch_ms > 0 && !s->o->look.raw && reply_column(s->reply, "time") >= 0;
@@ -38,8 +37,8 @@ static int print_series(const struct showing *s, size_t width, FILE *f)
 	return series_print(s->reply, &look, f);
 }
 
-/* Notes below the table: all with --notes; else as many as two lines hold, the second of which says
- * how many more there are. */
+/* Notes below the table: all with --notes; otherwise two lines, the second with the number of
+ * further notes. */
 static void print_notes(const struct showing *s, FILE *f)
 {
 	const Mperf__Provenance *p = s->reply->provenance;
@@ -129,7 +128,7 @@ static void say_silent(pid_t pid)
 			pid);
 }
 
-/* Why there may be no row, and what to do about it. */
+/* Possible reasons for an empty table, and what to do. */
 static void say_nothing(const struct options *o)
 {
 	if (o->input)
@@ -160,7 +159,7 @@ static int print(const struct showing *s, const struct roofline_plot *plot)
 	return print_close_answer(&p, r);
 }
 
-/* Blocks have no roofs: what they count was not timed. */
+/* Blocks have no roofs, since their counts were not timed. */
 static int make_plot(const struct showing *s, struct roofline_plot *plot)
 {
 	const struct reply *runs[PLOT_RUNS_MAX] = {s->reply};

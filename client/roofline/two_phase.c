@@ -44,7 +44,7 @@ struct pair {
 	size_t first, second;
 	double time_ns, counting_ns; /* of the first and the second run; negative: not known */
 	double again_ns; /* of the third run, if it was entered as often; negative: not known */
-	char refused[REFUSED_BYTES]; /* why they are not combined; "" if they are */
+	char refused[REFUSED_BYTES]; /* the reason why they are not combined; "" if they are */
 };
 
 static double number(const struct reply *r, size_t row, const char *name)
@@ -92,7 +92,8 @@ static double error_of(const struct pair *p)
 	return fabs(p->time_ns - p->again_ns) / M_SQRT2 / p->time_ns;
 }
 
-/* The standard error of the cost: both times are as uncertain as the first; negative: not known. */
+/* The standard error of the cost, assuming the error of the first run's time for both times;
+ * negative: not known. */
 static double cost_error_of(const struct pair *p)
 {
 	double error = *p->refused || p->counting_ns < 0 ? -1 : error_of(p);
@@ -200,7 +201,7 @@ static size_t find_row(const struct sorted *s, const struct reply *other, size_t
 	return NO_ROW;
 }
 
-/* An inner loop of a function in two bodies: the first run does not see it. */
+/* Is it an inner loop of a function with two bodies, which the first run does not count? */
 static bool is_inside(const struct reply *r, size_t row)
 {
 	const char *nest = reply_text(r, row, reply_column(r, "nest"));
@@ -249,7 +250,7 @@ static int make_pairs(
 	return 0;
 }
 
-/* Times of the third run, of what it entered as often as the first. 0, -ENOMEM. */
+/* Add times of the third run to rows that it entered as often as the first run. 0, -ENOMEM. */
 static int add_again(const struct combining *c, struct pair *pairs, size_t n)
 {
 	struct sorted again;
@@ -366,9 +367,8 @@ static int run_once(
 static int add_notes(struct reply *both, const Mperf__Provenance *from, size_t n_different)
 {
 	char different[REFUSED_BYTES];
-	char *notes[NOTES_MAX] = {
-		"Times are from the first run, counts from the second, errors from a third that "
-		"equals the first."};
+	char *notes[NOTES_MAX] = {"Times are from the first run, counts from the second, errors "
+				  "from a third run like the first."};
 	size_t n = 1;
 	if (n_different > 0) {
 		snprintf(different, sizeof(different),

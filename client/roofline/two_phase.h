@@ -16,7 +16,7 @@
  * mperfctl's exit status: EXIT_DIFFERENT if something ran differently. */
 int two_phase(const struct options *o, Mperf__Request *request);
 
-/* Has any function or loop of that answer a body that does not count? */
+/* Does any function or loop of the answer have two bodies? */
 bool has_two_bodies(const struct reply *r);
 
 /* Pass the choices of --loops, and one_in as of --sample, to the next command (MPERF_LOOPS, MPERF_SAMPLE). 0, or

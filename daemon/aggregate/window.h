@@ -35,7 +35,7 @@ struct stack_tree {
 	uint32_t n_nodes, size;
 	/* stacks that did not fit and kept only their leaf: LOSS_STACK_TRUNCATED */
 	uint64_t n_refused;
-	uid_t uid; /* whose the stack is that is looked up next: new nodes are charged to it */
+	uid_t uid; /* the user of the next stack: new nodes are charged to it */
 	struct quota of;
 	/* set by the owner: memory that several trees share, in bytes (POOL_BYTES_MAX), and who has
 	 * this one; NULL: none */
@@ -89,9 +89,9 @@ struct window {
 	struct window_row *rows;   /* the first; continue with hh.next */
 	uint32_t n_rows;
 	uint64_t n_samples;
-	struct loop_window loops; /* what instrumented programs counted; its owner adds */
-	/* as in struct stack_tree; a window that is full by it cannot be flushed to make room for
-	 * others */
+	struct loop_window loops; /* counts of instrumented programs; its owner adds them */
+	/* as in struct stack_tree; flushing a window that this limit fills makes no room for others
+	 * */
 	struct quota *pool;
 	uid_t pool_uid;
 	/* the rest is window.c's */

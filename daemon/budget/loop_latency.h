@@ -16,7 +16,7 @@
 /* The longest turn that a client or a program may cause, whatever it sends. */
 #define TURN_NS_MAX 50000000u
 
-/* Work that may be longer is done in slices of this, of the thread's own time; between two steps of it: */
+/* Longer work is done in slices of this much of the thread's own time; check between two steps: */
 #define SLICE_NS 5000000u
 static inline uint64_t slice_begin(void)
 {
@@ -27,13 +27,14 @@ static inline bool slice_is_over(uint64_t until_ns)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) >= until_ns;
 }
 
-/* A slice of steps that others may keep waiting, as perf_event_open(2) of a task in an exec: over by the clock, too. */
+/* A slice whose steps may block, such as perf_event_open(2) of a task in an exec: wall time ends
+ * it, too. */
 #define SLICE_WAITS_NS 20000000u
 struct slice {
 	uint64_t until_ns; /* of the thread's own time */
 	uint64_t began_ns; /* CLOCK_MONOTONIC */
 	uint64_t ran_ns;   /* the thread's own time, then */
-	uint64_t n_sleeps; /* how often it had given up its processor, then */
+	uint64_t n_sleeps; /* how often it had given up the CPU, then */
 };
 struct slice slice_of_waits(void);
 bool slice_of_waits_is_over(const struct slice *s);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Every two seconds rates are taken and priced, and the governor decides. What the kernel does is
- * known per hart; what our processes do is charged to all harts alike, since they run anywhere. The
- * budget is for always-on sampling: the time of the loop for clients is not in it, and while a client
- * has raised the rate, samples count as if it had not, and our own CPU as it was before.
+/* Every two seconds we take rates, multiply them by the measured costs, and let the governor
+ * decide. The kernel's work is known per hart; the time of our processes is divided equally over
+ * all harts, since they run anywhere. The budget is for always-on sampling: it excludes the loop's
+ * time for clients. While a client has raised the rate, samples count at the always-on rate, and
+ * our own CPU time as before.
  */
 
 #include "daemon/budget/overhead.h"
@@ -20,15 +21,15 @@
 #include "proto/base/memory.h"
 
 #define PPM 1e6
-/* Between two steps of a measurement, which take 3 ms: until the first figures are there, and
- * then. Other harts are taken to cost what the first does, so there is time: 10 s, less if there
- * are many harts. */
+/* Time between two steps of a measurement, which take 3 ms each: until the first figures are known,
+ * and afterwards. Until the other harts are measured, they are assumed to cost the same as the
+ * first, so there is time: 10 s, less with many harts. */
 #define MEASURE_SOON_NS 50000000u
 #define MEASURE_NS 10000000000u
 #define MEASURE_NS_MIN 1000000000u
 #define MEASURE_AGAIN_NS 3600000000000u
 #define MEASURE_RETRY_NS 10000000000u
-/* A tick with fewer records says little of the price of one. */
+/* A tick with fewer records is not used to find the cost of one. */
 #define PRICED_RECORDS_MIN 200
 #define SAY_NS 60000000000u /* at most one line in this time */
 
@@ -48,7 +49,7 @@ int overhead_new(const struct overhead_options *o, struct overhead **ret_overhea
 	void *shared =
 		mmap(NULL, PRICES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	h->price = shared == MAP_FAILED ? NULL : shared;
-	if (o->brief) /* it may be over before a second tick */
+	if (o->brief) /* it may end before a second tick */
 		h->governor.n_over = GOVERNOR_OVER_TICKS - 1;
 	*ret_overhead = h;
 	return 0;
@@ -83,7 +84,7 @@ struct overhead *overhead_free(struct overhead *h)
 	return NULL;
 }
 
-/* A walk is new, or the first. */
+/* There is a new walk. */
 static int follow_walk(struct overhead *h, const struct walk *w)
 {
 	if (h->walk == w)
@@ -109,7 +110,7 @@ static int follow_walk(struct overhead *h, const struct walk *w)
 
 /* --- measuring -------------------------------------------------------------------------------- */
 
-/* Harts that were not measured yet cost what others of their rung do. */
+/* Until a hart is measured, use the costs of another hart with the same rung. */
 static void share_cost(struct overhead *h, const struct sampler *s, int from)
 {
 	for (int i = 0; i < h->n_harts; i++)
@@ -138,8 +139,8 @@ static uint64_t pace_ns(const struct overhead *h, bool soon)
 	return each_ns > MEASURE_NS_MIN ? each_ns : MEASURE_NS_MIN;
 }
 
-/* Measure harts that have no price yet. A measurement that fails for want of descriptors or memory
- * begins again later: others need these more. */
+/* Measure harts without known costs. If a measurement fails for lack of descriptors or memory, it
+ * is repeated later, since other work needs these more. */
 static void measure(struct overhead *h, struct sampler *s, bool raised, uint64_t now_ns)
 {
 	struct cost_measure *m = &h->measure;
@@ -173,7 +174,7 @@ static void measure(struct overhead *h, struct sampler *s, bool raised, uint64_t
 
 /* --- rates ------------------------------------------------------------------------------------ */
 
-/* Not opened: no switches are known there, and it is tried again at the next tick. */
+/* If it does not open, the hart's switches are not known, and the next tick tries again. */
 static void open_switches(struct overhead *h, struct overhead_hart *to, int hart)
 {
 	const struct kernel *k = h->o.kernel;
@@ -220,7 +221,7 @@ static double switch_price(const struct overhead_hart *hart, const struct plan *
 	return is_cut(p) ? cost_of_switch(&hart->cost, p->summed) : 0;
 }
 
-/* Price the samples and switches of that hart over dt_ns. */
+/* Compute the cost of that hart's samples and switches over dt_ns. */
 static void price_hart(struct overhead *h, const struct walk *w, int i, double dt_ns)
 {
 	struct overhead_hart *hart = &h->hart[i];
@@ -267,7 +268,7 @@ static struct overhead_own *take_own(struct overhead *h, const struct walk *w, u
 	return own;
 }
 
-/* The least that a record ever cost our processes is nearest to what one more costs. */
+/* The lowest cost of a record so far is the best estimate of the cost of one more. */
 static void price_record(
 	struct overhead *h, const struct sampler *s, const struct overhead_own *own)
 {
@@ -279,12 +280,12 @@ static void price_record(
 	}
 	n *= (double)own->time_ns / NS_PER_S;
 	double each_ns = n >= PRICED_RECORDS_MIN && !h->measured_now ? (double)own->own_ns / n : 0;
-	h->measured_now = false; /* which is our own CPU, too */
+	h->measured_now = false; /* that is CPU time of ours, too */
 	if (each_ns > 0 && (h->record_ns <= 0 || each_ns < h->record_ns))
 		h->record_ns = each_ns;
 }
 
-/* In µs; once the price is known. */
+/* In µs; once the cost is known. */
 static double early_cost(struct overhead_hart *hart, const struct plan *p)
 {
 	if (!is_priced(&hart->cost))
@@ -295,7 +296,7 @@ static double early_cost(struct overhead_hart *hart, const struct plan *p)
 	return ns / 1e3;
 }
 
-/* Is the hart's price known, as far as it can be? Events that the kernel refuses have no price. */
+/* Are the hart's costs known, as far as possible? Events that the kernel refuses have none. */
 static bool is_known(const struct overhead_hart *hart)
 {
 	return hart->measured || is_priced(&hart->cost);
@@ -309,8 +310,8 @@ static bool all_known(const struct overhead *h, const struct sampler *s)
 	return true;
 }
 
-/* Into the store, with the losses: whole microseconds of each hart. Of a brief walk that ends before
- * all of it is known, nothing: a part would be taken for the whole. */
+/* Store the cost with the losses, in whole microseconds of each hart. If a brief walk ends before
+ * its costs are known, store nothing, since a partial figure would look complete. */
 static void count_cost(struct overhead *h, struct sampler *s, const struct overhead_own *own)
 {
 	double own_us =
@@ -332,7 +333,7 @@ static void count_cost(struct overhead *h, struct sampler *s, const struct overh
 
 /* --- the budget ------------------------------------------------------------------------------- */
 
-/* Our processes' part of one hart's time, of the ticks that count; 0: too few do. */
+/* Our processes' share of one hart's time, over the ticks that count; 0: too few count. */
 static double own_of_budget(const struct overhead *h)
 {
 	double own_ns = 0, time_ns = 0;
@@ -369,7 +370,7 @@ static struct governor_hart load_of(const struct overhead *h, const struct sampl
 	};
 }
 
-/* Our processes' part of each hart's time, as their records cost. */
+/* Our processes' share of each hart's time, computed from the cost of a record. */
 static double own_by_records(const struct overhead *h, double records)
 {
 	return records * h->record_ns / NS_PER_S / n_open(h, h->walk->sampler);
@@ -411,7 +412,7 @@ static void say_step(struct overhead *h, uint64_t now_ns)
 	if (!h->o.say || g->step == h->said || now_ns < h->next_say_ns)
 		return;
 	if (g->step == STEP_ALL)
-		snprintf(text, sizeof(text), "nothing is given up any longer to limit overhead");
+		snprintf(text, sizeof(text), "overhead no longer limits sampling");
 	else
 		snprintf(text, sizeof(text), "to keep overhead within %g %%: %s%s%s",
 			h->o.conf->overhead_ppm / 1e4, effort_says(&g->effort, says),
@@ -422,7 +423,7 @@ static void say_step(struct overhead *h, uint64_t now_ns)
 	h->o.say(h->o.userdata, LOG_NOTICE, text);
 }
 
-/* Cut counts on each hart by the way that costs less there. 0; OVERHEAD_STEPPED: one changed; -errno. */
+/* Cut counts on each hart in the cheaper way. 0; OVERHEAD_STEPPED: one changed; -errno. */
 static int choose_cut(struct overhead *h, struct walk *w)
 {
 	int r = 0;
@@ -434,7 +435,7 @@ static int choose_cut(struct overhead *h, struct walk *w)
 		bool sums = cost_prefers_sums(&h->hart[i].cost);
 		if (sums == sampler_prefers_sums(w->sampler, i))
 			continue;
-		/* records of events that are closed now could not be read later */
+		/* records of events that are about to be closed could not be read later */
 		if (!changed)
 			r = walk_catch_up(w, h->o.kernel->now_ns(h->o.kernel->userdata));
 		if (r == 0)
@@ -527,7 +528,7 @@ uint32_t overhead_rate(const struct overhead *h)
 	return governor_rate(h->governor.step, h->o.conf->rate);
 }
 
-/* Load of a hart by its plan in force, whatever was given up for always-on sampling. */
+/* The hart's load by its current plan, regardless of what always-on sampling has given up. */
 static struct governor_hart load_in_force(const struct overhead *h, const struct sampler *s, int i)
 {
 	const struct plan *p = &s->plan[i];
@@ -556,7 +557,7 @@ bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_
 	for (int i = 0; hart && s && i < h->n_harts; i++)
 		if (is_open(s, i))
 			hart[n++] = load_in_force(h, s, i);
-	if (n == 0) /* also without memory: at the next tick, then */
+	if (n == 0) /* even without memory; the next tick tries again */
 		return false;
 	struct governor_load load = {
 		.budget = held->ppm / PPM,
@@ -566,7 +567,7 @@ bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_
 		.hart = hart,
 		.n_harts = n,
 	};
-	/* Our own CPU at the always-on rate, and what records beyond it cost. */
+	/* Our own CPU time at the always-on rate, and the cost of records beyond it. */
 	double always = governor_records(&load, STEP_RATE_8), own = own_of_budget(h) / n;
 	double more = governor_records(&load, held->governor.step) - always;
 	load.own = own > 0 ? own + own_by_records(h, more) : own_by_records(h, always + more);

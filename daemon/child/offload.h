@@ -4,7 +4,8 @@
 /* Offload: work done in a child process
  *
  * A forked child does work that may take longer than a few milliseconds (a query over a week, a
- * roll-up). It has only copies: no perf event, no socket, no capability, limited memory and time.
+ * roll-up). It has only copies of our memory: no perf event, no socket, no capability, limited
+ * memory and time.
  */
 
 #include <sys/types.h>

@@ -5,9 +5,9 @@
 #include <llvm-c/Target.h>
 #include <string.h>
 
-/* Features are all that LLVM can print: a file says what it was built for, but a library may have
- * faster code for others in it. x86-64 needs none. Those of RISC-V are named, since "all" has some
- * that are encoded alike. */
+/* Enable all features that LLVM can print: a file says which CPU it was built for, but a library
+ * may also have faster code for others. x86-64 needs none. RISC-V's are listed, since "all"
+ * includes some with equal encodings. */
 static const struct {
 	const char *triple, *features;
 } isas[N_ISAS] = {
@@ -26,7 +26,7 @@ int disassembler_open(struct disassembler **ret_disassembler, enum isa isa)
 		isas[isa].triple, "", isas[isa].features, NULL, 0, NULL, NULL);
 	if (!d)
 		return 1;
-	if (isa == ISA_X86_64) /* Intel's syntax, which says how wide memory is */
+	if (isa == ISA_X86_64) /* Intel's syntax, which shows the width of memory operands */
 		LLVMSetDisasmOptions(d, LLVMDisassembler_Option_AsmPrinterVariant);
 	*ret_disassembler = (struct disassembler *)d;
 	return 0;

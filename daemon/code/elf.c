@@ -78,7 +78,7 @@ static int add_symbols(struct code_file *f, Elf_Data *data)
 
 /* --- .eh_frame -------------------------------------------------------------------------------- */
 
-/* How its CIE says that addresses are written. Source: Linux Standard Base Core 5.0, 10.6. */
+/* The encoding of addresses, from its CIE. Source: Linux Standard Base Core 5.0, 10.6. */
 static bool encoding_of(const Dwarf_CIE *cie, uint8_t *ret_encoding)
 {
 	const uint8_t *at = cie->augmentation_data;
@@ -187,7 +187,7 @@ static int compare(const void *a, const void *b)
 	return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Sort them; of those that begin together, only the longest stays. */
+/* Sort them; of functions with the same start, keep only the longest. */
 static void sort(struct code_file *f)
 {
 	uint32_t n = 0;

@@ -10,7 +10,7 @@
 #include "daemon/code/estimate.h"
 #include "proto/base/memory.h"
 
-/* A function longer than this is a table, or somebody's joke: generated parsers have 1 MB. */
+/* A function longer than this is a table, or an attack: generated parsers have 1 MB. */
 #define FUNCTION_BYTES_MAX (4u << 20)
 
 static int compare_samples(const void *a, const void *b)
@@ -76,7 +76,7 @@ static int take_function(struct reading *g, const struct code_function *function
 	return r;
 }
 
-/* Samples of one function stand together. */
+/* Samples of one function are adjacent. */
 static int take_samples(struct reading *g, const struct code_sample *sample, uint32_t n)
 {
 	int r = 0;

@@ -59,7 +59,7 @@ static int check_machines(const struct compare_sides *s, struct query_error *err
 		return query_fail(error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			s->is_gate ? "Use mperfctl diff, which shows two machines side by side."
 				   : "Put recordings of one machine on each side.",
-			"'%s' is of a machine with instruction set %s, and '%s' with %s",
+			"'%s' is from a machine with instruction set %s, '%s' from one with %s",
 			s->name[first], a.arch, s->name[i], b.arch);
 	}
 	return 0;
@@ -86,14 +86,14 @@ static int check_sources(const struct compare_sides *s, struct query_error *erro
 		else if (run.ns <= 0 && !gather_is_by_loop(s->gather))
 			r = query_fail(error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 				"Record both sides by time: with -F, not -c.",
-				"'%s' was sampled by occurrences of %s, which stand for no time",
+				"'%s' was sampled by occurrences of %s, which do not measure time",
 				s->name[i], run.event);
 		else if (!is_side_by_side(s) && strcmp(run.event, first.event) != 0)
 			r = query_fail(error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 				s->is_gate ? "Record both sides on the same machine, or with the "
 					     "same -e."
-					   : "Record both sides with the same -e, or compare "
-					     "shares alone: --side-by-side.",
+					   : "Record both sides with the same -e, or compare only "
+					     "shares: --side-by-side.",
 				"'%s' was sampled by %s and '%s' by %s, so their samples mean "
 				"different things",
 				s->name[0], first.event, s->name[i], run.event);

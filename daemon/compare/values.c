@@ -217,10 +217,10 @@ bool compare_value_note(const struct gather *g, size_t n_runs, size_t i, char *t
 		if (have == n_runs || gather_is_by_loop(g) || i-- > 0)
 			continue;
 		if (have == 0)
-			snprintf(text, bytes, "No run counted what %.80s needs: it is n/a",
+			snprintf(text, bytes, "%.80s is n/a, since no run counted its events",
 				c[k].name);
 		else
-			snprintf(text, bytes, "%zu of %zu runs did not count what %.80s needs",
+			snprintf(text, bytes, "%zu of %zu runs did not count the events of %.80s",
 				n_runs - have, n_runs, c[k].name);
 		return true;
 	}

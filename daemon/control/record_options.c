@@ -140,7 +140,7 @@ static int read_period(struct request *q, const Mperf__RecordRequest *m,
 	if (m->period && (m->n_event == 0 || m->n_metric > 0))
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			       "Name one with -e, without -M.",
-			       "a period is of events that are named")
+			       "a period needs an event given by name")
 			       ?: 1;
 	if (m->period > SAMPLER_PERIOD_MAX)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Give less with -c.",

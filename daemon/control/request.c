@@ -41,7 +41,7 @@ static int check_event(struct request *q, const struct event *e)
 		return 0;
 	if (is_probe(e) && p->uid != 0) {
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED, "Run mperfctl as root.",
-			"the service places no probes for its users: '%s'", e->name);
+			"the service creates no probes for its users: '%s'", e->name);
 	} else if (watches_all && !p->sees_all) {
 		snprintf(what, sizeof(what), "the event '%s' shows more than your own processes",
 			e->name);
@@ -112,8 +112,8 @@ int request_refuse_group(struct request *q, const char *what)
 	char remedy[128 + 2 * CONF_TEXT_BYTES];
 	if (conf && *conf->group && q->peer->options->group_known)
 		snprintf(remedy, sizeof(remedy),
-			"Join the group %s, which sees everybody's processes (usermod -aG %s "
-			"USER, then log in again).",
+			"Join the group %s, which may see all processes (usermod -aG %s USER, then "
+			"log in again).",
 			conf->group, conf->group);
 	else if (conf && *conf->group)
 		snprintf(remedy, sizeof(remedy),
@@ -167,10 +167,9 @@ static int refuse_gone(struct request *q, int32_t pid)
 static int refuse_silent(struct request *q, int32_t pid)
 {
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
-		"Try again: it, or another process of that user, does not answer (a file system "
-		"that "
-		"hangs).",
-		"it cannot be told whose process %d is", pid);
+		"Try again: it, or another process of that user, does not respond (perhaps its "
+		"file system hangs).",
+		"the owner of process %d cannot be found out", pid);
 }
 
 /* Refuse a pid, by whose it seems to be: another user is named; a process that runs as the peer has
@@ -184,7 +183,7 @@ static int refuse_pid(struct request *q, int32_t pid)
 		return refuse_gone(q, pid);
 	if (st.st_uid == q->peer->uid)
 		snprintf(what, sizeof(what),
-			"process %d runs as you, but has rights of its own (from setuid or the "
+			"process %d runs as you, but has additional rights (from setuid or the "
 			"like) or hides its memory",
 			pid);
 	else if (st.st_uid == 0)

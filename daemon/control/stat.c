@@ -223,7 +223,7 @@ static bool say_shared(const struct stat_parts *parts, char *text, size_t n)
 	if (!name || !unit_part_text(least, part))
 		return false;
 	snprintf(text, n,
-		"counts are scaled: another profiler uses counters, or you asked for more events "
+		"counts are scaled: another profiler uses counters, or you requested more events "
 		"than there are counters; %s was counted %s of the time",
 		name, part);
 	return true;

@@ -127,7 +127,7 @@ static int answer_trees(struct counted *c, const struct stored_wish *wish, const
 		r = query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			c->of_samples ? "Record the events of the metric, as siblings of the event "
 					"that samples: `mperfctl hotspots -M METRIC -- CMD`"
-				      : "Leave out -l and -M for all that was counted",
+				      : "Leave out -l and -M to see everything that was counted",
 			"%s", *why.error.text ? why.error.text : "nothing was counted");
 	else if (r >= 0)
 		r = send_trees(tree, n, c, why.note, to);

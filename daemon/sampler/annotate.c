@@ -126,8 +126,8 @@ static void annotate_leader(struct annotating *a)
 		return;
 	plain(&a->plan->leader, name);
 	if (!a->q->user_only && !a->plan->user_only)
-		add(a, -1, "%s on %s counts %s alone: samples do not cover other time", name,
-			a->who, mode);
+		add(a, -1, "%s on %s counts only %s: samples do not cover other time", name, a->who,
+			mode);
 	for (int i = 0; i < a->q->events->n_events; i++) {
 		const struct event *e = &a->q->events->event[i];
 		bool filtered = e->exclude_kernel && !a->platform->fixed_unfiltered;
@@ -135,7 +135,7 @@ static void annotate_leader(struct annotating *a)
 			continue;
 		add(a, i,
 			"IPC mixes modes on %s: cycles and instructions count every mode, their "
-			"leader %s counts %s alone",
+			"leader %s counts only %s",
 			a->who, name, mode);
 		return;
 	}

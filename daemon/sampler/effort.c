@@ -112,8 +112,8 @@ void effort_reduce(const struct sampler *s, int hart, struct plan *p)
 	p->yields = yields;
 	if (yields)
 		snprintf(p->reason, sizeof(p->reason),
-			"%s samples without counters for a minute: other programs count with them, "
-			"and this core has none to spare",
+			"%s samples without counters for a minute: other programs use all counters "
+			"of this core",
 			p->leader.name);
 	p->switches &= p->n_siblings > 0 && !e->no_cut;
 }

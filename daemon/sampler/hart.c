@@ -61,7 +61,7 @@ static int hart_plan(struct opening *o, int hart)
 	/* The last rung is cpu-clock, which fails with ENODEV only if the hart is gone. */
 	if (p->n_tries > 0 && p->tries[p->n_tries - 1].error == ENODEV)
 		return HART_GONE;
-	opening_explain(&o->error, "nothing samples on hart %d: %s", hart, p->reason);
+	opening_explain(&o->error, "no event can sample on hart %d: %s", hart, p->reason);
 	return HART_REFUSED;
 }
 

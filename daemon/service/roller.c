@@ -115,7 +115,7 @@ int roller_add(struct roller *r, const char *path)
 	return r->waiting[r->n_waiting] ? (r->n_waiting++, 0) : -ENOMEM;
 }
 
-/* Whatever of the store is not rolled up, oldest first. */
+/* Everything in the store that is not rolled up yet, oldest first. */
 static int add_unrolled(struct roller *r)
 {
 	for (size_t i = 0; i < r->store->n_files; i++) {
@@ -202,7 +202,7 @@ static int start_add(struct roller *r)
 		memmove(r->waiting, r->waiting + 1, --r->n_waiting * sizeof(*r->waiting));
 		const struct store_file *f = find(r->store, path);
 		if (!f || f->corrupt) {
-			free(path); /* retention was faster */
+			free(path); /* retention has removed it already */
 			continue;
 		}
 		r->task.source = path;

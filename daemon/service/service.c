@@ -85,7 +85,7 @@ static struct feed_limits feed_limits_of(const struct conf *c)
 	};
 }
 
-/* Without the socket, counts of programs are not received; all else goes on. */
+/* Without the socket, counts of programs are not received; everything else continues. */
 static int open_listener(struct service *s)
 {
 	struct listener *l = &s->inner->listener;
@@ -271,7 +271,7 @@ static void notice_descriptors(struct service *s, uint64_t now_ns)
 	say(s, LOG_NOTICE, "descriptors are available again");
 }
 
-/* No part of the service ends because descriptors ran out: it pauses for a moment, and goes on. */
+/* No part of the service ends because descriptors ran out: it pauses for a moment and continues. */
 static int outlive_shortage(struct service *s, int r, uint64_t now_ns)
 {
 	if (r != -EMFILE && r != -ENFILE)
@@ -312,8 +312,7 @@ void service_account(const struct service *s, struct service_account *ret_accoun
 		return;
 	sum_losses(s);
 	struct service_account a = {
-		/* what was lost before it could be taken out of the rings was taken by
-		 * the kernel */
+		/* samples lost before they left the rings were still taken by the kernel */
 		.taken = s->walk->n_taken + add_samples(s->walk->sampler->lost, in->n_harts),
 		.lost = in->lost,
 		.n_harts = in->n_harts,
@@ -379,7 +378,7 @@ static int try_again(struct service *s, uint64_t now_ns)
 		.userdata = s->o.userdata,
 	};
 	r = keeper_new(&o, &in->keeper);
-	/* last, so that no sample finds nobody listening */
+	/* last, so that every sample has a consumer */
 	return r == 0 ? walk_start(s->walk, NULL, 0) : r;
 }
 
@@ -475,7 +474,7 @@ static int keep_budget(struct service *s, uint64_t now_ns)
 	return changed ? service_follow_rates(s) : 0;
 }
 
-/* Once for each tick that wanted one. */
+/* Called once for each tick that asked for it. */
 static void notice_tick(struct service *s, uint64_t now_ns)
 {
 	int *short_of = &s->walk->sampler->short_of;
@@ -537,7 +536,7 @@ int service_reload(struct service *s)
 {
 	int r = service_follow_rates(s);
 	struct feed_limits limits = feed_limits_of(s->o.conf);
-	service_close_groups(s, s->inner->keeper); /* formulas may be others, too */
+	service_close_groups(s, s->inner->keeper); /* formulas may have changed, too */
 	if (s->walk && s->walk->feed)
 		feed_set_limits(s->walk->feed, &limits);
 	if (r == 0 && s->inner->keeper)

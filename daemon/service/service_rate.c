@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The rate in force: the highest that always-on sampling, clients and schedules ask for. Schedules ask like
- * clients, with the budget of mperf.conf. */
+/* The current rate: the highest that always-on sampling, clients and schedules request. Schedules
+ * make requests like clients, with the budget of mperf.conf. */
 
 #include "daemon/budget/overhead.h"
 #include "daemon/jobs/schedules.h"
@@ -21,7 +21,7 @@ static void follow_user(struct service *s, uid_t uid)
 {
 	uint32_t hz = rate_requests_highest_for(&s->rate_requests, uid);
 	hz = hz > s->o.conf->rate_max ? s->o.conf->rate_max : hz;
-	/* beyond RAISES_MAX nothing is raised, which the answers say */
+	/* beyond RAISES_MAX no rate is raised, and answers say so */
 	(void)raises_want(s->walk, uid, hz > service_rate(s) ? hz : 0);
 }
 

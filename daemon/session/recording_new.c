@@ -85,7 +85,7 @@ static int prepare(struct recording *g, const struct recording_options *o)
 	struct file *file;
 	struct file_key key = {.kind = FILE_KERNEL, .path = "[kernel]"};
 	int r = file_get(&g->walk->files, &key, &file);
-	if (r == 0) /* nothing else is ever at the kernel's very first byte */
+	if (r == 0) /* no other frame is at the kernel's very first byte */
 		r = frame_get(&g->walk->files, file, 0, &g->hidden);
 	if (r == 0)
 		r = namer_name_as(g->walk->namer, g->hidden, "[kernel]");
@@ -122,7 +122,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	int r = prepare(g, o);
 	if (r == 0)
 		r = watch_targets(g, ret_error);
-	/* what was sampled before is not ours */
+	/* earlier samples are not ours */
 	if (r == 0 && g->shared && !o->start_ns)
 		r = walk_catch_up(g->walk, clock_ns(CLOCK_MONOTONIC));
 	if (r == 0 && (g->walk->sampler->options.some_tasks || !targets_are_all(&g->targets)))
@@ -138,7 +138,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 		recording_free(g);
 		return r;
 	}
-	if (g->counts) /* what they counted before is not of its time */
+	if (g->counts) /* their earlier counts are from before this recording */
 		(void)hart_counts_take(g->counts);
 	g->targets.since_ns = g->window.start_ns;
 	g->tap.cut_ns = g->window.start_ns + g->window_ns;

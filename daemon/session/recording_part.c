@@ -50,7 +50,7 @@ uint64_t recording_part_lost(struct recording_part *p, int hart, enum loss cause
 	struct part_hart *h = &p->hart[hart];
 	uint64_t n_all = attribute_n_fired(p->attribute, hart) - h->n_before;
 	uint64_t since = lost - h->lost_before[cause];
-	/* where none came, all of them may be ours */
+	/* if no samples came, all of the losses may be ours */
 	if (h->n_mine < n_all)
 		since = (uint64_t)((double)since * (double)h->n_mine / (double)n_all + 0.5);
 	if (h->lost_before[cause] + since > h->recorded[cause])

@@ -13,7 +13,7 @@ struct recording {
 	struct tap tap;
 	struct targets targets;
 	bool shared, hide_kernel, no_callers, live;
-	struct frame *hidden; /* stands for the whole kernel; NULL: not hidden */
+	struct frame *hidden; /* represents the whole kernel; NULL: not hidden */
 	struct stack_tree stacks;
 	struct window window;
 	struct window writing; /* the previous one, while is_writing */
@@ -24,9 +24,9 @@ struct recording {
 	uint64_t window_ns, names_ns, stall_ns;
 	uint64_t (*spent)(void *owner, uint64_t ns);
 	void *owner;
-	uint64_t finish_ns; /* 0: running; else when we stop waiting for names */
-	/* once told to finish: names received and missing at the last look, and when we stop
-	 * waiting if that does not change */
+	uint64_t finish_ns; /* 0: running; otherwise the end of the wait for names */
+	/* after recording_finish: names received and missing at the last check, and the end of the
+	 * wait if that does not change */
 	uint64_t n_named, stalled_ns;
 	size_t n_unnamed;
 	uint64_t end_ns;

@@ -35,7 +35,7 @@ struct stalled_hart {
 	uint64_t n_samples;    /* from its ring, since the start */
 	uint64_t n_seen;       /* as of the last look */
 	struct hart_time time; /* likewise */
-	/* busy time, samples, and the lowest rate, since it was last judged by their ratio */
+	/* busy time, samples, and the lowest rate since their ratio was last checked */
 	uint64_t few_ns, few_samples;
 	uint32_t few_hz;
 	uint64_t owed_ns;   /* busy time since its last sample */

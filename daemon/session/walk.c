@@ -191,8 +191,8 @@ int walk_open(const struct walk_options *o, struct walk **ret_walk, struct event
 		r = attach_stations(w, o);
 	if (r == 0)
 		r = open_waits(w);
-	/* Once before and once after the events are enabled: what is born before and dies during
-	 * the second scan would have no name otherwise. */
+	/* Scan once before and once after the events are enabled: otherwise a process that starts
+	 * before and ends during the second scan would have no name. */
 	if (r == 0)
 		r = attribute_scan_begin(w->attribute, o->sampler.pids, o->sampler.n_pids);
 	if (r != 0) {
@@ -322,7 +322,7 @@ static uint64_t count_hotplugs(const struct sampler *s)
 	return n;
 }
 
-/* Open harts again that are busy and bring no samples. Their rings were drained a moment ago. */
+/* Reopen busy harts without samples. Their rings were drained a moment ago. */
 static int mend_blind(struct walk *w, uint64_t now_ns, bool *ret_mended)
 {
 	struct stalled *b = &w->inner->stalled;
@@ -340,7 +340,7 @@ static int mend_blind(struct walk *w, uint64_t now_ns, bool *ret_mended)
 	return r;
 }
 
-/* No descriptors: at the next tick, then. */
+/* There are no descriptors: try again at the next tick. */
 static int without_descriptors(struct walk *w, int r)
 {
 	if (r != -EMFILE && r != -ENFILE)
@@ -350,8 +350,8 @@ static int without_descriptors(struct walk *w, int r)
 	return 0;
 }
 
-/* Check the harts, once a second. Records of a hart that came online are missing so far, so scan for tasks
- * that began on it. */
+/* Check the harts, once a second. Records of a hart that has just come online are missing, so scan
+ * for tasks that began on it. */
 static int tick(struct walk *w, uint64_t now_ns)
 {
 	bool mended = false;
@@ -424,7 +424,8 @@ static int run(struct walk *w, uint64_t now_ns)
 		memset(in->hung, 0, sizeof(in->hung));
 		in->throttled = false;
 	} else if (in->throttled && now_ns >= in->next_rate_ns) {
-		/* not at each drain in a hurry: events lose the period that has begun */
+		/* not at each of the frequent drains at the start: events lose the period that has
+		 * begun */
 		in->next_rate_ns = now_ns + WALK_DRAIN_NS;
 		r = sampler_follow_rate(w->sampler);
 		in->throttled = false;
@@ -436,7 +437,7 @@ static int run(struct walk *w, uint64_t now_ns)
 	return r;
 }
 
-/* Shortly before a drain, so that the parser has said what changed when samples are taken. */
+/* Shortly before a drain, so that the parser has reported changes when samples are taken. */
 static int look_at_growing(struct walk *w, uint64_t now_ns)
 {
 	if (!walk_look_is_due(w, now_ns))
@@ -556,14 +557,14 @@ void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids)
 int walk_sweep(struct walk *w)
 {
 	int r = attribute_sweep(w->attribute, mark_all, w);
-	return r == -ENOMEM ? 0 : r; /* nothing was freed: the next time, then */
+	return r == -ENOMEM ? 0 : r; /* nothing was freed: try next time */
 }
 
 int walk_set_effort(struct walk *w, const struct sampler_effort *effort)
 {
 	if (effort_is(w->sampler, effort))
 		return 0;
-	/* as few as possible remain for the events that are closed now */
+	/* drain first, so that few records remain of the events that are about to be closed */
 	int r = walk_catch_up(w, clock_ns(CLOCK_MONOTONIC));
 	return r < 0 ? r : sampler_set_effort(w->sampler, effort);
 }
@@ -572,7 +573,7 @@ int walk_set_rate(struct walk *w, uint32_t hz)
 {
 	if (hz == w->sampler->options.hz)
 		return 0;
-	/* what is in the rings was sampled at the rate, and has the weight, of before */
+	/* records in the rings have the old rate and weight */
 	int r = walk_catch_up(w, clock_ns(CLOCK_MONOTONIC));
 	return r < 0 ? r : sampler_set_rate(w->sampler, hz);
 }

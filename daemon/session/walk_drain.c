@@ -13,11 +13,12 @@
 /* Records between two looks at the execs, and at the clock: a drain of many samples takes longer than some
  * processes live. */
 #define EXEC_LOOK_RECORDS 32
-/* Cuts before the loop goes on with its other work, after a stall; some seconds' worth. */
+/* Limit of cuts in one slice after a stall, before the loop continues with its other work; some
+ * seconds' worth. */
 #define CUTS_DUE_MAX 64
 /* CPU time for samples of raises when all samples so far are needed at once. */
 #define RAISED_AT_ONCE_NS (3 * DRAIN_SLICE_NS)
-/* Work of a record in addition to the frames of its stack, in frames. */
+/* Cost of a record besides the frames of its stack, expressed in frames. */
 #define RECORD_UNITS 4u
 
 static uint64_t cpu_ns(void)
@@ -48,8 +49,8 @@ static int take_record(struct walk *w, const struct record *record, int hart)
 	return attribute_record(w->attribute, record, hart);
 }
 
-/* Hand out the records before cut_ns, in order, until the thread has used so much time. 0; -errno;
- * WALK_MORE: there are others. */
+/* Deliver the records before cut_ns, in order, until the thread has used this much time. 0; -errno;
+ * WALK_MORE: there are more. */
 static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 {
 	struct walk_inner *in = w->inner;
@@ -90,8 +91,8 @@ static struct tap *first_cut(const struct walk *w)
 	return first;
 }
 
-/* Cut all windows that were over by then, after a stall as many as one slice may, and drain up to then, else
- * later records would get into these windows. Returns as drain does. */
+/* Cut all windows that had ended by then, after a stall as many as one slice may, and drain up to
+ * then; otherwise later records would get into these windows. Returns as drain does. */
 static int cut_and_drain(struct walk *w, uint64_t by_ns, uint64_t until_cpu_ns)
 {
 	struct tap *tap = first_cut(w);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Two hash tables of the plainest kind: open addressing, at most half full, nothing is ever taken
- * out. Entries stand densely in arrays of their own and the slots hold their numbers, so a million
- * entries cost their own bytes and eight more, and whoever counts per entry indexes an array.
+/* Two simple hash tables: open addressing, at most half full, without removal. Entries are dense in
+ * separate arrays, and the slots hold their numbers. So a million entries cost their own bytes plus
+ * eight each, and counts per entry are an array.
  */
 
 #include <errno.h>

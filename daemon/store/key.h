@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Content keys: what names mean, as small dense numbers
+/* Content keys: the contents of entries as small dense numbers
  *
  * A text_table keeps every text once and numbers them from 1; 0 is "no text". A key_table does the
  * same for tuples of four numbers, from 0. Both only grow, and live as long as one query or

@@ -15,8 +15,9 @@
 
 struct state;
 
-/* Slots, and how many of them are used: a program of 100,000 lines has some hundred. Further regions
- * are counted together, and other further places only as part of their region. Ids have to fit a key. */
+/* Slots, and how many of them are used: a program of 100,000 lines has some hundred. Beyond that,
+ * regions are counted together, and other places only as part of their region. Ids must fit into a
+ * key. */
 #define PLACES_SLOTS 4095u
 #define PLACES_MAX 3072u
 /* Executables and libraries with places; places in further ones have no file. */
@@ -39,14 +40,14 @@ struct place {
 	struct place *parent;          /* the region around it, or NULL */
 	uint32_t kind;                 /* enum mperf_place_kind */
 	uint32_t serial; /* the sender's: of the connection to which it was announced */
-	uint32_t ready;  /* atomic: all but the key is filled in */
+	uint32_t ready;  /* atomic: all members except the key are filled in */
 };
 
 /* The place of that kind (enum mperf_place_kind) and return address (NULL: not known) in a region (NULL:
  * outside all). If the table is full: place_other() for a region, NULL for anything else. Any thread. */
 struct place *place_get(uint32_t kind, const void *address, struct place *parent);
 
-/* The place that stands for all further regions. No places are in it. */
+/* The place that represents all further regions. It contains no places. */
 struct place *place_other(void);
 
 /* Its id in messages, from 1. */

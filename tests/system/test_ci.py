@@ -55,7 +55,7 @@ def explains(report):
     """It says, with figures, what it cannot exclude, and what it would have seen."""
     return (re.search(r"^(The total may have grown by as much as \+[\d.]+ %|"
                       r"Some rows may have added more than [\d.]+ % to the total)\.$", report, re.M) and
-            re.search(r"^A growth in all from \+[\d.]+ % on would have been seen in four of five cases; "
+            re.search(r"^A total growth of at least \+[\d.]+ % would have been found in four of five cases; "
                       r"for [\d.]+ % it takes (\d+ runs a side|longer runs)", report, re.M))
 
 

@@ -271,7 +271,7 @@ def test_sources_and_others_files_are_not_overwritten(build):
             assert (folder / name).read_text() == text
         mperfctl(build, "list", "--json", "-f", "-o", folder / "package.json")
         assert json.loads((folder / "package.json").read_text())["rows"]
-        fails(build, 2, ["end the name in"], "flamegraph", "-o", folder / "x.png", "-i", recording(build).path)
+        fails(build, 2, ["must end in"], "flamegraph", "-o", folder / "x.png", "-i", recording(build).path)
         assert not (folder / "x.png").exists()
 
 

@@ -117,7 +117,7 @@ def test_sides_one_after_the_other_do_not_decide(build):
             record(build, folder / f"{i}.mprf", PERCENT)
         assert gate(build, root / "main", folder).returncode == UNDECIDED
         said = gate(build, root / "main", folder, "--any-order")
-    assert said.returncode == SLOWER and "did not run in turns" in said.stdout, said.stdout
+    assert said.returncode == SLOWER and "did not alternate" in said.stdout, said.stdout
 
 
 def test_reports_for_ci_systems_can_be_read(build):

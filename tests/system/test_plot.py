@@ -159,7 +159,7 @@ def test_roofs_of_another_machine_are_marked_and_compared_with_nothing(build):
 
 
 def test_plots_that_make_no_sense_are_refused(build):
-    for arguments, word in ((["--plot", "--json"], "--json"), (["-o", "x.png"], "end the name in"),
+    for arguments, word in ((["--plot", "--json"], "--json"), (["-o", "x.png"], "must end in"),
                             (["-i", "a", "-i", "b"], "--plot"), (["-i", "a", "-i", "b", "-i", "c"], "'c'"),
                             (["--live", "-o", "x.html"], "--live"), (["--title", "x"], "-o"),
                             (["--peaks"], "--plot")):

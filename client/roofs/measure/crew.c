@@ -31,7 +31,7 @@
 #define GAP_BYTES (3u << 12)
 #define CLOCK_NS 150000 /* for the chain of additions */
 #define HUGE_BYTES (2u << 20)
-#define CPU_SHARE_MIN 0.98 /* of the time, that a thread must have had its hart */
+#define CPU_SHARE_MIN 0.98 /* a thread must have had its hart for this share of the time */
 #define SPINS_BEFORE_YIELD 2000000
 #define STACK_BYTES (256u << 10)
 
@@ -75,7 +75,8 @@ static void barrier(struct crew *c, uint64_t turn)
 {
 	atomic_fetch_add(&c->arrived, 1);
 	for (uint64_t spins = 0; atomic_load(&c->arrived) < turn * c->n; spins++)
-		if (spins > SPINS_BEFORE_YIELD) /* more threads than harts: somebody else's turn */
+		if (spins > SPINS_BEFORE_YIELD) /* there may be more threads than harts: let others
+						 * run */
 			sched_yield();
 }
 
@@ -83,7 +84,7 @@ struct walk {
 	uint64_t stream, gap, slice, passes;
 };
 
-/* One call: returns what the kernel says it did. */
+/* Call the kernel once; returns the work that it reports. */
 static uint64_t step(struct member *m, const struct job *j, const struct walk *w)
 {
 	const struct kernel *k = j->kernel;

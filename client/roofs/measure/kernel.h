@@ -72,6 +72,7 @@ uint64_t roof_clock(uint64_t passes);
 /* Fill x, a and b of `precision` with values that `k` keeps near 1. */
 void kernel_operands(const struct kernel *k, void *ret_in);
 
-/* Run `k` with small values whose result tells how often it computed, and compare results and what
- * it returned with plain C. Returns 0, or 1 with what is wrong written to `fault`; -ENOMEM. */
+/* Run `k` with small values whose result shows how often it computed, and compare its results and
+ * its return value with plain C. Returns 0, or 1 with what is wrong written to `fault`; -ENOMEM.
+ * */
 int kernel_check(const struct kernel *k, char fault[static ROOF_NOTE_BYTES]);

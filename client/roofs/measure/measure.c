@@ -84,7 +84,7 @@ static int list_scopes(const struct machine *m, struct job_list *l)
 	return r;
 }
 
-/* What all harts of a scope can run: the worst verdict of its kinds. */
+/* The kernels that all harts of a scope can run: the worst verdict of its kinds. */
 static int probe_kinds(const struct machine *m, struct probe **ret_probe)
 {
 	struct probe *all = calloc((m->n_kinds + 1) * n_kernels, sizeof(*all));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A plan: the roofs to measure, each with its kernel, and which of them may be left out */
+/* A plan: the roofs to measure, each with its kernel and its importance */
 
 #include "client/roofs/measure/crew.h"
 #include "client/roofs/measure/scope.h"
@@ -28,7 +28,7 @@ struct planned {
 struct plan {
 	struct planned roof[PLAN_ROOFS_MAX];
 	size_t n;
-	size_t n_left_out; /* for want of time */
+	size_t n_left_out; /* since time ran out */
 };
 
 /* Try each kernel for a moment and plan the best: for each unit, precision and operation by the number of
@@ -36,5 +36,5 @@ struct plan {
 void plan_compute(struct plan *p, struct crew *c, const struct scope *s);
 void plan_memory(struct plan *p, struct crew *c, const struct scope *s, const struct level *level);
 
-/* Leave out the least wanted until `left_ns` is enough for the rest. */
+/* Leave out the least important roofs until `left_ns` is enough for the others. */
 void plan_cut(struct plan *p, uint64_t left_ns);

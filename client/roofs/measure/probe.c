@@ -73,8 +73,8 @@ static bool claims(enum need need, uint32_t number)
 				  : true;
 }
 #else
-/* Source: Documentation/arch/riscv/hwprobe.rst of Linux 6.12: key 4, bit 2 is V. What hwprobe does
- * not know is tried. */
+/* Source: Documentation/arch/riscv/hwprobe.rst of Linux 6.12: key 4, bit 2 is V. Extensions unknown
+ * to hwprobe are tried. */
 static bool claims(enum need need, uint32_t number)
 {
 	struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Which kernels a hart can run, and run right */
+/* Which kernels a hart can run correctly */
 
 #include <stdbool.h>
 #include <stdint.h>

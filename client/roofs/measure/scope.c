@@ -423,7 +423,7 @@ int scope_measure(const struct scope *s, struct roofs *roofs)
 		r = add_note(roofs, "%zu of %.50s: %.0f %% of the memory was in huge pages",
 			s->n_harts, s->kind, 100 * crew_huge(c));
 	if (r == 0 && p->n_left_out > 0)
-		r = add_note(roofs, "%zu of %.50s: %zu roofs were left out for want of time",
+		r = add_note(roofs, "%zu of %.50s: %zu roofs were left out, since time ran out",
 			s->n_harts, s->kind, p->n_left_out);
 	crew_free(c);
 	return r;

@@ -6,7 +6,7 @@
 #include "client/roofs/measure/measure.h"
 #include "proto/base/clock.h"
 
-/* Repeats of all roofs, and those of them in which a hart was taken from us. */
+/* Number of repeats of all roofs, and of those in which another program took a hart. */
 struct tally {
 	size_t n_repeats, n_disturbed;
 };

@@ -10,8 +10,8 @@
 
 struct middle {
 	double value;     /* the median */
-	double low, high; /* order statistics that hold the median in at least 95 % of cases, or all
-			   * there is below six repeats */
+	double low, high; /* order statistics that contain the median in at least 95 % of cases;
+			   * below six repeats, the extremes */
 };
 
 /* Which order statistic, from 1, is the low end for `n` repeats: 2 for 9 of them, where the median
@@ -28,6 +28,6 @@ struct middle statistics_middle(const double *value, size_t n, bool whole);
  * slowed, since none of them is too fast. */
 double statistics_upper(const double *value, size_t n);
 
-/* Is the last third, in the order of time, slower than the first by more than 3 %? Then its means go
- * to the outputs. False below six values. */
+/* Is the last third, in order of time, slower than the first by more than 3 %? Then the outputs are
+ * the two means. False below six values. */
 bool statistics_throttled(const double *value, size_t n, double *ret_first, double *ret_last);

@@ -32,10 +32,10 @@ struct sweep_hint {
 	size_t n_caches;            /* 0: nothing is known */
 };
 
-/* Do the sizes of all caches stand there, each larger than the one before? */
+/* Are the sizes of all caches stated, each larger than the one before? */
 bool sweep_is_stated(const struct sweep_hint *hint);
 
-/* Find the levels: stretches of at least an octave where the rate stays within an eighth.
+/* Find the levels: stretches of at least an octave in which the rate stays within an eighth.
  *
  * Where all sizes are stated, they give the names: a level is the fastest such stretch between the size
  * before and its own, since other load only slows us down, and DRAM is what is twice as large as all caches or

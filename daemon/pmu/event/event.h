@@ -38,7 +38,8 @@ struct event {
 	 * has it; event_on_core.h finds those of another hart */
 	bool by_platform;
 	uint64_t counters; /* that can count it, where its name says so; 0: not known */
-	bool by_bank; /* "backend:INST_SPEC": the first colon of its name begins no modifiers */
+	bool by_bank;      /* a name such as "backend:INST_SPEC", whose first colon does not begin
+		       * modifiers */
 	/* events with the same number ≥ 0 are one group, in order; -1: alone */
 	int group;
 };

@@ -105,7 +105,7 @@ static void note_causes(struct loop_facts *f, const uint64_t causes[N_FEED_CAUSE
 	for (unsigned i = 0; i < N_FEED_CAUSES; i++) {
 		if (causes[i] == 0)
 			continue;
-		snprintf(says, sizeof(says), "Not taken, %llu times: %s.",
+		snprintf(says, sizeof(says), "Left out %llu times: %s.",
 			(unsigned long long)causes[i], feed_causes[i].name);
 		note(f, says);
 	}
@@ -163,9 +163,8 @@ static int take_all(struct loop_facts *f, const struct program_options *o,
 	if (!p->last)
 		note(f, "The program had not ended when this was written.");
 	if (executed)
-		note(f, "The program executed another one: the figures are of both, and what the "
-			"first "
-			"counted after its last report is missing.");
+		note(f, "The program executed another one: the figures are for both, without what "
+			"the first counted after its last report.");
 	p = end(f, p);
 	return 0;
 }

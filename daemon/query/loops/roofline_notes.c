@@ -25,7 +25,7 @@ static void explain_dram(struct roofline *r)
 	char says[512];
 	if (r->has_dram && r->dram.misses >= 0)
 		note(r, "DRAM counts each of the LLC-load-misses as a line of 64 bytes, without "
-			"stores, write-backs and what was prefetched.");
+			"stores, write-backs and prefetches.");
 	if (!r->has_dram || r->dram.misses >= 0)
 		return;
 	snprintf(says, sizeof(says), "DRAM bytes are %.180s on this core: %.240s.",
@@ -89,8 +89,8 @@ static void note_workers(struct roofline *r)
 	if (inside == 0 || outside == 0)
 		return;
 	snprintf(text, sizeof(text),
-		"A region counts the thread that entered it: %u others, as OpenMP's workers, "
-		"counted in no region.",
+		"A region counts only the thread that entered it: %u others, such as OpenMP "
+		"workers, counted in no region.",
 		outside);
 	note(r, text);
 }
@@ -159,7 +159,7 @@ static void note_tables(struct roofline *r)
 	if (n == 0)
 		return;
 	snprintf(text, sizeof(text),
-		"Loops of %llu compilation unit%s are missing: too large a table. Compile in "
+		"Loops of %llu compilation unit%s are missing: their tables are too large. Compile "
 		"smaller units.",
 		(unsigned long long)n, n > 1 ? "s" : "");
 	note(r, text);
@@ -180,8 +180,8 @@ static void note_measured(struct roofline *r)
 	if (measured <= 0 || measured >= entries)
 		return;
 	snprintf(text, sizeof(text),
-		"Of regions' entries %.2g %% were measured: times and events are scaled, with the "
-		"errors shown.",
+		"%.2g %% of the entries of regions were measured: times and events are scaled, "
+		"with the errors shown.",
 		100 * measured / entries);
 	note(r, text);
 }
@@ -208,8 +208,7 @@ static void note_limits(struct roofline *r, const struct found *found)
 			"says how well.");
 	note_measured(r);
 	if (found->assembly)
-		note(r, "Some inline assembly is not counted, but its time is: see the column "
-			"unseen.");
+		note(r, "Some inline assembly has a time but no counts: see the column unseen.");
 	bool named = r->q.by != ROOFLINE_THREAD && note_uncounted(r);
 	if (found->calls && !named)
 		note(r, "Some calls run code that is not counted: see the column unseen.");
@@ -260,8 +259,8 @@ static void explain(struct roofline *r, const struct found *found)
 		note(r, "The column sampling_error is how far off scaled counts may be if entries "
 			"differ by as much as their mean. To count more of them: MPERF_SAMPLE=1.");
 	if (found->modelled)
-		note(r, "'Modelled' bytes are those that no line of the program loads itself: "
-			"jump tables, constants, strlen.");
+		note(r, "'Modelled' bytes are loaded by no source line of the program: jump "
+			"tables, constants, strlen.");
 }
 
 void roofline_note(struct roofline *r)

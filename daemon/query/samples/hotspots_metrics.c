@@ -89,13 +89,11 @@ static int find_platform(
 	const struct platform *p = name ? cores_platform_named(m->wish->cores, name) : NULL;
 	if (!name)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING, "Record again",
-			"%s does not say which cores it was made on: an older mperf wrote it",
-			l->path);
+			"%s does not name its cores: an older mperf wrote it", l->path);
 	if (!p)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Describe it in /etc/mperf/platforms.d (mperf-platforms(5))",
-			"%s was made on the platform '%.64s', which the platform database here "
-			"lacks",
+			"%s was made on the platform '%.64s', which this platform database lacks",
 			l->path, name);
 	*ret_platform = p;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Extracts: the rows of one job out of window files, in a segment of its own
+/* Extracts: the rows of one job from window files, in a separate segment
  *
  * An extract is a window segment: windows, threads, stacks, lines, counts and loops are as they were
  * sampled, with the names that they need, and nothing of other jobs: not even the process that started

@@ -120,7 +120,7 @@ static inline uint32_t merge_entry_of(const struct merge_entries *e, sqlite3_val
 #define MERGE_ROW_BYTES 6
 #define MERGE_INTEGER_BYTES 3
 
-/* Charge a user, whose number payer is; NULL: nobody pays. */
+/* Charge the user with the number `payer`; NULL: charge nobody. */
 void merge_charge(struct merge *m, sqlite3_value *payer, uint64_t bytes);
 /* Add one function; f finds userdata by sqlite3_user_data. SQLite's result. */
 int merge_add(struct merge *m, const char *name, int n, merge_function *f, void *userdata);

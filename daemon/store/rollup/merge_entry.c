@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Dictionaries of a merge, and the functions by which merge.sql asks for them */
+/* Dictionaries of a merge, and the functions by which merge.sql uses them */
 
 #include <stdio.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static void f_entry(sqlite3_context *c, int n, sqlite3_value **v)
 	if (is_name(e) && sqlite3_value_type(v[1]) == SQLITE_NULL) {
 		if (e->merge->side == MERGE_MAIN)
 			sqlite3_result_error(c, "a name is missing", -1);
-		return; /* in the source it names nothing */
+		return; /* in the source it refers to nothing */
 	}
 	int r = enter_parts(e, n - 1, v + 1, &entry);
 	if (r == 0)
@@ -270,7 +270,7 @@ static void f_give(sqlite3_context *c, int n, sqlite3_value **v)
 		n_path = 0;
 	while (n_path > 0 && rc == SQLITE_OK) {
 		i = m->path.entry[--n_path];
-		if (e->row[i] == 0) /* else a process that claims to be its own parent */
+		if (e->row[i] == 0) /* otherwise it is a process that claims to be its own parent */
 			rc = give_row(e, i, v[1]);
 	}
 	if (rc != SQLITE_OK)

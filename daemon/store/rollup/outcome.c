@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* SQLite's results as outcomes of a roll-up: damage is the file's, want of room the disc's, the rest
- * is fatal.
+/* SQLite's results as outcomes of a roll-up: damage concerns the file, lack of space the disc; all
+ * others are fatal.
  */
 
 #include <errno.h>
@@ -23,7 +23,7 @@ int rollup_fail_source(struct rollup *r, const char *what)
 	char text[256];
 	snprintf(text, sizeof(text), "is damaged: %s", what);
 	return rollup_fail(r, ROLLUP_SOURCE_BROKEN, r->source_path,
-		"It is left out of the coarser tiers; what is intact can still be read", text);
+		"It is left out of the coarser tiers; intact rows can still be read", text);
 }
 
 int rollup_fail_target(struct rollup *r, const char *what)
@@ -103,8 +103,8 @@ int rollup_target_outcome(struct rollup *r, int rc)
 		return fail_full(r);
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
-	case SQLITE_CONSTRAINT: /* an id of ours that is there already */
-	case SQLITE_ERROR:      /* a table that is not there */
+	case SQLITE_CONSTRAINT: /* one of our ids exists already */
+	case SQLITE_ERROR:      /* a table is missing */
 	case SQLITE_SCHEMA:
 		return rollup_fail_target(r, sqlite3_errmsg(r->target));
 	case SQLITE_READONLY:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Adding a segment to a coarser tier: what becomes of the target's file, and when it is sealed */
+/* Adding a segment to a coarser tier: the life of the target's file until it is sealed */
 
 #include <errno.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ void rollup_remove_new(const char *path)
 	free(journal);
 }
 
-/* Make the new file, fill it, and put it where the target is to be. */
+/* Make the new file, fill it, and rename it to the target. */
 static int add_to_new(struct rollup *r, const char *key, bool copy)
 {
 	_cleanup_(freep) char *path = NULL;
@@ -179,7 +179,7 @@ int rollup_seal(const char *target_path, struct store_error *ret_error)
 		return outcome;
 	if (state == TARGET_NONE) {
 		rollup_fail(
-			r, 0, target_path, "Nothing was rolled up in its time", "does not exist");
+			r, 0, target_path, "No roll-up was made for this time", "does not exist");
 		return -ENOENT;
 	}
 	outcome = rollup_complete(r);

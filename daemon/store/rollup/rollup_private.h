@@ -3,9 +3,9 @@
 
 /* The roll-up's internals
  *
- * rollup.c makes, grows and seals targets, file.c opens and closes them, outcome.c says what SQLite's results
- * mean. merge.sql adds a source to a target; merge.c runs it, and merge_function.c has what it calls.
- * extract.c has the same done for one job's rows of window files.
+ * rollup.c makes, grows and seals targets, file.c opens and closes them, outcome.c interprets
+ * SQLite's results. merge.sql adds a source to a target; merge.c runs it, and merge_function.c has
+ * the functions that it calls. extract.c does the same for one job's rows of window files.
  */
 
 #include "daemon/store/key.h"

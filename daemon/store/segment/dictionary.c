@@ -3,9 +3,9 @@
 /* The dictionaries of a segment: tasks, harts, files, frames, stacks and their names
  *
  * Each entry is written the first time a sample needs it, in that sample's transaction and with
- * all that it refers to, so that a file which breaks off after any transaction still explains
- * itself. A frame's name usually comes later: until then it waits in `unnamed` and is looked at
- * again at each flush.
+ * everything that it refers to, so that a file that ends after any transaction is still complete. A
+ * frame's name usually comes later: until then the frame waits in `unnamed` and is checked at each
+ * flush.
  */
 
 #include <errno.h>
@@ -99,7 +99,7 @@ static bool frame_final(const struct frame *frame)
 	return frame->state != FRAME_NEW && frame->state != FRAME_ASKED;
 }
 
-/* A mark of the file's facts that may change, in a byte: stored, state, flags. */
+/* The changeable facts of a file in one byte: stored, state, flags. */
 static uint8_t file_mark(const struct file *file)
 {
 	return (uint8_t)(MARK_STORED | (unsigned)file->state << 1 |
@@ -212,7 +212,7 @@ static struct task *parent_of(const struct segment_flush *f, const struct task *
 	return parent && segment_may_write(f, parent) ? parent : NULL;
 }
 
-/* A thread that began before it was known whose its process is, is whose that is. */
+/* A thread that began before the owner of its process was known has the owner of the process. */
 static uid_t owner_of(const struct task *task)
 {
 	return task->uid != (uid_t)-1 || is_process(task) ? task->uid : task->process->uid;
@@ -239,7 +239,7 @@ static int write_task_row(struct segment *g, const struct segment_flush *f,
 		CELL_I_OR_NULL(task_account(task) != (uid_t)-1, task_account(task)));
 }
 
-/* Hash of all that a row of a task is made of. Never 0. */
+/* Hash of all contents of a task's row. Never 0. */
 static uint32_t task_hash(const struct task *task)
 {
 	uint64_t part[10] = {task->end_ns, task->exec_ns, task->cgroup,
@@ -265,7 +265,7 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 	int r = write_task_row(g, f, s, task, n_paid);
 	if (r == 0 && cgroup) {
 		r = ROW(g, INSERT_CGROUP, CELL_I(cgroup->id), CELL_T(cgroup->path));
-		if (sqlite3_changes(g->db) > 0) /* else it was there */
+		if (sqlite3_changes(g->db) > 0) /* otherwise it was there */
 			share_charge(g->shares, task_account(task), strlen(cgroup->path));
 	}
 	if (r == 0)
@@ -389,9 +389,9 @@ static int write_file_state(struct segment *g, const struct file *file)
 	return r != 0 ? r : mark_set(g, &g->files, file->id, file_mark(file));
 }
 
-/* Write a living task that changed. A task whose end is stored is looked at once more, for facts
- * that were read late. A task that is no longer in the table has ended and was written, or its
- * segment knows all it can. */
+/* Write a live task that changed. A task whose end is stored is checked once more, for facts that
+ * were read late. A task that is no longer in the table has ended and was written, or its segment
+ * already has all that is known. */
 static int write_change(struct segment *g, const struct segment_flush *f, size_t at)
 {
 	uint32_t id = g->living[at].id;

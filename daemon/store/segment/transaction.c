@@ -2,8 +2,8 @@
 
 /* Rows, marks and transactions of a segment under construction
  *
- * When a transaction comes to nothing, what we remembered of it is forgotten: marks, names, numbers
- * and what was said of tasks are as they were when it began.
+ * If a transaction fails, our memory of it is undone: marks, names, numbers and the state of tasks
+ * are reset to its beginning.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "daemon/store/segment/write.h"
 #include "proto/base/array.h"
 
-/* A quota is a disc of that size. */
+/* Treat an exceeded quota as a full disc. */
 static bool is_full(int error)
 {
 	return error == ENOSPC || error == EDQUOT;
@@ -148,7 +148,7 @@ int segment_watch_log(void *segment, sqlite3 *db, const char *database, int n)
 {
 	struct segment *g = segment;
 	g->wal_pages = n;
-	/* what fails here is tried again after the next commit, and all is in the log */
+	/* a failure here is retried after the next commit; all data is in the log */
 	if (n >= SEGMENT_WAL_PAGES)
 		sqlite3_wal_checkpoint_v2(db, database, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 	return SQLITE_OK;
@@ -217,7 +217,7 @@ static void take_back(struct segment *g)
 	g->cut = g->cut_before;
 }
 
-/* Drop what is final by now, and what was added in a transaction that came to nothing. */
+/* Drop entries that are final, and entries added in a failed transaction. */
 static void unnamed_keep_stored(struct segment *g)
 {
 	struct unnamed *u = &g->unnamed;

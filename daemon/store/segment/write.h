@@ -60,7 +60,7 @@ enum {
 	MARK_FINAL = 2,
 };
 
-/* A mark as it was before this transaction. */
+/* The value of a mark before this transaction. */
 struct mark_change {
 	struct marks *marks;
 	uint64_t id;
@@ -117,7 +117,7 @@ struct segment {
 	bool live;
 	int wal_pages; /* in the log after the last commit */
 	char *path;    /* with its folder resolved */
-	char *labels;  /* that all processes have in it, as JSON; NULL: none */
+	char *labels;  /* labels of all processes in it, as JSON; NULL: none */
 	uid_t labels_uid;
 	sqlite3_stmt *statement[N_SEGMENT_STATEMENTS];
 
@@ -232,7 +232,7 @@ int segment_write_hart(struct segment *g, int hart, const struct window_row *row
 int segment_write_names(struct segment *g, const struct segment_flush *f);
 int segment_write_changed(struct segment *g, const struct segment_flush *f);
 
-/* places.c: a place is at that frame, and is named as soon as that is. */
+/* places.c: a place is at that frame, and gets its name together with the frame. */
 int segment_name_site(struct segment *g, uint64_t site, const struct frame *frame);
 /* The frame has got its final state. */
 int segment_name_sites(struct segment *g, const struct frame *frame);
@@ -241,7 +241,7 @@ int segment_write_loops(struct segment *g, const struct segment_flush *f);
 
 /* --- create.c --------------------------------------------------------------------------------- */
 
-/* Finalize what is prepared, and close. 0, SEGMENT_*, -errno. */
+/* Finalize prepared statements, and close. 0, SEGMENT_*, -errno. */
 int segment_close(struct segment *g);
 
 /* Store the labels of a task that is written. As the other writers. (labels.c) */

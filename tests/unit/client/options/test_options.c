@@ -271,8 +271,8 @@ TEST(what_cannot_go_together_is_refused)
 {
 	refused(STAT, "-r 3 -I 100 -- x", "cannot be combined");
 	refused(STAT, "-r 3 -a", "-r repeats");
-	refused(STAT, "--json -I 100 -- x", "--json is one answer");
-	refused(STAT, "--json -r 3 -- x", "--json has the counts of one run");
+	refused(STAT, "--json -I 100 -- x", "--json prints one answer");
+	refused(STAT, "--json -r 3 -- x", "--json prints the counts of one run");
 	refused(HOTSPOTS, "--json --raw", "two forms");
 	refused(HOTSPOTS, "--by functoin", "did you mean function?");
 }
@@ -349,7 +349,7 @@ TEST(a_sample_is_taken_by_time_or_by_occurrences)
 		ck_assert_uint_eq(o.sampling.hz, 0);
 		refused(commands[i], "-e page-faults -c 10 -F 99 -- prog", "give one of them");
 		refused(commands[i], "-F 99 -c 10 -- prog", "-F");
-		refused(commands[i], "-c 10 -- prog", "say of which with -e");
+		refused(commands[i], "-c 10 -- prog", "name the event with -e");
 		refused(commands[i], "-e page-faults -c 0 -- prog", "'0'");
 		refused(commands[i], "-e page-faults -c 10x -- prog", "'10x'");
 		refused(commands[i], "-e page-faults -c -1 -- prog", "'-1'");

@@ -103,7 +103,7 @@ TEST(a_side_that_did_not_count_has_no_change_and_is_noted)
 	near(CANDIDATE, NAN);
 	near(CHANGE, NAN);
 	ck_assert(compare_value_note(g, 2, 0, text, sizeof(text)));
-	ck_assert_str_eq(text, "1 of 2 runs did not count what mpki needs");
+	ck_assert_str_eq(text, "1 of 2 runs did not count the events of mpki");
 	ck_assert(!compare_value_note(g, 2, 1, text, sizeof(text)));
 }
 
@@ -112,7 +112,7 @@ TEST(a_value_that_no_run_counted_is_noted)
 	char text[200];
 	compare_made(2, (double[]){NAN, NAN}, (double[]){NAN, NAN});
 	ck_assert(compare_value_note(g, 2, 0, text, sizeof(text)));
-	ck_assert_str_eq(text, "No run counted what mpki needs: it is n/a");
+	ck_assert_str_eq(text, "mpki is n/a, since no run counted its events");
 }
 
 TEST(side_by_side_a_row_can_have_another_name_on_each)

@@ -152,7 +152,7 @@ TEST(hours_say_what_they_do_not_know)
 	ck_assert(has_note("processes are summed by program"));
 	ck_assert_int_eq(ask(&part, 1, QUERY_BY_FUNCTION), 0);
 	ck_assert_uint_eq(a.n_notes, 1);
-	ck_assert(has_note("not verified: 1 file is still written to"));
+	ck_assert(has_note("not verified: 1 file is still being written"));
 	ck_assert_uint_eq(samples_of("f"), 20);
 	ck_assert_int_eq(ask(&part, 1, QUERY_BY_HART), 0);
 	ck_assert(has_note("harts of one kind"));

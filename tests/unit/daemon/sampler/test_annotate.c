@@ -134,8 +134,7 @@ TEST(a_leader_of_one_mode_says_what_it_does_not_see)
 {
 	struct core_case c = core_case_of("x60");
 	struct sampler *s = sampled(&c, NULL, false);
-	ck_assert_int_eq(
-		must_say("u_mode_cycle on SpacemiT X60 counts user mode alone")->event, -1);
+	ck_assert_int_eq(must_say("u_mode_cycle on SpacemiT X60 counts only user mode")->event, -1);
 	const struct annotation *mix = must_say("IPC mixes modes");
 	ck_assert_str_eq(s->events.event[mix->event].name, "cycles");
 	ck_assert_uint_eq(n, 2);
