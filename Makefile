@@ -123,7 +123,7 @@ PLATFORM_OBJ = $(filter-out %/main.o,$(call obj,platform-db))
 DAEMON_OBJ = $(filter-out %/main.o,$(call obj,daemon))
 NAMES_OBJ  = $(addprefix $(BUILD)/daemon/namer/,demangle.o names.o name_cut.o)
 NAMER_OBJ  = $(filter-out %/main.o,$(call obj,daemon/namer))
-CODE_OBJ   = $(filter-out %/main.o %/decode.o %/reader.o,$(call obj,daemon/code))
+CODE_OBJ   = $(filter-out %/main.o %/disassemble.o %/reader.o,$(call obj,daemon/code))
 
 # What measures roofs. Its kernels are in assembly, one file an architecture, of which two are empty;
 # extensions are named here for all assemblers, since not all know the directives that name them.
@@ -202,9 +202,9 @@ $(BUILD)/mperf-generator: $(BUILD)/systemd/generator.o $(BUILD)/libproto.a
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_ROOFS)) -lm
 $(BUILD)/mperf-platform-check: $(BUILD)/platform-db/main.o $(BUILD)/libplatform.a
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_PLATFORM))
-$(BUILD)/mperf-code: $(addprefix $(BUILD)/daemon/code/,main.o reader.o decode.o) $(BUILD)/libcode.a $(LIBS_NAMER)
+$(BUILD)/mperf-code: $(addprefix $(BUILD)/daemon/code/,main.o reader.o disassemble.o) $(BUILD)/libcode.a $(LIBS_NAMER)
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LLVM_LIBS) $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE) -lm
-$(BUILD)/daemon/code/decode.o: ALL_CFLAGS += $(LLVM_CFLAGS)
+$(BUILD)/daemon/code/disassemble.o: ALL_CFLAGS += $(LLVM_CFLAGS)
 # The data stands beside the programs, as an installed mperfd finds it from its own place.
 $(BUILD)/platforms: | $(BUILD)/mperfd
 	$(QUIET)ln -sfn $(abspath platform-db/platforms) $@

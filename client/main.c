@@ -122,9 +122,9 @@ static int run(const struct command *c, int argc, char **argv)
 		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
-	if (o->answers_on_stdout)
+	if (o->look.answers_on_stdout)
 		answer_is_on_stdout();
-	r = answer_begin(o->answer, o->force);
+	r = answer_begin(o->look.answer, o->force);
 	return r == 0 ? answer_end(c->run(o)) : r;
 }
 
@@ -148,8 +148,8 @@ static int complete(int argc, char **argv)
 	return EXIT_USAGE;
 }
 
-/* A descriptor that whoever started us closed would be given to the first file or socket that is opened, and
- * what is printed would go there. Writing to this one fails. */
+/* If the caller closed a standard descriptor, the first file or socket that we open would get its
+ * number, and our output would go there. So open one here to which writing fails. */
 static bool have_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -170,7 +170,7 @@ int main(int argc, char **argv)
 	if (!have_standard_descriptors())
 		return EXIT_FAILED;
 	signal(SIGXFSZ, file_too_large);
-	/* Only for the widths of letters: we print UTF-8 and our own English. */
+	/* Needed only for the widths of letters: we print UTF-8, and no translations. */
 	setlocale(LC_CTYPE, "C.UTF-8");
 
 	if (argc < 2) {

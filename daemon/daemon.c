@@ -459,7 +459,7 @@ static int service_mode_dispatch(struct daemon *d, const struct pollfd *fds, siz
 	bool clients_alone = !has_service_news(d);
 	int r = service_turn(d, fds, n, &clients_ns);
 	uint64_t ended_ns = thread_ns();
-	turns_add(&d->service->turns, ended_ns - began_ns, clock_ns(CLOCK_MONOTONIC));
+	loop_latency_add(&d->service->loop_latency, ended_ns - began_ns, clock_ns(CLOCK_MONOTONIC));
 	server_spend(d->server,
 		clients_alone ? ended_ns - d->time.ended_ns : clients_ns + d->time.serving_ns);
 	d->service->overhead->clients_ns = server_spent_ns(d->server) - d->time.feed_ns;

@@ -157,9 +157,8 @@ int main(int argc, char **argv)
 		       "Examples:\n"
 		       "  mperfd --foreground --config=./mperf.conf\n"
 		       "  mperfd --check-config\n\n"
-		       "Exit status: 0 when it was told to end (or, private, the client hung up), "
-		       "1 on "
-		       "failure, 2 on wrong usage or configuration.",
+		       "Exit status: 0 after a signal to end (or, with --private, when the client "
+		       "hung up), 1 on failure, 2 on wrong usage or configuration.",
 	};
 	struct arguments a = {.daemon = {.control_fd = -1,
 				      .namer = getenv("MPERF_NAMER"),

@@ -33,7 +33,7 @@
 
 #include "base.h"
 #include "emit.h"
-#include "segment.h"
+#include "gs_base.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/PostOrderIterator.h"
@@ -55,14 +55,14 @@ namespace
 {
 
 constexpr uint32_t COUNTER_BYTES = 8;
-// Computing the base once more makes the code longer; we rate that like doing so in one of this
-// many entries: with 1, a kernel of short loops takes 4.7 points more instructions, and with 256 the
-// kernels of bench-instrument take 0.02 more. With more points than POINTS_MAX, one serves all.
+// Computing the base at one more place makes the code longer. We rate that like computing it in one
+// of this many entries: with 1, a kernel of short loops takes 4.7 points more instructions, with
+// 256 the kernels of bench-instrument take 0.02 more. Above POINTS_MAX places, use a single one.
 constexpr uint64_t POINT_COST = 16;
 constexpr size_t POINTS_MAX = 6;
 constexpr uint32_t COLD_WEIGHT = 1, WARM_WEIGHT = 1 << 20;
 
-// By how many counters the base may be past the first: as far as the shortest offset reaches. x86
+// How many counters past the first the base may point: as far as the shortest offset reaches. x86
 // has a signed byte for it, RISC-V 12 bits.
 uint32_t reach(const Module &module)
 {
@@ -108,8 +108,8 @@ Value *Base::load_bias(IRBuilder<> &builder)
 		builder.CreateThreadLocalAddress(emitter.bias()), "mperf.bias");
 }
 
-// The bias of a thread that may have none yet. x86 compares and adds in memory, so reading the word
-// twice takes one instruction less than keeping it, and no register.
+// The bias of a thread that may have none yet. x86 can compare and add in memory, so reading the
+// word twice takes one instruction less than keeping it in a register, and needs no register.
 Value *Base::find_bias(IRBuilder<> &builder)
 {
 	Value *bias = load_bias(builder);
@@ -136,8 +136,8 @@ void Base::compute_at(Instruction *before, bool trusted)
 	IRBuilder<> builder(before);
 	Value *bias = trusted ? load_bias(builder) : find_bias(builder);
 	Value *base = builder.CreateAdd(bias, ConstantExpr::getPtrToInt(origin, bias->getType()));
-	// Frozen, it stays one register if several blocks use it: it would be split into bias and
-	// offset, to be added again in each access.
+	// Freeze it, so that it stays one register if several blocks use it. Otherwise it would be
+	// split into bias and offset, and added again in each access.
 	if (n_using > 1)
 		base = builder.CreateFreeze(base);
 	builder.CreateStore(builder.CreateIntToPtr(base, builder.getPtrTy()), slot);
@@ -161,8 +161,8 @@ Instruction *Base::first_use(BasicBlock &block)
 	return block.getTerminator();
 }
 
-// Going up the dominator tree, either one place in a block serves the uses below it, or each use
-// gets its own further down, whichever runs less often.
+// Go up the dominator tree: either one place in a block serves all uses below it, or each use gets
+// its own place further down, whichever runs less often.
 std::vector<BasicBlock *> Base::find_insertion_points(const Frequencies &frequencies)
 {
 	DenseSet<const BasicBlock *> used;
@@ -231,17 +231,17 @@ void Base::drop_unused()
 bool Base::use_segment()
 {
 	Type *word = Type::getInt64Ty(function.getContext());
-	Type *pointer = PointerType::get(function.getContext(), SEGMENT_GS);
+	Type *pointer = PointerType::get(function.getContext(), GS_ADDRESS_SPACE);
 	bool has_others = false;
 	for (const auto &[location, counter] : addresses) {
 		Constant *address = ConstantExpr::getAdd(ConstantExpr::getPtrToInt(origin, word),
 			cast<Constant>(location->getOperand(1)));
-		Constant *in_segment = ConstantExpr::getIntToPtr(address, pointer);
+		Constant *behind_gs = ConstantExpr::getIntToPtr(address, pointer);
 		for (Use &use : make_early_inc_range(location->uses())) {
 			const User *user = use.getUser();
 			if (isa<LoadInst>(user) ||
 				(isa<StoreInst>(user) && use.getOperandNo() == 1))
-				use.set(in_segment);
+				use.set(behind_gs);
 		}
 		if (!location->use_empty()) {
 			has_others = true;
@@ -262,7 +262,7 @@ std::vector<Instruction *> Base::first_uses(const Frequencies &frequencies)
 }
 
 // Ensures that the thread has its block before all uses, and leaves the remaining uses to the slot.
-void Base::place_in_segment(ArrayRef<Instruction *> again_at, bool trusted, int64_t middle,
+void Base::place_behind_gs(ArrayRef<Instruction *> again_at, bool trusted, int64_t middle,
 	const Frequencies &frequencies)
 {
 	dominators.recalculate(function);
@@ -288,7 +288,7 @@ void Base::place_in_segment(ArrayRef<Instruction *> again_at, bool trusted, int6
 			return dominators.dominates(block, base->getParent());
 		});
 	};
-	// If that would be too early, each of the collected points is early enough.
+	// If that is too early, use each of the collected points.
 	if (!all_of(bases, is_late)) {
 		bases.clear();
 		for (BasicBlock *block : seen_to)
@@ -309,7 +309,7 @@ void Base::finish(ArrayRef<Instruction *> again_at, bool trusted, uint32_t n_cou
 			1, ConstantInt::get(Type::getInt64Ty(function.getContext()),
 				   ((int64_t)counter - first - middle) * COUNTER_BYTES));
 	if (emitter.has_segment) {
-		place_in_segment(again_at, trusted, middle, frequencies);
+		place_behind_gs(again_at, trusted, middle, frequencies);
 	} else {
 		dominators.recalculate(function);
 		std::vector<Instruction *> points = {

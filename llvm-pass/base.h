@@ -38,8 +38,9 @@ class Base
 	// The thread must have its block at that instruction.
 	void require_at(llvm::Instruction &instruction);
 
-	// Computes the base before all its uses, where that is rarest, and again after each of
-	// `again_at` (regions that begin or end). trusted: the thread certainly has its block.
+	// Computes the base before all its uses, at the places that run least often, and again
+	// after each of `again_at` (regions that begin or end). trusted: the thread certainly has
+	// its block.
 	void finish(llvm::ArrayRef<llvm::Instruction *> again_at, bool trusted, uint32_t n_counters,
 		const Frequencies &frequencies);
 
@@ -47,7 +48,7 @@ class Base
 	llvm::Value *load_bias(llvm::IRBuilder<> &builder);
 	llvm::Value *find_bias(llvm::IRBuilder<> &builder);
 	void compute_at(llvm::Instruction *before, bool trusted);
-	void place_in_segment(llvm::ArrayRef<llvm::Instruction *> again_at, bool trusted,
+	void place_behind_gs(llvm::ArrayRef<llvm::Instruction *> again_at, bool trusted,
 		int64_t middle, const Frequencies &frequencies);
 	bool use_segment();
 	std::vector<llvm::Instruction *> first_uses(const Frequencies &frequencies);

@@ -33,12 +33,12 @@ namespace mperf
 namespace
 {
 
-// Limit of counters that express entries. Each of them repeats the function's terms in the table:
-// for SQLite, 64 make it 12 % larger, and save 0.07 % of the instructions.
+// Limit of the counters from which entries are computed. Each repeats the function's terms in the
+// table: for SQLite, 64 make the table 12 % larger, and save 0.07 % of the instructions.
 constexpr size_t ENTRY_TERMS_MAX = 8;
 
-// Functions that end the program; other functions that never return may continue elsewhere. So may
-// abort, by a handler of its signal, and a program's own __assert_fail: test frameworks do that.
+// Functions that end the program. Other functions that never return may continue elsewhere. So may
+// abort, in a handler of its signal, and a program's own __assert_fail, as in test frameworks.
 bool ends_program(const Function *callee)
 {
 	static constexpr const char *NAMES[] = {"exit", "_exit", "_Exit", "quick_exit",
@@ -128,8 +128,8 @@ void Callers::find_local(ArrayRef<Function *> counted)
 	}
 }
 
-// Local functions that probably count something themselves, or call such functions. Straight-line
-// code does not, if its callers say how often it runs.
+// Local functions that probably have counters, or call functions that do. Straight-line code has
+// none if its callers show how often it runs.
 void Callers::find_trusted(bool telling)
 {
 	std::vector<const Function *> wanting;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Facts from a function's callers: how often it is entered, and that its thread has a block
+// Facts from a function's callers: how often it is entered, and whether its thread has a block
 
 #include "flow.h"
 
@@ -26,8 +26,8 @@ namespace mperf
 class Callers
 {
       public:
-	// known: functions of which it is known whether control leaves them midway; counted: those
-	// of them that are counted; telling: derive entries from counts of calls
+	// known: functions for which it is known whether control leaves them midway; counted: the
+	// counted ones among them; telling: derive entries from counts of calls
 	Callers(llvm::Module &module, llvm::ArrayRef<llvm::Function *> known,
 		llvm::ArrayRef<llvm::Function *> counted, bool telling);
 
@@ -37,16 +37,16 @@ class Callers
 		return in_order;
 	}
 
-	// May control leave the function at a call, to somewhere that the function does not know?
-	// Then its counts do not say how often what comes later was reached. A call of a function
-	// that the module does not define, and that cannot throw, is assumed to return.
+	// May control leave the function at a call without the function knowing? Then its counts do
+	// not show how often later code was reached. A call of a function that the module does not
+	// define, and that cannot throw, is assumed to return.
 	bool is_left_midway(const llvm::Function &function) const;
 
 	// Notes how often a call runs, if the callee needs to know.
 	void add_calls(const llvm::CallBase &call, const Sum &times);
 
-	// How often the function is entered, if all its calls are known; null: its callers cannot
-	// say, or only by too many counters.
+	// How often the function is entered, if all its calls are known; null: its callers do not
+	// show it, or only by too many counters.
 	const Sum *entries_of(const llvm::Function &function) const;
 
 	// Does each thread have its block on entry? All callers ensure it: the function is called

@@ -33,22 +33,22 @@ bool is_cloned(const llvm::Function &function, const llvm::LoopInfo &loops);
 class Clone
 {
       public:
-	// Copies the body before anything was added to it. Until join(), a function of its own
-	// holds the copy.
+	// Copies the body before anything is added to it. Until join(), a separate function holds
+	// the copy.
 	explicit Clone(llvm::Function &function);
 
 	// An outermost loop with a preheader, and its scope in the table. The copy counts its
 	// entries, and times it if `timed`.
 	void add_nest(const llvm::Loop &loop, uint32_t scope, bool timed);
 
-	// Each entry into the function enters that loop once, so their counts are equal.
+	// Each entry into the function enters that loop once, so both have the same count.
 	void enter_with_function(uint32_t scope);
 
 	// Replaces these instructions by those of the copy.
 	void map(llvm::SmallVectorImpl<llvm::Instruction *> &instructions);
 
-	// Puts the copy beside the counting body, and the choice in front of both. names: the
-	// functions by whose names it is selected.
+	// Puts the copy beside the counting body, and the choice in front of both. names: the names
+	// by which the function is selected.
 	void join(uint32_t scope, llvm::ArrayRef<std::string> names, Emitter &emitter, Base &base,
 		Table &table);
 

@@ -79,8 +79,8 @@ void count_blocks(const Shape &shape, Table &table,
 	}
 }
 
-// Gives counters to the chords, the edges outside the tree. Symbols represent them until we know
-// which of them are only multiples of others.
+// Gives counters to the chords, the edges outside the tree. Symbols represent the counters until we
+// know which are only multiples of others.
 class Tree
 {
       public:
@@ -147,8 +147,9 @@ class Tree
 		return result;
 	}
 
-	// A header that runs a known number of times per run of its preheader has the preheader's
-	// count times that. Not if the preheader's count was to be derived from the header's.
+	// If a header runs a known number of times per run of its preheader, its count is the
+	// preheader's count times that number, unless the preheader's count is derived from the
+	// header's.
 	void make_multiple(uint32_t chord)
 	{
 		const Hoist *hoist = hoist_of(*chords[chord]);
@@ -190,10 +191,10 @@ class Tree
 	std::vector<uint32_t> counters;
 };
 
-// A branch around a loop, or around what leads to one, usually handles the case without work: we
-// assume that it is taken this much more rarely than its frequency says, which is a guess.
+// A branch around a loop, or around the code that leads to one, usually handles the case without
+// work. We guess that it is taken this much more rarely than its frequency says.
 constexpr uint64_t BYPASS_RARE = 4;
-// And an exchange is retried if another thread interfered.
+// The same for the retry of an exchange, which happens if another thread interfered.
 constexpr uint64_t RETRY_RARE = 32;
 
 // Finds edges that are taken more rarely than estimated.
@@ -223,7 +224,7 @@ class Rare
 	}
 
       private:
-	// To a loop, and from nowhere else.
+	// Does the block lead only to a loop?
 	bool leads(const BasicBlock &block) const
 	{
 		return leading.count(&block) && block.getSinglePredecessor();
@@ -301,7 +302,7 @@ bool count_sets(const Shape &shape, const Hoists &hoists, Table &table, Counts &
 			continue;
 		const Sum &sum = flow.of_block(block);
 		size_t update = counts.updates.size();
-		// No flow at all: control enters a loop that never ends.
+		// There is no flow: control enters a loop that never ends.
 		if (!sum.empty())
 			update = sets.try_emplace(sum, update).first->second;
 		if (update == counts.updates.size())

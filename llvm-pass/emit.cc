@@ -6,7 +6,7 @@
 // linker puts them side by side and defines symbols for their bounds.
 
 #include "emit.h"
-#include "segment.h"
+#include "gs_base.h"
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"
@@ -81,7 +81,7 @@ Constant *edge(Module &module, const char *side, const char *section)
 } // namespace
 
 Emitter::Emitter(Module &module, const Options &options)
-    : module(module), has_segment(options.segment && segment_is_free(module)),
+    : module(module), has_segment(options.segment && gs_base_is_free(module)),
       has_dynamic_tls(options.dynamic_tls)
 {
 	counters = new GlobalVariable(module, word(module), false, GlobalValue::ExternalLinkage,
@@ -113,7 +113,7 @@ Function *Emitter::make_function(StringRef name, FunctionType *type)
 	auto *function = Function::Create(type, GlobalValue::ExternalLinkage, name, module);
 	make_common(*function);
 	function->setDoesNotThrow();
-	// It is on the stack while signal handlers and the runtime walk it.
+	// The frame is on the stack while signal handlers and the runtime walk the stack.
 	if (module.getUwtable() != UWTableKind::None)
 		function->setUWTableKind(module.getUwtable());
 	function->addFnAttr(Attribute::NoInline);
@@ -187,11 +187,12 @@ Function *Emitter::rare_function(StringRef name, StringRef outside, FunctionType
 	return function;
 }
 
-// On x86 we write a call as inline assembly, which the compiler does not treat as a call, if that
-// pays: its long clobber list takes the compiler longer. A function without other calls on its path
-// then needs no frame for this one, and keeps the stack unchanged, aligned or not (the callee
-// aligns it). The function gets no red zone, which the call would overwrite; moving the stack pointer
-// around the call would make the unwinder miss the return address, since no CFI says so.
+// On x86, if it pays, we write a call as inline assembly, which the compiler does not treat as a
+// call; its long clobber list makes compiling slower. A function without other calls on its path
+// then needs no frame for this call, and keeps the stack unchanged, aligned or not (the callee
+// aligns it). The function gets no red zone, since the call would overwrite it. Moving the stack
+// pointer around the call instead would make the unwinder miss the return address, since no CFI
+// describes the move.
 static InlineAsm *assembly_call(FunctionType *type, bool has_wide_vectors)
 {
 	std::string constraints = type->getReturnType()->isVoidTy() ? "" : "={ax},";
@@ -209,7 +210,7 @@ static InlineAsm *assembly_call(FunctionType *type, bool has_wide_vectors)
 	return InlineAsm::get(type, text, constraints, true);
 }
 
-// Registers of AVX-512, which a processor chosen by name may have.
+// AVX-512 registers: a CPU selected by name may have them.
 static bool may_have_wide_vectors(const Function &function)
 {
 	const StringRef cpu = function.getFnAttribute("target-cpu").getValueAsString();
@@ -217,7 +218,7 @@ static bool may_have_wide_vectors(const Function &function)
 	return !(cpu.empty() || cpu == "x86-64") || features.contains("+avx512");
 }
 
-// Calls for which a function needs a frame; not a call that is all that remains of it.
+// Calls for which a function needs a frame; a tail call needs none.
 static bool needs_frame(const Instruction &instruction)
 {
 	const auto *call = dyn_cast<CallBase>(&instruction);
@@ -227,8 +228,8 @@ static bool needs_frame(const Instruction &instruction)
 	return !plain || !plain->isTailCall() || !isa<ReturnInst>(plain->getNextNode());
 }
 
-// Calls that are added for it do not change it, so a function is looked through once, however many
-// loops it has.
+// Calls that we add do not change the answer, so a function is examined once, however many loops it
+// has.
 bool Emitter::is_frameless(const Function &function)
 {
 	if (looked_through != &function)
@@ -238,7 +239,7 @@ bool Emitter::is_frameless(const Function &function)
 	return !has_frame;
 }
 
-// Can control pass through the function without such calls? Then that path saves no registers.
+// Can control pass through the function without such calls? Then that path need not save registers.
 static bool has_path_without_frame(const Function &function)
 {
 	SmallPtrSet<const BasicBlock *, 16> seen = {&function.getEntryBlock()};
@@ -365,8 +366,8 @@ void Emitter::finish(const Table &table, uint32_t flags)
 	Type *array = ArrayType::get(word(module), n);
 	auto *words = new GlobalVariable(module, array, false, GlobalValue::PrivateLinkage,
 		Constant::getNullValue(array), "mperf.counters");
-	// Only so does it become a section without bytes in the file (NOBITS), as #pragma clang section
-	// has it. Source: LLVM 16 and 19, TargetLoweringObjectFileImpl.cpp,
+	// Only in this form does it become a section without bytes in the file (NOBITS), as with
+	// #pragma clang section. Source: LLVM 16 and 19, TargetLoweringObjectFileImpl.cpp,
 	// selectExplicitSectionGlobal().
 	words->addAttribute("bss-section", COUNTERS_SECTION);
 	words->setAlignment(Align(8));

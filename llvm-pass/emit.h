@@ -25,13 +25,13 @@ class Emitter
       public:
 	Emitter(llvm::Module &module, const Options &options);
 
-	// The address of a counter of the module without a bias. It has a name of its own:
-	// position-independent code reaches no other by an offset in one step.
+	// The address of a counter of the module without a bias. It has its own symbol, since
+	// position-independent code can reach only symbols of the module by one offset.
 	llvm::Constant *counter_address(uint32_t counter);
 	llvm::GlobalVariable *bias();
 	llvm::GlobalVariable *object();
-	// Calls of the runtime, which are rare. `in`: the calling function; they have none of its
-	// lines.
+	// Calls of the runtime, which are rare. `in`: the calling function; the calls have no
+	// source lines.
 	llvm::Value *call_enter(llvm::IRBuilder<> &builder, const llvm::Function &in);
 	llvm::Value *call_loop_begin(llvm::IRBuilder<> &builder, const llvm::Function &in,
 		llvm::Value *words, bool published);
@@ -40,7 +40,7 @@ class Emitter
 	// Does this entry count? 32 bits, 0: no.
 	llvm::Value *call_draw(llvm::IRBuilder<> &builder, const llvm::Function &in,
 		llvm::Value *words, llvm::Value *one_in);
-	// The word by which entries into a function choose, and the names by which the runtime
+	// The variable by which entries into a function choose, and the names by which the runtime
 	// selects it (struct mperf_choice).
 	llvm::Constant *add_choice(llvm::ArrayRef<std::string> names);
 

@@ -34,7 +34,7 @@ Function *body_of(Value *value)
 	return function && !function->isDeclaration() ? function : nullptr;
 }
 
-// Functions that a function calls, and those that it hands to its callees, which may call them
+// Functions that a function calls, and functions that it passes to its callees, which may call them
 // (pthread_once).
 SmallVector<Function *, 8> callees_of(Function &function)
 {
@@ -102,7 +102,8 @@ void exclude_annotated(Module &module)
 
 void exclude_functions(Module &module)
 {
-	// Resolvers first: what an annotated function calls for them is reached too.
+	// Resolvers first, so that functions which they call through an annotated function are
+	// reached too.
 	for (GlobalIFunc &indirect : module.ifuncs()) {
 		if (Function *resolver = body_of(indirect.getResolver()))
 			exclude_reached(*resolver);

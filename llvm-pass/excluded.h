@@ -11,11 +11,11 @@ class Module;
 namespace mperf
 {
 
-// The attribute of such functions. Calls of them count as calls of what is not seen.
+// The attribute of such functions. Calls of them count as calls of functions that are not seen.
 constexpr char NOT_COUNTED[] = "no_mperf";
 
-// Gives it to functions that the source annotates so, and to the resolvers of indirect functions
-// and all that these call within the module.
+// Adds the attribute to functions annotated in the source, and to resolvers of indirect functions
+// and everything that these call within the module.
 void exclude_functions(llvm::Module &module);
 
 } // namespace mperf

@@ -42,9 +42,8 @@ namespace
 {
 
 constexpr unsigned OUTSIDE = 0;
-// With counts that are sums of more counters than this, over a whole function, its table would be
-// larger than its code; such functions (generated switches) count blocks. Lua's interpreter has
-// 40,000.
+// Limit of the terms of all counts of a function. Above it, the table would be larger than the
+// code, so such functions (generated switches) count blocks. Lua's interpreter has 40,000.
 constexpr uint64_t SUM_TERMS_MAX = 2000000;
 
 bool has_insertion_point(const BasicBlock &block)
@@ -200,7 +199,7 @@ bool Flow::build_mst()
 	return true;
 }
 
-// Leaves of the tree first: all edges of a node but the one towards the root are then known.
+// Leaves of the tree first: then all edges of a node are known, except the one towards the root.
 bool Flow::solve()
 {
 	std::vector<unsigned> order = {OUTSIDE};

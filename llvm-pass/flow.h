@@ -42,16 +42,16 @@ struct FlowCosts {
 	// How often a block runs or an edge is taken, in any unit.
 	llvm::function_ref<uint64_t(const llvm::BasicBlock *)> block;
 	llvm::function_ref<uint64_t(const llvm::BasicBlock *, const llvm::BasicBlock *)> edge;
-	// The cost of counting a block, if it is not its frequency (a loop's header that is counted
-	// outside the loop).
+	// The cost of counting a block, if it differs from its frequency (a loop's header that is
+	// counted outside the loop).
 	llvm::DenseMap<const llvm::BasicBlock *, uint64_t> cheap;
-	// Blocks between which control does not flow in one count: one ends where another count
-	// begins (regions), or control arrives a second time (setjmp).
+	// Pairs of blocks without flow between them: one count ends and another begins there
+	// (regions), or control arrives a second time (setjmp).
 	llvm::ArrayRef<const llvm::BasicBlock *> cut_after;
 	llvm::ArrayRef<const llvm::BasicBlock *> entered_again;
 	// Blocks from whose end control may leave the function unseen.
 	llvm::ArrayRef<const llvm::BasicBlock *> may_leave;
-	// Blocks that are not counted: they are part of what is outside of the function.
+	// Blocks that are not counted: they are treated as outside of the function.
 	const llvm::DenseSet<const llvm::BasicBlock *> &dropped;
 	// The number of entries is known from outside.
 	bool entries_known = false;

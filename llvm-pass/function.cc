@@ -100,7 +100,7 @@ SmallVector<Instruction *, 4> marks_of(const Breaks &breaks, std::optional<Clone
 	return marks;
 }
 
-// Passes on how often its callees are entered, if block counts say how often its calls run.
+// Tells callees how often they are entered, if block counts show how often its calls run.
 void tell_callees(
 	const Function &function, Callers &callers, const Counts &counts, const Blocks &dropped)
 {

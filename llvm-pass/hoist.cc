@@ -37,15 +37,16 @@ namespace mperf
 namespace
 {
 
-// About the cost of a few per-iteration increments, which a division exceeds. With 2, half_open of
-// bench-instrument takes 25 points more instructions and its kernels 1.1; with 64 they take no fewer.
+// About the cost of a few per-iteration increments; a division costs more. With 2, half_open of
+// bench-instrument takes 25 points more instructions and its kernels 1.1; 64 saves no further
+// instructions.
 constexpr unsigned EXPANSION_BUDGET = 8;
 // Each of them computes the distance, which makes the code longer.
 constexpr size_t DISTANCE_EXITS_MAX = 4;
 // Deeper expressions are not hoisted: they take long to analyse and to compute.
 constexpr unsigned EXPRESSION_MAX = 24;
 
-// Steps up to this exhaust 64 bits in 2^56 iterations, which take two years.
+// With steps up to this, 64 bits overflow only after 2^56 iterations, which take two years.
 constexpr uint64_t STEP_MAX = 256;
 
 // n(n-1)/2, exact, in 64 bits
@@ -82,8 +83,8 @@ bool Hoister::passes_control(const Loop &loop)
 	return passes;
 }
 
-// Is the block, which is in no inner loop, on a cycle within the loop that avoids its header? Such a
-// cycle is irreducible, so no loop, and the block may run many times in an iteration.
+// Is the block, which is in no inner loop, on a cycle within the loop that avoids its header? Such
+// a cycle is irreducible and not found as a loop, so the block may run many times in an iteration.
 bool Hoister::repeats_within(const BasicBlock &block, const Loop &loop)
 {
 	if (&block == loop.getHeader())
@@ -212,9 +213,9 @@ std::optional<Hoist> Hoister::plan_in_exits(Loop &loop)
 	return best;
 }
 
-// The induction variable's value when the loop exits to that block, in steps that `more` completes:
-// it may or may not include this iteration's step, depending on the edge, and the value that is
-// live there anyway costs nothing.
+// The induction variable's value when the loop exits to that block. Whether it includes this
+// iteration's step depends on the edge, and `more` completes it: using the value that is live there
+// anyway costs nothing.
 Value *Hoister::last_of(const Hoist &hoist, BasicBlock &exit, Value *&more)
 {
 	PHINode *induction = hoist.induction;
@@ -255,9 +256,9 @@ Value *Hoister::expand_in_exit(const Hoist &hoist, IRBuilder<> &builder)
 	Value *more;
 	Value *last = last_of(hoist, *builder.GetInsertBlock(), more);
 	Value *from = number(induction->getIncomingValueForBlock(hoist.loop->getLoopPreheader()));
-	// Frozen, it is the loop's own induction variable; otherwise the loop would keep a second
-	// one that is easier to count with. If it starts at a non-constant value, the loop may have
-	// such a second one anyway.
+	// Freeze it, so that the loop's own induction variable is used; otherwise the loop would
+	// get a second one that is easier to count with. If it starts at a non-constant value, the
+	// loop may have such a second one anyway.
 	Value *to = number(last);
 	if (isa<Constant>(from))
 		to = builder.CreateFreeze(to);
@@ -363,8 +364,8 @@ Value *Hoister::expand(const Hoist &hoist)
 	if (!hoist.distance || isa<Constant>(value))
 		return hoist.distance ? expander.expandCodeFor(hoist.amount, value->getType(), end)
 				      : value;
-	// Opaque, or the distance would be computed once more; but if it is invariant in the
-	// enclosing loops, the shift is hoisted out of them too.
+	// Make it opaque, or the distance would be computed again; but if it is invariant in the
+	// enclosing loops, hoist the shift out of them too.
 	const SCEV *step = evolution.getConstant(value->getType(), 1ull << hoist.shift);
 	const SCEV *rounds = evolution.getUDivExpr(evolution.getUnknown(value), step);
 	return expander.expandCodeFor(rounds, value->getType(), end);

@@ -37,8 +37,8 @@ struct Hoist {
 	// covers, which it often has computed already. Null: only the amount.
 	const llvm::SCEV *distance = nullptr;
 	unsigned shift = 0;
-	// If the amount is not known before the loop, but in its exits: an induction variable whose
-	// distance from its start, in steps, is the amount. Each exit block adds it.
+	// If the amount is known only in the loop's exits: an induction variable whose distance
+	// from its start, in steps, is the amount. Each exit block adds it.
 	llvm::PHINode *induction = nullptr;
 	int64_t step = 0;
 };

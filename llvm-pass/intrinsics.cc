@@ -31,8 +31,8 @@ constexpr uint64_t WORD_BYTES = 8;
 // x86-64. Source: LLVM 19, X86ISelLowering.cpp, MaxStoresPerMemcpy.
 constexpr uint64_t INLINE_BYTES_MAX = 128;
 
-// Moves `length` bytes: loads them if there is a `source`, and stores them if there is a `to`. What a
-// callee moves is not its caller's own.
+// Moves `length` bytes: loads them if there is a `source`, and stores them if there is a `to`.
+// Bytes that a callee moves are not charged to its caller.
 void add_block_move(BlockMix &into, Instruction &call, Value *length, const Value *to,
 	const Value *source, Owner owner)
 {
@@ -61,7 +61,7 @@ void add_block_move(BlockMix &into, Instruction &call, Value *length, const Valu
 	}
 }
 
-// Owner of the work of a copy or fill that LLVM knows: the C library, unless it is short.
+// Owner of the work of a copy or fill that LLVM knows: the C library, unless the copy is short.
 Owner owner_of(BlockMix &into, StringRef name, MemIntrinsic &call)
 {
 	const auto *constant = dyn_cast<ConstantInt>(call.getLength());
@@ -269,11 +269,12 @@ bool read_predicated(BlockMix &into, const DataLayout &layout, IntrinsicInst &ca
 	return true;
 }
 
-// Functions of libraries that LLVM does not know. Others may be of any module of the program, which
-// only the running program tells.
+// Library functions unknown to LLVM. Other functions may be in any module of the program, which is
+// known only at run time.
 bool is_foreign(StringRef name)
 {
-	// The C library's, without those that TargetLibraryInfo has. Source: ISO C17, 7; POSIX.1-2017.
+	// Functions of the C library that are not in TargetLibraryInfo. Source: ISO C17, 7;
+	// POSIX.1-2017.
 	static const StringSet<> of_libc = {"rand", "srand", "rand_r", "random", "srandom",
 		"drand48", "erand48", "lrand48", "nrand48", "mrand48", "jrand48", "srand48",
 		"bsearch", "lfind", "lsearch", "hsearch", "tsearch", "tfind", "time", "clock",
@@ -342,7 +343,7 @@ bool MixReader::read_intrinsic(IntrinsicInst &call)
 		read_predicated(*into, layout, call) || read_riscv_intrinsic(*into, call) ||
 		read_x86_intrinsic(*into, call) || read_aarch64_intrinsic(*into, call))
 		return true;
-	// A target's own, which nobody knows: the loop is flagged.
+	// An unknown intrinsic of a target: flag the loop.
 	into->assembly |= Function::isTargetIntrinsic(call.getIntrinsicID()) &&
 			  known_intrinsic(call.getCalledFunction()->getName()).kind != Kind::NONE;
 	return false;
@@ -368,8 +369,8 @@ bool MixReader::read_library_call(CallBase &call, StringRef symbol)
 	else if (n >= 2 && name == "bzero")
 		add_move(1, 0, nullptr);
 	else if (n >= 1 && name == "strlen" && isa<CallInst>(call) && !call.isMustTailCall()) {
-		// The whole text, including its final NUL; known behind the call, where nothing
-		// may stand if it must be a tail call.
+		// The whole text, including its final NUL. Its length is known only after the call;
+		// if that must be a tail call, no code may follow it.
 		assert(!call.isTerminator());
 		Quantity *length =
 			find_quantity(*into, Unit::VALUE, &call, nullptr, *call.getNextNode());

@@ -11,10 +11,11 @@ class Module;
 namespace mperf
 {
 
-// Drops a module's debug information if nothing behind the pass uses it; call it when the table is
-// made. mperf-cc asks clang to track lines, which then writes none of it to the object file. Kept if
-// a unit of the module has debug information of its own, if remarks of later passes are requested,
-// or if the module has pseudo probes, which are found by their lines. True if it dropped any.
+// Drops a module's debug information if nothing after the pass uses it; call it once the table is
+// made. mperf-cc makes clang track lines without writing them to the object file. The information
+// is kept if a unit of the module has its own debug information, if remarks of later passes are
+// requested, or if the module has pseudo probes, which are found by their lines. True if it dropped
+// any.
 bool drop_tracked_lines(llvm::Module &module);
 
 } // namespace mperf

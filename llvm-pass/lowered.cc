@@ -47,7 +47,7 @@ using Found = function_ref<void(const LoweredLoad &)>;
 
 using Parts = SmallVector<std::pair<const BasicBlock *, int64_t>, 4>;
 
-// How often control goes from one block to the other, as a sum of blocks' counts; nothing if blocks
+// How often control goes from one block to the other, as a sum of blocks' counts; empty if blocks
 // do not determine it.
 std::optional<Parts> count_of_edge(const BasicBlock *from, const BasicBlock *to)
 {
@@ -87,10 +87,10 @@ uint64_t entry_bytes(const Module &module)
 	return module.getDataLayout().getPointerSize();
 }
 
-// Neighbouring values that lead to the same place are one group.
+// Neighbouring values with the same target are one group.
 struct Groups {
 	unsigned n = 0;
-	bool holes = false; // values between the least and the greatest that are no case
+	bool holes = false; // values between the least and the greatest case that are not cases
 };
 
 Groups group_cases(const SwitchInst &choice)
@@ -117,7 +117,7 @@ bool becomes_table(
 	return entries != 0 && groups.n >= (riscv ? GROUPS_MIN_RISCV : GROUPS_MIN);
 }
 
-// How often no case matches; nothing if the default block is also a case's.
+// How often no case matches; empty if the default block is also a case's.
 std::optional<Parts> count_of_default(const SwitchInst &choice)
 {
 	const BasicBlock *to = choice.getDefaultDest();
@@ -126,8 +126,8 @@ std::optional<Parts> count_of_default(const SwitchInst &choice)
 	return count_of_edge(choice.getParent(), to);
 }
 
-// The range is checked before the table is read, so values beyond it load nothing. If the table has
-// holes, we assume that other values fall into these.
+// The range is checked before the table is read, so values outside it load nothing. If the table
+// has holes, we assume that all other values fall into these.
 void find_table(const SwitchInst &choice, const TargetTransformInfo &target, Found found)
 {
 	const Groups groups = group_cases(choice);

@@ -21,8 +21,8 @@ class TargetTransformInfo;
 namespace mperf
 {
 
-// n loads of `bytes` bytes each time block `when` runs; a negative number takes back what another
-// block was charged. `of` is the block that they are made for.
+// n loads of `bytes` bytes each time block `when` runs; a negative number cancels loads charged to
+// another block. `of` is the block that needs them.
 struct LoweredLoad {
 	const llvm::BasicBlock *when;
 	const llvm::BasicBlock *of;

@@ -78,8 +78,8 @@ static Constant *known_condition(const BranchInst &jump, const DataLayout &layou
 	return nullptr;
 }
 
-// Markers of mperf.h test whether the runtime is linked. A counted module always has it, so the
-// test is dropped.
+// Markers of mperf.h test whether the runtime is linked. A counted module always has the runtime,
+// so drop the test.
 void link_markers(Module &module)
 {
 	bool is_weak = false;

@@ -37,7 +37,7 @@ struct Reading {
 	void read_structure(bool cloned);
 };
 
-// The one scope of a callee in that scope, whose lines are of all its calls.
+// The single scope of a callee within that scope; its lines cover all calls.
 uint32_t Reading::callee_scope(uint32_t caller, const Callee &callee)
 {
 	const auto [place, is_new] = callees.try_emplace({caller, callee.name}, 0);
@@ -98,14 +98,14 @@ void Reading::read_lowered()
 	});
 }
 
-// Entries and iterations, which belong to loops and functions, whatever block shows them; and how
+// Entries and iterations, which belong to loops and functions, whichever block counts them; and how
 // often each block ran, if the table has blocks.
 void Reading::read_structure(bool cloned)
 {
 	auto &terms = meaning.terms;
 	const uint32_t entries = metric_key(MPERF_METRIC_ENTRIES);
 	const uint32_t counted = metric_key(MPERF_METRIC_COUNTED_ENTRIES);
-	// The choice between two bodies counts all entries itself.
+	// With two bodies, the code that chooses counts all entries.
 	terms[&function.getEntryBlock()][{scopes.of_function(), cloned ? counted : entries}] += 1;
 	if (cloned)
 		table.scope(scopes.of_function()).flags |= MPERF_SCOPE_CLONED;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Meaning of blocks: what one run of each block of a function adds, however the runs are counted
+// Meaning of blocks: the amounts that one run of each block of a function adds, however runs are
+// counted
 
 #include "quantity.h"
 
@@ -32,8 +33,8 @@ struct Meaning {
 	llvm::DenseMap<const llvm::BasicBlock *, std::list<Quantity>> quantities;
 };
 
-// Reads a function in its shape (prepare.h), and sets flags of its scopes in the table. cloned: it
-// has two bodies, and this is one of them.
+// Reads a function after prepare.h, and sets flags of its scopes in the table. cloned: this is one
+// of its two bodies.
 Meaning read_meaning(llvm::Function &function, const llvm::LoopInfo &loops, const Scopes &scopes,
 	const llvm::TargetTransformInfo &target, const llvm::TargetLibraryInfo &library,
 	Table &table, bool cloned);

@@ -31,7 +31,7 @@ namespace mperf
 namespace
 {
 
-// Does it compute a value of its operands, and nothing else?
+// Does it only compute a value from its operands?
 bool is_pure(const Instruction &instruction)
 {
 	if (isa<BinaryOperator, UnaryOperator, CastInst, CmpInst, GetElementPtrInst, SelectInst,
@@ -48,7 +48,8 @@ bool is_plain_load(const Instruction &instruction)
 	return load && load->isSimple();
 }
 
-// LLVM's own hashing has a variable that clang of another version lacks: it could not say so then.
+// LLVM's own hashing uses a variable that another version of clang lacks: then the plugin could not
+// load to report the wrong version.
 uint64_t mixed(uint64_t hash, const void *next)
 {
 	const uint64_t odd = 0x9e3779b97f4a7c15; // 2^64 over the golden ratio
@@ -102,7 +103,7 @@ uint64_t Merging::hash_of(const Instruction &instruction) const
 	}
 	for (; n < instruction.getNumOperands(); n++)
 		hash = mixed(hash, first_of(instruction.getOperand(n)));
-	return hash >> 1; // a map reserves the two greatest
+	return hash >> 1; // the map reserves the two greatest keys
 }
 
 bool Merging::are_equal(const Instruction &one, const Instruction &other) const

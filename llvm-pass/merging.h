@@ -22,7 +22,7 @@ namespace mperf
 // Form of an operation in machine code
 enum class Form {
 	OWN,      // an instruction of its own
-	REPEATED, // nothing: an equal one stands above it in its block
+	REPEATED, // none: an equal one is above it in its block
 	SCALAR,   // an operation on one lane, whose result is copied to the others
 };
 

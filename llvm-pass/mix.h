@@ -10,7 +10,7 @@
 namespace mperf
 {
 
-// Something that is called in a block and not counted, and where
+// A callee without counts, and the place of the call in a block
 struct Callee {
 	std::string name, source;
 	uint32_t line = 0, line_last = 0; // 0: not known
@@ -23,11 +23,11 @@ struct BlockMix {
 	bool assembly = false;
 };
 
-// How many elements an operation works on, in the vector's own unit (1, or vscale)
+// The number of elements of an operation, in the vector's own unit (1, or vscale)
 struct Extent {
 	uint64_t issued = 1;
-	uint64_t active = 1;          // if no quantity says it
-	Quantity *quantity = nullptr; // says how many are active
+	uint64_t active = 1;          // if no quantity gives it
+	Quantity *quantity = nullptr; // gives the number of active elements
 	bool vector = false;
 	bool scalable = false;
 };
@@ -42,11 +42,11 @@ uint32_t float_metric(const llvm::Type *type);
 Quantity *find_quantity(
 	BlockMix &into, Unit unit, llvm::Value *value, llvm::Value *length, llvm::Instruction &at);
 
-// The part of `all` that a mask lets through. Constant masks make no quantity.
+// The elements of `all` that a mask selects. Constant masks make no quantity.
 Extent masked(
 	BlockMix &into, Extent all, llvm::Value *mask, llvm::Value *length, llvm::Instruction &at);
 
-// The owner of what calling that function counts, beside the call itself.
+// The owner of the counts of a call of that function, besides the call itself.
 Owner find_callee(BlockMix &into, llvm::StringRef name, const llvm::Instruction &call);
 
 // Adds the lanes of an operation or access on a vector.

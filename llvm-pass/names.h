@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Names of targets' intrinsics, and what they say
+// Names of targets' intrinsics, and their meaning
 
 #include "llvm/ADT/StringRef.h"
 
@@ -9,9 +9,10 @@ namespace mperf
 {
 
 enum class Kind {
-	OPERATIONS, // arithmetic: `each` in each lane of the result, or of what is reduced
+	OPERATIONS, // arithmetic: `each` operations in each lane of the result, or of the reduced
+		    // vector
 	ACCESS,     // loads or stores
-	NONE,       // nothing that is counted: moves, masks, comparisons, conversions, fences
+	NONE,       // not counted: moves, masks, comparisons, conversions, fences
 	UNKNOWN     // its loop is flagged
 };
 

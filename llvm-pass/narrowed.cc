@@ -80,7 +80,7 @@ bool is_free(const Instruction &truncation)
 	       (triple.isAArch64() && user && isa<StoreInst>(user));
 }
 
-// How many low bits a user needs, followed through its only users; 0: all.
+// The number of low bits that a user needs, following chains of single users; 0: all.
 unsigned low_bits(const Instruction *user)
 {
 	unsigned least = 0;
@@ -171,7 +171,7 @@ bool is_shrunk(const Instruction &instruction)
 	}
 }
 
-// No bits of a value above these are needed by its only user, and what that is used for.
+// The only user of a value, and the later users of that, need no bits above these.
 unsigned bits_below(const Instruction *user, unsigned width)
 {
 	if (!user)
@@ -205,7 +205,7 @@ bool is_half(const LoadInst &load, unsigned width)
 
 constexpr unsigned AMOUNT_DEPTH_MAX = 4; // from the load; a rotation has 2
 
-// Is the value only what others are shifted by, in its own block?
+// Is the value used only as a shift amount, in its own block?
 bool is_amount(const Instruction &value, unsigned depth)
 {
 	return depth > 0 && !value.use_empty() && all_of(value.uses(), [&](const Use &use) {

@@ -47,8 +47,8 @@ Options options_from_environment(Options options, const char *words)
 				*to = value == "1";
 		}
 	}
-	// The choice between two bodies is scaled by entries into functions, and blocks add up to
-	// functions.
+	// Counts of two bodies are scaled by entries into functions, and blocks add up to
+	// functions; so both need whole functions.
 	options.functions |= options.blocks || options.mode == Mode::CLONE;
 	options.all_nests |= options.mode == Mode::CLONE; // whose bodies are compared by their time
 	return options;

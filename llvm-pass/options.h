@@ -24,12 +24,12 @@ struct Options {
 	bool dynamic_tls = false; // libraries take no static TLS, so any number can be dlopened
 	bool functions = false;   // count functions outside of their loops too (wanted.h)
 	bool blocks = false;      // the table has blocks, not only loops and functions
-	bool escapes = false;     // exact also where a call throws or jumps through a function: a
-				  // counter after each that may
+	bool escapes = false;     // exact even if a call throws or jumps out: a counter after each
+				  // such call
 };
 
-// The options of the command line, overridden by those of the environment. Words that are no
-// options are left to mperf-cc, which reads them first (off).
+// The options of the command line, overridden by those of the environment. Other words are for
+// mperf-cc, which reads them first (off).
 Options options_from_environment(Options options, const char *words);
 
 } // namespace mperf

@@ -27,7 +27,7 @@ namespace mperf
 namespace
 {
 
-// The first position in a block for counters: after what must come first, and after its locals.
+// The first position in a block for counters: after phis, landing pads and allocas.
 Instruction *first_position(BasicBlock &block)
 {
 	if (block.isEntryBlock())
@@ -81,14 +81,15 @@ BasicBlock *split_edge(BasicBlock *from, BasicBlock *to, LoopInfo &loops, Rests 
 } // namespace
 
 // Does it pay to keep a counter of that block in a register while its loop runs? On x86 an addition
-// to memory is one instruction, and slower than a register only if it is the loop's critical path.
+// to memory is one instruction, and slower than one to a register only on the loop's critical path.
 bool Placer::is_promoted(const BasicBlock &block, bool is_mask) const
 {
 	if (!options.promote || options.mode == Mode::BLOCK)
 		return false;
 	if (is_mask || !Triple(function.getParent()->getTargetTriple()).isX86())
 		return true;
-	// An atomic operation waits for all before it, so nothing near it is a critical path.
+	// An atomic operation waits for all earlier ones, so no addition near it is on the critical
+	// path.
 	const Loop *loop = loops.getLoopFor(&block);
 	return loop && loop->isInnermost() && loop->getNumBlocks() == 1 &&
 	       none_of(block, [](const Instruction &i) {
@@ -106,8 +107,8 @@ void Placer::add_update(Instruction *before, uint32_t counter, Value *amount, Lo
 	builder.CreateStore(builder.CreateAdd(old, amount), location);
 }
 
-// The width of a mask's lanes if they can be summed as a vector, which on x86 costs one instruction
-// instead of the three that count a mask's bits; 0: they cannot.
+// The width of a mask's lanes, if they can be summed as a vector; 0: they cannot. On x86 a vector
+// sum costs one instruction, counting a mask's bits three.
 unsigned Placer::lane_bits(const Quantity &quantity, Loop *outer) const
 {
 	const auto *call = dyn_cast<IntrinsicInst>(quantity.at);

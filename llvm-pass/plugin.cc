@@ -48,7 +48,7 @@ cl::opt<mperf::Mode> mode("mperf-mode", cl::desc("Which counters mperf adds"),
 		clEnumValN(mperf::Mode::BLOCK, "block", "each block, to check the others"),
 		clEnumValN(mperf::Mode::SETS, "sets", "each set of blocks that run equally often"),
 		clEnumValN(mperf::Mode::CLONE, "clone",
-			"as tree, in one of two bodies between which each entry chooses")));
+			"as tree, in one of two bodies; each entry chooses between them")));
 cl::opt<bool> hoist("mperf-hoist", cl::desc("Count loops by their trip counts"), cl::init(true));
 cl::opt<bool> promote("mperf-promote", cl::desc("Promote counters to registers"), cl::init(true));
 cl::opt<bool> nests("mperf-nests", cl::desc("Time outermost loops"), cl::init(true));

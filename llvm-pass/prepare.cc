@@ -55,8 +55,8 @@ bool returns_twice(const Instruction &instruction)
 	return call && call->hasFnAttr(Attribute::ReturnsTwice);
 }
 
-// Calls that may not return to the next instruction. A call at its block's end leaves nothing to
-// count after it.
+// Calls that may not return to the next instruction. After a call at its block's end, there is
+// nothing left to count.
 bool may_leave(const Instruction &instruction)
 {
 	const auto *call = dyn_cast<CallInst>(&instruction);

@@ -19,12 +19,12 @@ class LoopInfo;
 namespace mperf
 {
 
-// Should it be counted? Not if it has no room for counters (naked), is no code here (available
-// elsewhere), or must not be touched (no_profile, and what excluded.h names).
+// Should the function be counted? Not if it has no room for counters (naked), has no code here
+// (available elsewhere), or must not be touched (no_profile, and functions of excluded.h).
 bool is_counted(const llvm::Function &function);
 
-// Has markers call the runtime without asking whether it is there. For modules that are counted, and so cannot be
-// linked without it.
+// Makes markers call the runtime without checking that it is linked. For counted modules, which
+// cannot be linked without it.
 void link_markers(llvm::Module &module);
 
 // Replaces comments that mark regions by calls.
@@ -40,8 +40,8 @@ struct Breaks {
 	bool split_all = false; // split at all such calls
 };
 
-// Splits blocks after calls that end one count, or return twice; and after those that may throw or
-// jump out, if the function calls setjmp itself, or all_escapes.
+// Splits blocks after calls that end one count or return twice; and, if the function itself calls
+// setjmp, or with all_escapes, after calls that may throw or jump out.
 Breaks split_at_breaks(llvm::Function &function, bool all_escapes);
 
 // Gives indirect jumps, whose edges cannot be counted, target blocks of their own. Does not change

@@ -37,8 +37,8 @@ class CounterPromoter
 	void add(llvm::IRBuilder<> &builder, llvm::Loop &loop, uint32_t counter,
 		llvm::Value *amount);
 
-	// Adds the set lanes of a mask to a vector register of the counter, with one subtraction
-	// for all: lanes have `bits` bits, which must hold the largest sum.
+	// Adds the set lanes of a mask to a vector register of the counter, with one subtraction.
+	// Lanes have `bits` bits, which must hold the largest sum.
 	void add_lanes(llvm::IRBuilder<> &builder, llvm::Loop &loop, uint32_t counter,
 		llvm::Value *mask, unsigned bits);
 
@@ -53,7 +53,7 @@ class CounterPromoter
 	// By loop and counter, in order of creation.
 	llvm::MapVector<std::pair<llvm::Loop *, uint32_t>, llvm::SmallVector<llvm::AllocaInst *, 1>>
 		registers;
-	// The number of masks of a block added for a counter.
+	// The number of masks of a block that were added to a counter.
 	llvm::DenseMap<std::pair<const llvm::BasicBlock *, uint32_t>, unsigned> turns;
 	llvm::Function &function;
 	Hoister &hoister;

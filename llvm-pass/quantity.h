@@ -3,9 +3,9 @@
 
 // Counts of one execution: a mix, and quantities known only at run time
 //
-// A mix is what one execution adds to which metrics. A quantity is known only at run time (the
-// length of a copy, how many lanes a mask lets through): the program sums it up in a counter of its
-// own, and its mix says what one unit of it adds.
+// A mix lists the amounts that one execution adds to metrics. A quantity is known only at run time
+// (the length of a copy, the number of active lanes of a mask): the program sums it up in a
+// separate counter, and its mix lists the amounts that one unit of it adds.
 
 #include "table.h"
 
@@ -16,8 +16,8 @@
 namespace mperf
 {
 
-// Owner of a count: OWN, or a callee, as a number of the block's callees (BlockMix) plus 1; once
-// the block is read, of its scope plus 1.
+// Owner of a count: OWN, or a callee: its index among the block's callees (BlockMix) plus 1; once
+// the block is read, its scope's number plus 1.
 using Owner = uint32_t;
 constexpr Owner OWN = 0;
 

@@ -54,9 +54,9 @@ static void read_atomic_update(BlockMix &into, AtomicRMWInst &update, TypeSize b
 			1, extent_of(type));
 }
 
-// A failed one writes nothing, so its writes are as many as its successes; but x86 writes the old
-// value. Source: Intel 64 Software Developer's Manual, volume 2A, CMPXCHG: "the destination operand
-// receives a write cycle without regard to the result of the comparison".
+// A failed exchange writes nothing, so it has as many writes as successes; but x86 then writes the
+// old value. Source: Intel 64 Software Developer's Manual, volume 2A, CMPXCHG: "the destination
+// operand receives a write cycle without regard to the result of the comparison".
 static void read_atomic_exchange(BlockMix &into, AtomicCmpXchgInst &exchange, TypeSize bytes)
 {
 	const Type *type = exchange.getCompareOperand()->getType();
@@ -150,7 +150,7 @@ void MixReader::read(Instruction &instruction, Form form)
 // By name, since LLVM 16 does not have it.
 constexpr char VECTOR_LENGTH[] = "llvm.experimental.get.vector.length.";
 
-// The value that says how many lanes of an iteration are active in a vectorised loop, or null.
+// The number of active lanes in an iteration of a vectorised loop, or null.
 static Value *tail_of(Instruction &instruction, uint64_t &ret_lanes)
 {
 	Value *source = &instruction;
@@ -190,7 +190,8 @@ BlockMix MixReader::read(BasicBlock &block)
 	BlockMix mix;
 	into = &mix;
 	find_tail(block);
-	// The code generator joins a block to the only one that leads to it, and nowhere else.
+	// The code generator joins a block to its only predecessor, if it is that block's only
+	// successor.
 	if (!merging || !last || block.getSinglePredecessor() != last ||
 		!last->getSingleSuccessor())
 		merging.emplace(!block.getParent()->hasOptNone());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Reader of the instructions of a basic block: what they count
+// Reader of the instructions of a basic block: makes their mix
 
 #include "merging.h"
 #include "mix.h"

@@ -28,10 +28,10 @@ void remark_hoist(llvm::Function &function, const Hoist &hoist);
 // Each counter, and where it is updated.
 void remark_counters(llvm::Function &function, const Counts &counts);
 
-// A function that is not counted, since that resolver of an indirect function calls it.
+// A function that is not counted, since a resolver of an indirect function calls it.
 void remark_reached(const llvm::Function &function, const llvm::Function &resolver);
 
-// A call that counts as a call of what is not seen, by its name.
+// A call of a function that is not seen, by its name.
 void remark_unseen(const llvm::CallBase &call);
 
 } // namespace mperf

@@ -44,10 +44,10 @@ namespace mperf
 namespace
 {
 
-// More copies than this are a coincidence: the unroller's own limits of size come long before.
+// More copies than this are a coincidence: the unroller's size limits are much lower.
 constexpr uint64_t COPIES_MAX = 512;
 
-// Larger steps are no increments of a source's loop.
+// Larger steps are not increments of a loop in the source.
 constexpr unsigned STEP_BITS = 32;
 
 // Constant that an instruction adds to a phi of its loop's header; 0: anything else.
@@ -124,7 +124,7 @@ Round vectorised_round(const Loop &loop)
 	return round;
 }
 
-using Copies = std::map<int64_t, const BasicBlock *>; // of an increment, by what they add
+using Copies = std::map<int64_t, const BasicBlock *>; // of an increment, by the amount added
 
 // The copies of the increment of a phi, if they are a series.
 Copies copies_of(const Loop &loop, const PHINode &phi)
@@ -171,7 +171,8 @@ int64_t own_counter(const Loop &loop)
 	return (mask & (2 * n - 1)) == n ? n : 1;
 }
 
-// The block that the header of a loop runs before each iteration, if it only tests: or the header.
+// The block that runs after a loop's header in each iteration, if the header only tests; otherwise
+// the header.
 const BasicBlock *tested_body(const Loop &loop)
 {
 	BasicBlock *header = loop.getHeader();
@@ -187,8 +188,8 @@ const BasicBlock *tested_body(const Loop &loop)
 	return body;
 }
 
-// The vectoriser's loop, unrolled such that it no longer exits at its end: each copy of the step of its index,
-// which starts at 0, is that many of the source's iterations.
+// The vectoriser's loop, unrolled so that it no longer exits at its end: each copy of the step of
+// its index, which starts at 0, represents that many iterations of the source.
 SmallVector<Round, 2> vectorised_rounds(const Loop &loop)
 {
 	const Instruction *next = nullptr;

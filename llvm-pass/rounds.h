@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Iterations of a loop as the source has it, from the blocks of what the optimiser made of it
+// Iterations of a loop in the source, computed from the blocks of the optimised loop
 
 #include "llvm/ADT/SmallVector.h"
 
@@ -23,8 +23,9 @@ struct Round {
 	bool scalable; // times vscale
 };
 
-// The blocks whose runs add up to the iterations of a loop: of the source's where the copies that
-// the vectoriser and the unroller made can be recognised, else of the loop as it is.
+// The blocks whose runs add up to the iterations of a loop: of the loop in the source, if the
+// copies made by the vectoriser and the unroller can be recognised; otherwise of the optimised
+// loop.
 llvm::SmallVector<Round, 2> find_rounds(const llvm::Loop &loop);
 
 } // namespace mperf

@@ -16,8 +16,8 @@ struct Meaning;
 class Scopes;
 class Table;
 
-// Adds the terms of the counters in `counts`. Quantities that follow from them need no counter, and
-// are removed from the meaning.
+// Adds the terms of the counters in `counts`. Quantities that can be computed from these need no
+// counter, and are removed from the meaning.
 void add_rows(llvm::Function &function, Meaning &meaning, const Counts &counts,
 	const Scopes &scopes, Table &table);
 

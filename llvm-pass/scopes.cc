@@ -31,7 +31,7 @@ constexpr unsigned OUTLINED_MAX = 8; // nested parallel regions
 // In names of functions outlined for OpenMP. With -g there are two of each, NAME.omp_outlined and, inlined
 // into that, NAME.omp_outlined_debug__; LLVM 16 leaves out NAME.
 constexpr char OUTLINED[] = ".omp_outlined";
-constexpr char VECTORISER_FLAG[] = "llvm.loop.isvectorized"; // of all loops that it leaves
+constexpr char VECTORISER_FLAG[] = "llvm.loop.isvectorized"; // lines of all loops that it leaves
 
 std::string place_of(const DILocation &location)
 {
@@ -75,7 +75,8 @@ std::string linkage_name(const DISubprogram &subprogram)
 	return name.take_front(name.find(OUTLINED)).str();
 }
 
-// The metadata of a loop, which the unroller leaves at an exit if it takes away the one at the end.
+// The metadata of a loop. If the unroller removes the branch at the loop's end, it leaves the
+// metadata at an exit.
 MDNode *metadata_of(const Loop &loop)
 {
 	if (MDNode *id = loop.getLoopID())
@@ -160,8 +161,8 @@ Scope loop_scope(const Loop &loop, const DILocation *start, const DILocation *en
 	return scope;
 }
 
-// The last line of a loop's own code. The debug location of an OpenMP loop is its pragma alone, with the
-// code below it; samples are matched by lines.
+// The last line of a loop's own code. The debug location of an OpenMP loop is only its pragma, but
+// the code is below it, and samples are matched by lines.
 unsigned last_line(const Loop &loop, const DILocation &start)
 {
 	const DISubprogram *subprogram = start.getScope()->getSubprogram();
@@ -207,7 +208,8 @@ Scopes::Scopes(const Function &function, const LoopInfo &loops, Table &table) : 
 		Scope scope = loop_scope(*loop, start, range.getEnd().get());
 		if (start && scope.line_last == scope.line)
 			scope.line_last = last_line(*loop, *start);
-		// Outlined for OpenMP, or not known: where the function was written.
+		// For a function outlined for OpenMP, or an unknown one: the place where it was
+		// written.
 		if (scope.function.empty() ||
 			start->getScope()->getSubprogram() == function.getSubprogram())
 			scope.function = whole.function;

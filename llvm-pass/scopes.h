@@ -30,7 +30,7 @@ class Scopes
 	// The innermost scope of a block.
 	uint32_t of(const llvm::BasicBlock *block) const;
 	uint32_t of(const llvm::Loop *loop) const;
-	// The scope of what a block's quantity counts.
+	// The scope to which a block's quantity is charged.
 	uint32_t of(const llvm::BasicBlock *block, Owner owner) const
 	{
 		return owner == OWN ? of(block) : owner - 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// The table of a module: its counters, and what each of them adds to which scope
+// The table of a module: its counters, and the amounts that each adds to scopes
 //
 // Its bytes are described in runtime/abi.h (MPERF_TABLE_VERSION).
 
@@ -53,7 +53,7 @@ class Table
 
 	uint32_t n_counters() const;
 	uint64_t n_terms() const;
-	// Its bytes. Callees of which no counter says anything are left out.
+	// The table as bytes. Callees without counters are left out.
 	std::string encode() const;
 
       private:

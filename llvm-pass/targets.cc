@@ -127,7 +127,7 @@ bool read_riscv_intrinsic(BlockMix &into, CallBase &call)
 namespace
 {
 
-// An x86 mask that is no vector of i1: the sign bits of its elements, or the bits of an integer.
+// An x86 mask that is not a vector of i1: the sign bits of its elements, or the bits of an integer.
 Extent x86_masked(BlockMix &into, Type *type, Value *mask, CallBase &call)
 {
 	Extent extent = extent_of(type);
@@ -141,7 +141,7 @@ Extent x86_masked(BlockMix &into, Type *type, Value *mask, CallBase &call)
 	return masked(into, extent, mask, nullptr, call);
 }
 
-// Leaves the lanes that an integer's bits say. False: not known here.
+// Keeps the lanes whose bits are set in an integer. False: not known here.
 bool x86_bits(CallBase &call, Extent &extent)
 {
 	for (unsigned i = call.arg_size(); i-- > 0;) {

@@ -13,7 +13,7 @@ class CallBase;
 namespace mperf
 {
 
-// Adds what the intrinsic counts. False: it is not counted.
+// Adds the intrinsic's counts. False: it is not counted.
 bool read_riscv_intrinsic(BlockMix &into, llvm::CallBase &call);
 bool read_x86_intrinsic(BlockMix &into, llvm::CallBase &call);
 bool read_aarch64_intrinsic(BlockMix &into, llvm::CallBase &call);

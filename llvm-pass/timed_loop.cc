@@ -25,7 +25,7 @@ namespace
 constexpr uint32_t RARE = 1, USUAL = 1 << 10;
 constexpr DomTreeUpdater *NOT_UPDATED = nullptr; // dominators: not used afterwards
 
-// A loop that runs its own function recursively would contain its own time.
+// If a loop calls its own function recursively, its time would contain itself.
 bool calls_itself(const Loop &loop)
 {
 	const Function *function = loop.getHeader()->getParent();
@@ -35,10 +35,10 @@ bool calls_itself(const Loop &loop)
 	});
 }
 
-// Is it certain that no exception leaves the loop other than by its exits? A loop left that way
-// would seem to run on to a reader of running times. A jump (longjmp) cannot be predicted; treating
-// each C call as one would leave the loops of main, which run as long as the program, without time
-// until they end.
+// Is it certain that no exception leaves the loop except through its exits? To a reader of running
+// times, a loop left that way would seem to run on. A jump (longjmp) cannot be predicted; if we
+// expected one in each C call, the loops of main, which run as long as the program, would have no
+// time until they end.
 bool keeps_exits(const Loop &loop)
 {
 	for (const BasicBlock *block : loop.blocks()) {
@@ -83,8 +83,8 @@ bool LoopTimer::add(Loop &loop, uint32_t scope) const
 	IRBuilder<> builder(before->getTerminator());
 	Value *location = base.address(builder, words);
 	Value *left = builder.CreateLoad(builder.getInt64Ty(), location);
-	// Without overflow, addition in memory and branch are two instructions of x86; a
-	// subtraction would have lost by then that it does not overflow.
+	// An addition in memory that cannot overflow, and the branch, are two instructions of x86;
+	// for a subtraction, the compiler no longer knows here that it cannot overflow.
 	left = builder.CreateNSWAdd(left, builder.getInt64(-1));
 	builder.CreateStore(left, location);
 	Value *is_timed = builder.CreateICmpSLT(left, builder.getInt64(1));

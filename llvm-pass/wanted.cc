@@ -40,7 +40,7 @@ bool has_floats_or_vectors(const CallBase &call)
 	});
 }
 
-// Loads and stores alone are none: compilers move structures by vectors.
+// Vector loads and stores alone do not count, since compilers use them to move structures.
 bool is_operation(const Instruction &instruction)
 {
 	if (isa<BinaryOperator>(instruction))

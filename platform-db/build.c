@@ -94,7 +94,7 @@ static int add_generic(struct build *b, const struct platform_event *e, const ch
 	for (size_t i = 0; i < b->generics.n; i++)
 		if (have[i].type == g.type && have[i].config == g.config)
 			return wrong_at(b->reader, &e->origin,
-				"a second event stands for the generic %s; the first is at %s:%d",
+				"a second event is mapped to the generic %s; the first is at %s:%d",
 				name, &have[i].event->origin);
 	return list_append(&b->generics, &g, 1);
 }

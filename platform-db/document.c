@@ -162,12 +162,12 @@ int document_blank(const char *text, size_t n)
 static const struct {
 	const char *said, *hint;
 } hints[] = {
-	{"unexpected newline", "a text ends on the line where it begins: write it on one, with \\n "
-			       "for a new line"},
+	{"unexpected newline", "a string must end on the line where it begins: write it on one "
+			       "line, with \\n for a line break"},
 	{"string or '}' expected near '}'",
-		"no comma may stand behind the last member of an object: take it out"},
-	{"'}' expected near", "between two members a comma is missing, or the object's end"},
-	{"']' expected near", "between two values of the list a comma is missing, or its end"},
+		"no comma is allowed after the last member of an object: remove it"},
+	{"'}' expected near", "a comma is missing between two members, or the object's end"},
+	{"']' expected near", "a comma is missing between two values, or the list's end"},
 	{"':' expected near", "a member is a name in quotes, a colon and a value"},
 };
 

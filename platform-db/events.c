@@ -32,7 +32,7 @@ static int check_generics(const struct reader *r, const struct node *row, const 
 	uint64_t config;
 	const struct node *at = names->n ? node_get(row, "generic") : NULL;
 	if (names->n > GENERICS_MAX)
-		return reader_wrong(r, at->line, "one event stands for more than %d generic ones",
+		return reader_wrong(r, at->line, "one event is mapped to more than %d generic ones",
 			GENERICS_MAX);
 	for (size_t i = 0; i < names->n; i++)
 		if (!generic_find(names->name[i], &type, &config))

@@ -171,8 +171,8 @@ static int next_token(struct parser *p)
 		return take(p, TOKEN_OPERATOR, 1);
 	p->n = 1;
 	if ((unsigned char)*p->at < 0x20 || (unsigned char)*p->at >= 0x7f)
-		return wrong(p, "a character that belongs to no expression");
-	return wrong(p, "'%c' belongs to no expression", *p->at);
+		return wrong(p, "a character that is not allowed in an expression");
+	return wrong(p, "'%c' is not allowed in an expression", *p->at);
 }
 
 static bool token_is_operator(const struct parser *p, char character)
@@ -258,7 +258,7 @@ static int parse_call(struct parser *p, const struct expression **ret_node)
 	if (!error && f->n_operands == 0)
 		error = p->token == TOKEN_NAME || p->token == TOKEN_NUMBER
 				? take_name(p, e)
-				: wrong(p, "%s wants a name, not %s", f->name, token_says(p, says));
+				: wrong(p, "%s needs a name, not %s", f->name, token_says(p, says));
 	for (int i = 0; i < f->n_operands && !error; i++) {
 		error = i > 0 ? expect(p, ',') : 0;
 		if (!error)

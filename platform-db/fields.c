@@ -127,7 +127,7 @@ static bool is_joined(const struct build *b, int position)
 static int take_joins(const struct build *b, const struct quirk *q, struct platform_field *f)
 {
 	if (f->kind != PLATFORM_FIELD_OPERATION && q->joins.n > 0)
-		return wrong_at(b, &q->origin, "%s joins fields, and holds no operation", q->name);
+		return wrong_at(b, &q->origin, "%s joins fields, but has no operation", q->name);
 	if (f->kind != PLATFORM_FIELD_OPERATION)
 		return 0;
 	if (q->joins.n != 2 || q->values.n == 0)
@@ -139,7 +139,7 @@ static int take_joins(const struct build *b, const struct quirk *q, struct platf
 		if (!of ||
 			(of->kind != PLATFORM_FIELD_EVENT && of->kind != PLATFORM_FIELD_OPERATION))
 			return wrong_at(b, &q->origin,
-				"%s joins %s, which is no event or operation above it", q->name,
+				"%s joins %s, which is not an event or operation above it", q->name,
 				q->joins.name[i]);
 		if (is_joined(b, f->joins[i]) || f->joins[0] == f->joins[1])
 			return wrong_at(b, &q->origin, "%s is joined twice", q->joins.name[i]);
@@ -186,7 +186,8 @@ int fields_check(const struct build *b)
 			continue;
 		if (top)
 			return wrong_at(b, &f[i].origin,
-				"%s and %s both are joined by nothing: one field holds the result",
+				"no operation joins %s or %s: only one field may be left as the "
+				"result",
 				top->name, f[i].name);
 		top = &f[i];
 	}

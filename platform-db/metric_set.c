@@ -107,7 +107,7 @@ static int check_metric(
 			"the metric %s leads to more than %d names", m->name, METRIC_NAMES_MAX);
 	default:
 		return reader_wrong(&there, m->origin.line,
-			"the metric %s needs more than %d others, each for the next", m->name,
+			"the metric %s needs a chain of more than %d others", m->name,
 			METRIC_DEPTH_MAX);
 	}
 }

@@ -39,7 +39,7 @@ static uint16_t set_parse(const char **at)
 	return (uint16_t)set;
 }
 
-bool digits_parse(const char *text, struct digits *ret_digits)
+static bool digits_parse(const char *text, struct digits *ret_digits)
 {
 	uint16_t read[PATTERN_DIGITS];
 	int n = 0;

@@ -56,5 +56,3 @@ bool pattern_is_better(
 /* Could a hart match both, with neither being more specific? Never true for third-party patterns:
  * the first in the map wins. */
 bool pattern_conflicts(const struct pattern *a, const struct pattern *b);
-
-bool digits_parse(const char *text, struct digits *ret_digits);

@@ -134,7 +134,7 @@ static int raw_event(struct build *b, const struct quirk *q, const char *name,
 		struct reader r = *b->reader;
 		r.file = q->origin.file;
 		return reader_wrong(&r, q->origin.line,
-			"the leader '%s' is not an event of %s, and not a raw code such as r22",
+			"the leader '%s' is neither an event of %s nor a raw code such as r22",
 			name, b->platform->name);
 	}
 	struct platform_event *e = pool_take(b->reader->pool, sizeof(*e));

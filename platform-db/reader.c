@@ -72,7 +72,7 @@ static int take_text(
 			return reader_wrong(r, v->line, "'%s' is not one line of text", key);
 	size_t n = strlen(v->text);
 	if (v->text[0] == ' ' || v->text[n - 1] == ' ')
-		return reader_wrong(r, v->line, "'%s' begins or ends with a blank", key);
+		return reader_wrong(r, v->line, "'%s' begins or ends with a space", key);
 	*ret_text = pool_text(r->pool, v->text);
 	return *ret_text ? 0 : -ENOMEM;
 }
@@ -266,7 +266,7 @@ int reader_parse(const struct reader *r, const char *text, size_t n, bool strict
 	struct node *root;
 	int line = strict ? document_blank(text, n) : 0;
 	if (line)
-		return reader_wrong(r, line, "a blank at the end of the line");
+		return reader_wrong(r, line, "a space at the end of the line");
 	int error = document_parse(r->scratch, text, n, &root, &e);
 	if (error > 0)
 		return reader_wrong(r, e.line, "%s", e.text);

@@ -86,6 +86,6 @@ bool code_parse(const char *text, uint64_t *ret_code);
 int reader_load(const struct reader *r, char **ret_text, size_t *ret_n);
 /* The same as JSON. */
 int reader_document(const struct reader *r, bool strict, const struct node **ret_root);
-/* JSON that is in memory. */
+/* JSON that is in memory. Exported for tests. */
 int reader_parse(const struct reader *r, const char *text, size_t n, bool strict,
 	const struct node **ret_root);

@@ -27,7 +27,7 @@ static const struct {
 } operations[] = {{'+', "ADD"}, {'|', "OR"}, {'&', "AND"}, {'^', "XOR"}};
 #define N_OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 
-/* A part of an expression: an event, or operands with one sign. */
+/* A subexpression: an event, or operands with one sign. */
 struct part {
 	char sign; /* 0: an event */
 	uint64_t index;
@@ -76,7 +76,7 @@ static bool fits(const struct platform_field *f, uint64_t value)
 	return n_bits == 64 || value >> n_bits == 0;
 }
 
-/* The code with the value, which fits, in that field. */
+/* Set the field of the code to the value, which must fit. */
 static uint64_t with_value(const struct platform_field *f, uint64_t code, uint64_t value)
 {
 	code &= ~f->mask;
@@ -143,7 +143,7 @@ static int take_index(struct composing *c, const char *name, size_t at, uint64_t
 	if (isdigit((unsigned char)*name)) {
 		if (!code_parse(name, ret_index) || !fits(c->event, *ret_index) || *ret_index == 0)
 			return wrong(c->error, at,
-				"'%.64s' is no number from 1 on that fits into %s", name,
+				"'%.64s' is not a number from 1 up that fits into %s", name,
 				c->event->name);
 		for (size_t i = 0; i < c->platform->n_events; i++)
 			if (strcasecmp(c->platform->event[i].topic, c->bank) == 0 &&
@@ -156,8 +156,8 @@ static int take_index(struct composing *c, const char *name, size_t at, uint64_t
 			c->platform->title, name, c->bank);
 	if (!fits(c->event, e->code))
 		return wrong(c->error, at,
-			"'%.64s' is a combination itself (0x%llx), and cannot be part of one", name,
-			(unsigned long long)e->code);
+			"'%.64s' is itself a combination (0x%llx), and cannot be used in another",
+			name, (unsigned long long)e->code);
 	limit_counters(c, e->counters);
 	*ret_index = e->code;
 	return 0;
@@ -217,7 +217,8 @@ static int take_sum(struct composing *c, int depth, uint8_t *ret_part)
 			break;
 		if (p.sign && sign != p.sign)
 			return wrong(c->error, c->at,
-				"'%c' after '%c': say by brackets which comes first", sign, p.sign);
+				"'%c' after '%c': use brackets to say which comes first", sign,
+				p.sign);
 		p.sign = sign;
 		c->at++;
 	}
@@ -303,7 +304,7 @@ static int no_room(const struct composing *c, const struct part *whole)
 	char joins[SELECTOR_TEXT_BYTES / 2] = "";
 	if (c->n_events > n_event_fields(p))
 		return wrong(c->error, whole->at,
-			"%zu events, and the codes of %s have room for %zu", c->n_events, p->title,
+			"%zu events, but codes of %s have room for only %zu", c->n_events, p->title,
 			n_event_fields(p));
 	for (size_t i = 0; i < c->n_parts; i++)
 		if (c->part[i].sign && !operation_find(find_top(p), sign_name(c->part[i].sign)))
@@ -317,7 +318,7 @@ static int no_room(const struct composing *c, const struct part *whole)
 				n ? ", " : "", f->name, p->field[f->joins[0]].name,
 				p->field[f->joins[1]].name);
 	}
-	return wrong(c->error, whole->at, "codes of %s cannot say this: %s", p->title, joins);
+	return wrong(c->error, whole->at, "codes of %s cannot express this: %s", p->title, joins);
 }
 
 int selector_compose(const struct platform *p, const char *bank, const char *text,
@@ -362,7 +363,7 @@ int selector_set(const struct platform *p, const char *field, const char *value,
 	uint64_t number = v ? v->number : 0;
 	if (!v && (!code_parse(value, &number) || !fits(f, number)))
 		return wrong(ret_error, 0,
-			"'%.40s' is no number of %d bits, and no name, for field %s", value,
+			"'%.40s' is neither a number of %d bits nor a name for field %s", value,
 			__builtin_popcountll(f->mask), f->name);
 	*code = with_value(f, *code, number);
 	return 0;

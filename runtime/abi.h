@@ -5,42 +5,44 @@
  *
  * For each compilation unit (module) the pass makes an array of 64-bit counters in the section
  * mperf_counters, a table of their meanings, and a struct mperf_module in mperf_modules. The linker
- * puts those of one executable or shared library (object) side by side, so an object has one block
- * of counters, and its struct mperf_object knows where all of it is.
+ * joins the sections of one executable or shared library (object), so an object has one block of
+ * counters, and its struct mperf_object has the bounds of all sections.
  *
  *      mperf_counters of an object:  [module 0][module 1]…        never counted in
  *      a thread's block, per region: [module 0][module 1]…        at the distance of __mperf_bias
  *
  * A thread counts in a block of its own: code adds __mperf_bias (thread-local, one per object) to a
- * counter's address, or uses it as a segment base (MPERF_MODULE_SEGMENT). It is 0 until the
+ * counter's address, or uses it as a segment base (MPERF_MODULE_SEGMENT). The bias is 0 until the
  * thread's first counted function calls __mperf_thread_enter to get a block. Entering a region sets
- * it to a block of that region, so whatever is called there, directly or by pointer, counts for the
+ * the bias to a block of that region, so all callees, called directly or by pointer, count for the
  * region, without clones.
  *
- * A counter means nothing alone: the table says by which signed factors it adds to which metrics of
- * which scopes. With a spanning tree, a block's count is a signed sum of counters, which holds
- * whenever no function is half-way through; a read in between is off by one path through each
- * running function, and a difference may be negative by that much.
+ * A counter alone has no meaning: the table gives the signed factors by which it adds to metrics of
+ * scopes. With a spanning tree, a block's count is a signed sum of counters, which is exact when no
+ * function is running; a read in between is off by one path through each running function, and a
+ * difference may be negative by that much.
  */
 
 #include <stdint.h>
 
-#include "runtime/mperf.h" /* regions; the pass also makes them of comments */
+#include "runtime/mperf.h" /* regions; the pass also makes calls of these from comments */
 
 #define MPERF_ABI_VERSION 1
 #define MPERF_FEED_MAGIC 0x4652504du /* "MPRF" */
-/* Versions of the feed, in HELLO. A daemon understands all up to its own, and refuses others by
- * FEED_VERSION. Files are written in version 1, since nobody answers there. A program announces
- * the lowest version that has what it sends, so that an older daemon accepts it. */
+/* Versions of the feed, in HELLO. A daemon understands all versions up to its own, and refuses
+ * others by FEED_VERSION. Files are written in version 1, since no daemon answers there. A program
+ * announces the lowest version that has all messages it sends, so that an older daemon accepts it.
+ * */
 #define MPERF_FEED_UNASKED 1u    /* tables follow OBJECT at once */
 #define MPERF_FEED_ON_REQUEST 2u /* the daemon answers OBJECT with WANT */
 #define MPERF_FEED_PLACES 3u     /* of the OpenMP tool: PLACE and TALLY */
 #define MPERF_FEED_VERSION MPERF_FEED_PLACES
-/* Bytes of SPENT without the members that are for regions with 1 in N entries measured. Readers that
+/* Bytes of SPENT without the members for regions of which 1 in N entries is measured. Readers that
  * know both sizes accept both, in any version. */
 #define MPERF_SPENT_SHORT_BYTES 104u
-/* Unit of variances: 1024 units of the value, squared; so a standard error up to 3 * 10^12 fits. Of each
- * thread in each region the variance is rounded up to it: it is 0 only if no error was seen. */
+/* Unit of variances: 1024 units of the value, squared; so a standard error up to 3 * 10^12 fits.
+ * The variance of each thread in each region is rounded up to this unit: it is 0 only if no error
+ * was seen. */
 #define MPERF_VARIANCE_UNIT 1048576.0
 #define MPERF_FEED_SOCKET "/run/mperf/feed.sock"
 
@@ -58,10 +60,11 @@ enum mperf_metric {
 #include "abi.inc"
 };
 
-/* How to read a factor; added to a metric's id shifted by MPERF_VARIANT_BITS. */
+/* How to use a factor; added to a metric's id shifted by MPERF_VARIANT_BITS. */
 enum mperf_variant {
 	MPERF_SCALABLE = 1, /* times vscale, which is known only at run time */
-	MPERF_MODELLED = 2, /* assumed of a library call or the code generator, not seen */
+	MPERF_MODELLED = 2, /* assumed for a library call or the code generator, not seen in the
+			     * code */
 };
 #define MPERF_VARIANT_BITS 2
 
@@ -70,8 +73,8 @@ enum mperf_scope_kind {
 	MPERF_SCOPE_LOOP = 1,
 	MPERF_SCOPE_FUNCTION = 2,
 	MPERF_SCOPE_BLOCK = 4,
-	/* A function that is called there and counted nowhere in the module: calls are its entries.
-	 * Of copies and fills, which the C library makes, also what they move. From version 2. */
+	/* A called function that the module does not count: its entries are the calls. For copies
+	 * and fills by the C library, also the bytes that they move. From version 2. */
 	MPERF_SCOPE_CALLEE = 5,
 };
 
@@ -100,8 +103,9 @@ enum mperf_scope_kind {
  * A loop's terms exclude those of the loops and callees inside; a function's exclude its loops. A
  * reader sums them up for totals. flags: enum mperf_scope_flag.
  *
- * Version 1, which readers still take, has the body's parts behind the version, without n_defined
- * and packing, and in each counter its kind (enum mperf_counter_kind) before n_terms.
+ * Version 1, which readers still accept, has the parts of the body directly after the version,
+ * without n_defined and packing, and in each counter its kind (enum mperf_counter_kind) before
+ * n_terms.
  */
 #define MPERF_TABLE_VERSION 2
 #define MPERF_TABLE_VERSION_FIRST 1
@@ -110,8 +114,8 @@ enum mperf_packing {
 	MPERF_PACKING_NONE = 0,
 	MPERF_PACKING_ZLIB = 1, /* Source: RFC 1950. */
 };
-/* Most bytes of a body over those of its packed form, so that a short table cannot make a reader
- * allocate much. Bodies of SQLite and Lua have three times the bytes. */
+/* The largest ratio of a body to its packed form, so that a short table cannot make a reader
+ * allocate much. For SQLite and Lua the ratio is three. */
 #define MPERF_PACKING_RATIO_MAX 16u
 
 enum mperf_counter_use {
@@ -140,8 +144,8 @@ enum mperf_scope_flag {
 				   * inner scopes, are of counted entries only. A reader multiplies
 				   * them by entries over counted entries of the innermost
 				   * enclosing scope that has this flag. */
-	MPERF_SCOPE_HOISTED = 32, /* an outermost loop; what it counts in an entry, or the loops
-				   * inside in one of its iterations, is added at once, before or
+	MPERF_SCOPE_HOISTED = 32, /* an outermost loop; its counts for an entry, or its inner loops'
+				   * counts for one of its iterations, are added at once, before or
 				   * after that ran. */
 };
 
@@ -159,8 +163,8 @@ enum {
 	 * (timed_loop.h). */
 	MPERF_TIMED_OPEN_NS,
 	MPERF_TIMED_ENTRIES,
-	/* For all entries: the runtime has weighted each timed one by those that it stands for, so
-	 * readers must not scale it by entries over timed entries. */
+	/* Time of all entries: the runtime has weighted each timed entry by the entries that it
+	 * represents, so readers must not scale it by entries over timed entries. */
 	MPERF_TIMED_NS,
 	MPERF_TIMED_WORDS,
 };
@@ -229,17 +233,18 @@ extern "C" {
 void __mperf_object_register(struct mperf_object *o);
 void __mperf_object_unregister(struct mperf_object *o);
 
-/* Give the calling thread a block for that object, if its __mperf_bias is 0. Returns the bias,
- * never 0: without memory, that of a block which nobody reads. Only for an object that is not
- * registered yet, or no longer, it is 0: counts then go into the object's own words.
- * Async-signal-safe, but in a library opened by dlopen that takes no static TLS (dynamic-tls=1): there
- * the C library may allocate at a thread's first access. Preserves errno, and like all of these has
- * the plain C calling convention. */
+/* Give the calling thread a block for that object, if its __mperf_bias is 0. Returns the bias;
+ * without memory, the bias of a block that is never read. It is 0 only if the object is not
+ * registered, or no longer: counts then go into the object's own words. Async-signal-safe, except
+ * in a library opened by dlopen without static TLS (dynamic-tls=1): there the C library may
+ * allocate at a thread's first access. Preserves errno. Like all of these functions, it has the
+ * plain C calling convention. */
 int64_t __mperf_thread_enter(struct mperf_object *o);
 
 /* Time an entry into an outermost loop: words are its MPERF_TIMED_WORDS in the thread's block.
- * `published`: no exception passes its end, so a reader may see the time of a running entry. The
- * pass calls begin when the countdown expires, and end if begin returned non-zero. */
+ * `published`: no exception leaves the loop past its end, so a reader may see the time of a running
+ * entry. The pass calls begin when the countdown expires, and calls end if begin returned non-zero.
+ * */
 uint64_t __mperf_loop_begin(uint64_t *words, uint32_t published);
 void __mperf_loop_end(uint64_t *words, uint64_t begin_ns);
 

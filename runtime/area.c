@@ -75,7 +75,7 @@ void mperf_area_clear(struct area *a)
 	size_t head = sizeof(*a);
 	size_t first = a->bytes < 4 * PAGE_BYTES ? a->bytes : PAGE_BYTES;
 	memset((char *)a + head, 0, first - head);
-	/* Pages given back read as zeros; if pages are larger than PAGE_BYTES the kernel refuses an
+	/* Released pages read as zeros. If pages are larger than PAGE_BYTES, the kernel refuses an
 	 * unaligned start, and we clear everything with memset. */
 	if (first < a->bytes && madvise((char *)a + first, a->bytes - first, MADV_DONTNEED) != 0)
 		memset((char *)a + first, 0, a->bytes - first);

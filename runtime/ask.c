@@ -106,8 +106,8 @@ static struct thread *thread_of(struct state *s, uint32_t id)
 	return t;
 }
 
-/* The daemon has answered for an object. True: counts wait for that. Later answers change nothing,
- * since tables may be on their way. */
+/* Handle the daemon's answer for an object. True: counts waited for it. Later answers change
+ * nothing, since tables may already be sent. */
 static bool answer(struct state *s, const struct ask *ask)
 {
 	struct object *i = s->objects;
@@ -146,7 +146,8 @@ bool mperf_ask_read(struct state *s)
 		if (r.n < 0 && errno != ECONNRESET)
 			break;
 		if (r.n <= 0) {
-			/* At the end our own half was shut, to wake the sender. */
+			/* At the program's end, our own half of the socket is shut down to wake the
+			 * sender. */
 			if (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
 				mperf_sink_close(&s->sink);
 			break;

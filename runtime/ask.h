@@ -27,7 +27,7 @@ struct ask {
 	bool wanted;
 };
 
-/* Parse one message. 0; -EBADMSG: no daemon of this ABI sends it. */
+/* Parse one message. 0; -EBADMSG: no daemon of this ABI sends it. Exported for tests. */
 int mperf_ask_parse(const void *message, size_t bytes, struct ask *ret_ask);
 
 /* Handle the daemon's messages so far; under the lock. True: start a round at once. */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Closing: what dlclose of a library that has this copy of the runtime gives back
+/* Closing: free everything when dlclose removes the library with this copy of the runtime
  *
- * Code of this copy is unmapped then, and the next dlopen begins with a copy that knows nothing of
- * it. So all descriptors and mappings go. At the end of a program, other threads may still count:
- * there, all stays.
+ * The code of this copy is then unmapped, and the next dlopen starts with a fresh copy. So all
+ * descriptors and mappings are freed. At the end of a program nothing is freed, since other threads
+ * may still count.
  */
 
 #include <stdbool.h>
 
 struct state;
 
-/* Learn from then on how this copy ends. Once, when it begins to serve. */
+/* Prepare to find out how this copy ends. Call once, when it begins to serve. */
 void mperf_closing_begin(void);
 
 /* In the last destructor: is this a dlclose, rather than the end of the program? */

@@ -4,8 +4,8 @@
  */
 #include "runtime/confined.h"
 
-/* A turn takes 1 to 100 ns: 10 ms to 1 s, and mostly 100 ms. A sender that gets no processor for so long sends
- * without us. */
+/* An iteration takes 1 to 100 ns, so the wait takes 10 ms to 1 s, mostly 100 ms. If the sender gets
+ * no CPU for so long, it sends later, without our waiting. */
 #define TURNS_MAX 10000000u
 
 static void turn(void)

@@ -26,7 +26,7 @@ extern __typeof__(dlopen) dlopen __attribute__((weak));
 const struct copy *mperf_elsewhere;
 bool mperf_copy_stays = true;
 
-/* The copy that these notes lead to; NULL: none of our ABI. */
+/* The copy that these notes point to; NULL: there is none of our ABI. */
 static const struct copy *notes_copy(const char *at, size_t n)
 {
 	while (n >= sizeof(ElfW(Nhdr))) {
@@ -63,7 +63,7 @@ static int object_look(struct dl_phdr_info *info, size_t n, void *result)
 	struct first *first = result;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		if (p->p_type != PT_NOTE || p->p_align > 4) /* ours has 4-byte words */
+		if (p->p_type != PT_NOTE || p->p_align > 4) /* our note has 4-byte words */
 			continue;
 		const char *notes = (const char *)(uintptr_t)(info->dlpi_addr + p->p_vaddr);
 		first->copy = notes_copy(notes, p->p_memsz);

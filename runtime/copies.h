@@ -39,13 +39,13 @@ extern const struct copy *mperf_elsewhere;
 /* Is this copy never closed by dlclose? That is certain of the executable's. */
 extern bool mperf_copy_stays;
 
-/* Does that copy serve functions in two bodies too? An early one does not: its programs' other
- * copies each follow the environment, and not the daemon. */
+/* Does that copy also serve functions with two bodies? An early version does not: then each copy
+ * follows the environment only, not the daemon. */
 static inline bool mperf_choices_elsewhere(void)
 {
 	return mperf_elsewhere && mperf_elsewhere->bytes >= sizeof(struct copy);
 }
 
-/* Find, at the first call, the copy that serves, and keep it loaded. here: this one. Called before
- * anything else of this copy, from its constructor, so by one thread at a time. */
+/* Find the serving copy, at the first call, and keep it loaded. here: this copy. Called before any
+ * other function of this copy, from its constructor, so by one thread at a time. */
 void mperf_copies_look(const struct copy *here);

@@ -17,7 +17,7 @@
 #include "runtime/abi.h"
 #include "runtime/thread.h"
 
-/* Passes of entries that are never measured: more than a program makes. */
+/* Passes if entries are never measured: more than any program makes. */
 #define PASSES_ENDLESS (UINT64_C(1) << 61)
 
 uint32_t mperf_draw(struct draw *d, uint32_t one_in, uint64_t *ret_passes)

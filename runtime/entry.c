@@ -22,13 +22,12 @@
 #include "runtime/begin.h"
 #include "runtime/confined.h"
 #include "runtime/copies.h"
-#include "runtime/entry.h"
+#include "runtime/gs_base.h"
 #include "runtime/message.h"
 #include "runtime/object.h"
 #include "runtime/process.h"
 #include "runtime/region.h"
 #include "runtime/round.h"
-#include "runtime/segment.h"
 #include "runtime/state.h"
 #include "runtime/timed_loop.h"
 
@@ -135,7 +134,7 @@ __attribute__((visibility("default"))) void __mperf_object_unregister(struct mpe
 	if (object && s->pid == getpid()) {
 		bool exits = __atomic_load_n(&s->exiting, __ATOMIC_ACQUIRE);
 		mperf_round_through(s, exits);
-		/* At the end of the program other threads may still run in it. */
+		/* At the end of the program, other threads may still run in the object. */
 		if (!exits) {
 			if (object->serial == s->sink.serial)
 				mperf_round_gone(s, MPERF_GONE_OBJECT, object->id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Executable: what of the process's memory is the executable's, which no dlclose takes away */
+/* Executable: memory of the executable itself, which dlclose never unmaps */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -13,8 +13,8 @@
 
 #include "runtime/sink.h"
 
-/* The kernel gives places in the queue to waiting callers in their order; a non-blocking connect
- * gets one only by luck. */
+/* The kernel serves callers that wait for the queue in order; a non-blocking connect gets a place
+ * only by luck. */
 static int connect_in_turn(int fd, const struct sockaddr *to, socklen_t n)
 {
 	const struct timeval patience = {.tv_usec = MPERF_PLACE_MS * 1000};

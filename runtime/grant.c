@@ -25,7 +25,7 @@
 #include "runtime/pmc.h"
 #include "runtime/state.h"
 
-/* In memory of its own, wiped in a fork's child. */
+/* In separate memory, wiped in a fork's child. */
 struct grant_pages {
 	const struct perf_event_mmap_page *page[MPERF_GRANTS_MAX]; /* NULL: use read(2) */
 	uint64_t missed_ns[MPERF_GRANTS_MAX];
@@ -117,7 +117,7 @@ void mperf_grant_give(struct state *s, struct thread *t, const int *fds, uint32_
 	g->n = n;
 	for (uint32_t i = 0; i < n; i++) {
 		g->fds[i] = fds[i];
-		event_id(fds[i], &g->ids[i]); /* we never read what is no event */
+		event_id(fds[i], &g->ids[i]); /* never read a descriptor that is not an event */
 	}
 	pages_map(s, g);
 	__atomic_store_n(&t->grant, g, __ATOMIC_RELEASE);
@@ -152,7 +152,7 @@ static bool read_call(const struct grant *g, uint32_t i, struct grant_reading *r
 	return true;
 }
 
-/* False: it is in no counter, or shares the PMU. */
+/* False: it is on no counter, or shares the PMU. */
 static bool read_direct(struct grant_pages *pages, uint32_t i, struct grant_reading *ret_reading)
 {
 	struct grant_reading r = {0};

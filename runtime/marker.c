@@ -22,12 +22,13 @@
 #include "runtime/copies.h"
 #include "runtime/executable.h"
 #include "runtime/grant.h"
+#include "runtime/gs_base.h"
 #include "runtime/object.h"
 #include "runtime/process.h"
 #include "runtime/region.h"
-#include "runtime/segment.h"
 
-/* Precise only if somebody listens: the coarse clock is off by a tick of the kernel, but cheap. */
+/* Use the precise clock only if a daemon or file takes the times: the coarse clock is off by a tick
+ * of the kernel, but cheap. */
 static uint64_t region_now_ns(const struct state *s)
 {
 	struct timespec now;
@@ -49,7 +50,8 @@ static bool same_marker(const struct region_instance *instance, const struct mpe
 	       instance->site.source == site->source;
 }
 
-/* The region instance at a marker inside the current one, found among all of the thread's or made. */
+/* The region instance for a marker inside the current one: find it in the thread's list, or make
+ * it. */
 static struct region_instance *instance_get(
 	struct state *s, struct thread *t, const struct mperf_region *site)
 {
@@ -84,7 +86,8 @@ static struct region_instance *instance_get(
 	return instance;
 }
 
-/* Find the instance that a marker leads to: usually the same as last time in the current one. */
+/* Find the instance that a marker leads to: usually the same as the last time in the current
+ * instance. */
 static struct region_instance *instance_find(
 	struct state *s, struct thread *t, const struct mperf_region *site, bool *ret_again)
 {
@@ -97,7 +100,7 @@ static struct region_instance *instance_find(
 		else
 			*ret_again = true;
 	}
-	/* It may be open, and not around the current one: in a region that is inside itself. */
+	/* It may be open but not around the current one: in a region nested in itself. */
 	if (found && found->address != MPERF_NOT_OPEN)
 		*ret_again = true;
 	return found;
@@ -108,10 +111,10 @@ struct frame {
 	struct region_instance *instance;
 	struct region_instance *around;
 	uintptr_t address;
-	bool again; /* the region is open below too, where it is measured */
+	bool again; /* the region is also open further down the stack, where it is measured */
 };
 
-/* The one on top of those in an instance, if that many are in the list. */
+/* The topmost frame of an instance, if that many are in the list. */
 static struct frame frame_on_top(
 	const struct thread *t, struct region_instance *here, uint32_t n_again)
 {
@@ -121,7 +124,7 @@ static struct frame frame_on_top(
 	return (struct frame){here, here->parent, here->address, false};
 }
 
-/* The one below. */
+/* The frame below. */
 static struct frame frame_below(const struct thread *t, const struct frame *f, uint32_t *n_again)
 {
 	*n_again -= f->again;
@@ -182,8 +185,8 @@ static void measured_end(
 	granted_end(instance, m, end, ns);
 }
 
-/* Clock and counters, as far as the n frames on top need them. The clock first: reading counters is not
- * part of the time. */
+/* Read clock and counters, as far as the n topmost frames need them. The clock first: reading
+ * counters is not part of the time. */
 static struct end end_read(const struct state *s, struct thread *t, uint32_t n)
 {
 	struct end end = {.now_ns = 0};
@@ -202,7 +205,7 @@ static struct end end_read(const struct state *s, struct thread *t, uint32_t n)
 	return end;
 }
 
-/* May markers switch the biases of that instance the short way? Notes them. */
+/* May markers switch to that instance by the fast path? Then note its biases. */
 static bool way_is_open(const struct state *s, struct thread *t, struct region_instance *at)
 {
 	if (t->n_again || t->too_deep || at->n_filled != t->n_entered ||
@@ -212,19 +215,19 @@ static bool way_is_open(const struct state *s, struct thread *t, struct region_i
 	const struct object *object = b ? __atomic_load_n(&b->object, __ATOMIC_SEQ_CST) : NULL;
 	at->bias = b ? b->bias : &t->no_bias;
 	at->distance = b ? b->distance : 0;
-	at->has_segment = object && object->has_segment;
-	at->asks = at->has_segment && !s->may_write_segment;
+	at->has_gs_base = object && object->has_gs_base;
+	at->asks = at->has_gs_base && !s->may_write_gs_base;
 	return !b || (object && !b->next && object->stays);
 }
 
 static struct way *way_of(struct region_instance *instance)
 {
 	struct way *segment = instance->asks ? &instance->asked : &instance->segment;
-	return instance->has_segment ? segment : &instance->plain;
+	return instance->has_gs_base ? segment : &instance->plain;
 }
 
-/* After a region began, unless it was open already: have the next entry take the short way in, and this
- * one, if it is not measured, the short way out. */
+/* Call after a region began, unless it was open already: the next entry then takes the fast path
+ * in, and this one, if it is not measured, the fast path out. */
 static void way_open(const struct state *s, struct thread *t, struct region_instance *around,
 	struct region_instance *inside, const struct mperf_region *site)
 {
@@ -232,7 +235,7 @@ static void way_open(const struct state *s, struct thread *t, struct region_inst
 	inside->plain.in = inside->segment.in = inside->asked.in = NULL;
 	if (!way_is_open(s, t, around) || !way_is_open(s, t, inside))
 		return;
-	/* Memory that never changes is known by its address. */
+	/* For memory that never changes, compare addresses. */
 	if (mperf_executable_constant(site, sizeof(*site)))
 		way_of(inside)->in = site;
 	if (inside->measured.stands_for == 0)
@@ -241,7 +244,7 @@ static void way_open(const struct state *s, struct thread *t, struct region_inst
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (way_is_open(s, t, inside))
 		return;
-	mperf_way_close(around); /* a handler entered an object meanwhile */
+	mperf_way_close(around); /* a signal handler entered an object meanwhile */
 	mperf_way_close(inside);
 }
 
@@ -289,7 +292,7 @@ static void end_left(
 		frames_end(s, t, n);
 }
 
-/* Read counters and clock for an entry. It counts as measured last, since a signal handler may jump
+/* Read counters and clock for an entry. Mark it as measured last, since a signal handler may jump
  * out of here. */
 static void begin_measured(const struct state *s, struct thread *t,
 	struct region_instance *instance, uint32_t stands_for)
@@ -311,7 +314,7 @@ static void begin_again(struct thread *t, struct region_instance *instance, uint
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	t->n_again++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	t->again[t->n_again - 1] = entry; /* a handler's may have been there */
+	t->again[t->n_again - 1] = entry; /* a signal handler's entry may have been there */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (!mperf_thread_switch(t, instance)) {
 		t->n_again--;
@@ -342,7 +345,7 @@ static void begin_first(struct state *s, struct thread *t, struct region_instanc
 		if (stands_for > 0)
 			begin_measured(s, t, instance, stands_for);
 	}
-	if (s->regions_one_in != 1) /* else each is measured */
+	if (s->regions_one_in != 1) /* otherwise each entry is measured */
 		way_open(s, t, around, instance, site);
 }
 
@@ -424,11 +427,12 @@ static __attribute__((noinline)) void end_any(const char *name)
 
 /* --- the short way -----------------------------------------------------------------------------
  *
- * An entry that is not measured, into where the last one led, of a thread that counts for no object but the
- * executable: what it writes to stays, so it needs no busy word, and it calls nothing. Where the way is open,
- * and to which markers, was found by the last entry that went the long way. The clock is not read, and
- * entries are known as those of the last draw, less those that are yet to pass. So a pair takes 27
- * instructions, and 6 more if %gs is switched too; what calls them is not among these.
+ * The fast path is for an entry that is not measured and leads to the same instance as the last
+ * one, in a thread that counts for no object but the executable. The memory that it writes is never
+ * freed, so it needs no busy word, and it calls nothing. The last entry on the slow path found
+ * whether the fast path is open, and for which markers. The clock is not read, and the number of
+ * entries is that of the last draw, less the entries that are yet to pass. So a pair takes 27
+ * instructions, and 6 more if %gs is switched too, without those of the caller.
  *
  * Position-independent code finds its own thread-local words by a call, or takes static TLS, which a library
  * that is opened later may not. In the executable they are at the same distance from the thread pointer in
@@ -548,15 +552,15 @@ void __mperf_region_begin(const struct mperf_region *site)
 			return;
 	} else if (inside->segment.in == site) {
 		if (pass_in(at, around, inside, address)) {
-			mperf_segment_write(inside->distance);
+			mperf_gs_base_write(inside->distance);
 			return;
 		}
 	} else if ((inside->asked.in == site || same_marker(inside, site)) &&
 		   pass_in(at, around, inside, address)) {
 		if (inside->asks)
-			mperf_segment_ask(inside->distance);
-		else if (inside->has_segment)
-			mperf_segment_write(inside->distance);
+			mperf_gs_base_ask(inside->distance);
+		else if (inside->has_gs_base)
+			mperf_gs_base_write(inside->distance);
 		return;
 	}
 	begin_any(site, address);
@@ -569,9 +573,9 @@ void __mperf_region_end(const char *name)
 	if (here->plain.out == name)
 		pass_out(at, here);
 	else if (here->segment.out == name)
-		mperf_segment_write(pass_out(at, here));
+		mperf_gs_base_write(pass_out(at, here));
 	else if (here->asked.out == name)
-		mperf_segment_ask(pass_out(at, here));
+		mperf_gs_base_ask(pass_out(at, here));
 	else
 		end_any(name);
 }

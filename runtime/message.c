@@ -109,7 +109,7 @@ int mperf_message_object(struct state *s, struct object *object)
 		mperf_now_ns() - object->asked_ns < MPERF_ANSWER_MS * UINT64_C(1000000))
 		return MPERF_SINK_LATER;
 	while (object->n_tables < object->n_modules && r == 0) {
-		object->answered = true; /* too late for an answer */
+		object->answered = true; /* the answer comes too late */
 		r = table(s, object);
 	}
 	return r;

@@ -15,8 +15,8 @@
  *      { MPERF_REGION("solve"); ... }          until the end of the scope, in C and in C++
  *      mperf::region here{"solve"};            the same, C++ only
  *
- * A region left by longjmp, or in C by an exception, ends at the next marker that detects it: begin
- * in a frame further out, or the end of a region around it.
+ * A region left by longjmp, or in C by an exception, ends at the next marker that detects this: a
+ * begin in an outer frame, or the end of a region around it.
  *
  * The functions are weak: in a program linked without the runtime they do nothing. Weak names fetch
  * nothing out of an archive, so if you link by hand without the compiler's part, add
@@ -47,9 +47,9 @@ struct mperf_region {
 #define MPERF_REGION_LINKED_(function) 1
 #endif
 
-/* Enter a region, and leave the innermost one of that name with all those still open inside it; an
- * end without a begin does nothing. Each sets the thread's __mperf_bias of every object, so the
- * calling function must load its own again. Async-signal-safe, preserves errno. */
+/* Enter a region; leave the innermost one of that name, with all regions still open inside it. An
+ * end without a begin does nothing. Both set the thread's __mperf_bias of every object, so the
+ * calling function must reload its own. Async-signal-safe, preserves errno. */
 void __mperf_region_begin(const struct mperf_region *region) MPERF_REGION_LINKAGE_;
 void __mperf_region_end(const char *name) MPERF_REGION_LINKAGE_;
 

@@ -21,7 +21,7 @@
 
 #define HEADERS_MAX 64u       /* program headers examined; linkers make about a dozen */
 #define NOTES_BYTES_MAX 4096u /* size of a note segment; typically tens of bytes */
-#define BUSY_WAIT_NS 50000    /* a thread is busy for a few stores, or a page fault */
+#define BUSY_WAIT_NS 50000    /* a thread stays busy only for a few stores, or a page fault */
 #define BUSY_WAITS_MAX 20000u /* a second; then we give up on a thread killed while busy */
 
 /* The descriptor of the build id's note among bytes of notes; its size, or 0. */
@@ -141,7 +141,7 @@ void mperf_object_open(struct state *s, struct mperf_object *o)
 	for (const struct mperf_module *m = o->modules; m != o->modules_end; m++)
 		if (module_ours(m, o)) {
 			i->n_modules++;
-			i->has_segment |= (m->flags & MPERF_MODULE_SEGMENT) != 0;
+			i->has_gs_base |= (m->flags & MPERF_MODULE_SEGMENT) != 0;
 		}
 	o->id = i->id;
 	__atomic_store_n(&o->runtime, i, __ATOMIC_RELEASE);
@@ -175,7 +175,7 @@ static void busy_wait(const struct thread *t)
 	}
 }
 
-/* Twice: a thread that enters a region in between may still make blocks for it. */
+/* Twice, since a thread that enters a region meanwhile may still make blocks for the object. */
 static void thread_part(struct state *s, struct thread *t, const struct object *object)
 {
 	blocks_part(s, t, object);
@@ -186,7 +186,7 @@ static void thread_part(struct state *s, struct thread *t, const struct object *
 void mperf_object_close(struct state *s, struct object *object, struct mperf_object *o)
 {
 	__atomic_store_n(&o->runtime, NULL, __ATOMIC_SEQ_CST);
-	if (!object->has_segment && !mperf_confined(s)) /* which may ask for memory */
+	if (!object->has_gs_base && !mperf_confined(s)) /* which may ask for memory */
 		*o->bias() =
 			0; /* this thread's later destructors count into the object's own words */
 	for (struct thread *t = __atomic_load_n(&s->threads, __ATOMIC_ACQUIRE); t; t = t->next)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Registered object: what the runtime knows of an executable or shared library, from its
- * registration until it is closed */
+/* Registered object: the runtime's record of an executable or shared library, until it is closed
+ * */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,18 +18,18 @@ struct object {
 	bool open;
 	uint32_t id;
 	const struct mperf_object *registration;
-	uint64_t *counters; /* the object's own, which nobody counts in */
+	uint64_t *counters; /* the object's own counters, which no thread uses */
 	uint32_t n_counters;
 	uint32_t n_modules; /* of our ABI */
-	bool has_segment;   /* its code counts through %gs */
+	bool has_gs_base;   /* its code counts through %gs */
 	bool stays;         /* it is the executable, which no dlclose closes */
 	struct area *lost;  /* where threads without memory count */
 
 	/* the round's */
 	uint8_t *uses;     /* enum mperf_counter_use of each counter; NULL: not read yet */
-	uint32_t serial;   /* of the connection to which it was announced */
-	uint64_t asked_ns; /* when it was */
-	bool answered;     /* by the daemon, whether it wants the tables */
+	uint32_t serial;   /* number of the connection to which it was announced */
+	uint64_t asked_ns; /* when it was announced */
+	bool answered;     /* the daemon has said whether it wants the tables */
 	uint32_t n_tables; /* sent completely, or not wanted */
 	uint32_t offset;   /* in the next */
 };

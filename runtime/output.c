@@ -54,8 +54,8 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
 }
 
-/* When this process began, by CLOCK_MONOTONIC, at most a tick too early; execve(2) does not change
- * it. UINT64_MAX: unknown, without /proc. Source: proc_pid_stat(5), starttime. */
+/* Start of this process by CLOCK_MONOTONIC, at most a tick too early; execve(2) does not change it.
+ * UINT64_MAX: unknown, without /proc. Source: proc_pid_stat(5), starttime. */
 static uint64_t process_begin_ns(void)
 {
 	char text[STAT_BYTES + 1];
@@ -71,7 +71,8 @@ static uint64_t process_begin_ns(void)
 	if (!at || ticks <= 0)
 		return UINT64_MAX;
 	uint64_t since_boot_ns = strtoull(at, NULL, 10) * (SECOND_NS / (uint64_t)ticks);
-	/* since_boot_ns includes suspension, CLOCK_MONOTONIC does not; read first, it is less */
+	/* since_boot_ns includes suspension, CLOCK_MONOTONIC does not; reading it first makes the
+	 * result smaller, never larger */
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	uint64_t suspended_ns = clock_ns(CLOCK_BOOTTIME) - now_ns;
 	return since_boot_ns > suspended_ns ? since_boot_ns - suspended_ns : 0;
@@ -138,8 +139,8 @@ int mperf_output_open(const struct sink *k)
 	return fd;
 }
 
-/* A write beyond the file size limit raises a signal, which is blocked now and would end the
- * program later. Source: setrlimit(2). */
+/* A write beyond the file size limit raises a signal. It is blocked now, but would end the program
+ * later. Source: setrlimit(2). */
 static void drop_signal(int number)
 {
 	int error = errno;

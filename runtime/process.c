@@ -50,8 +50,8 @@
 /* Whether and how the main thread of a process has ended. */
 enum main_thread {
 	MAIN_RUNS,  /* or unknown, without /proc */
-	MAIN_ENDED, /* by pthread_exit, and others go on */
-	MAIN_LAST,  /* and only the calling thread is left */
+	MAIN_ENDED, /* by pthread_exit, while other threads continue */
+	MAIN_LAST,  /* only the calling thread is left */
 };
 
 /* Status of a thread of the calling process; both 0 where it cannot be read. */
@@ -125,14 +125,15 @@ static void wait_for(struct state *s, int fd, bool full, uint64_t until_ns)
 		rest(s, ms);
 }
 
-/* Nobody waits in the kernel for a lock that we hold or take, so none has to be woken by a system call. */
+/* No thread waits in the kernel for our lock, so unlocking needs no system call. */
 static void lock_confined(struct state *s)
 {
 	while (pthread_mutex_trylock(&s->lock) != 0)
 		rest(s, MPERF_CONFINED_NEXT_MS);
 }
 
-/* When to look next whether a confined thread asks for a round; `asked` in the last one. */
+/* When to check next for a round requested by a confined thread; `asked`: in the last check, there
+ * was a request. */
 static uint64_t look_ns(uint64_t now_ns, uint64_t asked_ns)
 {
 	bool soon = asked_ns && now_ns - asked_ns < MPERF_CONFINED_SOON_MS * MS_NS;
@@ -196,7 +197,7 @@ static void *sender(void *data)
 	return NULL;
 }
 
-/* Signals are blocked here, so they are in a thread that is created here. */
+/* Signals are blocked here, so a thread created here also has them blocked. */
 static void sender_begin(struct state *s)
 {
 	if (!mperf_sink_wanted(&s->sink))
@@ -276,8 +277,8 @@ static void fork_child(void)
 	fork_parent();
 }
 
-/* A thread must not be created in a signal handler, which may have interrupted the allocator;
- * there, more signals are blocked than when the child began. */
+/* Do not create a thread in a signal handler, which may have interrupted the allocator. In a
+ * handler, more signals are blocked than when the child began. */
 void mperf_process_resume(struct state *s)
 {
 	int error = errno;
@@ -297,8 +298,8 @@ void mperf_process_resume(struct state *s)
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-/* The last round, from whichever thread ends the program. False: not our process, since it was
- * forked without the C library's knowledge, we never started, or there is nothing to send to. */
+/* The last round, in the thread that ends the program. False: this is not our process, since it was
+ * forked without the C library; or we never started; or there is no sink. */
 static bool last_round(void)
 {
 	struct state *s = &mperf_state;
@@ -346,7 +347,7 @@ void mperf_process_begin(struct state *s)
 {
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	mperf_closing_begin();
-	/* It would be called after dlclose too, which withdraws only what ends at exit(3). */
+	/* It would be called even after dlclose, which withdraws only the handlers of exit(3). */
 	if (mperf_copy_stays)
 		(void)at_quick_exit(quick_exit_round);
 	/* Lock the file before a child can try to. */

@@ -5,13 +5,17 @@
 
 #include "runtime/state.h"
 
-/* After this many threads have come and gone in one period, the next round comes sooner: their
- * counters wait for it. */
+/* After this many threads have started and ended in one period, the next round comes sooner, since
+ * their counters wait for it. */
 #define MPERF_FORGOTTEN_MAX 256u
 /* Stack of the sending thread; it uses about 12 KB, since a packet is elsewhere. The program's
  * thread-local storage is part of it; if that does not fit, the stack has the program's default
  * size. */
 #define MPERF_SENDER_STACK_BYTES (256u << 10)
+
+/* Initialise the state, once (entry.c); start the sending thread if a sink is configured.
+ * Exported for tests. */
+void __mperf_start(void) __attribute__((visibility("default")));
 
 /* Start the sender and register fork and exit handlers; once, under the lock. */
 void mperf_process_begin(struct state *s);

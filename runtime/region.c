@@ -47,7 +47,7 @@ struct region *mperf_region_get(
 	if (!made)
 		return NULL;
 
-	struct region *looked = NULL; /* the list was searched from here on */
+	struct region *looked = NULL; /* the list has been searched from here on */
 	struct region *first = __atomic_load_n(&s->regions, __ATOMIC_ACQUIRE);
 	for (;;) {
 		for (struct region *r = first; r != looked; r = r->next)
@@ -57,7 +57,7 @@ struct region *mperf_region_get(
 			}
 		looked = first;
 		made->next = first;
-		/* An id that is too high, or unused in the end, does no harm. */
+		/* It does not matter if an id is too high, or is never used. */
 		if (made->id == 0)
 			made->id = __atomic_add_fetch(&s->n_regions, 1, __ATOMIC_RELAXED);
 		if (made->id > MPERF_REGIONS_MAX) {

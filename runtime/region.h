@@ -18,7 +18,7 @@ struct region {
 	struct region *parent;
 	uint32_t id; /* from 1 */
 	uint32_t line;
-	uint32_t serial;       /* the round's: connection to which it was announced */
+	uint32_t serial;       /* used by the round: connection to which it was announced */
 	uint32_t name_bytes;   /* including the NUL */
 	uint32_t source_bytes; /* including the NUL */
 	char text[2 * MPERF_REGION_TEXT_MAX]; /* name, source */
@@ -29,5 +29,6 @@ struct region {
 struct region *mperf_region_get(
 	struct state *s, struct region *parent, const struct mperf_region *site);
 
-/* Let this copy's markers take the short way, if it is the executable's. Before any of them is called. */
+/* Let this copy's markers use the fast path, if the copy is the executable's. Call before any
+ * marker. */
 void mperf_marker_start(void);

@@ -27,7 +27,7 @@
 	((MPERF_PACKET_BYTES_MAX - sizeof(struct mperf_feed_deltas)) / sizeof(struct mperf_delta))
 #define CURSOR_DONE UINT32_MAX
 
-/* A thread's turn in a round. */
+/* One thread's part of a round. */
 struct turn {
 	struct thread *thread;
 	uint64_t now_ns;
@@ -39,8 +39,8 @@ static uint64_t load(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-/* Time up to now: of ended entries, at time_ns, and of the one open since *open_ns, which we read
- * before and after, for it may end meanwhile. A thread that is gone never ended it. */
+/* Time up to now: the ended entries, in time_ns, plus the entry open since *open_ns. Read that
+ * before and after, since the entry may end meanwhile. A thread that has ended never closed it. */
 static uint64_t time_until(const struct turn *turn, const uint64_t *time_ns, const uint64_t *open)
 {
 	uint64_t since = mperf_timed_open(__atomic_load_n(open, __ATOMIC_ACQUIRE));
@@ -153,8 +153,8 @@ static int block_send(struct state *s, const struct turn *turn,
 	return 0;
 }
 
-/* Put time up to now, with that of the open entry times the entries for which it stands. As above, it
- * is open if it is so before and after. */
+/* Put time up to now, with the open entry's time multiplied by the entries that it represents. As
+ * above, an entry is open if it was open before and after. */
 static void put_time(
 	const struct turn *turn, const struct region_instance *instance, struct spent *ret_spent)
 {
@@ -169,7 +169,8 @@ static void put_time(
 	ret_spent->represented = represented + (open ? stands_for : 0);
 }
 
-/* Entries up to now. A measured one raises both, the passes first: meanwhile we see fewer, never more. */
+/* Entries up to now. A measured entry raises both numbers, the passes first: meanwhile we see too
+ * few, never too many. */
 static uint64_t entries_until(const struct region_instance *instance)
 {
 	uint64_t entries = __atomic_load_n(&instance->spent.entries, __ATOMIC_ACQUIRE);
@@ -265,7 +266,7 @@ int mperf_round_gone(struct state *s, uint32_t kind, uint32_t id)
 static int thread_send(struct state *s, struct thread *t)
 {
 	bool late = false;
-	/* Once per round, and before any of its figures: if the thread is gone they are its
+	/* Check once per round, before sending its figures: if the thread has ended, they are its
 	 * last. */
 	if (t->round != s->round) {
 		t->round = s->round;
@@ -313,8 +314,8 @@ static bool answers_due(const struct state *s)
 	return false;
 }
 
-/* Once per connection: wait a moment for whether the tables are wanted, which are then sent in any
- * case. */
+/* Once per connection: wait a moment for the answer whether the tables are wanted; without one they
+ * are sent. */
 static void answers_await(struct state *s)
 {
 	uint64_t begin_ns = mperf_now_ns();

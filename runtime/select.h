@@ -7,8 +7,8 @@
  *                                 ├─▶ selection ─▶ one_in of each struct mperf_choice
  *      SELECT of the daemon ──────┘
  *
- * A function is selected if a glob matches its name, or that of a function whose loops were inlined
- * into it. 1 in N of its entries counts; none of the others.
+ * A function is selected if a glob matches its name, or the name of a function whose loops were
+ * inlined into it. 1 in N entries of selected functions counts, and no entry of other functions.
  */
 
 #include <stdbool.h>
@@ -18,8 +18,8 @@
 struct state;
 struct mperf_choice;
 
-/* Largest N of 1 in N. At 10,000 even the most expensive counting costs a few hundredths of what it
- * did, and a change of N takes effect after at most twice as many entries. */
+/* Largest N of 1 in N. At 10,000, even the most expensive counting costs only a few hundredths of
+ * its full cost, and a change of N takes effect after at most 2 N entries. */
 #define MPERF_ONE_IN_MAX 10000u
 /* All globs together; fits a message (ask.c). */
 #define MPERF_GLOBS_BYTES_MAX 2048u
@@ -50,19 +50,20 @@ void mperf_select_init(struct selection *s);
 /* Replace it: globs as in SELECT. 0; -EBADMSG: malformed or too long, and nothing changes. */
 int mperf_select_set(struct selection *s, uint32_t one_in, const char *globs, uint32_t globs_bytes);
 
-/* Is one of these names, each ended by NUL and the last by two, selected? */
+/* Is one of these names, each ended by NUL and the last by two, selected? Exported for tests. */
 bool mperf_select_has(const struct selection *s, const char *names);
 
 /* Write the selection to all choices; under the lock. Linear in choices times globs. */
 void mperf_select_apply(struct state *s);
 
-/* Add an object's choices, which follow the selection from then on, and remove them; under the
- * lock. Without memory they stay unchanged. */
+/* Add and remove an object's choices, which follow the selection while added; under the lock.
+ * Without memory they stay unchanged. */
 void mperf_select_add(struct state *s, struct mperf_choice *first, struct mperf_choice *end);
 void mperf_select_remove(struct state *s, const struct mperf_choice *first);
 
 /* Unmap all of that, at the end of this copy of the runtime. */
 void mperf_select_release(struct state *s);
 
-/* Does a name match a glob, in which * stands for any text and ? for one character? */
+/* Does a name match a glob, in which * stands for any text and ? for one character?
+ * Exported for tests. */
 bool mperf_glob_fits(const char *glob, const char *name);

@@ -3,9 +3,9 @@
 
 /* Sink: the destination of messages, the daemon's socket or a file
  *
- * A program may close descriptors that it does not know, and get the number again for its own use.
- * So a sink remembers its descriptor's device and inode, and checks before each message that they
- * still match.
+ * A program may close descriptors that it did not open, and reuse their numbers. So a sink
+ * remembers its descriptor's device and inode, and checks before each message that they still
+ * match.
  */
 
 #include <stdbool.h>
@@ -14,13 +14,13 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* The most that sockaddr_un holds; and a file's path, with the pid in it. */
+/* The size of sockaddr_un's path; also the limit of a file's path, with the pid in it. */
 #define MPERF_FEED_PATH_BYTES 108u
 #define MPERF_OUTPUT_PATH_BYTES 4096u
 
 /* Time between two attempts to find a daemon. */
 #define MPERF_RETRY_MS 3000u
-/* And where one is there, with a queue that others fill. */
+/* The same, if a daemon is there but other programs fill its queue. */
 #define MPERF_BUSY_MS 20u
 /* How long the last attempt of a program waits for a place in it. */
 #define MPERF_PLACE_MS 100u
@@ -42,10 +42,10 @@ struct sink {
 	uint32_t serial; /* of the connection, from 1 */
 	bool tried;
 	bool busy;     /* the daemon's queue was full at the last attempt */
-	bool patient;  /* wait for a place in it */
-	bool waited;   /* it did, in vain: the end of a program waits once */
+	bool patient;  /* wait for a place in the queue */
+	bool waited;   /* it has waited without success: a program that ends waits only once */
 	bool stalled;  /* a wait timed out since it last took a message */
-	bool hopeless; /* a file in use or impossible: never retry */
+	bool hopeless; /* the file is in use or cannot be written: never retry */
 	uint64_t tried_ns;
 	uint32_t listens;                     /* atomic; 0: certainly nobody listens */
 	char feed[MPERF_FEED_PATH_BYTES];     /* "": none */
@@ -59,8 +59,8 @@ void mperf_sink_init(struct sink *k);
 /* Is there any sink to try? */
 bool mperf_sink_wanted(const struct sink *k);
 
-/* Does certainly nobody listen, since there is no sink to try, or the last attempt failed? Counts of
- * a thread that is gone have no use then. Under the lock (state.h). */
+/* Is it certain that there is no sink, or did the last attempt fail? Then counts of an ended thread
+ * are useless. Under the lock (state.h). */
 bool mperf_sink_deaf(const struct sink *k);
 
 /* Time between two attempts now. */

@@ -27,7 +27,7 @@ struct region;
 struct tally_calls {
 	/* Send what the thread did since the last round. 0, an outcome of the sink. */
 	int (*send)(struct state *s, struct thread *t, uint64_t now_ns);
-	/* In a fork's child, of its thread: drop all, since the parent reports it. */
+	/* In a fork's child, for its thread: drop all counts, since the parent reports them. */
 	void (*forked)(struct thread *t);
 };
 
@@ -44,7 +44,7 @@ struct state {
 	uint32_t clock_ns;       /* between two reads of the clock */
 	uint32_t timing_ns; /* to time an entry into a loop; 0 where nothing is timed: silent */
 	uint32_t vscale;
-	bool may_write_segment; /* without asking the kernel */
+	bool may_write_gs_base; /* without asking the kernel */
 
 	/* counting */
 	struct thread *threads; /* atomic head */
@@ -79,9 +79,9 @@ struct state {
 	bool has_sender;
 	/* atomic; a fork's child without a sender, which may need one */
 	uint32_t sender_due;
-	uint32_t stop; /* atomic; the sender's futex when there is no socket */
-	uint32_t
-		confined; /* atomic, as the next; the main thread has a filter that the sender has not */
+	uint32_t stop;     /* atomic; the sender's futex when there is no socket */
+	uint32_t confined; /* atomic, as the next; the main thread is under a filter, the sender is
+			   * not */
 	uint32_t rounds_wanted, rounds_made; /* while confined; the sender makes them */
 	uint32_t sender_ended;
 	sigset_t fork_mask;

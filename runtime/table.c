@@ -41,8 +41,8 @@ static uint64_t number(struct cursor *c)
 	return 0;
 }
 
-/* Skip n numbers: their last bytes, those below 0x80, are counted eight bytes at a time. A large
- * program's tables have millions, all of which pass here when it starts. */
+/* Skip n numbers by counting their last bytes, which are below 0x80, eight bytes at a time. The
+ * tables of a large program have millions of numbers, and all are skipped here at its start. */
 static void skip_numbers(struct cursor *c, uint64_t n)
 {
 	const uint64_t tops = UINT64_C(0x8080808080808080), ones = UINT64_C(0x0101010101010101);
@@ -110,7 +110,7 @@ static bool timed_before(const uint8_t *uses, size_t i)
 	       uses[i - 2] == MPERF_USE_NONE && uses[i - 3] == MPERF_USE_NONE;
 }
 
-/* Version 2 has it in front, as runs. */
+/* Version 2 has the uses at the front, as runs. */
 static int take_runs(struct cursor *c, uint8_t *uses, size_t n)
 {
 	size_t at = 0;
@@ -125,7 +125,7 @@ static int take_runs(struct cursor *c, uint8_t *uses, size_t n)
 	return c->broken || at != n ? -EBADMSG : 0;
 }
 
-/* Version 1: behind all else. */
+/* Version 1 has them at the end. */
 static int take_counters(struct cursor *c, uint8_t *uses, size_t n)
 {
 	skip_strings(c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Table: the part of a module's table (abi.h) that the runtime itself reads: which counters are
- * sums to send, and which of these are the time of a timed loop. */
+/* Table: the part of a module's table (abi.h) that the runtime reads, to find the counters that are
+ * sums to send, and among these the times of timed loops. */
 
 #include <stddef.h>
 #include <stdint.h>

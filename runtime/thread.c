@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "runtime/grant.h"
+#include "runtime/gs_base.h"
 #include "runtime/object.h"
-#include "runtime/segment.h"
 #include "runtime/state.h"
 #include "runtime/thread.h"
 
@@ -93,7 +93,7 @@ void mperf_threads_count(struct state *s)
 		*(t->state == MPERF_THREAD_FREE ? &s->n_records_free : &s->n_records) += 1;
 }
 
-/* Before a new record is taken. */
+/* Called before a new record is taken. */
 static void look_for_gone(struct state *s)
 {
 	uint32_t n = __atomic_load_n(&s->n_records, __ATOMIC_RELAXED);
@@ -124,7 +124,7 @@ static struct thread *record_find(struct state *s)
 	return NULL;
 }
 
-/* A free record, all zeros but for its place in the list. */
+/* A free record, all zeros except for its link in the list. */
 static struct thread *record_take(struct state *s)
 {
 	struct thread *t = record_find(s);
@@ -274,8 +274,8 @@ bool mperf_thread_switch(struct thread *t, struct region_instance *to)
 	uint32_t before = mperf_thread_busy(t);
 	bool ok = to->n_filled == t->n_entered || instance_fill(t, to);
 	if (ok) {
-		/* The instance first: a signal handler that enters and leaves a region meanwhile leaves
-		 * all biases in their final state. */
+		/* Switch the instance first: then a signal handler that enters and leaves a region
+		 * meanwhile leaves all biases in their final state. */
 		mperf_here = to;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		for (struct block *b = to->blocks; b; b = b->next) {
@@ -298,7 +298,7 @@ void mperf_thread_forget(struct thread *t)
 
 	mperf_grant_retire(s, t);
 
-	/* All but its link in the list, and the state, which is set last, to free. */
+	/* Clear all but its link in the list; set the state to free last. */
 	size_t used = t->used;
 	for (size_t i = 0; i < used; i++)
 		t->bytes[i] = 0;
@@ -324,7 +324,7 @@ void mperf_thread_forked(struct thread *t, uint64_t now_ns)
 	for (struct region_instance *instance = t->instances; instance; instance = instance->next) {
 		instance->spent = (struct spent){.entries = (uint64_t)instance->passes};
 		instance->sent = (struct spent){0};
-		mperf_way_close(instance); /* until the child has its sender */
+		mperf_way_close(instance); /* the child has no sender yet */
 		instance->spreads = (struct spreads){.grant = 0};
 		instance->from_ns = now_ns;
 		instance->round = 0;

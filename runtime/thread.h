@@ -7,11 +7,11 @@
  *             ├─ instance of "solve"   ── block (object 0), …
  *             └─ entered (object 0), entered (object 1), …      whose biases are switched
  *
- * A region instance is a thread's state in one region, a block its counters there for one object.
- * The thread itself adds to these lists, at their heads and with signals blocked; the round
- * (round.h) reads them meanwhile. Nothing leaves a list while its thread lives: entries of a closed
- * object have a NULL object, and their thread may reuse them. Members that both sides use are
- * accessed by __atomic builtins.
+ * A region instance is a thread's state in one region; a block holds its counters there for one
+ * object. Only the thread adds to these lists, at their heads and with signals blocked; the round
+ * (round.h) reads them meanwhile. While its thread lives, nothing is removed from a list: entries
+ * of a closed object have a NULL object, and their thread may reuse them. Members that both sides
+ * use are accessed by __atomic builtins.
  */
 
 #include <stdbool.h>
@@ -30,8 +30,8 @@ struct state;
 /* Size of a thread's record with all its lists. About 130 regions with three objects fit; in
  * further ones, a thread counts for the enclosing region. */
 #define MPERF_THREAD_BYTES (128u << 10)
-/* Records in use from which on a new thread looks for those that are gone, if nobody listens: a
- * program that keeps fewer threads never pays for the look. */
+/* If there is no sink and more records than this are in use, a new thread searches for ended
+ * threads: a program with fewer threads never pays for the search. */
 #define MPERF_RECORDS_LOOK_MIN 64u
 /* Nesting of regions; deeper ones are not entered. */
 #define MPERF_REGION_DEPTH_MAX 32u
@@ -45,8 +45,8 @@ struct block {
 	/* the round's */
 	uint64_t from_ns;
 	uint64_t until_ns;
-	uint32_t round;  /* to which cursor belongs */
-	uint32_t cursor; /* counters done in it */
+	uint32_t round;  /* round of `cursor` */
+	uint32_t cursor; /* counters sent so far in this round */
 };
 
 /* Costs of a region, as in MPERF_SPENT. */
@@ -62,7 +62,7 @@ struct spent {
 	uint64_t granted_variance[MPERF_GRANTS_MAX];
 };
 
-/* How much measured entries of a region differ. */
+/* Differences between measured entries of a region. */
 struct spreads {
 	struct spread time;
 	struct spread granted[MPERF_GRANTS_MAX];
@@ -73,11 +73,11 @@ struct spreads {
 struct measured {
 	uint64_t begin_ns;
 	struct grant_reading granted[MPERF_GRANTS_MAX];
-	uint32_t grant;      /* serial of what was read; 0: nothing */
+	uint32_t grant;      /* serial of the counters that were read; 0: none */
 	uint32_t stands_for; /* entries; 0: it is not measured */
 };
 
-/* A marker or a name that leads along the short way. */
+/* A marker or a name on the fast path. */
 struct way {
 	const struct mperf_region *in; /* NULL: none */
 	const char *out;               /* MPERF_NO_NAME: none */
@@ -87,25 +87,26 @@ struct way {
 #define MPERF_NOT_OPEN UINTPTR_MAX
 
 struct region_instance {
-	/* The short way of markers (marker.c), which leads from here into this instance; into
-	 * mperf_nowhere where it is closed. First, as mperf_here_at wants it. */
+	/* The fast path of markers (marker.c) leads from here into this instance; into
+	 * mperf_nowhere if it is closed. The first member, as mperf_here_at expects. */
 	struct region_instance *into;
-	struct way plain;   /* into and out of this instance, if its code has biases alone, */
+	struct way plain;   /* into and out of this instance, if its code uses only biases, */
 	struct way segment; /* or the segment %gs too, */
-	struct way asked;   /* or that by the kernel alone */
+	struct way asked;   /* or only the kernel may set that */
 	uintptr_t address;  /* on the stack, of the open entry; callees are below. MPERF_NOT_OPEN */
 	int64_t passes;     /* atomic; entries before the next one that is measured */
-	struct region_instance *parent; /* around it; NULL: the instance of no region */
-	int64_t *bias;                  /* of the one object, if the way is open */
+	struct region_instance *parent; /* the enclosing instance; NULL: this is the instance of no
+					 * region */
+	int64_t *bias;                  /* of the one object, if the fast path is open */
 	int64_t distance;
-	bool has_segment; /* it counts through %gs, */
+	bool has_gs_base; /* it counts through %gs, */
 	bool asks;        /* whose base the kernel sets */
 
 	struct region_instance *next;
 	struct thread *thread;
 	struct region *region;    /* NULL: in none */
-	struct mperf_region site; /* the marker of its begin; strings are compared by address
-				   * only, since a closed library's are gone */
+	struct mperf_region site; /* the marker of its begin; compare strings by address only, since
+				   * those of a closed library are gone */
 	struct region_instance *entered_last; /* last inner instance; the next is mostly the same */
 	struct block *blocks;                 /* atomic head */
 	uint32_t n_filled;                    /* entered objects that have a block here */
@@ -128,7 +129,7 @@ struct entered {
 	int64_t *bias;
 };
 
-/* An open entry into a region that is open already. */
+/* An open entry into a region that was already open. */
 struct again {
 	struct region_instance *instance;
 	struct region_instance *around;
@@ -136,19 +137,19 @@ struct again {
 	uint32_t depth; /* open entries, this one included */
 };
 
-/* Timed entries of different loops that run at the same time; further ones are timed, but recursion
- * into them is not noticed. */
+/* Limit of timed entries of different loops that run at the same time; further ones are timed, but
+ * recursion into them is not noticed. */
 #define MPERF_TIMED_MAX 64u
 
 /* A timed entry that runs (timed_loop.c). */
 struct timed_entry {
 	uint64_t *words;
 	uint64_t begin_ns;
-	uint64_t
-		inner_ns; /* time of other timed loops inside, which is theirs; weighted, so an estimate */
+	uint64_t inner_ns; /* time of other timed loops inside, which belongs to them; weighted, so
+			   * an estimate */
 	uint64_t open_ns;  /* as readers see it at MPERF_TIMED_OPEN_NS; 0: they do not */
 	uintptr_t address; /* on the stack; callees are below */
-	uint64_t window;   /* its loop's, as MPERF_TIMED_OPEN_NS had it */
+	uint64_t window;   /* the loop's value of MPERF_TIMED_OPEN_NS before this entry */
 	uint64_t inside;   /* entries of the loop inside this one that were seen, if recursive */
 	bool recursive;    /* the loop was entered again inside it */
 };
@@ -169,7 +170,7 @@ struct grant {
 struct thread {
 	struct thread *next; /* never changes */
 	uint32_t state;      /* atomic, enum thread_state */
-	uint32_t busy;       /* atomic; 1: it uses objects, biases or grants that may go away */
+	uint32_t busy;       /* atomic; 1: it uses objects, biases or grants that may be freed */
 	uint32_t id;
 	uint32_t tid;
 	uint64_t begin_ns;
@@ -183,11 +184,11 @@ struct thread {
 	uint32_t n_entered;
 	uint32_t n_again;
 	uint32_t too_deep;
-	int64_t no_bias; /* what the short way writes if the thread has entered no object */
+	int64_t no_bias; /* the fast path writes here if the thread has entered no object */
 	/* the round's */
 	uint32_t serial; /* of the connection to which it was announced */
 	uint32_t round;  /* to which gone belongs */
-	bool gone;       /* as seen by that round */
+	bool gone;       /* as found by that round */
 	struct again again[MPERF_REGION_DEPTH_MAX];
 	struct timed_entry timed[MPERF_TIMED_MAX];
 	uint32_t n_timed;
@@ -203,24 +204,26 @@ extern struct region_instance mperf_nowhere __attribute__((visibility("hidden"))
 /* The calling thread's record, or NULL where it has none yet. */
 struct thread *mperf_thread_self(void);
 
-/* The same, made if there is none. All signals are blocked. NULL: no memory. */
+/* The same, but make a record if there is none. All signals are blocked. NULL: no memory. */
 struct thread *mperf_thread_make(void);
 
 /* A random number of 44 bits for the calling thread; 0 if it has no record. */
 uint64_t mperf_thread_chance(void);
 
-/* Free the record of a thread that is gone, or of a fork's parent: its areas are given back. Nobody
- * else may use it. */
+/* Free the record of an ended thread, or of a fork's parent, with its areas. The caller must be its
+ * only user. */
 void mperf_thread_forget(struct thread *t);
 
-/* In a fork's child: count the records again, since other threads were between two steps. */
+/* In a fork's child: recount the records, since the fork may have interrupted other threads
+ * half-way. */
 void mperf_threads_count(struct state *s);
 
-/* Has the thread of this record ended? Its id is reusable as soon as it is gone, so only ESRCH is
- * certain; a reused id is detected when that thread ends. Source: tgkill(2). */
+/* Has the thread of this record ended? Its id can be reused once it has ended, so only ESRCH is
+ * certain; a reused id is detected when the new thread ends. Source: tgkill(2). */
 bool mperf_thread_gone(const struct state *s, const struct thread *t);
 
-/* Forget all threads that are gone, with their counts; under the lock. Returns how many. */
+/* Free the records of all ended threads, with their counts; under the lock. Returns their number.
+ * */
 uint32_t mperf_threads_forget_gone(struct state *s);
 
 /* After fork, in the child's thread: drop its parent's counts. */
@@ -233,15 +236,15 @@ void *mperf_thread_memory(struct thread *t, size_t bytes);
  * Signals are blocked. NULL: no memory. */
 struct block *mperf_thread_enter(struct thread *t, struct object *object);
 
-/* Close the short way from an instance of the calling thread, and out of it. */
+/* Close the fast path into and out of an instance of the calling thread. */
 void mperf_way_close(struct region_instance *instance);
 
 /* Switch to that region instance: all biases become those of its blocks, which are made if missing.
  * False: no memory, and the thread stays where it is. */
 bool mperf_thread_switch(struct thread *t, struct region_instance *to);
 
-/* Set and restore a thread's busy word around the use of what others may remove; signal handlers
- * nest. */
+/* Set and restore a thread's busy word around the use of memory that other threads may free; signal
+ * handlers nest. */
 static inline uint32_t mperf_thread_busy(struct thread *t)
 {
 	uint32_t before = __atomic_load_n(&t->busy, __ATOMIC_RELAXED);

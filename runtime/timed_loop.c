@@ -38,7 +38,7 @@ struct window {
 	unsigned log2;
 	bool recursive;
 	uint64_t after; /* entries of it after the timed one */
-	/* of a burst, if recursive; with the entries inside timed ones */
+	/* of a burst, if recursive; includes the entries inside timed ones */
 	uint64_t n_timed, n_entries, ns;
 };
 
@@ -73,7 +73,7 @@ static uint64_t pack(struct window w)
 	       at_most(w.n_entries, BURST_ENTRIES_MAX) << 15 | w.n_timed << 4 | w.log2;
 }
 
-/* The entry of these words that runs around one that begins at that address; NULL: none. */
+/* The running entry of these words that encloses an entry beginning at that address; NULL: none. */
 static struct timed_entry *entry_around(struct thread *t, const uint64_t *words, uintptr_t address)
 {
 	uint32_t n = t->n_timed;
@@ -87,8 +87,8 @@ static struct timed_entry *entry_around(struct thread *t, const uint64_t *words,
 	return n > 0 ? &t->timed[n - 1] : NULL;
 }
 
-/* There must be room. Written twice: a signal handler that interrupts us here may use the same
- * place, but leaves their number as it was. */
+/* Push an entry; there must be room. Write it twice: a signal handler that interrupts us here may
+ * use the same slot, but leaves the number of entries unchanged. */
 static void entry_push(struct thread *t, struct timed_entry entry)
 {
 	uint32_t n = t->n_timed;
@@ -99,7 +99,8 @@ static void entry_push(struct thread *t, struct timed_entry entry)
 	t->timed[n] = entry;
 }
 
-/* End an entry, and what was left inside it. Returns it; all 0 if it is not on the stack. */
+/* End an entry, and entries inside it that were left open. Returns it; all 0 if it is not on the
+ * stack. */
 static struct timed_entry entry_pop(struct thread *t, const uint64_t *words, uint64_t begin_ns)
 {
 	for (uint32_t i = t ? t->n_timed : 0; i > 0; i--) {
@@ -112,11 +113,11 @@ static struct timed_entry entry_pop(struct thread *t, const uint64_t *words, uin
 	return (struct timed_entry){0};
 }
 
-/* A start in the future: readers do not see the running entry. */
+/* A start in the future hides the running entry from readers. */
 #define PAUSED (MPERF_TIMED_CLOSED - 1)
 
-/* Set the start that readers see of an entry. The words of one that was left may be another
- * object's by now, so they are written only if they are as this entry left them. */
+/* Set the start of an entry for readers. If the entry was left, its words may belong to another
+ * object by now, so write them only if they are unchanged. */
 static void entry_show(const struct timed_entry *entry, uint64_t expected, uint64_t open_ns)
 {
 	uint64_t *word = &entry->words[MPERF_TIMED_OPEN_NS];
@@ -151,14 +152,14 @@ static struct window draw(uint64_t *words, uint64_t before, unsigned log2)
 	return (struct window){.log2 = log2, .after = last - phase};
 }
 
-/* The first entry inside a timed one of a recursive loop tells us so. */
+/* The first entry inside a timed entry shows that the loop is recursive. */
 static struct window watch(uint64_t *words, struct window now)
 {
 	__atomic_store_n(&words[MPERF_TIMED_COUNTDOWN], 1, __ATOMIC_RELAXED);
 	return now;
 }
 
-/* Entries of the loop inside this timed one: those that were seen, and those since. */
+/* Entries of the loop inside this timed entry: those noticed, and those since. */
 static uint64_t entries_inside(const uint64_t *words, const struct timed_entry *entry)
 {
 	const int64_t left = (int64_t)words[MPERF_TIMED_COUNTDOWN];
@@ -181,8 +182,8 @@ static struct window burst(
 	if (w.n_timed >= MPERF_RECURSION_BURST) {
 		const unsigned log2 = mperf_timed_window(w.log2, w.ns / w.n_timed, cost_ns);
 		const uint64_t mean = w.n_entries * ((UINT64_C(1) << log2) - 1);
-		/* Far enough from the mean that bursts keep no step with the program, near enough that
-		 * their number, and with it the sum, varies little. */
+		/* Random enough that bursts do not run in step with the program, but close enough
+		 * to the mean that their number, and with it the sum, varies little. */
 		pass = mean - mean / 4 + mperf_thread_chance() % (mean / 2 + 1);
 		w = (struct window){.log2 = log2, .recursive = true};
 	}
@@ -230,7 +231,8 @@ __attribute__((visibility("default"))) uint64_t __mperf_loop_begin(
 	if (published && now.log2 == 0)
 		word = begin_ns;
 	__atomic_store_n(&words[MPERF_TIMED_OPEN_NS], word, __ATOMIC_RELEASE);
-	/* Without room, nothing would resume the entry around this one when this one ends. */
+	/* Without room on the stack, the enclosing entry would not be resumed when this one ends.
+	 * */
 	if (t && t->n_timed < MPERF_TIMED_MAX) {
 		entry_pause(t);
 		entry_push(t, (struct timed_entry){.words = words,
@@ -282,7 +284,7 @@ __attribute__((visibility("default"))) void __mperf_loop_end(uint64_t *words, ui
 	unsigned weight = w.log2;
 	unsigned log2 = mperf_timed_window(w.log2, ns, s->timing_ns);
 	if (ended.window & MPERF_TIMED_RECURSIVE)
-		w = unpack(ended.window); /* readers may have seen since when it runs instead */
+		w = unpack(ended.window); /* readers may have seen its start instead */
 	if (w.recursive)
 		w = burst(words, w, entries_inside(words, &ended), ns, s->timing_ns);
 	else if (ended.recursive)

@@ -6,10 +6,9 @@
  *      0                    nothing was timed yet
  *      bit 63 clear         start of the timed entry, CLOCK_MONOTONIC
  *      bit 63 set           bits 0 to 3: log2 of the window; bit 14: entered again while it ran.
- *                           Without bit 14, bits 4 to 13: entries of the window that come after the
- *                           one to be timed. With it, of the current burst: bits 4 to 9: timed
- *                           entries; 15 to 34: entries, with those inside; 35 to 62: time in units
- *                           of 64 ns
+ *                           Without bit 14, bits 4 to 13: entries of the window after the one to
+ *                           time. With it, for the current burst: bits 4 to 9: timed entries; 15 to
+ *                           34: entries, with those inside; 35 to 62: time in units of 64 ns
  */
 
 #include <stdbool.h>
@@ -26,8 +25,8 @@
  * inside an untimed one, so at most one in this many has a wrong time. */
 #define MPERF_RECURSION_BURST 32u
 
-/* Entries inside a timed one of the same loop until we look whether that one still runs: it may have
- * been left by longjmp or an exception. */
+/* Entries inside a timed entry of the same loop until we check that it still runs: it may have been
+ * left by longjmp or an exception. */
 #define MPERF_RECURSION_ENTRIES 1024u
 
 #define MPERF_TIMED_CLOSED (UINT64_C(1) << 63)
@@ -40,10 +39,10 @@ static inline uint64_t mperf_timed_open(uint64_t word)
 }
 
 /* The log2 of the next window's entries, after a window of that log2 whose timed entry took ns.
- * cost_ns: the cost of timing one. */
+ * cost_ns: the cost of timing one. Exported for tests. */
 unsigned mperf_timed_window(unsigned log2, uint64_t ns, uint64_t cost_ns);
 
-/* Measure what timing an entry costs, in ns: the clock and our own code, less clock_ns once, the
- * clock's cost. Times a few entries that do nothing. Without the thread's stack of entries, which
- * is made later and adds some nanoseconds. */
+/* Measure the cost of timing an entry, in ns: the clock and our own code, less one clock_ns, the
+ * clock's cost. Times a few empty entries. The thread's stack of entries is not included; it is
+ * made later and adds some nanoseconds. */
 uint32_t mperf_timed_cost_ns(uint32_t clock_ns);

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/compare/beside.h"
 #include "client/compare/recordings.h"
 #include "client/compare/selection.h"
+#include "client/compare/side_by_side.h"
 #include "client/show/escape.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"
@@ -53,7 +53,7 @@ static int add_recordings(struct recordings *r, const char *selection)
 	if (outcome == RECORDINGS_NONE)
 		n = say_none(selection, &says);
 	else if (outcome == RECORDINGS_MANY)
-		n = asprintf(&says, "'%s' makes more than %d recordings of one side", selection,
+		n = asprintf(&says, "with '%s', one side has more than %d recordings", selection,
 			RECORDINGS_MAX);
 	else
 		n = asprintf(&says, "'%s' cannot be read: %s", selection,
@@ -77,7 +77,7 @@ static int add_selection(struct side *side, const char *text)
 		side->run[side->n_selections++] = m;
 		return 0;
 	}
-	if (r > 0 && asprintf(&what, "'%.100s' selects nothing: %s", text, fault.text) < 0)
+	if (r > 0 && asprintf(&what, "'%.100s' is not a selection: %s", text, fault.text) < 0)
 		what = NULL;
 	say_failure(what ? what : "out of memory",
 		"Write KEY=VALUE[,KEY=VALUE][,since=TIME][,until=TIME][,last=N][,user=NAME], or ./ "
@@ -99,7 +99,8 @@ static int add_side(struct side *side, char *const *text, size_t n)
 	return exit_status;
 }
 
-/* All of a kind? Only the client may open your files, and only the service its store. */
+/* Are all arguments recordings, or all selections? Only the client may open your files, and only
+ * the service its store. */
 static int check_kinds(const struct side *a, const struct side *b)
 {
 	_cleanup_(freep) char *what = NULL;
@@ -111,12 +112,11 @@ static int check_kinds(const struct side *a, const struct side *b)
 		    selected) < 0)
 		what = NULL;
 	say_failure(what ? what : "out of memory",
-		"Give recordings alone, or selections alone: jobs by their labels, or stretches of "
-		"time");
+		"Give only recordings, or only selections: jobs by their labels, or time ranges");
 	return EXIT_USAGE;
 }
 
-/* A recording is one run, however often it was given, and a gate's is of one side. */
+/* A recording is one run, however often it was given; for gate it may be on one side only. */
 static int check_twice(const struct side *a, const struct side *b, bool is_gate)
 {
 	_cleanup_(freep) char *what = NULL;
@@ -158,16 +158,16 @@ struct verdict_asked compare_asked(const struct options *o, bool is_gate)
 static void fill(const struct options *o, bool is_gate, const struct side *a, const struct side *b,
 	Mperf__Filter *filter, Mperf__CompareRequest *m)
 {
-	filter->n_pid = o->n_pids;
-	filter->pid = (int32_t *)o->pid;
-	filter->n_comm = o->n_comms;
-	filter->comm = (char **)o->comm;
-	filter->n_cgroup = o->n_cgroups;
-	filter->cgroup = (char **)o->cgroup;
-	filter->n_label = o->n_labels;
-	filter->label = (char **)o->label;
-	filter->n_cpu = o->n_cpus;
-	filter->cpu = (uint32_t *)o->cpu;
+	filter->n_pid = o->target.n_pids;
+	filter->pid = (int32_t *)o->target.pid;
+	filter->n_comm = o->narrowing.n_comms;
+	filter->comm = (char **)o->narrowing.comm;
+	filter->n_cgroup = o->narrowing.n_cgroups;
+	filter->cgroup = (char **)o->narrowing.cgroup;
+	filter->n_label = o->narrowing.n_labels;
+	filter->label = (char **)o->narrowing.label;
+	filter->n_cpu = o->target.n_cpus;
+	filter->cpu = (uint32_t *)o->target.cpu;
 	m->n_baseline = a->files.n;
 	m->baseline = (char **)a->files.path;
 	m->n_candidate = b->files.n;
@@ -186,8 +186,8 @@ static void fill(const struct options *o, bool is_gate, const struct side *a, co
 	m->looks = compare_asked(o, is_gate).looks;
 	m->any_order = o->any_order;
 	m->side_by_side = o->side_by_side;
-	m->n_metric = o->n_metrics;
-	m->metric = (char **)o->metric;
+	m->n_metric = o->sampling.n_metrics;
+	m->metric = (char **)o->sampling.metric;
 }
 
 /* 0 or EXIT_FAILED, after an error message. */
@@ -220,7 +220,7 @@ static int run(const struct options *o, bool is_gate, const struct side *a, cons
 	link_close(&l);
 	if (r < 0)
 		ask_say_broken("asking", r);
-	if (r == 0 && !verdict_is_there(replies) && !beside_is_there(replies)) {
+	if (r == 0 && !verdict_is_there(replies) && !side_by_side_is_there(replies)) {
 		say_failure("mperfd answered without a verdict", "Use one version of both.");
 		r = -EPROTO;
 	}
@@ -274,7 +274,8 @@ static void show_columns(struct shown *s, const char *const *column)
 		s->column[s->n++] = *column;
 }
 
-/* Show the columns of metrics, which are those after `last`: -M may name a group, so their names are not known here. */
+/* Show the columns of metrics, all columns after `last`: -M may name a group, so their names are
+ * not known here. */
 static void show_metrics(struct shown *s, const struct reply *table, const char *last)
 {
 	const Mperf__Columns *c = table->columns;
@@ -293,21 +294,21 @@ static int show_beside(const struct options *o, const struct replies *replies, F
 		"function", "comm", "cgroup", "nest", "source", "line", "module", "became", NULL};
 	const struct reply *table = replies_table(replies, "beside");
 	struct shown shown = {.n = 0};
-	struct table_options look = {.raw = o->raw, .show = o->raw ? NULL : shown.column};
+	struct table_options look = {.raw = o->look.raw, .show = o->look.raw ? NULL : shown.column};
 
 	show_columns(&shown, figures);
-	if (o->n_metrics)
+	if (o->sampling.n_metrics)
 		show_metrics(&shown, table, "became");
 	show_columns(&shown, names);
-	if (o->markdown) {
-		beside_markdown(replies, f);
+	if (o->look.markdown) {
+		side_by_side_markdown(replies, f);
 		return 0;
 	}
-	table_look(stdout, o->no_color, &look);
-	if (!o->raw)
-		beside_head(replies, f);
+	table_look(stdout, o->look.no_color, &look);
+	if (!o->look.raw)
+		side_by_side_head(replies, f);
 	int r = table_print(table, &look, f);
-	if (r == 0 && !o->raw && replies->provenance) {
+	if (r == 0 && !o->look.raw && replies->provenance) {
 		fputs("\n", f);
 		show_notes(replies, f);
 	}
@@ -327,7 +328,7 @@ static void show_change(const struct options *o, const struct reply *table, stru
 		"source", "line", "module", "became", NULL};
 	show_columns(shown, change);
 	show_columns(shown, time);
-	if (o->n_metrics)
+	if (o->sampling.n_metrics)
 		show_metrics(shown, table,
 			reply_column(table, "ipc_high") < 0 ? "runs_needed" : "ipc_high");
 	else if (reply_column(table, "nest") >= 0)
@@ -342,25 +343,25 @@ static int show(const struct options *o, bool is_gate, const struct replies *rep
 	const struct reply *table = replies_table(replies, "change");
 	struct shown shown = {.n = 0};
 	const struct verdict_asked asked = compare_asked(o, is_gate);
-	struct table_options look = {.raw = o->raw, .show = o->raw ? NULL : shown.column};
+	struct table_options look = {.raw = o->look.raw, .show = o->look.raw ? NULL : shown.column};
 
-	if (o->json)
+	if (o->look.json)
 		return replies_write_json(replies, NULL, f);
-	if (beside_is_there(replies))
+	if (side_by_side_is_there(replies))
 		return show_beside(o, replies, f);
-	if (o->markdown) {
+	if (o->look.markdown) {
 		verdict_markdown(replies, &asked, f);
 		return 0;
 	}
-	table_look(stdout, o->no_color, &look);
-	if (!o->raw) {
+	table_look(stdout, o->look.no_color, &look);
+	if (!o->look.raw) {
 		_cleanup_(freep) char *line = verdict_line(replies, &asked);
 		_cleanup_(freep) char *escaped = line ? escape_terminal_dup(line) : NULL;
 		fprintf(f, "%s\n\n", escaped ? escaped : "");
 	}
 	show_change(o, table, &shown);
 	int r = table_print(table, &look, f);
-	if (r == 0 && !o->raw) {
+	if (r == 0 && !o->look.raw) {
 		fputs("\n", f);
 		verdict_notes(replies, &asked, f);
 		show_notes(replies, f);

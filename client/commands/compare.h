@@ -8,10 +8,10 @@
 
 #define COMPARE_MARGIN_PPM 20000
 #define COMPARE_EFFECT_PPM 50000
-#define COMPARE_LOOKS 2 /* of gate: an answer "not enough" is looked at once more */
+#define COMPARE_LOOKS 2 /* gate: after "not enough to tell", the user looks again */
 
-/* Read and compare both sides. Returns the exit status, of a gate its verdict; *ret_answered says
- * whether there is an answer to show, else why not was printed. */
+/* Read and compare both sides. Returns the exit status, which for gate is its verdict.
+ * *ret_answered: there is an answer to show; otherwise an error message was printed. */
 int compare_ask(const struct options *o, bool is_gate, struct replies *replies, bool *ret_answered);
 
 struct verdict_asked compare_asked(const struct options *o, bool is_gate);

@@ -41,7 +41,7 @@ static bool same_finding(const struct reply *r, const struct columns *c, size_t 
 
 /* "hart 3", "harts 0-3, 8": the harts of a finding and of all later equal ones, marked as shown. */
 static void write_harts(
-	const struct reply *r, const struct columns *c, size_t row, bool *told, FILE *f)
+	const struct reply *r, const struct columns *c, size_t row, bool *shown, FILE *f)
 {
 	long first = -1, last = -1;
 	int n_ranges = 0;
@@ -59,7 +59,7 @@ static void write_harts(
 		if (i < r->n_rows && !same)
 			continue;
 		if (same) {
-			told[i] = true;
+			shown[i] = true;
 			reply_number(r, i, c->hart, &number);
 		}
 		plural |= i > row && same;
@@ -87,7 +87,7 @@ static const char *state_colour(const char *state)
 struct telling {
 	const struct reply *reply;
 	struct columns columns;
-	bool *told; /* by row: already shown */
+	bool *shown; /* by row: already shown */
 	bool colour;
 	FILE *file;
 };
@@ -110,7 +110,7 @@ static void write_finding(struct telling *t, size_t row)
 		escape_terminal(f, topic);
 	if (reply_number(r, row, c->hart, &hart)) {
 		fputs(topic ? ", " : "", f);
-		write_harts(r, c, row, t->told, f);
+		write_harts(r, c, row, t->shown, f);
 	}
 	fputs(": ", f);
 	escape_terminal(f, finding ? finding : "-");
@@ -125,13 +125,13 @@ static void write_finding(struct telling *t, size_t row)
 static int show(const struct options *o, const struct reply *r, FILE *f)
 {
 	struct table_options look = {0};
-	if (o->json)
+	if (o->look.json)
 		return reply_write_json(r, f);
 
-	_cleanup_(freep) bool *told = calloc(r->n_rows + 1, sizeof(*told));
-	if (!told)
+	_cleanup_(freep) bool *shown = calloc(r->n_rows + 1, sizeof(*shown));
+	if (!shown)
 		return -ENOMEM;
-	table_look(stdout, o->no_color, &look);
+	table_look(stdout, o->look.no_color, &look);
 	struct telling t = {
 		.reply = r,
 		.columns.hart = reply_column(r, "hart"),
@@ -139,12 +139,12 @@ static int show(const struct options *o, const struct reply *r, FILE *f)
 		.columns.state = reply_column(r, "state"),
 		.columns.finding = reply_column(r, "finding"),
 		.columns.remedy = reply_column(r, "remedy"),
-		.told = told,
+		.shown = shown,
 		.colour = look.colour,
 		.file = f,
 	};
 	for (size_t i = 0; i < r->n_rows; i++)
-		if (!told[i])
+		if (!shown[i])
 			write_finding(&t, i);
 	return 0;
 }
@@ -172,7 +172,7 @@ static char *recording_path(const char *input)
 	return path;
 }
 
-/* The machine's findings stand behind those of a recording, in one table. */
+/* One table has the findings of a recording first, then the machine's. */
 static int take(void *reply, const Mperf__Answer *a)
 {
 	const struct reply *before = reply;
@@ -205,8 +205,9 @@ static int ask_doctor(char *path, struct reply *reply, bool *ret_ok)
 	return r == 0 ? k.status : r > 0 ? k.exit_status : EXIT_FAILED;
 }
 
-/* A recording is read by a private mperfd, and its rights are not the service's: what can be measured
- * here is asked as without one. If nobody answers that, the recording's findings are shown all the same. */
+/* A private mperfd reads the recording, but its rights differ from the service's. So ask about this
+ * machine separately, as without a recording. If no mperfd answers that, show the recording's
+ * findings alone. */
 int client_doctor(const struct options *o)
 {
 	struct reply reply = {0};

@@ -19,6 +19,7 @@
 
 struct exporting {
 	const struct options *options;
+	struct source_request from;
 	const struct export_format *format;
 	struct source source;
 	struct profile profile;
@@ -55,7 +56,8 @@ static int take_provenance(struct exporting *x, const Mperf__Provenance *p)
 	mperf__provenance__pack(p, packed);
 	x->provenance = mperf__provenance__unpack(NULL, n, packed);
 	x->provenance_line = reply_provenance_line(p);
-	x->event = escape_terminal_dup(x->options->of_event ? x->options->of_event : p->event);
+	x->event = escape_terminal_dup(
+		x->options->narrowing.of_event ? x->options->narrowing.of_event : p->event);
 	return x->provenance && x->provenance_line && x->event ? 0 : -ENOMEM;
 }
 
@@ -71,7 +73,7 @@ static void say_trouble(int r)
 		say_failure("out of memory", "Free some memory, and try again");
 }
 
-/* Write the head with the first answer, so that nothing is written of a source that cannot be read. */
+/* Write the head with the first answer, so that nothing is written if the source cannot be read. */
 static int begin(struct exporting *x)
 {
 	if (x->began)
@@ -106,7 +108,7 @@ static int ask(struct exporting *x)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_EXPORT;
 	request.export = &export;
-	source_narrow(&x->source, x->options, &request, &filter);
+	source_narrow(&x->source, &x->from, &request, &filter);
 	return source_ask(&x->source, &request, take, x);
 }
 
@@ -134,7 +136,7 @@ static int write_all(struct exporting *x, FILE *f)
 	return x->exit_status;
 }
 
-/* Write to a descriptor. 0, or -errno of writing; x->exit_status has other failures. */
+/* Write to a descriptor. Returns 0, or -errno of writing; x->exit_status has other failures. */
 static int write_to(struct exporting *x, int fd)
 {
 	struct print p;
@@ -189,21 +191,18 @@ static int run(struct exporting *x)
 
 int client_export(const struct options *o)
 {
-	struct exporting x = {.options = o};
+	struct exporting x = {.options = o, .from = source_request_of(o)};
 	const bool to_stdout = !o->output || strcmp(o->output, "-") == 0;
 
-	if (strcmp(o->as, "folded") == 0) { /* the flame graph's, which sums in the daemon */
-		struct options folded = *o;
-		folded.folded = true;
-		return client_flamegraph(&folded);
-	}
+	if (strcmp(o->as, "folded") == 0) /* the flame graph's, which sums in the daemon */
+		return client_flamegraph(o);
 	x.format = find_format(o->as);
 	if (x.format->is_binary && to_stdout && isatty(STDOUT_FILENO)) {
 		say_failure("pprof's format is binary, and stdout is a terminal",
 			"Name a file with -o, such as -o profile.pb.gz");
 		return EXIT_USAGE;
 	}
-	if (source_open(&x.source, o, &x.exit_status) == 0)
+	if (source_open(&x.source, &x.from, &x.exit_status) == 0)
 		x.exit_status = run(&x);
 	source_clear(&x.source);
 	profile_clear(&x.profile);

@@ -17,10 +17,12 @@
 
 struct drawing {
 	const struct options *options;
+	struct source_request from;
 	struct flame *flame;
 	char *provenance_line, *event;
 	double counted; /* share of the samples */
 	bool kept;      /* by the service */
+	bool folded;    /* as text: --folded, or export --as folded */
 };
 
 static int take(void *userdata, const Mperf__Answer *a)
@@ -52,7 +54,7 @@ static int ask(struct source *s, struct drawing *d, char *path)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_FLAMEGRAPH;
 	request.flamegraph = &flamegraph;
-	source_narrow(s, d->options, &request, &filter);
+	source_narrow(s, &d->from, &request, &filter);
 	flamegraph.path = path;
 	return source_ask(s, &request, take, d);
 }
@@ -100,15 +102,15 @@ static int write_into(void *userdata, FILE *f)
 		return -ENOMEM;
 	struct flame_page page = {
 		.title = title,
-		.event = o->of_event ? o->of_event
-			 : d->event  ? d->event
-				     : "",
+		.event = o->narrowing.of_event ? o->narrowing.of_event
+			 : d->event            ? d->event
+					       : "",
 		.provenance = d->provenance_line,
 		.counted = d->counted,
 		.plain = page_is_plain(file->path),
 		.baseline = o->earlier,
 	};
-	return o->folded ? flame_write_folded(d->flame, f)
+	return d->folded ? flame_write_folded(d->flame, f)
 			 : flame_page_write(d->flame, &page, f, &file->n_cut);
 }
 
@@ -118,7 +120,7 @@ static void say_written(const struct drawing *d, const char *path, size_t n_cut)
 	size_t n_nodes, n_boxes = 0;
 	const struct flame_node *node = flame_nodes(d->flame, &n_nodes);
 
-	/* of a comparison, those that only the baseline has are nowhere in the picture */
+	/* in a comparison: boxes that only the baseline has, which are not drawn */
 	for (size_t i = 0; i < n_nodes; i++)
 		n_boxes += i == 0 || node[i].total > 0;
 	n_boxes -= n_cut;
@@ -132,7 +134,7 @@ static void say_written(const struct drawing *d, const char *path, size_t n_cut)
 static int write_somewhere(const struct drawing *d)
 {
 	const struct options *o = d->options;
-	const char *path = o->output ? o->output : o->folded ? "-" : "flame.html";
+	const char *path = o->output ? o->output : d->folded ? "-" : "flame.html";
 	struct file file = {.drawing = d, .path = path};
 
 	if (flame_finish(d->flame) < 0) {
@@ -147,7 +149,9 @@ static int write_somewhere(const struct drawing *d)
 
 int client_flamegraph(const struct options *o)
 {
-	struct drawing d = {.options = o};
+	struct drawing d = {.options = o,
+		.from = source_request_of(o),
+		.folded = o->folded || (o->as && strcmp(o->as, "folded") == 0)};
 	struct source s;
 	int exit_status;
 
@@ -155,7 +159,7 @@ int client_flamegraph(const struct options *o)
 		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
-	if (source_open(&s, o, &exit_status) == 0)
+	if (source_open(&s, &d.from, &exit_status) == 0)
 		exit_status = ask_all(&s, &d);
 	d.kept = s.kept;
 	source_clear(&s);

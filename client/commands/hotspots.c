@@ -24,10 +24,17 @@ int client_hotspots(const struct options *o)
 	hotspots.by = (char *)(o->by ? o->by : "function");
 	hotspots.limit = o->limit;
 	hotspots.inlined = o->inlined;
-	hotspots.n_metric = o->n_metrics;
-	hotspots.metric = (char **)o->metric;
+	hotspots.n_metric = o->sampling.n_metrics;
+	hotspots.metric = (char **)o->sampling.metric;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_HOTSPOTS;
 	request.hotspots = &hotspots;
-	return query_command(o, &request, counts ? hide_shares : hide, say_empty);
+	struct sampling sampling = o->sampling;
+	struct source_request from = source_request_of(o);
+	if (counts) { /* of a process, which needs no callers */
+		sampling.stack = MPERF__STACK_KIND__STACK_NONE;
+		sampling.stack_given = true;
+		from.sampling = &sampling;
+	}
+	return query_command(o, &from, &request, counts ? hide_shares : hide, say_empty);
 }

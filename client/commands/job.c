@@ -12,12 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/commands/job_pin.h"
 #include "client/commands/tables.h"
+#include "client/compare/selection.h"
 #include "client/measure/signals.h"
 #include "client/measure/workload.h"
 #include "client/options/command.h"
+#include "client/show/say.h"
 #include "client/wire/ask.h"
+#include "proto/base/clock.h"
 #include "proto/base/memory.h"
 #include "proto/syntax/label.h"
 
@@ -34,8 +36,8 @@ struct labels {
 static bool has_key(const struct options *o, const char *key)
 {
 	size_t n = strlen(key);
-	for (size_t i = 0; i < o->n_labels; i++)
-		if (strncmp(o->label[i], key, n) == 0 && o->label[i][n] == '=')
+	for (size_t i = 0; i < o->narrowing.n_labels; i++)
+		if (strncmp(o->narrowing.label[i], key, n) == 0 && o->narrowing.label[i][n] == '=')
 			return true;
 	return false;
 }
@@ -58,7 +60,7 @@ static int fill_labels(const struct options *o, struct labels *l)
 	struct label_fault fault;
 	struct label label;
 	_Static_assert(LABELS_MAX - OWN_LABELS == 14, "as the message says");
-	if (o->n_labels > LABELS_MAX - OWN_LABELS) {
+	if (o->narrowing.n_labels > LABELS_MAX - OWN_LABELS) {
 		say_failure("a job takes at most 14 labels beside its name", "Leave some out");
 		return EXIT_USAGE;
 	}
@@ -68,7 +70,7 @@ static int fill_labels(const struct options *o, struct labels *l)
 	}
 	if (!*o->job) {
 		say_failure("the job's name is empty",
-			"Give it one by which you find it again: mperfctl job run build -- make");
+			"Give it a name to find it by later: mperfctl job run build -- make");
 		return EXIT_USAGE;
 	}
 	if (has_key(o, LABEL_JOB)) {
@@ -78,8 +80,8 @@ static int fill_labels(const struct options *o, struct labels *l)
 	}
 	snprintf(l->name, sizeof(l->name), LABEL_JOB "=%s", o->job);
 	l->text[l->n++] = l->name;
-	for (size_t i = 0; i < o->n_labels; i++)
-		l->text[l->n++] = o->label[i];
+	for (size_t i = 0; i < o->narrowing.n_labels; i++)
+		l->text[l->n++] = o->narrowing.label[i];
 	if (!has_key(o, "run"))
 		add_run(l);
 	return 0;
@@ -115,7 +117,7 @@ static int send(struct link *link, Mperf__JobAction action, int32_t pid, struct 
 /* The process to label: the shell that runs us, unless --pid names another. */
 static int32_t whom(const struct options *o)
 {
-	return o->n_pids ? o->pid[0] : (int32_t)getppid();
+	return o->target.n_pids ? o->target.pid[0] : (int32_t)getppid();
 }
 
 static int change(const struct options *o, Mperf__JobAction action)
@@ -135,9 +137,65 @@ static int change(const struct options *o, Mperf__JobAction action)
 	return r;
 }
 
+/* --- pin -------------------------------------------------------------------------------------- */
+
+/* Which jobs are meant: NAME, or KEY=VALUE[,KEY=VALUE...][,last=N] as in client/compare/selection.h. A name is the
+ * label job=NAME; stretches of time and users are refused. 0, or an exit status after a message. */
+static int pin_selection(const char *text, struct selection *ret_selection)
+{
+	_cleanup_(freep) char *named = NULL;
+	struct selection_fault fault = {"jobs are pinned by labels, and not by time or user"};
+	struct selection s;
+	bool is_named = !memchr(text, '=', strcspn(text, ","));
+	if (is_named && asprintf(&named, LABEL_JOB "=%s", text) < 0)
+		named = NULL;
+	const char *meant = is_named ? named : text;
+	int r = meant ? selection_parse(meant, (int64_t)clock_ns(CLOCK_REALTIME), &s, &fault)
+		      : -ENOMEM;
+	if (r == 0 && (s.n_labels == 0 || s.since_ns || s.until_ns || s.n_uids)) {
+		selection_clear(&s);
+		r = SELECTION_WRONG;
+	}
+	if (r < 0) {
+		say_failure("out of memory", "Free some memory, and try again");
+		return EXIT_FAILED;
+	}
+	if (r > 0) {
+		say_failure(fault.text, "Write NAME, or KEY=VALUE[,KEY=VALUE...][,last=N]");
+		return EXIT_USAGE;
+	}
+	*ret_selection = s;
+	return 0;
+}
+
+/* job pin, job unpin: ask, and print what was done. Returns the exit status. */
+static int pin_ask(const struct options *o, Mperf__JobAction action)
+{
+	bool pins = action == MPERF__JOB_ACTION__JOB_PIN;
+	const struct tables_heading headings[] = {
+		{.table = "pin", .says = pins ? "Pinned" : "No longer pinned"}, {.table = NULL}};
+	Mperf__JobRequest job = MPERF__JOB_REQUEST__INIT;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	struct selection s;
+	int r = pin_selection(o->job, &s);
+	if (r != 0)
+		return r;
+	job.action = action;
+	job.label = s.label;
+	job.n_label = s.n_labels;
+	job.last = s.last;
+	job.keep = o->keep;
+	request.body_case = MPERF__REQUEST__BODY_JOB;
+	request.job = &job;
+	r = tables_ask(o, &request, headings);
+	selection_clear(&s);
+	return r;
+}
+
 /* --- run -------------------------------------------------------------------------------------- */
 
-/* Wait for the command's end, and pass on signals but Ctrl-C, which reaches the command by itself. */
+/* Wait for the command's end. Pass on signals, except Ctrl-C, which the terminal sends to the
+ * command too. */
 static int outlast(struct workload *w, int signal_fd)
 {
 	while (!w->ended) {
@@ -157,7 +215,7 @@ static int outlast(struct workload *w, int signal_fd)
 	return 0;
 }
 
-/* Write a label in the form that a selection has. */
+/* Write a label in the form of a selection. */
 static char *escaped(const char *label, char *text, size_t size)
 {
 	const size_t n = strcspn(label, "=") + 1;
@@ -166,7 +224,7 @@ static char *escaped(const char *label, char *text, size_t size)
 	return text;
 }
 
-/* Ask for the job to be pinned once it ends: as one of the selection, or by all that it is. */
+/* Ask to pin the job at its end: as part of the given selection, or by all of its own labels. */
 static void pin(struct link *link, const struct options *o, int32_t pid, struct labels *l,
 	struct selection *s)
 {
@@ -207,12 +265,12 @@ static int run(const struct options *o)
 	_cleanup_(selection_clear) struct selection s = {.n_labels = 0};
 	int signal_fd, exit_status = fill_labels(o, &l);
 	if (exit_status == 0 && o->pin)
-		exit_status = job_pin_selection(o->pin, &s);
+		exit_status = pin_selection(o->pin, &s);
 	if (exit_status != 0)
 		return exit_status;
 	if (signals_block(&signal_fd) < 0)
 		return EXIT_FAILED;
-	int r = workload_fork(&w, o->command_line);
+	int r = workload_fork(&w, o->target.command_line);
 	if (r == 0) {
 		label(o, &w, &l, &s);
 		r = workload_release(&w);
@@ -249,9 +307,9 @@ int client_job(const struct options *o)
 	if (strcmp(o->topic, "run") == 0)
 		return run(o);
 	if (strcmp(o->topic, "pin") == 0)
-		return job_pin_ask(o, MPERF__JOB_ACTION__JOB_PIN);
+		return pin_ask(o, MPERF__JOB_ACTION__JOB_PIN);
 	if (strcmp(o->topic, "unpin") == 0)
-		return job_pin_ask(o, MPERF__JOB_ACTION__JOB_UNPIN);
+		return pin_ask(o, MPERF__JOB_ACTION__JOB_UNPIN);
 	return change(o, strcmp(o->topic, "start") == 0 ? MPERF__JOB_ACTION__JOB_START
 							: MPERF__JOB_ACTION__JOB_END);
 }

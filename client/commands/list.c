@@ -109,23 +109,24 @@ static int print_counting(const struct reply *reply, struct table_options *look,
 /* The fields of a code, a heading per core. */
 static int show_decoded(const struct options *o, const struct reply *reply, FILE *f)
 {
-	struct table_options look = {.raw = o->raw, .group = "core"};
-	table_look(stdout, o->no_color, &look);
+	struct table_options look = {.raw = o->look.raw, .group = "core"};
+	table_look(stdout, o->look.no_color, &look);
 	return table_print(reply, &look, f);
 }
 
 static int show(const struct options *o, const struct reply *reply, FILE *f)
 {
-	struct table_options look = {.raw = o->raw, .group = "topic"};
-	if (o->json)
+	struct table_options look = {.raw = o->look.raw, .group = "topic"};
+	if (o->look.json)
 		return reply_write_json(reply, f);
 	if (o->decode)
 		return show_decoded(o, reply, f);
 	const char *hide[HIDE_MAX];
 	choose_hidden(reply, false, hide);
-	look.hide = o->raw ? NULL : hide;
-	table_look(stdout, o->no_color, &look);
-	return o->all || o->raw ? table_print(reply, &look, f) : print_counting(reply, &look, f);
+	look.hide = o->look.raw ? NULL : hide;
+	table_look(stdout, o->look.no_color, &look);
+	return o->target.all || o->look.raw ? table_print(reply, &look, f)
+					    : print_counting(reply, &look, f);
 }
 
 static int print_events(const struct options *o, const struct reply *reply)

@@ -23,12 +23,11 @@ static int give_tool(void)
 	const char *others = getenv(TOOLS), *allowed = getenv("OMP_TOOL");
 	if (allowed && strcmp(allowed, "disabled") == 0)
 		say_note("OMP_TOOL=disabled keeps OpenMP runtimes from loading tools; unset it to "
-			 "have "
-			 "mperf's");
+			 "use mperf's");
 	if (others && *others) {
 		if (!strstr(others, TOOL))
-			say_note(TOOLS " names another tool, which is left alone; unset it to have "
-				       "mperf's");
+			say_note(TOOLS " names another tool, which mperfctl does not replace; "
+				       "unset it to use mperf's");
 		return 0;
 	}
 	if (!program_find_library(TOOL, path)) {
@@ -49,11 +48,10 @@ static void say_empty(const struct options *o, bool kept)
 		say_note(
 			"no loop that counts itself is known to be in a parallel region; build the "
 			"program with mperf-cc");
-	else if (o->command_line)
+	else if (o->target.command_line)
 		say_note("no parallel region was reported: only programs that use LLVM's OpenMP "
-			 "runtime (clang -fopenmp) load tools; of a program by gcc, let that "
-			 "runtime take "
-			 "the place of libgomp: mperfctl parallel -- env LD_PRELOAD=libomp.so.5 "
+			 "runtime (clang -fopenmp) load tools; if gcc built the program, replace "
+			 "libgomp by that runtime: mperfctl parallel -- env LD_PRELOAD=libomp.so.5 "
 			 "CMD. "
 			 "Leave MPERF_FEED and MPERF_OUTPUT to mperfctl");
 	else
@@ -63,7 +61,8 @@ static void say_empty(const struct options *o, bool kept)
 
 int client_parallel(const struct options *o)
 {
-	/* People look for the spread; the rest is in --json, --csv and --raw. */
+	/* The table is for the spread between threads; the other columns are in --json, --csv and
+	 * --raw. */
 	static const char *const hide[] = {"samples", "inside", "pid", NULL};
 	Mperf__ParallelRequest parallel = MPERF__PARALLEL_REQUEST__INIT;
 	parallel.by = (char *)(o->by ? o->by : "region");
@@ -71,6 +70,7 @@ int client_parallel(const struct options *o)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_PARALLEL;
 	request.parallel = &parallel;
-	const int exit_status = o->command_line ? give_tool() : 0;
-	return exit_status != 0 ? exit_status : query_command(o, &request, hide, say_empty);
+	const struct source_request from = source_request_of(o);
+	const int exit_status = o->target.command_line ? give_tool() : 0;
+	return exit_status != 0 ? exit_status : query_command(o, &from, &request, hide, say_empty);
 }

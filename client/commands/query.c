@@ -4,7 +4,6 @@
  */
 #include "client/commands/query.h"
 
-#include "client/measure/capture.h"
 #include "client/show/csv.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"
@@ -13,26 +12,26 @@
 static int show(
 	const struct options *o, const struct reply *reply, const char *const *hide, FILE *f)
 {
-	struct table_options look = {.raw = o->raw, .hide = hide};
+	struct table_options look = {.raw = o->look.raw, .hide = hide};
 
-	if (o->json)
+	if (o->look.json)
 		return reply_write_json(reply, f);
-	if (o->csv)
+	if (o->look.csv)
 		return csv_write(reply, f);
-	table_look(stdout, o->no_color, &look);
+	table_look(stdout, o->look.no_color, &look);
 	int r = table_print(reply, &look, f);
-	if (r == 0 && !o->raw)
+	if (r == 0 && !o->look.raw)
 		reply_write_provenance(reply->provenance, f);
 	return r;
 }
 
-int query_command(const struct options *o, Mperf__Request *query, const char *const *hide,
-	void (*say_empty)(const struct options *o, bool kept))
+int query_command(const struct options *o, const struct source_request *from, Mperf__Request *query,
+	const char *const *hide, void (*say_empty)(const struct options *o, bool kept))
 {
 	struct reply reply = {0};
 	struct print p;
 	bool kept;
-	int exit_status = source_query(o, query, reply_take, &reply, &kept);
+	int exit_status = source_query(from, query, reply_take, &reply, &kept);
 	if (exit_status == 0) {
 		int r = print_open_answer(&p, options_ask_data(o));
 		if (r == 0)

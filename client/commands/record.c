@@ -63,7 +63,7 @@ static void say_written(const struct capture *c, const char *path)
  * a daemon of our own gets one, unless the user chose another or none. */
 static bool needs_feed(const struct options *o, const struct link *l)
 {
-	return o->command_line && l->daemon_pid > 0 && !getenv("MPERF_FEED");
+	return o->target.command_line && l->daemon_pid > 0 && !getenv("MPERF_FEED");
 }
 
 static int record_into(
@@ -75,9 +75,10 @@ static int record_into(
 
 	if (link_open(&l) != 0)
 		return EXIT_FAILED;
+	const struct source_request asked = source_request_of(o);
 	int r = needs_feed(o, &l) ? feed_socket_make(&feed) : 0;
 	if (r == 0)
-		r = capture_run(&c, &l, o, signal_fd, out, feed.path);
+		r = capture_run(&c, &l, &asked, signal_fd, out, feed.path);
 	int exit_status = c.run.exit_status;
 	if (r == 0) {
 		r = outfile_commit(out);

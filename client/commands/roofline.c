@@ -25,27 +25,22 @@
 /* Columns that tables omit, for readability; --json, --csv and --raw have them. */
 static const char *const blocks_spare[] = {"span_ns", "bytes_loaded", "bytes_stored", NULL};
 
-/* Note that --loops and --sample, which choose between two bodies of a function, had nothing to choose. */
+/* Note that --loops and --sample had no effect: no function has two bodies to choose from. */
 static void say_if_no_choice(const struct options *o, const struct reply *r)
 {
 	bool of_bodies = reply_column(r, "counted_entries") >= 0 &&
 			 (!o->by || strcmp(o->by, "loop") == 0 || strcmp(o->by, "function") == 0);
 	if (o->chooses && r->n_rows > 0 && of_bodies && !has_two_bodies(r))
-		say_note("no function here has two bodies, so --loops and --sample have no effect; "
-			 "build the program with mperf-cc and MPERF_PASS=mode=clone");
+		say_note("no function of this program has two bodies, so --loops and --sample have "
+			 "no effect; build the program with mperf-cc and MPERF_PASS=mode=clone");
 }
 
 /* The first of two files, for a plot of both. */
 static int ask_earlier(const struct options *o, Mperf__Request *request, struct reply *reply)
 {
-	_cleanup_(freep) struct options *earlier = malloc(sizeof(*earlier));
-	if (!earlier) {
-		say_failure("out of memory", "Free some memory, and try again");
-		return EXIT_FAILED;
-	}
-	*earlier = *o;
-	earlier->input = o->earlier;
-	return source_query(earlier, request, reply_take, reply, NULL);
+	struct source_request from = source_request_of(o);
+	from.input = o->earlier;
+	return source_query(&from, request, reply_take, reply, NULL);
 }
 
 /* Ask, and show the answer. `spare` and `stretch_ms`: as in struct showing. */
@@ -55,9 +50,10 @@ static int run(const struct options *o, Mperf__Request *request, const char *con
 	struct reply reply = {0}, before = {0};
 	struct showing showing = {
 		.o = o, .reply = &reply, .spare = spare, .stretch_ms = stretch_ms};
+	const struct source_request from = source_request_of(o);
 	int exit_status = o->earlier ? ask_earlier(o, request, &before) : 0;
 	if (exit_status == 0)
-		exit_status = source_query(o, request, reply_take, &reply, &showing.kept);
+		exit_status = source_query(&from, request, reply_take, &reply, &showing.kept);
 	showing.before = before.columns ? &before : NULL;
 	if (exit_status == 0)
 		exit_status = roofline_print(&showing);
@@ -71,15 +67,15 @@ static int run(const struct options *o, Mperf__Request *request, const char *con
 
 #define NS_PER_MS 1000000ll
 #define LIVE_MS 1000  /* the service writes its counts once a second at most */
-#define TAKEN_MS 1500 /* after which it has written what was sent to it, and may write again */
+#define TAKEN_MS 1500 /* by then it has written the counts it received, and may write again */
 
 /* Clear the screen, if there is one. */
 static void begin_frame(const struct options *o, unsigned n)
 {
-	bool screen = !o->json && !o->csv && !o->raw && isatty(STDOUT_FILENO);
+	bool screen = !o->look.json && !o->look.csv && !o->look.raw && isatty(STDOUT_FILENO);
 	if (screen)
 		fputs("\033[H\033[2J", stdout); /* Source: man 4 console_codes, CUP and ED */
-	else if (n > 0 && !o->json && !o->csv && !o->raw)
+	else if (n > 0 && !o->look.json && !o->look.csv && !o->look.raw)
 		fputc('\n', stdout);
 	fflush(stdout);
 }
@@ -92,8 +88,8 @@ static void wait_until(int64_t realtime_ns)
 		nanosleep(&t, NULL);
 }
 
-/* Ask once, and set *since_ns for the next answer. On each request the service writes its counts and begins
- * another window, which starts after we asked. */
+/* Ask once, and set *since_ns for the next answer. On each request the service writes its counts
+ * and begins a new window, which starts after our request. */
 static int ask_live(
 	struct source *s, Mperf__Request *request, int64_t *since_ns, struct reply *reply)
 {
@@ -102,7 +98,7 @@ static int ask_live(
 	return source_ask(s, request, reply_take, reply);
 }
 
-/* Wait until then, or until the command ends; then also until the service has taken its last counts. Returns
+/* Wait until then, or until the command ends and the service has received its last counts. Returns
  * whether the command has ended. */
 static bool wait_for(struct workload *w, int64_t realtime_ns)
 {
@@ -126,7 +122,7 @@ static int show_frames(
 	struct source *s, const struct options *o, Mperf__Request *request, struct workload *w)
 {
 	bool ended = false;
-	int64_t step_ns = (o->interval_ms ? o->interval_ms : LIVE_MS) * NS_PER_MS;
+	int64_t step_ns = (o->sampling.interval_ms ? o->sampling.interval_ms : LIVE_MS) * NS_PER_MS;
 	int64_t since_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	struct reply before = {0};
 	struct plot_axes axes = {.x.low = 0};
@@ -137,7 +133,7 @@ static int show_frames(
 	}
 	int exit_status = ask_live(s, request, &since_ns, &before);
 	reply_clear(&before);
-	if (w->argv && exit_status == 0) { /* now the service begins a window for sure */
+	if (w->argv && exit_status == 0) { /* by now the service surely begins a new window */
 		wait_until(since_ns + TAKEN_MS * NS_PER_MS);
 		exit_status = ask_live(s, request, &since_ns, &before);
 		reply_clear(&before);
@@ -162,20 +158,21 @@ static int show_frames(
 	return exit_status;
 }
 
-/* Shows frames until the command has ended, or all of them were shown; releases the command, which was
- * forked and held, if there is one. */
+/* Release the command, if there is one, and show frames until it ends or all frames were shown. */
 typedef int live_frames(
 	struct source *, const struct options *, Mperf__Request *, struct workload *);
 
-/* Ask again and again about the options' process, or all; a command, if there is one, runs meanwhile. */
-static int watch(
-	const struct options *o, Mperf__Request *request, live_frames *frames, struct workload *w)
+/* Ask again and again about the target; a command, if there is one, runs meanwhile. */
+static int watch(const struct options *o, const struct target *target, Mperf__Request *request,
+	live_frames *frames, struct workload *w)
 {
 	struct source source;
 	Mperf__Filter filter;
 	int exit_status;
-	if (source_open(&source, o, &exit_status) == 0) {
-		source_narrow(&source, o, request, &filter);
+	struct source_request from = source_request_of(o);
+	from.target = target;
+	if (source_open(&source, &from, &exit_status) == 0) {
+		source_narrow(&source, &from, request, &filter);
 		exit_status = frames(&source, o, request, w);
 	}
 	source_clear(&source);
@@ -185,18 +182,17 @@ static int watch(
 static int run_live(const struct options *o, Mperf__Request *request, live_frames *frames)
 {
 	struct workload w = {.end_fd = -1, .hold_fd = -1, .trouble_fd = -1};
-	_cleanup_(freep) struct options *one = malloc(sizeof(*one));
-	if (!one || (o->command_line && workload_fork(&w, o->command_line) < 0)) {
+	struct target target = o->target;
+	if (o->target.command_line && workload_fork(&w, o->target.command_line) < 0) {
 		say_failure("cannot start another process", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
-	*one = *o;
-	if (o->command_line) { /* from here on, a running program like others */
-		one->command_line = NULL;
-		one->pid[0] = w.pid;
-		one->n_pids = 1;
+	if (o->target.command_line) { /* from here on, a running program like others */
+		target.command_line = NULL;
+		target.pid[0] = w.pid;
+		target.n_pids = 1;
 	}
-	int exit_status = watch(one, request, frames, &w);
+	int exit_status = watch(o, &target, request, frames, &w);
 	bool runs = w.argv && w.hold_fd < 0 && !w.ended;
 	if (runs && workload_wait(&w) < 0)
 		exit_status = EXIT_FAILED;
@@ -217,16 +213,16 @@ int client_roofline(const struct options *o)
 	roofline.ops = (char *)(o->ops ? o->ops : "fp");
 	roofline.limit = o->limit;
 	roofline.inclusive = o->inclusive;
-	roofline.explain = o->notes || o->json;
+	roofline.explain = o->notes || o->look.json;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_ROOFLINE;
 	request.roofline = &roofline;
 	Mperf__Selection select = MPERF__SELECTION__INIT;
 	if (o->two_phase)
 		return two_phase(o, &request);
-	if (o->chooses && o->command_line && choose_by_environment(o) != 0)
+	if (o->chooses && o->target.command_line && choose_by_environment(o, o->one_in) != 0)
 		return EXIT_FAILED;
-	if (o->chooses && !o->command_line) {
+	if (o->chooses && !o->target.command_line) {
 		select.n_glob = o->n_globs;
 		select.glob = (char **)o->glob;
 		select.one_in = o->one_in;
@@ -276,13 +272,13 @@ static int draw_frames(
 int client_blocks(const struct options *o)
 {
 	Mperf__BlocksRequest blocks = MPERF__BLOCKS_REQUEST__INIT;
-	blocks.every_ms = o->interval_ms;
+	blocks.every_ms = o->sampling.interval_ms;
 	blocks.limit = o->limit;
-	blocks.series = !o->csv && !o->json && !o->raw;
+	blocks.series = !o->look.csv && !o->look.json && !o->look.raw;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_BLOCKS;
 	request.blocks = &blocks;
 	if (o->live)
 		return run_live(o, &request, draw_frames);
-	return run(o, &request, blocks_spare, o->interval_ms);
+	return run(o, &request, blocks_spare, o->sampling.interval_ms);
 }

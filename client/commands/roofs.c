@@ -118,7 +118,7 @@ static int show(const struct options *o, const struct roofs *roofs)
 		say_note("these roofs are stale: %s. Run `mperfctl roofs measure`", roofs->why);
 	int r = print_open_answer(&p, options_ask_data(o));
 	if (r == 0)
-		r = o->json ? roofs_write(roofs, false, p.file) : write_table(roofs, p.file);
+		r = o->look.json ? roofs_write(roofs, false, p.file) : write_table(roofs, p.file);
 	return print_close_answer(&p, r);
 }
 
@@ -132,8 +132,7 @@ static int say_unread(const char *from, int r, const char *fault)
 		return EXIT_FAILED;
 	}
 	snprintf(what, sizeof(what), "cannot read %s%.300s%s: %s", from ? "'" : "",
-		from ? from : "the roofs that were kept", from ? "'" : "",
-		r < 0 ? strerror(-r) : fault);
+		from ? from : "the saved roofs", from ? "'" : "", r < 0 ? strerror(-r) : fault);
 	say_failure(what, r == ROOFS_NEWER ? "Update mperfctl"
 			  : from           ? "Name a file that `mperfctl roofs --json` wrote"
 					   : "Run `mperfctl roofs measure`");

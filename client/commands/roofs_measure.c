@@ -32,8 +32,8 @@ struct measuring {
 	char *text;      /* ROOFS_BYTES_MAX + 1 */
 	size_t n;
 	char caches[CACHES_TEXT_BYTES]; /* by documents, if the kernel states no sizes */
-	int result;                     /* of starting it: 0, an exit status, -errno */
-	bool sampled;                   /* the service said why it goes on sampling */
+	int result;                     /* result of starting it: 0, an exit status, -errno */
+	bool sampled;                   /* the service said why it does not lower its sampling */
 	/* why the service refused; FAILURE_UNKNOWN: it did not */
 	Mperf__FailureKind refused;
 	char what[512], remedy[512];
@@ -50,15 +50,17 @@ static void become_program(
 	size_t n = 1;
 	if (o->quick)
 		argument[n++] = "--quick";
-	if (o->for_ns) {
-		snprintf(limit, sizeof(limit), "--for=%lluns", (unsigned long long)o->for_ns);
+	if (o->target.for_ns) {
+		snprintf(
+			limit, sizeof(limit), "--for=%lluns", (unsigned long long)o->target.for_ns);
 		argument[n++] = limit;
 	}
 	if (*documented) {
 		snprintf(caches, sizeof(caches), "--caches=%s", documented);
 		argument[n++] = caches;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGTERM); /* it would load all harts for nobody */
+	prctl(PR_SET_PDEATHSIG, SIGTERM); /* otherwise it would load all harts although nobody waits
+					   * */
 	dup2(out, STDOUT_FILENO);
 	execv(path, (char *const *)argument);
 	dprintf(STDERR_FILENO, "mperfctl: cannot run '%s': %s.\n", path, strerror(errno));
@@ -117,7 +119,7 @@ static int end(struct measuring *g)
 	if (WIFSIGNALED(status)) {
 		snprintf(
 			what, sizeof(what), "mperf-roofs was ended by signal %d", WTERMSIG(status));
-		say_failure(what, "Nothing was kept; try again");
+		say_failure(what, "No roofs were saved; try again");
 	}
 	return EXIT_FAILED;
 }
@@ -159,7 +161,8 @@ static void take_failure(void *userdata, const Mperf__Failure *f)
 	snprintf(g->remedy, sizeof(g->remedy), "%s", f->remedy ? f->remedy : "");
 }
 
-/* Ask for a pause, and measure in it. True if sampling was lowered all the time. */
+/* Ask the service to lower its sampling, and measure meanwhile. True if sampling was lowered all
+ * the time. */
 static bool measure_in_pause(struct measuring *g, struct link *l)
 {
 	struct ask k = {.link = l, .answer = take_ready, .failed = take_failure, .userdata = g};
@@ -195,9 +198,9 @@ static void share(struct measuring *g, struct link *l, const struct roofs *measu
 	if (r == 0)
 		r = ask_run(&k, &request);
 	if (r != 0)
-		say_note("the roofs are yours alone: %s", *g->what ? g->what
-							  : r < 0  ? strerror(-r)
-								   : "mperfd hung up");
+		say_note("the roofs are kept for you only: %s", *g->what ? g->what
+								: r < 0  ? strerror(-r)
+									 : "mperfd hung up");
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
@@ -208,20 +211,20 @@ static int parse(const struct measuring *g, struct roofs *ret_roofs)
 	char fault[ROOF_NOTE_BYTES], what[2 * ROOF_NOTE_BYTES];
 	int r = roofs_parse(g->text, g->n, ret_roofs, fault);
 	if (r > 0) {
-		snprintf(what, sizeof(what), "mperf-roofs printed what are no roofs: %s", fault);
+		snprintf(what, sizeof(what), "the output of mperf-roofs is not valid: %s", fault);
 		say_failure(what, "Install mperf-roofs and mperfctl of the same version");
 		return EXIT_FAILED;
 	}
 	if (r == 0 && ret_roofs->n == 0) {
 		roofs_clear(ret_roofs);
-		say_failure("there was no time to measure a roof",
+		say_failure("the time was too short to measure any roof",
 			"Give more with --for, or wait until the machine has less to do");
 		return EXIT_FAILED;
 	}
 	return r;
 }
 
-/* Is there anything that keeps us from measuring, as the service says? */
+/* Does the service say why we may not measure? */
 static bool is_hindered(const struct measuring *g)
 {
 	if (g->refused == MPERF__FAILURE_KIND__FAILURE_LIMIT) {
@@ -229,7 +232,8 @@ static bool is_hindered(const struct measuring *g)
 		return true;
 	}
 	if (g->refused == MPERF__FAILURE_KIND__FAILURE_REFUSED)
-		say_note("mperfd goes on sampling meanwhile: %s", g->what);
+		say_note(
+			"mperfd does not lower its sampling while roofs are measured: %s", g->what);
 	return false;
 }
 
@@ -252,7 +256,7 @@ static int measure(struct measuring *g, struct link *l, struct roofs *ret_roofs)
 	if (l && g->refused == MPERF__FAILURE_KIND__FAILURE_UNKNOWN)
 		share(g, l, ret_roofs);
 	if ((r = keep_own(ret_roofs)) < 0)
-		say_note("the roofs could not be kept: %s", strerror(-r));
+		say_note("the roofs could not be saved: %s", strerror(-r));
 	return 0; /* they are shown, anyway */
 }
 

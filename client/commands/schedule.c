@@ -83,8 +83,7 @@ static int add_times(struct replies *replies)
 			r = add_next(table, i, column, is);
 	}
 	if (r > 0)
-		say_note("systemd does not answer, so it is not known when schedules that have a "
-			 "time come next");
+		say_note("systemd does not answer, so the next times of schedules are not known");
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -105,7 +104,7 @@ static int list(const struct options *o)
 
 /* --- check ------------------------------------------------------------------------------------ */
 
-/* Prints what systemd makes of each time. False: one is none. */
+/* Print systemd's interpretation of each time. False: one is not valid. */
 static bool check_times(const struct schedule *s)
 {
 	bool good = true;
@@ -144,7 +143,7 @@ static bool check(const struct schedule *s)
 
 static bool say_wrong(const struct schedule_error *error)
 {
-	say_failure(error->text, "mperf-schedule(5) says what may stand there");
+	say_failure(error->text, "mperf-schedule(5) lists the allowed values");
 	return false;
 }
 
@@ -154,10 +153,10 @@ static bool check_file(const char *path)
 	struct schedule_error error;
 	int r = schedule_read(path, &s, &error);
 	if (r == SCHEDULE_MASKED)
-		printf("%s: empty, so there is no schedule of this name\n", path);
+		printf("%s: empty file, so there is no schedule of this name\n", path);
 	else if (r == SCHEDULE_WRONG && access(path, F_OK) != 0)
 		say_failure(error.text,
-			"Name another; without a name, check reads all of " SCHEDULES_PATH);
+			"Name another file; without a name, check reads all of " SCHEDULES_PATH);
 	else if (r == SCHEDULE_WRONG)
 		return say_wrong(&error);
 	else if (r < 0)
@@ -232,7 +231,7 @@ static void say_run(const struct reply *r, const char *name)
 	else {
 		char text[512];
 		snprintf(text, sizeof(text), "schedule %s %s: %s", name, result ? result : "ended",
-			why ? why : "mperfd does not say why");
+			why ? why : "mperfd gave no reason");
 		say_failure(text, NULL);
 	}
 }
@@ -289,7 +288,7 @@ static int get_into(struct outfile *out, const char *path, char *name)
 	Mperf__ScheduleRequest schedule;
 	int r = link_open_service(&link);
 	if (r == LINK_ABSENT)
-		link_say_no_service("there is no recording to get");
+		link_say_no_service("no recording was named");
 	if (r != 0)
 		return EXIT_FAILED;
 	struct ask ask = {.link = &link, .answer = take_bytes, .userdata = out};

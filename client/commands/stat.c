@@ -68,7 +68,8 @@ static int take(void *userdata, const Mperf__Answer *a)
 	if (s->ready_ns == 0)
 		s->ready_ns = s->last_ns = s->run.ready_ns;
 	int r = reply_take(&s->reply, a);
-	if (r == 0 && s->options->interval_ms > 0 && a->body_case == MPERF__ANSWER__BODY_ROWS)
+	if (r == 0 && s->options->sampling.interval_ms > 0 &&
+		a->body_case == MPERF__ANSWER__BODY_ROWS)
 		r = print_interval(s);
 	return r;
 }
@@ -77,12 +78,12 @@ static int count_once(struct counting *s, struct link *l, int signal_fd, bool ag
 {
 	const struct options *o = s->options;
 	Mperf__StatRequest stat = MPERF__STAT_REQUEST__INIT;
-	stat.n_event = o->n_events;
-	stat.event = (char **)o->event;
-	stat.n_metric = o->n_metrics;
-	stat.metric = (char **)o->metric;
-	stat.interval_ms = o->interval_ms;
-	stat.user_only = o->user_only;
+	stat.n_event = o->sampling.n_events;
+	stat.event = (char **)o->sampling.event;
+	stat.n_metric = o->sampling.n_metrics;
+	stat.metric = (char **)o->sampling.metric;
+	stat.interval_ms = o->sampling.interval_ms;
+	stat.user_only = o->sampling.user_only;
 	stat.explain = o->explain;
 	stat.per_hart = o->per_hart;
 	Mperf__Request request = MPERF__REQUEST__INIT;
@@ -91,13 +92,13 @@ static int count_once(struct counting *s, struct link *l, int signal_fd, bool ag
 
 	reply_clear(&s->reply);
 	s->run = (struct run){.link = l,
-		.options = o,
+		.target = &o->target,
 		.signal_fd = signal_fd,
 		.answer = take,
 		.userdata = s,
 		.again = again};
 	int r = run_request(&s->run, &request, &stat.target);
-	if (r != 0 || o->interval_ms > 0)
+	if (r != 0 || o->sampling.interval_ms > 0)
 		return r;
 	r = add_round(&s->counts, &s->reply);
 	if (r != 0)
@@ -116,29 +117,29 @@ static void show_notes(const struct counting *s)
 	const Mperf__Provenance *p = s->reply.provenance;
 	FILE *f = s->print.file;
 	for (size_t i = 0; p && i < p->n_note; i++) {
-		fputs(s->options->interval_ms > 0 ? "# " : " Note: ", f);
+		fputs(s->options->sampling.interval_ms > 0 ? "# " : " Note: ", f);
 		escape_terminal(f, p->note[i]);
 		fputc('\n', f);
 	}
-	if (p && p->n_note > 0 && s->options->interval_ms == 0)
+	if (p && p->n_note > 0 && s->options->sampling.interval_ms == 0)
 		fputc('\n', f);
 }
 
 static int show(struct counting *s)
 {
 	const struct options *o = s->options;
-	if (o->json)
+	if (o->look.json)
 		return reply_write_json(&s->reply, s->print.file);
 	if (o->separator) {
-		if (o->interval_ms == 0)
+		if (o->sampling.interval_ms == 0)
 			counts_print_fields(&s->counts, -1, o->separator, s->print.file);
 		return 0;
 	}
-	if (o->interval_ms > 0) {
+	if (o->sampling.interval_ms > 0) {
 		show_notes(s); /* the counts were shown as they came */
 		return 0;
 	}
-	_cleanup_(freep) char *what = options_what(o);
+	_cleanup_(freep) char *what = target_text(&o->target);
 	counts_print(&s->counts, what ? what : "?", s->print.file);
 	show_notes(s);
 	return 0;
@@ -188,21 +189,12 @@ static int count_into(struct counting *s, int fd)
 	return exit_status;
 }
 
-/* Counts of one process ride on its samples, and are cut at context switches: so short processes have
- * counts, too. */
-static int count_by(const struct options *o, const char *by)
-{
-	struct options as = *o;
-	as.by = (char *)by;
-	as.stack = MPERF__STACK_KIND__STACK_NONE;
-	as.stack_given = true;
-	return client_hotspots(&as);
-}
-
 int client_stat(const struct options *o)
 {
+	/* Counts of one process ride on its samples, and are cut at context switches: so short processes have
+	 * counts, too. */
 	if (o->per_process || o->per_cgroup)
-		return count_by(o, o->per_process ? "process" : "cgroup");
+		return client_hotspots(o);
 	struct counting s = {.options = o};
 	struct outfile out = {.fd = -1};
 

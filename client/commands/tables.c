@@ -66,12 +66,12 @@ static int write_table(const struct reply *table, const struct tables_heading *h
 static int show(const struct options *o, const struct replies *replies,
 	const struct tables_heading *heading, FILE *f)
 {
-	struct table_options look = {.raw = o->raw};
+	struct table_options look = {.raw = o->look.raw};
 	int r = 0;
 
-	if (o->json)
+	if (o->look.json)
 		return replies_write_json(replies, NULL, f);
-	table_look(stdout, o->no_color, &look);
+	table_look(stdout, o->look.no_color, &look);
 	for (size_t i = 0; i < replies->n && r == 0; i++) {
 		fputs(i > 0 ? "\n" : "", f);
 		r = write_table(&replies->table[i], heading, &look, f);

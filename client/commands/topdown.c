@@ -48,10 +48,10 @@ static void write_word(const char *word, FILE *f)
 	fputs(quoted ? "'" : "", f);
 }
 
-/* Are the counts from before, so that they cannot be counted again? */
+/* Were the counts made earlier, so that we cannot measure again? */
 static bool is_kept(const struct options *o)
 {
-	return o->input || o->since_ns || o->until_ns;
+	return o->input || o->narrowing.since_ns || o->narrowing.until_ns;
 }
 
 /* Write the options that measure the same processes again: " --pid 12". */
@@ -61,15 +61,15 @@ static void write_target(const struct options *o, FILE *f)
 		fputs(" -a --for 10s", f);
 		return;
 	}
-	if (o->all)
+	if (o->target.all)
 		fputs(" -a", f);
-	for (size_t i = 0; i < o->n_pids; i++)
-		fprintf(f, "%s%d", i ? "," : " --pid ", o->pid[i]);
-	if (o->for_ns)
-		fprintf(f, " --for %gs", (double)o->for_ns / 1e9);
-	for (size_t i = 0; o->command_line && o->command_line[i]; i++) {
+	for (size_t i = 0; i < o->target.n_pids; i++)
+		fprintf(f, "%s%d", i ? "," : " --pid ", o->target.pid[i]);
+	if (o->target.for_ns)
+		fprintf(f, " --for %gs", (double)o->target.for_ns / 1e9);
+	for (size_t i = 0; o->target.command_line && o->target.command_line[i]; i++) {
 		fputs(i ? " " : " -- ", f);
-		write_word(o->command_line[i], f);
+		write_word(o->target.command_line[i], f);
 	}
 }
 
@@ -144,12 +144,12 @@ static void write_notes(const struct showing *s, FILE *f)
 static int show_text(const struct showing *s, FILE *f)
 {
 	const struct options *o = s->options;
-	struct table_options table = {.raw = o->raw};
-	if (o->json)
+	struct table_options table = {.raw = o->look.raw};
+	if (o->look.json)
 		return replies_write_json(s->replies, NULL, f);
-	if (o->raw)
+	if (o->look.raw)
 		return table_print(replies_table(s->replies, "node"), &table, f);
-	table_look(stdout, o->no_color, &table);
+	table_look(stdout, o->look.no_color, &table);
 	const struct topdown_look look = {table.width, !print_is_ascii(), table.colour};
 	for (size_t i = 0; i < s->n; i++) {
 		fputs(i > 0 ? "\n" : "", f);
@@ -202,7 +202,7 @@ static char *what_is_shown(const struct options *o)
 {
 	if (o->input)
 		return strdup(o->input);
-	return is_kept(o) ? strdup("what the service counted") : options_what(o);
+	return is_kept(o) ? strdup("what the service counted") : target_text(&o->target);
 }
 
 static int read_trees(struct topdown *tree, const struct replies *replies, size_t *ret_n)
@@ -253,7 +253,7 @@ struct watching {
 static int show_frame(struct watching *w)
 {
 	const struct replies_frame frame = {"node", (double)clock_ns(CLOCK_REALTIME) / 1e9};
-	if (w->options->json)
+	if (w->options->look.json)
 		return replies_write_json(&w->replies, &frame, stdout) == 0 && fflush(stdout) == 0
 			       ? EXIT_DONE
 			       : EXIT_FAILED;
@@ -294,9 +294,9 @@ static int take_frame(void *userdata, const Mperf__Answer *a)
 static Mperf__StatRequest request_of(const struct options *o)
 {
 	Mperf__StatRequest stat = MPERF__STAT_REQUEST__INIT;
-	stat.n_metric = o->n_metrics;
-	stat.metric = (char **)o->metric;
-	stat.user_only = o->user_only;
+	stat.n_metric = o->sampling.n_metrics;
+	stat.metric = (char **)o->sampling.metric;
+	stat.user_only = o->sampling.user_only;
 	stat.levels = o->levels;
 	return stat;
 }
@@ -311,14 +311,14 @@ static int count(struct run *run, const struct options *o)
 	request.body_case = MPERF__REQUEST__BODY_TOPDOWN;
 	request.topdown = &stat;
 	if (o->live)
-		stat.interval_ms = o->interval_ms ? o->interval_ms : LIVE_MS;
+		stat.interval_ms = o->sampling.interval_ms ? o->sampling.interval_ms : LIVE_MS;
 	run->exit_status = EXIT_FAILED;
 	if (link_open(&l) != 0)
 		return RUN_FAILED;
 	int r = signals_block(&signal_fd);
 	if (r == 0) {
 		run->link = &l;
-		run->options = o;
+		run->target = &o->target;
 		run->signal_fd = signal_fd;
 		r = run_request(run, &request, &stat.target);
 		signals_unblock(signal_fd);
@@ -329,13 +329,13 @@ static int count(struct run *run, const struct options *o)
 
 static int watch(const struct options *o)
 {
-	struct watching w = {.options = o, .on_terminal = isatty(STDOUT_FILENO) && !o->json};
+	struct watching w = {.options = o, .on_terminal = isatty(STDOUT_FILENO) && !o->look.json};
 	struct run run = {.answer = take_frame, .userdata = &w};
 	w.run = &run;
 	int r = count(&run, o);
 	replies_clear(&w.replies);
 	/* enough frames were shown: that is how it ends */
-	if (r == 0 && o->frames && w.n_frames >= o->frames && !o->command_line)
+	if (r == 0 && o->frames && w.n_frames >= o->frames && !o->target.command_line)
 		return w.exit_status;
 	return w.exit_status != EXIT_DONE ? w.exit_status : run.exit_status;
 }
@@ -362,7 +362,8 @@ static int ask_and_show(const struct options *o)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_TOPDOWN;
 	request.topdown = &stat;
-	int exit_status = source_query(o, &request, replies_take, &replies, NULL);
+	const struct source_request from = source_request_of(o);
+	int exit_status = source_query(&from, &request, replies_take, &replies, NULL);
 	if (exit_status == EXIT_DONE)
 		exit_status = show(o, &replies);
 	replies_clear(&replies);

@@ -38,7 +38,7 @@ static int add(struct recordings *r, const char *path)
 	char *absolute;
 	struct stat s = {.st_ino = 0};
 
-	/* what is not there is for the daemon to say */
+	/* the daemon reports a missing file */
 	if (stat(path, &s) == 0 && has(r, s.st_dev, s.st_ino)) {
 		r->n_twice++;
 		return 0;
@@ -73,7 +73,7 @@ static int add_matches(struct recordings *r, const char *pattern)
 	return result;
 }
 
-/* The signs that a pattern would read otherwise are taken as they are. */
+/* Escape the characters that a pattern would interpret. */
 static char *pattern_of_folder(const char *folder)
 {
 	char *pattern = malloc(2 * strlen(folder) + sizeof("/*" RECORDINGS_SUFFIX)), *to = pattern;

@@ -15,7 +15,7 @@
 
 enum {
 	RECORDINGS_NONE = 1,   /* nothing matches */
-	RECORDINGS_MANY,       /* more than the maximum, with those that are there */
+	RECORDINGS_MANY,       /* more than the maximum, together with the earlier ones */
 	RECORDINGS_UNREADABLE, /* a folder that cannot be read; errno says why */
 };
 
@@ -26,7 +26,8 @@ struct recordings {
 		ino_t inode; /* 0: it is not there */
 	} file[RECORDINGS_MAX];
 	size_t n;
-	size_t n_twice; /* left out, since the same file was there already, perhaps by another name */
+	size_t n_twice; /* left out, since the same file was added before, perhaps under another
+			 * name */
 };
 
 /* Add what the selection means. 0, one of the outcomes above, -errno. */

@@ -46,7 +46,7 @@ static int take_time(const char *key, const char *value, int64_t now_ns, int64_t
 	return 0;
 }
 
-/* 0 to max; -1: it is no such number. */
+/* A number from 0 to max; -1: it is not such a number. */
 static int64_t number(const char *text, uint32_t max)
 {
 	char *end;
@@ -67,7 +67,7 @@ static int take_last(struct selection *s, const char *value, struct selection_fa
 	return 0;
 }
 
-/* Takes backslashes away that stand before another character. */
+/* Remove each backslash that escapes a character. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -78,7 +78,7 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-/* By name, else by number. */
+/* Find a user by name, or else by number. */
 static int take_user(struct selection *s, char *value, bool by_name, struct selection_fault *fault)
 {
 	const bool escaped = strchr(value, '\\') != NULL;
@@ -149,16 +149,15 @@ static char *end_of_part(char *text)
 static int check(const struct selection *s, struct selection_fault *fault)
 {
 	if (s->since_ns && s->until_ns && s->until_ns <= s->since_ns)
-		return wrong(fault, "until= is not after since=");
+		return wrong(fault, "until= must be later than since=");
 	if (s->n_labels)
 		return 0;
 	if (!s->since_ns)
-		return wrong(fault, "it has no label, which selects jobs, and no since=, which "
-				    "selects a stretch of time");
-	if (s->last || s->n_uids)
 		return wrong(fault,
-			"last=, user= and uid= need a label: a stretch of time is one run of all "
-			"that you may see");
+			"it needs a label, to select jobs, or since=, to select a time range");
+	if (s->last || s->n_uids)
+		return wrong(fault, "last=, user= and uid= need a label: without one, a time range "
+				    "is one run of everything that you may see");
 	return 0;
 }
 
@@ -174,7 +173,7 @@ int selection_parse(const char *text, int64_t now_ns, struct selection *ret_sele
 		*end = '\0';
 		end = more ? end + 1 + strspn(end + 1, " ") : NULL;
 		r = *at ? take_part(&s, at, now_ns, ret_fault)
-			: wrong(ret_fault, "a part is empty: leave out one comma");
+			: wrong(ret_fault, "an item is empty: leave out one comma");
 	}
 	if (r == 0)
 		r = check(&s, ret_fault);

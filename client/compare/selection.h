@@ -6,10 +6,11 @@
  *      KEY=VALUE[,KEY=VALUE]…[,since=TIME][,until=TIME][,last=N][,user=NAME|,uid=N]…
  *      since=TIME[,until=TIME]
  *
- * With labels, each job that has them all is a run; the second form is all of a stretch of time, as one run.
- * A value may have * and ?, as with --label; a comma in it is written \, and a backslash \\, so that jobs are selected
- * as tables show them (labels_say). Spaces may follow a comma between parts. A text that
- * does not begin with a label's key and = is none, so a file a=b is written ./a=b.
+ * With labels, each job that has all of them is a run; the second form selects a whole time range,
+ * as one run. A value may have * and ?, as with --label; a comma in it is written \, and a
+ * backslash \\, so that a job can be copied from a table (labels_say). Spaces may follow a comma
+ * between items. A text that does not begin with a label's key and = is not a selection, so a file
+ * a=b is written ./a=b.
  */
 
 #include <stdbool.h>
@@ -33,7 +34,7 @@ struct selection_fault {
 	char text[384]; /* a sentence that names what is wrong, without a full stop */
 };
 
-/* Is it meant as one? */
+/* Is the text meant as a selection? */
 bool selection_is_one(const char *text);
 
 /* Parse one; times are relative to now_ns (CLOCK_REALTIME). 0 with *ret_selection, which

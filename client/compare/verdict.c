@@ -38,7 +38,7 @@ static bool is_slower(const struct reply *change, size_t row)
 	return strcmp(text(change, row, "verdict"), "slower") == 0;
 }
 
-/* "work in a.out", "cc1", "work, a.c:12": all that a row is named by, which stands before its verdict. */
+/* Everything that names a row, before its verdict: "work in a.out", "cc1", "work, a.c:12". */
 static char *name_of(const struct reply *change, size_t row)
 {
 	_cleanup_(freep) char *name = NULL;
@@ -131,9 +131,9 @@ static void note_runs(const struct reply *total, const struct verdict_asked *ask
 		fprintf(f, "Runs of a side differ by %.*f %% in all (standard deviation).\n",
 			spread < 0.1 ? 2 : 1, 100 * spread);
 	if (isfinite(seen)) {
-		fputs("A growth in all from ", f);
+		fputs("A total growth of at least ", f);
 		write_percent(seen, f);
-		fputs(" on would have been seen in four of five cases", f);
+		fputs(" would have been found in four of five cases", f);
 		if (isfinite(needed) && needed <= RUNS_ABSURD)
 			fprintf(f, "; for %g %% it takes %.0f runs a side", 100 * asked->effect,
 				needed);
@@ -150,12 +150,12 @@ void verdict_notes(const struct replies *r, const struct verdict_asked *asked, F
 	const bool undecided = strcmp(text(total, 0, "verdict"), "undecided") == 0;
 
 	if (number(total, 0, "few_runs") > 0)
-		fputs("A side needs at least 5 runs to be tested; intervals of rows are those of "
-		      "sampling alone.\n",
+		fputs("A side needs at least 5 runs to be tested; the intervals of rows cover "
+		      "sampling error only.\n",
 			f);
 	if (number(total, 0, "not_in_turns") > 0)
-		fputs("The sides did not run in turns, so what changed with time looks like a "
-		      "change of the program: run them alternately, or give --any-order.\n",
+		fputs("The sides did not alternate, so anything that changed over time looks like "
+		      "a change of the program: run them alternately, or give --any-order.\n",
 			f);
 	if (undecided && number(total, 0, "total_wide") > 0) {
 		fputs("The total may have grown by as much as ", f);
@@ -205,7 +205,7 @@ void verdict_markdown(const struct replies *r, const struct verdict_asked *asked
 	fputs("\n", f);
 	verdict_notes(r, asked, f);
 	for (size_t i = 0; r->provenance && i < r->provenance->n_note; i++) {
-		fputs(i == 0 ? "\n- " : "- ", f); /* it may have names of jobs */
+		fputs(i == 0 ? "\n- " : "- ", f); /* the text may contain names of jobs */
 		escape_markdown(f, r->provenance->note[i], false);
 		fputs("\n", f);
 	}
@@ -227,7 +227,7 @@ static void write_case(const char *name, const char *element, const char *says, 
 	fputs("\"/>\n  </testcase>\n", f);
 }
 
-/* Why it says so, and what was left out. */
+/* Reasons for the verdict, and what was left out. */
 static void write_notes(const Mperf__Provenance *p, FILE *f)
 {
 	fputs("  <system-out>", f);

@@ -2,7 +2,8 @@
 
 /* csv: a line per row of samples
  *
- * Fields are quoted where RFC 4180 asks for it; what could break a line is visible text already.
+ * Fields are quoted where RFC 4180 requires it; characters that could break a line have been made
+ * visible text already.
  */
 
 #include <inttypes.h>

@@ -15,6 +15,7 @@
 
 #include "client/export/pair.h"
 #include "client/export/spool.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 #define FORMAT_VERSION 60
@@ -28,7 +29,7 @@ struct firefox {
 	struct spool spool;
 	int64_t first_ns, first_realtime_ns; /* of the first window; 0: none yet */
 	struct pair_table functions;         /* function, module */
-	uint32_t *function_place;            /* by function: a place of it */
+	uint32_t *function_place;            /* by function: one of its places */
 	uint32_t size_function_places;
 	uint32_t *first_frame; /* by frame: where its places begin in frameTable */
 	uint32_t *stack_end;   /* by stack: its innermost node in stackTable */
@@ -106,14 +107,10 @@ static int number_functions(struct export_output *o, struct firefox *p)
 				&p->functions, place[k].function, f->frame[i].module, &function);
 			if (r != 0)
 				return r == PAIR_FULL ? EXPORT_TOO_LARGE : r;
-			if (p->functions.size > p->size_function_places) {
-				uint32_t *grown = reallocarray(
-					p->function_place, p->functions.size, sizeof(*grown));
-				if (!grown)
-					return -ENOMEM;
-				p->function_place = grown;
-				p->size_function_places = p->functions.size;
-			}
+			r = array_grow(&p->function_place, &p->size_function_places,
+				p->functions.size, sizeof(*p->function_place));
+			if (r < 0)
+				return r;
 			if (function == known)
 				p->function_place[function] = (uint32_t)(&place[k] - f->place);
 		}
@@ -130,7 +127,7 @@ static int write_functions(struct export_output *o, const struct firefox *p)
 	column_begin(o, "name");
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t name = p->functions.pair[i].a;
-		number(o, i, name != 0 ? name : f->n_texts); /* "[unknown]" comes behind all */
+		number(o, i, name != 0 ? name : f->n_texts); /* "[unknown]" comes last */
 	}
 	column_end(o);
 	column_of(o, "isJS", n, "false");
@@ -250,7 +247,8 @@ static void write_modules(struct export_output *o)
 	length(o, n, ",");
 }
 
-/* Sources are indexed by text: a row for each text is shorter than finding those that are paths. */
+/* Sources are indexed by text. A row for every text is simpler than finding the texts that are
+ * paths. */
 static void write_sources(struct export_output *o)
 {
 	const uint32_t n = o->profile->n_texts;

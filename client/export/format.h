@@ -7,7 +7,8 @@
 
 #include "client/export/profile.h"
 
-/* What a format holds until its end takes memory; beyond these limits narrowing is advised. */
+/* Limits of the memory that a format needs until its end; beyond them, the error advises to narrow
+ * the export. */
 enum { EXPORT_TOO_LARGE = PROFILE_TOO_LARGE };
 /* Records of text in all: an hour of some 190 busy harts at 99 Hz, which is 10 GB and more. A recording may claim any number of
  * samples in a row of a few bytes. */
@@ -21,7 +22,7 @@ struct export_output {
 	const char *event, *provenance_line;
 	const Mperf__Provenance *provenance;
 	void *state;        /* the format's own */
-	uint64_t n_records; /* so far, of a format that writes one for each sample */
+	uint64_t n_records; /* records so far, for a format that writes one for each sample */
 };
 
 struct export_format {

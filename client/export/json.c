@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Texts of a profile have no control characters and are UTF-8, so two characters are left to
- * escape. A file of a million samples is too large to be built as a tree in memory first, as
- * jansson would have it.
+/* Texts of a profile are UTF-8 without control characters, so only two characters need escaping. A
+ * file of a million samples is too large to build as a tree in memory first, as with jansson.
  */
 
 #include "client/export/format.h"

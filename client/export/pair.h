@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Pairs of numbers as dense numbers: what a format keeps for (task, stack), (function, module), … */
+/* Dense numbers for pairs of numbers: formats number (task, stack), (function, module), … */
 
 #include <stdint.h>
 
-/* 32 bytes each with its slots; beyond, memory would run out on many machines. */
+/* Each takes 32 bytes with its slots; more would exhaust the memory of many machines. */
 #define PAIRS_MAX (1u << 25)
 
 enum { PAIR_FULL = 1 };

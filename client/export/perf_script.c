@@ -6,9 +6,10 @@
  *      	         address function (file)
  *      	         …
  *
- * Its readers are regular expressions, so what they split at must not come from a name: a blank at the
- * begin of a process' name or before a digit in it, a # at its begin (a comment), blanks and parentheses in a file's. A row of several samples is
- * as many records, which share its value. Addresses are offsets in the file.
+ * Its readers are regular expressions, so a name must not contain their separators: a blank at the
+ * start of a process's name or before a digit in it, a # at its start (a comment), blanks and
+ * parentheses in a file's name. A row of several samples becomes as many records, which share its
+ * value. Addresses are offsets in the file.
  */
 
 #include <inttypes.h>
@@ -28,7 +29,7 @@ static void write_comm(FILE *f, const char *name)
 					     c[1] == '[');
 		fputc(splits || (hides && c == name) ? '_' : *c, f);
 	}
-	/* stackcollapse-perf.pl wants two characters before the last blank */
+	/* stackcollapse-perf.pl expects two characters before the last blank */
 	fputs(n == 1 ? "  " : " ", f);
 }
 
@@ -83,7 +84,8 @@ static void write_record(struct export_output *o, const struct profile_sample *s
 	fputc('\n', o->file);
 }
 
-/* A row without samples has counts that a context switch delivered: one record, if the event is shown. */
+/* A row without samples has counts delivered by a context switch: write one record, if the event is
+ * shown. */
 static int sample(struct export_output *o, const struct profile_sample *s)
 {
 	const uint64_t n = s->count > 0 ? s->count : !profile_sample_is_counts(s);

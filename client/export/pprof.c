@@ -2,13 +2,14 @@
 
 /* pprof: profile.proto, compressed as pprof's own collectors do
  *
- * Samples of one stack, thread and hart are one, with the sums of their values; pprof has no time.
- * Fields of a message may come in any order and repeated ones in pieces, so each entry is packed as
- * a profile of its own and the pieces are written one after the other: the whole is never in
- * memory. Source: https://protobuf.dev/programming-guides/encoding, "Last One Wins".
+ * Samples of one stack, thread and hart are merged, since pprof has no time. Fields of a message
+ * may come in any order and repeated fields in pieces, so each entry is packed as a profile of its
+ * own and the pieces are written one after the other: the whole profile is never in memory. Source:
+ * https://protobuf.dev/programming-guides/encoding, "Last One Wins".
  *
- * Numbers are the profile's: a text is its index, a module its mapping, a frame its location. An
- * address is an offset in the file (the addresses where it was mapped are not stored), so mappings begin at 0.
+ * The numbers of struct profile are used: a text's number is its index, a module's its mapping, a
+ * frame's its location. An address is an offset in the file (the addresses where it was mapped are
+ * not stored), so mappings begin at 0.
  */
 
 #include <errno.h>
@@ -19,6 +20,7 @@
 #include "client/export/gzip.h"
 #include "client/export/pair.h"
 #include "client/export/pprof.pb-c.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 #define PAGE_BYTES 4096
@@ -52,16 +54,7 @@ static int begin(struct export_output *o)
 
 static int grow_values(struct pprof *p)
 {
-	const uint32_t n = p->samples.size;
-	if (n <= p->size_values)
-		return 0;
-	uint64_t(*value)[N_VALUES] = reallocarray(p->value, n, sizeof(*value));
-	if (!value)
-		return -ENOMEM;
-	memset(value + p->size_values, 0, (n - p->size_values) * sizeof(*value));
-	p->value = value;
-	p->size_values = n;
-	return 0;
+	return array_grow(&p->value, &p->size_values, p->samples.size, sizeof(*p->value));
 }
 
 static void add(struct pprof *p, uint32_t sample, size_t i, uint64_t value)
@@ -181,7 +174,7 @@ static void write_head(struct export_output *o, struct pprof *p)
 	write_piece(p, &m);
 }
 
-/* pprof calls a profile by its first mapping: the program where most of the time went. */
+/* pprof names a profile after its first mapping: the program where most of the time went. */
 static uint32_t main_module(const struct export_output *o, const struct pprof *p)
 {
 	const struct profile *f = o->profile;
@@ -208,7 +201,8 @@ static void write_mapping(struct export_output *o, struct pprof *p, uint32_t i)
 		mapping.memory_limit = UINT64_MAX;
 	mapping.filename = from->path;
 	mapping.build_id = from->build_id;
-	/* else pprof looks for the file to name what has no name, by addresses that are none */
+	/* otherwise pprof would look in the file for missing names, by addresses that are offsets
+	 * */
 	mapping.has_functions = mapping.has_filenames = true;
 	mapping.has_line_numbers = mapping.has_inline_frames = true;
 	m.n_mapping = 1;
@@ -275,7 +269,7 @@ static int write_location(struct export_output *o, struct pprof *p, uint32_t i)
 	return 0;
 }
 
-/* What samples without a stack are at: a location of its own, behind all others. */
+/* The location of samples without a stack, after all others. */
 static void write_unknown(struct export_output *o, struct pprof *p)
 {
 	Pprof__Function function = PPROF__FUNCTION__INIT, *functions[] = {&function};
@@ -298,7 +292,7 @@ enum { LABEL_PID, LABEL_TID, LABEL_PROCESS, LABEL_THREAD, LABEL_CGROUP, LABEL_HA
 /* pprof's users know "pid" and "thread id" from other collectors. */
 static const char *const label_name[] = {"pid", "thread id", "process", "thread", "cgroup", "hart"};
 
-/* 0 is no value for pprof: a label of it has none. Harts are texts for that reason. */
+/* pprof treats the number 0 as no value, so harts are texts. */
 static size_t set_labels(const struct export_output *o, const struct pair *place,
 	const int64_t key[N_LABELS], const int64_t *hart_text, Pprof__Label label[N_LABELS])
 {

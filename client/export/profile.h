@@ -4,8 +4,8 @@
 /* A profile: the dictionaries of an export, and its samples as they come
  *
  * Entries are kept, since later samples refer to them; samples are passed on at once. Every number
- * is checked: a format can index without looking. Names are those of other people's programs and
- * become harmless text here (escape.h), so that a format only escapes what is special to it.
+ * is checked, so a format can use it as an index. Names come from other people's programs and
+ * become harmless text here (escape.h), so a format only escapes its own special characters.
  */
 
 #include <stdbool.h>
@@ -16,13 +16,14 @@
 
 /* Entries of one dictionary; the daemon has no more ids. */
 #define PROFILE_ENTRIES_MAX (1u << 26)
-/* Frames of one stack that a format sees, the innermost; kernel and user have 512 each, inlining
- * multiplies. Beyond, a recording is crafted, and its output would grow with the square. */
+/* A format gets at most this many frames of a stack, the innermost. Kernel and user have 512 each,
+ * and inlining multiplies them. A recording with more is crafted, and its output would grow with
+ * the square. */
 #define PROFILE_DEPTH_MAX 4096
 
 enum {
 	PROFILE_TOO_LARGE = 1, /* more entries than the limit */
-	PROFILE_MALFORMED,     /* a number of nothing, arrays of unlike length */
+	PROFILE_MALFORMED,     /* a number without an entry, or arrays of different lengths */
 };
 
 /* As file.kind of a segment (daemon/store/segment/schema.sql). */
@@ -91,8 +92,8 @@ struct profile_sample {
 	uint64_t cycles, instructions;
 };
 
-/* Is it cycles and instructions alone, which a context switch delivered? A format that has no place for
- * these leaves it out. */
+/* Does the sample have only cycles and instructions, delivered by a context switch? Formats that
+ * cannot show these leave it out. */
 static inline bool profile_sample_is_counts(const struct profile_sample *s)
 {
 	return s->count == 0 && s->value == 0;
@@ -106,7 +107,7 @@ void profile_clear(struct profile *p);
 int profile_add(struct profile *p, const Mperf__Profile *part,
 	int (*take)(void *userdata, const struct profile_sample *s), void *userdata);
 
-/* What to call a place: a name, or "[unknown]". */
+/* The name of a place, or "[unknown]". */
 const char *profile_function(const struct profile *p, const struct profile_place *place);
 /* The file name of a module without its folders; "[unknown]". */
 const char *profile_module_name(const struct profile *p, uint32_t module);

@@ -2,8 +2,8 @@
 
 /* speedscope: a sampled profile for each thread, in its order in time
  *
- * Frames are what speedscope shows as one: a function of a file of machine code. Their lines are
- * left out, since a frame has one and a function many. Source: the schema that
+ * A frame in speedscope is a function of a file of machine code. Lines are left out, since a frame
+ * has only one, but a function many. Source: the schema that
  * https://www.speedscope.app/file-format-schema.json names.
  */
 
@@ -18,7 +18,7 @@
 struct speedscope {
 	struct spool spool;
 	struct pair_table names; /* function, module */
-	uint32_t *name;          /* by place: its pair; by frame without places: behind those */
+	uint32_t *name;          /* by place: its pair; then by frame without places */
 };
 
 static int begin(struct export_output *o)

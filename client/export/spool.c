@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* One array of rows for all threads, chained by thread: threads are many and rows uneven. */
+/* One array of rows for all threads, chained by thread: there are many threads, with uneven numbers
+ * of rows. */
 
 #include "client/export/spool.h"
 
@@ -8,20 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/array.h"
+
 static int grow_threads(struct spool *s, uint32_t task)
 {
-	uint32_t n = s->n_threads ? s->n_threads : 64;
-	if (task < s->n_threads)
-		return 0;
-	while (n <= task)
-		n *= 2;
-	struct spool_thread *thread = reallocarray(s->thread, n, sizeof(*thread));
-	if (!thread)
-		return -ENOMEM;
-	memset(thread + s->n_threads, 0, (n - s->n_threads) * sizeof(*thread));
-	s->thread = thread;
-	s->n_threads = n;
-	return 0;
+	return array_grow(&s->thread, &s->n_threads, task + 1, sizeof(*s->thread));
 }
 
 static int grow_rows(struct spool *s)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A spool: the samples of each thread in their order, for formats that have them thread by thread
+/* A spool: the samples of each thread in order, for formats that are written thread by thread
  *
  * Samples in a row with one stack and window become one, with the sum of their values.
  */
 
 #include "client/export/format.h"
 
-/* 24 bytes each: 400 MB. A day of one busy hart at 99 Hz has half as many. Beyond: EXPORT_TOO_LARGE. */
+/* 24 bytes each: 400 MB. A day of one busy hart at 99 Hz has half as many. More: EXPORT_TOO_LARGE.
+ * */
 #define SPOOL_ROWS_MAX (1u << 24)
 
 struct spool_row {

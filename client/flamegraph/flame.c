@@ -174,7 +174,7 @@ static bool row_integer(const Mperf__Row *row, int i, int64_t *ret_value)
 	return true;
 }
 
-/* What was not measured, or is no amount, has no width. */
+/* A value that was not measured, or is no amount, has no width. */
 static double row_amount(const Mperf__Row *row, int i)
 {
 	const Mperf__Value *v = row->value[i];
@@ -219,7 +219,7 @@ static int append_node(struct flame *f, const struct site_key *key, uint32_t *re
 static int find_site(struct flame *f, const struct site_key *key, uint32_t *ret_index)
 {
 	struct site *site;
-	/* Deeper frames are charged to their caller: nobody could scroll to their box. */
+	/* Deeper frames are charged to their caller: their boxes would be too deep to scroll to. */
 	if (f->node[key->parent].depth == FLAME_DEPTH_MAX) {
 		*ret_index = key->parent;
 		return 0;

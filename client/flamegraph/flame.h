@@ -4,8 +4,8 @@
 /* A flame: the call tree, merged by name
  *
  * The daemon's tree has one node per call site; people want one box per function and caller.
- * Siblings of one name, module and kind are merged as they arrive, so that only the merged tree
- * is ever held.
+ * Siblings with the same name, module and kind are merged as they arrive, so only the merged tree
+ * is in memory.
  */
 
 #include <stdbool.h>
@@ -42,10 +42,10 @@ struct flame_node {
 	enum flame_kind kind;
 	double self, total; /* total and start after flame_finish */
 	double start;       /* in [0, root.total): where its box begins */
-	/* of what it is compared with; 0: nothing, or it was not there */
+	/* in the baseline; 0: there is none, or the box was not in it */
 	double was_self, was_total;
-	/* samples in it, and of these those that the values cover, after flame_finish; 0: the
-	 * values cover all */
+	/* after flame_finish: its samples, and how many of them the values cover; 0: the values
+	 * cover all */
 	double samples, counted;
 };
 
@@ -58,9 +58,9 @@ struct flame *flame_free(struct flame *f);
  * FLAME_MALFORMED, -ENOMEM. */
 int flame_add(struct flame *f, const Mperf__Answer *a);
 
-/* Around the answer that the next one is compared with. Boxes keep of it only what they were; sizes and
- * places are the next answer's. Modules then go without their folders, since two builds are seldom in
- * the same one. */
+/* Call these around the answer that the next one is compared with. Boxes keep its values as was_self and
+ * was_total; their sizes and places are those of the next answer. Modules then lose their folders, since two
+ * builds are seldom in the same one. */
 void flame_begin_baseline(struct flame *f);
 void flame_end_baseline(struct flame *f);
 

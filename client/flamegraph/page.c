@@ -24,7 +24,7 @@
 #define LABEL_CHARACTERS_MIN 3
 #define LABEL_BYTES_MAX 4096 /* C++ can do worse, but nobody reads it */
 #define N_SHADES 4
-#define SAME_SHARE 0.001  /* of the whole: a smaller difference has no colour */
+#define SAME_SHARE 0.001  /* as a share of the whole: a smaller difference has no colour */
 #define HEADING_HEIGHT 44 /* of plain SVG, without a page around it */
 
 static const char body[] =
@@ -48,7 +48,7 @@ struct drawing {
 	size_t n_cut;
 	uint32_t depth; /* of the deepest box drawn */
 	double height;
-	/* beside a baseline: the largest difference of a box, and the part of it whose boxes are gone */
+	/* with a baseline: the largest difference of a box, and the share of the baseline whose boxes are gone */
 	double most, gone;
 };
 
@@ -62,7 +62,7 @@ static double part(double value, double whole)
 	return whole > 0 ? value / whole : 0;
 }
 
-/* How much more of the whole the box has by itself, without those above it. */
+/* By how much the share of the box itself has grown, without the boxes above it. */
 static double difference(const struct drawing *d, const struct flame_node *node)
 {
 	return part(node->self, d->node[0].total) - part(node->was_self, d->node[0].was_total);
@@ -141,7 +141,7 @@ static void write_tooltip(
 		fputs(" → ", out);
 		escape_markup(out, share);
 	}
-	/* the whole has samples that no box has, where nothing was counted */
+	/* samples for which nothing was counted are in the whole and in no box */
 	if (node->samples > 0) {
 		unit_text(MPERF__UNIT__UNIT_SHARE,
 			node->depth > 0 ? node->counted / node->samples : d->page->counted, share);
@@ -172,7 +172,7 @@ static void write_label(const char *label, double width, FILE *out)
 		fputs("…", out);
 }
 
-/* The class of a box beside a baseline: p more, m less, a digit per strength; e0 about as before. */
+/* The class of a box with a baseline: p for more or m for less, and a digit of strength; e0: about as before. */
 static void write_difference(const struct drawing *d, const struct flame_node *node, FILE *out)
 {
 	const double by = difference(d, node), strength = part(fabs(by), d->most);
@@ -257,7 +257,7 @@ static void write_comparison(const struct drawing *d, FILE *out)
 	escape_markup(out, was);
 	fputs(" in ", out);
 	escape_markup(out, d->page->baseline);
-	fputs(". Red: the function itself has more of the whole than there, blue: less. Boxes that "
+	fputs(". Red: the function's own share is larger than there, blue: smaller. Boxes that "
 	      "had ",
 		out);
 	escape_markup(out, gone);

@@ -6,7 +6,7 @@
  * One file without external resources: an SVG that is readable alone (labels, tooltips), and in
  * the page a script that adds zoom, search and details to that SVG.
  *
- * Beside a baseline, a box is red where the function itself has more of the whole than it had, and blue
+ * With a baseline, a box is red where the function itself has more of the whole than it had, and blue
  * where it has less; the strongest colour is that of the largest difference.
  */
 
@@ -26,7 +26,7 @@ struct flame_page {
 	const char *provenance; /* the line, escaped for terminals; may be NULL */
 	double counted;         /* the share of all samples that counts cover */
 	bool plain;             /* SVG alone */
-	const char *baseline;   /* what it is compared with; NULL: nothing */
+	const char *baseline;   /* name of the baseline; NULL: none */
 };
 
 /* Write a finished flame. *ret_cut is the number of omitted boxes. 0, or -EIO if writing to out

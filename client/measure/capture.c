@@ -57,56 +57,59 @@ static int take_answer(void *userdata, const Mperf__Answer *a)
 	}
 }
 
-/* Default rates, without -F. At 99 Hz a program of 0.4 s has 40 samples; the whole machine costs more and runs
- * longer, and where loops are counted samples only divide the time. */
+/* Default rates, without -F. At 99 Hz a program of 0.4 s has 40 samples, so one program gets a
+ * higher rate. Sampling the whole machine costs more and runs longer, and with counted loops
+ * samples only divide the time. */
 #define HZ_OF_SOME 999
 #define HZ_OF_ALL 99
 
 /* Should stacks be copied by default, without -g? With -a the command is one of many, and copying all their stacks is
  * expensive; requested events may fire at each occurrence, and stack copies would fill the ring. */
-static bool wants_tables(const struct options *o)
+static bool wants_tables(const struct target *t, const struct sampling *s)
 {
-	return !o->stack_given && !o->all && o->n_events == 0 && o->command_line &&
-	       !chains_kept(o->command_line[0]);
+	return !s->stack_given && !t->all && s->n_events == 0 && t->command_line &&
+	       !chains_kept(t->command_line[0]);
 }
 
-int capture_run(struct capture *c, struct link *l, const struct options *o, int signal_fd,
+int capture_run(struct capture *c, struct link *l, const struct source_request *q, int signal_fd,
 	struct outfile *out, const char *feed)
 {
 	Mperf__RecordRequest record = MPERF__RECORD_REQUEST__INIT;
-	const bool is_code = o->from && strcmp(o->from, "code") == 0;
-	record.hz = o->hz ? o->hz : o->all || (o->loops && !is_code) ? HZ_OF_ALL : HZ_OF_SOME;
-	record.hz_at_most = !o->hz;
-	record.period = o->period;
-	record.overhead_ppm = o->overhead_ppm;
-	record.n_event = o->n_events;
-	record.event = (char **)o->event;
-	record.stack = o->stack;
-	record.stack_bytes = o->stack_bytes;
-	record.user_only = o->user_only;
-	record.n_metric = o->n_metrics;
-	record.metric = (char **)o->metric;
-	if (o->needed_metric)
-		record.needed_metric = (char *)o->needed_metric;
-	if (o->gives_labels) {
-		record.n_label = o->n_labels;
-		record.label = (char **)o->label;
+	const struct sampling *s = q->sampling;
+	record.hz = s->hz                                         ? s->hz
+		    : q->target->all || (s->loops && !s->of_code) ? HZ_OF_ALL
+								  : HZ_OF_SOME;
+	record.hz_at_most = !s->hz;
+	record.period = s->period;
+	record.overhead_ppm = s->overhead_ppm;
+	record.n_event = s->n_events;
+	record.event = (char **)s->event;
+	record.stack = s->stack;
+	record.stack_bytes = s->stack_bytes;
+	record.user_only = s->user_only;
+	record.n_metric = s->n_metrics;
+	record.metric = (char **)s->metric;
+	if (s->needed_metric)
+		record.needed_metric = (char *)s->needed_metric;
+	if (q->narrowing->gives_labels) {
+		record.n_label = q->narrowing->n_labels;
+		record.label = (char **)q->narrowing->label;
 	}
-	if (o->n_metrics) /* errors need several windows, also of a short run */
+	if (s->n_metrics) /* errors need several windows, also of a short run */
 		record.window_ms = METRIC_WINDOW_MS;
 	*c = (struct capture){.out = out};
-	if (o->loops) { /* a window per interval, and mostly no callers */
-		if (!o->callers)
+	if (s->loops) { /* a window per interval, and mostly no callers */
+		if (!s->callers)
 			record.stack = MPERF__STACK_KIND__STACK_NONE;
-		record.window_ms = o->interval_ms < WINDOW_MS_MAX ? o->interval_ms : WINDOW_MS_MAX;
+		record.window_ms = s->interval_ms < WINDOW_MS_MAX ? s->interval_ms : WINDOW_MS_MAX;
 		record.feed_period_ms = record.window_ms;
-	} else if (wants_tables(o)) {
+	} else if (wants_tables(q->target, s)) {
 		record.stack = MPERF__STACK_KIND__STACK_DWARF;
 		c->run.note = NO_FRAME_POINTERS;
 	}
 	if (feed)
 		record.feed = (char *)feed;
-	_cleanup_(freep) char *what = options_what(o);
+	_cleanup_(freep) char *what = target_text(q->target);
 	if (what)
 		record.command = what;
 	Mperf__Request request = MPERF__REQUEST__INIT;
@@ -114,7 +117,8 @@ int capture_run(struct capture *c, struct link *l, const struct options *o, int 
 	request.record = &record;
 
 	c->run.link = l;
-	c->run.options = o;
+	c->run.target = q->target;
+	c->run.instead = s->instead;
 	c->run.signal_fd = signal_fd;
 	c->run.answer = take_answer;
 	c->run.userdata = c;

@@ -8,6 +8,21 @@
 #include "client/options/options.h"
 #include "client/show/outfile.h"
 
+/* A request for data, as the options have it: a file, the service's store, or a measurement */
+struct source_request {
+	const char *input; /* the file; NULL: not named */
+	bool live;         /* of running programs, which the service knows */
+	const struct target *target;
+	const struct sampling *sampling;
+	const struct narrowing *narrowing;
+};
+
+/* The request of the options, from which it borrows. */
+static inline struct source_request source_request_of(const struct options *o)
+{
+	return (struct source_request){o->input, o->live, &o->target, &o->sampling, &o->narrowing};
+}
+
 struct capture {
 	struct run run;
 	struct outfile *out;   /* borrowed */
@@ -15,10 +30,10 @@ struct capture {
 	uint64_t samples, total_bytes;
 };
 
-/* Record as the options say into out, which stays open. feed: path of the socket that our own
+/* Record what is asked for into out, which stays open. feed: path of the socket that our own
  * daemon creates for CMD's counts; NULL: none. 0; RUN_FAILED with run.exit_status, after an error
  * message. */
-int capture_run(struct capture *c, struct link *l, const struct options *o, int signal_fd,
+int capture_run(struct capture *c, struct link *l, const struct source_request *q, int signal_fd,
 	struct outfile *out, const char *feed);
 void capture_clear(struct capture *c);
 
@@ -34,16 +49,17 @@ struct source {
 	int exit_status;          /* of CMD */
 };
 
-/* Find the source that the options name; may record. 0; RUN_FAILED with *ret_exit after an error message. */
-int source_open(struct source *s, const struct options *o, int *ret_exit);
+/* Find the source that is asked for; may record. 0; RUN_FAILED with *ret_exit after an error message. */
+int source_open(struct source *s, const struct source_request *q, int *ret_exit);
 
 /* Send a query to the source's daemon; answers go to `answer`. Returns the exit status; 0: answered. */
 int source_ask(struct source *s, Mperf__Request *request,
 	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata);
 
-/* Put the options' filter into the protocol's form, which borrows from the options. The service's store is
+/* Put the request's filter into the protocol's form, which borrows from the request. The service's store is
  * by default filtered to the last hour. */
-void source_filter(const struct source *s, const struct options *o, Mperf__Filter *ret_filter);
+void source_filter(
+	const struct source *s, const struct source_request *q, Mperf__Filter *ret_filter);
 
 /* Title of a picture: that of --title, else "KIND of make -j2" or "KIND of the service's store". kept: as in
  * struct source. The caller frees; NULL if memory ran out. */
@@ -51,14 +67,14 @@ char *source_title(const struct options *o, bool kept, const char *kind);
 
 void source_clear(struct source *s);
 
-/* Let a query be about the source's path, narrowed by the options; `filter` is filled in, and the request
+/* Let a query be about the source's path, narrowed as asked for; `filter` is filled in, and the request
  * borrows it. */
-void source_narrow(const struct source *s, const struct options *o, Mperf__Request *query,
+void source_narrow(const struct source *s, const struct source_request *q, Mperf__Request *query,
 	Mperf__Filter *filter);
 
-/* Open the options' source, ask it a query, and close it, so that showing the answer leaves nothing
+/* Open a source, ask it a query, and close it, so that showing the answer leaves nothing
  * behind. *ret_kept: as in struct source; NULL: not wanted. Returns the exit status; 0: answered. */
-int source_query(const struct options *o, Mperf__Request *query,
+int source_query(const struct source_request *q, Mperf__Request *query,
 	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata, bool *ret_kept);
 
 /* Make a path absolute, since the daemon may have another working directory. The caller frees; NULL if memory

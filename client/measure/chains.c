@@ -128,8 +128,8 @@ enum {
 	CFA_DEF_CFA_SF = 0x12,
 };
 
-/* How a function's table finds callers: it has no frame, or by the stack pointer all along, or by the frame
- * pointer. */
+/* How a function's table finds callers: it has no frame, or always by the stack pointer, or by the
+ * frame pointer. */
 enum function { FUNCTION_FRAMELESS, FUNCTION_BY_STACK, FUNCTION_BY_FRAME };
 
 static enum function judge_function(struct cfi *c, uint64_t frame_register)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Feed socket: where a command that counts itself reports to our own daemon
+/* Feed socket: where an instrumented command reports to our own daemon
  *
- * The service's socket has a fixed path. That of a private daemon is in a folder of ours, and the
- * command finds it in its environment. The daemon makes the socket and removes it.
+ * The service's socket has a fixed path. A private daemon's socket is in a folder of ours, and the
+ * command gets its path in the environment. The daemon makes the socket and removes it.
  */
 
 struct feed_socket {

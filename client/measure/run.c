@@ -71,8 +71,8 @@ static int on_timer(void *userdata)
 static int start_timer(struct run *n)
 {
 	struct itimerspec t = {
-		.it_value.tv_sec = (time_t)(n->options->for_ns / 1000000000ull),
-		.it_value.tv_nsec = (long)(n->options->for_ns % 1000000000ull),
+		.it_value.tv_sec = (time_t)(n->target->for_ns / 1000000000ull),
+		.it_value.tv_nsec = (long)(n->target->for_ns % 1000000000ull),
 	};
 	n->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (n->timer_fd < 0 || timerfd_settime(n->timer_fd, 0, &t, NULL) < 0)
@@ -104,7 +104,7 @@ static int on_ready(struct run *n, const Mperf__Ready *ready)
 		n->ask.progress.silent = true; /* the terminal is the command's */
 		n->ask.watch[1] = (struct ask_watch){.fd = n->workload.end_fd, .ready = on_end};
 	}
-	return n->options->for_ns > 0 ? start_timer(n) : 0;
+	return n->target->for_ns > 0 ? start_timer(n) : 0;
 }
 
 static int take_answer(void *userdata, const Mperf__Answer *a)
@@ -135,17 +135,17 @@ static int outlast(struct run *n)
 
 static void fill_target(struct run *n, Mperf__Target *target)
 {
-	const struct options *o = n->options;
-	target->all = o->all;
+	const struct target *t = n->target;
+	target->all = t->all;
 	if (n->workload.pid > 0) {
 		target->n_pid = 1;
 		target->pid = &n->workload.pid;
 		target->after_exec = true; /* until then it is mperfctl */
 	} else {
-		target->n_pid = o->n_pids;
-		target->pid = (int32_t *)o->pid;
+		target->n_pid = t->n_pids;
+		target->pid = (int32_t *)t->pid;
 	}
-	if (o->all)
+	if (t->all)
 		target->n_pid = 0;
 }
 
@@ -158,11 +158,11 @@ static void say_instead(void *userdata, const Mperf__Failure *f)
 		     f->kind == MPERF__FAILURE_KIND__FAILURE_REFUSED;
 	say_progress_end(&n->ask.progress);
 	snprintf(remedy, sizeof(remedy), "%.250s%s%.250s", f->remedy,
-		*f->remedy && helps ? " " : "", helps ? n->options->instead : "");
+		*f->remedy && helps ? " " : "", helps ? n->instead : "");
 	say_failure(f->what, remedy);
 }
 
-/* mperfctl's exit status, from how the request and the command ended. */
+/* mperfctl's exit status, derived from the ends of the request and of the command. */
 static int settle(struct run *n, int r)
 {
 	if (n->not_run) {
@@ -195,11 +195,11 @@ int run_request(struct run *n, Mperf__Request *request, Mperf__Target **target)
 	n->timer_fd = -1;
 	n->workload = (struct workload){.end_fd = -1, .hold_fd = -1, .trouble_fd = -1};
 	n->ask = (struct ask){.link = n->link, .answer = take_answer, .userdata = n};
-	if (n->options->instead)
+	if (n->instead)
 		n->ask.failed = say_instead;
 	n->ask.watch[0] = (struct ask_watch){.fd = n->signal_fd, .ready = on_signal};
-	if (n->options->command_line)
-		r = workload_fork(&n->workload, n->options->command_line);
+	if (n->target->command_line)
+		r = workload_fork(&n->workload, n->target->command_line);
 	if (r == 0) {
 		fill_target(n, &whom);
 		*target = &whom;

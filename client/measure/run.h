@@ -5,7 +5,7 @@
  *
  *     held command ── Ready ──→ running ── its end, --for, Ctrl-C ──→ finishing ── Done ──→ over
  *
- * record and stat share it; they differ in the answers that they accept.
+ * record and stat share it, and accept different answers.
  */
 
 #include "client/measure/workload.h"
@@ -14,9 +14,10 @@
 
 struct run {
 	/* in */
-	struct link *link;             /* borrowed */
-	const struct options *options; /* borrowed: whom, and for how long */
-	int signal_fd;                 /* signals_block */
+	struct link *link;           /* borrowed */
+	const struct target *target; /* borrowed */
+	const char *instead;         /* advice if the events cannot be counted; or NULL */
+	int signal_fd;               /* signals_block */
 	int (*answer)(void *userdata, const Mperf__Answer *a); /* as struct ask's */
 	void *userdata;
 	const char *note; /* printed when it begins; or NULL */
@@ -26,7 +27,8 @@ struct run {
 	struct workload workload; /* its times, if there was a command */
 	uint64_t elapsed_ns;      /* from Ready to the end */
 	bool interrupted;         /* a signal ended it */
-	int exit_status;          /* of mperfctl: the command's, or why the command has none */
+	int exit_status;          /* mperfctl's exit status: the command's, or the reason why the
+				   * command has none */
 
 	/* inner */
 	struct ask ask;

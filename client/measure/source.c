@@ -19,7 +19,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* How far back queries of the store look unless --since: long enough to see why the machine has
+/* How far back queries of the store look without --since: long enough to see why the machine has
  * just been slow. */
 #define KEPT_NS (3600 * 1000000000ll)
 
@@ -35,19 +35,19 @@ char *source_absolute(const char *path)
 	return joined;
 }
 
-static bool of_time(const struct options *o)
+static bool of_time(const struct source_request *q)
 {
-	return o->since_ns || o->until_ns;
+	return q->narrowing->since_ns || q->narrowing->until_ns;
 }
 
 /* --pid means measure, unless it narrows an existing source. */
-static bool measures(const struct options *o)
+static bool measures(const struct source_request *q)
 {
-	bool process = o->n_pids > 0 && !of_time(o) && !o->loops;
-	return !o->input && (o->all || process || o->command_line);
+	bool process = q->target->n_pids > 0 && !of_time(q) && !q->sampling->loops;
+	return !q->input && (q->target->all || process || q->target->command_line);
 }
 
-static int record_temporary(struct source *s, const struct options *o)
+static int record_temporary(struct source *s, const struct source_request *q)
 {
 	struct capture c;
 	int r = outfile_open_temporary(&s->temporary);
@@ -60,10 +60,10 @@ static int record_temporary(struct source *s, const struct options *o)
 	if (!s->path)
 		return RUN_FAILED;
 
-	r = o->loops && s->link.daemon_pid > 0 ? feed_socket_make(&s->feed) : 0;
+	r = q->sampling->loops && s->link.daemon_pid > 0 ? feed_socket_make(&s->feed) : 0;
 	if (r != 0)
 		return r;
-	r = capture_run(&c, &s->link, o, s->signal_fd, &s->temporary, s->feed.path);
+	r = capture_run(&c, &s->link, q, s->signal_fd, &s->temporary, s->feed.path);
 	s->exit_status = c.run.exit_status;
 	capture_clear(&c);
 	return r;
@@ -96,11 +96,11 @@ static int open_kept(struct source *s, const char *absent, const char *remedy, i
 	return r == 0 && s->path ? 0 : EXIT_FAILED;
 }
 
-static int open_measured(struct source *s, const struct options *o)
+static int open_measured(struct source *s, const struct source_request *q)
 {
 	if (signals_block(&s->signal_fd) < 0 || link_open(&s->link) != 0)
 		return EXIT_FAILED;
-	if (record_temporary(s, o) != 0)
+	if (record_temporary(s, q) != 0)
 		return s->exit_status ? s->exit_status : EXIT_FAILED;
 	if (s->link.daemon_pid > 0)
 		return 0;
@@ -125,17 +125,17 @@ static int open_default(struct source *s)
 	return r;
 }
 
-int source_open(struct source *s, const struct options *o, int *ret_exit)
+int source_open(struct source *s, const struct source_request *q, int *ret_exit)
 {
 	*s = (struct source){.link.fd = -1, .temporary.fd = -1, .signal_fd = -1};
-	bool running = o->loops && (o->n_pids > 0 || o->live);
-	int exit_status = o->input      ? open_file(s, o->input)
-			  : measures(o) ? open_measured(s, o)
+	bool running = q->sampling->loops && (q->target->n_pids > 0 || q->live);
+	int exit_status = q->input      ? open_file(s, q->input)
+			  : measures(q) ? open_measured(s, q)
 			  : running     ? open_kept(s,
 						  "no mperfd service answers, and running "
 						      "programs report only to the service",
-                                              o->live ? GIVE_LIVE : GIVE_LOOPS, EXIT_FAILED)
-			  : of_time(o)  ? open_kept(s,
+                                              q->live ? GIVE_LIVE : GIVE_LOOPS, EXIT_FAILED)
+			  : of_time(q)  ? open_kept(s,
 						  "no mperfd service answers, so there is no "
 						   "store to read",
 						  GIVE, EXIT_FAILED)
@@ -188,28 +188,31 @@ int source_ask(struct source *s, Mperf__Request *request,
 	return q.ask.status;
 }
 
-void source_filter(const struct source *s, const struct options *o, Mperf__Filter *ret_filter)
+void source_filter(
+	const struct source *s, const struct source_request *q, Mperf__Filter *ret_filter)
 {
+	const struct target *t = q->target;
+	const struct narrowing *n = q->narrowing;
 	*ret_filter = (Mperf__Filter)MPERF__FILTER__INIT;
-	if (!measures(o)) { /* else they were the target */
-		ret_filter->n_pid = o->n_pids;
-		ret_filter->pid = (int32_t *)o->pid;
+	if (!measures(q)) { /* else they were the target */
+		ret_filter->n_pid = t->n_pids;
+		ret_filter->pid = (int32_t *)t->pid;
 	}
-	ret_filter->n_comm = o->n_comms;
-	ret_filter->comm = (char **)o->comm;
-	ret_filter->n_cgroup = o->n_cgroups;
-	ret_filter->cgroup = (char **)o->cgroup;
-	ret_filter->n_label = o->n_labels;
-	ret_filter->label = (char **)o->label;
-	ret_filter->n_cpu = o->n_cpus;
-	ret_filter->cpu = (uint32_t *)o->cpu;
-	ret_filter->since_ns = o->since_ns;
-	ret_filter->until_ns = o->until_ns;
-	if (s->kept && o->since_ns == 0)
+	ret_filter->n_comm = n->n_comms;
+	ret_filter->comm = (char **)n->comm;
+	ret_filter->n_cgroup = n->n_cgroups;
+	ret_filter->cgroup = (char **)n->cgroup;
+	ret_filter->n_label = n->n_labels;
+	ret_filter->label = (char **)n->label;
+	ret_filter->n_cpu = t->n_cpus;
+	ret_filter->cpu = (uint32_t *)t->cpu;
+	ret_filter->since_ns = n->since_ns;
+	ret_filter->until_ns = n->until_ns;
+	if (s->kept && n->since_ns == 0)
 		ret_filter->since_ns =
-			(o->until_ns ? o->until_ns : (int64_t)clock_ns(CLOCK_REALTIME)) - KEPT_NS;
-	if (o->of_event)
-		ret_filter->event = o->of_event;
+			(n->until_ns ? n->until_ns : (int64_t)clock_ns(CLOCK_REALTIME)) - KEPT_NS;
+	if (n->of_event)
+		ret_filter->event = n->of_event;
 }
 
 char *source_title(const struct options *o, bool kept, const char *kind)
@@ -220,8 +223,8 @@ char *source_title(const struct options *o, bool kept, const char *kind)
 		return strdup(o->title);
 	if (o->input)
 		what = strdup(o->input);
-	else if (o->command_line || o->all || (o->n_pids > 0 && !kept))
-		what = options_what(o);
+	else if (o->target.command_line || o->target.all || (o->target.n_pids > 0 && !kept))
+		what = target_text(&o->target);
 	else
 		what = strdup(kept ? "the service's store" : SOURCE_DEFAULT);
 	return what && asprintf(&title, "%s of %s", kind, what) >= 0 ? title : NULL;
@@ -237,10 +240,10 @@ void source_clear(struct source *s)
 		signals_unblock(TAKE_FD(s->signal_fd));
 }
 
-void source_narrow(const struct source *s, const struct options *o, Mperf__Request *query,
+void source_narrow(const struct source *s, const struct source_request *q, Mperf__Request *query,
 	Mperf__Filter *filter)
 {
-	source_filter(s, o, filter);
+	source_filter(s, q, filter);
 	switch (query->body_case) {
 #define QUERY(id, name)                                                                            \
 	case MPERF__REQUEST__BODY_##id:                                                            \
@@ -260,14 +263,14 @@ void source_narrow(const struct source *s, const struct options *o, Mperf__Reque
 	}
 }
 
-int source_query(const struct options *o, Mperf__Request *query,
+int source_query(const struct source_request *q, Mperf__Request *query,
 	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata, bool *ret_kept)
 {
 	struct source s;
 	Mperf__Filter filter;
 	int exit_status;
-	if (source_open(&s, o, &exit_status) == 0) {
-		source_narrow(&s, o, query, &filter);
+	if (source_open(&s, q, &exit_status) == 0) {
+		source_narrow(&s, q, query, &filter);
 		exit_status = source_ask(&s, query, answer, userdata);
 	}
 	if (ret_kept)

@@ -3,8 +3,8 @@
 
 /* A workload: the command that is measured
  *
- * It is forked first and held, so that its pid can be a target before it runs; released when the
- * daemon counts; and a poll loop can watch for its end by a descriptor.
+ * It is forked first and held, so that its pid can be a target before it runs, and released when
+ * the daemon counts. A poll loop can watch for its end by a descriptor.
  */
 
 #include <stdbool.h>

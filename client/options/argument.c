@@ -22,7 +22,7 @@ static int take_job(struct parse *p, char *arg, struct argp_state *state)
 	}
 	if (!runs)
 		return options_wrong(p, "'%.100s' is one argument too many", arg);
-	o->command_line = state->argv + state->next - 1;
+	o->target.command_line = state->argv + state->next - 1;
 	state->next = state->argc;
 	return 0;
 }
@@ -45,7 +45,7 @@ int options_take_argument(struct parse *p, char *arg, struct argp_state *state)
 	bool runs = p->command == MPERF__REQUEST__BODY_RECORD ||
 		    p->command == MPERF__REQUEST__BODY_STAT ||
 		    p->command == MPERF__REQUEST__BODY_TOPDOWN;
-	bool reads = p->o->loops || p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
+	bool reads = p->o->sampling.loops || p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
 		     p->command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
 		     p->command == MPERF__REQUEST__BODY_EXPORT;
 
@@ -73,7 +73,7 @@ int options_take_argument(struct parse *p, char *arg, struct argp_state *state)
 		return options_wrong(p,
 			"'%.100s' is not an option: use -i %.100s to read it, -- %.100s to run it",
 			arg, arg, arg);
-	p->o->command_line = state->argv + state->next - 1;
+	p->o->target.command_line = state->argv + state->next - 1;
 	state->next = state->argc;
 	return 0;
 }

@@ -19,11 +19,12 @@
 static int check_target(struct parse *p)
 {
 	const struct options *o = p->o;
-	bool kept = o->input || o->since_ns || o->until_ns;
-	bool pid_is_target = o->n_pids > 0 && !kept && !o->loops;
-	int targets = (o->all && !o->command_line) + pid_is_target + (o->command_line != NULL);
+	bool kept = o->input || o->narrowing.since_ns || o->narrowing.until_ns;
+	bool pid_is_target = o->target.n_pids > 0 && !kept && !o->sampling.loops;
+	int targets = (o->target.all && !o->target.command_line) + pid_is_target +
+		      (o->target.command_line != NULL);
 
-	if (o->all && o->n_pids > 0 && !kept)
+	if (o->target.all && o->target.n_pids > 0 && !kept)
 		return options_wrong(
 			p, "-a means every process, so --pid cannot narrow it; give one of them");
 	if (targets > 1)
@@ -37,8 +38,9 @@ static int check_target(struct parse *p)
 		return 0;
 	}
 
-	bool measures = targets > 0 || o->for_ns || o->hz || o->period || o->overhead_ppm ||
-			o->n_events || o->user_only || options_given(p, "call-graph");
+	bool measures = targets > 0 || o->target.for_ns || o->sampling.hz || o->sampling.period ||
+			o->sampling.overhead_ppm || o->sampling.n_events || o->sampling.user_only ||
+			options_given(p, "call-graph");
 	if (o->input && measures)
 		return options_wrong(p,
 			"-i reads a recording, so there is nothing to measure: "
@@ -51,9 +53,10 @@ static int check_target(struct parse *p)
 			"--overhead, -e, -g and -U");
 	if (!o->input && measures && targets == 0)
 		return options_wrong(
-			p, o->loops ? "there is nothing to run: give -- CMD"
-				    : "there is nothing to measure: give -- CMD, --pid N or -a");
-	if (o->loops && o->command_line && o->n_pids > 0)
+			p, o->sampling.loops
+				   ? "there is nothing to run: give -- CMD"
+				   : "there is nothing to measure: give -- CMD, --pid N or -a");
+	if (o->sampling.loops && o->target.command_line && o->target.n_pids > 0)
 		return options_wrong(
 			p, "--pid and a command are two things to look at; give one of them");
 	return 0;
@@ -63,21 +66,21 @@ static int check_target(struct parse *p)
 static int check_chosen(struct parse *p)
 {
 	const struct options *o = p->o;
-	bool past = o->input || o->since_ns || o->until_ns;
-	if (o->chooses && !o->command_line && (past || o->n_pids != 1))
+	bool past = o->input || o->narrowing.since_ns || o->narrowing.until_ns;
+	if (o->chooses && !o->target.command_line && (past || o->target.n_pids != 1))
 		return options_wrong(p,
 			"--loops and --sample choose what a program will count: give -- CMD, or "
 			"one --pid");
 	return 0;
 }
 
-/* Check the name that -o gives a picture: its ending is that of a page or SVG, or it has none. */
+/* Check the name of a picture in -o: it must end like a page or SVG, or have no ending. */
 static int check_picture(struct parse *p)
 {
 	static const char *const drawn[] = {".html", ".htm", ".svg"};
 	const struct options *o = p->o;
 	const char *path = o->output;
-	if (!path || o->json || o->csv || o->raw || o->folded)
+	if (!path || o->look.json || o->look.csv || o->look.raw || o->folded)
 		return 0;
 	const char *slash = strrchr(path, '/');
 	const char *dot = strrchr(slash ? slash : path, '.');
@@ -87,7 +90,7 @@ static int check_picture(struct parse *p)
 		if (strcasecmp(dot, drawn[i]) == 0)
 			return 0;
 	return options_wrong(p,
-		"-o draws a page or SVG: end the name in .html or .svg, not as '%.200s' does",
+		"-o draws a page or SVG: its file name must end in .html or .svg, unlike '%.200s'",
 		path);
 }
 
@@ -101,7 +104,7 @@ static int check_vector_bits(struct parse *p)
 
 static int check_roofs_time(struct parse *p)
 {
-	const uint64_t ns = p->o->for_ns;
+	const uint64_t ns = p->o->target.for_ns;
 	if (ns && (ns < ROOFS_NS_MIN || ns > ROOFS_NS_MAX))
 		return options_wrong(p, "--for takes a time from 1s to 1h here");
 	return 0;
@@ -110,7 +113,7 @@ static int check_roofs_time(struct parse *p)
 static int check_live_interval(struct parse *p)
 {
 	const struct options *o = p->o;
-	if (o->live && o->interval_ms && o->interval_ms < LIVE_MS_MIN)
+	if (o->live && o->sampling.interval_ms && o->sampling.interval_ms < LIVE_MS_MIN)
 		return options_wrong(p,
 			"%s takes 1s or more with --live: the service writes its counts once a "
 			"second at most",
@@ -120,7 +123,7 @@ static int check_live_interval(struct parse *p)
 
 static int check_top_of_tree(struct parse *p)
 {
-	if (p->o->n_metrics > 1)
+	if (p->o->sampling.n_metrics > 1)
 		return options_wrong(p,
 			"-M takes one name here, the top of the tree; `mperfctl stat -M` takes "
 			"several");
@@ -140,7 +143,8 @@ static int check_sides(struct parse *p)
 static int check_times(struct parse *p)
 {
 	const struct options *o = p->o;
-	if (o->since_ns && o->until_ns && o->until_ns <= o->since_ns)
+	if (o->narrowing.since_ns && o->narrowing.until_ns &&
+		o->narrowing.until_ns <= o->narrowing.since_ns)
 		return options_wrong(p, "--until is not after --since");
 	return 0;
 }
@@ -157,7 +161,7 @@ static int check_times(struct parse *p)
 #define NEEDS_COMMAND "--two-phase runs a command several times: give -- CMD"
 #define NOTHING_TO_MEASURE "there is nothing to measure: give -- CMD, --pid N or -a"
 #define ONE_ANSWER                                                                                 \
-	"--json is one answer at the end and %s prints on the way, so they cannot be combined"
+	"--json prints one answer at the end and %s prints meanwhile, so they cannot be combined"
 #define ONE_PROCESS "--pid takes one process, of job start and job end"
 
 /* The first rule that is broken is reported. */
@@ -165,10 +169,10 @@ const struct option_rule option_rules[] = {
 	/* clang-format off */
 	{C|G, ONE_OF("json raw markdown"), "--json, --raw and --markdown exclude each other"},
 	{C, EXCLUDE("side-by-side", "margin plan-for any-order"), "--side-by-side tests nothing: leave it out, or --margin, --plan-for and --any-order"},
-	{C|G, EXCLUDE("metrics", "by=loop"), "metrics are not known of loops: leave out -M, or --by loop"},
+	{C|G, EXCLUDE("metrics", "by=loop"), "loops have no metrics: leave out -M, or --by loop"},
 	{C|G, CHECK(check_sides)},
 
-	{M, EXCLUDE("TOPIC", "input"), "-i reads what was measured before: leave it out, or `measure`"},
+	{M, EXCLUDE("TOPIC", "input"), "-i reads an earlier measurement: leave out -i or `measure`"},
 	{M, NEED("quick for", "TOPIC"), "--quick and --for say how to measure: use `mperfctl roofs measure`"},
 	{M, CHECK(check_roofs_time)},
 
@@ -184,13 +188,13 @@ const struct option_rule option_rules[] = {
 	{E, NEED("TOPIC=run", "NAME"), "schedule run takes the name of a schedule"},
 	{E, NEED("TOPIC=get", "NAME"), "schedule get takes a recording, as the list names it"},
 	{E, NEED("output force", "TOPIC=get"), "-o and --force are for schedule get"},
-	{E, EXCLUDE("json raw", "TOPIC=check TOPIC=run TOPIC=get"), "--json and --raw are for the list"},
+	{E, EXCLUDE("json raw", "TOPIC=check TOPIC=run TOPIC=get"), "--json and --raw work only with `list`"},
 
 	{H|L|T|U|K|O|B|P|W, ONE_OF("json raw"), "--json and --raw are two forms; give one of them"},
 	{L, EXCLUDE("decode", "TOPIC all"), "--decode prints one raw code alone: leave out -a and the topic"},
 
 	{O, EXCLUDE("from=counters", "symfs vector-bits"), NEEDS_CODE "leave them out, or use --from code"},
-	{O, EXCLUDE("from=counters", "by=loop by=region"), "counters know no loops and regions: use --by function, --by thread or --per-process, or leave out --by for all of the program"},
+	{O, EXCLUDE("from=counters", "by=loop by=region"), "counters know no loops and regions: use --by function, --by thread or --per-process, or leave out --by for the whole program"},
 	{O, .when = {"from=counters", "by", "per-process"}, .says = "--per-process and --by are two ways to group; give one of them"},
 	{O, EXCLUDE("from=counters", "ops=int"), "--from counters counts floating-point operations: use --ops fp, sp or dp"},
 	{O, EXCLUDE("from=counters", "live two-phase loops sample inclusive"), "--from counters measures any program once: leave it out, or --live, --two-phase, --loops, --sample and --inclusive"},
@@ -200,18 +204,18 @@ const struct option_rule option_rules[] = {
 	{O, NEED("all per-process", "from=counters"), "-a and --per-process are for hardware counters: add --from counters, or leave them out"},
 	{O, NEED("symfs vector-bits", "from=code"), NEEDS_CODE "add --from code, or leave them out"},
 	{O, CHECK(check_vector_bits)},
-	{O, EXCLUDE("from=code", "by=function by=region by=thread"), "--from code has loops alone: leave out --by, or --from"},
-	{O, EXCLUDE("from=code", "live two-phase loops sample inclusive SECOND"), "--from code reads samples of programs that do not count: leave it out, or --live, --two-phase, --loops, --sample, --inclusive and a second -i"},
-	{O, EXCLUDE("plot", "json csv raw"), "--plot draws: leave it out, or --csv, --json and --raw"},
+	{O, EXCLUDE("from=code", "by=function by=region by=thread"), "--from code knows only loops: leave out --by, or --from"},
+	{O, EXCLUDE("from=code", "live two-phase loops sample inclusive SECOND"), "--from code reads samples, not counts of programs: leave it out, or --live, --two-phase, --loops, --sample, --inclusive and a second -i"},
+	{O, EXCLUDE("plot", "json csv raw"), "--plot draws a picture: leave it out, or --csv, --json and --raw"},
 	{O, CHECK(check_picture)},
-	{O, EXCLUDE("live", "output"), "--live draws again and again, and -o once: use --plot, or leave out -o"},
-	{O, NEED("peaks", "plot output"), "--peaks adds to a plot: give --plot or -o FILE"},
+	{O, EXCLUDE("live", "output"), "--live draws repeatedly, -o only once: use --plot, or leave out -o"},
+	{O, NEED("peaks", "plot output"), "--peaks adds lines to a plot: give --plot or -o FILE"},
 	{O, NEED("SECOND", "plot output"), "two files are compared in a plot: give --plot or -o FILE"},
-	{O, NEED("title", "output"), "--title is for the page: give -o FILE too"},
+	{O, NEED("title", "output"), "--title is the title of the page: give -o FILE too"},
 
 	{S, ONE_OF("per-hart per-process per-cgroup"), "--per-hart, --per-process and --per-cgroup exclude each other"},
 	{S, NEED("per-process per-cgroup", "metrics"), "--per-process and --per-cgroup show metrics: give -M too, such as -M General"},
-	{S, EXCLUDE("x", "json per-process per-cgroup explain"), "-x prints fields alone: leave it out, or --json, --explain, --per-process and --per-cgroup"},
+	{S, EXCLUDE("x", "json per-process per-cgroup explain"), "-x prints only fields: leave it out, or --json, --explain, --per-process and --per-cgroup"},
 	{S, EXCLUDE("per-process per-cgroup", "event interval repeat explain"), "--per-process and --per-cgroup print one table of metrics: leave out -e, -I, -r and --explain"},
 
 	{W, CHECK(check_top_of_tree)},
@@ -221,12 +225,12 @@ const struct option_rule option_rules[] = {
 	{W, NEED("cpu", "input since until"), "--cpu narrows what was counted before: give -i or --since"},
 	{W, NEED("interval frames", "live"), NEEDS_LIVE},
 	{W, EXCLUDE("live", "output raw explain"), "--live shows one tree after another: leave it out, or -o, --raw and --explain"},
-	{W, EXCLUDE("explain", "json raw"), "--json and --raw have what --explain prints; give one of them"},
+	{W, EXCLUDE("explain", "json raw"), "--json and --raw include what --explain prints; give one of them"},
 
 	{F, CHECK(check_picture)},
 	{F, NEED("diff", "input"), "--diff compares two recordings: give -i FILE too"},
-	{F, EXCLUDE("diff", "folded"), "--diff is in the colours of a page: leave it out, or --folded"},
-	{X, .unless = "as", .says = "there is no format: give --as pprof, folded, speedscope, perf-script, csv or firefox"},
+	{F, EXCLUDE("diff", "folded"), "--diff colours the boxes of a page: leave it out, or --folded"},
+	{X, .unless = "as", .says = "no format was given: give --as pprof, folded, speedscope, perf-script, csv or firefox"},
 
 	{O, NEED("two-phase", "COMMAND"), NEEDS_COMMAND},
 	{O, EXCLUDE("two-phase", "input since until"), NEEDS_COMMAND},
@@ -235,7 +239,7 @@ const struct option_rule option_rules[] = {
 	{O, CHECK(check_chosen)},
 	{R|H|F|X, EXCLUDE("count", "freq"), "-F says how many samples a second, and -c how many occurrences of an event a sample stands for: give one of them"},
 	{R|H|F|X, EXCLUDE("count", "metrics"), "metrics need samples by time: leave out -M, or -c"},
-	{R|H|F|X, NEED("count", "event"), "-c counts occurrences of an event: say of which with -e, such as -e page-faults"},
+	{R|H|F|X, NEED("count", "event"), "-c counts occurrences of an event: name the event with -e, such as -e page-faults"},
 	{O|B|W, EXCLUDE("live", "input since until"), "--live shows running programs: leave it out, or -i, --since and --until"},
 	{O|B|W, .when = {"live", "COMMAND", "freq for two-phase"}, .says = "--live only watches the command: leave out -F, --for and --two-phase"},
 	{O|B|W, CHECK(check_live_interval)},
@@ -250,14 +254,14 @@ const struct option_rule option_rules[] = {
 	{S, NEED("REPEATS", "COMMAND for"), "-r repeats a command or a time: give -- CMD or --for"},
 	{S, EXCLUDE("interval", "json"), ONE_ANSWER},
 	{O, .when = {"interval", "json", "from=counters"}, .says = ONE_ANSWER},
-	{S, EXCLUDE("json", "REPEATS"), "--json has the counts of one run and -r repeats it, so they cannot be combined"},
+	{S, EXCLUDE("json", "REPEATS"), "--json prints the counts of one run and -r repeats it, so they cannot be combined"},
 	{H|F|O|B|P|W|X, CHECK(check_times)},
 	/* clang-format on */
 };
 
 const size_t n_option_rules = sizeof(option_rules) / sizeof(*option_rules);
 
-/* A fact on the command line that is no option: its value, or NULL. */
+/* The value of a fact on the command line that is not an option; or NULL. */
 static const char *fact(const struct options *o, const char *name)
 {
 	const struct {
@@ -265,10 +269,10 @@ static const char *fact(const struct options *o, const char *name)
 	} facts[] = {
 		{"TOPIC", o->topic},
 		{"NAME", o->job ? o->job : o->subject[0]},
-		{"COMMAND", o->command_line ? *o->command_line : NULL},
-		{"SECOND", o->earlier},                      /* -i */
-		{"EVENT", o->n_events ? o->event[0] : NULL}, /* to measure */
-		{"PROCESSES", o->n_pids > 1 ? "" : NULL},
+		{"COMMAND", o->target.command_line ? *o->target.command_line : NULL},
+		{"SECOND", o->earlier},                                        /* -i */
+		{"EVENT", o->sampling.n_events ? o->sampling.event[0] : NULL}, /* to measure */
+		{"PROCESSES", o->target.n_pids > 1 ? "" : NULL},
 		{"REPEATS", o->repeat > 1 ? "" : NULL},
 	};
 	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
@@ -292,7 +296,7 @@ const struct given *options_given(const struct parse *p, const char *name)
 	return NULL;
 }
 
-/* Text for "%s" if the term, n bytes, is on the command line; else NULL. */
+/* Is the term of n bytes on the command line? Then return its text for "%s", else NULL. */
 static const char *holds(const struct parse *p, const char *term, size_t n)
 {
 	char name[64];
@@ -307,7 +311,7 @@ static const char *holds(const struct parse *p, const char *term, size_t n)
 	return g ? g->typed : is;
 }
 
-/* How many terms of the list hold; *ret_typed: the first, if any does. */
+/* Count the terms of the list that apply; *ret_typed: the first one, if any. */
 static size_t count(const struct parse *p, const char *list, const char **ret_typed)
 {
 	size_t n = 0;

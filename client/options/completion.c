@@ -23,12 +23,13 @@ static const struct command {
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(*commands))
 
-/* Commands that are mperfctl's own, without a daemon. */
+/* Commands that mperfctl runs itself, without a daemon. */
 #define HELP_SUMMARY "show the options of a command, with examples"
 #define COMPLETION_SUMMARY "print a completion script for bash or zsh"
 
-/* Program for awk over the rows of `mperfctl list --raw`: topic, event, code (of metrics their groups), harts, counts. Events that do not
- * count here are left out, metrics are what the core has. */
+/* Program for awk over the rows of `mperfctl list --raw`: topic, event, code (for metrics their
+ * groups), harts, counts. It leaves out events that do not count here; all metrics are those of the
+ * core. */
 #define KNOWN_AWK                                                                                  \
 	"NR > 1 { if (what == \"topic\") print $1; "                                               \
 	"else if (what == \"metric\" && $1 == \"metrics\") { gsub(/, /, \"\\n\", $3); print $2; "  \
@@ -246,7 +247,7 @@ static void zsh_command(const struct command *c, FILE *f)
 
 static void zsh_script(FILE *f)
 {
-	/* No local may be called commands: that is zsh's own table of programs. */
+	/* Do not call a local variable commands: that is zsh's own table of programs. */
 	fputs("#compdef mperfctl\n"
 	      "# zsh completion for mperfctl, made by `mperfctl completion zsh`\n\n"
 	      "_mperfctl_pids() {\n\tcompset -P '*,'\n\t_pids\n}\n\n"

@@ -38,23 +38,23 @@ const struct option_row *options_row(Mperf__Request__BodyCase command, int key)
 	return NULL;
 }
 
-char *options_what(const struct options *o)
+char *target_text(const struct target *t)
 {
 	_cleanup_(freep) char *what = NULL;
 	size_t size;
 	FILE *f = open_memstream(&what, &size);
 	if (!f)
 		return NULL;
-	for (size_t i = 0; o->command_line && o->command_line[i] && ftell(f) < WHAT_BYTES_MAX; i++)
-		fprintf(f, "%s%.*s", i > 0 ? " " : "", WHAT_BYTES_MAX, o->command_line[i]);
-	if (!o->command_line && o->all)
+	for (size_t i = 0; t->command_line && t->command_line[i] && ftell(f) < WHAT_BYTES_MAX; i++)
+		fprintf(f, "%s%.*s", i > 0 ? " " : "", WHAT_BYTES_MAX, t->command_line[i]);
+	if (!t->command_line && t->all)
 		fputs("the whole system", f);
-	for (size_t i = 0; !o->command_line && i < o->n_pids; i++)
+	for (size_t i = 0; !t->command_line && i < t->n_pids; i++)
 		fprintf(f, "%s%d",
 			i > 0           ? ", "
-			: o->n_pids > 1 ? "processes "
+			: t->n_pids > 1 ? "processes "
 					: "process ",
-			o->pid[i]);
+			t->pid[i]);
 	return fclose(f) == 0 ? TAKE_PTR(what) : NULL;
 }
 

@@ -14,8 +14,8 @@
 
 #define ROWS_DEFAULT 30
 
-/* Note the option as typed, for errors that name it. It is the word before, unless the value is a part
- * of that word. A long one is named in full. */
+/* Note the option as typed, for errors that name it: the previous word, unless the value is part of
+ * the same word. Long options are written in full. */
 static void note_typed(struct parse *p, const struct option_row *row, const char *arg)
 {
 	const struct argp_state *state = p->state;
@@ -65,16 +65,16 @@ int options_parse(
 	_cleanup_(freep) struct options *o = calloc(1, sizeof(*o));
 	if (!o)
 		return -ENOMEM;
-	o->stack = MPERF__STACK_KIND__STACK_FP;
+	o->sampling.stack = MPERF__STACK_KIND__STACK_FP;
 	bool top = command == MPERF__REQUEST__BODY_TOP;
 	bool blocks = command == MPERF__REQUEST__BODY_BLOCKS;
 	o->limit = top || blocks ? 0 : ROWS_DEFAULT;
 	o->one_in = 1;
-	o->loops = blocks || command == MPERF__REQUEST__BODY_ROOFLINE ||
-		   command == MPERF__REQUEST__BODY_PARALLEL;
-	o->gives_labels =
+	o->sampling.loops = blocks || command == MPERF__REQUEST__BODY_ROOFLINE ||
+			    command == MPERF__REQUEST__BODY_PARALLEL;
+	o->narrowing.gives_labels =
 		command == MPERF__REQUEST__BODY_RECORD || command == MPERF__REQUEST__BODY_JOB;
-	o->callers = command == MPERF__REQUEST__BODY_PARALLEL;
+	o->sampling.callers = command == MPERF__REQUEST__BODY_PARALLEL;
 
 	struct parse p = {.command = command, .o = o};
 	const struct argp argp = {.options = list, .parser = take};
@@ -88,7 +88,8 @@ int options_parse(
 	if (r != 0 && !p.said)
 		options_slip(&p, argc, argv);
 	if (o->from && strcmp(o->from, "counters") == 0)
-		o->loops = false;
+		o->sampling.loops = false;
+	o->sampling.of_code = o->from && strcmp(o->from, "code") == 0;
 	o->chooses = options_given(&p, "loops") || options_given(&p, "sample");
 	o->pins = options_given(&p, "pin");
 	if (r == 0)
@@ -96,6 +97,8 @@ int options_parse(
 	if (r != 0 || options_check(&p) != 0)
 		return OPTIONS_USAGE;
 	options_place_answer(&p);
+	if (o->per_process || o->per_cgroup)
+		o->by = (char *)(o->per_process ? "process" : "cgroup");
 	*ret_options = *o;
 	return 0;
 }

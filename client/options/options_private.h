@@ -72,10 +72,10 @@ const struct given *options_given(const struct parse *p, const char *name);
  * EINVAL. */
 int options_slip(struct parse *p, int argc, char **argv);
 
-/* Settle -e after the last option (place.c): a recording has its events already, and -e names the one that is
- * shown. 0, or EINVAL after an error message. */
+/* Interpret -e after the last option (place.c): if a recording is read, its events are fixed, and
+ * -e names the one to show. 0, or EINVAL after an error message. */
 int options_show_event(struct parse *p);
-/* Settle whether -o is a file for the answer, or one that the command writes itself. */
+/* Decide whether -o is a file for the answer, or one that the command writes itself. */
 void options_place_answer(struct parse *p);
 
 /* A rule on options of a command (check.c)
@@ -86,7 +86,7 @@ void options_place_answer(struct parse *p);
 struct option_rule {
 	uint32_t commands;
 	const char *when[3], *unless;
-	const char *single;            /* a list of which only one may be given; NULL: as above */
+	const char *single;            /* a list of mutually exclusive options; NULL: as above */
 	int (*check)(struct parse *p); /* a check in code; NULL: as above */
 	const char *says;
 };

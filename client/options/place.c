@@ -12,13 +12,14 @@ int options_show_event(struct parse *p)
 	const bool reads = p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
 			   p->command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
 			   p->command == MPERF__REQUEST__BODY_EXPORT;
-	const bool kept = o->input || o->since_ns || o->until_ns;
-	if (!reads || o->n_events == 0 || (!kept && (o->all || o->n_pids || o->command_line)))
+	const bool kept = o->input || o->narrowing.since_ns || o->narrowing.until_ns;
+	if (!reads || o->sampling.n_events == 0 ||
+		(!kept && (o->target.all || o->target.n_pids || o->target.command_line)))
 		return 0;
-	if (o->n_events > 1)
+	if (o->sampling.n_events > 1)
 		return options_wrong(p, "one event is shown at a time: give -e once");
-	o->of_event = o->event[0];
-	o->n_events = 0;
+	o->narrowing.of_event = o->sampling.event[0];
+	o->sampling.n_events = 0;
 	return 0;
 }
 
@@ -32,18 +33,18 @@ void options_place_answer(struct parse *p)
 {
 	struct options *o = p->o;
 	const uint32_t bit = 1u << p->command;
-	const bool is_text = o->json || o->csv || o->raw;
+	const bool is_text = o->look.json || o->look.csv || o->look.raw;
 	const bool by_task = o->per_process || o->per_cgroup;
 	const bool is_picture = bit & DRAWS && o->output && !is_text;
 	if ((!(bit & WRITES_ITSELF) && !is_picture) || (bit & COMMAND_BIT(STAT) && by_task)) {
-		o->answer = o->output;
+		o->look.answer = o->output;
 		o->output = NULL;
 	}
 	const bool is_stdout = o->output ? strcmp(o->output, "-") == 0
 					 : o->folded || !(bit & COMMAND_BIT(FLAMEGRAPH));
-	o->answers_on_stdout = bit & COMMAND_BIT(STAT)     ? by_task || (o->output && is_stdout)
-			       : bit & COMMAND_BIT(RECORD) ? o->output && is_stdout
-			       : bit & COMMAND_BIT(JOB)    ? false
-			       : is_picture                ? is_stdout || o->plot
-							   : is_stdout;
+	o->look.answers_on_stdout = bit & COMMAND_BIT(STAT) ? by_task || (o->output && is_stdout)
+				    : bit & COMMAND_BIT(RECORD) ? o->output && is_stdout
+				    : bit & COMMAND_BIT(JOB)    ? false
+				    : is_picture                ? is_stdout || o->plot
+								: is_stdout;
 }

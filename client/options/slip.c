@@ -86,7 +86,7 @@ static int wrong_short(struct parse *p, const char *cluster)
 
 int options_slip(struct parse *p, int argc, char **argv)
 {
-	/* getopt stops after a whole argument, or in one that has letters left. */
+	/* getopt stops after a whole argument, or inside one with remaining letters. */
 	for (int i = p->stopped - 1; i <= p->stopped; i++) {
 		if (i < 1 || i >= argc || argv[i][0] != '-')
 			continue;

@@ -14,7 +14,7 @@
 #define REPEATS_MAX 100000 /* the spread converges long before */
 #define ONE_IN_MAX 10000   /* the runtime's limit (runtime/select.h) */
 #define KEEP_MAX 4096      /* pins of a store (daemon/store/pin.h) */
-#define LOOKS_MAX 20       /* of a gate; each one more asks for more runs */
+#define LOOKS_MAX 20       /* looks of a gate; each further one needs more runs */
 #define LEVELS_MAX 16      /* of a tree; Intel's deepest has six */
 
 /* Offset of a member of struct options. It compiles only if the member has the type that `pointer`
@@ -34,49 +34,50 @@
 #define TIME(member) {.kind = OPTION_TIME, .field = FIELD(int64_t *, member)}
 #define LIST(list, n) {.kind = OPTION_LIST, LIST_FIELDS(list, n)}
 #define NAMES(list, n, noun) {.kind = OPTION_NAMES, LIST_FIELDS(list, n), .wants = noun}
-/* Kinds of one option: its function in value.c knows the member. OWN_NONE: it has no member. */
+/* Kinds for a single option: its function in value.c knows the member. OWN_NONE: it has no member.
+ * */
 #define OWN(of, member, ...) {.kind = of, .field = offsetof(struct options, member), __VA_ARGS__}
 #define OWN_NONE(of) {.kind = of, .field = OPTION_NO_FIELD}
 
-#define PIDS OWN(OPTION_PIDS, pid)
-#define INTERVAL OWN(OPTION_INTERVAL, interval_ms)
-#define METRICS NAMES(metric, n_metrics, "metrics or groups, such as 'ipc,TopdownL1'")
+#define PIDS OWN(OPTION_PIDS, target.pid)
+#define INTERVAL OWN(OPTION_INTERVAL, sampling.interval_ms)
+#define METRICS NAMES(sampling.metric, sampling.n_metrics, "metrics or groups, such as 'ipc,TopdownL1'")
 
 const struct option_row option_rows[] = {
-	{R|H|F|S|W|X, "all", 'a', NULL, FLAG(all), "measure the whole system"},
-	{O,       "all", 'a', NULL, FLAG(all), "with --from counters: measure the whole system"},
-	{L,       "all", 'a', NULL, FLAG(all), "also show events that do not count here, and why"},
+	{R|H|F|S|W|X, "all", 'a', NULL, FLAG(target.all), "measure the whole system"},
+	{O,       "all", 'a', NULL, FLAG(target.all), "with --from counters: measure the whole system"},
+	{L,       "all", 'a', NULL, FLAG(target.all), "also show events that do not count here, and why"},
 	{R|S|W,   "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start"},
 	{H|F|X,   "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start; with -i or --since: show only these"},
 	{O,       "pid", 'p', "N[,N]", PIDS, "only these processes; with --from counters: measure these and what they start"},
 	{B|P,     "pid", 'p', "N[,N]", PIDS, "only these processes"},
 	{T,       "pid", 'p', "N[,N]", PIDS, "only these processes and what they start"},
-	{R|H|F|S|T|W|X, "for", 0, "TIME", DURATION(for_ns), "stop after this time: 10s, 500ms, 2m"},
-	{R|S,     "event", 'e', "EVENT", LIST(event, n_events), "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
+	{R|H|F|S|T|W|X, "for", 0, "TIME", DURATION(target.for_ns), "stop after this time: 10s, 500ms, 2m"},
+	{R|S,     "event", 'e', "EVENT", LIST(sampling.event, sampling.n_events), "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
 	{S,       "per-hart", 0, NULL, FLAG(per_hart), "show the counts of each hart separately"},
 	{S,       "per-process", 0, NULL, FLAG(per_process), "show metrics for each process, counted along with its samples"},
-	{O,       "per-process", 0, NULL, FLAG(per_process), "with --from counters: one row and one point of the plot per process"},
+	{O,       "per-process", 0, NULL, FLAG(per_process), "with --from counters: show one row, and one point in the plot, per process"},
 	{S,       "per-cgroup", 0, NULL, FLAG(per_cgroup), "show metrics for each control group, counted along with its samples"},
 	{S,       "metrics", 'M', "NAME[,NAME]", METRICS, "count the events of these metrics, or groups of metrics, and print their values"},
 	{H,       "metrics", 'M', "NAME[,NAME]", METRICS, "show these metrics, or groups of metrics, for each row; their events are counted along with the samples, in a recording by its -M"},
 	{R,       "metrics", 'M', "NAME[,NAME]", METRICS, "count the events of these metrics, or groups of metrics, along with the samples: for hotspots -i, diff and topdown -i"},
 	{W,       "level", 'l', "LEVEL", NUMBER(levels, 1, LEVELS_MAX), "show this many levels of the tree (default: as many as can be counted at once)"},
 	{C|G,     "metrics", 'M', "NAME[,NAME]", METRICS, "also show how these metrics, or groups of metrics, changed in each row, if the recordings counted their events"},
-	{W,       "metrics", 'M', "NAME", METRICS, "the tree below this metric, or whose first level is this group (default: TopdownL1)"},
+	{W,       "metrics", 'M', "NAME", METRICS, "show the tree below this metric, or the tree whose first level is this group (default: TopdownL1)"},
 	{S,       "explain", 0, NULL, FLAG(explain), "also print the plan: which events are counted together, on which counters, and whether they take turns"},
 	{L,       "decode", 0, "RAW", STRING(decode, "a raw code, such as r22"), "print the fields of this raw code, such as r22 or 0x22, and their meaning on this machine's cores"},
 	{W,       "explain", 0, NULL, FLAG(explain), "also print each row's formula, inputs with their counts, passes, error and source"},
-	{H|F|X,   "event", 'e', "EVENT", LIST(event, n_events), "measuring: event to sample, in perf's grammar, may be repeated; reading: the measured event whose counts are shown (default: the sampling event)"},
-	{O,       "for", 0, "TIME", DURATION(for_ns), "stop the measurement after this time: 10s, 500ms, 2m"},
-	{B|P,     "for", 0, "TIME", DURATION(for_ns), "stop CMD's measurement after this time: 10s, 500ms, 2m"},
-	{O,       "freq", 'F', "HZ", NUMBER(hz, 1, HZ_MAX), "samples per second and hart while CMD runs (default: 99; with --from code: 999)"},
-	{P,       "freq", 'F', "HZ", NUMBER(hz, 1, HZ_MAX), "samples per second and hart while CMD runs (default: 99)"},
-	{R|H|F|X, "freq", 'F', "HZ", NUMBER(hz, 1, HZ_MAX), "samples per second and hart (default: 999; with -a: 99)"},
-	{R|H|F|X, "count", 'c', "PERIOD", OWN(OPTION_PERIOD, period), "instead of -F: a sample every PERIOD occurrences of each event of -e (ns of a clock)"},
-	{T,       "freq", 'F', "HZ", NUMBER(hz, 1, HZ_MAX), "samples per second and hart while this runs (default: the daemon's rate for top)"},
-	{R|H|F|T|X, "overhead", 0, "SHARE", SHARE(overhead_ppm), "sample less often where mperf would take more than this share of a hart's time: 5%, 0.5% (default: no limit)"},
-	{R|H|F|P|X, "call-graph", 'g', "KIND", OWN(OPTION_CALL_GRAPH, stack, .words = "fp dwarf none", .optional = true), "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
-	{R|H|F|S|W|X, "user", 'U', NULL, FLAG(user_only), "exclude the kernel"},
+	{H|F|X,   "event", 'e', "EVENT", LIST(sampling.event, sampling.n_events), "measuring: event to sample, in perf's grammar, may be repeated; reading: the measured event whose counts are shown (default: the sampling event)"},
+	{O,       "for", 0, "TIME", DURATION(target.for_ns), "stop the measurement after this time: 10s, 500ms, 2m"},
+	{B|P,     "for", 0, "TIME", DURATION(target.for_ns), "stop CMD's measurement after this time: 10s, 500ms, 2m"},
+	{O,       "freq", 'F', "HZ", NUMBER(sampling.hz, 1, HZ_MAX), "samples per second and hart while CMD runs (default: 99; with --from code: 999)"},
+	{P,       "freq", 'F', "HZ", NUMBER(sampling.hz, 1, HZ_MAX), "samples per second and hart while CMD runs (default: 99)"},
+	{R|H|F|X, "freq", 'F', "HZ", NUMBER(sampling.hz, 1, HZ_MAX), "samples per second and hart (default: 999; with -a: 99)"},
+	{R|H|F|X, "count", 'c', "PERIOD", OWN(OPTION_PERIOD, sampling.period), "instead of -F: a sample every PERIOD occurrences of each event of -e (ns of a clock)"},
+	{T,       "freq", 'F', "HZ", NUMBER(sampling.hz, 1, HZ_MAX), "samples per second and hart while this runs (default: the daemon's rate for top)"},
+	{R|H|F|T|X, "overhead", 0, "SHARE", SHARE(sampling.overhead_ppm), "sample less often where mperf would take more than this share of a hart's time: 5%, 0.5% (default: no limit)"},
+	{R|H|F|P|X, "call-graph", 'g', "KIND", OWN(OPTION_CALL_GRAPH, sampling.stack, .words = "fp dwarf none", .optional = true), "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
+	{R|H|F|S|W|X, "user", 'U', NULL, FLAG(sampling.user_only), "exclude the kernel"},
 	{R,       "output", 'o', "FILE", STRING(output, "the name of a file"), "file to write (default: mperf.mprf); - is stdout"},
 	{E,       "output", 'o', "FILE", STRING(output, "the name of a file"), "get: file to write (default: mperf.mprf)"},
 	{E,       "force", 'f', NULL, FLAG(force), "get: overwrite a file that is not a recording"},
@@ -95,7 +96,7 @@ const struct option_row option_rows[] = {
 	{S,       "interval", 'I', "TIME", INTERVAL, "print the counts every TIME: 500ms, 2s; a number alone is in milliseconds"},
 	{T,       "interval", 'I', "TIME", INTERVAL, "time between frames, 100ms to 60s (default: 1s); a number alone is in milliseconds"},
 	{T|O|W,   NULL, 'd', "TIME", INTERVAL, "as -I, but a number alone is in seconds"},
-	{O,       "live", 0, NULL, FLAG(live), "keep showing what running programs, or CMD, reached since the last frame"},
+	{O,       "live", 0, NULL, FLAG(live), "keep showing the rates that running programs, or CMD, reached since the last frame"},
 	{O|W,     "interval", 'I', "TIME", INTERVAL, "with --live: time between frames, 1s to 60s (default: 1s); a number alone is in milliseconds"},
 	{B,       "live", 0, NULL, FLAG(live), "keep drawing the bandwidth of running programs, or CMD, over the last minute, or the last sixty intervals of -I"},
 	{W,       "live", 0, NULL, FLAG(live), "keep showing the tree for the time since the last frame"},
@@ -104,24 +105,24 @@ const struct option_row option_rows[] = {
 	{T,       "batch", 'b', NULL, FLAG(batch), "print frames as text, even on a terminal"},
 	{H|F|D|X, "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording"},
 	{W,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "show what this recording counted"},
-	{O,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording, or the file that a program wrote for MPERF_OUTPUT; of two, draw how loops moved from the first to the second"},
+	{O,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording, or the file that a program wrote for MPERF_OUTPUT; given two, draw how loops moved from the first to the second"},
 	{B|P,     "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording, or the file that a program wrote for MPERF_OUTPUT"},
 	{M,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "show the roofs in this file, as --json wrote it"},
 	{M,       "quick", 0, NULL, FLAG(quick), "measure: only the most important roofs, in 10 s"},
-	{M,       "for", 0, "TIME", DURATION(for_ns), "measure: at most for this time, 1s to 1h (default: 1m)"},
+	{M,       "for", 0, "TIME", DURATION(target.for_ns), "measure: at most for this time, 1s to 1h (default: 1m)"},
 	{H,       "by", 0, "WHAT", WORD(by, "function module process thread cgroup job line hart address"), "function (default), module, process, thread, cgroup, job, line, hart, address"},
 	{O,       "by", 0, "WHAT", WORD(by, "loop function region thread"), "loop (default), function, region, thread"},
 	{P,       "by", 0, "WHAT", WORD(by, "region thread place wait loop function"), "region (default), thread, place, wait, loop, function"},
 	{O,       "ops", 0, "KIND", WORD(ops, "fp int sp dp"), "operations to count: fp (default), int, sp, dp"},
-	{O,       "from", 0, "SOURCE", WORD(from, "counts code counters"), "source of the figures, which are reported by loops of programs, read from machine code that samples fell on, or counted by the hardware for any program: counts (default), code, counters"},
+	{O,       "from", 0, "SOURCE", WORD(from, "counts code counters"), "source of the figures: counts (default; reported by instrumented programs), code (estimated from samples and machine code), counters (counted by the hardware, for any program)"},
 	{O,       "symfs", 0, "DIR", STRING(symfs, NULL), "with --from code: look for programs and libraries in DIR, by their path there or by name"},
-	{O,       "vector-bits", 0, "N", NUMBER(vector_bits, CODE_VECTOR_BITS_LEAST, CODE_VECTOR_BITS_MOST_RVV), "with --from code: bits of a vector register of SVE or RVV where the samples were taken"},
+	{O,       "vector-bits", 0, "N", NUMBER(vector_bits, CODE_VECTOR_BITS_LEAST, CODE_VECTOR_BITS_MOST_RVV), "with --from code: width in bits of the SVE or RVV vector registers of the machine that was sampled"},
 	{O,       "inclusive", 0, NULL, FLAG(inclusive), "include inner loops in the figures of each loop"},
-	{O,       "columns", 0, "NAME[,NAME]", NAMES(column, n_columns, "columns as in --csv, such as 'time_ns,gops', or all"), "columns of the table, by their names in --csv; all: every one (default: share, rates, operations per byte, error)"},
+	{O,       "columns", 0, "NAME[,NAME]", NAMES(look.column, look.n_columns, "columns as in --csv, such as 'time_ns,gops', or all"), "columns of the table, by their names in --csv; all: every one (default: share, rates, operations per byte, error)"},
 	{O,       "notes", 0, NULL, FLAG(notes), "print all notes on the figures, and what the columns mean"},
 	{O,       "loops", 0, "GLOB[,GLOB]", NAMES(glob, n_globs, "functions, such as 'spmv*,bfs'"), "from now on count only functions with these names, and their loops (the program must be built with mode=clone)"},
 	{O,       "sample", 0, "N", NUMBER(one_in, 0, ONE_IN_MAX), "count 1 in N entries of the functions of --loops, or of all (1: each; 0: none)"},
-	{O,       "two-phase", 0, NULL, FLAG(two_phase), "run CMD three times: for time only, counting, and for time again, which gives the errors; refuse loops that ran differently"},
+	{O,       "two-phase", 0, NULL, FLAG(two_phase), "run CMD three times: for times, with counting, and for times again to estimate errors; leave out loops that ran differently"},
 	{B,       "interval", 'I', "TIME", INTERVAL, "split time into intervals of TIME, 100ms to 1h; a number alone is in milliseconds"},
 	{B,       "every", 0, "TIME", INTERVAL, "as --interval"},
 	{C|G,     "by", 0, "WHAT", WORD(by, "function module process cgroup line loop"), "function (default), module, process, cgroup, line, loop"},
@@ -134,36 +135,36 @@ const struct option_row option_rows[] = {
 	{G,       "looks", 0, "N", NUMBER(looks, 1, LOOKS_MAX), "how many times you look, with more runs each time, before the decision (default: 2)"},
 	{C|G,     "any-order", 0, NULL, FLAG(any_order), "decide even if the sides did not run in turns"},
 	{C,       "side-by-side", 0, NULL, FLAG(side_by_side), "show both sides beside each other and test nothing, as between two machines"},
-	{C|G,     "markdown", 0, NULL, FLAG(markdown), "answer in Markdown"},
+	{C|G,     "markdown", 0, NULL, FLAG(look.markdown), "answer in Markdown"},
 	{G,       "junit", 0, "FILE", STRING(junit, "the name of a file"), "also write JUnit's XML to FILE"},
 	{C|G,     "pid", 'p', "N[,N]", PIDS, "only these processes"},
 	{T,       "by", 0, "WHAT", WORD(by, "function module process thread cgroup job"), "function (default), module, process, thread, cgroup, job"},
-	{H|F|T|O|B|P|C|G|X, "comm", 0, "NAME", LIST(comm, n_comms), "only processes of this name; may be repeated"},
-	{H|F|T|C|G|X, "cgroup", 0, "PATH", LIST(cgroup, n_cgroups), "only this cgroup, or all below it if the path ends in /; may be repeated"},
-	{H|F|T|C|G|O|B|P|X, "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, label), "only jobs with this label, whose value may have * and ?; may be repeated"},
-	{R,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, label), "a label that all processes have in the recording; may be repeated"},
-	{J,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, label), "run, start: a label of the job; may be repeated"},
+	{H|F|T|O|B|P|C|G|X, "comm", 0, "NAME", LIST(narrowing.comm, narrowing.n_comms), "only processes of this name; may be repeated"},
+	{H|F|T|C|G|X, "cgroup", 0, "PATH", LIST(narrowing.cgroup, narrowing.n_cgroups), "only this cgroup, or all below it if the path ends in /; may be repeated"},
+	{H|F|T|C|G|O|B|P|X, "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "only jobs with this label, whose value may have * and ?; may be repeated"},
+	{R,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "a label that all processes have in the recording; may be repeated"},
+	{J,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "run, start: a label of the job; may be repeated"},
 	{J,       "pin", 0, "SELECTION", STRING(pin, NULL, .optional = true), "run: keep the job's samples beyond keep-windows; with --keep, SELECTION says of which jobs (default: this one)"},
 	{J,       "keep", 0, "N", NUMBER(keep, 1, KEEP_MAX), "pin, run --pin: keep the latest N jobs of the selection, and unpin earlier ones (default: keep all until job unpin)"},
 	{J,       "pid", 'p', "N", PIDS, "start, end: this process (default: the one that runs mperfctl)"},
-	{H|F|T|C|G|X, "cpu", 0, "LIST", OWN(OPTION_CPUS, cpu), "only these harts: 0-3,7"},
-	{H|F|O|B|P|X, "since", 0, "TIME", TIME(since_ns), "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m, \"2 weeks ago\"; without -i, from the service's store"},
-	{H|F|O|B|P|X, "until", 0, "TIME", TIME(until_ns), "only until this time, in the same form"},
+	{H|F|T|C|G|X, "cpu", 0, "LIST", OWN(OPTION_CPUS, target.cpu), "only these harts: 0-3,7"},
+	{H|F|O|B|P|X, "since", 0, "TIME", TIME(narrowing.since_ns), "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m, \"2 weeks ago\"; without -i, from the service's store"},
+	{H|F|O|B|P|X, "until", 0, "TIME", TIME(narrowing.until_ns), "only until this time, in the same form"},
 	{H|O|P|C|G, "limit", 'n', "N", NUMBER(limit, 0, UINT32_MAX), "at most N rows (default: 30; 0: all)"},
-	{W,       "since", 0, "TIME", TIME(since_ns), "show what the service counted from this time on (topdown-groups in mperf.conf): -1h, 10:30, yesterday"},
-	{W,       "until", 0, "TIME", TIME(until_ns), "only until this time, in the same form"},
-	{W,       "cpu", 0, "LIST", OWN(OPTION_CPUS, cpu), "with -i or --since: only these harts: 0-3,7"},
+	{W,       "since", 0, "TIME", TIME(narrowing.since_ns), "show what the service counted from this time on (topdown-groups in mperf.conf): -1h, 10:30, yesterday"},
+	{W,       "until", 0, "TIME", TIME(narrowing.until_ns), "only until this time, in the same form"},
+	{W,       "cpu", 0, "LIST", OWN(OPTION_CPUS, target.cpu), "with -i or --since: only these harts: 0-3,7"},
 	{B,       "limit", 'n', "N", NUMBER(limit, 0, UINT32_MAX), "at most N rows (default: all)"},
 	{T,       "limit", 0, "N", NUMBER(limit, 0, UINT32_MAX), "rows per frame (default: 30 as text, 200 on a screen, to scroll)"},
 	{H|C|G,   "inlined", 0, NULL, FLAG(inlined), "show inlined functions separately"},
 	{F,       "diff", 0, "FILE", STRING(earlier, "the name of a recording"), "colour boxes by how their share differs from that in this recording"},
 	{F,       "folded", 0, NULL, FLAG(folded), "write folded stacks for other tools, to stdout unless -o"},
 	{F|O,     "title", 0, "TEXT", STRING(title, NULL), "the page's title"},
-	{H|S|L|D|U|K|O|B|P|M|W|C|G|J|E, "json", 0, NULL, FLAG(json), "answer in JSON"},
-	{O|B|P,   "csv", 0, NULL, FLAG(csv), "answer as comma-separated values, all columns"},
-	{T,       "json", 0, NULL, FLAG(json), "print each frame as one line of JSON"},
-	{H|L|T|U|K|O|B|P|W|C|G|J|E, "raw", 0, NULL, FLAG(raw), "plain numbers without units, separated by tabs"},
-	{H|L|D|T|U|K|O|B|P|W|C|G|J|E, "no-color", 0, NULL, FLAG(no_color), "no colours (same as setting NO_COLOR)"},
+	{H|S|L|D|U|K|O|B|P|M|W|C|G|J|E, "json", 0, NULL, FLAG(look.json), "answer in JSON"},
+	{O|B|P,   "csv", 0, NULL, FLAG(look.csv), "answer as comma-separated values, all columns"},
+	{T,       "json", 0, NULL, FLAG(look.json), "print each frame as one line of JSON"},
+	{H|L|T|U|K|O|B|P|W|C|G|J|E, "raw", 0, NULL, FLAG(look.raw), "plain numbers without units, separated by tabs"},
+	{H|L|D|T|U|K|O|B|P|W|C|G|J|E, "no-color", 0, NULL, FLAG(look.no_color), "no colours (same as setting NO_COLOR)"},
 	{S,       NULL, 'x', "SEPARATOR", STRING(separator, "a separator, such as ,"), "print fields with this between them, as perf stat -x does"},
 	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|E, "quiet", 'q', NULL, OWN_NONE(OPTION_QUIET), "print no notes on stderr, only errors"},
 	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|E, "help", 'h', NULL, OWN_NONE(OPTION_HELP), "show this help"},
@@ -258,9 +259,9 @@ const struct command_text *command_text(int command)
 	};
 	static const struct command_text parallel = {
 		.arguments = "[-i FILE | --pid N[,N] | -- CMD...]",
-		.says = "Show the parallel regions of OpenMP programs that run with LLVM's runtime "
-			"and libmperf-ompt.so, which CMD is given: the time of their threads, how "
-			"evenly they work, and what they wait for. Without -i and CMD, the "
+		.says = "Show the parallel regions of OpenMP programs: the time of their threads, "
+			"how evenly they work, and what they wait for. It needs LLVM's runtime and "
+			"libmperf-ompt.so, which CMD is given. Without -i and CMD, the "
 			"service's store is read (the last hour unless --since).",
 		.examples = "Examples:\n"
 			    "  mperfctl parallel -- ./program\n"
@@ -281,8 +282,8 @@ const struct command_text *command_text(int command)
 	static const struct command_text topdown = {
 		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
 		.says = "Show what share of the machine's slots did useful work, and what the "
-			"others were lost to, as a tree of the core's own metrics, with the worst "
-			"path marked and what to look at next.",
+			"others were lost to, as a tree of the core's own metrics. The worst path "
+			"is marked, with what to look at next.",
 		.examples = "Examples:\n"
 			    "  mperfctl topdown -- ./program\n"
 			    "  mperfctl topdown -l 1 --explain -a --for 10s\n"
@@ -332,9 +333,9 @@ const struct command_text *command_text(int command)
 	};
 	static const struct command_text roofs = {
 		.arguments = "[measure]",
-		.says = "Show what this machine can do at most: operations per second by precision "
-			"and vector unit, and bytes per second by level of memory. `measure` "
-			"measures them first, on all harts, and keeps them in your state folder.",
+		.says = "Show the limits of this machine: operations per second by precision and "
+			"vector unit, and bytes per second by level of memory. `measure` measures "
+			"them first, on all harts, and keeps them in your state folder.",
 		.examples = "Examples:\n"
 			    "  mperfctl roofs measure\n"
 			    "  mperfctl roofs measure --quick --json > roofs.json\n"
@@ -344,8 +345,9 @@ const struct command_text *command_text(int command)
 		.arguments =
 			"[run NAME -- CMD... | start NAME | end | pin SELECTION | unpin SELECTION "
 			"| list]",
-		.says = "Give labels to a command, or with start to all that a shell starts from "
-			"then on, so that samples can be asked for by job. pin keeps the samples "
+		.says = "Give labels to a command, or with start to everything that a shell starts "
+			"from then on, so that you can select samples by job. pin keeps the "
+			"samples "
 			"of "
 			"jobs in full beyond keep-windows. SELECTION is a job's name, or "
 			"KEY=VALUE[,KEY=VALUE...][,last=N]. Without arguments, list the jobs that "

@@ -12,7 +12,7 @@
 /* Commands as bits: 1 << Mperf__Request__BodyCase. */
 #define COMMAND_BIT(id) (1u << MPERF__REQUEST__BODY_##id)
 
-/* How a value is stored (value.c): first kinds of many options, then those of one. */
+/* How a value is stored (value.c): first kinds for many options, then kinds for a single option. */
 enum option_kind {
 	OPTION_FLAG,     /* bool: true */
 	OPTION_STRING,   /* char *, borrowed */
@@ -42,8 +42,7 @@ struct option_store {
 	size_t field;         /* offset of the member; OPTION_NO_FIELD: none */
 	size_t count;         /* of a list: offset of its length */
 	uint32_t least, most; /* of a number */
-	const char
-		*words; /* all possible values, separated by spaces; NULL: not known beforehand */
+	const char *words; /* all possible values, separated by spaces; NULL: they are not fixed */
 	const char *wants; /* noun for the error if the value is empty; NULL: it may be empty */
 	bool optional;
 };

@@ -182,9 +182,9 @@ static int take_pid(struct parse *p, const char *part)
 	uint64_t pid;
 	if (!number(part, INT32_MAX, &pid) || pid == 0)
 		return options_wrong(p, "--pid takes process ids, not '%s'", part);
-	if (p->o->n_pids == OPTIONS_LIST_MAX)
+	if (p->o->target.n_pids == OPTIONS_LIST_MAX)
 		return options_wrong(p, "--pid takes at most %d processes", OPTIONS_LIST_MAX);
-	p->o->pid[p->o->n_pids++] = (int32_t)pid;
+	p->o->target.pid[p->o->target.n_pids++] = (int32_t)pid;
 	return 0;
 }
 
@@ -208,9 +208,9 @@ static int take_range(struct parse *p, const char *part)
 		return options_wrong(p, "--cpu takes a list like 0-3,7 of harts below %d, not '%s'",
 			OPTIONS_CPUS_MAX, part);
 	for (; first <= last; first++) {
-		if (p->o->n_cpus == OPTIONS_CPUS_MAX)
+		if (p->o->target.n_cpus == OPTIONS_CPUS_MAX)
 			return options_wrong(p, "--cpu names more than %d harts", OPTIONS_CPUS_MAX);
-		p->o->cpu[p->o->n_cpus++] = (uint32_t)first;
+		p->o->target.cpu[p->o->target.n_cpus++] = (uint32_t)first;
 	}
 	return 0;
 }
@@ -224,7 +224,7 @@ static int take_cpus(struct parse *p, const struct option_row *row, char *arg)
 static int take_period(struct parse *p, const struct option_row *row, char *arg)
 {
 	(void)row;
-	if (!number(arg, INT64_MAX, &p->o->period) || p->o->period == 0)
+	if (!number(arg, INT64_MAX, &p->o->sampling.period) || p->o->sampling.period == 0)
 		return options_wrong(p,
 			"%s takes a number of occurrences, such as 100000, not '%.100s'", p->typed,
 			arg);
@@ -256,7 +256,7 @@ static int take_interval(struct parse *p, const struct option_row *row, char *ar
 		return options_wrong(p,
 			"%s takes a time from %s, such as 500ms or 2s, not '%.100s'", p->typed,
 			ranges[i].says, arg);
-	p->o->interval_ms = (uint32_t)(ns / NS_PER_MS);
+	p->o->sampling.interval_ms = (uint32_t)(ns / NS_PER_MS);
 	return 0;
 }
 
@@ -293,7 +293,7 @@ static int take_call_graph(struct parse *p, const struct option_row *row, char *
 
 	if (!arg && state->next < state->argc && stack_kind(state->argv[state->next], &kind))
 		arg = state->argv[state->next++];
-	/* record -g dwrf -- CMD: the word is no command, which -- would follow */
+	/* record -g dwrf -- CMD: the word is not a command, since -- follows */
 	if (!arg && state->next + 1 < state->argc && state->argv[state->next][0] != '-' &&
 		strcmp(state->argv[state->next + 1], "--") == 0)
 		arg = state->argv[state->next];
@@ -306,9 +306,9 @@ static int take_call_graph(struct parse *p, const struct option_row *row, char *
 		return options_wrong(p,
 			"%s dwarf,BYTES takes a multiple of 8 up to 65528, not '%.100s'", p->typed,
 			comma + 1);
-	p->o->stack = kind;
-	p->o->stack_given = arg != NULL;
-	p->o->stack_bytes = (uint32_t)bytes;
+	p->o->sampling.stack = kind;
+	p->o->sampling.stack_given = arg != NULL;
+	p->o->sampling.stack_bytes = (uint32_t)bytes;
 	return 0;
 }
 
@@ -319,10 +319,10 @@ static int take_label(struct parse *p, const struct option_row *row, char *arg)
 	struct label_fault fault;
 	if (label_parse(arg, &label, &fault) != 0)
 		return options_wrong(p, "%s", fault.text);
-	for (size_t i = 0; p->o->gives_labels && i < p->o->n_labels; i++)
-		if (strncmp(p->o->label[i], arg, strlen(label.key) + 1) == 0)
+	for (size_t i = 0; p->o->narrowing.gives_labels && i < p->o->narrowing.n_labels; i++)
+		if (strncmp(p->o->narrowing.label[i], arg, strlen(label.key) + 1) == 0)
 			return options_wrong(p, "label '%s' is given twice", label.key);
-	return options_push(p, p->o->label, &p->o->n_labels, arg);
+	return options_push(p, p->o->narrowing.label, &p->o->narrowing.n_labels, arg);
 }
 
 /* roofline takes two inputs; of other commands the last -i counts. */

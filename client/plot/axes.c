@@ -27,7 +27,7 @@ void plot_axes_fit(struct plot_axes *a, const struct plot *p, const struct plot_
 	for (size_t i = 0; i < p->n_dots; i++) {
 		if (!plot_dot_is_drawn(&p->dot[i]))
 			continue;
-		plot_axis_include(&new.x, p->dot[i].ops_per_byte); /* what has a place */
+		plot_axis_include(&new.x, p->dot[i].ops_per_byte); /* if it can be drawn */
 		plot_axis_include(&new.x, p->dot[i].ops_per_dram_byte);
 		plot_axis_include(&new.y, p->dot[i].gops);
 	}

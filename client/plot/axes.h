@@ -10,8 +10,8 @@ struct plot_axes {
 	struct plot_axis x, y;
 };
 
-/* Make room for all loops and roofs. Ranges that were chosen before only grow, so a plot that is
- * drawn again and again does not jump. */
+/* Make room for all loops and roofs. Earlier ranges only grow, so a plot that is redrawn does not
+ * jump. */
 void plot_axes_fit(struct plot_axes *a, const struct plot *p, const struct plot_sets *sets);
 
 /* The line of a roof on the plot, in shares of both axes: from the left or lower edge to the

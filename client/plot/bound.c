@@ -174,13 +174,6 @@ void plot_sets_make(const struct plot *p, struct plot_sets *ret_sets)
 
 /* --- bounds ----------------------------------------------------------------------------------- */
 
-double plot_set_allows(const struct plot_set *s, double ops_per_byte)
-{
-	if (!(s->gops > 0) || !(s->fastest > 0))
-		return -1;
-	return fmin(s->gops, s->fastest * ops_per_byte);
-}
-
 bool plot_set_zones(const struct plot_set *s, double *ret_memory, double *ret_compute)
 {
 	if (!(s->gops > 0) || !(s->fastest > 0))
@@ -198,9 +191,9 @@ bool plot_set_dram_bend(const struct plot_set *s, double *ret_bend)
 	return true;
 }
 
-/* Near a roof: at least half of it. Below, a loop would spend less than half of its time at the roof, and
- * more on something else, which a higher roof would not shorten. Both rates are measured, so a tenth
- * above a level's roof is still that roof, and no longer the next one's. */
+/* Near a roof: at least half of it. Below that, a loop would spend less than half of its time at
+ * the roof, and more on something else, which a higher roof would not shorten. Both rates are
+ * measured, so up to a tenth above a level's roof still counts as that roof. */
 #define NEAR_LEAST 0.5
 #define NEAR_MOST 1.1
 
@@ -223,7 +216,7 @@ static bool is_bound(const struct plot_dot *d, const struct plot_set *s, enum pl
 	       (zone != PLOT_BOUND_MEMORY && is_near(d->gops, s->peak, s->n_peaks));
 }
 
-/* Bytes from memory: caches say nothing of them. */
+/* For bytes from memory, roofs of caches do not matter. */
 static void bind_dram(struct plot_dot *d, const struct plot_set *s)
 {
 	double bend;
@@ -237,15 +230,16 @@ static void bind_dram(struct plot_dot *d, const struct plot_set *s)
 			d->ops_per_dram_byte < bend ? PLOT_BOUND_MEMORY : PLOT_BOUND_COMPUTE;
 }
 
-/* Without an operation of this kind, others may take the time: then bandwidth is all there is to
- * say. */
+/* A loop without operations of this kind may spend its time on others, so only its bandwidth says
+ * something. */
 static void bind(struct plot_dot *d, const struct plot_set *s)
 {
 	double memory, compute;
 	d->bound = PLOT_BOUND_UNKNOWN;
 	d->of_roof = -1;
 	bool is_asked =
-		d->gbytes >= 0 || plot_dot_has_place(d); /* else only by bytes from memory */
+		d->gbytes >= 0 || plot_dot_has_place(d); /* otherwise it is drawn only by bytes from
+							  * memory */
 	if (!s || !is_asked || !plot_set_zones(s, &memory, &compute))
 		return;
 	if (d->gops > 0 || d->gbytes > 0)

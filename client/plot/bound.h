@@ -23,21 +23,17 @@ struct plot_set {
 struct plot_sets {
 	struct plot_set set[PLOT_SETS_MAX];
 	size_t n;
-	size_t shown; /* the one drawn first; most loops are of its precision */
+	size_t shown; /* the set drawn first; most loops have its precision */
 };
 
 /* Sort a plot's roofs into sets; borrows from the plot. */
 void plot_sets_make(const struct plot *p, struct plot_sets *ret_sets);
 
-/* The rate that a hart could reach at this intensity, in operations per ns. Negative: not known. */
-double plot_set_allows(const struct plot_set *s, double ops_per_byte);
-
 /* The intensity below which the fastest memory bounds, and above which not even the slowest does.
  * False: not known. */
 bool plot_set_zones(const struct plot_set *s, double *ret_memory, double *ret_compute);
 
-/* The intensity at which the memory's own roof meets the peak: of bytes that came from memory. False: not
- * known. */
+/* The intensity, by bytes from memory, at which the DRAM roof meets the peak. False: not known. */
 bool plot_set_dram_bend(const struct plot_set *s, double *ret_bend);
 
 /* Fill in what bounds each dot, by the shown kind of hart and the dot's own precision. */

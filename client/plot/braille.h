@@ -19,7 +19,7 @@ struct braille {
 int braille_new(size_t columns, size_t rows, struct braille *ret_canvas);
 void braille_clear(struct braille *b);
 
-/* Set a dot, counted from the top left; outside the canvas it is ignored. */
+/* Set a dot, counted from the top left; outside the canvas it is ignored. Exported for tests. */
 void braille_set(struct braille *b, long x, long y);
 
 /* A straight line between two points, in dots: `on` dots drawn, then `off` left out, and so on;

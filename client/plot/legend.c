@@ -7,7 +7,7 @@
 #include "client/show/escape.h"
 #include "proto/base/memory.h"
 
-#define WIDE 0.1 /* of a roof: an interval that is worth a word */
+#define WIDE 0.1 /* an interval of this share of its roof is mentioned */
 
 static const char *unit_of(const struct plot *p, const struct plot_roof *roof)
 {
@@ -107,8 +107,7 @@ static void write_dram(const struct plot *p, bool brief, FILE *f)
 		"them. ",
 		joined ? ", joined to the bytes asked for" : "");
 	if (!brief)
-		fputs("They are lines that missed the last cache: write-backs are not among them. ",
-			f);
+		fputs("They count lines that missed the last cache, without write-backs. ", f);
 }
 
 static void write_all(const struct plot *p, const struct plot_sets *sets,
@@ -131,7 +130,8 @@ static void write_all(const struct plot *p, const struct plot_sets *sets,
 	for (size_t i = 0; i < p->n_dots; i++)
 		n_without += !plot_dot_is_drawn(&p->dot[i]);
 	if (n_without > 0 && !look->brief)
-		fprintf(f, "Without operations, bytes or a measured time, and so not drawn: %zu. ",
+		fprintf(f,
+			"Not drawn, since they have no operations, bytes or measured time: %zu. ",
 			n_without);
 	if (look->with_provenance && p->provenance)
 		fputs(p->provenance, f);

@@ -21,7 +21,7 @@ void plot_roof_interval(
 /* "One hart, double precision", with the kind of hart if it has a name. */
 void plot_set_text(const struct plot_set *s, char ret_text[static PLOT_ROOF_BYTES]);
 
-/* Has any dot a place by bytes from memory? *ret_joined: and one by the bytes that it asks for. */
+/* Is any dot drawn by bytes from memory? *ret_joined: and also by requested bytes. */
 bool plot_has_dram(const struct plot *p, bool *ret_joined);
 
 struct plot_legend_look {
@@ -30,8 +30,8 @@ struct plot_legend_look {
 	bool brief; /* without a list of roofs, whose names are in the plot */
 };
 
-/* All in sentences, broken into lines, each ended by a newline; sets may be empty. Returns how many
- * lines. */
+/* Write the legend as sentences, broken into lines that each end with a newline; sets may be empty.
+ * Returns the number of lines. */
 size_t plot_legend_write(const struct plot *p, const struct plot_sets *sets,
 	const struct plot_legend_look *look, FILE *f);
 

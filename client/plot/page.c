@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/plot/legend.h"
-#include "client/plot/svg.h"
+#include "client/plot/svg_private.h"
 #include "client/show/escape.h"
 #include "client/show/page.h"
 #include "proto/syntax/unit.h"
@@ -44,7 +44,7 @@ static void write_unit(Mperf__Unit unit, double n, FILE *out)
 	write_text(text, " class=\"n\"", out);
 }
 
-/* The loop that this one was in the run before; NULL: none. */
+/* The same loop in the first run; NULL: none. */
 static const struct plot_dot *before(const struct plot *p, size_t dot)
 {
 	for (size_t i = 0; i < p->n_dots && p->dot[i].run < p->dot[dot].run; i++)
@@ -71,7 +71,7 @@ static bool has_dram(const struct plot *p)
 	return plot_has_dram(p, &joined);
 }
 
-/* Cells of bytes from memory. */
+/* Cells for bytes from memory. */
 static void write_dram(const struct plot *p, const struct plot_dot *d, FILE *out)
 {
 	bool known = plot_dot_has_dram_place(d);
@@ -85,7 +85,7 @@ static void write_dram(const struct plot *p, const struct plot_dot *d, FILE *out
 	write_bound(d->dram_bound, out);
 }
 
-/* Cells of the bytes that it asks for. */
+/* Cells for requested bytes. */
 static void write_asked(const struct plot *p, const struct plot_dot *d, FILE *out)
 {
 	if (p->dram_only)
@@ -142,7 +142,7 @@ static void write_loops(const struct plot *p, FILE *out)
 			write_row(p, i, n, out);
 	fputs("</tbody>\n</table>\n", out);
 	if (n > PLOT_PAGE_ROWS_MAX)
-		fprintf(out, "<p>%zu more are in the picture, and not in this table.</p>\n",
+		fprintf(out, "<p>%zu more are in the picture but not in this table.</p>\n",
 			n - PLOT_PAGE_ROWS_MAX);
 }
 
@@ -192,7 +192,7 @@ static void write_roofs(const struct page *page, FILE *out)
 
 /* --- the page --------------------------------------------------------------------------------- */
 
-/* Words between the drawing and the tables, in one paragraph. */
+/* The paragraph between the drawing and the tables. */
 static void write_summary(const struct page *page, FILE *out)
 {
 	const struct plot *p = page->plot;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define NEAR 1e-9 /* of a step that rounding errors miss */
+#define NEAR 1e-9 /* tolerance for rounding errors, in steps */
 #define PAD 1.25  /* around the outermost values */
 #define THIN_DECADES_MAX 6
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Values outside have no place: no machine of today is near them, and axes stay readable. */
+/* Values outside are not drawn: no machine of today is near them, and axes stay readable. */
 #define PLOT_VALUE_MIN 1e-9
 #define PLOT_VALUE_MAX 1e9
 
@@ -25,7 +25,7 @@ struct plot_tick {
 /* Is it a number that can be drawn? */
 bool plot_has_place(double value);
 
-/* Make room for a value; ignores what has no place. Returns whether it has one. */
+/* Make room for a value. Returns false, and does nothing, if it cannot be drawn. */
 bool plot_axis_include(struct plot_axis *a, double value);
 
 /* Round the ends outwards, to 1, 2 or 5 times a power of ten, at least `decades` apart. An axis without

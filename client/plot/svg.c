@@ -2,14 +2,13 @@
  *
  * A fixed area between the axes, with room for names right of it.
  */
-#include "client/plot/svg.h"
+#include "client/plot/svg_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/plot/legend.h"
-#include "client/plot/svg_private.h"
 #include "client/show/escape.h"
 #include "proto/base/memory.h"
 
@@ -19,7 +18,7 @@
 #define HEADING 32.0 /* of a plain file */
 #define LEGEND_COLUMNS 150
 #define LEGEND_LINE 15.0
-#define MANY 500 /* dots, whose strokes then are thin */
+#define MANY 500 /* dots; with more of them strokes are thin */
 #define X_LABELS 14
 #define Y_LABELS 12
 

@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/plot/place.h"
+#include "client/plot/labels.h"
 #include "client/plot/svg_private.h"
 #include "client/show/escape.h"
 #include "proto/base/memory.h"
 #include "proto/syntax/unit.h"
 
 #define RADIUS_MIN 2.4
-#define RADIUS_MAX 19.0    /* of all of the time */
-#define RADIUS_OF_NONE 9.0 /* without a share, as all of a program by counters */
+#define RADIUS_MAX 19.0    /* a dot with all of the time */
+#define RADIUS_OF_NONE 9.0 /* a dot without a share, such as a whole program by counters */
 #define LABELS_MAX 40
 #define LABEL_CHARACTERS 34
 #define LABEL_HEIGHT 14.0
@@ -54,7 +54,7 @@ static void write_known(
 	fputs(unit, out);
 }
 
-/* For readers with a mouse, and for those who hear the page: whose it is. */
+/* The tooltip, which screen readers read too: whose dot it is. */
 static void begin_title(const struct svg_drawing *d, const struct plot_dot *dot)
 {
 	fputs("<title>", d->out);
@@ -147,7 +147,7 @@ static void write_dot(const struct svg_drawing *d, const struct plot_dot *dot)
 		dot_y(d, dot), radius_of(dot));
 }
 
-/* A diamond of the dot's size, and the line that joins them, which begins and ends at their edges. */
+/* A diamond of the dot's size, and a line between the edges of both. */
 static void write_dram(const struct svg_drawing *d, const struct plot_dot *dot)
 {
 	double x = dram_x(d, dot), y = dot_y(d, dot), r = radius_of(dot);
@@ -174,22 +174,22 @@ static struct plot_box box_of(const struct svg_drawing *d, const struct plot_dot
 
 /* Keep names off a dot, and off its diamond. */
 static void take_boxes(
-	const struct svg_drawing *d, struct plot_places *places, const struct plot_dot *dot)
+	const struct svg_drawing *d, struct plot_labels *places, const struct plot_dot *dot)
 {
 	struct plot_box box = box_of(d, dot);
-	plot_places_take(places, &box);
+	plot_labels_take(places, &box);
 	box.left = dram_x(d, dot) - radius_of(dot);
 	if (plot_dot_has_place(dot) && plot_dot_has_dram_place(dot))
-		plot_places_take(places, &box);
+		plot_labels_take(places, &box);
 }
 
 /* Write a text beside a dot, if there is room. */
-static bool write_beside(const struct svg_drawing *d, struct plot_places *places,
+static bool write_beside(const struct svg_drawing *d, struct plot_labels *places,
 	const struct plot_dot *dot, const char *text)
 {
 	struct plot_spot spot = {dot_x(d, dot), dot_y(d, dot), radius_of(dot)};
 	struct plot_box box;
-	if (!plot_places_beside(
+	if (!plot_labels_beside(
 		    places, &spot, (double)escape_width(text) * SVG_CHARACTER, LABEL_HEIGHT, &box))
 		return false;
 	fprintf(d->out, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\">", box.left, box.top + 11);
@@ -198,8 +198,8 @@ static bool write_beside(const struct svg_drawing *d, struct plot_places *places
 	return true;
 }
 
-/* Number and name, else the number alone, whose name is in the table. */
-static void write_label(const struct svg_drawing *d, struct plot_places *places,
+/* Write number and name, or the number alone if there is no room; the table has the name. */
+static void write_label(const struct svg_drawing *d, struct plot_labels *places,
 	const struct plot_dot *dot, size_t number)
 {
 	char text[256];
@@ -225,7 +225,7 @@ static int compare_share(const void *a, const void *b)
 static void write_labels(const struct svg_drawing *d, const struct plot_dot *const *order)
 {
 	const struct plot *p = d->plot;
-	struct plot_places places = {
+	struct plot_labels places = {
 		.area = {SVG_AREA_LEFT, d->top, SVG_AREA_WIDTH, SVG_AREA_HEIGHT}};
 	size_t n_before = 0, n = 0;
 	for (size_t i = 0; i < p->n_dots; i++) {

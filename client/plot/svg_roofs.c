@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "client/plot/labels.h"
 #include "client/plot/legend.h"
-#include "client/plot/place.h"
 #include "client/plot/svg_private.h"
 #include "client/show/escape.h"
 
@@ -19,8 +19,8 @@ const char *svg_class(enum plot_bound bound)
 	return classes[bound];
 }
 
-/* From the lower end of the interval to the upper one; around the corner of the area, where one end
- * leaves it below and the other on the left. */
+/* Fill the band between the ends of the interval. It goes around the corner of the area if one end leaves
+ * the area below and the other on the left. */
 static void write_band(
 	const struct svg_drawing *d, const struct plot_set *s, const struct plot_roof *roof)
 {
@@ -53,19 +53,19 @@ static void write_roof_title(const struct svg_drawing *d, const struct plot_roof
 	fputs("</title>", d->out);
 }
 
-/* A name along its line, as far up as there is no other. */
+/* Write a name along its line, at the first place from its lower end where there is no other. */
 static void write_along(const struct svg_drawing *d, const struct plot_line *l, const char *text,
-	struct plot_places *names)
+	struct plot_labels *names)
 {
 	double x0 = svg_x(l->x0), y0 = svg_y(d, l->y0), dx = svg_x(l->x1) - x0,
 	       dy = svg_y(d, l->y1) - y0;
 	double length = hypot(dx, dy), width = (double)escape_width(text) * SVG_CHARACTER;
 	for (double at = 14; at + width < length; at += 20) {
-		/* all lines of memory are parallel: as if the picture were turned */
+		/* lines of memory are parallel, so boxes can be compared as if the picture were turned */
 		double across = y0 - dy / dx * x0;
 		struct plot_box box = {x0 + at * dx / length, across * dx / length - LABEL_HEIGHT,
 			width, LABEL_HEIGHT};
-		if (!plot_places_try(names, &box))
+		if (!plot_labels_try(names, &box))
 			continue;
 		fprintf(d->out,
 			"<text class=\"name\" transform=\"translate(%.1f %.1f) rotate(%.2f)\" "
@@ -77,7 +77,7 @@ static void write_along(const struct svg_drawing *d, const struct plot_line *l, 
 	}
 }
 
-/* Names of peaks stand in the right margin, pushed down where they would overlap. */
+/* Names of peaks are in the right margin, moved down if they would overlap. */
 static void write_beside(
 	const struct svg_drawing *d, const struct plot_line *l, const char *text, double *last)
 {
@@ -100,7 +100,7 @@ static void write_line(const struct svg_drawing *d, const struct plot_line *l, b
 static void write_roofs_of(const struct svg_drawing *d, const struct plot_set *s,
 	const struct plot_roof *const *roof, size_t n)
 {
-	struct plot_places names = {.area = {-1e6, -1e6, 2e6, 2e6}};
+	struct plot_labels names = {.area = {-1e6, -1e6, 2e6, 2e6}};
 	char text[PLOT_ROOF_BYTES];
 	double last = -1e6;
 	for (size_t i = 0; i < n; i++) {
@@ -149,7 +149,7 @@ static void write_zones(const struct svg_drawing *d, const struct plot_set *s)
 	write_zone(d, b, svg_x(1), PLOT_BOUND_COMPUTE, "computing bounds");
 }
 
-/* Write the ends of a set's zones, by which the script shows another set. */
+/* Write the ends of a set's zones, for the script that switches to it. */
 static void write_set(const struct svg_drawing *d, size_t i)
 {
 	const struct plot_set *s = &d->sets->set[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Three layers on one grid of characters: lines in braille, names of roofs where nothing else is written, and loops
- * above all. Of loops in one character, the first row's letter stays: rows come by falling time of their nests.
+ * above all. If several loops share a character, it has the letter of the first, since rows are sorted by falling time.
  */
 #include "client/plot/terminal.h"
 
@@ -47,7 +47,7 @@ struct sheet {
 
 /* --- points and texts ------------------------------------------------------------------------- */
 
-/* In dots of braille, from shares of the axes. */
+/* Shares of the axes, in dots of braille. */
 static double dot_x(const struct sheet *s, double share)
 {
 	return share * (double)(s->columns * BRAILLE_COLUMNS - 1);
@@ -69,7 +69,7 @@ static size_t cell_of(const struct sheet *s, double intensity, double gops)
 	return row * s->columns + column;
 }
 
-/* Write a name where no other text is, nor right beside it. */
+/* Write a name if its place, and the cells next to it, are free of text. */
 static bool put_name(struct sheet *s, long column, long row, const char *name)
 {
 	long n = (long)strlen(name);
@@ -101,7 +101,7 @@ static void draw_roof(struct sheet *s, const struct plot_roof *roof)
 					.off = s->plot->stale || roof->is_theoretical ? 2 : 0});
 }
 
-/* The name of memory above the middle of its line or nearby; of a peak above its right end. */
+/* Write the name of memory above the middle of its line or nearby, that of a peak above its right end. */
 static void name_roof(struct sheet *s, const struct plot_roof *roof)
 {
 	static const double along[] = {0.5, 0.35, 0.65, 0.2, 0.8, 0.05};
@@ -162,7 +162,7 @@ static char letter_at(struct sheet *s, size_t cell, const struct plot_dot *d)
 	return letter;
 }
 
-/* From one (intensity, rate) to another. */
+/* Draw a line from one (intensity, rate) to another. */
 static void draw_way(struct sheet *s, double x0, double y0, double x1, double y1)
 {
 	const struct plot_axes *a = s->axes;
@@ -174,7 +174,7 @@ static void draw_way(struct sheet *s, double x0, double y0, double x1, double y1
 					.off = 1});
 }
 
-/* A mark where no letter is. */
+/* Write a mark, unless there is a letter. */
 static void put_mark(struct sheet *s, size_t cell, char mark, enum plot_bound bound)
 {
 	if (s->text[cell] && s->ink[cell] != INK_ROOF)
@@ -191,15 +191,15 @@ static void draw_before(struct sheet *s, const struct plot_dot *d)
 		draw_way(s, d->ops_per_byte, d->gops, later->ops_per_byte, later->gops);
 }
 
-/* The second place of a loop that has a letter at its first one. */
+/* Mark the second place of a loop, whose letter is at the first. */
 static void draw_dram(struct sheet *s, const struct plot_dot *d)
 {
 	put_mark(s, cell_of(s, d->ops_per_dram_byte, d->gops), LETTER_DRAM, d->dram_bound);
 	draw_way(s, d->ops_per_byte, d->gops, d->ops_per_dram_byte, d->gops);
 }
 
-/* Loops of the last run get letters; those of the run before are small circles, joined to where they
- * are now. */
+/* Loops of the last run get letters; those of the first run are small circles, joined to their new
+ * places. */
 static void draw_dots(struct sheet *s, char *mark)
 {
 	const struct plot *p = s->plot;

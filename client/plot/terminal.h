@@ -3,8 +3,8 @@
 
 /* A plot on a terminal: roofs in braille, loops as letters
  *
- * Loops whose dots fall into one character share its letter, so no letter hides another; the table
- * below has the letter of each loop.
+ * Loops whose dots fall into one character cell share a letter, so no letter hides another; the
+ * table below shows each loop's letter.
  */
 
 #include <stdio.h>
@@ -17,8 +17,8 @@
 #define PLOT_TERMINAL_ROWS_MAX 120u
 
 struct plot_terminal_look {
-	size_t columns, rows; /* of all that is printed; brought within the limits */
-	bool utf8;            /* else of ASCII alone */
+	size_t columns, rows; /* width of all output; clamped to the limits */
+	bool utf8;            /* otherwise only ASCII is used */
 	bool colour;
 	bool brief; /* a short legend */
 };

@@ -110,8 +110,8 @@ static int converse(int fd, const struct code_question *q, struct code_found *re
 	return 0;
 }
 
-/* A recording may be anybody's, and names what is opened: opening a device may do something, so it is
- * looked at first. */
+/* The path comes from a recording, which anyone may have made. Opening a device can have side
+ * effects, so check that it is a regular file first. */
 static int open_regular(const char *path)
 {
 	struct stat st;
@@ -161,7 +161,7 @@ int code_ask(const struct code_question *q, struct code_found *ret_found, int *r
 		become_program(path, theirs, file);
 	close(TAKE_FD(theirs));
 	int r = converse(ours, q, ret_found);
-	kill(pid, SIGKILL); /* it has answered, or will not */
+	kill(pid, SIGKILL); /* it has answered, or never will */
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return r;

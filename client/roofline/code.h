@@ -3,8 +3,8 @@
 
 /* Machine code, as mperf-code reads it
  *
- * Files are opened here, with the caller's rights, and read there, in a sandbox of a process of its
- * own per file, which ends with its answer.
+ * Files are opened here, with the caller's rights, and read by mperf-code in a sandbox: a process
+ * per file, which ends with its answer.
  */
 
 #include "proto/code/code.h"

@@ -51,10 +51,10 @@ __attribute__((format(printf, 2, 3))) static void note(struct view *v, const cha
 
 /* --- samples ---------------------------------------------------------------------------------- */
 
-static int ask(struct source *s, const struct options *o, struct reply *reply)
+static int ask(struct source *s, const struct source_request *from, struct reply *reply)
 {
 	Mperf__Filter filter;
-	source_filter(s, o, &filter);
+	source_filter(s, from, &filter);
 	Mperf__HotspotsRequest hotspots = MPERF__HOTSPOTS_REQUEST__INIT;
 	hotspots.path = s->path;
 	hotspots.by = (char *)"address";
@@ -186,9 +186,9 @@ static const char *state_says(uint32_t state)
 	case CODE_OTHER_FILE:
 		return "another file is there now (its build id differs)";
 	case CODE_UNKNOWN_ISA:
-		return "it is not of x86-64, aarch64 or riscv64";
+		return "it is not for x86-64, aarch64 or riscv64";
 	default:
-		return "it is no program or library in ELF";
+		return "it is not an ELF program or library";
 	}
 }
 
@@ -202,10 +202,9 @@ static int take_file(struct view *v, const struct file *f)
 	int error = 0;
 	if (!*p->build_id && !v->o->symfs) {
 		note(v,
-			"%.1f %% of time is in %.300s, whose build id is not known: what is there "
-			"now may be "
-			"another file. With --symfs you say that it is not (--symfs / if it has "
-			"not moved)",
+			"%.1f %% of time is in %.300s, whose build id is not known: the file there "
+			"now may be another one. If it is the same, give --symfs (--symfs / if it "
+			"has not moved)",
 			share, p->module);
 		return 0;
 	}
@@ -222,14 +221,14 @@ static int take_file(struct view *v, const struct file *f)
 		.sample = sample,
 		.n_samples = f->n < CODE_SAMPLES_MAX ? f->n : CODE_SAMPLES_MAX};
 	if (f->n > CODE_SAMPLES_MAX)
-		note(v, "of %.300s, %u addresses are left out", p->module, f->n - CODE_SAMPLES_MAX);
+		note(v, "%u addresses of %.300s are left out", f->n - CODE_SAMPLES_MAX, p->module);
 	int r = code_ask(&q, &found, &error);
 	if (r == CODE_NO_FILE)
 		note(v, "%.1f %% of time is in %.200s, which cannot be opened%s%.200s: %s", share,
 			p->module, v->o->symfs ? " in " : "", v->o->symfs ? v->o->symfs : "",
 			strerror(error));
 	else if (r == CODE_FAILED)
-		note(v, "%.1f %% of time is in %.300s, on which mperf-code failed", share,
+		note(v, "%.1f %% of time is in %.300s, which mperf-code failed to read", share,
 			p->module);
 	else if (r == 0 && found.reply.state != CODE_READ)
 		note(v, "%.1f %% of time is in %.300s: %s", share, p->module,
@@ -260,11 +259,11 @@ static int read_code(struct view *v)
 	say_progress_end(&progress);
 	if (kernel_ns > 0)
 		note(v,
-			"%.1f %% of time is in the kernel, in generated code or in no file, which "
-			"is not read",
+			"%.1f %% of time is in the kernel, in generated code or in no file, and is "
+			"not analysed",
 			100 * kernel_ns / v->ns);
 	if (n > FILES_MAX)
-		note(v, "only the %u files with the most time were read, of %u", FILES_MAX, n);
+		note(v, "only the %u files with the most time were read, out of %u", FILES_MAX, n);
 	return r;
 }
 
@@ -273,11 +272,11 @@ static int read_code(struct view *v)
 static void note_all(struct view *v)
 {
 	if (v->n_loops > 0 && !v->counted)
-		note(v, "no rates: instructions were not counted beside these samples; shares and "
-			"operations per byte alone are known");
-	note(v, "from the machine code: what a loop loads and stores, spills included, weighed by "
-		"samples; where its blocks run unequally often, the interval is for the time of "
-		"an instruction, which may differ by a factor of four from block to block");
+		note(v, "no rates: instructions were not counted with these samples, so only "
+			"shares and operations per byte are known");
+	note(v, "from the machine code: the loads and stores of a loop, spills included, weighted "
+		"by samples; if its blocks run unequally often, the interval allows for "
+		"instruction times that differ by a factor of four between blocks");
 	if (v->ns > 0)
 		note(v, "%.1f %% of time is in code that was read", 100 * v->read_ns / v->ns);
 }
@@ -288,20 +287,20 @@ static int show(
 	static const char *const shown[] = {"dot", "function", "source", "share_self", "gops_self",
 		"gops_low", "gops_high", "of_roof", "gbytes_self", "ops_per_byte_self",
 		"ops_per_byte_low", "ops_per_byte_high", "bound_by", "samples", "limits", NULL};
-	struct table_options look = {.raw = v->o->raw};
+	struct table_options look = {.raw = v->o->look.raw};
 	int outcome = 0;
-	if (v->o->json)
+	if (v->o->look.json)
 		return reply_write_json(s->reply, f);
-	if (v->o->csv)
+	if (v->o->look.csv)
 		return csv_write(s->reply, f);
-	table_look(stdout, v->o->no_color, &look);
-	look.show = v->o->raw ? NULL : shown;
+	table_look(stdout, v->o->look.no_color, &look);
+	look.show = v->o->look.raw ? NULL : shown;
 	look.cut_middle = true;
 	if (v->o->plot)
 		outcome = roofline_draw(s, plot, &look, v->n_notes, f);
 	if (outcome == 0)
 		outcome = table_print(s->reply, &look, f);
-	for (size_t i = 0; outcome == 0 && !v->o->raw && i < v->n_notes; i++) {
+	for (size_t i = 0; outcome == 0 && !v->o->look.raw && i < v->n_notes; i++) {
 		fputs(i == 0 ? "\n" : "", f);
 		escape_terminal(f, v->note[i]);
 		fputc('\n', f);
@@ -309,7 +308,7 @@ static int show(
 	return outcome;
 }
 
-/* A dot is a rate over an intensity. Is there one? */
+/* A dot needs a rate and an intensity. Does any row have both? */
 static bool has_dots(const struct roofline_plot *plot)
 {
 	for (size_t i = 0; i < plot->plot.n_dots; i++)
@@ -329,11 +328,10 @@ static int print_reply(const struct showing *s, const struct view *v)
 		return EXIT_FAILED;
 	}
 	if ((v->o->plot || v->o->output) && !has_dots(&plot)) {
-		say_failure(
-			"cannot draw loops: no instructions were counted beside their samples, so "
-			"their rates are not known",
+		say_failure("cannot draw loops: no instructions were counted with their samples, "
+			    "so their rates are not known",
 			"Leave out --plot and -o for a table of shares and operations per byte, or "
-			"sample where instructions are counted (mperfctl doctor says where)");
+			"sample on a machine that counts instructions (see mperfctl doctor)");
 		return EXIT_FAILED;
 	}
 	int exit_status = v->o->output ? roofline_save(s, &plot) : 0;
@@ -369,7 +367,7 @@ static int print_view(struct view *v)
 	if (r == 0)
 		r = roofline_code_rows(v, &reply);
 	if (r != 0)
-		say_failure("cannot show what was read: out of memory, or too many rows",
+		say_failure("cannot show the loops: out of memory, or too many rows",
 			"Give fewer with -n, or free some memory");
 	int exit_status = r != 0 ? EXIT_FAILED : 0;
 	if (exit_status == 0)
@@ -398,8 +396,9 @@ int roofline_code(const struct options *o)
 	}
 	v->o = o;
 	v->vector_bits = o->vector_bits || o->input ? o->vector_bits : vector_bits_here();
-	if (source_open(&s, o, &exit_status) == 0)
-		exit_status = ask(&s, o, &v->places);
+	const struct source_request from = source_request_of(o);
+	if (source_open(&s, &from, &exit_status) == 0)
+		exit_status = ask(&s, &from, &v->places);
 	v->kept = s.kept;
 	source_clear(&s);
 	if (exit_status == 0)

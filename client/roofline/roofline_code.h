@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A roofline of programs that do not count: their samples, and the machine code that they fell on */
+/* A roofline of programs that are not instrumented, from samples and machine code */
 
 #include "client/options/options.h"
 

@@ -56,7 +56,8 @@ static void add_limits(struct texts *t, const struct code_loop *l, uint32_t vect
 		add_limit(t, vector_bits ? vectors : "vectors of any length (--vector-bits)");
 }
 
-/* Loops of a stripped program are apart by where they are in the file: "[liblzma.so.5+0x1a2b]". */
+/* Loops of a stripped program are told apart by their offset in the file: "[liblzma.so.5+0x1a2b]".
+ * */
 static const char *function_of(
 	const struct place *p, const struct code_loop *l, char text[static PATH_MAX])
 {
@@ -68,8 +69,8 @@ static const char *function_of(
 	return text;
 }
 
-/* Rates need instructions, of all samples of the loop. Their number is as uncertain as the share of
- * samples that the loop has. */
+/* Rates need the instructions of all samples of the loop. Their number is as uncertain as the
+ * loop's share of the samples. */
 static void fill(const struct view *v, const struct found_loop *found, struct texts *text,
 	Mperf__Value value[static N_FIGURES])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Rows of a roofline from machine code: what was found, as an answer that tables and JSON are made of */
+/* Rows of a roofline from machine code, as an answer for tables and JSON */
 
 #include "client/options/options.h"
 #include "client/show/reply.h"
@@ -17,7 +17,7 @@ struct place {
 	double line;
 };
 
-/* Places of one file stand together. */
+/* Places of one file are adjacent. */
 struct file {
 	uint32_t first, n;
 	double ns;
@@ -44,6 +44,6 @@ struct view {
 	size_t n_notes;
 };
 
-/* Append columns, rows by falling time, and the provenance of the samples with our notes before its own.
- * 0, -errno. */
+/* Append columns, rows sorted by time, longest first, and the provenance of the samples with our
+ * notes before its own. 0, -errno. */
 int roofline_code_rows(struct view *v, struct reply *r);

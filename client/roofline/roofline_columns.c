@@ -8,7 +8,7 @@
 
 #include "client/roofline/roofline_print.h"
 
-#define ROOFS_WIDTH 94        /* of a terminal with room for all columns that stand here */
+#define ROOFS_WIDTH 94        /* width of a terminal with room for all columns below */
 #define EVENT_COLUMN "event_" /* events counted in regions */
 
 static const char *const keys[] = {"program", "function", "region", "comm", "pid", "tid", "harts",
@@ -21,7 +21,7 @@ static const char *const own[] = {"share_self", "gops_self", "gbytes_self", "ops
 static const char *const all[] = {"share", "gops", "gbytes", "ops_per_byte", "of_roof", "bound_by",
 	"cost_measured", "cost_measured_error", "error", "dram_gbytes", "ops_per_dram_byte",
 	"of_dram_roof", "ipc", "refused", NULL};
-/* Read and written apart, as Examem's figures have them. */
+/* Read and written bytes separately, as in Examem's figures. */
 static const char *const all_of_regions[] = {"share", "gops", "gbytes", "gbytes_read",
 	"gbytes_written", "ops_per_byte", "of_roof", "bound_by", "cost_measured",
 	"cost_measured_error", "error", "measured_entries", "dram_gbytes", "ops_per_dram_byte",
@@ -59,15 +59,15 @@ static void add_events(struct roofline_columns *c, const struct reply *r)
 
 static bool wants_all(const struct options *o)
 {
-	return o->n_columns == 1 && strcmp(o->column[0], "all") == 0;
+	return o->look.n_columns == 1 && strcmp(o->look.column[0], "all") == 0;
 }
 
 /* Add the columns that --columns names. */
 static void add_wanted(struct roofline_columns *c, const struct options *o, const struct reply *r)
 {
-	for (size_t i = 0; i < o->n_columns && !wants_all(o); i++)
-		if (!is_in(keys, o->column[i]))
-			add(c, o->column[i]);
+	for (size_t i = 0; i < o->look.n_columns && !wants_all(o); i++)
+		if (!is_in(keys, o->look.column[i]))
+			add(c, o->look.column[i]);
 	for (size_t i = 0; i < r->columns->n_column && wants_all(o); i++)
 		if (!is_in(keys, r->columns->column[i]->name))
 			add(c, r->columns->column[i]->name);
@@ -83,8 +83,8 @@ static void leave_out(struct roofline_columns *c, const char *name)
 	c->name[n] = NULL;
 }
 
-/* The columns about roofs make a table wider than the usual terminal. A narrow one omits the error,
- * and where loops have letters also bytes per second, which the plot shows. */
+/* With the roof columns, a table is wider than the usual terminal. On a narrow one, omit the error
+ * and, if loops have letters, bytes per second, which the plot shows. */
 static void fit(struct roofline_columns *c, const struct reply *r, bool has_own, size_t width)
 {
 	if (width == 0 || width >= ROOFS_WIDTH || reply_column(r, "of_roof") < 0)
@@ -105,7 +105,7 @@ void roofline_columns_choose(const struct options *o, const struct reply *r, siz
 	if (!r->columns)
 		return;
 	add_known(c, r, keys);
-	if (o->n_columns > 0) {
+	if (o->look.n_columns > 0) {
 		add_wanted(c, o, r);
 		return;
 	}
@@ -124,8 +124,8 @@ void roofline_columns_choose(const struct options *o, const struct reply *r, siz
 
 const char *roofline_columns_unknown(const struct options *o, const struct reply *r)
 {
-	for (size_t i = 0; i < o->n_columns && !wants_all(o); i++)
-		if (reply_column(r, o->column[i]) < 0)
-			return o->column[i];
+	for (size_t i = 0; i < o->look.n_columns && !wants_all(o); i++)
+		if (reply_column(r, o->look.column[i]) < 0)
+			return o->look.column[i];
 	return NULL;
 }

@@ -31,14 +31,14 @@ static int take(void *userdata, const Mperf__Answer *a)
 }
 
 /* Count everything as one program. 0, or the exit status after a message. *ret_exit: CMD's. */
-static int count(const struct options *o, struct reply *reply, int *ret_exit)
+static int count(const struct source_request *from, struct reply *reply, int *ret_exit)
 {
 	struct link l;
 	int signal_fd;
 	Mperf__StatRequest stat = MPERF__STAT_REQUEST__INIT;
-	stat.n_metric = o->n_metrics;
-	stat.metric = (char **)o->metric;
-	stat.needed_metric = (char *)o->needed_metric;
+	stat.n_metric = from->sampling->n_metrics;
+	stat.metric = (char **)from->sampling->metric;
+	stat.needed_metric = (char *)from->sampling->needed_metric;
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_STAT;
 	request.stat = &stat;
@@ -49,7 +49,8 @@ static int count(const struct options *o, struct reply *reply, int *ret_exit)
 		return EXIT_FAILED;
 	}
 	struct run run = {.link = &l,
-		.options = o,
+		.target = from->target,
+		.instead = from->sampling->instead,
 		.signal_fd = signal_fd,
 		.answer = take,
 		.userdata = reply};
@@ -61,20 +62,21 @@ static int count(const struct options *o, struct reply *reply, int *ret_exit)
 }
 
 /* Count with samples, grouped as --by says. Results as of count(). */
-static int sample(const struct options *o, struct reply *reply, int *ret_exit)
+static int sample(const struct options *o, const struct source_request *from, struct reply *reply,
+	int *ret_exit)
 {
 	struct source s;
 	Mperf__Filter filter;
 	int exit_status;
-	if (source_open(&s, o, &exit_status) == 0) {
-		source_filter(&s, o, &filter);
+	if (source_open(&s, from, &exit_status) == 0) {
+		source_filter(&s, from, &filter);
 		Mperf__HotspotsRequest hotspots = MPERF__HOTSPOTS_REQUEST__INIT;
 		hotspots.path = s.path;
 		hotspots.by = o->by;
 		hotspots.filter = &filter;
 		hotspots.limit = o->limit;
-		hotspots.n_metric = o->n_metrics;
-		hotspots.metric = (char **)o->metric;
+		hotspots.n_metric = from->sampling->n_metrics;
+		hotspots.metric = (char **)from->sampling->metric;
 		Mperf__Request request = MPERF__REQUEST__INIT;
 		request.body_case = MPERF__REQUEST__BODY_HOTSPOTS;
 		request.hotspots = &hotspots;
@@ -105,14 +107,13 @@ static int add_notes(const struct options *o, const struct reply *from, struct r
 		(char *)"DRAM bytes are a model: a line for each miss of the last cache, as the "
 			"core's event counts them; `mperfctl list metrics` says what it leaves "
 			"out.";
-	note[n++] = (char *)(o->all && !o->by
+	note[n++] = (char *)(o->target.all && !o->by
 				     ? "Rates are per second of each hart, idle time included."
 				     : "Rates are per second of CPU time: what one hart reached.");
 	if (!o->ops || strcmp(o->ops, "fp") == 0)
 		if (!is_known(r, "dp_share"))
-			note[n++] = (char *)"Which precision the operations have was not counted: "
-					    "they are "
-					    "compared with roofs of double precision.";
+			note[n++] = (char *)"The precision of the operations was not counted: they "
+					    "are compared with double-precision roofs.";
 	const Mperf__Provenance *p = from->provenance;
 	for (size_t i = 0; p && i < p->n_note && n < NOTES_MAX; i++)
 		note[n++] = p->note[i];
@@ -123,7 +124,7 @@ static int show(const struct options *o, const struct reply *from)
 {
 	struct reply reply = {0};
 	char reason[COUNTERS_REASON_BYTES];
-	_cleanup_(freep) char *what = options_what(o);
+	_cleanup_(freep) char *what = target_text(&o->target);
 	int r = o->by ? roofline_counters_of_samples(from, o->ops, &reply, reason)
 		      : roofline_counters_of_stat(from, o->ops, what ? what : "?", &reply, reason);
 	int exit_status = EXIT_FAILED;
@@ -141,38 +142,33 @@ static int show(const struct options *o, const struct reply *from)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-/* The options as the commands that measure understand them. */
-static void prepare(struct options *o)
+/* Sample, or count, what a roofline needs. */
+static struct sampling sampling_of(const struct options *o)
 {
-	const char *const *metric;
-	if (o->per_process)
-		o->by = (char *)"process";
-	metric = roofline_counters_metrics(o->ops, o->by != NULL);
-	for (o->n_metrics = 0; metric[o->n_metrics]; o->n_metrics++)
-		o->metric[o->n_metrics] = (char *)metric[o->n_metrics];
-	o->needed_metric = roofline_counters_needed(o->ops);
+	struct sampling s = o->sampling;
+	const char *const *metric = roofline_counters_metrics(o->ops, o->by != NULL);
+	for (s.n_metrics = 0; metric[s.n_metrics]; s.n_metrics++)
+		s.metric[s.n_metrics] = (char *)metric[s.n_metrics];
+	s.needed_metric = roofline_counters_needed(o->ops);
 	if (o->by && strcmp(o->by, "function") != 0) {
-		o->stack = MPERF__STACK_KIND__STACK_NONE;
-		o->stack_given = true;
+		s.stack = MPERF__STACK_KIND__STACK_NONE;
+		s.stack_given = true;
 	}
-	o->instead = INSTEAD;
+	s.instead = INSTEAD;
+	return s;
 }
 
 int roofline_counters(const struct options *o)
 {
 	struct reply reply = {0};
-	_cleanup_(freep) struct options *own = malloc(sizeof(*own));
+	const struct sampling sampling = sampling_of(o);
+	struct source_request from = source_request_of(o);
+	from.sampling = &sampling;
 	int of_command = 0;
-	if (!own) {
-		say_failure("out of memory", "Free some memory, and try again");
-		return EXIT_FAILED;
-	}
-	*own = *o;
-	prepare(own);
 	int exit_status =
-		own->by ? sample(own, &reply, &of_command) : count(own, &reply, &of_command);
+		o->by ? sample(o, &from, &reply, &of_command) : count(&from, &reply, &of_command);
 	if (exit_status == 0)
-		exit_status = show(own, &reply);
+		exit_status = show(o, &reply);
 	reply_clear(&reply);
 	return exit_status ? exit_status : of_command;
 }

@@ -3,9 +3,9 @@
 
 /* mperfctl roofline --from counters: operations and bytes from memory by hardware counters
  *
- * It works for any program, without rebuilding it: which events are operations and which are lines from memory is
- * data of the core (platform-db, metrics of the group Roofline). A row is all that was measured, or one process,
- * thread or function.
+ * It works for any program, without rebuilding it: the platform database says which events of the
+ * core count operations and lines from memory (metrics of the group Roofline). A row is everything
+ * that was measured, or one process, thread or function.
  */
 
 #include "client/options/options.h"
@@ -16,11 +16,11 @@ int roofline_counters(const struct options *o);
 
 /* --- for tests -------------------------------------------------------------------------------- */
 
-/* The metrics that --ops KIND asks for, of one program as a whole or of its samples; NULL after the last. */
+/* The metrics for --ops KIND, for a program as a whole or for its samples; NULL after the last. */
 #define COUNTERS_METRICS_MAX 5
 const char *const *roofline_counters_metrics(const char *ops, bool of_samples);
 
-/* The one of them that needs the events of operations and those of bytes. */
+/* The metric among them that needs both the events of operations and those of bytes. */
 const char *roofline_counters_needed(const char *ops);
 
 /* Rows of an answer to stat with these metrics, one for each kind of core; `program` is their name. 0; -ENOMEM;

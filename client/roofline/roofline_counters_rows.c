@@ -12,8 +12,8 @@
 
 enum figure { GOPS, GBYTES, PER_BYTE, DP_SHARE, N_FIGURES };
 
-/* The metrics of one kind of operations (--ops). The fourth is a group of metrics: it adds the
- * share of double precision, where events tell precisions apart. */
+/* The metrics of one kind of operations (--ops). The fourth is a group: it adds the share of double
+ * precision, if the core's events tell precisions apart. */
 struct kind {
 	const char *ops;
 	const char *metric[COUNTERS_METRICS_MAX], *of_samples[COUNTERS_METRICS_MAX];
@@ -150,7 +150,7 @@ static void note_reason(const struct reply *from, size_t row, const char *name,
 		snprintf(reason, COUNTERS_REASON_BYTES, "there is no %s: %.400s", name, why);
 }
 
-/* Figures of one row of the answer into *one. */
+/* Store the figures of one row of the answer in *one. */
 static void take_metric(const struct made *m, const struct reply *from, size_t row, struct one *one,
 	char reason[static COUNTERS_REASON_BYTES])
 {

@@ -111,5 +111,6 @@ int roofline_draw(const struct showing *s, const struct roofline_plot *p,
 	if (fits)
 		reply_cut(s->reply, lines.table);
 	fputc('\n', f);
-	return r == REPLY_TOO_LARGE ? 0 : r; /* many events of regions leave no room for letters */
+	return r == REPLY_TOO_LARGE ? 0 : r; /* there are so many events of regions that no column
+					      * is left for letters */
 }

@@ -30,7 +30,7 @@ static int either(const struct reply *r, const char *wanted, const char *otherwi
 	return column >= 0 ? column : reply_column(r, otherwise);
 }
 
-/* A loop's figures are its own where the table shows these. */
+/* Use a loop's own figures, without inner loops, if the table shows these. */
 static void find_columns(
 	const struct options *o, const struct reply *r, struct columns *ret_columns)
 {
@@ -65,8 +65,8 @@ static double number(const struct reply *r, size_t row, int column)
 	return reply_number(r, row, column, &n) && isfinite(n) ? n : -1;
 }
 
-/* The precision of most of the row's operations. Whole numbers are counted whatever their width, so
- * we take them to have 64 bits. */
+/* The precision of most of the row's operations. Integers are counted regardless of their width, so
+ * assume 64 bits. */
 static enum plot_precision precision_of(
 	const struct options *o, const struct reply *r, size_t row, const struct columns *c)
 {
@@ -127,7 +127,7 @@ static int compare_text(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "");
 }
 
-/* Lines move when somebody works on the file: without ":12". */
+/* The source file without its line (":12"), since lines move when the file is edited. */
 static size_t file_bytes(const char *source)
 {
 	const char *colon = source ? strrchr(source, ':') : NULL;
@@ -156,8 +156,8 @@ static struct key key_of(const struct reply *r, const struct columns *c, size_t 
 		reply_text(r, row, c->nest), first + row};
 }
 
-/* Join a loop to the one at `at` of the sorted keys, unless either has a twin: two builds of a program,
- * or two processes. from[at] is the loop that was joined to it before, plus 1. */
+/* Join a loop to the one at `at` of the sorted keys, unless either has a duplicate: two builds of a
+ * program, or two processes. from[at] is the loop already joined to it, plus 1. */
 static void join_one(
 	struct plot *p, size_t dot, const struct key *keys, size_t n, size_t at, size_t *from)
 {

@@ -13,7 +13,7 @@ struct roofline_plot {
 	struct plot_sets sets;
 	size_t first; /* dot of the last run's first row */
 	struct roofline_roofs own;
-	const struct roofline_roofs *roofs; /* that one, or the caller's */
+	const struct roofline_roofs *roofs; /* the roofs that were looked up, or the caller's */
 	char *provenance;
 };
 
@@ -22,12 +22,13 @@ struct roofline_plot {
 int roofline_plot_make(const struct options *o, const struct reply *const *runs, size_t n_runs,
 	const struct roofline_roofs *roofs, struct roofline_plot *ret_plot);
 
-/* Add what the roofs say of each row to the last run's reply, as columns of_roof and bound_by, and where bytes
- * from memory were counted of_dram_roof and dram_bound_by, if there are roofs to compare with; and a note, if measuring those was disturbed. 0; REPLY_TOO_LARGE: there is no room for columns; -ENOMEM. */
+/* If there are roofs to compare with, add columns of_roof and bound_by to the last run's reply, and
+ * of_dram_roof and dram_bound_by if bytes from memory were counted. Add a note if measuring the
+ * roofs was disturbed. 0; REPLY_TOO_LARGE: there is no room for columns; -ENOMEM. */
 int roofline_plot_extend(const struct roofline_plot *p, struct reply *reply);
 
-/* Add the letters that a terminal's plot gave the rows, as column dot. `mark` is of all dots. The
- * same. */
+/* Add the letters of the terminal's plot as the column dot. `mark` has one for every dot. Returns
+ * the same. */
 int roofline_plot_mark(const struct roofline_plot *p, const char *mark, struct reply *reply);
 
 void roofline_plot_clear(struct roofline_plot *p);

@@ -21,11 +21,10 @@
 
 #define NOTES_SHOWN 2 /* lines below a table, unless --notes */
 
-/* Series draw one line per thread for people: a row per thread and stretch of time would not
- * fit. */
+/* A series shows people one line per thread, since a row per thread and interval would not fit. */
 static bool is_series(const struct showing *s)
 {
-	return s->stretch_ms > 0 && !s->o->raw && reply_column(s->reply, "time") >= 0;
+	return s->stretch_ms > 0 && !s->o->look.raw && reply_column(s->reply, "time") >= 0;
 }
 
 static int print_series(const struct showing *s, size_t width, FILE *f)
@@ -38,8 +37,8 @@ static int print_series(const struct showing *s, size_t width, FILE *f)
 	return series_print(s->reply, &look, f);
 }
 
-/* Notes below the table: all with --notes; else as many as two lines hold, the second of which says
- * how many more there are. */
+/* Notes below the table: all with --notes; otherwise two lines, the second with the number of
+ * further notes. */
 static void print_notes(const struct showing *s, FILE *f)
 {
 	const Mperf__Provenance *p = s->reply->provenance;
@@ -60,7 +59,7 @@ static int print_table(const struct showing *s, struct table_options *look, FILE
 	roofline_columns_choose(s->o, s->reply, look->width, &columns);
 	if (s->spare) {
 		look->hide = s->spare;
-	} else if (!s->o->raw || s->o->n_columns > 0) {
+	} else if (!s->o->look.raw || s->o->look.n_columns > 0) {
 		look->show = columns.name;
 		look->indent = "depth";
 		look->cut_middle = true;
@@ -90,18 +89,18 @@ static size_t note_lines(const struct showing *s, size_t width)
 static int show(const struct showing *s, const struct roofline_plot *plot, FILE *f)
 {
 	const struct options *o = s->o;
-	struct table_options look = {.raw = o->raw};
+	struct table_options look = {.raw = o->look.raw};
 	int r = 0;
-	if (o->json)
+	if (o->look.json)
 		return reply_write_json(s->reply, f);
-	if (o->csv)
+	if (o->look.csv)
 		return csv_write(s->reply, f);
-	table_look(stdout, o->no_color, &look);
+	table_look(stdout, o->look.no_color, &look);
 	if (o->plot)
 		r = roofline_draw(s, plot, &look, note_lines(s, look.width), f);
 	if (r == 0)
 		r = is_series(s) ? print_series(s, look.width, f) : print_table(s, &look, f);
-	if (r == 0 && !o->raw)
+	if (r == 0 && !o->look.raw)
 		print_notes(s, f);
 	return r;
 }
@@ -129,7 +128,7 @@ static void say_silent(pid_t pid)
 			pid);
 }
 
-/* Why there may be no row, and what to do about it. */
+/* Possible reasons for an empty table, and what to do. */
 static void say_nothing(const struct options *o)
 {
 	if (o->input)
@@ -137,14 +136,16 @@ static void say_nothing(const struct options *o)
 			 "mperf-cc, and record it with `mperfctl record -- CMD`, without "
 			 "MPERF_FEED and MPERF_OUTPUT in its environment",
 			o->input);
-	else if (o->command_line)
+	else if (o->target.command_line)
 		say_note("the command reported no counts; build it with mperf-cc, and leave "
 			 "MPERF_FEED and MPERF_OUTPUT to mperfctl");
-	else if (o->since_ns || o->until_ns || o->n_pids == 0)
+	else if (o->narrowing.since_ns || o->narrowing.until_ns || o->target.n_pids == 0)
 		say_note("no program reported counts; build yours with mperf-cc, or choose another "
 			 "time with --since and --until");
-	for (size_t i = 0; i < o->n_pids && !o->input && !o->since_ns && !o->until_ns; i++)
-		say_silent(o->pid[i]);
+	for (size_t i = 0; i < o->target.n_pids && !o->input && !o->narrowing.since_ns &&
+			   !o->narrowing.until_ns;
+		i++)
+		say_silent(o->target.pid[i]);
 	say_note("`mperfctl roofline --from code` estimates operations per byte of any program "
 		 "from its samples and its machine code");
 }
@@ -158,7 +159,7 @@ static int print(const struct showing *s, const struct roofline_plot *plot)
 	return print_close_answer(&p, r);
 }
 
-/* Blocks have no roofs: what they count was not timed. */
+/* Blocks have no roofs, since their counts were not timed. */
 static int make_plot(const struct showing *s, struct roofline_plot *plot)
 {
 	const struct reply *runs[PLOT_RUNS_MAX] = {s->reply};

@@ -3,8 +3,8 @@
 
 /* Printing of rooflines
  *
- * The table of loops begins with the loop and its source, since the names are what the reader looks
- * for; then come the figures that people act on. --columns names others.
+ * The table begins with the loop and its source, since readers look for names; then come the
+ * figures that people act on. --columns names others.
  */
 
 #include "client/options/options.h"
@@ -15,13 +15,13 @@
 struct roofline_roofs;
 struct showing {
 	const struct options *o;
-	struct reply *reply;        /* gets the columns that follow from the roofs */
+	struct reply *reply;        /* gets the columns derived from the roofs */
 	const struct reply *before; /* of the first of two runs; or NULL */
 	const char *const *spare;   /* of blocks: columns that tables omit, NULL-terminated */
 	uint32_t stretch_ms;        /* of a series over time; 0: no series */
-	struct plot_axes *axes;     /* of a plot that is drawn again and again; NULL: it is not */
+	struct plot_axes *axes;     /* for a plot that is redrawn; NULL: it is drawn once */
 	const struct roofline_roofs
-		*roofs; /* of what is shown again and again; NULL: look them up */
+		*roofs; /* roofs, if the table is shown repeatedly; NULL: look them up */
 	bool kept;      /* as in struct source */
 };
 
@@ -34,9 +34,9 @@ int roofline_print(const struct showing *s);
 struct roofline_plot;
 int roofline_save(const struct showing *s, struct roofline_plot *p);
 
-/* Draw a plot for the terminal, and add the letters of its loops to the reply, which loses the rows
- * that do not fit below a plot that is drawn again and again. `below`: lines of what follows the
- * table. 0, -ENOMEM, -EIO. */
+/* Draw a plot for the terminal, and add the letters of its loops to the reply. If the plot is
+ * redrawn, rows that do not fit below it are dropped. `below`: number of lines after the table. 0,
+ * -ENOMEM, -EIO. */
 int roofline_draw(const struct showing *s, const struct roofline_plot *p,
 	const struct table_options *look, size_t below, FILE *f);
 

@@ -31,7 +31,7 @@ static bool precision_of(const char *text, enum plot_precision *ret_precision)
 	return false;
 }
 
-/* "fma" of floats, "mac" of whole numbers. */
+/* "fma" for floats, "mac" for integers. */
 static bool is_fused(const char *operation)
 {
 	return strcmp(operation, "fma") == 0 || strcmp(operation, "mac") == 0;
@@ -47,7 +47,7 @@ static bool has_fused(const struct roofs *from, const struct roof *of)
 	return roofs_highest(from, &wanted) != NULL;
 }
 
-/* Additions and what is fused; where there is none, additions beside multiplications. */
+/* Additions and fused operations; without fused ones, pairs of multiplication and addition. */
 static bool is_shown(const struct roofs *from, const struct roof *roof)
 {
 	return roof->limit == ROOF_MEMORY || strcmp(roof->operation, "add") == 0 ||
@@ -55,7 +55,7 @@ static bool is_shown(const struct roofs *from, const struct roof *roof)
 	       (strcmp(roof->operation, "mul+add") == 0 && !has_fused(from, roof));
 }
 
-/* "" where all harts are of one kind. */
+/* "" if all harts are of one kind. */
 static const char *kind_text(const struct roofs *from, const struct roof *roof)
 {
 	if (from->n_kinds <= 1)

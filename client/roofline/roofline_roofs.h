@@ -12,10 +12,14 @@
 struct roofline_roofs {
 	struct plot_roof *roof; /* of one hart; owned */
 	size_t n;
-	char none[ROOFLINE_SAYS_BYTES];  /* why there are none, and what to do; "" if there are */
-	char stale[ROOFLINE_SAYS_BYTES]; /* whose they are instead, and what to do; "" */
-	char disturbed[ROOFLINE_SAYS_BYTES]; /* what disturbed measuring them, and what to do; "" */
-	char whose[ROOFLINE_SAYS_BYTES];     /* who keeps them, and when they were measured; "" */
+	char none[ROOFLINE_SAYS_BYTES];  /* the reason why there are no roofs, and what to do; "" if
+					  * there are */
+	char stale[ROOFLINE_SAYS_BYTES]; /* the other machine whose roofs these are, and what to do;
+					  * or "" */
+	char disturbed[ROOFLINE_SAYS_BYTES]; /* what disturbed measuring them, and what to do; or ""
+					      * */
+	char whose[ROOFLINE_SAYS_BYTES];     /* where they are kept, and when they were measured; or
+					      * "" */
 };
 
 /* Which theoretical peaks to add. */
@@ -30,6 +34,6 @@ int roofline_roofs_find(enum roofline_peaks peaks, struct roofline_roofs *ret_ro
 void roofline_roofs_clear(struct roofline_roofs *r);
 
 /* A theoretical peak as a roof of this machine. False without the highest clock of its harts, or for
- * what no plot draws. */
+ * what no plot draws. Exported for tests. */
 bool roofline_roofs_peak(
 	const struct machine *m, const struct peak *peak, struct plot_roof *ret_roof);

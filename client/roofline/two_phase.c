@@ -44,7 +44,7 @@ struct pair {
 	size_t first, second;
 	double time_ns, counting_ns; /* of the first and the second run; negative: not known */
 	double again_ns; /* of the third run, if it was entered as often; negative: not known */
-	char refused[REFUSED_BYTES]; /* why they are not combined; "" if they are */
+	char refused[REFUSED_BYTES]; /* the reason why they are not combined; "" if they are */
 };
 
 static double number(const struct reply *r, size_t row, const char *name)
@@ -92,7 +92,8 @@ static double error_of(const struct pair *p)
 	return fabs(p->time_ns - p->again_ns) / M_SQRT2 / p->time_ns;
 }
 
-/* The standard error of the cost: both times are as uncertain as the first; negative: not known. */
+/* The standard error of the cost, assuming the error of the first run's time for both times;
+ * negative: not known. */
 static double cost_error_of(const struct pair *p)
 {
 	double error = *p->refused || p->counting_ns < 0 ? -1 : error_of(p);
@@ -200,7 +201,7 @@ static size_t find_row(const struct sorted *s, const struct reply *other, size_t
 	return NO_ROW;
 }
 
-/* An inner loop of a function in two bodies: the first run does not see it. */
+/* Is it an inner loop of a function with two bodies, which the first run does not count? */
 static bool is_inside(const struct reply *r, size_t row)
 {
 	const char *nest = reply_text(r, row, reply_column(r, "nest"));
@@ -249,7 +250,7 @@ static int make_pairs(
 	return 0;
 }
 
-/* Times of the third run, of what it entered as often as the first. 0, -ENOMEM. */
+/* Add times of the third run to rows that it entered as often as the first run. 0, -ENOMEM. */
 static int add_again(const struct combining *c, struct pair *pairs, size_t n)
 {
 	struct sorted again;
@@ -326,12 +327,12 @@ int two_phase_combine(const struct two_phase_runs *runs, uint32_t limit, struct 
 
 /* --- all runs -------------------------------------------------------------------------------- */
 
-int choose_by_environment(const struct options *o)
+int choose_by_environment(const struct options *o, uint32_t one_in)
 {
 	char sample[16];
 	_cleanup_(freep) char *globs = NULL;
 	size_t bytes = 0;
-	snprintf(sample, sizeof(sample), "%u", o->one_in);
+	snprintf(sample, sizeof(sample), "%u", one_in);
 	FILE *f = open_memstream(&globs, &bytes);
 	for (size_t i = 0; f && i < o->n_globs; i++)
 		fprintf(f, "%s%s", i > 0 ? "," : "", o->glob[i]);
@@ -344,15 +345,17 @@ int choose_by_environment(const struct options *o)
 }
 
 /* Set the command's environment, run it, and read its counts. */
-static int run_once(const struct options *o, Mperf__Request *request, struct reply *reply)
+static int run_once(
+	const struct options *o, uint32_t one_in, Mperf__Request *request, struct reply *reply)
 {
+	const struct source_request from = source_request_of(o);
 	struct source source;
 	Mperf__Filter filter;
 	int exit_status;
-	if (choose_by_environment(o) != 0)
+	if (choose_by_environment(o, one_in) != 0)
 		return EXIT_FAILED;
-	if (source_open(&source, o, &exit_status) == 0) {
-		source_filter(&source, o, &filter);
+	if (source_open(&source, &from, &exit_status) == 0) {
+		source_filter(&source, &from, &filter);
 		request->roofline->path = source.path;
 		request->roofline->filter = &filter;
 		exit_status = source_ask(&source, request, reply_take, reply);
@@ -364,9 +367,8 @@ static int run_once(const struct options *o, Mperf__Request *request, struct rep
 static int add_notes(struct reply *both, const Mperf__Provenance *from, size_t n_different)
 {
 	char different[REFUSED_BYTES];
-	char *notes[NOTES_MAX] = {
-		"Times are from the first run, counts from the second, errors from a third that "
-		"equals the first."};
+	char *notes[NOTES_MAX] = {"Times are from the first run, counts from the second, errors "
+				  "from a third run like the first."};
 	size_t n = 1;
 	if (n_different > 0) {
 		snprintf(different, sizeof(different),
@@ -407,28 +409,19 @@ static int show(const struct options *o, const struct two_phase_runs *runs)
 
 int two_phase(const struct options *o, Mperf__Request *request)
 {
-	_cleanup_(freep) struct options *phase = malloc(sizeof(*phase));
 	struct reply plain = {0}, counting = {0}, again = {0};
-	if (!phase) {
-		say_failure("out of memory", "Free some memory, and try again");
-		return EXIT_FAILED;
-	}
-	*phase = *o;
 	request->roofline->limit = 0;
-	phase->one_in = 0;
 	say_note("first run, for times and entries");
-	int exit_status = run_once(phase, request, &plain);
+	int exit_status = run_once(o, 0, request, &plain);
 	if (exit_status == 0 && !has_two_bodies(&plain))
 		exit_status = fail_one_body();
 	if (exit_status == 0) {
-		phase->one_in = 1;
 		say_note("second run, for counts");
-		exit_status = run_once(phase, request, &counting);
+		exit_status = run_once(o, 1, request, &counting);
 	}
 	if (exit_status == 0) {
-		phase->one_in = 0;
 		say_note("third run, for how much times differ");
-		exit_status = run_once(phase, request, &again);
+		exit_status = run_once(o, 0, request, &again);
 	}
 	if (exit_status == 0)
 		exit_status = show(o, &(struct two_phase_runs){&plain, &counting, &again});

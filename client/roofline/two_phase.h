@@ -16,12 +16,12 @@
  * mperfctl's exit status: EXIT_DIFFERENT if something ran differently. */
 int two_phase(const struct options *o, Mperf__Request *request);
 
-/* Has any function or loop of that answer a body that does not count? */
+/* Does any function or loop of the answer have two bodies? */
 bool has_two_bodies(const struct reply *r);
 
-/* Pass the choices of --loops and --sample to the next command (MPERF_LOOPS, MPERF_SAMPLE). 0, or
+/* Pass the choices of --loops, and one_in as of --sample, to the next command (MPERF_LOOPS, MPERF_SAMPLE). 0, or
  * -errno after an error message. */
-int choose_by_environment(const struct options *o);
+int choose_by_environment(const struct options *o, uint32_t one_in);
 
 /* Answers about the runs, borrowed. */
 struct two_phase_runs {
@@ -29,9 +29,10 @@ struct two_phase_runs {
 	const struct reply *again; /* NULL: there was no third run, so errors are not known */
 };
 
+enum { TWO_PHASE_ONE_BODY = REPLY_MALFORMED + 1 };
+
 /* Combine them into another, which the caller clears. ret_different: rows that were not combined.
  * 0; TWO_PHASE_ONE_BODY: no function has two bodies; REPLY_TOO_LARGE, REPLY_MALFORMED: they are from
- * another version of mperfd; -ENOMEM. */
-enum { TWO_PHASE_ONE_BODY = REPLY_MALFORMED + 1 };
+ * another version of mperfd; -ENOMEM. Exported for tests. */
 int two_phase_combine(const struct two_phase_runs *runs, uint32_t limit, struct reply *ret_both,
 	size_t *ret_different);

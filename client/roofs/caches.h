@@ -5,14 +5,15 @@
 
 #include "client/roofs/machine.h"
 
-/* As one text, that mperf-roofs takes: "0-3:32768/1,2097152/4", harts, then of each level, L1 first, bytes and how
- * many harts share them (0: all of these); of several kinds of harts joined by ';'. */
+/* Caches as one text for mperf-roofs, "0-3:32768/1,2097152/4": harts, then for each level, L1
+ * first, bytes and the number of harts that share them (0: all of these). Kinds of harts are joined
+ * by ';'. */
 #define CACHES_TEXT_BYTES 1024
 
 /* Ask the service, or else a daemon of our own; "" if neither knows. 0, -ENOMEM. */
 int caches_find(char ret_text[static CACHES_TEXT_BYTES]);
 
-/* Caches of a hart as such a text has them; no levels if it has none of that hart, or is not such a text. */
+/* The caches of a hart in such a text; no levels if it does not list the hart, or is malformed. */
 struct machine_caches caches_of(const char *text, uint32_t hart);
 
 /* Are all sizes there? */

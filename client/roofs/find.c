@@ -69,8 +69,8 @@ static int find_shared(
 	return 0;
 }
 
-/* Of two answers the better: fresh before stale, the machine's before the user's, the newer of stale
- * ones. The other is freed. */
+/* Choose the better of two answers, and free the other: fresh before stale, the machine's before
+ * the user's, the newer of two stale ones. */
 static int choose(int shared, struct roofs *of_all, int own, struct roofs *of_user)
 {
 	bool all = shared == 0 &&
@@ -96,7 +96,7 @@ int roofs_find(struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES])
 	int shared = find_shared(&m, &of_all, shared_fault);
 	int own = shared == 0 && !of_all.stale ? ROOFS_NONE : keep_find_own(&m, &of_user, fault);
 	machine_clear(&m);
-	/* a fault of the service's is worth a word where the user has none */
+	/* report the service's error if the user has no roofs */
 	if (shared > 0 && shared != ROOFS_NONE && own == ROOFS_NONE) {
 		memcpy(fault, shared_fault, ROOF_NOTE_BYTES);
 		return shared;

@@ -5,8 +5,8 @@
 
 #include "proto/roofs/roofs.h"
 
-/* This machine's and kernel's where there are any, those of the service first; else the newest of
- * others, as stale. ret_roofs->keeper says whose they are. The caller frees with roofs_clear. 0;
+/* Find roofs of this machine and kernel, the service's first; or else the newest of others, as
+ * stale. ret_roofs->keeper says where they are kept. The caller frees with roofs_clear. 0;
  * ROOFS_NONE; ROOFS_MALFORMED, ROOFS_NEWER; -errno. */
 int roofs_find(struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES]);
 

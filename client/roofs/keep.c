@@ -62,7 +62,7 @@ int keep_own(const struct roofs *r)
 	if (result < 0 || (result = make_folders(path)) < 0 ||
 		(result = roofs_text(r, false, &text, &size)) < 0 ||
 		(result = outfile_open(&o, path, OUTFILE_OVER_FORCE)) != 0)
-		return result > 0 ? -EEXIST : result; /* no file, but something else */
+		return result > 0 ? -EEXIST : result; /* not a regular file */
 	result = outfile_write(&o, text, size);
 	if (result == 0)
 		result = outfile_commit(&o);

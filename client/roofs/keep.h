@@ -6,18 +6,20 @@
 #include "client/roofs/machine.h"
 #include "proto/roofs/roofs.h"
 
-/* Where they are kept: $XDG_STATE_HOME/mperf/roofs, or ~/.local/state/mperf/roofs. False if neither
- * variable is set. Source: XDG Base Directory Specification 0.8. */
 #define ROOFS_PATH_BYTES 4096
+
+/* Where they are kept: $XDG_STATE_HOME/mperf/roofs, or ~/.local/state/mperf/roofs. False if neither
+ * variable is set. Source: XDG Base Directory Specification 0.8. Exported for tests. */
 bool keep_folder(char ret_path[static ROOFS_PATH_BYTES]);
 
-/* Write the path of the file for these. -ENOENT without a folder, -ENAMETOOLONG, -ENOMEM. */
+/* Write the path of the file for these. -ENOENT without a folder, -ENAMETOOLONG, -ENOMEM.
+ * Exported for tests. */
 int keep_path(const struct roofs *r, char ret_path[static ROOFS_PATH_BYTES]);
 
-/* Keep them there, in place of those from before. 0, -errno. */
+/* Store them there, replacing earlier ones. 0, -errno. */
 int keep_own(const struct roofs *r);
 
-/* Find those of machine `m`, else the newest of others, as stale. The caller frees with roofs_clear.
- * 0; ROOFS_NONE; ROOFS_MALFORMED, ROOFS_NEWER; -errno. */
+/* Find the roofs of machine `m`, or else the newest of others, as stale. The caller frees with
+ * roofs_clear. 0; ROOFS_NONE; ROOFS_MALFORMED, ROOFS_NEWER; -errno. */
 int keep_find_own(
 	const struct machine *m, struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES]);

@@ -214,7 +214,8 @@ static void read_name(uint32_t hart, char name[static ROOF_TEXT_BYTES])
 
 /* --- the machine ------------------------------------------------------------------------------ */
 
-/* "arm-0x41-0xd03" of "arm-0x41-0xd03@1800mhz", and of nothing longer */
+/* Does the id have this core, with or without a clock: "arm-0x41-0xd03" or
+ * "arm-0x41-0xd03@1800mhz"? */
 static bool is_core(const char *kind_id, const char *id)
 {
 	size_t n = strlen(id);
@@ -237,7 +238,8 @@ static uint32_t kind_of(struct machine *m, const char *id, const struct machine_
 	for (uint32_t k = 0; k < m->n_kinds; k++)
 		if (same_kind(m, k, id, h->khz))
 			return k;
-	if (m->n_kinds == ROOFS_KINDS_MAX) /* more kinds than machines have: no longer told apart */
+	if (m->n_kinds == ROOFS_KINDS_MAX) /* more kinds than any machine has: treat the rest as one
+					    * kind */
 		return ROOFS_KINDS_MAX - 1;
 
 	struct roofs_kind *kind = &m->kind[m->n_kinds];

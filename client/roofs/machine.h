@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* This machine, as roofs see it: its harts by kind of core, and how they share
+/* This machine for measuring roofs: its harts by kind of core, and what they share
  *
- * Roofs differ by kind, so harts are of one kind only where their core, its vectors and its highest
- * clock are the same. Of each core one hart counts: siblings share all that is measured here.
+ * Harts are of one kind if their core, its vectors and its highest clock are the same, since these
+ * determine roofs. Only one hart of each core is measured: its siblings share everything measured
+ * here.
  */
 
 #include <sched.h>
@@ -19,7 +20,7 @@ struct machine_hart {
 	uint32_t kind;   /* index into kinds */
 	uint32_t vlenb;  /* bytes of an RVV register; 0: no RVV 1.0 */
 	uint64_t khz;    /* its highest clock by cpufreq; 0: unknown */
-	bool sibling;    /* of a hart before it on the same core */
+	bool sibling;    /* an earlier hart is on the same core */
 };
 
 struct machine {
@@ -38,13 +39,13 @@ void machine_clear(struct machine *m);
 /* "0-3,8" as a set; false if it is no list. */
 bool machine_list(const char *list, cpu_set_t *ret_set);
 
-/* Which harts share a cluster, or else the last cache, with hart `number`: sets `ret_set` and
- * returns true where the kernel says so. */
+/* Find the harts that share a cluster, or else the last cache, with hart `number`. False: the
+ * kernel does not say. */
 bool machine_cluster(uint32_t number, cpu_set_t *ret_set);
 
-/* The caches of data that hart `number` reaches, as the kernel says: of each level, L1 first, how many
- * bytes it has and how many harts share it. A level of which it says no size has 0 bytes; no levels if it
- * says nothing. */
+/* The data caches of hart `number`, from the kernel: for each level, L1 first, its bytes and the
+ * number of harts that share it. A level of unknown size has 0 bytes; no levels if the kernel lists
+ * none. */
 #define MACHINE_CACHES_MAX 5
 struct machine_caches {
 	struct {

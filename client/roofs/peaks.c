@@ -17,7 +17,7 @@ static int receive(struct link *l, struct reply *reply)
 	return roofs_rows(l, &roofs, reply);
 }
 
-/* False: a row that makes no sense. */
+/* False: the row is not valid. */
 static bool read_row(const struct reply *r, size_t row, struct peak *ret_peak)
 {
 	const char *harts = reply_text(r, row, reply_column(r, "harts"));

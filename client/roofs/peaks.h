@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Theoretical peaks: what documents say that the cores of this machine can do, as the daemon has them */
+/* Theoretical peaks of this machine's cores, from documents, in the daemon's platform database */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +16,7 @@ struct peak {
 	double ops_per_cycle;
 };
 
-/* Ask the service, or else a daemon of our own; says nothing if neither answers. The caller frees
+/* Ask the service, or else a daemon of our own; without an answer, there is no error message. The
+ * caller frees
  * *ret_peak, which is NULL if there are none. 0, -ENOMEM. */
 int peaks_find(struct peak **ret_peak, size_t *ret_n);

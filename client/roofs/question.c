@@ -6,7 +6,7 @@
 
 #include "proto/base/memory.h"
 
-/* A daemon that greets and then does not answer is busy; roofs are worth no longer wait. */
+/* A daemon that greets but does not answer is busy. Do not wait longer for roofs. */
 #define PATIENCE_S 5
 
 static void ignore(void *userdata, const Mperf__Failure *f)

@@ -3,8 +3,8 @@
 
 /* A question about roofs that may go unanswered
  *
- * Roofs and peaks only add to what is shown: a daemon that knows none, is older, or does not answer in
- * time is as usual as none.
+ * Roofs and peaks are optional: it is no error if the daemon knows none, is older, or does not
+ * answer in time.
  */
 
 #include "client/show/reply.h"

@@ -18,7 +18,7 @@
 /* Decode the character at p[0, n), n > 0. Returns the bytes it takes, 1 with ESCAPE_INVALID. */
 size_t escape_decode(const char *p, size_t n, uint32_t *ret_point);
 
-/* May this code point be shown as it is? Valid for every uint32_t. */
+/* May this code point be shown as it is? Valid for every uint32_t. Exported for tests. */
 bool escape_is_plain(uint32_t point);
 
 /* Write text for a terminal or a plain file: one line, every other character visible. */

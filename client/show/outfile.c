@@ -202,8 +202,8 @@ void outfile_say_failed(const char *path, int r, const char *elsewhere)
 		return;
 	}
 	snprintf(what, sizeof(what),
-		"'%.300s' exists and does not look like an earlier answer of mperfctl, and is not "
-		"overwritten",
+		"'%.300s' exists and does not look like an earlier answer of mperfctl, so it is "
+		"not overwritten",
 		path);
 	snprintf(remedy, sizeof(remedy), "%c%s, or overwrite it with --force",
 		toupper((unsigned char)elsewhere[0]), elsewhere + 1);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "client/show/say.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 static ProtobufCMessage *copy(const ProtobufCMessage *m)
@@ -49,14 +50,9 @@ static int add_row(struct reply *r, const Mperf__Row *row)
 		return REPLY_MALFORMED;
 	if (r->n_rows == REPLY_ROWS_MAX)
 		return REPLY_TOO_LARGE;
-	if (r->n_rows == r->size_rows) {
-		size_t size = r->size_rows ? 2 * r->size_rows : 64;
-		Mperf__Row **rows = reallocarray(r->row, size, sizeof(*rows));
-		if (!rows)
-			return -ENOMEM;
-		r->row = rows;
-		r->size_rows = size;
-	}
+	int e = array_grow_long(&r->row, &r->size_rows, r->n_rows + 1, sizeof(*r->row));
+	if (e < 0)
+		return e;
 	Mperf__Row *c = (Mperf__Row *)copy(&row->base);
 	if (!c)
 		return -ENOMEM;

@@ -259,9 +259,8 @@ static void put_lines(struct series *s, const struct series_look *look, FILE *f)
 	fprintf(f, "\nOne column is %.3g s; the tallest bar is %.2f GB/s.\n",
 		look->stretch_s * (double)s->n_stretches / (double)s->n_cells, height);
 	if (s->has_gaps)
-		fputs("?: a loop ran beyond this time whose bytes are counted at once, so there is "
-		      "no "
-		      "rate; rates leave it out.\n",
+		fputs("?: no rate, since a loop that reports its bytes only at its end ran on "
+		      "after this time; other rates leave it out.\n",
 			f);
 	if (balance.worst > 0)
 		fprintf(f,
@@ -269,7 +268,7 @@ static void put_lines(struct series *s, const struct series_look *look, FILE *f)
 			"threads.\n",
 			balance.worst);
 	fputs(s->n_ways == N_WAYS
-			? "DRAM is what regions counted of lines from memory.\n"
+			? "DRAM: cache lines from memory, as counted in regions.\n"
 			: "DRAM: - (no region counted lines from memory; see region-events in "
 			  "mperf.conf(5)).\n",
 		f);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 static void view_clear(struct top_view *v)
@@ -188,13 +189,9 @@ int top_model_arrange(struct top_model *m)
 	const struct reply *rows = top_model_rows(m);
 	size_t n = rows ? rows->n_rows : 0;
 
-	if (n > m->size_order) {
-		uint32_t *order = reallocarray(m->order, n, sizeof(*order));
-		if (!order)
-			return -ENOMEM;
-		m->order = order;
-		m->size_order = n;
-	}
+	int e = array_grow_long(&m->order, &m->size_order, n, sizeof(*m->order));
+	if (e < 0)
+		return e;
 	m->n_order = 0;
 	for (size_t i = 0; i < n; i++)
 		if (matches(rows, i, m->filter))

@@ -66,7 +66,7 @@ static bool able(void)
 static void start_colours(const struct options *o)
 {
 	const char *no_color = getenv("NO_COLOR");
-	if (o->no_color || (no_color && *no_color) || !has_colors())
+	if (o->look.no_color || (no_color && *no_color) || !has_colors())
 		return;
 	start_color();
 	use_default_colors();

@@ -112,12 +112,12 @@ char *top_text_narrowed(const struct options *o)
 	FILE *f = open_memstream(&text, &size);
 	if (!f)
 		return NULL;
-	for (size_t i = 0; i < o->n_pids; i++)
-		fprintf(f, "%s%d", i > 0 ? ", " : "; process ", o->pid[i]);
-	write_list(f, "; named ", o->comm, o->n_comms);
-	write_list(f, "; in ", o->cgroup, o->n_cgroups);
-	for (size_t i = 0; i < o->n_cpus; i++)
-		fprintf(f, "%s%u", i > 0 ? "," : "; on hart ", o->cpu[i]);
+	for (size_t i = 0; i < o->target.n_pids; i++)
+		fprintf(f, "%s%d", i > 0 ? ", " : "; process ", o->target.pid[i]);
+	write_list(f, "; named ", o->narrowing.comm, o->narrowing.n_comms);
+	write_list(f, "; in ", o->narrowing.cgroup, o->narrowing.n_cgroups);
+	for (size_t i = 0; i < o->target.n_cpus; i++)
+		fprintf(f, "%s%u", i > 0 ? "," : "; on hart ", o->target.cpu[i]);
 	return fclose(f) == 0 ? TAKE_PTR(text) : NULL;
 }
 
@@ -154,17 +154,17 @@ static int write_tables(const struct top_model *m, const struct options *o, FILE
 	static const char *const hide[] = {"self_ns", NULL};
 	/* their ratio (IPC) takes less room */
 	static const char *const hide_more[] = {"self_ns", "cycles", "instructions", NULL};
-	struct table_options look = {.raw = o->raw, .hide = hide};
+	struct table_options look = {.raw = o->look.raw, .hide = hide};
 	const struct reply *harts = top_model_harts(m), *rows = top_model_rows(m);
 	struct top_hart line[TOP_TEXT_HARTS];
 
-	table_look(stdout, o->no_color, &look);
+	table_look(stdout, o->look.no_color, &look);
 	if (look.width > 0 && look.width < WIDE)
 		look.hide = hide_more;
-	size_t n = harts && !o->raw ? top_harts(harts, line, TOP_TEXT_HARTS) : 0;
+	size_t n = harts && !o->look.raw ? top_harts(harts, line, TOP_TEXT_HARTS) : 0;
 	for (size_t i = 0; i < n; i++)
 		write_hart(f, &line[i]);
-	int r = harts && o->raw ? table_print(harts, &look, f) : 0;
+	int r = harts && o->look.raw ? table_print(harts, &look, f) : 0;
 	if (r == 0) {
 		fputc('\n', f);
 		r = table_print(rows, &look, f);
@@ -180,10 +180,10 @@ static int write_text(const struct top_model *m, const struct options *o, FILE *
 
 	if (m->n_frames > 1)
 		fputc('\n', f);
-	if (!o->raw)
+	if (!o->look.raw)
 		fprintf(f, "%s%s\n", headline, narrowed);
 	int r = write_tables(m, o, f);
-	if (r == 0 && !o->raw)
+	if (r == 0 && !o->look.raw)
 		reply_write_provenance(m->shown.provenance, f);
 	return r;
 }
@@ -195,7 +195,7 @@ int top_text_write(const struct top_model *m, const struct options *o, FILE *f)
 		return 0;
 	struct replies_frame frame = {
 		.rows = rows->columns->table, .time = (double)m->shown_ns / (double)NS_PER_S};
-	int r = o->json ? replies_write_json(&m->shown, &frame, f) : write_text(m, o, f);
+	int r = o->look.json ? replies_write_json(&m->shown, &frame, f) : write_text(m, o, f);
 	if (r == 0 && fflush(f) != 0)
 		r = -EIO;
 	return r;

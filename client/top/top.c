@@ -154,9 +154,9 @@ static void fill_target(
 		filter->n_pid = 1;
 		filter->pid = opened_pid;
 	}
-	target->all = o->n_pids == 0 || (*opened_pid && service);
-	target->n_pid = target->all ? 0 : o->n_pids;
-	target->pid = (int32_t *)o->pid;
+	target->all = o->target.n_pids == 0 || (*opened_pid && service);
+	target->n_pid = target->all ? 0 : o->target.n_pids;
+	target->pid = (int32_t *)o->target.pid;
 }
 
 static int ask_once(struct top *t)
@@ -170,17 +170,17 @@ static int ask_once(struct top *t)
 	char *cgroup = v->cgroup;
 
 	fill_target(t, &target, &filter, &pid);
-	filter.n_comm = o->n_comms;
-	filter.comm = (char **)o->comm;
-	filter.n_cgroup = cgroup ? 1 : o->n_cgroups;
-	filter.cgroup = cgroup ? &cgroup : (char **)o->cgroup;
-	filter.n_label = o->n_labels;
-	filter.label = (char **)o->label;
-	filter.n_cpu = o->n_cpus;
-	filter.cpu = (uint32_t *)o->cpu;
+	filter.n_comm = o->narrowing.n_comms;
+	filter.comm = (char **)o->narrowing.comm;
+	filter.n_cgroup = cgroup ? 1 : o->narrowing.n_cgroups;
+	filter.cgroup = cgroup ? &cgroup : (char **)o->narrowing.cgroup;
+	filter.n_label = o->narrowing.n_labels;
+	filter.label = (char **)o->narrowing.label;
+	filter.n_cpu = o->target.n_cpus;
+	filter.cpu = (uint32_t *)o->target.cpu;
 	top.interval_ms = t->model.interval_ms;
-	top.hz = o->hz;
-	top.overhead_ppm = o->overhead_ppm;
+	top.hz = o->sampling.hz;
+	top.overhead_ppm = o->sampling.overhead_ppm;
 	top.by = (char *)v->by;
 	top.filter = &filter;
 	top.target = &target;
@@ -209,7 +209,7 @@ static int ask_all(struct top *t)
 
 static int start_timer(struct top *t)
 {
-	uint64_t ns = t->options->for_ns;
+	uint64_t ns = t->options->target.for_ns;
 	struct itimerspec in = {.it_value = {(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)}};
 
 	if (ns == 0)
@@ -250,8 +250,8 @@ static int watch_on_link(struct top *t)
 		return EXIT_FAILED;
 
 	const struct options *o = t->options;
-	bool screen =
-		!o->batch && !o->json && !o->raw && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	bool screen = !o->batch && !o->look.json && !o->look.raw && isatty(STDIN_FILENO) &&
+		      isatty(STDOUT_FILENO);
 	r = screen ? top_screen_open(o, &t->screen) : 0;
 	if (r == TOP_SCREEN_UNABLE)
 		say_note("TERM is unknown or cannot move the cursor, so frames follow as text");
@@ -272,7 +272,7 @@ int client_top(const struct options *o)
 	int r = print_open(&t.print, STDOUT_FILENO, options_ask_data(o) ? PRINT_DATA : PRINT_TEXT);
 	if (r < 0 || signals_block(&t.signal_fd) < 0)
 		return EXIT_FAILED;
-	top_model_open(&t.model, o->by ? o->by : "function", o->interval_ms);
+	top_model_open(&t.model, o->by ? o->by : "function", o->sampling.interval_ms);
 	int exit_status = watch_on_link(&t);
 	top_model_clear(&t.model);
 	if (t.timer_fd >= 0)

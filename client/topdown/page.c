@@ -84,7 +84,7 @@ static void write_inputs(const struct topdown *t, FILE *out)
 	fputs("</tbody>\n</table>\n", out);
 }
 
-/* Of which core the tree is, where there are several. */
+/* Name the core of the tree, if there are several. */
 static void write_core(const struct topdown *t, FILE *out)
 {
 	if (t->is_alone)

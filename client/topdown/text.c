@@ -18,7 +18,7 @@
 #define BAR_COLUMNS_MAX 50
 #define BAR_COLUMNS_MIN 10
 #define INDENT 2
-#define EIGHTHS 8 /* of a column, that a bar can end at */
+#define EIGHTHS 8 /* steps of a column in which bars grow */
 
 #define COLOUR_WORST "\033[1;31m"
 #define COLOUR_USEFUL "\033[32m"
@@ -142,7 +142,7 @@ void topdown_text_write(
 
 /* --- explanations ----------------------------------------------------------------------------- */
 
-/* Was the input counted in one of the passes, "1+3"? Those of no node with passes are all meant. */
+/* Was the input counted in one of the passes, "1+3"? True also if the text names none. */
 static bool is_in_passes(const char *passes, int pass)
 {
 	char *end;

@@ -10,9 +10,9 @@ struct topdown_look {
 	bool utf8, colour;
 };
 
-/* The rows, after a line with `what` was measured. */
+/* Print the rows, below a line that says what was measured. */
 void topdown_text_write(
 	const struct topdown *t, const struct topdown_look *look, const char *what, FILE *f);
 
-/* For each node: formula, inputs with their counts, passes, error, source. */
+/* Print for each node: formula, inputs with their counts, passes, error, source. */
 void topdown_text_explain(const struct topdown *t, FILE *f);

@@ -205,13 +205,14 @@ char *topdown_how(const struct topdown *t)
 			t->is_fewest ? "the fewest for these counters, " : "");
 	if (is_scaled)
 		fprintf(f,
-			"The scarcest event was counted %s of the time; ± is half of the 95 %% "
-			"interval of what was scaled (?: too short a run to say). ",
+			"The event with the least time on a counter was counted %s of the time; ± "
+			"is half of the 95 %% interval of scaled figures (?: the run was too short "
+			"to tell). ",
 			part);
 	if (t->is_cut)
 		fprintf(f,
 			"The tree has %d levels, of which %d can be counted at once; -M NAME shows "
-			"the part below a node. ",
+			"the tree below a node. ",
 			t->deepest, t->levels);
 	if (fclose(f) != 0) {
 		free(text);

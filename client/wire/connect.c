@@ -396,7 +396,7 @@ void link_say_lost(struct link *l)
 		snprintf(what, sizeof(what), "mperfd exited with status %d before it answered",
 			WEXITSTATUS(status));
 	complain(l, what,
-		named_daemon() ? "If MPERFD does not name an mperfd, unset it; else see "
-				 "its output above"
+		named_daemon() ? "If MPERFD does not name an mperfd, unset it; otherwise see its "
+				 "output above"
 			       : "See its output above, then try again");
 }

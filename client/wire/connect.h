@@ -52,7 +52,7 @@ int link_open_private(struct link *l);
 /* After LINK_ABSENT: print that no service answers, so `what` ("there is nothing to show"). */
 void link_say_no_service(const char *what);
 
-/* The handshake over l->fd, part of link_open; exported for tests. 0, LINK_FAILED, -errno. */
+/* The handshake over l->fd, part of link_open. Exported for tests. 0, LINK_FAILED, -errno. */
 int link_greet(struct link *l);
 
 /* Hang up; waits for a private daemon (and kills it if it lingers). Safe on a zeroed link whose fd

@@ -49,8 +49,8 @@ static struct loop_row *find(
 	return row;
 }
 
-/* The user whose rows a task's are. Those of tasks that are not known, such as of a program that has ended
- * since, are nobody's, and have a share of their own. */
+/* The user of a task's rows. Rows of unknown tasks, such as of a program that has ended since,
+ * belong to nobody, and have a share of their own. */
 static int user_get(struct loop_window *w, const struct task *who, struct loop_user **ret_user)
 {
 	uid_t uid = task_account(who);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Shares: how many bytes each user may add to the store
+/* Shares: the number of bytes that each user may add to the store
  *
  *      rate ──▶ pool ──▶ balance of each user who is there ──▶ detail of that user's samples
  *
  * The pool fills at the rate that the budget can sustain. It is divided equally among the active
  * users; what one does not need goes to the others. A user whose balance is used up loses detail,
- * never samples: callers first, then threads, then functions, then processes. The labels of jobs are small, and
- * stay: what keeps jobs apart has room of its own.
+ * never samples: callers first, then threads, then functions, then processes. The labels of jobs
+ * are small, and stay: the data that keeps jobs separate has its own space.
  */
 
 #include <stdbool.h>
@@ -84,11 +84,11 @@ struct share_user *share_user(struct shares *s, uid_t uid);
 /* Charge bytes that were or will be written for this user. s may be NULL: nobody has a limit. */
 void share_charge(struct shares *s, uid_t uid, uint64_t bytes);
 
-/* At SHARE_MERGED: is there room to keep the samples of a job apart? has_begun: some of its samples were kept
- * so. What keeps jobs apart may be, beyond a user's balance, an equal part of what all may add in the time of a
- * file; the second half of it is for jobs that have begun, so that a new one does not cut them short. Refills
- * pay for it. Without this limit a user could fill the store with processes that have a label of their own each.
- * True without s. */
+/* At SHARE_MERGED: is there room to keep the samples of a job separate? has_begun: some of its
+ * samples were kept so. Beyond a user's balance, the data for separate jobs may take an equal share
+ * of what all users may add in the time of a file. The second half of it is reserved for jobs that
+ * have begun, so that a new job does not cut them short. Refills pay for it. Without this limit, a
+ * user could fill the store with processes that each have a different label. True without s. */
 bool share_has_job_room(struct shares *s, uid_t uid, bool has_begun);
 /* Note how many of the bytes that share_charge charges keep jobs apart. */
 void share_charge_job(struct shares *s, uid_t uid, uint64_t bytes);

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/attribute/sweep.h"
 #include "proto/base/hash.h"
 
 /* a power of two, like all sizes; doubled when three quarters are taken */
@@ -205,4 +206,11 @@ void stack_tree_clear(struct stack_tree *t)
 		quota_give(t->pool, t->pool_uid, (uint64_t)t->n_nodes * STACK_NODE_BYTES);
 	quota_clear(&t->of);
 	*t = (struct stack_tree){.pool = t->pool, .pool_uid = t->pool_uid};
+}
+
+void stack_tree_keep(const struct stack_tree *t, struct sweep *s)
+{
+	for (uint32_t i = 0; i < t->n_nodes; i++)
+		if (t->node[i])
+			sweep_keep_frame(s, t->node[i]->frame);
 }

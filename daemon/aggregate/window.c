@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/attribute/sweep.h"
 #include "proto/base/hash.h"
 
 #define SLOTS_FIRST 256u /* a power of two, like all sizes; doubled when three quarters are taken */
@@ -218,4 +219,10 @@ void window_clear(struct window *w)
 	if (w->pool)
 		quota_give(w->pool, w->pool_uid, (uint64_t)w->n_rows * WINDOW_ROW_BYTES);
 	*w = (struct window){.pool = w->pool, .pool_uid = w->pool_uid};
+}
+
+void window_keep(const struct window *w, struct sweep *s)
+{
+	for (const struct window_row *row = w->rows; row; row = row->hh.next)
+		sweep_keep_task(s, row->who);
 }

@@ -10,6 +10,8 @@
 #include "daemon/aggregate/loop_window.h"
 #include "daemon/attribute/attribute.h"
 
+struct sweep;
+
 /* Up to 75 bytes each with their table entries: 75 MB, of which one user has a quota. The last eighth is
  * reserved for leaves without callers; beyond it samples have no stack. Both are counted
  * LOSS_STACK_TRUNCATED. */
@@ -33,7 +35,7 @@ struct stack_tree {
 	uint32_t n_nodes, size;
 	/* stacks that did not fit and kept only their leaf: LOSS_STACK_TRUNCATED */
 	uint64_t n_refused;
-	uid_t uid; /* whose the stack is that is looked up next: new nodes are charged to it */
+	uid_t uid; /* the user of the next stack: new nodes are charged to it */
 	struct quota of;
 	/* set by the owner: memory that several trees share, in bytes (POOL_BYTES_MAX), and who has
 	 * this one; NULL: none */
@@ -50,6 +52,8 @@ struct stack_tree {
 enum { STACK_TREE_FULL = 1 };
 int stack_get(
 	struct stack_tree *t, struct frame *const *frame, uint32_t n_frames, uint32_t *ret_node);
+/* Mark the frames of all nodes for a sweep: they are needed until the tree is cleared. */
+void stack_tree_keep(const struct stack_tree *t, struct sweep *s);
 /* It keeps its pool. */
 void stack_tree_clear(struct stack_tree *t);
 
@@ -85,9 +89,9 @@ struct window {
 	struct window_row *rows;   /* the first; continue with hh.next */
 	uint32_t n_rows;
 	uint64_t n_samples;
-	struct loop_window loops; /* what instrumented programs counted; its owner adds */
-	/* as in struct stack_tree; a window that is full by it cannot be flushed to make room for
-	 * others */
+	struct loop_window loops; /* counts of instrumented programs; its owner adds them */
+	/* as in struct stack_tree; flushing a window that this limit fills makes no room for others
+	 * */
 	struct quota *pool;
 	uid_t pool_uid;
 	/* the rest is window.c's */
@@ -101,5 +105,7 @@ struct window {
  * -ENOMEM. */
 enum { WINDOW_FULL = 1 };
 int window_add(struct window *w, struct stack_tree *t, const struct attribution *a);
+/* Mark the tasks of all rows for a sweep (attribute/sweep.h): they are needed until the window is cleared. */
+void window_keep(const struct window *w, struct sweep *s);
 /* It keeps its pool. */
 void window_clear(struct window *w);

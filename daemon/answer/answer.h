@@ -3,8 +3,8 @@
 
 /* Answers: tables with named columns, and where their figures come from
  *
- * Whoever has rows gives them to an answer, a table of callbacks: control makes messages of them, comparisons and
- * tests arrays.
+ * Producers of rows pass them to an answer, a table of callbacks: control makes messages of them,
+ * comparisons and tests make arrays.
  */
 
 #include <stdbool.h>
@@ -40,7 +40,7 @@ struct answer_loss {
 struct answer_provenance {
 	const char *event;
 	const char *rung;
-	const char *switches; /* what cut the counts, as in cut_name */
+	const char *switches; /* how counts were cut, as in cut_name */
 	uint32_t hz;
 	uint64_t
 		period; /* occurrences for which each sample stands; 0: of time, or not the same everywhere */
@@ -49,7 +49,8 @@ struct answer_provenance {
 	uint32_t n_losses;
 	double named_share, coming_share, seconds;
 	double uncounted_share; /* of samples: those that no counts cover */
-	double cost_share;      /* of all these harts' time, what mperf itself took; 0: not known */
+	double cost_share;      /* the share of these harts' time that mperf itself took; 0: not
+				 * known */
 	const char *note[ANSWER_NOTES_MAX];
 	uint32_t n_notes;
 };

@@ -113,9 +113,9 @@ static inline int answer_table_of_one(const struct answer *to, const char *name,
 	return r == 0 ? answer_row(to, value, n) : r;
 }
 
-/* A row that is put together from parts, where columns depend on what is asked, or its table's head: one function
- * fills both, since a part's values are evaluated only where there is room for them. It also sends the row: a cell's
- * text must live until then. */
+/* A row, or a table's head, that is put together from parts if its columns depend on the request.
+ * One function fills both, since a part's values are evaluated only for a row. It also sends the
+ * row: a cell's text must live until then. */
 struct row_builder {
 	struct answer_column *column; /* NULL: a row is filled */
 	struct answer_value *value;   /* NULL: the head is */

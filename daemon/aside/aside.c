@@ -35,7 +35,7 @@ struct aside {
 	int news[2];  /* a byte wakes a thread: work was queued; end of file: threads shall end */
 	int ended[2]; /* a byte for the loop: what it waits for has ended */
 	unsigned threads_max, user_max;
-	unsigned n_threads, n_running, n_idle; /* neither: about to look for more */
+	unsigned n_threads, n_running, n_idle; /* neither: about to check for more work */
 	bool over;
 	struct aside_work *waiting, *running;
 };
@@ -243,8 +243,8 @@ static void wait_for_end(struct aside *a)
 	pthread_mutex_lock(&a->lock);
 }
 
-/* Locked. In this order: a thread that sleeps has no wait for a processor that is not in its sum yet; and
- * one that has run its work may sleep for the lock. */
+/* Locked. In this order: a sleeping thread has no wait for a processor that is missing from its
+ * sum; and a thread that has done its work may sleep for the lock. */
 static bool is_late(const struct aside_work *w, uint64_t queued_ns, uint64_t now_ns)
 {
 	if (w->state == ASIDE_WAITS)
@@ -265,7 +265,7 @@ int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns)
 		return ASIDE_FULL;
 	}
 	add(a, w);
-	if (a->n_running == a->n_threads) { /* RLIMIT_NPROC, TasksMax: nobody would take it */
+	if (a->n_running == a->n_threads) { /* RLIMIT_NPROC, TasksMax: no thread would take it */
 		DL_DELETE(a->waiting, w);
 		pthread_mutex_unlock(&a->lock);
 		w->free(w);

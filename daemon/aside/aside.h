@@ -3,10 +3,10 @@
 
 /* Aside: work that may block, in threads of its own
  *
- * The loop never makes a system call that somebody else can make wait. Such a call is a work for a
- * thread: the loop queues it and continues, or waits for a few milliseconds. We do not end a thread that
- * is blocked (no signal may reach it). Other works of its user then wait for that user's other thread,
- * and further threads do the works of other users.
+ * The loop never makes a system call that another process can block. Such a call is a work for a
+ * thread: the loop queues it and continues, or waits for a few milliseconds. We do not end a
+ * blocked thread (no signal may reach it). Other works of its user then wait for that user's other
+ * thread, while further threads do the works of other users.
  */
 
 #include <pthread.h>
@@ -55,10 +55,11 @@ void aside_queue(struct aside *a, struct aside_work *w);
 /* The number of a user's works that are queued or under way. */
 size_t aside_count(struct aside *a, uid_t uid);
 
-/* Have a work done now. 0: done, and w is the caller's again. ASIDE_LATE: it is blocked, and freed when it
- * ends. ASIDE_FULL: its user has user_max threads that are blocked or one with that key, all threads are
- * blocked, or no thread can be started; w is freed. *ret_blocked_ns: about the time for which the caller waited
- * while the work neither ran nor waited for a processor; 0 if it was less than ASIDE_SHORT_NS. */
+/* Run a work now. 0: done, and w is the caller's again. ASIDE_LATE: it is blocked, and freed when
+ * it ends. ASIDE_FULL: its user has user_max threads that are blocked or one with that key, all
+ * threads are blocked, or no thread can be started; w is freed. *ret_blocked_ns: about the time for
+ * which the caller waited while the work neither ran nor waited for a processor; 0 if it was less
+ * than ASIDE_SHORT_NS. */
 enum { ASIDE_LATE = 1, ASIDE_FULL };
 int aside_do(struct aside *a, struct aside_work *w, uint64_t *ret_blocked_ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Descriptors that others send along (SCM_RIGHTS), of which we want none
+/* Descriptors that others send along (SCM_RIGHTS): refuse them
  *
  * The task that drops the last reference to a file closes it, and may have to wait: for the SO_LINGER of a
  * TCP socket, or as long as the server of a FUSE file likes. It does not help to give no room for control

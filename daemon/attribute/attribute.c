@@ -9,12 +9,8 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/scan.h"
@@ -24,50 +20,47 @@
 
 DEFINE_CLEANUP(struct attribute *, attribute_free)
 
-/* CLOCK_BOOTTIME - CLOCK_MONOTONIC: how long the machine was suspended. */
-static uint64_t suspended_ns(void)
-{
-	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), boot = clock_ns(CLOCK_BOOTTIME);
+/* Ids of cgroups that had no name, and in which a process was read once. */
+#define CGROUPS_READ 64u
 
-	/* without a suspend the difference is the time between the two calls */
-	return boot - monotonic > 1000000 ? boot - monotonic : 0;
+/* State from one sample to the next. */
+struct intake {
+	uint64_t read_cgroup[CGROUPS_READ]; /* ids, by id modulo this */
+	uint64_t n_fired[];                 /* by hart: samples of its own event */
+};
+
+static struct intake *intake_new(const struct attribute_options *o)
+{
+	size_t n_harts = o->n_harts > 0 ? (size_t)o->n_harts : 1;
+
+	return calloc(1, sizeof(struct intake) + n_harts * sizeof(uint64_t));
 }
 
-static uint32_t max_stack_read(const char *proc)
+static int make_parts(struct attribute *a)
 {
-	char path[PATH_MAX], text[32];
-	const char *p = text;
-	uint64_t n;
+	const struct attribute_options *o = &a->o;
 
-	snprintf(path, sizeof(path), "%s/sys/kernel/perf_event_max_stack", proc);
-	if (scan_text(AT_FDCWD, path, text, sizeof(text)) <= 0 || !scan_number(&p, 10, &n) || !n ||
-		n > UINT32_MAX)
-		return STACK_DEPTH_DEFAULT;
-	return (uint32_t)n;
-}
-
-static int attribute_allocate(struct attribute *a)
-{
-	size_t n_harts = a->o.n_harts > 0 ? (size_t)a->o.n_harts : 1;
-	size_t n_events = a->o.n_events > 0 ? (size_t)a->o.n_events : 1;
-
-	a->ended = calloc(ENDED_SLOTS, sizeof(*a->ended));
-	a->n_fired = calloc(n_harts, sizeof(*a->n_fired));
-	a->exited = calloc(n_harts, sizeof(*a->exited));
-	a->leader_of = calloc(n_events, sizeof(*a->leader_of));
-	a->rung_of = calloc(n_events, sizeof(*a->rung_of));
-	a->stand = calloc(n_harts * n_events, sizeof(*a->stand));
-	a->reread = calloc(REREAD_MAX, sizeof(*a->reread));
-	a->exec = calloc(EXECS_MAX, sizeof(*a->exec));
-	a->silent = calloc(SILENT_MAX, sizeof(*a->silent));
-	a->awaited = calloc(AWAITED_MAX, sizeof(*a->awaited));
-	a->known = calloc(PLACES_KNOWN, sizeof(*a->known));
-	a->exec_due_ns = UINT64_MAX;
-	a->throttles_groups = a->o.throttles_groups;
-	return a->ended && a->n_fired && a->exited && a->leader_of && a->rung_of && a->stand &&
-			       a->reread && a->exec && a->silent && a->awaited && a->known
-		       ? 0
-		       : -ENOMEM;
+	a->intake = intake_new(o);
+	a->lives = life_new(o);
+	a->execs = exec_argv_new();
+	a->awaited = lost_exec_new();
+	a->charges = charge_new(o);
+	a->clocks = weigh_new(o);
+	a->throttles = throttle_new(o);
+	a->checked_files = mapping_new();
+	a->comparisons = remapped_new();
+	a->generated = generated_new();
+	a->places = calloc(1, sizeof(*a->places));
+	a->walks = stack_walk_new(o->proc);
+	a->waits = waiting_new();
+	a->unanswered = unanswered_new();
+	a->cgroups = cgroup_root_new(o->proc);
+	if (!a->intake || !a->lives || !a->execs || !a->awaited || !a->charges || !a->clocks ||
+		!a->throttles || !a->checked_files || !a->comparisons || !a->generated ||
+		!a->places || !a->walks || !a->waits || !a->unanswered || !a->cgroups)
+		return -ENOMEM;
+	place_cache_begin(a->places);
+	return 0;
 }
 
 int attribute_new(const struct attribute_options *o, struct attribute **ret_attribute)
@@ -81,22 +74,13 @@ int attribute_new(const struct attribute_options *o, struct attribute **ret_attr
 		a->o.rights = rights_read;
 	if (!a->o.is_gone && strcmp(a->o.proc, "/proc") == 0)
 		a->o.is_gone = proc_is_gone;
-	a->cgroup_root_fd = -1;
-	a->cgroup_pass = 1;
-	a->kernel_generation = UINT64_C(1) << 63; /* above those of spaces, which count up from 1 */
-	int r = attribute_allocate(a);
+	int r = make_parts(a);
 	if (!r)
 		r = kernel_map_read(o->proc, &a->kernel);
 	if (!r)
-		r = owner_read_logins(a);
+		r = owner_new(o->proc, &a->owners);
 	if (r < 0)
 		return r;
-
-	long ticks = sysconf(_SC_CLK_TCK);
-	a->tick_ns = 1000000000u / (uint64_t)(ticks > 0 ? ticks : 100);
-	a->suspended_ns = suspended_ns();
-	a->max_stack = max_stack_read(o->proc);
-	census_cgroup_root(a);
 	*ret_attribute = TAKE_PTR(a);
 	return 0;
 }
@@ -108,28 +92,29 @@ struct proc_reader *attribute_reader(const struct attribute *a)
 
 uint64_t attribute_n_fired(const struct attribute *a, int hart)
 {
-	return a->n_fired[hart];
+	return a->intake->n_fired[hart];
 }
 
-/* Take a switch, or a sample of an ended task: no later sample of the task may take its counts. */
+/* Take a reading at a switch. If the task has ended, no later sample will take its counts, so
+ * they are sunk at once. */
 static int attribute_switch(struct attribute *a, const struct record *r, int hart)
 {
 	struct delta delta;
 	struct task *task;
 
-	int result = charge_delta(a, r, hart, &delta);
+	int result = charge_delta(a->charges, r, hart, &delta);
 	if (!result)
-		result = silence_cut(a, r, hart, &delta);
+		result = throttle_cut(a, r, hart, &delta);
 	if (!result)
 		result = sideband_task(a, r, hart, &task);
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 
 	owner_sampled(a, task);
-	weigh_stretch(a, r, hart, &delta);
-	result = charge_pending(a, task, &delta);
+	weigh_stretch(a->clocks, r, hart, &delta);
+	result = charge_pending(a->charges, task, &delta);
 	if (!result && task->end_ns)
-		charge_flush(a, task, r->time_ns, hart);
+		charge_flush(a->charges, task, r->time_ns, hart);
 	return result;
 }
 
@@ -139,18 +124,18 @@ static int attribute_sums(struct attribute *a, const struct record *r, int hart)
 	struct delta delta;
 	struct task *task;
 
-	charge_sums(a, r, hart, &delta);
-	weigh_sums(a, r, hart);
-	int result = silence_cut(a, r, hart, &delta);
+	charge_sums(a->charges, r, hart, &delta);
+	weigh_sums(a->clocks, r, hart);
+	int result = throttle_cut(a, r, hart, &delta);
 	if (!result)
 		result = sideband_task(a, r, hart, &task);
 	if (result < 0 || !task || !delta.enabled_ns)
 		return result;
 
 	owner_sampled(a, task);
-	result = charge_pending(a, task, &delta);
+	result = charge_pending(a->charges, task, &delta);
 	if (!result && task->end_ns)
-		charge_flush(a, task, r->time_ns, hart);
+		charge_flush(a->charges, task, r->time_ns, hart);
 	return result;
 }
 
@@ -162,27 +147,27 @@ static int read_sample(
 		ret_delta->n_reads = 0;
 		return 0;
 	}
-	int result = charge_delta(a, r, hart, ret_delta);
-	return result ? result : silence_cut(a, r, hart, ret_delta);
+	int result = charge_delta(a->charges, r, hart, ret_delta);
+	return result ? result : throttle_cut(a, r, hart, ret_delta);
 }
 
-/* Find a cgroup by its id. A session of some processes has not looked at all cgroups: it reads the
+/* Find a cgroup by its id. A session of some processes has not read all cgroups: it reads the
  * process's cgroup in /proc, once for each id. */
 static int find_cgroup(
 	struct attribute *a, struct task *process, uint64_t id, const struct cgroup **ret_cgroup)
 {
-	uint64_t *asked = &a->asked_cgroup[id % CGROUPS_ASKED];
+	uint64_t *was_read = &a->intake->read_cgroup[id % CGROUPS_READ];
 
 	*ret_cgroup = cgroup_find(a->o.tasks, id);
-	if (*ret_cgroup || a->o.all || *asked == id)
+	if (*ret_cgroup || a->o.all || *was_read == id)
 		return 0;
-	*asked = id;
+	*was_read = id;
 	int r = census_cgroup(a, process);
 	*ret_cgroup = cgroup_find(a->o.tasks, id);
 	return r;
 }
 
-/* Move the task to the sample's cgroup. Its use so far belongs to the cgroup that it was in. */
+/* Move the task to the sample's cgroup. Its counts so far stay with the former cgroup. */
 static int change_cgroup(struct attribute *a, const struct record *r, struct task **task, int hart)
 {
 	uint64_t id = r->sample.cgroup;
@@ -203,7 +188,7 @@ static const struct cgroup *sample_cgroup(
 	const struct cgroup *cgroup = cgroup_find(a->o.tasks, id ? id : task->cgroup);
 
 	if (!id || !cgroup)
-		return cgroup; /* one without a name is not the one before */
+		return cgroup; /* a cgroup without a name must not be shown as the former one */
 	if (task->cgroup != id) {
 		task->cgroup = id;
 		task->changed = true;
@@ -258,13 +243,13 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	int result = read_sample(a, r, hart, &delta);
 	if (!result)
 		result = sideband_task(a, r, hart, &task);
-	if (!result && task && missed_has(task->process, r->time_ns)) {
-		result = missed_exec(a, task->process, hart);
-		if (!result) /* it may go on as another */
+	if (!result && task && lost_exec_shows(task->process, r->time_ns)) {
+		result = lost_exec_take(a, task->process, hart);
+		if (!result) /* the process may continue as another task */
 			result = sideband_task(a, r, hart, &task);
 	}
 	if (result == 0 && !task && a->o.all && is_outside(r))
-		lose(a, hart, LOSS_OUTSIDE, 1);
+		lose(&a->o, hart, LOSS_OUTSIDE, 1);
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 
@@ -272,10 +257,10 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 	if (result < 0)
 		return result;
 	if (!task->comm[0])
-		lose(a, hart, LOSS_TASK, 1);
+		lose(&a->o, hart, LOSS_TASK, 1);
 	owner_sampled(a, task);
-	weigh_stretch(a, r, hart, &delta);
-	result = charge_pending(a, task, &delta);
+	weigh_stretch(a->clocks, r, hart, &delta);
+	result = charge_pending(a->charges, task, &delta);
 	if (result < 0)
 		return result;
 
@@ -288,22 +273,22 @@ static int attribute_sample(struct attribute *a, const struct record *r, int har
 		.rung = r->stream->rung,
 		.count = 1,
 		.uncounted = charge_uncounted(r, &delta),
-		.weight_ns = weigh_take(a, r, hart, &delta),
+		.weight_ns = weigh_take(a->clocks, r, hart, &delta),
 		.period = r->sample.period,
 	};
-	charge_take(a, task, &r->sample, &to);
+	charge_take(a->charges, task, &r->sample, &to);
 	return attribute_stack(a, r, task, &to);
 }
 
-/* Is the task of such a sample still known? Rings of raises may be drained late, and a task that has ended since must
- * not begin again. */
+/* Is the task of a raise's sample still known? Rings of raises may be drained late, and a task
+ * that has ended since must not be added again. */
 static bool raised_is_known(const struct attribute *a, const struct record *r)
 {
 	if (r->tid == 0 || r->tid > INT32_MAX || r->pid == 0 || r->pid > INT32_MAX)
 		return false;
 	const struct task *task = task_find(a->o.tasks, (pid_t)r->tid);
 	return (task && task->pid == (pid_t)r->pid && r->time_ns >= task->start_ns) ||
-	       life_find_ended(a, (pid_t)r->pid, (pid_t)r->tid, r->time_ns);
+	       life_find_ended(a->lives, (pid_t)r->pid, (pid_t)r->tid, r->time_ns);
 }
 
 /* Take a sample of a raise. It has no counts: the task's next sample of the session's own events has them. */
@@ -342,13 +327,13 @@ static int attribute_raised(struct attribute *a, const struct record *r, int har
 static int attribute_fired(struct attribute *a, const struct record *r, int hart)
 {
 	if (!r->stream) {
-		lose(a, hart, LOSS_STREAM, 1);
+		lose(&a->o, hart, LOSS_STREAM, 1);
 		return 0;
 	}
 
 	switch (r->stream->role) {
 	case STREAM_SAMPLER:
-		a->n_fired[hart]++;
+		a->intake->n_fired[hart]++;
 		return attribute_sample(a, r, hart);
 	case STREAM_SWITCH:
 	case STREAM_SWITCH_BPF:
@@ -374,7 +359,7 @@ static int attribute_cgroup(struct attribute *a, const struct record *r, int har
 	int result = cgroup_set(a->o.tasks, r->cgroup.id, r->cgroup.path, task_account(maker));
 
 	if (result > 0)
-		lose(a, hart, LOSS_ROOM, 1);
+		lose(&a->o, hart, LOSS_ROOM, 1);
 	return result < 0 ? result : 0;
 }
 
@@ -391,14 +376,14 @@ static int attribute_lost(struct attribute *a, const struct record *r, int hart)
 	bool side_band = r->stream &&
 			 (r->stream->role == STREAM_SIDEBAND || r->stream->role == STREAM_EXEC_BPF);
 	if (side_band && a->o.sideband_apart) {
-		lose(a, hart, LOSS_SIDEBAND, r->lost.n);
-		return missed_look(a, r->time_ns, hart);
+		lose(&a->o, hart, LOSS_SIDEBAND, r->lost.n);
+		return lost_exec_look(a, r->time_ns, hart);
 	}
-	/* switches may be among them: counts since then cannot be charged to a task */
-	delta_forget_hart(&a->deltas, hart);
-	silence_forget_hart(a, hart);
-	lose(a, hart, LOSS_RING, sampler_hear_lost(ahead, r->lost.n));
-	return missed_look(a, r->time_ns, hart);
+	/* switches may be among the lost records: counts since then cannot be charged to a task */
+	charge_forget_hart(a->charges, hart);
+	throttle_forget_hart(a, hart);
+	lose(&a->o, hart, LOSS_RING, sampler_hear_lost(ahead, r->lost.n));
+	return lost_exec_look(a, r->time_ns, hart);
 }
 
 int attribute_record(struct attribute *a, const struct record *r, int hart)
@@ -422,14 +407,14 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 	case RECORD_LOST:
 		return attribute_lost(a, r, hart);
 	case RECORD_LOST_SAMPLES:
-		lose(a, hart, LOSS_RING_SAMPLES, r->lost.n);
+		lose(&a->o, hart, LOSS_RING_SAMPLES, r->lost.n);
 		return 0;
 	case RECORD_THROTTLE:
-		silence_begin(a, r, hart);
-		lose(a, hart, LOSS_THROTTLE, 1);
+		throttle_begin(a, r, hart);
+		lose(&a->o, hart, LOSS_THROTTLE, 1);
 		return 0;
 	case RECORD_UNTHROTTLE:
-		silence_end(a, r, hart);
+		throttle_end(a, r, hart);
 		return 0;
 	case RECORD_KSYMBOL:
 		return generated_change(a, r);
@@ -441,45 +426,23 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 	return 0;
 }
 
-/* Read the arguments of execs once more that were not in place yet. Those that come in a record may come in the next
- * drain. */
-static void reread_execs(struct attribute *a)
-{
-	size_t n_kept = 0;
-
-	for (size_t i = 0; i < a->n_reread; i++) {
-		struct reread *again = &a->reread[i];
-		struct task *process = life_now(a, again->process);
-
-		if (again->awaits_record && !process->argv) {
-			a->reread[n_kept++] = (struct reread){process, again->hart, false};
-			continue;
-		}
-		/* at most one more attempt: without memory it stays unread */
-		if (!process->argv && !process->end_ns)
-			(void)census_argv(a, &process);
-		exec_lost(a, process, again->hart);
-	}
-	a->n_reread = n_kept;
-}
-
 void attribute_drained(struct attribute *a)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
-	reread_execs(a);
-	memset(a->looked, 0, sizeof(a->looked));
-	quota_clear(&a->compared);
+	exec_argv_reread(a);
+	mapping_recheck(a->checked_files);
+	remapped_drained(a->comparisons);
 	/* without memory it is looked up again */
-	(void)missed_drained(a, now_ns);
-	(void)census_silent(a, now_ns);
-	exec_expire(a, now_ns);
+	(void)lost_exec_drained(a, now_ns);
+	(void)census_retry(a, now_ns);
+	exec_argv_expire(a->execs, now_ns);
 }
 
 void attribute_forget_places(struct attribute *a)
 {
-	memset(a->known, 0, PLACES_KNOWN * sizeof(*a->known));
-	memset(a->looked, 0, sizeof(a->looked));
+	place_cache_clear(a->places);
+	mapping_recheck(a->checked_files);
 }
 
 struct attribute *attribute_free(struct attribute *a)
@@ -487,26 +450,24 @@ struct attribute *attribute_free(struct attribute *a)
 	if (!a)
 		return NULL;
 
-	census_free(a);
-	waiting_clear(a);
-	delta_table_clear(&a->deltas);
+	census_free(a->census);
+	cgroup_root_free(a->cgroups);
+	free(a->unanswered);
+	waiting_free(a->waits);
+	free(a->walks);
+	free(a->places);
+	generated_free(a->generated);
 	kernel_map_clear(&a->kernel);
-	kernel_code_clear(&a->code);
-	closep(&a->cgroup_root_fd);
-	free(a->ended);
-	free(a->n_fired);
-	free(a->exited);
-	free(a->leader_of);
-	free(a->rung_of);
-	free(a->stand);
-	free(a->reread);
-	free(a->silent);
+	remapped_free(a->comparisons);
+	free(a->checked_files);
+	free(a->throttles);
+	free(a->clocks);
+	charge_free(a->charges);
 	free(a->awaited);
-	free(a->known);
-	exec_clear(a);
-	free(a->watched);
-	login_groups_clear(&a->logins);
-	quota_clear(&a->compared);
+	exec_argv_free(a->execs);
+	owner_free(a->owners);
+	free(a->lives);
+	free(a->intake);
 	free(a);
 	return NULL;
 }

@@ -28,8 +28,8 @@ struct attribution {
 	enum rung rung;
 	/* samples: 1, or 0 for counts that a switch or an exit delivers */
 	uint64_t count;
-	/* of these, samples whose group's counts are not known: it is not cut at switches, and there
-	 * was a switch since the sample before, or may have been */
+	/* how many of these samples have no known counts: their group is not cut at switches,
+	 * and a switch came, or may have come, since the sample before */
 	uint64_t uncounted;
 	uint64_t weight_ns;
 	uint64_t period;
@@ -69,8 +69,8 @@ struct attribute_options {
 	struct proc_reader *reader;
 	/* NULL: rights_read; tests that use files pass their own */
 	int (*rights)(int folder_fd, uid_t account, struct rights *ret_rights);
-	/* Does no process have this pid any more? Asked before its folder is opened, which takes ten
-	 * times as long to fail. NULL: proc_is_gone if proc is "/proc", else nobody is asked. */
+	/* Does no process have this pid any more? Called before its folder is opened, which
+	 * takes ten times as long to fail. NULL: proc_is_gone if proc is "/proc", else no check. */
 	bool (*is_gone)(pid_t pid);
 	/* all tasks are wanted; else only marked tasks and their children */
 	bool all;
@@ -93,7 +93,7 @@ struct attribute_options {
 struct attribute;
 
 int attribute_new(const struct attribute_options *o, struct attribute **ret_attribute);
-/* NULL: of none, or it has none. */
+/* The reader of the options; NULL: there is none, or a is NULL. */
 struct proc_reader *attribute_reader(const struct attribute *a);
 /* Samples of that hart's own event so far, of all tasks and of idle. */
 uint64_t attribute_n_fired(const struct attribute *a, int hart);
@@ -101,7 +101,8 @@ uint64_t attribute_n_fired(const struct attribute *a, int hart);
 /* Read /proc once: name, argv, cgroup and executable mappings of every task. If only some tasks are wanted, read those
  * in pids and their descendants; other tasks, with their ancestors, are read once a record mentions them. If n_pids is
  * 0, read all. Tasks in pids (and their descendants) are marked wanted. Takes about 50 µs per task. Scanning again is
- * harmless: it is done before and after the events are enabled, and after a hart comes back. 0 or -errno. */
+ * harmless: it is done before and after the events are enabled, and after a hart comes back. Only tests scan at once.
+ * 0 or -errno. */
 int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids);
 /* The same in steps, between which records may come: the first step reads all cgroups, each later one a process. A
  * scan under way is dropped. 0 or -errno, which ends the scan. */
@@ -154,7 +155,8 @@ void attribute_check_owners(struct attribute *a, uint64_t now_ns);
 /* The task reported its own counts: like a sample, they belong to the owner at this moment. */
 void attribute_counted(struct attribute *a, struct task *task);
 
-/* End a drain: read the argv of processes that exec'd since the last one, and similar work. */
+/* End a drain: read missing arguments of processes that exec'd since the last drain, and reset
+ * the limits that hold between two drains. */
 void attribute_drained(struct attribute *a);
 
 /* Drop cached frames, files and mappings: some of them were freed. */
@@ -163,6 +165,7 @@ void attribute_forget_places(struct attribute *a);
 /* Pass samples that wait for the unwinder to the sink with only their leaf (at the end of a
  * recording). */
 void attribute_give_up(struct attribute *a);
+/* For tests: the number of samples that wait. */
 size_t attribute_waiting(const struct attribute *a);
 
 struct attribute *attribute_free(struct attribute *a);

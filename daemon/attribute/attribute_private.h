@@ -5,195 +5,85 @@
  *
  *      attribute.c ── record ──┬─▶ sideband.c   live tasks and mappings
  *                              ├─▶ charge.c     counts, charged to tasks
- *                              ├─▶ weigh.c      how much time a sample represents
- *                              ├─▶ silence.c    … and what the kernel throttled away
- *                              ├─▶ generated.c  code that the kernel generates
+ *                              ├─▶ weigh.c      the time that a sample represents
+ *                              ├─▶ throttle.c   … and what the kernel throttled away
  *                              └─▶ stack_walk.c where: frames of a stack ─▶ sink
  *                                   waiting.c   … or later, when the copied stack is unwound
- *      proc.c     one process in /proc
- *      life.c     how a task begins and ends; mapping.c: what is mapped in it; remapped.c: in place of its text
- *      owner.c    the owner of a process, and its samples when the owner changes
- *      exec.c     arguments of a process that execs, read at once
- *      census.c   reads one process from /proc, or all
- *      missed.c   … or one whose exec record was lost
- *      job.c      labels, given by requests and read from the environment
+ *                                   generated.c code that the kernel generates
+ *                                   place_cache.h  frames of addresses seen before
+ *      life.c         how a task begins and ends; mapping.c: what is mapped in it; remapped.c: in place of its text
+ *      owner.c        the owner of a process, and its samples when the owner changes
+ *      job.c          labels, given by requests and read from the environment
+ *      exec_argv.c    arguments of a process that execs, read at once
+ *      lost_exec.c    execs whose record was lost
+ *      proc.c         reads one process in /proc; census.c: takes what was read
+ *      census_scan.c  all processes, or some with their descendants; unanswered.h: those that did not answer
+ *      cgroup_root.c  control groups by id and path
+ *
+ * The state of each file is a struct that its .c defines, at its head: only that file can touch it. A function
+ * whose first parameter is such a struct, or the options, uses nothing else of the room. A struct that has no function
+ * to free it is plain memory.
  */
-
-#include <limits.h>
 
 #include "daemon/attribute/attribute.h"
 #include "daemon/attribute/delta.h"
 #include "daemon/attribute/kernel_code.h"
 #include "daemon/attribute/kernel_map.h"
+#include "daemon/attribute/place_cache.h"
 #include "daemon/attribute/proc_reader.h"
 #include "daemon/attribute/rights.h"
-#include "daemon/attribute/scan.h"
-
-/* Recently ended tasks that are still sampled: after EXIT the kernel tears down the memory of the
- * process. Found by tid modulo this; a collision only loses the samples of that teardown. */
-#define ENDED_SLOTS 4096
-/* Tasks of one user up to which its dead threads stay in the table until a sweep, even if never sampled: a
- * program may report many threads that died (loops/feed_task.c). */
-#define DEAD_KEPT 32768u
-/* tearing down 100 GB takes seconds; tids are reused later than that */
-#define ENDED_NS 5000000000u
-
-/* Tolerance between a task's start time and its FORK record, and between readings of the two
- * clocks. */
-#define START_SLACK_NS 10000000u
-
-/* Processes whose arguments were not in place yet when their exec was handled. */
-#define REREAD_MAX 4096
-
-/* Execs that were reported early and have not come through the merge: a quarter of a second's
- * worth, at most 4 KiB each. Few enough for a linear search. Further ones are treated as not
- * reported. */
-#define EXECS_MAX 1024
-
-/* The arguments and rights of a process after an exec. */
-struct exec_text {
-	char *argv; /* as in struct task; NULL: not read */
-	uint32_t n_argv;
-	struct rights rights;
-	bool has_rights;  /* they were read */
-	bool from_stack;  /* not read from /proc but copied by the kernel; then these are valid: */
-	bool secure;      /* setuid and the like */
-	uint32_t own_uid; /* as the process sees it, in its user namespace */
-};
-
-struct exec {
-	pid_t pid;
-	uint64_t time_ns; /* of its record */
-	uint64_t read_ns; /* when the last read ended */
-	uint64_t
-		due_ns; /* of the next attempt; UINT64_MAX: no more attempts, since it was read or given up */
-	uint32_t n_looks; /* attempts planned after the first */
-	struct exec_text text;
-	struct task *process; /* whose record came while attempts are due; NULL: not come */
-	int hart;             /* of that record */
-};
-
-/* Cache of frames by (space, address): 24 bytes each, 192 KB, about a core's private cache. Most
- * return addresses of a drain are found here. */
-#define PLACES_KNOWN 8192u
-
-struct known_place {
-	uint64_t generation; /* of the space, or kernel_generation */
-	uint64_t addr;       /* 0: none */
-	struct frame *frame;
-};
-
-/* Files checked in this drain, by id modulo this; a collision costs a system call. */
-#define FILES_LOOKED 64u
-
-/* Comparisons of memory in the place of a program's text with that text: 50 us each, while the loop waits. The limits
- * are for all users between two drains, of which each user has a quota, and for a process that is read from /proc. */
-#define TEXTS_COMPARED_MAX 64u
-#define TEXTS_FILLED_MAX 4u
-
-/* Processes that await their exec: recordings' commands, TARGETS_MAX of each. */
-#define AWAITED_MAX 256
-
-struct awaited {
-	pid_t pid;
-	uint64_t seen_ns; /* when it was seen running another program without a record; 0: never */
-};
-
-/* Processes that did not answer when they were first asked, which are asked again once a second. */
-#define SILENT_MAX 256
-#define SILENT_TRIES_MAX 120u
-
-struct silent {
-	pid_t pid;
-	uint32_t n_tries;
-	bool is_target; /* of a scan that ended before it answered: it and its descendants are wanted */
-};
-
-struct reread {
-	struct task *process;
-	int hart;
-	bool awaits_record; /* its arguments may come with the next drain */
-};
-
-/* Copied stacks being unwound; with the smallest stacks this limit is reached before
- * NAMER_UNWIND_BYTES_MAX. */
-#define WAITING_MAX 16384
-
-/* Cgroup folders walked at the start; a large container host has a few thousand. */
-#define CGROUPS_ASKED 64u
-#define CGROUP_DIRS_MAX 20000
-#define CGROUP_DEPTH_MAX 32
-
-/* Source: Documentation/admin-guide/sysctl/kernel.rst, perf_event_max_stack. */
-#define STACK_DEPTH_DEFAULT 127
-
-/* The time that the next sample of an event on a hart represents. */
-struct stand {
-	uint64_t ran_ns; /* time that tasks ran since the last sample, by readings */
-	bool unsure;     /* some switches had no reading */
-	bool summed;     /* ran_ns is as of now: a record of sums came since the last sample */
-	/* silence.c */
-	uint64_t silent_ns;       /* time throttled since the last sample, of wanted tasks */
-	uint64_t throttled_ns;    /* when the kernel began to throttle it; 0: not throttled */
-	uint64_t silent_since_ns; /* then, or its last reading since */
-	uint64_t silent_leader;   /* its stream, which may be opened again meanwhile */
-	uint64_t unread_ns;       /* time throttled since its last reading */
-	uint32_t silent_pid, silent_tid; /* the task that was throttled last; */
-	bool other_end;                  /* another task ran when the throttling ended */
-	bool by_bpf;                     /* BPF reads it at switches, throttled or not */
-};
-
-struct waiting;
+#include "daemon/attribute/sweep.h"
+#include "daemon/attribute/unanswered.h"
 
 struct attribute {
-	struct attribute_options o;
-	struct kernel_map kernel;
-	struct kernel_code code;
-	bool code_listed; /* what was there before records told of it */
-	uint64_t
-		kernel_generation; /* as that of a space: new with each change of what the kernel generates */
-	struct delta_table deltas;
-	struct file *unknown;    /* FILE_UNKNOWN, once needed */
-	struct waiting *waiting; /* uthash by ticket */
-	uint64_t last_ticket;
-	struct task **ended;  /* ENDED_SLOTS */
-	uint64_t *n_fired;    /* per hart: samples of its own event */
-	struct task **exited; /* per hart: the task that ended there last */
-	int *leader_of;       /* per session event: the sampling event of its group, as last seen */
-	enum rung *rung_of;   /* likewise */
-	struct stand *stand;  /* by hart and session event */
-	bool throttles_groups;     /* this kernel stops the siblings of a throttled event too */
-	struct known_place *known; /* PLACES_KNOWN */
-	const struct file *looked[FILES_LOOKED]; /* checked for rewriting in this drain */
-	struct quota compared;                   /* texts, likewise */
-	struct reread *reread;                   /* REREAD_MAX */
-	size_t n_reread;
-	struct census *census; /* of /proc; NULL: none goes on */
-	uint64_t asked_cgroup
-		[CGROUPS_ASKED]; /* that had no name, and their processes were asked once */
-	struct silent *silent;   /* SILENT_MAX, in no order */
-	size_t n_silent;
-	uint64_t silent_ns;      /* when they were asked last */
-	struct awaited *awaited; /* AWAITED_MAX, in no order */
-	size_t n_awaited;
-	struct exec *exec; /* EXECS_MAX, in no order */
-	size_t n_execs;
-	uint64_t exec_due_ns;  /* of the next attempt; UINT64_MAX: none */
-	struct task **watched; /* n_watched sampled processes of users, oldest check first */
-	size_t n_watched, size_watched;
-	uint64_t checked_ns; /* when their rights were last read again */
-	struct login_groups logins;
-	uint32_t max_stack;
-	uint64_t tick_ns, suspended_ns;
-	int cgroup_root_fd; /* of the hierarchy whose ids perf gives; -1: none mounted */
-	bool cgroup_root_is_v1;
-	uint32_t cgroup_pass; /* of sweeps over the whole table of groups, from 1 */
+	struct attribute_options o;    /* as given to attribute_new, with defaults; constant then */
+	struct intake *intake;         /* attribute.c */
+	struct lives *lives;           /* life.c */
+	struct owners *owners;         /* owner.c */
+	struct execs *execs;           /* exec_argv.c */
+	struct awaited_execs *awaited; /* lost_exec.c */
+	struct charges *charges;       /* charge.c */
+	struct sample_clocks *clocks;  /* weigh.c */
+	struct throttles *throttles;   /* throttle.c */
+	struct checked_files *checked_files; /* mapping.c */
+	struct comparisons *comparisons;     /* remapped.c */
+	struct kernel_map kernel;            /* kernel_map.h */
+	struct generated *generated;         /* generated.c */
+	struct place_cache *places;          /* place_cache.h */
+	struct walks *walks;                 /* stack_walk.c */
+	struct waits *waits;                 /* waiting.c */
+	struct unanswered *unanswered;       /* unanswered.h */
+	struct census *census;               /* census_scan.c; NULL: no scan is under way */
+	struct cgroup_root *cgroups;         /* cgroup_root.c */
 };
 
-static inline void lose(struct attribute *a, int hart, enum loss loss, uint64_t n)
+static inline void lose(const struct attribute_options *o, int hart, enum loss loss, uint64_t n)
 {
-	if (a->o.lost)
-		a->o.lost[hart][loss] += n;
+	if (o->lost)
+		o->lost[hart][loss] += n;
+}
+
+/* The stream that leads the group of a record's event; NULL: none. */
+static inline const struct stream *group_leader(
+	const struct attribute_options *o, const struct record *r)
+{
+	return r->stream ? stream_table_find(o->streams, r->stream->leader) : NULL;
+}
+
+/* The number of groups: one for each hart and event of the session, at least 1. */
+static inline size_t n_groups(const struct attribute_options *o)
+{
+	return (o->n_harts > 0 ? (size_t)o->n_harts : 1) *
+	       (o->n_events > 0 ? (size_t)o->n_events : 1);
+}
+
+/* The index of a leader's group on a hart, below n_groups; -1: it is no event of the session. */
+static inline ptrdiff_t group_index(
+	const struct attribute_options *o, const struct stream *leader, int hart)
+{
+	if (!leader || leader->event < 0 || leader->event >= o->n_events)
+		return -1;
+	return (ptrdiff_t)hart * o->n_events + leader->event;
 }
 
 /* --- proc.c ----------------------------------------------------------------------------------- */
@@ -201,47 +91,42 @@ static inline void lose(struct attribute *a, int hart, enum loss loss, uint64_t 
 /* Does no process of this machine have this pid? One system call. */
 bool proc_is_gone(pid_t pid);
 /* Does the process have a folder in /proc? Does not wait. */
-bool proc_is_there(const struct attribute *a, pid_t pid);
-/* The account by which rights_read may spare itself a file: an exec, after which it may be unknown, keeps it. */
-static inline uid_t proc_account(const struct task *task)
-{
-	const struct task *process = task ? task->process : NULL;
-
-	if (!process)
-		return ACCOUNT_NOBODY;
-	return process->account != ACCOUNT_NOBODY ? process->account : process->past_account;
-}
+bool proc_is_there(const struct attribute_options *o, pid_t pid);
 /* Read the wanted parts (PROC_*) of a process. 0, and the caller clears *ret_view; PROC_GONE; PROC_SILENT,
  * which is counted; -ENOMEM. */
-int proc_read(struct attribute *a, pid_t pid, unsigned wants, struct proc_view *ret_view);
+int proc_read(
+	const struct attribute_options *o, pid_t pid, unsigned wants, struct proc_view *ret_view);
 /* Read the owner of a process. 0; RIGHTS_GONE; PROC_SILENT: it lives, and did not answer. */
-int proc_rights(struct attribute *a, pid_t pid, struct rights *ret_rights);
+int proc_rights(const struct attribute_options *o, pid_t pid, struct rights *ret_rights);
 /* Does the process have the bytes of its program, from that offset on, in the mapping m? Pages all over it are
  * compared. PROC_SAME; PROC_OTHER; another outcome of proc_read: not known. */
-int proc_compare(struct attribute *a, pid_t pid, const struct map *m);
-/* Arguments and owner of a process that execs; the outcomes of proc_read; PROC_EMPTY: they are not in place
- * yet, or the process is a zombie. */
-int proc_exec(struct attribute *a, pid_t pid, struct exec_text *ret_text);
-/* Does it run another program than the one we know? Decided by its file and its arguments; false if
- * it is gone. */
-bool proc_is_other(struct attribute *a, const struct task *process);
+int proc_compare(const struct attribute_options *o, pid_t pid, const struct map *m);
 
 /* --- life.c ----------------------------------------------------------------------------------- */
 
+/* Slots of ended tasks, by tid modulo this. In a collision the later task takes the slot, and samples of the earlier
+ * one's teardown are lost. */
+#define ENDED_SLOTS 4096
+/* Up to so many tasks of a user, its dead threads stay in the table until a sweep, even if never
+ * sampled: a program may report many threads that died (loops/feed_task.c). */
+#define DEAD_KEPT 32768u
+struct lives *life_new(const struct attribute_options *o);
+
+/* The time at which a task began, by the ticks in /proc. */
+uint64_t life_start_ns(const struct lives *l, uint64_t start_ticks);
 /* Is it the same task? One of the two times may come from /proc's ticks. */
-bool life_same_start(const struct attribute *a, const struct task *task, uint64_t time_ns);
+bool life_same_start(const struct lives *l, const struct task *task, uint64_t time_ns);
 /* A task inherits its parent's properties; a process also inherits its mappings and program. 0 or
  * -ENOMEM. */
 void life_inherit_task(struct task *child, const struct task *parent);
 int life_inherit_process(struct task *child, const struct task *parent);
-/* Both: a new process inherits what the process that it continues has, by fork or otherwise. */
-int life_inherit(struct task *child, const struct task *parent);
-/* End the task with its samples at that time; the process continues as another task that inherits from it, and so do
- * those of its other threads of which something was counted. *process stays if there is no room. O(threads). 0 or
- * -ENOMEM. */
+/* End the process's task at that time, with its samples. Another task continues the process and
+ * inherits from it; the same goes for each of its other threads that has counts. Without room,
+ * *process stays as it is. O(threads). 0 or -ENOMEM. */
 int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
-/* Let later samples count for another task of the same thread, since its name, cgroup or job changes. *task stays if
- * there is no room for that task and, if it is a leader, for its other threads. 0 or -ENOMEM. */
+/* Let later samples count for another task of the same thread, since its name, cgroup or job
+ * changes. *task stays as it is without room for that task and, if it is a leader, for its other
+ * threads. 0 or -ENOMEM. */
 int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
 /* The same, but only if something was counted of the task or of a thread of its process, and at most TASK_PASTS_MAX
  * times. */
@@ -249,18 +134,26 @@ int life_change(struct attribute *a, struct task **task, uint64_t time_ns, int h
 /* The process execs: earlier counts stay with the earlier program, with its name and arguments. The next program may
  * have TASK_PASTS_MAX names of its own. *process as in life_separate. 0 or -ENOMEM. */
 int life_leave(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
-/* The task for which its thread counts now: itself, or the last that it goes on as. */
-struct task *life_now(const struct attribute *a, struct task *task);
-/* The task of that pid and tid that ended recently; NULL: none. */
-struct task *life_find_ended(const struct attribute *a, pid_t pid, pid_t tid, uint64_t time_ns);
-/* Free a thread that ended, was never sampled and is referred to by nothing, if the dead threads of its user fill
- * the table. */
-void life_forget(struct attribute *a, struct task *task);
+/* The task for which its thread counts now: itself, or the last task that continues it. */
+struct task *life_now(const struct task_table *t, struct task *task);
+/* The task of that pid and tid that ended less than 5 s before; NULL: none. */
+struct task *life_find_ended(const struct lives *l, pid_t pid, pid_t tid, uint64_t time_ns);
 /* Deliver pending counts and remove the task from the live ones. */
 void life_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart);
+/* The EXIT of the task is the last one of the hart. Records that follow without a task
+ * (RECORD_TID_GONE) are about it. */
+void life_set_exited(struct lives *l, int hart, struct task *task);
+/* The task of the last EXIT on the hart; NULL: none. */
+struct task *life_exited(const struct lives *l, int hart);
+/* Forget tasks that ended so long ago that no record of them can come. */
+void life_forget_ended(struct lives *l, uint64_t now_ns);
+void life_mark(const struct lives *l, struct sweep *s);
 
 /* --- mapping.c -------------------------------------------------------------------------------- */
 
+struct checked_files *mapping_new(void);
+/* Check files for rewriting again: a drain ended, or files were freed. */
+void mapping_recheck(struct checked_files *c);
 /* Enter an executable mapping of the task's process, seen at time_ns. Losses are counted. 0 or
  * -errno. */
 int mapping_enter(struct attribute *a, struct task *task, const struct record_mmap *m,
@@ -268,12 +161,23 @@ int mapping_enter(struct attribute *a, struct task *task, const struct record_mm
 
 /* --- remapped.c ------------------------------------------------------------------------------- */
 
+/* Comparisons of memory in the place of a program's text with that text: 50 us each, while the loop waits. The limit
+ * is for all users between two drains, of which each user has a quota. */
+#define TEXTS_COMPARED_MAX 64u
+
+struct comparisons *remapped_new(void);
+struct comparisons *remapped_free(struct comparisons *c);
 /* Enter new executable memory without a file as the text of the process's program, if it replaced a part of that
  * text in place. REMAPPED_DONE; 0: it is something else; -ENOMEM. */
 enum { REMAPPED_DONE = 1 };
 int remapped_enter(struct attribute *a, struct task *process, const struct record_mmap *m);
-/* The same for memory that /proc showed between parts of the program's text. 0, SPACE_FULL, -ENOMEM. */
-int remapped_fill(struct attribute *a, struct task *process);
+/* Likewise for memory that /proc showed between parts of the program's text, with at most
+ * TEXTS_FILLED_MAX comparisons. 0, SPACE_FULL, -ENOMEM. */
+int remapped_fill(const struct attribute_options *o, struct task *process);
+/* A drain ended: each user has the whole quota of comparisons again. */
+void remapped_drained(struct comparisons *c);
+/* For tests: comparisons since the last drain. */
+uint64_t remapped_n_compared(const struct comparisons *c);
 
 /* --- sideband.c ------------------------------------------------------------------------------- */
 
@@ -281,7 +185,6 @@ int sideband_mmap(struct attribute *a, const struct record *r, int hart);
 int sideband_comm(struct attribute *a, const struct record *r, int hart);
 int sideband_fork(struct attribute *a, const struct record *r, int hart);
 int sideband_exit(struct attribute *a, const struct record *r, int hart);
-int sideband_exec_record(struct attribute *a, const struct record *r, int hart);
 
 /* The task that a record is about, including recently ended ones; an unknown task is looked up in
  * /proc, and added without a name if it is not there. *ret_task is NULL for idle, and if there is
@@ -290,15 +193,29 @@ int sideband_task(struct attribute *a, const struct record *r, int hart, struct 
 
 /* The process became another program: drop what does not survive an exec. */
 void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
+int sideband_exec_record(struct attribute *a, const struct record *r, int hart);
 
 /* --- census.c --------------------------------------------------------------------------------- */
 
 /* Read one process and its threads from /proc: add them, or fill in what is not known yet. Its
- * mappings are read once a second at most, and at once after an exec.
- * ret_parent (may be NULL) is the parent's pid. 0; PROC_GONE; PROC_SILENT: it is asked again later; -errno. */
+ * mappings are read once a second at most, and at once after an exec. ret_parent (may be NULL) is the parent's pid.
+ * ret_children (NULL: they are not read) is to be freed by the caller. 0; PROC_GONE; PROC_SILENT: it is read again
+ * later; -errno. */
+struct census_children {
+	bool listed; /* the kernel lists children */
+	pid_t *pid;  /* processes that its threads started; NULL: none */
+	size_t n;
+};
+int census_read(struct attribute *a, const struct unanswered_pid *p, pid_t *ret_parent,
+	struct census_children *ret_children);
+/* The same without children, for the first time. */
 int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent);
 /* The same, also for its ancestors that are not known. */
 int census_kin(struct attribute *a, pid_t pid);
+/* Set the parent of a process whose FORK was not seen. The process takes the parent's labels. */
+void census_set_parent(struct task *process, struct task *parent);
+/* Descendants of a wanted task are wanted: is the process one? */
+bool census_is_kin_of_wanted(const struct task *process);
 
 /* Read arguments and owner of a process that exec'd; *process may become another task, as in
  * owner_set. 0; PROC_GONE; PROC_EMPTY: they are not in place yet, or the process is a zombie; PROC_SILENT;
@@ -309,26 +226,43 @@ int census_argv(struct attribute *a, struct task **process);
 int census_program(struct attribute *a, struct task **process);
 /* Name the cgroup that the process is in now. 0 or -ENOMEM. */
 int census_cgroup(struct attribute *a, struct task *process);
-/* Give up a scan that goes on. */
-void census_free(struct attribute *a);
 
+/* --- census_scan.c ---------------------------------------------------------------------------- */
+
+/* Drop a scan; NULL is fine. Returns NULL. */
+struct census *census_free(struct census *c);
 /* Read again the processes that did not answer. 0 or -errno. */
-int census_silent(struct attribute *a, uint64_t now_ns);
+int census_retry(struct attribute *a, uint64_t now_ns);
 
-/* Open the root of the hierarchy whose ids perf gives; 0 also if there is none. */
-void census_cgroup_root(struct attribute *a);
+/* --- cgroup_root.c ---------------------------------------------------------------------------- */
+
+/* Open the root of the hierarchy whose ids perf gives, next to the folder proc; NULL: no memory. */
+struct cgroup_root *cgroup_root_new(const char *proc);
+struct cgroup_root *cgroup_root_free(struct cgroup_root *c);
 /* Name all cgroups. 0 or -errno. */
-int census_cgroups(struct attribute *a);
+int cgroup_root_scan(const struct cgroup_root *c, struct task_table *tasks);
+/* The id of a path of that hierarchy: the inode of its folder, if perf's ids are of that hierarchy; else a
+ * number of our own with the highest bit set, which no kernel inode has. */
+uint64_t cgroup_root_id(
+	const struct cgroup_root *c, enum scan_hierarchy hierarchy, const char *path);
+/* Begin a sweep. */
+void cgroup_root_sweep_begin(struct cgroup_root *c);
+/* Is the cgroup gone? False also if it is not looked for in this sweep: all cgroups are checked in rotation, so that
+ * SWEEP_CGROUPS_MAX existing ones do not keep others that are gone. */
+bool cgroup_root_is_gone(struct cgroup_root *c, struct cgroup *cgroup);
+void cgroup_root_sweep_end(struct cgroup_root *c);
 
 /* --- owner.c ---------------------------------------------------------------------------------- */
+
+/* proc: the passwd file is found next to it. 0 or -ENOMEM. */
+int owner_new(const char *proc, struct owners **ret_owners);
+struct owners *owner_free(struct owners *w);
 
 /* Set the owner of the process, known by a reading that ended at read_ns, or by its exec's record
  * (0). Samples from before a change of owner stay separate: *process is then ended, and a new task
  * of the same pid replaces it. 0 or -ENOMEM. */
 int owner_set(
 	struct attribute *a, struct task **process, const struct rights *rights, uint64_t read_ns);
-/* Read the users' login groups if they changed. 0 or -ENOMEM. */
-int owner_read_logins(struct attribute *a);
 /* The process execs at time_ns, and continues as another task: its earlier samples belong to nobody if its owner was
  * never read. */
 void owner_leave(struct task *before, uint64_t time_ns);
@@ -338,6 +272,9 @@ void owner_exec(struct task *process, uint64_t time_ns);
 void owner_watch(struct attribute *a, struct task *process);
 /* Stop watching processes that ended, so that a sweep need not keep them. */
 void owner_forget_ended(struct attribute *a);
+void owner_mark(const struct owners *w, struct sweep *s);
+/* For tests: processes whose rights will be read again. */
+size_t owner_n_watched(const struct owners *w);
 /* Call for each sample or count of a task. */
 static inline void owner_sampled(struct attribute *a, struct task *task)
 {
@@ -352,86 +289,114 @@ static inline void owner_sampled(struct attribute *a, struct task *task)
 /* --- job.c ------------------------------------------------------------------------------------ */
 
 /* May its environment give the process labels that it does not have? NULL: a process that is not known. */
-bool job_wants(const struct attribute *a, const struct task *process);
+bool job_wants(const struct attribute_options *o, const struct task *process);
 /* Give the process the labels from its environment, if the environment was read, the process was given no
  * labels, and it belongs wholly to a user. 0 or -ENOMEM. */
 int job_read(struct attribute *a, struct task **process, const struct proc_view *v);
 
-/* --- exec.c ----------------------------------------------------------------------------------- */
+/* --- exec_argv.c ------------------------------------------------------------------------------ */
 
-/* The record of an exec came: give the process what was read early; *process as in owner_set. True:
- * done, or a later attempt is due. False: read /proc. */
-bool exec_take(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
-/* Does each exec on that hart bring a record of its arguments? */
-bool exec_brings_record(const struct attribute *a, int hart);
+/* Execs that were reported early and have not come through the merge: a quarter of a second's
+ * worth, at most 4 KiB each. Few enough for a linear search. Further ones are treated as not
+ * reported. */
+#define EXECS_MAX 1024
+
+struct execs *exec_argv_new(void);
+struct execs *exec_argv_free(struct execs *x);
+/* The record of an exec came: give the process its arguments and owner, those that were read early or else
+ * those in /proc now. If they are not in place yet, they are read again later. On a hart that brings a record of
+ * each exec's arguments, nothing is read unless that record does not come. */
+void exec_argv_take(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
 /* Take the process's RECORD_EXEC, which follows the COMM of that exec. 0 or -errno. */
-int exec_record(struct attribute *a, const struct record *r, struct task *process);
+int exec_argv_record(struct attribute *a, const struct record *r, struct task *process);
+/* A drain ended: read those arguments again that were not in place when their exec came. */
+void exec_argv_reread(struct attribute *a);
 /* Forget execs whose record has not come in time. */
-void exec_expire(struct attribute *a, uint64_t now_ns);
-/* Count a process whose arguments could not be read. */
-void exec_lost(struct attribute *a, const struct task *process, int hart);
-/* The process awaits its exec, which must not be missed. Beyond AWAITED_MAX it may be missed. */
-void exec_await(struct attribute *a, pid_t pid);
-void exec_clear(struct attribute *a);
+void exec_argv_expire(struct execs *x, uint64_t now_ns);
+void exec_argv_mark(const struct execs *x, struct sweep *s);
+/* For tests: the number of reported execs whose record has not come, and the pid and time of one; they are in no
+ * order. */
+size_t exec_argv_n(const struct execs *x);
+pid_t exec_argv_at(const struct execs *x, size_t i, uint64_t *ret_time_ns);
 
-/* --- missed.c --------------------------------------------------------------------------------- */
+/* --- lost_exec.c ------------------------------------------------------------------------------ */
 
+struct awaited_execs *lost_exec_new(void);
+/* The process awaits its exec, which must not be missed. Beyond a limit it may be missed. */
+void lost_exec_await(struct attribute *a, pid_t pid);
 /* A record of that time, other than an exec's, is about this process: was the record of an earlier
  * reported exec lost? */
-static inline bool missed_has(const struct task *process, uint64_t time_ns)
+static inline bool lost_exec_shows(const struct task *process, uint64_t time_ns)
 {
-	return process->heard_ns > process->exec_ns && time_ns > process->heard_ns;
+	return process->reported_exec_ns > process->exec_ns && time_ns > process->reported_exec_ns;
 }
 /* Handle an exec whose record was lost: take the process as it is now. 0 or -ENOMEM. */
-int missed_exec(struct attribute *a, struct task *process, int hart);
+int lost_exec_take(struct attribute *a, struct task *process, int hart);
 /* Records were lost up to then: look for execs among them. 0 or -ENOMEM. */
-int missed_look(struct attribute *a, uint64_t time_ns, int hart);
-/* The same after a drain, if there is no other sign: a process that ran another program at the last
- * drain without a record of it has missed its exec. 0 or -ENOMEM. */
-int missed_drained(struct attribute *a, uint64_t now_ns);
+int lost_exec_look(struct attribute *a, uint64_t time_ns, int hart);
+/* The same after a drain, for sessions without another sign: a process that ran another program
+ * at the last drain, without a record of it, has missed its exec. 0 or -ENOMEM. */
+int lost_exec_drained(struct attribute *a, uint64_t now_ns);
+/* For tests: processes that await their exec, and when the first of them was seen running another program. */
+size_t lost_exec_n_awaited(const struct awaited_execs *w);
+uint64_t lost_exec_other_ns(const struct awaited_execs *w);
 
 /* --- charge.c --------------------------------------------------------------------------------- */
 
+struct charges *charge_new(const struct attribute_options *o);
+struct charges *charge_free(struct charges *c);
+/* Records of the hart were lost: counts since then cannot be charged to a task. */
+void charge_forget_hart(struct charges *c, int hart);
+/* The task is gone. */
+void charge_forget_task(struct charges *c, pid_t tid);
 /* The counts of this sample's or switch's group since its last reading; n_reads 0 if not known.
  * Must see every reading, including those of idle and of unwanted tasks. */
-int charge_delta(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta);
+int charge_delta(struct charges *c, const struct record *r, int hart, struct delta *ret_delta);
 /* The same for a record of STREAM_SWITCH_SUMS: the counts of its own task. */
-void charge_sums(struct attribute *a, const struct record *r, int hart, struct delta *ret_delta);
+void charge_sums(struct charges *c, const struct record *r, int hart, struct delta *ret_delta);
 /* 1: that sample's group is not cut, and its counts are charged to no task; else 0. */
 uint64_t charge_uncounted(const struct record *r, const struct delta *d);
 /* Add to the task's pending counts. 0 or -ENOMEM. */
-int charge_pending(struct attribute *a, struct task *task, const struct delta *d);
+int charge_pending(struct charges *c, struct task *task, const struct delta *d);
 /* Move the task's pending counts of this record's group into the attribution. */
-void charge_take(struct attribute *a, struct task *task, const struct record_sample *s,
+void charge_take(struct charges *c, struct task *task, const struct record_sample *s,
 	struct attribution *ret_attribution);
 /* Sink all of the task's pending counts, as attributions without a sample. */
-void charge_flush(struct attribute *a, struct task *task, uint64_t time_ns, int hart);
+void charge_flush(struct charges *c, struct task *task, uint64_t time_ns, int hart);
 
 /* --- weigh.c ---------------------------------------------------------------------------------- */
 
+struct sample_clocks *weigh_new(const struct attribute_options *o);
 /* A reading of a group ends a stretch in which a wanted task ran. */
-void weigh_stretch(struct attribute *a, const struct record *r, int hart, const struct delta *d);
+void weigh_stretch(
+	struct sample_clocks *c, const struct record *r, int hart, const struct delta *d);
 /* A record of STREAM_SWITCH_SUMS: how long tasks ran. */
-void weigh_sums(struct attribute *a, const struct record *r, int hart);
+void weigh_sums(struct sample_clocks *c, const struct record *r, int hart);
+/* Tasks ran for that long, or the kernel throttled a wanted task for that long, in the group of
+ * that record. */
+void weigh_ran(struct sample_clocks *c, const struct record *r, int hart, uint64_t ns);
+void weigh_throttled(struct sample_clocks *c, const struct record *r, int hart, uint64_t ns);
 /* The time in ns that a sample represents; the next one starts at 0. d is its own delta, which was
  * passed to weigh_stretch. */
-uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const struct delta *d);
-/* The state that is kept for the group of a record's event; NULL: none. */
-struct stand *weigh_stand(struct attribute *a, const struct record *r, int hart);
+uint64_t weigh_take(
+	struct sample_clocks *c, const struct record *r, int hart, const struct delta *d);
 
-/* --- silence.c -------------------------------------------------------------------------------- */
+/* --- throttle.c ------------------------------------------------------------------------------- */
 
+struct throttles *throttle_new(const struct attribute_options *o);
 /* The kernel begins or stops throttling the record's event. */
-void silence_begin(struct attribute *a, const struct record *r, int hart);
-void silence_end(struct attribute *a, const struct record *r, int hart);
-/* Take a reading of a group, whose delta is d: set d->silent_ns, and take out of d the time that belongs to
+void throttle_begin(struct attribute *a, const struct record *r, int hart);
+void throttle_end(struct attribute *a, const struct record *r, int hart);
+/* Take a reading of a group, whose delta is d: set d->throttled_ns, and take out of d the time that belongs to
  * a task that was throttled before another task was read. Must see every reading. 0 or -ENOMEM. */
-int silence_cut(struct attribute *a, const struct record *r, int hart, struct delta *d);
+int throttle_cut(struct attribute *a, const struct record *r, int hart, struct delta *d);
 /* Forget the throttling on this hart: records were lost, so it is not known. */
-void silence_forget_hart(struct attribute *a, int hart);
+void throttle_forget_hart(struct attribute *a, int hart);
 
 /* --- generated.c ------------------------------------------------------------------------------ */
 
+struct generated *generated_new(void);
+struct generated *generated_free(struct generated *g);
 /* The kernel generated code, or dropped it. 0 or -ENOMEM. */
 int generated_change(struct attribute *a, const struct record *r);
 /* The piece of code that was there at the time of the sample. NULL: the address is in none. */
@@ -440,6 +405,11 @@ const struct kernel_code_piece *generated_find(
 
 /* --- stack_walk.c ----------------------------------------------------------------------------- */
 
+struct walks *stack_walk_new(const char *proc);
+/* Mark the files that walks need later. */
+void stack_walk_mark(const struct walks *w, struct sweep *s);
+
+/* A stack in the making, for a sample of that task, hart and time. */
 struct stack_walk {
 	struct attribute *a;
 	struct task *task;
@@ -465,17 +435,17 @@ void stack_walk_sink(struct stack_walk *w, struct attribution *attribution);
 
 /* --- waiting.c -------------------------------------------------------------------------------- */
 
+/* Copied stacks being unwound; with the smallest stacks this limit is reached before
+ * NAMER_UNWIND_BYTES_MAX. */
+#define WAITING_MAX 16384
+
+struct waits *waiting_new(void);
+struct waits *waiting_free(struct waits *w);
 /* Send the sample's copied stack to be unwound; w holds its kernel frames. If that fails, the leaf
  * goes to the sink at once. 0 or -errno. */
 int waiting_add(struct stack_walk *w, const struct record *r, struct attribution *attribution);
-void waiting_clear(struct attribute *a);
-
-/* Visit all waiting samples, for a sweep. */
-struct waiting_view {
-	const struct attribution *attribution;
-	const struct frame *leaf; /* NULL: none */
-	struct frame *const *frame;
-	uint32_t n_frames;
-};
-void waiting_each(const struct attribute *a,
-	void (*each)(void *userdata, const struct waiting_view *v), void *userdata);
+/* Mark tasks and frames of all waiting samples. */
+void waiting_mark(const struct waits *w, struct sweep *s);
+/* Visit the cgroups of all waiting samples. */
+void waiting_each_cgroup(
+	const struct waits *w, void (*each)(void *userdata, uint64_t id), void *userdata);

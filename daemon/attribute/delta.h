@@ -29,12 +29,13 @@ struct delta {
 	struct record_read_value read[RECORD_READ_VALUES_MAX]; /* by member id: what was counted */
 	uint32_t n_reads;
 	uint64_t enabled_ns, running_ns;
-	/* set by charge_delta: switches since without a record; other tasks ran too, or the hart
-	 * idled */
-	uint64_t n_untold;
-	/* set by silence_cut: time of it in which the group's leader was throttled, and on kernels
-	 * that throttle groups switches were not counted */
-	uint64_t silent_ns;
+	/* set by charge_delta: switches without a record since the last reading; other tasks may
+	 * have run then, or the hart was idle */
+	uint64_t n_unrecorded;
+	/* set by throttle_cut: the part of enabled_ns in which the group's leader was throttled.
+	 * On kernels that throttle groups, switches in it were not counted */
+	uint64_t throttled_ns;
+	bool whole_group; /* with throttled_ns: the leader's siblings did not count either */
 };
 
 struct delta_key {

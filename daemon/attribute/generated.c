@@ -11,12 +11,30 @@
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/kernel/kernel.h"
 
+struct generated {
+	struct kernel_code code; /* by address */
+	bool listed;             /* the code from before the records was listed */
+};
+
+struct generated *generated_new(void)
+{
+	return calloc(1, sizeof(struct generated));
+}
+
+struct generated *generated_free(struct generated *g)
+{
+	if (g)
+		kernel_code_clear(&g->code);
+	free(g);
+	return NULL;
+}
+
 static int add(struct attribute *a, uint64_t start, uint64_t bytes, const char *name)
 {
-	int r = kernel_code_add(&a->code, start, bytes, name);
+	int r = kernel_code_add(&a->generated->code, start, bytes, name);
 
 	if (r == KERNEL_CODE_FULL)
-		lose(a, 0, LOSS_ROOM, 1);
+		lose(&a->o, 0, LOSS_ROOM, 1);
 	return r < 0 ? r : 0;
 }
 
@@ -24,10 +42,10 @@ int generated_change(struct attribute *a, const struct record *r)
 {
 	if (a->o.hide_kernel)
 		return 0;
-	a->kernel_generation++;
+	place_cache_change_kernel(a->places);
 	if (!r->ksymbol.unregister)
 		return add(a, r->ksymbol.addr, r->ksymbol.bytes, r->ksymbol.name);
-	kernel_code_drop(&a->code, r->ksymbol.addr, r->ksymbol.bytes);
+	kernel_code_drop(&a->generated->code, r->ksymbol.addr, r->ksymbol.bytes);
 	return 0;
 }
 
@@ -41,26 +59,21 @@ static void take(void *userdata, const struct kernel_program *p)
 {
 	struct listing *l = userdata;
 
-	if (p->loaded_ns <= l->time_ns && !kernel_code_find(&l->a->code, p->start))
+	if (p->loaded_ns <= l->time_ns && !kernel_code_find(&l->a->generated->code, p->start))
 		(void)add(l->a, p->start, p->bytes, p->name); /* without memory it has no name */
-}
-
-static bool is_elsewhere(const struct attribute *a, uint64_t addr)
-{
-	return a->kernel.base &&
-	       (addr < a->kernel.base || addr - a->kernel.base >= FILE_KERNEL_TEXT_BYTES);
 }
 
 const struct kernel_code_piece *generated_find(struct attribute *a, uint64_t addr, uint64_t time_ns)
 {
-	const struct kernel_code_piece *piece = kernel_code_find(&a->code, addr);
+	struct generated *g = a->generated;
+	const struct kernel_code_piece *piece = kernel_code_find(&g->code, addr);
 	const struct kernel *k = a->o.kernel;
 
-	if (piece || a->code_listed || !k || !k->list_programs || !is_elsewhere(a, addr) ||
-		kernel_map_has_module(&a->kernel, addr))
+	if (piece || g->listed || !k || !k->list_programs ||
+		!kernel_map_is_outside(&a->kernel, addr))
 		return piece;
-	a->code_listed = true;
+	g->listed = true;
 	/* without the right, or BTF, there is no list */
 	(void)k->list_programs(k->userdata, take, &(struct listing){a, time_ns});
-	return kernel_code_find(&a->code, addr);
+	return kernel_code_find(&g->code, addr);
 }

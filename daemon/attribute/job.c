@@ -67,9 +67,9 @@ static bool has_label(const struct label *label, size_t n, const char *key)
 
 /* Add the label of this "NAME=value", if it is one, to n labels. Returns the number of labels then. */
 static size_t add_variable(
-	const struct attribute *a, const char *text, struct label *label, size_t n)
+	const struct attribute_options *o, const char *text, struct label *label, size_t n)
 {
-	const struct label_variables *v = a->o.variables;
+	const struct label_variables *v = o->variables;
 	struct label_fault fault;
 
 	for (size_t i = 0; i < v->n && n < LABELS_MAX; i++) {
@@ -83,13 +83,13 @@ static size_t add_variable(
 	return n;
 }
 
-static size_t read_environment(
-	const struct attribute *a, const struct proc_view *view, struct label *label, size_t n)
+static size_t read_environment(const struct attribute_options *o, const struct proc_view *view,
+	struct label *label, size_t n)
 {
 	const char *text = view->environment;
 
 	for (size_t at = 0; at < view->n_environment; at += strlen(text + at) + 1)
-		n = add_variable(a, text + at, label, n);
+		n = add_variable(o, text + at, label, n);
 	return n;
 }
 
@@ -112,9 +112,9 @@ static bool has_all(const struct label_variables *v, const struct label *label, 
 	return true;
 }
 
-bool job_wants(const struct attribute *a, const struct task *process)
+bool job_wants(const struct attribute_options *o, const struct task *process)
 {
-	const struct label_variables *v = a->o.variables;
+	const struct label_variables *v = o->variables;
 	const struct label_set *set = process ? process->labels : NULL;
 
 	if (!v || v->n == 0 || (process && process->kernel_thread))
@@ -130,7 +130,7 @@ int job_read(struct attribute *a, struct task **process, const struct proc_view 
 	_cleanup_(freep) char *json = NULL;
 	struct label_fault fault;
 
-	if (!(view->has & PROC_ENVIRON) || !job_wants(a, *process))
+	if (!(view->has & PROC_ENVIRON) || !job_wants(&a->o, *process))
 		return 0;
 	label = calloc(LABELS_MAX, sizeof(*label));
 	if (!label)
@@ -138,7 +138,7 @@ int job_read(struct attribute *a, struct task **process, const struct proc_view 
 	size_t n = set ? labels_read(set->labels, label) : 0, had = n;
 	if (!is_trusted(*process, view))
 		return 0;
-	n = read_environment(a, view, label, n);
+	n = read_environment(&a->o, view, label, n);
 	if (n == had)
 		return 0;
 	int r = labels_write(label, n, &json, &fault);
@@ -146,6 +146,6 @@ int job_read(struct attribute *a, struct task **process, const struct proc_view 
 		r = set_labels(a, process, (*process)->uid, json,
 			(*process)->exec_ns ? (*process)->exec_ns : (*process)->start_ns);
 	if (r > 0)
-		lose(a, 0, LOSS_ROOM, 1);
+		lose(&a->o, 0, LOSS_ROOM, 1);
 	return r < 0 ? r : 0;
 }

@@ -237,9 +237,22 @@ static struct kernel_module *kernel_module_find(const struct kernel_map *m, uint
 	return low && addr < m->module[low - 1].end ? &m->module[low - 1] : NULL;
 }
 
-bool kernel_map_has_module(const struct kernel_map *m, uint64_t addr)
+bool kernel_map_has_text(const struct kernel_map *m)
 {
-	return kernel_module_find(m, addr);
+	return m->base;
+}
+
+bool kernel_map_is_outside(const struct kernel_map *m, uint64_t addr)
+{
+	return m->base && (addr < m->base || addr - m->base >= FILE_KERNEL_TEXT_BYTES) &&
+	       !kernel_module_find(m, addr);
+}
+
+void kernel_map_mark(const struct kernel_map *m, struct file_marks *marks)
+{
+	file_marks_keep(marks, m->file);
+	for (size_t i = 0; i < m->n_modules; i++)
+		file_marks_keep(marks, m->module[i].file);
 }
 
 int kernel_map_find(struct kernel_map *m, struct file_table *files, uint64_t addr,

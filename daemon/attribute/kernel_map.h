@@ -38,7 +38,7 @@ struct kernel_map {
  * map. 0 or -ENOMEM. */
 int kernel_map_read(const char *proc, struct kernel_map *ret_map);
 
-/* Add the modules of a text like /proc/modules. Lines that do not parse or have a hidden address
+/* For tests and fuzzers too: add the modules of a text like /proc/modules. Lines that do not parse or have a hidden address
  * are skipped. 0 or -ENOMEM. */
 int kernel_map_modules(struct kernel_map *m, const char *text);
 
@@ -47,13 +47,17 @@ int kernel_map_modules(struct kernel_map *m, const char *text);
 int kernel_map_find(struct kernel_map *m, struct file_table *files, uint64_t addr,
 	struct file **ret_file, uint64_t *ret_offset);
 
-/* Is it in a module? */
-bool kernel_map_has_module(const struct kernel_map *m, uint64_t addr);
+/* Is the address of the kernel's text known, so that its addresses can be named? */
+bool kernel_map_has_text(const struct kernel_map *m);
+/* Is the address known to be outside the kernel's text and its modules? */
+bool kernel_map_is_outside(const struct kernel_map *m, uint64_t addr);
+/* Mark the files of the kernel and its modules. */
+void kernel_map_mark(const struct kernel_map *m, struct file_marks *marks);
 
 /* The kernel itself. 0, FILE_TABLE_FULL, -ENOMEM. */
 int kernel_map_kernel(struct kernel_map *m, struct file_table *files, struct file **ret_file);
 
-/* Find the GNU build id in a section of ELF notes in the machine's byte order. Returns its size in
+/* For tests and fuzzers too: find the GNU build id in a section of ELF notes in the machine's byte order. Returns its size in
  * bytes (≤ 20), 0: none. Source: elf(5), "Notes (Nhdr)". */
 uint8_t note_build_id(const uint8_t *notes, size_t n, uint8_t ret_build_id[20]);
 

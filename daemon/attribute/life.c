@@ -9,12 +9,57 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
+#include "proto/base/clock.h"
 
-bool life_same_start(const struct attribute *a, const struct task *task, uint64_t time_ns)
+/* After EXIT the kernel tears down the memory of the process. That takes seconds for 100 GB; tids are reused later
+ * than that. */
+#define ENDED_NS 5000000000u
+/* Tolerance between a task's start time and its FORK record, and between readings of the two
+ * clocks. */
+#define START_SLACK_NS 10000000u
+
+struct lives {
+	const struct attribute_options *o;
+	struct task *ended[ENDED_SLOTS]; /* that are still sampled */
+	uint64_t tick_ns;                /* of start times in /proc */
+	uint64_t suspended_ns;           /* how long the machine was suspended since its start */
+	struct task *exited[];           /* by hart: the task that ended there last */
+};
+
+/* CLOCK_BOOTTIME - CLOCK_MONOTONIC. */
+static uint64_t suspended_ns(void)
 {
-	uint64_t slack = a->tick_ns + START_SLACK_NS;
+	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), boot = clock_ns(CLOCK_BOOTTIME);
+
+	/* without a suspend the difference is the time between the two calls */
+	return boot - monotonic > 1000000 ? boot - monotonic : 0;
+}
+
+struct lives *life_new(const struct attribute_options *o)
+{
+	size_t n_harts = o->n_harts > 0 ? (size_t)o->n_harts : 1;
+	struct lives *l = calloc(1, sizeof(*l) + n_harts * sizeof(*l->exited));
+	if (!l)
+		return NULL;
+
+	l->o = o;
+	long ticks = sysconf(_SC_CLK_TCK);
+	l->tick_ns = 1000000000u / (uint64_t)(ticks > 0 ? ticks : 100);
+	l->suspended_ns = suspended_ns();
+	return l;
+}
+
+uint64_t life_start_ns(const struct lives *l, uint64_t start_ticks)
+{
+	return scan_start_ns(start_ticks, l->tick_ns, l->suspended_ns);
+}
+
+bool life_same_start(const struct lives *l, const struct task *task, uint64_t time_ns)
+{
+	uint64_t slack = l->tick_ns + START_SLACK_NS;
 
 	return time_ns > task->start_ns ? time_ns - task->start_ns <= slack
 					: task->start_ns - time_ns <= slack;
@@ -65,69 +110,111 @@ void life_inherit_task(struct task *child, const struct task *parent)
 	child->changed = true;
 }
 
-int life_inherit(struct task *child, const struct task *parent)
+/* Inherit as a task and as a process: the child continues the parent's process. */
+static int inherit(struct task *child, const struct task *parent)
 {
 	life_inherit_task(child, parent);
 	return life_inherit_process(child, parent);
 }
 
-struct task *life_find_ended(const struct attribute *a, pid_t pid, pid_t tid, uint64_t time_ns)
+struct task *life_find_ended(const struct lives *l, pid_t pid, pid_t tid, uint64_t time_ns)
 {
-	struct task *task = a->ended[(uint32_t)tid % ENDED_SLOTS];
+	struct task *task = l->ended[(uint32_t)tid % ENDED_SLOTS];
 
 	if (!task || task->tid != tid || task->pid != pid)
 		return NULL;
 	return time_ns < task->end_ns + ENDED_NS ? task : NULL;
 }
 
-/* Keep the task findable for the kernel's remaining work for it. */
-static void ended_put(struct attribute *a, struct task *task)
+void life_set_exited(struct lives *l, int hart, struct task *task)
 {
-	struct task **slot = &a->ended[(uint32_t)task->tid % ENDED_SLOTS];
+	l->exited[hart] = task;
+}
+
+struct task *life_exited(const struct lives *l, int hart)
+{
+	return l->exited[hart];
+}
+
+/* Free a thread that ended, was never sampled and is referred to by nothing, if the dead threads of its user fill
+ * the table. */
+static void forget(struct lives *l, struct task *task)
+{
+	struct task_table *tasks = l->o->tasks;
+
+	if (task->used || !task->end_ns || task->process == task || task->pending ||
+		quota_held(&tasks->of, task->place_of) <= DEAD_KEPT)
+		return;
+	for (int i = 0; i < l->o->n_harts; i++)
+		if (l->exited[i] == task)
+			return;
+	task_forget(tasks, task);
+}
+
+/* The task left its slot: no record of it can come. */
+static void leave_slot(struct lives *l, struct task *task)
+{
+	if (!task->process->n_threads)
+		space_drop(task->process);
+	forget(l, task);
+}
+
+/* Keep the task findable for the kernel's remaining work for it. */
+static void ended_put(struct lives *l, struct task *task)
+{
+	struct task **slot = &l->ended[(uint32_t)task->tid % ENDED_SLOTS];
 	struct task *former = *slot;
 
 	*slot = task;
-	if (!former)
-		return;
-	if (!former->process->n_threads)
-		space_drop(former->process);
-	life_forget(a, former);
+	if (former)
+		leave_slot(l, former);
 }
 
-void life_forget(struct attribute *a, struct task *task)
+/* Records come through the merge within about a second. */
+void life_forget_ended(struct lives *l, uint64_t now_ns)
 {
-	if (task->used || !task->end_ns || task->process == task || task->pending ||
-		quota_held(&a->o.tasks->of, task->place_of) <= DEAD_KEPT)
-		return;
-	for (int i = 0; i < a->o.n_harts; i++)
-		if (a->exited[i] == task)
-			return;
-	task_forget(a->o.tasks, task);
+	for (size_t i = 0; i < ENDED_SLOTS; i++) {
+		struct task *task = l->ended[i];
+
+		if (!task || task->end_ns + 2 * ENDED_NS > now_ns)
+			continue;
+		l->ended[i] = NULL;
+		leave_slot(l, task);
+	}
 }
 
-/* End the task with its samples. Its thread may go on as another task, so its events stay open. */
-static void end_part(struct attribute *a, struct task *task, uint64_t time_ns, int hart)
+void life_mark(const struct lives *l, struct sweep *s)
 {
-	charge_flush(a, task, time_ns, hart);
+	for (size_t i = 0; i < ENDED_SLOTS; i++)
+		sweep_keep_task(s, l->ended[i]);
+	for (int i = 0; i < l->o->n_harts; i++)
+		sweep_keep_task(s, l->exited[i]);
+}
+
+/* End the task with its samples. Its thread may continue as another task, so its events stay
+ * open. */
+static void end_task(struct attribute *a, struct task *task, uint64_t time_ns, int hart)
+{
+	charge_flush(a->charges, task, time_ns, hart);
 	task_end(a->o.tasks, task, time_ns);
-	ended_put(a, task);
+	ended_put(a->lives, task);
 }
 
 /* End the task, and begin another for its thread. *ret_after NULL: there is no room. 0 or -ENOMEM. */
-static int begin_part(struct attribute *a, struct task *before, uint64_t time_ns, int hart,
+static int replace_task(struct attribute *a, struct task *before, uint64_t time_ns, int hart,
 	struct task **ret_after)
 {
 	struct task *process = before->process, *after = NULL;
 
 	*ret_after = NULL;
 	process->n_threads++; /* its mappings stay meanwhile */
-	end_part(a, before, time_ns, hart);
+	end_task(a, before, time_ns, hart);
 	const struct task_key key = {before->pid, before->tid, before->start_ns};
 	int r = task_add_for(a->o.tasks, &key, task_account(before), &after);
 	process->n_threads--;
 	if (r) {
 		if (r > 0)
-			lose(a, 0, LOSS_MEMORY, 1);
+			lose(&a->o, 0, LOSS_MEMORY, 1);
 		return r < 0 ? r : 0;
 	}
 	after->raised = before->raised;
@@ -138,13 +225,13 @@ static int begin_part(struct attribute *a, struct task *before, uint64_t time_ns
 	return 0;
 }
 
-/* Let *thread continue as another task of that process, which may be another process than before. */
+/* Let *thread continue as another task, in that process, which may be another one than before. */
 static int continue_thread(
 	struct attribute *a, struct task **thread, struct task *process, uint64_t time_ns, int hart)
 {
 	struct task *before = *thread, *after;
 
-	int r = begin_part(a, before, time_ns, hart, &after);
+	int r = replace_task(a, before, time_ns, hart, &after);
 	if (!after)
 		return r;
 	life_inherit_task(after, before);
@@ -153,8 +240,8 @@ static int continue_thread(
 	return 0;
 }
 
-/* Let the process and its threads continue as other tasks: their earlier counts stay with the process that it
- * was. */
+/* Move the threads of a process to the one that continues it. Threads with counts continue as
+ * other tasks: their earlier counts stay with the process that it was. */
 static int continue_threads(
 	struct attribute *a, struct task *before, struct task *after, uint64_t time_ns, int hart)
 {
@@ -179,7 +266,7 @@ int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, 
 
 	if (!task_has_room(a->o.tasks, task_account(before), before->n_threads))
 		return 0;
-	int r = begin_part(a, before, time_ns, hart, &after);
+	int r = replace_task(a, before, time_ns, hart, &after);
 	if (!after)
 		return r;
 	if (after->process != after) {
@@ -194,7 +281,7 @@ int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, 
 	after->awaits_exec = before->awaits_exec;
 	after->own_labels = before->own_labels;
 	*process = after;
-	r = life_inherit(after, before);
+	r = inherit(after, before);
 	return r ? r : continue_threads(a, before, after, time_ns, hart);
 }
 
@@ -213,10 +300,10 @@ int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int
 	struct task *after = *task;
 	if (after == before)
 		return r;
-	after->heard_ns = before->heard_ns;
-	after->missed_ns = before->missed_ns;
-	after->read_ns = before->read_ns;
-	after->looked_ns = before->looked_ns;
+	after->reported_exec_ns = before->reported_exec_ns;
+	after->lost_exec_ns = before->lost_exec_ns;
+	after->owner_since_ns = before->owner_since_ns;
+	after->rights_read_ns = before->rights_read_ns;
 	after->maps_read_ns = before->maps_read_ns;
 	return r;
 }
@@ -243,16 +330,15 @@ int life_leave(struct attribute *a, struct task **process, uint64_t time_ns, int
 	return r;
 }
 
-struct task *life_now(const struct attribute *a, struct task *task)
+struct task *life_now(const struct task_table *t, struct task *task)
 {
-	struct task *now = task->end_ns ? task_find(a->o.tasks, task->tid) : NULL;
+	struct task *now = task->end_ns ? task_find(t, task->tid) : NULL;
 
 	return now && now->pid == task->pid && now->start_ns == task->start_ns ? now : task;
 }
 
 void life_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart)
 {
-	if (a->o.per_task)
-		delta_forget_task(&a->deltas, task->tid);
-	end_part(a, task, time_ns, hart);
+	charge_forget_task(a->charges, task->tid);
+	end_task(a, task, time_ns, hart);
 }

@@ -15,6 +15,23 @@
 
 #include "daemon/attribute/attribute_private.h"
 
+/* Files checked for rewriting in this drain, by id modulo this; a collision costs a system call. */
+#define FILES_CHECKED 64u
+
+struct checked_files {
+	const struct file *file[FILES_CHECKED];
+};
+
+struct checked_files *mapping_new(void)
+{
+	return calloc(1, sizeof(struct checked_files));
+}
+
+void mapping_recheck(struct checked_files *c)
+{
+	*c = (struct checked_files){.file = {NULL}};
+}
+
 /* Source: kernel/events/core.c, perf_event_mmap_event ("//anon", "[heap]", "[stack]"); mm/shmem.c
  * (memfd:, SYSV, dev/zero); mm/hugetlb.c (anon_hugepage); fs/anon_inodes.c; man prctl,
  * PR_SET_VMA_ANON_NAME ("[anon:name]"). */
@@ -165,15 +182,15 @@ static int map_file(
 	return space_map(a->o.tasks, process, m->start, m->bytes, m->file_offset, file);
 }
 
-/* Was the file rewritten? A check per drain is enough: everything it could find was written before the
- * drain. */
+/* Was the file rewritten? One check per drain is enough: it finds all that was written before
+ * the drain. */
 static bool is_rewritten(struct attribute *a, struct file *file)
 {
-	const struct file **looked = &a->looked[file->id % FILES_LOOKED];
+	const struct file **checked = &a->checked_files->file[file->id % FILES_CHECKED];
 
-	if (!a->o.namer || *looked == file)
+	if (!a->o.namer || *checked == file)
 		return false;
-	*looked = file;
+	*checked = file;
 	return namer_is_rewritten(a->o.namer, file);
 }
 
@@ -183,7 +200,7 @@ static void note_mapper(struct file *file, const struct task *process, uint64_t 
 		file->mapped_ns = time_ns;
 		file->mapper = process->pid;
 	} else if (file->mapper == process->pid && process->exec_ns > file->mapped_ns) {
-		file->mapper = 0; /* what it has mapped now is of another program, or another run */
+		file->mapper = 0; /* the mapping belongs to its next program, or another run */
 	}
 }
 
@@ -206,7 +223,8 @@ int mapping_enter(struct attribute *a, struct task *task, const struct record_mm
 		if (key.kind == FILE_PERF_MAP)
 			key.path = path;
 		r = file_get(a->o.files, &key, &file);
-		/* it was rewritten in place: same inode, another program; or it may have been */
+		/* it was, or may have been, rewritten in place: the same inode is another
+		 * program */
 		if (!r && is_rewritten(a, file)) {
 			const struct file_seen seen = file->seen;
 			r = file_get(a->o.files, &key, &file);
@@ -222,6 +240,6 @@ int mapping_enter(struct attribute *a, struct task *task, const struct record_mm
 	else if (!r)
 		r = map_file(a, process, m, file);
 	if (r > 0)
-		lose(a, hart, LOSS_ROOM, 1);
+		lose(&a->o, hart, LOSS_ROOM, 1);
 	return r < 0 ? r : 0;
 }

@@ -19,6 +19,7 @@
  * to nobody. To find changes without a record, sampled processes are read again.
  */
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,55 @@
 #include "proto/base/clock.h"
 
 #define UNKNOWN ((uid_t) - 1)
+
+struct owners {
+	struct task **
+		watched; /* sampled processes of users, whose rights are read again; oldest check first */
+	size_t n_watched, size_watched;
+	uint64_t checked_ns; /* when their rights were last read again */
+	struct login_groups logins;
+};
+
+/* Read the users' login groups if they changed. 0 or -ENOMEM. */
+static int read_logins(struct owners *w, const char *proc)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/../etc/passwd", proc);
+	return login_groups_read(&w->logins, path);
+}
+
+int owner_new(const char *proc, struct owners **ret_owners)
+{
+	struct owners *w = calloc(1, sizeof(*w));
+	int r = w ? read_logins(w, proc) : -ENOMEM;
+
+	if (r < 0)
+		w = owner_free(w);
+	*ret_owners = w;
+	return r;
+}
+
+struct owners *owner_free(struct owners *w)
+{
+	if (w) {
+		free(w->watched);
+		login_groups_clear(&w->logins);
+	}
+	free(w);
+	return NULL;
+}
+
+void owner_mark(const struct owners *w, struct sweep *s)
+{
+	for (size_t i = 0; i < w->n_watched; i++)
+		sweep_keep_task(s, w->watched[i]);
+}
+
+size_t owner_n_watched(const struct owners *w)
+{
+	return w->n_watched;
+}
 
 static bool is_users(uid_t uid)
 {
@@ -41,9 +91,9 @@ static bool sampled_as_other(const struct task *p, const struct rights *rights)
 	return p->past && (p->past_uid != rights->uid || p->past_gid != rights->gid);
 }
 
-/* End the task with its samples; the process continues as another task. Not for a process with several threads, whose
- * own rows would have to be hidden too. 0 or -ENOMEM. */
-static int go_on_as_another(struct attribute *a, struct task **process)
+/* End the task with its samples; the process continues as another task. Not for a process with
+ * several threads, whose own rows would have to be hidden too. 0 or -ENOMEM. */
+static int continue_as_another(struct attribute *a, struct task **process)
 {
 	struct task *before = *process;
 
@@ -63,7 +113,7 @@ int owner_set(
 	int r = 0;
 
 	if (read_ns)
-		p->looked_ns = read_ns;
+		p->rights_read_ns = read_ns;
 	p->changed |= p->account != now.account;
 	if (p->uid == now.uid && p->gid == now.gid) {
 		p->account = now.account;
@@ -71,32 +121,26 @@ int owner_set(
 	}
 	if (is_users(now.uid) && sampled_as_other(p, &now)) {
 		if (!p->end_ns && p->n_threads == 1 && p->process == p)
-			r = go_on_as_another(a, &p);
+			r = continue_as_another(a, &p);
 		if (p == *process)
 			now = (struct rights){.account = now.account};
 	}
 	p->uid = now.uid;
 	p->gid = now.gid;
 	p->account = now.account;
-	p->other_group = !login_groups_have(&a->logins, &now);
-	p->read_ns = read_ns;
+	p->other_group = !login_groups_have(&a->owners->logins, &now);
+	p->owner_since_ns = read_ns;
+	if (read_ns)
+		p->rights_read_ns = read_ns; /* of the task that continues, too */
 	p->changed = true;
 	*process = p;
 	return r;
 }
 
-int owner_read_logins(struct attribute *a)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/../etc/passwd", a->o.proc);
-	return login_groups_read(&a->logins, path);
-}
-
 /* Was the process read only after that exec, when it was another program already? */
 static bool read_behind(const struct task *p, uint64_t exec_ns)
 {
-	return p->read_ns && exec_ns <= p->read_ns;
+	return p->owner_since_ns && exec_ns <= p->owner_since_ns;
 }
 
 void owner_leave(struct task *before, uint64_t time_ns)
@@ -123,22 +167,23 @@ void owner_exec(struct task *p, uint64_t time_ns)
 	p->uid = UNKNOWN;
 	p->gid = 0;
 	p->other_group = false;
-	p->read_ns = 0;
+	p->owner_since_ns = 0;
 	p->changed = true;
 }
 
 /* --- read again ------------------------------------------------------------------------------- */
 
-/* Read the account of a process of root's again: without an exec it may have become a user's. */
-static void look_for_account(struct attribute *a, struct task *p)
+/* Read the account of one of root's processes again: it may have become a user's without an
+ * exec. */
+static void read_account_again(struct attribute *a, struct task *p)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	struct rights rights;
 
-	if (p->end_ns || p->kernel_thread || p->looked_ns + OWNER_AGAIN_NS > now_ns)
+	if (p->end_ns || p->kernel_thread || p->rights_read_ns + OWNER_AGAIN_NS > now_ns)
 		return;
-	p->looked_ns = now_ns;
-	if (proc_rights(a, p->pid, &rights) || rights.account == p->account)
+	p->rights_read_ns = now_ns;
+	if (proc_rights(&a->o, p->pid, &rights) || rights.account == p->account)
 		return;
 	p->account = rights.account;
 	p->changed = true;
@@ -146,19 +191,21 @@ static void look_for_account(struct attribute *a, struct task *p)
 
 void owner_watch(struct attribute *a, struct task *process)
 {
-	if (a->n_watched == a->size_watched) {
-		size_t size = a->size_watched ? 2 * a->size_watched : 256;
-		struct task **grown = reallocarray(a->watched, size, sizeof(*grown));
+	struct owners *w = a->owners;
+
+	if (w->n_watched == w->size_watched) {
+		size_t size = w->size_watched ? 2 * w->size_watched : 256;
+		struct task **grown = reallocarray(w->watched, size, sizeof(*grown));
 
 		if (!grown)
 			return; /* with its next sample */
-		a->watched = grown;
-		a->size_watched = size;
+		w->watched = grown;
+		w->size_watched = size;
 	}
 	process->watched = true;
-	a->watched[a->n_watched++] = process;
+	w->watched[w->n_watched++] = process;
 	if (process->account == 0)
-		look_for_account(a, process);
+		read_account_again(a, process);
 }
 
 void attribute_counted(struct attribute *a, struct task *task)
@@ -166,22 +213,24 @@ void attribute_counted(struct attribute *a, struct task *task)
 	owner_sampled(a, task);
 }
 
-/* A process that is gone keeps its owner. But a process that continues as another task does not: samples since its
- * rights were last read may belong to nobody, too. Root's processes need not be hidden from other users. */
+/* May the process turn out to belong to somebody else? A process that is gone keeps its owner.
+ * But a task whose process continues as another task may: samples since its rights were last
+ * read may belong to nobody. Root's processes are hidden from users anyway. */
 static bool may_change(const struct attribute *a, struct task *p)
 {
-	return is_users(p->uid) && !life_now(a, p)->end_ns && !p->kernel_thread;
+	return is_users(p->uid) && !life_now(a->o.tasks, p)->end_ns && !p->kernel_thread;
 }
 
 static void check(struct attribute *a, struct task *p, uint64_t now_ns)
 {
 	struct rights rights;
 
-	p->looked_ns = now_ns;
-	if (proc_rights(a, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
+	p->rights_read_ns = now_ns;
+	if (proc_rights(&a->o, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
 		return;
-	/* between two states, as in the middle of an exec, it belongs to nobody for a moment */
-	if (proc_rights(a, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
+	/* in the middle of an exec, for example, a process belongs to nobody for a moment: read
+	 * twice */
+	if (proc_rights(&a->o, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
 		return;
 	p->uid = 0;
 	p->gid = 0;
@@ -189,13 +238,13 @@ static void check(struct attribute *a, struct task *p, uint64_t now_ns)
 	p->changed = true;
 }
 
-/* Its process continues as another task, whose rights were read since p ended: these count, and are not read again.
- * False: they were not. */
+/* Its process continues as another task. If the rights of that task were read since p ended,
+ * take them instead of reading them again. False: they were not read. */
 static bool take_later_reading(const struct attribute *a, struct task *p)
 {
-	const struct task *now = life_now(a, p);
+	const struct task *now = life_now(a->o.tasks, p);
 
-	if (now == p || now->uid == UNKNOWN || now->looked_ns <= p->end_ns)
+	if (now == p || now->uid == UNKNOWN || now->rights_read_ns <= p->end_ns)
 		return false;
 	if (now->uid != p->uid || now->gid != p->gid) {
 		p->uid = 0;
@@ -208,22 +257,23 @@ static bool take_later_reading(const struct attribute *a, struct task *p)
 
 void owner_forget_ended(struct attribute *a)
 {
+	struct owners *w = a->owners;
 	size_t kept = 0;
 
-	for (size_t i = 0; i < a->n_watched; i++) {
-		struct task *p = a->watched[i];
+	for (size_t i = 0; i < w->n_watched; i++) {
+		struct task *p = w->watched[i];
 
 		p->watched = may_change(a, p);
 		if (p->watched)
-			a->watched[kept++] = p;
+			w->watched[kept++] = p;
 	}
-	a->n_watched = kept;
+	w->n_watched = kept;
 }
 
 /* The number that may be read now. */
-static size_t allowance(const struct attribute *a, uint64_t now_ns)
+static size_t allowance(const struct owners *w, uint64_t now_ns)
 {
-	uint64_t passed_ns = now_ns > a->checked_ns ? now_ns - a->checked_ns : 0;
+	uint64_t passed_ns = now_ns > w->checked_ns ? now_ns - w->checked_ns : 0;
 	uint64_t n = passed_ns / (1000000000u / OWNERS_SECOND_MAX);
 
 	return n < OWNERS_READ_MAX ? (size_t)n : OWNERS_READ_MAX;
@@ -231,18 +281,20 @@ static size_t allowance(const struct attribute *a, uint64_t now_ns)
 
 void attribute_check_owners(struct attribute *a, uint64_t now_ns)
 {
-	size_t left = allowance(a, now_ns), kept = 0;
+	struct owners *w = a->owners;
+	size_t left = allowance(w, now_ns), kept = 0;
 
 	if (left == 0)
 		return;
-	a->checked_ns = now_ns;
-	(void)owner_read_logins(a); /* without memory it is read the next time */
-	for (size_t i = 0; i < a->n_watched; i++) {
-		struct task *p = a->watched[i];
-		bool changes = may_change(a, p), lately = p->looked_ns + OWNER_AGAIN_NS > now_ns;
+	w->checked_ns = now_ns;
+	(void)read_logins(w, a->o.proc); /* without memory it is read the next time */
+	for (size_t i = 0; i < w->n_watched; i++) {
+		struct task *p = w->watched[i];
+		bool changes = may_change(a, p);
+		bool recent = p->rights_read_ns + OWNER_AGAIN_NS > now_ns;
 
-		if (changes && (lately || left == 0)) {
-			a->watched[kept++] = p;
+		if (changes && (recent || left == 0)) {
+			w->watched[kept++] = p;
 			continue;
 		}
 		p->watched = false;
@@ -251,5 +303,5 @@ void attribute_check_owners(struct attribute *a, uint64_t now_ns)
 		check(a, p, now_ns);
 		left--;
 	}
-	a->n_watched = kept;
+	w->n_watched = kept;
 }

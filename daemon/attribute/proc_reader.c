@@ -23,7 +23,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* Waiting users that are remembered; of more, the one who owes least is forgotten. */
+/* Users whose waits are remembered. If there are more, the one who owes least is forgotten. */
 #define USERS_KNOWN 64
 
 struct waited_for {
@@ -197,8 +197,9 @@ static unsigned flag(bool has, unsigned what)
 	return has ? what : 0;
 }
 
-/* Did it begin with rights that its caller does not have? Source: getauxval(3), AT_SECURE; proc_pid_auxv(5):
- * pairs of words, which of a 32-bit program have 4 bytes: as one of 8 its first pair is more than any type. */
+/* Did it begin with rights that its caller does not have? Source: getauxval(3), AT_SECURE;
+ * proc_pid_auxv(5): pairs of words. A 32-bit program has words of 4 bytes: two of them, read as
+ * one of 8, exceed any type. */
 static bool began_secure(int folder_fd)
 {
 	union {
@@ -344,7 +345,7 @@ static struct visit *visit_new(const struct proc_question *q, uid_t uid)
 	return v;
 }
 
-/* 0; PROC_GONE; PROC_SILENT: then v is gone. */
+/* Have a thread make the visit. 0; PROC_SILENT: the thread keeps v. */
 static int do_visit(struct proc_reader *r, struct visit *v)
 {
 	uid_t uid = v->work.uid;
@@ -361,8 +362,9 @@ int proc_reader_ask(
 	struct stat st;
 	if (stat(q->folder, &st) < 0)
 		return PROC_GONE;
-	/* The folder's owner is the effective user: of a set-user-ID program, not who started it. But what
-	 * root forked may be anybody's by now, which the folder knows. */
+	/* The folder's owner is the effective user, and not the one who started a set-user-ID
+	 * program: so the account decides. But a process that root forked may be anybody's by
+	 * now, which only the folder shows. */
 	const bool known = q->account != ACCOUNT_NOBODY && q->account != 0;
 	const uid_t uid = known ? q->account : st.st_uid;
 	if (r && !may_wait(r, uid, clock_ns(CLOCK_MONOTONIC))) {

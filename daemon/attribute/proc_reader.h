@@ -4,12 +4,14 @@
 /* The reader of /proc: texts of one process, read where it may take any time
  *
  * A read of maps, cmdline or environ waits for the memory lock of its process, which a page fault or
- * an mmap() may hold for as long as the server of a FUSE file likes. Also stat and status hold a
- * reference to that memory for a moment: if the process ends then, the task that drops the last one closes
- * the files that it had mapped. So the loop makes none of these reads itself. A thread does (aside.h),
- * and the loop waits as long as it runs, but for few milliseconds while it is blocked. A process that
- * has not answered is not asked again until it has; nor are, for a while, others of a user who has
- * PROC_READER_USER_MAX of these, or has kept the loop waiting for one part in PROC_READER_PART.
+ * an mmap() may hold for as long as the server of a FUSE file likes. Even stat and status hold a
+ * reference to that memory for a moment: if the process ends then, the task that drops the last reference
+ * closes the files that the process had mapped. So the loop makes none of these reads itself. A thread does
+ * (aside.h), and the loop waits while it runs, but only a few milliseconds while it is blocked.
+ *
+ * A process that has not answered is not read again until it has. If a user has PROC_READER_USER_MAX such
+ * processes, or has kept the loop waiting for one part in PROC_READER_PART of the time, the user's other processes
+ * are not read for a while either.
  */
 
 #include <stdint.h>
@@ -107,5 +109,5 @@ void proc_view_clear(struct proc_view *v);
 /* The owner of a process, or of one of its threads (tid; 0: of the process). 0; RIGHTS_GONE; PROC_SILENT. */
 int proc_reader_rights(struct proc_reader *r, pid_t pid, pid_t tid, struct rights *ret_rights);
 
-/* The number of times that something was not read since the start. */
+/* For tests: the number of times that something was not read since the start. */
 uint64_t proc_reader_silent(const struct proc_reader *r);

@@ -22,6 +22,36 @@
 
 #include "daemon/attribute/attribute_private.h"
 
+/* The same for a process that is read from /proc. */
+#define TEXTS_FILLED_MAX 4u
+
+struct comparisons {
+	struct quota of; /* TEXTS_COMPARED_MAX, since the last drain */
+};
+
+struct comparisons *remapped_new(void)
+{
+	return calloc(1, sizeof(struct comparisons));
+}
+
+struct comparisons *remapped_free(struct comparisons *c)
+{
+	if (c)
+		quota_clear(&c->of);
+	free(c);
+	return NULL;
+}
+
+void remapped_drained(struct comparisons *c)
+{
+	quota_clear(&c->of);
+}
+
+uint64_t remapped_n_compared(const struct comparisons *c)
+{
+	return c->of.held;
+}
+
 static bool is_program(const struct task *process, const struct file *file)
 {
 	return file->kind == FILE_ELF && process->exe && strcmp(file->path, process->exe) == 0;
@@ -58,10 +88,10 @@ int remapped_enter(struct attribute *a, struct task *process, const struct recor
 		return 0;
 	map.file = was->file;
 	map.file_offset = was->file_offset + (map.start - was->start);
-	if (!quota_take(&a->compared, task_account(process), TEXTS_COMPARED_MAX, 1))
+	if (!quota_take(&a->comparisons->of, task_account(process), TEXTS_COMPARED_MAX, 1))
 		return 0;
 	const bool shared = m->shared || strncmp(m->path, "/memfd:", strlen("/memfd:")) == 0;
-	const int outcome = proc_compare(a, process->pid, &map);
+	const int outcome = proc_compare(&a->o, process->pid, &map);
 	if (outcome != PROC_SAME && (outcome == PROC_OTHER || shared))
 		return 0;
 	/* without room it stays what it was, which is the same file */
@@ -80,7 +110,7 @@ static uint32_t run_end(const struct space *s, uint32_t i)
 
 /* Find replaced text in what /proc shows: only memory between two parts of the program's text is known to have
  * been text. */
-int remapped_fill(struct attribute *a, struct task *process)
+int remapped_fill(const struct attribute_options *o, struct task *process)
 {
 	unsigned n_compared = 0;
 	int r = 0;
@@ -97,9 +127,9 @@ int remapped_fill(struct attribute *a, struct task *process)
 			.file_offset = before->file_offset + (before->end - before->start)};
 		if (!goes_on(before, &m) || !goes_on(&m, &s->map[end]) ||
 			n_compared++ >= TEXTS_FILLED_MAX ||
-			proc_compare(a, process->pid, &m) != PROC_SAME)
+			proc_compare(o, process->pid, &m) != PROC_SAME)
 			continue;
-		r = space_map(a->o.tasks, process, m.start, m.end - m.start, m.file_offset, m.file);
+		r = space_map(o->tasks, process, m.start, m.end - m.start, m.file_offset, m.file);
 	}
 	return r;
 }

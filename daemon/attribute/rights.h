@@ -50,7 +50,7 @@ enum { RIGHTS_GONE = 1 };
  * not read again. About 15 µs; 5 µs then. 0; RIGHTS_GONE, with *ret_rights untouched. */
 int rights_read(int folder_fd, uid_t account, struct rights *ret_rights);
 
-/* The same from the text of status, if environ belongs to environ_uid; `own_caps`: the capabilities
+/* For tests and fuzzers too: the same from the text of status, if environ belongs to environ_uid; `own_caps`: the capabilities
  * are in a namespace of that user. */
 int rights_parse(const char *status, uid_t environ_uid, bool own_caps, struct rights *ret_rights);
 

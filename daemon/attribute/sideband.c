@@ -40,7 +40,7 @@ static int sideband_stranger(
 	if (result < 0)
 		return result;
 	if (result == TASK_TABLE_FULL) {
-		lose(a, hart, LOSS_ROOM, 1);
+		lose(&a->o, hart, LOSS_ROOM, 1);
 		*ret_task = NULL;
 		return 0;
 	}
@@ -59,7 +59,7 @@ static int sideband_stranger(
 int sideband_task(struct attribute *a, const struct record *r, int hart, struct task **ret_task)
 {
 	if (r->tid == RECORD_TID_GONE) {
-		*ret_task = a->exited[hart];
+		*ret_task = life_exited(a->lives, hart);
 		return 0;
 	}
 	if (r->tid == 0 || r->tid > INT32_MAX || r->pid == 0 || r->pid > INT32_MAX) {
@@ -69,7 +69,7 @@ int sideband_task(struct attribute *a, const struct record *r, int hart, struct 
 
 	pid_t pid = (pid_t)r->pid, tid = (pid_t)r->tid;
 	struct task *task = task_find(a->o.tasks, tid);
-	struct task *ended = life_find_ended(a, pid, tid, r->time_ns);
+	struct task *ended = life_find_ended(a->lives, pid, tid, r->time_ns);
 
 	if (task && task->pid == pid && (!ended || r->time_ns >= task->start_ns)) {
 		*ret_task = task;
@@ -125,15 +125,7 @@ void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, 
 	process->wanted |= process->awaits_exec;
 	process->awaits_exec = false;
 	owner_exec(process, time_ns);
-
-	/* The name is set slightly before the new arguments are in place. */
-	bool awaits = exec_brings_record(a, hart);
-	if (!awaits && (exec_take(a, &process, time_ns, hart) || census_argv(a, &process) <= 0))
-		return;
-	if (a->n_reread < REREAD_MAX)
-		a->reread[a->n_reread++] = (struct reread){process, hart, awaits};
-	else
-		exec_lost(a, process, hart);
+	exec_argv_take(a, process, time_ns, hart);
 }
 
 int sideband_exec_record(struct attribute *a, const struct record *r, int hart)
@@ -141,17 +133,16 @@ int sideband_exec_record(struct attribute *a, const struct record *r, int hart)
 	struct task *task;
 
 	int result = sideband_task(a, r, hart, &task);
-	return result < 0 || !task ? result : exec_record(a, r, task->process);
+	return result < 0 || !task ? result : exec_argv_record(a, r, task->process);
 }
 
 /* A thread that execs takes the tid of its leader, which ended a moment ago: the process continues,
  * and its known state is in that leader. */
 static void sideband_take_over(struct attribute *a, struct task *task, const struct record *r)
 {
-	const struct task *leader = a->ended[(uint32_t)task->tid % ENDED_SLOTS];
+	const struct task *leader = life_find_ended(a->lives, task->pid, task->tid, r->time_ns);
 
-	if (!leader || leader->tid != task->tid || leader->pid != task->pid || leader == task ||
-		r->time_ns >= leader->end_ns + ENDED_NS)
+	if (!leader || leader == task)
 		return;
 
 	task->wanted |= leader->wanted;
@@ -162,7 +153,7 @@ static void sideband_take_over(struct attribute *a, struct task *task, const str
 	task->gid = leader->gid;
 	task->account = task_account(leader);
 	task->other_group = leader->other_group;
-	task->read_ns = leader->read_ns;
+	task->owner_since_ns = leader->owner_since_ns;
 	if (!task->cgroup)
 		task->cgroup = leader->cgroup;
 }
@@ -181,7 +172,7 @@ int sideband_comm(struct attribute *a, const struct record *r, int hart)
 		return result;
 
 	/* a late record that was taken for lost is already handled */
-	const bool execs = r->comm.exec && r->time_ns > task->process->missed_ns;
+	const bool execs = r->comm.exec && r->time_ns > task->process->lost_exec_ns;
 	struct task *before = task;
 	if (execs)
 		result = life_leave(a, &task, r->time_ns, hart);
@@ -243,10 +234,10 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 		parent = fork_parent(a, r);
 		task = task_find(a->o.tasks, (pid_t)r->tid);
 	}
-	if (task && task->pid == (pid_t)r->pid && life_same_start(a, task, r->time_ns))
+	if (task && task->pid == (pid_t)r->pid && life_same_start(a->lives, task, r->time_ns))
 		return fork_known(task, parent);
 	if (task && task->start_ns > r->time_ns)
-		return 0; /* of a task whose tid was reused before /proc was read */
+		return 0; /* the record is about a task whose tid was reused before /proc was read */
 	if (task)
 		life_end(a, task, r->time_ns, hart);
 	if (!parent || parent == task)
@@ -255,13 +246,13 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 	const struct task_key key = {(pid_t)r->pid, (pid_t)r->tid, r->time_ns};
 	int result = task_add_for(a->o.tasks, &key, task_account(parent), &task);
 	if (result == TASK_TABLE_FULL)
-		lose(a, hart, LOSS_ROOM, 1);
+		lose(&a->o, hart, LOSS_ROOM, 1);
 	if (result)
 		return result < 0 ? result : 0;
 
 	life_inherit_task(task, parent);
 	if (r->pid == r->fork.parent_pid) {
-		/* whose leader may have ended already: the process continues in its threads */
+		/* its leader may have ended already: the process continues in its threads */
 		task_join(a->o.tasks, task, parent->process);
 		return 0;
 	}
@@ -269,14 +260,15 @@ int sideband_fork(struct attribute *a, const struct record *r, int hart)
 	return life_inherit_process(task, parent->process);
 }
 
-/* The kernel takes its events from a process that execs what it may not read, and reports that like its end:
- * behind the exec, before anything is mapped. Source: Linux 6.12, fs/exec.c, begin_new_exec, and
- * kernel/events/core.c, perf_event_exit_task. */
-static bool goes_on(const struct attribute *a, const struct task *task)
+/* Does the process of an EXIT record live on? If a process execs a file that it may not read,
+ * the kernel removes its events, and reports that like its end: after the exec, before anything
+ * is mapped. Source: Linux 6.12, fs/exec.c, begin_new_exec, and kernel/events/core.c,
+ * perf_event_exit_task. */
+static bool lives_on(const struct attribute *a, const struct task *task)
 {
 	if (task->process != task || !task->exec_ns || task->space)
 		return false;
-	return proc_is_there(a, task->pid);
+	return proc_is_there(&a->o, task->pid);
 }
 
 int sideband_exit(struct attribute *a, const struct record *r, int hart)
@@ -286,14 +278,14 @@ int sideband_exit(struct attribute *a, const struct record *r, int hart)
 
 	if (!task || task->pid != (pid_t)r->pid)
 		return 0;
-	if (r->time_ns < task->start_ns && !life_same_start(a, task, r->time_ns))
+	if (r->time_ns < task->start_ns && !life_same_start(a->lives, task, r->time_ns))
 		return 0; /* of a former task of that tid */
-	if (goes_on(a, task)) {
+	if (lives_on(a, task)) {
 		task->raised = 0; /* these events are gone, too */
 		return 0;
 	}
 
 	life_end(a, task, r->time_ns, hart);
-	a->exited[hart] = task;
+	life_set_exited(a->lives, hart, task);
 	return 0;
 }

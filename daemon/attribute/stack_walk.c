@@ -12,6 +12,8 @@
  * slow path through mappings and tables.
  */
 
+#include <fcntl.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,12 +23,47 @@
 /* Ancestors among which we look for live ones: make, a shell, a compiler's driver and what it runs. */
 #define KIN_STEPS_MAX 8
 
+/* Source: Documentation/admin-guide/sysctl/kernel.rst, perf_event_max_stack. */
+#define STACK_DEPTH_DEFAULT 127
+
+struct walks {
+	uint32_t depth_max;   /* addresses at which the kernel cuts a callchain */
+	struct file *unknown; /* FILE_UNKNOWN, once needed */
+};
+
+static uint32_t read_depth_max(const char *proc)
+{
+	char path[PATH_MAX], text[32];
+	const char *p = text;
+	uint64_t n;
+
+	snprintf(path, sizeof(path), "%s/sys/kernel/perf_event_max_stack", proc);
+	if (scan_text(AT_FDCWD, path, text, sizeof(text)) <= 0 || !scan_number(&p, 10, &n) || !n ||
+		n > UINT32_MAX)
+		return STACK_DEPTH_DEFAULT;
+	return (uint32_t)n;
+}
+
+struct walks *stack_walk_new(const char *proc)
+{
+	struct walks *w = calloc(1, sizeof(*w));
+
+	if (w)
+		w->depth_max = read_depth_max(proc);
+	return w;
+}
+
+void stack_walk_mark(const struct walks *w, struct sweep *s)
+{
+	file_marks_keep(&s->code, w->unknown);
+}
+
 /* Only request what the namer can read. */
 static bool frame_nameable(const struct stack_walk *w, const struct frame *frame)
 {
 	switch (frame->file->kind) {
 	case FILE_KERNEL:
-		return w->a->kernel.base && !w->a->o.hide_kernel;
+		return kernel_map_has_text(&w->a->kernel) && !w->a->o.hide_kernel;
 	case FILE_ELF:
 	case FILE_MODULE:
 	case FILE_VDSO:
@@ -40,7 +77,7 @@ static bool frame_nameable(const struct stack_walk *w, const struct frame *frame
 	return false;
 }
 
-static int frame_ask(struct stack_walk *w, struct frame *frame)
+static int request_name(struct stack_walk *w, struct frame *frame)
 {
 	if (frame->state == FRAME_NEW && !frame_nameable(w, frame))
 		frame->state = FRAME_UNNAMED;
@@ -51,13 +88,15 @@ static int frame_ask(struct stack_walk *w, struct frame *frame)
 
 static int unknown_file(struct attribute *a, struct file **ret_file)
 {
-	if (!a->unknown) {
+	struct walks *walks = a->walks;
+
+	if (!walks->unknown) {
 		struct file_key key = {.kind = FILE_UNKNOWN, .path = "[unknown]"};
-		int r = file_get(a->o.files, &key, &a->unknown);
+		int r = file_get(a->o.files, &key, &walks->unknown);
 		if (r)
 			return r;
 	}
-	*ret_file = a->unknown;
+	*ret_file = walks->unknown;
 	return 0;
 }
 
@@ -66,14 +105,14 @@ static void walk_cut(struct stack_walk *w)
 	if (w->truncated)
 		return;
 	w->truncated = true;
-	lose(w->a, w->hart, LOSS_STACK_TRUNCATED, 1);
+	lose(&w->a->o, w->hart, LOSS_STACK_TRUNCATED, 1);
 }
 
 /* A missing caller cuts the stack: its callers would be attached to the wrong frame. */
 static int walk_full(struct stack_walk *w)
 {
 	w->truncated = true;
-	lose(w->a, w->hart, LOSS_ROOM, 1);
+	lose(&w->a->o, w->hart, LOSS_ROOM, 1);
 	return 0;
 }
 
@@ -118,23 +157,13 @@ int stack_walk_push(struct stack_walk *w, struct file *file, uint64_t offset)
 	w->frame[w->n_frames++] = frame;
 	if (file_grows(file) && w->a->o.namer)
 		namer_sampled(w->a->o.namer, file);
-	return frame_ask(w, frame);
-}
-
-/* The cache slot for the frame of that address. */
-static struct known_place *known_place(
-	const struct attribute *a, uint64_t generation, uint64_t addr)
-{
-	/* Source of the constant: 2^64 divided by the golden ratio, odd. */
-	uint64_t x = (addr ^ generation << 40) * 0x9e3779b97f4a7c15u;
-
-	return &a->known[(x >> 32) % PLACES_KNOWN];
+	return request_name(w, frame);
 }
 
 /* Cache the frame that was pushed last. A frame without a name is not cached: it may wait for one
  * user and be wanted by another. */
 static void remember(
-	struct stack_walk *w, struct known_place *place, uint64_t generation, uint64_t addr)
+	struct stack_walk *w, struct cached_place *place, uint64_t generation, uint64_t addr)
 {
 	struct frame *frame = w->frame[w->n_frames - 1];
 	enum file_kind kind = frame->file->kind;
@@ -142,7 +171,7 @@ static void remember(
 	if (frame->state == FRAME_NEW || frame->state == FRAME_ASKED || kind == FILE_PERF_MAP ||
 		kind == FILE_JITDUMP)
 		return;
-	*place = (struct known_place){generation, addr, frame};
+	place_cache_put(place, generation, addr, frame);
 }
 
 static void note_kin(const struct attribute *a, const struct task *process, struct file *file)
@@ -152,7 +181,7 @@ static void note_kin(const struct attribute *a, const struct task *process, stru
 
 	memset(file->kin, 0, sizeof(file->kin));
 	for (int i = 0; t && n < FILE_KIN && i < KIN_STEPS_MAX; i++, t = t->parent) {
-		t = life_now(a, t);
+		t = life_now(a->o.tasks, t);
 		if (!t->end_ns)
 			file->kin[n++] = (struct file_kin){t->pid, t->start_ns};
 	}
@@ -166,8 +195,8 @@ static bool file_is_orphan(const struct attribute *a, const struct file *file)
 	return !t || t->process->start_ns != file->pid_start_ns;
 }
 
-/* Choose the process through which a file is opened: until it was opened, one that runs it now. If there are many
- * short processes, at least the last of them still runs it. */
+/* Choose the process through which a file is opened. Until it was opened, choose one that runs
+ * it now: of many short processes at least the last still runs it. */
 static int file_refresh(
 	struct attribute *a, struct file *file, const struct task *task, const struct map *map)
 {
@@ -213,8 +242,8 @@ static bool walk_has_start(const struct stack_walk *w)
 	return false;
 }
 
-/* A caller outside all code: not a real frame pointer, as in programs built without them. All
- * further addresses are random, and each would make a frame that never occurs again. */
+/* A caller is outside all code, so the frame pointer was none, as in programs built without
+ * them. All further addresses are random, and each would make a frame that never occurs again. */
 static int walk_lost(struct stack_walk *w)
 {
 	w->ended = true;
@@ -249,13 +278,15 @@ static int find_user(struct stack_walk *w, const struct space *space, uint64_t a
 }
 
 /* Push the cached frame. False: not cached. */
-static bool walk_known(
-	struct stack_walk *w, const struct known_place *p, uint64_t generation, uint64_t addr)
+static bool push_cached(
+	struct stack_walk *w, const struct cached_place *place, uint64_t generation, uint64_t addr)
 {
-	if (p->addr != addr || p->generation != generation)
+	struct frame *frame = place_cache_frame(place, generation, addr);
+
+	if (!frame)
 		return false;
 	if (walk_has_room(w))
-		w->frame[w->n_frames++] = p->frame;
+		w->frame[w->n_frames++] = frame;
 	return true;
 }
 
@@ -267,13 +298,13 @@ int stack_walk_user(struct stack_walk *w, uint64_t addr)
 	if (!space || !space->generation)
 		return find_user(w, space, addr);
 
-	struct known_place *known = known_place(w->a, space->generation, addr);
-	if (walk_known(w, known, space->generation, addr))
+	struct cached_place *place = place_cache_slot(w->a->places, space->generation, addr);
+	if (push_cached(w, place, space->generation, addr))
 		return 0;
 	uint32_t n_frames = w->n_frames;
 	int r = find_user(w, space, addr);
 	if (!r && w->n_frames > n_frames)
-		remember(w, known, space->generation, addr);
+		remember(w, place, space->generation, addr);
 	return r;
 }
 
@@ -282,7 +313,7 @@ int attribute_call(
 {
 	struct stack_walk w = {.a = a, .task = task};
 	uint64_t addr = return_address - 1;
-	/* else it would get a frame of its own, whatever it is */
+	/* an address outside all mappings would get a frame of its own */
 	if (!space_find(task_space(task), addr))
 		return ATTRIBUTE_NO_FRAME;
 	int r = stack_walk_user(&w, addr);
@@ -294,7 +325,7 @@ int attribute_call(
 	return 0;
 }
 
-/* The frames of one stack, from the innermost on. */
+/* Add the frame of a callchain's user address, which is the innermost or a caller. */
 static int walk_caller(struct stack_walk *w, uint64_t addr)
 {
 	int r = stack_walk_user(w, addr);
@@ -358,14 +389,14 @@ static int walk_kernel(struct stack_walk *w, uint64_t addr)
 	if (w->a->o.hide_kernel)
 		return find_kernel(w, addr);
 
-	const uint64_t generation = w->a->kernel_generation;
-	struct known_place *known = known_place(w->a, generation, addr);
-	if (walk_known(w, known, generation, addr))
+	const uint64_t generation = place_cache_kernel(w->a->places);
+	struct cached_place *place = place_cache_slot(w->a->places, generation, addr);
+	if (push_cached(w, place, generation, addr))
 		return 0;
 	uint32_t n_frames = w->n_frames;
 	int r = find_kernel(w, addr);
 	if (!r && w->n_frames > n_frames)
-		remember(w, known, generation, addr);
+		remember(w, place, generation, addr);
 	return r;
 }
 
@@ -408,9 +439,10 @@ int stack_walk_chain(struct stack_walk *w, const struct record_sample *s)
 		exact = false;
 	}
 
-	/* A chain that ends as it should may have ended anywhere: code without frame pointers ends it
-	 * at once. Without a chain, none was asked for; kernel threads have no user part. */
-	if (n_addresses >= w->a->max_stack ||
+	/* A chain that looks complete may end anywhere, since code without frame pointers ends
+	 * it at once: it is whole only if it reached the start of the stack. There is no chain
+	 * if none was requested; kernel threads have no user part. */
+	if (n_addresses >= w->a->walks->depth_max ||
 		(w->has_user && !w->ended && w->a->o.starts && !walk_has_start(w)))
 		walk_cut(w);
 	if (n_addresses || !s->ip)

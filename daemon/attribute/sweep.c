@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Mark and sweep over the station's tables
+/* Mark and sweep over the tables of tasks, files and frames
  *
  * Roots are live tasks, tasks and frames that this room needs later, files that the namer works on, and
  * all that others mark. A task keeps its process and some of its ancestors, a frame its file, a live
@@ -14,30 +14,12 @@
 #include "daemon/attribute/sweep.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
 #include "proto/base/clock.h"
-
-void sweep_keep_task(struct sweep *s, const struct task *task)
-{
-	if (task)
-		mark_raise(s->task, s->n_tasks, task->id, SWEEP_KEPT);
-}
-
-void sweep_keep_frame(struct sweep *s, const struct frame *frame)
-{
-	file_marks_keep_frame(&s->code, frame);
-}
-
-void sweep_keep_all_frames(struct sweep *s)
-{
-	s->tasks_only = true;
-}
 
 void sweep_reserve_task(struct sweep *s, uint32_t id)
 {
@@ -56,59 +38,22 @@ void sweep_reserve_file(struct sweep *s, uint32_t id)
 
 /* --- roots ------------------------------------------------------------------------------------ */
 
-/* Forget tasks that ended so long ago that no record of them can come. Records come through the
- * merge within about a second. */
-static void forget_ended(struct attribute *a, uint64_t now_ns)
-{
-	for (size_t i = 0; i < ENDED_SLOTS; i++) {
-		struct task *task = a->ended[i];
-
-		if (!task || task->end_ns + 2 * ENDED_NS > now_ns)
-			continue;
-		a->ended[i] = NULL;
-		if (!task->process->n_threads)
-			space_drop(task->process);
-		life_forget(a, task);
-	}
-}
-
-static void mark_own_tasks(const struct attribute *a, struct sweep *s)
+static void mark_own(const struct attribute *a, struct sweep *s)
 {
 	for (const struct task *task = a->o.tasks->live; task; task = task->hh.next)
 		sweep_keep_task(s, task);
-	for (size_t i = 0; i < ENDED_SLOTS; i++)
-		sweep_keep_task(s, a->ended[i]);
-	for (int i = 0; i < a->o.n_harts; i++)
-		sweep_keep_task(s, a->exited[i]);
-	for (size_t i = 0; i < a->n_reread; i++)
-		sweep_keep_task(s, a->reread[i].process);
-	for (size_t i = 0; i < a->n_execs; i++)
-		sweep_keep_task(s, a->exec[i].process);
-	for (size_t i = 0; i < a->n_watched; i++)
-		sweep_keep_task(s, a->watched[i]);
-}
-
-static void mark_own_files(const struct attribute *a, struct sweep *s)
-{
-	file_marks_keep(&s->code, a->unknown);
-	file_marks_keep(&s->code, a->kernel.file);
-	for (size_t i = 0; i < a->kernel.n_modules; i++)
-		file_marks_keep(&s->code, a->kernel.module[i].file);
-}
-
-static void mark_waiting(void *userdata, const struct waiting_view *v)
-{
-	struct sweep *s = userdata;
-
-	sweep_keep_task(s, v->attribution->task);
-	sweep_keep_frame(s, v->leaf);
-	for (uint32_t i = 0; i < v->n_frames; i++)
-		sweep_keep_frame(s, v->frame[i]);
+	life_mark(a->lives, s);
+	exec_argv_mark(a->execs, s);
+	owner_mark(a->owners, s);
+	stack_walk_mark(a->walks, s);
+	kernel_map_mark(&a->kernel, &s->code);
+	waiting_mark(a->waits, s);
 }
 
 /* --- what follows ----------------------------------------------------------------------------- */
 
-/* Keep the ancestors of roots, but not ancestors of those: hence a separate bit while marking. */
+/* The ancestors of roots are kept, but not the ancestors of ancestors: so while marking, an
+ * ancestor has a bit of its own. */
 #define FOUND 4
 
 static void find(struct sweep *s, const struct task *task)
@@ -128,13 +73,13 @@ static void follow_task(struct sweep *s, const struct task *task)
 	}
 }
 
-static void keep_untold(const struct attribute *a, struct sweep *s, uint64_t now_ns)
+static void keep_lately_ended(const struct attribute *a, struct sweep *s, uint64_t now_ns)
 {
 	const struct task_table *t = a->o.tasks;
 
 	for (uint32_t i = 0; i < t->n_tasks; i++)
 		if (t->task[i] && s->task[i] == SWEEP_RESERVED &&
-			t->task[i]->end_ns + SWEEP_TOLD_NS > now_ns)
+			t->task[i]->end_ns + SWEEP_ENDED_NS > now_ns)
 			s->task[i] = SWEEP_KEPT;
 }
 
@@ -165,7 +110,7 @@ static void follow_spaces(const struct attribute *a, struct sweep *s)
 	}
 }
 
-/* Now and the last time that the clock moved on. */
+/* Was it seen in this period of SWEEP_IDLE_NS, or in the one before? */
 static bool is_recent(const struct file_table *t, uint32_t age)
 {
 	return t->age - age <= 1;
@@ -183,13 +128,13 @@ static void follow_frames(const struct attribute *a, struct sweep *s)
 			continue;
 		bool by_its_user =
 			crowded && quota_held(&t->frames_of, frame->account) > SWEEP_FRAMES_CROWDED;
-		if (s->tasks_only || (!by_its_user && is_recent(t, frame->age)))
+		if (!by_its_user && is_recent(t, frame->age))
 			s->code.frame[i] = SWEEP_KEPT;
 		if (s->code.frame[i] == SWEEP_KEPT)
 			file_marks_keep(&s->code, frame->file);
 	}
 	for (uint32_t i = 0; i < t->n_files; i++)
-		if (t->file[i] && (s->tasks_only || is_recent(t, t->file[i]->age)))
+		if (t->file[i] && is_recent(t, t->file[i]->age))
 			s->code.file[i] = SWEEP_KEPT;
 }
 
@@ -201,14 +146,14 @@ struct cgroup_use {
 };
 
 struct cgroups {
-	const struct attribute *a;
+	struct cgroup_root *root;
 	struct cgroup_use *used; /* uthash by id */
-	uint32_t n_looked_for;
 	int error;
 };
 
-static void use_cgroup(struct cgroups *c, uint64_t id)
+static void use_cgroup(void *userdata, uint64_t id)
 {
+	struct cgroups *c = userdata;
 	struct cgroup_use *use;
 
 	HASH_FIND(hh, c->used, &id, sizeof(id), use);
@@ -225,45 +170,31 @@ static void use_cgroup(struct cgroups *c, uint64_t id)
 	c->error = -ENOMEM;
 }
 
-static void use_waiting(void *userdata, const struct waiting_view *v)
-{
-	if (v->attribution->cgroup)
-		use_cgroup(userdata, v->attribution->cgroup->id);
-}
-
-/* Check whether a cgroup is gone. An empty cgroup may fill again, and no record would name it a second time, so it
- * stays while its folder exists. All cgroups are checked in rotation, so that SWEEP_CGROUPS_MAX existing ones do not
- * keep others that are gone. */
+/* An empty cgroup may fill again, and no record would name it a second time, so it stays while its folder exists. */
 static bool keep_cgroup(void *userdata, struct cgroup *cgroup)
 {
 	struct cgroups *c = userdata;
 	struct cgroup_use *use;
 
 	HASH_FIND(hh, c->used, &cgroup->id, sizeof(cgroup->id), use);
-	if (use || c->a->cgroup_root_fd < 0 || cgroup->pass == c->a->cgroup_pass ||
-		c->n_looked_for >= SWEEP_CGROUPS_MAX)
-		return true;
-	c->n_looked_for++;
-	cgroup->pass = c->a->cgroup_pass;
-	const char *path = cgroup->path[0] == '/' ? cgroup->path + 1 : cgroup->path;
-	return !*path || faccessat(c->a->cgroup_root_fd, path, F_OK, 0) == 0 || errno != ENOENT;
+	return use || !cgroup_root_is_gone(c->root, cgroup);
 }
 
 /* Without memory they all stay. */
 static void sweep_cgroups(struct attribute *a)
 {
 	const struct task_table *t = a->o.tasks;
-	struct cgroups c = {.a = a};
+	struct cgroups c = {.root = a->cgroups};
 	struct cgroup_use *use, *next;
 
+	cgroup_root_sweep_begin(a->cgroups);
 	for (uint32_t i = 0; i < t->n_tasks; i++)
 		if (t->task[i])
 			use_cgroup(&c, t->task[i]->cgroup);
-	waiting_each(a, use_waiting, &c);
+	waiting_each_cgroup(a->waits, use_cgroup, &c);
 	if (!c.error)
 		cgroup_table_sweep(a->o.tasks, keep_cgroup, &c);
-	if (c.n_looked_for < SWEEP_CGROUPS_MAX)
-		a->cgroup_pass++; /* all were */
+	cgroup_root_sweep_end(a->cgroups);
 	HASH_ITER (hh, c.used, use, next) {
 		HASH_DEL(c.used, use);
 		free(use);
@@ -323,13 +254,13 @@ static void age(struct file_table *t, uint64_t now_ns)
 
 static int free_unmarked(struct attribute *a, struct sweep *s)
 {
-	int r = a->o.namer && !s->tasks_only ? namer_sweep_slots(a->o.namer, &s->code) : 0;
+	int r = a->o.namer ? namer_sweep_slots(a->o.namer, &s->code) : 0;
 
 	if (!r)
 		r = task_table_sweep(a->o.tasks, s->task);
-	if (!r && !s->tasks_only)
+	if (!r)
 		r = file_table_sweep(a->o.files, &s->code);
-	if (!r && a->o.namer && !s->tasks_only)
+	if (!r && a->o.namer)
 		namer_sweep_names(a->o.namer);
 	return r;
 }
@@ -337,9 +268,7 @@ static int free_unmarked(struct attribute *a, struct sweep *s)
 static void mark_all(struct attribute *a, struct sweep *s,
 	void (*mark)(void *userdata, struct sweep *s), void *userdata)
 {
-	mark_own_tasks(a, s);
-	mark_own_files(a, s);
-	waiting_each(a, mark_waiting, s);
+	mark_own(a, s);
 	if (a->o.namer)
 		namer_sweep_mark(a->o.namer, &s->code);
 	if (mark)
@@ -362,10 +291,10 @@ int attribute_sweep(
 	s.code.file = calloc((size_t)s.code.n_files + 1, 1);
 	int r = s.task && s.code.frame && s.code.file ? 0 : -ENOMEM;
 	if (!r) {
-		forget_ended(a, now_ns);
+		life_forget_ended(a->lives, now_ns);
 		owner_forget_ended(a);
 		mark_all(a, &s, mark, userdata);
-		keep_untold(a, &s, now_ns);
+		keep_lately_ended(a, &s, now_ns);
 		follow_tasks(a, &s);
 		follow_spaces(a, &s);
 		follow_frames(a, &s);

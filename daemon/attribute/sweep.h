@@ -29,7 +29,7 @@
 #define SWEEP_ARGV_SHORT 512u
 /* A reserved task stays for this long after its end: the segments that contain it store the end
  * with their next flush. */
-#define SWEEP_TOLD_NS 120000000000u
+#define SWEEP_ENDED_NS 120000000000u
 /* Cgroup folders checked in one sweep to see whether the cgroup is gone. */
 #define SWEEP_CGROUPS_MAX 4096
 
@@ -38,14 +38,20 @@ struct sweep {
 	uint8_t *task; /* at [id - 1] */
 	uint32_t n_tasks;
 	struct file_marks code;
-	bool tasks_only;
 };
 
 /* Call in the callback. Skips NULL and what is not in the tables. */
-void sweep_keep_task(struct sweep *s, const struct task *task);
-void sweep_keep_frame(struct sweep *s, const struct frame *frame);
-/* Keep all frames and files: a holder of many need not mark each. */
-void sweep_keep_all_frames(struct sweep *s);
+static inline void sweep_keep_task(struct sweep *s, const struct task *task)
+{
+	if (task)
+		mark_raise(s->task, s->n_tasks, task->id, SWEEP_KEPT);
+}
+
+static inline void sweep_keep_frame(struct sweep *s, const struct frame *frame)
+{
+	file_marks_keep_frame(&s->code, frame);
+}
+
 void sweep_reserve_task(struct sweep *s, uint32_t id);
 void sweep_reserve_frame(struct sweep *s, uint32_t id);
 void sweep_reserve_file(struct sweep *s, uint32_t id);

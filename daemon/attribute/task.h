@@ -23,8 +23,8 @@
 /* between two sweeps, dead ones included, of which one user has a quota: 190 MB; a kernel build has
  * 100,000 */
 #define TASKS_MAX 500000
-/* names and cgroups of one thread of a program that are distinguished, so that no program makes tasks without end; after
- * that the last one is used */
+/* names and cgroups of one thread of a program that are kept apart; further ones count as the
+ * last, so that no program makes tasks without end */
 #define TASK_PASTS_MAX 16
 #define CGROUPS_MAX 65536       /* the kernel's default limit for one memory controller */
 #define CGROUP_PLACE_BYTES 256u /* of a path: a place of CGROUPS_MAX for each, so all take 23 MB */
@@ -32,14 +32,14 @@
 struct task {
 	uint32_t id; /* from 1; key in the store */
 	pid_t pid, tid;
-	uint64_t start_ns;    /* CLOCK_MONOTONIC */
-	uint64_t end_ns;      /* 0: alive */
-	uint64_t exec_ns;     /* of a leader: its last exec with a record; 0: none */
-	uint64_t heard_ns;    /* of a leader: its last reported exec whose record
-				 has not come through the merge; 0: none */
-	uint64_t missed_ns;   /* of a leader: its last exec whose record was lost; 0: none */
-	struct task *process; /* the thread-group leader's task; itself for a leader */
-	struct task *parent;  /* the process that forked it; NULL unknown */
+	uint64_t start_ns; /* CLOCK_MONOTONIC */
+	uint64_t end_ns;   /* 0: alive */
+	uint64_t exec_ns;  /* of a leader: its last exec with a record; 0: none */
+	/* of a leader: its last reported exec whose record has not come through the merge; 0: none */
+	uint64_t reported_exec_ns;
+	uint64_t lost_exec_ns; /* of a leader: its last exec whose record was lost; 0: none */
+	struct task *process;  /* the thread-group leader's task; itself for a leader */
+	struct task *parent;   /* the process that forked it; NULL unknown */
 	char comm[TASK_COMM_BYTES];
 	uint32_t n_threads;   /* of a leader: its live threads, including itself */
 	struct task *threads; /* of a leader: the others among them */
@@ -66,15 +66,15 @@ struct task {
 	/* of a leader, for owner.c: */
 	uid_t past_uid; /* owner before its last exec, if it was sampled then */
 	gid_t past_gid;
-	uid_t past_account; /* before its last exec */
-	bool sampled, past; /* since that exec; before it */
-	bool watched;       /* its rights will be read again */
-	uint64_t read_ns;   /* owned by uid since this reading; 0: inherited */
-	uint64_t looked_ns; /* when its rights were last read */
+	uid_t past_account;      /* before its last exec */
+	bool sampled, past;      /* since that exec; before it */
+	bool watched;            /* its rights will be read again */
+	uint64_t owner_since_ns; /* owned by uid since this reading; 0: inherited */
+	uint64_t rights_read_ns; /* when its rights were last read */
 	bool kernel_thread;
 	bool used;       /* something may refer to it: it was sampled, or counted */
 	uid_t place_of;  /* the account that is charged for its place in the table */
-	uint8_t n_pasts; /* times that it had another name or cgroup before, as tasks of their own */
+	uint8_t n_pasts; /* former names and cgroups, each a task of its own */
 	uint8_t raised;  /* samples of that raise are taken of it as well; 0: none */
 	pid_t raised_by; /* the task for which its events were opened: itself, or one it descends from */
 	uint64_t raised_ns; /* since when; UINT64_MAX: not yet */

@@ -24,6 +24,30 @@ struct waiting {
 	struct frame *frame[];
 };
 
+struct waits {
+	struct waiting *waiting; /* uthash by ticket */
+	uint64_t last_ticket;
+};
+
+struct waits *waiting_new(void)
+{
+	return calloc(1, sizeof(struct waits));
+}
+
+struct waits *waiting_free(struct waits *w)
+{
+	struct waiting *wait, *next;
+
+	if (!w)
+		return NULL;
+	HASH_ITER (hh, w->waiting, wait, next) {
+		HASH_DEL(w->waiting, wait);
+		free(wait);
+	}
+	free(w);
+	return NULL;
+}
+
 /* Index of the instruction pointer in perf's user registers; -1: unknown machine. Source:
  * arch/ARCH/include/uapi/asm/perf_regs.h of Linux 6.12. */
 #if defined(__x86_64__) || defined(__i386__)
@@ -49,22 +73,22 @@ static uint64_t sample_user_ip(const struct record *r)
 	return ip;
 }
 
-static int waiting_new(struct stack_walk *w, const struct attribution *attribution,
+static int waiting_put(struct stack_walk *w, const struct attribution *attribution,
 	struct frame *leaf, struct waiting **ret_waiting)
 {
-	struct attribute *a = w->a;
+	struct waits *all = w->a->waits;
 	_cleanup_(freep) struct waiting *wait =
 		calloc(1, sizeof(*wait) + w->n_frames * sizeof(*wait->frame));
 	if (!wait)
 		return -ENOMEM;
 
-	wait->ticket = ++a->last_ticket;
+	wait->ticket = ++all->last_ticket;
 	wait->attribution = *attribution;
 	wait->leaf = leaf;
 	wait->truncated = w->truncated;
 	wait->n_frames = w->n_frames;
 	memcpy(wait->frame, w->frame, w->n_frames * sizeof(*wait->frame));
-	HASH_ADD(hh, a->waiting, ticket, sizeof(wait->ticket), wait);
+	HASH_ADD(hh, all->waiting, ticket, sizeof(wait->ticket), wait);
 	if (!wait->hh.tbl)
 		return -ENOMEM;
 
@@ -91,7 +115,7 @@ static void sink_leaf(struct stack_walk *w, struct frame *leaf, struct attributi
 	if (leaf)
 		w->frame[w->n_frames++] = leaf;
 	w->truncated = true;
-	lose(w->a, w->hart, LOSS_UNWIND, 1);
+	lose(&w->a->o, w->hart, LOSS_UNWIND, 1);
 	stack_walk_sink(w, attribution);
 }
 
@@ -106,11 +130,11 @@ int waiting_add(struct stack_walk *w, const struct record *r, struct attribution
 	int result = leaf_frame(w, ip ? ip : w->user_ip, &leaf);
 	if (result < 0)
 		return result;
-	if (!a->o.namer || HASH_COUNT(a->waiting) >= WAITING_MAX) {
+	if (!a->o.namer || HASH_COUNT(a->waits->waiting) >= WAITING_MAX) {
 		sink_leaf(w, leaf, attribution);
 		return 0;
 	}
-	result = waiting_new(w, attribution, leaf, &wait);
+	result = waiting_put(w, attribution, leaf, &wait);
 	if (result < 0)
 		return result;
 
@@ -129,7 +153,7 @@ int waiting_add(struct stack_walk *w, const struct record *r, struct attribution
 	if (!result)
 		return 0;
 
-	HASH_DEL(a->waiting, wait);
+	HASH_DEL(a->waits->waiting, wait);
 	free(wait);
 	if (result > 0)
 		sink_leaf(w, leaf, attribution);
@@ -157,11 +181,11 @@ void attribute_unwound(struct attribute *a, const struct unwind_result *r)
 	struct waiting *wait;
 	struct stack_walk w;
 
-	HASH_FIND(hh, a->waiting, &ticket, sizeof(ticket), wait);
+	HASH_FIND(hh, a->waits->waiting, &ticket, sizeof(ticket), wait);
 	if (!wait)
 		return;
 
-	HASH_DEL(a->waiting, wait);
+	HASH_DEL(a->waits->waiting, wait);
 	waiting_walk(a, wait, &w);
 	if (r->failed || !r->n_frames) {
 		sink_leaf(&w, wait->leaf, &wait->attribution);
@@ -172,7 +196,7 @@ void attribute_unwound(struct attribute *a, const struct unwind_result *r)
 				break;
 		if (r->truncated && !w.truncated) {
 			w.truncated = true;
-			lose(a, w.hart, LOSS_STACK_TRUNCATED, 1);
+			lose(&a->o, w.hart, LOSS_STACK_TRUNCATED, 1);
 		}
 		stack_walk_sink(&w, &wait->attribution);
 	}
@@ -184,8 +208,8 @@ void attribute_give_up(struct attribute *a)
 	struct waiting *wait, *next;
 	struct stack_walk w;
 
-	HASH_ITER (hh, a->waiting, wait, next) {
-		HASH_DEL(a->waiting, wait);
+	HASH_ITER (hh, a->waits->waiting, wait, next) {
+		HASH_DEL(a->waits->waiting, wait);
 		waiting_walk(a, wait, &w);
 		sink_leaf(&w, wait->leaf, &wait->attribution);
 		free(wait);
@@ -194,27 +218,23 @@ void attribute_give_up(struct attribute *a)
 
 size_t attribute_waiting(const struct attribute *a)
 {
-	return HASH_COUNT(a->waiting);
+	return HASH_COUNT(a->waits->waiting);
 }
 
-void waiting_each(const struct attribute *a,
-	void (*each)(void *userdata, const struct waiting_view *v), void *userdata)
+void waiting_mark(const struct waits *w, struct sweep *s)
 {
-	for (const struct waiting *wait = a->waiting; wait; wait = wait->hh.next)
-		each(userdata, &(struct waiting_view){
-				       .attribution = &wait->attribution,
-				       .leaf = wait->leaf,
-				       .frame = wait->frame,
-				       .n_frames = wait->n_frames,
-			       });
-}
-
-void waiting_clear(struct attribute *a)
-{
-	struct waiting *wait, *next;
-
-	HASH_ITER (hh, a->waiting, wait, next) {
-		HASH_DEL(a->waiting, wait);
-		free(wait);
+	for (const struct waiting *wait = w->waiting; wait; wait = wait->hh.next) {
+		sweep_keep_task(s, wait->attribution.task);
+		sweep_keep_frame(s, wait->leaf);
+		for (uint32_t i = 0; i < wait->n_frames; i++)
+			sweep_keep_frame(s, wait->frame[i]);
 	}
+}
+
+void waiting_each_cgroup(
+	const struct waits *w, void (*each)(void *userdata, uint64_t id), void *userdata)
+{
+	for (const struct waiting *wait = w->waiting; wait; wait = wait->hh.next)
+		if (wait->attribution.cgroup)
+			each(userdata, wait->attribution.cgroup->id);
 }

@@ -15,61 +15,89 @@
  *
  * If there are no such readings, or one of them is missing, the rate is used (without the reading
  * of the idle task, for example, idle time is not known). Then only throttled time is added
- * (silence.c). If events were asked to fire by occurrences, not by time, a sample represents no time.
+ * (throttle.c). If events were asked to fire by occurrences, not by time, a sample represents no time.
  */
 
 #include "daemon/attribute/attribute_private.h"
 
-static struct stand *stand_of(struct attribute *a, const struct stream *leader, int hart)
+/* The time that the next sample of a group on a hart represents. */
+struct sample_clock {
+	uint64_t ran_ns;       /* time that tasks ran since the last sample, by readings */
+	uint64_t throttled_ns; /* time throttled since the last sample, of wanted tasks */
+	bool uncertain;        /* some switches had no reading */
+	bool summed; /* ran_ns is up to date: a record of sums came since the last sample */
+};
+
+struct sample_clocks {
+	const struct attribute_options *o;
+	struct sample_clock clock[]; /* by group_index */
+};
+
+struct sample_clocks *weigh_new(const struct attribute_options *o)
 {
-	if (!leader || leader->event < 0 || leader->event >= a->o.n_events)
-		return NULL;
-	return &a->stand[(size_t)hart * (size_t)a->o.n_events + (size_t)leader->event];
+	struct sample_clocks *c = calloc(1, sizeof(*c) + n_groups(o) * sizeof(*c->clock));
+
+	if (c)
+		c->o = o;
+	return c;
 }
 
-static const struct stream *leader_of(const struct attribute *a, const struct record *r)
+static struct sample_clock *clock_of(struct sample_clocks *c, const struct stream *leader, int hart)
 {
-	return r->stream ? stream_table_find(a->o.streams, r->stream->leader) : NULL;
+	ptrdiff_t i = group_index(c->o, leader, hart);
+
+	return i < 0 ? NULL : &c->clock[i];
 }
 
-struct stand *weigh_stand(struct attribute *a, const struct record *r, int hart)
+void weigh_stretch(struct sample_clocks *c, const struct record *r, int hart, const struct delta *d)
 {
-	return stand_of(a, leader_of(a, r), hart);
-}
+	struct sample_clock *clock = clock_of(c, group_leader(c->o, r), hart);
 
-void weigh_stretch(struct attribute *a, const struct record *r, int hart, const struct delta *d)
-{
-	struct stand *stand = weigh_stand(a, r, hart);
-
-	if (!stand || !d->n_reads)
+	if (!clock || !d->n_reads)
 		return;
-	stand->ran_ns += d->enabled_ns;
-	stand->unsure = stand->unsure || d->n_untold > 0;
+	clock->ran_ns += d->enabled_ns;
+	clock->uncertain = clock->uncertain || d->n_unrecorded > 0;
 }
 
-void weigh_sums(struct attribute *a, const struct record *r, int hart)
+void weigh_sums(struct sample_clocks *c, const struct record *r, int hart)
 {
-	struct stand *stand = weigh_stand(a, r, hart);
+	struct sample_clock *clock = clock_of(c, group_leader(c->o, r), hart);
 
-	if (!stand)
+	if (!clock)
 		return;
-	stand->ran_ns += r->sample.ran_ns;
-	stand->summed |= r->sample.ran_ns > 0 || r->sample.n_read == 0; /* else it is the first */
-	stand->unsure = stand->unsure || r->sample.n_missed > 0;
+	clock->ran_ns += r->sample.ran_ns;
+	clock->summed |= r->sample.ran_ns > 0 || r->sample.n_read == 0; /* else it is the first */
+	clock->uncertain = clock->uncertain || r->sample.n_missed > 0;
 }
 
-uint64_t weigh_take(struct attribute *a, const struct record *r, int hart, const struct delta *d)
+void weigh_throttled(struct sample_clocks *c, const struct record *r, int hart, uint64_t ns)
 {
-	const struct stream *leader = leader_of(a, r);
-	struct stand *stand = stand_of(a, leader, hart);
+	struct sample_clock *clock = clock_of(c, group_leader(c->o, r), hart);
 
-	if (!stand)
+	if (clock)
+		clock->throttled_ns += ns;
+}
+
+void weigh_ran(struct sample_clocks *c, const struct record *r, int hart, uint64_t ns)
+{
+	struct sample_clock *clock = clock_of(c, group_leader(c->o, r), hart);
+
+	if (clock)
+		clock->ran_ns += ns;
+}
+
+uint64_t weigh_take(
+	struct sample_clocks *c, const struct record *r, int hart, const struct delta *d)
+{
+	const struct stream *leader = group_leader(c->o, r);
+	struct sample_clock *clock = clock_of(c, leader, hart);
+
+	if (!clock)
 		return r->stream->weight_ns;
 	/* the first sample, or the first after a loss, has no previous one to measure from */
-	bool measured = leader->timed && (d->n_reads || stand->summed) && !stand->unsure;
-	uint64_t by_rate_ns = r->stream->weight_ns ? r->stream->weight_ns + stand->silent_ns : 0;
-	uint64_t weight_ns = measured ? stand->ran_ns : by_rate_ns;
-	stand->ran_ns = stand->silent_ns = 0;
-	stand->unsure = stand->summed = false;
+	bool measured = leader->timed && (d->n_reads || clock->summed) && !clock->uncertain;
+	uint64_t by_rate_ns = r->stream->weight_ns ? r->stream->weight_ns + clock->throttled_ns : 0;
+	uint64_t weight_ns = measured ? clock->ran_ns : by_rate_ns;
+	*clock = (struct sample_clock){.ran_ns = 0};
 	return weight_ns;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* At a usual rate ten samples a second cannot be told from noise, so samples come every 50 µs for a
- * millisecond. First a few rounds at a longer period say whether that is safe: where one takes
- * longer than its period, the hart would do nothing else. Differences are divided by the samples
- * that came, since the kernel throttles what it finds too much.
+/* The cost of ten samples a second is lost in noise, so we sample every 50 µs for a millisecond.
+ * First, a few rounds at a longer period show whether that is safe: if a sample takes longer than
+ * its period, the hart would do nothing else. Differences are divided by the number of samples that
+ * came, since the kernel may throttle.
  *
  *      SWITCH    two threads give way to each other, and a group is read at each switch
  *      SUMS      the same, and BPF adds what the group counted to a sum
@@ -11,13 +11,13 @@
  *      SAMPLE    the leader fires alone
  *      CLOCK     cpu-clock fires alone
  *
- * Groups are pinned: where a hart has no counters for a second one, that of the session would keep them, and
- * the kernel lets groups take turns only every some ms. One that came on during the work gave a sample or two,
- * and that its turn began was taken for their price.
+ * Groups are pinned. Otherwise, on a hart without counters for a second group, the session's group
+ * would keep them, since the kernel rotates groups only every few ms. A group that came on during
+ * the work gave one or two samples, and the cost of the rotation was taken for theirs.
  *
- * Samples are measured by the clock on the wall, since kernels that account interrupts apart take
- * their time off a thread's own. Switches are measured by CPU time, since the kernel charges them
- * to the threads, and others may run in between.
+ * Samples are measured by wall time, since some kernels account interrupts separately from a
+ * thread's own time. Switches are measured by CPU time, since the kernel charges them to the
+ * threads, and other threads may run in between.
  */
 
 #include "daemon/budget/cost.h"
@@ -26,26 +26,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
 
 #define WORK_NS 1000000u
-#define TRIAL_STEPS 256u /* to find how many steps that is */
+#define TRIAL_STEPS 256u /* to find the number of steps */
 #define WORK_STEPS_MAX (1u << 20)
 #define SWITCHES 128u
 #define ROUGH_ROUNDS 3
 #define ROUGH_PERIOD_NS 250000u
 #define FINE_PERIOD_NS 50000u
-/* A sample that takes longer than this is measured well enough at the longer period. */
+/* A sample that takes longer than this can be measured well enough at the longer period. */
 #define FINE_NS_MAX 10000.0
-#define NEVER_PERIOD_NS 1000000000u /* the leader of a group that is only read at switches */
-/* Cycles of a ns, to give a leader that counts cycles a period: samples are counted, so that another
- * clock only changes how many come. */
+#define NEVER_PERIOD_NS                                                                            \
+	1000000000u /* the period of a leader whose group is read only at switches
+				     * */
+/* Cycles per ns, for the period of a leader that counts cycles. Samples are counted, so a different
+ * clock only changes their number. */
 #define CYCLES_PER_NS 2u
 #define RING_BYTES 65536u /* SWITCHES records of a group, or WORK_NS of samples */
 #define MEMBERS_MAX (1 + PLAN_SIBLINGS_MAX + 1)
-/* Sums are preferred to the sibling from here on: medians of the same machine differed by less. */
+/* Sums are preferred to the sibling below this ratio: medians on the same machine differed by less.
+ * */
 #define SUMS_PART 0.9
 
 struct trial {
@@ -54,7 +57,7 @@ struct trial {
 	int hart;
 	int fd[MEMBERS_MAX];
 	int n;
-	bool watched; /* by the session's BPF program, after n_watched others */
+	bool watched; /* read by the session's BPF program, after n_watched other groups */
 	int n_watched;
 	struct ring ring;
 };
@@ -63,8 +66,8 @@ static void trial_close(struct trial *t)
 {
 	const struct kernel *k = t->kernel;
 	if (t->watched)
-		k->switch_forget(
-			k->userdata, t->sampler->switch_bpf[SWITCH_SUMS], t->hart, t->n_watched);
+		k->switch_forget(k->userdata, sampler_switch_program(t->sampler, SWITCH_SUMS),
+			t->hart, t->n_watched);
 	t->watched = false;
 	if (t->ring.map)
 		k->ring_unmap(k->userdata, t->ring.map, t->ring.data_bytes);
@@ -155,7 +158,7 @@ static int ring_open(struct trial *t)
 static int watch(struct trial *t)
 {
 	const struct kernel *k = t->kernel;
-	struct switch_bpf *b = t->sampler->switch_bpf[SWITCH_SUMS];
+	struct switch_bpf *b = sampler_switch_program(t->sampler, SWITCH_SUMS);
 	struct switch_group g = {.hart = t->hart, .output_fd = -1, .n_members = t->n};
 	for (int i = 0; i < t->n; i++) {
 		g.fd[i] = t->fd[i];
@@ -177,7 +180,7 @@ static int trial_open(struct trial *t, const struct cost_measure *m)
 	return r == 0 && m->kind == COST_SUMS ? watch(t) : r;
 }
 
-/* How many samples came. */
+/* The number of samples that came. */
 static int count_samples(struct trial *t, unsigned *ret_n)
 {
 	const uint8_t *bytes;
@@ -220,8 +223,8 @@ static int work_with(
 	return r;
 }
 
-/* Measure one pair; every other time the side with events comes first. 0 also if no sample came:
- * then the pair counts for nothing. */
+/* Measure one pair; every other time the side with events comes first. Also 0 if no sample came:
+ * then the pair is ignored. */
 static int measure_pair(struct cost_measure *m, struct sampler *s)
 {
 	struct trial t = {.kernel = s->kernel, .sampler = s, .hart = m->hart};
@@ -236,7 +239,7 @@ static int measure_pair(struct cost_measure *m, struct sampler *s)
 	trial_close(&t);
 	if (r == 0 && first)
 		r = do_work(t.kernel, m, &without_ns);
-	/* a group that ran for only a part of the switches says little of one */
+	/* a group that ran for only some of the switches does not give the cost of one */
 	unsigned least = switches(m->kind) ? SWITCHES / 2 : 1;
 	if (r == 0 && n >= least)
 		m->found[m->n_found++] = ((double)with_ns - (double)without_ns) / n;
@@ -250,8 +253,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Median of the differences, if at least half of the rounds have one; below 0 is noise around 0.
- * Negative: not known. */
+/* Median of the differences, if at least half of the rounds have one; a median below 0 is noise,
+ * and becomes 0. Negative: not known. */
 static double median(struct cost_measure *m, unsigned n_rounds)
 {
 	if (m->n_found < (n_rounds + 1) / 2)
@@ -267,7 +270,7 @@ static int sums_load(struct sampler *s)
 	if (!sampler_may_sum(s))
 		return -ENOTSUP;
 	int r = switch_bpf_load(s, SWITCH_SUMS);
-	return r != 0 ? -ENOTSUP : 0; /* want of memory ends this price alone, not the others */
+	return r != 0 ? -ENOTSUP : 0; /* without memory, only this cost stays unknown */
 }
 
 static bool is_measured(const struct plan *p, enum cost_kind kind)
@@ -281,7 +284,7 @@ static bool is_measured(const struct plan *p, enum cost_kind kind)
 	return kind == COST_CLOCK || !event_is_clock(&p->leader);
 }
 
-/* The next kind of this hart; N_COSTS: there is none. */
+/* The next kind of cost to measure on this hart; N_COSTS: there is none. */
 static void next_kind(struct cost_measure *m, int kind)
 {
 	while (kind < N_COSTS && !is_measured(&m->plan, (enum cost_kind)kind))

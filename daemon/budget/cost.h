@@ -26,7 +26,7 @@ enum cost_kind {
 	N_COSTS,
 };
 
-/* ns; negative: not known, or there is no such thing on this hart. */
+/* In ns; negative: not known, or this hart has no such event. */
 struct hart_cost {
 	double ns[N_COSTS];
 };
@@ -48,8 +48,8 @@ struct cost_measure {
 /* Begin with that hart, by the plan that the ladder found for it (copied). */
 void cost_begin(struct cost_measure *m, const struct plan *plan, int hart);
 
-/* Measure one pair: takes 2 to 4 ms of the hart (up to 10 where a sample or switch takes tens of µs).
- * The sampler gives the form of its events and its BPF program, which is loaded if it is not yet.
+/* Measure one pair: takes 2 to 4 ms of the hart (up to 10 if a sample or switch takes tens of µs).
+ * The form of the events and the BPF program are the sampler's; the program is loaded if necessary.
  * COST_MORE: call again. 0: all is measured, *ret_cost has it, and m is free. -errno: a resource is
  * exhausted; m is free. Costs of events that the kernel refuses stay unknown. */
 enum { COST_MORE = 1 };
@@ -57,8 +57,8 @@ int cost_step(struct cost_measure *m, struct sampler *s, struct hart_cost *ret_c
 
 /* Time in ns that cutting counts adds to a switch, by sums or by the sibling: 0 if unknown. */
 double cost_of_switch(const struct hart_cost *c, bool summed);
-/* Are sums cheaper than the sibling there, by more than measurements differ? Also where the sibling
- * has no price. False if sums have none. */
+/* Are sums cheaper than the sibling on that hart, by more than the noise? True if only the
+ * sibling's cost is unknown, false if that of sums is. */
 bool cost_prefers_sums(const struct hart_cost *c);
 
 /* Time in ns that a sample takes on a hart whose group has (or has not) its counters: 0 if

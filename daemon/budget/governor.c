@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The cost of a hart is what the kernel does on it (samples and switches, at the prices measured on
- * it) and an equal part of what our processes take. What a step would cost follows from the same
- * prices: rates of samples and switches do not depend on the step, but for the sampling rate. Our
- * own CPU is taken to change with the number of records, at the price of one, and otherwise to stay.
+/* The cost of a hart is the kernel's work on it (samples and switches, at the costs measured there)
+ * plus an equal share of the CPU time of our processes. The cost of a step is predicted from the
+ * same figures: except for the sampling rate, rates of samples and switches do not depend on the
+ * step. Our own CPU time is assumed to change with the number of records, at the cost of one, and
+ * otherwise to stay.
  *
- * Steps that change nothing on this machine are passed over. Where no step is within the budget,
- * the first is taken of those that cost nearly as little as can be; if that is not much less than
- * now, nothing changes: what does not help is not given up.
+ * Steps that change nothing on this machine are skipped. If no step is within the budget, we take
+ * the first of those with nearly the lowest cost. If that is not much lower than the present cost,
+ * nothing changes: we give up nothing that does not help.
  *
- * A client that shares the samples of others may only give up what it asked for beyond them, a
- * higher rate (hz_least).
+ * For a client that shares the samples of others, only its additional rate can be given up
+ * (hz_least).
  */
 
 #include "daemon/budget/governor.h"
@@ -18,8 +19,8 @@
 #include <stdio.h>
 
 #define NS_PER_S 1e9
-/* A step outside of the budget must save at least this part, and is as good as the best one if it
- * costs at most this much more. */
+/* A step above the budget must save at least this share, and is as good as the best one if it costs
+ * at most this much more. */
 #define SAVES_MIN 0.1
 #define NEARLY 0.02
 
@@ -47,7 +48,8 @@ static uint32_t rate_at(const struct governor_load *l, enum governor_step step)
 			   : governor_rate(step, l->hz);
 }
 
-/* Does the step leave out what `what` gives up? Where only the rate may go, nothing else does. */
+/* Does the step include giving up `what`? If only the rate may be given up, no step includes
+ * anything else. */
 static bool leaves_out(
 	const struct governor_load *l, enum governor_step step, enum governor_step what)
 {
@@ -71,7 +73,7 @@ static double groups_at(const struct governor_load *l, enum governor_step step)
 	return leaves_out(l, step, STEP_NO_GROUPS) ? 0 : l->groups;
 }
 
-/* Share of that hart's time that the kernel takes for sampling at that step. */
+/* Share of that hart's time that sampling takes in the kernel at that step. */
 static double kernel_part(
 	const struct governor_load *l, const struct governor_hart *h, enum governor_step step)
 {
@@ -150,7 +152,9 @@ static bool asks(
 	return step >= for_what && is_useful(l, for_what);
 }
 
-struct sampler_effort governor_effort(const struct governor_load *l, enum governor_step step)
+/* Effort that a step asks of the sampler, as far as it differs there from doing all; and the rate
+ * that it leaves of hz. */
+static struct sampler_effort effort_of(const struct governor_load *l, enum governor_step step)
 {
 	return (struct sampler_effort){
 		.no_groups = asks(l, step, STEP_NO_GROUPS),
@@ -163,8 +167,8 @@ struct sampler_effort governor_effort(const struct governor_load *l, enum govern
 	};
 }
 
-/* The first step after `from` that is within the budget; else the first that costs nearly the least
- * and saves enough; else `from`. */
+/* The first step after `from` within the budget; or else the first one that costs nearly the least
+ * and saves enough; or else `from`. */
 static enum governor_step step_down(const struct governor_load *l, enum governor_step from)
 {
 	double cost[N_STEPS] = {0}, least = governor_predict(l, from, from);
@@ -177,7 +181,8 @@ static enum governor_step step_down(const struct governor_load *l, enum governor
 			return (enum governor_step)step;
 		least = cost[step] < least ? cost[step] : least;
 	}
-	/* what callers cost is not measured apart: they go last, where nothing else is enough */
+	/* the cost of callers is not measured separately: they are given up last, if nothing else
+	 * is enough */
 	for (int step = from + 1; step < N_STEPS && least < now * (1 - SAVES_MIN); step++)
 		if (is_useful(l, (enum governor_step)step) && cost[step] <= least * (1 + NEARLY))
 			return (enum governor_step)step;
@@ -192,7 +197,7 @@ static enum governor_step step_up(const struct governor_load *l, enum governor_s
 		step--;
 	if (step > STEP_ALL)
 		step--;
-	/* what would change nothing there comes back with it */
+	/* steps without effect are taken back together with it */
 	while (step > STEP_ALL && !is_useful(l, step))
 		step--;
 	return step;
@@ -208,7 +213,8 @@ static void explain(struct governor *g, const struct governor_load *l, enum gove
 	double samples = kernel_part(l, h, now) - switches - groups;
 	if (groups > switches && groups > samples && groups > l->own)
 		snprintf(g->reason, sizeof(g->reason),
-			"turns of topdown-groups cost each hart %.1f %% of its time", groups * 100);
+			"rotating topdown-groups costs each hart %.1f %% of its time",
+			groups * 100);
 	else if (switches > samples && switches > l->own)
 		snprintf(g->reason, sizeof(g->reason),
 			"cutting counts at switches cost hart %d %.1f %% of its time (%.1f µs "
@@ -248,7 +254,7 @@ static bool give_up(struct governor *g, const struct governor_load *l, uint64_t 
 	return change(g, step, now_ns);
 }
 
-/* Take back what was given up, once it would have been cheap for long enough. */
+/* Take back a step, once it would have been cheap for long enough. */
 static bool come_back(struct governor *g, const struct governor_load *l, uint64_t now_ns)
 {
 	enum governor_step step = step_up(l, g->step);
@@ -268,7 +274,7 @@ static bool come_back(struct governor *g, const struct governor_load *l, uint64_
 
 static bool decide(struct governor *g, const struct governor_load *l, uint64_t now_ns)
 {
-	if (l->budget <= 0) /* no limit: all of it comes back at once */
+	if (l->budget <= 0) /* no limit: take back all steps at once */
 		return g->step != STEP_ALL && change(g, STEP_ALL, now_ns);
 	if (governor_predict(l, g->step, g->step) <= l->budget) {
 		g->n_over = 0;
@@ -283,6 +289,6 @@ static bool decide(struct governor *g, const struct governor_load *l, uint64_t n
 bool governor_tick(struct governor *g, const struct governor_load *l, uint64_t now_ns)
 {
 	bool changed = decide(g, l, now_ns);
-	g->effort = governor_effort(l, g->step);
+	g->effort = effort_of(l, g->step);
 	return changed;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Every two seconds rates are taken and priced, and the governor decides. What the kernel does is
- * known per hart; what our processes do is charged to all harts alike, since they run anywhere. The
- * budget is for always-on sampling: the time of the loop for clients is not in it, and while a client
- * has raised the rate, samples count as if it had not, and our own CPU as it was before.
+/* Every two seconds we take rates, multiply them by the measured costs, and let the governor
+ * decide. The kernel's work is known per hart; the time of our processes is divided equally over
+ * all harts, since they run anywhere. The budget is for always-on sampling: it excludes the loop's
+ * time for clients. While a client has raised the rate, samples count at the always-on rate, and
+ * our own CPU time as before.
  */
 
 #include "daemon/budget/overhead.h"
@@ -20,15 +21,15 @@
 #include "proto/base/memory.h"
 
 #define PPM 1e6
-/* Between two steps of a measurement, which take 3 ms: until the first figures are there, and
- * then. Other harts are taken to cost what the first does, so there is time: 10 s, less if there
- * are many harts. */
+/* Time between two steps of a measurement, which take 3 ms each: until the first figures are known,
+ * and afterwards. Until the other harts are measured, they are assumed to cost the same as the
+ * first, so there is time: 10 s, less with many harts. */
 #define MEASURE_SOON_NS 50000000u
 #define MEASURE_NS 10000000000u
 #define MEASURE_NS_MIN 1000000000u
 #define MEASURE_AGAIN_NS 3600000000000u
 #define MEASURE_RETRY_NS 10000000000u
-/* A tick with fewer records says little of the price of one. */
+/* A tick with fewer records is not used to find the cost of one. */
 #define PRICED_RECORDS_MIN 200
 #define SAY_NS 60000000000u /* at most one line in this time */
 
@@ -48,7 +49,7 @@ int overhead_new(const struct overhead_options *o, struct overhead **ret_overhea
 	void *shared =
 		mmap(NULL, PRICES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	h->price = shared == MAP_FAILED ? NULL : shared;
-	if (o->brief) /* it may be over before a second tick */
+	if (o->brief) /* it may end before a second tick */
 		h->governor.n_over = GOVERNOR_OVER_TICKS - 1;
 	*ret_overhead = h;
 	return 0;
@@ -83,7 +84,7 @@ struct overhead *overhead_free(struct overhead *h)
 	return NULL;
 }
 
-/* A walk is new, or the first. */
+/* There is a new walk. */
 static int follow_walk(struct overhead *h, const struct walk *w)
 {
 	if (h->walk == w)
@@ -101,7 +102,7 @@ static int follow_walk(struct overhead *h, const struct walk *w)
 		h->hart[i].n_hotplugs = w->sampler->lost[i][LOSS_HOTPLUG];
 		h->hart[i].n_throttles = w->sampler->lost[i][LOSS_THROTTLE];
 	}
-	memcpy(h->n_told, w->n_told, sizeof(h->n_told));
+	memcpy(h->n_sideband, w->n_sideband, sizeof(h->n_sideband));
 	h->samples_cpu_ns = w->samples_cpu_ns;
 	h->ticked_ns = 0;
 	h->walk = w;
@@ -110,7 +111,7 @@ static int follow_walk(struct overhead *h, const struct walk *w)
 
 /* --- measuring -------------------------------------------------------------------------------- */
 
-/* Harts that were not measured yet cost what others of their rung do. */
+/* Until a hart is measured, use the costs of another hart with the same rung. */
 static void share_cost(struct overhead *h, const struct sampler *s, int from)
 {
 	for (int i = 0; i < h->n_harts; i++)
@@ -139,8 +140,8 @@ static uint64_t pace_ns(const struct overhead *h, bool soon)
 	return each_ns > MEASURE_NS_MIN ? each_ns : MEASURE_NS_MIN;
 }
 
-/* Measure harts that have no price yet. A measurement that fails for want of descriptors or memory
- * begins again later: others need these more. */
+/* Measure harts without known costs. If a measurement fails for lack of descriptors or memory, it
+ * is repeated later, since other work needs these more. */
 static void measure(struct overhead *h, struct sampler *s, bool raised, uint64_t now_ns)
 {
 	struct cost_measure *m = &h->measure;
@@ -174,7 +175,7 @@ static void measure(struct overhead *h, struct sampler *s, bool raised, uint64_t
 
 /* --- rates ------------------------------------------------------------------------------------ */
 
-/* Not opened: no switches are known there, and it is tried again at the next tick. */
+/* If it does not open, the hart's switches are not known, and the next tick tries again. */
 static void open_switches(struct overhead *h, struct overhead_hart *to, int hart)
 {
 	const struct kernel *k = h->o.kernel;
@@ -216,7 +217,7 @@ static double switch_price(const struct overhead_hart *hart, const struct plan *
 	return is_cut(p) ? cost_of_switch(&hart->cost, p->summed) : 0;
 }
 
-/* Price the samples and switches of that hart over dt_ns. */
+/* Compute the cost of that hart's samples and switches over dt_ns. */
 static void price_hart(struct overhead *h, const struct walk *w, int i, double dt_ns)
 {
 	struct overhead_hart *hart = &h->hart[i];
@@ -275,12 +276,13 @@ static double count_records(const struct overhead *h, const struct sampler *s, u
 	return n * (double)time_ns / NS_PER_S;
 }
 
-/* The least that a record ever cost a walk of a client's own, with all that follows it there. */
+/* In a session of a client's own all cost is taken to be that of its records: the lowest so far is the best
+ * estimate. */
 static void price_record(struct overhead *h, const struct overhead_own *own)
 {
 	double n = own->records;
 	double each_ns = n >= PRICED_RECORDS_MIN && !h->measured_now ? (double)own->own_ns / n : 0;
-	h->measured_now = false; /* which is our own CPU, too */
+	h->measured_now = false; /* that is CPU time of ours, too */
 	if (each_ns > 0 && (h->record_ns <= 0 || each_ns < h->record_ns))
 		h->record_ns = each_ns;
 }
@@ -297,7 +299,7 @@ static double price_of_one_more(const struct overhead *h)
 	return n >= PRICED_RECORDS_MIN ? cpu_ns / n : h->record_ns;
 }
 
-/* In µs; once the price is known. */
+/* In µs; once the cost is known. */
 static double early_cost(struct overhead_hart *hart, const struct plan *p)
 {
 	if (!is_priced(&hart->cost))
@@ -308,7 +310,7 @@ static double early_cost(struct overhead_hart *hart, const struct plan *p)
 	return ns / 1e3;
 }
 
-/* Is the hart's price known, as far as it can be? Events that the kernel refuses have no price. */
+/* Are the hart's costs known, as far as possible? Events that the kernel refuses have none. */
 static bool is_known(const struct overhead_hart *hart)
 {
 	return hart->measured || is_priced(&hart->cost);
@@ -322,8 +324,8 @@ static bool all_known(const struct overhead *h, const struct sampler *s)
 	return true;
 }
 
-/* Into the store, with the losses: whole microseconds of each hart. Of a brief walk that ends before
- * all of it is known, nothing: a part would be taken for the whole. */
+/* Store the cost with the losses, in whole microseconds of each hart. If a brief walk ends before
+ * its costs are known, store nothing, since a partial figure would look complete. */
 static void count_cost(struct overhead *h, struct sampler *s, const struct overhead_own *own)
 {
 	double own_us =
@@ -333,13 +335,13 @@ static void count_cost(struct overhead *h, struct sampler *s, const struct overh
 		double part = hart->samples_part + hart->switches_part + h->groups_part;
 		if (!is_open(s, i))
 			continue;
-		hart->untold_us += own_us + part * (double)own->time_ns / 1e3;
-		hart->untold_us += early_cost(hart, &s->plan[i]);
+		hart->unreported_us += own_us + part * (double)own->time_ns / 1e3;
+		hart->unreported_us += early_cost(hart, &s->plan[i]);
 		if (h->o.brief && !is_known(hart))
 			continue;
-		uint64_t whole = (uint64_t)hart->untold_us;
+		uint64_t whole = (uint64_t)hart->unreported_us;
 		s->lost[i][LOSS_COST] += whole;
-		hart->untold_us -= (double)whole;
+		hart->unreported_us -= (double)whole;
 	}
 }
 
@@ -364,7 +366,8 @@ struct governor_hart overhead_load_of(const struct overhead *h, const struct sam
 	const struct overhead_hart *hart = &h->hart[i];
 	const struct plan *found = &s->found[i];
 	double busy = hart->samples / (s->hz ? s->hz : 1);
-	bool wished = s->full_switches == SAMPLER_SWITCHES_SUMS || hart_set_has(&s->sums, i);
+	bool wished =
+		sampler_switches_asked(s) == SAMPLER_SWITCHES_SUMS || sampler_prefers_sums(s, i);
 	/* an open group keeps its way until it is reopened, whatever was refused on other harts */
 	bool sums = s->plan[i].cut & CUT_BPF ? s->plan[i].summed : wished && sampler_may_sum(s);
 	return (struct governor_hart){
@@ -373,8 +376,8 @@ struct governor_hart overhead_load_of(const struct overhead *h, const struct sam
 		.switches = hart->switches,
 		.cost = hart->cost,
 		.counts = found->n_siblings > 0,
-		.cuts = found->switches || s->full_switches == SAMPLER_SWITCHES_BPF ||
-			s->full_switches == SAMPLER_SWITCHES_SUMS || sums,
+		.cuts = found->switches || sampler_switches_asked(s) == SAMPLER_SWITCHES_BPF ||
+			sampler_switches_asked(s) == SAMPLER_SWITCHES_SUMS || sums,
 		.sums = sums,
 		.by_clock = event_is_clock(&found->leader),
 	};
@@ -405,7 +408,7 @@ static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 		.record_ns = h->o.brief ? h->record_ns : price_of_one_more(h),
 		.hart = hart,
 		.n_harts = n,
-		.callers = s->full_stacks != SAMPLER_STACKS_NONE,
+		.callers = sampler_stacks_asked(s) != SAMPLER_STACKS_NONE,
 		.groups = h->groups_price,
 	};
 	if (h->o.brief)
@@ -421,7 +424,7 @@ static void say_step(struct overhead *h, uint64_t now_ns)
 	if (!h->o.say || g->step == h->said || now_ns < h->next_say_ns)
 		return;
 	if (g->step == STEP_ALL)
-		snprintf(text, sizeof(text), "nothing is given up any longer to limit overhead");
+		snprintf(text, sizeof(text), "overhead no longer limits sampling");
 	else
 		snprintf(text, sizeof(text), "to keep overhead within %g %%: %s%s%s",
 			h->o.conf->overhead_ppm / 1e4, effort_says(&g->effort, says),
@@ -432,18 +435,19 @@ static void say_step(struct overhead *h, uint64_t now_ns)
 	h->o.say(h->o.userdata, LOG_NOTICE, text);
 }
 
-/* Cut counts on each hart by the way that costs less there. 0; OVERHEAD_STEPPED: one changed; -errno. */
+/* Cut counts on each hart in the cheaper way. 0; OVERHEAD_STEPPED: one changed; -errno. */
 static int choose_cut(struct overhead *h, struct walk *w)
 {
 	int r = 0;
 	bool changed = false;
-	if (w->sampler->full_switches != SAMPLER_SWITCHES_CHEAPEST || !sampler_may_sum(w->sampler))
+	if (sampler_switches_asked(w->sampler) != SAMPLER_SWITCHES_CHEAPEST ||
+		!sampler_may_sum(w->sampler))
 		return 0;
 	for (int i = 0; i < h->n_harts && r == 0; i++) {
 		bool sums = cost_prefers_sums(&h->hart[i].cost);
-		if (sums == hart_set_has(&w->sampler->sums, i))
+		if (sums == sampler_prefers_sums(w->sampler, i))
 			continue;
-		/* records of events that are closed now could not be read later */
+		/* records of events that are about to be closed could not be read later */
 		if (!changed)
 			r = walk_catch_up(w, h->o.kernel->now_ns(h->o.kernel->userdata));
 		if (r == 0)
@@ -456,9 +460,9 @@ static int choose_cut(struct overhead *h, struct walk *w)
 static void take_told(struct overhead *h, const struct walk *w, uint64_t dt_ns)
 {
 	for (int what = 0; what < N_TASK_WORKS; what++) {
-		uint64_t n = w->n_told[what] - h->n_told[what];
-		h->told[what] = dt_ns ? (double)n / (double)dt_ns * NS_PER_S : 0;
-		h->n_told[what] = w->n_told[what];
+		uint64_t n = w->n_sideband[what] - h->n_sideband[what];
+		h->sideband[what] = dt_ns ? (double)n / (double)dt_ns * NS_PER_S : 0;
+		h->n_sideband[what] = w->n_sideband[what];
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Overhead: what mperf costs the machine now, by cause, and the budget for it
+/* Overhead: the current cost of mperf to the machine, by cause, and the budget for it
  *
  *      own CPU of all processes (usage.h) − clients' ──────┐
  *      samples × what one costs the hart (budget/cost.h) ─────┼─▶ spent ─▶ governor ─▶ effort, rate
@@ -24,18 +24,20 @@
 
 /* Ticks over which our own CPU is averaged: a minute. Naming comes in bursts. */
 #define OVERHEAD_OWN_TICKS 30
-/* Minimum of these ticks that must be known before our own CPU counts against the budget. */
+/* Number of these ticks that must be known before our own CPU time counts against the budget. */
 #define OVERHEAD_OWN_TICKS_MIN 15
-/* The first minute does not count: a start scans and names all that runs, once. */
+/* The first minute does not count: at the start, mperf scans and names all running programs once.
+ * */
 #define OVERHEAD_START_NS 60000000000u
 
 struct overhead_options {
 	const struct kernel *kernel;
 	const struct conf *conf; /* borrowed; its budget and rate may change */
-	void (*say)(void *userdata, int syslog_level, const char *text); /* NULL: to nobody */
+	void (*say)(void *userdata, int syslog_level, const char *text); /* NULL: there is no log */
 	void *userdata;
-	/* The walk is a client's own, for minutes: the first dispatch begins the first tick, and our
-	 * own CPU counts from there, by what a record costs, and not as the mean of a minute. */
+	/* The walk belongs to a client and lasts minutes: the first dispatch begins the first tick,
+	 * and our own CPU time counts from there, by the cost of a record instead of as the mean of
+	 * a minute. */
 	bool brief;
 	void (*cpu)(const struct namer *namer, struct usage_cpu *ret_cpu); /* NULL: usage_cpu */
 };
@@ -49,7 +51,7 @@ struct overhead_hart {
 	/* over the last tick, as shares of the hart's time, and per second */
 	double samples_part, switches_part, samples, switches, throttles;
 	double early_samples, early_switches; /* counted before their price was known */
-	double untold_us;                     /* cost that LOSS_COST does not have yet */
+	double unreported_us;                 /* cost that LOSS_COST does not have yet */
 };
 
 /* CPU time of our processes in one tick. */
@@ -59,7 +61,8 @@ struct overhead_own {
 	uint64_t others_ns;
 	uint64_t samples_ns; /* of own_ns: for records of samples and switches */
 	double records;      /* these */
-	bool counts; /* against the budget: no client had raised the rate, and it was not the start */
+	bool counts; /* counts against the budget: no client had raised the rate, and it was not the
+		      * first minute */
 };
 
 struct overhead {
@@ -76,21 +79,21 @@ struct overhead {
 	uint64_t clients_seen_ns; /* with the feed's, as of the last tick */
 	struct overhead_own own[OVERHEAD_OWN_TICKS];
 	unsigned next_own;
-	bool measured_now; /* often since the last tick */
-	/* least that a record cost our processes, whatever else they did; 0: not known */
+	bool measured_now; /* how often since the last tick */
+	/* lowest cost of a record to our processes, whatever else they did; 0: not known */
 	double record_ns;
 	uint64_t samples_cpu_ns; /* of the walk, as of the last tick */
-	enum governor_step said; /* in the log */
+	enum governor_step said; /* lines in the log */
 	uint64_t next_say_ns;
-	const struct walk *walk; /* that the figures are of */
-	/* Share of its time that rotating the topdown groups costs each hart that counts them,
-	 * while they are counted; and what it would cost. Set by the caller. */
+	const struct walk *walk; /* the time that the figures cover */
+	/* Share of a hart's time that rotating the topdown groups costs, while they are counted;
+	 * and the share that it would cost. Set by the caller. */
 	double groups_part, groups_price;
 	uint64_t n_ticks; /* so far: figures are new after each */
 	/* N_TASK_WORKS, in memory that children share: one of them measures. NULL: without memory */
 	struct sideband_price *price;
-	uint64_t n_told[N_TASK_WORKS]; /* as of the last tick */
-	double told[N_TASK_WORKS];     /* a second, over the last tick */
+	uint64_t n_sideband[N_TASK_WORKS]; /* as of the last tick */
+	double sideband[N_TASK_WORKS];     /* a second, over the last tick */
 };
 
 /* Nothing is known yet. 0 or -ENOMEM. */
@@ -104,8 +107,8 @@ enum { OVERHEAD_STEPPED = 1 };
 int overhead_dispatch(struct overhead *h, struct walk *w, bool raised, uint64_t now_ns);
 /* The walk is about to stop: count what it cost since the last tick. */
 void overhead_stop(struct overhead *h, struct walk *w, uint64_t now_ns);
-/* When it wants to be called, at the latest at next_ns (of the walk's next drain, where that is early
- * enough for all but the first measurements). */
+/* When it must be called next, at the latest at next_ns (the walk's next drain, which is early
+ * enough except for the first measurements). */
 uint64_t overhead_deadline_ns(const struct overhead *h, uint64_t next_ns);
 
 /* The rate of always-on sampling that the budget allows. */
@@ -119,11 +122,11 @@ struct overhead_held {
 	uint32_t given_hz;        /* what the budget allows of hz */
 	struct governor governor; /* the step in force, and its reason */
 };
-/* By the last tick's figures, would such a rate be given in full now? hz 0: the rate of always-on
- * sampling, which must not have been lowered. ppm 0: no budget. If not, the reason is given as a
- * part of a sentence. */
+/* By the last tick's figures, would this rate be allowed in full now? hz 0: the rate of always-on
+ * sampling, which must not have been lowered. ppm 0: no budget. If not, the reason is a part of a
+ * sentence. */
 bool overhead_allows(const struct overhead *h, uint32_t hz, uint32_t ppm, char *ret_why, size_t n);
-/* Begin: the whole rate is given until figures of cost are known. */
+/* Begin: allow the whole rate until costs are known. */
 struct overhead_held overhead_held_begin(uint32_t hz, uint32_t ppm);
 /* Decide by the last tick's figures; call it once for each. True if given_hz changed. */
 bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_t now_ns);
@@ -133,18 +136,19 @@ struct overhead_spent {
 	/* a second, on all harts; what a throttle costs is not measured */
 	double samples, switches, throttles;
 	double samples_part, switches_part, groups_part;
-	/* ns of one, of the mean of those; negative: none came, its price is not known, or no counts
-	 * are cut */
+	/* mean cost of one in ns; negative: none came, the cost is not known, or no counts are cut
+	 * */
 	double sample_ns, switch_ns;
 	struct {
 		double per_second, ns,
 			part; /* ns, part negative: not known, or too small to find */
-	} told[N_TASK_WORKS];
+	} sideband[N_TASK_WORKS];
 	/* our processes: the daemon with its namer, but for the time that it has for clients and programs;
 	 * that time; the children that answer */
 	double own_part, clients_part, others_part;
 	double all_part;
-	int worst_hart;                                 /* costs most; -1: not known */
+	int worst_hart;                                 /* the hart that costs most; -1: not known
+							 * */
 	double worst_samples_part, worst_switches_part; /* shares of its time */
 };
 void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent);

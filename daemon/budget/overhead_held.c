@@ -12,7 +12,7 @@
 
 #define PPM 1e6
 
-/* Load of a hart by its plan in force, whatever was given up for always-on sampling. */
+/* The hart's load by its current plan, regardless of what always-on sampling has given up. */
 static struct governor_hart load_in_force(const struct overhead *h, const struct sampler *s, int i)
 {
 	const struct plan *p = &s->plan[i];
@@ -41,7 +41,7 @@ bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_
 	for (int i = 0; hart && s && i < h->n_harts; i++)
 		if (is_open(s, i))
 			hart[n++] = load_in_force(h, s, i);
-	if (n == 0) /* also without memory: at the next tick, then */
+	if (n == 0) /* even without memory; the next tick tries again */
 		return false;
 	struct governor_load load = {
 		.budget = held->ppm / PPM,
@@ -51,7 +51,7 @@ bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_
 		.hart = hart,
 		.n_harts = n,
 	};
-	/* Our own CPU at the always-on rate, and what records beyond it cost. */
+	/* Our own CPU time at the always-on rate, and the cost of records beyond it. */
 	double always = governor_records(&load, STEP_RATE_8), own = overhead_own_of_budget(h) / n;
 	double more = governor_records(&load, held->governor.step) - always;
 	load.own = own > 0 ? own + overhead_own_by_records(h, more)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Shared by the parts of overhead: what is measured and decided, and what is shown of it */
+/* Shared by overhead.c, which measures and decides, and overhead_spent.c, which reports */
 
 #include "daemon/budget/overhead.h"
 
 #define NS_PER_S 1e9
 
-/* Does something sample there? */
+/* Is this hart sampled? */
 static inline bool is_open(const struct sampler *s, int hart)
 {
 	return hart_set_has(&s->seen, hart) && s->found[hart].rung != RUNG_NONE;
 }
 
-/* How many such harts there are; 1 without any, since shares are of them. */
+/* The number of sampled harts, at least 1, since shares are divided by it. */
 static inline int n_open(const struct overhead *h, const struct sampler *s)
 {
 	int n = 0;
@@ -33,8 +33,8 @@ static inline uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-/* CPU time so far that the daemon has spent for clients and programs, and its namer for programs of users: each
- * pays from a share of naming, and a lower rate would not save it. */
+/* CPU time so far that the daemon has spent for clients and programs, and its namer for programs of
+ * users. It is charged to users, and a lower rate would not save it. */
 static inline uint64_t clients_ns_of(const struct overhead *h, const struct walk *w)
 {
 	return h->clients_ns + (w->feed ? feed_spent_ns(w->feed) : 0) +

@@ -10,26 +10,26 @@ static double price_of(double part, double per_second, int n_harts)
 }
 
 /* Negative: not known, or not to be told from 0. */
-static double told_price(const struct sideband_price *p, enum task_work what)
+static double sideband_price_of(const struct sideband_price *p, enum task_work what)
 {
 	if (!p || !p[what].known || p[what].low_ns <= 0)
 		return -1;
 	if (what != TASK_EXEC)
 		return p[what].ns;
 	/* it was measured with a fork, which counts for itself */
-	double fork_ns = told_price(p, TASK_FORK);
-	double rest_ns = p[what].ns - (fork_ns > 0 ? fork_ns : 0);
-	return rest_ns > 0 ? rest_ns : -1;
+	double fork_ns = sideband_price_of(p, TASK_FORK);
+	double alone_ns = p[what].ns - (fork_ns > 0 ? fork_ns : 0);
+	return alone_ns > 0 ? alone_ns : -1;
 }
 
-static void tell_told(const struct overhead *h, int n_harts, struct overhead_spent *s)
+static void charge_sideband(const struct overhead *h, int n_harts, struct overhead_spent *s)
 {
 	for (int what = 0; what < N_TASK_WORKS; what++) {
-		double ns = told_price(h->price, (enum task_work)what);
-		s->told[what].per_second = h->told[what];
-		s->told[what].ns = ns;
-		s->told[what].part = ns < 0 ? -1 : h->told[what] * ns / NS_PER_S / n_harts;
-		s->all_part += ns < 0 ? 0 : s->told[what].part;
+		double ns = sideband_price_of(h->price, (enum task_work)what);
+		s->sideband[what].per_second = h->sideband[what];
+		s->sideband[what].ns = ns;
+		s->sideband[what].part = ns < 0 ? -1 : h->sideband[what] * ns / NS_PER_S / n_harts;
+		s->all_part += ns < 0 ? 0 : s->sideband[what].part;
 	}
 }
 
@@ -68,6 +68,6 @@ void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
 		s.all_part = s.own_part + s.clients_part + s.others_part + s.samples_part +
 			     s.switches_part + s.groups_part;
 	}
-	tell_told(h, n, &s);
+	charge_sideband(h, n, &s);
 	*ret_spent = s;
 }

@@ -125,8 +125,7 @@ void usage_tick(struct usage *u, const struct namer *namer, uint64_t now_ns)
 	}
 }
 
-/* CPU time of the process a minute ago. A process that was not there has used all of its time
- * since: 0. */
+/* CPU time of the process a minute ago; 0 for a process that has started since. */
 static uint64_t cpu_before(const struct usage_moment *m, pid_t pid)
 {
 	for (size_t i = 0; i < m->n; i++)
@@ -139,7 +138,8 @@ static void compare(
 	const struct usage_moment *m, uint64_t now_ns, struct usage_process *process, size_t n)
 {
 	uint64_t gone_ns = 0;
-	/* what a child used before that minute is in the sum of those that ended in it */
+	/* the time that a child used before that minute is in the sum of the children that ended in
+	 * the minute */
 	for (size_t i = 0; i < m->n; i++) {
 		size_t k = 0;
 		while (k < n && process[k].pid != m->process[i].pid)

@@ -57,5 +57,5 @@ struct usage_cpu {
 void usage_cpu(const struct namer *namer, struct usage_cpu *ret_cpu);
 
 /* The value of a line "Key:  123 kB" of a text like /proc/PID/status, in bytes; 0 if there is no
- * such line. */
+ * such line. Exported for tests. */
 uint64_t usage_kilobytes(const char *text, const char *key);

@@ -37,7 +37,7 @@
 #define OFFLOAD_OOM_SCORE                                                                          \
 	"500"                    /* when memory is short children go long before the daemon, and   \
 				    before much of what others run */
-#define OFFLOAD_PLAIN_NICE 10    /* roll-ups have all the time there is */
+#define OFFLOAD_PLAIN_NICE 10    /* roll-ups have no limit of time */
 #define OTHER_DEVICE 0x6d500000u /* flipped in device numbers: any bits do */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -121,7 +121,7 @@ static int set_limits(const struct child_options *o)
 	if (r == 0 && o->file_bytes)
 		r = limit(RLIMIT_FSIZE, o->file_bytes);
 	if (r == 0)
-		r = limit(RLIMIT_CORE, 0); /* it would hold everybody's samples */
+		r = limit(RLIMIT_CORE, 0); /* it would contain all users' samples */
 #ifndef OFFLOAD_SANITIZED                  /* whose shadow is terabytes */
 	if (r == 0)
 		r = limit(RLIMIT_DATA, OFFLOAD_BYTES_MAX);
@@ -133,7 +133,7 @@ static void offer_to_oom_killer(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd >= 0 && write(fd, OFFLOAD_OOM_SCORE, sizeof(OFFLOAD_OOM_SCORE) - 1) < 0)
-		errno = 0; /* it is a favour to others; nothing depends on it */
+		errno = 0; /* a lower priority is optional: nothing depends on it */
 	if (fd >= 0)
 		close(fd);
 }
@@ -154,13 +154,13 @@ static int settle(const struct child_options *o, pid_t parent, int fd)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
-		return -ESRCH; /* it died before we could ask to be told */
+		return -ESRCH; /* it died before we could ask for the signal */
 	prctl(PR_SET_NAME, o->name);
 	reset_signals();
 	int r = keep_only(fd);
 	if (r == 0)
 		r = set_limits(o);
-	offer_to_oom_killer(); /* while we may */
+	offer_to_oom_killer(); /* while we have the right */
 	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		r = -errno;
 	if (r == 0 && !o->keeps_capabilities)
@@ -247,7 +247,7 @@ static bool reap(struct offload *o, int flags)
 		if (r == 0)
 			return false;
 		o->ended = true;
-		/* Somebody else has reaped it (r < 0): all we know is that it is gone. */
+		/* The child was reaped elsewhere (r < 0): we know only that it has ended. */
 		if (r < 0)
 			o->end = (struct offload_end){.status = -1, .signal = SIGKILL};
 		else if (WIFSIGNALED(status))

@@ -4,7 +4,8 @@
 /* Offload: work done in a child process
  *
  * A forked child does work that may take longer than a few milliseconds (a query over a week, a
- * roll-up). It has only copies: no perf event, no socket, no capability, limited memory and time.
+ * roll-up). It has only copies of our memory: no perf event, no socket, no capability, limited
+ * memory and time.
  */
 
 #include <sys/types.h>
@@ -25,6 +26,7 @@ int offload_run(offload_plain_function *run, void *userdata, struct offload **re
 
 /* Readable once the child has ended. Borrowed. */
 int offload_fd(const struct offload *o);
+/* Its process, to kill it. Exported for tests. */
 pid_t offload_pid(const struct offload *o);
 
 /* The end of a child: by an exit status, or by a signal (then status is -1; SIGKILL and SIGXCPU may come

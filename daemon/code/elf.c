@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/array.h"
+
 #ifndef EM_RISCV
 #define EM_RISCV 243
 #endif
@@ -54,14 +56,9 @@ static int add(struct code_file *f, uint64_t address, uint64_t bytes)
 	if (bytes == 0 || f->n == CODE_FUNCTIONS_MAX || !offset_of(f, address, &offset) ||
 		offset > f->file.n || bytes > f->file.n - offset)
 		return 0;
-	if (f->n == f->size) {
-		uint32_t size = f->size ? 2 * f->size : 1024;
-		struct code_function *grown = realloc(f->function, size * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		f->function = grown;
-		f->size = size;
-	}
+	int r = array_grow(&f->function, &f->size, f->n + 1, sizeof(*f->function));
+	if (r < 0)
+		return r;
 	f->function[f->n++] = (struct code_function){offset, bytes};
 	return 0;
 }
@@ -81,7 +78,7 @@ static int add_symbols(struct code_file *f, Elf_Data *data)
 
 /* --- .eh_frame -------------------------------------------------------------------------------- */
 
-/* How its CIE says that addresses are written. Source: Linux Standard Base Core 5.0, 10.6. */
+/* The encoding of addresses, from its CIE. Source: Linux Standard Base Core 5.0, 10.6. */
 static bool encoding_of(const Dwarf_CIE *cie, uint8_t *ret_encoding)
 {
 	const uint8_t *at = cie->augmentation_data;
@@ -190,7 +187,7 @@ static int compare(const void *a, const void *b)
 	return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Sort them; of those that begin together, only the longest stays. */
+/* Sort them; of functions with the same start, keep only the longest. */
 static void sort(struct code_file *f)
 {
 	uint32_t n = 0;

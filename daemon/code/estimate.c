@@ -22,19 +22,20 @@
 /* The same of all loops of a file, some 8 s: from there on loops are repeated less often. */
 #define WORK_OF_FILE_MAX 100000000u
 #define STEPS_FIRST 300 /* the figures move by less than 0.1 % behind them */
-#define STEPS_AGAIN 40  /* from where the first fit ended */
+#define STEPS_AGAIN 40  /* starting at the result of the first fit */
 
-/* Bound of a loop's entries divided by its rounds, as not every round is the last one. */
+/* Upper bound of a loop's entries divided by its iterations, since not every iteration is the last
+ * one. */
 #define ENTRIES_MOST 0.9
 
-/* Blocks that are weighed together: a loop's own, or a function's outside all loops. */
+/* Blocks that are weighted together: a loop's own, or a function's outside all loops. */
 struct part {
 	const struct estimate_question *q;
 	const double *samples; /* by block of the graph */
 	const uint32_t *block;
 	uint32_t n;
-	struct rounds *rounds; /* NULL: each block is weighed by its samples alone */
-	double entries;        /* of a loop, divided by its rounds, from samples */
+	struct rounds *rounds; /* NULL: each block is weighted only by its samples */
+	double entries;        /* entries of a loop divided by its iterations, from samples */
 };
 
 /* Scratch, per block of a part. */
@@ -102,7 +103,7 @@ static void figures_by_times(const struct part *p, const struct work *w,
 	figures_of(&all, &p->q->vectors, ret_figure);
 }
 
-/* Fewer samples leave an interval so wide that its ends need not be known well. */
+/* With fewer samples the interval is so wide that its ends need not be precise. */
 #define SAMPLES_FEW 100
 
 static uint32_t n_repeats(const struct part *p)
@@ -231,8 +232,8 @@ static bool is_in(const struct graph *g, uint32_t loop, uint32_t b)
 	return at == loop;
 }
 
-/* Entries divided by rounds, from samples per instruction: in blocks that lead into the loop, divided by
- * those in blocks that run in each round. */
+/* Entries divided by iterations, from samples per instruction: those in blocks that lead into the
+ * loop, divided by those in blocks that run in each iteration. */
 static double entries_of(const struct estimate_question *q, uint32_t loop, const double *samples)
 {
 	const struct graph *g = q->graph;
@@ -318,7 +319,7 @@ static void add_sample(struct code_loop *l, const struct code_sample *s, double 
 		s->instructions < 0 || l->instructions < 0 ? -1 : l->instructions + s->instructions;
 }
 
-/* Sums: a slot per loop, and one for what is in none. */
+/* Sums: a slot per loop, and one for code outside of loops. */
 struct scratch {
 	struct code_loop *loop;
 	double *hottest_ns, *samples; /* samples: by block */
@@ -345,7 +346,8 @@ static void add_samples(const struct estimate_question *q, struct scratch *s)
 	for (uint32_t i = 0; i < q->n_samples; i++) {
 		uint32_t n;
 		if (!find(q, q->sample[i].offset, &n))
-			continue; /* between instructions: data, or another file's */
+			continue; /* not at an instruction: data, or the sample is from another file
+				   * */
 		uint32_t b = graph_block_of(g, n), loop = g->block[b].loop;
 		uint32_t slot = loop == GRAPH_NONE ? g->n_loops : loop;
 		s->samples[b] += (double)q->sample[i].samples;

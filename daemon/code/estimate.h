@@ -3,11 +3,10 @@
 
 /* Estimate: samples on machine code become operations and bytes per loop
  *
- * Of a loop that runs as a whole in each round, operations per byte are exact. Elsewhere samples say
- * which way branches go (rounds.h), by samples per instruction. The interval (95 %) is for the number
- * of samples, and for the time of an instruction, which differs from block to block; and it includes
- * the bounds of masks and vector lengths (figures.h). Code outside loops is weighed by its samples
- * alone.
+ * If all of a loop runs in each iteration, operations per byte are exact. Otherwise samples per
+ * instruction show which way branches go (rounds.h). The 95 % interval covers the number of samples
+ * and the time of an instruction, which differs between blocks; it includes the bounds of masks and
+ * vector lengths (figures.h). Code outside loops is weighted only by its samples.
  */
 
 #include "daemon/code/figures.h"
@@ -28,6 +27,6 @@ struct estimate_question {
 	uint64_t *work; /* in, out: steps times nodes of all fits for this file; NULL: no limit */
 };
 
-/* Append one loop per loop with samples of its own, and one of depth 0 for what is in none, to loop,
- * which has room for n_samples more. Returns by *ret_n how many. 0, -ENOMEM. */
+/* Append to `loop`, which has room for n_samples more: one entry per loop with samples of its own,
+ * and one of depth 0 for code outside of loops. *ret_n: their number. 0, -ENOMEM. */
 int estimate_loops(const struct estimate_question *q, struct code_loop *ret_loop, uint32_t *ret_n);

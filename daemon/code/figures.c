@@ -20,7 +20,7 @@ void tally_add(struct tally *t, const struct tally *more, double times)
 					times * more->count[masked][scalable][k];
 }
 
-/* A count at one vector length: what is done in any case, and what masks may leave out. */
+/* A count at one vector length: the unconditional part, and the part that masks may leave out. */
 struct amount {
 	double sure, masked;
 };

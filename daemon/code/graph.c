@@ -135,7 +135,7 @@ static void link_blocks(struct graph *g, const struct instruction *i, uint32_t n
 
 /* --- jumps whose targets are computed -------------------------------------------------------- */
 
-/* Lead from a jump to these n blocks through a balanced tree of empty blocks, so that none of them is
+/* Connect a jump to these n blocks through a balanced tree of empty blocks, so that none is
  * preferred. Returns the root. */
 static uint32_t divide_ways(struct graph *g, const uint32_t *to, uint32_t n)
 {
@@ -269,7 +269,7 @@ static void visit(struct work *w, const struct graph *g, uint32_t b)
 	}
 }
 
-/* Roots are the entry, blocks without a predecessor, and of what is left the first one. */
+/* Roots are the entry, blocks without a predecessor, and the first of the remaining blocks. */
 static void sort_blocks(struct work *w, const struct graph *g)
 {
 	uint32_t n = g->n_blocks;
@@ -297,7 +297,7 @@ static void sort_blocks(struct work *w, const struct graph *g)
 		w->position[w->order[k]] = k;
 }
 
-/* The nearest block that dominates both; GRAPH_NONE is what is before all roots. */
+/* The nearest block that dominates both; GRAPH_NONE represents the point before all roots. */
 static uint32_t meet(const struct graph *g, const struct work *w, uint32_t a, uint32_t b)
 {
 	while (a != b) {
@@ -311,12 +311,13 @@ static uint32_t meet(const struct graph *g, const struct work *w, uint32_t a, ui
 	return a;
 }
 
-/* Edges of blocks that the entry does not reach (cases of a switch, handlers of exceptions, padding) do
- * not count where they lead to one that it does: control came to them through a block before them. */
+/* Edges from blocks that the entry does not reach (cases of a switch, exception handlers, padding)
+ * do not count if they lead to a block that the entry reaches: control came to them through an
+ * earlier block. */
 static void find_dominators(struct graph *g, struct work *w)
 {
 	for (uint32_t b = 0; b < g->n_blocks; b++)
-		w->mark[b] = w->root[b]; /* its dominator is known, if only for now */
+		w->mark[b] = w->root[b]; /* its dominator is known, at least provisionally */
 	for (bool changed = true; changed;) {
 		changed = false;
 		for (uint32_t k = 0; k < w->n_order; k++) {

@@ -26,7 +26,7 @@ struct block {
 	uint32_t dominator;
 	uint32_t order;  /* in reverse post-order */
 	uint32_t loop;   /* the innermost that it is in; GRAPH_NONE */
-	bool each_round; /* it runs once in every round of that loop */
+	bool each_round; /* it runs once in every iteration of that loop */
 	bool filler;     /* padding behind a jump, which never runs */
 	bool computed;   /* it ends with a jump whose target is computed */
 };

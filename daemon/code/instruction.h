@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Instruction: what one does, from its text and the table
+/* Instruction: the effects of one, from its text and the table
  *
- * Text is "mnemonic\toperands" as LLVM's disassembler prints it. Counts are of one execution. Of
- * vectors whose length the instruction does not say (SVE, RVV) they are those of 128 bits; of masked
- * ones, those of all lanes.
+ * Text is "mnemonic\toperands" as LLVM's disassembler prints it. Counts are of one execution. For
+ * vectors of unspecified length (SVE, RVV) they are for 128 bits; for masked ones, for all lanes.
  */
 
 #include "daemon/code/table.h"
@@ -32,15 +31,16 @@ struct instruction {
 	enum flow flow;
 	bool has_target; /* else it is computed */
 	bool masked, scalable;
-	bool unknown; /* it may do what is not counted */
-	bool padding; /* it does nothing, as between blocks that are aligned */
+	bool unknown; /* it may do work that is not counted */
+	bool padding; /* it does nothing, such as padding between aligned blocks */
 	float count[N_COUNTS];
 };
 
 /* State for vectors that earlier instructions set, in the order of addresses, as far as it is
  * known. Zero at the start of a function. */
 struct vector_state {
-	/* A bit per register: masks with all lanes active, at least in all rounds but the last. */
+	/* A bit per register: masks with all lanes active, at least in all iterations but the last.
+	 * */
 	uint32_t full_vectors, full_masks; /* xmm, ymm, zmm; k or p */
 	/* riscv64: what vsetvli set */
 	unsigned sew_bits; /* 0: not known */

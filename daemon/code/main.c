@@ -94,6 +94,6 @@ int main(int argc, char **argv)
 		r = serve(&table);
 	if (r < 0)
 		fprintf(stderr, "mperf-code: %s\n", strerror(-r));
-	/* Without atexit: LLVM's would free what the kernel frees at once. */
+	/* Exit without atexit handlers: LLVM's would free memory that the kernel frees at once. */
 	_exit(r < 0 ? 1 : 0);
 }

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/code/decode.h"
+#include "daemon/code/disassemble.h"
 #include "daemon/code/elf.h"
 #include "daemon/code/estimate.h"
 #include "proto/base/memory.h"
 
-/* A function longer than this is a table, or somebody's joke: generated parsers have 1 MB. */
+/* A function longer than this is a table, or an attack: generated parsers have 1 MB. */
 #define FUNCTION_BYTES_MAX (4u << 20)
 
 static int compare_samples(const void *a, const void *b)
@@ -21,16 +21,16 @@ static int compare_samples(const void *a, const void *b)
 
 /* Bytes that are no instruction are passed over by the ISA's smallest step, and mark what stands
  * there as unknown. */
-static uint32_t read_function(const struct table *t, const struct code_file *f, struct decode *d,
-	const struct code_function *function, struct instruction *i)
+static uint32_t read_function(const struct table *t, const struct code_file *f,
+	struct disassembler *d, const struct code_function *function, struct instruction *i)
 {
 	static const uint8_t steps[N_ISAS] = {1, 4, 2};
 	struct vector_state v = {.sew_bits = 0};
 	uint32_t n = 0;
 	for (uint64_t at = 0; at < function->bytes;) {
-		char text[DECODE_TEXT_BYTES];
+		char text[DISASSEMBLE_TEXT_BYTES];
 		const uint8_t *bytes = (const uint8_t *)f->file.bytes + function->offset + at;
-		size_t length = decode_one(d, bytes, function->bytes - at, text);
+		size_t length = disassemble(d, bytes, function->bytes - at, text);
 		i[n] = (struct instruction){.address = function->offset + at,
 			.length = (uint32_t)(length ? length : steps[f->isa])};
 		if (length)
@@ -47,7 +47,7 @@ struct reading {
 	struct vectors vectors;
 	uint64_t work; /* as in struct estimate_question */
 	struct code_file file;
-	struct decode *decode;
+	struct disassembler *disassembler;
 	struct code_reply *reply;
 	struct code_loop *loop;
 };
@@ -65,7 +65,7 @@ static int take_function(struct reading *g, const struct code_function *function
 		calloc(function->bytes / steps[g->file.isa] + 1, sizeof(*i));
 	if (!i)
 		return -ENOMEM;
-	uint32_t n = read_function(g->t, &g->file, g->decode, function, i);
+	uint32_t n = read_function(g->t, &g->file, g->disassembler, function, i);
 	int r = graph_make(&graph, i, n);
 	if (r != 0)
 		return r;
@@ -76,7 +76,7 @@ static int take_function(struct reading *g, const struct code_function *function
 	return r;
 }
 
-/* Samples of one function stand together. */
+/* Samples of one function are adjacent. */
 static int take_samples(struct reading *g, const struct code_sample *sample, uint32_t n)
 {
 	int r = 0;
@@ -130,12 +130,12 @@ int code_answer(const struct table *t, int file_fd, const struct code_request *r
 		reply.state = r == CODE_NO_ISA ? CODE_UNKNOWN_ISA : CODE_MALFORMED;
 	else if (r == 0 && is_other(&g.file, request))
 		reply.state = CODE_OTHER_FILE;
-	else if (r == 0 && decode_open(&g.decode, g.file.isa) != 0)
+	else if (r == 0 && disassembler_open(&g.disassembler, g.file.isa) != 0)
 		reply.state = CODE_UNKNOWN_ISA;
 	g.vectors = vectors_of(g.file.isa, request->vector_bits);
 	if (r == 0 && reply.state == CODE_READ)
 		r = take_samples(&g, samples, request->n_samples);
-	decode_close(g.decode);
+	disassembler_close(g.disassembler);
 	code_file_close(&g.file);
 	if (r < 0) {
 		free(g.loop);

@@ -38,7 +38,7 @@ struct edge {
 	double part;
 };
 
-/* A block, or a loop inside. */
+/* A block, or an inner loop. */
 struct node {
 	uint32_t place;    /* in block[]; GRAPH_NONE: it is a loop inside */
 	uint32_t first, n; /* edges that leave it */
@@ -52,18 +52,18 @@ struct rounds {
 	const struct graph *g;
 	struct node *node;
 	struct edge *edge;
-	uint32_t *order;   /* nodes, each behind those that lead to it */
+	uint32_t *order;   /* nodes, each after its predecessors */
 	uint32_t *node_of; /* by block; GRAPH_NONE: not in the loop */
 	uint32_t *block;   /* own ones */
 	uint32_t n_nodes, n_edges, n_blocks;
 	uint32_t head, n_exits;
-	double leaving;   /* part of all rounds that leaves by each exit */
+	double leaving;   /* share of rounds that leave by each exit */
 	uint64_t n_steps; /* of the fit */
 };
 
 /* --- nodes and edges -------------------------------------------------------------------------- */
 
-/* The block that b's node is known by: itself, or the head of the loop inside that it is in. */
+/* The block that identifies b's node: b itself, or the head of the inner loop around it. */
 static uint32_t representative(const struct graph *g, uint32_t loop, uint32_t b)
 {
 	uint32_t at = g->block[b].loop, inner = GRAPH_NONE;
@@ -131,8 +131,8 @@ static void make_edges(struct rounds *r, uint32_t head, uint32_t *first_of, uint
 	}
 }
 
-/* Sort nodes so that each stands behind those that lead to it. The number that could be sorted: less
- * than all where there is a cycle. waits: scratch, per node. */
+/* Sort nodes so that each comes after its predecessors. Returns the number of sorted nodes: not all
+ * if there is a cycle. waits: scratch, per node. */
 static uint32_t sort_nodes(struct rounds *r, uint32_t *waits)
 {
 	uint32_t n = 0;
@@ -301,7 +301,7 @@ static void step(struct choice *c, double slope, const struct pace *pace)
 	c->mean = 0.9 * c->mean + 0.1 * slope;
 	c->square = 0.99 * c->square + 0.01 * slope * slope;
 	c->value -= pace->size * pace->mean * c->mean / (sqrt(pace->square * c->square) + 1e-8);
-	c->value = fmin(fmax(c->value, -20), 20); /* as good as never, and always */
+	c->value = fmin(fmax(c->value, -20), 20); /* practically never, and always */
 }
 
 static void backward(struct rounds *r, const struct heat *heat, double scale, double size)

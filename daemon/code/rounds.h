@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Rounds: how often each block of a loop runs in one round of it
+/* Rounds: how often each block of a loop runs in one round (iteration)
  *
  * Time per instruction is a poor measure of how often a block runs: samples fall on the instruction
- * that the core waits for, and on the first one behind a branch that it guessed wrong. But control
- * flows: what enters a block leaves it. So the unknowns are not the blocks but the branches, each with
- * its chances, and the times of all blocks follow from them. We seek the chances that fit the samples
- * best, given that the time of an instruction varies at random from block to block.
+ * that the core waits for, and on the first one after a mispredicted branch. But flow is conserved:
+ * a block is left as often as it is entered. So the unknowns are not the blocks but the
+ * probabilities of branches, from which the counts of all blocks follow. We search for the
+ * probabilities that fit the samples best, given that the time of an instruction varies at random
+ * between blocks.
  */
 
 #include "daemon/code/graph.h"
@@ -26,8 +27,8 @@ struct rounds;
 int rounds_make(struct rounds **ret_rounds, const struct graph *g, uint32_t loop,
 	const uint32_t **ret_block, uint32_t *ret_n, bool *ret_branches);
 
-/* Set the part of all rounds that is the last one of an entry: entries divided by rounds. The exits share
- * it equally. */
+/* Set the share of rounds that are the last one of an entry: entries divided by rounds. The exits
+ * share it equally. */
 void rounds_leave(struct rounds *r, double part);
 
 /* The nodes of the graph that is fitted: rounds_fit takes time in proportion to steps times nodes. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/array.h"
+
 static const char *const isa_names[N_ISAS] = {"x86-64", "aarch64", "riscv64"};
 
 static const struct {
@@ -98,14 +100,9 @@ static int add(struct table *t, const struct row *row)
 {
 	if (t->n == TABLE_ROWS_MAX)
 		return TABLE_MALFORMED;
-	if (t->n == t->size) {
-		uint32_t size = t->size ? 2 * t->size : 256;
-		struct row *grown = realloc(t->row, size * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		t->row = grown;
-		t->size = size;
-	}
+	int r = array_grow(&t->row, &t->size, t->n + 1, sizeof(*t->row));
+	if (r < 0)
+		return r;
 	t->row[t->n++] = *row;
 	return 0;
 }

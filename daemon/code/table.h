@@ -75,10 +75,12 @@ struct table {
 	uint32_t first[N_ISAS + 1];
 };
 
-/* Read n bytes of text. 0; TABLE_MALFORMED, *ret_line is the number of the line; -ENOMEM. */
+/* Read n bytes of text. 0; TABLE_MALFORMED, *ret_line is the number of the line; -ENOMEM.
+ * Exported for tests. */
 int table_parse(struct table *t, const char *text, size_t n, unsigned *ret_line);
 /* The one that is part of the program. 0, -errno. */
 int table_load(struct table *t);
+/* Free its rows; it is empty then. Exported for tests. */
 void table_clear(struct table *t);
 
 /* The row of a mnemonic; NULL: none. */

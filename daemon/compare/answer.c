@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The answer of diff and gate, once runs are gathered, wherever these came from.
+ * The answer of diff and gate, once all runs are gathered from files or from the store.
  */
 #include "daemon/compare/answer.h"
 
@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "daemon/answer/row.h"
-#include "daemon/compare/became.h"
-#include "daemon/compare/beside.h"
 #include "daemon/compare/compare.h"
+#include "daemon/compare/renames.h"
+#include "daemon/compare/side_by_side.h"
 #include "daemon/compare/values.h"
 #include "daemon/query/load.h"
 
@@ -23,7 +23,7 @@
 /* Exit statuses that CI systems see. */
 enum { STATUS_WITHIN = 0, STATUS_SLOWER = 3, STATUS_UNDECIDED = 4 };
 
-/* --- may they be compared --------------------------------------------------------------------- */
+/* --- checks ----------------------------------------------------------------------------------- */
 
 static size_t n_runs(const struct compare_sides *s)
 {
@@ -41,12 +41,12 @@ static bool is_of_two_machines(const struct compare_sides *s)
 	return false;
 }
 
-static bool is_beside(const struct compare_sides *s)
+static bool is_side_by_side(const struct compare_sides *s)
 {
 	return !s->is_gate && (s->asked->side_by_side || is_of_two_machines(s));
 }
 
-/* A side is of one machine, also where sides are not. 0 or QUERY_FAILED. */
+/* Are all runs of a side of one machine, even if the sides differ? 0 or QUERY_FAILED. */
 static int check_machines(const struct compare_sides *s, struct query_error *error)
 {
 	for (size_t i = 0; i < n_runs(s); i++) {
@@ -59,7 +59,7 @@ static int check_machines(const struct compare_sides *s, struct query_error *err
 		return query_fail(error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			s->is_gate ? "Use mperfctl diff, which shows two machines side by side."
 				   : "Put recordings of one machine on each side.",
-			"'%s' is of a machine with instruction set %s, and '%s' with %s",
+			"'%s' is from a machine with instruction set %s, '%s' from one with %s",
 			s->name[first], a.arch, s->name[i], b.arch);
 	}
 	return 0;
@@ -86,14 +86,14 @@ static int check_sources(const struct compare_sides *s, struct query_error *erro
 		else if (run.ns <= 0 && !gather_is_by_loop(s->gather))
 			r = query_fail(error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 				"Record both sides by time: with -F, not -c.",
-				"'%s' was sampled by occurrences of %s, which stand for no time",
+				"'%s' was sampled by occurrences of %s, which do not measure time",
 				s->name[i], run.event);
-		else if (!is_beside(s) && strcmp(run.event, first.event) != 0)
+		else if (!is_side_by_side(s) && strcmp(run.event, first.event) != 0)
 			r = query_fail(error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 				s->is_gate ? "Record both sides on the same machine, or with the "
 					     "same -e."
-					   : "Record both sides with the same -e, or compare "
-					     "shares alone: --side-by-side.",
+					   : "Record both sides with the same -e, or compare only "
+					     "shares: --side-by-side.",
 				"'%s' was sampled by %s and '%s' by %s, so their samples mean "
 				"different things",
 				s->name[0], first.event, s->name[i], run.event);
@@ -111,7 +111,7 @@ static int check_sources(const struct compare_sides *s, struct query_error *erro
 	COLUMN(seen_from, "Seen from", share, of->seen_from)                                       \
 	KNOWN_IF(runs_needed, "Runs needed", count, of->runs_needed < 1e9, of->runs_needed + 0.5)
 
-static const char *const verdict_says[] = {"within", "slower", "undecided"};
+static const char *const verdict_name[] = {"within", "slower", "undecided"};
 
 static double mean_total(const struct compare_runs *runs, bool candidate)
 {
@@ -126,7 +126,7 @@ static double mean_total(const struct compare_runs *runs, bool candidate)
 }
 
 #define TOTAL_TABLE(COLUMN, KNOWN_IF)                                                              \
-	COLUMN(verdict, "Verdict", text, verdict_says[c->verdict])                                 \
+	COLUMN(verdict, "Verdict", text, verdict_name[c->verdict])                                 \
 	COLUMN(baseline_runs, "Baseline runs", count, c->n_baseline)                               \
 	COLUMN(candidate_runs, "Candidate runs", count, c->n_candidate)                            \
 	COLUMN(baseline_ns, "Baseline", ns, mean_total(runs, false) + 0.5)                         \
@@ -143,22 +143,22 @@ static double mean_total(const struct compare_runs *runs, bool candidate)
 	COLUMN(functions_wide, "Rows wide", number, !!(c->lacks & COMPARE_FUNCTIONS_WIDE))         \
 	CHANGE_COLUMNS(COLUMN, KNOWN_IF)
 
-static int tell_total(const struct answer *to, const struct compare_runs *runs,
+static int send_total(const struct answer *to, const struct compare_runs *runs,
 	const struct comparison *c, size_t n_left_out)
 {
 	const struct compare_change *of = &c->total;
 	return TABLE_OF_ONE(to, "total", TOTAL_TABLE);
 }
 
-struct tell {
+struct changes {
 	const struct gather *gather;
 	const struct compare_runs *runs;
 	const struct comparison *slower, *faster; /* faster: NULL, or with the sides exchanged */
-	const struct became *became;              /* by row */
+	const struct function_rename *renames;    /* by row */
 	double margin;
 };
 
-static const char *verdict_of(const struct tell *t, size_t row)
+static const char *verdict_of(const struct changes *t, size_t row)
 {
 	const struct compare_function *f = &t->slower->function[row];
 	return f->is_slower                                         ? "slower"
@@ -171,7 +171,7 @@ static const char *verdict_of(const struct tell *t, size_t row)
 /* Order of rows: decided ones first; then those that change the total most. */
 static int by_weight(const void *a, const void *b, void *userdata)
 {
-	const struct tell *t = userdata;
+	const struct changes *t = userdata;
 	const size_t i = *(const size_t *)a, j = *(const size_t *)b;
 	const struct compare_function *x = &t->slower->function[i], *y = &t->slower->function[j];
 	const bool p = x->is_slower || (t->faster && t->faster->function[i].is_slower);
@@ -188,23 +188,23 @@ static int by_weight(const void *a, const void *b, void *userdata)
 	COLUMN(verdict, "Verdict", text, verdict_of(t, row))                                       \
 	COLUMN(share, "Share", share, f->share)                                                    \
 	COLUMN(samples, "Samples", ratio, f->samples)                                              \
-	COLUMN(baseline_ns, "Baseline", ns, gather_time_ns(t->gather, row, false) + 0.5)           \
-	COLUMN(candidate_ns, "Candidate", ns, gather_time_ns(t->gather, row, true) + 0.5)          \
+	COLUMN(baseline_ns, "Baseline", ns, gather_sums(t->gather, row, false).ns + 0.5)           \
+	COLUMN(candidate_ns, "Candidate", ns, gather_sums(t->gather, row, true).ns + 0.5)          \
 	COLUMN(adds, "Adds", share, f->adds)                                                       \
 	COLUMN(stable, "Stable", number, f->is_stable)                                             \
-	COLUMN(became, "Became", text, compare_became(t->gather, t->became, row, became))          \
+	COLUMN(became, "Became", text, compare_rename_text(t->gather, t->renames, row, text))      \
 	CHANGE_COLUMNS(COLUMN, KNOWN_IF)
 
 #define CHANGE_COLUMNS_MAX                                                                         \
 	(GATHER_PARTS + ROW_LENGTH(CHANGE_TABLE) + COMPARE_COUNT_COLUMNS + COMPARE_VALUE_COLUMNS)
 
 /* Send the table's head, or a row. */
-static int tell_one(const struct tell *t, size_t row, struct compare_value_names *value_names,
+static int send_one(const struct changes *t, size_t row, struct compare_value_names *value_names,
 	struct row_builder *b, const struct answer *to)
 {
 	const struct compare_function *f = &t->slower->function[row];
 	const struct compare_change *of = &f->own;
-	char became[BECAME_TEXT_BYTES];
+	char text[RENAME_TEXT_BYTES];
 	const char *names[GATHER_PARTS] = {NULL};
 	const struct answer_column *columns;
 	const size_t n_names = gather_columns(t->gather, &columns);
@@ -219,22 +219,22 @@ static int tell_one(const struct tell *t, size_t row, struct compare_value_names
 	return r == 0 ? row_send(to, "change", b) : r;
 }
 
-static int tell_head(const struct tell *t, const struct answer *to)
+static int send_head(const struct changes *t, const struct answer *to)
 {
 	struct answer_column columns[CHANGE_COLUMNS_MAX];
 	struct compare_value_names names;
 	struct row_builder head = {.column = columns};
-	return tell_one(t, 0, &names, &head, to);
+	return send_one(t, 0, &names, &head, to);
 }
 
-static int tell_row(const struct tell *t, const struct answer *to, size_t row)
+static int send_row(const struct changes *t, const struct answer *to, size_t row)
 {
 	struct answer_value v[CHANGE_COLUMNS_MAX];
 	struct row_builder b = {.value = v};
-	return tell_one(t, row, NULL, &b, to);
+	return send_one(t, row, NULL, &b, to);
 }
 
-static int tell_changes(const struct answer *to, struct tell *t, uint32_t limit)
+static int send_changes(const struct answer *to, struct changes *t, uint32_t limit)
 {
 	size_t n_rows = t->slower->n_functions;
 	_cleanup_(freep) size_t *order = calloc(n_rows + 1, sizeof(*order));
@@ -243,11 +243,11 @@ static int tell_changes(const struct answer *to, struct tell *t, uint32_t limit)
 	for (size_t i = 0; i < n_rows; i++)
 		order[i] = i;
 	qsort_r(order, n_rows, sizeof(*order), by_weight, t);
-	int r = tell_head(t, to);
+	int r = send_head(t, to);
 	if (limit != 0 && limit < n_rows)
 		n_rows = limit;
 	for (size_t i = 0; i < n_rows && r == 0; i++)
-		r = tell_row(t, to, order[i]);
+		r = send_row(t, to, order[i]);
 	return r;
 }
 
@@ -263,7 +263,7 @@ static struct compare_options options_of(const Mperf__CompareRequest *m)
 	};
 }
 
-/* The same, the other way round: what became faster. 0 or as compare(). */
+/* Compare with the sides exchanged, to find what became faster. 0 or as compare(). */
 static int compare_exchanged(const struct compare_runs *runs, const struct compare_options *o,
 	struct comparison **ret_comparison)
 {
@@ -290,17 +290,17 @@ int compare_answer(const struct compare_sides *s, const struct answer *to, int *
 	const struct compare_options options = options_of(s->asked);
 	_cleanup_(comparison_freep) struct comparison *slower = NULL;
 	_cleanup_(comparison_freep) struct comparison *faster = NULL;
-	_cleanup_(freep) struct became *became = NULL;
+	_cleanup_(freep) struct function_rename *renames = NULL;
 	const struct compare_runs *runs = NULL;
 
 	int r = check_sources(s, ret_error);
 	if (r == 0)
 		r = gather_table(s->gather, &runs);
 	if (r == 0)
-		r = became_find(s->gather, runs->n_functions, &became);
-	if (r == 0 && is_beside(s)) {
+		r = renames_find(s->gather, runs->n_functions, &renames);
+	if (r == 0 && is_side_by_side(s)) {
 		*ret_status = 0;
-		return compare_beside(to, s, became, runs);
+		return compare_side_by_side(to, s, renames, runs);
 	}
 	if (r == 0)
 		r = compare(runs, &options, &slower);
@@ -314,11 +314,11 @@ int compare_answer(const struct compare_sides *s, const struct answer *to, int *
 		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"--layout-allowance must be below --plan-for.",
 			"the layout allowance is not below the growth that is planned for");
-	struct tell t = {s->gather, runs, slower, faster, became, options.margin};
+	struct changes t = {s->gather, runs, slower, faster, renames, options.margin};
 	if (r == 0)
-		r = tell_total(to, runs, slower, gather_n_left_out(s->gather));
+		r = send_total(to, runs, slower, gather_n_left_out(s->gather));
 	if (r == 0)
-		r = tell_changes(to, &t, s->asked->limit);
+		r = send_changes(to, &t, s->asked->limit);
 	if (r == 0)
 		*ret_status = s->is_gate ? status_of(slower->verdict) : 0;
 	return r;

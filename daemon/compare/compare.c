@@ -153,7 +153,7 @@ static void judge_where_total_fell(const struct tested *t, size_t i, struct comp
 	f->adds_most = fmin(f->adds_most, f->share * by_itself.above);
 }
 
-static void judge_function(const struct tested *t, size_t i, const struct shuffled *s,
+static void judge_function(const struct tested *t, size_t i, const struct permutations *s,
 	const struct compare_options *o, struct comparison *c)
 {
 	struct compare_function *f = &c->function[t->function[i]];
@@ -165,8 +165,8 @@ static void judge_function(const struct tested *t, size_t i, const struct shuffl
 	change_from(t->shift[i], error, moderated_degrees(t), &f->own);
 	f->own.p = tested_is_faster(t, i)
 			   ? 1
-			   : shuffled_p(s, hot, (t->shift[i] - log1p(o->allowance)) / error);
-	plan_from(o, shuffled_quantile(s, hot, alpha), error, trend, &f->own);
+			   : permutations_p(s, hot, (t->shift[i] - log1p(o->allowance)) / error);
+	plan_from(o, permutations_quantile(s, hot, alpha), error, trend, &f->own);
 	f->variance = t->variance[i];
 	f->is_stable = t->is_stable[i];
 	f->is_hot = hot;
@@ -180,12 +180,12 @@ static void judge_function(const struct tested *t, size_t i, const struct shuffl
 
 static int judge_functions(struct tested *t, const struct compare_options *o, struct comparison *c)
 {
-	_cleanup_(freep) struct shuffled *s = calloc(1, sizeof(*s));
+	_cleanup_(freep) struct permutations *s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	int r = normalise(t);
 	if (r == 0)
-		r = shuffle(t, o->seed, s);
+		r = permute(t, o->seed, s);
 	for (size_t i = 0; r == 0 && i < t->n; i++)
 		judge_function(t, i, s, o, c);
 	return r;

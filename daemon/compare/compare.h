@@ -12,7 +12,7 @@
  *   neighbours), so each is divided by the sum of the others that did not shift: the stable set.
  *   Dividing by the whole would flag all functions when one becomes faster. Variances are moderated
  *   (few runs say little about one function's, but much about all), and the largest t over all
- *   functions is compared with what shuffled labels give (max-T), which holds for dependent tests.
+ *   functions is compared with what permuted labels give (max-T), which holds for dependent tests.
  *
  * Answers are three: slower, within the margin, and not enough to tell. The last says what is
  * missing.
@@ -24,7 +24,7 @@
  *          │              │            │
  *          ▼              ▼            ▼
  *     moderated t ──► max-T over ───► verdict
- *                     999 shuffles
+ *                     999 permutations
  *
  * Source: K. Yuen, "The two-sample trimmed t for unequal population variances", Biometrika 1974;
  * G. Smyth, "Linear models and empirical Bayes methods", 2004 (moderated t); P. Westfall and
@@ -43,7 +43,7 @@
 #define COMPARE_SELECTIONS_MAX 64 /* of a side: as many as a command line has */
 #define COMPARE_SAMPLES_MIN 10    /* of a function in a run, on average, to be tested */
 #define COMPARE_CELLS_MAX (1u << 24) /* functions × runs, in two tables of 128 MB */
-#define COMPARE_SHUFFLES 999         /* p in steps of a thousandth: α of two looks is 9 of them */
+#define COMPARE_PERMUTATIONS 999     /* p in steps of a thousandth: α of two looks is 9 of them */
 #define COMPARE_LOOKS_MAX 20         /* more would leave α below that step */
 #define COMPARE_HOT_SHARE 0.02       /* functions from here on are a tier of their own */
 
@@ -63,7 +63,7 @@ struct compare_options {
 	double effect;    /* growth for which the number of runs is planned */
 	unsigned
 		looks; /* comparisons that are planned before the last, with it; 1 to the maximum */
-	uint64_t seed; /* of the shuffles */
+	uint64_t seed; /* of the permutations */
 	bool any_order; /* decide also where the sides did not run in turns */
 };
 #define COMPARE_OPTIONS_DEFAULT                                                                    \
@@ -102,7 +102,7 @@ struct compare_function {
 	double samples;   /* a run, mean of both sides */
 	double variance;  /* of the logarithm, moderated */
 	double adds;      /* its change as a part of the total */
-	double adds_most; /* with 95 % confidence it adds no more */
+	double adds_most; /* the most that it adds, with 95 % confidence */
 	struct compare_change own;
 };
 
@@ -120,8 +120,8 @@ struct comparison {
 };
 
 /* Compare. With less than COMPARE_RUNS_MIN runs on a side nothing is tested: intervals of functions are
- * those of sampling alone, and what needs a test is NAN. Cost: functions × runs × shuffles / 2 additions; 2 ms for 200 functions of 20 runs. 0;
- * -EINVAL (no runs of a side, a total that is not above 0, options out of their ranges), -E2BIG
+ * those of sampling alone, and what needs a test is NAN. Cost: functions × runs × permutations / 2 additions; 2 ms for
+ * 200 functions of 20 runs. 0; -EINVAL (no runs of a side, a total that is not above 0, options out of their ranges), -E2BIG
  * (above a maximum), -ENOMEM. */
 int compare(const struct compare_runs *runs, const struct compare_options *options,
 	struct comparison **ret_comparison);

@@ -3,8 +3,8 @@
 
 /* Internals of a comparison: what its steps hand to each other
  *
- * normalise.c finds the stable set and divides by it, moderate.c weighs variances, shuffle.c gives
- * what chance alone would, total.c tests the sum.
+ * normalise.c finds the stable set and divides by it, shrinkage.c draws variances towards their trend, permutation.c
+ * finds what chance alone gives, total.c tests the total.
  */
 
 #include "daemon/compare/compare.h"
@@ -35,12 +35,12 @@ static inline double run_weight(const struct compare_runs *runs, size_t run)
 	return runs->weight ? runs->weight[run] : 1;
 }
 
-/* Fill y, shift, squares, is_stable, and by moderate() the variances. A function that alone is in the
+/* Fill y, shift, squares, is_stable, and by shrink_variances() the variances. A function that alone is in the
  * stable set is divided by nothing: its y is that of its samples. 0 or -ENOMEM. */
 int normalise(struct tested *t);
 
 /* Fill variance, prior_degrees and the trend from squares and shift. */
-void moderate(struct tested *t);
+void shrink_variances(struct tested *t);
 
 /* Degrees of freedom of a moderated variance. */
 double moderated_degrees(const struct tested *t);
@@ -57,25 +57,25 @@ double variance_trend(const struct tested *t, double samples);
 /* The moderated variance of a function: own is its variance, samples its mean. */
 double variance_moderated(const struct tested *t, double samples, double own);
 
-/* Result of shuffling the labels: for each shuffle, the largest t of a tier, in rising order. */
-struct shuffled {
-	double largest[2][COMPARE_SHUFFLES]; /* hot functions, others */
+/* For each permutation of the labels, the largest t of a tier, in rising order. */
+struct permutations {
+	double largest[2][COMPARE_PERMUTATIONS]; /* hot functions, others */
 };
 /* 0 or -ENOMEM. */
-int shuffle(const struct tested *t, uint64_t seed, struct shuffled *ret_shuffled);
+int permute(const struct tested *t, uint64_t seed, struct permutations *ret_permutations);
 
 /* Probability that the largest t of the tier is at least that by chance. */
-double shuffled_p(const struct shuffled *s, bool hot, double t);
+double permutations_p(const struct permutations *s, bool hot, double t);
 
 /* The t that is exceeded with probability alpha. */
-double shuffled_quantile(const struct shuffled *s, bool hot, double alpha);
+double permutations_quantile(const struct permutations *s, bool hot, double alpha);
 
 static inline bool tested_is_hot(const struct tested *t, size_t i)
 {
 	return t->share[i] >= COMPARE_HOT_SHARE;
 }
 
-/* Out of the stable set, since it became faster: it is not asked whether it is slower. */
+/* Not in the stable set because it became faster: no test asks whether it is slower. */
 static inline bool tested_is_faster(const struct tested *t, size_t i)
 {
 	return !t->is_stable[i] && t->shift[i] < 0;

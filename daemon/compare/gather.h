@@ -3,8 +3,8 @@
 
 /* Gather: the hotspots of many runs as one table, functions by runs
  *
- * What is one row of the table has the same names in all runs; a module is named without its folder,
- * since two builds are seldom in the same place.
+ * Rows of runs are one row of the table if their names are the same. A module is named without its folder, since two
+ * builds are seldom in the same place.
  */
 
 #include <stdbool.h>
@@ -17,12 +17,12 @@
 #define GATHER_PARTS 4 /* function, source, line, module; or what a row is instead */
 #define GATHER_VALUES_MAX QUERY_METRICS_MAX
 #define GATHER_ROWS_MAX                                                                            \
-	(1u << 22) /* of all runs: 200 MB; and as many values beside samples: 160 MB */
+	(1u << 22) /* of all runs: 200 MB; and as many values beside samples: 100 MB */
 
 enum { GATHER_FULL = 2 }; /* beside QUERY_FAILED */
 
 /* Parse the name of the key that splits runs: one of enum query_by, or their loops
- * (query/loops/loop_rows.h). -1: there is no such name, or no two runs have the same of these
+ * (query/loops/loop_sums.h). -1: there is no such name, or no two runs have the same of these
  * (threads, harts). */
 enum { GATHER_BY_LOOP = N_QUERY_BY };
 int gather_by_parse(const char *name);
@@ -47,7 +47,7 @@ int gather_store_run(struct gather *g, bool candidate, int64_t begin_ns,
  * runs together. 0; -EINVAL if there is no run; -E2BIG above COMPARE_CELLS_MAX; -ENOMEM. */
 int gather_table(struct gather *g, const struct compare_runs **ret_runs);
 
-/* How many others there are, of fewer samples in all runs together. */
+/* The number of keys that are no row, because all runs together have fewer samples. */
 size_t gather_n_left_out(const struct gather *g);
 
 /* The names of a row of the table, NULL for those that it does not have. */
@@ -56,22 +56,19 @@ void gather_names(const struct gather *g, size_t row, const char *ret_names[GATH
 /* The columns of these names: how many. */
 size_t gather_columns(const struct gather *g, const struct answer_column **ret_columns);
 
-/* Samples of a row, mean of a run of that side, as CPU time in ns. */
-double gather_time_ns(const struct gather *g, size_t row, bool candidate);
-
 /* Means of a run of a side, of a row or of all rows. */
 struct gathered_sums {
 	double samples, ns;
 	double cycles, instructions; /* negative: not counted */
 };
 struct gathered_sums gather_sums(const struct gather *g, size_t row, bool candidate);
-/* Counts of a row in a run; negative: not counted. Are there any such counts? */
+struct gathered_sums gather_total(const struct gather *g, bool candidate);
+/* Did any run count? Each run's counts of a row; negative: not counted. */
 bool gather_has_counts(const struct gather *g);
 struct gathered_counts {
 	double cycles, instructions;
 };
-struct gathered_counts gather_counts(const struct gather *g, size_t row, size_t run);
-struct gathered_sums gather_total(const struct gather *g, bool candidate);
+void gather_counts(const struct gather *g, size_t row, struct gathered_counts *ret_counts);
 
 /* Columns of rows besides samples: the metrics that a question asks for, or what loops counted. */
 struct gathered_column {
@@ -84,7 +81,7 @@ size_t gather_value_columns(const struct gather *g, const struct gathered_column
  * from, NAN where that is not known. */
 void gather_values(
 	const struct gather *g, size_t row, size_t column, double *ret_value, double *ret_error);
-/* How many runs have any value of it, in whatever row. After gather_table. */
+/* The number of runs that have a value of the column, in any row. */
 size_t gather_value_runs(const struct gather *g, size_t column);
 bool gather_is_by_loop(const struct gather *g);
 
@@ -98,14 +95,13 @@ struct gathered_source {
 };
 struct gathered_source gather_source(const struct gather *g, size_t run);
 
-/* Samples of that side, over all runs, that fell into the code of a row's function where it was
- * inlined into others. For rows by function. */
+/* The samples of that side, over all runs, in code of the row's function that was inlined into others. For rows by
+ * function. */
 double gather_inlined(const struct gather *g, size_t row, bool candidate);
 
-/* Is a function of the row's name in any stack of that side, also without samples of its own? For
- * rows by function. */
+/* Is the row's function in any stack of that side, even without samples of its own? For rows by function. */
 bool gather_is_there(const struct gather *g, size_t row, bool candidate);
 
-/* How alike the callers are that a row's own samples of the baseline have and another row's of the
- * candidate: 1 the same in the same shares, 0 none in common, or callers are not known. */
+/* How similar the callers of a row's own samples in the baseline are to those of another row in the candidate: 1: the
+ * same in the same shares; 0: none in common, or callers are not known. */
 double gather_callers_alike(const struct gather *g, size_t baseline, size_t candidate);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Copies of functions, by the suffixes that gcc and clang give them.
+ * Names of functions without the suffixes that gcc and clang give to copies.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "daemon/compare/gather_private.h"
 
-/* Find where in name a copy's suffix begins. A suffix with a dot at its end has a number or a hash
- * behind it; behind one without a dot, the name ends or another suffix follows. "main.coldStart"
- * has none. NULL: there is none. */
+/* Find where in name a copy's suffix begins. A suffix that ends with a dot has a number or a hash after it; after
+ * one without a dot, the name ends or another suffix follows. "main.coldStart" has none. NULL: there is none. */
 static const char *find_suffix(const char *name, const char *suffix)
 {
 	const size_t n = strlen(suffix);
@@ -30,4 +30,12 @@ size_t gather_name_length(const char *name)
 			n = (size_t)(found - name);
 	}
 	return n;
+}
+
+int gather_function_text(struct text_table *texts, const char *name, uint32_t *ret_id)
+{
+	_cleanup_(freep) char *bare = name ? strndup(name, gather_name_length(name)) : NULL;
+	if (name && !bare)
+		return -ENOMEM;
+	return text_get(texts, bare, ret_id);
 }

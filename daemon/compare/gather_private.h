@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Internals of gather: gather.c reads rows, gather_kin.c what else is known of functions, gather_values.c what
- * rows have beside samples, and gather_table.c has what all runs come to */
+/* Internals of gather: gather.c reads runs, gather_values.c keeps what rows have beside samples, callers.c what
+ * else is known of functions, and gather_table.c groups the rows of all runs. Each has a struct of its own. */
 
 #include "daemon/compare/gather.h"
+#include "daemon/query/sums.h"
 #include "daemon/store/key.h"
 
 struct row {
 	uint32_t run, key;
+	uint32_t value, n_values; /* of gathered_values.cell: the first, and how many */
 	double samples, ns;
 	double cycles, instructions; /* negative: not counted */
 };
@@ -23,63 +25,78 @@ struct run {
 	double cycles, instructions; /* of all rows; negative: not counted */
 };
 
-/* Facts about functions besides their rows, to find out what became of a function that is gone. */
-struct kin_fact {
-	double samples;
-	uint32_t next; /* of KIN_CALLERS its first caller, of KIN_CALLER the next one; index + 1 */
-};
-struct kin {
-	struct key_table keys; /* see KIN_* */
-	struct kin_fact *fact; /* by key */
-	uint32_t size;
-};
-enum {
-	KIN_INLINED = 1, /* function, candidate: samples in its code that was inlined into others */
-	KIN_CALLERS,     /* function, candidate: its own samples with a known caller */
-	KIN_CALLER,      /* function, candidate, caller: those of one caller */
-	KIN_THERE,       /* function, candidate: it is in some stack, not inlined */
+/* --- gather_values.c -------------------------------------------------------------------------- */
+
+struct gathered_values {
+	struct gathered_column column[GATHER_VALUES_MAX]; /* of all runs */
+	size_t n_columns;
+	size_t n_runs[GATHER_VALUES_MAX];     /* by column: the runs that have a value */
+	uint32_t last_run[GATHER_VALUES_MAX]; /* by column: the last of these, + 1 */
+	/* by column of the current run: its place in column; SIZE_MAX: there was no room */
+	size_t place[GATHER_VALUES_MAX], n_places;
+	struct gathered_value {
+		uint32_t column;
+		struct sums_value of;
+	} *cell; /* only values that are known */
+	uint32_t n_cells, size_cells;
 };
 
-/* A value beside samples. */
-struct cell {
-	uint32_t run, key;
-	uint32_t column;
-	double value, error; /* error: NAN: not known */
-	double weight;       /* of a mean */
+/* A run begins that has these columns. */
+void gathered_values_begin(
+	struct gathered_values *v, const struct sums_column *column, size_t n_columns);
+/* Keep the values of a row, which is filled but for these. 0, GATHER_FULL, -ENOMEM. */
+int gathered_values_add(struct gathered_values *v, struct row *row, const struct sums_value *value);
+
+/* --- callers.c -------------------------------------------------------------------------------- */
+
+struct callers {
+	struct key_table keys; /* a fact's kind, function, side; of one caller also that */
+	struct caller_fact {
+		double samples;
+		uint32_t next; /* of a function its first caller, of a caller the next; index + 1 */
+	} *fact;               /* by key */
+	uint32_t size;
 };
+
+/* Read what a segment knows of functions; their names go to texts. 0, QUERY_FAILED, -errno. */
+int callers_read(struct callers *c, struct text_table *texts, bool candidate, sqlite3 *db,
+	struct query_error *ret_error);
+void callers_clear(struct callers *c);
+
+/* --- gather_table.c --------------------------------------------------------------------------- */
+
+struct gathered_table {
+	struct compare_runs runs;
+	double *samples, *total, *weight; /* samples: by row and run */
+	bool *candidate;
+	int64_t *begin_ns;
+	uint32_t *key; /* by row */
+	/* by row, and one behind the last: where its part of `rows` begins, which has indices of gather.row, those
+	 * of a table's row by run */
+	uint32_t *first, *rows;
+	size_t n_left_out; /* keys that are no row, for want of samples */
+	size_t n_side[2];
+};
+
+void gathered_table_clear(struct gathered_table *t);
+
+/* --- gather.c --------------------------------------------------------------------------------- */
 
 struct gather {
 	int by;
 	struct text_table texts;
-	struct key_table keys; /* texts of the parts */
+	struct answer_column name[GATHER_PARTS];
+	size_t n_names;
+	struct key_table keys; /* texts of the names */
 	struct row *row;
 	uint32_t n_rows, size_rows;
 	struct run *run;
 	uint32_t n_runs, size_runs;
-	/* of the current run's columns; -1: none */
-	int part[GATHER_PARTS], samples, ns, cycles, instructions;
-	int value[GATHER_VALUES_MAX], error[GATHER_VALUES_MAX];
-	/* of all runs, and what is in them */
-	struct gathered_column column[GATHER_VALUES_MAX];
-	size_t n_columns;
-	struct cell *cell;
-	uint32_t n_cells, size_cells;
-	size_t value_runs[GATHER_VALUES_MAX]; /* by column: runs that have any */
-	/* by row of the table, and one behind the last; then cells are sorted */
-	uint32_t *first_cell;
 	uint32_t *line; /* by key, of loops: text, as the last run has it */
 	uint32_t size_lines;
-	/* the table */
-	struct compare_runs runs;
-	double *table, *total, *weight, *time_ns; /* time_ns: [2 * row + candidate], sums */
-	bool *candidate;
-	int64_t *begin_ns;
-	uint32_t *key;     /* by row */
-	size_t n_left_out; /* keys that are no row, for want of samples */
-	size_t n_side[2];
-	double *counts; /* [4 * row + 2 * candidate]: cycles, instructions; negative: not counted */
-	double *run_counts; /* [2 * (row * n_runs + run)]: the same of each run; NULL: none counted */
-	struct kin kin;
+	struct gathered_values values;
+	struct callers callers;
+	struct gathered_table table;
 };
 
 /* Add to a sum that is negative while nothing was counted. */
@@ -89,17 +106,12 @@ static inline void gather_add_count(double *sum, double count)
 		*sum = (*sum < 0 ? 0 : *sum) + count;
 }
 
-/* Find the columns of values among those of a run. */
-void gather_find_values(struct gather *g, const struct answer_column *c, size_t n);
-/* Keep the values of a row. 0, GATHER_FULL, -ENOMEM. */
-int gather_take_values(struct gather *g, const struct row *row, const struct answer_value *v);
-/* Order them by row of the table (KEY_NONE: none), of which there are n. 0 or -ENOMEM. */
-int gather_sort_values(struct gather *g, const uint32_t *row_of_key, size_t n);
+/* Begin a run, and take what a query has of it: also for tests. 0; of the reader also GATHER_FULL; -ENOMEM. */
+int gather_begin(struct gather *g, bool candidate, int64_t begin_ns);
+struct sums_reader gather_reader(struct gather *g);
 
-/* How long a function's name is without what compilers append to the names of copies that they make:
- * which copies there are differs from build to build. "work.constprop.0" is work. */
+/* gather_name.c: the text of a function's name without what compilers append to the names of copies that they make, since copies
+ * differ from build to build: "work.constprop.0" is work. name NULL: 0. 0, KEY_TABLE_FULL, -ENOMEM. */
+int gather_function_text(struct text_table *texts, const char *name, uint32_t *ret_id);
+/* The length of that text. For tests. */
 size_t gather_name_length(const char *name);
-
-/* Read callers and inlined code of functions of a segment. 0, QUERY_FAILED, -errno. */
-int kin_read(struct gather *g, bool candidate, sqlite3 *db, struct query_error *ret_error);
-void kin_clear(struct kin *k);

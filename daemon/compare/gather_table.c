@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The table of all runs' rows, once all runs are read.
+ * The table of all runs' rows, once all runs are read. Rows of one key are listed by run, so a figure of a row of the
+ * table is a sum over its list.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,12 +11,13 @@
 /* Rows of the table by key, KEY_NONE for keys of few samples; n_keys. NULL without memory. */
 static uint32_t *choose_keys(struct gather *g, size_t *ret_n)
 {
+	struct gathered_table *t = &g->table;
 	_cleanup_(freep) double *sum = calloc((size_t)g->keys.n_keys + 1, sizeof(*sum));
 	uint32_t *row = calloc((size_t)g->keys.n_keys + 1, sizeof(*row));
 	uint32_t n = 0;
 
-	g->key = calloc((size_t)g->keys.n_keys + 1, sizeof(*g->key));
-	if (!sum || !row || !g->key) {
+	t->key = calloc((size_t)g->keys.n_keys + 1, sizeof(*t->key));
+	if (!sum || !row || !t->key) {
 		free(row);
 		return NULL;
 	}
@@ -24,53 +26,66 @@ static uint32_t *choose_keys(struct gather *g, size_t *ret_n)
 	for (uint32_t key = 0; key < g->keys.n_keys; key++) {
 		row[key] = KEY_NONE;
 		if (sum[key] >= COMPARE_SAMPLES_MIN) {
-			g->key[n] = key;
+			t->key[n] = key;
 			row[key] = n++;
 		} else {
-			g->n_left_out += sum[key] > 0;
+			t->n_left_out += sum[key] > 0;
 		}
 	}
 	*ret_n = n;
 	return row;
 }
 
-/* After all runs are read. 0 or -ENOMEM. */
-static int make_run_counts(struct gather *g, size_t n_rows)
+/* List the rows of each of the n rows of the table. 0 or -ENOMEM. */
+static int list_rows(struct gather *g, const uint32_t *row_of_key, size_t n)
 {
-	bool any = false;
-	for (uint32_t r = 0; r < g->n_runs; r++)
-		any |= g->run[r].cycles >= 0 || g->run[r].instructions >= 0;
-	if (!any)
-		return 0;
-	const size_t n = 2 * n_rows * g->n_runs;
-	g->run_counts = calloc(n + 1, sizeof(*g->run_counts));
-	for (size_t i = 0; i < n && g->run_counts; i++)
-		g->run_counts[i] = -1;
-	return g->run_counts ? 0 : -ENOMEM;
+	struct gathered_table *t = &g->table;
+	t->first = calloc(n + 2, sizeof(*t->first));
+	t->rows = calloc((size_t)g->n_rows + 1, sizeof(*t->rows));
+	if (!t->first || !t->rows)
+		return -ENOMEM;
+	/* one place further than where it belongs: filling the lists moves each begin to its end */
+	uint32_t *begin = t->first + 1;
+	for (uint32_t i = 0; i < g->n_rows; i++) {
+		const uint32_t row = row_of_key[g->row[i].key];
+		if (row != KEY_NONE && row + 1 < n)
+			begin[row + 1]++;
+	}
+	for (size_t row = 1; row < n; row++)
+		begin[row] += begin[row - 1];
+	for (uint32_t i = 0; i < g->n_rows; i++) {
+		const uint32_t row = row_of_key[g->row[i].key];
+		if (row != KEY_NONE)
+			t->rows[begin[row]++] = i;
+	}
+	return 0;
 }
 
 static int fill_runs(struct gather *g)
 {
-	g->total = calloc(g->n_runs, sizeof(*g->total));
-	g->weight = calloc(g->n_runs, sizeof(*g->weight));
-	g->candidate = calloc(g->n_runs, sizeof(*g->candidate));
-	g->begin_ns = calloc(g->n_runs, sizeof(*g->begin_ns));
-	if (!g->total || !g->weight || !g->candidate || !g->begin_ns)
+	struct gathered_table *t = &g->table;
+	t->total = calloc(g->n_runs, sizeof(*t->total));
+	t->weight = calloc(g->n_runs, sizeof(*t->weight));
+	t->candidate = calloc(g->n_runs, sizeof(*t->candidate));
+	t->begin_ns = calloc(g->n_runs, sizeof(*t->begin_ns));
+	if (!t->total || !t->weight || !t->candidate || !t->begin_ns)
 		return -ENOMEM;
 	for (uint32_t r = 0; r < g->n_runs; r++) {
-		g->total[r] = g->run[r].cpu_ns;
-		g->weight[r] = g->run[r].samples > 0 && g->run[r].cpu_ns > 0
-				       ? g->run[r].cpu_ns / (double)g->run[r].samples
+		const struct run *run = &g->run[r];
+		t->total[r] = run->cpu_ns;
+		t->weight[r] = run->samples > 0 && run->cpu_ns > 0
+				       ? run->cpu_ns / (double)run->samples
 				       : 1;
-		g->candidate[r] = g->run[r].candidate;
-		g->begin_ns[r] = g->run[r].begin_ns;
-		g->n_side[g->run[r].candidate]++;
+		t->candidate[r] = run->candidate;
+		t->begin_ns[r] = run->begin_ns;
+		t->n_side[run->candidate]++;
 	}
 	return 0;
 }
 
 int gather_table(struct gather *g, const struct compare_runs **ret_runs)
 {
+	struct gathered_table *t = &g->table;
 	size_t n = 0;
 	if (g->n_runs == 0)
 		return -EINVAL;
@@ -79,61 +94,52 @@ int gather_table(struct gather *g, const struct compare_runs **ret_runs)
 		return -ENOMEM;
 	if (n * g->n_runs > COMPARE_CELLS_MAX)
 		return -E2BIG;
-	g->table = calloc(n * g->n_runs + 1, sizeof(*g->table));
-	g->time_ns = calloc(2 * n + 1, sizeof(*g->time_ns));
-	g->counts = calloc(4 * n + 1, sizeof(*g->counts));
-	if (!g->table || !g->time_ns || !g->counts || make_run_counts(g, n) != 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < 4 * n; i++)
-		g->counts[i] = -1;
+	t->samples = calloc(n * g->n_runs + 1, sizeof(*t->samples));
+	int r = t->samples ? list_rows(g, row_of, n) : -ENOMEM;
+	if (r == 0)
+		r = fill_runs(g);
+	if (r < 0)
+		return r;
 	for (uint32_t i = 0; i < g->n_rows; i++) {
 		const struct row *from = &g->row[i];
 		const uint32_t row = row_of[from->key];
-		if (row == KEY_NONE)
-			continue;
-		g->table[(size_t)row * g->n_runs + from->run] += from->samples;
-		const bool candidate = g->run[from->run].candidate;
-		g->time_ns[2 * row + candidate] += from->ns;
-		gather_add_count(&g->counts[4 * row + 2 * candidate], from->cycles);
-		gather_add_count(&g->counts[4 * row + 2 * candidate + 1], from->instructions);
-		double *of_run = g->run_counts
-					 ? &g->run_counts[2 * (row * (size_t)g->n_runs + from->run)]
-					 : NULL;
-		if (!of_run)
-			continue;
-		gather_add_count(&of_run[0], from->cycles);
-		gather_add_count(&of_run[1], from->instructions);
+		if (row != KEY_NONE)
+			t->samples[(size_t)row * g->n_runs + from->run] += from->samples;
 	}
-	int r = fill_runs(g);
-	if (r == 0)
-		r = gather_sort_values(g, row_of, n);
-	if (r < 0)
-		return r;
-	g->runs = (struct compare_runs){
-		n, g->n_runs, g->table, g->total, g->candidate, g->begin_ns, g->weight};
-	*ret_runs = &g->runs;
+	t->runs = (struct compare_runs){
+		n, g->n_runs, t->samples, t->total, t->candidate, t->begin_ns, t->weight};
+	*ret_runs = &t->runs;
 	return 0;
+}
+
+void gathered_table_clear(struct gathered_table *t)
+{
+	free(t->samples);
+	free(t->total);
+	free(t->weight);
+	free(t->candidate);
+	free(t->begin_ns);
+	free(t->key);
+	free(t->first);
+	free(t->rows);
 }
 
 size_t gather_n_left_out(const struct gather *g)
 {
-	return g->n_left_out;
+	return g->table.n_left_out;
 }
 
 void gather_names(const struct gather *g, size_t row, const char *ret_names[GATHER_PARTS])
 {
-	const struct key *key = &g->keys.key[g->key[row]];
+	const uint32_t of = g->table.key[row];
+	const struct key *key = &g->keys.key[of];
 	for (size_t i = 0; i < GATHER_PARTS; i++)
 		ret_names[i] = text_of(&g->texts, (uint32_t)key->part[i]);
 	if (g->by == GATHER_BY_LOOP)
-		ret_names[GATHER_PARTS - 1] = text_of(&g->texts, g->line[g->key[row]]);
+		ret_names[GATHER_PARTS - 1] = text_of(&g->texts, g->line[of]);
 }
 
-double gather_time_ns(const struct gather *g, size_t row, bool candidate)
-{
-	const size_t n = g->n_side[candidate];
-	return n > 0 ? g->time_ns[2 * row + candidate] / (double)n : 0;
-}
+/* --- sums ------------------------------------------------------------------------------------- */
 
 /* A mean; negative stays "not counted". */
 static double mean(double sum, size_t n)
@@ -141,36 +147,31 @@ static double mean(double sum, size_t n)
 	return sum < 0 ? sum : n > 0 ? sum / (double)n : 0;
 }
 
+static struct gathered_sums means(const struct gather *g, struct gathered_sums s, bool candidate)
+{
+	const size_t n = g->table.n_side[candidate];
+	return (struct gathered_sums){
+		mean(s.samples, n), mean(s.ns, n), mean(s.cycles, n), mean(s.instructions, n)};
+}
+
 struct gathered_sums gather_sums(const struct gather *g, size_t row, bool candidate)
 {
-	const size_t n = g->n_side[candidate];
-	struct gathered_sums sums = {
-		.ns = gather_time_ns(g, row, candidate),
-		.cycles = mean(g->counts[4 * row + 2 * candidate], n),
-		.instructions = mean(g->counts[4 * row + 2 * candidate + 1], n),
-	};
-	for (size_t r = 0; r < g->n_runs; r++)
-		if (g->run[r].candidate == candidate)
-			sums.samples += g->table[row * g->n_runs + r];
-	sums.samples = mean(sums.samples, n);
-	return sums;
-}
-
-bool gather_has_counts(const struct gather *g)
-{
-	return g->run_counts != NULL;
-}
-
-struct gathered_counts gather_counts(const struct gather *g, size_t row, size_t run)
-{
-	const double *of_run = g->run_counts ? &g->run_counts[2 * (row * g->n_runs + run)] : NULL;
-	return of_run ? (struct gathered_counts){of_run[0], of_run[1]}
-		      : (struct gathered_counts){-1, -1};
+	const struct gathered_table *t = &g->table;
+	struct gathered_sums sums = {.cycles = -1, .instructions = -1};
+	for (uint32_t i = t->first[row]; i < t->first[row + 1]; i++) {
+		const struct row *of = &g->row[t->rows[i]];
+		if (t->candidate[of->run] != candidate)
+			continue;
+		sums.samples += of->samples;
+		sums.ns += of->ns;
+		gather_add_count(&sums.cycles, of->cycles);
+		gather_add_count(&sums.instructions, of->instructions);
+	}
+	return means(g, sums, candidate);
 }
 
 struct gathered_sums gather_total(const struct gather *g, bool candidate)
 {
-	const size_t n = g->n_side[candidate];
 	struct gathered_sums sums = {.cycles = -1, .instructions = -1};
 	for (size_t r = 0; r < g->n_runs; r++) {
 		const struct run *run = &g->run[r];
@@ -181,6 +182,25 @@ struct gathered_sums gather_total(const struct gather *g, bool candidate)
 		gather_add_count(&sums.cycles, run->cycles);
 		gather_add_count(&sums.instructions, run->instructions);
 	}
-	return (struct gathered_sums){mean(sums.samples, n), mean(sums.ns, n), mean(sums.cycles, n),
-		mean(sums.instructions, n)};
+	return means(g, sums, candidate);
+}
+
+bool gather_has_counts(const struct gather *g)
+{
+	for (uint32_t r = 0; r < g->n_runs; r++)
+		if (g->run[r].cycles >= 0 || g->run[r].instructions >= 0)
+			return true;
+	return false;
+}
+
+void gather_counts(const struct gather *g, size_t row, struct gathered_counts *ret_counts)
+{
+	const struct gathered_table *t = &g->table;
+	for (uint32_t r = 0; r < g->n_runs; r++)
+		ret_counts[r] = (struct gathered_counts){-1, -1};
+	for (uint32_t i = t->first[row]; i < t->first[row + 1]; i++) {
+		const struct row *of = &g->row[t->rows[i]];
+		gather_add_count(&ret_counts[of->run].cycles, of->cycles);
+		gather_add_count(&ret_counts[of->run].instructions, of->instructions);
+	}
 }

@@ -1,200 +1,123 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Most rows of most runs have none of these values, so what is there is kept as cells, and sorted by row when all
- * runs are read.
+ * Most rows of most runs have none of these values, so each row has a list of those that are known.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/compare/gather_private.h"
 
 /* --- columns ---------------------------------------------------------------------------------- */
 
-/* Columns of loops: do those of one row add up? The others are relative to time. */
-static const struct {
-	const char *name;
-	bool is_sum;
-} of_loops[] = {{"iterations", true}, {"ops", true}, {"int_ops", true}, {"bytes", true},
-	{"gops", false}, {"gbytes", false}};
-
-/* The column that has a metric's error; -1: it is none. */
-static int error_of(const struct answer_column *c, size_t n, size_t of)
-{
-	char name[sizeof(((struct gathered_column *)NULL)->name)];
-	const int length = snprintf(name, sizeof(name), "%s_error", c[of].name);
-	for (size_t i = 0; i < n && length < (int)sizeof(name); i++)
-		if (strcmp(c[i].name, name) == 0)
-			return (int)i;
-	return -1;
-}
-
-/* Add it, unless it is there or there is no room. */
-static size_t place_of(struct gather *g, const struct answer_column *c, bool is_sum)
+/* The place of a column among those of all runs, to which it is added; SIZE_MAX: there is no room. */
+static size_t place_of(struct gathered_values *v, const struct sums_column *c)
 {
 	size_t at = 0;
-	while (at < g->n_columns && strcmp(g->column[at].name, c->name) != 0)
+	while (at < v->n_columns && strcmp(v->column[at].name, c->name) != 0)
 		at++;
-	if (at < g->n_columns)
+	if (at < v->n_columns)
 		return at;
 	if (at == GATHER_VALUES_MAX) {
-		g->column[at - 1].is_cut = true;
+		v->column[at - 1].is_cut = true;
 		return SIZE_MAX;
 	}
-	struct gathered_column *column = &g->column[g->n_columns++];
+	struct gathered_column *column = &v->column[v->n_columns++];
 	snprintf(column->name, sizeof(column->name), "%s", c->name);
-	snprintf(column->title, sizeof(column->title), "%s", c->title ? c->title : c->name);
-	column->is_sum = is_sum;
+	snprintf(column->title, sizeof(column->title), "%s", c->title);
+	column->is_sum = c->adds_up;
 	return at;
 }
 
-static void find_value(struct gather *g, const struct answer_column *c, size_t n, size_t i)
+void gathered_values_begin(
+	struct gathered_values *v, const struct sums_column *column, size_t n_columns)
 {
-	int error = -1;
-	bool is_sum = false, is_value = false;
-	if (g->by == GATHER_BY_LOOP) {
-		for (size_t k = 0; k < sizeof(of_loops) / sizeof(*of_loops) && !is_value; k++) {
-			is_value = strcmp(c[i].name, of_loops[k].name) == 0;
-			is_sum = of_loops[k].is_sum;
-		}
-	} else {
-		error = error_of(c, n, i);
-		is_value = error >= 0;
-	}
-	const size_t at = is_value ? place_of(g, &c[i], is_sum) : SIZE_MAX;
-	if (at == SIZE_MAX)
-		return;
-	g->value[at] = (int)i;
-	g->error[at] = error;
-}
-
-void gather_find_values(struct gather *g, const struct answer_column *c, size_t n)
-{
-	for (size_t i = 0; i < GATHER_VALUES_MAX; i++)
-		g->value[i] = g->error[i] = -1;
-	for (size_t i = 0; i < n; i++)
-		find_value(g, c, n, i);
+	v->n_places = n_columns;
+	for (size_t i = 0; i < n_columns; i++)
+		v->place[i] = place_of(v, &column[i]);
 }
 
 size_t gather_value_columns(const struct gather *g, const struct gathered_column **ret_columns)
 {
-	*ret_columns = g->column;
-	return g->n_columns;
+	*ret_columns = g->values.column;
+	return g->values.n_columns;
 }
 
-/* --- cells ------------------------------------------------------------------------------------ */
+/* --- values ----------------------------------------------------------------------------------- */
 
-static double number_of(const struct answer_value *v)
+int gathered_values_add(struct gathered_values *v, struct row *row, const struct sums_value *value)
 {
-	return v->kind == ANSWER_REAL      ? v->real
-	       : v->kind == ANSWER_INTEGER ? (double)v->integer
-					   : NAN;
-}
-
-int gather_take_values(struct gather *g, const struct row *row, const struct answer_value *v)
-{
-	for (size_t i = 0; i < g->n_columns; i++) {
-		const double value = g->value[i] >= 0 ? number_of(&v[g->value[i]]) : NAN;
-		if (!isfinite(value))
+	row->value = v->n_cells;
+	for (size_t i = 0; i < v->n_places; i++) {
+		const size_t column = v->place[i];
+		if (column == SIZE_MAX || !isfinite(value[i].value))
 			continue;
-		if (g->n_cells == GATHER_ROWS_MAX)
+		if (v->n_cells == GATHER_ROWS_MAX)
 			return GATHER_FULL;
-		int r = array_grow(&g->cell, &g->size_cells, g->n_cells + 1, sizeof(*g->cell));
+		int r = array_grow(&v->cell, &v->size_cells, v->n_cells + 1, sizeof(*v->cell));
 		if (r < 0)
 			return r;
-		g->cell[g->n_cells++] = (struct cell){.run = row->run,
-			.key = row->key,
-			.column = (uint32_t)i,
-			.value = value,
-			.error = g->error[i] >= 0 ? number_of(&v[g->error[i]]) : NAN,
-			.weight = row->ns};
+		v->cell[v->n_cells++] =
+			(struct gathered_value){.column = (uint32_t)column, .of = value[i]};
+		v->n_runs[column] += v->last_run[column] != row->run + 1;
+		v->last_run[column] = row->run + 1;
 	}
+	row->n_values = v->n_cells - row->value;
 	return 0;
 }
 
-static int by_place(const void *a, const void *b, void *userdata)
+static const struct sums_value *value_of(
+	const struct gathered_values *v, const struct row *row, size_t column)
 {
-	const struct cell *x = a, *y = b;
-	const uint32_t *row_of_key = userdata, i = row_of_key[x->key], j = row_of_key[y->key];
-	if (i != j)
-		return i > j ? 1 : -1;
-	if (x->column != y->column)
-		return x->column > y->column ? 1 : -1;
-	return (x->run > y->run) - (x->run < y->run);
+	for (uint32_t i = row->value; i < row->value + row->n_values; i++)
+		if (v->cell[i].column == column)
+			return &v->cell[i].of;
+	return NULL;
 }
 
-/* How many runs have values of each column. 0 or -ENOMEM. */
-static int count_runs(struct gather *g)
+/* The value of one run from its rows, from *i on; *i is then behind them. NAN: it has none. */
+static struct sums_value fold(const struct gather *g, size_t column, uint32_t end, uint32_t *i)
 {
-	_cleanup_(freep) bool *has =
-		calloc((size_t)g->n_runs * GATHER_VALUES_MAX + 1, sizeof(*has));
-	if (!has)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < g->n_cells; i++) {
-		const struct cell *c = &g->cell[i];
-		bool *of = &has[(size_t)c->run * GATHER_VALUES_MAX + c->column];
-		g->value_runs[c->column] += !*of;
-		*of = true;
-	}
-	return 0;
-}
-
-int gather_sort_values(struct gather *g, const uint32_t *row_of_key, size_t n)
-{
-	g->first_cell = calloc(n + 1, sizeof(*g->first_cell));
-	if (!g->first_cell || count_runs(g) < 0)
-		return -ENOMEM;
-	if (g->n_cells > 0)
-		qsort_r(g->cell, g->n_cells, sizeof(*g->cell), by_place, (void *)row_of_key);
-	uint32_t cell = 0;
-	for (size_t row = 0; row <= n; row++) {
-		g->first_cell[row] = cell;
-		while (row < n && cell < g->n_cells && row_of_key[g->cell[cell].key] == row)
-			cell++;
-	}
-	return 0;
-}
-
-/* Fold the cells of one run and column, from *cell on; *cell is then behind them. */
-static void fold(
-	const struct gather *g, uint32_t end, uint32_t *cell, double *ret_value, double *ret_error)
-{
-	const struct cell *first = &g->cell[*cell];
+	const uint32_t run = g->row[g->table.rows[*i]].run;
+	struct sums_value all = {NAN, NAN};
 	double sum = 0, mean = 0, error = 0, weight = 0;
-	for (; *cell < end; ++*cell) {
-		const struct cell *c = &g->cell[*cell];
-		if (c->run != first->run || c->column != first->column)
-			break;
-		sum += c->value;
-		mean += c->value * c->weight;
-		error = hypot(error, c->error * c->weight);
-		weight += c->weight;
+	for (bool any = false; *i < end && g->row[g->table.rows[*i]].run == run; ++*i) {
+		const struct row *row = &g->row[g->table.rows[*i]];
+		const struct sums_value *of = value_of(&g->values, row, column);
+		if (!of)
+			continue;
+		all = any ? all : *of;
+		any = true;
+		sum += of->value;
+		mean += of->value * row->ns;
+		error = hypot(error, of->error * row->ns);
+		weight += row->ns;
 	}
-	const bool is_sum = g->column[first->column].is_sum;
-	*ret_value = is_sum ? sum : weight > 0 ? mean / weight : first->value;
-	*ret_error = weight > 0 ? error / weight : first->error;
+	if (weight > 0)
+		all = (struct sums_value){mean / weight, error / weight};
+	if (g->values.column[column].is_sum && !isnan(all.value))
+		all.value = sum;
+	return all;
 }
 
 void gather_values(
 	const struct gather *g, size_t row, size_t column, double *ret_value, double *ret_error)
 {
-	const uint32_t end = g->first_cell[row + 1];
+	const uint32_t end = g->table.first[row + 1];
 	for (uint32_t r = 0; r < g->n_runs; r++)
 		ret_value[r] = ret_error[r] = NAN;
-	for (uint32_t i = g->first_cell[row]; i < end;) {
-		const struct cell *c = &g->cell[i];
-		if (c->column == column)
-			fold(g, end, &i, &ret_value[c->run], &ret_error[c->run]);
-		else
-			i++;
+	for (uint32_t i = g->table.first[row]; i < end;) {
+		const uint32_t run = g->row[g->table.rows[i]].run;
+		const struct sums_value of = fold(g, column, end, &i);
+		ret_value[run] = of.value;
+		ret_error[run] = of.error;
 	}
 }
 
 size_t gather_value_runs(const struct gather *g, size_t column)
 {
-	return g->value_runs[column];
+	return g->values.n_runs[column];
 }
 
 bool gather_is_by_loop(const struct gather *g)

@@ -4,10 +4,10 @@
  * chance and 2 % explain. That changes the sum that functions are divided by, so we repeat until
  * the set stays the same. A function itself is never in the sum that it is divided by.
  *
- * Where as much of a program grew as did not, the median may be of what grew, and what stood still then seems
- * to shrink. Runs in turns share clock and neighbours, so the stable set itself should not shift: if it did, by
- * more than its runs scatter, those functions are taken that did not shift by themselves, if they are a third of
- * those that can tell.
+ * If half of a program grew, the median may be that of a function that grew, and functions that stayed the same then
+ * seem to shrink. Runs in turns share clock and neighbours, so the stable set itself should not shift. If it shifts by
+ * more than its runs scatter, we take the functions that did not shift by themselves, provided that they are a third
+ * of those whose own shift is known well enough.
  */
 #include "daemon/compare/compare_private.h"
 
@@ -19,9 +19,9 @@
 #define ROUNDS_MAX 20
 #define STABLE_ERRORS 3.0
 #define STABLE_SHIFT 0.02
-/* The set's own shift from which it is not taken for stable: with ten runs, chance alone is beyond four errors once
- * in 250 comparisons, and less than 5 % is in reach of a clock or a neighbour. The other set must be a third of the
- * program, as much as the largest function weighs at most. */
+/* Limits of the stable set's own shift. With ten runs, chance alone exceeds four errors once in 250 comparisons, and a
+ * clock or a neighbour can cause a shift below 5 %. The set that takes its place must be a third of the program, which
+ * is also the most that the largest function weighs. */
 #define SET_ERRORS 4.0
 #define SET_SHIFT 0.05
 #define SET_SHARE_MIN (1 / 3.0)
@@ -71,9 +71,9 @@ static int by_shift(const void *a, const void *b)
 	return (x->shift > y->shift) - (x->shift < y->shift);
 }
 
-/* The most that a function may weigh, so that none is more than a third of all weights: a program's
- * largest function, which has more than half of its time, would be its own median, and all others would
- * seem to shift in its place. Of two functions nobody can tell which one that is. */
+/* The most that a function may weigh, so that none has more than a third of all weights. Otherwise a function with
+ * more than half of the program's time would be the median itself, and all others would seem to shift in its place.
+ * With two functions there is no way to know which of them shifted. */
 static double weight_most(const struct tested *t)
 {
 	double largest[3] = {0}, sum = 0;
@@ -89,13 +89,13 @@ static double weight_most(const struct tested *t)
 	}
 	if (t->n < 3 || 3 * largest[0] <= sum)
 		return largest[0];
-	const double rest = sum - largest[0];
-	if (2 * largest[1] <= rest)
-		return rest / 2;                    /* the largest is cut to a third */
-	return fmax(largest[2], rest - largest[1]); /* both, or all three weigh the same */
+	const double others = sum - largest[0];
+	if (2 * largest[1] <= others)
+		return others / 2;                    /* the largest is cut to a third */
+	return fmax(largest[2], others - largest[1]); /* both, or all three weigh the same */
 }
 
-/* The median shift of a set, weighted by samples up to weight_most; in_set NULL: of all. room has place for t->n. */
+/* The median shift of a set (NULL: of all functions), weighted by samples up to weight_most. room: t->n. */
 static double median_shift(const struct tested *t, const bool *in_set, struct shift *room)
 {
 	const double most = weight_most(t);
@@ -136,7 +136,7 @@ static struct difference difference_of(const struct tested *t, const double *y)
 		mean[1] - mean[0], error_of_shift(t, squares / (double)(t->n_runs - 2))};
 }
 
-/* By itself, not beside others. room: t->n_runs. */
+/* The shift of a function's own samples, not relative to other functions. room: t->n_runs. */
 static struct difference alone(const struct tested *t, size_t i, double *room)
 {
 	for (size_t r = 0; r < t->n_runs; r++)
@@ -157,8 +157,7 @@ static bool is_far(const struct difference *d)
 	return fabs(d->shift) > fmax(SET_SHIFT, SET_ERRORS * d->error);
 }
 
-/* Until the set stays as it is. From: NULL, or functions whose median is the reference in place of that of
- * all. */
+/* Repeat until the set stays the same. from: the functions whose median is the reference; NULL: all. */
 static void find_stable(struct tested *t, const bool *from, struct shift *room)
 {
 	bool changed = true;
@@ -166,7 +165,7 @@ static void find_stable(struct tested *t, const bool *from, struct shift *room)
 		sum_stable(t);
 		for (size_t i = 0; i < t->n; i++)
 			divide(t, i);
-		moderate(t);
+		shrink_variances(t);
 		const double median = median_shift(t, from, room);
 		changed = false;
 		/* in the last round the set stays what y was made with */

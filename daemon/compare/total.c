@@ -70,7 +70,7 @@ static double median_of(const double *sorted, size_t n)
 	return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 }
 
-/* How many runs to trim. y: both sides, one behind the other, each sorted. room: for all. */
+/* Choose the number of runs to trim. y: both sides, one behind the other, each sorted. room: for all. */
 static size_t far_runs(const double *y, const size_t *n, double *room)
 {
 	size_t n_far[2] = {0}, k = 0;

@@ -88,7 +88,7 @@ static int change_of(const struct compare_runs *runs, const double *value, const
 int compare_values(const struct gather *g, const struct compare_runs *runs, size_t row,
 	struct compare_value_names *names, struct row_builder *to)
 {
-	/* that of a loop is shown without the values that changed */
+	/* a loop's change has the title of its value, since the values themselves are not shown */
 	const struct form forms[] = {{"baseline_", "", NULL, false},
 		{"candidate_", "", "Candidate", false},
 		{"", "_change", gather_is_by_loop(g) ? NULL : "Change", true},
@@ -113,7 +113,7 @@ int compare_values(const struct gather *g, const struct compare_runs *runs, size
 	return r;
 }
 
-int compare_values_beside(const struct gather *g, const struct compare_runs *runs,
+int compare_values_side_by_side(const struct gather *g, const struct compare_runs *runs,
 	const size_t row[2], struct compare_value_names *names, struct row_builder *to)
 {
 	static const struct form forms[] = {{"", "_a", NULL, false}, {"", "_b", "B", false}};
@@ -170,16 +170,15 @@ static double value_of(const struct gathered_counts *c, int what)
 
 /* Mean over the runs that counted; a quotient is of all that was counted. */
 static double mean_count(
-	const struct gather *g, const struct compare_runs *runs, size_t row, bool side, int what)
+	const struct compare_runs *runs, const struct gathered_counts *of, bool side, int what)
 {
 	double sum = 0, cycles = 0;
 	size_t n = 0;
 	for (size_t r = 0; r < runs->n_runs; r++) {
-		const struct gathered_counts c = gather_counts(g, row, r);
-		if (runs->candidate[r] != side || isnan(value_of(&c, what)))
+		if (runs->candidate[r] != side || isnan(value_of(&of[r], what)))
 			continue;
-		sum += what == CYCLES ? c.cycles : c.instructions;
-		cycles += c.cycles;
+		sum += what == CYCLES ? of[r].cycles : of[r].instructions;
+		cycles += of[r].cycles;
 		n++;
 	}
 	return n == 0 ? NAN : what == IPC ? sum / cycles : sum / (double)n;
@@ -190,15 +189,16 @@ int compare_counts(
 {
 	struct counted of[N_COUNTS] = {0};
 	_cleanup_(freep) double *value = calloc(runs->n_runs + 1, sizeof(*value));
-	int r = value ? 0 : -ENOMEM;
+	_cleanup_(freep) struct gathered_counts *counts = calloc(runs->n_runs + 1, sizeof(*counts));
+	int r = value && counts ? 0 : -ENOMEM;
 
+	if (r == 0 && to->value)
+		gather_counts(g, row, counts);
 	for (int what = 0; to->value && what < N_COUNTS && r == 0; what++) {
-		for (size_t i = 0; i < runs->n_runs; i++) {
-			const struct gathered_counts c = gather_counts(g, row, i);
-			value[i] = value_of(&c, what);
-		}
+		for (size_t i = 0; i < runs->n_runs; i++)
+			value[i] = value_of(&counts[i], what);
 		for (int side = 0; side < 2; side++)
-			of[what].mean[side] = mean_count(g, runs, row, side, what);
+			of[what].mean[side] = mean_count(runs, counts, side, what);
 		r = compare_value(value, runs->candidate, runs->n_runs, &of[what].change);
 	}
 	ROW_PART(to, COUNTS_TABLE);
@@ -217,10 +217,10 @@ bool compare_value_note(const struct gather *g, size_t n_runs, size_t i, char *t
 		if (have == n_runs || gather_is_by_loop(g) || i-- > 0)
 			continue;
 		if (have == 0)
-			snprintf(text, bytes, "No run counted what %.80s needs: it is n/a",
+			snprintf(text, bytes, "%.80s is n/a, since no run counted its events",
 				c[k].name);
 		else
-			snprintf(text, bytes, "%zu of %zu runs did not count what %.80s needs",
+			snprintf(text, bytes, "%zu of %zu runs did not count the events of %.80s",
 				n_runs - have, n_runs, c[k].name);
 		return true;
 	}

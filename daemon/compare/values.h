@@ -18,10 +18,10 @@ struct compare_value_names {
 int compare_values(const struct gather *g, const struct compare_runs *runs, size_t row,
 	struct compare_value_names *names, struct row_builder *to);
 
-/* For machines side by side, whose changes mean nothing: of each value the two sides alone. Of two rows, which may
- * be the same: a function can have another name. */
-#define COMPARE_BESIDE_COLUMNS (2 * GATHER_VALUES_MAX)
-int compare_values_beside(const struct gather *g, const struct compare_runs *runs,
+/* Add each value of both sides without a change, for machines side by side, where changes mean nothing. row: the
+ * baseline's and the candidate's, which differ if the function has another name there. */
+#define COMPARE_SIDE_COLUMNS (2 * GATHER_VALUES_MAX)
+int compare_values_side_by_side(const struct gather *g, const struct compare_runs *runs,
 	const size_t row[2], struct compare_value_names *names, struct row_builder *to);
 
 /* Add a row's cycles, instructions and their quotient, of both sides, with the interval of the change of each; for

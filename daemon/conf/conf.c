@@ -34,7 +34,7 @@ struct parse {
 	const char *name;
 	unsigned line;
 	const char *section;              /* NULL: before the first */
-	unsigned set_at[N_CONF_ROWS_MAX]; /* line; 0: the default holds */
+	unsigned set_at[N_CONF_ROWS_MAX]; /* line; 0: the default applies */
 	struct {
 		const char *name;
 		unsigned line;
@@ -209,7 +209,7 @@ static int take_line(void *userdata, const char *bytes, size_t n, unsigned numbe
 	}
 }
 
-/* Check that no key exceeds its partner. The error names the line that came last of the two. */
+/* Check that no key exceeds its partner. The error names the later line of the two. */
 static int check_orders(struct parse *p)
 {
 	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
@@ -294,7 +294,7 @@ int conf_read(const char *path, struct conf *ret_conf, struct conf_error *ret_er
 	}
 }
 
-/* Words as comment lines. */
+/* Write text as comment lines. */
 static void print_comment(const char *words, FILE *f)
 {
 	while (*words) {

@@ -26,13 +26,14 @@ struct conf {
 	uint32_t rate_max; /* the highest that a client may request */
 	/* keep call chains (frame pointers) of the always-on samples */
 	bool callers;
-	uint32_t overhead_ppm; /* the most that it may cost each hart, in millionths; 0: no limit */
+	uint32_t overhead_ppm; /* the most that sampling may cost each hart, in millionths; 0: no
+			        * limit */
 	char job_environment[CONF_TEXT_BYTES]; /* attribute/label_variables.h, or "none" */
 	char topdown_groups[CONF_TEXT_BYTES];  /* counted all the time: "A,B", or "none" */
 	/* [store] */
 	bool store; /* false: nothing is kept; top and record still work */
 	char store_path[CONF_TEXT_BYTES];
-	uint64_t flush_ns;       /* what a crash may lose */
+	uint64_t flush_ns;       /* the time whose samples a crash may lose */
 	uint64_t budget_bytes;   /* for all files of the store together, never exceeded */
 	uint64_t min_free_bytes; /* of the file system, kept free for others */
 	uint64_t keep_windows_ns, keep_minutes_ns, keep_hours_ns;
@@ -64,9 +65,10 @@ struct conf_error {
 /* All defaults. */
 void conf_defaults(struct conf *ret_conf);
 
-/* Parse text (n bytes, not NUL-terminated) from `name`, on top of the defaults. 0; CONF_WRONG with
- * *ret_error, *ret_conf is untouched then. */
 enum { CONF_WRONG = 1, CONF_ABSENT, CONF_UNREADABLE };
+
+/* Parse text (n bytes, not NUL-terminated) from `name`, on top of the defaults. 0; CONF_WRONG with
+ * *ret_error, *ret_conf is untouched then. Exported for tests. */
 int conf_parse(const char *text, size_t n, const char *name, struct conf *ret_conf,
 	struct conf_error *ret_error);
 

@@ -105,7 +105,7 @@ static bool is_group_name(const char *text)
 	return true;
 }
 
-/* The longest that a text of this row may be, which is known to be a number. */
+/* The maximum length of a text of this row, stored as a number. */
 size_t conf_length_max(const struct conf_row *row)
 {
 	uint64_t max = 0;

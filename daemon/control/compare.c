@@ -1,24 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * diff and gate of recordings: one is read each turn, so that the client can show progress and cancel;
- * then all are compared and the answer is sent. Only a private daemon reads files. Runs of a service's
- * store are compared by a child of it (compare_store.c).
+ * diff and gate. Of recordings, which only a private daemon reads, one is read each turn, so that the client can
+ * show progress and cancel; then all are compared and the answer is sent. Runs of a service's store are compared by a
+ * child (compare_runs.c). Only the daemon knows which jobs still have processes, so it notes these jobs when it
+ * chooses the files. The child ignores runs that began after that moment, so a run whose job is not noted has ended.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/compare/answer.h"
 #include "daemon/compare/values.h"
-#include "daemon/control/compare_store.h"
+#include "daemon/control/compare_runs.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/query_request.h"
+#include "daemon/service/service.h"
+#include "proto/base/clock.h"
+
+static bool is_gate(const Mperf__Request *m)
+{
+	return m->body_case == MPERF__REQUEST__BODY_GATE;
+}
+
+static const Mperf__CompareRequest *asked_of(const Mperf__Request *m)
+{
+	return is_gate(m) ? m->gate : m->diff;
+}
+
+/* --- recordings ------------------------------------------------------------------------------- */
 
 struct compare_job {
 	struct job job;
 	Mperf__Request *request; /* a copy */
 	const Mperf__CompareRequest *asked;
-	bool is_gate;
 	struct gather *gather;
 	size_t n_read;
 };
@@ -36,8 +50,6 @@ static size_t n_files(const struct compare_job *j)
 {
 	return j->asked->n_baseline + j->asked->n_candidate;
 }
-
-/* --- reading ---------------------------------------------------------------------------------- */
 
 /* The next file: 0, positive after a refusal, -errno. */
 static int read_one(struct compare_job *j, struct request *q)
@@ -96,17 +108,15 @@ static int answer(struct compare_job *j, struct request *q)
 	for (size_t i = 0; i < n_files(j); i++)
 		name[i] = i < m->n_baseline ? m->baseline[i] : m->candidate[i - m->n_baseline];
 	const struct compare_sides sides = {.asked = m,
-		.is_gate = j->is_gate,
+		.is_gate = is_gate(j->request),
 		.gather = j->gather,
 		.name = name,
 		.n_side = {m->n_baseline, m->n_candidate}};
 	int r = compare_answer(&sides, &to, &status, &error);
 	if (r == 0)
 		r = tell_notes(j, &to);
-	return query_answer_end_with(q, &stream, r, &error, status);
+	return query_answer_end(q, &stream, r, &error, status);
 }
-
-/* --- the job ---------------------------------------------------------------------------------- */
 
 static uint64_t compare_deadline_ns(struct job *job, const struct request *q)
 {
@@ -129,12 +139,173 @@ static int compare_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 	return r < 0 ? r : JOB_DONE;
 }
 
-static int start(struct request *q, const Mperf__Request *request, const Mperf__CompareRequest *m,
-	bool is_gate)
+static int compare_files(struct request *q, const Mperf__Request *request, int by)
 {
 	static const struct job_kind kind = {.deadline_ns = compare_deadline_ns,
 		.dispatch = compare_dispatch,
 		.free = compare_free};
+	struct compare_job *j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	j->job.kind = &kind;
+	j->request = request_copy(&request->base);
+	int r = j->request ? gather_new(by, &j->gather) : -ENOMEM;
+	if (r < 0) {
+		compare_free(&j->job);
+		return r;
+	}
+	j->asked = asked_of(j->request);
+	q->job = &j->job;
+	return 0;
+}
+
+/* --- runs of the store ------------------------------------------------------------------------ */
+
+static int check_uids(struct request *q, const Mperf__RunSelection *m)
+{
+	char what[80];
+	for (size_t i = 0; i < m->n_uid; i++) {
+		if (q->peer->sees_all || m->uid[i] == q->peer->uid)
+			continue;
+		snprintf(what, sizeof(what), "jobs of uid %u are not yours", m->uid[i]);
+		int r = request_refuse_group(q, what);
+		return r < 0 ? r : 1;
+	}
+	return 0;
+}
+
+/* 0, positive after a refusal, -errno. */
+static int check_selection(struct request *q, const Mperf__RunSelection *m)
+{
+	struct label_fault fault = {""};
+	struct label label;
+	for (size_t i = 0; i < m->n_label && !*fault.text; i++)
+		(void)label_parse(m->label[i], &label, &fault);
+	if (m->n_label == 0 && m->since_ns <= 0)
+		snprintf(fault.text, sizeof(fault.text), "a stretch of time needs its begin");
+	else if (m->n_label == 0 && (m->last || m->n_uid))
+		snprintf(fault.text, sizeof(fault.text),
+			"only jobs can be counted and have users, not a stretch of time");
+	else if (m->until_ns && m->until_ns <= m->since_ns)
+		snprintf(fault.text, sizeof(fault.text), "a selection ends before it begins");
+	if (!*fault.text)
+		return check_uids(q, m);
+	int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+		"Write KEY=VALUE, with since=, until=, last= and user=; mperfctl-gate(1) says how.",
+		"%s", fault.text);
+	return r < 0 ? r : 1;
+}
+
+static int check_side(struct request *q, Mperf__RunSelection *const *m, size_t n)
+{
+	int r = 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = check_selection(q, m[i]);
+	return r;
+}
+
+static int check_sides(struct request *q, const Mperf__CompareRequest *m)
+{
+	if (m->n_baseline_run == 0 || m->n_candidate_run == 0 || m->n_baseline || m->n_candidate) {
+		int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			"Select both sides from the store, or give recordings of both.",
+			"one side is of the store, and the other is not");
+		return r < 0 ? r : 1;
+	}
+	int r = check_side(q, m->baseline_run, m->n_baseline_run);
+	return r == 0 ? check_side(q, m->candidate_run, m->n_candidate_run) : r;
+}
+
+/* With room for n sets. NULL without memory. */
+static struct compare_known *make_known(size_t n)
+{
+	struct compare_known *k = calloc(1, sizeof(*k) + n * sizeof(*k->alive));
+	if (k)
+		k->text = calloc(n + 1, sizeof(*k->text));
+	if (!k || !k->text) {
+		free(k);
+		return NULL;
+	}
+	return k;
+}
+
+static bool is_alive(const struct request *q, const struct label_set *set)
+{
+	return set->n_live > 0 && (q->peer->sees_all || set->uid == q->peer->uid);
+}
+
+static int know(struct request *q, struct question *a)
+{
+	struct walk *w = q->peer->options->service->walk;
+	/* ends of processes so far are among the records; what comes now is stored by this query */
+	int r = w ? walk_catch_up(w, clock_ns(CLOCK_MONOTONIC)) : 0;
+	const size_t n_sets = w ? HASH_COUNT(w->tasks.label_sets.set) : 0;
+	struct compare_known *k = r < 0 ? NULL : make_known(n_sets);
+	if (!k)
+		return r < 0 ? r : -ENOMEM;
+	k->until_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	const struct label_set *set = w ? w->tasks.label_sets.set : NULL;
+	for (; set; set = set->hh.next)
+		if (is_alive(q, set)) {
+			k->alive[k->n_alive] = (struct query_job){set->uid, set->labels};
+			k->text[k->n_alive++] = label_text_ref(set->text);
+		}
+	a->known = k;
+	return 0;
+}
+
+static void forget(void *known)
+{
+	struct compare_known *k = known;
+	for (size_t i = 0; i < k->n_alive; i++)
+		label_text_unref(k->text[i]);
+	free(k->text);
+	free(k);
+}
+
+/* Runs that are given by time have no labels, and are not counted here. */
+static size_t labels_of(const Mperf__Request *m, size_t i, char *const **ret_label)
+{
+	const Mperf__CompareRequest *c = asked_of(m);
+	for (size_t k = 0; k < c->n_baseline_run + c->n_candidate_run; k++) {
+		const Mperf__RunSelection *s = k < c->n_baseline_run
+						       ? c->baseline_run[k]
+						       : c->candidate_run[k - c->n_baseline_run];
+		if (s->n_label == 0 || i-- > 0)
+			continue;
+		*ret_label = s->label;
+		return s->n_label;
+	}
+	return 0;
+}
+
+static int run(struct question *a, const struct answer *to, struct query_error *ret_error)
+{
+	return compare_runs_answer(a, asked_of(a->request), is_gate(a->request), to, ret_error);
+}
+
+static int make(struct request *q, struct question *a)
+{
+	const Mperf__CompareRequest *m = asked_of(a->request);
+	a->wanted = m->filter;
+	a->filter = query_filter_of(q, m->filter);
+	a->query.inlined = m->inlined;
+	a->query.filter = &a->filter;
+	a->coarsest = STORE_FINEST_FIRST;
+	a->all_time = a->fresh = true;
+	a->labels = labels_of;
+	a->know = know;
+	a->forget = forget;
+	a->run = run;
+	int r = question_add_metrics(q, a, m->metric, m->n_metric);
+	return r == 0 ? check_sides(q, m) : r;
+}
+
+/* --- commands --------------------------------------------------------------------------------- */
+
+static int start(struct request *q, const Mperf__Request *request)
+{
+	const Mperf__CompareRequest *m = asked_of(request);
 	const int by = gather_by_parse(*m->by ? m->by : "function");
 	struct machine machine; /* needed only to load the platform database */
 	if (by < 0)
@@ -144,36 +315,23 @@ static int start(struct request *q, const Mperf__Request *request, const Mperf__
 	if (by == GATHER_BY_LOOP && m->n_metric)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Leave out -M, or compare by function.", "metrics are not known of loops");
+	if (m->n_baseline_run || m->n_candidate_run)
+		return question_ask(q, request, make);
 	int r = m->n_metric ? request_read_machine(q, &machine) : 0;
 	if (r != 0)
 		return r < 0 ? r : 0;
-	if (m->n_baseline_run || m->n_candidate_run)
-		return compare_store_start(q, request);
 	if (m->n_baseline == 0 || m->n_candidate == 0)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Name recordings of both sides.", "there is nothing to compare with");
-	struct compare_job *j = calloc(1, sizeof(*j));
-	if (!j)
-		return -ENOMEM;
-	j->job.kind = &kind;
-	j->is_gate = is_gate;
-	j->request = request_copy(&request->base);
-	r = j->request ? gather_new(by, &j->gather) : -ENOMEM;
-	if (r < 0) {
-		compare_free(&j->job);
-		return r;
-	}
-	j->asked = is_gate ? j->request->gate : j->request->diff;
-	q->job = &j->job;
-	return 0;
+	return compare_files(q, request, by);
 }
 
 int control_diff(struct request *q, const Mperf__Request *request)
 {
-	return start(q, request, request->diff, false);
+	return start(q, request);
 }
 
 int control_gate(struct request *q, const Mperf__Request *request)
 {
-	return start(q, request, request->gate, true);
+	return start(q, request);
 }

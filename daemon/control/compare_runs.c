@@ -32,7 +32,9 @@ struct chosen {
 };
 
 struct comparing {
-	const struct store_question_run *q;
+	struct question *q;
+	const struct answer *to;
+	struct query_error *error;
 	const Mperf__CompareRequest *m;
 	const struct compare_known *known;
 	bool is_gate;
@@ -84,12 +86,12 @@ static int choose(
 			continue;
 		if (c->chosen[i].candidate == candidate)
 			return 0;
-		return query_fail(c->q->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
+		return query_fail(c->error, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Name labels by which the sides differ.", "'%.300s' is on both sides",
 			run->says);
 	}
 	if (c->n_side[candidate] == RUNS_SIDE_MAX)
-		return query_fail(c->q->error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+		return query_fail(c->error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Select fewer with last= or since=.", "the %s has more than %zu runs",
 			side_says(candidate), RUNS_SIDE_MAX);
 	if (c->n == c->size) {
@@ -166,7 +168,7 @@ static bool is_by_cgroup(const Mperf__RunSelection *s)
 static int fail_nothing(const struct comparing *c, const Mperf__RunSelection *s, const char *labels,
 	const char *uids, const struct found_runs *found)
 {
-	char remedy[sizeof(c->q->error->remedy)];
+	char remedy[sizeof(c->error->remedy)];
 	if (found->n_unfinished)
 		snprintf(remedy, sizeof(remedy),
 			"%zu have not ended: wait, or end them with `mperfctl job end --pid`; "
@@ -182,7 +184,7 @@ static int fail_nothing(const struct comparing *c, const Mperf__RunSelection *s,
 		snprintf(remedy, sizeof(remedy),
 			"See which jobs there are: mperfctl hotspots --since -1d --by job. Those "
 			"of another user need user=NAME.");
-	return query_fail(c->q->error, MPERF__FAILURE_KIND__FAILURE_MISSING, remedy,
+	return query_fail(c->error, MPERF__FAILURE_KIND__FAILURE_MISSING, remedy,
 		"no job of %s with %.300s has ended and has samples in the store", uids, labels);
 }
 
@@ -212,7 +214,7 @@ static void note_found(struct comparing *c, bool candidate, const char *labels, 
 
 static int choose_jobs(struct comparing *c, bool candidate, const Mperf__RunSelection *s)
 {
-	const uint32_t own = c->q->filter->uid;
+	const uint32_t own = c->q->filter.uid;
 	struct found_runs found = {0};
 	char labels[NOTE_BYTES], uids[200];
 	const struct runs_wish wish = {.label = (const char *const *)s->label,
@@ -222,11 +224,11 @@ static int choose_jobs(struct comparing *c, bool candidate, const Mperf__RunSele
 		.since_ns = s->since_ns,
 		.until_ns = end_of(c, s),
 		.last = s->last,
-		.without = c->q->filter->without,
-		.n_without = c->q->filter->n_without,
+		.without = c->q->filter.without,
+		.n_without = c->q->filter.n_without,
 		.alive = c->known->alive,
 		.n_alive = c->known->n_alive};
-	int r = runs_find(c->q->source, c->q->n_sources, &wish, &found, c->q->error);
+	int r = runs_find(c->q->source, c->q->n_sources, &wish, &found, c->error);
 	if (r != 0)
 		return r;
 	selection_says(s, labels, sizeof(labels));
@@ -285,19 +287,17 @@ static int gather_one(struct comparing *c, const struct chosen *chosen)
 	const size_t n_all = c->q->n_sources;
 	_cleanup_(freep) struct query_source *source = calloc(n_all + 1, sizeof(*source));
 	_cleanup_(freep) size_t *at = calloc(n_all + 1, sizeof(*at));
-	struct query_filter filter = *c->q->filter;
+	struct query_filter filter = c->q->filter;
 	const size_t n_labels = filter.n_labels + chosen->of->n_label;
 	_cleanup_(freep) const char **label = calloc(n_labels + 1, sizeof(*label));
-	const struct query_metrics metrics = {c->q->cores, c->m->metric, c->m->n_metric};
-	const struct query_question question = {.inlined = c->m->inlined,
-		.filter = &filter,
-		.metrics = c->m->n_metric ? &metrics : NULL};
+	struct query_question question = c->q->query;
 	struct query_error error = {"", "", 0};
 	if (!source || !at || !label)
 		return -ENOMEM;
 	for (size_t i = 0; i < n_labels; i++)
 		label[i] = i < filter.n_labels ? filter.label[i]
 					       : chosen->of->label[i - filter.n_labels];
+	question.filter = &filter;
 	filter.label = label;
 	filter.n_labels = n_labels;
 	filter.job = chosen->run.job;
@@ -307,22 +307,23 @@ static int gather_one(struct comparing *c, const struct chosen *chosen)
 		c->gather, chosen->candidate, chosen->run.begin_ns, source, n, &question, &error);
 	for (size_t i = 0; i < n; i++) {
 		c->q->source[at[i]].verified = source[i].verified;
+		c->q->source[at[i]].is_verified_anew |= source[i].is_verified_anew;
 		c->q->source[at[i]].outcome = source[i].outcome;
 		c->q->source[at[i]].live = source[i].live;
 	}
 	if (r == GATHER_FULL)
-		return query_fail(c->q->error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
+		return query_fail(c->error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			COMPARE_TOO_MANY_REMEDY,
 			"the runs have more than %u rows, or values in them", GATHER_ROWS_MAX);
 	if (r == QUERY_FAILED)
-		return query_fail(c->q->error, error.kind, error.remedy, "%.200s: %.280s",
+		return query_fail(c->error, error.kind, error.remedy, "%.200s: %.280s",
 			chosen->run.says, error.text);
 	return r;
 }
 
 static int gather_all(struct comparing *c)
 {
-	struct row_stream *stream = c->q->to->userdata;
+	struct row_stream *stream = c->to->userdata;
 	int r = 0;
 	for (size_t i = 0; i < c->n && r == 0; i++) {
 		r = request_progress(stream->request, "reading runs", i, c->n);
@@ -347,11 +348,11 @@ static int gather_all(struct comparing *c)
 
 static int tell_runs(const struct comparing *c)
 {
-	int r = TABLE_BEGIN(c->q->to, "run", RUN_TABLE);
+	int r = TABLE_BEGIN(c->to, "run", RUN_TABLE);
 	for (size_t i = 0; i < c->n && r == 0; i++) {
 		const struct chosen *of = &c->chosen[i];
 		const struct gathered_source s = gather_source(c->gather, i);
-		r = TABLE_ROW(c->q->to, RUN_TABLE);
+		r = TABLE_ROW(c->to, RUN_TABLE);
 	}
 	return r;
 }
@@ -362,7 +363,7 @@ static int tell_notes(const struct comparing *c)
 		.event = "", .rung = "", .switches = "", .n_notes = c->n_notes};
 	for (uint32_t i = 0; i < c->n_notes; i++)
 		p.note[i] = c->note[i];
-	return c->q->to->provenance(c->q->to->userdata, &p);
+	return c->to->provenance(c->to->userdata, &p);
 }
 
 static int answer(struct comparing *c)
@@ -377,7 +378,7 @@ static int answer(struct comparing *c)
 		.gather = c->gather,
 		.name = name,
 		.n_side = {c->n_side[0], c->n_side[1]}};
-	int r = compare_answer(&sides, c->q->to, c->q->status, c->q->error);
+	int r = compare_answer(&sides, c->to, &c->q->status, c->error);
 	char says[NOTE_BYTES];
 	for (size_t i = 0; compare_value_note(c->gather, c->n, i, says, sizeof(says)); i++)
 		note(c, "%s", says);
@@ -386,10 +387,15 @@ static int answer(struct comparing *c)
 	return r == 0 ? tell_notes(c) : r;
 }
 
-int compare_runs_answer(
-	const struct store_question_run *run, const Mperf__CompareRequest *m, bool is_gate)
+int compare_runs_answer(struct question *q, const Mperf__CompareRequest *m, bool is_gate,
+	const struct answer *to, struct query_error *ret_error)
 {
-	struct comparing c = {.q = run, .m = m, .known = run->known, .is_gate = is_gate};
+	struct comparing c = {.q = q,
+		.to = to,
+		.error = ret_error,
+		.m = m,
+		.known = q->known,
+		.is_gate = is_gate};
 	int r = gather_new(gather_by_parse(*m->by ? m->by : "function"), &c.gather);
 	if (r == 0)
 		r = choose_side(&c, false, m->baseline_run, m->n_baseline_run);

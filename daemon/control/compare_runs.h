@@ -4,8 +4,7 @@
 /* The child's part of a comparison in the store: selections to runs, runs to an answer */
 
 #include "daemon/attribute/label_set.h"
-#include "daemon/control/store_query.h"
-#include "daemon/query/query.h"
+#include "daemon/control/question.h"
 
 /* Facts that the daemon noted as the files were chosen. */
 struct compare_known {
@@ -15,6 +14,6 @@ struct compare_known {
 	struct query_job alive[]; /* labels that processes have then */
 };
 
-/* Answer as store_question.run does; known is a struct compare_known. */
-int compare_runs_answer(
-	const struct store_question_run *run, const Mperf__CompareRequest *m, bool is_gate);
+/* Answer as question.run does; its known is a struct compare_known. */
+int compare_runs_answer(struct question *q, const Mperf__CompareRequest *m, bool is_gate,
+	const struct answer *to, struct query_error *ret_error);

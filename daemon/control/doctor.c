@@ -179,15 +179,15 @@ static void tell_comparison(struct examination *x, const struct switch_compariso
 	else if (v->n_sums == 0 && v->n_apart_too_long > 0)
 		doctor_tell(x,
 			(struct finding){-1, "bpf", "warn",
-				"ask again when this machine, or its host, is less busy"},
+				"try again when this machine, or its host, is less busy"},
 			"BPF programs can be loaded, but could not be compared with the "
 			"context-switches sibling: at each of %llu switches the two readings came "
 			"more than %u µs apart",
 			(unsigned long long)v->n_apart_too_long, SWITCH_CHECK_GAP_NS / 1000);
 	else if (v->n_sums == 0)
 		doctor_tell(x, (struct finding){-1, "bpf", "warn", "ask again"},
-			"BPF programs can be loaded, but no counts came to compare them with "
-			"the context-switches sibling");
+			"BPF programs can be loaded, but gave no counts to compare with the "
+			"context-switches sibling");
 	else
 		doctor_tell(x, (struct finding){-1, "bpf", "ok", NULL},
 			"the context-switches sibling cuts counts at switches, and BPF agrees: "
@@ -203,16 +203,17 @@ static void examine_bpf(struct examination *x)
 		doctor_tell(x,
 			(struct finding){
 				-1, "bpf", "info", "run as root, or grant CAP_BPF and CAP_PERFMON"},
-			"BPF needs a view of the whole system; your own processes do not need "
-			"BPF, since their counters stop while others run");
+			"BPF works only system-wide; your own processes do not need it, since "
+			"their counters stop while others run");
 		return;
 	}
 	if (!doctor_measures(x)) {
 		doctor_tell(x,
-			(struct finding){-1, "bpf", "info", "ask as root, or as one of the group"},
-			"not tried: whether BPF separates counts at switches as the "
-			"context-switches event does. All programs pay for the trial, so only "
-			"root and the group have it made");
+			(struct finding){-1, "bpf", "info",
+				"run mperfctl doctor as root or as a member of the group"},
+			"not tested: whether BPF separates counts at switches as the "
+			"context-switches event does. The test slows all programs, so only root "
+			"and the group may run it");
 		return;
 	}
 	int r = switch_compare(&kernel_real, &c);
@@ -266,8 +267,8 @@ static void examine_service_namer(struct examination *x)
 			(struct finding){-1, "service's namer", "fail",
 				"`mperfctl status` says why; `systemctl restart mperfd` tries at "
 				"once"},
-			"a worker of the service's namer does not start: nothing is named until "
-			"it does");
+			"a worker of the service's namer does not start: functions have no names "
+			"until it does");
 	else
 		doctor_tell(x, (struct finding){-1, "service's namer", "ok", NULL},
 			"the service's opener (%s, %u restarts) and parser (%s, %u restarts) "
@@ -346,7 +347,7 @@ static void examine_outdated(struct examination *x, int hart)
 		doctor_tell(x,
 			(struct finding){hart, "sampling", "warn", "systemctl restart mperfd"},
 			"the platform data on how to sample this core has changed since mperfd "
-			"started, and applies only after a restart");
+			"started; a restart applies it");
 }
 
 struct hart_examination {
@@ -383,7 +384,7 @@ static void examine_hart(struct examination *x, int hart)
 		doctor_tell(x,
 			(struct finding){hart, "sampling", "fail",
 				"run mperfctl doctor again, and check dmesg"},
-			"probing failed: %s", strerror(-r));
+			"this hart could not be probed: %s", strerror(-r));
 		return;
 	}
 	x->n_sampling += plan->rung != RUNG_NONE;
@@ -449,7 +450,7 @@ static int examine_segment(struct examination *x, const char *path)
 			const bool absent = file_is_absent((enum file_kind)sqlite3_column_int(s, 2),
 				(enum file_state)state, sqlite3_column_int(s, 3) != 0);
 			const char *remedy =
-				absent ? "have the program's runtime write a perf map or a jitdump"
+				absent ? "make the program's runtime write a perf map or a jitdump"
 				: state == FILE_NO_SYMBOLS
 					? "install its -dbgsym package, or build it without strip"
 				: state == FILE_REFUSED
@@ -457,7 +458,7 @@ static int examine_segment(struct examination *x, const char *path)
 					: NULL;
 			doctor_tell(x, (struct finding){-1, "file", bad ? "warn" : "info", remedy},
 				"%s: %s", name ? name : "",
-				absent ? "there is none, so code that was generated has no names"
+				absent ? "it does not exist, so generated code has no names"
 				       : file_state_says((enum file_state)state));
 		}
 	}

@@ -46,7 +46,8 @@ static bool measure_sideband(struct examination *x, struct sideband_price *kept,
 		memcpy(kept, price, N_TASK_WORKS * sizeof(*price));
 	if (r != 0)
 		doctor_tell(x, (struct finding){-1, "side band", "warn", NULL},
-			"what records of forks, execs and mappings cost could not be measured%s%s",
+			"the cost of records of forks, execs and mappings could not be "
+			"measured%s%s",
 			r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
 	return r == 0;
 }
@@ -68,18 +69,18 @@ void doctor_sideband(struct examination *x)
 		memcpy(price, kept, sizeof(price));
 	} else {
 		doctor_tell(x,
-			(struct finding){
-				-1, "side band", "info", "ask as root, or as one of the group"},
-			"the cost of records of forks, execs and mappings is not known yet: only "
-			"root and the group have it measured, since all programs pay");
+			(struct finding){-1, "side band", "info",
+				"run mperfctl doctor as root or as a member of the group"},
+			"the cost of records of forks, execs and mappings is not known yet: "
+			"measuring slows all programs, so only root and the group may do it");
 		return;
 	}
 	price_text(&price[TASK_FORK], fork);
 	price_text(&price[TASK_EXEC], exec);
 	price_text(&price[TASK_MAPPING], mapping);
 	doctor_tell(x, (struct finding){-1, "side band", "ok", NULL},
-		"the records of one more session add %s to a fork and exit, %s to a fork, exec and "
-		"exit, %s to a mapping of code",
+		"each further session adds %s to a fork and exit, %s to a fork, exec and exit, %s "
+		"to a mapping of code",
 		fork, exec, mapping);
 }
 
@@ -108,8 +109,8 @@ void doctor_cost(struct examination *x, int hart)
 	double sample_ns = c->ns[counted ? COST_COUNTED : COST_SAMPLE];
 	char sample[32], cut[32], sum[32];
 	if (sample_ns < 0 || !s) {
-		doctor_tell(x, (struct finding){hart, "cost", "info", "ask again in a minute"},
-			"what a sample costs was not measured yet");
+		doctor_tell(x, (struct finding){hart, "cost", "info", "try again in a minute"},
+			"the cost of a sample has not been measured yet");
 		return;
 	}
 	cost_text(sample_ns, sample);

@@ -10,7 +10,7 @@
 #include "daemon/answer/row.h"
 #include "daemon/attribute/attribute.h"
 #include "daemon/attribute/proc_reader.h"
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 #include "daemon/control/job_pin.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
@@ -36,8 +36,8 @@ static bool is_others(const struct request *q, int32_t pid, bool if_gone)
 static int refuse_others(struct request *q, int32_t pid)
 {
 	int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
-		"Label processes of your own, or do it as root.",
-		"process %d does not belong wholly to you", (int)pid);
+		"Label your own processes, or run mperfctl as root.",
+		"process %d has other rights than you", (int)pid);
 	return r < 0 ? r : 1;
 }
 
@@ -70,7 +70,7 @@ static int start(struct request *q, struct service *s, const Mperf__JobRequest *
 	if (r == ATTRIBUTE_FULL)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"End some, or use fewer different labels.",
-			"there are as many jobs as mperfd keeps: %d of a user, %d in all",
+			"mperfd keeps at most %d jobs per user and %d in total",
 			LABEL_SETS_USER_MAX, LABEL_SETS_MAX);
 	if (r == 0)
 		r = service_job_began(s, m->pid, now_ns);
@@ -91,7 +91,7 @@ static int find_job(
 		return 0;
 	}
 	r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, "See `mperfctl job`.",
-		"process %d is in no job of yours", (int)pid);
+		"process %d is not in a job of yours", (int)pid);
 	return r < 0 ? r : 1;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/answer/row.h"
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 #include "daemon/control/peer.h"
 #include "daemon/jobs/pinner.h"
 #include "daemon/service/service.h"
@@ -126,7 +126,7 @@ static int fail(struct request *q, const struct pin_report *r, const struct sele
 	case PIN_NONE:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"List the jobs: mperfctl hotspots --by job --since -2d.",
-			"no job of yours whose samples are kept in full has %s", wanted);
+			"you have no job with %s whose samples are kept in full", wanted);
 	case PIN_MANY:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Pin the latest of them: ...,last=N, or --keep N.",
@@ -178,10 +178,10 @@ static int refuse_busy(struct request *q, int why)
 	if (why == PINNER_WAITS)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Try again when some have ended, or unpin them.",
-			"too many jobs wait for their end to be pinned; " PIN_WAITS_SAYS,
+			"too many running jobs will be pinned at their end; " PIN_WAITS_SAYS,
 			PIN_WAITS_USER_MAX, PIN_WAITS_MAX);
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT, "Try again when they are done.",
-		"too many requests to pin are waiting: mperfd takes %d of a user, %d in all",
+		"too many requests to pin are waiting: at most %d per user and %d in total",
 		PIN_ASKS_USER_MAX, PIN_ASKS_MAX);
 }
 
@@ -197,7 +197,7 @@ int job_pin(struct request *q, struct label_set *only, const Mperf__JobRequest *
 	if (q->peer->options->conf->pinned_ppm == 0)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Give pinned a part of the budget in mperf.conf.",
-			"no job is pinned here: mperf.conf says pinned = none");
+			"jobs cannot be pinned: mperf.conf says pinned = none");
 	if (only && !store_pin_matches(only->labels, selected.label, selected.n))
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			"Name labels that the job has.",
@@ -281,7 +281,7 @@ static int fail_none(struct request *q, const struct selected *selected)
 	char wanted[512];
 	labels_say_wanted(selected->label, selected->n, wanted, sizeof(wanted));
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
-		"See what is pinned: mperfctl job.", "nothing that you pinned has %s", wanted);
+		"See what is pinned: mperfctl job.", "none of your pinned jobs has %s", wanted);
 }
 
 static int unpin_end(const struct unpin_job *j, struct request *q)

@@ -15,7 +15,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
 #include "daemon/metric/metric_plan.h"
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/ladder.h"
 #include "platform-db/selector.h"
 #include "proto/base/memory.h"
@@ -375,7 +375,7 @@ static int send_field(const struct decoding *d, const char *field, uint64_t mask
 	snprintf(number, sizeof(number), "0x%llx", (unsigned long long)value);
 	if (drops)
 		snprintf(reason, sizeof(reason),
-			"this kernel passes bits %u-0 on, and refuses more", d->n_passed - 1);
+			"this kernel passes bits %u-0 on, and refuses others", d->n_passed - 1);
 	return TABLE_ROW(d->answer, FIELD_TABLE);
 }
 
@@ -447,7 +447,7 @@ static int decode(struct request *q, const char *text)
 	if (!has_fields)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"mperf-platforms(5) says how to describe them (quirk \"field\").",
-			"no fields are known of the raw codes of this machine's cores (%s)",
+			"the fields of raw codes are not known for this machine's cores (%s)",
 			cores_platform(cores, 0)->title);
 	return send_cores(q, cores, code);
 }

@@ -437,7 +437,7 @@ static int tell_end(struct offload_job *j, struct request *q)
 	}
 	if (end.signal == SIGXFSZ) {
 		snprintf(what, sizeof(what),
-			"the answer is larger than the %llu MB that you may have now",
+			"the answer is larger than the %llu MB that you may use now",
 			(unsigned long long)(j->file_bytes >> 20));
 		return fail(q, "Ask for less: use a filter or --limit.", what);
 	}

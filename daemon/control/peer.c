@@ -569,7 +569,7 @@ int peer_check_times(struct peer *p)
 			"no hello arrived within 10 seconds");
 	if (p->half_ns && p->now_ns >= p->half_ns + PEER_FRAME_NS)
 		return hang_up(p, MPERF__FAILURE_KIND__FAILURE_USAGE, "",
-			"the rest of a frame did not arrive within 30 seconds");
+			"a frame was incomplete for 30 seconds");
 	return 0;
 }
 

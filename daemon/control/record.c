@@ -16,8 +16,7 @@
 #include "daemon/control/cost_hold.h"
 #include "daemon/control/give.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/record_hold.h"
-#include "daemon/control/record_options.h"
+#include "daemon/control/record_private.h"
 #include "daemon/control/request.h"
 #include "daemon/service/service.h"
 #include "daemon/session/listener.h"
@@ -201,9 +200,10 @@ static int send_provenance(struct record_job *j, struct request *q)
 	struct row_stream rows;
 	struct end end = {row_stream_answer(&rows, q), j->out_of_room};
 	struct answer answer = {ignore_columns, ignore_row, pass_provenance, &end};
-	struct query_filter everything = {0};
+	const struct query_question by_hart = {
+		.by = QUERY_BY_HART, .filter = &(struct query_filter){0}};
 	struct query_error error;
-	r = query_hotspots(&db, 1, QUERY_BY_HART, 0, false, &everything, &answer, &error);
+	r = query_hotspots(&(struct query_source){.db = db}, 1, &by_hart, &answer, &error);
 	sqlite3_close(db);
 	int ended = row_stream_end(&rows);
 	return r < 0 ? r : ended;

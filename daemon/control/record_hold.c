@@ -4,7 +4,7 @@
  * Too many for a moment do no harm: the daemon has a quarter of all for itself, and nothing else is
  * opened in between.
  */
-#include "daemon/control/record_hold.h"
+#include "daemon/control/record_private.h"
 
 #include "daemon/conf/conf.h"
 #include "daemon/control/peer.h"

@@ -4,7 +4,7 @@
  * metrics of samples need a plan of one pass. cpu-clock leads, since it needs no counter, and samples also
  * where counters cannot interrupt.
  */
-#include "daemon/control/record_metrics.h"
+#include "daemon/control/record_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,8 +38,10 @@ static int refuse_passes(struct request *q, const struct metric_plan *plan)
 				       : "it needs none")
 			       ?: 1;
 	snprintf(why, sizeof(why),
-		"the events of these metrics need %zu passes, and what rides on samples is one", n);
-	return refuse(q, "Name fewer metrics; `mperfctl stat -M` counts them in turns.", why);
+		"the events of these metrics need %zu passes, but only one can be counted along "
+		"with samples",
+		n);
+	return refuse(q, "Name fewer metrics, or use `mperfctl stat -M`, which rotates them.", why);
 }
 
 /* "{cpu-clock,a,b}" of the plan's one pass. The caller frees; NULL: no memory. */
@@ -121,8 +123,8 @@ static int check_needed(struct request *q, const struct metric_plan *plan, const
 					       ?: 1;
 		return 0;
 	}
-	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for it.",
-		       "the needed metric %.64s is not among those asked for", needed)
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Name it with -M, too.",
+		       "the needed metric %.64s was not requested", needed)
 		       ?: 1;
 }
 

@@ -2,14 +2,12 @@
  *
  * Limits first, then events and rights, and the processes last, since asking for these takes longest.
  */
-#include "daemon/control/record_options.h"
+#include "daemon/control/record_private.h"
 
 #include <errno.h>
 
 #include "daemon/control/cost_hold.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/record_hold.h"
-#include "daemon/control/record_metrics.h"
 #include "daemon/session/targets.h"
 
 #define NS_PER_S 1000000000u
@@ -142,7 +140,7 @@ static int read_period(struct request *q, const Mperf__RecordRequest *m,
 	if (m->period && (m->n_event == 0 || m->n_metric > 0))
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			       "Name one with -e, without -M.",
-			       "a period is of events that are named")
+			       "a period needs an event given by name")
 			       ?: 1;
 	if (m->period > SAMPLER_PERIOD_MAX)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Give less with -c.",

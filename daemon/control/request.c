@@ -20,6 +20,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/loops/feed.h"
 #include "daemon/pmu/cores.h"
+#include "daemon/query/sources.h"
 #include "proto/syntax/label.h"
 
 static bool is_probe(const struct event *e)
@@ -40,7 +41,7 @@ static int check_event(struct request *q, const struct event *e)
 		return 0;
 	if (is_probe(e) && p->uid != 0) {
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED, "Run mperfctl as root.",
-			"the service places no probes for its users: '%s'", e->name);
+			"the service creates no probes for its users: '%s'", e->name);
 	} else if (watches_all && !p->sees_all) {
 		snprintf(what, sizeof(what), "the event '%s' shows more than your own processes",
 			e->name);
@@ -111,8 +112,8 @@ int request_refuse_group(struct request *q, const char *what)
 	char remedy[128 + 2 * CONF_TEXT_BYTES];
 	if (conf && *conf->group && q->peer->options->group_known)
 		snprintf(remedy, sizeof(remedy),
-			"Join the group %s, which sees everybody's processes (usermod -aG %s "
-			"USER, then log in again).",
+			"Join the group %s, which may see all processes (usermod -aG %s USER, then "
+			"log in again).",
 			conf->group, conf->group);
 	else if (conf && *conf->group)
 		snprintf(remedy, sizeof(remedy),
@@ -166,10 +167,9 @@ static int refuse_gone(struct request *q, int32_t pid)
 static int refuse_silent(struct request *q, int32_t pid)
 {
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
-		"Try again: it, or another process of that user, does not answer (a file system "
-		"that "
-		"hangs).",
-		"it cannot be told whose process %d is", pid);
+		"Try again: it, or another process of that user, does not respond (perhaps its "
+		"file system hangs).",
+		"the owner of process %d cannot be found out", pid);
 }
 
 /* Refuse a pid, by whose it seems to be: another user is named; a process that runs as the peer has
@@ -183,7 +183,7 @@ static int refuse_pid(struct request *q, int32_t pid)
 		return refuse_gone(q, pid);
 	if (st.st_uid == q->peer->uid)
 		snprintf(what, sizeof(what),
-			"process %d runs as you, but has rights of its own (from setuid or the "
+			"process %d runs as you, but has additional rights (from setuid or the "
 			"like) or hides its memory",
 			pid);
 	else if (st.st_uid == 0)
@@ -318,14 +318,7 @@ void *request_copy(const ProtobufCMessage *m)
 		m->descriptor, NULL, protobuf_c_message_pack(m, packed), packed);
 }
 
-static Mperf__FailureKind kind_of(int outcome)
-{
-	return outcome == SEGMENT_ABSENT    ? MPERF__FAILURE_KIND__FAILURE_MISSING
-	       : outcome == SEGMENT_REFUSED ? MPERF__FAILURE_KIND__FAILURE_REFUSED
-					    : MPERF__FAILURE_KIND__FAILURE_BROKEN;
-}
-
-int request_open_segment(struct request *q, const char *path, sqlite3 **ret_db)
+int request_check_file(struct request *q, const char *path)
 {
 	int r;
 	if (!q->peer->options->private)
@@ -335,12 +328,18 @@ int request_open_segment(struct request *q, const char *path, sqlite3 **ret_db)
 	else if (!path || !*path)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Give one with -i.",
 			"no recording was named");
-	else {
-		struct segment_error error = {"", ""};
-		r = segment_open(path, ret_db, &error);
-		if (r <= 0)
-			return r;
-		r = request_fail(q, kind_of(r), error.remedy, "%s", error.text);
-	}
+	else
+		return 0;
 	return r < 0 ? r : 1;
+}
+
+int request_open_segment(struct request *q, const char *path, sqlite3 **ret_db)
+{
+	struct query_source source = {.path = path, .named = true};
+	struct query_error error;
+	int r = request_check_file(q, path);
+	if (r != 0)
+		return r;
+	r = source_open(&source, ret_db, &error);
+	return r > 0 ? request_fail(q, error.kind, error.remedy, "%s", error.text) ?: 1 : r;
 }

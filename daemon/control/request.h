@@ -135,6 +135,8 @@ int request_hold_pids(
 int request_recheck_pids(struct request *q, const struct held_pids *held, bool all);
 void held_pids_clear(struct held_pids *held);
 
+/* May the file at path be read for the peer? Only a private daemon reads files. 0; positive after a refusal; -errno. */
+int request_check_file(struct request *q, const char *path);
 /* Open the sealed segment at path for a private peer. 0; positive after a refusal; -errno. */
 int request_open_segment(struct request *q, const char *path, sqlite3 **ret_db);
 

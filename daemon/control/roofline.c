@@ -11,8 +11,7 @@
 #include <sys/stat.h>
 
 #include "daemon/control/peer.h"
-#include "daemon/control/query_request.h"
-#include "daemon/control/store_query.h"
+#include "daemon/control/question.h"
 #include "daemon/loops/message.h"
 #include "daemon/query/loops/blocks.h"
 #include "daemon/query/loops/parallel.h"
@@ -24,118 +23,6 @@
 #define OUTPUT_BYTES_MAX (1ll << 30)
 /* Programs answer within a millisecond, unless they are not running at all. */
 #define ROUND_NS 300000000u
-
-/* --- the questions ---------------------------------------------------------------------------- */
-
-/* Answers run's request, of `from`. Returns as query_roofline. */
-typedef int loops_of(const struct loop_origin *from, const struct store_question_run *run);
-
-static int of_store(const struct store_question_run *run, loops_of *of)
-{
-	const struct loop_origin from = {.source = run->source, .n_sources = run->n_sources};
-	return of(&from, run);
-}
-
-/* by and ops are -1 if there is no such word. */
-static struct roofline_question roofline_question_of(
-	const Mperf__RooflineRequest *m, const struct query_filter *filter)
-{
-	return (struct roofline_question){
-		.by = (enum roofline_by)roofline_by_parse(*m->by ? m->by : "loop"),
-		.ops = (enum roofline_ops)roofline_ops_parse(*m->ops ? m->ops : "fp"),
-		.limit = m->limit,
-		.inclusive = m->inclusive,
-		.explains = m->explain,
-		.filter = filter,
-	};
-}
-
-static int roofline_of(const struct loop_origin *from, const struct store_question_run *run)
-{
-	struct roofline_question question =
-		roofline_question_of(run->request->roofline, run->filter);
-	question.cores = run->cores;
-	return query_roofline(from, &question, run->to, run->error);
-}
-
-static int roofline_run(const struct store_question_run *run)
-{
-	return of_store(run, roofline_of);
-}
-
-static const Mperf__Filter *roofline_filter(const Mperf__Request *m)
-{
-	return m->roofline->filter;
-}
-
-static enum tier roofline_coarsest_of(const Mperf__Request *m, const struct query_filter *filter)
-{
-	const struct roofline_question question = roofline_question_of(m->roofline, filter);
-	return roofline_coarsest(&question);
-}
-
-static const struct store_question roofline_store = {
-	roofline_filter, roofline_coarsest_of, roofline_run};
-
-static int blocks_of(const struct loop_origin *from, const struct store_question_run *run)
-{
-	const Mperf__BlocksRequest *m = run->request->blocks;
-	const struct blocks_question question = {
-		.every_ns = (uint64_t)m->every_ms * 1000000u,
-		.limit = m->limit,
-		.series = m->series,
-		.cores = run->cores,
-		.filter = run->filter,
-	};
-	return query_blocks(from, &question, run->to, run->error);
-}
-
-static int blocks_run(const struct store_question_run *run)
-{
-	return of_store(run, blocks_of);
-}
-
-static const Mperf__Filter *blocks_filter(const Mperf__Request *m)
-{
-	return m->blocks->filter;
-}
-
-/* Threads are in windows alone. */
-static enum tier windows_only(const Mperf__Request *m, const struct query_filter *filter)
-{
-	(void)m, (void)filter;
-	return TIER_WINDOW;
-}
-
-static const struct store_question blocks_store = {blocks_filter, windows_only, blocks_run};
-
-static enum parallel_by parallel_by_of(const Mperf__ParallelRequest *m)
-{
-	return (enum parallel_by)parallel_by_parse(*m->by ? m->by : "region");
-}
-
-static int parallel_of(const struct loop_origin *from, const struct store_question_run *run)
-{
-	const Mperf__ParallelRequest *m = run->request->parallel;
-	const struct parallel_question question = {
-		.by = parallel_by_of(m),
-		.limit = m->limit,
-		.filter = run->filter,
-	};
-	return query_parallel(from, &question, run->to, run->error);
-}
-
-static int parallel_run(const struct store_question_run *run)
-{
-	return of_store(run, parallel_of);
-}
-
-static const Mperf__Filter *parallel_filter(const Mperf__Request *m)
-{
-	return m->parallel->filter;
-}
-
-static const struct store_question parallel_store = {parallel_filter, windows_only, parallel_run};
 
 static struct feed *feed_of(const struct request *q)
 {
@@ -195,83 +82,20 @@ static int choose(struct request *q, const Mperf__RooflineRequest *m)
 	}
 }
 
-/* --- waiting for a round ---------------------------------------------------------------------- */
+/* --- asking programs for a round -------------------------------------------------------------- */
 
-struct round_job {
-	struct job job;
-	const struct store_question *question;
-	Mperf__Request *request; /* a copy */
-	uint64_t n_rounds;       /* that there are when all have answered */
-	uint64_t until_ns;
-};
-
-static void round_free(struct job *job)
+/* Ask programs to report (only one if the question names one), and wait for them. */
+static void ask_programs(const struct request *q, struct question *a)
 {
-	struct round_job *j = (struct round_job *)job;
-	if (j->request)
-		mperf__request__free_unpacked(j->request, NULL);
-	free(j);
-}
-
-/* The service's loop turns some times a second, and whenever a program's round arrives. */
-static uint64_t round_deadline_ns(struct job *job, const struct request *q)
-{
-	const struct round_job *j = (const struct round_job *)job;
-	const struct feed *feed = feed_of(q);
-	if (!feed)
-		return 0;
-	uint64_t fresh_ns = service_fresh_ns(q->peer->options->service);
-	uint64_t round_ns = feed_rounds(feed) >= j->n_rounds ? 0 : j->until_ns;
-	return round_ns > fresh_ns ? round_ns : fresh_ns;
-}
-
-static int round_dispatch(struct job *job, struct request *q, uint64_t now_ns)
-{
-	struct round_job *j = (struct round_job *)job;
-	if (now_ns < round_deadline_ns(job, q))
-		return 0;
-	q->job = NULL;
-	int r = store_query_start(q, j->request, j->question);
-	round_free(job);
-	return r < 0 ? r : q->job ? 0 : JOB_DONE;
-}
-
-static const struct job_kind round_kind = {
-	.deadline_ns = round_deadline_ns,
-	.dispatch = round_dispatch,
-	.free = round_free,
-};
-
-/* Ask programs to report (only one if the query names one), then query the store. */
-static int ask_store(
-	struct request *q, const Mperf__Request *m, const struct store_question *question)
-{
-	const Mperf__Filter *filter = question->filter(m);
 	struct feed *feed = feed_of(q);
-	bool ended = filter && filter->until_ns;
-	uint32_t n = 0;
-	uint64_t before = feed ? feed_rounds(feed) : 0;
+	if (!feed || a->filter.until_ns)
+		return;
+	const uint64_t before = feed_rounds(feed);
 	const struct feed_reach reach = request_feed_reach(q);
-	if (feed && !ended)
-		n = feed_ask(feed, &reach, filter && filter->n_pid == 1 ? filter->pid[0] : 0);
-	if (n == 0)
-		return store_query_start(q, m, question);
-	struct round_job *j = calloc(1, sizeof(*j));
-	if (!j)
-		return -ENOMEM;
-	*j = (struct round_job){
-		.job.kind = &round_kind,
-		.question = question,
-		.request = request_copy(&m->base),
-		.n_rounds = before + n,
-		.until_ns = kernel_real.now_ns(NULL) + ROUND_NS,
-	};
-	if (!j->request) {
-		free(j);
-		return -ENOMEM;
-	}
-	q->job = &j->job;
-	return 0;
+	const uint32_t n = feed_ask(feed, &reach, a->filter.n_pids == 1 ? a->filter.pid[0] : 0);
+	a->fresh = n > 0;
+	a->n_rounds = before + n;
+	a->rounds_until_ns = kernel_real.now_ns(NULL) + ROUND_NS;
 }
 
 /* --- files ------------------------------------------------------------------------------------ */
@@ -284,10 +108,10 @@ static bool is_output(int fd)
 	return n > 0 && feed_message_begins_file(bytes, (size_t)n);
 }
 
-/* Read the whole file. 0; positive after a refusal was sent; -errno. */
-static int read_whole(
-	struct request *q, int fd, const char *path, uint8_t **ret_bytes, size_t *ret_n)
+/* Read the whole file that MPERF_OUTPUT named. Returns as question_make. */
+static int read_whole(struct request *q, int fd, struct question *a)
 {
+	const char *path = a->path[0];
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return -errno;
@@ -308,115 +132,157 @@ static int read_whole(
 	}
 	if (got < 0)
 		return -errno;
-	*ret_bytes = TAKE_PTR(bytes);
-	*ret_n = n;
+	a->output = (struct loop_output){bytes, n, path};
+	a->known = TAKE_PTR(bytes);
+	a->forget = free;
 	return 0;
 }
 
-/* A file of one of the two kinds. */
-struct input {
-	uint8_t *output; /* what MPERF_OUTPUT named; NULL: a segment */
-	struct loop_output file;
-	sqlite3 *db;
-};
-
-static void input_clear(struct input *in)
-{
-	free(in->output);
-	sqlite3_close(in->db);
-}
-
 /* Such a file is of one program from its beginning to its end, and says no pid, name, label or date. */
-static bool narrows(const Mperf__Filter *f)
+static bool narrows(const struct query_filter *f)
 {
-	return f && (f->n_pid || f->n_comm || f->n_cgroup || f->n_label || f->n_cpu ||
-			    f->since_ns || f->until_ns);
+	return f->n_pids || f->n_comms || f->n_cgroups || f->n_labels || f->n_cpus || f->since_ns ||
+	       f->until_ns;
 }
 
-static int open_input(
-	struct request *q, const char *path, const Mperf__Filter *filter, struct input *in)
+/* Read the file that the question names, if a program wrote it for MPERF_OUTPUT. */
+static int read_output(struct request *q, struct question *a)
 {
-	_cleanup_(closep) int fd = -1;
-	if (q->peer->options->private && *path)
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && is_output(fd)) {
-		size_t n = 0;
-		if (narrows(filter))
-			return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-				       "Leave out --pid, --comm, --label, --since and --until.",
-				       "%s covers one program from start to end, and cannot be "
-				       "filtered by process, label or time",
-				       path)
-				       ?: 1;
-		int r = read_whole(q, fd, path, &in->output, &n);
-		in->file = (struct loop_output){in->output, n, path};
-		return r;
-	}
-	return request_open_segment(q, path, &in->db);
+	const char *path = a->path[0];
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || !is_output(fd))
+		return 0;
+	if (narrows(&a->filter))
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			       "Leave out --pid, --comm, --label, --since and --until.",
+			       "%s covers one program from start to end, and cannot be "
+			       "filtered by process, label or time",
+			       path)
+			       ?: 1;
+	return read_whole(q, fd, a);
 }
 
 /* --- commands --------------------------------------------------------------------------------- */
 
 static int refuse_word(struct request *q, const char *what, const char *word, const char *remedy)
 {
-	return request_fail(
-		q, MPERF__FAILURE_KIND__FAILURE_USAGE, remedy, "there is no %s '%s'", what, word);
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, remedy, "there is no %s '%s'",
+		       what, word)
+		       ?: 1;
 }
 
-/* From the store, or from the file at that path. */
-static int answer(struct request *q, const Mperf__Request *request, const char *path,
-	const struct store_question *store, loops_of *of)
+/* Where the counts come from: reports of programs, their file, or a recording. Returns as question_make. */
+static int find_counts(struct request *q, struct question *a)
 {
-	if (query_asks_store(q, path))
-		return ask_store(q, request, store);
-	const Mperf__Filter *m = store->filter(request);
-	_cleanup_(input_clear) struct input in = {.output = NULL};
-	int r = open_input(q, path, m, &in);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	struct machine machine; /* reads the platform database, whose formulas are asked for */
-	if (in.db)
-		r = request_read_machine(q, &machine);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	struct query_error error = {"", "", 0};
-	struct query_filter filter = query_filter_of(q, m);
-	struct row_stream stream;
-	struct answer to = row_stream_answer(&stream, q);
-	const struct loop_origin from = {.output = in.output ? &in.file : NULL, .db = in.db};
-	const struct store_question_run run = {.request = request,
-		.filter = &filter,
-		.cores = q->peer->options->cores,
-		.to = &to,
-		.error = &error};
-	return query_answer_end(q, &stream, of(&from, &run), &error);
+	struct machine machine; /* reads the platform database, whose formulas are needed */
+	if (question_is_of_store(q, a)) {
+		ask_programs(q, a);
+		return 0;
+	}
+	if (!q->peer->options->private)
+		return 0; /* it will be refused */
+	int r = read_output(q, a);
+	return r == 0 && !a->output.bytes ? request_read_machine(q, &machine) : r;
 }
 
-int control_roofline(struct request *q, const Mperf__Request *request)
+/* by and ops are -1 if there is no such word. */
+static struct roofline_question roofline_question_of(const struct question *a)
 {
-	const Mperf__RooflineRequest *m = request->roofline;
-	const struct roofline_question question = roofline_question_of(m, NULL);
+	const Mperf__RooflineRequest *m = a->request->roofline;
+	return (struct roofline_question){
+		.by = (enum roofline_by)roofline_by_parse(*m->by ? m->by : "loop"),
+		.ops = (enum roofline_ops)roofline_ops_parse(*m->ops ? m->ops : "fp"),
+		.limit = m->limit,
+		.inclusive = m->inclusive,
+		.explains = m->explain,
+		.cores = a->cores,
+		.filter = &a->filter,
+	};
+}
+
+static int run_roofline(struct question *a, const struct answer *to, struct query_error *ret_error)
+{
+	const struct roofline_question question = roofline_question_of(a);
+	return query_roofline(a->source, a->n_sources, &question, to, ret_error);
+}
+
+static int make_roofline(struct request *q, struct question *a)
+{
+	const Mperf__RooflineRequest *m = a->request->roofline;
+	question_about(q, a, &m->path, m->filter);
+	const struct roofline_question question = roofline_question_of(a);
 	if ((int)question.by < 0)
 		return refuse_word(
 			q, "way to group by", m->by, "Use loop, function, region or thread.");
 	if ((int)question.ops < 0)
 		return refuse_word(q, "kind of operations", m->ops, "Use fp, int, sp or dp.");
+	a->coarsest = roofline_coarsest(&question);
+	a->run = run_roofline;
 	int r = m->select ? choose(q, m) : 0;
-	if (r != 0)
-		return r < 0 ? r : 0;
-	return answer(q, request, m->path, &roofline_store, roofline_of);
+	return r == 0 ? find_counts(q, a) : r;
+}
+
+int control_roofline(struct request *q, const Mperf__Request *request)
+{
+	return question_ask(q, request, make_roofline);
+}
+
+static int run_blocks(struct question *a, const struct answer *to, struct query_error *ret_error)
+{
+	const Mperf__BlocksRequest *m = a->request->blocks;
+	const struct blocks_question question = {
+		.every_ns = (uint64_t)m->every_ms * 1000000u,
+		.limit = m->limit,
+		.series = m->series,
+		.cores = a->cores,
+		.filter = &a->filter,
+	};
+	return query_blocks(a->source, a->n_sources, &question, to, ret_error);
+}
+
+static int make_blocks(struct request *q, struct question *a)
+{
+	const Mperf__BlocksRequest *m = a->request->blocks;
+	question_about(q, a, &m->path, m->filter);
+	a->coarsest = TIER_WINDOW; /* only windows have threads */
+	a->run = run_blocks;
+	return find_counts(q, a);
 }
 
 int control_blocks(struct request *q, const Mperf__Request *request)
 {
-	return answer(q, request, request->blocks->path, &blocks_store, blocks_of);
+	return question_ask(q, request, make_blocks);
+}
+
+static int parallel_by_of(const Mperf__ParallelRequest *m)
+{
+	return parallel_by_parse(*m->by ? m->by : "region");
+}
+
+static int run_parallel(struct question *a, const struct answer *to, struct query_error *ret_error)
+{
+	const Mperf__ParallelRequest *m = a->request->parallel;
+	const struct parallel_question question = {
+		.by = (enum parallel_by)parallel_by_of(m),
+		.limit = m->limit,
+		.filter = &a->filter,
+	};
+	return query_parallel(a->source, a->n_sources, &question, to, ret_error);
+}
+
+static int make_parallel(struct request *q, struct question *a)
+{
+	const Mperf__ParallelRequest *m = a->request->parallel;
+	if (parallel_by_of(m) < 0)
+		return refuse_word(q, "way to group by", m->by,
+			"Use region, thread, place, wait, loop or function.");
+	question_about(q, a, &m->path, m->filter);
+	a->coarsest = TIER_WINDOW; /* only windows have threads */
+	a->run = run_parallel;
+	return find_counts(q, a);
 }
 
 int control_parallel(struct request *q, const Mperf__Request *request)
 {
-	const Mperf__ParallelRequest *m = request->parallel;
-	if ((int)parallel_by_of(m) < 0)
-		return refuse_word(q, "way to group by", m->by,
-			"Use region, thread, place, wait, loop or function.");
-	return answer(q, request, m->path, &parallel_store, parallel_of);
+	return question_ask(q, request, make_parallel);
 }

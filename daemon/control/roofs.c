@@ -66,14 +66,13 @@ static int start_pause(struct request *q, struct service *s)
 		free(j);
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Try again once they are done.",
-			"another client measures roofs, for %u s more at most", wait_s);
+			"another client is measuring roofs, for at most %u s more", wait_s);
 	}
 	j->paused = r == 0;
 	q->job = &j->job;
 	if (r == PAUSE_TOO_OFTEN)
 		snprintf(note, sizeof(note),
-			"mperfd goes on sampling: it was paused often of late, and can be again in "
-			"%u s",
+			"sampling was lowered often recently, and cannot be lowered again for %u s",
 			wait_s);
 	return request_ready(q, note);
 }
@@ -219,11 +218,12 @@ int control_roofs(struct request *q, const Mperf__Request *m)
 		r = give(q, roofs->name);
 	else if (!q->peer->sees_all)
 		r = request_refuse_group(q, roofs->pause
-						    ? "you may not pause the sampling of all users"
+						    ? "you may not lower the sampling of all users"
 						    : "you may not keep roofs for all users");
 	else if (roofs->pause && roofs->keep.len)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			"Ask for one after the other.", "roofs are kept once they are measured");
+			"Send one request after the other.",
+			"one request cannot both lower the sampling and keep roofs");
 	else
 		r = roofs->pause ? start_pause(q, s) : keep(q, s, &roofs->keep);
 	return r < 0 ? r : 0;

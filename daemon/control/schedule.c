@@ -168,8 +168,8 @@ static bool is_in_log(const struct run_job *j)
 static int run_moved(struct request *q)
 {
 	int r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_CANCELLED,
-		"Run it again; what it recorded is in the store that was named before.",
-		"the run was ended, since mperf.conf names another store");
+		"Run it again; its samples so far are in the previous store.",
+		"the recording was stopped, since mperf.conf names another store");
 	return r < 0 ? r : JOB_DONE;
 }
 
@@ -217,8 +217,8 @@ static int refuse_run(struct request *q, int why, const char *name)
 			"mperfd knows no schedule '%.64s'", name);
 	case SCHEDULES_OF_JOBS:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			"It begins by itself with the next job.",
-			"the schedule '%.64s' records jobs, and not at a time", name);
+			"It starts by itself with the next matching job.",
+			"the schedule '%.64s' records jobs, so it has no time to run at", name);
 	default:
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 			"Wait until it has ended.", "schedule '%.64s' is already running", name);

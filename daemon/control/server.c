@@ -191,8 +191,8 @@ static void make_place(struct server *s, const struct user *newcomer)
 		return;
 	(void)peer_hang_up(victim->peer, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 		user_remedy(USER_CLIENTS),
-		"mperfd needs this connection for another user, and you have the most "
-		"(clients-max in mperf.conf)");
+		"mperfd needs this connection for another user, since you have the most "
+		"connections (clients-max in mperf.conf)");
 	(void)frame_buffer_write(&victim->peer->out, victim->peer->fd);
 	seat_give(victim);
 	seat_leave(s, victim);
@@ -260,7 +260,7 @@ static struct user *welcome(struct server *s, int fd)
 	struct user *u = p->user;
 	p->now_ns = p->came_ns = s->now_ns;
 	if (user_owes(u)) {
-		turn_away(s, p, "you connect more often than mperfd can serve");
+		turn_away(s, p, "you connect too often for mperfd");
 	} else if (!place_take(s, u, why, sizeof(why))) {
 		turn_away(s, p, why);
 	} else if (seat_take(s, p) < 0) {

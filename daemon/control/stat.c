@@ -9,13 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/query_request.h"
 #include "daemon/control/request.h"
 #include "daemon/control/stat_parts.h"
 #include "daemon/control/topdown.h"
-#include "daemon/control/topdown_stored.h"
 #include "daemon/sampler/annotate.h"
 #include "proto/base/memory.h"
 #include "proto/syntax/unit.h"
@@ -225,7 +223,7 @@ static bool say_shared(const struct stat_parts *parts, char *text, size_t n)
 	if (!name || !unit_part_text(least, part))
 		return false;
 	snprintf(text, n,
-		"counts are scaled: another profiler uses counters, or you asked for more events "
+		"counts are scaled: another profiler uses counters, or you requested more events "
 		"than there are counters; %s was counted %s of the time",
 		name, part);
 	return true;

@@ -52,7 +52,7 @@ static int refuse_tree(const struct stat_asked *a, const char *because)
 {
 	int r = try_cycles(a);
 	if (r == PROBE_ZERO || r == -ENOENT || r == -EOPNOTSUPP || r == -ENODEV)
-		because = "there are no hardware counters here to count a top-down tree with";
+		because = "this machine has no hardware counters to count a top-down tree with";
 	return request_fail(a->q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
 		       r == 0 ? STILL_COUNTS : STILL_SAMPLES, "%s", because)
 		       ?: 1;
@@ -68,7 +68,7 @@ static int refuse_metrics(const struct stat_asked *a, int outcome, const char *b
 			       ?: 1;
 	return request_fail(a->q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 		       outcome == METRIC_NO_LEVEL
-			       ? "Leave out -l for all of it."
+			       ? "Leave out -l to see all levels."
 			       : "`mperfctl list metrics` shows those of this machine's cores.",
 		       "%s", because)
 		       ?: 1;
@@ -271,7 +271,7 @@ static bool enough_counts(
 	}
 	if (!*ret_error->text)
 		snprintf(ret_error->text, sizeof(ret_error->text),
-			"the needed metric %.64s is not among those asked for", needed);
+			"the needed metric %.64s was not requested", needed);
 	return false;
 }
 

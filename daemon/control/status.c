@@ -78,7 +78,7 @@ static double counted_share(const struct service *service)
 	double least = 1;
 	bool any = false;
 	for (int hart = 0; p && hart < p->machine.n_harts; hart++) {
-		any |= p->watch[hart].wanted_ns > 0;
+		any |= sampler_has_counters(p, hart);
 		double share = sampler_counted_share(p, hart);
 		least = share < least ? share : least;
 	}
@@ -214,11 +214,11 @@ struct cost_row {
 };
 
 /* On which hart is not known. */
-static struct cost_row told_row(
+static struct cost_row sideband_row(
 	const char *cause, const struct overhead_spent *s, enum task_work what)
 {
-	return (struct cost_row){
-		cause, s->told[what].per_second, s->told[what].ns, s->told[what].part, -1};
+	return (struct cost_row){cause, s->sideband[what].per_second, s->sideband[what].ns,
+		s->sideband[what].part, -1};
 }
 
 static int tell_costs(const struct status *s)
@@ -238,9 +238,9 @@ static int tell_costs(const struct status *s)
 			now.worst_switches_part},
 		{"turns of topdown-groups", -1, -1, now.groups_part, now.groups_part},
 		{"throttles", now.throttles, -1, -1, -1},
-		told_row("forks", &now, TASK_FORK),
-		told_row("execs", &now, TASK_EXEC),
-		told_row("mappings", &now, TASK_MAPPING),
+		sideband_row("forks", &now, TASK_FORK),
+		sideband_row("execs", &now, TASK_EXEC),
+		sideband_row("mappings", &now, TASK_MAPPING),
 		{"mperfd and its namer", -1, -1, own, own},
 		{"clients and programs", -1, -1, now.clients_part, now.clients_part},
 		{"queries and roll-ups", -1, -1, now.others_part, now.others_part},
@@ -257,12 +257,12 @@ static int tell_costs(const struct status *s)
 	COLUMN(turns, "Turns", count, t->n_turns)                                                  \
 	COLUMN(long, "Over 50 ms", count, t->n_long)                                               \
 	COLUMN(longest_ns, "Longest", ns, t->longest_ns)                                           \
-	COLUMN(lately_ns, "Lately", ns, turns_lately_ns(t))
+	COLUMN(lately_ns, "Lately", ns, loop_latency_lately_ns(t))
 
 /* Report the time that turns of the loop take, over all clients. */
 static int tell_turns(const struct status *s)
 {
-	const struct turns *t = &s->service->turns;
+	const struct loop_latency *t = &s->service->loop_latency;
 	return TABLE_OF_ONE(s->to, "loop", LOOP_TABLE);
 }
 

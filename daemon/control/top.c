@@ -14,7 +14,7 @@
 #include "daemon/conf/conf.h"
 #include "daemon/control/cost_hold.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/query_request.h"
+#include "daemon/control/question.h"
 #include "daemon/control/request.h"
 #include "daemon/control/top_harts.h"
 #include "daemon/query/samples/live.h"

@@ -229,7 +229,7 @@ static int send_residual(const struct sending *s, int node)
 		[NODE_ERROR] = known(residual->error),
 		[NODE_RUNNING] = answer_real(residual->running),
 		[NODE_WORST] = answer_integer(0),
-		[NODE_SAYS] = answer_text("what the rows above do not add up to"),
+		[NODE_SAYS] = answer_text("the remainder that the rows above do not cover"),
 		[NODE_FORMULA] = answer_text(formula),
 		[NODE_HAS_MORE] = answer_integer(0),
 		[NODE_HARTS] = answer_text(s->t->harts),

@@ -10,6 +10,7 @@
 #include "daemon/control/stat_row.h"
 #include "daemon/metric/live_metrics.h"
 
+struct request;
 struct row_stream;
 
 struct topdown_tree {
@@ -55,3 +56,7 @@ struct topdown_counted {
 	const char *core, *harts;
 };
 struct topdown_tree topdown_of_counted(const struct topdown_counted *c);
+
+/* topdown_stored.c: answer a request with a path or a filter, of a file or of what a service's store counted. 0 or
+ * -errno. */
+int topdown_stored(struct request *q, const Mperf__Request *request);

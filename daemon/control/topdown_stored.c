@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What harts counted is everybody's: a service tells it to those who see everybody. A file is read with
- * the rights of who names it.
+ * topdown of a file, or of what a service's store counted. The counts of harts are of all users' processes, so a
+ * service shows them only to peers that see all.
  */
-#include "daemon/control/topdown_stored.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/conf/conf.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/query_request.h"
-#include "daemon/control/store_query.h"
+#include "daemon/control/question.h"
 #include "daemon/control/topdown.h"
 #include "daemon/query/stored_tree.h"
-#include "daemon/service/service.h"
 #include "proto/base/memory.h"
 
 #define TURN_IT_ON                                                                                 \
@@ -132,7 +127,7 @@ static int answer_trees(struct counted *c, const struct stored_wish *wish, const
 		r = query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			c->of_samples ? "Record the events of the metric, as siblings of the event "
 					"that samples: `mperfctl hotspots -M METRIC -- CMD`"
-				      : "Leave out -l and -M for all that was counted",
+				      : "Leave out -l and -M to see everything that was counted",
 			"%s", *why.error.text ? why.error.text : "nothing was counted");
 	else if (r >= 0)
 		r = send_trees(tree, n, c, why.note, to);
@@ -141,86 +136,41 @@ static int answer_trees(struct counted *c, const struct stored_wish *wish, const
 	return r;
 }
 
-static struct stored_wish wish_of(const Mperf__StatRequest *m, const struct cores *cores)
+static int run(struct question *a, const struct answer *to, struct query_error *ret_error)
 {
-	return (struct stored_wish){
-		.cores = cores,
+	const Mperf__StatRequest *m = a->request->topdown;
+	const struct stored_wish wish = {
+		.cores = a->cores,
 		.top = m->n_metric ? m->metric[0] : NULL,
 		.levels = (int)m->levels,
 	};
-}
-
-/* --- the service's store ---------------------------------------------------------------------- */
-
-static const Mperf__Filter *filter_of(const Mperf__Request *m)
-{
-	return m->topdown->filter;
-}
-
-static enum tier coarsest(const Mperf__Request *m, const struct query_filter *filter)
-{
-	(void)m;
-	return filter->n_cpus ? TIER_MINUTE : TIER_HOUR;
-}
-
-static int run_stored(const struct store_question_run *run)
-{
 	_cleanup_(counted_freep) struct counted *c = NULL;
-	const struct stored_wish wish = wish_of(run->request->topdown, run->cores);
-	int r = query_counted(NULL, run->source, run->n_sources, run->filter, &c, run->error);
+	int r = query_counted(a->source, a->n_sources, &a->filter, &c, ret_error);
 	if (r != 0)
 		return r;
-	if (c->n_events == 0)
-		return query_fail(run->error, MPERF__FAILURE_KIND__FAILURE_MISSING, TURN_IT_ON,
-			"no metrics were counted all the time then");
-	return answer_trees(c, &wish, run->to, run->error);
-}
-
-static int ask_store(struct request *q, const Mperf__Request *request)
-{
-	static const struct store_question store = {filter_of, coarsest, run_stored};
-	struct machine machine; /* reads the platform database, of which the child has a copy */
-	int r;
-	if (!q->peer->sees_all) {
-		r = request_refuse_group(q, "what harts counted is of all users");
-		return r < 0 ? r : 0;
-	}
-	r = request_read_machine(q, &machine);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	return store_query_start(q, request, &store);
-}
-
-/* --- a file ----------------------------------------------------------------------------------- */
-
-static int ask_file(struct request *q, const Mperf__StatRequest *m)
-{
-	struct query_error error = {"", "", 0};
-	struct query_filter filter = query_filter_of(q, m->filter);
-	const struct stored_wish wish = wish_of(m, q->peer->options->cores);
-	_cleanup_(counted_freep) struct counted *c = NULL;
-	struct row_stream stream;
-	struct answer answer = row_stream_answer(&stream, q);
-	struct machine machine;
-	sqlite3 *db;
-	int r = request_read_machine(q, &machine);
-	if (r == 0)
-		r = request_open_segment(q, m->path, &db);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	r = query_counted(db, NULL, 0, &filter, &c, &error);
-	if (r == 0 && c->n_events == 0)
-		r = query_fail(&error, MPERF__FAILURE_KIND__FAILURE_MISSING,
+	if (c->n_events == 0 && *m->path)
+		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Record with counters, such as `mperfctl hotspots -M METRIC -- CMD`",
 			"%s has no counts of events: its samples carried none", m->path);
-	if (r == 0)
-		r = answer_trees(c, &wish, &answer, &error);
-	sqlite3_close(db);
-	return query_answer_end(q, &stream, r, &error);
+	if (c->n_events == 0)
+		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_MISSING, TURN_IT_ON,
+			"no metrics were counted all the time then");
+	return answer_trees(c, &wish, to, ret_error);
+}
+
+static int make(struct request *q, struct question *a)
+{
+	const Mperf__StatRequest *m = a->request->topdown;
+	struct machine machine; /* reads the platform database, of which a child has a copy */
+	question_about(q, a, &m->path, m->filter);
+	a->coarsest = a->filter.n_cpus ? TIER_MINUTE : TIER_HOUR;
+	a->run = run;
+	if (question_is_of_store(q, a) && !q->peer->sees_all)
+		return request_refuse_group(q, "what harts counted is of all users") ?: 1;
+	return request_read_machine(q, &machine);
 }
 
 int topdown_stored(struct request *q, const Mperf__Request *request)
 {
-	const Mperf__StatRequest *m = request->topdown;
-	return query_asks_store(q, m->path) ? ask_store(q, request) : ask_file(q, m);
+	return question_ask(q, request, make);
 }

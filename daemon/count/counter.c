@@ -38,8 +38,9 @@
 #include <string.h>
 
 #include "daemon/count/counter_group.h"
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/ladder.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 #define TASKS_MAX 4096 /* a descriptor per event and thread: beyond it, count the whole system */
@@ -64,14 +65,9 @@ static void targets_clear(struct targets *t)
 
 static int target_add(struct targets *t, struct counter_target target)
 {
-	if (t->n_targets == t->size) {
-		size_t size = t->size ? t->size * 2 : 16;
-		struct counter_target *grown = reallocarray(t->target, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		t->target = grown;
-		t->size = size;
-	}
+	int r = array_grow_long(&t->target, &t->size, t->n_targets + 1, sizeof(*t->target));
+	if (r < 0)
+		return r;
 	t->target[t->n_targets++] = target;
 	return 0;
 }

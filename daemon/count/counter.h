@@ -25,7 +25,7 @@ struct counter_options {
 	bool is_alone;   /* share no group with other counters, which are system-wide too */
 };
 
-/* The terms on which its events are opened. */
+/* How its events are opened. */
 struct counter_terms {
 	const struct kernel *kernel;
 	const struct cores *cores; /* NULL: nothing is known about them */
@@ -65,10 +65,10 @@ struct counter {
 	struct hart_set by_raw[EVENTS_MAX];
 	bool drops_dead; /* nobody asked for its events by name: those that count nothing are left out */
 	struct counter_opening {
-		int event; /* the next descriptor's */
+		int event; /* of the next descriptor */
 		size_t target;
 		bool any_opened;
-		bool row_opened; /* the event, on some target so far; else */
+		bool row_opened; /* opened on some target so far; otherwise */
 		int error;       /* why it is not measured, as -errno */
 		bool some_harts; /* its PMU is counted on these alone: */
 		struct hart_set harts;

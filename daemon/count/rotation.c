@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 
 #define TRIES 7
 /* The interval of rotation of a cores' PMU; if harts have several kinds, of the first one's. */

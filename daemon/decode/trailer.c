@@ -94,7 +94,8 @@ static size_t body_end(const uint8_t *bytes, size_t n, uint32_t type)
 	return end + whole_words(strnlen((const char *)bytes + end, n - end) + 1);
 }
 
-size_t trailer_bytes(const struct stream *s)
+/* Size of sample_id in records of that stream, in bytes. */
+static size_t trailer_bytes(const struct stream *s)
 {
 	return WORD * (size_t)__builtin_popcountll(s->sample_type & SAMPLE_ID_FIELDS);
 }

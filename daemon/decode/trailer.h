@@ -14,9 +14,6 @@ struct trailer {
 	size_t bytes;                /* of sample_id */
 };
 
-/* Size of sample_id in records of that stream, in bytes. */
-size_t trailer_bytes(const struct stream *s);
-
 /* Find the sample_id of a whole non-sample record (n bytes with header). 0 or RECORD_TRUNCATED,
  * RECORD_STRANGER, RECORD_HOSTILE. O(n) if the record holds a string. */
 int trailer_find(const uint8_t *bytes, size_t n, const struct stream_table *streams,

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/attr.h"
 #include "proto/syntax/unit.h"
 
@@ -134,13 +134,13 @@ static void say_uncut(struct diagnosing *d)
 	const struct plan *p = d->q->plan;
 	if (p->cut & CUT_COUNT)
 		say(d, "sampling", "info", NULL,
-			"context switches are only counted: samples have counts where no switch "
-			"came "
-			"since the sample before");
+			"context switches are only counted: a sample has counts only if no switch "
+			"came since the previous sample");
 	else if (p->cut & CUT_NONE)
 		say(d, "sampling", "warn",
 			"allow the event context-switches (sysctl kernel.perf_event_paranoid)",
-			"context switches can be neither cut at nor counted: no sample has counts");
+			"context switches can neither cut counts nor be counted: no sample has "
+			"counts");
 }
 
 static void say_sampling(struct diagnosing *d)
@@ -149,14 +149,15 @@ static void say_sampling(struct diagnosing *d)
 	if (p->rung == RUNG_NONE) {
 		const char *remedy = p->n_tries ? remedy_try(d, &p->tries[p->n_tries - 1]) : "";
 		say(d, "sampling", "fail", *remedy ? remedy : "run doctor as root, and see dmesg",
-			"nothing samples on this hart: %s", p->reason);
+			"no event can sample on this hart: %s", p->reason);
 	} else {
 		say(d, "sampling", "ok", NULL, "rung %s (%s), leader %s%s%s", rung_letter(p->rung),
 			rung_says(p->rung), p->leader.name, p->user_only ? ", user mode only" : "",
 			p->n_siblings ? ", with counters" : "");
 	}
 	if (p->yields)
-		say(d, "sampling", "warn", "end what counts, or expect no IPC of that time", "%s",
+		say(d, "sampling", "warn",
+			"end the programs that use counters, or expect no IPC for that time", "%s",
 			p->reason);
 	say_uncut(d);
 	for (int i = 0; i < p->n_tries; i++) {
@@ -208,8 +209,8 @@ static void say_counters(struct diagnosing *d)
 	int n = __builtin_popcountll(p->counters);
 	if (n > 0 && counts_nothing(d->q->plan))
 		say(d, "counters", "info", NULL,
-			"none can be used here: no event of the core opens (the core itself has %d "
-			"programmable one%s)",
+			"no counter can be used here: no event of the core opens (the core itself "
+			"has %d programmable one%s)",
 			n, n > 1 ? "s" : "");
 	else if (n > 0)
 		say(d, "counters", "info", NULL, "%d programmable counter%s (mask 0x%llx)%s", n,
@@ -222,9 +223,9 @@ static void say_counters(struct diagnosing *d)
 	if (unit_part_text(d->q->counted_share, counted))
 		say(d, "counters", "warn",
 			"end the other profiler, or expect scaled figures; mperf's own recordings "
-			"and stats also take turns",
-			"another profiler uses counters, too: they were available to always-on "
-			"sampling %s of the time",
+			"and stats share counters too",
+			"another profiler also uses counters: always-on sampling had them %s of "
+			"the time",
 			counted);
 }
 
@@ -256,17 +257,17 @@ static void say_modes(struct diagnosing *d)
 	int all = d->q->machine->may_see_kernel ? try_cycles(d, false) : -EACCES;
 	if (filtered == -EINVAL && all == 0)
 		say(d, "modes", "warn",
-			is_riscv(d) ? "core: no remedy, only Sscofpmf can count modes apart; read "
-				      "the figures as user and kernel together"
+			is_riscv(d) ? "core: no remedy, only Sscofpmf can count modes separately; "
+				      "read the figures as user and kernel together"
 				    : "read the figures as user and kernel together",
-			"the driver refuses to count user mode apart (exclude_kernel): all figures "
-			"include the kernel");
+			"the driver cannot count user mode separately (exclude_kernel): all "
+			"figures include the kernel");
 	else if (filtered == 0 && d->platform->fixed_unfiltered)
 		say(d, "modes", "warn", "core: use an event of the programmable counters",
 			"exclude_kernel is accepted, but the fixed counters of cycles and "
 			"instructions ignore it: they count every mode");
 	else if (filtered == 0)
-		say(d, "modes", "ok", NULL, "user and kernel mode can be counted apart");
+		say(d, "modes", "ok", NULL, "user and kernel mode can be counted separately");
 }
 
 /* --- errata ----------------------------------------------------------------------------------- */

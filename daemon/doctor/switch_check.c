@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* At a switch the BPF program speaks first and the sibling follows, both in the name of the task
- * that leaves. Such a pair closes a stretch that began with the pair before it, and gives two
- * answers to the question what was counted meanwhile. A record without its fellow, or a loss,
- * breaks the chain: what lies before the next pair is then nobody's, for both alike.
+/* At a switch, the BPF program writes its record first and the sibling second, both for the
+ * outgoing task. Such a pair ends a stretch that began with the previous pair, and gives two counts
+ * for it. If one record of a pair is missing, or records were lost, the stretch up to the next pair
+ * is charged to nobody, by both ways.
  *
- * When the kernel throttles the leader, it stops the whole group with it, the sibling included,
- * until the next tick. BPF speaks on, since it reads what stands still. So whoever is alone while
- * that lasts contradicts nobody. Source: perf_event_throttle_group in kernel/events/core.c of
- * Linux 6.18; before 6.16 the leader alone is stopped. Nor does it let the sibling tell of every
- * idle task, whose end BPF then tells of alone: on all harts but the first, seen on Linux 6.18. The
- * next pair closes a stretch with that idle part in it, by either way.
+ * When the kernel throttles the leader, it stops the whole group, including the sibling, until the
+ * next tick. BPF still writes records, of counters that do not advance. So single records during
+ * that time are not counted as a disagreement. Source: perf_event_throttle_group in
+ * kernel/events/core.c of Linux 6.18; before 6.16 the leader alone is stopped. Nor does the sibling
+ * report every switch from the idle task, which BPF then reports alone: on all harts but the first,
+ * seen on Linux 6.18. The next pair then ends a stretch that includes the idle time, by both ways.
  *
- * The two readings are some microseconds apart, and the counters run on in between: what differs is
- * how far apart they are at the one end of a stretch and at the other. A machine that is emulated
- * may stand still there for milliseconds, or translate code that it has not met, while its counters
- * follow the host's clock. So a clock that is read with them says how far apart the readings are. A
- * stretch with too long a gap at either end proves nothing and is left out, and is counted, so that
- * a reading that is always late proves nothing either, rather than that all is well.
+ * The two readings are some microseconds apart, and the counters run on in between, so the counts
+ * differ by the difference of the gaps at both ends of a stretch. An emulated machine may stand
+ * still in a gap for milliseconds, or translate new code, while its counters follow the host's
+ * clock. So a clock that is read together with the counters measures the gaps. A stretch with too
+ * long a gap at either end proves nothing. It is left out, but counted: so if a reading is always
+ * late, the result is no proof, instead of agreement.
  */
 
 #include "daemon/doctor/switch_check.h"
@@ -33,16 +33,16 @@ struct reading {
 	uint32_t n_read, tid;
 };
 
-/* State of a group: its last pair, and what BPF has said that the sibling has not yet. */
+/* State of a group: its last pair, and BPF's record without the sibling's yet. */
 struct pairing {
 	uint64_t leader;
 	int hart;
 	bool begun, waits;
-	bool paired;                 /* both have spoken */
-	uint64_t n_alone;            /* records without their fellow since they last did */
+	bool paired;                 /* there has been a pair */
+	uint64_t n_alone;            /* single records since the last pair */
 	bool stopped;                /* the kernel throttles the group */
-	bool was_stopped;            /* and has at some time since the last pair */
-	uint64_t gap_ns;             /* between the two of the last pair */
+	bool was_stopped;            /* the kernel has throttled it since the last pair */
+	uint64_t gap_ns;             /* time between the two records of the last pair */
 	struct reading bpf, sibling; /* of the last pair */
 	struct reading waiting;
 	UT_hash_handle hh;
@@ -163,7 +163,7 @@ static uint64_t ns_between(
 	return 0;
 }
 
-/* Charge the task that leaves with what one member counted since the last pair, by both ways. */
+/* Charge the outgoing task with one member's count since the last pair, by both ways. */
 static int charge_member(struct switch_check *c, const struct pairing *p,
 	const struct reading *sibling, const struct record_read_value *bpf, uint64_t gap_ns)
 {
@@ -222,8 +222,8 @@ static void break_chain(struct pairing *p)
 	p->begun = p->waits = false;
 }
 
-/* Note that records were lost. One may have been the fellow of a record that came, or the message
- * that the group counts again. */
+/* Note that records were lost. One may have been the other record of a pair, or the message that
+ * the group counts again. */
 static void lose_some(struct pairing *p)
 {
 	break_chain(p);
@@ -242,7 +242,7 @@ static void take_bpf(struct pairing *p, const struct record *record)
 	p->waits = true;
 }
 
-/* The sibling's words of a buried thread are nameless; the program may know better. */
+/* The sibling's record of a reaped thread has no tid; the program's may have it. */
 static bool same_task(const struct pairing *p, const struct record *record)
 {
 	return p->waiting.tid == record->tid || record->tid == RECORD_TID_GONE;
@@ -257,8 +257,8 @@ static int take_sibling(struct switch_check *c, struct pairing *p, const struct 
 	return 0;
 }
 
-/* Take a throttle record. Nothing is known of a group that has sent no record yet, nor would it be
- * counted. */
+/* Take a throttle record. Ignore groups without earlier records: their records would not be counted
+ * anyway. */
 static void take_throttle(struct switch_check *c, const struct record *r)
 {
 	struct pairing *p;
@@ -331,7 +331,7 @@ void switch_check_judge(const struct switch_check *c, struct switch_verdict *ret
 		if (event_is_clock(e))
 			continue;
 		bool apart = is_apart(e, s, difference);
-		/* one that is too far apart outdoes all that are not */
+		/* a sum that is too far apart takes precedence over all others */
 		if (v.n_sums == 0 || (apart && !v.n_apart) ||
 			(apart == (v.n_apart > 0) && share > v.worst_share)) {
 			v.worst = s->is;

@@ -19,12 +19,12 @@
 
 /* How far apart the sums of one task may be. One reading is taken shortly before the other, and one
  * way charges what the kernel does in between to the first task, the other way to the next. So we
- * allow 1 % of the count, and for hardware counters also what is counted between the readings, for
- * each switch. Measured in instructions, between the readings of a group of three: 4,716 to 4,764
- * on RISC-V, 3,148 to 3,222 on Arm (Linux 6.12 of Debian 13, in QEMU 10.0.2 with icount; this is so
- * regular that sums differed by 0.24 % at most). For events that the kernel itself counts, we allow
- * 2 in all. If a clock is read with them, we
- * also allow what a hardware counter counts at the task's own rate in the time between them. */
+ * allow a difference of 1 % of the count, and for hardware counters also, for each switch, the
+ * count between the two readings. Measured in instructions, between the readings of a group of
+ * three: 4,716 to 4,764 on RISC-V, 3,148 to 3,222 on Arm (Linux 6.12 of Debian 13, in QEMU 10.0.2
+ * with icount; this is so regular that sums differed by 0.24 % at most). For events that the kernel
+ * itself counts, we allow 2 in all. If a clock is read with them, we also allow what a hardware
+ * counter counts at the task's own rate in the time between them. */
 #define SWITCH_CHECK_SHARE 0.01
 #define SWITCH_CHECK_HARDWARE_EACH 5000
 #define SWITCH_CHECK_SOFTWARE 2
@@ -61,11 +61,12 @@ struct switch_check;
 int switch_check_new(const struct stream_table *streams, const struct event_list *events,
 	struct switch_check **ret_check);
 
-/* Take the next record of that hart's ring; records that are no switch are skipped. 0, -ENOMEM. */
+/* Take the next record of that hart's ring; records that are not of a switch are skipped. 0,
+ * -ENOMEM. */
 int switch_check_record(struct switch_check *c, const struct record *r, int hart);
 
-/* Judge what has been seen so far. Clocks are not judged: a virtual hart may stand still for long
- * between two readings of a clock. O(sums). */
+/* The result so far. Clocks are not compared: a virtual hart may stand still for long between two
+ * readings of a clock. O(sums). */
 void switch_check_judge(const struct switch_check *c, struct switch_verdict *ret_verdict);
 
 struct switch_check *switch_check_free(struct switch_check *c);

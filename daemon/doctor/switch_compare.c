@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* To compare, something must be counted and there must be switches: so pages are touched, a hart
- * kept busy, and then slept, by turns. Page faults are counted on every machine, instructions where
- * there is a PMU. What other tasks do meanwhile is compared as well.
+/* A comparison needs counts and switches: so we alternately touch pages and keep a hart busy, and
+ * sleep. Page faults are counted on every machine, instructions if there is a PMU. Other tasks of
+ * that time are compared as well.
  */
 
 #include "daemon/doctor/switch_compare.h"
@@ -34,8 +34,8 @@ static void touch_pages(void)
 	munmap(pages, n);
 }
 
-/* Cause switches on a hart whose counts are cut: spin and sleep by turns. If we may not run there,
- * others do. */
+/* Cause switches on a hart whose counts are cut: spin and sleep alternately. If we may not run
+ * there, other tasks do. */
 static void take_turns(const struct sampler *s)
 {
 	const struct timespec nap = {.tv_nsec = TURN_NS};
@@ -104,7 +104,7 @@ int switch_compare(const struct kernel *k, struct switch_comparison *ret_compari
 		return r;
 	if (r == 0) {
 		c.cut = sampler_cut(s);
-		c.error = s->switch_error[SWITCH_RECORDS];
+		c.error = sampler_switch_error(s, SWITCH_RECORDS);
 		if ((c.cut & CUT_SIBLING) && (c.cut & CUT_BPF))
 			r = compare(s, &c);
 	}

@@ -8,7 +8,7 @@
 
 struct switch_comparison {
 	unsigned cut; /* available CUT_* */
-	int error;    /* without CUT_BPF: why, an errno as sampler.switch_error has it */
+	int error;    /* without CUT_BPF: why, an errno as of sampler_switch_error */
 	struct switch_verdict verdict; /* with both */
 	char worst_event[EVENT_NAME_BYTES_MAX];
 	struct event_error why; /* with SWITCH_COMPARE_REFUSED */

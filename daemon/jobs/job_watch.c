@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A look goes through the sets of labels, which know their live processes, and, for units, through all live tasks, some
- * 50 ns each: nothing is kept of a process, so nothing of it can be stale. Looks that take long are rarer. */
+/* Each scan goes through the sets of labels, which know their live processes, and, for units,
+ * through all live tasks, some 50 ns each. It stores nothing about a process, so nothing can become
+ * stale. If scans take long, they are made less often. */
 
 #include "daemon/jobs/job_watch.h"
 
@@ -64,7 +65,7 @@ void job_watch_clear(struct job_watch *j, struct walk *w)
 	*j = (struct job_watch){.job = NULL};
 }
 
-/* Jobs of a kind that is watched no longer are over. */
+/* End jobs of a kind that is no longer watched. */
 void job_watch_set(struct job_watch *j, struct walk *w, bool labels, bool units)
 {
 	struct watched_job *job, *next;
@@ -108,7 +109,7 @@ static struct watched_job *job_get(struct job_watch *j, const char *key, size_t 
 
 /* --- looking ---------------------------------------------------------------------------------- */
 
-/* A process that wholly belongs to the user whose labels these are; NULL: none does. */
+/* A process that wholly belongs to the user of these labels; NULL: there is none. */
 static const struct task *whole_process(const struct label_set *labels)
 {
 	const struct task *process = labels->live;
@@ -121,7 +122,7 @@ static const struct task *whole_process(const struct label_set *labels)
 static bool see_labels(struct job_watch *j, struct label_set *labels, uint64_t now_ns,
 	struct watched_job **ret_job)
 {
-	char key[32]; /* no path, and an id is never given again */
+	char key[32]; /* it has no path, and ids are never reused */
 	bool is_new = false;
 	struct watched_job *job;
 	const size_t n = (size_t)snprintf(key, sizeof(key), "%u", labels->id);
@@ -171,7 +172,7 @@ static void see_unit(
 	job->seen_ns = now_ns;
 }
 
-/* Before a look: jobs that the one before found are new no longer, and jobs that are over go. */
+/* Before a scan: jobs found by the previous one are no longer new; free jobs that have ended. */
 static void forget(struct job_watch *j, struct walk *w)
 {
 	struct watched_job *job, *next;
@@ -183,7 +184,8 @@ static void forget(struct job_watch *j, struct walk *w)
 	}
 }
 
-/* After a look: looks may be rare, so a job is over when they have found no process for that long. */
+/* After a scan: a job has ended if scans have found no process for that long, since scans may be
+ * rare. */
 static void miss(struct job_watch *j, uint64_t now_ns)
 {
 	for (struct watched_job *job = j->job; job; job = job->hh.next) {
@@ -207,7 +209,8 @@ bool job_watch_look(struct job_watch *j, struct walk *w, uint64_t now_ns)
 		set = set->hh.next)
 		if (set->n_live > 0)
 			(void)see_labels(j, set, now_ns, &job);
-	/* of threads too: a process is known to have moved when one of them was sampled */
+	/* check threads too: if a process moved to another group, we may have sampled only one of
+	 * its threads since */
 	for (const struct task *t = j->units ? w->tasks.live : NULL; t; t = t->hh.next) {
 		if (!t->kernel_thread && t->cgroup && t->cgroup != cgroup)
 			see_unit(j, w, t, now_ns);

@@ -9,17 +9,18 @@
 #include "daemon/store/key.h"
 #include "daemon/store/pin.h"
 #include "daemon/store/segment/segment.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
-/* Between two files of a job that goes on: storing may have paused (RETRY_NS of keeper.c), and a file's name has
- * its start in seconds. */
+/* Largest gap between two files of one job: storing may have paused (RETRY_NS of keeper.c), and the
+ * start in a file's name is in seconds. */
 #define GAP_NS 60000000000ll
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-/* One row a job; a task without an end is taken to reach to the file's. Stamps of tasks are of the boot's clock,
- * which one instant in meta and the windows tie to the wall's. */
+/* One row a job; a task without an end is assumed to run to the end of the file. Times of tasks are
+ * CLOCK_MONOTONIC; an instant in meta, and the windows, convert them to CLOCK_REALTIME. */
 static const char jobs_text[] =
 	"SELECT l.uid, l.labels, min(t.start_ns) + m.shift, "
 	"max(coalesce(t.end_ns, m.end_ns)) + m.shift, m.boot "
@@ -83,7 +84,8 @@ static int take(
 	if (r < 0)
 		return r;
 	int64_t start_ns = sqlite3_column_int64(q, 2), end_ns = sqlite3_column_int64(q, 3);
-	/* files come by their start: an earlier boot's job of these labels is another run */
+	/* files are sorted by their start: a job with these labels in an earlier boot is another
+	 * run */
 	if (strcmp(job->boot_id, boot) != 0) {
 		while (job->n_sources > 0)
 			free(job->source[--job->n_sources]);
@@ -95,8 +97,8 @@ static int take(
 	return add_source(job, path);
 }
 
-/* 0; LOOK_UNREAD: for the moment, some or all of the file cannot be read; -ENOMEM. A damaged file has no jobs, nor has
- * one without such tables, as versions without labels wrote it. */
+/* 0; LOOK_UNREAD: some or all of the file cannot be read now; -ENOMEM. A damaged file has no jobs,
+ * nor has a file without these tables, from a version without labels. */
 enum { LOOK_UNREAD = 1 };
 static int outcome_of(int rc)
 {
@@ -132,7 +134,7 @@ static int look(struct found_jobs *jobs, const struct pin_wanted *w, const char 
 	return r == 0 ? outcome_of(rc) : r;
 }
 
-/* Jobs that may have a part in this file are not known whole. */
+/* Mark jobs that may have samples in this file as incomplete. */
 static void note_unread(struct found_jobs *jobs, const struct store_file *f)
 {
 	jobs->any_unread = true;

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 #include "daemon/jobs/pin_find.h"
 #include "daemon/jobs/pinner_private.h"
 #include "daemon/store/rollup/extract.h"
@@ -52,8 +52,8 @@ static bool is_wanted(const struct pin_ask *ask, const struct label_set *set)
 	       store_pin_matches(set->labels, ask->label, ask->n_labels);
 }
 
-/* Enter a set among those that began last: by id, the latest first, at most PIN_JOBS_MAX + 1. Returns how many
- * there are. */
+/* Insert a set into the list of the latest ones, sorted by id, the latest first, at most
+ * PIN_JOBS_MAX + 1. Returns their number. */
 static size_t enter_latest(struct label_set **latest, size_t n, struct label_set *set)
 {
 	size_t at = 0;
@@ -67,7 +67,7 @@ static size_t enter_latest(struct label_set **latest, size_t n, struct label_set
 	return n;
 }
 
-/* Does this request keep no more than it may pin? */
+/* Does this request keep at most as many jobs as it may pin? */
 static bool is_bounded(const struct pin_ask *ask)
 {
 	return (ask->last > 0 && ask->last <= PIN_JOBS_MAX) ||
@@ -81,8 +81,9 @@ void pinner_add_running(struct pin_report *report, const struct label_set *set)
 	snprintf(row->labels, sizeof(row->labels), "%s", set->labels);
 }
 
-/* Jobs of the request that run are pinned later: the report has them. Of more than PIN_JOBS_MAX the latest are taken, if
- * the request keeps no more. 0; PINNER_WAITS; PINNER_MANY: it does, and none is taken; -ENOMEM. */
+/* Running jobs of the request are pinned later; add them to the report. If there are more than
+ * PIN_JOBS_MAX, take the latest, provided that the request keeps no more than that. 0;
+ * PINNER_WAITS; PINNER_MANY: it keeps more, and none is taken; -ENOMEM. */
 enum { PINNER_MANY = PINNER_WAITS + 1 };
 static int take_running(struct pinner *p, const struct pin_request *q)
 {
@@ -97,7 +98,7 @@ static int take_running(struct pinner *p, const struct pin_request *q)
 	if (ask->last > 0 && ask->last < most)
 		most = ask->last;
 	for (size_t i = n < most ? n : most; i-- > 0;) {
-		/* in the child's copy, which is to meet the limits as the daemon will */
+		/* also in the child's copy, so that it meets the same limits as the daemon will */
 		int r = pinner_await(p, ask, q->group, latest[i], q);
 		if (r != 0)
 			return r;
@@ -109,14 +110,16 @@ static int take_running(struct pinner *p, const struct pin_request *q)
 /* --- in the child: jobs that have ended ------------------------------------------------------- */
 
 struct making {
-	struct store *store; /* a copy, whose list is kept as the daemon will have it */
+	struct store *store; /* a copy of the store, whose list is updated as the daemon's will be
+			      * */
 	const struct pin_request *q;
 	struct pin_limits limits;
-	struct pin_report *report; /* already with the running jobs, which are left out */
+	struct pin_report *report; /* already reported as a running job, so left out */
 	char *making;              /* the name of the pin that is being written */
 };
 
-/* The oldest pin of all users, or of the asking user, to be unpinned first. NULL: there is none. */
+/* The oldest pin, of all users or of the requesting user, which should be unpinned first. NULL:
+ * there is none. */
 static const struct store_pin *oldest_of(const struct making *m, bool all)
 {
 	for (size_t i = 0; i < m->store->n_pins; i++)
@@ -125,7 +128,8 @@ static const struct store_pin *oldest_of(const struct making *m, bool all)
 	return NULL;
 }
 
-/* A selection as the client takes it, in a shell's quotes, which a value may not end. */
+/* A selection for the client's command line, inside of a shell's quotes, which a value must not
+ * close. */
 static void says_selection(const char *json, char *text, size_t size)
 {
 	labels_say_json(json, text, size);
@@ -137,7 +141,7 @@ static void says_room(const struct making *m, const struct pin_room *room, char 
 {
 	const uint64_t left = room->bytes >> 10;
 	if (m->store->n_pins >= STORE_PINS_MAX)
-		snprintf(text, 160, "there are %d pinned jobs, as many as a store keeps",
+		snprintf(text, 160, "there are already %d pinned jobs, the most that a store keeps",
 			STORE_PINS_MAX);
 	else if (room->limit == PIN_ROOM_DISC)
 		snprintf(text, 160, "the disc has %" PRIu64 " KB left above min-free", left);
@@ -173,7 +177,7 @@ static void say_failed(
 	if (r == EXTRACT_EMPTY)
 		say(m->report, PIN_FAILED,
 			"Pin a job while its samples are kept in full (keep-windows).",
-			"%s is not pinned: none of its samples are kept as they were taken", says);
+			"%s is not pinned: none of its samples are kept in full", says);
 	else if (r == STORE_NO_SPACE)
 		say(m->report, PIN_FULL, "Free some space, and try again.",
 			"%s is not pinned: the disc of the store is full", says);
@@ -190,8 +194,8 @@ static void say_unread(struct making *m, const struct found_job *job)
 	char says[160];
 	labels_say_json(job->labels, says, sizeof(says));
 	say(m->report, PIN_FAILED, "Check its disc, and try again.",
-		"%s is not pinned: a file of the store that may have a part of it cannot be read "
-		"now",
+		"%s is not pinned: a file of the store that may hold some of its samples cannot be "
+		"read now",
 		says);
 }
 
@@ -202,7 +206,7 @@ static void add_row(struct making *m, const struct found_job *job, enum pin_stat
 	*row = (struct pin_job){.state = state, .uid = job->uid, .bytes = bytes};
 	snprintf(row->name, sizeof(row->name), "%s", name);
 	snprintf(row->labels, sizeof(row->labels), "%s", job->labels);
-	m->report->n_jobs++; /* now it is there */
+	m->report->n_jobs++; /* now it exists */
 }
 
 static int write_pin(struct making *m, const struct found_job *job, uint64_t bytes_max,
@@ -233,12 +237,14 @@ static int write_pin(struct making *m, const struct found_job *job, uint64_t byt
 	return extract_write(&e, path, error);
 }
 
-/* Do in our copy of the store what the daemon will do: note the new pin, and drop those that it replaces. */
+/* Update our copy of the store as the daemon will: note the new pin, and drop the pins that it
+ * replaces. */
 static int note(struct making *m, const struct found_job *job)
 {
 	int r = store_pin_note(m->store, m->making);
 	size_t at, made = store_pin_find(m->store, m->making);
-	/* what cannot be read back now is whole nevertheless: the daemon looks at it, and again later */
+	/* a file that cannot be read back now is complete nevertheless: the daemon checks it, and
+	 * checks again later */
 	if (r == STORE_CORRUPT || r == -ENOENT || r == -ENOMEM)
 		return r;
 	const uint64_t bytes = r == 0 ? m->store->pin[made].bytes : 0;
@@ -249,7 +255,7 @@ static int note(struct making *m, const struct found_job *job)
 	return 0;
 }
 
-/* False: it has been said why. */
+/* False: the reason was reported. */
 static bool pin_one(struct making *m, const struct found_job *job)
 {
 	struct store_error error = {"", ""};
@@ -259,12 +265,13 @@ static bool pin_one(struct making *m, const struct found_job *job)
 		say_unread(m, job);
 		return false;
 	}
-	/* one that goes with the next runs is no answer to who keeps it until it is unpinned */
+	/* a pin that later runs replace is not enough for a request to keep it until it is unpinned
+	 * */
 	if (known < m->store->n_pins && (m->store->pin[known].keep == 0 || m->q->ask.keep > 0)) {
 		add_row(m, job, PIN_KNOWN, m->store->pin[known].name, m->store->pin[known].bytes);
 		return true;
 	}
-	/* the pins before this one, and recordings, have taken some since the daemon looked */
+	/* earlier pins and recordings have taken some space since the daemon checked */
 	store_pin_measure(m->store, &m->limits);
 	const struct pin_room room =
 		store_pin_room(m->store, &m->limits, m->q->ask.by, m->q->group, m->q->ask.keep);
@@ -284,7 +291,7 @@ static bool pin_one(struct making *m, const struct found_job *job)
 	return r == 0;
 }
 
-/* Does this job still run? The report has those already. */
+/* Is this job still running? Then it is in the report already. */
 static bool runs(const struct making *m, const struct found_job *job)
 {
 	for (uint32_t i = 0; i < m->report->n_jobs; i++)
@@ -294,13 +301,13 @@ static bool runs(const struct making *m, const struct found_job *job)
 	return false;
 }
 
-/* How many of the latest are wanted; SIZE_MAX: too many are. */
+/* The number of latest jobs to pin; SIZE_MAX: there are too many. */
 static size_t how_many(const struct making *m, size_t n_found)
 {
 	size_t most = PIN_JOBS_MAX - m->report->n_jobs, wanted = m->q->ask.last;
 	if (wanted == 0 || (m->q->ask.keep > 0 && m->q->ask.keep < wanted))
 		wanted = m->q->ask.keep > 0 ? m->q->ask.keep : n_found;
-	/* the running ones are the latest */
+	/* running jobs are the latest */
 	if (m->q->ask.last > 0 || m->q->ask.keep > 0)
 		wanted = wanted > m->report->n_jobs ? wanted - m->report->n_jobs : 0;
 	wanted = wanted < n_found ? wanted : n_found;
@@ -332,11 +339,11 @@ static void make_pins(struct making *m)
 	if (r == -E2BIG || n_wanted == SIZE_MAX)
 		m->report->outcome = PIN_MANY;
 	else if (r < 0)
-		say(m->report, PIN_FAILED, "Try again later.", "jobs cannot be looked for: %s",
+		say(m->report, PIN_FAILED, "Try again later.", "jobs cannot be searched: %s",
 			strerror(-r));
 	else if (n == 0 && m->report->n_jobs == 0 && jobs.any_unread)
 		say(m->report, PIN_FAILED, "Check its disc, and try again.",
-			"no such job is found, and a file of the store cannot be read now");
+			"no such job was found, but a file of the store cannot be read now");
 	else if (n == 0 && m->report->n_jobs == 0)
 		m->report->outcome = PIN_NONE;
 	else
@@ -363,7 +370,7 @@ static int run_child(void *userdata)
 
 /* --- in the daemon ---------------------------------------------------------------------------- */
 
-/* Keep the report for who waits for it. */
+/* Keep the report for the client that waits for it. */
 static void end_request(struct pinner *p, struct pin_request *q)
 {
 	const struct pin_report *r = &p->shared->report;
@@ -382,14 +389,14 @@ static void end_request(struct pinner *p, struct pin_request *q)
 
 int pinner_start(struct pinner *p, struct pin_request *q)
 {
-	/* there is nothing to be looked for if its one job runs again */
+	/* if its one job runs again, there is nothing to search for */
 	if (pinner_await_again(p, q))
 		return 0;
 	memset(p->shared, 0, sizeof(*p->shared));
 	p->shared->report.outcome = PIN_FAILED;
 	p->child_id = q->id;
 	p->round = q->round;
-	/* for want of processes or memory: the next dispatch tries again */
+	/* no process or memory was available: the next dispatch tries again */
 	if (offload_run(run_child, p, &p->child) != 0)
 		p->child_id = 0;
 	return 0;
@@ -403,8 +410,8 @@ static bool is_replaced(const struct store_pin *old, const struct store_pin *new
 	       old->labels_hash == new->labels_hash &&strcmp(old->labels, new->labels) == 0;
 }
 
-/* A pin to remove: of the same job and user, that this one has the rows of, or of its group's, one too many.
- * n_pins: there is none. */
+/* Find a pin to remove: one of the same job and user, whose rows are in the new pin; or the surplus
+ * one of its group. n_pins: there is none. */
 static size_t find_replaced(const struct store *s, const struct pin_request *q, const char *name)
 {
 	const size_t made = store_pin_find(s, name);
@@ -424,7 +431,8 @@ static bool has_row(const struct pin_report *r, const char *name)
 	return false;
 }
 
-/* A child that was killed after its file got its name, and before its row was counted: the file is whole. */
+/* The child may have been killed after it named its file but before it counted the row: then the
+ * file is complete. */
 static void add_last(struct pinner *p)
 {
 	const struct store *s = p->o.store;
@@ -446,15 +454,14 @@ void pinner_take_end(struct pinner *p, const struct offload_end *end)
 	char left[STORE_NAME_BYTES + sizeof(ROLLUP_NEW_SUFFIX)];
 	if (end->signal != 0)
 		say(r, PIN_FAILED, "Pin fewer jobs at once.",
-			"the process that pins was ended, since it took too long or too much "
-			"memory");
+			"pinning was stopped, since it took too long or too much memory");
 	else if (end->status != 0)
 		say(r, PIN_FAILED, "Try again later.",
-			"there was too little memory to look for jobs");
-	if (r->n_jobs > PIN_JOBS_MAX) /* of a child in whatever state */
+			"there was too little memory to search for jobs");
+	if (r->n_jobs > PIN_JOBS_MAX) /* of a child in any state */
 		r->n_jobs = PIN_JOBS_MAX;
 	add_last(p);
-	/* of one that was killed */
+	/* of a killed child */
 	snprintf(left, sizeof(left), "%s" ROLLUP_NEW_SUFFIX, p->shared->making);
 	if (*p->shared->making)
 		store_pin_remove_unfinished(p->o.store, left);
@@ -462,8 +469,8 @@ void pinner_take_end(struct pinner *p, const struct offload_end *end)
 	p->taking = (struct taking){.goes_on = true};
 }
 
-/* A row that runs will be pinned later. False: the wait has no place any more, and the row goes; what was made stays,
- * before it and behind. */
+/* Add a running job to the wait list, to be pinned later. False: the list is full, so drop the row;
+ * other rows of the report stay. */
 static bool note_running(struct pinner *p, const struct pin_request *q, struct pin_job *row)
 {
 	struct pin_report *report = &p->shared->report;
@@ -478,7 +485,7 @@ static bool note_running(struct pinner *p, const struct pin_request *q, struct p
 	return false;
 }
 
-/* A step: note a row, or remove one pin for it. False: nothing is left to do. */
+/* Do one step: note a row, or remove one pin for it. False: nothing is left to do. */
 static bool take_step(struct pinner *p, const struct pin_request *q)
 {
 	struct taking *at = &p->taking;

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 #include "daemon/jobs/pinner_private.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
 #define PPM 1000000u
-#define LOOK_NS 1000000000ull /* between looks for jobs that have ended */
-#define SLICE_PART 20         /* one part in this of all time for rules, where many jobs begin */
+#define LOOK_NS 1000000000ull /* time between scans for jobs that have ended */
+#define SLICE_PART 20         /* rules take at most this fraction of the time if many jobs begin */
 
 const char *pin_state_says(enum pin_state state)
 {
@@ -109,7 +109,7 @@ uint64_t pinner_wants_flush(const struct pinner *p)
 	return q ? q->since_ns : 0;
 }
 
-/* The one running job that is meant is pinned when it ends, and there is no more to do now. 0; PINNER_WAITS;
+/* Pin the one running job of the request when it ends; nothing else to do now. 0; PINNER_WAITS;
  * -ENOMEM. */
 static int wait_for_one(struct pinner *p, const struct pin_ask *ask, const char *group,
 	struct pin_report **ret_report)
@@ -133,7 +133,7 @@ int pinner_ask(struct pinner *p, const struct pin_ask *ask, uint64_t *ret_id)
 		return PINNER_BUSY;
 	int r = labels_write(ask->label, ask->n_labels, &group, &fault);
 	if (r > 0)
-		r = -EINVAL; /* the caller has parsed them */
+		r = -EINVAL; /* the caller has parsed them before */
 	if (r != 0)
 		return r;
 	struct pin_request *q = pinner_add(p, ask, group, 0, NULL);
@@ -153,7 +153,7 @@ int pinner_ask(struct pinner *p, const struct pin_ask *ask, uint64_t *ret_id)
 
 /* --- forgetting ------------------------------------------------------------------------------- */
 
-/* The next request is the one with the highest id of those that are left. False: none is. */
+/* Step to the remaining request with the highest id. False: there is none. */
 static bool forget_next(struct pinner *p, struct pinner_unpin *u)
 {
 	struct pin_request *next = NULL;
@@ -216,7 +216,8 @@ int pinner_dispatch(struct pinner *p, uint64_t now_ns, bool written)
 		pinner_take_made(p);
 	if (p->taking.goes_on)
 		return 0;
-	/* the request that `written` is about, before the look finds others: it adds them behind and removes none */
+	/* the request to which `written` refers; remember it before the scan, which only appends
+	 * requests */
 	struct pin_request *q = pinner_next(p);
 	int r = look(p, now_ns);
 	return r == 0 && q && written ? pinner_start(p, q) : r;

@@ -13,7 +13,7 @@
 #include "daemon/jobs/pinner_private.h"
 #include "proto/base/clock.h"
 
-#define SAY_NS 60000000000ull /* between sentences about requests that nobody waits for */
+#define SAY_NS 60000000000ull /* time between log lines about requests without a waiting client */
 
 struct pin_request *pinner_find(const struct pinner *p, uint64_t id)
 {
@@ -47,7 +47,7 @@ struct pin_request *pinner_add(struct pinner *p, const struct pin_ask *ask, cons
 		.uid = uid,
 		.id = ++p->last_id,
 		.nobody_waits = labels};
-	q.ask.only = NULL; /* it may be freed at any time */
+	q.ask.only = NULL; /* the client may free it at any time */
 	if (!q.group || (labels && !q.labels)) {
 		clear(p, &q);
 		return NULL;
@@ -97,7 +97,7 @@ static struct pin_request *find_waiting(const struct pinner *p, const struct lab
 	return NULL;
 }
 
-/* Is it for that job, which has ended, and not yet with the child? */
+/* Is the request for that ended job, and not started yet? */
 static bool is_queued_for(
 	const struct pinner *p, const struct pin_request *q, const struct label_set *set)
 {
@@ -152,7 +152,7 @@ int pinner_await_row(struct pinner *p, const struct pin_request *q, const struct
 	struct label_set *set = label_set_find(&p->o.tasks->label_sets, row->uid, row->labels);
 	if (set)
 		return pinner_await(p, &q->ask, q->group, set, q);
-	/* it ended while the child looked, and nothing is left of it */
+	/* it ended while the child searched, and none of its samples are left */
 	if (!pinner_has_place(p, q->ask.by, q))
 		return PINNER_WAITS;
 	struct pin_request *ended = pinner_add(p, &q->ask, q->group, row->uid, row->labels);
@@ -185,7 +185,7 @@ void pinner_look_at_ended(struct pinner *p)
 	}
 }
 
-/* --- what is asked of it ---------------------------------------------------------------------- */
+/* --- requests ---------------------------------------------------------------------- */
 
 bool pinner_unpin_wants(const struct pinner_unpin *u, uint32_t by, const char *labels)
 {

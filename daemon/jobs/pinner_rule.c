@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
 #include "daemon/jobs/pinner_private.h"
 #include "proto/base/memory.h"
 
@@ -25,7 +25,7 @@ void pinner_set_rules(struct pinner *p, const char *text)
 	}
 	free(p->rules_text);
 	p->rules_text = copy;
-	/* all that run are compared again */
+	/* compare all running jobs again */
 	struct label_sets *sets = &p->o.tasks->label_sets;
 	for (struct label_set *set = sets->set; set; set = set->hh.next)
 		set->look = (struct label_look){.due = false};
@@ -52,7 +52,7 @@ static int take_by_rules(struct pinner *p, struct label_set *set)
 	return pinner_await(p, &ask, group, set, NULL);
 }
 
-/* See whether the set has a new run. */
+/* Check whether the set has a new run. */
 static void look_at(struct label_set *set)
 {
 	struct label_look *look = &set->look;

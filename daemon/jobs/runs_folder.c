@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The folder of runs, below the store's: one folder for each schedule, and the log. Each schedule has
- * bounds of its own, beside the store's budget; min-free holds for both.
+/* The folder of runs, below the store's: one folder for each schedule, and the log. Each schedule
+ * has its own limits, separate from the store's budget; min-free applies to both.
  *
  *      MaxUse= of a schedule
  *      ├─ kept: all of it; the oldest of the user who has most goes, root's only above a half
  *      └─ one user, kept and running: a quarter; root: what the others keep leaves, at least a half
  *           └─ for what runs the user's own go, down to half of that; then it ends
  *
- * So what runs takes nothing that is kept from another user, and what users run while root's recording of the
- * whole system goes on does not remove all that root has kept. */
+ * So a running recording never removes kept recordings of another user, and users' recordings
+ * during root's recording of the whole system do not remove everything that root has kept. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@
 DEFINE_CLEANUP(DIR *, closedir)
 
 #define SECOND_NS 1000000000
-/* Files of others that a folder may have before we stop looking. */
+/* Limit of other files in a folder, after which we stop searching. */
 #define ENTRIES_MAX 65536
 
 int runs_folder_make(const char *path, const char *schedule)
@@ -53,7 +53,7 @@ void runs_folder_name(const char *schedule, int64_t realtime_ns, uint64_t id,
 		(unsigned long long)id);
 }
 
-/* 0, also if it is gone already; -errno. */
+/* 0, also if it does not exist; -errno. */
 static int remove_file(const char *path, const char *file)
 {
 	_cleanup_(freep) char *whole = NULL;
@@ -75,7 +75,8 @@ static bool log_has(const struct runs_log *log, const char *schedule, const char
 	return false;
 }
 
-/* SQLite's files of an unfinished segment stand beside it: all that is not in the log goes. */
+/* SQLite's files of an unfinished segment are next to it: remove everything that is not in the log.
+ * */
 static void tidy_folder(int parent, const char *name, const struct runs_log *log)
 {
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -136,7 +137,7 @@ int runs_folder_retain(
 	return 0;
 }
 
-/* Bytes that a user's recordings by that schedule may take, kept and running. */
+/* Bytes that a user's recordings of that schedule may take, kept and running. */
 static uint64_t share_of(const struct runs_log *log, const struct schedule *of, uid_t uid)
 {
 	if (uid != 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Files are not synced: a power failure takes a line, and the last seconds of the recording that it is about. */
+/* Files are not synced: a power failure may lose a line, and the last seconds of its recording. */
 
 #include "daemon/jobs/runs_log.h"
 
@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include "daemon/store/key.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
-/* The file is rewritten if it has more than this many lines per run, and these. */
+/* The file is rewritten if it has more than this many lines per run, and more than the second
+ * limit. */
 #define LINES_PART 2
 #define LINES_SPARE 64
-/* Lines of a file that are read: the change after the one that makes it longer rewrites it. */
+/* Limit of lines to read: once a file is longer, the next change rewrites it. */
 #define LINES_MAX (LINES_PART * RUNS_MAX + LINES_SPARE + 1)
 
 const char *run_outcome_says(enum run_outcome outcome)
@@ -40,7 +42,7 @@ static json_t *pack(const struct run_entry *e, const char *job, const char *why)
 		(json_int_t)e->times);
 }
 
-/* NULL: no memory. Texts that are no UTF-8 are left out, and nothing else. */
+/* NULL: no memory. Only texts that are not UTF-8 are left out. */
 static char *line_of(const struct run_entry *e)
 {
 	json_t *o = pack(e, e->job, e->why);
@@ -76,7 +78,7 @@ static int64_t number(const json_t *o, const char *key)
 	return json_integer_value(json_object_get(o, key));
 }
 
-/* A path that leads out of the folder was not written by us. */
+/* We never write a path that leads out of the folder. */
 static bool is_ours(const char *file)
 {
 	return !*file || (*file != '/' && !strstr(file, ".."));
@@ -140,7 +142,7 @@ static int append(struct runs_log *log, const struct run_entry *e)
 	return 0;
 }
 
-/* Runs of a kind, which is_kind tells from others by `of`: what each weighs, and whose are passed over. */
+/* A kind of runs, selected by is_kind with `of`: the weight of each, and the users to skip. */
 struct runs_kind {
 	bool (*is_kind)(const struct run_entry *e, const void *of);
 	const void *of;
@@ -216,7 +218,7 @@ uint64_t runs_log_first_to_go(
 	const uint64_t all = bound == RUNS_BYTES ? kept.bytes : kept.n;
 	k.without_root = weight_of(log, &k, 0) <= all / 2;
 	ssize_t i = oldest_of_most(log, &k);
-	if (i < 0) { /* there are none but root's */
+	if (i < 0) { /* there are only root's */
 		k.without_root = false;
 		i = oldest_of_most(log, &k);
 	}
@@ -238,14 +240,14 @@ static int write_line(int fd, const struct run_entry *e)
 	_cleanup_(freep) char *text = line_of(e);
 	if (!text)
 		return ENOMEM;
-	/* in one piece, so that a full disc leaves no half of a line before a later one */
+	/* in one write, so that a full disc leaves no incomplete line before a later one */
 	size_t n = strlen(text);
 	text[n] = '\n';
 	ssize_t done = write(fd, text, n + 1);
 	return done == (ssize_t)n + 1 ? 0 : done < 0 ? errno : ENOSPC;
 }
 
-/* In the place of the old one, with what is there now. */
+/* Replace the file by the current runs. */
 static void rewrite(struct runs_log *log)
 {
 	_cleanup_(freep) char *part = NULL;
@@ -259,7 +261,7 @@ static void rewrite(struct runs_log *log)
 	int error = fd < 0 ? errno : 0;
 	for (size_t i = 0; i < log->n && error == 0; i++)
 		error = write_line(fd, &log->entry[i]);
-	/* the last id, if its run was dropped: as one that was */
+	/* if the run with the last id was dropped, write it as a dropped one */
 	const bool is_gone = log->last_id > (log->n > 0 ? log->entry[log->n - 1].id : 0);
 	const struct run_entry gone = {.id = log->last_id};
 	if (error == 0 && is_gone)
@@ -287,13 +289,13 @@ void runs_log_changed(struct runs_log *log, const struct run_entry *run)
 	}
 	log->error = write_line(log->fd, run);
 	log->n_lines++;
-	if (log->error != 0) { /* the file may end in half a line */
+	if (log->error != 0) { /* the file may end with an incomplete line */
 		close(log->fd);
 		log->fd = -1;
 	}
 }
 
-/* A later line of the same run takes its place; one that ran no times was dropped. */
+/* A later line of the same run replaces it; times 0 means that it was dropped. */
 static int take_line(struct runs_log *log, const char *line)
 {
 	struct run_entry e, *before;
@@ -345,7 +347,7 @@ int runs_log_open(const char *path, struct runs_log *ret_log)
 		if (log.entry[i].outcome == RUN_GOES_ON) {
 			log.entry[i].outcome = RUN_FAILED;
 			*log.entry[i].file = '\0';
-			strcpy(log.entry[i].why, "mperfd was killed meanwhile");
+			strcpy(log.entry[i].why, "mperfd was killed while it recorded");
 		}
 	rewrite(&log);
 	*ret_log = log;
@@ -363,7 +365,7 @@ void runs_log_close(struct runs_log *log)
 
 /* --- changes ---------------------------------------------------------------------------------- */
 
-/* The last run of the same schedule, if that was skipped for the same reason. */
+/* The last run of the same schedule, if it was skipped for the same reason. */
 static struct run_entry *same_as_last(struct runs_log *log, const struct run_entry *e)
 {
 	for (size_t i = log->n; i-- > 0 && e->outcome == RUN_SKIPPED;) {

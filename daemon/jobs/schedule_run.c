@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* One run: a recording of its own file, with the targets of its job. */
+/* One run: a recording into its own file, with the targets of its job. */
 
 #include <errno.h>
 #include <stdio.h>

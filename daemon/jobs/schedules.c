@@ -26,7 +26,8 @@
 #define SECOND_NS 1000000000u
 #define PPM_ALL 1000000u
 #define PPM_PER_PERCENT 1e4
-/* How long mperfd waits for the last rows of runs when it ends; then they are removed. */
+/* How long mperfd waits for the last rows of runs when it ends; unfinished runs are then removed.
+ * */
 #define STOP_NS (5ull * SECOND_NS)
 
 static void __attribute__((format(printf, 3, 4))) say(
@@ -69,7 +70,7 @@ static int read_drop_ins(struct schedules *s, struct walk *w)
 
 static int end_all(struct schedules *s, const char *why);
 
-/* Open the log of the store in force; runs of another store end first. 0 or -errno. */
+/* Open the log of the current store; runs of another store end first. 0 or -errno. */
 static int open_log(struct schedules *s)
 {
 	_cleanup_(freep) char *path = NULL, *file = NULL;
@@ -90,7 +91,7 @@ static int open_log(struct schedules *s)
 	runs_log_close(&s->log);
 	free(TAKE_PTR(s->path));
 	s->log_serial++;
-	/* where it cannot be, the log's first line says so */
+	/* if it cannot be made, opening the log reports the reason */
 	(void)mkdir(path, FOLDER_MODE);
 	r = runs_log_open(file, &s->log);
 	if (r < 0)
@@ -123,8 +124,8 @@ static void notice_log(struct schedules *s)
 {
 	if (s->log.error != 0 && !s->said_full)
 		say(s, LOG_WARNING,
-			"what schedules do cannot be kept in %s; recordings that it does not list "
-			"are removed at the next start: %s",
+			"the list of scheduled recordings cannot be written to %s; recordings that "
+			"it does not list are removed at the next start: %s",
 			s->log.path, strerror(s->log.error));
 	s->said_full = s->log.error != 0;
 }
@@ -148,7 +149,7 @@ static size_t count_users_runs(const struct schedules *s)
 	return n;
 }
 
-/* The reason for which it may not record; "": there is none. */
+/* The reason why it may not record; "": it may. */
 static void find_refusal(const struct schedules *s, const struct walk *w, const struct schedule *of,
 	uid_t uid, char why[static RUN_WHY_BYTES])
 {
@@ -180,7 +181,7 @@ static void find_refusal(const struct schedules *s, const struct walk *w, const 
 		snprintf(why, RUN_WHY_BYTES, "less than min-free of mperf.conf is free in %.150s",
 			c->store_path);
 	else if (!overhead_allows(s->o.overhead, of->hz, c->overhead_ppm, reason, sizeof(reason)))
-		snprintf(why, RUN_WHY_BYTES, "the overhead of %g %% does not allow it: %s",
+		snprintf(why, RUN_WHY_BYTES, "overhead = %g %% does not allow it: %s",
 			c->overhead_ppm / PPM_PER_PERCENT, reason);
 }
 
@@ -195,7 +196,7 @@ static void say_job(const struct watched_job *job, char *text, size_t size)
 		snprintf(text, size, "%.*s", (int)job->n_unit, job->unit);
 }
 
-/* The reason for which it is skipped, or "". 0 or -errno. */
+/* Begin a run; *why: the reason why it was skipped, or "". 0 or -errno. */
 static int start_run(struct schedules *s, struct walk *w, const struct schedule *of,
 	struct watched_job *job, struct run_entry *e, uint64_t now_ns)
 {
@@ -208,7 +209,7 @@ static int start_run(struct schedules *s, struct walk *w, const struct schedule 
 			strerror(-r));
 		return 0;
 	}
-	/* remove what is too much; for its own bytes older ones go when it is kept */
+	/* remove surplus recordings; room for its own bytes is made when it is kept */
 	r = runs_folder_retain(s->path, &s->log, of->name, of->keep, of->max_use);
 	if (r < 0) {
 		snprintf(e->why, sizeof(e->why),
@@ -216,7 +217,7 @@ static int start_run(struct schedules *s, struct walk *w, const struct schedule 
 			strerror(-r));
 		return 0;
 	}
-	e->id = s->log.last_id + 1; /* as the log will give it */
+	e->id = s->log.last_id + 1; /* the id that the log will assign */
 	runs_folder_name(of->name, e->start_ns, e->id, e->file);
 	if (asprintf(&path, "%s/%s", s->path, e->file) < 0) {
 		path = NULL;
@@ -231,7 +232,7 @@ static int start_run(struct schedules *s, struct walk *w, const struct schedule 
 	return run->wants_rate ? s->o.want_rate(s->o.owner, run, of->hz, c->overhead_ppm) : 0;
 }
 
-/* Record, or skip and say why. 0 or -errno. */
+/* Record, or skip and log the reason. 0 or -errno. */
 static int begin(struct schedules *s, struct walk *w, const struct schedule *of,
 	struct watched_job *job, uint64_t now_ns, uint64_t *ret_id)
 {
@@ -246,7 +247,7 @@ static int begin(struct schedules *s, struct walk *w, const struct schedule *of,
 	snprintf(e.schedule, sizeof(e.schedule), "%s", of->name);
 	say_job(job, e.job, sizeof(e.job));
 	if (job && job->is_old)
-		snprintf(e.why, sizeof(e.why), "it ran already when mperfd began to look");
+		snprintf(e.why, sizeof(e.why), "it was already running when mperfd started");
 	else
 		find_refusal(s, w, of, e.uid, e.why);
 	if (!*e.why)
@@ -282,7 +283,7 @@ int schedules_begin(
 
 /* --- jobs ------------------------------------------------------------------------------------- */
 
-/* Does this schedule record such jobs? label: the n labels of the job. */
+/* Does this schedule record this job? label: the n labels of the job. */
 static bool is_of(const struct schedule *of, const struct watched_job *job,
 	const struct label *label, size_t n)
 {
@@ -298,13 +299,13 @@ static bool is_of(const struct schedule *of, const struct watched_job *job,
 	return fnmatch(of->unit, unit, 0) == 0;
 }
 
-/* Draw: is this job of the share? Without random numbers none is. */
+/* Draw a random number: is this job in the share? Without random numbers, no job is. */
 static bool draw(uint32_t share_ppm)
 {
 	uint64_t number;
 	if (share_ppm >= PPM_ALL)
 		return true;
-	/* of 2^64 numbers, the bias of a remainder by a million is nothing */
+	/* with 64-bit random numbers, the bias of a remainder by a million is negligible */
 	return getrandom(&number, sizeof(number), GRND_NONBLOCK) == sizeof(number) &&
 	       number % PPM_ALL < share_ppm;
 }
@@ -359,14 +360,14 @@ static void stop_rate(struct schedules *s, struct schedule_run *run)
 static int finish(struct schedules *s, struct schedule_run *run, enum run_outcome outcome,
 	const char *why, uint64_t now_ns)
 {
-	/* a job ended when its last process was seen, and not when we were sure of it */
+	/* a job ended when its last process was seen, not when we became sure of it */
 	uint64_t over_ns = run->job && run->job->gone ? now_ns - run->job->seen_ns : 0;
 	stop_rate(s, run);
 	run->end_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - over_ns);
 	return schedule_run_finish(run, outcome, why, now_ns);
 }
 
-/* Follow the rate that the budget leaves; the recording says it too. */
+/* Follow the rate that the budget allows; also note it in the recording. */
 static void follow_rate(struct schedules *s, struct schedule_run *run)
 {
 	const struct overhead_held *held = run->wants_rate ? s->o.held(s->o.owner, run) : NULL;
@@ -375,7 +376,7 @@ static void follow_rate(struct schedules *s, struct schedule_run *run)
 		return;
 	run->given_hz = held->given_hz;
 	snprintf(text, sizeof(text),
-		"to keep overhead within %g %%, %u samples a second were asked for instead of %u",
+		"to keep overhead within %g %%, it sampled at %u Hz instead of %u",
 		held->ppm / PPM_PER_PERCENT, held->given_hz, held->hz);
 	recording_note(run->recording, text);
 }
@@ -396,7 +397,7 @@ static uint64_t bytes_of(const struct schedules *s, const struct schedule_run *o
 	return bytes + bytes / 16;
 }
 
-/* Look once a second at its user's bytes, and at the free space. */
+/* Check its user's bytes and the free space once a second. */
 static bool is_out_of_room(
 	struct schedules *s, struct schedule_run *run, uint64_t now_ns, const char **ret_why)
 {
@@ -433,11 +434,11 @@ static void say_given(const struct schedule_run *run, struct run_entry *e)
 	size_t n = strlen(e->why);
 	if (run->given_hz)
 		snprintf(e->why + n, sizeof(e->why) - n,
-			"%sto keep to overhead, only %u samples a second were asked for",
-			n > 0 ? "; " : "", run->given_hz);
+			"%sto keep to overhead, it sampled at only %u Hz", n > 0 ? "; " : "",
+			run->given_hz);
 }
 
-/* Log a run that is sealed, or lost. */
+/* Log a run that was sealed or lost. */
 static void settle(struct schedules *s, struct schedule_run *run)
 {
 	struct recording_state state;
@@ -456,7 +457,7 @@ static void settle(struct schedules *s, struct schedule_run *run)
 	else
 		e->bytes = runs_folder_bytes(state.path);
 	runs_log_changed(&s->log, e);
-	/* a file that cannot be removed keeps the next run from beginning, which says so */
+	/* if a file cannot be removed, the next run is skipped and says so */
 	(void)runs_folder_retain(
 		s->path, &s->log, run->schedule.name, run->schedule.keep, run->schedule.max_use);
 	notice_log(s);
@@ -526,7 +527,8 @@ uint64_t schedules_samples(const struct schedules *s, uint64_t id)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* Runs that could not be sealed in time are lost, and this log says so: the next one knows nothing of them. */
+/* Runs that could not be sealed in time are lost. Log this now: the next mperfd does not know of
+ * them. */
 static void lose_all(struct schedules *s, const char *why)
 {
 	while (s->n_runs > 0) {
@@ -544,7 +546,7 @@ static int end_all(struct schedules *s, const char *why)
 	int r = 0;
 	for (size_t i = 0; i < s->n_runs && r == 0; i++)
 		r = finish(s, s->run[i], RUN_ENDED, why, now_ns);
-	/* names that are still to come are not waited for */
+	/* do not wait for missing names */
 	while (r == 0 && s->n_runs > 0 && clock_ns(CLOCK_MONOTONIC) < now_ns + STOP_NS)
 		r = dispatch_runs(s, UINT64_MAX);
 	lose_all(s, why);
@@ -561,7 +563,7 @@ int schedules_reload(struct schedules *s, struct walk *w)
 	int r = read_drop_ins(s, w);
 	if (r == 0)
 		r = open_log(s);
-	/* jobs that run by now did not begin under the new schedules */
+	/* jobs that are running did not begin under the new schedules */
 	return r == 0 && w ? look(s, w, clock_ns(CLOCK_MONOTONIC)) : r;
 }
 

@@ -10,14 +10,15 @@ struct schedule_run {
 	struct schedule schedule;
 	uint64_t id;
 	uid_t uid;
-	struct watched_job *job; /* NULL: of a time. In use, so that it stays */
+	struct watched_job *job; /* NULL: the schedule has a time. It counts as a user of the job,
+				  * so that the job is not freed */
 	struct recording *recording;
 	uint64_t until_ns, next_look_ns; /* CLOCK_MONOTONIC */
 	enum run_outcome outcome;        /* once it is finishing, and: */
 	int64_t end_ns;                  /* CLOCK_REALTIME */
 	char why[RUN_WHY_BYTES];
 	bool finishing, wants_rate;
-	uint32_t given_hz; /* the least that was sampled for it; 0: all that it asked for */
+	uint32_t given_hz; /* the lowest rate that it got; 0: always the requested rate */
 };
 
 /* --- runs_folder.c ---------------------------------------------------------------------------- */
@@ -27,14 +28,15 @@ int runs_folder_make(const char *path, const char *schedule);
 /* The name of a new file in it, "nightly/20261121T020000Z-12.mprf". */
 void runs_folder_name(const char *schedule, int64_t realtime_ns, uint64_t id,
 	char ret_file[static RUN_FILE_BYTES]);
-/* Remove files of recordings that the log does not have, and runs whose file is gone. */
+/* Remove recordings that are not in the log, and runs whose file is gone. */
 void runs_folder_tidy(const char *path, struct runs_log *log);
 /* Remove recordings of that schedule until `keep` remain and their bytes fit max_use, or one is left. 0; -errno: one cannot be
  * removed, which stays in the log, as do all after it. */
 int runs_folder_retain(const char *path, struct runs_log *log, const char *schedule, size_t keep,
 	uint64_t max_use);
-/* Make room for that user's running recordings of the schedule, which take `bytes`: remove kept ones of the same user,
- * down to half of that user's share. 0; RUNS_FOLDER_FULL: still they take more than it; -errno as in runs_folder_retain. */
+/* Make room for that user's running recordings of the schedule, which take `bytes`: remove kept
+ * ones of the same user, down to half of that user's share. 0; RUNS_FOLDER_FULL: they still exceed
+ * the share; -errno as in runs_folder_retain. */
 #define RUNS_USER_PART 4 /* of MaxUse=, of one user other than root */
 enum { RUNS_FOLDER_FULL = 1 };
 int runs_folder_make_room(const char *path, struct runs_log *log, const struct schedule *of,
@@ -42,7 +44,7 @@ int runs_folder_make_room(const char *path, struct runs_log *log, const struct s
 /* Has that file system less than min_free_bytes free? False if that is not known. */
 bool runs_folder_is_full(const char *path, uint64_t min_free_bytes);
 
-/* Bytes of a whole path; 0 if it is gone. */
+/* Bytes of the file at that path; 0 if it is gone. */
 uint64_t runs_folder_bytes(const char *path);
 
 /* --- schedule_run.c --------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@
 #define SPIN_BYTES (512u << 10) /* beyond a first-level cache; a power of two */
 #define SPIN_STEPS 256u         /* between two reads of the clock: a few microseconds */
 #define WORK_STEPS 256u         /* of xorshift in a step of fixed work */
-#define ALARM_NS 2000000        /* an exec waits less for what is the kernel's own */
+#define ALARM_NS 2000000        /* an exec waits less long than this for the kernel's own work */
 #define LIST_NAMES_MAX 65536u   /* more than tracefs or a PMU has; stops at an endless folder */
 
 static void on_alarm(int number)
@@ -36,7 +36,7 @@ static void on_alarm(int number)
 	(void)number;
 }
 
-/* Signals to this thread every ALARM_NS, which end what it waits for. False without a timer. */
+/* Send this thread a signal every ALARM_NS, which interrupts its waiting. False without a timer. */
 static bool alarm_begin(timer_t *ret_timer)
 {
 	struct sigevent event = {
@@ -47,7 +47,7 @@ static bool alarm_begin(timer_t *ret_timer)
 	struct timespec every = {0, ALARM_NS};
 	struct itimerspec when = {every, every};
 	struct sigaction action = {
-		.sa_handler = on_alarm}; /* calls do not begin again by themselves */
+		.sa_handler = on_alarm}; /* interrupted calls do not restart by themselves */
 	return sigaction(SIGALRM, &action, NULL) == 0 &&
 	       timer_create(CLOCK_MONOTONIC, &event, ret_timer) == 0 &&
 	       timer_settime(*ret_timer, 0, &when, NULL) == 0;
@@ -126,7 +126,7 @@ static uint32_t real_tick_hz(void *u)
 	return (uint32_t)((1000000000 + tick.tv_nsec / 2) / tick.tv_nsec);
 }
 
-/* Throw the line out of all caches, where user space may: the next access comes from memory. */
+/* Evict the line from all caches, where user space may do so: the next access comes from memory. */
 static void evict(uint8_t *line)
 {
 #if defined(__x86_64__)

@@ -25,10 +25,10 @@ struct ring {
 	void *map; /* control page and data; NULL: closed */
 	size_t data_bytes;
 	uint64_t tail; /* next byte to read */
-	uint64_t head; /* as snapshotted by ring_snapshot */
+	uint64_t head; /* as of ring_snapshot */
 	int hart;
 	int fd;
-	bool sideband; /* it carries the side band alone */
+	bool sideband; /* it carries only the side band */
 	uint8_t raise; /* samples of that raise alone (sampler_raise_task); 0: the session's own */
 	uint8_t *wrapped;   /* RECORD_BYTES_MAX + 1, for records that wrap; made on first need */
 	size_t peeked;      /* size of the record last peeked, which ring_advance skips */

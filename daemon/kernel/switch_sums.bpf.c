@@ -122,7 +122,7 @@ static __always_inline void tell_sum(void *ctx, __u32 slot, struct switch_sums_s
 	s->record.head.n_missed = s->n_missed;
 	s->record.head.ran_ns = s->ran_ns;
 	if (!write_record(ctx, slot, &s->record, s, sum, who))
-		s->n_missed = s->ran_ns = 0; /* else they go on, and so does the sum */
+		s->n_missed = s->ran_ns = 0; /* otherwise they go on, and so does the sum */
 }
 
 /* The task ran last on a hart whose group has other events: write the sum from there first. */

@@ -29,7 +29,7 @@
  * again 10 ms later. */
 #define ACCEPTS_SHARE 10u
 #define ACCEPTS_AHEAD_NS 200000000u
-#define ACCEPTS_REST_NS 10000000u
+#define ACCEPTS_BACK_OFF_NS 10000000u
 #define LISTEN_RETRY_NS 1000000000u /* without descriptors or memory: the next try */
 /* Threads that close sockets on which descriptors came, where one may block for ever; of each user one. */
 #define CLOSERS_MAX 8u
@@ -37,7 +37,7 @@
 /* --- users ------------------------------------------------------------------------------------ */
 
 /* Does a user's share shrink with those of others? */
-static bool leaves_rest(const struct feed *f, uid_t uid)
+static bool leaves_half(const struct feed *f, uid_t uid)
 {
 	return uid != 0 && !f->o.limits.one_user;
 }
@@ -53,7 +53,7 @@ static int user_get(struct feed *f, uid_t uid, struct feed_user **ret_user)
 		user->uid = uid;
 		user->period_ms = feed_period_ms(f, uid);
 		user->budget = (struct budget){.max = f->o.limits.bytes_max / 2,
-			.leaves_rest = leaves_rest(f, uid),
+			.leaves_half = leaves_half(f, uid),
 			.above = &f->budget};
 		HASH_ADD(hh, f->users, uid, sizeof(user->uid), user);
 		if (!user->hh.tbl) {
@@ -119,7 +119,7 @@ static void hang_up(struct connection *c)
 	(void)watch(f, EPOLL_CTL_DEL, c->fd, c, false); /* it may stay open for a while */
 	descriptors_close(f->closers, c->fd, c->descriptors_may_come, c->user->uid);
 	program_free(c->program);
-	free(c->tid);
+	feed_process_clear(c);
 	c->user->n_programs--;
 	c->user->n_grants -= c->n_grants;
 	user_tidy(f, c->user);
@@ -134,12 +134,13 @@ static int refuse(struct feed *f, int fd, bool may_come, uid_t uid, enum feed_ca
 	return 0;
 }
 
-/* Has the user a place left? At most as many as the configuration gives, and as are then left for others. */
+/* May the user have one more program? Not more than the configuration allows, and not more than then remain for
+ * others. */
 static bool may_connect(const struct feed *f, const struct feed_user *user)
 {
 	const size_t n = user->n_programs + aside_count(f->closers, user->uid);
 	return n < f->o.limits.programs_per_user_max &&
-	       (!leaves_rest(f, user->uid) || n < f->o.limits.programs_max - f->n_connections);
+	       (!leaves_half(f, user->uid) || n < f->o.limits.programs_max - f->n_connections);
 }
 
 /* Takes over fd. 0, also where it is refused; -ENOMEM. */
@@ -164,11 +165,10 @@ static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 		.pid = peer->pid,
 		.gid = peer->gid,
 		.user = user,
-		.other_pids = feed_has_other_pids(peer->pid),
 		.came_ns = f->now_ns,
-		.n_looks = f->n_looks,
 		.next = f->connections,
 	};
+	feed_process_begin(c);
 	user->n_programs++;
 	f->connections = c;
 	f->n_connections++;
@@ -194,14 +194,14 @@ static int connection_new(struct feed *f, int fd, const struct ucred *peer)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Connections in the queue wait until then. */
-static int rest_until(struct feed *f, uint64_t ns)
+/* Accept no connections until then; they wait in the queue. */
+static int back_off_until(struct feed *f, uint64_t ns)
 {
 	f->listen_at_ns = ns;
 	return watch(f, EPOLL_CTL_MOD, f->o.listen_fd, NULL, false);
 }
 
-/* Move to when so much of a share of the time is used up. */
+/* Move until_ns, to when a share of the time is used up, by ns. */
 static void spend(uint64_t *until_ns, uint64_t now_ns, uint64_t ns)
 {
 	*until_ns = (*until_ns < now_ns ? now_ns : *until_ns) + ns;
@@ -213,7 +213,7 @@ static int accept_each(struct feed *f)
 		int fd = accept4(f->o.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0 &&
 			(errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
-			return rest_until(f, f->now_ns + LISTEN_RETRY_NS);
+			return back_off_until(f, f->now_ns + LISTEN_RETRY_NS);
 		if (fd < 0)
 			return 0; /* none waits, or it is gone again */
 		struct ucred peer;
@@ -236,7 +236,7 @@ static int accept_some(struct feed *f)
 	spend(&f->accepts_until_ns, f->now_ns,
 		(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * ACCEPTS_SHARE);
 	if (r == 0 && f->accepts_until_ns > f->now_ns + ACCEPTS_AHEAD_NS && !f->listen_at_ns)
-		r = rest_until(f, f->accepts_until_ns - ACCEPTS_AHEAD_NS + ACCEPTS_REST_NS);
+		r = back_off_until(f, f->accepts_until_ns - ACCEPTS_AHEAD_NS + ACCEPTS_BACK_OFF_NS);
 	return r;
 }
 
@@ -262,10 +262,10 @@ static int resume(struct connection *c)
 	return watch(c->feed, EPOLL_CTL_ADD, c->fd, c, true);
 }
 
-/* Until everything is known that happened by now. */
+/* Pause until everything is known that has happened by now. */
 static int pause_for_look(struct connection *c)
 {
-	int r = pause_until(c, c->feed->looked_ns + FEED_LOOK_NS);
+	int r = pause_until(c, feed_next_look_ns(c->feed));
 	c->waits = true;
 	return r;
 }
@@ -297,8 +297,8 @@ static int read_packet(struct connection *c)
 {
 	struct feed *f = c->feed;
 	ssize_t n = receive(c);
-	/* A program that ended without reading what we asked it resets the connection. That is said
-	 * once, and before what it had sent. Source: net/unix/af_unix.c of Linux 6.12,
+	/* A program that ended without reading our requests resets the connection. The kernel reports that
+	 * once, and before what the program had sent. Source: net/unix/af_unix.c of Linux 6.12,
 	 * unix_release_sock; net/core/datagram.c, __skb_try_recv_datagram. */
 	if (n == -ECONNRESET)
 		n = receive(c);
@@ -311,13 +311,10 @@ static int read_packet(struct connection *c)
 		return n == -EAGAIN || n == -EINTR ? READ_NOTHING : READ_CLOSED;
 	if (n == 0)
 		return READ_CLOSED;
-	bool greeted = c->program->greeted;
 	uint64_t n_rounds = c->program->n_rounds;
 	int r = program_take(c->program, f->packet, (size_t)n);
-	if (r == 0 && !greeted)
-		c->told_ms = c->program->period_ms;
-	if (r == 0 && c->program->greeted && c->told_ms != c->user->period_ms)
-		feed_send_ask(c, false);
+	if (r == 0)
+		feed_send_period(c);
 	f->n_rounds += c->program->n_rounds - n_rounds;
 	return r ? r : wait_for_thread(c);
 }
@@ -342,15 +339,9 @@ static void charge_time(struct connection *c, uint64_t spent_ns)
 	spend(&c->spent_until_ns, f->now_ns, spent_ns * FEED_CONNECTION_SHARE);
 }
 
-/* Clock of the time that programs are charged for, in ns. */
-static uint64_t time_ns(const struct feed *f)
-{
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + f->reading_ns - f->looking_ns;
-}
-
 static int read_turn(struct connection *c)
 {
-	uint64_t began_ns = time_ns(c->feed);
+	uint64_t began_ns = feed_charged_ns(c->feed);
 	uint64_t spent_ns = 0;
 	int r = c->program->greeted ? 0
 				    : wait_for_share(c); /* a new one has its user's share, too */
@@ -360,7 +351,7 @@ static int read_turn(struct connection *c)
 		return pause_for_look(c);
 	for (unsigned i = 0; i < FEED_PACKETS_TURN && r == 0 && !c->paused; i++) {
 		r = program_is_at_work(c->program) ? program_work(c->program) : read_packet(c);
-		spent_ns = time_ns(c->feed) - began_ns;
+		spent_ns = feed_charged_ns(c->feed) - began_ns;
 		if (spent_ns >= FEED_TURN_NS)
 			break;
 	}
@@ -430,14 +421,14 @@ static int go_on(struct feed *f, uint64_t began_ns)
 int feed_dispatch(struct feed *f, uint64_t now_ns)
 {
 	struct epoll_event event[FEED_EVENTS_TURN];
-	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), time_before_ns = time_ns(f);
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), time_before_ns = feed_charged_ns(f);
 	f->now_ns = now_ns;
 	int n = epoll_wait(f->epoll_fd, event, FEED_EVENTS_TURN, 0);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	int r = 0;
-	/* what is left has news at the next dispatch as well, and stands before those that were
-	 * read */
+	/* programs that are not read now are ready at the next dispatch as well, and come before those that
+	 * were read */
 	for (int i = 0; i < n && r == 0 && has_time(began_ns); i++)
 		r = event[i].data.ptr ? read_turn(event[i].data.ptr) : accept_some(f);
 	if (r == 0)
@@ -445,8 +436,8 @@ int feed_dispatch(struct feed *f, uint64_t now_ns)
 	if (r == 0)
 		r = look_at_clock(f);
 	users_tidy(f);
-	/* what looking takes is sampling's work, done early */
-	f->spent_ns += time_ns(f) - time_before_ns;
+	/* the time of looks is not charged: it is sampling's work, done early */
+	f->spent_ns += feed_charged_ns(f) - time_before_ns;
 	return r;
 }
 
@@ -483,7 +474,7 @@ static int look_for_waiting(struct feed *f, bool *ret_any)
 	return r;
 }
 
-/* Is a program in the middle of a long message, and may go on? */
+/* Is a program in the middle of a long message, and may it go on? */
 static bool any_at_work(const struct connection *c)
 {
 	while (c && (c->paused || !program_is_at_work(c->program)))
@@ -511,7 +502,7 @@ int feed_settle(struct feed *f, uint64_t now_ns, uint64_t most_ns)
 	return r;
 }
 
-/* --- the owner's ------------------------------------------------------------------------------ */
+/* --- for the owner ----------------------------------------------------------------------------- */
 
 int feed_new(const struct feed_options *o, struct feed **ret_feed)
 {
@@ -545,7 +536,7 @@ void feed_set_limits(struct feed *f, const struct feed_limits *limits)
 	HASH_ITER (hh, f->users, user, next) {
 		user->budget.max = limits->bytes_max / 2;
 	}
-	feed_tell_periods(f);
+	feed_send_periods(f);
 }
 
 uint64_t feed_rounds(const struct feed *f)
@@ -556,7 +547,7 @@ uint64_t feed_rounds(const struct feed *f)
 void feed_mark(struct feed *f, struct sweep *s)
 {
 	for (const struct connection *c = f->connections; c; c = c->next) {
-		sweep_keep_task(s, c->process);
+		sweep_keep_task(s, c->process.task);
 		for (struct program_thread *t = c->program->threads; t; t = t->hh.next)
 			sweep_keep_task(s, t->who);
 	}
@@ -592,7 +583,7 @@ struct feed *feed_free(struct feed *f)
 	}
 	closep(&f->epoll_fd);
 	aside_free(f->closers);
-	free(f->want);
+	free(f->wants.want);
 	free(f);
 	return NULL;
 }

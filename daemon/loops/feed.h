@@ -77,7 +77,7 @@ int feed_new(const struct feed_options *o, struct feed **ret_feed);
 /* Readable when there is work, except what the deadline covers. */
 int feed_fd(const struct feed *f);
 uint64_t feed_deadline_ns(const struct feed *f);
-/* Does a bounded amount of work; call again for the rest. 0 or -errno, never because of a
+/* Do a bounded amount of work; call again for the rest. 0 or -errno, never because of a
  * program. */
 int feed_dispatch(struct feed *f, uint64_t now_ns);
 

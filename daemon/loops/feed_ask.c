@@ -15,13 +15,12 @@ static bool reaches(const struct feed_reach *reach, uid_t uid)
 	return reach->all || reach->uid == uid;
 }
 
-/* Report period that is requested of that user's programs. */
 uint32_t feed_period_ms(const struct feed *f, uid_t uid)
 {
 	uint32_t least = f->o.limits.period_ms;
-	for (size_t i = 0; i < f->n_wants; i++)
-		if (f->want[i].period_ms < least && reaches(&f->want[i].reach, uid))
-			least = f->want[i].period_ms;
+	for (size_t i = 0; i < f->wants.n; i++)
+		if (f->wants.want[i].period_ms < least && reaches(&f->wants.want[i].reach, uid))
+			least = f->wants.want[i].period_ms;
 	return least < MPERF_PERIOD_MS_MIN ? MPERF_PERIOD_MS_MIN : least;
 }
 
@@ -34,7 +33,15 @@ void feed_send_ask(struct connection *c, bool now)
 		.now = now,
 	};
 	if (send(c->fd, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-		c->told_ms = message.period_ms;
+		c->sent_ms = message.period_ms;
+}
+
+void feed_send_period(struct connection *c)
+{
+	if (c->program->greeted && c->sent_ms == 0)
+		c->sent_ms = c->program->period_ms;
+	if (c->program->greeted && c->sent_ms != c->user->period_ms)
+		feed_send_ask(c, false);
 }
 
 /* A program that does not read sends the tables in any case. */
@@ -49,41 +56,40 @@ void feed_send_want(struct connection *c, uint32_t object, bool wanted)
 }
 
 /* Wants or the limit changed: send the new period to programs for which it differs. */
-void feed_tell_periods(struct feed *f)
+void feed_send_periods(struct feed *f)
 {
 	struct feed_user *user, *next;
 	HASH_ITER (hh, f->users, user, next) {
 		user->period_ms = feed_period_ms(f, user->uid);
 	}
 	for (struct connection *c = f->connections; c; c = c->next)
-		if (c->program->greeted && c->told_ms != c->user->period_ms)
-			feed_send_ask(c, false);
+		feed_send_period(c);
 }
 
 int feed_want_period(
 	struct feed *f, const void *who, const struct feed_reach *reach, uint32_t wanted_ms)
 {
 	size_t i = 0;
-	while (i < f->n_wants && f->want[i].who != who)
+	while (i < f->wants.n && f->wants.want[i].who != who)
 		i++;
-	if (wanted_ms == 0 && i < f->n_wants)
-		f->want[i] = f->want[--f->n_wants];
-	if (wanted_ms > 0 && i == f->n_wants) {
+	if (wanted_ms == 0 && i < f->wants.n)
+		f->wants.want[i] = f->wants.want[--f->wants.n];
+	if (wanted_ms > 0 && i == f->wants.n) {
 		if (i >= FEED_WANTS_MAX)
-			return 0; /* it gets the period that there is */
-		if (i == f->size_wants) {
+			return 0; /* this client gets the period that others have requested */
+		if (i == f->wants.size) {
 			size_t size = i ? 2 * i : 8;
-			struct feed_want *grown = reallocarray(f->want, size, sizeof(*grown));
+			struct feed_want *grown = reallocarray(f->wants.want, size, sizeof(*grown));
 			if (!grown)
 				return -ENOMEM;
-			f->want = grown;
-			f->size_wants = size;
+			f->wants.want = grown;
+			f->wants.size = size;
 		}
-		f->n_wants++;
+		f->wants.n++;
 	}
 	if (wanted_ms > 0)
-		f->want[i] = (struct feed_want){who, *reach, wanted_ms};
-	feed_tell_periods(f);
+		f->wants.want[i] = (struct feed_want){who, *reach, wanted_ms};
+	feed_send_periods(f);
 	return 0;
 }
 

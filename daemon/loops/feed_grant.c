@@ -65,7 +65,7 @@ void feed_grant(struct connection *c, struct program_thread *t, const struct tas
 	if (!g || g->n_events == 0 || t->asked_grants >= FEED_GRANT_TRIES)
 		return;
 	if (!t->who)
-		return; /* it is looked for again when it tells again */
+		return; /* we look for it again when it reports again */
 	t->asked_grants++;
 	if (!may_have(c, t, task)) {
 		t->asked_grants = FEED_GRANT_TRIES;

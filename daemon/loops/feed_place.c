@@ -18,12 +18,12 @@ static bool is_frame_of(const struct loop_site *site, const struct frame *frame)
 	const struct loop_site_key *key = &site->key;
 	const struct file *file = frame->file;
 	char offset[LOOP_PLACE_NEST_BYTES];
-	const char *said = strchr(key->nest, '@');
+	const char *at = strchr(key->nest, '@');
 	snprintf(offset, sizeof(offset), "@%" PRIx64, frame->offset + 1);
 	bool same_id = file->n_build_id == 0 || key->n_build_id == 0 ||
 		       (key->n_build_id == file->n_build_id &&
 			       memcmp(key->build_id, file->build_id, file->n_build_id) == 0);
-	return same_id && said && strcmp(said, offset) == 0;
+	return same_id && at && strcmp(at, offset) == 0;
 }
 
 int feed_find_frame(struct feed *f, struct task *task, const struct loop_counts *c)

@@ -28,6 +28,18 @@ struct tid_pair {
 	pid_t inner, outer;
 };
 
+/* The process of a connection and its threads' numbers; feed_task.c's. */
+struct connection_process {
+	struct task *task;    /* NULL: not found (yet) */
+	bool sought;          /* we have looked for it, found or not */
+	bool other_pids;      /* its pid namespace is not ours */
+	struct tid_pair *tid; /* of other_pids: its threads, by rising inner; NULL: never read */
+	uint32_t n_tids, size_tids;
+	uint64_t tids_ns;   /* when they were read; 0: never */
+	uint64_t waited_ns; /* when it last waited for an unknown thread; 0: never */
+	uint64_t n_looks;   /* number of looks when it connected */
+};
+
 struct connection {
 	struct feed *feed;
 	int fd;
@@ -36,29 +48,33 @@ struct connection {
 	gid_t gid;                 /* of the connecting process */
 	struct feed_user *user;
 	struct program *program;
-	struct task *process; /* NULL: not found (yet) */
-	bool other_pids;      /* its pid namespace is not ours */
-	struct tid_pair *tid; /* of other_pids: its threads, by rising inner; NULL: never read */
-	uint32_t n_tids, size_tids;
-	uint64_t tids_ns;  /* when they were read; 0: never */
+	struct connection_process process;
 	bool has_threads;  /* it has announced one */
-	bool sought;       /* we have looked for its process, found or not */
 	bool paused;       /* not read before resume_ns */
 	bool waits;        /* paused only until the next look */
 	uint32_t n_grants; /* threads that got counters */
-	uint32_t told_ms;  /* the period that it was sent */
+	uint32_t sent_ms;  /* the period that it has; 0: it has not greeted */
 	uint64_t resume_ns;
 	uint64_t spent_until_ns; /* like its user's, for its own share */
-	uint64_t waited_ns;      /* when it last waited for an unknown thread; 0: never */
 	uint64_t came_ns;
-	uint64_t n_looks; /* number of looks when it connected */
 	struct connection *next;
 };
 
-struct feed_want {
-	const void *who;
-	struct feed_reach reach;
-	uint32_t period_ms;
+/* Report periods that clients request; feed_ask.c's. */
+struct feed_wants {
+	struct feed_want {
+		const void *who;
+		struct feed_reach reach;
+		uint32_t period_ms;
+	} *want;
+	size_t n, size;
+};
+
+/* Looks for threads, and the time that they took; feed_task.c's. */
+struct feed_looks {
+	uint64_t last_ns, n;
+	uint64_t looking_ns; /* charged to nobody */
+	uint64_t reading_ns; /* that threads of ours read /proc for programs */
 };
 
 struct feed {
@@ -73,31 +89,32 @@ struct feed {
 	struct table_cache cache;
 	uint64_t causes[N_FEED_CAUSES];
 	uint64_t n_accepted, n_hung_up, n_rounds;
-	uint64_t now_ns;           /* of the current dispatch */
-	uint64_t looked_ns;        /* when a thread was last looked for */
-	uint64_t n_looks;          /* how often */
-	uint64_t looking_ns;       /* total time spent looking, charged to nobody */
-	uint64_t reading_ns;       /* total time that threads of ours read /proc for programs */
+	uint64_t now_ns; /* of the current dispatch */
+	struct feed_looks looks;
 	uint64_t spent_ns;         /* total time spent for programs, with that, without looking */
 	uint64_t listen_at_ns;     /* accept no connection before; 0: accept now */
 	uint64_t accepts_until_ns; /* like a user's spent_until_ns, of accepting */
-	struct feed_want *want;
-	size_t n_wants, size_wants;
+	struct feed_wants wants;
 	uint8_t packet[MPERF_PACKET_BYTES_MAX];
 };
 
+/* Begin and end with the process of a connection. */
+void feed_process_begin(struct connection *c);
+void feed_process_clear(struct connection *c);
 /* Bring the tasks up to date, no matter when we last did. */
 void feed_look(struct feed *f);
+/* The time from which on we look again. */
+uint64_t feed_next_look_ns(const struct feed *f);
+/* Clock of the time that programs are charged for. */
+uint64_t feed_charged_ns(const struct feed *f);
 /* Find the process of the connection, using what is known after it connected. False: no look has
- * happened since; try again FEED_LOOK_NS after feed->looked_ns. */
+ * happened since; try again at feed_next_look_ns. */
 bool feed_seek_process(struct connection *c);
 /* Can a newly announced thread be told from others when it counts? False: it is too new, and its
- * messages must wait until FEED_LOOK_NS after feed->looked_ns. */
+ * messages must wait until feed_next_look_ns. */
 bool feed_seek_thread(struct connection *c, pid_t tid);
 /* The task of a thread; NULL: not known. The thread remembers it. */
 struct task *feed_task_of(struct connection *c, struct program_thread *t);
-/* Is a process in another pid namespace than ours? */
-bool feed_has_other_pids(pid_t pid);
 
 /* feed_place.c: find a place of OpenMP in its process, unless it was found before. task NULL: not known. 0 or -errno. */
 int feed_find_frame(struct feed *f, struct task *task, const struct loop_counts *c);
@@ -111,7 +128,9 @@ uint32_t feed_period_ms(const struct feed *f, uid_t uid);
 /* Send a program its period; now: ask for a report at once. A program that does not read keeps its
  * old period. */
 void feed_send_ask(struct connection *c, bool now);
-/* Tell a program whether the tables of an object are wanted. */
+/* Send a program its period if it has another. */
+void feed_send_period(struct connection *c);
+/* Send a program whether the tables of an object are wanted. */
 void feed_send_want(struct connection *c, uint32_t object, bool wanted);
 /* Wants or the limit changed: send the new period to programs for which it differs. */
-void feed_tell_periods(struct feed *f);
+void feed_send_periods(struct feed *f);

@@ -23,13 +23,25 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-bool feed_has_other_pids(pid_t pid)
+/* Is a process in another pid namespace than ours? */
+static bool has_other_pids(pid_t pid)
 {
 	char path[48];
 	struct stat ours, theirs;
 	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
 	return stat("/proc/self/ns/pid", &ours) == 0 && stat(path, &theirs) == 0 &&
 	       ours.st_ino != theirs.st_ino;
+}
+
+void feed_process_begin(struct connection *c)
+{
+	c->process = (struct connection_process){
+		.other_pids = has_other_pids(c->pid), .n_looks = c->feed->looks.n};
+}
+
+void feed_process_clear(struct connection *c)
+{
+	free(c->process.tid);
 }
 
 static int by_inner(const void *a, const void *b)
@@ -40,12 +52,12 @@ static int by_inner(const void *a, const void *b)
 
 static bool grow_tids(struct connection *c)
 {
-	const uint32_t size = c->size_tids ? 2 * c->size_tids : 16;
-	struct tid_pair *grown = reallocarray(c->tid, size, sizeof(*grown));
+	const uint32_t size = c->process.size_tids ? 2 * c->process.size_tids : 16;
+	struct tid_pair *grown = reallocarray(c->process.tid, size, sizeof(*grown));
 	if (!grown)
 		return false;
-	c->tid = grown;
-	c->size_tids = size;
+	c->process.tid = grown;
+	c->process.size_tids = size;
 	return true;
 }
 
@@ -60,19 +72,20 @@ static void read_tids(struct connection *c)
 		.account = c->user ? c->user->uid : ACCOUNT_NOBODY,
 		.wants = PROC_THREADS | PROC_INNER,
 		.n_threads = FEED_TIDS_MAX};
-	c->n_tids = 0;
-	c->tids_ns = c->feed->now_ns;
+	c->process.n_tids = 0;
+	c->process.tids_ns = c->feed->now_ns;
 	if (proc_reader_ask(attribute_reader(c->feed->o.attribute), &q, &v) != 0)
 		return;
-	c->feed->reading_ns += v.reading_ns;
+	c->feed->looks.reading_ns += v.reading_ns;
 	for (size_t i = 0; i < v.n_threads; i++) {
-		if (c->n_tids == c->size_tids && !grow_tids(c))
+		if (c->process.n_tids == c->process.size_tids && !grow_tids(c))
 			break;
-		c->tid[c->n_tids++] = (struct tid_pair){v.thread[i].inner, v.thread[i].stat.pid};
+		c->process.tid[c->process.n_tids++] =
+			(struct tid_pair){v.thread[i].inner, v.thread[i].stat.pid};
 	}
 	proc_view_clear(&v);
-	if (c->n_tids > 1)
-		qsort(c->tid, c->n_tids, sizeof(*c->tid), by_inner);
+	if (c->process.n_tids > 1)
+		qsort(c->process.tid, c->process.n_tids, sizeof(*c->process.tid), by_inner);
 }
 
 /* Find our tid of a thread that has another one in its pid namespace: t->our_tid; 0: no thread has
@@ -82,14 +95,16 @@ static void read_tids(struct connection *c)
 static bool find_outer_tid(struct connection *c, struct program_thread *t)
 {
 	const uint64_t now_ns = c->feed->now_ns;
-	if (c->tids_ns == 0 || t->begin_ns >= c->tids_ns) {
-		if (c->tids_ns != 0 && now_ns - c->tids_ns < FEED_LOOK_NS)
+	if (c->process.tids_ns == 0 || t->begin_ns >= c->process.tids_ns) {
+		if (c->process.tids_ns != 0 && now_ns - c->process.tids_ns < FEED_LOOK_NS)
 			return false;
 		read_tids(c);
 	}
 	const struct tid_pair key = {.inner = (pid_t)t->tid};
 	const struct tid_pair *pair =
-		c->n_tids ? bsearch(&key, c->tid, c->n_tids, sizeof(key), by_inner) : NULL;
+		c->process.n_tids
+			? bsearch(&key, c->process.tid, c->process.n_tids, sizeof(key), by_inner)
+			: NULL;
 	t->our_tid = pair ? pair->outer : 0;
 	return true;
 }
@@ -105,7 +120,7 @@ static bool same_process(const struct task *a, const struct task *b)
 static bool is_of(const struct connection *c, const struct task *task, pid_t tid)
 {
 	return task->tid == tid && task->pid == c->pid &&
-	       (!c->process || same_process(task->process, c->process));
+	       (!c->process.task || same_process(task->process, c->process.task));
 }
 
 static struct task *find_live(const struct connection *c, pid_t tid)
@@ -132,21 +147,30 @@ static struct task *find(const struct connection *c, pid_t tid)
 
 static bool looked_just_now(const struct feed *f)
 {
-	return f->looked_ns && f->now_ns - f->looked_ns < FEED_LOOK_NS;
+	return f->looks.last_ns && f->now_ns - f->looks.last_ns < FEED_LOOK_NS;
 }
 
 void feed_look(struct feed *f)
 {
-	f->looked_ns = f->now_ns;
-	f->n_looks++;
+	f->looks.last_ns = f->now_ns;
+	f->looks.n++;
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (f->o.catch_up)
-		(void)f->o.catch_up(
-			f->o.userdata); /* the walk's own dispatch tells of its trouble */
-	f->looking_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+		(void)f->o.catch_up(f->o.userdata); /* the walk's own dispatch reports its errors */
+	f->looks.looking_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 }
 
-/* True if it may be looked for again. */
+uint64_t feed_next_look_ns(const struct feed *f)
+{
+	return f->looks.last_ns + FEED_LOOK_NS;
+}
+
+uint64_t feed_charged_ns(const struct feed *f)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + f->looks.reading_ns - f->looks.looking_ns;
+}
+
+/* Look, if that is due. */
 static bool may_look(struct feed *f)
 {
 	if (looked_just_now(f))
@@ -162,8 +186,8 @@ static struct task *look(struct connection *c, pid_t tid, uint64_t begin_ns, boo
 	*ret_sure = false;
 	if (task)
 		return task;
-	/* what there was at the last look is known, also what has ended since */
-	if (!may_look(c->feed) && begin_ns >= c->feed->looked_ns)
+	/* tasks that began before the last look are known, also those that have ended since */
+	if (!may_look(c->feed) && begin_ns >= c->feed->looks.last_ns)
 		return NULL;
 	*ret_sure = true;
 	return find(c, tid);
@@ -172,25 +196,25 @@ static struct task *look(struct connection *c, pid_t tid, uint64_t begin_ns, boo
 bool feed_seek_process(struct connection *c)
 {
 	struct feed *f = c->feed;
-	if (c->sought || c->pid <= 0)
+	if (c->process.sought || c->pid <= 0)
 		return true;
 	if (!f->o.catch_up) /* all is known as it happens */
-		c->process = find_live(c, c->pid);
-	if (!c->process && (f->n_looks > c->n_looks || may_look(f))) {
-		c->process = find(c, c->pid);
-		c->sought = true;
+		c->process.task = find_live(c, c->pid);
+	if (!c->process.task && (f->looks.n > c->process.n_looks || may_look(f))) {
+		c->process.task = find(c, c->pid);
+		c->process.sought = true;
 	}
-	c->sought |= c->process != NULL;
-	return c->sought;
+	c->process.sought |= c->process.task != NULL;
+	return c->process.sought;
 }
 
 bool feed_seek_thread(struct connection *c, pid_t tid)
 {
 	struct feed *f = c->feed;
-	if (!looked_just_now(f) || (!c->other_pids && find_live(c, tid)) ||
-		(c->waited_ns && f->now_ns - c->waited_ns < FEED_WAIT_NS))
+	if (!looked_just_now(f) || (!c->process.other_pids && find_live(c, tid)) ||
+		(c->process.waited_ns && f->now_ns - c->process.waited_ns < FEED_WAIT_NS))
 		return true;
-	c->waited_ns = f->now_ns;
+	c->process.waited_ns = f->now_ns;
 	return false;
 }
 
@@ -207,23 +231,23 @@ static struct task *goes_on_as(struct connection *c, struct task *task)
 struct task *feed_task_of(struct connection *c, struct program_thread *t)
 {
 	bool sure = true;
-	if (c->process)
-		c->process = goes_on_as(c, c->process);
+	if (c->process.task)
+		c->process.task = goes_on_as(c, c->process.task);
 	if (t->who)
 		return t->who = goes_on_as(c, t->who);
-	if (t->our_tid == 0 && !c->other_pids)
+	if (t->our_tid == 0 && !c->process.other_pids)
 		t->our_tid = (pid_t)t->tid;
 	else if (t->our_tid == 0 && !find_outer_tid(c, t))
-		return c->process;
+		return c->process.task;
 	/* of a process that nobody knows, no thread is known either */
 	struct task *task =
-		c->process && t->our_tid > 0 ? look(c, t->our_tid, t->begin_ns, &sure) : NULL;
+		c->process.task && t->our_tid > 0 ? look(c, t->our_tid, t->begin_ns, &sure) : NULL;
 	if (task) {
 		task->used = true;
 		t->who = task;
 		return task;
 	}
-	task = c->process;
+	task = c->process.task;
 	if (sure && task) {
 		c->feed->causes[FEED_STRANGER]++;
 		task->used = true;

@@ -13,7 +13,7 @@
 
 #include "daemon/loops/grant_lines.h"
 #include "daemon/pmu/cores.h"
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 
 /* Does it count user code alone, and of one thread? Tracepoints are the kernel's doing. */
 static bool is_fit(const struct event *e)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/metric/metric_walk.h"
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "proto/base/memory.h"
 
 #define DRAM_METRIC "dram_bytes"

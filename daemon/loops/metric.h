@@ -3,8 +3,7 @@
 
 /* Metrics: what loops, functions and regions count
  *
- * Those of runtime/abi.inc, by their ids, followed by those that the daemon derives from a
- * program's messages. The store knows them by name (loop_metric.name); a modelled one, which
+ * Metrics of runtime/abi.inc come first, by their ids, then those that the daemon derives from a program's messages. The store knows them by name (loop_metric.name); a modelled one, which
  * estimates what a library call does, ends in "_modelled".
  */
 

@@ -43,9 +43,9 @@ static int take_hello(struct program *p, const struct feed_message *m)
 
 static int take_thread(struct program *p, const struct feed_message *m)
 {
-	const struct mperf_feed_thread *said = &m->thread;
+	const struct mperf_feed_thread *sent = &m->thread;
 	struct program_thread *t;
-	HASH_FIND(hh, p->threads, &said->thread, sizeof(said->thread), t);
+	HASH_FIND(hh, p->threads, &sent->thread, sizeof(sent->thread), t);
 	if (t)
 		return FEED_TWICE;
 	if (HASH_COUNT(p->threads) >= PROGRAM_THREADS_MAX)
@@ -56,9 +56,9 @@ static int take_thread(struct program *p, const struct feed_message *m)
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
-	t->id = said->thread;
-	t->tid = said->tid;
-	t->begin_ns = t->until_ns = said->begin_ns;
+	t->id = sent->thread;
+	t->tid = sent->tid;
+	t->begin_ns = t->until_ns = sent->begin_ns;
 	HASH_ADD(hh, p->threads, id, sizeof(t->id), t);
 	if (!t->hh.tbl) {
 		free(t);
@@ -70,13 +70,13 @@ static int take_thread(struct program *p, const struct feed_message *m)
 static int region_new(struct program *p, const struct feed_message *m,
 	const struct program_region *parent, struct program_region **ret_region)
 {
-	const struct mperf_feed_region *said = &m->region;
+	const struct mperf_feed_region *sent = &m->region;
 	struct loop_site_key key = {
 		.kind = LOOP_SITE_REGION,
 		.owner = (uint64_t)p->o.uid + 1,
-		.line = said->line,
+		.line = sent->line,
 		.subprogram = (const char *)m->rest,
-		.source = (const char *)m->rest + said->name_bytes,
+		.source = (const char *)m->rest + sent->name_bytes,
 		.nest = "",
 		.inlined_at = "",
 	};
@@ -99,7 +99,7 @@ static int region_new(struct program *p, const struct feed_message *m,
 		return -ENOMEM;
 	}
 	*region = (struct program_region){
-		.id = said->region,
+		.id = sent->region,
 		.depth = parent ? parent->depth + 1 : 0,
 		.site = site,
 	};
@@ -109,14 +109,14 @@ static int region_new(struct program *p, const struct feed_message *m,
 
 static int take_region(struct program *p, const struct feed_message *m)
 {
-	const struct mperf_feed_region *said = &m->region;
+	const struct mperf_feed_region *sent = &m->region;
 	struct program_region *region, *parent = NULL;
-	HASH_FIND(hh, p->regions, &said->region, sizeof(said->region), region);
+	HASH_FIND(hh, p->regions, &sent->region, sizeof(sent->region), region);
 	if (region)
 		return FEED_TWICE;
-	if (said->parent)
-		HASH_FIND(hh, p->regions, &said->parent, sizeof(said->parent), parent);
-	if (said->region == 0 || (said->parent && !parent))
+	if (sent->parent)
+		HASH_FIND(hh, p->regions, &sent->parent, sizeof(sent->parent), parent);
+	if (sent->region == 0 || (sent->parent && !parent))
 		return FEED_UNANNOUNCED;
 	if (HASH_COUNT(p->regions) >= PROGRAM_REGIONS_MAX ||
 		(parent && parent->depth + 1 >= PROGRAM_REGION_DEPTH_MAX))
@@ -147,7 +147,7 @@ static int work_gone(struct program *p)
 {
 	struct program_work *w = &p->work;
 	bool more = false;
-	int r = program_end_parts(p, &more);
+	int r = program_end_sums(p, &more);
 	if (more)
 		return 0;
 	struct program_thread *t = TAKE_PTR(w->ended);
@@ -180,15 +180,15 @@ static int take_gone(struct program *p, const struct feed_message *m)
 
 static int take_round(struct program *p, const struct feed_message *m)
 {
-	const struct mperf_feed_round *said = &m->round;
-	if (said->until_ns < p->until_ns)
+	const struct mperf_feed_round *sent = &m->round;
+	if (sent->until_ns < p->until_ns)
 		return FEED_TIME;
-	p->until_ns = said->until_ns;
+	p->until_ns = sent->until_ns;
 	p->n_rounds++;
-	p->last = said->last != 0;
-	if (said->threads_lost > p->threads_lost) {
-		p->o.causes[FEED_THREAD_LOST] += said->threads_lost - p->threads_lost;
-		p->threads_lost = said->threads_lost;
+	p->last = sent->last != 0;
+	if (sent->threads_lost > p->threads_lost) {
+		p->o.causes[FEED_THREAD_LOST] += sent->threads_lost - p->threads_lost;
+		p->threads_lost = sent->threads_lost;
 	}
 	return program_hand_out(p);
 }
@@ -225,14 +225,14 @@ static int take(struct program *p, const struct feed_message *m)
 	}
 }
 
-/* Is what was refused a table, or all tables of an object? */
+/* Was a table refused, or all tables of an object? */
 static bool is_of_tables(int r)
 {
 	return r == FEED_TABLE_LIMIT || r == FEED_OBJECTS || r == FEED_MODULES ||
 	       r == FEED_COUNTERS;
 }
 
-/* Did a limit of ours refuse it? That is no nonsense, and neither is what refers to it later. */
+/* Did a limit of ours refuse the message? Then it is no nonsense, and neither are later messages that refer to it. */
 static bool is_limit(int r)
 {
 	return is_of_tables(r) || r == FEED_THREADS || r == FEED_REGIONS || r == FEED_ROWS ||
@@ -286,7 +286,7 @@ struct program *program_free(struct program *p)
 	struct program_object *o, *next_object;
 	struct program_thread *t, *next_thread;
 	struct program_region *region, *next_region;
-	program_parts_clear(p);
+	program_sums_clear(p);
 	HASH_ITER (hh, p->objects, o, next_object) {
 		program_object_free(p, o);
 	}

@@ -39,7 +39,7 @@
 /* Bytes in use; each budget is part of the one above. */
 struct budget {
 	uint64_t used, max;
-	bool leaves_rest; /* may hold at most as much as the one above then has left for others */
+	bool leaves_half; /* may hold at most as much as the one above then has left for others */
 	struct budget *above; /* NULL: none */
 };
 
@@ -101,7 +101,7 @@ struct program_options {
 };
 
 struct program_object;
-struct program_part;
+struct program_sum;
 struct table_cache;
 
 /* Unfinished work of a message, continued in later turns of the loop. */
@@ -112,7 +112,7 @@ struct program_work {
 	bool round;                    /* the counts of a round are being handed out */
 	struct program_thread *ended;  /* it sends nothing more: its counts are; NULL: none */
 	struct program_object *gone;   /* the same of an object */
-	uint64_t until_ns;             /* of the parts of `ended` so far */
+	uint64_t until_ns;             /* of the sums of `ended` so far */
 };
 
 struct program {
@@ -131,7 +131,7 @@ struct program {
 	struct program_thread *threads;
 	struct program_region *regions;
 	struct program_place *places;
-	struct program_part *parts;
+	struct program_sum *sums;
 	struct loop_site *outside; /* stands for no region */
 	struct program_work work;
 };

@@ -13,7 +13,7 @@ static bool has_room(const struct budget *b, uint64_t n)
  * remainder. */
 static bool leaves_enough(const struct budget *b, uint64_t n)
 {
-	return !b->leaves_rest || has_room(b->above, b->used + n + n);
+	return !b->leaves_half || has_room(b->above, b->used + n + n);
 }
 
 int program_charge(struct program *p, size_t n)

@@ -36,23 +36,23 @@ static const struct {
 static int site_get(struct program *p, const struct feed_message *m, struct loop_site *parent,
 	struct loop_site **ret_site)
 {
-	const struct mperf_feed_place *said = &m->place;
+	const struct mperf_feed_place *sent = &m->place;
 	const struct loop_site_more more = {0};
 	char nest[LOOP_PLACE_NEST_BYTES];
 	struct loop_site_key key = {
-		.kind = (uint8_t)kinds[said->kind].kind,
+		.kind = (uint8_t)kinds[sent->kind].kind,
 		.owner = (uint64_t)p->o.uid + 1,
-		.n_build_id = (uint8_t)said->build_id_bytes,
+		.n_build_id = (uint8_t)sent->build_id_bytes,
 		.subprogram = "",
-		.source = (const char *)m->rest + said->build_id_bytes,
+		.source = (const char *)m->rest + sent->build_id_bytes,
 		.nest = nest,
 		.inlined_at = "",
 	};
-	memcpy(key.build_id, m->rest, said->build_id_bytes);
-	if (said->address)
-		snprintf(nest, sizeof(nest), "%s@%" PRIx64, kinds[said->kind].word, said->offset);
+	memcpy(key.build_id, m->rest, sent->build_id_bytes);
+	if (sent->address)
+		snprintf(nest, sizeof(nest), "%s@%" PRIx64, kinds[sent->kind].word, sent->offset);
 	else
-		snprintf(nest, sizeof(nest), "%s", kinds[said->kind].word);
+		snprintf(nest, sizeof(nest), "%s", kinds[sent->kind].word);
 	const size_t memory = sizeof(struct program_place) + loop_site_memory(&key);
 	int r = program_charge(p, memory);
 	if (r != 0)
@@ -65,16 +65,16 @@ static int site_get(struct program *p, const struct feed_message *m, struct loop
 
 int program_take_place(struct program *p, const struct feed_message *m)
 {
-	const struct mperf_feed_place *said = &m->place;
+	const struct mperf_feed_place *sent = &m->place;
 	struct program_place *place, *parent = NULL;
 	struct loop_site *site;
-	HASH_FIND(hh, p->places, &said->place, sizeof(said->place), place);
+	HASH_FIND(hh, p->places, &sent->place, sizeof(sent->place), place);
 	if (place)
 		return FEED_TWICE;
-	if (said->parent)
-		HASH_FIND(hh, p->places, &said->parent, sizeof(said->parent), parent);
-	if (said->place == 0 || (said->parent && !parent) || said->kind >= MPERF_PLACE_KINDS ||
-		!kinds[said->kind].word)
+	if (sent->parent)
+		HASH_FIND(hh, p->places, &sent->parent, sizeof(sent->parent), parent);
+	if (sent->place == 0 || (sent->parent && !parent) || sent->kind >= MPERF_PLACE_KINDS ||
+		!kinds[sent->kind].word)
 		return FEED_UNANNOUNCED;
 	if (HASH_COUNT(p->places) >= PROGRAM_PLACES_MAX ||
 		(parent && parent->site->depth + 1 >= PROGRAM_REGION_DEPTH_MAX) ||
@@ -88,7 +88,7 @@ int program_take_place(struct program *p, const struct feed_message *m)
 		loop_site_unref(p->o.sites, site);
 		return -ENOMEM;
 	}
-	*place = (struct program_place){.id = said->place, .address = said->address, .site = site};
+	*place = (struct program_place){.id = sent->place, .address = sent->address, .site = site};
 	HASH_ADD(hh, p->places, id, sizeof(place->id), place);
 	if (!place->hh.tbl) {
 		loop_site_unref(p->o.sites, site);
@@ -100,26 +100,26 @@ int program_take_place(struct program *p, const struct feed_message *m)
 
 int program_take_tally(struct program *p, const struct feed_message *m)
 {
-	const struct mperf_feed_tally *said = &m->tally;
+	const struct mperf_feed_tally *sent = &m->tally;
 	struct program_thread *thread;
 	struct program_place *place;
-	HASH_FIND(hh, p->threads, &said->thread, sizeof(said->thread), thread);
-	HASH_FIND(hh, p->places, &said->place, sizeof(said->place), place);
+	HASH_FIND(hh, p->threads, &sent->thread, sizeof(sent->thread), thread);
+	HASH_FIND(hh, p->places, &sent->place, sizeof(sent->place), place);
 	if (!thread || !place)
 		return FEED_UNANNOUNCED;
-	if (said->from_ns > said->until_ns)
+	if (sent->from_ns > sent->until_ns)
 		return FEED_TIME;
 	uint64_t value[N_LOOP_VALUES] = {0};
-	value[LOOP_VALUE(LOOP_ENTRIES, false)] = said->entries;
-	value[LOOP_VALUE(LOOP_CALLS, false)] = said->calls;
-	value[LOOP_VALUE(LOOP_TIME_NS, false)] = said->time_ns;
-	value[LOOP_VALUE(LOOP_WAIT_NS, false)] = said->wait_ns;
-	value[LOOP_VALUE(LOOP_LOCK_NS, false)] = said->lock_ns;
+	value[LOOP_VALUE(LOOP_ENTRIES, false)] = sent->entries;
+	value[LOOP_VALUE(LOOP_CALLS, false)] = sent->calls;
+	value[LOOP_VALUE(LOOP_TIME_NS, false)] = sent->time_ns;
+	value[LOOP_VALUE(LOOP_WAIT_NS, false)] = sent->wait_ns;
+	value[LOOP_VALUE(LOOP_LOCK_NS, false)] = sent->lock_ns;
 	const struct loop_counts counts = {
 		.thread = thread,
 		.site = place->site,
 		.value = value,
-		.until_ns = said->until_ns,
+		.until_ns = sent->until_ns,
 		.address = place->address,
 	};
 	return p->o.take(p->o.userdata, &counts);

@@ -15,8 +15,8 @@ struct program_object {
 };
 
 /* Counts of one thread in one scope of a module, in one region. */
-struct part_row {
-	struct part_row *next, *next_touched;
+struct sum_row {
+	struct sum_row *next, *next_touched;
 	uint32_t scope;
 	bool touched;
 	bool is_elsewhere;  /* of a callee: another module counts it; as of */
@@ -24,16 +24,16 @@ struct part_row {
 	int64_t value[2 * LOOP_METRICS_OF_PROGRAMS];
 };
 
-struct program_part {
-	struct part_key {
+struct program_sum {
+	struct sum_key {
 		uint32_t thread, region, object, module;
 	} key;
 	struct program_thread *thread;
 	struct program_region *region; /* NULL: none */
 	struct program_module *module;
-	struct part_row **row;    /* by scope */
-	struct part_row *rows;    /* all, */
-	struct part_row *touched; /* those of this round */
+	struct sum_row **row;    /* by scope */
+	struct sum_row *rows;    /* all, */
+	struct sum_row *touched; /* those of this round */
 	uint64_t until_ns;
 	size_t memory;
 	UT_hash_handle hh;
@@ -54,7 +54,7 @@ int program_take_object(struct program *p, const struct feed_message *m);
 int program_take_table(struct program *p, const struct feed_message *m);
 /* Continue a table that was turned into sites in part. */
 int program_work_table(struct program *p);
-/* Its parts have been freed. */
+/* Its sums must be freed before. */
 void program_object_free(struct program *p, struct program_object *o);
 /* The module that has this counter, or NULL. */
 struct program_module *program_module_find(const struct program_object *o, uint32_t counter);
@@ -62,13 +62,13 @@ struct program_module *program_module_find(const struct program_object *o, uint3
 /* program_sum.c. 0, FEED_*, -errno. */
 int program_take_deltas(struct program *p, const struct feed_message *m);
 int program_take_spent(struct program *p, const struct feed_message *m);
-/* Hand out what is not negative: of all parts, some in this turn (p->work.round is set while more
+/* Hand out the counts that are not negative: of all sums, some in this turn (p->work.round is set while more
  * remain), or of one thread or one object. */
 int program_hand_out(struct program *p);
-/* Hand out and free the parts of p->work.ended or p->work.gone, some in this turn of the loop.
+/* Hand out and free the sums of p->work.ended or p->work.gone, some in this turn of the loop.
  * *ret_more: some remain. */
-int program_end_parts(struct program *p, bool *ret_more);
-void program_parts_clear(struct program *p);
+int program_end_sums(struct program *p, bool *ret_more);
+void program_sums_clear(struct program *p);
 
 /* program_place.c. 0, FEED_*, -errno. */
 int program_take_place(struct program *p, const struct feed_message *m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A part is what one thread counts of one module in one region. Its rows, one for each scope that
- * was ever counted, stay from round to round with what is below zero; those that a round touched
- * are on a list, so a round costs what changed and not what there is.
+ * A sum has the counts of one thread in one module and region. It has a row for each scope that was ever counted, which
+ * stays from round to round with its negative counts. Rows that a round touched are on a list, so the cost of a round
+ * is that of its changes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,74 +11,73 @@
 #include "daemon/loops/program_private.h"
 #include "proto/base/memory.h"
 
-/* --- parts ------------------------------------------------------------------------------------ */
+/* --- sums ------------------------------------------------------------------------------------- */
 
-static int part_new(struct program *p, const struct part_key *key, struct program_module *module,
-	struct program_part **ret_part)
+static int sum_new(struct program *p, const struct sum_key *key, struct program_module *module,
+	struct program_sum **ret_sum)
 {
-	size_t memory = sizeof(**ret_part) + module->n_scopes * sizeof(struct part_row *);
+	size_t memory = sizeof(**ret_sum) + module->n_scopes * sizeof(struct sum_row *);
 	if (program_charge(p, memory) != 0)
 		return FEED_ROWS; /* what is counted already goes on */
-	struct program_part *part = calloc(1, sizeof(*part));
-	if (part)
-		part->row = calloc((size_t)module->n_scopes + 1, sizeof(*part->row));
-	if (!part || !part->row) {
-		free(part);
+	struct program_sum *sum = calloc(1, sizeof(*sum));
+	if (sum)
+		sum->row = calloc((size_t)module->n_scopes + 1, sizeof(*sum->row));
+	if (!sum || !sum->row) {
+		free(sum);
 		program_discharge(p, memory);
 		return -ENOMEM;
 	}
-	part->key = *key;
-	part->module = module;
-	part->memory = memory;
-	HASH_FIND(hh, p->threads, &key->thread, sizeof(key->thread), part->thread);
+	sum->key = *key;
+	sum->module = module;
+	sum->memory = memory;
+	HASH_FIND(hh, p->threads, &key->thread, sizeof(key->thread), sum->thread);
 	if (key->region)
-		HASH_FIND(hh, p->regions, &key->region, sizeof(key->region), part->region);
-	HASH_ADD(hh, p->parts, key, sizeof(part->key), part);
-	if (!part->hh.tbl) {
-		free(part->row);
-		free(part);
+		HASH_FIND(hh, p->regions, &key->region, sizeof(key->region), sum->region);
+	HASH_ADD(hh, p->sums, key, sizeof(sum->key), sum);
+	if (!sum->hh.tbl) {
+		free(sum->row);
+		free(sum);
 		program_discharge(p, memory);
 		return -ENOMEM;
 	}
-	*ret_part = part;
+	*ret_sum = sum;
 	return 0;
 }
 
-static void part_free(struct program *p, struct program_part *part)
+static void sum_free(struct program *p, struct program_sum *sum)
 {
-	for (struct part_row *row = part->rows, *next; row; row = next) {
+	for (struct sum_row *row = sum->rows, *next; row; row = next) {
 		next = row->next;
 		free(row);
 	}
-	HASH_DEL(p->parts, part);
-	program_discharge(p, part->memory);
-	free(part->row);
-	free(part);
+	HASH_DEL(p->sums, sum);
+	program_discharge(p, sum->memory);
+	free(sum->row);
+	free(sum);
 }
 
-static int part_get(struct program *p, const struct mperf_feed_deltas *said,
-	const struct program_object *o, struct program_module *module,
-	struct program_part **ret_part)
+static int sum_get(struct program *p, const struct mperf_feed_deltas *sent,
+	const struct program_object *o, struct program_module *module, struct program_sum **ret_sum)
 {
-	const struct part_key key = {.thread = said->thread,
-		.region = said->region,
-		.object = said->object,
+	const struct sum_key key = {.thread = sent->thread,
+		.region = sent->region,
+		.object = sent->object,
 		.module = (uint32_t)(module - o->tables->module)};
-	struct program_part *part;
-	HASH_FIND(hh, p->parts, &key, sizeof(key), part);
-	int r = part ? 0 : part_new(p, &key, module, &part);
+	struct program_sum *sum;
+	HASH_FIND(hh, p->sums, &key, sizeof(key), sum);
+	int r = sum ? 0 : sum_new(p, &key, module, &sum);
 	if (r != 0)
 		return r;
-	if (said->until_ns > part->until_ns)
-		part->until_ns = said->until_ns;
-	*ret_part = part;
+	if (sent->until_ns > sum->until_ns)
+		sum->until_ns = sent->until_ns;
+	*ret_sum = sum;
 	return 0;
 }
 
 static int row_get(
-	struct program *p, struct program_part *part, uint32_t scope, struct part_row **ret_row)
+	struct program *p, struct program_sum *sum, uint32_t scope, struct sum_row **ret_row)
 {
-	struct part_row *row = part->row[scope];
+	struct sum_row *row = sum->row[scope];
 	if (!row) {
 		if (program_charge(p, sizeof(*row)) != 0)
 			return FEED_ROWS;
@@ -87,15 +86,15 @@ static int row_get(
 			program_discharge(p, sizeof(*row));
 			return -ENOMEM;
 		}
-		part->memory += sizeof(*row);
+		sum->memory += sizeof(*row);
 		row->scope = scope;
-		row->next = part->rows;
-		part->rows = part->row[scope] = row;
+		row->next = sum->rows;
+		sum->rows = sum->row[scope] = row;
 	}
 	if (!row->touched) {
 		row->touched = true;
-		row->next_touched = part->touched;
-		part->touched = row;
+		row->next_touched = sum->touched;
+		sum->touched = row;
 	}
 	*ret_row = row;
 	return 0;
@@ -104,13 +103,13 @@ static int row_get(
 /* --- deltas ----------------------------------------------------------------------------------- */
 
 /* factor × delta (× vscale), all modulo 2^64. */
-static int add_terms(struct program *p, struct program_part *part, uint32_t counter, uint64_t delta)
+static int add_terms(struct program *p, struct program_sum *sum, uint32_t counter, uint64_t delta)
 {
-	const struct loop_table *t = &part->module->table;
-	struct part_row *row = NULL;
+	const struct loop_table *t = &sum->module->table;
+	struct sum_row *row = NULL;
 	for (uint32_t i = t->first[counter]; i < t->first[counter + 1]; i++) {
 		const struct loop_term *term = &t->term[i];
-		int r = row && row->scope == term->scope ? 0 : row_get(p, part, term->scope, &row);
+		int r = row && row->scope == term->scope ? 0 : row_get(p, sum, term->scope, &row);
 		if (r != 0)
 			return r;
 		uint64_t amount = (uint64_t)term->factor * delta;
@@ -133,7 +132,7 @@ static int add_deltas(
 	struct program *p, const struct feed_message *m, const struct program_object *o)
 {
 	struct program_module *module = NULL;
-	struct program_part *part = NULL;
+	struct program_sum *sum = NULL;
 	uint64_t above = 0; /* the least counter that may come next */
 	int r = 0, lost = 0;
 	for (uint32_t i = 0; i < m->deltas.n && r == 0; i++) {
@@ -143,11 +142,11 @@ static int add_deltas(
 		above = (uint64_t)delta.counter + 1;
 		if (!is_in(module, delta.counter)) {
 			module = program_module_find(o, delta.counter);
-			part = NULL;
-			r = module ? part_get(p, &m->deltas, o, module, &part) : FEED_UNANNOUNCED;
+			sum = NULL;
+			r = module ? sum_get(p, &m->deltas, o, module, &sum) : FEED_UNANNOUNCED;
 		}
-		if (r == 0 && part)
-			r = add_terms(p, part, delta.counter - module->counter_first, delta.delta);
+		if (r == 0 && sum)
+			r = add_terms(p, sum, delta.counter - module->counter_first, delta.delta);
 		/* a table that was refused, or no room: what the others count goes on */
 		if (r == FEED_UNANNOUNCED || r == FEED_ROWS) {
 			lost = r;
@@ -159,33 +158,33 @@ static int add_deltas(
 
 int program_take_deltas(struct program *p, const struct feed_message *m)
 {
-	const struct mperf_feed_deltas *said = &m->deltas;
+	const struct mperf_feed_deltas *sent = &m->deltas;
 	struct program_thread *thread;
 	struct program_object *o;
 	struct program_region *region = NULL;
-	HASH_FIND(hh, p->threads, &said->thread, sizeof(said->thread), thread);
-	HASH_FIND(hh, p->objects, &said->object, sizeof(said->object), o);
-	if (said->region)
-		HASH_FIND(hh, p->regions, &said->region, sizeof(said->region), region);
-	if (!thread || !o || (said->region && !region))
+	HASH_FIND(hh, p->threads, &sent->thread, sizeof(sent->thread), thread);
+	HASH_FIND(hh, p->objects, &sent->object, sizeof(sent->object), o);
+	if (sent->region)
+		HASH_FIND(hh, p->regions, &sent->region, sizeof(sent->region), region);
+	if (!thread || !o || (sent->region && !region))
 		return FEED_UNANNOUNCED;
-	if (said->from_ns > said->until_ns)
+	if (sent->from_ns > sent->until_ns)
 		return FEED_TIME;
 	return add_deltas(p, m, o);
 }
 
 /* --- out -------------------------------------------------------------------------------------- */
 
-/* Is it a callee that was not looked for among all functions that are known now? */
+/* Is the site a callee that we have not looked for since new functions became known? */
 static bool is_unknown(
-	const struct program *p, const struct loop_site *site, const struct part_row *row)
+	const struct program *p, const struct loop_site *site, const struct sum_row *row)
 {
 	return site->key.kind == LOOP_SITE_CALLEE && row->looked_up != p->n_tables;
 }
 
-/* Is it a callee that another module of the program defines, so that what it does is counted there,
- * or left out there on purpose? */
-static bool is_elsewhere(struct program *p, const struct loop_site *site, struct part_row *row)
+/* Is the site a callee that another module of the program defines? Then that module counts it, or leaves it out on
+ * purpose. */
+static bool is_elsewhere(struct program *p, const struct loop_site *site, struct sum_row *row)
 {
 	if (!is_unknown(p, site, row))
 		return row->is_elsewhere;
@@ -198,16 +197,16 @@ static bool is_elsewhere(struct program *p, const struct loop_site *site, struct
 	return row->is_elsewhere;
 }
 
-/* Drop the entries of a callee that is counted elsewhere. They say nothing of what a copy moves. */
-static void drop_calls(struct part_row *row)
+/* Drop the entries of a callee that is counted elsewhere. They say nothing about the bytes that a copy moves. */
+static void drop_calls(struct sum_row *row)
 {
 	row->value[LOOP_VALUE(LOOP_ENTRIES, false)] = 0;
 }
 
-static int hand_out_row(struct program *p, struct program_part *part, struct part_row *row)
+static int hand_out_row(struct program *p, struct program_sum *sum, struct sum_row *row)
 {
 	uint64_t value[N_LOOP_VALUES] = {0};
-	struct loop_site *site = part->module->site[row->scope];
+	struct loop_site *site = sum->module->site[row->scope];
 	bool any = false;
 	if (is_elsewhere(p, site, row))
 		drop_calls(row);
@@ -220,30 +219,30 @@ static int hand_out_row(struct program *p, struct program_part *part, struct par
 	}
 	if (!any)
 		return 0;
-	part->thread->counted = true;
+	sum->thread->counted = true;
 	const struct loop_counts counts = {
-		.thread = part->thread,
+		.thread = sum->thread,
 		.site = site,
-		.region = part->region ? part->region->site : NULL,
+		.region = sum->region ? sum->region->site : NULL,
 		.value = value,
-		.until_ns = part->until_ns,
+		.until_ns = sum->until_ns,
 	};
 	return p->o.take(p->o.userdata, &counts);
 }
 
-/* At most *n rows; subtracts those handed out from *n, and what a look at all objects takes. */
-static int hand_out_rows(struct program *p, struct program_part *part, uint32_t *n)
+/* Hand out at most *n rows. Subtract them from *n, and the rows in whose time a look at all objects is done. */
+static int hand_out_rows(struct program *p, struct program_sum *sum, uint32_t *n)
 {
 	uint32_t looking = HASH_COUNT(p->objects) / PROGRAM_OBJECTS_A_ROW;
 	int r = 0;
-	for (; part->touched && *n > 0 && r == 0; --*n) {
-		struct part_row *row = part->touched;
-		part->touched = row->next_touched;
+	for (; sum->touched && *n > 0 && r == 0; --*n) {
+		struct sum_row *row = sum->touched;
+		sum->touched = row->next_touched;
 		row->touched = false;
 		row->next_touched = NULL;
-		if (is_unknown(p, part->module->site[row->scope], row))
+		if (is_unknown(p, sum->module->site[row->scope], row))
 			*n -= *n / 2 < looking ? *n / 2 : looking;
-		r = hand_out_row(p, part, row);
+		r = hand_out_row(p, sum, row);
 	}
 	return r;
 }
@@ -261,7 +260,7 @@ static int outside(struct program *p)
 	return p->outside ? 0 : loop_site_get(p->o.sites, &key, NULL, &more, &p->outside);
 }
 
-/* For how long the thread's counts gathered. */
+/* Hand out the time in which the thread's counts gathered. */
 static int hand_out_span(struct program *p, struct program_thread *t, uint64_t until_ns)
 {
 	uint64_t from_ns = t->until_ns > p->begin_ns ? t->until_ns : p->begin_ns;
@@ -284,8 +283,8 @@ int program_hand_out(struct program *p)
 {
 	uint32_t n = PROGRAM_SLICE_ROWS;
 	int r = 0;
-	for (struct program_part *part = p->parts; part && r == 0; part = part->hh.next)
-		r = hand_out_rows(p, part, &n);
+	for (struct program_sum *sum = p->sums; sum && r == 0; sum = sum->hh.next)
+		r = hand_out_rows(p, sum, &n);
 	p->work.round = r == 0 && n == 0;
 	if (p->work.round)
 		return 0;
@@ -294,44 +293,44 @@ int program_hand_out(struct program *p)
 	return r;
 }
 
-int program_end_parts(struct program *p, bool *ret_more)
+int program_end_sums(struct program *p, bool *ret_more)
 {
 	struct program_work *w = &p->work;
-	struct program_part *part, *next;
+	struct program_sum *sum, *next;
 	uint32_t n = PROGRAM_SLICE_ROWS;
 	int r = 0;
-	HASH_ITER (hh, p->parts, part, next) {
-		if (w->ended ? part->thread != w->ended : part->key.object != w->gone->id)
+	HASH_ITER (hh, p->sums, sum, next) {
+		if (w->ended ? sum->thread != w->ended : sum->key.object != w->gone->id)
 			continue;
-		w->until_ns = part->until_ns > w->until_ns ? part->until_ns : w->until_ns;
-		r = r == 0 ? hand_out_rows(p, part, &n) : r;
-		*ret_more = r == 0 && part->touched;
+		w->until_ns = sum->until_ns > w->until_ns ? sum->until_ns : w->until_ns;
+		r = r == 0 ? hand_out_rows(p, sum, &n) : r;
+		*ret_more = r == 0 && sum->touched;
 		if (*ret_more)
 			return 0;
-		part_free(p, part);
+		sum_free(p, sum);
 	}
 	return r == 0 && w->ended ? hand_out_span(p, w->ended, w->until_ns) : r;
 }
 
-void program_parts_clear(struct program *p)
+void program_sums_clear(struct program *p)
 {
-	struct program_part *part, *next;
-	HASH_ITER (hh, p->parts, part, next) {
-		part_free(p, part);
+	struct program_sum *sum, *next;
+	HASH_ITER (hh, p->sums, sum, next) {
+		sum_free(p, sum);
 	}
 }
 
 /* Put the words of a thread's granted events at the events' indices; ignore other words, which are
  * invalid. Returns which events these are. */
 static uint8_t put_granted(
-	const struct program_thread *t, const struct mperf_feed_spent *said, uint64_t *value)
+	const struct program_thread *t, const struct mperf_feed_spent *sent, uint64_t *value)
 {
 	const uint64_t word[MPERF_GRANTS_MAX] = {
-		said->granted, said->granted_1, said->granted_2, said->granted_3};
-	const uint64_t variance[MPERF_GRANTS_MAX] = {said->granted_variance,
-		said->granted_variance_1, said->granted_variance_2, said->granted_variance_3};
+		sent->granted, sent->granted_1, sent->granted_2, sent->granted_3};
+	const uint64_t variance[MPERF_GRANTS_MAX] = {sent->granted_variance,
+		sent->granted_variance_1, sent->granted_variance_2, sent->granted_variance_3};
 	uint8_t which = 0;
-	for (unsigned i = 0; i < MPERF_GRANTS_MAX && said->granted_ns > 0; i++) {
+	for (unsigned i = 0; i < MPERF_GRANTS_MAX && sent->granted_ns > 0; i++) {
 		if (!t->granted[i])
 			continue;
 		value[LOOP_VALUE(LOOP_GRANTED + t->granted[i] - 1, false)] = word[i];
@@ -339,38 +338,38 @@ static uint8_t put_granted(
 		which |= (uint8_t)(1u << (t->granted[i] - 1));
 	}
 	if (which)
-		value[LOOP_VALUE(LOOP_GRANTED_NS, false)] = said->granted_ns;
+		value[LOOP_VALUE(LOOP_GRANTED_NS, false)] = sent->granted_ns;
 	return which;
 }
 
 int program_take_spent(struct program *p, const struct feed_message *m)
 {
-	const struct mperf_feed_spent *said = &m->spent;
+	const struct mperf_feed_spent *sent = &m->spent;
 	struct program_thread *thread;
 	struct program_region *region;
-	HASH_FIND(hh, p->threads, &said->thread, sizeof(said->thread), thread);
-	HASH_FIND(hh, p->regions, &said->region, sizeof(said->region), region);
+	HASH_FIND(hh, p->threads, &sent->thread, sizeof(sent->thread), thread);
+	HASH_FIND(hh, p->regions, &sent->region, sizeof(sent->region), region);
 	if (!thread || !region)
 		return FEED_UNANNOUNCED;
-	if (said->from_ns > said->until_ns)
+	if (sent->from_ns > sent->until_ns)
 		return FEED_TIME;
 	uint64_t value[N_LOOP_VALUES] = {0};
-	value[LOOP_VALUE(LOOP_ENTRIES, false)] = said->entries;
-	value[LOOP_VALUE(LOOP_TIME_NS, false)] = said->time_ns;
-	value[LOOP_VALUE(LOOP_COUNTED_ENTRIES, false)] = said->counted_entries;
-	value[LOOP_VALUE(LOOP_COUNTED_NS, false)] = said->counted_ns;
-	value[LOOP_VALUE(LOOP_SPAN_NS, false)] = said->until_ns - said->from_ns;
-	value[LOOP_VALUE(LOOP_TIMED_ENTRIES, false)] = said->measured_entries;
-	value[LOOP_VALUE(LOOP_REPRESENTED, false)] = said->represented;
-	value[LOOP_VALUE(LOOP_INNER_ENTRIES, false)] = said->inner_entries;
-	value[LOOP_VALUE(LOOP_TIME_VARIANCE, false)] = said->time_variance;
-	uint8_t granted = put_granted(thread, said, value);
+	value[LOOP_VALUE(LOOP_ENTRIES, false)] = sent->entries;
+	value[LOOP_VALUE(LOOP_TIME_NS, false)] = sent->time_ns;
+	value[LOOP_VALUE(LOOP_COUNTED_ENTRIES, false)] = sent->counted_entries;
+	value[LOOP_VALUE(LOOP_COUNTED_NS, false)] = sent->counted_ns;
+	value[LOOP_VALUE(LOOP_SPAN_NS, false)] = sent->until_ns - sent->from_ns;
+	value[LOOP_VALUE(LOOP_TIMED_ENTRIES, false)] = sent->measured_entries;
+	value[LOOP_VALUE(LOOP_REPRESENTED, false)] = sent->represented;
+	value[LOOP_VALUE(LOOP_INNER_ENTRIES, false)] = sent->inner_entries;
+	value[LOOP_VALUE(LOOP_TIME_VARIANCE, false)] = sent->time_variance;
+	uint8_t granted = put_granted(thread, sent, value);
 	const struct loop_counts counts = {
 		.thread = thread,
 		.site = region->site,
 		.region = region->site,
 		.value = value,
-		.until_ns = said->until_ns,
+		.until_ns = sent->until_ns,
 		.granted = p->o.granted,
 		.was_granted = granted,
 	};

@@ -92,16 +92,16 @@ static int object_new(
 
 int program_take_object(struct program *p, const struct feed_message *m)
 {
-	const struct mperf_feed_object *said = &m->object;
+	const struct mperf_feed_object *sent = &m->object;
 	struct program_object *o;
-	HASH_FIND(hh, p->objects, &said->object, sizeof(said->object), o);
+	HASH_FIND(hh, p->objects, &sent->object, sizeof(sent->object), o);
 	if (o)
 		return FEED_TWICE;
 	if (HASH_COUNT(p->objects) >= PROGRAM_OBJECTS_MAX)
 		return FEED_OBJECTS;
-	if (said->n_modules > PROGRAM_MODULES_MAX)
+	if (sent->n_modules > PROGRAM_MODULES_MAX)
 		return FEED_MODULES;
-	if (said->n_counters > PROGRAM_COUNTERS_MAX)
+	if (sent->n_counters > PROGRAM_COUNTERS_MAX)
 		return FEED_COUNTERS;
 	int r = object_new(p, m, &o);
 	if (r == 0 && p->version >= MPERF_FEED_ON_REQUEST && p->o.want)
@@ -325,34 +325,34 @@ static int finish_table(struct program *p, struct program_object *o, struct prog
 }
 
 static int begin_table(struct program *p, struct object_tables *t,
-	const struct mperf_feed_table *said, struct program_module *module)
+	const struct mperf_feed_table *sent, struct program_module *module)
 {
-	if (said->table_bytes > LOOP_TABLE_BYTES_MAX)
+	if (sent->table_bytes > LOOP_TABLE_BYTES_MAX)
 		return FEED_TABLE_LIMIT;
-	if (said->counter_first > t->key.n_counters ||
-		said->n_counters > t->key.n_counters - said->counter_first)
+	if (sent->counter_first > t->key.n_counters ||
+		sent->n_counters > t->key.n_counters - sent->counter_first)
 		return FEED_COUNTER;
-	int r = tables_charge(p, t, said->table_bytes);
+	int r = tables_charge(p, t, sent->table_bytes);
 	if (r != 0)
 		return r;
-	module->bytes = malloc(said->table_bytes + 1u);
-	module->table_bytes = said->table_bytes;
-	module->counter_first = said->counter_first;
-	module->n_counters = said->n_counters;
+	module->bytes = malloc(sent->table_bytes + 1u);
+	module->table_bytes = sent->table_bytes;
+	module->counter_first = sent->counter_first;
+	module->n_counters = sent->n_counters;
 	if (module->bytes)
 		return 0;
-	tables_discharge(p, t, said->table_bytes);
+	tables_discharge(p, t, sent->table_bytes);
 	return -ENOMEM;
 }
 
 int program_take_table(struct program *p, const struct feed_message *m)
 {
-	const struct mperf_feed_table *said = &m->table;
+	const struct mperf_feed_table *sent = &m->table;
 	struct program_object *o;
-	HASH_FIND(hh, p->objects, &said->object, sizeof(said->object), o);
-	if (!o || said->module >= o->tables->key.n_modules)
+	HASH_FIND(hh, p->objects, &sent->object, sizeof(sent->object), o);
+	if (!o || sent->module >= o->tables->key.n_modules)
 		return FEED_UNANNOUNCED;
-	struct program_module *module = &o->tables->module[said->module];
+	struct program_module *module = &o->tables->module[sent->module];
 	/* sent without waiting for the answer, which was that they are known */
 	if (module->complete && p->version >= MPERF_FEED_ON_REQUEST)
 		return 0;
@@ -360,9 +360,9 @@ int program_take_table(struct program *p, const struct feed_message *m)
 		return FEED_TWICE;
 	if (module->refused)
 		return 0; /* the rest of what was counted as refused */
-	int r = module->bytes ? 0 : begin_table(p, o->tables, said, module);
+	int r = module->bytes ? 0 : begin_table(p, o->tables, sent, module);
 	if (r == 0 &&
-		(said->offset != module->n_bytes || said->table_bytes != module->table_bytes ||
+		(sent->offset != module->n_bytes || sent->table_bytes != module->table_bytes ||
 			m->n_rest > module->table_bytes - module->n_bytes))
 		r = FEED_TABLE_MALFORMED;
 	if (r == 0) {

@@ -42,7 +42,7 @@ static inline bool loop_site_is_place(uint8_t kind)
 	return kind >= LOOP_SITE_PARALLEL && kind <= LOOP_SITE_LOCK;
 }
 
-/* Is the parent part of what a site of that kind is? */
+/* Is a site of that kind identified by its parent, too? */
 static inline bool loop_site_is_of_parent(uint8_t kind)
 {
 	return kind == LOOP_SITE_REGION || kind == LOOP_SITE_CALLEE || loop_site_is_place(kind);

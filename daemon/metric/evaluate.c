@@ -39,7 +39,7 @@ static void add_residuals(const struct evaluation *e, double value[static VALUES
 	value[2 * e->n] = metric_tree_rest(e->tree, -1, value);
 }
 
-/* The value that a metric which has one would have of this row; NAN: none. */
+/* The value of a metric for this row, if the metric has a value; NAN: none. */
 static double other_value(const struct evaluation *e, size_t i, const double *row)
 {
 	const char *missing;
@@ -72,7 +72,7 @@ static void find_value(const struct evaluation *e, size_t i)
 	}
 }
 
-/* All of them; a residual was counted as long as the least of those that have a value. */
+/* Compute all values; a residual counts as counted for the smallest share among its values. */
 static void find_values(const struct evaluation *e)
 {
 	double value[VALUES_MAX], running = 1;
@@ -116,7 +116,8 @@ static bool is_read(const struct evaluation *e, size_t metric, size_t column)
 	return false;
 }
 
-/* The values if one column's count was more by the part that rotation may do. False: no metric reads it. */
+/* The values if one column's count were larger by the error of rotation. False: no metric reads it.
+ * */
 static bool find_rotated(
 	const struct evaluation *e, size_t column, double *row, double ret_value[static VALUES_MAX])
 {
@@ -134,8 +135,9 @@ static bool find_rotated(
 	return any;
 }
 
-/* Each count is off by a part between none and that of rotation, all in the same direction, so what raises a value and
- * what lowers it partly cancel: the larger of both is the most that it can be off. */
+/* Each count has an error between zero and that of rotation, all in the same direction. So effects
+ * that raise a value and effects that lower it partly cancel: the larger of both is the maximum
+ * error. */
 static void add_rotation(const struct evaluation *e)
 {
 	const struct metric_counts *c = e->counts;

@@ -16,11 +16,12 @@
 
 #include "daemon/count/rotation.h"
 #include "daemon/metric/metric_plan.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 #define KINDS_MAX 8   /* of core: machines have up to three */
 #define NAMES_MAX 32  /* in the list of groups */
-#define PRICE_TRIES 7 /* the least of so many is the price: others only add to it */
+#define PRICE_TRIES 7 /* use the minimum of this many tries, since other load only adds time */
 /* Source: kernel/events/core.c of Linux 6.12, PERF_CPU_HRTIMER: passes rotate at each tick by default (rotation.h). */
 
 struct kind {
@@ -41,7 +42,7 @@ struct hart_counts {
 	double part;
 	struct hart_rotation rotation[EVENTS_MAX];
 	size_t n_rotations;
-	struct platform_db *data; /* what the plans borrow from */
+	struct platform_db *data; /* the plans borrow from these */
 };
 
 /* --- the plan --------------------------------------------------------------------------------- */
@@ -92,8 +93,8 @@ static struct kind kind_clear(struct kind *k)
 
 /* --- the price of a rotation ------------------------------------------------------------------ */
 
-/* Take all groups of the counter's only hart off its counters, and put them on. The leader of each is its
- * first event that is open. 0 or -errno. */
+/* Take all groups of the counter's only hart off its counters, and put them back. The leader of
+ * each is its first open event. 0 or -errno. */
 static int rotate_once(const struct counter *c)
 {
 	static const unsigned long step[] = {PERF_EVENT_IOC_DISABLE, PERF_EVENT_IOC_ENABLE};
@@ -293,14 +294,9 @@ static int take(void *userdata, const struct counter_reading *r)
 	const struct counter *counter = t->kind->counter;
 	struct counter_reading *last = &t->kind->last[(size_t)r->event * counter->n_targets +
 						      (size_t)(r->target - counter->target)];
-	if (c->n_rows == c->size_rows) {
-		size_t size = c->size_rows ? 2 * c->size_rows : 64;
-		struct hart_count *grown = reallocarray(c->row, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		c->row = grown;
-		c->size_rows = size;
-	}
+	int e = array_grow_long(&c->row, &c->size_rows, c->n_rows + 1, sizeof(*c->row));
+	if (e < 0)
+		return e;
 	c->row[c->n_rows++] = (struct hart_count){
 		.hart = r->target->hart,
 		.pass = (unsigned)metric_plan_pass(t->kind->plan, (size_t)r->event),
@@ -328,7 +324,7 @@ struct hart_count_rows hart_counts_take(struct hart_counts *c)
 	c->n_rows = 0;
 	for (size_t i = 0; i < c->n_kinds; i++) {
 		struct taking t = {c, &c->kind[i]};
-		/* what cannot be read now is in the next window */
+		/* counts that cannot be read now are in the next window */
 		(void)counter_read_each(c->kind[i].counter, take, &t);
 	}
 	if (c->n_rows > 0)

@@ -36,7 +36,7 @@ static int plan_chosen(
 	if (r == 0)
 		r = metric_plan_parse(plan, more, p->error);
 	if (r == METRIC_TOO_MANY && p->harts->shares) {
-		/* what is read in groups of others may be more events than a plan of our own has */
+		/* groups of others may have more events than a plan of our own */
 		struct metric_harts own = *p->harts;
 		struct planning without = *p;
 		own.shares = NULL;
@@ -119,7 +119,7 @@ struct live_metrics *live_metrics_free(struct live_metrics *m)
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* Say why the events that have no count have none. */
+/* Give the reasons why events have no count. */
 static void explain(
 	const struct live_metrics *m, const struct counts *counts, struct metric_value *value)
 {

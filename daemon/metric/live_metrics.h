@@ -20,7 +20,7 @@ struct live_metrics {
 	bool is_cut;              /* the tree has more levels than could be counted at once */
 	int first;                /* of the plan's events among those counted; they are the last */
 	size_t n_events;          /* of the plan */
-	bool is_shared;           /* all of it is another's */
+	bool is_shared;           /* everything belongs to another plan */
 };
 
 /* Plan the wished metrics for harts of one kind, and append their events to *events. 0; METRIC_* with

@@ -27,7 +27,7 @@ struct input_name {
 
 /* --- what they need --------------------------------------------------------------------------- */
 
-/* The value of a name that is known before anything is counted. */
+/* The value of a name that is known before counting. */
 static int known_value(
 	void *userdata, enum expression_kind kind, const char *name, double *ret_value)
 {
@@ -96,7 +96,7 @@ static int take_input(void *userdata, const char *name)
 	return 0;
 }
 
-/* The inputs of a metric, and of those that it names. */
+/* The inputs of a metric, and of the metrics that it names. */
 static int collect(struct metric_inputs *m, size_t metric)
 {
 	const struct expression_source known = {known_value, &m->core};

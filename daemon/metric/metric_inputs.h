@@ -15,11 +15,11 @@
 
 struct metric_inputs;
 
-/* The core whose metrics they are, and whose constants formulas may ask for. */
+/* The core of the metrics, whose constants formulas may use. */
 struct metric_core {
 	const struct platform *platform;
 	const struct kernel
-		*kernel; /* NULL: it is of another machine, of which the harts alone are known */
+		*kernel; /* NULL: it is on another machine, of which only the harts are known */
 	struct hart_set harts;
 };
 
@@ -44,7 +44,8 @@ struct metric_needs {
 	size_t n;
 };
 struct metric_needs metric_inputs_needs(const struct metric_inputs *m, size_t metric);
-/* Read the k-th input of a metric from that column, or (-1) from none. Before, it is the input's position. */
+/* Read the k-th input of a metric from that column, or (-1) from none. By default, it is the
+ * input's position. */
 void metric_inputs_read_from(struct metric_inputs *m, size_t metric, size_t k, int column);
 /* The column of an input that a formula names; -1: there is none. */
 int metric_inputs_column(const struct metric_inputs *m, size_t metric, const char *name);

@@ -173,9 +173,9 @@ static void write_condition(struct metric_plan *p)
 	}
 	if (twin)
 		snprintf(p->condition, sizeof(p->condition),
-			"%zu of these events need firmware that knows this core's banks of "
-			"counters, since Linux leaves the choice to it: the code of %s counts %s "
-			"elsewhere",
+			"%zu of these events need firmware that knows which counters of this core "
+			"can count them, since Linux leaves the choice to the firmware: on another "
+			"counter, the code of %s counts %s",
 			n, first->name, twin->name);
 }
 
@@ -300,7 +300,8 @@ int metric_plan_new(const struct kernel *k, const struct machine *m, const struc
 	if (all.platform)
 		return metric_plan_for(k, &all, name, n, ret_plan, ret_error);
 	snprintf(ret_error->text, sizeof(ret_error->text),
-		"this machine has cores of several kinds, and a sum over them has no metrics");
+		"this machine has cores of several kinds, and metrics cannot be computed from "
+		"their sum");
 	return METRIC_CORES_DIFFER;
 }
 

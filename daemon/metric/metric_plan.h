@@ -33,8 +33,8 @@ struct metric_harts {
 	const struct cores *cores;
 	const struct platform *platform; /* of all of them */
 	struct hart_set harts;
-	/* The terms on which they will be counted. Metrics that are covered by groups that are open on all of
-	 * these harts are read in those groups, and need no pass. NULL: not in such groups. */
+	/* How they will be counted. Metrics covered by groups that are open on all of these harts
+	 * are read from those groups, and need no pass. NULL: do not use such groups. */
 	const struct counter_terms *shares;
 };
 
@@ -61,8 +61,8 @@ const char *metric_plan_input(
 	const struct metric_plan *plan, const struct planned_metric *m, size_t i);
 
 /* A sentence with the condition that this machine's firmware must meet for the counts to be right; NULL:
- * none. Where firmware chooses the counters, Linux cannot. So on a core on which a code means another
- * event on other counters, firmware must know that. */
+ * none. Where firmware chooses the counters, Linux cannot. So if a code means different events on
+ * different counters of a core, firmware must know that. */
 const char *metric_plan_condition(const struct metric_plan *plan);
 
 size_t metric_plan_n_passes(const struct metric_plan *plan);

@@ -21,7 +21,7 @@ static int refuse_many(struct event_error *ret_error)
 	return METRIC_TOO_MANY;
 }
 
-/* With the reason, where that is known. */
+/* With the reason, if it is known. */
 static int refuse_unknown(const struct platform *p, const char *name, struct event_error *ret_error)
 {
 	const char *why = platform_lacks(p, name);
@@ -73,7 +73,7 @@ int metric_find_tree(const struct platform *p, const char *top, int levels,
 		return refuse_unknown(p, top, ret_error);
 	if (r == METRIC_TREE_NONE) {
 		snprintf(ret_error->text, sizeof(ret_error->text),
-			"no top-down tree is known of this core (%s)", p->title);
+			"no top-down tree is known for this core (%s)", p->title);
 		return METRIC_NO_TREE;
 	}
 	if (r == 0 && levels > tree->levels) {
@@ -104,7 +104,7 @@ struct walking {
 	const struct expression_source *known;
 	int (*take)(void *userdata, const char *name);
 	void *userdata;
-	const struct platform_metric *at; /* whose formula this is */
+	const struct platform_metric *at; /* the metric of this formula */
 };
 
 static int walk(const struct walking *before, const struct platform_metric *at);
@@ -114,7 +114,7 @@ static int take_name(void *userdata, const struct expression *e)
 	const struct walking *w = userdata;
 	if (e->kind != EXPRESSION_NAME)
 		return 0;
-	/* an event may have the name of the metric that is made of it */
+	/* an event may have the same name as the metric computed from it */
 	const struct platform_metric *m = platform_metric_find(w->platform, e->name);
 	return m && m != w->at ? walk(w, m) : w->take(w->userdata, e->name);
 }

@@ -17,7 +17,7 @@ enum {
 	METRIC_CORES_DIFFER, /* harts of several kinds: sums over them have no metrics */
 	METRIC_NO_TREE,      /* this core has no top-down tree */
 	METRIC_NO_LEVEL,     /* its tree has fewer levels */
-	METRIC_NO_EVENT,     /* none of their events can be counted, or was */
+	METRIC_NO_EVENT,     /* none of their events can be counted, or was counted */
 };
 
 /* Find the metrics and groups of these names, each metric once, in the order of the names. 0; METRIC_UNKNOWN,

@@ -58,7 +58,7 @@ static void write_place(
 	if (place->counter == -1)
 		fprintf(f, "%s, which needs no counter", name);
 	else if (counters == ~UINT64_C(0) || place->counter == PLAN_ELSEWHERE)
-		fprintf(f, "%s", name); /* nothing is known: the kernel's choice */
+		fprintf(f, "%s", name); /* not known: the kernel chooses */
 	else
 		fprintf(f, "%s on counter %d", name, place->counter);
 }
@@ -66,7 +66,7 @@ static void write_place(
 struct passes {
 	const struct plan_pass *pass;
 	size_t n;
-	const char *what, *of; /* "pass", or what could be one */
+	const char *what, *of; /* "pass", or "group" if passes are not known */
 	const char *(*name)(const void *userdata, const struct plan_place *place);
 	uint64_t (*counters)(const void *userdata, const struct plan_place *place);
 	const void *userdata;
@@ -107,16 +107,16 @@ static int add_turns(struct plan_says *s, const struct kernel *k, size_t n_passe
 {
 	unsigned ms = (unsigned)(rotation_ns(k) / 1000000);
 	if (n_passes < 2)
-		return add(s, "all are counted at the same time, all of the time that no other "
-			      "program holds a counter that they need");
+		return add(s, "all are counted at the same time, except while another program "
+			      "holds a counter that they need");
 	return ms ? add(s,
-			    "the kernel lets these %zu take turns, every %u ms "
-			    "(perf_event_mux_interval_ms): counts are scaled by the time enabled "
-			    "over the time counted",
+			    "the kernel rotates these %zu, every %u ms "
+			    "(perf_event_mux_interval_ms): counts are scaled by time enabled / "
+			    "time counted",
 			    n_passes, ms)
 		  : add(s,
-			    "the kernel lets these %zu take turns: counts are scaled by the time "
-			    "enabled over the time counted",
+			    "the kernel rotates these %zu: counts are scaled by time enabled / "
+			    "time counted",
 			    n_passes);
 }
 
@@ -139,8 +139,8 @@ static int add_shared(
 		snprintf(some, sizeof(some), " on %zu of %zu harts", n_harts,
 			of->counter->n_targets);
 	return add(s,
-		"%s is shared with %zu other count%s%s: it takes no further counters and no "
-		"turn of its own",
+		"%s is shared with %zu other count%s%s: it takes no further counters and no pass "
+		"of its own",
 		what, n_others, n_others > 1 ? "s" : "", some);
 }
 
@@ -218,8 +218,8 @@ static int add_unplaced(struct plan_says *s, const struct counter_plan *plan,
 				events->event[plan->because[i]].name);
 		else if (plan->fate[i] == PLAN_SPLIT)
 			r = add(s,
-				"the group of %s has more events than there are counters for them: "
-				"they are counted outside it, at different times",
+				"the group of %s has more events than counters: they are counted "
+				"outside the group, at different times",
 				first);
 	}
 	return r;
@@ -239,7 +239,7 @@ static int say_events(struct plan_says *s, const struct planned *of, const struc
 	uint64_t free_counters = platform_all_counters(p) & ~cores_held(of->cores, of->harts);
 	int r = counter_plan_make(counters, n, wish, n_wishes, free_counters, &plan);
 	if (r != 0)
-		return r < 0 ? r : 0; /* never too many: EVENTS_MAX is below the plan's limit */
+		return r < 0 ? r : 0; /* cannot be too many: EVENTS_MAX is below the plan's limit */
 	const struct by_name by_name = {events, counters};
 	const struct passes passes = {plan->pass, plan->n_passes, "set", " of the events by name",
 		event_name, event_mask, &by_name};
@@ -271,8 +271,7 @@ static int add_left_out(struct plan_says *s, const struct metric_plan *plan)
 				m->metric->name, m->lacks, m->because);
 		else if (m->fate == PLAN_SPLIT)
 			r = add(s,
-				"%s needs more events than there are counters for them: they are "
-				"of "
+				"%s needs more events than there are counters: they are counted at "
 				"different times",
 				m->metric->name);
 	}
@@ -290,11 +289,10 @@ static int say_metrics(struct plan_says *s, const struct planned *of)
 	if (r == 0)
 		r = add_shared_passes(s, of);
 	if (r == 0 && passes.n > 1 && metric_plan_n_covered(plan) == 0)
-		r = add(s, metric_plan_is_minimal(plan)
-				   ? "there is no plan with fewer passes in which each metric's "
-				     "events are counted together"
-				   : "a plan with fewer passes was looked for and not found; there "
-				     "may be one");
+		r = add(s,
+			metric_plan_is_minimal(plan)
+				? "no plan with fewer passes counts each metric's events together"
+				: "a search found no plan with fewer passes, but there may be one");
 	return r == 0 && passes.n ? add_turns(s, of->kernel, passes.n) : r;
 }
 
@@ -304,9 +302,8 @@ static int add_held(struct plan_says *s, const struct planned *of)
 {
 	int n = __builtin_popcountll(cores_held(of->cores, of->harts));
 	return n ? add(s,
-			   "always-on sampling has %d counter%s of each of these harts all of the "
-			   "time; "
-			   "the plan is of the others",
+			   "always-on sampling uses %d counter%s of each of these harts all the "
+			   "time; the plan uses the others",
 			   n, n > 1 ? "s" : "")
 		 : 0;
 }
@@ -321,8 +318,8 @@ int plan_says_new(const struct planned *of, struct plan_says **ret_says)
 	if (of->n_by_name > 0 && p)
 		r = say_events(s, of, p);
 	else if (of->n_by_name > 0)
-		r = add(s, "this machine has cores of several kinds: where an event by name is "
-			   "counted is the kernel's choice on each");
+		r = add(s, "this machine has cores of several kinds: on each, the kernel chooses "
+			   "the counter of an event given by name");
 	if (r == 0)
 		r = add_shared_events(s, of);
 	if (r == 0 && of->metrics)

@@ -19,8 +19,9 @@ struct planned {
 	const struct cores *cores;
 	const struct hart_set *harts;
 	const struct event_list *events;
-	size_t n_by_name;                  /* of the events: the first were asked for by name */
-	const struct metric_plan *metrics; /* NULL: none was asked for */
+	size_t n_by_name;                  /* number of events; those requested by name come first
+					    * */
+	const struct metric_plan *metrics; /* NULL: none was requested */
 	const struct counter *counter; /* of these events, then of the metrics'; NULL: not open */
 };
 

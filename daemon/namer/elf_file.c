@@ -17,7 +17,8 @@
 
 #include <elfutils/libdwelf.h>
 
-#include "daemon/namer/image_private.h"
+#include "daemon/namer/image.h"
+#include "proto/base/memory.h"
 
 /* The maximum of an ELF file without extensions. */
 #define SECTIONS_MAX 65536

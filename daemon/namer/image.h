@@ -15,6 +15,9 @@
 #define IMAGE_PLACES_MAX 32
 #define IMAGE_NAME_BYTES_MAX                                                                       \
 	1024 /* a demangled name; longer ones are cut in their middle (name_cut.h) */
+/* Size of one file, so that a sparse file cannot take hours to read. Equals the daemon's limit
+ * NAMER_FILE_BYTES_MAX; larger is IMAGE_OVERSIZE. */
+#define IMAGE_FILE_BYTES_MAX (64ull << 30)
 #define IMAGE_SYMBOLS_MAX 4000000   /* per file; libLLVM has 42,000, a debug Chromium a million */
 #define IMAGE_MAP_LINES_MAX 2000000 /* of a perf map or jitdump */
 
@@ -118,7 +121,7 @@ uint32_t image_changes(
 	const struct image *i, uint32_t after, struct image_change *ret_change, uint32_t max);
 
 /* Name one offset (file offset for ELF). O(log n) after the first, which opens the lines. Never
- * fails for bad input. */
+ * fails for bad input. For tests. */
 void image_name(struct image *i, uint64_t offset, struct image_naming *ret_naming);
 /* The same by the first `order` ranges of generated code; if they do not cover the offset, by the first
  * range that does. */

@@ -12,14 +12,15 @@
  * tools/perf/util/jitdump.h (a file name of one byte 0xff: the same as before).
  */
 
-#include "daemon/namer/jit_lines.h"
+#include "daemon/namer/growing.h"
 
 #include <byteswap.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/namer/image_private.h"
+#include "proto/base/hash_table.h"
+#include "proto/base/memory.h"
 
 #define JITDUMP_MAGIC 0x4A695444u /* "JiTD" */
 #define JITDUMP_VERSION 1u
@@ -40,6 +41,47 @@ enum record_type {
 	RECORD_MOVE = 1,
 	RECORD_DEBUG = 2,
 	RECORD_CLOSE = 3,
+};
+
+struct jit_line {
+	uint64_t offset; /* from the start of the code */
+	const char *source;
+	uint32_t line;
+};
+
+struct jit_code {
+	uint64_t start, index;
+	const char *name;
+	uint32_t first_line, n_lines;
+};
+
+struct jit_lines {
+	struct jit_code *code;
+	struct jit_line *line;
+	size_t n_code, code_size, n_lines, line_size;
+};
+
+/* The newest code with an index, which a MOVE refers to. */
+struct moved {
+	uint64_t index;
+	uint32_t code;
+	UT_hash_handle hh;
+};
+
+struct jitdump {
+	int fd;
+	bool swapped;
+	bool closed, timed;
+	struct growing *growing; /* whose dump it is */
+	struct jit_lines lines;
+	struct moved *by_index;
+	/* Lines for the next code loaded at that address. */
+	uint64_t lines_start;
+	uint32_t first_line, n_lines;
+	/* The part of the file that is in memory. */
+	uint64_t window_offset;
+	size_t window_filled;
+	uint8_t *window; /* while it is read */
 };
 
 /* Bytes [offset, offset + n) of the file, n up to WINDOW_BYTES. NULL: the file is shorter. */
@@ -118,7 +160,7 @@ static int array_grow(void **array, size_t n, size_t *size, size_t bytes)
 static int dump_add_code(
 	struct jitdump *d, const struct jit_code *code, uint64_t size, uint64_t from_ns)
 {
-	struct jit_lines *j = d->image->jit;
+	struct jit_lines *j = &d->lines;
 	uint64_t end;
 
 	if (!size || __builtin_add_overflow(code->start, size, &end))
@@ -147,7 +189,7 @@ static int dump_add_code(
 	}
 	moved->code = tag;
 
-	r = history_add(&d->image->history,
+	r = history_add(&d->growing->history,
 		(struct generated){.start = code->start,
 			.end = end,
 			.name = code->name,
@@ -181,7 +223,7 @@ static int dump_load(struct jitdump *d, uint64_t at, uint64_t end)
 	const char *name = dump_text(d, at + LOAD_BYTES, end, &length);
 	if (!name)
 		return 0;
-	code.name = length ? names_copy(&d->image->names, name, length) : NULL;
+	code.name = length ? names_copy(&d->growing->names, name, length) : NULL;
 	if (length && !code.name)
 		return IMAGE_OVERSIZE;
 
@@ -205,7 +247,7 @@ static int dump_move(struct jitdump *d, uint64_t at, uint64_t end)
 	if (!moved)
 		return 0;
 
-	struct jit_code code = d->image->jit->code[moved->code];
+	struct jit_code code = d->lines.code[moved->code];
 	code.start = dump_u64(d, p + 40);
 	return dump_add_code(d, &code, dump_u64(d, p + 48), record_time_ns(d, p));
 }
@@ -218,12 +260,12 @@ static const char *entry_source(
 		return previous;
 	if (previous && strlen(previous) == length && memcmp(previous, name, length) == 0)
 		return previous;
-	return names_copy(&d->image->names, name, length);
+	return names_copy(&d->growing->names, name, length);
 }
 
 static int dump_debug(struct jitdump *d, uint64_t at, uint64_t end)
 {
-	struct jit_lines *j = d->image->jit;
+	struct jit_lines *j = &d->lines;
 	const uint8_t *p = end - at >= DEBUG_BYTES ? dump_at(d, at, DEBUG_BYTES) : NULL;
 	if (!p)
 		return 0;
@@ -319,17 +361,28 @@ static int dump_read(struct jitdump *d, uint64_t *at)
 	return r;
 }
 
-int jitdump_read_on(struct image *image, int fd)
+/* Forget the indices: those to come are of another run. */
+static void forget_indices(struct jitdump *d)
 {
-	struct jitdump *d = image->dump;
+	struct moved *moved, *next;
+
+	HASH_ITER (hh, d->by_index, moved, next) {
+		HASH_DEL(d->by_index, moved);
+		free(moved);
+	}
+}
+
+int jitdump_read_on(struct growing *g, int fd)
+{
+	struct jitdump *d = g->dump;
 	_cleanup_(freep) uint8_t *window = malloc(WINDOW_BYTES);
 	if (!window)
 		return -ENOMEM;
 
-	read_mark_check(&image->read, fd);
-	uint64_t at = image->read.at;
+	read_mark_check(&g->read, fd);
+	uint64_t at = g->read.at;
 	if (at == 0) { /* rewritten */
-		jitdump_forget(d);
+		forget_indices(d);
 		d->n_lines = 0;
 		d->closed = false;
 	}
@@ -339,26 +392,47 @@ int jitdump_read_on(struct image *image, int fd)
 	int r = dump_read(d, &at);
 	d->window = NULL;
 	d->fd = -1;
-	read_mark_note(&image->read, fd, r == IMAGE_MALFORMED ? 0 : at);
+	read_mark_note(&g->read, fd, r == IMAGE_MALFORMED ? 0 : at);
 	/* it was a dump, and becomes another */
-	return r == IMAGE_MALFORMED && image->history.n > 0 ? 0 : r;
+	return r == IMAGE_MALFORMED && g->history.n > 0 ? 0 : r;
 }
 
-int image_open_jitdump(int fd, struct image **ret_image)
+struct jitdump *jitdump_new(struct growing *g)
 {
-	_cleanup_(image_freep) struct image *image = image_new();
-	if (!image)
-		return -ENOMEM;
-	image->jit = calloc(1, sizeof(*image->jit));
-	image->dump = calloc(1, sizeof(*image->dump));
-	if (!image->jit || !image->dump)
-		return -ENOMEM;
-	image->dump->image = image;
+	struct jitdump *d = calloc(1, sizeof(*d));
 
-	int r = jitdump_read_on(image, fd);
-	if (r)
-		return r;
+	if (d)
+		d->growing = g;
+	return d;
+}
 
-	*ret_image = TAKE_PTR(image);
-	return 0;
+void jitdump_find(const struct jitdump *d, uint32_t tag, uint64_t addr, struct image_place *place)
+{
+	const struct jit_lines *j = &d->lines;
+	const struct jit_code *code = &j->code[tag];
+	const struct jit_line *line = code->n_lines ? j->line + code->first_line : NULL;
+	size_t low = 0, high = code->n_lines;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (line[middle].offset <= addr - code->start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low) {
+		place->source = line[low - 1].source;
+		place->line = line[low - 1].line;
+	}
+}
+
+struct jitdump *jitdump_free(struct jitdump *d)
+{
+	if (!d)
+		return NULL;
+	forget_indices(d);
+	free(d->lines.code);
+	free(d->lines.line);
+	free(d);
+	return NULL;
 }

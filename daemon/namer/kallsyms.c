@@ -25,10 +25,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/namer/image_private.h"
+#include "daemon/namer/image.h"
+#include "daemon/namer/names.h"
 #include "daemon/namer/sort.h"
 #include "daemon/namer/symbols.h"
 #include "daemon/namer/text_lines.h"
+#include "proto/base/memory.h"
 
 /* Source: MODULE_NAME_LEN, include/linux/moduleparam.h */
 #define MODULE_NAME_BYTES 64

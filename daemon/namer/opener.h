@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/namer/message.h"
-#include "daemon/namer/way.h"
+#include "daemon/namer/path_access.h"
 
 /* Files of remote and user-space file systems, and of overlays that users made, are copied into memory, since even
  * close can hang there, and the daemon holds the descriptor. Larger files: STATE_OVERSIZE. */

@@ -8,7 +8,7 @@
  * Being able to open a file is not enough. The service's capabilities open any user's files, while
  * a user controls what a process maps, what its debug links name and what is mounted in its
  * namespace; its names are shown to that user. So each file is opened for readers, and only if they
- * could have read it themselves: by each folder on the way (way.h), and by the file's own mode and
+ * could have read it themselves: by each folder on the way (path_access.h), and by the file's own mode and
  * access control list. Modes are trusted where the kernel enforces them: on a user's own file
  * system that user decides, who has the bytes anyway. In /proc the kernel checks more than modes,
  * so nothing there is accepted as a file.
@@ -134,7 +134,7 @@ static int copy(int fd, int *ret_fd, uint64_t *ret_bytes)
 static int resolve(int dir, const char *path, const struct opener_demand *d)
 {
 	if (!d->linked)
-		return way_open(dir, path, d->readers, d->owned);
+		return path_open(dir, path, d->readers, d->owned);
 	int fd = openat(dir, path, O_PATH | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -186,7 +186,7 @@ static int check(int place, const struct stat *s, const struct opener_demand *d)
 	if (d->owned && (s->st_uid != d->owner || d->owner == READER_NOBODY ||
 				(readers->unmapped && s->st_uid == readers->unmapped)))
 		return -EACCES;
-	if (!way_may(place, s, readers, READER_READS) || (readers->n && is_below_proc(place)))
+	if (!path_may(place, s, readers, READER_READS) || (readers->n && is_below_proc(place)))
 		return -EACCES;
 	if ((uint64_t)s->st_size > WORKER_FILE_BYTES_MAX)
 		return -EFBIG;

@@ -139,7 +139,8 @@ static int add_part(struct parser *p, struct parsed_file *f, uint32_t part)
 	return join_part(f, part);
 }
 
-bool parser_load_again(struct parser *p, struct parsed_file *f)
+/* Recreate an image that was freed. False: impossible, or it never existed. */
+static bool load_again(struct parser *p, struct parsed_file *f)
 {
 	if (!f->loaded)
 		return false;
@@ -376,7 +377,7 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 	const uint8_t *offsets = (const uint8_t *)bytes + sizeof(m);
 	uint8_t *at = p->out + sizeof(struct message_named);
 	struct parsed_file *f = parser_file(p, m.file);
-	if (!f || (!f->image && !parser_load_again(p, f)))
+	if (!f || (!f->image && !load_again(p, f)))
 		return send_named(
 			p, &m, (struct message_named){.state = STATE_FORGOTTEN, .last = 1}, at);
 
@@ -413,7 +414,7 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 static uint32_t read_on(struct parser *p, struct parsed_file *f)
 {
 	if (!f->image)
-		return parser_load_again(p, f) ? STATE_READY : STATE_FORGOTTEN;
+		return load_again(p, f) ? STATE_READY : STATE_FORGOTTEN;
 	struct effort begin = effort_begin();
 	int r = image_read_on(f->image, f->fd[PART_MAIN]);
 	p->grown = true;

@@ -111,8 +111,6 @@ size_t parser_heap_bytes(void);
 /* The effort since another one was begun with effort_begin. */
 struct effort effort_begin(void);
 struct effort effort_since(const struct effort *begin);
-/* Recreate an image that was freed. False: impossible, or it never existed. */
-bool parser_load_again(struct parser *p, struct parsed_file *f);
 
 int parser_answer(struct parser *p, const struct message *question, void *answer, uint32_t type,
 	size_t bytes);

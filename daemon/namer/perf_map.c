@@ -12,32 +12,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/namer/image_private.h"
+#include "daemon/namer/growing.h"
 #include "daemon/namer/text_lines.h"
+#include "proto/base/memory.h"
 
 static bool line_parse(char *text, struct generated *ret_code)
 {
 	uint64_t start, size, end;
 
 	text[strcspn(text, "\r")] = '\0';
-	const char *rest = text_hexadecimal(text, &start);
-	rest = rest ? text_hexadecimal(rest, &size) : NULL;
-	if (!rest || !*rest || !size || __builtin_add_overflow(start, size, &end))
+	const char *name = text_hexadecimal(text, &start);
+	name = name ? text_hexadecimal(name, &size) : NULL;
+	if (!name || !*name || !size || __builtin_add_overflow(start, size, &end))
 		return false;
 
-	*ret_code = (struct generated){.start = start, .end = end, .name = rest};
+	*ret_code = (struct generated){.start = start, .end = end, .name = name};
 	return true;
 }
 
-static int line_add(struct image *image, struct generated code)
+static int line_add(struct growing *g, struct generated code)
 {
-	if (image->history.n >= IMAGE_MAP_LINES_MAX)
+	if (g->history.n >= IMAGE_MAP_LINES_MAX)
 		return IMAGE_OVERSIZE;
-	int r = history_add(&image->history, code, &image->names);
+	int r = history_add(&g->history, code, &g->names);
 	return r == HISTORY_FULL ? IMAGE_OVERSIZE : r;
 }
 
-static int map_read(struct image *image, struct text_lines *lines, uint64_t *ret_at)
+static int map_read(struct growing *g, struct text_lines *lines, uint64_t *ret_at)
 {
 	size_t n_lines = 0, n_bad = 0;
 	char *text;
@@ -45,21 +46,21 @@ static int map_read(struct image *image, struct text_lines *lines, uint64_t *ret
 	int r;
 	while ((r = text_lines_next(lines, &text)) == 0) {
 		struct generated code;
-		uint32_t n = image->history.n;
+		uint32_t n = g->history.n;
 		if (++n_lines > IMAGE_MAP_LINES_MAX)
 			return IMAGE_OVERSIZE;
 		if (!lines->took_rest) {
 			const char *end = lines->buffer + lines->start - 1;
-			read_mark_take(&image->read, text, (size_t)(end - text));
-			read_mark_take(&image->read, "\n", 1);
+			read_mark_take(&g->read, text, (size_t)(end - text));
+			read_mark_take(&g->read, "\n", 1);
 		}
 		bool good = line_parse(text, &code);
 		n_bad += !good;
-		r = good ? line_add(image, code) : 0;
+		r = good ? line_add(g, code) : 0;
 		if (r)
 			return r;
 		if (lines->took_rest) {
-			image->read.cut = image->history.n > n;
+			g->read.cut = g->history.n > n;
 			continue;
 		}
 		*ret_at = lines->offset - (lines->end - lines->start);
@@ -68,41 +69,27 @@ static int map_read(struct image *image, struct text_lines *lines, uint64_t *ret
 		return IMAGE_OVERSIZE;
 	if (r != TEXT_LINES_END)
 		return r;
-	return n_lines && n_bad == n_lines && image->history.n == 0 ? IMAGE_MALFORMED : 0;
+	return n_lines && n_bad == n_lines && g->history.n == 0 ? IMAGE_MALFORMED : 0;
 }
 
-int perf_map_read_on(struct image *image, int fd)
+int perf_map_read_on(struct growing *g, int fd)
 {
 	_cleanup_(freep) struct text_lines *lines = calloc(1, sizeof(*lines));
 	if (!lines)
 		return -ENOMEM;
 
-	if (image->read.cut)
-		history_drop_last(&image->history);
-	image->read.cut = false;
-	read_mark_check(&image->read, fd);
-	uint64_t at = image->read.at;
+	if (g->read.cut)
+		history_drop_last(&g->history);
+	g->read.cut = false;
+	read_mark_check(&g->read, fd);
+	uint64_t at = g->read.at;
 	lines->fd = fd;
 	lines->offset = at;
 	lines->takes_rest = true; /* some compilers write no last newline */
-	int r = map_read(image, lines, &at);
+	int r = map_read(g, lines, &at);
 	if (r || lines->skipped)
-		read_mark_note(&image->read, fd, at);
+		read_mark_note(&g->read, fd, at);
 	else
-		image->read.at = at;
+		g->read.at = at;
 	return r;
-}
-
-int image_open_perf_map(int fd, struct image **ret_image)
-{
-	_cleanup_(image_freep) struct image *image = image_new();
-	if (!image)
-		return -ENOMEM;
-
-	int r = perf_map_read_on(image, fd);
-	if (r)
-		return r;
-
-	*ret_image = TAKE_PTR(image);
-	return 0;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/namer/image_private.h"
+#include "daemon/namer/growing.h"
 
 static size_t read_tail(int fd, uint64_t at, uint8_t *tail, size_t n)
 {
@@ -27,7 +27,7 @@ void read_mark_check(struct read_mark *r, int fd)
 
 	if (read_tail(fd, r->at, tail, r->n_tail) != r->n_tail ||
 		memcmp(tail, r->tail, r->n_tail) != 0)
-		*r = (struct read_mark){.n_anew = r->n_anew + 1};
+		*r = (struct read_mark){.n_rewrites = r->n_rewrites + 1};
 }
 
 void read_mark_take(struct read_mark *r, const char *bytes, size_t n)

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/namer/image_private.h"
+#include "daemon/namer/image.h"
+#include "proto/base/memory.h"
 
 static struct split_file *find_one(struct split_files *f, uint64_t id)
 {

@@ -21,34 +21,10 @@
 #include <errno.h>
 #include <unistd.h>
 
-uid_t slot_author(const struct slot *s, enum message_part part)
+static bool is_author(const void *slot, uid_t uid)
 {
-	const struct origin *o = &s->origin[part];
+	const struct slot *s = slot;
 
-	switch (s->file->kind) {
-	case FILE_KERNEL:
-	case FILE_MODULE:
-	case FILE_VDSO:
-		return 0;
-	default:
-		return o->sole ? o->owner : s->asker;
-	}
-}
-
-void parser_saw(struct namer *n, uid_t uid)
-{
-	if (uid == 0 || n->n_seen > NAMER_SEEN_MAX)
-		return;
-	for (uint32_t i = 0; i < n->n_seen; i++)
-		if (n->seen[i] == uid)
-			return;
-	if (n->n_seen < NAMER_SEEN_MAX)
-		n->seen[n->n_seen] = uid;
-	n->n_seen++;
-}
-
-static bool is_author(const struct slot *s, uid_t uid)
-{
 	for (enum message_part part = PART_MAIN; part < N_PARTS; part++)
 		if ((part == PART_MAIN || s->joined & 1u << part) && slot_author(s, part) == uid)
 			return true;
@@ -57,15 +33,17 @@ static bool is_author(const struct slot *s, uid_t uid)
 
 bool slot_is_proven(const struct namer *n, const struct slot *s)
 {
-	bool proven = n->n_seen <= NAMER_SEEN_MAX;
-
-	for (uint32_t i = 0; i < n->n_seen && proven; i++)
-		proven = is_author(s, n->seen[i]);
-	return proven;
+	return parser_saw_only(n, is_author, s);
 }
 
-static bool is_in_space(const struct snapshot *shot, uid_t uid)
+/* Is it the user of the stack, or the author of a file in it? */
+static bool is_in_stack(const void *job, uid_t uid)
 {
+	const struct job *j = job;
+	const struct snapshot *shot = j->snapshot;
+
+	if (j->user->uid == uid)
+		return true;
 	for (uint32_t i = 0; i < shot->n_maps; i++) {
 		const struct slot *s = shot->map[i].file ? shot->map[i].file->namer_slot : NULL;
 		if (s && slot_author(s, PART_MAIN) == uid)
@@ -76,11 +54,7 @@ static bool is_in_space(const struct snapshot *shot, uid_t uid)
 
 bool job_is_proven(const struct namer *n, const struct job *j)
 {
-	bool proven = n->n_seen <= NAMER_SEEN_MAX;
-
-	for (uint32_t i = 0; i < n->n_seen && proven; i++)
-		proven = n->seen[i] == j->user->uid || is_in_space(j->snapshot, n->seen[i]);
-	return proven;
+	return parser_saw_only(n, is_in_stack, j);
 }
 
 /* --- files ------------------------------------------------------------------------------------ */
@@ -93,31 +67,37 @@ static bool is_same(const struct origin *a, const struct origin *b)
 
 bool origin_is_faulty(const struct namer *n, const struct origin *o, enum file_state *ret_state)
 {
-	for (uint32_t i = 0; i < n->n_faulty; i++)
-		if (is_same(&n->faulty[i].origin, o)) {
-			*ret_state = n->faulty[i].state;
+	for (uint32_t i = 0; i < n->blames.n_faulty; i++)
+		if (is_same(&n->blames.faulty[i].origin, o)) {
+			*ret_state = n->blames.faulty[i].state;
 			return true;
 		}
 	return false;
 }
 
-void origin_blame(struct namer *n, const struct origin *o, enum file_state state)
+static void origin_blame(struct namer *n, const struct origin *o, enum file_state state)
 {
 	enum file_state known;
 
 	if (o->inode == 0 || origin_is_faulty(n, o, &known))
 		return;
-	n->faulty[n->next_faulty] = (struct faulty){.origin = *o, .state = state};
-	n->next_faulty = (n->next_faulty + 1) % NAMER_FAULTY_MAX;
-	if (n->n_faulty < NAMER_FAULTY_MAX)
-		n->n_faulty++;
+	n->blames.faulty[n->blames.next_faulty] = (struct faulty){.origin = *o, .state = state};
+	n->blames.next_faulty = (n->blames.next_faulty + 1) % NAMER_FAULTY_MAX;
+	if (n->blames.n_faulty < NAMER_FAULTY_MAX)
+		n->blames.n_faulty++;
+}
+
+void blame_count(struct namer *n)
+{
+	n->blames.n_deaths++;
 }
 
 static void charge(struct namer *n, uid_t uid)
 {
-	n->n_deaths++;
+	blame_count(n);
 	if (uid != 0)
-		account_charge(&naming_user_get(n, uid)->files, NAMER_DEATHS_USER_MAX, n->now_ns);
+		account_charge(
+			&naming_user_get(&n->users, uid)->files, NAMER_DEATHS_USER_MAX, n->now_ns);
 }
 
 /* Try the file without its debug file: one of the two was the cause, perhaps crafted for the other. */
@@ -127,7 +107,6 @@ static void drop_debug(struct namer *n, struct slot *s)
 	s->joined = 0;
 	for (enum message_part part = PART_DEBUG; part < N_PARTS; part++)
 		slot_drop(n, s, part);
-	s->queue = QUEUE_NONE;
 	slot_enqueue_first(n, s);
 }
 
@@ -153,19 +132,19 @@ int slot_blame(struct namer *n, struct slot *s, enum file_state state)
 static const struct account *account_of(const struct namer *n, const struct slot *s)
 {
 	uid_t uid = slot_author(s, PART_MAIN);
-	const struct naming_user *u = uid ? naming_user_find(n, uid) : NULL;
+	const struct naming_user *u = uid ? naming_user_find(&n->users, uid) : NULL;
 
 	return u ? &u->files : NULL;
 }
 
-bool slot_is_refused(struct namer *n, const struct slot *s)
+bool slot_is_refused(const struct namer *n, const struct slot *s)
 {
 	const struct account *a = account_of(n, s);
 
 	return a && account_is_refused(a, n->now_ns);
 }
 
-int slot_rest(struct namer *n, struct slot *s)
+int slot_pause(struct namer *n, struct slot *s)
 {
 	const struct account *a = account_of(n, s);
 	uint64_t until_ns = a && a->until_ns > n->now_ns ? a->until_ns : UINT64_MAX;
@@ -178,9 +157,9 @@ int slot_rest(struct namer *n, struct slot *s)
 	int r = slot_postpone(n, s);
 	if (r < 0)
 		return r;
-	s->rests = true;
-	if (until_ns < n->wake_ns)
-		n->wake_ns = until_ns;
+	s->paused = true;
+	if (until_ns < n->blames.wake_ns)
+		n->blames.wake_ns = until_ns;
 	return 0;
 }
 
@@ -188,17 +167,39 @@ int slots_wake(struct namer *n)
 {
 	int r = 0;
 
-	if (n->now_ns < n->wake_ns || n->off)
+	if (n->now_ns < n->blames.wake_ns || n->off)
 		return 0;
-	n->wake_ns = UINT64_MAX;
-	for (struct slot *s = TAILQ_FIRST(&n->slots); s && r == 0; s = TAILQ_NEXT(s, by_use)) {
-		const struct account *a = s->rests ? account_of(n, s) : NULL;
+	n->blames.wake_ns = UINT64_MAX;
+	for (struct slot *s = slots_next(n, NULL); s && r == 0; s = slots_next(n, s)) {
+		const struct account *a = s->paused ? account_of(n, s) : NULL;
 		if (a && account_is_refused(a, n->now_ns)) {
-			n->wake_ns = a->until_ns < n->wake_ns ? a->until_ns : n->wake_ns;
+			n->blames.wake_ns =
+				a->until_ns < n->blames.wake_ns ? a->until_ns : n->blames.wake_ns;
 			continue;
 		}
-		if (s->rests)
+		if (s->paused)
 			r = slot_resume(n, s);
 	}
 	return r;
+}
+
+uint64_t slots_wake_ns(const struct namer *n)
+{
+	return n->blames.wake_ns;
+}
+
+void slots_wake_soon(struct namer *n)
+{
+	n->blames.wake_ns = 0;
+}
+
+void blames_begin(struct blames *b)
+{
+	b->wake_ns = UINT64_MAX;
+}
+
+void blames_status(const struct blames *b, struct namer_status *status)
+{
+	status->n_deaths = b->n_deaths;
+	status->n_faulty = b->n_faulty;
 }

@@ -1,7 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Workers and state of the namer: private to daemon/naming
+/* Shared by the files of this room only
+ *
+ * Each file owns a struct, whose members it alone touches; the others call its functions. struct namer holds
+ * these structs. A file calls only files below it:
+ *
+ *      namer.c                       the calls from outside; when workers start, end and are killed
+ *      parse.c    struct parsing     what the parser does next for a slot: load, join debug files, name a batch
+ *      open.c     struct opening     which file the opener opens next
+ *      unwind.c   struct unwinding   copied stacks on their way to the parser
+ *      grow.c     struct growing     files of generated code that were sampled, and may have grown
+ *      blame.c    struct blames      which files killed the parser, and whose files are refused for it
+ *      slot.c     struct slots       files at the namer, and their descriptors
+ *      frames.c   struct frames      frames that wait for a name
+ *      request.c  struct request     the request that the parser has, and what it has seen
+ *      queue.c    struct queues      slots by next step and by user
+ *      user.c     struct naming_users  which user is served next, and what each has used up
+ *      strings.c  struct strings     names
+ *      worker.c   struct worker      one process
  *
  * A worker has one request at a time, so that a failure is caused by that request.
  *
@@ -20,39 +37,16 @@
 
 #include "daemon/namer/message.h"
 #include "daemon/naming/namer.h"
+#include "daemon/naming/user.h"
+#include "daemon/naming/worker.h"
 
-#define WORKER_START_TIMEOUT_NS 10000000000u /* to exec and say hello, on a loaded board */
-/* delay before a restart if no file caused the failure, … */
-#define WORKER_DELAY_NS 100000000ull
-#define WORKER_DELAY_MAX_NS 30000000000ull /* … doubled at each consecutive failure, up to this */
-/* consecutive failures, over some seconds: then names are not awaited meanwhile */
-#define WORKER_FAILURES_MAX 6u
-#define WORKER_STARTS_MAX 16u /* burst of restarts because of files or stacks; … */
-/* … then at most two per second, about 10 ms of CPU each */
-#define WORKER_START_EVERY_NS 500000000ull
 /* hung opens of a user; then no separate debug files: their file system is dead */
 #define NAMER_DEBUG_HANGS_MAX 3u
 #define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* total size of files loaded in the parser */
 #define NAMER_COPIES_BYTES_MAX (128ull << 20)  /* of remote files, copied into memory */
 #define NAMER_STRINGS_BYTES_MAX (128ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
-/* parser deaths caused by a process's stacks; then none are tried for a while */
-#define NAMER_DEATHS_MAX 3u
-#define NAMER_BARRED_MAX 64u /* processes remembered as causes; the oldest is forgotten */
-#define NAMER_USERS_MAX 255u /* known at a time; others share the unknown user */
-/* worker deaths caused by one user's files; then none is tried for … */
-#define NAMER_DEATHS_USER_MAX 4u
-/* the same for stacks of the user's processes */
-#define NAMER_STACKS_USER_MAX (2 * NAMER_DEATHS_MAX)
-#define NAMER_REFUSED_NS 10000000000u       /* … this long, doubled at each further death … */
-#define NAMER_REFUSED_MAX_NS 3600000000000u /* … up to an hour */
-#define NAMER_FORGIVEN_NS 600000000000u /* a death is forgiven after this time without another */
-#define NAMER_FAULTY_MAX 1024u          /* files that killed the parser; the oldest is forgotten */
-#define NAMER_STUCK_USER_MAX 4u         /* openers stuck in the kernel on one user's files */
-/* Parser CPU time that a user may use in one burst, for a build of many large programs; on average,
- * 1 / NAMER_BUDGET_SHARE of one CPU. */
-#define NAMER_BUDGET_NS 120000000000ll
-#define NAMER_BUDGET_SHARE 5u
-#define NAMER_TURN_NS 20000u    /* minimum charge per request, for the daemon's own work */
+#define NAMER_BARRED_MAX 64u    /* processes remembered as causes; the oldest is forgotten */
+#define NAMER_FAULTY_MAX 1024u  /* files that killed the parser; the oldest is forgotten */
 #define NAMER_SEEN_MAX 4u       /* remembered users whose files one parser received */
 #define NAMER_HURRIED_MAX 4096u /* frames queued twice because a second user wanted them */
 /* searched per user for one that need not wait for the opener; … */
@@ -79,109 +73,44 @@
 /* files of generated code that were sampled since the last look: one fstat each */
 #define NAMER_SAMPLED_MAX 1024u
 
-/* --- worker ----------------------------------------------------------------------------------- */
-
-enum worker_state {
-	WORKER_DEAD,
-	WORKER_STARTING, /* no hello yet */
-	WORKER_IDLE,
-	WORKER_BUSY,
-	WORKER_BROKEN, /* request not delivered: the worker was gone before it */
-};
-
-/* How a worker ended. */
-enum worker_end {
-	WORKER_OVER_TIME,
-	WORKER_DIED,   /* on its own: crash, sandbox, memory */
-	WORKER_KILLED, /* by a SIGKILL that was not ours: an administrator, or the OOM killer */
-	WORKER_LIED,   /* sent an invalid message */
-};
-
-struct worker {
-	enum worker_role role;
-	enum worker_state state;
-	pid_t pid;
-	int fd;
-	uint32_t serial; /* of the last request */
-	uint64_t deadline_ns;
-	/* counts starts: a restarted worker has nothing of what its predecessor received */
-	uint32_t generation;
-	uint32_t restarts;
-	uint32_t failures; /* consecutive: ended without a request, or could not be started */
-	uint64_t start_ns; /* dead: when to start it again; UINT64_MAX: never */
-	uint64_t ended_ns; /* when it last ended; 0: never */
-	/* start of the request: CLOCK_MONOTONIC, and the worker's CPU clock */
-	uint64_t asked_ns, asked_cpu_ns;
-	uint64_t starts_ns; /* rate limit of starts: theoretical arrival time (GCRA) */
-	int error;          /* why it could not be started; 0 */
-};
-
-int worker_start(struct worker *w, const char *binary, uint64_t now_ns);
-/* Kill it, close its socket and leave it to be reaped. uid: the user of its request, (uid_t)-1:
- * none. */
-void worker_kill(struct worker *w, struct graves *g, uid_t uid);
-/* Schedule its restart: at once within the rate limit if a user's request ended it; else with a
- * growing delay. */
-void worker_schedule(struct worker *w, bool over_question, uint64_t now_ns);
-/* It answered: reset the count of failures. */
-void worker_answered(struct worker *w);
-/* CPU time since the request, in ns; if it cannot be read, the elapsed time. */
-uint64_t worker_used_ns(const struct worker *w, uint64_t now_ns);
-/* Is it running or runnable? */
-bool worker_is_runnable(const struct worker *w);
-void graves_visit(struct graves *g);
-/* The same at the end: gives killed workers a few milliseconds to end. Those that take longer move
- * to `rest` (NULL: they stay until we end). */
-void graves_leave(struct graves *g, struct graves *rest);
-/* The end of a worker, after its socket closed. Waits a few milliseconds at most. */
-enum worker_end worker_autopsy(struct worker *w);
-/* Send a request; fills in the head in iov[0]. 0, or -errno with the worker in WORKER_BROKEN. */
-int worker_ask(struct worker *w, enum message_type type, struct iovec *iov, size_t n_iov, int fd,
-	uint64_t deadline_ns);
-/* Receive one answer. Returns its bytes, -EAGAIN, 0: gone, -EBADMSG: invalid. Handles hellos
- * itself. */
-ssize_t worker_hear(struct worker *w, void *buffer, size_t size, int *ret_fd);
-int worker_find_binary(const char *given, char **ret_path);
-
 /* --- names ------------------------------------------------------------------------------------ */
 
 struct string;
 struct naming_user;
+struct naming_users;
+
 struct strings {
 	struct string *set; /* uthash */
 	uint64_t bytes;
 	struct quota *pool; /* as in struct file_table */
 	uid_t pool_uid;
 };
+void strings_begin(struct strings *s, const struct file_table *files);
 /* The shared copy of n bytes, for a frame of this user; NULL if there is no room. */
 const char *strings_intern(struct strings *s, const char *text, size_t n, struct naming_user *u);
 void strings_clear(struct strings *s);
 /* Free all strings not kept since the last call; text is what strings_intern returned. */
 void strings_keep(const char *text);
-void strings_sweep(struct strings *s, struct naming_user *const *user, uint32_t n_users);
+void strings_sweep(struct strings *s, const struct naming_users *users);
+/* Take or give back room in the pool that names come from, if there is one, for other data. False: it is full. */
+bool strings_take_room(struct strings *s, uint64_t bytes);
+void strings_give_room(struct strings *s, uint64_t bytes);
 
-/* --- users ------------------------------------------------------------------------------------ */
+/* --- files ------------------------------------------------------------------------------------ */
 
-/* Worker deaths charged to a user, and until when that user is refused. */
-struct account {
-	uint32_t deaths;     /* not forgiven yet */
-	uint64_t charged_ns; /* when last */
-	uint64_t since_ns;   /* forgiving counts from here */
-	uint64_t until_ns;   /* refused until then */
+/* Identity of a file, from the opener. */
+struct origin {
+	uint64_t device, inode, bytes;
+	int64_t changed_ns;
+	uid_t owner;
+	bool sole; /* certainly only its owner (and root) can write to it */
 };
-void account_charge(struct account *a, uint32_t allowed, uint64_t now_ns);
-/* The deaths that are not forgiven yet. */
-uint32_t account_deaths(struct account *a, uint64_t now_ns);
-static inline bool account_is_refused(const struct account *a, uint64_t now_ns)
-{
-	return now_ns < a->until_ns;
-}
 
-struct slot;
-struct job;
-TAILQ_HEAD(slot_list, slot);
-TAILQ_HEAD(job_list, job);
-TAILQ_HEAD(wish_list, wish);
+/* A file that killed the parser. */
+struct faulty {
+	struct origin origin;
+	enum file_state state;
+};
 
 /* Frames of a slot that one user wants named. */
 struct wish {
@@ -193,49 +122,42 @@ struct wish {
 	size_t n, size;
 };
 
-/* Requests are made on behalf of the user in whose process a frame was sampled. */
-struct naming_user {
-	uid_t uid;
-	uint8_t index;     /* in struct namer */
-	uint32_t n_wishes; /* queued or not */
-	struct slot_list to_open;
-	struct wish_list to_name;
-	struct job_list jobs;
-	uint64_t job_bytes, string_bytes;
-	uint64_t open_ns, parse_ns; /* time used of the two workers, to choose the next user */
-	int64_t budget_ns;          /* parser time left; negative: waits */
-	uint64_t budget_at_ns;      /* when that was */
-	struct account opens;       /* opener, on files opened in their name */
-	struct account files;       /* parser, on their own files */
-	struct account stacks;      /* parser, on their processes' stacks */
+/* A description of generated code: how much of it the parser has read, and the versions in it (grow.c). */
+struct growth {
+	bool unread;            /* it has grown: to be read on before the next name */
+	bool read_on;           /* just now: names are next, however fast it grows */
+	uint64_t seen_bytes;    /* at the last look, */
+	int64_t seen_ns;        /* when it was last written then, CLOCK_REALTIME, */
+	uint64_t looked_ns;     /* and when that look was, CLOCK_MONOTONIC; 0: none */
+	uint64_t from_ns;       /* time from which unread entries are valid */
+	uint64_t asked_from_ns; /* the same for entries that the parser reads now */
+	bool counted;           /* order and first_order are known: */
+	uint32_t order;         /* ranges of code that the parser knew last, */
+	uint32_t first_order;   /* and at first: those of version 0 */
+	uint32_t lost_order; /* and those of files before the present one that it has forgotten */
+	uint32_t n_rewrites; /* times that the file was rewritten, by its last answer */
+	uint64_t mark_at, mark; /* the end of what it had read, and its hash (message_grown) */
 };
 
-/* Identity of a file, from the opener. */
-struct origin {
-	uint64_t device, inode, bytes;
-	int64_t changed_ns;
-	uid_t owner;
-	bool sole; /* certainly only its owner (and root) can write to it */
+enum place_of_slot {
+	QUEUE_NONE,
+	QUEUE_OPEN,
+	QUEUE_NAME,
+	QUEUE_OPENER, /* the opener has it */
+	QUEUE_PARSER, /* the parser has it, or its frames */
 };
-
-struct faulty {
-	struct origin origin;
-	enum file_state state;
-};
-
-/* --- files ------------------------------------------------------------------------------------ */
 
 struct slot {
 	TAILQ_ENTRY(slot) by_use; /* least recently used first */
 	TAILQ_ENTRY(slot) held;   /* while its file is open; in the same order */
 	TAILQ_ENTRY(slot) queued; /* to be opened */
-	enum { QUEUE_NONE, QUEUE_OPEN, QUEUE_NAME, QUEUE_FLIGHT } queue;
+	enum place_of_slot queue;
 	struct file *file;
 	struct naming_user *opens; /* the user for whom it is to be opened; NULL: not queued */
 	uid_t asker;               /* the user for whom it was opened last */
 	struct origin origin[N_PARTS];
 	bool no_debug; /* the parser died on it and its debug file */
-	bool rests;    /* paused: its frames are late until its author is no longer refused */
+	bool paused;   /* its frames are late until its author is no longer refused */
 	int fd[N_PARTS];
 	uint64_t bytes[N_PARTS];
 	uint64_t copied_bytes;
@@ -261,20 +183,7 @@ struct slot {
 	bool absent; /* not found; its frames are late, until another process runs it */
 	uint8_t n_absent;
 
-	/* of generated code */
-	bool unread;            /* it has grown: to be read on before the next name */
-	bool read_on;           /* just now: names are next, however fast it grows */
-	uint64_t seen_bytes;    /* at the last look, */
-	int64_t seen_ns;        /* when it was last written then, CLOCK_REALTIME, */
-	uint64_t looked_ns;     /* and when that look was, CLOCK_MONOTONIC; 0: none */
-	uint64_t from_ns;       /* time from which unread entries are valid */
-	uint64_t asked_from_ns; /* the same for entries that the parser reads now */
-	bool counted;           /* order and first_order are known: */
-	uint32_t order;         /* ranges of code that the parser knew last, */
-	uint32_t first_order;   /* and at first: those of version 0 */
-	uint32_t lost_order; /* and those of files before the present one that it has forgotten */
-	uint32_t n_rewrites; /* times that the file was rewritten, by its last answer */
-	uint64_t mark_at, mark; /* the end of what it had read, and its hash (message_grown) */
+	struct growth growth; /* of generated code */
 
 	struct wish_list wishes; /* none is empty, unless it is to be read on */
 	size_t n_frames;         /* in all of them */
@@ -324,67 +233,106 @@ struct barred {
 	struct account account;
 };
 
-/* --- namer ------------------------------------------------------------------------------------ */
+/* --- what each file owns ---------------------------------------------------------------------- */
+
+/* queue.c */
+struct queues {
+	size_t n_entries;    /* of frames in wishes; some may wait twice */
+	bool changed;        /* something was queued since the last dispatch */
+	struct slot *loaded; /* just now: named before other slots evict it */
+	/* the parser died on it, but another file may have been the cause: it is tried first, and alone */
+	struct slot *trial;
+};
+
+/* request.c */
+struct request {
+	enum message_type type; /* of the parser's request, or of its last */
+	uint32_t *forget;       /* files for the parser to forget */
+	size_t n_forget, size_forget;
+	/* users whose files and stacks this parser received; not root */
+	uid_t seen[NAMER_SEEN_MAX];
+	uint32_t n_seen; /* above the limit: there were more than these */
+};
+
+/* slot.c */
+struct slots {
+	struct slot_list all;  /* least recently used first */
+	struct slot_list held; /* those whose file is open, in the same order: what can be closed */
+	uint32_t n_fds;
+	uint64_t copied_bytes;
+	uint64_t leave_ns; /* when slots_leave looks next */
+};
+
+/* frames.c */
+struct frames {
+	size_t n_waiting; /* late ones are not */
+	uint64_t n_named;
+};
+
+/* blame.c */
+struct blames {
+	struct faulty faulty[NAMER_FAULTY_MAX];
+	uint32_t n_faulty, next_faulty;
+	uint64_t wake_ns;  /* time to check the first paused slot again, or UINT64_MAX */
+	uint64_t n_deaths; /* of workers, during a request */
+};
+
+/* grow.c */
+struct growing {
+	struct file *sampled[NAMER_SAMPLED_MAX]; /* since the last look */
+	uint32_t n_sampled;
+};
+
+/* open.c */
+struct opening {
+	struct slot *slot;  /* the opener's request; NULL: it has none */
+	uint64_t missed_ns; /* when a file was last not found */
+};
+
+/* unwind.c */
+struct unwinding {
+	struct snapshot *snapshots; /* uthash by generation */
+	struct job *job;            /* the parser's request; NULL: it has none, or one for a slot */
+	struct job *trial;          /* as in struct queues */
+	uint32_t n_asked_maps;      /* in the request */
+	uint64_t job_bytes;
+	size_t n_waiting; /* stacks */
+	uint64_t n_unwound;
+	struct barred barred[NAMER_BARRED_MAX];
+	uint32_t n_barred, next_barred;
+	struct message_map maps[MESSAGE_MAPS_MAX]; /* being sent */
+};
+
+/* parse.c */
+struct parsing {
+	struct slot *slot; /* the parser's request; NULL: it has none, or one for a stack */
+	struct frame *batch[MESSAGE_OFFSETS_MAX];
+	uint32_t n_batch, n_answered;
+	bool stacks_first; /* stacks and names alternate */
+};
 
 struct namer {
+	/* set by namer.c alone, for all */
 	struct namer_options options;
+	uint64_t now_ns;
+	bool off;    /* a worker does not start: names are not awaited until it does */
+	bool ending; /* namer_ask_again was called: unnamed frames are final */
+
 	char *binary;
 	struct worker opener, parser;
 	struct graves graves;
-	uint64_t leave_ns;  /* when slots_leave looks next */
-	uint64_t missed_ns; /* when a file was last not found */
-	bool off;           /* a worker does not start: names are not awaited until it does */
-	bool fresh;         /* something was queued since the last dispatch */
-	bool ending;        /* namer_ask_again was called: unnamed frames are final */
-	uint64_t now_ns;
-
-	/* the first: unknown users, and those beyond the limit */
-	struct naming_user *user[NAMER_USERS_MAX];
-	uint32_t n_users;
-	uint64_t open_floor_ns, parse_floor_ns; /* time used by the user who was served last */
-	uint64_t users_ns; /* CPU time of the parser, paid by all users but root */
-	struct faulty faulty[NAMER_FAULTY_MAX];
-	uint32_t n_faulty, next_faulty;
-	struct file *sampled[NAMER_SAMPLED_MAX]; /* since the last look */
-	uint32_t n_sampled;
-	uint64_t wake_ns; /* time to check the first paused slot again, or UINT64_MAX */
-	/* users whose files and stacks this parser received; not root */
-	uid_t seen[NAMER_SEEN_MAX];
-	uint32_t n_seen;         /* above the limit: there were more than these */
-	struct slot *stays;      /* just loaded: named before other slots evict it */
-	struct slot *trial_slot; /* the parser died on it, but another file may have … */
-	struct job *trial_job;   /* … been the cause: it is tried first, and alone */
-	uint64_t n_deaths;       /* of workers, during a request */
-
-	struct slot_list slots;
-	struct slot_list held;               /* those whose file is open: what can be closed */
-	size_t n_to_open, n_to_name, n_jobs; /* slots, wishes, stacks in all users' queues */
-	size_t n_entries;                    /* of frames in wishes; some may wait twice */
-	uint32_t n_fds;
-	uint64_t copied_bytes;
-	struct slot *opening; /* the opener's request */
-
-	enum message_type asked; /* the parser's request */
-	struct slot *asked_slot;
-	struct naming_user *asked_user; /* the user for whom it was made */
-	struct job *asked_job;
-	uint32_t asked_maps;
-	struct frame *batch[MESSAGE_OFFSETS_MAX];
-	uint32_t n_batch, n_answered;
-	bool turn;        /* stacks and names alternate */
-	uint32_t *forget; /* files for the parser to forget */
-	size_t n_forget, size_forget;
-
-	struct snapshot *snapshots; /* uthash by generation */
-	uint64_t job_bytes;
-	struct barred barred[NAMER_BARRED_MAX];
-	uint32_t n_barred, next_barred;
-
 	struct strings strings;
-	size_t n_waiting_frames, n_waiting_jobs;
-	uint64_t n_named, n_unwound;
-	struct message_map maps[MESSAGE_MAPS_MAX]; /* being sent */
-	uint8_t buffer[MESSAGE_BYTES_MAX];         /* being received */
+	struct naming_users users;
+	struct queues queues;
+	struct request request;
+	struct frames frames;
+	struct slots slots;
+	struct blames blames;
+	struct growing growing;
+	struct opening opening;
+	struct unwinding unwinding;
+	struct parsing parsing;
+	uint8_t buffer[MESSAGE_BYTES_MAX]; /* being received */
 };
 
 static inline uint64_t namer_timeout(uint64_t wanted_ns, uint64_t limit_ns)
@@ -392,75 +340,140 @@ static inline uint64_t namer_timeout(uint64_t wanted_ns, uint64_t limit_ns)
 	return wanted_ns ? wanted_ns : limit_ns;
 }
 
-/* user.c */
-/* The entry of that user; user[0] if the user is unknown. Never NULL after naming_users_begin. */
-int naming_users_begin(struct namer *n);
-void naming_users_clear(struct namer *n);
-struct naming_user *naming_user_get(struct namer *n, uid_t uid);
-/* The same; NULL: no entry for that user. */
-struct naming_user *naming_user_find(const struct namer *n, uid_t uid);
-/* The next user for the opener, among those with files to open. NULL: none, or all must wait. */
-struct naming_user *naming_user_next_open(struct namer *n);
-struct wish *wish_next(struct namer *n);
-/* The next user with a stack, except those flagged in `passed` (by index). */
-struct naming_user *naming_user_next_job(struct namer *n, const bool *passed);
-/* Call before queueing anything for the user: one who had nothing queued starts level with the
- * others. */
-void naming_user_joins(struct namer *n, struct naming_user *u);
-/* Is a served before b, or ready while b must wait? */
-bool naming_user_is_before(struct namer *n, struct naming_user *a, struct naming_user *b);
-void naming_user_pay_open(struct namer *n, struct naming_user *u, uint64_t wall_ns);
-void naming_user_pay_parse(
-	struct namer *n, struct naming_user *u, uint64_t wall_ns, uint64_t cpu_ns);
-/* The time at which a user who waits for CPU time may be served; UINT64_MAX: no user waits. */
-uint64_t naming_users_deadline_ns(const struct namer *n);
-/* Add the users for whom naming is paused. */
-void naming_users_status(const struct namer *n, struct namer_status *status);
-/* May files be opened for this user now? */
-bool naming_user_may_open(const struct namer *n, const struct naming_user *u);
+/* --- queue.c ---------------------------------------------------------------------------------- */
 
-/* queue.c */
 void slot_enqueue_open(
 	struct namer *n, struct slot *s, enum message_part part, struct naming_user *u);
 /* Queue its wishes at the end of their users' queues, or before all others. */
 void slot_enqueue_name(struct namer *n, struct slot *s);
 void slot_enqueue_first(struct namer *n, struct slot *s);
+/* Take it out of its queue, or back from a worker. */
 void slot_dequeue(struct namer *n, struct slot *s);
+/* It goes to a worker: QUEUE_OPENER or QUEUE_PARSER. */
+void slot_send(struct namer *n, struct slot *s, enum place_of_slot to);
 /* Add a waiting frame, whether or not the slot is queued. -ENOMEM. */
 int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u);
 /* Queue the slot for this user, with no frame. -ENOMEM. */
 int slot_push_none(struct namer *n, struct slot *s, struct naming_user *u);
+/* The first slot in the user's queues; NULL: they are empty. */
+struct slot *slot_queued(const struct naming_user *u);
+/* The next slot to open, for the user who is served first; NULL: none, or all must wait. */
+struct slot *queue_next_open(const struct namer *n);
+/* A wish of the slot that comes first. NULL: no slot does, from now on. */
+struct wish *queue_first(struct namer *n);
+/* The next wish of the user who is served first; NULL: none, or all must wait. */
+struct wish *queue_next(const struct namer *n);
+/* The slot comes first, since it was just loaded; or since it is on trial (NULL: none is). */
+void queue_put_first(struct namer *n, struct slot *s);
+void queue_put_on_trial(struct namer *n, struct slot *s);
+bool queue_has_first(const struct namer *n);
+bool queue_is_on_trial(const struct namer *n, const struct slot *s);
+/* No slot comes first any more. This one does not; it does not since it was just loaded (s NULL: whichever it is). */
+void queue_drop_first(struct namer *n);
+void queue_drop(struct namer *n, const struct slot *s);
+void queue_drop_loaded(struct namer *n, const struct slot *s);
+/* Something was queued, or may go on: dispatch again. */
+void queue_note(struct namer *n);
+/* Was that so since the last queue_take_note? */
+bool queue_is_noted(const struct namer *n);
+bool queue_take_note(struct namer *n);
+/* Frames in all wishes; some may wait twice. */
+size_t queue_entries(const struct namer *n);
+/* Take the newest frames of the wish, at most n_max, except those that another user has taken over. The wish may have
+ * none left. Returns their number. */
+uint32_t wish_take(struct namer *n, struct wish *w, struct frame **ret_frame, uint32_t n_max);
 struct wish *wish_free(struct namer *n, struct wish *w);
 /* Is the wish's entry still valid for its frame? Another user may have taken the frame over. */
 bool wish_holds(const struct wish *w, const struct frame *frame);
 /* Make room for one more frame. -ENOMEM. */
 int frames_reserve(struct frame ***frames, size_t n, size_t *size);
 
-/* vdso.c: negative if it is not available */
-int vdso_copy(int *ret_fd, uint64_t *ret_bytes);
+/* --- request.c -------------------------------------------------------------------------------- */
 
-/* slot.c */
-int slot_get(struct namer *n, struct file *file, struct slot **ret_slot);
-/* Note that the slot is used now. */
-void slot_touch(struct namer *n, struct slot *s);
-/* Keep an open part, with its size, and close the former one; this is a use. */
-void slot_hold(struct namer *n, struct slot *s, enum message_part part, int fd, uint64_t bytes);
-int slot_release(struct namer *n, struct slot *s);
-/* Is the slot dead: nothing in it can be named, or not any more? */
-bool slot_is_dead(const struct slot *s);
-/* Ask the opener for the file unless it is already open, or hopeless. */
-int slot_want(struct namer *n, struct slot *s, struct naming_user *u);
-bool slot_is_awaited(const struct namer *n, const struct slot *s);
-/* Does the file describe generated code, growing by a line for each new function? */
-static inline bool slot_grows(const struct slot *s)
-{
-	return file_grows(s->file);
-}
+/* -errno as of worker_ask */
+int parser_ask(struct namer *n, enum message_type type, struct iovec *iov, size_t n_iov, int fd);
+/* The type of the parser's request. */
+enum message_type parser_asked(const struct namer *n);
+/* Have it forget a file that it was given, before the next request for a slot. -ENOMEM. */
+int parser_forget(struct namer *n, const struct file *file);
+bool parser_has_to_forget(const struct namer *n);
+/* Have it forget one now. As parser_ask. */
+int parser_ask_forget(struct namer *n);
+/* It receives something of that user. */
+void parser_saw(struct namer *n, uid_t uid);
+/* Did it receive only files and stacks of users for whom `is_of` holds? False also if they were too many to know. */
+bool parser_saw_only(const struct namer *n, bool (*is_of)(const void *userdata, uid_t uid),
+	const void *userdata);
+/* Another parser starts: it has nothing to forget, and has seen nobody's files. */
+void parser_begins(struct namer *n);
+void request_clear(struct request *r);
+
+/* --- frames.c --------------------------------------------------------------------------------- */
+
+/* Push a frame that waits from now on. -ENOMEM. */
+int slot_await(struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u);
+/* It waits no longer: it has its outcome, or is late. */
+void frame_finish(struct namer *n, struct frame *f, enum frame_state state);
+/* Every waiting frame becomes FRAME_UNNAMED. */
+void slot_finish(struct namer *n, struct slot *s);
 /* Make its frames late; make them wait again. -ENOMEM. */
 int slot_postpone(struct namer *n, struct slot *s);
 int slot_resume(struct namer *n, struct slot *s);
 /* Late frames wait again, for the file to be opened again. -ENOMEM. */
 int slot_ask_again(struct namer *n, struct slot *s);
+/* Frames that wait, and those that were named. */
+size_t frames_waiting(const struct namer *n);
+uint64_t frames_named(const struct namer *n);
+/* For a sweep: mark frames that wait; forget late ones that are not marked. */
+void slot_sweep_mark_frames(const struct slot *s, struct file_marks *m);
+void slot_sweep_late(struct slot *s, const struct file_marks *m);
+
+/* --- vdso.c ----------------------------------------------------------------------------------- */
+
+/* Negative: it is not available. */
+int vdso_copy(int *ret_fd, uint64_t *ret_bytes);
+
+/* --- slot.c ----------------------------------------------------------------------------------- */
+
+void slots_begin(struct slots *s);
+void slots_free(struct namer *n);
+/* The slot of a file, made if it has none. -ENOMEM. */
+int slot_get(struct namer *n, struct file *file, struct slot **ret_slot);
+/* The slot after s; NULL as s: the first; NULL: s was the last. */
+struct slot *slots_next(const struct namer *n, const struct slot *s);
+/* Note that the slot is used now. */
+void slot_touch(struct namer *n, struct slot *s);
+/* Keep an open part, with its size, and close the former one; this is a use. */
+void slot_hold(struct namer *n, struct slot *s, enum message_part part, int fd, uint64_t bytes);
+/* A part that it holds is a copy in memory, of that size. */
+void slot_note_copy(struct namer *n, struct slot *s, uint64_t bytes);
+/* It holds no copies any more. */
+void slot_forget_copies(struct namer *n, struct slot *s);
+/* Bytes of all copies. */
+uint64_t slots_copied_bytes(const struct namer *n);
+int slot_release(struct namer *n, struct slot *s);
+/* Is the slot dead: nothing in it can be named, or not any more? */
+bool slot_is_dead(const struct slot *s);
+/* Ask the opener for the file unless it is already open, or hopeless. */
+int slot_want(struct namer *n, struct slot *s, struct naming_user *u);
+/* Has the opener to answer for the file? */
+bool slot_is_awaited(const struct slot *s);
+/* Does the file describe generated code, growing by a line for each new function? */
+static inline bool slot_grows(const struct slot *s)
+{
+	return file_grows(s->file);
+}
+/* The user responsible for the contents of the slot's part: the only one who can write to it, else
+ * the user of the process that runs it; 0: root. */
+uid_t slot_author(const struct slot *s, enum message_part part);
+/* Give the parser a part. As parser_ask. */
+int slot_give(struct namer *n, struct slot *s, enum message_part part);
+/* Does the present parser have its file; and has it loaded it? */
+bool slot_is_given(const struct namer *n, const struct slot *s);
+bool slot_is_loaded(const struct namer *n, const struct slot *s);
+void slot_note_loaded(const struct namer *n, struct slot *s);
+/* Late frames of all slots wait again, for the files to be opened again. -ENOMEM. */
+int slots_ask_again(struct namer *n);
 /* Open it again; the parser forgets the old contents. -ENOMEM. */
 int slot_renew(struct namer *n, struct slot *s);
 /* Was the open file written to since it was opened? SLOT_REWRITTEN: yes, and it is marked replaced. SLOT_TOUCHED:
@@ -469,77 +482,103 @@ enum { SLOT_SAME, SLOT_TOUCHED, SLOT_REWRITTEN };
 int slot_look(struct slot *s);
 /* After SLOT_TOUCHED: have its contents compared before anything more is named by it. -ENOMEM. */
 int slot_prove(struct namer *n, struct slot *s);
-/* Every waiting frame becomes FRAME_UNNAMED. */
-void slot_finish(struct namer *n, struct slot *s);
 /* Mark the file and finish. -ENOMEM. */
 int slot_fail(struct namer *n, struct slot *s, enum file_state state);
-/* Tell the parser to forget it. */
-int slot_forget(struct namer *n, struct slot *s);
 /* Close the descriptor of a part, if it is held. */
 void slot_drop(struct namer *n, struct slot *s, enum message_part part);
 /* Note the split unit that is wanted, by n_path bytes; path NULL: none is. 0 or -ENOMEM */
 int slot_want_split(struct slot *s, const uint8_t *path, size_t n_path);
 /* Close the least recently used idle slot with a descriptor; else one that waits only for users who
- * are served after this one. O(open files): usually the first of them. False: none can be closed. */
+ * are served after this one. O(open files): usually the first of them. False: none can be closed.
+ * For tests. */
 bool slot_evict(struct namer *n, struct naming_user *u);
+/* Make room for one more descriptor, and for a copy. False: there is none. */
+bool slots_make_room(struct namer *n, const struct slot *s);
+/* Have the parser forget the oldest files, until this one can be loaded. -ENOMEM. */
+int slots_make_room_to_load(struct namer *n, const struct slot *s);
 /* Close files on file systems that somebody may want to unmount, once the files are idle for NAMER_HELD_NS. Cheap if
  * called often. -ENOMEM. */
 int slots_leave(struct namer *n);
-void frame_finish(struct namer *n, struct frame *f, enum frame_state state);
-struct slot *slot_free(struct namer *n, struct slot *s);
+/* For a sweep: mark files and frames that are queued or in progress; release unkept files. */
+void slots_sweep_mark(const struct namer *n, struct file_marks *m);
+int slots_sweep(struct namer *n, const struct file_marks *m);
 
-/* grow.c */
-/* Was the file written to since the last look? Then it has unread entries. One fstat. */
-void slot_look_growing(struct slot *s);
+/* --- blame.c ---------------------------------------------------------------------------------- */
+
+/* A worker died over a request. */
+void blame_count(struct namer *n);
+/* The parser died on the slot or the job. True: its authors are to blame. False: another user's
+ * file in the same parser may have been the cause. */
+bool slot_is_proven(const struct namer *n, const struct slot *s);
+bool job_is_proven(const struct namer *n, const struct job *j);
+/* Is a file with that identity known to kill the parser? */
+bool origin_is_faulty(const struct namer *n, const struct origin *o, enum file_state *ret_state);
+/* Charge the death to the user responsible; the file is not parsed again. -ENOMEM. */
+int slot_blame(struct namer *n, struct slot *s, enum file_state state);
+/* Are files of the slot's author refused now? Then pause the slot: its frames are late. */
+bool slot_is_refused(const struct namer *n, const struct slot *s);
+int slot_pause(struct namer *n, struct slot *s);
+/* Queue paused slots again if they may continue. -ENOMEM. */
+int slots_wake(struct namer *n);
+/* When to call slots_wake next; UINT64_MAX: no slot is paused. */
+uint64_t slots_wake_ns(const struct namer *n);
+/* Look at all paused slots at the next call. */
+void slots_wake_soon(struct namer *n);
+void blames_begin(struct blames *b);
+void blames_status(const struct blames *b, struct namer_status *status);
+
+/* --- grow.c ----------------------------------------------------------------------------------- */
+
+/* namer_look, for the files that were sampled. 0 or -ENOMEM. */
+int growing_look(struct namer *n);
+void growing_sweep_mark(const struct namer *n, struct file_marks *m);
+/* The parser loaded the file, and has to read on before the first name. */
+void slot_begin_growth(struct slot *s);
+/* Has the parser to read on before the next name? Looks at the file, one fstat, unless the parser has just read on:
+ * then names are next, however fast it grows. */
+bool slot_must_read_on(struct slot *s);
 /* Have the parser read on, and take its answer. They return as parser_ask and parser_hear do. */
 int slot_ask_grow(struct namer *n, struct slot *s);
 int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_t n_bytes);
 /* The range of code by which the parser names the frame. */
 uint32_t slot_order(const struct slot *s, const struct frame *frame);
 
-/* blame.c */
-/* The user responsible for the contents of the slot's part: the only one who can write to it, else
- * the user of the process that runs it; 0: root. */
-uid_t slot_author(const struct slot *s, enum message_part part);
-void parser_saw(struct namer *n, uid_t uid);
-/* The parser died on the slot or the job. True: its authors are to blame. False: another user's
- * file in the same parser may have been the cause. */
-bool slot_is_proven(const struct namer *n, const struct slot *s);
-bool job_is_proven(const struct namer *n, const struct job *j);
-bool origin_is_faulty(const struct namer *n, const struct origin *o, enum file_state *ret_state);
-void origin_blame(struct namer *n, const struct origin *o, enum file_state state);
-/* Charge the death to the user responsible; the file is not parsed again. -ENOMEM. */
-int slot_blame(struct namer *n, struct slot *s, enum file_state state);
-/* Are files of the slot's author refused now? Then the slot is paused, and its frames are late. */
-bool slot_is_refused(struct namer *n, const struct slot *s);
-int slot_rest(struct namer *n, struct slot *s);
-/* Queue paused slots again if they may continue. -ENOMEM. */
-int slots_wake(struct namer *n);
+/* --- open.c ----------------------------------------------------------------------------------- */
 
-/* open.c */
 int opener_feed(struct namer *n, bool *ret_fed);
 int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd);
 int opener_ended(struct namer *n, enum worker_end end);
+bool opener_is_asked(const struct namer *n);
 
-/* ask.c: -errno as of worker_ask */
-int parser_ask(struct namer *n, enum message_type type, struct iovec *iov, size_t n_iov, int fd);
-int parser_give(struct namer *n, struct slot *s, enum message_part part);
+/* --- unwind.c --------------------------------------------------------------------------------- */
 
-/* unwind.c */
 int job_feed(struct namer *n, bool *ret_fed);
 int job_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes);
 void job_step_done(struct namer *n, int error);
 void job_ended(struct namer *n, enum worker_end end);
+/* Has the parser a request for a stack? Does one have to be tried alone? */
+bool job_is_asked(const struct namer *n);
+bool job_is_on_trial(const struct namer *n);
+/* Stacks that wait, and those that were unwound. */
+size_t jobs_waiting(const struct namer *n);
+uint64_t jobs_unwound(const struct namer *n);
+void jobs_sweep_mark(const struct namer *n, struct file_marks *m);
 void jobs_fail(struct namer *n);
 void jobs_free(struct namer *n);
 
-/* parse.c: parser_hear returns PARSER_MORE if more answers to this request will come */
+/* --- parse.c ---------------------------------------------------------------------------------- */
+
+/* parser_hear returns PARSER_MORE if more answers to this request will come. */
 enum { PARSER_MORE = 1 };
 int parser_feed(struct namer *n, bool *ret_fed);
 int parser_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes);
 int parser_ended(struct namer *n, enum worker_end end);
+/* Has the parser a request for a slot or a stack? */
+bool parser_is_asked(const struct namer *n);
+void parsing_sweep_mark(const struct namer *n, struct file_marks *m);
 
-/* namer.c: the two halves of namer_name. 0 or -ENOMEM. */
+/* --- namer.c: the two halves of namer_name. 0 or -ENOMEM; for tests --------------------------- */
+
 /* Request a file early, while the process that mapped it is alive, on behalf of that process's
  * user. Idempotent. */
 int namer_open(struct namer *n, struct file *file, uid_t uid);

@@ -24,7 +24,7 @@ _Static_assert((int)STATE_READY == (int)FILE_READY && (int)STATE_VANISHED == (in
 		       (int)STATE_MALFORMED == (int)FILE_MALFORMED &&
 		       (int)STATE_OVERSIZE == (int)FILE_OVERSIZE,
 	"states travel as numbers");
-_Static_assert(FILE_KIN == MESSAGE_KIN, "all kin are told");
+_Static_assert(FILE_KIN == MESSAGE_KIN, "all kin are sent");
 _Static_assert(WORKER_FILE_BYTES_MAX == NAMER_FILE_BYTES_MAX, "one limit of file size");
 _Static_assert(WORKER_DATA_BYTES_MAX == NAMER_PARSER_BYTES_MAX, "one limit of memory");
 _Static_assert(PARSER_FILES_MAX >= 2 * NAMER_FILES_OPEN_MAX, "the parser holds what we hold");
@@ -85,20 +85,9 @@ static size_t fill_question(
 	return n_iov;
 }
 
-/* Is there room for one more descriptor? Debug files may exceed the limit: the file that they
- * complete is freed soon, and would otherwise wait for itself. */
-static bool has_room(struct namer *n, const struct slot *s)
-{
-	while (n->n_fds >= NAMER_FILES_OPEN_MAX || n->copied_bytes >= NAMER_COPIES_BYTES_MAX)
-		if (!slot_evict(n, s->opens))
-			return s->part != PART_MAIN;
-	return true;
-}
-
 int opener_feed(struct namer *n, bool *ret_fed)
 {
-	struct naming_user *u = naming_user_next_open(n);
-	struct slot *s = u ? TAILQ_FIRST(&u->to_open) : NULL;
+	struct slot *s = queue_next_open(n);
 	struct message_open m;
 	struct iovec iov[3];
 
@@ -106,28 +95,49 @@ int opener_feed(struct namer *n, bool *ret_fed)
 		*ret_fed = true;
 		return slot_fail(n, s, FILE_VANISHED);
 	}
-	if (n->opener.state != WORKER_IDLE || !s || !has_room(n, s))
+	if (!worker_is_idle(&n->opener) || !s || !slots_make_room(n, s))
 		return 0;
 	*ret_fed = true;
 	size_t n_iov = fill_question(n, s, &m, iov);
 	uint64_t timeout_ns = namer_timeout(n->options.open_timeout_ns, NAMER_OPEN_TIMEOUT_NS);
 	if (worker_ask(&n->opener, MESSAGE_OPEN, iov, n_iov, -1, n->now_ns + timeout_ns) < 0)
 		return 0;
-	slot_dequeue(n, s);
-	s->queue = QUEUE_FLIGHT;
+	slot_send(n, s, QUEUE_OPENER);
+	naming_users_serve(&n->users, WORKER_OPENER, s->opens);
 	if (s->part == PART_MAIN)
-		s->asker = u->uid;
-	n->opening = s;
+		s->asker = s->opens->uid;
+	n->opening.slot = s;
 	return 0;
+}
+
+/* The opener has answered, or ended. Returns the slot of its request, or NULL. */
+static struct slot *take_back(struct namer *n)
+{
+	struct slot *s = n->opening.slot;
+
+	n->opening.slot = NULL;
+	naming_users_serve(&n->users, WORKER_OPENER, NULL);
+	if (s)
+		slot_dequeue(n, s);
+	return s;
+}
+
+bool opener_is_asked(const struct namer *n)
+{
+	return n->opening.slot;
+}
+
+uint64_t namer_missed_ns(const struct namer *n)
+{
+	return n->opening.missed_ns;
 }
 
 /* Give the slot back to the parser if a frame waits, else make it idle. */
 static void settle(struct namer *n, struct slot *s)
 {
-	s->queue = QUEUE_NONE;
 	if (!TAILQ_EMPTY(&s->wishes))
 		slot_enqueue_name(n, s);
-	n->fresh = true; /* a stack may have waited for it */
+	queue_note(n); /* a stack may have waited for it */
 }
 
 /* Does a file that was not found wait for the next process that runs it? That process may live longer. */
@@ -160,7 +170,8 @@ static int main_missing(struct namer *n, struct slot *s, enum file_state state)
 		}
 	}
 	if (state == FILE_VANISHED) {
-		n->missed_ns = s->file->kind == FILE_ELF ? n->now_ns : n->missed_ns;
+		if (s->file->kind == FILE_ELF)
+			n->opening.missed_ns = n->now_ns;
 		s->file->look_again_ns = n->now_ns + NAMER_ABSENT_NS;
 	}
 	if (may_come_back(n, s, state)) {
@@ -210,7 +221,7 @@ static int open_faulty(struct namer *n, struct slot *s, enum file_state state)
 int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 {
 	_cleanup_(closep) int given = fd;
-	struct slot *s = n->opening;
+	struct slot *s = n->opening.slot;
 	struct message_opened m;
 	enum file_state faulty;
 	const char *path;
@@ -218,8 +229,7 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 	if (!s || reply_opened(bytes, n_bytes, &m, &path) < 0 ||
 		(m.state == STATE_READY) != (given >= 0))
 		return -EBADMSG;
-	n->opening = NULL;
-	s->queue = QUEUE_NONE;
+	(void)take_back(n);
 	s->retries = 0;
 	s->tried |= 1u << s->part;
 	if (given < 0 && m.error == ESTALE && s->part == PART_MAIN && !slot_grows(s))
@@ -234,8 +244,7 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 		return open_faulty(n, s, faulty);
 	if (given >= 0) {
 		if (s->renewing) {
-			n->copied_bytes -= s->copied_bytes;
-			s->copied_bytes = 0;
+			slot_forget_copies(n, s);
 			s->renewing = false;
 		}
 		slot_hold(n, s, s->part, TAKE_FD(given), m.bytes);
@@ -248,10 +257,8 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 			s->status_ns = m.status_ns;
 			note_seen(n, s->file, &m);
 		}
-		if (m.copied) {
-			s->copied_bytes += m.bytes;
-			n->copied_bytes += m.bytes;
-		}
+		if (m.copied)
+			slot_note_copy(n, s, m.bytes);
 	}
 	if (s->part == PART_MAIN) {
 		if (s->file->state != FILE_NO_SYMBOLS)
@@ -269,17 +276,15 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
  * more. */
 int opener_ended(struct namer *n, enum worker_end end)
 {
-	struct slot *s = n->opening;
+	struct slot *s = take_back(n);
 
-	n->opening = NULL;
 	if (!s)
 		return 0;
-	s->queue = QUEUE_NONE;
 	if (end != WORKER_OVER_TIME && s->retries++ == 0) {
 		slot_enqueue_open(n, s, s->part, s->opens);
 		return 0;
 	}
-	n->n_deaths++;
+	blame_count(n);
 	account_charge(&s->opens->opens, NAMER_DEATHS_USER_MAX, n->now_ns);
 	if (s->part == PART_MAIN)
 		return slot_fail(n, s, end == WORKER_OVER_TIME ? FILE_HUNG : FILE_CRASHED);

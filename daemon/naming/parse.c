@@ -14,51 +14,30 @@
 
 #define FORGOTTEN_MAX 3 /* consecutive times that the parser may forget a file */
 
-static void fly(struct namer *n, struct slot *s, struct naming_user *u)
+/* The parser has a request for the slot, on behalf of that user. */
+static void sent(struct namer *n, struct slot *s, struct naming_user *u)
 {
-	slot_dequeue(n, s);
+	slot_send(n, s, QUEUE_PARSER);
 	slot_touch(n, s);
-	s->queue = QUEUE_FLIGHT;
-	n->asked_slot = s;
-	n->asked_user = u;
+	n->parsing.slot = s;
+	naming_users_serve(&n->users, WORKER_PARSER, u);
 }
 
-static uint64_t loaded_bytes(const struct slot *s)
+/* The user of the parser's request. */
+static struct naming_user *asker(const struct namer *n)
 {
-	uint64_t sum = 0;
-
-	for (enum message_part part = PART_MAIN; part < N_PARTS; part++)
-		sum += s->bytes[part];
-	return sum;
+	return naming_users_served(&n->users, WORKER_PARSER);
 }
 
-/* Keep the total of loaded files below its limit by evicting the oldest; a single file may be
- * larger. */
-static int make_room(struct namer *n, const struct slot *wanted)
+bool parser_is_asked(const struct namer *n)
 {
-	uint64_t sum = wanted->bytes[PART_MAIN];
-	struct slot *s = TAILQ_LAST(&n->held, slot_list);
-
-	for (; s; s = TAILQ_PREV(s, slot_list, held)) {
-		if (s == wanted || s->loaded == 0 || s->loaded != n->parser.generation)
-			continue;
-		sum += loaded_bytes(s);
-		if (sum <= NAMER_IMAGES_BYTES_MAX)
-			continue;
-		int r = slot_forget(n, s);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return n->parsing.slot || job_is_asked(n);
 }
 
+/* A request that is not delivered leaves the worker broken, which namer.c sees. */
 static int ask_forget(struct namer *n)
 {
-	struct message_file m = {.file = n->forget[0]};
-	struct iovec iov = {&m, sizeof(m)};
-
-	if (parser_ask(n, MESSAGE_FORGET, &iov, 1, -1) == 0)
-		memmove(n->forget, n->forget + 1, --n->n_forget * sizeof(*n->forget));
+	(void)parser_ask_forget(n);
 	return 0;
 }
 
@@ -80,13 +59,13 @@ static int ask_load(struct namer *n, struct slot *s, struct naming_user *u)
 			iov[n_iov++] = (struct iovec){(void *)name, length};
 		}
 	}
-	int r = make_room(n, s);
+	int r = slots_make_room_to_load(n, s);
 	if (r < 0)
 		return r;
-	if (n->n_forget > 0)
+	if (parser_has_to_forget(n))
 		return ask_forget(n);
 	if (parser_ask(n, MESSAGE_LOAD, iov, n_iov, -1) == 0)
-		fly(n, s, u);
+		sent(n, s, u);
 	return 0;
 }
 
@@ -102,28 +81,14 @@ static int put_frame_back(
 /* Let requested frames that were not answered wait again. */
 static int put_back(struct namer *n, struct slot *s, struct naming_user *u)
 {
-	while (n->n_answered < n->n_batch) {
-		int r = put_frame_back(n, s, n->batch[n->n_answered], u);
+	while (n->parsing.n_answered < n->parsing.n_batch) {
+		int r = put_frame_back(n, s, n->parsing.batch[n->parsing.n_answered], u);
 		if (r < 0)
 			return r;
-		n->n_answered++;
+		n->parsing.n_answered++;
 	}
-	n->n_batch = n->n_answered = 0;
+	n->parsing.n_batch = n->parsing.n_answered = 0;
 	return 0;
-}
-
-/* Take the newest frames of the wish into the batch, except those that another user has taken
- * over. */
-static void fill_batch(struct namer *n, struct wish *w)
-{
-	n->n_batch = n->n_answered = 0;
-	while (n->n_batch < MESSAGE_OFFSETS_MAX && w->n > 0) {
-		struct frame *frame = w->frame[--w->n];
-		w->slot->n_frames--;
-		n->n_entries--;
-		if (wish_holds(w, frame))
-			n->batch[n->n_batch++] = frame;
-	}
 }
 
 static int ask_names(struct namer *n, struct slot *s, struct wish *w)
@@ -132,10 +97,11 @@ static int ask_names(struct namer *n, struct slot *s, struct wish *w)
 	struct message_offset offset[MESSAGE_OFFSETS_MAX];
 	struct naming_user *u = w->user;
 
-	fill_batch(n, w);
-	for (; m.n < n->n_batch; m.n++)
+	n->parsing.n_answered = 0;
+	n->parsing.n_batch = wish_take(n, w, n->parsing.batch, MESSAGE_OFFSETS_MAX);
+	for (; m.n < n->parsing.n_batch; m.n++)
 		offset[m.n] = (struct message_offset){
-			n->batch[m.n]->offset, slot_order(s, n->batch[m.n]), 0};
+			n->parsing.batch[m.n]->offset, slot_order(s, n->parsing.batch[m.n]), 0};
 	if (w->n == 0)
 		wish_free(n, w);
 	if (m.n == 0) {
@@ -147,7 +113,7 @@ static int ask_names(struct namer *n, struct slot *s, struct wish *w)
 	if (parser_ask(n, MESSAGE_NAME, iov, 2, -1) < 0)
 		return put_back(n, s, u);
 	(void)slot_want_split(s, NULL, 0);
-	fly(n, s, u);
+	sent(n, s, u);
 	return 0;
 }
 
@@ -171,7 +137,7 @@ static bool is_worth(
 	const struct namer *n, const struct slot *s, enum message_part part, struct naming_user *u)
 {
 	/* A program that waits for files of split units keeps those it has, so these have a limit of their own. */
-	if (part == PART_SPLIT && n->copied_bytes >= 2 * NAMER_COPIES_BYTES_MAX)
+	if (part == PART_SPLIT && slots_copied_bytes(n) >= 2 * NAMER_COPIES_BYTES_MAX)
 		return false;
 	return is_wanted(s, part) && !s->no_debug && !(s->tried & 1u << part) &&
 	       account_deaths(&u->opens, n->now_ns) < NAMER_DEBUG_HANGS_MAX;
@@ -183,8 +149,8 @@ static bool parts_step(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	for (enum message_part part = PART_DEBUG; part < N_PARTS; part++) {
 		if (s->fd[part] >= 0 && !(s->joined & 1u << part)) {
-			if (parser_give(n, s, part) == 0) {
-				fly(n, s, u);
+			if (slot_give(n, s, part) == 0) {
+				sent(n, s, u);
 				if (part >= PART_PACKAGE)
 					(void)slot_want_split(s, NULL, 0);
 			}
@@ -220,57 +186,46 @@ static int slot_step(struct namer *n, struct wish *w)
 	if (s->fd[PART_MAIN] < 0)
 		return slot_want(n, s, u);
 	if (slot_is_refused(n, s))
-		return slot_rest(n, s);
-	if (s->given != n->parser.generation) {
-		if (parser_give(n, s, PART_MAIN) == 0)
-			fly(n, s, u);
+		return slot_pause(n, s);
+	if (!slot_is_given(n, s)) {
+		if (slot_give(n, s, PART_MAIN) == 0)
+			sent(n, s, u);
 		return 0;
 	}
-	if (s->loaded != n->parser.generation)
+	if (!slot_is_loaded(n, s))
 		return ask_load(n, s, u);
 	if (parts_step(n, s, u))
 		return 0;
 	if (!s->file->has_symbols && !s->file->has_debug && !slot_grows(s))
 		return slot_fail(n, s, FILE_NO_SYMBOLS);
-	if (!s->read_on)
-		slot_look_growing(s);
-	if (s->unread && !s->read_on) {
+	if (slot_must_read_on(s)) {
 		if (slot_ask_grow(n, s) == 0)
-			fly(n, s, u);
+			sent(n, s, u);
 		return 0;
 	}
-	s->read_on = false;
 	return ask_names(n, s, w);
 }
 
 /* A slot that was just loaded is named before others can evict it; a slot on trial after a parser
- * death comes before all others. */
+ * death comes before all others, and so does a stack. */
 static struct wish *next_wish(struct namer *n)
 {
-	struct slot *s = n->trial_slot ? n->trial_slot : n->stays;
-	struct wish *w;
+	struct wish *w = queue_first(n);
 
-	if (s && s->queue == QUEUE_NAME) {
-		for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
-			if (w->user == n->asked_user)
-				return w;
-		return TAILQ_FIRST(&s->wishes);
-	}
-	n->trial_slot = n->stays = NULL;
-	return n->trial_job ? NULL : wish_next(n);
+	return w || job_is_on_trial(n) ? w : queue_next(n);
 }
 
 int parser_feed(struct namer *n, bool *ret_fed)
 {
-	if (n->parser.state != WORKER_IDLE)
+	if (!worker_is_idle(&n->parser))
 		return 0;
-	if (n->n_forget > 0) {
+	if (parser_has_to_forget(n)) {
 		*ret_fed = true;
 		return ask_forget(n);
 	}
 	struct wish *w = next_wish(n);
-	n->turn = !n->turn;
-	if (!w || (n->turn && !n->stays && !n->trial_slot)) {
+	bool stacks_first = n->parsing.stacks_first = !n->parsing.stacks_first;
+	if (!w || (stacks_first && !queue_has_first(n))) {
 		bool fed = false;
 		int r = job_feed(n, &fed);
 		if (r < 0 || fed) {
@@ -286,10 +241,16 @@ int parser_feed(struct namer *n, bool *ret_fed)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
+/* The parser has answered for the slot, or ended. */
+static void take_back(struct namer *n, struct slot *s)
+{
+	n->parsing.slot = NULL;
+	slot_dequeue(n, s);
+}
+
 static void settle(struct namer *n, struct slot *s)
 {
-	n->asked_slot = NULL;
-	s->queue = QUEUE_NONE;
+	take_back(n, s);
 	/* Continue with it before others, so that it is used while loaded. */
 	slot_enqueue_first(n, s);
 }
@@ -301,7 +262,7 @@ static int file_forgotten(struct namer *n, struct slot *s)
 		settle(n, s);
 		return 0;
 	}
-	n->asked_slot = NULL;
+	take_back(n, s);
 	return slot_fail(n, s, FILE_OVERSIZE);
 }
 
@@ -310,13 +271,12 @@ static int file_other(struct namer *n, struct slot *s)
 {
 	uint32_t next = s->first + 1;
 
-	n->asked_slot = NULL;
-	s->queue = QUEUE_NONE;
+	take_back(n, s);
 	int r = slot_release(n, s);
 	if (r < 0)
 		return r;
 	s->first = next;
-	return slot_want(n, s, n->asked_user);
+	return slot_want(n, s, asker(n));
 }
 
 /* Did the parser read the contents that were proved? Else its answer may be of other contents, and the next step
@@ -328,7 +288,7 @@ static bool is_proved(struct slot *s)
 
 static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 {
-	struct slot *s = n->asked_slot;
+	struct slot *s = n->parsing.slot;
 	struct message_loaded m;
 
 	if (!s || reply_loaded(bytes, n_bytes, &m) < 0 ||
@@ -349,10 +309,9 @@ static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		}
 		s->file->has_symbols = m.has_symbols;
 		s->file->has_debug = m.has_debug;
-		s->loaded = n->parser.generation;
+		slot_note_loaded(n, s);
 		s->wants = m;
-		s->unread = slot_grows(s);
-		s->read_on = false;
+		slot_begin_growth(s);
 		if (s->file->n_build_id == 0 && m.n_build_id) {
 			s->file->n_build_id = m.n_build_id;
 			memcpy(s->file->build_id, m.build_id, m.n_build_id);
@@ -360,10 +319,10 @@ static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		if (s->joined & 1u << PART_SPLIT)
 			slot_drop(n, s, PART_SPLIT); /* there may be thousands */
 		settle(n, s);
-		n->stays = s;
+		queue_put_first(n, s);
 		return 0;
 	}
-	n->asked_slot = NULL;
+	take_back(n, s);
 	return slot_fail(n, s, (enum file_state)m.state);
 }
 
@@ -381,13 +340,13 @@ static int fill_places(
 		place[i].inlined = p->inlined;
 		frame->file->split_missing |= p->split_missing;
 		if (p->n_function) {
-			place[i].function = strings_intern(
-				&n->strings, p->function, p->n_function, n->asked_user);
+			place[i].function =
+				strings_intern(&n->strings, p->function, p->n_function, asker(n));
 			*ret_complete &= place[i].function != NULL;
 		}
 		if (p->n_source)
 			place[i].source =
-				strings_intern(&n->strings, p->source, p->n_source, n->asked_user);
+				strings_intern(&n->strings, p->source, p->n_source, asker(n));
 	}
 	if (!*ret_complete) {
 		free(place);
@@ -425,26 +384,27 @@ static int hear_wanted(struct namer *n, struct slot *s, const struct reply_names
 {
 	if (!names->named.wants_split)
 		return -EBADMSG;
-	s->n_splits = n->n_answered > 0 ? 1 : s->n_splits + 1;
+	s->n_splits = n->parsing.n_answered > 0 ? 1 : s->n_splits + 1;
 	if (s->n_splits > NAMER_SPLITS_MAX)
 		return -EBADMSG;
 	int r = slot_want_split(s, names->split, names->named.n_split);
-	return r < 0 ? r : put_back(n, s, n->asked_user);
+	return r < 0 ? r : put_back(n, s, asker(n));
 }
 
 static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 {
-	struct slot *s = n->asked_slot;
+	struct slot *s = n->parsing.slot;
 	struct reply_names names;
 	struct reply_naming naming;
 
 	if (!s || reply_names_begin(&names, bytes, n_bytes) < 0 ||
-		names.named.file != s->file->id || names.named.n > n->n_batch - n->n_answered)
+		names.named.file != s->file->id ||
+		names.named.n > n->parsing.n_batch - n->parsing.n_answered)
 		return -EBADMSG;
 	if (names.named.state == STATE_FORGOTTEN) {
-		if (n->n_answered > 0 || names.at != names.end)
+		if (n->parsing.n_answered > 0 || names.at != names.end)
 			return -EBADMSG;
-		int r = put_back(n, s, n->asked_user);
+		int r = put_back(n, s, asker(n));
 		return r < 0 ? r : file_forgotten(n, s);
 	}
 	const bool proved = is_proved(s);
@@ -452,35 +412,35 @@ static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		int r = reply_names_next(&names, &naming);
 		if (r == REPLY_END)
 			break;
-		struct frame *frame = r == 0 ? n->batch[n->n_answered++] : NULL;
+		struct frame *frame = r == 0 ? n->parsing.batch[n->parsing.n_answered++] : NULL;
 		if (r == 0)
 			r = proved ? finish_naming(n, &naming, frame)
-				   : put_frame_back(n, s, frame, n->asked_user);
+				   : put_frame_back(n, s, frame, asker(n));
 		if (r < 0)
 			return r;
 	}
 	if (!names.named.last)
 		return names.named.n > 0 ? PARSER_MORE : -EBADMSG;
-	if (n->n_answered != n->n_batch) {
+	if (n->parsing.n_answered != n->parsing.n_batch) {
 		int r = hear_wanted(n, s, &names);
 		if (r < 0)
 			return r;
 	} else {
 		s->n_splits = 0;
 	}
-	n->n_batch = n->n_answered = 0;
+	n->parsing.n_batch = n->parsing.n_answered = 0;
 	s->forgotten = 0;
 	s->retries = 0;
 	if (proved)
 		s->n_proved = 0;
-	n->trial_slot = n->stays = NULL;
+	queue_drop_first(n);
 	settle(n, s);
 	return 0;
 }
 
 static int hear_grown(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 {
-	struct slot *s = n->asked_slot;
+	struct slot *s = n->parsing.slot;
 	int r = s ? slot_hear_grown(n, s, bytes, n_bytes) : -EBADMSG;
 
 	if (r < 0)
@@ -488,11 +448,10 @@ static int hear_grown(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	if (r == STATE_FORGOTTEN)
 		return file_forgotten(n, s);
 	if (r == 0) {
-		s->read_on = true;
 		settle(n, s);
 		return 0;
 	}
-	n->asked_slot = NULL;
+	take_back(n, s);
 	return slot_fail(n, s, (enum file_state)r);
 }
 
@@ -502,13 +461,13 @@ static int hear_done(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 
 	if (reply_done(bytes, n_bytes, &m) < 0)
 		return -EBADMSG;
-	if (n->asked_job) {
+	if (job_is_asked(n)) {
 		job_step_done(n, m.error);
 		return 0;
 	}
-	struct slot *s = n->asked_slot;
+	struct slot *s = n->parsing.slot;
 	if (!s)
-		return n->asked == MESSAGE_FORGET ? 0 : -EBADMSG;
+		return parser_asked(n) == MESSAGE_FORGET ? 0 : -EBADMSG;
 	if (m.error)
 		return file_forgotten(n, s);
 	settle(n, s);
@@ -517,9 +476,9 @@ static int hear_done(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 
 int parser_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 {
-	switch (n->asked) {
+	switch (parser_asked(n)) {
 	case MESSAGE_FILE:
-		if (n->asked_slot && n->asked_slot->loaded == n->parser.generation)
+		if (n->parsing.slot && slot_is_loaded(n, n->parsing.slot))
 			return hear_loaded(n, bytes, n_bytes);
 		return hear_done(n, bytes, n_bytes);
 	case MESSAGE_SPACE:
@@ -542,30 +501,36 @@ int parser_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 static void try_again(struct namer *n, struct slot *s)
 {
 	settle(n, s);
-	n->trial_slot = s;
+	queue_put_on_trial(n, s);
 }
 
 /* Mark the file that was being parsed if no other may be the cause; after a kill from outside try
  * it once more. */
 int parser_ended(struct namer *n, enum worker_end end)
 {
-	struct slot *s = n->asked_slot;
+	struct slot *s = n->parsing.slot;
 
-	n->asked_slot = NULL;
-	n->stays = NULL;
-	if (n->asked_job)
+	n->parsing.slot = NULL;
+	queue_drop_loaded(n, NULL);
+	if (job_is_asked(n))
 		job_ended(n, end);
 	if (!s)
 		return 0;
 
-	int r = put_back(n, s, n->asked_user);
+	int r = put_back(n, s, asker(n));
 	if (r < 0)
 		return r;
-	s->queue = QUEUE_NONE;
+	slot_dequeue(n, s);
 	if (!slot_is_proven(n, s) || (end == WORKER_KILLED && s->retries++ == 0)) {
 		try_again(n, s);
 		return 0;
 	}
-	n->trial_slot = NULL;
+	queue_put_on_trial(n, NULL);
 	return slot_blame(n, s, end == WORKER_OVER_TIME ? FILE_SPUN : FILE_CRASHED);
+}
+
+void parsing_sweep_mark(const struct namer *n, struct file_marks *m)
+{
+	for (uint32_t i = n->parsing.n_answered; i < n->parsing.n_batch; i++)
+		file_marks_keep_frame(m, n->parsing.batch[i]);
 }

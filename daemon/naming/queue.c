@@ -2,7 +2,7 @@
  *
  * Queues of slots, by next step and by user. A slot that is to be opened is in the queue of one
  * user; one that is to be named is in those of all users who wish for its frames. Nothing here asks
- * a worker or decides what comes next.
+ * a worker.
  */
 #include "daemon/naming/namer_private.h"
 
@@ -22,16 +22,46 @@ int frames_reserve(struct frame ***frames, size_t n, size_t *size)
 	return 0;
 }
 
+void queue_note(struct namer *n)
+{
+	n->queues.changed = true;
+}
+
+bool queue_take_note(struct namer *n)
+{
+	bool changed = n->queues.changed;
+
+	n->queues.changed = false;
+	return changed;
+}
+
+bool queue_is_noted(const struct namer *n)
+{
+	return n->queues.changed;
+}
+
+/* --- wishes ----------------------------------------------------------------------------------- */
+
+static void wish_enqueue(struct namer *n, struct wish *w)
+{
+	TAILQ_INSERT_TAIL(&w->user->to_name, w, of_user);
+	naming_user_queued(&n->users, w->user, QUEUED_NAME);
+}
+
+static void wish_dequeue(struct namer *n, struct wish *w)
+{
+	TAILQ_REMOVE(&w->user->to_name, w, of_user);
+	naming_user_dequeued(&n->users, w->user, QUEUED_NAME);
+}
+
 struct wish *wish_free(struct namer *n, struct wish *w)
 {
-	if (w->slot->queue == QUEUE_NAME) {
-		TAILQ_REMOVE(&w->user->to_name, w, of_user);
-		n->n_to_name--;
-	}
+	if (w->slot->queue == QUEUE_NAME)
+		wish_dequeue(n, w);
 	TAILQ_REMOVE(&w->slot->wishes, w, of_slot);
 	w->slot->n_frames -= w->n;
-	n->n_entries -= w->n;
-	w->user->n_wishes--;
+	n->queues.n_entries -= w->n;
+	naming_user_dequeued(&n->users, w->user, QUEUED_WISH);
 	free(w->frame);
 	free(w);
 	return NULL;
@@ -42,27 +72,47 @@ bool wish_holds(const struct wish *w, const struct frame *frame)
 	return frame->state == FRAME_ASKED && frame->asker == w->user->index;
 }
 
+uint32_t wish_take(struct namer *n, struct wish *w, struct frame **ret_frame, uint32_t n_max)
+{
+	uint32_t n_taken = 0;
+
+	while (n_taken < n_max && w->n > 0) {
+		struct frame *frame = w->frame[--w->n];
+		w->slot->n_frames--;
+		n->queues.n_entries--;
+		if (wish_holds(w, frame))
+			ret_frame[n_taken++] = frame;
+	}
+	return n_taken;
+}
+
+/* --- slots ------------------------------------------------------------------------------------ */
+
 void slot_dequeue(struct namer *n, struct slot *s)
 {
 	struct wish *w;
 
 	if (s->queue == QUEUE_OPEN) {
 		TAILQ_REMOVE(&s->opens->to_open, s, queued);
-		n->n_to_open--;
+		naming_user_dequeued(&n->users, s->opens, QUEUED_OPEN);
 	}
 	if (s->queue == QUEUE_NAME)
-		for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot)) {
-			TAILQ_REMOVE(&w->user->to_name, w, of_user);
-			n->n_to_name--;
-		}
+		for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
+			wish_dequeue(n, w);
 	s->queue = QUEUE_NONE;
+}
+
+void slot_send(struct namer *n, struct slot *s, enum place_of_slot to)
+{
+	slot_dequeue(n, s);
+	s->queue = to;
 }
 
 void slot_enqueue_open(
 	struct namer *n, struct slot *s, enum message_part part, struct naming_user *u)
 {
 	slot_dequeue(n, s);
-	naming_user_joins(n, u);
+	naming_user_joins(&n->users, u);
 	s->part = part;
 	s->opens = u;
 	s->queue = QUEUE_OPEN;
@@ -71,8 +121,8 @@ void slot_enqueue_open(
 		TAILQ_INSERT_TAIL(&u->to_open, s, queued);
 	else
 		TAILQ_INSERT_HEAD(&u->to_open, s, queued);
-	n->n_to_open++;
-	n->fresh = true;
+	naming_user_queued(&n->users, u, QUEUED_OPEN);
+	queue_note(n);
 }
 
 void slot_enqueue_name(struct namer *n, struct slot *s)
@@ -80,14 +130,12 @@ void slot_enqueue_name(struct namer *n, struct slot *s)
 	struct wish *w;
 
 	slot_dequeue(n, s);
-	n->fresh = true;
+	queue_note(n);
 	if (TAILQ_EMPTY(&s->wishes))
 		return;
 	s->queue = QUEUE_NAME;
-	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot)) {
-		TAILQ_INSERT_TAIL(&w->user->to_name, w, of_user);
-		n->n_to_name++;
-	}
+	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
+		wish_enqueue(n, w);
 }
 
 void slot_enqueue_first(struct namer *n, struct slot *s)
@@ -115,13 +163,11 @@ static struct wish *wish_get(struct namer *n, struct slot *s, struct naming_user
 		return NULL;
 	w->slot = s;
 	w->user = u;
-	naming_user_joins(n, u);
-	u->n_wishes++;
+	naming_user_joins(&n->users, u);
+	naming_user_queued(&n->users, u, QUEUED_WISH);
 	TAILQ_INSERT_TAIL(&s->wishes, w, of_slot);
-	if (s->queue == QUEUE_NAME) {
-		TAILQ_INSERT_TAIL(&u->to_name, w, of_user);
-		n->n_to_name++;
-	}
+	if (s->queue == QUEUE_NAME)
+		wish_enqueue(n, w);
 	return w;
 }
 
@@ -131,7 +177,7 @@ int slot_push_none(struct namer *n, struct slot *s, struct naming_user *u)
 		return -ENOMEM;
 	if (s->queue == QUEUE_NONE)
 		slot_enqueue_name(n, s);
-	n->fresh = true;
+	queue_note(n);
 	return 0;
 }
 
@@ -145,10 +191,94 @@ int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct namin
 		frame->asker = u->index;
 		w->frame[w->n++] = frame;
 		s->n_frames++;
-		n->n_entries++;
-		n->fresh = true;
+		n->queues.n_entries++;
+		queue_note(n);
 	} else if (w && w->n == 0) {
 		wish_free(n, w);
 	}
 	return r;
+}
+
+size_t queue_entries(const struct namer *n)
+{
+	return n->queues.n_entries;
+}
+
+/* --- what comes next -------------------------------------------------------------------------- */
+
+struct slot *slot_queued(const struct naming_user *u)
+{
+	const struct wish *w = TAILQ_FIRST(&u->to_name);
+	struct slot *s = TAILQ_FIRST(&u->to_open);
+
+	return s ? s : w ? w->slot : NULL;
+}
+
+struct slot *queue_next_open(const struct namer *n)
+{
+	const struct naming_user *u = naming_users_next(&n->users, QUEUED_OPEN, NULL, n->now_ns);
+
+	return u ? TAILQ_FIRST(&u->to_open) : NULL;
+}
+
+struct wish *queue_next(const struct namer *n)
+{
+	const struct naming_user *u = naming_users_next(&n->users, QUEUED_NAME, NULL, n->now_ns);
+
+	return u ? TAILQ_FIRST(&u->to_name) : NULL;
+}
+
+/* The wish of the user who was served last comes before those of others. */
+struct wish *queue_first(struct namer *n)
+{
+	struct queues *q = &n->queues;
+	struct slot *s = q->trial ? q->trial : q->loaded;
+	struct wish *w;
+
+	if (!s || s->queue != QUEUE_NAME) {
+		queue_drop_first(n);
+		return NULL;
+	}
+	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
+		if (w->user == naming_users_served(&n->users, WORKER_PARSER))
+			return w;
+	return TAILQ_FIRST(&s->wishes);
+}
+
+void queue_put_first(struct namer *n, struct slot *s)
+{
+	n->queues.loaded = s;
+}
+
+void queue_put_on_trial(struct namer *n, struct slot *s)
+{
+	n->queues.trial = s;
+}
+
+void queue_drop_loaded(struct namer *n, const struct slot *s)
+{
+	if (!s || n->queues.loaded == s)
+		n->queues.loaded = NULL;
+}
+
+void queue_drop(struct namer *n, const struct slot *s)
+{
+	queue_drop_loaded(n, s);
+	if (n->queues.trial == s)
+		n->queues.trial = NULL;
+}
+
+void queue_drop_first(struct namer *n)
+{
+	n->queues.trial = n->queues.loaded = NULL;
+}
+
+bool queue_has_first(const struct namer *n)
+{
+	return n->queues.loaded || n->queues.trial;
+}
+
+bool queue_is_on_trial(const struct namer *n, const struct slot *s)
+{
+	return n->queues.trial == s;
 }

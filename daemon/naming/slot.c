@@ -13,6 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+void slots_begin(struct slots *s)
+{
+	TAILQ_INIT(&s->all);
+	TAILQ_INIT(&s->held);
+}
+
 int slot_get(struct namer *n, struct file *file, struct slot **ret_slot)
 {
 	struct slot *s = file->namer_slot;
@@ -26,23 +32,22 @@ int slot_get(struct namer *n, struct file *file, struct slot **ret_slot)
 		for (int part = 0; part < N_PARTS; part++)
 			s->fd[part] = -1;
 		file->namer_slot = s;
-		TAILQ_INSERT_TAIL(&n->slots, s, by_use);
+		TAILQ_INSERT_TAIL(&n->slots.all, s, by_use);
 	}
 	*ret_slot = s;
 	return 0;
 }
 
-struct slot *slot_free(struct namer *n, struct slot *s)
+static void slot_free(struct namer *n, struct slot *s)
 {
+	TAILQ_REMOVE(&n->slots.all, s, by_use);
+	s->file->namer_slot = NULL;
 	slot_dequeue(n, s);
-	if (n->trial_slot == s)
-		n->trial_slot = NULL;
-	if (n->stays == s)
-		n->stays = NULL;
+	queue_drop(n, s);
 	while (!TAILQ_EMPTY(&s->wishes))
 		wish_free(n, TAILQ_FIRST(&s->wishes));
 	if (s->fd[PART_MAIN] >= 0)
-		TAILQ_REMOVE(&n->held, s, held);
+		TAILQ_REMOVE(&n->slots.held, s, held);
 	for (int part = 0; part < N_PARTS; part++)
 		if (s->fd[part] >= 0)
 			close(s->fd[part]);
@@ -50,31 +55,43 @@ struct slot *slot_free(struct namer *n, struct slot *s)
 	free(s->split);
 	free(s->late);
 	free(s);
-	return NULL;
+}
+
+void slots_free(struct namer *n)
+{
+	struct slot *s;
+
+	while ((s = TAILQ_FIRST(&n->slots.all)))
+		slot_free(n, s);
+}
+
+struct slot *slots_next(const struct namer *n, const struct slot *s)
+{
+	return s ? TAILQ_NEXT(s, by_use) : TAILQ_FIRST(&n->slots.all);
 }
 
 void slot_touch(struct namer *n, struct slot *s)
 {
 	s->used_ns = n->now_ns;
-	TAILQ_REMOVE(&n->slots, s, by_use);
-	TAILQ_INSERT_TAIL(&n->slots, s, by_use);
+	TAILQ_REMOVE(&n->slots.all, s, by_use);
+	TAILQ_INSERT_TAIL(&n->slots.all, s, by_use);
 	if (s->fd[PART_MAIN] < 0)
 		return;
-	TAILQ_REMOVE(&n->held, s, held);
-	TAILQ_INSERT_TAIL(&n->held, s, held);
+	TAILQ_REMOVE(&n->slots.held, s, held);
+	TAILQ_INSERT_TAIL(&n->slots.held, s, held);
 }
 
 void slot_hold(struct namer *n, struct slot *s, enum message_part part, int fd, uint64_t bytes)
 {
 	if (s->fd[part] >= 0) {
 		close(s->fd[part]);
-		n->n_fds--;
+		n->slots.n_fds--;
 	} else if (part == PART_MAIN) {
-		TAILQ_INSERT_TAIL(&n->held, s, held);
+		TAILQ_INSERT_TAIL(&n->slots.held, s, held);
 	}
 	s->fd[part] = fd;
 	s->bytes[part] = bytes;
-	n->n_fds++;
+	n->slots.n_fds++;
 	slot_touch(n, s);
 }
 
@@ -84,7 +101,7 @@ void slot_drop(struct namer *n, struct slot *s, enum message_part part)
 		return;
 	close(s->fd[part]);
 	s->fd[part] = -1;
-	n->n_fds--;
+	n->slots.n_fds--;
 }
 
 int slot_want_split(struct slot *s, const uint8_t *path, size_t n_path)
@@ -99,41 +116,131 @@ int slot_want_split(struct slot *s, const uint8_t *path, size_t n_path)
 	return 0;
 }
 
-int slot_forget(struct namer *n, struct slot *s)
-{
-	bool given = s->given != 0 && s->given == n->parser.generation;
+/* --- copies of remote files ------------------------------------------------------------------- */
 
-	if (n->stays == s)
-		n->stays = NULL;
-	if (given && n->n_forget == n->size_forget) {
-		size_t size = n->size_forget ? 2 * n->size_forget : 64;
-		uint32_t *forget = realloc(n->forget, size * sizeof(*forget));
-		if (!forget)
-			return -ENOMEM;
-		n->forget = forget;
-		n->size_forget = size;
+void slot_note_copy(struct namer *n, struct slot *s, uint64_t bytes)
+{
+	s->copied_bytes += bytes;
+	n->slots.copied_bytes += bytes;
+}
+
+void slot_forget_copies(struct namer *n, struct slot *s)
+{
+	n->slots.copied_bytes -= s->copied_bytes;
+	s->copied_bytes = 0;
+}
+
+uint64_t slots_copied_bytes(const struct namer *n)
+{
+	return n->slots.copied_bytes;
+}
+
+/* --- what the parser has ---------------------------------------------------------------------- */
+
+uid_t slot_author(const struct slot *s, enum message_part part)
+{
+	const struct origin *o = &s->origin[part];
+
+	switch (s->file->kind) {
+	case FILE_KERNEL:
+	case FILE_MODULE:
+	case FILE_VDSO:
+		return 0;
+	default:
+		return o->sole ? o->owner : s->asker;
 	}
-	if (given)
-		n->forget[n->n_forget++] = s->file->id;
+}
+
+int slot_give(struct namer *n, struct slot *s, enum message_part part)
+{
+	struct message_file m = {.file = s->file->id, .part = part};
+	struct iovec iov = {&m, sizeof(m)};
+	int r = parser_ask(n, MESSAGE_FILE, &iov, 1, s->fd[part]);
+
+	if (r < 0)
+		return r;
+	parser_saw(n, slot_author(s, part));
+	s->joined |= 1u << part;
+	if (part == PART_MAIN) {
+		s->given = worker_generation(&n->parser);
+		s->loaded = 0;
+		s->joined = 0;
+	}
+	return 0;
+}
+
+bool slot_is_given(const struct namer *n, const struct slot *s)
+{
+	return s->given == worker_generation(&n->parser);
+}
+
+bool slot_is_loaded(const struct namer *n, const struct slot *s)
+{
+	return s->loaded == worker_generation(&n->parser);
+}
+
+void slot_note_loaded(const struct namer *n, struct slot *s)
+{
+	s->loaded = worker_generation(&n->parser);
+}
+
+/* The parser forgets it. */
+static int forget(struct namer *n, struct slot *s)
+{
+	bool given = s->given != 0 && slot_is_given(n, s);
+
+	queue_drop_loaded(n, s);
+	int r = given ? parser_forget(n, s->file) : 0;
+	if (r < 0)
+		return r;
 	s->given = s->loaded = 0;
 	s->joined = 0;
 	return 0;
 }
 
+static uint64_t loaded_bytes(const struct slot *s)
+{
+	uint64_t sum = 0;
+
+	for (enum message_part part = PART_MAIN; part < N_PARTS; part++)
+		sum += s->bytes[part];
+	return sum;
+}
+
+/* The total of loaded files stays below its limit; a single file may be larger. */
+int slots_make_room_to_load(struct namer *n, const struct slot *wanted)
+{
+	uint64_t sum = wanted->bytes[PART_MAIN];
+	struct slot *s = TAILQ_LAST(&n->slots.held, slot_list);
+
+	for (; s; s = TAILQ_PREV(s, slot_list, held)) {
+		if (s == wanted || s->loaded == 0 || !slot_is_loaded(n, s))
+			continue;
+		sum += loaded_bytes(s);
+		if (sum <= NAMER_IMAGES_BYTES_MAX)
+			continue;
+		int r = forget(n, s);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* --- opening and closing ---------------------------------------------------------------------- */
+
 int slot_release(struct namer *n, struct slot *s)
 {
 	if (s->fd[PART_MAIN] >= 0)
-		TAILQ_REMOVE(&n->held, s, held);
+		TAILQ_REMOVE(&n->slots.held, s, held);
 	for (enum message_part part = PART_MAIN; part < N_PARTS; part++)
 		slot_drop(n, s, part);
-	n->copied_bytes -= s->copied_bytes;
-	s->copied_bytes = 0;
+	slot_forget_copies(n, s);
 	s->tried = 0;
 	s->first = 0;
 	free(s->found);
 	s->found = NULL;
 	slot_want_split(s, NULL, 0);
-	return slot_forget(n, s);
+	return forget(n, s);
 }
 
 bool slot_is_dead(const struct slot *s)
@@ -177,10 +284,11 @@ int slot_want(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	/* A user who comes later may be served sooner. */
 	if (s->queue == QUEUE_OPEN && s->opens != u &&
-		(u->open_ns < s->opens->open_ns || !naming_user_may_open(n, s->opens)))
+		(naming_user_opens_before(u, s->opens) ||
+			!naming_user_may_open(&n->users, s->opens, n->now_ns)))
 		slot_enqueue_open(n, s, s->part, u);
 	if (s->fd[PART_MAIN] >= 0 || !is_openable(s) || s->queue == QUEUE_OPEN ||
-		s->queue == QUEUE_FLIGHT)
+		s->queue >= QUEUE_OPENER)
 		return 0;
 	if (s->file->kind == FILE_VDSO)
 		return hold_vdso(n, s);
@@ -190,9 +298,9 @@ int slot_want(struct namer *n, struct slot *s, struct naming_user *u)
 	return 0;
 }
 
-bool slot_is_awaited(const struct namer *n, const struct slot *s)
+bool slot_is_awaited(const struct slot *s)
 {
-	return s->part == PART_MAIN && (s->queue == QUEUE_OPEN || n->opening == s);
+	return s->part == PART_MAIN && (s->queue == QUEUE_OPEN || s->queue == QUEUE_OPENER);
 }
 
 static bool waits_behind(struct namer *n, const struct slot *s, struct naming_user *u)
@@ -200,7 +308,7 @@ static bool waits_behind(struct namer *n, const struct slot *s, struct naming_us
 	struct wish *w;
 
 	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
-		if (w->user == u || !naming_user_is_before(n, u, w->user))
+		if (w->user == u || !naming_user_is_before(u, w->user, n->now_ns))
 			return false;
 	return s->queue == QUEUE_NAME;
 }
@@ -216,13 +324,24 @@ bool slot_evict(struct namer *n, struct naming_user *u)
 {
 	struct slot *spare = NULL;
 
-	for (struct slot *s = TAILQ_FIRST(&n->held); s; s = TAILQ_NEXT(s, held)) {
+	for (struct slot *s = TAILQ_FIRST(&n->slots.held); s; s = TAILQ_NEXT(s, held)) {
 		if (s->queue == QUEUE_NONE && s->n_frames == 0)
 			return evict(n, s);
-		if (!spare && s != n->trial_slot && waits_behind(n, s, u))
+		if (!spare && !queue_is_on_trial(n, s) && waits_behind(n, s, u))
 			spare = s;
 	}
 	return spare && evict(n, spare);
+}
+
+/* Debug files may exceed the limit: the file that they complete is freed soon, and would otherwise wait for
+ * itself. */
+bool slots_make_room(struct namer *n, const struct slot *s)
+{
+	while (n->slots.n_fds >= NAMER_FILES_OPEN_MAX ||
+		n->slots.copied_bytes >= NAMER_COPIES_BYTES_MAX)
+		if (!slot_evict(n, s->opens))
+			return s->part != PART_MAIN;
+	return true;
 }
 
 int slots_leave(struct namer *n)
@@ -230,10 +349,10 @@ int slots_leave(struct namer *n)
 	struct slot *next;
 	int r = 0;
 
-	if (n->now_ns < n->leave_ns)
+	if (n->now_ns < n->slots.leave_ns)
 		return 0;
-	n->leave_ns = n->now_ns + NAMER_HELD_NS / 4;
-	for (struct slot *s = TAILQ_FIRST(&n->held); s && r == 0; s = next) {
+	n->slots.leave_ns = n->now_ns + NAMER_HELD_NS / 4;
+	for (struct slot *s = TAILQ_FIRST(&n->slots.held); s && r == 0; s = next) {
 		next = TAILQ_NEXT(s, held);
 		if (n->now_ns < s->used_ns + NAMER_HELD_NS)
 			break; /* so are those behind it */
@@ -243,37 +362,6 @@ int slots_leave(struct namer *n)
 		r = slot_release(n, s);
 	}
 	return r;
-}
-
-/* A JIT compiler may write its line later, or all lines at its end. A file that was not found may be. */
-static bool frame_is_late(const struct namer *n, struct frame *f, enum frame_state state)
-{
-	struct slot *s = f->file->namer_slot;
-
-	if (state == FRAME_NAMED || n->ending || !(slot_grows(s) || s->absent) ||
-		f->file->replaced || frames_reserve(&s->late, s->n_late, &s->size_late) < 0)
-		return false;
-	s->late[s->n_late++] = f;
-	f->asker = FRAME_LATE;
-	return true;
-}
-
-void frame_finish(struct namer *n, struct frame *f, enum frame_state state)
-{
-	if (frame_is_late(n, f, state)) {
-		n->n_waiting_frames--;
-		return;
-	}
-	f->state = state;
-	if (state == FRAME_NAMED) {
-		f->file->symbols_named++;
-		n->n_named++;
-	} else if (state == FRAME_OUT_OF_SYMBOL) {
-		f->file->symbols_out++;
-	}
-	n->n_waiting_frames--;
-	if (n->options.named)
-		n->options.named(n->options.userdata, f);
 }
 
 static int64_t in_ns(const struct statx_timestamp *t)
@@ -312,71 +400,10 @@ int slot_prove(struct namer *n, struct slot *s)
 	if (++s->n_proved > NAMER_PROVED_MAX)
 		return slot_fail(n, s, FILE_VANISHED);
 	if (s->file->n_build_id)
-		return slot_forget(n, s);
+		return forget(n, s);
 	if (fstat(s->fd[PART_MAIN], &st) == 0 && st.st_nlink == 0)
 		return 0;
 	return slot_release(n, s);
-}
-
-/* The callback may request more frames of this very file, so the wish is removed first. */
-void slot_finish(struct namer *n, struct slot *s)
-{
-	struct wish *w;
-	size_t n_wishes = 0;
-
-	s->n_proved = 0;
-	slot_dequeue(n, s);
-	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
-		n_wishes++;
-	while (n_wishes-- > 0) {
-		w = TAILQ_FIRST(&s->wishes);
-		struct frame **frame = w->frame;
-		size_t n_frames = w->n;
-		uint8_t asker = w->user->index;
-		w->frame = NULL;
-		wish_free(n, w);
-		for (size_t i = 0; i < n_frames; i++)
-			if (frame[i]->state == FRAME_ASKED && frame[i]->asker == asker)
-				frame_finish(n, frame[i], FRAME_UNNAMED);
-		free(frame);
-	}
-}
-
-int slot_postpone(struct namer *n, struct slot *s)
-{
-	struct wish *w;
-
-	slot_dequeue(n, s);
-	while ((w = TAILQ_FIRST(&s->wishes))) {
-		for (size_t i = 0; i < w->n; i++) {
-			if (!wish_holds(w, w->frame[i]))
-				continue;
-			int r = frames_reserve(&s->late, s->n_late, &s->size_late);
-			if (r < 0)
-				return r;
-			s->late[s->n_late++] = w->frame[i];
-			n->n_waiting_frames--;
-			/* once: its other entries are no longer valid */
-			w->frame[i]->asker = FRAME_LATE;
-		}
-		wish_free(n, w);
-	}
-	return 0;
-}
-
-int slot_resume(struct namer *n, struct slot *s)
-{
-	s->rests = false;
-	while (s->n_late > 0) {
-		int r = slot_push(n, s, s->late[s->n_late - 1], naming_user_get(n, s->asker));
-		if (r < 0)
-			return r;
-		s->n_late--;
-		n->n_waiting_frames++;
-	}
-	if (s->queue == QUEUE_NONE)
-		slot_enqueue_name(n, s);
-	return 0;
 }
 
 /* Is this a state that the next look at the file may change? */
@@ -386,26 +413,12 @@ static bool may_come_right(enum file_state state)
 	       state == FILE_MALFORMED;
 }
 
-int slot_ask_again(struct namer *n, struct slot *s)
-{
-	bool over = s->file->replaced; /* the current file describes another program */
-
-	if (!over) {
-		s->stale = slot_grows(s);
-		return slot_resume(n, s);
-	}
-	n->n_waiting_frames += s->n_late;
-	while (s->n_late > 0)
-		frame_finish(n, s->late[--s->n_late], FRAME_UNNAMED);
-	return 0;
-}
-
 int slot_renew(struct namer *n, struct slot *s)
 {
 	s->stale = false;
 	if (may_come_right(s->file->state))
 		s->file->state = FILE_UNSEEN;
-	int r = slot_forget(n, s);
+	int r = forget(n, s);
 	if (r < 0)
 		return r;
 	if (slot_is_dead(s)) {
@@ -415,7 +428,7 @@ int slot_renew(struct namer *n, struct slot *s)
 	}
 	s->renewing = s->fd[PART_MAIN] >= 0;
 	s->file->state = FILE_OPENING;
-	slot_enqueue_open(n, s, PART_MAIN, naming_user_get(n, s->asker));
+	slot_enqueue_open(n, s, PART_MAIN, naming_user_get(&n->users, s->asker));
 	return 0;
 }
 
@@ -433,4 +446,41 @@ int slot_fail(struct namer *n, struct slot *s, enum file_state state)
 		r = slot_release(n, s);
 	slot_finish(n, s);
 	return r;
+}
+
+int slots_ask_again(struct namer *n)
+{
+	int r = 0;
+
+	for (struct slot *s = slots_next(n, NULL); s && r == 0; s = slots_next(n, s))
+		r = slot_ask_again(n, s);
+	return r;
+}
+
+/* --- sweeping --------------------------------------------------------------------------------- */
+
+void slots_sweep_mark(const struct namer *n, struct file_marks *m)
+{
+	for (const struct slot *s = slots_next(n, NULL); s; s = slots_next(n, s)) {
+		if (s->queue != QUEUE_NONE || s->n_frames > 0)
+			file_marks_keep(m, s->file);
+		slot_sweep_mark_frames(s, m);
+	}
+}
+
+int slots_sweep(struct namer *n, const struct file_marks *m)
+{
+	struct slot *next;
+
+	for (struct slot *s = slots_next(n, NULL); s; s = next) {
+		next = slots_next(n, s);
+		slot_sweep_late(s, m);
+		if (m->file[s->file->id - 1] == SWEEP_KEPT)
+			continue;
+		int r = slot_release(n, s);
+		if (r < 0)
+			return r;
+		slot_free(n, s);
+	}
+	return 0;
 }

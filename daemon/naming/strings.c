@@ -15,7 +15,18 @@ struct string {
 	char text[];
 };
 
-static void give_back(struct strings *s, uint64_t bytes)
+void strings_begin(struct strings *s, const struct file_table *files)
+{
+	s->pool = files ? files->pool : NULL;
+	s->pool_uid = files ? files->pool_uid : 0;
+}
+
+bool strings_take_room(struct strings *s, uint64_t bytes)
+{
+	return !s->pool || quota_take(s->pool, s->pool_uid, POOL_BYTES_MAX, bytes);
+}
+
+void strings_give_room(struct strings *s, uint64_t bytes)
 {
 	if (s->pool)
 		quota_give(s->pool, s->pool_uid, bytes);
@@ -31,7 +42,7 @@ const char *strings_intern(struct strings *s, const char *text, size_t n, struct
 	size_t bytes = sizeof(*found) + n + 1;
 	if (s->bytes + u->string_bytes + bytes > NAMER_STRINGS_BYTES_MAX)
 		return NULL;
-	if (s->pool && !quota_take(s->pool, s->pool_uid, POOL_BYTES_MAX, bytes))
+	if (!strings_take_room(s, bytes))
 		return NULL;
 	found = calloc(1, bytes);
 	if (found) {
@@ -40,7 +51,7 @@ const char *strings_intern(struct strings *s, const char *text, size_t n, struct
 		HASH_ADD_KEYPTR(hh, s->set, found->text, n, found);
 	}
 	if (!found || !found->hh.tbl) {
-		give_back(s, bytes);
+		strings_give_room(s, bytes);
 		free(found);
 		return NULL;
 	}
@@ -56,24 +67,26 @@ void strings_keep(const char *text)
 		((struct string *)(text - offsetof(struct string, text)))->kept = true;
 }
 
-void strings_sweep(struct strings *s, struct naming_user *const *user, uint32_t n_users)
+void strings_sweep(struct strings *s, const struct naming_users *users)
 {
 	struct string *next = NULL;
+	struct naming_user *u;
 
-	for (uint32_t i = 0; i < n_users; i++)
-		user[i]->string_bytes = 0;
+	for (uint32_t i = 0; (u = naming_user_at(users, i)); i++)
+		u->string_bytes = 0;
 
 	for (struct string *at = s->set; at; at = next) {
 		next = at->hh.next;
 		size_t bytes = sizeof(*at) + at->hh.keylen + 1;
 		if (at->kept) {
 			at->kept = false;
-			if (at->user < n_users)
-				user[at->user]->string_bytes += bytes;
+			u = naming_user_at(users, at->user);
+			if (u)
+				u->string_bytes += bytes;
 			continue;
 		}
 		s->bytes -= bytes;
-		give_back(s, bytes);
+		strings_give_room(s, bytes);
 		HASH_DEL(s->set, at);
 		free(at);
 	}
@@ -88,6 +101,6 @@ void strings_clear(struct strings *s)
 		HASH_DEL(s->set, at);
 		free(at);
 	}
-	give_back(s, s->bytes);
+	strings_give_room(s, s->bytes);
 	s->bytes = 0;
 }

@@ -50,7 +50,7 @@ static void snapshot_drop(struct namer *n, struct snapshot *s)
 {
 	if (!s || --s->n_users > 0)
 		return;
-	HASH_DEL(n->snapshots, s);
+	HASH_DEL(n->unwinding.snapshots, s);
 	free(s->map);
 	free(s);
 }
@@ -58,21 +58,21 @@ static void snapshot_drop(struct namer *n, struct snapshot *s)
 /* Deliver the result (NULL: failed) and finish the job. */
 static void job_finish(struct namer *n, struct job *j, struct unwind_result *result)
 {
+	struct unwinding *w = &n->unwinding;
 	struct unwind_result failed = {.failed = true};
 
 	if (!result)
 		result = &failed;
 	else
-		n->n_unwound++;
+		w->n_unwound++;
 	result->ticket = j->ticket;
 	size_t bytes = sizeof(*j) + j->n_regs * sizeof(uint64_t) + j->n_stack;
-	n->n_waiting_jobs--;
-	n->job_bytes -= bytes;
+	w->n_waiting--;
+	w->job_bytes -= bytes;
 	j->user->job_bytes -= bytes;
-	if (n->strings.pool)
-		quota_give(n->strings.pool, n->strings.pool_uid, bytes);
-	if (n->trial_job == j)
-		n->trial_job = NULL;
+	strings_give_room(&n->strings, bytes);
+	if (w->trial == j)
+		w->trial = NULL;
 	snapshot_drop(n, j->snapshot);
 	free(j);
 	if (n->options.unwound)
@@ -81,31 +81,31 @@ static void job_finish(struct namer *n, struct job *j, struct unwind_result *res
 
 static void job_enqueue(struct namer *n, struct job *j, bool first)
 {
-	naming_user_joins(n, j->user);
+	naming_user_joins(&n->users, j->user);
 	if (first)
 		TAILQ_INSERT_HEAD(&j->user->jobs, j, queued);
 	else
 		TAILQ_INSERT_TAIL(&j->user->jobs, j, queued);
-	n->n_jobs++;
+	naming_user_queued(&n->users, j->user, QUEUED_STACK);
 }
 
 static void job_dequeue(struct namer *n, struct job *j)
 {
 	TAILQ_REMOVE(&j->user->jobs, j, queued);
-	n->n_jobs--;
+	naming_user_dequeued(&n->users, j->user, QUEUED_STACK);
 }
 
-static struct barred *barred_find(struct namer *n, pid_t pid, uid_t uid)
+static struct barred *barred_find(struct unwinding *w, pid_t pid, uid_t uid)
 {
-	for (uint32_t i = 0; i < n->n_barred; i++)
-		if (n->barred[i].pid == pid && n->barred[i].uid == uid)
-			return &n->barred[i];
+	for (uint32_t i = 0; i < w->n_barred; i++)
+		if (w->barred[i].pid == pid && w->barred[i].uid == uid)
+			return &w->barred[i];
 	return NULL;
 }
 
 static bool is_barred(struct namer *n, pid_t pid, const struct naming_user *u)
 {
-	const struct barred *b = barred_find(n, pid, u->uid);
+	const struct barred *b = barred_find(&n->unwinding, pid, u->uid);
 
 	return account_is_refused(&u->stacks, n->now_ns) ||
 	       (b && account_is_refused(&b->account, n->now_ns));
@@ -113,16 +113,17 @@ static bool is_barred(struct namer *n, pid_t pid, const struct naming_user *u)
 
 static void count_death(struct namer *n, pid_t pid, struct naming_user *u)
 {
-	struct barred *b = barred_find(n, pid, u->uid);
+	struct unwinding *w = &n->unwinding;
+	struct barred *b = barred_find(w, pid, u->uid);
 
-	n->n_deaths++;
+	blame_count(n);
 	account_charge(&u->stacks, NAMER_STACKS_USER_MAX, n->now_ns);
 	if (!b) {
-		b = &n->barred[n->next_barred];
+		b = &w->barred[w->next_barred];
 		*b = (struct barred){.pid = pid, .uid = u->uid};
-		n->next_barred = (n->next_barred + 1) % NAMER_BARRED_MAX;
-		if (n->n_barred < NAMER_BARRED_MAX)
-			n->n_barred++;
+		w->next_barred = (w->next_barred + 1) % NAMER_BARRED_MAX;
+		if (w->n_barred < NAMER_BARRED_MAX)
+			w->n_barred++;
 	}
 	account_charge(&b->account, NAMER_DEATHS_MAX, n->now_ns);
 }
@@ -153,7 +154,7 @@ static int snapshot_get(struct namer *n, const struct unwind_job *job, struct na
 	bool narrow = job->regs_abi == PERF_SAMPLE_REGS_ABI_32;
 	uint64_t generation = job->space->generation | (narrow ? GENERATION_32 : 0);
 
-	HASH_FIND(hh, n->snapshots, &generation, sizeof(generation), s);
+	HASH_FIND(hh, n->unwinding.snapshots, &generation, sizeof(generation), s);
 	if (s) {
 		s->n_users++;
 		*ret_snapshot = s;
@@ -175,7 +176,7 @@ static int snapshot_get(struct namer *n, const struct unwind_job *job, struct na
 	s->machine = machine_of(job->regs_abi);
 	s->pid = job->pid;
 	s->n_users = 1;
-	HASH_ADD(hh, n->snapshots, generation, sizeof(s->generation), s);
+	HASH_ADD(hh, n->unwinding.snapshots, generation, sizeof(s->generation), s);
 	if (!s->hh.tbl) {
 		free(s->map);
 		free(s);
@@ -190,7 +191,7 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 	uint32_t n_regs = (uint32_t)__builtin_popcountll(job->regs_mask);
 	uint32_t n_stack = job->n_stack < MESSAGE_STACK_BYTES_MAX ? (uint32_t)job->n_stack
 								  : MESSAGE_STACK_BYTES_MAX;
-	struct naming_user *u = naming_user_get(n, job->uid);
+	struct naming_user *u = naming_user_get(&n->users, job->uid);
 	bool hopeless = n->off || !job->space || job->space->n_maps == 0 ||
 			machine_of(job->regs_abi) == EM_NONE || is_barred(n, job->pid, u);
 
@@ -198,18 +199,16 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 		n_regs = n_stack = 0;
 	size_t bytes = sizeof(struct job) + n_regs * sizeof(uint64_t) + n_stack;
 	/* So there is always room for a new user. */
-	if (n->job_bytes + u->job_bytes + bytes > NAMER_UNWIND_BYTES_MAX)
+	if (n->unwinding.job_bytes + u->job_bytes + bytes > NAMER_UNWIND_BYTES_MAX)
 		return NAMER_FULL;
-	struct strings *of = &n->strings; /* of whose memory it is, too */
-	if (of->pool && !quota_take(of->pool, of->pool_uid, POOL_BYTES_MAX, bytes))
+	if (!strings_take_room(&n->strings, bytes))
 		return NAMER_FULL;
 	struct job *j = calloc(1, bytes);
 	if (j)
 		j->user = u;
 	int r = !j ? -ENOMEM : hopeless ? 0 : snapshot_get(n, job, u, &j->snapshot);
 	if (r < 0) {
-		if (of->pool)
-			quota_give(of->pool, of->pool_uid, bytes);
+		strings_give_room(&n->strings, bytes);
 		if (j)
 			snapshot_drop(n, j->snapshot);
 		free(j);
@@ -223,36 +222,37 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 		memcpy(j->bytes, job->regs, n_regs * sizeof(uint64_t));
 	if (n_stack)
 		memcpy(j->bytes + n_regs * sizeof(uint64_t), job->stack, n_stack);
-	n->job_bytes += bytes;
+	n->unwinding.job_bytes += bytes;
 	u->job_bytes += bytes;
-	n->n_waiting_jobs++;
-	n->fresh = true;
+	n->unwinding.n_waiting++;
+	queue_note(n);
 	job_enqueue(n, j, false);
 	return 0;
 }
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-static void fly(struct namer *n, struct job *j)
+/* The parser has a request for the stack. */
+static void sent(struct namer *n, struct job *j)
 {
 	job_dequeue(n, j);
-	n->asked_job = j;
-	n->asked_user = j->user;
+	n->unwinding.job = j;
+	naming_users_serve(&n->users, WORKER_PARSER, j->user);
 }
 
 static int ask(
 	struct namer *n, struct job *j, enum message_type type, struct iovec *iov, size_t n_iov)
 {
 	if (parser_ask(n, type, iov, n_iov, -1) == 0)
-		fly(n, j);
+		sent(n, j);
 	return 0;
 }
 
-static bool is_waiting(const struct namer *n, const struct snapshot *s)
+static bool is_waiting(const struct snapshot *s)
 {
 	for (uint32_t i = 0; i < s->n_maps; i++) {
 		const struct slot *slot = s->map[i].file ? s->map[i].file->namer_slot : NULL;
-		if (slot && slot_is_awaited(n, slot))
+		if (slot && slot_is_awaited(slot))
 			return true;
 	}
 	return false;
@@ -268,14 +268,14 @@ static bool give_next(struct namer *n, struct job *j)
 		if (!slot || slot->fd[PART_MAIN] < 0 || f->kind > FILE_VDSO)
 			continue;
 		slot_touch(n, slot);
-		if (slot->given == n->parser.generation || slot_look(slot) == SLOT_REWRITTEN)
+		if (slot_is_given(n, slot) || slot_look(slot) == SLOT_REWRITTEN)
 			continue;
 		if (slot->unproved) { /* for the stacks of the next snapshot */
 			(void)slot_push_none(n, slot, j->user);
 			continue;
 		}
-		if (parser_give(n, slot, PART_MAIN) == 0)
-			fly(n, j);
+		if (slot_give(n, slot, PART_MAIN) == 0)
+			sent(n, j);
 		return true;
 	}
 	return false;
@@ -288,12 +288,12 @@ static int send_maps(struct namer *n, struct job *j)
 		.n_total = s->n_maps,
 		.first = s->n_sent,
 		.machine = s->machine};
-	struct message_map *map = n->maps;
+	struct message_map *map = n->unwinding.maps;
 
 	while (m.n < MESSAGE_MAPS_MAX && s->n_sent + m.n < s->n_maps) {
 		const struct map *from = &s->map[s->n_sent + m.n];
 		const struct slot *slot = from->file ? from->file->namer_slot : NULL;
-		bool given = slot && slot->given == n->parser.generation;
+		bool given = slot && slot_is_given(n, slot);
 		map[m.n++] = (struct message_map){
 			.start = from->start,
 			.end = from->end,
@@ -301,7 +301,7 @@ static int send_maps(struct namer *n, struct job *j)
 			.file = given ? from->file->id : 0,
 		};
 	}
-	n->asked_maps = m.n;
+	n->unwinding.n_asked_maps = m.n;
 	struct iovec iov[] = {{&m, sizeof(m)}, {map, m.n * sizeof(*map)}};
 	return ask(n, j, MESSAGE_SPACE, iov, 2);
 }
@@ -310,11 +310,11 @@ static int job_step(struct namer *n, struct job *j)
 {
 	struct snapshot *s = j->snapshot;
 
-	if (s->progress != n->parser.generation) {
-		s->progress = n->parser.generation;
+	if (s->progress != worker_generation(&n->parser)) {
+		s->progress = worker_generation(&n->parser);
 		s->n_sent = s->next_file = 0;
 	}
-	if (s->sent != n->parser.generation) {
+	if (s->sent != worker_generation(&n->parser)) {
 		if (give_next(n, j))
 			return 0;
 		return send_maps(n, j);
@@ -332,7 +332,7 @@ static int job_step(struct namer *n, struct job *j)
 /* Take a step of the user's first stack that need not wait for the opener. */
 static int user_feed(struct namer *n, struct naming_user *u, bool *ret_fed)
 {
-	struct job *j = n->trial_job ? n->trial_job : TAILQ_FIRST(&u->jobs);
+	struct job *j = n->unwinding.trial ? n->unwinding.trial : TAILQ_FIRST(&u->jobs);
 
 	for (uint32_t i = 0; j && i < NAMER_JOBS_LOOKED_AT; i++, j = TAILQ_NEXT(j, queued)) {
 		struct snapshot *s = j->snapshot;
@@ -347,7 +347,7 @@ static int user_feed(struct namer *n, struct naming_user *u, bool *ret_fed)
 			if (r < 0)
 				return r;
 		}
-		if (is_waiting(n, s))
+		if (is_waiting(s))
 			continue;
 		*ret_fed = true;
 		return job_step(n, j);
@@ -359,10 +359,11 @@ int job_feed(struct namer *n, bool *ret_fed)
 {
 	bool passed[NAMER_USERS_MAX] = {false};
 
-	if (n->trial_job)
-		return user_feed(n, n->trial_job->user, ret_fed);
+	if (n->unwinding.trial)
+		return user_feed(n, n->unwinding.trial->user, ret_fed);
 	for (uint32_t i = 0; i < NAMER_JOBS_USERS_MAX && !*ret_fed; i++) {
-		struct naming_user *u = naming_user_next_job(n, passed);
+		struct naming_user *u =
+			naming_users_next(&n->users, QUEUED_STACK, passed, n->now_ns);
 		int r = u ? user_feed(n, u, ret_fed) : 0;
 		if (!u || r < 0)
 			return r;
@@ -373,24 +374,25 @@ int job_feed(struct namer *n, bool *ret_fed)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-static struct job *land(struct namer *n)
+/* The parser has answered for the stack, or ended. */
+static struct job *take_back(struct namer *n)
 {
-	struct job *j = n->asked_job;
+	struct job *j = n->unwinding.job;
 
-	n->asked_job = NULL;
+	n->unwinding.job = NULL;
 	return j;
 }
 
 void job_step_done(struct namer *n, int error)
 {
-	struct job *j = land(n);
+	struct job *j = take_back(n);
 	struct snapshot *s = j->snapshot;
 
-	if (n->asked == MESSAGE_SPACE) {
-		s->n_sent += n->asked_maps;
+	if (parser_asked(n) == MESSAGE_SPACE) {
+		s->n_sent += n->unwinding.n_asked_maps;
 		s->refused = error < 0;
 		if (s->n_sent == s->n_maps)
-			s->sent = n->parser.generation;
+			s->sent = worker_generation(&n->parser);
 	}
 	job_enqueue(n, j, true);
 }
@@ -427,7 +429,7 @@ static bool fill_frame(const struct snapshot *s, const struct message_frame *fro
 
 int job_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 {
-	struct job *j = n->asked_job;
+	struct job *j = n->unwinding.job;
 	struct reply_unwound reply;
 	struct unwind_result result = {0};
 
@@ -437,7 +439,7 @@ int job_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	if (reply.unwound.outcome == UNWINDING_NO_SPACE && j->retries++ < NO_SPACE_MAX) {
 		s->sent = s->progress = 0;
 		s->asked = false;
-		job_enqueue(n, land(n), true);
+		job_enqueue(n, take_back(n), true);
 		return 0;
 	}
 	for (uint32_t i = 0; i < reply.unwound.n; i++)
@@ -445,29 +447,57 @@ int job_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 			return -EBADMSG;
 	result.n_frames = reply.unwound.n;
 	result.truncated = reply.unwound.truncated;
-	job_finish(n, land(n), reply.unwound.outcome == UNWINDING_DONE ? &result : NULL);
+	job_finish(n, take_back(n), reply.unwound.outcome == UNWINDING_DONE ? &result : NULL);
 	return 0;
 }
 
 void job_ended(struct namer *n, enum worker_end end)
 {
-	struct job *j = land(n);
+	struct job *j = take_back(n);
 
 	if (!job_is_proven(n, j) || (end == WORKER_KILLED && j->retries++ == 0)) {
 		job_enqueue(n, j, true);
-		n->trial_job = j;
+		n->unwinding.trial = j;
 		return;
 	}
 	count_death(n, j->snapshot->pid, j->user);
 	job_finish(n, j, NULL);
 }
 
+bool job_is_asked(const struct namer *n)
+{
+	return n->unwinding.job;
+}
+
+bool job_is_on_trial(const struct namer *n)
+{
+	return n->unwinding.trial;
+}
+
+size_t jobs_waiting(const struct namer *n)
+{
+	return n->unwinding.n_waiting;
+}
+
+uint64_t jobs_unwound(const struct namer *n)
+{
+	return n->unwinding.n_unwound;
+}
+
+void jobs_sweep_mark(const struct namer *n, struct file_marks *m)
+{
+	for (const struct snapshot *s = n->unwinding.snapshots; s; s = s->hh.next)
+		for (uint32_t i = 0; i < s->n_maps; i++)
+			file_marks_keep(m, s->map[i].file);
+}
+
 void jobs_fail(struct namer *n)
 {
+	struct naming_user *u;
 	struct job *j;
 
-	for (uint32_t i = 0; i < n->n_users; i++)
-		while ((j = TAILQ_FIRST(&n->user[i]->jobs))) {
+	for (uint32_t i = 0; (u = naming_user_at(&n->users, i)); i++)
+		while ((j = TAILQ_FIRST(&u->jobs))) {
 			job_dequeue(n, j);
 			job_finish(n, j, NULL);
 		}
@@ -475,8 +505,7 @@ void jobs_fail(struct namer *n)
 
 void jobs_free(struct namer *n)
 {
-	n->options.unwound = NULL; /* the owner is freeing us */
-	if (n->asked_job)
-		job_finish(n, land(n), NULL);
+	if (n->unwinding.job)
+		job_finish(n, take_back(n), NULL);
 	jobs_fail(n);
 }

@@ -9,10 +9,12 @@
  * Deaths of workers are charged to accounts. Some are free; after that nothing of the user is tried
  * for a while, which doubles with each further death and is forgiven over time.
  */
-#include "daemon/naming/namer_private.h"
+#include "daemon/naming/user.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include "daemon/naming/worker.h"
 
 #define STUCK_LOOK_NS 1000000000u /* how often to check whether stuck workers have ended */
 
@@ -25,40 +27,47 @@ static void naming_user_clear(struct naming_user *u, uid_t uid, uint32_t index)
 	TAILQ_INIT(&u->jobs);
 }
 
-static struct naming_user *naming_user_add(struct namer *n, uid_t uid)
+static struct naming_user *naming_user_add(struct naming_users *s, uid_t uid)
 {
 	struct naming_user *u = malloc(sizeof(*u));
 
 	if (!u)
 		return NULL;
-	naming_user_clear(u, uid, n->n_users);
-	n->user[n->n_users++] = u;
+	naming_user_clear(u, uid, s->n_users);
+	s->user[s->n_users++] = u;
 	return u;
 }
 
-int naming_users_begin(struct namer *n)
+int naming_users_begin(struct naming_users *s, const struct graves *graves)
 {
-	return naming_user_add(n, (uid_t)-1) ? 0 : -ENOMEM;
+	s->graves = graves;
+	return naming_user_add(s, (uid_t)-1) ? 0 : -ENOMEM;
 }
 
-void naming_users_clear(struct namer *n)
+void naming_users_clear(struct naming_users *s)
 {
-	while (n->n_users > 0)
-		free(n->user[--n->n_users]);
+	while (s->n_users > 0)
+		free(s->user[--s->n_users]);
 }
 
-struct naming_user *naming_user_find(const struct namer *n, uid_t uid)
+struct naming_user *naming_user_find(const struct naming_users *s, uid_t uid)
 {
-	for (uint32_t i = 0; i < n->n_users; i++)
-		if (n->user[i]->uid == uid)
-			return n->user[i];
+	for (uint32_t i = 0; i < s->n_users; i++)
+		if (s->user[i]->uid == uid)
+			return s->user[i];
 	return NULL;
 }
 
-static bool is_at_rest(const struct namer *n, const struct naming_user *u)
+struct naming_user *naming_user_at(const struct naming_users *s, uint32_t index)
 {
-	return TAILQ_EMPTY(&u->to_open) && TAILQ_EMPTY(&u->jobs) && u->n_wishes == 0 &&
-	       n->asked_user != u && !(n->opening && n->opening->opens == u);
+	return index < s->n_users ? s->user[index] : NULL;
+}
+
+static bool is_idle(const struct naming_users *s, const struct naming_user *u)
+{
+	return u->n_queued[QUEUED_OPEN] == 0 && u->n_queued[QUEUED_STACK] == 0 &&
+	       u->n_queued[QUEUED_WISH] == 0 && s->served[WORKER_PARSER] != u &&
+	       s->served[WORKER_OPENER] != u;
 }
 
 static uint32_t debts(const struct naming_user *u)
@@ -68,42 +77,69 @@ static uint32_t debts(const struct naming_user *u)
 
 /* The user to forget: one with nothing queued who owes the least. NULL: all have something
  * queued. */
-static struct naming_user *naming_user_spare(const struct namer *n)
+static struct naming_user *naming_user_spare(const struct naming_users *s)
 {
 	struct naming_user *least = NULL;
 
-	for (uint32_t i = 1; i < n->n_users; i++)
-		if (is_at_rest(n, n->user[i]) && (!least || debts(n->user[i]) < debts(least)))
-			least = n->user[i];
+	for (uint32_t i = 1; i < s->n_users; i++)
+		if (is_idle(s, s->user[i]) && (!least || debts(s->user[i]) < debts(least)))
+			least = s->user[i];
 	return least;
 }
 
-struct naming_user *naming_user_get(struct namer *n, uid_t uid)
+struct naming_user *naming_user_get(struct naming_users *s, uid_t uid)
 {
-	struct naming_user *u = naming_user_find(n, uid);
+	struct naming_user *u = naming_user_find(s, uid);
 
-	if (!u && n->n_users < NAMER_USERS_MAX)
-		u = naming_user_add(n, uid);
-	else if (!u && (u = naming_user_spare(n)))
+	if (!u && s->n_users < NAMER_USERS_MAX)
+		u = naming_user_add(s, uid);
+	else if (!u && (u = naming_user_spare(s)))
 		naming_user_clear(u, uid, u->index);
-	return u ? u : n->user[0];
+	return u ? u : s->user[0];
 }
 
-void naming_user_joins(struct namer *n, struct naming_user *u)
+void naming_user_joins(struct naming_users *s, struct naming_user *u)
 {
-	if (TAILQ_EMPTY(&u->to_open) && u->open_ns < n->open_floor_ns)
-		u->open_ns = n->open_floor_ns;
-	if (u->n_wishes == 0 && TAILQ_EMPTY(&u->jobs) && n->asked_user != u &&
-		u->parse_ns < n->parse_floor_ns)
-		u->parse_ns = n->parse_floor_ns;
+	if (u->n_queued[QUEUED_OPEN] == 0 && u->open_ns < s->open_floor_ns)
+		u->open_ns = s->open_floor_ns;
+	if (u->n_queued[QUEUED_WISH] == 0 && u->n_queued[QUEUED_STACK] == 0 &&
+		s->served[WORKER_PARSER] != u && u->parse_ns < s->parse_floor_ns)
+		u->parse_ns = s->parse_floor_ns;
+}
+
+void naming_user_queued(struct naming_users *s, struct naming_user *u, enum queued kind)
+{
+	u->n_queued[kind]++;
+	s->n_queued[kind]++;
+}
+
+void naming_user_dequeued(struct naming_users *s, struct naming_user *u, enum queued kind)
+{
+	u->n_queued[kind]--;
+	s->n_queued[kind]--;
+}
+
+size_t naming_users_queued(const struct naming_users *s, enum queued kind)
+{
+	return s->n_queued[kind];
+}
+
+void naming_users_serve(struct naming_users *s, enum worker_role role, struct naming_user *u)
+{
+	s->served[role] = u;
+}
+
+struct naming_user *naming_users_served(const struct naming_users *s, enum worker_role role)
+{
+	return s->served[role];
 }
 
 /* --- who is next ------------------------------------------------------------------------------ */
 
-/* Update the user's budget to now. */
-static int64_t budget(const struct namer *n, const struct naming_user *u)
+/* The user's budget now. */
+static int64_t budget(const struct naming_user *u, uint64_t now_ns)
 {
-	uint64_t past_ns = n->now_ns > u->budget_at_ns ? n->now_ns - u->budget_at_ns : 0;
+	uint64_t past_ns = now_ns > u->budget_at_ns ? now_ns - u->budget_at_ns : 0;
 	uint64_t back_ns = past_ns / NAMER_BUDGET_SHARE;
 
 	return back_ns >= (uint64_t)(NAMER_BUDGET_NS - u->budget_ns)
@@ -111,99 +147,94 @@ static int64_t budget(const struct namer *n, const struct naming_user *u)
 		       : u->budget_ns + (int64_t)back_ns;
 }
 
-static uint32_t n_stuck(const struct namer *n, const struct naming_user *u)
+bool naming_user_may_open(
+	const struct naming_users *s, const struct naming_user *u, uint64_t now_ns)
 {
-	uint32_t found = 0;
-
-	for (size_t i = 0; i < n->graves.n; i++)
-		found += n->graves.worker[i].uid == u->uid;
-	return found;
+	return !account_is_refused(&u->opens, now_ns) &&
+	       graves_of(s->graves, u->uid) < NAMER_STUCK_USER_MAX;
 }
 
-bool naming_user_may_open(const struct namer *n, const struct naming_user *u)
+bool naming_user_opens_before(const struct naming_user *a, const struct naming_user *b)
 {
-	return !account_is_refused(&u->opens, n->now_ns) && n_stuck(n, u) < NAMER_STUCK_USER_MAX;
+	return a->open_ns < b->open_ns;
 }
 
-bool naming_user_is_before(struct namer *n, struct naming_user *a, struct naming_user *b)
+bool naming_user_is_before(
+	const struct naming_user *a, const struct naming_user *b, uint64_t now_ns)
 {
-	bool a_waits = budget(n, a) < 0, b_waits = budget(n, b) < 0;
+	bool a_waits = budget(a, now_ns) < 0, b_waits = budget(b, now_ns) < 0;
 
 	return a_waits != b_waits ? b_waits : a->parse_ns < b->parse_ns;
 }
 
-struct naming_user *naming_user_next_open(struct namer *n)
+static bool may_be_served(const struct naming_users *s, const struct naming_user *u,
+	enum queued kind, uint64_t now_ns)
+{
+	return kind == QUEUED_OPEN ? naming_user_may_open(s, u, now_ns)
+				   : s->unlimited || budget(u, now_ns) >= 0;
+}
+
+struct naming_user *naming_users_next(
+	const struct naming_users *s, enum queued kind, const bool *passed, uint64_t now_ns)
 {
 	struct naming_user *next = NULL;
+	uint64_t least_ns = UINT64_MAX;
 
-	for (uint32_t i = 0; i < n->n_users && n->n_to_open > 0; i++) {
-		struct naming_user *u = n->user[i];
-		if (!TAILQ_EMPTY(&u->to_open) && naming_user_may_open(n, u) &&
-			(!next || u->open_ns < next->open_ns))
-			next = u;
+	for (uint32_t i = 0; i < s->n_users && s->n_queued[kind] > 0; i++) {
+		struct naming_user *u = s->user[i];
+		uint64_t used_ns = kind == QUEUED_OPEN ? u->open_ns : u->parse_ns;
+		if (u->n_queued[kind] == 0 || used_ns >= least_ns || (passed && passed[i]) ||
+			!may_be_served(s, u, kind, now_ns))
+			continue;
+		next = u;
+		least_ns = used_ns;
 	}
 	return next;
 }
 
-struct wish *wish_next(struct namer *n)
+void naming_user_pay_open(struct naming_users *s, struct naming_user *u, uint64_t wall_ns)
 {
-	struct naming_user *next = NULL;
-
-	for (uint32_t i = 0; i < n->n_users && n->n_to_name > 0; i++) {
-		struct naming_user *u = n->user[i];
-		if (!TAILQ_EMPTY(&u->to_name) && (n->ending || budget(n, u) >= 0) &&
-			(!next || u->parse_ns < next->parse_ns))
-			next = u;
-	}
-	return next ? TAILQ_FIRST(&next->to_name) : NULL;
+	if (u->open_ns > s->open_floor_ns)
+		s->open_floor_ns = u->open_ns;
+	u->open_ns += wall_ns > NAMER_CHARGE_MIN_NS ? wall_ns : NAMER_CHARGE_MIN_NS;
 }
 
-struct naming_user *naming_user_next_job(struct namer *n, const bool *passed)
+void naming_user_pay_parse(struct naming_users *s, struct naming_user *u, uint64_t wall_ns,
+	uint64_t cpu_ns, uint64_t now_ns)
 {
-	struct naming_user *next = NULL;
-
-	for (uint32_t i = 0; i < n->n_users && n->n_jobs > 0; i++) {
-		struct naming_user *u = n->user[i];
-		if (!TAILQ_EMPTY(&u->jobs) && !passed[i] && (n->ending || budget(n, u) >= 0) &&
-			(!next || u->parse_ns < next->parse_ns))
-			next = u;
-	}
-	return next;
+	if (u->parse_ns > s->parse_floor_ns)
+		s->parse_floor_ns = u->parse_ns;
+	u->parse_ns += wall_ns > NAMER_CHARGE_MIN_NS ? wall_ns : NAMER_CHARGE_MIN_NS;
+	u->budget_ns = budget(u, now_ns) - (int64_t)cpu_ns;
+	u->budget_at_ns = now_ns;
+	s->parser_ns += u->uid == 0 ? 0 : cpu_ns;
 }
 
-void naming_user_pay_open(struct namer *n, struct naming_user *u, uint64_t wall_ns)
+uint64_t naming_users_parser_ns(const struct naming_users *s)
 {
-	if (u->open_ns > n->open_floor_ns)
-		n->open_floor_ns = u->open_ns;
-	u->open_ns += wall_ns > NAMER_TURN_NS ? wall_ns : NAMER_TURN_NS;
+	return s->parser_ns;
 }
 
-void naming_user_pay_parse(
-	struct namer *n, struct naming_user *u, uint64_t wall_ns, uint64_t cpu_ns)
+void naming_users_unlimit(struct naming_users *s)
 {
-	if (u->parse_ns > n->parse_floor_ns)
-		n->parse_floor_ns = u->parse_ns;
-	u->parse_ns += wall_ns > NAMER_TURN_NS ? wall_ns : NAMER_TURN_NS;
-	u->budget_ns = budget(n, u) - (int64_t)cpu_ns;
-	u->budget_at_ns = n->now_ns;
-	n->users_ns += u->uid == 0 ? 0 : cpu_ns;
+	s->unlimited = true;
 }
 
-uint64_t naming_users_deadline_ns(const struct namer *n)
+uint64_t naming_users_deadline_ns(const struct naming_users *s, uint64_t now_ns)
 {
 	uint64_t first = UINT64_MAX;
 
-	for (uint32_t i = 0; i < n->n_users; i++) {
-		const struct naming_user *u = n->user[i];
+	for (uint32_t i = 0; i < s->n_users; i++) {
+		const struct naming_user *u = s->user[i];
 		uint64_t due = UINT64_MAX;
-		int64_t left = budget(n, u);
-		if (!TAILQ_EMPTY(&u->to_open) && !naming_user_may_open(n, u))
-			due = account_is_refused(&u->opens, n->now_ns) ? u->opens.until_ns
-								       : n->now_ns + STUCK_LOOK_NS;
+		int64_t left = budget(u, now_ns);
+		if (u->n_queued[QUEUED_OPEN] > 0 && !naming_user_may_open(s, u, now_ns))
+			due = account_is_refused(&u->opens, now_ns) ? u->opens.until_ns
+								    : now_ns + STUCK_LOOK_NS;
 		first = due < first ? due : first;
-		if (left >= 0 || (TAILQ_EMPTY(&u->to_name) && TAILQ_EMPTY(&u->jobs)))
+		if (left >= 0 || (u->n_queued[QUEUED_NAME] == 0 && u->n_queued[QUEUED_STACK] == 0))
 			continue;
-		due = n->now_ns + (uint64_t)-left * NAMER_BUDGET_SHARE;
+		due = now_ns + (uint64_t)-left * NAMER_BUDGET_SHARE;
 		first = due < first ? due : first;
 	}
 	return first;
@@ -240,13 +271,13 @@ void account_charge(struct account *a, uint32_t allowed, uint64_t now_ns)
 	a->until_ns = a->since_ns = now_ns + refused_ns;
 }
 
-static void show(const struct namer *n, const struct naming_user *u, const struct account *a,
-	const char *what, struct namer_status *status)
+static void show(uid_t uid, const struct account *a, const char *what, uint64_t now_ns,
+	struct namer_status *status)
 {
-	if (!account_is_refused(a, n->now_ns))
+	if (!account_is_refused(a, now_ns))
 		return;
 	if (status->n_refused < NAMER_REFUSED_SHOWN_MAX)
-		status->refused[status->n_refused] = (struct namer_refused){.uid = u->uid,
+		status->refused[status->n_refused] = (struct namer_refused){.uid = uid,
 			.what = what,
 			.deaths = a->deaths,
 			.since_ns = a->charged_ns,
@@ -254,12 +285,12 @@ static void show(const struct namer *n, const struct naming_user *u, const struc
 	status->n_refused++;
 }
 
-void naming_users_status(const struct namer *n, struct namer_status *status)
+void naming_users_status(const struct naming_users *s, uint64_t now_ns, struct namer_status *status)
 {
-	for (uint32_t i = 0; i < n->n_users; i++) {
-		const struct naming_user *u = n->user[i];
-		show(n, u, &u->files, "files", status);
-		show(n, u, &u->stacks, "stacks", status);
-		show(n, u, &u->opens, "opening files", status);
+	for (uint32_t i = 0; i < s->n_users; i++) {
+		const struct naming_user *u = s->user[i];
+		show(u->uid, &u->files, "files", now_ns, status);
+		show(u->uid, &u->stacks, "stacks", now_ns, status);
+		show(u->uid, &u->opens, "opening files", now_ns, status);
 	}
 }

@@ -4,7 +4,7 @@
  * one request at a time, killed by SIGKILL. Nothing here waits for it: a worker that is stuck in
  * the kernel does not even die, so it is put on a list and checked again later.
  */
-#include "daemon/naming/namer_private.h"
+#include "daemon/naming/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 #endif
 
 #define SOCKET_FD 3 /* the descriptor that a worker expects */
-/* of 1 ms: the socket closes shortly before the exit status is available */
+/* waits of 1 ms: the socket closes shortly before the exit status is available */
 #define AUTOPSY_TRIES 20
 
 extern char **environ;
@@ -122,7 +122,12 @@ static int spawn(const char *binary, enum worker_role role, int socket, pid_t *r
 	return r;
 }
 
-int worker_start(struct worker *w, const char *binary, uint64_t now_ns)
+struct worker worker_of(enum worker_role role)
+{
+	return (struct worker){.role = role, .fd = -1, .deadline_ns = UINT64_MAX};
+}
+
+static int try_to_start(struct worker *w, const char *binary, uint64_t now_ns)
 {
 	int pair[2];
 	pid_t pid = 0;
@@ -152,6 +157,74 @@ int worker_start(struct worker *w, const char *binary, uint64_t now_ns)
 	return 0;
 }
 
+/* Schedule the next start. over_question: it ended over a user's request. */
+static void schedule(struct worker *w, bool over_question, uint64_t now_ns)
+{
+	uint64_t delay_ns = WORKER_DELAY_NS;
+
+	w->start_ns = now_ns;
+	if (over_question) {
+		uint64_t ahead_ns = WORKER_STARTS_MAX * WORKER_START_EVERY_NS;
+		if (w->starts_ns < now_ns)
+			w->starts_ns = now_ns;
+		if (w->starts_ns - now_ns > ahead_ns)
+			w->start_ns = w->starts_ns - ahead_ns;
+		w->starts_ns += WORKER_START_EVERY_NS;
+		return;
+	}
+	for (uint32_t i = 0; i < w->failures && delay_ns < WORKER_DELAY_MAX_NS; i++)
+		delay_ns *= 2;
+	w->start_ns += delay_ns < WORKER_DELAY_MAX_NS ? delay_ns : WORKER_DELAY_MAX_NS;
+	w->failures++;
+}
+
+/* Did it fail for lack of a resource that may be available again soon? Source: man fork,
+ * socketpair. */
+static bool may_come_right(int error)
+{
+	return error == -EAGAIN || error == -ENOMEM || error == -EMFILE || error == -ENFILE ||
+	       error == -ENOBUFS;
+}
+
+int worker_start(struct worker *w, const char *binary, const struct graves *g, uint64_t now_ns)
+{
+	int r = g->n < WORKER_GRAVES_MAX ? try_to_start(w, binary, now_ns) : -EAGAIN;
+
+	if (r == 0)
+		return 0;
+	w->error = -r;
+	schedule(w, false, now_ns);
+	return may_come_right(r) ? 0 : r;
+}
+
+void worker_ended(struct worker *w, bool over_question, uint64_t now_ns)
+{
+	w->restarts++;
+	w->ended_ns = now_ns;
+	schedule(w, over_question, now_ns);
+}
+
+bool worker_is_down(const struct worker *w)
+{
+	return w->failures >= WORKER_FAILURES_MAX;
+}
+
+void worker_recovered(struct worker *w)
+{
+	w->failures = 0;
+}
+
+/* --- killed workers --------------------------------------------------------------------------- */
+
+uint32_t graves_of(const struct graves *g, uid_t uid)
+{
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < g->n; i++)
+		found += g->worker[i].uid == uid;
+	return found;
+}
+
 void graves_visit(struct graves *g)
 {
 	for (size_t i = 0; i < g->n;) {
@@ -162,18 +235,18 @@ void graves_visit(struct graves *g)
 	}
 }
 
-void graves_leave(struct graves *g, struct graves *rest)
+void graves_leave(struct graves *g, struct graves *later)
 {
 	for (int i = 0; i < AUTOPSY_TRIES && g->n > 0; i++) {
 		graves_visit(g);
 		if (g->n > 0)
 			poll(NULL, 0, 1);
 	}
-	if (!rest)
+	if (!later)
 		return;
-	graves_visit(rest);
-	while (g->n > 0 && rest->n < WORKER_GRAVES_MAX)
-		rest->worker[rest->n++] = g->worker[--g->n];
+	graves_visit(later);
+	while (g->n > 0 && later->n < WORKER_GRAVES_MAX)
+		later->worker[later->n++] = g->worker[--g->n];
 }
 
 void worker_kill(struct worker *w, struct graves *g, uid_t uid)
@@ -192,26 +265,6 @@ void worker_kill(struct worker *w, struct graves *g, uid_t uid)
 	w->pid = 0;
 	w->state = WORKER_DEAD;
 	w->deadline_ns = UINT64_MAX;
-}
-
-void worker_schedule(struct worker *w, bool over_question, uint64_t now_ns)
-{
-	uint64_t delay_ns = WORKER_DELAY_NS;
-
-	w->start_ns = now_ns;
-	if (over_question) {
-		uint64_t ahead_ns = WORKER_STARTS_MAX * WORKER_START_EVERY_NS;
-		if (w->starts_ns < now_ns)
-			w->starts_ns = now_ns;
-		if (w->starts_ns - now_ns > ahead_ns)
-			w->start_ns = w->starts_ns - ahead_ns;
-		w->starts_ns += WORKER_START_EVERY_NS;
-		return;
-	}
-	for (uint32_t i = 0; i < w->failures && delay_ns < WORKER_DELAY_MAX_NS; i++)
-		delay_ns *= 2;
-	w->start_ns += delay_ns < WORKER_DELAY_MAX_NS ? delay_ns : WORKER_DELAY_MAX_NS;
-	w->failures++;
 }
 
 void worker_answered(struct worker *w)
@@ -238,8 +291,13 @@ uint64_t worker_used_ns(const struct worker *w, uint64_t now_ns)
 	uint64_t used_ns = cpu_ns(w);
 
 	if (used_ns < w->asked_cpu_ns || used_ns == 0)
-		return now_ns > w->asked_ns ? now_ns - w->asked_ns : 0;
+		return worker_wall_ns(w, now_ns);
 	return used_ns - w->asked_cpu_ns;
+}
+
+uint64_t worker_wall_ns(const struct worker *w, uint64_t now_ns)
+{
+	return now_ns > w->asked_ns ? now_ns - w->asked_ns : 0;
 }
 
 enum worker_end worker_autopsy(struct worker *w)
@@ -294,6 +352,54 @@ bool worker_is_runnable(const struct worker *w)
 	text[n] = '\0';
 	const char *end = strrchr(text, ')'); /* the name may contain anything */
 	return end && strncmp(end, ") R", 3) == 0;
+}
+
+/* A worker that got little CPU time on a busy machine gets a later deadline: otherwise a user who
+ * keeps all harts busy could prevent the naming of other users' files. An opener that hangs is
+ * asleep, and a runnable one does not hang; a parser that spins uses CPU time. */
+static bool has_time_left(struct worker *w, uint64_t limit_ns, uint64_t wall_ns, uint64_t now_ns)
+{
+	uint64_t used_ns = worker_used_ns(w, now_ns);
+
+	if (w->state != WORKER_BUSY || used_ns >= limit_ns)
+		return false;
+	bool may_sleep = wall_ns > 0 && now_ns < w->asked_ns + wall_ns;
+	if (!may_sleep && !worker_is_runnable(w))
+		return false;
+	w->deadline_ns = now_ns + limit_ns - used_ns;
+	return true;
+}
+
+bool worker_is_over_time(struct worker *w, uint64_t limit_ns, uint64_t wall_ns, uint64_t now_ns)
+{
+	return now_ns >= w->deadline_ns && !has_time_left(w, limit_ns, wall_ns, now_ns);
+}
+
+uint64_t worker_deadline_ns(const struct worker *w)
+{
+	return w->state == WORKER_BROKEN ? 0
+	       : w->state == WORKER_DEAD ? w->start_ns
+					 : w->deadline_ns;
+}
+
+struct namer_worker_status worker_status(const struct worker *w)
+{
+	static const char *const states[] = {
+		[WORKER_DEAD] = "failed",
+		[WORKER_STARTING] = "starts",
+		[WORKER_IDLE] = "waits",
+		[WORKER_BUSY] = "works",
+		[WORKER_BROKEN] = "failed",
+	};
+
+	return (struct namer_worker_status){
+		.pid = w->pid,
+		.restarts = w->restarts,
+		.state = states[w->state],
+		.ended_ns = w->ended_ns,
+		.start_ns = w->state == WORKER_DEAD ? w->start_ns : 0,
+		.error = w->state == WORKER_DEAD ? w->error : 0,
+	};
 }
 
 static bool is_hello(const struct worker *w, const void *buffer, size_t n)

@@ -20,7 +20,7 @@
 /* Groups of a hart that are compared with a wish. With more groups than this, each has counters once in
  * a second at most. */
 #define GROUPS_COMPARED_MAX 256
-/* Groups that are read of those that have the wished events, since reading interrupts the hart. */
+/* Limit of groups with the wished events that are read, since reading interrupts the hart. */
 #define GROUPS_LOOK_MAX 8
 /* Readings in which the enabled time of a group must move: at 0.3 µs each or more they take longer than the
  * kernel's clock needs for a step on any core that we know. On another one nothing is shared. */
@@ -277,8 +277,7 @@ void hart_member_drop(struct hart_member *m)
 			continue;
 		g->kernel->event_close(g->kernel->userdata, at->fd);
 		at->fd = -1;
-		at->is_closed =
-			g->is_started; /* before, it is one that was refused on another hart */
+		at->is_closed = g->is_started; /* an earlier one was refused on another hart */
 	}
 }
 
@@ -287,7 +286,8 @@ void hart_member_saw(struct hart_member *m, const struct group_count *count)
 	struct hart_group *g = m->group;
 	if (m->is_alone || count->enabled_ns < g->seen.enabled_ns + SEEN_NS)
 		return;
-	/* another member may have been seen, which was put on the counters a moment before this one */
+	/* the reading may show another member, which was put on the counters a moment before this
+	 * one */
 	uint64_t ran_ns =
 		count->running_ns > g->seen.running_ns ? count->running_ns - g->seen.running_ns : 0;
 	g->part = (double)ran_ns / (double)(count->enabled_ns - g->seen.enabled_ns);

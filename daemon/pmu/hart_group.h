@@ -7,8 +7,8 @@
  *         ├ a counter with all three, which opened them
  *         └ a counter with cycles and instructions: their counts since it started
  *
- * A counter that wants some of the events of a group that is open reads that group. Members that nobody
- * reads any more are closed; the leader is closed last, since others are counted with it.
+ * A counter whose events are in an open group reads that group. Members without readers are closed;
+ * the leader is closed last, since others are counted with it.
  */
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct hart_event {
 		attr; /* size 0: this core has no such event; its member is never open */
 	/* of a generic event that the kernel may not map: the core's own code, as the data has it now */
 	uint64_t own_code, own_config1;
-	bool may_take_kernel_in; /* where a PMU cannot exclude it */
+	bool may_take_kernel_in; /* may count the kernel if the PMU cannot exclude it */
 };
 
 struct hart_member {
@@ -40,7 +40,7 @@ struct hart_member {
 	struct hart_event event;
 	int fd;         /* -1: refused, not tried yet, or closed: */
 	bool is_closed; /* nobody reads it any more */
-	bool is_alone;  /* it did not open in the group: it is counted by itself */
+	bool is_alone;  /* it did not open in the group, so it is counted separately */
 	bool by_raw;    /* opened by the core's own code instead of the kernel's generic one */
 	bool takes_kernel_in; /* it should exclude the kernel, but its PMU cannot */
 	unsigned n_users;     /* counters that read it */

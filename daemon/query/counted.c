@@ -126,7 +126,7 @@ static int add_file(
 	if (r == 0 && !c->of_samples && !of_tasks)
 		r = scan_counted(&c->loaded, &filter, take_counted, c);
 	/* a file of a client may have counts of its samples alone */
-	if (r == 0 && c->n_events == before && !source->path) {
+	if (r == 0 && c->n_events == before && source_is_named(source)) {
 		c->of_samples = true;
 		r = scan_samples(&c->loaded, &filter, &notes, take_sample, c);
 	}
@@ -169,9 +169,8 @@ static void take_back(void *query)
 	c->provenance = c->provenance_kept;
 }
 
-int query_counted(sqlite3 *db, struct query_source *source, size_t n_sources,
-	const struct query_filter *filter, struct counted **ret_counted,
-	struct query_error *ret_error)
+int query_counted(struct query_source *source, size_t n_sources, const struct query_filter *filter,
+	struct counted **ret_counted, struct query_error *ret_error)
 {
 	_cleanup_(counted_freep) struct counted *c = calloc(1, sizeof(*c));
 	if (!c)
@@ -180,8 +179,7 @@ int query_counted(sqlite3 *db, struct query_source *source, size_t n_sources,
 	c->filter = filter;
 	provenance_expect(&c->provenance, &question);
 	const struct source_reader reader = {c, add_file, keep, take_back, &c->provenance};
-	int r = db ? sources_read_open(&reader, &db, 1, ret_error)
-		   : sources_read(&reader, source, n_sources, ret_error);
+	int r = sources_read(&reader, source, n_sources, ret_error);
 	if (r == 0)
 		*ret_counted = TAKE_PTR(c);
 	return r;

@@ -55,11 +55,9 @@ struct counted {
 	struct provenance provenance_kept;
 };
 
-/* Sum up a file that is open, or else sources of a store. 0; QUERY_FAILED with *ret_error; -errno. Call
- * counted_free in any case. */
-int query_counted(sqlite3 *db, struct query_source *source, size_t n_sources,
-	const struct query_filter *filter, struct counted **ret_counted,
-	struct query_error *ret_error);
+/* Sum up the sources. 0; QUERY_FAILED with *ret_error; -errno. */
+int query_counted(struct query_source *source, size_t n_sources, const struct query_filter *filter,
+	struct counted **ret_counted, struct query_error *ret_error);
 struct counted *counted_free(struct counted *c);
 DEFINE_CLEANUP(struct counted *, counted_free)
 

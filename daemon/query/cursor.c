@@ -43,7 +43,7 @@ int query_fail_full(const struct loaded *l, int r)
 	if (r != KEY_TABLE_FULL)
 		return r;
 	return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-		"narrow it with --since, --until or --pid",
+		"narrow the question with --since, --until or --pid",
 		"%s has more distinct names or stacks than one answer can hold", l->path);
 }
 

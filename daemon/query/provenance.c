@@ -16,39 +16,31 @@
 void provenance_expect(struct provenance *p, const struct query_question *question)
 {
 	const struct query_filter *f = question->filter;
-	const char **hours = &p->coarse_says[TIER_HOUR], **minutes = &p->coarse_says[TIER_MINUTE];
-	p->of_code = question->by == QUERY_BY_FUNCTION || question->by == QUERY_BY_MODULE ||
-		     question->by == QUERY_BY_LINE || question->by == QUERY_BY_ADDRESS;
-	p->of_inlined = question->by == QUERY_BY_LINE ||
-			(question->by == QUERY_BY_FUNCTION && question->inlined);
+	const struct query_by_kind *by = &query_by_kinds[question->by];
+	const char *hours = by->hours, *minutes = by->minutes;
+	p->of_code = by->frames;
+	p->of_inlined = query_needs_places(question->by, question->inlined);
 	p->of_all = !f->only_uid &&
 		    f->n_pids + f->n_comms + f->n_cgroups + f->n_labels + f->n_jobs == 0;
 	p->only_own = f->only_uid;
 	p->group = f->group;
-	if (question->by == QUERY_BY_PROCESS)
-		*hours = "processes are summed by program";
-	else if (question->by == QUERY_BY_LINE)
-		*hours = "lines are not known";
-	else if (question->by == QUERY_BY_ADDRESS)
-		*hours = "addresses are those of whole functions";
-	else if (question->by == QUERY_BY_HART || f->n_cpus > 0)
-		*hours = "harts of one kind are summed under the first of them";
-	else if (question->inlined)
-		*hours = "inlined functions count as their callers";
-	if (question->by == QUERY_BY_THREAD) {
-		*hours = "threads are summed by program";
-		*minutes = "threads are summed by process";
-	} else if (f->n_comms > 0)
-		*minutes = "threads have the name of their process";
+	if (!hours && f->n_cpus > 0)
+		hours = query_by_kinds[QUERY_BY_HART].hours;
+	else if (!hours && question->inlined)
+		hours = "inlined functions count as their callers";
+	if (!minutes && f->n_comms > 0)
+		minutes = "threads have the name of their process";
 	if (f->n_pids > 0)
-		*hours = "pids are not known, and nothing is counted";
+		hours = "pids are not known, and nothing is counted";
+	p->coarse_says[TIER_HOUR] = hours;
+	p->coarse_says[TIER_MINUTE] = minutes;
 }
 
 enum tier query_coarsest(const struct query_question *question)
 {
 	struct provenance p = {0};
 	provenance_expect(&p, question);
-	if (question->by == QUERY_BY_THREAD)
+	if (query_by_kinds[question->by].minutes)
 		return TIER_WINDOW;
 	/* that a thread's own name is gone is no reason to read a week of windows */
 	return p.coarse_says[TIER_HOUR] ? TIER_MINUTE : TIER_HOUR;

@@ -16,7 +16,7 @@
 /* A hart that holds this multiple of its rate, and at least this many samples, holds far more. */
 #define HELD_MORE 1.5
 #define HELD_SAMPLES_MIN 100u
-/* A throttle lasts until the next tick of the slowest clock (attribute/silence.c), and is missing from
+/* A throttle lasts until the next tick of the slowest clock (attribute/throttle.c), and is missing from
  * cycles and from instructions. */
 #define THROTTLED_NS_MAX (2 * 10e6)
 #define COST_LIVE_SECONDS_MIN 10 /* of a live answer, which is known to two seconds */
@@ -158,10 +158,10 @@ static struct line *tell_sources(const struct provenance *p, struct line *l)
 		line_add(l++, "%u file%s could not be read now", n[QUERY_HELD],
 			n[QUERY_HELD] > 1 ? "s" : "");
 	if (p->n_pins > 0)
-		line_add(l++, "%u pinned job%s read as sampled", p->n_pins,
+		line_add(l++, "%u pinned job%s read in full", p->n_pins,
 			p->n_pins > 1 ? "s were" : " was");
 	if (p->n_growing > 0)
-		line_add(l++, "not verified: %u file%s still written to", p->n_growing,
+		line_add(l++, "not verified: %u file%s still being written", p->n_growing,
 			p->n_growing > 1 ? "s are" : " is");
 	if (n[QUERY_WITHOUT] > 0)
 		line_add(l++, "%u of %u files did not count that event", n[QUERY_WITHOUT],
@@ -175,22 +175,20 @@ static struct line *tell_uncut(const struct provenance *p, struct line *l)
 	if (p->uncounted == 0)
 		return l;
 	if ((p->switches & (CUT_COUNT | CUT_NONE)) == CUT_NONE) {
-		line_add(l++,
-			"nothing is counted: counts are not cut at context switches, which could "
-			"not be counted either");
+		line_add(l++, "no sample has counts: counts are not cut at context switches, and "
+			      "switches could not be counted either");
 		return l;
 	}
 	if (p->uncounted == p->samples) {
-		line_add(l++,
-			"counts cover none of the samples: a context switch came, or may have "
-			"come, before each");
+		line_add(l++, "counts cover none of the samples: before each, there was or may "
+			      "have been a context switch");
 		return l;
 	}
 	char text[UNIT_TEXT_BYTES] = "nearly all";
 	(void)unit_part_text(1 - (double)p->uncounted / (double)p->samples, text);
 	line_add(l++,
-		"counts cover %s of the samples: those without a context switch since the sample "
-		"before",
+		"counts cover %s of the samples: those without a context switch since the previous "
+		"sample",
 		text);
 	return l;
 }
@@ -227,7 +225,7 @@ static const char *scaled_by(const struct provenance *p, uint64_t n_throttles)
 	if (n_throttles == 0)
 		return "counters are shared";
 	return p->enabled_ns - p->running_ns > (double)n_throttles * THROTTLED_NS_MAX
-		       ? "counters are shared, besides throttled,"
+		       ? "counters are shared and throttled,"
 		       : "counters are throttled, or shared,";
 }
 
@@ -245,14 +243,14 @@ static struct line *tell_few(
 			scaled_by(p, n_throttles), counted);
 	if (n_sparse == 0)
 		return l;
-	line_add(l, "%llu busy second%s brought less than a tenth of the samples of the rate: ",
+	line_add(l, "%llu busy second%s gave less than a tenth of the expected samples: ",
 		(unsigned long long)n_sparse, n_sparse > 1 ? "s" : "");
 	if (n_throttles > 0)
 		line_add(l, "the kernel throttled sampling %llu times",
 			(unsigned long long)n_throttles);
 	else
-		line_add(l, "the kernel did not throttle it%s",
-			scaled ? ", but others use the counters" : "");
+		line_add(l, "the kernel did not throttle sampling%s",
+			scaled ? ", but other programs use the counters" : "");
 	return l + 1;
 }
 
@@ -346,9 +344,8 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 	if (p->split_missing)
 		line_add(l++,
 			"inlined functions of %.255s%s are missing: no .dwo or .dwp file with them "
-			"could be read; keep the .dwo files where they were made, or make a "
-			"package "
-			"beside the program: dwp -e PROGRAM -o PROGRAM.dwp",
+			"could be read; keep the .dwo files where they were made, or make a .dwp "
+			"file beside the program: dwp -e PROGRAM -o PROGRAM.dwp",
 			text_of(texts, p->split_missing),
 			p->many_split_missing ? " and others" : "");
 	l = tell_few(p, texts, l);
@@ -363,7 +360,7 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 		tell_texts(texts, p->other, p->n_others, l++);
 	}
 	if (p->many_hz)
-		line_add(l++, "recordings of different rates; samples are weighted by time");
+		line_add(l++, "recordings with different rates; samples are weighted by time");
 	if (p->many_boots)
 		line_add(l++, "recordings of different boots or machines");
 	/* one in a hundred is not worth a line */
@@ -371,16 +368,14 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 		line_add(l++, "the names of %.0f %% of the samples are still coming",
 			(double)p->unread / (double)p->samples * 100);
 	else if (p->unread * 100 > p->samples)
-		line_add(l++,
-			"%llu samples (%.0f %%) have no name, since the namer had not reached "
-			"them yet; ask again later",
+		line_add(l++, "%llu samples (%.0f %%) have no names yet; ask again later",
 			(unsigned long long)p->unread,
 			(double)p->unread / (double)p->samples * 100);
 	for (uint32_t i = 0; i < p->n_losses; i++)
 		if (is_cause(p, texts, i, LOSS_SHARE))
 			line_add(l++,
-				"%llu samples have less detail: their users wrote more than their "
-				"share of the store",
+				"%llu samples have less detail: their users exceeded their share "
+				"of the store",
 				(unsigned long long)p->loss[i].count);
 	l = tell_tiers(p, l);
 	return (int)(tell_sources(p, l) - note);

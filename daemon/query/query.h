@@ -15,27 +15,10 @@
 #include "daemon/answer/answer.h"
 #include "daemon/kernel/kernel.h"
 #include "daemon/pmu/cores.h"
+#include "daemon/query/by.h"
 #include "daemon/store/segment/segment.h"
 #include "daemon/store/store.h"
 #include "proto/mperf.pb-c.h"
-
-#define QUERY_SEGMENTS_MAX 64 /* open files that one query merges */
-
-enum query_by {
-	QUERY_BY_FUNCTION,
-	QUERY_BY_MODULE,
-	QUERY_BY_PROCESS,
-	QUERY_BY_THREAD,
-	QUERY_BY_CGROUP,
-	QUERY_BY_JOB,
-	QUERY_BY_LINE,
-	QUERY_BY_HART,
-	QUERY_BY_ADDRESS,
-	N_QUERY_BY,
-};
-/* -1 if there is no such name. */
-int query_by_parse(const char *name);
-const char *query_by_name(enum query_by by);
 
 /* Labels of a job, exactly, and whose they are. */
 struct query_job {
@@ -111,9 +94,18 @@ struct query_question {
  * note. */
 enum tier query_coarsest(const struct query_question *question);
 
-/* Files of a store. A query opens one after the other, so their number is not limited. */
+struct loop_output;
+
+/* A file that a query reads. A query opens one after the other, so their number is not limited. A file that was named
+ * must be sealed, and fails the query if it cannot be read. Files of a store that cannot be read are left out, and the
+ * answer says so. */
 struct query_source {
 	const char *path;
+	bool named;
+	sqlite3 *db; /* the file, open, as one that was named; NULL: open path */
+	const struct loop_output
+		*output; /* a file that a program wrote for MPERF_OUTPUT; NULL: a segment */
+	/* of a store: */
 	/* range of its windows, by CLOCK_REALTIME of their start; 0: open */
 	int64_t since_ns, until_ns;
 	bool live; /* not sealed: see segment_open_live */
@@ -121,6 +113,7 @@ struct query_source {
 	 * long that time was, and what was lost in it. */
 	enum query_pin { QUERY_NO_PIN, QUERY_PIN, QUERY_PIN_BESIDE } pin;
 	struct segment_identity verified; /* identity when last verified; set by the query */
+	bool is_verified_anew;            /* set by the query: it has changed `verified` */
 	/* set by the query. Sources that were not read are missing from the answer, which says
 	 * so. */
 	enum query_outcome {
@@ -135,23 +128,15 @@ struct query_source {
 /* Rows sorted by self share, largest first. Columns: name…, self, total, samples, self_ns, and
  * cycles, instructions, ipc where counted; then counted, the share of the row's samples that its
  * counts cover, if some row's counts do not cover all of them. Counts are not scaled by that share.
- * total counts a stack once, even if the name recurs in it. 0, QUERY_FAILED with *ret_error, an
- * answer callback's value, -errno. query_store_* fail if none of the sources could be read. */
+ * total counts a stack once, even if the name recurs in it. 0, QUERY_FAILED with *ret_error (also if
+ * none of the sources could be read), an answer callback's value, -errno. */
 enum { QUERY_FAILED = 1 };
-int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t limit, bool inlined,
-	const struct query_filter *filter, const struct answer *answer,
-	struct query_error *ret_error);
-/* The same of a question. */
-int query_hotspots_of(sqlite3 *db, const struct query_question *question,
-	const struct answer *answer, struct query_error *ret_error);
-int query_store_hotspots(struct query_source *source, size_t n_sources,
+int query_hotspots(struct query_source *source, size_t n_sources,
 	const struct query_question *question, const struct answer *answer,
 	struct query_error *ret_error);
 
 /* The call tree, parents before children: node, parent (0: root), function, module, kind
  * (user, kernel, jit, inlined, unknown), source, line, value (self). Same values. */
-int query_flamegraph(sqlite3 *const *db, size_t n_dbs, const struct query_filter *filter,
-	const struct answer *answer, struct query_error *ret_error);
-int query_store_flamegraph(struct query_source *source, size_t n_sources,
+int query_flamegraph(struct query_source *source, size_t n_sources,
 	const struct query_filter *filter, const struct answer *answer,
 	struct query_error *ret_error);

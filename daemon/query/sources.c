@@ -2,10 +2,10 @@
 
 /* Reading sources with one descriptor at a time, however long the requested time
  *
- * Files come and go while a query runs: retention unlinks the oldest, a roll-up replaces one that
+ * Files of a store come and go while a query runs: retention unlinks the oldest, a roll-up replaces one that
  * was sealed, a segment is sealed that was live when the query was planned. Files that cannot be
  * read are left out, counted by reason and reported with the answer; the query fails only if
- * nothing could be read.
+ * nothing could be read. A file that was named is all that its user asked about, so it fails the query.
  */
 
 #include <errno.h>
@@ -15,19 +15,6 @@
 #include "daemon/query/sources.h"
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
-
-int sources_read_open(const struct source_reader *reader, sqlite3 *const *db, size_t n,
-	struct query_error *ret_error)
-{
-	if (n > QUERY_SEGMENTS_MAX)
-		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-			"narrow it with --since and --until", "%zu recordings are more than %d", n,
-			QUERY_SEGMENTS_MAX);
-	int r = 0;
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = reader->add(reader->query, db[i], &(struct query_source){0}, ret_error);
-	return r;
-}
 
 static enum query_outcome outcome_of(int r)
 {
@@ -43,31 +30,45 @@ static enum query_outcome outcome_of(int r)
 	}
 }
 
-/* Open a file; if it was sealed meanwhile, or was wrongly thought to be sealed, open it as it is
- * now. */
-static int open_source(struct query_source *s, sqlite3 **ret_db, struct query_error *error)
+static Mperf__FailureKind kind_of(int outcome)
+{
+	return outcome == SEGMENT_ABSENT    ? MPERF__FAILURE_KIND__FAILURE_MISSING
+	       : outcome == SEGMENT_REFUSED ? MPERF__FAILURE_KIND__FAILURE_REFUSED
+					    : MPERF__FAILURE_KIND__FAILURE_BROKEN;
+}
+
+int source_open(struct query_source *s, sqlite3 **ret_db, struct query_error *ret_error)
 {
 	struct segment_error e = {"", ""};
+	const struct segment_identity before = s->verified;
 	int r = s->live ? segment_open_live(s->path, ret_db, &e)
 			: segment_open_known(s->path, &s->verified, ret_db, &e);
-	if (r == SEGMENT_UNSEALED && !s->live) {
+	if (r == SEGMENT_UNSEALED && !s->live && !s->named) {
 		r = segment_open_live(s->path, ret_db, &e);
 		s->live = true;
 	}
+	s->is_verified_anew |= !segment_identity_equal(&before, &s->verified);
 	if (r > 0)
-		query_fail(error,
-			r == SEGMENT_ABSENT ? MPERF__FAILURE_KIND__FAILURE_MISSING
-					    : MPERF__FAILURE_KIND__FAILURE_BROKEN,
-			e.remedy, "%s", e.text);
+		query_fail(ret_error, kind_of(r), e.remedy, "%s", e.text);
 	return r;
 }
 
-/* 0 with the source's outcome; what ends the query. */
-static int read_source(
+static int read_named(
 	const struct source_reader *reader, struct query_source *s, struct query_error *error)
 {
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
-	int r = open_source(s, &db, error);
+	const int r = s->db ? 0 : source_open(s, &db, error);
+	if (r != 0)
+		return r > 0 ? QUERY_FAILED : r;
+	return reader->add(reader->query, s->db ? s->db : db, s, error);
+}
+
+/* Read a file of a store. 0 with the source's outcome; a result that ends the query. */
+static int read_stored(
+	const struct source_reader *reader, struct query_source *s, struct query_error *error)
+{
+	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
+	int r = source_open(s, &db, error);
 	if (r > 0)
 		s->outcome = outcome_of(r);
 	if (r != 0)
@@ -107,7 +108,8 @@ int sources_read(const struct source_reader *reader, struct query_source *source
 	size_t n_read = 0;
 	for (size_t i = 0; i < n; i++) {
 		source[i].outcome = QUERY_READ;
-		int r = read_source(reader, &source[i], &error);
+		int r = source_is_named(&source[i]) ? read_named(reader, &source[i], &error)
+						    : read_stored(reader, &source[i], &error);
 		if (r != 0) {
 			*ret_error = error;
 			return r;

@@ -3,8 +3,8 @@
 
 /* Sources: the files that one query reads, one after the other
  *
- * A query sums up samples as it reads them, but a file that turns out to be damaged halfway must
- * not count. So the query saves its sums before each file, and restores them if the file cannot be
+ * A query sums up samples as it reads them, but a file of a store that turns out to be damaged halfway must
+ * not count. So the query saves its sums before each such file, and restores them if the file cannot be
  * read to its end.
  */
 
@@ -22,9 +22,17 @@ struct source_reader {
 	struct provenance *provenance;
 };
 
-/* Read files that the caller has opened; a damaged one fails the query. */
-int sources_read_open(const struct source_reader *reader, sqlite3 *const *db, size_t n,
-	struct query_error *ret_error);
-/* Open, read, close each; those that cannot be read are noted. */
+/* Does the question name this file? Then the query fails if the file cannot be read. */
+static inline bool source_is_named(const struct query_source *s)
+{
+	return s->named || s->db;
+}
+
+/* Open a file; if one of a store was sealed meanwhile, or was wrongly thought to be sealed, open it as it is
+ * now. 0, SEGMENT_* with *ret_error, -errno. */
+int source_open(struct query_source *s, sqlite3 **ret_db, struct query_error *ret_error);
+
+/* Open, read and close each. Files of a store that cannot be read are noted; the query fails if there is no other.
+ * 0, QUERY_FAILED, -errno. */
 int sources_read(const struct source_reader *reader, struct query_source *source, size_t n,
 	struct query_error *ret_error);

@@ -147,7 +147,8 @@ static int find_values(struct stored_tree *t)
 		struct metric_value *v = &t->node[i];
 		if (v->missing_column >= 0)
 			snprintf(v->reason, sizeof(v->reason),
-				"%.120s never got a counter: others used all of them", v->missing);
+				"%.120s never got a counter: other events used all of them",
+				v->missing);
 	}
 	return 0;
 }
@@ -212,12 +213,10 @@ static int find_platform(struct stored_tree *t, const struct stored_wish *wish,
 	const struct platform *p = name ? cores_platform_named(wish->cores, name) : NULL;
 	if (!name)
 		snprintf(ret_error->text, sizeof(ret_error->text),
-			"the recording does not say which cores it was made on: an older mperf "
-			"wrote it");
+			"the recording does not name its cores: an older mperf wrote it");
 	else if (!p)
 		snprintf(ret_error->text, sizeof(ret_error->text),
-			"it was made on the platform '%.64s', which the platform database here "
-			"lacks",
+			"it was made on the platform '%.64s', which this platform database lacks",
 			name);
 	*ret_platform = p;
 	return p ? 0 : METRIC_NO_TREE;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/effort.h"
 #include "daemon/sampler/sampler.h"
@@ -126,8 +126,8 @@ static void annotate_leader(struct annotating *a)
 		return;
 	plain(&a->plan->leader, name);
 	if (!a->q->user_only && !a->plan->user_only)
-		add(a, -1, "%s on %s counts %s alone: samples do not cover other time", name,
-			a->who, mode);
+		add(a, -1, "%s on %s counts only %s: samples do not cover other time", name, a->who,
+			mode);
 	for (int i = 0; i < a->q->events->n_events; i++) {
 		const struct event *e = &a->q->events->event[i];
 		bool filtered = e->exclude_kernel && !a->platform->fixed_unfiltered;
@@ -135,7 +135,7 @@ static void annotate_leader(struct annotating *a)
 			continue;
 		add(a, i,
 			"IPC mixes modes on %s: cycles and instructions count every mode, their "
-			"leader %s counts %s alone",
+			"leader %s counts only %s",
 			a->who, name, mode);
 		return;
 	}
@@ -272,7 +272,7 @@ size_t annotate(const struct annotate_question *q, struct annotation ret[static 
 /* The session's effort, without its lower rate if the samples come at a higher one. */
 static struct sampler_effort effort_at(const struct sampler *s, uint32_t hz)
 {
-	struct sampler_effort e = s->effort;
+	struct sampler_effort e = *effort_in_force(s);
 	if (hz > e.hz)
 		e.rate_part = 1;
 	return e;
@@ -287,8 +287,8 @@ size_t annotate_sampler(
 		.events = &s->events,
 		.plan = s->plan,
 		.user_only = s->options.user_only,
-		.unexcluded = s->unexcluded,
-		.by_raw = s->by_raw,
+		.unexcluded = sampler_unexcluded(s),
+		.by_raw = sampler_by_raw(s),
 	};
 	size_t n = annotate(&q, ret);
 	char says[EFFORT_TEXT_BYTES];

@@ -334,7 +334,7 @@ void attr_sampler(const struct sampler *s, const struct event *e, bool grouped,
 	if (e->type != PERF_TYPE_SOFTWARE)
 		ret_attr->read_format |=
 			PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	if (s->sideband & SIDEBAND_LOST)
+	if (s->reads_lost)
 		ret_attr->read_format |= PERF_FORMAT_LOST;
 	/* Idle is not sampled; hardware counters stop there anyway. */
 	ret_attr->exclude_idle = event_is_clock(e);
@@ -373,7 +373,7 @@ void attr_bpf_output(const struct sampler *s, struct perf_event_attr *ret_attr)
 	ret_attr->disabled = 1;
 	ret_attr->sample_period = 1;
 	ret_attr->sample_type |= PERF_SAMPLE_RAW;
-	if (s->sideband & SIDEBAND_LOST)
+	if (s->reads_lost)
 		ret_attr->read_format = PERF_FORMAT_LOST;
 }
 

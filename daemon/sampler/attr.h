@@ -14,7 +14,7 @@
 	(PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED |                     \
 		PERF_FORMAT_TOTAL_TIME_RUNNING)
 
-/* Side-band features that some kernels lack, as bits of sampler.sideband. */
+/* Side-band features that some kernels lack, as bits. */
 enum {
 	SIDEBAND_KSYMBOL = 1, /* Linux 5.1 */
 	SIDEBAND_CGROUP = 2,  /* Linux 5.7 with CONFIG_CGROUP_PERF */

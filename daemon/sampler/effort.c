@@ -14,21 +14,82 @@ static unsigned part(const struct sampler_effort *e)
 	return e->rate_part ? e->rate_part : 1;
 }
 
-bool effort_same_events(const struct sampler_effort *a, const struct sampler_effort *b)
+/* Do both want the same events? Their rates may differ. */
+static bool same_events(const struct sampler_effort *a, const struct sampler_effort *b)
 {
 	return a->no_cut == b->no_cut && a->no_counters == b->no_counters &&
 	       a->clock_only == b->clock_only && a->no_callers == b->no_callers;
 }
 
+void effort_begin(struct effort_state *f, const struct sampler_options *o)
+{
+	f->switches = o->switches;
+	f->stacks = o->stacks;
+}
+
+const struct sampler_effort *effort_in_force(const struct sampler *s)
+{
+	return &s->effort.in_force;
+}
+
+enum sampler_switches sampler_switches_asked(const struct sampler *s)
+{
+	return s->effort.switches;
+}
+
+enum sampler_stacks sampler_stacks_asked(const struct sampler *s)
+{
+	return s->effort.stacks;
+}
+
+bool sampler_prefers_sums(const struct sampler *s, int hart)
+{
+	return hart_set_has(&s->effort.sums, hart);
+}
+
+void effort_prefer_sums(struct sampler *s, int hart, bool prefer)
+{
+	if (prefer)
+		hart_set_add(&s->effort.sums, hart);
+	else
+		hart_set_remove(&s->effort.sums, hart);
+}
+
+void effort_is_due(struct sampler *s, int hart)
+{
+	hart_set_add(&s->effort.unfit, hart);
+}
+
+bool effort_take_due(struct sampler *s, int hart)
+{
+	bool due = hart_set_has(&s->effort.unfit, hart);
+
+	hart_set_remove(&s->effort.unfit, hart);
+	return due;
+}
+
+bool effort_set(struct sampler *s, const struct sampler_effort *effort)
+{
+	struct effort_state *f = &s->effort;
+	bool other = !same_events(&f->in_force, effort);
+
+	f->in_force = *effort;
+	s->options.switches = effort->no_cut ? SAMPLER_SWITCHES_NONE : f->switches;
+	s->options.stacks = effort->no_callers ? SAMPLER_STACKS_NONE : f->stacks;
+	return other;
+}
+
 bool effort_is(const struct sampler *s, const struct sampler_effort *effort)
 {
-	return effort_same_events(&s->effort, effort) && part(&s->effort) == part(effort);
+	const struct sampler_effort *now = effort_in_force(s);
+
+	return same_events(now, effort) && part(now) == part(effort);
 }
 
 void effort_reduce(const struct sampler *s, int hart, struct plan *p)
 {
-	const struct sampler_effort *e = &s->effort;
-	const bool yields = s->watch[hart].yields;
+	const struct sampler_effort *e = effort_in_force(s);
+	const bool yields = share_yields(s, hart);
 	if (p->rung == RUNG_NONE || p->rung == RUNG_ASKED)
 		return;
 	if (e->no_counters || e->clock_only || yields) {
@@ -51,8 +112,8 @@ void effort_reduce(const struct sampler *s, int hart, struct plan *p)
 	p->yields = yields;
 	if (yields)
 		snprintf(p->reason, sizeof(p->reason),
-			"%s samples without counters for a minute: other programs count with them, "
-			"and this core has none to spare",
+			"%s samples without counters for a minute: other programs use all counters "
+			"of this core",
 			p->leader.name);
 	p->switches &= p->n_siblings > 0 && !e->no_cut;
 }

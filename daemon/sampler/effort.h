@@ -17,6 +17,7 @@
  * unchanged. 0 or -errno. */
 int sampler_set_effort(struct sampler *s, const struct sampler_effort *effort);
 
+const struct sampler_effort *effort_in_force(const struct sampler *s);
 /* Is that the effort in force? rate_part 0 and 1 are the same. */
 bool effort_is(const struct sampler *s, const struct sampler_effort *effort);
 

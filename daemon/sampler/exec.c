@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Execs by BPF: their records come with the side band, so that nothing has to wake up for them. The program is
- * loaded once, when the first hart opens; a refusal is remembered, so that not every hart tries again.
+/* Reports of execs: from a BPF program, in the side band's ring, so that nothing has to wake up for them; else from an
+ * event with a ring of its own, which wakes us at once. The program is loaded once, when the first hart opens; a
+ * refusal is remembered, so that not every hart tries again.
  */
 
 #include <errno.h>
@@ -10,24 +11,52 @@
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
 
+/* The tracepoint fires only when the new arguments are in place. Without access to tracefs, or
+ * without tracefs, a dummy is used. */
+static struct event exec_event(const struct kernel *k)
+{
+	struct event_list found = {0};
+	struct event_error error;
+	if (event_parse(k, "sched:sched_process_exec", &found, &error) == 0 && found.n_events == 1)
+		return found.event[0];
+	return event_dummy();
+}
+
+void exec_begin(struct sampler *s)
+{
+	s->execs.event = exec_event(s->kernel);
+}
+
+bool sampler_samples_execs(const struct sampler *s)
+{
+	return s->execs.event.type == PERF_TYPE_TRACEPOINT;
+}
+
+int sampler_exec_error(const struct sampler *s)
+{
+	return s->execs.error;
+}
+
+/* --- by BPF ----------------------------------------------------------------------------------- */
+
 static int load(struct sampler *s)
 {
 	const struct kernel *k = s->kernel;
 	int error = 0;
 
-	if (s->exec_bpf)
+	if (s->execs.program)
 		return 0;
-	if (s->exec_error == 0 && !k->exec_new)
-		s->exec_error = ENOTSUP;
-	if (s->exec_error)
+	if (s->execs.error == 0 && !k->exec_new)
+		s->execs.error = ENOTSUP;
+	if (s->execs.error)
 		return HART_REFUSED;
-	int r = k->exec_new(k->userdata, s->machine.n_harts, &s->exec_bpf, &error);
+	int r = k->exec_new(k->userdata, s->machine.n_harts, &s->execs.program, &error);
 	if (r > 0)
-		s->exec_error = error ? error : EIO;
+		s->execs.error = error ? error : EIO;
 	return r > 0 ? HART_REFUSED : r;
 }
 
-int exec_bpf_open(struct sampler *s, int hart)
+static int open_output(struct sampler *s, int hart)
 {
 	const struct kernel *k = s->kernel;
 	struct perf_event_attr attr;
@@ -46,20 +75,59 @@ int exec_bpf_open(struct sampler *s, int hart)
 	r = stream_open(s, &attr, -1, -1, &output);
 	if (r < 0)
 		return r;
-	r = k->exec_watch(k->userdata, s->exec_bpf, hart, output.fd);
-	if (r < 0) {
-		stream_table_remove(&s->streams, output.id);
-		k->event_close(k->userdata, output.fd);
-		return r;
-	}
-	hart_set_add(&s->exec_records, hart);
-	return 0;
+	r = k->exec_watch(k->userdata, s->execs.program, hart, output.fd);
+	if (r < 0)
+		stream_close(s, &output);
+	else
+		hart_set_add(&s->exec_records, hart);
+	return r;
 }
 
-void exec_bpf_close(struct sampler *s, int hart)
+void exec_close(struct sampler *s, int hart)
 {
 	if (!hart_set_has(&s->exec_records, hart))
 		return;
-	s->kernel->exec_forget(s->kernel->userdata, s->exec_bpf, hart);
+	s->kernel->exec_forget(s->kernel->userdata, s->execs.program, hart);
 	hart_set_remove(&s->exec_records, hart);
+}
+
+void exec_end(struct sampler *s)
+{
+	if (s->execs.program)
+		s->kernel->exec_free(s->kernel->userdata, s->execs.program);
+}
+
+/* --- by an event ------------------------------------------------------------------------------ */
+
+static int open_ring(struct sampler *s, int hart, const struct event *e)
+{
+	struct perf_event_attr attr;
+	attr_exec(s, e, &attr);
+	struct stream stream = {
+		.role = STREAM_EXEC,
+		.rung = s->plan[hart].rung,
+		.hart = hart,
+		.event = -1,
+	};
+	int r = stream_open(s, &attr, -1, -1, &stream);
+	if (r < 0)
+		return r;
+	size_t n = exec_ring_bytes(s, e); /* a page holds 60 COMM records, and is read at each */
+	r = exec_ring_map(s, &(struct ring){.hart = hart, .fd = stream.fd}, n);
+	if (r < 0)
+		stream_close(s, &stream);
+	return r;
+}
+
+/* Without any of them, only arguments of short-lived processes are missing, which is counted. */
+void exec_open(struct sampler *s, int hart)
+{
+	if (s->options.per_task || open_output(s, hart) == 0)
+		return;
+	struct event dummy = event_dummy();
+	int r = open_ring(s, hart, &s->execs.event);
+	if (r == -EMFILE && raise_descriptor_limit())
+		r = open_ring(s, hart, &s->execs.event);
+	if (r < 0 && sampler_samples_execs(s))
+		(void)open_ring(s, hart, &dummy);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/sampler/attr.h"
+#include "daemon/sampler/effort.h"
 #include "daemon/sampler/sampler_private.h"
 
 /* A group to open: member[0] fires, the others are read with it. */
@@ -60,7 +61,7 @@ static bool may_take_kernel_in(const struct sampler *s, const struct event *e)
 static void took_kernel_in(struct sampler *s, struct event *e, bool taken)
 {
 	if (taken)
-		s->unexcluded |= UINT64_C(1) << event_index(s, e);
+		s->limits.unexcluded |= UINT64_C(1) << event_index(s, e);
 	else
 		event_exclude_kernel(e, true);
 }
@@ -88,10 +89,10 @@ static int leader_open(
 		r = leader_open_once(s, g, hart, pid, grouped, ret_leader);
 		took_kernel_in(s, g->member[0], r == 0);
 	}
-	if (r == -EINVAL && grouped && s->options.per_task && !s->no_inherited_reads) {
+	if (r == -EINVAL && grouped && s->options.per_task && !s->limits.no_inherited_reads) {
 		r = leader_open_once(s, g, hart, pid, false, ret_leader);
 		if (r == 0) {
-			s->no_inherited_reads = true;
+			s->limits.no_inherited_reads = true;
 			g->n_members = 1;
 			g->switches = false;
 		}
@@ -116,7 +117,7 @@ static int sibling_open_once(
 
 static int sibling_open(struct sampler *s, struct event *e, pid_t pid, const struct stream *leader)
 {
-	bool unexcluded = s->unexcluded >> event_index(s, e) & 1;
+	bool unexcluded = s->limits.unexcluded >> event_index(s, e) & 1;
 	if (s->events.event[leader->event].exclude_kernel && !e->exclude_user && !unexcluded)
 		event_exclude_kernel(e, true);
 	int r = sibling_open_once(s, e, pid, leader);
@@ -186,7 +187,7 @@ static int bpf_open(
 static int preferred_open(struct sampler *s, const struct stream *leader, unsigned *cut)
 {
 	bool choice = s->options.switches == SAMPLER_SWITCHES_CHEAPEST && sampler_may_sum(s);
-	if (!choice || !hart_set_has(&s->sums, leader->hart))
+	if (!choice || !sampler_prefers_sums(s, leader->hart))
 		return 0;
 	return bpf_open(s, leader, SWITCH_SUMS, cut);
 }
@@ -237,7 +238,7 @@ static int group_open(struct sampler *s, struct group *g, int hart, pid_t pid, i
 	int wanted = g->n_members - 1, opened = 0;
 	struct group open = *g;
 	struct stream leader;
-	if (s->no_inherited_reads)
+	if (s->limits.no_inherited_reads)
 		open.n_members = 1;
 	int r = leader_open(s, &open, hart, pid, &leader);
 	if (r < 0)
@@ -313,7 +314,7 @@ int plan_open(struct opening *o, int hart, pid_t pid, bool first)
 	struct plan *p = &s->plan[hart];
 	struct group g;
 	int missing = 0;
-	int wanted = s->effort.no_counters ? 0 : siblings_wanted(p->rung);
+	int wanted = effort_in_force(s)->no_counters ? 0 : siblings_wanted(p->rung);
 	if (!plan_group(s, p, &g)) {
 		opening_explain(&o->error,
 			"hart %d samples by %s, which no hart used when this session began; "
@@ -321,13 +322,13 @@ int plan_open(struct opening *o, int hart, pid_t pid, bool first)
 			hart, p->leader.name);
 		return HART_REFUSED;
 	}
-	bool reads = !s->no_inherited_reads;
+	bool reads = !s->limits.no_inherited_reads;
 	if (!reads && p->n_siblings > 0) {
 		plan_forget_siblings(p);
 		g.rung = p->rung;
 	}
 	int r = group_open(s, &g, hart, pid, &missing);
-	if (reads && s->no_inherited_reads) {
+	if (reads && s->limits.no_inherited_reads) {
 		plan_forget_siblings(p);
 		for (size_t i = 0; i < s->streams.n_streams; i++)
 			if (s->streams.stream[i].hart == hart)
@@ -399,4 +400,9 @@ int asked_open(struct opening *o, int hart, pid_t pid, bool first)
 			s->lost[hart][LOSS_SIBLING] += (uint64_t)missing;
 	}
 	return n_opened ? 0 : refused;
+}
+
+uint64_t sampler_unexcluded(const struct sampler *s)
+{
+	return s->limits.unexcluded;
 }

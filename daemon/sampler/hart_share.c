@@ -62,7 +62,7 @@ static int read_all(const struct sampler *s, int hart, struct reading *ret_sum)
 }
 
 /* Update how long its counters were enabled and ran since the last check. */
-static void look(struct hart_watch *w, const struct reading *now)
+static void look(struct counter_share *w, const struct reading *now)
 {
 	uint64_t wanted = now->enabled_ns - w->before_wanted_ns;
 	uint64_t ran = now->running_ns - w->before_ran_ns;
@@ -79,7 +79,7 @@ static void look(struct hart_watch *w, const struct reading *now)
 }
 
 /* Could the hart get a better rung? It had one before, or one was in use when tried. */
-static bool could_climb(const struct hart_watch *w, const struct plan *p)
+static bool could_climb(const struct counter_share *w, const struct plan *p)
 {
 	bool could = p->rung != w->best;
 	for (int i = 0; i < p->n_tries; i++)
@@ -88,7 +88,7 @@ static bool could_climb(const struct hart_watch *w, const struct plan *p)
 }
 
 /* The ladder has found it a source with counters, which it may climb to again. */
-static enum share look_to_climb(struct hart_watch *w, const struct plan *found, uint64_t now_ns)
+static enum share look_to_climb(struct counter_share *w, const struct plan *found, uint64_t now_ns)
 {
 	bool starved = w->n_starved >= STARVED_LOOKS_MAX;
 	if (!starved && !could_climb(w, found))
@@ -102,7 +102,7 @@ static enum share look_to_climb(struct hart_watch *w, const struct plan *found, 
 }
 
 /* Leave its counters to others, or take them back. */
-static enum share yield(struct hart_watch *w, bool yields, uint64_t now_ns)
+static enum share yield(struct counter_share *w, bool yields, uint64_t now_ns)
 {
 	w->yields = yields;
 	w->climb_ns = now_ns + CLIMB_AGAIN_NS;
@@ -111,14 +111,14 @@ static enum share yield(struct hart_watch *w, bool yields, uint64_t now_ns)
 
 enum share hart_share_look(struct sampler *s, int hart)
 {
-	struct hart_watch *w = &s->watch[hart];
+	struct counter_share *w = &s->share[hart];
 	const enum rung rung = s->found[hart].rung; /* whatever the effort is */
 	const uint64_t now_ns = s->kernel->now_ns(s->kernel->userdata);
-	const uint64_t since_ns = w->share_ns ? now_ns - w->share_ns : 0;
+	const uint64_t since_ns = w->checked_ns ? now_ns - w->checked_ns : 0;
 	struct reading reading;
 	if (!s->started || s->options.per_task || !hart_ring(s, hart, 0))
 		return SHARE_KEPT;
-	w->share_ns = now_ns;
+	w->checked_ns = now_ns;
 	bool displaced = read_all(s, hart, &reading) == STREAM_DISPLACED;
 	if (!displaced)
 		look(w, &reading);
@@ -140,8 +140,43 @@ enum share hart_share_look(struct sampler *s, int hart)
 	return look_to_climb(w, &s->found[hart], now_ns);
 }
 
+void share_begin(struct sampler *s, int hart)
+{
+	const struct counter_share *w = &s->share[hart];
+
+	s->share[hart] = (struct counter_share){
+		.wanted_ns = w->wanted_ns,
+		.ran_ns = w->ran_ns,
+		.best = w->best,
+		.climb_ns = w->climb_ns,
+	};
+}
+
+void share_begin_again(struct sampler *s, int hart)
+{
+	struct counter_share *w = &s->share[hart];
+
+	w->before_wanted_ns = w->before_ran_ns = 0;
+	w->n_starved = w->n_short = 0;
+}
+
+bool share_yields(const struct sampler *s, int hart)
+{
+	return s->share[hart].yields;
+}
+
+void share_take_back(struct sampler *s, int hart)
+{
+	s->share[hart].yields = false;
+}
+
+bool sampler_has_counters(const struct sampler *s, int hart)
+{
+	return s->share[hart].wanted_ns > 0;
+}
+
 double sampler_counted_share(const struct sampler *s, int hart)
 {
-	const struct hart_watch *w = &s->watch[hart];
+	const struct counter_share *w = &s->share[hart];
 	return w->wanted_ns > 0 ? (double)w->ran_ns / (double)w->wanted_ns : 1;
 }

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/attr.h"
 #include "proto/base/memory.h"
 
@@ -537,8 +537,7 @@ static bool may_lead(const struct ladder_options *o, struct plan *p, struct rung
 	if (!o->may_lead || o->may_lead(o->userdata, &p->leader))
 		return true;
 	t->says[0] = '\0';
-	say(t, "%s fires, but was not an event of this session when it began; restart the session",
-		p->leader.name);
+	say(t, "%s fires, but this session began without it; restart the session", p->leader.name);
 	return false;
 }
 

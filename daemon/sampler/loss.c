@@ -49,7 +49,7 @@ int stream_read(const struct sampler *s, const struct stream *stream, struct rea
 static void count_untold(struct sampler *s, const uint64_t *n_lost, int first, int end)
 {
 	for (int hart = first; hart < end; hart++) {
-		uint64_t told = s->lost[hart][LOSS_RING] - s->watch[hart].lost_before;
+		uint64_t told = s->lost[hart][LOSS_RING] - s->losses[hart].before;
 		if (n_lost[hart - first] <= told)
 			continue;
 		s->lost[hart][LOSS_RING] += n_lost[hart - first] - told;
@@ -74,6 +74,12 @@ static void add_lost(const struct sampler *s, int first, int end, uint64_t *n_lo
 	}
 }
 
+void hart_begin_losses(struct sampler *s, int hart)
+{
+	s->losses[hart].before = s->lost[hart][LOSS_RING];
+	s->lost_ahead[hart] = 0; /* its ring is closed */
+}
+
 void hart_count_losses(struct sampler *s, int hart)
 {
 	uint64_t n_lost = 0;
@@ -85,7 +91,7 @@ void hart_forget_losses(struct sampler *s, int hart)
 {
 	uint64_t n_lost = 0, told = s->lost[hart][LOSS_RING];
 	add_lost(s, hart, hart + 1, &n_lost);
-	s->watch[hart].lost_before = told > n_lost ? told - n_lost : 0;
+	s->losses[hart].before = told > n_lost ? told - n_lost : 0;
 }
 
 void sampler_count_losses(struct sampler *s)

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 
 #define PROBE_NS 2000000u /* millions of cycles, and ~60 events are still probed in a moment */
 

@@ -28,8 +28,7 @@ static int ring_make(struct sampler *s, int hart, unsigned raise, uint32_t hz)
 	r = hart_map_ring(s, &ring, n, &error);
 	if (r == 0)
 		return 0;
-	stream_table_remove(&s->streams, stream.id);
-	s->kernel->event_close(s->kernel->userdata, stream.fd);
+	stream_close(s, &stream);
 	return r;
 }
 
@@ -73,23 +72,17 @@ int sampler_raise_task(struct sampler *s, unsigned raise, uint32_t hz, pid_t tas
 	return opening_exhausted(r) ? r : r == -ESRCH || r == 0 ? SAMPLER_GONE : SAMPLER_REFUSED;
 }
 
-/* The order by id stays. */
+static bool is_raised(const struct stream *t, const struct closing *c)
+{
+	return t->raise == c->raise && (c->task == 0 || t->task == c->task);
+}
+
 void sampler_lower_task(struct sampler *s, unsigned raise, pid_t task)
 {
-	size_t n_kept = 0;
+	/* records of a task are still in the ring */
+	const struct closing c = {.raise = raise, .task = task, .keep = task != 0};
+
 	if (task == 0) /* before the events through which they are mapped */
 		rings_close(s, -1, raise);
-	for (size_t i = 0; i < s->streams.n_streams; i++) {
-		const struct stream *t = &s->streams.stream[i];
-		if (t->raise != raise || (task != 0 && t->task != task)) {
-			s->streams.stream[n_kept++] = *t;
-			continue;
-		}
-		s->kernel->event_close(s->kernel->userdata, t->fd);
-		if (task != 0) /* its records are still in the ring */
-			(void)stream_table_keep(&s->streams, t);
-	}
-	s->streams.n_streams = n_kept;
-	if (task != 0)
-		s->closed_ns = s->kernel->now_ns(s->kernel->userdata);
+	streams_close(s, is_raised, &c);
 }

@@ -46,6 +46,15 @@ static int rate_set(struct sampler *s, struct stream *t)
 		s->kernel->userdata, t->fd, PERF_EVENT_IOC_PERIOD, (uintptr_t)&value);
 }
 
+void rate_begin(struct sampler *s)
+{
+	s->hz = s->options.hz;
+	if (s->hz > machine_rate_max(&s->machine)) {
+		s->hz = s->hz_lowest = machine_rate_max(&s->machine);
+		s->rate_lowered = true;
+	}
+}
+
 uint32_t sampler_rate(const struct sampler *s)
 {
 	bool timed = s->options.period == 0;

@@ -27,7 +27,7 @@ int sampler_refit(struct sampler *s, int hart)
 	if (r == 0 && s->started)
 		r = hart_enable(s, hart, true);
 	if (sampler_is_short(s, r))
-		hart_set_add(&s->unfit, hart); /* tried again at the next tick */
+		effort_is_due(s, hart); /* tried again at the next tick */
 	/* Refused: its side band continues, and doctor shows the plan. */
 	return r == -ENOMEM ? r : 0;
 }
@@ -36,9 +36,8 @@ int effort_follow(struct sampler *s)
 {
 	int n = 0, r = 0;
 	for (int hart = 0; hart < s->machine.n_harts && n < EFFORT_HARTS_MAX && r == 0; hart++) {
-		if (!hart_set_has(&s->unfit, hart))
+		if (!effort_take_due(s, hart))
 			continue;
-		hart_set_remove(&s->unfit, hart);
 		if (!hart_ring(s, hart, 0))
 			continue; /* it gets its effort when it comes */
 		r = sampler_refit(s, hart);
@@ -49,15 +48,12 @@ int effort_follow(struct sampler *s)
 
 int sampler_prefer_sums(struct sampler *s, int hart, bool prefer)
 {
-	bool choice = s->full_switches == SAMPLER_SWITCHES_CHEAPEST && sampler_may_sum(s);
-	if (s->options.events || !choice || hart_set_has(&s->sums, hart) == prefer)
+	bool choice = sampler_switches_asked(s) == SAMPLER_SWITCHES_CHEAPEST && sampler_may_sum(s);
+	if (s->options.events || !choice || sampler_prefers_sums(s, hart) == prefer)
 		return 0;
-	if (prefer)
-		hart_set_add(&s->sums, hart);
-	else
-		hart_set_remove(&s->sums, hart);
+	effort_prefer_sums(s, hart, prefer);
 	if (s->plan[hart].rung != RUNG_NONE && s->plan[hart].cut & (CUT_SIBLING | CUT_BPF))
-		hart_set_add(&s->unfit, hart);
+		effort_is_due(s, hart);
 	return effort_follow(s);
 }
 
@@ -65,12 +61,9 @@ int sampler_set_effort(struct sampler *s, const struct sampler_effort *effort)
 {
 	if (s->options.events || s->options.per_task || effort_is(s, effort))
 		return 0;
-	bool reopen = !effort_same_events(&s->effort, effort);
-	s->effort = *effort;
-	s->options.switches = effort->no_cut ? SAMPLER_SWITCHES_NONE : s->full_switches;
-	s->options.stacks = effort->no_callers ? SAMPLER_STACKS_NONE : s->full_stacks;
+	bool reopen = effort_set(s, effort);
 	for (int hart = 0; reopen && hart < s->machine.n_harts; hart++)
 		if (s->plan[hart].rung != RUNG_NONE)
-			hart_set_add(&s->unfit, hart);
+			effort_is_due(s, hart);
 	return effort_follow(s);
 }

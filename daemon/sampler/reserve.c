@@ -6,7 +6,7 @@
  * change, there is nothing to enter.
  */
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
 
@@ -62,5 +62,5 @@ void plan_reserve(struct sampler *s)
 	}
 	if (busy || (counts && may_come))
 		reserve_leaders(s);
-	s->events_told = true;
+	events_fix(s);
 }

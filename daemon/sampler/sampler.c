@@ -28,8 +28,7 @@ DEFINE_CLEANUP(struct sampler *, sampler_free)
 static int options_copy(struct sampler *s, const struct sampler_options *o)
 {
 	s->options = *o;
-	s->full_switches = o->switches;
-	s->full_stacks = o->stacks;
+	effort_begin(&s->effort, o);
 	s->options.pids = NULL;
 	s->options.events = NULL;
 	s->options.period = 0;
@@ -65,17 +64,6 @@ static bool options_valid(const struct sampler_options *o)
 	       (!o->per_task || o->n_pids > 0);
 }
 
-/* The tracepoint fires only when the new arguments are in place. Without access to tracefs, or
- * without tracefs, a dummy is used. */
-static struct event exec_event(const struct kernel *k)
-{
-	struct event_list found = {0};
-	struct event_error error;
-	if (event_parse(k, "sched:sched_process_exec", &found, &error) == 0 && found.n_events == 1)
-		return found.event[0];
-	return event_dummy();
-}
-
 static int sampler_make(
 	const struct kernel *k, const struct sampler_options *o, struct sampler **ret_sampler)
 {
@@ -90,12 +78,8 @@ static int sampler_make(
 		r = cores_read(o->cores, k, &s->machine);
 	if (r < 0)
 		return r;
-	s->exec = exec_event(k);
-	s->hz = o->hz;
-	if (s->hz > machine_rate_max(&s->machine)) {
-		s->hz = s->hz_lowest = machine_rate_max(&s->machine);
-		s->rate_lowered = true;
-	}
+	exec_begin(s);
+	rate_begin(s);
 	size_t n = (size_t)s->machine.n_harts;
 	s->plan = calloc(n, sizeof(*s->plan));
 	s->found = calloc(n, sizeof(*s->found));
@@ -103,9 +87,11 @@ static int sampler_make(
 	s->exec_ring = calloc(n, sizeof(*s->exec_ring));
 	s->lost = calloc(n, sizeof(*s->lost));
 	s->lost_ahead = calloc(n, sizeof(*s->lost_ahead));
-	s->watch = calloc(n, sizeof(*s->watch));
+	s->losses = calloc(n, sizeof(*s->losses));
+	s->presence = calloc(n, sizeof(*s->presence));
+	s->share = calloc(n, sizeof(*s->share));
 	if (!s->plan || !s->found || !s->ring || !s->exec_ring || !s->lost || !s->lost_ahead ||
-		!s->watch)
+		!s->losses || !s->presence || !s->share)
 		return -ENOMEM;
 	*ret_sampler = TAKE_PTR(s);
 	return 0;
@@ -214,12 +200,6 @@ int sampler_stop(struct sampler *s)
 	return hart_enable(s, -1, false);
 }
 
-void sampler_drained(struct sampler *s, uint64_t before_ns)
-{
-	if (before_ns > s->closed_ns)
-		stream_table_forget(&s->streams);
-}
-
 unsigned sampler_cut(const struct sampler *s)
 {
 	unsigned cut = 0;
@@ -245,11 +225,8 @@ struct sampler *sampler_free(struct sampler *s)
 		return NULL;
 	for (int hart = 0; s->plan && hart < s->machine.n_harts; hart++)
 		hart_close(s, hart);
-	for (int way = 0; way < N_SWITCH_WAYS; way++)
-		if (s->switch_bpf[way])
-			s->kernel->switch_free(s->kernel->userdata, s->switch_bpf[way]);
-	if (s->exec_bpf)
-		s->kernel->exec_free(s->kernel->userdata, s->exec_bpf);
+	switch_programs_free(s);
+	exec_end(s);
 	stream_table_clear(&s->streams);
 	free(s->plan);
 	free(s->found);
@@ -257,7 +234,9 @@ struct sampler *sampler_free(struct sampler *s)
 	free(s->exec_ring);
 	free(s->lost);
 	free(s->lost_ahead);
-	free(s->watch);
+	free(s->losses);
+	free(s->presence);
+	free(s->share);
 	free((pid_t *)s->options.pids);
 	free((char *)s->options.own_leader);
 	free(s);

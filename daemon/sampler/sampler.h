@@ -112,79 +112,129 @@ struct sampler_effort {
 		hz; /* what is left of the rate; whoever asks for a higher one is sampled by that */
 };
 
-/* State of a hart kept between two checks. */
-struct hart_watch {
-	uint64_t lost_before; /* lost[][LOSS_RING] when its events were opened */
-	uint64_t enabled_ns;  /* how long its side-band event had been enabled, */
-	uint64_t looked_ns;   /* at the latest by this time */
+/* --- what each file of the room keeps; no other touches it ------------------------------------ */
+
+/* stream_open.c */
+struct stream_book {
+	/* harts on which the session's event i uses the core's own event code */
+	struct hart_set by_raw[EVENTS_MAX];
+	bool fixed;         /* others rely on the number of events: no new ones */
+	uint64_t closed_ns; /* the last time that streams were closed and kept */
+};
+
+/* switch.c */
+struct switch_programs {
+	/* by way, loaded when first needed */
+	struct switch_bpf *program[N_SWITCH_WAYS];
+	/* likewise, why BPF was not available, last: an errno; ENOTSUP: not built in */
+	int error[N_SWITCH_WAYS];
+};
+
+/* group.c */
+struct group_limits {
+	uint64_t unexcluded;     /* bit i: event i should exclude the kernel, but its PMU cannot */
+	bool no_inherited_reads; /* before Linux 6.13: no groups in a per-task session */
+};
+
+/* effort.c */
+struct effort_state {
+	struct sampler_effort in_force;
+	enum sampler_switches switches; /* as requested, whatever the effort is */
+	enum sampler_stacks stacks;     /* likewise */
+	struct hart_set sums;           /* harts on which sums are preferred */
+	struct hart_set unfit;          /* harts that do not follow the effort yet */
+};
+
+/* loss.c */
+struct ring_losses {
+	uint64_t before; /* lost[][LOSS_RING] when the hart's events were opened */
+};
+
+/* presence.c */
+struct presence {
+	uint64_t enabled_ns; /* how long the hart's side-band event had been enabled, */
+	uint64_t looked_ns;  /* at the latest by this time */
+};
+
+/* hart_share.c */
+struct counter_share {
 	/* of the event that fires there and has hardware counters: total time enabled and
 	 * running, */
 	uint64_t wanted_ns, ran_ns;
 	uint64_t before_wanted_ns, before_ran_ns; /* and at the last check */
-	unsigned n_starved; /* consecutive checks at which it had not run at all, */
-	unsigned n_short;   /* and at which it had not run nearly all the time */
-	uint64_t share_ns;  /* when its counters were last checked */
-	bool yields;        /* its counters are left to others until climb_ns (priority.c) */
-	enum rung best;     /* best rung that the hart ever had */
+	unsigned n_starved;  /* consecutive checks at which it had not run at all, */
+	unsigned n_short;    /* and at which it had not run nearly all the time */
+	uint64_t checked_ns; /* when its counters were last checked */
+	bool yields;         /* its counters are left to others until climb_ns (priority.c) */
+	enum rung best;      /* best rung that the hart ever had */
 	/* CLOCK_MONOTONIC: do not climb the ladder again before; 0: any time */
 	uint64_t climb_ns;
 };
 
+/* sideband.c */
+struct sideband {
+	unsigned features; /* SIDEBAND_* that this kernel knows */
+};
+
+/* exec.c */
+struct exec_reports {
+	struct event event;       /* the tracepoint, or a dummy */
+	struct exec_bpf *program; /* loaded when first needed */
+	int error;                /* why BPF is not available: an errno; ENOTSUP: not built in */
+};
+
+/* tick.c */
+struct hotplug {
+	/* of the harts seen, those that could not be opened for lack of descriptors */
+	struct hart_set untried;
+};
+
 struct sampler {
+	/* Others read this. It is set by sampler.c, or by the file named. */
 	const struct kernel *kernel;
-	struct machine machine;
+	struct machine machine;         /* also rate.c, tick.c */
 	struct sampler_options options; /* copied; pids and events are not borrowed afterwards */
-	struct plan *plan;              /* n_harts, by hart */
-	struct plan *found;             /* likewise, as the ladder found it, before `effort` */
-	struct sampler_effort effort;
-	struct event_list events; /* leaders and siblings, indexed by a stream's `event` */
+	bool started;
+	struct plan *plan;  /* n_harts, by hart; hart.c */
+	struct plan *found; /* likewise, as the ladder found it, whatever the effort is */
+	/* leaders and siblings, indexed by a stream's `event`; stream_open.c */
+	struct event_list events;
+	struct stream_table streams; /* stream_open.c */
 	/* n_rings; of each hart one, or in a session that is `always` there one of samples and one of
-	 * the side band; behind them, one for each raise */
+	 * the side band; behind them, one for each raise; rings.c */
 	struct ring *ring;
 	size_t n_rings;
-	struct hart_set
-		exec_records; /* harts on which each exec brings a record of STREAM_EXEC_BPF */
-	/* of the other harts; n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
-	struct ring *exec_ring;
+	/* harts on which each exec brings a record of STREAM_EXEC_BPF; exec.c */
+	struct hart_set exec_records;
+	struct ring *
+		exec_ring; /* of others; n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
 	size_t n_exec_rings;
-	struct stream_table streams;
-	uint64_t closed_ns;         /* the last time that streams were closed and kept */
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: losses of this room */
-	/* n_harts: the part of LOSS_RING that no LOST record has reported yet */
+	/* n_harts: the part of LOSS_RING that no LOST record has reported yet; loss.c */
 	uint64_t *lost_ahead;
 	uint64_t raised_lost[RAISES_MAX + 1]; /* by raise: records that found its ring full */
-	uint32_t hz;       /* the current rate, which the kernel does not throttle */
-	bool rate_lowered; /* the kernel's limit reduced the requested rate */
-	/* lowest rate since the kernel's limit applies; 0: it does not */
+	uint32_t hz;       /* the current rate, which the kernel does not throttle; rate.c */
+	bool rate_lowered; /* the kernel's limit reduced the requested rate; rate.c */
+	/* lowest rate since the kernel's limit applies; 0: it does not; rate.c */
 	uint32_t hz_lowest;
-	/* times that periods were moved between ticks; 0: they are what hz says */
+	/* times that periods were moved between ticks; 0: they are what hz says; rate.c */
 	uint32_t n_moves;
-	uint64_t unexcluded; /* bit i: event i should exclude the kernel, but its PMU cannot */
-	/* harts on which event i uses the core's own event code */
-	struct hart_set by_raw[EVENTS_MAX];
-	bool cgroups; /* PERF_SAMPLE_CGROUP and CGROUP records are on */
-	/* the rest is sampler*.c's */
-	enum sampler_switches full_switches; /* as requested, whatever `effort` is */
-	enum sampler_stacks full_stacks;
-	struct hart_set unfit;    /* harts that do not follow `effort` yet */
-	unsigned sideband;        /* SIDEBAND_* that this kernel knows */
-	struct hart_watch *watch; /* n_harts */
-	struct hart_set seen;     /* online at the last check */
-	/* of these, harts that could not be opened for lack of descriptors */
-	struct hart_set untried;
-	struct event exec;    /* the tracepoint of execs, or a dummy */
-	struct hart_set sums; /* harts on which sums are preferred */
-	/* by way, loaded when first needed */
-	struct switch_bpf *switch_bpf[N_SWITCH_WAYS];
-	/* likewise, why BPF was not available, last: an errno; ENOTSUP: not built in */
-	int switch_error[N_SWITCH_WAYS];
-	struct exec_bpf *exec_bpf; /* the same for execs */
-	int exec_error;
-	bool events_told; /* others rely on the number of events: no new ones */
-	/* EMFILE or ENFILE: the last tick ran out of descriptors; else 0 */
+	bool cgroups;         /* PERF_SAMPLE_CGROUP and CGROUP records are on; sideband.c */
+	bool reads_lost;      /* PERF_FORMAT_LOST is on; sideband.c */
+	struct hart_set seen; /* online at the last check; tick.c */
+	/* EMFILE or ENFILE: the last tick ran out of descriptors; else 0; tick.c, rate.c */
 	int short_of;
-	bool started;
-	bool no_inherited_reads; /* before Linux 6.13: no groups in a per-task session */
+
+	struct stream_book book;
+	struct switch_programs programs;
+	struct group_limits limits;
+	struct effort_state effort;
+	struct ring_losses *losses;  /* n_harts */
+	struct presence *presence;   /* n_harts */
+	struct counter_share *share; /* n_harts */
+	struct sideband sideband;
+	struct exec_reports execs;
+	struct hotplug hotplug;
 };
 
 enum {
@@ -268,6 +318,24 @@ bool sampler_may_sum(const struct sampler *s);
 unsigned sampler_cut(const struct sampler *s);
 /* The same as text: cut_name, or that counts are summed up. Static. */
 const char *sampler_cut_says(const struct sampler *s);
+/* The harts on which each of its events uses the core's own event code, by event; and the events, as bits, that should
+ * exclude the kernel, but their PMU cannot. */
+const struct hart_set *sampler_by_raw(const struct sampler *s);
+uint64_t sampler_unexcluded(const struct sampler *s);
+/* The means to cut counts, and the stacks, that were requested, whatever the effort is. */
+enum sampler_switches sampler_switches_asked(const struct sampler *s);
+enum sampler_stacks sampler_stacks_asked(const struct sampler *s);
+/* Are sums preferred on that hart? */
+bool sampler_prefers_sums(const struct sampler *s, int hart);
+/* The BPF program for that way, NULL: it is not loaded; and why it was not available, last: an errno, 0. */
+struct switch_bpf *sampler_switch_program(const struct sampler *s, enum switch_way way);
+int sampler_switch_error(const struct sampler *s, enum switch_way way);
+/* Do execs come as samples with a copy of the new program's stack? */
+bool sampler_samples_execs(const struct sampler *s);
+/* Why no BPF program reports execs, an errno; 0: one does, or none was asked for. For tests. */
+int sampler_exec_error(const struct sampler *s);
+/* Were hardware counters ever wanted on that hart? */
+bool sampler_has_counters(const struct sampler *s, int hart);
 /* The fraction (0 to 1) of the enabled time that the hart's hardware counters ran; less than 1 if
  * they are shared. 1 if there are none. As of the last tick. */
 double sampler_counted_share(const struct sampler *s, int hart);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Shared by the parts of a sampler. Each uses only those before it:
+/* Shared by the files of a sampler. Each calls only those before it:
  *
- *      stream_open ← rate, switch, loss ← group ← hart ← hart_share, refit, raise ← tick
- *                             priority ← effort ←      ← tasks, reserve ← sampler
+ *      stream_open ← rate, switch, loss ← rings ← group ← sideband ← exec ← hart ← refit, raise ← tick
+ *           presence, hart_share, priority ← effort ←                ← tasks, reserve ← sampler
+ *
+ * The structs that a file owns stand in sampler.h; no other file touches their members.
  */
 
 #include "daemon/sampler/sampler.h"
@@ -44,6 +46,19 @@ bool opening_exhausted(int r);
 int stream_open(struct sampler *s, const struct perf_event_attr *attr, pid_t pid, int group_fd,
 	struct stream *stream);
 
+/* Streams to close: what `is` compares. */
+struct closing {
+	int hart;
+	unsigned raise;
+	pid_t task; /* 0: any */
+	bool keep;  /* their records are still in a ring: let them be found until sampler_drained */
+};
+/* Close those streams. */
+void streams_close(struct sampler *s, bool (*is)(const struct stream *t, const struct closing *c),
+	const struct closing *c);
+/* Close one that was just opened. */
+void stream_close(struct sampler *s, const struct stream *stream);
+
 /* Open the groups of a hart for one target: the plan's, or the requested ones. Missing siblings are
  * counted for the first target. 0, HART_REFUSED, or -errno, possibly with some events open. */
 int plan_open(struct opening *o, int hart, pid_t pid, bool first);
@@ -64,16 +79,12 @@ int switch_bpf_open(struct sampler *s, const struct stream *leader, enum switch_
 int switch_bpf_load(struct sampler *s, enum switch_way way);
 /* Let no program read groups of that hart. */
 void switch_bpf_close(struct sampler *s, int hart);
+void switch_programs_free(struct sampler *s);
 
-/* --- exec.c ----------------------------------------------------------------------------------- */
-
-/* Have execs on that hart, whose side band is open, reported by BPF. 0; HART_REFUSED: there is no BPF; -errno. Then
- * nothing is open. */
-int exec_bpf_open(struct sampler *s, int hart);
-void exec_bpf_close(struct sampler *s, int hart);
-
-/* Find e in the session's list, or add it. NULL if the list is full or fixed (events_told). */
+/* Find e in the session's list, or add it. NULL if the list is full or fixed. */
 struct event *event_enter(struct sampler *s, const struct event *e);
+/* From now on others rely on the number of events: enter no new ones. */
+void events_fix(struct sampler *s);
 
 /* Call once all harts are open: enter the events that harts may sample by later, then fix the list
  * of events, since others begin to rely on it. */
@@ -81,6 +92,20 @@ void plan_reserve(struct sampler *s);
 
 /* Find out on that hart which side-band features this kernel has. 0, HART_*, -errno. */
 int sideband_learn(struct opening *o, int hart);
+
+/* Open the side band of that hart for one target, and the rings that are not mapped yet. 0, HART_REFUSED, -errno. */
+int sideband_open(struct opening *o, int hart, pid_t pid);
+/* The side band was refused: explain it. The user did not name it, so the message names no event. Returns
+ * HART_REFUSED. */
+int sideband_refuse(struct opening *o, int error);
+/* exec.c: have execs on that hart reported, if that is possible: after its side band is open. */
+void exec_begin(struct sampler *s);
+void exec_open(struct sampler *s, int hart);
+/* Let no program report execs on that hart. */
+void exec_close(struct sampler *s, int hart);
+void exec_end(struct sampler *s);
+/* Raise our soft limit of descriptors. False: it was as high as it can be. */
+bool raise_descriptor_limit(void);
 
 /* Plan (where the ladder is climbed) and open everything on that hart, disabled. If not 0, nothing
  * of that hart stays open. Raises the soft descriptor limit once if needed. */
@@ -96,6 +121,14 @@ int hart_refit(struct opening *o, int hart);
 /* The same for a running session, enabled; what fails for lack of descriptors is tried again at the next
  * tick. 0 or -ENOMEM. */
 int sampler_refit(struct sampler *s, int hart);
+/* The effort of a session that begins. */
+void effort_begin(struct effort_state *f, const struct sampler_options *o);
+/* Bring another into force. True: other events do, so that harts have to follow. */
+bool effort_set(struct sampler *s, const struct sampler_effort *effort);
+void effort_prefer_sums(struct sampler *s, int hart, bool prefer);
+/* That hart has to follow; had it to, until now? */
+void effort_is_due(struct sampler *s, int hart);
+bool effort_take_due(struct sampler *s, int hart);
 /* Remove from a hart's plan of the ladder the work that the effort in force leaves out, and the counters that
  * are left to others. */
 void effort_reduce(const struct sampler *s, int hart, struct plan *p);
@@ -103,8 +136,6 @@ void effort_reduce(const struct sampler *s, int hart, struct plan *p);
 void plan_pin(const struct sampler *s, int hart, struct plan *p);
 /* Could other programs still count each of its events, too, if it held its counters for good? */
 bool plan_leaves_room(const struct sampler *s, int hart, const struct plan *p);
-/* Do both want the same events? Their rates may differ. */
-bool effort_same_events(const struct sampler_effort *a, const struct sampler_effort *b);
 /* Bring the harts that do not follow the effort yet to it, some of them. 0 or -errno. */
 int effort_follow(struct sampler *s);
 
@@ -121,6 +152,8 @@ struct reading {
 };
 int stream_read(const struct sampler *s, const struct stream *stream, struct reading *ret_reading);
 
+/* Its events are opened: losses are counted from here. */
+void hart_begin_losses(struct sampler *s, int hart);
 /* sampler_count_losses for one hart. */
 void hart_count_losses(struct sampler *s, int hart);
 /* Some of its events were closed: their losses are reported by now. */
@@ -131,17 +164,36 @@ void hart_forget_losses(struct sampler *s, int hart);
  * counters are left to others now, or no longer. */
 enum share { SHARE_KEPT, SHARE_CLIMB, SHARE_REFIT };
 enum share hart_share_look(struct sampler *s, int hart);
+/* Its events are opened: keep the total times of the counters, the best rung, and when to climb. */
+void share_begin(struct sampler *s, int hart);
+/* Its sampling events are opened again. */
+void share_begin_again(struct sampler *s, int hart);
+/* Are its counters left to others? Take them back. */
+bool share_yields(const struct sampler *s, int hart);
+void share_take_back(struct sampler *s, int hart);
+
+/* The harts that were away since the last call. A task's event is enabled while the task runs, and outlives the hart's
+ * absence, so a session per task does not know. */
+struct hart_set harts_away(struct sampler *s);
+/* Its events are opened; they are enabled or disabled now. */
+void presence_begin(struct sampler *s, int hart);
+void presence_note(struct sampler *s, int hart);
 
 /* The open ring of that hart and raise (0: the session's own samples), or NULL. */
 struct ring *hart_ring(struct sampler *s, int hart, unsigned raise);
 /* Map a ring of n bytes, or what is left of locked memory, through fd. 0, HART_REFUSED with *error, -errno. */
 int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct event_error *error);
-/* Unmap the rings of that hart (-1: of all) and raise; raise RAISES_MAX + 1: of all uses. */
+/* Map a ring of execs. 0 or -errno. */
+int exec_ring_map(struct sampler *s, const struct ring *of, size_t n);
+/* Unmap the rings of that hart (-1: of all) and raise. */
+#define RINGS_OF_ALL (RAISES_MAX + 1) /* of all uses */
 void rings_close(struct sampler *s, int hart, unsigned raise);
 
 /* Is r a lack of descriptors? Then the session remembers it (short_of). */
 bool sampler_is_short(struct sampler *s, int r);
 
+/* The rate of a session that begins. */
+void rate_begin(struct sampler *s);
 /* Read the kernel's rate limit again and apply it to all open events. Positive: the rate
  * changed. */
 int rate_follow(struct sampler *s);

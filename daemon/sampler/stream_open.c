@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
 
@@ -75,7 +75,7 @@ int stream_open(struct sampler *s, const struct perf_event_attr *attr, pid_t pid
 	if (fd < 0)
 		return fd;
 	if (e && event_by_raw(e, &copy))
-		hart_set_add(&s->by_raw[stream->event], stream->hart);
+		hart_set_add(&s->book.by_raw[stream->event], stream->hart);
 	stream->fd = fd;
 	stream->sample_type = attr->sample_type;
 	stream->read_format = attr->read_format;
@@ -100,9 +100,53 @@ struct event *event_enter(struct sampler *s, const struct event *e)
 	for (int i = 0; i < l->n_events; i++)
 		if (event_equal(&l->event[i], e))
 			return &l->event[i];
-	if (l->n_events == EVENTS_MAX || s->events_told)
+	if (l->n_events == EVENTS_MAX || s->book.fixed)
 		return NULL;
 	l->event[l->n_events] = *e;
 	l->event[l->n_events].group = -1;
 	return &l->event[l->n_events++];
+}
+
+void events_fix(struct sampler *s)
+{
+	s->book.fixed = true;
+}
+
+const struct hart_set *sampler_by_raw(const struct sampler *s)
+{
+	return s->book.by_raw;
+}
+
+/* In one pass: a per-task session has thousands. The order by id stays. */
+void streams_close(struct sampler *s, bool (*is)(const struct stream *t, const struct closing *c),
+	const struct closing *c)
+{
+	const struct kernel *k = s->kernel;
+	size_t n_kept = 0;
+
+	for (size_t i = 0; i < s->streams.n_streams; i++) {
+		const struct stream *t = &s->streams.stream[i];
+		if (!is(t, c)) {
+			s->streams.stream[n_kept++] = *t;
+			continue;
+		}
+		k->event_close(k->userdata, t->fd);
+		if (c->keep) /* without memory, its records are counted as lost */
+			(void)stream_table_keep(&s->streams, t);
+	}
+	s->streams.n_streams = n_kept;
+	if (c->keep)
+		s->book.closed_ns = k->now_ns(k->userdata);
+}
+
+void stream_close(struct sampler *s, const struct stream *stream)
+{
+	stream_table_remove(&s->streams, stream->id);
+	s->kernel->event_close(s->kernel->userdata, stream->fd);
+}
+
+void sampler_drained(struct sampler *s, uint64_t before_ns)
+{
+	if (before_ns > s->book.closed_ns)
+		stream_table_forget(&s->streams);
 }

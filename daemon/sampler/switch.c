@@ -37,31 +37,33 @@ int switch_bpf_load(struct sampler *s, enum switch_way way)
 {
 	const struct kernel *k = s->kernel;
 	int error = 0;
-	if (s->switch_bpf[way])
+	if (s->programs.program[way])
 		return 0;
-	if (s->switch_error[way] == 0 && !k->switch_new)
-		s->switch_error[way] = ENOTSUP;
-	if (s->switch_error[way])
+	if (s->programs.error[way] == 0 && !k->switch_new)
+		s->programs.error[way] = ENOTSUP;
+	if (s->programs.error[way])
 		return HART_REFUSED;
-	int r = k->switch_new(k->userdata, way, s->machine.n_harts, &s->switch_bpf[way], &error);
+	int r = k->switch_new(
+		k->userdata, way, s->machine.n_harts, &s->programs.program[way], &error);
 	if (r > 0)
-		s->switch_error[way] = error ? error : EIO;
+		s->programs.error[way] = error ? error : EIO;
 	return r > 0 ? HART_REFUSED : r;
 }
 
 void switch_bpf_close(struct sampler *s, int hart)
 {
 	for (int way = 0; way < N_SWITCH_WAYS; way++)
-		if (s->switch_bpf[way])
-			s->kernel->switch_forget(s->kernel->userdata, s->switch_bpf[way], hart, 0);
+		if (s->programs.program[way])
+			s->kernel->switch_forget(
+				s->kernel->userdata, s->programs.program[way], hart, 0);
 }
 
 bool sampler_may_sum(const struct sampler *s)
 {
-	bool wished = s->full_switches == SAMPLER_SWITCHES_CHEAPEST ||
-		      s->full_switches == SAMPLER_SWITCHES_SUMS;
+	const enum sampler_switches asked = sampler_switches_asked(s);
+	bool wished = asked == SAMPLER_SWITCHES_CHEAPEST || asked == SAMPLER_SWITCHES_SUMS;
 	return wished && !s->options.some_tasks && !s->options.per_task && s->kernel->switch_new &&
-	       !s->switch_error[SWITCH_SUMS];
+	       !s->programs.error[SWITCH_SUMS];
 }
 
 /* This group cannot be read; others may be. */
@@ -69,7 +71,7 @@ static int refuse(struct sampler *s, enum switch_way way, int r)
 {
 	if (opening_exhausted(r))
 		return r;
-	s->switch_error[way] = -r;
+	s->programs.error[way] = -r;
 	return HART_REFUSED;
 }
 
@@ -115,12 +117,28 @@ int switch_bpf_open(struct sampler *s, const struct stream *leader, enum switch_
 	struct switch_group g = {.hart = leader->hart, .output_fd = output.fd};
 	r = group_collect(s, leader, &g);
 	if (r == 0)
-		r = k->switch_watch(k->userdata, s->switch_bpf[way], &g);
+		r = k->switch_watch(k->userdata, s->programs.program[way], &g);
 	if (r == 0 && way == SWITCH_SUMS)
 		stream_table_set_summed(&s->streams, leader->id);
 	if (r == 0)
 		return 0;
-	stream_table_remove(&s->streams, output.id);
-	k->event_close(k->userdata, output.fd);
+	stream_close(s, &output);
 	return refuse(s, way, r > 0 ? -E2BIG : r);
+}
+
+void switch_programs_free(struct sampler *s)
+{
+	for (int way = 0; way < N_SWITCH_WAYS; way++)
+		if (s->programs.program[way])
+			s->kernel->switch_free(s->kernel->userdata, s->programs.program[way]);
+}
+
+struct switch_bpf *sampler_switch_program(const struct sampler *s, enum switch_way way)
+{
+	return s->programs.program[way];
+}
+
+int sampler_switch_error(const struct sampler *s, enum switch_way way)
+{
+	return s->programs.error[way];
 }

@@ -15,38 +15,6 @@
 #include "daemon/sampler/sampler_private.h"
 #include "proto/base/memory.h"
 
-/* How far an event's time may lag behind ours: the kernel takes it from sched_clock, which may have
- * a resolution of a tick, up to 10 ms. */
-#define BEHIND_NS 100000000u
-
-/* Does the side-band event show that the hart was offline? A live one was enabled for at least the
- * time from the end of the last check to the start of this one, so a delay anywhere in between is
- * harmless. */
-static bool was_away(struct sampler *s, const struct stream *sideband)
-{
-	const struct kernel *k = s->kernel;
-	struct hart_watch *w = &s->watch[sideband->hart];
-	uint64_t begin_ns = k->now_ns(k->userdata);
-	struct reading now;
-	if (stream_read(s, sideband, &now) < 0)
-		return false; /* nothing is known */
-	bool away = now.enabled_ns - w->enabled_ns + BEHIND_NS < begin_ns - w->looked_ns;
-	w->enabled_ns = now.enabled_ns;
-	w->looked_ns = k->now_ns(k->userdata);
-	return away;
-}
-
-/* A task's event is enabled while the task runs, and outlives the hart's absence. */
-static struct hart_set harts_away(struct sampler *s)
-{
-	struct hart_set away = {0};
-	for (size_t i = 0; s->started && !s->options.per_task && i < s->streams.n_streams; i++)
-		if (s->streams.stream[i].role == STREAM_SIDEBAND &&
-			was_away(s, &s->streams.stream[i]))
-			hart_set_add(&away, s->streams.stream[i].hart);
-	return away;
-}
-
 static void hart_went(struct sampler *s, int hart)
 {
 	hart_count_losses(s, hart);
@@ -66,13 +34,13 @@ static int hart_came(struct sampler *s, int hart)
 	if (r == 0)
 		r = cores_read(s->options.cores, s->kernel, &s->machine);
 	if (sampler_is_short(s, r))
-		hart_set_add(&s->untried, hart);
+		hart_set_add(&s->hotplug.untried, hart);
 	if (r != 0)
 		return r < 0 && !sampler_is_short(s, r) ? r : 0;
 	o->tasks = tasks;
 	r = hart_open(o, hart);
 	if (sampler_is_short(s, r))
-		hart_set_add(&s->untried, hart);
+		hart_set_add(&s->hotplug.untried, hart);
 	/* Gone again meanwhile: it may be back before the next check, and must count as new
 	 * then. */
 	if (r == HART_GONE && !s->options.per_task)
@@ -145,9 +113,9 @@ int sampler_tick(struct sampler *s)
 		sampler_count_losses(s);
 	/* Copied, since opening may read it again. */
 	const struct hart_set before = s->seen, now = s->machine.online, away = harts_away(s);
-	const struct hart_set untried = s->untried;
+	const struct hart_set untried = s->hotplug.untried;
 	s->seen = now;
-	s->untried = (struct hart_set){0};
+	s->hotplug.untried = (struct hart_set){0};
 	for (int hart = 0; hart < s->machine.n_harts; hart++) {
 		bool was = hart_set_has(&before, hart), is = hart_set_has(&now, hart);
 		bool again = was && is && hart_set_has(&untried, hart); /* counted when it came */

@@ -23,12 +23,12 @@
 
 #define SECOND_NS 1000000000u
 #define RETRY_NS (10ull * SECOND_NS)
-/* Names of the last windows of a run that is told to end. */
+/* How long to wait for names of the last windows when the daemon ends. */
 #define STOP_NAMES_NS SECOND_NS
 /* A segment is closed early at this fraction of the budget, so that there are always several to
  * choose from when room has to be made. */
 #define SEGMENT_BUDGET_PART 8
-/* Room that is made before it is needed: what a second can bring. */
+/* Space to free in advance: as much as a second can need. */
 #define HEADROOM_BUDGET_PART 64
 #define HEADROOM_BYTES_MIN (1u << 20)
 /* Starting a segment takes this many times that, so that a store at its limit does not keep
@@ -37,7 +37,7 @@
 /* Call sites of one segment. Each has 112 bytes in our memory and keeps a frame of as many: 27 MB.
  * An hour of a build machine has some 100,000; generated code at a high rate, more in minutes. */
 #define STACK_NODES_CROWDED 120000u
-/* Beyond what NTP slews in an hour (500 ppm), the clock was set. */
+/* If the clock moves by more than NTP slews in an hour (500 ppm), it was set. */
 #define CLOCK_STEP_NS (5ll * SECOND_NS)
 
 static void __attribute__((format(printf, 3, 4))) say(
@@ -178,7 +178,7 @@ static void stop_for(struct keeper *k, int outcome)
 #define WINDOW_BUDGET_PART 11 / 16
 #define MINUTE_BUDGET_PART 3 / 16
 
-/* Set how much users may write, so that windows fit the budget for as long as mperf.conf keeps
+/* Set how much users may write, so that windows fit into the budget for as long as mperf.conf keeps
  * them. */
 static void allow(struct keeper *k)
 {
@@ -245,7 +245,7 @@ static int begin_segment(struct keeper *k, uint64_t start_ns)
 		.path = path,
 		.live = true,
 		.lost = k->lost,
-		.told = k->told,
+		.recorded = k->recorded,
 		.shares = &k->shares,
 		.hz = k->o.conf->rate,
 		.counts = k->counts,
@@ -265,7 +265,7 @@ static int begin_segment(struct keeper *k, uint64_t start_ns)
 	return store_note(k->store, k->path);
 }
 
-/* Make room, and begin. 0, also if nothing can be stored, which was logged; -ENOMEM. */
+/* Make room, and begin. 0, also if nothing can be stored, which is logged; -ENOMEM. */
 static int begin_storing(struct keeper *k, uint64_t start_ns)
 {
 	if (!make_room(k, HEADROOMS_TO_BEGIN))
@@ -274,7 +274,7 @@ static int begin_storing(struct keeper *k, uint64_t start_ns)
 	if (r == 0 || r == -ENOMEM)
 		return r;
 	stop_for(k, r == RECORDING_FULL ? SEGMENT_NO_SPACE : r < 0 ? r : SEGMENT_READ_ONLY);
-	/* another folder may be in its place by now */
+	/* a new folder may have replaced it */
 	if (r != RECORDING_FULL)
 		close_store(k);
 	return 0;
@@ -386,7 +386,7 @@ static bool rotation_is_due(struct keeper *k)
 	int64_t realtime_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	int64_t step_ns = (int64_t)k->o.walk->realtime_offset_ns - k->offset_ns;
 	if (step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS) {
-		say(k, LOG_NOTICE, "the clock was set by %+.1f s: a new segment begins",
+		say(k, LOG_NOTICE, "the clock was changed by %+.1f s: the store begins a new file",
 			(double)step_ns / SECOND_NS);
 		return true;
 	}
@@ -396,7 +396,7 @@ static bool rotation_is_due(struct keeper *k)
 		       (uint64_t)state.bytes > k->o.conf->budget_bytes / SEGMENT_BUDGET_PART);
 }
 
-/* See which of the ended segments are sealed by now. */
+/* Check which of the ended segments are sealed. */
 static int tend_ending(struct keeper *k, uint64_t now_ns)
 {
 	for (size_t i = 0; i < ENDING_MAX; i++) {
@@ -466,11 +466,11 @@ int keeper_new(const struct keeper_options *o, struct keeper **ret_keeper)
 	k->o = *o;
 	k->n_harts = o->walk->sampler->machine.n_harts;
 	k->lost = calloc((size_t)k->n_harts, sizeof(*k->lost));
-	k->told = calloc((size_t)k->n_harts, sizeof(*k->told));
+	k->recorded = calloc((size_t)k->n_harts, sizeof(*k->recorded));
 	k->tap = (struct tap){
 		.userdata = k, .take = take, .take_loops = lose_loops, .cut_ns = UINT64_MAX};
 	walk_add(o->walk, &k->tap);
-	int r = k->lost && k->told ? try_to_store(k) : -ENOMEM;
+	int r = k->lost && k->recorded ? try_to_store(k) : -ENOMEM;
 	if (r < 0) {
 		keeper_free(k);
 		return r;
@@ -528,7 +528,7 @@ void keeper_stop(struct keeper *k)
 	struct recording_state state = {.outcome = 0};
 	int r = last ? end_segment(k, clock_ns(CLOCK_MONOTONIC)) : 0;
 	while (r == 0 && last && recording_is_writing(last))
-		/* the state says how it went */
+		/* the state has the result */
 		(void)recording_dispatch(last, clock_ns(CLOCK_MONOTONIC));
 	if (last)
 		recording_state(last, &state);
@@ -538,7 +538,7 @@ void keeper_stop(struct keeper *k)
 	if (r == 0 && state.outcome == 0)
 		account_end(k->account);
 	else
-		account_write(k->account); /* the next run says what is missing */
+		account_write(k->account); /* the next run reports the missing samples */
 }
 
 int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tier coarsest,
@@ -550,7 +550,7 @@ int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tie
 		*ret_n_parts = 0;
 		return 0;
 	}
-	/* answers are up to date, but nobody's questions make us write more than once a second */
+	/* keep answers up to date, but let no client make us write more than once a second */
 	if (k->recording && now_ns - k->flushed_ns >= KEEPER_FRESH_NS) {
 		k->flushed_ns = now_ns;
 		int r = recording_flush(k->recording, now_ns);
@@ -567,7 +567,7 @@ struct keeper *keeper_free(struct keeper *k)
 	walk_remove(k->o.walk, &k->tap);
 	close_store(k);
 	free(k->lost);
-	free(k->told);
+	free(k->recorded);
 	free(k);
 	return NULL;
 }

@@ -7,7 +7,7 @@
  *          │                                                         minute/, hour/
  *          └── no space ──▶ nothing is stored, all is counted ── 30 s ──▶ tried again
  *
- * It owns the store, keeps to its budget, and hides from other code whether there is one.
+ * It owns the store, keeps to its budget, and hides from other code whether a store exists.
  */
 
 #include "daemon/conf/conf.h"
@@ -32,13 +32,14 @@ struct keeper;
 /* Start; an unavailable store is no error. 0 or -errno. */
 int keeper_new(const struct keeper_options *o, struct keeper **ret_keeper);
 size_t keeper_fds(const struct keeper *k, struct pollfd *fds, size_t n);
-/* Should the next turn of the loop come at once, since a window or a seal is only partly written? */
+/* Should the next iteration of the loop come at once, since a window or a seal is only partly
+ * written? */
 bool keeper_has_more(const struct keeper *k);
 /* After the walk's dispatch. 0 or -errno. */
 int keeper_dispatch(struct keeper *k, uint64_t now_ns);
 /* Apply changes of the configuration. 0 or -errno. */
 int keeper_reload(struct keeper *k);
-/* From now on samples are taken in another way: begin a new segment soon. NULL: none. */
+/* Samples are taken in a different way from now on: begin a new segment soon. NULL: no note. */
 void keeper_renew(struct keeper *k);
 /* Add the counts of these harts to each window from now on; NULL: no counts. The segment that is
  * being written gets no more counts: call keeper_renew. Borrowed. */
@@ -49,10 +50,11 @@ void keeper_stop(struct keeper *k);
 /* Choose files; see service_select. */
 int keeper_select(struct keeper *k, int64_t since_ns, int64_t until_ns, enum tier coarsest,
 	struct store_part **ret_part, size_t *ret_n_parts);
-/* Are samples in memory still being written, over several turns of the loop? Until they are, a
- * reader sees only what was stored before. */
+/* Are samples in memory still being written, over several iterations of the loop? Until that is
+ * done, a reader sees only the earlier state. */
 bool keeper_is_writing(const struct keeper *k);
-/* When a selection next writes what is in memory, so that the answer has it: CLOCK_MONOTONIC. */
+/* The next time (CLOCK_MONOTONIC) at which a selection writes the samples in memory, so that the
+ * answer includes them. */
 uint64_t keeper_fresh_ns(const struct keeper *k);
 /* Samples since the start: stored, in memory, and skipped because clients had raised the rate. */
 struct keeper_samples {

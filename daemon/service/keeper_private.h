@@ -16,7 +16,7 @@
 struct keeper {
 	struct keeper_options o;
 	struct store *store;
-	char trouble[512]; /* why nothing is stored now; "": storing works */
+	char trouble[512]; /* reason why nothing is stored now; "": storing works */
 	struct account *account;
 	struct roller *roller;
 	struct pinner *pinner;       /* with the store */
@@ -24,18 +24,18 @@ struct keeper {
 	struct recording *recording; /* NULL: nothing is stored now */
 	char *path;                  /* of its segment */
 	struct recording *ending[ENDING_MAX];
-	struct tap tap;       /* counts samples that nobody takes */
+	struct tap tap;       /* counts samples that are not stored */
 	int64_t period;       /* of the segment: realtime by tier_period_ns */
 	struct shares shares; /* of the space for windows */
 	int64_t offset_ns;    /* realtime - monotonic when it began */
 	uint64_t next_look_ns, next_try_ns, flushed_ns;
-	uint64_t n_stored, n_passed; /* of recordings that are gone */
-	uint64_t (*lost)[N_LOSSES];  /* per hart */
-	uint64_t (*told)[N_LOSSES];  /* per hart: of all losses, those recorded in segments */
+	uint64_t n_stored, n_passed;    /* of recordings that are gone */
+	uint64_t (*lost)[N_LOSSES];     /* per hart */
+	uint64_t (*recorded)[N_LOSSES]; /* per hart: of all losses, those recorded in segments */
 	int n_harts;
 	struct hart_counts *counts;    /* NULL: none */
 	char settled[CONF_TEXT_BYTES]; /* path of the store whose last run was examined */
-	/* rotate: start a new segment as soon as there is a place */
+	/* rotate: start a new segment as soon as there is a free slot */
 	bool said_trouble, rotate;
 };
 
@@ -43,5 +43,5 @@ struct keeper {
 
 /* Does a segment that has ended wait for names, or to be sealed? */
 bool keeper_any_ending(const struct keeper *k);
-/* Write what pins wait for, and let them go on. 0 or -errno. */
+/* Write the samples that pins wait for, and let the pins continue. 0 or -errno. */
 int keeper_tend_pins(struct keeper *k, uint64_t now_ns);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The state of a keeper for others: what it has, how fresh that is, and whether pins may begin.
+/* The state of a keeper for others: the samples it has, how fresh they are, and whether pins may
+ * begin.
  *
- * A pin gets what the files have when its child begins. So the samples of its job that are still in
- * memory are written first: a moment after the job's end, once its last samples have been drained
- * and have names. */
+ * A pin copies the contents of the files when its child begins. So the samples of its job that are
+ * still in memory are written first: a moment after the job's end, once its last samples have been
+ * drained and have names. */
 
 #include "daemon/service/keeper_private.h"
 
 #define SECOND_NS 1000000000ull
 /* The walk drains four times a second. */
 #define DRAINED_NS (SECOND_NS / 2)
-/* Names of the last windows, and the sealing of a segment that ended: later they are not waited for. */
+/* Limit of the wait for names of the last windows, and for the sealing of an ended segment. */
 #define PIN_NAMES_NS (30 * SECOND_NS)
 
 bool keeper_is_writing(const struct keeper *k)
@@ -80,7 +81,7 @@ bool keeper_any_ending(const struct keeper *k)
 	return false;
 }
 
-/* Do the files have all that was sampled until since_ns? *ret_r: 0 or -errno. */
+/* Do the files have all samples up to since_ns? *ret_r: 0 or -errno. */
 static bool is_written(struct keeper *k, uint64_t since_ns, uint64_t now_ns, int *ret_r)
 {
 	bool patient = now_ns < since_ns + PIN_NAMES_NS;

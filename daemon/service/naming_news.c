@@ -18,12 +18,12 @@ static int say_off(const struct namer_status *s, char *text, size_t size)
 	int error = opener ? s->opener.error : s->parser.error;
 
 	if (!s->off) {
-		snprintf(text, size, "functions are named again");
+		snprintf(text, size, "functions get names again");
 		return LOG_NOTICE;
 	}
 	snprintf(text, size,
-		"no function is named for now: the namer's %s does not start%s%s; mperfd tries "
-		"again, and names come once it starts",
+		"functions have no names for now: the namer's %s does not start%s%s; mperfd keeps "
+		"trying, and names appear once it starts",
 		opener ? "opener" : "parser", error ? ": " : "", error ? strerror(error) : "");
 	return LOG_WARNING;
 }
@@ -73,8 +73,8 @@ int naming_news(struct naming_said *said, const struct namer_status *s, uint64_t
 	if (s->n_deaths == said->n_deaths || now_ns < said->next_deaths_ns)
 		return NAMING_NO_NEWS;
 	snprintf(text, size,
-		"%llu files or stacks stopped a worker of the namer since the last such "
-		"message; these files are not tried again. See `mperfctl status`",
+		"%llu files or stacks stopped a worker of the namer since the last such message; "
+		"mperfd does not try these files again. See `mperfctl status`",
 		(unsigned long long)(s->n_deaths - said->n_deaths));
 	said->n_deaths = s->n_deaths;
 	said->next_deaths_ns = now_ns + NAMING_DEATHS_NS;

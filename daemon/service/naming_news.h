@@ -10,7 +10,7 @@
 #include "daemon/naming/namer.h"
 
 #define NAMING_SAY_NS 10000000000u     /* between two lines about users */
-#define NAMING_DEATHS_NS 600000000000u /* between two about single files, which cost nobody much */
+#define NAMING_DEATHS_NS 600000000000u /* between two about single files, which cost little */
 
 /* State of what has been logged; zero at first. */
 struct naming_said {

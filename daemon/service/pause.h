@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A pause: while somebody measures roofs, always-on sampling is lowered to the least
+/* A pause: while a client measures roofs, always-on sampling is lowered to the minimum
  *
  * Sampling is lowered, not stopped: harts stay open, and the records of mappings, execs and exits
  * go on, so that later samples have their names. Only one client measures at a time, since two
  * would disturb each other more than we do. A pause ends after PAUSE_NS_MAX, whatever the client
- * does. So that no user keeps the machine unwatched, each second of pause is a debt, which ten
+ * does. So that no user can keep the machine unwatched, each second of pause is a debt, which ten
  * seconds without a pause pay off.
  */
 

@@ -14,6 +14,7 @@
 
 #include "daemon/child/offload.h"
 #include "daemon/store/rollup/rollup.h"
+#include "proto/base/array.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
@@ -42,8 +43,8 @@ struct roller {
 	struct task_of_roller task; /* of the child */
 	struct offload *child;
 	uint64_t next_seal_ns, next_look_ns, look_ns;
-	bool failed; /* since the last look */
-	struct roller_status status;
+	bool failed;               /* since the last look */
+	uint64_t n_done, n_failed; /* children; tests read them */
 	struct shares *
 		shares; /* users' shares of the minute tier; in shared memory, since children charge them */
 };
@@ -107,19 +108,14 @@ int roller_add(struct roller *r, const char *path)
 {
 	if (r->n_waiting >= ROLLER_WAITING_MAX)
 		return 0;
-	if (r->n_waiting == r->size) {
-		size_t size = r->size ? 2 * r->size : 64;
-		char **grown = reallocarray(r->waiting, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		r->waiting = grown;
-		r->size = size;
-	}
+	int e = array_grow_long(&r->waiting, &r->size, r->n_waiting + 1, sizeof(*r->waiting));
+	if (e < 0)
+		return e;
 	r->waiting[r->n_waiting] = strdup(path);
 	return r->waiting[r->n_waiting] ? (r->n_waiting++, 0) : -ENOMEM;
 }
 
-/* Whatever of the store is not rolled up, oldest first. */
+/* Everything in the store that is not rolled up yet, oldest first. */
 static int add_unrolled(struct roller *r)
 {
 	for (size_t i = 0; i < r->store->n_files; i++) {
@@ -206,7 +202,7 @@ static int start_add(struct roller *r)
 		memmove(r->waiting, r->waiting + 1, --r->n_waiting * sizeof(*r->waiting));
 		const struct store_file *f = find(r->store, path);
 		if (!f || f->corrupt) {
-			free(path); /* retention was faster */
+			free(path); /* retention has removed it already */
 			continue;
 		}
 		r->task.source = path;
@@ -256,13 +252,9 @@ static void set_aside(struct roller *r, const char *path)
 static void take_end(struct roller *r, const struct offload_end *end)
 {
 	bool well = end->signal == 0 && end->status == ENDED_WELL;
-	r->status.n_done += well;
-	r->status.n_failed += !well;
+	r->n_done += well;
+	r->n_failed += !well;
 	r->failed |= !well;
-	if (!well)
-		snprintf(r->status.last_failure, sizeof(r->status.last_failure),
-			"%.200s: exit status %d, signal %d",
-			r->task.source ? r->task.source : "sealing", end->status, end->signal);
 	for (int tier = TIER_MINUTE; tier < N_TIERS; tier++) {
 		if (r->task.target[tier])
 			(void)store_note(r->store, r->task.target[tier]);
@@ -300,12 +292,6 @@ size_t roller_fds(const struct roller *r, struct pollfd *fds, size_t n)
 		return 0;
 	fds[0] = (struct pollfd){.fd = offload_fd(r->child), .events = POLLIN};
 	return 1;
-}
-
-void roller_status(const struct roller *r, struct roller_status *ret_status)
-{
-	*ret_status = r->status;
-	ret_status->n_waiting = r->n_waiting;
 }
 
 struct roller *roller_free(struct roller *r)

@@ -32,12 +32,5 @@ size_t roller_fds(const struct roller *r, struct pollfd *fds, size_t n);
 /* Check the child, start the next. 0 or -errno. */
 int roller_dispatch(struct roller *r, uint64_t now_ns);
 
-struct roller_status {
-	size_t n_waiting;
-	uint64_t n_done, n_failed;
-	char last_failure[512];
-};
-void roller_status(const struct roller *r, struct roller_status *ret_status);
-
 /* Kills the child; its work is undone. */
 struct roller *roller_free(struct roller *r);

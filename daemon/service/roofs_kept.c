@@ -40,11 +40,11 @@ int roofs_kept_read(
 	uname(&u);
 	*fault = '\0';
 	if (roofs.n == 0)
-		snprintf(fault, ROOF_NOTE_BYTES, "there are none in them");
+		snprintf(fault, ROOF_NOTE_BYTES, "there are no roofs in the file");
 	else if (strcmp(roofs.machine, machine) != 0)
-		snprintf(fault, ROOF_NOTE_BYTES, "they are of another machine");
+		snprintf(fault, ROOF_NOTE_BYTES, "they are from another machine");
 	else if (strcmp(roofs.kernel, u.release) != 0)
-		snprintf(fault, ROOF_NOTE_BYTES, "they are of another kernel than %s", u.release);
+		snprintf(fault, ROOF_NOTE_BYTES, "they are from another kernel than %s", u.release);
 	if (*fault) {
 		roofs_clear(&roofs);
 		return ROOFS_MALFORMED;
@@ -137,7 +137,7 @@ int roofs_kept_open(const char *path, const char *name, int *ret_fd, uint64_t *r
 		return errno == ENOENT ? ROOFS_NONE : -errno;
 	if (fstat(fd, &s) < 0 || !S_ISREG(s.st_mode) || s.st_size > ROOFS_SHARED_BYTES_MAX) {
 		close(fd);
-		return ROOFS_NONE; /* not what we wrote */
+		return ROOFS_NONE; /* not a file that we wrote */
 	}
 	*ret_fd = fd;
 	*ret_bytes = (uint64_t)s.st_size;
@@ -196,6 +196,6 @@ int roofs_kept_write(const char *path, const struct roofs *roofs)
 		r = folder < 0 ? folder : write_file(folder, name, text, n);
 	while (r == 0 && look(folder, NULL, &seen) == 0 && seen.n > ROOFS_KEPT_MAX)
 		if (unlinkat(folder, seen.oldest, 0) < 0)
-			break; /* what cannot be removed does no harm */
+			break; /* it does not matter if a file cannot be removed */
 	return r;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Kept roofs: what was measured of this machine, in the folder `roofs` of the store, for all clients
+/* Kept roofs: the measured roofs of this machine, in the folder `roofs` of the store, for all
+ * clients
  *
  * A file for each kernel and set of harts (roofs_name), the last ROOFS_KEPT_MAX of them. They do
  * not count against the store's budget: 3 MB at most. Clients measure roofs and send them. We write
- * the roofs that we parsed, not the bytes that we got, so that clients get a file of roofs and
- * nothing else.
+ * the roofs that we parsed, not the bytes that we received, so that other clients get nothing but
+ * roofs.
  */
 
 #include <stdint.h>
@@ -15,11 +16,11 @@
 
 #define ROOFS_KEPT_MAX 8
 
-/* Parse `n` bytes, and see that they are of this machine and its kernel. The caller frees with
+/* Parse `n` bytes, and check that they are from this machine and its kernel. The caller frees with
  * roofs_clear. 0; ROOFS_MALFORMED, ROOFS_NEWER, with the fault as a part of a sentence; -ENOMEM. */
 int roofs_kept_read(
 	const void *bytes, size_t n, struct roofs *ret_roofs, char fault[static ROOF_NOTE_BYTES]);
-/* Keep them in the store at `path`, in place of those of the same name. 0, -errno. */
+/* Write them to the store at `path`, replacing those of the same name. 0, -errno. */
 int roofs_kept_write(const char *path, const struct roofs *r);
 
 /* Open those of that name, else the newest. The caller closes *ret_fd. 0; ROOFS_NONE; -errno. */

@@ -34,7 +34,7 @@
 #define SWEEP_TASKS 8192u
 /* After descriptors ran out: time until we try again what failed, and time for which status reports
  * the shortage. */
-#define SHORT_REST_NS (SECOND_NS / 10)
+#define SHORT_PAUSE_NS (SECOND_NS / 10)
 #define SHORT_SAID_NS (60ull * SECOND_NS)
 
 /* Counts at one moment in the past. */
@@ -57,8 +57,8 @@ struct service_inner {
 	uint32_t rate_before;
 	bool rate_was_lowered, was_troubled;
 	uint64_t n_short, short_ns,
-		rest_until_ns; /* descriptors: how often none was there, and when last */
-	bool told_refusal[MPERF_GRANTS_MAX];
+		paused_until_ns; /* descriptors: how often none was there, and when last */
+	bool reported_refusal[MPERF_GRANTS_MAX];
 };
 
 static void __attribute__((format(printf, 3, 4))) say(
@@ -85,7 +85,7 @@ static struct feed_limits feed_limits_of(const struct conf *c)
 	};
 }
 
-/* Without the socket, counts of programs are not received; all else goes on. */
+/* Without the socket, counts of programs are not received; everything else continues. */
 static int open_listener(struct service *s)
 {
 	struct listener *l = &s->inner->listener;
@@ -114,7 +114,7 @@ static int listen_to_programs(struct service *s)
 		say(s, LOG_WARNING,
 			"nothing is counted in regions, since region-events is '%s': %s", events,
 			error.text);
-	memset(s->inner->told_refusal, 0, sizeof(s->inner->told_refusal));
+	memset(s->inner->reported_refusal, 0, sizeof(s->inner->reported_refusal));
 	return r < 0 ? r : 0;
 }
 
@@ -123,9 +123,9 @@ static void tell_refusals(struct service *s)
 {
 	for (unsigned i = 0; s->walk && i < s->walk->grants.n_events; i++) {
 		const struct grant_event *e = &s->walk->grants.event[i];
-		if (!*e->trouble || s->inner->told_refusal[i])
+		if (!*e->trouble || s->inner->reported_refusal[i])
 			continue;
-		s->inner->told_refusal[i] = true;
+		s->inner->reported_refusal[i] = true;
 		say(s, LOG_NOTICE, "%s is not counted in regions: %s", e->event.name, e->trouble);
 	}
 }
@@ -271,13 +271,13 @@ static void notice_descriptors(struct service *s, uint64_t now_ns)
 	say(s, LOG_NOTICE, "descriptors are available again");
 }
 
-/* No part of the service ends because descriptors ran out: it pauses for a moment, and goes on. */
+/* No part of the service ends because descriptors ran out: it pauses for a moment and continues. */
 static int outlive_shortage(struct service *s, int r, uint64_t now_ns)
 {
 	if (r != -EMFILE && r != -ENFILE)
 		return r;
 	service_ran_short(s, -r, now_ns);
-	s->inner->rest_until_ns = now_ns + SHORT_REST_NS;
+	s->inner->paused_until_ns = now_ns + SHORT_PAUSE_NS;
 	return 0;
 }
 
@@ -312,8 +312,7 @@ void service_account(const struct service *s, struct service_account *ret_accoun
 		return;
 	sum_losses(s);
 	struct service_account a = {
-		/* what was lost before it could be taken out of the rings was taken by
-		 * the kernel */
+		/* samples lost before they left the rings were still taken by the kernel */
 		.taken = s->walk->n_taken + add_samples(s->walk->sampler->lost, in->n_harts),
 		.lost = in->lost,
 		.n_harts = in->n_harts,
@@ -379,7 +378,7 @@ static int try_again(struct service *s, uint64_t now_ns)
 		.userdata = s->o.userdata,
 	};
 	r = keeper_new(&o, &in->keeper);
-	/* last, so that no sample finds nobody listening */
+	/* last, so that every sample has a consumer */
 	return r == 0 ? walk_start(s->walk, NULL, 0) : r;
 }
 
@@ -419,7 +418,7 @@ int service_new(const struct service_options *o, struct service **ret_service)
 
 size_t service_fds(const struct service *s, struct pollfd *fds, size_t n)
 {
-	if (s->inner->rest_until_ns)
+	if (s->inner->paused_until_ns)
 		return 0;
 	size_t filled = s->walk ? walk_fds(s->walk, fds, n) : 0;
 	if (s->inner->keeper)
@@ -429,8 +428,8 @@ size_t service_fds(const struct service *s, struct pollfd *fds, size_t n)
 
 uint64_t service_deadline_ns(const struct service *s)
 {
-	if (s->inner->rest_until_ns)
-		return s->inner->rest_until_ns;
+	if (s->inner->paused_until_ns)
+		return s->inner->paused_until_ns;
 	/* Tasks that are due once a second or less often run at the next drain: no round for
 	 * that. */
 	uint64_t walk = s->walk ? walk_deadline_ns(s->walk) : UINT64_MAX;
@@ -464,18 +463,18 @@ static int sweep(struct service *s, uint64_t now_ns)
 static int keep_budget(struct service *s, uint64_t now_ns)
 {
 	const struct pause *p = &s->pause;
-	bool unusual = s->wants.n > 0 || p->who || p->changed;
+	bool unusual = s->rate_requests.n > 0 || p->who || p->changed;
 	int r = overhead_dispatch(s->overhead, s->walk, unusual, now_ns);
 	if (r < 0)
 		return r;
 	bool renew = service_look_at_pause(s, now_ns) || r == OVERHEAD_STEPPED;
 	if (renew)
 		keeper_renew(s->inner->keeper);
-	bool changed = wants_hold(&s->wants, s->overhead, now_ns) || renew;
+	bool changed = rate_requests_hold(&s->rate_requests, s->overhead, now_ns) || renew;
 	return changed ? service_follow_rates(s) : 0;
 }
 
-/* Once for each tick that wanted one. */
+/* Called once for each tick that asked for it. */
 static void notice_tick(struct service *s, uint64_t now_ns)
 {
 	int *short_of = &s->walk->sampler->short_of;
@@ -518,9 +517,9 @@ static int dispatch(struct service *s, uint64_t now_ns)
 int service_dispatch(struct service *s, uint64_t now_ns)
 {
 	struct service_inner *in = s->inner;
-	if (now_ns < in->rest_until_ns)
+	if (now_ns < in->paused_until_ns)
 		return 0;
-	in->rest_until_ns = 0;
+	in->paused_until_ns = 0;
 	notice_descriptors(s, now_ns);
 	return outlive_shortage(s, dispatch(s, now_ns), now_ns);
 }
@@ -537,7 +536,7 @@ int service_reload(struct service *s)
 {
 	int r = service_follow_rates(s);
 	struct feed_limits limits = feed_limits_of(s->o.conf);
-	service_close_groups(s, s->inner->keeper); /* formulas may be others, too */
+	service_close_groups(s, s->inner->keeper); /* formulas may have changed, too */
 	if (s->walk && s->walk->feed)
 		feed_set_limits(s->walk->feed, &limits);
 	if (r == 0 && s->inner->keeper)
@@ -592,7 +591,7 @@ struct service *service_free(struct service *s)
 	for (int i = 0; i < PASTS; i++)
 		free(in->past[i].lost);
 	free(in->lost);
-	wants_clear(&s->wants);
+	rate_requests_clear(&s->rate_requests);
 	free(in);
 	free(s);
 	return NULL;

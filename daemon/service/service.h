@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The service: what mperfd does when nobody asks
+/* The service: the continuous work of mperfd, without requests
  *
  * One walk over the whole system at the always-on rate, recorded into the store: windows are
  * flushed every few seconds, a segment is sealed each hour and rolled up by a process of its own,
  * retention enforces the budget. Clients' recordings and tops are more taps on the same walk; while
- * they last, its rate is the highest that any of them requests. While somebody measures roofs it is
- * the least (pause.h).
+ * they last, its rate is the highest that any of them requests. While a client measures roofs, it
+ * is the minimum (pause.h).
  */
 
-#include "daemon/budget/turns.h"
+#include "daemon/budget/loop_latency.h"
+#include "daemon/budget/rate_requests.h"
 #include "daemon/budget/usage.h"
-#include "daemon/budget/wants.h"
 #include "daemon/conf/conf.h"
 #include "daemon/service/pause.h"
 #include "daemon/service/service_groups.h"
@@ -41,18 +41,18 @@ struct service_options {
 
 struct service {
 	struct service_options o;
-	struct walk *walk; /* NULL if nothing can be sampled: `trouble` says why */
+	struct walk *walk; /* NULL if nothing can be sampled: `trouble` has the reason */
 	char trouble[EVENT_ERROR_BYTES];
-	struct store *store;       /* NULL: none is open */
-	char short_trouble[256];   /* descriptors ran out in the last minute; "": no */
-	char store_trouble[512];   /* why nothing is stored now; "": storing works */
-	uint64_t started_ns;       /* CLOCK_MONOTONIC */
-	struct usage usage;        /* our own cost, now and a minute ago */
-	struct turns turns;        /* of the loop that runs it; the loop counts them */
-	struct overhead *overhead; /* what all of it costs the machine */
-	struct wants wants;        /* rates that clients and schedules ask for */
-	struct pause pause;        /* while a client measures roofs: requests begin and end it */
-	char feed_trouble[512];    /* why programs cannot connect; "": they can */
+	struct store *store;                /* NULL: none is open */
+	char short_trouble[256];            /* descriptors ran out in the last minute; "": no */
+	char store_trouble[512];            /* why nothing is stored now; "": storing works */
+	uint64_t started_ns;                /* CLOCK_MONOTONIC */
+	struct usage usage;                 /* our own cost, now and a minute ago */
+	struct loop_latency loop_latency;   /* of the loop that runs it; the loop counts them */
+	struct overhead *overhead;          /* what all of it costs the machine */
+	struct rate_requests rate_requests; /* rates that clients and schedules ask for */
+	struct pause pause;     /* while a client measures roofs: requests begin and end it */
+	char feed_trouble[512]; /* why programs cannot connect; "": they can */
 	struct label_variables variables;
 	struct service_groups groups;
 	struct schedules *schedules; /* NULL: without a folder of them */
@@ -66,8 +66,8 @@ uint64_t service_deadline_ns(const struct service *s);
 int service_dispatch(struct service *s, uint64_t now_ns);
 /* Read the schedules, if there is a folder of them. 0 or -errno. */
 int service_make_schedules(struct service *s);
-/* The process of that pid has just got the labels of a job: begin the recordings that are scheduled
- * for the job before the process goes on. 0 or -errno. */
+/* Call when the process of that pid was given the labels of a job: begin the recordings scheduled
+ * for the job before the process continues. 0 or -errno. */
 int service_job_began(struct service *s, pid_t pid, uint64_t now_ns);
 /* Flush, wait a second for names, seal. */
 void service_stop(struct service *s);
@@ -75,15 +75,15 @@ int service_reload(struct service *s);
 struct service *service_free(struct service *s);
 
 /* Request at least this rate from now on; 0: withdraw the request. `who` is any address that
- * belongs to the caller. uid: of the tasks of that user alone (session/raises.h); -1: of the whole system. The
- * rate in force is the highest requested, up to conf.rate_max.
- * overhead_ppm: request less where mperf would cost a hart more millionths of its time (overhead.h);
- * 0: no limit. 0 or -errno. */
+ * belongs to the caller. uid: only for the tasks of that user (session/raises.h); -1: for the whole
+ * system. The current rate is the highest requested, up to conf.rate_max. overhead_ppm: request
+ * less if mperf would otherwise cost a hart more millionths of its time (overhead.h); 0: no limit.
+ * 0 or -errno. */
 int service_want_rate(
 	struct service *s, const void *who, uid_t uid, uint32_t hz, uint32_t overhead_ppm);
-/* Bring the walk to what all of them ask for now. 0 or -errno. */
+/* Set the walk to the current requests. 0 or -errno. */
 int service_follow_rates(struct service *s);
-/* The rate that all of them ask for now, and the budget of always-on sampling allows. */
+/* The highest rate requested now that the budget of always-on sampling allows. */
 uint32_t service_rate(const struct service *s);
 /* Decision of that request's limit about its rate; NULL: there is none. Borrowed until the next
  * call. */
@@ -105,7 +105,7 @@ int service_select(struct service *s, int64_t since_ns, int64_t until_ns, enum t
 /* Are samples still being written to the store? Readers that begin now miss them. */
 bool service_is_writing(const struct service *s);
 
-/* CLOCK_MONOTONIC from which an answer of the store has all samples that were taken before it. */
+/* The time (CLOCK_MONOTONIC) from which on an answer of the store has all samples taken before. */
 uint64_t service_fresh_ns(const struct service *s);
 
 /* Pinner of jobs; NULL: there is no store. Borrowed until the next dispatch. */

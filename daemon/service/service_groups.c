@@ -21,9 +21,12 @@
 #include "daemon/service/keeper.h"
 #include "daemon/service/service.h"
 
-#define TRY_AGAIN_NS 60000000000ull /* what was refused: another profiler may end */
+#define TRY_AGAIN_NS                                                                               \
+	60000000000ull /* retry refused events after this time, since another profiler
+				     * may end */
 
-/* For all of them: the unit allows 65,536, of which samples need a few for each hart. */
+/* Limit of descriptors for all groups: the unit allows 65,536, of which samples need a few for each
+ * hart. */
 #define GROUP_FDS_MAX 16384
 
 static bool is_wanted(const struct service *s, const struct keeper *k)

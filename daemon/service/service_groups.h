@@ -12,9 +12,10 @@ struct service;
 struct service_groups {
 	struct hart_counts *counts;      /* NULL: nothing is counted now */
 	char text[CONF_TEXT_BYTES];      /* names of the groups that are counted */
-	char trouble[EVENT_ERROR_BYTES]; /* why nothing can be counted; "": it can, or should not */
+	char trouble[EVENT_ERROR_BYTES]; /* reason why nothing can be counted; "": it can, or should
+					  * not */
 	uint32_t serial;
-	double price; /* what counting costs, or did when it was last open */
+	double price; /* the cost of counting, now or when the groups were last open */
 	uint64_t next_try_ns;
 };
 

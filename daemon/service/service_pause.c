@@ -30,8 +30,8 @@ static void tell(const struct service *s)
 	s->o.say(s->o.userdata, LOG_NOTICE, text);
 }
 
-/* Count the seconds of a pause as lost. Nothing is given up if a client asks for as much as
- * always-on sampling. */
+/* Count the seconds of a pause as lost, unless a client requests at least the rate of always-on
+ * sampling. */
 static void count(struct service *s, uint64_t now_ns)
 {
 	struct sampler *p = s->walk->sampler;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The rate in force: the highest that always-on sampling, clients and schedules ask for. Schedules ask like
- * clients, with the budget of mperf.conf. */
+/* The current rate: the highest that always-on sampling, clients and schedules request. Schedules
+ * make requests like clients, with the budget of mperf.conf. */
 
 #include "daemon/budget/overhead.h"
 #include "daemon/jobs/schedules.h"
@@ -12,16 +12,16 @@
 uint32_t service_rate(const struct service *s)
 {
 	uint32_t always = s->pause.who ? PAUSE_HZ : overhead_rate(s->overhead);
-	uint32_t hz = wants_rate(&s->wants, always);
+	uint32_t hz = rate_requests_highest(&s->rate_requests, always);
 	return hz > s->o.conf->rate_max ? s->o.conf->rate_max : hz;
 }
 
 /* Raise the rate of a user's tasks, if it is higher than that of the whole system. */
 static void follow_user(struct service *s, uid_t uid)
 {
-	uint32_t hz = wants_rate_for(&s->wants, uid);
+	uint32_t hz = rate_requests_highest_for(&s->rate_requests, uid);
 	hz = hz > s->o.conf->rate_max ? s->o.conf->rate_max : hz;
-	/* beyond RAISES_MAX nothing is raised, which the answers say */
+	/* beyond RAISES_MAX no rate is raised, and answers say so */
 	(void)raises_want(s->walk, uid, hz > service_rate(s) ? hz : 0);
 }
 
@@ -29,16 +29,16 @@ int service_follow_rates(struct service *s)
 {
 	if (!s->walk)
 		return 0;
-	for (size_t i = 0; i < s->wants.n; i++)
-		if (s->wants.want[i].uid != (uid_t)-1)
-			follow_user(s, s->wants.want[i].uid);
+	for (size_t i = 0; i < s->rate_requests.n; i++)
+		if (s->rate_requests.request[i].uid != (uid_t)-1)
+			follow_user(s, s->rate_requests.request[i].uid);
 	return walk_set_rate(s->walk, service_rate(s));
 }
 
 int service_want_rate(
 	struct service *s, const void *who, uid_t uid, uint32_t hz, uint32_t overhead_ppm)
 {
-	int r = wants_set_for(&s->wants, who, &uid, hz, overhead_ppm);
+	int r = rate_requests_set(&s->rate_requests, who, &uid, hz, overhead_ppm);
 	if (r == 0 && s->walk && uid != (uid_t)-1)
 		follow_user(s, uid);
 	return r == 0 ? service_follow_rates(s) : r;
@@ -46,7 +46,7 @@ int service_want_rate(
 
 const struct overhead_held *service_held(const struct service *s, const void *who)
 {
-	return wants_held(&s->wants, who);
+	return rate_requests_held(&s->rate_requests, who);
 }
 
 /* --- schedules -------------------------------------------------------------------------------- */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Nobody waits for these records and none is lost for good: each record of an exec ring comes again
- * through the hart's own ring. So we skip a record that does not decode, or that found its ring full,
- * without counting it.
+/* No record is lost for good here: each record of an exec ring comes again through the hart's own
+ * ring. So we skip a record that does not decode, or that found its ring full, without counting it.
  */
 
 #include "daemon/session/exec_watch.h"
@@ -40,7 +39,7 @@ static bool has_news(struct ring *ring)
 	return ring->head != ring->tail;
 }
 
-/* A page has no room for copies. */
+/* A ring of one page has no room for copies of stacks. */
 static bool brings_stacks(const struct ring *ring)
 {
 	return ring->data_bytes > RECORD_BYTES_MAX;
@@ -111,7 +110,7 @@ static void take_rings(struct exec_watch *w, uint64_t now_ns)
 	if (news)
 		count_wake(w, copied, now_ns);
 	else if (w->rests)
-		w->look_ns = UINT64_MAX; /* whatever it was, it is over */
+		w->look_ns = UINT64_MAX; /* in any case, that record is done */
 }
 
 void exec_watch_dispatch(struct exec_watch *w, uint64_t now_ns)

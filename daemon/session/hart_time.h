@@ -18,7 +18,7 @@ struct hart_time {
 };
 
 /* Take the "cpuN" lines of a text like /proc/stat; harts without one become unknown. Malformed
- * lines are skipped. Source: man proc_stat(5). */
+ * lines are skipped. Source: man proc_stat(5). Exported for tests. */
 void hart_time_parse(const char *text, struct hart_time *ret_time, int n_harts);
 
 /* Read /proc/stat. 0; -ENOMEM; -errno if it cannot be read (all harts are unknown then). */

@@ -18,7 +18,9 @@
 #include "daemon/aside/descriptors.h"
 #include "proto/base/memory.h"
 
-#define BIND_TRIES_MAX 3 /* another one may come and go between our looking and our binding */
+#define BIND_TRIES_MAX                                                                             \
+	3 /* another process may create and remove a socket between our check and our
+			  * bind */
 
 static const struct {
 	int type;
@@ -28,8 +30,8 @@ static const struct {
 	[LISTENER_FEED] = {SOCK_SEQPACKET, "feed in [feed]", "ListenSequentialPacket="},
 };
 
-/* Set *error to what is wrong with a path, and to a remedy, to which the use's key in mperf.conf is
- * added. */
+/* Set *error to the problem with a path, and to a remedy with the key of mperf.conf for this use.
+ * */
 static int refuse(struct listener_error *error, enum listener_use use, const char *remedy,
 	const char *what, const char *path)
 {
@@ -50,7 +52,7 @@ static void make_folder(const char *path)
 	(void)mkdir(folder, 0755); /* if it cannot be made, bind says so */
 }
 
-/* Remove a socket that nobody listens at. 0: nothing prevents binding there any more; LISTENER_*; -errno. */
+/* Remove a socket without a listener. 0: we can now bind there; LISTENER_*; -errno. */
 static int clear_way(
 	enum listener_use use, const struct sockaddr_un *address, struct listener_error *error)
 {
@@ -60,14 +62,13 @@ static int clear_way(
 	if (!S_ISSOCK(st.st_mode)) {
 		errno = 0;
 		return refuse(error, use, "Move it,",
-			"a file that is not a socket takes the socket's place at",
-			address->sun_path);
+			"a file that is not a socket is in the way at", address->sun_path);
 	}
 	_cleanup_(closep) int fd =
 		socket(AF_UNIX, uses[use].type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* EAGAIN is a queue that is full: somebody listens. Source: man 2 connect. */
+	/* EAGAIN means a full queue, so there is a listener. Source: man 2 connect. */
 	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
 		errno == EAGAIN) {
 		snprintf(error->text, sizeof(error->text), "another mperfd answers at '%s'",
@@ -78,7 +79,7 @@ static int clear_way(
 	}
 	if (errno != ECONNREFUSED)
 		return refuse(error, use, "Check who owns it, remove it,",
-			"cannot find out who listens at", address->sun_path);
+			"cannot find out which process listens at", address->sun_path);
 	if (unlink(address->sun_path) < 0 && errno != ENOENT)
 		return refuse(error, use, "Remove it,", "cannot remove the socket left behind at",
 			address->sun_path);
@@ -112,7 +113,7 @@ int listener_bind(struct listener *ret_listener, enum listener_use use, const ch
 			break;
 	}
 	struct stat st;
-	/* Everybody may connect: the answers depend on the user. */
+	/* Anyone may connect: answers depend on the user. */
 	if (bound < 0 || chmod(path, 0666) < 0 || stat(path, &st) < 0 || listen(fd, SOMAXCONN) < 0)
 		return refuse(ret_error, use, "Make its folder, let mperfd write to it,",
 			"cannot listen at", path);

@@ -13,8 +13,8 @@
 #include "proto/base/clock.h"
 
 #define RETRY_NS 1000000000u
-#define OPEN_NS 2000000u    /* of opening in one turn */
-#define WAIT_NS 10000000u   /* the same by the clock: the kernel waits for a task in an exec */
+#define OPEN_NS 2000000u    /* limit of opening events in one iteration of the loop */
+#define WAIT_NS 10000000u   /* the same in wall time: the kernel waits for a task in an exec */
 #define BALANCE_NS 25000000 /* at most, in time of the loop */
 
 static struct raise *raise_of(const struct walk *w, uid_t uid)
@@ -40,18 +40,18 @@ uint32_t raises_rate(const struct walk *w, uid_t uid)
 	return hz < most ? hz : most;
 }
 
-uint64_t raises_lost(const struct walk *w, uid_t uid, uint64_t *told)
+uint64_t raises_lost(const struct walk *w, uid_t uid, uint64_t *reported)
 {
 	const unsigned number = raises_number(w, uid);
 	if (number == 0)
 		return 0;
-	uint64_t now = w->sampler->raised_lost[number], n = now > *told ? now - *told : 0;
-	*told = now;
+	uint64_t now = w->sampler->raised_lost[number], n = now > *reported ? now - *reported : 0;
+	*reported = now;
 	return n;
 }
 
-/* End the raise for the tasks that `by` raised (0: for all of its tasks): the session's own samples count for them
- * again. */
+/* End the raise for the tasks that `by` raised (0: for all of its tasks): the session's own samples
+ * represent them again. */
 static void forget(struct walk *w, unsigned raise, pid_t by)
 {
 	for (struct task *task = w->tasks.live; task; task = task->hh.next)

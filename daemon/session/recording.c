@@ -14,12 +14,11 @@
 #include <sys/pidfd.h>
 
 #include "daemon/session/raises.h"
-#include "daemon/store/segment/reserve.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* Does the walk count losses of this cause for tasks that the recording, which is of some tasks, does not
- * have? Such losses of its own tasks the recording counts itself, or cannot tell apart. */
+/* For a recording of selected tasks: does the walk count losses of this cause also for other tasks?
+ * Then the recording counts losses of its own tasks itself, or cannot separate them. */
 static bool is_of_others(const struct recording *g, enum loss cause)
 {
 	bool some = g->shared && !targets_are_all(&g->targets);
@@ -99,8 +98,8 @@ static void lose_windows(struct recording *g)
 /* The segment has recorded all these losses. */
 static void note_told(struct recording *g, uint64_t (*lost)[N_LOSSES])
 {
-	if (g->told)
-		memcpy(g->told, lost, (size_t)g->n_harts * sizeof(*g->told));
+	if (g->recorded)
+		memcpy(g->recorded, lost, (size_t)g->n_harts * sizeof(*g->recorded));
 }
 
 /* Add the counts of skipped samples to the window. 0 or -ENOMEM. */
@@ -108,13 +107,13 @@ static int add_rest(struct recording *g)
 {
 	struct attribution rest;
 	int r = 0;
-	while (r == 0 && recording_thin_rest(g->thin, &rest))
+	while (r == 0 && downsample_remaining(g->downsample, &rest))
 		r = window_add(&g->window, &g->stacks, &rest);
-	return r < 0 ? r : 0; /* where the window is full, such counts are all that is missing */
+	return r < 0 ? r : 0; /* if the window is full, only these counts are missing */
 }
 
-/* Go on with the window that is being written: some n_rows rows, 0: to its end. 0, also when there
- * is more; SEGMENT_NO_SPACE and the like, -errno. */
+/* Continue writing the window: about n_rows rows, 0: to its end. 0, also if there is more;
+ * SEGMENT_NO_SPACE and the like, -errno. */
 static int write_on(struct recording *g, uint64_t n_rows)
 {
 	if (!g->is_writing)
@@ -178,7 +177,8 @@ static int update(struct recording *g)
 	return r;
 }
 
-/* End the recording because the disc refused a write, in whatever way. That is no error of the daemon. */
+/* End the recording because the disc refused a write for any reason. This is not an error of the
+ * daemon. */
 static int store_failed(struct recording *g, int r)
 {
 	g->outcome = r;
@@ -239,7 +239,7 @@ static int add(struct recording *g, struct attribution *a)
 		r = add_whole(g, a);
 	if (cut)
 		g->own[a->hart][LOSS_SHARE] += n_before;
-	if (r == 0 && g->window.n_rows >= n_rows) /* else it was flushed in between */
+	if (r == 0 && g->window.n_rows >= n_rows) /* otherwise it was flushed in between */
 		recording_share_charge(g->share, uid, g->stacks.n_nodes - n_nodes,
 			g->window.n_rows - n_rows, a->n_reads);
 	return r;
@@ -248,20 +248,20 @@ static int add(struct recording *g, struct attribution *a)
 static void take(void *userdata, const struct attribution *a)
 {
 	struct recording *g = userdata;
-	/* copied stacks of a walk of one's own are still to come after the end */
+	/* copied stacks of the recording's own walk may still come after the end */
 	if ((g->shared && g->finish_ns) || !targets_want(&g->targets, a->task))
 		return;
 	if (!a->raise)
 		recording_part_take(g->part, a->hart, a->count);
 	struct attribution seen = *a;
-	int r = recording_thin_take(g->thin, g->walk->sampler->hz, &seen);
-	if (r == THIN_PASSED)
+	int r = downsample_take(g->downsample, g->walk->sampler->hz, &seen);
+	if (r == DOWNSAMPLE_PASSED)
 		return;
 	g->n_samples += a->count;
 	if (g->taken)
 		g->taken[a->hart] += a->count;
 	if (g->no_callers)
-		seen.truncated = false; /* nobody wants the rest */
+		seen.truncated = false; /* the rest is not needed */
 	if (seen.truncated && is_of_others(g, LOSS_STACK_TRUNCATED))
 		g->own[a->hart][LOSS_STACK_TRUNCATED] += a->count;
 	struct frame *frame[STACK_FRAMES_MAX];
@@ -294,7 +294,7 @@ static int cut(void *userdata, uint64_t cut_ns)
 	if (g->trouble)
 		return 0; /* its owner hears of it at the next dispatch */
 	uint64_t began_ns = g->spent ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
-	if (cut_ns > g->window.start_ns) /* else it was flushed early */
+	if (cut_ns > g->window.start_ns) /* otherwise it was flushed early */
 		(void)stored_or_lost(g, begin_flush(g, cut_ns));
 	if (g->trouble == 0)
 		g->tap.cut_ns = next_cut_ns(g, began_ns);
@@ -306,7 +306,7 @@ static int cut(void *userdata, uint64_t cut_ns)
 static void mark(void *userdata, struct sweep *s)
 {
 	struct recording *g = userdata;
-	/* tasks that the transaction wrote may go now */
+	/* tasks written by the transaction may be freed now */
 	if (g->segment && !g->trouble)
 		(void)stored_or_lost(g, write_on(g, 0));
 	for (const struct window_row *row = g->window.rows; row; row = row->hh.next)
@@ -316,7 +316,7 @@ static void mark(void *userdata, struct sweep *s)
 		sweep_keep_frame(s, g->stacks.node[i]->frame);
 	sweep_keep_frame(s, g->hidden);
 	recording_share_mark(g->share, s);
-	recording_thin_mark(g->thin, s);
+	downsample_mark(g->downsample, s);
 	if (!g->segment || g->trouble)
 		return;
 	(void)update(g); /* tasks that ended are stored before they are freed */
@@ -371,13 +371,14 @@ uint64_t recording_deadline_ns(const struct recording *g)
 		return 0;
 	if (!g->finish_ns)
 		return UINT64_MAX;
-	/* the last name may have come while a window was written: nothing else will wake us */
+	/* the last name may have come while a window was written, and no other event will wake us
+	 * */
 	if (namer_idle(g->walk->namer))
 		return 0;
 	return g->stalled_ns < g->finish_ns ? g->stalled_ns : g->finish_ns;
 }
 
-/* Seal what there is: the names that came, the last window, the end. */
+/* Write the names that came, the last window and the end, and seal. */
 static int begin_seal(struct recording *g)
 {
 	if (!g->shared)
@@ -423,11 +424,11 @@ static bool all_named(struct recording *g)
 		return true;
 	if (!g->shared)
 		return false;
-	/* others' names are waited for, too: are ours all there? */
+	/* the queue also has other users' names: do we have all of ours? */
 	return update(g) == 0 && segment_unnamed(g->segment) == 0;
 }
 
-/* Has anything been named since the last look? Others' frames stand in one queue with ours. */
+/* Did any names come since the last check? Our frames share one queue with those of others. */
 static bool names_come(struct recording *g)
 {
 	struct namer_status status;
@@ -449,7 +450,7 @@ static bool waits_for_names(struct recording *g, uint64_t now_ns)
 	return now_ns < g->stalled_ns;
 }
 
-/* Returns 0 or an outcome of recording_dispatch. The user who pays for the loop's time pays for this, too. */
+/* Returns 0 or an outcome of recording_dispatch. The time is charged to the recording's user. */
 static int write_a_step(struct recording *g)
 {
 	uint64_t began_ns = g->spent ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
@@ -487,7 +488,7 @@ int recording_finish(struct recording *g, uint64_t now_ns)
 	if (r == 0 && g->shared && g->trouble == 0)
 		(void)stored_or_lost(g, begin_flush(g, g->end_ns)); /* the next dispatch says so */
 	if (g->shared)
-		g->counts = NULL; /* from now on they are the next one's */
+		g->counts = NULL; /* from now on they belong to the next recording */
 	return r;
 }
 
@@ -536,7 +537,7 @@ void recording_state(const struct recording *g, struct recording_state *ret_stat
 		.n_samples = g->n_samples,
 		.n_stored = g->n_stored,
 		.n_in_hand = g->window.n_samples + g->writing.n_samples,
-		.n_passed = recording_thin_passed(g->thin),
+		.n_passed = downsample_passed(g->downsample),
 		.waiting = namer_waiting(g->walk->namer),
 		.path = g->path,
 		.bytes = g->segment ? segment_bytes(g->segment) : 0,
@@ -563,7 +564,7 @@ struct recording *recording_free(struct recording *g)
 	stack_tree_clear(&g->stacks);
 	recording_share_free(g->share);
 	recording_part_free(g->part);
-	recording_thin_free(g->thin);
+	downsample_free(g->downsample);
 	free(g->mine);
 	free(g->lost);
 	free(g->lost_then);

@@ -25,18 +25,18 @@
 #define RECORDING_STALL_NS                                                                         \
 	(NAMER_OPEN_TIMEOUT_NS + NAMER_WALL_TIMES * NAMER_PARSE_TIMEOUT_NS + 3000000000u)
 
-/* Rows of a window that one turn of the loop writes to the store, at about 2 µs each; later turns
- * write the rest. */
+/* Rows of a window that one iteration of the loop writes to the store, at about 2 µs each; later
+ * iterations write the rest. */
 #define RECORDING_STEP_ROWS 4000
-/* Bytes of a file being sealed that one turn reads: about 5 ms. */
+/* Bytes of a file being sealed that one iteration reads: about 5 ms. */
 #define RECORDING_STEP_BYTES (32u << 20)
 
 struct recording_options {
 	struct walk *walk;      /* borrowed; outlives the recording */
-	bool shared;            /* others use the walk too: it goes on */
+	bool shared;            /* others use the walk too, so it continues */
 	struct targets targets; /* copied */
 	bool hide_kernel;       /* if a shared walk sees it */
-	bool no_callers;        /* keep where samples fell, not from where that was called */
+	bool no_callers;        /* keep only the innermost frames, without callers */
 	/* CLOCK_MONOTONIC, up to which the walk has been drained; 0: now */
 	uint64_t start_ns;
 	uint64_t window_ns;          /* 0: RECORDING_WINDOW_NS */
@@ -54,20 +54,20 @@ struct recording_options {
 	uint64_t (*lost)[N_LOSSES];
 	/* per hart, owned by the caller: losses that earlier segments have recorded, kept up to
 	 * date; later ones go into the first window. NULL: earlier losses are not ours */
-	uint64_t (*told)[N_LOSSES];
+	uint64_t (*recorded)[N_LOSSES];
 	/* keep about this many samples per second and hart if the walk delivers more
-	 * (recording_thin.h); 0: all */
+	 * (downsample.h); 0: all */
 	uint32_t hz;
 	uint64_t *taken; /* per hart, owned by the caller: accepted samples are added; or NULL */
-	/* borrowed; what each user may write: beyond it samples lose detail, LOSS_SHARE. NULL: no
-	 * limits */
+	/* borrowed; how much each user may write: beyond it samples lose detail, LOSS_SHARE. NULL:
+	 * no limits */
 	struct shares *shares;
 	/* borrowed; memory that recordings share (naming/quota.h), of which this one's belongs to
 	 * pool_uid; NULL: only the tree's own limit */
 	struct quota *pool;
 	uid_t pool_uid;
 	uid_t raise_uid; /* as in struct tap */
-	/* borrowed; what harts count all the time goes into each window. NULL: nothing does */
+	/* borrowed; continuous counts of harts, written into each window. NULL: none */
 	struct hart_counts *counts;
 };
 
@@ -85,8 +85,8 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 
 /* Descriptors that report when a target exits. Those of the walk belong to its owner. */
 size_t recording_fds(const struct recording *g, struct pollfd *fds, size_t n);
-/* 0: continue writing or sealing; UINT64_MAX until recording_finish; then how long names are waited
- * for. */
+/* When to dispatch next. 0: at once, to continue writing or sealing; UINT64_MAX until
+ * recording_finish; then the end of the wait for names. */
 uint64_t recording_deadline_ns(const struct recording *g);
 
 /* After the walk's dispatch: seal if that is due. 0; RECORDING_SEALED once the segment is complete
@@ -95,21 +95,22 @@ uint64_t recording_deadline_ns(const struct recording *g);
 enum { RECORDING_SEALED = 8, RECORDING_LOST_STORE };
 int recording_dispatch(struct recording *g, uint64_t now_ns);
 
-/* Store later windows with that sentence, which answers pass on: the work that was left out to limit
- * overhead. "": none. It is cut off after RECORDING_NOTE_BYTES. */
+/* Store later windows with that sentence, which answers quote: the steps taken to limit overhead.
+ * "": none. It is cut off after RECORDING_NOTE_BYTES. */
 #define RECORDING_NOTE_BYTES 256
 void recording_note(struct recording *g, const char *text);
 
 /* The recording's hart counts are about to be freed: later windows have none. */
 void recording_count_no_more(struct recording *g);
 
-/* Take the samples from before now_ns, and no later ones; sealing follows in recording_dispatch. A walk
- * that is not shared is stopped. */
+/* Take only samples from before now_ns; sealing follows in recording_dispatch. A walk that is not
+ * shared is stopped. */
 int recording_finish(struct recording *g, uint64_t now_ns);
 
-/* Store the current window early, as much as one turn can; dispatches continue it. 0 or -errno. */
+/* Store the current window early, as much as one iteration can; dispatches continue. 0 or -errno.
+ * */
 int recording_flush(struct recording *g, uint64_t now_ns);
-/* Is there more to write or to seal? Until then a reader sees what was stored before. */
+/* Is there more to write or to seal? Until that is done, a reader sees the earlier state. */
 bool recording_is_writing(const struct recording *g);
 
 /* True when every target has exited (never if none was named). */

@@ -54,7 +54,7 @@ static int create_segment(struct recording *g, const struct recording_options *o
 		.labels_uid = o->labels_uid,
 		.all = g->targets.all && !g->targets.labels && !g->targets.cgroup,
 		.live = o->live,
-		.lost = g->told     ? g->told
+		.lost = g->recorded ? g->recorded
 			: g->shared ? g->lost
 				    : NULL,
 		.n_harts = g->n_harts,
@@ -77,7 +77,7 @@ static int prepare(struct recording *g, const struct recording_options *o)
 		return -ENOMEM;
 	int e = o->shares ? recording_share_new(o->shares, g->walk, &g->share) : 0;
 	if (e == 0 && o->hz)
-		e = recording_thin_new(o->hz, g->n_harts, &g->thin);
+		e = downsample_new(o->hz, g->n_harts, &g->downsample);
 	if (e < 0)
 		return e;
 	if (!g->hide_kernel)
@@ -85,7 +85,7 @@ static int prepare(struct recording *g, const struct recording_options *o)
 	struct file *file;
 	struct file_key key = {.kind = FILE_KERNEL, .path = "[kernel]"};
 	int r = file_get(&g->walk->files, &key, &file);
-	if (r == 0) /* nothing else is ever at the kernel's very first byte */
+	if (r == 0) /* no other frame is at the kernel's very first byte */
 		r = frame_get(&g->walk->files, file, 0, &g->hidden);
 	if (r == 0)
 		r = namer_name_as(g->walk->namer, g->hidden, "[kernel]");
@@ -105,7 +105,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->no_callers = o->no_callers;
 	g->hz = o->hz;
 	g->targets = o->targets;
-	g->told = o->told;
+	g->recorded = o->recorded;
 	g->taken = o->taken;
 	g->counts = o->counts;
 	g->stacks.pool = o->pool;
@@ -122,7 +122,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	int r = prepare(g, o);
 	if (r == 0)
 		r = watch_targets(g, ret_error);
-	/* what was sampled before is not ours */
+	/* earlier samples are not ours */
 	if (r == 0 && g->shared && !o->start_ns)
 		r = walk_catch_up(g->walk, clock_ns(CLOCK_MONOTONIC));
 	if (r == 0 && (g->walk->sampler->options.some_tasks || !targets_are_all(&g->targets)))
@@ -138,7 +138,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 		recording_free(g);
 		return r;
 	}
-	if (g->counts) /* what they counted before is not of its time */
+	if (g->counts) /* their earlier counts are from before this recording */
 		(void)hart_counts_take(g->counts);
 	g->targets.since_ns = g->window.start_ns;
 	g->tap.cut_ns = g->window.start_ns + g->window_ns;

@@ -12,8 +12,8 @@
 #include "daemon/attribute/attribute.h"
 
 struct part_hart {
-	uint64_t n_before, n_mine;                      /* samples: of all before it began; taken */
-	uint64_t lost_before[N_LOSSES], told[N_LOSSES]; /* told: at the last look */
+	uint64_t n_before, n_mine; /* samples: of all before it began; taken */
+	uint64_t lost_before[N_LOSSES], recorded[N_LOSSES]; /* recorded: at the last look */
 };
 
 struct recording_part {
@@ -31,7 +31,7 @@ int recording_part_new(const struct attribute *a, int n_harts, uint64_t (*lost)[
 	for (int hart = 0; hart < n_harts; hart++) {
 		p->hart[hart].n_before = attribute_n_fired(a, hart);
 		memcpy(p->hart[hart].lost_before, lost[hart], sizeof(*lost));
-		memcpy(p->hart[hart].told, lost[hart], sizeof(*lost));
+		memcpy(p->hart[hart].recorded, lost[hart], sizeof(*lost));
 	}
 	*ret_part = p;
 	return 0;
@@ -50,12 +50,12 @@ uint64_t recording_part_lost(struct recording_part *p, int hart, enum loss cause
 	struct part_hart *h = &p->hart[hart];
 	uint64_t n_all = attribute_n_fired(p->attribute, hart) - h->n_before;
 	uint64_t since = lost - h->lost_before[cause];
-	/* where none came, all of them may be ours */
+	/* if no samples came, all of the losses may be ours */
 	if (h->n_mine < n_all)
 		since = (uint64_t)((double)since * (double)h->n_mine / (double)n_all + 0.5);
-	if (h->lost_before[cause] + since > h->told[cause])
-		h->told[cause] = h->lost_before[cause] + since;
-	return h->told[cause];
+	if (h->lost_before[cause] + since > h->recorded[cause])
+		h->recorded[cause] = h->lost_before[cause] + since;
+	return h->recorded[cause];
 }
 
 struct recording_part *recording_part_free(struct recording_part *p)

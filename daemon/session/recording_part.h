@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The part of a walk's lost samples that belongs to a recording of some tasks
+/* The share of a walk's lost samples that belongs to a recording of selected tasks
  *
- * A walk samples whole harts, and it is not known whose sample found a full ring. So a recording takes the
- * same share of a hart's lost samples that it has of the samples that came since it began: never more than
- * its tasks can have had.
+ * A walk samples whole harts, and the task of a sample lost to a full ring is not known. So a
+ * recording takes the same share of a hart's lost samples as it has of the samples since it began:
+ * never more than its tasks can have had.
  */
 
 #include <stdint.h>

@@ -3,17 +3,17 @@
 
 /* A recording's internals */
 
+#include "daemon/session/downsample.h"
 #include "daemon/session/recording.h"
 #include "daemon/session/recording_part.h"
 #include "daemon/session/recording_share.h"
-#include "daemon/session/recording_thin.h"
 
 struct recording {
 	struct walk *walk;
 	struct tap tap;
 	struct targets targets;
 	bool shared, hide_kernel, no_callers, live;
-	struct frame *hidden; /* stands for the whole kernel; NULL: not hidden */
+	struct frame *hidden; /* represents the whole kernel; NULL: not hidden */
 	struct stack_tree stacks;
 	struct window window;
 	struct window writing; /* the previous one, while is_writing */
@@ -24,9 +24,9 @@ struct recording {
 	uint64_t window_ns, names_ns, stall_ns;
 	uint64_t (*spent)(void *owner, uint64_t ns);
 	void *owner;
-	uint64_t finish_ns; /* 0: running; else when we stop waiting for names */
-	/* once told to finish: names received and missing at the last look, and when we stop
-	 * waiting if that does not change */
+	uint64_t finish_ns; /* 0: running; otherwise the end of the wait for names */
+	/* after recording_finish: names received and missing at the last check, and the end of the
+	 * wait if that does not change */
 	uint64_t n_named, stalled_ns;
 	size_t n_unnamed;
 	uint64_t end_ns;
@@ -37,7 +37,8 @@ struct recording {
 	uint64_t (*mine)[N_LOSSES];
 	uint64_t (*lost)[N_LOSSES]; /* per hart: the walk's and our own, computed for each flush */
 	uint64_t (*lost_then)[N_LOSSES]; /* the same, as it was when `writing` ended */
-	uint64_t (*told)[N_LOSSES]; /* the caller's: what segments have recorded of it; or NULL */
+	uint64_t (
+		*recorded)[N_LOSSES]; /* the caller's: what segments have recorded of it; or NULL */
 	int n_harts;
 	uint64_t n_raised_lost;    /* likewise, of the raise */
 	uint64_t n_stacks_refused; /* of the tree, as far as already counted as losses */
@@ -46,7 +47,7 @@ struct recording {
 	int outcome; /* of the store then: SEGMENT_* or -errno */
 	bool is_sealing, sealed;
 	struct recording_part *part;     /* of lost samples; NULL: all are ours */
-	struct recording_thin *thin;     /* NULL: all samples are kept */
+	struct downsample *downsample;   /* NULL: all samples are kept */
 	uint32_t hz;                     /* of thin; 0: all */
 	uint64_t *taken;                 /* the caller's; or NULL */
 	struct recording_share *share;   /* NULL: no limits */

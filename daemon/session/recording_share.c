@@ -18,7 +18,7 @@
 #define COMM_MERGED "[other]"
 /* No thread has it: Source: pid_max(5), tids are above 0. */
 #define TID_MERGED INT_MIN
-/* Each with what is the user's and with what is nobody's. */
+/* Two for each user: for the user's own tasks, and for tasks that belong to nobody. */
 #define MERGED_USERS_MAX (2 * SHARE_USERS_MAX)
 
 /* A task into which samples of a user's job are merged. Samples that belong to nobody and are on the
@@ -37,7 +37,7 @@ struct recording_share {
 	struct walk *walk;
 	struct frame *folded;
 	struct merged *merged; /* uthash by key */
-	size_t n_users;        /* of them without labels, which stay */
+	size_t n_users;        /* those without labels, which are kept */
 	bool keeps_job;        /* the last sample was merged with those of its job */
 };
 
@@ -53,7 +53,8 @@ int recording_share_new(
 	return 0;
 }
 
-/* The frame that represents all of a process. If there is no room for it, the leaf stays. */
+/* The frame that represents all functions of a process. If there is no room for it, the leaf stays.
+ * */
 static int fold(struct recording_share *s, struct attribution *a)
 {
 	struct file_table *files = &s->walk->files;
@@ -84,7 +85,7 @@ static int add_merged(struct recording_share *s, const struct merged_key *key,
 	int r = task_add(&s->walk->tasks, TID_MERGED, TID_MERGED, time_ns, &task);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	task->pid = task->tid = 0; /* among the dead it has this one */
+	task->pid = task->tid = 0; /* in the list of dead tasks it uses this link */
 	task_end(&s->walk->tasks, task, time_ns);
 	task->uid = key->uid;
 	task->account = key->account;
@@ -181,7 +182,7 @@ struct shares *recording_share_all(const struct recording_share *s)
 	return s ? s->shares : NULL;
 }
 
-/* A job of no sample since the last sweep is over, or gets another task. */
+/* A job without samples since the last sweep has ended, or gets a new task later. */
 void recording_share_mark(struct recording_share *s, struct sweep *sweep)
 {
 	struct merged *m, *next;

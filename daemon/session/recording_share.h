@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Recording share: what a recording keeps of samples whose user is over the share (aggregate/share.h)
+/* Recording share: the detail that a recording keeps of samples whose user exceeds the share
+ * (aggregate/share.h)
  *
  * All functions take NULL, a recording without limits, and do nothing then.
  */

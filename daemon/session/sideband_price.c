@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A record takes less than a microsecond, and an exec 500 microseconds, so a mean would show nothing.
- * Therefore pairs are short, every other pair begins with the side that has events, and the result is the
- * median. The differences themselves give its interval: with 21 differences, the median is between the 6th
- * and the 16th in 97 of 100 cases, whatever disturbs them.
+/* A record takes less than a microsecond, but an exec 500 microseconds, so a mean would be all
+ * noise. Therefore pairs are short, every other pair begins with the side that has events, and the
+ * result is the median. Its interval comes from the differences themselves: with 21 of them, the
+ * median is between the 6th and the 16th in 97 of 100 cases, whatever the disturbance.
  */
 
 #include "daemon/session/sideband_price.h"
@@ -20,9 +20,9 @@
 #define RANK_HIGH 15
 _Static_assert(RANK_LOW + RANK_HIGH + 1 == SIDEBAND_ROUNDS, "ranks on both sides of the median");
 
-/* In a ms or two on a usual machine. Without tracefs the ring for news of execs has room for some 60
- * records, of which a fork brings two and an exec three, and wakes at each while it has room: that is
- * to be seen. */
+/* Repeats that take a ms or two on a usual machine. Without tracefs, the exec ring has room for
+ * some 60 records, of which a fork writes two and an exec three, and wakes us at each while it has
+ * room: the measurement must include that. */
 static const unsigned times[N_TASK_WORKS] = {
 	[TASK_FORK] = 24, [TASK_EXEC] = 4, [TASK_MAPPING] = 256};
 

@@ -20,7 +20,7 @@ struct sideband_price {
 
 #define SIDEBAND_ROUNDS 21 /* pairs for one price; odd, for the median */
 
-/* The price from SIDEBAND_ROUNDS differences. Sorts them in place. */
+/* The price from SIDEBAND_ROUNDS differences. Sorts them in place. Exported for tests. */
 struct sideband_price sideband_price_judge(double difference_ns[static SIDEBAND_ROUNDS]);
 
 /* Measure all prices: takes about half a second of a hart, in which some 1,500 children end at once. The

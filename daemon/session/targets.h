@@ -18,7 +18,7 @@
 #define TARGETS_MAX 64
 
 struct targets {
-	bool all;        /* no process was named: everybody's, except for only_uid */
+	bool all;        /* no process was named: everyone's, except for only_uid */
 	bool after_exec; /* each pid counts only from its next exec */
 	bool only_uid;   /* only what belongs wholly to this user (attribute/rights.h) */
 	uid_t uid;

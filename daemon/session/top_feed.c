@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/aggregate/keep.h"
+#include "daemon/aggregate/window.h"
 #include "daemon/decode/merge.h"
 #include "daemon/session/raises.h"
 #include "proto/base/clock.h"
@@ -22,7 +22,7 @@ static void take(void *userdata, const struct attribution *a)
 	struct top_feed *f = userdata;
 	struct top_slice *s = &f->now;
 	if (a->time_ns < s->window.start_ns)
-		return; /* what lay in the rings before anybody looked */
+		return; /* records from before the first frame */
 	if (f->uid != (uid_t)-1 && (!a->task || a->task->process->uid != f->uid))
 		return;
 	struct attribution seen = *a;
@@ -80,7 +80,7 @@ static int cut(void *userdata, uint64_t cut_ns)
 	f->last = gathered;
 	f->n_cuts++;
 	slice_begin(f, cut_ns);
-	/* after a stall one long slice, not many that nobody would see */
+	/* after a stall, make one long slice, not many that would never be shown */
 	uint64_t next_ns = cut_ns + f->interval_ns, now_ns = clock_ns(CLOCK_MONOTONIC);
 	f->tap.cut_ns = next_ns > now_ns ? next_ns : now_ns;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Top's feed: what a walk delivered in the last interval
+/* Top's feed: the samples of a walk in the last interval
  *
  *      walk ─▶ tap ─▶ [ now ] ─ cut ─▶ [ last ] ─▶ frames of all tops that look at it
  *
@@ -17,8 +17,9 @@
  * on the screen soon; at 999 Hz a busy hart has 250 samples by then. */
 #define TOP_FIRST_NS 250000000u
 /* A slice's call tree is reused for the next slice but one, which will have mostly the same stacks,
- * unless it has grown to this: 5 MB each for two trees. Beyond it stacks are their leaf, which is counted as
- * LOSS_STACK_TRUNCATED, since a frame is made of the tree in one turn of the loop. */
+ * unless it has grown to this: 5 MB each for two trees. Beyond that, stacks are cut to their leaf
+ * and counted as LOSS_STACK_TRUNCATED, since a frame is made from the tree in one iteration of the
+ * loop. */
 #define TOP_NODES_MAX 65536
 /* Rows of one slice; samples beyond it are counted as LOSS_MEMORY: 4 MB. */
 #define TOP_ROWS_MAX 20000
@@ -33,7 +34,8 @@ struct top_slice {
 struct top_feed_options {
 	struct walk *walk; /* borrowed */
 	uint64_t interval_ns;
-	uid_t uid; /* it gathers that user's tasks alone, with the samples of their raise; -1: all */
+	uid_t uid; /* it collects only that user's tasks, with the samples of their raise; -1: all
+		    * */
 	/* borrowed; memory that feeds share (naming/quota.h), of which this one's belongs to pool_uid; NULL:
 	 * it is not limited */
 	struct quota *pool;
@@ -66,7 +68,7 @@ struct top_feed *top_feed_put(struct top_feed *f);
 
 /* The time at which its walk cuts it next. */
 uint64_t top_feed_deadline_ns(const struct top_feed *f);
-/* The rate at which it gathers. */
+/* The rate of its samples. */
 uint32_t top_feed_rate(const struct top_feed *f);
 
 /* The share of the last slice's samples whose leaf has no name yet, but may get one. */

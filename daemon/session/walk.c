@@ -100,11 +100,11 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 	};
 	r = attribute_new(&attribute, &w->attribute);
 	if (r == 0)
-		r = blind_init(&in->blind, w->sampler->machine.n_harts);
+		r = stalled_init(&in->stalled, w->sampler->machine.n_harts);
 	in->execs.sampler = w->sampler;
 	in->execs.attribute = w->attribute;
 	/* where records bring the arguments it costs little in any case */
-	if (o->always && w->sampler->exec.type != PERF_TYPE_TRACEPOINT)
+	if (o->always && !sampler_samples_execs(w->sampler))
 		in->execs.wakes_max = EXEC_WAKES_ALWAYS;
 	return r;
 }
@@ -192,8 +192,8 @@ int walk_open(const struct walk_options *o, struct walk **ret_walk, struct event
 		r = attach_stations(w, o);
 	if (r == 0)
 		r = open_waits(w);
-	/* Once before and once after the events are enabled: what is born before and dies during
-	 * the second scan would have no name otherwise. */
+	/* Scan once before and once after the events are enabled: otherwise a process that starts
+	 * before and ends during the second scan would have no name. */
 	if (r == 0)
 		r = attribute_scan_begin(w->attribute, o->sampler.pids, o->sampler.n_pids);
 	if (r != 0) {
@@ -249,7 +249,7 @@ struct walk *walk_free(struct walk *w)
 	closep(&in->rings_fd);
 	closep(&in->execs.fd);
 	merge_clear(&in->merge);
-	blind_clear(&in->blind);
+	stalled_clear(&in->stalled);
 	attribute_free(w->attribute);
 	namer_free(w->namer);
 	sampler_free(w->sampler);
@@ -323,16 +323,16 @@ static uint64_t count_hotplugs(const struct sampler *s)
 	return n;
 }
 
-/* Open harts again that are busy and bring no samples. Their rings were drained a moment ago. */
+/* Reopen busy harts without samples. Their rings were drained a moment ago. */
 static int mend_blind(struct walk *w, uint64_t now_ns, bool *ret_mended)
 {
-	struct blind *b = &w->inner->blind;
+	struct stalled *b = &w->inner->stalled;
 	struct sampler *s = w->sampler;
 	struct hart_set mend;
 	*ret_mended = false;
 	if (now_ns < b->next_look_ns || s->options.per_task)
 		return 0;
-	int r = blind_read(b, s, now_ns, &mend);
+	int r = stalled_read(b, s, now_ns, &mend);
 	for (int hart = 0; hart < b->n_harts && r == 0; hart++)
 		if (hart_set_has(&mend, hart)) {
 			r = sampler_reopen(s, hart);
@@ -341,7 +341,7 @@ static int mend_blind(struct walk *w, uint64_t now_ns, bool *ret_mended)
 	return r;
 }
 
-/* No descriptors: at the next tick, then. */
+/* There are no descriptors: try again at the next tick. */
 static int without_descriptors(struct walk *w, int r)
 {
 	if (r != -EMFILE && r != -ENFILE)
@@ -351,8 +351,8 @@ static int without_descriptors(struct walk *w, int r)
 	return 0;
 }
 
-/* Check the harts, once a second. Records of a hart that came online are missing so far, so scan for tasks
- * that began on it. */
+/* Check the harts, once a second. Records of a hart that has just come online are missing, so scan
+ * for tasks that began on it. */
 static int tick(struct walk *w, uint64_t now_ns)
 {
 	bool mended = false;
@@ -375,12 +375,12 @@ static int tick(struct walk *w, uint64_t now_ns)
 
 uint64_t walk_samples(const struct walk *w, int hart)
 {
-	return w->inner->blind.hart[hart].n_samples;
+	return w->inner->stalled.hart[hart].n_samples;
 }
 
 const char *walk_trouble(const struct walk *w)
 {
-	return w->inner->blind.trouble;
+	return w->inner->stalled.trouble;
 }
 
 /* Events for tasks that are to be sampled faster; their rings wake us, too. */
@@ -425,7 +425,8 @@ static int run(struct walk *w, uint64_t now_ns)
 		memset(in->hung, 0, sizeof(in->hung));
 		in->throttled = false;
 	} else if (in->throttled && now_ns >= in->next_rate_ns) {
-		/* not at each drain in a hurry: events lose the period that has begun */
+		/* not at each of the frequent drains at the start: events lose the period that has
+		 * begun */
 		in->next_rate_ns = now_ns + WALK_DRAIN_NS;
 		r = sampler_follow_rate(w->sampler);
 		in->throttled = false;
@@ -437,7 +438,7 @@ static int run(struct walk *w, uint64_t now_ns)
 	return r;
 }
 
-/* Shortly before a drain, so that the parser has said what changed when samples are taken. */
+/* Shortly before a drain, so that the parser has reported changes when samples are taken. */
 static int look_at_growing(struct walk *w, uint64_t now_ns)
 {
 	if (!walk_look_is_due(w, now_ns))
@@ -509,12 +510,12 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 	int r = w->feed ? feed_resume(w->feed) : 0;
 	if (r == 0 && w->feed)
 		r = feed_settle(w->feed, now_ns, UINT64_MAX);
-	/* Check for blind harts once more, since no later check covers the time since the last one. */
+	/* Check for stalled harts once more, since no later check covers the time since the last one. */
 	struct hart_set mend;
 	if (r == 0 && w->sampler->started && !w->sampler->options.per_task) {
 		r = walk_drain_all(w, now_ns);
 		if (r == 0)
-			r = blind_read(&w->inner->blind, w->sampler, now_ns, &mend);
+			r = stalled_read(&w->inner->stalled, w->sampler, now_ns, &mend);
 	}
 	if (r == 0)
 		r = sampler_stop(w->sampler);
@@ -523,7 +524,7 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 	/* the last records have no window of their own */
 	r = walk_drain_all(w, now_ns);
 	if (r == 0)
-		r = walk_drain_rest(w, UINT64_MAX);
+		r = walk_drain_uncut(w, UINT64_MAX);
 	w->inner->stopped = true;
 	sampler_count_losses(w->sampler);
 	return r == 0 ? namer_ask_again(w->namer) : r;
@@ -557,14 +558,14 @@ void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids)
 int walk_sweep(struct walk *w)
 {
 	int r = attribute_sweep(w->attribute, mark_all, w);
-	return r == -ENOMEM ? 0 : r; /* nothing was freed: the next time, then */
+	return r == -ENOMEM ? 0 : r; /* nothing was freed: try next time */
 }
 
 int walk_set_effort(struct walk *w, const struct sampler_effort *effort)
 {
 	if (effort_is(w->sampler, effort))
 		return 0;
-	/* as few as possible remain for the events that are closed now */
+	/* drain first, so that few records remain of the events that are about to be closed */
 	int r = walk_catch_up(w, clock_ns(CLOCK_MONOTONIC));
 	return r < 0 ? r : sampler_set_effort(w->sampler, effort);
 }
@@ -573,7 +574,7 @@ int walk_set_rate(struct walk *w, uint32_t hz)
 {
 	if (hz == w->sampler->options.hz)
 		return 0;
-	/* what is in the rings was sampled at the rate, and has the weight, of before */
+	/* records in the rings have the old rate and weight */
 	int r = walk_catch_up(w, clock_ns(CLOCK_MONOTONIC));
 	return r < 0 ? r : sampler_set_rate(w->sampler, hz);
 }

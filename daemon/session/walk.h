@@ -23,8 +23,9 @@
 /* Four drains per second keep a ring for one second of samples three quarters empty, and cost one
  * wakeup each. */
 #define WALK_DRAIN_NS 250000000u
-/* Interval between drains, in a session that ends: for WALK_HURRIES_NS from its beginning, and after a program was
- * gone before it could be opened. So programs that live as long as this are named, for 2 ms of CPU time a second. */
+/* Interval between drains in a session of limited length: for WALK_HURRIES_NS from its beginning,
+ * and after a program ended before it could be opened. So programs that live at least this long get
+ * names, for 2 ms of CPU time a second. */
 #define WALK_HURRY_NS 25000000u
 #define WALK_HURRIES_NS 2000000000u
 
@@ -34,7 +35,7 @@ struct walk_options {
 	bool after_exec; /* the pids count only from their next exec */
 	bool hide_kernel;
 	bool own;                          /* only for the user that we run as (private) */
-	bool always;                       /* it runs for weeks: wake up for fewer execs */
+	bool always;                       /* it runs for weeks, so wake up for fewer execs */
 	const char *namer;                 /* path of mperf-namer or NULL */
 	struct graves *graves;             /* of its workers; borrowed (naming/namer.h) */
 	const struct stack_starts *starts; /* borrowed for as long as the walk lives; or NULL */
@@ -49,7 +50,7 @@ struct tap {
 	/* An attribution, in order of time; borrowed for the call. */
 	void (*take)(void *userdata, const struct attribution *a);
 	/* Everything before cut_ns has been taken. The tap advances its cut_ns (else it is not cut
-	 * again). 0 or -errno, fatal for the daemon: a tap keeps its own trouble to itself. */
+	 * again). 0 or -errno, fatal for the daemon: a tap handles its own errors. */
 	int (*cut)(void *userdata, uint64_t cut_ns);
 	/* Counts of an instrumented program, and its task (NULL: not known). Borrowed for the call.
 	 * 0 or -errno, fatal. May be NULL. */
@@ -58,7 +59,7 @@ struct tap {
 	 * holds none. */
 	void (*mark)(void *userdata, struct sweep *s);
 	uint64_t cut_ns;  /* CLOCK_MONOTONIC; UINT64_MAX: never */
-	bool prompt;      /* cut when that is due, and not only with the next drain */
+	bool prompt;      /* cut on time, not only with the next drain */
 	uid_t raise_uid;  /* it sees samples of that user's raise (raises.h); -1: of none */
 	struct tap *next; /* the walk's */
 };
@@ -74,7 +75,7 @@ struct walk {
 	/* events that threads of programs count in regions */
 	struct grants grants;
 	uint64_t n_taken; /* samples taken out of the rings, whatever the taps, without raises */
-	uint64_t n_told[N_TASK_WORKS]; /* forks, execs and mappings that the rings reported */
+	uint64_t n_sideband[N_TASK_WORKS]; /* forks, execs and mappings that the rings reported */
 	/* CPU time of the loop for records of samples and switches: what fewer of them would save */
 	uint64_t samples_cpu_ns;
 	/* CLOCK_REALTIME - CLOCK_MONOTONIC, updated every second */
@@ -91,8 +92,8 @@ enum {
 
 /* Plan, open, scan /proc. Events are not enabled yet. 0, WALK_*, -errno. */
 int walk_new(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error);
-/* The same, but in slices, each within a turn of the loop: call walk_scan at the time of walk_scan_ns, until that is
- * UINT64_MAX. 0 or -errno. */
+/* The same, but in slices, each within an iteration of the loop: call walk_scan at the time of
+ * walk_scan_ns, until that is UINT64_MAX. 0 or -errno. */
 int walk_open(const struct walk_options *o, struct walk **ret_walk, struct event_error *ret_error);
 uint64_t walk_scan_ns(const struct walk *w);
 int walk_scan(struct walk *w);
@@ -115,8 +116,8 @@ uint64_t walk_deadline_ns(const struct walk *w);
 /* Drain, cut and name what is due. 0 or -errno. */
 int walk_dispatch(struct walk *w, uint64_t now_ns);
 
-/* Sample these processes of that user faster from now on, if such a rate is wanted (raises.h), without waiting for
- * their first samples. 0 or -errno. */
+/* Sample these processes of that user faster from now on, if that user has a raise (raises.h),
+ * without waiting for their first samples. 0 or -errno. */
 int walk_raise(struct walk *w, uid_t uid, const pid_t *pids, size_t n_pids);
 
 /* Drain the rings up to now_ns (CLOCK_MONOTONIC): before a tap ends. 0 or -errno. */
@@ -125,15 +126,15 @@ int walk_catch_up(struct walk *w, uint64_t now_ns);
 int walk_stop(struct walk *w, uint64_t now_ns);
 
 /* Hand samples that wait for the unwinder to the taps, with only their leaf: after walk_stop, when
- * nobody waits any longer. */
+ * it is too late to wait. */
 void walk_give_up(struct walk *w);
 
 /* Before a tap stores or shows samples: hide those that no longer belong to their user
  * (attribute.h). */
 void walk_check_owners(struct walk *w);
 
-/* A tap waits for the next exec of these known processes, which is found even if its record is
- * lost. The walk already waits for those of walk_options. */
+/* Wait for the next exec of these known processes for a tap: it is found even if its record is
+ * lost. The walk already does so for those of walk_options. */
 void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids);
 
 /* Free tasks, files and frames without references (sweep.h). 0 or -errno. */

@@ -13,11 +13,12 @@
 /* Records between two looks at the execs, and at the clock: a drain of many samples takes longer than some
  * processes live. */
 #define EXEC_LOOK_RECORDS 32
-/* Cuts before the loop goes on with its other work, after a stall; some seconds' worth. */
+/* Limit of cuts in one slice after a stall, before the loop continues with its other work; some
+ * seconds' worth. */
 #define CUTS_DUE_MAX 64
 /* CPU time for samples of raises when all samples so far are needed at once. */
 #define RAISED_AT_ONCE_NS (3 * DRAIN_SLICE_NS)
-/* Work of a record in addition to the frames of its stack, in frames. */
+/* Cost of a record besides the frames of its stack, expressed in frames. */
 #define RECORD_UNITS 4u
 
 static uint64_t cpu_ns(void)
@@ -27,9 +28,9 @@ static uint64_t cpu_ns(void)
 
 static void count_told(struct walk *w, const struct record *r)
 {
-	w->n_told[TASK_FORK] += r->kind == RECORD_FORK;
-	w->n_told[TASK_EXEC] += r->kind == RECORD_COMM && r->comm.exec;
-	w->n_told[TASK_MAPPING] += r->kind == RECORD_MMAP;
+	w->n_sideband[TASK_FORK] += r->kind == RECORD_FORK;
+	w->n_sideband[TASK_EXEC] += r->kind == RECORD_COMM && r->comm.exec;
+	w->n_sideband[TASK_MAPPING] += r->kind == RECORD_MMAP;
 }
 
 static int take_record(struct walk *w, const struct record *record, int hart)
@@ -42,7 +43,7 @@ static int take_record(struct walk *w, const struct record *record, int hart)
 		return 0;
 	in->raises.units += units;
 	if (is_sample && record->stream->role == STREAM_SAMPLER)
-		blind_sample(&in->blind, hart);
+		stalled_sample(&in->stalled, hart);
 	in->throttled |= record->kind == RECORD_THROTTLE;
 	count_told(w, record);
 	return attribute_record(w->attribute, record, hart);
@@ -80,8 +81,8 @@ static uint64_t division_end(struct division *d)
 	return all_ns ? (uint64_t)((double)cpu * (double)d->samples_ns / (double)all_ns) : 0;
 }
 
-/* Hand out the records before cut_ns, in order, until the thread has used so much time. 0; -errno;
- * WALK_MORE: there are others. */
+/* Deliver the records before cut_ns, in order, until the thread has used this much time. 0; -errno;
+ * WALK_MORE: there are more. */
 static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 {
 	struct walk_inner *in = w->inner;
@@ -128,8 +129,8 @@ static struct tap *first_cut(const struct walk *w)
 	return first;
 }
 
-/* Cut all windows that were over by then, after a stall as many as one slice may, and drain up to then, else
- * later records would get into these windows. Returns as drain does. */
+/* Cut all windows that had ended by then, after a stall as many as one slice may, and drain up to
+ * then; otherwise later records would get into these windows. Returns as drain does. */
 static int cut_and_drain(struct walk *w, uint64_t by_ns, uint64_t until_cpu_ns)
 {
 	struct tap *tap = first_cut(w);
@@ -155,14 +156,14 @@ int walk_drain_slice(struct walk *w, uint64_t by_ns, uint64_t now_ns)
 	int r = cut_and_drain(w, goal_ns, began_ns + DRAIN_SLICE_NS);
 	const uint64_t took_ns = cpu_ns() - began_ns;
 	raises_charge(w, took_ns, now_ns);
-	in->rest_ns = clock_ns(CLOCK_MONOTONIC) + took_ns;
+	in->pause_end_ns = clock_ns(CLOCK_MONOTONIC) + took_ns;
 	in->goal_ns = r == WALK_MORE ? goal_ns : 0;
 	if (r == WALK_MORE)
-		in->next_drain_ns = in->rest_ns;
+		in->next_drain_ns = in->pause_end_ns;
 	return r;
 }
 
-int walk_drain_rest(struct walk *w, uint64_t cut_ns)
+int walk_drain_uncut(struct walk *w, uint64_t cut_ns)
 {
 	return drain(w, cut_ns, UINT64_MAX);
 }
@@ -209,10 +210,10 @@ bool walk_drain_is_due(struct walk *w, uint64_t now_ns)
 	struct walk_inner *in = w->inner;
 	if (now_ns >= in->next_drain_ns || w->sampler->options.per_task)
 		return true;
-	if (now_ns >= in->rest_ns)
+	if (now_ns >= in->pause_end_ns)
 		return prompt_ns(w) <= now_ns || ring_fills(w);
-	if (ring_fills(w) && in->rest_ns < in->next_drain_ns)
-		in->next_drain_ns = in->rest_ns;
+	if (ring_fills(w) && in->pause_end_ns < in->next_drain_ns)
+		in->next_drain_ns = in->pause_end_ns;
 	return false;
 }
 
@@ -220,7 +221,7 @@ static uint64_t due_ns(const struct walk *w)
 {
 	const struct walk_inner *in = w->inner;
 	uint64_t prompt = prompt_ns(w);
-	prompt = prompt > in->rest_ns ? prompt : in->rest_ns;
+	prompt = prompt > in->pause_end_ns ? prompt : in->pause_end_ns;
 	return in->next_drain_ns < prompt ? in->next_drain_ns : prompt;
 }
 

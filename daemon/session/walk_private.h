@@ -5,9 +5,9 @@
  * of users faster */
 
 #include "daemon/decode/merge.h"
-#include "daemon/session/blind.h"
 #include "daemon/session/exec_watch.h"
 #include "daemon/session/raises.h"
+#include "daemon/session/stalled.h"
 #include "daemon/session/walk.h"
 
 struct walk_inner {
@@ -15,24 +15,24 @@ struct walk_inner {
 	int rings_fd; /* epoll over all rings, but in a session per task */
 	struct merge merge;
 	struct tap *taps;
-	struct blind blind;
+	struct stalled stalled;
 	struct raises raises;
 	uint64_t next_drain_ns, next_tick_ns;
 	uint64_t started_ns;
 	uint64_t next_rate_ns; /* the kernel's limit is not read again before */
 	bool always;           /* as in struct walk_options */
 	bool looked;           /* at files of generated code, for the next drain */
-	uint64_t rest_ns;      /* end of the pause: a ring that fills does not wake us before */
+	uint64_t pause_end_ns; /* end of the pause: a ring that fills does not wake us before */
 	uint64_t goal_ns;      /* up to which the drain in progress goes; 0: none is */
-	bool scan_is_due;      /* a hart came, and what runs on it was not looked for yet */
+	bool scan_is_due;      /* a hart came online, and its tasks have not been scanned yet */
 	uint64_t next_scan_ns; /* of a scan that goes on */
-	bool hung[HARTS_MAX];  /* rings whose task is gone: poll would return at once for ever */
+	bool hung[HARTS_MAX];  /* rings whose task has ended: poll would always return at once */
 	bool leaves_raised;    /* rings of raises are not drained at present */
 	bool throttled;        /* the kernel throttled since the last look at its limit */
 	bool stopped;
 };
 
-/* CPU time of one turn of the loop for draining, as long as there is more. */
+/* CPU time for draining in one iteration of the loop, as long as there is more. */
 #define DRAIN_SLICE_NS 5000000u
 
 /* Cut all windows that are over by then, then drain up to then: one slice, after which draining pauses for as long
@@ -42,11 +42,12 @@ int walk_drain_slice(struct walk *w, uint64_t by_ns, uint64_t now_ns);
 /* The same in one go, but for samples of raises in three slices' time at most. 0 or -errno. */
 int walk_drain_all(struct walk *w, uint64_t by_ns);
 /* Drain up to then without cutting windows, and without a limit of time. Returns as walk_drain_all does. */
-int walk_drain_rest(struct walk *w, uint64_t cut_ns);
+int walk_drain_uncut(struct walk *w, uint64_t cut_ns);
 /* Is it worth a drain? */
 bool walk_drain_is_due(struct walk *w, uint64_t now_ns);
-/* Generated code that was sampled is looked at so long before the next drain: enough for the parser. */
+/* Files of sampled generated code are checked this long before the next drain: enough for the
+ * parser. */
 #define DRAIN_LOOK_NS 20000000u
 bool walk_look_is_due(const struct walk *w, uint64_t now_ns);
-/* The time of the next drain, or of the look before it. */
+/* The time of the next drain, or of the check before it. */
 uint64_t walk_drain_deadline_ns(const struct walk *w);

@@ -38,11 +38,11 @@ _Static_assert(offsetof(struct page, segment) == 8 && offsetof(struct page, n_ha
 
 struct account {
 	int fd, n_harts;
-	struct page *page, *written; /* of n_harts; what the file holds of it by now */
-	struct page *left;           /* of HARTS_MAX, by another run; zeros where it was shorter */
+	struct page *page, *written; /* of n_harts; the values in the file now */
+	struct page *left;           /* of HARTS_MAX, from an earlier run; zeros beyond its harts */
 };
 
-/* Room for all of it now: a page that finds none later would leave the file as it was. */
+/* Allocate all space now: a page without space later would leave the file unchanged. */
 static int open_file(const struct store *s, size_t n, int *ret_fd)
 {
 	_cleanup_(closep) int fd = openat(
@@ -95,7 +95,8 @@ static bool is_whole(const struct page *p)
 	return true;
 }
 
-/* Samples of a hart that the segment answers for: stored, or counted lost after they were taken. */
+/* Samples of a hart that the segment accounts for: stored, or counted as lost after they were
+ * taken. */
 static const char answered[] =
 	"SELECT (SELECT total(count) FROM sample WHERE hart = ?1) + "
 	"(SELECT total(count) FROM loss WHERE hart = ?1 AND cause IN (?2, ?3, ?4))";
@@ -121,7 +122,7 @@ static int lost_of_hart(sqlite3 *db, int hart, uint64_t taken, uint64_t *ret_los
 	return rc == SQLITE_ROW ? 0 : -EIO;
 }
 
-/* Behind the last window; a segment without any has no place for it, which is -ENOENT. */
+/* Enter the loss after the last window; a segment without windows has no place for it: -ENOENT. */
 static int enter(sqlite3 *db, int hart, uint64_t lost)
 {
 	char *sql = sqlite3_mprintf(
@@ -163,7 +164,7 @@ static uint64_t sum_taken(const struct page *p)
 	return n;
 }
 
-/* Its seal, if it has one, is made again. */
+/* If the segment has a seal, renew it. */
 static int settle_file(const struct page *p, const char *path, uint64_t *ret_lost)
 {
 	int sealed = trailer_remove(path);
@@ -238,8 +239,7 @@ void account_write(struct account *a)
 	size_t n = PAGE_BYTES(a->n_harts);
 	if (memcmp(a->page, a->written, n) == 0)
 		return;
-	/* what was half written is written again; less than a page is written whole or
-	 * not at all */
+	/* incomplete writes are repeated; less than a page is written completely or not at all */
 	if (pwrite(a->fd, a->page, n, 0) == (ssize_t)n)
 		memcpy(a->written, a->page, n);
 }

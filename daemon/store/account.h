@@ -39,8 +39,8 @@ void account_end(struct account *a);
 
 /* Counters by hart, of n_harts; add to them. Borrowed. */
 uint64_t *account_taken(struct account *a);
-/* Write them to the file if they have changed. A failed write is no error: less is known after a
- * kill then. */
+/* Write them to the file if they have changed. A failed write is not an error: it only means that
+ * less is known after a kill. */
 void account_write(struct account *a);
 
 struct account *account_free(struct account *a);

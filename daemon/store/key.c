@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Two hash tables of the plainest kind: open addressing, at most half full, nothing is ever taken
- * out. Entries stand densely in arrays of their own and the slots hold their numbers, so a million
- * entries cost their own bytes and eight more, and whoever counts per entry indexes an array.
+/* Two simple hash tables: open addressing, at most half full, without removal. Entries are dense in
+ * separate arrays, and the slots hold their numbers. So a million entries cost their own bytes plus
+ * eight each, and counts per entry are an array.
  */
 
 #include <errno.h>
@@ -12,23 +12,6 @@
 #include "proto/base/hash.h"
 
 #include "daemon/store/key.h"
-
-int array_grow(void *array, uint32_t *size, uint32_t n, size_t element_bytes)
-{
-	if (n <= *size)
-		return 0;
-	size_t wanted = *size ? *size : 64;
-	while (wanted < n)
-		wanted *= 2;
-	void **p = array;
-	char *grown = reallocarray(*p, wanted, element_bytes);
-	if (!grown)
-		return -ENOMEM;
-	memset(grown + *size * element_bytes, 0, (wanted - *size) * element_bytes);
-	*p = grown;
-	*size = (uint32_t)wanted;
-	return 0;
-}
 
 static uint64_t key_hash(const struct key *key)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Content keys: what names mean, as small dense numbers
+/* Content keys: the contents of entries as small dense numbers
  *
  * A text_table keeps every text once and numbers them from 1; 0 is "no text". A key_table does the
  * same for tuples of four numbers, from 0. Both only grow, and live as long as one query or
@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 /* For all names; a million C++ names of 200 bytes take 0.2 GB. */
@@ -52,6 +53,3 @@ int text_get(struct text_table *t, const char *text, uint32_t *ret_id);
 /* Borrowed until the next text_get; NULL for id 0. */
 const char *text_of(const struct text_table *t, uint32_t id);
 void text_table_clear(struct text_table *t);
-
-/* Grow *array to n elements at least, new ones zeroed. -ENOMEM. */
-int array_grow(void *array, uint32_t *size, uint32_t n, size_t element_bytes);

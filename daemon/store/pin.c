@@ -14,6 +14,7 @@
 #include "daemon/store/key.h"
 #include "daemon/store/segment/segment.h"
 #include "daemon/store/store_private.h"
+#include "proto/base/array.h"
 #include "proto/base/hash.h"
 #include "proto/base/memory.h"
 
@@ -39,7 +40,7 @@ static bool is_name(const char *name)
 	return store_name_parse(window, &tier, &start_ns);
 }
 
-/* A file at which a child was killed: it has the name of a pin, and more. */
+/* A file left by a killed child: its name is that of a pin with a suffix. */
 static bool is_unfinished(const char *name)
 {
 	static const char *const suffix[] = {".new", ".new-journal"};
@@ -94,8 +95,9 @@ size_t store_pin_find(const struct store *s, const char *name)
 	return at;
 }
 
-/* Jobs that began in the same window have the same start: then the one that ended first is older, and of equal
- * jobs the one that was pinned first. Negative: a is older; never 0, for names differ. */
+/* Jobs that began in the same window have the same start: then the job that ended first is older,
+ * and among equal jobs the one that was pinned first. Negative: a is older; never 0, since names
+ * differ. */
 static int compare_age(const struct store_pin *a, const struct store_pin *b)
 {
 	if (a->start_ns != b->start_ns)
@@ -147,8 +149,8 @@ static int enter(struct store *s, struct store_pin *p)
 
 /* --- the meta of a file ----------------------------------------------------------------------- */
 
-/* A file is damaged only if SQLite says so; all else may have passed when it is read again. STORE_CORRUPT
- * or -errno. Source: https://www.sqlite.org/rescode.html. */
+/* A file is damaged only if SQLite says so; other errors may be temporary. STORE_CORRUPT or -errno.
+ * Source: https://www.sqlite.org/rescode.html. */
 static int outcome_of(int rc)
 {
 	switch (rc & 0xff) {
@@ -233,7 +235,7 @@ static int look(const struct store *s, struct store_pin *p)
 	if (r != 0)
 		return r == STORE_GONE ? -ENOENT : r;
 	p->bytes = f.bytes;
-	/* what is not sealed was put there by others: ours get their name when they are */
+	/* we name files only once they are sealed, so an unsealed one is not ours */
 	int whole = segment_seal_is_whole(path);
 	if (whole <= 0)
 		return whole < 0 ? whole : STORE_CORRUPT;
@@ -241,7 +243,7 @@ static int look(const struct store *s, struct store_pin *p)
 	return r == 0 ? read_pin(db, p) : r;
 }
 
-/* To corrupt/, where it is counted, and removed first. */
+/* Move it to corrupt/, where it counts against the budget and is removed first. */
 static int set_aside(struct store *s, const char *name)
 {
 	struct store_file f = {.corrupt = true};
@@ -261,7 +263,7 @@ int store_pin_set_aside(struct store *s, const char *name)
 	if (at == s->n_pins)
 		return 0;
 	int r = s->read_only ? 0 : set_aside(s, name);
-	store_pin_drop(s, at); /* what cannot be moved is not read any more either */
+	store_pin_drop(s, at); /* if it cannot be moved, it is not read any more either */
 	store_sum(s);
 	return r;
 }
@@ -330,7 +332,7 @@ static int look_in_folder(struct store *s, size_t n_max, bool tidy)
 			continue;
 		if (n_looks == n_max) {
 			s->next_pin_look = n_unlisted - 1;
-			s->pins_unread = true; /* the others, next time */
+			s->pins_unread = true; /* the others come at the next call */
 			return 0;
 		}
 		n_looks++;
@@ -338,7 +340,7 @@ static int look_in_folder(struct store *s, size_t n_max, bool tidy)
 		if (r == 0)
 			n_unlisted--;
 	}
-	/* some were passed over, if it did not begin with the first */
+	/* some files were skipped, if it did not begin with the first */
 	s->pins_unread |= s->next_pin_look > 0;
 	s->next_pin_look = 0;
 	return r == -ENOMEM ? r : 0;
@@ -453,8 +455,8 @@ static bool same_job(const struct store_pin *a, const struct store_pin *b)
 	       strcmp(a->labels, b->labels) == 0;
 }
 
-/* Pins come oldest first: an earlier pin leaves to a later one the time that both have of the same
- * job. */
+/* Pins are sorted, oldest first: time that two pins have of the same job is read from the later
+ * one. */
 static void cut(struct pin_part *part, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -464,7 +466,8 @@ static void cut(struct pin_part *part, size_t n)
 			part[i].next = (uint32_t)k + 1;
 			if (part[k].pin->pinned_ns < part[i].pin->pinned_ns &&
 				part[k].until_ns <= part[i].until_ns)
-				part[k].until_ns = part[k].since_ns; /* all of it is in the other */
+				part[k].until_ns = part[k].since_ns; /* all of its time is in the
+								      * other */
 			else if (part[i].until_ns > part[k].since_ns)
 				part[i].until_ns = part[k].since_ns;
 		}

@@ -39,7 +39,7 @@ static int take_part(struct pin_rule *rule, const char *part)
 	return 0;
 }
 
-/* Bytes of the part that begins at text, to a comma that is not escaped, a space, or the end. */
+/* Length of the item at text, up to an unescaped comma, a space, or the end. */
 static size_t part_length(const char *text)
 {
 	size_t n = 0;
@@ -49,7 +49,7 @@ static size_t part_length(const char *text)
 	return n;
 }
 
-/* *text moves behind the rule. */
+/* *text moves past the rule. */
 static int take_rule(struct pin_rule *rule, const char **text)
 {
 	char part[PART_BYTES];
@@ -82,7 +82,7 @@ int pin_rules_parse(const char *text, struct pin_rules *ret)
 	return r;
 }
 
-/* The group: those of n labels that the rule names, as JSON. NULL: no memory. */
+/* The group: the labels named by the rule, out of n, as JSON. NULL: no memory. */
 static char *group_of(const struct pin_rule *rule, const struct label *label, size_t n)
 {
 	struct label of[PIN_RULE_LABELS_MAX];

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Rules of pins: which jobs are pinned without being asked for (pin-jobs of mperf.conf)
+/* Rules of pins: jobs to pin without a request (pin-jobs of mperf.conf)
  *
  *      branch=main,keep=20 branch=release-*,job=bench,keep=5
  *
- * Rules are separated by spaces. A rule is what `mperfctl job run --pin` takes, labels whose values may have *
- * and ?, and keep=N. Jobs of a rule that differ in the values of its labels are groups of their own: branch=*
- * keeps N of each branch.
+ * Rules are separated by spaces. A rule has labels as for `mperfctl job run --pin`, whose values
+ * may have * and ?, and keep=N. Jobs that differ in the values of the rule's labels form separate
+ * groups: branch=* keeps N of each branch.
  */
 
 #include <stdint.h>
 
 #include "proto/syntax/label.h"
 
-/* Maxima: more are not written into one line of a configuration. */
+/* Limits: one line of a configuration needs no more. */
 #define PIN_RULES_MAX 8
 #define PIN_RULE_LABELS_MAX 8
 
@@ -29,7 +29,7 @@ struct pin_rules {
 	size_t n;
 };
 
-/* "none" are no rules. 0; LABELS_WRONG: it is none of that form. */
+/* "none": no rules. 0; LABELS_WRONG: the text is not a list of rules. */
 int pin_rules_parse(const char *text, struct pin_rules *ret);
 
 /* The first rule that a job of these labels (JSON) matches; NULL: none. *ret_group is then the group: the rule's

@@ -3,8 +3,8 @@
 /* The store: its folders, its lock and the list of its files
  *
  * The list is made once, when the store is opened; each function that changes files then updates
- * it. The folders are the truth: an entry whose file somebody else removed is dropped when we
- * notice.
+ * it. The folders are authoritative: if another process removed a file, its entry is dropped once
+ * we notice.
  *
  * The lock is a record lock, not a flock: children of the daemon inherit a flock, and a child that
  * outlives a killed daemon would keep the next daemon out. The kernel also reports the lock's
@@ -28,10 +28,11 @@
 #include "proto/base/memory.h"
 
 #define SECOND_NS 1000000000ll
-/* Files that may begin in the same second of a boot; a daemon that starts more often has other troubles. */
+/* Limit of files that begin in the same second of a boot; a daemon that starts more often has other
+ * problems. */
 #define NAMES_A_SECOND_MAX 1000
 #define TRY_AGAIN_NS (10 * SECOND_NS)
-#define LOOKS_MAX 16 /* files opened again in one try: it is the daemon's loop that opens them */
+#define LOOKS_MAX 16 /* files reopened in one try, since the daemon's loop opens them */
 
 DEFINE_CLEANUP(DIR *, closedir)
 
@@ -114,13 +115,13 @@ static int lock(struct store *s, struct store_error *e)
 		return errno == EACCES || errno == EAGAIN ? say_busy(s, e)
 							  : say_errno(e, s->path, errno);
 	int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
-	/* for people alone; a full disc does not keep us from looking at what is kept */
+	/* the pid is only for people; ignore a full disc, so that the store can still be read */
 	if (ftruncate(s->lock_fd, 0) < 0 || pwrite(s->lock_fd, text, (size_t)n, 0) != n)
 		return errno == EROFS ? say_errno(e, s->path, errno) : 0;
 	return 0;
 }
 
-/* Enter the files of the window folder; seal leftovers first. 0 or -errno. */
+/* Enter the files of the window folder, after sealing unfinished ones. 0 or -errno. */
 static int take_up(struct store *s, struct store_file *f)
 {
 	struct store_error e = {"", ""};
@@ -138,7 +139,7 @@ static int take_up(struct store *s, struct store_file *f)
 		return r < 0 ? r : 0;
 	if (r < 0) {
 		f->unread = true;
-		f->left = f->tier == TIER_WINDOW; /* unless it turns out to be sealed */
+		f->left = f->tier == TIER_WINDOW; /* unless it proves to be sealed */
 	}
 	int entered = store_enter(s, f, &at);
 	if (entered == 0 && r == STORE_CORRUPT)
@@ -186,7 +187,7 @@ static int scan_folder(struct store *s, const char *folder, bool corrupt)
 	return r;
 }
 
-/* List all folders: what a dead daemon left is sealed or set aside. 0 or -errno. */
+/* List all folders: files left by a dead daemon are sealed or set aside. 0 or -errno. */
 static int scan(struct store *s)
 {
 	int r = scan_folder(s, "corrupt", true);
@@ -272,8 +273,8 @@ int store_target_path(
 	return store_tier_path(s, tier, source->start_ns, boot ? boot + 1 : NULL, ret_path);
 }
 
-/* Look at a file and enter it as it is now; f as it was known before. 0, also if it is gone; STORE_*
- * of setting it aside; -errno. */
+/* Examine a file and enter its present state; f: its known state. 0, also if it is gone; STORE_* of
+ * setting it aside; -errno. */
 static int enter_seen(struct store *s, struct store_file *f)
 {
 	const struct store_file before = *f;
@@ -327,7 +328,7 @@ void store_note_verified(struct store *s, const char *name, const struct segment
 		s->pin[pin].verified = *identity;
 }
 
-/* Look again at some files that could not be read, in turn. */
+/* Examine some unreadable files again, in rotation. */
 static int look_again(struct store *s)
 {
 	int r = 0, n_looks = 0;
@@ -363,7 +364,7 @@ static int recover_left(struct store *s)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Retry, now and then, a file that could not be read or sealed. */
+/* Retry, from time to time, a file that could not be read or sealed. */
 static int try_again(struct store *s)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -416,7 +417,7 @@ static int move_aside(struct store *s, struct store_file *f)
 	struct stat st;
 	if (fstatat(s->fd, from_log, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0)
 		(void)renameat(s->fd, from_log, s->fd, to_log);
-	store_unlink(s, f->name); /* what else lay beside it */
+	store_unlink(s, f->name); /* other files next to it */
 	memcpy(f->name, to, strlen(to) + 1);
 	return store_look_size(s, f) < 0 ? -EIO : 0;
 }
@@ -429,7 +430,7 @@ int store_set_aside(struct store *s, const char *name)
 	struct store_file f = s->file[at];
 	if (f.corrupt)
 		return 0;
-	/* a file that cannot be moved is not read any more either */
+	/* if a file cannot be moved, it is not read any more either */
 	int r = s->read_only ? 0 : move_aside(s, &f);
 	store_drop(s, at);
 	f.corrupt = true;

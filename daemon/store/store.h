@@ -49,7 +49,8 @@ struct store_file {
 	bool corrupt;       /* below corrupt/ */
 	bool other_version; /* format version is not ours: kept and counted, not read */
 	bool left;          /* a window file whose writer ended without sealing it */
-	bool unread;        /* could not be read when last looked at: is as it was known before */
+	bool unread;        /* could not be read at the last check: the entry has its earlier state
+			     * */
 	uint8_t rolled;     /* bits by tier: it is a source of a file of that tier */
 	struct segment_identity verified; /* its identity when a query last verified its seal */
 };
@@ -77,7 +78,7 @@ struct store {
 	uint64_t n_unlinked, bytes_unlinked, n_corrupt, n_recovered;
 	char last_unlinked[STORE_NAME_BYTES];
 	const char *last_reason; /* "age", "budget", "free space", "number of files"; static */
-	/* CLOCK_MONOTONIC before which nothing that could not be read or sealed is tried again */
+	/* CLOCK_MONOTONIC before which unreadable or unsealed files are not tried again */
 	uint64_t again_ns;
 	size_t next_look; /* index of the file at which the next try begins */
 };
@@ -107,7 +108,7 @@ int store_new_path(struct store *s, int64_t realtime_ns, const char *boot_id, ch
 
 /* Absolute path of the coarser tier's file that holds this moment, whether it exists or not. Each
  * boot has its own, since monotonic times of two boots cannot be told apart. The caller frees it.
- * 0, -errno. */
+ * 0, -errno. Exported for tests. */
 int store_tier_path(
 	struct store *s, enum tier tier, int64_t realtime_ns, const char *boot_id, char **ret_path);
 /* The same for a roll-up of this window file, whose name says its boot. */
@@ -128,11 +129,11 @@ uint64_t store_tier_bytes(const struct store *s, enum tier tier);
 /* Bytes of all pins (pin.h). */
 uint64_t store_pins_bytes(const struct store *s);
 
-/* Look at the sizes of unsealed files and at the free space of the file system; now and then, try
- * again what could not be read or sealed. 0 or -errno. */
+/* Read the sizes of unsealed files and the free space of the file system; from time to time, retry
+ * files that could not be read or sealed. 0 or -errno. */
 int store_measure(struct store *s);
 
-/* A query has read this whole file and verified its seal. */
+/* Note that a query has read this whole file and verified its seal. */
 void store_note_verified(
 	struct store *s, const char *name, const struct segment_identity *identity);
 
@@ -145,10 +146,6 @@ int store_set_aside(struct store *s, const char *name);
  * removed and it still does not fit (then storing must stop). */
 int store_retain(struct store *s, const struct store_limits *limits, int64_t now_realtime_ns,
 	uint64_t headroom_bytes, const char *spare, bool *ret_fits);
-
-/* The file that would be removed next, and why; NULL: none. */
-const struct store_file *store_next(const struct store *s, const struct store_limits *limits,
-	int64_t now_realtime_ns, const char **ret_reason);
 
 /* A forecast, if samples keep coming as in the last week. */
 struct store_forecast {
@@ -163,8 +160,9 @@ struct store_forecast {
 void store_forecast(const struct store *s, const struct store_limits *limits,
 	int64_t now_realtime_ns, struct store_forecast *ret_forecast);
 
-/* For store_select: each moment from the finest tier that has it, for what must be separated as well as
- * possible. Where two tiers meet, up to a step of the coarser may be missing. */
+/* For store_select: read each moment from the finest tier that has it, for queries that must
+ * separate runs as well as possible. Where two tiers meet, up to one step of the coarser may be
+ * missing. */
 #define STORE_FINEST_FIRST N_TIERS
 
 /* The files that answer a query of [since_ns, until_ns) (CLOCK_REALTIME; 0: open): each moment from

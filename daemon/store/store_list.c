@@ -8,6 +8,7 @@
 
 #include "daemon/store/pin.h"
 #include "daemon/store/store_private.h"
+#include "proto/base/array.h"
 
 static int order(const struct store_file *a, const struct store_file *b)
 {
@@ -22,14 +23,9 @@ static int order(const struct store_file *a, const struct store_file *b)
 
 int store_enter(struct store *s, const struct store_file *f, size_t *ret_at)
 {
-	if (s->n_files == s->size) {
-		size_t size = s->size ? 2 * s->size : 64;
-		struct store_file *grown = reallocarray(s->file, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		s->file = grown;
-		s->size = size;
-	}
+	int r = array_grow_long(&s->file, &s->size, s->n_files + 1, sizeof(*s->file));
+	if (r < 0)
+		return r;
 	size_t from = 0, to = s->n_files;
 	while (from < to) {
 		size_t middle = from + (to - from) / 2;

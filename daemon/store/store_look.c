@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Contents of a file of the store, and files beside it
+/* Contents of a file of the store, and the files next to it
  *
  * A name gives tier and start, so a folder can be listed without opening anything. The end of a
  * file, and whether it is sealed, are only in its content, which is read once, when the file is
@@ -97,8 +97,8 @@ static int read_content(sqlite3 *db, struct store_file *f)
 	if (rc != SQLITE_ROW)
 		return rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
 	f->sealed = sqlite3_column_int(q, 0) == 1;
-	/* a coarse file is named after its period, and begins when its first source did; one that
-	 * has no rows reaches nowhere */
+	/* a coarse file is named after its period, and begins when its first source began; without
+	 * rows it covers no time */
 	if (f->tier != TIER_WINDOW && sqlite3_column_int64(q, 1) > f->start_ns)
 		f->start_ns = sqlite3_column_int64(q, 1);
 	f->end_ns = sqlite3_column_int64(q, 2);
@@ -107,7 +107,7 @@ static int read_content(sqlite3 *db, struct store_file *f)
 	return SQLITE_OK;
 }
 
-/* A roll-up that was killed left a journal, which takes a writer to be replayed. */
+/* A killed roll-up left a journal, which only a writer can replay. */
 static void replay_journal(const char *path)
 {
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
@@ -149,8 +149,8 @@ static int look_inside(const char *path, struct store_file *f, struct store_erro
 	case 0:
 		return 0;
 	default:
-		/* held or refused for the moment, or a disc that does not answer: nothing new is
-		 * known of it */
+		/* held or refused for now, or the disc does not answer: its state stays as known
+		 * */
 		*f = before;
 		f->unread = true;
 		return r < 0 ? r : 0;

@@ -17,8 +17,8 @@ bool store_name_parse(const char *name, enum tier *ret_tier, int64_t *ret_start_
 
 /* --- pin.c ------------------------------------------------------------------------------------ */
 
-/* Enter the pinned jobs of the folder; what is unfinished is removed, what is damaged is set aside. 0 or
- * -errno. */
+/* Enter the pinned jobs of the folder; unfinished files are removed, damaged ones are set aside. 0
+ * or -errno. */
 int store_scan_pins(struct store *s);
 /* Enter those of the folder that are not in the list, as store_pin_note: at most n_max, the next ones at the
  * next call. s->pins_unread says whether there are more. 0 or -errno. */

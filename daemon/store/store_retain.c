@@ -13,10 +13,9 @@
 #include "daemon/store/store_private.h"
 
 #define DAY_NS (24 * 3600 * 1000000000ll)
-/* A rate that was observed for less than this is not reported: it would be that of a start, not of
- * a day. */
+/* A rate observed for less time than this is not reported: the start is not typical of a day. */
 #define RATE_SEEN_NS (600 * 1000000000ll)
-/* Rates are those of the last days; the load before may have been another. */
+/* Rates are those of the last days; earlier load may have been different. */
 #define RATE_PAST_NS (7 * DAY_NS)
 
 static const char by_age[] = "age", by_budget[] = "budget", by_free[] = "free space",
@@ -28,8 +27,7 @@ static int64_t end_of(const struct store_file *f)
 	return f->end_ns ? f->end_ns : f->start_ns + (int64_t)tier_period_ns(f->tier);
 }
 
-/* Is nothing added to the file any more? Coarse files are named after their period, not after their
- * content. */
+/* Is the file complete? Coarse files are named after their period, not after their content. */
 static bool may_go(const struct store_file *f, int64_t now_ns, const char *spare)
 {
 	if (spare && strcmp(f->name, spare) == 0)
@@ -57,7 +55,7 @@ static size_t first_expired(
 	return s->n_files;
 }
 
-/* The next file to remove: the list has the order in which room is made. */
+/* The next file to remove: the list is in the order of removal. */
 static size_t first_of_all(const struct store *s, int64_t now_ns, const char *spare)
 {
 	size_t i = 0;
@@ -66,7 +64,7 @@ static size_t first_of_all(const struct store *s, int64_t now_ns, const char *sp
 	return i;
 }
 
-/* Why files must be removed; NULL: no reason. */
+/* The reason why files must be removed; NULL: none. */
 static const char *pressure(const struct store *s, const struct store_limits *l, uint64_t headroom)
 {
 	if (s->bytes > l->budget_bytes || headroom > l->budget_bytes - s->bytes)
@@ -148,7 +146,7 @@ static uint64_t rate_of(const struct store *s, enum tier tier, int64_t now_ns)
 	return rate < 1e18 ? (uint64_t)rate : 0;
 }
 
-/* Divide the budget from the coarsest tier down: room that a tier does not need in the long run is
+/* Divide the budget from the coarsest tier down: space that a tier does not need in the long run is
  * left for the finer ones. */
 static void forecast_spans(
 	const struct store *s, const struct store_limits *l, struct store_forecast *f)
@@ -202,14 +200,4 @@ void store_forecast(const struct store *s, const struct store_limits *l, int64_t
 		f.next_ns = when;
 	}
 	*ret_forecast = f;
-}
-
-const struct store_file *store_next(const struct store *s, const struct store_limits *limits,
-	int64_t now_realtime_ns, const char **ret_reason)
-{
-	struct store_forecast f;
-	store_forecast(s, limits, now_realtime_ns, &f);
-	if (f.next)
-		*ret_reason = f.reason;
-	return f.next;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Selection: which stretch of which file answers a question
+/* Selection: which time range of which file answers a question
  *
- * A sample is in one window file, and, once that is rolled up, in a row of each coarser tier too.
- * So time is dealt out, to the coarsest tier first, and each moment is given away once:
+ * A sample is in one window file, and, once that is rolled up, also in a row of each coarser tier.
+ * So each moment is assigned to one tier, the coarsest first:
  *
  *      asked     since ├──────────────────────────────────────────────┤ until
  *      hours              ├───────────┼───────────┼───────────┤
@@ -11,10 +11,10 @@
  *      windows                                                      ├─┤
  *
  * A row of a coarse tier has the windows that began within one step of the clock, so a cut between
- * tiers is moved to a step's border, where rows end on either side. If a window file is not among
- * the sources of a tier, its time is taken away from that tier, since only that file has its
- * samples. Where finer files are gone, the row on the edge of the question is taken whole: the
- * answer then has a little too much, but lacks nothing.
+ * tiers is moved to the border of a step, where rows end on both sides. If a window file is not a
+ * source of a tier, its time is removed from that tier, since only that file has its samples. If
+ * finer files are gone, the row at the edge of the question is read completely: the answer then has
+ * a little too much, but misses nothing.
  *
  * Files of one tier may overlap, after the clock was set back; they hold different samples, and all
  * are read.
@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "daemon/store/store_private.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 struct span {
@@ -38,7 +39,7 @@ struct spans {
 
 struct selection {
 	const struct store *store;
-	struct spans open;    /* of the question, not dealt out yet; in order */
+	struct spans open;    /* parts of the question not assigned yet; in order */
 	struct spans without; /* times that the current tier does not have; in order of start */
 	struct store_part *part;
 	size_t n_parts, size;
@@ -58,14 +59,9 @@ static int spans_add(struct spans *s, int64_t from, int64_t to)
 {
 	if (from >= to)
 		return 0;
-	if (s->n == s->size) {
-		size_t size = s->size ? 2 * s->size : 16;
-		struct span *grown = reallocarray(s->span, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		s->span = grown;
-		s->size = size;
-	}
+	int r = array_grow_long(&s->span, &s->size, s->n + 1, sizeof(*s->span));
+	if (r < 0)
+		return r;
 	s->span[s->n++] = (struct span){from, to};
 	return 0;
 }
@@ -74,14 +70,9 @@ static int part_add(struct selection *s, const struct store_file *f, int64_t fro
 {
 	if (from >= to)
 		return 0;
-	if (s->n_parts == s->size) {
-		size_t size = s->size ? 2 * s->size : 16;
-		struct store_part *grown = reallocarray(s->part, size, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		s->part = grown;
-		s->size = size;
-	}
+	int r = array_grow_long(&s->part, &s->size, s->n_parts + 1, sizeof(*s->part));
+	if (r < 0)
+		return r;
 	s->part[s->n_parts++] = (struct store_part){f, from, to};
 	return 0;
 }
@@ -102,8 +93,8 @@ static int64_t reach(const struct store_file *f)
 	return f->end_ns ? up(f->end_ns, (int64_t)tier_step_ns(f->tier)) : INT64_MAX;
 }
 
-/* Deal out the part of f's time within [from, to) that its tier may answer for: without the times
- * that it does not know. */
+/* Assign the part of f's time within [from, to) that its tier may answer, without the times missing
+ * from the tier. */
 static int deal_file(struct selection *s, const struct store_file *f, int64_t from, int64_t to)
 {
 	int64_t step = (int64_t)tier_step_ns(f->tier);
@@ -111,7 +102,8 @@ static int deal_file(struct selection *s, const struct store_file *f, int64_t fr
 	to = to < reach(f) ? down(to, step) : reach(f);
 	for (size_t i = 0; i < s->without.n && from < to; i++) {
 		const struct span *w = &s->without.span[i];
-		/* the last row holds what began until its step ends, wherever it ends itself */
+		/* the last row has all windows that began before the end of its step, wherever the
+		 * row ends */
 		if (w->to <= from || w->from >= up(to, step))
 			continue;
 		int r = part_add(s, f, from, down(w->from, step));
@@ -143,7 +135,7 @@ static void merge(struct spans *s)
 	s->n = kept;
 }
 
-/* Remove the time that was dealt out since part `first` from the open time. */
+/* Remove the time assigned since part `first` from the open time. */
 static int close_spans(struct selection *s, size_t first)
 {
 	struct spans dealt = {0}, left = {0};
@@ -154,7 +146,7 @@ static int close_spans(struct selection *s, size_t first)
 	size_t next = 0;
 	for (size_t i = 0; i < s->open.n && r == 0; i++) {
 		struct span o = s->open.span[i];
-		/* the last one may reach into this one too */
+		/* the last one may also reach into this one */
 		next -= next > 0;
 		for (; next < dealt.n && dealt.span[next].from < o.to && r == 0; next++) {
 			r = spans_add(&left, o.from, dealt.span[next].from);
@@ -199,7 +191,7 @@ static int deal_tier(struct selection *s, enum tier tier)
 	return r == 0 ? close_spans(s, first) : r;
 }
 
-/* Was any of that tier's time in [from, to) given to a part? Window files that are not among its
+/* Was any of that tier's time in [from, to) assigned to a part? Window files that are not its
  * sources do not matter. */
 static bool is_dealt(const struct selection *s, enum tier tier, int64_t from, int64_t to)
 {
@@ -212,8 +204,8 @@ static bool is_dealt(const struct selection *s, enum tier tier, int64_t from, in
 	return false;
 }
 
-/* Deal out edges that no finer file answers for: the whole row, unless a part of its time was given
- * away. */
+/* Assign edges that no finer file covers: the whole row, unless a part of its time was assigned.
+ * */
 static int deal_edges(struct selection *s, enum tier tier)
 {
 	int64_t step = (int64_t)tier_step_ns(tier);

@@ -111,7 +111,8 @@ class Checker
 		       read_marker(assembly->getAsmString()->getString(), ret_begins, ret_name);
 	}
 
-	// A block begins with what is open around it, and leaves the same open.
+	// A block starts with the regions that are open around it, and must leave the same regions
+	// open.
 	void check_block(const CompoundStmt *block, const std::vector<Open> &around)
 	{
 		std::vector<Open> open = around;
@@ -132,9 +133,9 @@ class Checker
 							       open[i - 1].name + "'");
 		if (kept < around.size() && !(block->body_back() && leaves(block->body_back())))
 			complain(ended, "region '" + around[kept].name +
-						"' began outside this block, which goes on after "
-						"its end: end it "
-						"where it begins, or leave the function here");
+						"' began outside this block, and code after the "
+						"block still runs: end it in the block where it "
+						"begins, or leave the function here");
 	}
 
 	void check(const Stmt *statement, std::vector<Open> &open, bool is_in_block)
@@ -149,8 +150,8 @@ class Checker
 				take(location, begins, name, open);
 			else
 				complain(location,
-					"this pragma is all that the statement before it has: put "
-					"it into { } with what follows");
+					"this pragma alone would be the body of the statement "
+					"before it: put it into { } with the next statement");
 			return;
 		}
 		if (isa<LambdaExpr>(statement)) // a function of its own
@@ -181,7 +182,7 @@ struct Visitor : RecursiveASTVisitor<Visitor> {
 		return true;
 	}
 
-	// Wherever it stands; its declaration is not visited.
+	// Visit a lambda's body here; its declaration is not visited.
 	bool VisitLambdaExpr(LambdaExpr *lambda)
 	{
 		checker.check_body(lambda->getBody());

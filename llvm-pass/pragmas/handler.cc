@@ -44,8 +44,8 @@ void complain(Preprocessor &preprocessor, SourceLocation location, StringRef say
 	diagnostics.Report(location, id) << says;
 }
 
-// Can an assembler's comment hold the name, and does no template of assembly take a part of it for
-// a sign of its own?
+// Can the name be in an assembler's comment, without characters that are special in a template of
+// inline assembly?
 bool is_plain(StringRef name)
 {
 	return !name.empty() && name.size() <= NAME_BYTES_MAX && name == name.trim() &&
@@ -53,7 +53,7 @@ bool is_plain(StringRef name)
 				      "0123456789_.:+-/ ") == StringRef::npos;
 }
 
-// The name in a token; false: it is none, and an error was reported.
+// The name in a token; false: the token is not a name, and an error was reported.
 bool read_name(Preprocessor &preprocessor, const Token &token, std::string &ret_name)
 {
 	if (token.is(tok::string_literal)) {
@@ -118,7 +118,7 @@ bool read_name_and_end(Preprocessor &preprocessor, Token token, std::string &ret
 	const bool ends = token.is(tok::eod);
 	if (!ends) {
 		complain(preprocessor, token.getLocation(),
-			"there is more after the region's name: put a name of several words into "
+			"extra words after the region's name: put a name of several words into "
 			"quotes");
 		skip_line(preprocessor);
 	}

@@ -48,8 +48,12 @@ def compile_stub(work, version, flags):
 
 
 def compile_kernel(build, version, source, flags, mode=None, options=()):
-    """An executable, plain where mode is None."""
-    flags = (*flags, QUIET)
+    """An executable, plain where mode is None; made once, however many tests of a run want it."""
+    return compiled(build, version, source, (*flags, QUIET), mode, tuple(options))
+
+
+@functools.cache
+def compiled(build, version, source, flags, mode, options):
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"{source.stem}-{version}-{' '.join(flags)}-{mode}{' '.join(options)}")
     work = build / "tests" / "work" / "pass"
     work.mkdir(parents=True, exist_ok=True)
@@ -66,7 +70,9 @@ def compile_kernel(build, version, source, flags, mode=None, options=()):
     return program
 
 
+@functools.cache
 def count(program, runner=(), vscale=1):
+    """(totals, what it printed) of a run of a kernel, whose counts are the same each time."""
     output = program.with_suffix(".counts")
     done = run([*runner, program], env=dict(os.environ, MPERF_STUB_OUTPUT=str(output)))
     return read_totals(output.read_bytes(), vscale), done.stdout

@@ -108,8 +108,8 @@ static int read_section(char *line, struct ini_line *l, char *fault)
 {
 	size_t n = strlen(line);
 	if (line[n - 1] != ']' || n < 3) {
-		snprintf(fault, INI_FAULT_BYTES, "'%s' is no section; write its name in brackets",
-			ini_quoted(line).text);
+		snprintf(fault, INI_FAULT_BYTES,
+			"'%s' is not a section; write its name in brackets", ini_quoted(line).text);
 		return INI_WRONG;
 	}
 	line[n - 1] = '\0';

@@ -120,7 +120,7 @@ int labels_write(
 			return -ENOMEM;
 	if (json_object_size(set) > LABELS_MAX) {
 		snprintf(ret_fault->text, sizeof(ret_fault->text),
-			"a job has at most %d labels, and this one %zu", LABELS_MAX,
+			"a job has at most %d labels, but this one has %zu", LABELS_MAX,
 			json_object_size(set));
 		return LABELS_WRONG;
 	}

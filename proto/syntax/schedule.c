@@ -129,12 +129,12 @@ static int take_label(struct parse *p, const char *value)
 	if (p->s.n_labels == SCHEDULE_LABELS_MAX)
 		return wrong(p, "there are more than %d Label=", SCHEDULE_LABELS_MAX);
 	if (label_parse(value, &p->s.label[p->s.n_labels], &fault) != 0)
-		return wrong(p, "Label is no KEY=VALUE: %s", fault.text);
+		return wrong(p, "Label must be KEY=VALUE: %s", fault.text);
 	const struct label *l = &p->s.label[p->s.n_labels];
 	for (size_t i = 0; i < p->s.n_labels; i++)
 		if (strcmp(p->s.label[i].key, l->key) == 0)
 			return wrong(p,
-				"Label=%s is given twice, and no job has two values of one label",
+				"Label=%s is given twice, but a job has only one value of a label",
 				l->key);
 	if (!label_pattern_is_whole(l->value))
 		return wrong(p, "Label=%s ends with a backslash that nothing follows", l->key);
@@ -280,21 +280,20 @@ static int check_kind(struct parse *p)
 					   : at[KEY_SHARE];
 	p->line = 0;
 	if (!at[KEY_CALENDAR] && !jobs_at)
-		return wrong(p,
-			"it says neither when nor which jobs to record; set OnCalendar=, or "
-			"Unit=, Label= or Share=");
+		return wrong(p, "it names neither a time nor jobs to record; set OnCalendar=, or "
+				"Unit=, Label= or Share=");
 	if (at[KEY_CALENDAR] && jobs_at) {
 		p->line = jobs_at;
 		return wrong(p,
-			"it is for jobs, but OnCalendar= of line %u is for the whole "
-			"system; use two schedules",
+			"it is for jobs, but OnCalendar= in line %u is for the whole system; use "
+			"two schedules",
 			at[KEY_CALENDAR]);
 	}
 	if (at[KEY_UNIT] && at[KEY_LABEL]) {
 		p->line = at[KEY_LABEL];
 		return wrong(p,
-			"Label= is for jobs with labels, but Unit= of line %u for those of "
-			"units; use two schedules",
+			"Label= selects jobs by label, but Unit= in line %u selects jobs of units; "
+			"use two schedules",
 			at[KEY_UNIT]);
 	}
 	return 0;
@@ -330,9 +329,8 @@ static int take_name(struct parse *p)
 		return wrong(p, "its name does not end in " SCHEDULE_SUFFIX);
 	if (!schedule_is_name(name, n - n_suffix))
 		return wrong(p,
-			"its name must begin with a letter or digit, have no others than these, _, "
-			". and "
-			"-, and at most %d bytes; rename it",
+			"its name must begin with a letter or digit, contain only letters, digits, "
+			"_, . and -, and have at most %d bytes; rename it",
 			SCHEDULE_NAME_BYTES_MAX);
 	memcpy(p->s.name, name, n - n_suffix);
 	return 0;

@@ -60,7 +60,7 @@ enum {
 bool schedule_is_name(const char *name, size_t n);
 
 /* Parse text (n bytes, not NUL-terminated) of the file `path`, which the error names. 0; SCHEDULE_WRONG;
- * SCHEDULE_MASKED. *ret_schedule is untouched unless 0. */
+ * SCHEDULE_MASKED. *ret_schedule is untouched unless 0. Exported for tests. */
 int schedule_parse(const char *text, size_t n, const char *path, struct schedule *ret_schedule,
 	struct schedule_error *ret_error);
 

@@ -68,7 +68,7 @@ static int read_folder(DIR *d, const char *folder, struct schedule_list *l)
 			continue;
 		if (l->n == SCHEDULES_MAX) {
 			add_error(l, folder,
-				"there are more than 64 schedules; the rest is left out");
+				"there are more than 64 schedules; the others are left out");
 			break;
 		}
 		r = asprintf(&path, "%s/%s", folder, e->d_name) < 0 ? -ENOMEM : take(l, path);

@@ -4,8 +4,6 @@
  * What is open counts up to now. When it turns out to have ended earlier, with its region, nothing is sent
  * until there is more than was sent.
  */
-#include "runtime/ompt/send.h"
-
 #include <string.h>
 
 #include "runtime/message.h"

@@ -65,7 +65,7 @@ bool strand_init(struct strand *s, void *(*memory)(void *userdata, size_t bytes)
 	return s->other != NULL;
 }
 
-/* The number of levels that are kept. */
+/* The number of levels that are stored. */
 static uint32_t kept(const struct strand *s)
 {
 	return s->depth < STRAND_LEVELS_MAX ? s->depth : STRAND_LEVELS_MAX;
@@ -79,7 +79,7 @@ struct place *strand_place(const struct strand *s)
 
 /* --- regions ---------------------------------------------------------------------------------- */
 
-/* When a level ends, or would if it did now. */
+/* When a level ended, or now if it is open. */
 static uint64_t level_until(const struct level *l, uint64_t now_ns)
 {
 	uint64_t end_ns = __atomic_load_n(&l->team->end_ns, __ATOMIC_ACQUIRE);
@@ -130,7 +130,7 @@ static void wait_add(struct strand *s, struct wait *w, uint64_t now_ns)
 		add(w == &s->lock ? &l->tally->lock_ns : &l->tally->wait_ns, ns);
 }
 
-/* How long a work has taken at that time: it ends with its region at the latest. */
+/* Duration of a worksharing construct up to that time: it ends with its region at the latest. */
 static uint64_t work_ns(const struct strand *s, const struct work *w, uint64_t now_ns)
 {
 	const struct level *l =
@@ -201,7 +201,8 @@ void strand_wait_begin(
 	write_end(s);
 }
 
-/* The wait of that task; NULL: it has none. Those inside it belong to tasks that ended elsewhere. */
+/* The wait of that task; NULL: it has none. Waits inside it belong to tasks that ended elsewhere.
+ * */
 static struct wait *wait_of(struct strand *s, const void *task)
 {
 	uint32_t n = s->n_waits;
@@ -277,7 +278,7 @@ void strand_forked(struct strand *s, uint64_t now_ns)
 
 #define READ_TRIES 8u
 
-/* Add what a wait adds to a tally, if it ended now. */
+/* Add a wait to a tally as if it ended now. */
 static void add_open_wait(const struct strand *s, const struct wait *w, const struct tally *t,
 	uint64_t now_ns, struct tally_sum *sum)
 {
@@ -293,8 +294,8 @@ static void add_open_wait(const struct strand *s, const struct wait *w, const st
 		*(w == &s->lock ? &sum->lock_ns : &sum->wait_ns) += ns;
 }
 
-/* Read a tally. The values may be half-written, and are then thrown away; so no pointer is followed
- * but to teams, which are never unmapped. */
+/* Read a tally. The values may be half-written, and are then discarded; so follow only pointers to
+ * teams, which are never unmapped. */
 static void read(
 	const struct strand *s, const struct tally *t, uint64_t now_ns, struct tally_sum *sum)
 {

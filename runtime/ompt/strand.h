@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Strand: what one thread does for OpenMP, as events come
+/* Strand: the OpenMP state of one thread, updated by events
  *
  *      parallel       ─▶ team            one per instance of a region, shared by its threads
  *      implicit task  ─▶ level ─ tally   of the region: entries, time, waits
@@ -9,18 +9,18 @@
  *      wait           ─▶ wait ── tally   of the barrier, …; also in the region's
  *      mutex          ─▶ lock ── tally   of the lock; the same
  *
- * Only the thread writes; the round reads in between, and a sequence number tells it whether the
- * thread wrote meanwhile. Time is CLOCK_MONOTONIC and brought by the caller, so tests choose it.
+ * Only the thread writes. The round reads in between, and a sequence number shows whether the
+ * thread wrote meanwhile. Time is CLOCK_MONOTONIC and passed by the caller, so tests choose it.
  *
- * A region's time includes regions inside it; its waits are its own. Threads that wait at the end of
- * a region do so until the next one begins, so what is counted ends with their team.
+ * A region's time includes regions inside it; its waits are its own. Threads at the end of a region
+ * wait until the next one begins, so counting ends with their team.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/ompt/place.h"
+#include "runtime/ompt/call_site.h"
 #include "runtime/ompt/team.h"
 
 /* Nested regions of one thread; deeper ones count for the ones around them. */
@@ -61,7 +61,7 @@ struct work {
 };
 
 struct wait {
-	const void *task;    /* whose wait it is; other tasks may run inside */
+	const void *task;    /* the task that waits; other tasks may run inside */
 	struct tally *tally; /* NULL: there was no room */
 	uint32_t depth;      /* of levels, when it began */
 	uint64_t since_ns;   /* 0: another task runs */
@@ -69,7 +69,7 @@ struct wait {
 
 struct strand {
 	uint32_t sequence; /* atomic; odd: it is being written */
-	uint32_t depth;    /* of levels; of more than STRAND_LEVELS_MAX, the rest are not kept */
+	uint32_t depth;    /* number of levels; levels above STRAND_LEVELS_MAX are not stored */
 	struct level level[STRAND_LEVELS_MAX];
 	uint32_t n_begun; /* of the thread alone; likewise */
 	struct team *begun[STRAND_LEVELS_MAX];
@@ -79,7 +79,7 @@ struct strand {
 	struct wait wait[STRAND_WAITS_MAX];
 	struct wait lock;    /* task: what it waits for; NULL: it waits for none */
 	struct tally *all;   /* atomic head */
-	struct tally *other; /* of regions for which there is no room */
+	struct tally *other; /* number of regions without room */
 	struct tally *chain[STRAND_CHAINS];
 	/* zeroed memory for tallies; NULL: none is left */
 	void *(*memory)(void *userdata, size_t bytes);
@@ -121,3 +121,7 @@ void strand_forked(struct strand *s, uint64_t now_ns);
  * again later. Any thread may ask. */
 bool strand_sum(
 	const struct strand *s, const struct tally *t, uint64_t now_ns, struct tally_sum *ret_sum);
+
+/* What strands counted, sent as the round goes over threads (send.c): the calls that mperf_state.tallies points to in
+ * the OpenMP tool (state.h). */
+extern const struct tally_calls mperf_tally_calls;

@@ -18,7 +18,6 @@
 
 #include "runtime/begin.h"
 #include "runtime/ompt/ompt.h"
-#include "runtime/ompt/send.h"
 #include "runtime/ompt/strand.h"
 #include "runtime/process.h"
 #include "runtime/state.h"

@@ -79,8 +79,8 @@ static void ask(struct asking *a, struct run *run)
 	struct rusage usage;
 	a->run = run;
 	double cpu = clock_s(CLOCK_PROCESS_CPUTIME_ID), wall = clock_s(CLOCK_MONOTONIC);
-	run->r = a->flame ? query_store_flamegraph(a->source, a->n, &a->filter, &answer, &error)
-			  : query_store_hotspots(a->source, a->n, &a->question, &answer, &error);
+	run->r = a->flame ? query_flamegraph(a->source, a->n, &a->filter, &answer, &error)
+			  : query_hotspots(a->source, a->n, &a->question, &answer, &error);
 	run->cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	run->wall_s = clock_s(CLOCK_MONOTONIC) - wall;
 	getrusage(RUSAGE_SELF, &usage);

@@ -37,13 +37,13 @@ static void ask(const struct loop_output *file)
 {
 	const struct answer answer = {take_columns, take_row, take_provenance, NULL};
 	const struct query_filter all = {0};
-	const struct loop_origin from = {.output = file};
+	struct query_source from = {.output = file};
 	struct query_error error;
 	const struct roofline_question question = {
 		.by = (enum roofline_by)(file->n % N_ROOFLINE_BY), .limit = 3, .filter = &all};
-	query_roofline(&from, &question, &answer, &error);
+	query_roofline(&from, 1, &question, &answer, &error);
 	const struct blocks_question blocks = {.filter = &all};
-	query_blocks(&from, &blocks, &answer, &error);
+	query_blocks(&from, 1, &blocks, &answer, &error);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -91,20 +91,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(trailer_write(fd) < 0 || segment_open(path, &db, &refusal) != 0))
 		return 0;
 	const struct answer answer = {take_columns, take_row, take_provenance, NULL};
-	const struct loop_origin loops = {.db = db};
+	struct query_source source = {.db = db};
 	const struct query_filter all = {0}, some = {.since_ns = 1, .event = "cycles"};
 	struct query_error error;
 	for (int by = 0; by < N_QUERY_BY; by++)
-		query_hotspots(&db, 1, (enum query_by)by, 3, by % 2, &all, &answer, &error);
-	query_flamegraph(&db, 1, &all, &answer, &error);
-	query_flamegraph(&db, 1, &some, &answer, &error);
+		query_hotspots(&source, 1,
+			&(struct query_question){.by = (enum query_by)by,
+				.limit = 3,
+				.inlined = by % 2,
+				.filter = &all},
+			&answer, &error);
+	query_flamegraph(&source, 1, &all, &answer, &error);
+	query_flamegraph(&source, 1, &some, &answer, &error);
 	for (int by = 0; by < N_ROOFLINE_BY; by++) {
 		const struct roofline_question question = {
 			.by = (enum roofline_by)by, .limit = 3, .filter = &all};
-		query_roofline(&loops, &question, &answer, &error);
+		query_roofline(&source, 1, &question, &answer, &error);
 	}
 	const struct blocks_question blocks = {.every_ns = 1, .filter = &all};
-	query_blocks(&loops, &blocks, &answer, &error);
+	query_blocks(&source, 1, &blocks, &answer, &error);
 	compare_by(QUERY_BY_LINE, db, &all);
 	compare_by(GATHER_BY_LOOP, db, &all);
 	sqlite3_close(db);

@@ -42,7 +42,7 @@ static void write_out(const struct top_model *m, bool json)
 	FILE *f = open_memstream(&text, &n);
 	if (!f)
 		return;
-	top_text_write(m, &(struct options){.json = json}, f);
+	top_text_write(m, &(struct options){.look.json = json}, f);
 	fclose(f);
 	free(text);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Mallory's files and stacks against the namer: what they end is not Victor's naming."""
+import itertools
 import json
 import os
 import re
@@ -202,7 +203,9 @@ def test_a_symbol_table_cut_under_the_parser_costs_its_user_alone(build):
                        SPIN.replace("FUNCTION", "spin_in_library"), "-shared", "-fPIC",
                        service.folder / "many.s")
     load = compiled(service, MALLORY, "load", LOAD, "-ldl")
-    ended = sum(cut_under_the_parser(service, load, copy) for copy in copies(service, library, 8))
+    # eight tries, of which three that were seen there are enough
+    tries = (cut_under_the_parser(service, load, copy) for copy in copies(service, library, 8))
+    ended = sum(itertools.islice(filter(None, tries), 3))
     naming = service.ask("status")["naming"][0]
     assert ended > 0 and 0 < naming["deaths"] <= 8, (ended, naming)
     victor_is_named(service, "victors_after_cut_files")

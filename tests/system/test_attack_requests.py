@@ -310,7 +310,7 @@ def ask(service, case, body, seconds):
 
 def taken(said):
     """None while its user has spent too much, on what was asked before."""
-    return None if said == "hung up" or said.startswith("you connect more often") else said
+    return None if said == "hung up" or said.startswith("you connect too often") else said
 
 
 def long_turn(service, case, body, run=as_mallory, seconds=ANSWER_S):

@@ -61,7 +61,7 @@ def test_a_recording_of_another_version_is_refused(build):
     with Folder() as folder:
         # user_version is the big-endian word at 60. Source: SQLite's file format, "the header".
         newer = patched(build, folder / "newer", 60, (99).to_bytes(4, "big"))
-        bad_file(build, newer, ["ours is 1", "version 99", REMEDY])
+        bad_file(build, newer, ["this mperf reads version 1", "version 99", REMEDY])
         alien = patched(build, folder / "alien", 68, b"alie")
         bad_file(build, alien, ["another program|not an mperf recording", REMEDY])
 

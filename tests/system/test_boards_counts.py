@@ -72,7 +72,7 @@ def test_an_x60_is_led_by_its_own_event_and_has_its_ipc_by_function(build):
     provenance = hotspots["provenance"]
     assert provenance["event"] == "u_mode_cycle", provenance
     assert provenance["switches"] == "sibling", provenance
-    has(provenance["notes"], "u_mode_cycle", "SpacemiT X60", "counts user mode alone")
+    has(provenance["notes"], "u_mode_cycle", "SpacemiT X60", "counts only user mode")
     has(provenance["notes"], "IPC mixes modes on SpacemiT X60")
     loop = functions(hotspots)["loop_of_four"]
     assert loop["samples"] >= 150 and loop["self"] > 0.95, loop

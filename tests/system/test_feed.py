@@ -92,8 +92,8 @@ def test_who_does_not_speak_the_feed_is_hung_up_on(build):
                 ("message of a wrong length", feed.message(feed.HELLO, b"\0" * 24, n_bytes=99)),
                 ("message of a wrong length", feed.hello(), feed.deltas({0: 1})[:-8]),
                 ("message of a wrong length", feed.hello(), b"\0" * (feed.PACKET_BYTES_MAX + 1)),
-                ("no hello, or none of ours", feed.round_()),
-                ("no hello, or none of ours", feed.hello(magic=7)),
+                ("no hello, or a malformed one", feed.round_()),
+                ("no hello, or a malformed one", feed.hello(magic=7)),
                 ("program built for another version of mperf", feed.hello(version=99)),
                 ("malformed table", *announced, *feed.tables(table[:-1], n_counters=4)),
                 ("malformed table", *announced, *feed.tables(table + b"\0", n_counters=4)),
@@ -108,12 +108,12 @@ def test_what_makes_no_sense_is_passed_over_and_counted(build):
     with Folder() as folder, Service(build, folder) as service:
         now = feed.now_ns()
         for cause, *messages in (
-                ("counts of what was never announced", feed.deltas({0: 1}, thread_=9)),
-                ("counts of what was never announced", feed.deltas({0: 1}, number=9)),
-                ("counts of what was never announced", feed.deltas({0: 1}, region_=9)),
-                ("counts of what was never announced", feed.spent(9, 1)),
-                ("counts of what was never announced", feed.gone(1, 9)),
-                ("counts of what was never announced", feed.region(2, "in nothing", parent=1)),
+                ("counts of something never announced", feed.deltas({0: 1}, thread_=9)),
+                ("counts of something never announced", feed.deltas({0: 1}, number=9)),
+                ("counts of something never announced", feed.deltas({0: 1}, region_=9)),
+                ("counts of something never announced", feed.spent(9, 1)),
+                ("counts of something never announced", feed.gone(1, 9)),
+                ("counts of something never announced", feed.region(2, "in nothing", parent=1)),
                 ("counter out of place", feed.deltas({4: 1})),
                 ("counter out of place", feed.message(
                     feed.DELTAS, struct.pack("<IIIIQQ", 0, 0, 0, 2, now, now),
@@ -126,7 +126,7 @@ def test_what_makes_no_sense_is_passed_over_and_counted(build):
                 ("too many counters", feed.object_(7, n_counters=1 << 30)),
                 ("too many modules", feed.object_(7, n_modules=1 << 30)),
                 ("thread without memory for its counts", feed.round_(threads_lost=3)),
-                ("thread that is not the program's", feed.thread(5, tid=1),
+                ("thread of another program", feed.thread(5, tid=1),
                  feed.deltas({0: 1}, thread_=5))):
             passed_over(service, cause, *messages)
 

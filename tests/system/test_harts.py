@@ -6,7 +6,7 @@ import signal
 import time
 from pathlib import Path
 
-from machine import Skip, need_root, rows
+from machine import Skip, leave_to_plain, need_root, rows
 from running import running, spinners
 
 BY_ITSELF = "it switches a hart off"
@@ -64,4 +64,5 @@ def test_a_hart_that_goes_away_and_comes_back_is_sampled_again(build):
 
 
 def test_a_hart_that_is_away_for_an_instant_is_sampled_again(build):
+    leave_to_plain(build, "the test above takes a hart away with sanitizers")
     check_bounce(*bounce(build, 0.05))

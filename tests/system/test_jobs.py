@@ -104,7 +104,7 @@ def test_only_its_user_labels_a_process_and_sees_the_job(build):
             for action in ["start", "theirs"], ["end"]:
                 done = as_nobody(folder, environment, "job", *action, "--pid", str(roots.pid))
                 refused(done, 1, str(roots.pid))
-                assert "or do it as root" in done.stderr and "group" not in done.stderr, done.stderr
+                assert "or run mperfctl as root" in done.stderr and "group" not in done.stderr, done.stderr
             wait_until("the process is known", lambda: service.ctl(
                 "job", "start", "roots", "--pid", roots.pid, check=False).returncode == 0)
             assert len(service.ask("job")["job"]) == 1

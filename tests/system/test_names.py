@@ -81,6 +81,7 @@ def names_by_readelf(path):
 
 
 def test_a_parallel_build_of_a_debian_package_is_named(build):
+    leave_to_plain(build, "compilers take its time, and what names them names the other programs here")
     need_root()
     source = workload(build, "bzip2")
     with Folder() as folder:
@@ -123,6 +124,7 @@ def test_code_without_a_file_is_named_by_perf_maps_and_jitdumps(build):
 
 
 LOOKS = "what changes between two looks, which others delay, has the name of before: mperfd(8)"
+PARSED = "test_jitdump, and the perf maps and jitdumps of the test above, are read with sanitizers"
 GENERATIONS = "generation_a", "generation_b", "generation_c"
 
 
@@ -136,6 +138,7 @@ def check_thirds(found, key="function", shares=(1 / 3, 1 / 3, 1 / 3)):
 
 @by_itself(LOOKS)
 def test_an_address_of_generated_code_has_the_name_of_its_time(build):
+    leave_to_plain(build, PARSED)
     program = compile_program(build, "jit.c")
     with Folder() as folder:
         for how in "map", "dump", "anew":
@@ -150,6 +153,7 @@ def test_an_address_of_generated_code_has_the_name_of_its_time(build):
 
 @by_itself(LOOKS)
 def test_the_service_names_generated_code_by_its_time(build):
+    leave_to_plain(build, PARSED)
     program = compile_program(build, "jit.c")
     with Folder() as folder, Service(build, folder, flush="1s", rate=f"{rate_allowed(499)}") as service:
         for how in "map", "dump":
@@ -169,6 +173,7 @@ def settled(service, pid):
 
 @by_itself(LOOKS)
 def test_code_that_a_jitdump_moves_keeps_its_name(build):
+    leave_to_plain(build, PARSED)
     program = compile_program(build, "jit.c")
     with Folder() as folder:
         record(build, folder / "r", "--", program, "again-move", long_enough(700))

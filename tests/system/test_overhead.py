@@ -137,6 +137,7 @@ def test_a_budget_is_kept_and_what_was_given_up_is_said(build):
 
 
 def test_a_client_may_exceed_the_budget(build):
+    leave_to_plain(build, BUDGETS)
     with Folder() as folder, \
             Service(build, folder, flush="1s", rate=99, overhead=NEXT_TO_NOTHING) as service:
         with spinning(folder):

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from attacked import EVE, MALLORY, VICTOR, UnitService, as_user
-from machine import ROOT, Folder, Skip, leave_to_plain, making, mperfctl, rows
+from machine import ROOT, Folder, Skip, late_at_times, leave_to_plain, making, mperfctl, rows
 from service import wait_until
 from test_roofline_live import with_openmp
 
@@ -98,6 +98,7 @@ def test_the_interface_is_that_of_llvm(build):
         assert said and int(said[1]) == number, (name, number, said)
 
 
+@late_at_times
 def test_uneven_work_is_an_imbalance(build):
     found = parallel(build, "uneven")
     region = one(found, function="uneven")
@@ -114,6 +115,7 @@ def test_uneven_work_is_an_imbalance(build):
     assert 0.3 < loop["imbalance"] < 1.2, loop
 
 
+@late_at_times
 def test_waits_are_told_by_thread(build):
     found = in_function(parallel(build, "uneven", by="wait"), "uneven")
     waits = sorted(row["time_ns"] / 5e6 for row in found)
@@ -127,6 +129,7 @@ def test_waits_are_told_by_thread(build):
     assert min(works) >= 0.1e9 and max(works) >= 0.4e9, threads
 
 
+@late_at_times
 def test_locks_are_waited_for_in_turn(build):
     found = in_function(parallel(build, "locks", by="place"), "locks")
     # the attempt is a lock of another place

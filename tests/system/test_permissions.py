@@ -209,7 +209,7 @@ def test_setuid_programs_are_seen_with_the_group_alone(build):
     for uid in ADA, BOB:
         assert "setuid-program" not in json.dumps(s.hotspots(uid, "process")), uid
     refused_by_group(s, s.user(ADA, "record", "-o", "x.mprf", "--pid", s.pid("setuid-program")),
-                     "rights of its own|belongs to")
+                     "additional rights|belongs to")
 
 
 def test_all_at_once_is_refused_without_the_group(build):
@@ -289,7 +289,7 @@ def test_probes_and_tracepoints_are_not_for_everybody(build):
         return s.user(uid, "stat", "-e", event, "--for", "100ms", "--pid", s.pid("adas-program"))
     if os.path.exists("/sys/bus/event_source/devices/uprobe"):
         for uid in ADA, EVE:
-            refused(stat(uid, "uprobe/config=0/"), 1, "places no probes", "root")
+            refused(stat(uid, "uprobe/config=0/"), 1, "creates no probes", "root")
     if stat(EVE, "sched:sched_switch").returncode == 0:  # else tracefs is not mounted
         refused_by_group(s, stat(ADA, "sched:sched_switch"), "more than your own processes")
     assert stat(ADA, "task-clock").returncode == 0

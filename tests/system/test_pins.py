@@ -228,7 +228,7 @@ def test_a_running_job_is_pinned_when_it_ends_and_the_oldest_of_n_goes(build):
             job.wait()
         service.ctl("job", "unpin", "branch=*")
         assert not pins(service)
-        refused(service.ctl("job", "unpin", "branch=main", check=False), 1, "nothing that you pinned has branch=main")
+        refused(service.ctl("job", "unpin", "branch=main", check=False), 1, "none of your pinned jobs has branch=main")
 
 
 def test_the_latest_are_unpinned_and_what_cannot_be_removed_stays(build):
@@ -295,7 +295,7 @@ def test_users_pin_jobs_of_their_own_and_the_group_pins_all(build):
         users.run(MALLORY, "mine")
         users.run(VICTOR, "secret")
         for selection in "secret", "job=*t", "secret,last=1":
-            refused(users.ctl(MALLORY, "job", "pin", selection), 1, "no job of yours")
+            refused(users.ctl(MALLORY, "job", "pin", selection), 1, "you have no job")
         assert jobs(users.ask(VICTOR, "job", "pin", "secret")) == ["job=secret"]
         assert jobs(users.ask(MALLORY, "job", "pin", "job=*")) == ["job=mine"]
         # who sees which
@@ -308,13 +308,13 @@ def test_users_pin_jobs_of_their_own_and_the_group_pins_all(build):
         assert of_job(None, "job=secret", "process", lambda *a: users.ask(VICTOR, *a))[0]
         # who removes which
         for selection in "secret", "job=s*":
-            refused(users.ctl(MALLORY, "job", "unpin", selection), 1, "nothing that you pinned")
+            refused(users.ctl(MALLORY, "job", "unpin", selection), 1, "none of your pinned jobs")
         assert jobs(users.ask(EVE, "job", "unpin", "secret")) == ["job=secret"]
         assert jobs(users.ask(EVE, "job", "pin", "secret")) == ["job=secret"]
         # it is Eve's now, who is charged
         assert users.ask(EVE, "store")["pin"][-1]["by"] == EVE
         assert jobs(users.ask(VICTOR, "job")) == ["job=secret"]
-        refused(users.ctl(VICTOR, "job", "unpin", "secret"), 1, "nothing that you pinned")
+        refused(users.ctl(VICTOR, "job", "unpin", "secret"), 1, "none of your pinned jobs")
         pids = users.service.process.pid
         refused(users.ctl(MALLORY, "job", "start", "x", "--pid", pids), 1, str(pids))
 
@@ -552,10 +552,10 @@ def test_wrong_arguments_of_pins_are_refused_by_name(build):
                             (["pin", "x", "y"], "one argument too many"), (["start", "x", "--pin"], "--pin is for job run"),
                             (["unpin", "x", "--keep", "2"], "--keep is for"), (["run", "x", "--keep", "2", "--", "true"],
                                                                              "--keep is for"),
-                            (["pin", "x", "--keep", "0"], "--keep takes"), (["pin", "last=1"], "no label, which selects jobs"),
+                            (["pin", "x", "--keep", "0"], "--keep takes"), (["pin", "last=1"], "needs a label, to select jobs"),
                             (["pin", "x,last=0"], "last= takes a number"), (["pin", "x,last=1x"], "last= takes a number"),
                             (["pin", "a=b,c"], "'c' is not of the form"), (["pin", "a b=c"], "'a b' is not a name"),
                             (["pin", ",".join(f"k{i}=v" for i in range(17))], "at most 16"),
-                            (["run", "x", "--pin=last=2", "--", "true"], "no label, which selects jobs")):
+                            (["run", "x", "--pin=last=2", "--", "true"], "needs a label, to select jobs")):
         done = mperfctl(build, "job", *arguments, check=False)
         assert done.returncode == 2 and word in done.stderr, (arguments[:3], done.stderr)

@@ -209,9 +209,9 @@ def test_an_owners_codes_have_fields(build):
         assert "no field\t26\t0x4000000" in left, left
         refused(ask(build, folder, "list", "--decode", "22"), 2, "'22' is not a raw code", "such as r40000002007")
         refused(ask(build, folder, "stat", "-e", "bank:tried_a+tried_b+tried_a", "--", "true"), 2,
-                "3 events, and the codes of Tried Core have room for 2")
+                "3 events, but codes of Tried Core have room for only 2")
         refused(ask(build, folder, "stat", "-e", "tried/FIRST=256/", "--", "true"), 2,
-                "'256' is no number of 8 bits")
+                "'256' is neither a number of 8 bits")
         # It parses: what counts it is this machine's own matter.
         tried = ask(build, folder, "stat", "--explain", "-e", "task-clock,{bank:tried_a+tried_b,tried/FIRST=5/u}", "--",
                     "true")
@@ -226,7 +226,7 @@ def test_a_code_of_a_core_without_fields_is_refused_by_name(build):
         write(folder, "tried.json", core)
         try_platforms(folder)
         refused(ask(build, folder, "list", "--decode", "r22"), 1,
-                "no fields are known of the raw codes of this machine's cores", "mperf-platforms")
+                "the fields of raw codes are not known for this machine's cores", "mperf-platforms")
         refused(ask(build, folder, "list", "--decode", "r22", "cache"), 2, "--decode prints one raw code alone")
 
 

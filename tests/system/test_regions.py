@@ -145,7 +145,7 @@ def test_events_are_scaled_with_their_error(build):
     assert 0.02 < row["event_page-faults_error"] < 0.05, row
     assert abs(off) < 5 * expected, (off, row)
     assert 0 < row["error"] < 1, row
-    assert any("10 % were measured" in note for note in answer["provenance"]["notes"]), answer
+    assert any("10 % of the entries of regions were measured" in note for note in answer["provenance"]["notes"]), answer
 
 
 def test_without_sampling_there_is_no_word_of_it(build):

@@ -89,7 +89,7 @@ def test_a_program_has_a_row_of_what_was_counted(build):
     assert row["counted"] == 1 and "ops_per_byte" not in row, row
     notes = answer["provenance"]["notes"]
     assert any("are a model" in note for note in notes), notes
-    assert any("compared with roofs of double precision" in note for note in notes), notes
+    assert any("compared with double-precision roofs" in note for note in notes), notes
     assert re.search(r"^Program +GFLOP/s +± +DRAM GB/s +± +FLOP/DRAM B", text, re.M), text
     assert status == 7
 

@@ -185,14 +185,14 @@ def test_others_measure_beside_sampling(build):
     assert s.hz() == rate_allowed(HZ) and not s.is_paused()
     out, said = end(process)
     assert not json.loads(out)["paused"], out
-    assert "goes on sampling meanwhile: you may not pause" in said, said
+    assert "does not lower its sampling while roofs are measured: you may not lower" in said, said
     assert s.row("roofs")["pauses"] == pauses and not s.kept() and len(s.files(MALLORY)) == 1
     assert s.files(MALLORY)[0].stat().st_uid == MALLORY
     # nor does a client of their own get more, and one user is not shown another's
     body = s.files(MALLORY)[0].read_bytes()
     for uid in MALLORY, VICTOR:
         kind, what = asks_as(s, uid, (PAUSE, 1))
-        assert kind == REFUSED and "may not pause" in what, what
+        assert kind == REFUSED and "may not lower" in what, what
         kind, what = asks_as(s, uid, (KEEP, body))
         assert kind == REFUSED and "may not keep" in what, what
         kind, what = asks_as(s, uid, (PAUSE, 1), (KEEP, body))
@@ -227,7 +227,7 @@ def test_two_do_not_measure_at_once(build):
         client.request(7, ROOFS, field(PAUSE, 1))
         client.answer(READY)
         out, said = end(s.roofs_of(EVE, "measure"), 1)
-        assert "another client measures roofs" in said and "once they are done" in said, said
+        assert "another client is measuring roofs" in said and "once they are done" in said, said
         assert not out and not s.files(EVE)
         client.request(8, FINISH, field(1, 7))
         assert client.answer(DONE, FAILURE) == (DONE, b"")  # lowered all the time: status 0
@@ -252,7 +252,7 @@ def test_only_roofs_of_this_machine_are_kept(build):
     bad = [(b"{", "line 1"), (b"\0", "line 1"), (json.dumps(s.roofs).encode()[:-2], "line 1"),
            (TWO.read_bytes(), "another machine"),
            (json.dumps({**s.roofs, "machine": {**machine, "kernel": "2.6.32"}}).encode(), "another kernel"),
-           (json.dumps({**s.roofs, "roofs": []}).encode(), "none in them"),
+           (json.dumps({**s.roofs, "roofs": []}).encode(), "no roofs in the file"),
            (json.dumps({**s.roofs, "version": 2}).encode(), "version 2"),
            (b" " * (SHARED_BYTES_MAX + 1), "more than"), (b"[" * 100000, "line 1")]
     for body, words in bad:
@@ -312,7 +312,7 @@ def test_a_service_that_keeps_nothing_keeps_no_roofs(build):
         s.process.send_signal(signal.SIGHUP)
         wait_until("nothing is stored", lambda: "keep = no" in (s.row("store").get("trouble") or ""))
         out, said = end(s.roofs_of(0, "measure"))
-        assert "the roofs are yours alone: mperfd keeps no roofs, since mperf.conf says keep = no" in said, said
+        assert "the roofs are kept for you only: mperfd keeps no roofs, since mperf.conf says keep = no" in said, said
         assert out and len(s.files(0)) == 1 and not s.kept()
     finally:
         s.write_config(keep="yes")

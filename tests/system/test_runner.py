@@ -22,6 +22,8 @@ from service import wait_until
 sys.path.insert(0, str(ROOT / "tests"))
 import jobs  # noqa: E402
 
+LEAVE_TO_PLAIN = "what it tests is Python"
+
 
 class Board:
     """Where jobs write who is at work, for what must not be at the same time."""
@@ -122,6 +124,16 @@ def test_what_is_wrong_today_passes_until_it_is_right(build):
     assert "holds now" in state and "one short" in state and not said, (state, said)
     state, said = outcome(lambda: wrong(False, before=False))
     assert state == "this always held" and not said, (state, said)
+
+
+def test_a_module_that_is_left_to_the_plain_run_is_skipped_with_sanitizers(build):
+    module = types.ModuleType("test_left")
+    exec("LEAVE_TO_PLAIN = 'it is text'\ndef test_it(build): pass", vars(module))
+    results = runner().Results(io.StringIO())
+    with mock.patch.dict(sys.modules, test_left=module), contextlib.redirect_stdout(io.StringIO()):
+        for kind in "plain", "asan":
+            runner().run_function(kind, module.test_it, Path(kind), results)
+    assert results.lines == ["pass plain", "skip asan: shown by the plain run; it is text"], results.lines
 
 
 def test_a_test_that_runs_by_itself_is_a_job_of_its_own(build):

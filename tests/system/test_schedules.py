@@ -195,7 +195,7 @@ def test_a_used_up_budget_skips_runs_and_says_so(build):
                 service.ctl("job", "run", "build", "--", "true")
             finally:
                 busy.kill()
-            assert done.returncode == 3 and "the overhead of 0.0001 % does not allow it" in done.stderr, done
+            assert done.returncode == 3 and "overhead = 0.0001 % does not allow it" in done.stderr, done
             (run,) = over(service, "jobs")
             assert run["result"] == "skipped" and "overhead of 0.0001 %" in run["why"], run
             assert "job=build" in run["job"], run
@@ -283,8 +283,8 @@ def test_a_killed_service_leaves_no_files_and_says_what_was_lost(build):
                 service.start()
                 lost, skipped = wait_until("the job is met again", lambda: len(runs := runs_of(service, "ci")) == 2
                                            and runs)
-                assert lost["result"] == "failed" and lost["why"] == "mperfd was killed meanwhile", lost
-                assert skipped["result"] == "skipped" and "ran already" in skipped["why"], skipped
+                assert lost["result"] == "failed" and lost["why"] == "mperfd was killed while it recorded", lost
+                assert skipped["result"] == "skipped" and "already running" in skipped["why"], skipped
                 assert not files_below(service)
             finally:
                 busy.kill()
@@ -429,7 +429,7 @@ def test_check_says_what_is_wrong_with_which_line(build):
         assert re.fullmatch(r"  02:00: next \S+ \d{4}-\d\d-\d\d 02:00:00 \S+", lines[1]), done.stdout
         for lines, words in ((["OnCalendar=25:00"], ["does not take OnCalendar=25:00"]),
                              (["Share=0%"], [":2: Share is '0%'"]), (["Unit=a", "Unit=b"], [":3: 'Unit' was already"]),
-                             ([], ["neither when nor which jobs"])):
+                             ([], ["neither a time nor jobs"])):
             done = mperfctl(build, "schedule", "check", good, drop_in(folder, "wrong", *lines), check=False)
             assert done.returncode == 1 and all(word in done.stderr for word in words), done
             assert "nightly:" in done.stdout, done.stdout
@@ -507,7 +507,7 @@ def test_wrong_arguments_are_refused_by_name(build):
     for arguments, word in ((["stop"], "takes list, check, run or get"), (["run"], "takes the name of a schedule"),
                             (["run", "a", "b"], "one argument too many"), (["list", "a"], "one argument too many"),
                             (["get"], "takes a recording"), (["-o", "x"], "for schedule get"),
-                            (["check", "--json"], "for the list")):
+                            (["check", "--json"], "work only with `list`")):
         done = mperfctl(build, "schedule", *arguments, check=False)
         assert done.returncode == 2 and word in done.stderr, (arguments, done.stderr)
 

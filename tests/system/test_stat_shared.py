@@ -241,7 +241,7 @@ def test_intervals_are_of_the_client_that_prints_them(build):
 
 def test_explain_says_with_how_many_others_and_never_with_whom(build):
     traced = service(build)
-    shared = "is shared with {} other count{}: it takes no further counters and no turn of its own"
+    shared = "is shared with {} other count{}: it takes no further counters and no pass of its own"
     with Count(traced, ADA, PAIR, "--json", "--explain") as first, \
             Count(traced, BOB, CALL, "--explain") as second, \
             Count(traced, BOB, PAIR, "--json", "--explain") as third:

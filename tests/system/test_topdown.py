@@ -120,7 +120,7 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(build):
                                  (("-l takes a number",), ("-l", "all")),
                                  (("-M takes one name",), ("-M", "a,b")),
                                  (("-o draws a picture",), ("-o", folder / "t.svg", "--explain")),
-                                 (("end the name in",), ("-o", folder / "t.png")),
+                                 (("must end in",), ("-o", folder / "t.png")),
                                  (("--explain",), ("--explain", "--raw")),
                                  (("two forms",), ("--json", "--raw"))):
             refused(mperfctl(build, "topdown", *arguments, "--", "touch", folder / "ran", check=False), 2, *words)

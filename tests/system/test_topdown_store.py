@@ -181,12 +181,12 @@ def test_counts_that_others_kept_from_the_counters_say_so(build):
         file = max(filter(has_counts, service.store.glob("window/*.mprf")), key=lambda file: file.stat().st_size)
         some = changed(file, folder / "some.mprf", "UPDATE reading SET running_ns = enabled_ns / 4")
         text = ask(build, folder / "platforms", "topdown", "-i", some).stdout
-        assert "The scarcest event was counted 25" in text and "of the time" in text, text
+        assert "The event with the least time on a counter was counted 25" in text and "of the time" in text, text
         never = changed(file, folder / "never.mprf", "UPDATE reading SET running_ns = 0, value = 0 WHERE event IN "
                                                      "(SELECT id FROM event WHERE name LIKE 'minor-faults%')")
         node = tree_of(ask(build, folder / "platforms", "topdown", "-i", never, "--json"))
         assert node["minor"]["value"] is None, node
-        assert "minor-faults never got a counter: others used all of them" in node["minor"]["reason"], node
+        assert "minor-faults never got a counter: other events used all of them" in node["minor"]["reason"], node
 
 
 def test_only_those_who_see_all_see_what_harts_counted(build):
@@ -195,7 +195,7 @@ def test_only_those_who_see_all_see_what_harts_counted(build):
         environment = {**everybodys(build, folder), "MPERF_SOCKET": str(service.socket)}
         os.chmod(service.socket, 0o666)
         refused(as_nobody(folder, environment, "topdown", "--since", "-1h"), 1,
-                "what harts counted is of all users", "mperf")
+                "counts of whole harts include all users", "mperf")
         refused(as_nobody(folder, environment, "topdown", "-a", "--for", "1s"), 1, "whole system")
 
 
@@ -203,7 +203,7 @@ def test_a_store_without_groups_says_how_to_have_them(build):
     with Folder() as folder, Service(build, folder, flush=FLUSH) as service:
         time.sleep(1.5)
         refused(service.ctl("topdown", "--since", "-1h", check=False), 1,
-                "no metrics were counted all the time then", "topdown-groups = TopdownL1")
+                "no metrics were counted continuously at that time", "topdown-groups = TopdownL1")
 
 
 def test_groups_that_are_not_there_are_said_once_and_sampling_goes_on(build):
@@ -255,7 +255,7 @@ def test_a_recording_whose_samples_carried_the_events_has_a_tree(build):
         refused(ask(build, there, "topdown", "-i", file, "-M", "Nothing"), 1,
                 "Tried Core knows no metric or group named 'Nothing'")
         # of a machine that is not described there
-        refused(mperfctl(build, "topdown", "-i", file, check=False), 1, "tried-core", "platform database here lacks")
+        refused(mperfctl(build, "topdown", "-i", file, check=False), 1, "tried-core", "platform database lacks")
 
 
 def test_recordings_without_counters_and_files_that_are_none_are_named(build):
@@ -340,7 +340,7 @@ def test_diff_shows_how_metrics_of_rows_changed(build):
         assert ls["minor_low"] <= ls["minor_change"] <= ls["minor_high"] and abs(ls["minor_change"]) < 0.1, ls
         assert ls["rest_change"] is None, ls
         notes = answer["provenance"]["notes"]
-        assert "No run counted what rest needs: it is n/a" in notes, notes
+        assert "rest is n/a, since no run counted its events" in notes, notes
         # of one run a side, the interval is by what the estimates say of themselves
         found = [row for row in rows_of(ask(build, there, "hotspots", "-i", folder / "a0.mprf", "-M", "minor", "--by",
                                             "process", "-n", "0", "--json"))

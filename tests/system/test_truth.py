@@ -5,10 +5,11 @@ import re
 import subprocess
 from pathlib import Path
 
-from machine import Folder, Skip, compile_program, mperfctl, need_program, need_root, rows, workload
+from machine import Folder, Skip, compile_program, leave_to_plain, mperfctl, need_program, need_root, rows, workload
 from rates import allowing, rate_allowed
 
 SECONDS = 40
+FIGURES = "its figures are looked at, and test_service records the same with sanitizers"
 
 # How far a share may be off: four standard errors of a binomial share, which one run in 16,000
 # exceeds by chance.
@@ -66,6 +67,7 @@ def shares_program(build):
 
 @allowing()
 def test_shares_known_by_construction_are_found(build):
+    leave_to_plain(build, FIGURES)
     program = shares_program(build)
     with Folder() as folder:
         done = mperfctl(build, "record", "-F", "4999", "-e", "cpu-clock", "-o", folder / "r.mprf", "--",
@@ -85,6 +87,7 @@ def test_shares_known_by_construction_are_found(build):
 
 
 def test_total_counts_a_recursive_function_once(build):
+    leave_to_plain(build, FIGURES)
     program = shares_program(build)
     with Folder() as folder:
         mperfctl(build, "record", "-F", rate_allowed(1999), "-e", "cpu-clock", "-o", folder / "r.mprf",
@@ -99,6 +102,7 @@ def test_total_counts_a_recursive_function_once(build):
 
 
 def test_both_threads_and_harts_have_their_share(build):
+    leave_to_plain(build, FIGURES)
     program = shares_program(build)
     with Folder() as folder:
         mperfctl(build, "record", "-F", rate_allowed(999), "-o", folder / "r.mprf", "--", program,

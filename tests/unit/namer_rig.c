@@ -272,6 +272,19 @@ pid_t namer_rig_one_answer(struct namer_rig *r)
 	return status.parser.pid;
 }
 
+double namer_rig_cpu_seconds(const struct namer_rig *r)
+{
+	struct namer_status status;
+	struct timespec own, parser;
+	clockid_t clock;
+
+	namer_status(r->namer, &status);
+	ck_assert_int_eq(clock_getcpuclockid(status.parser.pid, &clock), 0);
+	ck_assert_int_eq(clock_gettime(clock, &parser), 0);
+	ck_assert_int_eq(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own), 0);
+	return (double)(own.tv_sec + parser.tv_sec) + (double)(own.tv_nsec + parser.tv_nsec) / 1e9;
+}
+
 bool namer_rig_run(struct namer_rig *r)
 {
 	uint64_t end = now_ns() + RUN_SECONDS_MAX * 1000000000ull;

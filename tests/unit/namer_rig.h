@@ -41,6 +41,8 @@ void namer_rig_step(struct namer_rig *r, int timeout_ms);
 /* Let the parser give one answer, at most, and stop it: what changes then, changes between two answers.
  * SIGCONT when that is over. */
 pid_t namer_rig_one_answer(struct namer_rig *r);
+/* What we and the parser took of processors so far: the clock runs on while others have them. */
+double namer_rig_cpu_seconds(const struct namer_rig *r);
 
 /* A path in the scratch directory. Static. */
 const char *namer_rig_path(struct namer_rig *r, const char *name);

@@ -366,15 +366,16 @@ int stored_hotspots(
 	struct answer answer = stored_answer(a);
 	int i = query_by_parse(by);
 	ck_assert_int_ge(i, 0);
-	return query_hotspots(&db, 1, (enum query_by)i, 0, false,
-		filter ? filter : &(struct query_filter){0}, &answer, &a->error);
+	const struct query_question question = {
+		.by = (enum query_by)i, .filter = filter ? filter : &(struct query_filter){0}};
+	return query_hotspots(&(struct query_source){.db = db}, 1, &question, &answer, &a->error);
 }
 
 int stored_flamegraph(sqlite3 *db, const struct query_filter *filter, struct stored_answer *a)
 {
 	struct answer answer = stored_answer(a);
-	return query_flamegraph(
-		&db, 1, filter ? filter : &(struct query_filter){0}, &answer, &a->error);
+	return query_flamegraph(&(struct query_source){.db = db}, 1,
+		filter ? filter : &(struct query_filter){0}, &answer, &a->error);
 }
 
 size_t stored_row(const struct stored_answer *a, const char *first)

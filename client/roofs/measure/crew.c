@@ -25,13 +25,13 @@
 #include "proto/base/memory.h"
 
 #define CHUNK_NS 100000        /* between looks at the clock, which take some 30 ns */
-#define SLICE_BYTES (1u << 18) /* of a stream at a time, where it is larger */
+#define SLICE_BYTES (1u << 18) /* walked at a time of a stream that is larger */
 /* Between larger streams: at a distance of 2^n, lines of two streams compete for banks of DRAM. Zen 4,
  * streams of 256 MiB, AVX2: copy 22.1 GB/s, 19.6 without it; triad 21.5 and 16.9. */
 #define GAP_BYTES (3u << 12)
 #define CLOCK_NS 150000 /* for the chain of additions */
 #define HUGE_BYTES (2u << 20)
-#define CPU_SHARE_MIN 0.98 /* of the time, that a thread must have had its hart */
+#define CPU_SHARE_MIN 0.98 /* a thread must have had its hart for this share of the time */
 #define SPINS_BEFORE_YIELD 2000000
 #define STACK_BYTES (256u << 10)
 
@@ -75,7 +75,8 @@ static void barrier(struct crew *c, uint64_t turn)
 {
 	atomic_fetch_add(&c->arrived, 1);
 	for (uint64_t spins = 0; atomic_load(&c->arrived) < turn * c->n; spins++)
-		if (spins > SPINS_BEFORE_YIELD) /* more threads than harts: somebody else's turn */
+		if (spins > SPINS_BEFORE_YIELD) /* there may be more threads than harts: let others
+						 * run */
 			sched_yield();
 }
 
@@ -83,7 +84,7 @@ struct walk {
 	uint64_t stream, gap, slice, passes;
 };
 
-/* One call: returns what the kernel says it did. */
+/* Call the kernel once; returns the work that it reports. */
 static uint64_t step(struct member *m, const struct job *j, const struct walk *w)
 {
 	const struct kernel *k = j->kernel;
@@ -162,8 +163,8 @@ static void do_job(struct member *m, uint64_t turn)
 	m->hz = measure_clock();
 	getrusage(RUSAGE_THREAD, &after);
 
-	/* one hart's work is that of the time it had; of several, which share memory, one that waits leaves
-	 * more to the others */
+	/* count only the time that a single hart had; of several, which share memory, one that waits leaves
+	 * more bandwidth to the others */
 	const bool alone = m->crew->n == 1 && had_ns > 0 && had_ns < took_ns;
 	m->rate = (double)work * j->kernel->per * 1e9 / (double)(alone ? had_ns : took_ns);
 	m->disturbed = after.ru_nivcsw != before.ru_nivcsw ||
@@ -173,7 +174,7 @@ static void do_job(struct member *m, uint64_t turn)
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-/* One more than is used, to begin on a huge page. */
+/* One huge page more than is used, so that the memory can begin on one. */
 static size_t mapping_bytes(const struct crew *c)
 {
 	return c->bytes + HUGE_BYTES;
@@ -269,7 +270,7 @@ int crew_new(const uint32_t *number, size_t n, uint64_t bytes, bool huge, struct
 		struct member *m = &c->member[i];
 		m->crew = c;
 		m->number = number[i];
-		/* who is done compares with how many there are */
+		/* members that are done compare n_done with n */
 		pthread_mutex_lock(&c->mutex);
 		error = pthread_create(&m->thread, &attributes, member_main, m);
 		c->n += error == 0;

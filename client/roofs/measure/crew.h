@@ -3,9 +3,9 @@
 
 /* A crew: a thread on each of some harts, which run one kernel at the same time
  *
- * Each thread is pinned before it touches its memory first, so that the memory is near it. A job
- * warms the kernel up, waits for all, runs for a time, and ends with a chain of additions, which
- * says what the clock was.
+ * Each thread is pinned before it first touches its memory, so that the memory is near it. A job
+ * warms the kernel up, waits for all, runs for a time, and ends with a chain of additions, from
+ * which the clock follows.
  */
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ struct crew;
 
 struct job {
 	const struct kernel *kernel;
-	uint64_t bytes;  /* working set of each hart, for memory; at most the crew's */
+	uint64_t bytes;  /* working set of each hart for memory kernels; at most the crew's */
 	uint64_t run_ns; /* at least so long */
 	uint64_t warm_ns;
 };
@@ -29,8 +29,8 @@ struct job_result {
 	bool disturbed; /* a thread lost its hart, or a hypervisor took one */
 };
 
-/* Start threads on the harts `number`, each with `bytes` bytes, in huge pages where `huge` and the
- * kernel gives them. The caller frees. 0, -ENOMEM, -errno. */
+/* Start threads on the harts `number`, each with `bytes` bytes, in huge pages if `huge` is set and
+ * the kernel has some. The caller frees. 0, -ENOMEM, -errno. */
 int crew_new(const uint32_t *number, size_t n, uint64_t bytes, bool huge, struct crew **ret_crew);
 
 /* Run a job on all of them. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The table of kernels. A check runs each with operands that change x by a whole number each time,
- * exact in every precision: so the results say how many operations a chain did, and the bytes
- * written how many chains there are. Neither comes from the table, which the check is of.
+ * exact in every precision. So the results show how many operations a chain did, and the bytes
+ * written show how many chains there are. Neither is taken from the table, which is what is checked.
  */
 #include "client/roofs/measure/kernel.h"
 
@@ -108,7 +108,8 @@ static void fill(const char *precision, const double value[3], unsigned char *re
 
 void kernel_operands(const struct kernel *k, void *ret_in)
 {
-	/* x * a + b has its fixed point at 1.37; digits that change take more power than zeros */
+	/* x * a + b has its fixed point at 1.37; changing digits need more power than zeros, as in
+	 * real programs */
 	static const double sum[3] = {1.37, 0.7, 0.7}, product[3] = {1.37, 2, 0.5},
 			    fused[3] = {1.37, 0.7, 0.41}, whole[3] = {91, 37, 53};
 	bool neon_fma = strcmp(k->unit, "neon") == 0 && is_fused(k);
@@ -122,8 +123,8 @@ void kernel_operands(const struct kernel *k, void *ret_in)
 
 /* --- check: computing ------------------------------------------------------------------------- */
 
-/* What a chain holds after CHECK_PASSES, as kernel.h describes it; `n` pairs of operations a pass.
- * All are whole numbers, and small where they stand for floats; else they wrap. */
+/* The value of a chain after CHECK_PASSES, as kernel.h describes it; `n` pairs of operations a pass.
+ * Values of floats are small whole numbers; those of integers wrap. */
 static uint64_t expected(const struct kernel *k, const double v[3], size_t n)
 {
 	uint64_t x = (uint64_t)v[0], a = (uint64_t)v[1], b = (uint64_t)v[2];
@@ -148,7 +149,8 @@ static void encode_expected(const char *precision, uint64_t x, unsigned char ret
 		encode(precision, (double)(int64_t)x, ret_element);
 }
 
-/* Does a scalar kernel keep one value in a whole register of 16 bytes? Then only the lowest counts. */
+/* Does a scalar kernel keep one value in a 16-byte register? Then only the lowest element counts.
+ * */
 static size_t stride_of(const struct kernel *k, size_t bytes)
 {
 #if defined(__riscv)
@@ -166,13 +168,15 @@ static int check_compute(const struct kernel *k, char fault[static ROOF_NOTE_BYT
 			    twice[3] = {1, 2, 4}, odd[3] = {1, 3, 5}, same_odd[3] = {1, 3, 3};
 	bool whole = *k->precision == 'i', fused = is_fused(k);
 	const double *v = k->lmul == 8 && fused              ? whole ? same_odd : same
-			  : whole                            ? odd /* even ones would end as zero */
+			  : whole                            ? odd /* even factors would end as zero
+								    * */
 			  : strcmp(k->operation, "mul") == 0 ? twice
 			  : strcmp(k->operation, "add") == 0 || strcmp(k->unit, "neon") == 0
 				  ? different
 				  : doubling;
 	size_t bytes = element_bytes(k->precision), stride = stride_of(k, bytes);
-	/* general registers are changed more often, to make the loop's own instructions rare */
+	/* general registers are changed more often per pass, so that the loop's own instructions
+	 * hardly matter */
 	size_t pairs = strcmp(k->unit, "scalar") != 0 || !whole ? 1 : k->per == 8 * 16 ? 8 : 4;
 	unsigned char wanted[8];
 	_cleanup_(freep) unsigned char *in =
@@ -193,12 +197,12 @@ static int check_compute(const struct kernel *k, char fault[static ROOF_NOTE_BYT
 		n++;
 	for (size_t i = n * stride; i < KERNEL_RESULT_BYTES; i++)
 		if (out[i] != UNTOUCHED) {
-			snprintf(fault, ROOF_NOTE_BYTES, "value %zu is not what C computes", n);
+			snprintf(fault, ROOF_NOTE_BYTES, "value %zu differs from C's result", n);
 			return 1;
 		}
 	uint64_t did = n * pairs * 2 * (fused ? 2 : 1) * CHECK_PASSES;
 	if (did == 0 || did != returned * k->per) {
-		snprintf(fault, ROOF_NOTE_BYTES, "it did %llu operations and says %llu",
+		snprintf(fault, ROOF_NOTE_BYTES, "it did %llu operations and reports %llu",
 			(unsigned long long)did, (unsigned long long)(returned * k->per));
 		return 1;
 	}
@@ -228,7 +232,7 @@ static int check_memory(const struct kernel *k, char fault[static ROOF_NOTE_BYTE
 		return 1;
 	}
 	const char *p = k->operation + (k->nontemporal ? 3 : 0);
-	/* of what is stored: elements of a register; n if nothing was */
+	/* elements of the register that was stored; n: nothing was stored */
 	size_t period = 1;
 	while (period < n && a[period] != first)
 		period++;

@@ -3,10 +3,10 @@
 
 /* Kernels: loops whose operations and bytes are known, in assembly
  *
- * A kernel that computes runs chains of dependent instructions, more of them than latency times
- * pipes. One that moves data walks over one to three streams. Each returns how often it did what
- * `per` counts, from the length of vectors where that is known only at run time, so that work is
- * counted, not assumed.
+ * A kernel that computes runs chains of dependent instructions, more chains than the latency times the
+ * number of pipes. A kernel that moves data walks over one to three streams. Each returns a number
+ * of steps, each of `per` operations or streams. It depends on the length of vectors where that is known
+ * only at run time, so that work is counted, not assumed.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 #include "proto/roofs/roofs.h"
 
 /* Streams are whole blocks of this many bytes: 8 vectors of the longest SVE. RVV may have longer
- * ones; its kernels leave out what is no whole block. */
+ * ones; its kernels leave out the rest of a stream. */
 #define KERNEL_BLOCK_BYTES 2048
 /* Operands are this far apart, and as many bytes are filled with each: a register of AVX-512. */
 #define KERNEL_OPERAND_BYTES 64
@@ -43,8 +43,8 @@ enum need {
  * at a multiple of KERNEL_OPERAND_BYTES. The last x of all chains goes to `out`. */
 typedef uint64_t kernel_compute(uint64_t passes, const void *in, void *out);
 
-/* For `passes` passes over `bytes` bytes of each stream: load a; store a[0] to a; copy b to a; the
- * same while c is loaded, too; a = b + 3 c. Returns bytes of one stream. */
+/* For `passes` passes over `bytes` bytes of each stream, by pattern: load a; store a[0] to a; copy b to a;
+ * copy b to a and load c; a = b + 3 c. Returns the bytes of one stream. */
 typedef uint64_t kernel_memory(uint64_t passes, uint64_t bytes, void *a, void *b, void *c);
 
 struct kernel {
@@ -57,11 +57,11 @@ struct kernel {
 	kernel_memory *memory;
 	const char *precision; /* of computing */
 	const char *operation; /* or the pattern of memory */
-	uint32_t per;          /* operations, or streams, for each that is returned */
+	uint32_t per;          /* operations, or streams, of each step that is returned */
 	bool nontemporal;
 };
 
-/* All of this architecture. */
+/* The kernels of this architecture. */
 extern const struct kernel kernels[];
 extern const size_t n_kernels;
 
@@ -72,6 +72,7 @@ uint64_t roof_clock(uint64_t passes);
 /* Fill x, a and b of `precision` with values that `k` keeps near 1. */
 void kernel_operands(const struct kernel *k, void *ret_in);
 
-/* Run `k` with small values whose result tells how often it computed, and compare results and what
- * it returned with plain C. Returns 0, or 1 with what is wrong written to `fault`; -ENOMEM. */
+/* Run `k` with small values whose result shows how often it computed, and compare its results and
+ * its return value with plain C. Returns 0, or 1 with what is wrong written to `fault`; -ENOMEM.
+ * */
 int kernel_check(const struct kernel *k, char fault[static ROOF_NOTE_BYTES]);

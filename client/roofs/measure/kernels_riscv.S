@@ -454,7 +454,7 @@ FUNCTION roof_rvv_m\lmul\()_copy
 VECTOR_END roof_rvv_m\lmul\()_copy
 .endm
 
-/* What is loaded from c goes to v8 alone, which nothing waits for. */
+/* c is loaded to v8 alone, and nothing waits for it. */
 .macro VECTOR_TWO lmul, groups:vararg
 FUNCTION roof_rvv_m\lmul\()_two
 	VECTOR_BEGIN \lmul
@@ -471,7 +471,7 @@ FUNCTION roof_rvv_m\lmul\()_two
 VECTOR_END roof_rvv_m\lmul\()_two
 .endm
 
-/* a = b + 3 c; b in `groups`, c in v8 and v16 by turns. */
+/* a = b + 3 c; b in `groups`, c in v8. */
 .macro VECTOR_TRIAD lmul, groups:vararg
 FUNCTION roof_rvv_m\lmul\()_triad
 	li	a7, 3

@@ -36,128 +36,83 @@ END \name
 
 /* --- computing: rdi passes, rsi operands x a b of 64 bytes each, rdx results ---------------------- */
 
+#define CHAINS_12 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+
 /* x = x OP1 a, x = x OP2 b; 12 chains in registers of 16 bytes. */
 .macro COMPUTE_SSE name, op1, op2
 FUNCTION \name
 	movaps	64(%rsi), %xmm14
 	movaps	128(%rsi), %xmm15
-	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	.irp	i, CHAINS_12
 	movaps	(%rsi), %xmm\i
 	.endr
 	mov	%rdi, %rax
 	.p2align 5
 1:
-	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	.irp	i, CHAINS_12
 	\op1	%xmm14, %xmm\i
 	.endr
-	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	.irp	i, CHAINS_12
 	\op2	%xmm15, %xmm\i
 	.endr
 	dec	%rdi
 	jnz	1b
-	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	.irp	i, CHAINS_12
 	movups	%xmm\i, \i*16(%rdx)
 	.endr
 END \name
 .endm
 
-/* The same with three operands; `reg` is xmm for scalars, else ymm. */
-.macro COMPUTE_AVX name, reg, bytes, op1, op2
-FUNCTION \name
-	vmovaps	64(%rsi), %\reg\()14
-	vmovaps	128(%rsi), %\reg\()15
-	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-	vmovaps	(%rsi), %\reg\i
+/* With three operands: registers `reg` of `bytes` bytes; a and b are in those of number `na` and `nb`. */
+.macro OPERANDS reg, bytes, na, nb, chains:vararg
+	vmovups	64(%rsi), %\reg\na
+	vmovups	128(%rsi), %\reg\nb
+	.irp	i, \chains
+	vmovups	(%rsi), %\reg\i
 	.endr
 	mov	%rdi, %rax
 	.p2align 5
 1:
-	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-	\op1	%\reg\()14, %\reg\i, %\reg\i
-	.endr
-	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-	\op2	%\reg\()15, %\reg\i, %\reg\i
-	.endr
+.endm
+
+.macro RESULTS reg, bytes, na, nb, chains:vararg
 	dec	%rdi
 	jnz	1b
-	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	.irp	i, \chains
 	vmovups	%\reg\i, \i*\bytes(%rdx)
 	.endr
+.endm
+
+/* x = x OP1 a, x = x OP2 b */
+.macro COMPUTE_AVX name, op1, op2, reg, bytes, na, nb, chains:vararg
+FUNCTION \name
+	OPERANDS \reg, \bytes, \na, \nb, \chains
+	.irp	i, \chains
+	\op1	%\reg\na, %\reg\i, %\reg\i
+	.endr
+	.irp	i, \chains
+	\op2	%\reg\nb, %\reg\i, %\reg\i
+	.endr
+	RESULTS \reg, \bytes, \na, \nb, \chains
 END_OF \name, \reg
 .endm
 
 /* x = x * a + b, twice. */
-.macro COMPUTE_FMA name, reg, bytes, op
+.macro COMPUTE_FMA name, op, reg, bytes, na, nb, chains:vararg
 FUNCTION \name
-	vmovaps	64(%rsi), %\reg\()14
-	vmovaps	128(%rsi), %\reg\()15
-	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-	vmovaps	(%rsi), %\reg\i
-	.endr
-	mov	%rdi, %rax
-	.p2align 5
-1:
+	OPERANDS \reg, \bytes, \na, \nb, \chains
 	.rept	2
-	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-	\op	%\reg\()15, %\reg\()14, %\reg\i
+	.irp	i, \chains
+	\op	%\reg\nb, %\reg\na, %\reg\i
 	.endr
 	.endr
-	dec	%rdi
-	jnz	1b
-	.irp	i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-	vmovups	%\reg\i, \i*\bytes(%rdx)
-	.endr
+	RESULTS \reg, \bytes, \na, \nb, \chains
 END_OF \name, \reg
 .endm
 
-#define CHAINS_24 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
-
-.macro COMPUTE_512 name, op1, op2
-FUNCTION \name
-	vmovups	64(%rsi), %zmm30
-	vmovups	128(%rsi), %zmm31
-	.irp	i, CHAINS_24
-	vmovups	(%rsi), %zmm\i
-	.endr
-	mov	%rdi, %rax
-	.p2align 5
-1:
-	.irp	i, CHAINS_24
-	\op1	%zmm30, %zmm\i, %zmm\i
-	.endr
-	.irp	i, CHAINS_24
-	\op2	%zmm31, %zmm\i, %zmm\i
-	.endr
-	dec	%rdi
-	jnz	1b
-	.irp	i, CHAINS_24
-	vmovups	%zmm\i, \i*64(%rdx)
-	.endr
-END_OF \name, ymm
-.endm
-
-.macro COMPUTE_FMA_512 name, op
-FUNCTION \name
-	vmovups	64(%rsi), %zmm30
-	vmovups	128(%rsi), %zmm31
-	.irp	i, CHAINS_24
-	vmovups	(%rsi), %zmm\i
-	.endr
-	mov	%rdi, %rax
-	.p2align 5
-1:
-	.rept	2
-	.irp	i, CHAINS_24
-	\op	%zmm31, %zmm30, %zmm\i
-	.endr
-	.endr
-	dec	%rdi
-	jnz	1b
-	.irp	i, CHAINS_24
-	vmovups	%zmm\i, \i*64(%rdx)
-	.endr
-END_OF \name, ymm
-.endm
+#define XMM xmm, 16, 14, 15, CHAINS_12
+#define YMM ymm, 32, 14, 15, CHAINS_12
+#define ZMM zmm, 64, 30, 31, CHAINS_12, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
 
 /* Whole numbers in 8 general registers, 16 operations each. */
 .macro COMPUTE_GPR name, op1, op2, bytes, a, b, r0, r1, r2, r3, r4, r5, r6, r7
@@ -207,11 +162,11 @@ COMPUTE_GPR roof_scalar_i32_mix, imul, add, LONGS
 COMPUTE_SSE roof_scalar_f64_add, addsd, subsd
 COMPUTE_SSE roof_scalar_f64_mul, mulsd, mulsd
 COMPUTE_SSE roof_scalar_f64_mix, mulsd, addsd
-COMPUTE_FMA roof_scalar_f64_fma, xmm, 16, vfmadd213sd
+COMPUTE_FMA roof_scalar_f64_fma, vfmadd213sd, XMM
 COMPUTE_SSE roof_scalar_f32_add, addss, subss
 COMPUTE_SSE roof_scalar_f32_mul, mulss, mulss
 COMPUTE_SSE roof_scalar_f32_mix, mulss, addss
-COMPUTE_FMA roof_scalar_f32_fma, xmm, 16, vfmadd213ss
+COMPUTE_FMA roof_scalar_f32_fma, vfmadd213ss, XMM
 
 COMPUTE_SSE roof_sse2_f64_add, addpd, subpd
 COMPUTE_SSE roof_sse2_f64_mul, mulpd, mulpd
@@ -226,45 +181,45 @@ COMPUTE_SSE roof_sse2_i16_mul, pmullw, pmullw
 COMPUTE_SSE roof_sse2_i16_mix, pmullw, paddw
 COMPUTE_SSE roof_sse2_i8_add, paddb, paddb
 
-COMPUTE_AVX roof_avx2_f64_add, ymm, 32, vaddpd, vsubpd
-COMPUTE_AVX roof_avx2_f64_mul, ymm, 32, vmulpd, vmulpd
-COMPUTE_AVX roof_avx2_f64_mix, ymm, 32, vmulpd, vaddpd
-COMPUTE_FMA roof_avx2_f64_fma, ymm, 32, vfmadd213pd
-COMPUTE_AVX roof_avx2_f32_add, ymm, 32, vaddps, vsubps
-COMPUTE_AVX roof_avx2_f32_mul, ymm, 32, vmulps, vmulps
-COMPUTE_AVX roof_avx2_f32_mix, ymm, 32, vmulps, vaddps
-COMPUTE_FMA roof_avx2_f32_fma, ymm, 32, vfmadd213ps
-COMPUTE_AVX roof_avx2_i64_add, ymm, 32, vpaddq, vpaddq
-COMPUTE_AVX roof_avx2_i32_add, ymm, 32, vpaddd, vpaddd
-COMPUTE_AVX roof_avx2_i32_mul, ymm, 32, vpmulld, vpmulld
-COMPUTE_AVX roof_avx2_i32_mix, ymm, 32, vpmulld, vpaddd
-COMPUTE_AVX roof_avx2_i16_add, ymm, 32, vpaddw, vpaddw
-COMPUTE_AVX roof_avx2_i16_mul, ymm, 32, vpmullw, vpmullw
-COMPUTE_AVX roof_avx2_i16_mix, ymm, 32, vpmullw, vpaddw
-COMPUTE_AVX roof_avx2_i8_add, ymm, 32, vpaddb, vpaddb
+COMPUTE_AVX roof_avx2_f64_add, vaddpd, vsubpd, YMM
+COMPUTE_AVX roof_avx2_f64_mul, vmulpd, vmulpd, YMM
+COMPUTE_AVX roof_avx2_f64_mix, vmulpd, vaddpd, YMM
+COMPUTE_FMA roof_avx2_f64_fma, vfmadd213pd, YMM
+COMPUTE_AVX roof_avx2_f32_add, vaddps, vsubps, YMM
+COMPUTE_AVX roof_avx2_f32_mul, vmulps, vmulps, YMM
+COMPUTE_AVX roof_avx2_f32_mix, vmulps, vaddps, YMM
+COMPUTE_FMA roof_avx2_f32_fma, vfmadd213ps, YMM
+COMPUTE_AVX roof_avx2_i64_add, vpaddq, vpaddq, YMM
+COMPUTE_AVX roof_avx2_i32_add, vpaddd, vpaddd, YMM
+COMPUTE_AVX roof_avx2_i32_mul, vpmulld, vpmulld, YMM
+COMPUTE_AVX roof_avx2_i32_mix, vpmulld, vpaddd, YMM
+COMPUTE_AVX roof_avx2_i16_add, vpaddw, vpaddw, YMM
+COMPUTE_AVX roof_avx2_i16_mul, vpmullw, vpmullw, YMM
+COMPUTE_AVX roof_avx2_i16_mix, vpmullw, vpaddw, YMM
+COMPUTE_AVX roof_avx2_i8_add, vpaddb, vpaddb, YMM
 
-COMPUTE_512 roof_avx512_f64_add, vaddpd, vsubpd
-COMPUTE_512 roof_avx512_f64_mul, vmulpd, vmulpd
-COMPUTE_512 roof_avx512_f64_mix, vmulpd, vaddpd
-COMPUTE_FMA_512 roof_avx512_f64_fma, vfmadd213pd
-COMPUTE_512 roof_avx512_f32_add, vaddps, vsubps
-COMPUTE_512 roof_avx512_f32_mul, vmulps, vmulps
-COMPUTE_512 roof_avx512_f32_mix, vmulps, vaddps
-COMPUTE_FMA_512 roof_avx512_f32_fma, vfmadd213ps
-COMPUTE_512 roof_avx512_f16_add, vaddph, vsubph
-COMPUTE_512 roof_avx512_f16_mul, vmulph, vmulph
-COMPUTE_512 roof_avx512_f16_mix, vmulph, vaddph
-COMPUTE_FMA_512 roof_avx512_f16_fma, vfmadd213ph
-COMPUTE_512 roof_avx512_i64_add, vpaddq, vpaddq
-COMPUTE_512 roof_avx512_i64_mul, vpmullq, vpmullq
-COMPUTE_512 roof_avx512_i64_mix, vpmullq, vpaddq
-COMPUTE_512 roof_avx512_i32_add, vpaddd, vpaddd
-COMPUTE_512 roof_avx512_i32_mul, vpmulld, vpmulld
-COMPUTE_512 roof_avx512_i32_mix, vpmulld, vpaddd
-COMPUTE_512 roof_avx512_i16_add, vpaddw, vpaddw
-COMPUTE_512 roof_avx512_i16_mul, vpmullw, vpmullw
-COMPUTE_512 roof_avx512_i16_mix, vpmullw, vpaddw
-COMPUTE_512 roof_avx512_i8_add, vpaddb, vpaddb
+COMPUTE_AVX roof_avx512_f64_add, vaddpd, vsubpd, ZMM
+COMPUTE_AVX roof_avx512_f64_mul, vmulpd, vmulpd, ZMM
+COMPUTE_AVX roof_avx512_f64_mix, vmulpd, vaddpd, ZMM
+COMPUTE_FMA roof_avx512_f64_fma, vfmadd213pd, ZMM
+COMPUTE_AVX roof_avx512_f32_add, vaddps, vsubps, ZMM
+COMPUTE_AVX roof_avx512_f32_mul, vmulps, vmulps, ZMM
+COMPUTE_AVX roof_avx512_f32_mix, vmulps, vaddps, ZMM
+COMPUTE_FMA roof_avx512_f32_fma, vfmadd213ps, ZMM
+COMPUTE_AVX roof_avx512_f16_add, vaddph, vsubph, ZMM
+COMPUTE_AVX roof_avx512_f16_mul, vmulph, vmulph, ZMM
+COMPUTE_AVX roof_avx512_f16_mix, vmulph, vaddph, ZMM
+COMPUTE_FMA roof_avx512_f16_fma, vfmadd213ph, ZMM
+COMPUTE_AVX roof_avx512_i64_add, vpaddq, vpaddq, ZMM
+COMPUTE_AVX roof_avx512_i64_mul, vpmullq, vpmullq, ZMM
+COMPUTE_AVX roof_avx512_i64_mix, vpmullq, vpaddq, ZMM
+COMPUTE_AVX roof_avx512_i32_add, vpaddd, vpaddd, ZMM
+COMPUTE_AVX roof_avx512_i32_mul, vpmulld, vpmulld, ZMM
+COMPUTE_AVX roof_avx512_i32_mix, vpmulld, vpaddd, ZMM
+COMPUTE_AVX roof_avx512_i16_add, vpaddw, vpaddw, ZMM
+COMPUTE_AVX roof_avx512_i16_mul, vpmullw, vpmullw, ZMM
+COMPUTE_AVX roof_avx512_i16_mix, vpmullw, vpaddw, ZMM
+COMPUTE_AVX roof_avx512_i8_add, vpaddb, vpaddb, ZMM
 
 /* The clock: additions of two registers, each of which waits for the one before. An immediate would
  * not do: Golden Cove adds small ones while renaming, in no time. Source: A. Fog, "The
@@ -284,8 +239,7 @@ END roof_clock
 
 /* --- memory: rdi passes, rsi bytes of each stream, rdx a, rcx b, r8 c ------------------------------ */
 
-.macro MEMORY_BEGIN name
-FUNCTION \name
+.macro MEMORY_BEGIN
 	mov	%rdi, %rax
 	imul	%rsi, %rax
 1:
@@ -306,7 +260,8 @@ FUNCTION \name
 
 /* `load` and `store` move a register `reg` of `bytes` bytes. */
 .macro LOAD name, load, reg, bytes
-MEMORY_BEGIN \name
+FUNCTION \name
+	MEMORY_BEGIN
 	.irp	i, BLOCK_8
 	\load	\i*\bytes(%rdx,%r9), %\reg\i
 	.endr
@@ -316,13 +271,8 @@ END_OF \name, \reg
 
 .macro STORE name, load, store, reg, bytes
 FUNCTION \name
-	mov	%rdi, %rax
-	imul	%rsi, %rax
 	\load	(%rdx), %\reg\()0
-1:
-	xor	%r9d, %r9d
-	.p2align 5
-2:
+	MEMORY_BEGIN
 	.irp	i, BLOCK_8
 	\store	%\reg\()0, \i*\bytes(%rdx,%r9)
 	.endr
@@ -332,7 +282,8 @@ END_OF \name, \reg
 .endm
 
 .macro COPY name, load, store, reg, bytes
-MEMORY_BEGIN \name
+FUNCTION \name
+	MEMORY_BEGIN
 	.irp	i, BLOCK_8
 	\load	\i*\bytes(%rcx,%r9), %\reg\i
 	.endr
@@ -385,7 +336,8 @@ END_OF \name, \reg
 .endm
 
 .macro TWO_TO_ONE name, block, load, store, reg, bytes
-MEMORY_BEGIN \name
+FUNCTION \name
+	MEMORY_BEGIN
 	\block	LOAD_C_B, STORE_A, \reg, \bytes, \store, \load
 MEMORY_END 8*\bytes
 END_OF \name, \reg
@@ -395,12 +347,7 @@ END_OF \name, \reg
 .macro TRIAD_SSE name, load, mul, add, store, bytes
 FUNCTION \name
 	movapd	three(%rip), %xmm15
-	mov	%rdi, %rax
-	imul	%rsi, %rax
-1:
-	xor	%r9d, %r9d
-	.p2align 5
-2:
+	MEMORY_BEGIN
 	BLOCK_BY_1 LOAD_SUM_SSE, STORE_A, xmm, \bytes, \store, \load, \mul, \add
 MEMORY_END 8*\bytes
 	sfence
@@ -410,12 +357,7 @@ END \name
 .macro TRIAD_FMA name, block, store, reg, bytes
 FUNCTION \name
 	vbroadcastsd three(%rip), %\reg\()15
-	mov	%rdi, %rax
-	imul	%rsi, %rax
-1:
-	xor	%r9d, %r9d
-	.p2align 5
-2:
+	MEMORY_BEGIN
 	\block	LOAD_SUM_FMA, STORE_A, \reg, \bytes, \store
 MEMORY_END 8*\bytes
 	sfence
@@ -429,33 +371,31 @@ END \name
 
 #define BLOCK_16 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 
-MEMORY_BEGIN roof_scalar_load
+FUNCTION roof_scalar_load
+	MEMORY_BEGIN
 	.irp	i, BLOCK_16
 	mov	\i*8(%rdx,%r9), %r10
 	.endr
 SCALAR_END roof_scalar_load
 
 FUNCTION roof_scalar_store
-	mov	%rdi, %rax
-	imul	%rsi, %rax
 	mov	(%rdx), %r10
-1:
-	xor	%r9d, %r9d
-	.p2align 5
-2:
+	MEMORY_BEGIN
 	.irp	i, BLOCK_16
 	mov	%r10, \i*8(%rdx,%r9)
 	.endr
 SCALAR_END roof_scalar_store
 
-MEMORY_BEGIN roof_scalar_copy
+FUNCTION roof_scalar_copy
+	MEMORY_BEGIN
 	.irp	i, BLOCK_16
 	mov	\i*8(%rcx,%r9), %r10
 	mov	%r10, \i*8(%rdx,%r9)
 	.endr
 SCALAR_END roof_scalar_copy
 
-MEMORY_BEGIN roof_scalar_two
+FUNCTION roof_scalar_two
+	MEMORY_BEGIN
 	.irp	i, BLOCK_16
 	mov	\i*8(%r8,%r9), %r11
 	mov	\i*8(%rcx,%r9), %r10

@@ -90,7 +90,7 @@ static int measure(const struct machine *m, const struct options *o)
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
-/* A line for each: what it counts, and whether it is right here. Status 1 if one is wrong. */
+/* Print a line for each: what it counts, and whether its results are right on this hart. Status 1 if one is wrong. */
 static int check(const struct machine *m)
 {
 	static const char *const verdicts[] = {
@@ -131,7 +131,7 @@ static const struct kernel *find_kernel(const char *name)
 	return NULL;
 }
 
-/* So many passes and no more, for tools that count what they do. */
+/* Run these passes and nothing else, for tools that count instructions. */
 static int run_passes(const struct kernel *k, const struct options *o)
 {
 	uint64_t stream = o->bytes / k->per / KERNEL_BLOCK_BYTES * KERNEL_BLOCK_BYTES;
@@ -160,7 +160,7 @@ static int run_passes(const struct kernel *k, const struct options *o)
 	return status;
 }
 
-/* The rate and the clock. */
+/* Print the rate and the clock. */
 static int run_timed(const struct kernel *k, const struct machine *m, struct options *o)
 {
 	struct crew *c;
@@ -190,7 +190,7 @@ static int run_kernel(const struct machine *m, struct options *o)
 	if (!k)
 		return USAGE;
 	_cleanup_(freep) struct probe *probe = calloc(n_kernels, sizeof(*probe));
-	/* what counts instructions follows children badly; who asks for passes has checked */
+	/* no check in a child: tools that count instructions would count it, too */
 	if (o->passes > 0)
 		return run_passes(k, o);
 	int r = probe ? probe_kernels(m->hart[0].number, probe) : -ENOMEM;

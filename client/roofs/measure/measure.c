@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * For each kind of hart: one of them, its cluster, all; and at last all harts, where there are
- * several kinds. Siblings on one core share what is measured, so one of them runs. Of a kind the
- * hart with the highest number is the one: the first often serves interrupts.
+ * The scopes of each kind of hart are one hart, its cluster, and all of the kind; then all harts, if there
+ * are several kinds. Siblings of a core share what is measured, so only one of them runs. The one hart of a
+ * kind is that with the highest number, since the first often serves interrupts.
  */
 #include "client/roofs/measure/measure.h"
 
@@ -20,8 +20,8 @@
 
 #define SCOPES_MAX (3 * ROOFS_KINDS_MAX + 1)
 #define WEIGHT_HART 2 /* it has about twice as many roofs */
-/* Beyond these the run is called disturbed. Others that use a twentieth of the machine take as much of
- * shared caches, memory and clocks, which no repeat can see; of a service at rest it is a tenth of that. */
+/* Beyond these the run is called disturbed. Others that use a twentieth of the machine also take that much of
+ * shared caches, memory and clocks, which repeats do not show. An idle service takes a tenth of that. */
 #define OTHERS_MAX 0.05 /* of the time of all harts */
 #define TAKEN_MAX 0.1   /* of the repeats */
 
@@ -37,7 +37,7 @@ static bool belongs(const struct machine *m, size_t hart, size_t kind, const cpu
 	       (!cluster || CPU_ISSET(h->number, cluster));
 }
 
-/* Numbers of the harts of a kind (m->n_kinds: any) that are in `cluster`, if given, one a core. */
+/* Find the numbers of harts of a kind (m->n_kinds: any), one for each core; only those in `cluster`, if given. */
 static size_t pick(
 	const struct machine *m, size_t kind, const cpu_set_t *cluster, uint32_t *ret_number)
 {
@@ -84,7 +84,7 @@ static int list_scopes(const struct machine *m, struct job_list *l)
 	return r;
 }
 
-/* What all harts of a scope can run: the worst verdict of its kinds. */
+/* The kernels that all harts of a scope can run: the worst verdict of its kinds. */
 static int probe_kinds(const struct machine *m, struct probe **ret_probe)
 {
 	struct probe *all = calloc((m->n_kinds + 1) * n_kernels, sizeof(*all));

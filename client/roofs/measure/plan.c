@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Which of several kernels reaches a roof nobody knows beforehand: X100 loads fastest at m1, X60 at
+ * Nobody knows beforehand which of several kernels reaches a roof: X100 loads fastest at m1, X60 at
  * m8; AVX-512 may lower the clock. So each is tried twice for a moment, by turns, and the best is
  * measured. One hart has the roofs of all units; harts together those of the best and of scalars.
  */
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define TRIES 2
-#define TRIES_SHARE 0.45 /* of the time, at most, until all are tried */
+#define TRIES_SHARE 0.45 /* maximum share of the time for trying */
 #define TRY_NS 2000000
 #define KERNELS_MAX 256
 #define RUN_NS 10000000
@@ -17,7 +17,7 @@
 #define RUN_QUICK_NS 5000000
 #define RUN_DRAM_QUICK_NS 15000000
 #define WARM_NS 1500000
-#define CLOCK_AND_REST_NS 700000 /* of a repeat: the clock's chain, waking threads, /proc/stat */
+#define CLOCK_AND_REST_NS 700000 /* in a repeat: the clock's chain, waking threads, /proc/stat */
 
 static bool is_scalar(const struct kernel *k)
 {
@@ -32,8 +32,8 @@ static bool is_candidate(
 	       (!k->nontemporal || strcmp(level->name, "DRAM") == 0);
 }
 
-/* Rates of kernels of one sort, 0 for others. Where there is no time left to try them, the wider,
- * which come later in the table, count as the faster. */
+/* Find the rates of kernels that have this limit, 0 for others. If no time is left to try them, take later ones
+ * of the table for faster, since they are wider. */
 static void try_kernels(struct crew *c, const struct scope *s, enum roof_limit limit,
 	const struct level *level, double ret_rate[static KERNELS_MAX])
 {
@@ -130,7 +130,7 @@ void plan_memory(struct plan *p, struct crew *c, const struct scope *s, const st
 			roof->run_ns = dram ? RUN_DRAM_QUICK_NS : RUN_QUICK_NS;
 		else if (dram)
 			roof->run_ns = RUN_DRAM_NS;
-		/* a whole pass brings it into the cache */
+		/* a whole pass brings the working set into the cache */
 		uint64_t pass_ns =
 			(uint64_t)(1.2e9 * (double)level->bytes * (double)s->n_harts / level->rate);
 		if (!dram && pass_ns > roof->warm_ns)
@@ -150,7 +150,7 @@ static uint64_t round_ns(const struct plan *p, unsigned rank)
 void plan_cut(struct plan *p, uint64_t left_ns)
 {
 	unsigned rank = 4;
-	/* all of them as often as wanted, else without the least wanted, but often enough */
+	/* all of them REPEATS_WANTED times, or without the least wanted, but REPEATS_LEAST times */
 	if (round_ns(p, rank) * REPEATS_WANTED > left_ns)
 		while (rank > 1 && round_ns(p, rank) * REPEATS_LEAST > left_ns)
 			rank--;

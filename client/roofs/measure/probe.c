@@ -2,8 +2,8 @@
  *
  * First what the hart and the kernel claim: CPUID and XCR0, HWCAP, hwprobe. Claims are not enough:
  * vendors' kernels announce the vectors of RVV 0.7.1 as V, and hwprobe of older kernels knows
- * neither Zvfh nor Zfh. So each kernel runs in a child with its results checked; the child that an
- * illegal instruction ends is followed by another, which goes on behind it.
+ * neither Zvfh nor Zfh. So each kernel runs in a child with its results checked. If an illegal
+ * instruction ends the child, another one goes on with the next kernel.
  */
 #include "client/roofs/measure/probe.h"
 
@@ -73,8 +73,8 @@ static bool claims(enum need need, uint32_t number)
 				  : true;
 }
 #else
-/* Source: Documentation/arch/riscv/hwprobe.rst of Linux 6.12: key 4, bit 2 is V. What hwprobe does
- * not know is tried. */
+/* Source: Documentation/arch/riscv/hwprobe.rst of Linux 6.12: key 4, bit 2 is V. Extensions unknown
+ * to hwprobe are tried. */
 static bool claims(enum need need, uint32_t number)
 {
 	struct {
@@ -119,7 +119,7 @@ static void check_all(struct shared *s, uint32_t number)
 	_exit(0);
 }
 
-/* Kernels that need the same are as illegal. */
+/* Kernels with the same need are illegal, too. */
 static void mark_illegal(struct shared *s)
 {
 	enum need need = kernels[s->next].need;

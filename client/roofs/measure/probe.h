@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Which kernels a hart can run, and run right */
+/* Which kernels a hart can run correctly */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 enum verdict {
 	PROBE_ABSENT,  /* the hart does not claim what it needs */
-	PROBE_ILLEGAL, /* it does, or does not say, but the instructions are illegal */
+	PROBE_ILLEGAL, /* it claims it, or makes no claim, but the instructions are illegal */
 	PROBE_WRONG,   /* results are not C's */
 	PROBE_RIGHT,
 };

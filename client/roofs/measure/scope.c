@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * First a sweep of sizes finds the levels of memory, then the plan tries kernels, then all roofs are
- * measured by turns, one repeat of each a round: what disturbs the machine for a second disturbs
- * one repeat of many roofs, and not all of one.
+ * measured in rounds of one repeat each. So a disturbance of a second spoils one repeat of many
+ * roofs, and not all repeats of one.
  */
 #include "client/roofs/measure/scope.h"
 
@@ -26,12 +26,12 @@
 #define SWEEP_WARM_NS_MAX 20000000 /* a pass over the largest cache */
 #define SWEEP_LAST_BYTES_MIN (32u << 20)
 #define SWEEP_LAST_BYTES_MAX (1u << 30)
-#define SWEEP_BYTES_A_SECOND (24u << 20) /* of time for it: touching takes its own */
-#define SWEEP_SHARE 0.25                 /* of the time, at most, for second and third tries */
-#define SWEEP_SHARE_MAX 0.5              /* after it, larger sizes are left out */
-#define SWEEP_SECONDS_ENOUGH 3           /* to touch whatever memory takes */
-#define TIMES_CACHES 4                   /* whatever the time: without it there is no DRAM */
-#define WARM_UP_NS 200000000             /* of each unit: clocks and voltages follow slowly */
+#define SWEEP_BYTES_A_SECOND (24u << 20) /* of time: touching memory takes some, too */
+#define SWEEP_SHARE 0.25                 /* maximum share of the time for second and third tries */
+#define SWEEP_SHARE_MAX 0.5              /* after this share, larger sizes are left out */
+#define SWEEP_SECONDS_ENOUGH 3           /* in this time sizes beyond all caches can be touched */
+#define TIMES_CACHES 4       /* times the largest cache: smaller sets do not reach DRAM */
+#define WARM_UP_NS 200000000 /* of each unit: clocks and voltages follow slowly */
 #define WARM_UP_QUICK_NS 20000000
 
 static void progress(const struct scope *s, double part)
@@ -46,7 +46,7 @@ __attribute__((format(printf, 2, 3))) static int add_note(
 	struct roofs *roofs, const char *format, ...)
 {
 	if (roofs->n_notes == ROOFS_NOTES_MAX)
-		return 0; /* more of the same */
+		return 0; /* there are enough */
 	void *grown = realloc(roofs->note, (roofs->n_notes + 1) * sizeof(*roofs->note));
 	if (!grown)
 		return -ENOMEM;
@@ -74,7 +74,7 @@ static int64_t read_group(const char *group, const char *name, const char *word)
 	return -1;
 }
 
-/* What a group still lets us have: its files give way. UINT64_MAX: as much as there is. */
+/* Memory that a group still allows; its cached files can be dropped. UINT64_MAX: no limit. */
 static uint64_t memory_of_group(const char *group)
 {
 	int64_t max = read_group(group, "memory.max", ""),
@@ -86,8 +86,8 @@ static uint64_t memory_of_group(const char *group)
 	return max > kept ? (uint64_t)(max - kept) : 0;
 }
 
-/* What our control group and those above it still let us have: else the kernel would kill us, in a
- * container above all. Source: Documentation/admin-guide/cgroup-v2.rst of Linux 6.12. */
+/* Memory that our control group and those above it still allow. With more the kernel would kill us, above all
+ * in a container. Source: Documentation/admin-guide/cgroup-v2.rst of Linux 6.12. */
 static uint64_t memory_of_groups(void)
 {
 	_cleanup_(fclosep) FILE *f = fopen("/proc/self/cgroup", "re");
@@ -137,7 +137,7 @@ static struct sweep_hint hint_of(const struct scope *s)
 	return hint;
 }
 
-/* For each hart. Short of time, memory may not be reached. */
+/* The largest size of the sweep, for each hart. If time is short, it may be too small to reach memory. */
 static uint64_t last_bytes(const struct scope *s)
 {
 	const struct sweep_hint hint = hint_of(s);
@@ -293,7 +293,7 @@ static void warm_up(const struct scope *s, struct crew *c)
 	}
 }
 
-/* One repeat of each that wants more. False once the time is over, or none does. */
+/* Run one repeat of each roof that needs more. False: the time is over, or none does. */
 static bool run_round(const struct scope *s, struct crew *c, struct plan *p, size_t wanted)
 {
 	bool any = false;
@@ -327,8 +327,8 @@ static void run_rounds(const struct scope *s, struct crew *c, struct plan *p)
 
 /* --- what came out ---------------------------------------------------------------------------- */
 
-/* Clean repeats; where they are too few, all, with an interval as wide as they are, and the value in its
- * upper part: others only slow. */
+/* Sum up the undisturbed repeats. If there are too few, take all: the interval covers all of them, and the value
+ * is their upper quartile, since others only slow us down. */
 static void sum_up(const struct planned *r, struct roof *roof)
 {
 	double all[STATISTICS_REPEATS_MAX], first, last;
@@ -423,7 +423,7 @@ int scope_measure(const struct scope *s, struct roofs *roofs)
 		r = add_note(roofs, "%zu of %.50s: %.0f %% of the memory was in huge pages",
 			s->n_harts, s->kind, 100 * crew_huge(c));
 	if (r == 0 && p->n_left_out > 0)
-		r = add_note(roofs, "%zu of %.50s: %zu roofs were left out for want of time",
+		r = add_note(roofs, "%zu of %.50s: %zu roofs were left out, since time ran out",
 			s->n_harts, s->kind, p->n_left_out);
 	crew_free(c);
 	return r;

@@ -6,7 +6,7 @@
 #include "client/roofs/measure/measure.h"
 #include "proto/base/clock.h"
 
-/* Repeats of all roofs, and those of them in which a hart was taken from us. */
+/* Number of repeats of all roofs, and of those in which another program took a hart. */
 struct tally {
 	size_t n_repeats, n_disturbed;
 };
@@ -24,7 +24,7 @@ struct scope {
 	double done_from, done_to; /* this scope's part of the progress */
 };
 
-/* Has this share of its time passed? Setting up gives way then to the repeats. */
+/* Has this share of its time passed? Then setting up ends, so that time is left for repeats. */
 static inline bool scope_past(const struct scope *s, double share)
 {
 	return (double)(clock_ns(CLOCK_MONOTONIC) - s->from_ns) >

@@ -5,8 +5,8 @@
  * long as rates stay near its median; and neighbours that hardly differ are one. A slope has no
  * stretch that is flat for an octave.
  *
- * A neighbour makes plateaus where there are none, and hides others, so by order alone "L1" could be what
- * is left of two levels. The sizes that the machine states say where to look.
+ * Other load makes plateaus where there are none and hides others, so by order alone "L1" could be the
+ * remains of two levels. Therefore the sizes that the machine states tell where to look.
  */
 #include "client/roofs/measure/sweep.h"
 
@@ -19,7 +19,7 @@
 #define POINTS_AN_OCTAVE 4
 #define FLAT 0.125 /* of its median, either way */
 #define TIMES_HINT 2
-#define TIMES_KNEE 4  /* of the last cache, for what is no longer in it */
+#define TIMES_KNEE 4  /* times the last cache: this much does not fit any more */
 #define DISTINCT 0.85 /* the next level is at most this fast */
 
 size_t sweep_sizes(uint64_t first, uint64_t last, uint64_t multiple,
@@ -91,7 +91,7 @@ static size_t find_plateaus(const double *rate, size_t n, struct plateau *ret_pl
 		i += length;
 		struct plateau *before = found > 0 ? &ret_plateau[found - 1] : NULL;
 		if (before && p.rate > before->rate * DISTINCT) {
-			before->last = p.last; /* the same, or what a neighbour disturbed */
+			before->last = p.last; /* one plateau, or split by other load */
 			continue;
 		}
 		if (found == max)
@@ -101,14 +101,14 @@ static size_t find_plateaus(const double *rate, size_t n, struct plateau *ret_pl
 	return found;
 }
 
-/* Half of what the level holds, as long as the level before does not hold it. */
+/* Half of the level's size, or more if the level before holds that. */
 static uint64_t size_within(const struct sweep_point *point, const struct plateau *p)
 {
 	uint64_t half = point[p->last].bytes / 2, first = point[p->first].bytes;
 	return half > first ? half : (first + point[p->last].bytes) / 2;
 }
 
-/* Can caches not hold `bytes`? After `n` levels, the last of which holds `knee`. */
+/* Is a set of `bytes` too large for all caches? There are `n` levels before, the last of which holds `knee`. */
 static bool is_beyond(uint64_t bytes, size_t n, uint64_t knee, const struct sweep_hint *hint)
 {
 	bool all_caches = hint->n_caches > 0 && n >= hint->n_caches;
@@ -201,7 +201,7 @@ size_t sweep_levels(const struct sweep_point *point, size_t n, const struct swee
 
 	size_t found = find_plateaus(rate, n, plateau, SWEEP_LEVELS_MAX);
 	if (hint->n_caches > 0 && found > hint->n_caches + 1) {
-		/* behind all caches there is memory alone, which others may have disturbed */
+		/* there is only memory behind all caches; other load may have split its plateau */
 		plateau[hint->n_caches] = plateau[found - 1];
 		found = hint->n_caches + 1;
 	}

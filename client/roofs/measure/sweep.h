@@ -32,18 +32,18 @@ struct sweep_hint {
 	size_t n_caches;            /* 0: nothing is known */
 };
 
-/* Do the sizes of all caches stand there, each larger than the one before? */
+/* Are the sizes of all caches stated, each larger than the one before? */
 bool sweep_is_stated(const struct sweep_hint *hint);
 
-/* Find the levels: stretches of at least an octave where the rate stays within an eighth.
+/* Find the levels: stretches of at least an octave in which the rate stays within an eighth.
  *
  * Where all sizes are stated, they give the names: a level is the fastest such stretch between the size
- * before and its own, since a neighbour only slows, and DRAM is what is twice as large as all caches or
+ * before and its own, since other load only slows us down, and DRAM is what is twice as large as all caches or
  * more. A level without such a stretch, and a last cache that is no faster than DRAM, are not found.
  *
  * Else names go by order. The last stretch is DRAM, if it reaches the last octave of the sweep, to at
  * least four times the knee before, and twice the largest cache that is stated, unless as many levels come
- * before. What falls all the way has no roof of its own.
+ * before. Rates that fall all the way make no level.
  *
  * Returns how many, up to SWEEP_LEVELS_MAX. O(n^2), where sizes are stated O(n^3). */
 size_t sweep_levels(const struct sweep_point *point, size_t n, const struct sweep_hint *hint,

@@ -4,7 +4,7 @@
  */
 #include "daemon/pmu/event/counters.h"
 
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 
 /* Counters that are not programmable, as bits of a plan's masks. Sources: RISC-V privileged
  * specification, mcycle and minstret are counters 0 and 2; Arm ARM, PMCCNTR_EL0 is counter 31, and event

@@ -107,8 +107,8 @@ static int unknown_event(const struct event_scan *s, struct event_word name)
 	if (event_word_copy(name, guess, sizeof(guess)) &&
 		platform_generic_name(guess, &generic) != PLATFORM_ARCH_UNKNOWN)
 		return event_fail(s, EVENT_UNKNOWN, name.start,
-			"'%.*s' is a name of another architecture's cores: here it is '%s'",
-			(int)name.n, name.start, generic);
+			"'%.*s' is the name on another architecture: here it is '%s'", (int)name.n,
+			name.start, generic);
 	nearest_start(&near, name.start, name.n);
 	for (size_t i = 0; i < n_event_names; i++) {
 		nearest_offer(&near, event_names[i].name);
@@ -230,7 +230,7 @@ static int event_extent(const struct event_scan *s, const char *at, struct event
 			break;
 		if (isspace((unsigned char)*end))
 			return event_fail(
-				s, EVENT_MALFORMED, end, "no blanks are allowed in an event");
+				s, EVENT_MALFORMED, end, "no spaces are allowed in an event");
 	}
 	if (n_slashes == 1)
 		return event_fail(s, EVENT_MALFORMED, slash, "this '/' has no closing '/'");

@@ -35,10 +35,11 @@ struct event {
 	bool exclude_host, exclude_guest; /* modifiers G and H */
 	uint8_t precise;
 	/* its name is from the platform database: type and config are those of the first hart that
-	 * has it; place.h finds those of another hart */
+	 * has it; event_on_core.h finds those of another hart */
 	bool by_platform;
 	uint64_t counters; /* that can count it, where its name says so; 0: not known */
-	bool by_bank; /* "backend:INST_SPEC": the first colon of its name begins no modifiers */
+	bool by_bank;      /* a name such as "backend:INST_SPEC", whose first colon does not begin
+		       * modifiers */
 	/* events with the same number ≥ 0 are one group, in order; -1: alone */
 	int group;
 };

@@ -52,7 +52,7 @@ bool event_generic_find(struct event_word name, struct event *e);
 /* The same from a name that one of this machine's platforms has. */
 bool event_platform_find(const struct event_scan *s, struct event_word name, struct event *e);
 
-/* The same from a name that means a generic event on this machine's architecture alone. */
+/* The same from a name that means a generic event only on this machine's architecture. */
 bool event_arch_find(const struct event_scan *s, struct event_word name, struct event *e);
 
 /* Do the codes of a core of this machine have fields of that name: "xs" of xs/EVENT0=7/? */
@@ -60,11 +60,11 @@ bool event_selector_is(const struct event_scan *s, struct event_word name);
 /* Does a core of this machine combine events of that bank of counters: "backend"? */
 bool event_bank_is(const struct event_scan *s, struct event_word bank);
 
-/* Set pmu, type and config of *e from an expression of events of a bank that there is. 0, EVENT_*. */
+/* Set pmu, type and config of *e from an expression of events of an existing bank. 0, EVENT_*. */
 int event_bank_parse(const struct event_scan *s, struct event_word bank,
 	struct event_word expression, struct event *e);
-/* The same from what is between the slashes after a selector that there is: fields, or with `second` a bank
- * and an expression. */
+/* The same from the text between the slashes after an existing selector: fields, or, with `second`,
+ * a bank and an expression. */
 int event_selector_parse(const struct event_scan *s, struct event_word selector,
 	struct event_word first, struct event_word second, struct event *e);
 

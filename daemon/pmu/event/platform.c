@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/pmu/cores.h"
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "proto/syntax/nearest.h"
 
 bool event_platform_find(const struct event_scan *s, struct event_word name, struct event *e)

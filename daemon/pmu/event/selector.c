@@ -16,8 +16,8 @@
 #include <strings.h>
 
 #include "daemon/pmu/cores.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/pmu/event/event_private.h"
-#include "daemon/pmu/event/place.h"
 #include "platform-db/selector.h"
 
 #define FORMAT_PATH "/sys/bus/event_source/devices/cpu/format/event"
@@ -87,17 +87,15 @@ static int check_bits(
 	if (f && f->kind == PLATFORM_FIELD_INHIBIT)
 		return event_fail(s, EVENT_MALFORMED, at,
 			"%s (bit %s) never reaches the counter, since Linux sets these bits "
-			"itself: "
-			"use the modifiers u and k to leave modes out",
+			"itself: use the modifiers u and k to exclude modes",
 			name, bits);
 	if (bit >= PASSED_BITS_MAX)
 		return event_fail(s, EVENT_MALFORMED, at,
-			"%s needs bits %s of the code, and Linux passes none above %d", name, bits,
+			"%s needs bits %s of the code, but Linux passes none above %d", name, bits,
 			PASSED_BITS_MAX - 1);
 	return event_fail(s, EVENT_MALFORMED, at,
-		"%s needs bits %s of the code, and this kernel passes %u-0 (%d-0 from Linux 6.18 "
-		"on, "
-		"with SBI 3.0): combine two events, or count the parts as events of their own",
+		"%s needs bits %s of the code, but this kernel passes only %u-0 (%d-0 from Linux "
+		"6.18 on, with SBI 3.0): combine two events, or count each one separately",
 		name, bits, n - 1, PASSED_BITS_MAX - 1);
 }
 
@@ -119,8 +117,8 @@ static int set_code(const struct event_scan *s, const struct platform *p, const 
 
 static int no_copy(const struct event_scan *s, struct event_word w)
 {
-	return event_fail(s, EVENT_MALFORMED, w.start, "a part of an event has at most %d bytes",
-		EVENT_NAME_BYTES_MAX - 1);
+	return event_fail(s, EVENT_MALFORMED, w.start,
+		"one operand of an event has at most %d bytes", EVENT_NAME_BYTES_MAX - 1);
 }
 
 static int compose(const struct event_scan *s, const struct platform *p, struct event_word bank,

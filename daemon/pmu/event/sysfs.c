@@ -24,7 +24,7 @@
 
 #define DEVICES "/sys/bus/event_source/devices"
 #define PATH_BYTES_MAX 256
-#define TEXT_BYTES_MAX 512 /* one line: more than a dozen fields of an alias */
+#define TEXT_BYTES_MAX 512 /* bytes of one line: room for more than a dozen fields of an alias */
 
 /* The two usual mount points of tracefs. Source: Documentation/trace/ftrace.rst. */
 static const char *const tracefs[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};

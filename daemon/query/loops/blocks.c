@@ -44,8 +44,8 @@ static double fp_ops(const struct fact *f)
 static int compare(const void *a, const void *b, void *userdata)
 {
 	const struct loop_facts *f = userdata;
-	const uint64_t *x = f->keys.key[*(const uint32_t *)a].part;
-	const uint64_t *y = f->keys.key[*(const uint32_t *)b].part;
+	const uint64_t *x = f->table.keys.key[*(const uint32_t *)a].part;
+	const uint64_t *y = f->table.keys.key[*(const uint32_t *)b].part;
 	static const int order[] = {3, 1, 2, 0};
 	for (int i = 0; i < 4; i++)
 		if (x[order[i]] != y[order[i]])
@@ -56,11 +56,11 @@ static int compare(const void *a, const void *b, void *userdata)
 static int sort(struct blocks *b)
 {
 	const struct loop_facts *f = &b->facts;
-	b->order = calloc((size_t)f->keys.n_keys + 1, sizeof(*b->order));
+	b->order = calloc((size_t)f->table.keys.n_keys + 1, sizeof(*b->order));
 	if (!b->order)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < f->keys.n_keys; i++)
-		if (f->keys.key[i].part[1] != FACT_ANY_REGION)
+	for (uint32_t i = 0; i < f->table.keys.n_keys; i++)
+		if (f->table.keys.key[i].part[1] != FACT_ANY_REGION)
 			b->order[b->n++] = i;
 	qsort_r(b->order, b->n, sizeof(*b->order), compare, &b->facts);
 	return 0;
@@ -79,7 +79,7 @@ static struct answer_value epoch(uint64_t epoch_ns)
 static const struct fact_who *who_of(const struct loop_facts *f, uint64_t who)
 {
 	static const struct fact_who nobody = {0};
-	return who ? &f->who[who - 1] : &nobody;
+	return who ? &f->whos.who[who - 1] : &nobody;
 }
 
 static const char *kind_text(uint8_t kind)
@@ -88,7 +88,7 @@ static const char *kind_text(uint8_t kind)
 	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "";
 }
 
-#define SUM(metric) integer_of(both(&f->fact[i], LOOP_##metric))
+#define SUM(metric) integer_of(both(&f->table.fact[i], LOOP_##metric))
 #define BLOCK_TABLE(COLUMN, KNOWN_IF)                                                              \
 	COLUMN(time, "Time", cell, epoch(key[3]))                                                  \
 	COLUMN(region, "Region", text, known_text(region))                                         \
@@ -121,10 +121,11 @@ static const char *kind_text(uint8_t kind)
 static int tell_block(const struct blocks *b, uint32_t i, const struct answer *answer)
 {
 	const struct loop_facts *f = &b->facts;
-	const uint64_t *key = f->keys.key[i].part;
-	const struct fact_site *site = &f->site[key[0] - 1];
+	const uint64_t *key = f->table.keys.key[i].part;
+	const struct fact_site *site = &f->sites.site[key[0] - 1];
 	const struct fact_who *who = who_of(f, key[2]);
-	const char *region = key[1] ? text_of(&f->texts, f->site[key[1] - 1].subprogram) : NULL;
+	const char *region =
+		key[1] ? text_of(&f->texts, f->sites.site[key[1] - 1].subprogram) : NULL;
 	const char *source = text_of(&f->texts, site->source);
 	char place[TEXT_BYTES];
 	snprintf(place, sizeof(place), site->line ? "%.500s:%u" : "%.500s", source ? source : "",
@@ -170,25 +171,26 @@ static int tell_series_row(const struct blocks *b, const uint64_t *key, const st
 static void add_dram(
 	const struct loop_facts *f, uint32_t i, const struct dram *dram, struct series_row *s)
 {
-	const struct fact_site *site = &f->site[f->keys.key[i].part[0] - 1];
+	const struct fact_site *site = &f->sites.site[f->table.keys.key[i].part[0] - 1];
 	double count[MPERF_GRANTS_MAX];
 	if (site->kind != LOOP_SITE_REGION || site->parent != 0)
 		return;
 	for (unsigned k = 0; k < MPERF_GRANTS_MAX; k++)
-		count[k] = both(&f->fact[i], LOOP_GRANTED + k);
+		count[k] = both(&f->table.fact[i], LOOP_GRANTED + k);
 	const double bytes = dram_bytes(f, dram, count);
 	s->dram += bytes > 0 ? bytes : 0;
-	s->dram_ns += both(&f->fact[i], LOOP_GRANTED_NS);
+	s->dram_ns += both(&f->table.fact[i], LOOP_GRANTED_NS);
 }
 
 static void add_to_series(const struct loop_facts *f, uint32_t i, struct series_row *s)
 {
-	const struct fact *fact = &f->fact[i];
+	const struct fact *fact = &f->table.fact[i];
 	s->loaded += both(fact, LOOP_BYTES_LOADED);
 	s->stored += both(fact, LOOP_BYTES_STORED);
 	s->ops += fp_ops(fact);
 	/* of regions themselves, it is that of their thread once more */
-	const char *name = text_of(&f->texts, f->site[f->keys.key[i].part[0] - 1].subprogram);
+	const char *name =
+		text_of(&f->texts, f->sites.site[f->table.keys.key[i].part[0] - 1].subprogram);
 	if (!name || !*name)
 		s->span_ns += both(fact, LOOP_SPAN_NS);
 }
@@ -205,7 +207,7 @@ struct nest {
 
 static bool is_inside(const struct loop_facts *f, uint32_t site, uint32_t loop)
 {
-	for (uint32_t i = f->site[site].parent; i != 0; i = f->site[i - 1].parent)
+	for (uint32_t i = f->sites.site[site].parent; i != 0; i = f->sites.site[i - 1].parent)
 		if (i - 1 == loop)
 			return true;
 	return false;
@@ -216,8 +218,8 @@ static struct nest nest_of(const struct blocks *b, uint32_t first, uint32_t end,
 	const struct loop_facts *f = &b->facts;
 	struct nest nest = {0};
 	for (uint32_t i = first; i < end; i++) {
-		const uint32_t site = (uint32_t)f->keys.key[b->order[i]].part[0] - 1;
-		const struct fact *fact = &f->fact[b->order[i]];
+		const uint32_t site = (uint32_t)f->table.keys.key[b->order[i]].part[0] - 1;
+		const struct fact *fact = &f->table.fact[b->order[i]];
 		if (site != loop && !is_inside(f, site, loop))
 			continue;
 		nest.bytes += both(fact, LOOP_BYTES_LOADED) + both(fact, LOOP_BYTES_STORED);
@@ -233,8 +235,8 @@ static bool goes_on(const struct blocks *b, const struct key *key)
 	struct key beside = *key;
 	for (int i = 0; i < 2 && b->q.every_ns; i++) {
 		beside.part[3] = i ? key->part[3] + b->q.every_ns : key->part[3] - b->q.every_ns;
-		const uint32_t at = key_find(&b->facts.keys, &beside);
-		if (at != KEY_NONE && both(&b->facts.fact[at], LOOP_TIME_NS) > 0)
+		const uint32_t at = key_find(&b->facts.table.keys, &beside);
+		if (at != KEY_NONE && both(&b->facts.table.fact[at], LOOP_TIME_NS) > 0)
 			return true;
 	}
 	return false;
@@ -247,10 +249,10 @@ static bool has_crossed(
 {
 	const struct loop_facts *f = &b->facts;
 	for (uint32_t i = first; i < end; i++) {
-		const struct key *key = &f->keys.key[b->order[i]];
-		const struct fact *fact = &f->fact[b->order[i]];
+		const struct key *key = &f->table.keys.key[b->order[i]];
+		const struct fact *fact = &f->table.fact[b->order[i]];
 		const double time = both(fact, LOOP_TIME_NS), entries = both(fact, LOOP_ENTRIES);
-		if (!(f->site[key->part[0] - 1].flags & MPERF_SCOPE_HOISTED) || time <= 0 ||
+		if (!(f->sites.site[key->part[0] - 1].flags & MPERF_SCOPE_HOISTED) || time <= 0 ||
 			entries >= FEW)
 			continue;
 		const struct nest nest = nest_of(b, first, end, (uint32_t)key->part[0] - 1);
@@ -273,11 +275,11 @@ static int tell_series(struct blocks *b, const struct answer *answer)
 	struct dram dram;
 	bool has_dram = dram_find(f, b->q.cores, &dram);
 	for (uint32_t i = 0; i < b->n && r == 0 && (!b->q.limit || n_rows < b->q.limit); n_rows++) {
-		const uint64_t *key = f->keys.key[b->order[i]].part;
+		const uint64_t *key = f->table.keys.key[b->order[i]].part;
 		struct series_row s = {0};
 		uint32_t first = i;
 		for (; i < b->n; i++) {
-			const uint64_t *next = f->keys.key[b->order[i]].part;
+			const uint64_t *next = f->table.keys.key[b->order[i]].part;
 			if (next[3] != key[3] || next[2] != key[2])
 				break;
 			add_to_series(f, b->order[i], &s);
@@ -285,7 +287,7 @@ static int tell_series(struct blocks *b, const struct answer *answer)
 				add_dram(f, b->order[i], &dram, &s);
 		}
 		s.has_no_rate = has_crossed(b, first, i, &s);
-		r = tell_series_row(b, f->keys.key[b->order[first]].part, &s, answer);
+		r = tell_series_row(b, f->table.keys.key[b->order[first]].part, &s, answer);
 	}
 	return r;
 }
@@ -302,17 +304,15 @@ DEFINE_CLEANUP(struct blocks *, blocks_free)
 
 static struct blocks *blocks_new(const struct blocks_question *question)
 {
-	static const struct query_filter everything = {0};
 	struct blocks *b = calloc(1, sizeof(*b));
 	if (!b)
 		return NULL;
 	b->q = *question;
-	b->facts.filter = question->filter ? question->filter : &everything;
-	b->facts.by_thread = true;
-	b->facts.by_region = !question->series;
-	b->facts.epoch_ns = question->every_ns;
-	const struct query_question plain = {.by = QUERY_BY_THREAD, .filter = b->facts.filter};
-	provenance_expect(&b->facts.provenance, &plain);
+	const struct facts_question wish = {.filter = question->filter,
+		.by_thread = true,
+		.by_region = !question->series,
+		.epoch_ns = question->every_ns};
+	loop_facts_begin(&b->facts, &wish, QUERY_BY_THREAD);
 	return b;
 }
 
@@ -325,12 +325,13 @@ static int tell(struct blocks *b, const struct answer *answer)
 	return r == 0 ? provenance_tell(&b->facts.provenance, &b->facts.texts, answer) : r;
 }
 
-int query_blocks(const struct loop_origin *from, const struct blocks_question *question,
-	const struct answer *answer, struct query_error *ret_error)
+int query_blocks(struct query_source *source, size_t n_sources,
+	const struct blocks_question *question, const struct answer *answer,
+	struct query_error *ret_error)
 {
 	_cleanup_(blocks_freep) struct blocks *b = blocks_new(question);
 	if (!b)
 		return -ENOMEM;
-	int outcome = loop_facts_read(&b->facts, from, ret_error);
+	int outcome = loop_facts_read(&b->facts, source, n_sources, ret_error);
 	return outcome == 0 ? tell(b, answer) : outcome;
 }

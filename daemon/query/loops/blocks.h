@@ -18,5 +18,6 @@ struct blocks_question {
 };
 
 /* Rows in order of time. Returns as query_roofline. */
-int query_blocks(const struct loop_origin *from, const struct blocks_question *question,
-	const struct answer *answer, struct query_error *ret_error);
+int query_blocks(struct query_source *source, size_t n_sources,
+	const struct blocks_question *question, const struct answer *answer,
+	struct query_error *ret_error);

@@ -5,9 +5,11 @@
  * without frame pointers loses the caller of its leaf, and then the frame found is that of a caller further out. So
  * the line of the call must be one where the loop calls that callee, and the name must fit, if the library has one.
  */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/loops/facts.h"
+#include "daemon/query/loops/facts_private.h"
 
 static const char *text_or_empty(const struct loop_facts *f, uint32_t text)
 {
@@ -54,7 +56,7 @@ static bool is_called(const char *function, const char *name)
 
 bool loop_facts_moves(const struct loop_facts *f, uint32_t site)
 {
-	const char *name = family(text_or_empty(f, f->site[site - 1].subprogram));
+	const char *name = family(text_or_empty(f, f->sites.site[site - 1].subprogram));
 	return strcmp(name, "memmove") == 0 || strcmp(name, "memset") == 0;
 }
 
@@ -90,8 +92,9 @@ static uint32_t match(const struct loop_facts *f, uint32_t site, const struct lo
 {
 	const char *name = entered(f, called);
 	uint32_t found = 0;
-	for (uint32_t i = f->site[site - 1].first_callee; i != 0; i = f->site[i - 1].next_callee) {
-		const struct fact_site *callee = &f->site[i - 1];
+	for (uint32_t i = f->sites.site[site - 1].first_callee; i != 0;
+		i = f->sites.site[i - 1].next_callee) {
+		const struct fact_site *callee = &f->sites.site[i - 1];
 		if (!callee->here || !is_call_line(f, callee, caller) ||
 			(name && !is_called(name, text_or_empty(f, callee->readable)) &&
 				!is_called(name, text_or_empty(f, callee->subprogram))))
@@ -108,7 +111,7 @@ uint32_t loop_facts_callee(struct loop_facts *f, uint32_t stack)
 	const struct loaded *l = &f->loaded;
 	uint32_t at = stack, result = 0;
 	/* a stack's caller has a lower number, and what was found once is kept: all is linear */
-	while (at != 0 && f->callee[at] == FACT_UNSEEN) {
+	while (at != 0 && f->stack_callee[at] == FACT_UNSEEN) {
 		uint32_t caller = l->stack[at].parent;
 		uint32_t site = caller ? loop_facts_frame(f, l->stack[caller].frame) : 0;
 		if (site != 0) {
@@ -118,12 +121,29 @@ uint32_t loop_facts_callee(struct loop_facts *f, uint32_t stack)
 		}
 		at = caller;
 	}
-	if (at != 0 && f->callee[at] != FACT_UNSEEN)
-		result = f->callee[at];
-	for (uint32_t i = stack; i != 0 && f->callee[i] == FACT_UNSEEN; i = l->stack[i].parent) {
-		f->callee[i] = result;
+	if (at != 0 && f->stack_callee[at] != FACT_UNSEEN)
+		result = f->stack_callee[at];
+	for (uint32_t i = stack; i != 0 && f->stack_callee[i] == FACT_UNSEEN;
+		i = l->stack[i].parent) {
+		f->stack_callee[i] = result;
 		if (i == at)
 			break;
 	}
 	return result;
+}
+
+int loop_callees_begin(struct loop_facts *f)
+{
+	const size_t n = (size_t)f->loaded.n_stacks + 1;
+	f->stack_callee = malloc(n * sizeof(*f->stack_callee));
+	if (!f->stack_callee)
+		return -ENOMEM;
+	memset(f->stack_callee, 0xff, n * sizeof(*f->stack_callee)); /* FACT_UNSEEN */
+	return 0;
+}
+
+void loop_callees_end(struct loop_facts *f)
+{
+	free(f->stack_callee);
+	f->stack_callee = NULL;
 }

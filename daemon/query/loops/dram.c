@@ -6,8 +6,7 @@
 #include "daemon/query/loops/dram.h"
 
 #include <math.h>
-#include <string.h>
-#include <strings.h>
+#include <stddef.h>
 
 #include "platform-db/expression.h"
 
@@ -16,20 +15,6 @@
 /* Bytes that one miss of the last cache brings from memory, as we assume: a line. Source: Examem,
  * III.H. */
 #define LINE_BYTES 64.0
-
-static bool granted_is(const char *name, const char *wanted)
-{
-	size_t n = strlen(wanted);
-	return strncasecmp(name, wanted, n) == 0 && (name[n] == '\0' || name[n] == ':');
-}
-
-int granted_find(const struct loop_facts *f, const char *wanted)
-{
-	for (unsigned i = 0; i < f->n_granted; i++)
-		if (granted_is(text_of(&f->texts, f->granted[i]), wanted))
-			return (int)i;
-	return -1;
-}
 
 struct counting {
 	const struct loop_facts *facts;
@@ -62,7 +47,7 @@ double dram_bytes(const struct loop_facts *f, const struct dram *d,
 bool dram_find(const struct loop_facts *f, const struct cores *cores, struct dram *ret_dram)
 {
 	static const double some[MPERF_GRANTS_MAX] = {1, 1, 1, 1};
-	const char *core = f->core && !f->cores_differ ? text_of(&f->texts, f->core) : NULL;
+	const char *core = loop_facts_core(f);
 	const struct platform *p = core ? cores_platform_named(cores, core) : NULL;
 	struct dram own = {-1, p, p ? platform_metric_find(p, DRAM_METRIC) : NULL};
 	struct dram generic = {granted_find(f, DRAM_EVENT), NULL, NULL};

@@ -16,13 +16,10 @@ struct dram {
 	const struct platform_metric *metric;
 };
 
-/* How these facts have it. `cores` names the platform that they were counted on; NULL: not known. False: what
- * was granted says nothing of memory. Valid as long as the platform. */
+/* Find which granted events say how many bytes came from memory. `cores` names the platform that they were counted on;
+ * NULL: not known. False: none does. Valid as long as the platform. */
 bool dram_find(const struct loop_facts *f, const struct cores *cores, struct dram *ret_dram);
 
-/* Bytes, of what was granted in these numbers; below 0: not counted. Below 0 if it is not known. */
+/* The bytes from memory by the counts of granted events (below 0: not counted). Below 0: not known. */
 double dram_bytes(const struct loop_facts *f, const struct dram *d,
 	const double count[static MPERF_GRANTS_MAX]);
-
-/* The position of an event among what was granted, whatever modifiers follow its name; -1: it was not. */
-int granted_find(const struct loop_facts *f, const char *wanted);

@@ -22,7 +22,7 @@
 #include <time.h>
 
 #include "daemon/count/plausible.h"
-#include "daemon/query/loops/roofline.h"
+#include "daemon/query/loops/roofline_private.h"
 #include "proto/base/clock.h"
 
 double roof_ops(const struct roof_sums *s, enum roofline_ops ops)
@@ -46,7 +46,7 @@ struct roof_share roof_share_of(const struct roofline *r, uint32_t group)
 	uint32_t by = is_site ? loop_facts_counted_by(&r->facts, group + 1) : 0;
 	if (by == 0)
 		return (struct roof_share){.entries = -1, .counted = -1};
-	const double *v = r->self[by - 1].value;
+	const double *v = r->groups.self[by - 1].value;
 	return (struct roof_share){.entries = v[LOOP_ENTRIES], .counted = v[LOOP_COUNTED_ENTRIES]};
 }
 
@@ -161,12 +161,12 @@ static uint32_t doubt_granted(const struct roofline *r, uint32_t group)
 {
 	struct plausible_count counts[MPERF_GRANTS_MAX];
 	char text[PLAUSIBLE_TEXT_BYTES];
-	const double *value = r->total[group].value;
-	unsigned n = r->facts.n_granted;
+	const double *value = r->groups.total[group].value;
+	unsigned n = r->facts.granted.n;
 	uint32_t doubts = 0;
 	for (unsigned i = 0; i < n; i++)
 		counts[i] = (struct plausible_count){
-			.event = text_of(&r->facts.texts, r->facts.granted[i]),
+			.event = granted_name(&r->facts, i),
 			.count = value[LOOP_GRANTED + i],
 			.ns = value[LOOP_GRANTED_NS],
 			.is_scaled =
@@ -180,7 +180,7 @@ static uint32_t doubt_granted(const struct roofline *r, uint32_t group)
 
 static uint32_t doubt_samples(const struct roofline *r, uint32_t group)
 {
-	const struct roof_sums *s = &r->total[group];
+	const struct roof_sums *s = &r->groups.total[group];
 	const struct plausible_count counts[] = {
 		{.event = "cycles", .count = s->cycles, .ns = s->sampled_ns, .is_scaled = true},
 		{.event = "instructions",

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/loops/facts.h"
+#include "daemon/query/loops/facts_private.h"
 #include "proto/base/memory.h"
 
 /* The memory limit for one file's program; the feed's default is 32 MB. */
@@ -34,7 +34,7 @@ static int site_of(struct loop_facts *f, const struct loop_site *site, uint32_t 
 	int r = 0;
 	while (n > 0 && r == 0) {
 		const struct loop_site *s = chain[--n];
-		if (*ret_site && f->site[*ret_site - 1].depth >= LOOP_DEPTH_MAX)
+		if (*ret_site && f->sites.site[*ret_site - 1].depth >= LOOP_DEPTH_MAX)
 			return FEED_TABLE_MALFORMED;
 		for (unsigned i = 0; i < s->key.n_build_id; i++)
 			snprintf(build_id + 2 * i, 3, "%02x", s->key.build_id[i]);
@@ -61,19 +61,19 @@ static int take(void *userdata, const struct loop_counts *c)
 	uint32_t site, region = 0, who = 0;
 	struct fact *fact;
 	bool is_place = loop_site_is_place(c->site->key.kind);
-	if (is_place ? !f->places : f->places_only)
+	if (is_place ? !f->q.places : f->q.places_only)
 		return 0;
 	int r = site_of(f, c->site, &site);
-	if (r == 0 && c->region && f->by_region)
+	if (r == 0 && c->region && f->q.by_region)
 		r = site_of(f, c->region, &region);
-	if (r == 0 && (f->by_thread || f->by_region))
+	if (r == 0 && (f->q.by_thread || f->q.by_region))
 		r = loop_facts_who(f,
 			&(struct fact_who_key){
 				.tid = (int32_t)c->thread->tid, .start_ns = c->thread->begin_ns},
 			&who);
 	if (r == 0 && c->value[LOOP_VALUE(LOOP_INSTRUCTIONS, false)] > 0)
 		loop_facts_was_in(f, who, c->region != NULL);
-	if (!f->by_thread)
+	if (!f->q.by_thread)
 		who = 0;
 	const struct key key = FACT_KEY(site, region, who, 0);
 	if (r == 0)
@@ -105,7 +105,7 @@ static void note_causes(struct loop_facts *f, const uint64_t causes[N_FEED_CAUSE
 	for (unsigned i = 0; i < N_FEED_CAUSES; i++) {
 		if (causes[i] == 0)
 			continue;
-		snprintf(says, sizeof(says), "Not taken, %llu times: %s.",
+		snprintf(says, sizeof(says), "Left out %llu times: %s.",
 			(unsigned long long)causes[i], feed_causes[i].name);
 		note(f, says);
 	}
@@ -163,9 +163,8 @@ static int take_all(struct loop_facts *f, const struct program_options *o,
 	if (!p->last)
 		note(f, "The program had not ended when this was written.");
 	if (executed)
-		note(f, "The program executed another one: the figures are of both, and what the "
-			"first "
-			"counted after its last report is missing.");
+		note(f, "The program executed another one: the figures are for both, without what "
+			"the first counted after its last report.");
 	p = end(f, p);
 	return 0;
 }
@@ -182,7 +181,6 @@ int loop_facts_add_file(
 		.take = take,
 		.userdata = f,
 	};
-	f->from_file = true;
 	int r = take_all(f, &o, file, ret_error);
 	if (r == 0)
 		note_causes(f, causes);

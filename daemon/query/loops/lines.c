@@ -4,17 +4,16 @@
  * from there outwards the first loop that holds the line has it, the innermost one where several do. Code in no loop
  * belongs to the function that holds the code. Without lines, that is all there is: time of functions.
  *
- * Of several copies of one function that were inlined in different places, the one is taken whose
- * call stands where the next place outwards is.
+ * A function may have been inlined in several places. We take the copy whose call is where the next place outwards is.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/loops/facts.h"
+#include "daemon/query/loops/facts_private.h"
 
-/* Do two paths of a file end alike? Compilers are given relative ones, debug information may have
- * them absolute. */
+/* Compilers are given relative paths, and debug information may have absolute ones. */
 bool loop_facts_same_file(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);
@@ -31,7 +30,7 @@ bool loop_facts_same_file(const char *a, const char *b)
 	       k > 0;
 }
 
-/* Is the site's innermost call at the place outwards of this one? Neither counts as yes. */
+/* Is the site's innermost call at the next place outwards? Also yes if neither was inlined. */
 static bool same_call(const struct loop_facts *f, const struct fact_site *s, uint32_t place,
 	const struct loaded_frame *frame)
 {
@@ -62,19 +61,14 @@ static uint32_t fitness(const struct loop_facts *f, const struct fact_site *s, u
 	return 1 + s->depth + (same_call(f, s, place, frame) ? 1u << 16 : 0);
 }
 
-static uint32_t first_alike(const struct loop_facts *f, uint32_t name)
-{
-	return name < f->size_alike ? f->alike[name] : 0;
-}
-
 /* The loop of one place; 0 none. */
 static uint32_t loop_of_place(
 	const struct loop_facts *f, uint32_t place, const struct loaded_frame *frame)
 {
 	uint32_t best = 0, best_fitness = 0;
-	for (uint32_t i = first_alike(f, f->loaded.place[place].function); i != 0;
-		i = f->site[i - 1].next_alike) {
-		uint32_t fits = fitness(f, &f->site[i - 1], place, frame);
+	for (uint32_t i = fact_sites_alike(&f->sites, f->loaded.place[place].function); i != 0;
+		i = f->sites.site[i - 1].next_alike) {
+		uint32_t fits = fitness(f, &f->sites.site[i - 1], place, frame);
 		if (fits > best_fitness) {
 			best = i;
 			best_fitness = fits;
@@ -85,9 +79,10 @@ static uint32_t loop_of_place(
 
 static uint32_t function_of_place(const struct loop_facts *f, uint32_t place)
 {
-	uint32_t i = first_alike(f, f->loaded.place[place].function);
-	while (i != 0 && (!f->site[i - 1].here || f->site[i - 1].kind != LOOP_SITE_FUNCTION))
-		i = f->site[i - 1].next_alike;
+	uint32_t i = fact_sites_alike(&f->sites, f->loaded.place[place].function);
+	while (i != 0 &&
+		(!f->sites.site[i - 1].here || f->sites.site[i - 1].kind != LOOP_SITE_FUNCTION))
+		i = f->sites.site[i - 1].next_alike;
 	return i;
 }
 
@@ -111,4 +106,20 @@ uint32_t loop_facts_frame(struct loop_facts *f, uint32_t frame)
 	if (f->frame_site[frame] == FACT_UNSEEN)
 		f->frame_site[frame] = site_of_frame(f, &f->loaded.frame[frame]);
 	return f->frame_site[frame];
+}
+
+int loop_frames_begin(struct loop_facts *f)
+{
+	const size_t n = (size_t)f->loaded.n_frames + 1;
+	f->frame_site = malloc(n * sizeof(*f->frame_site));
+	if (!f->frame_site)
+		return -ENOMEM;
+	memset(f->frame_site, 0xff, n * sizeof(*f->frame_site)); /* FACT_UNSEEN */
+	return 0;
+}
+
+void loop_frames_end(struct loop_facts *f)
+{
+	free(f->frame_site);
+	f->frame_site = NULL;
 }

@@ -59,7 +59,7 @@ static bool by_thread(const struct parallel *p)
 
 static uint64_t process_of(const struct loop_facts *f, uint32_t who)
 {
-	return who ? (uint32_t)f->who[who - 1].pid : 0;
+	return who ? (uint32_t)f->whos.who[who - 1].pid : 0;
 }
 
 static int row_get(struct parallel *p, const struct key *key, struct parallel_row **ret_row)
@@ -98,7 +98,7 @@ static int take_counted(struct parallel *p, const uint64_t *part, const struct f
 {
 	const struct loop_facts *f = &p->facts;
 	uint32_t site = (uint32_t)part[0], who = (uint32_t)part[2];
-	const struct fact_site *s = &f->site[site - 1];
+	const struct fact_site *s = &f->sites.site[site - 1];
 	bool is_loop = p->q.by == PARALLEL_BY_LOOP;
 	if (!is_of_kind(p, s->kind) || p->q.by == PARALLEL_BY_FUNCTION)
 		return 0;
@@ -147,10 +147,10 @@ static int take_facts(struct parallel *p)
 {
 	const struct loop_facts *f = &p->facts;
 	int r = 0;
-	for (uint32_t i = 0; i < f->keys.n_keys && r == 0; i++) {
-		const uint64_t *part = f->keys.key[i].part;
-		r = part[1] == FACT_ANY_REGION ? take_sampled(p, part, &f->fact[i])
-					       : take_counted(p, part, &f->fact[i]);
+	for (uint32_t i = 0; i < f->table.keys.n_keys && r == 0; i++) {
+		const uint64_t *part = f->table.keys.key[i].part;
+		r = part[1] == FACT_ANY_REGION ? take_sampled(p, part, &f->table.fact[i])
+					       : take_counted(p, part, &f->table.fact[i]);
 	}
 	return r;
 }
@@ -208,28 +208,28 @@ DEFINE_CLEANUP(struct parallel *, parallel_free)
 
 static struct parallel *parallel_new(const struct parallel_question *question)
 {
-	static const struct query_filter everything = {0};
 	struct parallel *p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
 	p->q = *question;
-	p->facts.filter = question->filter ? question->filter : &everything;
-	p->facts.by_thread = p->facts.places = true;
-	p->facts.places_only = question->by != PARALLEL_BY_LOOP;
-	p->facts.samples = question->by == PARALLEL_BY_REGION ||
+	const struct facts_question wish = {.filter = question->filter,
+		.by_thread = true,
+		.samples = question->by == PARALLEL_BY_REGION ||
 			   question->by == PARALLEL_BY_THREAD ||
-			   question->by == PARALLEL_BY_FUNCTION;
-	const struct query_question plain = {.by = QUERY_BY_THREAD, .filter = p->facts.filter};
-	provenance_expect(&p->facts.provenance, &plain);
+			   question->by == PARALLEL_BY_FUNCTION,
+		.places = true,
+		.places_only = question->by != PARALLEL_BY_LOOP};
+	loop_facts_begin(&p->facts, &wish, QUERY_BY_THREAD);
 	return p;
 }
 
-int query_parallel(const struct loop_origin *from, const struct parallel_question *question,
-	const struct answer *answer, struct query_error *ret_error)
+int query_parallel(struct query_source *source, size_t n_sources,
+	const struct parallel_question *question, const struct answer *answer,
+	struct query_error *ret_error)
 {
 	_cleanup_(parallel_freep) struct parallel *p = parallel_new(question);
 	if (!p)
 		return -ENOMEM;
-	int outcome = loop_facts_read(&p->facts, from, ret_error);
+	int outcome = loop_facts_read(&p->facts, source, n_sources, ret_error);
 	return outcome == 0 ? tell(p, answer) : outcome;
 }

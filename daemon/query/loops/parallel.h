@@ -28,5 +28,6 @@ struct parallel_question {
 };
 
 /* Rows by falling time. Returns as query_roofline. */
-int query_parallel(const struct loop_origin *from, const struct parallel_question *question,
-	const struct answer *answer, struct query_error *ret_error);
+int query_parallel(struct query_source *source, size_t n_sources,
+	const struct parallel_question *question, const struct answer *answer,
+	struct query_error *ret_error);

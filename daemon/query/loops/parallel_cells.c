@@ -30,22 +30,25 @@ static double imbalance(const struct parallel_row *row)
 	return row->n_threads > 1 ? ratio_of(row->most_work - mean, mean) : NAN;
 }
 
-/* Is the region of another function than that of its call? */
-static bool is_of_body(const struct loop_facts *f, const struct fact_site *s)
+/* Is the region's body of another function than its call? *ret_body: the body. */
+static bool is_of_body(const struct loop_facts *f, uint32_t site, struct region_body *ret_body)
 {
-	const char *name = text_of(&f->texts, s->readable), *body = text_of(&f->texts, s->body);
-	return body && (!name || strcmp(name, body) != 0);
+	*ret_body = loop_facts_body_of(f, site);
+	const char *name = text_of(&f->texts, f->sites.site[site - 1].readable);
+	const char *function = text_of(&f->texts, ret_body->function);
+	return function && (!name || strcmp(name, function) != 0);
 }
 
 /* The function of a place; without a name, where it is in its file. */
 static struct answer_value function(struct texts *t, const struct loop_facts *f, uint32_t site)
 {
 	char made[TEXT_BYTES];
+	struct region_body body;
 	if (!site)
 		return text(t, "[outside regions]");
-	const struct fact_site *s = &f->site[site - 1];
-	if (is_of_body(f, s))
-		return text(t, text_of(&f->texts, s->body));
+	const struct fact_site *s = &f->sites.site[site - 1];
+	if (is_of_body(f, site, &body))
+		return text(t, text_of(&f->texts, body.function));
 	const char *name = text_of(&f->texts, s->readable), *nest = text_of(&f->texts, s->nest);
 	if (name && *name)
 		return text(t, name);
@@ -66,14 +69,15 @@ static struct answer_value function(struct texts *t, const struct loop_facts *f,
 
 static struct answer_value source(struct texts *t, const struct loop_facts *f, uint32_t site)
 {
-	const struct fact_site *s = site ? &f->site[site - 1] : NULL;
+	const struct fact_site *s = site ? &f->sites.site[site - 1] : NULL;
 	char made[TEXT_BYTES];
-	bool of_body = s && is_of_body(f, s);
-	uint32_t line = !s ? 0 : of_body ? s->body_line : s->line;
+	struct region_body body;
+	bool of_body = s && is_of_body(f, site, &body);
+	uint32_t line = !s ? 0 : of_body ? body.line : s->line;
 	if (line == 0)
 		return cell_absent();
 	snprintf(made, sizeof(made), "%.500s:%u",
-		text_of(&f->texts, of_body ? s->body_source : s->source), line);
+		text_of(&f->texts, of_body ? body.source : s->source), line);
 	return text(t, made);
 }
 
@@ -81,7 +85,7 @@ static struct answer_value source(struct texts *t, const struct loop_facts *f, u
 static struct answer_value what(struct texts *t, const struct loop_facts *f, uint32_t site)
 {
 	char made[LOOP_PLACE_NEST_BYTES];
-	snprintf(made, sizeof(made), "%s", text_of(&f->texts, f->site[site - 1].nest));
+	snprintf(made, sizeof(made), "%s", text_of(&f->texts, f->sites.site[site - 1].nest));
 	made[strcspn(made, "@")] = '\0';
 	return text(t, made);
 }
@@ -89,24 +93,24 @@ static struct answer_value what(struct texts *t, const struct loop_facts *f, uin
 /* The region that this one is in. */
 static struct answer_value inside(struct texts *t, const struct loop_facts *f, uint32_t site)
 {
-	uint32_t around = site ? f->site[site - 1].parent : 0;
+	uint32_t around = site ? f->sites.site[site - 1].parent : 0;
 	return around ? function(t, f, around) : cell_absent();
 }
 
 /* Only of work that is shared out: while the threads with less work wait, the others work. */
 static double place_imbalance(const struct loop_facts *f, const struct parallel_row *row)
 {
-	return f->site[row->site - 1].kind == LOOP_SITE_WORK ? imbalance(row) : NAN;
+	return f->sites.site[row->site - 1].kind == LOOP_SITE_WORK ? imbalance(row) : NAN;
 }
 
 static int32_t pid_of(const struct loop_facts *f, uint32_t who)
 {
-	return who ? f->who[who - 1].pid : 0;
+	return who ? f->whos.who[who - 1].pid : 0;
 }
 
 static int32_t tid_of(const struct loop_facts *f, uint32_t who)
 {
-	return who ? f->who[who - 1].tid : 0;
+	return who ? f->whos.who[who - 1].tid : 0;
 }
 
 /* --- tables ----------------------------------------------------------------------------------- */
@@ -163,7 +167,7 @@ static int32_t tid_of(const struct loop_facts *f, uint32_t who)
 #define LOOP_TABLE(COLUMN, KNOWN_IF)                                                               \
 	COLUMN(function, "Region", cell, function(t, f, row->region))                              \
 	COLUMN(source, "Loop", cell, source(t, f, row->site))                                      \
-	COLUMN(nest, "Nest", cell, text(t, text_of(&f->texts, f->site[row->site - 1].nest)))       \
+	COLUMN(nest, "Nest", cell, text(t, text_of(&f->texts, f->sites.site[row->site - 1].nest))) \
 	KNOWN_IF(pid, "PID", number, pid_of(f, row->who) > 0, pid_of(f, row->who))                 \
 	COLUMN(threads, "Threads", count, integer_of(row->n_threads))                              \
 	COLUMN(iterations, "Iterations", count, integer_of(row->iterations))                       \
@@ -178,7 +182,7 @@ static int32_t tid_of(const struct loop_facts *f, uint32_t who)
 		text(t, row->function ? text_of(&f->texts, row->function) : "[other functions]"))  \
 	COLUMN(module, "Module", cell, text(t, text_of(&f->texts, row->module)))                   \
 	KNOWN_IF(pid, "PID", number, pid_of(f, row->who) > 0, pid_of(f, row->who))                 \
-	COLUMN(share, "Share", share, ratio_of(row->sampled_ns, f->sampled_ns))                    \
+	COLUMN(share, "Share", share, ratio_of(row->sampled_ns, f->samples.taken.ns))              \
 	COLUMN(sampled_ns, "Sampled", ns, integer_of(row->sampled_ns))                             \
 	COLUMN(samples, "Samples", count, integer_of(row->samples))
 

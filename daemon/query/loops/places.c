@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/loops/facts.h"
+#include "daemon/query/loops/facts_private.h"
 
 #define BODY_OF_SEVERAL UINT32_MAX
 #define STACK_FRAMES_LOOKED_AT 128u
@@ -38,11 +38,6 @@ uint64_t loop_facts_place_key(struct fact_site_key *key, struct place_words *wor
 	return offset;
 }
 
-static int outcome(int r)
-{
-	return r == KEY_TABLE_FULL ? -EOVERFLOW : r;
-}
-
 /* A build id as part of a key. Where the kernel did not tell that of a sample's file, which is found
  * in /proc then, the file may be any: what is noted is noted for it too. */
 #define ANY_FILE 0
@@ -52,31 +47,48 @@ static uint32_t file_key(const struct loop_facts *f, uint32_t build_id)
 	return text && *text ? build_id : ANY_FILE;
 }
 
+/* The region that a key stands for; *ret_new: for none yet. Valid until the next. 0, -errno. */
+static int region_at(
+	struct region_index *index, const struct key *key, uint32_t **ret_region, bool *ret_new)
+{
+	const uint32_t n = index->keys.n_keys;
+	uint32_t i;
+	int r = facts_outcome(key_get(&index->keys, key, &i));
+	if (r == 0)
+		r = array_grow(&index->region, &index->size, i + 1, sizeof(*index->region));
+	if (r != 0)
+		return r;
+	*ret_region = &index->region[i];
+	*ret_new = i == n;
+	return 0;
+}
+
+/* The region that a key of these parts stands for; 0: none. */
+static uint32_t region_find(const struct region_index *index, uint64_t first, uint64_t second)
+{
+	const uint32_t i = key_find(&index->keys, &(struct key){{first, second}});
+	return i == KEY_NONE ? 0 : index->region[i];
+}
+
 static int note_call(struct loop_facts *f, uint32_t build_id, uint32_t site, uint64_t offset)
 {
-	const struct key key = {{build_id, offset}};
-	uint32_t i;
-	int r = outcome(key_get(&f->calls, &key, &i));
+	uint32_t *region;
+	bool is_new;
+	int r = region_at(&f->regions.calls, &(struct key){{build_id, offset}}, &region, &is_new);
 	if (r == 0)
-		r = array_grow(&f->call_region, &f->size_calls, i + 1, sizeof(*f->call_region));
-	if (r == 0)
-		f->call_region[i] = site;
+		*region = site;
 	return r;
 }
 
 static int note_body(struct loop_facts *f, const char *function, uint32_t build_id, uint32_t region)
 {
-	uint32_t i, name;
-	int r = outcome(text_get(&f->texts, function, &name));
-	const struct key key = {{name, build_id}};
-	uint32_t n = f->bodies.n_keys;
+	uint32_t name, *known;
+	bool is_new;
+	int r = facts_text(f, function, &name);
 	if (r == 0)
-		r = outcome(key_get(&f->bodies, &key, &i));
+		r = region_at(&f->regions.bodies, &(struct key){{name, build_id}}, &known, &is_new);
 	if (r == 0)
-		r = array_grow(&f->body_region, &f->size_bodies, i + 1, sizeof(*f->body_region));
-	if (r == 0)
-		f->body_region[i] =
-			i == n || f->body_region[i] == region ? region : BODY_OF_SEVERAL;
+		*known = is_new || *known == region ? region : BODY_OF_SEVERAL;
 	return r;
 }
 
@@ -97,56 +109,76 @@ static size_t outlined_from(const char *function)
  * and it returns to that function's caller. Then only the body tells which region it is. */
 static int note_body_of_region(struct loop_facts *f, uint32_t site, const char *symbol)
 {
-	struct fact_site *region = &f->site[f->site[site - 1].parent - 1];
-	const struct fact_site *s = &f->site[site - 1];
+	const struct fact_site *s = &f->sites.site[site - 1];
+	const uint32_t region = s->parent;
+	struct facts_regions *all = &f->regions;
 	char name[FUNCTION_BYTES];
-	if (s->line && (!region->body_line || s->line < region->body_line)) {
-		region->body_source = s->source;
-		region->body_line = s->line;
+	int r = array_grow(&all->body, &all->size, region, sizeof(*all->body));
+	if (r < 0)
+		return r;
+	struct region_body *body = &all->body[region - 1];
+	if (s->line && (!body->line || s->line < body->line)) {
+		body->source = s->source;
+		body->line = s->line;
 	}
 	size_t n = outlined_from(symbol);
-	if (region->body || n == 0 || n >= sizeof(name))
+	if (body->function || n == 0 || n >= sizeof(name))
 		return 0;
 	memcpy(name, symbol, n);
 	name[n] = '\0';
-	uint32_t body, i, file = file_key(f, s->build_id), index = f->site[site - 1].parent;
-	int r = outcome(text_get(&f->texts, name, &body));
+	uint32_t function, *last;
+	bool is_new;
+	r = facts_text(f, name, &function);
 	if (r == 0)
-		r = outcome(key_get(&f->owners, &(struct key){{body, file}}, &i));
-	if (r == 0)
-		r = array_grow(&f->owner_region, &f->size_owners, i + 1, sizeof(*f->owner_region));
+		r = region_at(&all->owners, &(struct key){{function, file_key(f, s->build_id)}},
+			&last, &is_new);
 	if (r != 0)
 		return r;
-	region->body = body;
-	region->next_of_body = f->owner_region[i];
-	f->owner_region[i] = index;
+	body->function = function;
+	body->next = *last;
+	*last = region;
 	return 0;
+}
+
+struct region_body loop_facts_body_of(const struct loop_facts *f, uint32_t region)
+{
+	const bool is_known = region > 0 && region <= f->regions.size;
+	return is_known ? f->regions.body[region - 1] : (struct region_body){0};
+}
+
+/* The region to which alone the code of a function belongs; 0: none. */
+static uint32_t region_of_body(const struct loop_facts *f, uint32_t function, uint32_t build_id)
+{
+	const uint32_t region = region_find(&f->regions.bodies, function, file_key(f, build_id));
+	return region == BODY_OF_SEVERAL ? 0 : region;
 }
 
 /* mperf-cc counts an outlined loop for the function that it stands in; of several regions there, it is
  * in the last that begins before it. */
 uint32_t loop_facts_region_of_loop(const struct loop_facts *f, uint32_t site)
 {
-	const struct fact_site *loop = &f->site[site - 1];
-	uint32_t file = file_key(f, loop->build_id), found = 0, found_line = 0;
-	uint32_t region = loop_facts_body(f, loop->readable, loop->build_id);
-	uint32_t i = key_find(&f->owners, &(struct key){{loop->readable, file}});
-	if (region || i == KEY_NONE)
+	const struct fact_site *loop = &f->sites.site[site - 1];
+	uint32_t found = 0, found_line = 0;
+	uint32_t region = region_of_body(f, loop->readable, loop->build_id);
+	if (region)
 		return region;
-	for (region = f->owner_region[i]; region; region = f->site[region - 1].next_of_body) {
-		const struct fact_site *r = &f->site[region - 1];
-		uint32_t line = r->readable == r->body ? r->line : r->body_line;
+	region = region_find(&f->regions.owners, loop->readable, file_key(f, loop->build_id));
+	while (region) {
+		const struct fact_site *r = &f->sites.site[region - 1];
+		const struct region_body body = loop_facts_body_of(f, region);
+		uint32_t line = r->readable == body.function ? r->line : body.line;
 		if (line <= loop->line && (!found || line > found_line)) {
 			found = region;
 			found_line = line;
 		}
+		region = body.next;
 	}
 	return found;
 }
 
 int loop_facts_note_place(struct loop_facts *f, uint32_t site, uint64_t offset, const char *symbol)
 {
-	const struct fact_site *s = &f->site[site - 1];
+	const struct fact_site *s = &f->sites.site[site - 1];
 	uint32_t region = s->parent, subprogram = s->subprogram;
 	const uint32_t file[] = {file_key(f, s->build_id), ANY_FILE};
 	int r = 0;
@@ -167,32 +199,19 @@ int loop_facts_note_place(struct loop_facts *f, uint32_t site, uint64_t offset, 
 	return r;
 }
 
-uint32_t loop_facts_body(const struct loop_facts *f, uint32_t function, uint32_t build_id)
-{
-	uint32_t i = key_find(&f->bodies, &(struct key){{function, file_key(f, build_id)}});
-	return i == KEY_NONE || f->body_region[i] == BODY_OF_SEVERAL ? 0 : f->body_region[i];
-}
-
 /* --- samples ---------------------------------------------------------------------------------- */
 
 static uint32_t region_of_frame(const struct loop_facts *f, const struct loaded_frame *frame)
 {
 	const struct loaded *l = &f->loaded;
 	uint32_t build_id = l->file[frame->file].build_id;
-	uint32_t i = key_find(&f->calls, &(struct key){{file_key(f, build_id), frame->offset}});
-	if (i != KEY_NONE)
-		return f->call_region[i];
-	for (uint32_t place = 0; place < frame->n_places; place++) {
-		uint32_t region =
-			loop_facts_body(f, l->place[frame->place + place].function, build_id);
-		if (region)
-			return region;
-	}
-	return 0;
+	uint32_t region = region_find(&f->regions.calls, file_key(f, build_id), frame->offset);
+	for (uint32_t place = 0; !region && place < frame->n_places; place++)
+		region = region_of_body(f, l->place[frame->place + place].function, build_id);
+	return region;
 }
 
-/* The innermost region of a stack. */
-static uint32_t region_of_stack(const struct loop_facts *f, uint32_t stack)
+uint32_t loop_facts_region_of_stack(const struct loop_facts *f, uint32_t stack)
 {
 	const struct loaded *l = &f->loaded;
 	for (unsigned n = 0; stack && stack <= l->n_stacks && n < STACK_FRAMES_LOOKED_AT; n++) {
@@ -204,38 +223,16 @@ static uint32_t region_of_stack(const struct loop_facts *f, uint32_t stack)
 	return 0;
 }
 
-static int take(void *userdata, const struct scan_row *row)
+static void region_index_clear(struct region_index *index)
 {
-	struct loop_facts *f = userdata;
-	const struct loaded *l = &f->loaded;
-	uint32_t who;
-	struct fact *fact;
-	if (!f->counts[l->task[row->task].process])
-		return 0;
-	provenance_row(&f->provenance, l, row);
-	f->sampled_ns += (double)row->weight_ns;
-	f->samples_taken += row->count;
-	const struct loaded_frame *leaf = loaded_leaf(l, row->stack);
-	uint32_t function = leaf->n_places > 0 ? l->place[leaf->place + leaf->n_places - 1].function
-					       : l->unknown_name;
-	uint64_t name = f->n_uncounted < LOOP_UNCOUNTED_MAX
-				? (uint64_t)function << 32 | loaded_module(l, leaf)
-				: 0;
-	int r = loop_facts_task(f, row->task, &who);
-	const struct key key = FACT_KEY(region_of_stack(f, row->stack), FACT_ANY_REGION, who, name);
-	uint32_t n = f->keys.n_keys;
-	if (r == 0)
-		r = loop_facts_get(f, &key, &fact);
-	if (r != 0)
-		return r;
-	f->n_uncounted += f->keys.n_keys > n;
-	fact->sampled_ns += (double)row->weight_ns;
-	fact->samples += row->count;
-	return 0;
+	key_table_clear(&index->keys);
+	free(index->region);
 }
 
-int loop_facts_add_place_samples(
-	struct loop_facts *f, const struct row_filter *filter, struct scan_notes *notes)
+void facts_regions_clear(struct facts_regions *r)
 {
-	return scan_samples(&f->loaded, filter, notes, take, f);
+	region_index_clear(&r->calls);
+	region_index_clear(&r->bodies);
+	region_index_clear(&r->owners);
+	free(r->body);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/query/load_part.h"
-#include "daemon/query/loops/facts.h"
+#include "daemon/query/loops/facts_private.h"
 
 #define METRIC_IDS_MAX 4096 /* we write a hundred */
 
@@ -37,35 +37,32 @@ static void column_hex(const struct cursor *c, int column, char ret_hex[static 2
 	ret_hex[2 * n] = '\0';
 }
 
-/* The site that this file calls so; 0 none. 0, -errno. */
-static int site_by_id(struct loop_facts *f, int64_t id, uint32_t *ret_site)
+/* Find where the site is kept that has this id in the file. Valid until the next. 0, -errno. */
+static int site_at(struct facts_segment *s, int64_t id, uint32_t **ret_site)
 {
-	uint32_t i, n = f->site_ids.n_keys;
-	const struct key key = {{(uint64_t)id}};
-	int r = key_get(&f->site_ids, &key, &i);
-	if (r != 0)
-		return r == KEY_TABLE_FULL ? -EOVERFLOW : r;
-	r = array_grow(&f->site_of_id, &f->size_ids, i + 1, sizeof(*f->site_of_id));
+	uint32_t i;
+	int r = facts_outcome(key_get(&s->site_ids, &(struct key){{(uint64_t)id}}, &i));
 	if (r == 0)
-		*ret_site = i < n ? f->site_of_id[i] : 0;
+		r = array_grow(&s->site_of_id, &s->size_ids, i + 1, sizeof(*s->site_of_id));
+	if (r == 0)
+		*ret_site = &s->site_of_id[i];
 	return r;
 }
 
-static int set_site_of_id(struct loop_facts *f, int64_t id, uint32_t site)
+/* The site, index + 1; 0: there is none. 0, -errno. */
+static int site_by_id(struct loop_facts *f, int64_t id, uint32_t *ret_site)
 {
-	uint32_t before, i;
-	int r = site_by_id(f, id, &before);
-	if (r != 0)
-		return r;
-	(void)key_get(&f->site_ids, &(struct key){{(uint64_t)id}}, &i);
-	f->site_of_id[i] = site;
-	return 0;
+	uint32_t *site;
+	int r = site_at(&f->segment, id, &site);
+	if (r == 0)
+		*ret_site = *site;
+	return r;
 }
 
 static int take_site(struct loop_facts *f, const struct cursor *c)
 {
 	char build_id[2 * 64 + 1];
-	uint32_t parent = 0, site;
+	uint32_t parent = 0, site, *at;
 	int64_t kind = cursor_integer(c, 1), around = cursor_integer(c, 8);
 	if (kind < LOOP_SITE_LOOP || kind > LOOP_SITE_LOCK)
 		return 0; /* of a later version */
@@ -74,7 +71,7 @@ static int take_site(struct loop_facts *f, const struct cursor *c)
 		return r;
 	/* nests of different programs, times and files can continue each other: each is shallow, and all of them
 	 * together are not. Such a site starts a nest of its own */
-	if (parent && f->site[parent - 1].depth + 1u >= LOOP_DEPTH_MAX)
+	if (parent && f->sites.site[parent - 1].depth + 1u >= LOOP_DEPTH_MAX)
 		parent = 0;
 	column_hex(c, 2, build_id);
 	struct fact_site_key key = {
@@ -98,14 +95,17 @@ static int take_site(struct loop_facts *f, const struct cursor *c)
 	} else {
 		r = loop_facts_site(f, &key, &site);
 	}
-	return r == 0 ? set_site_of_id(f, cursor_integer(c, 0), site) : r;
+	if (r == 0)
+		r = site_at(&f->segment, cursor_integer(c, 0), &at);
+	if (r == 0)
+		*at = site;
+	return r;
 }
 
 static int read_sites(struct loop_facts *f)
 {
 	struct cursor c;
-	for (uint32_t i = 0; i < f->site_keys.n_keys; i++)
-		f->site[i].here = false;
+	fact_sites_begin_segment(&f->sites);
 	int r = cursor_open(&c, &f->loaded,
 		"SELECT id, kind, build_id, subprogram, source, line, nest, inlined_at, parent, "
 		"line_last, flags FROM loop_site ORDER BY id");
@@ -124,27 +124,16 @@ static int value_of_granted(struct loop_facts *f, const char *name, uint16_t *re
 	bool counts = strncmp(name, LOOP_GRANTED_PREFIX, strlen(LOOP_GRANTED_PREFIX)) == 0;
 	const char *prefix = counts ? LOOP_GRANTED_PREFIX : LOOP_VARIANCE_PREFIX;
 	size_t n = strlen(prefix);
-	uint32_t text;
-	unsigned i = 0;
-	if (strncmp(name, prefix, n) != 0 || !name[n])
-		return 0;
-	int r = text_get(&f->texts, name + n, &text);
-	if (r != 0)
-		return r == KEY_TABLE_FULL ? -EOVERFLOW : r;
-	while (i < f->n_granted && f->granted[i] != text)
-		i++;
-	if (i == MPERF_GRANTS_MAX) {
-		f->granted_left_out = true;
-		return 0;
-	}
-	f->granted[i] = text;
-	f->n_granted = i == f->n_granted ? i + 1 : f->n_granted;
-	unsigned first = counts ? LOOP_GRANTED : LOOP_GRANTED_VARIANCE;
-	*ret_value = (uint16_t)LOOP_VALUE(first + i, false);
-	return 0;
+	unsigned at = MPERF_GRANTS_MAX;
+	bool is_one = strncmp(name, prefix, n) == 0 && name[n];
+	int r = is_one ? granted_add(f, name + n, &at) : 0;
+	if (r == 0 && at < MPERF_GRANTS_MAX)
+		*ret_value = (uint16_t)LOOP_VALUE(
+			(counts ? LOOP_GRANTED : LOOP_GRANTED_VARIANCE) + at, false);
+	return r;
 }
 
-/* Which of our values each metric's id stands for; 0 one that we do not know. */
+/* Find the value that each metric's id stands for; 0: none that we know. */
 static int read_metrics(struct loop_facts *f, uint16_t value[static METRIC_IDS_MAX])
 {
 	struct cursor c;
@@ -171,16 +160,16 @@ static bool rises(const struct count_row *before, const struct count_row *row)
 
 static uint64_t epoch_of(const struct loop_facts *f, int64_t window)
 {
-	if (f->epoch_ns == 0 || window <= 0 || window > f->loaded.n_windows)
+	if (f->q.epoch_ns == 0 || window <= 0 || window > f->loaded.n_windows)
 		return 0;
 	int64_t realtime_ns = f->loaded.window[window].realtime_ns;
-	return realtime_ns > 0 ? (uint64_t)realtime_ns / f->epoch_ns * f->epoch_ns : 0;
+	return realtime_ns > 0 ? (uint64_t)realtime_ns / f->q.epoch_ns * f->q.epoch_ns : 0;
 }
 
 static int who_of(struct loop_facts *f, uint32_t task, uint32_t *ret_who)
 {
 	*ret_who = 0;
-	return f->by_thread ? loop_facts_task(f, task, ret_who) : 0;
+	return f->q.by_thread ? loop_facts_task(f, task, ret_who) : 0;
 }
 
 static bool is_code(unsigned value)
@@ -200,7 +189,7 @@ static int note_thread(struct loop_facts *f, uint32_t task, uint32_t region)
 
 static bool is_asked_for(const struct loop_facts *f, uint32_t site)
 {
-	return loop_site_is_place(f->site[site - 1].kind) ? f->places : !f->places_only;
+	return loop_site_is_place(f->sites.site[site - 1].kind) ? f->q.places : !f->q.places_only;
 }
 
 static int add_count(struct loop_facts *f, const struct count_row *row, unsigned value)
@@ -214,7 +203,7 @@ static int add_count(struct loop_facts *f, const struct count_row *row, unsigned
 		r = site_by_id(f, row->part[3], &region);
 	if (r == 0)
 		r = who_of(f, task, &who);
-	if (r == 0 && f->by_region && is_code(value))
+	if (r == 0 && f->q.by_region && is_code(value))
 		r = note_thread(f, task, region);
 	if (r != 0)
 		return r;
@@ -223,9 +212,9 @@ static int add_count(struct loop_facts *f, const struct count_row *row, unsigned
 	if (!is_asked_for(f, site))
 		return 0;
 	if (task)
-		f->counts[f->loaded.task[task].process] = true;
+		f->segment.counts[f->loaded.task[task].process] = true;
 	const struct key key =
-		FACT_KEY(site, f->by_region ? region : 0, who, epoch_of(f, row->part[0]));
+		FACT_KEY(site, f->q.by_region ? region : 0, who, epoch_of(f, row->part[0]));
 	r = loop_facts_get(f, &key, &fact);
 	if (r == 0)
 		loop_facts_add(fact, value, (uint64_t)row->value);
@@ -279,11 +268,11 @@ static int read_counts(struct loop_facts *f, const struct row_filter *filter)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-/* Does it have a selected row? If not, its samples are not used here. */
+/* Does the segment have a selected row? If not, its samples are not used. */
 static bool any_counts(const struct loop_facts *f)
 {
 	for (uint32_t i = 0; i <= f->loaded.n_tasks; i++)
-		if (f->counts[i])
+		if (f->segment.counts[i])
 			return true;
 	return false;
 }
@@ -292,51 +281,54 @@ static void note_cores(struct loop_facts *f)
 {
 	for (int hart = 0; hart < HARTS_MAX; hart++) {
 		uint32_t core = f->loaded.hart[hart].core;
-		f->cores_differ |= core && f->core && core != f->core;
-		f->core = f->core ? f->core : core;
+		f->core.differs |= core && f->core.name && core != f->core.name;
+		f->core.name = f->core.name ? f->core.name : core;
 	}
+}
+
+const char *loop_facts_core(const struct loop_facts *f)
+{
+	return f->core.differs ? NULL : text_of(&f->texts, f->core.name);
 }
 
 static int add(struct loop_facts *f, struct row_filter *filter)
 {
 	struct scan_notes notes = {0};
-	f->counts = calloc((size_t)f->loaded.n_tasks + 1, sizeof(*f->counts));
-	if (!f->counts)
+	f->segment.counts = calloc((size_t)f->loaded.n_tasks + 1, sizeof(*f->segment.counts));
+	if (!f->segment.counts)
 		return -ENOMEM;
 	note_cores(f);
-	int r = filter_make(filter, &f->loaded, f->filter);
+	int r = filter_make(filter, &f->loaded, f->q.filter);
 	if (r == 0)
 		r = read_sites(f);
 	if (r == 0)
 		r = read_counts(f, filter);
-	if (r == 0 && f->samples && any_counts(f))
-		r = f->places ? loop_facts_add_place_samples(f, filter, &notes)
-			      : loop_facts_add_samples(f, filter, &notes);
+	if (r == 0 && f->q.samples && any_counts(f))
+		r = loop_facts_add_samples(f, filter, &notes);
 	return r == 0 ? provenance_segment(&f->provenance, &f->loaded, filter, &notes) : r;
 }
 
 static void forget_source(struct loop_facts *f)
 {
 	loaded_clear(&f->loaded);
-	key_table_clear(&f->site_ids);
-	free(f->site_of_id);
-	free(f->counts);
-	free(f->frame_site);
-	free(f->callee);
-	f->site_of_id = f->frame_site = f->callee = NULL;
-	f->counts = NULL;
-	f->size_ids = 0;
+	key_table_clear(&f->segment.site_ids);
+	free(f->segment.site_of_id);
+	free(f->segment.counts);
+	f->segment = (struct facts_segment){.site_of_id = NULL};
+	loop_frames_end(f);
+	loop_callees_end(f);
 }
 
-int loop_facts_add_segment(
+/* As in struct source_reader. */
+static int add_segment(
 	void *facts, sqlite3 *db, const struct query_source *source, struct query_error *ret_error)
 {
 	struct loop_facts *f = facts;
 	struct row_filter filter = {0};
 	const struct load_wish wish = {
-		.places = f->samples,
+		.places = f->q.samples,
 		.loops = true,
-		.filter = f->filter,
+		.filter = f->q.filter,
 		.since_ns = source->since_ns,
 		.until_ns = source->until_ns,
 		.pin = source->pin,
@@ -353,14 +345,12 @@ int loop_facts_add_segment(
 	return r;
 }
 
-/* Damaged ones among the many files of a store are left out; a segment or a program's own file is read as it is. */
-int loop_facts_read(
-	struct loop_facts *f, const struct loop_origin *from, struct query_error *ret_error)
+int loop_facts_read(struct loop_facts *f, struct query_source *source, size_t n_sources,
+	struct query_error *ret_error)
 {
 	const struct source_reader reader = {
-		f, loop_facts_add_segment, loop_facts_keep, loop_facts_take_back, &f->provenance};
-	if (from->output)
-		return loop_facts_add_file(f, from->output, ret_error);
-	return from->db ? sources_read_open(&reader, &from->db, 1, ret_error)
-			: sources_read(&reader, from->source, from->n_sources, ret_error);
+		f, add_segment, loop_facts_keep, loop_facts_take_back, &f->provenance};
+	return n_sources == 1 && source->output
+		       ? loop_facts_add_file(f, source->output, ret_error)
+		       : sources_read(&reader, source, n_sources, ret_error);
 }

@@ -6,7 +6,7 @@
  * and those with the loops inside. roofline_time.c says what their time is. A figure without a time
  * or without counts is absent.
  */
-#include "daemon/query/loops/roofline.h"
+#include "daemon/query/loops/roofline_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -88,25 +88,25 @@ static void add_sums(struct roof_sums *to, const struct roof_sums *from)
 
 static bool is_region(const struct loop_facts *f, uint32_t site)
 {
-	return site != 0 && f->site[site - 1].kind == LOOP_SITE_REGION;
+	return site != 0 && f->sites.site[site - 1].kind == LOOP_SITE_REGION;
 }
 
 static bool is_callee(const struct loop_facts *f, uint32_t site)
 {
-	return site != 0 && f->site[site - 1].kind == LOOP_SITE_CALLEE;
+	return site != 0 && f->sites.site[site - 1].kind == LOOP_SITE_CALLEE;
 }
 
 static bool is_block(const struct loop_facts *f, uint32_t site)
 {
-	return site != 0 && f->site[site - 1].kind == LOOP_SITE_BLOCK;
+	return site != 0 && f->sites.site[site - 1].kind == LOOP_SITE_BLOCK;
 }
 
 /* The group that stands for code outside of all regions; 0: none. */
 static uint32_t outside(const struct loop_facts *f)
 {
-	for (uint32_t i = 0; i < f->site_keys.n_keys; i++) {
-		const char *name = text_of(&f->texts, f->site[i].subprogram);
-		if (f->site[i].kind == LOOP_SITE_REGION && name && !*name)
+	for (uint32_t i = 0; i < f->sites.keys.n_keys; i++) {
+		const char *name = text_of(&f->texts, f->sites.site[i].subprogram);
+		if (f->sites.site[i].kind == LOOP_SITE_REGION && name && !*name)
 			return i + 1;
 	}
 	return 0;
@@ -130,21 +130,22 @@ static void sum_self(struct roofline *r)
 {
 	const struct loop_facts *f = &r->facts;
 	uint32_t no_region = outside(f);
-	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
-		uint32_t group = group_of(r, &f->keys.key[i], no_region);
+	for (uint32_t i = 0; i < f->table.keys.n_keys; i++) {
+		uint32_t group = group_of(r, &f->table.keys.key[i], no_region);
 		if (group == 0)
 			continue;
-		uint32_t site = (uint32_t)f->keys.key[i].part[0];
+		uint32_t site = (uint32_t)f->table.keys.key[i].part[0];
 		/* how often a loop was entered says nothing of the region that it is in, and a
 		 * block's entries nothing of its loop; a region's time is its thread's once more */
 		bool own = r->q.by == ROOFLINE_REGION ? is_region(f, site)
 			   : is_region(f, site)       ? site == no_region
 			   : is_callee(f, site)       ? r->q.by != ROOFLINE_THREAD
 						      : !is_block(f, site);
-		add_fact(&r->self[group - 1], &f->fact[i], own);
-		bool is_function = f->keys.key[i].part[0] != 0 &&
-				   f->site[f->keys.key[i].part[0] - 1].kind == LOOP_SITE_FUNCTION;
-		r->self[group - 1].n_scarce += is_function && loop_facts_is_scarce(f, i);
+		add_fact(&r->groups.self[group - 1], &f->table.fact[i], own);
+		bool is_function =
+			f->table.keys.key[i].part[0] != 0 &&
+			f->sites.site[f->table.keys.key[i].part[0] - 1].kind == LOOP_SITE_FUNCTION;
+		r->groups.self[group - 1].n_scarce += is_function && loop_facts_is_scarce(f, i);
 	}
 }
 
@@ -152,21 +153,21 @@ static void sum_self(struct roofline *r)
 static void sum_total(struct roofline *r)
 {
 	const struct loop_facts *f = &r->facts;
-	for (uint32_t i = 0; i < r->n_groups; i++)
-		r->total[i] = r->self[i];
+	for (uint32_t i = 0; i < r->groups.n; i++)
+		r->groups.total[i] = r->groups.self[i];
 	if (r->q.by == ROOFLINE_THREAD)
 		return;
-	for (uint32_t i = r->n_groups; i > 0; i--) {
-		uint32_t parent = f->site[i - 1].parent;
+	for (uint32_t i = r->groups.n; i > 0; i--) {
+		uint32_t parent = f->sites.site[i - 1].parent;
 		/* a copy is its caller's work, another callee's time is not */
 		bool is_own_work = !roofline_is_callee(r, i - 1) || roofline_is_copy(r, i - 1);
 		if (parent != 0 && parent < i && is_own_work)
-			add_sums(&r->total[parent - 1], &r->total[i - 1]);
+			add_sums(&r->groups.total[parent - 1], &r->groups.total[i - 1]);
 	}
-	for (uint32_t i = 0; i < r->n_groups; i++)
+	for (uint32_t i = 0; i < r->groups.n; i++)
 		for (unsigned metric = 1; metric < N_LOOP_METRICS; metric++)
 			if (is_own(metric))
-				r->total[i].value[metric] = r->self[i].value[metric];
+				r->groups.total[i].value[metric] = r->groups.self[i].value[metric];
 }
 
 /* If 1 in N entries of a region was counted, the others are assumed to be like it. */
@@ -189,10 +190,10 @@ static bool is_wanted(const struct roofline *r, uint32_t group)
 		[ROOFLINE_FUNCTION] = LOOP_SITE_FUNCTION,
 		[ROOFLINE_REGION] = LOOP_SITE_REGION,
 	};
-	const double *v = r->total[group].value;
+	const double *v = r->groups.total[group].value;
 	if (r->q.by == ROOFLINE_LOOP && roofline_is_copy(r, group))
 		return roofline_is_loop(r, group);
-	if (r->q.by != ROOFLINE_THREAD && r->facts.site[group].kind != kinds[r->q.by])
+	if (r->q.by != ROOFLINE_THREAD && r->facts.sites.site[group].kind != kinds[r->q.by])
 		return false;
 	return v[LOOP_INSTRUCTIONS] > 0 || v[LOOP_ENTRIES] > 0 || v[LOOP_ITERATIONS] > 0 ||
 	       v[LOOP_TIME_NS] > 0;
@@ -219,15 +220,16 @@ static void forget_rates(struct roof_figures *f)
  * is off by one of them. */
 static bool is_unfinished(const struct roofline *r, uint32_t group)
 {
-	const double *own = r->self[group].value;
-	if (!(r->facts.site[group].flags & MPERF_SCOPE_HOISTED) || own[LOOP_TIME_NS] <= 0 ||
+	const double *own = r->groups.self[group].value;
+	if (!(r->facts.sites.site[group].flags & MPERF_SCOPE_HOISTED) || own[LOOP_TIME_NS] <= 0 ||
 		(own[LOOP_ENTRIES] > 0 && own[LOOP_TIMED_ENTRIES] > 0))
 		return false;
-	const bool has_inner = r->total[group].value[LOOP_INSTRUCTIONS] > own[LOOP_INSTRUCTIONS];
+	const bool has_inner =
+		r->groups.total[group].value[LOOP_INSTRUCTIONS] > own[LOOP_INSTRUCTIONS];
 	return !has_inner || own[LOOP_ITERATIONS] < UNFINISHED_ITERATIONS;
 }
 
-/* Is it, or the loop around all of it? */
+/* Is the loop unfinished, or one around it? */
 static bool has_no_rates(const struct roofline *r, uint32_t group)
 {
 	if (r->q.by != ROOFLINE_LOOP || !roofline_is_loop(r, group))
@@ -243,9 +245,10 @@ static struct roof_row row_of(const struct roofline *r, uint32_t group)
 	struct roof_row row = {
 		.group = group,
 		.total = roof_figures_of(
-			&r->total[group], &r->total_time[group], r->q.ops, &r->costs),
-		.self = roof_figures_of(&r->self[group], &r->self_time[group], r->q.ops, &r->costs),
-		.self_ns = r->self_time[group].ns,
+			&r->groups.total[group], &r->times.total[group], r->q.ops, &r->costs),
+		.self = roof_figures_of(
+			&r->groups.self[group], &r->times.self[group], r->q.ops, &r->costs),
+		.self_ns = r->times.self[group].ns,
 		.doubted = roofline_doubts(r, group),
 	};
 	struct roof_share share = roof_share_of(r, group);
@@ -264,19 +267,19 @@ static struct roof_row row_of(const struct roofline *r, uint32_t group)
 
 static int make_rows(struct roofline *r)
 {
-	r->row = calloc((size_t)r->n_groups + 1, sizeof(*r->row));
-	if (!r->row)
+	r->rows.row = calloc((size_t)r->groups.n + 1, sizeof(*r->rows.row));
+	if (!r->rows.row)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < r->n_groups; i++) {
+	for (uint32_t i = 0; i < r->groups.n; i++) {
 		if (!is_wanted(r, i))
 			continue;
-		r->any_sampled |= r->self_time[i].clock == ROOF_SAMPLED;
-		r->any_shared |= r->self_time[i].clock == ROOF_SHARED &&
-				 r->self_time[i].ns >= NOTED_SHARE * r->whole_ns;
-		r->any_measured_in_part |=
-			r->q.by == ROOFLINE_REGION && r->self[i].value[LOOP_REPRESENTED] > 0;
-		r->row[r->n_rows] = row_of(r, i);
-		r->any_doubted |= r->row[r->n_rows++].doubted != 0;
+		r->rows.any_sampled |= r->times.self[i].clock == ROOF_SAMPLED;
+		r->rows.any_shared |= r->times.self[i].clock == ROOF_SHARED &&
+				      r->times.self[i].ns >= NOTED_SHARE * r->times.whole_ns;
+		r->rows.any_measured_in_part |=
+			r->q.by == ROOFLINE_REGION && r->groups.self[i].value[LOOP_REPRESENTED] > 0;
+		r->rows.row[r->rows.n] = row_of(r, i);
+		r->rows.any_doubted |= r->rows.row[r->rows.n++].doubted != 0;
 	}
 	return roofline_order(r);
 }
@@ -286,30 +289,28 @@ static double span_of(const struct loop_facts *f)
 {
 	double span_ns = 0;
 	uint32_t no_region = outside(f);
-	for (uint32_t i = 0; i < f->keys.n_keys; i++)
-		if (no_region && f->keys.key[i].part[0] == no_region)
-			span_ns += (double)f->fact[i].value[LOOP_VALUE(LOOP_SPAN_NS, false)];
+	for (uint32_t i = 0; i < f->table.keys.n_keys; i++)
+		if (no_region && f->table.keys.key[i].part[0] == no_region)
+			span_ns += (double)f->table.fact[i].value[LOOP_VALUE(LOOP_SPAN_NS, false)];
 	return span_ns;
 }
 
 static int work_out(struct roofline *r, const struct answer *answer)
 {
 	const struct loop_facts *f = &r->facts;
-	r->n_groups = r->q.by == ROOFLINE_THREAD ? f->who_keys.n_keys : f->site_keys.n_keys;
-	size_t n = (size_t)r->n_groups + 1;
-	r->self = calloc(n, sizeof(*r->self));
-	r->total = calloc(n, sizeof(*r->total));
-	r->self_time = calloc(n, sizeof(*r->self_time));
-	r->total_time = calloc(n, sizeof(*r->total_time));
-	if (!r->self || !r->total || !r->self_time || !r->total_time)
+	r->groups.n = r->q.by == ROOFLINE_THREAD ? f->whos.keys.n_keys : f->sites.keys.n_keys;
+	size_t n = (size_t)r->groups.n + 1;
+	r->groups.self = calloc(n, sizeof(*r->groups.self));
+	r->groups.total = calloc(n, sizeof(*r->groups.total));
+	if (!r->groups.self || !r->groups.total)
 		return -ENOMEM;
 	loop_facts_scale(&r->facts);
 	r->has_dram = dram_find(f, r->q.cores, &r->dram);
 	sum_self(r);
 	sum_total(r);
-	for (uint32_t i = 0; i < r->n_groups && r->q.by == ROOFLINE_REGION; i++)
-		scale_region(&r->total[i]);
-	r->span_ns = span_of(f);
+	for (uint32_t i = 0; i < r->groups.n && r->q.by == ROOFLINE_REGION; i++)
+		scale_region(&r->groups.total[i]);
+	r->groups.span_ns = span_of(f);
 	int outcome = roofline_find_inside(r);
 	if (outcome == 0)
 		outcome = roofline_times(r);
@@ -323,39 +324,36 @@ static int work_out(struct roofline *r, const struct answer *answer)
 static void roofline_free(struct roofline *r)
 {
 	loop_facts_clear(&r->facts);
-	free(r->self);
-	free(r->total);
-	free(r->self_time);
-	free(r->total_time);
-	free(r->row);
-	free(r->first_inside);
-	free(r->next_inside);
+	free(r->groups.self);
+	free(r->groups.total);
+	free(r->rows.row);
+	roof_times_clear(&r->times);
+	roof_nests_clear(&r->nests);
 	free(r);
 }
 DEFINE_CLEANUP(struct roofline *, roofline_free)
 
 static struct roofline *roofline_new(const struct roofline_question *question)
 {
-	static const struct query_filter everything = {0};
 	struct roofline *r = calloc(1, sizeof(*r));
 	if (!r)
 		return NULL;
 	r->q = *question;
-	r->facts.filter = question->filter ? question->filter : &everything;
-	r->facts.by_thread = question->by == ROOFLINE_THREAD;
-	r->facts.by_region = question->by == ROOFLINE_REGION;
-	r->facts.samples = true;
-	const struct query_question plain = {.by = QUERY_BY_FUNCTION, .filter = r->facts.filter};
-	provenance_expect(&r->facts.provenance, &plain);
+	const struct facts_question wish = {.filter = question->filter,
+		.by_thread = question->by == ROOFLINE_THREAD,
+		.by_region = question->by == ROOFLINE_REGION,
+		.samples = true};
+	loop_facts_begin(&r->facts, &wish, QUERY_BY_FUNCTION);
 	return r;
 }
 
-int query_roofline(const struct loop_origin *from, const struct roofline_question *question,
-	const struct answer *answer, struct query_error *ret_error)
+int query_roofline(struct query_source *source, size_t n_sources,
+	const struct roofline_question *question, const struct answer *answer,
+	struct query_error *ret_error)
 {
 	_cleanup_(roofline_freep) struct roofline *r = roofline_new(question);
 	if (!r)
 		return -ENOMEM;
-	int outcome = loop_facts_read(&r->facts, from, ret_error);
+	int outcome = loop_facts_read(&r->facts, source, n_sources, ret_error);
 	return outcome == 0 ? work_out(r, answer) : outcome;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/loops/roofline.h"
+#include "daemon/query/loops/roofline_private.h"
 #include "daemon/query/scan.h"
 
 #define CALLEES_NAMED 3   /* in one text */
@@ -28,12 +28,12 @@ struct callees {
 
 bool roofline_is_callee(const struct roofline *r, uint32_t group)
 {
-	return r->q.by != ROOFLINE_THREAD && r->facts.site[group].kind == LOOP_SITE_CALLEE;
+	return r->q.by != ROOFLINE_THREAD && r->facts.sites.site[group].kind == LOOP_SITE_CALLEE;
 }
 
 bool roofline_is_copy(const struct roofline *r, uint32_t group)
 {
-	const double *v = r->self[group].value;
+	const double *v = r->groups.self[group].value;
 	return roofline_is_callee(r, group) && v[LOOP_BYTES_LOADED] + v[LOOP_BYTES_STORED] > 0;
 }
 
@@ -41,9 +41,9 @@ bool roofline_is_loop(const struct roofline *r, uint32_t group)
 {
 	const struct loop_facts *f = &r->facts;
 	if (!roofline_is_copy(r, group))
-		return r->q.by != ROOFLINE_THREAD && f->site[group].kind == LOOP_SITE_LOOP;
-	uint32_t caller = loop_facts_owner(f, f->site[group].parent);
-	return caller != 0 && f->site[caller - 1].kind == LOOP_SITE_LOOP;
+		return r->q.by != ROOFLINE_THREAD && f->sites.site[group].kind == LOOP_SITE_LOOP;
+	uint32_t caller = loop_facts_owner(f, f->sites.site[group].parent);
+	return caller != 0 && f->sites.site[caller - 1].kind == LOOP_SITE_LOOP;
 }
 
 int roofline_find_inside(struct roofline *r)
@@ -51,16 +51,16 @@ int roofline_find_inside(struct roofline *r)
 	const struct loop_facts *f = &r->facts;
 	if (r->q.by != ROOFLINE_LOOP && r->q.by != ROOFLINE_FUNCTION)
 		return 0;
-	r->first_inside = calloc((size_t)r->n_groups + 1, sizeof(*r->first_inside));
-	r->next_inside = calloc((size_t)r->n_groups + 1, sizeof(*r->next_inside));
-	if (!r->first_inside || !r->next_inside)
+	r->nests.first_inside = calloc((size_t)r->groups.n + 1, sizeof(*r->nests.first_inside));
+	r->nests.next_inside = calloc((size_t)r->groups.n + 1, sizeof(*r->nests.next_inside));
+	if (!r->nests.first_inside || !r->nests.next_inside)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < r->n_groups; i++) {
-		uint32_t around = loop_facts_owner(f, f->site[i].parent);
-		if (f->site[i].kind != LOOP_SITE_LOOP || around == 0 || around > i)
+	for (uint32_t i = 0; i < r->groups.n; i++) {
+		uint32_t around = loop_facts_owner(f, f->sites.site[i].parent);
+		if (f->sites.site[i].kind != LOOP_SITE_LOOP || around == 0 || around > i)
 			continue;
-		r->next_inside[i] = r->first_inside[around - 1];
-		r->first_inside[around - 1] = i + 1;
+		r->nests.next_inside[i] = r->nests.first_inside[around - 1];
+		r->nests.first_inside[around - 1] = i + 1;
 	}
 	return 0;
 }
@@ -68,12 +68,12 @@ int roofline_find_inside(struct roofline *r)
 static bool is_unseen(const struct roofline *r, uint32_t group)
 {
 	return roofline_is_callee(r, group) && !roofline_is_copy(r, group) &&
-	       r->self[group].value[LOOP_ENTRIES] > 0;
+	       r->groups.self[group].value[LOOP_ENTRIES] > 0;
 }
 
 bool roofline_has_callees(const struct roofline *r)
 {
-	for (uint32_t i = 0; r->first_inside && i < r->n_groups; i++)
+	for (uint32_t i = 0; r->nests.first_inside && i < r->groups.n; i++)
 		if (is_unseen(r, i))
 			return true;
 	return false;
@@ -81,8 +81,8 @@ bool roofline_has_callees(const struct roofline *r)
 
 static void add(struct callees *c, const struct roofline *r, uint32_t group)
 {
-	const struct roof_sums *s = &r->self[group];
-	uint32_t name = r->facts.site[group].readable;
+	const struct roof_sums *s = &r->groups.self[group];
+	uint32_t name = r->facts.sites.site[group].readable;
 	unsigned i = 0;
 	while (i < c->n && c->one[i].name != name)
 		i++;
@@ -99,11 +99,11 @@ static void add(struct callees *c, const struct roofline *r, uint32_t group)
 /* Recurses as deep as loops are nested: LOOP_DEPTH_MAX. */
 static void collect(struct callees *c, const struct roofline *r, uint32_t group)
 {
-	const struct fact_site *site = r->facts.site;
+	const struct fact_site *site = r->facts.sites.site;
 	for (uint32_t i = site[group].first_callee; i != 0; i = site[i - 1].next_callee)
-		if (i <= r->n_groups && is_unseen(r, i - 1))
+		if (i <= r->groups.n && is_unseen(r, i - 1))
 			add(c, r, i - 1);
-	for (uint32_t i = r->first_inside[group]; i != 0; i = r->next_inside[i - 1])
+	for (uint32_t i = r->nests.first_inside[group]; i != 0; i = r->nests.next_inside[i - 1])
 		collect(c, r, i - 1);
 }
 
@@ -132,7 +132,7 @@ size_t roofline_callees(const struct roofline *r, uint32_t group, char *ret_text
 {
 	struct callees c = {.n = 0};
 	size_t at = 0;
-	if (!r->first_inside)
+	if (!r->nests.first_inside)
 		return 0;
 	collect(&c, r, group);
 	qsort(c.one, c.n, sizeof(*c.one), compare);
@@ -147,4 +147,10 @@ size_t roofline_callees(const struct roofline *r, uint32_t group, char *ret_text
 		at += (size_t)snprintf(ret_text + at, n - at, ", %lld of others",
 			(long long)integer_of(c.other_calls));
 	return at < n ? at : n - 1;
+}
+
+void roof_nests_clear(struct roof_nests *n)
+{
+	free(n->first_inside);
+	free(n->next_inside);
 }

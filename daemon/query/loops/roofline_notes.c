@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/query/loops/roofline.h"
+#include "daemon/query/loops/roofline_private.h"
 
 #define NOTE_BYTES 256
 #define UNCOUNTED_NOTED 3    /* names in one line: 80 bytes each at most */
@@ -25,7 +25,7 @@ static void explain_dram(struct roofline *r)
 	char says[512];
 	if (r->has_dram && r->dram.misses >= 0)
 		note(r, "DRAM counts each of the LLC-load-misses as a line of 64 bytes, without "
-			"stores, write-backs and what was prefetched.");
+			"stores, write-backs and prefetches.");
 	if (!r->has_dram || r->dram.misses >= 0)
 		return;
 	snprintf(says, sizeof(says), "DRAM bytes are %.180s on this core: %.240s.",
@@ -42,15 +42,15 @@ struct found {
 static struct found find(const struct roofline *r)
 {
 	struct found found = {.calls = roofline_has_callees(r)};
-	for (uint32_t i = 0; i < r->n_rows; i++) {
-		uint32_t group = r->row[i].group;
-		found.calls |= r->total[group].value[LOOP_EXTERNAL_CALLS] > 0;
-		found.measured |= r->total_time[group].clock == ROOF_MEASURED;
-		found.untimed |= r->q.by == ROOFLINE_LOOP && !r->any_sampled &&
-				 r->total_time[group].clock == ROOF_NO_CLOCK;
-		found.modelled |= r->total[group].modelled_bytes > 0;
+	for (uint32_t i = 0; i < r->rows.n; i++) {
+		uint32_t group = r->rows.row[i].group;
+		found.calls |= r->groups.total[group].value[LOOP_EXTERNAL_CALLS] > 0;
+		found.measured |= r->times.total[group].clock == ROOF_MEASURED;
+		found.untimed |= r->q.by == ROOFLINE_LOOP && !r->rows.any_sampled &&
+				 r->times.total[group].clock == ROOF_NO_CLOCK;
+		found.modelled |= r->groups.total[group].modelled_bytes > 0;
 		found.assembly |= r->q.by != ROOFLINE_THREAD &&
-				  r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
+				  r->facts.sites.site[group].flags & MPERF_SCOPE_ASSEMBLY;
 	}
 	return found;
 }
@@ -60,7 +60,7 @@ static struct found find(const struct roofline *r)
 static void note_waiting(struct roofline *r, bool measured)
 {
 	char text[NOTE_BYTES];
-	double percent = 100 * roofline_cpu_share(r), waited_s = r->waited_ns / 1e9;
+	double percent = 100 * roofline_cpu_share(r), waited_s = r->times.waited_ns / 1e9;
 	if (percent >= 100 || (!measured && waited_s <= 0))
 		return;
 	if (waited_s > 0)
@@ -81,16 +81,16 @@ static void note_workers(struct roofline *r)
 {
 	char text[NOTE_BYTES];
 	uint32_t outside = 0, inside = 0;
-	for (uint32_t i = 0; i < r->facts.who_keys.n_keys; i++) {
-		const struct fact_who *who = &r->facts.who[i];
+	for (uint32_t i = 0; i < r->facts.whos.keys.n_keys; i++) {
+		const struct fact_who *who = &r->facts.whos.who[i];
 		inside += who->counted_inside;
 		outside += who->counted_outside && !who->counted_inside;
 	}
 	if (inside == 0 || outside == 0)
 		return;
 	snprintf(text, sizeof(text),
-		"A region counts the thread that entered it: %u others, as OpenMP's workers, "
-		"counted in no region.",
+		"A region counts only the thread that entered it: %u others, such as OpenMP "
+		"workers, counted in no region.",
 		outside);
 	note(r, text);
 }
@@ -105,9 +105,9 @@ struct uncounted {
 static void find_uncounted(const struct roofline *r, struct uncounted ret[static UNCOUNTED_NOTED])
 {
 	const struct loop_facts *f = &r->facts;
-	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
-		const uint64_t *part = f->keys.key[i].part;
-		struct uncounted u = {part[3], f->fact[i].sampled_ns};
+	for (uint32_t i = 0; i < f->table.keys.n_keys; i++) {
+		const uint64_t *part = f->table.keys.key[i].part;
+		struct uncounted u = {part[3], f->table.fact[i].sampled_ns};
 		if (part[0] != 0 || part[1] != FACT_ANY_REGION || u.name == 0)
 			continue;
 		for (unsigned k = 0; k < UNCOUNTED_NOTED; k++) {
@@ -133,9 +133,9 @@ static bool note_uncounted(struct roofline *r)
 	char text[NOTE_BYTES];
 	size_t n = 0;
 	find_uncounted(r, found);
-	for (unsigned i = 0; i < UNCOUNTED_NOTED && r->whole_ns > 0; i++) {
+	for (unsigned i = 0; i < UNCOUNTED_NOTED && r->times.whole_ns > 0; i++) {
 		const struct text_table *texts = &r->facts.texts;
-		double share = found[i].ns / r->whole_ns;
+		double share = found[i].ns / r->times.whole_ns;
 		if (share < UNCOUNTED_SHARE)
 			break;
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%.40s (%.20s) %.0f %%",
@@ -159,7 +159,7 @@ static void note_tables(struct roofline *r)
 	if (n == 0)
 		return;
 	snprintf(text, sizeof(text),
-		"Loops of %llu compilation unit%s are missing: too large a table. Compile in "
+		"Loops of %llu compilation unit%s are missing: their tables are too large. Compile "
 		"smaller units.",
 		(unsigned long long)n, n > 1 ? "s" : "");
 	note(r, text);
@@ -170,8 +170,8 @@ static void note_measured(struct roofline *r)
 {
 	char text[NOTE_BYTES];
 	double entries = 0, measured = 0;
-	for (uint32_t i = 0; i < r->n_rows && r->any_measured_in_part; i++) {
-		const double *v = r->total[r->row[i].group].value;
+	for (uint32_t i = 0; i < r->rows.n && r->rows.any_measured_in_part; i++) {
+		const double *v = r->groups.total[r->rows.row[i].group].value;
 		if (v[LOOP_REPRESENTED] <= 0)
 			continue;
 		entries += v[LOOP_ENTRIES];
@@ -180,8 +180,8 @@ static void note_measured(struct roofline *r)
 	if (measured <= 0 || measured >= entries)
 		return;
 	snprintf(text, sizeof(text),
-		"Of regions' entries %.2g %% were measured: times and events are scaled, with the "
-		"errors shown.",
+		"%.2g %% of the entries of regions were measured: times and events are scaled, "
+		"with the errors shown.",
 		100 * measured / entries);
 	note(r, text);
 }
@@ -189,7 +189,7 @@ static void note_measured(struct roofline *r)
 static void note_limits(struct roofline *r, const struct found *found)
 {
 	note_tables(r);
-	if (r->any_doubted)
+	if (r->rows.any_doubted)
 		note(r, "Counts of the hardware that cannot be are left out: see the column "
 			"unseen.");
 	note_waiting(r, found->measured);
@@ -198,22 +198,21 @@ static void note_limits(struct roofline *r, const struct found *found)
 			"and let mperfd sample.");
 	if (r->q.by == ROOFLINE_REGION)
 		note_workers(r);
-	if (r->facts.granted_left_out)
+	if (r->facts.granted.left_out)
 		note(r, "Different events were counted at different times; only four are shown.");
-	if (r->facts.n_scarce > 0)
+	if (r->facts.scaled.n_scarce > 0)
 		note(r, "Some functions or loops were entered fewer times than 1 in N: see the "
 			"column unseen.");
-	if (r->facts.sampled)
+	if (r->facts.scaled.any)
 		note(r, "Not all entries counted: counts are scaled; the column sampling_error "
 			"says how well.");
 	note_measured(r);
 	if (found->assembly)
-		note(r, "Some inline assembly is not counted, but its time is: see the column "
-			"unseen.");
+		note(r, "Some inline assembly has a time but no counts: see the column unseen.");
 	bool named = r->q.by != ROOFLINE_THREAD && note_uncounted(r);
 	if (found->calls && !named)
 		note(r, "Some calls run code that is not counted: see the column unseen.");
-	if (r->any_shared)
+	if (r->rows.any_shared)
 		note(r, "Some times are a part of their nest's by counted instructions: see the "
 			"column clock.");
 }
@@ -236,38 +235,38 @@ static void explain(struct roofline *r, const struct found *found)
 	if (r->q.by == ROOFLINE_LOOP)
 		note(r, "Columns that end in _self, which tables show, are without the loops "
 			"inside; --inclusive shows those with them.");
-	if (r->any_sampled)
+	if (r->rows.any_sampled)
 		note(r, "'Sampled' time is the CPU time of samples in those lines; 'measured' "
 			"time was taken by the program for whole nests, without timed nests in "
 			"other functions that these called.");
-	if (r->any_shared)
+	if (r->rows.any_shared)
 		note(r, "'Shared' time is what samples leave of the time of the surrounding nest, "
 			"divided by counted instructions, as if calls took no time.");
 	note(r, "Bandwidth is what loads and stores asked for, from any cache. 'Corrected' "
 		"estimates it without the cost of counting (Examem, equations 1 to 5), from "
 		"counted accesses, instructions and updates.");
 	explain_costs(r);
-	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
+	if (r->q.by == ROOFLINE_REGION && r->facts.granted.n > 0)
 		note(r, "Events of regions count user code, in entries that began after the "
 			"thread got its counters ('counted for').");
-	if (r->q.by == ROOFLINE_REGION && r->facts.n_granted > 0)
+	if (r->q.by == ROOFLINE_REGION && r->facts.granted.n > 0)
 		explain_dram(r);
-	if (r->any_measured_in_part)
+	if (r->rows.any_measured_in_part)
 		note(r, "Errors of regions are standard errors, from how much measured entries in "
 			"a "
 			"row differ. To measure all: MPERF_REGION_SAMPLE=1.");
-	if (r->facts.sampled)
+	if (r->facts.scaled.any)
 		note(r, "The column sampling_error is how far off scaled counts may be if entries "
 			"differ by as much as their mean. To count more of them: MPERF_SAMPLE=1.");
 	if (found->modelled)
-		note(r, "'Modelled' bytes are those that no line of the program loads itself: "
-			"jump tables, constants, strlen.");
+		note(r, "'Modelled' bytes are loaded by no source line of the program: jump "
+			"tables, constants, strlen.");
 }
 
 void roofline_note(struct roofline *r)
 {
 	const struct found found = find(r);
-	if (r->n_rows == 0)
+	if (r->rows.n == 0)
 		return;
 	note_limits(r, &found);
 	if (r->q.explains)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/query/loops/roofline.h"
+#include "daemon/query/loops/roofline_private.h"
 #include "proto/base/memory.h"
 
 #define NO_ROW UINT32_MAX
@@ -24,7 +24,7 @@ static double time_ns(const struct roofline *r, const struct roof_row *row)
 static double work(const struct roofline *r, const struct roof_row *row)
 {
 	bool self = r->q.by == ROOFLINE_LOOP && !r->q.inclusive;
-	return (self ? r->self : r->total)[row->group].value[LOOP_INSTRUCTIONS];
+	return (self ? r->groups.self : r->groups.total)[row->group].value[LOOP_INSTRUCTIONS];
 }
 
 static int falling(double a, double b)
@@ -55,14 +55,14 @@ struct choice {
 static void choose(const struct roofline *r, struct choice *c, uint32_t row)
 {
 	uint32_t n = 0;
-	for (uint32_t i = r->row[row].group + 1; i != 0; i = roofline_loop_around(r, i - 1))
+	for (uint32_t i = r->rows.row[row].group + 1; i != 0; i = roofline_loop_around(r, i - 1))
 		n += c->row[i - 1] != NO_ROW && !c->chosen[c->row[i - 1]];
 	if (c->n + n > c->limit) {
 		c->chosen[row] |= c->n == 0;
 		c->n += c->n == 0;
 		return;
 	}
-	for (uint32_t i = r->row[row].group + 1; i != 0; i = roofline_loop_around(r, i - 1))
+	for (uint32_t i = r->rows.row[row].group + 1; i != 0; i = roofline_loop_around(r, i - 1))
 		if (c->row[i - 1] != NO_ROW)
 			c->chosen[c->row[i - 1]] = true;
 	c->n += n;
@@ -71,22 +71,22 @@ static void choose(const struct roofline *r, struct choice *c, uint32_t row)
 /* Keep the first rows, up to the limit, with the loops around them. */
 static int cut(struct roofline *r)
 {
-	_cleanup_(freep) uint32_t *row = malloc(((size_t)r->n_groups + 1) * sizeof(*row));
-	_cleanup_(freep) bool *chosen = calloc((size_t)r->n_rows + 1, sizeof(*chosen));
+	_cleanup_(freep) uint32_t *row = malloc(((size_t)r->groups.n + 1) * sizeof(*row));
+	_cleanup_(freep) bool *chosen = calloc((size_t)r->rows.n + 1, sizeof(*chosen));
 	struct choice c = {.row = row, .chosen = chosen, .limit = r->q.limit};
 	if (!row || !chosen)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < r->n_groups; i++)
+	for (uint32_t i = 0; i < r->groups.n; i++)
 		row[i] = NO_ROW;
-	for (uint32_t i = 0; i < r->n_rows; i++)
-		row[r->row[i].group] = i;
-	for (uint32_t i = 0; i < r->n_rows && c.n < c.limit; i++)
+	for (uint32_t i = 0; i < r->rows.n; i++)
+		row[r->rows.row[i].group] = i;
+	for (uint32_t i = 0; i < r->rows.n && c.n < c.limit; i++)
 		choose(r, &c, i);
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < r->n_rows; i++)
+	for (uint32_t i = 0; i < r->rows.n; i++)
 		if (chosen[i])
-			r->row[n++] = r->row[i];
-	r->n_rows = n;
+			r->rows.row[n++] = r->rows.row[i];
+	r->rows.n = n;
 	return 0;
 }
 
@@ -108,8 +108,8 @@ static uint32_t outermost(const struct roofline *r, uint32_t group)
 static void sum(struct nests *n)
 {
 	const struct roofline *r = n->r;
-	for (uint32_t i = 0; i < r->n_rows; i++) {
-		const struct roof_row *row = &r->row[i];
+	for (uint32_t i = 0; i < r->rows.n; i++) {
+		const struct roof_row *row = &r->rows.row[i];
 		uint32_t nest = outermost(r, row->group);
 		double ns = fmax(time_ns(r, row), 0), amount = work(r, row);
 		if (r->q.inclusive) { /* the outermost has all */
@@ -125,7 +125,7 @@ static void sum(struct nests *n)
 /* The last ordinal of a nest's path, as 12 of "1.3.12". */
 static unsigned long ordinal(const struct roofline *r, uint32_t group)
 {
-	const char *path = text_of(&r->facts.texts, r->facts.site[group].nest);
+	const char *path = text_of(&r->facts.texts, r->facts.sites.site[group].nest);
 	const char *last = path ? strrchr(path, '.') : NULL;
 	return last ? strtoul(last + 1, NULL, 10) : 0;
 }
@@ -133,14 +133,14 @@ static unsigned long ordinal(const struct roofline *r, uint32_t group)
 static int compare_siblings(const struct roofline *r, uint32_t a, uint32_t b)
 {
 	unsigned long i = ordinal(r, a), j = ordinal(r, b);
-	uint32_t k = r->facts.site[a].line, l = r->facts.site[b].line;
+	uint32_t k = r->facts.sites.site[a].line, l = r->facts.sites.site[b].line;
 	int order = (i > j) - (i < j);
 	if (order == 0)
 		order = (k > l) - (k < l);
 	return order ? order : (a > b) - (a < b);
 }
 
-/* Not the row's, which is only as deep as it is shown. */
+/* The number of loops around a group. A row's depth ends at UINT8_MAX. */
 static uint32_t depth_of(const struct roofline *r, uint32_t group)
 {
 	uint32_t depth = 0;
@@ -185,22 +185,22 @@ static int compare_place(const void *a, const void *b, void *userdata)
 
 static int arrange(struct roofline *r)
 {
-	size_t n = (size_t)r->n_groups + 1;
+	size_t n = (size_t)r->groups.n + 1;
 	_cleanup_(freep) double *ns = calloc(n, sizeof(*ns));
 	_cleanup_(freep) double *amount = calloc(n, sizeof(*amount));
 	struct nests nests = {ns, amount, r};
 	if (!ns || !amount)
 		return -ENOMEM;
 	sum(&nests);
-	qsort_r(r->row, r->n_rows, sizeof(*r->row), compare_place, &nests);
+	qsort_r(r->rows.row, r->rows.n, sizeof(*r->rows.row), compare_place, &nests);
 	return 0;
 }
 
 int roofline_order(struct roofline *r)
 {
 	int outcome = 0;
-	qsort_r(r->row, r->n_rows, sizeof(*r->row), compare_time, r);
-	if (r->q.limit > 0 && r->n_rows > r->q.limit)
+	qsort_r(r->rows.row, r->rows.n, sizeof(*r->rows.row), compare_time, r);
+	if (r->q.limit > 0 && r->rows.n > r->q.limit)
 		outcome = cut(r);
 	return outcome == 0 && r->q.by == ROOFLINE_LOOP ? arrange(r) : outcome;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/query/loops/cells.h"
-#include "daemon/query/loops/roofline.h"
+#include "daemon/query/loops/roofline_private.h"
 #include "proto/base/memory.h"
 
 enum {
@@ -85,11 +85,6 @@ static const struct answer_column key_columns[N_ROOFLINE_BY][KEYS_MAX + 1] = {
 /* Each event of regions has a column, and some that follow from it. */
 #define PER_INSTRUCTIONS 1000.0
 
-static const char *granted_name(const struct roofline *r, unsigned i)
-{
-	return text_of(&r->facts.texts, r->facts.granted[i]);
-}
-
 static bool has_rate(const struct roofline *r, unsigned i)
 {
 	int instructions = granted_find(&r->facts, "instructions");
@@ -107,19 +102,19 @@ static size_t granted_columns(const struct roofline *r, struct granted_names *na
 	const char *per_dram_byte, struct answer_column *c)
 {
 	size_t n = 0;
-	if (r->any_measured_in_part)
+	if (r->rows.any_measured_in_part)
 		c[n++] = (struct answer_column){
 			"measured_entries", "Measured", MPERF__UNIT__UNIT_COUNT};
-	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
+	if (r->q.by != ROOFLINE_REGION || r->facts.granted.n == 0)
 		return n;
 	c[n++] = (struct answer_column){"granted_ns", "Counted for", MPERF__UNIT__UNIT_NS};
-	for (unsigned i = 0; i < r->facts.n_granted; i++) {
-		const char *name = granted_name(r, i);
+	for (unsigned i = 0; i < r->facts.granted.n; i++) {
+		const char *name = granted_name(&r->facts, i);
 		snprintf(names->name[i], sizeof(names->name[i]), EVENT_COLUMN "%.63s", name);
 		c[n++] = (struct answer_column){names->name[i], name, MPERF__UNIT__UNIT_COUNT};
 		snprintf(
 			names->error[i], sizeof(names->error[i]), EVENT_COLUMN "%.47s_error", name);
-		if (r->any_measured_in_part)
+		if (r->rows.any_measured_in_part)
 			c[n++] = (struct answer_column){
 				names->error[i], "Error", MPERF__UNIT__UNIT_SHARE};
 		if (!has_rate(r, i))
@@ -141,7 +136,7 @@ static size_t granted_columns(const struct roofline *r, struct granted_names *na
 /* A granted event's count; negative: it was not counted, or cannot be. */
 static double granted_count(const struct roofline *r, const struct roof_row *from, int i)
 {
-	const double *value = r->total[from->group].value;
+	const double *value = r->groups.total[from->group].value;
 	bool known = i >= 0 && value[LOOP_GRANTED_NS] > 0 && !(from->doubted & 1u << i);
 	return known ? value[LOOP_GRANTED + i] : -1;
 }
@@ -153,20 +148,20 @@ static double ratio(double part, double whole, double factor)
 
 static void put_granted(struct row *row, const struct roofline *r, const struct roof_row *from)
 {
-	const double *v = r->total[from->group].value;
+	const double *v = r->groups.total[from->group].value;
 	double ns = v[LOOP_GRANTED_NS];
 	double instructions = granted_count(r, from, granted_find(&r->facts, "instructions"));
 	double counts[MPERF_GRANTS_MAX] = {-1, -1, -1, -1};
-	if (r->any_measured_in_part) /* a region without these figures measured all of its entries */
+	if (r->rows.any_measured_in_part) /* a region without these figures measured all of its entries */
 		put(row, figure_count(v[LOOP_REPRESENTED] > 0 ? v[LOOP_TIMED_ENTRIES]
 							      : v[LOOP_ENTRIES]));
-	if (r->q.by != ROOFLINE_REGION || r->facts.n_granted == 0)
+	if (r->q.by != ROOFLINE_REGION || r->facts.granted.n == 0)
 		return;
 	put(row, figure_known(ns > 0 ? ns : -1));
-	for (unsigned i = 0; i < r->facts.n_granted; i++) {
+	for (unsigned i = 0; i < r->facts.granted.n; i++) {
 		double count = counts[i] = granted_count(r, from, (int)i);
 		put(row, figure_known(count));
-		if (r->any_measured_in_part)
+		if (r->rows.any_measured_in_part)
 			put(row, figure_real(
 					 roof_variance_error(v[LOOP_GRANTED_VARIANCE + i], count)));
 		if (has_rate(r, i))
@@ -235,21 +230,22 @@ static void put_region(struct row *row, const struct loop_facts *f, const struct
 	const char *name = text_of(&f->texts, s->subprogram);
 	put_text(row, name && *name ? name : "[no region]");
 	put_text(row, place_text(row, f, s));
-	put_text(row, s->parent ? text_of(&f->texts, f->site[s->parent - 1].subprogram) : NULL);
+	put_text(row,
+		s->parent ? text_of(&f->texts, f->sites.site[s->parent - 1].subprogram) : NULL);
 }
 
 static void put_key(struct row *row, const struct roofline *r, uint32_t group)
 {
 	const struct loop_facts *f = &r->facts;
 	if (r->q.by == ROOFLINE_REGION) {
-		put_region(row, f, &f->site[group]);
+		put_region(row, f, &f->sites.site[group]);
 	} else if (r->q.by != ROOFLINE_THREAD) {
-		put_site(row, f, &f->site[group]);
+		put_site(row, f, &f->sites.site[group]);
 	} else {
-		put_text(row, text_of(&f->texts, f->who[group].comm));
-		int32_t pid = f->who[group].pid; /* 0: of a file, which tells none */
+		put_text(row, text_of(&f->texts, f->whos.who[group].comm));
+		int32_t pid = f->whos.who[group].pid; /* 0: of a file, which tells none */
 		put(row, figure_known(pid > 0 ? pid : -1));
-		put(row, figure_count(f->who[group].tid));
+		put(row, figure_count(f->whos.who[group].tid));
 	}
 }
 
@@ -263,7 +259,7 @@ static bool is_scarce(struct roof_share share)
 /* Calls of what is not counted: by name, or as old tables have them. */
 static size_t put_callees(const struct roofline *r, uint32_t group, char *text, size_t n)
 {
-	double external = r->total[group].value[LOOP_EXTERNAL_CALLS];
+	double external = r->groups.total[group].value[LOOP_EXTERNAL_CALLS];
 	size_t length = roofline_callees(r, group, text, n);
 	if (length == 0 && external > 0)
 		length = (size_t)snprintf(
@@ -278,10 +274,10 @@ static const char *unseen_text(
 {
 	char *text = new_text(row);
 	uint32_t group = from->group;
-	const struct roof_sums *s = &r->total[group];
+	const struct roof_sums *s = &r->groups.total[group];
 	char calls[CALLEES_BYTES];
-	bool assembly =
-		r->q.by != ROOFLINE_THREAD && r->facts.site[group].flags & MPERF_SCOPE_ASSEMBLY;
+	bool assembly = r->q.by != ROOFLINE_THREAD &&
+			r->facts.sites.site[group].flags & MPERF_SCOPE_ASSEMBLY;
 	struct roof_share share = roof_share_of(r, group);
 	bool is_site = r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_FUNCTION;
 	size_t n = 0;
@@ -312,7 +308,7 @@ static double sampling_error_of(struct roof_share share)
 /* Instructions per cycle: in regions of the granted events, else of the counts of samples. */
 static double ipc_of(const struct roofline *r, const struct roof_row *from)
 {
-	const struct roof_sums *s = &r->total[from->group];
+	const struct roof_sums *s = &r->groups.total[from->group];
 	if (r->q.by == ROOFLINE_REGION)
 		return ratio(granted_count(r, from, granted_find(&r->facts, "instructions")),
 			granted_count(r, from, granted_find(&r->facts, "cycles")), 1);
@@ -332,7 +328,7 @@ static const char *const kinds[] = {
 
 static double time_share(const struct roofline *r, double ns)
 {
-	return r->whole_ns > 0 ? ns / r->whole_ns : -1;
+	return r->times.whole_ns > 0 ? ns / r->times.whole_ns : -1;
 }
 
 /* The share of samples that this IPC is of; absent where all have counts. */
@@ -349,7 +345,8 @@ static int tell_row(
 {
 	struct row row = {.n = 0};
 	const struct roof_figures *total = &from->total, *self = &from->self;
-	const struct roof_sums *sums = &r->total[from->group], *own = &r->self[from->group];
+	const struct roof_sums *sums = &r->groups.total[from->group],
+			       *own = &r->groups.self[from->group];
 	struct roof_share share = roof_share_of(r, from->group);
 	bool has_iterations = r->q.by == ROOFLINE_LOOP || r->q.by == ROOFLINE_THREAD;
 	bool is_uncounted =
@@ -367,8 +364,8 @@ static int tell_row(
 int roofline_tell(struct roofline *r, const struct answer *answer)
 {
 	int outcome = tell_columns(r, answer);
-	for (uint32_t i = 0; i < r->n_rows && outcome == 0; i++)
-		outcome = tell_row(r, &r->row[i], answer);
+	for (uint32_t i = 0; i < r->rows.n && outcome == 0; i++)
+		outcome = tell_row(r, &r->rows.row[i], answer);
 	if (outcome != 0)
 		return outcome;
 	roofline_note(r);

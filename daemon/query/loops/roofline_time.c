@@ -32,7 +32,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "daemon/query/loops/roofline.h"
+#include "daemon/query/loops/roofline_private.h"
 
 /* The standard error of a time of fewer samples would be above a third. */
 #define SAMPLES_MIN 10
@@ -43,17 +43,17 @@
 
 double roofline_cpu_share(const struct roofline *r)
 {
-	double cpu = r->span_ns > 0 ? r->facts.sampled_ns / r->span_ns : 1;
-	return r->facts.samples_taken < CPU_SAMPLES_MIN || cpu >= CPU_NOTED ? 1 : cpu;
+	double cpu = r->groups.span_ns > 0 ? r->facts.samples.taken.ns / r->groups.span_ns : 1;
+	return r->facts.samples.taken.n < CPU_SAMPLES_MIN || cpu >= CPU_NOTED ? 1 : cpu;
 }
 
 uint32_t roofline_loop_around(const struct roofline *r, uint32_t group)
 {
 	if (r->q.by != ROOFLINE_LOOP)
 		return 0;
-	uint32_t parent = loop_facts_owner(&r->facts, r->facts.site[group].parent);
-	bool is_loop =
-		parent != 0 && parent <= group && r->facts.site[parent - 1].kind == LOOP_SITE_LOOP;
+	uint32_t parent = loop_facts_owner(&r->facts, r->facts.sites.site[group].parent);
+	bool is_loop = parent != 0 && parent <= group &&
+		       r->facts.sites.site[parent - 1].kind == LOOP_SITE_LOOP;
 	return is_loop ? parent : 0;
 }
 
@@ -66,8 +66,8 @@ static bool is_loop(const struct roofline *r, uint32_t group)
 static uint32_t function_of(const struct roofline *r, uint32_t group)
 {
 	uint32_t i = group + 1;
-	while (i != 0 && r->facts.site[i - 1].kind != LOOP_SITE_FUNCTION)
-		i = r->facts.site[i - 1].parent;
+	while (i != 0 && r->facts.sites.site[i - 1].kind != LOOP_SITE_FUNCTION)
+		i = r->facts.sites.site[i - 1].parent;
 	return i;
 }
 
@@ -116,35 +116,35 @@ static double mean_sample_ns(const struct roofline *r)
 {
 	double ns = 0;
 	uint64_t samples = 0;
-	for (uint32_t i = 0; i < r->n_groups; i++) {
-		ns += is_loop(r, i) ? r->self[i].sampled_ns : 0;
-		samples += is_loop(r, i) ? r->self[i].samples : 0;
+	for (uint32_t i = 0; i < r->groups.n; i++) {
+		ns += is_loop(r, i) ? r->groups.self[i].sampled_ns : 0;
+		samples += is_loop(r, i) ? r->groups.self[i].samples : 0;
 	}
 	return samples > 0 ? ns / (double)samples : 0;
 }
 
 static double work_of(const struct roofline *r, uint32_t group)
 {
-	const double *v = r->self[group].value;
+	const double *v = r->groups.self[group].value;
 	return roofline_is_copy(r, group) ? v[LOOP_LOADS] + v[LOOP_STORES] : v[LOOP_INSTRUCTIONS];
 }
 
 /* Is it a copy that samples cannot reach, since they do not know their callers? */
 static bool is_unplaced(const struct roofline *r, uint32_t group)
 {
-	return roofline_is_copy(r, group) && !r->facts.callers;
+	return roofline_is_copy(r, group) && !r->facts.samples.callers;
 }
 
 static bool has_unplaced(const struct roofline *r, const struct nest *nest)
 {
-	return nest->n_copies > 0 && !r->facts.callers;
+	return nest->n_copies > 0 && !r->facts.samples.callers;
 }
 
 /* Loops are behind those around them. */
 static void sum_nests(const struct roofline *r, struct nests *n)
 {
-	for (uint32_t i = 0; i < r->n_groups; i++) {
-		const struct roof_sums *s = &r->self[i];
+	for (uint32_t i = 0; i < r->groups.n; i++) {
+		const struct roof_sums *s = &r->groups.self[i];
 		uint32_t around = roofline_loop_around(r, i);
 		if (!is_loop(r, i))
 			continue;
@@ -155,7 +155,7 @@ static void sum_nests(const struct roofline *r, struct nests *n)
 		double work = work_of(r, i);
 		if (n->of[i] == i + 1) {
 			nest->ns = s->value[LOOP_TIME_NS];
-			nest->has_lines = has_lines(&r->facts.site[i]);
+			nest->has_lines = has_lines(&r->facts.sites.site[i]);
 		}
 		nest->sampled_ns += s->sampled_ns;
 		nest->few_ns += has_few(s) ? s->sampled_ns : 0;
@@ -172,7 +172,7 @@ static void sum_nests(const struct roofline *r, struct nests *n)
  * is in another function's code. */
 static uint32_t function_of_nest(const struct roofline *r, uint32_t group, const struct nests *n)
 {
-	const char *inlined_at = text_of(&r->facts.texts, r->facts.site[group].inlined_at);
+	const char *inlined_at = text_of(&r->facts.texts, r->facts.sites.site[group].inlined_at);
 	const struct nest *nest = &n->nest[group];
 	bool is_own = n->of[group] == group + 1 && nest->calls <= 0 && !has_unplaced(r, nest);
 	return is_own && !(inlined_at && *inlined_at) ? function_of(r, group) : 0;
@@ -184,21 +184,21 @@ static void leave_out_waiting(struct roofline *r, struct nests *n)
 {
 	if (roofline_cpu_share(r) >= 1)
 		return;
-	for (uint32_t i = 0; i < r->n_groups; i++) {
+	for (uint32_t i = 0; i < r->groups.n; i++) {
 		uint32_t function = function_of_nest(r, i, n);
 		if (function)
 			n->nest[function - 1].ns += n->nest[i].ns;
 	}
-	for (uint32_t i = 0; i < r->n_groups; i++) {
+	for (uint32_t i = 0; i < r->groups.n; i++) {
 		struct nest *nest = &n->nest[i];
 		uint32_t function = function_of_nest(r, i, n);
-		if (function == 0 || r->total[function - 1].samples < SAMPLES_MIN)
+		if (function == 0 || r->groups.total[function - 1].samples < SAMPLES_MIN)
 			continue;
-		const struct roof_sums *s = &r->total[function - 1];
+		const struct roof_sums *s = &r->groups.total[function - 1];
 		double error = 1 / sqrt((double)s->samples), wall_ns = n->nest[function - 1].ns;
 		if (wall_ns <= s->sampled_ns * (1 + WAITING_ERRORS * error))
 			continue;
-		r->waited_ns += nest->ns * (1 - s->sampled_ns / wall_ns);
+		r->times.waited_ns += nest->ns * (1 - s->sampled_ns / wall_ns);
 		nest->ns *= s->sampled_ns / wall_ns;
 		nest->waiting_error = error;
 	}
@@ -229,7 +229,7 @@ static bool is_sampled(const struct roofline *r, const struct nest *nest, double
 static struct roof_time own_time(
 	const struct roofline *r, uint32_t group, const struct nest *nest, bool is_sampled)
 {
-	const struct roof_sums *s = &r->self[group];
+	const struct roof_sums *s = &r->groups.self[group];
 	double work = work_of(r, group);
 	bool is_outermost = s->value[LOOP_TIME_NS] > 0;
 	bool calls = nest->calls > 0 || has_unplaced(r, nest);
@@ -257,9 +257,9 @@ static struct roof_time own_time(
 
 static void own_times(struct roofline *r, const struct nests *n)
 {
-	for (uint32_t i = 0; i < r->n_groups; i++) {
-		const struct roof_sums *s = &r->self[i];
-		struct roof_time *time = &r->self_time[i];
+	for (uint32_t i = 0; i < r->groups.n; i++) {
+		const struct roof_sums *s = &r->groups.self[i];
+		struct roof_time *time = &r->times.self[i];
 		*time = unknown;
 		if (!is_loop(r, i))
 			continue;
@@ -282,25 +282,25 @@ static enum roof_clock total_clock(
 		return n->nest[group].waiting_error > 0 ? ROOF_SAMPLED : ROOF_MEASURED;
 	if (ns <= 0)
 		return ROOF_NO_CLOCK;
-	if (!has_few(&r->total[group]) || n->of[group] == 0)
-		return r->total[group].samples > 0 ? ROOF_SAMPLED : ROOF_MEASURED;
+	if (!has_few(&r->groups.total[group]) || n->of[group] == 0)
+		return r->groups.total[group].samples > 0 ? ROOF_SAMPLED : ROOF_MEASURED;
 	return ROOF_SHARED;
 }
 
 /* Own times and those of the loops inside; of a measured nest, also what is no loop's own. */
 static void total_times(struct roofline *r, const struct nests *n)
 {
-	for (uint32_t i = r->n_groups; i > 0; i--) {
-		struct roof_time *total = &r->total_time[i - 1];
+	for (uint32_t i = r->groups.n; i > 0; i--) {
+		struct roof_time *total = &r->times.total[i - 1];
 		const struct nest *nest = &n->nest[i - 1];
 		uint32_t around = roofline_loop_around(r, i - 1);
 		if (!is_loop(r, i - 1)) {
 			*total = unknown;
 			continue;
 		}
-		total->ns += fmax(r->self_time[i - 1].ns, 0) + fmax(nest->ns - nest->own_ns, 0);
+		total->ns += fmax(r->times.self[i - 1].ns, 0) + fmax(nest->ns - nest->own_ns, 0);
 		if (around)
-			r->total_time[around - 1].ns += total->ns;
+			r->times.total[around - 1].ns += total->ns;
 		total->clock = total_clock(r, i - 1, n, total->ns);
 	}
 }
@@ -308,8 +308,8 @@ static void total_times(struct roofline *r, const struct nests *n)
 static int times_of_loops(struct roofline *r)
 {
 	struct nests n = {
-		.nest = calloc((size_t)r->n_groups + 1, sizeof(*n.nest)),
-		.of = calloc((size_t)r->n_groups + 1, sizeof(*n.of)),
+		.nest = calloc((size_t)r->groups.n + 1, sizeof(*n.nest)),
+		.of = calloc((size_t)r->groups.n + 1, sizeof(*n.of)),
 	};
 	if (n.nest && n.of) {
 		n.sample_ns = mean_sample_ns(r);
@@ -329,8 +329,8 @@ static int times_of_loops(struct roofline *r)
 /* Did a loop run for a time that nobody measured? Only for loops that no other one surrounds. */
 static bool ran_untimed(const struct roofline *r, uint32_t group)
 {
-	uint32_t parent = loop_facts_owner(&r->facts, r->facts.site[group].parent);
-	const double *own = r->self[group].value, *total = r->total[group].value;
+	uint32_t parent = loop_facts_owner(&r->facts, r->facts.sites.site[group].parent);
+	const double *own = r->groups.self[group].value, *total = r->groups.total[group].value;
 	bool is_outermost = parent == 0 || !is_loop(r, parent - 1);
 	return is_outermost && own[LOOP_TIME_NS] <= 0 &&
 	       (total[LOOP_INSTRUCTIONS] > 0 || own[LOOP_ENTRIES] > 0 || own[LOOP_ITERATIONS] > 0);
@@ -341,46 +341,46 @@ static bool ran_untimed(const struct roofline *r, uint32_t group)
  * samples say, and that threads did not wait. */
 static void times_of_functions(struct roofline *r)
 {
-	for (uint32_t i = 0; i < r->n_groups; i++) {
+	for (uint32_t i = 0; i < r->groups.n; i++) {
 		uint32_t function = is_loop(r, i) ? function_of(r, i) : 0;
 		if (function == 0)
 			continue;
-		r->total_time[function - 1].ns += r->self[i].value[LOOP_TIME_NS];
+		r->times.total[function - 1].ns += r->groups.self[i].value[LOOP_TIME_NS];
 		if (ran_untimed(r, i))
-			r->total_time[function - 1].ns = -INFINITY;
+			r->times.total[function - 1].ns = -INFINITY;
 	}
-	for (uint32_t i = 0; i < r->n_groups; i++) {
-		struct roof_time *total = &r->total_time[i];
+	for (uint32_t i = 0; i < r->groups.n; i++) {
+		struct roof_time *total = &r->times.total[i];
 		total->clock = ROOF_MEASURED;
-		if (total->ns <= 0 || !has_few(&r->total[i]) ||
-			total->ns < r->total[i].sampled_ns || roofline_cpu_share(r) < 1)
-			*total = sampled(&r->total[i]);
-		r->self_time[i] = sampled(&r->self[i]);
-		if (r->self[i].samples == 0 && r->facts.sampled_ns > 0)
-			r->self_time[i].ns = 0;
+		if (total->ns <= 0 || !has_few(&r->groups.total[i]) ||
+			total->ns < r->groups.total[i].sampled_ns || roofline_cpu_share(r) < 1)
+			*total = sampled(&r->groups.total[i]);
+		r->times.self[i] = sampled(&r->groups.self[i]);
+		if (r->groups.self[i].samples == 0 && r->facts.samples.taken.ns > 0)
+			r->times.self[i].ns = 0;
 	}
 }
 
 static void times_of_regions(struct roofline *r)
 {
-	for (uint32_t i = 0; i < r->n_groups; i++) {
-		const double *own = r->self[i].value;
-		r->self_time[i] = unknown;
-		r->total_time[i] = own[LOOP_ENTRIES] > 0
-					   ? (struct roof_time){.clock = ROOF_MEASURED,
-						     .ns = own[LOOP_TIME_NS]}
-					   : unknown;
+	for (uint32_t i = 0; i < r->groups.n; i++) {
+		const double *own = r->groups.self[i].value;
+		r->times.self[i] = unknown;
+		r->times.total[i] = own[LOOP_ENTRIES] > 0
+					    ? (struct roof_time){.clock = ROOF_MEASURED,
+						      .ns = own[LOOP_TIME_NS]}
+					    : unknown;
 	}
 }
 
 static void times_of_threads(struct roofline *r)
 {
-	for (uint32_t i = 0; i < r->n_groups; i++) {
-		double span_ns = r->self[i].value[LOOP_SPAN_NS];
-		r->self_time[i] = sampled(&r->self[i]);
-		r->total_time[i] = span_ns > 0
-					   ? (struct roof_time){.clock = ROOF_SPAN, .ns = span_ns}
-					   : sampled(&r->total[i]);
+	for (uint32_t i = 0; i < r->groups.n; i++) {
+		double span_ns = r->groups.self[i].value[LOOP_SPAN_NS];
+		r->times.self[i] = sampled(&r->groups.self[i]);
+		r->times.total[i] = span_ns > 0
+					    ? (struct roof_time){.clock = ROOF_SPAN, .ns = span_ns}
+					    : sampled(&r->groups.total[i]);
 	}
 }
 
@@ -390,34 +390,47 @@ static void times_of_threads(struct roofline *r)
  * rows, for both have errors. A function's time has that of its loops. */
 static double whole_of_sites(const struct roofline *r)
 {
-	const struct roof_time *time = r->q.by == ROOFLINE_LOOP ? r->self_time : r->total_time;
+	const struct roof_time *time = r->q.by == ROOFLINE_LOOP ? r->times.self : r->times.total;
 	double sum_ns = 0;
-	for (uint32_t i = 0; i < r->n_groups; i++)
-		if (r->q.by == ROOFLINE_LOOP || r->facts.site[i].kind == LOOP_SITE_FUNCTION)
+	for (uint32_t i = 0; i < r->groups.n; i++)
+		if (r->q.by == ROOFLINE_LOOP || r->facts.sites.site[i].kind == LOOP_SITE_FUNCTION)
 			sum_ns += fmax(time[i].ns, 0);
-	return fmax(r->facts.sampled_ns > 0 ? r->facts.sampled_ns : r->span_ns, sum_ns);
+	return fmax(r->facts.samples.taken.ns > 0 ? r->facts.samples.taken.ns : r->groups.span_ns,
+		sum_ns);
 }
 
 int roofline_times(struct roofline *r)
 {
+	const size_t n = (size_t)r->groups.n + 1;
 	int outcome = 0;
+	r->times.self = calloc(n, sizeof(*r->times.self));
+	r->times.total = calloc(n, sizeof(*r->times.total));
+	if (!r->times.self || !r->times.total)
+		return -ENOMEM;
 	switch (r->q.by) {
 	case ROOFLINE_LOOP:
 		outcome = times_of_loops(r);
-		r->whole_ns = whole_of_sites(r);
+		r->times.whole_ns = whole_of_sites(r);
 		break;
 	case ROOFLINE_FUNCTION:
 		times_of_functions(r);
-		r->whole_ns = whole_of_sites(r);
+		r->times.whole_ns = whole_of_sites(r);
 		break;
 	case ROOFLINE_REGION:
 		times_of_regions(r);
-		r->whole_ns = r->span_ns;
+		r->times.whole_ns = r->groups.span_ns;
 		break;
 	default:
 		times_of_threads(r);
-		r->whole_ns = r->span_ns > 0 ? r->span_ns : r->facts.sampled_ns;
+		r->times.whole_ns =
+			r->groups.span_ns > 0 ? r->groups.span_ns : r->facts.samples.taken.ns;
 		break;
 	}
 	return outcome;
+}
+
+void roof_times_clear(struct roof_times *t)
+{
+	free(t->self);
+	free(t->total);
 }

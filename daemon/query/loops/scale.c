@@ -21,8 +21,8 @@
 
 uint32_t loop_facts_counted_by(const struct loop_facts *f, uint32_t site)
 {
-	while (site != 0 && !(f->site[site - 1].flags & MPERF_SCOPE_CLONED))
-		site = f->site[site - 1].parent;
+	while (site != 0 && !(f->sites.site[site - 1].flags & MPERF_SCOPE_CLONED))
+		site = f->sites.site[site - 1].parent;
 	return site;
 }
 
@@ -33,7 +33,7 @@ double loop_share_error(double entries, double counted)
 	return sqrt((1 - counted / entries) / counted);
 }
 
-/* Is it of counted entries alone? */
+/* Is the metric's value that of the counted entries alone? */
 static bool is_part(unsigned metric, bool cloned)
 {
 	switch (metric) {
@@ -67,14 +67,14 @@ static void scale(struct fact *fact, bool cloned, uint64_t entries, uint64_t cou
  * NULL: none. */
 static const struct fact *fact_around(const struct loop_facts *f, uint32_t i, bool *ret_itself)
 {
-	struct key key = f->keys.key[i];
+	struct key key = f->table.keys.key[i];
 	uint32_t by = loop_facts_counted_by(f, (uint32_t)key.part[0]);
 	*ret_itself = by == key.part[0];
 	if (by == 0 || key.part[1] == FACT_ANY_REGION)
 		return NULL;
 	key.part[0] = by;
-	uint32_t index = key_find(&f->keys, &key);
-	return index == KEY_NONE ? NULL : &f->fact[index];
+	uint32_t index = key_find(&f->table.keys, &key);
+	return index == KEY_NONE ? NULL : &f->table.fact[index];
 }
 
 bool loop_facts_is_scarce(const struct loop_facts *f, uint32_t fact)
@@ -108,11 +108,11 @@ static void scale_region(struct fact *fact)
 
 void loop_facts_scale(struct loop_facts *f)
 {
-	for (uint32_t i = 0; i < f->keys.n_keys; i++) {
-		uint64_t site = f->keys.key[i].part[0];
+	for (uint32_t i = 0; i < f->table.keys.n_keys; i++) {
+		uint64_t site = f->table.keys.key[i].part[0];
 		bool itself;
-		if (site != 0 && f->site[site - 1].kind == LOOP_SITE_REGION)
-			scale_region(&f->fact[i]);
+		if (site != 0 && f->sites.site[site - 1].kind == LOOP_SITE_REGION)
+			scale_region(&f->table.fact[i]);
 		const struct fact *around = fact_around(f, i, &itself);
 		if (!around)
 			continue;
@@ -120,9 +120,9 @@ void loop_facts_scale(struct loop_facts *f)
 		uint64_t counted = around->value[LOOP_VALUE(LOOP_COUNTED_ENTRIES, false)];
 		if (counted >= entries)
 			continue;
-		f->sampled |= itself;
-		f->n_scarce += loop_facts_is_scarce(f, i);
+		f->scaled.any |= itself;
+		f->scaled.n_scarce += loop_facts_is_scarce(f, i);
 		if (counted > 0)
-			scale(&f->fact[i], itself, entries, counted);
+			scale(&f->table.fact[i], itself, entries, counted);
 	}
 }

@@ -357,9 +357,8 @@ static int finish(struct export *e, struct query_error *ret_error)
 	return r == 0 ? provenance_tell(&e->provenance, &e->texts, &to) : r;
 }
 
-/* Answer from files that are open, or else from sources. */
-static int ask(const struct query_filter *filter, sqlite3 *const *db, struct query_source *source,
-	size_t n, const struct export_answer *answer, struct query_error *ret_error)
+int query_export(struct query_source *source, size_t n_sources, const struct query_filter *filter,
+	const struct export_answer *answer, struct query_error *ret_error)
 {
 	struct export *e = calloc(1, sizeof(*e));
 	if (!e)
@@ -372,8 +371,7 @@ static int ask(const struct query_filter *filter, sqlite3 *const *db, struct que
 		&(struct query_question){.by = QUERY_BY_THREAD, .inlined = true, .filter = filter});
 	e->provenance.of_code = e->provenance.of_inlined = true;
 	const struct source_reader reader = {e, add_segment, keep, take_back, &e->provenance};
-	int r = db ? sources_read_open(&reader, db, n, ret_error)
-		   : sources_read(&reader, source, n, ret_error);
+	int r = sources_read(&reader, source, n_sources, ret_error);
 	if (r == 0)
 		r = finish(e, ret_error);
 
@@ -387,17 +385,4 @@ static int ask(const struct query_filter *filter, sqlite3 *const *db, struct que
 	free(e->path);
 	free(e);
 	return r;
-}
-
-int query_export(sqlite3 *const *db, size_t n_dbs, const struct query_filter *filter,
-	const struct export_answer *answer, struct query_error *ret_error)
-{
-	return ask(filter, db, NULL, n_dbs, answer, ret_error);
-}
-
-int query_store_export(struct query_source *source, size_t n_sources,
-	const struct query_filter *filter, const struct export_answer *answer,
-	struct query_error *ret_error)
-{
-	return ask(filter, NULL, source, n_sources, answer, ret_error);
 }

@@ -29,8 +29,5 @@ struct export_answer {
 
 /* 0, QUERY_FAILED with *ret_error, a callback's value, -errno. After a failure, what was sent is
  * void. The finest tier that still has the time answers. */
-int query_export(sqlite3 *const *db, size_t n_dbs, const struct query_filter *filter,
+int query_export(struct query_source *source, size_t n_sources, const struct query_filter *filter,
 	const struct export_answer *answer, struct query_error *ret_error);
-int query_store_export(struct query_source *source, size_t n_sources,
-	const struct query_filter *filter, const struct export_answer *answer,
-	struct query_error *ret_error);

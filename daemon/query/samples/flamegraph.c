@@ -492,9 +492,9 @@ static int make_root(struct flame *f)
 	return r != 0 ? r : array_grow(&f->node, &f->size_nodes, 1, sizeof(*f->node));
 }
 
-/* Answer from files that are open, or else from sources. */
-static int ask(const struct query_filter *filter, sqlite3 *const *db, struct query_source *source,
-	size_t n, const struct answer *answer, struct query_error *ret_error)
+int query_flamegraph(struct query_source *source, size_t n_sources,
+	const struct query_filter *filter, const struct answer *answer,
+	struct query_error *ret_error)
 {
 	struct flame *f = calloc(1, sizeof(*f));
 	if (!f)
@@ -506,8 +506,7 @@ static int ask(const struct query_filter *filter, sqlite3 *const *db, struct que
 	const struct source_reader reader = {f, add_segment, keep, take_back, &f->provenance};
 	int r = make_root(f);
 	if (r == 0)
-		r = db ? sources_read_open(&reader, db, n, ret_error)
-		       : sources_read(&reader, source, n, ret_error);
+		r = sources_read(&reader, source, n_sources, ret_error);
 	if (r == 0)
 		r = tell(f, answer);
 
@@ -519,17 +518,4 @@ static int ask(const struct query_filter *filter, sqlite3 *const *db, struct que
 	free(f->kept.self);
 	free(f);
 	return r;
-}
-
-int query_flamegraph(sqlite3 *const *db, size_t n_dbs, const struct query_filter *filter,
-	const struct answer *answer, struct query_error *ret_error)
-{
-	return ask(filter, db, NULL, n_dbs, answer, ret_error);
-}
-
-int query_store_flamegraph(struct query_source *source, size_t n_sources,
-	const struct query_filter *filter, const struct answer *answer,
-	struct query_error *ret_error)
-{
-	return ask(filter, NULL, source, n_sources, answer, ret_error);
 }

@@ -160,7 +160,7 @@ int hotspots_prepare(struct hotspots *h)
 	h->task_hot = calloc((size_t)l->n_tasks + 1, sizeof(*h->task_hot));
 	if (!h->task_hot)
 		return -ENOMEM;
-	if (!hotspots_of_code(h))
+	if (!query_by_kinds[h->by].frames)
 		return 0;
 	h->stack_value = calloc((size_t)l->n_stacks + 1, sizeof(*h->stack_value));
 	int r = h->stack_value ? hotspots_key_frames(h) : -ENOMEM;
@@ -196,7 +196,7 @@ static int add_segment(
 	struct row_filter filter = {0};
 	struct scan_notes notes = {0};
 	const struct load_wish wish = {
-		.places = hotspots_of_code(h),
+		.places = query_by_kinds[h->by].frames,
 		.filter = h->filter,
 		.since_ns = source->since_ns,
 		.until_ns = source->until_ns,
@@ -299,10 +299,9 @@ static int note_missing(struct hotspots *h)
 	return r;
 }
 
-/* Answer from files that are open, or else from sources. */
-static int ask(const struct query_question *question, sqlite3 *const *db,
-	struct query_source *source, size_t n, const struct answer *answer,
-	struct query_error *ret_error)
+/* Answer with rows, or else with sums. */
+static int ask(struct query_source *source, size_t n_sources, const struct query_question *question,
+	const struct answer *answer, const struct sums_reader *sums, struct query_error *ret_error)
 {
 	struct hotspots *h = calloc(1, sizeof(*h));
 	if (!h)
@@ -311,15 +310,14 @@ static int ask(const struct query_question *question, sqlite3 *const *db,
 	h->inlined = question->inlined;
 	h->filter = question->filter;
 	provenance_expect(&h->provenance, question);
-	int made = question->metrics ? hotspots_metrics_new(question->metrics, &h->metrics) : 0;
+	int r = question->metrics ? hotspots_metrics_new(question->metrics, &h->metrics) : 0;
 	const struct source_reader reader = {h, add_segment, keep, take_back, &h->provenance};
-	int r = made < 0 ? made
-		: db     ? sources_read_open(&reader, db, n, ret_error)
-			 : sources_read(&reader, source, n, ret_error);
+	if (r >= 0)
+		r = sources_read(&reader, source, n_sources, ret_error);
 	if (r == 0)
 		r = note_missing(h);
 	if (r == 0)
-		r = hotspots_tell(h, question->limit, answer);
+		r = sums ? hotspots_tell_sums(h, sums) : hotspots_tell(h, question->limit, answer);
 	if (r == 0)
 		r = provenance_tell(&h->provenance, &h->texts, answer);
 	hotspots_clear(h);
@@ -327,23 +325,17 @@ static int ask(const struct query_question *question, sqlite3 *const *db,
 	return r;
 }
 
-int query_hotspots(sqlite3 *const *db, size_t n_dbs, enum query_by by, uint32_t limit, bool inlined,
-	const struct query_filter *filter, const struct answer *answer,
-	struct query_error *ret_error)
-{
-	const struct query_question question = {by, limit, inlined, filter, NULL};
-	return ask(&question, db, NULL, n_dbs, answer, ret_error);
-}
-
-int query_hotspots_of(sqlite3 *db, const struct query_question *question,
-	const struct answer *answer, struct query_error *ret_error)
-{
-	return ask(question, &db, NULL, 1, answer, ret_error);
-}
-
-int query_store_hotspots(struct query_source *source, size_t n_sources,
+int query_hotspots(struct query_source *source, size_t n_sources,
 	const struct query_question *question, const struct answer *answer,
 	struct query_error *ret_error)
 {
-	return ask(question, NULL, source, n_sources, answer, ret_error);
+	return ask(source, n_sources, question, answer, NULL, ret_error);
+}
+
+int query_hotspot_sums(struct query_source *source, size_t n_sources,
+	const struct query_question *question, const struct sums_reader *to,
+	struct query_error *ret_error)
+{
+	const struct answer of = {.provenance = to->provenance, .userdata = to->userdata};
+	return ask(source, n_sources, question, &of, to, ret_error);
 }

@@ -9,6 +9,7 @@
  */
 
 #include "daemon/query/provenance.h"
+#include "daemon/query/sums.h"
 
 /* First part of the keys of programs, which have no pid: the hour tier's processes. */
 #define HOTSPOT_PROGRAM UINT64_MAX
@@ -58,19 +59,6 @@ struct hotspots {
 /* The row of what the kernel does for profilers, by function and by line. */
 #define HOTSPOTS_PROFILING "(profiling itself)"
 
-/* Are keys made from frames (else from the task or hart)? */
-static inline bool hotspots_of_code(const struct hotspots *h)
-{
-	return h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_MODULE || h->by == QUERY_BY_LINE ||
-	       h->by == QUERY_BY_ADDRESS;
-}
-
-/* Is every place of a frame a key? */
-static inline bool hotspots_of_places(const struct hotspots *h)
-{
-	return h->by == QUERY_BY_LINE || (h->by == QUERY_BY_FUNCTION && h->inlined);
-}
-
 /* Prepare for the rows of h->loaded, once it is filled. 0, QUERY_FAILED, -errno. */
 int hotspots_prepare(struct hotspots *h);
 /* Are values of these rows what an event counted? */
@@ -99,3 +87,5 @@ int hotspots_key_row(struct hotspots *h, const struct scan_row *row, uint32_t *r
 /* Send columns, then at most limit rows (0: all), the largest self value first. 0, a callback's
  * value, -errno. */
 int hotspots_tell(struct hotspots *h, uint32_t limit, const struct answer *answer);
+/* Send all as sums, in the same order. Results are the same. */
+int hotspots_tell_sums(struct hotspots *h, const struct sums_reader *to);

@@ -80,7 +80,7 @@ int hotspots_key_frames(struct hotspots *h)
 	h->frame_hot = calloc((size_t)l->n_frames + 1, sizeof(*h->frame_hot));
 	if (!h->frame_hot)
 		return -ENOMEM;
-	if (hotspots_of_places(h)) {
+	if (query_needs_places(h->by, h->inlined)) {
 		h->place_hot = calloc((size_t)l->n_places + 1, sizeof(*h->place_hot));
 		if (!h->place_hot)
 			return -ENOMEM;
@@ -164,7 +164,7 @@ int hotspots_key_row(struct hotspots *h, const struct scan_row *row, uint32_t *r
 		uint64_t hart = row->hart == HART_UNKNOWN ? UINT64_MAX : row->hart;
 		return get(h, &(struct key){{hart, row->rung}}, ret_hot);
 	}
-	if (!hotspots_of_code(h)) {
+	if (!query_by_kinds[h->by].frames) {
 		if (h->task_hot[row->task] == 0)
 			return key_task(h, row->task, ret_hot);
 		*ret_hot = h->task_hot[row->task] - 1;

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/answer/row.h"
 #include "daemon/metric/evaluate.h"
 #include "proto/base/memory.h"
 
@@ -90,13 +89,11 @@ static int find_platform(
 	const struct platform *p = name ? cores_platform_named(m->wish->cores, name) : NULL;
 	if (!name)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING, "Record again",
-			"%s does not say which cores it was made on: an older mperf wrote it",
-			l->path);
+			"%s does not name its cores: an older mperf wrote it", l->path);
 	if (!p)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Describe it in /etc/mperf/platforms.d (mperf-platforms(5))",
-			"%s was made on the platform '%.64s', which the platform database here "
-			"lacks",
+			"%s was made on the platform '%.64s', which this platform database lacks",
 			l->path, name);
 	*ret_platform = p;
 	return 0;
@@ -269,15 +266,20 @@ size_t hotspots_metrics_columns(const struct hotspots_metrics *m, struct answer_
 	return n;
 }
 
-size_t hotspots_metrics_values(
-	const struct hotspots_metrics *m, uint32_t hot, struct answer_value *v)
+static double finite_or_nan(double value)
+{
+	return isfinite(value) ? value : NAN;
+}
+
+size_t hotspots_metrics_values(const struct hotspots_metrics *m, uint32_t hot,
+	struct sums_value ret_value[static QUERY_METRICS_MAX])
 {
 	struct metric_value value[QUERY_METRICS_MAX];
-	size_t n = 0;
-	bool any = m->inputs && evaluate(m, hot, value);
-	for (size_t i = 0; m->inputs && i < metric_inputs_n_metrics(m->inputs); i++) {
-		v[n++] = cell_ratio(any ? value[i].value : NAN);
-		v[n++] = cell_ratio(any ? value[i].error : NAN);
+	const size_t n = m->inputs ? metric_inputs_n_metrics(m->inputs) : 0;
+	const bool any = m->inputs && evaluate(m, hot, value);
+	for (size_t i = 0; i < n; i++) {
+		ret_value[i].value = any ? finite_or_nan(value[i].value) : NAN;
+		ret_value[i].error = any ? finite_or_nan(value[i].error) : NAN;
 	}
 	return n;
 }

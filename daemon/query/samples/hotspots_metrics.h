@@ -17,11 +17,11 @@ int hotspots_metrics_prepare(struct hotspots_metrics *m, struct loaded *l);
 /* A row of that key. 0 or -ENOMEM. */
 int hotspots_metrics_take(struct hotspots_metrics *m, uint32_t hot, const struct scan_row *row);
 
-/* Two columns for each metric, its value and the half of its 95 % interval; and their values of a key.
- * Return how many. */
+/* Two columns for each metric: its value and half of its 95 % interval. Returns the number of columns. */
 size_t hotspots_metrics_columns(const struct hotspots_metrics *m, struct answer_column *c);
-size_t hotspots_metrics_values(
-	const struct hotspots_metrics *m, uint32_t hot, struct answer_value *v);
+/* The values of a key. Returns the number of metrics. */
+size_t hotspots_metrics_values(const struct hotspots_metrics *m, uint32_t hot,
+	struct sums_value ret_value[static QUERY_METRICS_MAX]);
 /* Note on what was not counted at all, as a sentence; NULL after the last. Borrowed until the next
  * call. */
 const char *hotspots_metrics_note(struct hotspots_metrics *m, size_t i);

@@ -15,31 +15,6 @@
 
 #define COLUMNS_MAX (16 + 2 * QUERY_METRICS_MAX)
 
-static const char *const by_name[N_QUERY_BY] = {
-	[QUERY_BY_FUNCTION] = "function",
-	[QUERY_BY_MODULE] = "module",
-	[QUERY_BY_PROCESS] = "process",
-	[QUERY_BY_THREAD] = "thread",
-	[QUERY_BY_CGROUP] = "cgroup",
-	[QUERY_BY_JOB] = "job",
-	[QUERY_BY_LINE] = "line",
-	[QUERY_BY_HART] = "hart",
-	[QUERY_BY_ADDRESS] = "address",
-};
-
-const char *query_by_name(enum query_by by)
-{
-	return by >= 0 && by < N_QUERY_BY ? by_name[by] : NULL;
-}
-
-int query_by_parse(const char *name)
-{
-	for (int i = 0; i < N_QUERY_BY; i++)
-		if (strcmp(by_name[i], name) == 0)
-			return i;
-	return -1;
-}
-
 /* Are there counts that do not cover all samples? Then each row says how many they cover. */
 static bool tells_counted(const struct hotspots *h)
 {
@@ -113,38 +88,17 @@ static void add_key(const struct hotspots *h, const uint64_t *part, const struct
 	struct row_builder *b)
 {
 	switch (h->by) {
-	case QUERY_BY_FUNCTION:
-		ROW_PART(b, FUNCTION_PART);
-		if (h->with_process)
-			ROW_PART(b, OF_PROCESS_PART);
+#define BY(id, ...)                                                                                \
+	case QUERY_BY_##id:                                                                        \
+		ROW_PART(b, id##_PART);                                                            \
 		break;
-	case QUERY_BY_MODULE:
-		ROW_PART(b, MODULE_PART);
-		break;
-	case QUERY_BY_PROCESS:
-		ROW_PART(b, PROCESS_PART);
-		break;
-	case QUERY_BY_THREAD:
-		ROW_PART(b, THREAD_PART);
-		break;
-	case QUERY_BY_CGROUP:
-		ROW_PART(b, CGROUP_PART);
-		break;
-	case QUERY_BY_JOB:
-		ROW_PART(b, JOB_PART);
-		break;
-	case QUERY_BY_LINE:
-		ROW_PART(b, LINE_PART);
-		break;
-	case QUERY_BY_HART:
-		ROW_PART(b, HART_PART);
-		break;
-	case QUERY_BY_ADDRESS:
-		ROW_PART(b, ADDRESS_PART);
-		break;
+#include "daemon/query/by.inc"
+#undef BY
 	case N_QUERY_BY:
 		break;
 	}
+	if (h->with_process)
+		ROW_PART(b, OF_PROCESS_PART);
 }
 
 /* --- figures ---------------------------------------------------------------------------------- */
@@ -174,8 +128,14 @@ static void add_key(const struct hotspots *h, const uint64_t *part, const struct
 
 static void add_metrics(const struct hotspots_metrics *m, uint32_t hot, struct row_builder *b)
 {
-	b->n += b->column ? hotspots_metrics_columns(m, &b->column[b->n])
-			  : hotspots_metrics_values(m, hot, &b->value[b->n]);
+	struct sums_value value[QUERY_METRICS_MAX];
+	if (b->column)
+		b->n += hotspots_metrics_columns(m, &b->column[b->n]);
+	const size_t n = b->value ? hotspots_metrics_values(m, hot, value) : 0;
+	for (size_t i = 0; i < n; i++) {
+		b->value[b->n++] = cell_ratio(value[i].value);
+		b->value[b->n++] = cell_ratio(value[i].error);
+	}
 }
 
 /* The table's head, or a row. */
@@ -238,8 +198,7 @@ static int compare(const void *a, const void *b, void *userdata)
 	if (x->total != y->total)
 		return x->total < y->total ? 1 : -1;
 	int r = 0;
-	if (h->by == QUERY_BY_FUNCTION || h->by == QUERY_BY_LINE || h->by == QUERY_BY_MODULE ||
-		h->by == QUERY_BY_CGROUP || h->by == QUERY_BY_JOB)
+	if (query_by_kinds[h->by].by_text)
 		r = compare_texts(h, h->keys.key[i].part[0], h->keys.key[j].part[0]);
 	for (size_t k = 0; k < 4 && r == 0; k++) {
 		uint64_t p = h->keys.key[i].part[k], q = h->keys.key[j].part[k];
@@ -248,21 +207,74 @@ static int compare(const void *a, const void *b, void *userdata)
 	return r;
 }
 
-int hotspots_tell(struct hotspots *h, uint32_t limit, const struct answer *answer)
+/* The keys in order, without empty ones: *ret_n. NULL without memory. */
+static uint32_t *sort_keys(struct hotspots *h, uint32_t *ret_n)
 {
 	uint32_t n = 0, *order = calloc((size_t)h->keys.n_keys + 1, sizeof(*order));
-	if (!order)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < h->keys.n_keys; i++)
+	for (uint32_t i = 0; order && i < h->keys.n_keys; i++)
 		if (!is_empty(&h->hotspot[i]))
 			order[n++] = i;
-	qsort_r(order, n, sizeof(*order), compare, h);
+	if (order)
+		qsort_r(order, n, sizeof(*order), compare, h);
+	*ret_n = n;
+	return order;
+}
+
+int hotspots_tell(struct hotspots *h, uint32_t limit, const struct answer *answer)
+{
+	uint32_t n, *order = sort_keys(h, &n);
+	if (!order)
+		return -ENOMEM;
 	if (limit != 0 && limit < n)
 		n = limit;
 
 	int r = tell_head(h, answer);
 	for (uint32_t i = 0; i < n && r == 0; i++)
 		r = tell_row(h, order[i], answer);
+	free(order);
+	return r;
+}
+
+/* --- sums ------------------------------------------------------------------------------------- */
+
+static int tell_columns(const struct hotspots *h, const struct sums_reader *to)
+{
+	struct answer_column name[COLUMNS_MAX], metric[2 * QUERY_METRICS_MAX];
+	struct sums_column value[QUERY_METRICS_MAX];
+	struct row_builder head = {.column = name};
+	const size_t n = h->metrics ? hotspots_metrics_columns(h->metrics, metric) / 2 : 0;
+	for (size_t i = 0; i < n; i++)
+		value[i] = (struct sums_column){metric[2 * i].name, metric[2 * i].title, false};
+	add_key(h, NULL, NULL, &head);
+	return to->columns(to->userdata, name, query_by_kinds[h->by].n_names, value, n);
+}
+
+static int tell_sums(const struct hotspots *h, uint32_t hot, const struct sums_reader *to)
+{
+	const struct hotspot *spot = &h->hotspot[hot];
+	struct answer_value name[COLUMNS_MAX];
+	struct sums_value value[QUERY_METRICS_MAX];
+	struct row_builder b = {.value = name};
+	if (h->metrics)
+		(void)hotspots_metrics_values(h->metrics, hot, value);
+	add_key(h, h->keys.key[hot].part, spot, &b);
+	return to->row(to->userdata,
+		&(struct sums){.name = name,
+			.samples = (double)capped(spot->samples),
+			.ns = (double)capped(spot->self_ns),
+			.cycles = spot->has_cycles ? (double)integer_of(spot->cycles) : -1,
+			.instructions = spot->has_instructions
+						? (double)integer_of(spot->instructions)
+						: -1,
+			.value = value});
+}
+
+int hotspots_tell_sums(struct hotspots *h, const struct sums_reader *to)
+{
+	uint32_t n, *order = sort_keys(h, &n);
+	int r = order ? tell_columns(h, to) : -ENOMEM;
+	for (uint32_t i = 0; i < n && r == 0; i++)
+		r = tell_sums(h, order[i], to);
 	free(order);
 	return r;
 }

@@ -42,7 +42,7 @@ static int begin(struct asking *q, const struct live *l, enum query_by by,
 	q->load.live = l;
 	q->load.filter = filter;
 	q->load.by = by;
-	q->load.callers = hotspots_of_code(&q->h);
+	q->load.callers = query_by_kinds[by].frames;
 	q->load.loaded = &q->h.loaded;
 	q->h.provenance.live = true;
 	provenance_expect(&q->h.provenance, &(struct query_question){.by = by, .filter = filter});

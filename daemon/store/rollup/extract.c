@@ -15,15 +15,15 @@ DEFINE_CLEANUP(struct rollup *, rollup_clear)
 
 struct making {
 	const struct extract *e;
-	const char *target_path; /* as it will be called */
-	const char *path;        /* until then */
+	const char *target_path; /* its final name */
+	const char *path;        /* its name while it is written */
 	char *job;               /* as the roll-up names it: "UID JSON" */
 	bool begun;              /* there is a file at path */
 	int64_t n_windows;
 	struct store_error *error;
 };
 
-/* SQLite says that the disc is full also where the file has as many pages as it may have. */
+/* A file that has reached max_page_count is a full disc to SQLite. */
 static int limit(struct rollup *r, uint64_t bytes_max)
 {
 	char sql[64];
@@ -33,8 +33,8 @@ static int limit(struct rollup *r, uint64_t bytes_max)
 	return rollup_exec(r, sql);
 }
 
-/* Nothing is written before the commit, so the disc is full only where it has less room than the file may
- * take. */
+/* Nothing is written before the commit. So the disc itself is full only if it has less room than the file
+ * may take. */
 static bool has_room(const char *path, uint64_t bytes_max)
 {
 	struct statvfs st;
@@ -54,7 +54,7 @@ static int add(struct making *m, struct rollup *r)
 	if (outcome != 0)
 		return outcome;
 	m->begun = true;
-	/* a file without tables is full at once, and would look like a damaged one */
+	/* only now: a limit that the tables alone exceed would look like damage */
 	outcome = limit(r, m->e->bytes_max);
 	if (outcome == 0)
 		outcome = rollup_fill(r, key);
@@ -104,7 +104,7 @@ int extract_write(const struct extract *e, const char *target_path, struct store
 	struct making m = {
 		.e = e, .target_path = target_path, .path = path, .job = job, .error = ret_error};
 	int outcome = 0;
-	rollup_remove_new(path); /* of one that was killed */
+	rollup_remove_new(path); /* left by a process that was killed */
 	for (size_t i = 0; i < e->n_sources && outcome == 0; i++)
 		outcome = add_source(&m, e->source[i]);
 	if (outcome == 0)

@@ -2,10 +2,9 @@
 
 /* The files of a roll-up: a sealed one that is read, and one of ours that grows
  *
- * The target keeps an ordinary rollback journal, not a WAL: a roll-up appends, and pages that are
- * new to a file need no journal, so that a day's file is written once and not twice. Dirty pages
- * stay in memory until the commit (cache_spill), and readers are shut out for as long as that takes
- * and no longer.
+ * The target keeps an ordinary rollback journal, not a WAL: a roll-up appends, and new pages need
+ * no journal, so a day's file is written once and not twice. Dirty pages stay in memory until the
+ * commit (cache_spill), and readers are locked out only during the commit.
  */
 
 #include <errno.h>
@@ -137,7 +136,7 @@ int rollup_write_meta(struct rollup *r, const char *key, const char *text, int64
 	return rollup_target_outcome(r, rc);
 }
 
-/* Is the first column of a statement's first row this number, or text? */
+/* Is the first column of a statement's first row this text, or if text is NULL, this number? */
 static int is(struct rollup *r, const char *sql, int64_t number, const char *text)
 {
 	_cleanup_(sqlite3_finalizep) sqlite3_stmt *st = NULL;
@@ -152,7 +151,7 @@ static int is(struct rollup *r, const char *sql, int64_t number, const char *tex
 		found && (text ? strcmp(found, text) == 0 : sqlite3_column_int64(st, 0) == number);
 	if (same)
 		return 0;
-	return rollup_fail_target(r, "it is not a file of its tier");
+	return rollup_fail_target(r, "it belongs to another tier");
 }
 
 static int look(struct rollup *r)
@@ -172,7 +171,7 @@ int rollup_open_target(struct rollup *r, const char *path, bool new)
 	if (e < 0)
 		return file_errno(r, -e);
 	if (new) {
-		/* for the daemon and its group, as the other files of the store */
+		/* readable by the daemon and its group, as other files of the store */
 		_cleanup_(closep) int fd =
 			open(real, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 		if (fd < 0)
@@ -186,7 +185,7 @@ int rollup_open_target(struct rollup *r, const char *path, bool new)
 	if (rc != SQLITE_OK)
 		return rollup_target_outcome(r, rc);
 	restrain(r->target);
-	/* small pages where there is little: a job of a minute has a page in each of 40 trees */
+	/* an extract may be small, and each of its 40 trees takes a page at least */
 	int outcome = rollup_exec(r, r->only ? "PRAGMA page_size=1024" : "PRAGMA page_size=4096");
 	if (outcome == 0)
 		outcome = rollup_exec(r, "PRAGMA temp_store=MEMORY;"
@@ -222,10 +221,10 @@ int rollup_copy(struct rollup *r, const char *from, const char *to)
 	_cleanup_(closep) int in = open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (in < 0)
 		return file_errno(r, errno);
-	/* a seal of what has changed would say that it has not */
+	/* a new seal would hide that the file has changed */
 	int sealed = trailer_verify(in);
 	if (sealed == TRAILER_OTHER)
-		return rollup_fail_target(r, "it is not as it was sealed");
+		return rollup_fail_target(r, "it has changed since it was sealed");
 	if (sealed < 0)
 		return file_errno(r, -sealed);
 	_cleanup_(closep) int out =
@@ -254,7 +253,7 @@ int rollup_check_target(struct rollup *r)
 	const char *says = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
 	if (outcome != 0 || (says && strcmp(says, "ok") == 0))
 		return outcome;
-	return rollup_fail_target(r, says ? says : "SQLite does not say where");
+	return rollup_fail_target(r, says ? says : "SQLite gives no place");
 }
 
 int rollup_rename(struct rollup *r, const char *from, const char *to)
@@ -278,7 +277,7 @@ int rollup_close_target(struct rollup *r)
 {
 	int rc = sqlite3_close(r->target);
 	if (rc == SQLITE_OK)
-		r->target = NULL; /* it is gone, and says nothing more of an error */
+		r->target = NULL; /* the connection is closed, and has no error text any more */
 	int outcome = rollup_target_outcome(r, rc);
 	r->target = NULL;
 	return outcome;

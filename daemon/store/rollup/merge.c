@@ -2,9 +2,9 @@
 
 /* Running merge.sql: its sections, in their order, window by window
  *
- * What is sampled in one minute or hour of the target is added up in temporary tables, made fewer where it
- * must be, and written with the names that it needs. So memory follows the rows of one minute or hour, and
- * the names, not the length of the source.
+ * The samples of one minute or hour of the target are added up in temporary tables, folded if there are too
+ * many sums, and written with the names that they need. So memory depends on the sums of one minute or hour
+ * and on the names, not on the length of the source.
  */
 
 #include <errno.h>
@@ -16,144 +16,14 @@
 #include "daemon/store/rollup/merge.h"
 #include "daemon/store/segment/open.h"
 
-static const char text[] =
-#include "daemon/store/rollup/merge.sql.inc"
-	;
-
-/* --- sections --------------------------------------------------------------------------------- */
-
-/* The meaning of SQLite's result, by the side that is read or written. A value that no column takes comes from the
- * source, whichever side it is written to. */
-static int outcome_of(struct merge *m, int rc)
-{
-	const bool no_value = rc == SQLITE_CONSTRAINT_NOTNULL || (rc & 0xff) == SQLITE_TOOBIG;
-	const bool target = m->side == MERGE_MAIN && !no_value;
-	return target || (rc & 0xff) == SQLITE_FULL ? rollup_target_outcome(m->rollup, rc)
-						    : rollup_source_outcome(m->rollup, m->db, rc);
-}
-
-/* A section's text, with each @table as the side calls it. The caller frees. */
-static char *section_text(const char *name, enum merge_side side)
-{
-	char head[64], *made = NULL;
-	size_t n = 0;
-	snprintf(head, sizeof(head), "\n-- [%s] ", name);
-	const char *from = strstr(text, head), *end;
-	if (!from)
-		return NULL;
-	from += strlen(head);
-	end = strstr(from, "\n-- [");
-	end = end ? end : from + strlen(from);
-	FILE *f = open_memstream(&made, &n);
-	if (!f)
-		return NULL;
-	for (from += strcspn(from, "\n"); from < end; from++) {
-		if (*from == '@')
-			fputs(side == MERGE_MAIN ? "main." : "source.", f);
-		else
-			fputc(*from, f);
-	}
-	return fclose(f) == 0 ? made : (free(made), NULL);
-}
-
-static int prepare(struct merge *m, struct merge_section *s)
-{
-	_cleanup_(freep) char *sql = section_text(s->name, s->side);
-	int rc = SQLITE_OK;
-	if (!sql)
-		return SQLITE_NOMEM;
-	for (const char *at = sql; rc == SQLITE_OK && *at;) {
-		sqlite3_stmt *st = NULL;
-		rc = sqlite3_prepare_v3(m->db, at, -1, SQLITE_PREPARE_PERSISTENT, &st, &at);
-		if (rc == SQLITE_OK && st)
-			s->statement[s->n++] = st;
-		if (s->n == MERGE_STATEMENTS_MAX)
-			return SQLITE_NOMEM;
-		/* tables that a section makes are there before what uses them is prepared */
-		if (rc == SQLITE_OK && st && strcmp(s->name, "make") == 0) {
-			rc = sqlite3_step(st) == SQLITE_DONE ? SQLITE_OK : SQLITE_ERROR;
-			sqlite3_reset(st);
-		}
-	}
-	return rc;
-}
-
-static void bind(struct merge *m, sqlite3_stmt *st)
-{
-	const struct {
-		const char *name;
-		int64_t value;
-	} number[] = {{":tier", m->rollup->tier}, {":step", (int64_t)tier_step_ns(m->rollup->tier)},
-		{":run", m->run}, {":first", m->first}, {":last", m->last}, {":start", m->start_ns},
-		{":end", m->end_ns}, {":realtime", m->realtime_ns}, {":after", m->after},
-		{":upto", m->upto}, {":window", m->window}, {":base", m->base}, {":room", m->room},
-		{":fold", m->fold}, {":hour_rows", ROLLUP_HOUR_ROWS},
-		{":hour_loops", ROLLUP_HOUR_LOOPS}, {":harts", HARTS_MAX},
-		{":sample_bytes", SHARE_SAMPLE_BYTES}, {":reading_bytes", SHARE_READING_BYTES}};
-	for (int i = 1; i <= sqlite3_bind_parameter_count(st); i++) {
-		const char *name = sqlite3_bind_parameter_name(st, i);
-		for (size_t k = 0; k < sizeof(number) / sizeof(*number); k++)
-			if (strcmp(name, number[k].name) == 0)
-				sqlite3_bind_int64(st, i, number[k].value);
-		if (strcmp(name, ":only") == 0)
-			sqlite3_bind_text(st, i, m->rollup->only, -1, SQLITE_STATIC);
-		if (strcmp(name, ":not_stored") == 0)
-			sqlite3_bind_text(st, i, loss_kinds[LOSS_STORE].name, -1, SQLITE_STATIC);
-		if (strcmp(name, ":over_share") == 0)
-			sqlite3_bind_text(st, i, loss_kinds[LOSS_SHARE].name, -1, SQLITE_STATIC);
-	}
-}
-
-static int section(struct merge *m, const char *name, enum merge_side side)
-{
-	struct merge_section *s = m->section;
-	int rc = SQLITE_OK;
-	while (s < m->section + m->n_sections && (s->side != side || strcmp(s->name, name) != 0))
-		s++;
-	m->side = side;
-	if (s == m->section + m->n_sections) {
-		m->n_sections++;
-		*s = (struct merge_section){.name = name, .side = side};
-		rc = prepare(m, s);
-		if (strcmp(name, "make") == 0)
-			return outcome_of(m, rc);
-	}
-	for (size_t i = 0; i < s->n && rc == SQLITE_OK; i++) {
-		bind(m, s->statement[i]);
-		do
-			rc = sqlite3_step(s->statement[i]);
-		while (rc == SQLITE_ROW);
-		int reset = sqlite3_reset(s->statement[i]);
-		rc = rc == SQLITE_DONE ? SQLITE_OK : reset;
-	}
-	return outcome_of(m, rc);
-}
-
-/* The first row's first column. */
-static int number(struct merge *m, const char *sql, int64_t *ret_n)
-{
-	sqlite3_stmt *st = NULL;
-	int rc = sqlite3_prepare_v2(m->db, sql, -1, &st, NULL);
-	if (rc == SQLITE_OK) {
-		bind(m, st);
-		rc = sqlite3_step(st);
-	}
-	*ret_n = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
-	sqlite3_finalize(st);
-	return outcome_of(m, rc);
-}
-
 /* --- the source ------------------------------------------------------------------------------- */
 
 static int attach(struct merge *m)
 {
-	struct rollup *r = m->rollup;
-	const char *path = sqlite3_db_filename(r->source, "main");
 	sqlite3_stmt *st = NULL;
 	m->side = MERGE_THEIRS;
 	sqlite3_limit(m->db, SQLITE_LIMIT_ATTACHED, 1);
-	_cleanup_(freep) char *uri =
-		segment_uri(path, r->live ? "?mode=ro" : "?mode=ro&immutable=1");
+	_cleanup_(freep) char *uri = segment_uri_of(m->rollup->source);
 	if (!uri)
 		return -ENOMEM;
 	int rc = sqlite3_prepare_v2(m->db, "ATTACH ? AS source", -1, &st, NULL);
@@ -164,10 +34,10 @@ static int attach(struct merge *m)
 	}
 	sqlite3_finalize(st);
 	sqlite3_limit(m->db, SQLITE_LIMIT_ATTACHED, 0);
-	return outcome_of(m, rc);
+	return merge_outcome(m, rc);
 }
 
-/* The last sample of the windows up to :last; they come in the order of windows, and each has one. */
+/* Find the last sample of the windows up to :last by bisection, since samples are in the order of their windows. */
 static int find_last(struct merge *m, int64_t highest)
 {
 	sqlite3_stmt *st = NULL;
@@ -188,16 +58,16 @@ static int find_last(struct merge *m, int64_t highest)
 		rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : reset;
 	}
 	sqlite3_finalize(st);
-	return outcome_of(m, rc);
+	return merge_outcome(m, rc);
 }
 
 /* --- one window of the target ----------------------------------------------------------------- */
 
-/* How many rows this hour may still have: what other sources gave it stands at the end. */
+/* Find how many rows this hour may still have; those of its other sources are the last ones in the file. */
 static int rows_left(struct merge *m)
 {
 	int64_t n;
-	int outcome = number(m,
+	int outcome = merge_number(m,
 		"SELECT count(*) FROM (SELECT window FROM main.sample ORDER BY id DESC "
 		"LIMIT :hour_rows) s JOIN main.window w ON w.id = s.window "
 		"WHERE w.realtime_ns = :realtime",
@@ -214,19 +84,19 @@ static int fold(struct merge *m, int64_t n)
 	if (outcome != 0 || n <= m->room)
 		return outcome;
 	for (m->fold = 0; m->fold < 3 && n > m->room && outcome == 0; m->fold++) {
-		outcome = section(m, m->fold == 0 ? "order" : "reorder", MERGE_THEIRS);
+		outcome = merge_section(m, m->fold == 0 ? "order" : "reorder", MERGE_THEIRS);
 		if (outcome == 0)
-			outcome = section(m, "fold", MERGE_THEIRS);
+			outcome = merge_section(m, "fold", MERGE_THEIRS);
 		if (outcome == 0)
-			outcome = number(m,
+			outcome = merge_number(m,
 				"SELECT count(*) FROM temp.moved WHERE into_sum IS NULL", &n_kept);
 		if (outcome == 0)
-			outcome = number(m,
+			outcome = merge_number(m,
 				"SELECT count(DISTINCT into_sum) FROM temp.tally WHERE NOT kept",
 				&n);
 		m->room -= n_kept;
 	}
-	return outcome == 0 ? section(m, "regroup", MERGE_THEIRS) : outcome;
+	return outcome == 0 ? merge_section(m, "regroup", MERGE_THEIRS) : outcome;
 }
 
 static int fold_shares(struct merge *m)
@@ -235,19 +105,20 @@ static int fold_shares(struct merge *m)
 	struct shares *shares = m->rollup->shares;
 	shares_refill(shares, shares->filled_ns);
 	m->fold = 3;
-	int outcome = section(m, "order", MERGE_THEIRS);
+	int outcome = merge_section(m, "order", MERGE_THEIRS);
 	if (outcome == 0)
-		outcome = section(m, "share", MERGE_THEIRS);
+		outcome = merge_section(m, "share", MERGE_THEIRS);
 	if (outcome == 0)
-		outcome = number(m, "SELECT count(*) FROM temp.tally WHERE into_sum <> sum", &n);
-	return outcome == 0 && n > 0 ? section(m, "regroup", MERGE_THEIRS) : outcome;
+		outcome = merge_number(
+			m, "SELECT count(*) FROM temp.tally WHERE into_sum <> sum", &n);
+	return outcome == 0 && n > 0 ? merge_section(m, "regroup", MERGE_THEIRS) : outcome;
 }
 
 static int fold_loops(struct merge *m)
 {
 	int64_t n;
-	int outcome = number(m, "SELECT count(DISTINCT at) FROM temp.loop", &n);
-	return outcome == 0 && n > ROLLUP_HOUR_LOOPS ? section(m, "loop_fold", MERGE_THEIRS)
+	int outcome = merge_number(m, "SELECT count(DISTINCT at) FROM temp.loop", &n);
+	return outcome == 0 && n > ROLLUP_HOUR_LOOPS ? merge_section(m, "loop_fold", MERGE_THEIRS)
 						     : outcome;
 }
 
@@ -262,7 +133,7 @@ static int write_window(struct merge *m)
 	int outcome = 0;
 	m->window++;
 	for (size_t i = 0; i < sizeof(step) / sizeof(*step) && outcome == 0; i++)
-		outcome = section(m, step[i].name, step[i].side);
+		outcome = merge_section(m, step[i].name, step[i].side);
 	return outcome;
 }
 
@@ -271,14 +142,15 @@ static int take_window(struct merge *m, int64_t highest)
 	int64_t n = 0, n_loops = 0;
 	int outcome = find_last(m, highest);
 	if (outcome == 0)
-		outcome = section(m, "take", MERGE_THEIRS);
+		outcome = merge_take_samples(m);
+	if (outcome == 0)
+		outcome = merge_section(m, "take", MERGE_THEIRS);
 	m->side = MERGE_MAIN;
 	if (outcome == 0)
-		outcome = number(m, "SELECT count(*) FROM temp.tally", &n);
+		outcome = merge_number(m, "SELECT count(*) FROM temp.tally", &n);
 	if (outcome == 0)
-		outcome = number(m, "SELECT count(*) FROM temp.loop", &n_loops);
-	bool has = !m->rollup->only || n > 0 ||
-		   n_loops > 0; /* else a time in which the job did not run */
+		outcome = merge_number(m, "SELECT count(*) FROM temp.loop", &n_loops);
+	bool has = !m->rollup->only || n > 0 || n_loops > 0; /* else the job did not run then */
 	if (outcome == 0 && m->rollup->tier == TIER_HOUR)
 		outcome = fold(m, n);
 	if (outcome == 0 && m->rollup->tier == TIER_HOUR)
@@ -286,11 +158,11 @@ static int take_window(struct merge *m, int64_t highest)
 	if (outcome == 0 && m->rollup->shares && n > 0)
 		outcome = fold_shares(m);
 	if (outcome == 0)
-		outcome = number(m, "SELECT count(*) FROM temp.tally", &n);
+		outcome = merge_number(m, "SELECT count(*) FROM temp.tally", &n);
 	if (outcome == 0 && has)
 		outcome = write_window(m);
 	if (outcome == 0)
-		outcome = section(m, "end", MERGE_MAIN);
+		outcome = merge_section(m, "end", MERGE_MAIN);
 	m->base += n;
 	m->after = m->upto;
 	merge_forget(&m->of[MERGE_SUM]);
@@ -302,12 +174,12 @@ static int take_windows(struct merge *m)
 {
 	sqlite3_stmt *st = NULL;
 	int64_t highest;
-	int outcome = number(m, "SELECT max(id) FROM main.window", &m->window);
+	int outcome = merge_number(m, "SELECT max(id) FROM main.window", &m->window);
 	if (outcome == 0)
-		outcome = number(m, "SELECT max(id) FROM main.sample", &m->base);
+		outcome = merge_number(m, "SELECT max(id) FROM main.sample", &m->base);
 	m->side = MERGE_THEIRS;
 	if (outcome == 0)
-		outcome = number(m, "SELECT max(id) FROM source.sample", &highest);
+		outcome = merge_number(m, "SELECT max(id) FROM source.sample", &highest);
 	if (outcome != 0)
 		return outcome;
 	int rc = sqlite3_prepare_v2(m->db,
@@ -326,8 +198,8 @@ static int take_windows(struct merge *m)
 	}
 	sqlite3_finalize(st);
 	if (outcome == 0)
-		outcome = outcome_of(m, rc);
-	return outcome == 0 ? section(m, "left", MERGE_THEIRS) : outcome;
+		outcome = merge_outcome(m, rc);
+	return outcome == 0 ? merge_section(m, "left", MERGE_THEIRS) : outcome;
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
@@ -341,16 +213,16 @@ static void forget_ids(struct merge *m)
 	}
 }
 
-/* A file has one boot; a new one is of the source's. */
+/* A file has one boot; a new file has the source's. */
 static int begin(struct merge *m)
 {
 	int64_t same;
-	int outcome = section(m, "said", MERGE_THEIRS);
+	int outcome = merge_section(m, "said", MERGE_THEIRS);
 	if (outcome == 0 && m->rollup->is_new)
-		outcome = section(m, "new", MERGE_MAIN);
+		outcome = merge_section(m, "new", MERGE_MAIN);
 	m->side = MERGE_MAIN;
 	if (outcome == 0)
-		outcome = number(m,
+		outcome = merge_number(m,
 			"SELECT s.value IS m.value FROM temp.said s LEFT JOIN main.meta m USING "
 			"(key) "
 			"WHERE key = 'boot_id'",
@@ -367,24 +239,24 @@ static int run(struct merge *m)
 	m->side = MERGE_MAIN;
 	int outcome = rollup_exec(m->rollup, "PRAGMA temp.journal_mode = OFF");
 	if (outcome == 0)
-		outcome = outcome_of(m, merge_functions(m));
+		outcome = merge_outcome(m, merge_functions(m));
 	if (outcome == 0)
-		outcome = section(m, "make", MERGE_MAIN);
+		outcome = merge_make(m);
 	if (outcome == 0)
 		outcome = attach(m);
 	if (outcome == 0)
 		outcome = begin(m);
 	if (outcome == 0)
-		outcome = section(m, "dictionaries", MERGE_MAIN);
+		outcome = merge_section(m, "dictionaries", MERGE_MAIN);
 	if (outcome == 0)
-		outcome = section(m, "loops_loaded", MERGE_MAIN);
+		outcome = merge_section(m, "loops_loaded", MERGE_MAIN);
 	forget_ids(m);
 	if (outcome == 0)
-		outcome = section(m, "dictionaries", MERGE_THEIRS);
+		outcome = merge_section(m, "dictionaries", MERGE_THEIRS);
 	if (outcome == 0)
-		outcome = section(m, "translate", MERGE_THEIRS);
+		outcome = merge_section(m, "translate", MERGE_THEIRS);
 	if (outcome == 0)
-		outcome = section(m, "begin", MERGE_MAIN);
+		outcome = merge_section(m, "begin", MERGE_MAIN);
 	return outcome == 0 ? take_windows(m) : outcome;
 }
 
@@ -405,6 +277,8 @@ int merge_run(struct rollup *r)
 	for (int i = 0; i < N_MERGE_DICTIONARIES; i++)
 		merge_entries_clear(&m->of[i]);
 	text_table_clear(&m->texts);
+	free(m->tally);
+	free(m->counted);
 	free(m->path.entry);
 	free(m);
 	return outcome;

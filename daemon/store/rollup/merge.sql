@@ -2,17 +2,19 @@
 --
 -- The roll-up: what is added to the target, `main`, out of a segment, `source` (merge.c attaches it).
 --
--- A line `-- [name] side` begins a section; merge.c says when each runs. A section touches one side
--- beside temporary tables, so that damage is known to be that file's: main, source (whose numbers those in
--- temporary tables are), or both, which runs on the target and then on the source, with @table for the
--- table of that side.
+-- A line `-- [name] side` begins a section; merge.c says when each runs. The side is the one file that a section
+-- uses beside temporary tables, so that damage is known to be that file's: main, source, or both. A section
+-- for both runs on the target, then on the source; @table is the table of that side. A value in a temporary
+-- table comes from the source.
 --
 -- Dictionaries are in memory (merge.h). For a dictionary d:
---   d_entry(id, …)   the number of a content, found or new, which is that of the side's row id from then on
---   d_key(…)         the same without a row;  d_part(entry, n)  its parts;  d_is(id, entry)  another row's
---   d_of(id)         the entry of the side's row; 0: it is not there
+--   d_entry(id, …)   find or make the entry of a content, and make it the entry of the side's row id
+--   d_key(…)         the same without a row
+--   d_part(entry, n) part n of the content
+--   d_is(id, entry)  make this the entry of the side's row id
+--   d_of(id)         the entry of the side's row id; 0: none
 --   d_row(entry)     its row in the target; NULL: none
---   d_give(entry, payer)   the same, and a new row if it had none, noted in temp.new_d
+--   d_give(entry, payer)   the same; without a row it gets a new one, noted in temp.new_d
 -- text(x) is the number of a text, words(n) its text. damage(what) refuses the file.
 --
 -- Parameters: :tier 0 window (an extract), 1 minute, 2 hour; :only the labels of an extract.
@@ -23,9 +25,8 @@ CREATE TEMP TABLE event (id INTEGER, pmu, type, config, config1, config2, modifi
 CREATE TEMP TABLE hart (id INTEGER PRIMARY KEY, rung, reason, leader, user_only, core);
 CREATE TEMP TABLE said (key, value);
 CREATE TEMP TABLE window (id INTEGER PRIMARY KEY, start_ns, end_ns, realtime_ns, run);
-CREATE TEMP TABLE taken (id INTEGER PRIMARY KEY, sum, count, weight_ns, truncated, uncounted);
--- Of the window of the target under way: its rows, and what counted in them. A row moves to another
--- sum where detail is left out (into); cut: without its callers.
+-- The sums of the window being made, and the counts of each. into_sum: the sum with less detail that it will be
+-- added to; cut: without callers; place: where that one stands by weight.
 CREATE TEMP TABLE tally (at INTEGER PRIMARY KEY, sum, task, stack, event, rung, hart, count, weight_ns,
 	truncated, uncounted, into_sum, cut, kept, place);
 CREATE TEMP TABLE counted (at_event INTEGER PRIMARY KEY, value, enabled_ns, running_ns, whole); -- at << 8 | event
@@ -38,6 +39,7 @@ CREATE TEMP TABLE lost (hart, cause, count);
 CREATE TEMP TABLE loss (hart, cause, count);
 CREATE TEMP TABLE frame (row INTEGER PRIMARY KEY, offset);
 CREATE TEMP TABLE place (frame, depth, function, source, line, inlined, payer);
+CREATE TEMP TABLE found (file INTEGER PRIMARY KEY, state, has_symbols, has_debug);
 CREATE TEMP TABLE file AS SELECT *, 0 payer FROM main.file WHERE 0;
 CREATE TEMP TABLE task AS SELECT *, 0 payer FROM main.task WHERE 0;
 CREATE TEMP TABLE site (entry INTEGER PRIMARY KEY, kind, build_id, subprogram, source, line, nest, inlined_at,
@@ -65,7 +67,7 @@ SELECT damage('an event has a number that is none') FROM @event WHERE typeof(typ
 	OR typeof(config1) <> 'integer' OR typeof(config2) <> 'integer' OR typeof(modifiers) <> 'integer' LIMIT 1;
 SELECT function_entry(id, text(name)) FROM @function ORDER BY id;
 SELECT source_entry(id, text(path)) FROM @source ORDER BY id;
--- by its path where it is referred to, since the source has ids of the kernel, which may be any; rows of the target are ours
+-- The source's are found by path where tasks refer to them: their ids are the kernel's, and may be any number.
 SELECT cgroup_entry(id, text(path)) FROM @cgroup WHERE '@' = 'main.' ORDER BY id;
 SELECT labels_entry(id, text(uid || ' ' || labels)) FROM @label_set ORDER BY id;
 SELECT file_entry(id, (kind & 255) | ((deleted <> 0) << 8) | (coalesce(length(build_id) > 0, 0) << 9) | ((inode NOTNULL) << 10),
@@ -74,7 +76,7 @@ SELECT file_entry(id, (kind & 255) | ((deleted <> 0) << 8) | (coalesce(length(bu
 			WHEN inode NOTNULL THEN (major << 32) | (minor & 0xffffffff) END,
 		CASE WHEN coalesce(length(build_id), 0) = 0 THEN inode END)
 	FROM @file ORDER BY id;
--- of a frame, the chain of its names so far: the names before, function, source and inlining, line
+-- The names of a frame are a chain: the chain before, function, source and whether it is inlined, line.
 SELECT names_entry(frame, names_of(frame), function_of(function),
 		CASE WHEN :tier < 2 THEN source_of(source) << 1 | (inlined <> 0) END, CASE WHEN :tier < 2 THEN line END)
 	FROM @place ORDER BY frame, depth;
@@ -88,8 +90,9 @@ SELECT stack_entry(id, CASE WHEN parent < 0 OR parent >= id THEN damage('a stack
 			WHEN parent > 0 AND stack_of(parent) = 0 THEN damage('a stack is missing')
 			ELSE stack_of(parent) END, frame_of(frame))
 	FROM @stack ORDER BY id;
--- A task is its process, but in an extract: by boot, pid, start, name, control group, whose and labels, so that names and
--- control groups that it had stay apart; of the hour a program. What became of a process its last row knows best.
+-- A task becomes its process, except in an extract. The key is pid, start, name, control group, owner and labels, so a
+-- process that changed one of them has several rows. In the hour tier the key is that of a program. The last row of a
+-- process is read first, since it knows the end.
 DELETE FROM temp.member;
 INSERT INTO temp.member SELECT t.id, coalesce(p.id, t.id) FROM @task t
 	LEFT JOIN @task p ON p.id = t.process AND p.id BETWEEN 1 AND 1 << 24 WHERE t.id BETWEEN 1 AND 1 << 24;
@@ -113,6 +116,8 @@ SELECT task_parent(task_of(id), task_of(process)) FROM temp.member WHERE :tier =
 SELECT task_parent(task_of(id), task_of(parent)) FROM source.task WHERE :tier = 1 AND process = id ORDER BY id DESC;
 INSERT INTO temp.event SELECT event_give(event_of(id), NULL), words(text(pmu)), type, config, config1, config2, modifiers,
 	words(text(name)), words(text(unit)) FROM source.event WHERE event_row(event_of(id)) IS NULL ORDER BY id;
+INSERT OR REPLACE INTO temp.found SELECT file_row(file_of(id)), state, has_symbols, has_debug FROM source.file
+	WHERE state > 1 AND file_row(file_of(id)) NOTNULL ORDER BY id;
 INSERT INTO temp.hart SELECT id, rung & 255, words(text(reason)), coalesce(event_row(event_of(leader)), 0), user_only <> 0,
 	(SELECT value FROM (SELECT key, value FROM source.meta WHERE key BETWEEN 'core:' AND 'core;'
 			ORDER BY key DESC LIMIT :harts) WHERE has_hart(substr(key, 6), h.id) LIMIT 1)
@@ -125,7 +130,7 @@ INSERT INTO temp.said SELECT k, CASE WHEN k GLOB 'note:*' THEN 1
 	FROM (SELECT our_key(key) k, value FROM source.meta WHERE key BETWEEN 'note:' AND 'note;'
 		OR key BETWEEN 'leader:' AND 'leader;' OR key BETWEEN 'core:' AND 'core;' OR key BETWEEN 'turn:' AND 'turn;'
 		OR key = 'hz_lowest' LIMIT 9000) WHERE k NOTNULL;
--- runs of windows that start in the same minute or hour
+-- Number the runs of windows that start in the same minute or hour.
 INSERT INTO temp.window SELECT id, start_ns, end_ns, start,
 		sum(:step = 0 OR start IS NOT before) OVER (ORDER BY id)
 	FROM (SELECT id, CASE WHEN start_ns < 0 OR end_ns < start_ns OR realtime_ns < 0
@@ -134,7 +139,7 @@ INSERT INTO temp.window SELECT id, start_ns, end_ns, start,
 			lag(realtime_ns - CASE :step WHEN 0 THEN 0 ELSE realtime_ns % :step END) OVER (ORDER BY id) before
 		FROM source.window WHERE id > 0) ORDER BY id;
 
--- Loops come after what they are in; one in a circle is in no nest, and has no entry.
+-- Loops get their entries from the outermost inwards. Those that are in a circle are never reached, and get none.
 INSERT INTO temp.nest SELECT id, max(coalesce(parent, 0), 0), kind, coalesce(line, 0) & 0xffffffff, text(hex(build_id)),
 	text(subprogram), coalesce(text(source), 0), text(nest), coalesce(text(inlined_at), 0) FROM source.loop_site;
 WITH RECURSIVE tree(id, entry) AS (
@@ -162,7 +167,11 @@ SELECT site_is(id, site_key((kind << 32) | (coalesce(line, 0) & 0xffffffff), tex
 
 -- [begin] main
 INSERT INTO main.event SELECT * FROM temp.event WHERE id NOTNULL;
--- the highest of several rates, and that there were several; how counts were cut, of all together
+-- Files take their last state; but what a parser found (2, 5) is not replaced by a failure to read the file.
+UPDATE main.file SET state = f.state, has_symbols = f.has_symbols, has_debug = f.has_debug FROM temp.found f
+	WHERE f.file = id AND (f.state IN (2, 5) OR file.state NOT IN (2, 5))
+	AND (f.state, f.has_symbols, f.has_debug) IS NOT (file.state, file.has_symbols, file.has_debug);
+-- Keep the highest rate, and note if there were several; collect the ways to cut counts.
 INSERT OR REPLACE INTO main.meta SELECT 'hz_mixed', 1 FROM temp.said s JOIN main.meta m USING (key)
 	WHERE key = 'hz' AND m.value <> s.value;
 INSERT INTO main.meta SELECT key, value FROM temp.said WHERE key IN ('hz', 'switches') OR key GLOB '[nlc]*:*'
@@ -170,7 +179,7 @@ INSERT INTO main.meta SELECT key, value FROM temp.said WHERE key IN ('hz', 'swit
 	ON CONFLICT DO UPDATE SET value = CASE WHEN key = 'hz' OR key GLOB 'turn:*' THEN max(value, excluded.value)
 		WHEN key = 'switches' THEN value | excluded.value WHEN key = 'hz_lowest' THEN min(value, excluded.value)
 		ELSE excluded.value END;
--- What shares out a hart's time has changed: which event did at which rung; 0: any
+-- If a hart's leader has changed, note which event led at which rung; 0: any.
 INSERT OR REPLACE INTO main.meta SELECT 'leader:' || h.id || ':' || w.rung,
 	CASE w.rung WHEN h.rung THEN 0 ELSE coalesce(w.leader, 0) END
 	FROM temp.hart h JOIN main.hart w USING (id) WHERE hart_as(h.id) = h.id AND coalesce(w.leader, 0) <> h.leader;
@@ -181,36 +190,25 @@ INSERT OR REPLACE INTO main.hart SELECT h.id, h.rung, h.reason, nullif(h.leader,
 	FROM temp.hart h LEFT JOIN main.hart w USING (id) WHERE hart_as(h.id) = h.id
 	AND (w.rung, coalesce(w.leader, 0), w.user_only <> 0) IS NOT (h.rung, h.leader, h.user_only);
 
+-- Samples, with what they counted, are added up by merge_tally.c.
+-- [samples] source
+SELECT s.id, w.run IS :run, hart, task, stack, event, rung, count, weight_ns, truncated, uncounted
+	FROM source.sample s LEFT JOIN temp.window w ON w.id = s.window WHERE s.id > :after AND s.id <= :upto ORDER BY s.id;
+
+-- [readings] source
+SELECT sample, event, value, enabled_ns, running_ns FROM source.reading WHERE sample > :after AND sample <= :upto
+	ORDER BY sample, event;
+
+-- [unstored] source
+INSERT INTO temp.lost (hart, count, cause) VALUES (?1, ?2, :not_stored);
+
+-- [tally] source
+INSERT INTO temp.tally VALUES (?1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?1, 0, 0, ?1);
+
+-- [counted] source
+INSERT INTO temp.counted VALUES (?1, ?2, ?3, ?4, ?5);
+
 -- [take] source
-INSERT INTO temp.taken SELECT s.id, CASE WHEN w.run IS NOT :run THEN damage('a row belongs to no window')
-		WHEN coalesce(count | weight_ns | truncated | uncounted, -1) < 0 THEN damage('its counts are out of bounds')
-		ELSE sum_of(task, stack, event, rung, hart) END,
-	CAST(count AS INTEGER), CAST(weight_ns AS INTEGER), CAST(truncated AS INTEGER), CAST(uncounted AS INTEGER)
-	FROM source.sample s LEFT JOIN temp.window w ON w.id = s.window WHERE s.id > :after AND s.id <= :upto;
--- what is added is no number of SQLite's integers any more where it is too large
-INSERT INTO temp.tally SELECT sum, sum, 0, 0, 0, 0, 0, count, weight_ns, truncated, uncounted, sum, 0, 0, sum
-	FROM temp.taken WHERE sum > 0
-	ON CONFLICT DO UPDATE SET count = count + excluded.count, weight_ns = weight_ns + excluded.weight_ns,
-		truncated = truncated + excluded.truncated, uncounted = uncounted + excluded.uncounted;
-UPDATE temp.tally SET task = sum_part(sum, 0) >> 32, stack = sum_part(sum, 0) & 0xffffffff, event = sum_part(sum, 1) >> 32,
-	rung = sum_part(sum, 1) & 0xffffffff, hart = sum_part(sum, 2);
-INSERT INTO temp.counted SELECT t.sum << 8 | event_at(r.event),
-		CASE WHEN t.id IS NULL THEN damage('a reading belongs to no sample')
-			WHEN value IS NULL OR value < 0 OR enabled_ns < 0 OR running_ns < 0 THEN damage('its counts are out of bounds')
-			ELSE CAST(value AS INTEGER) END,
-		CAST(coalesce(enabled_ns, 0) AS INTEGER),
-		CAST(CASE WHEN enabled_ns NOTNULL THEN coalesce(running_ns, enabled_ns) ELSE 0 END AS INTEGER),
-		enabled_ns IS NULL
-	FROM source.reading r LEFT JOIN temp.taken t ON t.id = r.sample
-	WHERE r.sample > :after AND r.sample <= :upto AND t.sum IS NOT 0 AND event_at(r.event) NOTNULL
-	ON CONFLICT DO UPDATE SET value = value + excluded.value, enabled_ns = enabled_ns + excluded.enabled_ns,
-		running_ns = running_ns + excluded.running_ns, whole = whole AND excluded.whole;
-SELECT damage('its counts are out of bounds') FROM temp.tally
-	WHERE typeof(count) = 'real' OR typeof(weight_ns) = 'real' OR typeof(truncated) = 'real' OR typeof(uncounted) = 'real';
-SELECT damage('its counts are out of bounds') FROM temp.counted
-	WHERE typeof(value) = 'real' OR typeof(enabled_ns) = 'real' OR typeof(running_ns) = 'real';
-INSERT INTO temp.lost SELECT hart_as(s.hart), :not_stored, s.count FROM temp.taken t JOIN source.sample s USING (id)
-	WHERE t.sum = 0 AND s.count > 0 AND event_row(event_of(s.event)) IS NULL;
 INSERT INTO temp.lost SELECT hart, words(text(cause)), CASE WHEN w.id IS NULL THEN damage('a row belongs to no window')
 		WHEN coalesce(count, -1) < 0 OR typeof(hart) <> 'integer' THEN damage('its counts are out of bounds')
 		ELSE CAST(count AS INTEGER) END
@@ -226,7 +224,7 @@ INSERT INTO temp.loop SELECT at, metric, sum(value >> 32), sum(value & 0xfffffff
 		LEFT JOIN temp.site_of r ON r.id = c.region AND c.region > 0 LEFT JOIN temp.metric m ON m.id = c.metric
 		LEFT JOIN temp.site s ON s.entry = o.entry
 		WHERE c.window BETWEEN :first AND :last AND (:only IS NULL OR task_of(task) > 0)
-			AND (:tier = 0 OR s.kind IS NULL OR s.kind NOT BETWEEN 6 AND 9) AND coalesce(m.entry, 0) <= 128)
+			AND (:tier = 0 OR s.kind IS NULL OR s.kind NOT BETWEEN 6 AND 9) AND coalesce(m.entry, 0) <= :metrics)
 	GROUP BY at, metric;
 UPDATE temp.metric SET seen = 1 WHERE NOT seen AND entry IN (SELECT metric FROM temp.loop);
 
@@ -236,22 +234,22 @@ SELECT damage('a row belongs to no window') FROM source.loss WHERE window NOT IN
 SELECT damage('a row belongs to no window') FROM source.loop_count WHERE window NOT IN (SELECT id FROM temp.window) LIMIT 1;
 SELECT damage('a reading belongs to no sample') FROM source.reading WHERE sample > :after LIMIT 1;
 
--- Rows by falling weight; what weighs the same in the order in which it came.
+-- Sort the sums by weight, the heaviest first; equal ones in their order of arrival.
 -- [order] source
 DELETE FROM temp.light;
 DELETE FROM temp.moved;
 INSERT INTO temp.light SELECT NULL, sum, at, CASE :fold WHEN 0 THEN fold_key(0, sum) END FROM temp.tally
 	ORDER BY weight_ns DESC, count DESC, at;
 
--- The same of what a step of folding left.
+-- Sort the sums that the last step of folding made.
 -- [reorder] source
 DELETE FROM temp.light;
 DELETE FROM temp.moved;
 INSERT INTO temp.light SELECT NULL, into_sum, NULL, fold_key(:fold, into_sum) FROM temp.tally WHERE NOT kept GROUP BY into_sum
 	ORDER BY sum(weight_ns) DESC, sum(count) DESC, min(place);
 
--- A step of folding: the heaviest stay, as many as leave room for what the others come to, but half of the room at
--- least, unless there is no next step to make up for it.
+-- Fold one step: keep as many of the heaviest sums as leave room for the coarser sums of the others, and half of the
+-- room at least, except in the last step.
 -- [fold] source
 WITH least(n) AS (SELECT CASE WHEN :fold < 2 THEN :room / 2 ELSE 0 END),
 	met(at) AS MATERIALIZED (SELECT max(at) FROM temp.light GROUP BY coarse),
@@ -265,7 +263,7 @@ UPDATE temp.tally SET kept = m.into_sum IS NULL, cut = cut OR :fold = 0 AND m.in
 	into_sum = coalesce(m.into_sum, tally.into_sum), place = m.place
 	FROM temp.moved m WHERE m.sum = tally.into_sum AND NOT kept;
 
--- Users over their share lose detail, the light rows first.
+-- Charge users for their sums, the heaviest first; those of users over their share lose detail.
 -- [share] source
 INSERT INTO temp.moved SELECT l.sum, share_charge(payer(task), share_key(r.sum),
 		:sample_bytes + :reading_bytes * (SELECT count(*)
@@ -300,8 +298,8 @@ INSERT INTO main.reading SELECT :base + (at_event >> 8), at_event & 255, value, 
 	CASE WHEN NOT whole AND running_ns <> enabled_ns THEN running_ns END FROM temp.counted ORDER BY at_event;
 INSERT INTO main.loss SELECT :window, * FROM temp.loss;
 
--- The heaviest rows of loops stay; of the rest one is made for each task. A call of what is not counted is one; calls
--- of callees are no entries of the function that stands for the rest.
+-- Keep the heaviest rows of loops, and add up the others of each task to the function '[other]'. Entries of a callee
+-- that is not counted itself (kind 5) are calls, and no entries of that function.
 -- [loop_fold] source
 DELETE FROM temp.moved;
 INSERT OR IGNORE INTO temp.site SELECT site_key(2 << 32, text('') << 32 | text('[other]'), text(''), 0, 0), 2, NULL,
@@ -318,8 +316,8 @@ DELETE FROM temp.loop;
 INSERT INTO temp.loop SELECT * FROM temp.made_loop;
 DELETE FROM temp.made_loop;
 
--- Of an event that was counted in regions, that none happened is told, too: where any were counted, all were that
--- the hour has a name of.
+-- A region with granted_ns had its events counted: write a zero for each granted event that it has no count of, out
+-- of those that this window or the file names.
 -- [loops] main
 INSERT OR IGNORE INTO temp.loop SELECT at, e, 0, 0 FROM temp.loop g, (SELECT entry e FROM temp.metric WHERE seen
 		UNION SELECT metric_key(text(name)) FROM main.loop_metric)
@@ -392,7 +390,6 @@ DELETE FROM temp.file;
 DELETE FROM temp.frame;
 DELETE FROM temp.place;
 DELETE FROM temp.task;
-DELETE FROM temp.taken;
 DELETE FROM temp.tally;
 DELETE FROM temp.counted;
 DELETE FROM temp.lost;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Dictionaries of a merge, and the functions by which merge.sql asks for them */
+/* Dictionaries of a merge, and the functions by which merge.sql uses them */
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "daemon/loops/table.h"
 #include "daemon/store/rollup/merge.h"
 
-/* Write this many generations of parents at once; older ones have their row already, or no parent. */
+/* Maximum ancestors that are written with a process; one beyond them is no parent unless it has a row. */
 #define ANCESTORS_MAX 64
 
 static int64_t integer(sqlite3_value *const *v, int i)
@@ -19,7 +19,7 @@ static int64_t integer(sqlite3_value *const *v, int i)
 void merge_result(sqlite3_context *c, int outcome, uint32_t entry)
 {
 	if (outcome == KEY_TABLE_FULL)
-		sqlite3_result_error(c, "it has more names or stacks than one file can hold", -1);
+		sqlite3_result_error(c, MERGE_FULL, -1);
 	else if (outcome != 0)
 		sqlite3_result_error_nomem(c);
 	else
@@ -74,7 +74,8 @@ static int set_id(struct merge_entries *e, int64_t id, uint32_t entry)
 	return r;
 }
 
-/* Can it be an id, for d_entry and d_is? False is damage in the target, and of events in the source. */
+/* May the side's row have this id? If not, the target is damaged, or the source if it is an event's; other rows
+ * of the source are ignored. */
 static bool is_id(sqlite3_context *c, const struct merge_entries *e, int64_t id)
 {
 	bool event = e->which == MERGE_EVENT;
@@ -104,13 +105,13 @@ static void f_entry(sqlite3_context *c, int n, sqlite3_value **v)
 	if (is_name(e) && sqlite3_value_type(v[1]) == SQLITE_NULL) {
 		if (e->merge->side == MERGE_MAIN)
 			sqlite3_result_error(c, "a name is missing", -1);
-		return; /* in the source it names nothing */
+		return; /* in the source it refers to nothing */
 	}
 	int r = enter_parts(e, n - 1, v + 1, &entry);
 	if (r == 0)
 		r = set_id(e, id, entry);
 	if (r == 0 && e->merge->side == MERGE_MAIN) {
-		/* what is there twice keeps its first row, and no new one is made of the second's id */
+		/* a content with two rows keeps the first; the second's id is not given again */
 		if (e->row[entry] == 0)
 			e->row[entry] = (uint32_t)id;
 		if (id > e->n_rows)
@@ -154,10 +155,8 @@ static void f_is(sqlite3_context *c, int n, sqlite3_value **v)
 
 static void f_of(sqlite3_context *c, int n, sqlite3_value **v)
 {
-	const struct merge_entries *e = sqlite3_user_data(c);
-	const int64_t id = integer(v, 0);
 	(void)n;
-	sqlite3_result_int64(c, id > 0 && id < e->n_ids ? e->entry[id] : 0);
+	sqlite3_result_int64(c, merge_entry_by_id(sqlite3_user_data(c), integer(v, 0)));
 }
 
 static void f_row(sqlite3_context *c, int n, sqlite3_value **v)
@@ -179,7 +178,8 @@ static void f_parent(sqlite3_context *c, int n, sqlite3_value **v)
 		e->parent[entry] = merge_entry_of(e, v[1]);
 }
 
-/* A site's parent; 0 where it would be too deep: a nest of its own, as for readers (query/loops/read.c). */
+/* The site, as a parent; 0 if its children would be too deep: they begin a nest of their own, as for readers
+ * (query/loops/read.c). */
 static void f_under(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	const struct merge_entries *e = sqlite3_user_data(c);
@@ -212,7 +212,7 @@ static uint64_t name_bytes(const struct merge *m, const struct merge_entries *e,
 			  : 0;
 }
 
-/* Note in temp.new_… a row that is new, or of which the source knows more. */
+/* Note in temp.new_… a row that is new, or that the source knows more about. */
 static int note(struct merge_entries *e, uint32_t entry, sqlite3_value *payer)
 {
 	const uint32_t parent = e->parent[entry];
@@ -243,7 +243,7 @@ static int give_row(struct merge_entries *e, uint32_t entry, sqlite3_value *paye
 	return note(e, entry, payer);
 }
 
-/* An entry and all that come before it, the outermost first. */
+/* Give rows to the entry and to its ancestors without one, the outermost first. */
 static void f_give(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	struct merge_entries *e = sqlite3_user_data(c);
@@ -262,7 +262,7 @@ static void f_give(sqlite3_context *c, int n, sqlite3_value **v)
 		}
 		m->path.entry[n_path++] = i;
 	}
-	/* known from an earlier source: this one knows better what became of it, and nobody pays for that */
+	/* a task of an earlier source: note it, as this source may know its end; nobody is charged */
 	bool known = e->which == MERGE_TASK && m->rollup->tier != TIER_HOUR;
 	if (known && i && e->row[i] && e->origin[i] && !e->given[i])
 		rc = note(e, i, NULL);
@@ -270,7 +270,7 @@ static void f_give(sqlite3_context *c, int n, sqlite3_value **v)
 		n_path = 0;
 	while (n_path > 0 && rc == SQLITE_OK) {
 		i = m->path.entry[--n_path];
-		if (e->row[i] == 0) /* else a process that claims to be its own parent */
+		if (e->row[i] == 0) /* otherwise it is a process that claims to be its own parent */
 			rc = give_row(e, i, v[1]);
 	}
 	if (rc != SQLITE_OK)
@@ -279,7 +279,7 @@ static void f_give(sqlite3_context *c, int n, sqlite3_value **v)
 		sqlite3_result_int64(c, e->row[entry]);
 }
 
-/* Beyond the tier's stacks new ones are cut to their leaf. */
+/* May the stack be stored with its callers? Beyond the tier's limit, new ones are cut to their leaf. */
 static void f_fits(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	const struct merge_entries *e = sqlite3_user_data(c);

@@ -10,9 +10,9 @@
 #include "daemon/store/rollup/merge.h"
 #include "daemon/store/segment/note.h"
 
-/* The last part of a task's key: who pays, + 1, 0: not known; whether that is not the owner too, since the process
- * belongs to nobody (39: its uid is 0) or its group is another (38: its uid is NULL); and, of a program, whether it is
- * a thread of the kernel (40). */
+/* The last part of a task's key. Bits 0 to 37: the user who pays, plus 1; 0: not known. Bits 38 and 39: this user is
+ * not the owner, because the uid is NULL (38: its group is another's) or 0 (39: it belongs to nobody). Bit 40, of
+ * programs: a thread of the kernel. */
 #define PAYER_MASK ((1ull << 38) - 1)
 #define WHOSE_UNOWNED (1ull << 38)
 #define WHOSE_MASK ((1ull << 40) - 1)
@@ -20,53 +20,6 @@
 static int64_t integer(sqlite3_value *const *v, int i)
 {
 	return sqlite3_value_int64(v[i]);
-}
-
-/* --- sums of samples -------------------------------------------------------------------------- */
-
-static uint32_t of(const struct merge *m, enum merge_dictionary which, int64_t id)
-{
-	const struct merge_entries *e = &m->of[which];
-	return id > 0 && id < e->n_ids ? e->entry[id] : 0;
-}
-
-/* event_at(id): the row of the source's event; NULL where the target has no room for it. */
-static void f_event_at(sqlite3_context *c, int n, sqlite3_value **v)
-{
-	const struct merge *m = sqlite3_user_data(c);
-	const uint32_t event = of(m, MERGE_EVENT, integer(v, 0));
-	(void)n;
-	if (event == 0)
-		sqlite3_result_error(c, "a reading belongs to no event", -1);
-	else if (m->of[MERGE_EVENT].row[event])
-		sqlite3_result_int64(c, m->of[MERGE_EVENT].row[event]);
-}
-
-/* sum_of(task, stack, event, rung, hart) of a sample: what it adds to; 0: its event has no room, or it is of
- * another job than the one that is extracted. */
-static void f_sum_of(sqlite3_context *c, int n, sqlite3_value **v)
-{
-	struct merge *m = sqlite3_user_data(c);
-	const int64_t id = integer(v, 1), rung = integer(v, 3), hart = integer(v, 4);
-	const uint32_t task = of(m, MERGE_TASK, integer(v, 0)), stack = of(m, MERGE_STACK, id),
-		       event = of(m, MERGE_EVENT, integer(v, 2));
-	const uint32_t row = event ? m->of[MERGE_EVENT].row[event] : 0;
-	uint32_t sum = 0;
-	int r = 0;
-	(void)n;
-	if (event == 0 || rung < 0 || rung > UINT8_MAX) {
-		sqlite3_result_error(c, "a sample belongs to no event", -1);
-		return;
-	}
-	if (row && id > 0 && stack == 0 && (task || !m->rollup->only)) {
-		sqlite3_result_error(c, "a stack is missing", -1);
-		return;
-	}
-	const struct key key = {{(uint64_t)task << 32 | stack, (uint64_t)row << 32 | (uint64_t)rung,
-		(uint64_t)(hart >= 0 && hart < HARTS_MAX ? m->hart_as[hart] : hart)}};
-	if (row && (task || !m->rollup->only))
-		r = merge_enter(&m->of[MERGE_SUM], &key, &sum);
-	merge_result(c, r, sum);
 }
 
 /* --- sums with less detail -------------------------------------------------------------------- */
@@ -81,7 +34,7 @@ static int leaf(struct merge *m, uint32_t stack, uint32_t *ret_stack)
 				 e, &(struct key){{0, e->keys.key[stack - 1].part[1]}}, ret_stack);
 }
 
-/* The stack of the function that stands for several of this kind, named or not. */
+/* The stack of the function that stands for several, which are all named or all without a name. */
 static int other_stack(struct merge *m, uint32_t stack, uint32_t *ret_stack)
 {
 	const struct merge_entries *stacks = &m->of[MERGE_STACK], *frames = &m->of[MERGE_FRAME];
@@ -113,7 +66,7 @@ static void f_leaf(sqlite3_context *c, int n, sqlite3_value **v)
 	merge_result(c, r, stack);
 }
 
-/* The program that stands for several of this one's user and job; of 0, of nobody. */
+/* The program that stands for several of the same user and job; task 0: for those of nobody. */
 static int other_task(struct merge *m, uint32_t task, uint32_t *ret_task)
 {
 	struct merge_entries *e = &m->of[MERGE_TASK];
@@ -125,7 +78,7 @@ static int other_task(struct merge *m, uint32_t task, uint32_t *ret_task)
 	return r == 0 ? merge_enter(e, &key, ret_task) : r;
 }
 
-/* Without callers; without its program; without its function. */
+/* Detail that a step of folding leaves out. */
 enum fold { FOLD_CALLERS, FOLD_PROGRAMS, FOLD_FUNCTIONS };
 
 /* fold_key(fold, sum): the coarser sum of an hour. */
@@ -167,7 +120,7 @@ static void f_payer(sqlite3_context *c, int n, sqlite3_value **v)
 		sqlite3_result_int64(c, payer_of(m, (uint64_t)integer(v, 0)));
 }
 
-/* The sum that a row goes to: with the detail that its user has room for. */
+/* The sum that a row is added to: with as much detail as its user's share has room for. */
 static void f_share_key(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	struct merge *m = sqlite3_user_data(c);
@@ -185,7 +138,7 @@ static void f_share_key(sqlite3_context *c, int n, sqlite3_value **v)
 	merge_result(c, r, sum);
 }
 
-/* share_charge(payer, sum, bytes): charge a sum when the first row goes to it; the sum. */
+/* share_charge(payer, sum, bytes): the sum; charge it when the first row is added to it. */
 static void f_share_charge(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	struct merge *m = sqlite3_user_data(c);
@@ -250,15 +203,10 @@ static void f_has_hart(sqlite3_context *c, int n, sqlite3_value **v)
 				      hart_set_has(&harts, (int)integer(v, 1)));
 }
 
-static int64_t hart_as(const struct merge *m, int64_t hart)
-{
-	return hart >= 0 && hart < HARTS_MAX ? m->hart_as[hart] : hart;
-}
-
 static void f_hart_as(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	(void)n;
-	sqlite3_result_int64(c, hart_as(sqlite3_user_data(c), integer(v, 0)));
+	sqlite3_result_int64(c, merge_hart_as(sqlite3_user_data(c), integer(v, 0)));
 }
 
 static void f_hart_is(sqlite3_context *c, int n, sqlite3_value **v)
@@ -287,7 +235,7 @@ static const char *our_note(
 		return NULL;
 	note.harts = harts_as(m, &note.harts);
 	if (note.event != 0) {
-		uint32_t entry = note.event > 0 && note.event < e->n_ids ? e->entry[note.event] : 0;
+		uint32_t entry = merge_entry_by_id(e, note.event);
 		note.event = entry ? e->row[entry] : 0;
 		if (note.event == 0)
 			return NULL;
@@ -295,7 +243,7 @@ static const char *our_note(
 	return note_key(&note, made);
 }
 
-/* A key of the source's meta with the target's harts and events; NULL: it has none. */
+/* A key of the source's meta with the harts and events of the target; NULL: the target has no such event. */
 static void f_our_key(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	const struct merge *m = sqlite3_user_data(c);
@@ -336,10 +284,9 @@ int merge_functions(struct merge *m)
 		merge_function *f;
 	} plain[] = {{"text", 1, f_text}, {"words", 1, f_words}, {"damage", 1, f_damage},
 		{"has_hart", 2, f_has_hart}, {"hart_as", 1, f_hart_as}, {"hart_is", 2, f_hart_is},
-		{"our_key", 1, f_our_key}, {"leaf", 1, f_leaf}, {"event_at", 1, f_event_at},
-		{"sum_of", 5, f_sum_of}, {"fold_key", 2, f_fold_key}, {"payer", 1, f_payer},
-		{"share_key", 1, f_share_key}, {"share_charge", 3, f_share_charge},
-		{"charge", -1, f_charge}};
+		{"our_key", 1, f_our_key}, {"leaf", 1, f_leaf}, {"fold_key", 2, f_fold_key},
+		{"payer", 1, f_payer}, {"share_key", 1, f_share_key},
+		{"share_charge", 3, f_share_charge}, {"charge", -1, f_charge}};
 	int rc = SQLITE_OK;
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain) && rc == SQLITE_OK; i++)
 		rc = merge_add(m, plain[i].name, plain[i].n, plain[i].f, m);

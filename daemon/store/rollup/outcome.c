@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* SQLite's results as outcomes of a roll-up: damage is the file's, want of room the disc's, the rest
- * is fatal.
+/* SQLite's results as outcomes of a roll-up: damage concerns the file, lack of space the disc; all
+ * others are fatal.
  */
 
 #include <errno.h>
@@ -18,12 +18,12 @@ int rollup_fail(
 	return outcome;
 }
 
-static int fail_source(struct rollup *r, const char *what)
+int rollup_fail_source(struct rollup *r, const char *what)
 {
 	char text[256];
 	snprintf(text, sizeof(text), "is damaged: %s", what);
 	return rollup_fail(r, ROLLUP_SOURCE_BROKEN, r->source_path,
-		"It is left out of the coarser tiers; what is intact can still be read", text);
+		"It is left out of the coarser tiers; intact rows can still be read", text);
 }
 
 int rollup_fail_target(struct rollup *r, const char *what)
@@ -34,7 +34,7 @@ int rollup_fail_target(struct rollup *r, const char *what)
 		"Set it aside; later roll-ups go to a new file", text);
 }
 
-/* Nothing is known of the file but that it cannot be read now. */
+/* The file cannot be read now; it need not be damaged. */
 static int source_errno(struct rollup *r, sqlite3 *db, int e)
 {
 	char text[256];
@@ -62,10 +62,10 @@ int rollup_source_outcome(struct rollup *r, sqlite3 *db, int rc)
 	case SQLITE_PROTOCOL:
 		return source_errno(r, db, EIO);
 	default:
-		/* what sum() says of what is no number of 64 bits any more */
-		return fail_source(r, strcmp(sqlite3_errmsg(db), "integer overflow") == 0
-					      ? "its counts are out of bounds"
-					      : sqlite3_errmsg(db));
+		/* sum()'s error for more than 64 bits */
+		return rollup_fail_source(r, strcmp(sqlite3_errmsg(db), "integer overflow") == 0
+						     ? "its counts are out of bounds"
+						     : sqlite3_errmsg(db));
 	}
 }
 
@@ -103,8 +103,8 @@ int rollup_target_outcome(struct rollup *r, int rc)
 		return fail_full(r);
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
-	case SQLITE_CONSTRAINT: /* an id of ours that is there already */
-	case SQLITE_ERROR:      /* a table that is not there */
+	case SQLITE_CONSTRAINT: /* one of our ids exists already */
+	case SQLITE_ERROR:      /* a table is missing */
 	case SQLITE_SCHEMA:
 		return rollup_fail_target(r, sqlite3_errmsg(r->target));
 	case SQLITE_READONLY:

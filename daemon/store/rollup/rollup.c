@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Adding a segment to a coarser tier: what becomes of the target's file, and when it is sealed */
+/* Adding a segment to a coarser tier: the life of the target's file until it is sealed */
 
 #include <errno.h>
 #include <stdio.h>
@@ -73,7 +73,7 @@ static int open_existing(struct rollup *r, enum target_state *ret_state)
 	int outcome = rollup_open_target(r, r->target_path, false);
 	if (outcome == 0)
 		outcome = rollup_meta(r, "sealed", &sealed);
-	/* one that was killed between the two is to be sealed again */
+	/* a process that was killed before it wrote the seal has left it open */
 	if (outcome == 0)
 		*ret_state = sealed && whole ? TARGET_SEALED : TARGET_OPEN;
 	return outcome;
@@ -89,7 +89,7 @@ void rollup_remove_new(const char *path)
 	free(journal);
 }
 
-/* Make the new file, fill it, and put it where the target is to be. */
+/* Make the new file, fill it, and rename it to the target. */
 static int add_to_new(struct rollup *r, const char *key, bool copy)
 {
 	_cleanup_(freep) char *path = NULL;
@@ -97,11 +97,11 @@ static int add_to_new(struct rollup *r, const char *key, bool copy)
 		path = NULL;
 		return -ENOMEM;
 	}
-	rollup_remove_new(path); /* of one that was killed */
+	rollup_remove_new(path); /* left by a process that was killed */
 	int outcome = copy ? rollup_copy(r, r->target_path, path) : 0;
 	if (outcome == 0)
 		outcome = rollup_open_target(r, path, !copy);
-	/* what is broken by now shall not get a seal */
+	/* a file that has become damaged must not get a new seal */
 	if (outcome == 0 && copy)
 		outcome = rollup_check_target(r);
 	if (outcome == 0)
@@ -136,7 +136,7 @@ int rollup_add_within(const char *source_path, const char *target_path, enum tie
 	r->shares = shares;
 	enum target_state state = TARGET_NONE;
 	int outcome = open_existing(r, &state);
-	/* the source may be gone long since, and need not be read, where it was added before */
+	/* a source that was added before need not be there any more */
 	int64_t done = 0;
 	if (outcome == 0 && state != TARGET_NONE)
 		outcome = rollup_meta(r, key, &done);
@@ -172,14 +172,14 @@ int rollup_seal(const char *target_path, struct store_error *ret_error)
 	int outcome = open_existing(r, &state);
 	if (outcome != 0 || state == TARGET_SEALED)
 		return outcome;
-	/* what is broken by now shall not be sealed as it is */
+	/* a file that has become damaged must not get a seal */
 	if (state == TARGET_OPEN)
 		outcome = rollup_check_target(r);
 	if (outcome != 0)
 		return outcome;
 	if (state == TARGET_NONE) {
 		rollup_fail(
-			r, 0, target_path, "Nothing was rolled up in its time", "does not exist");
+			r, 0, target_path, "No roll-up was made for this time", "does not exist");
 		return -ENOENT;
 	}
 	outcome = rollup_complete(r);

@@ -22,8 +22,8 @@
  * CLOCK_REALTIME. A moment may have several such windows, from several sources or because the clock
  * was set; they add up.
  *
- * A file has one boot: monotonic times of two boots cannot be told apart. The minute tier keeps the
- * parents of processes; what one process did under other names, control groups, owners or labels is another task there.
+ * A file has one boot, since monotonic times of two boots cannot be compared. The minute tier keeps the
+ * parents of processes. A process that changed its name, control group, owner or labels has several tasks there.
  *
  * SQLite's reads and writes may take seconds, so this runs in a child process.
  */
@@ -42,8 +42,8 @@
  * before is not enough, and no step touches the heavier half of its rows:
  *   1. stacks are cut to their leaf, and count as truncated: totals lose what was cut, self stays
  *   2. programs become the program "[other]" of their user
- *   3. functions become the function "[other]" of the program "[other]" of nobody; that is only
- *      where an hour ran more different functions than it may have rows
+ *   3. functions become the function "[other]" of the program "[other]" of nobody; this
+ *      is needed only if an hour ran more functions than it may have rows
  *
  * An hour with several sources has at most an eighth more rows for each further source. */
 #define ROLLUP_HOUR_ROWS 3072
@@ -83,9 +83,9 @@ enum {
 #define ROLLUP_WAIT_MS 60000 /* longer than any query reads one file */
 int rollup_add(const char *source_path, const char *target_path, enum tier tier,
 	struct store_error *ret_error);
-/* The same, but charged to the users' shares. Users over their share add less detail: leaves
- * without callers, then sums of processes, each counted as the loss "over a user's share". Heavy
- * rows come first. NULL: no limits. */
+/* The same, but charged to the users' shares. Heavy rows come first. Of a user who is over
+ * their share, the others are stored with less detail: leaves without callers, then sums of processes;
+ * each is counted as the loss "over a user's share". NULL: no limits. */
 int rollup_add_within(const char *source_path, const char *target_path, enum tier tier,
 	struct shares *shares, struct store_error *ret_error);
 

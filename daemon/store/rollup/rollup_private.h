@@ -3,9 +3,9 @@
 
 /* The roll-up's internals
  *
- * rollup.c makes, grows and seals targets, file.c opens and closes them, outcome.c says what SQLite's results
- * mean. merge.sql adds a source to a target; merge.c runs it, and merge_function.c has what it calls.
- * extract.c has the same done for one job's rows of window files.
+ * rollup.c makes, grows and seals targets, file.c opens and closes them, outcome.c interprets
+ * SQLite's results. merge.sql adds a source to a target; merge.c runs it, and merge_function.c has
+ * the functions that it calls. extract.c does the same for one job's rows of window files.
  */
 
 #include "daemon/store/key.h"
@@ -15,8 +15,8 @@
 
 /* Maximum ids of a source, as in a query. */
 #define ROLLUP_IDS_MAX (1u << 24)
-/* Maximum events of a file, as in a query. The counts of a source's event for which the target has no room,
- * since earlier sources had as many, are left out, and its samples counted as not stored. */
+/* Maximum events of a file, as in a query. If earlier sources have used all of them, the counts of further
+ * events are left out, and their samples are counted as not stored. */
 #define ROLLUP_EVENTS_MAX 255
 
 struct rollup {
@@ -38,6 +38,7 @@ struct rollup {
 /* Set the error about a file; returns the outcome. */
 int rollup_fail(
 	struct rollup *r, int outcome, const char *path, const char *remedy, const char *what);
+int rollup_fail_source(struct rollup *r, const char *what); /* it is damaged */
 int rollup_fail_target(struct rollup *r, const char *what);
 /* The meaning of SQLite's result, on a connection with the source or the target: 0 for OK, ROW and DONE. */
 int rollup_source_outcome(struct rollup *r, sqlite3 *db, int rc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The beginning of a segment, and its end if it comes to nothing
+/* The creation of a segment, and its removal if that fails
  *
  * We create the file, exclusively and for its owner alone, before SQLite opens it, and check that
  * SQLite opened that very file. Schema, meta, events and harts are one transaction while the
@@ -21,6 +21,7 @@
 #include "daemon/sampler/annotate.h"
 #include "daemon/store/segment/note.h"
 #include "daemon/store/segment/write.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 #ifndef MPERF_VERSION
@@ -60,7 +61,7 @@ static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
 	[INSERT_LOOP_COUNT] = "INSERT INTO loop_count VALUES (?, ?, ?, ?, ?, ?)",
 	[UPDATE_LOOP_SITE] = "UPDATE loop_site SET subprogram = ?2, source = ifnull(?3, source), "
 			     "line = ?4, inlined_at = ?5 WHERE id = ?1",
-	/* the parent is freed when it has been gone for long; it was known then */
+	/* the parent may have been freed long after its end; it was written earlier */
 	[UPDATE_TASK] = "UPDATE task SET pid = ?2, tid = ?3, process = ?4, "
 			"parent = ifnull(?5, parent), start_ns = ?6, end_ns = ?7, comm = ?8, "
 			"exe = ?9, argv = ?10, cgroup = ?11, uid = ?12, kernel_thread = ?13, "
@@ -115,7 +116,8 @@ static int open_file(struct segment *g, const char *path)
 		return errno == ENOSPC || errno == EDQUOT ? SEGMENT_NO_SPACE
 		       : errno == EROFS                   ? SEGMENT_READ_ONLY
 							  : -errno;
-	/* whatever the umask says; SQLite makes the log and its index like the file */
+	/* regardless of the umask; SQLite creates the log and its index with the mode of the file
+	 * */
 	if (fchmod(g->fd, mode) < 0)
 		return -errno;
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW |
@@ -201,7 +203,7 @@ static int write_events(struct segment *g, const struct event_list *list)
 	return r;
 }
 
-/* Events that harts count, after those that sample. Rows of their counts have an event that nothing ever
+/* Events that harts count, after the sampling events. Rows of their counts have an event that never
  * samples, so that no reader takes them for samples. */
 static int write_counted(
 	struct segment *g, const struct segment_meta *m, const struct event_list *sampled)
@@ -249,7 +251,7 @@ static int write_cores(struct segment *g, const struct sampler *s)
 	return r;
 }
 
-/* Write the errors that rotation puts on the counts of harts. */
+/* Write the errors that rotation adds to the counts of harts. */
 static int write_rotations(struct segment *g, const struct segment_meta *m)
 {
 	char key[NOTE_KEY_BYTES_MAX];
@@ -337,7 +339,7 @@ static int remember_baseline(struct segment *g, const struct segment_meta *meta)
 	size_t size = 0;
 	if (!meta->lost || meta->n_harts <= 0)
 		return 0;
-	int r = segment_grow(&g->lost, &size, (size_t)meta->n_harts, sizeof(*g->lost));
+	int r = array_grow_long(&g->lost, &size, (size_t)meta->n_harts, sizeof(*g->lost));
 	if (r < 0)
 		return r;
 	memcpy(g->lost, meta->lost, (size_t)meta->n_harts * sizeof(*g->lost));
@@ -356,7 +358,7 @@ static int begin_log(struct segment *g)
 		2 * SEGMENT_WAL_PAGES * SEGMENT_PAGE_BYTES);
 	if (r == 0)
 		r = segment_exec(g, limit);
-	/* looked at once, so that log and index are there: by them others know that it is open */
+	/* read once, so that log and index exist: they show others that it is open */
 	return r == 0 && g->live ? segment_exec(g, "SELECT count(*) FROM meta") : r;
 }
 
@@ -412,7 +414,7 @@ int segment_create(const char *path, const struct segment_meta *meta, const stru
 	if (r == 0)
 		r = fill(g, meta, s);
 	if (r != 0) {
-		/* what we did not make is not ours to remove */
+		/* do not remove a file that we did not make */
 		segment_abandon(g, g->fd >= 0);
 		return r;
 	}
@@ -476,7 +478,7 @@ struct segment *segment_abandon(struct segment *g, bool remove)
 	free(g->living);
 	free(g->lost);
 	free(g->change);
-	free(g->told);
+	free(g->written);
 	free(g->path);
 	free(g->labels);
 	free(g);
@@ -485,7 +487,8 @@ struct segment *segment_abandon(struct segment *g, bool remove)
 
 struct segment *segment_forget(struct segment *g)
 {
-	/* the last to close a log empties it; we are not, whatever it looks like from here */
+	/* the last process to close a log empties it; a child must not, though it seems to be the
+	 * last */
 	if (g && g->db)
 		sqlite3_db_config(g->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	return segment_abandon(g, false);

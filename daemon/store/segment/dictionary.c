@@ -3,9 +3,9 @@
 /* The dictionaries of a segment: tasks, harts, files, frames, stacks and their names
  *
  * Each entry is written the first time a sample needs it, in that sample's transaction and with
- * all that it refers to, so that a file which breaks off after any transaction still explains
- * itself. A frame's name usually comes later: until then it waits in `unnamed` and is looked at
- * again at each flush.
+ * everything that it refers to, so that a file that ends after any transaction is still complete. A
+ * frame's name usually comes later: until then the frame waits in `unnamed` and is checked at each
+ * flush.
  */
 
 #include <errno.h>
@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/attribute/sweep.h"
 #include "daemon/store/segment/write.h"
+#include "proto/base/array.h"
 
 /* A name's id, with its row written if it is new; *ret_id is 0 for NULL. */
 static int write_name(struct segment *g, struct names *names, enum segment_statement s,
@@ -97,7 +99,7 @@ static bool frame_final(const struct frame *frame)
 	return frame->state != FRAME_NEW && frame->state != FRAME_ASKED;
 }
 
-/* A mark of the file's facts that may change, in a byte: stored, state, flags. */
+/* The changeable facts of a file in one byte: stored, state, flags. */
 static uint8_t file_mark(const struct file *file)
 {
 	return (uint8_t)(MARK_STORED | (unsigned)file->state << 1 |
@@ -139,7 +141,7 @@ static uint64_t frame_offset(const struct frame *frame)
 static int unnamed_add(struct segment *g, uint32_t id)
 {
 	struct unnamed *u = &g->unnamed;
-	int r = segment_grow(&u->frame, &u->size, u->n + 1, sizeof(*u->frame));
+	int r = array_grow_long(&u->frame, &u->size, u->n + 1, sizeof(*u->frame));
 	if (r == 0)
 		u->frame[u->n++] = (struct unnamed_frame){id, g->payer};
 	return r;
@@ -197,7 +199,7 @@ static bool is_process(const struct task *task)
 	return !task->process || task->process == task;
 }
 
-bool segment_may_tell(const struct segment_flush *f, const struct task *task)
+bool segment_may_write(const struct segment_flush *f, const struct task *task)
 {
 	const struct task *process = task && task->process ? task->process : task;
 	return !f->only_uid || (process && process->uid == f->uid && process->gid == f->gid);
@@ -207,10 +209,10 @@ bool segment_may_tell(const struct segment_flush *f, const struct task *task)
 static struct task *parent_of(const struct segment_flush *f, const struct task *task)
 {
 	struct task *parent = is_process(task) ? task->parent : NULL;
-	return parent && segment_may_tell(f, parent) ? parent : NULL;
+	return parent && segment_may_write(f, parent) ? parent : NULL;
 }
 
-/* A thread that began before it was known whose its process is, is whose that is. */
+/* A thread that began before the owner of its process was known has the owner of the process. */
 static uid_t owner_of(const struct task *task)
 {
 	return task->uid != (uid_t)-1 || is_process(task) ? task->uid : task->process->uid;
@@ -237,7 +239,7 @@ static int write_task_row(struct segment *g, const struct segment_flush *f,
 		CELL_I_OR_NULL(task_account(task) != (uid_t)-1, task_account(task)));
 }
 
-/* Hash of all that a row of a task is made of. Never 0. */
+/* Hash of all contents of a task's row. Never 0. */
 static uint32_t task_hash(const struct task *task)
 {
 	uint64_t part[10] = {task->end_ns, task->exec_ns, task->cgroup,
@@ -263,17 +265,17 @@ static int tell_task(struct segment *g, const struct segment_flush *f, enum segm
 	int r = write_task_row(g, f, s, task, n_paid);
 	if (r == 0 && cgroup) {
 		r = ROW(g, INSERT_CGROUP, CELL_I(cgroup->id), CELL_T(cgroup->path));
-		if (sqlite3_changes(g->db) > 0) /* else it was there */
+		if (sqlite3_changes(g->db) > 0) /* otherwise it was there */
 			share_charge(g->shares, task_account(task), strlen(cgroup->path));
 	}
 	if (r == 0)
 		r = segment_write_labels(g, task);
 	if (r != 0 || !task->changed)
 		return r;
-	r = segment_grow(&g->told, &g->size_told, g->n_told + 1, sizeof(struct task *));
+	r = array_grow_long(&g->written, &g->size_written, g->n_written + 1, sizeof(struct task *));
 	if (r < 0)
 		return r;
-	g->told[g->n_told++] = task;
+	g->written[g->n_written++] = task;
 	task->changed = false;
 	return 0;
 }
@@ -294,7 +296,7 @@ static uint32_t charge_task(struct segment *g, const struct task *task, uint32_t
 
 static int living_add(struct segment *g, const struct task *task)
 {
-	int r = segment_grow(&g->living, &g->size_living, g->n_living + 1, sizeof(*g->living));
+	int r = array_grow_long(&g->living, &g->size_living, g->n_living + 1, sizeof(*g->living));
 	if (r == 0)
 		g->living[g->n_living++] =
 			(struct living){task->id, task_hash(task), charge_task(g, task, 0)};
@@ -387,21 +389,21 @@ static int write_file_state(struct segment *g, const struct file *file)
 	return r != 0 ? r : mark_set(g, &g->files, file->id, file_mark(file));
 }
 
-/* Write a living task that changed. A task whose end is stored is looked at once more, for facts
- * that were read late. A task that is no longer in the table has ended and was written, or its
- * segment knows all it can. */
+/* Write a live task that changed. A task whose end is stored is checked once more, for facts that
+ * were read late. A task that is no longer in the table has ended and was written, or its segment
+ * already has all that is known. */
 static int write_change(struct segment *g, const struct segment_flush *f, size_t at)
 {
 	uint32_t id = g->living[at].id;
 	struct task *task = id <= f->tasks->n_tasks ? f->tasks->task[id - 1] : NULL;
 	uint32_t hash = task ? task_hash(task) : 0;
-	if (!task || (hash == g->living[at].told && task->end_ns))
+	if (!task || (hash == g->living[at].written_hash && task->end_ns))
 		return mark_set(g, &g->tasks, id, MARK_FINAL);
-	if (hash == g->living[at].told || !segment_may_tell(f, task))
+	if (hash == g->living[at].written_hash || !segment_may_write(f, task))
 		return 0;
 	int r = tell_task(g, f, UPDATE_TASK, task, g->living[at].n_argv);
 	if (r == 0) {
-		g->living[at].told = hash;
+		g->living[at].written_hash = hash;
 		g->living[at].n_argv = charge_task(g, task, g->living[at].n_argv);
 	}
 	return r == 0 ? segment_write_task(g, f, parent_of(f, task)) : r;
@@ -419,4 +421,24 @@ int segment_write_changed(struct segment *g, const struct segment_flush *f)
 			r = write_file_state(g, f->files->file[id - 1]);
 	}
 	return r;
+}
+
+/* --- a sweep ---------------------------------------------------------------------------------- */
+
+/* Ids are keys in the file for as long as it is written: if an id were given to another task
+ * meanwhile, that task would be taken for the one that has a row already. */
+static void reserve(
+	const struct marks *m, void (*reserve_id)(struct sweep *s, uint32_t id), struct sweep *s)
+{
+	for (size_t page = 0; page < m->n_pages; page++)
+		for (uint32_t i = 0; m->page[page] && i < 1u << MARKS_PAGE_BITS; i++)
+			if (m->page[page][i] != MARK_NONE)
+				reserve_id(s, (uint32_t)(page << MARKS_PAGE_BITS) + i);
+}
+
+void segment_reserve(const struct segment *g, struct sweep *s)
+{
+	reserve(&g->tasks, sweep_reserve_task, s);
+	reserve(&g->files, sweep_reserve_file, s);
+	reserve(&g->frames, sweep_reserve_frame, s);
 }

@@ -74,7 +74,7 @@ static int write_metric(struct segment *g, unsigned value, const struct loop_gra
 
 /* Is the value written? A value of 0 has no row, except that of a granted event, which was counted
  * and did not occur. */
-static bool is_told(const struct loop_row *row, unsigned value)
+static bool is_written(const struct loop_row *row, unsigned value)
 {
 	unsigned metric = value / 2;
 	if (row->value[value] != 0)
@@ -92,7 +92,7 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 	if (r == 0)
 		r = write_sites(g, row->region);
 	for (unsigned value = 0; value < N_LOOP_VALUES && r == 0; value++) {
-		if (!is_told(row, value))
+		if (!is_written(row, value))
 			continue;
 		segment_charge(g, SHARE_COUNT_BYTES);
 		r = write_metric(g, value, f->window->loops.granted);
@@ -108,7 +108,7 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 int segment_write_loops(struct segment *g, const struct segment_flush *f)
 {
 	for (; g->next_loop && !segment_step_is_over(g); g->next_loop = g->next_loop->next) {
-		int r = segment_may_tell(f, g->next_loop->who) ? write_row(g, f, g->next_loop) : 0;
+		int r = segment_may_write(f, g->next_loop->who) ? write_row(g, f, g->next_loop) : 0;
 		if (r != 0)
 			return r;
 	}

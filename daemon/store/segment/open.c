@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Opening a segment that somebody gave us, or that we are still writing
+/* Opening a segment from an unknown source, or one that we are still writing
  *
- * The file may be anything. What its header says is judged from its first 100 bytes, before SQLite
- * sees it: not a database, another program's, of another version, unfinished, cut off. Then SQLite
- * opens it immutable and read-only, with everything off that could make a schema act, and the
- * schema must be ours, statement by statement. Damage inside pages shows when they are read: SQLite
- * checks each as it goes, and queries report it with the file's name.
+ * The file may be anything. We check its header, the first 100 bytes, before SQLite sees it: not a
+ * database, another program's, of another version, unfinished, cut off. Then SQLite opens it
+ * immutable and read-only, with everything off that could make a schema act, and the schema must be
+ * ours, statement by statement. Damage inside pages shows when they are read: SQLite checks each as
+ * it goes, and queries report it with the file's name.
  *
- * A file of our own store is judged alike, but may have a log, which SQLite then reads with the
- * locks that the writer knows of.
+ * A file of our own store is checked in the same way, but may have a log, which SQLite then reads
+ * with locks that the writer respects.
  */
 
 #include <errno.h>
@@ -32,8 +32,8 @@
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-/* A reader waits this long for a writer that is just sealing, or for another that replays
- * its log. */
+/* A reader waits this long for a writer that is sealing, or for another reader that replays the
+ * log. */
 #define READER_WAIT_MS 2000
 
 int segment_say(struct segment_error *e, int outcome, const char *remedy, const char *format, ...)
@@ -115,11 +115,11 @@ static int judge_header(const char *path, const uint8_t h[100], struct segment_h
 		return say_corrupt(e, path, "it has no version");
 	if (version != SEGMENT_VERSION)
 		return segment_say(e, SEGMENT_OTHER_VERSION, "Read it with the mperf that wrote it",
-			"%s has version %u of the format, and ours is %d", path, version,
-			SEGMENT_VERSION);
+			"%s has version %u of the format, but this mperf reads version %d", path,
+			version, SEGMENT_VERSION);
 	if (page_bytes < 512 || (page_bytes & (page_bytes - 1)) != 0)
-		return say_corrupt(e, path, "its page size makes no sense");
-	/* with a log, the length in the header may be of another time than the file's */
+		return say_corrupt(e, path, "its page size is not valid");
+	/* with a log, the length in the header may be older or newer than the file */
 	if (!header->log && (uint64_t)page_bytes * be32(h + 28) > header->n_bytes)
 		return say_corrupt(e, path, "it is cut off");
 	return 0;
@@ -127,7 +127,7 @@ static int judge_header(const char *path, const uint8_t h[100], struct segment_h
 
 int segment_judge_file(const char *path, struct segment_header *ret_header, struct segment_error *e)
 {
-	/* a FIFO must not keep us waiting */
+	/* do not block on a FIFO */
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return segment_say_errno(e, path, errno);
@@ -150,7 +150,8 @@ int segment_judge_file(const char *path, struct segment_header *ret_header, stru
 	return judge_header(path, bytes, ret_header, e);
 }
 
-int segment_has_neighbours(const char *path)
+/* 1: there is a -wal or -journal beside it; 0; -ENOMEM. */
+static int has_neighbours(const char *path)
 {
 	static const char *const suffix[] = {"-wal", "-journal"};
 	for (size_t i = 0; i < 2; i++) {
@@ -165,7 +166,11 @@ int segment_has_neighbours(const char *path)
 	return 0;
 }
 
-char *segment_uri(const char *real, const char *tail)
+#define URI_SEALED "?mode=ro&immutable=1"
+#define URI_LIVE "?mode=ro"
+
+/* The file: URI of an absolute path; what would end the path in it is escaped. NULL if out of memory. */
+static char *make_uri(const char *real, const char *tail)
 {
 	static const char head[] = "file:";
 	char *uri = malloc(sizeof(head) + 3 * strlen(real) + strlen(tail) + 1);
@@ -180,6 +185,12 @@ char *segment_uri(const char *real, const char *tail)
 	}
 	stpcpy(p, tail);
 	return uri;
+}
+
+char *segment_uri_of(sqlite3 *opened)
+{
+	const char *path = sqlite3_db_filename(opened, "main");
+	return make_uri(path, sqlite3_uri_boolean(path, "immutable", 0) ? URI_SEALED : URI_LIVE);
 }
 
 void segment_restrain(sqlite3 *db)
@@ -339,7 +350,7 @@ static int connect(const char *path, const char *how, sqlite3 **ret_db, struct s
 	_cleanup_(freep) char *real = realpath(path, NULL);
 	if (!real)
 		return segment_say_errno(e, path, errno);
-	_cleanup_(freep) char *uri = segment_uri(real, how);
+	_cleanup_(freep) char *uri = make_uri(real, how);
 	if (!uri)
 		return -ENOMEM;
 	int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
@@ -360,8 +371,8 @@ static int connect(const char *path, const char *how, sqlite3 **ret_db, struct s
 	return 0;
 }
 
-/* 0: it is as it was sealed, or is not to be read again; SEGMENT_UNSEALED without a word: it has no
- * seal; SEGMENT_CORRUPT; -errno. */
+/* 0: it is unchanged since it was sealed, or need not be read again; SEGMENT_UNSEALED without an
+ * error text: it has no seal; SEGMENT_CORRUPT; -errno. */
 static int judge_trailer(
 	const char *path, struct segment_identity *verified, struct segment_error *e)
 {
@@ -379,7 +390,7 @@ static int judge_trailer(
 	if (r == TRAILER_NONE)
 		return SEGMENT_UNSEALED;
 	if (r == TRAILER_OTHER)
-		return say_corrupt(e, path, "it is not as it was sealed");
+		return say_corrupt(e, path, "it has changed since it was sealed");
 	if (r == 0)
 		*verified = now;
 	return r;
@@ -410,11 +421,11 @@ int segment_open_known(const char *path, struct segment_identity *verified, sqli
 		return sealed;
 	r = header.log ? say_unsealed(ret_error, path) : 0;
 	if (r == 0) {
-		r = segment_has_neighbours(path);
+		r = has_neighbours(path);
 		r = r > 0 ? say_unsealed(ret_error, path) : r;
 	}
 	if (r == 0)
-		r = connect(path, "?mode=ro&immutable=1", &db, ret_error);
+		r = connect(path, URI_SEALED, &db, ret_error);
 	if (r == 0)
 		r = segment_judge_schema(path, db, ret_error);
 	if (r == 0)
@@ -437,7 +448,7 @@ int segment_open_live(const char *path, sqlite3 **ret_db, struct segment_error *
 		return r;
 	sqlite3_busy_timeout(db, READER_WAIT_MS);
 	int rc = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
-	/* the first look decides what is seen from now on */
+	/* the first read fixes the state that is seen from now on */
 	r = rc == SQLITE_OK ? segment_judge_schema(path, db, ret_error)
 			    : segment_say_sqlite(ret_error, path, db, rc);
 	if (r == 0)

@@ -24,11 +24,9 @@ struct segment_header {
 };
 int segment_judge_file(
 	const char *path, struct segment_header *ret_header, struct segment_error *e);
-/* 1: there is a -wal or -journal beside it; 0; -ENOMEM. */
-int segment_has_neighbours(const char *path);
 
-/* file: URI of an absolute path; what would end the path in it is escaped. The caller frees; NULL if out of memory. */
-char *segment_uri(const char *real, const char *tail);
+/* The URI by which another connection opens the same file in the same way. The caller frees; NULL if out of memory. */
+char *segment_uri_of(sqlite3 *opened);
 /* Turn off everything that could let a schema run code or a value be unbounded. */
 void segment_restrain(sqlite3 *db);
 /* Does its schema match that of its version, statement by statement? 0, SEGMENT_CORRUPT, SEGMENT_HELD, -ENOMEM. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/store/segment/write.h"
+#include "proto/base/array.h"
 
 static bool is_named(const struct frame *frame)
 {
@@ -50,7 +51,7 @@ int segment_name_site(struct segment *g, uint64_t site, const struct frame *fram
 	struct unnamed_sites *u = &g->unnamed_sites;
 	if (is_named(frame))
 		return name_site(g, site, frame);
-	int r = segment_grow(&u->site, &u->size, u->n + 1, sizeof(*u->site));
+	int r = array_grow_long(&u->site, &u->size, u->n + 1, sizeof(*u->site));
 	if (r == 0)
 		u->site[u->n++] = (struct unnamed_site){site, frame->id};
 	return r;

@@ -44,7 +44,7 @@ static int sync_folder(const char *path)
 	return 0;
 }
 
-/* Run a pragma and see that its first column is the value wanted. */
+/* Run a pragma and check that its first column is the expected value. */
 static int pragma_gives(struct segment *g, const char *pragma, const char *wanted)
 {
 	sqlite3_stmt *s = NULL;
@@ -143,12 +143,12 @@ static int check_pages(const char *path, sqlite3 *db, struct segment_error *e)
 	const char *says = (const char *)sqlite3_column_text(s, 0);
 	if (!says || strcmp(says, "ok") != 0)
 		return segment_say(e, SEGMENT_CORRUPT,
-			"It is set aside, and nothing else depends on it", "%s is damaged: %s",
-			path, says ? says : "SQLite does not say where");
+			"It is set aside; no other file depends on it", "%s is damaged: %s", path,
+			says ? says : "SQLite gives no place");
 	return 0;
 }
 
-/* Write down that it is over; the end is kept if its writer came to say it. */
+/* Write that it has ended; keep the end if its writer has written it. */
 static int write_end(sqlite3 *db)
 {
 	static const char sql[] =
@@ -182,7 +182,7 @@ static int judge_content(const char *path, sqlite3 *db, struct segment_error *e)
 		return segment_say_sqlite(e, path, db, rc);
 	if (!any)
 		return segment_say(e, SEGMENT_UNBORN, "It can be removed",
-			"%s holds nothing: its writer died before its first flush", path);
+			"%s has no samples: its writer died before it wrote any", path);
 	return n_bytes <= CHECKED_BYTES_MAX ? check_pages(path, db, e) : 0;
 }
 
@@ -199,15 +199,15 @@ static int finish(const char *path, sqlite3 *db, struct segment_error *e)
 	return rc == SQLITE_OK ? 0 : segment_say_sqlite(e, path, db, rc);
 }
 
-/* A file that never had a log was sealed, or is not worth a word. */
+/* A file that never had a log was sealed, or never had contents. */
 static int judge_leftover(const char *path, struct segment_error *e)
 {
-	struct segment_header header = {.n_bytes = 1}; /* only a file is looked at */
+	struct segment_header header = {.n_bytes = 1}; /* check only regular files */
 	int r = segment_judge_file(path, &header, e);
 	if ((r == SEGMENT_NOT_OURS && header.n_bytes == 0) ||
 		(r == SEGMENT_CORRUPT && !header.log && header.n_changes <= CHANGES_UNBORN))
 		return segment_say(e, SEGMENT_UNBORN, "It can be removed",
-			"%s holds nothing: its writer died while making it", path);
+			"%s has no samples: its writer died while making it", path);
 	return r;
 }
 

@@ -17,7 +17,7 @@
 #include "daemon/store/segment/trailer.h"
 
 #define SEGMENT_APPLICATION_ID 0x6d507266 /* "mPrf" */
-/* user_version: of the schema, which is read in this version alone */
+/* user_version: the schema's; only this version is read */
 #define SEGMENT_VERSION 1
 /* schema.sql: makes all tables in an empty database */
 extern const char segment_schema[];
@@ -58,16 +58,17 @@ struct segment_meta {
 	uint32_t hz;         /* at first */
 	const char *command; /* what was recorded, as text for users; may be NULL */
 	const char *
-		labels; /* that all processes have in it, as JSON (proto/syntax/label.h); NULL: none */
-	uid_t labels_uid; /* who gave them */
+		labels; /* labels of all processes in it, as JSON (proto/syntax/label.h); NULL: none
+			 * */
+	uid_t labels_uid; /* the user who set them */
 	bool all;
 	/* all below may be zero */
-	bool live;        /* of the store: other processes may read it while it is written;
-			     its group may too (mode 0640, else 0600) */
+	bool live;        /* a segment of the store: other processes may read it while it is
+			   * written, and so may its group (mode 0640, otherwise 0600) */
 	const char *tier; /* NULL: "window" */
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: losses before it began; NULL: none */
 	int n_harts;
-	/* what harts count all the time; NULL: nothing. Rows of another serial are not written */
+	/* continuous counts of harts; NULL: none. Rows of another serial are not written */
 	const struct event_list *counted;
 	uint32_t counted_serial;
 	const struct hart_rotation *rotation; /* n_rotations, of the counts of harts */
@@ -75,6 +76,7 @@ struct segment_meta {
 };
 
 struct segment;
+struct sweep;
 
 /* Functions that write return -EFBIG where the file has reached the limit of the process (RLIMIT_FSIZE) or of the file
  * system. */
@@ -103,11 +105,11 @@ struct segment_flush {
 	uint32_t hz;          /* the rate in force; a higher one than before is noted */
 	uint32_t hz_lowest;   /* see struct sampler; 0: the kernel never lowered the rate */
 	unsigned cut;         /* CUT_* of its sampler now; all that it ever was is stored */
-	/* a sentence that answers about these harts owe their readers; "" or NULL: none new */
+	/* a sentence that answers about these harts must include; "" or NULL: none new */
 	const char *note;
 	const struct hart_set *note_harts;
 	struct hart_count_rows counted; /* of all harts, in the window; n 0: none */
-	/* leave out what does not belong to this user when it is written */
+	/* leave out processes that do not belong to this user at the time of writing */
 	bool only_uid;
 	uid_t uid;
 	gid_t gid;
@@ -136,7 +138,8 @@ size_t segment_unnamed(const struct segment *g);
 int64_t segment_bytes(const struct segment *g);
 
 /* Make it one file and mark it sealed; the segment is closed afterwards, whatever the outcome.
- * SEGMENT_HELD: all is stored, but a reader prevents sealing: call segment_recover later. */
+ * SEGMENT_HELD: all is stored, but a reader prevents sealing: call segment_recover later.
+ * Exported for tests. */
 int segment_seal(struct segment *g, uint64_t end_monotonic_ns);
 /* The same in pieces, since the whole file is read: begin, then step until it returns something
  * other than SEGMENT_MORE, which is the outcome. A step reads about n_bytes; 0: all that remain.
@@ -144,9 +147,13 @@ int segment_seal(struct segment *g, uint64_t end_monotonic_ns);
 int segment_seal_begin(struct segment *g, uint64_t end_monotonic_ns);
 int segment_seal_step(struct segment *g, uint64_t n_bytes);
 
+/* Reserve, for a sweep of attribute's tables (attribute/sweep.h), the ids of all tasks, files and frames that have a
+ * row in it. Tasks whose end is not written yet must be kept until it is: call segment_update before the sweep. */
+void segment_reserve(const struct segment *g, struct sweep *s);
+
 /* In a forked child, before it opens any segment: release the segment that the parent is writing,
  * without disturbing it. SQLite keeps a list of the files that a process has open, so a child would
- * take its parent's locks for its own. Frees g. */
+ * take its parent's locks for its own. Frees g. Exported for tests. */
 struct segment *segment_forget(struct segment *g);
 
 /* Seal a segment whose writer died or that was SEGMENT_HELD: SQLite's log is replayed, and its end

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A hash of the bytes and not of the rows: it is as quick as the disc, and no bit of the file is
- * left out, be it of an index, of a page that is free or of a length that SQLite trusts. It stands
- * behind the pages and not in a row, so that it is a hash of all of them. A file that SQLite writes
- * to has whole pages again, or a hash that does not fit: changing a sealed file breaks the
- * seal, so it is to be taken off first.
+/* The hash is of the bytes, not of the rows: it is as fast as the disc, and covers every bit of the
+ * file, including indices, free pages and lengths that SQLite trusts. It is after the pages and not
+ * in a row, so that it covers all of them. If SQLite writes to the file, the file has only whole
+ * pages again, or a wrong hash: changing a sealed file breaks the seal, so remove the seal first.
  */
 
 #include "daemon/store/segment/trailer.h"
@@ -74,7 +73,7 @@ static int read_all(int fd, void *bytes, size_t n, uint64_t at)
 	return 0;
 }
 
-/* Take the bytes from..to of the file in. */
+/* Hash the bytes from..to of the file. */
 static int hash_part(int fd, XXH3_state_t *state, char *chunk, uint64_t from, uint64_t to)
 {
 	for (uint64_t at = from; at < to;) {
@@ -108,7 +107,7 @@ static int read_trailer(int fd, struct trailer *ret_trailer, uint64_t *ret_n_byt
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	uint64_t size = (uint64_t)st.st_size;
-	/* else it would be text that somebody had us write at the end of a page */
+	/* otherwise it could be stored text that ends a page */
 	if (size % PAGE_BYTES_MIN != TRAILER_BYTES)
 		return TRAILER_NONE;
 	int r = read_all(fd, ret_trailer, sizeof(*ret_trailer), size - TRAILER_BYTES);
@@ -142,7 +141,7 @@ int trailer_verify(int fd)
 	return memcmp(&found, &t.hash, sizeof(found)) == 0 ? 0 : TRAILER_OTHER;
 }
 
-/* Whole pages alone, with none or only a part of a seal behind. */
+/* Whole pages, followed by no seal or an incomplete one. */
 static int cut_trailer(int fd, uint64_t *ret_n_bytes)
 {
 	struct stat st;

@@ -36,7 +36,8 @@ bool segment_identity_equal(const struct segment_identity *a, const struct segme
 int trailer_is_there(int fd);
 
 /* Write the seal of all bytes of the file, replacing a complete or partial one. The file is open
- * for reading and writing, and nobody else writes it. Reads all of it. 0 or -errno. */
+ * for reading and writing, and nobody else writes it. Reads all of it. 0 or -errno.
+ * Exported for tests. */
 int trailer_write(int fd);
 /* The same in pieces: begin, then step until it returns something other than TRAILER_MORE, which is
  * the outcome. A step reads about n_bytes; 0: all that remain. trailer_free also stops halfway. */

@@ -2,8 +2,8 @@
 
 /* Rows, marks and transactions of a segment under construction
  *
- * When a transaction comes to nothing, what we remembered of it is forgotten: marks, names, numbers
- * and what was said of tasks are as they were when it began.
+ * If a transaction fails, our memory of it is undone: marks, names, numbers and the state of tasks
+ * are reset to its beginning.
  */
 
 #include <errno.h>
@@ -11,8 +11,9 @@
 #include <string.h>
 
 #include "daemon/store/segment/write.h"
+#include "proto/base/array.h"
 
-/* A quota is a disc of that size. */
+/* Treat an exceeded quota as a full disc. */
 static bool is_full(int error)
 {
 	return error == ENOSPC || error == EDQUOT;
@@ -65,24 +66,9 @@ int segment_exec(struct segment *g, const char *sql)
 	return segment_outcome(g, sqlite3_exec(g->db, sql, NULL, NULL, NULL));
 }
 
-int segment_grow(void *array, size_t *size, size_t need, size_t element_bytes)
-{
-	if (need <= *size)
-		return 0;
-	size_t wanted = *size ? *size : 64;
-	while (wanted < need)
-		wanted *= 2;
-	void **p = array;
-	char *grown = reallocarray(*p, wanted, element_bytes);
-	if (!grown)
-		return -ENOMEM;
-	memset(grown + *size * element_bytes, 0, (wanted - *size) * element_bytes);
-	*p = grown;
-	*size = wanted;
-	return 0;
-}
-
-int cell_bind(sqlite3_stmt *s, int i, const struct cell *cell)
+/* Bind it as parameter i (from 1); text and blobs are borrowed until the statement is bound again
+ * or reset. Returns SQLite's result. */
+static int cell_bind(sqlite3_stmt *s, int i, const struct cell *cell)
 {
 	switch (cell->kind) {
 	case CELL_INTEGER:
@@ -128,14 +114,14 @@ uint8_t mark_get(const struct marks *m, uint64_t id)
 int mark_set(struct segment *g, struct marks *m, uint64_t id, uint8_t mark)
 {
 	size_t page = id >> MARKS_PAGE_BITS;
-	int r = segment_grow(&m->page, &m->n_pages, page + 1, sizeof(*m->page));
+	int r = array_grow_long(&m->page, &m->n_pages, page + 1, sizeof(*m->page));
 	if (r < 0)
 		return r;
 	if (!m->page[page])
 		m->page[page] = calloc(MARKS_PAGE, 1);
 	if (!m->page[page])
 		return -ENOMEM;
-	r = segment_grow(&g->change, &g->size_changes, g->n_changes + 1, sizeof(*g->change));
+	r = array_grow_long(&g->change, &g->size_changes, g->n_changes + 1, sizeof(*g->change));
 	if (r < 0)
 		return r;
 	uint8_t *at = mark_at(m, id);
@@ -146,7 +132,7 @@ int mark_set(struct segment *g, struct marks *m, uint64_t id, uint8_t mark)
 
 int ids_add(struct ids *ids, uint32_t id)
 {
-	int r = segment_grow(&ids->id, &ids->size, ids->n + 1, sizeof(*ids->id));
+	int r = array_grow_long(&ids->id, &ids->size, ids->n + 1, sizeof(*ids->id));
 	if (r == 0)
 		ids->id[ids->n++] = id;
 	return r;
@@ -162,7 +148,7 @@ int segment_watch_log(void *segment, sqlite3 *db, const char *database, int n)
 {
 	struct segment *g = segment;
 	g->wal_pages = n;
-	/* what fails here is tried again after the next commit, and all is in the log */
+	/* a failure here is retried after the next commit; all data is in the log */
 	if (n >= SEGMENT_WAL_PAGES)
 		sqlite3_wal_checkpoint_v2(db, database, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 	return SQLITE_OK;
@@ -183,7 +169,7 @@ static int judge_log(struct segment *g)
 int segment_begin(struct segment *g)
 {
 	g->n_changes = 0;
-	g->n_told = 0;
+	g->n_written = 0;
 	g->functions.n_before = g->functions.n_names;
 	g->sources.n_before = g->sources.n_names;
 	g->n_windows_before = g->n_windows;
@@ -216,10 +202,10 @@ static void take_back(struct segment *g)
 		const struct mark_change *c = &g->change[--g->n_changes];
 		*mark_at(c->marks, c->id) = c->before;
 	}
-	for (size_t i = 0; i < g->n_told; i++)
-		g->told[i]->changed = true;
+	for (size_t i = 0; i < g->n_written; i++)
+		g->written[i]->changed = true;
 	for (size_t i = 0; i < g->n_living; i++)
-		g->living[i].told = 0;
+		g->living[i].written_hash = 0;
 	names_forget(&g->functions);
 	names_forget(&g->sources);
 	g->n_windows = g->n_windows_before;
@@ -231,7 +217,7 @@ static void take_back(struct segment *g)
 	g->cut = g->cut_before;
 }
 
-/* Drop what is final by now, and what was added in a transaction that came to nothing. */
+/* Drop entries that are final, and entries added in a failed transaction. */
 static void unnamed_keep_stored(struct segment *g)
 {
 	struct unnamed *u = &g->unnamed;

@@ -3,8 +3,8 @@
 /* Writing a window
  *
  * One transaction per flush: either all of a window is in the file, with every task, stack and file
- * that it needs, or nothing of it. When the disc is full the transaction is rolled back, what we
- * remembered of it is forgotten, and the same window can be flushed again once there is room.
+ * that it needs, or nothing of it. If the disc is full, the transaction is rolled back with our
+ * memory of it, and the same window can be flushed again once there is space.
  */
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include "daemon/store/segment/write.h"
 
 #include "daemon/store/segment/note.h"
+#include "proto/base/array.h"
 #include "proto/base/memory.h"
 
 static int write_reads(struct segment *g, const struct window_row *row)
@@ -34,14 +35,14 @@ static int write_reads(struct segment *g, const struct window_row *row)
 		if (r != 0)
 			return r;
 	}
-	/* where its group has no counts, its own would be without the others' */
+	/* if its group has no counts, it alone would have one */
 	if (own || g->clock[row->key.event] || row->period == 0 || row->n_uncounted)
 		return 0;
 	return ROW(g, INSERT_READING, CELL_I(g->n_samples), CELL_I(g->event[row->key.event]),
 		CELL_I(row->period), CELL_I_OR_NULL(false, 0), CELL_I_OR_NULL(false, 0));
 }
 
-/* The way in which counts are kept apart at switches changed since the file was made. */
+/* The way of cutting counts at switches has changed since the file was created. */
 static int write_cut(struct segment *g, unsigned cut)
 {
 	if ((g->cut | cut) == g->cut)
@@ -57,7 +58,7 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 		return -EINVAL;
 	g->payer = task_account(row->who);
 	int r = segment_write_hart(g, row->key.hart, row);
-	/* by this readers know that they must look at uncounted */
+	/* it tells readers to use the column uncounted */
 	if (r == 0 && row->n_uncounted && !(g->cut & (CUT_COUNT | CUT_NONE)))
 		r = write_cut(g, CUT_COUNT);
 	if (r == 0 && row->who)
@@ -79,7 +80,7 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 static int write_losses(struct segment *g, const struct segment_flush *f)
 {
 	size_t size = (size_t)g->n_harts;
-	int r = segment_grow(&g->lost, &size, (size_t)f->n_harts, sizeof(*g->lost));
+	int r = array_grow_long(&g->lost, &size, (size_t)f->n_harts, sizeof(*g->lost));
 	if (r < 0)
 		return r;
 	g->n_harts = (int)size;
@@ -102,8 +103,7 @@ static void remember_losses(struct segment *g, const struct segment_flush *f)
 		memcpy(g->lost, f->lost, (size_t)f->n_harts * sizeof(*g->lost));
 }
 
-/* A rate that rose since the segment began is what it holds; and the kernel let less be sampled than
- * was asked for. */
+/* Store the highest rate since the segment began; and the lowest rate that the kernel allowed. */
 static int write_rate(struct segment *g, const struct segment_flush *f)
 {
 	if (f->hz > g->hz) {
@@ -128,20 +128,21 @@ static int write_note(struct segment *g, const struct segment_flush *f)
 	return ROW(g, INSERT_META, CELL_T(note_key(&note, key)), CELL_I(1));
 }
 
-/* A row of one pass on one hart, from `row` on; returns with *ret_n how many counts it has. */
+/* A row of one pass on one hart, from `row` on; *ret_n: the number of its counts. */
 static int write_pass(struct segment *g, const struct hart_count *row, size_t n, size_t *ret_n)
 {
 	size_t i = 0;
 	unsigned rung = RUNG_COUNTED + row->pass;
-	bool is_told = rung <= RUNG_COUNTED_LAST; /* no plan has as many passes */
-	g->n_samples += is_told;
-	int r = is_told ? ROW(g, INSERT_SAMPLE, CELL_I(g->n_samples), CELL_I(g->n_windows),
+	bool is_written = rung <= RUNG_COUNTED_LAST; /* no plan has as many passes */
+	g->n_samples += is_written;
+	int r = is_written
+			? ROW(g, INSERT_SAMPLE, CELL_I(g->n_samples), CELL_I(g->n_windows),
 				  CELL_I(row->hart), CELL_I(0), CELL_I(0), CELL_I(g->counted_row),
 				  CELL_I(rung), CELL_I(0), CELL_I(0), CELL_I(0), CELL_I(0))
 			: 0;
 	for (; r == 0 && i < n && row[i].hart == row->hart && row[i].pass == row->pass; i++) {
 		const struct hart_count *c = &row[i];
-		if (is_told && c->event >= 0 && c->event < g->n_counted)
+		if (is_written && c->event >= 0 && c->event < g->n_counted)
 			r = ROW(g, INSERT_READING, CELL_I(g->n_samples),
 				CELL_I(g->counted[c->event]), CELL_I(c->value),
 				CELL_I(c->enabled_ns),
@@ -182,7 +183,7 @@ static int begin_window(struct segment *g, const struct segment_flush *f)
 static int write_rows(struct segment *g, const struct segment_flush *f)
 {
 	for (; g->next_row && !segment_step_is_over(g); g->next_row = g->next_row->hh.next) {
-		int r = segment_may_tell(f, g->next_row->who) ? write_row(g, f, g->next_row) : 0;
+		int r = segment_may_write(f, g->next_row->who) ? write_row(g, f, g->next_row) : 0;
 		if (r != 0)
 			return r;
 	}

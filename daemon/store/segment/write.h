@@ -23,7 +23,7 @@ struct marks {
  * again. task.changed is not enough: several segments may be written from one table. */
 struct living {
 	uint32_t id;
-	uint32_t told;
+	uint32_t written_hash;
 	uint32_t n_argv; /* charged bytes of its arguments */
 };
 
@@ -60,7 +60,7 @@ enum {
 	MARK_FINAL = 2,
 };
 
-/* A mark as it was before this transaction. */
+/* The value of a mark before this transaction. */
 struct mark_change {
 	struct marks *marks;
 	uint64_t id;
@@ -117,7 +117,7 @@ struct segment {
 	bool live;
 	int wal_pages; /* in the log after the last commit */
 	char *path;    /* with its folder resolved */
-	char *labels;  /* that all processes have in it, as JSON; NULL: none */
+	char *labels;  /* labels of all processes in it, as JSON; NULL: none */
 	uid_t labels_uid;
 	sqlite3_stmt *statement[N_SEGMENT_STATEMENTS];
 
@@ -158,8 +158,8 @@ struct segment {
 
 	struct mark_change *change; /* of the current transaction */
 	size_t n_changes, size_changes;
-	struct task **told; /* tasks whose `changed` was cleared in it */
-	size_t n_told, size_told;
+	struct task **written; /* tasks whose `changed` was cleared in it */
+	size_t n_written, size_written;
 	int64_t n_windows_before, n_samples_before;
 	int32_t hart_leader_before[HARTS_MAX];
 	uint8_t hart_rungs_before[HARTS_MAX];
@@ -173,10 +173,6 @@ struct cell {
 	int64_t integer; /* or the blob's length */
 	const void *bytes;
 };
-
-/* Bind it as parameter i (from 1); text and blobs are borrowed until the statement is bound again
- * or reset. Returns SQLite's result. */
-int cell_bind(sqlite3_stmt *s, int i, const struct cell *cell);
 
 static inline struct cell cell_blob(const void *bytes, int64_t n)
 {
@@ -223,13 +219,10 @@ void segment_charge(struct segment *g, size_t bytes);
 /* SQLite's hook: the log has n pages; keeps it from growing without limit. */
 int segment_watch_log(void *segment, sqlite3 *db, const char *database, int n);
 
-/* Grow *array of n elements to at least `need`, zeroed. -ENOMEM. */
-int segment_grow(void *array, size_t *size, size_t need, size_t element_bytes);
-
 /* --- dictionary.c, loops.c: write what is not in the file yet; 0, SEGMENT_NO_SPACE, -errno -- */
 
 /* May the task be shown at all? NULL: an unknown task. */
-bool segment_may_tell(const struct segment_flush *f, const struct task *task);
+bool segment_may_write(const struct segment_flush *f, const struct task *task);
 int segment_write_task(struct segment *g, const struct segment_flush *f, struct task *task);
 int segment_write_frame(struct segment *g, const struct frame *frame);
 int segment_write_stack(struct segment *g, const struct stack_tree *t, uint32_t id);
@@ -239,7 +232,7 @@ int segment_write_hart(struct segment *g, int hart, const struct window_row *row
 int segment_write_names(struct segment *g, const struct segment_flush *f);
 int segment_write_changed(struct segment *g, const struct segment_flush *f);
 
-/* places.c: a place is at that frame, and is named as soon as that is. */
+/* places.c: a place is at that frame, and gets its name together with the frame. */
 int segment_name_site(struct segment *g, uint64_t site, const struct frame *frame);
 /* The frame has got its final state. */
 int segment_name_sites(struct segment *g, const struct frame *frame);
@@ -248,7 +241,7 @@ int segment_write_loops(struct segment *g, const struct segment_flush *f);
 
 /* --- create.c --------------------------------------------------------------------------------- */
 
-/* Finalize what is prepared, and close. 0, SEGMENT_*, -errno. */
+/* Finalize prepared statements, and close. 0, SEGMENT_*, -errno. */
 int segment_close(struct segment *g);
 
 /* Store the labels of a task that is written. As the other writers. (labels.c) */

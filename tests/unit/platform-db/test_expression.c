@@ -141,13 +141,13 @@ TEST(malformed_text_is_refused_with_its_column)
 		{"max A", 5, "'(' is missing before 'A'"},
 		{"d_ratio(A, B, A)", 13, "')' is missing before ','"},
 		{"has_event(A + B)", 13, "')' is missing before '+'"},
-		{"source_count(#slots)", 14, "source_count wants a name, not '#slots'"},
-		{"A = B", 3, "'=' belongs to no expression"},
+		{"source_count(#slots)", 14, "source_count needs a name, not '#slots'"},
+		{"A = B", 3, "'=' is not allowed in an expression"},
 		{"A ? B", 3, "an operator is missing before '?'"},
 		{"#", 1, "the name of a constant is missing behind '#'"},
 		{"1e999", 1, "1e999 is too large"},
-		{"A + \x01", 5, "a character that belongs to no expression"},
-		{"A \\ B", 3, "'\\' belongs to no expression"},
+		{"A + \x01", 5, "a character that is not allowed in an expression"},
+		{"A \\ B", 3, "'\\' is not allowed in an expression"},
 	};
 	for (size_t i = 0; i < N(rows); i++) {
 		const struct expression *e = NULL;

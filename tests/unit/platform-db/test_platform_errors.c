@@ -57,10 +57,10 @@ TEST(syntax_errors_are_named_with_their_line)
 TEST(blanks_at_the_end_of_a_line_are_refused)
 {
 	static const struct wrong wrong[] = {
-		{HEAD " \n}\n", "wrong.json:6: a blank at the end of the line"},
-		{HEAD "\n}\t\n", "wrong.json:7: a blank"},
-		{HEAD "\r\n}\n", "wrong.json:6: a blank"},
-		{HEAD "\n} ", "wrong.json:7: a blank"},
+		{HEAD " \n}\n", "wrong.json:6: a space at the end of the line"},
+		{HEAD "\n}\t\n", "wrong.json:7: a space"},
+		{HEAD "\r\n}\n", "wrong.json:6: a space"},
+		{HEAD "\n} ", "wrong.json:7: a space"},
 	};
 	ALL_WRONG(wrong);
 }
@@ -122,7 +122,7 @@ TEST(values_out_of_their_range_are_refused)
 		{"{\"platform\": \"mine\", \"title\": \"a\\nb\"" ORIGIN "\n",
 			"'title' is not one line of text"},
 		{"{\"platform\": \"mine\", \"title\": \"a \"" ORIGIN "\n",
-			"'title' begins or ends with a blank"},
+			"'title' begins or ends with a space"},
 		{HEAD ",\n\"events\": {}}\n", "wrong.json:7: 'events' is not a list"},
 		{HEAD ",\n\"events\": [7]}\n",
 			"wrong.json:7: an event must be an object in braces"},
@@ -208,9 +208,9 @@ TEST(quirks_that_make_no_sense_are_refused)
 			"wrong.json:8: a quirk needs a 'quirk' that is one of: leader"},
 		{QUIRK("7"), "wrong.json:8: a quirk needs a 'quirk'"},
 		{QUIRK("\"leader\", \"user\": \"nothing\""),
-			"wrong.json:8: the leader 'nothing' is not an event"},
-		{QUIRK("\"leader\", \"user\": \"rxyz\""), "the leader 'rxyz' is not an event"},
-		{QUIRK("\"leader\", \"user\": \"r\""), "the leader 'r' is not an event"},
+			"wrong.json:8: the leader 'nothing' is neither an event"},
+		{QUIRK("\"leader\", \"user\": \"rxyz\""), "the leader 'rxyz' is neither an event"},
+		{QUIRK("\"leader\", \"user\": \"r\""), "the leader 'r' is neither an event"},
 		{QUIRK("\"overflow\""), "a quirk of kind overflow lacks its 'counters'"},
 		{QUIRK("\"overflow\", \"counters\": \"some\""),
 			"'counters' is not one of: all, programmable, none"},
@@ -290,7 +290,7 @@ TEST(names_of_events_are_unique)
 			 ", \"generic\": [\"cycles\"]" ORIGIN) ",\n{\"name\": \"b\", \"code\": 2, "
 							       "\"topic\": \"t\", \"generic\": "
 							       "[\"cycles\"]" ORIGIN "]}\n",
-			"wrong.json:9: a second event stands for the generic cycles"},
+			"wrong.json:9: a second event is mapped to the generic cycles"},
 	};
 	ALL_WRONG(wrong);
 }
@@ -482,18 +482,18 @@ TEST(fields_that_make_no_sense_are_refused)
 		{FIELDS(FIELD("A", "0-1", ", \"values\": [\"ADD=4\"]")),
 			"'values' of A: ADD=4 does not fit into 2 bits"},
 		{FIELDS(FIELD("A", "0-1", ", \"joins\": [\"B\", \"C\"]")),
-			"A joins fields, and holds no operation"},
+			"A joins fields, but has no operation"},
 		{FIELDS(TWO FIELD("O", "16", ", \"holds\": \"operation\"")),
 			"wrong.json:10: the operation O needs the two fields that it 'joins'"},
 		{FIELDS(TWO FIELD("O", "16", JOINS("A", "C"))),
-			"O joins C, which is no event or operation above it"},
-		{FIELDS(TWO FIELD("O", "16", JOINS("O", "A"))), "O joins O, which is no event"},
+			"O joins C, which is not an event or operation above it"},
+		{FIELDS(TWO FIELD("O", "16", JOINS("O", "A"))), "O joins O, which is not an event"},
 		{FIELDS(TWO FIELD("O", "16", JOINS("A", "A"))), "A is joined twice"},
 		{FIELDS(TWO FIELD("O", "16", JOINS("A", "B")) ",\n" FIELD(
 			 "P", "17", JOINS("O", "A"))),
 			"wrong.json:11: A is joined twice"},
 		{FIELDS(FIELD("A", "0-7", HOLDS_EVENT) ",\n" FIELD("B", "8-15", HOLDS_EVENT)),
-			"wrong.json:9: A and B both are joined by nothing"},
+			"wrong.json:9: no operation joins A or B"},
 		{FIELDS("{\"quirk\": \"missing\", \"metrics\": [\"a\"]" ORIGIN),
 			"a quirk of kind missing lacks its 'says'"},
 		{FIELDS("{\"quirk\": \"missing\", \"metrics\": \"a\", \"says\": \"b\"" ORIGIN),

@@ -119,15 +119,14 @@ TEST(the_printed_event_is_refused_with_what_to_write)
 {
 	static const char *const change[][3] = {
 		{",\n  for demonstration ", ", for demonstration ",
-			"example.json:2: unexpected newline: a text ends on the line where it "
-			"begins: write it on one, with \\n for a new line"},
+			"example.json:2: unexpected newline: a string must end on the line where "
+			"it begins: write it on one line, with \\n for a line break"},
 		{"event.\"\n", "event.\",\n",
-			"example.json:4: '}' expected near '\"Event Code\"': between two members a "
-			"comma is missing, or the object's end"},
+			"example.json:4: '}' expected near '\"Event Code\"': a comma is missing "
+			"between two members, or the object's end"},
 		{"EVENT\",\n", "EVENT\"\n",
-			"example.json:7: string or '}' expected near '}': no comma may stand "
-			"behind "
-			"the last member of an object: take it out"},
+			"example.json:7: string or '}' expected near '}': no comma is allowed "
+			"after the last member of an object: remove it"},
 	};
 	char text[512] = PRINTED_EVENT;
 	made_paper("0x0");

@@ -198,7 +198,7 @@ TEST(a_chain_of_metrics_has_a_limit)
 	ck_assert_uint_eq(load_chain(32, &short_db)->n_metrics, 32);
 	must_be_clean(short_db);
 	const struct platform *p = load_chain(33, &long_db);
-	must_complain(long_db, "the metric m0 needs more than 32 others, each for the next");
+	must_complain(long_db, "the metric m0 needs a chain of more than 32 others");
 	/* The others stay. */
 	ck_assert_uint_eq(p->n_metrics, 32);
 	ck_assert_ptr_null(platform_metric_find(p, "m0"));
@@ -240,8 +240,8 @@ TEST(third_party_metrics_are_read_and_a_bad_one_costs_no_other)
 		"\"MetricGroup\": \"a;b\"},\n"
 		"{\"EventName\": \"E\", \"EventCode\": \"0x7\"}]\n");
 	_cleanup_(platform_db_freep) struct platform_db *db = made_load(f.path, NULL);
-	must_complain(
-		db, "v/core/a.json:2: 'MetricExpr' of bad, column 3: '!' belongs to no expression");
+	must_complain(db, "v/core/a.json:2: 'MetricExpr' of bad, column 3: '!' is not allowed in "
+			  "an expression");
 	const struct platform *p = platform_db_find(db, "core");
 	ck_assert_ptr_nonnull(p);
 	/* The circle shows when the platform is put together. */

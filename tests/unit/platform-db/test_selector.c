@@ -94,22 +94,22 @@ TEST(what_the_selector_cannot_say_is_refused)
 	must_refuse("backend", "", 0, "an event is missing");
 	must_refuse("backend", "+1", 0, "an event is missing");
 	must_refuse("backend", "1+", 2, "an event is missing");
-	must_refuse("backend", "1+2|3", 3, "'|' after '+': say by brackets which comes first");
+	must_refuse("backend", "1+2|3", 3, "'|' after '+': use brackets to say which comes first");
 	must_refuse("backend", "(1+2", 0, "this '(' has no ')'");
 	must_refuse("backend", "1+2)", 3, "this ')' closes nothing");
 	must_refuse("backend", "()", 1, "an event is missing");
 	must_refuse("backend", "(((((1)))))", 4, "nested too deeply");
-	must_refuse("backend", "1+2+3+4+5", 0, "5 events, and the codes of XiangShan Kunminghu");
+	must_refuse("backend", "1+2+3+4+5", 0, "5 events, but codes of XiangShan Kunminghu");
 	must_refuse("backend", "1+2+3+4+5+6+7+8+9", 16, "more than 8 events");
 	must_refuse("backend", "1&(2|(3+4))", 0,
-		"cannot say this: OP_TYPE0 joins EVENT0 and EVENT1, OP_TYPE1 joins EVENT2 and "
+		"cannot express this: OP_TYPE0 joins EVENT0 and EVENT1, OP_TYPE1 joins EVENT2 and "
 		"EVENT3, OP_TYPE2 joins OP_TYPE0 and OP_TYPE1");
-	must_refuse("backend", "1024", 0, "'1024' is no number from 1 on that fits into EVENT0");
-	must_refuse("backend", "1+0+2", 2, "'0' is no number from 1 on");
-	must_refuse("backend", "1+0xz", 2, "'0xz' is no number");
+	must_refuse("backend", "1024", 0, "'1024' is not a number from 1 up that fits into EVENT0");
+	must_refuse("backend", "1+0+2", 2, "'0' is not a number from 1 up");
+	must_refuse("backend", "1+0xz", 2, "'0xz' is not a number");
 	must_refuse(
 		"backend", "1+Front_Bubble", 2, "no event 'Front_Bubble' among those of backend");
-	must_refuse("backend", "INST_SPEC_AND_RECOVERY+1", 0, "is a combination itself");
+	must_refuse("backend", "INST_SPEC_AND_RECOVERY+1", 0, "is itself a combination");
 	must_refuse("middle", "1", 0, "has no bank of counters 'middle'");
 }
 
@@ -122,7 +122,7 @@ TEST(fields_are_set_by_number_and_by_name)
 	ck_assert_int_eq(selector_set(kunminghu, "OP_TYPE0", "add", &code, &error), 0);
 	ck_assert_uint_eq(code, UINT64_C(0x40000002007));
 	ck_assert_int_eq(selector_set(kunminghu, "OP_TYPE0", "SUB", &code, &error), SELECTOR_WRONG);
-	ck_assert_ptr_nonnull(strstr(error.text, "'SUB' is no number of 5 bits, and no name"));
+	ck_assert_ptr_nonnull(strstr(error.text, "'SUB' is neither a number of 5 bits nor a name"));
 	ck_assert_int_eq(selector_set(kunminghu, "EVENT0", "1024", &code, &error), SELECTOR_WRONG);
 	ck_assert_int_eq(selector_set(kunminghu, "EVENT4", "1", &code, &error), SELECTOR_WRONG);
 	ck_assert_ptr_nonnull(strstr(error.text, "no field 'EVENT4'; they have: EVENT0, EVENT1"));

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "runtime/abi.h"
-#include "runtime/entry.h"
+#include "runtime/process.h"
 #include "runtime/state.h"
 #include "tests/unit/test.h"
 

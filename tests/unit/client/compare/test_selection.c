@@ -78,7 +78,7 @@ TEST(spaces_may_follow_a_comma_so_that_what_tables_show_is_a_selection)
 		ck_assert_int_eq(label_parse(s.label[i], &wanted, &why), 0);
 		ck_assert(label_matches(&wanted, label, 2));
 	}
-	refused("branch=main, ", "a part is empty");
+	refused("branch=main, ", "an item is empty");
 }
 
 TEST(a_users_name_may_have_escaped_commas_and_backslashes)
@@ -129,10 +129,10 @@ TEST(a_file_name_is_no_selection)
 
 TEST(empty_parts_are_refused)
 {
-	refused("branch=main,", "a part is empty");
-	refused("branch=main,,n=1", "a part is empty");
-	refused(",branch=main", "a part is empty");
-	refused("", "a part is empty");
+	refused("branch=main,", "an item is empty");
+	refused("branch=main,,n=1", "an item is empty");
+	refused(",branch=main", "an item is empty");
+	refused("", "an item is empty");
 }
 
 TEST(what_is_no_label_is_refused)
@@ -186,8 +186,8 @@ TEST(wrong_times_are_refused)
 	refused("a=b,since=soon", "since= takes a time");
 	refused("a=b,until=", "until= takes a time");
 	refused("since=-1h,since=-2h", "since= is given twice");
-	refused("since=-1h,until=-2h", "until= is not after since=");
-	refused("since=-1h,until=-1h", "until= is not after since=");
+	refused("since=-1h,until=-2h", "until= must be later than since=");
+	refused("since=-1h,until=-1h", "until= must be later than since=");
 }
 
 TEST(wrong_users_are_refused)
@@ -210,8 +210,8 @@ TEST(too_many_users_are_refused)
 
 TEST(a_stretch_of_time_without_a_begin_or_with_what_jobs_have_is_refused)
 {
-	refused("until=-1h", "no since=");
-	refused("last=3", "no since=");
+	refused("until=-1h", "or since=");
+	refused("last=3", "or since=");
 	refused("since=-1h,last=3", "need a label");
 	refused("since=-1h,uid=0", "need a label");
 }

@@ -97,7 +97,7 @@ TEST(notes_say_what_is_missing_and_what_would_do)
 	total("undecided", 1, 1, 1);
 	_cleanup_(freep) char *notes = written(verdict_notes);
 	ck_assert_ptr_nonnull(strstr(notes, "at least 5 runs"));
-	ck_assert_ptr_nonnull(strstr(notes, "did not run in turns"));
+	ck_assert_ptr_nonnull(strstr(notes, "did not alternate"));
 	ck_assert_ptr_nonnull(strstr(notes, "as much as +6.80 %"));
 	ck_assert_ptr_nonnull(strstr(notes, "for 5 % it takes 12 runs a side"));
 	ck_assert_ptr_nonnull(strstr(notes, "2 looks"));

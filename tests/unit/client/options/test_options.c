@@ -62,20 +62,20 @@ static void refused(Mperf__Request__BodyCase command, const char *line, const ch
 TEST(a_command_takes_all_that_follows)
 {
 	struct options o = parsed(RECORD, "-F 999 -e cycles:u -- prog -F 1 --help");
-	ck_assert_uint_eq(o.hz, 999);
-	ck_assert_uint_eq(o.n_events, 1);
-	ck_assert_str_eq(o.event[0], "cycles:u");
-	ck_assert_str_eq(o.command_line[0], "prog");
-	ck_assert_str_eq(o.command_line[3], "--help");
-	ck_assert_ptr_null(o.command_line[4]);
+	ck_assert_uint_eq(o.sampling.hz, 999);
+	ck_assert_uint_eq(o.sampling.n_events, 1);
+	ck_assert_str_eq(o.sampling.event[0], "cycles:u");
+	ck_assert_str_eq(o.target.command_line[0], "prog");
+	ck_assert_str_eq(o.target.command_line[3], "--help");
+	ck_assert_ptr_null(o.target.command_line[4]);
 }
 
 TEST(a_command_needs_no_dashes_before_it)
 {
 	struct options o = parsed(STAT, "-r 3 prog -r 9");
 	ck_assert_uint_eq(o.repeat, 3);
-	ck_assert_str_eq(o.command_line[0], "prog");
-	ck_assert_str_eq(o.command_line[1], "-r");
+	ck_assert_str_eq(o.target.command_line[0], "prog");
+	ck_assert_str_eq(o.target.command_line[1], "-r");
 }
 
 TEST(call_graph_takes_its_word_in_every_way)
@@ -84,16 +84,18 @@ TEST(call_graph_takes_its_word_in_every_way)
 		"--call-graph=dwarf -- x", "--call-graph dwarf -- x", "-ag dwarf", "-g dwarf x",
 		"-g -g dwarf -- x"};
 	for (size_t i = 0; i < sizeof(dwarf) / sizeof(*dwarf); i++)
-		ck_assert_int_eq(parsed(RECORD, dwarf[i]).stack, MPERF__STACK_KIND__STACK_DWARF);
-	ck_assert_int_eq(parsed(RECORD, "-- x").stack, MPERF__STACK_KIND__STACK_FP);
-	ck_assert_int_eq(parsed(RECORD, "-g none -- x").stack, MPERF__STACK_KIND__STACK_NONE);
+		ck_assert_int_eq(
+			parsed(RECORD, dwarf[i]).sampling.stack, MPERF__STACK_KIND__STACK_DWARF);
+	ck_assert_int_eq(parsed(RECORD, "-- x").sampling.stack, MPERF__STACK_KIND__STACK_FP);
+	ck_assert_int_eq(
+		parsed(RECORD, "-g none -- x").sampling.stack, MPERF__STACK_KIND__STACK_NONE);
 }
 
 TEST(a_word_of_call_graph_that_is_none_is_no_command)
 {
 	refused(RECORD, "-g dwrf -- x", "-g takes fp, dwarf or none, not 'dwrf'");
 	struct options o = parsed(RECORD, "-g x y");
-	ck_assert_str_eq(o.command_line[0], "x");
+	ck_assert_str_eq(o.target.command_line[0], "x");
 }
 
 TEST(gate_names_the_options_of_its_sides)
@@ -109,19 +111,19 @@ TEST(a_list_of_harts_has_a_limit_that_is_named)
 TEST(call_graph_without_a_word_means_frame_pointers)
 {
 	struct options o = parsed(RECORD, "-g -- dwarf x");
-	ck_assert_int_eq(o.stack, MPERF__STACK_KIND__STACK_FP);
-	ck_assert_str_eq(o.command_line[0], "dwarf");
+	ck_assert_int_eq(o.sampling.stack, MPERF__STACK_KIND__STACK_FP);
+	ck_assert_str_eq(o.target.command_line[0], "dwarf");
 	o = parsed(RECORD, "-g prog dwarf");
-	ck_assert_int_eq(o.stack, MPERF__STACK_KIND__STACK_FP);
-	ck_assert_str_eq(o.command_line[0], "prog");
-	ck_assert(parsed(RECORD, "-g -a").all);
+	ck_assert_int_eq(o.sampling.stack, MPERF__STACK_KIND__STACK_FP);
+	ck_assert_str_eq(o.target.command_line[0], "prog");
+	ck_assert(parsed(RECORD, "-g -a").target.all);
 }
 
 TEST(dwarf_takes_the_bytes_of_stack)
 {
 	struct options o = parsed(RECORD, "-g dwarf,16384 -- x");
-	ck_assert_int_eq(o.stack, MPERF__STACK_KIND__STACK_DWARF);
-	ck_assert_uint_eq(o.stack_bytes, 16384);
+	ck_assert_int_eq(o.sampling.stack, MPERF__STACK_KIND__STACK_DWARF);
+	ck_assert_uint_eq(o.sampling.stack_bytes, 16384);
 	refused(RECORD, "-gdwarf,7 -- x", "multiple of 8");
 	refused(RECORD, "-gdwarf,65536 -- x", "65528");
 	refused(RECORD, "-gdwarf, -- x", "multiple of 8");
@@ -132,10 +134,10 @@ TEST(dwarf_takes_the_bytes_of_stack)
 TEST(lists_of_pids_and_harts_are_read)
 {
 	struct options o = parsed(HOTSPOTS, "-i f --pid 12,13 --pid 14 --cpu 0-3,7");
-	ck_assert_uint_eq(o.n_pids, 3);
-	ck_assert_int_eq(o.pid[2], 14);
-	ck_assert_uint_eq(o.n_cpus, 5);
-	ck_assert_uint_eq(o.cpu[4], 7);
+	ck_assert_uint_eq(o.target.n_pids, 3);
+	ck_assert_int_eq(o.target.pid[2], 14);
+	ck_assert_uint_eq(o.target.n_cpus, 5);
+	ck_assert_uint_eq(o.target.cpu[4], 7);
 }
 
 TEST(lists_that_are_none_are_refused)
@@ -177,8 +179,8 @@ TEST(there_must_be_one_thing_to_measure)
 	refused(RECORD, "-a --pid 1", "every process");
 	refused(HOTSPOTS, "--for 1s", "nothing to measure");
 	refused(FLAMEGRAPH, "-F 99", "nothing to measure");
-	ck_assert(parsed(STAT, "-a -- x").command_line != NULL);
-	ck_assert_ptr_null(parsed(HOTSPOTS, "").command_line);
+	ck_assert(parsed(STAT, "-a -- x").target.command_line != NULL);
+	ck_assert_ptr_null(parsed(HOTSPOTS, "").target.command_line);
 }
 
 TEST(reading_and_measuring_exclude_each_other)
@@ -187,7 +189,7 @@ TEST(reading_and_measuring_exclude_each_other)
 	refused(HOTSPOTS, "-i f -a", "-i reads a recording");
 	refused(HOTSPOTS, "-i f -g", "-i reads a recording");
 	refused(FLAMEGRAPH, "-i f -F 99", "-i reads a recording");
-	ck_assert_uint_eq(parsed(HOTSPOTS, "-i f --pid 3").n_pids, 1);
+	ck_assert_uint_eq(parsed(HOTSPOTS, "-i f --pid 3").target.n_pids, 1);
 }
 
 TEST(a_file_without_its_option_is_explained)
@@ -213,19 +215,19 @@ TEST(numbers_are_checked)
 
 TEST(times_are_checked)
 {
-	ck_assert_uint_eq(parsed(RECORD, "-a --for 500ms").for_ns, 500000000);
+	ck_assert_uint_eq(parsed(RECORD, "-a --for 500ms").target.for_ns, 500000000);
 	refused(RECORD, "-a --for soon", "--for takes a time");
 	refused(RECORD, "-a --for 0s", "--for takes a time");
 	refused(HOTSPOTS, "-i f --since whenever", "--since takes a time");
 	refused(HOTSPOTS, "-i f --since -5m --until -10m", "--until is not after");
-	ck_assert_int_gt(parsed(HOTSPOTS, "-i f --since -5m").since_ns, 0);
+	ck_assert_int_gt(parsed(HOTSPOTS, "-i f --since -5m").narrowing.since_ns, 0);
 }
 
 TEST(an_overhead_is_a_share_of_what_can_be_priced)
 {
-	ck_assert_uint_eq(parsed(RECORD, "-a").overhead_ppm, 0);
-	ck_assert_uint_eq(parsed(RECORD, "-a --overhead 5%").overhead_ppm, 50000);
-	ck_assert_uint_eq(parsed(TOP, "--overhead=0.25%").overhead_ppm, 2500);
+	ck_assert_uint_eq(parsed(RECORD, "-a").sampling.overhead_ppm, 0);
+	ck_assert_uint_eq(parsed(RECORD, "-a --overhead 5%").sampling.overhead_ppm, 50000);
+	ck_assert_uint_eq(parsed(TOP, "--overhead=0.25%").sampling.overhead_ppm, 2500);
 	refused(RECORD, "-a --overhead 5", "--overhead takes a share");
 	refused(RECORD, "-a --overhead 0%", "--overhead takes a share");
 	refused(RECORD, "-a --overhead 101%", "--overhead takes a share");
@@ -269,8 +271,8 @@ TEST(what_cannot_go_together_is_refused)
 {
 	refused(STAT, "-r 3 -I 100 -- x", "cannot be combined");
 	refused(STAT, "-r 3 -a", "-r repeats");
-	refused(STAT, "--json -I 100 -- x", "--json is one answer");
-	refused(STAT, "--json -r 3 -- x", "--json has the counts of one run");
+	refused(STAT, "--json -I 100 -- x", "--json prints one answer");
+	refused(STAT, "--json -r 3 -- x", "--json prints the counts of one run");
 	refused(HOTSPOTS, "--json --raw", "two forms");
 	refused(HOTSPOTS, "--by functoin", "did you mean function?");
 }
@@ -279,27 +281,27 @@ TEST(top_takes_an_interval_frames_and_filters)
 {
 	struct options o = parsed(TOP, "-b -d 500ms -n 3 --limit 7 -F 999 --for 1m --by thread");
 	ck_assert(o.batch);
-	ck_assert_uint_eq(o.interval_ms, 500);
+	ck_assert_uint_eq(o.sampling.interval_ms, 500);
 	ck_assert_uint_eq(o.frames, 3);
 	ck_assert_uint_eq(o.limit, 7);
-	ck_assert_uint_eq(o.hz, 999);
+	ck_assert_uint_eq(o.sampling.hz, 999);
 	ck_assert_str_eq(o.by, "thread");
 	o = parsed(TOP, "--pid 3 --comm a --cgroup /x/ --cpu 0-1"); /* no two targets */
-	ck_assert_uint_eq(o.n_pids, 1);
-	ck_assert_uint_eq(o.n_cpus, 2);
+	ck_assert_uint_eq(o.target.n_pids, 1);
+	ck_assert_uint_eq(o.target.n_cpus, 2);
 	ck_assert_uint_eq(o.limit, 0); /* as the form calls for */
-	ck_assert_uint_eq(o.interval_ms, 0);
+	ck_assert_uint_eq(o.sampling.interval_ms, 0);
 }
 
 TEST(an_interval_is_spelt_in_one_way)
 {
-	ck_assert_uint_eq(parsed(TOP, "--interval 500").interval_ms, 500);
-	ck_assert_uint_eq(parsed(TOP, "-d 2").interval_ms, 2000);
-	ck_assert_uint_eq(parsed(STAT, "-I 100 -- x").interval_ms, 100);
-	ck_assert_uint_eq(parsed(STAT, "-I 1.5s -- x").interval_ms, 1500);
-	ck_assert_uint_eq(parsed(BLOCKS, "-I 2s").interval_ms, 2000);
-	ck_assert_uint_eq(parsed(BLOCKS, "--every 2000").interval_ms, 2000);
-	ck_assert_uint_eq(parsed(ROOFLINE, "--live -I 3s").interval_ms, 3000);
+	ck_assert_uint_eq(parsed(TOP, "--interval 500").sampling.interval_ms, 500);
+	ck_assert_uint_eq(parsed(TOP, "-d 2").sampling.interval_ms, 2000);
+	ck_assert_uint_eq(parsed(STAT, "-I 100 -- x").sampling.interval_ms, 100);
+	ck_assert_uint_eq(parsed(STAT, "-I 1.5s -- x").sampling.interval_ms, 1500);
+	ck_assert_uint_eq(parsed(BLOCKS, "-I 2s").sampling.interval_ms, 2000);
+	ck_assert_uint_eq(parsed(BLOCKS, "--every 2000").sampling.interval_ms, 2000);
+	ck_assert_uint_eq(parsed(ROOFLINE, "--live -I 3s").sampling.interval_ms, 3000);
 	refused(STAT, "-I 0 -- x", "1ms to 1d");
 	refused(STAT, "-I 2d -- x", "1ms to 1d");
 	refused(STAT, "-I 99999999999999999999 -- x", "1ms to 1d");
@@ -343,11 +345,11 @@ TEST(a_sample_is_taken_by_time_or_by_occurrences)
 	static const Mperf__Request__BodyCase commands[] = {RECORD, HOTSPOTS, FLAMEGRAPH};
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
 		struct options o = parsed(commands[i], "-e page-faults -c 100000 -- prog");
-		ck_assert_uint_eq(o.period, 100000);
-		ck_assert_uint_eq(o.hz, 0);
+		ck_assert_uint_eq(o.sampling.period, 100000);
+		ck_assert_uint_eq(o.sampling.hz, 0);
 		refused(commands[i], "-e page-faults -c 10 -F 99 -- prog", "give one of them");
 		refused(commands[i], "-F 99 -c 10 -- prog", "-F");
-		refused(commands[i], "-c 10 -- prog", "say of which with -e");
+		refused(commands[i], "-c 10 -- prog", "name the event with -e");
 		refused(commands[i], "-e page-faults -c 0 -- prog", "'0'");
 		refused(commands[i], "-e page-faults -c 10x -- prog", "'10x'");
 		refused(commands[i], "-e page-faults -c -1 -- prog", "'-1'");
@@ -356,40 +358,40 @@ TEST(a_sample_is_taken_by_time_or_by_occurrences)
 	refused(HOTSPOTS, "-i run.mprf -e page-faults -c 10", "nothing to measure");
 	refused(HOTSPOTS, "-M General -c 10 -- prog", "-M");
 	refused(TOP, "-c 10", "-c");
-	ck_assert_uint_eq(parsed(RECORD, "--count 7 -e cycles -a").period, 7);
+	ck_assert_uint_eq(parsed(RECORD, "--count 7 -e cycles -a").sampling.period, 7);
 }
 
 TEST(an_event_is_sampled_or_shown)
 {
 	struct options o = parsed(HOTSPOTS, "-e a -e b -- x");
-	ck_assert_uint_eq(o.n_events, 2);
-	ck_assert_ptr_null(o.of_event);
+	ck_assert_uint_eq(o.sampling.n_events, 2);
+	ck_assert_ptr_null(o.narrowing.of_event);
 	o = parsed(HOTSPOTS, "-i f --event a");
-	ck_assert_uint_eq(o.n_events, 0);
-	ck_assert_str_eq(o.of_event, "a");
+	ck_assert_uint_eq(o.sampling.n_events, 0);
+	ck_assert_str_eq(o.narrowing.of_event, "a");
 	o = parsed(EXPORT, "--as csv --since -1h -e a");
-	ck_assert_str_eq(o.of_event, "a");
+	ck_assert_str_eq(o.narrowing.of_event, "a");
 	o = parsed(FLAMEGRAPH, "-e a"); /* of what is found */
-	ck_assert_str_eq(o.of_event, "a");
+	ck_assert_str_eq(o.narrowing.of_event, "a");
 	refused(HOTSPOTS, "-i f -e a -e b", "one event");
 }
 
 TEST(an_answer_has_a_place)
 {
 	struct options o = parsed(HOTSPOTS, "-o f -- x");
-	ck_assert_str_eq(o.answer, "f");
+	ck_assert_str_eq(o.look.answer, "f");
 	ck_assert_ptr_null(o.output);
 	o = parsed(ROOFLINE, "--json -o f");
-	ck_assert_str_eq(o.answer, "f");
+	ck_assert_str_eq(o.look.answer, "f");
 	o = parsed(ROOFLINE, "-o f.svg");
-	ck_assert_ptr_null(o.answer);
+	ck_assert_ptr_null(o.look.answer);
 	ck_assert_str_eq(o.output, "f.svg");
-	ck_assert(parsed(HOTSPOTS, "-- x").answers_on_stdout);
-	ck_assert(parsed(FLAMEGRAPH, "--folded -- x").answers_on_stdout);
-	ck_assert(parsed(RECORD, "-o - -- x").answers_on_stdout);
-	ck_assert(!parsed(FLAMEGRAPH, "-- x").answers_on_stdout);
-	ck_assert(!parsed(STAT, "-- x").answers_on_stdout);
-	ck_assert(!parsed(RECORD, "-- x").answers_on_stdout);
+	ck_assert(parsed(HOTSPOTS, "-- x").look.answers_on_stdout);
+	ck_assert(parsed(FLAMEGRAPH, "--folded -- x").look.answers_on_stdout);
+	ck_assert(parsed(RECORD, "-o - -- x").look.answers_on_stdout);
+	ck_assert(!parsed(FLAMEGRAPH, "-- x").look.answers_on_stdout);
+	ck_assert(!parsed(STAT, "-- x").look.answers_on_stdout);
+	ck_assert(!parsed(RECORD, "-- x").look.answers_on_stdout);
 	refused(FLAMEGRAPH, "-o x.png", "end the name in");
 	refused(TOPDOWN, "-o x.pdf -- y", "end the name in");
 	parsed(FLAMEGRAPH, "--folded -o x.png");
@@ -413,7 +415,7 @@ TEST(what_top_cannot_do_is_refused)
 TEST(a_process_in_what_is_kept_is_no_target)
 {
 	struct options o = parsed(HOTSPOTS, "--since -1h --pid 3");
-	ck_assert_uint_eq(o.n_pids, 1);
+	ck_assert_uint_eq(o.target.n_pids, 1);
 	parsed(FLAMEGRAPH, "--until -1h --pid 3");
 	refused(HOTSPOTS, "--since -1h --pid 3 -F 99", "nothing to measure");
 	refused(HOTSPOTS, "--since -1h -a", "--since and --until look back");

@@ -111,7 +111,7 @@ TEST(each_loop_with_a_place_has_a_dot)
 		 "10.00 % of the time · error 1.00 %\n12,345 calls\n"
 		 "double precision · 10 % of its roof, bound by memory</title>");
 	has(svg, "class=\"dot c\"");
-	has(svg, "so not drawn: 1.");
+	has(svg, "measured time: 1.");
 }
 
 TEST(roofs_are_lines_with_bands_and_names)

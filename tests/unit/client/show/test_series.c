@@ -116,7 +116,7 @@ TEST(stretches_without_a_rate_have_a_question_mark)
 		  "                                    written     1.50     2.00  -?:\n");
 	has(text, "u                     100      102  read           -        -   ?\n");
 	has(text, "the tallest bar is 6.00 GB/s");
-	has(text, "?: a loop ran beyond this time");
+	has(text, "?: no rate, since a loop");
 	has(text, "moved 1.00 times the mean");
 }
 
@@ -127,7 +127,7 @@ TEST(traffic_of_memory_stands_beside_over_the_time_it_was_counted_for)
 		add(second, "t", 101, 8);
 	_cleanup_(freep) char *text = drawn(80, false);
 	has(text, "                                    DRAM        4.00     4.00  ****\n");
-	has(text, "what regions counted of lines from memory");
+	has(text, "cache lines from memory, as counted in regions");
 }
 
 TEST(why_there_is_no_traffic_of_memory_is_said)

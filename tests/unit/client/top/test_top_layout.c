@@ -321,7 +321,7 @@ static char *written(const struct options *o, uint64_t samples)
 
 TEST(text_says_that_names_are_still_coming)
 {
-	struct options o = {.n_comms = 0};
+	struct options o = {.narrowing.n_comms = 0};
 	char *text = written(&o, FRAMES_SAMPLES_EARLY);
 	ck_assert_ptr_nonnull(strstr(text, "  0.0 % named (97 % are still coming)\n"));
 	free(text);
@@ -329,7 +329,8 @@ TEST(text_says_that_names_are_still_coming)
 
 TEST(text_says_what_a_screen_says)
 {
-	struct options o = {.n_comms = 2, .comm = {(char *)"cc1", (char *)"\033[2J"}};
+	struct options o = {
+		.narrowing = {.n_comms = 2, .comm = {(char *)"cc1", (char *)"\033[2J"}}};
 	char *text = written(&o, 100);
 	ck_assert_ptr_nonnull(strstr(text, "99 Hz  100 samples/s  lost 0  100.0 % named; named "
 					   "cc1, \\x1b[2J\n"));
@@ -343,7 +344,7 @@ TEST(text_says_what_a_screen_says)
 
 TEST(raw_is_both_tables_in_tabs)
 {
-	struct options o = {.raw = true};
+	struct options o = {.look.raw = true};
 	char *text = written(&o, 100);
 	ck_assert_ptr_nonnull(strstr(text, "load\tuser\tkernel"));
 	ck_assert_ptr_nonnull(strstr(text, "\n\nself\ttotal\tsamples\tself_ns\tipc\tfunction"));
@@ -353,7 +354,7 @@ TEST(raw_is_both_tables_in_tabs)
 
 TEST(json_is_one_line_with_time_harts_and_rows)
 {
-	struct options o = {.json = true};
+	struct options o = {.look.json = true};
 	char *text = written(&o, 100);
 	ck_assert_ptr_eq(strchr(text, '\n'), text + strlen(text) - 1);
 	json_t *root = json_loads(text, 0, NULL);
@@ -373,12 +374,8 @@ TEST(json_is_one_line_with_time_harts_and_rows)
 
 TEST(what_was_left_out_is_named)
 {
-	struct options o = {.n_pids = 2,
-		.pid = {12, 13},
-		.n_cgroups = 1,
-		.cgroup = {(char *)"/a/"},
-		.n_cpus = 2,
-		.cpu = {0, 7}};
+	struct options o = {.target = {.n_pids = 2, .pid = {12, 13}, .n_cpus = 2, .cpu = {0, 7}},
+		.narrowing = {.n_cgroups = 1, .cgroup = {(char *)"/a/"}}};
 	char *text = top_text_narrowed(&o);
 	ck_assert_str_eq(text, "; process 12, 13; in /a/; on hart 0,7");
 	free(text);

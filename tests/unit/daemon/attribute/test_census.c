@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of daemon/attribute/census.c and census_cgroups.c: what /proc says of who lives */
+/* Tests of daemon/attribute/census.c, census_scan.c and cgroup_root.c: live processes, as /proc shows them */
 
 #include <pthread.h>
 #include <stdatomic.h>

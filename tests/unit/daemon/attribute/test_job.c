@@ -197,7 +197,7 @@ TEST(the_environment_is_that_of_the_program_whose_owner_is_known)
 	bench_hidden(b, 10, 1000);
 	struct task *process = live(10);
 	struct proc_view v = {.has = 0};
-	ck_assert_int_eq(proc_read(b->attribute, 10, PROC_ENVIRON, &v), 0);
+	ck_assert_int_eq(proc_read(&b->options, 10, PROC_ENVIRON, &v), 0);
 	ck_assert(v.has & PROC_ENVIRON);
 	ck_assert_int_eq(job_read(b->attribute, &process, &v), 0);
 	proc_view_clear(&v);

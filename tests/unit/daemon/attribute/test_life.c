@@ -282,6 +282,81 @@ TEST(who_goes_on_keeps_its_mappings_whoever_ended_before)
 	ck_assert_ptr_nonnull(task_space(live(10)));
 }
 
+/* --- a first thread that turns up late --------------------------------------------------------- */
+
+static void sample_of_late(int tid, uint64_t time_ns)
+{
+	struct record r = bench_sample(b, BENCH_ALONE, time_ns, 20, 0x10020);
+
+	r.tid = (uint32_t)tid;
+	bench_take(b, &r, 0);
+}
+
+static void name_of_late(int tid, uint64_t time_ns, const char *name)
+{
+	struct record r = bench_record(b, RECORD_COMM, time_ns, 20);
+
+	r.tid = (uint32_t)tid;
+	r.comm.name = name;
+	bench_take(b, &r, 0);
+}
+
+/* Threads 21, 22 and 23 of process 20, whose first thread no record mentioned: 21 is taken for the process. Samples came
+ * of 21 and 22. Then one of the first thread comes. */
+static void leader_turns_up(void)
+{
+	bench_fork(b, SECOND, 20, 21, 1);
+	for (int tid = 22; tid <= 23; tid++) {
+		struct record r = bench_record(b, RECORD_FORK, SECOND + 1, 20);
+
+		r.tid = (uint32_t)tid;
+		r.fork.parent_pid = 20;
+		r.fork.parent_tid = 21;
+		bench_take(b, &r, 0);
+		ck_assert_ptr_eq(live(tid)->process, live(21));
+	}
+	name_of_late(21, SECOND + 2, "first");
+	sample_of_late(21, 2 * SECOND);
+	sample_of_late(22, 2 * SECOND);
+	sample_of_late(20, 3 * SECOND);
+	ck_assert_ptr_eq(live(20)->process, live(20));
+	ck_assert_ptr_eq(live(21)->process, live(21));
+}
+
+TEST(a_thread_whose_leader_turns_up_late_joins_it_with_its_threads)
+{
+	leader_turns_up();
+	struct task *first = live(21), *second = live(22), *third = live(23);
+	name_of_late(21, 4 * SECOND, "worker");
+
+	/* samples stay with the process that they were taken of */
+	ck_assert(first->end_ns && first->process == first && first->n_threads == 0);
+	ck_assert(second->end_ns && second->process == first);
+	/* the threads continue in the leader; one without samples is the same task */
+	ck_assert(live(21) != first && live(22) != second && live(23) == third);
+	for (int tid = 21; tid <= 23; tid++)
+		ck_assert_ptr_eq(live(tid)->process, live(20));
+	ck_assert_uint_eq(live(20)->n_threads, 4);
+	ck_assert_str_eq(live(21)->comm, "worker");
+	ck_assert_uint_eq(live(21)->start_ns, first->start_ns);
+
+	sample_of_late(22, 5 * SECOND);
+	ck_assert_ptr_eq(of(3), live(22));
+	ck_assert_ptr_eq(of(3)->process, live(20));
+}
+
+TEST(a_leader_that_turned_up_late_ends_with_its_threads)
+{
+	leader_turns_up();
+	name_of_late(21, 4 * SECOND, "worker");
+	for (int tid = 23; tid >= 20; tid--)
+		bench_exit(b, 5 * SECOND, 20, tid);
+	ck_assert_uint_eq(of(2)->n_threads, 0);
+	sweep();
+	ck_assert_ptr_null(task_find(&b->tasks, 21));
+	ck_assert_uint_eq(HASH_COUNT(b->tasks.live), 1); /* process 10 */
+}
+
 /* --- an exec ----------------------------------------------------------------------------------- */
 
 TEST(samples_from_before_an_exec_are_of_the_program_before)

@@ -196,7 +196,7 @@ TEST(a_name_before_is_hidden_with_what_hides_itself)
 	ck_assert_uint_eq(first->uid, 0);
 	ck_assert_uint_eq(second->uid, 0);
 	ck_assert_uint_eq(thread->process->uid, 0);
-	ck_assert_uint_eq(b->attribute->n_watched, 0);
+	ck_assert_uint_eq(owner_n_watched(b->attribute->owners), 0);
 }
 
 TEST(what_becomes_anothers_without_a_record_is_found_and_hidden)
@@ -253,7 +253,92 @@ TEST(those_who_are_too_many_have_their_turn)
 	ck_assert_uint_eq(live(30)->uid, 1000);
 	attribute_check_owners(b->attribute, now_ns + SECOND);
 	ck_assert_uint_eq(live(30)->uid, 0);
-	ck_assert_uint_eq(b->attribute->n_watched, 0);
+	ck_assert_uint_eq(owner_n_watched(b->attribute->owners), 0);
+}
+
+/* Eight processes are sampled all the time, and of each round there is time to read one. */
+TEST(a_check_that_waits_is_not_overtaken_by_those_that_are_sampled_again)
+{
+	enum { N = 8, LAST = 100 + N - 1 };
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC) + 10 * SECOND;
+
+	scan(1000);
+	attribute_check_owners(b->attribute, now_ns);
+	for (int pid = 100; pid <= LAST; pid++) {
+		bench_process(b, &(struct bench_process){.pid = pid, .comm = "prog"});
+		bench_fork(b, t0, pid, pid, 10);
+	}
+	bench_owner(b, LAST, 0); /* its check would hide it */
+	for (int round = 1; round <= N; round++) {
+		for (int pid = 100; pid <= LAST; pid++) {
+			struct record r = bench_sample(b, BENCH_ALONE, t0 + MS, pid, 0x10020);
+
+			b->n_sunk = 0;
+			bench_take(b, &r, 0);
+		}
+		ck_assert_uint_eq(owner_n_watched(b->attribute->owners), N);
+		ck_assert_uint_eq(live(LAST)->uid, 1000);
+		now_ns += SECOND / OWNERS_SECOND_MAX;
+		attribute_check_owners(b->attribute, now_ns);
+	}
+	ck_assert_uint_eq(live(LAST)->uid, 0);
+}
+
+/* A task of process 10 that has ended, and waits for its check; the process continues as another task. */
+static struct task *waits_for_check(uint64_t now_ns)
+{
+	attribute_check_owners(b->attribute, now_ns);
+	struct task *before = sampled(now_ns);
+	bench_comm(b, now_ns + 1, 10, "second", false);
+	ck_assert_ptr_ne(sampled(now_ns + 2), before);
+	ck_assert(before->end_ns && before->watched);
+	return before;
+}
+
+TEST(a_task_that_waits_for_its_check_is_hidden_by_a_reading_after_its_end)
+{
+	scan(1000);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	struct task *before = waits_for_check(now_ns);
+	bench_hidden(b, 10, 1000);
+	ck_assert_int_eq(attribute_scan(b->attribute, NULL, 0), 0);
+	bench_owner(b, 10, 1000); /* the check itself would find nothing */
+	attribute_check_owners(b->attribute, now_ns + MS);
+	ck_assert_uint_eq(before->uid, 1000); /* there was no time for it */
+	ck_assert(before->watched);
+	before->changed = false;
+	attribute_check_owners(b->attribute, now_ns + 10 * SECOND);
+	ck_assert_uint_eq(before->uid, 0);
+	ck_assert_uint_eq(before->gid, 0);
+	ck_assert_uint_eq(before->account, 1000);
+	ck_assert(before->changed && !before->watched);
+}
+
+/* The reading makes the process continue as a third task, for its new user. */
+TEST(a_reading_that_finds_another_user_counts_for_tasks_that_wait)
+{
+	scan(1000);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	struct task *before = waits_for_check(now_ns);
+	scan(1001);
+	bench_owner(b, 10, 1000); /* the check itself would find nothing */
+	attribute_check_owners(b->attribute, now_ns + 10 * SECOND);
+	ck_assert_uint_eq(before->uid, 0);
+	ck_assert_uint_eq(before->account, 1001);
+}
+
+TEST(a_task_that_waits_for_its_check_is_kept_by_a_reading_after_its_end)
+{
+	scan(1000);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	struct task *before = waits_for_check(now_ns);
+	scan(1000);
+	bench_owner(b, 10,
+		0); /* what it becomes later is no matter of the task that had ended by the reading */
+	attribute_check_owners(b->attribute, now_ns + 10 * SECOND);
+	ck_assert_uint_eq(before->uid, 1000);
+	ck_assert(!before->watched);
+	ck_assert_uint_eq(live(10)->uid, 0); /* it was sampled since, and is read */
 }
 
 TEST(a_group_that_the_user_does_not_log_in_with_is_noticed)
@@ -301,9 +386,9 @@ TEST(nobody_who_ended_is_kept_to_be_read)
 	bench_take(b, &r, 0);
 	struct task *child = live(20);
 	bench_exit(b, t0 + 2 * MS, 20, 20);
-	ck_assert_uint_eq(b->attribute->n_watched, 2);
+	ck_assert_uint_eq(owner_n_watched(b->attribute->owners), 2);
 	ck_assert_int_eq(attribute_sweep(b->attribute, NULL, NULL), 0);
-	ck_assert_uint_eq(b->attribute->n_watched, 1);
+	ck_assert_uint_eq(owner_n_watched(b->attribute->owners), 1);
 	ck_assert(!child->watched && live(10)->watched);
 }
 

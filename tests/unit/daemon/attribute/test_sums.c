@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Tests of what becomes of sums that BPF kept of tasks: daemon/attribute/charge.c, weigh.c, silence.c
+/* Tests of what becomes of sums that BPF kept of tasks: daemon/attribute/charge.c, weigh.c, throttle.c
  */
 
 #include "tests/unit/attribute_bench.h"

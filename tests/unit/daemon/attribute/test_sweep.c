@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-#include "daemon/aggregate/keep.h"
+#include "daemon/aggregate/window.h"
 #include "daemon/attribute/attribute_private.h"
 #include "tests/unit/attribute_bench.h"
 #include "tests/unit/test.h"
@@ -45,6 +45,20 @@ static void sweep(void)
 {
 	attribute_drained(b->attribute);
 	ck_assert_int_eq(attribute_sweep(b->attribute, mark, NULL), 0);
+}
+
+/* The same tables, with a room that holds none of their tasks. */
+static void begin_again(void)
+{
+	attribute_free(b->attribute);
+	bench_start(b);
+}
+
+/* There is a hierarchy of cgroups, in which none has a folder. */
+static void with_cgroups(void)
+{
+	bench_text(b, "sys/fs/cgroup/cgroup.controllers", "");
+	begin_again();
 }
 
 /* Enough sweeps, far enough apart as the table sees it, that nothing counts as seen lately. */
@@ -200,8 +214,7 @@ TEST(a_reserved_task_that_ended_just_now_stays_to_be_told)
 	struct task *task = live(10);
 	reserved_task = task->id;
 	bench_exit(b, now + 2, 10, 10);
-	memset(b->attribute->ended, 0, ENDED_SLOTS * sizeof(*b->attribute->ended));
-	memset(b->attribute->exited, 0, 2 * sizeof(*b->attribute->exited));
+	begin_again(); /* it is no longer among those that ended just now */
 	sweep();
 	ck_assert_ptr_eq(b->tasks.task[reserved_task - 1], task);
 }
@@ -274,24 +287,6 @@ TEST(a_crowded_table_keeps_what_is_marked_alone)
 	ck_assert_ptr_eq(frame_of("/bin/used", 0x10), used);
 }
 
-static void mark_tasks_alone(void *userdata, struct sweep *s)
-{
-	(void)userdata;
-	sweep_keep_all_frames(s);
-}
-
-TEST(tasks_can_be_swept_alone)
-{
-	struct frame *frame = frame_of("/bin/idle", 0x10);
-	brief(10, SECOND);
-	brief(11, SECOND + 10);
-	b->files.age = 5;
-	attribute_drained(b->attribute);
-	ck_assert_int_eq(attribute_sweep(b->attribute, mark_tasks_alone, NULL), 0);
-	ck_assert_ptr_eq(b->files.frame[0], frame);
-	ck_assert_uint_eq(n_tasks(), 1);
-}
-
 TEST(a_replaced_file_goes_and_its_successor_stays)
 {
 	struct file_key key = {
@@ -331,17 +326,10 @@ TEST(a_cgroup_stays_for_its_tasks_and_while_it_exists)
 	ck_assert_int_eq(cgroup_set(&b->tasks, 9, "/", 0), 0);
 	bench_fork(b, SECOND, 10, 10, 1);
 	live(10)->cgroup = 8;
-	int root = b->attribute->cgroup_root_fd;
-	b->attribute->cgroup_root_fd = -1;
 	sweep();
 	ck_assert_ptr_nonnull(cgroup_find(&b->tasks, 7)); /* it cannot be looked for */
-	b->attribute->cgroup_root_fd = 0;
-	FILE *f = fopen("/", "r");
-	ck_assert_ptr_nonnull(f);
-	b->attribute->cgroup_root_fd = fileno(f);
+	with_cgroups();
 	sweep();
-	fclose(f);
-	b->attribute->cgroup_root_fd = root;
 	ck_assert_ptr_null(cgroup_find(&b->tasks, 7));
 	ck_assert_ptr_nonnull(cgroup_find(&b->tasks, 8));
 	ck_assert_ptr_nonnull(cgroup_find(&b->tasks, 9));
@@ -349,10 +337,7 @@ TEST(a_cgroup_stays_for_its_tasks_and_while_it_exists)
 
 TEST(cgroups_that_exist_do_not_keep_those_that_do_not)
 {
-	FILE *f = fopen("/", "r");
-	int root = b->attribute->cgroup_root_fd;
-	ck_assert_ptr_nonnull(f);
-	b->attribute->cgroup_root_fd = fileno(f);
+	with_cgroups();
 	for (uint64_t id = 1; id <= SWEEP_CGROUPS_MAX; id++)
 		ck_assert_int_eq(cgroup_set(&b->tasks, id, "/", 1000), 0);
 	ck_assert_int_eq(cgroup_set(&b->tasks, 1u << 20, "/no such group", 0), 0);
@@ -365,8 +350,6 @@ TEST(cgroups_that_exist_do_not_keep_those_that_do_not)
 	sweep();
 	ck_assert_ptr_null(cgroup_find(&b->tasks, 1u << 20));
 	ck_assert_ptr_nonnull(cgroup_find(&b->tasks, SWEEP_CGROUPS_MAX));
-	fclose(f);
-	b->attribute->cgroup_root_fd = root;
 }
 
 TEST(long_arguments_are_cut_when_they_are_too_many)

@@ -231,11 +231,11 @@ TEST(the_running_kernel_has_a_price_for_either_way, .seconds = 60)
 		;
 	ck_assert_int_eq(r, 0);
 	ck_assert_double_ge(c.ns[COST_SWITCH], 0);
-	if (sampler->switch_bpf[SWITCH_SUMS])
+	if (sampler->programs.program[SWITCH_SUMS])
 		ck_assert_double_ge(c.ns[COST_SUMS], 0);
 	else
 		printf("SKIP the_running_kernel_has_a_price_for_either_way: no sums: %s\n",
-			strerror(sampler->switch_error[SWITCH_SUMS]));
+			strerror(sampler->programs.error[SWITCH_SUMS]));
 	printf("    sums cost %.2f x the sibling, and are %s\n",
 		c.ns[COST_SUMS] / c.ns[COST_SWITCH],
 		cost_prefers_sums(&c) ? "preferred" : "not preferred");

@@ -89,7 +89,7 @@ TEST(groups_are_given_up_before_all_else_and_come_back)
 	ck_assert_int_eq(g.step, STEP_NO_GROUPS);
 	ck_assert(g.effort.no_groups && !g.effort.no_cut && !g.effort.no_counters);
 	ck_assert_str_eq(effort_says(&g.effort, says), "topdown-groups are not counted");
-	ck_assert(strstr(g.reason, "turns of topdown-groups cost each hart 2.0 %"));
+	ck_assert(strstr(g.reason, "rotating topdown-groups costs each hart 2.0 %"));
 	load.groups = 0.001; /* another profiler has ended, and they turn less often */
 	pass(70);
 	ck_assert_int_eq(g.step, STEP_ALL);

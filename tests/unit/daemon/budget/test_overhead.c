@@ -7,7 +7,7 @@
 
 #include "daemon/budget/overhead.h"
 
-#include "daemon/budget/wants.h"
+#include "daemon/budget/rate_requests.h"
 #include "daemon/decode/record.h"
 #include "daemon/session/walk.c"
 #include "tests/unit/sampler_case.h"
@@ -33,7 +33,7 @@ static struct conf conf;
 static struct overhead *h;
 static struct overhead_options options;
 static uint64_t idle_ns, own_ns, others_ns; /* own_ns: CPU of our processes so far */
-/* that they take from now on, for sampling and for clients; and what of it records of samples are */
+/* that they take from now on: for sampling, for clients, and for records of samples */
 static double own_part, clients_part, records_part;
 static unsigned n_steps, n_said;
 static char said[512];
@@ -64,7 +64,7 @@ static void begin_on(const char *name, enum sampler_switches switches, bool bpf)
 	ck_assert_int_eq(sampler_start(sampler), 0);
 	/* its rings are read here, and not by the walk */
 	inner = (struct walk_inner){.rings_fd = -1, .stopped = true};
-	ck_assert_int_eq(blind_init(&inner.blind, sampler->machine.n_harts), 0);
+	ck_assert_int_eq(stalled_init(&inner.stalled, sampler->machine.n_harts), 0);
 	walk = (struct walk){.sampler = sampler, .inner = &inner};
 	conf = (struct conf){.overhead_ppm = 1000000, .rate = 99};
 	options = (struct overhead_options){
@@ -85,7 +85,7 @@ static void begin(void)
 static void end(void)
 {
 	ck_assert_ptr_null(overhead_free(h));
-	blind_clear(&inner.blind);
+	stalled_clear(&inner.stalled);
 	case_end(machine, sampler);
 }
 
@@ -138,7 +138,7 @@ static void pass(unsigned seconds, bool busy)
 		own_ns += (uint64_t)(own_part * (double)(now() - before_ns)) + clients_ns;
 		h->clients_ns += clients_ns;
 		walk.samples_cpu_ns += (uint64_t)(records_part * (double)(now() - before_ns));
-		inner.blind.hart[0].n_samples += drain_samples();
+		inner.stalled.hart[0].n_samples += drain_samples();
 		dispatch();
 	}
 }
@@ -183,29 +183,29 @@ TEST(spent_is_what_samples_and_switches_cost_by_the_prices_measured)
 
 TEST(forks_execs_and_mappings_are_counted_and_have_the_price_that_was_found)
 {
-	walk.n_told[TASK_FORK] = 100; /* before it began */
+	walk.n_sideband[TASK_FORK] = 100; /* before it began */
 	pass(2, false);
 	double cost = spent().all_part;
-	ck_assert_double_eq(spent().told[TASK_FORK].per_second, 0);
+	ck_assert_double_eq(spent().sideband[TASK_FORK].per_second, 0);
 	for (int what = 0; what < N_TASK_WORKS; what++)
-		walk.n_told[what] += 2000;
+		walk.n_sideband[what] += 2000;
 	pass(2, false);
 	struct overhead_spent s = spent();
-	ck_assert_double_eq_tol(s.told[TASK_FORK].per_second, 1000, 50);
-	ck_assert_double_lt(s.told[TASK_FORK].ns, 0);
-	ck_assert_double_lt(s.told[TASK_FORK].part, 0);
+	ck_assert_double_eq_tol(s.sideband[TASK_FORK].per_second, 1000, 50);
+	ck_assert_double_lt(s.sideband[TASK_FORK].ns, 0);
+	ck_assert_double_lt(s.sideband[TASK_FORK].part, 0);
 	ck_assert_double_eq_tol(s.all_part, cost, 0.001);
 
 	h->price[TASK_FORK] = (struct sideband_price){true, 20000, 19000, 21000};
 	h->price[TASK_EXEC] = (struct sideband_price){true, 32000, 20000, 40000};
 	h->price[TASK_MAPPING] = (struct sideband_price){true, 100, -50, 200};
 	s = spent();
-	ck_assert_double_eq(s.told[TASK_FORK].ns, 20000);
-	ck_assert_double_eq(s.told[TASK_EXEC].ns, 12000); /* a fork was measured with it */
-	ck_assert_double_lt(s.told[TASK_MAPPING].ns, 0);  /* not to be told from 0 */
+	ck_assert_double_eq(s.sideband[TASK_FORK].ns, 20000);
+	ck_assert_double_eq(s.sideband[TASK_EXEC].ns, 12000); /* a fork was measured with it */
+	ck_assert_double_lt(s.sideband[TASK_MAPPING].ns, 0);  /* not to be told from 0 */
 	/* of two harts */
-	ck_assert_double_eq_tol(s.told[TASK_FORK].part, 0.01, 0.0005);
-	ck_assert_double_eq_tol(s.told[TASK_EXEC].part, 0.006, 0.0003);
+	ck_assert_double_eq_tol(s.sideband[TASK_FORK].part, 0.01, 0.0005);
+	ck_assert_double_eq_tol(s.sideband[TASK_EXEC].part, 0.006, 0.0003);
 	ck_assert_double_eq_tol(s.all_part, cost + 0.016, 0.0015);
 }
 
@@ -245,7 +245,7 @@ TEST(what_is_too_much_is_given_up_in_order_and_said)
 	conf.overhead_ppm = 10000; /* 0.2 % for samples, 2 % for switches */
 	pass(6, true);
 	ck_assert_int_eq(h->governor.step, STEP_NO_CUT);
-	ck_assert(sampler->effort.no_cut && !sampler->effort.no_counters);
+	ck_assert(sampler->effort.in_force.no_cut && !sampler->effort.in_force.no_counters);
 	ck_assert_ptr_nonnull(strstr(said, "to keep overhead within 1 %: counts are not cut"));
 	pass(4, true);
 	ck_assert_double_eq(spent().switches_part, 0);
@@ -272,8 +272,8 @@ TEST(what_was_given_up_comes_back_when_it_is_cheap_or_unlimited)
 	ck_assert_int_eq(h->governor.step, STEP_NO_CUT);
 	pass(8, false);
 	ck_assert_int_eq(h->governor.step, STEP_ALL);
-	ck_assert(!sampler->effort.no_cut);
-	ck_assert_str_eq(said, "nothing is given up any longer to limit overhead");
+	ck_assert(!sampler->effort.in_force.no_cut);
+	ck_assert_str_eq(said, "overhead no longer limits sampling");
 
 	pass(6, true);
 	ck_assert_int_eq(h->governor.step, STEP_NO_CUT);
@@ -300,13 +300,11 @@ TEST(the_rate_is_given_up_for_what_samples_cost_alone, .times = 2)
 	end();
 	begin_on("x86-vm", SAMPLER_SWITCHES_BEST, false);
 	conf.overhead_ppm = 10000;
-	conf.rate = 400;
-	ck_assert_int_eq(sampler_set_rate(sampler, 400), 0);
+	ck_assert_int_eq(sampler_set_rate(sampler, conf.rate = 400), 0);
 	own_part = 0.027;
 	records_part = _i ? 0.025 : 0.001;
 	pass(5 * MINUTE, true);
 	ck_assert((overhead_rate(h) < 400) == _i);
-	ck_assert(!sampler->effort.no_callers);
 }
 
 TEST(time_for_clients_is_shown_and_is_not_the_budget_s)
@@ -343,22 +341,25 @@ TEST(what_clients_ask_for_beyond_is_not_the_budget_s)
 	ck_assert_double_gt(spent().worst_samples_part, 8 * 99 * SAMPLE_US / 1e6);
 }
 
+static uid_t all = (uid_t)-1;
+
 /* What a client that wants 999 Hz within that budget is given, on a machine that was idle. */
 static uint32_t given(uint32_t overhead_ppm)
 {
-	struct wants wants = {0};
+	struct rate_requests requests = {0};
 	const int client = 0;
-	ck_assert_int_eq(wants_set(&wants, &client, 999, overhead_ppm), 0);
+	ck_assert_int_eq(rate_requests_set(&requests, &client, &all, 999, overhead_ppm), 0);
 	raised = true;
 	for (int i = 0; i < 4; i++) { /* the first of these began before it */
-		ck_assert_int_eq(
-			sampler_set_rate(sampler, wants_rate(&wants, overhead_rate(h))), 0);
+		ck_assert_int_eq(sampler_set_rate(sampler,
+					 rate_requests_highest(&requests, overhead_rate(h))),
+			0);
 		pass(2, true);
-		wants_hold(&wants, h, now());
+		rate_requests_hold(&requests, h, now());
 	}
-	uint32_t hz = wants_held(&wants, &client)->given_hz;
-	ck_assert_uint_eq(wants_rate(&wants, overhead_rate(h)), hz);
-	wants_clear(&wants);
+	uint32_t hz = rate_requests_held(&requests, &client)->given_hz;
+	ck_assert_uint_eq(rate_requests_highest(&requests, overhead_rate(h)), hz);
+	rate_requests_clear(&requests);
 	return hz;
 }
 
@@ -382,22 +383,22 @@ TEST(a_client_s_budget_takes_nothing_of_always_on_sampling)
 /* The figures of that tick are of both rates. */
 TEST(a_client_is_not_judged_by_a_time_that_began_before_it)
 {
-	struct wants wants = {0};
+	struct rate_requests requests = {0};
 	const int client = 0;
 	pass(ALL_PRICED_S, false);
 	pass(1, true);
-	ck_assert_int_eq(wants_set(&wants, &client, 999, 1), 0);
+	ck_assert_int_eq(rate_requests_set(&requests, &client, &all, 999, 1), 0);
 	raised = true;
 	ck_assert_int_eq(sampler_set_rate(sampler, 999), 0);
 	uint64_t n_ticks = h->n_ticks;
 	while (h->n_ticks == n_ticks)
 		pass(1, true);
-	ck_assert(!wants_hold(&wants, h, now()));
-	ck_assert_uint_eq(wants_held(&wants, &client)->given_hz, 999);
+	ck_assert(!rate_requests_hold(&requests, h, now()));
+	ck_assert_uint_eq(rate_requests_held(&requests, &client)->given_hz, 999);
 	pass(2, true);
-	ck_assert(wants_hold(&wants, h, now()));
-	ck_assert_uint_eq(wants_held(&wants, &client)->given_hz, 99);
-	wants_clear(&wants);
+	ck_assert(rate_requests_hold(&requests, h, now()));
+	ck_assert_uint_eq(rate_requests_held(&requests, &client)->given_hz, 99);
+	rate_requests_clear(&requests);
 }
 
 TEST(a_client_s_rate_comes_back_after_a_quiet_minute)
@@ -452,6 +453,7 @@ TEST(nothing_is_allowed_where_always_on_sampling_was_lowered)
 	ck_assert(allows(999, 0, ""));
 }
 
+/* A walk of a client's own. */
 static void begin_brief(uint32_t overhead_ppm)
 {
 	overhead_free(h);

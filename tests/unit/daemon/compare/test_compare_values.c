@@ -9,12 +9,10 @@
 #include "daemon/compare/values.h"
 #include "tests/unit/test.h"
 
-#define RUNS_MAX 6
 enum { BASELINE, CANDIDATE, CHANGE, LOW, HIGH };
 
 static struct gather *g;
-static bool candidate[RUNS_MAX];
-static struct compare_runs runs;
+static const struct compare_runs *runs;
 static struct compare_value_names names;
 static struct answer_value v[COMPARE_VALUE_COLUMNS];
 
@@ -28,20 +26,21 @@ EACH_TEST(.end = end);
 /* Runs of one row, the first half the baseline's; NAN: not counted. */
 static void compare_made(size_t n, const double *value, const double *error)
 {
-	const struct answer_column c[] = {{"mpki", "mpki", 0}, {"mpki_error", "±", 0}};
+	static const struct sums_column mpki = {"mpki", "mpki", false};
+	static const struct answer_column function = {"function", "Function", 0};
+	const struct answer_value name = {.kind = ANSWER_TEXT, .text = "f"};
 	ck_assert_int_eq(gather_new(QUERY_BY_FUNCTION, &g), 0);
-	gather_find_values(g, c, 2);
-	for (uint32_t r = 0; r < n; r++) {
-		const struct row row = {.run = r, .key = 0, .ns = 1};
-		const struct answer_value of[] = {{.kind = ANSWER_REAL, .real = value[r]},
-			{.kind = ANSWER_REAL, .real = error[r]}};
-		candidate[r] = r >= n / 2;
-		ck_assert_int_eq(gather_take_values(g, &row, of), 0);
+	const struct sums_reader to = gather_reader(g);
+	for (size_t r = 0; r < n; r++) {
+		const struct sums_value of = {value[r], error[r]};
+		const struct sums row = {
+			.name = &name, .samples = COMPARE_SAMPLES_MIN, .ns = 1, .value = &of};
+		ck_assert_int_eq(gather_begin(g, r >= n / 2, 0), 0);
+		ck_assert_int_eq(to.columns(to.userdata, &function, 1, &mpki, 1), 0);
+		ck_assert_int_eq(to.row(to.userdata, &row), 0);
 	}
-	g->n_runs = (uint32_t)n;
-	ck_assert_int_eq(gather_sort_values(g, (uint32_t[]){0}, 1), 0);
-	runs = (struct compare_runs){.n_functions = 1, .n_runs = n, .candidate = candidate};
-	ck_assert_int_eq(compare_values(g, &runs, 0, &names, &(struct row_builder){.value = v}), 0);
+	ck_assert_int_eq(gather_table(g, &runs), 0);
+	ck_assert_int_eq(compare_values(g, runs, 0, &names, &(struct row_builder){.value = v}), 0);
 }
 
 static void near(int at, double wanted)
@@ -59,13 +58,13 @@ TEST(columns_are_named_after_the_value)
 	struct answer_column c[COMPARE_VALUE_COLUMNS];
 	struct row_builder head = {.column = c}, beside = {.column = c};
 	compare_made(2, (double[]){1, 2}, (double[]){0, 0});
-	ck_assert_int_eq(compare_values(g, &runs, 0, &names, &head), 0);
+	ck_assert_int_eq(compare_values(g, runs, 0, &names, &head), 0);
 	ck_assert_uint_eq(head.n, 5);
 	ck_assert_str_eq(c[BASELINE].name, "baseline_mpki");
 	ck_assert_str_eq(c[HIGH].name, "mpki_high");
 	ck_assert_int_eq(c[CHANGE].unit, MPERF__UNIT__UNIT_SHARE);
 	ck_assert_int_eq(
-		compare_values_beside(g, &runs, (const size_t[]){0, 0}, &names, &beside), 0);
+		compare_values_side_by_side(g, runs, (const size_t[]){0, 0}, &names, &beside), 0);
 	ck_assert_uint_eq(beside.n, 2);
 	ck_assert_str_eq(c[1].name, "mpki_b");
 }
@@ -104,7 +103,7 @@ TEST(a_side_that_did_not_count_has_no_change_and_is_noted)
 	near(CANDIDATE, NAN);
 	near(CHANGE, NAN);
 	ck_assert(compare_value_note(g, 2, 0, text, sizeof(text)));
-	ck_assert_str_eq(text, "1 of 2 runs did not count what mpki needs");
+	ck_assert_str_eq(text, "1 of 2 runs did not count the events of mpki");
 	ck_assert(!compare_value_note(g, 2, 1, text, sizeof(text)));
 }
 
@@ -113,13 +112,13 @@ TEST(a_value_that_no_run_counted_is_noted)
 	char text[200];
 	compare_made(2, (double[]){NAN, NAN}, (double[]){NAN, NAN});
 	ck_assert(compare_value_note(g, 2, 0, text, sizeof(text)));
-	ck_assert_str_eq(text, "No run counted what mpki needs: it is n/a");
+	ck_assert_str_eq(text, "mpki is n/a, since no run counted its events");
 }
 
 TEST(side_by_side_a_row_can_have_another_name_on_each)
 {
 	compare_made(2, (double[]){4, 5}, (double[]){0, 0});
-	ck_assert_int_eq(compare_values_beside(g, &runs, (const size_t[]){0, 0}, &names,
+	ck_assert_int_eq(compare_values_side_by_side(g, runs, (const size_t[]){0, 0}, &names,
 				 &(struct row_builder){.value = v}),
 		0);
 	near(0, 4);

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Values beside samples, of rows made by hand: two runs, and keys of which two are one row.
+ * Values beside samples, of runs made by hand.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "daemon/compare/became.h"
 #include "daemon/compare/gather_private.h"
+#include "daemon/compare/renames.h"
 #include "tests/unit/test.h"
 
-enum { F, F_COPY, G, LEFT_OUT, N_KEYS };
-static const uint32_t row_of_key[N_KEYS] = {[F] = 0, [F_COPY] = 0, [G] = 1, [LEFT_OUT] = KEY_NONE};
-
 static struct gather *g;
+static const struct compare_runs *runs;
 static double value[2], error[2];
 
 static void end(void)
@@ -26,28 +25,43 @@ EACH_TEST(.end = end);
 static void begin(int by)
 {
 	ck_assert_int_eq(gather_new(by, &g), 0);
-	g->n_runs = 2;
 }
 
-static void add(uint32_t run, uint32_t key, double ns, double v, double e)
+static void begin_run(const struct sums_column *column, size_t n)
 {
-	const struct row row = {.run = run, .key = key, .ns = ns};
-	const struct answer_value values[] = {{.kind = ANSWER_TEXT, .text = "f"},
-		{.kind = ANSWER_REAL, .real = v},
-		{.kind = isnan(e) ? ANSWER_ABSENT : ANSWER_REAL, .real = e}};
-	ck_assert_int_eq(gather_take_values(g, &row, values), 0);
+	static const struct answer_column function = {"function", "Function", 0};
+	const struct sums_reader to = gather_reader(g);
+	ck_assert_int_eq(gather_begin(g, false, 0), 0);
+	ck_assert_int_eq(to.columns(to.userdata, &function, 1, column, n), 0);
 }
 
-static void metric_columns(void)
+static void begin_metric_run(void)
 {
-	const struct answer_column c[] = {
-		{"function", "", 0}, {"mpki", "mpki 1/k", 0}, {"mpki_error", "±", 0}};
-	gather_find_values(g, c, 3);
+	begin_run(&(struct sums_column){"mpki", "mpki 1/k", false}, 1);
 }
 
-static void sort(void)
+/* A row of as many samples as a row of the table needs. */
+static void add_values(const char *function, double ns, const struct sums_value *v)
 {
-	ck_assert_int_eq(gather_sort_values(g, row_of_key, 2), 0);
+	const struct answer_value name = {.kind = ANSWER_TEXT, .text = function};
+	const struct sums_reader to = gather_reader(g);
+	const struct sums row = {.name = &name,
+		.samples = COMPARE_SAMPLES_MIN,
+		.ns = ns,
+		.cycles = -1,
+		.instructions = -1,
+		.value = v};
+	ck_assert_int_eq(to.row(to.userdata, &row), 0);
+}
+
+static void add(const char *function, double ns, double v, double e)
+{
+	add_values(function, ns, &(struct sums_value){v, e});
+}
+
+static void table(void)
+{
+	ck_assert_int_eq(gather_table(g, &runs), 0);
 }
 
 static void near(double is, double wanted)
@@ -56,35 +70,34 @@ static void near(double is, double wanted)
 		isnan(wanted) ? isnan(is) : fabs(is - wanted) < 1e-9, "%g, not %g", is, wanted);
 }
 
-TEST(a_column_with_an_error_is_a_metric_and_others_are_none)
+TEST(a_column_of_two_runs_is_one_column)
 {
 	const struct gathered_column *c;
 	begin(QUERY_BY_FUNCTION);
-	metric_columns();
+	begin_metric_run();
 	ck_assert_uint_eq(gather_value_columns(g, &c), 1);
 	ck_assert_str_eq(c[0].name, "mpki");
 	ck_assert_str_eq(c[0].title, "mpki 1/k");
 	ck_assert(!c[0].is_sum);
-	/* another run without it, and the same again: it is one column */
-	gather_find_values(g, (struct answer_column[]){{"function", "", 0}}, 1);
-	metric_columns();
+	begin_run(NULL, 0);
+	begin_metric_run();
 	ck_assert_uint_eq(gather_value_columns(g, &c), 1);
 }
 
 TEST(a_mean_is_by_time_and_so_is_its_error)
 {
 	begin(QUERY_BY_FUNCTION);
-	metric_columns();
-	add(1, F_COPY, 30, 8, 0.4);
-	add(1, F, 10, 4, 0.3);
-	add(0, G, 10, 7, NAN);
-	add(0, LEFT_OUT, 10, 100, 1);
-	sort();
-	gather_values(g, 0, 0, value, error);
+	begin_metric_run();
+	add("g", 10, 7, NAN);
+	begin_metric_run();
+	add("f.cold", 30, 8, 0.4); /* a copy of f is f */
+	add("f", 10, 4, 0.3);
+	table();
+	gather_values(g, 1, 0, value, error);
 	near(value[0], NAN);
 	near(value[1], (30 * 8 + 10 * 4) / 40.0);
 	near(error[1], hypot(30 * 0.4, 10 * 0.3) / 40);
-	gather_values(g, 1, 0, value, error);
+	gather_values(g, 0, 0, value, error);
 	near(value[0], 7);
 	near(error[0], NAN);
 	near(value[1], NAN);
@@ -94,27 +107,41 @@ TEST(a_mean_is_by_time_and_so_is_its_error)
 TEST(a_row_without_time_has_its_value)
 {
 	begin(QUERY_BY_FUNCTION);
-	metric_columns();
-	add(0, F, 0, 3, 1);
-	sort();
+	begin_metric_run();
+	add("f", 0, 3, 1);
+	table();
 	gather_values(g, 0, 0, value, error);
 	near(value[0], 3);
 	near(error[0], 1);
 	ck_assert_uint_eq(gather_value_runs(g, 0), 1);
 }
 
+TEST(a_value_that_is_not_known_is_none)
+{
+	begin(QUERY_BY_FUNCTION);
+	begin_metric_run();
+	add("f", 10, NAN, NAN);
+	add("f.cold", 30, 8, 0.4);
+	begin_metric_run();
+	add("f", 10, NAN, NAN);
+	table();
+	gather_values(g, 0, 0, value, error);
+	near(value[0], 8);
+	near(value[1], NAN);
+	ck_assert_uint_eq(gather_value_runs(g, 0), 1);
+}
+
 TEST(what_loops_counted_adds_up_and_rates_do_not)
 {
-	const struct answer_column c[] = {
-		{"function", "", 0}, {"bytes", "Bytes", 0}, {"gbytes", "GB/s", 0}};
+	const struct sums_column c[] = {{"bytes", "Bytes", true}, {"gbytes", "GB/s", false}};
 	const struct gathered_column *columns;
 	begin(GATHER_BY_LOOP);
-	gather_find_values(g, c, 3);
+	begin_run(c, 2);
 	ck_assert_uint_eq(gather_value_columns(g, &columns), 2);
 	ck_assert(columns[0].is_sum && !columns[1].is_sum);
-	add(0, F, 10, 50, 5);
-	add(0, F_COPY, 30, 30, 1);
-	sort();
+	add_values("f", 10, (struct sums_value[]){{50, NAN}, {5, NAN}});
+	add_values("f.cold", 30, (struct sums_value[]){{30, NAN}, {1, NAN}});
+	table();
 	gather_values(g, 0, 0, value, error);
 	near(value[0], 80);
 	gather_values(g, 0, 1, value, error);
@@ -123,74 +150,92 @@ TEST(what_loops_counted_adds_up_and_rates_do_not)
 
 TEST(more_metrics_than_there_is_room_for_are_noted)
 {
-	char name[2 * GATHER_VALUES_MAX + 2][32];
-	struct answer_column c[2 * GATHER_VALUES_MAX + 2];
+	char name[GATHER_VALUES_MAX + 1][32];
+	struct sums_column c[GATHER_VALUES_MAX + 1];
 	const struct gathered_column *columns;
 	begin(QUERY_BY_FUNCTION);
 	for (int i = 0; i <= GATHER_VALUES_MAX; i++) {
-		snprintf(name[2 * i], sizeof(name[0]), "m%d", i);
-		snprintf(name[2 * i + 1], sizeof(name[0]), "m%d_error", i);
-		c[2 * i] = (struct answer_column){name[2 * i], "m", 0};
-		c[2 * i + 1] = (struct answer_column){name[2 * i + 1], "±", 0};
+		snprintf(name[i], sizeof(name[0]), "m%d", i);
+		c[i] = (struct sums_column){name[i], "m", false};
 	}
-	gather_find_values(g, c, 2 * GATHER_VALUES_MAX);
+	begin_run(c, GATHER_VALUES_MAX);
 	ck_assert_uint_eq(gather_value_columns(g, &columns), GATHER_VALUES_MAX);
 	ck_assert(!columns[GATHER_VALUES_MAX - 1].is_cut);
-	gather_find_values(g, c, 2 * GATHER_VALUES_MAX + 2);
+	begin_run(c + 1, GATHER_VALUES_MAX);
 	ck_assert_uint_eq(gather_value_columns(g, &columns), GATHER_VALUES_MAX);
 	ck_assert(columns[GATHER_VALUES_MAX - 1].is_cut);
+	/* the value without a column is left out, and the others stay in their places */
+	add_values("f", 1, (struct sums_value[GATHER_VALUES_MAX]){{1, 0}, {2, 0}, {0, 0}});
+	table();
+	gather_values(g, 0, 2, value, error);
+	near(value[1], 2);
 }
 
 /* --- loops that moved ------------------------------------------------------------------------- */
 
-static uint32_t text(const char *t)
+static struct answer_value text(const char *t)
 {
-	uint32_t id;
-	ck_assert_int_eq(text_get(&g->texts, t, &id), 0);
-	return id;
+	return (struct answer_value){.kind = ANSWER_TEXT, .text = t};
 }
 
 /* Rows of 20 samples on one side alone, of a function f in a.c. */
-static void loops_begin(const char *const (*nest_line)[2], const bool *candidate, size_t n)
+struct loop {
+	const char *nest;
+	int64_t line;
+	bool candidate;
+};
+
+static void loops_begin(const struct loop *loop, size_t n)
 {
+	static const struct answer_column names[] = {
+		{"function", "", 0}, {"nest", "", 0}, {"source", "", 0}, {"line", "", 0}};
+	const struct answer_provenance all = {.event = "", .rung = "", .samples = 40};
 	begin(GATHER_BY_LOOP);
-	g->table = calloc(2 * n, sizeof(*g->table));
-	g->time_ns = calloc(2 * n, sizeof(*g->time_ns));
-	g->counts = calloc(4 * n, sizeof(*g->counts));
-	g->key = calloc(n, sizeof(*g->key));
-	g->line = calloc(n, sizeof(*g->line));
-	ck_assert(g->table && g->time_ns && g->counts && g->key && g->line);
-	g->n_side[0] = g->n_side[1] = 1;
-	ck_assert_int_eq(array_grow(&g->run, &g->size_runs, 2, sizeof(*g->run)), 0);
-	g->run[0] = (struct run){.samples = 40};
-	g->run[1] = (struct run){.samples = 40, .candidate = true};
-	for (size_t i = 0; i < n; i++) {
-		const struct key key = {{text("f"), text(nest_line[i][0]), text("a.c"), 0}};
-		ck_assert_int_eq(key_get(&g->keys, &key, &g->key[i]), 0);
-		g->line[g->key[i]] = text(nest_line[i][1]);
-		g->table[2 * i + candidate[i]] = 20;
+	const struct sums_reader to = gather_reader(g);
+	for (int side = 0; side < 2; side++) {
+		ck_assert_int_eq(gather_begin(g, side, 0), 0);
+		ck_assert_int_eq(to.columns(to.userdata, names, 4, NULL, 0), 0);
+		ck_assert_int_eq(to.provenance(to.userdata, &all), 0);
+		for (size_t i = 0; i < n; i++) {
+			const struct answer_value name[] = {text("f"), text(loop[i].nest),
+				text("a.c"), {.kind = ANSWER_INTEGER, .integer = loop[i].line}};
+			const struct sums row = {.name = name, .samples = 20};
+			if (loop[i].candidate == side)
+				ck_assert_int_eq(to.row(to.userdata, &row), 0);
+		}
 	}
+	table();
+}
+
+static size_t row_of(const char *nest)
+{
+	const char *names[GATHER_PARTS];
+	for (size_t i = 0; i < runs->n_functions; i++) {
+		gather_names(g, i, names);
+		if (strcmp(names[1], nest) == 0)
+			return i;
+	}
+	ck_abort_msg("no row %s", nest);
 }
 
 TEST(a_loop_of_the_same_line_at_another_place_has_moved)
 {
-	static const char *const rows[][2] = {
-		{"1.2", "10"}, {"1.3", "10"}, {"2", "20"}, {"3", "30"}};
-	_cleanup_(freep) struct became *became = NULL;
-	loops_begin(rows, (const bool[]){false, true, false, true}, 4);
-	ck_assert_int_eq(became_find(g, 4, &became), 0);
-	ck_assert_int_eq(became[0].kind, BECAME_MOVED);
-	ck_assert_uint_eq(became[0].other, 1);
-	ck_assert_uint_eq(became[1].other, 0);
-	ck_assert_int_eq(became[2].kind, BECAME_NOTHING); /* another line */
-	ck_assert_int_eq(became[3].kind, BECAME_NOTHING);
+	_cleanup_(freep) struct function_rename *renames = NULL;
+	loops_begin((const struct loop[]){{"1.2", 10, false}, {"1.3", 10, true}, {"2", 20, false},
+			    {"3", 30, true}},
+		4);
+	ck_assert_int_eq(renames_find(g, 4, &renames), 0);
+	ck_assert_int_eq(renames[row_of("1.2")].kind, RENAME_MOVED);
+	ck_assert_uint_eq(renames[row_of("1.2")].other, row_of("1.3"));
+	ck_assert_uint_eq(renames[row_of("1.3")].other, row_of("1.2"));
+	ck_assert_int_eq(renames[row_of("2")].kind, RENAME_NONE); /* another line */
+	ck_assert_int_eq(renames[row_of("3")].kind, RENAME_NONE);
 }
 
 TEST(of_several_loops_of_a_line_nobody_can_tell)
 {
-	static const char *const rows[][2] = {{"1", "10"}, {"2", "10"}, {"3", "10"}};
-	_cleanup_(freep) struct became *became = NULL;
-	loops_begin(rows, (const bool[]){false, true, true}, 3);
-	ck_assert_int_eq(became_find(g, 3, &became), 0);
-	ck_assert_int_eq(became[0].kind, BECAME_NOTHING);
+	_cleanup_(freep) struct function_rename *renames = NULL;
+	loops_begin((const struct loop[]){{"1", 10, false}, {"2", 10, true}, {"3", 10, true}}, 3);
+	ck_assert_int_eq(renames_find(g, 3, &renames), 0);
+	ck_assert_int_eq(renames[row_of("1")].kind, RENAME_NONE);
 }

@@ -200,7 +200,8 @@ TEST(an_unknown_section_is_told_with_the_nearest)
 
 TEST(a_section_that_is_not_one_is_an_error)
 {
-	static const char said[] = "mperf.conf:1: '%s' is no section; write its name in brackets";
+	static const char said[] =
+		"mperf.conf:1: '%s' is not a section; write its name in brackets";
 	static const char *const texts[] = {"[", "[]", "[sampling", "[sampling] rate = 1"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		char wanted[200];

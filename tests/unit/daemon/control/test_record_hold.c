@@ -5,7 +5,7 @@
 
 #include "daemon/conf/conf.h"
 #include "daemon/control/peer.h"
-#include "daemon/control/record_hold.h"
+#include "daemon/control/record_private.h"
 #include "tests/unit/test.h"
 
 #define MALLORY 60302

@@ -170,7 +170,7 @@ TEST(another_group_is_another)
 
 	peer.gid++;
 	ck_assert_int_gt(request_check_pids(&request, &c.pid, 1, true), 0);
-	ck_assert_ptr_nonnull(strstr(told(), "rights of its own"));
+	ck_assert_ptr_nonnull(strstr(told(), "additional rights"));
 	peer.sees_all = true;
 	ck_assert_int_eq(request_check_pids(&request, &c.pid, 1, true), 0);
 	end(&c);

@@ -357,7 +357,7 @@ TEST(half_a_frame_is_waited_for_thirty_seconds)
 	say(&g, 0, bytes, n - 1);
 	settle(&g);
 	pass_time(&g, PEER_FRAME_NS);
-	hear_failure(&g, 0, 0, MPERF__FAILURE_KIND__FAILURE_USAGE, "rest of a frame");
+	hear_failure(&g, 0, 0, MPERF__FAILURE_KIND__FAILURE_USAGE, "incomplete for 30 seconds");
 	assert_hung_up(&g, 0, 0);
 	rig_end(&g);
 }

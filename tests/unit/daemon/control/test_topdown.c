@@ -382,6 +382,6 @@ TEST(a_tree_that_is_not_there_is_refused_by_name)
 	topdown_case_plan(&c, "riscv64", "",
 		"\"mvendorid\":\"0x1\",\"marchid\":\"0x2\",\"mimpid\":\"0x3\"", NULL, 0);
 	ck_assert_int_eq(c.outcome, METRIC_NO_TREE);
-	ck_assert_ptr_nonnull(strstr(c.error.text, "no top-down tree is known of this core ("));
+	ck_assert_ptr_nonnull(strstr(c.error.text, "no top-down tree is known for this core ("));
 	topdown_case_end(&c);
 }

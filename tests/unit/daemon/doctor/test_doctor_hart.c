@@ -117,7 +117,7 @@ TEST(where_no_event_of_the_core_opens_its_counters_are_none)
 	p.tries[1] = (struct rung_try){.rung = RUNG_CLOCK_LEADER, .error = ENOENT};
 	n = 0;
 	ck_assert_int_eq(diagnose_hart(&q, take, NULL), 0);
-	must_find("counters", "none can be used here");
+	must_find("counters", "no counter can be used here");
 	for (int i = 0; i < n; i++)
 		ck_assert(!strstr(found[i].says, "6 programmable counters"));
 	core_case_end(&c);
@@ -131,7 +131,7 @@ TEST(a_u74_is_told_that_nothing_gives_it_an_interrupt)
 	must_find("sampling", "rung c");
 	must_mend(must_find("sampling", "rung a not taken"), "core: no remedy");
 	must_find("counters", "2 programmable counters");
-	int modes = must_find("modes", "refuses to count user mode apart");
+	int modes = must_find("modes", "cannot count user mode separately");
 	ck_assert_str_eq(found[modes].state, "warn");
 	must_mend(modes, "Sscofpmf");
 	core_case_end(&c);
@@ -158,7 +158,7 @@ TEST(a_c910_has_nothing_to_mend)
 	diagnose(&c, 0, 1);
 	must_find("core", "T-Head C910");
 	must_find("sampling", "rung a");
-	ck_assert_str_eq(found[must_find("modes", "can be counted apart")].state, "ok");
+	ck_assert_str_eq(found[must_find("modes", "can be counted separately")].state, "ok");
 	for (int i = 0; i < n; i++)
 		ck_assert_str_ne(found[i].state, "fail");
 	core_case_end(&c);
@@ -222,7 +222,7 @@ TEST(paranoid_3_fails_and_names_the_sysctl)
 {
 	struct core_case c = core_case_of("paranoid3");
 	diagnose(&c, 0, 1);
-	int i = must_find("sampling", "nothing samples");
+	int i = must_find("sampling", "no event can sample");
 	ck_assert_str_eq(found[i].state, "fail");
 	must_mend(i, "perf_event_paranoid");
 	core_case_end(&c);

@@ -257,7 +257,7 @@ TEST(a_hart_has_room_for_some_groups)
 	ck_assert_msg(sampler_new(&kernel_real, &o, &s, &error) == 0, "%s", error.text);
 	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_BPF), SWITCH_GROUPS_MAX * s->n_rings);
 	ck_assert_str_eq(cut_name(sampler_cut(s)), "bpf, counted");
-	ck_assert_int_eq(s->switch_error[SWITCH_RECORDS], E2BIG);
+	ck_assert_int_eq(s->programs.error[SWITCH_RECORDS], E2BIG);
 	sampler_free(s);
 }
 
@@ -425,7 +425,7 @@ TEST(what_is_not_cut_any_longer_leaves_no_sums)
 	touch_and_nap();
 	ck_assert_int_gt(n_sums(-1), 0);
 	for (int hart = 0; hart < s->machine.n_harts; hart++)
-		kernel_real.switch_forget(NULL, s->switch_bpf[SWITCH_SUMS], hart, 0);
+		kernel_real.switch_forget(NULL, s->programs.program[SWITCH_SUMS], hart, 0);
 	ck_assert_int_eq(n_sums(-1), 0);
 	sampler_free(s);
 }
@@ -519,7 +519,7 @@ TEST(a_program_is_attached_while_it_has_groups_to_read, .times = 2)
 	unsigned attached = n_descriptors();
 	for (int hart = 0; hart < s->machine.n_harts; hart++) {
 		ck_assert_uint_eq(n_descriptors(), attached);
-		kernel_real.switch_forget(NULL, s->switch_bpf[way], hart, 0);
+		kernel_real.switch_forget(NULL, s->programs.program[way], hart, 0);
 	}
 	ck_assert_uint_eq(n_descriptors(), attached - 1);
 	sampler_free(s);

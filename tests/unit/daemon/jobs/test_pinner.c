@@ -329,7 +329,8 @@ TEST(a_file_that_cannot_be_read_fails_the_jobs_of_its_time_alone)
 	s->file[1].start_ns = (int64_t)(made.realtime_ns + 50 * SECOND);
 	r = asked("run=1", 0, &id);
 	ck_assert(r->outcome == PIN_FAILED && s->n_pins == 0);
-	ck_assert_ptr_nonnull(strstr(r->text, "that may have a part of it cannot be read now"));
+	ck_assert_ptr_nonnull(
+		strstr(r->text, "that may hold some of its samples cannot be read now"));
 	/* what no file has may be in that one */
 	r = asked("run=9", 0, &id);
 	ck_assert_int_eq(r->outcome, PIN_FAILED);

@@ -124,7 +124,7 @@ TEST(what_still_ran_failed_with_its_mperfd)
 	runs_log_add(&log_of, &e);
 	again();
 	ck_assert_int_eq(log_of.entry[0].outcome, RUN_FAILED);
-	ck_assert_str_eq(log_of.entry[0].why, "mperfd was killed meanwhile");
+	ck_assert_str_eq(log_of.entry[0].why, "mperfd was killed while it recorded");
 	ck_assert_str_eq(log_of.entry[0].file, "");
 }
 

@@ -70,9 +70,11 @@ TEST(what_firmware_must_know_is_named)
 	_cleanup_(metric_plan_freep) struct metric_plan *fixed = plan(&c, names + 1, 1);
 	const char *condition = metric_plan_condition(tree);
 	ck_assert_ptr_nonnull(condition);
-	ck_assert_msg(strstr(condition, "1 of these events need firmware that knows this core's "
-					"banks of counters") != NULL &&
-			      strstr(condition, "the code of Front_Bubble counts ") != NULL,
+	ck_assert_msg(
+		strstr(condition,
+			"1 of these events need firmware that knows which counters of this core") !=
+				NULL &&
+			strstr(condition, "the code of Front_Bubble counts ") != NULL,
 		"%s", condition);
 	ck_assert_ptr_null(metric_plan_condition(fixed));
 	core_case_end(&c);

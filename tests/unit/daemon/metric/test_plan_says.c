@@ -45,9 +45,8 @@ TEST(events_that_do_not_fit_take_turns)
 		"set 2 of 2 of the events by name: r402 on counter 3; page-faults, which "
 		"needs "
 		"no counter",
-		"the kernel lets these 2 take turns, every 4 ms (perf_event_mux_interval_ms): "
-		"counts "
-		"are scaled by the time enabled over the time counted",
+		"the kernel rotates these 2, every 4 ms (perf_event_mux_interval_ms): "
+		"counts are scaled by time enabled / time counted",
 		NULL};
 	struct core_case c = core_case_of("u74");
 	replay_set_text(
@@ -65,12 +64,10 @@ TEST(a_group_that_no_counters_hold_is_named)
 {
 	struct core_case c = core_case_of("u74");
 	_cleanup_(plan_says_freep) struct plan_says *s = says(&c, "{r102,r202,r402}", NULL);
-	ck_assert_str_eq(s->line[2],
-		"the group of r102 has more events than there are counters for them: they are "
-		"counted outside it, at different times");
-	ck_assert_str_eq(s->line[3], "the kernel lets these 2 take turns: counts are scaled by the "
-				     "time enabled over the "
-				     "time counted");
+	ck_assert_str_eq(s->line[2], "the group of r102 has more events than counters: they are "
+				     "counted outside the group, at different times");
+	ck_assert_str_eq(s->line[3],
+		"the kernel rotates these 2: counts are scaled by time enabled / time counted");
 	core_case_end(&c);
 }
 
@@ -87,8 +84,8 @@ TEST(an_event_with_one_counter_has_that)
 	static const char *const lines[] = {
 		"set 1 of 1 of the events by name: L1_ICACHE_ACCESS on counter 3; "
 		"L1_ICACHE_MISS on counter 4; r6 on counter 8",
-		"all are counted at the same time, all of the time that no other program holds a "
-		"counter that they need",
+		"all are counted at the same time, except while another program holds a counter "
+		"that they need",
 		NULL};
 	_cleanup_(plan_says_freep) struct plan_says *s =
 		says(&c, "{L1_ICACHE_ACCESS,L1_ICACHE_MISS,r6}", NULL);
@@ -132,8 +129,8 @@ TEST(passes_of_metrics_are_said_with_their_counters)
 {
 	static const char *const lines[] = {
 		"pass 1 of 1: instructions on counter 2; cycles on counter 0",
-		"all are counted at the same time, all of the time that no other program holds a "
-		"counter that they need",
+		"all are counted at the same time, except while another program holds a counter "
+		"that they need",
 		NULL};
 	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	_cleanup_(metric_plan_freep) struct metric_plan *p = plan(&c, "ipc");
@@ -151,15 +148,12 @@ TEST(metrics_that_are_left_out_are_said_with_the_reason)
 		"pass 1 of 2: a on counter 3; cycles on counter 0; page-faults, which needs no "
 		"counter",
 		"pass 2 of 2: b on counter 3",
-		"split needs more events than there are counters for them: they are of different "
+		"split needs more events than there are counters: they are counted at different "
 		"times",
 		"lacking is left out, since nothing cannot be counted: column 1: unknown event "
 		"'nothing'",
-		"there is no plan with fewer passes in which each metric's events are counted "
-		"together",
-		"the kernel lets these 2 take turns: counts are scaled by the time enabled over "
-		"the "
-		"time counted",
+		"no plan with fewer passes counts each metric's events together",
+		"the kernel rotates these 2: counts are scaled by time enabled / time counted",
 		NULL};
 	struct made_folder f = made_folder_new();
 	made_file(&f, "mine.json",
@@ -200,8 +194,7 @@ TEST(many_lines_are_cut_and_counted)
 	_cleanup_(plan_says_freep) struct plan_says *s = says(&c, text, NULL);
 	ck_assert_uint_le(s->n_lines, PLAN_LINES_MAX);
 	ck_assert_str_eq(s->line[s->n_lines - 2], "and 4 more of them");
-	ck_assert_ptr_nonnull(
-		strstr(s->line[s->n_lines - 1], "the kernel lets these 32 take turns"));
+	ck_assert_ptr_nonnull(strstr(s->line[s->n_lines - 1], "the kernel rotates these 32"));
 	core_case_end(&c);
 }
 
@@ -215,8 +208,8 @@ TEST(what_always_on_sampling_holds_is_planned_around)
 	cores_hold(c.cores, 2, 0x3);
 	s = says(&c, events, NULL);
 	ck_assert_ptr_nonnull(strstr(s->line[0], "set 1 of 2 of the events by name: "));
-	ck_assert_str_eq(s->line[s->n_lines - 1], "always-on sampling has 2 counters of each of "
-						  "these harts all of the time; the plan "
-						  "is of the others");
+	ck_assert_str_eq(s->line[s->n_lines - 1],
+		"always-on sampling uses 2 counters of each of these "
+		"harts all the time; the plan uses the others");
 	core_case_end(&c);
 }

@@ -137,7 +137,7 @@ TEST(metrics_that_an_open_group_covers_need_no_pass)
 	ck_assert_uint_eq(b.n_opened, 8);
 	ck_assert(says(b.says, "pass 2 of 2: instructions; branch-misses; branches"));
 	ck_assert(says(b.says, "pass 2 is shared with 1 other count: it takes no further counters "
-			       "and no turn of its own"));
+			       "and no pass of its own"));
 	end(&a);
 	end(&b);
 	core_case_end(&c);
@@ -153,7 +153,7 @@ TEST(the_same_metrics_open_nothing_and_have_their_values)
 	ck_assert_uint_eq(b.n_opened + d.n_opened, 0);
 	ck_assert_uint_eq(counter_n_fds(b.counter), 14);
 	ck_assert(says(d.says, "pass 1 is shared with 2 other counts: it takes no further counters "
-			       "and no turn of its own"));
+			       "and no pass of its own"));
 	end(&a);
 	replay_run(c.replay, 0, 100, RUN_NS);
 	/* each event counts 1,000 a microsecond */
@@ -202,7 +202,7 @@ TEST(a_group_of_some_harts_or_other_modes_covers_nothing)
 	open_counter(&b, NULL);
 	ck_assert_uint_eq(b.n_opened, 2);
 	ck_assert(says(b.says, "pass 1 is shared with 1 other count on 1 of 2 harts: it takes no "
-			       "further counters and no turn of its own"));
+			       "further counters and no pass of its own"));
 	struct client d = {.core = &c};
 	plan_metrics(&d, ipc, 1, true);
 	ck_assert_uint_eq(metric_plan_n_covered(d.metrics->plan), 0);
@@ -245,9 +245,9 @@ TEST(events_by_name_say_what_they_share)
 	struct client a = begin_events(&c, "{cycles,instructions},r102", NULL);
 	struct client b = begin_events(&c, "cycles,{instructions,cycles},r202", NULL);
 	ck_assert(says(b.says, "cycles is shared with 1 other count: it takes no further counters "
-			       "and no turn of its own"));
+			       "and no pass of its own"));
 	ck_assert(says(b.says, "the group of instructions is shared with 1 other count: it takes "
-			       "no further counters and no turn of its own"));
+			       "no further counters and no pass of its own"));
 	for (size_t i = 0; i < a.says->n_lines; i++)
 		ck_assert_ptr_null(strstr(a.says->line[i], "shared"));
 	for (size_t i = 0; i < b.says->n_lines; i++)

@@ -154,7 +154,7 @@ TEST(failed_workers_are_tried_at_growing_distances)
 	uint64_t now = 1000, last = 0;
 
 	for (int i = 0; i < 40; i++) {
-		worker_schedule(&w, false, now);
+		worker_ended(&w, false, now);
 		uint64_t delay = w.start_ns - now;
 		ck_assert_uint_ge(delay, last);
 		ck_assert_uint_le(delay, WORKER_DELAY_MAX_NS);
@@ -162,7 +162,7 @@ TEST(failed_workers_are_tried_at_growing_distances)
 	}
 	ck_assert_uint_eq(last, WORKER_DELAY_MAX_NS);
 	worker_answered(&w);
-	worker_schedule(&w, false, now);
+	worker_ended(&w, false, now);
 	ck_assert_uint_eq(w.start_ns - now, WORKER_DELAY_NS);
 }
 
@@ -172,11 +172,11 @@ TEST(workers_that_end_over_questions_are_started_at_a_rate)
 	uint64_t now = 1000000000000u;
 
 	for (uint32_t i = 0; i <= WORKER_STARTS_MAX; i++) {
-		worker_schedule(&w, true, now);
+		worker_ended(&w, true, now);
 		ck_assert_uint_eq(w.start_ns, now);
 	}
 	for (uint32_t i = 1; i < 5; i++) {
-		worker_schedule(&w, true, now);
+		worker_ended(&w, true, now);
 		ck_assert_uint_eq(w.start_ns, now + i * WORKER_START_EVERY_NS);
 	}
 	ck_assert_uint_eq(w.failures, 0);

@@ -197,7 +197,7 @@ static void check_copied_while(enum message_type asked, bool without_id)
 	struct file *first = mapped(without_id);
 	struct frame *frame = namer_rig_frame(&rig, first, landmark_offset());
 
-	while (rig.namer->asked != asked || rig.namer->parser.state != WORKER_BUSY) {
+	while (rig.namer->request.type != asked || rig.namer->parser.state != WORKER_BUSY) {
 		namer_rig_one_answer(&rig);
 		namer_rig_step(&rig, 0);
 	}
@@ -316,7 +316,7 @@ TEST(file_that_was_closed_is_another_to_those_who_map_it_then)
 	struct file *f = mapped(false), *next;
 
 	is_named(f, landmark_offset(), "copied_landmark");
-	ck_assert(slot_evict(rig.namer, rig.namer->user[0]));
+	ck_assert(slot_evict(rig.namer, rig.namer->users.user[0]));
 	ck_assert(namer_is_rewritten(rig.namer, f));
 	ck_assert_int_eq(file_get(&rig.files, &key, &next), 0);
 	ck_assert_ptr_ne(next, f);

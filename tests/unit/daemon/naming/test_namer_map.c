@@ -183,7 +183,7 @@ TEST(perf_map_that_was_closed_is_opened_again_when_it_is_sampled)
 	ck_assert_int_eq(namer_rig_shell("echo '500000 40 first()' > %s", path), 0);
 	struct frame *first = frame_at(f, 0x500010, clock_ns(CLOCK_MONOTONIC));
 	look();
-	ck_assert(slot_evict(rig.namer, rig.namer->user[0]));
+	ck_assert(slot_evict(rig.namer, rig.namer->users.user[0]));
 	ck_assert_int_eq(namer_rig_shell("sleep 0.02; echo '500000 40 second()' >> %s", path), 0);
 	namer_sampled(rig.namer, f);
 	look();

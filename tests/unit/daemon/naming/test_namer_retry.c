@@ -59,7 +59,7 @@ static void is_lost_for_good(const char *play)
 	ck_assert_int_eq(first->state, FRAME_UNNAMED);
 	ck_assert_int_eq(second->state, FRAME_UNNAMED);
 	ck_assert_uint_eq(rig.n_named, 2);
-	ck_assert_uint_eq(n->n_entries, 0);
+	ck_assert_uint_eq(n->queues.n_entries, 0);
 	ck_assert_uint_eq(parser_restarts(), 0);
 	teardown();
 }
@@ -92,7 +92,7 @@ TEST(names_asked_of_a_parser_that_is_killed_are_asked_once_more)
 	ck_assert_int_eq(f->state, FILE_CRASHED);
 	ck_assert_int_eq(first->state, FRAME_UNNAMED);
 	ck_assert_int_eq(second->state, FRAME_UNNAMED);
-	ck_assert_uint_eq(n->n_entries, 0);
+	ck_assert_uint_eq(n->queues.n_entries, 0);
 	teardown();
 }
 
@@ -107,7 +107,7 @@ TEST(parser_that_wants_ever_more_split_units_is_ended)
 	ck_assert_int_eq(f->state, FILE_CRASHED);
 	ck_assert_int_eq(first->state, FRAME_UNNAMED);
 	ck_assert_int_eq(second->state, FRAME_UNNAMED);
-	ck_assert_uint_eq(n->n_entries, 0);
+	ck_assert_uint_eq(n->queues.n_entries, 0);
 	teardown();
 }
 
@@ -124,7 +124,7 @@ TEST(debug_file_that_hangs_costs_lines_and_not_the_name)
 		0);
 	struct frame *frame = namer_rig_name(&rig, f, namer_rig_landmark());
 	namer_rig_is_honest(frame);
-	ck_assert_uint_eq(naming_user_find(n, rig.uid)->opens.deaths, 1);
+	ck_assert_uint_eq(naming_user_find(&n->users, rig.uid)->opens.deaths, 1);
 	ck_assert_int_eq(f->state, FILE_READY);
 	teardown();
 }
@@ -177,7 +177,7 @@ TEST(frames_that_others_brought_to_their_turn_are_not_asked_again)
 
 	begin(NULL, NULL);
 	struct file *f = program();
-	struct naming_user *slow = naming_user_get(n, 1000);
+	struct naming_user *slow = naming_user_get(&n->users, 1000);
 	rig.uid = 1000;
 	slow->budget_ns = -1;
 	slow->budget_at_ns = UINT64_MAX;
@@ -185,11 +185,11 @@ TEST(frames_that_others_brought_to_their_turn_are_not_asked_again)
 		frame[i] = namer_rig_frame(&rig, f, namer_rig_landmark() + i);
 		ck_assert_int_eq(namer_hurry(n, frame[i], 1001), 0);
 	}
-	ck_assert_uint_eq(n->n_entries, 6);
+	ck_assert_uint_eq(n->queues.n_entries, 6);
 	slow->parse_ns = 1; /* the other comes first */
 	slow->budget_ns = 1;
 	ck_assert(namer_rig_run(&rig));
-	while (n->n_entries > 0)
+	while (n->queues.n_entries > 0)
 		namer_rig_step(&rig, 10);
 	ck_assert_uint_eq(rig.n_named, 3);
 	for (int i = 0; i < 3; i++)
@@ -202,22 +202,22 @@ TEST(what_rests_is_looked_at_again_only_when_its_time_comes)
 	begin(NULL, NULL);
 	struct file *f = namer_rig_file_of(&rig, geteuid(), namer_rig_self(), NULL, "mine");
 	ck_assert_int_eq(chmod(f->path, 0777), 0); /* it is charged to who runs it */
-	struct naming_user *u = naming_user_get(n, 1000);
+	struct naming_user *u = naming_user_get(&n->users, 1000);
 	rig.uid = 1000;
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	account_charge(&u->files, 1, now);
 	struct frame *frame = namer_rig_frame(&rig, f, namer_rig_landmark());
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_int_eq(frame->state, FRAME_ASKED);
-	ck_assert_uint_eq(n->wake_ns, u->files.until_ns);
+	ck_assert_uint_eq(n->blames.wake_ns, u->files.until_ns);
 	/* charged once more in the meantime: it rests on */
 	u->files.until_ns += NAMER_REFUSED_NS;
-	n->wake_ns = 0;
+	n->blames.wake_ns = 0;
 	ck_assert_int_eq(namer_dispatch(n, now + 1), 0);
-	ck_assert_uint_eq(n->wake_ns, u->files.until_ns);
+	ck_assert_uint_eq(n->blames.wake_ns, u->files.until_ns);
 	ck_assert_int_eq(frame->state, FRAME_ASKED);
 	u->files.until_ns = 0;
-	n->wake_ns = 0;
+	n->blames.wake_ns = 0;
 	while (frame->state == FRAME_ASKED)
 		namer_rig_step(&rig, 10);
 	namer_rig_is_honest(frame);

@@ -23,8 +23,8 @@ TEST(many_slow_files_of_one_user_delay_another_by_few)
 {
 	enum { N_SLOW = 20, N_FILES = 5 };
 	struct frame *f[N_FILES];
-	struct naming_user *mallory = naming_user_get(n, MALLORY),
-			   *victor = naming_user_get(n, VICTOR);
+	struct naming_user *mallory = naming_user_get(&n->users, MALLORY),
+			   *victor = naming_user_get(&n->users, VICTOR);
 	uint64_t longest_ns = 0;
 
 	as(MALLORY);
@@ -52,7 +52,7 @@ TEST(many_slow_files_of_one_user_delay_another_by_few)
 
 static void spend(uid_t uid)
 {
-	struct naming_user *u = naming_user_get(n, uid);
+	struct naming_user *u = naming_user_get(&n->users, uid);
 
 	u->budget_ns = -1000000000;
 	u->budget_at_ns = clock_ns(CLOCK_MONOTONIC) + 3600000000000u;
@@ -71,34 +71,35 @@ TEST(user_whose_time_is_used_up_waits_until_some_is_back)
 	ck_assert_int_eq(waits->state, FRAME_ASKED);
 	ck_assert(!namer_idle(n));
 	ck_assert_uint_eq(namer_deadline_ns(n), n->now_ns + NAMER_BUDGET_SHARE * 1000000000ull);
-	naming_user_get(n, MALLORY)->budget_ns = NAMER_BUDGET_NS;
+	naming_user_get(&n->users, MALLORY)->budget_ns = NAMER_BUDGET_NS;
 	ck_assert(namer_rig_run(&rig));
 	namer_rig_is_honest(waits);
 }
 
 TEST(what_was_used_up_comes_back_with_time)
 {
-	struct naming_user *u = naming_user_get(n, MALLORY), *other = naming_user_get(n, VICTOR);
+	struct naming_user *u = naming_user_get(&n->users, MALLORY),
+			   *other = naming_user_get(&n->users, VICTOR);
 
-	naming_user_pay_parse(n, u, 1, (uint64_t)NAMER_BUDGET_NS + 1);
+	naming_user_pay_parse(&n->users, u, 1, (uint64_t)NAMER_BUDGET_NS + 1, n->now_ns);
 	ck_assert_int_eq(u->budget_ns, -1);
-	ck_assert(naming_user_is_before(n, other, u));
-	ck_assert(!naming_user_is_before(n, u, other));
+	ck_assert(naming_user_is_before(other, u, n->now_ns));
+	ck_assert(!naming_user_is_before(u, other, n->now_ns));
 	n->now_ns += NAMER_BUDGET_SHARE;
 	u->parse_ns = 0;
 	other->parse_ns = 1;
-	ck_assert(naming_user_is_before(n, u, other));
+	ck_assert(naming_user_is_before(u, other, n->now_ns));
 	n->now_ns += 1000000000000000u;
-	naming_user_pay_parse(n, u, 1, 0);
+	naming_user_pay_parse(&n->users, u, 1, 0, n->now_ns);
 	ck_assert_int_eq(u->budget_ns, NAMER_BUDGET_NS);
 }
 
 TEST(what_users_other_than_root_took_of_the_parser_is_known)
 {
-	naming_user_pay_parse(n, naming_user_get(n, 0), 1, 100);
+	naming_user_pay_parse(&n->users, naming_user_get(&n->users, 0), 1, 100, n->now_ns);
 	ck_assert_uint_eq(namer_users_ns(n), 0);
-	naming_user_pay_parse(n, naming_user_get(n, 1000), 1, 20);
-	naming_user_pay_parse(n, naming_user_get(n, (uid_t)-1), 1, 3);
+	naming_user_pay_parse(&n->users, naming_user_get(&n->users, 1000), 1, 20, n->now_ns);
+	naming_user_pay_parse(&n->users, naming_user_get(&n->users, (uid_t)-1), 1, 3, n->now_ns);
 	ck_assert_uint_eq(namer_users_ns(n), 23);
 }
 
@@ -113,33 +114,34 @@ TEST(frame_that_waits_for_one_user_is_named_in_the_turn_of_another)
 		namer_rig_step(&rig, 10);
 	ck_assert_int_eq(wanted->state, FRAME_ASKED);
 	ck_assert_int_eq(namer_hurry(n, wanted, MALLORY), 0);
-	ck_assert_uint_eq(n->n_entries, 2);
+	ck_assert_uint_eq(n->queues.n_entries, 2);
 	ck_assert_int_eq(namer_hurry(n, wanted, VICTOR), 0);
 	ck_assert_int_eq(namer_hurry(n, wanted, VICTOR), 0);
-	ck_assert_uint_eq(n->n_entries, 3);
+	ck_assert_uint_eq(n->queues.n_entries, 3);
 	ck_assert_uint_eq(namer_waiting(n), 2);
 	while (wanted->state == FRAME_ASKED)
 		namer_rig_step(&rig, 10);
 	namer_rig_is_honest(wanted);
 	ck_assert_int_eq(waits->state, FRAME_ASKED);
-	naming_user_get(n, MALLORY)->budget_ns = NAMER_BUDGET_NS;
+	naming_user_get(&n->users, MALLORY)->budget_ns = NAMER_BUDGET_NS;
 	ck_assert(namer_rig_run(&rig));
 	namer_rig_is_honest(waits);
-	ck_assert_uint_eq(n->n_entries, 0);
+	ck_assert_uint_eq(n->queues.n_entries, 0);
 	ck_assert_uint_eq(rig.n_named, 2);
 	ck_assert_int_eq(namer_hurry(n, wanted, MALLORY), 0);
-	ck_assert_uint_eq(n->n_entries, 0);
+	ck_assert_uint_eq(n->queues.n_entries, 0);
 }
 
 TEST(file_that_waits_to_be_opened_for_one_user_is_opened_in_the_turn_of_another)
 {
 	struct file *shared = namer_rig_file_of(&rig, geteuid(), namer_rig_self(), NULL, "shared");
-	struct naming_user *u = naming_user_get(n, MALLORY);
+	struct naming_user *u = naming_user_get(&n->users, MALLORY);
 
 	as(MALLORY);
 	account_charge(&u->opens, 1, clock_ns(CLOCK_MONOTONIC));
 	struct frame *f = namer_rig_frame(&rig, shared, namer_rig_landmark());
-	while (n->opener.state != WORKER_IDLE || n->parser.state != WORKER_IDLE || n->fresh)
+	while (n->opener.state != WORKER_IDLE || n->parser.state != WORKER_IDLE ||
+		n->queues.changed)
 		namer_rig_step(&rig, 10);
 	ck_assert_int_eq(f->state, FRAME_ASKED);
 	ck_assert_uint_eq(namer_deadline_ns(n), u->opens.until_ns);
@@ -163,14 +165,14 @@ TEST(descriptors_that_wait_for_one_user_make_room_for_another)
 		ck_assert_int_eq(namer_open(n, file, MALLORY), 0);
 		f[i] = namer_rig_frame(&rig, file, 0x1000);
 	}
-	while (n->n_fds < NAMER_FILES_OPEN_MAX)
+	while (n->slots.n_fds < NAMER_FILES_OPEN_MAX)
 		namer_rig_step(&rig, 10);
 	as(VICTOR);
 	struct frame *victors = ask_honest(geteuid(), "victors");
 	for (int i = 0; i < 3000 && victors->state == FRAME_ASKED; i++)
 		namer_rig_step(&rig, 10);
 	namer_rig_is_honest(victors);
-	naming_user_get(n, MALLORY)->budget_ns = NAMER_BUDGET_NS;
+	naming_user_get(&n->users, MALLORY)->budget_ns = NAMER_BUDGET_NS;
 	ck_assert(namer_rig_run(&rig));
 	for (uint32_t i = 0; i < NAMER_FILES_OPEN_MAX; i++)
 		ck_assert_int_ne(f[i]->state, FRAME_ASKED);
@@ -183,16 +185,16 @@ TEST(frame_that_two_users_take_from_each_other_is_waited_for_once)
 
 	as(MALLORY);
 	struct frame *frame = namer_rig_frame(&rig, file, namer_rig_landmark());
-	naming_user_get(n, MALLORY)->parse_ns = NAMER_TURN_NS;
+	naming_user_get(&n->users, MALLORY)->parse_ns = NAMER_CHARGE_MIN_NS;
 	ck_assert_int_eq(namer_hurry(n, frame, VICTOR), 0);
-	naming_user_get(n, VICTOR)->parse_ns = 2 * NAMER_TURN_NS;
+	naming_user_get(&n->users, VICTOR)->parse_ns = 2 * NAMER_CHARGE_MIN_NS;
 	ck_assert_int_eq(namer_hurry(n, frame, MALLORY), 0);
-	ck_assert_uint_eq(n->n_entries, 3);
+	ck_assert_uint_eq(n->queues.n_entries, 3);
 	ck_assert_uint_eq(namer_waiting(n), 1);
 	ck_assert(namer_rig_run(&rig));
 	namer_rig_is_honest(frame);
 	ck_assert_uint_eq(namer_waiting(n), 0);
-	ck_assert_uint_eq(n->n_entries, 0);
+	ck_assert_uint_eq(n->queues.n_entries, 0);
 	ck_assert(namer_idle(n));
 }
 
@@ -201,15 +203,15 @@ TEST(long_names_of_one_user_leave_room_for_those_of_another)
 	struct file *f = namer_rig_file(&rig, FILE_ELF, namer_rig_self());
 
 	as(MALLORY);
-	naming_user_get(n, MALLORY)->string_bytes = NAMER_STRINGS_BYTES_MAX;
+	naming_user_get(&n->users, MALLORY)->string_bytes = NAMER_STRINGS_BYTES_MAX;
 	struct frame *frame = namer_rig_name(&rig, f, namer_rig_landmark());
 	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
 	as(VICTOR);
 	namer_rig_is_honest(namer_rig_name(&rig, f, namer_rig_landmark() + 1));
-	ck_assert_uint_gt(naming_user_find(n, VICTOR)->string_bytes, 0);
+	ck_assert_uint_gt(naming_user_find(&n->users, VICTOR)->string_bytes, 0);
 	namer_sweep_names(n);
-	ck_assert_uint_eq(naming_user_find(n, MALLORY)->string_bytes, 0);
-	ck_assert_uint_eq(naming_user_find(n, VICTOR)->string_bytes, n->strings.bytes);
+	ck_assert_uint_eq(naming_user_find(&n->users, MALLORY)->string_bytes, 0);
+	ck_assert_uint_eq(naming_user_find(&n->users, VICTOR)->string_bytes, n->strings.bytes);
 }
 
 /* A parser that gets no CPU time is not over it; but it is not waited for without end. */
@@ -281,19 +283,19 @@ TEST(stacks_of_many_processes_that_end_the_parser_cost_their_user_all_stacks)
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(rig.n_results, N_PROCESSES);
 	ck_assert_uint_eq(status().parser.restarts, NAMER_STACKS_USER_MAX);
-	ck_assert(account_is_refused(&naming_user_find(n, MALLORY)->stacks, n->now_ns));
+	ck_assert(account_is_refused(&naming_user_find(&n->users, MALLORY)->stacks, n->now_ns));
 	ck_assert_str_eq(status().refused[0].what, "stacks");
 	/* not even queued with what it holds */
 	ck_assert_int_eq(unwind(MALLORY, 100, "harmless", 64), 0);
-	ck_assert_uint_eq(naming_user_find(n, MALLORY)->job_bytes, sizeof(struct job));
+	ck_assert_uint_eq(naming_user_find(&n->users, MALLORY)->job_bytes, sizeof(struct job));
 	/* of another user a process of the same number is another one */
 	ck_assert_int_eq(unwind(VICTOR, 1, "harmless", 64), 0);
-	ck_assert_uint_gt(naming_user_find(n, VICTOR)->job_bytes, sizeof(struct job));
+	ck_assert_uint_gt(naming_user_find(&n->users, VICTOR)->job_bytes, sizeof(struct job));
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(status().parser.restarts, NAMER_STACKS_USER_MAX);
 	forgive();
 	ck_assert_int_eq(unwind(MALLORY, 101, "harmless", 64), 0);
-	ck_assert_uint_gt(naming_user_find(n, MALLORY)->job_bytes, sizeof(struct job));
+	ck_assert_uint_gt(naming_user_find(&n->users, MALLORY)->job_bytes, sizeof(struct job));
 	ck_assert(namer_rig_run(&rig));
 }
 
@@ -309,7 +311,7 @@ TEST(stack_that_a_poisoned_parser_dies_over_is_tried_in_the_next)
 	/* once beside Mallory's file, once alone */
 	ck_assert_uint_eq(status().parser.restarts, 2);
 	ck_assert_uint_eq(status().n_deaths, 1);
-	ck_assert_uint_eq(naming_user_find(n, VICTOR)->stacks.deaths, 1);
+	ck_assert_uint_eq(naming_user_find(&n->users, VICTOR)->stacks.deaths, 1);
 }
 
 TEST(stacks_of_one_user_leave_room_for_those_of_another)
@@ -321,10 +323,10 @@ TEST(stacks_of_one_user_leave_room_for_those_of_another)
 	ck_assert_uint_le(taken, NAMER_UNWIND_BYTES_MAX / 65536 / 2);
 	for (uint32_t i = 0; i < taken / 4; i++)
 		ck_assert_int_eq(unwind(VICTOR, 2, "harmless", 65536), 0);
-	ck_assert_uint_le(n->job_bytes, NAMER_UNWIND_BYTES_MAX);
+	ck_assert_uint_le(n->unwinding.job_bytes, NAMER_UNWIND_BYTES_MAX);
 	ck_assert(namer_rig_run(&rig));
-	ck_assert_uint_eq(n->job_bytes, 0);
-	ck_assert_uint_eq(naming_user_find(n, MALLORY)->job_bytes, 0);
+	ck_assert_uint_eq(n->unwinding.job_bytes, 0);
+	ck_assert_uint_eq(naming_user_find(&n->users, MALLORY)->job_bytes, 0);
 }
 
 static bool has_result_of(uid_t uid)
@@ -338,13 +340,13 @@ static bool has_result_of(uid_t uid)
 /* By time: the other's first question may take as long as many of the first user's. */
 TEST(stacks_of_users_are_unwound_in_turns)
 {
-	uint64_t longest_ns = NAMER_TURN_NS;
+	uint64_t longest_ns = NAMER_CHARGE_MIN_NS;
 
 	for (int i = 0; i < 60; i++)
 		ck_assert_int_eq(unwind(MALLORY, 1, "harmless", 64), 0);
 	ck_assert_int_eq(unwind(VICTOR, 2, "harmless", 64), 0);
-	const struct naming_user *mallory = naming_user_find(n, MALLORY),
-				 *victor = naming_user_find(n, VICTOR);
+	const struct naming_user *mallory = naming_user_find(&n->users, MALLORY),
+				 *victor = naming_user_find(&n->users, VICTOR);
 	uint64_t mallory_ns = mallory->parse_ns, victor_ns = victor->parse_ns;
 	while (!has_result_of(VICTOR)) {
 		uint64_t before_ns = mallory->parse_ns;

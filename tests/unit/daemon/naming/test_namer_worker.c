@@ -156,7 +156,7 @@ TEST(parser_killed_from_outside_over_a_file_tries_it_once_more, .begin = setup_t
 	struct file *bad = trapped("spin");
 	struct frame *broken = namer_rig_frame(&rig, bad, 0x1000);
 
-	while (rig.namer->asked != MESSAGE_LOAD || rig.namer->parser.state != WORKER_BUSY)
+	while (rig.namer->request.type != MESSAGE_LOAD || rig.namer->parser.state != WORKER_BUSY)
 		namer_rig_step(&rig, 10);
 	kill(status().parser.pid, SIGKILL);
 	usleep(50000);

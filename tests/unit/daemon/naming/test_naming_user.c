@@ -15,7 +15,7 @@
 
 static bool is_refused(uid_t uid)
 {
-	const struct naming_user *u = naming_user_find(n, uid);
+	const struct naming_user *u = naming_user_find(&n->users, uid);
 
 	return u && account_is_refused(&u->files, n->now_ns);
 }
@@ -193,17 +193,56 @@ TEST(accounts_double_and_are_forgiven)
 
 TEST(more_users_than_are_remembered_are_served_all_the_same)
 {
-	struct naming_user *first = naming_user_get(n, 1);
+	struct naming_user *first = naming_user_get(&n->users, 1);
 
 	account_charge(&first->files, 1, n->now_ns);
 	for (uid_t uid = 2; uid < 3 * NAMER_USERS_MAX; uid++)
-		ck_assert_uint_eq(naming_user_get(n, uid)->uid, uid);
-	ck_assert_uint_eq(n->n_users, NAMER_USERS_MAX);
-	ck_assert_ptr_eq(naming_user_find(n, 1), first); /* it owes something: forgotten last */
-	ck_assert_ptr_eq(naming_user_get(n, (uid_t)-1), n->user[0]);
-	for (uint32_t i = 1; i < n->n_users; i++)
-		n->user[i]->n_wishes++;
-	ck_assert_ptr_eq(naming_user_get(n, 100000), n->user[0]);
-	for (uint32_t i = 1; i < n->n_users; i++)
-		n->user[i]->n_wishes--;
+		ck_assert_uint_eq(naming_user_get(&n->users, uid)->uid, uid);
+	ck_assert_uint_eq(n->users.n_users, NAMER_USERS_MAX);
+	ck_assert_ptr_eq(
+		naming_user_find(&n->users, 1), first); /* it owes something: forgotten last */
+	ck_assert_ptr_eq(naming_user_get(&n->users, (uid_t)-1), n->users.user[0]);
+	for (uint32_t i = 1; i < n->users.n_users; i++)
+		n->users.user[i]->n_queued[QUEUED_WISH]++;
+	ck_assert_ptr_eq(naming_user_get(&n->users, 100000), n->users.user[0]);
+	for (uint32_t i = 1; i < n->users.n_users; i++)
+		n->users.user[i]->n_queued[QUEUED_WISH]--;
+}
+
+/* --- users by themselves ---------------------------------------------------------------------- */
+
+TEST(users_are_served_by_what_they_used_and_may_use)
+{
+	struct graves graves = {.n = 0};
+	struct naming_users s = {.n_users = 0};
+	bool passed[NAMER_USERS_MAX] = {false};
+
+	ck_assert_int_eq(naming_users_begin(&s, &graves), 0);
+	struct naming_user *a = naming_user_get(&s, MALLORY), *b = naming_user_get(&s, VICTOR);
+	ck_assert_ptr_null(naming_users_next(&s, QUEUED_STACK, NULL, 0));
+	naming_user_queued(&s, a, QUEUED_STACK);
+	naming_user_queued(&s, b, QUEUED_STACK);
+	naming_user_pay_parse(&s, a, 2 * NAMER_CHARGE_MIN_NS, 0, 0);
+	naming_user_pay_parse(&s, b, 0, 0, 0);
+	ck_assert_ptr_eq(naming_users_next(&s, QUEUED_STACK, NULL, 0), b);
+	passed[b->index] = true;
+	ck_assert_ptr_eq(naming_users_next(&s, QUEUED_STACK, passed, 0), a);
+	ck_assert_ptr_null(naming_users_next(&s, QUEUED_NAME, NULL, 0));
+
+	/* over its budget, b waits, unless budgets do not count any more */
+	naming_user_pay_parse(&s, b, 0, (uint64_t)NAMER_BUDGET_NS + 1, 0);
+	ck_assert_ptr_eq(naming_users_next(&s, QUEUED_STACK, NULL, 0), a);
+	naming_users_unlimit(&s);
+	b->parse_ns = 0;
+	ck_assert_ptr_eq(naming_users_next(&s, QUEUED_STACK, NULL, 0), b);
+
+	/* an opener that hangs on b's files keeps b from the next, as a refusal does */
+	naming_user_queued(&s, b, QUEUED_OPEN);
+	ck_assert_ptr_eq(naming_users_next(&s, QUEUED_OPEN, NULL, 0), b);
+	while (graves.n < NAMER_STUCK_USER_MAX)
+		graves.worker[graves.n++].uid = VICTOR;
+	ck_assert_ptr_null(naming_users_next(&s, QUEUED_OPEN, NULL, 0));
+	naming_user_dequeued(&s, b, QUEUED_OPEN);
+	ck_assert_uint_eq(naming_users_queued(&s, QUEUED_OPEN), 0);
+	naming_users_clear(&s);
 }

@@ -40,7 +40,7 @@ static int evicted(void)
 
 	for (int i = 0; i < N_SLOTS; i++)
 		open[i] = slot[i]->fd[PART_MAIN] >= 0;
-	if (!slot_evict(n, n->user[0]))
+	if (!slot_evict(n, n->users.user[0]))
 		return -1;
 	for (int i = 0; i < N_SLOTS; i++)
 		if (open[i] && slot[i]->fd[PART_MAIN] < 0) {
@@ -55,7 +55,7 @@ static uint32_t n_held(void)
 {
 	uint32_t found = 0;
 
-	for (const struct slot *s = TAILQ_FIRST(&n->held); s; s = TAILQ_NEXT(s, held))
+	for (const struct slot *s = TAILQ_FIRST(&n->slots.held); s; s = TAILQ_NEXT(s, held))
 		found++;
 	return found;
 }
@@ -76,7 +76,7 @@ TEST(open_files_are_closed_in_order_of_last_use)
 	ck_assert_int_eq(evicted(), 1);
 	ck_assert_int_eq(evicted(), 2);
 	ck_assert_int_eq(evicted(), -1);
-	ck_assert_uint_eq(n->n_fds, 0);
+	ck_assert_uint_eq(n->slots.n_fds, 0);
 }
 
 TEST(only_open_files_are_looked_at_for_one_to_close)
@@ -88,10 +88,10 @@ TEST(only_open_files_are_looked_at_for_one_to_close)
 	hold(1, PART_MAIN); /* opened again */
 	hold(4, PART_MAIN);
 	ck_assert_uint_eq(n_held(), 2);
-	ck_assert_uint_eq(n->n_fds, 3);
+	ck_assert_uint_eq(n->slots.n_fds, 3);
 	ck_assert_int_eq(evicted(), 1);
 	ck_assert_uint_eq(n_held(), 1);
-	ck_assert_uint_eq(n->n_fds, 1);
+	ck_assert_uint_eq(n->slots.n_fds, 1);
 	ck_assert_int_eq(slot_release(n, slot[4]), 0);
 	ck_assert_int_eq(slot_release(n, slot[4]), 0);
 	ck_assert_uint_eq(n_held(), 0);
@@ -102,7 +102,7 @@ TEST(file_that_is_asked_about_stays_open)
 	make_slots();
 	hold(0, PART_MAIN);
 	hold(1, PART_MAIN);
-	slot[0]->queue = QUEUE_FLIGHT;
+	slot[0]->queue = QUEUE_PARSER;
 	ck_assert_int_eq(evicted(), 1);
 	ck_assert_int_eq(evicted(), -1);
 	slot[0]->queue = QUEUE_NONE;

@@ -61,8 +61,8 @@ TEST(a_file_that_went_is_named_again_when_it_comes_back)
 		sweep_when_idle();
 		ck_assert_uint_eq(rig.files.n_frames, 0);
 		ck_assert_uint_eq(rig.files.n_files, 0);
-		ck_assert_ptr_null(TAILQ_FIRST(&rig.namer->slots));
-		ck_assert_uint_eq(rig.namer->n_fds, 0);
+		ck_assert_ptr_null(TAILQ_FIRST(&rig.namer->slots.all));
+		ck_assert_uint_eq(rig.namer->slots.n_fds, 0);
 	}
 }
 

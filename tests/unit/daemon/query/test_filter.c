@@ -197,9 +197,11 @@ TEST(segments_merge_by_content)
 	stored_seal(&other);
 
 	struct answer answer = stored_answer(&a);
-	sqlite3 *dbs[] = {s.db, other.db};
-	ck_assert_int_eq(query_hotspots(dbs, 2, QUERY_BY_FUNCTION, 0, false,
-				 &(struct query_filter){0}, &answer, &a.error),
+	struct query_source two[] = {{.db = s.db}, {.db = other.db}};
+	ck_assert_int_eq(query_hotspots(two, 2,
+				 &(struct query_question){.by = QUERY_BY_FUNCTION,
+					 .filter = &(struct query_filter){0}},
+				 &answer, &a.error),
 		0);
 	ck_assert_uint_eq(a.n_rows, 4);
 	share_is("hot", "self", 0.4);
@@ -210,24 +212,13 @@ TEST(segments_merge_by_content)
 	ck_assert_uint_eq(a.n_notes, 0);
 
 	memset(&a, 0, sizeof(a));
-	ck_assert_int_eq(query_hotspots(dbs, 2, QUERY_BY_PROCESS, 0, false,
-				 &(struct query_filter){0}, &answer, &a.error),
+	ck_assert_int_eq(query_hotspots(two, 2,
+				 &(struct query_question){.by = QUERY_BY_PROCESS,
+					 .filter = &(struct query_filter){0}},
+				 &answer, &a.error),
 		0);
 	ck_assert_uint_eq(a.n_rows, 2); /* (boot, pid, start) is the same process */
 	share_is("prog", "samples", 20);
-}
-
-TEST(too_many_segments_are_refused)
-{
-	sqlite3 *dbs[QUERY_SEGMENTS_MAX + 1] = {NULL};
-	struct answer answer = stored_answer(&a);
-	struct query_filter all = {0};
-	ck_assert_int_eq(query_hotspots(dbs, QUERY_SEGMENTS_MAX + 1, QUERY_BY_FUNCTION, 0, false,
-				 &all, &answer, &a.error),
-		QUERY_FAILED);
-	ck_assert_int_eq(a.error.kind, MPERF__FAILURE_KIND__FAILURE_LIMIT);
-	ck_assert_int_eq(query_flamegraph(dbs, QUERY_SEGMENTS_MAX + 1, &all, &answer, &a.error),
-		QUERY_FAILED);
 }
 
 TEST(callback_that_has_enough_stops_the_query)

@@ -123,7 +123,7 @@ static int64_t samples_of(const struct found_run *run)
 	const struct answer to = stored_answer(&a);
 	const struct query_filter filter = {.job = run->job, .n_jobs = run->n_jobs};
 	const struct query_question question = {.by = QUERY_BY_MODULE, .filter = &filter};
-	ck_assert_int_eq(query_store_hotspots(source, n_sources, &question, &to, &error), 0);
+	ck_assert_int_eq(query_hotspots(source, n_sources, &question, &to, &error), 0);
 	return a.n_rows == 1 ? (int64_t)stored_real(&a, 0, "samples") : -1;
 }
 
@@ -192,7 +192,7 @@ static int64_t samples_with(const struct found_run *run, const char *label)
 	const struct query_filter filter = {
 		.job = run->job, .n_jobs = run->n_jobs, .label = &label, .n_labels = 1};
 	const struct query_question question = {.by = QUERY_BY_MODULE, .filter = &filter};
-	ck_assert_int_eq(query_store_hotspots(source, n_sources, &question, &to, &error), 0);
+	ck_assert_int_eq(query_hotspots(source, n_sources, &question, &to, &error), 0);
 	return a.n_rows == 1 ? (int64_t)stored_real(&a, 0, "samples") : -1;
 }
 

@@ -76,7 +76,7 @@ static int ask(struct query_source *source, size_t n, enum query_by by)
 	memset(&a, 0, sizeof(a));
 	struct answer answer = stored_answer(&a);
 	struct query_question question = {.by = by, .filter = &filter};
-	return query_store_hotspots(source, n, &question, &answer, &failure);
+	return query_hotspots(source, n, &question, &answer, &failure);
 }
 
 static uint64_t samples_of(const char *function)
@@ -152,7 +152,7 @@ TEST(hours_say_what_they_do_not_know)
 	ck_assert(has_note("processes are summed by program"));
 	ck_assert_int_eq(ask(&part, 1, QUERY_BY_FUNCTION), 0);
 	ck_assert_uint_eq(a.n_notes, 1);
-	ck_assert(has_note("not verified: 1 file is still written to"));
+	ck_assert(has_note("not verified: 1 file is still being written"));
 	ck_assert_uint_eq(samples_of("f"), 20);
 	ck_assert_int_eq(ask(&part, 1, QUERY_BY_HART), 0);
 	ck_assert(has_note("harts of one kind"));
@@ -228,13 +228,13 @@ TEST(damaged_file_leaves_no_trace_in_a_flame_graph)
 	struct answer answer = stored_answer(&a);
 	struct query_source good = {.path = s.path};
 	memset(&a, 0, sizeof(a));
-	ck_assert_int_eq(query_store_flamegraph(&good, 1, &filter, &answer, &failure), 0);
+	ck_assert_int_eq(query_flamegraph(&good, 1, &filter, &answer, &failure), 0);
 	snprintf(whole, sizeof(whole), "%s", stored_folded(&a));
 	for (off_t page = 1; page < st.st_size / 4096; page++) {
 		damaged_copy(path, page);
 		struct query_source part[] = {{.path = path}, {.path = s.path}};
 		memset(&a, 0, sizeof(a));
-		ck_assert_int_eq(query_store_flamegraph(part, 2, &filter, &answer, &failure), 0);
+		ck_assert_int_eq(query_flamegraph(part, 2, &filter, &answer, &failure), 0);
 		if (part[0].outcome == QUERY_BROKEN)
 			ck_assert_str_eq(stored_folded(&a), whole);
 	}
@@ -296,6 +296,36 @@ TEST(nothing_that_can_be_read_is_a_failure)
 	filter.event = NULL;
 }
 
+TEST(file_that_was_named_fails_the_query_if_it_cannot_be_read)
+{
+	begin();
+	char path[192];
+	snprintf(path, sizeof(path), "%s/bad", s.folder);
+	damaged_copy(path, 1);
+	const struct {
+		const char *path, *says;
+		Mperf__FailureKind kind;
+	} bad[] = {
+		{"/nowhere/x", "/nowhere/x", MPERF__FAILURE_KIND__FAILURE_MISSING},
+		{path, "is damaged", MPERF__FAILURE_KIND__FAILURE_BROKEN},
+		/* one of a store would be read as it is now */
+		{minute, "is unfinished", MPERF__FAILURE_KIND__FAILURE_BROKEN},
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct query_source part[] = {
+			{.path = s.path, .named = true}, {.path = bad[i].path, .named = true}};
+		ck_assert_int_eq(ask(part, 2, QUERY_BY_FUNCTION), QUERY_FAILED);
+		ck_assert_int_eq(failure.kind, bad[i].kind);
+		ck_assert_msg(strstr(failure.text, bad[i].says), "%s", failure.text);
+		ck_assert_uint_eq(a.n_told, 0);
+	}
+	struct query_source two[] = {
+		{.path = s.path, .named = true}, {.path = s.path, .named = true}};
+	ck_assert_int_eq(ask(two, 2, QUERY_BY_FUNCTION), 0);
+	ck_assert_uint_eq(a.samples, 80);
+	ck_assert_uint_eq(a.n_notes, 0);
+}
+
 /* --- who may see what ------------------------------------------------------------------------- */
 
 /* No text of the answer has this in it. */
@@ -336,7 +366,7 @@ TEST(who_may_not_see_all_sees_his_own)
 		}
 		struct answer answer = stored_answer(&a);
 		memset(&a, 0, sizeof(a));
-		ck_assert_int_eq(query_store_flamegraph(&part, 1, &filter, &answer, &failure), 0);
+		ck_assert_int_eq(query_flamegraph(&part, 1, &filter, &answer, &failure), 0);
 		others_are_nowhere();
 		nowhere("nft");
 	}
@@ -389,7 +419,7 @@ TEST(hidden_kernel_is_one_function)
 
 	struct answer answer = stored_answer(&a);
 	memset(&a, 0, sizeof(a));
-	ck_assert_int_eq(query_store_flamegraph(&part, 1, &filter, &answer, &failure), 0);
+	ck_assert_int_eq(query_flamegraph(&part, 1, &filter, &answer, &failure), 0);
 	/* neither what it is nor how deep */
 	ck_assert_ptr_nonnull(strstr(stored_folded(&a), "one;main;f;[kernel] 100000000\n"));
 	filter = (struct query_filter){0};

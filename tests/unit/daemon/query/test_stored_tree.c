@@ -113,8 +113,8 @@ TEST(what_has_no_value_says_why)
 	ck_assert_int_eq(make(0), 0);
 	size_t at = node(FRONTEND);
 	ck_assert(isnan(tree.node[at].value));
-	ck_assert_str_eq(
-		tree.node[at].reason, "Front_Bubble never got a counter: others used all of them");
+	ck_assert_str_eq(tree.node[at].reason,
+		"Front_Bubble never got a counter: other events used all of them");
 	ck_assert(isfinite(tree.node[node("bad_speculation")].value));
 	stored_tree_clear(&tree);
 	counted.n_events = 0;

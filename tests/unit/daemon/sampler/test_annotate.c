@@ -134,8 +134,7 @@ TEST(a_leader_of_one_mode_says_what_it_does_not_see)
 {
 	struct core_case c = core_case_of("x60");
 	struct sampler *s = sampled(&c, NULL, false);
-	ck_assert_int_eq(
-		must_say("u_mode_cycle on SpacemiT X60 counts user mode alone")->event, -1);
+	ck_assert_int_eq(must_say("u_mode_cycle on SpacemiT X60 counts only user mode")->event, -1);
 	const struct annotation *mix = must_say("IPC mixes modes");
 	ck_assert_str_eq(s->events.event[mix->event].name, "cycles");
 	ck_assert_uint_eq(n, 2);
@@ -167,14 +166,14 @@ TEST(a_lower_rate_is_said_of_samples_that_came_at_it)
 {
 	struct core_case c = core_case_of("c910");
 	struct sampler *s = sampled(&c, NULL, false);
-	s->effort = (struct sampler_effort){.rate_part = 8, .hz = 12, .no_cut = true};
+	s->effort.in_force = (struct sampler_effort){.rate_part = 8, .hz = 12, .no_cut = true};
 	n = annotate_sampler(s, 12, note);
 	must_say("only one in 8 samples is taken");
 	/* somebody asked for 499 */
 	n = annotate_sampler(s, 499, note);
 	ck_assert_ptr_null(find("only one in 8"));
 	must_say("to limit overhead, counts are not cut at switches");
-	s->effort.no_cut = false;
+	s->effort.in_force.no_cut = false;
 	ck_assert_uint_eq(annotate_sampler(s, 499, note), 0);
 	sampler_free(s);
 	core_case_end(&c);

@@ -156,9 +156,9 @@ TEST(closed_events_are_known_until_a_drain_of_the_time_after)
 	ck_assert_uint_eq(s->leader, before.leader);
 	ck_assert(s->closed);
 	ck_assert_int_eq(s->fd, -1);
-	sampler_drained(sampler, sampler->closed_ns);
+	sampler_drained(sampler, sampler->book.closed_ns);
 	ck_assert_ptr_nonnull(stream_table_find(&sampler->streams, before.id));
-	sampler_drained(sampler, sampler->closed_ns + 1);
+	sampler_drained(sampler, sampler->book.closed_ns + 1);
 	ck_assert_ptr_null(stream_table_find(&sampler->streams, before.id));
 	case_end(machine, sampler);
 }
@@ -184,7 +184,7 @@ TEST(nothing_is_opened_where_nothing_changes)
 	slower.rate_part = 2;
 	set(&slower);
 	ck_assert_uint_eq(replay_n_opens(machine), opens);
-	ck_assert_uint_eq(sampler->effort.rate_part, 2);
+	ck_assert_uint_eq(sampler->effort.in_force.rate_part, 2);
 	case_end(machine, sampler);
 }
 

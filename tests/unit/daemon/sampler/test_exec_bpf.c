@@ -40,8 +40,8 @@ static bool opened(const char *test)
 		return false;
 	}
 	ck_assert_msg(sampler_new(&kernel_real, &o, &s, &error) == 0, "%s", error.text);
-	if (s->exec_error) {
-		printf("SKIP %s: BPF is refused: %s\n", test, strerror(s->exec_error));
+	if (sampler_exec_error(s)) {
+		printf("SKIP %s: BPF is refused: %s\n", test, strerror(sampler_exec_error(s)));
 		return false;
 	}
 	ck_assert_int_eq(sampler_start(s), 0);

@@ -192,7 +192,7 @@ TEST(a_refusal_of_bpf_is_remembered)
 	struct replay *r = case_load("x86-vm");
 	struct sampler *s = with_bpf(r, &plain);
 	ck_assert_int_eq(n_loads, 1);
-	ck_assert_int_eq(s->exec_error, EPERM);
+	ck_assert_int_eq(sampler_exec_error(s), EPERM);
 	ck_assert_uint_eq(s->n_exec_rings, s->n_rings);
 	ck_assert_int_eq(hart_set_count(&s->exec_records), 0);
 	case_end(r, s);

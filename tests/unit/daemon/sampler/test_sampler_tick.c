@@ -422,7 +422,7 @@ TEST(real_kernel_samples_a_task_and_what_it_starts, .seconds = 30, .times = 2)
 	waitpid(child, NULL, 0);
 	struct case_tally t = case_drain(s);
 	ck_assert_uint_ge(t.n_samples, 12);
-	if (_i && !s->no_inherited_reads)
+	if (_i && !s->limits.no_inherited_reads)
 		ck_assert_uint_ge(t.n_reads, 2 * t.n_samples);
 	sampler_free(s);
 }

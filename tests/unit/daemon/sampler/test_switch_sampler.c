@@ -124,7 +124,8 @@ static struct sampler *opened(enum sampler_switches switches, const struct event
 
 static void end(struct sampler *s)
 {
-	unsigned n_loaded = !!s->switch_bpf[SWITCH_RECORDS] + !!s->switch_bpf[SWITCH_SUMS];
+	unsigned n_loaded =
+		!!s->programs.program[SWITCH_RECORDS] + !!s->programs.program[SWITCH_SUMS];
 	case_end(machine, s);
 	ck_assert_uint_eq(n_free, n_loaded);
 }
@@ -158,8 +159,8 @@ TEST(whole_groups_are_read_in_the_order_of_their_members)
 	make("0", NO_SIBLING);
 	struct sampler *s = opened(SAMPLER_SWITCHES_BEST, NULL);
 	for (int hart = 0; hart < HARTS; hart++) {
-		ck_assert_int_eq(s->switch_bpf[SWITCH_RECORDS]->n_groups[hart], 1);
-		const struct switch_group *g = &s->switch_bpf[SWITCH_RECORDS]->group[hart][0];
+		ck_assert_int_eq(s->programs.program[SWITCH_RECORDS]->n_groups[hart], 1);
+		const struct switch_group *g = &s->programs.program[SWITCH_RECORDS]->group[hart][0];
 		const struct stream *output = case_stream(s, hart, STREAM_SWITCH_BPF);
 		ck_assert_int_eq(g->n_members, 3);
 		ck_assert_int_eq(g->output_fd, output->fd);
@@ -196,10 +197,10 @@ TEST(a_group_that_was_asked_for_is_read_too)
 	struct event_list events =
 		case_events(machine, "{cpu-clock,page-faults},{cpu-clock,cycles},cpu-clock");
 	struct sampler *s = opened(SAMPLER_SWITCHES_BEST, &events);
-	ck_assert_int_eq(s->switch_bpf[SWITCH_RECORDS]->n_groups[0], 2);
-	ck_assert_int_eq(s->switch_bpf[SWITCH_RECORDS]->group[0][0].n_members, 2);
-	ck_assert_uint_ne(s->switch_bpf[SWITCH_RECORDS]->group[0][0].id[0],
-		s->switch_bpf[SWITCH_RECORDS]->group[0][1].id[0]);
+	ck_assert_int_eq(s->programs.program[SWITCH_RECORDS]->n_groups[0], 2);
+	ck_assert_int_eq(s->programs.program[SWITCH_RECORDS]->group[0][0].n_members, 2);
+	ck_assert_uint_ne(s->programs.program[SWITCH_RECORDS]->group[0][0].id[0],
+		s->programs.program[SWITCH_RECORDS]->group[0][1].id[0]);
 	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_BPF), 2 * HARTS);
 	end(s);
 }
@@ -284,7 +285,7 @@ TEST(a_refusal_is_remembered_and_the_session_goes_on)
 	new_error = EPERM;
 	struct sampler *s = opened(SAMPLER_SWITCHES_BEST, NULL);
 	ck_assert_uint_eq(n_new, 1);
-	ck_assert_int_eq(s->switch_error[SWITCH_RECORDS], EPERM);
+	ck_assert_int_eq(s->programs.error[SWITCH_RECORDS], EPERM);
 	ck_assert_uint_eq(case_n_streams(s, STREAM_SIBLING), 2 * HARTS);
 	ck_assert_str_eq(cut_name(sampler_cut(s)), "none");
 	end(s);
@@ -295,7 +296,7 @@ TEST(without_bpf_built_in_the_session_goes_on)
 	make("0", NO_SIBLING);
 	kernel.switch_new = NULL;
 	struct sampler *s = opened(SAMPLER_SWITCHES_BEST, NULL);
-	ck_assert_int_eq(s->switch_error[SWITCH_RECORDS], ENOTSUP);
+	ck_assert_int_eq(s->programs.error[SWITCH_RECORDS], ENOTSUP);
 	ck_assert_str_eq(cut_name(sampler_cut(s)), "none");
 	end(s);
 }
@@ -362,13 +363,13 @@ TEST(a_hart_that_goes_and_comes_is_forgotten_and_read_anew)
 	replay_set_text(machine, "/sys/devices/system/cpu/online", "0\n");
 	ck_assert_int_eq(sampler_tick(s), 0);
 	ck_assert_uint_eq(n_forgotten, 1);
-	ck_assert_int_eq(s->switch_bpf[SWITCH_RECORDS]->n_groups[1], 0);
+	ck_assert_int_eq(s->programs.program[SWITCH_RECORDS]->n_groups[1], 0);
 	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH_BPF), 1);
 	ck_assert_uint_eq(s->plan[1].cut, 0);
 
 	replay_set_text(machine, "/sys/devices/system/cpu/online", "0-1\n");
 	ck_assert_int_eq(sampler_tick(s), 0);
-	ck_assert_int_eq(s->switch_bpf[SWITCH_RECORDS]->n_groups[1], 1);
+	ck_assert_int_eq(s->programs.program[SWITCH_RECORDS]->n_groups[1], 1);
 	ck_assert_uint_eq(n_new, 1);
 	ck_assert_uint_eq(s->plan[1].cut, CUT_BPF);
 	end(s);
@@ -394,7 +395,7 @@ TEST(sums_are_of_whole_groups_and_their_samples_need_no_values)
 	ck_assert_uint_eq(case_n_streams(s, STREAM_SWITCH), 0);
 	ck_assert(case_stream(s, 0, STREAM_SAMPLER)->summed);
 	ck_assert(case_stream(s, 0, STREAM_SAMPLER)->timed);
-	const struct switch_group *g = &s->switch_bpf[SWITCH_SUMS]->group[1][0];
+	const struct switch_group *g = &s->programs.program[SWITCH_SUMS]->group[1][0];
 	ck_assert_int_eq(g->n_members, 3);
 	for (int i = 0; i < g->n_members; i++)
 		ck_assert_int_eq(g->event[i], i);

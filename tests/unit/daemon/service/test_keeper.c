@@ -74,8 +74,8 @@ TEST(a_clock_that_was_set_begins_a_new_segment)
 	struct sums sums = end();
 	ck_assert_int_eq(sums.n_files, 3);
 	ck_assert_int_eq(sums.n_samples, 11);
-	ck_assert_uint_eq(times_said("the clock was set by +2000.0 s"), 1);
-	ck_assert_uint_eq(times_said("the clock was set by -4000.0 s"), 1);
+	ck_assert_uint_eq(times_said("the clock was changed by +2000.0 s"), 1);
+	ck_assert_uint_eq(times_said("the clock was changed by -4000.0 s"), 1);
 	ck_assert_uint_eq(n_said, 2);
 }
 
@@ -122,7 +122,7 @@ TEST(segments_that_wait_for_names_are_bounded)
 	ck_assert(!may_end(keeper));
 	ck_assert(keeper->rotate);
 	/* said for those that were begun, and once for the one that cannot be */
-	ck_assert_uint_le(times_said("the clock was set"), ENDING_MAX + 1);
+	ck_assert_uint_le(times_said("the clock was changed"), ENDING_MAX + 1);
 	ck_assert_int_eq(keeper_reload(keeper), 0);
 	ck_assert_int_eq(end().n_samples, 3 * ENDING_MAX);
 }

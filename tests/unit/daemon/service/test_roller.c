@@ -134,8 +134,8 @@ TEST(what_the_store_holds_is_rolled_up_once)
 	begin();
 	roller->next_seal_ns = UINT64_MAX;
 	work();
-	ck_assert_uint_eq(roller->status.n_done, 2);
-	ck_assert_uint_eq(roller->status.n_failed, 0);
+	ck_assert_uint_eq(roller->n_done, 2);
+	ck_assert_uint_eq(roller->n_failed, 0);
 	ck_assert_int_eq(samples(TIER_MINUTE), 20);
 	ck_assert_int_eq(samples(TIER_HOUR), 20);
 	roller = roller_free(roller);
@@ -152,7 +152,7 @@ TEST(a_segment_that_is_told_of_is_rolled_up)
 	ck_assert_int_eq(roller_add(roller, put(SATURDAY, boot_one)), 0);
 	work();
 	ck_assert_int_eq(samples(TIER_MINUTE), 10);
-	ck_assert_uint_eq(roller->status.n_done, 1);
+	ck_assert_uint_eq(roller->n_done, 1);
 }
 
 TEST(files_are_named_after_period_and_boot)
@@ -164,7 +164,7 @@ TEST(files_are_named_after_period_and_boot)
 	work();
 	ck_assert_uint_eq(count_files(TIER_MINUTE), 3);
 	ck_assert_uint_eq(count_files(TIER_HOUR), 3);
-	ck_assert_uint_eq(roller->status.n_failed, 0);
+	ck_assert_uint_eq(roller->n_failed, 0);
 	char *path;
 	ck_assert_int_eq(store_tier_path(store, TIER_HOUR, MONDAY + 7 * HOURS, boot_two, &path), 0);
 	ck_assert_ptr_nonnull(find(store, path));
@@ -183,7 +183,7 @@ TEST(a_file_whose_period_is_over_is_sealed)
 	}
 	for (size_t i = 0; i < store->n_files; i++)
 		ck_assert_msg(store->file[i].sealed, "%s", store->file[i].name);
-	ck_assert_uint_eq(roller->status.n_failed, 0);
+	ck_assert_uint_eq(roller->n_failed, 0);
 }
 
 TEST(what_was_recovered_late_is_found)
@@ -192,10 +192,10 @@ TEST(what_was_recovered_late_is_found)
 	work();
 	put(SATURDAY, boot_one); /* and nobody says so */
 	work();
-	ck_assert_uint_eq(roller->status.n_done, 0);
+	ck_assert_uint_eq(roller->n_done, 0);
 	now_ns += LOOK_NS + SECOND_NS;
 	work();
-	ck_assert_uint_ge(roller->status.n_done, 1);
+	ck_assert_uint_ge(roller->n_done, 1);
 	ck_assert_int_eq(samples(TIER_MINUTE), 10);
 }
 
@@ -207,7 +207,7 @@ TEST(a_segment_that_retention_took_is_passed_over)
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_int_eq(store_note(store, path), 0);
 	work();
-	ck_assert_uint_eq(roller->status.n_done + roller->status.n_failed, 0);
+	ck_assert_uint_eq(roller->n_done + roller->n_failed, 0);
 }
 
 TEST(a_damaged_segment_is_set_aside)
@@ -217,7 +217,7 @@ TEST(a_damaged_segment_is_set_aside)
 	begin();
 	ck_assert_int_eq(truncate(path, 5000), 0);
 	work();
-	ck_assert_uint_eq(roller->status.n_failed, 1);
+	ck_assert_uint_eq(roller->n_failed, 1);
 	ck_assert_uint_eq(store->n_corrupt, 1);
 	ck_assert_int_eq(samples(TIER_MINUTE), 10); /* of the other one */
 }
@@ -256,13 +256,12 @@ TEST(what_fails_is_tried_again_ever_more_seldom)
 	snprintf(minutes, sizeof(minutes), "%s/minute", folder);
 	ck_assert_int_eq(rename(minutes, away), 0);
 	work();
-	ck_assert_uint_eq(roller->status.n_failed, 1);
-	ck_assert_str_ne(roller->status.last_failure, "");
+	ck_assert_uint_eq(roller->n_failed, 1);
 	for (int i = 0; i < 20; i++) {
 		now_ns = roller->next_look_ns;
 		work();
 	}
-	ck_assert_uint_eq(roller->status.n_failed, 21);
+	ck_assert_uint_eq(roller->n_failed, 21);
 	ck_assert_uint_eq(roller->look_ns, LOOK_NS_MAX);
 	ck_assert_int_eq(rename(away, minutes), 0);
 	now_ns = roller->next_look_ns;
@@ -288,7 +287,7 @@ TEST(without_descriptors_it_waits)
 	ck_assert_ptr_null(roller->child);
 	work();
 	ck_assert_int_eq(samples(TIER_MINUTE), 10);
-	ck_assert_uint_eq(roller->status.n_failed, 0);
+	ck_assert_uint_eq(roller->n_failed, 0);
 }
 
 TEST(a_seal_that_finds_no_descriptors_is_forgotten)

@@ -85,7 +85,7 @@ TEST(roofs_of_others_are_refused)
 	snprintf(roofs.kernel, sizeof(roofs.kernel), "2.6.32");
 	refused("another kernel");
 	roofs.n = 0;
-	refused("there are none");
+	refused("there are no roofs");
 }
 
 TEST(what_is_no_file_of_roofs_is_refused)

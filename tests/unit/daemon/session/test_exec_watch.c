@@ -85,10 +85,11 @@ TEST(news_of_all_rings_are_taken_and_are_due_at_once)
 	ck_assert_uint_eq(exec_watch_deadline_ns(&watch), 0);
 	/* the looks find an empty /proc, so both are settled as gone */
 	exec_watch_dispatch(&watch, SECOND);
-	ck_assert_uint_eq(b->attribute->n_execs, 2);
-	ck_assert_int_eq(b->attribute->exec[0].pid, 10);
-	ck_assert_int_eq(b->attribute->exec[1].pid, 11);
-	ck_assert_uint_eq(b->attribute->exec[1].time_ns, SECOND);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 2);
+	uint64_t time_ns;
+	ck_assert_int_eq(exec_argv_at(b->attribute->execs, 0, &time_ns), 10);
+	ck_assert_int_eq(exec_argv_at(b->attribute->execs, 1, &time_ns), 11);
+	ck_assert_uint_eq(time_ns, SECOND);
 	ck_assert_uint_eq(exec_watch_deadline_ns(&watch), UINT64_MAX);
 	ck_assert_uint_eq(watch.n_wakes, 1);
 }
@@ -104,7 +105,7 @@ TEST(what_is_no_exec_is_passed_over)
 	recording_end(&w);
 	ck_assert_int_eq(put(0), 0);
 	exec_watch_dispatch(&watch, SECOND);
-	ck_assert_uint_eq(b->attribute->n_execs, 0);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 	ck_assert_uint_eq(exec_watch_deadline_ns(&watch), UINT64_MAX);
 }
 
@@ -115,7 +116,7 @@ TEST(what_was_taken_makes_room)
 		ck_assert_int_eq(comm(0, pid, PERF_RECORD_MISC_COMM_EXEC, TELLS_COMM), 0);
 		exec_watch_dispatch(&watch, SECOND);
 	}
-	ck_assert_uint_eq(b->attribute->n_execs, 300);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 300);
 }
 
 TEST(too_many_wakes_make_it_rest_until_the_next_drain)
@@ -131,11 +132,11 @@ TEST(too_many_wakes_make_it_rest_until_the_next_drain)
 	ck_assert_int_eq(comm(0, 10, PERF_RECORD_MISC_COMM_EXEC, TELLS_COMM), 0);
 	ck_assert_uint_eq(exec_watch_deadline_ns(&watch), UINT64_MAX);
 	exec_watch_dispatch(&watch, SECOND * 3 / 2);
-	ck_assert_uint_eq(b->attribute->n_execs, 0);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 
 	exec_watch_resume(&watch);
 	exec_watch_dispatch(&watch, SECOND * 3 / 2);
-	ck_assert_uint_eq(b->attribute->n_execs, 1);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 1);
 	ck_assert_int_eq(exec_watch_fd(&watch), -1); /* still the same second */
 
 	exec_watch_resume(&watch);
@@ -160,9 +161,9 @@ TEST(a_watch_that_rests_looks_after_rings_with_stacks)
 	ck_assert_uint_eq(exec_watch_deadline_ns(&watch), SECOND + 2 + EXEC_REST_NS);
 	fired(1, 11);
 	exec_watch_dispatch(&watch, SECOND + 3);
-	ck_assert_uint_eq(b->attribute->n_execs, 3);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 3);
 	exec_watch_dispatch(&watch, SECOND + 2 + EXEC_REST_NS);
-	ck_assert_uint_eq(b->attribute->n_execs, 4);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 4);
 	/* nobody came meanwhile: no more looks until the next drain */
 	exec_watch_dispatch(&watch, SECOND + 2 + 2 * EXEC_REST_NS);
 	ck_assert_uint_eq(exec_watch_deadline_ns(&watch), UINT64_MAX);

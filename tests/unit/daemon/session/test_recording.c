@@ -315,7 +315,7 @@ TEST(a_window_that_is_cut_and_finds_no_space_is_counted_by_hart)
 
 TEST(what_the_store_says_no_to_does_not_end_the_daemon)
 {
-	struct namer idle = {.n_waiting_frames = 0};
+	struct namer idle = {.frames.n_waiting = 0};
 	walk.namer = &idle;
 	/* whatever it is: no file, no rights, a disc that breaks */
 	static const int outcomes[] = {SEGMENT_NO_SPACE, SEGMENT_READ_ONLY, SEGMENT_HELD,
@@ -375,18 +375,18 @@ TEST(a_recording_of_some_does_not_tell_what_others_lost)
 
 TEST(what_the_walk_loses_after_the_end_is_not_told)
 {
-	uint64_t told[STORED_HARTS][N_LOSSES] = {{0}};
+	uint64_t recorded[STORED_HARTS][N_LOSSES] = {{0}};
 	g->shared = true;
-	g->told = told;
+	g->recorded = recorded;
 	s.lost[1][LOSS_RING] = 7;
 	ck_assert_int_eq(cut(g, 12 * SECOND), 0);
-	ck_assert_uint_eq(told[1][LOSS_RING], 7);
+	ck_assert_uint_eq(recorded[1][LOSS_RING], 7);
 	s.lost[1][LOSS_RING] = 9;
 	recording_sum_losses(g);
 	g->finish_ns = 13 * SECOND;
 	s.lost[1][LOSS_RING] = 50;
 	ck_assert_int_eq(flush_or_lose(g, 13 * SECOND), 0);
-	ck_assert_uint_eq(told[1][LOSS_RING], 9);
+	ck_assert_uint_eq(recorded[1][LOSS_RING], 9);
 }
 
 TEST(frames_of_the_kernel_become_one_without_an_address)
@@ -425,7 +425,7 @@ static void end_with_names_to_come(struct frame *asked[2])
 		take_it(&a);
 	}
 	ck_assert_int_eq(cut(g, 11 * SECOND), 0);
-	busy = (struct namer){.n_waiting_frames = 5}; /* three are others' */
+	busy = (struct namer){.frames.n_waiting = 5}; /* three are others' */
 	walk.namer = &busy;
 	g->shared = true;
 	g->stall_ns = 25 * SECOND;
@@ -444,7 +444,7 @@ TEST(names_that_come_are_waited_for)
 	asked[0]->state = FRAME_UNNAMED; /* that is an answer too */
 	ck_assert(waits_for_names(g, 44 * SECOND + 1));
 	ck_assert_uint_eq(recording_deadline_ns(g), 69 * SECOND + 1);
-	busy.n_named++; /* another's, before ours in the queue */
+	busy.frames.n_named++; /* another's, before ours in the queue */
 	ck_assert(waits_for_names(g, 68 * SECOND));
 	ck_assert(waits_for_names(g, 92 * SECOND));
 	asked[1]->state = FRAME_NAMED;
@@ -465,9 +465,9 @@ TEST(more_frames_to_be_named_are_no_names)
 	struct frame *asked[2];
 
 	end_with_names_to_come(asked);
-	busy.n_waiting_frames += 1000; /* the walk is shared, and goes on */
+	busy.frames.n_waiting += 1000; /* the walk is shared, and goes on */
 	ck_assert(waits_for_names(g, 30 * SECOND));
-	busy.n_waiting_frames -= 100;
+	busy.frames.n_waiting -= 100;
 	ck_assert(!waits_for_names(g, 46 * SECOND));
 }
 
@@ -477,10 +477,10 @@ TEST(names_are_not_waited_for_beyond_the_limit)
 
 	end_with_names_to_come(asked);
 	for (uint64_t at = 21; at < 140; at++) {
-		busy.n_named++;
+		busy.frames.n_named++;
 		ck_assert(waits_for_names(g, at * SECOND));
 	}
-	busy.n_named++;
+	busy.frames.n_named++;
 	ck_assert_uint_eq(recording_deadline_ns(g), 140 * SECOND);
 	ck_assert(!waits_for_names(g, 140 * SECOND));
 }
@@ -501,10 +501,10 @@ TEST(names_that_may_come_late_are_not_waited_for)
 
 	end_with_names_to_come(asked);
 	asked[0]->asker = FRAME_LATE;
-	busy.n_named++;
+	busy.frames.n_named++;
 	ck_assert(waits_for_names(g, 21 * SECOND));
 	asked[1]->asker = FRAME_LATE;
-	busy.n_named++;
+	busy.frames.n_named++;
 	ck_assert(!waits_for_names(g, 22 * SECOND));
 }
 
@@ -513,7 +513,7 @@ TEST(an_idle_namer_is_not_waited_for)
 	struct frame *asked[2];
 
 	end_with_names_to_come(asked);
-	busy.n_waiting_frames = 0;
+	busy.frames.n_waiting = 0;
 	ck_assert(!waits_for_names(g, 21 * SECOND));
 }
 
@@ -524,7 +524,7 @@ TEST(names_that_came_while_a_window_was_written_are_acted_on_at_once)
 
 	end_with_names_to_come(asked);
 	ck_assert_uint_eq(recording_deadline_ns(g), 45 * SECOND);
-	busy.n_waiting_frames = 0;
+	busy.frames.n_waiting = 0;
 	ck_assert_uint_eq(recording_deadline_ns(g), 0);
 }
 

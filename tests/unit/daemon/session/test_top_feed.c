@@ -277,7 +277,7 @@ TEST(a_sweep_keeps_what_both_slices_hold)
 	cut_at(f, start + SECOND);
 	give(f, b, y, start + SECOND);
 	uint8_t task[8] = {0}, frame[8] = {0}, file[8] = {0};
-	struct sweep sweep = {task, 3, {frame, file, 3, 3}, false};
+	struct sweep sweep = {task, 3, {frame, file, 3, 3}};
 	f->tap.mark(f->tap.userdata, &sweep);
 	ck_assert_int_eq(task[a->id - 1], SWEEP_KEPT);
 	ck_assert_int_eq(task[b->id - 1], SWEEP_KEPT);

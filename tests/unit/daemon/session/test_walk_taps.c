@@ -135,7 +135,7 @@ TEST(a_drain_of_the_time_after_forgets_closed_events)
 {
 	struct stream closed = {.id = 7, .leader = 7};
 	ck_assert_int_eq(stream_table_keep(&sampler.streams, &closed), 0);
-	sampler.closed_ns = 1000;
+	sampler.book.closed_ns = 1000;
 	ck_assert_int_eq(walk_drain_all(&walk, 1000), 0);
 	ck_assert_ptr_nonnull(stream_table_find(&sampler.streams, 7));
 	ck_assert_int_eq(walk_drain_all(&walk, 1001), 0);
@@ -154,7 +154,7 @@ TEST(what_the_side_band_tells_of_is_counted)
 	};
 	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
 		count_told(&walk, &of[i]);
-	ck_assert_uint_eq(walk.n_told[TASK_FORK], 1);
-	ck_assert_uint_eq(walk.n_told[TASK_EXEC], 1);
-	ck_assert_uint_eq(walk.n_told[TASK_MAPPING], 1);
+	ck_assert_uint_eq(walk.n_sideband[TASK_FORK], 1);
+	ck_assert_uint_eq(walk.n_sideband[TASK_EXEC], 1);
+	ck_assert_uint_eq(walk.n_sideband[TASK_MAPPING], 1);
 }

@@ -94,7 +94,7 @@ static void begin(void)
 	stored_folder(&s);
 	stored_event(&s, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
 	stored_event(&s, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cycles");
-	s.sampler.unexcluded = 2;
+	s.sampler.limits.unexcluded = 2;
 	hart_set_add(&s.sampler.seen, 0);
 	stored_begin(&s);
 }
@@ -249,27 +249,26 @@ static void seal_with(uint64_t n_unread, enum frame_state state)
 TEST(names_that_had_not_come_are_told)
 {
 	seal_with(81, FRAME_ASKED);
-	ck_assert(said(
-		s.db, NULL, "81 samples (81 %) have no name, since the namer had not reached"));
+	ck_assert(said(s.db, NULL, "81 samples (81 %) have no names yet"));
 	ck_assert_double_eq_tol(a.named_share, 0.19, 1e-9);
 }
 
 TEST(names_that_do_not_exist_are_not_waited_for_in_words)
 {
 	seal_with(81, FRAME_UNNAMED);
-	ck_assert(!said(s.db, NULL, "had not reached"));
+	ck_assert(!said(s.db, NULL, "have no names yet"));
 }
 
 TEST(an_address_beyond_all_symbols_was_read)
 {
 	seal_with(81, FRAME_OUT_OF_SYMBOL);
-	ck_assert(!said(s.db, NULL, "had not reached"));
+	ck_assert(!said(s.db, NULL, "have no names yet"));
 }
 
 TEST(one_name_in_a_hundred_is_not_worth_a_note)
 {
 	seal_with(1, FRAME_ASKED);
-	ck_assert(!said(s.db, NULL, "had not reached"));
+	ck_assert(!said(s.db, NULL, "have no names yet"));
 }
 
 TEST(samples_without_a_stack_wait_for_no_name)
@@ -278,7 +277,7 @@ TEST(samples_without_a_stack_wait_for_no_name)
 	struct task *t = stored_task(&s, 100, 100, "prog");
 	stored_add(&s, &(struct stored_sample){.task = t, .count = 100});
 	stored_seal(&s);
-	ck_assert(!said(s.db, NULL, "had not reached"));
+	ck_assert(!said(s.db, NULL, "have no names yet"));
 }
 
 /* --- roll-ups --------------------------------------------------------------------------------- */

@@ -247,29 +247,30 @@ TEST(what_cannot_be_unlinked_does_not_fit)
 
 TEST(next_to_go_is_the_one_that_is_first_in_time)
 {
-	const char *reason = "";
+	struct store_forecast f;
 	for (int i = 0; i < 24; i++)
 		add(TIER_WINDOW, i, 100);
 	/* 2,400 bytes a day: in two days the budget is full, long before anything is too old */
 	limits.budget_bytes = 2400 * 3;
-	const struct store_file *f = store_next(&s, &limits, MONDAY + DAY, &reason);
-	ck_assert_ptr_eq(f, &s.file[0]);
-	ck_assert_str_eq(reason, "budget");
+	store_forecast(&s, &limits, MONDAY + DAY, &f);
+	ck_assert_ptr_eq(f.next, &s.file[0]);
+	ck_assert_str_eq(f.reason, "budget");
 	limits.budget_bytes = 2400 * 30;
-	f = store_next(&s, &limits, MONDAY + DAY, &reason);
-	ck_assert_ptr_eq(f, &s.file[0]);
-	ck_assert_str_eq(reason, "age");
+	store_forecast(&s, &limits, MONDAY + DAY, &f);
+	ck_assert_ptr_eq(f.next, &s.file[0]);
+	ck_assert_str_eq(f.reason, "age");
 }
 
 TEST(nothing_is_next_in_a_store_without_files)
 {
-	const char *reason = "untouched";
-	ck_assert_ptr_null(store_next(&s, &limits, MONDAY, &reason));
-	ck_assert_str_eq(reason, "untouched");
-	struct store_file *f = add(TIER_WINDOW, 0, 100);
-	f->sealed = false;
-	f->end_ns = 0;
-	ck_assert_ptr_null(store_next(&s, &limits, MONDAY, &reason));
+	struct store_forecast f;
+	store_forecast(&s, &limits, MONDAY, &f);
+	ck_assert_ptr_null(f.next);
+	struct store_file *file = add(TIER_WINDOW, 0, 100);
+	file->sealed = false;
+	file->end_ns = 0;
+	store_forecast(&s, &limits, MONDAY, &f);
+	ck_assert_ptr_null(f.next);
 }
 
 TEST(forecast_tells_rates_and_spans)

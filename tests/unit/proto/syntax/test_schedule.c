@@ -146,23 +146,23 @@ TEST(values_that_are_wrong_are_refused)
 	refuses("Unit=/system.slice/a\n", "2: Unit is '/system.slice/a', but must be the name of a "
 					  "unit, such as ci-*.service; * and ? stand for any");
 	refuses("Label=branch=a\nLabel=branch=b\n",
-		"3: Label=branch is given twice, and no job has two values of one label");
+		"3: Label=branch is given twice, but a job has only one value of a label");
 	refuses("Label=branch=a\\\n", "2: Label=branch ends with a backslash that nothing follows");
 	refuses("Label=job\n",
-		"2: Label is no KEY=VALUE: label 'job' is not of the form KEY=VALUE");
+		"2: Label must be KEY=VALUE: label 'job' is not of the form KEY=VALUE");
 }
 
 TEST(what_does_not_go_together_is_refused)
 {
-	refuses("", " it says neither when nor which jobs to record; set OnCalendar=, or Unit=, "
+	refuses("", " it names neither a time nor jobs to record; set OnCalendar=, or Unit=, "
 		    "Label= or Share=");
-	refuses("Keep=1\n", " it says neither when nor which jobs to record; set OnCalendar=, or "
+	refuses("Keep=1\n", " it names neither a time nor jobs to record; set OnCalendar=, or "
 			    "Unit=, Label= or Share=");
 	refuses("OnCalendar=02:00\nShare=5%\n",
-		"3: it is for jobs, but OnCalendar= of line 2 is for the whole system; use two "
+		"3: it is for jobs, but OnCalendar= in line 2 is for the whole system; use two "
 		"schedules");
-	refuses("Unit=a\nLabel=a=b\n", "3: Label= is for jobs with labels, but Unit= of line 2 for "
-				       "those of units; use two "
+	refuses("Unit=a\nLabel=a=b\n", "3: Label= selects jobs by label, but Unit= in line 2 "
+				       "selects jobs of units; use two "
 				       "schedules");
 }
 

@@ -339,7 +339,7 @@ TEST(unbalanced_lists_are_refused_at_their_column)
 	refuse("{cycles}u", EVENT_MALFORMED, "column 9: a ',' is missing");
 	refuse("{cycles}:", EVENT_MALFORMED, "column 10: modifiers are missing");
 	refuse("{cycles}:x", EVENT_MALFORMED, "column 10: 'x'");
-	refuse("cycles, faults", EVENT_MALFORMED, "column 8: no blank");
+	refuse("cycles, faults", EVENT_MALFORMED, "column 8: no space");
 }
 
 TEST(unknown_names_are_answered_with_a_guess)

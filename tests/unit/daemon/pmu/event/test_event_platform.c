@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "daemon/count/counter.h"
-#include "daemon/pmu/event/place.h"
+#include "daemon/pmu/event/event_on_core.h"
 #include "daemon/sampler/sampler.h"
 #include "tests/unit/core_case.h"
 #include "tests/unit/test.h"
@@ -166,7 +166,7 @@ TEST(a_generic_event_is_sampled_by_the_cores_own_code)
 	ck_assert_msg(sampler_new(c.kernel, &o, &s, &error) == 0, "%s", error.text);
 	/* it stays the generic event for all who read the figures */
 	ck_assert_uint_eq(s->events.event[0].type, PERF_TYPE_HW_CACHE);
-	ck_assert(hart_set_has(&s->by_raw[0], 0) && hart_set_has(&s->by_raw[0], 1));
+	ck_assert(hart_set_has(&s->book.by_raw[0], 0) && hart_set_has(&s->book.by_raw[0], 1));
 	for (size_t i = 0; i < s->streams.n_streams; i++) {
 		const struct stream *t = &s->streams.stream[i];
 		if (t->role == STREAM_SAMPLER)
@@ -273,7 +273,7 @@ TEST(exclusion_that_is_refused_counts_all_modes_and_is_remembered)
 	struct sampler_options so = {.hz = 99, .events = &group, .cores = c.cores};
 	struct sampler *s = NULL;
 	ck_assert_msg(sampler_new(c.kernel, &so, &s, &error) == 0, "%s", error.text);
-	ck_assert_uint_eq(s->unexcluded, 2);
+	ck_assert_uint_eq(s->limits.unexcluded, 2);
 	ck_assert_uint_eq(s->lost[0][LOSS_SIBLING], 0);
 	ck_assert(s->events.event[0].exclude_kernel && !s->events.event[1].exclude_kernel);
 	sampler_free(s);
@@ -307,7 +307,7 @@ TEST(names_of_riscv_are_events_on_riscv_alone)
 	core_case_end(&c);
 	c = core_case_of("pc");
 	ck_assert_str_eq(refused(&c, "riscv_instret"),
-		"column 1: 'riscv_instret' is a name of another architecture's cores: here it is "
+		"column 1: 'riscv_instret' is the name on another architecture: here it is "
 		"'instructions'");
 	core_case_end(&c);
 }
@@ -379,22 +379,22 @@ TEST(bits_that_linux_does_not_pass_are_refused)
 	static const char four[] = "backend:1+2+3+4", inhibit[] = "xs/EVENT0=1,MINH=1/";
 	struct core_case c = core_case_riscv(CORE_KUNMINGHU);
 	ck_assert_str_eq(refused(&c, four),
-		"column 9: OP_TYPE2 needs bits 54-50 of the code, and this kernel passes 47-0 "
+		"column 9: OP_TYPE2 needs bits 54-50 of the code, but this kernel passes only 47-0 "
 		"(55-0 "
-		"from Linux 6.18 on, with SBI 3.0): combine two events, or count the parts as "
-		"events of their own");
+		"from Linux 6.18 on, with SBI 3.0): combine two events, or count each one "
+		"separately");
 	ck_assert_str_eq(refused(&c, inhibit),
 		"column 4: MINH (bit 62) never reaches the counter, since Linux sets these bits "
-		"itself: use the modifiers u and k to leave modes out");
+		"itself: use the modifiers u and k to exclude modes");
 	replay_set_text(c.replay, format, "config:0-47\n");
-	ck_assert_ptr_nonnull(strstr(refused(&c, four), "passes 47-0"));
+	ck_assert_ptr_nonnull(strstr(refused(&c, four), "passes only 47-0"));
 	replay_set_text(c.replay, format, "config:0-55\n");
 	ck_assert_uint_eq(core_case_events(&c, four).event[0].config >> 50, 4);
 	ck_assert_ptr_nonnull(strstr(refused(&c, inhibit), "MINH (bit 62) never reaches"));
 	replay_set_text(c.replay, format, "config:0-63\n");
 	ck_assert_ptr_nonnull(strstr(refused(&c, inhibit), "MINH (bit 62) never reaches"));
 	replay_set_text(c.replay, format, "nonsense\n");
-	ck_assert_ptr_nonnull(strstr(refused(&c, four), "passes 47-0"));
+	ck_assert_ptr_nonnull(strstr(refused(&c, four), "passes only 47-0"));
 	core_case_end(&c);
 }
 

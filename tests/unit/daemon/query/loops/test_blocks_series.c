@@ -86,7 +86,7 @@ static void ask(const char *event, uint64_t misses, struct stored_answer *ret_an
 	const struct blocks_question question = {.series = true, .every_ns = MINUTE};
 	const struct answer answer = stored_answer(ret_answer);
 	struct query_error error;
-	ck_assert_int_eq(query_blocks(&(struct loop_origin){.db = stored_seal(&s)}, &question,
+	ck_assert_int_eq(query_blocks(&(struct query_source){.db = stored_seal(&s)}, 1, &question,
 				 &answer, &error),
 		0);
 }
@@ -159,7 +159,7 @@ static void over_minutes(
 	const struct blocks_question question = {.series = true, .every_ns = MINUTE};
 	const struct answer answer = stored_answer(ret_answer);
 	struct query_error error;
-	ck_assert_int_eq(query_blocks(&(struct loop_origin){.db = stored_seal(&s)}, &question,
+	ck_assert_int_eq(query_blocks(&(struct query_source){.db = stored_seal(&s)}, 1, &question,
 				 &answer, &error),
 		0);
 }

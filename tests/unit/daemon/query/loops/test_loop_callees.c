@@ -156,8 +156,8 @@ static struct seen told(enum roofline_by by)
 	const struct answer answer = {take_columns, take_row, take_provenance, &seen};
 	memset(&seen, 0, sizeof(seen));
 	stored_seal(&s);
-	ck_assert_msg(
-		query_roofline(&(struct loop_origin){.db = s.db}, &question, &answer, &error) == 0,
+	ck_assert_msg(query_roofline(&(struct query_source){.db = s.db}, 1, &question, &answer,
+			      &error) == 0,
 		"%s", error.text);
 	return seen;
 }

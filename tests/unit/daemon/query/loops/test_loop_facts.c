@@ -87,7 +87,7 @@ static int ask(enum roofline_by by, struct seen *seen, struct query_error *error
 	const struct roofline_question question = {.by = by};
 	const struct answer answer = {take_columns, take_row, take_provenance, seen};
 	memset(seen, 0, sizeof(*seen));
-	return query_roofline(&(struct loop_origin){.db = s.db}, &question, &answer, error);
+	return query_roofline(&(struct query_source){.db = s.db}, 1, &question, &answer, error);
 }
 
 static double self_of(const struct seen *seen, const char *function, const char *nest)
@@ -499,7 +499,8 @@ static int ask_file(const struct written *w, size_t *ret_rows, struct query_erro
 	const struct answer answer = {ignore_columns, count_row, ignore_provenance, ret_rows};
 	*ret_rows = 0;
 	const struct loop_output file = {w->bytes, w->n, "run.mperf"};
-	return query_roofline(&(struct loop_origin){.output = &file}, &question, &answer, error);
+	return query_roofline(
+		&(struct query_source){.output = &file}, 1, &question, &answer, error);
 }
 
 TEST(tables_that_continue_each_others_nest_without_end_are_damage)

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "daemon/query/loops/facts.h"
+#include "daemon/query/loops/facts_private.h"
 #include "tests/unit/test.h"
 
 enum { ENTRIES = LOOP_ENTRIES, COUNTED = LOOP_COUNTED_ENTRIES, OPS = LOOP_FP64_OPS };
@@ -67,8 +67,8 @@ TEST(counts_are_multiplied_by_entries_over_counted_entries)
 	ck_assert_uint_eq(get(&n.f, n.function, 0, OPS), 3000);
 	ck_assert_uint_eq(get(&n.f, n.function, 0, ENTRIES), 1000);
 	ck_assert_uint_eq(get(&n.f, n.function, 0, COUNTED), 10);
-	ck_assert(n.f.sampled);
-	ck_assert_uint_eq(n.f.n_scarce, 0);
+	ck_assert(n.f.scaled.any);
+	ck_assert_uint_eq(n.f.scaled.n_scarce, 0);
 	loop_facts_clear(&n.f);
 }
 
@@ -116,7 +116,7 @@ TEST(where_all_entries_count_nothing_changes)
 	set(&n.f, n.function, 0, OPS, 7);
 	loop_facts_scale(&n.f);
 	ck_assert_uint_eq(get(&n.f, n.function, 0, OPS), 7);
-	ck_assert(!n.f.sampled);
+	ck_assert(!n.f.scaled.any);
 	loop_facts_clear(&n.f);
 }
 
@@ -141,7 +141,7 @@ TEST(what_counted_once_or_never_is_scarce)
 	set(&n.f, n.function, 0, COUNTED, 1);
 	set(&n.f, n.outer, 0, ENTRIES, 20);
 	loop_facts_scale(&n.f);
-	ck_assert_uint_eq(n.f.n_scarce, 2);
+	ck_assert_uint_eq(n.f.scaled.n_scarce, 2);
 	loop_facts_clear(&n.f);
 }
 

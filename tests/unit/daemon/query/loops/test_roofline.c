@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "daemon/query/loops/roofline.h"
+#include "daemon/query/loops/roofline_private.h"
 #include "tests/unit/test.h"
 
 static const struct roof_costs costs = {.update_ns = 0.5, .clock_ns = 30};

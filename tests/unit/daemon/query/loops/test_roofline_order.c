@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "daemon/query/loops/roofline.h"
+#include "daemon/query/loops/roofline_private.h"
 #include "tests/unit/test.h"
 
 #define SITES_MAX 8
@@ -23,9 +23,10 @@ static const char *order(
 	const uint32_t *parents, const double *own, uint32_t n, struct roofline_question q)
 {
 	static char text[SITES_MAX + 1];
-	struct roofline r = {
-		.q = q, .n_groups = n, .n_rows = n, .row = row, .self = sums, .total = sums};
-	r.facts.site = site;
+	struct roofline r = {.q = q,
+		.groups = {.n = n, .self = sums, .total = sums},
+		.rows = {.row = row, .n = n}};
+	r.facts.sites.site = site;
 	for (uint32_t i = 0; i < n; i++) {
 		site[i] = (struct fact_site){
 			.kind = LOOP_SITE_LOOP, .parent = parents[i], .line = line[i]};
@@ -39,9 +40,9 @@ static const char *order(
 			row[parents[i - 1] - 1].total.time_ns += row[i - 1].total.time_ns;
 	}
 	ck_assert_int_eq(roofline_order(&r), 0);
-	for (uint32_t i = 0; i < r.n_rows; i++)
-		text[i] = (char)('0' + r.row[i].group);
-	text[r.n_rows] = '\0';
+	for (uint32_t i = 0; i < r.rows.n; i++)
+		text[i] = (char)('0' + r.rows.row[i].group);
+	text[r.rows.n] = '\0';
 	return text;
 }
 
@@ -73,9 +74,9 @@ TEST(nests_deeper_than_a_row_can_say_have_an_order)
 	static struct fact_site sites[DEEP];
 	static struct roof_sums none[DEEP];
 	static struct roof_row rows[DEEP];
-	struct roofline r = {
-		.n_groups = DEEP, .n_rows = DEEP, .row = rows, .self = none, .total = none};
-	r.facts.site = sites;
+	struct roofline r = {.groups = {.n = DEEP, .self = none, .total = none},
+		.rows = {.row = rows, .n = DEEP}};
+	r.facts.sites.site = sites;
 	for (uint32_t i = 0; i < DEEP; i++) {
 		sites[i] = (struct fact_site){.kind = LOOP_SITE_LOOP, .parent = i};
 		rows[i] = (struct roof_row){.group = i,

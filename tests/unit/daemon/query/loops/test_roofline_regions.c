@@ -154,7 +154,7 @@ static void ask(enum roofline_ops ops, struct seen *seen)
 	struct query_error error;
 	*seen = (struct seen){.n_columns = 0};
 	ck_assert_int_eq(stored_flush(&s, 0, 60000000000ull), 0);
-	ck_assert_int_eq(query_roofline(&(struct loop_origin){.db = stored_seal(&s)}, &question,
+	ck_assert_int_eq(query_roofline(&(struct query_source){.db = stored_seal(&s)}, 1, &question,
 				 &answer, &error),
 		0);
 }

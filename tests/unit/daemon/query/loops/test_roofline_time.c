@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "daemon/query/loops/roofline.h"
+#include "daemon/query/loops/roofline_private.h"
 #include "tests/unit/test.h"
 
 #define SITES_MAX 8
@@ -22,22 +22,25 @@ struct given {
 
 static struct fact_site site[SITES_MAX];
 static struct roof_sums self[SITES_MAX], total[SITES_MAX];
-static struct roof_time self_time[SITES_MAX], total_time[SITES_MAX];
 static struct roofline r;
+static struct roof_time *self_time, *total_time; /* by group */
 
 static bool callers; /* samples tell who called a copy */
 
 static void clear(uint32_t n)
 {
-	r = (struct roofline){.n_groups = n,
-		.self = self,
-		.total = total,
-		.self_time = self_time,
-		.total_time = total_time,
-		.facts.site = site,
-		.facts.callers = callers};
-	memset(self_time, 0, sizeof(self_time));
-	memset(total_time, 0, sizeof(total_time));
+	roof_times_clear(&r.times);
+	r = (struct roofline){.groups = {.n = n, .self = self, .total = total},
+		.facts.sites.site = site,
+		.facts.samples.callers = callers};
+}
+
+static void find_times(void)
+{
+	roof_times_clear(&r.times);
+	ck_assert_int_eq(roofline_times(&r), 0);
+	self_time = r.times.self;
+	total_time = r.times.total;
 }
 
 /* What loops ran inside a site is in its total. */
@@ -65,11 +68,11 @@ static void give(const struct given *given, uint32_t n)
 				[LOOP_CALLS] = given[i].calls,
 				[LOOP_LOADS] = given[i].copied,
 				[LOOP_BYTES_LOADED] = 8 * given[i].copied}};
-		r.facts.sampled_ns += self[i].sampled_ns;
+		r.facts.samples.taken.ns += self[i].sampled_ns;
 		total[i] = self[i];
 	}
 	sum_totals(n);
-	ck_assert_int_eq(roofline_times(&r), 0);
+	find_times();
 }
 
 /* A function of these loops, whose parents are counted from the function: 0 is the function. */
@@ -86,11 +89,11 @@ static void give_function(const struct given *given, uint32_t n)
 			.sampled_ns = SAMPLE_NS * (double)given[i].samples,
 			.value = {[LOOP_TIME_NS] = given[i].measured_ns,
 				[LOOP_INSTRUCTIONS] = given[i].instructions}};
-		r.facts.sampled_ns += self[i + 1].sampled_ns;
+		r.facts.samples.taken.ns += self[i + 1].sampled_ns;
 		total[i + 1] = self[i + 1];
 	}
 	sum_totals(n + 1);
-	ck_assert_int_eq(roofline_times(&r), 0);
+	find_times();
 }
 
 static void near(double value, double wanted)
@@ -103,18 +106,18 @@ static void near(double value, double wanted)
 static void check_sums(void)
 {
 	double own_ns = 0;
-	for (uint32_t i = 0; i < r.n_groups; i++) {
+	for (uint32_t i = 0; i < r.groups.n; i++) {
 		double inside_ns = fmax(self_time[i].ns, 0);
 		if (site[i].kind != LOOP_SITE_LOOP)
 			continue;
-		for (uint32_t k = i + 1; k < r.n_groups; k++)
+		for (uint32_t k = i + 1; k < r.groups.n; k++)
 			if (site[k].parent == i + 1)
 				inside_ns += total_time[k].ns;
 		ck_assert_msg(inside_ns <= total_time[i].ns * (1 + 1e-9), "row %u: %g > %g", i,
 			inside_ns, total_time[i].ns);
 		own_ns += fmax(self_time[i].ns, 0);
 	}
-	ck_assert(own_ns <= r.whole_ns * (1 + 1e-9));
+	ck_assert(own_ns <= r.times.whole_ns * (1 + 1e-9));
 }
 
 TEST(a_nest_of_one_loop_has_the_measured_time)
@@ -137,12 +140,10 @@ static void give_clocks(const struct given *given, uint32_t n, double span_ns, u
 	for (uint32_t i = 0; i < n; i++)
 		self[i + 1].value[LOOP_CALLS] = given[i].calls;
 	r.q.by = ROOFLINE_LOOP;
-	r.span_ns = span_ns;
-	r.facts.samples_taken = total[0].samples;
-	r.facts.sampled_ns = total[0].sampled_ns;
-	memset(self_time, 0, sizeof(self_time));
-	memset(total_time, 0, sizeof(total_time));
-	ck_assert_int_eq(roofline_times(&r), 0);
+	r.groups.span_ns = span_ns;
+	r.facts.samples.taken.n = total[0].samples;
+	r.facts.samples.taken.ns = total[0].sampled_ns;
+	find_times();
 	check_sums();
 }
 
@@ -158,7 +159,7 @@ TEST(nests_that_waited_have_the_cpu_time_of_samples)
 	ck_assert_int_eq(self_time[1].clock, ROOF_SAMPLED);
 	ck_assert_int_eq(total_time[1].clock, ROOF_SAMPLED);
 	near(self_time[2].ns, 0.5e9);
-	near(r.waited_ns, 2e9);
+	near(r.times.waited_ns, 2e9);
 	near(roofline_cpu_share(&r), 0.5);
 }
 
@@ -167,14 +168,14 @@ TEST(where_no_thread_waited_times_are_the_measured_ones)
 	give_clocks(two_nests, 2, 2.1e9, 40);
 	near(self_time[1].ns, 3e9);
 	ck_assert_int_eq(self_time[1].clock, ROOF_MEASURED);
-	near(r.waited_ns, 0);
+	near(r.times.waited_ns, 0);
 }
 
 TEST(what_a_function_has_by_samples_is_enough_for_its_nests)
 {
 	give_clocks(two_nests, 2, 6e9, 200);
 	near(self_time[1].ns, 3e9);
-	near(r.waited_ns, 0);
+	near(r.times.waited_ns, 0);
 }
 
 TEST(a_nest_that_waited_is_divided_by_samples)
@@ -196,7 +197,7 @@ TEST(a_nest_with_calls_keeps_its_wall_time)
 	near(self_time[1].ns, 3e9);
 	near(total_time[1].ns, 9e9);
 	ck_assert_int_eq(total_time[1].clock, ROOF_MEASURED);
-	near(r.waited_ns, 0);
+	near(r.times.waited_ns, 0);
 }
 
 TEST(without_samples_a_nest_is_divided_by_instructions)
@@ -305,8 +306,8 @@ TEST(without_lines_no_sample_says_that_a_loop_took_no_time)
 	site[1] = (struct fact_site){.kind = LOOP_SITE_LOOP, .parent = 1};
 	self[0] = total[0] = (struct roof_sums){.samples = 30, .sampled_ns = 30 * SAMPLE_NS};
 	self[1] = total[1] = (struct roof_sums){.value = {[LOOP_INSTRUCTIONS] = 10}};
-	r.facts.sampled_ns = 30 * SAMPLE_NS;
-	ck_assert_int_eq(roofline_times(&r), 0);
+	r.facts.samples.taken.ns = 30 * SAMPLE_NS;
+	find_times();
 	ck_assert(self_time[1].ns < 0);
 	ck_assert_int_eq(self_time[1].clock, ROOF_NO_CLOCK);
 }
@@ -317,7 +318,7 @@ TEST(a_function_has_all_of_the_time_that_its_loops_have)
 			      {.parent = 1, .instructions = 10, .samples = 20}},
 		2);
 	near(total_time[0].ns, 40 * SAMPLE_NS);
-	near(r.whole_ns, 40 * SAMPLE_NS); /* so its share is 1 */
+	near(r.times.whole_ns, 40 * SAMPLE_NS); /* so its share is 1 */
 }
 
 TEST(a_function_is_measured_where_all_its_nests_are_and_samples_are_few)
@@ -440,10 +441,10 @@ TEST(a_copy_of_a_nest_that_nobody_measured_has_samples_or_nothing)
 TEST(copies_without_callers_do_not_pass_for_waiting)
 {
 	callers = false;
-	r.span_ns = 0;
+	r.groups.span_ns = 0;
 	give((const struct given[]){{.measured_ns = 4e9, .instructions = 1e6, .samples = 100},
 		     {.parent = 1, .copied = 300}},
 		2);
 	near(total_time[0].ns, 4e9);
-	ck_assert(r.waited_ns == 0);
+	ck_assert(r.times.waited_ns == 0);
 }

@@ -78,7 +78,7 @@ static int take_provenance(void *userdata, const struct answer_provenance *prove
 	return 0;
 }
 
-static int ask_of(sqlite3 *const *db, size_t n, const struct query_filter *filter)
+static int ask_of(struct query_source *source, size_t n, const struct query_filter *filter)
 {
 	static const struct query_filter all;
 	const struct export_answer answer = {take_part, take_provenance, NULL};
@@ -86,12 +86,12 @@ static int ask_of(sqlite3 *const *db, size_t n, const struct query_filter *filte
 	ck_assert_int_eq(profile_init(&p), 0);
 	n_parts = n_told = 0;
 	*lines = '\0';
-	return query_export(db, n, filter ? filter : &all, &answer, &error);
+	return query_export(source, n, filter ? filter : &all, &answer, &error);
 }
 
 static void ask(const struct query_filter *filter)
 {
-	int r = ask_of(&s.db, 1, filter);
+	int r = ask_of(&(struct query_source){.db = s.db}, 1, filter);
 	ck_assert_msg(r == 0, "%d: %s", r, error.text);
 	ck_assert_uint_eq(n_told, 1);
 }
@@ -205,7 +205,7 @@ TEST(a_hidden_kernel_is_one_frame_without_an_address)
 TEST(segments_share_their_entries)
 {
 	struct stored *both[] = {&s, &other};
-	sqlite3 *db[2];
+	struct query_source two[2] = {{.path = NULL}, {.path = NULL}};
 	for (size_t i = 0; i < 2; i++) {
 		stored_begin_clock(both[i]);
 		struct task *t = stored_task(both[i], 100, 100, "prog");
@@ -216,9 +216,9 @@ TEST(segments_share_their_entries)
 		struct frame *f = stored_frame(both[i], FILE_ELF, "/bin/prog", 16);
 		stored_name(f, "f", NULL);
 		stored_add(both[i], &(struct stored_sample){.task = t, .frame = {f}});
-		db[i] = stored_seal(both[i]);
+		two[i].db = stored_seal(both[i]);
 	}
-	ck_assert_int_eq(ask_of(db, 2, NULL), 0);
+	ck_assert_int_eq(ask_of(two, 2, NULL), 0);
 	ck_assert_uint_eq(p.n_samples, 3);
 	ck_assert_uint_eq(p.n_tasks - 1, 1);
 	ck_assert_uint_eq(p.n_modules - 1, 2);
@@ -245,7 +245,7 @@ TEST(many_samples_come_in_several_parts)
 	ck_assert_uint_eq(p.n_frames - 1, N);
 	ck_assert_uint_gt(n_parts, N / EXPORT_SAMPLES_PART + 1);
 	fail_after = 2;
-	ck_assert_int_eq(ask_of(&s.db, 1, NULL), 77);
+	ck_assert_int_eq(ask_of(&(struct query_source){.db = s.db}, 1, NULL), 77);
 	ck_assert_uint_eq(n_told, 0);
 }
 
@@ -255,8 +255,9 @@ TEST(an_event_that_was_not_measured_is_refused)
 	stored_add(&s, &(struct stored_sample){.task = stored_task(&s, 1, 1, "a"),
 			       .frame = {stored_function(&s, "/bin/prog", "f")}});
 	stored_seal(&s);
-	ck_assert_int_eq(
-		ask_of(&s.db, 1, &(struct query_filter){.event = "no-such"}), QUERY_FAILED);
+	ck_assert_int_eq(ask_of(&(struct query_source){.db = s.db}, 1,
+				 &(struct query_filter){.event = "no-such"}),
+		QUERY_FAILED);
 	ck_assert_int_eq(error.kind, MPERF__FAILURE_KIND__FAILURE_MISSING);
 	ck_assert_uint_eq(n_parts, 0);
 }
@@ -289,7 +290,7 @@ TEST(samples_of_a_file_that_is_damaged_further_on_make_the_export_fail)
 	source[0].live = true;
 	ck_assert_int_eq(profile_init(&p), 0);
 	n_parts = n_told = 0;
-	int r = query_store_export(source, 1, &all, &answer, &error);
+	int r = query_export(source, 1, &all, &answer, &error);
 	ck_assert_msg(r == QUERY_FAILED, "%d after %zu parts", r, n_parts);
 	ck_assert_uint_eq(n_told, 0);
 }

@@ -242,8 +242,8 @@ TEST(segments_merge_by_name)
 		stored_seal(both[i]);
 	}
 	struct answer answer = stored_answer(&a);
-	sqlite3 *dbs[] = {s.db, other.db};
-	ck_assert_int_eq(query_flamegraph(dbs, 2, &(struct query_filter){0}, &answer, &a.error), 0);
+	struct query_source two[] = {{.db = s.db}, {.db = other.db}};
+	ck_assert_int_eq(query_flamegraph(two, 2, &(struct query_filter){0}, &answer, &a.error), 0);
 	ck_assert_str_eq(stored_folded(&a), "prog;f 20\nprog;new 1\n");
 }
 

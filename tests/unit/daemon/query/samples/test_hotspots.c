@@ -210,8 +210,11 @@ TEST(inlined_functions_are_charged_when_asked)
 
 	memset(&a, 0, sizeof(a));
 	struct answer answer = stored_answer(&a);
-	ck_assert_int_eq(query_hotspots(&s.db, 1, QUERY_BY_FUNCTION, 0, true,
-				 &(struct query_filter){0}, &answer, &a.error),
+	ck_assert_int_eq(query_hotspots(&(struct query_source){.db = s.db}, 1,
+				 &(struct query_question){.by = QUERY_BY_FUNCTION,
+					 .inlined = true,
+					 .filter = &(struct query_filter){0}},
+				 &answer, &a.error),
 		0);
 	ck_assert_uint_eq(a.n_rows, 3);
 	share_is("innermost", "self", 1);
@@ -233,8 +236,11 @@ static void ask_inlined(const char *comm)
 	struct answer answer = stored_answer(&a);
 	memset(&a, 0, sizeof(a));
 	ck_assert_int_eq(
-		query_hotspots(&s.db, 1, QUERY_BY_FUNCTION, 0, true,
-			&(struct query_filter){.comm = &comm, .n_comms = 1}, &answer, &a.error),
+		query_hotspots(&(struct query_source){.db = s.db}, 1,
+			&(struct query_question){.by = QUERY_BY_FUNCTION,
+				.inlined = true,
+				.filter = &(struct query_filter){.comm = &comm, .n_comms = 1}},
+			&answer, &a.error),
 		0);
 }
 
@@ -371,8 +377,11 @@ TEST(limit_cuts_after_sorting_and_shares_stay)
 	stored_program(&s);
 	stored_seal(&s);
 	struct answer answer = stored_answer(&a);
-	ck_assert_int_eq(query_hotspots(&s.db, 1, QUERY_BY_FUNCTION, 1, false,
-				 &(struct query_filter){0}, &answer, &a.error),
+	ck_assert_int_eq(query_hotspots(&(struct query_source){.db = s.db}, 1,
+				 &(struct query_question){.by = QUERY_BY_FUNCTION,
+					 .limit = 1,
+					 .filter = &(struct query_filter){0}},
+				 &answer, &a.error),
 		0);
 	ck_assert_uint_eq(a.n_rows, 1);
 	share_is("hot", "self", 0.6);

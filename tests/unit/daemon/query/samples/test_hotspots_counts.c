@@ -149,7 +149,7 @@ TEST(counters_that_others_use_are_told_from_throttled_ones)
 	ck_assert(!noted("busy second"));
 	end();
 	short_of(24, 0); /* of at most 10 ms each, in two counts: 480 ms of the 500 */
-	ck_assert(noted("scaled: counters are shared, besides throttled, and counted 50 %"));
+	ck_assert(noted("scaled: counters are shared and throttled, and counted 50 %"));
 	end();
 	short_of(25, 0);
 	ck_assert(noted("scaled: counters are throttled, or shared, and counted 50 %"));
@@ -158,11 +158,11 @@ TEST(counters_that_others_use_are_told_from_throttled_ones)
 TEST(why_samples_are_few_is_said)
 {
 	short_of(0, 1);
-	ck_assert(noted("1 busy second brought less than a tenth of the samples of the rate: the "
-			"kernel did not throttle it, but others use the counters"));
+	ck_assert(noted("1 busy second gave less than a tenth of the expected samples: the kernel "
+			"did not throttle sampling, but other programs use the counters"));
 	end();
 	short_of(7, 3);
-	ck_assert(noted("3 busy seconds brought less than a tenth of the samples of the rate: the "
+	ck_assert(noted("3 busy seconds gave less than a tenth of the expected samples: the "
 			"kernel throttled sampling 7 times"));
 }
 

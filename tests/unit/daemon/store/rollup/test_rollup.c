@@ -395,7 +395,7 @@ TEST(sealed_target_that_changed_since_gets_no_seal_that_fits)
 	snprintf(again, sizeof(again), "%s/late", s.folder);
 	ck_assert_int_eq(rename(s.path, again), 0);
 	ck_assert_int_eq(rollup_add(again, target, TIER_MINUTE, &error), ROLLUP_TARGET_BROKEN);
-	ck_assert_ptr_nonnull(strstr(error.text, "not as it was sealed"));
+	ck_assert_ptr_nonnull(strstr(error.text, "changed since it was sealed"));
 	struct segment_error refusal;
 	sqlite3 *reader;
 	ck_assert_int_eq(segment_open(target, &reader, &refusal), SEGMENT_CORRUPT);

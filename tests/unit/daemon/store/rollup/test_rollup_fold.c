@@ -79,7 +79,10 @@ static double self_of(sqlite3 *db, const char *function)
 	struct query_filter all = {0};
 	struct answer answer = stored_answer(&a);
 	memset(&a, 0, sizeof(a));
-	ck_assert_int_eq(query_hotspots(&db, 1, QUERY_BY_FUNCTION, STORED_ROWS_MAX - 1, false, &all,
+	ck_assert_int_eq(query_hotspots(&(struct query_source){.db = db}, 1,
+				 &(struct query_question){.by = QUERY_BY_FUNCTION,
+					 .limit = STORED_ROWS_MAX - 1,
+					 .filter = &all},
 				 &answer, &a.error),
 		0);
 	return stored_real(&a, stored_row(&a, function), "self");

@@ -147,6 +147,38 @@ TEST(references_to_nothing_are_to_nobody)
 	}
 }
 
+/* Add the segment again as it is now, as if it were the next. */
+static void add_next(enum tier tier, int n)
+{
+	char next[192];
+	snprintf(next, sizeof(next), "%s/next%d", s.folder, n);
+	ck_assert_int_eq(rename(s.path, next), 0);
+	ck_assert_int_eq(rollup_add(next, target, tier, &error), 0);
+	ck_assert_int_eq(rename(next, s.path), 0);
+}
+
+TEST(a_file_is_as_it_was_last_found)
+{
+	static const char found[] =
+		"SELECT group_concat(DISTINCT state || has_symbols || has_debug) FROM file";
+	for (enum tier tier = TIER_MINUTE; tier <= TIER_HOUR; tier++) {
+		change("UPDATE file SET state = 0, has_symbols = 0, has_debug = 0");
+		roll(tier);
+		change("UPDATE file SET state = 7");
+		add_next(tier, 1);
+		ck_assert_str_eq(stored_string(rolled, found), "700");
+		change("UPDATE file SET state = 2, has_symbols = 1, has_debug = 2");
+		add_next(tier, 2);
+		ck_assert_str_eq(stored_string(rolled, found), "212");
+		change("UPDATE file SET has_debug = 1");
+		add_next(tier, 3);
+		ck_assert_str_eq(stored_string(rolled, found), "211");
+		change("UPDATE file SET state = 3, has_symbols = 0, has_debug = 0");
+		add_next(tier, 4);
+		ck_assert_str_eq(stored_string(rolled, found), "211");
+	}
+}
+
 TEST(processes_that_start_each_other_have_parents_without_a_circle)
 {
 	change("UPDATE task SET parent = 3 - id");

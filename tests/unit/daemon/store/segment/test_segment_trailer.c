@@ -118,7 +118,7 @@ TEST(byte_that_no_query_reads_breaks_it)
 	write_at(SEGMENT_PAGE_BYTES - 1, "x", 1);
 	ck_assert_int_eq(verify(), TRAILER_OTHER);
 	ck_assert_int_eq(open_it(), SEGMENT_CORRUPT);
-	ck_assert_ptr_nonnull(strstr(error.text, "is not as it was sealed"));
+	ck_assert_ptr_nonnull(strstr(error.text, "has changed since it was sealed"));
 	ck_assert_ptr_nonnull(strstr(error.text, s.path));
 }
 

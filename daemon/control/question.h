@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Questions: requests about stored samples
+ *
+ * A command makes a question of its request and gives it to question_ask(), which finds the files and has the question's
+ * `run` answer. A file that the request names is read at once, with the caller's rights, since only a private daemon
+ * reads one. The service's own store is read by a child (offload_job.h), which reports damaged files to the daemon.
+ *
+ *      request ─▶ make ─▶ question ─┬▶ the named file ───────────────┬▶ run ─▶ rows
+ *                                   └▶ files of the store, in a child ┘
+ */
+
+#include "daemon/control/request.h"
+#include "daemon/query/loops/facts.h"
+
+/* The time span of a question to the store that gives none. */
+#define QUESTION_SPAN_NS 3600000000000ll
+
+struct question {
+	const Mperf__Request *request; /* a copy, from which the other members borrow */
+	const struct cores *cores;     /* as the daemon knows them; may be NULL */
+
+	/* Set by make: */
+	char *const *path; /* of the named files; "" means the service's store, as none does */
+	size_t n_paths;
+	const Mperf__Filter *wanted;  /* the filter of the request; NULL: none */
+	struct query_question query;  /* its filter is `filter` */
+	struct query_metrics metrics; /* of query, if there are any */
+	struct loop_output output;    /* of the named file, if it is one; bytes NULL: a segment */
+	enum tier coarsest;           /* the coarsest tier of the store that can answer */
+	bool all_time;                /* without a time, ask all of the store, not the last hour */
+	/* Wait until the store has what was sampled up to now, and until programs have reported n_rounds times, but
+	 * for these reports no longer than until rounds_until_ns (CLOCK_MONOTONIC). */
+	bool fresh;
+	uint64_t n_rounds, rounds_until_ns;
+	/* The labels of the i-th selection of jobs, whose pins are read as well; returns how many, 0 after the last.
+	 * NULL: there is one selection, the filter's. */
+	size_t (*labels)(const Mperf__Request *m, size_t i, char *const **ret_label);
+	/* In the daemon, when it chooses files of the store: note in `known` what only the daemon knows. 0 or -errno.
+	 * NULL: nothing. */
+	int (*know)(struct request *q, struct question *a);
+	void *known;
+	void (*forget)(void *known); /* frees it; NULL: there is nothing to free */
+	/* Answer from the sources, into `to`, whose userdata is a row_stream. Returns as query_hotspots does. */
+	int (*run)(struct question *a, const struct answer *to, struct query_error *ret_error);
+
+	/* For run: */
+	struct query_filter filter; /* narrowed to what the peer may see */
+	struct query_source *source;
+	size_t n_sources;
+	int status; /* of Done; set by run */
+};
+
+/* Check a request and make a question of it. 0; positive after a refusal; -errno. */
+typedef int question_make(struct request *q, struct question *a);
+
+/* Answer a request. 0 or -errno. */
+int question_ask(struct request *q, const Mperf__Request *m, question_make *make);
+
+/* --- for make --------------------------------------------------------------------------------- */
+
+/* Set the named file and the filter. */
+void question_about(const struct request *q, struct question *a, char *const *path,
+	const Mperf__Filter *wanted);
+/* Is it about the service's store? */
+bool question_is_of_store(const struct request *q, const struct question *a);
+/* Add metrics and groups of these names; returns as question_make. */
+int question_add_metrics(struct request *q, struct question *a, char *const *name, size_t n);
+
+/* --- for other requests ----------------------------------------------------------------------- */
+
+/* The wanted filter, narrowed to what the peer may see: only peers that see all get others'
+ * samples and kernel details. Borrows everything from m, which may be NULL (no filter). */
+struct query_filter query_filter_of(const struct request *q, const Mperf__Filter *m);
+
+/* End an answer: Done with this status, or the failure that stopped the query with outcome r. 0, -errno. */
+int query_answer_end(struct request *q, struct row_stream *stream, int r,
+	const struct query_error *error, int status);

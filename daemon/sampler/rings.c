@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The rings of a session's harts: mapped through an event, found by hart and raise, unmapped */
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "daemon/sampler/sampler_private.h"
+
+/* An unprivileged user's budget of locked memory may be partly used by other processes: halve the size
+ * until it fits. */
+int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct event_error *to)
+{
+	const struct kernel *k = s->kernel;
+	int error = 0;
+	void *map = NULL;
+	for (; n >= (size_t)getpagesize(); n /= 2) {
+		map = k->ring_map(k->userdata, of->fd, n, &error);
+		if (map || (error != -EPERM && error != EPERM))
+			break;
+	}
+	if (map) {
+		size_t at = s->n_rings++;
+		for (; !of->raise && at > 0 && s->ring[at - 1].raise; at--)
+			s->ring[at] = s->ring[at - 1];
+		s->ring[at] = *of;
+		s->ring[at].map = map;
+		s->ring[at].data_bytes = n;
+		return 0;
+	}
+	error = error < 0 ? -error : error;
+	if (error != EPERM)
+		return -error;
+	opening_explain(to,
+		"no locked memory is left for the ring of hart %d; raise "
+		"kernel.perf_event_mlock_kb (%u) or end this user's other profilers",
+		of->hart, s->machine.mlock_kb);
+	return HART_REFUSED;
+}
+
+int exec_ring_map(struct sampler *s, const struct ring *of, size_t n)
+{
+	const struct kernel *k = s->kernel;
+	int error = 0;
+	void *map = k->ring_map(k->userdata, of->fd, n, &error);
+
+	if (!map)
+		return error < 0 ? error : -error;
+	s->exec_ring[s->n_exec_rings] = *of;
+	s->exec_ring[s->n_exec_rings].map = map;
+	s->exec_ring[s->n_exec_rings++].data_bytes = n;
+	return 0;
+}
+
+/* Unmap that hart's rings of that use and remove them from the n rings. */
+static void close_some(
+	const struct kernel *k, struct ring *ring, size_t *n, int hart, unsigned raise)
+{
+	size_t n_kept = 0;
+	for (size_t i = 0; i < *n; i++) {
+		bool is = raise == RINGS_OF_ALL || (ring[i].raise == raise && !ring[i].sideband);
+		if (!is || (hart >= 0 && ring[i].hart != hart)) {
+			ring[n_kept++] = ring[i];
+			continue;
+		}
+		k->ring_unmap(k->userdata, ring[i].map, ring[i].data_bytes);
+		ring_clear(&ring[i]);
+	}
+	*n = n_kept;
+}
+
+void rings_close(struct sampler *s, int hart, unsigned raise)
+{
+	close_some(s->kernel, s->ring, &s->n_rings, hart, raise);
+	if (raise == RINGS_OF_ALL)
+		close_some(s->kernel, s->exec_ring, &s->n_exec_rings, hart, raise);
+}

@@ -1,5 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#pragma once
-
-/* Initialise the state, once; start the sending thread if a sink is configured. */
-void __mperf_start(void) __attribute__((visibility("default")));
