@@ -102,7 +102,7 @@ uint64_t attribute_n_fired(const struct attribute *a, int hart);
  * in pids and their descendants; other tasks, with their ancestors, are read once a record mentions them. If n_pids is
  * 0, read all. Tasks in pids (and their descendants) are marked wanted. Takes about 50 µs per task. Scanning again is
  * harmless: it is done before and after the events are enabled, and after a hart comes back. Only tests scan at once.
- * 0 or -errno. */
+ * 0 or -errno. Exported for tests. */
 int attribute_scan(struct attribute *a, const pid_t *pids, size_t n_pids);
 /* The same in steps, between which records may come: the first step reads all cgroups, each later one a process. A
  * scan under way is dropped. 0 or -errno, which ends the scan. */
@@ -165,7 +165,7 @@ void attribute_forget_places(struct attribute *a);
 /* Pass samples that wait for the unwinder to the sink with only their leaf (at the end of a
  * recording). */
 void attribute_give_up(struct attribute *a);
-/* For tests: the number of samples that wait. */
+/* The number of samples that wait. Exported for tests. */
 size_t attribute_waiting(const struct attribute *a);
 
 struct attribute *attribute_free(struct attribute *a);

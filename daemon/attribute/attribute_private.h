@@ -176,7 +176,7 @@ int remapped_enter(struct attribute *a, struct task *process, const struct recor
 int remapped_fill(const struct attribute_options *o, struct task *process);
 /* A drain ended: each user has the whole quota of comparisons again. */
 void remapped_drained(struct comparisons *c);
-/* For tests: comparisons since the last drain. */
+/* Comparisons since the last drain. Exported for tests. */
 uint64_t remapped_n_compared(const struct comparisons *c);
 
 /* --- sideband.c ------------------------------------------------------------------------------- */
@@ -273,7 +273,7 @@ void owner_watch(struct attribute *a, struct task *process);
 /* Stop watching processes that ended, so that a sweep need not keep them. */
 void owner_forget_ended(struct attribute *a);
 void owner_mark(const struct owners *w, struct sweep *s);
-/* For tests: processes whose rights will be read again. */
+/* Processes whose rights will be read again. Exported for tests. */
 size_t owner_n_watched(const struct owners *w);
 /* Call for each sample or count of a task. */
 static inline void owner_sampled(struct attribute *a, struct task *task)
@@ -314,9 +314,9 @@ void exec_argv_reread(struct attribute *a);
 /* Forget execs whose record has not come in time. */
 void exec_argv_expire(struct execs *x, uint64_t now_ns);
 void exec_argv_mark(const struct execs *x, struct sweep *s);
-/* For tests: the number of reported execs whose record has not come, and the pid and time of one; they are in no
- * order. */
+/* Reported execs whose record has not come. Exported for tests. */
 size_t exec_argv_n(const struct execs *x);
+/* The pid and time of one of them; they are in no order. Exported for tests. */
 pid_t exec_argv_at(const struct execs *x, size_t i, uint64_t *ret_time_ns);
 
 /* --- lost_exec.c ------------------------------------------------------------------------------ */
@@ -337,8 +337,9 @@ int lost_exec_look(struct attribute *a, uint64_t time_ns, int hart);
 /* The same after a drain, for sessions without another sign: a process that ran another program
  * at the last drain, without a record of it, has missed its exec. 0 or -ENOMEM. */
 int lost_exec_drained(struct attribute *a, uint64_t now_ns);
-/* For tests: processes that await their exec, and when the first of them was seen running another program. */
+/* Processes that await their exec, and when the first of them was seen running another program. Exported for tests. */
 size_t lost_exec_n_awaited(const struct awaited_execs *w);
+/* Exported for tests. */
 uint64_t lost_exec_other_ns(const struct awaited_execs *w);
 
 /* --- charge.c --------------------------------------------------------------------------------- */

@@ -39,7 +39,7 @@ struct kernel_map {
 int kernel_map_read(const char *proc, struct kernel_map *ret_map);
 
 /* For tests and fuzzers too: add the modules of a text like /proc/modules. Lines that do not parse or have a hidden address
- * are skipped. 0 or -ENOMEM. */
+ * are skipped. 0 or -ENOMEM. Exported for tests. */
 int kernel_map_modules(struct kernel_map *m, const char *text);
 
 /* File and offset of an address. With base 0 the kernel's offset is always 0.
@@ -58,7 +58,7 @@ void kernel_map_mark(const struct kernel_map *m, struct file_marks *marks);
 int kernel_map_kernel(struct kernel_map *m, struct file_table *files, struct file **ret_file);
 
 /* For tests and fuzzers too: find the GNU build id in a section of ELF notes in the machine's byte order. Returns its size in
- * bytes (≤ 20), 0: none. Source: elf(5), "Notes (Nhdr)". */
+ * bytes (≤ 20), 0: none. Source: elf(5), "Notes (Nhdr)". Exported for tests. */
 uint8_t note_build_id(const uint8_t *notes, size_t n, uint8_t ret_build_id[20]);
 
 void kernel_map_clear(struct kernel_map *m);

@@ -11,5 +11,5 @@
 /* For tests and fuzzers too: the kind of file behind an executable mapping of that name, as MMAP2 records and maps write it.
  * FILE_PERF_MAP: memory that the process filled itself. FILE_JITDUMP: not code, but a sign that the
  * process describes its generated code in that file. A mapping with a build id is a real file,
- * whatever its name. */
+ * whatever its name. Exported for tests. */
 enum file_kind mapping_kind(const char *path, uint8_t n_build_id);

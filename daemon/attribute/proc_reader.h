@@ -109,5 +109,5 @@ void proc_view_clear(struct proc_view *v);
 /* The owner of a process, or of one of its threads (tid; 0: of the process). 0; RIGHTS_GONE; PROC_SILENT. */
 int proc_reader_rights(struct proc_reader *r, pid_t pid, pid_t tid, struct rights *ret_rights);
 
-/* For tests: the number of times that something was not read since the start. */
+/* The number of times that something was not read since the start. Exported for tests. */
 uint64_t proc_reader_silent(const struct proc_reader *r);

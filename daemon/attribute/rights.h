@@ -51,7 +51,7 @@ enum { RIGHTS_GONE = 1 };
 int rights_read(int folder_fd, uid_t account, struct rights *ret_rights);
 
 /* For tests and fuzzers too: the same from the text of status, if environ belongs to environ_uid; `own_caps`: the capabilities
- * are in a namespace of that user. */
+ * are in a namespace of that user. Exported for tests. */
 int rights_parse(const char *status, uid_t environ_uid, bool own_caps, struct rights *ret_rights);
 
 /* The users' login groups, from /etc/passwd only: other sources may hang. The store does not keep

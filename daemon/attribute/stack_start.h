@@ -32,7 +32,7 @@ struct stack_starts {
  * call that cannot be found is left out. */
 void stack_starts_learn(const void *main_caller, const char *maps, struct stack_starts *ret_starts);
 
-/* For tests too: find the call that returns to that address in the mappings. False: the address is in no file. */
+/* For tests too: find the call that returns to that address in the mappings. False: the address is in no file. Exported for tests. */
 bool stack_start_find(const char *maps, uint64_t return_addr, struct stack_start *ret_start);
 
 /* Is this caller's frame such a call? s may be NULL: none is known. */

@@ -33,5 +33,5 @@ struct random_sequence {
 /* The next one, of 0 to n - 1, n > 0. */
 uint64_t random_below(struct random_sequence *s, uint64_t n);
 
-/* The next one, above 0 and below 1. */
+/* The next one, above 0 and below 1. Exported for tests. */
 double random_unit(struct random_sequence *s);

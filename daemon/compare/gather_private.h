@@ -106,12 +106,13 @@ static inline void gather_add_count(double *sum, double count)
 		*sum = (*sum < 0 ? 0 : *sum) + count;
 }
 
-/* Begin a run, and take what a query has of it: also for tests. 0; of the reader also GATHER_FULL; -ENOMEM. */
+/* Begin a run, and take what a query has of it. 0; of the reader also GATHER_FULL; -ENOMEM. Exported for tests. */
 int gather_begin(struct gather *g, bool candidate, int64_t begin_ns);
+/* Exported for tests. */
 struct sums_reader gather_reader(struct gather *g);
 
 /* gather_name.c: the text of a function's name without what compilers append to the names of copies that they make, since copies
  * differ from build to build: "work.constprop.0" is work. name NULL: 0. 0, KEY_TABLE_FULL, -ENOMEM. */
 int gather_function_text(struct text_table *texts, const char *name, uint32_t *ret_id);
-/* The length of that text. For tests. */
+/* The length of that text. Exported for tests. */
 size_t gather_name_length(const char *name);

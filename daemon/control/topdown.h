@@ -31,14 +31,14 @@ struct topdown_tree {
 	const void *userdata;
 };
 
-/* "core": a row for each tree, of which core it is and how it was counted. */
+/* "core": a row for each tree, of which core it is and how it was counted. Exported for tests. */
 int topdown_send_cores(const struct topdown_tree *tree, size_t n, const struct answer *answer);
 
 /* "node": the trees, each node before its children, and after them a residual if they do not add up to
- * it. */
+ * it. Exported for tests. */
 int topdown_send_nodes(const struct topdown_tree *tree, size_t n, const struct answer *answer);
 
-/* "event": the inputs, once for each pass that counts them. */
+/* "event": the inputs, once for each pass that counts them. Exported for tests. */
 int topdown_send_events(const struct topdown_tree *tree, size_t n, const struct answer *answer);
 int topdown_send_event(const struct topdown_tree *t,
 	const struct answer_value value[static N_STAT_COLUMNS], size_t pass,

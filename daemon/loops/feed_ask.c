@@ -25,7 +25,7 @@ uint32_t feed_period_ms(const struct feed *f, uid_t uid)
 }
 
 /* A program that does not read goes on as it does; it is asked again when it sends (feed.c). */
-void feed_send_ask(struct connection *c, bool now)
+static void send_ask(struct connection *c, bool now)
 {
 	const struct mperf_feed_ask message = {
 		.head = {.type = MPERF_ASK, .bytes = sizeof(message)},
@@ -41,7 +41,7 @@ void feed_send_period(struct connection *c)
 	if (c->program->greeted && c->sent_ms == 0)
 		c->sent_ms = c->program->period_ms;
 	if (c->program->greeted && c->sent_ms != c->user->period_ms)
-		feed_send_ask(c, false);
+		send_ask(c, false);
 }
 
 /* A program that does not read sends the tables in any case. */
@@ -100,7 +100,7 @@ uint32_t feed_ask(struct feed *f, const struct feed_reach *reach, pid_t pid)
 		if (!c->program->greeted || c->paused || (pid && c->pid != pid) ||
 			!reaches(reach, c->user->uid))
 			continue;
-		feed_send_ask(c, true);
+		send_ask(c, true);
 		n++;
 	}
 	return n;

@@ -125,9 +125,6 @@ void feed_grant(struct connection *c, struct program_thread *t, const struct tas
 
 /* feed_ask.c: the period at which programs of that user report, in ms. */
 uint32_t feed_period_ms(const struct feed *f, uid_t uid);
-/* Send a program its period; now: ask for a report at once. A program that does not read keeps its
- * old period. */
-void feed_send_ask(struct connection *c, bool now);
 /* Send a program its period if it has another. */
 void feed_send_period(struct connection *c);
 /* Send a program whether the tables of an object are wanted. */

@@ -55,7 +55,7 @@ bool reader_may(const struct reader *r, const struct permissions *f, unsigned wa
 bool reader_asks_acl(const struct reader *r, uint32_t mode, uint32_t uid);
 
 /* Check a user and groups against one list; group_owner is the file's group. Accepts any bytes.
- * For tests. */
+ * Exported for tests. */
 enum acl_answer {
 	ACL_REFUSES,
 	ACL_GRANTS,

@@ -26,7 +26,7 @@ struct go_table {
 };
 
 /* Read the header of a table. False: it is none, or of a later Go. ret_table->text is the header's value, or
- * 0: a linker may have left that to the loader. O(1). */
+ * 0: a linker may have left that to the loader. O(1). Exported for tests. */
 bool go_table_read(struct section_bytes section, struct go_table *ret_table);
 
 /* Find and read the table of a program, and where its text begins. The section's bytes are borrowed

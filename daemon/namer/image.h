@@ -121,7 +121,7 @@ uint32_t image_changes(
 	const struct image *i, uint32_t after, struct image_change *ret_change, uint32_t max);
 
 /* Name one offset (file offset for ELF). O(log n) after the first, which opens the lines. Never
- * fails for bad input. For tests. */
+ * fails for bad input. Exported for tests. */
 void image_name(struct image *i, uint64_t offset, struct image_naming *ret_naming);
 /* The same by the first `order` ranges of generated code; if they do not cover the offset, by the first
  * range that does. */

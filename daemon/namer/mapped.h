@@ -22,6 +22,7 @@ struct mapped;
 
 /* Open an event of our own on this thread, for its own mappings. 0; negative: the kernel refuses it. */
 int mapped_new(struct mapped **ret_mapped);
+/* Exported for tests. */
 struct mapped *mapped_free(struct mapped *m);
 
 /* Map the file behind fd, which must be readable, and see what the kernel calls it. 0, or -errno: it cannot be

@@ -44,7 +44,7 @@ struct opener_answer {
 	char path[PATH_MAX]; /* where it was found */
 };
 
-/* Decode a request of n bytes. 0, or -EBADMSG. */
+/* Decode a request of n bytes. 0, or -EBADMSG. Exported for tests. */
 int opener_decode(const void *bytes, size_t n, struct opener_question *ret_question);
 
 /* Try all possible places, in order. Always answers. mapped: as in opener_run. */

@@ -17,12 +17,14 @@ struct parser;
 /* Sends an answer as one whole message. 0 or -errno. */
 typedef int parser_send(void *userdata, const void *bytes, size_t n);
 
+/* Exported for tests. */
 int parser_new(parser_send *send, void *userdata, struct parser **ret_parser);
 
 /* Handle one request of n bytes, and take the descriptor that came with it (-1: none). Every
- * request is answered. 0, -EBADMSG if malformed, -errno of send. */
+ * request is answered. 0, -EBADMSG if malformed, -errno of send. Exported for tests. */
 int parser_take(struct parser *p, const void *bytes, size_t n, int fd);
 
+/* Exported for tests. */
 struct parser *parser_free(struct parser *p);
 
 /* Serve requests from socket until the other end is gone. 0 or -errno. */

@@ -107,6 +107,7 @@ bool parser_identify(int fd, struct identity *ret_identity);
 /* Whoever has the same image was used as well. */
 void parser_touch_shared(struct parser *p, const struct parsed_file *f);
 
+/* Exported for tests. */
 size_t parser_heap_bytes(void);
 /* The effort since another one was begun with effort_begin. */
 struct effort effort_begin(void);

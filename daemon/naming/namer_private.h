@@ -490,7 +490,7 @@ void slot_drop(struct namer *n, struct slot *s, enum message_part part);
 int slot_want_split(struct slot *s, const uint8_t *path, size_t n_path);
 /* Close the least recently used idle slot with a descriptor; else one that waits only for users who
  * are served after this one. O(open files): usually the first of them. False: none can be closed.
- * For tests. */
+ * Exported for tests. */
 bool slot_evict(struct namer *n, struct naming_user *u);
 /* Make room for one more descriptor, and for a copy. False: there is none. */
 bool slots_make_room(struct namer *n, const struct slot *s);
@@ -580,8 +580,8 @@ void parsing_sweep_mark(const struct namer *n, struct file_marks *m);
 /* --- namer.c: the two halves of namer_name. 0 or -ENOMEM; for tests --------------------------- */
 
 /* Request a file early, while the process that mapped it is alive, on behalf of that process's
- * user. Idempotent. */
+ * user. Idempotent. Exported for tests. */
 int namer_open(struct namer *n, struct file *file, uid_t uid);
 /* Take over a FRAME_ASKED frame that another user asked for first, so that it need not wait until that user is
- * served. It stays in that user's wish, too; if the users ask for it alternately, more than once. */
+ * served. It stays in that user's wish, too; if the users ask for it alternately, more than once. Exported for tests. */
 int namer_hurry(struct namer *n, struct frame *frame, uid_t uid);

@@ -83,7 +83,7 @@ uint64_t worker_deadline_ns(const struct worker *w);
 /* Is it past the deadline of its request? One that got less CPU time than limit_ns gets a later deadline if it wants
  * more, or if it sleeps until at most wall_ns after the request; 0: it may not sleep. */
 bool worker_is_over_time(struct worker *w, uint64_t limit_ns, uint64_t wall_ns, uint64_t now_ns);
-/* Is it running or runnable? For tests. */
+/* Is it running or runnable? Exported for tests. */
 bool worker_is_runnable(const struct worker *w);
 static inline enum worker_state worker_state(const struct worker *w)
 {

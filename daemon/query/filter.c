@@ -161,7 +161,8 @@ static bool same_without_modifiers(const char *ours, const char *asked)
 	       (ours[n] == '\0' || (ours[n] == ':' && !strchr(ours + n + 1, ':')));
 }
 
-bool filter_event_matches(const struct loaded *l, const struct loaded_event *e, const char *name)
+/* Does the event have this name, or an alias of it? */
+static bool event_matches(const struct loaded *l, const struct loaded_event *e, const char *name)
 {
 	const char *ours = text_of(l->texts, e->name);
 	if (!e->known || !ours)
@@ -289,7 +290,7 @@ int filter_make(struct row_filter *f, struct loaded *l, const struct query_filte
 		return 0;
 	}
 	for (uint32_t i = 1; i < QUERY_EVENTS_MAX; i++)
-		found |= f->event[i] = filter_event_matches(l, &l->event[i], q->event);
+		found |= f->event[i] = event_matches(l, &l->event[i], q->event);
 	return found ? 0 : fail_event(l, q->event);
 }
 

@@ -41,6 +41,3 @@ bool without_has(
 /* Is the row of this task in this window (ids of the file) left out because a pin has it? */
 bool filter_leaves_out(
 	const struct loaded *l, const struct row_filter *f, uint32_t task, uint32_t window);
-
-/* Does the event have this name, or an alias of it? */
-bool filter_event_matches(const struct loaded *l, const struct loaded_event *e, const char *name);

@@ -18,7 +18,7 @@
 #define JOB_LABELS_MAX (LABELS_MAX + CGROUP_LABELS_MAX)
 #define JOB_LABEL_CONTAINER_DIGITS 12 /* as docker ps has it */
 
-/* Labels that the path of a control group shows. Returns how many. */
+/* Labels that the path of a control group shows. Returns how many. Exported for tests. */
 size_t cgroup_labels(const char *path, struct label ret_label[static CGROUP_LABELS_MAX]);
 
 /* All labels of a job (JSON; NULL: none) whose control group has that path (NULL: not known), the job's first.

@@ -77,6 +77,7 @@ int ladder_probe(const struct kernel *k, const struct machine *m, int hart,
  * reads it. Tries the first and the last hart, or with cores (not NULL) that differ, one hart of
  * each kind. 0: counts; PROBE_ZERO: opens, never runs or stays 0; -errno as the open said. */
 enum { PROBE_ZERO = 1 };
+/* Exported for tests. */
 int event_probe(const struct kernel *k, const struct machine *m, const struct event *e);
 int event_probe_for(const struct kernel *k, const struct machine *m, const struct cores *c,
 	const struct event *e);

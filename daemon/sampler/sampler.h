@@ -332,7 +332,7 @@ struct switch_bpf *sampler_switch_program(const struct sampler *s, enum switch_w
 int sampler_switch_error(const struct sampler *s, enum switch_way way);
 /* Do execs come as samples with a copy of the new program's stack? */
 bool sampler_samples_execs(const struct sampler *s);
-/* Why no BPF program reports execs, an errno; 0: one does, or none was asked for. For tests. */
+/* Why no BPF program reports execs, an errno; 0: one does, or none was asked for. Exported for tests. */
 int sampler_exec_error(const struct sampler *s);
 /* Were hardware counters ever wanted on that hart? */
 bool sampler_has_counters(const struct sampler *s, int hart);

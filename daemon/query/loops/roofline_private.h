@@ -57,7 +57,7 @@ struct roof_figures roof_figures_of(const struct roof_sums *s, const struct roof
 double roof_ops(const struct roof_sums *s, enum roofline_ops ops);
 
 /* Equations 1 to 5 of Examem: the slowdown by counting, estimated from counted instructions; 1 if
- * not known. For tests. */
+ * not known. Exported for tests. */
 double roof_correction(double accesses, double instructions, double updates);
 
 /* The relative standard error of a sum whose variance is in MPERF_VARIANCE_UNIT; negative: the sum is

@@ -80,7 +80,7 @@ enum {
 	ROLLUP_OTHER_BOOT,
 };
 #define ROLLUP_NEW_SUFFIX ".new"
-#define ROLLUP_WAIT_MS 60000 /* longer than any query reads one file */
+#define ROLLUP_WAIT_MS 60000 /* longer than any query reads one file Exported for tests. */
 int rollup_add(const char *source_path, const char *target_path, enum tier tier,
 	struct store_error *ret_error);
 /* The same, but charged to the users' shares. Heavy rows come first. Of a user who is over

@@ -392,8 +392,8 @@ TEST(an_answer_has_a_place)
 	ck_assert(!parsed(FLAMEGRAPH, "-- x").look.answers_on_stdout);
 	ck_assert(!parsed(STAT, "-- x").look.answers_on_stdout);
 	ck_assert(!parsed(RECORD, "-- x").look.answers_on_stdout);
-	refused(FLAMEGRAPH, "-o x.png", "end the name in");
-	refused(TOPDOWN, "-o x.pdf -- y", "end the name in");
+	refused(FLAMEGRAPH, "-o x.png", "must end in");
+	refused(TOPDOWN, "-o x.pdf -- y", "must end in");
 	parsed(FLAMEGRAPH, "--folded -o x.png");
 	parsed(FLAMEGRAPH, "-o folder.d/flame");
 	parsed(FLAMEGRAPH, "-o X.HTML");
