@@ -94,7 +94,7 @@ def test_forks_execs_and_mappings_are_counted_and_priced_by_doctor(build):
             finally:
                 forks.kill()
         assert found["state"] == "ok", found
-        words = re.fullmatch(r".* add (.*) to a fork and exit, (.*) to a fork, exec and exit, (.*) to a "
+        words = re.fullmatch(r".* adds (.*) to a fork and exit, (.*) to a fork, exec and exit, (.*) to a "
                              r"mapping of code", found["finding"])
         assert words and all("µs" in price for price in words.groups()), found
         # what cannot be told from nothing has no price

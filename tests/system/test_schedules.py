@@ -197,7 +197,7 @@ def test_a_used_up_budget_skips_runs_and_says_so(build):
                 busy.kill()
             assert done.returncode == 3 and "overhead = 0.0001 % does not allow it" in done.stderr, done
             (run,) = over(service, "jobs")
-            assert run["result"] == "skipped" and "overhead of 0.0001 %" in run["why"], run
+            assert run["result"] == "skipped" and "overhead = 0.0001 %" in run["why"], run
             assert "job=build" in run["job"], run
             assert not files_below(service)
 
