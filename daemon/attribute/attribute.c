@@ -373,9 +373,7 @@ static int attribute_lost(struct attribute *a, const struct record *r, int hart)
 			a->o.raised_lost[r->stream->raise] += r->lost.n;
 		return 0;
 	}
-	bool side_band = r->stream &&
-			 (r->stream->role == STREAM_SIDEBAND || r->stream->role == STREAM_EXEC_BPF);
-	if (side_band && a->o.sideband_apart) {
+	if (r->stream && r->stream->role == STREAM_SIDEBAND && a->o.sideband_apart) {
 		lose(&a->o, hart, LOSS_SIDEBAND, r->lost.n);
 		return lost_exec_look(a, r->time_ns, hart);
 	}
@@ -418,8 +416,8 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 		return 0;
 	case RECORD_KSYMBOL:
 		return generated_change(a, r);
-	case RECORD_EXEC:
-		return sideband_exec_record(a, r, hart);
+	case RECORD_EXEC: /* exec_watch hands it out early */
+		return 0;
 	case RECORD_OTHER:
 		return 0;
 	}

@@ -47,7 +47,6 @@ struct attribution {
 };
 
 struct kernel;
-struct hart_set;
 
 struct attribute_options {
 	struct namer *namer; /* borrowed; NULL: no names, no unwinding (tests) */
@@ -78,8 +77,6 @@ struct attribute_options {
 	bool after_exec;
 	/* events were opened per task, so that each group counts one task alone */
 	bool per_task;
-	/* borrowed; harts on which each exec brings a RECORD_EXEC; NULL: none (see sampler.h) */
-	const struct hart_set *exec_records;
 	/* the side band has rings of its own */
 	bool sideband_apart;
 	/* the kernel stops the siblings of a throttled event too (struct machine) */
@@ -127,6 +124,8 @@ void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns);
 /* The same, if the record carries a copy of the new program's stack: its arguments are taken from
  * the copy, and /proc is read only for what the copy lacks. */
 void attribute_exec_stack(struct attribute *a, const struct record *r);
+/* The same by a RECORD_EXEC, which may come at any time until the exec's other record is taken. */
+void attribute_exec_record(struct attribute *a, const struct record *r);
 /* These processes, which are alive and known, are wanted from their next exec on: if its record may
  * have been lost, /proc is searched for it. Not needed for pids passed to attribute_scan. */
 void attribute_await_exec(struct attribute *a, const pid_t *pids, size_t n_pids);

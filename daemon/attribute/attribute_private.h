@@ -193,7 +193,6 @@ int sideband_task(struct attribute *a, const struct record *r, int hart, struct 
 
 /* The process became another program: drop what does not survive an exec. */
 void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
-int sideband_exec_record(struct attribute *a, const struct record *r, int hart);
 
 /* --- census.c --------------------------------------------------------------------------------- */
 
@@ -304,11 +303,8 @@ int job_read(struct attribute *a, struct task **process, const struct proc_view 
 struct execs *exec_argv_new(void);
 struct execs *exec_argv_free(struct execs *x);
 /* The record of an exec came: give the process its arguments and owner, those that were read early or else
- * those in /proc now. If they are not in place yet, they are read again later. On a hart that brings a record of
- * each exec's arguments, nothing is read unless that record does not come. */
+ * those in /proc now. If they are not in place yet, they are read again later. */
 void exec_argv_take(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
-/* Take the process's RECORD_EXEC, which follows the COMM of that exec. 0 or -errno. */
-int exec_argv_record(struct attribute *a, const struct record *r, struct task *process);
 /* A drain ended: read those arguments again that were not in place when their exec came. */
 void exec_argv_reread(struct attribute *a);
 /* Forget execs whose record has not come in time. */

@@ -14,8 +14,7 @@
  * If the kernel copies the new program's stack into the record, everything is in it: no early
  * report is needed, and the process need not live until it is read.
  *
- * Where a BPF program reports execs (kernel/exec_bpf.h), a record with the arguments and the owner follows COMM, in
- * order: nothing is reported early, and /proc is read only if that record is lost.
+ * A BPF program (kernel/exec_bpf.h) reports the arguments and the owner, so that the report can wait for the drain.
  */
 
 #include <errno.h>
@@ -80,7 +79,6 @@ struct execs {
 	struct {
 		struct task *process;
 		int hart;
-		bool awaits_record; /* it may come in the next drain */
 	} reread[REREAD_MAX];
 	size_t n_reread;
 };
@@ -293,6 +291,58 @@ void attribute_exec_stack(struct attribute *a, const struct record *r)
 	note_report(a, pid, r->time_ns);
 }
 
+/* The owner by the kernel's own data, at the time of the exec. In another user namespace it depends on who made
+ * that, which only /proc shows; if the process is gone by then, it is treated as if its stack had been copied. */
+static void owner_of_record(
+	const struct attribute *a, pid_t pid, const struct record *r, struct exec *ret_exec)
+{
+	const struct record_exec *x = &r->exec;
+	struct exec_text *text = &ret_exec->text;
+	const bool users = x->whole && x->uid != 0;
+
+	ret_exec->read_ns = r->time_ns;
+	text->from_stack = true;
+	text->own_uid = x->uid;
+	text->has_rights = true;
+	text->rights = users ? (struct rights){x->uid, x->gid, x->uid}
+			     : (struct rights){.account = x->uid};
+	if (!x->unjudged)
+		return;
+	int result = proc_rights(&a->o, pid, &text->rights);
+	ret_exec->read_ns = clock_ns(CLOCK_MONOTONIC);
+	text->has_rights = result == 0;
+	text->secure = result == PROC_SILENT || (result != 0 && x->may_hide);
+}
+
+/* Copy the arguments. False: they are not in the record, or there is no memory. */
+static bool text_of_record(const struct record_exec *x, struct exec_text *to)
+{
+	/* one byte more than is kept shows that there is more */
+	size_t n = x->cut ? TASK_ARGV_BYTES_MAX + 1 : x->n_args;
+
+	if (x->cut && x->n_args < TASK_ARGV_BYTES_MAX)
+		return false;
+	if (!x->cut && n && x->args[n - 1] == '\0')
+		n--; /* NUL separates arguments; none after the last */
+	return proc_text_argv_copy(x->args, n, &to->argv, &to->n_argv) == 0;
+}
+
+void attribute_exec_record(struct attribute *a, const struct record *r)
+{
+	struct execs *x = a->execs;
+	pid_t pid = r->pid <= INT32_MAX ? (pid_t)r->pid : 0;
+
+	if (!exec_wanted(a, pid))
+		return;
+	if (x->n == EXECS_MAX)
+		return; /* /proc is read when the other record comes, as without a report */
+	struct exec e = {.pid = pid, .time_ns = r->time_ns, .due_ns = NEVER};
+	owner_of_record(a, pid, r, &e);
+	(void)text_of_record(&r->exec, &e.text);
+	x->exec[x->n++] = e;
+	note_report(a, pid, r->time_ns);
+}
+
 /* Read arguments and owner from /proc. The outcomes of proc_read; PROC_EMPTY: they are not in place yet, or the
  * process is a zombie. */
 static int proc_text(const struct attribute *a, pid_t pid, struct exec_text *ret_text)
@@ -412,8 +462,11 @@ static bool take_early(struct attribute *a, struct task **at, uint64_t time_ns, 
 	}
 
 	bool was_read = nearest->text.argv;
+	/* without memory they are not known */
 	if (was_read)
-		(void)exec_give(a, nearest, at); /* without memory it is not known */
+		(void)exec_give(a, nearest, at);
+	else
+		(void)give_owner(a, nearest, at);
 	exec_remove(x, nearest);
 	return was_read;
 }
@@ -423,81 +476,27 @@ void exec_argv_take(struct attribute *a, struct task *process, uint64_t time_ns,
 	struct execs *x = a->execs;
 
 	/* The name is set slightly before the new arguments are in place. */
-	bool awaits = a->o.exec_records && hart_set_has(a->o.exec_records, hart);
-	if (!awaits && (take_early(a, &process, time_ns, hart) || census_argv(a, &process) <= 0))
+	if (take_early(a, &process, time_ns, hart) || census_argv(a, &process) <= 0)
 		return;
 	if (x->n_reread == REREAD_MAX) {
 		count_unread(a, process, hart);
 		return;
 	}
 	x->reread[x->n_reread].process = process;
-	x->reread[x->n_reread].awaits_record = awaits;
 	x->reread[x->n_reread++].hart = hart;
 }
 
 void exec_argv_reread(struct attribute *a)
 {
 	struct execs *x = a->execs;
-	size_t n_kept = 0;
 
 	for (size_t i = 0; i < x->n_reread; i++) {
 		struct task *process = life_now(a->o.tasks, x->reread[i].process);
-		int hart = x->reread[i].hart;
 
-		if (x->reread[i].awaits_record && !process->argv) {
-			x->reread[n_kept].process = process;
-			x->reread[n_kept].awaits_record = false;
-			x->reread[n_kept++].hart = hart;
-			continue;
-		}
 		/* at most one more attempt: without memory it stays unread */
 		if (!process->argv && !process->end_ns)
 			(void)census_argv(a, &process);
-		count_unread(a, process, hart);
+		count_unread(a, process, x->reread[i].hart);
 	}
-	x->n_reread = n_kept;
-}
-
-/* --- records of BPF --------------------------------------------------------------------------- */
-
-/* The owner by the kernel's own data, at the time of the record. In another user namespace it depends on who made
- * that, which only /proc shows; if the process is gone by then, it is treated as if its stack had been copied. */
-static void owner_of_record(
-	const struct attribute *a, pid_t pid, const struct record *r, struct exec *ret_exec)
-{
-	const struct record_exec *x = &r->exec;
-	struct exec_text *text = &ret_exec->text;
-
-	ret_exec->read_ns = r->time_ns;
-	text->has_rights = true;
-	text->rights = x->whole ? (struct rights){x->uid, x->gid, x->uid}
-				: (struct rights){.account = x->uid};
-	if (!x->unjudged)
-		return;
-	ret_exec->read_ns = clock_ns(CLOCK_MONOTONIC);
-	int result = proc_rights(&a->o, pid, &text->rights);
-	text->has_rights = result == 0;
-	text->from_stack = true;
-	text->own_uid = x->uid;
-	text->secure = result == PROC_SILENT;
-}
-
-int exec_argv_record(struct attribute *a, const struct record *r, struct task *process)
-{
-	const struct record_exec *x = &r->exec;
-
-	if (!exec_wanted(a, process->pid))
-		return 0;
-	struct exec e = {.pid = process->pid};
-	owner_of_record(a, process->pid, r, &e);
-	if (x->cut && x->n_args < TASK_ARGV_BYTES_MAX)
-		return give_owner(
-			a, &e, &process); /* they were not in memory: see exec_argv_reread */
-	/* one byte more than is kept shows that there is more */
-	size_t n = x->cut ? TASK_ARGV_BYTES_MAX + 1 : x->n_args;
-	if (!x->cut && n && x->args[n - 1] == '\0')
-		n--; /* NUL separates arguments; none after the last */
-	if (proc_text_argv_copy(x->args, n, &e.text.argv, &e.text.n_argv) < 0)
-		return -ENOMEM;
-	return exec_give(a, &e, &process);
+	x->n_reread = 0;
 }

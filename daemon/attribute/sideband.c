@@ -128,14 +128,6 @@ void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, 
 	exec_argv_take(a, process, time_ns, hart);
 }
 
-int sideband_exec_record(struct attribute *a, const struct record *r, int hart)
-{
-	struct task *task;
-
-	int result = sideband_task(a, r, hart, &task);
-	return result < 0 || !task ? result : exec_argv_record(a, r, task->process);
-}
-
 /* A thread that execs takes the tid of its leader, which ended a moment ago: the process continues,
  * and its known state is in that leader. */
 static void sideband_take_over(struct attribute *a, struct task *task, const struct record *r)

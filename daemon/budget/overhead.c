@@ -103,6 +103,7 @@ static int follow_walk(struct overhead *h, const struct walk *w)
 		h->hart[i].n_throttles = w->sampler->lost[i][LOSS_THROTTLE];
 	}
 	memcpy(h->n_sideband, w->n_sideband, sizeof(h->n_sideband));
+	h->n_sample_records = w->n_sample_records;
 	h->samples_cpu_ns = w->samples_cpu_ns;
 	h->ticked_ns = 0;
 	h->walk = w;
@@ -264,8 +265,10 @@ static struct overhead_own *take_own(struct overhead *h, const struct walk *w, u
 	return own;
 }
 
-/* Records of samples and switches in a time. */
-static double count_records(const struct overhead *h, const struct sampler *s, uint64_t time_ns)
+/* In a session of a client's own all cost is taken to be that of its records: the lowest so far is the best
+ * estimate. */
+static void price_record(
+	struct overhead *h, const struct sampler *s, const struct overhead_own *own)
 {
 	double n = 0;
 	for (int i = 0; i < h->n_harts; i++) {
@@ -273,14 +276,7 @@ static double count_records(const struct overhead *h, const struct sampler *s, u
 		bool records = is_cut(&s->plan[i]) && !s->plan[i].summed;
 		n += records ? h->hart[i].switches : 0;
 	}
-	return n * (double)time_ns / NS_PER_S;
-}
-
-/* In a session of a client's own all cost is taken to be that of its records: the lowest so far is the best
- * estimate. */
-static void price_record(struct overhead *h, const struct overhead_own *own)
-{
-	double n = own->records;
+	n *= (double)own->time_ns / NS_PER_S;
 	double each_ns = n >= PRICED_RECORDS_MIN && !h->measured_now ? (double)own->own_ns / n : 0;
 	h->measured_now = false; /* that is CPU time of ours, too */
 	if (each_ns > 0 && (h->record_ns <= 0 || each_ns < h->record_ns))
@@ -294,7 +290,7 @@ static double price_of_one_more(const struct overhead *h)
 	double cpu_ns = 0, n = 0;
 	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++) {
 		cpu_ns += (double)h->own[i].samples_ns;
-		n += h->own[i].records;
+		n += (double)h->own[i].n_samples;
 	}
 	return n >= PRICED_RECORDS_MIN ? cpu_ns / n : h->record_ns;
 }
@@ -490,10 +486,11 @@ static int take_figures(struct overhead *h, struct walk *w, bool raised, uint64_
 	h->n_ticks++;
 	struct overhead_own *own = take_own(h, w, dt_ns);
 	own->counts = !raised && now_ns >= h->started_ns + OVERHEAD_START_NS;
-	own->records = count_records(h, s, dt_ns);
+	own->n_samples = less(w->n_sample_records, h->n_sample_records);
 	own->samples_ns = less(w->samples_cpu_ns, h->samples_cpu_ns);
+	h->n_sample_records = w->n_sample_records;
 	h->samples_cpu_ns = w->samples_cpu_ns;
-	price_record(h, own);
+	price_record(h, s, own);
 	count_cost(h, s, own);
 	return 0;
 }

@@ -60,7 +60,7 @@ struct overhead_own {
 	uint64_t own_ns, clients_ns; /* the daemon and its namer: for sampling, for clients */
 	uint64_t others_ns;
 	uint64_t samples_ns; /* of own_ns: for records of samples and switches */
-	double records;      /* these */
+	uint64_t n_samples;  /* these */
 	bool counts; /* counts against the budget: no client had raised the rate, and it was not the
 		      * first minute */
 };
@@ -82,8 +82,8 @@ struct overhead {
 	bool measured_now; /* how often since the last tick */
 	/* lowest cost of a record to our processes, whatever else they did; 0: not known */
 	double record_ns;
-	uint64_t samples_cpu_ns; /* of the walk, as of the last tick */
-	enum governor_step said; /* lines in the log */
+	uint64_t n_sample_records, samples_cpu_ns; /* of the walk, as of the last tick */
+	enum governor_step said;                   /* lines in the log */
 	uint64_t next_say_ns;
 	const struct walk *walk; /* the time that the figures cover */
 	/* Share of a hart's time that rotating the topdown groups costs, while they are counted;

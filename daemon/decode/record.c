@@ -246,6 +246,7 @@ static void take_exec(struct cursor *c, struct record *r)
 		.gid = h.gid,
 		.whole = h.flags & EXEC_WHOLE,
 		.unjudged = h.flags & EXEC_UNJUDGED,
+		.may_hide = h.flags & EXEC_MAY_HIDE,
 		.cut = h.n_copied < h.n_args,
 		.args = (const char *)args,
 		.n_args = h.n_copied,

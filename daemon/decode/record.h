@@ -81,6 +81,7 @@ struct record_exec {
 	uint32_t uid, gid; /* real ones, in our user namespace */
 	bool whole;        /* it belongs entirely to that user (attribute/rights.h) */
 	bool unjudged;     /* whether it does must be read from /proc */
+	bool may_hide;     /* likewise, whether its caller may inspect it */
 	bool cut;          /* there are more arguments than these */
 	const char *args;  /* n_args bytes, with a NUL behind each but perhaps the last */
 	uint32_t n_args;

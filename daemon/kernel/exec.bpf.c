@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
-/* At each exec, the program writes the arguments and the owner of the new program into the hart's ring, in order
- * of time with samples and the side band. The daemon need not wake up for it, and the process need not live
- * until the ring is read.
+/* At each exec, the program writes the arguments and the owner of the new program into a ring of the hart. The daemon
+ * need not wake up for it, and the process need not live until the ring is read. If the ring has no room for the
+ * arguments, the exec and its owner are written alone, since others must not learn of the new program by mistake.
  *
  * The tracepoint runs in the process, when the new program's memory and its rights are in place. The kernel wrote
  * the arguments a moment ago, so they are in memory.
@@ -19,6 +19,8 @@
 /* Source: include/linux/sched/coredump.h of Linux 6.12, MMF_DUMPABLE_MASK, SUID_DUMP_USER. */
 #define DUMPABLE_MASK 3
 #define DUMPABLE_BY_USER 1
+
+#define ENOSPC 28
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -106,12 +108,15 @@ static __always_inline _Bool same_ids(const struct cred *c)
 /* By the rule of rights.h. In another user namespace it depends on who made that. */
 static __always_inline __u32 judge(const struct cred *c, struct mm_struct *mm)
 {
-	int dumpable = is_dumpable(mm);
+	const int dumpable = is_dumpable(mm);
+	const _Bool same = same_ids(c);
 
-	if (!sees_users || dumpable < 0)
-		return EXEC_UNJUDGED;
-	if (!dumpable || !same_ids(c))
+	if (!sees_users)
+		return EXEC_UNJUDGED | (same && dumpable > 0 ? 0 : EXEC_MAY_HIDE);
+	if (!same || dumpable == 0)
 		return 0;
+	if (dumpable < 0)
+		return EXEC_UNJUDGED | EXEC_MAY_HIDE;
 	if (BPF_CORE_READ(c, user_ns, level) != 0)
 		return EXEC_UNJUDGED;
 	__u64 permitted = 1;
@@ -147,6 +152,11 @@ int on_exec(__u64 *args)
 	if (bpf_probe_read_user(n->args, bytes, (const void *)start))
 		bytes = 0;
 	n->head.n_copied = bytes;
-	bpf_perf_event_output(args, &outputs, BPF_F_CURRENT_CPU, n, sizeof(n->head) + bytes);
+	long r = bpf_perf_event_output(
+		args, &outputs, BPF_F_CURRENT_CPU, n, sizeof(n->head) + bytes);
+	if (r == -ENOSPC && bytes) {
+		n->head.n_copied = 0;
+		bpf_perf_event_output(args, &outputs, BPF_F_CURRENT_CPU, n, sizeof(n->head));
+	}
 	return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A BPF program on execs: arguments and owner of each new program, in the harts' rings
+/* A BPF program on execs: arguments and owner of each new program, in a ring of each hart
  *
- * Without it, a process must be read from /proc before it ends, which needs a wake-up for each exec. With it, a
- * record of STREAM_EXEC_BPF follows the exec's COMM in order of time (exec_layout.h). It is loaded through libbpf,
+ * Without it, a process must be read from /proc before it ends, which needs a wake-up for each exec. With it, there
+ * is a record of STREAM_EXEC_BPF for each exec (exec_layout.h), which may be read later. It is loaded through libbpf,
  * once for each session, and unloaded with it. It needs the kernel's BTF, CAP_BPF and CAP_PERFMON. Called only
  * through struct kernel: absent if built without BPF (make BPF=no).
  */

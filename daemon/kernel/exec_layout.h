@@ -13,13 +13,16 @@ enum {
 	EXEC_WHOLE = 1,
 	/* the kernel's data do not show it: it has to be read from /proc */
 	EXEC_UNJUDGED = 2,
+	/* nor whether its caller may inspect it: if it is gone by then, it belongs to nobody */
+	EXEC_MAY_HIDE = 4,
 };
 
 struct exec_head {
 	__u32 uid, gid; /* real ones, in the first user namespace */
 	__u32 flags;    /* EXEC_* */
-	__u32 n_args,
-		n_copied; /* bytes of its arguments, with a NUL behind each, and how many of them follow */
+	/* bytes of its arguments, with a NUL behind each, and how many of them follow: none if they were not in
+	 * memory, or if the ring has no room for them */
+	__u32 n_args, n_copied;
 	__u32 reserved;
 };
 _Static_assert(sizeof(struct exec_head) == 24, "no holes");

@@ -277,6 +277,18 @@ void attr_raised(const struct sampler *s, const struct event *e, uint32_t hz,
 	ret_attr->disabled = 0;
 }
 
+size_t exec_bpf_ring_bytes(const struct sampler *s)
+{
+	return ring_part(s, EXEC_RING_BYTES);
+}
+
+void attr_exec_bpf(const struct sampler *s, size_t ring_bytes, struct perf_event_attr *ret_attr)
+{
+	attr_bpf_output(s, ret_attr);
+	ret_attr->watermark = 1;
+	ret_attr->wakeup_watermark = (uint32_t)(ring_bytes / 4);
+}
+
 size_t exec_ring_bytes(const struct sampler *s, const struct event *e)
 {
 	return exec_copies_stack(e) ? ring_part(s, EXEC_RING_BYTES) : (size_t)getpagesize();

@@ -50,6 +50,10 @@ void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes
  * its own ring wakes us at each record. */
 void attr_exec(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr);
 size_t exec_ring_bytes(const struct sampler *s, const struct event *e);
+/* The event that the BPF program on execs writes to, and its ring, which is read with each drain and wakes us once a
+ * quarter of it is full. */
+size_t exec_bpf_ring_bytes(const struct sampler *s);
+void attr_exec_bpf(const struct sampler *s, size_t ring_bytes, struct perf_event_attr *ret_attr);
 /* An event that fires; grouped: its samples carry the group's values. */
 void attr_sampler(const struct sampler *s, const struct event *e, bool grouped,
 	struct perf_event_attr *ret_attr);

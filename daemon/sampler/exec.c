@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Reports of execs: from a BPF program, in the side band's ring, so that nothing has to wake up for them; else from an
- * event with a ring of its own, which wakes us at once. The program is loaded once, when the first hart opens; a
+/* Reports of execs, in a ring of their own: a flood of side-band records does not hide them. They come from a BPF
+ * program, and can wait for the drain; else from an event that wakes us at once. The program is loaded once, when the first hart opens; a
  * refusal is remembered, so that not every hart tries again.
  */
 
@@ -56,6 +56,14 @@ static int load(struct sampler *s)
 	return r > 0 ? HART_REFUSED : r;
 }
 
+void exec_close(struct sampler *s, int hart)
+{
+	if (!hart_set_has(&s->exec_records, hart))
+		return;
+	s->kernel->exec_forget(s->kernel->userdata, s->execs.program, hart);
+	hart_set_remove(&s->exec_records, hart);
+}
+
 static int open_output(struct sampler *s, int hart)
 {
 	const struct kernel *k = s->kernel;
@@ -71,24 +79,21 @@ static int open_output(struct sampler *s, int hart)
 	int r = load(s);
 	if (r != 0)
 		return r;
-	attr_bpf_output(s, &attr);
+	const size_t n = exec_bpf_ring_bytes(s);
+	attr_exec_bpf(s, n, &attr);
 	r = stream_open(s, &attr, -1, -1, &output);
 	if (r < 0)
 		return r;
 	r = k->exec_watch(k->userdata, s->execs.program, hart, output.fd);
-	if (r < 0)
-		stream_close(s, &output);
-	else
+	if (r == 0)
 		hart_set_add(&s->exec_records, hart);
+	if (r == 0)
+		r = exec_ring_map(s, &(struct ring){.hart = hart, .fd = output.fd}, n);
+	if (r < 0) {
+		exec_close(s, hart);
+		stream_close(s, &output);
+	}
 	return r;
-}
-
-void exec_close(struct sampler *s, int hart)
-{
-	if (!hart_set_has(&s->exec_records, hart))
-		return;
-	s->kernel->exec_forget(s->kernel->userdata, s->execs.program, hart);
-	hart_set_remove(&s->exec_records, hart);
 }
 
 void exec_end(struct sampler *s)
@@ -122,10 +127,15 @@ static int open_ring(struct sampler *s, int hart, const struct event *e)
 /* Without any of them, only arguments of short-lived processes are missing, which is counted. */
 void exec_open(struct sampler *s, int hart)
 {
-	if (s->options.per_task || open_output(s, hart) == 0)
+	if (s->options.per_task)
+		return;
+	int r = open_output(s, hart);
+	if (r == -EMFILE && raise_descriptor_limit())
+		r = open_output(s, hart);
+	if (r == 0)
 		return;
 	struct event dummy = event_dummy();
-	int r = open_ring(s, hart, &s->execs.event);
+	r = open_ring(s, hart, &s->execs.event);
 	if (r == -EMFILE && raise_descriptor_limit())
 		r = open_ring(s, hart, &s->execs.event);
 	if (r < 0 && sampler_samples_execs(s))

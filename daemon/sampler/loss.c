@@ -66,9 +66,9 @@ static void add_lost(const struct sampler *s, int first, int end, uint64_t *n_lo
 		struct reading r;
 		/* records of a side band with a ring of its own are no samples, and its LOST
 		 * records come soon */
-		bool side_band = t->role == STREAM_SIDEBAND || t->role == STREAM_EXEC_BPF;
-		bool leads = (side_band && !s->options.always) || t->role == STREAM_SAMPLER ||
-			     t->role == STREAM_SWITCH_BPF || t->role == STREAM_SWITCH_SUMS;
+		bool leads = (t->role == STREAM_SIDEBAND && !s->options.always) ||
+			     t->role == STREAM_SAMPLER || t->role == STREAM_SWITCH_BPF ||
+			     t->role == STREAM_SWITCH_SUMS;
 		if (leads && t->hart >= first && t->hart < end && stream_read(s, t, &r) == 0)
 			n_lost[t->hart - first] += r.n_lost;
 	}

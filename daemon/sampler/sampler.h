@@ -14,12 +14,12 @@
  *                                   [instr. ]┤
  *                                   [switch ]┘
  *                                   [output ]── the counts that BPF reads at switches, into ring 0 too
- *               [exec ]──exec ring 0, which wakes at once
+ *               [exec ]──exec ring 0
  *
- * A BPF program brings the arguments of each exec into ring 0 (exec_bpf.h). Where it is not available, there
- * is the exec event: the tracepoint sched:sched_process_exec, or else a dummy with COMM records (which
- * include FORK and EXIT). It is optional: every exec also comes through ring 0, a little later. So a hart on
- * which it does not open has none, and a session per task, which would need one for each thread, has none at
+ * A BPF program brings the arguments of each exec into the exec ring (exec_bpf.h), which is read at each drain. Where
+ * it is not available, there is the exec event: the tracepoint sched:sched_process_exec, or else a dummy with COMM
+ * records (which include FORK and EXIT). It is optional: every exec also comes through ring 0, a little later. So a
+ * hart on which it does not open has none, and a session per task, which would need one for each thread, has none at
  * all.
  *
  * Counts are cut at switches by the context-switches sibling, or if it does not open by a BPF
@@ -204,10 +204,9 @@ struct sampler {
 	 * the side band; behind them, one for each raise; rings.c */
 	struct ring *ring;
 	size_t n_rings;
-	/* harts on which each exec brings a record of STREAM_EXEC_BPF; exec.c */
+	/* harts whose exec ring has records of STREAM_EXEC_BPF; exec.c */
 	struct hart_set exec_records;
-	struct ring *
-		exec_ring; /* of others; n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
+	struct ring *exec_ring; /* n_exec_rings ≤ n_rings; a record for each exec */
 	size_t n_exec_rings;
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: losses of this room */
 	/* n_harts: the part of LOSS_RING that no LOST record has reported yet; loss.c */

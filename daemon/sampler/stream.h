@@ -31,8 +31,9 @@ enum stream_role {
 	/* dummy event without records of its own, through which a ring of samples is mapped: the side band has
 	 * another */
 	STREAM_RING,
-	STREAM_RAISED,   /* samples one task, and what it starts, faster (sampler_raise_task) */
-	STREAM_EXEC_BPF, /* arguments and owner at each exec, by the BPF program of exec_bpf.h */
+	STREAM_RAISED, /* samples one task, and what it starts, faster (sampler_raise_task) */
+	/* arguments and owner at each exec, by the BPF program of exec_bpf.h, into a ring of its own */
+	STREAM_EXEC_BPF,
 };
 
 /* How the counts of a group are kept apart at context switches, as bits: of one hart, or of all harts

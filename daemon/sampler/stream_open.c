@@ -29,27 +29,20 @@ int opening_refuse(
 	return HART_REFUSED;
 }
 
-static struct ring *find_ring(struct sampler *s, int hart, unsigned raise, bool sideband)
-{
-	for (size_t i = 0; i < s->n_rings; i++)
-		if (s->ring[i].hart == hart && s->ring[i].raise == raise &&
-			s->ring[i].sideband == sideband)
-			return &s->ring[i];
-	return NULL;
-}
-
 struct ring *hart_ring(struct sampler *s, int hart, unsigned raise)
 {
-	return find_ring(s, hart, raise, false);
+	for (size_t i = 0; i < s->n_rings; i++)
+		if (s->ring[i].hart == hart && s->ring[i].raise == raise && !s->ring[i].sideband)
+			return &s->ring[i];
+	return NULL;
 }
 
 /* Some events have a ring of their own, or none. */
 static struct ring *ring_of(struct sampler *s, const struct stream *t)
 {
-	if (t->role == STREAM_EXEC_BPF)
-		return find_ring(s, t->hart, 0, s->options.always);
 	bool apart = t->role == STREAM_SIBLING || t->role == STREAM_EXEC ||
-		     t->role == STREAM_RING || (t->role == STREAM_SIDEBAND && s->options.always);
+		     t->role == STREAM_EXEC_BPF || t->role == STREAM_RING ||
+		     (t->role == STREAM_SIDEBAND && s->options.always);
 	return apart ? NULL : hart_ring(s, t->hart, t->raise);
 }
 

@@ -45,13 +45,20 @@ static bool brings_stacks(const struct ring *ring)
 	return ring->data_bytes > RECORD_BYTES_MAX;
 }
 
+/* Records of BPF have all that is needed: they can wait until a drain, or until the ring fills. */
+static bool is_urgent(const struct exec_watch *w, struct ring *ring)
+{
+	bool waits = hart_set_has(&w->sampler->exec_records, ring->hart);
+	return has_news(ring) && (!waits || ring->head - ring->tail >= ring->data_bytes / 4);
+}
+
 uint64_t exec_watch_deadline_ns(const struct exec_watch *w)
 {
 	uint64_t due_ns = attribute_exec_due_ns(w->attribute);
 	if (w->rests)
 		return w->look_ns < due_ns ? w->look_ns : due_ns;
 	for (size_t i = 0; i < w->sampler->n_exec_rings; i++)
-		if (has_news(&w->sampler->exec_ring[i]))
+		if (is_urgent(w, &w->sampler->exec_ring[i]))
 			return 0;
 	return due_ns;
 }
@@ -59,13 +66,17 @@ uint64_t exec_watch_deadline_ns(const struct exec_watch *w)
 /* The tracepoint fires in the program that execs; a dummy event also reports other things than execs. */
 static bool is_exec(const struct record *r)
 {
+	if (r->kind == RECORD_EXEC)
+		return r->pid <= INT32_MAX;
 	return r->pid <= INT32_MAX && r->stream && r->stream->role == STREAM_EXEC &&
 	       (r->kind == RECORD_SAMPLE || (r->kind == RECORD_COMM && r->comm.exec));
 }
 
 static void take_exec(struct attribute *a, const struct record *r)
 {
-	if (r->kind == RECORD_SAMPLE && r->sample.stack)
+	if (r->kind == RECORD_EXEC)
+		attribute_exec_record(a, r);
+	else if (r->kind == RECORD_SAMPLE && r->sample.stack)
 		attribute_exec_stack(a, r);
 	else
 		attribute_exec(a, (pid_t)r->pid, r->time_ns);

@@ -82,7 +82,6 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 		.lost = w->sampler->lost,
 		.lost_ahead = w->sampler->lost_ahead,
 		.raised_lost = w->sampler->raised_lost,
-		.exec_records = &w->sampler->exec_records,
 		.sideband_apart = o->sampler.always,
 		.n_harts = w->sampler->machine.n_harts,
 		.n_events = w->sampler->events.n_events,

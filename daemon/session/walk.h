@@ -76,8 +76,8 @@ struct walk {
 	struct grants grants;
 	uint64_t n_taken; /* samples taken out of the rings, whatever the taps, without raises */
 	uint64_t n_sideband[N_TASK_WORKS]; /* forks, execs and mappings that the rings reported */
-	/* CPU time of the loop for records of samples and switches: what fewer of them would save */
-	uint64_t samples_cpu_ns;
+	/* records of samples and switches, without raises, and CPU time of the loop for them: what fewer would save */
+	uint64_t n_sample_records, samples_cpu_ns;
 	/* CLOCK_REALTIME - CLOCK_MONOTONIC, updated every second */
 	uint64_t realtime_offset_ns;
 	/* the rest is walk.c's */

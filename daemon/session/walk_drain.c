@@ -49,7 +49,7 @@ static int take_record(struct walk *w, const struct record *record, int hart)
 	return attribute_record(w->attribute, record, hart);
 }
 
-/* A drain's time, divided between records of samples or switches and all others. The thread's CPU clock is a system
+/* A drain's time, divided between records of the session's own samples and switches and all others. The thread's CPU clock is a system
  * call, so it is read at both ends alone, and divided as wall time is, which is read where one kind follows the
  * other. A neighbour that takes the CPU in between enters only the division. */
 struct division {
@@ -99,6 +99,7 @@ static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 		return r;
 	for (uint64_t n = 0; r == 0; n++) {
 		if (n % EXEC_LOOK_RECORDS == 0) {
+			division_turn(&division, false);
 			exec_watch_dispatch(&in->execs, clock_ns(CLOCK_MONOTONIC));
 			if (n > 0 && cpu_ns() >= until_cpu_ns)
 				break;
@@ -108,7 +109,9 @@ static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 		r = merge_next(&in->merge, &record, &hart);
 		if (r != 0)
 			break;
-		division_turn(&division, record.kind == RECORD_SAMPLE);
+		const bool is_sample = record.kind == RECORD_SAMPLE && !record.stream->raise;
+		division_turn(&division, is_sample);
+		w->n_sample_records += is_sample;
 		r = take_record(w, &record, hart);
 	}
 	merge_end(&in->merge);

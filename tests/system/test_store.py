@@ -136,7 +136,7 @@ def test_a_file_that_rots_in_the_store_is_set_aside_and_never_answered_from(buil
             assert "set aside" in rows[f"corrupt/window-{rotten.name}"], rows
             assert rows[f"window/{good.name}"] == "sealed", rows
             # a file is read whole once, and again when it has changed
-            assert any("not verified: 1 file is still written" in note
+            assert any("not verified: 1 file is still being written" in note
                        for note in notes(service, "--by", "thread")), notes(service)
             with open(good, "r+b") as file:
                 file.seek(len(content) // 2)

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
-#include "daemon/kernel/machine.h"
 #include "proto/base/clock.h"
 #include "tests/unit/attribute_bench.h"
 #include "tests/unit/test.h"
@@ -16,15 +15,11 @@
 #define UNKNOWN ((uid_t) - 1)
 
 static struct bench *b;
-static struct hart_set harts;
 static uint64_t t0; /* after the scan, whose readings are stamped by the real clock */
 
 static void setup(void)
 {
 	b = bench_new();
-	memset(&harts, 0, sizeof(harts));
-	hart_set_add(&harts, 0);
-	b->options.exec_records = &harts;
 	bench_start(b);
 	bench_process(b, &(struct bench_process){.pid = PID, .parent = 1, .comm = "sh"});
 	bench_bytes(b, "proc/10/cmdline", "from proc", 10);
@@ -57,12 +52,13 @@ static void vanish(void)
 	ck_assert_int_eq(rename(from, to), 0);
 }
 
+/* The record of an exec is read before the COMM of that exec is taken. */
 static void brings(uint64_t time_ns, const struct record_exec *x)
 {
 	struct record r = bench_record(b, RECORD_EXEC, time_ns, PID);
 
 	r.exec = *x;
-	bench_take(b, &r, 0);
+	attribute_exec_record(b->attribute, &r);
 }
 
 static const struct record_exec cc1 = {
@@ -71,10 +67,9 @@ static const struct record_exec cc1 = {
 TEST(arguments_and_owner_come_with_the_record)
 {
 	vanish();
-	bench_comm(b, t0 + MS, PID, "cc1", true);
-	ck_assert_ptr_null(process()->argv);
-	ck_assert_uint_eq(process()->uid, UNKNOWN);
 	brings(t0 + 2 * MS, &cc1);
+	ck_assert_uint_eq(attribute_exec_due_ns(b->attribute), UINT64_MAX); /* nothing to read */
+	bench_comm(b, t0 + MS, PID, "cc1", true);
 	ck_assert_uint_eq(process()->n_argv, 7);
 	ck_assert_mem_eq(process()->argv, "cc1\0-O2", 8);
 	ck_assert_uint_eq(process()->uid, USER);
@@ -82,27 +77,14 @@ TEST(arguments_and_owner_come_with_the_record)
 	ck_assert_uint_eq(process()->account, USER);
 	attribute_drained(b->attribute);
 	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
-}
-
-TEST(proc_is_not_read_while_the_record_may_come)
-{
-	bench_comm(b, t0 + MS, PID, "cc1", true);
-	attribute_drained(b->attribute);
-	ck_assert_ptr_null(process()->argv);
-	brings(t0 + 2 * MS, &cc1); /* of the next drain */
-	attribute_drained(b->attribute);
-	ck_assert_str_eq(process()->argv, "cc1");
-	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 }
 
 TEST(a_record_that_is_lost_leaves_it_to_proc)
 {
 	bench_comm(b, t0 + MS, PID, "cc1", true);
-	attribute_drained(b->attribute);
-	attribute_drained(b->attribute);
 	ck_assert_str_eq(process()->argv, "from proc");
 	ck_assert_uint_eq(process()->uid, USER);
-	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
 }
 
 TEST(a_record_that_is_lost_of_one_who_is_gone_is_counted)
@@ -110,19 +92,38 @@ TEST(a_record_that_is_lost_of_one_who_is_gone_is_counted)
 	vanish();
 	bench_comm(b, t0 + MS, PID, "cc1", true);
 	attribute_drained(b->attribute);
-	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
-	attribute_drained(b->attribute);
 	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 1);
 	ck_assert_uint_eq(process()->uid, UNKNOWN);
-	attribute_drained(b->attribute);
-	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 1);
 }
 
-TEST(other_harts_read_proc_at_once)
+/* The COMM of an exec is lost: its record shows it with the next sample, as a report by the tracepoint does. */
+TEST(a_record_without_its_comm_shows_an_exec)
 {
-	hart_set_remove(&harts, 0);
+	struct record_exec x = cc1;
+
+	x.whole = false;
+	bench_comm(b, t0 + MS, PID, "sh", true);
+	brings(t0 + 2 * MS, &x);
+	vanish();
+	struct record r = bench_sample(b, BENCH_ALONE, t0 + 3 * MS, PID, 0x1000);
+	bench_take(b, &r, 0);
+	ck_assert_uint_eq(process()->uid, 0);
+	ck_assert_uint_ge(process()->exec_ns, t0 + 2 * MS);
+}
+
+TEST(the_owner_alone_comes_where_the_ring_had_no_room_for_arguments)
+{
+	struct record_exec x = cc1;
+
+	x.cut = true;
+	x.n_args = 0;
+	vanish();
+	brings(t0 + 2 * MS, &x);
 	bench_comm(b, t0 + MS, PID, "cc1", true);
-	ck_assert_str_eq(process()->argv, "from proc");
+	ck_assert_uint_eq(process()->uid, USER);
+	ck_assert_ptr_null(process()->argv);
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 1);
 }
 
 TEST(who_is_not_wholly_a_users_is_nobodys_and_that_user_pays)
@@ -130,8 +131,8 @@ TEST(who_is_not_wholly_a_users_is_nobodys_and_that_user_pays)
 	struct record_exec x = cc1;
 
 	x.whole = false;
-	bench_comm(b, t0 + MS, PID, "passwd", true);
 	brings(t0 + 2 * MS, &x);
+	bench_comm(b, t0 + MS, PID, "passwd", true);
 	ck_assert_uint_eq(process()->uid, 0);
 	ck_assert_uint_eq(process()->account, USER);
 }
@@ -143,8 +144,8 @@ TEST(what_the_record_cannot_judge_is_asked_of_proc)
 	x.whole = false;
 	x.unjudged = true;
 	x.uid = USER + 7;
-	bench_comm(b, t0 + MS, PID, "cc1", true);
 	brings(t0 + 2 * MS, &x);
+	bench_comm(b, t0 + MS, PID, "cc1", true);
 	ck_assert_uint_eq(process()->uid, USER);
 	ck_assert_str_eq(process()->argv, "cc1");
 }
@@ -157,24 +158,21 @@ TEST(who_is_gone_and_unjudged_stays_with_who_forked_it)
 	x.unjudged = true;
 	ck_assert_uint_eq(process()->uid, USER);
 	vanish();
-	bench_comm(b, t0 + MS, PID, "cc1", true);
 	brings(t0 + 2 * MS, &x);
+	bench_comm(b, t0 + MS, PID, "cc1", true);
 	ck_assert_uint_eq(process()->uid, USER);
 }
 
-TEST(arguments_that_were_not_in_memory_are_read_with_the_drain)
+TEST(who_may_hide_and_is_gone_is_nobodys)
 {
 	struct record_exec x = cc1;
 
-	x.cut = true;
-	x.n_args = 0;
-	bench_comm(b, t0 + MS, PID, "cc1", true);
+	x.whole = false;
+	x.unjudged = x.may_hide = true;
+	vanish();
 	brings(t0 + 2 * MS, &x);
-	ck_assert_uint_eq(process()->uid, USER);
-	ck_assert_ptr_null(process()->argv);
-	attribute_drained(b->attribute);
-	attribute_drained(b->attribute);
-	ck_assert_str_eq(process()->argv, "from proc");
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	ck_assert_uint_eq(process()->uid, 0);
 }
 
 TEST(more_arguments_than_are_kept_end_in_a_mark)
@@ -183,8 +181,8 @@ TEST(more_arguments_than_are_kept_end_in_a_mark)
 	struct record_exec x = {.whole = true, .cut = true, .args = many, .n_args = sizeof(many)};
 
 	memset(many, 'a', sizeof(many));
-	bench_comm(b, t0 + MS, PID, "cc1", true);
 	brings(t0 + 2 * MS, &x);
+	bench_comm(b, t0 + MS, PID, "cc1", true);
 	ck_assert_uint_eq(process()->n_argv, TASK_ARGV_BYTES_MAX);
 	ck_assert_str_eq(process()->argv + TASK_ARGV_BYTES_MAX - strlen("…"), "…");
 }
@@ -193,8 +191,8 @@ TEST(no_arguments_and_empty_ones_are_known, .times = 2)
 {
 	struct record_exec x = {.whole = true, .args = "", .n_args = (uint32_t)_i};
 
-	bench_comm(b, t0 + MS, PID, "cc1", true);
 	brings(t0 + 2 * MS, &x);
+	bench_comm(b, t0 + MS, PID, "cc1", true);
 	ck_assert_str_eq(process()->argv, "");
 	ck_assert_uint_eq(process()->n_argv, 0);
 }
@@ -205,10 +203,10 @@ TEST(each_exec_has_its_own)
 
 	x.args = "as";
 	x.n_args = 3;
-	bench_comm(b, t0 + MS, PID, "cc1", true);
 	brings(t0 + 2 * MS, &cc1);
-	bench_comm(b, t0 + 3 * MS, PID, "as", true);
-	ck_assert_ptr_null(process()->argv);
-	brings(t0 + 4 * MS, &x);
+	brings(t0 + 300 * MS, &x);
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	ck_assert_str_eq(process()->argv, "cc1");
+	bench_comm(b, t0 + 299 * MS, PID, "as", true);
 	ck_assert_str_eq(process()->argv, "as");
 }

@@ -64,8 +64,8 @@ static struct record_exec record_of(pid_t pid, char ret_args[EXEC_ARGS_BYTES_MAX
 {
 	struct record_exec found = {.args = NULL};
 	unsigned n_found = 0;
-	for (size_t i = 0; i < s->n_rings; i++) {
-		struct ring *ring = &s->ring[i];
+	for (size_t i = 0; i < s->n_exec_rings; i++) {
+		struct ring *ring = &s->exec_ring[i];
 		const uint8_t *bytes;
 		size_t n;
 		ring_snapshot(ring);
@@ -160,7 +160,7 @@ TEST(a_users_program_is_theirs_with_its_arguments)
 	ck_assert(!x.cut);
 	ck_assert_uint_eq(x.n_args, sizeof(arguments));
 	ck_assert_mem_eq(x.args, arguments, sizeof(arguments));
-	ck_assert_uint_eq(s->n_exec_rings, 0);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_EXEC), 0);
 }
 
 TEST(who_is_not_wholly_a_users_is_nobodys, .times = 3)

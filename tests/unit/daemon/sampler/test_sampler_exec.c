@@ -149,7 +149,7 @@ static struct sampler *with_bpf(struct replay *r, const struct sampler_options *
 	return s;
 }
 
-TEST(a_bpf_program_writes_execs_into_the_side_band, .times = 2)
+TEST(a_bpf_program_writes_execs_into_rings_of_their_own, .times = 2)
 {
 	const struct sampler_options o = {.hz = 99, .stacks = SAMPLER_STACKS_FP, .always = _i == 1};
 	refusal = 0;
@@ -157,7 +157,7 @@ TEST(a_bpf_program_writes_execs_into_the_side_band, .times = 2)
 	struct replay *r = case_load("x86-vm");
 	struct sampler *s = with_bpf(r, &o);
 	ck_assert_int_eq(n_loads, 1);
-	ck_assert_uint_eq(s->n_exec_rings, 0);
+	ck_assert_uint_eq(s->n_exec_rings, (size_t)s->machine.n_harts);
 	ck_assert_uint_eq(case_n_streams(s, STREAM_EXEC), 0);
 	for (int hart = 0; hart < s->machine.n_harts; hart++) {
 		const struct stream *t = case_stream(s, hart, STREAM_EXEC_BPF);
@@ -166,6 +166,9 @@ TEST(a_bpf_program_writes_execs_into_the_side_band, .times = 2)
 		const struct perf_event_attr *a = replay_attr(r, t->fd);
 		ck_assert_uint_eq(a->config, PERF_COUNT_SW_BPF_OUTPUT);
 		ck_assert_uint_eq(a->sample_type, STREAM_SAMPLE_ID | PERF_SAMPLE_RAW);
+		ck_assert_int_eq(s->exec_ring[hart].fd, t->fd);
+		/* it wakes nobody for a single exec */
+		ck_assert_uint_eq(a->wakeup_watermark, s->exec_ring[hart].data_bytes / 4);
 	}
 	ck_assert_int_eq(sampler_start(s), 0);
 	case_end(r, s);
@@ -180,8 +183,9 @@ TEST(a_hart_without_bpf_has_an_exec_ring)
 	struct sampler *s = with_bpf(r, &plain);
 	ck_assert(hart_set_has(&s->exec_records, 0));
 	ck_assert(!hart_set_has(&s->exec_records, 1));
-	ck_assert_uint_eq(s->n_exec_rings, 1);
-	ck_assert_int_eq(s->exec_ring[0].hart, 1);
+	ck_assert_uint_eq(s->n_exec_rings, 2);
+	ck_assert_int_eq(s->exec_ring[1].hart, 1);
+	ck_assert_ptr_nonnull(case_stream(s, 1, STREAM_EXEC));
 	ck_assert_uint_eq(case_n_streams(s, STREAM_EXEC_BPF), 1);
 	case_end(r, s);
 }
