@@ -33,8 +33,8 @@ static void closedirp(DIR **d)
 
 struct cgroup_root {
 	int fd;             /* of the hierarchy whose ids perf gives; -1: none mounted */
-	bool is_v1;         /* it is that of the perf_event controller in version 1 */
-	uint32_t pass;      /* of sweeps over the whole table of groups, from 1 */
+	bool is_v1;         /* the hierarchy is that of the perf_event controller in version 1 */
+	uint32_t pass;      /* number of sweeps over the whole table of groups, from 1 */
 	uint32_t n_checked; /* in this sweep */
 };
 

@@ -151,7 +151,7 @@ static void forget(struct lives *l, struct task *task)
 	task_forget(tasks, task);
 }
 
-/* The task left its slot: no record of it can come. */
+/* Release the task that left its slot: no record of it can come. */
 static void leave_slot(struct lives *l, struct task *task)
 {
 	if (!task->process->n_threads)
@@ -225,7 +225,8 @@ static int replace_task(struct attribute *a, struct task *before, uint64_t time_
 	return 0;
 }
 
-/* Let *thread continue as another task, in that process, which may be another one than before. */
+/* Let *thread continue as another task in that process, which may differ from its former
+ * process. */
 static int continue_thread(
 	struct attribute *a, struct task **thread, struct task *process, uint64_t time_ns, int hart)
 {
@@ -240,8 +241,8 @@ static int continue_thread(
 	return 0;
 }
 
-/* Move the threads of a process to the one that continues it. Threads with counts continue as
- * other tasks: their earlier counts stay with the process that it was. */
+/* Move the threads of a process to the process that continues it. Threads with counts continue as
+ * other tasks: their earlier counts stay with the former process. */
 static int continue_threads(
 	struct attribute *a, struct task *before, struct task *after, uint64_t time_ns, int hart)
 {

@@ -23,7 +23,8 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* Users whose waits are remembered. If there are more, the one who owes least is forgotten. */
+/* Users whose waiting time is remembered. If there are more, the user who owes least is
+ * forgotten. */
 #define USERS_KNOWN 64
 
 struct waited_for {
@@ -197,9 +198,9 @@ static unsigned flag(bool has, unsigned what)
 	return has ? what : 0;
 }
 
-/* Did it begin with rights that its caller does not have? Source: getauxval(3), AT_SECURE;
- * proc_pid_auxv(5): pairs of words. A 32-bit program has words of 4 bytes: two of them, read as
- * one of 8, exceed any type. */
+/* Did the program begin with rights that its caller does not have? Source: getauxval(3), AT_SECURE;
+ * proc_pid_auxv(5): pairs of words. A 32-bit program has words of 4 bytes: two of them, read as one
+ * of 8, exceed any type. */
 static bool began_secure(int folder_fd)
 {
 	union {
@@ -362,9 +363,9 @@ int proc_reader_ask(
 	struct stat st;
 	if (stat(q->folder, &st) < 0)
 		return PROC_GONE;
-	/* The folder's owner is the effective user, and not the one who started a set-user-ID
-	 * program: so the account decides. But a process that root forked may be anybody's by
-	 * now, which only the folder shows. */
+	/* The folder's owner is the effective user, not the user who started a set-user-ID program,
+	 * so the account decides. But a process that root forked may have become any user's by now,
+	 * which only the folder shows. */
 	const bool known = q->account != ACCOUNT_NOBODY && q->account != 0;
 	const uid_t uid = known ? q->account : st.st_uid;
 	if (r && !may_wait(r, uid, clock_ns(CLOCK_MONOTONIC))) {

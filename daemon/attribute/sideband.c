@@ -136,8 +136,8 @@ int sideband_exec_record(struct attribute *a, const struct record *r, int hart)
 	return result < 0 || !task ? result : exec_argv_record(a, r, task->process);
 }
 
-/* A thread that execs takes the tid of its leader, which ended a moment ago: the process continues,
- * and its known state is in that leader. */
+/* A thread that execs takes the tid of its leader, which ended a moment ago. The process continues,
+ * and its known state is in the leader's task. */
 static void sideband_take_over(struct attribute *a, struct task *task, const struct record *r)
 {
 	const struct task *leader = life_find_ended(a->lives, task->pid, task->tid, r->time_ns);
@@ -171,7 +171,7 @@ int sideband_comm(struct attribute *a, const struct record *r, int hart)
 	if (result < 0 || !task)
 		return result;
 
-	/* a late record that was taken for lost is already handled */
+	/* a late record of an exec that was taken for lost: already handled */
 	const bool execs = r->comm.exec && r->time_ns > task->process->lost_exec_ns;
 	struct task *before = task;
 	if (execs)

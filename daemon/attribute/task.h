@@ -23,8 +23,8 @@
 /* between two sweeps, dead ones included, of which one user has a quota: 190 MB; a kernel build has
  * 100,000 */
 #define TASKS_MAX 500000
-/* names and cgroups of one thread of a program that are kept apart; further ones count as the
- * last, so that no program makes tasks without end */
+/* separate names and cgroups of one thread of a program; further ones count as the last, so that a
+ * program cannot make tasks without limit */
 #define TASK_PASTS_MAX 16
 #define CGROUPS_MAX 65536       /* the kernel's default limit for one memory controller */
 #define CGROUP_PLACE_BYTES 256u /* of a path: a place of CGROUPS_MAX for each, so all take 23 MB */
