@@ -145,7 +145,7 @@ static bool type_is_code(unsigned type)
 	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
 }
 
-/* True if the raw symbol is a function; then it is in ret_symbol. */
+/* True if the raw symbol is a function, which is then in ret_symbol. */
 static bool table_symbol(struct table *t, int index, struct symbol *ret_symbol)
 {
 	GElf_Sym raw;

@@ -229,7 +229,7 @@ static const char *line_of(const char *status, const char *key)
 
 bool reader_of_status(const char *status, struct reader *ret_reader, pid_t *ret_pid)
 {
-	/* real, effective, saved, and the one that counts for files: Source: man proc_pid_status */
+	/* real, effective, saved and file system id. Source: man proc_pid_status */
 	uint32_t uid[4], gid[4], n_uids = 0, n_gids = 0, n_pids = 0, n = 0;
 	uint32_t pid[32]; /* as deep as pid namespaces nest: MAX_PID_NS_LEVEL */
 	const char *uids = line_of(status, "\nUid:"), *gids = line_of(status, "\nGid:");

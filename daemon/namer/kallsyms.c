@@ -123,8 +123,8 @@ static bool is_label(const char *name)
 	       (name[0] == '$' && name[1] && strchr("adtx", name[1]));
 }
 
-/* The same of a line before it is parsed. Source: lib/vsprintf.c, "%px": as many digits as a pointer
- * has. */
+/* The same for a line before it is parsed. Source: lib/vsprintf.c, "%px": as many digits as a
+ * pointer has. */
 static bool line_is_label(const struct text_lines *lines, const char *text)
 {
 	const size_t n_digits = 2 * sizeof(void *);
@@ -263,8 +263,8 @@ static bool is_shifted(struct reading *r, const struct line *line)
 	return !line->module || strcmp(line->module, r->module) != 0;
 }
 
-/* To the end; or to the line after the wanted part, which is read: with `first`, the first line of a
- * module. */
+/* Read to the end, or up to and including the line after the wanted part: with `first`, the first
+ * line of a module. */
 static int reading_read(struct reading *r, bool first)
 {
 	struct text_lines *lines = &r->lines;
@@ -324,7 +324,7 @@ int kallsyms_read(int fd, struct kallsyms **ret_kallsyms)
 	return 0;
 }
 
-/* The list is another than before the pause: from its start. */
+/* Read again from the start: the list has changed since the pause. */
 static int reading_repeat(struct reading *r)
 {
 	symbols_clear(&r->block);

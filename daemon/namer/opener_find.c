@@ -252,8 +252,8 @@ static bool try_mapping(struct search *s)
 	return try_at(s, s->proc, true, path);
 }
 
-/* Only if the file is the program itself: by inode, by build id (checked by the parser), or by
- * name. */
+/* Only if the file is the program itself, identified by inode, by build id (checked by the parser),
+ * or by name. */
 static bool try_program(struct search *s)
 {
 	char target[PATH_MAX];
@@ -284,7 +284,8 @@ static bool try_here(struct search *s)
 	return s->q->path[0] == '/' && try_at(s, AT_FDCWD, false, s->q->path);
 }
 
-/* In the mounts of the file's device: a program that was in a chroot had one of them as its root, as a rule. */
+/* Look in the mounts of the file's device: a program in a chroot usually had one of them as its
+ * root. */
 static bool try_mounts(struct search *s, int proc, int root)
 {
 	struct mounts *mounts = mounts_begin(proc);

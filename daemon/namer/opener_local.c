@@ -61,7 +61,7 @@ static bool is_listed(int fd, unsigned long *ret_type)
 	return s.f_type == OVERLAYFS_SUPER_MAGIC && is_in_our_root(fd);
 }
 
-/* Can only those mount there who could where we are? Source: man ioctl_ns. */
+/* Can this mount namespace be changed only by users who could change ours? Source: man ioctl_ns. */
 static bool is_mounted_by_root(int proc)
 {
 	struct stat theirs, ours;
@@ -117,7 +117,8 @@ static bool are_local_layers(int root, const char *options)
 	return any;
 }
 
-/* The root of the mount namespace of a process that may be in a chroot, or -1: from outside, there is a way up. */
+/* The root of the mount namespace of a process that may be in a chroot, or -1. From outside the
+ * chroot, ".." leads up to it. */
 static int open_top(int proc)
 {
 	char up[sizeof("root") + sizeof("/..") * TOP_DEPTH] = "root";

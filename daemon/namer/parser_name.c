@@ -153,7 +153,7 @@ static bool load_again(struct parser *p, struct parsed_file *f)
 	return f->image;
 }
 
-/* Is it the mapped file? One without its build id is not. */
+/* Is it the mapped file? Not if it lacks the expected build id. */
 static bool is_other(int fd, const struct message_load *m)
 {
 	const void *id = NULL;
@@ -342,7 +342,7 @@ static void open_lines(struct parser *p, struct parsed_file *f)
 		return;
 	struct effort begin = effort_begin();
 	if (image_open_lines(f->image) == -ENOMEM && parser_make_room(p, f))
-		(void)image_open_lines(f->image); /* else symbols have to do */
+		(void)image_open_lines(f->image); /* else the symbols must suffice */
 	f->lines = effort_since(&begin);
 	p->grown = true;
 }
@@ -409,8 +409,8 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 
 /* --- growing ---------------------------------------------------------------------------------- */
 
-/* Read on in a file that has grown. If its image takes too much, make it again from the file's present contents,
- * without its past. */
+/* Read on in a file that has grown. If its image takes too much memory, make it again from the file's present
+ * contents alone. */
 static uint32_t read_on(struct parser *p, struct parsed_file *f)
 {
 	if (!f->image)

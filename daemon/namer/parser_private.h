@@ -104,12 +104,12 @@ int parser_rest_ms(const struct parser *p, uint64_t now_ns);
 /* Give it the image of another file that is the same in all its parts. False: there is none. */
 bool parser_share(struct parser *p, struct parsed_file *f);
 bool parser_identify(int fd, struct identity *ret_identity);
-/* Whoever has the same image was used as well. */
+/* Note a use of all files that have the same image. */
 void parser_touch_shared(struct parser *p, const struct parsed_file *f);
 
 /* Exported for tests. */
 size_t parser_heap_bytes(void);
-/* The effort since another one was begun with effort_begin. */
+/* The effort since effort_begin. */
 struct effort effort_begin(void);
 struct effort effort_since(const struct effort *begin);
 

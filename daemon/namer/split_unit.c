@@ -126,7 +126,7 @@ static uint64_t row_of(struct section_bytes s, const struct index_table *x, uint
 	return 0;
 }
 
-/* The section that a column is of; N_SECTIONS: of none that is needed. */
+/* The section that a column describes; N_SECTIONS: none that is needed. */
 static int section_of(uint64_t kind, uint64_t version)
 {
 	switch (kind) {
@@ -144,7 +144,7 @@ static int section_of(uint64_t kind, uint64_t version)
 	return N_SECTIONS;
 }
 
-/* Cut the sections of a package to the pieces of a unit; all units have the same strings. */
+/* Cut the sections of a package to the pieces of a unit; all units share the strings. */
 static bool cut_to_unit(struct section_bytes section[N_SECTIONS], uint64_t id)
 {
 	struct section_bytes cut[N_SECTIONS] = {[STR] = section[STR]}, index = section[INDEX];

@@ -394,8 +394,9 @@ static int report_modules(struct unwinder *u)
 /* --- the walk --------------------------------------------------------------------------------- */
 
 /* Take one frame. A caller must be further up the stack than its callee, except in the first step:
- * a leaf that has not moved the stack pointer has its return address in a register. And it must be
- * in known code: an address outside all executable mappings was read from the wrong place. */
+ * a leaf that has not moved the stack pointer has its return address in a register. The caller must
+ * also be in known code: an address outside all executable mappings was read from the wrong
+ * place. */
 static int on_frame(Dwfl_Frame *state, void *userdata)
 {
 	struct unwinder *u = userdata;

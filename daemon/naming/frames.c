@@ -26,7 +26,8 @@ uint64_t frames_named(const struct namer *n)
 	return n->frames.n_named;
 }
 
-/* A JIT compiler may write its line later, or all lines at its end. A file that was not found may be. */
+/* A JIT compiler may write its line later, or all lines at its end. A file that was not found may
+ * appear later. */
 static bool frame_is_late(const struct namer *n, struct frame *f, enum frame_state state)
 {
 	struct slot *s = f->file->namer_slot;

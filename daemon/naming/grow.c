@@ -125,7 +125,7 @@ bool slot_must_read_on(struct slot *s)
 
 int slot_ask_grow(struct namer *n, struct slot *s)
 {
-	/* the past of a jitdump has times; of a perf map it is what is there now */
+	/* a jitdump's earlier entries have times; a perf map has only its present entries */
 	uint32_t past = s->file->kind == FILE_JITDUMP ? 0 : UINT32_MAX;
 	struct message_grow m = {.file = s->file->id,
 		.after = s->growth.counted ? s->growth.order : past,
@@ -177,7 +177,8 @@ static void take_changes(struct namer *n, struct slot *s, const struct reply_gro
 }
 
 /* Take the first reading. Code from before the first sample is valid from the beginning. Code that came between
- * that sample and this reading is valid from its own time on, if the file has times and that is not too much. */
+ * that sample and this reading is valid from its own time on, if the file has times and there is not too much
+ * such code. */
 static void begin(struct namer *n, struct slot *s, const struct reply_grown *r)
 {
 	uint32_t i = 0;

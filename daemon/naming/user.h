@@ -38,7 +38,7 @@ struct account {
 	uint64_t until_ns;   /* refused until then */
 };
 void account_charge(struct account *a, uint32_t allowed, uint64_t now_ns);
-/* The deaths that are not forgiven yet. */
+/* The number of deaths that are not forgiven yet. */
 uint32_t account_deaths(struct account *a, uint64_t now_ns);
 static inline bool account_is_refused(const struct account *a, uint64_t now_ns)
 {
@@ -115,7 +115,7 @@ size_t naming_users_queued(const struct naming_users *s, enum queued kind);
  * has, or all who have must wait. */
 struct naming_user *naming_users_next(
 	const struct naming_users *s, enum queued kind, const bool *passed, uint64_t now_ns);
-/* Is a served before b by the parser, or ready while b must wait? */
+/* Does the parser serve a before b, or is a ready while b must wait? */
 bool naming_user_is_before(
 	const struct naming_user *a, const struct naming_user *b, uint64_t now_ns);
 /* Did a use less of the opener than b? */

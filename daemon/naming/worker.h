@@ -17,7 +17,7 @@
 /* delay before a restart if no file caused the failure, … */
 #define WORKER_DELAY_NS 100000000ull
 #define WORKER_DELAY_MAX_NS 30000000000ull /* … doubled at each consecutive failure, up to this */
-/* consecutive failures, over some seconds: then names are not awaited meanwhile */
+/* consecutive failures, over some seconds, after which names are not awaited */
 #define WORKER_FAILURES_MAX 6u
 #define WORKER_STARTS_MAX 16u /* burst of restarts because of files or stacks; … */
 /* … then at most two per second, about 10 ms of CPU each */
@@ -94,7 +94,7 @@ static inline int worker_fd(const struct worker *w)
 {
 	return w->fd;
 }
-/* It waits for a request; it waits or works. */
+/* Does it wait for a request? Does it wait or work? */
 static inline bool worker_is_idle(const struct worker *w)
 {
 	return w->state == WORKER_IDLE;
@@ -103,14 +103,15 @@ static inline bool worker_runs(const struct worker *w)
 {
 	return w->state >= WORKER_IDLE;
 }
-/* The number of its starts: what an earlier generation received is gone. 0: none. */
+/* The number of its starts: files that an earlier generation received are lost. 0: never
+ * started. */
 static inline uint32_t worker_generation(const struct worker *w)
 {
 	return w->generation;
 }
-/* What namer_status shows of it. */
+/* Fields of the worker that namer_status shows. */
 struct namer_worker_status worker_status(const struct worker *w);
-/* Workers in it that worked for that user. */
+/* The number of killed workers that worked for that user. */
 uint32_t graves_of(const struct graves *g, uid_t uid);
 /* Reap those that have ended. */
 void graves_visit(struct graves *g);
