@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pairs of functions and callers of one side; a recording has some thousand. What comes beyond is
- * left out, and only makes names less sure. */
+/* Pairs of functions and callers of one side; a recording has some thousand. Further pairs are left
+ * out, which only makes renames less certain. */
 #define CALLERS_KEYS_MAX (1u << 20)
 
 /* First parts of keys. */
@@ -19,7 +19,7 @@ enum {
 	FACT_INLINED = 1, /* function, side: samples in its code that was inlined into others */
 	FACT_CALLERS,     /* function, side: its own samples with a known caller */
 	FACT_CALLER,      /* function, side, caller: those of one caller */
-	FACT_EXISTS,      /* function, side: it is in some stack, not inlined */
+	FACT_EXISTS,      /* function, side: the function is in some stack, not inlined */
 };
 
 /* *ret_i: the key's index; KEY_NONE: there is no room for it. */
@@ -87,7 +87,7 @@ static int read_all(struct callers *c, struct text_table *texts, uint64_t kind, 
 int callers_read(struct callers *c, struct text_table *texts, bool candidate, sqlite3 *db,
 	struct query_error *ret_error)
 {
-	/* samples by stack first: there are far fewer stacks than rows */
+	/* sum up samples by stack first: there are far fewer stacks than rows */
 	static const char inlined[] =
 		"WITH leaf AS (SELECT stack, sum(count) AS n FROM sample GROUP BY stack) "
 		"SELECT f.name, sum(n) FROM leaf JOIN stack k ON k.id = leaf.stack "

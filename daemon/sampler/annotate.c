@@ -62,7 +62,7 @@ static bool counted_by_raw(const struct annotating *a, int event)
 	return false;
 }
 
-/* Note events that count the kernel although it was to be excluded. */
+/* Note events that count the kernel although they should exclude it. */
 static void annotate_modes(struct annotating *a, int event, const struct platform_event *own)
 {
 	const struct event *e = &a->q->events->event[event];
@@ -103,8 +103,8 @@ static void annotate_event(struct annotating *a, int event)
 	annotate_modes(a, event, own);
 }
 
-/* The only mode that the leader counts, if it is the core's own event for that mode; NULL: it
- * counts all, or not known. */
+/* The only mode that the leader counts, if the leader is the core's own event for that mode; NULL:
+ * it counts all modes, or this is not known. */
 static const char *mode_of_leader(const struct platform *p, const struct plan *plan)
 {
 	const struct platform_event *own =
@@ -269,7 +269,7 @@ size_t annotate(const struct annotate_question *q, struct annotation ret[static 
 	return a.n;
 }
 
-/* The session's effort, without its lower rate if the samples come at a higher one. */
+/* The session's effort; its lower rate is left out if the samples come at a higher one. */
 static struct sampler_effort effort_at(const struct sampler *s, uint32_t hz)
 {
 	struct sampler_effort e = *effort_in_force(s);

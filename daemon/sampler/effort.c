@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Effort: the part of a plan that an effort leaves, and its text. Pure. */
+/* Effort: remove from a plan the work that an effort leaves out, and describe it as text. Pure. */
 
 #include "daemon/sampler/effort.h"
 
@@ -14,7 +14,7 @@ static unsigned part(const struct sampler_effort *e)
 	return e->rate_part ? e->rate_part : 1;
 }
 
-/* Do both want the same events? Their rates may differ. */
+/* Do both efforts want the same events? Their rates may differ. */
 static bool same_events(const struct sampler_effort *a, const struct sampler_effort *b)
 {
 	return a->no_cut == b->no_cut && a->no_counters == b->no_counters &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Reports of execs: from a BPF program, in the side band's ring, so that nothing has to wake up for them; else from an
- * event with a ring of its own, which wakes us at once. The program is loaded once, when the first hart opens; a
- * refusal is remembered, so that not every hart tries again.
+/* Reports of execs. A BPF program writes them into the side band's ring, so that we need not wake up for them; else
+ * they come from an event with a ring of its own, which wakes us at once. The program is loaded once, when the first
+ * hart opens; a refusal is remembered, so that not every hart tries again.
  */
 
 #include <errno.h>
@@ -112,7 +112,8 @@ static int open_ring(struct sampler *s, int hart, const struct event *e)
 	int r = stream_open(s, &attr, -1, -1, &stream);
 	if (r < 0)
 		return r;
-	size_t n = exec_ring_bytes(s, e); /* a page holds 60 COMM records, and is read at each */
+	size_t n = exec_ring_bytes(s, e); /* a page holds 60 COMM records, and the ring is read at
+					   * each record */
 	r = exec_ring_map(s, &(struct ring){.hart = hart, .fd = stream.fd}, n);
 	if (r < 0)
 		stream_close(s, &stream);

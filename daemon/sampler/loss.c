@@ -2,11 +2,11 @@
 
 /* When a ring is full, the kernel counts dropped records, and reports them by a LOST record before
  * the next record that fits. As long as none fits, nothing is reported. But each event has its own
- * count, which can be read (Linux 6.0), and the sum over all events of a ring is what its LOST
- * records have reported plus what they have not. The unreported part is counted in advance, and
- * subtracted from later reports. Source: __perf_output_begin in kernel/events/ring_buffer.c of
- * Linux 6.12, which moves rb->lost and event->lost_samples together, an inherited event counts in
- * its parent event.
+ * count of losses, which can be read (Linux 6.0). The sum over all events of a ring is the reported
+ * losses plus those not reported yet. The unreported part is counted in advance, and subtracted
+ * from later reports. Source: __perf_output_begin in kernel/events/ring_buffer.c of Linux 6.12,
+ * which increments rb->lost and event->lost_samples together; an inherited event counts in its
+ * parent event.
  */
 
 #include <errno.h>

@@ -27,7 +27,8 @@ static bool was_away(struct sampler *s, const struct stream *sideband)
 	return away;
 }
 
-/* A task's event is enabled while the task runs, and outlives the hart's absence. */
+/* Skip tasks: a task's event is enabled only while the task runs, and survives the hart's
+ * absence. */
 struct hart_set harts_away(struct sampler *s)
 {
 	struct hart_set away = {0};

@@ -29,7 +29,7 @@ enum use {
 	USE_SAMPLING,
 	USE_PRECISE,        /* modifier p */
 	USE_RESERVED_BITS,  /* bits 48 to 61 of the code are set */
-	USE_WITHOUT_KERNEL, /* the kernel is left out, by someone who may not see it */
+	USE_WITHOUT_KERNEL, /* the kernel is excluded, since the user may not see it */
 };
 
 struct rule {
@@ -163,7 +163,7 @@ static const struct refusal no_rights[] = {
 		"give CAP_SYS_ADMIN"},
 };
 
-/* Remedy if the whole system was asked for, and the level allows one's own processes. */
+/* Remedy if the whole system was requested, but the level allows only the user's own processes. */
 static const char system_remedy[] = "sysctl kernel.perf_event_paranoid=0, give CAP_PERFMON, or "
 				    "name processes of your own (--pid)";
 
