@@ -26,7 +26,7 @@ struct scan_row {
 	double value;       /* the value that is attributed */
 	/* scaled by enabled / running; negative: not counted in this row */
 	double cycles, instructions;
-	const struct scan_reading *read; /* with row_filter.every: all that it counted */
+	const struct scan_reading *read; /* with row_filter.every: all counts of the row */
 	size_t n_reads;
 };
 
@@ -39,7 +39,7 @@ struct scan_notes {
 	double enabled_ns, running_ns; /* of cycles and instructions */
 };
 
-/* Counts of one row that are handed out; further ones are passed over. */
+/* Counts returned for one row; further ones are skipped. */
 #define SCAN_READS_MAX 64
 
 /* The two steps of one row, for sources that are not segments. First: does the row count, and with

@@ -46,8 +46,8 @@ static bool same_call(const struct loop_facts *f, const struct fact_site *s, uin
 	return n > (size_t)m && strncmp(chain + n - m, line, (size_t)m) == 0;
 }
 
-/* How well a site fits: 0 not at all. Deeper loops and smaller ones are better, and by far the one
- * that was inlined here. */
+/* How well a site fits; 0: not at all. Deeper and smaller loops score higher, and a loop that was
+ * inlined here scores highest by far. */
 static uint32_t fitness(const struct loop_facts *f, const struct fact_site *s, uint32_t place,
 	const struct loaded_frame *frame)
 {

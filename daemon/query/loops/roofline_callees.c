@@ -12,7 +12,7 @@
 #include "daemon/query/scan.h"
 
 #define CALLEES_NAMED 3   /* in one text */
-#define CALLEES_MAX 64    /* told apart in one row; loops call fewer */
+#define CALLEES_MAX 64    /* callees distinguished in one row; loops call fewer */
 #define CALLEE_CHARS "60" /* of a name: C++ has longer ones */
 
 struct callee {

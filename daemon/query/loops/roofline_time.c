@@ -37,7 +37,7 @@
 /* The standard error of a time of fewer samples would be above a third. */
 #define SAMPLES_MIN 10
 #define CPU_NOTED 0.9       /* threads that had less than this of a CPU waited */
-#define CPU_SAMPLES_MIN 100 /* so that the error of their time is a tenth */
+#define CPU_SAMPLES_MIN 100 /* samples needed for an error of a tenth in their time */
 /* Standard errors of the samples' time by which a nest's measured time must exceed it. */
 #define WAITING_ERRORS 3
 
@@ -85,7 +85,7 @@ static struct roof_time sampled(const struct roof_sums *s)
 struct nest {
 	double ns; /* measured */
 	double sampled_ns, few_ns;
-	double work, few_work; /* few: of loops with too few samples */
+	double work, few_work; /* few: nests of loops with too few samples */
 	double calls;
 	double own_ns; /* as given to its loops */
 	uint64_t samples;
@@ -97,7 +97,7 @@ struct nest {
 
 struct nests {
 	struct nest *nest; /* by group of the measured loop */
-	uint32_t *of;      /* by group: that loop's group + 1; 0: nobody measured it */
+	uint32_t *of;      /* by group: that loop's group + 1; 0: not measured */
 	double sample_ns;  /* mean CPU time of a sample; 0: samples do not reach loops */
 };
 
@@ -168,8 +168,8 @@ static void sum_nests(const struct roofline *r, struct nests *n)
 	}
 }
 
-/* The function whose samples have all CPU time of a nest; 0: none that we know. A nest that was inlined
- * is in another function's code. */
+/* The function whose samples contain all CPU time of a nest; 0: not known. The code of an inlined nest
+ * is in another function. */
 static uint32_t function_of_nest(const struct roofline *r, uint32_t group, const struct nests *n)
 {
 	const char *inlined_at = text_of(&r->facts.texts, r->facts.sites.site[group].inlined_at);
@@ -178,8 +178,8 @@ static uint32_t function_of_nest(const struct roofline *r, uint32_t group, const
 	return is_own && !(inlined_at && *inlined_at) ? function_of(r, group) : 0;
 }
 
-/* CPU time in place of wall time, where the nests of a function have clearly more than the function
- * has by samples. */
+/* Use CPU time instead of wall time if the wall time of a function's nests clearly exceeds the
+ * function's time by samples. */
 static void leave_out_waiting(struct roofline *r, struct nests *n)
 {
 	if (roofline_cpu_share(r) >= 1)
@@ -204,7 +204,7 @@ static void leave_out_waiting(struct roofline *r, struct nests *n)
 	}
 }
 
-/* A part of something, by work; where there is no work, the nest's own loop has it all. */
+/* A share, by work; if there is no work, the nest's own loop gets all. */
 static struct roof_time share_of(double ns, double part, double whole, bool is_outermost)
 {
 	double share = whole > 0 ? part / whole : is_outermost;
@@ -217,8 +217,8 @@ static double error_of_part(double p, double n)
 	return fmax(sqrt((1 - p) / (n * p)), 1 / n);
 }
 
-/* Do samples say how long its loops ran? Also that they hardly did, where the nest was measured for
- * so long that many more samples would have hit them. */
+/* Do samples show how long the nest's loops ran? Also yes if few hit them although the nest was
+ * measured for so long that many should have: then the loops hardly ran. */
 static bool is_sampled(const struct roofline *r, const struct nest *nest, double sample_ns)
 {
 	return nest->samples >= SAMPLES_MIN ||
@@ -287,7 +287,8 @@ static enum roof_clock total_clock(
 	return ROOF_SHARED;
 }
 
-/* Own times and those of the loops inside; of a measured nest, also what is no loop's own. */
+/* Own times and times with the loops inside; of a measured nest, also the time that belongs to no
+ * loop. */
 static void total_times(struct roofline *r, const struct nests *n)
 {
 	for (uint32_t i = r->groups.n; i > 0; i--) {
@@ -326,7 +327,7 @@ static int times_of_loops(struct roofline *r)
 
 /* --- functions, regions, threads -------------------------------------------------------------- */
 
-/* Did a loop run for a time that nobody measured? Only for loops that no other one surrounds. */
+/* Did an outermost loop run for a time that was not measured? */
 static bool ran_untimed(const struct roofline *r, uint32_t group)
 {
 	uint32_t parent = loop_facts_owner(&r->facts, r->facts.sites.site[group].parent);

@@ -33,7 +33,7 @@ double loop_share_error(double entries, double counted)
 	return sqrt((1 - counted / entries) / counted);
 }
 
-/* Is the metric's value that of the counted entries alone? */
+/* Does the metric's value come from the counted entries alone? */
 static bool is_part(unsigned metric, bool cloned)
 {
 	switch (metric) {
@@ -63,8 +63,7 @@ static void scale(struct fact *fact, bool cloned, uint64_t entries, uint64_t cou
 			fact->value[i] = times(fact->value[i], entries, counted);
 }
 
-/* The fact by whose entries another of the same thread, region and time is multiplied;
- * NULL: none. */
+/* The fact whose entries scale another fact of the same thread, region and time; NULL: none. */
 static const struct fact *fact_around(const struct loop_facts *f, uint32_t i, bool *ret_itself)
 {
 	struct key key = f->table.keys.key[i];

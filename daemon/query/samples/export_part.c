@@ -116,7 +116,7 @@ static void set_places(struct export_part *p)
 	}
 }
 
-/* Texts as they are, but cut. NULL without memory. */
+/* Texts unchanged but cut. NULL without memory. */
 static char **cut_texts(const struct export_part *p)
 {
 	const uint32_t *id = p->text.item;

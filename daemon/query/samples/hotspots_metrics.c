@@ -16,8 +16,8 @@
 #include "daemon/metric/evaluate.h"
 #include "proto/base/memory.h"
 
-#define STRETCHES 8 /* of all windows; each takes its part of the memory of every key */
-/* Functions times stretches times inputs, 16 bytes each: 256 MB, and the same to take a file back. A query
+#define STRETCHES 8 /* stretches of all windows; each takes memory for every key */
+/* Functions times stretches times inputs, 16 bytes each: 256 MB, and as much again to undo a file. A query
  * has 2 GB (child/offload.h). */
 #define SUMS_MAX (1u << 24)
 
