@@ -237,7 +237,7 @@ static bool is_alive(const struct request *q, const struct label_set *set)
 static int know(struct request *q, struct question *a)
 {
 	struct walk *w = q->peer->options->service->walk;
-	/* ends of processes so far are among the records; what comes now is stored by this query */
+	/* this stores all records so far, with the ends of processes */
 	int r = w ? walk_catch_up(w, clock_ns(CLOCK_MONOTONIC)) : 0;
 	const size_t n_sets = w ? HASH_COUNT(w->tasks.label_sets.set) : 0;
 	struct compare_known *k = r < 0 ? NULL : make_known(n_sets);
@@ -263,7 +263,7 @@ static void forget(void *known)
 	free(k);
 }
 
-/* Runs that are given by time have no labels, and are not counted here. */
+/* Runs given by a time have no labels, and are not counted here. */
 static size_t labels_of(const Mperf__Request *m, size_t i, char *const **ret_label)
 {
 	const Mperf__CompareRequest *c = asked_of(m);

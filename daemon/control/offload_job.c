@@ -21,9 +21,9 @@
 #include "daemon/service/service.h"
 #include "proto/base/memory.h"
 
-#define PASS_BYTES_MAX (256u << 10) /* bytes passed on in one turn of the loop: two chunks */
-#define WAITING_TOLD_NS 1000000000u /* after this wait, tell the peer what it waits for */
-#define REAP_NS 10000000u           /* a killed process is gone in less, mostly */
+#define PASS_BYTES_MAX (256u << 10) /* bytes sent in one round of the loop: two chunks */
+#define WAITING_TOLD_NS 1000000000u /* after this wait, send the peer the reason of the wait */
+#define REAP_NS 10000000u           /* a killed process is usually gone sooner */
 /* The interval at which the file of a running child is read: it may hold notes of progress. */
 #define LOOK_NS 100000000u
 /* A job holds its file and the descriptor of its child. */
@@ -57,7 +57,7 @@ struct offload_job {
 	uint64_t descriptors; /* descriptors charged to the user */
 	uint64_t offset;      /* bytes of the file that were passed on */
 	uint64_t since_ns, look_ns;
-	bool told; /* the peer knows what the job waits for */
+	bool told; /* the peer was sent the reason of the wait */
 };
 
 /* --- the child -------------------------------------------------------------------------------- */
@@ -222,8 +222,8 @@ static int job_fork(struct offload_job *j)
 	return 0;
 }
 
-/* The child has ended: charge the user for what it wrote, and no longer for what it might have
- * written. */
+/* Charge the user for the bytes that the child wrote, and no longer for those that it might have
+ * written: it has ended. */
 static void job_ended(struct offload_job *j, const struct offload_end *end)
 {
 	struct stat st;
@@ -265,7 +265,7 @@ int offload_queue_tend(struct offload_queue *u, uint32_t n_max)
 	reap(u);
 	while (u->n_children < n_max && (j = who_is_next(u))) {
 		waiting_remove(u, j);
-		j->trouble = job_fork(j); /* its dispatch tells the peer */
+		j->trouble = job_fork(j); /* its dispatch informs the peer */
 	}
 	return 0;
 }
@@ -486,7 +486,7 @@ static int job_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 		return tell_trouble(j, q);
 	if (j->waits)
 		return tell_waiting(j, q, now_ns);
-	bool ended = j->ended; /* before the file is looked at: it grows no more */
+	bool ended = j->ended; /* check this before the file: then the file grows no more */
 	uint64_t until = j->offset + PASS_BYTES_MAX;
 	int r = 1;
 	j->look_ns = now_ns + LOOK_NS;

@@ -54,7 +54,7 @@ static char *group_of(const struct metric_plan *plan)
 										       : text;
 }
 
-/* First event of those that were wanted that does not count. */
+/* The first wanted event that does not count. */
 struct uncounted {
 	const struct event *event;
 	int error; /* errno of the open; ENODATA: it opened, and counted nothing */
@@ -73,8 +73,8 @@ static int refuse_counters(
 }
 
 /* Add the wanted events that can be counted. An event that does not open keeps its group from
- * sampling, so it is left out. An event that the core is known to have may be 0 where it is tried:
- * nothing that is tried needs vectors of 512 bits. False: no wanted counter is left. */
+ * sampling, so it is left out. An event that the core is known to have may stay 0 in the probe,
+ * which runs no 512-bit vector code, for example. False: no wanted counter is left. */
 static bool add_countable(const struct machine *m, const struct cores *cores,
 	const struct event_list *wanted, struct event_list *events, struct uncounted *ret_first)
 {

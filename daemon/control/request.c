@@ -172,8 +172,8 @@ static int refuse_silent(struct request *q, int32_t pid)
 		"the owner of process %d cannot be found out", pid);
 }
 
-/* Refuse a pid, by whose it seems to be: another user is named; a process that runs as the peer has
- * other rights. */
+/* Refuse a pid, with the apparent reason: it belongs to another user, who is named; or it runs as
+ * the peer but has other rights. */
 static int refuse_pid(struct request *q, int32_t pid)
 {
 	char path[32], what[128];
@@ -220,7 +220,7 @@ size_t request_drop_twins(int32_t *pid, size_t n)
 	return kept;
 }
 
-/* Is it wholly the peer's? */
+/* Does the process belong wholly to the peer? */
 static int check_rights(struct request *q, int32_t pid)
 {
 	const struct peer *p = q->peer;

@@ -138,7 +138,8 @@ static int read_whole(struct request *q, int fd, struct question *a)
 	return 0;
 }
 
-/* Such a file is of one program from its beginning to its end, and says no pid, name, label or date. */
+/* Refuse filters that such a file cannot satisfy: it covers one program's whole run, and has no
+ * pid, name, label or date. */
 static bool narrows(const struct query_filter *f)
 {
 	return f->n_pids || f->n_comms || f->n_cgroups || f->n_labels || f->n_cpus || f->since_ns ||
@@ -171,7 +172,8 @@ static int refuse_word(struct request *q, const char *what, const char *word, co
 		       ?: 1;
 }
 
-/* Where the counts come from: reports of programs, their file, or a recording. Returns as question_make. */
+/* Find the source of the counts: reports of programs, their file, or a recording. Returns as
+ * question_make. */
 static int find_counts(struct request *q, struct question *a)
 {
 	struct machine machine; /* reads the platform database, whose formulas are needed */
@@ -185,7 +187,7 @@ static int find_counts(struct request *q, struct question *a)
 	return r == 0 && !a->output.bytes ? request_read_machine(q, &machine) : r;
 }
 
-/* by and ops are -1 if there is no such word. */
+/* by and ops: -1 if the word is unknown. */
 static struct roofline_question roofline_question_of(const struct question *a)
 {
 	const Mperf__RooflineRequest *m = a->request->roofline;

@@ -43,17 +43,17 @@ uint64_t server_spent_ns(const struct server *s);
  * already: the remainder is divided among users with a turn in this round. */
 void server_spend(struct server *s, uint64_t ns);
 
-/* The configuration has changed in place: look up the group again, and which peers are in it. The
+/* Follow a configuration that changed in place: look up the group again, and the peers in it. The
  * socket does not move. */
 void server_reload(struct server *s);
 
 struct server_status {
 	uint32_t n_peers, n_queries; /* now */
-	/* since the start: accepted, over a limit, disconnected for what they sent */
+	/* since the start: accepted, over a limit, disconnected for invalid input */
 	uint64_t n_accepted, n_refused, n_hung_up;
 };
 void server_status(const struct server *s, struct server_status *ret_status);
 
-/* Stop listening (and remove the socket file, unless it was passed to us), tell all peers and
+/* Stop listening (and remove the socket file, unless it was passed to us), notify all peers and
  * disconnect. */
 struct server *server_free(struct server *s);

@@ -54,8 +54,8 @@ struct record_sample {
 	uint64_t enabled_ns, running_ns;
 	/* of STREAM_SWITCH_BPF and STREAM_SWITCH_SUMS: earlier switches without values */
 	uint64_t n_missed;
-	/* of STREAM_SWITCH_SUMS, whose `read` is what the task itself counted since its last
-	 * record: time that tasks ran on the hart since the hart's last record */
+	/* with STREAM_SWITCH_SUMS, whose `read` has the task's own counts since its last record:
+	 * time for which tasks ran on the hart since the hart's last record */
 	uint64_t ran_ns;
 	uint64_t regs_abi;    /* PERF_SAMPLE_REGS_ABI_*; 0: no user registers */
 	const uint64_t *regs; /* popcount(regs_user) values; use record_reg */
@@ -80,7 +80,7 @@ struct record_mmap {
 struct record_exec {
 	uint32_t uid, gid; /* real ones, in our user namespace */
 	bool whole;        /* it belongs entirely to that user (attribute/rights.h) */
-	bool unjudged;     /* whether it does must be read from /proc */
+	bool unjudged;     /* whether it belongs to that user must be read from /proc */
 	bool cut;          /* there are more arguments than these */
 	const char *args;  /* n_args bytes, with a NUL behind each but perhaps the last */
 	uint32_t n_args;
