@@ -21,7 +21,7 @@
 #define WORK_MAX 10000000u
 /* The same of all loops of a file, some 8 s: from there on loops are repeated less often. */
 #define WORK_OF_FILE_MAX 100000000u
-#define STEPS_FIRST 300 /* the figures move by less than 0.1 % behind them */
+#define STEPS_FIRST 300 /* further steps change the figures by less than 0.1 % */
 #define STEPS_AGAIN 40  /* starting at the result of the first fit */
 
 /* Upper bound of a loop's entries divided by its iterations, since not every iteration is the last

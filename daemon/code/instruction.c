@@ -96,7 +96,7 @@ static unsigned x86_memory(const char *operands, bool *ret_first)
 
 static unsigned x86_register_bytes(const char *operands)
 {
-	/* "xmmword ptr" is none */
+	/* "xmmword ptr" has no such word */
 	static const char *const names[] = {"zmm", "ymm", "xmm"};
 	for (unsigned n = 0; n < 3; n++)
 		for (const char *at = operands; (at = strstr(at, names[n])); at += 3)

@@ -44,7 +44,7 @@ struct node {
 	uint32_t first, n; /* edges that leave it */
 	uint32_t n_into;
 	bool exits;           /* it also leads out of the loop */
-	struct choice choice; /* where nothing leads to it */
+	struct choice choice; /* times of a node that no edge leads to */
 	double times, slope;  /* slope: by the logarithm of times */
 };
 
@@ -103,7 +103,7 @@ static void add_edge(struct rounds *r, uint32_t to)
 		r->node[to].n_into++;
 }
 
-/* Edges of a node to others of the loop. Those of a loop inside are of all its blocks. */
+/* Edges of a node to others of the loop. A nested loop has the edges of all its blocks. */
 static void make_edges(struct rounds *r, uint32_t head, uint32_t *first_of, uint32_t *next_of)
 {
 	const struct graph *g = r->g;
@@ -310,7 +310,7 @@ static void backward(struct rounds *r, const struct heat *heat, double scale, do
 	const struct pace pace = {size, 1 / (1 - pow(0.9, n)), 1 / (1 - pow(0.99, n))};
 	for (uint32_t k = r->n_nodes; k-- > 0;) {
 		struct node *node = &r->node[r->order[k]];
-		double behind = 0; /* slope by what it hands on */
+		double behind = 0; /* slope from the nodes that it leads to */
 		node->slope = 0;
 		if (node->place != GRAPH_NONE) {
 			const struct heat *h = &heat[node->place];

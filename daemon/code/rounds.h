@@ -13,7 +13,7 @@
 
 #include "daemon/code/graph.h"
 
-/* Heat of a block, as samples show it. */
+/* Heat of a block, from samples. */
 struct heat {
 	double log_rate; /* natural logarithm of samples per instruction */
 	double weight;   /* 1 / the variance of that */
@@ -22,7 +22,7 @@ struct heat {
 struct rounds;
 
 /* Prepare a loop. *ret_block: its *ret_n blocks outside inner loops, borrowed from *ret_rounds.
- * *ret_branches: some of these do not run in every round, or the last round ends before them. 0,
+ * *ret_branches: some blocks do not run in every round, or the last round ends before them. 0,
  * -ENOMEM. */
 int rounds_make(struct rounds **ret_rounds, const struct graph *g, uint32_t loop,
 	const uint32_t **ret_block, uint32_t *ret_n, bool *ret_branches);

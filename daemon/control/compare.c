@@ -237,7 +237,7 @@ static bool is_alive(const struct request *q, const struct label_set *set)
 static int know(struct request *q, struct question *a)
 {
 	struct walk *w = q->peer->options->service->walk;
-	/* this stores all records so far, with the ends of processes */
+	/* take all records so far, which include the ends of processes */
 	int r = w ? walk_catch_up(w, clock_ns(CLOCK_MONOTONIC)) : 0;
 	const size_t n_sets = w ? HASH_COUNT(w->tasks.label_sets.set) : 0;
 	struct compare_known *k = r < 0 ? NULL : make_known(n_sets);

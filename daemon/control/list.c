@@ -20,7 +20,7 @@
 #include "platform-db/selector.h"
 #include "proto/base/memory.h"
 
-#define METRICS_TOPIC "metrics" /* the argument of stat -M */
+#define METRICS_TOPIC "metrics" /* topic of the names that stat -M takes */
 
 #define EVENT_TABLE(COLUMN, KNOWN_IF)                                                              \
 	COLUMN(topic, "topic", text, e->topic)                                                     \

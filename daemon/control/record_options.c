@@ -69,7 +69,7 @@ static int choose_scope(struct request *q, const Mperf__RecordRequest *m, struct
 		return r;
 	o->per_task = !machine.may_see_all;
 	o->user_only |= !machine.may_see_kernel;
-	/* with these events, as stat counts them; the service's own events show the kernel as one
+	/* as stat counts such events for this peer; the service's own events show the kernel as one
 	 * word */
 	o->never_kernel = m->n_event + m->n_metric > 0 && !q->peer->sees_all;
 	o->user_only |= o->never_kernel;

@@ -138,8 +138,8 @@ static int read_whole(struct request *q, int fd, struct question *a)
 	return 0;
 }
 
-/* Refuse filters that such a file cannot satisfy: it covers one program's whole run, and has no
- * pid, name, label or date. */
+/* Does the filter restrict the answer? Such a file covers one program's whole run, and has no pid,
+ * name, label or date. */
 static bool narrows(const struct query_filter *f)
 {
 	return f->n_pids || f->n_comms || f->n_cgroups || f->n_labels || f->n_cpus || f->since_ns ||

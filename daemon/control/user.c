@@ -228,8 +228,8 @@ uint64_t user_room(const struct user *u, enum user_hold what)
 		return UINT64_MAX;
 	const struct user_limit *l = &u->users->limit[what];
 	uint64_t left = left_for(u, l);
-	/* The user may take as much more as leaves others at least as much as the user then holds.
-	 * Rounded up, so that the last one may be taken, too. */
+	/* The user may take more as long as others are left at least as much as the user then
+	 * holds. Rounded up, so that the last one may be taken, too. */
 	if (!u->first && l->all != UINT64_MAX)
 		left = (less(left, u->held[what]) + 1) / 2;
 	return smaller(left, less(l->one, u->held[what]));

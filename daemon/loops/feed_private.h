@@ -6,11 +6,11 @@
 #include "daemon/loops/feed.h"
 #include "daemon/loops/table_cache.h"
 
-/* Threads of one program, and of all programs of one user, that get counters while the programs are
- * connected: each holds at most four events, of a kilobyte or more in the kernel. */
+/* Limits of threads that get counters while their programs are connected, of one program, and of
+ * all programs of one user: each holds at most four events, of a kilobyte or more in the kernel. */
 #define FEED_GRANTS_MAX 1024u
 #define FEED_GRANTS_PER_USER_MAX 4096u
-/* How often we try a program whose socket is full. */
+/* Interval at which we retry a program whose socket is full. */
 #define FEED_GRANT_TRIES 3u
 
 struct feed_user {
@@ -103,15 +103,15 @@ void feed_process_begin(struct connection *c);
 void feed_process_clear(struct connection *c);
 /* Bring the tasks up to date, no matter when we last did. */
 void feed_look(struct feed *f);
-/* The time from which on we look again. */
+/* The earliest time of the next look. */
 uint64_t feed_next_look_ns(const struct feed *f);
 /* Clock of the time that programs are charged for. */
 uint64_t feed_charged_ns(const struct feed *f);
 /* Find the process of the connection, using what is known after it connected. False: no look has
  * happened since; try again at feed_next_look_ns. */
 bool feed_seek_process(struct connection *c);
-/* Can a newly announced thread be told from others when it counts? False: it is too new, and its
- * messages must wait until feed_next_look_ns. */
+/* Can a newly announced thread be identified when it counts? False: it is too new, and its messages
+ * must wait until feed_next_look_ns. */
 bool feed_seek_thread(struct connection *c, pid_t tid);
 /* The task of a thread; NULL: not known. The thread remembers it. */
 struct task *feed_task_of(struct connection *c, struct program_thread *t);
@@ -119,8 +119,8 @@ struct task *feed_task_of(struct connection *c, struct program_thread *t);
 /* feed_place.c: find a place of OpenMP in its process, unless it was found before. task NULL: not known. 0 or -errno. */
 int feed_find_frame(struct feed *f, struct task *task, const struct loop_counts *c);
 
-/* feed_grant.c: give counters to a thread that was in a region, if it has none and may have them.
- * task: the thread's task. */
+/* feed_grant.c: give counters to a thread that was in a region, if it has no counters and may have
+ * them. task: the thread's task. */
 void feed_grant(struct connection *c, struct program_thread *t, const struct task *task);
 
 /* feed_ask.c: the period at which programs of that user report, in ms. */

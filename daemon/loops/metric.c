@@ -25,8 +25,8 @@ static const struct {
 
 #define MODELLED "_modelled"
 
-/* The place of a value among those from that metric on, one for each granted event; -1: it is none
- * of them. */
+/* The index of a value in the range that begins with that metric, with one value for each granted
+ * event; -1: not in the range. */
 static int place_from(unsigned first, unsigned value)
 {
 	unsigned metric = value / 2;

@@ -142,7 +142,7 @@ static void thread_free(struct program *p, struct program_thread *t)
 	free(t);
 }
 
-/* Hand out what a thread or object has left, some in this turn; then it goes. */
+/* Hand out the remaining sums of a thread or object, some in each call; then free it. */
 static int work_gone(struct program *p)
 {
 	struct program_work *w = &p->work;
@@ -232,7 +232,8 @@ static bool is_of_tables(int r)
 	       r == FEED_COUNTERS;
 }
 
-/* Did a limit of ours refuse the message? Then it is no nonsense, and neither are later messages that refer to it. */
+/* Did a limit of ours refuse the message? Then neither it nor later messages that refer to it count
+ * as invalid. */
 static bool is_limit(int r)
 {
 	return is_of_tables(r) || r == FEED_THREADS || r == FEED_REGIONS || r == FEED_ROWS ||

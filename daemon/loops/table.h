@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Tables: what the counters of one compilation unit mean
+/* Tables: the meaning of the counters of one compilation unit
  *
  * The pass writes them (format: runtime/abi.h), but anybody may send them. Bytes in, arrays out:
  * all output has been checked, so code that evaluates counters need not check any index.
@@ -63,5 +63,5 @@ struct loop_table {
 int loop_table_parse(const uint8_t *bytes, size_t n, struct loop_table *ret_table);
 void loop_table_clear(struct loop_table *t);
 
-/* Its bytes of memory. */
+/* The bytes of memory that a table takes. */
 size_t loop_table_memory(const struct loop_table *t);

@@ -33,8 +33,8 @@ static int limit(struct rollup *r, uint64_t bytes_max)
 	return rollup_exec(r, sql);
 }
 
-/* Nothing is written before the commit. So the disc itself is full only if it has less room than the file
- * may take. */
+/* SQLite writes only at the commit. So the disc itself is full only if it has less room than the file's
+ * limit. */
 static bool has_room(const char *path, uint64_t bytes_max)
 {
 	struct statvfs st;
@@ -54,7 +54,7 @@ static int add(struct making *m, struct rollup *r)
 	if (outcome != 0)
 		return outcome;
 	m->begun = true;
-	/* only now: a limit that the tables alone exceed would look like damage */
+	/* set the limit only now: one that the empty tables exceed would look like damage */
 	outcome = limit(r, m->e->bytes_max);
 	if (outcome == 0)
 		outcome = rollup_fill(r, key);
