@@ -157,7 +157,8 @@ static int place_all(struct build *b, const struct draft *d)
 	return 0;
 }
 
-/* A core cannot both lack a metric and have it; a third party may know more than we do. */
+/* A core cannot both lack a metric and have it, except that a third party may define one that we
+ * say it lacks. */
 static int check_lacks(const struct build *b)
 {
 	const struct platform *p = b->platform;

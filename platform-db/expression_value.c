@@ -142,7 +142,7 @@ static bool is_number(const struct expression *e, double number)
 	return e->kind == EXPRESSION_NUMBER && e->number == number;
 }
 
-/* A number in the place of *e. */
+/* Replace *e by a number. */
 static int fold_number(const struct fold *f, const struct expression *e, double value,
 	const struct expression **ret_expression)
 {
@@ -154,7 +154,7 @@ static int fold_number(const struct fold *f, const struct expression *e, double 
 	return 0;
 }
 
-/* Operand that an "if" with folded operands comes to; NULL if that is not decided. */
+/* The operand that an "if" with folded operands selects; NULL if that is not decided. */
 static const struct expression *fold_if(const struct expression *const operand[OPERANDS_MAX])
 {
 	if (operand[1]->kind == EXPRESSION_NUMBER)

@@ -93,8 +93,8 @@ static const char *topic_of(const struct reader *r)
 	return pool_text(r->pool, topic);
 }
 
-/* Intel's "0,1,2,3" and "Fixed counter 1"; fixed ones are from bit 32 on, as in perf. What is written
- * otherwise is of units outside the core, or has no limit. */
+/* Intel's "0,1,2,3" and "Fixed counter 1"; fixed counters begin at bit 32, as in perf. Other texts
+ * are of units outside the core, or mean no limit. */
 static bool counter_list(const char *text, uint64_t *ret_counters)
 {
 	static const char fixed[] = "Fixed counter ";

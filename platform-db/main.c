@@ -127,7 +127,7 @@ static void print_fields(const struct platform *p)
 	}
 }
 
-/* A line for each event or expression that the code stands for, then one for each field. */
+/* Print a line for each event or expression that the code means, then one for each field. */
 static void print_decoded(const struct platform *p, uint64_t code)
 {
 	char text[SELECTOR_TEXT_BYTES], bits[SELECTOR_BITS_BYTES];

@@ -51,10 +51,10 @@ struct hart_set;
 
 struct attribute_options {
 	struct namer *namer; /* borrowed; NULL: no names, no unwinding (tests) */
-	const struct kernel *
-		kernel; /* borrowed; lists code generated before; NULL: no list (tests) */
-	struct file_table *files;           /* borrowed */
-	struct task_table *tasks;           /* borrowed */
+	const struct kernel
+		*kernel;          /* borrowed; lists code generated before; NULL: no list (tests) */
+	struct file_table *files; /* borrowed */
+	struct task_table *tasks; /* borrowed */
 	const struct stream_table *streams; /* borrowed */
 	uint64_t (*lost)[N_LOSSES];         /* borrowed, per hart */
 	uint64_t *lost_ahead;  /* borrowed, per hart, see sampler.h; NULL: nothing is ahead */

@@ -62,11 +62,10 @@ struct server {
 	struct offload_queue queue;
 	struct users users;
 	struct server_status status;
-	uint64_t now_ns;    /* of the last round */
-	uint64_t accept_ns; /* when to accept again; 0: now */
-	uint64_t
-		accepts_until_ns; /* time at which accepting is again within its share */
-	uint32_t n_gone;          /* seats to be freed at the end of the round */
+	uint64_t now_ns;           /* of the last round */
+	uint64_t accept_ns;        /* when to accept again; 0: now */
+	uint64_t accepts_until_ns; /* time at which accepting is again within its share */
+	uint32_t n_gone;           /* seats to be freed at the end of the round */
 };
 
 /* --- time ------------------------------------------------------------------------------------- */

@@ -39,7 +39,7 @@
 /* Bytes in use; each budget is part of the one above. */
 struct budget {
 	uint64_t used, max;
-	bool leaves_half; /* may hold at most as much as then remains in the budget above for
+	bool leaves_half;     /* may hold at most as much as then remains in the budget above for
 			   * others */
 	struct budget *above; /* NULL: none */
 };

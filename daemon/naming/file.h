@@ -118,8 +118,8 @@ struct file {
 	pid_t pid; /* of a process that mapped it */
 	uint64_t pid_start_ns;
 	uint64_t map_start, map_end; /* for /proc/PID/map_files */
-	struct file_kin kin
-		[FILE_KIN]; /* the nearest first: they may have the same mounts, for when the
+	struct file_kin
+		kin[FILE_KIN]; /* the nearest first: they may have the same mounts, for when the
 			     * process is gone */
 	/* CLOCK_MONOTONIC, of the first mapping seen; 0: unknown. Contents written later did not
 	 * run then */

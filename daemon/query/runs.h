@@ -42,8 +42,8 @@ struct runs_wish {
 struct found_run {
 	uint32_t uid;
 	char *says; /* its labels, for people */
-	struct query_job *
-		job; /* sets of labels, whose texts are owned; with the requested labels, they
+	struct query_job
+		*job; /* sets of labels, whose texts are owned; with the requested labels, they
 		      * define the run */
 	size_t n_jobs;
 	int64_t begin_ns;           /* CLOCK_REALTIME, as above */

@@ -108,8 +108,7 @@ struct sampler_effort {
 	bool no_groups;
 	unsigned
 		rate_part; /* the rate is divided by this; 0 and 1: it is not. The caller sets the rate */
-	uint32_t
-		hz; /* part of the rate that remains; a task with a higher rate is sampled at that
+	uint32_t hz; /* part of the rate that remains; a task with a higher rate is sampled at that
 		     * rate */
 };
 

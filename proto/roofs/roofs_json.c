@@ -14,7 +14,7 @@
 #include "proto/roofs/roofs.h"
 
 #define FORMAT "mperf-roofs"
-#define DIGITS 12 /* of numbers; measured are four at best */
+#define DIGITS 12 /* significant digits of numbers; measurements have four at best */
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ static void place(struct reading *g, const char *list, size_t i)
 	snprintf(g->place, sizeof(g->place), "%s[%zu]", list, i);
 }
 
-/* A text that fits and that a terminal may show as it is. */
+/* A text that fits and is safe to print to a terminal. */
 static void take_text(
 	struct reading *g, const json_t *o, const char *key, char *ret_text, size_t size)
 {

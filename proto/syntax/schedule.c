@@ -20,8 +20,8 @@
 #define DAY_NS (86400 * SECOND_NS)
 #define PPM_ALL 1000000u
 
-/* Durations of recordings that nobody waits for: a build is over in an hour, a look at night in ten
- * minutes. */
+/* Default durations of recordings: a build is over in an hour; ten minutes suffice for one at
+ * night. */
 #define DURATION_CALENDAR_NS (600 * SECOND_NS)
 #define DURATION_JOB_NS (3600 * SECOND_NS)
 #define KEEP_DEFAULT 10
@@ -92,7 +92,7 @@ static int malformed(struct parse *p, enum key key, const char *value, const cha
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* Take a text that is systemd's, or a pattern: it is copied unchanged. */
+/* Take a text in systemd's syntax, or a pattern: it is copied unchanged. */
 static int take_text(struct parse *p, enum key key, const char *value, char *to)
 {
 	size_t n = strlen(value);
@@ -271,7 +271,7 @@ static int take_line(void *userdata, const char *bytes, size_t n, unsigned numbe
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* A time or jobs: one of the two, and of jobs units or labels. */
+/* Require exactly one of a time and jobs, and for jobs units or labels. */
 static int check_kind(struct parse *p)
 {
 	const unsigned *at = p->set_at;

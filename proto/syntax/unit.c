@@ -66,7 +66,7 @@ static void scale_text(double value, const struct step *step, char *ret_text)
 }
 
 #define DAY_S 86400ull
-#define HOURS_READABLE 72 /* beyond, everybody counts in days */
+#define HOURS_READABLE 72 /* longer times are in days */
 
 static void ns_text(double ns, char *ret_text)
 {
