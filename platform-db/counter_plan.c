@@ -6,8 +6,8 @@
  *
  *     wishes  {a b c} {b d} {e}      counters 0 1 2       passes  {a→0 b→1 c→2} {b→0 d→1 e→2}
  *
- * A wish whose events another wish has too comes with it. One that no pass can hold is split: its
- * events fill up passes one by one, behind the whole wishes.
+ * A wish that is contained in another one is planned with it. A wish that no pass can hold is split:
+ * its events fill up passes one by one, after the whole wishes.
  */
 #include "platform-db/counter_plan.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Values of expressions. A count that is not there is no zero: whatever needs it has no value
- * either, and its name is given back. Operators on whole numbers refuse what C would leave
- * undefined.
+ * Values of expressions. A missing count is not zero: an expression that needs it has no value, and
+ * the missing name is returned. Operators on whole numbers refuse what C would leave undefined.
  */
 #include "platform-db/expression.h"
 

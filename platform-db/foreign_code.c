@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * How a row of a third-party file says what the counter counts: the number that selects the event,
- * on x86 with the mask and other bits around it, and for some events a second register.
+ * Codes of events in a row of a third-party file: the number that selects the event, on x86 with
+ * the mask and other bits around it, and for some events a second register.
  *
  * Source: jevents.py of Linux 6.1 and 6.12 for how a code is put together.
  */

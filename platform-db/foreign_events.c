@@ -2,7 +2,8 @@
  *
  * One file of events and metrics in a third-party format. These files have keys that we do not use
  * (about eighty), so unknown ones are skipped; events of units outside the core are skipped too. An
- * event that refers to another ("ArchStdEvent") is that one, overridden by its own keys.
+ * event that refers to another ("ArchStdEvent") is a copy of it, overridden by the event's own
+ * keys.
  *
  * Source: jevents.py of Linux 6.12 for keys; the keys of the paper are from its section 3.3.
  */

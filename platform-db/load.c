@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Folders in layers. A file is taken whole or not at all: it is read into a draft, laid over what
- * earlier folders said of its platform, checked against the other files of its own folder and
- * built; only then does the result take the old one's place. So whatever is wrong with a file, the
- * database is what it would be without it.
+ * Folders in layers. A file is taken whole or not at all: it is read into a draft, merged onto the
+ * platform's draft from earlier folders, checked against the other files of its own folder and
+ * built; only then does the result replace the old one. So a faulty file never changes the
+ * database.
  *
  * Drafts in third-party formats have no quirks and describe cores by expressions that cannot be
  * compared, so they stay separate, and are merged onto a platform when a hart matches both.

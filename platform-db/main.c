@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * mperf-platform-check: the product's own parser over folders of platforms. It reports errors, and
- * with --list or --show what was understood, so that errors in a new core are found before mperfd
- * reads it.
+ * with --list or --show the parsed data, so that errors in a new core are found before mperfd reads
+ * it.
  */
 #include <argp.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Metrics of a whole platform: what their names stand for, and their values. A name is that of a
- * metric before that of an event, as in perf; only a metric that names itself means the event.
- * Checking makes sure that no metric needs itself, so values may follow names without looking back.
+ * Metrics of a whole platform: resolve their names, and compute their values. A name means a metric
+ * before an event, as in perf; only a metric that names itself means the event. A check ensures
+ * that no metric needs itself, so evaluation may follow names without a limit.
  */
 #include <errno.h>
 #include <string.h>

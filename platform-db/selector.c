@@ -7,9 +7,9 @@
  *     A     B         EVENT0  EVENT1  EVENT2  EVENT3
  *
  * A part is put as deep as it fits, the first field of an operation first: so the sum of two events needs
- * OP_TYPE0 alone. An event field that stays 0 counts nothing, and an operation that stays 0 passes its
- * first result on. More than two operands of one sign are split in all ways, since each of these
- * operations may be done in any order.
+ * OP_TYPE0 alone. An event field that stays 0 counts nothing, and an operation that stays 0 returns its
+ * first operand. If more than two operands share a sign, all splits are tried, since the order of these
+ * operations does not matter.
  */
 #include "platform-db/selector.h"
 

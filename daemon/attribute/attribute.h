@@ -28,15 +28,15 @@ struct attribution {
 	enum rung rung;
 	/* samples: 1, or 0 for counts that a switch or an exit delivers */
 	uint64_t count;
-	/* how many of these samples have no known counts: their group is not cut at switches,
-	 * and a switch came, or may have come, since the sample before */
+	/* number of these samples without known counts: their group is not cut at switches, and a
+	 * switch came, or may have come, since the sample before */
 	uint64_t uncounted;
 	uint64_t weight_ns;
 	uint64_t period;
 	struct frame **frame; /* leaf first, borrowed for the call; n_frames may be 0 */
 	uint32_t n_frames;
 	bool truncated;
-	/* what the group counted, by session event; n_reads 0 outside groups */
+	/* counts of the group, by session event; n_reads 0 outside groups */
 	struct {
 		int event;
 		uint64_t value;
@@ -65,7 +65,7 @@ struct attribute_options {
 	const struct label_variables *variables; /* borrowed; NULL: none */
 	/* borrowed; "/proc", or a folder of files in tests; sys is next to it */
 	const char *proc;
-	/* borrowed; NULL: /proc is read at once, whatever it takes (tests) */
+	/* borrowed; NULL: /proc is read at once, even if that blocks (tests) */
 	struct proc_reader *reader;
 	/* NULL: rights_read; tests that use files pass their own */
 	int (*rights)(int folder_fd, uid_t account, struct rights *ret_rights);

@@ -168,7 +168,7 @@ static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name)
 	}
 	int r = cgroup_set(w->tasks, st.st_ino, w->n_path ? w->path : "/", st.st_uid);
 	if (r)
-		return r < 0 ? r : CGROUP_FULL; /* what is below it has no name either */
+		return r < 0 ? r : CGROUP_FULL; /* folders below it have no name either */
 
 	/* in a folder of root, folders of other users may follow */
 	for (struct dirent *e; r >= 0 && (r == 0 || st.st_uid == 0) && (e = readdir(d));)

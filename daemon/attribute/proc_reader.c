@@ -2,8 +2,8 @@
  *
  * A question and its answer are one allocation that its thread owns while it runs, so the loop may
  * leave at any moment. All wanted parts of a process are read in one visit, since a handover costs as
- * much as a read. The time that the loop waited is charged to the owner of the process's folder, who is
- * known without the process's help.
+ * much as a read. The time that the loop waited is charged to the owner of the process's folder, who
+ * can be found without waiting for the process.
  */
 #include "daemon/attribute/proc_reader.h"
 
@@ -217,7 +217,7 @@ static bool began_secure(int folder_fd)
 		if (type == AT_SECURE)
 			return is_narrow ? auxv.narrow[i + 1] : auxv.wide[i + 1];
 	}
-	return true; /* it is gone, or does not say */
+	return true; /* it is gone, or not known */
 }
 
 /* Read the environment with its owner: the process may have become another program since the exec that the rings

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The interval comes from repeated fits to samples as another run might have had them: each block's rate
- * is disturbed according to its number of samples and ESTIMATE_SPREAD, and so is the prior of each
- * branch. The middle 95 % of the results are the interval.
+ * The interval comes from repeated fits to simulated samples of another run: each block's rate is varied
+ * according to its number of samples and ESTIMATE_SPREAD, and the prior of each branch is varied too.
+ * The middle 95 % of the results are the interval.
  */
 #include "daemon/code/estimate.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Jump tables are not read: they are in other sections, and each compiler has its own forms. But cases
- * follow the jump that leads to them, before the next such jump. Where most of these jumps have a single
- * block to lead to, the function is an interpreter whose operations jump to the next one, and each jump
- * leads to all of them.
+ * Jump tables are not read: they are in other sections, and each compiler has its own forms. But the
+ * cases of a computed jump follow it, before the next such jump. If most computed jumps are followed by
+ * a single such block, the function is an interpreter whose operations each jump to the next: then each
+ * jump leads to all of these blocks.
  */
 #include "daemon/code/graph.h"
 

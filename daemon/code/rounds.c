@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The loop becomes an acyclic graph. Edges back to the head end a round, and lead nowhere. A loop
- * inside is one node, which leaves by any of its exits; samples within it do not say how often it was
- * entered. The loop is left as often as it is entered: that part of all rounds is given, and its exits
- * share it equally.
+ * The loop becomes an acyclic graph. Edges back to the head end a round, and lead nowhere. A nested loop is one node,
+ * which is left by any of its exits; samples within it do not show how often it was entered. The outer loop is left as
+ * often as it is entered: that share of all rounds is given, and the exits share it equally.
  *
  * The chances of a node's edges are exp(choice) over their sum; a block that nothing leads to runs
  * exp(choice) times. From the head, which runs once, one pass gives the times of all nodes. We seek the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A function that is on one side only may have got another name: its callers show that. Or it is inlined now: code of
- * its name that was inlined into others shows that. Filters of the question do not apply here:
- * a function has the same callers in each process.
+ * A function that is on one side only may have been renamed, which its callers show. Or it may now be inlined, which
+ * inlined code of its name shows. Filters of the question do not apply here: a function has the same callers in each
+ * process.
  */
 #include "daemon/compare/gather_private.h"
 

@@ -83,7 +83,7 @@ static double part_of(const struct comparison *c, const struct compare_function 
 static int take_tested(const struct compare_runs *runs, const size_t *n_side,
 	const struct comparison *c, struct tested *t)
 {
-	const size_t n = c->n_tested + 1; /* none is no failure */
+	const size_t n = c->n_tested + 1; /* no tested function is not a failure */
 
 	if (c->n_tested * runs->n_runs > COMPARE_CELLS_MAX)
 		return -E2BIG;

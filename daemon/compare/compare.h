@@ -16,8 +16,8 @@
  *   largest t over all functions is compared with that of permuted labels (max-T), which is valid
  *   for dependent tests.
  *
- * Answers are three: slower, within the margin, and not enough to tell. The last says what is
- * missing.
+ * There are three answers: slower, within the margin, and not enough to tell. The last one lists
+ * what is missing.
  *
  *     samples [function × run]     total [run]
  *          │ tested: ≥ 10 a run        │

@@ -29,7 +29,7 @@ struct tested {
 	double trend_level, trend_slope; /* variance = level + slope / samples */
 };
 
-/* Weight of one sample of a run: the number of samples that it stands for. */
+/* Weight of one sample of a run: the number of samples that it represents. */
 static inline double run_weight(const struct compare_runs *runs, size_t run)
 {
 	return runs->weight ? runs->weight[run] : 1;

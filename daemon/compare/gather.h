@@ -88,7 +88,7 @@ bool gather_is_by_loop(const struct gather *g);
 /* Source of a run's samples; texts are borrowed until the next gather_run. */
 struct gathered_source {
 	const char *event, *rung;
-	const char *arch, *host; /* as uname has them; "" if the recording does not say */
+	const char *arch, *host; /* from uname; "" if not in the recording */
 	uint32_t hz;
 	uint64_t samples, lost;
 	double ns; /* CPU time of its samples */

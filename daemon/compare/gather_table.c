@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The table of all runs' rows, once all runs are read. Rows of one key are listed by run, so a figure of a row of the
- * table is a sum over its list.
+ * The table of all runs' rows, once all runs are read. The rows of a key are listed by run, so a figure in a row of
+ * the table is a sum over that row's list.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -5,9 +5,9 @@
  * the set stays the same. A function itself is never in the sum that it is divided by.
  *
  * If half of a program grew, the median may be that of a function that grew, and functions that stayed the same then
- * seem to shrink. Runs in turns share clock and neighbours, so the stable set itself should not shift. If it shifts by
- * more than its runs scatter, we take the functions that did not shift by themselves, provided that they are a third
- * of those whose own shift is known well enough.
+ * seem to shrink. Alternating runs share clock and neighbours, so the stable set itself should not shift. If it shifts
+ * by more than its runs scatter, we take the functions that did not shift by themselves, provided that they are a
+ * third of those whose own shift is known well enough.
  */
 #include "daemon/compare/compare_private.h"
 

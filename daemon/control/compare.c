@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * diff and gate. Of recordings, which only a private daemon reads, one is read each turn, so that the client can
- * show progress and cancel; then all are compared and the answer is sent. Runs of a service's store are compared by a
+ * diff and gate. Only a private daemon reads recordings, one in each round of the loop, so that the client can show
+ * progress and cancel; then all are compared and the answer is sent. Runs of a service's store are compared by a
  * child (compare_runs.c). Only the daemon knows which jobs still have processes, so it notes these jobs when it
- * chooses the files. The child ignores runs that began after that moment, so a run whose job is not noted has ended.
+ * chooses the files. The child ignores runs that began after that moment, so a run whose job is not noted has
+ * ended.
  */
 #include <errno.h>
 #include <stdio.h>

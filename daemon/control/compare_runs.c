@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Each run is read from the finest files that still have it. How many were found, of whom, and what was
- * left out goes into notes, and each run into a row of its own.
+ * Each run is read from the finest files that still have it. Notes give the number of runs found, their
+ * users, and the runs left out; each run has a row of its own.
  */
 #include "daemon/control/compare_runs.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * doctor: what this machine can do, found by trying, one finding a row. A finding that is not "ok"
- * names the layer that refuses and the one thing that mends it. Trying takes its time, so of a
- * service a process of its own does it.
+ * names the layer that refuses and its single remedy. The tries take long, so a service runs them
+ * in a separate process.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * list: the events by topic, each tried on this machine: opened, run, read. An event that opens
- * and stays at zero is said to do so; nothing is promised that was not seen. That takes its time,
- * so of a service a process of its own does it. With --decode: a raw code by the fields that the platform database
- * has for this machine's cores; then nothing is opened.
+ * list: the events by topic, each tried on this machine: opened, run, read. An event that opens but stays at zero
+ * is listed as such, so that the list promises only counts that were seen. The tries take long, so a service runs
+ * them in a separate process. With --decode, a raw code is decoded by the fields in the platform database for this
+ * machine's cores, and nothing is opened.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ struct listing {
 	const struct cores *cores;
 	const struct answer *answer;
 	const char *topic; /* the only one wanted, or "" */
-	const char *pmu;   /* whose aliases are being listed */
+	const char *pmu;   /* PMU whose aliases are being listed */
 	int result;
 	size_t n_sent;
 };

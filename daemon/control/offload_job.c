@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A job whose child answers. The child's frames have the request's id already, so they are passed
- * on unchanged, and read only to find the end of the answer. They are in a file that was unlinked
- * at once: a client that does not read holds bytes of the cache folder, for which its user is
- * charged, and no process. A child belongs to the queue until it is reaped, even if its job ended
- * long before. So no sequence of questions and cancellations makes more children than are allowed.
+ * on unchanged, and read only to find the end of the answer. The frames are in an unlinked file: a
+ * client that does not read holds bytes of the cache folder, which are charged to its user, but no
+ * process. A child belongs to the queue until it is reaped, even if its job ended long before. So
+ * no sequence of questions and cancellations makes more children than are allowed.
  */
 #include <endian.h>
 #include <errno.h>
@@ -275,7 +275,7 @@ uint64_t offload_queue_deadline_ns(const struct offload_queue *u, uint64_t now_n
 	for (const struct offload_child *c = u->children; c; c = c->next)
 		if (!c->job)
 			return now_ns + REAP_NS;
-	/* do not look at the child either while its user has spent everything */
+	/* do not check the child either while its user has spent everything */
 	return u->children && u->waiting ? now_ns + LOOK_NS : UINT64_MAX;
 }
 

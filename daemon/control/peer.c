@@ -2,8 +2,8 @@
  *
  * A peer is two buffers and a few requests. Reading stops while too much is waiting to be read by
  * the other side, so a client that asks and never listens costs a bounded amount of memory. In a
- * service reading also stops while a client has asked more than its rate: what it sent waits in the
- * socket, and so does the client. Nothing that is only too fast is a failure.
+ * service reading also stops while a client exceeds its rate of requests: they wait in the socket.
+ * A client that is only too fast gets no failure.
  */
 #include "daemon/control/peer.h"
 

@@ -42,7 +42,7 @@ struct control_options {
 	const char *namer;     /* path of mperf-namer; NULL: beside mperfd */
 	struct graves *graves; /* workers that outlived their namers */
 	struct quota *pool; /* memory of clients' walks, recordings and tops; NULL: not limited */
-	enum sampler_switches switches;    /* what cuts counts at switches */
+	enum sampler_switches switches;    /* how counts are cut at switches */
 	bool private;                      /* one client, with our own rights */
 	struct service *service;           /* NULL when private */
 	const struct conf *conf;           /* NULL when private */

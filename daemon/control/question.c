@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The question outlives the message it came in, since it may have to wait for its turn: the request is
- * copied by packing and unpacking it, and the names of files are copied because retention may
- * remove some meanwhile. It is no error if a file has been removed by then; the answer says that it
- * is missing.
+ * The question outlives its message, since it may have to wait: the request is copied by packing and
+ * unpacking it, and the names of files are copied because retention may remove some meanwhile. It is
+ * no error if a file has been removed by then; the answer says that it is missing.
  *
  * The child chooses pins, from the list that the daemon had when it forked: comparing the labels of
- * all pins with all requested labels takes too long for a turn of the loop. The child looks only at
+ * all pins with all requested labels takes too long for a round of the loop. The child looks only at
  * pins that the asker may see, so neither the answer nor its time depends on the labels of other
  * users.
  */

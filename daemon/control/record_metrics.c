@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A group that samples is all or nothing: what does not fit onto the counters at once never samples. So
- * metrics of samples need a plan of one pass. cpu-clock leads, since it needs no counter, and samples also
- * where counters cannot interrupt.
+ * A group that samples needs all its counters at once; if they do not fit, it never samples. So metrics of
+ * samples need a plan of one pass. cpu-clock leads, since it needs no counter, and samples also where
+ * counters cannot interrupt.
  */
 #include "daemon/control/record_private.h"
 

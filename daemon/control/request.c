@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Parts of requests that several commands read: events, processes, the segment that is asked about;
- * and the check whether the peer may have them. A private daemon leaves that check to the kernel,
- * since it runs as its client. The service has more rights than most peers, so it decides by who
- * the peer is.
+ * Parts of requests that several commands read: events, processes, the segment; and the check
+ * whether the peer may access them. A private daemon leaves that check to the kernel, since it runs
+ * as its client. The service has more rights than most peers, so it decides by the peer's
+ * identity.
  */
 #include "daemon/control/request.h"
 
@@ -288,7 +288,7 @@ int request_hold_pids(
 	return r < 0 ? r : r > 0;
 }
 
-/* Check held pids again. A process that ended counts no more, and its pid may be another's. */
+/* Check held pids again. Drop processes that have ended: their pids may belong to others. */
 int request_recheck_pids(struct request *q, const struct held_pids *held, bool all)
 {
 	int r = 0;

@@ -70,8 +70,8 @@ int request_done(struct request *q, int status);
 int request_fail(struct request *q, Mperf__FailureKind kind, const char *remedy, const char *format,
 	...) __attribute__((format(printf, 4, 5)));
 
-/* A copy of a request or a part of it, which the caller frees as protobuf-c does, or NULL: a job that goes on
- * after its first turn keeps one. */
+/* A copy of a request or a part of it, which the caller frees as protobuf-c does, or NULL: a job that runs
+ * more than once keeps a copy. */
 void *request_copy(const ProtobufCMessage *m);
 
 /* Parse the -e arguments of a request into *list. 0; positive after a refusal that says what is
@@ -116,8 +116,8 @@ int request_fail_namer(struct request *q);
 size_t request_drop_twins(int32_t *pid, size_t n);
 
 /* Check that every pid exists and may be measured. In private mode our own rights decide, for the
- * whole system if `all`; in the service the peer's: unless it sees all, it may name only what
- * belongs wholly to its user (attribute/rights.h). 0; positive after a refusal that names the
+ * whole system if `all`; in the service the peer's: unless it sees all, it may name only processes
+ * that belong wholly to its user (attribute/rights.h). 0; positive after a refusal that names the
  * offending pid or says that there are too many; -errno. */
 int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * roofline, blocks and parallel. A running program holds the counts since its last round in its own
- * memory. So before we query the service's store, we ask programs for a round, and wait for them so
- * briefly that the answer still seems prompt. A file gets no more counts, so it is read at once.
+ * memory. So before we query the service's store, we request a round from the programs, and wait
+ * briefly, so that the answer still seems prompt. A file gets no more counts, so it is read at
+ * once.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  *
  * roofs: the service lowers its sampling while a client measures, keeps the measured roofs, and
  * gives them to all users. Lowering and keeping affect every user, so only peers that see all users
- * may ask for them; others measure while sampling goes on, and keep their roofs themselves. Figures
- * that documents have of the cores are no secret.
+ * may ask for them; others measure while sampling goes on, and keep their roofs themselves. The
+ * documented figures of the cores are no secret.
  */
 #include <errno.h>
 #include <stdio.h>

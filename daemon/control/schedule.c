@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * schedule: what schedules there are and what they did, a timer's request to begin one, and recordings
- * for those who may read them. A run belongs to the service: if the client that asked for it
- * leaves, the next turn of the loop ends the run and keeps what it has.
+ * schedule: lists schedules and their runs, begins a run for a timer, and sends recordings to users
+ * who may read them. A run belongs to the service: if the client that requested it leaves, the next
+ * round of the loop ends the run and stores its samples.
  */
 #include "proto/syntax/schedule.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * All sockets are in an epoll of our own, which the daemon sees as one descriptor: a thousand idle
- * clients cost nothing. We look at a client in a round if its socket is ready, or if the client is
+ * clients cost nothing. We serve a client in a round if its socket is ready, or if the client is
  * busy: it has a request, an incomplete frame, or is being disconnected. The kernel returns ready
- * sockets in turn, and we do a bounded amount of work for each, so a loud client does not starve
- * others. However many connections a user has, they share what that user may ask and take in a
- * round (user.h); among these, connections that had a turn go behind those that had none.
+ * sockets in turn, and we do a bounded amount of work for each, so a busy client does not starve
+ * others. All connections of a user share the user's allowance of a round (user.h); connections
+ * that were served in it are put behind the others.
  */
 #include "daemon/control/server.h"
 
@@ -223,8 +223,8 @@ static void turn_away(struct server *s, struct peer *p, const char *why)
 	(void)peer_hang_up(p, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 		"Close some of them, or try again later.", why);
 	(void)frame_buffer_write(&p->out, p->fd);
-	/* Read the rest: bytes left unread would make the kernel tell the client of a reset, not of
-	 * an end. */
+	/* Read all remaining bytes: otherwise the kernel would report a reset to the client, not an
+	 * end. */
 	(void)descriptors_receive(p->fd, p->descriptors_may_come, unread, sizeof(unread));
 	peer_free(p);
 	s->status.n_refused++;

@@ -36,11 +36,11 @@ uint64_t server_deadline_ns(const struct server *s);
 #define SERVER_EVENTS_MAX 64
 int server_dispatch(struct server *s, const struct pollfd *fds, size_t n, uint64_t now_ns);
 
-/* CPU time that the loop's thread has spent for clients so far: all that was charged to their
- * users, and the rest of the rounds. */
+/* CPU time that the loop's thread has spent for clients so far: time charged to their users, and
+ * the remaining time of the rounds. */
 uint64_t server_spent_ns(const struct server *s);
-/* The loop's thread spent ns for clients since the last call, including time that was charged
- * already: the remainder is divided among users with a turn in this round. */
+/* Charge ns of the loop's thread, spent for clients since the last call. Part of it may be charged
+ * already: the remainder is divided among the users who were served in this round. */
 void server_spend(struct server *s, uint64_t ns);
 
 /* Follow a configuration that changed in place: look up the group again, and the peers in it. The

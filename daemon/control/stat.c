@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * stat: counters that are read at intervals, or once at the end; topdown is a stat of a tree of metrics.
- * Times of the command itself (elapsed, user, sys) are the client's, who waited for it.
+ * The client measures the times of the command itself (elapsed, user, sys), since it waited for it.
  */
 #include <errno.h>
 #include <math.h>
@@ -312,8 +312,9 @@ static struct stat_asked asked_of(struct stat_job *j, struct request *q)
 static int begin_counting(struct stat_job *j, struct request *q)
 {
 	/* The kernel checks our rights, not the peer's, and a set-user-ID program may have started
-	 * since the first check. One that starts later loses its counters: Source: fs/exec.c of
-	 * Linux 6.12, begin_new_exec, perf_event_exit_task. They count from here on. */
+	 * since the first check. A set-user-ID program that starts later loses its counters:
+	 * Source: fs/exec.c of Linux 6.12, begin_new_exec, perf_event_exit_task. They count from
+	 * here on. */
 	int r = request_recheck_pids(q, &j->held, j->machine.may_see_all);
 	if (r == 0)
 		r = stat_parts_start(&j->parts);

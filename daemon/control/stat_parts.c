@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Each part has counters of its own. Harts of one kind share the plan of their metrics: what it costs to
- * find is paid once.
+ * Each part has counters of its own. Harts of one kind share the plan of their metrics, so that it is
+ * computed only once.
  */
 #include "daemon/control/stat_parts.h"
 
@@ -157,7 +157,7 @@ static const struct stat_part *twin_of(const struct stat_parts *p, const struct 
 	return NULL;
 }
 
-/* How all parts are counted. */
+/* Options of the counters of all parts. */
 static struct counter_options options_of(const struct stat_asked *a)
 {
 	return (struct counter_options){

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * status: what the service takes, keeps and loses, and what it costs. The answer names no user, so
- * anyone may ask. If naming is paused for some users, each sees only their own entry. Samples add
- * up: taken = stored + in hand + lost, as far as a cause counts samples.
+ * status: the samples that the service takes, stores and loses, and its cost. The answer names no
+ * user, so anyone may ask. If naming is paused for some users, each sees only their own entry.
+ * Samples add up: taken = stored + in hand + lost, as far as a cause counts samples.
  */
 #include <stdio.h>
 #include <string.h>

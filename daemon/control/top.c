@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * top: frames of what runs. A frame has the samples that its feed gathered in the last interval. It
- * is sent if the client has read the frame before, and skipped otherwise, so that a slow client
- * sees fewer frames and never old ones. The rate is raised while a client reads frames.
+ * top: live frames. A frame has the samples that its feed gathered in the last interval. It is sent
+ * if the client has read the frame before, and skipped otherwise, so that a slow client sees fewer
+ * frames and never old ones. The rate is raised while a client reads frames.
  */
 #include <errno.h>
 #include <linux/sockios.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Which way is worst and what is left of a node follow from the values; all else is data of the
- * platform.
+ * The worst path and the residual of a node follow from the values; all other columns are data of
+ * the platform.
  */
 #include "daemon/control/topdown.h"
 

@@ -14,8 +14,8 @@ struct request;
 struct row_stream;
 
 struct topdown_tree {
-	const char *core;  /* what its harts are, */
-	const char *harts; /* and which, "0-3" */
+	const char *core;  /* name of its kind of core, */
+	const char *harts; /* and its harts, "0-3" */
 	const struct metric_tree *tree;
 	bool is_cut; /* it has more levels than could be counted at once */
 	size_t n_passes;

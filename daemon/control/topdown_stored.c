@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * topdown of a file, or of what a service's store counted. The counts of harts are of all users' processes, so a
- * service shows them only to peers that see all.
+ * topdown of a file, or of the counts in a service's store. The counts of harts are of all users' processes, so
+ * a service shows them only to peers that see all.
  */
 #include <errno.h>
 #include <math.h>

@@ -2,14 +2,14 @@
  *
  * One rule for all resources that users hold: a user may hold at most as much as is then left for
  * the others. A single user has half of everything, the next one half of the remainder, and what
- * one user does not take is there for others. (Switches share their buffers so. Source: Choudhury
- * and Hahne, Dynamic queue length thresholds for shared-memory packet switches, IEEE/ACM
- * Transactions on Networking 6.2, 1998.) A sixteenth is reserved for root. If many users have left
- * nothing, a newcomer takes the place of a connection of the user who has most (server.c).
+ * one user does not take is available to others. (Network switches share buffers in this way.
+ * Source: Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches,
+ * IEEE/ACM Transactions on Networking 6.2, 1998.) A sixteenth is reserved for root. If many users
+ * have used up everything, a newcomer replaces a connection of the user who has most (server.c).
  *
- * Spending is one moment in time for each user: when all work so far will be paid off at the
- * allowed rate. That moment may be up to a second ahead of now. Turns are for users, not for
- * connections: a round of the loop works USER_TURN_NS for each user.
+ * Spending is one time for each user: that at which all work so far will be paid off at the allowed
+ * rate. It may be up to a second ahead of now. Rounds serve users, not connections: in each, the
+ * loop works USER_TURN_NS for each user.
  */
 #include "daemon/control/user.h"
 

@@ -41,11 +41,12 @@ enum user_time {
 #define USERS_LOOP_PARTS 3
 /* The most that may be spent at once, of either kind of time: the allowance of one second. */
 #define USER_CREDIT_NS 1000000000u
-/* Spent in one round of the loop before the next user has a turn. */
+/* Time for one user in a round of the loop, before the next user is served. */
 #define USER_TURN_NS 5000000u
-/* The same for all users but root and the daemon's own, before the rest of the loop has its turn. */
+/* The same for all users but root and the daemon's own, before the loop continues with other
+ * work. */
 #define USERS_TURN_NS (4 * USER_TURN_NS)
-/* How often a user who has spent everything is served, with all connections at once. */
+/* Interval at which a user who has spent everything is served, with all connections at once. */
 #define USER_REST_NS 20000000u
 /* Debt at which even new connections are refused: connecting alone has cost that much. */
 #define USER_DEBT_NS 2000000000u
@@ -107,7 +108,7 @@ void users_clear(struct users *t);
 
 /* --- what is held ----------------------------------------------------------------------------- */
 
-/* How much more this user may hold. */
+/* The amount that this user may still take. */
 uint64_t user_room(const struct user *u, enum user_hold what);
 /* Take n. False, and counted as refused, if there is no room for all n. */
 bool user_take(struct user *u, enum user_hold what, uint64_t n);
@@ -118,7 +119,7 @@ void user_follow(struct user *u, enum user_hold what, uint64_t *held, uint64_t n
 /* Note that a closing thread has one more connection of this user, which counts as the user's until
  * it is closed. */
 void user_closes(struct user *u);
-/* Texts for refusals: a sentence without a full stop, and one that says what to do. */
+/* Texts for refusals: the reason without a full stop, and the remedy. */
 #define USER_WHY_BYTES 256
 void user_explain(const struct user *u, enum user_hold what, char *ret_why, size_t n);
 const char *user_remedy(enum user_hold what);
@@ -140,7 +141,7 @@ void user_looked_at(struct user *u);
 void users_spend_rest(struct users *t, uint64_t ns);
 /* The time at which the user may spend again; 0: now. */
 uint64_t user_ready_ns(const struct user *u, enum user_time time);
-/* Is this user's turn over for this round? */
+/* Has this user used up the time of this round? */
 bool user_rests(struct user *u, enum user_time time);
 /* Is even one more connection too much? Never for `first` users: they wait like others, but can
  * always connect. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The loop polls one descriptor (epoll) for the socket and all programs. A program is read while
- * there is something to read and its turn lasts. If a user has used up their share of the loop's
- * time, we stop polling their sockets for a while; their data waits in the socket buffer, whose
- * size the kernel limits. We disconnect a program that sends a descriptor.
+ * The loop polls one descriptor (epoll) for the socket and all programs. A program is read as long
+ * as there is data and its share of the round lasts. If a user has used up their share of the
+ * loop's time, we stop polling their sockets for a while; their data waits in the socket buffer,
+ * whose size the kernel limits. We disconnect a program that sends a descriptor.
  */
 #include "daemon/loops/feed.h"
 

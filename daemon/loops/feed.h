@@ -88,8 +88,8 @@ int feed_dispatch(struct feed *f, uint64_t now_ns);
 int feed_resume(struct feed *f);
 
 /* Read what is in the sockets now, for at most FEED_SETTLE_TURNS turns and most_ns of the thread's
- * time, also from programs that wait for a look; users who have used up their share go on waiting.
- * 0 or -errno. */
+ * time, also from programs that wait for a look; users who have used up their share still wait. 0
+ * or -errno. */
 #define FEED_SETTLE_TURNS 256
 #ifdef __SANITIZE_ADDRESS__
 #define FEED_SETTLE_NS 150000000u /* sanitizers take six times as long */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Requests to programs that count themselves: how often to report, to report now, what to count.
- * Each question reaches the programs of one user alone, unless it comes from one who sees all.
+ * Requests to instrumented programs: to report at an interval, to report now, to count certain
+ * functions. Each request reaches only the programs of one user, unless its sender sees all
+ * users.
  */
 #include "daemon/loops/feed_private.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A row per type says how long its struct is; the lengths that a struct names itself must add up to
- * what came, no byte less and none more.
+ * A row per type gives the size of its struct; the lengths in a struct must add up exactly to the
+ * size of the packet.
  */
 #include "daemon/loops/message.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One table, made of the list that pass and runtime share, so that a metric which is added there
- * has its name in the store without a word here.
+ * One table, generated from the list that pass and runtime share, so that a metric added there gets
+ * its name in the store without a change here.
  */
 #include "daemon/loops/metric.h"
 

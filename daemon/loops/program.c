@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * State of a program, as its messages give it, and the order in which they must come. A message out
- * of order is skipped and counted as a fault. Only a program that does not speak the feed's
- * protocol at all is disconnected.
+ * State of a program from its messages, and the order in which these must come. A message out of
+ * order is skipped and counted as a fault. Only a program that does not speak the feed's protocol
+ * at all is disconnected.
  */
 #include "daemon/loops/program.h"
 

@@ -105,7 +105,7 @@ struct program_object;
 struct program_sum;
 struct table_cache;
 
-/* Unfinished work of a message, continued in later turns of the loop. */
+/* Unfinished work of a message, continued in later rounds of the loop. */
 struct program_work {
 	struct program_object *object; /* whose table is being turned into sites; NULL: none */
 	uint32_t module, scope;        /* and the next scope */
@@ -128,13 +128,13 @@ struct program {
 	uint64_t n_tables;           /* incremented when the set of known functions changes */
 	uint32_t threads_lost;
 	uint32_t n_faults;
-	/* the rest is program.c's */
+	/* private to program.c */
 	struct program_object *objects;
 	struct program_thread *threads;
 	struct program_region *regions;
 	struct program_place *places;
 	struct program_sum *sums;
-	struct loop_site *outside; /* stands for no region */
+	struct loop_site *outside; /* represents "in no region" */
 	struct program_work work;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A sum has the counts of one thread in one module and region. It has a row for each scope that was ever counted, which
- * stays from round to round with its negative counts. Rows that a round touched are on a list, so the cost of a round
+ * A sum has the counts of one thread in one module and region. It has a row for each scope that was ever counted; rows
+ * stay from round to round, with their negative counts. Rows that a round touched are on a list, so the cost of a round
  * is that of its changes.
  */
 #include <errno.h>
@@ -248,7 +248,7 @@ static int hand_out_rows(struct program *p, struct program_sum *sum, uint32_t *n
 	return r;
 }
 
-/* Get the site that stands for "in no region"; it is made when it is first needed. */
+/* Get the site that represents "in no region"; it is made when it is first needed. */
 static int outside(struct program *p)
 {
 	const struct loop_site_key key = {.kind = LOOP_SITE_REGION,

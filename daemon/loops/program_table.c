@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A table comes in pieces, is parsed when it is whole, and becomes sites and terms; its names live
- * on in the sites alone. Modules of one object share its counters without overlapping, so the
- * module of a counter is found by halving.
+ * A table comes in pieces, is parsed when it is complete, and becomes sites and terms; its names
+ * are then only in the sites. The modules of an object have disjoint ranges of its counters, so the
+ * module of a counter is found by bisection.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A table is read once, from its first byte to its last, and every part is checked: a number
- * must end within ten bytes and fit its place, a string must be there, a scope may only name what
- * stands before it, and nothing may follow the end. How many of a thing are announced is checked
- * against the bytes that are left before room is made for them, so a short table cannot ask for
- * much memory; what was packed may not be longer than MPERF_PACKING_RATIO_MAX times its bytes.
+ * must end within ten bytes and fit its place, a string must exist, a scope may only refer to
+ * earlier ones, and nothing may follow the end. An announced number of items is checked against the
+ * remaining bytes before memory is allocated, so a short table cannot request much memory; unpacked
+ * data may not be longer than MPERF_PACKING_RATIO_MAX times its packed bytes.
  */
 #include "daemon/loops/table.h"
 

@@ -13,7 +13,7 @@
 #include "daemon/loops/metric.h"
 
 /* Limits of a table. A compilation unit of 100,000 lines has about 20,000 of each and a table of 1
- * MB. The largest is parsed in one turn of the daemon's loop, in about 15 ms. */
+ * MB. The largest is parsed in one round of the daemon's loop, in about 15 ms. */
 #define LOOP_TABLE_BYTES_MAX (8u << 20) /* packed and unpacked */
 #define LOOP_TABLE_STRINGS_MAX (1u << 18)
 #define LOOP_TABLE_SCOPES_MAX (1u << 17)

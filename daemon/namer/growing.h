@@ -4,8 +4,8 @@
 /* Growing: the code described by a file to which a compiler adds, a perf map or a jitdump
  *
  *      perf_map.c, jitdump.c   read entries on in the file, and enter them
- *      read_mark.c up to where it was read, and whether those bytes are unchanged
- *      growing.c functions that image.c calls for either
+ *      read_mark.c             up to where it was read, and whether those bytes are unchanged
+ *      growing.c               functions that image.c calls for either
  */
 
 #include "daemon/namer/history.h"

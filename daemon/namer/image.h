@@ -52,7 +52,7 @@ struct image_wants {
 	uint8_t build_id[20];
 	uint8_t n_build_id;
 	char debuglink[256]; /* .gnu_debuglink file name, or "" */
-	bool symbols, debug; /* which of the two is missing */
+	bool symbols, debug; /* symbols, or debug information, is missing */
 	char alt_link[256];  /* .gnu_debugaltlink path that the debug information needs, or "" */
 	uint8_t alt_build_id[20];
 	uint8_t n_alt_build_id;
@@ -130,7 +130,7 @@ void image_name_by(
 	struct image *i, uint64_t offset, uint32_t order, struct image_naming *ret_naming);
 
 bool image_has_symbols(const struct image *i);
-/* Does it have lines? Those of an ELF file may turn out to be malformed when they are opened. */
+/* Does it have lines? Lines of an ELF file may turn out to be malformed when they are opened. */
 bool image_has_debug(const struct image *i);
 
 /* Open the lines before image_name does, to learn whether there is memory for them. 0, -ENOMEM */

@@ -3,8 +3,7 @@
  * Candidates for the place of a file. A path that a process mapped is valid only in that process's
  * mount namespace, so /proc/PID/root comes first while the process is alive; then our own
  * namespace, for a process that is gone; then the mapping itself, which still leads to a deleted
- * file; then the mounts of the process's ancestors. The start time shows whether a pid was reused: then it is
- * later.
+ * file; then the mounts of the process's ancestors. A later start time shows that a pid was reused.
  *
  * The mapping and the program's own link lead to a file that may no longer be in any folder; then
  * only its own mode is checked. That is enough: the process has it open, and the mode protects

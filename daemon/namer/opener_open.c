@@ -9,9 +9,9 @@
  * a user controls what a process maps, what its debug links name and what is mounted in its
  * namespace; its names are shown to that user. So each file is opened for readers, and only if they
  * could have read it themselves: by each folder on the way (path_access.h), and by the file's own mode and
- * access control list. Modes are trusted where the kernel enforces them: on a user's own file
- * system that user decides, who has the bytes anyway. In /proc the kernel checks more than modes,
- * so nothing there is accepted as a file.
+ * access control list. Modes are trusted where the kernel enforces them: on a user's own file system the user
+ * decides, but that user has the bytes anyway. In /proc the kernel checks more than modes, so nothing there is
+ * accepted as a file.
  *
  * A descriptor that leaves here is held by the daemon, which must never block: but close on FUSE
  * (FLUSH) and on NFS (CLOSE) waits for the server. Whatever is not a local file system (opener_local.h) is therefore

@@ -2,7 +2,7 @@
  *
  * Images in the parser: loading them, and naming offsets in them. When memory runs out, other
  * images and spaces are freed first, since all can be made again; only a file that does not fit
- * alone is oversize. Files that a JIT appends to are read on when the daemon saw that they have grown.
+ * alone is oversize. If the daemon saw that a file of a JIT has grown, the new part is read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 /* Memory that libdw may keep for units that were read, in one image. A library's units take some 20 KB
  * each, a large C++ program's a megabyte. */
 #define UNITS_BYTES_MAX ((size_t)6 << 20)
-#define UNITS_LOOK_NAMES 32u /* names between two looks at that */
+#define UNITS_LOOK_NAMES 32u /* names between two checks of that memory */
 
 /* Reading the list takes a slow hart a second. */
 #define KALLSYMS_AGAIN_NS UINT64_C(60000000000)

@@ -46,7 +46,7 @@ struct parsed_file {
 	bool rests;                        /* it released its pages since its last use */
 	struct effort load;                /* of the image without its lines */
 	struct effort lines;               /* of unpacking them */
-	struct effort units;               /* of reading those that were asked for, about */
+	struct effort units;               /* of reading the requested ones, about */
 	/* the debug file was verified as its own, by reading all of it */
 	bool debug_belongs;
 	bool loaded; /* loaded once: if freed, it is made again on request */

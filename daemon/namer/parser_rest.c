@@ -122,7 +122,7 @@ static void drop(struct parser *p, struct parsed_file *f, enum part part)
 	} else if (part == PART_LINES) {
 		image_drop_lines(f->image);
 	} else {
-		parser_forget_spaces_of(p, f->id); /* which may point into it */
+		parser_forget_spaces_of(p, f->id); /* spaces may point into it */
 		f->image = image_free(f->image);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Frames that wait for their names. A frame whose name may never come is late: it keeps its place at its slot, and
- * nobody waits for it. So are all frames of a slot that is paused.
+ * Frames that wait for their names. A frame whose name may never come is late: it stays at its slot, but nobody
+ * waits for it. All frames of a paused slot are late, too.
  */
 #include "daemon/naming/namer_private.h"
 

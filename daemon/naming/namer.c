@@ -8,8 +8,8 @@
  * However a worker ends, its current request is the cause, exactly one file or one stack; it is
  * marked and charged (blame.c), a new worker is started, and everything else continues with the
  * descriptors that the daemon kept. A worker that ends without a request, or cannot be started, is
- * tried again for ever, with growing delays; while it is down for long, names are not awaited, but
- * come when it is back.
+ * tried again for ever, with growing delays; while it is down for long, nobody waits for names;
+ * they come when it runs again.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -196,7 +196,7 @@ struct slot {
 	struct frame **late;
 	size_t n_late, size_late;
 	bool unproved;    /* its status changed since it was opened: its contents may have, too */
-	uint8_t n_proved; /* how often while somebody waits for it */
+	uint8_t n_proved; /* number of status changes while a frame waits for it */
 	bool stale;       /* must be opened again before the next request */
 	bool renewing;    /* … and if that fails, the old descriptor is used */
 };

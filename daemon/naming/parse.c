@@ -2,8 +2,9 @@
  *
  * The parser's side of the namer. A slot with frames advances one request at a time: send the
  * descriptor, load, send a debug file if one is needed and was found, then name a batch of offsets,
- * then the next slot. After a restart of the parser nothing is given or loaded any more (it is of
- * an older generation), and the same steps bring it back from the descriptors that we kept.
+ * then the next slot. After a restart the new parser has no descriptors and nothing loaded (the
+ * slots' generations are older), and the same steps restore both from the descriptors that the
+ * daemon holds.
  */
 #include "daemon/naming/namer_private.h"
 

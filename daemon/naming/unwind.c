@@ -2,8 +2,8 @@
  *
  * Copied stacks on their way to the parser. Stacks of one process share a snapshot of its
  * mappings, which the parser is sent once, with the files' descriptors. A stack waits until the
- * opener has answered for all of those, found or not, since an unwinder that is made without one
- * of them stays without it.
+ * opener has answered for all of these files, found or not, since an unwinder never adds a file
+ * later.
  *
  * If the parser dies on a stack, the responsible file is not known, so the process is charged:
  * after NAMER_DEATHS_MAX deaths none of its stacks is unwound for a while. Its user is charged too,

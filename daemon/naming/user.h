@@ -51,7 +51,7 @@ TAILQ_HEAD(slot_list, slot);
 TAILQ_HEAD(job_list, job);
 TAILQ_HEAD(wish_list, wish);
 
-/* What a user has queued. */
+/* Requests that a user has queued. */
 enum queued {
 	QUEUED_OPEN,  /* slots to open */
 	QUEUED_NAME,  /* wishes to serve */
@@ -109,7 +109,7 @@ void naming_user_joins(struct naming_users *s, struct naming_user *u);
 /* Something of that kind was queued for the user, or is queued no longer. */
 void naming_user_queued(struct naming_users *s, struct naming_user *u, enum queued kind);
 void naming_user_dequeued(struct naming_users *s, struct naming_user *u, enum queued kind);
-/* How much is queued for all users. */
+/* The number of requests queued for all users. */
 size_t naming_users_queued(const struct naming_users *s, enum queued kind);
 /* The next user with something of that kind, except those flagged in `passed` (by index; NULL: none). NULL: nobody
  * has, or all who have must wait. */

@@ -65,8 +65,8 @@ int worker_start(struct worker *w, const char *binary, const struct graves *g, u
 /* Kill it, close its socket and leave it to be reaped. uid: the user of its request, (uid_t)-1:
  * none. */
 void worker_kill(struct worker *w, struct graves *g, uid_t uid);
-/* It ended. Schedule its restart: at once within the rate limit if a user's request ended it; else
- * with a growing delay. */
+/* Schedule the restart of a worker that ended: at once within the rate limit if a user's request
+ * ended it; else with a growing delay. */
 void worker_ended(struct worker *w, bool over_question, uint64_t now_ns);
 /* Did it fail so often that names are not awaited any more? */
 bool worker_is_down(const struct worker *w);

@@ -6,9 +6,9 @@
  * id, and a sample finds its task, its stack and its names without a search. Memory of entries that
  * a sparse table lacks is never touched (calloc).
  *
- * If a large file is asked about a short time, load_part.c marks the entries that the samples of
- * that time refer to. Marked entries are then looked up one by one or, if they are a large share of
- * a table, picked out while the table is read.
+ * If only a short time of a large file is requested, load_part.c marks the entries that the samples
+ * of that time refer to. Marked entries are then looked up one by one or, if they are a large share
+ * of a table, picked out while the table is read.
  */
 
 #include <errno.h>

@@ -124,7 +124,7 @@ struct loaded {
 	bool hide_kernel;
 	struct loaded_event event[QUERY_EVENTS_MAX];
 	struct loaded_hart hart[HARTS_MAX + 1];
-	struct loaded_leaders *leaders; /* NULL: as hart says */
+	struct loaded_leaders *leaders; /* NULL: as in hart */
 	struct loaded_turn turn[LOADED_TURNS_MAX];
 	uint32_t n_turns;
 	struct loaded_note *note;

@@ -530,7 +530,7 @@ static int by_begin(const void *a, const void *b)
 					  : strcmp(x->says, y->says);
 }
 
-/* Move the runs that are asked for into ret; free the others. 0 or -ENOMEM. */
+/* Move the requested runs into ret; free the others. 0 or -ENOMEM. */
 static int take_wished(struct search *s, struct found_runs *ret)
 {
 	ret->run = calloc((size_t)s->n + 1, sizeof(*ret->run));

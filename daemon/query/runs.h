@@ -17,7 +17,7 @@
 #include "daemon/query/query.h"
 #include "proto/syntax/label.h"
 
-/* Jobs that one selection looks at; at a KB each, 16 MB. */
+/* Maximum jobs of one selection; at a KB each, 16 MB. */
 #define RUNS_MAX 16384u
 /* The longest gap between samples of a run that began before the requested time. Files from this
  * long before that time are read too, to find that such a run began earlier. */

@@ -43,7 +43,7 @@ struct scan_notes {
 #define SCAN_READS_MAX 64
 
 /* The two steps of one row, for sources that are not segments. First: does the row count, and with
- * what value so far? It contributes only if *ret_contributes or a reading says so. */
+ * what value so far? It contributes only if *ret_contributes is set or a reading shows it. */
 bool scan_weigh(const struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
 	struct scan_row *row, bool *ret_contributes);
 /* Second: add a reading. True: it is of the requested event. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A metric's events should be of one pass, which counted them at the same time: the first that has all of
- * them is taken. Where none has, each event is of the first pass that has it, as where a plan had to
- * split a metric.
+ * A metric's events should be of one pass, which counted them at the same time: the first pass that has
+ * all of them is taken. If there is none, because the plan had to split the metric, each event is taken
+ * from the first pass that has it.
  */
 #include "daemon/query/stored_tree.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Notes come by kind of core, then by event. A statement about a core has its name, and if cores differ
- * also its harts, since the reader may not know which is which.
+ * Notes are sorted by kind of core, then by event. A statement about a core gives its name, and if
+ * cores differ also its harts, since the reader may not know which harts have that core.
  */
 #include "daemon/sampler/annotate.h"
 

@@ -14,7 +14,7 @@
 #include "daemon/sampler/sampler_private.h"
 
 /* Words of a group's read: nr, two times, and value, id and lost of each member: the switch event and
- * those that were asked for. */
+ * the requested ones. */
 #define READ_WORDS_MAX (3 + 3 * (EVENT_GROUP_MAX + 1))
 
 /* Source: man perf_event_open, "Reading results". */

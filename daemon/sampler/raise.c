@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A task's event on a hart writes into the ring of its raise there. The ring is mapped through an event without
- * records of its own, so tasks come and go, and the ring stays. The kernel lets a child inherit its
- * parent's event, with the ring and the id. There is no group: counts come with the session's own samples.
+ * records of its own, so that it outlives the tasks. The kernel lets a child inherit its parent's event, with
+ * the ring and the id. There is no group: counts come with the session's own samples.
  */
 
 #include <errno.h>

@@ -2,9 +2,9 @@
  *
  * The meaning of an errno of perf_event_open depends on the event: ENOENT is a missing PMU for
  * cycles and a wrong code for a raw event. In the table of rules the first match applies; the last
- * ones match anything. Rights are separate, since there the paranoid level decides. Source: man
- * perf_event_open, "ERRORS"; Documentation/admin-guide/perf-security.rst; Debian's patch
- * "security,perf: Allow further restriction of perf_event_open", which adds level 3;
+ * ones match anything. Errors of rights are handled separately, since they depend on the paranoid
+ * level. Source: man perf_event_open, "ERRORS"; Documentation/admin-guide/perf-security.rst;
+ * Debian's patch "security,perf: Allow further restriction of perf_event_open", which adds level 3;
  * drivers/perf/riscv_pmu_sbi.c of Linux 6.12.
  */
 #include "daemon/pmu/event/event.h"

@@ -76,7 +76,8 @@ int sampler_switches_parse(const char *name, enum sampler_switches *ret_switches
 
 struct sampler_options {
 	uint32_t hz; /* 1 … SAMPLER_HZ_MAX */
-	/* with events: each fires every so many occurrences (of a clock: ns), whatever hz is; 0: by hz */
+	/* with events: each fires once per this number of occurrences (for a clock: ns), regardless
+	 * of hz; 0: by hz */
 	uint64_t period;
 	/* highest rate for sampler_set_rate, which the rings are sized for; 0: hz */
 	uint32_t ring_hz;
@@ -139,7 +140,7 @@ struct group_limits {
 /* effort.c */
 struct effort_state {
 	struct sampler_effort in_force;
-	enum sampler_switches switches; /* as requested, whatever the effort is */
+	enum sampler_switches switches; /* as requested, regardless of the effort */
 	enum sampler_stacks stacks;     /* likewise */
 	struct hart_set sums;           /* harts on which sums are preferred */
 	struct hart_set unfit;          /* harts that do not follow the effort yet */
@@ -196,7 +197,7 @@ struct sampler {
 	struct sampler_options options; /* copied; pids and events are not borrowed afterwards */
 	bool started;
 	struct plan *plan;  /* n_harts, by hart; hart.c */
-	struct plan *found; /* likewise, as the ladder found it, whatever the effort is */
+	struct plan *found; /* likewise, as the ladder found it, regardless of the effort */
 	/* leaders and siblings, indexed by a stream's `event`; stream_open.c */
 	struct event_list events;
 	struct stream_table streams; /* stream_open.c */
@@ -299,8 +300,8 @@ int sampler_follow_rate(struct sampler *s);
 int sampler_tick(struct sampler *s);
 
 /* Should that hart deliver samples whenever it is busy? *ret_user: only while it runs user code.
- * False if events do not fire by time, if a hart's busy time says nothing about the requested
- * tasks, and if nothing samples. */
+ * False if events do not fire by time, if a hart's busy time is unrelated to the requested tasks,
+ * or if nothing samples. */
 bool sampler_is_steady(const struct sampler *s, int hart, bool *ret_user);
 
 /* Close everything on that hart, with its ring, and open it again. Drain before; events in between
@@ -323,7 +324,7 @@ const char *sampler_cut_says(const struct sampler *s);
  * exclude the kernel, but their PMU cannot. */
 const struct hart_set *sampler_by_raw(const struct sampler *s);
 uint64_t sampler_unexcluded(const struct sampler *s);
-/* The means to cut counts, and the stacks, that were requested, whatever the effort is. */
+/* The requested means to cut counts, and the requested stacks, regardless of the effort. */
 enum sampler_switches sampler_switches_asked(const struct sampler *s);
 enum sampler_stacks sampler_stacks_asked(const struct sampler *s);
 /* Are sums preferred on that hart? */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Roofs as JSON, both ways. Keys that we do not know are ignored, so that later versions may add
- * some; what we do know must be there, be of its type and make sense, or the file is refused with
- * the place of the fault: a wrong roof would be worse than none.
+ * some; known keys must exist, have the right type and a valid value, or the file is refused with
+ * the position of the fault: a wrong roof would be worse than none.
  */
 #include <errno.h>
 #include <jansson.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One row per key says how its value is read; what keys mean together is checked once all lines were
+ * One row per key has the parser of its value; combinations of keys are checked once all lines were
  * read. The first mistake ends the parse: a schedule is taken whole or not at all.
  */
 #include "proto/syntax/schedule.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Facts as they are, in the order of time. An epoch is a stretch of CLOCK_REALTIME; what came in a
- * window counts for the epoch in which the window began, so epochs shorter than the windows are
- * empty in between. The bandwidth of a thread is over the time for which its counts gathered.
+ * Unprocessed facts, in the order of time. An epoch is a stretch of CLOCK_REALTIME. The counts of a
+ * window belong to the epoch in which the window began, so if epochs are shorter than windows, some
+ * are empty. The bandwidth of a thread is computed over the time for which its counts gathered.
  */
 #include "daemon/query/loops/blocks.h"
 

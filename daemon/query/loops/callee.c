@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Find the callee that a sample was in, and the loop that called it. Its stack is followed from the leaf outwards to
- * the first frame that is counted: the frame before it is what that code called. Frames can be missing: a C library
- * without frame pointers loses the caller of its leaf, and then the frame found is that of a caller further out. So
- * the line of the call must be one where the loop calls that callee, and the name must fit, if the library has one.
+ * Find the callee that a sample was in, and the loop that called it. The stack is followed from the leaf outwards to
+ * the first counted frame: the frame below it is the callee. Frames can be missing: a C library without frame
+ * pointers loses the caller of its leaf, and then the counted frame found is further out than the real one. So the
+ * line of the call must be one where the loop calls that callee, and the name must fit, if the library has one.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Threads and sums, and what a question begins and ends with.
+ * Threads and sums, and the beginning and end of a question.
  */
 #include <errno.h>
 #include <stdio.h>

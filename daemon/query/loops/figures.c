@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The figures of a row, from its sums and its time; what counting costs here; and hardware counts that cannot be.
+ * The figures of a row, from its sums and its time; the cost of counting on this machine; and impossible hardware
+ * counts.
  *
- * Counting slows what it counts. With A accesses, I instructions and U updates of counters, each of
- * which loads and stores, Examem takes
+ * Counting slows the counted code. With A accesses, I instructions and U updates of counters, each of which loads
+ * and stores, Examem defines
  *
  *      OMAF = A / I
  *      NMAF = (2 U + A) / (2 U + I)
  *      MF = NMAF / OMAF
  *      CF = (I + U MF) / I
  *
- * and the bandwidth without counting to be CF times the one that was reached. A, I and U are
- * counted, bytes too, and the time is that of roofline_time.c; that counting slows a loop by its
- * share of instructions is Examem's estimate. I is of LLVM IR, as the pass sees it.
- * Source: Examem, section III.G, equations 1 to 5.
+ * and estimates the bandwidth without counting as CF times the measured one. A, I and U are counted, bytes too,
+ * and the time is that of roofline_time.c; the slowdown by the share of instructions is Examem's estimate. I
+ * counts LLVM IR instructions, as the pass sees them. Source: Examem, section III.G, equations 1 to 5.
  *
- * The cost of counting is another estimate: as many updates and looks at the clock as were counted,
- * each for as long as it takes on the machine that answers.
+ * The cost of counting is another estimate: the counted updates and clock reads, times the cost of each on the
+ * machine that answers.
  */
 #include <math.h>
 #include <time.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A file that MPERF_OUTPUT named holds what the program would have told the feed, one message after
- * the other, so it is read by the same station, with nobody to ask whose a thread is. If the process
- * executed another program, that one's messages follow, from a HELLO on.
+ * A file named by MPERF_OUTPUT holds the messages that the program would have sent to the feed, one
+ * after the other, so the same code reads it, without a way to verify threads. If the process
+ * executed another program, that program's messages follow, beginning with a HELLO.
  */
 #include <errno.h>
 #include <stdio.h>

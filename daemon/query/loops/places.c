@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Find the code of a parallel region. It is a function of its own, which compilers outline, and which has the loops
- * and barriers that the region was seen in. So that function is the region's, and a sample is in the region if its
- * stack has that function, or the call by which the region begins: the thread that began it has that, the others do
- * not. Functions that are called from several regions say nothing, and are told from outlined ones by their names.
+ * Find the code of a parallel region. Compilers outline it into a separate function, which contains the loops and
+ * barriers that were reported inside the region. A sample is in the region if its stack contains that function, or
+ * the call that begins the region, which only the stack of the starting thread contains. Functions that are called
+ * from several regions identify none; their names distinguish them from outlined functions.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ static uint32_t file_key(const struct loop_facts *f, uint32_t build_id)
 	return text && *text ? build_id : ANY_FILE;
 }
 
-/* The region that a key stands for; *ret_new: for none yet. Valid until the next. 0, -errno. */
+/* The region that a key means; *ret_new: it is new. Valid until the next. 0, -errno. */
 static int region_at(
 	struct region_index *index, const struct key *key, uint32_t **ret_region, bool *ret_new)
 {
@@ -63,7 +63,7 @@ static int region_at(
 	return 0;
 }
 
-/* The region that a key of these parts stands for; 0: none. */
+/* The region that a key of these parts means; 0: none. */
 static uint32_t region_find(const struct region_index *index, uint64_t first, uint64_t second)
 {
 	const uint32_t i = key_find(&index->keys, &(struct key){{first, second}});

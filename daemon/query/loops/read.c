@@ -2,7 +2,7 @@
  *
  * The three tables of loops in a segment: sites into facts' sites, metrics into values, counts into
  * sums. A count's key must rise from row to row in the order of the table, so a file that sends the
- * reader in circles is found out.
+ * reader in circles is detected.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * From facts to rows: sums of each group, their times, and the figures of both.
  *
  * A loop's own counts are without the loops inside; each row has the figures of both, a loop's own
- * and those with the loops inside. roofline_time.c says what their time is. A figure without a time
- * or without counts is absent.
+ * and those with the loops inside. roofline_time.c finds their time. A figure without a time or
+ * without counts is absent.
  */
 #include "daemon/query/loops/roofline_private.h"
 
@@ -102,7 +102,7 @@ static bool is_block(const struct loop_facts *f, uint32_t site)
 	return site != 0 && f->sites.site[site - 1].kind == LOOP_SITE_BLOCK;
 }
 
-/* The group that stands for code outside of all regions; 0: none. */
+/* The group of code outside of all regions; 0: none. */
 static uint32_t outside(const struct loop_facts *f)
 {
 	for (uint32_t i = 0; i < f->sites.keys.n_keys; i++) {

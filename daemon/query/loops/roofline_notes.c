@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Notes below a roofline. First what limits its figures, each one only where it applies and short
- * enough for a line of 100 columns; then, with --notes, what the columns mean.
+ * Notes below a roofline. First the limits of its figures, each only if it applies and short enough
+ * for a line of 100 columns; then, with --notes, the meaning of the columns.
  */
 #include <stdio.h>
 #include <string.h>

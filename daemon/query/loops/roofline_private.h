@@ -112,7 +112,7 @@ struct roofline {
 	struct roof_costs costs;
 };
 
-/* How many entries of a loop or function were counted; negative: all. */
+/* The number of counted entries of a loop or function; negative: all. */
 struct roof_share {
 	double entries, counted;
 };
@@ -138,13 +138,14 @@ void roof_nests_clear(struct roof_nests *n);
 /* Does any code call uncounted code? */
 bool roofline_has_callees(const struct roofline *r);
 /* Describe the uncounted code that a loop or function, and the loops inside, call: names, calls,
- * and time where samples tell, in at most n bytes. Returns the length, 0: nothing. */
+ * and time if samples show it, in at most n bytes. Returns the length, 0: nothing. */
 size_t roofline_callees(const struct roofline *r, uint32_t group, char *ret_text, size_t n);
 /* The loop around a group, index + 1; 0: none. */
 uint32_t roofline_loop_around(const struct roofline *r, uint32_t group);
 /* figures.c: find the impossible hardware counts of a group, as in roof_row.doubted. */
 uint32_t roofline_doubts(const struct roofline *r, uint32_t group);
-/* roofline_notes.c: add to the provenance what limits the figures, then what columns mean. */
+/* roofline_notes.c: add to the provenance the limits of the figures, then the meaning of
+ * columns. */
 void roofline_note(struct roofline *r);
 /* roofline_rows.c: send the rows. */
 int roofline_tell(struct roofline *r, const struct answer *answer);

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Whose time is it? Three sources know part of the answer.
+ * Divide time among loops. Three sources contribute:
  *
  *      measured   the program took the time of a nest as a whole; nests that its calls ran have
  *                 their own, which the runtime has subtracted
  *      samples    CPU time in the lines of each loop
  *      counts     instructions of each loop
  *
- * A measured nest of one loop has the measured time. Of a nest of several loops, the loops with
- * enough samples have their part of it by samples; the rest of the samples is shared by the other
- * loops, by counted instructions, and so is all of it where the nest has too few samples.
+ * A measured nest of one loop has the measured time. In a nest of several loops, loops with enough
+ * samples get their share of the time by samples. The other loops divide the remaining time by counted
+ * instructions; if the nest has too few samples, all its loops do.
  *
  * A nest without calls spends its time in its own lines, so its samples only divide the measured
- * time. Where it calls functions whose time nobody took, the samples in its lines are the time of
- * its loops, and what is left is the calls' and no loop's own: it only counts in the time of the
- * nest as a whole.
+ * time. If it calls functions whose time was not measured, the samples in its lines give the time of
+ * its loops. The remainder is the time of the calls, which belongs to no loop, only to the nest as a
+ * whole.
  *
- * Measured time is wall time, and that of samples CPU time. Where threads waited, on a busy machine or
- * for data, a nest without calls whose samples are clearly less than its measured time has the
- * samples' time, so that one table compares one clock. Samples in functions that a nest calls are not
- * the nest's, so a nest with calls keeps its wall time; a note says so.
+ * Measured time is wall time, and that of samples CPU time. If threads waited, on a busy machine or for
+ * data, a nest without calls gets the time of its samples if that is clearly less than its measured
+ * time, so that one table compares one clock. Samples in functions that a nest calls are not the
+ * nest's, so a nest with calls keeps its wall time; a note says so.
  *
- * A copy that a loop makes has a row as if it were a loop inside. Its work is the accesses that it is
- * taken to make. Where no sample in copies has a caller that we know, a nest with copies is as one with
- * calls: samples say nothing of the copies' time, which stays unknown.
+ * A copy that a loop makes has a row as if it were a loop inside. Its work is the modelled accesses. If
+ * no sample in copies has a known caller, a nest with copies is treated like one with calls: the time
+ * of its copies stays unknown.
  *
  * So the own times of loops never add up to more than the time of their nest, and those of nests
  * not to more than the time of the program.

@@ -5,8 +5,8 @@
  * Each sample row adds to the key of its leaf (or task, or hart) and, where code is asked for, to
  * its node of the call-site tree. Then values flow down the tree to their callers, from the highest
  * id to the lowest, since callers have lower ids. A walk of the tree gives each key its total: a
- * node's subtree counts for its key only if no caller above it bears the same key, so a stack
- * counts once, however often a function recurs in it. Both passes are linear in rows and nodes.
+ * node's subtree counts for its key only if no caller above it has the same key, so a stack counts
+ * once even if a function recurs in it. Both passes are linear in rows and nodes.
  */
 
 #include <errno.h>

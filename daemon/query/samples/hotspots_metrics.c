@@ -2,7 +2,7 @@
  *
  * Counts of a sample are charged to the code that the sample fell on, but were gathered since the
  * sample before. So the ratio of a function with few samples is largely chance. Its error follows
- * from how much the ratio changes when a part of the time is left out: windows are dealt out to a
+ * from how much the ratio changes when part of the time is left out: windows are distributed over a
  * few stretches, and a jackknife over these gives the interval (metric/evaluate.h).
  */
 #include "daemon/query/samples/hotspots_metrics.h"

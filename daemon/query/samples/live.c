@@ -27,7 +27,7 @@ struct asking {
 	struct key_table pairs;
 	double *pair;
 	uint32_t size_pairs;
-	/* the function whose callers are asked for */
+	/* the function whose callers are requested */
 	const char *function, *module;
 	uint32_t function_text, module_text; /* 0: not used by the window */
 	uint32_t no_caller;                  /* hot */
@@ -142,7 +142,7 @@ int query_live_hotspots(const struct live *l, enum query_by by, uint32_t limit,
 
 /* --- callers ---------------------------------------------------------------------------------- */
 
-/* Is this key the function that was asked for? */
+/* Is this key the requested function? */
 static bool is_callee(const struct asking *q, uint32_t hot)
 {
 	const uint64_t *part = q->h.keys.key[hot].part;
