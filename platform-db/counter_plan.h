@@ -48,7 +48,7 @@ struct plan_place {
 	/* a counter on which it fits; -1: it needs none. The kernel may choose another */
 	int8_t counter;
 };
-#define PLAN_ELSEWHERE (-2) /* as a counter: its counter is not of this plan */
+#define PLAN_ELSEWHERE (-2) /* as a counter: a counter outside this plan */
 
 struct plan_pass {
 	struct plan_place *place; /* n_places, by event */

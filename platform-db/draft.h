@@ -53,7 +53,7 @@ struct quirk {
 	const char *name, *bits_text; /* of a selector, or a field of it */
 	int holds;
 	struct names joins, values;
-	struct names metrics; /* that the core lacks */
+	struct names metrics; /* metrics that the core lacks */
 };
 
 struct draft {

@@ -2,8 +2,8 @@
  *
  * Expressions from text to tree. Each token is cut as perf's scanner cuts it: a name may begin with
  * digits ("4K_LOADS") or be all digits and dots, so the longest match wins, and of equally long
- * ones the number. Operators are parsed by their precedence; whatever nests, nests through
- * parse_if(), which counts the depth.
+ * ones the number. Operators are parsed by their precedence; all nesting goes through parse_if(),
+ * which counts the depth.
  */
 #include "platform-db/expression.h"
 

@@ -73,7 +73,7 @@ struct expression_error {
 };
 
 enum {
-	EXPRESSION_WRONG = 1, /* it does not follow the grammar */
+	EXPRESSION_WRONG = 1, /* the text does not follow the grammar */
 	EXPRESSION_MISSING,   /* a value is not known; its node is reported */
 	EXPRESSION_UNDEFINED, /* a division by zero, or a fraction where a whole number is needed */
 };

@@ -26,7 +26,7 @@ struct metric_node {
 	const struct platform_metric *metric;
 	int parent;    /* position of a node; -1: none */
 	int level;     /* from 1 */
-	bool has_more; /* it has children that are not in the tree, below the last level */
+	bool has_more; /* the node has children below the last level, which are not in the tree */
 };
 
 struct metric_tree {

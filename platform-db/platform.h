@@ -110,7 +110,7 @@ struct platform_metric {
 	/* n_kept_groups groups of our metric that this third party's formula replaced */
 	const char *const *kept_group;
 	size_t n_kept_groups;
-	const char *const *next; /* n_next groups or metrics to look at if this one is large */
+	const char *const *next; /* n_next groups or metrics to measure next if this one is large */
 	size_t n_next;
 	const char *text;                    /* of the formula, as in the file */
 	const struct expression *expression; /* see expression.h; names may be other metrics */
@@ -183,7 +183,7 @@ struct platform_peak {
 /* A metric that other cores have and this one cannot have. */
 struct platform_lack {
 	const char *metric;
-	const char *says; /* which event is missing: "no event counts floating-point operations" */
+	const char *says; /* the missing event: "no event counts floating-point operations" */
 	struct platform_origin origin;
 };
 
@@ -257,8 +257,8 @@ DEFINE_CLEANUP(struct platform_db *, platform_db_free)
 /* The errors, "/etc/mperf/platforms.d/x.json:12: a sentence"; NULL after the last. */
 const char *platform_db_error(const struct platform_db *db, size_t i);
 
-/* All platforms, ours and then those of third-party folders alone; NULL after the last. Those are
- * built when they are first asked for, hence db is not const. */
+/* All platforms, ours and then those of third-party folders alone; NULL after the last. Third-party
+ * platforms are built when they are first requested, hence db is not const. */
 const struct platform *platform_db_at(struct platform_db *db, size_t i);
 /* Find a platform by name: for third-party ones, the folder's name in their map, or
  * "alderlake:cpu_atom" for harts with that PMU; ours come first. NULL if there is none. */

@@ -22,7 +22,7 @@
 
 struct selector_code {
 	uint64_t code;
-	uint64_t counters; /* that count all of its events; 0: not known */
+	uint64_t counters; /* counters that can count all of its events; 0: not known */
 };
 
 struct selector_error {

@@ -36,7 +36,8 @@
 #include "daemon/attribute/unanswered.h"
 
 struct attribute {
-	struct attribute_options o;    /* as given to attribute_new, with defaults; constant then */
+	struct attribute_options o;    /* from attribute_new, with defaults filled in; constant from
+				        * then on */
 	struct intake *intake;         /* attribute.c */
 	struct lives *lives;           /* life.c */
 	struct owners *owners;         /* owner.c */
@@ -316,7 +317,7 @@ void exec_argv_expire(struct execs *x, uint64_t now_ns);
 void exec_argv_mark(const struct execs *x, struct sweep *s);
 /* Reported execs whose record has not come. Exported for tests. */
 size_t exec_argv_n(const struct execs *x);
-/* The pid and time of one of them; they are in no order. Exported for tests. */
+/* The pid and time of the i-th reported exec, in no order. Exported for tests. */
 pid_t exec_argv_at(const struct execs *x, size_t i, uint64_t *ret_time_ns);
 
 /* --- lost_exec.c ------------------------------------------------------------------------------ */

@@ -14,8 +14,8 @@
 #include "daemon/attribute/attribute_private.h"
 #include "proto/base/clock.h"
 
-/* After EXIT the kernel tears down the memory of the process. That takes seconds for 100 GB; tids are reused later
- * than that. */
+/* After EXIT the kernel tears down the memory of the process. The teardown of 100 GB takes seconds; tids are
+ * reused later than that. */
 #define ENDED_NS 5000000000u
 /* Tolerance between a task's start time and its FORK record, and between readings of the two
  * clocks. */

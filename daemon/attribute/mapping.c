@@ -3,8 +3,8 @@
 /* Mappings: the kind of code behind a mapping's name, and how a mapping is entered
  *
  * The kernel has many names for memory that belongs to no file. To a profiler they all mean the
- * same: code was generated there, and only that process can describe it. Anything that looks like a
- * path is taken for a file; the opener finds out whether it is one.
+ * same: code was generated there, and only that process can describe it. A name that looks like a
+ * path is treated as a file; the opener finds out whether it is one.
  */
 
 #include "daemon/attribute/mapping.h"

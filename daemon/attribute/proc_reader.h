@@ -90,7 +90,7 @@ struct proc_view {
 	char *maps;           /* whole lines of executable mappings */
 	/* The environment, with its owner before and after the reading: left out if the owner changed. */
 	struct rights environment_of;
-	bool secure; /* it began with rights that its caller does not have */
+	bool secure; /* the program began with rights that its caller does not have */
 	char *environment;
 	size_t n_environment; /* without the NUL behind it */
 };
@@ -100,8 +100,8 @@ struct proc_reader;
 int proc_reader_new(struct proc_reader **ret_reader);
 struct proc_reader *proc_reader_free(struct proc_reader *r);
 
-/* Read the parts of a process that a question wants. reader NULL: at once, in this thread. 0, whatever could be read,
- * and the caller clears *ret_view; PROC_GONE; PROC_SILENT: it did not answer, or was not asked; -ENOMEM. */
+/* Read the requested parts of a process. reader NULL: at once, in this thread. 0, even if some parts could not be
+ * read, and the caller clears *ret_view; PROC_GONE; PROC_SILENT: it did not answer, or was not asked; -ENOMEM. */
 enum { PROC_GONE = 1, PROC_EMPTY, PROC_SILENT, PROC_SAME, PROC_OTHER };
 int proc_reader_ask(
 	struct proc_reader *r, const struct proc_question *q, struct proc_view *ret_view);

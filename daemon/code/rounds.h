@@ -34,7 +34,8 @@ void rounds_leave(struct rounds *r, double part);
 /* The nodes of the graph that is fitted: rounds_fit takes time in proportion to steps times nodes. */
 uint32_t rounds_nodes(const struct rounds *r);
 
-/* Draw other priors for all branches, so that repeated fits vary as other runs might. *state: chance.h. */
+/* Draw new priors for all branches, so that repeated fits vary like other runs. *state:
+ * chance.h. */
 void rounds_doubt(struct rounds *r, uint64_t *state);
 
 /* Fit the chances to `heat`, starting from the last fit. ret_times: how often each block runs in a round.

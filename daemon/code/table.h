@@ -38,7 +38,7 @@ enum element {
 	ELEMENT_FP32,
 	ELEMENT_FP64,
 	ELEMENT_FP80,
-	ELEMENT_FP, /* as wide as its register, or as SEW says */
+	ELEMENT_FP, /* as wide as its register, or by SEW */
 	ELEMENT_INT8,
 	ELEMENT_INT16,
 	ELEMENT_INT32,
@@ -54,10 +54,10 @@ enum {
 	ROW_GATHER = 16,   /* a whole register, from as many places */
 	ROW_VECTOR = 32,   /* RISC-V: lanes and elements as vsetvli set them */
 	ROW_WIDE = 64,     /* elements of twice SEW */
-	ROW_WHOLE = 128,   /* whole registers, whatever vsetvli set */
+	ROW_WHOLE = 128,   /* whole registers, regardless of vsetvli */
 	ROW_UNKNOWN = 256, /* does things that cannot be counted from here */
 	ROW_ADDRESS = 512, /* the operand that looks like memory is not accessed */
-	ROW_MASKED = 1024, /* x86: a vector register says which lanes are accessed */
+	ROW_MASKED = 1024, /* x86: a vector register selects the accessed lanes */
 };
 
 struct row {

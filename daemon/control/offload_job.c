@@ -46,7 +46,7 @@ struct offload_job {
 	struct offload_queue *queue;
 	struct request *request;     /* ours; it frees us */
 	struct offload_child *child; /* NULL: it waits, or the child has ended */
-	struct offload_job *next;    /* that waits */
+	struct offload_job *next;    /* next job that waits */
 	bool waits, ended;
 	struct offload_end end; /* of the child, once it has ended */
 	int trouble;            /* why no child could be made */

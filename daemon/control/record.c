@@ -52,7 +52,7 @@ struct record_job {
 	struct event_list *events;
 	bool is_wanted; /* the client wants its results, as soon as there are any */
 	bool finishing;
-	bool out_of_room; /* it ended because its user has no room left */
+	bool out_of_room; /* the recording ended because its user has no room left */
 };
 
 /* Stop sampling for this recording. */
@@ -70,7 +70,7 @@ static void end_recording(struct record_job *j)
 	j->service = NULL;
 }
 
-/* It has begun, or never will. */
+/* Forget the start's data: the recording has begun, or never will. */
 static void end_opening(struct record_job *j)
 {
 	if (j->request)

@@ -71,7 +71,7 @@ int request_read_labels(struct request *q, char *const *text, size_t n, char **r
 int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list)
 {
 	struct event_error error = {""};
-	struct machine machine; /* whose cores have names for their events */
+	struct machine machine; /* machine whose cores have names for their events */
 	int outcome = n > 0 ? request_read_machine(q, &machine) : 0;
 	if (outcome != 0)
 		return outcome;

@@ -183,7 +183,7 @@ static int find_counts(struct request *q, struct question *a)
 		return 0;
 	}
 	if (!q->peer->options->private)
-		return 0; /* it will be refused */
+		return 0; /* the request will be refused */
 	int r = read_output(q, a);
 	return r == 0 && !a->output.bytes ? request_read_machine(q, &machine) : r;
 }

@@ -32,7 +32,7 @@ struct stat_job {
 	bool is_finishing; /* the client wants its results, as soon as there are any */
 };
 
-/* It opens no more. */
+/* Note that the stat opens no more counters. */
 static void end_opening(struct stat_job *j)
 {
 	held_pids_clear(&j->held);
@@ -308,7 +308,7 @@ static struct stat_asked asked_of(struct stat_job *j, struct request *q)
 		.n_pids = t->all ? 0 : t->n_pid};
 }
 
-/* Begin to count, once all is open. 0; positive: it was refused, and the client knows why; -errno. */
+/* Begin to count, once all is open. 0; positive after a refusal; -errno. */
 static int begin_counting(struct stat_job *j, struct request *q)
 {
 	/* The kernel checks our rights, not the peer's, and a set-user-ID program may have started

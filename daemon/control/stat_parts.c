@@ -340,7 +340,7 @@ static size_t n_fds(const struct stat_parts *p)
 	return n;
 }
 
-/* One descriptor of a part that is planned. 0; positive after a refusal; -errno. */
+/* Open one descriptor of a planned part. 0; positive after a refusal; -errno. */
 static int open_next(const struct stat_asked *a, struct stat_parts *p, size_t i)
 {
 	struct event_error error = {""};

@@ -17,10 +17,10 @@ struct stat_part {
 	const struct platform *platform; /* of all its harts; NULL: of several kinds */
 	struct counter *counter;
 	struct counter_value *last;   /* of the counter's events, as of the last answer */
-	struct live_metrics *metrics; /* NULL: none was asked for */
+	struct live_metrics *metrics; /* NULL: none was requested */
 	struct jackknife *jackknife;  /* of the counter's events */
 	double *rotation; /* of its groups (count/rotation.h); NULL until something was scaled */
-	struct plan_says *says_plan; /* NULL: nobody asked for it */
+	struct plan_says *says_plan; /* NULL: not requested */
 };
 
 struct stat_parts {

@@ -17,7 +17,7 @@ struct topdown_tree {
 	const char *core;  /* name of its kind of core, */
 	const char *harts; /* and its harts, "0-3" */
 	const struct metric_tree *tree;
-	bool is_cut; /* it has more levels than could be counted at once */
+	bool is_cut; /* the tree has more levels than could be counted at once */
 	size_t n_passes;
 	bool is_fewest;                      /* no plan has fewer passes */
 	const char *turns;                   /* what rotates the passes; "no": nothing */

@@ -88,7 +88,7 @@ static int refresh_head(struct merge *m, size_t i)
 			r = 0;
 		}
 		if (r == 0) {
-			/* The last drain takes everything, whatever a record says of its time. */
+			/* The last drain takes every record, regardless of its time. */
 			bool last = m->cut_ns == NEVER;
 			if (last && time_ns == NEVER)
 				time_ns = NEVER - 1;

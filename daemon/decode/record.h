@@ -79,7 +79,7 @@ struct record_mmap {
 /* A new program, as the BPF program of kernel/exec_bpf.h saw it. */
 struct record_exec {
 	uint32_t uid, gid; /* real ones, in our user namespace */
-	bool whole;        /* it belongs entirely to that user (attribute/rights.h) */
+	bool whole;        /* the process belongs entirely to that user (attribute/rights.h) */
 	bool unjudged;     /* whether it belongs to that user must be read from /proc */
 	bool cut;          /* there are more arguments than these */
 	const char *args;  /* n_args bytes, with a NUL behind each but perhaps the last */

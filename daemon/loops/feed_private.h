@@ -49,7 +49,7 @@ struct connection {
 	struct feed_user *user;
 	struct program *program;
 	struct connection_process process;
-	bool has_threads;  /* it has announced one */
+	bool has_threads;  /* the program has announced a thread */
 	bool paused;       /* not read before resume_ns */
 	bool waits;        /* paused only until the next look */
 	uint32_t n_grants; /* threads that got counters */
@@ -74,7 +74,7 @@ struct feed_wants {
 struct feed_looks {
 	uint64_t last_ns, n;
 	uint64_t looking_ns; /* charged to nobody */
-	uint64_t reading_ns; /* that threads of ours read /proc for programs */
+	uint64_t reading_ns; /* time for which our threads read /proc for programs */
 };
 
 struct feed {

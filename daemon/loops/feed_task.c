@@ -171,7 +171,7 @@ uint64_t feed_charged_ns(const struct feed *f)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + f->looks.reading_ns - f->looks.looking_ns;
 }
 
-/* Look, if that is due. */
+/* Do a look, if one is due. */
 static bool may_look(struct feed *f)
 {
 	if (looked_just_now(f))

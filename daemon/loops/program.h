@@ -85,7 +85,7 @@ struct loop_counts {
 struct program_options {
 	struct loop_sites *sites;  /* borrowed, like all here */
 	struct table_cache *cache; /* NULL: each program has tables of its own */
-	uid_t uid;                 /* whose tables of the cache these are */
+	uid_t uid;                 /* user whose tables of the cache are used */
 	uint64_t *causes;          /* N_FEED_CAUSES: counted up */
 	uint64_t *lost_tables;     /* counted up if tables are above limits; may be NULL */
 	struct budget *budget;     /* its memory is charged to it; NULL: unbounded */
@@ -107,7 +107,8 @@ struct table_cache;
 
 /* Unfinished work of a message, continued in later rounds of the loop. */
 struct program_work {
-	struct program_object *object; /* whose table is being turned into sites; NULL: none */
+	struct program_object *object; /* object whose table is being turned into sites; NULL:
+				        * none */
 	uint32_t module, scope;        /* and the next scope */
 	uint32_t *n_blocks;            /* by scope: blocks so far */
 	bool round;                    /* the counts of a round are being handed out */

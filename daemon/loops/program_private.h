@@ -33,7 +33,7 @@ struct program_sum {
 	struct program_module *module;
 	struct sum_row **row;    /* by scope */
 	struct sum_row *rows;    /* all, */
-	struct sum_row *touched; /* those of this round */
+	struct sum_row *touched; /* the rows of this round */
 	uint64_t until_ns;
 	size_t memory;
 	UT_hash_handle hh;

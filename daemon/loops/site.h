@@ -59,7 +59,7 @@ struct loop_site_key {
 	uint8_t n_build_id; /* 0: not known */
 	uint32_t line;      /* 0: not known */
 	uint64_t owner;     /* the user, + 1 */
-	/* "" where there is none */
+	/* "" if there is none */
 	const char *subprogram, *source, *nest, *inlined_at;
 };
 

@@ -278,7 +278,7 @@ int elf_image_add_alt(struct elf_image *e, int fd)
 		return IMAGE_MISMATCH;
 	}
 
-	elf_image_drop_units(e); /* it is opened again with the new file */
+	elf_image_drop_units(e); /* it is reopened with the new file */
 	e->alt = alt;
 	return 0;
 }

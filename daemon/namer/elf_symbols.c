@@ -228,8 +228,8 @@ int elf_symbols_collect(Elf *elf, uint32_t type, struct symbols *ret_symbols)
 	return 0;
 }
 
-/* How a linkage table is laid out: `header` bytes, then entries of `entry` bytes in the order of
- * the relocations. Source: binutils bfd/elfxx-x86.c, elfnn-aarch64.c, elfnn-riscv.c. */
+/* Layout of a linkage table: `header` bytes, then entries of `entry` bytes in the order of the
+ * relocations. Source: binutils bfd/elfxx-x86.c, elfnn-aarch64.c, elfnn-riscv.c. */
 static const struct plt_layout {
 	uint16_t machine;
 	const char *section;

@@ -54,7 +54,7 @@ void read_mark_check(struct read_mark *r, int fd);
 /* Note that the file was read up to that place. */
 void read_mark_note(struct read_mark *r, int fd, uint64_t at);
 /* Add bytes that were read to the mark. Unlike read_mark_note, this does not read the file again,
- * so a later write is not taken for bytes that were read. */
+ * so bytes of a later write do not count as read. */
 void read_mark_take(struct read_mark *r, const char *bytes, size_t n);
 uint64_t read_mark_hash(const struct read_mark *r);
 /* Do the bytes before that place have that hash? */

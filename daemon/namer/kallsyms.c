@@ -7,11 +7,11 @@
  *
  * The kernel formats each line as we read it, which takes longer than our processing. So the list
  * is read once, and no further than needed: first the kernel's part, then up to the end of each
- * module that is asked for. On a RISC-V board three quarters of its 360,000 lines are labels in six
- * modules that only the relaxing linker needs; they are skipped before they are parsed. Reading goes
- * on at the same open file, where the kernel continues by the number of the symbol. If modules came
- * or went meanwhile, that number is another symbol's: the first new line is then most likely of
- * another module than the last old one, and the modules that are not whole are read again.
+ * requested module. On a RISC-V board three quarters of its 360,000 lines are labels in six modules
+ * that only the relaxing linker needs; they are skipped before they are parsed. Reading goes on at
+ * the same open file, where the kernel continues by the number of the symbol. If modules came or
+ * went meanwhile, that number is another symbol's: the first new line is then most likely of another
+ * module than the last old one, and the modules that are not whole are read again.
  *
  * Source: Linux kernel/kallsyms.c (s_show: "%px %c %s\t[%s]\n"; update_iter for the order), v6.18.
  */
@@ -48,7 +48,7 @@ struct kallsyms {
 	struct kernel_symbols kernel;
 	struct module **module; /* whole ones; images point to their symbols */
 	size_t n_modules, size_modules;
-	struct reading *reading; /* NULL: all is read; else the rest of the modules is not */
+	struct reading *reading; /* NULL: all modules are read; else some are not */
 };
 
 struct line {

@@ -61,7 +61,7 @@ struct opener_demand {
 	struct mapped *mapped;         /* as in opener_run; borrowed */
 	int host;                      /* as proc of opener_is_local */
 	const struct readers *readers; /* users who must be able to reach and read it; borrowed */
-	/* it describes generated code: it must belong to the owner, and not be a link */
+	/* the file describes generated code: it must belong to the owner, and not be a link */
 	bool owned;
 	uint32_t owner; /* READER_NOBODY: not known */
 	/* path is a magic link of /proc below dir, which is followed. Only the file is checked,

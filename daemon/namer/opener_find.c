@@ -457,8 +457,8 @@ static bool find_main(struct search *s)
 	return false;
 }
 
-/* Converted by the current clock, which may have been set since: file times do not change, so after
- * a step forward fewer files count as written later, and after a step back their times are in the
+/* Convert by the current clock, which may have been set since. File times do not change, so after a
+ * step forward fewer files count as written later, and after a step back their times are in the
  * future. */
 static int64_t realtime_of(uint64_t monotonic_ns)
 {

@@ -14,8 +14,8 @@
  * accepted as a file.
  *
  * A descriptor that leaves here is held by the daemon, which must never block: but close on FUSE
- * (FLUSH) and on NFS (CLOSE) waits for the server. Whatever is not a local file system (opener_local.h) is therefore
- * copied into memory first, and the copy is handed over.
+ * (FLUSH) and on NFS (CLOSE) waits for the server. So a file that is not on a local file system (opener_local.h) is
+ * copied into memory first, and the copy is passed on.
  */
 #include "daemon/namer/opener.h"
 

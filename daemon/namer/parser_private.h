@@ -43,7 +43,7 @@ struct parsed_file {
 	struct identity identity[N_PARTS]; /* of the files that it was made of */
 	uint64_t used;                     /* counter value of the last use */
 	uint64_t used_ns;                  /* and its time */
-	bool rests;                        /* it released its pages since its last use */
+	bool rests;                        /* its pages were released since its last use */
 	struct effort load;                /* of the image without its lines */
 	struct effort lines;               /* of unpacking them */
 	struct effort units;               /* of reading the requested ones, about */

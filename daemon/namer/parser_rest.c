@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* How the parser releases memory. Most files are used once or twice, when a program is new, and
- * then never again; but a daemon runs for weeks. All that it holds can be made again from
- * descriptors: symbols in a millisecond, the unpacked debug information of a C library in forty, of
- * a large program in seconds.
+/* Release of the parser's memory. Most files are used once or twice, when a program is new, and then
+ * never again; but a daemon runs for weeks. All that it holds can be made again from descriptors:
+ * symbols in a millisecond, the unpacked debug information of a C library in forty, of a large program
+ * in seconds.
  *
  * Idle images drop at once the parts that are cheap to make again. Beyond that, memory is bounded, and
  * the part of least worth is dropped. The worth of a part is the CPU time of making it again, divided

@@ -85,7 +85,7 @@ bool skeleton_read(Dwarf_Die *unit, struct skeleton *ret_skeleton)
 
 struct index_table {
 	uint64_t version, n_columns, n_units, n_slots;
-	uint64_t rows, columns, offsets, sizes; /* where they begin */
+	uint64_t rows, columns, offsets, sizes; /* offsets at which these begin */
 };
 
 static bool index_read(struct section_bytes s, struct index_table *ret_index)

@@ -31,7 +31,7 @@
 #define THREAD 1         /* a Dwfl needs thread ids; ours has one thread at a time */
 #define REGISTERS_MAX 33 /* DWARF registers that perf samples on any machine below */
 
-/* How a machine's perf registers and DWARF registers correspond. */
+/* Mapping of a machine's perf registers to DWARF registers. */
 struct registers {
 	uint16_t machine;
 	uint8_t class; /* ELFCLASS64; ELFCLASS32: a 32-bit program on a 64-bit kernel */

@@ -114,7 +114,7 @@ struct file {
 	bool sampled; /* private to the namer: since it last looked at it */
 	bool deleted; /* path ended in " (deleted)", which was cut off */
 
-	/* where to open it while the process is alive */
+	/* path for opening it while the process is alive */
 	pid_t pid; /* of a process that mapped it */
 	uint64_t pid_start_ns;
 	uint64_t map_start, map_end; /* for /proc/PID/map_files */

@@ -128,7 +128,7 @@ struct wish {
 
 /* A description of generated code: how much of it the parser has read, and the versions in it (grow.c). */
 struct growth {
-	bool unread;            /* it has grown: to be read on before the next name */
+	bool unread;            /* the file has grown: read on before the next name */
 	bool read_on;           /* just now: names are next, however fast it grows */
 	uint64_t seen_bytes;    /* at the last look, */
 	int64_t seen_ns;        /* when it was last written then, CLOCK_REALTIME, */
@@ -189,7 +189,7 @@ struct slot {
 
 	struct growth growth; /* of generated code */
 
-	struct wish_list wishes; /* none is empty, unless it is to be read on */
+	struct wish_list wishes; /* no wish is empty, unless the file must be read on */
 	size_t n_frames;         /* in all of them */
 	/* of generated code without a description yet, or of a slot that is paused; bounded by
 	 * FRAMES_MAX */
@@ -261,7 +261,8 @@ struct request {
 /* slot.c */
 struct slots {
 	struct slot_list all;  /* least recently used first */
-	struct slot_list held; /* those whose file is open, in the same order: what can be closed */
+	struct slot_list held; /* slots whose file is open, in the same order: candidates for
+			        * closing */
 	uint32_t n_fds;
 	uint64_t copied_bytes;
 	uint64_t leave_ns; /* when slots_leave looks next */
@@ -353,7 +354,7 @@ void slot_enqueue_name(struct namer *n, struct slot *s);
 void slot_enqueue_first(struct namer *n, struct slot *s);
 /* Take it out of its queue, or back from a worker. */
 void slot_dequeue(struct namer *n, struct slot *s);
-/* It goes to a worker: QUEUE_OPENER or QUEUE_PARSER. */
+/* Note that the slot goes to a worker: QUEUE_OPENER or QUEUE_PARSER. */
 void slot_send(struct namer *n, struct slot *s, enum place_of_slot to);
 /* Add a waiting frame, whether or not the slot is queued. -ENOMEM. */
 int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u);
@@ -540,8 +541,8 @@ int growing_look(struct namer *n);
 void growing_sweep_mark(const struct namer *n, struct file_marks *m);
 /* Note that the parser loaded the file, and must read on before the first name. */
 void slot_begin_growth(struct slot *s);
-/* Must the parser read on before the next name? Looks at the file, one fstat, unless the parser has just read on:
- * then names are next, however fast it grows. */
+/* Must the parser read on before the next name? Checks the file by one fstat, unless the parser has just read on:
+ * then names are next, even if the file grows fast. */
 bool slot_must_read_on(struct slot *s);
 /* Have the parser read on, and take its answer. They return as parser_ask and parser_hear do. */
 int slot_ask_grow(struct namer *n, struct slot *s);
@@ -589,5 +590,6 @@ void parsing_sweep_mark(const struct namer *n, struct file_marks *m);
  * user. Idempotent. Exported for tests. */
 int namer_open(struct namer *n, struct file *file, uid_t uid);
 /* Take over a FRAME_ASKED frame that another user asked for first, so that it need not wait until that user is
- * served. It stays in that user's wish, too; if the users ask for it alternately, more than once. Exported for tests. */
+ * served. The frame stays in that user's wish, too; if the users ask for it alternately, it is in both wishes several
+ * times. Exported for tests. */
 int namer_hurry(struct namer *n, struct frame *frame, uid_t uid);

@@ -29,7 +29,7 @@ struct quota {
 /* Take n more of `max` places or bytes for that user; (uid_t)-1: nobody, which counts as one user. False:
  * the user may have no more. O(1). */
 bool quota_take(struct quota *q, uid_t uid, uint64_t max, uint64_t n);
-/* Give back what was taken for that user. */
+/* Give back n that were taken for that user. */
 void quota_give(struct quota *q, uid_t uid, uint64_t n);
 /* The amount that the user holds. O(1). */
 uint64_t quota_held(struct quota *q, uid_t uid);

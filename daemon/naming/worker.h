@@ -31,7 +31,7 @@ enum worker_state {
 	WORKER_BROKEN, /* request not delivered: the worker was gone before it */
 };
 
-/* How a worker ended. */
+/* The way in which a worker ended. */
 enum worker_end {
 	WORKER_OVER_TIME,
 	WORKER_DIED,    /* on its own: crash, sandbox, memory */
@@ -72,7 +72,7 @@ void worker_ended(struct worker *w, bool over_question, uint64_t now_ns);
 bool worker_is_down(const struct worker *w);
 /* Forget its failures: it runs again. */
 void worker_recovered(struct worker *w);
-/* It answered: reset the count of failures. */
+/* Reset the count of failures: the worker answered. */
 void worker_answered(struct worker *w);
 /* Time since the request. */
 uint64_t worker_wall_ns(const struct worker *w, uint64_t now_ns);
@@ -80,8 +80,8 @@ uint64_t worker_wall_ns(const struct worker *w, uint64_t now_ns);
 uint64_t worker_used_ns(const struct worker *w, uint64_t now_ns);
 /* When to call again: its deadline, or the time of the next attempt to start it. */
 uint64_t worker_deadline_ns(const struct worker *w);
-/* Is it past the deadline of its request? One that got less CPU time than limit_ns gets a later deadline if it wants
- * more, or if it sleeps until at most wall_ns after the request; 0: it may not sleep. */
+/* Is it past the deadline of its request? A worker that used less CPU time than limit_ns gets a later deadline if it
+ * is runnable, or if it sleeps until at most wall_ns after the request; 0: it may not sleep. */
 bool worker_is_over_time(struct worker *w, uint64_t limit_ns, uint64_t wall_ns, uint64_t now_ns);
 /* Is it running or runnable? Exported for tests. */
 bool worker_is_runnable(const struct worker *w);
@@ -115,8 +115,8 @@ struct namer_worker_status worker_status(const struct worker *w);
 uint32_t graves_of(const struct graves *g, uid_t uid);
 /* Reap those that have ended. */
 void graves_visit(struct graves *g);
-/* The same at the end: gives killed workers a few milliseconds to end. Those that take longer move
- * to `later` (NULL: they stay until we end). */
+/* The same at the end: gives killed workers a few milliseconds to end. Workers that take longer
+ * move to `later` (NULL: they stay until we end). */
 void graves_leave(struct graves *g, struct graves *later);
 /* The end of a worker, after its socket closed. Waits a few milliseconds at most. */
 enum worker_end worker_autopsy(struct worker *w);

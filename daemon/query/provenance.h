@@ -49,7 +49,7 @@ struct provenance {
 	uint64_t coarse_samples,
 		coarse_cut; /* the same for the hour tier, which cuts stacks itself */
 	bool of_code;       /* callers matter to the answer */
-	bool of_inlined;    /* so do inlined functions */
+	bool of_inlined;    /* inlined functions matter to the answer */
 	/* text: a file whose inlined functions are missing; 0: none */
 	uint32_t split_missing;
 	bool many_split_missing;

@@ -79,7 +79,7 @@ static void tell_texts(
 		line_add(l, "%s%s", i ? ", " : "", text_of(texts, text[i]));
 }
 
-/* A cause of another version, which we do not know, is taken for one that loses samples. */
+/* An unknown cause, of another version, counts as one that loses samples. */
 static struct answer_loss answer_loss(const char *cause, uint64_t count)
 {
 	struct answer_loss loss = {cause ?: "unknown", count, true};
@@ -100,8 +100,8 @@ static bool is_cost(const struct provenance *p, const struct text_table *texts, 
 	return is_cause(p, texts, i, LOSS_COST);
 }
 
-/* Share of the harts' time that mperf took. Hours do not know how many harts they sum up, and a
- * frame of top is too short: cost is counted every two seconds. */
+/* Share of the harts' time that mperf took. Not shown for hours, whose number of harts is not
+ * known, nor for a frame of top, which is too short: cost is counted every two seconds. */
 static double cost_share(const struct provenance *p, const struct text_table *texts)
 {
 	double us = 0, n_harts = 0;

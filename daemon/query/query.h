@@ -56,7 +56,7 @@ struct query_filter {
 	int64_t since_boot_ns;
 	char boot_id[KERNEL_BOOT_ID_BYTES];
 	const char *event; /* NULL: the sampling event's weight */
-	/* whose question it is: */
+	/* peer that asks: */
 	bool only_uid; /* only processes that belong wholly to this user (attribute/rights.h) */
 	uint32_t uid;
 	uint32_t gid;     /* for live data; files do not have it */
@@ -75,7 +75,7 @@ struct query_error {
 
 /* Metrics to compute from the counts of rows. */
 struct query_metrics {
-	const struct cores *cores; /* whose database knows the platform */
+	const struct cores *cores; /* cores whose database has the platform */
 	char *const *name;         /* n_names metrics and groups */
 	size_t n_names;
 };

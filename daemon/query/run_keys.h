@@ -15,6 +15,6 @@ struct run_key {
 
 /* NULL: none. Borrowed. */
 struct run_key *run_keys_find(struct run_key *table, const char *key);
-/* Takes key, which is not there. 0 or -ENOMEM. */
+/* Add a new key, which it takes over. 0 or -ENOMEM. */
 int run_keys_add(struct run_key **table, char *key, uint32_t index);
 void run_keys_clear(struct run_key **table);

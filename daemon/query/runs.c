@@ -29,11 +29,11 @@ struct running {
 
 struct search {
 	const struct runs_wish *wish;
-	bool by_cgroup; /* it has labels that control groups show */
+	bool by_cgroup; /* the request has labels of control groups */
 	struct running *run;
 	uint32_t n, size;
 	struct run_key *at; /* by key */
-	/* the newest file of each boot: its clocks' distance */
+	/* difference of the clocks in the newest file of each boot */
 	struct {
 		char id[KERNEL_BOOT_ID_BYTES];
 		int64_t offset_ns;

@@ -32,9 +32,9 @@ struct scan_row {
 
 /* Findings of a scan, for notes. */
 struct scan_notes {
-	bool events[QUERY_EVENTS_MAX];  /* whose values are attributed */
-	bool others[QUERY_EVENTS_MAX];  /* that also sampled, but are not shown */
-	bool counted[QUERY_EVENTS_MAX]; /* whose counts are in the answer */
+	bool events[QUERY_EVENTS_MAX];  /* events whose values are attributed */
+	bool others[QUERY_EVENTS_MAX];  /* events that also sampled, but are not shown */
+	bool counted[QUERY_EVENTS_MAX]; /* events whose counts are in the answer */
 	bool mixed_modes; /* cycles or instructions count modes that the leader does not */
 	double enabled_ns, running_ns; /* of cycles and instructions */
 };

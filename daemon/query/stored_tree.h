@@ -7,7 +7,7 @@
 #include "daemon/query/counted.h"
 
 struct stored_wish {
-	const struct cores *cores; /* whose database knows the platform */
+	const struct cores *cores; /* cores whose database has the platform */
 	const char *top;           /* NULL: the whole tree */
 	int levels;                /* 0: as many as were counted */
 };

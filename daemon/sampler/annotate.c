@@ -189,7 +189,7 @@ static void annotate_refusals(struct annotating *a)
 	}
 }
 
-/* Do all harts of this kind have the same leader? One may have lost its counters to another
+/* Do all harts of this kind have the same leader? A hart may have lost its counters to another
  * user. */
 static bool have_one_plan(const struct annotating *a)
 {

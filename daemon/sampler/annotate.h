@@ -21,10 +21,10 @@ struct annotation {
 
 struct annotate_question {
 	const struct cores *cores; /* may be NULL */
-	struct hart_set harts;     /* that measured */
+	struct hart_set harts;     /* harts that measured */
 	const struct event_list *events;
 	const struct plan *plan; /* by hart; NULL: nothing sampled, events were counted */
-	bool user_only;      /* the kernel was excluded from all events, whatever they request */
+	bool user_only;      /* the kernel was excluded from all events, even if they request it */
 	uint64_t unexcluded; /* as in struct sampler and struct counter */
 	const struct hart_set *by_raw; /* the same; NULL: none */
 };

@@ -283,9 +283,9 @@ size_t exec_ring_bytes(const struct sampler *s, const struct event *e)
 	return exec_copies_stack(e) ? ring_part(s, EXEC_RING_BYTES) : (size_t)getpagesize();
 }
 
-/* It needs its own ring to wake us: the watermark is that of the event which a ring was mapped
- * through. COMM includes FORK and EXIT: no attribute excludes these. Source: perf_event_task_match
- * in kernel/events/core.c of Linux 6.12. */
+/* The exec event needs its own ring to wake us: the watermark of a ring is that of the event
+ * through which it was mapped. COMM includes FORK and EXIT: no attribute excludes these. Source:
+ * perf_event_task_match in kernel/events/core.c of Linux 6.12. */
 void attr_exec(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr)
 {
 	attr_begin(s, e, ret_attr);

@@ -99,7 +99,7 @@ void effort_reduce(const struct sampler *s, int hart, struct plan *p)
 	}
 	bool shares_leader = yields && !plan_leaves_room(s, hart, p);
 	if ((e->clock_only || shares_leader) && p->rung != RUNG_CLOCK) {
-		/* as it was entered in the session's list of events (reserve.c) */
+		/* same event as in the session's list (reserve.c) */
 		const bool user_only = s->options.user_only || !s->machine.may_see_kernel;
 		p->rung = RUNG_CLOCK;
 		p->user_only = user_only;

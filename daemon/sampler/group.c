@@ -371,7 +371,7 @@ static bool any_in_vain(
 	return false;
 }
 
-/* Open every requested group. One that is refused here may open on another hart: sampler_new
+/* Open every requested group. A group that is refused here may open on another hart: sampler_new
  * decides. */
 int asked_open(struct opening *o, int hart, pid_t pid, bool first)
 {

@@ -78,7 +78,8 @@ static void look(struct counter_share *w, const struct reading *now)
 	w->n_short = (double)ran < SHORT_PART * (double)wanted ? w->n_short + 1 : 0;
 }
 
-/* Could the hart get a better rung? It had one before, or one was in use when tried. */
+/* Could the hart get a better rung? It had a better rung before, or a counter was in use when the
+ * rung was tried. */
 static bool could_climb(const struct counter_share *w, const struct plan *p)
 {
 	bool could = p->rung != w->best;
@@ -112,7 +113,7 @@ static enum share yield(struct counter_share *w, bool yields, uint64_t now_ns)
 enum share hart_share_look(struct sampler *s, int hart)
 {
 	struct counter_share *w = &s->share[hart];
-	const enum rung rung = s->found[hart].rung; /* whatever the effort is */
+	const enum rung rung = s->found[hart].rung; /* regardless of the effort */
 	const uint64_t now_ns = s->kernel->now_ns(s->kernel->userdata);
 	const uint64_t since_ns = w->checked_ns ? now_ns - w->checked_ns : 0;
 	struct reading reading;

@@ -449,7 +449,7 @@ static int try_rung(const struct climb *c, struct plan *p, struct rung_try *t)
 	if (r < 0)
 		return r;
 	if (t->rung == RUNG_CLOCK_LEADER && p->n_siblings == 0)
-		/* that would be cpu-clock alone, which has its own rung */
+		/* without siblings it is cpu-clock alone, which has its own rung */
 		return RUNG_REFUSED;
 	p->user_only = p->leader.exclude_kernel;
 	say_taken(c, p, t);

@@ -57,8 +57,8 @@ static void count_untold(struct sampler *s, const uint64_t *n_lost, int first, i
 	}
 }
 
-/* Sum the counts of all events that write into a hart's own ring. One that cannot be read (a task's
- * group that lost a member in a child) is left out. */
+/* Sum the counts of all events that write into a hart's own ring. An event that cannot be read (a
+ * task's group that lost a member in a child) is left out. */
 static void add_lost(const struct sampler *s, int first, int end, uint64_t *n_lost)
 {
 	for (size_t i = 0; i < s->streams.n_streams; i++) {

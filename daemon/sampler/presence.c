@@ -6,8 +6,8 @@
 
 #include "daemon/sampler/sampler_private.h"
 
-/* How far an event's time may lag behind ours: the kernel takes it from sched_clock, which may have
- * a resolution of a tick, up to 10 ms. */
+/* Maximum lag of an event's time behind ours: the kernel takes the time from sched_clock, which may
+ * have a resolution of a tick, up to 10 ms. */
 #define BEHIND_NS 100000000u
 
 /* Does the side-band event show that the hart was offline? A live one was enabled for at least the

@@ -63,7 +63,7 @@ int sampler_raise_task(struct sampler *s, unsigned raise, uint32_t hz, pid_t tas
 			continue;
 		r = raise_on(s, hart, raise, hz < most ? hz : most, task);
 		any |= r == 0;
-		if (r == -ENODEV) /* it went offline: nothing runs there */
+		if (r == -ENODEV) /* the hart went offline: nothing runs there */
 			r = 0;
 	}
 	if (r == 0 && any)

@@ -153,7 +153,7 @@ struct ring_losses {
 
 /* presence.c */
 struct presence {
-	uint64_t enabled_ns; /* how long the hart's side-band event had been enabled, */
+	uint64_t enabled_ns; /* time for which the hart's side-band event had been enabled, */
 	uint64_t looked_ns;  /* at the latest by this time */
 };
 
@@ -191,7 +191,7 @@ struct hotplug {
 };
 
 struct sampler {
-	/* Others read this. It is set by sampler.c, or by the file named. */
+	/* Others read this. Set by sampler.c, or by the named file. */
 	const struct kernel *kernel;
 	struct machine machine;         /* also rate.c, tick.c */
 	struct sampler_options options; /* copied; pids and events are not borrowed afterwards */
@@ -218,7 +218,7 @@ struct sampler {
 	bool rate_lowered; /* the kernel's limit reduced the requested rate; rate.c */
 	/* lowest rate since the kernel's limit took effect; 0: it is not in effect; rate.c */
 	uint32_t hz_lowest;
-	/* times that periods were moved between ticks; 0: they are what hz says; rate.c */
+	/* number of times that periods were moved between ticks; 0: they follow hz; rate.c */
 	uint32_t n_moves;
 	bool cgroups;         /* PERF_SAMPLE_CGROUP and CGROUP records are on; sideband.c */
 	bool reads_lost;      /* PERF_FORMAT_LOST is on; sideband.c */
@@ -335,7 +335,8 @@ struct switch_bpf *sampler_switch_program(const struct sampler *s, enum switch_w
 int sampler_switch_error(const struct sampler *s, enum switch_way way);
 /* Do execs come as samples with a copy of the new program's stack? */
 bool sampler_samples_execs(const struct sampler *s);
-/* Why no BPF program reports execs, an errno; 0: one does, or none was asked for. Exported for tests. */
+/* The reason why no BPF program reports execs, an errno; 0: one does, or none was requested.
+ * Exported for tests. */
 int sampler_exec_error(const struct sampler *s);
 /* Were hardware counters ever wanted on that hart? */
 bool sampler_has_counters(const struct sampler *s, int hart);

@@ -35,8 +35,8 @@ enum stream_role {
 	STREAM_EXEC_BPF, /* arguments and owner at each exec, by the BPF program of exec_bpf.h */
 };
 
-/* How the counts of a group are kept apart at context switches, as bits: of one hart, or of all harts
- * of a session. Stored: do not renumber. */
+/* The means by which the counts of a group are cut at context switches, as bits: of one hart, or of
+ * all harts of a session. Stored: do not renumber. */
 enum {
 	CUT_SIBLING = 1, /* STREAM_SWITCH */
 	CUT_BPF = 2,     /* STREAM_SWITCH_BPF or STREAM_SWITCH_SUMS */

@@ -64,7 +64,7 @@ struct code_reply {
 };
 _Static_assert(sizeof(struct code_reply) == 32, "reply");
 
-/* How long vector registers of SVE and RVV may be. Source: Arm ARM, SVE; RISC-V "V" 1.0, 2. */
+/* Range of vector registers of SVE and RVV, in bits. Source: Arm ARM, SVE; RISC-V "V" 1.0, 2. */
 #define CODE_VECTOR_BITS_LEAST 128u
 #define CODE_VECTOR_BITS_MOST_SVE 2048u
 #define CODE_VECTOR_BITS_MOST_RVV 65536u

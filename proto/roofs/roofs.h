@@ -36,7 +36,7 @@ enum {
 
 /* Keeper of the roofs; set by the code that finds them, not stored. */
 enum roofs_keeper {
-	ROOFS_OF_FILE, /* which the user named, or measured now */
+	ROOFS_OF_FILE, /* roofs that the user named, or measured now */
 	ROOFS_OF_USER, /* in the user's state folder */
 	ROOFS_OF_SERVICE,
 };
@@ -46,7 +46,7 @@ enum roof_limit {
 	ROOF_MEMORY,  /* bytes per second, as the core asks for them */
 };
 
-/* How many harts ran together. */
+/* The number of harts that ran together. */
 enum roof_scope {
 	ROOF_HART,    /* one */
 	ROOF_CLUSTER, /* all of one cluster */

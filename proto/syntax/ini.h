@@ -45,7 +45,8 @@ int ini_has_comment(const char *value);
 
 /* Read a file into *ret_text, which the caller frees: the first INI_FILE_BYTES, and one more byte if
  * there are more. 0; INI_ABSENT: there is no such file; INI_REFUSED: it cannot be opened;
- * INI_UNREADABLE: it is no text file. In the last two cases `fault` says why, as a part of a sentence.
+ * INI_UNREADABLE: it is no text file. In the last two cases `fault` gives the reason, as a part of a
+ * sentence.
  * -ENOMEM. */
 enum { INI_ABSENT = 2, INI_REFUSED, INI_UNREADABLE };
 int ini_read_file(

@@ -17,7 +17,7 @@
 
 #define SCHEDULES_PATH "/etc/mperf/schedules.d"
 #define SCHEDULE_SUFFIX ".schedule"
-/* Schedules of a folder; each looks at every job that starts. */
+/* Schedules of a folder; each is compared with every job that starts. */
 #define SCHEDULES_MAX 64
 /* In a unit's name, which has 255 bytes, and in those of files. */
 #define SCHEDULE_NAME_BYTES_MAX 64

@@ -107,7 +107,7 @@ struct facts_samples {
 struct facts_granted {
 	uint32_t name[MPERF_GRANTS_MAX]; /* texts */
 	unsigned n;
-	bool left_out; /* there were more events */
+	bool left_out; /* some events were left out */
 };
 
 /* scale.c: loops and functions that were not counted in all entries. */

@@ -120,7 +120,7 @@ struct roof_figures roof_figures_of(const struct roof_sums *s, const struct roof
 /* --- costs ------------------------------------------------------------------------------------- */
 
 /* Updates of a loop go to several counters, and the processor overlaps them. So we update a row of words one after
- * the other. The shortest of some runs counts: the others were disturbed. */
+ * the other. The shortest of several runs is used: the others were disturbed. */
 
 #define RUNS 8
 #define UPDATES 16384

@@ -103,7 +103,7 @@ static int tell_row(const struct loop_facts *f, const struct fact_site *s, const
 			.value = value});
 }
 
-/* A function that nobody counts has no site, and only samples. */
+/* An uncounted function has no site, only samples. */
 static int tell_uncounted(const struct loop_facts *f, uint32_t i, const struct sums_reader *to)
 {
 	const struct fact_site nowhere = {.kind = 0};

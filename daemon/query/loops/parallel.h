@@ -12,9 +12,9 @@
 enum parallel_by {
 	PARALLEL_BY_REGION,   /* rows: regions of a process */
 	PARALLEL_BY_THREAD,   /* regions by thread */
-	PARALLEL_BY_PLACE,    /* loops, barriers and locks in them */
+	PARALLEL_BY_PLACE,    /* loops, barriers and locks in regions */
 	PARALLEL_BY_WAIT,     /* barriers and locks by thread */
-	PARALLEL_BY_LOOP,     /* loops that count themselves in them */
+	PARALLEL_BY_LOOP,     /* instrumented loops in regions */
 	PARALLEL_BY_FUNCTION, /* functions by samples in them */
 	N_PARALLEL_BY,
 };

@@ -87,7 +87,7 @@ struct nest {
 	double sampled_ns, few_ns;
 	double work, few_work; /* few: nests of loops with too few samples */
 	double calls;
-	double own_ns; /* as given to its loops */
+	double own_ns; /* own time as given to its loops */
 	uint64_t samples;
 	uint32_t n_loops; /* and copies */
 	uint32_t n_copies;

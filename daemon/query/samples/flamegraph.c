@@ -62,7 +62,7 @@ struct flame {
 	struct key_table stacks; /* comm, stack */
 	struct folded {
 		struct flame_sum sum; /* of rows with just this stack */
-		uint32_t node;        /* where it ends in the tree; 0 not folded yet */
+		uint32_t node;        /* node of the tree at which it ends; 0: not folded yet */
 	} *folded;                    /* by index in stacks */
 	uint32_t size_folded;
 };

@@ -9,7 +9,7 @@
 #include "daemon/store/rollup/rollup_private.h"
 #include "proto/base/memory.h"
 
-#define PAGE_BYTES 1024 /* as file.c makes them */
+#define PAGE_BYTES 1024 /* page size of files that file.c makes */
 
 DEFINE_CLEANUP(struct rollup *, rollup_clear)
 
@@ -17,8 +17,8 @@ struct making {
 	const struct extract *e;
 	const char *target_path; /* its final name */
 	const char *path;        /* its name while it is written */
-	char *job;               /* as the roll-up names it: "UID JSON" */
-	bool begun;              /* there is a file at path */
+	char *job;               /* the job's name in the roll-up: "UID JSON" */
+	bool begun;              /* the file at path exists */
 	int64_t n_windows;
 	struct store_error *error;
 };

@@ -48,8 +48,8 @@
  * An hour with several sources has at most an eighth more rows for each further source. */
 #define ROLLUP_HOUR_ROWS 3072
 
-/* Maximum rows of (program, loop, region) of one hour in the hour tier, per source; the rest become
- * the function "[other]" of their program. Each has up to thirty counts. */
+/* Maximum rows of (program, loop, region) of one hour in the hour tier, per source; further rows
+ * become the function "[other]" of their program. Each has up to thirty counts. */
 #define ROLLUP_HOUR_LOOPS 4096
 
 /* Maximum call sites of a file of the hour tier; beyond it new stacks are cut to their leaf. A

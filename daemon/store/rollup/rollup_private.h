@@ -21,7 +21,7 @@
 
 struct rollup {
 	enum tier tier;
-	const char *source_path, *target_path; /* as the caller has them */
+	const char *source_path, *target_path; /* paths from the caller */
 	struct store_error *error;
 	sqlite3 *source, *target;
 	uint32_t stacks_max;   /* of the tier */
@@ -38,7 +38,7 @@ struct rollup {
 /* Set the error about a file; returns the outcome. */
 int rollup_fail(
 	struct rollup *r, int outcome, const char *path, const char *remedy, const char *what);
-int rollup_fail_source(struct rollup *r, const char *what); /* it is damaged */
+int rollup_fail_source(struct rollup *r, const char *what); /* report the file as damaged */
 int rollup_fail_target(struct rollup *r, const char *what);
 /* The meaning of SQLite's result, on a connection with the source or the target: 0 for OK, ROW and DONE. */
 int rollup_source_outcome(struct rollup *r, sqlite3 *db, int rc);
