@@ -61,7 +61,7 @@ enum expression_kind {
 
 struct expression {
 	enum expression_kind kind;
-	int column;       /* of its token in the text, in bytes from 1 */
+	int column;       /* position of its token in the text, in bytes from 1 */
 	double number;    /* EXPRESSION_NUMBER */
 	const char *name; /* of a name, without backslashes; of a constant, without "#" */
 	const struct expression *operand[3]; /* as many as the kind has; the others are NULL */

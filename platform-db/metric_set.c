@@ -11,7 +11,7 @@
 #include "platform-db/draft.h"
 #include "platform-db/expression.h"
 
-#define METRIC_DEPTH_MAX 32 /* of metrics that need metrics; trees have three levels */
+#define METRIC_DEPTH_MAX 32 /* depth of metrics that need metrics; trees have three levels */
 
 /* --- checking --------------------------------------------------------------------------------- */
 

@@ -17,7 +17,7 @@
 struct growing {
 	const struct platform *platform;
 	struct metric_tree *tree;
-	bool *is_taken; /* of the platform's metrics */
+	bool *is_taken; /* those of the platform's metrics that are in the tree */
 	int levels;     /* levels to take; deeper ones are only counted */
 };
 

@@ -33,7 +33,7 @@ struct metric_tree {
 	struct metric_node *node; /* n_nodes, each before its children, in the order of the files */
 	size_t n_nodes;
 	int levels;    /* of its nodes */
-	int deepest;   /* of all there are */
+	int deepest;   /* deepest existing level */
 	bool is_whole; /* the first level divides all slots */
 };
 

@@ -31,7 +31,7 @@ struct pattern {
 	struct digits mvendorid, marchid, mimpid, midr;
 	const char *vendor;        /* NULL: any */
 	uint32_t family, stepping; /* UINT32_MAX: any */
-	struct code_range model;   /* of which the last may be UINT32_MAX: any */
+	struct code_range model;   /* range, whose end may be UINT32_MAX: any */
 	const char *pmu;           /* NULL: any */
 	const char *compatible;    /* NULL: any */
 	const char *regex;         /* borrowed from the pool */

@@ -84,7 +84,7 @@ enum platform_overflow {
 struct platform_origin {
 	const char *source;   /* manual, kernel file with version, … */
 	const char *verified; /* machine, kernel and date, or "no" */
-	const char *file;     /* of ours, */
+	const char *file;     /* file of ours, */
 	int line;             /* and the line in it */
 };
 

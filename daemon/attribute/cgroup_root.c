@@ -122,7 +122,7 @@ struct cgroup_walk {
 	char path[PATH_MAX]; /* "" at the root */
 	size_t n_path;
 	int depth;
-	struct quota dirs; /* of CGROUP_DIRS_MAX, by their owners */
+	struct quota dirs; /* folders taken from CGROUP_DIRS_MAX, by owner */
 };
 
 static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name);

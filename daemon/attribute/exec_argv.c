@@ -66,7 +66,7 @@ struct exec {
 	pid_t pid;
 	uint64_t time_ns; /* of its record */
 	uint64_t read_ns; /* when the last read ended */
-	uint64_t due_ns;  /* of the next read; NEVER: it was read or given up */
+	uint64_t due_ns;  /* time of the next read; NEVER: read or given up */
 	uint32_t n_again; /* reads planned after the first */
 	struct exec_text text;
 	struct task *process; /* the process, if its record came while reads are due; else NULL */
@@ -76,7 +76,7 @@ struct exec {
 struct execs {
 	struct exec exec[EXECS_MAX]; /* in no order */
 	size_t n;
-	uint64_t due_ns; /* of the next read; NEVER: none */
+	uint64_t due_ns; /* time of the next read; NEVER: none */
 	struct {
 		struct task *process;
 		int hart;

@@ -18,7 +18,7 @@
 /* Sets at a time. A build server with a hundred jobs a minute, whose tasks are kept for two minutes, has some
  * hundreds; a set takes 300 bytes, at most 20 KB. */
 #define LABEL_SETS_MAX 16384
-#define LABEL_SETS_USER_MAX 1024 /* of these, of one user */
+#define LABEL_SETS_USER_MAX 1024 /* sets of one user */
 
 struct task;
 

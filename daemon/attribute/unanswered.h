@@ -20,7 +20,8 @@
 struct unanswered_pid {
 	pid_t pid;
 	uint32_t n_tries; /* after the first */
-	bool is_target; /* of a scan that ended before it answered: it and its descendants are wanted */
+	bool is_target;   /* target of a scan that ended before the process answered: it and its
+			 * descendants are wanted */
 };
 
 struct unanswered;

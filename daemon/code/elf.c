@@ -14,7 +14,7 @@
 #define EM_RISCV 243
 #endif
 
-#define SECTIONS_MAX 100000 /* of linked files: some dozens */
+#define SECTIONS_MAX 100000 /* linked files have some dozens */
 #define NESTED_MAX 16       /* functions that begin within another one, before it goes on */
 
 static int isa_of(const GElf_Ehdr *h, enum isa *ret_isa)

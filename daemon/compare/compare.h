@@ -40,10 +40,10 @@
 #include "proto/base/memory.h"
 
 #define COMPARE_RUNS_MIN 5        /* of a side: 252 ways to label ten runs, fewer cannot reach α */
-#define COMPARE_RUNS_MAX 4096     /* of both sides: four times what a request can name */
+#define COMPARE_RUNS_MAX 4096     /* runs of both sides: four times as many as a request can name */
 #define COMPARE_SIDE_MAX 512      /* of a request: years of nightly runs */
-#define COMPARE_SELECTIONS_MAX 64 /* of a side: as many as a command line has */
-#define COMPARE_SAMPLES_MIN 10    /* of a function in a run, on average, to be tested */
+#define COMPARE_SELECTIONS_MAX 64 /* selections of a side: as many as a command line has */
+#define COMPARE_SAMPLES_MIN 10    /* mean samples per run for a function to be tested */
 #define COMPARE_CELLS_MAX (1u << 24) /* functions × runs, in two tables of 128 MB */
 #define COMPARE_PERMUTATIONS 999     /* p in steps of a thousandth: α of two looks is 9 of them */
 #define COMPARE_LOOKS_MAX 20         /* more looks would leave an α below one step */
@@ -103,7 +103,7 @@ struct compare_function {
 	bool is_stable;   /* in the stable set */
 	bool is_slower;   /* it grew by more than chance explains, and by at least the margin */
 	bool is_hot;      /* its tier */
-	double share;     /* of all samples of the baseline */
+	double share;     /* share of all samples of the baseline */
 	double samples;   /* a run, mean of both sides */
 	double variance;  /* of the logarithm, moderated */
 	double adds;      /* its change as a part of the total */

@@ -25,7 +25,7 @@ struct tested {
 	double *shift;        /* [n]: mean of the candidate's y less the baseline's */
 	double *squares;      /* [n]: squares around the mean of all runs */
 	double *variance;     /* [n]: moderated */
-	double prior_degrees; /* of the moderation; INFINITY: all is the trend's */
+	double prior_degrees; /* degrees of the moderation; INFINITY: only the trend counts */
 	double trend_level, trend_slope; /* variance = level + slope / samples */
 };
 

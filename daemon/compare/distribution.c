@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#define TERMS_MAX 500 /* of the continued fraction; 60 are the most that were seen to be used */
+#define TERMS_MAX 500 /* terms of the continued fraction; at most 60 were ever used */
 #define SERIES_FROM 10.0
 #define HALVINGS 80
 

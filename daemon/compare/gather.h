@@ -17,7 +17,7 @@
 #define GATHER_PARTS 4 /* function, source, line, module; or what a row is instead */
 #define GATHER_VALUES_MAX QUERY_METRICS_MAX
 #define GATHER_ROWS_MAX                                                                            \
-	(1u << 22) /* of all runs: 200 MB; and as many values beside samples: 100 MB */
+	(1u << 22) /* rows of all runs: 200 MB; and as many values other than samples: 100 MB */
 
 enum { GATHER_FULL = 2 }; /* beside QUERY_FAILED */
 

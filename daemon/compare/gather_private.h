@@ -10,7 +10,7 @@
 
 struct row {
 	uint32_t run, key;
-	uint32_t value, n_values; /* of gathered_values.cell: the first, and how many */
+	uint32_t value, n_values; /* in gathered_values.cell: the first, and their number */
 	double samples, ns;
 	double cycles, instructions; /* negative: not counted */
 };
@@ -53,7 +53,7 @@ struct callers {
 	struct key_table keys; /* a fact's kind, function, side; of one caller also that */
 	struct caller_fact {
 		double samples;
-		uint32_t next; /* of a function its first caller, of a caller the next; index + 1 */
+		uint32_t next; /* the first caller of a function, or the next caller; index + 1 */
 	} *fact;               /* by key */
 	uint32_t size;
 };

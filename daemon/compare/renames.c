@@ -39,7 +39,7 @@ static const char *function_of(const struct gather *g, size_t row)
 /* --- moved ------------------------------------------------------------------------------------ */
 
 /* Do both rows have the same name? For loops all names must agree but the second, their place in
- * the function: another compiler may number them otherwise. */
+ * the function: another compiler may number them differently. */
 static bool has_name_of(const struct gather *g, size_t row, size_t other)
 {
 	const char *names[GATHER_PARTS], *others[GATHER_PARTS];

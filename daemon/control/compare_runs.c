@@ -26,7 +26,7 @@
 #define UIDS_SAID 8 /* jobs named in a note; of further ones only the number */
 
 struct chosen {
-	struct found_run run; /* of a stretch: labels NULL */
+	struct found_run run; /* labels NULL: a stretch of time */
 	bool candidate;
 	const Mperf__RunSelection *of;
 };

@@ -11,7 +11,7 @@
 struct compare_known {
 	int64_t until_ns; /* CLOCK_REALTIME: end of the stored time */
 	size_t n_alive;
-	struct label_text **text; /* of each, held */
+	struct label_text **text; /* texts of the sets, held */
 	struct query_job alive[]; /* labels that processes have then */
 };
 

@@ -27,7 +27,7 @@ struct question {
 	size_t n_paths;
 	const Mperf__Filter *wanted;  /* the filter of the request; NULL: none */
 	struct query_question query;  /* its filter is `filter` */
-	struct query_metrics metrics; /* of query, if there are any */
+	struct query_metrics metrics; /* metrics of query, if it has any */
 	struct loop_output output;    /* of the named file, if it is one; bytes NULL: a segment */
 	enum tier coarsest;           /* the coarsest tier of the store that can answer */
 	bool all_time;                /* without a time, ask all of the store, not the last hour */

@@ -48,7 +48,7 @@ _Static_assert(
 struct seat {
 	struct peer *peer;
 	uint32_t events;  /* events with which its socket is in the epoll */
-	uint32_t n_turns; /* of the peer, when it was last put behind the others */
+	uint32_t n_turns; /* n_turns of the peer when it was last put behind the others */
 	bool busy, gone, given;
 	struct seat *prev, *next;           /* of all */
 	struct seat *busy_prev, *busy_next; /* of the busy ones */

@@ -14,7 +14,7 @@
 struct stat_part {
 	struct hart_set harts;
 	char says[64];                   /* "0-3" */
-	const struct platform *platform; /* of all its harts; NULL: of several kinds */
+	const struct platform *platform; /* platform of all its harts; NULL: several kinds */
 	struct counter *counter;
 	struct counter_value *last;   /* of the counter's events, as of the last answer */
 	struct live_metrics *metrics; /* NULL: none was requested */

@@ -15,7 +15,7 @@
 #include "proto/base/memory.h"
 
 #define RESIDUAL "residual"
-#define RESIDUAL_MIN 0.05 /* %; rounding to one decimal hides less */
+#define RESIDUAL_MIN 0.05 /* %: smaller residuals disappear in rounding to one decimal */
 #define N(table) (sizeof(table) / sizeof((table)[0]))
 
 /* --- the cores -------------------------------------------------------------------------------- */

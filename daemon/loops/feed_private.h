@@ -33,7 +33,7 @@ struct connection_process {
 	struct task *task;    /* NULL: not found (yet) */
 	bool sought;          /* we have looked for it, found or not */
 	bool other_pids;      /* its pid namespace is not ours */
-	struct tid_pair *tid; /* of other_pids: its threads, by rising inner; NULL: never read */
+	struct tid_pair *tid; /* with other_pids: its threads, sorted by inner; NULL: never read */
 	uint32_t n_tids, size_tids;
 	uint64_t tids_ns;   /* when they were read; 0: never */
 	uint64_t waited_ns; /* when it last waited for an unknown thread; 0: never */
@@ -84,7 +84,7 @@ struct feed {
 	struct connection *connections;
 	uint32_t n_connections;
 	struct feed_user *users;
-	uint32_t n_spenders;  /* of them, who owe time now */
+	uint32_t n_spenders;  /* users who owe time now */
 	struct budget budget; /* of all */
 	struct table_cache cache;
 	uint64_t causes[N_FEED_CAUSES];

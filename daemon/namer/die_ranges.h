@@ -12,7 +12,7 @@
 
 /* Sections to which the ranges of a split unit refer; some of them are in the program. */
 struct range_source {
-	struct section_bytes addresses; /* of its skeleton, in .debug_addr */
+	struct section_bytes addresses; /* addresses of its skeleton, in .debug_addr */
 	struct section_bytes lists;     /* .debug_rnglists.dwo; before DWARF 5, .debug_ranges */
 	uint64_t base;                  /* of its skeleton */
 	uint16_t version;

@@ -56,7 +56,7 @@ struct unit {
 	struct split_unit *split;  /* NULL: which was not found */
 	bool own_files;            /* … and has its own list of files: */
 	struct line_table *files;  /* NULL: it cannot be read */
-	uint32_t n_files_searched; /* of the program's split files, when it was looked for */
+	uint32_t n_files_searched; /* number of the program's split files when it was searched */
 };
 
 struct dwarf_lines {

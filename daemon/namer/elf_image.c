@@ -47,7 +47,7 @@ struct elf_image {
 	struct elf_file self, mini, debug, alt;
 	struct split_files split;
 	bool self_symtab, mini_symtab, debug_symtab;
-	struct go_table go; /* of version GO_NONE: it is no program of Go */
+	struct go_table go; /* version GO_NONE: not a program of Go */
 	struct segment *segment;
 	size_t n_segments;
 	struct elf_file *source; /* self or debug: has DWARF; NULL: neither, or libdw rejects it */

@@ -81,8 +81,8 @@ enum message_part {
 	PART_MAIN = 0,
 	PART_DEBUG = 1,   /* separate debug file */
 	PART_ALT = 2,     /* shared by several debug files (dwz) */
-	PART_PACKAGE = 3, /* of split units (.dwp) */
-	PART_SPLIT = 4,   /* of the one split unit that is wanted (.dwo); there are many */
+	PART_PACKAGE = 3, /* package of split units (.dwp) */
+	PART_SPLIT = 4,   /* the wanted split unit (.dwo), one of many */
 	N_PARTS,
 };
 

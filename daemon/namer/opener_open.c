@@ -40,8 +40,8 @@
 #define WRITTEN_SLACK_NS 20000000
 
 /* Do its times come from our clock, to a few milliseconds? A server has its own clock; FAT has a
- * resolution of two seconds and its own time zone. An overlay has the times of its layers, and what is written there
- * is local as a rule. */
+ * resolution of two seconds and its own time zone. An overlay has the times of its layers, and files written there
+ * are usually local. */
 static bool is_clocked(int fd)
 {
 	struct statfs s;

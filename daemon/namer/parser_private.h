@@ -40,13 +40,13 @@ struct parsed_file {
 	uint64_t base;
 	char module[64];     /* Source: MODULE_NAME_LEN, include/linux/moduleparam.h */
 	struct image *image; /* NULL: not loaded; other files may have the same one */
-	struct identity identity[N_PARTS]; /* of the files that it was made of */
+	struct identity identity[N_PARTS]; /* identity of each file that the image was made of */
 	uint64_t used;                     /* counter value of the last use */
 	uint64_t used_ns;                  /* and its time */
 	bool rests;                        /* its pages were released since its last use */
 	struct effort load;                /* of the image without its lines */
-	struct effort lines;               /* of unpacking them */
-	struct effort units;               /* of reading the requested ones, about */
+	struct effort lines;               /* effort to unpack the lines */
+	struct effort units;               /* effort to read the requested units, estimated */
 	/* the debug file was verified as its own, by reading all of it */
 	bool debug_belongs;
 	bool loaded; /* loaded once: if freed, it is made again on request */

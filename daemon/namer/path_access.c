@@ -31,7 +31,7 @@ struct walk {
 	int dir[PATH_DEPTH_MAX]; /* from the root down; the first is the caller's */
 	uint32_t n_dirs;
 	uint32_t n_links;
-	char rest[PATH_MAX]; /* of the path, from `at` on */
+	char rest[PATH_MAX]; /* the path; its remainder begins at `at` */
 	size_t at;
 };
 

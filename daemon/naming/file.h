@@ -124,7 +124,7 @@ struct file {
 	/* CLOCK_MONOTONIC, of the first mapping seen; 0: unknown. Contents written later did not
 	 * run then */
 	uint64_t mapped_ns;
-	pid_t mapper;  /* of the process that mapped it then; 0: it has exec'd since */
+	pid_t mapper;  /* process that mapped it then; 0: it has exec'd since */
 	uid_t uid;     /* user of the process, to whom the names are shown; -1: unknown */
 	uid_t account; /* the user who is charged for its place in the table, */
 	uint32_t size; /* or places */

@@ -70,7 +70,7 @@ void worker_kill(struct worker *w, struct graves *g, uid_t uid);
 void worker_ended(struct worker *w, bool over_question, uint64_t now_ns);
 /* Did it fail so often that names are not awaited any more? */
 bool worker_is_down(const struct worker *w);
-/* Forget its failures: it runs again. */
+/* Reset the failures of a worker that runs again. */
 void worker_recovered(struct worker *w);
 /* Reset the count of failures: the worker answered. */
 void worker_answered(struct worker *w);

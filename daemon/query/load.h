@@ -42,7 +42,7 @@ struct loaded_leaders {
 	uint16_t at[HARTS_MAX + 1][RUNG_ASKED + 1];
 };
 
-/* Errors that rotation may put on the counts of harts in a pass. */
+/* Errors that rotation may cause in the counts of harts in a pass. */
 #define LOADED_TURNS_MAX EVENTS_MAX /* a pass has at least one event */
 struct loaded_turn {
 	struct hart_set harts;

@@ -32,7 +32,7 @@ struct provenance {
 	/* texts: notes of the sources */
 	uint32_t note[PROVENANCE_NOTES_MAX], n_notes;
 	uint32_t hz_lowest; /* 0: the kernel never lowered the rate */
-	uint64_t period;    /* of the events of the answer; 0: none has one */
+	uint64_t period;    /* period of the answer's events; 0: none has one */
 	bool many_periods;
 	/* samples per hart of events with a rate, in the window tier, and the time of that tier */
 	uint64_t by_rate[HARTS_MAX + 1];
@@ -41,8 +41,8 @@ struct provenance {
 		by_others; /* there are samples of a clock; there are samples of other events, or of
 			    * coarser tiers */
 	double enabled_ns, running_ns;
-	/* of coarser tiers: where their windows end (CLOCK_REALTIME), and which requested detail
-	 * they lack; NULL: none */
+	/* of coarser tiers: the end of their windows (CLOCK_REALTIME), and the requested detail
+	 * that they lack; NULL: none */
 	int64_t coarse_until_ns[N_TIERS];
 	const char *coarse_says[N_TIERS];
 	uint64_t cut; /* samples whose stack does not reach its start */
@@ -55,7 +55,7 @@ struct provenance {
 	bool many_split_missing;
 	bool of_all;       /* no tasks were asked for */
 	bool live;         /* names are still coming */
-	bool only_own;     /* of one user only */
+	bool only_own;     /* the answer is of one user only */
 	const char *group; /* the group to join to see all; NULL: there is none */
 	/* number of sources by outcome; and the first damaged one */
 	uint32_t n_sources[QUERY_WITHOUT + 1];

@@ -20,7 +20,7 @@
 /* A throttle lasts until the next tick of the slowest clock (attribute/throttle.c); cycles and
  * instructions of that time are missing. */
 #define THROTTLED_NS_MAX (2 * 10e6)
-#define COST_LIVE_SECONDS_MIN 10 /* of a live answer, which is known to two seconds */
+#define COST_LIVE_SECONDS_MIN 10 /* seconds of a live answer, which are known to within two */
 
 struct line {
 	char text[512];

@@ -116,8 +116,8 @@ static const char *value_of(const struct label *label, size_t n, const char *key
 	return NULL;
 }
 
-/* Do these n labels include all requested ones? If `open`, requested labels that control groups
- * show may still come with the tasks. */
+/* Do these n labels include all requested ones? If `open`, requested labels of control groups may
+ * still come with the tasks. */
 static bool labels_wished(const struct runs_wish *w, const struct label *label, size_t n, bool open)
 {
 	bool all = true;
@@ -282,7 +282,7 @@ static int take_boot(struct search *s, sqlite3_stmt *row)
 		    sqlite3_column_int64(row, 2), sqlite3_column_int64(row, 1), &offset_ns))
 		return QUERY_FAILED;
 	s->file->offset_ns = offset_ns;
-	/* of more boots, each file goes by its own */
+	/* beyond this number of boots, each file uses its own */
 	if (s->n_boots == sizeof(s->boot) / sizeof(s->boot[0]))
 		return 0;
 	snprintf(s->boot[s->n_boots].id, sizeof(s->boot[0].id), "%s", id);

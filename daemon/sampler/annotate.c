@@ -22,7 +22,7 @@ struct annotating {
 	/* of the current kind of core: */
 	const struct platform *platform;
 	struct hart_set harts;
-	const struct plan *plan; /* of its first hart that samples; NULL: none */
+	const struct plan *plan; /* plan of its first hart that samples; NULL: none */
 	char who[128];
 };
 

@@ -15,7 +15,8 @@
 
 struct annotation {
 	struct hart_set harts;
-	int event; /* of the session: show it if the event is in the answer; -1: always show it */
+	int event; /* event of the session: show the note if it is in the answer; -1: always show
+		    * it */
 	char says[ANNOTATION_BYTES_MAX];
 };
 

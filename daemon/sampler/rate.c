@@ -29,8 +29,8 @@ static uint64_t period_moved(const struct sampler *s, uint64_t period)
 	return period - period % tick_ns + tick_ns * (100000 + millionths * 8 / 10) / 1000000;
 }
 
-/* Bring one stream to the session's rate. Children that inherited it keep theirs until they end:
- * the kernel has no call for them. */
+/* Set one stream to the session's rate. Children that inherited it keep theirs until they end: the
+ * kernel has no call for them. */
 static int rate_set(struct sampler *s, struct stream *t)
 {
 	const struct event *e = &s->events.event[t->event];

@@ -159,8 +159,8 @@ struct presence {
 
 /* hart_share.c */
 struct counter_share {
-	/* of the event that fires there and has hardware counters: total time enabled and
-	 * running, */
+	/* total time enabled and running of the event that fires there and has hardware
+	 * counters, */
 	uint64_t wanted_ns, ran_ns;
 	uint64_t before_wanted_ns, before_ran_ns; /* and at the last check */
 	unsigned n_starved;  /* consecutive checks at which it had not run at all, */
@@ -207,8 +207,9 @@ struct sampler {
 	size_t n_rings;
 	/* harts on which each exec brings a record of STREAM_EXEC_BPF; exec.c */
 	struct hart_set exec_records;
-	struct ring *
-		exec_ring; /* of others; n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
+	struct ring
+		*exec_ring; /* exec rings of other harts, n_exec_rings ≤ n_rings; a sample or a COMM
+			    * for each exec */
 	size_t n_exec_rings;
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: losses of this room */
 	/* n_harts: the part of LOSS_RING that no LOST record has reported yet; loss.c */

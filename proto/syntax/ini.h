@@ -12,7 +12,7 @@
 
 #define INI_LINE_BYTES 1024  /* four of the longest paths */
 #define INI_FAULT_BYTES 320  /* the longest quotes of a line, and its fault */
-#define INI_FILE_BYTES 65536 /* of a file; mperf.conf has 3 KB with all its comments */
+#define INI_FILE_BYTES 65536 /* bytes of a file; mperf.conf has 3 KB with all its comments */
 
 enum ini_kind { INI_BLANK, INI_SECTION, INI_KEY };
 

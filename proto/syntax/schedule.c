@@ -74,7 +74,7 @@ static int __attribute__((format(printf, 2, 3))) wrong(struct parse *p, const ch
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	for (char *c = text; *c; c++) /* of a label, which is quoted as it is */
+	for (char *c = text; *c; c++) /* for a label, which is quoted unchanged */
 		if (*c == '\t')
 			*c = ' ';
 	if (p->line > 0)

@@ -12,7 +12,7 @@
 
 #define DRAM_EVENT "LLC-load-misses"
 #define DRAM_METRIC "dram_bytes"
-/* Bytes that one miss of the last cache brings from memory, as we assume: a line. Source: Examem,
+/* Bytes that one miss of the last cache is assumed to load from memory: a line. Source: Examem,
  * III.H. */
 #define LINE_BYTES 64.0
 

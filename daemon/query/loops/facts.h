@@ -23,7 +23,7 @@ struct facts_question {
 	const struct query_filter *filter; /* NULL: everything */
 	bool by_thread, by_region;
 	bool samples;      /* join them */
-	bool places;       /* of OpenMP: read them too */
+	bool places;       /* read places of OpenMP too */
 	bool places_only;  /* and nothing else */
 	uint64_t epoch_ns; /* 0: one epoch */
 };

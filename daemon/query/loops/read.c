@@ -65,7 +65,7 @@ static int take_site(struct loop_facts *f, const struct cursor *c)
 	uint32_t parent = 0, site, *at;
 	int64_t kind = cursor_integer(c, 1), around = cursor_integer(c, 8);
 	if (kind < LOOP_SITE_LOOP || kind > LOOP_SITE_LOCK)
-		return 0; /* of a later version */
+		return 0; /* from a later version: skip */
 	int r = around > 0 ? site_by_id(f, around, &parent) : 0;
 	if (r != 0)
 		return r;

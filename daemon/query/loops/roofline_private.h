@@ -12,7 +12,7 @@ struct roof_sums {
 	double modelled_bytes;
 	double sampled_ns;
 	double cycles, instructions; /* hardware counts, if samples had them */
-	uint64_t samples, uncounted; /* of the samples, those that these two do not cover */
+	uint64_t samples, uncounted; /* samples, and those that these two do not cover */
 	/* of regions and threads: functions that counted at most once in it */
 	uint32_t n_scarce;
 };
@@ -44,7 +44,7 @@ struct roof_figures {
 	double loaded_per_ns_corrected, stored_per_ns_corrected;
 	double ops_per_byte, lanes;
 	double cost;  /* share of the time, estimated */
-	double error; /* of the time, and so of all rates: a standard error, as a share */
+	double error; /* standard error of the time, and so of all rates, as a share */
 };
 struct roof_time {
 	enum roof_clock clock;

@@ -20,7 +20,7 @@ enum {
 #define COLUMNS_MAX (KEYS_MAX + N_FIGURES + GRANTED_MAX)
 #define TEXTS_MAX 4
 #define TEXT_BYTES 512
-#define CALLEES_BYTES 384 /* of these: three names */
+#define CALLEES_BYTES 384 /* bytes of these: three names */
 
 struct row {
 	struct answer_value value[COLUMNS_MAX];

@@ -11,7 +11,9 @@
 
 #include "daemon/query/samples/export_part.h"
 
-#define ENTRY_BYTES 64 /* of an entry without texts and places: five numbers of ten bytes, tags */
+#define ENTRY_BYTES                                                                                \
+	64             /* bytes of an entry without texts and places: five numbers of ten bytes,
+		        * tags */
 #define PLACE_BYTES 15 /* three numbers of 32 bits */
 #define MENDED 4       /* a byte that is no UTF-8 becomes \xNN */
 

@@ -28,7 +28,7 @@ static const char *const kind_name[] = {"user", "kernel", "jit", "inlined", "unk
 
 struct flame_sum {
 	double value;
-	uint64_t samples, uncounted; /* of the samples, those that the counts do not cover */
+	uint64_t samples, uncounted; /* samples, and those that the counts do not cover */
 };
 
 /* Node 0 is the root of all; children of it are process names. */

@@ -53,7 +53,7 @@ struct hotspots {
 	double *stack_value; /* by stack: its own, then its subtree's */
 	/* by stack: its leaf worked for a profiler; NULL: it is not asked for */
 	uint8_t *profiling;
-	struct key profiling_key; /* of all such stacks */
+	struct key profiling_key; /* key of all such stacks */
 };
 
 /* The row of the kernel's work for profilers, by function and by line. */

@@ -81,7 +81,7 @@ struct merge {
 	struct {
 		uint32_t *entry;
 		uint32_t size;
-	} path;                    /* of the entry that is given its row, the innermost first */
+	} path;                    /* entries above the one that is given a row, innermost first */
 	struct merge_tally *tally; /* by sum */
 	struct merge_counted *counted;
 	uint32_t size_tally, n_counted, size_counted;
