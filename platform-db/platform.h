@@ -140,10 +140,10 @@ struct platform_range {
 /* A field of the core's raw codes: the bits of its event selector that have a meaning of their own. */
 enum platform_field_kind {
 	PLATFORM_FIELD_NUMBER,
-	PLATFORM_FIELD_EVENT,     /* an event's code, of one bank of counters */
-	PLATFORM_FIELD_SET,       /* a bit for each of the events whose other bits are the same */
-	PLATFORM_FIELD_OPERATION, /* the operation on the results of two fields; its values have
-				   * names */
+	PLATFORM_FIELD_EVENT, /* an event's code, of one bank of counters */
+	PLATFORM_FIELD_SET,   /* a bit for each of the events whose other bits are the same */
+	/* the operation on the results of two fields; its values have names */
+	PLATFORM_FIELD_OPERATION,
 	PLATFORM_FIELD_INHIBIT, /* modes that are not counted: the kernel sets these bits itself */
 };
 
@@ -217,8 +217,8 @@ struct platform {
 	size_t n_counter_rules;
 	const struct platform_range *unfiltered; /* codes that ignore exclude_kernel */
 	size_t n_unfiltered;
-	const char *selector; /* prefix that names fields, "xs" of xs/frontend/…/; "" if there is
-			   * none */
+	/* prefix that names fields, "xs" of xs/frontend/…/; "" if there is none */
+	const char *selector;
 	const struct platform_field
 		*field; /* n_fields of raw codes; selector.h reads and writes them */
 	size_t n_fields;

@@ -100,8 +100,8 @@ static const struct platform_field *find_top(const struct platform *p)
 	for (size_t i = 0; i < p->n_fields; i++)
 		if (p->field[i].kind == PLATFORM_FIELD_EVENT ||
 			p->field[i].kind == PLATFORM_FIELD_OPERATION)
-			top = &p->field[i]; /* a joining field comes after the fields that it
-					     * joins */
+			/* a joining field comes after the fields that it joins */
+			top = &p->field[i];
 	return top;
 }
 

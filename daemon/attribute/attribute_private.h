@@ -36,16 +36,16 @@
 #include "daemon/attribute/unanswered.h"
 
 struct attribute {
-	struct attribute_options o;    /* from attribute_new, with defaults filled in; constant from
-				        * then on */
-	struct intake *intake;         /* attribute.c */
-	struct lives *lives;           /* life.c */
-	struct owners *owners;         /* owner.c */
-	struct execs *execs;           /* exec_argv.c */
-	struct awaited_execs *awaited; /* lost_exec.c */
-	struct charges *charges;       /* charge.c */
-	struct sample_clocks *clocks;  /* weigh.c */
-	struct throttles *throttles;   /* throttle.c */
+	/* from attribute_new, with defaults filled in; constant from then on */
+	struct attribute_options o;
+	struct intake *intake;               /* attribute.c */
+	struct lives *lives;                 /* life.c */
+	struct owners *owners;               /* owner.c */
+	struct execs *execs;                 /* exec_argv.c */
+	struct awaited_execs *awaited;       /* lost_exec.c */
+	struct charges *charges;             /* charge.c */
+	struct sample_clocks *clocks;        /* weigh.c */
+	struct throttles *throttles;         /* throttle.c */
 	struct checked_files *checked_files; /* mapping.c */
 	struct comparisons *comparisons;     /* remapped.c */
 	struct kernel_map kernel;            /* kernel_map.h */

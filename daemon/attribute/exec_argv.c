@@ -266,8 +266,8 @@ static void read_owner(struct attribute *a, pid_t pid, struct exec_text *text)
 				     text->own_uid != 0)) {
 		int r = proc_rights(&a->o, pid, &text->rights);
 		text->has_rights = r == 0;
-		text->secure |= r == PROC_SILENT; /* the program may be one that its caller may not
-					   * inspect */
+		/* the program may be one that its caller may not inspect */
+		text->secure |= r == PROC_SILENT;
 	}
 }
 
@@ -493,8 +493,7 @@ int exec_argv_record(struct attribute *a, const struct record *r, struct task *p
 	struct exec e = {.pid = process->pid};
 	owner_of_record(a, process->pid, r, &e);
 	if (x->cut && x->n_args < TASK_ARGV_BYTES_MAX)
-		return give_owner(a, &e, &process); /* the arguments were not in memory: see
-					   * exec_argv_reread */
+		return give_owner(a, &e, &process); /* not in memory: see exec_argv_reread */
 	/* one byte more than is kept shows that there is more */
 	size_t n = x->cut ? TASK_ARGV_BYTES_MAX + 1 : x->n_args;
 	if (!x->cut && n && x->args[n - 1] == '\0')

@@ -33,8 +33,8 @@ struct label_text {
 struct label_look {
 	uint32_t n_given;
 	bool is_known, ran;
-	bool due;     /* a run of it is due to be compared with the rules, and pinned when there is
-		   * room */
+	/* a run of it is due to be compared with the rules, and pinned when there is room */
+	bool due;
 	bool matches; /* a rule matched it, and it only waits for room */
 };
 
@@ -42,8 +42,8 @@ struct label_set {
 	uint32_t id; /* from 1; key in the store */
 	uid_t uid;   /* the user who owns it: equal labels of two users are two sets */
 	uint32_t n_refs;
-	uint32_t n_given;   /* number of references ever given: if it changed, the set got a process
-			  * meanwhile */
+	/* number of references ever given: if it changed, the set got a process meanwhile */
+	uint32_t n_given;
 	uint32_t n_live;    /* live processes that have it: in `live`, by task.h */
 	struct task *live;  /* utlist, by labels_next */
 	const char *labels; /* of text */

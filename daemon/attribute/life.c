@@ -25,9 +25,9 @@ struct lives {
 	const struct attribute_options *o;
 	struct task *ended[ENDED_SLOTS]; /* that are still sampled */
 	uint64_t tick_ns;                /* of start times in /proc */
-	uint64_t suspended_ns;           /* time for which the machine was suspended since its
-					  * start */
-	struct task *exited[];           /* by hart: the task that ended there last */
+	/* time for which the machine was suspended since its start */
+	uint64_t suspended_ns;
+	struct task *exited[]; /* by hart: the task that ended there last */
 };
 
 /* CLOCK_BOOTTIME - CLOCK_MONOTONIC. */

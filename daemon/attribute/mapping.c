@@ -200,8 +200,8 @@ static void note_mapper(struct file *file, const struct task *process, uint64_t 
 		file->mapped_ns = time_ns;
 		file->mapper = process->pid;
 	} else if (file->mapper == process->pid && process->exec_ns > file->mapped_ns) {
-		file->mapper = 0; /* the mapping belongs to the process's next program, or to
-				   * another run */
+		/* the mapping belongs to the process's next program, or to another run */
+		file->mapper = 0;
 	}
 }
 

@@ -84,10 +84,10 @@ struct proc_view {
 	char *argv;         /* as in struct task */
 	uint32_t n_argv;
 	char *exe;
-	uint64_t memfd_inode; /* with PROC_EXE: the inode of the memfd that was executed; 0: a file
-			      * was */
-	bool text_is_same;    /* with PROC_TEXT */
-	char *maps;           /* whole lines of executable mappings */
+	/* with PROC_EXE: the inode of the memfd that was executed; 0: a file was */
+	uint64_t memfd_inode;
+	bool text_is_same; /* with PROC_TEXT */
+	char *maps;        /* whole lines of executable mappings */
 	/* The environment, with its owner before and after the reading: left out if the owner changed. */
 	struct rights environment_of;
 	bool secure; /* the program began with rights that its caller does not have */

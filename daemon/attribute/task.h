@@ -89,9 +89,9 @@ struct task {
 	/* pending counts of the group, which the next sample takes: value, enabled and running ns
 	 * for each session event in turn; NULL: none */
 	uint64_t *pending;
-	UT_hash_handle hh;   /* by tid: while alive in `live`, then, if its tid's last, in `dead` */
-	struct task *before; /* of a dead task: the one of the same tid that died before it; NULL:
-			  * none */
+	UT_hash_handle hh; /* by tid: while alive in `live`, then, if its tid's last, in `dead` */
+	/* of a dead task: the one of the same tid that died before it; NULL: none */
+	struct task *before;
 };
 
 /* A cgroup, named by CGROUP records and the scan. */

@@ -88,14 +88,14 @@ enum compare_lack {
 
 /* Growth as a fraction: 0.05 is 5 % slower. */
 struct compare_change {
-	double change;      /* estimate */
-	double low, high;   /* its 95 % interval */
-	double above;       /* its bound from above, 95 %, one-sided */
-	double p;           /* one-sided; for functions, adjusted for all tests */
-	double seen_from;   /* the least growth that would have been detected in four of five
-			     * cases */
-	double runs_needed; /* runs on each side to detect the planned effect in four of five
-			     * cases */
+	double change;    /* estimate */
+	double low, high; /* its 95 % interval */
+	double above;     /* its bound from above, 95 %, one-sided */
+	double p;         /* one-sided; for functions, adjusted for all tests */
+	/* the least growth that would have been detected in four of five cases */
+	double seen_from;
+	/* runs on each side to detect the planned effect in four of five cases */
+	double runs_needed;
 };
 
 struct compare_function {
@@ -118,8 +118,8 @@ struct comparison {
 	size_t n_functions, n_tested, n_stable;
 	double baseline; /* samples of all functions in a run of the baseline, on average */
 	struct compare_change total;
-	double common_spread; /* standard deviation of the logarithm of the total between runs of a
-			       * side */
+	/* standard deviation of the logarithm of the total between runs of a side */
+	double common_spread;
 	double alpha_total, alpha_hot, alpha_other; /* after looks */
 	struct compare_function *function;          /* n_functions */
 };

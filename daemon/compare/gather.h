@@ -73,8 +73,8 @@ void gather_counts(const struct gather *g, size_t row, struct gathered_counts *r
 /* Columns of rows besides samples: the metrics that a question asks for, or what loops counted. */
 struct gathered_column {
 	char name[96], title[96];
-	bool is_sum; /* add up what falls into one row of a run; else take the mean, weighted by
-		      * time */
+	/* add up what falls into one row of a run; else take the mean, weighted by time */
+	bool is_sum;
 	bool is_cut; /* the last, and there were more than GATHER_VALUES_MAX */
 };
 size_t gather_value_columns(const struct gather *g, const struct gathered_column **ret_columns);

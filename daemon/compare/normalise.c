@@ -92,8 +92,7 @@ static double weight_most(const struct tested *t)
 	const double others = sum - largest[0];
 	if (2 * largest[1] <= others)
 		return others / 2;                    /* the largest is cut to a third */
-	return fmax(largest[2], others - largest[1]); /* the two, or three, functions weigh the
-						       * same */
+	return fmax(largest[2], others - largest[1]); /* two or three weigh the same */
 }
 
 /* The median shift of a set (NULL: of all functions), weighted by samples up to weight_most. room: t->n. */

@@ -39,8 +39,8 @@
 /* Bytes in use; each budget is part of the one above. */
 struct budget {
 	uint64_t used, max;
-	bool leaves_half;     /* may hold at most as much as then remains in the budget above for
-			   * others */
+	/* may hold at most as much as then remains in the budget above for others */
+	bool leaves_half;
 	struct budget *above; /* NULL: none */
 };
 
@@ -107,15 +107,15 @@ struct table_cache;
 
 /* Unfinished work of a message, continued in later rounds of the loop. */
 struct program_work {
-	struct program_object *object; /* object whose table is being turned into sites; NULL:
-				        * none */
-	uint32_t module, scope;        /* and the next scope */
-	uint32_t *n_blocks;            /* by scope: blocks so far */
-	bool round;                    /* the counts of a round are being handed out */
-	struct program_thread *ended;  /* an ended thread whose counts are being handed out; NULL:
-				        * none */
-	struct program_object *gone;   /* the same of an object */
-	uint64_t until_ns;             /* number of sums of `ended` so far */
+	/* object whose table is being turned into sites; NULL: none */
+	struct program_object *object;
+	uint32_t module, scope; /* and the next scope */
+	uint32_t *n_blocks;     /* by scope: blocks so far */
+	bool round;             /* the counts of a round are being handed out */
+	/* an ended thread whose counts are being handed out; NULL: none */
+	struct program_thread *ended;
+	struct program_object *gone; /* the same of an object */
+	uint64_t until_ns;           /* number of sums of `ended` so far */
 };
 
 struct program {

@@ -267,8 +267,8 @@ struct message_grown {
 	uint32_t order; /* ranges so far */
 	uint32_t n;
 	uint32_t n_rewrites; /* times that the file was rewritten while this parser read it */
-	uint32_t lost; /* 1: also rewritten while this parser did not read it: the former contents
-		        * are lost */
+	/* 1: also rewritten while this parser did not read it: the former contents are lost */
+	uint32_t lost;
 	uint64_t mark_at, mark; /* the place up to which it was read, and a hash of its end */
 };
 /* A change: from its time on, [start, end) is other code than before. */
@@ -311,8 +311,8 @@ struct message_place {
 	uint16_t n_function; /* 0: unknown */
 	uint16_t n_source;
 	uint8_t inlined;
-	uint8_t split_missing; /* 1: functions inlined into it are in a split unit that was not
-			        * found */
+	/* 1: functions inlined into it are in a split unit that was not found */
+	uint8_t split_missing;
 	uint8_t zero[2];
 };
 _Static_assert(sizeof(struct message_naming) == 2, "naming");

@@ -32,8 +32,8 @@ struct split_files {
 	uint32_t n_added; /* files so far: a unit that was not found may be in the next one */
 	bool wants;       /* a unit was looked for, with this id and path: */
 	uint64_t wanted_id;
-	char wanted[SPLIT_PATH_MAX]; /* "": the path is not known, but the unit may be in a
-				      * package */
+	/* "": the path is not known, but the unit may be in a package */
+	char wanted[SPLIT_PATH_MAX];
 };
 
 /* Find the other half of a skeleton of `program`. If no file so far has it, its file becomes the wanted

@@ -92,8 +92,8 @@ static bool index_read(struct section_bytes s, struct index_table *ret_index)
 {
 	struct byte_reader r = bytes_from(s, 0);
 	uint64_t first = read_number(&r, 2), second = read_number(&r, 2);
-	struct index_table x = {.version = first ? first : second}; /* the version has two bytes or
-								     * four */
+	/* the version has two bytes or four */
+	struct index_table x = {.version = first ? first : second};
 
 	x.n_columns = read_number(&r, 4);
 	x.n_units = read_number(&r, 4);

@@ -118,9 +118,8 @@ struct file {
 	pid_t pid; /* of a process that mapped it */
 	uint64_t pid_start_ns;
 	uint64_t map_start, map_end; /* for /proc/PID/map_files */
-	struct file_kin
-		kin[FILE_KIN]; /* the nearest first: they may have the same mounts, for when the
-			     * process is gone */
+	/* the nearest first: they may have the same mounts, for when the process is gone */
+	struct file_kin kin[FILE_KIN];
 	/* CLOCK_MONOTONIC, of the first mapping seen; 0: unknown. Contents written later did not
 	 * run then */
 	uint64_t mapped_ns;
@@ -228,9 +227,9 @@ struct file_key {
 	uint64_t inode;
 	uint64_t generation; /* as in struct file; 0: unknown, which matches any */
 	uid_t uid;           /* of the process; part of the key of ELF files */
-	uid_t account;       /* not in the key: the user charged for a new file's place in the
-			      * table */
-	pid_t pid;           /* part of the key only for kinds that belong to one process */
+	/* not in the key: the user charged for a new file's place in the table */
+	uid_t account;
+	pid_t pid; /* part of the key only for kinds that belong to one process */
 	uint64_t pid_start_ns;
 };
 

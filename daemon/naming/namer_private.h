@@ -43,10 +43,8 @@
 /* hung opens of a user, after which no separate debug files are opened: their file system is
  * dead */
 #define NAMER_DEBUG_HANGS_MAX 3u
-#define NAMER_IMAGES_BYTES_MAX (1ull << 30) /* total size of files loaded in the parser */
-#define NAMER_COPIES_BYTES_MAX                                                                     \
-	(128ull << 20)                         /* bytes of remote files that are copied into
-					        * memory */
+#define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* total size of files loaded in the parser */
+#define NAMER_COPIES_BYTES_MAX (128ull << 20)  /* copies of remote files in memory */
 #define NAMER_STRINGS_BYTES_MAX (128ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
 #define NAMER_BARRED_MAX 64u    /* processes remembered as causes; the oldest is forgotten */
 #define NAMER_FAULTY_MAX 1024u  /* files that killed the parser; the oldest is forgotten */
@@ -262,9 +260,9 @@ struct request {
 
 /* slot.c */
 struct slots {
-	struct slot_list all;  /* least recently used first */
-	struct slot_list held; /* slots whose file is open, in the same order: candidates for
-			        * closing */
+	struct slot_list all; /* least recently used first */
+	/* slots whose file is open, in the same order: candidates for closing */
+	struct slot_list held;
 	uint32_t n_fds;
 	uint64_t copied_bytes;
 	uint64_t leave_ns; /* when slots_leave looks next */

@@ -233,11 +233,10 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 	s->retries = 0;
 	s->tried |= 1u << s->part;
 	if (given < 0 && m.error == ESTALE && s->part == PART_MAIN && !slot_grows(s))
-		s->file->replaced = true; /* processes that map this path from now on run another
-					   * file */
+		/* processes that map this path from now on run another file */
+		s->file->replaced = true;
 	if (s->part == PART_MAIN && s->file->replaced)
-		return main_missing(n, s, FILE_VANISHED); /* the opener may have found the new
-							   * file */
+		return main_missing(n, s, FILE_VANISHED); /* this may be the new file */
 	if (given < 0 && s->part == PART_MAIN)
 		return main_missing(n, s, (enum file_state)m.state);
 	if (given >= 0)

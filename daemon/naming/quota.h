@@ -21,8 +21,8 @@ struct quota {
 	uint64_t held;            /* by all */
 	struct quota_user *users; /* uthash by uid: those who hold something */
 	struct quota_user *last;  /* found last; NULL: none */
-	uint64_t unknown;         /* held by (uid_t)-1, and by users for whose entry there was no
-				   * memory */
+	/* held by (uid_t)-1, and by users for whose entry there was no memory */
+	uint64_t unknown;
 	uint64_t n_refused;
 };
 

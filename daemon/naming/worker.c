@@ -137,8 +137,8 @@ static int try_to_start(struct worker *w, const char *binary, uint64_t now_ns)
 	_cleanup_(closep) int ours = pair[0];
 	_cleanup_(closep) int theirs = pair[1];
 	if (w->role == WORKER_PARSER)
-		descriptors_refuse(ours); /* a compromised parser could send us descriptors of
-					   * hostile files */
+		/* a compromised parser could send us descriptors of hostile files */
+		descriptors_refuse(ours);
 	/* The worker's end of the socket blocks: the worker has nothing else to do. */
 	if (fcntl(theirs, F_SETFL, 0) < 0)
 		return -errno;

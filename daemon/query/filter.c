@@ -53,9 +53,8 @@ static bool cgroup_wanted(const struct loaded *l, const struct query_filter *q, 
  * labels, and comparing a pattern takes long. */
 #define COMPARED 256
 struct wanted_labels {
-	struct label
-		*label; /* n_labels of the filter; NULL: one of them is no label, so that nothing
-			 * matches */
+	/* n_labels of the filter; NULL: one of them is no label, so that nothing matches */
+	struct label *label;
 	struct {
 		uint32_t labels, cgroup; /* texts; both 0: not compared */
 		bool wanted;

@@ -20,9 +20,10 @@
 
 struct loaded_event {
 	bool known, clock, cycles, instructions;
-	uint64_t period; /* occurrences that each sample represents, if its time is not known; 0: a
-			 * sample represents time */
-	uint32_t name;   /* text */
+	/* occurrences that each sample represents, if its time is not known; 0: a sample
+	 * represents time */
+	uint64_t period;
+	uint32_t name; /* text */
 	uint32_t type;
 	uint64_t config;
 	uint8_t modifiers;

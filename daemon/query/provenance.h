@@ -37,9 +37,8 @@ struct provenance {
 	/* samples per hart of events with a rate, in the window tier, and the time of that tier */
 	uint64_t by_rate[HARTS_MAX + 1];
 	double by_rate_seconds;
-	bool by_clock,
-		by_others; /* there are samples of a clock; there are samples of other events, or of
-			    * coarser tiers */
+	/* there are samples of a clock; there are samples of other events, or of coarser tiers */
+	bool by_clock, by_others;
 	double enabled_ns, running_ns;
 	/* of coarser tiers: the end of their windows (CLOCK_REALTIME), and the requested detail
 	 * that they lack; NULL: none */

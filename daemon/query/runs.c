@@ -51,8 +51,8 @@ struct span {
 
 /* Parts of one file that the search needs. Run is one more than its index; 0: none. */
 struct part {
-	uint32_t *run_of_set, *run_of_task, *without_of_set, *without_of_task; /* the times that
-									        * pins have */
+	/* without_…: the times that pins have */
+	uint32_t *run_of_set, *run_of_task, *without_of_set, *without_of_task;
 	int64_t *start_of_task;
 	struct span *window;
 	uint32_t n_sets, n_tasks, n_windows;

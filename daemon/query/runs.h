@@ -42,9 +42,8 @@ struct runs_wish {
 struct found_run {
 	uint32_t uid;
 	char *says; /* its labels, for people */
-	struct query_job
-		*job; /* sets of labels, whose texts are owned; with the requested labels, they
-		      * define the run */
+	/* sets of labels, whose texts are owned; with the requested labels, they define the run */
+	struct query_job *job;
 	size_t n_jobs;
 	int64_t begin_ns;           /* CLOCK_REALTIME, as above */
 	int64_t first_ns, until_ns; /* CLOCK_REALTIME of its windows' starts; until is exclusive */

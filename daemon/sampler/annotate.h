@@ -15,8 +15,8 @@
 
 struct annotation {
 	struct hart_set harts;
-	int event; /* event of the session: show the note if it is in the answer; -1: always show
-		    * it */
+	/* event of the session: show the note if it is in the answer; -1: always show it */
+	int event;
 	char says[ANNOTATION_BYTES_MAX];
 };
 

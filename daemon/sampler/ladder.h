@@ -25,10 +25,10 @@
 
 struct rung_try {
 	enum rung rung;
-	int error;         /* errno of the open; 0 if it opened */
-	bool silent;       /* opened and did not fire */
-	bool busy;         /* silent since it never got a counter: another profiler has the
-			    * counter */
+	int error;   /* errno of the open; 0 if it opened */
+	bool silent; /* opened and did not fire */
+	/* silent since it never got a counter: another profiler has the counter */
+	bool busy;
 	bool doubted;      /* the platform says that the core cannot sample by this leader */
 	bool dead_sibling; /* fired, but a sibling delivered nothing or did not open */
 	char says[192];    /* a sentence for doctor, with the layer that refuses */

@@ -109,8 +109,8 @@ struct sampler_effort {
 	bool no_groups;
 	unsigned
 		rate_part; /* the rate is divided by this; 0 and 1: it is not. The caller sets the rate */
-	uint32_t hz; /* part of the rate that remains; a task with a higher rate is sampled at that
-		     * rate */
+	/* part of the rate that remains; a task with a higher rate is sampled at that rate */
+	uint32_t hz;
 };
 
 /* --- what each file of the room keeps; no other touches it ------------------------------------ */
@@ -207,9 +207,8 @@ struct sampler {
 	size_t n_rings;
 	/* harts on which each exec brings a record of STREAM_EXEC_BPF; exec.c */
 	struct hart_set exec_records;
-	struct ring
-		*exec_ring; /* exec rings of other harts, n_exec_rings ≤ n_rings; a sample or a COMM
-			    * for each exec */
+	/* exec rings of other harts, n_exec_rings ≤ n_rings; a sample or a COMM for each exec */
+	struct ring *exec_ring;
 	size_t n_exec_rings;
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: losses of this room */
 	/* n_harts: the part of LOSS_RING that no LOST record has reported yet; loss.c */

@@ -51,8 +51,8 @@ struct closing {
 	int hart;
 	unsigned raise;
 	pid_t task; /* 0: any */
-	bool keep;  /* their records are still in a ring: keep them findable until
-		     * sampler_drained */
+	/* their records are still in a ring: keep them findable until sampler_drained */
+	bool keep;
 };
 /* Close those streams. */
 void streams_close(struct sampler *s, bool (*is)(const struct stream *t, const struct closing *c),

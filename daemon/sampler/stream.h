@@ -165,8 +165,8 @@ enum loss {
 	/* whole seconds in which a hart was busy and delivered less than a tenth of its samples */
 	LOSS_SPARSE,
 	LOSS_TABLE, /* tables of programs above our limits: their loops are missing */
-	LOSS_COST,  /* not a loss: µs that mperf cost that hart, with its share of our own CPU
-		     * time */
+	/* not a loss: µs that mperf cost that hart, with its share of our own CPU time */
+	LOSS_COST,
 	/* whole seconds with always-on sampling lowered, while somebody measured roofs */
 	LOSS_PAUSED,
 	LOSS_SIDEBAND, /* records of the side band, where that has a ring of its own: no samples */

@@ -177,11 +177,11 @@ struct places {
 };
 
 struct places_of {
-	struct places byte[256];                       /* places with that byte */
-	struct places length[CHARACTER_BYTES_MAX + 1]; /* places where a character of that many
-						        * bytes begins */
-	struct places begin;                           /* places where a character begins, or the
-						        * value ends */
+	struct places byte[256]; /* places with that byte */
+	/* places where a character of that many bytes begins */
+	struct places length[CHARACTER_BYTES_MAX + 1];
+	/* places where a character begins, or the value ends */
+	struct places begin;
 };
 
 static void place_add(struct places *p, size_t at)

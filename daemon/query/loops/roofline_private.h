@@ -69,10 +69,10 @@ struct roof_row {
 	uint32_t group; /* index of the site or thread */
 	/* self: without the loops inside, for loops; else the same */
 	struct roof_figures total, self;
-	double self_ns;   /* own time; negative: not known */
-	uint32_t doubted; /* bit i: the count of granted event i is impossible; or
-			   * ROOF_DOUBT_SAMPLES */
-	uint8_t depth;    /* loops around it */
+	double self_ns; /* own time; negative: not known */
+	/* bit i: the count of granted event i is impossible; or ROOF_DOUBT_SAMPLES */
+	uint32_t doubted;
+	uint8_t depth; /* loops around it */
 };
 
 /* Groups of facts: loops, functions, regions or threads; an index of sites or whos. */

@@ -11,9 +11,8 @@
 
 #include "daemon/query/samples/export_part.h"
 
-#define ENTRY_BYTES                                                                                \
-	64             /* bytes of an entry without texts and places: five numbers of ten bytes,
-		        * tags */
+/* without texts and places: five numbers of ten bytes, tags */
+#define ENTRY_BYTES 64
 #define PLACE_BYTES 15 /* three numbers of 32 bits */
 #define MENDED 4       /* a byte that is no UTF-8 becomes \xNN */
 

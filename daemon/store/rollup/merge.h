@@ -37,8 +37,8 @@ struct merge_entries {
 	uint32_t *origin; /* id in the source; 0: not in the source */
 	uint32_t *parent; /* entry whose row has to come first */
 	uint32_t *depth;  /* of a site: sites around it */
-	uint8_t *given; /* already noted in temp.new_…, or charged, for this source; of sums, for
-		        * this window */
+	/* already noted in temp.new_…, or charged, for this source; of sums, for this window */
+	uint8_t *given;
 	uint32_t size_row, size_origin, size_parent, size_depth, size_given;
 	uint32_t n_rows, rows_max;
 	uint32_t *entry; /* by id of the side */
