@@ -121,7 +121,8 @@ struct platform_metric {
 	struct platform_origin origin;
 };
 
-/* A generic event of the kernel (PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE) and what counts it. */
+/* A generic event of the kernel (PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE) and the raw event that
+ * counts it. */
 struct platform_generic {
 	uint32_t type;
 	uint64_t config;

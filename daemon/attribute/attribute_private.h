@@ -192,7 +192,7 @@ int sideband_exit(struct attribute *a, const struct record *r, int hart);
  * no room. 0 or -errno. */
 int sideband_task(struct attribute *a, const struct record *r, int hart, struct task **ret_task);
 
-/* The process became another program: drop what does not survive an exec. */
+/* Drop all data that does not survive an exec: the process became another program. */
 void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
 int sideband_exec_record(struct attribute *a, const struct record *r, int hart);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Code that the kernel generates, as a walk knows it
+/* Code that the kernel generates, as known to one walk
  *
  * Records report code that was loaded after the events were opened. We list earlier code only at the first
  * sample outside the kernel's text and its modules, since on most machines no BPF program is ever sampled.

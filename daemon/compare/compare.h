@@ -78,7 +78,7 @@ enum compare_verdict {
 	COMPARE_UNDECIDED,
 };
 
-/* Why a comparison is undecided. */
+/* Reasons why a comparison is undecided. */
 enum compare_lack {
 	COMPARE_FEW_RUNS = 1 << 0,       /* less than COMPARE_RUNS_MIN on a side */
 	COMPARE_NOT_IN_TURNS = 1 << 1,   /* the difference may come from changes over time */

@@ -79,7 +79,7 @@ void *request_copy(const ProtobufCMessage *m);
 int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list);
 
 /* The labels of a request, "KEY=VALUE", as JSON (proto/syntax/label.h), which the caller frees. 0; positive after a
- * refusal that says what is wrong with them, also with none at all; -errno. */
+ * refusal that says what is wrong with them, also if there are none; -errno. */
 int request_read_labels(struct request *q, char *const *text, size_t n, char **ret_json);
 
 /* Read the kernel's facts about this machine, and with control_options.cores its kinds of core. 0;

@@ -113,8 +113,7 @@ uint64_t user_room(const struct user *u, enum user_hold what);
 /* Take n. False, and counted as refused, if there is no room for all n. */
 bool user_take(struct user *u, enum user_hold what, uint64_t n);
 void user_give(struct user *u, enum user_hold what, uint64_t n);
-/* Follow a holding that grew or shrank from *held to n: update the account, even beyond its
- * limit. */
+/* Update the account, even beyond its limit, for a holding that grew or shrank from *held to n. */
 void user_follow(struct user *u, enum user_hold what, uint64_t *held, uint64_t n);
 /* Note that a closing thread has one more connection of this user, which counts as the user's until
  * it is closed. */

@@ -28,7 +28,7 @@ struct tid_pair {
 	pid_t inner, outer;
 };
 
-/* The process of a connection and its threads' numbers; feed_task.c's. */
+/* The process of a connection and its threads' numbers; private to feed_task.c. */
 struct connection_process {
 	struct task *task;    /* NULL: not found (yet) */
 	bool sought;          /* we have looked for it, found or not */

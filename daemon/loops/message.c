@@ -78,7 +78,7 @@ int feed_message_parse(const uint8_t *bytes, size_t n, struct feed_message *ret_
 		fixed = n; /* all entries were measured */
 	if (n < fixed)
 		return FEED_LENGTH;
-	memcpy(&m.spent, bytes, fixed); /* each of the union begins where it begins */
+	memcpy(&m.spent, bytes, fixed); /* each member of the union begins where the union begins */
 	m.type = head.type;
 	m.rest = bytes + fixed;
 	m.n_rest = n - fixed;

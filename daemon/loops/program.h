@@ -114,7 +114,7 @@ struct program_work {
 	bool round;             /* the counts of a round are being handed out */
 	/* an ended thread whose counts are being handed out; NULL: none */
 	struct program_thread *ended;
-	struct program_object *gone; /* the same of an object */
+	struct program_object *gone; /* the same for an object */
 	uint64_t until_ns;           /* number of sums of `ended` so far */
 };
 

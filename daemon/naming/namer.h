@@ -35,7 +35,8 @@
 /* Larger files are FILE_OVERSIZE. The largest with debug information have some 10 GB. A quarter of
  * sv39's 256 GiB, our smallest address space. Source: Documentation/arch/riscv/vm-layout.rst */
 #define NAMER_FILE_BYTES_MAX (64ull << 30)
-/* RLIMIT_DATA of the parser: its tables, without the files, of which only pages that are read take memory */
+/* RLIMIT_DATA of the parser: its tables, but not the mapped files, whose pages take memory only
+ * when read */
 #define NAMER_PARSER_BYTES_MAX (3ull << 30)
 /* open descriptors; the oldest are closed, and opened again when needed */
 #define NAMER_FILES_OPEN_MAX 256

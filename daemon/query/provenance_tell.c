@@ -194,7 +194,8 @@ static struct line *tell_uncut(const struct provenance *p, struct line *l)
 	return l;
 }
 
-/* Time in which always-on sampling was lowered. Hours do not know how many harts they sum up. */
+/* Time in which always-on sampling was lowered. Not shown for hours, whose number of harts is not
+ * known. */
 static struct line *tell_paused(const struct provenance *p, uint64_t seconds, struct line *l)
 {
 	uint64_t n_harts = 0;

@@ -378,8 +378,8 @@ void live_load_clear(struct live_load *t)
 
 /* --- scanning --------------------------------------------------------------------------------- */
 
-/* Read a row as segments have it: a clock's own value is its weight, and an event that sampled
- * alone counted its periods. */
+/* Read a row as from a segment: a clock's own value is its weight, and an event that sampled alone
+ * counted its periods. */
 static bool read_row(const struct live_load *t, const struct row_filter *f,
 	struct scan_notes *notes, const struct window_row *row, struct scan_row *to)
 {
