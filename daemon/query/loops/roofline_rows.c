@@ -91,9 +91,7 @@ static bool has_rate(const struct roofline *r, unsigned i)
 	return instructions >= 0 && instructions != (int)i;
 }
 
-#define EVENT_COLUMN                                                                               \
-	"event_" /* prefix of their names, since one may equal the name of our own
-			       * count */
+#define EVENT_COLUMN "event_" /* prefix of their names, which may equal that of our own count */
 struct granted_names {
 	char name[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 	char rate[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
