@@ -16,7 +16,7 @@
 #define METRIC_TREE_TOP "TopdownL1"
 #define METRIC_TREE_LEVELS_MAX 16 /* levels that are read; Intel's deepest tree has six */
 
-/* Only the metrics of this group, and of groups whose names begin with it, divide all slots. */
+/* Only the metrics of TopdownL1, and of a group whose name begins with this, divide all slots. */
 #define METRIC_TREE_WHOLE "topdown-"
 
 /* Metrics of this group are slots that did useful work: large is good, and no bottleneck. */
