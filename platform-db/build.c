@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * From a draft to a platform: events in order, names that are unique, generic events found,
- * quirks applied. What only shows when all files are in is checked here.
+ * From a draft to a platform: sort events, check that names are unique, find generic events, apply
+ * quirks. Errors that show only when all files are read are found here.
  */
 #include "platform-db/draft.h"
 
@@ -157,7 +157,8 @@ static int place_all(struct build *b, const struct draft *d)
 	return 0;
 }
 
-/* A core cannot both lack a metric and have it; a third party may know more than we do. */
+/* A core cannot both lack a metric and have it, except that a third party may define one that we
+ * say it lacks. */
 static int check_lacks(const struct build *b)
 {
 	const struct platform *p = b->platform;

@@ -6,8 +6,8 @@
  *
  *     wishes  {a b c} {b d} {e}      counters 0 1 2       passes  {a→0 b→1 c→2} {b→0 d→1 e→2}
  *
- * A wish whose events another wish has too comes with it. One that no pass can hold is split: its
- * events fill up passes one by one, behind the whole wishes.
+ * A wish that is contained in another one is planned with it. A wish that no pass can hold is split:
+ * its events fill up passes one by one, after the whole wishes.
  */
 #include "platform-db/counter_plan.h"
 
@@ -18,7 +18,7 @@
 #define TRIES_MAX 20000 /* placements that the search tries; each is a matching of some µs */
 #define NOWHERE (-1)
 
-/* Events of a pass, and where each counter's event is. */
+/* Events of a pass, and the index of each counter's event. */
 struct bin {
 	uint16_t event[PLAN_COUNTERS_MAX]; /* n of them hold a counter */
 	int8_t counter[PLAN_COUNTERS_MAX]; /* of each */
@@ -141,7 +141,7 @@ static bool is_possible(const struct planning *p, size_t wish)
 	return true;
 }
 
-/* Is there another whole wish that has all of its events? Of equal ones the first stays. */
+/* Does another whole wish contain all of its events? Of equal wishes the first stays. */
 static bool is_contained(const struct planning *p, size_t wish)
 {
 	for (size_t i = 0; i < p->n_wishes; i++)
@@ -192,7 +192,7 @@ static void first_fit(struct planning *p)
 	}
 }
 
-/* No plan has fewer passes than its events need counters. */
+/* A lower bound of passes: those that the events need for their counters. */
 static size_t least_passes(const struct planning *p)
 {
 	bool counted[PLAN_EVENTS_MAX] = {false};
@@ -208,7 +208,8 @@ static size_t least_passes(const struct planning *p)
 	return least ? least : p->n_order > 0;
 }
 
-/* Place the wishes from i on; n_bins are in use. False: enough was tried, or nothing can be better. */
+/* Place the wishes from i on; n_bins are in use. False: stop the search, since enough was tried or
+ * no better plan is possible. */
 static bool search(struct planning *p, size_t i, size_t n_bins)
 {
 	if (n_bins >= p->n_best)
@@ -218,7 +219,7 @@ static bool search(struct planning *p, size_t i, size_t n_bins)
 		p->n_best = n_bins;
 		return p->n_best > p->n_least;
 	}
-	/* All bins that are open, and one new one: new ones are alike. */
+	/* Try all open bins, and only one new bin, since new bins are alike. */
 	for (size_t b = 0; b <= n_bins && b + 1 < p->n_best; b++) {
 		if (p->n_tries++ == TRIES_MAX)
 			return false;
@@ -235,7 +236,7 @@ static bool search(struct planning *p, size_t i, size_t n_bins)
 	return true;
 }
 
-/* The bins of the best plan, then the events of split wishes wherever there is a place. */
+/* Take the bins of the best plan, then put the events of split wishes into any free place. */
 static void fill(struct planning *p, size_t *ret_n_bins)
 {
 	size_t n = p->n_best;
@@ -294,7 +295,7 @@ static bool pass_holds(const struct planning *p, const struct plan_pass *pass, s
 	return true;
 }
 
-/* Events that need no counter are in the pass of the wish that has them. */
+/* Put events that need no counter into the pass of their wish. */
 static void add_free_events(const struct planning *p, struct plan_pass *pass, size_t wish)
 {
 	const struct plan_wish *w = &p->wish[wish];

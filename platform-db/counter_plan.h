@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The plan of a hart's counters: which events are counted together, and in how many passes
+/* The plan of a hart's counters: the events that are counted together, in as few passes as possible
  *
- * A core has few counters, and not each of them can count each event: by a mask for each event, in
- * banks, one event on one counter, or on a fixed counter of its own. A wish is a set of events whose
- * counts are compared, as those of one metric: they must be counted at the same time. A pass is a
- * set of events that the counters hold at the same time. A plan puts whole wishes into as few passes
- * as it can; passes take turns on the hart.
+ * A core has few counters, and not every counter can count every event: an event may have a mask of
+ * counters, a bank, a single counter, or a fixed counter of its own. A wish is a set of events whose
+ * counts are compared, such as those of a metric: they must be counted at the same time. A pass is a
+ * set of events that are counted at the same time. A plan puts whole wishes into as few passes as it
+ * can; the passes rotate on the hart.
  *
- * The plan is pure: it knows masks, not kernels. Who opens it finds out whether the kernel agrees.
+ * The plan is pure: it uses masks, and does not ask the kernel. Opening it shows whether the kernel
+ * agrees.
  */
 
 #include <stdbool.h>
@@ -37,17 +38,17 @@ struct plan_wish {
 
 enum plan_fate {
 	PLAN_WHOLE,      /* all of its events are in one pass */
-	PLAN_SPLIT,      /* no pass can hold it: its events are of different times */
+	PLAN_SPLIT,      /* no pass can hold it: its events are counted at different times */
 	PLAN_IMPOSSIBLE, /* no counter can count one of its events: none of them is planned for it */
 };
 
 /* An event in a pass. */
 struct plan_place {
 	uint16_t event;
-	/* on which it would fit; -1: it needs none. The kernel may choose another */
+	/* a counter on which it fits; -1: it needs none. The kernel may choose another */
 	int8_t counter;
 };
-#define PLAN_ELSEWHERE (-2) /* as a counter: its counter is not of this plan */
+#define PLAN_ELSEWHERE (-2) /* as a counter: a counter outside this plan */
 
 struct plan_pass {
 	struct plan_place *place; /* n_places, by event */
@@ -66,7 +67,7 @@ struct counter_plan {
 
 enum { PLAN_TOO_LARGE = 1 };
 
-/* Plan wishes on the counters in `free`, a mask: those of the hart that nothing else uses. 0;
+/* Plan wishes on the counters in the mask `free`: those of the hart that are not in use. 0;
  * PLAN_TOO_LARGE: more events or wishes than the limits; -ENOMEM. At most some 10 ms. */
 int counter_plan_make(const struct plan_event *event, size_t n_events, const struct plan_wish *wish,
 	size_t n_wishes, uint64_t free_counters, struct counter_plan **ret_plan);

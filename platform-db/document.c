@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * jansson parses and says what is wrong; it also keeps the members of an object in the order of
- * the text, and we let it refuse duplicates. Therefore its tree in pre-order is the text from
- * front to back, and a second walk of both at once, in which the text only has to be skipped and
- * its newlines counted, tells the line of each value. The text is known to be good JSON by then.
+ * jansson parses the text and reports errors; it also keeps the members of an object in the order
+ * of the text, and we let it refuse duplicates. So its tree in pre-order follows the text, and a
+ * second walk over both finds the line of each value: it only skips text and counts newlines, since
+ * the text is known to be valid JSON.
  */
 #include "platform-db/document.h"
 

@@ -222,7 +222,7 @@ static const struct platform_metric *metric_find(const struct draft *d, const ch
 	return NULL;
 }
 
-/* A third party's metric takes the place of ours in our tree, whose groups it does not know. */
+/* A third party's metric replaces ours and keeps our groups, since it does not know our tree. */
 static struct platform_metric in_place_of(
 	const struct platform_metric *with, const struct platform_metric *ours)
 {

@@ -16,7 +16,7 @@
 struct draft_event {
 	struct platform_event event;
 	struct names generics;
-	const char *pmu; /* a third party's, of harts with that PMU of cores alone; NULL: of all */
+	const char *pmu; /* a third party's, only for harts with that core PMU; NULL: for all */
 };
 
 enum quirk_kind {
@@ -53,7 +53,7 @@ struct quirk {
 	const char *name, *bits_text; /* of a selector, or a field of it */
 	int holds;
 	struct names joins, values;
-	struct names metrics; /* that the core lacks */
+	struct names metrics; /* metrics that the core lacks */
 };
 
 struct draft {
@@ -77,8 +77,8 @@ struct draft *draft_new(void);
 struct draft *draft_free(struct draft *d);
 DEFINE_CLEANUP(struct draft *, draft_free)
 
-/* Select the part of a third party's draft that applies to harts with that PMU of cores, without
- * the draft's patterns. pmu "": all harts have the same PMU; then the part is that of cpu_core. 0
+/* Select the part of a third party's draft that applies to harts with that core PMU, without the
+ * draft's patterns. pmu "": all harts have the same PMU; then the part of cpu_core is selected. 0
  * or -ENOMEM. */
 int draft_of_pmu(const struct draft *d, const char *pmu, struct draft **ret_draft);
 
@@ -107,9 +107,9 @@ struct metric_texts {
 int metric_parse(const struct reader *r, const struct node *row, const struct metric_texts *texts,
 	struct platform_metric *m);
 /* Check that no metric needs itself, directly or through others, that each name is an event or a
- * metric of the platform, and each of `next` a metric or a group; third-party metrics need only the
- * first. Such a metric is
- * reported; a third-party one is then removed. 0; READ_WRONG: one of ours is at fault; -ENOMEM. */
+ * metric of the platform, and each of `next` a metric or a group; only the first applies to
+ * third-party metrics. A faulty metric is reported; a third-party one is then removed. 0;
+ * READ_WRONG: one of ours is at fault; -ENOMEM. */
 int metrics_check(const struct reader *r, struct platform *p);
 
 int quirks_take(const struct reader *r, const struct node *array, struct list *quirks);
@@ -122,7 +122,7 @@ struct build {
 	struct list ranges, unfiltered, caches, peaks, lacks, notes, generics, fields;
 };
 int quirk_apply(struct build *b, const struct quirk *q);
-/* A field of raw codes, and the check that all of them make sense together. 0, READ_WRONG, -ENOMEM. */
+/* Read a field of raw codes; and check that all fields are consistent. 0, READ_WRONG, -ENOMEM. */
 int field_apply(struct build *b, const struct quirk *q);
 int fields_check(const struct build *b);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A list of events says once where it is from; an event that is from elsewhere says so itself.
+ * A list of events gives its source once; an event from another source gives its own.
  */
 #include "platform-db/draft.h"
 

@@ -2,8 +2,8 @@
  *
  * Expressions from text to tree. Each token is cut as perf's scanner cuts it: a name may begin with
  * digits ("4K_LOADS") or be all digits and dots, so the longest match wins, and of equally long
- * ones the number. Operators are parsed by their precedence; whatever nests, nests through
- * parse_if(), which counts the depth.
+ * ones the number. Operators are parsed by their precedence; all nesting goes through parse_if(),
+ * which counts the depth.
  */
 #include "platform-db/expression.h"
 
@@ -60,7 +60,7 @@ static const struct function {
 
 static const struct operation {
 	char character;
-	int level; /* higher ones bind more */
+	int level; /* higher levels bind more tightly */
 	enum expression_kind kind;
 } operations[] = {
 	{'|', 1, EXPRESSION_OR},
@@ -302,7 +302,7 @@ static int parse_operand(struct parser *p, const struct expression **ret_node)
 	return error ? error : expect(p, ')');
 }
 
-/* Any number of minus signs, and what they are before. */
+/* Any number of minus signs, then an operand. */
 static int parse_signed(struct parser *p, const struct expression **ret_node)
 {
 	const char *sign = p->at;

@@ -4,8 +4,8 @@
 /* The expression of a metric: arithmetic on event counts, in perf's language
  *
  * "100 * d_ratio(STALL_SLOT_BACKEND, CPU_CYCLES * #slots) if #slots > 0 else 0". An expression is
- * parsed once into a tree that never changes, folded with what is known of one machine, asked for
- * the names that it still needs, and evaluated with their counts.
+ * parsed once into a tree that never changes. It is folded with the constants of one machine; the
+ * names that remain are the events to count; with their counts it is evaluated.
  *
  * The grammar, weakest first; operators of one line associate to the left:
  *
@@ -61,10 +61,10 @@ enum expression_kind {
 
 struct expression {
 	enum expression_kind kind;
-	int column;       /* of its token in the text, in bytes from 1 */
+	int column;       /* position of its token in the text, in bytes from 1 */
 	double number;    /* EXPRESSION_NUMBER */
 	const char *name; /* of a name, without backslashes; of a constant, without "#" */
-	const struct expression *operand[3]; /* those that the kind has; the rest are NULL */
+	const struct expression *operand[3]; /* as many as the kind has; the others are NULL */
 };
 
 struct expression_error {
@@ -73,9 +73,9 @@ struct expression_error {
 };
 
 enum {
-	EXPRESSION_WRONG = 1, /* it does not follow the grammar */
-	EXPRESSION_MISSING,   /* a value is not known: which one is reported */
-	EXPRESSION_UNDEFINED, /* a division by zero, or no whole number where one is needed */
+	EXPRESSION_WRONG = 1, /* the text does not follow the grammar */
+	EXPRESSION_MISSING,   /* a value is not known; its node is reported */
+	EXPRESSION_UNDEFINED, /* a division by zero, or a fraction where a whole number is needed */
 };
 
 /* Parse the text into a tree in the pool. 0; EXPRESSION_WRONG with *ret_error; -ENOMEM. */
@@ -85,19 +85,20 @@ int expression_parse(struct pool *pool, const char *text, const struct expressio
 /* Source of values. A function gives 0 with *ret_value, or EXPRESSION_MISSING. If it is NULL, no
  * value is known. */
 struct expression_source {
-	/* Also of has_event, source_count and strcmp_cpuid_str, by their kind. */
+	/* Values of names, and of has_event, source_count and strcmp_cpuid_str, by their kind. */
 	int (*value)(
 		void *userdata, enum expression_kind kind, const char *name, double *ret_value);
 	void *userdata;
 };
 
-/* Evaluate. Of "if" only the branch that is taken needs its values. 0 with a finite *ret_value;
+/* Evaluate. In an "if" only the branch that is taken needs values. 0 with a finite *ret_value;
  * EXPRESSION_MISSING or EXPRESSION_UNDEFINED with *ret_at: the node that has no value. */
 int expression_value(const struct expression *e, const struct expression_source *source,
 	double *ret_value, const struct expression **ret_at);
 
-/* Replace what the source knows, and all that follows from it: with "#smt_on" known,
- * "A if #smt_on else B" needs one event. Parts that need no change are shared with *e. 0; -ENOMEM.
+/* Replace the names that the source knows, and all parts that follow from them: with "#smt_on"
+ * known, "A if #smt_on else B" needs one event. Parts that need no change are shared with *e. 0;
+ * -ENOMEM.
  */
 int expression_fold(struct pool *pool, const struct expression *e,
 	const struct expression_source *source, const struct expression **ret_expression);

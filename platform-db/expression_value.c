@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Values of expressions. A count that is not there is no zero: whatever needs it has no value
- * either, and its name is given back. Operators on whole numbers refuse what C would leave
- * undefined.
+ * Values of expressions. A missing count is not zero: an expression that needs it has no value, and
+ * the missing name is returned. Operators on whole numbers refuse what C would leave undefined.
  */
 #include "platform-db/expression.h"
 
@@ -142,7 +141,7 @@ static bool is_number(const struct expression *e, double number)
 	return e->kind == EXPRESSION_NUMBER && e->number == number;
 }
 
-/* A number in the place of *e. */
+/* Replace *e by a number. */
 static int fold_number(const struct fold *f, const struct expression *e, double value,
 	const struct expression **ret_expression)
 {
@@ -154,7 +153,7 @@ static int fold_number(const struct fold *f, const struct expression *e, double 
 	return 0;
 }
 
-/* Operand that an "if" with folded operands comes to; NULL if that is not decided. */
+/* The operand that an "if" with folded operands selects; NULL if that is not decided. */
 static const struct expression *fold_if(const struct expression *const operand[OPERANDS_MAX])
 {
 	if (operand[1]->kind == EXPRESSION_NUMBER)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Fields of raw codes as data: which bits, what they hold, and for an operation which two fields it joins.
- * An operation names fields above it, so there are no circles; and each field is joined once at most, so
- * that events and operations are one tree, which selector.c fills.
+ * Fields of raw codes as data: their bits, their meaning, and for an operation the two fields that it
+ * joins. An operation names fields above it, so there are no circles; and each field is joined once at
+ * most, so that events and operations are one tree, which selector.c fills.
  */
 #include <ctype.h>
 #include <errno.h>

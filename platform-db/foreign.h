@@ -24,21 +24,22 @@ struct foreign_rows {
 };
 
 /* Events and metrics of one file, an array of objects; `standard` are those that "ArchStdEvent"
- * names, or NULL. A row that is wrong is reported and left out. 0; READ_WRONG: one was; -ENOMEM. */
+ * names, or NULL. A faulty row is reported and left out. 0; READ_WRONG: a row was faulty;
+ * -ENOMEM. */
 int foreign_events(const struct reader *r, const struct node *root,
 	const struct foreign_rows *standard, const struct foreign_rows *to);
 
-/* Set the code and config1 of *e as the row has them. A row without a code is wrong if it needs one,
- * else *e keeps its own. 0 or READ_WRONG. */
+/* Set the code and config1 of *e as the row has them. A row without a code is an error if it needs
+ * one, else *e keeps its code. 0 or READ_WRONG. */
 int foreign_code(const struct reader *r, const struct node *row, enum platform_arch arch,
 	bool needs_code, struct platform_event *e);
 
-/* A row with a MetricExpr, or one based on a standard metric; `pmu` in a pool, as of its events. 0;
- * READ_WRONG: it was reported; -ENOMEM. */
+/* Read a row with a MetricExpr, or one based on a standard metric; `pmu`, in a pool, as for events.
+ * 0; READ_WRONG: it was reported; -ENOMEM. */
 int foreign_metric(const struct reader *r, const struct node *row,
 	const struct platform_metric *base, const char *pmu, struct list *metrics);
 
-/* Are both of the same kind of hart, or both of all? */
+/* Are both for the same kind of hart, or both for all? */
 bool foreign_same_pmu(const char *a, const char *b);
 
 /* The metric of that name in a list of them, or NULL. */

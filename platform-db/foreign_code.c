@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * How a row of a third-party file says what the counter counts: the number that selects the event,
- * on x86 with the mask and other bits around it, and for some events a second register.
+ * Codes of events in a row of a third-party file: the number that selects the event, on x86 with
+ * the mask and other bits around it, and for some events a second register.
  *
  * Source: jevents.py of Linux 6.1 and 6.12 for how a code is put together.
  */
@@ -72,7 +72,7 @@ static bool fixed_code(const char *name, uint64_t *ret_code)
 	return false;
 }
 
-/* The register of a precise or offcore event: the driver writes config1 there. Source: "msrmap" in
+/* The register of a precise or offcore event: the driver writes config1 to it. Source: "msrmap" in
  * jevents.py of Linux 6.1. False: the register is unknown. */
 static bool take_register(const struct node *row, uint64_t *ret_config1)
 {
@@ -102,7 +102,7 @@ static bool take_code(const struct node *row, enum platform_arch arch, uint64_t 
 		*ret_code = code | selector_bits(row);
 		return true;
 	}
-	/* Event 0 by its mask, as jevents.py has it. */
+	/* The code of event 0 by its mask, as in jevents.py. */
 	code = selector_bits(row);
 	if (code == 0)
 		return false;

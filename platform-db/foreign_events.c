@@ -2,7 +2,8 @@
  *
  * One file of events and metrics in a third-party format. These files have keys that we do not use
  * (about eighty), so unknown ones are skipped; events of units outside the core are skipped too. An
- * event that refers to another ("ArchStdEvent") is that one, overridden by its own keys.
+ * event that refers to another ("ArchStdEvent") is a copy of it, overridden by the event's own
+ * keys.
  *
  * Source: jevents.py of Linux 6.12 for keys; the keys of the paper are from its section 3.3.
  */
@@ -93,8 +94,8 @@ static const char *topic_of(const struct reader *r)
 	return pool_text(r->pool, topic);
 }
 
-/* Intel's "0,1,2,3" and "Fixed counter 1"; fixed ones are from bit 32 on, as in perf. What is written
- * otherwise is of units outside the core, or has no limit. */
+/* Intel's "0,1,2,3" and "Fixed counter 1"; fixed counters begin at bit 32, as in perf. Other texts
+ * are of units outside the core, or mean no limit. */
 static bool counter_list(const char *text, uint64_t *ret_counters)
 {
 	static const char fixed[] = "Fixed counter ";

@@ -15,7 +15,7 @@
 
 struct map {
 	const char *folder;
-	struct foreign_rows standard; /* of *.json beside the map */
+	struct foreign_rows standard; /* standard events in *.json next to the map */
 	struct list *drafts;
 };
 

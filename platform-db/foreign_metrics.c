@@ -19,7 +19,7 @@ struct platform_metric *foreign_metric_find(const struct list *metrics, const ch
 	return NULL;
 }
 
-/* The one that is there already, of the same kind of hart. */
+/* The existing metric of that name, for the same kind of hart. */
 static struct platform_metric *known_metric(
 	const struct list *metrics, const char *name, const char *pmu)
 {
@@ -30,7 +30,8 @@ static struct platform_metric *known_metric(
 	return NULL;
 }
 
-/* How long "cpu_core@NAME@" is at that place, where NAME is an event without terms; 0: it is not there. */
+/* The length of "cpu_core@NAME@" at that place, where NAME is an event without terms; 0: not
+ * there. */
 static size_t named_for(const char *at, const char *pmu)
 {
 	static const char plain[] =
@@ -44,7 +45,7 @@ static size_t named_for(const char *at, const char *pmu)
 	return n > 0 && *end == '@' && !isalpha((unsigned char)end[1]) ? n_pmu + n + 2 : 0;
 }
 
-/* The formula, in which events of the row's own PMU need not name it: newer files do. */
+/* The formula, without the PMU in events of the row's own PMU: newer files name it there. */
 static const char *without_pmu(const struct reader *r, const char *text, const char *pmu)
 {
 	char *made = pool_text(r->pool, text), *to = made;

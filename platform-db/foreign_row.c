@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Members of a row in a third-party file: what is not a text counts as not there.
+ * Members of a row in a third-party file: a value that is not a text counts as missing.
  */
 #include "platform-db/foreign.h"
 

@@ -53,8 +53,8 @@ static const struct {
 	{"-prefetch-misses", PERF_COUNT_HW_CACHE_OP_PREFETCH, PERF_COUNT_HW_CACHE_RESULT_MISS},
 };
 
-/* Other names of them that are of one architecture. Source: "Supporting RISC-V Performance Counters through
- * Perf", CARRV 2021, its listings of perf list and perf stat. */
+/* Other names of generic events, used on one architecture. Source: "Supporting RISC-V Performance Counters
+ * through Perf", CARRV 2021, its listings of perf list and perf stat. */
 static const struct {
 	enum platform_arch arch;
 	const char *name, *generic;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Folders in layers. A file is taken whole or not at all: it is read into a draft, laid over what
- * earlier folders said of its platform, checked against the other files of its own folder and
- * built; only then does the result take the old one's place. So whatever is wrong with a file, the
- * database is what it would be without it.
+ * Folders in layers. A file is taken whole or not at all: it is read into a draft, merged onto the
+ * platform's draft from earlier folders, checked against the other files of its own folder and
+ * built; only then does the result replace the old one. So a faulty file never changes the
+ * database.
  *
  * Drafts in third-party formats have no quirks and describe cores by expressions that cannot be
  * compared, so they stay separate, and are merged onto a platform when a hart matches both.
@@ -36,12 +36,12 @@ struct match {
 };
 
 struct platform_db {
-	unsigned n_others; /* references beside the first */
+	unsigned n_others; /* references besides the first */
 	struct pool *pool;
 	struct complaints complaints;
 	struct list entries; /* struct entry */
 	struct list foreign; /* struct draft *, owned; later folders last */
-	struct list built;   /* struct entry: of foreign drafts that were asked for by name */
+	struct list built;   /* struct entry: of foreign drafts that were requested by name */
 	struct list matches; /* struct match */
 	char more[64];       /* the last error if there were too many */
 	unsigned layer;
@@ -285,7 +285,7 @@ const char *platform_db_error(const struct platform_db *db, size_t i)
 	return i < db->complaints.n ? db->complaints.text[i] : NULL;
 }
 
-/* A third-party draft by itself, without what we know of the core, for harts with that PMU. */
+/* A third-party draft by itself, without our data on the core, for harts with that PMU. */
 static const struct platform *build_kind(
 	struct platform_db *db, const struct draft *d, const char *pmu)
 {
@@ -308,7 +308,7 @@ static const struct platform *build_foreign(struct platform_db *db, struct draft
 	return e.platform;
 }
 
-/* Several rows of a map may name one folder; the first draft of that name is meant. */
+/* Several rows of a map may name one folder; the first draft of that name is used. */
 static struct draft *foreign_find(const struct platform_db *db, const char *name)
 {
 	struct draft *const *d = db->foreign.items;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * mperf-platform-check: the product's own parser over folders of platforms. It reports errors, and
- * with --list or --show what was understood, so that errors in a new core are found before mperfd
- * reads it.
+ * with --list or --show the parsed data, so that errors in a new core are found before mperfd reads
+ * it.
  */
 #include <argp.h>
 #include <limits.h>
@@ -127,7 +127,7 @@ static void print_fields(const struct platform *p)
 	}
 }
 
-/* A line for each event or expression that the code stands for, then one for each field. */
+/* Print a line for each event or expression that the code means, then one for each field. */
 static void print_decoded(const struct platform *p, uint64_t code)
 {
 	char text[SELECTOR_TEXT_BYTES], bits[SELECTOR_BITS_BYTES];

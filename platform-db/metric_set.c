@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Metrics of a whole platform: what their names stand for, and their values. A name is that of a
- * metric before that of an event, as in perf; only a metric that names itself means the event.
- * Checking makes sure that no metric needs itself, so values may follow names without looking back.
+ * Metrics of a whole platform: resolve their names, and compute their values. A name means a metric
+ * before an event, as in perf; only a metric that names itself means the event. A check ensures
+ * that no metric needs itself, so evaluation may follow names without a limit.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 #include "platform-db/draft.h"
 #include "platform-db/expression.h"
 
-#define METRIC_DEPTH_MAX 32 /* of metrics that need metrics; trees have three levels */
+#define METRIC_DEPTH_MAX 32 /* depth of metrics that need metrics; trees have three levels */
 
 /* --- checking --------------------------------------------------------------------------------- */
 
-/* Names that one metric leads to, each counted as often as it is reached: a formula that names the next
- * metric twice doubles them at each level. Evaluation follows the same names. */
+/* Limit of names that one metric leads to, each counted as often as it is reached: if each formula
+ * names the next metric twice, the number doubles at each level. Evaluation follows the same names. */
 #define METRIC_NAMES_MAX 100000
 
 /* Metrics of a platform refer to each other by name; the walk along these references. */
@@ -25,8 +25,8 @@ struct walk {
 	const struct platform_metric *path[METRIC_DEPTH_MAX];
 	size_t n;                         /* metrics on the path, the last is being read */
 	size_t n_names;                   /* visited so far */
-	const struct expression *at;      /* of the first on the path: the name at fault */
-	const char *missing;              /* a name that is nothing here */
+	const struct expression *at;      /* in the first metric on the path: the name at fault */
+	const char *missing;              /* a name that is neither an event nor a metric here */
 	const struct platform_metric *by; /* the metric whose formula has it */
 };
 
@@ -75,7 +75,7 @@ static int walk_metric(struct walk *w, const struct platform_metric *m)
 {
 	for (size_t i = 0; i < w->n; i++)
 		if (w->path[i] == m)
-			/* A circle further on is its members' own fault. */
+			/* A circle further on is reported for its members. */
 			return i == 0 ? WALK_CIRCLE : 0;
 	if (w->n == METRIC_DEPTH_MAX)
 		return WALK_DEEP;
@@ -182,7 +182,7 @@ int platform_constant(const struct platform *p, const char *name, double *ret_va
 static int evaluate(const struct evaluation *from, const struct platform_metric *m,
 	double *ret_value, const char **ret_missing);
 
-/* EXPRESSION_UNDEFINED of a metric inside stays what it is: no count is missing. */
+/* EXPRESSION_UNDEFINED of a nested metric is passed on: no count is missing. */
 static int value_of(void *userdata, enum expression_kind kind, const char *name, double *ret_value)
 {
 	struct evaluation *e = userdata;

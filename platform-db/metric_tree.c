@@ -17,8 +17,8 @@
 struct growing {
 	const struct platform *platform;
 	struct metric_tree *tree;
-	bool *is_taken; /* of the platform's metrics */
-	int levels;     /* to take; deeper ones are only counted */
+	bool *is_taken; /* those of the platform's metrics that are in the tree */
+	int levels;     /* levels to take; deeper ones are only counted */
 };
 
 static bool is_child(const struct platform_metric *m, const struct platform_metric *parent)
@@ -83,7 +83,7 @@ struct metric_tree *metric_tree_free(struct metric_tree *tree)
 	return NULL;
 }
 
-/* Value of all slots: 100 if the first level gives shares of them. Other units have no such whole:
+/* Value of all slots: 100 if the first level has shares of slots. Other units have no such total:
  * NAN. */
 static double whole_of(const struct metric_tree *tree)
 {

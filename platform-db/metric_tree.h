@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The tree of a top-down method, as the groups of its metrics say
+/* The tree of a top-down method, given by the groups of its metrics
  *
  * The metrics of one group, such as TopdownL1, are its first level. The children of a metric X are
  * the metrics of the group X_group. Linux' own metrics have the same groups.
@@ -14,9 +14,9 @@
 #include "platform-db/platform.h"
 
 #define METRIC_TREE_TOP "TopdownL1"
-#define METRIC_TREE_LEVELS_MAX 16 /* of what is read; Intel's deepest tree has six */
+#define METRIC_TREE_LEVELS_MAX 16 /* levels that are read; Intel's deepest tree has six */
 
-/* Only the metrics of the group above, and of one whose name begins so, divide all slots. */
+/* Only the metrics of TopdownL1, and of a group whose name begins with this, divide all slots. */
 #define METRIC_TREE_WHOLE "topdown-"
 
 /* Metrics of this group are slots that did useful work: large is good, and no bottleneck. */
@@ -26,14 +26,14 @@ struct metric_node {
 	const struct platform_metric *metric;
 	int parent;    /* position of a node; -1: none */
 	int level;     /* from 1 */
-	bool has_more; /* it has children that are not in the tree, below the last level */
+	bool has_more; /* the node has children below the last level, which are not in the tree */
 };
 
 struct metric_tree {
 	struct metric_node *node; /* n_nodes, each before its children, in the order of the files */
 	size_t n_nodes;
 	int levels;    /* of its nodes */
-	int deepest;   /* of all there are */
+	int deepest;   /* deepest existing level */
 	bool is_whole; /* the first level divides all slots */
 };
 
@@ -48,10 +48,10 @@ struct metric_tree *metric_tree_free(struct metric_tree *tree);
 DEFINE_CLEANUP(struct metric_tree *, metric_tree_free)
 
 /* Residual of a node's value (-1: of all slots) after its children: value[n_nodes] are those of the
- * nodes, NAN where there is none. NAN if the residual means nothing: the node has no children, it
- * or one of them has no value, their units differ, or the first level does not divide all slots. */
+ * nodes, NAN where there is none. NAN if there is no residual: the node has no children, it or one
+ * of them has no value, their units differ, or the first level does not divide all slots. */
 double metric_tree_rest(const struct metric_tree *tree, int node, const double *value);
 
-/* The largest child of a node (-1: of the first level) that is no useful work. -1: none is above 0, what
- * no child explains of the node is more, or the first level are figures that do not belong together. */
+/* The largest child of a node (-1: of the first level) that is not useful work. -1: none is above 0, the
+ * node's residual is larger, or the figures of the first level do not belong together. */
 int metric_tree_worst(const struct metric_tree *tree, int node, const double *value);

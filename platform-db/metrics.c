@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Metrics: rows with the keys of Linux's pmu-events. What a formula's names stand for is checked
- * when the platform is whole, since events and metrics of any file of it may be named.
+ * Metrics: rows with the keys of Linux's pmu-events. The names in a formula are checked when the
+ * platform is complete, since they may be in any of its files.
  *
  * Source: jevents.py and metricgroup.c of Linux 6.1: groups by semicolons, a scale and then a unit,
  * names of metrics before those of events.

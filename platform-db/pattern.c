@@ -136,7 +136,7 @@ static int take_digits(const struct reader *r, const struct node *row, const cha
 		key, text);
 }
 
-/* A number that no core has would mean any. */
+/* Refuse a number that no core has and that here means any. */
 static int check_number(
 	const struct reader *r, const struct node *row, const char *key, uint64_t number)
 {

@@ -5,8 +5,8 @@
  *
  * Our own files have a pattern of hexadecimal digits for each register:
  * "0x8000000000000[1-9a-e]07", "0x410fd49?". A pattern is a set of allowed values for each of
- * sixteen digits, so it is decidable whether one hart can match two patterns, and two files that
- * claim the same core are detected. Patterns of mapfile.csv are regular expressions, as in perf.
+ * sixteen digits. So we can decide whether one hart can match two patterns, and detect two files
+ * that claim the same core. Patterns of mapfile.csv are regular expressions, as in perf.
  */
 
 #include "platform-db/reader.h"
@@ -31,7 +31,7 @@ struct pattern {
 	struct digits mvendorid, marchid, mimpid, midr;
 	const char *vendor;        /* NULL: any */
 	uint32_t family, stepping; /* UINT32_MAX: any */
-	struct code_range model;   /* of which the last may be UINT32_MAX: any */
+	struct code_range model;   /* range, whose end may be UINT32_MAX: any */
 	const char *pmu;           /* NULL: any */
 	const char *compatible;    /* NULL: any */
 	const char *regex;         /* borrowed from the pool */
@@ -43,7 +43,7 @@ struct pattern {
 
 /* A row of "cpus". 0, READ_WRONG, -ENOMEM. */
 int pattern_take(const struct reader *r, const struct node *row, struct pattern *ret_pattern);
-/* The first column of a mapfile.csv. `arch` is the map's, if the column does not show it. */
+/* Read the first column of a mapfile.csv. `arch` is the map's, if the column does not show it. */
 int pattern_foreign(
 	const struct reader *r, int line, const char *text, struct pattern *ret_pattern);
 

@@ -46,7 +46,7 @@ static void row_says(const struct platform_identity *id, char *buffer, size_t si
 			*id->pmu ? "\"" : "");
 }
 
-/* The device tree may identify what no register does. */
+/* The device tree may identify a core that no register identifies. */
 static void unread_says(const struct platform_identity *id, char *buffer, size_t size)
 {
 	int first = (int)strcspn(id->compatible, " ");

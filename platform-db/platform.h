@@ -3,10 +3,10 @@
 
 /* The platform database: facts about cores that the kernel does not provide
  *
- * A platform is one kind of core: its events by name and topic, which raw codes stand for the
- * kernel's generic events, and its quirks. A database is read from folders, the later ones
- * overriding the earlier ones; the grammar of the files is in README.md next to this header. A
- * platform is found by a hart's identity, which callers read.
+ * A platform is one kind of core: its events by name and topic, the raw codes of the kernel's
+ * generic events, and its quirks. A database is read from folders, the later ones overriding the
+ * earlier ones; the grammar of the files is in README.md next to this header. A platform is found
+ * by a hart's identity, which callers read.
  *
  * Everything returned belongs to the database and is valid as long as it exists.
  */
@@ -84,8 +84,8 @@ enum platform_overflow {
 struct platform_origin {
 	const char *source;   /* manual, kernel file with version, … */
 	const char *verified; /* machine, kernel and date, or "no" */
-	const char *file;     /* of ours, */
-	int line;             /* and where in it */
+	const char *file;     /* file of ours, */
+	int line;             /* and the line in it */
 };
 
 struct platform_event {
@@ -107,21 +107,22 @@ struct platform_metric {
 	const char *says;         /* a description of one line, or "" if unknown */
 	const char *const *group; /* n_groups names */
 	size_t n_groups;
-	/* n_kept_groups groups of ours, of whose metric this is a third party's formula */
+	/* n_kept_groups groups of our metric that this third party's formula replaced */
 	const char *const *kept_group;
 	size_t n_kept_groups;
-	const char *const *next; /* n_next groups or metrics to look at if this one is large */
+	const char *const *next; /* n_next groups or metrics to measure next if this one is large */
 	size_t n_next;
 	const char *text;                    /* of the formula, as in the file */
 	const struct expression *expression; /* see expression.h; names may be other metrics */
 	double scale;                        /* the value is multiplied by it, */
 	const char *unit;                    /* and is in this unit: "%", "per_instr", … or "" */
 	bool third_party; /* its names may be of events that the platform does not have */
-	const char *pmu;  /* a third party's, of harts with that PMU of cores alone; NULL: of all */
+	const char *pmu;  /* a third party's, only for harts with that core PMU; NULL: for all */
 	struct platform_origin origin;
 };
 
-/* A generic event of the kernel (PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE) and what counts it. */
+/* A generic event of the kernel (PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE) and the raw event that
+ * counts it. */
 struct platform_generic {
 	uint32_t type;
 	uint64_t config;
@@ -141,8 +142,9 @@ struct platform_range {
 enum platform_field_kind {
 	PLATFORM_FIELD_NUMBER,
 	PLATFORM_FIELD_EVENT, /* an event's code, of one bank of counters */
-	PLATFORM_FIELD_SET,   /* a bit for each event of those that have the other bits in common */
-	PLATFORM_FIELD_OPERATION, /* what is done with the results of two fields; its values have names */
+	PLATFORM_FIELD_SET,   /* a bit for each of the events whose other bits are the same */
+	/* the operation on the results of two fields; its values have names */
+	PLATFORM_FIELD_OPERATION,
 	PLATFORM_FIELD_INHIBIT, /* modes that are not counted: the kernel sets these bits itself */
 };
 
@@ -182,7 +184,7 @@ struct platform_peak {
 /* A metric that other cores have and this one cannot have. */
 struct platform_lack {
 	const char *metric;
-	const char *says; /* which event is missing: "no event counts floating-point operations" */
+	const char *says; /* the missing event: "no event counts floating-point operations" */
 	struct platform_origin origin;
 };
 
@@ -216,8 +218,8 @@ struct platform {
 	size_t n_counter_rules;
 	const struct platform_range *unfiltered; /* codes that ignore exclude_kernel */
 	size_t n_unfiltered;
-	const char *
-		selector; /* what fields are named by, "xs" of xs/frontend/…/; "" where they have none */
+	/* prefix that names fields, "xs" of xs/frontend/…/; "" if there is none */
+	const char *selector;
 	const struct platform_field
 		*field; /* n_fields of raw codes; selector.h reads and writes them */
 	size_t n_fields;
@@ -247,8 +249,8 @@ int platform_folder_find(char *ret_path, size_t size);
  * the first. A file with an error is left out as a whole and named in the errors; other files are
  * not affected. Takes a few ms per megabyte of data. 0; -ENOMEM. */
 int platform_db_load(const char *const *folders, size_t n, struct platform_db **ret_db);
-/* Another reference, to be freed as the first is; the last one frees the data. Of one thread. db may be
- * NULL. */
+/* Add a reference, to be freed like the first; the last one frees the data. For use by one thread. db
+ * may be NULL. */
 struct platform_db *platform_db_ref(struct platform_db *db);
 struct platform_db *platform_db_free(struct platform_db *db);
 DEFINE_CLEANUP(struct platform_db *, platform_db_free)
@@ -256,11 +258,11 @@ DEFINE_CLEANUP(struct platform_db *, platform_db_free)
 /* The errors, "/etc/mperf/platforms.d/x.json:12: a sentence"; NULL after the last. */
 const char *platform_db_error(const struct platform_db *db, size_t i);
 
-/* All platforms, ours and then those of third-party folders alone; NULL after the last. Those are
- * built when they are first asked for, hence db is not const. */
+/* All platforms, ours and then those of third-party folders alone; NULL after the last. Third-party
+ * platforms are built when they are first requested, hence db is not const. */
 const struct platform *platform_db_at(struct platform_db *db, size_t i);
-/* By name, of third-party ones the folder's in their map, and "alderlake:cpu_atom" for harts with that
- * PMU; ours come first. NULL if there is none. */
+/* Find a platform by name: for third-party ones, the folder's name in their map, or
+ * "alderlake:cpu_atom" for harts with that PMU; ours come first. NULL if there is none. */
 const struct platform *platform_db_find(struct platform_db *db, const char *name);
 
 /* The platform of that hart. Never NULL: for an undescribed core it is its architecture's generic
@@ -280,7 +282,7 @@ const struct platform_event *platform_event_find(const struct platform *p, const
 /* By name, ignoring case. NULL if there is none. O(n_metrics). */
 const struct platform_metric *platform_metric_find(const struct platform *p, const char *name);
 
-/* Why it cannot have a metric of that name, ignoring case, as struct platform_lack says it; NULL: that is not
+/* The reason why it cannot have a metric of that name, ignoring case, from struct platform_lack; NULL: not
  * known. O(n_lacks). */
 const char *platform_lacks(const struct platform *p, const char *name);
 
@@ -289,8 +291,8 @@ bool platform_metric_is_in(const struct platform_metric *m, const char *group);
 
 /* The value of a metric, scaled, from the counts of one stretch of time (expression.h; names there
  * are of events, constants of the machine). Other metrics and constants of the platform are found
- * here. 0; EXPRESSION_MISSING with the name of what has no count; EXPRESSION_UNDEFINED, a division
- * by zero, with the metric's name. */
+ * here. 0; EXPRESSION_MISSING with the name of the event without a count; EXPRESSION_UNDEFINED, a
+ * division by zero, with the metric's name. */
 int platform_metric_value(const struct platform *p, const struct platform_metric *m,
 	const struct expression_source *counts, double *ret_value, const char **ret_missing);
 
@@ -305,8 +307,8 @@ const struct platform_event *platform_event_generic(
 /* The platform's own event for cycles in every mode, or NULL. */
 const struct platform_event *platform_all_modes(const struct platform *p);
 
-/* The generic event that this name stands for, as perf list spells it, on cores of the architecture that is
- * returned alone, ignoring case: riscv_cycles is cycles. _UNKNOWN, with *ret_generic untouched, for any other
+/* The generic event of this architecture-specific name, as perf list spells it, ignoring case; the
+ * architecture is returned: riscv_cycles is cycles. _UNKNOWN, with *ret_generic untouched, for any other
  * name. */
 enum platform_arch platform_generic_name(const char *name, const char **ret_generic);
 

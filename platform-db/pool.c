@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Blocks in a chain; each gives out its bytes in order. What is larger than a block gets one of its
+ * Blocks in a chain; each gives out its bytes in order. Data larger than a block gets one of its
  * own. All memory is freed at once.
  */
 #include "platform-db/pool.h"

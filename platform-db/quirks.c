@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The grammar of quirks: one row per kind with the keys that it has and what it does to the
- * platform. A quirk is a fact about a core that the kernel does not provide and that changes what
- * mperf does or may claim.
+ * The grammar of quirks: one row per kind, with its keys and its effect on the platform. A quirk is
+ * a fact about a core that the kernel does not provide and that changes what mperf does or may
+ * claim.
  */
 #include "platform-db/draft.h"
 

@@ -33,7 +33,7 @@ int reader_wrong(const struct reader *r, int line, const char *format, ...)
 		vsnprintf(text + n, sizeof(text) - (size_t)n, format, list);
 		va_end(list);
 	}
-	/* It may contain pieces of the file. */
+	/* The text may contain pieces of the file. */
 	for (char *at = text; *at; at++)
 		if ((unsigned char)*at < 0x20 || *at == 0x7f)
 			*at = '?';

@@ -3,8 +3,8 @@
 
 /* Reading one file: its errors, and objects by tables of fields
  *
- * What an object may hold is a table with one row per key. A key that is in no row, a value of
- * another kind and one out of range are errors with file and line.
+ * A table has one row per key that an object may have. An unknown key, a value of another kind and
+ * a value out of range are errors with file and line.
  */
 
 #include <stdbool.h>

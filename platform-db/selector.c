@@ -7,9 +7,9 @@
  *     A     B         EVENT0  EVENT1  EVENT2  EVENT3
  *
  * A part is put as deep as it fits, the first field of an operation first: so the sum of two events needs
- * OP_TYPE0 alone. An event field that stays 0 counts nothing, and an operation that stays 0 passes its
- * first result on. More than two operands of one sign are split in all ways, since each of these
- * operations may be done in any order.
+ * OP_TYPE0 alone. An event field that stays 0 counts nothing, and an operation that stays 0 returns its
+ * first operand. If more than two operands share a sign, all splits are tried, since the order of these
+ * operations does not matter.
  */
 #include "platform-db/selector.h"
 
@@ -93,14 +93,15 @@ static bool has_event_field(const struct platform *p)
 	return false;
 }
 
-/* The field that no other joins, which gives the result; NULL: the platform combines nothing. */
+/* The field whose result no other field joins; NULL: the platform combines no fields. */
 static const struct platform_field *find_top(const struct platform *p)
 {
 	const struct platform_field *top = NULL;
 	for (size_t i = 0; i < p->n_fields; i++)
 		if (p->field[i].kind == PLATFORM_FIELD_EVENT ||
 			p->field[i].kind == PLATFORM_FIELD_OPERATION)
-			top = &p->field[i]; /* what joins is below what it joins */
+			/* a joining field comes after the fields that it joins */
+			top = &p->field[i];
 	return top;
 }
 
@@ -130,7 +131,7 @@ static const struct platform_event *event_of_bank(
 	return NULL;
 }
 
-/* Counters that count all events so far, and those. */
+/* Counters that can count all events so far, and this part's events. */
 static void limit_counters(struct composing *c, uint64_t counters)
 {
 	if (counters)
@@ -276,7 +277,7 @@ static bool lay_split(struct composing *c, const struct platform_field *f, const
 	return false;
 }
 
-/* Put the part into that field and those that it joins; false, with the code as it was, if it does not
+/* Put the part into that field and those that it joins; false, with the code unchanged, if it does not
  * fit. */
 static bool lay(struct composing *c, const struct platform_field *f, const struct part *p)
 {
@@ -297,7 +298,7 @@ static size_t n_event_fields(const struct platform *p)
 	return n;
 }
 
-/* Say why the whole does not fit. */
+/* Report why the expression does not fit. */
 static int no_room(const struct composing *c, const struct part *whole)
 {
 	const struct platform *p = c->platform;

@@ -3,15 +3,15 @@
 
 /* Selectors: raw codes by their named fields
  *
- * On some cores the code of an event is made of fields: indexes of events, and what is done with their
- * counts before they are added to the counter. An index means another event in each bank of counters, and
+ * On some cores the code of an event is made of fields: indexes of events, and operations on their counts
+ * before they are added to the counter. An index means a different event in each bank of counters, and
  * the topic of an event is its bank. An expression of events of one bank is
  *
  *      sum     = operand { SIGN operand }             one SIGN throughout, others in brackets
  *      operand = NAME | NUMBER | "(" sum ")"
  *      SIGN    = "+" ADD | "|" OR | "&" AND | "^" XOR
  *
- * Which operations there are, and how many events fit, is the platform's data (`field` in README.md).
+ * The platform's data has the operations and the number of events that fit (`field` in README.md).
  */
 
 #include "platform-db/platform.h"
@@ -22,11 +22,11 @@
 
 struct selector_code {
 	uint64_t code;
-	uint64_t counters; /* that count all of its events; 0: not known */
+	uint64_t counters; /* counters that can count all of its events; 0: not known */
 };
 
 struct selector_error {
-	size_t at; /* offset in the text of what is wrong */
+	size_t at; /* offset of the error in the text */
 	char text[SELECTOR_TEXT_BYTES];
 };
 
@@ -34,7 +34,7 @@ enum {
 	SELECTOR_WRONG = 1, /* *ret_error says why */
 };
 
-/* Does the platform have fields that events are combined by, and events of that topic? */
+/* Does the platform have fields that combine events, and events of that topic? */
 bool selector_has_bank(const struct platform *p, const char *bank);
 
 /* The code of an expression of events of that bank. 0 or SELECTOR_WRONG. */

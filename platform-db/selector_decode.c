@@ -10,7 +10,7 @@
 #include "platform-db/reader.h"
 #include "platform-db/selector.h"
 
-/* Append to a text of SELECTOR_TEXT_BYTES; what does not fit is cut. */
+/* Append to a text of SELECTOR_TEXT_BYTES, which is cut if it is too long. */
 __attribute__((format(printf, 2, 3))) static void append(char *text, const char *format, ...)
 {
 	size_t n = strlen(text);
@@ -104,7 +104,7 @@ static void event_means(const struct platform *p, uint64_t index, char *text)
 	}
 }
 
-/* Events with one bit in the field, which the code has too, and the same bits elsewhere. */
+/* Events that have one of the code's bits in the field, and the same bits elsewhere. */
 static void set_means(
 	const struct platform *p, const struct platform_field *f, uint64_t code, char *text)
 {
@@ -164,7 +164,7 @@ static char sign_of(const struct platform_field *f, uint64_t value)
 	return '\0';
 }
 
-/* Write the field's part of the expression. False: it is none in this bank. */
+/* Write the field's part of the expression. False: it has no meaning in this bank. */
 static bool say(const struct saying *s, const struct platform_field *f, bool is_top)
 {
 	if (f->kind == PLATFORM_FIELD_EVENT) {
@@ -177,7 +177,8 @@ static bool say(const struct saying *s, const struct platform_field *f, bool is_
 	const struct platform_field *left = &s->platform->field[f->joins[0]];
 	const struct platform_field *right = &s->platform->field[f->joins[1]];
 	char sign = sign_of(f, selector_value(f, s->code));
-	/* AND with nothing is nothing: only a result that the others leave alone is passed on. */
+	/* AND with an empty result is empty: pass on a single result only if the operation does not
+	 * change it. */
 	if (!is_used(s, right) && sign && sign != '&')
 		return say(s, left, is_top);
 	if (!sign || !is_used(s, left) || !is_used(s, right))

@@ -36,8 +36,9 @@ enum {
 };
 
 /* Limit of the cost to unpack a request, in values: a number costs one, a text 16 (it is
- * allocated), a nested message 256 (if repeated it is merged, with a copy of all that the first one
- * had). The largest sensible request has about 2,000; this many unpack in a few milliseconds. */
+ * allocated), a nested message 256 (if repeated it is merged, with a copy of all contents of the
+ * first one). The largest sensible request has about 2,000; this many unpack in a few
+ * milliseconds. */
 #define FRAME_VALUES_MAX 65536u
 #define FRAME_TEXT_VALUES 16u
 #define FRAME_MESSAGE_VALUES 256u
@@ -71,13 +72,13 @@ int frame_take(struct frame_buffer *b, Mperf__Message **ret_message);
  * nothing, linear in its bytes. 0 (also without a complete frame); FRAME_TOO_MUCH. */
 int frame_check(const struct frame_buffer *b);
 
-/* Room for one FRAME_CHUNK_BYTES behind what is in b, until the next call; NULL without memory. And n bytes
- * of it were filled. */
+/* Get room for one FRAME_CHUNK_BYTES behind the bytes in b, valid until the next call; NULL without memory.
+ * Then note that n bytes of it were filled. */
 void *frame_buffer_room(struct frame_buffer *b);
 void frame_buffer_grow(struct frame_buffer *b, size_t n);
 
-/* Read what the socket has, without blocking, up to one FRAME_CHUNK_BYTES, into b. Returns the
- * bytes read; 0 at end of file; -EAGAIN if there is none; -errno. */
+/* Read up to one FRAME_CHUNK_BYTES from the socket into b, without blocking. Returns the bytes
+ * read; 0 at end of file; -EAGAIN if there is none; -errno. */
 int64_t frame_buffer_read(struct frame_buffer *b, int fd);
 
 /* Write as much as the socket takes (MSG_NOSIGNAL). Returns the bytes left in b, or -errno. */

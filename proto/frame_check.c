@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * We count the cost of a frame on its bytes, by the descriptors that unpacking uses. Bytes that do
- * not parse are left to unpacking, which stops there as well. Source:
+ * We compute the cost of a frame from its bytes, with the descriptors that unpacking uses. Bytes
+ * that do not parse are left to unpacking, which also stops there. Source:
  * https://protobuf.dev/programming-guides/encoding, "Message Structure".
  */
 #include <endian.h>

@@ -5,5 +5,5 @@
 
 /* Seconds in which a hart was busy and delivered no sample. */
 #define LOSS_CAUSE_BLIND "busy second without samples"
-/* No loss, but counted like one: what mperf itself took of the hart. */
+/* Not a loss, but counted like one: the time that mperf itself took of the hart. */
 #define LOSS_CAUSE_COST "own cost in microseconds"

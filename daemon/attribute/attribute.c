@@ -3,9 +3,9 @@
 /* Attribute: from a record to the task and code that ran
  *
  * Records arrive in order of time over all harts. Records of the side band update tasks and mappings;
- * a sample is attributed by their state at that moment. No function here waits, and none drops a sample
- * silently: an attribution goes to the sink or to waiting.c, or a loss is counted. The one exception is
- * idle, which is not attributed to anything.
+ * a sample is attributed by the state of both at its time. No function here waits, and none drops a
+ * sample silently: an attribution goes to the sink or to waiting.c, or a loss is counted. The one
+ * exception is idle, which is not attributed to anything.
  */
 
 #include <errno.h>
@@ -151,8 +151,8 @@ static int read_sample(
 	return result ? result : throttle_cut(a, r, hart, ret_delta);
 }
 
-/* Find a cgroup by its id. A session of some processes has not read all cgroups: it reads the
- * process's cgroup in /proc, once for each id. */
+/* Find a cgroup by its id. A session limited to some processes has not read all cgroups: it reads
+ * the process's cgroup in /proc, once for each id. */
 static int find_cgroup(
 	struct attribute *a, struct task *process, uint64_t id, const struct cgroup **ret_cgroup)
 {
@@ -221,7 +221,8 @@ static int attribute_stack(
 }
 
 /* Tasks outside our pid namespace have the pid of idle. But clocks do not fire in idle (exclude_idle),
- * and it never is in user mode. Source: perf_event_pid_type in kernel/events/core.c of Linux 6.12. */
+ * and idle never runs in user mode. Source: perf_event_pid_type in kernel/events/core.c of Linux
+ * 6.12. */
 static bool is_outside(const struct record *r)
 {
 	const struct record_sample *s = &r->sample;

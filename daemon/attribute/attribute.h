@@ -28,15 +28,15 @@ struct attribution {
 	enum rung rung;
 	/* samples: 1, or 0 for counts that a switch or an exit delivers */
 	uint64_t count;
-	/* how many of these samples have no known counts: their group is not cut at switches,
-	 * and a switch came, or may have come, since the sample before */
+	/* number of these samples without known counts: their group is not cut at switches, and a
+	 * switch came, or may have come, since the sample before */
 	uint64_t uncounted;
 	uint64_t weight_ns;
 	uint64_t period;
 	struct frame **frame; /* leaf first, borrowed for the call; n_frames may be 0 */
 	uint32_t n_frames;
 	bool truncated;
-	/* what the group counted, by session event; n_reads 0 outside groups */
+	/* counts of the group, by session event; n_reads 0 outside groups */
 	struct {
 		int event;
 		uint64_t value;
@@ -50,10 +50,10 @@ struct kernel;
 
 struct attribute_options {
 	struct namer *namer; /* borrowed; NULL: no names, no unwinding (tests) */
-	const struct kernel *
-		kernel; /* borrowed; lists what the kernel generated before; NULL: nothing does (tests) */
-	struct file_table *files;           /* borrowed */
-	struct task_table *tasks;           /* borrowed */
+	const struct kernel
+		*kernel;          /* borrowed; lists code generated before; NULL: no list (tests) */
+	struct file_table *files; /* borrowed */
+	struct task_table *tasks; /* borrowed */
 	const struct stream_table *streams; /* borrowed */
 	uint64_t (*lost)[N_LOSSES];         /* borrowed, per hart */
 	uint64_t *lost_ahead;  /* borrowed, per hart, see sampler.h; NULL: nothing is ahead */
@@ -64,7 +64,7 @@ struct attribute_options {
 	const struct label_variables *variables; /* borrowed; NULL: none */
 	/* borrowed; "/proc", or a folder of files in tests; sys is next to it */
 	const char *proc;
-	/* borrowed; NULL: /proc is read at once, whatever it takes (tests) */
+	/* borrowed; NULL: /proc is read at once, even if that blocks (tests) */
 	struct proc_reader *reader;
 	/* NULL: rights_read; tests that use files pass their own */
 	int (*rights)(int folder_fd, uid_t account, struct rights *ret_rights);
@@ -117,9 +117,9 @@ enum { ATTRIBUTE_NO_FRAME = 1 };
 int attribute_call(
 	struct attribute *a, struct task *task, uint64_t return_address, struct frame **ret_frame);
 
-/* An exec was reported before its record comes through the merge: its arguments must be read at
- * once. Execs of known processes that are not wanted are skipped, as are those beyond a limit:
- * their arguments are read when the record comes. */
+/* Read the arguments of an exec at once: it was reported before its record came through the merge.
+ * Execs of known processes that are not wanted are skipped, as are those beyond a limit: their
+ * arguments are read when the record comes. */
 void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns);
 /* The same, if the record carries a copy of the new program's stack: its arguments are taken from
  * the copy, and /proc is read only for what the copy lacks. */
@@ -131,11 +131,12 @@ void attribute_exec_record(struct attribute *a, const struct record *r);
 void attribute_await_exec(struct attribute *a, const pid_t *pids, size_t n_pids);
 /* Read the arguments of all execs that are due, and forget old ones. */
 void attribute_read_execs(struct attribute *a, uint64_t now_ns);
-/* The time to call that next: 0 after attribute_exec; UINT64_MAX: no need. */
+/* The time of the next attribute_read_execs: 0 after attribute_exec; UINT64_MAX: no call is
+ * needed. */
 uint64_t attribute_exec_due_ns(const struct attribute *a);
 
-/* From time_ns on the process of that pid, and what it starts from then on, is in the job of that
- * user with these labels (proto/syntax/label.h); NULL: in none. 0; ATTRIBUTE_GONE: there is no such process;
+/* Put the process of that pid, and all that it starts from time_ns on, into that user's job with these
+ * labels (proto/syntax/label.h); NULL: into none. 0; ATTRIBUTE_GONE: there is no such process;
  * ATTRIBUTE_FULL: there are too many jobs; -ENOMEM. */
 enum { ATTRIBUTE_GONE = 1, ATTRIBUTE_FULL };
 int attribute_set_labels(
@@ -144,14 +145,14 @@ int attribute_set_labels(
 /* The namer's owner forwards this callback. */
 void attribute_unwound(struct attribute *a, const struct unwind_result *r);
 
-/* Read the owners of processes sampled since the last call again, and hide samples of processes
- * that no longer belong to their user. Call before samples are stored or shown. Reads each process
+/* Read again the owners of processes sampled since the last call, and hide the samples of a process
+ * that no longer belongs to its user. Call before samples are stored or shown. Reads each process
  * at most once a second, and OWNERS_READ_MAX per call (15 ms), those that waited longest first. */
 #define OWNERS_READ_MAX 1000
 #define OWNERS_SECOND_MAX 400 /* per second since the last call: 1 % of a hart */
 #define OWNER_AGAIN_NS 1000000000u
 void attribute_check_owners(struct attribute *a, uint64_t now_ns);
-/* The task reported its own counts: like a sample, they belong to the owner at this moment. */
+/* Note that the task reported its own counts: like a sample, they belong to its present owner. */
 void attribute_counted(struct attribute *a, struct task *task);
 
 /* End a drain: read missing arguments of processes that exec'd since the last drain, and reset

@@ -36,15 +36,16 @@
 #include "daemon/attribute/unanswered.h"
 
 struct attribute {
-	struct attribute_options o;    /* as given to attribute_new, with defaults; constant then */
-	struct intake *intake;         /* attribute.c */
-	struct lives *lives;           /* life.c */
-	struct owners *owners;         /* owner.c */
-	struct execs *execs;           /* exec_argv.c */
-	struct awaited_execs *awaited; /* lost_exec.c */
-	struct charges *charges;       /* charge.c */
-	struct sample_clocks *clocks;  /* weigh.c */
-	struct throttles *throttles;   /* throttle.c */
+	/* from attribute_new, with defaults filled in; constant from then on */
+	struct attribute_options o;
+	struct intake *intake;               /* attribute.c */
+	struct lives *lives;                 /* life.c */
+	struct owners *owners;               /* owner.c */
+	struct execs *execs;                 /* exec_argv.c */
+	struct awaited_execs *awaited;       /* lost_exec.c */
+	struct charges *charges;             /* charge.c */
+	struct sample_clocks *clocks;        /* weigh.c */
+	struct throttles *throttles;         /* throttle.c */
 	struct checked_files *checked_files; /* mapping.c */
 	struct comparisons *comparisons;     /* remapped.c */
 	struct kernel_map kernel;            /* kernel_map.h */
@@ -107,8 +108,8 @@ int proc_compare(const struct attribute_options *o, pid_t pid, const struct map 
 /* Slots of ended tasks, by tid modulo this. In a collision the later task takes the slot, and samples of the earlier
  * one's teardown are lost. */
 #define ENDED_SLOTS 4096
-/* Up to so many tasks of a user, its dead threads stay in the table until a sweep, even if never
- * sampled: a program may report many threads that died (loops/feed_task.c). */
+/* While a user has at most this many tasks, the user's dead threads stay in the table until a
+ * sweep, even if never sampled: a program may report many threads that died (loops/feed_task.c). */
 #define DEAD_KEPT 32768u
 struct lives *life_new(const struct attribute_options *o);
 
@@ -124,24 +125,24 @@ int life_inherit_process(struct task *child, const struct task *parent);
  * inherits from it; the same goes for each of its other threads that has counts. Without room,
  * *process stays as it is. O(threads). 0 or -ENOMEM. */
 int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
-/* Let later samples count for another task of the same thread, since its name, cgroup or job
- * changes. *task stays as it is without room for that task and, if it is a leader, for its other
- * threads. 0 or -ENOMEM. */
+/* Begin another task of the same thread for later samples, since its name, cgroup or job changes.
+ * *task stays as it is without room for that task and, if it is a leader, for its other threads. 0
+ * or -ENOMEM. */
 int life_separate(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
-/* The same, but only if something was counted of the task or of a thread of its process, and at most TASK_PASTS_MAX
- * times. */
+/* The same, but only if the task or a thread of its process has counts, and at most TASK_PASTS_MAX times. */
 int life_change(struct attribute *a, struct task **task, uint64_t time_ns, int hart);
 /* The process execs: earlier counts stay with the earlier program, with its name and arguments. The next program may
  * have TASK_PASTS_MAX names of its own. *process as in life_separate. 0 or -ENOMEM. */
 int life_leave(struct attribute *a, struct task **process, uint64_t time_ns, int hart);
-/* The task for which its thread counts now: itself, or the last task that continues it. */
+/* The task to which the thread's counts go now: the task itself, or the last one that continues
+ * it. */
 struct task *life_now(const struct task_table *t, struct task *task);
 /* The task of that pid and tid that ended less than 5 s before; NULL: none. */
 struct task *life_find_ended(const struct lives *l, pid_t pid, pid_t tid, uint64_t time_ns);
 /* Deliver pending counts and remove the task from the live ones. */
 void life_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart);
-/* The EXIT of the task is the last one of the hart. Records that follow without a task
- * (RECORD_TID_GONE) are about it. */
+/* Note that the task's EXIT is the last one on the hart: later records without a task
+ * (RECORD_TID_GONE) are about this task. */
 void life_set_exited(struct lives *l, int hart, struct task *task);
 /* The task of the last EXIT on the hart; NULL: none. */
 struct task *life_exited(const struct lives *l, int hart);
@@ -152,7 +153,7 @@ void life_mark(const struct lives *l, struct sweep *s);
 /* --- mapping.c -------------------------------------------------------------------------------- */
 
 struct checked_files *mapping_new(void);
-/* Check files for rewriting again: a drain ended, or files were freed. */
+/* Check again whether files were rewritten: a drain ended, or files were freed. */
 void mapping_recheck(struct checked_files *c);
 /* Enter an executable mapping of the task's process, seen at time_ns. Losses are counted. 0 or
  * -errno. */
@@ -161,8 +162,8 @@ int mapping_enter(struct attribute *a, struct task *task, const struct record_mm
 
 /* --- remapped.c ------------------------------------------------------------------------------- */
 
-/* Comparisons of memory in the place of a program's text with that text: 50 us each, while the loop waits. The limit
- * is for all users between two drains, of which each user has a quota. */
+/* Comparisons of a program's text with memory mapped in its place: 50 us each, while the loop waits. The limit is
+ * for all users between two drains; each user has a quota of it. */
 #define TEXTS_COMPARED_MAX 64u
 
 struct comparisons *remapped_new(void);
@@ -174,7 +175,7 @@ int remapped_enter(struct attribute *a, struct task *process, const struct recor
 /* Likewise for memory that /proc showed between parts of the program's text, with at most
  * TEXTS_FILLED_MAX comparisons. 0, SPACE_FULL, -ENOMEM. */
 int remapped_fill(const struct attribute_options *o, struct task *process);
-/* A drain ended: each user has the whole quota of comparisons again. */
+/* Restore each user's full quota of comparisons: a drain ended. */
 void remapped_drained(struct comparisons *c);
 /* Comparisons since the last drain. Exported for tests. */
 uint64_t remapped_n_compared(const struct comparisons *c);
@@ -191,7 +192,7 @@ int sideband_exit(struct attribute *a, const struct record *r, int hart);
  * no room. 0 or -errno. */
 int sideband_task(struct attribute *a, const struct record *r, int hart, struct task **ret_task);
 
-/* The process became another program: drop what does not survive an exec. */
+/* Drop all data that does not survive an exec: the process became another program. */
 void sideband_exec(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
 
 /* --- census.c --------------------------------------------------------------------------------- */
@@ -213,7 +214,7 @@ int census_process(struct attribute *a, pid_t pid, pid_t *ret_parent);
 int census_kin(struct attribute *a, pid_t pid);
 /* Set the parent of a process whose FORK was not seen. The process takes the parent's labels. */
 void census_set_parent(struct task *process, struct task *parent);
-/* Descendants of a wanted task are wanted: is the process one? */
+/* Is the process wanted as a descendant of a wanted task? */
 bool census_is_kin_of_wanted(const struct task *process);
 
 /* Read arguments and owner of a process that exec'd; *process may become another task, as in
@@ -246,8 +247,8 @@ uint64_t cgroup_root_id(
 	const struct cgroup_root *c, enum scan_hierarchy hierarchy, const char *path);
 /* Begin a sweep. */
 void cgroup_root_sweep_begin(struct cgroup_root *c);
-/* Is the cgroup gone? False also if it is not looked for in this sweep: all cgroups are checked in rotation, so that
- * SWEEP_CGROUPS_MAX existing ones do not keep others that are gone. */
+/* Is the cgroup gone? Also false if this sweep does not check it: a sweep checks SWEEP_CGROUPS_MAX cgroups, and
+ * sweeps check all of them in rotation, so that each one that is gone is found. */
 bool cgroup_root_is_gone(struct cgroup_root *c, struct cgroup *cgroup);
 void cgroup_root_sweep_end(struct cgroup_root *c);
 
@@ -312,23 +313,24 @@ void exec_argv_expire(struct execs *x, uint64_t now_ns);
 void exec_argv_mark(const struct execs *x, struct sweep *s);
 /* Reported execs whose record has not come. Exported for tests. */
 size_t exec_argv_n(const struct execs *x);
-/* The pid and time of one of them; they are in no order. Exported for tests. */
+/* The pid and time of the i-th reported exec, in no order. Exported for tests. */
 pid_t exec_argv_at(const struct execs *x, size_t i, uint64_t *ret_time_ns);
 
 /* --- lost_exec.c ------------------------------------------------------------------------------ */
 
 struct awaited_execs *lost_exec_new(void);
-/* The process awaits its exec, which must not be missed. Beyond a limit it may be missed. */
+/* Watch for the next exec of the process, which must not be missed. Beyond a limit of processes it
+ * may be. */
 void lost_exec_await(struct attribute *a, pid_t pid);
-/* A record of that time, other than an exec's, is about this process: was the record of an earlier
- * reported exec lost? */
+/* Was the record of the process's reported exec lost? Yes, if another record of the process comes
+ * first and has a later time, time_ns. */
 static inline bool lost_exec_shows(const struct task *process, uint64_t time_ns)
 {
 	return process->reported_exec_ns > process->exec_ns && time_ns > process->reported_exec_ns;
 }
 /* Handle an exec whose record was lost: take the process as it is now. 0 or -ENOMEM. */
 int lost_exec_take(struct attribute *a, struct task *process, int hart);
-/* Records were lost up to then: look for execs among them. 0 or -ENOMEM. */
+/* Look for execs among the records that were lost up to that time. 0 or -ENOMEM. */
 int lost_exec_look(struct attribute *a, uint64_t time_ns, int hart);
 /* The same after a drain, for sessions without another sign: a process that ran another program
  * at the last drain, without a record of it, has missed its exec. 0 or -ENOMEM. */
@@ -351,7 +353,8 @@ void charge_forget_task(struct charges *c, pid_t tid);
 int charge_delta(struct charges *c, const struct record *r, int hart, struct delta *ret_delta);
 /* The same for a record of STREAM_SWITCH_SUMS: the counts of its own task. */
 void charge_sums(struct charges *c, const struct record *r, int hart, struct delta *ret_delta);
-/* 1: that sample's group is not cut, and its counts are charged to no task; else 0. */
+/* Return 1 if the sample's group is not cut at switches, so that its counts are charged to no task;
+ * else 0. */
 uint64_t charge_uncounted(const struct record *r, const struct delta *d);
 /* Add to the task's pending counts. 0 or -ENOMEM. */
 int charge_pending(struct charges *c, struct task *task, const struct delta *d);
@@ -364,13 +367,13 @@ void charge_flush(struct charges *c, struct task *task, uint64_t time_ns, int ha
 /* --- weigh.c ---------------------------------------------------------------------------------- */
 
 struct sample_clocks *weigh_new(const struct attribute_options *o);
-/* A reading of a group ends a stretch in which a wanted task ran. */
+/* End a stretch in which a wanted task ran, at a reading of its group. */
 void weigh_stretch(
 	struct sample_clocks *c, const struct record *r, int hart, const struct delta *d);
-/* A record of STREAM_SWITCH_SUMS: how long tasks ran. */
+/* Take the time for which tasks ran from a record of STREAM_SWITCH_SUMS. */
 void weigh_sums(struct sample_clocks *c, const struct record *r, int hart);
-/* Tasks ran for that long, or the kernel throttled a wanted task for that long, in the group of
- * that record. */
+/* Add time in the record's group: time that tasks ran, or time for which the kernel throttled a
+ * wanted task. */
 void weigh_ran(struct sample_clocks *c, const struct record *r, int hart, uint64_t ns);
 void weigh_throttled(struct sample_clocks *c, const struct record *r, int hart, uint64_t ns);
 /* The time in ns that a sample represents; the next one starts at 0. d is its own delta, which was
@@ -396,7 +399,7 @@ struct generated *generated_new(void);
 struct generated *generated_free(struct generated *g);
 /* The kernel generated code, or dropped it. 0 or -ENOMEM. */
 int generated_change(struct attribute *a, const struct record *r);
-/* The piece of code that was there at the time of the sample. NULL: the address is in none. */
+/* The piece of generated code at that address at the time of the sample. NULL: none. */
 const struct kernel_code_piece *generated_find(
 	struct attribute *a, uint64_t addr, uint64_t time_ns);
 
@@ -415,7 +418,7 @@ struct stack_walk {
 	uint32_t n_frames;
 	bool truncated;
 	bool has_user;    /* the innermost user frame was seen */
-	bool ended;       /* a caller was outside all code: the rest is left out */
+	bool ended;       /* a caller was outside all code: further callers are left out */
 	bool kernel_only; /* leave out user frames, but keep the innermost address */
 	uint64_t user_ip; /* 0: none seen */
 	uint64_t time_ns; /* of the sample; 0: now */

@@ -2,10 +2,10 @@
 
 /* The census of one process: it is read from /proc, and entered with its threads
  *
- * At the start, all processes are read after the events were enabled, so that none begins unseen in between
- * (census_scan.c). Later a process is read when a record names an unknown one. A process may disappear at
- * any moment, so each text that cannot be read is simply missing. Known values stay: records are more exact than
- * ticks.
+ * At the start, all processes are read after the events were enabled, so that no process begins unseen between
+ * the two (census_scan.c). Later a process is read when a record names an unknown one. A process may disappear
+ * at any moment, so each text that cannot be read is simply missing. Known values stay: records are more exact
+ * than ticks.
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 /* Ancestors walked up from a process; a longer chain must be a circle. */
 #define ANCESTORS_MAX 4096
 
-/* Find or add the task of that stat. 0, TASK_TABLE_FULL, -ENOMEM. */
+/* Find or add the task that a stat file describes. 0, TASK_TABLE_FULL, -ENOMEM. */
 static int census_task(struct attribute *a, pid_t pid, const struct scan_stat *stat, uid_t place_of,
 	struct task **ret_task)
 {

@@ -3,8 +3,8 @@
 /* The scan: all live processes from /proc, or some with their descendants
  *
  * A scan goes on in steps of one process, between which records may come. A process is read before its
- * children, which the kernel lists. If it lists none, all of /proc is read, and descendants are found by their
- * parents. Processes that did not answer are read again after the scan (unanswered.h).
+ * children, which the kernel lists. If it does not list them, all of /proc is read, and descendants are found
+ * by their parents. Processes that did not answer are read again after the scan (unanswered.h).
  */
 
 #include <dirent.h>
@@ -156,8 +156,8 @@ static int census_next(struct attribute *a, struct census *c)
 	return r < 0 ? r : 0;
 }
 
-/* Read the next of the named processes, with its descendants, in a session of some processes. Others, which may be
- * thousands of any user's, are read when a record mentions them. */
+/* In a session limited to some processes, read the next of these, with its descendants. Other processes, which may
+ * be thousands of any user's, are read when a record mentions them. */
 static int census_named(struct attribute *a, struct census *c)
 {
 	if (c->at == c->n_pids)

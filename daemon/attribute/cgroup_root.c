@@ -33,8 +33,8 @@ static void closedirp(DIR **d)
 
 struct cgroup_root {
 	int fd;             /* of the hierarchy whose ids perf gives; -1: none mounted */
-	bool is_v1;         /* it is that of the perf_event controller in version 1 */
-	uint32_t pass;      /* of sweeps over the whole table of groups, from 1 */
+	bool is_v1;         /* the hierarchy is that of the perf_event controller in version 1 */
+	uint32_t pass;      /* number of sweeps over the whole table of groups, from 1 */
 	uint32_t n_checked; /* in this sweep */
 };
 
@@ -122,7 +122,7 @@ struct cgroup_walk {
 	char path[PATH_MAX]; /* "" at the root */
 	size_t n_path;
 	int depth;
-	struct quota dirs; /* of CGROUP_DIRS_MAX, by their owners */
+	struct quota dirs; /* folders taken from CGROUP_DIRS_MAX, by owner */
 };
 
 static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name);
@@ -168,7 +168,7 @@ static int cgroup_walk(struct cgroup_walk *w, int parent_fd, const char *name)
 	}
 	int r = cgroup_set(w->tasks, st.st_ino, w->n_path ? w->path : "/", st.st_uid);
 	if (r)
-		return r < 0 ? r : CGROUP_FULL; /* what is below it has no name either */
+		return r < 0 ? r : CGROUP_FULL; /* folders below it have no name either */
 
 	/* in a folder of root, folders of other users may follow */
 	for (struct dirent *e; r >= 0 && (r == 0 || st.st_uid == 0) && (e = readdir(d));)

@@ -12,8 +12,8 @@
  * A group that is not cut at switches has a sibling that counts switches. Only stretches between two
  * samples in which that sibling did not move are charged. A sibling that never moved proves nothing: it
  * reads 0 for ever if it excludes the kernel, where all switches happen. So if it reads 0, nothing is
- * charged. It counts a switch before the next task runs, with interrupts off. Only an interrupt that
- * cannot be masked comes in between; then the remaining work of the switch goes to the next task.
+ * charged. It counts a switch with interrupts off, before the next task runs. Only a non-maskable
+ * interrupt can come in between; then the remaining work of the switch is charged to the next task.
  */
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static int event_of(const struct charges *c, uint64_t id)
 	return s && s->event >= 0 && s->event < c->o->n_events ? s->event : -1;
 }
 
-/* Remember to which group an event belongs: pending counts are sunk by group. */
+/* Remember the group of an event: pending counts are sunk by group. */
 static void charge_learn(
 	struct charges *c, const struct stream *stream, const struct record_sample *s)
 {

@@ -49,7 +49,7 @@ struct delta_table {
 	struct delta_group *groups; /* uthash by key */
 };
 
-/* Compare with the last reading, and keep this one. A group that counts only one task started at
+/* Compare with the last reading, and store this one. A group that counts only one task started at
  * zero with it, so its first reading is a delta too. 0, DELTA_*, -ENOMEM; *ret_delta only on 0. */
 int delta_take(struct delta_table *t, const struct delta_key *key, const struct record_sample *s,
 	struct delta *ret_delta);

@@ -6,10 +6,10 @@
  * execs are reported here early, and the arguments are read at once; they are given to the process
  * when the record of that exec comes through the merge in order.
  *
- * An exec may be reported when its arguments are in place (the tracepoint), or slightly before,
- * when only the new memory is (COMM): a read at that moment finds none, and is repeated. What was
- * read belongs to the last exec before the read, so if a later exec of the same process turns out
- * to be in between, the result moves to that one.
+ * An exec may be reported when its arguments are in place (the tracepoint), or slightly before, when the new memory
+ * is empty (COMM): a read at that moment finds no arguments, and is repeated. The arguments read belong to the last
+ * exec before the read. So if the process turns out to have exec'd again before the read, they are given to that
+ * later exec.
  *
  * If the kernel copies the new program's stack into the record, everything is in it: no early
  * report is needed, and the process need not live until it is read.
@@ -54,7 +54,7 @@ struct exec_text {
 	char *argv; /* as in struct task; NULL: not read */
 	uint32_t n_argv;
 	struct rights rights;
-	bool has_rights; /* they were read */
+	bool has_rights; /* the arguments were read */
 	bool from_stack; /* copied by the kernel, not read from /proc; only then are these valid: */
 	bool secure;     /* setuid and the like */
 	uint32_t own_uid; /* as the process sees it, in its user namespace */
@@ -65,17 +65,17 @@ struct exec {
 	pid_t pid;
 	uint64_t time_ns; /* of its record */
 	uint64_t read_ns; /* when the last read ended */
-	uint64_t due_ns;  /* of the next read; NEVER: it was read or given up */
+	uint64_t due_ns;  /* time of the next read; NEVER: read or given up */
 	uint32_t n_again; /* reads planned after the first */
 	struct exec_text text;
-	struct task *process; /* whose record came while reads are due; NULL: not come */
+	struct task *process; /* the process, if its record came while reads are due; else NULL */
 	int hart;             /* of that record */
 };
 
 struct execs {
 	struct exec exec[EXECS_MAX]; /* in no order */
 	size_t n;
-	uint64_t due_ns; /* of the next read; NEVER: none */
+	uint64_t due_ns; /* time of the next read; NEVER: none */
 	struct {
 		struct task *process;
 		int hart;
@@ -134,11 +134,11 @@ static void exec_give_up(struct exec *e)
 	e->due_ns = NEVER;
 }
 
-/* Decide who owns the process after its exec. Samples of a program that its caller may not
+/* Decide which user owns the process after its exec. Samples of a program that its caller may not
  * inspect are only for users who may see everything. A process that was gone before it was read
- * stays with the user who forked it, unless the copied stack shows that its file gives it
- * rights. If root forked it and it does not run as root, its costs belong to no account: the
- * copy has its uid in its own user namespace, where it can be any. 0 or -ENOMEM. */
+ * stays with the user who forked it, unless the copied stack shows that its file gives it rights.
+ * If root forked it and it does not run as root, its costs belong to no account: the copy has its
+ * uid in its own user namespace, where it can be any. 0 or -ENOMEM. */
 static int give_owner(struct attribute *a, const struct exec *e, struct task **process)
 {
 	const struct exec_text *text = &e->text;
@@ -155,7 +155,8 @@ static int give_owner(struct attribute *a, const struct exec *e, struct task **p
 	return text->from_stack ? owner_set(a, process, &forkers, 0) : 0;
 }
 
-/* Give the process what was read of its exec. 0; -ENOMEM: its owner is not known. */
+/* Give the process its arguments and owner as read at its exec. 0; -ENOMEM: its owner is not
+ * known. */
 static int exec_give(struct attribute *a, struct exec *e, struct task **process)
 {
 	int r = give_owner(a, e, process);
@@ -179,7 +180,7 @@ static void count_unread(const struct attribute *a, const struct task *process, 
 
 /* --- early reports ---------------------------------------------------------------------------- */
 
-/* Note the exec in the process, so that a later record shows if this one was lost. */
+/* Note the exec in the process, so that a later record shows whether the exec's record was lost. */
 static void note_report(struct attribute *a, pid_t pid, uint64_t time_ns)
 {
 	struct task *task = task_find(a->o.tasks, pid);
@@ -253,8 +254,8 @@ static bool stack_text(const struct record_sample *s, struct exec_text *ret_text
 }
 
 /* Read the owner where the copy does not show it: the copy says neither whether the program is
- * readable nor who is its real owner, since its uid is in the process's user namespace. A
- * process that root runs as root needs no check; one that belongs to nobody does. */
+ * readable nor who is its real owner, since the copied uid is in the process's user namespace. A
+ * process that root runs as root needs no check; a process that belongs to nobody does. */
 static void read_owner(struct attribute *a, pid_t pid, struct exec_text *text)
 {
 	const struct task *task = task_find(a->o.tasks, pid);
@@ -263,8 +264,8 @@ static void read_owner(struct attribute *a, pid_t pid, struct exec_text *text)
 				     text->own_uid != 0)) {
 		int r = proc_rights(&a->o, pid, &text->rights);
 		text->has_rights = r == 0;
-		text->secure |=
-			r == PROC_SILENT; /* it may be a program that its caller may not inspect */
+		/* the program may be one that its caller may not inspect */
+		text->secure |= r == PROC_SILENT;
 	}
 }
 
@@ -428,8 +429,8 @@ uint64_t attribute_exec_due_ns(const struct attribute *a)
 
 /* --- the record ------------------------------------------------------------------------------- */
 
-/* Give the process what was read early; *process as in owner_set. True: done, or a later read is due. False: nothing
- * was read. */
+/* Give the process the arguments and owner that were read early; *process as in owner_set. True: done, or a later
+ * read is due. False: nothing was read. */
 static bool take_early(struct attribute *a, struct task **at, uint64_t time_ns, int hart)
 {
 	struct execs *x = a->execs;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Code that the kernel generates, as a walk knows it
+/* Code that the kernel generates, as known to one walk
  *
- * Records report code that was loaded after the events were opened. We list earlier code when a sample
- * first is outside the kernel's text and its modules, since most machines run no BPF that is ever sampled.
+ * Records report code that was loaded after the events were opened. We list earlier code only at the first
+ * sample outside the kernel's text and its modules, since on most machines no BPF program is ever sampled.
  * We take from the list only code that was loaded by the time of that sample: records of later code are
  * yet to be read.
  */

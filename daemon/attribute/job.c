@@ -2,9 +2,9 @@
 
 /* Jobs: labels, given by requests and read from the environment
  *
- * Labels are inherited by FORK records, so that a process that lives 2 ms has those of the shell that
- * started it. Samples that a process has already belong to the job that it was in: it continues as
- * another task, with its threads.
+ * FORK records pass labels on, so that even a process that lives 2 ms has the labels of the shell that started it.
+ * If a process is given labels, its earlier samples stay in its former job: it continues as another task, with its
+ * threads.
  *
  * The environment only adds labels that a process does not have: labels from a request take precedence, and if
  * a job starts another job, all processes belong to the outer one. The environment of a process that has all
@@ -12,10 +12,10 @@
  * configuration names out of an environment, and keep nothing else of it.
  *
  * The user who starts a program writes its environment. So it labels only processes that belong to that user, and
- * that are in a job of that user or in none. It does not label a process that belongs to nobody, one in the job of
- * another user, or a set-user-ID program that has become root's by now. The owner that we know is from an exec that
- * came through the rings. By now the process may be another program, whose environment this is. So we read the owner
- * before the environment, and again after it.
+ * that are in a job of that user or in none. It does not label a process that belongs to nobody, a process in
+ * another user's job, or a set-user-ID program that has become root's. The known owner is that at the last exec
+ * whose record came through the rings. The process may have exec'd since, and the environment may be the new
+ * program's. So we read the owner before the environment, and again after it.
  */
 
 #include <errno.h>
@@ -65,7 +65,8 @@ static bool has_label(const struct label *label, size_t n, const char *key)
 	return false;
 }
 
-/* Add the label of this "NAME=value", if it is one, to n labels. Returns the number of labels then. */
+/* Add the label of this "NAME=value", if NAME is a label's variable, to n labels. Returns the new
+ * number of labels. */
 static size_t add_variable(
 	const struct attribute_options *o, const char *text, struct label *label, size_t n)
 {

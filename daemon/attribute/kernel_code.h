@@ -6,7 +6,7 @@
  * The kernel reports when it makes such code and when it drops it, with its name (PERF_RECORD_KSYMBOL);
  * addresses are used again. Code from before the events were open is listed once
  * (kernel/programs_bpf.h). Samples and these records come in order of time, so the table has the code
- * that is there now.
+ * that exists at the sample's time.
  */
 
 #include <stddef.h>

@@ -34,8 +34,8 @@ struct kernel_map {
 	const char *proc;  /* borrowed: "/proc" */
 };
 
-/* Read the map from the folder proc, with sys next to it. What cannot be read is missing from the
- * map. 0 or -ENOMEM. */
+/* Read the map from the folder proc, with sys next to it. Entries that cannot be read are missing
+ * from the map. 0 or -ENOMEM. */
 int kernel_map_read(const char *proc, struct kernel_map *ret_map);
 
 /* For tests and fuzzers too: add the modules of a text like /proc/modules. Lines that do not parse or have a hidden address

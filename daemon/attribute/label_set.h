@@ -5,7 +5,7 @@
  *
  * A process has the labels of the one that forked it, until it is given its own: by a request, or by
  * variables of its environment that the configuration names. Equal sets of a user are one, and are
- * counted references: a set that no task has any more is freed, and its id is never given again.
+ * counted references: a set that no task has any more is freed, and its id is never reused.
  */
 
 #include <stdbool.h>
@@ -18,11 +18,11 @@
 /* Sets at a time. A build server with a hundred jobs a minute, whose tasks are kept for two minutes, has some
  * hundreds; a set takes 300 bytes, at most 20 KB. */
 #define LABEL_SETS_MAX 16384
-#define LABEL_SETS_USER_MAX 1024 /* of these, of one user */
+#define LABEL_SETS_USER_MAX 1024 /* sets of one user */
 
 struct task;
 
-/* The labels of a set: they stay for those who hold a reference, even if the table is freed. */
+/* The labels of a set: valid for every holder of a reference, even after the table is freed. */
 struct label_text {
 	uint32_t n_refs;
 	const char *labels; /* JSON (proto/syntax/label.h), in key */
@@ -33,16 +33,17 @@ struct label_text {
 struct label_look {
 	uint32_t n_given;
 	bool is_known, ran;
-	bool due; /* a run of it is to be compared with the rules, and pinned when there is a place */
-	bool matches; /* a rule matched it, and only the place is missing */
+	/* a run of it is due to be compared with the rules, and pinned when there is room */
+	bool due;
+	bool matches; /* a rule matched it, and it only waits for room */
 };
 
 struct label_set {
 	uint32_t id; /* from 1; key in the store */
-	uid_t uid;   /* whose it is: equal labels of two users are two sets */
+	uid_t uid;   /* the user who owns it: equal labels of two users are two sets */
 	uint32_t n_refs;
-	uint32_t
-		n_given; /* references ever given: another value means that it got a process meanwhile */
+	/* number of references ever given: if it changed, the set got a process meanwhile */
+	uint32_t n_given;
 	uint32_t n_live;    /* live processes that have it: in `live`, by task.h */
 	struct task *live;  /* utlist, by labels_next */
 	const char *labels; /* of text */

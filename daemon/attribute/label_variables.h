@@ -4,7 +4,7 @@
 /* Variables of the environment that are labels of a job
  *
  * "CI_JOB_ID,branch=GITHUB_REF_NAME": a variable is a label of its own name, or of another. Only these
- * are ever taken out of an environment. A variable whose name says that it holds a secret is refused.
+ * are ever taken out of an environment. A variable is refused if its name suggests a secret.
  */
 
 #include "proto/syntax/label.h"

@@ -14,8 +14,8 @@
 #include "daemon/attribute/attribute_private.h"
 #include "proto/base/clock.h"
 
-/* After EXIT the kernel tears down the memory of the process. That takes seconds for 100 GB; tids are reused later
- * than that. */
+/* After EXIT the kernel tears down the memory of the process. The teardown of 100 GB takes seconds; tids are
+ * reused later than that. */
 #define ENDED_NS 5000000000u
 /* Tolerance between a task's start time and its FORK record, and between readings of the two
  * clocks. */
@@ -25,8 +25,9 @@ struct lives {
 	const struct attribute_options *o;
 	struct task *ended[ENDED_SLOTS]; /* that are still sampled */
 	uint64_t tick_ns;                /* of start times in /proc */
-	uint64_t suspended_ns;           /* how long the machine was suspended since its start */
-	struct task *exited[];           /* by hart: the task that ended there last */
+	/* time for which the machine was suspended since its start */
+	uint64_t suspended_ns;
+	struct task *exited[]; /* by hart: the task that ended there last */
 };
 
 /* CLOCK_BOOTTIME - CLOCK_MONOTONIC. */
@@ -151,7 +152,7 @@ static void forget(struct lives *l, struct task *task)
 	task_forget(tasks, task);
 }
 
-/* The task left its slot: no record of it can come. */
+/* Release the task that left its slot: no record of it can come. */
 static void leave_slot(struct lives *l, struct task *task)
 {
 	if (!task->process->n_threads)
@@ -225,7 +226,8 @@ static int replace_task(struct attribute *a, struct task *before, uint64_t time_
 	return 0;
 }
 
-/* Let *thread continue as another task, in that process, which may be another one than before. */
+/* Let *thread continue as another task in that process, which may differ from its former
+ * process. */
 static int continue_thread(
 	struct attribute *a, struct task **thread, struct task *process, uint64_t time_ns, int hart)
 {
@@ -240,8 +242,8 @@ static int continue_thread(
 	return 0;
 }
 
-/* Move the threads of a process to the one that continues it. Threads with counts continue as
- * other tasks: their earlier counts stay with the process that it was. */
+/* Move the threads of a process to the process that continues it. Threads with counts continue as
+ * other tasks: their earlier counts stay with the former process. */
 static int continue_threads(
 	struct attribute *a, struct task *before, struct task *after, uint64_t time_ns, int hart)
 {

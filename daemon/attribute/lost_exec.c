@@ -10,8 +10,8 @@
  *     through the merge before its record does. Records come in order of time, so it will not come.
  *   - A LOST record: /proc is read for processes that await their exec.
  *   - A session per task has no such ring, and a LOST record comes only once the task runs again on
- *     that hart. So there, while a process awaits its exec, /proc is read after each drain. The
- *     record of the exec that it shows may still be in a ring, so one more drain must pass before it counts.
+ *     that hart. So there, while a process awaits its exec, /proc is read after each drain. The record of an
+ *     exec found in this way may still be in a ring, so the exec counts only after one more drain.
  *
  * A record that was only late finds its exec done, and changes nothing.
  */
@@ -96,7 +96,7 @@ static int become(struct attribute *a, struct task *process, uint64_t time_ns, i
 	if (process != before)
 		owner_leave(before, time_ns);
 	sideband_exec(a, process, time_ns, hart);
-	process = task_find(a->o.tasks, pid); /* another one if its owner changed */
+	process = task_find(a->o.tasks, pid); /* another task if its owner changed */
 	if (!process)
 		return 0;
 	process->reported_exec_ns = 0;

@@ -3,8 +3,8 @@
 /* Mappings: the kind of code behind a mapping's name, and how a mapping is entered
  *
  * The kernel has many names for memory that belongs to no file. To a profiler they all mean the
- * same: code was generated there, and only that process can describe it. Anything that looks like a
- * path is taken for a file; the opener finds out whether it is one.
+ * same: code was generated there, and only that process can describe it. A name that looks like a
+ * path is treated as a file; the opener finds out whether it is one.
  */
 
 #include "daemon/attribute/mapping.h"
@@ -90,8 +90,8 @@ enum file_kind mapping_kind(const char *path, uint8_t n_build_id)
 
 /* --- entering --------------------------------------------------------------------------------- */
 
-/* Is the mapping the memfd from which the program was executed? Only that memfd is a file, since compilers keep
- * generated code in a memfd, too. The kernel maps it first. */
+/* Is the mapping the memfd from which the program was executed? Only this memfd is treated as a file, since
+ * compilers keep generated code in a memfd, too. The kernel maps the program's memfd first. */
 static bool is_memfd_of_program(struct task *process, const struct record_mmap *m)
 {
 	if (!starts(m->path, memfd_prefix) || !m->inode)
@@ -138,7 +138,7 @@ static struct file_key mapping_key(struct task *process, const struct record_mma
 	};
 }
 
-/* The process describes its generated code from now on, including what it has mapped already. */
+/* Note that the process describes its generated code from now on, including code already mapped. */
 static int mapping_jitdump(struct attribute *a, struct task *process, struct file *dump)
 {
 	if (process->jitdump == dump)
@@ -200,7 +200,8 @@ static void note_mapper(struct file *file, const struct task *process, uint64_t 
 		file->mapped_ns = time_ns;
 		file->mapper = process->pid;
 	} else if (file->mapper == process->pid && process->exec_ns > file->mapped_ns) {
-		file->mapper = 0; /* the mapping belongs to its next program, or another run */
+		/* the mapping belongs to the process's next program, or to another run */
+		file->mapper = 0;
 	}
 }
 
@@ -223,7 +224,7 @@ int mapping_enter(struct attribute *a, struct task *task, const struct record_mm
 		if (key.kind == FILE_PERF_MAP)
 			key.path = path;
 		r = file_get(a->o.files, &key, &file);
-		/* it was, or may have been, rewritten in place: the same inode is another
+		/* the file was, or may have been, rewritten in place: the same inode is another
 		 * program */
 		if (!r && is_rewritten(a, file)) {
 			const struct file_seen seen = file->seen;

@@ -131,13 +131,13 @@ int owner_set(
 	p->other_group = !login_groups_have(&a->owners->logins, &now);
 	p->owner_since_ns = read_ns;
 	if (read_ns)
-		p->rights_read_ns = read_ns; /* of the task that continues, too */
+		p->rights_read_ns = read_ns; /* also of the task that continues */
 	p->changed = true;
 	*process = p;
 	return r;
 }
 
-/* Was the process read only after that exec, when it was another program already? */
+/* Was the process first read only after that exec, when it already ran another program? */
 static bool read_behind(const struct task *p, uint64_t exec_ns)
 {
 	return p->owner_since_ns && exec_ns <= p->owner_since_ns;
@@ -213,9 +213,9 @@ void attribute_counted(struct attribute *a, struct task *task)
 	owner_sampled(a, task);
 }
 
-/* May the process turn out to belong to somebody else? A process that is gone keeps its owner.
- * But a task whose process continues as another task may: samples since its rights were last
- * read may belong to nobody. Root's processes are hidden from users anyway. */
+/* May the process turn out to belong to another user? Not if it is gone: it keeps its owner. But if
+ * the process continues as another task, samples since the task's rights were last read may belong
+ * to nobody. Root's processes are hidden from users anyway. */
 static bool may_change(const struct attribute *a, struct task *p)
 {
 	return is_users(p->uid) && !life_now(a->o.tasks, p)->end_ns && !p->kernel_thread;
@@ -238,8 +238,8 @@ static void check(struct attribute *a, struct task *p, uint64_t now_ns)
 	p->changed = true;
 }
 
-/* Its process continues as another task. If the rights of that task were read since p ended,
- * take them instead of reading them again. False: they were not read. */
+/* The process of p continues as another task. If that task's rights were read since p ended, use
+ * them instead of reading them again. False: they were not read. */
 static bool take_later_reading(const struct attribute *a, struct task *p)
 {
 	const struct task *now = life_now(a->o.tasks, p);

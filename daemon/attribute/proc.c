@@ -2,8 +2,8 @@
 
 /* A process in /proc
  *
- * This only reads and changes no state. A process may disappear at any moment, so each text that cannot
- * be read is simply missing. A process that does not answer is counted.
+ * This file only reads, and changes no state. A process may disappear at any moment, so each text that
+ * cannot be read is simply missing. A process that does not answer is counted.
  */
 
 #include <errno.h>
@@ -33,8 +33,8 @@ bool proc_is_there(const struct attribute_options *o, pid_t pid)
 	return access(folder, F_OK) == 0;
 }
 
-/* The account of a process so far: with it, rights_read may need one file less. If it is not
- * known since an exec, the account before the exec. */
+/* The process's account as known so far, with which rights_read may need one file less. If it was
+ * not read since an exec: the account before the exec. */
 static uid_t account_of(const struct task *task)
 {
 	const struct task *process = task ? task->process : NULL;
@@ -44,7 +44,7 @@ static uid_t account_of(const struct task *task)
 	return process->account != ACCOUNT_NOBODY ? process->account : process->past_account;
 }
 
-/* Read the parts of that process that the question wants. Returns as proc_reader_ask does. */
+/* Read the requested parts of that process. Returns as proc_reader_ask does. */
 static int read_parts(const struct attribute_options *o, pid_t pid, struct proc_question q,
 	struct proc_view *ret_view)
 {

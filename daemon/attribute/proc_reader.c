@@ -2,8 +2,8 @@
  *
  * A question and its answer are one allocation that its thread owns while it runs, so the loop may
  * leave at any moment. All wanted parts of a process are read in one visit, since a handover costs as
- * much as a read. The time that the loop waited is charged to the owner of the process's folder, who is
- * known without the process's help.
+ * much as a read. The time that the loop waited is charged to the owner of the process's folder, who
+ * can be found without waiting for the process.
  */
 #include "daemon/attribute/proc_reader.h"
 
@@ -23,7 +23,8 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* Users whose waits are remembered. If there are more, the one who owes least is forgotten. */
+/* Users whose waiting time is remembered. If there are more, the user who owes least is
+ * forgotten. */
 #define USERS_KNOWN 64
 
 struct waited_for {
@@ -197,9 +198,9 @@ static unsigned flag(bool has, unsigned what)
 	return has ? what : 0;
 }
 
-/* Did it begin with rights that its caller does not have? Source: getauxval(3), AT_SECURE;
- * proc_pid_auxv(5): pairs of words. A 32-bit program has words of 4 bytes: two of them, read as
- * one of 8, exceed any type. */
+/* Did the program begin with rights that its caller does not have? Source: getauxval(3), AT_SECURE;
+ * proc_pid_auxv(5): pairs of words. A 32-bit program has words of 4 bytes: two of them, read as one
+ * of 8, exceed any type. */
 static bool began_secure(int folder_fd)
 {
 	union {
@@ -216,7 +217,7 @@ static bool began_secure(int folder_fd)
 		if (type == AT_SECURE)
 			return is_narrow ? auxv.narrow[i + 1] : auxv.wide[i + 1];
 	}
-	return true; /* it is gone, or does not say */
+	return true; /* it is gone, or not known */
 }
 
 /* Read the environment with its owner: the process may have become another program since the exec that the rings
@@ -362,9 +363,9 @@ int proc_reader_ask(
 	struct stat st;
 	if (stat(q->folder, &st) < 0)
 		return PROC_GONE;
-	/* The folder's owner is the effective user, and not the one who started a set-user-ID
-	 * program: so the account decides. But a process that root forked may be anybody's by
-	 * now, which only the folder shows. */
+	/* The folder's owner is the effective user, not the user who started a set-user-ID program,
+	 * so the account decides. But a process that root forked may have become any user's by now,
+	 * which only the folder shows. */
 	const bool known = q->account != ACCOUNT_NOBODY && q->account != 0;
 	const uid_t uid = known ? q->account : st.st_uid;
 	if (r && !may_wait(r, uid, clock_ns(CLOCK_MONOTONIC))) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The reader of /proc: texts of one process, read where it may take any time
+/* The reader of /proc: texts of one process, read in a thread since a read may block
  *
  * A read of maps, cmdline or environ waits for the memory lock of its process, which a page fault or
  * an mmap() may hold for as long as the server of a FUSE file likes. Even stat and status hold a
@@ -24,7 +24,8 @@
 /* Processes that may be blocked at the same time, of all users and of one. */
 #define PROC_READER_THREADS_MAX 16u
 #define PROC_READER_USER_MAX 2u
-/* A user's share of the time in which the loop waits, and what may be spent of it at once. */
+/* A user's share of the time for which the loop waits, and the most that may be used in one
+ * burst. */
 #define PROC_READER_PART 20u
 #define PROC_READER_AHEAD_NS 1000000000u
 /* Bytes that are read of an environment; later variables are not seen. Environments of CI jobs have some 10 KB.
@@ -55,7 +56,7 @@ enum {
 struct proc_question {
 	const char *folder;          /* "/proc/1" or "/proc/1/task/2" */
 	pid_t pid;                   /* of the process */
-	uid_t account;               /* whose it is, as far as known (rights.h); ACCOUNT_NOBODY */
+	uid_t account;               /* its account (rights.h); ACCOUNT_NOBODY: not known */
 	unsigned wants;              /* PROC_* */
 	size_t n_threads;            /* limit of PROC_THREADS; 0: PROC_THREADS_READ_MAX */
 	struct proc_text_range text; /* of PROC_TEXT */
@@ -71,7 +72,7 @@ struct proc_thread {
 struct proc_view {
 	unsigned has; /* PROC_*: what could be read. Arguments are not read while they are empty. */
 	uint64_t reading_ns; /* the thread's own time for all of it; 0: of the caller's thread */
-	bool no_argv;        /* they are empty: not in place yet, or a zombie's */
+	bool no_argv;        /* the arguments are empty: not in place yet, or a zombie's */
 	struct scan_stat stat;
 	struct proc_thread *thread; /* n_threads, of which one may be the process's; NULL: none */
 	size_t n_threads;
@@ -83,13 +84,13 @@ struct proc_view {
 	char *argv;         /* as in struct task */
 	uint32_t n_argv;
 	char *exe;
-	uint64_t
-		memfd_inode; /* with PROC_EXE: it was executed out of that memfd; 0: out of a file */
-	bool text_is_same;   /* with PROC_TEXT */
-	char *maps;          /* whole lines of executable mappings */
+	/* with PROC_EXE: the inode of the memfd that was executed; 0: a file was */
+	uint64_t memfd_inode;
+	bool text_is_same; /* with PROC_TEXT */
+	char *maps;        /* whole lines of executable mappings */
 	/* The environment, with its owner before and after the reading: left out if the owner changed. */
 	struct rights environment_of;
-	bool secure; /* it began with rights that its caller does not have */
+	bool secure; /* the program began with rights that its caller does not have */
 	char *environment;
 	size_t n_environment; /* without the NUL behind it */
 };
@@ -99,8 +100,8 @@ struct proc_reader;
 int proc_reader_new(struct proc_reader **ret_reader);
 struct proc_reader *proc_reader_free(struct proc_reader *r);
 
-/* Read the parts of a process that a question wants. reader NULL: at once, in this thread. 0, whatever could be read,
- * and the caller clears *ret_view; PROC_GONE; PROC_SILENT: it did not answer, or was not asked; -ENOMEM. */
+/* Read the requested parts of a process. reader NULL: at once, in this thread. 0, even if some parts could not be
+ * read, and the caller clears *ret_view; PROC_GONE; PROC_SILENT: it did not answer, or was not asked; -ENOMEM. */
 enum { PROC_GONE = 1, PROC_EMPTY, PROC_SILENT, PROC_SAME, PROC_OTHER };
 int proc_reader_ask(
 	struct proc_reader *r, const struct proc_question *q, struct proc_view *ret_view);
@@ -109,5 +110,5 @@ void proc_view_clear(struct proc_view *v);
 /* The owner of a process, or of one of its threads (tid; 0: of the process). 0; RIGHTS_GONE; PROC_SILENT. */
 int proc_reader_rights(struct proc_reader *r, pid_t pid, pid_t tid, struct rights *ret_rights);
 
-/* The number of times that something was not read since the start. Exported for tests. */
+/* The number of reads that were skipped since the start. Exported for tests. */
 uint64_t proc_reader_silent(const struct proc_reader *r);

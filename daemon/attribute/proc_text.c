@@ -17,7 +17,7 @@
 #include "proto/base/memory.h"
 
 #define CUT_MARK "…"
-#define PAGE_BYTES 4096u /* of what is compared; a machine's pages may be larger */
+#define PAGE_BYTES 4096u /* bytes compared at once; a machine's pages may be larger */
 
 bool proc_text_stat(int folder_fd, const char *name, struct scan_stat *ret_stat)
 {

@@ -28,7 +28,8 @@ uint64_t proc_text_memfd(int folder_fd, const char *exe);
 struct proc_text_range {
 	uint64_t start, bytes, file_offset;
 };
-/* Pages of 4 KiB that are compared, all over the range: other code has not the same in any. */
+/* Pages of 4 KiB that are compared, spread over the range: other code would differ in all of
+ * them. */
 #define PROC_TEXT_PAGES_MAX 16u
 /* Does the process have the same bytes there as the file of its program, and not only zeros? False if either cannot
  * be read. */

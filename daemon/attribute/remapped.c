@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A program's own text in memory that is no file's
+/* A program's own text in anonymous memory
  *
  * To have its text in huge pages, a program copies it, maps anonymous memory in its place, and writes it
  * back (BOLT's hugify, Node.js, Chrome, libraries that are preloaded for it). The kernel reports only
@@ -12,10 +12,10 @@
  * The place of a library is used again once the library is unloaded, which no record reports. The program
  * itself is never unmapped. So for memory in the program's place we only need to know whether it has the
  * program's bytes. We compare them while the process is there. If the process is gone, or its memory may not
- * be read, the place decides. That is no less certain than for text that was overwritten in place, which keeps
- * its file's name, too. Shared memory (a memfd is shared, however it is mapped) counts as the program's text
- * only if its bytes are the same: an emulator that was forked maps the memory of its guests so. Memory beyond
- * its user's quota of comparisons does not count as the program's text.
+ * be read, the position alone decides. This is as certain as for text that was overwritten in place, which
+ * keeps its file's name, too. Shared memory (a memfd is shared, however it is mapped) counts as the program's
+ * text only if its bytes are the same: a forked emulator maps the memory of its guests in this way. Memory
+ * beyond its user's quota of comparisons does not count as the program's text.
  */
 
 #include <string.h>

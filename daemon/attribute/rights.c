@@ -116,11 +116,11 @@ int rights_read(int folder_fd, uid_t account, struct rights *ret_rights)
 	char text[SCAN_STAT_BYTES_MAX];
 	struct stat st;
 
-	/* first: one that has ended seems to be root's, and then has no environ */
+	/* read first: a process that has ended seems to be root's, and then has no environ */
 	bool acts_as_root = is_roots(folder_fd);
 	if (fstatat(folder_fd, "environ", &st, 0) < 0)
 		return RIGHTS_GONE;
-	if (acts_as_root && account == 0) { /* status, which is slow to read, says the same */
+	if (acts_as_root && account == 0) { /* status, which is slow to read, would show the same */
 		*ret_rights = (struct rights){.account = 0};
 		return 0;
 	}

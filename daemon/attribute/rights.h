@@ -19,11 +19,12 @@
 #define ACCOUNT_NOBODY ((uid_t) - 1)
 
 struct rights {
-	/* who may learn about it: the owner; root, 0 and 0, also if it belongs entirely to no user */
+	/* the owner, who may learn about it; root, 0 and 0, also if it belongs entirely to no
+	 * user */
 	uid_t uid;
 	gid_t gid;
-	/* who pays for it: its real user, also where that user may learn nothing about it. Only root and
-	 * set-user-ID programs of root's can change that. ACCOUNT_NOBODY: not known */
+	/* the user who pays for it: its real user, even if that user may learn nothing about it. Only
+	 * root and set-user-ID programs of root's can change that. ACCOUNT_NOBODY: not known */
 	uid_t account;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Scan: the texts of /proc as values
+/* Scan: parse the texts of /proc
  *
  * The kernel's layout can be trusted, the names inside cannot: a program may call itself "x) R 1 ("
  * or map a file whose name looks like a line of maps. So nothing is searched for that a name could

@@ -163,7 +163,7 @@ int sideband_comm(struct attribute *a, const struct record *r, int hart)
 	if (result < 0 || !task)
 		return result;
 
-	/* a late record that was taken for lost is already handled */
+	/* a late record of an exec that was taken for lost: already handled */
 	const bool execs = r->comm.exec && r->time_ns > task->process->lost_exec_ns;
 	struct task *before = task;
 	if (execs)
@@ -271,7 +271,7 @@ int sideband_exit(struct attribute *a, const struct record *r, int hart)
 	if (!task || task->pid != (pid_t)r->pid)
 		return 0;
 	if (r->time_ns < task->start_ns && !life_same_start(a->lives, task, r->time_ns))
-		return 0; /* of a former task of that tid */
+		return 0; /* the record is about a former task of that tid */
 	if (lives_on(a, task)) {
 		task->raised = 0; /* these events are gone, too */
 		return 0;

@@ -10,8 +10,9 @@
  * cases differ only in the function that was reached.
  *
  * Symbols do not always help: these functions are local, and distributions strip them. But mperfd is
- * a program too, and knows the callers of its own main and of its own thread. Programs with another C
- * library, or without one, begin with functions whose names are known.
+ * itself a program with a C library, and can find the callers of its own main and of its own thread
+ * routine. Programs with another C library, or without one, begin with functions whose names are
+ * known.
  */
 
 #include "daemon/attribute/stack_start.h"

@@ -38,8 +38,7 @@ bool stack_start_find(const char *maps, uint64_t return_addr, struct stack_start
 /* Is this caller's frame such a call? s may be NULL: none is known. */
 bool stack_starts_have(const struct stack_starts *s, const struct frame *frame);
 
-/* Does a stack begin with a function of this name, in any C library or in Go's runtime? So it does
- * with main: nothing of the program is missing above it. Threads begin in clone, but programs call it too: there
- * it is the innermost of a stack's user code, and its callers may be missing. A function of the kernel is no start,
- * whatever it is called. function may be NULL. */
+/* Does a stack begin with a function of this name, in any C library or in Go's runtime? True also for main: nothing
+ * of the program is missing above it. Threads begin in clone, but programs call clone too: then it is the innermost
+ * user frame, and its callers may be missing. A function of the kernel is never a start. function may be NULL. */
 bool stack_start_is_name(const char *function, bool is_innermost);

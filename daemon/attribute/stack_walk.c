@@ -108,7 +108,8 @@ static void walk_cut(struct stack_walk *w)
 	lose(&w->a->o, w->hart, LOSS_STACK_TRUNCATED, 1);
 }
 
-/* A missing caller cuts the stack: its callers would be attached to the wrong frame. */
+/* Cut the stack at a missing caller: the caller's own callers would be attached to the wrong
+ * frame. */
 static int walk_full(struct stack_walk *w)
 {
 	w->truncated = true;
@@ -242,8 +243,9 @@ static bool walk_has_start(const struct stack_walk *w)
 	return false;
 }
 
-/* A caller is outside all code, so the frame pointer was none, as in programs built without
- * them. All further addresses are random, and each would make a frame that never occurs again. */
+/* Stop at a caller outside all code: the register held no frame pointer, as in programs built
+ * without them. All further addresses are random, and each would make a frame that never occurs
+ * again. */
 static int walk_lost(struct stack_walk *w)
 {
 	w->ended = true;
@@ -333,7 +335,7 @@ static int walk_caller(struct stack_walk *w, uint64_t addr)
 	return r;
 }
 
-/* Make the frame of generated kernel code. Each piece is a module of its own, as in perf, and has its name from the
+/* Make the frame of generated kernel code. Each piece is a module of its own, as in perf, and is named by the
  * kernel. The user who runs it is charged for its place in the table. */
 static int push_generated(
 	struct stack_walk *w, const struct kernel_code_piece *piece, uint64_t addr)

@@ -298,7 +298,7 @@ int attribute_sweep(
 		follow_tasks(a, &s);
 		follow_spaces(a, &s);
 		follow_frames(a, &s);
-		attribute_forget_places(a); /* so that lookups refresh the age of what is in use */
+		attribute_forget_places(a); /* so that lookups refresh the age of frames in use */
 		r = free_unmarked(a, &s);
 	}
 	free(s.task);

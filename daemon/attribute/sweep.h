@@ -40,7 +40,7 @@ struct sweep {
 	struct file_marks code;
 };
 
-/* Call in the callback. Skips NULL and what is not in the tables. */
+/* Call in the callback. Skips NULL and objects that are not in the tables. */
 static inline void sweep_keep_task(struct sweep *s, const struct task *task)
 {
 	if (task)

@@ -104,7 +104,7 @@ void task_join(struct task_table *t, struct task *thread, struct task *process)
 	if (thread->process == process)
 		return;
 
-	task_set_labels(t, thread, NULL); /* those of its process are all that counts */
+	task_set_labels(t, thread, NULL); /* only the labels of its process count */
 	leave_threads(thread);
 	join_threads(thread, process);
 }
@@ -244,7 +244,7 @@ static int cgroup_rename(struct task_table *t, struct cgroup *cgroup, const char
 		free(cgroup->path);
 		cgroup->path = copy;
 	}
-	/* what it has no more, or was not given */
+	/* properties that it no longer has, or was not given */
 	const uint64_t has = cgroup_places(cgroup->path), took = n > before ? n : before;
 	quota_give(&t->cgroups_of, cgroup->place_of, took - has);
 	return copy ? 0 : -ENOMEM;

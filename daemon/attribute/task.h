@@ -23,11 +23,11 @@
 /* between two sweeps, dead ones included, of which one user has a quota: 190 MB; a kernel build has
  * 100,000 */
 #define TASKS_MAX 500000
-/* names and cgroups of one thread of a program that are kept apart; further ones count as the
- * last, so that no program makes tasks without end */
+/* separate names and cgroups of one thread of a program; further ones count as the last, so that a
+ * program cannot make tasks without limit */
 #define TASK_PASTS_MAX 16
 #define CGROUPS_MAX 65536       /* the kernel's default limit for one memory controller */
-#define CGROUP_PLACE_BYTES 256u /* of a path: a place of CGROUPS_MAX for each, so all take 23 MB */
+#define CGROUP_PLACE_BYTES 256u /* bytes of a path per place of CGROUPS_MAX, so all take 23 MB */
 
 struct task {
 	uint32_t id; /* from 1; key in the store */
@@ -42,12 +42,12 @@ struct task {
 	struct task *parent;   /* the process that forked it; NULL unknown */
 	char comm[TASK_COMM_BYTES];
 	uint32_t n_threads;   /* of a leader: its live threads, including itself */
-	struct task *threads; /* of a leader: the others among them */
+	struct task *threads; /* of a leader: its other live threads */
 	struct task *threads_prev, *threads_next;
 	/* exe and argv belong to the process: NULL in threads other than the leader */
 	/* path, from the first executable mapping after exec; may be NULL */
 	char *exe;
-	uint64_t memfd_inode; /* of the memfd from which that was executed; 0: from a file */
+	uint64_t memfd_inode; /* inode of the memfd that was executed; 0: a file was */
 	/* arguments joined by NUL; n_argv bytes; NULL: the process was gone before they were
 	 * read */
 	char *argv;
@@ -90,8 +90,8 @@ struct task {
 	 * for each session event in turn; NULL: none */
 	uint64_t *pending;
 	UT_hash_handle hh; /* by tid: while alive in `live`, then, if its tid's last, in `dead` */
-	struct task
-		*before; /* of a dead one: that of the same tid which died before it; NULL: none */
+	/* of a dead task: the one of the same tid that died before it; NULL: none */
+	struct task *before;
 };
 
 /* A cgroup, named by CGROUP records and the scan. */
@@ -99,7 +99,7 @@ struct cgroup {
 	uint64_t id;
 	char *path;
 	uid_t place_of; /* the user who made it, who is charged for its places in the table */
-	uint32_t pass;  /* of sweeps, in which it was looked for last; 0: none */
+	uint32_t pass;  /* number of the sweep that looked for it last; 0: none */
 	UT_hash_handle hh;
 };
 

@@ -20,7 +20,9 @@
 struct unanswered_pid {
 	pid_t pid;
 	uint32_t n_tries; /* after the first */
-	bool is_target; /* of a scan that ended before it answered: it and its descendants are wanted */
+	/* target of a scan that ended before the process answered: it and its descendants are
+	 * wanted */
+	bool is_target;
 };
 
 struct unanswered;

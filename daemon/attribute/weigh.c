@@ -23,7 +23,7 @@
 /* The time that the next sample of a group on a hart represents. */
 struct sample_clock {
 	uint64_t ran_ns;       /* time that tasks ran since the last sample, by readings */
-	uint64_t throttled_ns; /* time throttled since the last sample, of wanted tasks */
+	uint64_t throttled_ns; /* throttled time of wanted tasks since the last sample */
 	bool uncertain;        /* some switches had no reading */
 	bool summed; /* ran_ns is up to date: a record of sums came since the last sample */
 };

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* Enable all features that LLVM can print: a file says which CPU it was built for, but a library
- * may also have faster code for others. x86-64 needs none. RISC-V's are listed, since "all"
- * includes some with equal encodings. */
+ * may also have faster code for others. x86-64 needs none. RISC-V's features are listed, since
+ * "all" includes some with equal encodings. */
 static const struct {
 	const char *triple, *features;
 } isas[N_ISAS] = {

@@ -14,7 +14,7 @@
 #define EM_RISCV 243
 #endif
 
-#define SECTIONS_MAX 100000 /* of linked files: some dozens */
+#define SECTIONS_MAX 100000 /* linked files have some dozens */
 #define NESTED_MAX 16       /* functions that begin within another one, before it goes on */
 
 static int isa_of(const GElf_Ehdr *h, enum isa *ret_isa)
@@ -104,7 +104,7 @@ static bool encoding_of(const Dwarf_CIE *cie, uint8_t *ret_encoding)
 	return true;
 }
 
-/* Start and length of a function, at `at`, which is loaded at `address`. */
+/* Read the start and length of a function from `at`, which is loaded at `address`. */
 static bool read_range(const uint8_t *at, const uint8_t *end, uint8_t encoding, uint64_t address,
 	uint64_t *ret_start, uint64_t *ret_bytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The interval comes from repeated fits to samples as another run might have had them: each block's rate
- * is disturbed according to its number of samples and ESTIMATE_SPREAD, and so is the prior of each
- * branch. The middle 95 % of the results are the interval.
+ * The interval comes from repeated fits to simulated samples of another run: each block's rate is varied
+ * according to its number of samples and ESTIMATE_SPREAD, and the prior of each branch is varied too.
+ * The middle 95 % of the results are the interval.
  */
 #include "daemon/code/estimate.h"
 
@@ -21,7 +21,7 @@
 #define WORK_MAX 10000000u
 /* The same of all loops of a file, some 8 s: from there on loops are repeated less often. */
 #define WORK_OF_FILE_MAX 100000000u
-#define STEPS_FIRST 300 /* the figures move by less than 0.1 % behind them */
+#define STEPS_FIRST 300 /* further steps change the figures by less than 0.1 % */
 #define STEPS_AGAIN 40  /* starting at the result of the first fit */
 
 /* Upper bound of a loop's entries divided by its iterations, since not every iteration is the last

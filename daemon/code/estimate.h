@@ -4,9 +4,10 @@
 /* Estimate: samples on machine code become operations and bytes per loop
  *
  * If all of a loop runs in each iteration, operations per byte are exact. Otherwise samples per
- * instruction show which way branches go (rounds.h). The 95 % interval covers the number of samples
- * and the time of an instruction, which differs between blocks; it includes the bounds of masks and
- * vector lengths (figures.h). Code outside loops is weighted only by its samples.
+ * instruction show which way branches go (rounds.h). The 95 % interval covers the errors from the
+ * number of samples and from the time of an instruction, which differs between blocks; it includes
+ * the bounds of masks and vector lengths (figures.h). Code outside loops is weighted only by its
+ * samples.
  */
 
 #include "daemon/code/figures.h"

@@ -20,7 +20,7 @@ struct tally {
 enum {
 	FIGURE_LOADED, /* per instruction */
 	FIGURE_STORED,
-	FIGURE_OPERATIONS,                                 /* of CODE_OPS_FP, others behind it */
+	FIGURE_OPERATIONS,                                 /* CODE_OPS_FP, then the others */
 	FIGURE_INTENSITY = FIGURE_OPERATIONS + N_CODE_OPS, /* likewise, per byte */
 	N_FIGURES = FIGURE_INTENSITY + N_CODE_OPS,
 };

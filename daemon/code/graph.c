@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Jump tables are not read: they are in other sections, and each compiler has its own forms. But cases
- * follow the jump that leads to them, before the next such jump. Where most of these jumps have a single
- * block to lead to, the function is an interpreter whose operations jump to the next one, and each jump
- * leads to all of them.
+ * Jump tables are not read: they are in other sections, and each compiler has its own forms. But the
+ * cases of a computed jump follow it, before the next such jump. If most computed jumps are followed by
+ * a single such block, the function is an interpreter whose operations each jump to the next: then each
+ * jump leads to all of these blocks.
  */
 #include "daemon/code/graph.h"
 
@@ -312,8 +312,8 @@ static uint32_t meet(const struct graph *g, const struct work *w, uint32_t a, ui
 }
 
 /* Edges from blocks that the entry does not reach (cases of a switch, exception handlers, padding)
- * do not count if they lead to a block that the entry reaches: control came to them through an
- * earlier block. */
+ * do not count if they lead to a block that the entry reaches: control came to the unreached blocks
+ * through an earlier block. */
 static void find_dominators(struct graph *g, struct work *w)
 {
 	for (uint32_t b = 0; b < g->n_blocks; b++)
@@ -354,7 +354,8 @@ static bool is_latch(const struct graph *g, const struct work *w, uint32_t from,
 	return (next[0] == head || next[1] == head) && dominates(g, w, head, from);
 }
 
-/* Mark the blocks of the loop of that head with `mark`. Their number; 0: it heads none. */
+/* Mark the blocks of the loop of that head with `mark`. Returns their number; 0: it heads no
+ * loop. */
 static uint32_t fill_loop(const struct graph *g, struct work *w, uint32_t head, uint32_t mark)
 {
 	uint32_t n = 0, found = 0;

@@ -3,12 +3,12 @@
 
 /* Graph: the basic blocks of a function, and its natural loops
  *
- * Blocks begin where a branch of the function leads to, and behind every jump. A jump whose target is
- * computed, as a switch has, leads to blocks that nothing else leads to, found by their addresses
+ * Blocks begin at the target of each branch, and behind every jump. A jump with a computed target, as in
+ * a switch, is assumed to lead to the blocks that nothing else leads to, found by their addresses
  * (graph.c), through empty blocks that lead to two each. Blocks that are still not entered from anywhere
  * (handlers of exceptions) do not count as predecessors when dominators are found. A loop is an edge back
- * to a block that dominates its origin, with all blocks that lead to it without passing there; edges to
- * the same block are one loop.
+ * to a block that dominates the edge's origin, with all blocks that lead to the origin without passing
+ * through that block; edges to the same block are one loop.
  *
  * Source: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The mnemonic's row gives the operation, and the operands how much data it works on. Each ISA
- * prints operands in its own way: x86-64 names the width of memory ("ymmword ptr"), aarch64 that of
- * its registers ("q0", "v1.4s", "z2.d"), riscv64 nothing, since its mnemonics say it, or vsetvli
- * did before.
+ * The mnemonic's row gives the operation; the operands give the amount of data. Each ISA prints
+ * operands in its own way: x86-64 names the width of memory ("ymmword ptr"), aarch64 that of its
+ * registers ("q0", "v1.4s", "z2.d"), riscv64 neither, since the mnemonic gives the width, or an
+ * earlier vsetvli.
  */
 #include "daemon/code/instruction.h"
 
@@ -96,7 +96,7 @@ static unsigned x86_memory(const char *operands, bool *ret_first)
 
 static unsigned x86_register_bytes(const char *operands)
 {
-	/* "xmmword ptr" is none */
+	/* "xmmword ptr" has no such word */
 	static const char *const names[] = {"zmm", "ymm", "xmm"};
 	for (unsigned n = 0; n < 3; n++)
 		for (const char *at = operands; (at = strstr(at, names[n])); at += 3)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Instruction: the effects of one, from its text and the table
+/* Instruction: the effects of one instruction, from its text and the table
  *
  * Text is "mnemonic\toperands" as LLVM's disassembler prints it. Counts are of one execution. For
  * vectors of unspecified length (SVE, RVV) they are for 128 bits; for masked ones, for all lanes.
@@ -42,7 +42,7 @@ struct vector_state {
 	/* A bit per register: masks with all lanes active, at least in all iterations but the last.
 	 * */
 	uint32_t full_vectors, full_masks; /* xmm, ymm, zmm; k or p */
-	/* riscv64: what vsetvli set */
+	/* riscv64: as set by vsetvli */
 	unsigned sew_bits; /* 0: not known */
 	double lmul;
 	unsigned vl; /* fixed number of lanes; 0: up to VLMAX */

@@ -19,8 +19,8 @@ static int compare_samples(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Bytes that are no instruction are passed over by the ISA's smallest step, and mark what stands
- * there as unknown. */
+/* Bytes that are no instruction are skipped by the ISA's smallest step, and marked as unknown
+ * code. */
 static uint32_t read_function(const struct table *t, const struct code_file *f,
 	struct disassembler *d, const struct code_function *function, struct instruction *i)
 {

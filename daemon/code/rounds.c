@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The loop becomes an acyclic graph. Edges back to the head end a round, and lead nowhere. A loop
- * inside is one node, which leaves by any of its exits; samples within it do not say how often it was
- * entered. The loop is left as often as it is entered: that part of all rounds is given, and its exits
- * share it equally.
+ * The loop becomes an acyclic graph. Edges back to the head end a round, and lead nowhere. A nested loop is one node,
+ * which is left by any of its exits; samples within it do not show how often it was entered. The outer loop is left as
+ * often as it is entered: that share of all rounds is given, and the exits share it equally.
  *
  * The chances of a node's edges are exp(choice) over their sum; a block that nothing leads to runs
  * exp(choice) times. From the head, which runs once, one pass gives the times of all nodes. We seek the
@@ -44,7 +43,7 @@ struct node {
 	uint32_t first, n; /* edges that leave it */
 	uint32_t n_into;
 	bool exits;           /* it also leads out of the loop */
-	struct choice choice; /* where nothing leads to it */
+	struct choice choice; /* times of a node that no edge leads to */
 	double times, slope;  /* slope: by the logarithm of times */
 };
 
@@ -103,7 +102,7 @@ static void add_edge(struct rounds *r, uint32_t to)
 		r->node[to].n_into++;
 }
 
-/* Edges of a node to others of the loop. Those of a loop inside are of all its blocks. */
+/* Edges of a node to others of the loop. A nested loop has the edges of all its blocks. */
 static void make_edges(struct rounds *r, uint32_t head, uint32_t *first_of, uint32_t *next_of)
 {
 	const struct graph *g = r->g;
@@ -310,7 +309,7 @@ static void backward(struct rounds *r, const struct heat *heat, double scale, do
 	const struct pace pace = {size, 1 / (1 - pow(0.9, n)), 1 / (1 - pow(0.99, n))};
 	for (uint32_t k = r->n_nodes; k-- > 0;) {
 		struct node *node = &r->node[r->order[k]];
-		double behind = 0; /* slope by what it hands on */
+		double behind = 0; /* slope from the nodes that it leads to */
 		node->slope = 0;
 		if (node->place != GRAPH_NONE) {
 			const struct heat *h = &heat[node->place];

@@ -13,7 +13,7 @@
 
 #include "daemon/code/graph.h"
 
-/* Heat of a block, as samples show it. */
+/* Heat of a block, from samples. */
 struct heat {
 	double log_rate; /* natural logarithm of samples per instruction */
 	double weight;   /* 1 / the variance of that */
@@ -22,7 +22,7 @@ struct heat {
 struct rounds;
 
 /* Prepare a loop. *ret_block: its *ret_n blocks outside inner loops, borrowed from *ret_rounds.
- * *ret_branches: some of these do not run in every round, or the last round ends before them. 0,
+ * *ret_branches: some blocks do not run in every round, or the last round ends before them. 0,
  * -ENOMEM. */
 int rounds_make(struct rounds **ret_rounds, const struct graph *g, uint32_t loop,
 	const uint32_t **ret_block, uint32_t *ret_n, bool *ret_branches);
@@ -34,7 +34,8 @@ void rounds_leave(struct rounds *r, double part);
 /* The nodes of the graph that is fitted: rounds_fit takes time in proportion to steps times nodes. */
 uint32_t rounds_nodes(const struct rounds *r);
 
-/* Draw other priors for all branches, so that repeated fits vary as other runs might. *state: chance.h. */
+/* Draw new priors for all branches, so that repeated fits vary like other runs. *state:
+ * chance.h. */
 void rounds_doubt(struct rounds *r, uint64_t *state);
 
 /* Fit the chances to `heat`, starting from the last fit. ret_times: how often each block runs in a round.

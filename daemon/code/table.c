@@ -107,7 +107,7 @@ static int add(struct table *t, const struct row *row)
 	return 0;
 }
 
-/* ISA PATTERNS WORDS…; patterns are apart by commas. isa: that of the lines before. */
+/* ISA PATTERNS WORDS…; patterns are separated by commas. isa: that of the lines before. */
 static int take_line(struct table *t, char *line, int *isa)
 {
 	struct row row = {.flow = FLOW_NEXT};
@@ -188,7 +188,7 @@ void table_clear(struct table *t)
 	*t = (struct table){.row = NULL};
 }
 
-/* Linear but for several stars in one pattern, of which rows have two at most. */
+/* Linear, except for patterns with several stars; rows have two at most. */
 static bool matches(const char *pattern, const char *text)
 {
 	const char *star = NULL, *resume = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Mnemonics: what instructions do, as data
+/* Mnemonics: the effects of instructions, as data
  *
- * mnemonics.txt says of each mnemonic how many operations it is, whether its operand in memory is
- * loaded or stored, and whether it jumps. How wide that operand is and how many lanes a vector has
- * is in the operands (instruction.h). Its grammar is at its top.
+ * mnemonics.txt gives for each mnemonic the number of operations, whether its memory operand is
+ * loaded or stored, and whether it jumps. The width of that operand and the number of lanes of a
+ * vector follow from the operands (instruction.h). Its grammar is at its top.
  */
 
 #include <stdbool.h>
@@ -38,7 +38,7 @@ enum element {
 	ELEMENT_FP32,
 	ELEMENT_FP64,
 	ELEMENT_FP80,
-	ELEMENT_FP, /* as wide as its register, or as SEW says */
+	ELEMENT_FP, /* as wide as its register, or by SEW */
 	ELEMENT_INT8,
 	ELEMENT_INT16,
 	ELEMENT_INT32,
@@ -54,10 +54,10 @@ enum {
 	ROW_GATHER = 16,   /* a whole register, from as many places */
 	ROW_VECTOR = 32,   /* RISC-V: lanes and elements as vsetvli set them */
 	ROW_WIDE = 64,     /* elements of twice SEW */
-	ROW_WHOLE = 128,   /* whole registers, whatever vsetvli set */
+	ROW_WHOLE = 128,   /* whole registers, regardless of vsetvli */
 	ROW_UNKNOWN = 256, /* does things that cannot be counted from here */
-	ROW_ADDRESS = 512, /* what looks like memory is not accessed */
-	ROW_MASKED = 1024, /* x86: a vector register says which lanes are accessed */
+	ROW_ADDRESS = 512, /* the operand that looks like memory is not accessed */
+	ROW_MASKED = 1024, /* x86: a vector register selects the accessed lanes */
 };
 
 struct row {
@@ -78,7 +78,7 @@ struct table {
 /* Read n bytes of text. 0; TABLE_MALFORMED, *ret_line is the number of the line; -ENOMEM.
  * Exported for tests. */
 int table_parse(struct table *t, const char *text, size_t n, unsigned *ret_line);
-/* The one that is part of the program. 0, -errno. */
+/* Read the table that is part of the program. 0, -errno. */
 int table_load(struct table *t);
 /* Free its rows; it is empty then. Exported for tests. */
 void table_clear(struct table *t);

@@ -153,8 +153,9 @@ static int send_total(const struct answer *to, const struct compare_runs *runs,
 struct changes {
 	const struct gather *gather;
 	const struct compare_runs *runs;
-	const struct comparison *slower, *faster; /* faster: NULL, or with the sides exchanged */
-	const struct function_rename *renames;    /* by row */
+	/* faster: the comparison with the sides exchanged, or NULL */
+	const struct comparison *slower, *faster;
+	const struct function_rename *renames; /* by row */
 	double margin;
 };
 

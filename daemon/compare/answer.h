@@ -15,7 +15,7 @@ struct compare_sides {
 	size_t n_side[2];        /* runs of the baseline, of the candidate */
 };
 
-/* Check that the runs may be compared, compare them, and send the tables of a CompareRequest, without what
- * ends an answer. *ret_status is that of Done. 0; QUERY_FAILED with *ret_error; the answer's value; -errno. */
+/* Check that the runs may be compared, compare them, and send the tables of a CompareRequest, without the end
+ * of the answer. *ret_status is that of Done. 0; QUERY_FAILED with *ret_error; the answer's value; -errno. */
 int compare_answer(const struct compare_sides *s, const struct answer *to, int *ret_status,
 	struct query_error *ret_error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A function that is on one side only may have got another name: its callers show that. Or it is inlined now: code of
- * its name that was inlined into others shows that. Filters of the question do not apply here:
- * a function has the same callers in each process.
+ * A function that is on one side only may have been renamed, which its callers show. Or it may now be inlined, which
+ * inlined code of its name shows. Filters of the question do not apply here: a function has the same callers in each
+ * process.
  */
 #include "daemon/compare/gather_private.h"
 
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pairs of functions and callers of one side; a recording has some thousand. What comes beyond is
- * left out, and only makes names less sure. */
+/* Pairs of functions and callers of one side; a recording has some thousand. Further pairs are left
+ * out, which only makes renames less certain. */
 #define CALLERS_KEYS_MAX (1u << 20)
 
 /* First parts of keys. */
@@ -19,7 +19,7 @@ enum {
 	FACT_INLINED = 1, /* function, side: samples in its code that was inlined into others */
 	FACT_CALLERS,     /* function, side: its own samples with a known caller */
 	FACT_CALLER,      /* function, side, caller: those of one caller */
-	FACT_EXISTS,      /* function, side: it is in some stack, not inlined */
+	FACT_EXISTS,      /* function, side: the function is in some stack, not inlined */
 };
 
 /* *ret_i: the key's index; KEY_NONE: there is no room for it. */
@@ -87,7 +87,7 @@ static int read_all(struct callers *c, struct text_table *texts, uint64_t kind, 
 int callers_read(struct callers *c, struct text_table *texts, bool candidate, sqlite3 *db,
 	struct query_error *ret_error)
 {
-	/* samples by stack first: there are far fewer stacks than rows */
+	/* sum up samples by stack first: there are far fewer stacks than rows */
 	static const char inlined[] =
 		"WITH leaf AS (SELECT stack, sum(count) AS n FROM sample GROUP BY stack) "
 		"SELECT f.name, sum(n) FROM leaf JOIN stack k ON k.id = leaf.stack "

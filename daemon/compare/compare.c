@@ -12,7 +12,7 @@
 
 #include "daemon/compare/compare_private.h"
 
-/* Probability of error that is spent on each question, of 0.05 in all. */
+/* Error probability of each of the questions; 0.05 in total. */
 #define ALPHA_TOTAL 0.01
 #define ALPHA_HOT 0.0175
 #define ALPHA_OTHER 0.0175
@@ -83,7 +83,7 @@ static double part_of(const struct comparison *c, const struct compare_function 
 static int take_tested(const struct compare_runs *runs, const size_t *n_side,
 	const struct comparison *c, struct tested *t)
 {
-	const size_t n = c->n_tested + 1; /* none is no failure */
+	const size_t n = c->n_tested + 1; /* no tested function is not a failure */
 
 	if (c->n_tested * runs->n_runs > COMPARE_CELLS_MAX)
 		return -E2BIG;
@@ -113,8 +113,8 @@ static int take_tested(const struct compare_runs *runs, const size_t *n_side,
 	return 0;
 }
 
-/* Shift of the function's own samples, and its error, not relative to other functions: a function
- * that stays the same while all others become faster does not grow. */
+/* Absolute shift of the function's samples, and its error. It is not relative to other functions: a
+ * function that stays the same while all others become faster does not grow. */
 struct alone {
 	double shift, error;
 };
@@ -141,8 +141,8 @@ static struct alone alone_of(const struct tested *t, size_t i)
 	return alone;
 }
 
-/* Judge a row where the total fell: what the row is divided by may have fallen, too, so the row
- * must have grown by itself. */
+/* Judge a row if the total fell: the row's divisor may have fallen too, so the row's own samples
+ * must have grown. */
 static void judge_where_total_fell(const struct tested *t, size_t i, struct compare_function *f)
 {
 	const struct alone alone = alone_of(t, i);
@@ -191,8 +191,8 @@ static int judge_functions(struct tested *t, const struct compare_options *o, st
 	return r;
 }
 
-/* Estimate a function that is not tested from sampling alone, by Poisson's counts: a shift of
- * absolute samples. */
+/* Estimate the shift of a function that is not tested, from its absolute samples and their Poisson
+ * error alone. */
 static void estimate_by_sampling(const struct compare_runs *runs, size_t i, struct comparison *c)
 {
 	struct compare_function *f = &c->function[i];
@@ -211,7 +211,7 @@ static void estimate_by_sampling(const struct compare_runs *runs, size_t i, stru
 	f->adds = part_of(c, f, COMPARE_HALF / n[0]) * f->own.change;
 }
 
-/* Estimate all functions if there are too few runs to see how runs differ: none is tested. */
+/* Estimate all functions, but test none, if there are too few runs to see how runs differ. */
 static void estimate_all(const struct compare_runs *runs, struct comparison *c)
 {
 	double mean[2] = {0};

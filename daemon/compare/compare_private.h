@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Internals of a comparison: what its steps hand to each other
+/* Internals of a comparison: the data that its steps share
  *
  * normalise.c finds the stable set and divides by it, shrinkage.c draws variances towards their trend, permutation.c
  * finds what chance alone gives, total.c tests the total.
@@ -9,7 +9,7 @@
 
 #include "daemon/compare/compare.h"
 
-#define COMPARE_HALF 0.5 /* is added to counts, so that none has no logarithm */
+#define COMPARE_HALF 0.5 /* added to each count, so that its logarithm exists */
 
 /* The functions that are tested, in the order of the input. */
 struct tested {
@@ -25,18 +25,18 @@ struct tested {
 	double *shift;        /* [n]: mean of the candidate's y less the baseline's */
 	double *squares;      /* [n]: squares around the mean of all runs */
 	double *variance;     /* [n]: moderated */
-	double prior_degrees; /* of the moderation; INFINITY: all is the trend's */
+	double prior_degrees; /* degrees of the moderation; INFINITY: only the trend counts */
 	double trend_level, trend_slope; /* variance = level + slope / samples */
 };
 
-/* Weight of one sample of a run: the number of samples that it stands for. */
+/* Weight of one sample of a run: the number of samples that it represents. */
 static inline double run_weight(const struct compare_runs *runs, size_t run)
 {
 	return runs->weight ? runs->weight[run] : 1;
 }
 
-/* Fill y, shift, squares, is_stable, and by shrink_variances() the variances. A function that alone is in the
- * stable set is divided by nothing: its y is that of its samples. 0 or -ENOMEM. */
+/* Fill y, shift, squares, is_stable, and by shrink_variances() the variances. If a function is the only one
+ * in the stable set, it is not divided: its y is the logarithm of its samples. 0 or -ENOMEM. */
 int normalise(struct tested *t);
 
 /* Fill variance, prior_degrees and the trend from squares and shift. */
@@ -64,7 +64,7 @@ struct permutations {
 /* 0 or -ENOMEM. */
 int permute(const struct tested *t, uint64_t seed, struct permutations *ret_permutations);
 
-/* Probability that the largest t of the tier is at least that by chance. */
+/* Probability that the largest t of the tier is by chance at least this value. */
 double permutations_p(const struct permutations *s, bool hot, double t);
 
 /* The t that is exceeded with probability alpha. */
@@ -84,8 +84,8 @@ static inline bool tested_is_faster(const struct tested *t, size_t i)
 /* Estimate, interval and bound of a shift of logarithms. */
 void change_from(double shift, double error, double degrees, struct compare_change *ret_change);
 
-/* Find the change that could have been seen, and the number of runs that would do: critical is the
- * t that rejects, error that of the shift, variance that of one run. */
+/* Find the least change that could have been detected, and the number of runs that would suffice.
+ * critical: the t that rejects; error: that of the shift; variance: that of one run. */
 void plan_from(const struct compare_options *o, double critical, double error, double variance,
 	struct compare_change *change);
 

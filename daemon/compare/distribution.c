@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#define TERMS_MAX 500 /* of the continued fraction; 60 are the most that were seen to be used */
+#define TERMS_MAX 500 /* terms of the continued fraction; at most 60 were ever used */
 #define SERIES_FROM 10.0
 #define HALVINGS 80
 
@@ -102,7 +102,7 @@ double trigamma(double x)
 	       below;
 }
 
-/* It falls from infinity to 0, below 1/x + 1/x². */
+/* Trigamma falls from infinity to 0, and is below 1/x + 1/x². */
 double trigamma_inverse(double y)
 {
 	double low = 0, high = 1;
@@ -127,7 +127,7 @@ static uint64_t random_next(struct random_sequence *s)
 	return z ^ (z >> 31);
 }
 
-/* n is far below 2^64, so the remainder favours nothing that could be seen. */
+/* n is far below 2^64, so the bias of the remainder is negligible. */
 uint64_t random_below(struct random_sequence *s, uint64_t n)
 {
 	return random_next(s) % n;

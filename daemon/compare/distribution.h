@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Distributions: what tests of means and variances need of them
+/* Distributions: the functions that tests of means and variances need
  *
  * GSL and libRmath have these functions, but under the GPL, which would then cover mperfd as a whole.
  */

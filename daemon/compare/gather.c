@@ -13,7 +13,7 @@
 
 #include "daemon/query/loops/loop_sums.h"
 
-/* Lines move from build to build: a loop is the same by its place in its function. */
+/* Lines move from build to build, so a loop is identified by its position in its function. */
 #define LOOP_LINE 3
 
 int gather_by_parse(const char *name)
@@ -166,7 +166,7 @@ static int read_meta(struct gather *g, sqlite3 *db, const char *key, uint32_t *r
 	int r = 0;
 	if (sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = ?1", -1, &statement, NULL) !=
 		SQLITE_OK)
-		return 0; /* the query finds what is wrong */
+		return 0; /* the query will report the error */
 	sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
 	if (sqlite3_step(statement) == SQLITE_ROW)
 		r = text_get(&g->texts, (const char *)sqlite3_column_text(statement, 0), ret_text);

@@ -17,12 +17,12 @@
 #define GATHER_PARTS 4 /* function, source, line, module; or what a row is instead */
 #define GATHER_VALUES_MAX QUERY_METRICS_MAX
 #define GATHER_ROWS_MAX                                                                            \
-	(1u << 22) /* of all runs: 200 MB; and as many values beside samples: 100 MB */
+	(1u << 22) /* rows of all runs: 200 MB; and as many values other than samples: 100 MB */
 
 enum { GATHER_FULL = 2 }; /* beside QUERY_FAILED */
 
 /* Parse the name of the key that splits runs: one of enum query_by, or their loops
- * (query/loops/loop_sums.h). -1: there is no such name, or no two runs have the same of these
+ * (query/loops/loop_sums.h). -1: there is no such name, or its keys never agree between runs
  * (threads, harts). */
 enum { GATHER_BY_LOOP = N_QUERY_BY };
 int gather_by_parse(const char *name);
@@ -47,7 +47,7 @@ int gather_store_run(struct gather *g, bool candidate, int64_t begin_ns,
  * runs together. 0; -EINVAL if there is no run; -E2BIG above COMPARE_CELLS_MAX; -ENOMEM. */
 int gather_table(struct gather *g, const struct compare_runs **ret_runs);
 
-/* The number of keys that are no row, because all runs together have fewer samples. */
+/* The number of keys that have no row, because all runs together have too few samples. */
 size_t gather_n_left_out(const struct gather *g);
 
 /* The names of a row of the table, NULL for those that it does not have. */
@@ -63,7 +63,7 @@ struct gathered_sums {
 };
 struct gathered_sums gather_sums(const struct gather *g, size_t row, bool candidate);
 struct gathered_sums gather_total(const struct gather *g, bool candidate);
-/* Did any run count? Each run's counts of a row; negative: not counted. */
+/* Did any run count? Get each run's counts of a row; negative: not counted. */
 bool gather_has_counts(const struct gather *g);
 struct gathered_counts {
 	double cycles, instructions;
@@ -73,12 +73,12 @@ void gather_counts(const struct gather *g, size_t row, struct gathered_counts *r
 /* Columns of rows besides samples: the metrics that a question asks for, or what loops counted. */
 struct gathered_column {
 	char name[96], title[96];
-	bool is_sum; /* a run has the sum over what is one row; else the mean, by time */
+	/* add up what falls into one row of a run; else take the mean, weighted by time */
+	bool is_sum;
 	bool is_cut; /* the last, and there were more than GATHER_VALUES_MAX */
 };
 size_t gather_value_columns(const struct gather *g, const struct gathered_column **ret_columns);
-/* Each run's value of a row, NAN where it has none, and the half of its 95 % interval by what it is estimated
- * from, NAN where that is not known. */
+/* Each run's value of a row (NAN: none), and half of the value's own 95 % interval (NAN: not known). */
 void gather_values(
 	const struct gather *g, size_t row, size_t column, double *ret_value, double *ret_error);
 /* The number of runs that have a value of the column, in any row. */
@@ -88,7 +88,7 @@ bool gather_is_by_loop(const struct gather *g);
 /* Source of a run's samples; texts are borrowed until the next gather_run. */
 struct gathered_source {
 	const char *event, *rung;
-	const char *arch, *host; /* as uname has them; "" if the recording does not say */
+	const char *arch, *host; /* from uname; "" if not in the recording */
 	uint32_t hz;
 	uint64_t samples, lost;
 	double ns; /* CPU time of its samples */
@@ -102,6 +102,6 @@ double gather_inlined(const struct gather *g, size_t row, bool candidate);
 /* Is the row's function in any stack of that side, even without samples of its own? For rows by function. */
 bool gather_is_there(const struct gather *g, size_t row, bool candidate);
 
-/* How similar the callers of a row's own samples in the baseline are to those of another row in the candidate: 1: the
- * same in the same shares; 0: none in common, or callers are not known. */
+/* How similar the callers of a row in the baseline are to those of another row in the candidate, weighted by own
+ * samples. 1: the same callers in the same shares; 0: none in common, or callers are not known. */
 double gather_callers_alike(const struct gather *g, size_t baseline, size_t candidate);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Internals of gather: gather.c reads runs, gather_values.c keeps what rows have beside samples, callers.c what
- * else is known of functions, and gather_table.c groups the rows of all runs. Each has a struct of its own. */
+/* Internals of gather: gather.c reads runs, gather_values.c keeps what rows have beside samples, callers.c the
+ * callers of functions, and gather_table.c groups the rows of all runs. Each has a struct of its own. */
 
 #include "daemon/compare/gather.h"
 #include "daemon/query/sums.h"
@@ -10,7 +10,7 @@
 
 struct row {
 	uint32_t run, key;
-	uint32_t value, n_values; /* of gathered_values.cell: the first, and how many */
+	uint32_t value, n_values; /* in gathered_values.cell: the first, and their number */
 	double samples, ns;
 	double cycles, instructions; /* negative: not counted */
 };
@@ -41,7 +41,7 @@ struct gathered_values {
 	uint32_t n_cells, size_cells;
 };
 
-/* A run begins that has these columns. */
+/* Begin a run that has these columns. */
 void gathered_values_begin(
 	struct gathered_values *v, const struct sums_column *column, size_t n_columns);
 /* Keep the values of a row, which is filled but for these. 0, GATHER_FULL, -ENOMEM. */
@@ -53,12 +53,12 @@ struct callers {
 	struct key_table keys; /* a fact's kind, function, side; of one caller also that */
 	struct caller_fact {
 		double samples;
-		uint32_t next; /* of a function its first caller, of a caller the next; index + 1 */
+		uint32_t next; /* the first caller of a function, or the next caller; index + 1 */
 	} *fact;               /* by key */
 	uint32_t size;
 };
 
-/* Read what a segment knows of functions; their names go to texts. 0, QUERY_FAILED, -errno. */
+/* Read facts about functions from a segment; the names go to texts. 0, QUERY_FAILED, -errno. */
 int callers_read(struct callers *c, struct text_table *texts, bool candidate, sqlite3 *db,
 	struct query_error *ret_error);
 void callers_clear(struct callers *c);
@@ -74,7 +74,7 @@ struct gathered_table {
 	/* by row, and one behind the last: where its part of `rows` begins, which has indices of gather.row, those
 	 * of a table's row by run */
 	uint32_t *first, *rows;
-	size_t n_left_out; /* keys that are no row, for want of samples */
+	size_t n_left_out; /* keys without a row, since they have too few samples */
 	size_t n_side[2];
 };
 
@@ -92,21 +92,22 @@ struct gather {
 	uint32_t n_rows, size_rows;
 	struct run *run;
 	uint32_t n_runs, size_runs;
-	uint32_t *line; /* by key, of loops: text, as the last run has it */
+	uint32_t *line; /* by key, of loops: text, as in the last run */
 	uint32_t size_lines;
 	struct gathered_values values;
 	struct callers callers;
 	struct gathered_table table;
 };
 
-/* Add to a sum that is negative while nothing was counted. */
+/* Add to a sum, which is negative as long as nothing was counted. */
 static inline void gather_add_count(double *sum, double count)
 {
 	if (count >= 0)
 		*sum = (*sum < 0 ? 0 : *sum) + count;
 }
 
-/* Begin a run, and take what a query has of it. 0; of the reader also GATHER_FULL; -ENOMEM. Exported for tests. */
+/* Begin a run, and get the receiver of a query's sums for it. 0; the receiver also returns
+ * GATHER_FULL; -ENOMEM. Exported for tests. */
 int gather_begin(struct gather *g, bool candidate, int64_t begin_ns);
 /* Exported for tests. */
 struct sums_reader gather_reader(struct gather *g);

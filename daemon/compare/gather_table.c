@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The table of all runs' rows, once all runs are read. Rows of one key are listed by run, so a figure of a row of the
- * table is a sum over its list.
+ * The table of all runs' rows, once all runs are read. The rows of a key are listed by run, so a figure in a row of
+ * the table is a sum over that row's list.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static int list_rows(struct gather *g, const uint32_t *row_of_key, size_t n)
 	t->rows = calloc((size_t)g->n_rows + 1, sizeof(*t->rows));
 	if (!t->first || !t->rows)
 		return -ENOMEM;
-	/* one place further than where it belongs: filling the lists moves each begin to its end */
+	/* one position too far: filling the lists moves each begin to its end */
 	uint32_t *begin = t->first + 1;
 	for (uint32_t i = 0; i < g->n_rows; i++) {
 		const uint32_t row = row_of_key[g->row[i].key];

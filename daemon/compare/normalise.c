@@ -5,9 +5,9 @@
  * the set stays the same. A function itself is never in the sum that it is divided by.
  *
  * If half of a program grew, the median may be that of a function that grew, and functions that stayed the same then
- * seem to shrink. Runs in turns share clock and neighbours, so the stable set itself should not shift. If it shifts by
- * more than its runs scatter, we take the functions that did not shift by themselves, provided that they are a third
- * of those whose own shift is known well enough.
+ * seem to shrink. Alternating runs share clock and neighbours, so the stable set itself should not shift. If it shifts
+ * by more than its runs scatter, we take the functions that did not shift by themselves, provided that they are a
+ * third of those whose own shift is known well enough.
  */
 #include "daemon/compare/compare_private.h"
 
@@ -20,8 +20,8 @@
 #define STABLE_ERRORS 3.0
 #define STABLE_SHIFT 0.02
 /* Limits of the stable set's own shift. With ten runs, chance alone exceeds four errors once in 250 comparisons, and a
- * clock or a neighbour can cause a shift below 5 %. The set that takes its place must be a third of the program, which
- * is also the most that the largest function weighs. */
+ * clock or a neighbour can cause a shift below 5 %. A set that replaces it must be at least a third of the program,
+ * which is also the largest weight of a function. */
 #define SET_ERRORS 4.0
 #define SET_SHIFT 0.05
 #define SET_SHARE_MIN (1 / 3.0)
@@ -92,7 +92,7 @@ static double weight_most(const struct tested *t)
 	const double others = sum - largest[0];
 	if (2 * largest[1] <= others)
 		return others / 2;                    /* the largest is cut to a third */
-	return fmax(largest[2], others - largest[1]); /* both, or all three weigh the same */
+	return fmax(largest[2], others - largest[1]); /* two or three weigh the same */
 }
 
 /* The median shift of a set (NULL: of all functions), weighted by samples up to weight_most. room: t->n. */

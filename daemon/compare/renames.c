@@ -39,7 +39,7 @@ static const char *function_of(const struct gather *g, size_t row)
 /* --- moved ------------------------------------------------------------------------------------ */
 
 /* Do both rows have the same name? For loops all names must agree but the second, their place in
- * the function: another compiler may number them otherwise. */
+ * the function: another compiler may number them differently. */
 static bool has_name_of(const struct gather *g, size_t row, size_t other)
 {
 	const char *names[GATHER_PARTS], *others[GATHER_PARTS];
@@ -91,7 +91,7 @@ static double alike(const struct search *s, size_t gone, size_t new)
 	if (!is_free(s, gone) || !is_free(s, new) || ratio > RENAME_SHARE_RATIO)
 		return 0;
 	if (gather_is_there(s->g, gone, true) || gather_is_there(s->g, new, false))
-		return 0; /* it still is, or was already, if only as a caller */
+		return 0; /* it is on the other side too, if only as a caller */
 	const double callers = gather_callers_alike(s->g, gone, new);
 	return callers >= RENAME_CALLERS_ALIKE ? callers / ratio : 0;
 }

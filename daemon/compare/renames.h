@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Renames: what happened to functions that one side does not have
+/* Renames: functions that only one side has, found on the other side under another name
  *
  * Rows of a gathered table are the same function if name and file agree. Some functions that are on one side alone are
  * on the other under another name, in another file, or inlined.
@@ -15,15 +15,15 @@
 /* The factor by which a pair must agree better than any other, so that two renamed neighbours are not taken for each
  * other. */
 #define RENAME_SURER 1.25
-/* The hottest functions of one side alone that are compared with those of the other. The number of pairs is the square
- * of it. */
+/* Number of the hottest functions of each side alone that are compared with those of the other. The number of pairs is
+ * its square. */
 #define RENAME_ROWS_MAX 256
 
 enum rename_kind {
 	RENAME_NONE,  /* on both sides, or simply gone or new */
 	RENAME_MOVED, /* the same name in another file; of loops the same line, at another place */
 	RENAME_RENAMED, /* another name, the same callers, a similar share */
-	RENAME_INLINED, /* the other side has its code only where it is inlined into others */
+	RENAME_INLINED, /* on the other side it is only inlined into others */
 };
 
 struct function_rename {

@@ -13,7 +13,8 @@
 
 #define FIT_ROUNDS 20
 #define TREND_FUNCTIONS_MIN 3
-/* Times the trend: the largest variance that the fit takes in, so that one function cannot bend it. */
+/* Largest variance that the fit uses, as a multiple of the trend, so that one function cannot
+ * distort the fit. */
 #define OUTLIER 5.0
 #define VARIANCE_MIN 1e-10
 
@@ -54,8 +55,8 @@ double moderated_degrees(const struct tested *t)
 	return degrees(t) + t->prior_degrees;
 }
 
-/* Least squares, each weighed by the square of what the last round expects: errors of variances are
- * in proportion to them. */
+/* Least squares, each divided by the square of the variance that the last round predicts, since the
+ * error of a variance is proportional to it. */
 static void fit_trend(struct tested *t)
 {
 	t->trend_level = 0;
@@ -89,7 +90,7 @@ static void fit_trend(struct tested *t)
 	}
 }
 
-/* How much the logarithms of variances scatter beyond what their degrees of freedom explain.
+/* Scatter of the logarithms of variances, beyond the part that their degrees of freedom explain.
  * Source: Smyth 2004, section 6.2. */
 static void fit_prior(struct tested *t)
 {

@@ -24,7 +24,7 @@ static int64_t rounded(double count)
 	return (int64_t)fmin(count + 0.5, 9.2e18);
 }
 
-/* NAN where one is not known or b is nothing. */
+/* NAN if one is not known or b is 0. */
 static double ratio(double a, double b)
 {
 	return a >= 0 && b > 0 ? a / b : NAN;
@@ -85,7 +85,7 @@ static int send_sides(const struct answer *to, const struct compare_sides *sides
 /* --- the rows --------------------------------------------------------------------------------- */
 
 struct side_row {
-	size_t row;                   /* that names it; of a pair the candidate's */
+	size_t row;                   /* row that gives the name; of a pair, the candidate's */
 	struct gathered_sums side[2]; /* samples 0: it is not there */
 	double share[2];
 };

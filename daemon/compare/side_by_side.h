@@ -9,8 +9,8 @@
 /* Bytes of the two names that RENAME_MOVED and RENAME_RENAMED give; longer ones are cut. */
 #define RENAME_TEXT_BYTES 512
 
-/* "moved to b.so", "was called f", "inlined in the candidate"; NULL: nothing is to be said. The text is
- * in buffer, of RENAME_TEXT_BYTES. */
+/* "moved to b.so", "was called f", "inlined in the candidate"; NULL: no note is needed. The text is in
+ * buffer, of RENAME_TEXT_BYTES. */
 const char *compare_rename_text(
 	const struct gather *g, const struct function_rename *renames, size_t row, char *buffer);
 

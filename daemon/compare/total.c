@@ -13,8 +13,8 @@
 
 #include "daemon/compare/distribution.h"
 
-/* Standard deviations from the median, estimated from the median deviation: of normal values, one in
- * 16,000 is as far. */
+/* Limit, in standard deviations from the median, estimated from the median deviation. Of normal
+ * values, one in 16,000 is beyond it. */
 #define FAR 4.0
 #define DEVIATION 1.4826            /* standard deviation over median deviation, of normal values */
 #define TRIMMED_MOST 4              /* at each end of a side, at most one run in this many */

@@ -43,7 +43,7 @@ static void add_columns(const struct gather *g, const struct form *form, size_t 
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* The mean of a side's runs that have one; NAN: none has. */
+/* The mean over a side's runs that have the value; NAN: none has. */
 static double mean_of(const struct compare_runs *runs, bool side, const double *value)
 {
 	double sum = 0;
@@ -56,8 +56,8 @@ static double mean_of(const struct compare_runs *runs, bool side, const double *
 	return n > 0 ? sum / (double)n : NAN;
 }
 
-/* The variance of the mean logarithm of a side's values above 0, by their own errors; NAN: these are not
- * known. */
+/* The variance of the mean logarithm of a side's values above 0, from the values' own errors; NAN: these
+ * are not known. */
 static double variance_of(
 	const struct compare_runs *runs, bool side, const double *value, const double *error)
 {
@@ -168,7 +168,7 @@ static double value_of(const struct gathered_counts *c, int what)
 	return n >= 0 ? n : NAN;
 }
 
-/* Mean over the runs that counted; a quotient is of all that was counted. */
+/* Mean over the runs that counted; a quotient is that of the summed counts. */
 static double mean_count(
 	const struct compare_runs *runs, const struct gathered_counts *of, bool side, int what)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Columns of a comparison for what rows have beside samples: metrics or what loops counted (gathered_column), and
- * what samples counted */
+/* Columns of a comparison for values other than samples: metrics or loop counts (gathered_column), and counts of
+ * samples */
 
 #include "daemon/answer/row.h"
 #include "daemon/compare/gather.h"
@@ -24,12 +24,12 @@ int compare_values(const struct gather *g, const struct compare_runs *runs, size
 int compare_values_side_by_side(const struct gather *g, const struct compare_runs *runs,
 	const size_t row[2], struct compare_value_names *names, struct row_builder *to);
 
-/* Add a row's cycles, instructions and their quotient, of both sides, with the interval of the change of each; for
- * runs of which one counted. 0 or -ENOMEM. */
+/* Add a row's cycles, instructions and their quotient, of both sides, with the interval of the change of each; if
+ * any run counted. 0 or -ENOMEM. */
 #define COMPARE_COUNT_COLUMNS 15
 int compare_counts(const struct gather *g, const struct compare_runs *runs, size_t row,
 	struct row_builder *to);
 
-/* Write a note on runs that have no such value, as a sentence without its full stop; there are
- * GATHER_VALUES_MAX + 1 notes at most. Returns false behind the last. */
+/* Write a note on runs that lack a value, as a sentence without its full stop; there are
+ * GATHER_VALUES_MAX + 1 notes at most. Returns false after the last. */
 bool compare_value_note(const struct gather *g, size_t n_runs, size_t i, char *text, size_t bytes);

@@ -65,7 +65,7 @@ bool request_has_room(const struct request *q)
 static int send_answer(struct request *q, Mperf__Answer *a)
 {
 	struct peer *p = q->peer;
-	/* the end always fits: a client that has to be told "too much" would wait for ever */
+	/* the end always fits: otherwise the client would wait for ever */
 	bool end = a->body_case == MPERF__ANSWER__BODY_DONE ||
 		   a->body_case == MPERF__ANSWER__BODY_FAILURE;
 	if (!end && frame_buffer_filled(&p->out) > peer_out_bytes_max(p))
@@ -201,8 +201,8 @@ static int stream_columns(void *u, const struct answer_column *c, size_t n)
 	return send_answer(s->request, &a);
 }
 
-/* Local time as text; "" if there is no such time. strftime gives +0100, which ISO 8601 does not have beside
- * colons. */
+/* Local time as text; "" if there is no such time. strftime gives +0100, but ISO 8601 does not mix that with
+ * a time that has colons. */
 static const char *time_text(int64_t realtime_ns, char text[static 40])
 {
 	time_t seconds = (time_t)(realtime_ns / 1000000000);

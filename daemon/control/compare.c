@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * diff and gate. Of recordings, which only a private daemon reads, one is read each turn, so that the client can
- * show progress and cancel; then all are compared and the answer is sent. Runs of a service's store are compared by a
+ * diff and gate. Only a private daemon reads recordings, one in each round of the loop, so that the client can show
+ * progress and cancel; then all are compared and the answer is sent. Runs of a service's store are compared by a
  * child (compare_runs.c). Only the daemon knows which jobs still have processes, so it notes these jobs when it
- * chooses the files. The child ignores runs that began after that moment, so a run whose job is not noted has ended.
+ * chooses the files. The child ignores runs that began after that moment, so a run whose job is not noted has
+ * ended.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -237,7 +238,7 @@ static bool is_alive(const struct request *q, const struct label_set *set)
 static int know(struct request *q, struct question *a)
 {
 	struct walk *w = q->peer->options->service->walk;
-	/* ends of processes so far are among the records; what comes now is stored by this query */
+	/* take all records so far, which include the ends of processes */
 	int r = w ? walk_catch_up(w, clock_ns(CLOCK_MONOTONIC)) : 0;
 	const size_t n_sets = w ? HASH_COUNT(w->tasks.label_sets.set) : 0;
 	struct compare_known *k = r < 0 ? NULL : make_known(n_sets);
@@ -263,7 +264,7 @@ static void forget(void *known)
 	free(k);
 }
 
-/* Runs that are given by time have no labels, and are not counted here. */
+/* Runs given by a time have no labels, and are not counted here. */
 static size_t labels_of(const Mperf__Request *m, size_t i, char *const **ret_label)
 {
 	const Mperf__CompareRequest *c = asked_of(m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Each run is read from the finest files that still have it. How many were found, of whom, and what was
- * left out goes into notes, and each run into a row of its own.
+ * Each run is read from the finest files that still have it. Notes give the number of runs found, their
+ * users, and the runs left out; each run has a row of its own.
  */
 #include "daemon/control/compare_runs.h"
 
@@ -23,10 +23,10 @@
 
 #define RUNS_SIDE_MAX ((size_t)COMPARE_SIDE_MAX)
 #define NOTE_BYTES 512
-#define UIDS_SAID 8 /* in a note; of more, how many */
+#define UIDS_SAID 8 /* jobs named in a note; of further ones only the number */
 
 struct chosen {
-	struct found_run run; /* of a stretch: labels NULL */
+	struct found_run run; /* labels NULL: a stretch of time */
 	bool candidate;
 	const Mperf__RunSelection *of;
 };
@@ -77,7 +77,7 @@ static bool is_same(const struct found_run *a, const struct found_run *b)
 	return false;
 }
 
-/* Takes what is in run, unless this side has it. 0, QUERY_FAILED, -ENOMEM. */
+/* Takes the contents of run, unless this side has the run. 0, QUERY_FAILED, -ENOMEM. */
 static int choose(
 	struct comparing *c, bool candidate, const Mperf__RunSelection *of, struct found_run *run)
 {
@@ -264,7 +264,8 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* The files that have a part of the run, and that part. at[i] is where source i comes from. */
+/* Find the files that have a part of the run, with the time range of that part. at[i] is the origin
+ * of source i. */
 static size_t sources_of(const struct comparing *c, const struct found_run *run,
 	struct query_source *source, size_t *at)
 {

@@ -50,7 +50,7 @@ int cost_hold_begin(struct cost_hold *h, uint32_t hz, uint32_t overhead_ppm)
 	return overhead_new(&o, &h->overhead);
 }
 
-/* True if it differs from what was said before. */
+/* True if it differs from the text sent before. */
 static bool say(struct cost_hold *h, uint32_t ppm, const char *text)
 {
 	char says[sizeof(h->says)] = "";

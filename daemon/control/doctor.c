@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * doctor: what this machine can do, found by trying, one finding a row. A finding that is not "ok"
- * names the layer that refuses and the one thing that mends it. Trying takes its time, so of a
- * service a process of its own does it.
+ * names the layer that refuses and its single remedy. The tries take long, so a service runs them
+ * in a separate process.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 #include "daemon/service/service.h"
 #include "proto/base/memory.h"
 
-/* Report what the service lets this peer see. */
+/* Report the samples that this peer may see. */
 static void examine_peer(struct examination *x)
 {
 	const struct peer *p = x->request->peer;
@@ -58,7 +58,7 @@ static void examine_rights(struct examination *x)
 		m->may_see_kernel ? ", the kernel included" : ", in user space only", m->paranoid);
 }
 
-/* x86 kernels whose per-CPU symbols begin at 0 list those first; what is shown at all is shown well
+/* x86 kernels whose per-CPU symbols begin at 0 list these first; a visible address comes well
  * before that line. */
 #define KALLSYMS_LINES_LOOKED_AT 10000
 
@@ -195,7 +195,7 @@ static void tell_comparison(struct examination *x, const struct switch_compariso
 			(unsigned long long)v->n_switches, v->n_sums, v->worst_share * 100);
 }
 
-/* Report what cuts counts where one task gives way to another, and whether both ways agree. */
+/* Report how counts are cut at context switches, and whether both ways agree. */
 static void examine_bpf(struct examination *x)
 {
 	struct switch_comparison c = {0};
@@ -252,7 +252,8 @@ static void examine_files(struct examination *x)
 			"symbols");
 }
 
-/* Report the namer of the service's samples: a test start of another one shows little of it. */
+/* Report the namer of the service's samples: a test start of another namer would show little about
+ * it. */
 static void examine_service_namer(struct examination *x)
 {
 	const struct peer *p = x->request->peer;
@@ -362,7 +363,7 @@ static int tell_diagnosis(void *userdata, const struct diagnosis *d)
 	return h->x->result;
 }
 
-/* Report one hart: if a service samples, what it has there; else what trying finds. */
+/* Report one hart: the service's plan if it samples; else the result of a try. */
 static void examine_hart(struct examination *x, int hart)
 {
 	const struct control_options *options = x->request->peer->options;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The part of `doctor` that says what mperf costs this machine. */
+/* The section of `doctor` on the cost of mperf on this machine. */
 
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,8 @@ static void price_text(const struct sideband_price *p, char ret_text[static PRIC
 		snprintf(ret_text, PRICE_TEXT_BYTES, "%s (%s to %s)", ns, low, high);
 }
 
-/* Measure, and keep the result for `status` of the service. False: it was refused, and the client knows. */
+/* Measure, and store the result for `status` of the service. False: refused, and the client was
+ * sent the reason. */
 static bool measure_sideband(struct examination *x, struct sideband_price *kept,
 	struct sideband_price price[static N_TASK_WORKS])
 {
@@ -52,7 +53,7 @@ static bool measure_sideband(struct examination *x, struct sideband_price *kept,
 	return r == 0;
 }
 
-/* The records of what tasks do, without which samples have no names. */
+/* Report the records of forks, execs and mappings, without which samples have no names. */
 void doctor_sideband(struct examination *x)
 {
 	const struct service *service = x->request->peer->options->service;
@@ -84,7 +85,8 @@ void doctor_sideband(struct examination *x)
 		fork, exec, mapping);
 }
 
-/* How counts are kept apart at switches there now; found: the plan with nothing given up. */
+/* Describe how counts are now cut at switches on that hart. found: the plan with nothing given
+ * up. */
 static const char *way_in_force(const struct plan *p, const struct plan *found)
 {
 	if (p->n_siblings == 0)

@@ -26,11 +26,11 @@ int doctor_begin(struct examination *x, struct row_stream *stream);
 __attribute__((format(printf, 3, 4))) void doctor_tell(
 	struct examination *x, struct finding f, const char *format, ...);
 
-/* Does it measure for this peer? That opens events on all harts for half a second, for which all programs pay: of
- * a service only root and the group have it done. */
+/* May this peer have the cost measured? Measuring opens events on all harts for half a second, which slows all
+ * programs. In a service only root and the group may. */
 bool doctor_measures(const struct examination *x);
-/* Report what the service measured on that hart, and what it gave up because of it. */
+/* Report the service's measurements on that hart, and the work that it gave up because of them. */
 void doctor_cost(struct examination *x, int hart);
-/* The cost of records of forks, execs and mappings: measured now for root and the group; for others,
- * as last measured. */
+/* Report the cost of records of forks, execs and mappings: measured now for root and the group, and
+ * as last measured for others. */
 void doctor_sideband(struct examination *x);

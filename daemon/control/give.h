@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Giving a file: its bytes as the answer of a request, as fast as the peer reads */
+/* Sending a file as the answer of a request, as fast as the peer reads */
 
 #include "daemon/control/request.h"
 

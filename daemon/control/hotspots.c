@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * hotspots, flamegraph and export: the questions about samples. Parts of an export become answers as they come. A
- * private daemon has one client, and waits whenever that client has not read what was sent, so a recording of
- * any size takes little memory on both sides.
+ * hotspots, flamegraph and export: the questions about samples. Each part of an export is sent as soon as it is
+ * complete. A private daemon has one client, and waits whenever that client has not read what was sent, so a
+ * recording of any size takes little memory on both sides.
  */
 #include "daemon/control/peer.h"
 #include "daemon/control/question.h"

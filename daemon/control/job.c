@@ -99,7 +99,7 @@ static int find_job(
 struct end_job {
 	struct job job;
 	const struct service *service;
-	const struct walk *walk; /* to know it again; the service may have another by now */
+	const struct walk *walk; /* to recognise it; the service may have another by now */
 	uint32_t id;             /* of the labels */
 };
 

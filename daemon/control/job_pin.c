@@ -14,7 +14,8 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* Between looks whether the child has ended: it takes seconds, and a look takes nothing. */
+/* Interval at which we check whether the child has ended: the child takes seconds, and a check
+ * costs nothing. */
 #define LOOK_NS 100000000u
 
 struct selected {
@@ -90,7 +91,8 @@ struct pin_job_of_peer {
 	struct selected selected;
 };
 
-/* The pinner that was asked; NULL: it is gone, with the request, and the service may have another. */
+/* The pinner that has the request; NULL: it and the request are gone, and the service may have
+ * another pinner. */
 static struct pinner *pinner_of(const struct pin_job_of_peer *j)
 {
 	struct pinner *p = service_pinner(j->service);
@@ -235,8 +237,8 @@ struct unpin_job {
 	struct pinner_unpin waits;
 	struct store_pin
 		at; /* the last pin that was looked at, without its texts; name "": none was */
-	size_t n;   /* how many are gone */
-	/* one that cannot be removed: it stays, and so do those before it */
+	size_t n;   /* number of pins removed */
+	/* a pin that cannot be removed: it stays, and so do those before it */
 	int error; /* errno; 0: none */
 };
 
@@ -254,7 +256,8 @@ static size_t next_pin(const struct request *q, const struct store *s, const str
 	return i;
 }
 
-/* Unpin some; each is in the answer. True: the slice is over; *ret_r as the callbacks of an answer. */
+/* Unpin some pins, each with a row in the answer. True: the slice is over; *ret_r as the callbacks
+ * of an answer. */
 static bool unpin_some(struct unpin_job *j, const struct request *q, const struct answer *answer,
 	uint64_t until_ns, int *ret_r)
 {

@@ -113,7 +113,7 @@ static void drop_repeated(ProtobufCMessage *m, const ProtobufCFieldDescriptor *f
 		drop_repeated_numbers(values, n);
 }
 
-/* Is the field, of a oneof or not, a message that is there? */
+/* Is the field, in a oneof or not, a message that is present? */
 static ProtobufCMessage *message_in(ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
 {
 	if (f->type != PROTOBUF_C_TYPE_MESSAGE || f->label == PROTOBUF_C_LABEL_REPEATED)

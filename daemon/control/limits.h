@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 struct field_limit {
-	const char *message, *field; /* as mperf.proto has them */
+	const char *message, *field; /* names in mperf.proto */
 	size_t most;
 	bool keep;        /* repeating a value changes the meaning: keep duplicates */
 	const char *what; /* "processes", for the sentence that refuses */

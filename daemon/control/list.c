@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * list: the events by topic, each tried on this machine: opened, run, read. An event that opens
- * and stays at zero is said to do so; nothing is promised that was not seen. That takes its time,
- * so of a service a process of its own does it. With --decode: a raw code by the fields that the platform database
- * has for this machine's cores; then nothing is opened.
+ * list: the events by topic, each tried on this machine: opened, run, read. An event that opens but stays at zero
+ * is listed as such, so that the list promises only counts that were seen. The tries take long, so a service runs
+ * them in a separate process. With --decode, a raw code is decoded by the fields in the platform database for this
+ * machine's cores, and nothing is opened.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #include "platform-db/selector.h"
 #include "proto/base/memory.h"
 
-#define METRICS_TOPIC "metrics" /* what -M of stat takes */
+#define METRICS_TOPIC "metrics" /* topic of the names that stat -M takes */
 
 #define EVENT_TABLE(COLUMN, KNOWN_IF)                                                              \
 	COLUMN(topic, "topic", text, e->topic)                                                     \
@@ -36,7 +36,7 @@ struct listing {
 	const struct cores *cores;
 	const struct answer *answer;
 	const char *topic; /* the only one wanted, or "" */
-	const char *pmu;   /* whose aliases are being listed */
+	const char *pmu;   /* PMU whose aliases are being listed */
 	int result;
 	size_t n_sent;
 };
@@ -45,7 +45,7 @@ struct listing {
 struct entry {
 	const char *topic, *name, *says;
 	const char *code;  /* of the core's own events; of a metric its groups; else "" */
-	const char *harts; /* "" where all harts have it */
+	const char *harts; /* "" if all harts have it */
 	const char *counts, *reason;
 };
 
@@ -117,7 +117,7 @@ static void list_pmu(void *userdata, const char *name)
 
 /* --- the core's own events -------------------------------------------------------------------- */
 
-/* Topics of other events, whose rows are told apart from the core's own of the same topic. */
+/* Topics of other events, which need another name than a topic of the core's own events. */
 static bool is_taken(const char *topic)
 {
 	for (size_t i = 0; i < n_event_names; i++)
@@ -225,8 +225,8 @@ static int list_own(struct listing *l)
 
 /* --- metrics ---------------------------------------------------------------------------------- */
 
-/* Why one of these events does not count; "" if all do. Of the core's own events one that moved is enough: what
- * is tried needs no vectors, and others may be of these. */
+/* Why one of these events does not count; "" if all do. One core event that counts is enough: the probe runs no
+ * vector code, which the other events may count. */
 static const char *why_not(struct listing *l, const struct event_list *events)
 {
 	const char *zero = "";
@@ -245,7 +245,7 @@ static const char *why_not(struct listing *l, const struct event_list *events)
 	return moved ? "" : zero;
 }
 
-/* "General, MPKI"; what does not fit is cut. Returns buffer. */
+/* "General, MPKI", cut if it does not fit. Returns buffer. */
 static const char *groups_of(const struct platform_metric *m, char *buffer, size_t size)
 {
 	size_t n = 0;
@@ -395,7 +395,7 @@ static int send_whole(const struct decoding *d)
 	return r;
 }
 
-/* Fields that are not 0, and what no field has. */
+/* Send the fields that are not 0, and the bits that belong to no field. */
 static int send_fields(const struct decoding *d)
 {
 	char means[SELECTOR_TEXT_BYTES];
@@ -428,7 +428,7 @@ static int send_cores(struct request *q, const struct cores *cores, uint64_t cod
 	return row_stream_done(&stream, r);
 }
 
-/* The fields of a raw code, or why not. 0 or -errno. */
+/* Send the fields of a raw code, or the reason why there are none. 0 or -errno. */
 static int decode(struct request *q, const char *text)
 {
 	struct machine machine;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A job whose child answers. The child's frames have the request's id already, so they are passed
- * on unchanged, and read only to find the end of the answer. They are in a file that was unlinked
- * at once: a client that does not read holds bytes of the cache folder, for which its user is
- * charged, and no process. A child belongs to the queue until it is reaped, even if its job ended
- * long before. So no sequence of questions and cancellations makes more children than are allowed.
+ * on unchanged, and read only to find the end of the answer. The frames are in an unlinked file: a
+ * client that does not read holds bytes of the cache folder, which are charged to its user, but no
+ * process. A child belongs to the queue until it is reaped, even if its job ended long before. So
+ * no sequence of questions and cancellations makes more children than are allowed.
  */
 #include <endian.h>
 #include <errno.h>
@@ -21,9 +21,9 @@
 #include "daemon/service/service.h"
 #include "proto/base/memory.h"
 
-#define PASS_BYTES_MAX (256u << 10) /* bytes passed on in one turn of the loop: two chunks */
-#define WAITING_TOLD_NS 1000000000u /* after this wait, tell the peer what it waits for */
-#define REAP_NS 10000000u           /* a killed process is gone in less, mostly */
+#define PASS_BYTES_MAX (256u << 10) /* bytes sent in one round of the loop: two chunks */
+#define WAITING_TOLD_NS 1000000000u /* after this wait, send the peer the reason of the wait */
+#define REAP_NS 10000000u           /* a killed process is usually gone sooner */
 /* The interval at which the file of a running child is read: it may hold notes of progress. */
 #define LOOK_NS 100000000u
 /* A job holds its file and the descriptor of its child. */
@@ -46,7 +46,7 @@ struct offload_job {
 	struct offload_queue *queue;
 	struct request *request;     /* ours; it frees us */
 	struct offload_child *child; /* NULL: it waits, or the child has ended */
-	struct offload_job *next;    /* that waits */
+	struct offload_job *next;    /* next job that waits */
 	bool waits, ended;
 	struct offload_end end; /* of the child, once it has ended */
 	int trouble;            /* why no child could be made */
@@ -57,7 +57,7 @@ struct offload_job {
 	uint64_t descriptors; /* descriptors charged to the user */
 	uint64_t offset;      /* bytes of the file that were passed on */
 	uint64_t since_ns, look_ns;
-	bool told; /* the peer knows what the job waits for */
+	bool told; /* the peer was sent the reason of the wait */
 };
 
 /* --- the child -------------------------------------------------------------------------------- */
@@ -222,8 +222,8 @@ static int job_fork(struct offload_job *j)
 	return 0;
 }
 
-/* The child has ended: charge the user for what it wrote, and no longer for what it might have
- * written. */
+/* Charge the user for the bytes that the child wrote, and no longer for those that it might have
+ * written: it has ended. */
 static void job_ended(struct offload_job *j, const struct offload_end *end)
 {
 	struct stat st;
@@ -265,7 +265,7 @@ int offload_queue_tend(struct offload_queue *u, uint32_t n_max)
 	reap(u);
 	while (u->n_children < n_max && (j = who_is_next(u))) {
 		waiting_remove(u, j);
-		j->trouble = job_fork(j); /* its dispatch tells the peer */
+		j->trouble = job_fork(j); /* its dispatch informs the peer */
 	}
 	return 0;
 }
@@ -275,7 +275,7 @@ uint64_t offload_queue_deadline_ns(const struct offload_queue *u, uint64_t now_n
 	for (const struct offload_child *c = u->children; c; c = c->next)
 		if (!c->job)
 			return now_ns + REAP_NS;
-	/* do not look at the child either while its user has spent everything */
+	/* do not check the child either while its user has spent everything */
 	return u->children && u->waiting ? now_ns + LOOK_NS : UINT64_MAX;
 }
 
@@ -486,7 +486,7 @@ static int job_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 		return tell_trouble(j, q);
 	if (j->waits)
 		return tell_waiting(j, q, now_ns);
-	bool ended = j->ended; /* before the file is looked at: it grows no more */
+	bool ended = j->ended; /* check this before the file: then the file grows no more */
 	uint64_t until = j->offset + PASS_BYTES_MAX;
 	int r = 1;
 	j->look_ns = now_ns + LOOK_NS;

@@ -3,9 +3,9 @@
 
 /* Offload jobs: requests answered by a child process
  *
- * The child (child/offload.h) writes its answer to a file without a name, so it never waits for
- * the peer, and frees its place once it has answered. The daemon passes the frames on as the peer
- * reads. If a child dies, only its request fails.
+ * The child (child/offload.h) writes its answer to an unnamed file, so it never waits for the peer,
+ * and makes room for the next child once it has answered. The daemon passes the frames on as the
+ * peer reads. If a child dies, only its request fails.
  *
  *      peer ◀── frames ── job ◀── file ◀── child (reads the store)
  *                          └── notes: for the daemon only
@@ -19,8 +19,8 @@
 #define OFFLOAD_FILE_BYTES_MAX (256u << 20)
 #define OFFLOAD_NOTE_BYTES_MAX 1024 /* longer ones are cut */
 
-/* In the child: send the whole answer (up to Done or Failure). `q` acts as the request, and what is
- * sent to it goes into the file. 0, or -errno, which the peer gets as a failure. */
+/* In the child: send the whole answer (up to Done or Failure). `q` acts as the request; messages
+ * sent to it go into the file. 0, or -errno, which the peer gets as a failure. */
 typedef int offload_function(struct request *q, void *userdata);
 
 struct offload_answer {
@@ -52,11 +52,12 @@ struct offload_queue {
 	uint32_t n_waiting;
 };
 
-/* Reap children and start the next ones, with at most n_max running. Next is, of the users who may
- * have one more, the one with the fewest running; among those, the one served longest ago. 0,
+/* Reap children and start the next ones, with at most n_max running. The next child goes to a user
+ * who may have one more: the one with the fewest running, and among equals the one served longest
+ * ago. 0,
  * -errno. */
 int offload_queue_tend(struct offload_queue *u, uint32_t n_max);
-/* When to tend it at the latest: soon if killed children are not reaped yet or others wait. */
+/* The latest time of the next tend: soon if killed children are not reaped yet or others wait. */
 uint64_t offload_queue_deadline_ns(const struct offload_queue *u, uint64_t now_ns);
 /* Kill and wait for all children. All jobs have been freed. */
 void offload_queue_clear(struct offload_queue *u);

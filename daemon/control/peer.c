@@ -2,8 +2,8 @@
  *
  * A peer is two buffers and a few requests. Reading stops while too much is waiting to be read by
  * the other side, so a client that asks and never listens costs a bounded amount of memory. In a
- * service reading also stops while a client has asked more than its rate: what it sent waits in the
- * socket, and so does the client. Nothing that is only too fast is a failure.
+ * service reading also stops while a client exceeds its rate of requests: they wait in the socket.
+ * A client that is only too fast gets no failure.
  */
 #include "daemon/control/peer.h"
 
@@ -140,15 +140,15 @@ int peer_hang_up(struct peer *p, Mperf__FailureKind kind, const char *remedy, co
 	return r < 0 ? r : 0;
 }
 
-/* Hang up over what the peer sent. */
+/* Disconnect the peer because of its message. */
 static int hang_up(struct peer *p, Mperf__FailureKind kind, const char *remedy, const char *why)
 {
 	p->misbehaved = true;
 	return peer_hang_up(p, kind, remedy, why);
 }
 
-/* A request that fails through our own trouble. A private daemon ends, and tells the client why if
- * it reads; a service goes on without the request. 0; -errno fatal. */
+/* Handle a request that fails through an error of ours. A private daemon ends, and sends the client
+ * the reason if it reads; a service continues without the request. 0; -errno fatal. */
 static int request_break(struct peer *p, struct request *q, int error)
 {
 	if (p->options->private) {
@@ -285,7 +285,7 @@ static bool frame_waits(const struct frame_buffer *in)
 	return length > FRAME_BYTES_MAX || frame_buffer_filled(in) - FRAME_HEADER_BYTES >= length;
 }
 
-/* Is there room for more of what it sends? */
+/* Is there room for more input from it? */
 static bool has_in_room(const struct peer *p)
 {
 	return frame_buffer_filled(&p->in) < PEER_BYTES_MIN || user_room(p->user, USER_UNREAD) > 0;
@@ -298,7 +298,8 @@ static void count_unread(struct peer *p)
 		frame_buffer_filled(&p->in) + frame_buffer_filled(&p->out));
 }
 
-/* May this peer of a service have one more message taken in this round, its nth? Counts it then. */
+/* May we take one more message, the nth in this round, from this peer of a service? If so, counts
+ * it. */
 static bool may_take(struct peer *p, unsigned n)
 {
 	return n < PEER_MESSAGES_ROUND_MAX && peer_has_out_room(p) && user_may_ask(p->user, n);
@@ -313,7 +314,7 @@ static void time_half_frame(struct peer *p, bool took_one)
 		p->half_ns = p->now_ns;
 }
 
-/* Time that we ran, which does not pass while others keep us from running. */
+/* Clock of the time for which we ran, which stops while other processes run. */
 static uint64_t own_time_ns(void)
 {
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -360,14 +361,14 @@ static int take_frames(struct peer *p)
 	return r < 0 ? r : 0;
 }
 
-/* Give back what a long request or answer needed. */
+/* Free the memory that a long request or answer needed. */
 static void trim_buffer(struct frame_buffer *b)
 {
 	if (frame_buffer_filled(b) == 0 && b->size > PEER_BUFFER_KEEP_BYTES)
 		frame_buffer_clear(b);
 }
 
-/* Send what there is. 0 or PEER_GONE. */
+/* Send what the socket takes. 0 or PEER_GONE. */
 static int send_out(struct peer *p)
 {
 	if (frame_buffer_filled(&p->out) > 0) {
@@ -521,7 +522,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* When peer_check_times, or taking more of the backlog, has something to do. */
+/* The time at which peer_check_times, or taking more of the backlog, has something to do. */
 static uint64_t times_deadline_ns(const struct peer *p)
 {
 	uint64_t deadline = UINT64_MAX;
@@ -538,7 +539,7 @@ static uint64_t times_deadline_ns(const struct peer *p)
 	return deadline;
 }
 
-/* When a job is to run; not before its user may. */
+/* The time at which a job is due, but not before its user may run. */
 static uint64_t job_deadline_ns(const struct peer *p, const struct request *q)
 {
 	uint64_t ready_ns = user_ready_ns(p->user, q->time);

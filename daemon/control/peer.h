@@ -5,7 +5,7 @@
  *
  * A peer sends Hello, then requests; answers come in any order, each under its request's id. Its
  * identity comes from SO_PEERCRED, never from what it sends. A peer that breaks the protocol is
- * told why, if possible, and disconnected; other peers are not affected.
+ * sent the reason, if possible, and disconnected; other peers are not affected.
  */
 
 #include <poll.h>
@@ -22,11 +22,11 @@
 /* Unread reply bytes allowed; a flame graph of 200,000 nodes takes 20 MB. For a service it is
  * client_bytes_max (conf/conf.h), for all peers of one user together. */
 #define PEER_OUT_BYTES_MAX (64u << 20)
-/* For a service, so that no peer delays others or occupies a place for nothing: */
-#define PEER_MESSAGES_ROUND_MAX 16  /* taken from one peer before the next has its turn */
+/* Limits of a service, so that no peer delays others or occupies a place while idle: */
+#define PEER_MESSAGES_ROUND_MAX 16  /* messages taken from one peer before the next is served */
 #define PEER_HELLO_NS 10000000000u  /* until Hello must have arrived; clients send it at once */
 #define PEER_FRAME_NS 30000000000u  /* until a frame that has begun must be complete */
-#define PEER_CLOSING_NS 5000000000u /* to read why it is disconnected */
+#define PEER_CLOSING_NS 5000000000u /* to read the reason of its disconnection */
 /* Unread reply bytes, or bytes of an incomplete frame, always allowed per peer, whatever its user's
  * other peers hold: one stopped client (in a pager) does not block the user's others. */
 #define PEER_BYTES_MIN 32768u
@@ -42,13 +42,13 @@ struct control_options {
 	const char *namer;     /* path of mperf-namer; NULL: beside mperfd */
 	struct graves *graves; /* workers that outlived their namers */
 	struct quota *pool; /* memory of clients' walks, recordings and tops; NULL: not limited */
-	enum sampler_switches switches;    /* what cuts counts at switches */
+	enum sampler_switches switches;    /* how counts are cut at switches */
 	bool private;                      /* one client, with our own rights */
 	struct service *service;           /* NULL when private */
 	const struct conf *conf;           /* NULL when private */
 	struct cores *cores;               /* of this machine; NULL: not known */
 	const struct stack_starts *starts; /* where stacks begin; NULL: not known */
-	struct proc_reader *reader;        /* of /proc; NULL: it is read at once */
+	struct proc_reader *reader;        /* reader of /proc; NULL: /proc is read at once */
 	/* filled in by the server, in a copy of its own: */
 	struct offload_queue *queue; /* NULL when private */
 	struct users *users;         /* NULL when private */
@@ -92,7 +92,7 @@ struct peer {
 int peer_new(const struct control_options *o, int fd, struct peer **ret_peer);
 /* Ask the kernel again whether the peer sees all: the group may have changed. */
 void peer_look_up_rights(struct peer *p);
-/* Tell it why, and disconnect once it has read that. 0 or -errno. */
+/* Send it the reason, and disconnect once it has read that. 0 or -errno. */
 int peer_hang_up(struct peer *p, Mperf__FailureKind kind, const char *remedy, const char *why);
 
 /* Read, act, write. 0; PEER_GONE when the peer is to be freed; -errno fatal for the daemon. */
@@ -127,7 +127,7 @@ bool peer_has_out_room(const struct peer *p);
 
 /* In private mode, in the middle of an answer: wait until the client has read all but
  * PEER_AHEAD_BYTES of it. 0; -EPIPE if the client is gone; -errno. */
-#define PEER_AHEAD_BYTES (1u << 20) /* enough that neither side waits at each part */
+#define PEER_AHEAD_BYTES (1u << 20) /* enough that neither side waits for each chunk */
 int peer_flush(struct peer *p);
 
 struct peer *peer_free(struct peer *p);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The question outlives the message it came in, since it may have to wait for its turn: the request is
- * copied by packing and unpacking it, and the names of files are copied because retention may
- * remove some meanwhile. It is no error if a file has been removed by then; the answer says that it
- * is missing.
+ * The question outlives its message, since it may have to wait: the request is copied by packing and
+ * unpacking it, and the names of files are copied because retention may remove some meanwhile. It is
+ * no error if a file has been removed by then; the answer says that it is missing.
  *
  * The child chooses pins, from the list that the daemon had when it forked: comparing the labels of
- * all pins with all requested labels takes too long for a turn of the loop. The child looks only at
+ * all pins with all requested labels takes too long for a round of the loop. The child looks only at
  * pins that the asker may see, so neither the answer nor its time depends on the labels of other
  * users.
  */
@@ -28,11 +27,11 @@
 #include "proto/base/memory.h"
 
 struct asking {
-	struct job job; /* while it waits for what is not stored yet */
+	struct job job; /* while it waits for samples that are not stored yet */
 	struct question question;
 	Mperf__Request *request; /* a copy */
 	/* files of the store; paths of sources are absolute and owned */
-	struct query_without *without; /* in the child: rows that pins among the sources have */
+	struct query_without *without; /* in the child: rows that are in pins among the sources */
 	size_t n_without;
 	char *folder; /* the store's, at the begin of each source's path; NULL: the sources are named files */
 	int64_t since_ns; /* begin of the requested time; 0: open */
@@ -65,7 +64,7 @@ static void asking_freep(struct asking **a)
 
 /* --- a request's filter, and the end of its answer -------------------------------------------- */
 
-/* The time asked for on the clock that nobody sets, in this boot. */
+/* The requested time on CLOCK_MONOTONIC, which is never set, if it is in this boot. */
 static void find_since_boot(struct query_filter *f)
 {
 	int64_t ago_ns = (int64_t)clock_ns(CLOCK_REALTIME) - f->since_ns;
@@ -106,7 +105,7 @@ int query_answer_end(struct request *q, struct row_stream *stream, int r,
 {
 	int ended = row_stream_end(stream);
 	if (q->peer->options->private && (r == -EPIPE || r == -ECONNRESET))
-		return 0; /* the next write to it finds that, too */
+		return 0; /* the next write to the peer finds that, too */
 	if (r == 0)
 		r = ended;
 	if (r == 0)
@@ -149,7 +148,7 @@ int question_add_metrics(struct request *q, struct question *a, char *const *nam
 
 /* --- in the child ----------------------------------------------------------------------------- */
 
-/* Does nothing match, since a label is none or there are too many? */
+/* Does nothing match, since a label is malformed or there are too many? */
 static bool wish_is_wrong(const char *const *label, size_t n, struct pin_wish *wish)
 {
 	struct label_fault fault;
@@ -160,7 +159,7 @@ static bool wish_is_wrong(const char *const *label, size_t n, struct pin_wish *w
 	return n == 0;
 }
 
-/* The selections of jobs that are asked for. 0 or -ENOMEM. */
+/* Get the requested selections of jobs. 0 or -ENOMEM. */
 static int wishes_of(const struct question *k, struct pin_wish **ret_wish, size_t *ret_n)
 {
 	char *const *label = NULL;
@@ -182,7 +181,8 @@ static int wishes_of(const struct question *k, struct pin_wish **ret_wish, size_
 	return 0;
 }
 
-/* The source of the i-th of n pins, and the rows that others leave to it. 0 or -ENOMEM. */
+/* Add the source of the i-th of n pins, and the rows that other sources must skip for it. 0 or
+ * -ENOMEM. */
 static int take_pin(struct asking *a, size_t i, size_t n, const struct pin_part *p)
 {
 	const struct question *k = &a->question;
@@ -211,7 +211,7 @@ static int take_pin(struct asking *a, size_t i, size_t n, const struct pin_part 
 	return 0;
 }
 
-/* Room for the sources of pins, which are read before the others. 0 or -ENOMEM. */
+/* Make room for the sources of pins, which are read before the others. 0 or -ENOMEM. */
 static int make_room(struct asking *a, size_t n_pins)
 {
 	struct question *k = &a->question;
@@ -228,7 +228,7 @@ static int make_room(struct asking *a, size_t n_pins)
 	return 0;
 }
 
-/* Pins of the jobs that are asked for. 0 or -errno. */
+/* Add the pins of the requested jobs. 0 or -errno. */
 static int take_pins(struct asking *a, const struct store *store)
 {
 	const struct question *k = &a->question;
@@ -285,7 +285,8 @@ static int fail_no_store(struct request *q, const struct service *service)
 		"this mperfd keeps no store%s%s", *why ? ": " : "", why);
 }
 
-/* The store has nothing of the requested time, perhaps since nothing is stored now. */
+/* Report that the store has nothing of the requested time, perhaps because nothing is being
+ * stored. */
 static int fail_nothing(struct request *q, const struct service *service)
 {
 	if (!*service->store_trouble)
@@ -336,8 +337,8 @@ static bool was_read(const struct request *q, const struct asking *a, const stru
 	return false;
 }
 
-/* The child found this file of the store damaged or sound. A file that is still being written is
- * left to its writer. Files of a store that a reload has replaced are ignored. */
+/* Take the child's result about a file of the store: damaged or sound. A file that is still being
+ * written is left to its writer. Files of a store that a reload has replaced are ignored. */
 static void take_note(struct request *q, void *userdata, const char *text)
 {
 	struct store *store = q->peer->options->service->store;
@@ -426,7 +427,7 @@ static void wait_free(struct job *job)
 	asking_free(job);
 }
 
-/* The service's loop turns some times a second, and whenever a program's report arrives. */
+/* The service's loop runs several times a second, and whenever a program's report arrives. */
 static uint64_t wait_deadline_ns(struct job *job, const struct request *q)
 {
 	const struct question *k = &((struct asking *)job)->question;

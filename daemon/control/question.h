@@ -5,7 +5,8 @@
  *
  * A command makes a question of its request and gives it to question_ask(), which finds the files and has the question's
  * `run` answer. A file that the request names is read at once, with the caller's rights, since only a private daemon
- * reads one. The service's own store is read by a child (offload_job.h), which reports damaged files to the daemon.
+ * reads named files. The service's own store is read by a child (offload_job.h), which reports damaged files to the
+ * daemon.
  *
  *      request ─▶ make ─▶ question ─┬▶ the named file ───────────────┬▶ run ─▶ rows
  *                                   └▶ files of the store, in a child ┘
@@ -22,23 +23,23 @@ struct question {
 	const struct cores *cores;     /* as the daemon knows them; may be NULL */
 
 	/* Set by make: */
-	char *const *path; /* of the named files; "" means the service's store, as none does */
+	char *const *path; /* paths of the named files; "" or none: the service's store */
 	size_t n_paths;
 	const Mperf__Filter *wanted;  /* the filter of the request; NULL: none */
 	struct query_question query;  /* its filter is `filter` */
-	struct query_metrics metrics; /* of query, if there are any */
+	struct query_metrics metrics; /* metrics of query, if it has any */
 	struct loop_output output;    /* of the named file, if it is one; bytes NULL: a segment */
 	enum tier coarsest;           /* the coarsest tier of the store that can answer */
 	bool all_time;                /* without a time, ask all of the store, not the last hour */
-	/* Wait until the store has what was sampled up to now, and until programs have reported n_rounds times, but
-	 * for these reports no longer than until rounds_until_ns (CLOCK_MONOTONIC). */
+	/* Wait until the store has all samples up to now, and until programs have reported n_rounds times. The wait
+	 * for reports ends at rounds_until_ns (CLOCK_MONOTONIC). */
 	bool fresh;
 	uint64_t n_rounds, rounds_until_ns;
-	/* The labels of the i-th selection of jobs, whose pins are read as well; returns how many, 0 after the last.
+	/* Labels of the i-th selection of jobs, whose pins are read as well. Returns their number, 0 after the last.
 	 * NULL: there is one selection, the filter's. */
 	size_t (*labels)(const Mperf__Request *m, size_t i, char *const **ret_label);
-	/* In the daemon, when it chooses files of the store: note in `known` what only the daemon knows. 0 or -errno.
-	 * NULL: nothing. */
+	/* In the daemon, when it chooses files of the store: note in `known` the facts that only the daemon has. 0 or
+	 * -errno. NULL: nothing. */
 	int (*know)(struct request *q, struct question *a);
 	void *known;
 	void (*forget)(void *known); /* frees it; NULL: there is nothing to free */
@@ -70,8 +71,8 @@ int question_add_metrics(struct request *q, struct question *a, char *const *nam
 
 /* --- for other requests ----------------------------------------------------------------------- */
 
-/* The wanted filter, narrowed to what the peer may see: only peers that see all get others'
- * samples and kernel details. Borrows everything from m, which may be NULL (no filter). */
+/* The requested filter, narrowed to samples that the peer may see: only peers that see all get
+ * others' samples and kernel details. Borrows everything from m, which may be NULL (no filter). */
 struct query_filter query_filter_of(const struct request *q, const Mperf__Filter *m);
 
 /* End an answer: Done with this status, or the failure that stopped the query with outcome r. 0, -errno. */

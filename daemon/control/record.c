@@ -39,20 +39,20 @@ struct record_job {
 	struct service *service;  /* the service whose rate was raised; NULL: none */
 	struct listener listener; /* of a private daemon, for programs; fd -1: none */
 	struct feed *feed;        /* the feed whose programs report more often for us; NULL: none */
-	struct record_hold hold;  /* what its user is charged for */
-	struct cost_hold cost;    /* what it may cost the machine */
+	struct record_hold hold;  /* resources charged to its user */
+	struct cost_hold cost;    /* limit of its cost */
 	char *folder, *path;
 	int fd; /* the sealed segment while it is streamed; -1 before */
 	uint64_t offset, total;
 	uint64_t next_progress_ns;
 	uint64_t looked_ns;
-	/* Its walk while it scans /proc, in slices; nothing is recorded yet. NULL: recording. */
+	/* Its walk while that scans /proc, in slices; nothing is recorded yet. NULL: recording. */
 	Mperf__RecordRequest *request;
 	struct walk_options options; /* borrows from the request, and: */
 	struct event_list *events;
 	bool is_wanted; /* the client wants its results, as soon as there are any */
 	bool finishing;
-	bool out_of_room; /* it ended because its user has no room left */
+	bool out_of_room; /* the recording ended because its user has no room left */
 };
 
 /* Stop sampling for this recording. */
@@ -70,7 +70,7 @@ static void end_recording(struct record_job *j)
 	j->service = NULL;
 }
 
-/* It has begun, or never will. */
+/* Forget the start's data: the recording has begun, or never will. */
 static void end_opening(struct record_job *j)
 {
 	if (j->request)
@@ -175,7 +175,7 @@ struct end {
 	bool out_of_room;
 };
 
-/* Pass on where the figures come from, with the reason for an early end. */
+/* Send the provenance, with the reason for an early end. */
 static int pass_provenance(void *userdata, const struct answer_provenance *p)
 {
 	const struct end *end = userdata;
@@ -320,8 +320,8 @@ static int fail_place(struct request *q, int outcome, const char *why)
 		outcome == RECORDING_FULL ? NO_SPACE_REMEDY : UNWRITABLE_REMEDY, "%s", why);
 }
 
-/* Targets of the recording: whose samples it keeps of those that the walk brings. A walk of its own
- * brings the right processes already. */
+/* Targets of the recording: it keeps their samples of all that the walk delivers. A walk of its own
+ * delivers only the right processes. */
 static struct targets targets_of(const struct request *q, const Mperf__RecordRequest *m,
 	const struct sampler_options *o, bool shared)
 {
@@ -409,7 +409,7 @@ static int listen_to_programs(
 	return feed_want_period(walk->feed, j, &reach, m->feed_period_ms);
 }
 
-/* The walk knows all that there is. 0; RECORD_REFUSED; -errno. */
+/* Begin to record: the walk's scan is complete. 0; RECORD_REFUSED; -errno. */
 enum { RECORD_REFUSED = 1, RECORD_MORE };
 static int begin(struct record_job *j, struct request *q)
 {

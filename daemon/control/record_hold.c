@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Descriptors are counted after they were opened, since only then it is known how many there are.
- * Too many for a moment do no harm: the daemon has a quarter of all for itself, and nothing else is
- * opened in between.
+ * Descriptors are charged after they were opened, since only then is their number known. Exceeding
+ * the limit for a moment is harmless: the daemon keeps a quarter of all descriptors for itself, and
+ * opens nothing else in between.
  */
 #include "daemon/control/record_private.h"
 

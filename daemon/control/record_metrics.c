@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A group that samples is all or nothing: what does not fit onto the counters at once never samples. So
- * metrics of samples need a plan of one pass. cpu-clock leads, since it needs no counter, and samples also
- * where counters cannot interrupt.
+ * A group that samples needs all its counters at once; if they do not fit, it never samples. So metrics of
+ * samples need a plan of one pass. cpu-clock leads, since it needs no counter, and samples also where
+ * counters cannot interrupt.
  */
 #include "daemon/control/record_private.h"
 
@@ -54,7 +54,7 @@ static char *group_of(const struct metric_plan *plan)
 										       : text;
 }
 
-/* First event of those that were wanted that does not count. */
+/* The first wanted event that does not count. */
 struct uncounted {
 	const struct event *event;
 	int error; /* errno of the open; ENODATA: it opened, and counted nothing */
@@ -73,8 +73,8 @@ static int refuse_counters(
 }
 
 /* Add the wanted events that can be counted. An event that does not open keeps its group from
- * sampling, so it is left out. An event that the core is known to have may be 0 where it is tried:
- * nothing that is tried needs vectors of 512 bits. False: no wanted counter is left. */
+ * sampling, so it is left out. An event that the core is known to have may stay 0 in the probe,
+ * which runs no 512-bit vector code, for example. False: no wanted counter is left. */
 static bool add_countable(const struct machine *m, const struct cores *cores,
 	const struct event_list *wanted, struct event_list *events, struct uncounted *ret_first)
 {

@@ -11,7 +11,7 @@
 #include "daemon/session/targets.h"
 
 #define NS_PER_S 1000000000u
-/* Each window is a transaction, and all rings are drained before it; until then it is memory. */
+/* Each window is a transaction, before which all rings are drained; until then it is in memory. */
 #define WINDOW_MS_MIN 100u
 #define WINDOW_MS_MAX 60000u
 
@@ -69,7 +69,8 @@ static int choose_scope(struct request *q, const Mperf__RecordRequest *m, struct
 		return r;
 	o->per_task = !machine.may_see_all;
 	o->user_only |= !machine.may_see_kernel;
-	/* as stat counts them for it; the service's own events show the kernel as one word */
+	/* as stat counts such events for this peer; the service's own events show the kernel as one
+	 * word */
 	o->never_kernel = m->n_event + m->n_metric > 0 && !q->peer->sees_all;
 	o->user_only |= o->never_kernel;
 	r = cost_hold_check(q, m->overhead_ppm, m->n_event + m->n_metric > 0, o->per_task);
@@ -106,8 +107,8 @@ static struct walk_options walk_options_of(const struct request *q, const Mperf_
 /* The highest rate assumed for an event of the hardware on a hart: eight a cycle at 6 GHz. Our own bound. */
 #define OCCURRENCES_PER_S_MAX 48000000000ull
 
-/* The least period of an event that keeps to a rate, as far as that is known: software events and tracepoints are
- * sampled at each occurrence without a period. */
+/* The least period that keeps an event within the rate, as far as known: software events and tracepoints without
+ * a period are sampled at each occurrence. */
 static uint64_t period_min(const struct event *e, bool is_service, uint32_t rate_max)
 {
 	if (event_is_clock(e))
@@ -132,7 +133,7 @@ static int refuse_period(struct request *q, uint64_t period, uint64_t min, const
 		       ?: 1;
 }
 
-/* Check a period, and find what it says of the rate. 0; positive after a refusal; -errno. */
+/* Check a period, and find the rate that follows from it. 0; positive after a refusal; -errno. */
 static int read_period(struct request *q, const Mperf__RecordRequest *m,
 	const struct event_list *events, struct sampler_options *o)
 {

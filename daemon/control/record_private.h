@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Shared by the parts of `record`: its options, the events of its metrics, and the account of what it holds */
+/* Shared by the files of `record`: its options, the events of its metrics, and the account of its
+ * resources */
 
 #include "daemon/control/request.h"
 #include "daemon/session/walk.h"
@@ -18,8 +19,8 @@ int record_events(struct request *q, const Mperf__RecordRequest *m, struct event
 
 /* --- the account ------------------------------------------------------------------------------ */
 
-/* What a recording holds of its user's (user.h): itself, descriptors, bytes in the cache folder, and loop time for its
- * windows. A private daemon counts nothing. */
+/* Resources of its user that a recording holds (user.h): itself, descriptors, bytes in the cache folder, and loop time
+ * for its windows. A private daemon counts nothing. */
 struct record_hold {
 	struct user *user; /* NULL: nothing is held */
 	enum user_hold kind;
@@ -30,7 +31,7 @@ struct record_hold {
  * needs a walk of its own. */
 struct walk *record_shared_walk(const struct request *q, const Mperf__RecordRequest *m);
 
-/* Samples a second that the recording is to have. */
+/* Requested samples per second of the recording. */
 uint32_t record_rate(const struct request *q, const Mperf__RecordRequest *m);
 
 /* Charge one more recording to the peer's user, who has room for its data; shared: it taps the

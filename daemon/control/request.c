@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Parts of requests that several commands read: events, processes, the segment that is asked about;
- * and the check whether the peer may have them. A private daemon leaves that check to the kernel,
- * since it runs as its client. The service has more rights than most peers, so it decides by who
- * the peer is.
+ * Parts of requests that several commands read: events, processes, the segment; and the check
+ * whether the peer may access them. A private daemon leaves that check to the kernel, since it runs
+ * as its client. The service has more rights than most peers, so it decides by the peer's
+ * identity.
  */
 #include "daemon/control/request.h"
 
@@ -71,7 +71,7 @@ int request_read_labels(struct request *q, char *const *text, size_t n, char **r
 int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list)
 {
 	struct event_error error = {""};
-	struct machine machine; /* whose cores have names for their events */
+	struct machine machine; /* machine whose cores have names for their events */
 	int outcome = n > 0 ? request_read_machine(q, &machine) : 0;
 	if (outcome != 0)
 		return outcome;
@@ -172,8 +172,8 @@ static int refuse_silent(struct request *q, int32_t pid)
 		"the owner of process %d cannot be found out", pid);
 }
 
-/* Refuse a pid, by whose it seems to be: another user is named; a process that runs as the peer has
- * other rights. */
+/* Refuse a pid, with the apparent reason: it belongs to another user, who is named; or it runs as
+ * the peer but has other rights. */
 static int refuse_pid(struct request *q, int32_t pid)
 {
 	char path[32], what[128];
@@ -220,7 +220,7 @@ size_t request_drop_twins(int32_t *pid, size_t n)
 	return kept;
 }
 
-/* Is it wholly the peer's? */
+/* Does the process belong wholly to the peer? */
 static int check_rights(struct request *q, int32_t pid)
 {
 	const struct peer *p = q->peer;
@@ -288,7 +288,7 @@ int request_hold_pids(
 	return r < 0 ? r : r > 0;
 }
 
-/* Check held pids again. A process that ended counts no more, and its pid may be another's. */
+/* Check held pids again. Drop processes that have ended: their pids may belong to others. */
 int request_recheck_pids(struct request *q, const struct held_pids *held, bool all)
 {
 	int r = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Requests: what a peer asked and has not been answered yet
+/* Requests of a peer that are not answered yet
  *
  * One row per command (proto/command.inc): its control_<name>() either answers at once or leaves a
  * job, which lives until it has sent Done or Failure. Answers go into the peer's outgoing buffer; a
@@ -36,7 +36,8 @@ struct job_kind {
 	/* A descriptor or the deadline is due. 0; JOB_DONE once the answer is complete; -errno
 	 * fatal. */
 	int (*dispatch)(struct job *j, struct request *q, uint64_t now_ns);
-	/* The client wants its results now. 0: dispatch will send them; JOB_DONE; -errno. */
+	/* Finish: the client wants its results now. 0: dispatch will send them; JOB_DONE;
+	 * -errno. */
 	int (*finish)(struct job *j, struct request *q);
 	void (*free)(struct job *j);
 };
@@ -69,8 +70,8 @@ int request_done(struct request *q, int status);
 int request_fail(struct request *q, Mperf__FailureKind kind, const char *remedy, const char *format,
 	...) __attribute__((format(printf, 4, 5)));
 
-/* A copy of a request or a part of it, which the caller frees as protobuf-c does, or NULL: a job that goes on
- * after its first turn keeps one. */
+/* A copy of a request or a part of it, which the caller frees as protobuf-c does, or NULL: a job that runs
+ * more than once keeps a copy. */
 void *request_copy(const ProtobufCMessage *m);
 
 /* Parse the -e arguments of a request into *list. 0; positive after a refusal that says what is
@@ -78,15 +79,15 @@ void *request_copy(const ProtobufCMessage *m);
 int request_parse_events(struct request *q, char *const *text, size_t n, struct event_list *list);
 
 /* The labels of a request, "KEY=VALUE", as JSON (proto/syntax/label.h), which the caller frees. 0; positive after a
- * refusal that says what is wrong with them, also with none at all; -errno. */
+ * refusal that says what is wrong with them, also if there are none; -errno. */
 int request_read_labels(struct request *q, char *const *text, size_t n, char **ret_json);
 
-/* Read what the kernel says of this machine, and with control_options.cores which cores it has. 0;
- * positive after a refusal that says what cannot be read; -errno. */
+/* Read the kernel's facts about this machine, and with control_options.cores its kinds of core. 0;
+ * positive after a refusal that names what cannot be read; -errno. */
 int request_read_machine(struct request *q, struct machine *ret_machine);
 
-/* Refuse what only peers that see all users' samples may see; `what` is a sentence without a full
- * stop, such as "process 1 belongs to root". The remedy names the group to join. As
+/* Refuse a request that only peers that see all users' samples may make; `what` is a sentence
+ * without a full stop, such as "process 1 belongs to root". The remedy names the group to join. As
  * request_fail. */
 int request_refuse_group(struct request *q, const char *what);
 
@@ -98,8 +99,8 @@ int request_take(struct request *q, enum user_hold what, uint64_t n);
 /* The users to whose instrumented programs the peer may send requests. */
 struct feed_reach request_feed_reach(const struct request *q);
 
-/* User whose tasks a higher rate is for if the peer asks for it: its own user; -1: all, if it sees
- * all. */
+/* The user whose tasks are sampled faster if the peer requests a higher rate: its own user; -1: all
+ * users, if it sees all. */
 uid_t request_raise_uid(const struct request *q);
 
 /* Is /proc there? Without it no process is found, and mperfd does not find its own files. */
@@ -115,8 +116,8 @@ int request_fail_namer(struct request *q);
 size_t request_drop_twins(int32_t *pid, size_t n);
 
 /* Check that every pid exists and may be measured. In private mode our own rights decide, for the
- * whole system if `all`; in the service the peer's: unless it sees all, it may name only what
- * belongs wholly to its user (attribute/rights.h). 0; positive after a refusal that names the
+ * whole system if `all`; in the service the peer's: unless it sees all, it may name only processes
+ * that belong wholly to its user (attribute/rights.h). 0; positive after a refusal that names the
  * offending pid or says that there are too many; -errno. */
 int request_check_pids(struct request *q, const int32_t *pid, size_t n, bool all);
 

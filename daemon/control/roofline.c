@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * roofline, blocks and parallel. A running program holds the counts since its last round in its own
- * memory. So before we query the service's store, we ask programs for a round, and wait for them so
- * briefly that the answer still seems prompt. A file gets no more counts, so it is read at once.
+ * memory. So before we query the service's store, we request a round from the programs, and wait
+ * briefly, so that the answer still seems prompt. A file gets no more counts, so it is read at
+ * once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -138,7 +139,8 @@ static int read_whole(struct request *q, int fd, struct question *a)
 	return 0;
 }
 
-/* Such a file is of one program from its beginning to its end, and says no pid, name, label or date. */
+/* Does the filter restrict the answer? Such a file covers one program's whole run, and has no pid,
+ * name, label or date. */
 static bool narrows(const struct query_filter *f)
 {
 	return f->n_pids || f->n_comms || f->n_cgroups || f->n_labels || f->n_cpus || f->since_ns ||
@@ -171,7 +173,8 @@ static int refuse_word(struct request *q, const char *what, const char *word, co
 		       ?: 1;
 }
 
-/* Where the counts come from: reports of programs, their file, or a recording. Returns as question_make. */
+/* Find the source of the counts: reports of programs, their file, or a recording. Returns as
+ * question_make. */
 static int find_counts(struct request *q, struct question *a)
 {
 	struct machine machine; /* reads the platform database, whose formulas are needed */
@@ -180,12 +183,12 @@ static int find_counts(struct request *q, struct question *a)
 		return 0;
 	}
 	if (!q->peer->options->private)
-		return 0; /* it will be refused */
+		return 0; /* the request will be refused */
 	int r = read_output(q, a);
 	return r == 0 && !a->output.bytes ? request_read_machine(q, &machine) : r;
 }
 
-/* by and ops are -1 if there is no such word. */
+/* by and ops: -1 if the word is unknown. */
 static struct roofline_question roofline_question_of(const struct question *a)
 {
 	const Mperf__RooflineRequest *m = a->request->roofline;

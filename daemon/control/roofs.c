@@ -2,8 +2,8 @@
  *
  * roofs: the service lowers its sampling while a client measures, keeps the measured roofs, and
  * gives them to all users. Lowering and keeping affect every user, so only peers that see all users
- * may ask for them; others measure while sampling goes on, and keep their roofs themselves. Figures
- * that documents have of the cores are no secret.
+ * may ask for them; others measure while sampling goes on, and keep their roofs themselves. The
+ * documented figures of the cores are no secret.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -50,8 +50,8 @@ static void pause_free(struct job *job)
 
 static const struct job_kind pause_kind = {.finish = pause_finish, .free = pause_free};
 
-/* Start a pause. A user who has used up the allowance measures beside sampling; one who would
- * disturb another measurement is refused. */
+/* Start a pause. If the user's allowance is used up, the measurement runs without a pause; if it
+ * would disturb another measurement, it is refused. */
 static int start_pause(struct request *q, struct service *s)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -79,8 +79,8 @@ static int start_pause(struct request *q, struct service *s)
 
 /* --- keeping ---------------------------------------------------------------------------------- */
 
-/* Did the peer's user have sampling paused for as long as the measurement took? Then we take it
- * that the pause was for this measurement. */
+/* Did the peer's user have sampling paused for as long as the measurement took? Then we assume that
+ * the pause was for this measurement. */
 static bool was_paused(const struct pause *p, uid_t uid, const struct roofs *roofs)
 {
 	return !p->who && p->n > 0 && p->uid == uid &&
@@ -182,7 +182,7 @@ static int send_caches(const struct answer *to, const struct platform *p, const 
 	return r;
 }
 
-/* Send the figures that documents have of each kind of core: peaks, or caches. */
+/* Send the documented figures of each kind of core: peaks, or caches. */
 static int tell_documented(struct request *q, bool peaks)
 {
 	const struct cores *cores = q->peer->options->cores;

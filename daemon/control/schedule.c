@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * schedule: what schedules there are and what they did, a timer's request to begin one, and recordings
- * for those who may read them. A run belongs to the service: if the client that asked for it
- * leaves, the next turn of the loop ends the run and keeps what it has.
+ * schedule: lists schedules and their runs, begins a run for a timer, and sends recordings to users
+ * who may read them. A run belongs to the service: if the client that requested it leaves, the next
+ * round of the loop ends the run and stores its samples.
  */
 #include "proto/syntax/schedule.h"
 
@@ -30,8 +30,8 @@
 
 /* --- list ------------------------------------------------------------------------------------- */
 
-/* May the peer know of this run? It may if the run is of the whole system, or of a job of the peer's. Runs of units are
- * for peers that see all: nobody else is to know who runs what. */
+/* May the peer see this run? Yes if it recorded the whole system, or a job of the peer's user. Runs of units are only
+ * for peers that see all, since they show which programs others run. */
 static bool may_know(const struct request *q, const struct run_entry *e)
 {
 	return q->peer->sees_all || !*e->job || (e->uid != 0 && e->uid == q->peer->uid);
@@ -73,7 +73,7 @@ static int send_schedule(
 	return TABLE_ROW(to, SCHEDULE_TABLE);
 }
 
-/* A clock that was set back leaves no time. */
+/* 0 if the clock was set back. */
 #define RUN_TABLE(COLUMN, KNOWN_IF)                                                                \
 	COLUMN(schedule, "Schedule", text, e->schedule)                                            \
 	COLUMN(began, "Began", time, e->start_ns)                                                  \
@@ -130,7 +130,7 @@ static int list(struct request *q, const struct schedules *s)
 struct run_job {
 	struct job job;
 	struct schedules *schedules;
-	uint32_t log_serial; /* in which its id is */
+	uint32_t log_serial; /* the log that contains its id */
 	uint64_t id;
 	uint64_t next_ns; /* of progress */
 };
@@ -245,7 +245,8 @@ static int run(struct request *q, struct service *s, const char *name)
 
 /* --- get -------------------------------------------------------------------------------------- */
 
-/* The recording of that name in the log, so it is never a path of the client's. NULL: the peer may know of none. */
+/* Find the recording of that name in the log, so that a client cannot pass a path. NULL: none that
+ * the peer may see. */
 static const struct run_entry *find_recording(
 	const struct request *q, const struct runs_log *log, const char *name)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * All sockets are in an epoll of our own, which the daemon sees as one descriptor: a thousand idle
- * clients cost nothing. We look at a client in a round if its socket is ready, or if the client is
+ * clients cost nothing. We serve a client in a round if its socket is ready, or if the client is
  * busy: it has a request, an incomplete frame, or is being disconnected. The kernel returns ready
- * sockets in turn, and we do a bounded amount of work for each, so a loud client does not starve
- * others. However many connections a user has, they share what that user may ask and take in a
- * round (user.h); among these, connections that had a turn go behind those that had none.
+ * sockets in turn, and we do a bounded amount of work for each, so a busy client does not starve
+ * others. All connections of a user share the user's allowance of a round (user.h); connections
+ * that were served in it are put behind the others.
  */
 #include "daemon/control/server.h"
 
@@ -28,15 +28,16 @@
 
 /* Connections accepted in one round. */
 #define SERVER_ACCEPTS_MAX 16
-/* Accepting has a tenth of the loop's time, whoever connects, and may be 200 ms ahead of it: some
- * thousand connections at once. Beyond that, connections wait in the socket's queue, and we look
- * again 10 ms later. */
+/* Accepting gets a tenth of the loop's time in total, with a burst of 200 ms: some thousand
+ * connections at once. Beyond that, connections wait in the socket's queue, and we look again 10 ms
+ * later. */
 #define SERVER_ACCEPTS_PART 10u
 #define SERVER_ACCEPTS_AHEAD_NS 200000000u
 #define SERVER_ACCEPTS_REST_NS 10000000u
 /* Out of descriptors or memory: time until we try to accept connections again. */
 #define SERVER_ACCEPT_PAUSE_NS 1000000000u
-/* Threads that close sockets on which descriptors came, where one may block for ever; of each user one. */
+/* Threads that close sockets with received descriptors, since such a close may block for ever; one
+ * per user. */
 #define SERVER_CLOSERS_MAX 8u
 
 _Static_assert(
@@ -46,8 +47,8 @@ _Static_assert(
 /* A connected client's place. */
 struct seat {
 	struct peer *peer;
-	uint32_t events;  /* that its socket is in the epoll with */
-	uint32_t n_turns; /* of the peer, when it was last put behind the others */
+	uint32_t events;  /* events with which its socket is in the epoll */
+	uint32_t n_turns; /* n_turns of the peer when it was last put behind the others */
 	bool busy, gone, given;
 	struct seat *prev, *next;           /* of all */
 	struct seat *busy_prev, *busy_next; /* of the busy ones */
@@ -61,16 +62,15 @@ struct server {
 	struct offload_queue queue;
 	struct users users;
 	struct server_status status;
-	uint64_t now_ns;    /* of the last round */
-	uint64_t accept_ns; /* when to accept again; 0: now */
-	uint64_t
-		accepts_until_ns; /* when what accepting took will have been its part of the time */
-	uint32_t n_gone;          /* seats to be freed at the end of the round */
+	uint64_t now_ns;           /* of the last round */
+	uint64_t accept_ns;        /* when to accept again; 0: now */
+	uint64_t accepts_until_ns; /* time at which accepting is again within its share */
+	uint32_t n_gone;           /* seats to be freed at the end of the round */
 };
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-/* Meter of the work for one client: some of it charges itself, as it goes. */
+/* Meter of the work for one client. Some work charges the user itself, as it runs. */
 struct meter {
 	const struct users *users;
 	uint64_t began_ns, spent_ns;
@@ -118,7 +118,7 @@ static void seat_free(struct server *s, struct seat *seat)
 	DL_DELETE(s->seats, seat);
 	s->status.n_peers--;
 	s->status.n_hung_up += seat->peer->misbehaved;
-	/* Closing alone would not do while a child that was just forked has a copy of the
+	/* Closing alone has no effect while a child that was just forked has a copy of the
 	 * descriptor. */
 	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, seat->peer->fd, NULL);
 	seat_give(seat);
@@ -132,15 +132,15 @@ static void seat_leave(struct server *s, struct seat *seat)
 	seat->gone = true;
 }
 
-/* Handle the outcome of an action of or for the peer: it may have been its last. Trouble with one
- * peer is no trouble of the daemon's. */
+/* Handle the outcome of an action by or for the peer, which may end the connection. An error of one
+ * peer is no error of the daemon. */
 static void seat_outcome(struct server *s, struct seat *seat, int r)
 {
 	if (r != 0)
 		seat_leave(s, seat);
 }
 
-/* Wait for what the peer waits for now. */
+/* Update the epoll to the events that the peer waits for now. */
 static void seat_settle(struct server *s, struct seat *seat)
 {
 	if (seat->gone)
@@ -173,7 +173,8 @@ static void free_gone(struct server *s)
 
 /* --- accepting -------------------------------------------------------------------------------- */
 
-/* If no connection is left for a user who has none, the user with the most loses the newest one. */
+/* If no connection is left for a user without one, the user with the most connections loses the
+ * newest. */
 static void make_place(struct server *s, const struct user *newcomer)
 {
 	struct seat *seat, *victim = NULL;
@@ -198,8 +199,8 @@ static void make_place(struct server *s, const struct user *newcomer)
 	seat_leave(s, victim);
 }
 
-/* Take what a client needs to be connected. False: its user has none left, and *ret_why says of
- * what. */
+/* Take the resources for a client's connection. False: its user has no more of one of them;
+ * *ret_why names it. */
 static bool place_take(struct server *s, struct user *u, char *ret_why, size_t n)
 {
 	if (user_room(u, USER_CLIENTS) == 0)
@@ -222,8 +223,8 @@ static void turn_away(struct server *s, struct peer *p, const char *why)
 	(void)peer_hang_up(p, MPERF__FAILURE_KIND__FAILURE_LIMIT,
 		"Close some of them, or try again later.", why);
 	(void)frame_buffer_write(&p->out, p->fd);
-	/* Read the rest: bytes left unread would make the kernel tell the client of a reset, not of
-	 * an end. */
+	/* Read all remaining bytes: otherwise the kernel would report a reset to the client, not an
+	 * end. */
 	(void)descriptors_receive(p->fd, p->descriptors_may_come, unread, sizeof(unread));
 	peer_free(p);
 	s->status.n_refused++;
@@ -303,7 +304,7 @@ static void accept_each(struct server *s)
 			continue;
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
 			   errno == ENOBUFS) {
-			/* The socket stays ready: not to spin, look away for a while. */
+			/* The socket stays ready, so stop polling it for a while, not to spin. */
 			if (s->options.service && (errno == EMFILE || errno == ENFILE))
 				service_ran_short(s->options.service, errno, s->now_ns);
 			accept_again_at(s, s->now_ns + SERVER_ACCEPT_PAUSE_NS);

@@ -36,24 +36,24 @@ uint64_t server_deadline_ns(const struct server *s);
 #define SERVER_EVENTS_MAX 64
 int server_dispatch(struct server *s, const struct pollfd *fds, size_t n, uint64_t now_ns);
 
-/* CPU time that the loop's thread has spent for clients so far: all that was charged to their
- * users, and the rest of the rounds. */
+/* CPU time that the loop's thread has spent for clients so far: time charged to their users, and
+ * the remaining time of the rounds. */
 uint64_t server_spent_ns(const struct server *s);
-/* The loop's thread spent ns for clients since the last call, including time that was charged
- * already: the remainder is divided among users with a turn in this round. */
+/* Charge ns of the loop's thread, spent for clients since the last call. Part of it may be charged
+ * already: the remainder is divided among the users who were served in this round. */
 void server_spend(struct server *s, uint64_t ns);
 
-/* The configuration has changed in place: look up the group again, and which peers are in it. The
+/* Follow a configuration that changed in place: look up the group again, and the peers in it. The
  * socket does not move. */
 void server_reload(struct server *s);
 
 struct server_status {
 	uint32_t n_peers, n_queries; /* now */
-	/* since the start: accepted, over a limit, disconnected for what they sent */
+	/* since the start: accepted, over a limit, disconnected for invalid input */
 	uint64_t n_accepted, n_refused, n_hung_up;
 };
 void server_status(const struct server *s, struct server_status *ret_status);
 
-/* Stop listening (and remove the socket file, unless it was passed to us), tell all peers and
+/* Stop listening (and remove the socket file, unless it was passed to us), notify all peers and
  * disconnect. */
 struct server *server_free(struct server *s);

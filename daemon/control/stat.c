@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * stat: counters that are read at intervals, or once at the end; topdown is a stat of a tree of metrics.
- * Times of the command itself (elapsed, user, sys) are the client's, who waited for it.
+ * The client measures the times of the command itself (elapsed, user, sys), since it waited for it.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,7 +21,7 @@
 struct stat_job {
 	struct job job;
 	struct stat_parts parts;
-	struct platform_db *data; /* what its formulas are of, whatever is read at a reload */
+	struct platform_db *data; /* the database of its formulas, kept across a reload */
 	struct machine machine;
 	bool is_tree;
 	uint64_t interval_ns, next_ns;
@@ -32,7 +32,7 @@ struct stat_job {
 	bool is_finishing; /* the client wants its results, as soon as there are any */
 };
 
-/* It opens no more. */
+/* Note that the stat opens no more counters. */
 static void end_opening(struct stat_job *j)
 {
 	held_pids_clear(&j->held);
@@ -67,7 +67,7 @@ static uint64_t stat_deadline_ns(struct job *job, const struct request *q)
 enum {
 	STAT_UNIT = N_STAT_COLUMNS, /* of a metric; the count is its value */
 	STAT_FORMULA,
-	STAT_ERROR, /* half of the 95 % interval of what was scaled, in the row's unit */
+	STAT_ERROR, /* half of the 95 % interval that scaling causes, in the row's unit */
 	STAT_PASSES,
 	STAT_HARTS,
 	N_COLUMNS
@@ -149,7 +149,7 @@ static int send_table(const struct stat_job *j, const struct answer *answer)
 	return r;
 }
 
-/* What one part's tree is made of. */
+/* Inputs of one part's tree. */
 struct counted_tree {
 	struct counts counts;
 	struct metric_values values;
@@ -204,8 +204,8 @@ static int send_values(struct stat_job *j, struct request *q)
 
 /* --- notes ------------------------------------------------------------------------------------ */
 
-/* Counters took turns: say how long the event that had the least of them was counted. False if there
- * is nothing to say. */
+/* Describe the rotation of counters: for how long the least counted event was counted. False: no
+ * note is needed. */
 static bool say_shared(const struct stat_parts *parts, char *text, size_t n)
 {
 	char part[UNIT_TEXT_BYTES];
@@ -270,7 +270,7 @@ static bool is_annotated(const struct stat_parts *p, size_t part)
 	return false;
 }
 
-/* What the counts mean less than they seem to. */
+/* Caveats of the counts. */
 static int send_notes(struct stat_job *j, struct request *q)
 {
 	const struct stat_parts *parts = &j->parts;
@@ -284,7 +284,7 @@ static int send_notes(struct stat_job *j, struct request *q)
 		return -ENOMEM;
 	if (*parts->left_out)
 		add_note(&p, parts->left_out);
-	/* Who shows a tree says it of all passes. */
+	/* For a tree, the client shows this for all passes. */
 	if (!j->is_tree && say_shared(parts, shared, sizeof(shared)))
 		add_note(&p, shared);
 	for (size_t i = 0; i < parts->n; i++)
@@ -308,12 +308,13 @@ static struct stat_asked asked_of(struct stat_job *j, struct request *q)
 		.n_pids = t->all ? 0 : t->n_pid};
 }
 
-/* Begin to count, once all is open. 0; positive: it was refused, and the client knows why; -errno. */
+/* Begin to count, once all is open. 0; positive after a refusal; -errno. */
 static int begin_counting(struct stat_job *j, struct request *q)
 {
 	/* The kernel checks our rights, not the peer's, and a set-user-ID program may have started
-	 * since the first check. One that starts later loses its counters: Source: fs/exec.c of
-	 * Linux 6.12, begin_new_exec, perf_event_exit_task. They count from here on. */
+	 * since the first check. A set-user-ID program that starts later loses its counters:
+	 * Source: fs/exec.c of Linux 6.12, begin_new_exec, perf_event_exit_task. They count from
+	 * here on. */
 	int r = request_recheck_pids(q, &j->held, j->machine.may_see_all);
 	if (r == 0)
 		r = stat_parts_start(&j->parts);
@@ -336,11 +337,11 @@ static int open_some(struct stat_job *j, struct request *q)
 	while (r == STAT_PARTS_MORE && !slice_of_waits_is_over(&slice));
 	user_spend(q->peer->user, USER_LOOP, slice_waited_ns(&slice));
 	if (r == 0 && slice_of_waits_is_over(&slice))
-		return STAT_PARTS_MORE; /* enabling thousands has a turn of its own */
+		return STAT_PARTS_MORE; /* enabling thousands has a round of its own */
 	return r == 0 ? begin_counting(j, q) : r;
 }
 
-/* Hold what is to be counted, and begin to open. Results as of open_some. */
+/* Hold the processes to count, and begin to open counters. Results as of open_some. */
 static int stat_begin(struct stat_job *j, struct request *q)
 {
 	Mperf__Target *t = j->request->target;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Each part has counters of its own. Harts of one kind share the plan of their metrics: what it costs to
- * find is paid once.
+ * Each part has counters of its own. Harts of one kind share the plan of their metrics, so that it is
+ * computed only once.
  */
 #include "daemon/control/stat_parts.h"
 
@@ -16,12 +16,12 @@
 #include "daemon/sampler/ladder.h"
 #include "proto/base/memory.h"
 
-/* Counters are read so often at least, since the kernel notices that one has wrapped when it is read, where no
- * interrupt says so. The narrowest that we know have 40 bits (U74), which 10 events in each nanosecond fill
- * in 110 s. Source: SiFive U74 manual, hpmcounters; riscv_pmu_event_update() of Linux 6.12. */
+/* Least frequency of reading counters: without an overflow interrupt, the kernel notices a wrap only when it
+ * reads the counter. The narrowest known counters have 40 bits (U74), which 10 events per nanosecond fill in
+ * 110 s. Source: SiFive U74 manual, hpmcounters; riscv_pmu_event_update() of Linux 6.12. */
 #define LOOK_NS UINT64_C(60000000000)
 
-/* What a person without a tree can do: with counters, and without. */
+/* Remedies if there is no tree: with counters, and without. */
 #define STILL_COUNTS                                                                               \
 	"`mperfctl stat -M General` still counts ratios, and `mperfctl hotspots` shows where the " \
 	"time goes."
@@ -47,7 +47,8 @@ static int try_cycles(const struct stat_asked *a)
 		       : -ENOENT;
 }
 
-/* There is no tree: say so, and what there is. A machine may have no counters, or not let us use them. */
+/* Report that there is no tree, and what is available instead. A machine may have no counters, or
+ * we may not use them. */
 static int refuse_tree(const struct stat_asked *a, const char *because)
 {
 	int r = try_cycles(a);
@@ -146,7 +147,8 @@ static int divide(const struct stat_asked *a, struct stat_parts *p)
 
 /* --- their counters --------------------------------------------------------------------------- */
 
-/* An earlier part of the same kind of core: its metrics are planned. NULL: this is the first. */
+/* An earlier part of the same kind of core, whose metrics are planned already. NULL: this is the
+ * first. */
 static const struct stat_part *twin_of(const struct stat_parts *p, const struct stat_part *part)
 {
 	for (const struct stat_part *at = p->part; at < part; at++)
@@ -155,7 +157,7 @@ static const struct stat_part *twin_of(const struct stat_parts *p, const struct 
 	return NULL;
 }
 
-/* How all parts are counted. */
+/* Options of the counters of all parts. */
 static struct counter_options options_of(const struct stat_asked *a)
 {
 	return (struct counter_options){
@@ -188,7 +190,8 @@ static int plan_part(const struct stat_asked *a, const struct stat_parts *p, str
 	return live_metrics_share(twin->metrics, &part->metrics);
 }
 
-/* Find what the counter opens, and charge it. 0; positive after a refusal; -errno. */
+/* Find the descriptors that the counter will open, and charge them. 0; positive after a refusal;
+ * -errno. */
 static int plan_counter(const struct stat_asked *a, struct stat_parts *p, struct stat_part *part,
 	const struct event_list *events)
 {
@@ -207,7 +210,7 @@ static int plan_counter(const struct stat_asked *a, struct stat_parts *p, struct
 	return r;
 }
 
-/* What goes with an open counter. 0 or -errno. */
+/* Make the data that belongs to an open counter. 0 or -errno. */
 static int end_part(const struct stat_asked *a, struct stat_part *part)
 {
 	part->last = calloc((size_t)part->counter->events.n_events, sizeof(*part->last));
@@ -246,8 +249,8 @@ static const struct event *closed_event(
 	return NULL;
 }
 
-/* Can any of its metrics have a value, or the one that the client needs? Else say of the first why not: that a
- * clock beside it counts is of no use. */
+/* Can any of its metrics have a value, or the one that the client requires? If not, report why the first
+ * cannot: that a clock next to it counts does not help. */
 static bool enough_counts(
 	const struct stat_asked *a, const struct stat_part *part, struct event_error *ret_error)
 {
@@ -337,7 +340,7 @@ static size_t n_fds(const struct stat_parts *p)
 	return n;
 }
 
-/* One descriptor of a part that is planned. 0; positive after a refusal; -errno. */
+/* Open one descriptor of a planned part. 0; positive after a refusal; -errno. */
 static int open_next(const struct stat_asked *a, struct stat_parts *p, size_t i)
 {
 	struct event_error error = {""};

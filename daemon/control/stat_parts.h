@@ -14,13 +14,13 @@
 struct stat_part {
 	struct hart_set harts;
 	char says[64];                   /* "0-3" */
-	const struct platform *platform; /* of all its harts; NULL: of several kinds */
+	const struct platform *platform; /* platform of all its harts; NULL: several kinds */
 	struct counter *counter;
 	struct counter_value *last;   /* of the counter's events, as of the last answer */
-	struct live_metrics *metrics; /* NULL: none was asked for */
+	struct live_metrics *metrics; /* NULL: none was requested */
 	struct jackknife *jackknife;  /* of the counter's events */
 	double *rotation; /* of its groups (count/rotation.h); NULL until something was scaled */
-	struct plan_says *says_plan; /* NULL: nobody asked for it */
+	struct plan_says *says_plan; /* NULL: not requested */
 };
 
 struct stat_parts {
@@ -31,7 +31,7 @@ struct stat_parts {
 		int outcome; /* of the last kind of core that has none of the metrics */
 		char because[EVENT_ERROR_BYTES];
 	} none;
-	struct user *user; /* who is charged for the descriptors: */
+	struct user *user; /* account charged for the descriptors: */
 	uint64_t n_fds;
 	bool is_divided;  /* answers name the harts of each part */
 	uint64_t look_ns; /* read them before this, or a counter wraps twice between two readings */
@@ -56,12 +56,12 @@ int stat_parts_open(const struct stat_asked *asked, struct stat_parts *p);
 int stat_parts_start(struct stat_parts *p);
 void stat_parts_clear(struct stat_parts *p);
 
-/* Read the counters, also for errors of what is scaled. 0 or -errno. */
+/* Read the counters, also to estimate the errors of scaling. 0 or -errno. */
 int stat_parts_read(struct stat_parts *p);
-/* What a part counted since the last answer. */
+/* Counts of a part since the last answer. */
 void stat_part_counts(
 	const struct stat_part *part, const struct machine *machine, struct counts *ret_counts);
 /* When the next reading is due, whether a client asks for it or not. */
 uint64_t stat_parts_due_ns(const struct stat_parts *p);
-/* What was counted so far is answered: intervals begin here. */
+/* Begin a new interval: the counts so far are answered. */
 void stat_parts_restart(struct stat_parts *p);

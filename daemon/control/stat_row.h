@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The row of an event that was counted, in the tables of stat and topdown */
+/* The row of a counted event in the tables of stat and topdown */
 
 #include "daemon/count/counts.h"
 #include "daemon/query/query.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * status: what the service takes, keeps and loses, and what it costs. The answer names no user, so
- * anyone may ask. If naming is paused for some users, each sees only their own entry. Samples add
- * up: taken = stored + in hand + lost, as far as a cause counts samples.
+ * status: the samples that the service takes, stores and loses, and its cost. The answer names no
+ * user, so anyone may ask. If naming is paused for some users, each sees only their own entry.
+ * Samples add up: taken = stored + in hand + lost, as far as a cause counts samples.
  */
 #include <stdio.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static double counted_share(const struct service *service)
 	return any ? least : NAN;
 }
 
-/* Harts that sample without counters, since others count with them: the reason of the first. */
+/* Harts that sample without counters, since other programs use these: the reason of the first. */
 static const char *yield_trouble(const struct service *service, char *text, size_t n)
 {
 	const struct sampler *p = service->walk ? service->walk->sampler : NULL;
@@ -191,7 +191,7 @@ static int tell_processes(const struct status *s)
 	KNOWN_IF(reason, "Reason", text, *h->governor.reason, h->governor.reason)                  \
 	KNOWN_IF(since_ns, "For", ns, h->governor.changed_ns, s->now_ns - h->governor.changed_ns)
 
-/* Beside its budget; kernel_part: of the busiest hart's time. */
+/* The cost next to its budget; kernel_part: of the busiest hart's time. */
 static int tell_budget(const struct status *s, const struct overhead_spent *now, double kernel_part)
 {
 	const struct overhead *h = s->service->overhead;
@@ -213,7 +213,7 @@ struct cost_row {
 	double per_second, each_ns, part, hart;
 };
 
-/* On which hart is not known. */
+/* The hart is not known. */
 static struct cost_row sideband_row(
 	const char *cause, const struct overhead_spent *s, enum task_work what)
 {
@@ -259,7 +259,7 @@ static int tell_costs(const struct status *s)
 	COLUMN(longest_ns, "Longest", ns, t->longest_ns)                                           \
 	COLUMN(lately_ns, "Lately", ns, loop_latency_lately_ns(t))
 
-/* Report the time that turns of the loop take, over all clients. */
+/* Report the time that rounds of the loop take, over all clients. */
 static int tell_turns(const struct status *s)
 {
 	const struct loop_latency *t = &s->service->loop_latency;
@@ -388,7 +388,7 @@ static int tell_grants(const struct status *s)
 		u->held[i] + user_room(u, (enum user_hold)i))                                      \
 	KNOWN_IF(refused, "Refused", count, s->peer->sees_all, l->n_refused)
 
-/* Only peers that see all see what others hold. */
+/* Only peers that see all see the resources of other users. */
 static int tell_limits(const struct status *s)
 {
 	const struct user *u = s->peer->user;
@@ -459,7 +459,7 @@ static int tell_store(const struct status *s)
 	KNOWN_IF(paused_ns, "For", ns, p->n, p->who ? s->now_ns - p->began_ns : p->took_ns)        \
 	KNOWN_IF(now, "Now", text, p->who, now)
 
-/* The roofs that are kept for all, and how often sampling was lowered for them. */
+/* The roofs that are stored for all users, and how often sampling was lowered for them. */
 static int tell_roofs(const struct status *s)
 {
 	const struct pause *p = &s->service->pause;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * store: the files that are kept, for how long at the rate of the last days, and which go next. The
- * daemon knows all of it without opening a file, but there may be thousands of files and pins, so a
- * child writes the answer.
+ * store: the stored files, how long they will last at the rate of the last days, and the next ones
+ * to be removed. The daemon knows all of it without opening a file, but there may be thousands of
+ * files and pins, so a child writes the answer.
  */
 
 #include "daemon/answer/row.h"
@@ -17,7 +17,7 @@ struct store_answer {
 	const struct answer *to;
 	const struct store *store;
 	const struct peer *peer;
-	struct shares shares; /* a copy: to look at an account may make one */
+	struct shares shares; /* a copy, since looking up an account may create one */
 	struct store_limits limits;
 	struct store_forecast forecast;
 };
@@ -151,7 +151,7 @@ static int judge(struct request *q)
 static int answer_in_child(struct request *q, void *userdata)
 {
 	(void)userdata;
-	int judged = judge(q); /* it waited for a place */
+	int judged = judge(q); /* rights may have changed while it waited */
 	if (judged != 0)
 		return judged < 0 ? judged : 0;
 	const struct conf *c = q->peer->options->conf;

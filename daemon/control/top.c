@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * top: frames of what runs. A frame has the samples that its feed gathered in the last interval. It
- * is sent if the client has read the frame before, and skipped otherwise, so that a slow client
- * sees fewer frames and never old ones. The rate is raised while a client reads frames.
+ * top: live frames. A frame has the samples that its feed gathered in the last interval. It is sent
+ * if the client has read the frame before, and skipped otherwise, so that a slow client sees fewer
+ * frames and never old ones. The rate is raised while a client reads frames.
  */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -36,11 +36,11 @@
 #define TOP_NAMES_NS_MAX 2000000000u
 #define TOP_NAMES_LOOK_NS 20000000u
 #define TOP_UNNAMED_MAX 0.3
-/* Check again whether a client has read the last frame; one that has not must not make others pay
- * for a higher rate for long. */
+/* Interval of checks whether a client has read the last frame: a client that does not read must not
+ * keep the higher rate, for which others pay. */
 #define TOP_READ_LOOK_NS 100000000u
 #define TOP_UNREAD_NS 30000000000u
-#define TOP_LATE_LOOK_NS 5000000u /* where the walk is behind with a frame */
+#define TOP_LATE_LOOK_NS 5000000u /* if the walk is late with a frame */
 /* Processes that --pid and its descendants may mean in one frame. */
 #define TOP_PIDS_MAX 4096
 
@@ -59,7 +59,7 @@ struct top_job {
 	uint64_t told;         /* number of the last slice that was sent or skipped */
 	uint64_t names_ns;     /* until when the first frame waits; 0: it does not */
 	uint64_t looked_ns;    /* the last dispatch */
-	uint64_t look_ns;      /* when a frame that is there was last tried to be told */
+	uint64_t look_ns;      /* last attempt to send a frame that is ready */
 	uint64_t read_ns;      /* when the peer had last read all */
 	bool wants_rate;       /* the service samples faster for us */
 	struct cost_hold cost; /* of a walk of our own */
@@ -92,7 +92,7 @@ static size_t top_fds(struct job *job, struct pollfd *fds, size_t n)
 static uint64_t top_deadline_ns(struct job *job, const struct request *q)
 {
 	struct top_job *j = (struct top_job *)job;
-	/* the walk wakes others, not us: look in at its pace once a frame is due */
+	/* the walk wakes others, not us: check at its pace once a frame is due */
 	uint64_t own = top_feed_deadline_ns(j->feed), again = j->looked_ns + TOP_LATE_LOOK_NS;
 	own = own > again ? own : again;
 	(void)q;
@@ -121,7 +121,7 @@ static size_t find_pids(const struct top_job *j, int32_t *pid)
 	return n;
 }
 
-/* Filter of the request, without its times: live rows have no other time than now. */
+/* Filter of the request, without its times: live rows are always of the present. */
 static struct query_filter filter_of(const struct top_job *j, const struct request *q)
 {
 	struct query_filter f = query_filter_of(q, j->request->filter);
@@ -216,7 +216,7 @@ static bool waits_for_names(struct top_job *j, uint64_t now_ns)
 	return true;
 }
 
-/* Wish for the rate while frames are read, and no longer than a while if they are not. */
+/* Request the higher rate while frames are read, and for a short time if they are not. */
 static int wish(struct top_job *j, const struct request *q, uint64_t now_ns, bool read)
 {
 	if (read)
@@ -244,7 +244,7 @@ static int watch_targets(struct top_job *j)
 	return 0;
 }
 
-/* With a walk of our own, which is bound to them: have all that were named exited? */
+/* With a walk of our own, which is bound to its targets: have all targets exited? */
 static bool targets_gone(struct top_job *j)
 {
 	if (j->service || j->targets.n_pids == 0 || j->endless)
@@ -272,7 +272,7 @@ static int top_dispatch(struct job *job, struct request *q, uint64_t now_ns)
 {
 	struct top_job *j = (struct top_job *)job;
 	int r = j->service ? 0 : walk_dispatch(j->walk, now_ns);
-	if (r == 0 && !j->service) /* frames say what is given up (annotate.h) */
+	if (r == 0 && !j->service) /* frames name the work given up (annotate.h) */
 		r = cost_hold_dispatch(&j->cost, j->walk, now_ns);
 	j->looked_ns = now_ns;
 	if (r < 0 || j->told == j->feed->n_cuts)
@@ -298,7 +298,7 @@ static const struct job_kind top_kind = {
 
 /* --- beginning -------------------------------------------------------------------------------- */
 
-/* Refuse what makes no sense. 0; positive after an error was sent; -errno. */
+/* Refuse options that make no sense. 0; positive after an error was sent; -errno. */
 static int check(struct top_job *j, struct request *q)
 {
 	const Mperf__TopRequest *m = j->request;

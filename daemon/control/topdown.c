@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Which way is worst and what is left of a node follow from the values; all else is data of the
- * platform.
+ * The worst path and the residual of a node follow from the values; all other columns are data of
+ * the platform.
  */
 #include "daemon/control/topdown.h"
 
@@ -15,7 +15,7 @@
 #include "proto/base/memory.h"
 
 #define RESIDUAL "residual"
-#define RESIDUAL_MIN 0.05 /* %; less is what rounding to one decimal hides */
+#define RESIDUAL_MIN 0.05 /* %: smaller residuals disappear in rounding to one decimal */
 #define N(table) (sizeof(table) / sizeof((table)[0]))
 
 /* --- the cores -------------------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ int topdown_send_cores(const struct topdown_tree *tree, size_t n, const struct a
 	static const struct answer_column columns[] = {
 		{"core", "core", MPERF__UNIT__UNIT_NONE},
 		{"levels", "levels", MPERF__UNIT__UNIT_NONE},
-		{"deepest", "deepest", MPERF__UNIT__UNIT_NONE}, /* level that there is */
+		{"deepest", "deepest", MPERF__UNIT__UNIT_NONE}, /* existing levels */
 		{"cut", "cut",
 			MPERF__UNIT__UNIT_NONE}, /* 1: more levels cannot be counted at once */
 		{"passes", "passes", MPERF__UNIT__UNIT_NONE},
@@ -116,7 +116,7 @@ static struct answer_value text_or_absent(const char *text)
 	return text && *text ? answer_text(text) : (struct answer_value){.kind = ANSWER_ABSENT};
 }
 
-/* Names with `between` between them, from each(i) until it is NULL. The caller frees. */
+/* Join the names that each(i) returns until NULL, with `between` between them. The caller frees. */
 static char *join_names(const char *between,
 	const char *(*each)(const struct sending *s, size_t node, size_t i),
 	const struct sending *s, size_t node)
@@ -237,7 +237,7 @@ static int send_residual(const struct sending *s, int node)
 	return s->answer->row(s->answer->userdata, v, N_NODE_COLUMNS);
 }
 
-/* The children of a node, and what they leave of it. Depth is bounded by METRIC_TREE_LEVELS_MAX. */
+/* Send the children of a node, and its residual. Depth is bounded by METRIC_TREE_LEVELS_MAX. */
 static int send_children(const struct sending *s, int parent)
 {
 	const struct metric_tree *tree = s->t->tree;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The tables of top-down trees: their nodes, and what these were counted of
+/* The tables of top-down trees: their nodes, and the events counted for them
  *
- * A tree is one kind of core's. It is counted for the answer (stat.c), or comes from a file
- * (topdown_stored.c); who sends it says where its values are.
+ * A tree belongs to one kind of core. It is counted for the answer (stat.c), or comes from a file
+ * (topdown_stored.c); its sender provides the values.
  */
 
 #include "daemon/control/stat_row.h"
@@ -14,13 +14,13 @@ struct request;
 struct row_stream;
 
 struct topdown_tree {
-	const char *core;  /* what its harts are, */
-	const char *harts; /* and which, "0-3" */
+	const char *core;  /* name of its kind of core, */
+	const char *harts; /* and its harts, "0-3" */
 	const struct metric_tree *tree;
-	bool is_cut; /* it has more levels than could be counted at once */
+	bool is_cut; /* the tree has more levels than could be counted at once */
 	size_t n_passes;
 	bool is_fewest;                      /* no plan has fewer passes */
-	const char *turns;                   /* who has them take turns; "no": nobody */
+	const char *turns;                   /* what rotates the passes; "no": nothing */
 	const struct metric_value *value;    /* by node */
 	const struct metric_value *residual; /* n_nodes + 1 */
 	const struct metric_inputs *inputs;  /* of the nodes */
@@ -31,14 +31,14 @@ struct topdown_tree {
 	const void *userdata;
 };
 
-/* "core": a row for each tree, of which core it is and how it was counted. Exported for tests. */
+/* Send "core": a row for each tree, with its core and how it was counted. Exported for tests. */
 int topdown_send_cores(const struct topdown_tree *tree, size_t n, const struct answer *answer);
 
-/* "node": the trees, each node before its children, and after them a residual if they do not add up to
- * it. Exported for tests. */
+/* Send "node": the trees, each node before its children, and after these a residual if they do not add
+ * up to the node. Exported for tests. */
 int topdown_send_nodes(const struct topdown_tree *tree, size_t n, const struct answer *answer);
 
-/* "event": the inputs, once for each pass that counts them. Exported for tests. */
+/* Send "event": the inputs, once for each pass that counts them. Exported for tests. */
 int topdown_send_events(const struct topdown_tree *tree, size_t n, const struct answer *answer);
 int topdown_send_event(const struct topdown_tree *t,
 	const struct answer_value value[static N_STAT_COLUMNS], size_t pass,
@@ -57,6 +57,6 @@ struct topdown_counted {
 };
 struct topdown_tree topdown_of_counted(const struct topdown_counted *c);
 
-/* topdown_stored.c: answer a request with a path or a filter, of a file or of what a service's store counted. 0 or
- * -errno. */
+/* Answer a request with a path or a filter, from a file or from the counts in a service's store
+ * (topdown_stored.c). 0 or -errno. */
 int topdown_stored(struct request *q, const Mperf__Request *request);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * topdown of a file, or of what a service's store counted. The counts of harts are of all users' processes, so a
- * service shows them only to peers that see all.
+ * topdown of a file, or of the counts in a service's store. The counts of harts are of all users' processes, so
+ * a service shows them only to peers that see all.
  */
 #include <errno.h>
 #include <math.h>
@@ -74,7 +74,7 @@ static struct topdown_tree stored_view(const struct stored_tree *t)
 
 /* --- trees of all cores ----------------------------------------------------------------------- */
 
-/* Why there is no tree of a kind of core; the first is told if no kind has one. */
+/* The reason why a kind of core has no tree; the first reason is sent if no kind has one. */
 struct refusal_of_trees {
 	struct event_error error;
 	char note[512];

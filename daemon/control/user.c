@@ -2,14 +2,14 @@
  *
  * One rule for all resources that users hold: a user may hold at most as much as is then left for
  * the others. A single user has half of everything, the next one half of the remainder, and what
- * one user does not take is there for others. (Switches share their buffers so. Source: Choudhury
- * and Hahne, Dynamic queue length thresholds for shared-memory packet switches, IEEE/ACM
- * Transactions on Networking 6.2, 1998.) A sixteenth is reserved for root. If many users have left
- * nothing, a newcomer takes the place of a connection of the user who has most (server.c).
+ * one user does not take is available to others. (Network switches share buffers in this way.
+ * Source: Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches,
+ * IEEE/ACM Transactions on Networking 6.2, 1998.) A sixteenth is reserved for root. If many users
+ * have used up everything, a newcomer replaces a connection of the user who has most (server.c).
  *
- * Spending is one moment in time for each user: when all work so far will be paid off at the
- * allowed rate. That moment may be up to a second ahead of now. Turns are for users, not for
- * connections: a round of the loop works USER_TURN_NS for each user.
+ * Spending is one time for each user: that at which all work so far will be paid off at the allowed
+ * rate. It may be up to a second ahead of now. Rounds serve users, not connections: in each, the
+ * loop works USER_TURN_NS for each user.
  */
 #include "daemon/control/user.h"
 
@@ -32,10 +32,10 @@
 /* The daemon keeps a quarter of its descriptors for itself: events, rings, files, workers, the
  * feed. */
 #define DESCRIPTORS_OWN_PART 4
-/* The store's budget is for the store: beside it is half as much. */
+/* The store's budget is for the store; other files may use half as much in addition. */
 #define CACHE_BUDGET_PART 2
-/* Requests that wait for their turn: 64 in every second that a query may take at most, and the same
- * for three other users. */
+/* Waiting requests: 64 for each second that a query may take at most, and the same for three other
+ * users. */
 #define WAITING_MAX 256u
 #define WAITING_USER_MAX (WAITING_MAX / 4)
 /* Each looks at every sample, and writes a file: 32 at 10,000 Hz are a third of one CPU. */
@@ -210,7 +210,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Amount that is left for this user and all others of the same standing. */
+/* Amount that is left for this user and all others who share with this user. */
 static uint64_t left_for(const struct user *u, const struct user_limit *l)
 {
 	uint64_t left = less(l->all, l->held);
@@ -228,8 +228,8 @@ uint64_t user_room(const struct user *u, enum user_hold what)
 		return UINT64_MAX;
 	const struct user_limit *l = &u->users->limit[what];
 	uint64_t left = left_for(u, l);
-	/* The user may take as much more as leaves at least what they then hold. Rounded up: the
-	 * last one may be taken, too. */
+	/* The user may take more as long as others are left at least as much as the user then
+	 * holds. Rounded up, so that the last one may be taken, too. */
 	if (!u->first && l->all != UINT64_MAX)
 		left = (less(left, u->held[what]) + 1) / 2;
 	return smaller(left, less(l->one, u->held[what]));
@@ -317,7 +317,7 @@ static uint64_t now_of(const struct user *u)
 	return u->users->now_ns;
 }
 
-/* Unspent time, of what a second allows; 0 also with debts. */
+/* Unspent time of the allowance of a second; 0 also with debts. */
 static uint64_t credit(const struct user *u, enum user_time time)
 {
 	uint64_t until_ns = u->spent_until_ns[time];
@@ -330,7 +330,7 @@ static void pay(struct user *u, enum user_time time, uint64_t ns)
 	*until_ns = (*until_ns > now_of(u) ? *until_ns : now_of(u)) + ns;
 }
 
-/* Users with a walk now, plus one that may come. */
+/* Users with a walk now, plus one more that may come. */
 static uint64_t walk_part(const struct users *t)
 {
 	const struct user *u;
@@ -384,7 +384,7 @@ void users_spend_rest(struct users *t, uint64_t ns)
 		turns_ns += u->turn_ns;
 	for (u = t->in_round; u && rest_ns > 0; u = u->next_in_round)
 		user_spend(u, USER_LOOP, rest_ns * u->turn_ns / turns_ns);
-	t->spent_ns = t->shared_ns = all_ns; /* also what is nobody's */
+	t->spent_ns = t->shared_ns = all_ns; /* also resources that belong to nobody */
 }
 
 uint64_t user_ready_ns(const struct user *u, enum user_time time)

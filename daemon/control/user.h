@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Users: what each one holds of the service, and has spent
+/* Users: the resources of the service that each one holds, and the time that each has spent
  *
  * One account for each user who is or was recently connected, whatever the number of connections.
  * Resources that can run out are taken and given back (user.inc); loop time and requests are spent,
@@ -30,21 +30,23 @@ enum user_hold {
 /* Kinds of time of the loop's thread, each with its own share. */
 enum user_time {
 	USER_LOOP, /* requests, counters, tops, answers: one part in USER_LOOP_PART of all time */
-	/* rings of recordings with their own events: the time that other users who record leave */
+	/* rings of recordings with their own events: the time that other recording users leave */
 	USER_WALK,
 	N_USER_TIMES
 };
 #define USER_LOOP_PART 10
-/* All users but root and the daemon's own have three such parts together, so that sampling has the
- * remaining time. If more than three spend at the same time, they share these parts equally. */
+/* All users but root and the daemon's own have three such shares together, so that sampling has the
+ * remaining time. If more than three users spend at the same time, they divide these shares
+ * equally. */
 #define USERS_LOOP_PARTS 3
 /* The most that may be spent at once, of either kind of time: the allowance of one second. */
 #define USER_CREDIT_NS 1000000000u
-/* Spent in one round of the loop before the next user has a turn. */
+/* Time for one user in a round of the loop, before the next user is served. */
 #define USER_TURN_NS 5000000u
-/* The same for all users but root and the daemon's own, before the rest of the loop has its turn. */
+/* The same for all users but root and the daemon's own, before the loop continues with other
+ * work. */
 #define USERS_TURN_NS (4 * USER_TURN_NS)
-/* How often a user who has spent everything is served, with all connections at once. */
+/* Interval at which a user who has spent everything is served, with all connections at once. */
 #define USER_REST_NS 20000000u
 /* Debt at which even new connections are refused: connecting alone has cost that much. */
 #define USER_DEBT_NS 2000000000u
@@ -83,9 +85,9 @@ struct users {
 	uint64_t now_ns; /* of this round */
 	uint64_t round, n_served, next_tidy_ns;
 	uint64_t spent_ns;     /* all that was spent so far, on behalf of any user */
-	uint64_t shared_ns;    /* of it, as of the last users_spend_rest */
+	uint64_t shared_ns;    /* that total at the last users_spend_rest */
 	struct user *in_round; /* users who have spent time in this round */
-	uint64_t turns_ns;     /* time that those of them who are not `first` have spent in it */
+	uint64_t turns_ns;     /* time in this round of those users who are not `first` */
 	uint32_t n_spenders;   /* users who have spent lately and are not `first` */
 };
 
@@ -93,12 +95,12 @@ struct users {
  * who then holds more than the new limit keeps it, and gets no more. */
 void users_set_limits(struct users *t, const struct conf *conf);
 
-/* A round of the loop begins: every user has a turn again. Forgets users who hold and owe
+/* Begin a round of the loop, in which every user is served again. Forgets users who hold and owe
  * nothing. */
 void users_turn(struct users *t, uint64_t now_ns);
 
-/* A user has connected: returns the account; NULL if out of memory or at USERS_MAX. It stays valid
- * until the connection has left and nothing is held. */
+/* Get the account of a user who has connected; NULL if out of memory or at USERS_MAX. It stays
+ * valid until the connection has left and nothing is held. */
 struct user *users_join(struct users *t, uid_t uid);
 void user_leave(struct user *u);
 
@@ -106,18 +108,17 @@ void users_clear(struct users *t);
 
 /* --- what is held ----------------------------------------------------------------------------- */
 
-/* How much more this user may hold. */
+/* The amount that this user may still take. */
 uint64_t user_room(const struct user *u, enum user_hold what);
 /* Take n. False, and counted as refused, if there is no room for all n. */
 bool user_take(struct user *u, enum user_hold what, uint64_t n);
 void user_give(struct user *u, enum user_hold what, uint64_t n);
-/* Follow a holding that grew or shrank from *held to n: update the account, even beyond its
- * limit. */
+/* Update the account, even beyond its limit, for a holding that grew or shrank from *held to n. */
 void user_follow(struct user *u, enum user_hold what, uint64_t *held, uint64_t n);
-/* The closers have one more connection of this user's to close. It counts as the user's until it is
- * closed. */
+/* Note that a closing thread has one more connection of this user, which counts as the user's until
+ * it is closed. */
 void user_closes(struct user *u);
-/* Texts for refusals: a sentence without a full stop, and one that says what to do. */
+/* Texts for refusals: the reason without a full stop, and the remedy. */
 #define USER_WHY_BYTES 256
 void user_explain(const struct user *u, enum user_hold what, char *ret_why, size_t n);
 const char *user_remedy(enum user_hold what);
@@ -127,19 +128,19 @@ const char *user_remedy(enum user_hold what);
 /* May one more message be taken from a connection of this user, its nth of this round (from 0)? If
  * so, spends it. */
 bool user_may_ask(struct user *u, unsigned nth);
-/* The loop's thread ran for ns on behalf of this user. */
+/* Charge this user for ns of the loop's thread. */
 void user_spend(struct user *u, enum user_time time, uint64_t ns);
 /* Cost of one connection in a round, even of an idle one, which the loop only looks at. It counts
  * as this much when uncharged time is divided among users. */
 #define USER_LOOK_NS 200u
 void user_looked_at(struct user *u);
-/* The loop's thread worked for users for at least ns since the last call. Divide the time that was
- * not charged to one of them (waiting, looking at all connections, forking) among the users of this
- * round, in proportion to what they spent in it. */
+/* Charge the remaining time: the loop's thread worked for users for at least ns since the last
+ * call. The time that was not charged to one of them (waiting, checking all connections, forking)
+ * is divided among the users of this round, in proportion to their own time in it. */
 void users_spend_rest(struct users *t, uint64_t ns);
-/* When the user may spend again; 0: now. */
+/* The time at which the user may spend again; 0: now. */
 uint64_t user_ready_ns(const struct user *u, enum user_time time);
-/* Is this user's turn over for this round? */
+/* Has this user used up the time of this round? */
 bool user_rests(struct user *u, enum user_time time);
 /* Is even one more connection too much? Never for `first` users: they wait like others, but can
  * always connect. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A cursor in the bytes of a record: it moves forward inside them alone, and remembers the first error. After an error
- * every take returns zeros. */
+/* A cursor in the bytes of a record: it only moves forward, stays inside them, and remembers the first error. After an
+ * error every take returns zeros. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -88,7 +88,7 @@ static int refresh_head(struct merge *m, size_t i)
 			r = 0;
 		}
 		if (r == 0) {
-			/* The last drain takes everything, whatever a record says of its time. */
+			/* The last drain takes every record, regardless of its time. */
 			bool last = m->cut_ns == NEVER;
 			if (last && time_ns == NEVER)
 				time_ns = NEVER - 1;
@@ -196,7 +196,7 @@ int merge_next(struct merge *m, struct record *ret_record, int *ret_hart)
 		if (ret_record->time_ns >= m->last_ns)
 			m->last_ns = ret_record->time_ns;
 		else if (!m->ring[i].merged_sums && !m->ring[i].raise)
-			count_loss(m, i, LOSS_LATE); /* those of raises may be left behind */
+			count_loss(m, i, LOSS_LATE); /* rings of raises may be left unread */
 		m->ring[i].merged_sums = is_sums(ret_record);
 		*ret_hart = m->ring[i].hart;
 		return 0;

@@ -30,7 +30,7 @@ struct merge {
 	uint64_t (*lost)[N_LOSSES];
 	/* CLOCK_MONOTONIC: no record may be later. NULL: not known, in replays */
 	uint64_t (*now_ns)(void);
-	/* the rest is merge.c's */
+	/* private to merge.c */
 	uint64_t *head_ns;
 	size_t n_heads;
 	uint64_t floor_ns; /* highest cut of all completed drains */

@@ -54,8 +54,8 @@ struct record_sample {
 	uint64_t enabled_ns, running_ns;
 	/* of STREAM_SWITCH_BPF and STREAM_SWITCH_SUMS: earlier switches without values */
 	uint64_t n_missed;
-	/* of STREAM_SWITCH_SUMS, whose `read` is what the task itself counted since its last
-	 * record: time that tasks ran on the hart since the hart's last record */
+	/* with STREAM_SWITCH_SUMS, whose `read` has the task's own counts since its last record:
+	 * time for which tasks ran on the hart since the hart's last record */
 	uint64_t ran_ns;
 	uint64_t regs_abi;    /* PERF_SAMPLE_REGS_ABI_*; 0: no user registers */
 	const uint64_t *regs; /* popcount(regs_user) values; use record_reg */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Causes: why something from the feed was not taken
+/* Causes: reasons why data from the feed was refused
  *
  * Functions of this room return one of them as their positive outcome.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The loop polls one descriptor (epoll) for the socket and all programs. A program is read while
- * there is something to read and its turn lasts. If a user has used up their share of the loop's
- * time, we stop polling their sockets for a while; their data waits in the socket buffer, whose
- * size the kernel limits. We disconnect a program that sends a descriptor.
+ * The loop polls one descriptor (epoll) for the socket and all programs. A program is read as long
+ * as there is data and its share of the round lasts. If a user has used up their share of the
+ * loop's time, we stop polling their sockets for a while; their data waits in the socket buffer,
+ * whose size the kernel limits. We disconnect a program that sends a descriptor.
  */
 #include "daemon/loops/feed.h"
 
@@ -24,14 +24,15 @@
 #include "proto/base/memory.h"
 
 #define ACCEPTS_TURN 16u
-/* Accepting has a tenth of the loop's time, whoever connects, and may be 200 ms ahead of it: some
- * thousand connections at once. Beyond that, connections wait in the socket's queue, and we look
- * again 10 ms later. */
+/* Accepting gets a tenth of the loop's time in total, with a burst of 200 ms: some thousand
+ * connections at once. Beyond that, connections wait in the socket's queue, and we look again 10 ms
+ * later. */
 #define ACCEPTS_SHARE 10u
 #define ACCEPTS_AHEAD_NS 200000000u
 #define ACCEPTS_BACK_OFF_NS 10000000u
 #define LISTEN_RETRY_NS 1000000000u /* without descriptors or memory: the next try */
-/* Threads that close sockets on which descriptors came, where one may block for ever; of each user one. */
+/* Threads that close sockets with received descriptors, since such a close may block for ever; one
+ * per user. */
 #define CLOSERS_MAX 8u
 
 /* --- users ------------------------------------------------------------------------------------ */
@@ -134,8 +135,8 @@ static int refuse(struct feed *f, int fd, bool may_come, uid_t uid, enum feed_ca
 	return 0;
 }
 
-/* May the user have one more program? Not more than the configuration allows, and not more than then remain for
- * others. */
+/* May the user have one more program? Not more than the configuration allows, and not more than then remain
+ * free for others. */
 static bool may_connect(const struct feed *f, const struct feed_user *user)
 {
 	const size_t n = user->n_programs + aside_count(f->closers, user->uid);
@@ -201,7 +202,7 @@ static int back_off_until(struct feed *f, uint64_t ns)
 	return watch(f, EPOLL_CTL_MOD, f->o.listen_fd, NULL, false);
 }
 
-/* Move until_ns, to when a share of the time is used up, by ns. */
+/* Advance until_ns, the time until which a share is used up, by ns. */
 static void spend(uint64_t *until_ns, uint64_t now_ns, uint64_t ns)
 {
 	*until_ns = (*until_ns < now_ns ? now_ns : *until_ns) + ns;
@@ -270,8 +271,8 @@ static int pause_for_look(struct connection *c)
 	return r;
 }
 
-/* Read a thread's counts once its process and its task are known. What comes before is answered at
- * once, since a short program is gone by then. */
+/* Read a thread's counts once its process and its task are known. Earlier messages are answered at
+ * once, since a short program would otherwise be gone. */
 static int wait_for_thread(struct connection *c)
 {
 	struct mperf_feed_thread m;
@@ -319,7 +320,7 @@ static int read_packet(struct connection *c)
 	return r ? r : wait_for_thread(c);
 }
 
-/* A user over the share of time waits, with all their programs; a program over its own share waits
+/* A user over the share of time waits, with all programs; a program over its own share waits
  * alone. */
 static int wait_for_share(struct connection *c)
 {
@@ -406,7 +407,7 @@ static bool has_time(uint64_t began_ns)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns < FEED_ROUND_NS;
 }
 
-/* Programs whose last message was long go on, though they may have sent nothing more. */
+/* Continue programs with a long last message, even if they have sent nothing more. */
 static int go_on(struct feed *f, uint64_t began_ns)
 {
 	int r = 0;
@@ -427,7 +428,7 @@ int feed_dispatch(struct feed *f, uint64_t now_ns)
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	int r = 0;
-	/* programs that are not read now are ready at the next dispatch as well, and come before those that
+	/* programs that are not read now stay ready for the next dispatch, in which they precede those that
 	 * were read */
 	for (int i = 0; i < n && r == 0 && has_time(began_ns); i++)
 		r = event[i].data.ptr ? read_turn(event[i].data.ptr) : accept_some(f);
@@ -436,7 +437,7 @@ int feed_dispatch(struct feed *f, uint64_t now_ns)
 	if (r == 0)
 		r = look_at_clock(f);
 	users_tidy(f);
-	/* the time of looks is not charged: it is sampling's work, done early */
+	/* the time of looks is not charged: it is sampling work, done early */
 	f->spent_ns += feed_charged_ns(f) - time_before_ns;
 	return r;
 }
@@ -457,7 +458,7 @@ int feed_resume(struct feed *f)
 	return r;
 }
 
-/* Look out of turn, for programs that wait for it. *ret_any: there is one. */
+/* Look early, for programs that wait for a look. *ret_any: there is such a program. */
 static int look_for_waiting(struct feed *f, bool *ret_any)
 {
 	bool any = false;

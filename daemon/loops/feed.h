@@ -7,10 +7,10 @@
  *         ▲                      │
  *         └──────── ASK ─────────┘
  *
- * A program's identity comes from its socket (SO_PEERCRED), never from what it says, and its
- * threads must be threads of that process. The cost of reading is charged to the user, whose
- * programs are then not read for ten times as long: they go on counting and report later. One
- * program has half of its user's share, which leaves time for the user's others.
+ * A program's identity comes from its socket (SO_PEERCRED), never from its messages, and its
+ * threads must be threads of that process. Reading is charged to the user, whose programs are then
+ * not read for ten times as long: they continue to count and report later. One program has half of
+ * its user's share, which leaves time for the user's other programs.
  */
 
 #include <sys/types.h>
@@ -21,14 +21,16 @@
 
 /* The share of loop time for all programs of one user: one part in this many. */
 #define FEED_LOOP_SHARE 10u
-/* The programs of all users together: as many such shares. If more users spend at the same time, each has less. */
+/* Number of such shares for the programs of all users together. If more users spend at the same
+ * time, each has less. */
 #define FEED_LOOP_SHARES 3u
 /* The same for one program. */
 #define FEED_CONNECTION_SHARE (2 * FEED_LOOP_SHARE)
-/* Time by which a user may overdraw that share: the tables of a starting program, and a round. */
+/* Time by which a user may exceed that share: enough for the tables of a starting program, and a
+ * round. */
 #define FEED_AHEAD_NS 500000000u
-/* Packets of one program before the others have a turn; the time after which they have one in any
- * case; and the time of all programs before the rest of the loop has its turn. */
+/* Packets read from one program before the next; the time after which the next program is read in
+ * any case; and the time of all programs before the loop continues. */
 #define FEED_PACKETS_TURN 32u
 #define FEED_TURN_NS 4000000u
 #define FEED_ROUND_NS 12000000u
@@ -36,11 +38,11 @@
 #define FEED_HELLO_NS 10000000000u /* until hello must have arrived; programs send it at once */
 /* Looking for an unknown thread drains all rings or reads a folder. */
 #define FEED_LOOK_NS 100000000u
-/* Threads of a program in another pid namespace whose numbers are read: the loop waits for some 20 µs each. What more
- * threads count is the process's as a whole. */
+/* Threads of a program in another pid namespace whose numbers are read: the loop waits for some 20 µs each. Counts of
+ * further threads go to the process as a whole. */
 #define FEED_TIDS_MAX 2048u
-/* A program waits at most this often for such a look, which tells its new threads apart: one that
- * starts threads all the time is not delayed. */
+/* Interval at which a program may wait for such a look, which identifies its new threads: a program
+ * that starts threads all the time is not delayed. */
 #define FEED_WAIT_NS 1000000000u
 #define FEED_WANTS_MAX 4096
 
@@ -58,12 +60,12 @@ struct feed_options {
 	struct task_table *tasks; /* borrowed */
 	struct loop_sites *sites; /* borrowed; outlives all holders of sites */
 	struct grants *grants;    /* borrowed; NULL: nothing is granted */
-	/* borrowed; finds places of OpenMP in their processes; NULL: they have no names */
+	/* borrowed; finds places of OpenMP in processes; NULL: places have no names */
 	struct attribute *attribute;
 	/* borrowed; tables above our limits are counted there, since all loops of theirs are missing;
 	 * NULL: they are counted as causes alone */
 	uint64_t *lost_tables;
-	/* Something was counted. task: the task that counted; NULL: not known. 0 or -errno. */
+	/* Take counts. task: the task that counted; NULL: not known. 0 or -errno. */
 	int (*take)(void *userdata, struct task *task, const struct loop_counts *c);
 	/* Bring `tasks` up to date. 0 or -errno. NULL: it is up to date. */
 	int (*catch_up)(void *userdata);
@@ -86,8 +88,8 @@ int feed_dispatch(struct feed *f, uint64_t now_ns);
 int feed_resume(struct feed *f);
 
 /* Read what is in the sockets now, for at most FEED_SETTLE_TURNS turns and most_ns of the thread's
- * time, also from programs that wait for a look; users who have used up their share go on waiting.
- * 0 or -errno. */
+ * time, also from programs that wait for a look; users who have used up their share still wait. 0
+ * or -errno. */
 #define FEED_SETTLE_TURNS 256
 #ifdef __SANITIZE_ADDRESS__
 #define FEED_SETTLE_NS 150000000u /* sanitizers take six times as long */
@@ -100,7 +102,7 @@ int feed_settle(struct feed *f, uint64_t now_ns, uint64_t most_ns);
 
 void feed_set_limits(struct feed *f, const struct feed_limits *limits);
 
-/* Programs that a client reaches: one user's, or everybody's. */
+/* Programs that a client reaches: those of one user, or of all. */
 struct feed_reach {
 	bool all;
 	uid_t uid;
@@ -111,8 +113,8 @@ struct feed_reach {
 int feed_want_period(
 	struct feed *f, const void *who, const struct feed_reach *reach, uint32_t period_ms);
 
-/* Ask for a round at once: one program in reach, by its pid, or all of them (0). Returns how many
- * were asked. */
+/* Request a round at once from one program in reach, by its pid, or from all of them (0). Returns
+ * the number of programs asked. */
 uint32_t feed_ask(struct feed *f, const struct feed_reach *reach, pid_t pid);
 
 /* Choice of the functions with two bodies that count from now on (MPERF_SELECT). */
@@ -132,7 +134,7 @@ uint64_t feed_spent_ns(const struct feed *f);
 /* Rounds received since the start. */
 uint64_t feed_rounds(const struct feed *f);
 
-/* Before a sweep: mark the tasks that it holds, and the frames of all places. */
+/* Before a sweep: mark the tasks that the feed holds, and the frames of all places. */
 void feed_mark(struct feed *f, struct sweep *s);
 
 struct feed_status {

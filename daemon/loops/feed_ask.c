@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Requests to programs that count themselves: how often to report, to report now, what to count.
- * Each question reaches the programs of one user alone, unless it comes from one who sees all.
+ * Requests to instrumented programs: to report at an interval, to report now, to count certain
+ * functions. Each request reaches only the programs of one user, unless its sender sees all
+ * users.
  */
 #include "daemon/loops/feed_private.h"
 
@@ -24,7 +25,7 @@ uint32_t feed_period_ms(const struct feed *f, uid_t uid)
 	return least < MPERF_PERIOD_MS_MIN ? MPERF_PERIOD_MS_MIN : least;
 }
 
-/* A program that does not read goes on as it does; it is asked again when it sends (feed.c). */
+/* A program that does not read keeps its period; the request is repeated when it sends (feed.c). */
 static void send_ask(struct connection *c, bool now)
 {
 	const struct mperf_feed_ask message = {
@@ -55,7 +56,7 @@ void feed_send_want(struct connection *c, uint32_t object, bool wanted)
 	(void)send(c->fd, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Wants or the limit changed: send the new period to programs for which it differs. */
+/* Send the new period to programs for which it differs: requests or the limit changed. */
 void feed_send_periods(struct feed *f)
 {
 	struct feed_user *user, *next;
@@ -106,7 +107,7 @@ uint32_t feed_ask(struct feed *f, const struct feed_reach *reach, pid_t pid)
 	return n;
 }
 
-/* A message that cannot be sent is for a program that does not read: it is not counted. */
+/* A message cannot be sent if the program does not read: it is not counted. */
 static bool select_in(const struct connection *c, const struct feed_selection *selection)
 {
 	struct {

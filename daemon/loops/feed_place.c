@@ -11,8 +11,8 @@
 #include "daemon/attribute/attribute.h"
 #include "daemon/loops/feed_private.h"
 
-/* Is this the file and offset that the program reported for the address? If not, the frame's name is not
- * the place's. */
+/* Is this the file and offset that the program reported for the address? If not, the frame does not name
+ * the place. */
 static bool is_frame_of(const struct loop_site *site, const struct frame *frame)
 {
 	const struct loop_site_key *key = &site->key;

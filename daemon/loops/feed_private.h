@@ -6,11 +6,11 @@
 #include "daemon/loops/feed.h"
 #include "daemon/loops/table_cache.h"
 
-/* Threads of one program, and of all programs of one user, that get counters while the programs are
- * connected: each holds at most four events, of a kilobyte or more in the kernel. */
+/* Limits of threads that get counters while their programs are connected, of one program, and of
+ * all programs of one user: each holds at most four events, of a kilobyte or more in the kernel. */
 #define FEED_GRANTS_MAX 1024u
 #define FEED_GRANTS_PER_USER_MAX 4096u
-/* How often we try a program whose socket is full. */
+/* Interval at which we retry a program whose socket is full. */
 #define FEED_GRANT_TRIES 3u
 
 struct feed_user {
@@ -28,12 +28,12 @@ struct tid_pair {
 	pid_t inner, outer;
 };
 
-/* The process of a connection and its threads' numbers; feed_task.c's. */
+/* The process of a connection and its threads' numbers; private to feed_task.c. */
 struct connection_process {
 	struct task *task;    /* NULL: not found (yet) */
 	bool sought;          /* we have looked for it, found or not */
 	bool other_pids;      /* its pid namespace is not ours */
-	struct tid_pair *tid; /* of other_pids: its threads, by rising inner; NULL: never read */
+	struct tid_pair *tid; /* with other_pids: its threads, sorted by inner; NULL: never read */
 	uint32_t n_tids, size_tids;
 	uint64_t tids_ns;   /* when they were read; 0: never */
 	uint64_t waited_ns; /* when it last waited for an unknown thread; 0: never */
@@ -49,7 +49,7 @@ struct connection {
 	struct feed_user *user;
 	struct program *program;
 	struct connection_process process;
-	bool has_threads;  /* it has announced one */
+	bool has_threads;  /* the program has announced a thread */
 	bool paused;       /* not read before resume_ns */
 	bool waits;        /* paused only until the next look */
 	uint32_t n_grants; /* threads that got counters */
@@ -74,7 +74,7 @@ struct feed_wants {
 struct feed_looks {
 	uint64_t last_ns, n;
 	uint64_t looking_ns; /* charged to nobody */
-	uint64_t reading_ns; /* that threads of ours read /proc for programs */
+	uint64_t reading_ns; /* time for which our threads read /proc for programs */
 };
 
 struct feed {
@@ -84,7 +84,7 @@ struct feed {
 	struct connection *connections;
 	uint32_t n_connections;
 	struct feed_user *users;
-	uint32_t n_spenders;  /* of them, who owe time now */
+	uint32_t n_spenders;  /* users who owe time now */
 	struct budget budget; /* of all */
 	struct table_cache cache;
 	uint64_t causes[N_FEED_CAUSES];
@@ -103,15 +103,15 @@ void feed_process_begin(struct connection *c);
 void feed_process_clear(struct connection *c);
 /* Bring the tasks up to date, no matter when we last did. */
 void feed_look(struct feed *f);
-/* The time from which on we look again. */
+/* The earliest time of the next look. */
 uint64_t feed_next_look_ns(const struct feed *f);
 /* Clock of the time that programs are charged for. */
 uint64_t feed_charged_ns(const struct feed *f);
 /* Find the process of the connection, using what is known after it connected. False: no look has
  * happened since; try again at feed_next_look_ns. */
 bool feed_seek_process(struct connection *c);
-/* Can a newly announced thread be told from others when it counts? False: it is too new, and its
- * messages must wait until feed_next_look_ns. */
+/* Can a newly announced thread be identified when it counts? False: it is too new, and its messages
+ * must wait until feed_next_look_ns. */
 bool feed_seek_thread(struct connection *c, pid_t tid);
 /* The task of a thread; NULL: not known. The thread remembers it. */
 struct task *feed_task_of(struct connection *c, struct program_thread *t);
@@ -119,8 +119,8 @@ struct task *feed_task_of(struct connection *c, struct program_thread *t);
 /* feed_place.c: find a place of OpenMP in its process, unless it was found before. task NULL: not known. 0 or -errno. */
 int feed_find_frame(struct feed *f, struct task *task, const struct loop_counts *c);
 
-/* feed_grant.c: give counters to a thread that was in a region, if it has none and may have them.
- * task: the thread's task. */
+/* feed_grant.c: give counters to a thread that was in a region, if it has no counters and may have
+ * them. task: the thread's task. */
 void feed_grant(struct connection *c, struct program_thread *t, const struct task *task);
 
 /* feed_ask.c: the period at which programs of that user report, in ms. */

@@ -61,7 +61,8 @@ static bool grow_tids(struct connection *c)
 	return true;
 }
 
-/* Read its threads' numbers, FEED_TIDS_MAX at most, at its user's cost; without memory those that there is room for. */
+/* Read the numbers of its threads, at most FEED_TIDS_MAX, charged to its user; without memory, as
+ * many as there is room for. */
 static void read_tids(struct connection *c)
 {
 	char folder[32];
@@ -115,8 +116,8 @@ static bool same_process(const struct task *a, const struct task *b)
 	return a == b || (a->pid == b->pid && a->start_ns == b->start_ns);
 }
 
-/* Is it the process itself, or one of its threads? A pid may be another's by now, while a child
- * that was forked off keeps the connection. */
+/* Is it the process itself, or one of its threads? The pid may belong to another process by now,
+ * while a forked child keeps the connection. */
 static bool is_of(const struct connection *c, const struct task *task, pid_t tid)
 {
 	return task->tid == tid && task->pid == c->pid &&
@@ -170,7 +171,7 @@ uint64_t feed_charged_ns(const struct feed *f)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + f->looks.reading_ns - f->looks.looking_ns;
 }
 
-/* Look, if that is due. */
+/* Do a look, if one is due. */
 static bool may_look(struct feed *f)
 {
 	if (looked_just_now(f))
@@ -198,7 +199,7 @@ bool feed_seek_process(struct connection *c)
 	struct feed *f = c->feed;
 	if (c->process.sought || c->pid <= 0)
 		return true;
-	if (!f->o.catch_up) /* all is known as it happens */
+	if (!f->o.catch_up) /* all tasks are known as they start */
 		c->process.task = find_live(c, c->pid);
 	if (!c->process.task && (f->looks.n > c->process.n_looks || may_look(f))) {
 		c->process.task = find(c, c->pid);
@@ -239,7 +240,7 @@ struct task *feed_task_of(struct connection *c, struct program_thread *t)
 		t->our_tid = (pid_t)t->tid;
 	else if (t->our_tid == 0 && !find_outer_tid(c, t))
 		return c->process.task;
-	/* of a process that nobody knows, no thread is known either */
+	/* an unknown process has no known threads */
 	struct task *task =
 		c->process.task && t->our_tid > 0 ? look(c, t->our_tid, t->begin_ns, &sure) : NULL;
 	if (task) {

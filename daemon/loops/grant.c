@@ -15,7 +15,7 @@
 #include "daemon/pmu/cores.h"
 #include "daemon/pmu/event/event_on_core.h"
 
-/* Does it count user code alone, and of one thread? Tracepoints are the kernel's doing. */
+/* Does the event count only user code, and of one thread? Tracepoints are in the kernel. */
 static bool is_fit(const struct event *e)
 {
 	return e->type != PERF_TYPE_TRACEPOINT && e->type != PERF_TYPE_BREAKPOINT &&

@@ -49,7 +49,7 @@ struct grant_set {
 	uint8_t event[MPERF_GRANTS_MAX]; /* place in the list + 1 */
 };
 
-/* Open all events for a thread that can be opened; refusals are noted. The caller owns the
+/* For a thread, open all events that can be opened; refusals are noted. The caller owns the
  * descriptors, and closes them with grants_close. */
 void grants_open(struct grants *g, pid_t tid, struct grant_set *ret_set);
 void grants_close(const struct grants *g, struct grant_set *set);

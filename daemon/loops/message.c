@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A row per type says how long its struct is; the lengths that a struct names itself must add up to
- * what came, no byte less and none more.
+ * A row per type gives the size of its struct; the lengths in a struct must add up exactly to the
+ * size of the packet.
  */
 #include "daemon/loops/message.h"
 
@@ -78,7 +78,7 @@ int feed_message_parse(const uint8_t *bytes, size_t n, struct feed_message *ret_
 		fixed = n; /* all entries were measured */
 	if (n < fixed)
 		return FEED_LENGTH;
-	memcpy(&m.spent, bytes, fixed); /* each of the union begins where it begins */
+	memcpy(&m.spent, bytes, fixed); /* each member of the union begins where the union begins */
 	m.type = head.type;
 	m.rest = bytes + fixed;
 	m.n_rest = n - fixed;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Messages: what a program sends, with its form checked
+/* Messages of a program, with their form checked
  *
  * A message is one packet (or one piece of a file named by MPERF_OUTPUT): a fixed struct of
- * runtime/abi.inc, followed by as many bytes as its lengths say. Whether it makes sense is checked
- * in program.h; here we only check that nothing reaches beyond its end.
+ * runtime/abi.inc, followed by as many bytes as its lengths give. program.h checks the meaning;
+ * here we only check that no length exceeds the packet.
  */
 
 #include <stdbool.h>

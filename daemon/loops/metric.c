@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One table, made of the list that pass and runtime share, so that a metric which is added there
- * has its name in the store without a word here.
+ * One table, generated from the list that pass and runtime share, so that a metric added there gets
+ * its name in the store without a change here.
  */
 #include "daemon/loops/metric.h"
 
@@ -25,8 +25,8 @@ static const struct {
 
 #define MODELLED "_modelled"
 
-/* The place of a value among those from that metric on, one for each granted event; -1: it is none
- * of them. */
+/* The index of a value in the range that begins with that metric, with one value for each granted
+ * event; -1: not in the range. */
 static int place_from(unsigned first, unsigned value)
 {
 	unsigned metric = value / 2;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Metrics: what loops, functions and regions count
+/* Metrics: the quantities that loops, functions and regions count
  *
  * Metrics of runtime/abi.inc come first, by their ids, then those that the daemon derives from a program's messages. The store knows them by name (loop_metric.name); a modelled one, which
  * estimates what a library call does, ends in "_modelled".
@@ -16,7 +16,7 @@ enum loop_metric {
 	LOOP_NONE,
 #define MPERF_METRIC(id, symbol, name, unit, says) LOOP_##symbol = (id),
 #include "runtime/abi.inc"
-	/* of regions, besides their entries and time_ns: how long counters were on */
+	/* of regions, besides their entries and time_ns: the time for which counters were on */
 	LOOP_COUNTED_NS,
 	/* of a region, or of code outside all regions: the time over which it was counted */
 	LOOP_SPAN_NS,
@@ -24,8 +24,8 @@ enum loop_metric {
 	 * tasks, and for locks */
 	LOOP_WAIT_NS,
 	LOOP_LOCK_NS,
-	/* of a region: for how long the granted events (grant.h) were counted, and their counts;
-	 * MPERF_GRANTS_MAX of them, with names in struct loop_granted */
+	/* of a region: the time for which the granted events (grant.h) were counted, and their
+	 * counts; MPERF_GRANTS_MAX of them, with names in struct loop_granted */
 	LOOP_GRANTED_NS,
 	LOOP_GRANTED,
 	/* of a region with 1 in N entries measured, timed_entries of them: SPENT's members of these

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Open addressing with linear probing. Slots follow from a keyed hash of the name's, so that no
- * program can choose names that all collide.
+ * Open addressing with linear probing. Slots follow from a keyed hash of the name's hash, so that
+ * no program can choose names that all collide.
  */
 #include "daemon/loops/name_set.h"
 

@@ -3,8 +3,8 @@
 
 /* Name set: the functions that counted modules define, by mperf_name_hash
  *
- * A callee that is in no such set is counted nowhere. Two names of one hash, which a program may
- * choose on purpose, hide callees of that program alone.
+ * A callee that is in no such set is not counted by any module. If a program chooses two names of
+ * one hash on purpose, it hides only its own callees.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@ struct name_set {
 	uint32_t n_slots, n;
 };
 
-/* The bytes that a set takes once n more are added. */
+/* The bytes of a set after n more hashes are added. */
 size_t name_set_bytes(const struct name_set *s, uint32_t n);
 /* Add n hashes, of which some may be there. 0, -ENOMEM. */
 int name_set_add(struct name_set *s, const uint64_t *hash, uint32_t n);

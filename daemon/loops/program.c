@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * State of a program, as its messages give it, and the order in which they must come. A message out
- * of order is skipped and counted as a fault. Only a program that does not speak the feed's
- * protocol at all is disconnected.
+ * State of a program from its messages, and the order in which these must come. A message out of
+ * order is skipped and counted as a fault. Only a program that does not speak the feed's protocol
+ * at all is disconnected.
  */
 #include "daemon/loops/program.h"
 
@@ -142,7 +142,7 @@ static void thread_free(struct program *p, struct program_thread *t)
 	free(t);
 }
 
-/* Hand out what a thread or object has left, some in this turn; then it goes. */
+/* Hand out the remaining sums of a thread or object, some in each call; then free it. */
 static int work_gone(struct program *p)
 {
 	struct program_work *w = &p->work;
@@ -232,7 +232,8 @@ static bool is_of_tables(int r)
 	       r == FEED_COUNTERS;
 }
 
-/* Did a limit of ours refuse the message? Then it is no nonsense, and neither are later messages that refer to it. */
+/* Did a limit of ours refuse the message? Then neither it nor later messages that refer to it count
+ * as invalid. */
 static bool is_limit(int r)
 {
 	return is_of_tables(r) || r == FEED_THREADS || r == FEED_REGIONS || r == FEED_ROWS ||

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Programs: messages in, what loops counted out
+/* Programs: messages in, counts of loops out
  *
  *      TABLE ─▶ scopes are sites, counters are sums over them
  *      DELTAS ─▶ added up per (thread, region, scope) ── ROUND ─▶ sink
  *      SPENT, TALLY ─────────────────────────────────────────────▶ sink
  *
- * A counter of a spanning tree means something only together with the others, so nothing goes out
- * before a round is complete. A function may be half-way through at that moment, so a sum may be
- * negative by one path: it is kept, and taken off the sum of the next round. All sums wrap like the
- * counters they are made of. A program cannot disturb others: its memory is bounded and charged to
- * budgets, and its errors are counted by cause (cause.h).
+ * A counter of a spanning tree has a meaning only together with the others, so counts are handed
+ * out only when a round is complete. A function may be half-way through at that moment, so a sum
+ * may be negative by one path: it is carried over to the next round. All sums wrap like their
+ * counters. A program cannot disturb others: its memory is bounded and charged to budgets, and its
+ * errors are counted by cause (cause.h).
  */
 
 #include <sys/types.h>
@@ -39,17 +39,18 @@
 /* Bytes in use; each budget is part of the one above. */
 struct budget {
 	uint64_t used, max;
-	bool leaves_half; /* may hold at most as much as the one above then has left for others */
+	/* may hold at most as much as then remains in the budget above for others */
+	bool leaves_half;
 	struct budget *above; /* NULL: none */
 };
 
 struct program_thread {
 	uint32_t id, tid; /* tid is the one in its pid namespace */
 	uint64_t begin_ns;
-	uint64_t until_ns;    /* CLOCK_MONOTONIC, up to which its counts were handed out */
+	uint64_t until_ns;    /* CLOCK_MONOTONIC: its counts were handed out up to this time */
 	bool counted;         /* in this round */
-	uint8_t asked_grants; /* the owner's: how often it tried to grant counters, */
-	uint8_t granted[MPERF_GRANTS_MAX]; /* and what the words count: index + 1; 0: nothing */
+	uint8_t asked_grants; /* the owner's: number of its tries to grant counters, */
+	uint8_t granted[MPERF_GRANTS_MAX]; /* and the event of each word: index + 1; 0: none */
 	void *who;                         /* the owner's: the task that it takes the thread for, */
 	int32_t our_tid;                   /* and its tid in the owner's namespace; 0: not known */
 	UT_hash_handle hh;
@@ -69,7 +70,7 @@ struct program_place {
 	UT_hash_handle hh;
 };
 
-/* Something counted. All is borrowed for the call. */
+/* Counts of a site. All is borrowed for the call. */
 struct loop_counts {
 	struct program_thread *thread;
 	struct loop_site *site;
@@ -84,7 +85,7 @@ struct loop_counts {
 struct program_options {
 	struct loop_sites *sites;  /* borrowed, like all here */
 	struct table_cache *cache; /* NULL: each program has tables of its own */
-	uid_t uid;                 /* whose tables of the cache these are */
+	uid_t uid;                 /* user whose tables of the cache are used */
 	uint64_t *causes;          /* N_FEED_CAUSES: counted up */
 	uint64_t *lost_tables;     /* counted up if tables are above limits; may be NULL */
 	struct budget *budget;     /* its memory is charged to it; NULL: unbounded */
@@ -92,8 +93,8 @@ struct program_options {
 	const struct loop_granted *granted; /* events that may be granted; NULL: none */
 	/* A region or block was counted: 0; FEED_*, counted as of a message; -errno, fatal. */
 	int (*take)(void *userdata, const struct loop_counts *c);
-	/* Tell a program of feed version 2 whether the tables of an object are wanted. NULL: nobody
-	 * can; such programs send them after a while. */
+	/* Inform a program of feed version 2 whether the tables of an object are wanted. NULL: not
+	 * possible; such programs then send the tables after a while. */
 	void (*want)(void *userdata, uint32_t object, bool wanted);
 	/* A thread has ended, and `who` becomes invalid. May be NULL. */
 	void (*thread_gone)(void *userdata, struct program_thread *t);
@@ -104,35 +105,37 @@ struct program_object;
 struct program_sum;
 struct table_cache;
 
-/* Unfinished work of a message, continued in later turns of the loop. */
+/* Unfinished work of a message, continued in later rounds of the loop. */
 struct program_work {
-	struct program_object *object; /* whose table is being turned into sites; NULL: none */
-	uint32_t module, scope;        /* and the next scope */
-	uint32_t *n_blocks;            /* by scope: blocks so far */
-	bool round;                    /* the counts of a round are being handed out */
-	struct program_thread *ended;  /* it sends nothing more: its counts are; NULL: none */
-	struct program_object *gone;   /* the same of an object */
-	uint64_t until_ns;             /* of the sums of `ended` so far */
+	/* object whose table is being turned into sites; NULL: none */
+	struct program_object *object;
+	uint32_t module, scope; /* and the next scope */
+	uint32_t *n_blocks;     /* by scope: blocks so far */
+	bool round;             /* the counts of a round are being handed out */
+	/* an ended thread whose counts are being handed out; NULL: none */
+	struct program_thread *ended;
+	struct program_object *gone; /* the same for an object */
+	uint64_t until_ns;           /* number of sums of `ended` so far */
 };
 
 struct program {
 	struct program_options o;
 	struct budget budget;
 	bool greeted, last; /* last: it announced its exit */
-	bool limited;       /* a limit of ours refused something of it */
+	bool limited;       /* a limit of ours refused one of its messages */
 	uint64_t begin_ns;
 	uint32_t version, vscale, period_ms;
 	uint64_t n_rounds, until_ns; /* of the last round */
-	uint64_t n_tables;           /* grows whenever other functions are known than before */
+	uint64_t n_tables;           /* incremented when the set of known functions changes */
 	uint32_t threads_lost;
 	uint32_t n_faults;
-	/* the rest is program.c's */
+	/* private to program.c */
 	struct program_object *objects;
 	struct program_thread *threads;
 	struct program_region *regions;
 	struct program_place *places;
 	struct program_sum *sums;
-	struct loop_site *outside; /* stands for no region */
+	struct loop_site *outside; /* represents "in no region" */
 	struct program_work work;
 };
 
@@ -142,13 +145,13 @@ int program_new(const struct program_options *o, struct program **ret_program);
  * disconnected, also counted; -errno. */
 int program_take(struct program *p, const uint8_t *bytes, size_t n);
 
-/* Is work left of the last message? Then call program_work, and take no message, until there is
- * none. */
+/* Is work of the last message left? Then call program_work, and take no message, until none is
+ * left. */
 static inline bool program_is_at_work(const struct program *p)
 {
 	return p->work.object || p->work.round || p->work.ended || p->work.gone;
 }
-/* Do a few milliseconds of it. As program_take. */
+/* Do a few milliseconds of this work. Returns as program_take. */
 int program_work(struct program *p);
 
 struct program *program_free(struct program *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Memory that a program holds, of what its user and all programs may hold. */
+/* Memory that a program holds, charged to the budgets of its user and of all programs. */
 
 #include "daemon/loops/program_private.h"
 

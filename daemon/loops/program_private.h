@@ -19,7 +19,7 @@ struct sum_row {
 	struct sum_row *next, *next_touched;
 	uint32_t scope;
 	bool touched;
-	bool is_elsewhere;  /* of a callee: another module counts it; as of */
+	bool is_elsewhere;  /* of a callee: another module counts it; valid as of */
 	uint64_t looked_up; /* program.n_tables; 0: never looked up */
 	int64_t value[2 * LOOP_METRICS_OF_PROGRAMS];
 };
@@ -33,7 +33,7 @@ struct program_sum {
 	struct program_module *module;
 	struct sum_row **row;    /* by scope */
 	struct sum_row *rows;    /* all, */
-	struct sum_row *touched; /* those of this round */
+	struct sum_row *touched; /* the rows of this round */
 	uint64_t until_ns;
 	size_t memory;
 	UT_hash_handle hh;
@@ -43,10 +43,10 @@ struct program_sum {
 int program_charge(struct program *p, size_t n);
 void program_discharge(struct program *p, size_t n);
 
-/* Work done before the loop turns to others: about 3 ms. */
+/* Work done before other programs are served: about 3 ms. */
 #define PROGRAM_SLICE_SCOPES 4096u
 #define PROGRAM_SLICE_ROWS 2048u
-/* Objects in which a callee is looked for in the time that a row takes. */
+/* Objects that can be searched for a callee in the time of one row. */
 #define PROGRAM_OBJECTS_A_ROW 32u
 
 /* program_table.c. 0, FEED_*, -errno. */
@@ -62,11 +62,11 @@ struct program_module *program_module_find(const struct program_object *o, uint3
 /* program_sum.c. 0, FEED_*, -errno. */
 int program_take_deltas(struct program *p, const struct feed_message *m);
 int program_take_spent(struct program *p, const struct feed_message *m);
-/* Hand out the counts that are not negative: of all sums, some in this turn (p->work.round is set while more
+/* Hand out the counts that are not negative: of all sums, some in each call (p->work.round is set while more
  * remain), or of one thread or one object. */
 int program_hand_out(struct program *p);
-/* Hand out and free the sums of p->work.ended or p->work.gone, some in this turn of the loop.
- * *ret_more: some remain. */
+/* Hand out and free the sums of p->work.ended or p->work.gone, some in each call. *ret_more: some
+ * remain. */
 int program_end_sums(struct program *p, bool *ret_more);
 void program_sums_clear(struct program *p);
 

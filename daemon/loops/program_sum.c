@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A sum has the counts of one thread in one module and region. It has a row for each scope that was ever counted, which
- * stays from round to round with its negative counts. Rows that a round touched are on a list, so the cost of a round
+ * A sum has the counts of one thread in one module and region. It has a row for each scope that was ever counted; rows
+ * stay from round to round, with their negative counts. Rows that a round touched are on a list, so the cost of a round
  * is that of its changes.
  */
 #include <errno.h>
@@ -18,7 +18,7 @@ static int sum_new(struct program *p, const struct sum_key *key, struct program_
 {
 	size_t memory = sizeof(**ret_sum) + module->n_scopes * sizeof(struct sum_row *);
 	if (program_charge(p, memory) != 0)
-		return FEED_ROWS; /* what is counted already goes on */
+		return FEED_ROWS; /* existing sums continue */
 	struct program_sum *sum = calloc(1, sizeof(*sum));
 	if (sum)
 		sum->row = calloc((size_t)module->n_scopes + 1, sizeof(*sum->row));
@@ -147,7 +147,7 @@ static int add_deltas(
 		}
 		if (r == 0 && sum)
 			r = add_terms(p, sum, delta.counter - module->counter_first, delta.delta);
-		/* a table that was refused, or no room: what the others count goes on */
+		/* a table that was refused, or no room: other counters continue */
 		if (r == FEED_UNANNOUNCED || r == FEED_ROWS) {
 			lost = r;
 			r = 0;
@@ -197,7 +197,7 @@ static bool is_elsewhere(struct program *p, const struct loop_site *site, struct
 	return row->is_elsewhere;
 }
 
-/* Drop the entries of a callee that is counted elsewhere. They say nothing about the bytes that a copy moves. */
+/* Drop the entries of a callee that another module counts, but not the bytes that a copy moves. */
 static void drop_calls(struct sum_row *row)
 {
 	row->value[LOOP_VALUE(LOOP_ENTRIES, false)] = 0;
@@ -230,7 +230,8 @@ static int hand_out_row(struct program *p, struct program_sum *sum, struct sum_r
 	return p->o.take(p->o.userdata, &counts);
 }
 
-/* Hand out at most *n rows. Subtract them from *n, and the rows in whose time a look at all objects is done. */
+/* Hand out at most *n rows. Subtract from *n these rows, and for a search of all objects the number
+ * of rows that take as long. */
 static int hand_out_rows(struct program *p, struct program_sum *sum, uint32_t *n)
 {
 	uint32_t looking = HASH_COUNT(p->objects) / PROGRAM_OBJECTS_A_ROW;
@@ -247,7 +248,7 @@ static int hand_out_rows(struct program *p, struct program_sum *sum, uint32_t *n
 	return r;
 }
 
-/* Get the site that stands for "in no region"; it is made when it is first needed. */
+/* Get the site that represents "in no region"; it is made when it is first needed. */
 static int outside(struct program *p)
 {
 	const struct loop_site_key key = {.kind = LOOP_SITE_REGION,

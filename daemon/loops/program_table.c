@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A table comes in pieces, is parsed when it is whole, and becomes sites and terms; its names live
- * on in the sites alone. Modules of one object share its counters without overlapping, so the
- * module of a counter is found by halving.
+ * A table comes in pieces, is parsed when it is complete, and becomes sites and terms; its names
+ * are then only in the sites. The modules of an object have disjoint ranges of its counters, so the
+ * module of a counter is found by bisection.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +27,8 @@ static void tables_discharge(struct program *p, struct object_tables *t, size_t 
 	t->memory -= n;
 }
 
-/* Tables of an earlier program of the same user and build id, or those that are to come. */
+/* Get tables of an earlier program with the same user and build id, or make empty ones for those to
+ * come. */
 static int tables_get(
 	struct program *p, const struct object_key *key, struct object_tables **ret_tables)
 {
@@ -151,12 +152,12 @@ struct program_module *program_module_find(const struct program_object *o, uint3
 	return counter - module->counter_first < module->n_counters ? module : NULL;
 }
 
-/* Take its place among the object's counters. False: another one is there. */
+/* Reserve the module's range among the object's counters. False: another module has it. */
 static bool enter_module(struct object_tables *t, struct program_module *module)
 {
 	uint32_t first = module->counter_first, n = module->n_counters;
 	if (n == 0)
-		return true; /* nothing will be sent of it */
+		return true; /* no counts of it will be sent */
 	uint32_t place = module_place(t, first + n - 1);
 	if (place > 0) {
 		const struct program_module *before = &t->module[t->sorted[place - 1]];
@@ -172,7 +173,7 @@ static bool enter_module(struct object_tables *t, struct program_module *module)
 
 /* --- scopes become sites ---------------------------------------------------------------------- */
 
-/* Blocks of one line are kept apart by which of their scope's they are. */
+/* Distinguish blocks of one line by their number in their scope. */
 static void block_nest(const char *around, uint32_t ordinal, char *ret_text, size_t n)
 {
 	snprintf(ret_text, n, "%s#%u", around, ordinal);
@@ -203,7 +204,7 @@ static int site_of(struct program *p, const struct program_object *o, struct pro
 	}
 	const struct loop_site_more more = {
 		.line_last = s->line_last, .column = s->column, .flags = s->flags};
-	/* shared with others or not: names that are long and many are to be paid for */
+	/* charge it whether shared with others or not: names may be long and many */
 	size_t memory = loop_site_memory(&key);
 	int r = tables_charge(p, o->tables, memory);
 	if (r != 0)
@@ -226,7 +227,7 @@ static int begin_scopes(struct program *p, struct program_object *o, struct prog
 	int r = tables_charge(
 		p, o->tables, loop_table_memory(&module->table) + n * sizeof(*module->site));
 	if (r != 0) {
-		loop_table_clear(&module->table); /* not charged, so not to be discharged */
+		loop_table_clear(&module->table); /* not charged, so do not discharge */
 		return r;
 	}
 	module->n_scopes = n;
@@ -251,7 +252,7 @@ static int note_defined(struct program *p, struct object_tables *t, const struct
 	return r == 0 ? name_set_add(&t->defined, from->defined, from->n_defined) : r;
 }
 
-/* Drop what the sites have by now: it is not needed again. */
+/* Drop the parts of the table that the sites now contain. */
 static void drop_names(struct program *p, struct object_tables *tables, struct loop_table *t)
 {
 	size_t before = loop_table_memory(t);
@@ -353,13 +354,13 @@ int program_take_table(struct program *p, const struct feed_message *m)
 	if (!o || sent->module >= o->tables->key.n_modules)
 		return FEED_UNANNOUNCED;
 	struct program_module *module = &o->tables->module[sent->module];
-	/* sent without waiting for the answer, which was that they are known */
+	/* sent without waiting for our answer that they are known */
 	if (module->complete && p->version >= MPERF_FEED_ON_REQUEST)
 		return 0;
 	if (module->complete)
 		return FEED_TWICE;
 	if (module->refused)
-		return 0; /* the rest of what was counted as refused */
+		return 0; /* further pieces of a table that was counted as refused */
 	int r = module->bytes ? 0 : begin_table(p, o->tables, sent, module);
 	if (r == 0 &&
 		(sent->offset != module->n_bytes || sent->table_bytes != module->table_bytes ||

@@ -2,8 +2,8 @@
  *
  * A hash table with chains; the key is all that identifies a site. The parent does not identify a
  * loop or function, since its place in the nest does. It does identify a region, callee or place of
- * OpenMP: under another parent it is another site. Ids only rise: a segment that is being written
- * knows sites by id after they are gone.
+ * OpenMP: under another parent it is another site. Ids are never reused: a segment that is being
+ * written refers to sites by id after they are freed.
  */
 #include "daemon/loops/site.h"
 

@@ -5,12 +5,11 @@
  *
  * A site is identified by its names, so that runs can be compared: build id, function, source and
  * line, its place in the nest, where it was inlined; for a region, the regions around it; for a callee,
- * where it is called. Copies
- * that the compiler made of a loop (a vectorised one, its remainder, one per alignment) have the
- * same names and are one site. Programs of one user share sites, which are reference counted. Users share
- * none, since a program can announce another's build id and names with nests and flags of its own. Readers of the
- * store know a site by its names alone. A place of OpenMP is identified by build id and offset, and named by the
- * namer.
+ * where it is called. Compiler-made copies of a loop (a vectorised one, its remainder, one per alignment) have
+ * the same names and are one site. Programs of one user share sites, which are reference counted. Users do not
+ * share sites, since a program can announce another program's build id and names with different nests and flags.
+ * Readers of the store know a site by its names alone. A place of OpenMP is identified by build id and offset,
+ * and named by the namer.
  */
 
 #include <stdbool.h>
@@ -48,7 +47,7 @@ static inline bool loop_site_is_of_parent(uint8_t kind)
 	return kind == LOOP_SITE_REGION || kind == LOOP_SITE_CALLEE || loop_site_is_place(kind);
 }
 
-/* A place's nest: a word for what it is, and the offset of its address in its file: "loop@11a0".
+/* A place's nest: a word for its kind, and the offset of its address in its file: "loop@11a0".
  * Without an address it is the word alone. */
 #define LOOP_PLACE_NEST_BYTES 40
 
@@ -60,7 +59,7 @@ struct loop_site_key {
 	uint8_t n_build_id; /* 0: not known */
 	uint32_t line;      /* 0: not known */
 	uint64_t owner;     /* the user, + 1 */
-	/* "" where there is none */
+	/* "" if there is none */
 	const char *subprogram, *source, *nest, *inlined_at;
 };
 
@@ -87,9 +86,9 @@ struct loop_sites {
 	uint64_t last_id;
 };
 
-/* The site of that key under that parent, created if new, with one more user. `more` is merged into
- * it: the highest last line, all flags. 0; FEED_SITES, FEED_TABLE_MALFORMED (cause.h): it would be too
- * deep, since tables of one build id may continue each other's nests; -ENOMEM. */
+/* The site of that key under that parent, created if new, with one more reference. `more` is merged
+ * into it: the highest last line, all flags. 0; FEED_SITES; FEED_TABLE_MALFORMED (cause.h): the nest
+ * would be too deep, since tables of one build id may continue each other's nests; -ENOMEM. */
 struct loop_site_more {
 	uint32_t line_last, column;
 	uint8_t flags;
@@ -104,5 +103,5 @@ void loop_site_unref(struct loop_sites *t, struct loop_site *site);
 /* Bytes of a site with these texts. */
 size_t loop_site_memory(const struct loop_site_key *key);
 
-/* Call when there are no users left. */
+/* Free the table. Call when no references are left. */
 void loop_sites_clear(struct loop_sites *t);

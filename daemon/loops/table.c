@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A table is read once, from its first byte to its last, and every part is checked: a number
- * must end within ten bytes and fit its place, a string must be there, a scope may only name what
- * stands before it, and nothing may follow the end. How many of a thing are announced is checked
- * against the bytes that are left before room is made for them, so a short table cannot ask for
- * much memory; what was packed may not be longer than MPERF_PACKING_RATIO_MAX times its bytes.
+ * must end within ten bytes and fit its place, a string must exist, a scope may only refer to
+ * earlier ones, and nothing may follow the end. An announced number of items is checked against the
+ * remaining bytes before memory is allocated, so a short table cannot request much memory; unpacked
+ * data may not be longer than MPERF_PACKING_RATIO_MAX times its packed bytes.
  */
 #include "daemon/loops/table.h"
 
@@ -23,7 +23,7 @@ struct reader {
 	uint32_t n_strings;
 	uint32_t size_terms;
 	uint32_t version;
-	/* from version 2: the uses of counters, and what is left of the current run */
+	/* from version 2: the uses of counters, and the remainder of the current run */
 	const uint8_t *run, *runs_end;
 	uint32_t use, left;
 };
@@ -143,7 +143,7 @@ static bool is_kind(uint32_t kind)
 	       kind == MPERF_SCOPE_BLOCK || kind == MPERF_SCOPE_CALLEE;
 }
 
-/* A block holds callees alone, a callee nothing, and nothing is nested without end. */
+/* A block holds only callees, a callee nothing, and the depth of nests is limited. */
 static bool place_scope(const struct loop_table *t, struct loop_scope *s)
 {
 	bool is_callee = s->kind == MPERF_SCOPE_CALLEE;
@@ -334,7 +334,7 @@ static int take_body(struct reader *r)
 
 #define RUN_BYTES_MIN 2
 
-/* Pass over the runs, which are read as the counters come. */
+/* Skip the runs, which are read with the counters. */
 static int skip_runs(struct reader *r)
 {
 	uint32_t n, use, n_counters;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Tables: what the counters of one compilation unit mean
+/* Tables: the meaning of the counters of one compilation unit
  *
  * The pass writes them (format: runtime/abi.h), but anybody may send them. Bytes in, arrays out:
  * all output has been checked, so code that evaluates counters need not check any index.
@@ -13,7 +13,7 @@
 #include "daemon/loops/metric.h"
 
 /* Limits of a table. A compilation unit of 100,000 lines has about 20,000 of each and a table of 1
- * MB. The largest is parsed in one turn of the daemon's loop, in about 15 ms. */
+ * MB. The largest is parsed in one round of the daemon's loop, in about 15 ms. */
 #define LOOP_TABLE_BYTES_MAX (8u << 20) /* packed and unpacked */
 #define LOOP_TABLE_STRINGS_MAX (1u << 18)
 #define LOOP_TABLE_SCOPES_MAX (1u << 17)
@@ -63,5 +63,5 @@ struct loop_table {
 int loop_table_parse(const uint8_t *bytes, size_t n, struct loop_table *ret_table);
 void loop_table_clear(struct loop_table *t);
 
-/* Its bytes of memory. */
+/* The bytes of memory that a table takes. */
 size_t loop_table_memory(const struct loop_table *t);

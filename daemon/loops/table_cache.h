@@ -4,8 +4,8 @@
 /* Table cache: the tables of objects, shared by all programs of a user that run them
  *
  * A large program's tables have megabytes, which take longer to send and to parse than a short
- * program runs. So they are kept, by user and build id, also for a while after the last program
- * has ended. By user, since anybody may say anything under any build id. Each program that uses
+ * program runs. So they are cached by user and build id, also for a while after the last program
+ * has ended. By user, since a program can send any table under any build id. Each program that uses
  * tables pays for them as if they were its own, so the order in which programs come changes no
  * limit; tables that nobody uses are bounded here.
  */
@@ -64,15 +64,15 @@ struct table_cache {
 	uint64_t unused_bytes;
 };
 
-/* Make the tables of an object, of which none is there yet, with one user. 0 or -ENOMEM. */
+/* Make empty tables for an object, with one reference. 0 or -ENOMEM. */
 int object_tables_new(const struct object_key *key, struct object_tables **ret_tables);
 
-/* Forget what a module has. */
+/* Free a module's data. */
 void program_module_clear(struct loop_sites *sites, struct program_module *module);
 size_t program_module_memory(const struct program_module *module);
 
-/* The complete tables of that key, with one user more; NULL: there are none. cache may be NULL, also
- * below. */
+/* The complete tables of that key, with one more reference; NULL: there are none. cache may be NULL,
+ * also below. */
 struct object_tables *table_cache_get(struct table_cache *cache, const struct object_key *key);
 
 /* Share tables that are complete, unless others of their key are shared, or they have no build id.

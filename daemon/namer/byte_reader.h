@@ -20,7 +20,7 @@ struct section_bytes {
 /* Bytes that are still to be read. */
 struct byte_reader {
 	const uint8_t *at, *end;
-	bool bad; /* something was beyond their end */
+	bool bad; /* a read went beyond the end */
 };
 
 /* The bytes from `offset` on; bad, if it is beyond them. */

@@ -26,15 +26,15 @@ struct unpacked {
 
 /* Unpack the compressed debug sections needed for names, release the pages of their compressed
  * form, and hide the sections that only debuggers read (locations of variables, macros, indices)
- * from libdw. `bytes`, n: the private mapping behind the Elf. What cannot be unpacked stays as it
- * is. *unpacked is empty at first, and to be freed after the Elf. */
+ * from libdw. `bytes`, n: the private mapping behind the Elf. A section that cannot be unpacked
+ * stays as it is. *unpacked is empty at first, and to be freed after the Elf. */
 void debug_sections_unpack(Elf *elf, void *bytes, size_t n, struct unpacked *unpacked);
 void unpacked_free(struct unpacked *u);
 
 /* Let a section have these bytes, which are borrowed: they need not be in the file. */
 void section_set_bytes(Elf_Scn *section, struct section_bytes bytes);
 
-/* The sections of these n names. Absent are those that the file does not have, that are compressed,
- * and all of a file in the other byte order. */
+/* Find the sections of these n names. A section is absent if the file does not have it, if it is
+ * compressed, or if the file has the other byte order. */
 void debug_sections_find(
 	Elf *elf, const char *const name[], size_t n, struct section_bytes ret_found[]);

@@ -31,7 +31,8 @@ static struct byte_reader numbered_list(struct section_bytes lists, uint64_t i)
 	return r.bad ? r : bytes_from(lists, first + offset);
 }
 
-/* The list that an attribute leads to, by its offset or its number, which not every libdw resolves. */
+/* The list that an attribute refers to by offset or by number; not every libdw resolves the
+ * number. */
 static struct byte_reader list_of(const struct range_source *s, Dwarf_Attribute *a)
 {
 	Dwarf_Word value;

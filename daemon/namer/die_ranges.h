@@ -12,7 +12,7 @@
 
 /* Sections to which the ranges of a split unit refer; some of them are in the program. */
 struct range_source {
-	struct section_bytes addresses; /* of its skeleton, in .debug_addr */
+	struct section_bytes addresses; /* addresses of its skeleton, in .debug_addr */
 	struct section_bytes lists;     /* .debug_rnglists.dwo; before DWARF 5, .debug_ranges */
 	uint64_t base;                  /* of its skeleton */
 	uint16_t version;
@@ -21,7 +21,7 @@ struct range_source {
 
 struct die_ranges {
 	Dwarf_Die *die;
-	ptrdiff_t at; /* libdw's place in them, if there is no list to read here */
+	ptrdiff_t at; /* libdw's position in the ranges, if there is no list to read here */
 	const struct range_source *apart; /* NULL: as above */
 	struct byte_reader list;
 	uint64_t base;
@@ -29,7 +29,7 @@ struct die_ranges {
 
 /* apart NULL: the entry is not of a split unit. Both are borrowed. */
 struct die_ranges die_ranges_of(Dwarf_Die *die, const struct range_source *apart);
-/* False: that were all. O(1). */
+/* False: there are no more ranges. O(1). */
 bool die_ranges_next(struct die_ranges *w, uint64_t *ret_start, uint64_t *ret_end);
-/* Does one of them contain the address? */
+/* Does one of the ranges contain the address? */
 bool die_covers(Dwarf_Die *die, const struct range_source *apart, uint64_t addr);

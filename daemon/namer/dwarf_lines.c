@@ -16,7 +16,7 @@
  * names are used, so that they match those of the symbol table.
  *
  * A split unit has the ranges and lines of its skeleton in the program; functions and calls are found in
- * its other half once that is there.
+ * its other half, once its file was added.
  *
  * libdw opens files itself in two cases, which must not happen here. It opens a skeleton unit's
  * .dwo if asked for the split unit, so we don't ask (split_unit.c finds it). It opens the
@@ -56,7 +56,7 @@ struct unit {
 	struct split_unit *split;  /* NULL: which was not found */
 	bool own_files;            /* … and has its own list of files: */
 	struct line_table *files;  /* NULL: it cannot be read */
-	uint32_t n_files_searched; /* of the program's split files, when it was looked for */
+	uint32_t n_files_searched; /* number of the program's split files when it was searched */
 };
 
 struct dwarf_lines {
@@ -253,7 +253,7 @@ static bool walk_next(struct die_walk *w, bool down)
 
 	if (found)
 		w->depth++;
-	/* The root's siblings are outside the walk, hence depth > 1. */
+	/* Not at depth 1: the root's siblings are outside the walk. */
 	while (!found && w->depth > 1) {
 		found = dwarf_siblingof(&w->stack[w->depth - 1], &next) == 0;
 		if (!found)
@@ -346,7 +346,7 @@ static struct unit *unit_free(struct unit *u)
 	return NULL;
 }
 
-/* Is there a file now in which its other half may be? */
+/* May a file that has come since contain the unit's other half? */
 static bool unit_is_old(const struct dwarf_lines *d, const struct unit *u)
 {
 	return u->skeleton && !u->split && u->n_files_searched != d->split->n_added;
@@ -473,7 +473,7 @@ static void place_set_call(
 		return;
 	struct line_table *table = unit->own_files ? unit->files : unit->table;
 	if (unit->own_files && !table)
-		return; /* what numbers its files cannot be read */
+		return; /* its list of files cannot be read */
 	if (table)
 		p->source = line_table_source(table, value);
 	else if (dwarf_getsrcfiles(&unit->die, &files, &n_files) == 0 && value < n_files)
@@ -519,8 +519,9 @@ uint32_t dwarf_lines_find(
 	if (known)
 		chain_find(unit, &chain, &function, addr);
 
-	/* Innermost first; each call's file and line are those of the place that it was inlined
-	 * into. If there are too many, outer ones are dropped, but not the function itself. */
+	/* Innermost first; the file and line of an inlined call are those of the place into which
+	 * it was inlined. If there are too many, outer ones are dropped, but not the function
+	 * itself. */
 	uint32_t n = 0;
 	struct image_place place = {0};
 	place_set_line(&place, unit, addr, names);

@@ -24,7 +24,7 @@ struct elf_file {
 	size_t n;
 	bool mapped;           /* else from malloc */
 	bool unpacked;         /* its debug sections */
-	struct unpacked apart; /* those of them that the Elf has no memory for */
+	struct unpacked apart; /* unpacked sections that the Elf does not own */
 };
 
 /* Map the file; it may be closed then. 0, IMAGE_MALFORMED, IMAGE_OVERSIZE, -errno */
@@ -39,8 +39,8 @@ bool elf_file_has_section(const struct elf_file *f, const char *name);
 bool elf_file_has_debug(const struct elf_file *f);
 /* Unpack the debug sections needed for names, unless they are. 0 or -ENOMEM. */
 int elf_file_unpack(struct elf_file *f);
-/* Free what was unpacked: the file is as it was when it was mapped. Whatever was borrowed from the
- * Elf is invalid then, except bytes of the file itself. */
+/* Free what was unpacked: the file is as it was when it was mapped. Data borrowed from the Elf are
+ * invalid then, except bytes of the file itself. */
 void elf_file_pack(struct elf_file *f);
 /* Release pages that the kernel reads again when they are touched. */
 void elf_file_rest(struct elf_file *f);

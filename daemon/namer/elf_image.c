@@ -47,7 +47,7 @@ struct elf_image {
 	struct elf_file self, mini, debug, alt;
 	struct split_files split;
 	bool self_symtab, mini_symtab, debug_symtab;
-	struct go_table go; /* of version GO_NONE: it is no program of Go */
+	struct go_table go; /* version GO_NONE: not a program of Go */
 	struct segment *segment;
 	size_t n_segments;
 	struct elf_file *source; /* self or debug: has DWARF; NULL: neither, or libdw rejects it */
@@ -115,7 +115,7 @@ static int elf_collect(struct elf_image *e, struct symbols *symbols)
 {
 	int r = elf_symbols_collect(e->self.elf, SHT_SYMTAB, symbols);
 	const size_t n_whole = symbols->n;
-	if (r == 0) /* of `strip -K`, it has less than .dynsym, which is a part of a whole one */
+	if (r == 0) /* left by `strip -K`: smaller than .dynsym, which a whole .symtab contains */
 		r = elf_symbols_collect(e->self.elf, SHT_DYNSYM, symbols);
 	e->self_symtab = n_whole > 0 && symbols->n - n_whole <= n_whole;
 	if (e->self_symtab)
@@ -163,7 +163,7 @@ static int elf_read_symbols(struct elf_image *e)
 	return 0;
 }
 
-/* What libdw rejects is not tried again. */
+/* A file that libdw rejects is not tried again. */
 int elf_image_open_lines(struct elf_image *e)
 {
 	int r = e->source && !e->lines ? dwarf_lines_new(&e->lines) : 0;
@@ -278,7 +278,7 @@ int elf_image_add_alt(struct elf_image *e, int fd)
 		return IMAGE_MISMATCH;
 	}
 
-	elf_image_drop_units(e); /* it is opened again with the new file */
+	elf_image_drop_units(e); /* it is reopened with the new file */
 	e->alt = alt;
 	return 0;
 }
@@ -362,7 +362,7 @@ void elf_image_name(struct elf_image *e, uint64_t offset, struct image_naming *n
 	if (elf_image_open_lines(e) == 0 && e->lines) {
 		bool first = !dwarf_lines_has_index(e->lines);
 		naming->n_places = dwarf_lines_find(e->lines, addr, naming->place);
-		if (first) /* which has touched all of it */
+		if (first) /* indexing has touched all of the file */
 			elf_image_release_pages(e);
 	}
 	if (!naming->n_places && known) {

@@ -145,7 +145,7 @@ static bool type_is_code(unsigned type)
 	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
 }
 
-/* True if the raw symbol is a function; then it is in ret_symbol. */
+/* True if the raw symbol is a function, which is then in ret_symbol. */
 static bool table_symbol(struct table *t, int index, struct symbol *ret_symbol)
 {
 	GElf_Sym raw;
@@ -228,8 +228,8 @@ int elf_symbols_collect(Elf *elf, uint32_t type, struct symbols *ret_symbols)
 	return 0;
 }
 
-/* How a linkage table is laid out: `header` bytes, then entries of `entry` bytes in the order of
- * the relocations. Source: binutils bfd/elfxx-x86.c, elfnn-aarch64.c, elfnn-riscv.c. */
+/* Layout of a linkage table: `header` bytes, then entries of `entry` bytes in the order of the
+ * relocations. Source: binutils bfd/elfxx-x86.c, elfnn-aarch64.c, elfnn-riscv.c. */
 static const struct plt_layout {
 	uint16_t machine;
 	const char *section;

@@ -5,11 +5,11 @@
  * class of the owner, else the access control list, else the class of the group, else that of all
  * others; the first class that applies decides, also by refusing.
  *
- * The groups of users without a process are not known. Then every class that may apply must grant:
- * a file of mode 0604 refuses its group what it grants others.
+ * The groups of users without a process are not known. Then every class that may apply must grant
+ * access: mode 0604, for example, refuses the file's group but not others.
  *
  * Root reads all. Capabilities of other users are left out: they may count for a user namespace
- * only. So is what a security module forbids: it cannot be asked for another.
+ * only. Rules of security modules are left out too: a module cannot be asked about another user.
  *
  * Source: Linux fs/namei.c, acl_permission_check; fs/posix_acl.c, posix_acl_permission and
  * posix_acl_from_xattr; include/uapi/linux/posix_acl.h and posix_acl_xattr.h (6.12).
@@ -229,7 +229,7 @@ static const char *line_of(const char *status, const char *key)
 
 bool reader_of_status(const char *status, struct reader *ret_reader, pid_t *ret_pid)
 {
-	/* real, effective, saved, and the one that counts for files: Source: man proc_pid_status */
+	/* real, effective, saved and file system id. Source: man proc_pid_status */
 	uint32_t uid[4], gid[4], n_uids = 0, n_gids = 0, n_pids = 0, n = 0;
 	uint32_t pid[32]; /* as deep as pid namespaces nest: MAX_PID_NS_LEVEL */
 	const char *uids = line_of(status, "\nUid:"), *gids = line_of(status, "\nGid:");

@@ -8,9 +8,9 @@
  *                         ──▶ steps ──▶ file: number in the unit's files ──▶ path
  *                         ──▶ steps ──▶ line
  *
- * Since Go 1.16 the parts are apart, with an offset for each in the header; since 1.18 addresses are
- * 4 bytes from the beginning of the text, in the index and in the function. No number is trusted:
- * whatever is read must be inside its part.
+ * Since Go 1.16 the parts are separate, with an offset for each in the header; since 1.18 addresses in the
+ * index and in the function are offsets of 4 bytes from the beginning of the text. No number is trusted:
+ * each read must be inside its part.
  *
  * The beginning of the text is a word of the header. In a position-independent program the loader fills it
  * in: then the word's relocation gives it. Without a relocation it is the section .text, if the function at
@@ -189,8 +189,8 @@ static bool find_function(const struct go_table *t, uint64_t addr, struct functi
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
-/* The value at an address, of the steps at that offset; -1: none. Values change by zig-zag numbers,
- * the first from -1. A change of 0 behind the first is the end. */
+/* The value at an address, by the table of steps at that offset; -1: none. Each change is a zig-zag
+ * number; the first is added to -1. A later change of 0 ends the table. */
 static int64_t value_at(
 	const struct go_table *t, const struct function *f, uint64_t steps, uint64_t addr)
 {

@@ -30,7 +30,8 @@ struct go_table {
 bool go_table_read(struct section_bytes section, struct go_table *ret_table);
 
 /* Find and read the table of a program, and where its text begins. The section's bytes are borrowed
- * from those behind the Elf. False: there is none, or it does not say where its functions are. */
+ * from those behind the Elf. False: there is no table, or the addresses of its functions are not
+ * known. */
 bool go_table_of(Elf *elf, struct go_table *ret_table);
 
 /* Add its functions, with names borrowed from the table. 0, SYMBOLS_FULL, -ENOMEM */

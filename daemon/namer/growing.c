@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Generated code, whatever the format of the file that describes it. */
+/* Generated code, for both formats of files that describe it. */
 
 #include "daemon/namer/growing.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Growing: the code that a file describes to which a compiler adds, a perf map or a jitdump
+/* Growing: the code described by a file to which a compiler adds, a perf map or a jitdump
  *
  *      perf_map.c, jitdump.c   read entries on in the file, and enter them
- *      read_mark.c             up to where it was read, and whether that is still there
- *      growing.c               what image.c asks of either
+ *      read_mark.c             up to where it was read, and whether those bytes are unchanged
+ *      growing.c               functions that image.c calls for either
  */
 
 #include "daemon/namer/history.h"
@@ -17,9 +17,9 @@ struct jitdump;
 /* The place up to which a growing file was read. */
 struct read_mark {
 	uint64_t at;      /* up to here */
-	uint8_t tail[64]; /* the bytes before it: if they are others, the file was rewritten */
+	uint8_t tail[64]; /* bytes before it: if they changed, the file was rewritten */
 	uint8_t n_tail;
-	uint32_t n_rewrites; /* how often that was */
+	uint32_t n_rewrites; /* number of rewrites */
 	bool cut;            /* the last line had no newline, and is read again */
 };
 
@@ -49,12 +49,12 @@ struct growing *growing_free(struct growing *g);
 
 /* --- read_mark.c ------------------------------------------------------------------------------ */
 
-/* Are the bytes that were read still there? Else reading begins again. */
+/* Are the bytes that were read unchanged? If not, reading begins again. */
 void read_mark_check(struct read_mark *r, int fd);
-/* It was read up to there. */
+/* Note that the file was read up to that place. */
 void read_mark_note(struct read_mark *r, int fd, uint64_t at);
 /* Add bytes that were read to the mark. Unlike read_mark_note, this does not read the file again,
- * so a later write is not taken for bytes that were read. */
+ * so bytes of a later write do not count as read. */
 void read_mark_take(struct read_mark *r, const char *bytes, size_t n);
 uint64_t read_mark_hash(const struct read_mark *r);
 /* Do the bytes before that place have that hash? */

@@ -3,9 +3,9 @@
 
 /* History: code that a compiler put at addresses, one after the other
  *
- * Unlike in spans (spans.h), ranges that a later range covers stay: you can ask for the name that an
- * address had when the first `order` ranges were known. So a file that grows can be read on, and earlier
- * names are still found. Ranges are numbered from 1 in the order in which they were added.
+ * Unlike in spans (spans.h), ranges stay when a later range covers them: you can ask for the name that
+ * an address had when only the first `order` ranges were known. So a file that grows can be read on, and
+ * earlier names are still found. Ranges are numbered from 1 in the order in which they were added.
  */
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct names;
 struct generated {
 	uint64_t start, end; /* [start, end) */
 	const char *name;    /* NULL: nameless */
-	uint64_t from_ns;    /* CLOCK_MONOTONIC, as the file says; 0: it does not */
+	uint64_t from_ns;    /* CLOCK_MONOTONIC, from the file; 0: not in the file */
 	uint32_t tag;        /* the adder's */
 	bool covers;         /* other code was there before; set by history_add */
 };
@@ -38,7 +38,8 @@ struct history {
 enum { HISTORY_FULL = 1 };
 int history_add(struct history *h, struct generated code, struct names *names);
 
-/* The code at addr after the first `order` ranges; else, the first code that was there. NULL: none ever was. */
+/* The code at addr after the first `order` ranges; if there was none, the first later code. NULL:
+ * there never was code. */
 const struct generated *history_find(const struct history *h, uint64_t addr, uint32_t order);
 
 /* Take back the last range, if that is still possible, since only the beginning of its line was read. */

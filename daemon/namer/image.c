@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* An image is one of three kinds: an ELF file (elf_image.c), the text of the kernel or of a module (kallsyms.c), or
- * generated code (growing.c). Here is only what the kinds have in common.
+ * generated code (growing.c). This file has only the code that the kinds share.
  */
 
 #include <errno.h>

@@ -37,7 +37,7 @@ struct image_place {
 	const char *source; /* NULL unknown */
 	uint32_t line;      /* 0 unknown */
 	bool inlined;       /* into the next place */
-	/* what is inlined into it is in a split unit of which no file was found */
+	/* functions inlined into it are in a split unit whose file was not found */
 	bool split_missing;
 };
 
@@ -52,7 +52,7 @@ struct image_wants {
 	uint8_t build_id[20];
 	uint8_t n_build_id;
 	char debuglink[256]; /* .gnu_debuglink file name, or "" */
-	bool symbols, debug; /* which of the two is missing */
+	bool symbols, debug; /* symbols, or debug information, is missing */
 	char alt_link[256];  /* .gnu_debugaltlink path that the debug information needs, or "" */
 	uint8_t alt_build_id[20];
 	uint8_t n_alt_build_id;
@@ -67,9 +67,9 @@ void image_wants(const struct image *i, struct image_wants *ret_wants);
 int image_add_debug(struct image *i, int fd, bool *belongs);
 int image_add_alt(struct image *i, int fd);
 
-/* After a name: the path of the .dwo with the functions of its unit, "" if that is not known; or NULL,
- * if it has them or does without. Either may be in a package, .dwp. Borrowed until the image is asked
- * for another name. */
+/* After a name: the path of the .dwo with the functions of the name's unit, "" if the path is not
+ * known; NULL: the image has the functions, or was told to do without. The unit may also be in a
+ * package, .dwp. Borrowed until the image is asked for another name. */
 const char *image_wants_split(const struct image *i);
 /* Add a package (once), or the .dwo that is wanted, or do without; then ask for the name again. A file
  * that is not the unit's adds nothing. 0, IMAGE_*, -errno */
@@ -114,9 +114,10 @@ bool image_goes_on(struct image *i, int fd, const struct image_mark *mark);
 struct image_change {
 	uint64_t start, end;
 	uint64_t from_ns; /* CLOCK_MONOTONIC; 0: the file does not say when */
-	uint32_t order;   /* its number: of the ranges so far it is the last */
+	uint32_t order;   /* its number: it was the last of this many ranges */
 };
-/* The changes behind the first `after` ranges, in order. Returns their number; max: there are others. */
+/* Get the changes after the first `after` ranges, in order. Returns their number; max: there may be
+ * others. */
 uint32_t image_changes(
 	const struct image *i, uint32_t after, struct image_change *ret_change, uint32_t max);
 
@@ -129,7 +130,7 @@ void image_name_by(
 	struct image *i, uint64_t offset, uint32_t order, struct image_naming *ret_naming);
 
 bool image_has_symbols(const struct image *i);
-/* Does it have lines? Those of an ELF file may turn out to be malformed when they are opened. */
+/* Does it have lines? Lines of an ELF file may turn out to be malformed when they are opened. */
 bool image_has_debug(const struct image *i);
 
 /* Open the lines before image_name does, to learn whether there is memory for them. 0, -ENOMEM */
@@ -140,7 +141,7 @@ bool image_has_open_lines(const struct image *i);
  * information, which takes much longer. */
 void image_drop_units(struct image *i);
 void image_drop_lines(struct image *i);
-/* Release the pages of its files, which the kernel maps again when they are touched. */
+/* Release the pages of the image's files, which the kernel maps again when they are touched. */
 void image_release_pages(struct image *i);
 /* Add a user of the image. Each user frees it. */
 struct image *image_ref(struct image *i);

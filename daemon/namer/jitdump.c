@@ -72,7 +72,7 @@ struct jitdump {
 	int fd;
 	bool swapped;
 	bool closed, timed;
-	struct growing *growing; /* whose dump it is */
+	struct growing *growing; /* the dump that is read */
 	struct jit_lines lines;
 	struct moved *by_index;
 	/* Lines for the next code loaded at that address. */
@@ -393,7 +393,7 @@ int jitdump_read_on(struct growing *g, int fd)
 	d->window = NULL;
 	d->fd = -1;
 	read_mark_note(&g->read, fd, r == IMAGE_MALFORMED ? 0 : at);
-	/* it was a dump, and becomes another */
+	/* the file was a dump, and becomes another dump */
 	return r == IMAGE_MALFORMED && g->history.n > 0 ? 0 : r;
 }
 

@@ -7,11 +7,11 @@
  *
  * The kernel formats each line as we read it, which takes longer than our processing. So the list
  * is read once, and no further than needed: first the kernel's part, then up to the end of each
- * module that is asked for. On a RISC-V board three quarters of its 360,000 lines are labels in six
- * modules that only the relaxing linker needs; they are skipped before they are parsed. Reading goes
- * on at the same open file, where the kernel continues by the number of the symbol. If modules came
- * or went meanwhile, that number is another symbol's: the first new line is then most likely of
- * another module than the last old one, and the modules that are not whole are read again.
+ * requested module. On a RISC-V board three quarters of its 360,000 lines are labels in six modules
+ * that only the relaxing linker needs; they are skipped before they are parsed. Reading goes on at
+ * the same open file, where the kernel continues by the number of the symbol. If modules came or
+ * went meanwhile, that number is another symbol's: the first new line is then most likely of another
+ * module than the last old one, and the modules that are not whole are read again.
  *
  * Source: Linux kernel/kallsyms.c (s_show: "%px %c %s\t[%s]\n"; update_iter for the order), v6.18.
  */
@@ -48,7 +48,7 @@ struct kallsyms {
 	struct kernel_symbols kernel;
 	struct module **module; /* whole ones; images point to their symbols */
 	size_t n_modules, size_modules;
-	struct reading *reading; /* NULL: all is read; else the rest of the modules is not */
+	struct reading *reading; /* NULL: all modules are read; else some are not */
 };
 
 struct line {
@@ -123,8 +123,8 @@ static bool is_label(const char *name)
 	       (name[0] == '$' && name[1] && strchr("adtx", name[1]));
 }
 
-/* The same of a line before it is parsed. Source: lib/vsprintf.c, "%px": as many digits as a pointer
- * has. */
+/* The same for a line before it is parsed. Source: lib/vsprintf.c, "%px": as many digits as a
+ * pointer has. */
 static bool line_is_label(const struct text_lines *lines, const char *text)
 {
 	const size_t n_digits = 2 * sizeof(void *);
@@ -263,8 +263,8 @@ static bool is_shifted(struct reading *r, const struct line *line)
 	return !line->module || strcmp(line->module, r->module) != 0;
 }
 
-/* To the end; or to the line after the wanted part, which is read: with `first`, the first line of a
- * module. */
+/* Read to the end, or up to and including the line after the wanted part: with `first`, the first
+ * line of a module. */
 static int reading_read(struct reading *r, bool first)
 {
 	struct text_lines *lines = &r->lines;
@@ -324,7 +324,7 @@ int kallsyms_read(int fd, struct kallsyms **ret_kallsyms)
 	return 0;
 }
 
-/* The list is another than before the pause: from its start. */
+/* Read again from the start: the list has changed since the pause. */
 static int reading_repeat(struct reading *r)
 {
 	symbols_clear(&r->block);

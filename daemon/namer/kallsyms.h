@@ -22,9 +22,9 @@ struct kallsyms;
  * -errno */
 int kallsyms_read(int fd, struct kallsyms **ret_kallsyms);
 
-/* Read on to the end of this module, unless it was read; of all modules (NULL, or it is not there).
- * What kallsyms_find returned stays valid. 0; IMAGE_OVERSIZE, -errno: some modules are missing, and
- * the list is whole all the same. */
+/* Read on to the end of this module, unless it was read; to the end of all modules if it is NULL or
+ * not in the list. Results of kallsyms_find stay valid. 0; IMAGE_OVERSIZE, -errno: some modules are
+ * missing, and the list is whole all the same. */
 int kallsyms_read_module(struct kallsyms *k, const char *module);
 
 /* Is there nothing more to read? */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* A line table is a program whose steps are small differences, so a row can be found only by running
- * it from a known state. libdw runs it all and keeps a node for each row: a hundred instructions and
- * 40 bytes a row, again each time that the unit is read. Here it runs once, and the state is kept at
- * the start of each sequence and every STRIDE bytes, as spans of addresses; a look-up runs the program
- * from the state that covers the address.
+ * it from a known state. libdw runs the whole program and keeps a node for each row: a hundred
+ * instructions and 40 bytes a row, again each time that the unit is read. Here the program runs once,
+ * and the state is stored at the start of each sequence and every STRIDE bytes, as spans of addresses;
+ * a look-up runs the program from the state that covers the address.
  *
  *      program   ├────────┼────────┼──────┤ ├───────┤      sequences, each of rising addresses
  *      states    ▲        ▲        ▲        ▲
@@ -337,7 +337,7 @@ static int add_span(struct line_table *t, uint64_t end)
 	return r == SPANS_FULL ? LINE_TABLE_UNKNOWN : r;
 }
 
-/* Run the whole program, to keep states. What comes before an error is used. */
+/* Run the whole program, to keep states. States from before an error are used. */
 static int read_states(struct line_table *t)
 {
 	struct state s = first_state(t->program);
@@ -388,7 +388,7 @@ int line_table_new(const struct line_sections *sections, uint64_t offset, const 
 static size_t add_folder(char path[static PATH_TEXT_MAX], size_t n, const char *folder)
 {
 	if (n >= PATH_TEXT_MAX - 2)
-		return n; /* full: what follows is left out */
+		return n; /* full: further text is left out */
 	size_t taken = strnlen(folder, PATH_TEXT_MAX - 2 - n);
 	memcpy(path + n, folder, taken);
 	path[n + taken] = '/';

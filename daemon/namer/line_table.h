@@ -3,7 +3,7 @@
 
 /* Line tables: file and line of an address, from .debug_line of one unit
  *
- * Unlike libdw's, a table that was read takes a few bytes for each 4 KB of it.
+ * Unlike libdw's, a table in memory takes only a few bytes for each 4 KB of the section.
  */
 
 #include <libelf.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The event is a dummy that never samples. It records all mappings of this thread, the allocator's too; so what is
- * in the ring before is dropped. The one that matters may come behind a record of lost ones, and of its path only
- * the length matters here.
+ * The event is a dummy that never samples. It records all mappings of this thread, including the allocator's, so
+ * older records in the ring are dropped first. The record of our mapping may follow a record of lost ones; of its
+ * path only the length is used.
  */
 #include "daemon/namer/mapped.h"
 

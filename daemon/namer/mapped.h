@@ -6,7 +6,7 @@
  * Records of mappings have device, inode and generation of the file system's own superblock. stat gives what
  * the file system chooses: on btrfs a device per subvolume, on an overlay one per layer, or inode numbers
  * with the layer in their highest bits. Kernels also differ in which of the two an overlay's records have.
- * So we map the file once, and read the kernel's record of that.
+ * So we map the file once, and read the kernel's record of this mapping.
  */
 
 #include <stdbool.h>

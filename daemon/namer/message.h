@@ -81,8 +81,8 @@ enum message_part {
 	PART_MAIN = 0,
 	PART_DEBUG = 1,   /* separate debug file */
 	PART_ALT = 2,     /* shared by several debug files (dwz) */
-	PART_PACKAGE = 3, /* of split units (.dwp) */
-	PART_SPLIT = 4,   /* of the one split unit that is wanted (.dwo); there are many */
+	PART_PACKAGE = 3, /* package of split units (.dwp) */
+	PART_SPLIT = 4,   /* the wanted split unit (.dwo), one of many */
 	N_PARTS,
 };
 
@@ -140,8 +140,8 @@ struct message_open {
 	uint32_t first;        /* skip this many candidates: they were not the file */
 	uint64_t pid_start_ns; /* CLOCK_MONOTONIC; 0: unknown */
 	uint64_t map_start, map_end;
-	/* CLOCK_MONOTONIC; 0: unknown. A file written after the first time, or not since the
-	 * second, is another file. One whose status changed after the first time may be: see first_mapper. */
+	/* CLOCK_MONOTONIC; 0: unknown. A file written after the first time, or not since the second, is
+	 * another file. A file whose status changed after the first time may be another: see first_mapper. */
 	uint64_t not_after_ns, not_before_ns;
 	uint64_t inode;      /* 0: unknown */
 	uint64_t generation; /* of the inode number; 0: unknown */
@@ -155,8 +155,8 @@ struct message_open {
 	 * by these rights only */
 	uint8_t own;
 	uint32_t uid; /* the user to whom the names are shown, who must be able to read the file */
-	/* 1: the process mapped it at not_after_ns and has not exec'd since: what it still has mapped is what
-	 * ran */
+	/* 1: the process mapped it at not_after_ns and has not exec'd since: the file it still has mapped is
+	 * the one that ran */
 	uint32_t first_mapper;
 	uint32_t zero;
 	struct message_kin kin[MESSAGE_KIN]; /* the nearest first */
@@ -179,7 +179,7 @@ struct message_opened {
 	uint64_t inode;
 	uint32_t major, minor;
 	/* times of the last change of contents, which its owner may set, and of contents or status, which
-	 * nobody may; on any clock */
+	 * nobody can set; on any clock */
 	int64_t changed_ns, status_ns;
 	uint32_t owner;
 	uint32_t sole; /* 1: only its owner and root can write to it; 0: others can, or not known */
@@ -259,7 +259,7 @@ struct message_grow {
 	uint32_t after;
 	uint64_t mark_at, mark; /* as of the last answer; 0: none */
 };
-/* Followed by n changes. MESSAGE_CHANGES_MAX of them: there may be others. */
+/* Followed by n changes. If there are MESSAGE_CHANGES_MAX, there may be more. */
 struct message_grown {
 	struct message head;
 	uint32_t file;
@@ -267,7 +267,8 @@ struct message_grown {
 	uint32_t order; /* ranges so far */
 	uint32_t n;
 	uint32_t n_rewrites; /* times that the file was rewritten while this parser read it */
-	uint32_t lost; /* 1: and while it did not, so that nothing is left of what it had then */
+	/* 1: also rewritten while this parser did not read it: the former contents are lost */
+	uint32_t lost;
 	uint64_t mark_at, mark; /* the place up to which it was read, and a hash of its end */
 };
 /* A change: from its time on, [start, end) is other code than before. */
@@ -310,7 +311,8 @@ struct message_place {
 	uint16_t n_function; /* 0: unknown */
 	uint16_t n_source;
 	uint8_t inlined;
-	uint8_t split_missing; /* 1: what is inlined into it is in a split unit that was not found */
+	/* 1: functions inlined into it are in a split unit that was not found */
+	uint8_t split_missing;
 	uint8_t zero[2];
 };
 _Static_assert(sizeof(struct message_naming) == 2, "naming");

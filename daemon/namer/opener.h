@@ -61,17 +61,18 @@ struct opener_demand {
 	struct mapped *mapped;         /* as in opener_run; borrowed */
 	int host;                      /* as proc of opener_is_local */
 	const struct readers *readers; /* users who must be able to reach and read it; borrowed */
-	/* it describes generated code: it must belong to the owner, and not be a link */
+	/* the file describes generated code: it must belong to the owner, and not be a link */
 	bool owned;
 	uint32_t owner; /* READER_NOBODY: not known */
-	/* path is a magic link of /proc below dir, which is followed; only the file is checked,
-	 * since no folder is passed on the way: the process has it, or had it when it was mapped */
+	/* path is a magic link of /proc below dir, which is followed. Only the file is checked,
+	 * since the link passes no folder: the process has the file, or had it when it was
+	 * mapped */
 	bool linked;
 	/* CLOCK_REALTIME; 0: any. -ESTALE if last written after the first time, or not since the
 	 * second */
 	int64_t not_after_ns, not_before_ns;
-	/* Changed contents may have an old time of writing (cp -p), while the time of their status is that of the
-	 * change; but a link, a chmod and a rename change the time of status, too. If that is later than
+	/* Changed contents may have an old modification time (cp -p), while the status time shows the change; but
+	 * a link, a chmod and a rename change the status time, too. If the status time is later than
 	 * not_after_ns, this is the file only if the caller will compare the build id, */
 	bool id_is_checked;
 	/* … or if the process that mapped it then still has it: the descriptor of the process's folder in /proc,

@@ -3,8 +3,7 @@
  * Candidates for the place of a file. A path that a process mapped is valid only in that process's
  * mount namespace, so /proc/PID/root comes first while the process is alive; then our own
  * namespace, for a process that is gone; then the mapping itself, which still leads to a deleted
- * file; then the mounts of the process's ancestors. The start time shows whether a pid was reused: then it is
- * later.
+ * file; then the mounts of the process's ancestors. A later start time shows that a pid was reused.
  *
  * The mapping and the program's own link lead to a file that may no longer be in any folder; then
  * only its own mode is checked. That is enough: the process has it open, and the mode protects
@@ -252,8 +251,8 @@ static bool try_mapping(struct search *s)
 	return try_at(s, s->proc, true, path);
 }
 
-/* Only if the file is the program itself: by inode, by build id (checked by the parser), or by
- * name. */
+/* Only if the file is the program itself, identified by inode, by build id (checked by the parser),
+ * or by name. */
 static bool try_program(struct search *s)
 {
 	char target[PATH_MAX];
@@ -284,7 +283,8 @@ static bool try_here(struct search *s)
 	return s->q->path[0] == '/' && try_at(s, AT_FDCWD, false, s->q->path);
 }
 
-/* In the mounts of the file's device: a program that was in a chroot had one of them as its root, as a rule. */
+/* Look in the mounts of the file's device: a program in a chroot usually had one of them as its
+ * root. */
 static bool try_mounts(struct search *s, int proc, int root)
 {
 	struct mounts *mounts = mounts_begin(proc);
@@ -457,8 +457,8 @@ static bool find_main(struct search *s)
 	return false;
 }
 
-/* Converted by the current clock, which may have been set since: file times do not change, so after
- * a step forward fewer files count as written later, and after a step back their times are in the
+/* Convert by the current clock, which may have been set since. File times do not change, so after a
+ * step forward fewer files count as written later, and after a step back their times are in the
  * future. */
 static int64_t realtime_of(uint64_t monotonic_ns)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * We may hold files whose close waits for a disk at most, and for no server. An overlay is as local as its layers,
+ * We may hold files whose close waits only for a disk, never for a server. An overlay is as local as its layers,
  * which only the line of its mount names. Any user can make an overlay over FUSE in a user namespace of their own;
- * in a mount namespace that belongs to our user namespace only root can, and we trust root's. The layers' paths are
- * valid where the overlay was mounted: for a container, that is as a rule our own mount namespace, else that of the
- * process, outside its chroot. One of the layers must be there, and none may be on a file system that may hang.
+ * in a mount namespace that belongs to our user namespace only root can, and we trust root's overlays. The paths of
+ * the layers are valid in the mount namespace where the overlay was mounted: for a container usually ours, else
+ * that of the process, outside its chroot. One of the layers must be there, and none may be on a file system that
+ * may hang.
  */
 #include "daemon/namer/opener_local.h"
 
@@ -61,7 +62,7 @@ static bool is_listed(int fd, unsigned long *ret_type)
 	return s.f_type == OVERLAYFS_SUPER_MAGIC && is_in_our_root(fd);
 }
 
-/* Can only those mount there who could where we are? Source: man ioctl_ns. */
+/* Can this mount namespace be changed only by users who could change ours? Source: man ioctl_ns. */
 static bool is_mounted_by_root(int proc)
 {
 	struct stat theirs, ours;
@@ -117,7 +118,8 @@ static bool are_local_layers(int root, const char *options)
 	return any;
 }
 
-/* The root of the mount namespace of a process that may be in a chroot, or -1: from outside, there is a way up. */
+/* The root of the mount namespace of a process that may be in a chroot, or -1. From outside the
+ * chroot, ".." leads up to it. */
 static int open_top(int proc)
 {
 	char up[sizeof("root") + sizeof("/..") * TOP_DEPTH] = "root";

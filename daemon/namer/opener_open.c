@@ -9,13 +9,13 @@
  * a user controls what a process maps, what its debug links name and what is mounted in its
  * namespace; its names are shown to that user. So each file is opened for readers, and only if they
  * could have read it themselves: by each folder on the way (path_access.h), and by the file's own mode and
- * access control list. Modes are trusted where the kernel enforces them: on a user's own file
- * system that user decides, who has the bytes anyway. In /proc the kernel checks more than modes,
- * so nothing there is accepted as a file.
+ * access control list. Modes are trusted where the kernel enforces them: on a user's own file system the user
+ * decides, but that user has the bytes anyway. In /proc the kernel checks more than modes, so nothing there is
+ * accepted as a file.
  *
  * A descriptor that leaves here is held by the daemon, which must never block: but close on FUSE
- * (FLUSH) and on NFS (CLOSE) waits for the server. Whatever is not a local file system (opener_local.h) is therefore
- * copied into memory first, and the copy is handed over.
+ * (FLUSH) and on NFS (CLOSE) waits for the server. So a file that is not on a local file system (opener_local.h) is
+ * copied into memory first, and the copy is passed on.
  */
 #include "daemon/namer/opener.h"
 
@@ -40,8 +40,8 @@
 #define WRITTEN_SLACK_NS 20000000
 
 /* Do its times come from our clock, to a few milliseconds? A server has its own clock; FAT has a
- * resolution of two seconds and its own time zone. An overlay has the times of its layers, and what is written there
- * is local as a rule. */
+ * resolution of two seconds and its own time zone. An overlay has the times of its layers, and files written there
+ * are usually local. */
 static bool is_clocked(int fd)
 {
 	struct statfs s;

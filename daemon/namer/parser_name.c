@@ -2,7 +2,7 @@
  *
  * Images in the parser: loading them, and naming offsets in them. When memory runs out, other
  * images and spaces are freed first, since all can be made again; only a file that does not fit
- * alone is oversize. Files that a JIT appends to are read on when the daemon saw that they have grown.
+ * alone is oversize. If the daemon saw that a file of a JIT has grown, the new part is read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 /* Memory that libdw may keep for units that were read, in one image. A library's units take some 20 KB
  * each, a large C++ program's a megabyte. */
 #define UNITS_BYTES_MAX ((size_t)6 << 20)
-#define UNITS_LOOK_NAMES 32u /* names between two looks at that */
+#define UNITS_LOOK_NAMES 32u /* names between two checks of that memory */
 
 /* Reading the list takes a slow hart a second. */
 #define KALLSYMS_AGAIN_NS UINT64_C(60000000000)
@@ -153,7 +153,7 @@ static bool load_again(struct parser *p, struct parsed_file *f)
 	return f->image;
 }
 
-/* Is it the mapped file? One without its build id is not. */
+/* Is it the mapped file? Not if it lacks the expected build id. */
 static bool is_other(int fd, const struct message_load *m)
 {
 	const void *id = NULL;
@@ -342,7 +342,7 @@ static void open_lines(struct parser *p, struct parsed_file *f)
 		return;
 	struct effort begin = effort_begin();
 	if (image_open_lines(f->image) == -ENOMEM && parser_make_room(p, f))
-		(void)image_open_lines(f->image); /* else symbols have to do */
+		(void)image_open_lines(f->image); /* else the symbols must suffice */
 	f->lines = effort_since(&begin);
 	p->grown = true;
 }
@@ -409,8 +409,8 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 
 /* --- growing ---------------------------------------------------------------------------------- */
 
-/* Read on in a file that has grown. If its image takes too much, make it again from the file's present contents,
- * without its past. */
+/* Read on in a file that has grown. If its image takes too much memory, make it again from the file's present
+ * contents alone. */
 static uint32_t read_on(struct parser *p, struct parsed_file *f)
 {
 	if (!f->image)

@@ -40,13 +40,13 @@ struct parsed_file {
 	uint64_t base;
 	char module[64];     /* Source: MODULE_NAME_LEN, include/linux/moduleparam.h */
 	struct image *image; /* NULL: not loaded; other files may have the same one */
-	struct identity identity[N_PARTS]; /* of the files that it was made of */
+	struct identity identity[N_PARTS]; /* identity of each file that the image was made of */
 	uint64_t used;                     /* counter value of the last use */
 	uint64_t used_ns;                  /* and its time */
-	bool rests;                        /* it released its pages since its last use */
+	bool rests;                        /* its pages were released since its last use */
 	struct effort load;                /* of the image without its lines */
-	struct effort lines;               /* of unpacking them */
-	struct effort units;               /* of reading those that were asked for, about */
+	struct effort lines;               /* effort to unpack the lines */
+	struct effort units;               /* effort to read the requested units, estimated */
 	/* the debug file was verified as its own, by reading all of it */
 	bool debug_belongs;
 	bool loaded; /* loaded once: if freed, it is made again on request */
@@ -104,12 +104,12 @@ int parser_rest_ms(const struct parser *p, uint64_t now_ns);
 /* Give it the image of another file that is the same in all its parts. False: there is none. */
 bool parser_share(struct parser *p, struct parsed_file *f);
 bool parser_identify(int fd, struct identity *ret_identity);
-/* Whoever has the same image was used as well. */
+/* Note a use of all files that have the same image. */
 void parser_touch_shared(struct parser *p, const struct parsed_file *f);
 
 /* Exported for tests. */
 size_t parser_heap_bytes(void);
-/* The effort since another one was begun with effort_begin. */
+/* The effort since effort_begin. */
 struct effort effort_begin(void);
 struct effort effort_since(const struct effort *begin);
 

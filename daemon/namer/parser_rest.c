@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* How the parser releases memory. Most files are used once or twice, when a program is new, and
- * then never again; but a daemon runs for weeks. All that it holds can be made again from
- * descriptors: symbols in a millisecond, the unpacked debug information of a C library in forty, of
- * a large program in seconds.
+/* Release of the parser's memory. Most files are used once or twice, when a program is new, and then
+ * never again; but a daemon runs for weeks. All that it holds can be made again from descriptors:
+ * symbols in a millisecond, the unpacked debug information of a C library in forty, of a large program
+ * in seconds.
  *
  * Idle images drop at once the parts that are cheap to make again. Beyond that, memory is bounded, and
- * the part of least worth is dropped. Worth is the CPU time of making a part again, divided by the
- * memory that it takes and by the time since its last use: an image that was not used for long is not
- * likely to be used soon. If only the last use counted, a library that all programs call would be
- * unpacked again and again.
+ * the part of least worth is dropped. The worth of a part is the CPU time of making it again, divided
+ * by its memory and by the time since its last use: an image that was not used for long is not likely
+ * to be used soon. If only the last use counted, a library that all programs call would be unpacked
+ * again and again.
  */
 
 #include <malloc.h>
@@ -81,8 +81,8 @@ static struct parsed_file *last_used(struct parser *p)
 	return last;
 }
 
-/* The image that is to drop a part, among those that are idle for idle_ns. If idle_ns is 0, never the last
- * used. */
+/* Choose the image that drops a part, among images idle for idle_ns. If idle_ns is 0, never the last used
+ * one. */
 static struct parsed_file *least_worth(struct parser *p, uint64_t now_ns, uint64_t idle_ns)
 {
 	struct parsed_file *least = NULL, *last = last_used(p);
@@ -122,7 +122,7 @@ static void drop(struct parser *p, struct parsed_file *f, enum part part)
 	} else if (part == PART_LINES) {
 		image_drop_lines(f->image);
 	} else {
-		parser_forget_spaces_of(p, f->id); /* which may point into it */
+		parser_forget_spaces_of(p, f->id); /* spaces may point into it */
 		f->image = image_free(f->image);
 	}
 }

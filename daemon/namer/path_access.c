@@ -2,9 +2,8 @@
  *
  * A user may reach a file only through folders that the user may search. So the path is walked like
  * the kernel does, with one open per component: O_PATH, which needs no right to the file itself and
- * wakes no device, and O_NOFOLLOW, so that a link is seen as one. The opened file is the one that
- * is checked, and the next step starts at its descriptor; renaming folders meanwhile does not
- * change what was checked.
+ * wakes no device, and O_NOFOLLOW, so that a link is seen as one. Each opened folder itself is
+ * checked, and the next step starts at its descriptor, so renaming folders meanwhile has no effect.
  *
  * ".." goes back to the descriptor that the walk came from, not to the folder's current parent. So
  * no walk leaves its root.
@@ -32,7 +31,7 @@ struct walk {
 	int dir[PATH_DEPTH_MAX]; /* from the root down; the first is the caller's */
 	uint32_t n_dirs;
 	uint32_t n_links;
-	char rest[PATH_MAX]; /* of the path, from `at` on */
+	char rest[PATH_MAX]; /* the path; its remainder begins at `at` */
 	size_t at;
 };
 

@@ -12,10 +12,9 @@
  * by its number in its own pid namespace; and it may not set a descriptor to signal another process when
  * there is something to read. Calls that open files open them for reading only.
  *
- * Under a sanitizer the runtime makes calls of its own choice (it reads /proc/self/maps, starts
- * threads, maps terabytes of shadow), so there the memory is not limited and the parser's
- * filter only names what the sandbox is there for: opening is refused, connecting and executing
- * kill. The opener is not filtered then.
+ * A sanitizer's runtime makes further calls (it reads /proc/self/maps, starts threads, maps terabytes of
+ * shadow). So under a sanitizer memory is not limited, and the parser's filter covers only the purpose of
+ * the sandbox: opening is refused, connecting and executing kill. The opener is not filtered then.
  */
 #include "daemon/namer/sandbox.h"
 

@@ -7,7 +7,7 @@
  * start or ends a range, hence at most 2n results.
  *
  * A large library has 100,000 symbols, and they stay as long as its image. So the results are packed
- * into arrays, without fields that they do not have.
+ * into arrays, and fields that no result has are left out.
  */
 
 #include "daemon/namer/spans.h"

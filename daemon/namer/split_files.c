@@ -76,7 +76,7 @@ int split_files_find(
 		if (r != SPLIT_UNIT_NONE || one->serves)
 			return r;
 		elf_file_close(&one->file);
-		one->in_vain = true; /* it is of another build */
+		one->in_vain = true; /* the file is of another build */
 	}
 	if (!one->in_vain)
 		want(f, s);

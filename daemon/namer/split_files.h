@@ -29,14 +29,15 @@ struct split_files {
 	struct elf_file package;
 	struct split_file *one;
 	size_t n, size;
-	uint32_t n_added; /* files so far: what was not found may be there after the next */
-	bool wants;       /* a unit was looked for, whose id and path these are: */
+	uint32_t n_added; /* files so far: a unit that was not found may be in the next one */
+	bool wants;       /* a unit was looked for, with this id and path: */
 	uint64_t wanted_id;
-	char wanted[SPLIT_PATH_MAX]; /* "": its path is not known, but it may be in a package */
+	/* "": the path is not known, but the unit may be in a package */
+	char wanted[SPLIT_PATH_MAX];
 };
 
-/* Find the other half of a skeleton of `program`. If no file so far has it, its file is wanted, unless we
- * looked for that in vain. 0, SPLIT_UNIT_NONE, -ENOMEM */
+/* Find the other half of a skeleton of `program`. If no file so far has it, its file becomes the wanted
+ * one, unless that was looked for and not found. 0, SPLIT_UNIT_NONE, -ENOMEM */
 int split_files_find(struct split_files *f, const struct skeleton *s, Elf *program,
 	struct split_unit **ret_unit);
 /* Add a package (once), or the file that is wanted. The descriptor may be closed then. 0, IMAGE_*,

@@ -85,14 +85,15 @@ bool skeleton_read(Dwarf_Die *unit, struct skeleton *ret_skeleton)
 
 struct index_table {
 	uint64_t version, n_columns, n_units, n_slots;
-	uint64_t rows, columns, offsets, sizes; /* where they begin */
+	uint64_t rows, columns, offsets, sizes; /* offsets at which these begin */
 };
 
 static bool index_read(struct section_bytes s, struct index_table *ret_index)
 {
 	struct byte_reader r = bytes_from(s, 0);
 	uint64_t first = read_number(&r, 2), second = read_number(&r, 2);
-	struct index_table x = {.version = first ? first : second}; /* of two bytes or of four */
+	/* the version has two bytes or four */
+	struct index_table x = {.version = first ? first : second};
 
 	x.n_columns = read_number(&r, 4);
 	x.n_units = read_number(&r, 4);
@@ -126,7 +127,7 @@ static uint64_t row_of(struct section_bytes s, const struct index_table *x, uint
 	return 0;
 }
 
-/* The section that a column is of; N_SECTIONS: of none that is needed. */
+/* The section that a column describes; N_SECTIONS: none that is needed. */
 static int section_of(uint64_t kind, uint64_t version)
 {
 	switch (kind) {
@@ -144,7 +145,7 @@ static int section_of(uint64_t kind, uint64_t version)
 	return N_SECTIONS;
 }
 
-/* Cut the sections of a package to the pieces of a unit; all units have the same strings. */
+/* Cut the sections of a package to the pieces of a unit; all units share the strings. */
 static bool cut_to_unit(struct section_bytes section[N_SECTIONS], uint64_t id)
 {
 	struct section_bytes cut[N_SECTIONS] = {[STR] = section[STR]}, index = section[INDEX];

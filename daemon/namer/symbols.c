@@ -82,7 +82,7 @@ static int add_aliases(
 	for (; i < next; i++) {
 		const struct symbol *symbol = &s->symbol[i];
 		uint64_t end = symbol_end(symbol, behind);
-		/* the last is on top, and leaves nothing of one that ends no later */
+		/* the last one covers completely any that ends no later */
 		bool hidden = symbol != last && end <= symbol_end(last, behind);
 		if (hidden || (!symbol->sized && symbol->start < covered))
 			continue;

@@ -41,8 +41,8 @@ struct symbols {
 int symbols_add(struct symbols *s, const struct symbol *symbol);
 
 /* Resolve overlaps and add the results to `to` (which is then sealed). A symbol with a size owns
- * its range; inner ones win over outer ones. One without a size (assembly) owns the range up to the
- * next symbol, except parts that belong to a symbol with a size. On success s is cleared. 0,
+ * its range; inner ones win over outer ones. A symbol without a size (assembly) owns the range up
+ * to the next symbol, except parts that belong to a symbol with a size. On success s is cleared. 0,
  * SYMBOLS_FULL, -ENOMEM */
 int symbols_resolve(struct symbols *s, struct spans *to);
 

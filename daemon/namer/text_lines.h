@@ -22,7 +22,7 @@ struct text_lines {
 	bool takes_rest;   /* set by the caller: a last line without a newline is one, too */
 	bool took_rest;    /* the last one returned is such a line */
 	bool skipping;     /* inside an overlong line */
-	bool skipped;      /* there was one, which was not returned */
+	bool skipped;      /* an overlong line was skipped */
 	char buffer[TEXT_LINE_BYTES_MAX];
 };
 

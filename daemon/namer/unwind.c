@@ -31,7 +31,7 @@
 #define THREAD 1         /* a Dwfl needs thread ids; ours has one thread at a time */
 #define REGISTERS_MAX 33 /* DWARF registers that perf samples on any machine below */
 
-/* How a machine's perf registers and DWARF registers correspond. */
+/* Mapping of a machine's perf registers to DWARF registers. */
 struct registers {
 	uint16_t machine;
 	uint8_t class; /* ELFCLASS64; ELFCLASS32: a 32-bit program on a 64-bit kernel */
@@ -394,8 +394,9 @@ static int report_modules(struct unwinder *u)
 /* --- the walk --------------------------------------------------------------------------------- */
 
 /* Take one frame. A caller must be further up the stack than its callee, except in the first step:
- * a leaf that has not moved the stack pointer has its return address in a register. And it must be
- * in known code: an address outside all executable mappings was read from the wrong place. */
+ * a leaf that has not moved the stack pointer has its return address in a register. The caller must
+ * also be in known code: an address outside all executable mappings was read from the wrong
+ * place. */
 static int on_frame(Dwfl_Frame *state, void *userdata)
 {
 	struct unwinder *u = userdata;

@@ -100,7 +100,7 @@ static void charge(struct namer *n, uid_t uid)
 			&naming_user_get(&n->users, uid)->files, NAMER_DEATHS_USER_MAX, n->now_ns);
 }
 
-/* Try the file without its debug file: one of the two was the cause, perhaps crafted for the other. */
+/* Try the file without its debug file: one of the two was the cause, perhaps the debug file. */
 static void drop_debug(struct namer *n, struct slot *s)
 {
 	s->no_debug = true;
@@ -115,7 +115,7 @@ int slot_blame(struct namer *n, struct slot *s, enum file_state state)
 	uid_t author = slot_author(s, PART_MAIN);
 
 	if (s->joined) {
-		enum message_part part = PART_SPLIT; /* the last that was joined */
+		enum message_part part = PART_SPLIT; /* the part that was joined last */
 		while (!(s->joined & 1u << part))
 			part--;
 		charge(n, slot_author(s, part) == author ? author : s->asker);

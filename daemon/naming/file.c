@@ -147,9 +147,10 @@ static size_t file_path_bytes(const char *path)
 
 /* An inode number is reused as soon as its file is gone: a program that is built, run, removed and
  * rebuilt has the same one. If the kernel's records give the generation, a new generation is a new
- * file, and the former is no longer found from then on. /proc does not give it, so such a file gets it from a
- * later record. A file rewritten in place keeps its generation; the opener finds that out. A file whose
- * status has changed may have been rewritten: it becomes a former file, whose code can still be named. */
+ * file, and the former is no longer found from then on. /proc does not give the generation, so a file known
+ * from /proc gets it from a later record. A file rewritten in place keeps its generation; the opener finds
+ * that out. A file whose status has changed may have been rewritten: it becomes a former file, whose code can
+ * still be named. */
 static bool file_is_former(struct file *known, const struct file_key *k)
 {
 	bool told = k->generation && known->generation != k->generation;
@@ -213,9 +214,9 @@ int file_get(struct file_table *t, const struct file_key *key, struct file **ret
 	return 0;
 }
 
-/* Are these files of two users, which have the same inode, one file? Also if `known` was replaced, since
- * the replaced file is still mapped where `file` is. But a file that was mapped only later, and for
- * which the kernel gives no generation, may be the one that replaced it. */
+/* Are the files of these two users, which have the same inode, the same file? Yes also if `known` was
+ * replaced: the replaced file is still mapped where `file` is. But a file that was mapped only later,
+ * and whose generation the kernel does not give, may be the replacement. */
 static bool is_same_file(const struct file *known, const struct file *file)
 {
 	bool later = (known->replaced || known->touched) && file->mapped_ns > known->mapped_ns;
@@ -333,7 +334,7 @@ int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct f
 	return frame_get_for(t, file, offset, 0, file->uid, ret_frame);
 }
 
-/* A place has a quarter of the bytes of a frame. */
+/* A place takes a quarter of a frame's bytes. */
 static uint32_t more_frames(uint16_t n_places)
 {
 	return n_places > FRAME_PLACES ? (n_places - 1) / FRAME_PLACES : 0;
@@ -373,7 +374,8 @@ static struct file *file_free(struct file_table *t, struct file *file)
 	return NULL;
 }
 
-/* Remove a file from the index, unless it is a former one: the key of that finds no file, or another one. */
+/* Remove a file from the index, unless it is a former one: a former file's key finds no file, or
+ * another one. */
 static void file_unlist(struct file_table *t, struct file *file)
 {
 	struct file_entry *e = (struct file_entry *)file;

@@ -75,15 +75,16 @@ static inline bool file_is_absent(enum file_kind kind, enum file_state state, bo
 	       (state == FILE_UNSEEN || state == FILE_OPENING || state == FILE_VANISHED);
 }
 
-/* Identity of what was last opened for a file, or for the earlier file of the same key. If the next look
- * finds the same, we look less often. */
+/* Identity of the file last opened for this struct, or for the earlier one of the same key. If the next
+ * look finds the same identity, we look less often. */
 struct file_seen {
 	uint64_t device, inode, bytes;
 	int64_t changed_ns, status_ns;
-	uint64_t for_ns; /* assumed to stay so for this long; 0: not found the same yet */
+	uint64_t for_ns; /* assumed unchanged for this long; 0: not found unchanged yet */
 };
 
-/* Ancestors of the process that mapped a file, which are remembered since they live longer as a rule. */
+/* Ancestors of the process that mapped a file. They are remembered since they usually live
+ * longer. */
 #define FILE_KIN 2
 struct file_kin {
 	pid_t pid; /* 0: none */
@@ -106,30 +107,30 @@ struct file {
 	/* its status changed since it was opened: processes that map it from now on may run other contents */
 	bool touched;
 	struct file_seen seen;
-	/* CLOCK_MONOTONIC; 0: we notice when it changes. After that time, a process that maps it gets a new
-	 * file: this one is a copy (a container's, a server's), which does not show changes of the original, or it
-	 * was not found. */
+	/* CLOCK_MONOTONIC; 0: never, since we notice changes. After this time, a process that maps the file gets a
+	 * new one: this one is a copy (a container's, a server's), which does not show changes of the original, or
+	 * it was not found. */
 	uint64_t look_again_ns;
 	bool sampled; /* private to the namer: since it last looked at it */
 	bool deleted; /* path ended in " (deleted)", which was cut off */
 
-	/* where to open it while the process is alive */
+	/* path for opening it while the process is alive */
 	pid_t pid; /* of a process that mapped it */
 	uint64_t pid_start_ns;
 	uint64_t map_start, map_end; /* for /proc/PID/map_files */
-	struct file_kin kin
-		[FILE_KIN]; /* the nearest first: with the same mounts, perhaps, when it is gone */
+	/* the nearest first: they may have the same mounts, for when the process is gone */
+	struct file_kin kin[FILE_KIN];
 	/* CLOCK_MONOTONIC, of the first mapping seen; 0: unknown. Contents written later did not
 	 * run then */
 	uint64_t mapped_ns;
-	pid_t mapper;  /* of the process that mapped it then; 0: it has exec'd since */
+	pid_t mapper;  /* process that mapped it then; 0: it has exec'd since */
 	uid_t uid;     /* user of the process, to whom the names are shown; -1: unknown */
 	uid_t account; /* the user who is charged for its place in the table, */
 	uint32_t size; /* or places */
 	uint32_t age;  /* of the table when it was last asked for */
 
 	bool has_symbols, has_debug; /* found by the parser */
-	/* for a name that was asked for, a file with its split unit was not; with has_debug */
+	/* no file was found with the split unit of some requested name; with has_debug */
 	bool split_missing;
 	uint64_t symbols_named, symbols_out; /* frames by outcome */
 	struct versions *versions;           /* of generated code; NULL: nothing changed */
@@ -177,7 +178,7 @@ struct frame {
 };
 _Static_assert(sizeof(struct frame) <= 40, "millions of them: a chunk of 48 bytes each");
 
-/* All frames of files that grow are such. */
+/* A frame with a version: all frames of files that grow have one. */
 struct frame_of_version {
 	struct frame frame;
 	uint32_t version;
@@ -209,7 +210,7 @@ struct file_table {
 	uint32_t n_free_files, n_free_frames;
 	uint32_t age;       /* counts up over time, to find idle entries */
 	uint64_t aged_ns;   /* CLOCK_MONOTONIC of the last increment */
-	uint64_t n_refused; /* because the table, or the user's part of it, was full */
+	uint64_t n_refused; /* because the table, or the user's quota of it, was full */
 	struct quota files_of, frames_of; /* places of each user */
 	/* memory that several tables share, in bytes, and the user who owns the table; NULL: none */
 	struct quota *pool;
@@ -226,8 +227,9 @@ struct file_key {
 	uint64_t inode;
 	uint64_t generation; /* as in struct file; 0: unknown, which matches any */
 	uid_t uid;           /* of the process; part of the key of ELF files */
-	uid_t account;       /* no part of the key: who takes its place in the table if it is new */
-	pid_t pid;           /* part of the key only for kinds that belong to one process */
+	/* not in the key: the user charged for a new file's place in the table */
+	uid_t account;
+	pid_t pid; /* part of the key only for kinds that belong to one process */
 	uint64_t pid_start_ns;
 };
 
@@ -245,8 +247,8 @@ int frame_get_for(struct file_table *t, struct file *file, uint64_t offset, uint
 /* The same for the file's user. */
 int frame_get(struct file_table *t, struct file *file, uint64_t offset, struct frame **ret_frame);
 
-/* Give a frame these places, which it takes over, instead of those that it had. More than FRAME_PLACES take room of
- * their own from the user's quota: without it, only the last, the symbol itself, stays. */
+/* Replace a frame's places by these, which it takes over. More than FRAME_PLACES take extra room from the user's
+ * quota; without that room only the last place, the symbol itself, remains. */
 #define FRAME_PLACES 4u
 void frame_set_places(struct file_table *t, struct frame *frame, struct place *place, uint16_t n);
 

@@ -14,7 +14,7 @@
 #include "proto/base/hash.h"
 
 #define SLOTS_MIN 1024u /* a power of two */
-/* Slots are given back if all frames would fit in this part of them. */
+/* Slots are freed if all frames would fit in this fraction of them. */
 #define SPARSE_PART 8u
 
 struct frame_slot {
@@ -79,7 +79,7 @@ int frame_index_add(struct frame_index *x, struct frame *frame)
 	return r;
 }
 
-/* Without memory for fewer slots it keeps those that it has. */
+/* Without memory for a smaller array, the index keeps its slots. */
 static void shrink_slots(struct frame_index *x, size_t n)
 {
 	size_t n_slots = SLOTS_MIN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Frames that wait for their names. A frame whose name may never come is late: it keeps its place at its slot, and
- * nobody waits for it. So are all frames of a slot that is paused.
+ * Frames that wait for their names. A frame whose name may never come is late: it stays at its slot, but nobody
+ * waits for it. All frames of a paused slot are late, too.
  */
 #include "daemon/naming/namer_private.h"
 
@@ -26,7 +26,8 @@ uint64_t frames_named(const struct namer *n)
 	return n->frames.n_named;
 }
 
-/* A JIT compiler may write its line later, or all lines at its end. A file that was not found may be. */
+/* A JIT compiler may write its line later, or all lines at its end. A file that was not found may
+ * appear later. */
 static bool frame_is_late(const struct namer *n, struct frame *f, enum frame_state state)
 {
 	struct slot *s = f->file->namer_slot;

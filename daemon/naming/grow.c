@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Files that describe generated code, and grow. We look at them shortly before samples are taken from
- * the rings. The parser reads the new entries, and reports where they replace other code; samples after
- * the time of that replacement then get frames of their own. A jitdump has that time. A perf map does not:
- * its new lines are valid from the time at which it was last written, which is known. If a file was written
- * twice between two looks, all that is new counts from the second time.
+ * the rings. The parser reads the new entries, and reports the code that they replace; samples after the
+ * time of the replacement then get separate frames. A jitdump has that time. A perf map does not: its new
+ * lines are valid from the file's last modification. If a file was written twice between two looks, all new
+ * lines are valid from the second time.
  *
  *      look 1            written         look 2   samples are taken
  *      ───┼─────────────────┼──────────────┼────────┼───▶
@@ -40,7 +40,7 @@ static void look(struct slot *s)
 		written_ns != s->growth.seen_ns) {
 		uint64_t from_ns = monotonic_of(written_ns, now_ns);
 		s->growth.unread = true;
-		/* whoever wrote it can set its time */
+		/* its writer can set this time */
 		s->growth.from_ns = from_ns > s->growth.looked_ns ? from_ns : s->growth.looked_ns;
 		s->growth.seen_bytes = x.stx_size;
 		s->growth.seen_ns = written_ns;
@@ -61,7 +61,7 @@ bool namer_has_sampled(const struct namer *n)
 	return n->growing.n_sampled > 0;
 }
 
-/* It was not there, and frames wait for it. */
+/* The file did not exist, and frames wait for it. */
 static bool may_have_come(const struct namer *n, const struct slot *s)
 {
 	return s->file->kind == FILE_PERF_MAP && s->file->state == FILE_VANISHED && s->n_late > 0 &&
@@ -125,7 +125,7 @@ bool slot_must_read_on(struct slot *s)
 
 int slot_ask_grow(struct namer *n, struct slot *s)
 {
-	/* the past of a jitdump has times; of a perf map it is what is there now */
+	/* a jitdump's earlier entries have times; a perf map has only its present entries */
 	uint32_t past = s->file->kind == FILE_JITDUMP ? 0 : UINT32_MAX;
 	struct message_grow m = {.file = s->file->id,
 		.after = s->growth.counted ? s->growth.order : past,
@@ -177,7 +177,8 @@ static void take_changes(struct namer *n, struct slot *s, const struct reply_gro
 }
 
 /* Take the first reading. Code from before the first sample is valid from the beginning. Code that came between
- * that sample and this reading is valid from its own time on, if the file has times and that is not too much. */
+ * that sample and this reading is valid from its own time on, if the file has times and there is not too much
+ * such code. */
 static void begin(struct namer *n, struct slot *s, const struct reply_grown *r)
 {
 	uint32_t i = 0;

@@ -8,8 +8,8 @@
  * However a worker ends, its current request is the cause, exactly one file or one stack; it is
  * marked and charged (blame.c), a new worker is started, and everything else continues with the
  * descriptors that the daemon kept. A worker that ends without a request, or cannot be started, is
- * tried again for ever, with growing delays; while it is down for long, names are not awaited, but
- * come when it is back.
+ * tried again for ever, with growing delays; while it is down for long, nobody waits for names;
+ * they come when it runs again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ bool namer_is_rewritten(struct namer *n, struct file *file)
 	file->touched |=
 		file->look_again_ns && file->kind == FILE_ELF && n->now_ns >= file->look_again_ns;
 	if (s && !file->touched)
-		slot_touch(n, s); /* what is run often stays open */
+		slot_touch(n, s); /* files that are run often stay open */
 	return seen == SLOT_REWRITTEN || file->touched;
 }
 
@@ -230,7 +230,7 @@ static void continue_both(struct namer *n)
 	worker_recovered(&n->parser);
 }
 
-/* Take one answer. *ret_heard: something was received, perhaps its end. */
+/* Take one answer. *ret_heard: something was received, perhaps the worker's end. */
 static int hear(struct namer *n, struct worker *w, bool *ret_heard)
 {
 	int fd = -1;
@@ -337,7 +337,7 @@ int namer_dispatch(struct namer *n, uint64_t now_ns)
 		if (r < 0)
 			return r;
 		if (!busy) {
-			/* The feeding after a callback has handled what the callback queued. */
+			/* Requests that callbacks queued were sent in the last round. */
 			(void)queue_take_note(n);
 			return 0;
 		}

@@ -35,7 +35,8 @@
 /* Larger files are FILE_OVERSIZE. The largest with debug information have some 10 GB. A quarter of
  * sv39's 256 GiB, our smallest address space. Source: Documentation/arch/riscv/vm-layout.rst */
 #define NAMER_FILE_BYTES_MAX (64ull << 30)
-/* RLIMIT_DATA of the parser: its tables, without the files, of which only pages that are read take memory */
+/* RLIMIT_DATA of the parser: its tables, but not the mapped files, whose pages take memory only
+ * when read */
 #define NAMER_PARSER_BYTES_MAX (3ull << 30)
 /* open descriptors; the oldest are closed, and opened again when needed */
 #define NAMER_FILES_OPEN_MAX 256
@@ -91,8 +92,8 @@ struct namer_options {
 	const char *binary;
 	uint64_t open_timeout_ns, parse_timeout_ns; /* 0: the limits above */
 	struct file_table *files;                   /* borrowed */
-	/* borrowed: workers of earlier namers, and later ours, that are not gone yet; reaped as
-	 * namers come and go; NULL: none are kept */
+	/* borrowed: killed workers of earlier namers, and later ours, that have not ended yet;
+	 * reaped when a namer begins or ends; NULL: none are kept */
 	struct graves *graves;
 	bool own; /* only the user whose rights we have sees the names */
 	void (*named)(void *userdata, struct frame *frame); /* state and places are set */
@@ -103,13 +104,13 @@ struct namer_options {
 /* Start both workers. -errno if the binary is not there. */
 int namer_new(const struct namer_options *o, struct namer **ret_namer);
 
-/* May processes that map the file now run other contents? True if it was rewritten since it was opened, and it is
- * marked replaced; or if its status changed or a change would not show, and it is marked touched. One system call that
- * does not block. */
+/* May processes that map the file now run other contents? True if it was rewritten since it was opened (it is marked
+ * replaced), or if its status changed or a change would not show (it is marked touched). One system call that does not
+ * block. */
 bool namer_is_rewritten(struct namer *n, struct file *file);
 
-/* The file has another process now that runs it. If it was not found because the former process was gone, look for it
- * once more, a few times in all. 0 or -ENOMEM. */
+/* Note that another process now runs the file. If the file was not found because the former process was gone, look
+ * for it once more, a few times in all. 0 or -ENOMEM. */
 int namer_runs(struct namer *n, struct file *file);
 /* The last time (CLOCK_MONOTONIC) at which a file was not found, since its process was gone; 0: never. */
 uint64_t namer_missed_ns(const struct namer *n);
@@ -128,9 +129,9 @@ int namer_name_as(struct namer *n, struct frame *frame, const char *function);
 /* A frame of generated code of this file was sampled: look at the file next time. */
 void namer_sampled(struct namer *n, struct file *file);
 bool namer_has_sampled(const struct namer *n);
-/* Have files of generated code that were sampled since the last time read on if they have grown, so that
- * samples taken until now get the right versions (version.h) once the answers came, some milliseconds
- * later. A system call for each that does not block. 0 or -ENOMEM. */
+/* Read on in files of generated code that were sampled since the last call and have grown. Samples taken
+ * until now get the right versions (version.h) once the answers have come, some milliseconds later.
+ * Makes one system call per file, which does not block. 0 or -ENOMEM. */
 int namer_look(struct namer *n, uint64_t now_ns);
 
 /* The recorded programs have ended: open the files that describe generated code again, and ask once

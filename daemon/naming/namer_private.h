@@ -40,16 +40,17 @@
 #include "daemon/naming/user.h"
 #include "daemon/naming/worker.h"
 
-/* hung opens of a user; then no separate debug files: their file system is dead */
+/* hung opens of a user, after which no separate debug files are opened: their file system is
+ * dead */
 #define NAMER_DEBUG_HANGS_MAX 3u
 #define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* total size of files loaded in the parser */
-#define NAMER_COPIES_BYTES_MAX (128ull << 20)  /* of remote files, copied into memory */
+#define NAMER_COPIES_BYTES_MAX (128ull << 20)  /* copies of remote files in memory */
 #define NAMER_STRINGS_BYTES_MAX (128ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
 #define NAMER_BARRED_MAX 64u    /* processes remembered as causes; the oldest is forgotten */
 #define NAMER_FAULTY_MAX 1024u  /* files that killed the parser; the oldest is forgotten */
 #define NAMER_SEEN_MAX 4u       /* remembered users whose files one parser received */
 #define NAMER_HURRIED_MAX 4096u /* frames queued twice because a second user wanted them */
-/* searched per user for one that need not wait for the opener; … */
+/* stacks searched per user for one that need not wait for the opener; … */
 #define NAMER_JOBS_LOOKED_AT 16u
 #define NAMER_JOBS_USERS_MAX 4u /* … for this many users */
 /* changes of a file's status before it has names; a file that changes more often is not named */
@@ -57,7 +58,7 @@
 /* files that the parser wants for one offset: a package, a .dwo, or neither, and again after it forgot */
 #define NAMER_SPLITS_MAX 16u
 #define NAMER_ROUNDS_MAX 64u /* answers handled in one dispatch; the loop has other work */
-/* before a missing perf map is looked up again, and late frames of one that has grown */
+/* before a missing perf map is looked up again, and the late frames of a perf map that has grown */
 #define NAMER_RETRY_NS 1000000000u
 /* Time after which a copied file that was found the same is looked up again. It doubles each time, up to the maximum.
  * Each time costs a copy, and the naming of its frames again. */
@@ -65,10 +66,12 @@
 #define NAMER_SEEN_MAX_NS 300000000000u
 #define NAMER_ABSENT_NS                                                                            \
 	5000000000u /* before a file that was not found is looked for in a new process */
-/* … and once more for the frames that wait for it, each time after twice as long, so many times */
+/* … and again for the frames that wait for it, at most this many times, each time after twice as
+ * long */
 #define NAMER_RETRY_ABSENT_NS 100000000u
 #define NAMER_ABSENT_MAX 6u
-/* Time for which an unused file that is not on our root file system stays open: an unmount waits no longer */
+/* Time for which an unused file that is not on our root file system stays open: the longest wait of
+ * an unmount */
 #define NAMER_HELD_NS 1000000000u
 /* files of generated code that were sampled since the last look: one fstat each */
 #define NAMER_SAMPLED_MAX 1024u
@@ -92,7 +95,8 @@ void strings_clear(struct strings *s);
 /* Free all strings not kept since the last call; text is what strings_intern returned. */
 void strings_keep(const char *text);
 void strings_sweep(struct strings *s, const struct naming_users *users);
-/* Take or give back room in the pool that names come from, if there is one, for other data. False: it is full. */
+/* Take or give back room for other data in the pool of names, if there is one. False: the pool is
+ * full. */
 bool strings_take_room(struct strings *s, uint64_t bytes);
 void strings_give_room(struct strings *s, uint64_t bytes);
 
@@ -124,7 +128,7 @@ struct wish {
 
 /* A description of generated code: how much of it the parser has read, and the versions in it (grow.c). */
 struct growth {
-	bool unread;            /* it has grown: to be read on before the next name */
+	bool unread;            /* the file has grown: read on before the next name */
 	bool read_on;           /* just now: names are next, however fast it grows */
 	uint64_t seen_bytes;    /* at the last look, */
 	int64_t seen_ns;        /* when it was last written then, CLOCK_REALTIME, */
@@ -185,14 +189,14 @@ struct slot {
 
 	struct growth growth; /* of generated code */
 
-	struct wish_list wishes; /* none is empty, unless it is to be read on */
+	struct wish_list wishes; /* no wish is empty, unless the file must be read on */
 	size_t n_frames;         /* in all of them */
 	/* of generated code without a description yet, or of a slot that is paused; bounded by
 	 * FRAMES_MAX */
 	struct frame **late;
 	size_t n_late, size_late;
 	bool unproved;    /* its status changed since it was opened: its contents may have, too */
-	uint8_t n_proved; /* how often while somebody waits for it */
+	uint8_t n_proved; /* number of status changes while a frame waits for it */
 	bool stale;       /* must be opened again before the next request */
 	bool renewing;    /* … and if that fails, the old descriptor is used */
 };
@@ -256,8 +260,9 @@ struct request {
 
 /* slot.c */
 struct slots {
-	struct slot_list all;  /* least recently used first */
-	struct slot_list held; /* those whose file is open, in the same order: what can be closed */
+	struct slot_list all; /* least recently used first */
+	/* slots whose file is open, in the same order: candidates for closing */
+	struct slot_list held;
 	uint32_t n_fds;
 	uint64_t copied_bytes;
 	uint64_t leave_ns; /* when slots_leave looks next */
@@ -265,7 +270,7 @@ struct slots {
 
 /* frames.c */
 struct frames {
-	size_t n_waiting; /* late ones are not */
+	size_t n_waiting; /* late frames are not */
 	uint64_t n_named;
 };
 
@@ -273,7 +278,7 @@ struct frames {
 struct blames {
 	struct faulty faulty[NAMER_FAULTY_MAX];
 	uint32_t n_faulty, next_faulty;
-	uint64_t wake_ns;  /* time to check the first paused slot again, or UINT64_MAX */
+	uint64_t wake_ns;  /* time of the first check of a paused slot, or UINT64_MAX */
 	uint64_t n_deaths; /* of workers, during a request */
 };
 
@@ -349,7 +354,7 @@ void slot_enqueue_name(struct namer *n, struct slot *s);
 void slot_enqueue_first(struct namer *n, struct slot *s);
 /* Take it out of its queue, or back from a worker. */
 void slot_dequeue(struct namer *n, struct slot *s);
-/* It goes to a worker: QUEUE_OPENER or QUEUE_PARSER. */
+/* Note that the slot goes to a worker: QUEUE_OPENER or QUEUE_PARSER. */
 void slot_send(struct namer *n, struct slot *s, enum place_of_slot to);
 /* Add a waiting frame, whether or not the slot is queued. -ENOMEM. */
 int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u);
@@ -363,18 +368,19 @@ struct slot *queue_next_open(const struct namer *n);
 struct wish *queue_first(struct namer *n);
 /* The next wish of the user who is served first; NULL: none, or all must wait. */
 struct wish *queue_next(const struct namer *n);
-/* The slot comes first, since it was just loaded; or since it is on trial (NULL: none is). */
+/* Put the slot before all others: it was just loaded; or it is on trial (NULL: none is). */
 void queue_put_first(struct namer *n, struct slot *s);
 void queue_put_on_trial(struct namer *n, struct slot *s);
 bool queue_has_first(const struct namer *n);
 bool queue_is_on_trial(const struct namer *n, const struct slot *s);
-/* No slot comes first any more. This one does not; it does not since it was just loaded (s NULL: whichever it is). */
+/* No longer put any slot first; this slot; the slot that was just loaded, if it is s (NULL:
+ * any). */
 void queue_drop_first(struct namer *n);
 void queue_drop(struct namer *n, const struct slot *s);
 void queue_drop_loaded(struct namer *n, const struct slot *s);
 /* Something was queued, or may go on: dispatch again. */
 void queue_note(struct namer *n);
-/* Was that so since the last queue_take_note? */
+/* Was queue_note called since the last queue_take_note? */
 bool queue_is_noted(const struct namer *n);
 bool queue_take_note(struct namer *n);
 /* Frames in all wishes; some may wait twice. */
@@ -394,14 +400,15 @@ int frames_reserve(struct frame ***frames, size_t n, size_t *size);
 int parser_ask(struct namer *n, enum message_type type, struct iovec *iov, size_t n_iov, int fd);
 /* The type of the parser's request. */
 enum message_type parser_asked(const struct namer *n);
-/* Have it forget a file that it was given, before the next request for a slot. -ENOMEM. */
+/* Have the parser forget a file that it was given, before the next request for a slot. -ENOMEM. */
 int parser_forget(struct namer *n, const struct file *file);
 bool parser_has_to_forget(const struct namer *n);
-/* Have it forget one now. As parser_ask. */
+/* Have the parser forget a file now. Returns as parser_ask. */
 int parser_ask_forget(struct namer *n);
-/* It receives something of that user. */
+/* Note that the parser receives data of that user. */
 void parser_saw(struct namer *n, uid_t uid);
-/* Did it receive only files and stacks of users for whom `is_of` holds? False also if they were too many to know. */
+/* Did the parser receive only files and stacks of users for whom `is_of` holds? Also false if there
+ * were too many users to remember. */
 bool parser_saw_only(const struct namer *n, bool (*is_of)(const void *userdata, uid_t uid),
 	const void *userdata);
 /* Another parser starts: it has nothing to forget, and has seen nobody's files. */
@@ -412,7 +419,7 @@ void request_clear(struct request *r);
 
 /* Push a frame that waits from now on. -ENOMEM. */
 int slot_await(struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u);
-/* It waits no longer: it has its outcome, or is late. */
+/* Note that the frame waits no longer: it has its outcome, or is late. */
 void frame_finish(struct namer *n, struct frame *f, enum frame_state state);
 /* Every waiting frame becomes FRAME_UNNAMED. */
 void slot_finish(struct namer *n, struct slot *s);
@@ -443,11 +450,11 @@ int slot_get(struct namer *n, struct file *file, struct slot **ret_slot);
 struct slot *slots_next(const struct namer *n, const struct slot *s);
 /* Note that the slot is used now. */
 void slot_touch(struct namer *n, struct slot *s);
-/* Keep an open part, with its size, and close the former one; this is a use. */
+/* Store the open descriptor of a part, with its size, and close the former one; this is a use. */
 void slot_hold(struct namer *n, struct slot *s, enum message_part part, int fd, uint64_t bytes);
-/* A part that it holds is a copy in memory, of that size. */
+/* Note that a part held by the slot is a copy in memory, of that size. */
 void slot_note_copy(struct namer *n, struct slot *s, uint64_t bytes);
-/* It holds no copies any more. */
+/* Note that the slot holds no copies any more. */
 void slot_forget_copies(struct namer *n, struct slot *s);
 /* Bytes of all copies. */
 uint64_t slots_copied_bytes(const struct namer *n);
@@ -456,7 +463,7 @@ int slot_release(struct namer *n, struct slot *s);
 bool slot_is_dead(const struct slot *s);
 /* Ask the opener for the file unless it is already open, or hopeless. */
 int slot_want(struct namer *n, struct slot *s, struct naming_user *u);
-/* Has the opener to answer for the file? */
+/* Must the opener still answer for the file? */
 bool slot_is_awaited(const struct slot *s);
 /* Does the file describe generated code, growing by a line for each new function? */
 static inline bool slot_grows(const struct slot *s)
@@ -468,7 +475,7 @@ static inline bool slot_grows(const struct slot *s)
 uid_t slot_author(const struct slot *s, enum message_part part);
 /* Give the parser a part. As parser_ask. */
 int slot_give(struct namer *n, struct slot *s, enum message_part part);
-/* Does the present parser have its file; and has it loaded it? */
+/* Does the present parser have the slot's file? Has it loaded the file? */
 bool slot_is_given(const struct namer *n, const struct slot *s);
 bool slot_is_loaded(const struct namer *n, const struct slot *s);
 void slot_note_loaded(const struct namer *n, struct slot *s);
@@ -480,13 +487,13 @@ int slot_renew(struct namer *n, struct slot *s);
  * perhaps, since its status changed; each change is reported once. */
 enum { SLOT_SAME, SLOT_TOUCHED, SLOT_REWRITTEN };
 int slot_look(struct slot *s);
-/* After SLOT_TOUCHED: have its contents compared before anything more is named by it. -ENOMEM. */
+/* After SLOT_TOUCHED: compare the file's contents before it names another frame. -ENOMEM. */
 int slot_prove(struct namer *n, struct slot *s);
 /* Mark the file and finish. -ENOMEM. */
 int slot_fail(struct namer *n, struct slot *s, enum file_state state);
 /* Close the descriptor of a part, if it is held. */
 void slot_drop(struct namer *n, struct slot *s, enum message_part part);
-/* Note the split unit that is wanted, by n_path bytes; path NULL: none is. 0 or -ENOMEM */
+/* Note the path, of n_path bytes, of the split unit that is wanted; NULL: none is. 0 or -ENOMEM */
 int slot_want_split(struct slot *s, const uint8_t *path, size_t n_path);
 /* Close the least recently used idle slot with a descriptor; else one that waits only for users who
  * are served after this one. O(open files): usually the first of them. False: none can be closed.
@@ -532,10 +539,10 @@ void blames_status(const struct blames *b, struct namer_status *status);
 /* namer_look, for the files that were sampled. 0 or -ENOMEM. */
 int growing_look(struct namer *n);
 void growing_sweep_mark(const struct namer *n, struct file_marks *m);
-/* The parser loaded the file, and has to read on before the first name. */
+/* Note that the parser loaded the file, and must read on before the first name. */
 void slot_begin_growth(struct slot *s);
-/* Has the parser to read on before the next name? Looks at the file, one fstat, unless the parser has just read on:
- * then names are next, however fast it grows. */
+/* Must the parser read on before the next name? Checks the file by one fstat, unless the parser has just read on:
+ * then names are next, even if the file grows fast. */
 bool slot_must_read_on(struct slot *s);
 /* Have the parser read on, and take its answer. They return as parser_ask and parser_hear do. */
 int slot_ask_grow(struct namer *n, struct slot *s);
@@ -556,7 +563,7 @@ int job_feed(struct namer *n, bool *ret_fed);
 int job_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes);
 void job_step_done(struct namer *n, int error);
 void job_ended(struct namer *n, enum worker_end end);
-/* Has the parser a request for a stack? Does one have to be tried alone? */
+/* Does the parser have a request for a stack? Must a stack be tried alone? */
 bool job_is_asked(const struct namer *n);
 bool job_is_on_trial(const struct namer *n);
 /* Stacks that wait, and those that were unwound. */
@@ -573,7 +580,7 @@ enum { PARSER_MORE = 1 };
 int parser_feed(struct namer *n, bool *ret_fed);
 int parser_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes);
 int parser_ended(struct namer *n, enum worker_end end);
-/* Has the parser a request for a slot or a stack? */
+/* Does the parser have a request for a slot or a stack? */
 bool parser_is_asked(const struct namer *n);
 void parsing_sweep_mark(const struct namer *n, struct file_marks *m);
 
@@ -583,5 +590,6 @@ void parsing_sweep_mark(const struct namer *n, struct file_marks *m);
  * user. Idempotent. Exported for tests. */
 int namer_open(struct namer *n, struct file *file, uid_t uid);
 /* Take over a FRAME_ASKED frame that another user asked for first, so that it need not wait until that user is
- * served. It stays in that user's wish, too; if the users ask for it alternately, more than once. Exported for tests. */
+ * served. The frame stays in that user's wish, too; if the users ask for it alternately, it is in both wishes several
+ * times. Exported for tests. */
 int namer_hurry(struct namer *n, struct frame *frame, uid_t uid);

@@ -233,9 +233,10 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 	s->retries = 0;
 	s->tried |= 1u << s->part;
 	if (given < 0 && m.error == ESTALE && s->part == PART_MAIN && !slot_grows(s))
-		s->file->replaced = true; /* processes that map it from now on run another */
+		/* processes that map this path from now on run another file */
+		s->file->replaced = true;
 	if (s->part == PART_MAIN && s->file->replaced)
-		return main_missing(n, s, FILE_VANISHED); /* the new file may have been found */
+		return main_missing(n, s, FILE_VANISHED); /* this may be the new file */
 	if (given < 0 && s->part == PART_MAIN)
 		return main_missing(n, s, (enum file_state)m.state);
 	if (given >= 0)
@@ -248,7 +249,7 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 			s->renewing = false;
 		}
 		slot_hold(n, s, s->part, TAKE_FD(given), m.bytes);
-		s->joined &= ~(1u << s->part); /* the split unit before this one was */
+		s->joined &= ~(1u << s->part); /* not joined yet: the former split unit was */
 		s->leaves = m.leaves || (s->leaves && s->part != PART_MAIN);
 		if (s->part == PART_MAIN) {
 			s->absent = false;
@@ -272,8 +273,8 @@ int opener_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes, int fd)
 	return 0;
 }
 
-/* Find the cause. A file that hangs is not tried again; after a kill from outside it is tried once
- * more. */
+/* Find the cause. A file that hangs is not tried again; after a kill from outside the file is tried
+ * once more. */
 int opener_ended(struct namer *n, enum worker_end end)
 {
 	struct slot *s = take_back(n);

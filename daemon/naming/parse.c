@@ -2,8 +2,9 @@
  *
  * The parser's side of the namer. A slot with frames advances one request at a time: send the
  * descriptor, load, send a debug file if one is needed and was found, then name a batch of offsets,
- * then the next slot. After a restart of the parser nothing is given or loaded any more (it is of
- * an older generation), and the same steps bring it back from the descriptors that we kept.
+ * then the next slot. After a restart the new parser has no descriptors and nothing loaded (the
+ * slots' generations are older), and the same steps restore both from the descriptors that the
+ * daemon holds.
  */
 #include "daemon/naming/namer_private.h"
 
@@ -136,15 +137,16 @@ static bool is_wanted(const struct slot *s, enum message_part part)
 static bool is_worth(
 	const struct namer *n, const struct slot *s, enum message_part part, struct naming_user *u)
 {
-	/* A program that waits for files of split units keeps those it has, so these have a limit of their own. */
+	/* A program that waits for a split unit keeps the copies of its other split units, so these
+	 * copies have a limit of their own. */
 	if (part == PART_SPLIT && slots_copied_bytes(n) >= 2 * NAMER_COPIES_BYTES_MAX)
 		return false;
 	return is_wanted(s, part) && !s->no_debug && !(s->tried & 1u << part) &&
 	       account_deaths(&u->opens, n->now_ns) < NAMER_DEBUG_HANGS_MAX;
 }
 
-/* Debug files are joined after the file itself; then the parser is asked again, before another is tried
- * for a split unit. True: that was the step. */
+/* Join debug files after the file itself; then ask the parser again, before another file is tried for a
+ * split unit. True: a step was taken. */
 static bool parts_step(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	for (enum message_part part = PART_DEBUG; part < N_PARTS; part++) {
@@ -279,8 +281,8 @@ static int file_other(struct namer *n, struct slot *s)
 	return slot_want(n, s, asker(n));
 }
 
-/* Did the parser read the contents that were proved? Else its answer may be of other contents, and the next step
- * proves them again. */
+/* Did the parser read the contents that were proved? If not, its answer may be about other contents, and the
+ * next step proves them again. */
 static bool is_proved(struct slot *s)
 {
 	return slot_look(s) == SLOT_SAME && !s->unproved;
@@ -360,7 +362,8 @@ static int finish_naming(struct namer *n, const struct reply_naming *from, struc
 {
 	enum frame_state state = FRAME_UNNAMED;
 
-	/* If two users ask for it alternately, one batch may have it twice: it has its name already. */
+	/* If two users ask for a frame alternately, a batch may have it twice: it already has its
+	 * name. */
 	if (frame->state != FRAME_ASKED)
 		return 0;
 	if (from->outcome == NAMING_OUT_OF_SYMBOL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Queues of slots, by next step and by user. A slot that is to be opened is in the queue of one
- * user; one that is to be named is in those of all users who wish for its frames. Nothing here asks
- * a worker.
+ * Queues of slots, by next step and by user. A slot to open is in the queue of one user; a slot to
+ * name is in those of all users who want its frames named. Nothing here sends requests to a
+ * worker.
  */
 #include "daemon/naming/namer_private.h"
 

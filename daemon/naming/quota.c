@@ -82,7 +82,7 @@ void quota_give(struct quota *q, uid_t uid, uint64_t n)
 	uint64_t *held = u ? &u->held : &q->unknown;
 
 	if (n > *held)
-		n = *held; /* its entry came after what it took as nobody, for want of memory */
+		n = *held; /* it took this as nobody, when there was no memory for its entry */
 	*held -= n;
 	q->held -= n;
 	if (u && u->held == 0)

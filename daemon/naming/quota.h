@@ -21,14 +21,15 @@ struct quota {
 	uint64_t held;            /* by all */
 	struct quota_user *users; /* uthash by uid: those who hold something */
 	struct quota_user *last;  /* found last; NULL: none */
-	uint64_t unknown;         /* held by (uid_t)-1, and by users for whom there was no memory */
+	/* held by (uid_t)-1, and by users for whose entry there was no memory */
+	uint64_t unknown;
 	uint64_t n_refused;
 };
 
-/* Take n more of `max`, places or bytes, for that user; (uid_t)-1: nobody's, which is one user. False: the
- * user may have no more. O(1). */
+/* Take n more of `max` places or bytes for that user; (uid_t)-1: nobody, which counts as one user. False:
+ * the user may have no more. O(1). */
 bool quota_take(struct quota *q, uid_t uid, uint64_t max, uint64_t n);
-/* Give back what was taken for that user. */
+/* Give back n that were taken for that user. */
 void quota_give(struct quota *q, uid_t uid, uint64_t n);
 /* The amount that the user holds. O(1). */
 uint64_t quota_held(struct quota *q, uid_t uid);

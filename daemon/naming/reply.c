@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Every length in a reply is checked against the remaining bytes, and every number against its
- * enumeration, before use. What passes here is well-formed; the caller checks whether it answers
+ * enumeration, before use. Replies that pass are well-formed; the caller checks whether they answer
  * the request.
  */
 #include "daemon/naming/reply.h"

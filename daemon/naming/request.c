@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Requests to the parser, which naming and unwinding share, and what the parser has from them: files
- * that it is to forget, and users whose files and stacks it received.
+ * Requests to the parser, which naming and unwinding share, and their effects on it: files that it
+ * must forget, and users whose files and stacks it received.
  */
 #include "daemon/naming/namer_private.h"
 

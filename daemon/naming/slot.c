@@ -355,7 +355,7 @@ int slots_leave(struct namer *n)
 	for (struct slot *s = TAILQ_FIRST(&n->slots.held); s && r == 0; s = next) {
 		next = TAILQ_NEXT(s, held);
 		if (n->now_ns < s->used_ns + NAMER_HELD_NS)
-			break; /* so are those behind it */
+			break; /* so were those behind it */
 		if (!s->leaves || slot_grows(s) || s->queue != QUEUE_NONE || s->n_frames > 0)
 			continue;
 		s->file->touched |= s->written_ns != 0;
@@ -390,8 +390,8 @@ int slot_look(struct slot *s)
 	return SLOT_TOUCHED;
 }
 
-/* The parser compares the build id when it loads it; else the opener has to prove it again. A file that is in no
- * folder any more was unlinked, and only its owner can still write to it. */
+/* The parser compares the build id when it loads the file; without a build id the opener must prove the file
+ * again. A file that is in no folder any more was unlinked, and only its owner can still write to it. */
 int slot_prove(struct namer *n, struct slot *s)
 {
 	struct stat st;
@@ -438,7 +438,7 @@ int slot_fail(struct namer *n, struct slot *s, enum file_state state)
 
 	s->file->state = state;
 	if (s->stale && may_come_right(state)) {
-		slot_enqueue_name(n, s); /* that was the look before the last */
+		slot_enqueue_name(n, s); /* one more look, which is the last */
 		return 0;
 	}
 	slot_dequeue(n, s);

@@ -33,7 +33,7 @@ struct space {
 
 /* The mapping that contains addr, or NULL. s may be NULL. O(log n). */
 const struct map *space_find(const struct space *s, uint64_t addr);
-/* Take the mappings of another, in place of its own. 0 or -ENOMEM. */
+/* Replace the mappings by those of another space. 0 or -ENOMEM. */
 int space_copy(struct space *s, const struct space *from);
 /* Replace [start, end) by one mapping; overlapped mappings are cut. 0, SPACE_FULL, -ENOMEM. Cheap below
  * and above all others, else O(n). */

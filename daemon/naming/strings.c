@@ -2,7 +2,7 @@
  *
  * Names, each stored once: a hot function is the place of thousands of frames. They stay as long as
  * frames point to them, which a sweep checks. Their total is bounded, and so is one user's share: at
- * most as much as is left for others. Beyond that a frame stays unnamed.
+ * most as much as is left for others. Beyond these limits a frame stays unnamed.
  */
 #include "daemon/naming/namer_private.h"
 

@@ -2,8 +2,8 @@
  *
  * Copied stacks on their way to the parser. Stacks of one process share a snapshot of its
  * mappings, which the parser is sent once, with the files' descriptors. A stack waits until the
- * opener has answered for all of those, found or not, since an unwinder that is made without one
- * of them stays without it.
+ * opener has answered for all of these files, found or not, since an unwinder never adds a file
+ * later.
  *
  * If the parser dies on a stack, the responsible file is not known, so the process is charged:
  * after NAMER_DEATHS_MAX deaths none of its stacks is unwound for a while. Its user is charged too,
@@ -36,7 +36,8 @@
 #define MACHINE_32 EM_NONE
 #endif
 
-/* A process may run code of both kinds (Wine): an unwinder has one machine. Generations count up from 1. */
+/* A process may run both 32-bit and 64-bit code (Wine), but an unwinder has one machine.
+ * Generations count up from 1. */
 #define GENERATION_32 (UINT64_C(1) << 63)
 
 static uint16_t machine_of(uint64_t regs_abi)
@@ -198,7 +199,7 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 	if (hopeless)
 		n_regs = n_stack = 0;
 	size_t bytes = sizeof(struct job) + n_regs * sizeof(uint64_t) + n_stack;
-	/* So there is always room for a new user. */
+	/* Half of the remainder is left, so there is always room for a new user. */
 	if (n->unwinding.job_bytes + u->job_bytes + bytes > NAMER_UNWIND_BYTES_MAX)
 		return NAMER_FULL;
 	if (!strings_take_room(&n->strings, bytes))

@@ -16,7 +16,7 @@
 
 #include "daemon/naming/worker.h"
 
-#define STUCK_LOOK_NS 1000000000u /* how often to check whether stuck workers have ended */
+#define STUCK_LOOK_NS 1000000000u /* interval of checks whether stuck workers have ended */
 
 static void naming_user_clear(struct naming_user *u, uid_t uid, uint32_t index)
 {

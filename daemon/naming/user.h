@@ -38,7 +38,7 @@ struct account {
 	uint64_t until_ns;   /* refused until then */
 };
 void account_charge(struct account *a, uint32_t allowed, uint64_t now_ns);
-/* The deaths that are not forgiven yet. */
+/* The number of deaths that are not forgiven yet. */
 uint32_t account_deaths(struct account *a, uint64_t now_ns);
 static inline bool account_is_refused(const struct account *a, uint64_t now_ns)
 {
@@ -51,7 +51,7 @@ TAILQ_HEAD(slot_list, slot);
 TAILQ_HEAD(job_list, job);
 TAILQ_HEAD(wish_list, wish);
 
-/* What a user has queued. */
+/* Requests that a user has queued. */
 enum queued {
 	QUEUED_OPEN,  /* slots to open */
 	QUEUED_NAME,  /* wishes to serve */
@@ -109,13 +109,13 @@ void naming_user_joins(struct naming_users *s, struct naming_user *u);
 /* Something of that kind was queued for the user, or is queued no longer. */
 void naming_user_queued(struct naming_users *s, struct naming_user *u, enum queued kind);
 void naming_user_dequeued(struct naming_users *s, struct naming_user *u, enum queued kind);
-/* How much is queued for all users. */
+/* The number of requests queued for all users. */
 size_t naming_users_queued(const struct naming_users *s, enum queued kind);
 /* The next user with something of that kind, except those flagged in `passed` (by index; NULL: none). NULL: nobody
  * has, or all who have must wait. */
 struct naming_user *naming_users_next(
 	const struct naming_users *s, enum queued kind, const bool *passed, uint64_t now_ns);
-/* Is a served before b by the parser, or ready while b must wait? */
+/* Does the parser serve a before b, or is a ready while b must wait? */
 bool naming_user_is_before(
 	const struct naming_user *a, const struct naming_user *b, uint64_t now_ns);
 /* Did a use less of the opener than b? */

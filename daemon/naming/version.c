@@ -18,7 +18,7 @@ struct range {
 };
 
 struct versions {
-	uint32_t base; /* of addresses in no range */
+	uint32_t base; /* version of addresses in no range */
 	struct range *range;
 	uint32_t n, size;
 	struct version_change *coming;

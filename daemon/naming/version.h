@@ -30,7 +30,7 @@ struct version_change {
 /* Enter changes, in order. Their memory is charged to the file's user. */
 void versions_change(
 	struct file_table *t, struct file *file, const struct version_change *c, size_t n);
-/* Give all addresses that version now. */
+/* Set the version of all addresses to this one. */
 void versions_change_all(struct file *file, uint32_t version);
 
 /* The version of an address at a time, which is not before that of the last call: changes up to that time become

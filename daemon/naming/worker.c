@@ -137,8 +137,9 @@ static int try_to_start(struct worker *w, const char *binary, uint64_t now_ns)
 	_cleanup_(closep) int ours = pair[0];
 	_cleanup_(closep) int theirs = pair[1];
 	if (w->role == WORKER_PARSER)
-		descriptors_refuse(ours); /* a compromised one has those of hostile files */
-	/* The worker's end is blocking: it has nothing else to do. */
+		/* a compromised parser could send us descriptors of hostile files */
+		descriptors_refuse(ours);
+	/* The worker's end of the socket blocks: the worker has nothing else to do. */
 	if (fcntl(theirs, F_SETFL, 0) < 0)
 		return -errno;
 	/* the default holds two messages, which is enough */
@@ -255,7 +256,7 @@ void worker_kill(struct worker *w, struct graves *g, uid_t uid)
 		close(w->fd);
 	if (w->pid > 0) {
 		kill(w->pid, SIGKILL);
-		/* None is started while there is no room. */
+		/* No worker is started while this array is full. */
 		if (g->n < WORKER_GRAVES_MAX) {
 			g->worker[g->n].pid = w->pid;
 			g->worker[g->n++].uid = uid;

@@ -17,7 +17,7 @@
 /* delay before a restart if no file caused the failure, … */
 #define WORKER_DELAY_NS 100000000ull
 #define WORKER_DELAY_MAX_NS 30000000000ull /* … doubled at each consecutive failure, up to this */
-/* consecutive failures, over some seconds: then names are not awaited meanwhile */
+/* consecutive failures, over some seconds, after which names are not awaited */
 #define WORKER_FAILURES_MAX 6u
 #define WORKER_STARTS_MAX 16u /* burst of restarts because of files or stacks; … */
 /* … then at most two per second, about 10 ms of CPU each */
@@ -31,7 +31,7 @@ enum worker_state {
 	WORKER_BROKEN, /* request not delivered: the worker was gone before it */
 };
 
-/* How a worker ended. */
+/* The way in which a worker ended. */
 enum worker_end {
 	WORKER_OVER_TIME,
 	WORKER_DIED,    /* on its own: crash, sandbox, memory */
@@ -65,14 +65,14 @@ int worker_start(struct worker *w, const char *binary, const struct graves *g, u
 /* Kill it, close its socket and leave it to be reaped. uid: the user of its request, (uid_t)-1:
  * none. */
 void worker_kill(struct worker *w, struct graves *g, uid_t uid);
-/* It ended. Schedule its restart: at once within the rate limit if a user's request ended it; else
- * with a growing delay. */
+/* Schedule the restart of a worker that ended: at once within the rate limit if a user's request
+ * ended it; else with a growing delay. */
 void worker_ended(struct worker *w, bool over_question, uint64_t now_ns);
 /* Did it fail so often that names are not awaited any more? */
 bool worker_is_down(const struct worker *w);
-/* Forget its failures: it runs again. */
+/* Reset the failures of a worker that runs again. */
 void worker_recovered(struct worker *w);
-/* It answered: reset the count of failures. */
+/* Reset the count of failures: the worker answered. */
 void worker_answered(struct worker *w);
 /* Time since the request. */
 uint64_t worker_wall_ns(const struct worker *w, uint64_t now_ns);
@@ -80,8 +80,8 @@ uint64_t worker_wall_ns(const struct worker *w, uint64_t now_ns);
 uint64_t worker_used_ns(const struct worker *w, uint64_t now_ns);
 /* When to call again: its deadline, or the time of the next attempt to start it. */
 uint64_t worker_deadline_ns(const struct worker *w);
-/* Is it past the deadline of its request? One that got less CPU time than limit_ns gets a later deadline if it wants
- * more, or if it sleeps until at most wall_ns after the request; 0: it may not sleep. */
+/* Is it past the deadline of its request? A worker that used less CPU time than limit_ns gets a later deadline if it
+ * is runnable, or if it sleeps until at most wall_ns after the request; 0: it may not sleep. */
 bool worker_is_over_time(struct worker *w, uint64_t limit_ns, uint64_t wall_ns, uint64_t now_ns);
 /* Is it running or runnable? Exported for tests. */
 bool worker_is_runnable(const struct worker *w);
@@ -94,7 +94,7 @@ static inline int worker_fd(const struct worker *w)
 {
 	return w->fd;
 }
-/* It waits for a request; it waits or works. */
+/* Does it wait for a request? Does it wait or work? */
 static inline bool worker_is_idle(const struct worker *w)
 {
 	return w->state == WORKER_IDLE;
@@ -103,19 +103,20 @@ static inline bool worker_runs(const struct worker *w)
 {
 	return w->state >= WORKER_IDLE;
 }
-/* The number of its starts: what an earlier generation received is gone. 0: none. */
+/* The number of its starts: files that an earlier generation received are lost. 0: never
+ * started. */
 static inline uint32_t worker_generation(const struct worker *w)
 {
 	return w->generation;
 }
-/* What namer_status shows of it. */
+/* Fields of the worker that namer_status shows. */
 struct namer_worker_status worker_status(const struct worker *w);
-/* Workers in it that worked for that user. */
+/* The number of killed workers that worked for that user. */
 uint32_t graves_of(const struct graves *g, uid_t uid);
 /* Reap those that have ended. */
 void graves_visit(struct graves *g);
-/* The same at the end: gives killed workers a few milliseconds to end. Those that take longer move
- * to `later` (NULL: they stay until we end). */
+/* The same at the end: gives killed workers a few milliseconds to end. Workers that take longer
+ * move to `later` (NULL: they stay until we end). */
 void graves_leave(struct graves *g, struct graves *later);
 /* The end of a worker, after its socket closed. Waits a few milliseconds at most. */
 enum worker_end worker_autopsy(struct worker *w);

@@ -18,7 +18,8 @@ struct query_by_kind {
 	const char *name;
 	bool frames;  /* keys are made from frames, else from the task or hart */
 	bool by_text; /* equal rows are sorted by the text of their key's first part */
-	/* the first columns that mean the same in every recording; 0: no two recordings have a row in common */
+	/* number of leading columns that mean the same in every recording; 0: no two recordings
+	 * have a row in common */
 	size_t n_names;
 	/* detail that the tier of hours or minutes lacks, as a clause; NULL: none */
 	const char *hours, *minutes;

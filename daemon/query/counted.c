@@ -125,7 +125,7 @@ static int add_file(
 	bool of_tasks = f && (f->n_pids || f->n_comms || f->n_cgroups || f->n_labels);
 	if (r == 0 && !c->of_samples && !of_tasks)
 		r = scan_counted(&c->loaded, &filter, take_counted, c);
-	/* a file of a client may have counts of its samples alone */
+	/* a client's own file may have only the counts of its samples */
 	if (r == 0 && c->n_events == before && source_is_named(source)) {
 		c->of_samples = true;
 		r = scan_samples(&c->loaded, &filter, &notes, take_sample, c);

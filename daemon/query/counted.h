@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Counted: what events counted in files, summed up, for metrics
+/* Counted: the counts of events in files, summed up for metrics
  *
- * Harts that count all the time (metric/hart_counts.h) have rows of their own. Where a recording has none,
- * what its samples counted is summed up, of one pass. Time is dealt out to a few stretches, window by
- * window: leaving out one after another shows the error of a metric.
+ * Harts that count all the time (metric/hart_counts.h) have rows of their own. If a recording has none,
+ * the counts of its samples are summed up, as one pass. Windows are distributed over a few stretches of
+ * time: leaving out each stretch in turn shows the error of a metric.
  */
 
 #include "daemon/query/sources.h"
@@ -31,13 +31,13 @@ struct counted_event {
 struct counted_core {
 	uint32_t name; /* text: of its platform; 0: the file does not say */
 	struct hart_set harts;
-	/* how far rotation may put the counts of a pass off, as a part of them; the worst of all files */
+	/* relative error that rotation may cause in the counts of a pass; the worst of all files */
 	double rotation[TURN_PASSES_MAX];
 };
 
 struct counted {
 	const struct query_filter *filter;
-	bool of_samples; /* no hart counted: of the samples */
+	bool of_samples; /* no hart counted: the counts are those of samples */
 	struct counted_core core[COUNTED_CORES_MAX];
 	size_t n_cores;
 	struct counted_event *event; /* n_events, in the order in which they came */
@@ -61,9 +61,9 @@ int query_counted(struct query_source *source, size_t n_sources, const struct qu
 struct counted *counted_free(struct counted *c);
 DEFINE_CLEANUP(struct counted *, counted_free)
 
-/* The count, scaled to all of the time; NAN: it never had a counter. */
+/* The count, scaled to all of the time; NAN: the event never had a counter. */
 double counted_scaled(const struct counted_sum *s);
-/* Without that stretch. */
+/* The count without that stretch. */
 double counted_without(const struct counted_event *e, size_t stretch);
-/* The part of the time in which it was counted, 0 to 1. */
+/* The fraction of the time in which the event was counted, 0 to 1. */
 double counted_part(const struct counted_sum *s);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Rows of a file that may lie
+/* Rows of an untrusted file
  *
- * A table's rows come in the order of its key; a damaged or made-up tree can send the reader round
- * in circles, and then an id comes again. So every scan checks that its ids rise, which bounds it
- * by the number of ids, and what SQLite itself finds wrong is reported with the file's name.
+ * A table's rows come in the order of its key; a damaged or forged tree can send the reader round
+ * in circles, so that an id recurs. So every scan checks that its ids rise, which bounds it by the
+ * number of ids. Errors that SQLite finds are reported with the file's name.
  */
 
 #include <errno.h>

@@ -53,8 +53,8 @@ static bool cgroup_wanted(const struct loaded *l, const struct query_filter *q, 
  * labels, and comparing a pattern takes long. */
 #define COMPARED 256
 struct wanted_labels {
-	struct label
-		*label; /* n_labels of the filter; NULL: some is none, so that nothing matches */
+	/* n_labels of the filter; NULL: one of them is no label, so that nothing matches */
+	struct label *label;
 	struct {
 		uint32_t labels, cgroup; /* texts; both 0: not compared */
 		bool wanted;
@@ -75,7 +75,7 @@ static int read_wanted(const struct query_filter *q, struct wanted_labels *w)
 	return 0;
 }
 
-/* Has the task all labels that are asked for, of its job or as its control group shows? */
+/* Does the task have all requested labels, from its job or from its control group? */
 static bool is_labelled(const struct loaded *l, const struct query_filter *q,
 	const struct wanted_labels *w, uint32_t task)
 {
@@ -118,8 +118,8 @@ static bool hart_wanted(const struct query_filter *q, uint32_t hart)
 	return q->n_cpus == 0;
 }
 
-/* A thread may have another user than its process. It is not shown then, since it would show the
- * name and arguments of that process. */
+/* A thread may have another user than its process. Such a thread is not shown, since it would show
+ * the name and arguments of that process. */
 static bool owner_wanted(const struct loaded *l, const struct query_filter *q, uint32_t task)
 {
 	uint64_t asked = (uint64_t)q->uid + 1;
@@ -200,7 +200,7 @@ static int find_pinned(struct row_filter *f, struct loaded *l, const struct quer
 		return -ENOMEM;
 	f->withouts = q->without;
 	f->windows = true;
-	/* the first of a job comes last, and leads to the others */
+	/* in reverse order, so that each pin links to the job's next one */
 	for (size_t k = q->n_without; k-- > 0;) {
 		uint32_t labels;
 		int r = query_fail_full(l, text_get(l->texts, q->without[k].labels, &labels));
@@ -220,7 +220,7 @@ bool without_has(
 	int64_t step_ns = (int64_t)tier_step_ns(tier);
 	for (uint32_t k = first; k != 0; k = without[k - 1].next) {
 		const struct query_without *o = &without[k - 1];
-		/* a row of a coarse tier is of all that began within its step */
+		/* a row of a coarse tier covers all windows that began within its step */
 		if (realtime_ns >= o->since_ns - step_ns + (step_ns > 0) &&
 			realtime_ns < o->until_ns)
 			return true;
@@ -255,7 +255,7 @@ static int find_tasks(struct row_filter *f, const struct loaded *l, const struct
 	return 0;
 }
 
-/* No event was requested, but the samples of the leading event stand for no time: show its
+/* No event was requested, but the samples of the leading event represent no time: show its
  * counts. */
 static void find_untimed(struct row_filter *f, const struct loaded *l)
 {

@@ -18,7 +18,8 @@ struct row_filter {
 	/* an event's counts are shown, not time: the user named it, or the leader samples by
 	 * occurrences */
 	bool asked;
-	/* by id: index + 1 in `withouts` of what is left out of its rows; NULL: of none */
+	/* by id: index + 1 in `withouts` of the times left out of the task's rows; NULL: none is
+	 * left out */
 	uint32_t *without;
 	const struct query_without *withouts;
 	bool every; /* rows come with all their counts */

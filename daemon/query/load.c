@@ -3,12 +3,12 @@
 /* Dictionaries into arrays
  *
  * An id is an index: the writer numbers densely from 1, so a table becomes an array of its highest
- * id, and a sample finds its task, its stack and its names without a search. Memory that a sparse
- * table leaves untouched is never touched by us either (calloc).
+ * id, and a sample finds its task, its stack and its names without a search. Memory of entries that
+ * a sparse table lacks is never touched (calloc).
  *
- * If a large file is asked about a short time, load_part.c marks the entries that the samples of
- * that time refer to. Marked entries are then looked up one by one or, if they are a large share of
- * a table, picked out while the table is read.
+ * If only a short time of a large file is requested, load_part.c marks the entries that the samples
+ * of that time refer to. Marked entries are then looked up one by one or, if they are a large share
+ * of a table, picked out while the table is read.
  */
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 	"SELECT t.id, pid, tid, process, start_ns, comm, argv, path, uid, exe "                    \
 	"FROM task t LEFT JOIN cgroup c ON c.id = t.cgroup"
 
-/* Run `take` on the rows of those that are marked. */
+/* Run `take` on the rows of marked entries. */
 static int each_marked(
 	struct loaded *l, const struct mark_table *m, const char *sql, bool pairs, load_take *take)
 {
@@ -42,8 +42,8 @@ static int each_marked(
 	return r;
 }
 
-/* Rows of a table: all, or those marked, whichever way is shorter. `select` ends where its WHERE
- * would be; key is the column of the id, rest what follows it in order. */
+/* Read all rows of a table, or only the marked ones, whichever is faster. `select` ends before its
+ * WHERE clause; key is the id's column; rest is the remainder of the ORDER BY clause. */
 struct load_table {
 	const char *select, *key, *rest;
 	bool pairs;
@@ -183,7 +183,7 @@ static int take_frame(struct loaded *l, struct cursor *c)
 	return 0;
 }
 
-/* Functions and sources stand here as ids until their texts are known. */
+/* Functions and sources are ids here until their texts are known. */
 static int take_place(struct loaded *l, struct cursor *c)
 {
 	uint32_t frame = cursor_id(c, 0, l->n_frames);
@@ -253,7 +253,7 @@ static int take_window(struct loaded *l, struct cursor *c)
 	return 0;
 }
 
-/* Add one function that stands for all of the kernel that is to be hidden. */
+/* Add one function that represents all of the hidden kernel. */
 static int add_kernel_places(struct loaded *l)
 {
 	uint32_t place = l->n_places;
@@ -304,7 +304,7 @@ static int load_places(struct loaded *l)
 	return r;
 }
 
-/* Callers have lower ids, so one pass down marks all that stands above what is marked. */
+/* Callers have lower ids, so one pass down marks all callers of marked stacks. */
 static int load_marked_stacks(struct loaded *l, const struct mark_table *m)
 {
 	struct cursor c;
@@ -334,7 +334,7 @@ static int load_call_sites(struct loaded *l)
 		r = marks_make(l, MARK_FRAME, l->n_frames);
 	if (r != 0)
 		return r;
-	/* a stack has some callers that no other has */
+	/* estimate: a stack has some callers that no other stack has */
 	if (m && m->n_marked < m->n / LOAD_POINT_COST / 2)
 		r = load_marked_stacks(l, m);
 	else
@@ -370,7 +370,7 @@ static int load_stacks(struct loaded *l)
 	return r;
 }
 
-/* Load the processes of the marked threads: only a thread's row tells which these are. */
+/* Load the processes of the marked threads: only a thread's row names its process. */
 static int load_processes(struct loaded *l)
 {
 	const struct mark_table *m = marks_of(l, MARK_TASK);
@@ -428,7 +428,7 @@ static int load_names(struct loaded *l)
 	return r == 0 ? query_fail_full(l, text_get(l->texts, "[kernel]", &l->kernel_name)) : r;
 }
 
-/* Is a stack at its start where it has this frame, as what others were called by, or as the innermost? */
+/* Does a stack begin at this frame, as a caller of others or as the innermost frame? */
 static struct starts {
 	bool of_callees, innermost;
 } starts_of(const struct loaded *l, uint32_t frame)
@@ -443,11 +443,11 @@ static struct starts {
 	return s;
 }
 
-/* Find the stacks that have a start, by its name. Callers have lower ids. */
+/* Find the stacks that have a start, by the function's name. Callers have lower ids. */
 static int find_whole(struct loaded *l)
 {
 	_cleanup_(freep) struct starts *starts = calloc((size_t)l->n_frames + 1, sizeof(*starts));
-	/* by stack: what it calls has a start */
+	/* by stack: the stack that it calls has a start */
 	_cleanup_(freep) bool *reached = calloc((size_t)l->n_stacks + 1, sizeof(*reached));
 	l->whole = calloc((size_t)l->n_stacks + 1, sizeof(*l->whole));
 	if (!starts || !reached || !l->whole)

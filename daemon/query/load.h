@@ -20,8 +20,9 @@
 
 struct loaded_event {
 	bool known, clock, cycles, instructions;
-	uint64_t
-		period; /* occurrences for which each sample stands, of which no time is known; 0: of time */
+	/* occurrences that each sample represents, if its time is not known; 0: a sample
+	 * represents time */
+	uint64_t period;
 	uint32_t name; /* text */
 	uint32_t type;
 	uint64_t config;
@@ -35,15 +36,15 @@ struct loaded_hart {
 	uint32_t core;   /* text: name of its platform; 0: not known */
 };
 
-/* For a roll-up of sources that attributed a hart's time by different events: the event per rung;
+/* The event per rung, for a roll-up of sources that attributed a hart's time by different events;
  * 0: any. */
 #define LEADER_AS_HART UINT16_MAX
 struct loaded_leaders {
 	uint16_t at[HARTS_MAX + 1][RUNG_ASKED + 1];
 };
 
-/* Errors that rotation may put on the counts of harts in a pass. */
-#define LOADED_TURNS_MAX EVENTS_MAX /* a pass has an event at least */
+/* Errors that rotation may cause in the counts of harts in a pass. */
+#define LOADED_TURNS_MAX EVENTS_MAX /* a pass has at least one event */
 struct loaded_turn {
 	struct hart_set harts;
 	unsigned pass;
@@ -63,8 +64,8 @@ struct loaded_task {
 	uint64_t owner;      /* uid + 1; 0 not known */
 	uint32_t comm, argv; /* texts; of a program, argv is its path */
 	uint32_t cgroup;     /* text: path */
-	uint32_t labels;     /* text: of its process's job, as JSON; 0: none */
-	uint32_t labels_uid; /* whose they are */
+	uint32_t labels;     /* text: labels of its process's job, as JSON; 0: none */
+	uint32_t labels_uid; /* user of these labels */
 	bool known;
 };
 
@@ -124,7 +125,7 @@ struct loaded {
 	bool hide_kernel;
 	struct loaded_event event[QUERY_EVENTS_MAX];
 	struct loaded_hart hart[HARTS_MAX + 1];
-	struct loaded_leaders *leaders; /* NULL: as hart says */
+	struct loaded_leaders *leaders; /* NULL: as in hart */
 	struct loaded_turn turn[LOADED_TURNS_MAX];
 	uint32_t n_turns;
 	struct loaded_note *note;
@@ -202,8 +203,8 @@ int cursor_text(const struct cursor *c, int column, uint32_t *ret_text);
 int query_fail(struct query_error *error, Mperf__FailureKind kind, const char *remedy,
 	const char *format, ...) __attribute__((format(printf, 4, 5)));
 int query_fail_damaged(const struct loaded *l, const char *what);
-/* The same of an SQLite result that is no success: damage; or, of a read error, a lock or a full disc, that the file
- * cannot be read now, so that it is left out and not set aside. QUERY_FAILED or -ENOMEM. */
+/* The same for an SQLite result other than success: the file is damaged; or, for a read error, a lock or a full
+ * disc, that the file cannot be read now, so that it is left out but not set aside. QUERY_FAILED or -ENOMEM. */
 int query_fail_sqlite(struct query_error *error, const char *path, sqlite3 *db, int rc);
 /* Outcome of a key or text table: 0 and -errno unchanged, KEY_TABLE_FULL as a failure. */
 int query_fail_full(const struct loaded *l, int r);

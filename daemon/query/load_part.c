@@ -2,9 +2,9 @@
 
 /* A day's file asked about an hour
  *
- * Windows are written one after the other, so the samples of a stretch of windows are a stretch of
- * ids, whose ends are found by halving: some twenty look-ups, however large the file. A file whose
- * windows are not in order gives a wider stretch; each row's window is looked at anyway.
+ * Windows are written one after the other, so the samples of consecutive windows have consecutive
+ * ids, whose ends are found by bisection: some twenty look-ups, however large the file. If a file's
+ * windows are not in order, the range of ids is wider; each row's window is checked anyway.
  */
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 /* Part of a segment: the requested samples, and the dictionary entries that they need
  *
  * Without marks everything is needed. Marks are allocated once the size of a dictionary is known;
- * tasks and stacks are marked from the samples, the rest from what these refer to.
+ * tasks and stacks are marked from the samples, other entries from references of these.
  */
 
 #include "daemon/query/filter.h"
@@ -63,7 +63,7 @@ int load_part_mark(struct loaded *l, bool loops);
 
 /* Give loaded processes their labels. 0, QUERY_FAILED, -errno. */
 int load_labels(struct loaded *l);
-/* Read what its meta says (load_meta.c). 0, QUERY_FAILED, -errno. */
+/* Read its meta table (load_meta.c). 0, QUERY_FAILED, -errno. */
 int load_meta(struct loaded *l);
 
 /* Rows of one statement. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Facts that an answer owes its reader besides the figures: which event was shared out, by which
- * rung on which harts, at which rate, over how many samples and seconds, what was lost in that
- * time, how many leaves have a name, and where a figure means less than it seems to. */
+/* Facts that an answer owes its reader besides the figures: the event whose time was attributed,
+ * the rungs and their harts, the rate, the number of samples and seconds, the losses in that time,
+ * the number of leaves with a name, and caveats of figures. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ enum tier query_coarsest(const struct query_question *question)
 	provenance_expect(&p, question);
 	if (query_by_kinds[question->by].minutes)
 		return TIER_WINDOW;
-	/* that a thread's own name is gone is no reason to read a week of windows */
+	/* a lost name of a thread is no reason to read a week of windows */
 	return p.coarse_says[TIER_HOUR] ? TIER_MINUTE : TIER_HOUR;
 }
 
@@ -96,7 +96,7 @@ void provenance_loss(struct provenance *p, uint32_t cause, uint64_t count)
 	while (i < p->n_losses && p->loss[i].cause != cause)
 		i++;
 	if (i == N_LOSSES)
-		return; /* causes that we do not know, and more than there are */
+		return; /* more causes than exist: unknown ones */
 	if (i == p->n_losses)
 		p->loss[p->n_losses++].cause = cause;
 	p->loss[i].count += count;
@@ -128,7 +128,7 @@ static int add_losses(struct provenance *p, struct loaded *l, const struct row_f
 	return r == CURSOR_END ? 0 : r;
 }
 
-/* Say what would have been sampled, if nothing was. */
+/* If nothing was sampled, name the events that would have been. */
 static void add_plan(struct provenance *p, const struct loaded *l, const struct row_filter *f)
 {
 	for (uint32_t i = 0; i < HARTS_MAX; i++) {

@@ -32,38 +32,38 @@ struct provenance {
 	/* texts: notes of the sources */
 	uint32_t note[PROVENANCE_NOTES_MAX], n_notes;
 	uint32_t hz_lowest; /* 0: the kernel never lowered the rate */
-	uint64_t period;    /* of the events of the answer; 0: none has one */
+	uint64_t period;    /* period of the answer's events; 0: none has one */
 	bool many_periods;
-	/* samples per hart of events that go by a rate, in the window tier, and its time */
+	/* samples per hart of events with a rate, in the window tier, and the time of that tier */
 	uint64_t by_rate[HARTS_MAX + 1];
 	double by_rate_seconds;
-	bool by_clock,
-		by_others; /* there are samples of a clock; of other events, or coarser tiers */
+	/* there are samples of a clock; there are samples of other events, or of coarser tiers */
+	bool by_clock, by_others;
 	double enabled_ns, running_ns;
-	/* of coarser tiers: where their windows end (CLOCK_REALTIME), and which requested detail
-	 * they lack; NULL: none */
+	/* of coarser tiers: the end of their windows (CLOCK_REALTIME), and the requested detail
+	 * that they lack; NULL: none */
 	int64_t coarse_until_ns[N_TIERS];
 	const char *coarse_says[N_TIERS];
 	uint64_t cut; /* samples whose stack does not reach its start */
 	uint64_t coarse_samples,
-		coarse_cut; /* the same of the hour tier, which cuts stacks itself */
+		coarse_cut; /* the same for the hour tier, which cuts stacks itself */
 	bool of_code;       /* callers matter to the answer */
-	bool of_inlined;    /* so do inlined functions */
-	/* text: a file of which those are missing; 0: none */
+	bool of_inlined;    /* inlined functions matter to the answer */
+	/* text: a file whose inlined functions are missing; 0: none */
 	uint32_t split_missing;
 	bool many_split_missing;
 	bool of_all;       /* no tasks were asked for */
 	bool live;         /* names are still coming */
-	bool only_own;     /* of one user only */
+	bool only_own;     /* the answer is of one user only */
 	const char *group; /* the group to join to see all; NULL: there is none */
 	/* number of sources by outcome; and the first damaged one */
 	uint32_t n_sources[QUERY_WITHOUT + 1];
 	char broken[64];
-	/* of those that were read: still written to */
+	/* number of read sources that are still written to */
 	uint32_t n_growing, n_pins;
 };
 
-/* Set what the answer will be about. */
+/* Set the question that the answer is about. */
 void provenance_expect(struct provenance *p, const struct query_question *question);
 
 /* Count a row. */
@@ -76,7 +76,7 @@ void provenance_source(struct provenance *p, const struct loaded *l, const struc
 /* Count losses of a cause (text). */
 void provenance_loss(struct provenance *p, uint32_t cause, uint64_t count);
 
-/* How much was lost of a cause. */
+/* The amount lost by a cause. */
 uint64_t provenance_lost(
 	const struct provenance *p, const struct text_table *texts, enum loss cause);
 

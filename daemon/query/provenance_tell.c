@@ -13,13 +13,14 @@
 #include "proto/loss.h"
 #include "proto/syntax/unit.h"
 
-/* A hart that holds this multiple of its rate, and at least this many samples, holds far more. */
+/* A hart has far more samples than its rate gives if it has this multiple, and at least this
+ * many. */
 #define HELD_MORE 1.5
 #define HELD_SAMPLES_MIN 100u
-/* A throttle lasts until the next tick of the slowest clock (attribute/throttle.c), and is missing from
- * cycles and from instructions. */
+/* A throttle lasts until the next tick of the slowest clock (attribute/throttle.c); cycles and
+ * instructions of that time are missing. */
 #define THROTTLED_NS_MAX (2 * 10e6)
-#define COST_LIVE_SECONDS_MIN 10 /* of a live answer, which is known to two seconds */
+#define COST_LIVE_SECONDS_MIN 10 /* seconds of a live answer, which are known to within two */
 
 struct line {
 	char text[512];
@@ -78,7 +79,7 @@ static void tell_texts(
 		line_add(l, "%s%s", i ? ", " : "", text_of(texts, text[i]));
 }
 
-/* A cause of another version, which we do not know, is taken for one that loses samples. */
+/* An unknown cause, of another version, counts as one that loses samples. */
 static struct answer_loss answer_loss(const char *cause, uint64_t count)
 {
 	struct answer_loss loss = {cause ?: "unknown", count, true};
@@ -99,8 +100,8 @@ static bool is_cost(const struct provenance *p, const struct text_table *texts, 
 	return is_cause(p, texts, i, LOSS_COST);
 }
 
-/* Share of the harts' time that mperf took. Hours do not know how many harts they sum up, and a
- * frame of top is too short: cost is counted every two seconds. */
+/* Share of the harts' time that mperf took. Not shown for hours, whose number of harts is not
+ * known, nor for a frame of top, which is too short: cost is counted every two seconds. */
 static double cost_share(const struct provenance *p, const struct text_table *texts)
 {
 	double us = 0, n_harts = 0;
@@ -123,7 +124,7 @@ static void line_add_time(struct line *l, int64_t realtime_ns)
 		line_add(l, "%s", text);
 }
 
-/* Tell which of the requested facts coarser tiers do not have. */
+/* Report the requested details that coarser tiers lack. */
 static struct line *tell_tiers(const struct provenance *p, struct line *l)
 {
 	for (int tier = TIER_HOUR; tier > TIER_WINDOW; tier--) {
@@ -169,7 +170,7 @@ static struct line *tell_sources(const struct provenance *p, struct line *l)
 	return l;
 }
 
-/* Tell what is known of counts that were not cut at switches. */
+/* Report counts that were not cut at switches. */
 static struct line *tell_uncut(const struct provenance *p, struct line *l)
 {
 	if (p->uncounted == 0)
@@ -193,7 +194,8 @@ static struct line *tell_uncut(const struct provenance *p, struct line *l)
 	return l;
 }
 
-/* Time in which always-on sampling was lowered. Hours do not know how many harts they sum up. */
+/* Time in which always-on sampling was lowered. Not shown for hours, whose number of harts is not
+ * known. */
 static struct line *tell_paused(const struct provenance *p, uint64_t seconds, struct line *l)
 {
 	uint64_t n_harts = 0;
@@ -218,8 +220,8 @@ uint64_t provenance_lost(
 	return count;
 }
 
-/* Say why counts are scaled, as far as that is known: time that throttles cannot account for went
- * to other users of the counters. */
+/* Explain why counts are scaled, as far as known: throttling, and for the remaining time other
+ * users of the counters. */
 static const char *scaled_by(const struct provenance *p, uint64_t n_throttles)
 {
 	if (n_throttles == 0)
@@ -229,8 +231,8 @@ static const char *scaled_by(const struct provenance *p, uint64_t n_throttles)
 		       : "counters are throttled, or shared,";
 }
 
-/* Tell of counters that did not count all of the time, and of harts with fewer samples than their
- * rate and their time suggest. */
+/* Report counters that did not count all of the time, and harts with fewer samples than their rate
+ * and their time suggest. */
 static struct line *tell_few(
 	const struct provenance *p, const struct text_table *texts, struct line *l)
 {
@@ -266,8 +268,8 @@ static uint64_t count_cut(
 	return cut < *ret_of ? cut : *ret_of;
 }
 
-/* Tell of stacks that are cut, if they are more than one in a hundred: a program's start is in code
- * without frame pointers. */
+/* Report cut stacks if they are more than one in a hundred: a program's start is in code without
+ * frame pointers. */
 static struct line *tell_cut(
 	const struct provenance *p, const struct text_table *texts, struct line *l)
 {
@@ -278,7 +280,8 @@ static struct line *tell_cut(
 	return l;
 }
 
-/* How many samples may be missing of a clock, which fires at most so often; else any number. */
+/* The number of samples that may be missing: of a clock, as many as it could have fired; else any
+ * number. */
 static uint64_t missing_max(const struct provenance *p)
 {
 	double n_harts = 0;
@@ -302,7 +305,7 @@ static void add_loss(struct answer_provenance *a, const char *cause, uint64_t co
 	a->loss[i].count += count;
 }
 
-/* Tell of losses. Records that found a ring full and exceed the samples that may be missing were of
+/* Report losses. Records that found a ring full and exceed the samples that may be missing were of
  * the side band, which shares the ring. */
 static void tell_losses(
 	const struct provenance *p, const struct text_table *texts, struct answer_provenance *a)
@@ -381,7 +384,7 @@ static int tell_notes(const struct provenance *p, const struct text_table *texts
 	return (int)(tell_sources(p, l) - note);
 }
 
-/* The rate that was asked for; or, where a hart holds far more samples, what it holds. */
+/* The requested rate; or, if a hart has far more samples, the rate that these give. */
 static uint32_t rate_told(const struct provenance *p)
 {
 	uint64_t most = 0;

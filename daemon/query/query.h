@@ -20,13 +20,14 @@
 #include "daemon/store/store.h"
 #include "proto/mperf.pb-c.h"
 
-/* Labels of a job, exactly, and whose they are. */
+/* The exact labels of a job, and their user. */
 struct query_job {
 	uint32_t uid;
 	const char *labels; /* JSON, as labels_write has it */
 };
 
-/* A job whose rows a pin has (store/pin.h): rows of it in this time are not taken from other files. */
+/* A job whose rows are in a pin (store/pin.h): its rows of this time are not taken from other
+ * files. */
 struct query_without {
 	uint32_t uid;
 	const char *labels;         /* JSON, as in label_set */
@@ -55,8 +56,8 @@ struct query_filter {
 	int64_t since_boot_ns;
 	char boot_id[KERNEL_BOOT_ID_BYTES];
 	const char *event; /* NULL: the sampling event's weight */
-	/* whose question it is: */
-	bool only_uid; /* only what belongs wholly to this user (attribute/rights.h) */
+	/* peer that asks: */
+	bool only_uid; /* only processes that belong wholly to this user (attribute/rights.h) */
 	uint32_t uid;
 	uint32_t gid;     /* for live data; files do not have it */
 	bool hide_kernel; /* the whole kernel is one function "[kernel]" */
@@ -72,14 +73,14 @@ struct query_error {
 
 #define QUERY_METRICS_MAX 12 /* columns of a table: each has two, of REPLY_COLUMNS_MAX */
 
-/* Metrics to compute of what rows counted. */
+/* Metrics to compute from the counts of rows. */
 struct query_metrics {
-	const struct cores *cores; /* whose database knows the platform */
+	const struct cores *cores; /* cores whose database has the platform */
 	char *const *name;         /* n_names metrics and groups */
 	size_t n_names;
 };
 
-/* A question: how to group the rows, and how many to give. */
+/* A question: how to group the rows, and how many to return. */
 struct query_question {
 	enum query_by by;
 	uint32_t limit; /* rows; 0: all */
@@ -88,10 +89,10 @@ struct query_question {
 	const struct query_metrics *metrics; /* NULL: none */
 };
 
-/* The coarsest tier whose files still have what is asked for: minutes are the last with processes
- * and their pids, lines, harts and inlined functions, windows the last with threads. A flame graph
- * is QUERY_BY_FUNCTION. For times with only coarser files left, the answer comes from these, with a
- * note. */
+/* The coarsest tier whose files still have the requested detail: minutes are the coarsest with
+ * processes and their pids, lines, harts and inlined functions; windows the coarsest with threads.
+ * A flame graph is QUERY_BY_FUNCTION. For times with only coarser files left, the answer comes from
+ * these, with a note. */
 enum tier query_coarsest(const struct query_question *question);
 
 struct loop_output;
@@ -109,8 +110,8 @@ struct query_source {
 	/* range of its windows, by CLOCK_REALTIME of their start; 0: open */
 	int64_t since_ns, until_ns;
 	bool live; /* not sealed: see segment_open_live */
-	/* QUERY_PIN: rows of one job, also in what filter.without names. QUERY_PIN_BESIDE: others tell how
-	 * long that time was, and what was lost in it. */
+	/* QUERY_PIN: rows of one job, also in the times that filter.without names. QUERY_PIN_BESIDE: other
+	 * files give the length of that time and its losses. */
 	enum query_pin { QUERY_NO_PIN, QUERY_PIN, QUERY_PIN_BESIDE } pin;
 	struct segment_identity verified; /* identity when last verified; set by the query */
 	bool is_verified_anew;            /* set by the query: it has changed `verified` */

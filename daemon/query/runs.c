@@ -21,18 +21,19 @@
 /* A run while files are read. */
 struct running {
 	struct found_run found;
-	/* of this file: has it samples there; its first window, on the monotonic clock */
+	/* of this file: does the run have samples there; its first window, on the monotonic
+	 * clock */
 	bool here;
 	int64_t first_ns, first_end_ns, begin_ns;
 };
 
 struct search {
 	const struct runs_wish *wish;
-	bool by_cgroup; /* it has labels that control groups show */
+	bool by_cgroup; /* the request has labels of control groups */
 	struct running *run;
 	uint32_t n, size;
 	struct run_key *at; /* by key */
-	/* the newest file of each boot: its clocks' distance */
+	/* difference of the clocks in the newest file of each boot */
 	struct {
 		char id[KERNEL_BOOT_ID_BYTES];
 		int64_t offset_ns;
@@ -50,7 +51,8 @@ struct span {
 
 /* Parts of one file that the search needs. Run is one more than its index; 0: none. */
 struct part {
-	uint32_t *run_of_set, *run_of_task, *without_of_set, *without_of_task; /* what pins have */
+	/* without_…: the times that pins have */
+	uint32_t *run_of_set, *run_of_task, *without_of_set, *without_of_task;
 	int64_t *start_of_task;
 	struct span *window;
 	uint32_t n_sets, n_tasks, n_windows;
@@ -114,8 +116,8 @@ static const char *value_of(const struct label *label, size_t n, const char *key
 	return NULL;
 }
 
-/* Do these n labels include all requested ones? If `open`, requested labels that control groups
- * show may still come with the tasks. */
+/* Do these n labels include all requested ones? If `open`, requested labels of control groups may
+ * still come with the tasks. */
 static bool labels_wished(const struct runs_wish *w, const struct label *label, size_t n, bool open)
 {
 	bool all = true;
@@ -207,7 +209,7 @@ static int add_run(struct search *s, uint32_t uid, const struct label *label, si
 	return r == 0 && !run->found.says ? -ENOMEM : r;
 }
 
-/* The first part that pins have of this job; 0: none, or this is a pin. */
+/* The first time that pins have of this job; 0: none, or this source is a pin. */
 static uint32_t find_without(const struct search *s, uint32_t uid, const char *json)
 {
 	const struct query_without *without = s->wish->without;
@@ -223,7 +225,7 @@ static int take_set(struct search *s, sqlite3_stmt *row)
 	const uint32_t uid = (uint32_t)sqlite3_column_int64(row, 1);
 	const char *json = text_at(row, 2);
 	struct label label[LABELS_MAX];
-	/* of users who are not asked for, not even the labels are read */
+	/* of other users, not even the labels are read */
 	if (id == 0 || !is_users(s->wish, uid))
 		return 0;
 	const size_t n = labels_read(json, label);
@@ -266,7 +268,7 @@ static int take_tier(struct search *s, sqlite3_stmt *row)
 	return 0;
 }
 
-/* Difference of the clocks, as the boot's newest file has it. */
+/* Difference of the clocks, as in the boot's newest file. */
 static int take_boot(struct search *s, sqlite3_stmt *row)
 {
 	const char *id = text_at(row, 0);
@@ -280,7 +282,7 @@ static int take_boot(struct search *s, sqlite3_stmt *row)
 		    sqlite3_column_int64(row, 2), sqlite3_column_int64(row, 1), &offset_ns))
 		return QUERY_FAILED;
 	s->file->offset_ns = offset_ns;
-	/* of more boots, each file goes by its own */
+	/* beyond this number of boots, each file uses its own */
 	if (s->n_boots == sizeof(s->boot) / sizeof(s->boot[0]))
 		return 0;
 	snprintf(s->boot[s->n_boots].id, sizeof(s->boot[0].id), "%s", id);
@@ -446,8 +448,8 @@ static int keep(void *query)
 	return 0;
 }
 
-/* Forget that runs have samples in a damaged file. Wrong times that it gave to runs stay, and do no
- * harm: a query finds no samples for them, since the file is set aside. */
+/* Forget that runs have samples in a damaged file. Wrong times that the file gave to runs remain,
+ * which is harmless: a query finds no samples for them, since the file is set aside. */
 static void take_back(void *query)
 {
 	struct search *s = query;
@@ -474,7 +476,7 @@ static bool is_in_time(const struct runs_wish *w, const struct found_run *run)
 	       (!w->until_ns || run->begin_ns < w->until_ns);
 }
 
-/* Are the last ones found, if what is left ends there? */
+/* Are the requested last runs found, if the remaining files end there? */
 static bool is_enough(const struct search *s, int64_t end_ns)
 {
 	const struct runs_wish *w = s->wish;
@@ -528,7 +530,7 @@ static int by_begin(const void *a, const void *b)
 					  : strcmp(x->says, y->says);
 }
 
-/* Move the runs that are asked for into ret; free the others. 0 or -ENOMEM. */
+/* Move the requested runs into ret; free the others. 0 or -ENOMEM. */
 static int take_wished(struct search *s, struct found_runs *ret)
 {
 	ret->run = calloc((size_t)s->n + 1, sizeof(*ret->run));

@@ -6,21 +6,21 @@
  * A run is all tasks with one set of labels of one user. Sets with the same job and run are one
  * run: the environment of a process that a job started may add labels to those that it inherited. A
  * run begins with the first of its processes that started in the window of its first samples, else
- * with that window. Labels that control groups show (job_label.h) select among them, by the control
- * groups of their processes: then a run is of those that are in such a group. They make no run by
- * themselves, since the name of a service does not say how often it started, and sums of minutes do
- * not keep its groups apart. All times are on one clock, since the realtime clock may have been set
- * between two runs: the monotonic one of a boot, and the distance of both clocks when the boot's
- * newest file was begun.
+ * with that window. Labels of control groups (job_label.h) select among runs by the control groups
+ * of their processes: a run then consists of the processes in such a group. These labels alone make
+ * no run, since the name of a service does not show how often it started, and sums of minutes do
+ * not distinguish its groups. All times are on one clock, since the realtime clock may have been
+ * set between two runs: a boot's monotonic clock, plus the difference of both clocks when the
+ * boot's newest file was begun.
  */
 
 #include "daemon/query/query.h"
 #include "proto/syntax/label.h"
 
-/* Jobs that one selection looks at; at a KB each, 16 MB. */
+/* Maximum jobs of one selection; at a KB each, 16 MB. */
 #define RUNS_MAX 16384u
-/* The longest time without a sample in a run that began before the requested time. Files of this
- * time before the requested one are read too, to find that such a run began earlier. */
+/* The longest gap between samples of a run that began before the requested time. Files from this
+ * long before that time are read too, to find that such a run began earlier. */
 #define RUNS_BEFORE_NS (3600 * 1000000000ll)
 
 struct runs_wish {
@@ -30,10 +30,11 @@ struct runs_wish {
 	size_t n_uids;
 	int64_t since_ns, until_ns; /* when runs began; 0: open */
 	uint32_t last;              /* the last N of them; 0: all */
-	/* what pins have of a job, so that other sources leave it to them, as query_filter has them */
+	/* the times that pins have of a job, which are not taken from other sources, as in
+	 * query_filter */
 	const struct query_without *without;
 	size_t n_without;
-	/* sets of labels that processes have still: their runs have not ended */
+	/* sets of labels that live processes have: their runs have not ended */
 	const struct query_job *alive;
 	size_t n_alive;
 };
@@ -41,8 +42,8 @@ struct runs_wish {
 struct found_run {
 	uint32_t uid;
 	char *says; /* its labels, for people */
-	struct query_job *
-		job; /* sets of labels; their texts are owned. With the wished labels, what it is */
+	/* sets of labels, whose texts are owned; with the requested labels, they define the run */
+	struct query_job *job;
 	size_t n_jobs;
 	int64_t begin_ns;           /* CLOCK_REALTIME, as above */
 	int64_t first_ns, until_ns; /* CLOCK_REALTIME of its windows' starts; until is exclusive */
@@ -51,7 +52,7 @@ struct found_run {
 };
 
 struct found_runs {
-	struct found_run *run; /* finished ones that are wished, by begin */
+	struct found_run *run; /* requested runs that have finished, by begin */
 	size_t n;
 	size_t n_unfinished;
 	char *unfinished; /* labels of one of them, for people; NULL: none */

@@ -2,8 +2,8 @@
 
 /* Value of a row
  *
- * If no event is requested, time is attributed, and each hart's time only once: rows of the event
- * that leads that hart count, and rows of other events that sampled on it do not. If an event is
+ * If no event is requested, time is attributed, each hart's time only once: only rows of the event
+ * that leads that hart count, not those of other events that sampled on it. If an event is
  * requested, a row's value is the count of that event while the row gathered. Counts of a counter
  * that had to share its hardware are multiplied by the time that it was enabled over the time that
  * it ran; a counter that never ran has measured nothing.
@@ -114,7 +114,7 @@ static bool read_row(struct scan *s, struct scan_row *row)
 	if (s->f->without && filter_leaves_out(l, s->f, row->task, row->window))
 		return false;
 	int64_t count = cursor_integer(c, 6), weight_ns = cursor_integer(c, 7);
-	/* what harts counted is no sample */
+	/* hart counts are no samples */
 	if (cursor_integer(c, 5) > RUNG_ASKED)
 		return false;
 	row->stack = cursor_id(c, 3, l->n_stacks);
@@ -133,7 +133,7 @@ static bool read_row(struct scan *s, struct scan_row *row)
 	return true;
 }
 
-/* Without an event asked for: is this row of the event that shares out its hart's time? */
+/* Is this row of the event that attributes its hart's time? For queries without an event. */
 static bool leads(const struct loaded *l, struct scan_notes *notes, const struct scan_row *row)
 {
 	uint32_t leader = loaded_leader(l, row->hart, row->rung);
@@ -166,7 +166,7 @@ static int take_row(
 	if (!read_row(s, &row) || !scan_weigh(s->l, s->f, s->notes, &row, &s->contributes))
 		return 0;
 	s->n_reads = 0;
-	if (s->f->every && s->l->event[row.event].clock) /* its own count is its time */
+	if (s->f->every && s->l->event[row.event].clock) /* the event's own count is its time */
 		s->read[s->n_reads++] =
 			(struct scan_reading){.event = row.event, .value = (double)row.weight_ns};
 	int r = take_readings(s, s->samples.last, &row);
@@ -190,7 +190,8 @@ static bool needs_readings(const struct scan *s)
 	return false;
 }
 
-/* Both cursors over all rows; take NULL: only find out which groups have the requested event. */
+/* Move both cursors over all rows. take NULL: only find the groups that have the requested
+ * event. */
 static int scan_rows(struct scan *s, const char *samples,
 	int (*take)(void *userdata, const struct scan_row *row), void *userdata)
 {

@@ -26,24 +26,24 @@ struct scan_row {
 	double value;       /* the value that is attributed */
 	/* scaled by enabled / running; negative: not counted in this row */
 	double cycles, instructions;
-	const struct scan_reading *read; /* with row_filter.every: all that it counted */
+	const struct scan_reading *read; /* with row_filter.every: all counts of the row */
 	size_t n_reads;
 };
 
 /* Findings of a scan, for notes. */
 struct scan_notes {
-	bool events[QUERY_EVENTS_MAX];  /* whose values are attributed */
-	bool others[QUERY_EVENTS_MAX];  /* that also sampled, but are not shown */
-	bool counted[QUERY_EVENTS_MAX]; /* whose counts are in the answer */
+	bool events[QUERY_EVENTS_MAX];  /* events whose values are attributed */
+	bool others[QUERY_EVENTS_MAX];  /* events that also sampled, but are not shown */
+	bool counted[QUERY_EVENTS_MAX]; /* events whose counts are in the answer */
 	bool mixed_modes; /* cycles or instructions count modes that the leader does not */
 	double enabled_ns, running_ns; /* of cycles and instructions */
 };
 
-/* Counts of one row that are handed out; further ones are passed over. */
+/* Counts returned for one row; further ones are skipped. */
 #define SCAN_READS_MAX 64
 
 /* The two steps of one row, for sources that are not segments. First: does the row count, and with
- * what value so far? It contributes only if *ret_contributes or a reading says so. */
+ * what value so far? It contributes only if *ret_contributes is set or a reading shows it. */
 bool scan_weigh(const struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
 	struct scan_row *row, bool *ret_contributes);
 /* Second: add a reading. True: it is of the requested event. */

@@ -5,7 +5,7 @@
  * Files of a store come and go while a query runs: retention unlinks the oldest, a roll-up replaces one that
  * was sealed, a segment is sealed that was live when the query was planned. Files that cannot be
  * read are left out, counted by reason and reported with the answer; the query fails only if
- * nothing could be read. A file that was named is all that its user asked about, so it fails the query.
+ * nothing could be read. A file that the user named is the whole question, so it fails the query.
  */
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A metric's events should be of one pass, which counted them at the same time: the first that has all of
- * them is taken. Where none has, each event is of the first pass that has it, as where a plan had to
- * split a metric.
+ * A metric's events should be of one pass, which counted them at the same time: the first pass that has
+ * all of them is taken. If there is none, because the plan had to split the metric, each event is taken
+ * from the first pass that has it.
  */
 #include "daemon/query/stored_tree.h"
 
@@ -66,7 +66,7 @@ static bool read_pass(const struct stored_tree *t, size_t node, int pass, const 
 	return metric_inputs_value(t->inputs, node, count, &value, &missing) != EXPRESSION_MISSING;
 }
 
-/* The passes that there are, rising. Returns how many. */
+/* The existing passes, in rising order. Returns their number. */
 static size_t find_passes(const struct stored_tree *t, int ret_pass[static PASSES_MAX])
 {
 	bool is_there[PASSES_MAX] = {false};
@@ -107,7 +107,7 @@ static bool is_filled(const struct stored_tree *t, size_t stretch)
 	return false;
 }
 
-/* How far rotation may put counts off: each group that was on by its part. */
+/* The error that rotation may cause in counts: that of each pass, weighted by its share of the time. */
 static double rotation_of(const struct stored_tree *t)
 {
 	double sum = 0;
@@ -196,7 +196,7 @@ static int deepest_counted(const struct stored_tree *t)
 	return deepest;
 }
 
-/* A tree of so many levels, with its values. 0; METRIC_*; -ENOMEM. */
+/* A tree of n levels, with its values. 0; METRIC_*; -ENOMEM. */
 static int make_levels(struct stored_tree *t, const struct platform *p, const char *top, int levels,
 	struct event_error *ret_error)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A top-down tree of what a file or a store counted on one kind of core */
+/* A top-down tree of the counts in a file or a store, for one kind of core */
 
 #include "daemon/metric/evaluate.h"
 #include "daemon/query/counted.h"
 
 struct stored_wish {
-	const struct cores *cores; /* whose database knows the platform */
+	const struct cores *cores; /* cores whose database has the platform */
 	const char *top;           /* NULL: the whole tree */
 	int levels;                /* 0: as many as were counted */
 };
@@ -20,7 +20,7 @@ struct stored_tree {
 	char harts[64];
 	struct metric_tree *tree;
 	struct metric_inputs *inputs;  /* their metrics are the nodes */
-	int *pass;                     /* by node: that counted it */
+	int *pass;                     /* by node: pass that counted it */
 	struct metric_value *node;     /* by node */
 	struct metric_value *residual; /* n_nodes + 1 */
 	const char *title;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Notes come by kind of core, then by event. A statement about a core has its name, and if cores differ
- * also its harts, since the reader may not know which is which.
+ * Notes are sorted by kind of core, then by event. A statement about a core gives its name, and if
+ * cores differ also its harts, since the reader may not know which harts have that core.
  */
 #include "daemon/sampler/annotate.h"
 
@@ -22,7 +22,7 @@ struct annotating {
 	/* of the current kind of core: */
 	const struct platform *platform;
 	struct hart_set harts;
-	const struct plan *plan; /* of its first hart that samples; NULL: none */
+	const struct plan *plan; /* plan of its first hart that samples; NULL: none */
 	char who[128];
 };
 
@@ -62,7 +62,7 @@ static bool counted_by_raw(const struct annotating *a, int event)
 	return false;
 }
 
-/* Note events that count the kernel although it was to be excluded. */
+/* Note events that count the kernel although they should exclude it. */
 static void annotate_modes(struct annotating *a, int event, const struct platform_event *own)
 {
 	const struct event *e = &a->q->events->event[event];
@@ -103,8 +103,8 @@ static void annotate_event(struct annotating *a, int event)
 	annotate_modes(a, event, own);
 }
 
-/* The only mode that the leader counts, if it is the core's own event for that mode; NULL: it
- * counts all, or not known. */
+/* The only mode that the leader counts, if the leader is the core's own event for that mode; NULL:
+ * it counts all modes, or this is not known. */
 static const char *mode_of_leader(const struct platform *p, const struct plan *plan)
 {
 	const struct platform_event *own =
@@ -189,7 +189,7 @@ static void annotate_refusals(struct annotating *a)
 	}
 }
 
-/* Do all harts of this kind have the same leader? One may have lost its counters to another
+/* Do all harts of this kind have the same leader? A hart may have lost its counters to another
  * user. */
 static bool have_one_plan(const struct annotating *a)
 {
@@ -269,7 +269,7 @@ size_t annotate(const struct annotate_question *q, struct annotation ret[static 
 	return a.n;
 }
 
-/* The session's effort, without its lower rate if the samples come at a higher one. */
+/* The session's effort; its lower rate is left out if the samples come at a higher one. */
 static struct sampler_effort effort_at(const struct sampler *s, uint32_t hz)
 {
 	struct sampler_effort e = *effort_in_force(s);

@@ -15,16 +15,17 @@
 
 struct annotation {
 	struct hart_set harts;
-	int event; /* of the session: show it if the event is in the answer; -1: always show it */
+	/* event of the session: show the note if it is in the answer; -1: always show it */
+	int event;
 	char says[ANNOTATION_BYTES_MAX];
 };
 
 struct annotate_question {
 	const struct cores *cores; /* may be NULL */
-	struct hart_set harts;     /* that measured */
+	struct hart_set harts;     /* harts that measured */
 	const struct event_list *events;
 	const struct plan *plan; /* by hart; NULL: nothing sampled, events were counted */
-	bool user_only;      /* the kernel was excluded from all events, whatever they request */
+	bool user_only;      /* the kernel was excluded from all events, even if they request it */
 	uint64_t unexcluded; /* as in struct sampler and struct counter */
 	const struct hart_set *by_raw; /* the same; NULL: none */
 };

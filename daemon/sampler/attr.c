@@ -57,8 +57,8 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 /* Room for 7,000 switches between two drains, at 152 bytes with four siblings. */
 #define SWITCHES_BYTES (1u << 20)
 /* Copied part of a new program's stack: pointers and auxiliary vector (1 KiB with 60 variables), up
- * to 8 KiB of random gap, and 4 KiB of arguments, the maximum that is kept. If that is not enough,
- * or crosses a page that was never touched (one case in four), /proc is read. Source:
+ * to 8 KiB of random gap, and 4 KiB of arguments, the maximum that is kept. If the arguments do not
+ * fit, or the copy crosses a page that was never touched (one case in four), /proc is read. Source:
  * arch_align_stack in arch/x86/kernel/process.c of Linux 6.12. */
 #define EXEC_STACK_BYTES 13312u
 /* 39 such copies: 60 ms without a read (EXEC_REST_NS) at 650 execs per second and hart. */
@@ -74,8 +74,8 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define RAISE_SAMPLE_BYTES 1100u
 #define RAISE_RING_BYTES_MAX (512u << 10)
 /* All sample rings together take at most this fraction (1 / N) of the machine's memory; so do the
- * exec rings. A board of 256 MB with two harts gets 512 KiB for each, which the watermark still has
- * read in time; eight harts need 8 GB for full-sized rings. */
+ * exec rings. A board of 256 MB with two harts gets 512 KiB for each, and the watermark still wakes
+ * us in time; eight harts need 8 GB for full-sized rings. */
 #define RINGS_PART 128u
 
 static struct event event_make(const char *name, const char *pmu, uint32_t type, uint64_t config)
@@ -191,8 +191,9 @@ void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes
 	ret_attr->task = 1;
 	ret_attr->ksymbol = !!(features & SIDEBAND_KSYMBOL);
 	/* build_id stays 0. Requesting it makes the kernel mark the MMAP2 records of all listeners
-	 * as having a build id (see daemon/decode/record.c), and perf 6.1 aborts on that: mperf
-	 * must not break a running perf. The namer reads build ids from the files it opens. */
+	 * as having a build id (see daemon/decode/record.c), and perf 6.1 aborts on such a record:
+	 * mperf must not break a running perf. The namer reads build ids from the files it
+	 * opens. */
 	ret_attr->cgroup = !!(features & SIDEBAND_CGROUP);
 	/* The attribute alone is accepted everywhere since 5.7; only this bit is refused by kernels
 	 * without CONFIG_CGROUP_PERF. A dummy never samples, and the trailer of its records has no
@@ -294,9 +295,9 @@ size_t exec_ring_bytes(const struct sampler *s, const struct event *e)
 	return exec_copies_stack(e) ? ring_part(s, EXEC_RING_BYTES) : (size_t)getpagesize();
 }
 
-/* It needs its own ring to wake us: the watermark is that of the event which a ring was mapped
- * through. COMM includes FORK and EXIT, which no attribute excludes. Source: perf_event_task_match
- * in kernel/events/core.c of Linux 6.12. */
+/* The exec event needs its own ring to wake us: the watermark of a ring is that of the event
+ * through which it was mapped. COMM includes FORK and EXIT: no attribute excludes these. Source:
+ * perf_event_task_match in kernel/events/core.c of Linux 6.12. */
 void attr_exec(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr)
 {
 	attr_begin(s, e, ret_attr);

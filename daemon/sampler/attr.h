@@ -41,7 +41,8 @@ void event_exclude_kernel(struct event *e, bool exclude);
 uint64_t attr_set_rate(
 	struct perf_event_attr *attr, const struct event *e, uint32_t hz, uint64_t period);
 uint64_t event_period(const struct event *e, uint32_t hz, uint64_t period);
-/* Time that a sample of the event represents. 0: not known, since the event was asked to fire by occurrences. */
+/* Time that a sample of the event represents. 0: not known, since the event fires by
+ * occurrences. */
 uint64_t event_weight_ns(const struct event *e, uint32_t hz, uint64_t period);
 
 void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes,
@@ -67,7 +68,7 @@ void attr_bpf_output(const struct sampler *s, struct perf_event_attr *ret_attr);
 
 /* A dummy without records of its own, through which a ring is mapped that wakes us when a quarter of it is full. */
 void attr_ring(const struct sampler *s, size_t ring_bytes, struct perf_event_attr *ret_attr);
-/* The event that samples a single task and all that it starts, from when it is opened. */
+/* The event that samples a single task, and all that it starts after the event was opened. */
 void attr_raised(const struct sampler *s, const struct event *e, uint32_t hz,
 	struct perf_event_attr *ret_attr);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Effort: the part of a plan that an effort leaves, and its text. Pure. */
+/* Effort: remove from a plan the work that an effort leaves out, and describe it as text. Pure. */
 
 #include "daemon/sampler/effort.h"
 
@@ -14,7 +14,7 @@ static unsigned part(const struct sampler_effort *e)
 	return e->rate_part ? e->rate_part : 1;
 }
 
-/* Do both want the same events? Their rates may differ. */
+/* Do both efforts want the same events? Their rates may differ. */
 static bool same_events(const struct sampler_effort *a, const struct sampler_effort *b)
 {
 	return a->no_cut == b->no_cut && a->no_counters == b->no_counters &&
@@ -99,7 +99,7 @@ void effort_reduce(const struct sampler *s, int hart, struct plan *p)
 	}
 	bool shares_leader = yields && !plan_leaves_room(s, hart, p);
 	if ((e->clock_only || shares_leader) && p->rung != RUNG_CLOCK) {
-		/* as it was entered in the session's list of events (reserve.c) */
+		/* same event as in the session's list (reserve.c) */
 		const bool user_only = s->options.user_only || !s->machine.may_see_kernel;
 		p->rung = RUNG_CLOCK;
 		p->user_only = user_only;

@@ -3,7 +3,7 @@
 
 /* Effort: the amount of work of a running session at each sample and switch
  *
- * A session can do less than it was opened for, and all of it again, without a gap in its side band.
+ * A session can reduce its work, and later resume all of it, without a gap in its side band.
  */
 
 #include "daemon/sampler/sampler.h"
@@ -13,8 +13,8 @@
 
 #define EFFORT_TEXT_BYTES 192
 
-/* Reduce the work to this effort from now on. Drain before. Session by the ladder only, not per task: others are
- * unchanged. 0 or -errno. */
+/* Reduce the work to this effort from now on. Drain before. Only for sessions by the ladder and not per task:
+ * others are unchanged. 0 or -errno. */
 int sampler_set_effort(struct sampler *s, const struct sampler_effort *effort);
 
 const struct sampler_effort *effort_in_force(const struct sampler *s);
@@ -22,6 +22,6 @@ const struct sampler_effort *effort_in_force(const struct sampler *s);
 bool effort_is(const struct sampler *s, const struct sampler_effort *effort);
 
 /* A sentence about the work that is left out: "counts are not cut at switches, samples carry no
- * counters"; "" if none is. Returns ret_text. */
+ * counters"; "" if no work is left out. Returns ret_text. */
 const char *effort_says(
 	const struct sampler_effort *effort, char ret_text[static EFFORT_TEXT_BYTES]);

@@ -117,7 +117,8 @@ static int open_ring(struct sampler *s, int hart, const struct event *e)
 	int r = stream_open(s, &attr, -1, -1, &stream);
 	if (r < 0)
 		return r;
-	size_t n = exec_ring_bytes(s, e); /* a page holds 60 COMM records, and is read at each */
+	/* a page holds 60 COMM records, and the ring is read at each record */
+	size_t n = exec_ring_bytes(s, e);
 	r = exec_ring_map(s, &(struct ring){.hart = hart, .fd = stream.fd}, n);
 	if (r < 0)
 		stream_close(s, &stream);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* The groups of a hart: the ladder's plan, or the user's events. The leader must open, and is
- * changed as far as the kernel requires; siblings may be missing, which is counted, so that a
- * figure that was not measured is not mistaken for zero.
+ * changed as far as the kernel requires. Siblings may be missing; missing ones are counted, so that
+ * a figure that was not measured is not mistaken for zero.
  */
 
 #include <errno.h>
@@ -50,7 +50,7 @@ static int leader_open_once(struct sampler *s, const struct group *g, int hart, 
 }
 
 /* PMUs that cannot count modes separately refuse to exclude one (EINVAL). Then the kernel is
- * counted too if allowed, and the answers note it. */
+ * counted too if we may count it, and the answers note this. */
 static bool may_take_kernel_in(const struct sampler *s, const struct event *e)
 {
 	return e->exclude_kernel && !e->exclude_user && s->machine.may_see_kernel &&
@@ -183,7 +183,7 @@ static int bpf_open(
 	return 0;
 }
 
-/* Sum up, if that is what this hart prefers to the sibling. Results as of bpf_open. */
+/* Sum up the counts by BPF, if this hart prefers that to the sibling. Results as of bpf_open. */
 static int preferred_open(struct sampler *s, const struct stream *leader, unsigned *cut)
 {
 	bool choice = s->options.switches == SAMPLER_SWITCHES_CHEAPEST && sampler_may_sum(s);
@@ -289,7 +289,7 @@ static bool asked_group(struct sampler *s, int first, struct group *ret_group)
 	return true;
 }
 
-/* Siblings that the rung has if everything counts. */
+/* Number of siblings of the rung if all of them count. */
 static int siblings_wanted(enum rung rung)
 {
 	return rung == RUNG_CYCLES ? 1 : rung == RUNG_LEADER || rung == RUNG_CLOCK_LEADER ? 2 : 0;
@@ -371,7 +371,7 @@ static bool any_in_vain(
 	return false;
 }
 
-/* Open every requested group. One that is refused here may open on another hart: sampler_new
+/* Open every requested group. A group that is refused here may open on another hart: sampler_new
  * decides. */
 int asked_open(struct opening *o, int hart, pid_t pid, bool first)
 {

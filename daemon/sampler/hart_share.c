@@ -2,11 +2,11 @@
 
 /* Counters are shared with all other profilers on this machine: perf stat, another recording of ours, a
  * watchdog. The kernel multiplexes groups, and reports how long a
- * group was enabled and how long it ran. Counts are scaled by these times. But a group is all or
- * nothing: one that never gets all its counters does not run at all, not even a leader that needs
- * none, and the hart is blind. So a hart whose group has not run for several checks climbs the
- * ladder again, and takes the rung that the remaining counters allow; it is tried again later,
- * since the other profiler will end some time.
+ * group was enabled and how long it ran. Counts are scaled by these times. But a group runs only if it
+ * gets all its counters: otherwise not even a leader that needs no counter runs, and the hart delivers
+ * no samples. So a hart whose group has not run for several checks climbs the ladder again, and takes
+ * the rung that the remaining counters allow. It climbs again later, since the other profiler will end
+ * some time.
  *
  * priority.c describes what always-on sampling does to keep its counters, or to do without them.
  */
@@ -16,7 +16,7 @@
 /* Three seconds: a probe of ours or of doctor takes a hart's counters for a tenth of one. */
 #define STARVED_LOOKS_MAX 3
 /* A check is valid only if the event was enabled for this fraction of the time since the last
- * check: one that was opened in between is not checked yet. */
+ * check: an event opened in between is not checked yet. */
 #define WANTED_NS_MIN 500000000u
 /* Share of the time between two checks below which another program is taken to use the counter. A
  * probe of our own, which takes a tenth of a second, stays above it. */
@@ -78,7 +78,8 @@ static void look(struct counter_share *w, const struct reading *now)
 	w->n_short = (double)ran < SHORT_PART * (double)wanted ? w->n_short + 1 : 0;
 }
 
-/* Could the hart get a better rung? It had one before, or one was in use when tried. */
+/* Could the hart get a better rung? It had a better rung before, or a counter was in use when the
+ * rung was tried. */
 static bool could_climb(const struct counter_share *w, const struct plan *p)
 {
 	bool could = p->rung != w->best;
@@ -87,7 +88,7 @@ static bool could_climb(const struct counter_share *w, const struct plan *p)
 	return could;
 }
 
-/* The ladder has found it a source with counters, which it may climb to again. */
+/* The ladder has found a source with counters for the hart, to which it may climb again. */
 static enum share look_to_climb(struct counter_share *w, const struct plan *found, uint64_t now_ns)
 {
 	bool starved = w->n_starved >= STARVED_LOOKS_MAX;
@@ -112,7 +113,7 @@ static enum share yield(struct counter_share *w, bool yields, uint64_t now_ns)
 enum share hart_share_look(struct sampler *s, int hart)
 {
 	struct counter_share *w = &s->share[hart];
-	const enum rung rung = s->found[hart].rung; /* whatever the effort is */
+	const enum rung rung = s->found[hart].rung; /* regardless of the effort */
 	const uint64_t now_ns = s->kernel->now_ns(s->kernel->userdata);
 	const uint64_t since_ns = w->checked_ns ? now_ns - w->checked_ns : 0;
 	struct reading reading;

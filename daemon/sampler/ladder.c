@@ -29,7 +29,8 @@
 #define DOUBTED_SLICES 4
 #define GROUP_SLICES 15 /* its leader is known to fire by then */
 /* A loaded machine, a virtual one above all, may lose the first interrupt of an event, or give it
- * none for a while. So an event that nobody doubts is opened again before it is called silent. */
+ * none for a while. So an event is opened again before it is called silent, unless the platform
+ * data says that it does not interrupt. */
 #define LEADER_ATTEMPTS 3
 #define TRY_HZ 1000u
 #define TRY_RING_BYTES ((size_t)getpagesize() * 2)
@@ -136,7 +137,8 @@ static int open_as(struct trial *t, const struct event *e, bool grouped)
 		t->leader_config = attr.config;
 	} else if (fd >= 0 && event_by_raw(e, &attr) && attr.type == t->leader_type &&
 		   attr.config == t->leader_config) {
-		/* The leader again: some PMUs use one counter for both, and then one reads 0. */
+		/* The sibling repeats the leader: some PMUs use one counter for both, and then one
+		 * reads 0. */
 		c->kernel->event_close(c->kernel->userdata, fd);
 		return -ENOENT;
 	}
@@ -276,8 +278,8 @@ static int trial_make(
 	bool refused = r < 0;
 	bool switches = false;
 	if (r == 0 && n_siblings > 0 && p->switches) {
-		/* It happens only in the kernel, so without the kernel it never fires: open it
-		 * unchanged or not at all. */
+		/* The event happens only in the kernel, so it never fires with the kernel excluded:
+		 * open it unchanged or not at all. */
 		struct event e = event_switches();
 		r = trial_add(&t, &e, true);
 		switches = r == 0 && !e.exclude_kernel;
@@ -373,7 +375,8 @@ static int add_siblings(const struct climb *c, struct plan *p, struct rung_try *
 			continue;
 		}
 
-		/* The leader alone opened and fired: if it does not now, a sibling is the cause. */
+		/* The leader alone opened and fired: if it does not fire now, a sibling is the
+		 * cause. */
 		int i = member > 0 ? member - 1 : p->n_siblings - 1;
 		t->dead_sibling = true;
 		if (r == TRIAL_REFUSED && member > 0) {
@@ -422,7 +425,7 @@ static int try_rung(const struct climb *c, struct plan *p, struct rung_try *t)
 	int member, error = 0, r = TRIAL_SILENT;
 	const struct trial_key key = {
 		TRIAL_FIRES, c->hart, wanted.type, wanted.config, wanted.exclude_kernel};
-	/* Only silence is remembered: what fires is needed again, with its ring. */
+	/* Only silence is remembered: an event that fires must be opened again, with its ring. */
 	bool works, known = trials_find(c->trials, &key, now_ns, &works);
 	for (int i = 0; r == TRIAL_SILENT && !known && i < (t->doubted ? 1 : LEADER_ATTEMPTS); i++)
 		r = trial_make(c, p, 0, &member, &error);
@@ -446,7 +449,7 @@ static int try_rung(const struct climb *c, struct plan *p, struct rung_try *t)
 	if (r < 0)
 		return r;
 	if (t->rung == RUNG_CLOCK_LEADER && p->n_siblings == 0)
-		/* that would be cpu-clock alone, which has its own rung */
+		/* without siblings it is cpu-clock alone, which has its own rung */
 		return RUNG_REFUSED;
 	p->user_only = p->leader.exclude_kernel;
 	say_taken(c, p, t);
@@ -531,7 +534,7 @@ static int add_leaders(const struct climb *c, const struct ladder_options *o, st
 	return n;
 }
 
-/* Taps know a session's events from its start; a new event cannot be added. */
+/* Taps rely on the session's list of events from its start, so no new event can be added. */
 static bool may_lead(const struct ladder_options *o, struct plan *p, struct rung_try *t)
 {
 	if (!o->may_lead || o->may_lead(o->userdata, &p->leader))

@@ -7,9 +7,9 @@
  * their values). An event that opens and never fires is a silent sampler: the rung is refused and
  * the next is tried. The reason of every refusal is kept for doctor.
  *
- * The hart's platform only guides: it names the core's own leaders, and the events that cannot
- * interrupt, so that those are not waited for long. Trying decides: an event that samples against
- * the platform's statement is taken, and one that does not is refused.
+ * The hart's platform is only a hint: it names the core's own leaders, and the events that cannot
+ * interrupt, so that we do not wait for those long. The try decides: an event that samples is taken
+ * even if the platform says that it cannot, and an event that does not sample is refused.
  */
 
 #include "daemon/kernel/machine.h"
@@ -25,9 +25,10 @@
 
 struct rung_try {
 	enum rung rung;
-	int error;         /* errno of the open; 0 if it opened */
-	bool silent;       /* opened and did not fire */
-	bool busy;         /* silent since it never got a counter: another profiler has it */
+	int error;   /* errno of the open; 0 if it opened */
+	bool silent; /* opened and did not fire */
+	/* silent since it never got a counter: another profiler has the counter */
+	bool busy;
 	bool doubted;      /* the platform says that the core cannot sample by this leader */
 	bool dead_sibling; /* fired, but a sibling delivered nothing or did not open */
 	char says[192];    /* a sentence for doctor, with the layer that refuses */
@@ -43,7 +44,7 @@ struct plan {
 	uint8_t cut;    /* CUT_* of the groups that were opened by this plan; 0: none counts */
 	bool summed;    /* with CUT_BPF: as sums by task */
 	bool pinned; /* the group gets its counters before all that are not (sampler/priority.c) */
-	bool yields; /* without counters for a while, since others count with them; likewise */
+	bool yields; /* without counters for a while, since others use them; likewise */
 	struct rung_try tries[PLAN_TRIES_MAX];
 	int n_tries;
 	char reason[EVENT_ERROR_BYTES];

@@ -2,11 +2,11 @@
 
 /* When a ring is full, the kernel counts dropped records, and reports them by a LOST record before
  * the next record that fits. As long as none fits, nothing is reported. But each event has its own
- * count, which can be read (Linux 6.0), and the sum over all events of a ring is what its LOST
- * records have reported plus what they have not. The unreported part is counted in advance, and
- * subtracted from later reports. Source: __perf_output_begin in kernel/events/ring_buffer.c of
- * Linux 6.12, which moves rb->lost and event->lost_samples together, an inherited event counts in
- * its parent event.
+ * count of losses, which can be read (Linux 6.0). The sum over all events of a ring is the reported
+ * losses plus those not reported yet. The unreported part is counted in advance, and subtracted
+ * from later reports. Source: __perf_output_begin in kernel/events/ring_buffer.c of Linux 6.12,
+ * which increments rb->lost and event->lost_samples together; an inherited event counts in its
+ * parent event.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "daemon/sampler/sampler_private.h"
 
 /* Words of a group's read: nr, two times, and value, id and lost of each member: the switch event and
- * those that were asked for. */
+ * the requested ones. */
 #define READ_WORDS_MAX (3 + 3 * (EVENT_GROUP_MAX + 1))
 
 /* Source: man perf_event_open, "Reading results". */
@@ -57,8 +57,8 @@ static void count_untold(struct sampler *s, const uint64_t *n_lost, int first, i
 	}
 }
 
-/* Sum the counts of all events that write into a hart's own ring. One that cannot be read (a task's
- * group that lost a member in a child) is left out. */
+/* Sum the counts of all events that write into a hart's own ring. An event that cannot be read (a
+ * task's group that lost a member in a child) is left out. */
 static void add_lost(const struct sampler *s, int first, int end, uint64_t *n_lost)
 {
 	for (size_t i = 0; i < s->streams.n_streams; i++) {

@@ -6,8 +6,8 @@
 
 #include "daemon/sampler/sampler_private.h"
 
-/* How far an event's time may lag behind ours: the kernel takes it from sched_clock, which may have
- * a resolution of a tick, up to 10 ms. */
+/* Maximum lag of an event's time behind ours: the kernel takes the time from sched_clock, which may
+ * have a resolution of a tick, up to 10 ms. */
 #define BEHIND_NS 100000000u
 
 /* Does the side-band event show that the hart was offline? A live one was enabled for at least the
@@ -27,7 +27,8 @@ static bool was_away(struct sampler *s, const struct stream *sideband)
 	return away;
 }
 
-/* A task's event is enabled while the task runs, and outlives the hart's absence. */
+/* Skip tasks: a task's event is enabled only while the task runs, and survives the hart's
+ * absence. */
 struct hart_set harts_away(struct sampler *s)
 {
 	struct hart_set away = {0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Always-on sampling takes precedence over counts that somebody asks for. The kernel gives counters to
- * pinned groups first, and lets the others rotate on the remaining counters; so its groups are pinned.
+/* Always-on sampling takes precedence over counts that a user requests. The kernel gives counters to
+ * pinned groups first, and lets the others rotate on the remaining counters; so the groups of always-on
+ * sampling are pinned.
  *
  * But a group that is pinned for good keeps its counters from every program. A RISC-V core has one
  * counter for cycles and one for instructions: if these were pinned, neither our own stat nor perf could
@@ -52,7 +53,8 @@ static struct members members_of(const struct platform *platform, const struct p
 	return m;
 }
 
-/* The counters that they have if all of them count at the same time, as a mask. False: they cannot. */
+/* Find the counters that the members use if all count at the same time, as a mask. False: they
+ * cannot. */
 static bool place(const struct members *m, uint64_t *ret_counters)
 {
 	_cleanup_(counter_plan_freep) struct counter_plan *plan = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Does an event count here? A PMU driver may accept events that its core never counts, so only a
- * changed value counts. For events that the kernel itself counts (software events and tracepoints)
- * it is enough that the event ran: no page fault is a valid count of 0.
+ * changed value proves it. For events that the kernel itself counts (software events and
+ * tracepoints) it is enough that the event ran: no page fault is a valid count of 0.
  *
  * Harts may differ. The first and the last online hart are tried, which are of different kinds on
  * every mixed machine that we know.

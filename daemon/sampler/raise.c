@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * A task's event on a hart writes into the ring of its raise there. The ring is mapped through an event without
- * records of its own, so tasks come and go, and the ring stays. The kernel lets a child inherit its
- * parent's event, with the ring and the id. There is no group: counts come with the session's own samples.
+ * records of its own, so that it outlives the tasks. The kernel lets a child inherit its parent's event, with
+ * the ring and the id. There is no group: counts come with the session's own samples.
  */
 
 #include <errno.h>
@@ -63,7 +63,7 @@ int sampler_raise_task(struct sampler *s, unsigned raise, uint32_t hz, pid_t tas
 			continue;
 		r = raise_on(s, hart, raise, hz < most ? hz : most, task);
 		any |= r == 0;
-		if (r == -ENODEV) /* it went offline: nothing runs there */
+		if (r == -ENODEV) /* the hart went offline: nothing runs there */
 			r = 0;
 	}
 	if (r == 0 && any)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The rate of a session, below what the kernel throttles. It lowers its limit when interrupts take
- * too long, and never raises it by itself. The limit is read once a second, and at once after the
- * kernel throttled. */
+/* The rate of a session, below the kernel's limit. The kernel lowers this limit when interrupts
+ * take too long, and never raises it by itself. The limit is read once a second, and at once after
+ * the kernel throttled. */
 
 #include <errno.h>
 
@@ -19,9 +19,9 @@ static bool rate_begins_at_ticks(const struct sampler *s)
 	return m->tick_hz > 0 && m->max_sample_rate > 0 && m->max_sample_rate <= m->tick_hz;
 }
 
-/* Such samples all fall on one moment between two ticks. The scheduler goes by ticks too, so a task that
- * runs at that moment would get too many samples. So we move the moment by the golden ratio, which spreads
- * any number of moments evenly, but not onto the kernel's own work at ticks. */
+/* Samples then all fall at the same phase between two ticks. The scheduler also works at ticks, so a task
+ * that runs at that phase would get too many samples. So we move the phase by the golden ratio, which
+ * spreads any number of samples evenly, but not onto the kernel's own work at ticks. */
 static uint64_t period_moved(const struct sampler *s, uint64_t period)
 {
 	const uint64_t tick_ns = NS_PER_S / s->machine.tick_hz;
@@ -29,8 +29,8 @@ static uint64_t period_moved(const struct sampler *s, uint64_t period)
 	return period - period % tick_ns + tick_ns * (100000 + millionths * 8 / 10) / 1000000;
 }
 
-/* Bring one stream to the session's rate. Children that inherited it keep theirs until they end:
- * the kernel has no call for them. */
+/* Set one stream to the session's rate. Children that inherited it keep theirs until they end: the
+ * kernel has no call for them. */
 static int rate_set(struct sampler *s, struct stream *t)
 {
 	const struct event *e = &s->events.event[t->event];

@@ -2,9 +2,10 @@
 
 /* Open the sampling events of harts again, with more or less work
  *
- * The sampler keeps what the ladder found on a hart (sampler.found); the hart's plan is that, without
- * the work that is left out. So doing all of it again needs no new climb, which would take the hart for
- * a tenth of a second. Only the sampling events are opened again: side band and ring stay.
+ * The sampler stores the plan that the ladder found on a hart (sampler.found); the plan in force is
+ * this one without the work that is left out. So resuming all work needs no new climb, which would take
+ * the hart for a tenth of a second. Only the sampling events are opened again: side band and ring
+ * stay.
  */
 
 #include <errno.h>
@@ -39,7 +40,7 @@ int effort_follow(struct sampler *s)
 		if (!effort_take_due(s, hart))
 			continue;
 		if (!hart_ring(s, hart, 0))
-			continue; /* it gets its effort when it comes */
+			continue; /* an offline hart gets its effort when it comes online */
 		r = sampler_refit(s, hart);
 		n++;
 	}

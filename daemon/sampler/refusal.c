@@ -2,9 +2,9 @@
  *
  * The meaning of an errno of perf_event_open depends on the event: ENOENT is a missing PMU for
  * cycles and a wrong code for a raw event. In the table of rules the first match applies; the last
- * ones match anything. Rights are separate, since there the paranoid level decides. Source: man
- * perf_event_open, "ERRORS"; Documentation/admin-guide/perf-security.rst; Debian's patch
- * "security,perf: Allow further restriction of perf_event_open", which adds level 3;
+ * ones match anything. Errors of rights are handled separately, since they depend on the paranoid
+ * level. Source: man perf_event_open, "ERRORS"; Documentation/admin-guide/perf-security.rst;
+ * Debian's patch "security,perf: Allow further restriction of perf_event_open", which adds level 3;
  * drivers/perf/riscv_pmu_sbi.c of Linux 6.12.
  */
 #include "daemon/pmu/event/event.h"
@@ -29,7 +29,7 @@ enum use {
 	USE_SAMPLING,
 	USE_PRECISE,        /* modifier p */
 	USE_RESERVED_BITS,  /* bits 48 to 61 of the code are set */
-	USE_WITHOUT_KERNEL, /* the kernel is left out, by someone who may not see it */
+	USE_WITHOUT_KERNEL, /* the kernel is excluded, since the user may not see it */
 };
 
 struct rule {
@@ -163,7 +163,7 @@ static const struct refusal no_rights[] = {
 		"give CAP_SYS_ADMIN"},
 };
 
-/* Remedy if the whole system was asked for, and the level allows one's own processes. */
+/* Remedy if the whole system was requested, but the level allows only the user's own processes. */
 static const char system_remedy[] = "sysctl kernel.perf_event_paranoid=0, give CAP_PERFMON, or "
 				    "name processes of your own (--pid)";
 

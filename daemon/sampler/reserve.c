@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* All taps of a session use the index of its events from its start on. But harts may be planned
- * again while it runs: they come online, lose their counters to another user, or get them back. So we
- * enter the events by which they may sample then at the start, without opening them. If nothing can
+/* All taps of a session use the index of its events from its start on. But harts may be planned again
+ * during the session: they come online, lose their counters to another user, or get them back. So at
+ * the start we enter the events by which they may sample later, without opening them. If nothing can
  * change, there is nothing to enter.
  */
 

@@ -46,8 +46,8 @@ static int options_copy(struct sampler *s, const struct sampler_options *o)
 		return -ENOMEM;
 	if (o->events && o->events->n_events > 0) {
 		s->events = *o->events;
-		/* Without the kernel, an event that excludes the user counts nothing: refused
-		 * later. */
+		/* If the kernel is excluded, an event that excludes user mode counts nothing:
+		 * refused later. */
 		for (int i = 0; o->user_only && i < s->events.n_events; i++)
 			if (!s->events.event[i].exclude_user)
 				event_exclude_kernel(&s->events.event[i], true);

@@ -76,19 +76,20 @@ int sampler_switches_parse(const char *name, enum sampler_switches *ret_switches
 
 struct sampler_options {
 	uint32_t hz; /* 1 … SAMPLER_HZ_MAX */
-	/* with events: each fires every so many occurrences (of a clock: ns), whatever hz is; 0: by hz */
+	/* with events: each fires once per this number of occurrences (for a clock: ns), regardless
+	 * of hz; 0: by hz */
 	uint64_t period;
 	/* highest rate for sampler_set_rate, which the rings are sized for; 0: hz */
 	uint32_t ring_hz;
 	enum sampler_stacks stacks;
 	uint32_t stack_bytes; /* per sample with SAMPLER_STACKS_DWARF */
 	bool user_only;
-	bool never_kernel; /* even if a requested event cannot exclude it: with user_only */
-	bool some_tasks;   /* of all that is sampled, only some is wanted: nothing is summed up */
-	/* it samples for everybody: no count may starve it (priority.c), and no side band may fill
-	 * its rings, which has rings of its own */
+	bool never_kernel; /* with user_only: even if a requested event cannot exclude the kernel */
+	bool some_tasks;   /* only some of the sampled tasks are wanted: nothing is summed up */
+	/* always-on sampling: no count may starve it (priority.c), and its side band has rings of
+	 * its own, so as not to fill those of samples */
 	bool always;
-	bool per_task;     /* open per task in pids (and their children) */
+	bool per_task;     /* open events per task in pids (and their children) */
 	const pid_t *pids; /* processes; each one's threads are opened */
 	size_t n_pids;
 	const struct event_list *events; /* the user's own -e, or NULL: climb the ladder */
@@ -108,8 +109,8 @@ struct sampler_effort {
 	bool no_groups;
 	unsigned
 		rate_part; /* the rate is divided by this; 0 and 1: it is not. The caller sets the rate */
-	uint32_t
-		hz; /* what is left of the rate; whoever asks for a higher one is sampled by that */
+	/* part of the rate that remains; a task with a higher rate is sampled at that rate */
+	uint32_t hz;
 };
 
 /* --- what each file of the room keeps; no other touches it ------------------------------------ */
@@ -118,7 +119,7 @@ struct sampler_effort {
 struct stream_book {
 	/* harts on which the session's event i uses the core's own event code */
 	struct hart_set by_raw[EVENTS_MAX];
-	bool fixed;         /* others rely on the number of events: no new ones */
+	bool fixed;         /* others rely on the number of events: no new events */
 	uint64_t closed_ns; /* the last time that streams were closed and kept */
 };
 
@@ -139,7 +140,7 @@ struct group_limits {
 /* effort.c */
 struct effort_state {
 	struct sampler_effort in_force;
-	enum sampler_switches switches; /* as requested, whatever the effort is */
+	enum sampler_switches switches; /* as requested, regardless of the effort */
 	enum sampler_stacks stacks;     /* likewise */
 	struct hart_set sums;           /* harts on which sums are preferred */
 	struct hart_set unfit;          /* harts that do not follow the effort yet */
@@ -152,14 +153,14 @@ struct ring_losses {
 
 /* presence.c */
 struct presence {
-	uint64_t enabled_ns; /* how long the hart's side-band event had been enabled, */
+	uint64_t enabled_ns; /* time for which the hart's side-band event had been enabled, */
 	uint64_t looked_ns;  /* at the latest by this time */
 };
 
 /* hart_share.c */
 struct counter_share {
-	/* of the event that fires there and has hardware counters: total time enabled and
-	 * running, */
+	/* total time enabled and running of the event that fires there and has hardware
+	 * counters, */
 	uint64_t wanted_ns, ran_ns;
 	uint64_t before_wanted_ns, before_ran_ns; /* and at the last check */
 	unsigned n_starved;  /* consecutive checks at which it had not run at all, */
@@ -185,18 +186,18 @@ struct exec_reports {
 
 /* tick.c */
 struct hotplug {
-	/* of the harts seen, those that could not be opened for lack of descriptors */
+	/* number of harts that could not be opened for lack of descriptors */
 	struct hart_set untried;
 };
 
 struct sampler {
-	/* Others read this. It is set by sampler.c, or by the file named. */
+	/* Others read this. Set by sampler.c, or by the named file. */
 	const struct kernel *kernel;
 	struct machine machine;         /* also rate.c, tick.c */
 	struct sampler_options options; /* copied; pids and events are not borrowed afterwards */
 	bool started;
 	struct plan *plan;  /* n_harts, by hart; hart.c */
-	struct plan *found; /* likewise, as the ladder found it, whatever the effort is */
+	struct plan *found; /* likewise, as the ladder found it, regardless of the effort */
 	/* leaders and siblings, indexed by a stream's `event`; stream_open.c */
 	struct event_list events;
 	struct stream_table streams; /* stream_open.c */
@@ -214,9 +215,9 @@ struct sampler {
 	uint64_t raised_lost[RAISES_MAX + 1]; /* by raise: records that found its ring full */
 	uint32_t hz;       /* the current rate, which the kernel does not throttle; rate.c */
 	bool rate_lowered; /* the kernel's limit reduced the requested rate; rate.c */
-	/* lowest rate since the kernel's limit applies; 0: it does not; rate.c */
+	/* lowest rate since the kernel's limit took effect; 0: it is not in effect; rate.c */
 	uint32_t hz_lowest;
-	/* times that periods were moved between ticks; 0: they are what hz says; rate.c */
+	/* number of times that periods were moved between ticks; 0: they follow hz; rate.c */
 	uint32_t n_moves;
 	bool cgroups;         /* PERF_SAMPLE_CGROUP and CGROUP records are on; sideband.c */
 	bool reads_lost;      /* PERF_FORMAT_LOST is on; sideband.c */
@@ -259,8 +260,8 @@ int sampler_stop(struct sampler *s);
  * which has too many events. */
 void sampler_count_losses(struct sampler *s);
 
-/* A LOST record of that hart reports n. Returns how many of them are not in LOSS_RING yet, for the
- * caller to add. *ahead: the hart's lost_ahead. */
+/* Take n losses that a LOST record of that hart reports. Returns how many of them are not in
+ * LOSS_RING yet, for the caller to add. *ahead: the hart's lost_ahead. */
 static inline uint64_t sampler_hear_lost(uint64_t *ahead, uint64_t n)
 {
 	uint64_t before = n < *ahead ? n : *ahead;
@@ -268,11 +269,11 @@ static inline uint64_t sampler_hear_lost(uint64_t *ahead, uint64_t n)
 	return n - before;
 }
 
-/* Sample that task and all that it will start by the hart's own sampling event, alone, hz times a second, in
- * addition to the session's samples; 1 ≤ raise ≤ RAISES_MAX. Its samples (STREAM_RAISED) have no counts. The rate is
- * at most the highest that the kernel does not throttle. 0: it is sampled on all harts that sample; SAMPLER_GONE: the
- * task has ended, or no hart samples; SAMPLER_REFUSED: a hart refuses; -errno, also for lack of descriptors. No event
- * of the task stays open unless 0. */
+/* Sample that task, and all that it will start, hz times a second in addition to the session's samples, by the hart's
+ * sampling event without a group; 1 ≤ raise ≤ RAISES_MAX. Its samples (STREAM_RAISED) have no counts. The rate is at
+ * most the highest that the kernel does not throttle. 0: the task is sampled on all harts that sample; SAMPLER_GONE:
+ * the task has ended, or no hart samples; SAMPLER_REFUSED: a hart refuses; -errno, also for lack of descriptors. No
+ * event of the task stays open unless 0. */
 int sampler_raise_task(struct sampler *s, unsigned raise, uint32_t hz, pid_t task);
 /* Close the events of that task and of the tasks that it started; 0: of all tasks, and the rings of the raise. */
 void sampler_lower_task(struct sampler *s, unsigned raise, pid_t task);
@@ -288,8 +289,8 @@ uint32_t sampler_rate(const struct sampler *s);
  * (machine_rate_max; hz, rate_lowered). Children that inherited their event keep their rate. 0 or -errno. */
 int sampler_set_rate(struct sampler *s, uint32_t hz);
 
-/* The kernel throttled: read its limit at once, and follow it. Drain before, so that samples of the former
- * rate are weighted by that rate. 0 or -errno. */
+/* Read the kernel's limit at once, since it throttled, and follow it. Drain before, so that samples of the
+ * former rate are weighted by that rate. 0 or -errno. */
 int sampler_follow_rate(struct sampler *s);
 
 /* Once a second: handle hotplug, the kernel's rate limit, and counters taken by others. Rings may
@@ -298,8 +299,8 @@ int sampler_follow_rate(struct sampler *s);
 int sampler_tick(struct sampler *s);
 
 /* Should that hart deliver samples whenever it is busy? *ret_user: only while it runs user code.
- * False if events do not fire by time, if a hart's busy time says nothing about the requested
- * tasks, and if nothing samples. */
+ * False if events do not fire by time, if a hart's busy time is unrelated to the requested tasks,
+ * or if nothing samples. */
 bool sampler_is_steady(const struct sampler *s, int hart, bool *ret_user);
 
 /* Close everything on that hart, with its ring, and open it again. Drain before; events in between
@@ -310,7 +311,8 @@ int sampler_reopen(struct sampler *s, int hart);
  * For a session that takes all tasks and has the choice (SAMPLER_SWITCHES_CHEAPEST); others are
  * unchanged. Drain before. 0 or -errno. */
 int sampler_prefer_sums(struct sampler *s, int hart, bool prefer);
-/* May it sum up at all? False if another way was requested, and once that was refused. */
+/* May the session sum up counts at all? False if another way was requested, or if the kernel
+ * refused it before. */
 bool sampler_may_sum(const struct sampler *s);
 
 /* CUT_* of all harts: how the counts of this session are cut. */
@@ -321,17 +323,19 @@ const char *sampler_cut_says(const struct sampler *s);
  * exclude the kernel, but their PMU cannot. */
 const struct hart_set *sampler_by_raw(const struct sampler *s);
 uint64_t sampler_unexcluded(const struct sampler *s);
-/* The means to cut counts, and the stacks, that were requested, whatever the effort is. */
+/* The requested means to cut counts, and the requested stacks, regardless of the effort. */
 enum sampler_switches sampler_switches_asked(const struct sampler *s);
 enum sampler_stacks sampler_stacks_asked(const struct sampler *s);
 /* Are sums preferred on that hart? */
 bool sampler_prefers_sums(const struct sampler *s, int hart);
-/* The BPF program for that way, NULL: it is not loaded; and why it was not available, last: an errno, 0. */
+/* The BPF program for that way; NULL: not loaded. The last reason why it was not available: an
+ * errno, or 0. */
 struct switch_bpf *sampler_switch_program(const struct sampler *s, enum switch_way way);
 int sampler_switch_error(const struct sampler *s, enum switch_way way);
 /* Do execs come as samples with a copy of the new program's stack? */
 bool sampler_samples_execs(const struct sampler *s);
-/* Why no BPF program reports execs, an errno; 0: one does, or none was asked for. Exported for tests. */
+/* The reason why no BPF program reports execs, an errno; 0: one does, or none was requested.
+ * Exported for tests. */
 int sampler_exec_error(const struct sampler *s);
 /* Were hardware counters ever wanted on that hart? */
 bool sampler_has_counters(const struct sampler *s, int hart);

@@ -19,8 +19,8 @@ enum {
 /* The results of opening, over all harts. */
 struct opening {
 	struct sampler *sampler;
-	/* Threads to open, or one -1 for the whole system. 0: it has ended, or hangs in an exec, for which the
-	 * kernel waits 2 ms each time: not asked again on each hart. */
+	/* Threads to open, or one -1 for the whole system. 0: the thread has ended, or hangs in an exec, for
+	 * which the kernel waits 2 ms each time: we do not try it again on each hart. */
 	pid_t *tasks;
 	size_t n_tasks;
 	struct event_error error; /* of the first refusal; empty: none */
@@ -51,7 +51,8 @@ struct closing {
 	int hart;
 	unsigned raise;
 	pid_t task; /* 0: any */
-	bool keep;  /* their records are still in a ring: let them be found until sampler_drained */
+	/* their records are still in a ring: keep them findable until sampler_drained */
+	bool keep;
 };
 /* Close those streams. */
 void streams_close(struct sampler *s, bool (*is)(const struct stream *t, const struct closing *c),
@@ -77,7 +78,7 @@ static inline bool sampler_wants_sibling(const struct sampler *s)
 int switch_bpf_open(struct sampler *s, const struct stream *leader, enum switch_way way);
 /* Load that program, if it is not yet. Results as of switch_bpf_open. */
 int switch_bpf_load(struct sampler *s, enum switch_way way);
-/* Let no program read groups of that hart. */
+/* Remove the groups of that hart from all BPF programs. */
 void switch_bpf_close(struct sampler *s, int hart);
 void switch_programs_free(struct sampler *s);
 
@@ -95,10 +96,10 @@ int sideband_learn(struct opening *o, int hart);
 
 /* Open the side band of that hart for one target, and the rings that are not mapped yet. 0, HART_REFUSED, -errno. */
 int sideband_open(struct opening *o, int hart, pid_t pid);
-/* The side band was refused: explain it. The user did not name it, so the message names no event. Returns
- * HART_REFUSED. */
+/* Explain why the side band was refused. The user did not request its event, so the message names no
+ * event. Returns HART_REFUSED. */
 int sideband_refuse(struct opening *o, int error);
-/* exec.c: have execs on that hart reported, if that is possible: after its side band is open. */
+/* Report execs on that hart, if possible (exec.c). Call after its side band is open. */
 void exec_begin(struct sampler *s);
 void exec_open(struct sampler *s, int hart);
 /* Let no program report execs on that hart. */
@@ -123,10 +124,10 @@ int hart_refit(struct opening *o, int hart);
 int sampler_refit(struct sampler *s, int hart);
 /* The effort of a session that begins. */
 void effort_begin(struct effort_state *f, const struct sampler_options *o);
-/* Bring another into force. True: other events do, so that harts have to follow. */
+/* Set another effort. True: it needs other events, so that the harts have to follow. */
 bool effort_set(struct sampler *s, const struct sampler_effort *effort);
 void effort_prefer_sums(struct sampler *s, int hart, bool prefer);
-/* That hart has to follow; had it to, until now? */
+/* Note that the hart has to follow. Did it have to, until now? */
 void effort_is_due(struct sampler *s, int hart);
 bool effort_take_due(struct sampler *s, int hart);
 /* Remove from a hart's plan of the ladder the work that the effort in force leaves out, and the counters that
@@ -134,9 +135,10 @@ bool effort_take_due(struct sampler *s, int hart);
 void effort_reduce(const struct sampler *s, int hart, struct plan *p);
 /* Decide whether the group of that plan is pinned. */
 void plan_pin(const struct sampler *s, int hart, struct plan *p);
-/* Could other programs still count each of its events, too, if it held its counters for good? */
+/* Could other programs still count each of the group's events if the group held its counters
+ * permanently? */
 bool plan_leaves_room(const struct sampler *s, int hart, const struct plan *p);
-/* Bring the harts that do not follow the effort yet to it, some of them. 0 or -errno. */
+/* Bring some of the harts that do not follow the effort yet to it. 0 or -errno. */
 int effort_follow(struct sampler *s);
 
 /* Enable or disable all events on that hart; -1: on all harts. 0 or -errno. */
@@ -152,11 +154,11 @@ struct reading {
 };
 int stream_read(const struct sampler *s, const struct stream *stream, struct reading *ret_reading);
 
-/* Its events are opened: losses are counted from here. */
+/* Count losses of the hart from now on: its events are opened. */
 void hart_begin_losses(struct sampler *s, int hart);
 /* sampler_count_losses for one hart. */
 void hart_count_losses(struct sampler *s, int hart);
-/* Some of its events were closed: their losses are reported by now. */
+/* Note that some of the hart's events were closed: their losses are reported by now. */
 void hart_forget_losses(struct sampler *s, int hart);
 
 /* Check how long that hart's counters ran since the last check. SHARE_CLIMB: climb the ladder again,
@@ -164,16 +166,17 @@ void hart_forget_losses(struct sampler *s, int hart);
  * counters are left to others now, or no longer. */
 enum share { SHARE_KEPT, SHARE_CLIMB, SHARE_REFIT };
 enum share hart_share_look(struct sampler *s, int hart);
-/* Its events are opened: keep the total times of the counters, the best rung, and when to climb. */
+/* Take over the total times of the counters, the best rung, and when to climb: the hart's events
+ * are opened. */
 void share_begin(struct sampler *s, int hart);
 /* Its sampling events are opened again. */
 void share_begin_again(struct sampler *s, int hart);
-/* Are its counters left to others? Take them back. */
+/* Are the hart's counters left to others? Take the counters back. */
 bool share_yields(const struct sampler *s, int hart);
 void share_take_back(struct sampler *s, int hart);
 
-/* The harts that were away since the last call. A task's event is enabled while the task runs, and outlives the hart's
- * absence, so a session per task does not know. */
+/* Find the harts that were offline since the last call. A task's event is enabled while the task runs, and outlives
+ * the hart's absence, so a session per task does not know. */
 struct hart_set harts_away(struct sampler *s);
 /* Its events are opened; they are enabled or disabled now. */
 void presence_begin(struct sampler *s, int hart);

@@ -45,7 +45,7 @@ static int sideband_try(struct opening *o, int hart)
 		unsigned features = sideband_order[i];
 		if ((features & SIDEBAND_KSYMBOL) && !kernel_symbols)
 			continue;
-		/* A task may end at any time: the first live one is tried for all. */
+		/* A task may end at any time, so the features are tried on the first live one. */
 		for (size_t task = 0; task < o->n_tasks; task++) {
 			struct perf_event_attr attr;
 			fd = -ESRCH;

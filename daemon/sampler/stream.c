@@ -80,9 +80,9 @@ const char *cut_name(unsigned cut)
 }
 
 /* Index of the first stream whose id is not below id. */
-/* The kernel counts ids up, and we open events one after the other, so ids are close together: a
- * stream's distance from the first and from the last is at most the difference of their ids. The
- * range left to search is as large as the gaps. */
+/* The kernel counts ids up, and we open events one after the other, so ids are close together. A
+ * stream's distance from the first and from the last is at most the difference of their ids, so the
+ * range to search is as large as the gaps. */
 static size_t lower_bound(const struct stream_table *t, uint64_t id)
 {
 	size_t low = 0, high = t->n_streams;

@@ -36,12 +36,13 @@ enum stream_role {
 	STREAM_EXEC_BPF,
 };
 
-/* How the counts of a group are kept apart at context switches, as bits: of one hart, or of all harts
- * of a session. Stored: do not renumber. */
+/* The means by which the counts of a group are cut at context switches, as bits: of one hart, or of
+ * all harts of a session. Stored: do not renumber. */
 enum {
 	CUT_SIBLING = 1, /* STREAM_SWITCH */
 	CUT_BPF = 2,     /* STREAM_SWITCH_BPF or STREAM_SWITCH_SUMS */
-	/* neither cut nor counted: nothing is charged. Before version 4 of segments: to anybody */
+	/* neither cut nor counted: nothing is charged. Before version 4 of segments, counts were
+	 * charged to any task */
 	CUT_NONE = 4,
 	/* STREAM_SWITCH_COUNT: not cut; only stretches without a switch are charged */
 	CUT_COUNT = 8,
@@ -60,8 +61,8 @@ enum rung {
 	RUNG_CLOCK_LEADER = 3, /* c: cpu-clock leads hardware counters */
 	RUNG_CLOCK = 4,        /* d: cpu-clock alone */
 	RUNG_ASKED = 5,        /* the user's own -e */
-	/* No source of samples: in a segment, rows of what was counted on the hart (hart_counts.h) have this
-	 * and the pass, from 0, as rung. */
+	/* No source of samples: in a segment, rows of hart counts (hart_counts.h) have this value plus the
+	 * pass, from 0, as rung. */
 	RUNG_COUNTED = 16,
 	RUNG_COUNTED_LAST = 255,
 };
@@ -131,7 +132,7 @@ const struct stream *stream_table_find(const struct stream_table *t, uint64_t id
 void stream_table_clear(struct stream_table *t);
 
 /* Losses of the pipeline by cause, counted where they happen and stored per hart. `samples`: each
- * one is a sample missing from the figures. */
+ * loss is a sample missing from the figures. */
 enum loss {
 	/* the ring was full: PERF_FORMAT_LOST once a second, PERF_RECORD_LOST between */
 	LOSS_RING,
@@ -155,17 +156,18 @@ enum loss {
 	LOSS_SIBLING, /* siblings that failed to open: their counts are missing */
 	LOSS_ARGV,    /* execs whose process was gone before its arguments could be read */
 	LOSS_KILLED,  /* not yet stored when the daemon was killed; found at its next start */
-	/* switches whose counts could not be read: the outgoing task gets none; or without a
-	 * record: the next task gets them */
+	/* switches whose counts could not be read: the outgoing task gets none; or switches without
+	 * a record: the next task gets the counts */
 	LOSS_SWITCH,
 	LOSS_LOOPS, /* counts of loops from programs that could not be stored */
 	LOSS_BLIND, /* whole seconds in which a hart was busy without a sample */
 	/* stored with less detail: the user exceeded their share of the store */
 	LOSS_SHARE,
-	/* whole seconds in which a hart was busy and brought less than a tenth of its samples */
+	/* whole seconds in which a hart was busy and delivered less than a tenth of its samples */
 	LOSS_SPARSE,
 	LOSS_TABLE, /* tables of programs above our limits: their loops are missing */
-	LOSS_COST,  /* no loss: µs that mperf cost that hart, with its part of our own CPU */
+	/* not a loss: µs that mperf cost that hart, with its share of our own CPU time */
+	LOSS_COST,
 	/* whole seconds with always-on sampling lowered, while somebody measured roofs */
 	LOSS_PAUSED,
 	LOSS_SIDEBAND, /* records of the side band, where that has a ring of its own: no samples */

@@ -66,7 +66,7 @@ bool sampler_may_sum(const struct sampler *s)
 	       !s->programs.error[SWITCH_SUMS];
 }
 
-/* This group cannot be read; others may be. */
+/* This group cannot be read; other groups may still be. */
 static int refuse(struct sampler *s, enum switch_way way, int r)
 {
 	if (opening_exhausted(r))

@@ -3,8 +3,8 @@
 /* Changes during a session: harts go offline and come online, the kernel lowers its rate limit when
  * interrupts take too long, and others take counters away (hart_share.c). All are checked once a second.
  * An event of an offline hart is dead for good, so it is closed, and opened again when the hart
- * returns. A hart that was offline between two checks is detected by its side-band event: its
- * enabled time stops.
+ * returns. A hart that was offline between two checks is detected by its side-band event, whose enabled
+ * time stops.
  */
 
 #include <errno.h>
@@ -111,7 +111,7 @@ int sampler_tick(struct sampler *s)
 		return r;
 	if (s->started && !s->options.per_task)
 		sampler_count_losses(s);
-	/* Copied, since opening may read it again. */
+	/* Copy it, since opening may read it again. */
 	const struct hart_set before = s->seen, now = s->machine.online, away = harts_away(s);
 	const struct hart_set untried = s->hotplug.untried;
 	s->seen = now;

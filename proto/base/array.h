@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Arrays that grow: a pointer to elements, and how many of them fit */
+/* Arrays that grow: a pointer to elements, and the number that fit */
 
 #include <errno.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #define ARRAY_FIRST 64 /* elements at the beginning; doubled when they are full */
 
-/* Grow *array, of *size elements of element_bytes each, to n elements at least; new ones are zeroed. 0; -ENOMEM, and
+/* Grow *array, of *size elements of element_bytes each, to at least n elements; new ones are zeroed. 0; -ENOMEM:
  * nothing changes. */
 static inline int array_grow_long(void *array, size_t *size, size_t n, size_t element_bytes)
 {
@@ -30,7 +30,7 @@ static inline int array_grow_long(void *array, size_t *size, size_t n, size_t el
 	return 0;
 }
 
-/* The same of arrays whose elements a uint32_t counts. */
+/* The same for arrays whose size is a uint32_t. */
 static inline int array_grow(void *array, uint32_t *size, uint32_t n, size_t element_bytes)
 {
 	size_t whole = *size;

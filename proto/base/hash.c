@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A constructor gets the key, before any table exists, and before a worker closes its sandbox. If
+ * A constructor gets the key, before any table exists, and before a worker enters its sandbox. If
  * the kernel has no random bytes yet (getrandom would block at boot), we use addresses of this
  * process and its clock: both are hard to guess from outside.
  */

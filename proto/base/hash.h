@@ -5,8 +5,8 @@
  *
  * Names of loops, paths, arguments, addresses: an outsider who knows a table's hash can send keys
  * that all fall into one bucket, and each lookup then walks past all of them. So every hash has a
- * secret key, which the process takes from getrandom(2) when it starts. The same bytes have another
- * hash in each process, so never store a hash.
+ * secret key, which the process takes from getrandom(2) when it starts. The same bytes have a
+ * different hash in each process, so never store a hash.
  */
 
 #include <stddef.h>
@@ -18,8 +18,8 @@ struct hash_secret {
 };
 extern struct hash_secret hash_secret;
 
-/* Any bytes. 4, 8 and 16 of them are numbers, see hash_words; others go through SipHash-1-3.
- * Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012. */
+/* Hash any bytes: 4, 8 and 16 bytes as numbers (hash_words), other lengths by SipHash-1-3. Source:
+ * J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012. */
 uint64_t hash_bytes(const void *bytes, size_t n);
 
 /* SipHash with these numbers of rounds per word and at the end, to test published vectors. */

@@ -5,8 +5,8 @@
 
 #include "proto/base/hash.h"
 
-/* Without memory, HASH_ADD leaves the element out and its hh.tbl NULL: check it after each HASH_ADD.
- * Otherwise uthash would call exit. */
+/* Without memory, HASH_ADD does not add the element and leaves its hh.tbl NULL: check hh.tbl after
+ * each HASH_ADD. Otherwise uthash would call exit. */
 #define HASH_NONFATAL_OOM 1
 
 #define HASH_FUNCTION(keyptr, keylen, hashv)                                                       \

@@ -5,7 +5,7 @@
  *
  * One request and one reply through a socket pair; the file goes with it as another descriptor. Both
  * ends come from the same build and run on the same machine: plain structs, native byte order. The
- * reply is of a process that parsed a file of anybody's, so code_reply_check looks at every value.
+ * reply comes from a process that parsed an untrusted file, so code_reply_check checks every value.
  *
  *      mperfctl   code_request, n_samples times code_sample ▶
  *      mperf-code ◀ code_reply, n_loops times code_loop
@@ -23,9 +23,9 @@
 
 enum code_state {
 	CODE_READ = 1,
-	CODE_MALFORMED,   /* no ELF file of a kind that has code to run */
+	CODE_MALFORMED,   /* not an ELF file with code to run */
 	CODE_OTHER_FILE,  /* its build id is another */
-	CODE_UNKNOWN_ISA, /* no table of its mnemonics, or LLVM was built without it */
+	CODE_UNKNOWN_ISA, /* no table of the ISA's mnemonics, or LLVM was built without the ISA */
 };
 
 /* Operations that count, as --ops names them. */
@@ -59,12 +59,12 @@ struct code_reply {
 	uint32_t magic, version;
 	uint32_t state;
 	uint32_t n_loops;
-	uint64_t samples; /* all that were asked about */
-	uint64_t outside; /* of these, in no function that was found */
+	uint64_t samples; /* all samples of the request */
+	uint64_t outside; /* samples outside all functions found */
 };
 _Static_assert(sizeof(struct code_reply) == 32, "reply");
 
-/* How long vector registers of SVE and RVV may be. Source: Arm ARM, SVE; RISC-V "V" 1.0, 2. */
+/* Range of vector registers of SVE and RVV, in bits. Source: Arm ARM, SVE; RISC-V "V" 1.0, 2. */
 #define CODE_VECTOR_BITS_LEAST 128u
 #define CODE_VECTOR_BITS_MOST_SVE 2048u
 #define CODE_VECTOR_BITS_MOST_RVV 65536u
@@ -76,19 +76,19 @@ struct code_estimate {
 
 /* Reasons why figures of a loop are only bounds, or incomplete. */
 enum {
-	CODE_MASKED = 1,     /* low and high: of no lane and of all; the value is of all */
-	CODE_SCALABLE = 2,   /* low and high: of any length of vectors; the value is of 128 bits */
-	CODE_CALLS = 4,      /* what it calls is not in it */
+	CODE_MASKED = 1,     /* low: no lane is active; high and value: all lanes are */
+	CODE_SCALABLE = 2,   /* low and high: for any vector length; the value is for 128 bits */
+	CODE_CALLS = 4,      /* functions that it calls are not included */
 	CODE_INCOMPLETE = 8, /* instructions without a row in the table */
 	CODE_INDIRECT =
 		16, /* the function jumps to addresses that it computes: loops may be missed */
 };
 
-/* A loop without the loops inside; or what of a function is in no loop. */
+/* A loop without the loops inside; or the code of a function outside all loops. */
 struct code_loop {
 	uint64_t function;    /* file offset where its function starts */
 	uint64_t start, last; /* first and last instruction */
-	uint64_t hottest;     /* the offset asked about with the most time */
+	uint64_t hottest;     /* the requested offset with the most time */
 	uint64_t samples;
 	double ns;
 	double instructions; /* negative: not counted for all of its samples */

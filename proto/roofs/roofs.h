@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Roofs: what a machine can do at most, as it was measured on it
+/* Roofs: the measured maximum rates of a machine
  *
  * A roof is a rate that no loop exceeds: operations per second of one precision, or bytes per
- * second of one level of memory. Each has the kind of hart and the scope it was measured on, and an
- * interval. They are written by mperf-roofs as JSON, and read back by mperfctl and by the service,
- * which keeps those of the machine; a file may come from anybody, so the reader checks every value.
+ * second of one level of memory. Each has the kind of hart and the scope for which it was measured,
+ * and an interval. mperf-roofs writes roofs as JSON; mperfctl reads them, and the service, which
+ * stores those of its machine. A file may come from anybody, so the reader checks every value.
  */
 
 #include <stdbool.h>
@@ -20,8 +20,8 @@
 #define ROOFS_BYTES_MAX (8u << 20)
 #define ROOFS_KINDS_MAX 64
 #define ROOFS_NOTES_MAX 64
-/* Bytes of roofs that the service keeps and gives to all: they come in one frame, and the daemon
- * parses them. Enough for 1,400 roofs, written without indentation. */
+/* Bytes of roofs that the service stores and sends to all users: they come in one frame, and the
+ * daemon parses them. Enough for 1,400 roofs, written without indentation. */
 #define ROOFS_SHARED_BYTES_MAX (384u << 10)
 #define ROOF_WORD_BYTES 16  /* "f64", "avx512", "L1": longer words are refused */
 #define ROOF_TEXT_BYTES 128 /* names and lists of harts */
@@ -36,7 +36,7 @@ enum {
 
 /* Keeper of the roofs; set by the code that finds them, not stored. */
 enum roofs_keeper {
-	ROOFS_OF_FILE, /* which the user named, or measured now */
+	ROOFS_OF_FILE, /* roofs that the user named, or measured now */
 	ROOFS_OF_USER, /* in the user's state folder */
 	ROOFS_OF_SERVICE,
 };
@@ -46,7 +46,7 @@ enum roof_limit {
 	ROOF_MEMORY,  /* bytes per second, as the core asks for them */
 };
 
-/* How many harts ran together. */
+/* The number of harts that ran together. */
 enum roof_scope {
 	ROOF_HART,    /* one */
 	ROOF_CLUSTER, /* all of one cluster */
@@ -58,11 +58,11 @@ struct roof {
 	enum roof_limit limit;
 	enum roof_scope scope;
 	char kind[ROOF_TEXT_BYTES]; /* of the harts: the id of a struct roofs_kind, or "all" */
-	uint32_t n_harts;           /* that ran together; one of each core */
+	uint32_t n_harts;           /* harts that ran together; one of each core */
 
 	/* ROOF_COMPUTE */
 	char precision[ROOF_WORD_BYTES]; /* f64 f32 f16 i64 i32 i16 i8 */
-	char operation[ROOF_WORD_BYTES]; /* add mul mul+add; fma mac: fused, each two */
+	char operation[ROOF_WORD_BYTES]; /* add mul mul+add; fma mac: fused, each counts two */
 
 	/* ROOF_MEMORY */
 	char level[ROOF_WORD_BYTES];   /* L1 L2 … DRAM */
@@ -74,7 +74,7 @@ struct roof {
 
 	/* Per second: operations or bytes. */
 	double value, low, high;
-	double hz; /* of the harts meanwhile, by a chain of additions; 0: unknown */
+	double hz; /* frequency of the harts meanwhile, from a chain of additions; 0: unknown */
 	uint32_t repeats;
 	char note[ROOF_NOTE_BYTES]; /* "throttled …", "disturbed …"; empty: none */
 };
@@ -86,7 +86,7 @@ struct roofs_kind {
 };
 
 struct roofs {
-	/* whose they are */
+	/* machine that they were measured on */
 	char machine[ROOF_TEXT_BYTES]; /* derived from machine-id(5), not the id itself */
 	char kernel[ROOF_TEXT_BYTES];  /* uname -r */
 	char architecture[ROOF_WORD_BYTES];
@@ -107,8 +107,8 @@ struct roofs {
 	size_t n_notes;
 
 	enum roofs_keeper keeper;
-	/* Set by roofs_compare, not stored: these are not this machine's, or not this kernel's. Show
-	 * them only with `why`, and compare nothing with them unasked. */
+	/* Set by roofs_compare, not stored: the roofs are of another machine or kernel. Show them
+	 * only with `why`, and compare nothing with them unless asked to. */
 	bool stale;
 	char why[ROOF_NOTE_BYTES];
 };
@@ -126,8 +126,8 @@ int roofs_write(const struct roofs *r, bool compact, FILE *f);
 /* The same into memory; the caller frees *ret_text. */
 int roofs_text(const struct roofs *r, bool compact, char **ret_text, size_t *ret_n);
 
-/* The highest roof of this sort: NULL for a word means any. Returns NULL if none was measured.
- * O(r->n). */
+/* The highest roof that matches these words; NULL as a word means any. Returns NULL if none was
+ * measured. O(r->n). */
 struct roof_wanted {
 	enum roof_limit limit;
 	enum roof_scope scope;
@@ -140,8 +140,8 @@ const struct roof *roofs_highest(const struct roofs *r, const struct roof_wanted
 /* "hart", "cluster", "kind", "machine". Static. */
 const char *roof_scope_name(enum roof_scope scope);
 
-/* The name of the file that they are kept in, by machine, kernel and kinds of harts, without a
- * folder: hexadecimal digits, whatever the texts are, and the same in all processes. 0, -ENOMEM. */
+/* The name of the file that stores them, from machine, kernel and kinds of harts, without a folder:
+ * always hexadecimal digits, and the same in all processes. 0, -ENOMEM. */
 #define ROOFS_NAME_BYTES 40
 int roofs_name(const struct roofs *r, char ret_name[static ROOFS_NAME_BYTES]);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Roofs as JSON, both ways. Keys that we do not know are ignored, so that later versions may add
- * some; what we do know must be there, be of its type and make sense, or the file is refused with
- * the place of the fault: a wrong roof would be worse than none.
+ * some; known keys must exist, have the right type and a valid value, or the file is refused with
+ * the position of the fault: a wrong roof would be worse than none.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -14,7 +14,7 @@
 #include "proto/roofs/roofs.h"
 
 #define FORMAT "mperf-roofs"
-#define DIGITS 12 /* of numbers; measured are four at best */
+#define DIGITS 12 /* significant digits of numbers; measurements have four at best */
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ static void place(struct reading *g, const char *list, size_t i)
 	snprintf(g->place, sizeof(g->place), "%s[%zu]", list, i);
 }
 
-/* A text that fits and that a terminal may show as it is. */
+/* A text that fits and is safe to print to a terminal. */
 static void take_text(
 	struct reading *g, const json_t *o, const char *key, char *ret_text, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Lines are checked byte by byte before they are looked at: what a reader of the file would not see
- * (control characters, a byte order mark) is refused by name. */
+/* Lines are checked byte by byte before they are parsed: characters that a reader of the file would
+ * not see (control characters, a byte order mark) are refused by name. */
 
 #include "proto/syntax/ini.h"
 

@@ -4,15 +4,15 @@
 /* INI: the lines of configuration files
  *
  * `[section]` lines, `key = value` lines, and comments on lines of their own that begin with # or ;.
- * mperf.conf and the schedules are written so. What a section or key means is the caller's; a line is
- * never guessed at.
+ * mperf.conf and the schedules have this format. The caller defines the meaning of sections and keys;
+ * a malformed line is an error, never guessed at.
  */
 
 #include <stddef.h>
 
 #define INI_LINE_BYTES 1024  /* four of the longest paths */
-#define INI_FAULT_BYTES 320  /* the longest quotes of a line, and what is wrong with it */
-#define INI_FILE_BYTES 65536 /* of a file; mperf.conf has 3 KB with all its comments */
+#define INI_FAULT_BYTES 320  /* the longest quotes of a line, and its fault */
+#define INI_FILE_BYTES 65536 /* bytes of a file; mperf.conf has 3 KB with all its comments */
 
 enum ini_kind { INI_BLANK, INI_SECTION, INI_KEY };
 
@@ -34,7 +34,7 @@ int ini_read(const char *bytes, size_t n, int first, struct ini_line *ret_line,
 int ini_each_line(const char *text, size_t n,
 	int (*take)(void *userdata, const char *bytes, size_t n, unsigned number), void *userdata);
 
-/* Quote of a file's text, at most 40 bytes of it, fit for a log and a terminal. */
+/* Quote at most 40 bytes of a file's text, safe for a log and a terminal. */
 struct ini_quote {
 	char text[168];
 };
@@ -45,7 +45,8 @@ int ini_has_comment(const char *value);
 
 /* Read a file into *ret_text, which the caller frees: the first INI_FILE_BYTES, and one more byte if
  * there are more. 0; INI_ABSENT: there is no such file; INI_REFUSED: it cannot be opened;
- * INI_UNREADABLE: it is no text file. In the last two cases `fault` says why, as a part of a sentence.
+ * INI_UNREADABLE: it is no text file. In the last two cases `fault` gives the reason, as a part of a
+ * sentence.
  * -ENOMEM. */
 enum { INI_ABSENT = 2, INI_REFUSED, INI_UNREADABLE };
 int ini_read_file(

@@ -177,9 +177,11 @@ struct places {
 };
 
 struct places_of {
-	struct places byte[256];                       /* where it has that byte */
-	struct places length[CHARACTER_BYTES_MAX + 1]; /* where a character of so many begins */
-	struct places begin;                           /* where one begins, or all ends */
+	struct places byte[256]; /* places with that byte */
+	/* places where a character of that many bytes begins */
+	struct places length[CHARACTER_BYTES_MAX + 1];
+	/* places where a character begins, or the value ends */
+	struct places begin;
 };
 
 static void place_add(struct places *p, size_t at)
@@ -231,10 +233,10 @@ static struct places any_behind(const struct places *from, const struct places *
 	return to;
 }
 
-/* Match a character of n bytes that stands for itself. */
+/* Match a literal character of n bytes. */
 static bool take_literal(const struct places_of *of, const char *bytes, size_t n, struct places *at)
 {
-	const bool is_ascii = (unsigned char)*bytes < 0x80; /* a character wherever it is */
+	const bool is_ascii = (unsigned char)*bytes < 0x80; /* one character at any place */
 	for (size_t i = 0; i < PLACE_WORDS && !is_ascii; i++)
 		at->word[i] &= of->length[n].word[i];
 	for (size_t i = 0; i < n; i++) {
@@ -256,8 +258,8 @@ static bool take_any_one(const struct places_of *of, struct places *at)
 	return any;
 }
 
-/* Follows all places that the pattern's beginning may reach at once: a user chooses both texts, and may have
- * thousands of them compared. */
+/* Match by tracking all places that the pattern's beginning may reach, at once: a user chooses both texts,
+ * and may have thousands of them compared. */
 static bool value_matches(const char *pattern, const char *text)
 {
 	const size_t n = strlen(text);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The name that the user meant
+/* The valid name that the user probably meant
  *
- * Offer all valid names; the closest one stays if it is close enough: at most a third of the
- * letters wrong, with at least one allowed.
+ * Offer all valid names; the closest one remains if it is close enough: at most a third of the
+ * letters wrong, but one wrong letter is always allowed.
  */
 
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 struct nearest {
 	char wanted[NEAREST_BYTES_MAX];
-	char best[NEAREST_BYTES_MAX]; /* "" while nothing is near */
+	char best[NEAREST_BYTES_MAX]; /* "" as long as no name is near */
 	unsigned distance;            /* edits from wanted to best; only closer offers are taken */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * One row per key says how its value is read; what keys mean together is checked once all lines were
+ * One row per key has the parser of its value; combinations of keys are checked once all lines were
  * read. The first mistake ends the parse: a schedule is taken whole or not at all.
  */
 #include "proto/syntax/schedule.h"
@@ -20,8 +20,8 @@
 #define DAY_NS (86400 * SECOND_NS)
 #define PPM_ALL 1000000u
 
-/* Durations of recordings that nobody waits for: a build is over in an hour, a look at night in ten
- * minutes. */
+/* Default durations of recordings: a build is over in an hour; ten minutes suffice for one at
+ * night. */
 #define DURATION_CALENDAR_NS (600 * SECOND_NS)
 #define DURATION_JOB_NS (3600 * SECOND_NS)
 #define KEEP_DEFAULT 10
@@ -74,7 +74,7 @@ static int __attribute__((format(printf, 2, 3))) wrong(struct parse *p, const ch
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	for (char *c = text; *c; c++) /* of a label, which is quoted as it is */
+	for (char *c = text; *c; c++) /* for a label, which is quoted unchanged */
 		if (*c == '\t')
 			*c = ' ';
 	if (p->line > 0)
@@ -92,7 +92,7 @@ static int malformed(struct parse *p, enum key key, const char *value, const cha
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* Take a text that is systemd's, or a pattern: it is copied unchanged. */
+/* Take a text in systemd's syntax, or a pattern: it is copied unchanged. */
 static int take_text(struct parse *p, enum key key, const char *value, char *to)
 {
 	size_t n = strlen(value);
@@ -271,7 +271,7 @@ static int take_line(void *userdata, const char *bytes, size_t n, unsigned numbe
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* A time or jobs: one of the two, and of jobs units or labels. */
+/* Require exactly one of a time and jobs, and for jobs units or labels. */
 static int check_kind(struct parse *p)
 {
 	const unsigned *at = p->set_at;

@@ -4,9 +4,9 @@
 /* Schedules: recordings that begin by themselves
  *
  * A file NAME.schedule of a folder, /etc/mperf/schedules.d, is one schedule (mperf-schedule(5)). It
- * either has a time, which systemd keeps by a timer that mperf-generator makes of it, or says which
- * jobs it records, which mperfd looks for. mperfd, mperfctl and the generator read it by this parser.
- * A time is not parsed here: it is systemd's (systemd.time(7)).
+ * has either a time, for which mperf-generator makes a systemd timer, or the jobs to record, which
+ * mperfd looks for. mperfd, mperfctl and the generator read it with this parser. A time is not
+ * parsed here: systemd parses it (systemd.time(7)).
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 
 #define SCHEDULES_PATH "/etc/mperf/schedules.d"
 #define SCHEDULE_SUFFIX ".schedule"
-/* Schedules of a folder; each looks at every job that starts. */
+/* Schedules of a folder; each is compared with every job that starts. */
 #define SCHEDULES_MAX 64
 /* In a unit's name, which has 255 bytes, and in those of files. */
 #define SCHEDULE_NAME_BYTES_MAX 64
@@ -38,7 +38,7 @@ struct schedule {
 	char unit[SCHEDULE_TEXT_BYTES];
 	struct label label[SCHEDULE_LABELS_MAX];
 	size_t n_labels;
-	uint32_t share_ppm;   /* of these jobs, in millionths */
+	uint32_t share_ppm;   /* share of these jobs that is recorded, in millionths */
 	uint64_t duration_ns; /* of a recording, at most */
 	uint32_t hz;          /* 0: as mperfd samples all the time */
 	bool callers;         /* with call graphs, by frame pointers */
@@ -53,7 +53,7 @@ struct schedule_error {
 
 enum {
 	SCHEDULE_WRONG = 1, /* *ret_error names file and line */
-	SCHEDULE_MASKED,    /* an empty file, or /dev/null: there is none of this name */
+	SCHEDULE_MASKED,    /* an empty file, or /dev/null: no schedule has this name */
 };
 
 /* Is it the name of a schedule: letters, digits, and any of _ . - but not first? */
@@ -68,14 +68,15 @@ int schedule_parse(const char *text, size_t n, const char *path, struct schedule
 int schedule_read(
 	const char *path, struct schedule *ret_schedule, struct schedule_error *ret_error);
 
-/* All of a folder, by name; one that is wrong is reported, and costs no other. */
+/* All schedules of a folder, by name; a faulty one is reported, and does not affect others. */
 struct schedule_list {
 	struct schedule *schedule;
 	size_t n;
 	struct schedule_error *error;
 	size_t n_errors;
 };
-/* A folder that does not exist has none. 0, -ENOMEM; what else is wrong with it is an error of it. */
+/* A folder that does not exist has no schedules. 0, -ENOMEM; other failures are reported as errors
+ * of the folder. */
 int schedules_read(const char *folder, struct schedule_list *ret_list);
 void schedules_clear(struct schedule_list *l);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * People compare figures in columns, so a figure has one unit and three digits, as many as can be
+ * People compare figures in columns, so a figure has one unit and three digits, which can be
  * trusted at a glance. Counts are the exception: they are exact, and grouped instead of cut. We
  * parse by hand, not with strtod and strptime, since these obey the locale and accept more than we
  * want ("0x1p3s", " 5").
@@ -66,7 +66,7 @@ static void scale_text(double value, const struct step *step, char *ret_text)
 }
 
 #define DAY_S 86400ull
-#define HOURS_READABLE 72 /* beyond, everybody counts in days */
+#define HOURS_READABLE 72 /* longer times are in days */
 
 static void ns_text(double ns, char *ret_text)
 {

@@ -29,8 +29,8 @@ void unit_count_text(int64_t value, char ret_text[static UNIT_TEXT_BYTES]);
  * "18.44 %", "0.86", "99 Hz". Values that are not finite become "-". */
 void unit_text(Mperf__Unit unit, double value, char ret_text[static UNIT_TEXT_BYTES]);
 
-/* Write which part of the time something had: "84 %", "less than 1 %", "none". Returns false, with
- * nothing written, where that is 100 % as people read it: then there is nothing to say. */
+/* Write a share of the time: "84 %", "less than 1 %", "none". Returns false, with nothing written,
+ * if it rounds to 100 %: then no note is needed. */
 bool unit_part_text(double part, char ret_text[static UNIT_TEXT_BYTES]);
 
 /* The stable name of a unit ("ns", "count"), NULL for a number or text without one. Static. */

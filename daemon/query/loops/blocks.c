@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Facts as they are, in the order of time. An epoch is a stretch of CLOCK_REALTIME; what came in a
- * window counts for the epoch in which the window began, so epochs shorter than the windows are
- * empty in between. The bandwidth of a thread is over the time for which its counts gathered.
+ * Unprocessed facts, in the order of time. An epoch is a stretch of CLOCK_REALTIME. The counts of a
+ * window belong to the epoch in which the window began, so if epochs are shorter than windows, some
+ * are empty. The bandwidth of a thread is computed over the time for which its counts gathered.
  */
 #include "daemon/query/loops/blocks.h"
 
@@ -70,7 +70,7 @@ static int sort(struct blocks *b)
 
 #define TEXT_BYTES 600
 
-/* Seconds since 1970, to the millisecond; absent where all time is one. */
+/* Seconds since 1970, to the millisecond; absent if all time is one epoch. */
 static struct answer_value epoch(uint64_t epoch_ns)
 {
 	return cell_ratio(epoch_ns ? (double)(epoch_ns / 1000000u) / 1e3 : NAN);
@@ -188,16 +188,16 @@ static void add_to_series(const struct loop_facts *f, uint32_t i, struct series_
 	s->loaded += both(fact, LOOP_BYTES_LOADED);
 	s->stored += both(fact, LOOP_BYTES_STORED);
 	s->ops += fp_ops(fact);
-	/* of regions themselves, it is that of their thread once more */
+	/* skip regions themselves: their time is their thread's time again */
 	const char *name =
 		text_of(&f->texts, f->sites.site[f->table.keys.key[i].part[0] - 1].subprogram);
 	if (!name || !*name)
 		s->span_ns += both(fact, LOOP_SPAN_NS);
 }
 
-/* Few enough entries or iterations that one more or less moves a rate by more than a tenth. */
+/* Too few entries or iterations: one more or less changes a rate by more than a tenth. */
 #define FEW 10
-#define SMALL_SHARE 0.1 /* of an epoch's time and bytes: moves a rate by as much at most */
+#define SMALL_SHARE 0.1 /* of an epoch's time and bytes: changes a rate by at most this much */
 
 /* The counts of a nest of loops in an epoch. */
 struct nest {
@@ -242,8 +242,8 @@ static bool goes_on(const struct blocks *b, const struct key *key)
 	return false;
 }
 
-/* A loop that adds its counts at once, and runs across an end of the epoch: they are of another one, so
- * that the epoch has no rate. Its entries are added when they end. */
+/* A loop that runs across an end of the epoch and adds all its counts at once: the counts may belong to
+ * another epoch, so this epoch has no rate. Entries are added when they end. */
 static bool has_crossed(
 	const struct blocks *b, uint32_t first, uint32_t end, const struct series_row *s)
 {

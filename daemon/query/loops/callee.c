@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Find the callee that a sample was in, and the loop that called it. Its stack is followed from the leaf outwards to
- * the first frame that is counted: the frame before it is what that code called. Frames can be missing: a C library
- * without frame pointers loses the caller of its leaf, and then the frame found is that of a caller further out. So
- * the line of the call must be one where the loop calls that callee, and the name must fit, if the library has one.
+ * Find the callee that a sample was in, and the loop that called it. The stack is followed from the leaf outwards to
+ * the first counted frame: the frame below it is the callee. Frames can be missing: a C library without frame
+ * pointers loses the caller of its leaf, and then the counted frame found is further out than the real one. So the
+ * line of the call must be one where the loop calls that callee, and the name must fit, if the library has one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ static const char *family(const char *name)
 	return name;
 }
 
-/* The name that a function's implementation is of: __memmove_avx_unaligned_erms is memmove's, sin@plt
- * sin's. Returns whether it is of the family of `name`. */
+/* Does `function` implement the function `name`, or one of its family? __memmove_avx_unaligned_erms
+ * implements memmove, sin@plt sin. */
 static bool is_called(const char *function, const char *name)
 {
 	static const char *const families[] = {
@@ -60,7 +60,7 @@ bool loop_facts_moves(const struct loop_facts *f, uint32_t site)
 	return strcmp(name, "memmove") == 0 || strcmp(name, "memset") == 0;
 }
 
-/* Does the frame call it on one of its lines? */
+/* Does the frame call the site on one of the site's lines? */
 static bool is_call_line(const struct loop_facts *f, const struct fact_site *callee,
 	const struct loaded_frame *frame)
 {
@@ -86,7 +86,7 @@ static const char *entered(const struct loop_facts *f, const struct loaded_frame
 	return function == l->unknown_name ? NULL : text_of(&f->texts, function);
 }
 
-/* The one callee of a site that this can be; 0: none, or several. */
+/* The only callee of a site that matches; 0: none, or several match. */
 static uint32_t match(const struct loop_facts *f, uint32_t site, const struct loaded_frame *caller,
 	const struct loaded_frame *called)
 {
@@ -110,7 +110,7 @@ uint32_t loop_facts_callee(struct loop_facts *f, uint32_t stack)
 {
 	const struct loaded *l = &f->loaded;
 	uint32_t at = stack, result = 0;
-	/* a stack's caller has a lower number, and what was found once is kept: all is linear */
+	/* a stack's caller has a lower number, and results are cached: all is linear */
 	while (at != 0 && f->stack_callee[at] == FACT_UNSEEN) {
 		uint32_t caller = l->stack[at].parent;
 		uint32_t site = caller ? loop_facts_frame(f, l->stack[caller].frame) : 0;

@@ -6,7 +6,7 @@
 #include "daemon/answer/row.h"
 #include "daemon/query/scan.h"
 
-/* Estimated counts are no whole numbers. */
+/* Estimated counts are not whole numbers. */
 enum {
 	row_unit_real_count = MPERF__UNIT__UNIT_COUNT,
 	row_unit_real_bytes = MPERF__UNIT__UNIT_BYTES
@@ -20,7 +20,7 @@ static inline const char *known_text(const char *text)
 	return text && *text ? text : NULL;
 }
 
-/* NAN where there is nothing that it is a share of, or no time that it is a rate over. */
+/* NAN if a share has no whole, or a rate no time. */
 static inline double ratio_of(double part, double whole)
 {
 	return whole > 0 ? part / whole : NAN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The formula is the core's data, and its events are found among the granted ones by their names. Where a
- * recording was made on cores of several kinds, a formula would be of one of them alone.
+ * The formula is the core's data, and its events are found among the granted ones by their names. If a
+ * recording was made on cores of several kinds, a formula would be valid for only one of them.
  */
 #include "daemon/query/loops/dram.h"
 
@@ -12,7 +12,7 @@
 
 #define DRAM_EVENT "LLC-load-misses"
 #define DRAM_METRIC "dram_bytes"
-/* Bytes that one miss of the last cache brings from memory, as we assume: a line. Source: Examem,
+/* Bytes that one miss of the last cache is assumed to load from memory: a line. Source: Examem,
  * III.H. */
 #define LINE_BYTES 64.0
 

@@ -3,8 +3,8 @@
 
 /* Bytes that came from memory, from what regions counted
  *
- * They follow from the core's own events if all that its metric dram_bytes (platform-db) needs was granted; else from
- * LLC-load-misses, each of which is taken to bring a line.
+ * They follow from the core's own events if all inputs of its metric dram_bytes (platform-db) were granted; else from
+ * LLC-load-misses, each of which is assumed to load a line.
  */
 
 #include "daemon/pmu/cores.h"
@@ -16,8 +16,8 @@ struct dram {
 	const struct platform_metric *metric;
 };
 
-/* Find which granted events say how many bytes came from memory. `cores` names the platform that they were counted on;
- * NULL: not known. False: none does. Valid as long as the platform. */
+/* Find the granted events that measure the bytes from memory. `cores` names the platform on which they were counted;
+ * NULL: not known. False: there are none. Valid as long as the platform. */
 bool dram_find(const struct loop_facts *f, const struct cores *cores, struct dram *ret_dram);
 
 /* The bytes from memory by the counts of granted events (below 0: not counted). Below 0: not known. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Threads and sums, and what a question begins and ends with.
+ * Threads and sums, and the beginning and end of a question.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ int loop_facts_task(struct loop_facts *f, uint32_t task, uint32_t *ret_who)
 {
 	const struct loaded_task *t = &f->loaded.task[task];
 	const char *comm = text_of(&f->texts, t->comm);
-	char copy[TASK_COMM_BYTES + 1]; /* the table that it stands in may move */
+	char copy[TASK_COMM_BYTES + 1]; /* the table that contains it may move */
 	snprintf(copy, sizeof(copy), "%s", comm ? comm : "[unknown]");
 	const struct fact_who_key key = {
 		.pid = t->pid, .tid = t->tid, .start_ns = (uint64_t)t->start_ns, .comm = copy};

@@ -8,7 +8,7 @@
  *      MPERF_OUTPUT ─▶ messages ──┘
  *
  * Each part of struct loop_facts is written by the one file that it names. roofline.c, blocks.c, parallel.c and
- * loop_sums.c ask, and make rows of what they read in sites, whos and table.
+ * loop_sums.c request the facts, and make rows from sites, whos and table.
  */
 
 #include "daemon/loops/program.h"
@@ -18,12 +18,12 @@
 /* Maximum of one answer, 700 bytes each. */
 #define LOOP_FACTS_MAX (1u << 20)
 
-/* What to sum up, and how finely. */
+/* Request: the facts to sum up, and their level of detail. */
 struct facts_question {
 	const struct query_filter *filter; /* NULL: everything */
 	bool by_thread, by_region;
 	bool samples;      /* join them */
-	bool places;       /* of OpenMP: read them too */
+	bool places;       /* read places of OpenMP too */
 	bool places_only;  /* and nothing else */
 	uint64_t epoch_ns; /* 0: one epoch */
 };
@@ -73,7 +73,7 @@ struct fact {
 	double sampled_ns; /* CPU time of samples in this site's own lines; of a callee, in it and
 			      what it calls */
 	double cycles, instructions; /* read with these samples */
-	uint64_t samples, uncounted; /* of the samples, those that these two do not cover */
+	uint64_t samples, uncounted; /* number of samples that these two do not cover */
 };
 
 struct fact_table {
@@ -83,9 +83,9 @@ struct fact_table {
 };
 
 #define FACT_KEY(site, region, who, epoch) ((struct key){{(site), (region), (who), (epoch)}})
-/* The region of samples, for which none is known. Samples in code that nobody counts have no site;
- * the last part of their key is LOOP_UNCOUNTED_FUNCTION and _MODULE (texts), or 0 once there are
- * LOOP_UNCOUNTED_MAX names, so that they do not take all the room. */
+/* The region of samples if it is not known. Samples in uncounted code have no site; the last part
+ * of their key is LOOP_UNCOUNTED_FUNCTION and _MODULE (texts), or 0 beyond LOOP_UNCOUNTED_MAX
+ * names, so that these names do not take all the room. */
 #define FACT_ANY_REGION UINT32_MAX
 #define LOOP_UNCOUNTED_MAX (1u << 16)
 #define LOOP_UNCOUNTED_FUNCTION(name) ((uint32_t)((name) >> 32))
@@ -99,18 +99,18 @@ struct facts_samples {
 		double ns; /* CPU time */
 		uint64_t n;
 	} taken;
-	bool callers;         /* of some samples in copies, we know from where these were called */
-	uint32_t n_uncounted; /* names of code that nobody counts */
+	bool callers;         /* for some samples in copies, the caller is known */
+	uint32_t n_uncounted; /* names of uncounted code */
 };
 
 /* granted.c: events counted in regions. Their values start at LOOP_GRANTED. */
 struct facts_granted {
 	uint32_t name[MPERF_GRANTS_MAX]; /* texts */
 	unsigned n;
-	bool left_out; /* there were more events */
+	bool left_out; /* some events were left out */
 };
 
-/* scale.c: what was not counted in all entries. */
+/* scale.c: loops and functions that were not counted in all entries. */
 struct facts_scaled {
 	bool any;
 	uint32_t n_scarce; /* functions and outermost loops with at most one counted entry */
@@ -118,8 +118,8 @@ struct facts_scaled {
 
 /* places.c: the code of regions of OpenMP. A region is an index + 1 of sites. */
 struct facts_regions {
-	/* by the call that begins a region, by functions that are one's alone, by functions that have regions: the
-	 * last of them */
+	/* by the call that begins a region; by functions that belong to one region alone; by functions that
+	 * contain regions: the last of these */
 	struct region_index {
 		struct key_table keys;
 		uint32_t *region;
@@ -190,13 +190,13 @@ int loop_facts_read(struct loop_facts *f, struct query_source *source, size_t n_
 void loop_facts_scale(struct loop_facts *f);
 void loop_facts_clear(struct loop_facts *f);
 
-/* The site whose own counts these are: of a block, the loop or function around it. */
+/* The site that owns these counts: for a block, the loop or function around it. */
 uint32_t loop_facts_owner(const struct loop_facts *f, uint32_t site);
-/* The scope by whose entries a site's counts are scaled, itself or one around it: index + 1; 0: all
- * its entries were counted. */
+/* The scope whose entries scale a site's counts, the site itself or one around it: index + 1; 0:
+ * all its entries were counted. */
 uint32_t loop_facts_counted_by(const struct loop_facts *f, uint32_t site);
-/* Does that fact belong to a function or outermost loop with at most one counted entry, though it
- * had more? */
+/* Does that fact belong to a function or outermost loop that had several entries, of which at most
+ * one was counted? */
 bool loop_facts_is_scarce(const struct loop_facts *f, uint32_t fact);
 /* The relative sampling error if `counted` of all entries were counted; 0: all were. */
 double loop_share_error(double entries, double counted);
@@ -206,6 +206,7 @@ uint32_t loop_facts_region_of_loop(const struct loop_facts *f, uint32_t site);
 struct region_body loop_facts_body_of(const struct loop_facts *f, uint32_t region);
 /* The platform of all harts, by name; NULL: not known, or they differ. */
 const char *loop_facts_core(const struct loop_facts *f);
-/* The name of a granted event; the position of one, whatever modifiers follow its name; -1: it was not granted. */
+/* The name of a granted event; the position of an event, regardless of modifiers; -1: it was not
+ * granted. */
 const char *granted_name(const struct loop_facts *f, unsigned i);
 int granted_find(const struct loop_facts *f, const char *wanted);

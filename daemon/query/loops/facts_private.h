@@ -30,7 +30,7 @@ struct fact_site_key {
 	uint32_t line, line_last, parent;
 };
 int loop_facts_site(struct loop_facts *f, const struct fact_site_key *key, uint32_t *ret_site);
-/* A segment begins: no site was seen in it yet. */
+/* Begin a segment: forget the sites seen in the former one. */
 void fact_sites_begin_segment(struct fact_sites *s);
 /* The first site of functions with that name (text), index + 1; 0: none. */
 uint32_t fact_sites_alike(const struct fact_sites *s, uint32_t name);
@@ -74,8 +74,9 @@ void loop_frames_end(struct loop_facts *f);
 /* Do two paths of a file end alike? */
 bool loop_facts_same_file(const char *a, const char *b);
 
-/* Callees: the one at the end of a stack's counted callers, by the line of the call and the name of the function;
- * index + 1. 0: its leaf is counted, or who called it is not known. Begin: 0 or -ENOMEM. */
+/* Callees: find the uncounted callee that a stack's innermost counted caller called, by the line of the call and
+ * the name of the function; index + 1. 0: the leaf is counted, or its caller is not known. Begin: 0 or
+ * -ENOMEM. */
 int loop_callees_begin(struct loop_facts *f);
 uint32_t loop_facts_callee(struct loop_facts *f, uint32_t stack);
 void loop_callees_end(struct loop_facts *f);
@@ -84,16 +85,15 @@ bool loop_facts_moves(const struct loop_facts *f, uint32_t site);
 
 /* --- places.c --------------------------------------------------------------------------------- */
 
-/* A place's key as it is read: of one that has a name, the offset is cut off its nest, and the symbol
- * taken away, so that copies of a line are one place. Returns the offset; 0: none. */
+/* Normalise a place's key as it is read: if the place has a name, cut the offset off its nest and
+ * drop the symbol, so that copies of a line are one place. Returns the offset; 0: none. */
 struct place_words {
 	char nest[LOOP_PLACE_NEST_BYTES];
 	const char *symbol;
 };
 uint64_t loop_facts_place_key(struct fact_site_key *key, struct place_words *words);
-/* Note the code of a place that was read, by which samples and loops are found to be in its region. offset: of its
- * return address.
- * 0, -errno. */
+/* Note the code of a place that was read, which later shows that samples and loops are in its region. offset: of
+ * its return address. 0, -errno. */
 int loop_facts_note_place(struct loop_facts *f, uint32_t site, uint64_t offset, const char *symbol);
 /* The innermost region of a stack of the current segment, index + 1; 0: none. */
 uint32_t loop_facts_region_of_stack(const struct loop_facts *f, uint32_t stack);

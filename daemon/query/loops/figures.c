@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The figures of a row, from its sums and its time; what counting costs here; and hardware counts that cannot be.
+ * The figures of a row, from its sums and its time; the cost of counting on this machine; and impossible hardware
+ * counts.
  *
- * Counting slows what it counts. With A accesses, I instructions and U updates of counters, each of
- * which loads and stores, Examem takes
+ * Counting slows the counted code. With A accesses, I instructions and U updates of counters, each of which loads
+ * and stores, Examem defines
  *
  *      OMAF = A / I
  *      NMAF = (2 U + A) / (2 U + I)
  *      MF = NMAF / OMAF
  *      CF = (I + U MF) / I
  *
- * and the bandwidth without counting to be CF times the one that was reached. A, I and U are
- * counted, bytes too, and the time is that of roofline_time.c; that counting slows a loop by its
- * share of instructions is Examem's estimate. I is of LLVM IR, as the pass sees it.
- * Source: Examem, section III.G, equations 1 to 5.
+ * and estimates the bandwidth without counting as CF times the measured one. A, I and U are counted, bytes too,
+ * and the time is that of roofline_time.c; the slowdown by the share of instructions is Examem's estimate. I
+ * counts LLVM IR instructions, as the pass sees them. Source: Examem, section III.G, equations 1 to 5.
  *
- * The cost of counting is another estimate: as many updates and looks at the clock as were counted,
- * each for as long as it takes on the machine that answers.
+ * The cost of counting is another estimate: the counted updates and clock reads, times the cost of each on the
+ * machine that answers.
  */
 #include <math.h>
 #include <time.h>
@@ -70,8 +70,8 @@ static double ratio(double part, double whole)
 }
 
 /* The relative error of the time. Samples come by chance. In measured nests each clock read may be
- * off by its own cost. Where some entries stand for others, their times are taken to differ by as
- * much as their mean; regions report how much they differ. */
+ * off by its own cost. If only some entries were measured, the standard deviation of their times is
+ * assumed to equal the mean; regions report the actual one. */
 static double error_of(const struct roof_sums *s, const struct roof_time *time, double clock_ns)
 {
 	double timed = s->value[LOOP_TIMED_ENTRIES];
@@ -119,8 +119,8 @@ struct roof_figures roof_figures_of(const struct roof_sums *s, const struct roof
 
 /* --- costs ------------------------------------------------------------------------------------- */
 
-/* Updates of one loop go to several counters, and the processor does not wait for one before it begins the next, so
- * a row of words is updated in turn. The shortest of some runs counts: the others were disturbed. */
+/* Updates of a loop go to several counters, and the processor overlaps them. So we update a row of words one after
+ * the other. The shortest of several runs is used: the others were disturbed. */
 
 #define RUNS 8
 #define UPDATES 16384
@@ -170,7 +170,7 @@ static uint32_t doubt_granted(const struct roofline *r, uint32_t group)
 			.count = value[LOOP_GRANTED + i],
 			.ns = value[LOOP_GRANTED_NS],
 			.is_scaled =
-				true, /* where they shared a counter, which is not known here */
+				true, /* possibly: whether they shared a counter is not known here */
 		};
 	for (unsigned i = 0; i < n; i++)
 		if (plausible_doubt(counts, n, i, text))

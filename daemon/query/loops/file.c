@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A file that MPERF_OUTPUT named holds what the program would have told the feed, one message after
- * the other, so it is read by the same station, with nobody to ask whose a thread is. If the process
- * executed another program, that one's messages follow, from a HELLO on.
+ * A file named by MPERF_OUTPUT holds the messages that the program would have sent to the feed, one
+ * after the other, so the same code reads it, without a way to verify threads. If the process
+ * executed another program, that program's messages follow, beginning with a HELLO.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void program_freep(struct program **p)
 }
 
 /* The site and its parents, outermost first, so that a parent comes before its children. Tables of
- * one build id may continue each other's nests, so that each is shallow and all together are not.
+ * one build id may continue each other's nests, so that each is shallow but together they are deep.
  * 0, FEED_TABLE_MALFORMED, -errno. */
 static int site_of(struct loop_facts *f, const struct loop_site *site, uint32_t *ret_site)
 {
@@ -97,8 +97,8 @@ static void note(struct loop_facts *f, const char *says)
 		f->provenance.note[f->provenance.n_notes++] = text;
 }
 
-/* Note the messages that were refused, by cause: their loops or counts are missing, and nothing
- * else would say so. */
+/* Note the messages that were refused, by cause: their loops or counts are missing, which nothing
+ * else would show. */
 static void note_causes(struct loop_facts *f, const uint64_t causes[N_FEED_CAUSES])
 {
 	char says[128];
@@ -111,7 +111,7 @@ static void note_causes(struct loop_facts *f, const uint64_t causes[N_FEED_CAUSE
 	}
 }
 
-/* Take a message with all the work that it makes. */
+/* Take a message, and do all the work that follows from it. */
 static int take_message(struct program *p, const uint8_t *bytes, size_t n)
 {
 	int r = program_take(p, bytes, n);
@@ -120,7 +120,7 @@ static int take_message(struct program *p, const uint8_t *bytes, size_t n)
 	return r;
 }
 
-/* Let go of a program whose messages are complete; its time is part of the file's. */
+/* Free a program whose messages are complete; add its time to the file's. */
 static struct program *end(struct loop_facts *f, struct program *p)
 {
 	if (p->until_ns > p->begin_ns)

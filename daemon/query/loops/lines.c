@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Find the loop or function that a frame is in. A frame is a list of places, the innermost inlined function first;
- * from there outwards the first loop that holds the line has it, the innermost one where several do. Code in no loop
- * belongs to the function that holds the code. Without lines, that is all there is: time of functions.
+ * from there outwards, the frame belongs to the first loop that contains the line, and to the innermost if several do.
+ * Code in no loop belongs to its function. Without lines only functions have time.
  *
  * A function may have been inlined in several places. We take the copy whose call is where the next place outwards is.
  */
@@ -46,8 +46,8 @@ static bool same_call(const struct loop_facts *f, const struct fact_site *s, uin
 	return n > (size_t)m && strncmp(chain + n - m, line, (size_t)m) == 0;
 }
 
-/* How well a site fits: 0 not at all. Deeper loops and smaller ones are better, and by far the one
- * that was inlined here. */
+/* How well a site fits; 0: not at all. Deeper and smaller loops score higher, and a loop that was
+ * inlined here scores highest by far. */
 static uint32_t fitness(const struct loop_facts *f, const struct fact_site *s, uint32_t place,
 	const struct loaded_frame *frame)
 {

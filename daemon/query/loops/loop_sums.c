@@ -78,7 +78,7 @@ static void sum(struct loop_sums *rows)
 		const uint32_t owner = site ? loop_facts_owner(f, site) : 0;
 		if (owner == 0)
 			continue;
-		/* a callee's samples are also those of code that nobody counts */
+		/* a callee's samples are also samples of uncounted code */
 		const uint8_t kind = f->sites.site[owner - 1].kind;
 		if (kind == LOOP_SITE_LOOP || kind == LOOP_SITE_FUNCTION)
 			add(&rows->own[owner - 1], &f->table.fact[i], site == owner);
@@ -103,7 +103,7 @@ static int tell_row(const struct loop_facts *f, const struct fact_site *s, const
 			.value = value});
 }
 
-/* A function that nobody counts has no site, and only samples. */
+/* An uncounted function has no site, only samples. */
 static int tell_uncounted(const struct loop_facts *f, uint32_t i, const struct sums_reader *to)
 {
 	const struct fact_site nowhere = {.kind = 0};

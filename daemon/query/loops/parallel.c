@@ -4,9 +4,10 @@
  * threads, from which the imbalance follows.
  *
  * Imbalance: the largest work of a thread over the mean of all, less 1: by how much longer the region
- * takes than if the same work were dealt out evenly. Source: Pearce et al., Quantifying the
- * Effectiveness of Load Balance Algorithms, ICS 2012 (percent imbalance). It is of sums over all
- * instances: where another thread is late each time, sums are even, and only the waits tell.
+ * takes than if the same work were divided evenly. Source: Pearce et al., Quantifying the
+ * Effectiveness of Load Balance Algorithms, ICS 2012 (percent imbalance). It uses sums over all
+ * instances: if a different thread is late each time, the sums are even, and only the waits show the
+ * imbalance.
  */
 #include "daemon/query/loops/parallel_private.h"
 

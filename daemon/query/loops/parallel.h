@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Parallel: what the threads of OpenMP's regions did, and what they waited for
+/* Parallel: work and waiting of the threads in OpenMP regions
  *
- * A region's time is that of its threads inside, added up; its work is what is left without waits
- * at barriers, for tasks and for locks. Regions inside are part of both.
+ * A region's time is the sum of its threads' times inside; its work is that time without waits at
+ * barriers, for tasks and for locks. Both include nested regions.
  */
 
 #include "daemon/query/loops/facts.h"
@@ -12,9 +12,9 @@
 enum parallel_by {
 	PARALLEL_BY_REGION,   /* rows: regions of a process */
 	PARALLEL_BY_THREAD,   /* regions by thread */
-	PARALLEL_BY_PLACE,    /* loops, barriers and locks in them */
+	PARALLEL_BY_PLACE,    /* loops, barriers and locks in regions */
 	PARALLEL_BY_WAIT,     /* barriers and locks by thread */
-	PARALLEL_BY_LOOP,     /* loops that count themselves in them */
+	PARALLEL_BY_LOOP,     /* instrumented loops in regions */
 	PARALLEL_BY_FUNCTION, /* functions by samples in them */
 	N_PARALLEL_BY,
 };
@@ -27,7 +27,7 @@ struct parallel_question {
 	const struct query_filter *filter;
 };
 
-/* Rows by falling time. Returns as query_roofline. */
+/* Rows sorted by time, largest first. Returns as query_roofline. */
 int query_parallel(struct query_source *source, size_t n_sources,
 	const struct parallel_question *question, const struct answer *answer,
 	struct query_error *ret_error);

@@ -23,14 +23,14 @@ static struct answer_value text(struct texts *t, const char *from)
 	return cell_text(known_text(copy));
 }
 
-/* How much longer the busiest thread worked than the mean; absent with one thread. */
+/* By how much the busiest thread's work exceeds the mean; absent with one thread. */
 static double imbalance(const struct parallel_row *row)
 {
 	double mean = row->n_threads > 0 ? row->work / row->n_threads : 0;
 	return row->n_threads > 1 ? ratio_of(row->most_work - mean, mean) : NAN;
 }
 
-/* Is the region's body of another function than its call? *ret_body: the body. */
+/* Is the region's body in another function than its call? *ret_body: the body. */
 static bool is_of_body(const struct loop_facts *f, uint32_t site, struct region_body *ret_body)
 {
 	*ret_body = loop_facts_body_of(f, site);
@@ -97,7 +97,7 @@ static struct answer_value inside(struct texts *t, const struct loop_facts *f, u
 	return around ? function(t, f, around) : cell_absent();
 }
 
-/* Only of work that is shared out: while the threads with less work wait, the others work. */
+/* Only for work-sharing constructs: the threads with less work wait while the others work. */
 static double place_imbalance(const struct loop_facts *f, const struct parallel_row *row)
 {
 	return f->sites.site[row->site - 1].kind == LOOP_SITE_WORK ? imbalance(row) : NAN;

@@ -10,7 +10,7 @@ struct parallel_row {
 	uint32_t site;     /* index + 1 */
 	uint32_t region;   /* the same: of the region that it is in, or itself; 0: outside all */
 	uint32_t who;      /* a thread of it, index + 1 */
-	uint32_t function; /* of rows by function: texts */
+	uint32_t function; /* with rows by function: texts */
 	uint32_t module;
 	uint32_t n_threads;
 	double entries, calls, time_ns, wait_ns, lock_ns, longest_ns;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Find the code of a parallel region. It is a function of its own, which compilers outline, and which has the loops
- * and barriers that the region was seen in. So that function is the region's, and a sample is in the region if its
- * stack has that function, or the call by which the region begins: the thread that began it has that, the others do
- * not. Functions that are called from several regions say nothing, and are told from outlined ones by their names.
+ * Find the code of a parallel region. Compilers outline it into a separate function, which contains the loops and
+ * barriers that were reported inside the region. A sample is in the region if its stack contains that function, or
+ * the call that begins the region, which only the stack of the starting thread contains. Functions that are called
+ * from several regions identify none; their names distinguish them from outlined functions.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,8 +38,8 @@ uint64_t loop_facts_place_key(struct fact_site_key *key, struct place_words *wor
 	return offset;
 }
 
-/* A build id as part of a key. Where the kernel did not tell that of a sample's file, which is found
- * in /proc then, the file may be any: what is noted is noted for it too. */
+/* A build id as part of a key. If the build id of a sample's file is not known (a mapping found in
+ * /proc), the sample may be in any file. So all places are noted for the unknown build id too. */
 #define ANY_FILE 0
 static uint32_t file_key(const struct loop_facts *f, uint32_t build_id)
 {
@@ -47,7 +47,7 @@ static uint32_t file_key(const struct loop_facts *f, uint32_t build_id)
 	return text && *text ? build_id : ANY_FILE;
 }
 
-/* The region that a key stands for; *ret_new: for none yet. Valid until the next. 0, -errno. */
+/* The region that a key means; *ret_new: it is new. Valid until the next. 0, -errno. */
 static int region_at(
 	struct region_index *index, const struct key *key, uint32_t **ret_region, bool *ret_new)
 {
@@ -63,7 +63,7 @@ static int region_at(
 	return 0;
 }
 
-/* The region that a key of these parts stands for; 0: none. */
+/* The region that a key of these parts means; 0: none. */
 static uint32_t region_find(const struct region_index *index, uint64_t first, uint64_t second)
 {
 	const uint32_t i = key_find(&index->keys, &(struct key){{first, second}});
@@ -92,8 +92,8 @@ static int note_body(struct loop_facts *f, const char *function, uint32_t build_
 	return r;
 }
 
-/* The function that an outlined one is part of: "solve" of "solve.omp_outlined.1" and, of C++,
- * "solve(int) [clone .omp_outlined]". Returns its length; 0: the name does not say, before LLVM 17. */
+/* The function from which another was outlined: "solve" for "solve.omp_outlined.1" and, in C++, for
+ * "solve(int) [clone .omp_outlined]". Returns its length; 0: not in the name (before LLVM 17). */
 static size_t outlined_from(const char *function)
 {
 	static const char *const marks[] = {" [clone .omp_outlined", ".omp_outlined", "..omp_par"};
@@ -106,7 +106,7 @@ static size_t outlined_from(const char *function)
 }
 
 /* If the call that begins a region is the last thing its function does, compilers make it a jump,
- * and it returns to that function's caller. Then only the body tells which region it is. */
+ * and it returns to that function's caller. Then only the body identifies the region. */
 static int note_body_of_region(struct loop_facts *f, uint32_t site, const char *symbol)
 {
 	const struct fact_site *s = &f->sites.site[site - 1];
@@ -146,15 +146,15 @@ struct region_body loop_facts_body_of(const struct loop_facts *f, uint32_t regio
 	return is_known ? f->regions.body[region - 1] : (struct region_body){0};
 }
 
-/* The region to which alone the code of a function belongs; 0: none. */
+/* The only region to which the code of a function belongs; 0: none, or several. */
 static uint32_t region_of_body(const struct loop_facts *f, uint32_t function, uint32_t build_id)
 {
 	const uint32_t region = region_find(&f->regions.bodies, function, file_key(f, build_id));
 	return region == BODY_OF_SEVERAL ? 0 : region;
 }
 
-/* mperf-cc counts an outlined loop for the function that it stands in; of several regions there, it is
- * in the last that begins before it. */
+/* mperf-cc counts an outlined loop for the function in whose source it is. Of several regions there,
+ * the loop is in the last that begins before it. */
 uint32_t loop_facts_region_of_loop(const struct loop_facts *f, uint32_t site)
 {
 	const struct fact_site *loop = &f->sites.site[site - 1];

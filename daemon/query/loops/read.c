@@ -2,7 +2,7 @@
  *
  * The three tables of loops in a segment: sites into facts' sites, metrics into values, counts into
  * sums. A count's key must rise from row to row in the order of the table, so a file that sends the
- * reader in circles is found out.
+ * reader in circles is detected.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -65,12 +65,12 @@ static int take_site(struct loop_facts *f, const struct cursor *c)
 	uint32_t parent = 0, site, *at;
 	int64_t kind = cursor_integer(c, 1), around = cursor_integer(c, 8);
 	if (kind < LOOP_SITE_LOOP || kind > LOOP_SITE_LOCK)
-		return 0; /* of a later version */
+		return 0; /* from a later version: skip */
 	int r = around > 0 ? site_by_id(f, around, &parent) : 0;
 	if (r != 0)
 		return r;
-	/* nests of different programs, times and files can continue each other: each is shallow, and all of them
-	 * together are not. Such a site starts a nest of its own */
+	/* nests of different programs, times and files can continue each other: each is shallow, but together
+	 * they are too deep. Such a site starts a nest of its own */
 	if (parent && f->sites.site[parent - 1].depth + 1u >= LOOP_DEPTH_MAX)
 		parent = 0;
 	column_hex(c, 2, build_id);
@@ -133,7 +133,7 @@ static int value_of_granted(struct loop_facts *f, const char *name, uint16_t *re
 	return r;
 }
 
-/* Find the value that each metric's id stands for; 0: none that we know. */
+/* Find the value that each metric's id means; 0: an unknown one. */
 static int read_metrics(struct loop_facts *f, uint16_t value[static METRIC_IDS_MAX])
 {
 	struct cursor c;

@@ -3,8 +3,8 @@
  * From facts to rows: sums of each group, their times, and the figures of both.
  *
  * A loop's own counts are without the loops inside; each row has the figures of both, a loop's own
- * and those with the loops inside. roofline_time.c says what their time is. A figure without a time
- * or without counts is absent.
+ * and those with the loops inside. roofline_time.c finds their time. A figure without a time or
+ * without counts is absent.
  */
 #include "daemon/query/loops/roofline_private.h"
 
@@ -14,7 +14,8 @@
 
 #include "proto/base/memory.h"
 
-/* Iterations of a nest that runs, from which on its rates are shown: they are off by a tenth at most. */
+/* Iterations from which the rates of a running nest are shown: they are then off by at most a
+ * tenth. */
 #define UNFINISHED_ITERATIONS 10
 #define NOTED_SHARE 0.01 /* of the time: less needs no note below the table */
 
@@ -48,7 +49,7 @@ enum tier roofline_coarsest(const struct roofline_question *question)
 
 /* --- sums ------------------------------------------------------------------------------------- */
 
-/* Metrics that are a loop's or region's own, whatever is inside. */
+/* Metrics that belong to a loop or region itself, regardless of nested ones. */
 static bool is_own(unsigned metric)
 {
 	return metric == LOOP_ENTRIES || metric == LOOP_ITERATIONS ||
@@ -101,7 +102,7 @@ static bool is_block(const struct loop_facts *f, uint32_t site)
 	return site != 0 && f->sites.site[site - 1].kind == LOOP_SITE_BLOCK;
 }
 
-/* The group that stands for code outside of all regions; 0: none. */
+/* The group of code outside of all regions; 0: none. */
 static uint32_t outside(const struct loop_facts *f)
 {
 	for (uint32_t i = 0; i < f->sites.keys.n_keys; i++) {
@@ -135,8 +136,8 @@ static void sum_self(struct roofline *r)
 		if (group == 0)
 			continue;
 		uint32_t site = (uint32_t)f->table.keys.key[i].part[0];
-		/* how often a loop was entered says nothing of the region that it is in, and a
-		 * block's entries nothing of its loop; a region's time is its thread's once more */
+		/* the entries of a loop do not count for its region, nor a block's for its loop; a
+		 * region's time is its thread's time again */
 		bool own = r->q.by == ROOFLINE_REGION ? is_region(f, site)
 			   : is_region(f, site)       ? site == no_region
 			   : is_callee(f, site)       ? r->q.by != ROOFLINE_THREAD
@@ -159,7 +160,7 @@ static void sum_total(struct roofline *r)
 		return;
 	for (uint32_t i = r->groups.n; i > 0; i--) {
 		uint32_t parent = f->sites.site[i - 1].parent;
-		/* a copy is its caller's work, another callee's time is not */
+		/* a copy's time counts as its caller's work, another callee's does not */
 		bool is_own_work = !roofline_is_callee(r, i - 1) || roofline_is_copy(r, i - 1);
 		if (parent != 0 && parent < i && is_own_work)
 			add_sums(&r->groups.total[parent - 1], &r->groups.total[i - 1]);
@@ -215,9 +216,9 @@ static void forget_rates(struct roof_figures *f)
 		f->stored_per_ns_corrected = -1;
 }
 
-/* An outermost loop of which nothing began and ended within these counts, and which adds counts at
- * once: either they are ahead of its time, or behind, by any factor. A nest that did many iterations
- * is off by one of them. */
+/* An outermost loop that adds all counts at once, and of which no entry both began and ended within
+ * these counts: the counts may be ahead of its time or behind, by any factor. A nest that did many
+ * iterations is off by only one of them. */
 static bool is_unfinished(const struct roofline *r, uint32_t group)
 {
 	const double *own = r->groups.self[group].value;

@@ -3,7 +3,7 @@
 
 /* Roofline: the performance that loops reached, as rows for a roofline model
  *
- * A rate is relative to thread time: the mean of what a thread reached. Bandwidth is that of the program's loads and
+ * A rate is relative to thread time: it is the mean rate of a thread. Bandwidth is that of the program's loads and
  * stores, not of memory.
  */
 
@@ -28,7 +28,7 @@ struct roofline_question {
 	enum roofline_ops ops;
 	uint32_t limit; /* rows; 0: all */
 	bool inclusive; /* choose and order loops by time with the loops inside, not by their own */
-	bool explains;  /* say what the columns mean, too */
+	bool explains;  /* explain the columns, too */
 	const struct cores *cores; /* for their formulas of memory; NULL: not known */
 	const struct query_filter *filter;
 };
@@ -36,8 +36,8 @@ struct roofline_question {
 /* The coarsest tier that can answer. */
 enum tier roofline_coarsest(const struct roofline_question *question);
 
-/* Rows by falling time; loops of one nest stand together, in the order of the source, and a loop
- * that is shown has the loops around it shown. 0, QUERY_FAILED with *ret_error, a callback's value, -errno. */
+/* Rows sorted by time, largest first. Loops of one nest are adjacent, in the order of the source; with a loop,
+ * the loops around it are shown too. 0, QUERY_FAILED with *ret_error, a callback's value, -errno. */
 int query_roofline(struct query_source *source, size_t n_sources,
 	const struct roofline_question *question, const struct answer *answer,
 	struct query_error *ret_error);

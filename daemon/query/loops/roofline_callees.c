@@ -12,8 +12,8 @@
 #include "daemon/query/scan.h"
 
 #define CALLEES_NAMED 3   /* in one text */
-#define CALLEES_MAX 64    /* told apart in one row; loops call fewer */
-#define CALLEE_CHARS "60" /* of a name: C++ has longer ones */
+#define CALLEES_MAX 64    /* callees distinguished in one row; loops call fewer */
+#define CALLEE_CHARS "60" /* characters of a name: C++ has longer ones */
 
 struct callee {
 	uint32_t name; /* text; 0: all further ones */
@@ -23,7 +23,7 @@ struct callee {
 struct callees {
 	struct callee one[CALLEES_MAX];
 	unsigned n;
-	double other_calls; /* of those without room */
+	double other_calls; /* calls of callees without room */
 };
 
 bool roofline_is_callee(const struct roofline *r, uint32_t group)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Notes below a roofline. First what limits its figures, each one only where it applies and short
- * enough for a line of 100 columns; then, with --notes, what the columns mean.
+ * Notes below a roofline. First the limits of its figures, each only if it applies and short enough
+ * for a line of 100 columns; then, with --notes, the meaning of the columns.
  */
 #include <stdio.h>
 #include <string.h>
@@ -55,8 +55,8 @@ static struct found find(const struct roofline *r)
 	return found;
 }
 
-/* Times that programs measure are of CLOCK_MONOTONIC: where threads waited, they are more than the
- * CPU time of samples. */
+/* Programs measure time by CLOCK_MONOTONIC: if threads waited, it exceeds the CPU time of
+ * samples. */
 static void note_waiting(struct roofline *r, bool measured)
 {
 	char text[NOTE_BYTES];
@@ -76,7 +76,7 @@ static void note_waiting(struct roofline *r, bool measured)
 	note(r, text);
 }
 
-/* A region is one thread's. */
+/* A region belongs to one thread. */
 static void note_workers(struct roofline *r)
 {
 	char text[NOTE_BYTES];
@@ -101,7 +101,7 @@ struct uncounted {
 	double ns;
 };
 
-/* The longest, by falling time; absent ones have no time. */
+/* The longest ones, largest time first; absent ones have no time. */
 static void find_uncounted(const struct roofline *r, struct uncounted ret[static UNCOUNTED_NOTED])
 {
 	const struct loop_facts *f = &r->facts;
@@ -151,7 +151,7 @@ static bool note_uncounted(struct roofline *r)
 	return true;
 }
 
-/* The service refuses what would keep it from others for too long. */
+/* The service refuses messages that would block other users for too long. */
 static void note_tables(struct roofline *r)
 {
 	char text[NOTE_BYTES];
@@ -165,7 +165,7 @@ static void note_tables(struct roofline *r)
 	note(r, text);
 }
 
-/* The share of regions' entries that stands for all. */
+/* The share of the regions' entries that was measured and represents all. */
 static void note_measured(struct roofline *r)
 {
 	char text[NOTE_BYTES];

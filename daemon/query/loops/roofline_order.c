@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Choose the rows to show, and put them in order. The rows with most time are chosen, and of loops
- * also the loops around them, since a loop alone says little. Then the loops of one nest are put
- * together, each behind the one around it; nests go by the time that their chosen rows have.
+ * Choose the rows to show, and put them in order. The rows with most time are chosen, and with a
+ * loop also the loops around it, since a loop alone shows little. Then the loops of one nest are
+ * grouped, each after the loop around it; nests are sorted by the time of their chosen rows.
  */
 #include <errno.h>
 #include <math.h>

@@ -12,7 +12,7 @@ struct roof_sums {
 	double modelled_bytes;
 	double sampled_ns;
 	double cycles, instructions; /* hardware counts, if samples had them */
-	uint64_t samples, uncounted; /* of the samples, those that these two do not cover */
+	uint64_t samples, uncounted; /* samples, and those that these two do not cover */
 	/* of regions and threads: functions that counted at most once in it */
 	uint32_t n_scarce;
 };
@@ -22,7 +22,7 @@ enum roof_clock {
 	ROOF_MEASURED,
 	ROOF_SAMPLED,
 	ROOF_SPAN,
-	/* part of the time of the surrounding nest, by counted instructions */
+	/* share of the surrounding nest's time, by counted instructions */
 	ROOF_SHARED,
 	N_ROOF_CLOCKS
 };
@@ -44,7 +44,7 @@ struct roof_figures {
 	double loaded_per_ns_corrected, stored_per_ns_corrected;
 	double ops_per_byte, lanes;
 	double cost;  /* share of the time, estimated */
-	double error; /* of the time, and so of all rates: a standard error, as a share */
+	double error; /* standard error of the time, and so of all rates, as a share */
 };
 struct roof_time {
 	enum roof_clock clock;
@@ -64,14 +64,15 @@ double roof_correction(double accesses, double instructions, double updates);
  * 0. */
 double roof_variance_error(double variance, double sum);
 
-#define ROOF_DOUBT_SAMPLES (1u << 31) /* the cycles and instructions of samples cannot be */
+#define ROOF_DOUBT_SAMPLES (1u << 31) /* the cycles and instructions of samples are impossible */
 struct roof_row {
 	uint32_t group; /* index of the site or thread */
 	/* self: without the loops inside, for loops; else the same */
 	struct roof_figures total, self;
-	double self_ns;   /* own time; negative: not known */
-	uint32_t doubted; /* bit i: granted event i cannot be; or ROOF_DOUBT_SAMPLES */
-	uint8_t depth;    /* loops around it */
+	double self_ns; /* own time; negative: not known */
+	/* bit i: the count of granted event i is impossible; or ROOF_DOUBT_SAMPLES */
+	uint32_t doubted;
+	uint8_t depth; /* loops around it */
 };
 
 /* Groups of facts: loops, functions, regions or threads; an index of sites or whos. */
@@ -83,7 +84,7 @@ struct roof_groups {
 
 struct roof_times {
 	struct roof_time *self, *total; /* by group */
-	double whole_ns;                /* what shares are of; 0: not known */
+	double whole_ns;                /* time of which shares are computed; 0: not known */
 	double waited_ns; /* left out of times: wall time in which threads had no CPU */
 };
 
@@ -111,7 +112,7 @@ struct roofline {
 	struct roof_costs costs;
 };
 
-/* How many entries of a loop or function were counted; negative: all. */
+/* The number of counted entries of a loop or function; negative: all. */
 struct roof_share {
 	double entries, counted;
 };
@@ -120,13 +121,13 @@ struct roof_share roof_share_of(const struct roofline *r, uint32_t group);
 /* roofline_time.c: find the times of all groups. 0, -ENOMEM. */
 int roofline_times(struct roofline *r);
 void roof_times_clear(struct roof_times *t);
-/* The CPU time of threads by samples, as a share of the time for which they counted, if that says
+/* The CPU time of threads by samples, as a share of the time for which they counted, if this shows
  * that they waited; else 1. */
 double roofline_cpu_share(const struct roofline *r);
 /* roofline_order.c: choose the rows, and put them in order. 0, -ENOMEM. */
 int roofline_order(struct roofline *r);
-/* roofline_callees.c: Is it a callee that moves bytes for its caller, as memcpy does? By loop, those of loops have rows like
- * loops inside. */
+/* roofline_callees.c: Is it a callee that moves bytes for its caller, as memcpy does? In answers by loop, such callees
+ * of a loop have rows like nested loops. */
 bool roofline_is_copy(const struct roofline *r, uint32_t group);
 bool roofline_is_callee(const struct roofline *r, uint32_t group);
 /* A loop, or a copy that a loop makes. */
@@ -134,16 +135,17 @@ bool roofline_is_loop(const struct roofline *r, uint32_t group);
 /* Find the loops inside of each group. 0, -ENOMEM. */
 int roofline_find_inside(struct roofline *r);
 void roof_nests_clear(struct roof_nests *n);
-/* Does anything call what is not counted? */
+/* Does any code call uncounted code? */
 bool roofline_has_callees(const struct roofline *r);
 /* Describe the uncounted code that a loop or function, and the loops inside, call: names, calls,
- * and time where samples tell, in at most n bytes. Returns the length, 0: nothing. */
+ * and time if samples show it, in at most n bytes. Returns the length, 0: nothing. */
 size_t roofline_callees(const struct roofline *r, uint32_t group, char *ret_text, size_t n);
 /* The loop around a group, index + 1; 0: none. */
 uint32_t roofline_loop_around(const struct roofline *r, uint32_t group);
-/* figures.c: the hardware counts of a group that cannot be, as roof_row.doubted. */
+/* figures.c: find the impossible hardware counts of a group, as in roof_row.doubted. */
 uint32_t roofline_doubts(const struct roofline *r, uint32_t group);
-/* roofline_notes.c: add to the provenance what limits the figures, then what columns mean. */
+/* roofline_notes.c: add to the provenance the limits of the figures, then the meaning of
+ * columns. */
 void roofline_note(struct roofline *r);
 /* roofline_rows.c: send the rows. */
 int roofline_tell(struct roofline *r, const struct answer *answer);

@@ -20,7 +20,7 @@ enum {
 #define COLUMNS_MAX (KEYS_MAX + N_FIGURES + GRANTED_MAX)
 #define TEXTS_MAX 4
 #define TEXT_BYTES 512
-#define CALLEES_BYTES 384 /* of these: three names */
+#define CALLEES_BYTES 384 /* bytes of these: three names */
 
 struct row {
 	struct answer_value value[COLUMNS_MAX];
@@ -91,7 +91,7 @@ static bool has_rate(const struct roofline *r, unsigned i)
 	return instructions >= 0 && instructions != (int)i;
 }
 
-#define EVENT_COLUMN "event_" /* before their names, of which one may be that of a count of ours */
+#define EVENT_COLUMN "event_" /* prefix of their names, which may equal that of our own count */
 struct granted_names {
 	char name[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
 	char rate[MPERF_GRANTS_MAX][LOOP_GRANTED_BYTES + 16];
@@ -133,7 +133,7 @@ static size_t granted_columns(const struct roofline *r, struct granted_names *na
 	return n;
 }
 
-/* A granted event's count; negative: it was not counted, or cannot be. */
+/* A granted event's count; negative: it was not counted, or is impossible. */
 static double granted_count(const struct roofline *r, const struct roof_row *from, int i)
 {
 	const double *value = r->groups.total[from->group].value;
@@ -243,7 +243,7 @@ static void put_key(struct row *row, const struct roofline *r, uint32_t group)
 		put_site(row, f, &f->sites.site[group]);
 	} else {
 		put_text(row, text_of(&f->texts, f->whos.who[group].comm));
-		int32_t pid = f->whos.who[group].pid; /* 0: of a file, which tells none */
+		int32_t pid = f->whos.who[group].pid; /* 0: of a file, which has no pid */
 		put(row, figure_known(pid > 0 ? pid : -1));
 		put(row, figure_count(f->whos.who[group].tid));
 	}
@@ -256,7 +256,7 @@ static bool is_scarce(struct roof_share share)
 	return share.counted >= 0 && share.counted <= 1 && share.counted < share.entries;
 }
 
-/* Calls of what is not counted: by name, or as old tables have them. */
+/* Calls of uncounted code: by name, or as in old tables. */
 static size_t put_callees(const struct roofline *r, uint32_t group, char *text, size_t n)
 {
 	double external = r->groups.total[group].value[LOOP_EXTERNAL_CALLS];
@@ -331,7 +331,7 @@ static double time_share(const struct roofline *r, double ns)
 	return r->times.whole_ns > 0 ? ns / r->times.whole_ns : -1;
 }
 
-/* The share of samples that this IPC is of; absent where all have counts. */
+/* The share of samples that this IPC covers; absent if all have counts. */
 static double ipc_share_of(const struct roofline *r, const struct roof_sums *s)
 {
 	if (r->q.by == ROOFLINE_REGION || s->samples == 0 || r->facts.provenance.uncounted == 0)

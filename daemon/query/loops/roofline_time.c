@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Whose time is it? Three sources know part of the answer.
+ * Divide time among loops. Three sources contribute:
  *
  *      measured   the program took the time of a nest as a whole; nests that its calls ran have
  *                 their own, which the runtime has subtracted
  *      samples    CPU time in the lines of each loop
  *      counts     instructions of each loop
  *
- * A measured nest of one loop has the measured time. Of a nest of several loops, the loops with
- * enough samples have their part of it by samples; the rest of the samples is shared by the other
- * loops, by counted instructions, and so is all of it where the nest has too few samples.
+ * A measured nest of one loop has the measured time. In a nest of several loops, loops with enough
+ * samples get their share of the time by samples. The other loops divide the remaining time by counted
+ * instructions; if the nest has too few samples, all its loops do.
  *
  * A nest without calls spends its time in its own lines, so its samples only divide the measured
- * time. Where it calls functions whose time nobody took, the samples in its lines are the time of
- * its loops, and what is left is the calls' and no loop's own: it only counts in the time of the
- * nest as a whole.
+ * time. If it calls functions whose time was not measured, the samples in its lines give the time of
+ * its loops. The remainder is the time of the calls, which belongs to no loop, only to the nest as a
+ * whole.
  *
- * Measured time is wall time, and that of samples CPU time. Where threads waited, on a busy machine or
- * for data, a nest without calls whose samples are clearly less than its measured time has the
- * samples' time, so that one table compares one clock. Samples in functions that a nest calls are not
- * the nest's, so a nest with calls keeps its wall time; a note says so.
+ * Measured time is wall time, and that of samples CPU time. If threads waited, on a busy machine or for
+ * data, a nest without calls gets the time of its samples if that is clearly less than its measured
+ * time, so that one table compares one clock. Samples in functions that a nest calls are not the
+ * nest's, so a nest with calls keeps its wall time; a note says so.
  *
- * A copy that a loop makes has a row as if it were a loop inside. Its work is the accesses that it is
- * taken to make. Where no sample in copies has a caller that we know, a nest with copies is as one with
- * calls: samples say nothing of the copies' time, which stays unknown.
+ * A copy that a loop makes has a row as if it were a loop inside. Its work is the modelled accesses. If
+ * no sample in copies has a known caller, a nest with copies is treated like one with calls: the time
+ * of its copies stays unknown.
  *
  * So the own times of loops never add up to more than the time of their nest, and those of nests
  * not to more than the time of the program.
@@ -37,7 +37,7 @@
 /* The standard error of a time of fewer samples would be above a third. */
 #define SAMPLES_MIN 10
 #define CPU_NOTED 0.9       /* threads that had less than this of a CPU waited */
-#define CPU_SAMPLES_MIN 100 /* so that the error of their time is a tenth */
+#define CPU_SAMPLES_MIN 100 /* samples needed for an error of a tenth in their time */
 /* Standard errors of the samples' time by which a nest's measured time must exceed it. */
 #define WAITING_ERRORS 3
 
@@ -85,9 +85,9 @@ static struct roof_time sampled(const struct roof_sums *s)
 struct nest {
 	double ns; /* measured */
 	double sampled_ns, few_ns;
-	double work, few_work; /* few: of loops with too few samples */
+	double work, few_work; /* few: nests of loops with too few samples */
 	double calls;
-	double own_ns; /* as given to its loops */
+	double own_ns; /* own time as given to its loops */
 	uint64_t samples;
 	uint32_t n_loops; /* and copies */
 	uint32_t n_copies;
@@ -97,7 +97,7 @@ struct nest {
 
 struct nests {
 	struct nest *nest; /* by group of the measured loop */
-	uint32_t *of;      /* by group: that loop's group + 1; 0: nobody measured it */
+	uint32_t *of;      /* by group: that loop's group + 1; 0: not measured */
 	double sample_ns;  /* mean CPU time of a sample; 0: samples do not reach loops */
 };
 
@@ -168,8 +168,8 @@ static void sum_nests(const struct roofline *r, struct nests *n)
 	}
 }
 
-/* The function whose samples have all CPU time of a nest; 0: none that we know. A nest that was inlined
- * is in another function's code. */
+/* The function whose samples contain all CPU time of a nest; 0: not known. The code of an inlined nest
+ * is in another function. */
 static uint32_t function_of_nest(const struct roofline *r, uint32_t group, const struct nests *n)
 {
 	const char *inlined_at = text_of(&r->facts.texts, r->facts.sites.site[group].inlined_at);
@@ -178,8 +178,8 @@ static uint32_t function_of_nest(const struct roofline *r, uint32_t group, const
 	return is_own && !(inlined_at && *inlined_at) ? function_of(r, group) : 0;
 }
 
-/* CPU time in place of wall time, where the nests of a function have clearly more than the function
- * has by samples. */
+/* Use CPU time instead of wall time if the wall time of a function's nests clearly exceeds the
+ * function's time by samples. */
 static void leave_out_waiting(struct roofline *r, struct nests *n)
 {
 	if (roofline_cpu_share(r) >= 1)
@@ -204,7 +204,7 @@ static void leave_out_waiting(struct roofline *r, struct nests *n)
 	}
 }
 
-/* A part of something, by work; where there is no work, the nest's own loop has it all. */
+/* A share, by work; if there is no work, the nest's own loop gets all. */
 static struct roof_time share_of(double ns, double part, double whole, bool is_outermost)
 {
 	double share = whole > 0 ? part / whole : is_outermost;
@@ -217,8 +217,8 @@ static double error_of_part(double p, double n)
 	return fmax(sqrt((1 - p) / (n * p)), 1 / n);
 }
 
-/* Do samples say how long its loops ran? Also that they hardly did, where the nest was measured for
- * so long that many more samples would have hit them. */
+/* Do samples show how long the nest's loops ran? Also yes if few hit them although the nest was
+ * measured for so long that many should have: then the loops hardly ran. */
 static bool is_sampled(const struct roofline *r, const struct nest *nest, double sample_ns)
 {
 	return nest->samples >= SAMPLES_MIN ||
@@ -287,7 +287,8 @@ static enum roof_clock total_clock(
 	return ROOF_SHARED;
 }
 
-/* Own times and those of the loops inside; of a measured nest, also what is no loop's own. */
+/* Own times and times with the loops inside; of a measured nest, also the time that belongs to no
+ * loop. */
 static void total_times(struct roofline *r, const struct nests *n)
 {
 	for (uint32_t i = r->groups.n; i > 0; i--) {
@@ -326,7 +327,7 @@ static int times_of_loops(struct roofline *r)
 
 /* --- functions, regions, threads -------------------------------------------------------------- */
 
-/* Did a loop run for a time that nobody measured? Only for loops that no other one surrounds. */
+/* Did an outermost loop run for a time that was not measured? */
 static bool ran_untimed(const struct roofline *r, uint32_t group)
 {
 	uint32_t parent = loop_facts_owner(&r->facts, r->facts.sites.site[group].parent);

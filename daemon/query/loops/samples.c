@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Give each sample of the processes that count to the loop or function that its leaf is in (lines.c), and one in code
- * that nobody counts also to the callee that a loop called (callee.c), where that is known. With places of OpenMP, give
- * it to the region that its stack is in (places.c).
+ * Give each sample of the processes that count to the loop or function that its leaf is in (lines.c), and each one in
+ * uncounted code also to the callee that a loop called (callee.c), if known. With places of OpenMP, give it to the
+ * region that its stack is in (places.c).
  */
 #include "daemon/query/loops/facts_private.h"
 

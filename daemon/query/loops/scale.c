@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A function in two bodies tells how often it was entered, and how often counted; what it counted
- * stands for all its entries, so it is multiplied by the one over the other. Entries, time and what
- * counting itself cost are of all entries already.
+ * A function in two bodies reports its entries and its counted entries. Its counts represent all
+ * entries, so they are multiplied by the ratio of the two. Entries, time and the cost of counting
+ * are of all entries already.
  *
- * Functions choose for themselves whether they count, so each has a ratio of its own, and so has
- * each outermost loop, whose entries both bodies count; loops inside have that of the one around.
+ * Functions choose for themselves whether they count, so each has a ratio of its own. Each outermost
+ * loop has one too, since both bodies count its entries; nested loops use the ratio of the
+ * outermost.
  *
- * How far off it may be depends on how much entries differ, which nobody counted. The error that is
- * told is that of entries which differ by as much as their mean: the relative standard deviation of
- * a sum of n out of m such, sqrt((1 - n / m) / n). Entries that are alike have none.
+ * The error depends on how much entries differ, which is not known. The reported error assumes a
+ * standard deviation of entries equal to their mean: the relative standard deviation of a sum of n
+ * out of m such, sqrt((1 - n / m) / n). Equal entries cause no error.
  *
- * A region of which 1 in N entries is measured has its time weighed already (runtime/draw.h), but of
- * the entries since the last whole window one stands for all of them, or none does. As we know how
- * many there were, the time is multiplied by entries over those that were represented.
+ * A region of which 1 in N entries is measured has its time weighed already (runtime/draw.h), but
+ * the entries since the last complete window are represented by one measured entry, or by none.
+ * Since their number is known, the time is multiplied by all entries over the represented ones.
  */
 #include <math.h>
 
@@ -33,7 +34,7 @@ double loop_share_error(double entries, double counted)
 	return sqrt((1 - counted / entries) / counted);
 }
 
-/* Is the metric's value that of the counted entries alone? */
+/* Does the metric's value come from the counted entries alone? */
 static bool is_part(unsigned metric, bool cloned)
 {
 	switch (metric) {
@@ -63,8 +64,7 @@ static void scale(struct fact *fact, bool cloned, uint64_t entries, uint64_t cou
 			fact->value[i] = times(fact->value[i], entries, counted);
 }
 
-/* The fact by whose entries another of the same thread, region and time is multiplied;
- * NULL: none. */
+/* The fact whose entries scale another fact of the same thread, region and time; NULL: none. */
 static const struct fact *fact_around(const struct loop_facts *f, uint32_t i, bool *ret_itself)
 {
 	struct key key = f->table.keys.key[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Sites have another id in each file, so they are found by what they are, as the feed does it. Their names are made
+ * Sites have a different id in each file, so they are found by content, as in the feed. Their names are made
  * readable once, here, in the process that answers, because a program may send any bytes as the names of its
  * functions.
  */

@@ -34,7 +34,7 @@ struct export
 	bool abandoned; /* samples were sent of a file that is damaged: */
 	struct query_error abandoned_by;
 
-	/* of the segment under way: numbers by id, 0 not known yet */
+	/* numbers by id of the current segment; 0: not known yet */
 	struct loaded loaded;
 	uint32_t *frame, *stack, *task, *window;
 	uint32_t *path, size_path; /* of the stack that is being numbered, leaf first */
@@ -140,7 +140,7 @@ static int frame_number(struct export *e, uint32_t id, uint32_t *ret_number)
 	return r;
 }
 
-/* A stack whose caller has this number. How deep a hidden kernel goes is hidden too. */
+/* A stack whose caller has this number. The depth of a hidden kernel is hidden too. */
 static int step_down(struct export *e, uint32_t id, uint32_t caller, uint32_t *ret_number)
 {
 	const struct loaded *l = &e->loaded;
@@ -237,7 +237,7 @@ static int take_row(void *userdata, const struct scan_row *row)
 	struct export *e = userdata;
 	uint32_t id[N_SAMPLE_IDS] = {0};
 	provenance_row(&e->provenance, &e->loaded, row);
-	/* what a switch delivered has neither samples nor time, and belongs to the sums all the same */
+	/* counts delivered by a switch have neither samples nor time, but belong to the sums */
 	if (row->value <= 0 && row->count == 0 && row->cycles <= 0 && row->instructions <= 0)
 		return 0;
 	int r = window_number(e, row->window, &id[SAMPLE_WINDOW]);
@@ -335,7 +335,7 @@ static int keep(void *query)
 	return r;
 }
 
-/* Entries stay: what names nothing does no harm. */
+/* Dictionary entries stay: unused ones are harmless. */
 static void take_back(void *query)
 {
 	struct export *e = query;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Export: the samples themselves, and all that names them
+/* Export: the samples themselves, and the dictionary entries that they need
  *
- * Other queries sum; this one hands on each row of the samples, and before it whatever it refers to
- * that was not sent yet. Entries of several segments merge by content: the same address of the same
- * file is sent once. Only what samples that pass the filter refer to is sent.
+ * Other queries sum; this one sends each row of the samples, and before it all entries that the row
+ * refers to and that were not sent yet. Entries of several segments merge by content: the same
+ * address of the same file is sent once. Only entries that filtered samples refer to are sent.
  */
 
 #include "daemon/query/query.h"

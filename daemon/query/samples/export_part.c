@@ -11,7 +11,8 @@
 
 #include "daemon/query/samples/export_part.h"
 
-#define ENTRY_BYTES 64 /* of an entry without texts and places: five numbers of ten bytes, tags */
+/* without texts and places: five numbers of ten bytes, tags */
+#define ENTRY_BYTES 64
 #define PLACE_BYTES 15 /* three numbers of 32 bits */
 #define MENDED 4       /* a byte that is no UTF-8 becomes \xNN */
 
@@ -116,7 +117,7 @@ static void set_places(struct export_part *p)
 	}
 }
 
-/* Texts as they are, but cut. NULL without memory. */
+/* Texts unchanged but cut. NULL without memory. */
 static char **cut_texts(const struct export_part *p)
 {
 	const uint32_t *id = p->text.item;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A part of an export: what is gathered until it is worth a message
+/* A part of an export: entries gathered until they fill a message
  *
- * Texts stand here as ids of the query's table; they become bytes when the part is sent.
+ * Texts are ids of the query's table here; they become bytes when the part is sent.
  */
 
 #include "daemon/query/samples/export.h"
@@ -39,11 +39,11 @@ int export_part_module(struct export_part *p, const Mperf__ProfileModule *m);
 int export_part_task(struct export_part *p, const Mperf__ProfileTask *t);
 int export_part_window(struct export_part *p, const Mperf__ProfileWindow *w);
 int export_part_stack(struct export_part *p, uint32_t caller, uint32_t frame);
-/* Its places are the arrays that it has, copied. */
+/* Add a frame; its arrays of places are copied. */
 int export_part_frame(struct export_part *p, const Mperf__ProfileFrame *f);
 int export_part_sample(struct export_part *p, const uint32_t id[N_SAMPLE_IDS],
 	const uint64_t value[N_SAMPLE_VALUES]);
 
-/* Send what there is. */
+/* Send the entries gathered so far. */
 int export_part_send(struct export_part *p);
 void export_part_clear(struct export_part *p);

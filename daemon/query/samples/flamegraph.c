@@ -28,7 +28,7 @@ static const char *const kind_name[] = {"user", "kernel", "jit", "inlined", "unk
 
 struct flame_sum {
 	double value;
-	uint64_t samples, uncounted; /* of the samples, those that the counts do not cover */
+	uint64_t samples, uncounted; /* samples, and those that the counts do not cover */
 };
 
 /* Node 0 is the root of all; children of it are process names. */
@@ -43,7 +43,7 @@ struct flame {
 	struct key_table names; /* function, module, kind */
 	struct flame_site {
 		uint32_t source, line; /* lowest line seen: nearest to the function's start */
-		uint32_t rank;         /* among all names, once they are told */
+		uint32_t rank;         /* rank among all names, once they are sent */
 	} *site;                       /* by name */
 	uint32_t size_sites;
 	struct key_table nodes;  /* parent, name */
@@ -52,17 +52,17 @@ struct flame {
 	struct provenance provenance;
 	bool counts; /* values are counts of an event, not ns */
 	struct {
-		struct flame_sum *self; /* by node, as they were before the source under way */
+		struct flame_sum *self; /* by node, as before the current source */
 		uint32_t n, size;
 		struct provenance provenance;
 	} kept;
 
-	/* of the segment under way */
+	/* of the current segment */
 	struct loaded loaded;
 	struct key_table stacks; /* comm, stack */
 	struct folded {
 		struct flame_sum sum; /* of rows with just this stack */
-		uint32_t node;        /* where it ends in the tree; 0 not folded yet */
+		uint32_t node;        /* node of the tree at which it ends; 0: not folded yet */
 	} *folded;                    /* by index in stacks */
 	uint32_t size_folded;
 };
@@ -149,13 +149,13 @@ static bool is_hidden_kernel(const struct flame *f, uint32_t node)
 	return node != 0 && name[0] == f->loaded.kernel_name && name[1] == f->loaded.kernel_name;
 }
 
-/* Fold a frame: its symbol, then what is inlined into it, each a step down. */
+/* Fold a frame: its symbol, then the functions inlined into it, each one level down. */
 static int fold_frame(struct flame *f, uint32_t *node, const struct loaded_frame *frame)
 {
 	const struct loaded *l = &f->loaded;
 	uint32_t module = loaded_module(l, frame), unknown = l->unknown_name;
 	if (l->file[frame->file].hidden && is_hidden_kernel(f, *node))
-		return 0; /* nor is how deep it goes told */
+		return 0; /* nor is its depth shown */
 	if (frame->n_places == 0) {
 		struct key name = {{unknown, module, kind_of(l, frame, false)}};
 		return step_down(f, node, &name, 0, 0);
@@ -172,8 +172,8 @@ static int fold_frame(struct flame *f, uint32_t *node, const struct loaded_frame
 	return r;
 }
 
-/* End of the outermost part of a stack that was folded before, and the rest that is still to be
- * folded: path holds its nodes, leaf first. */
+/* Find where the outer callers that were folded before end. path holds the remaining nodes to fold,
+ * leaf first. */
 struct unfolded {
 	uint32_t *path, n, size;
 	uint32_t node;
@@ -289,7 +289,7 @@ static int keep(void *query)
 	return r;
 }
 
-/* Nodes stay, without a value, and are not told. */
+/* Nodes stay, without a value, and are not sent. */
 static void take_back(void *query)
 {
 	struct flame *f = query;
@@ -351,7 +351,7 @@ struct node_row {
 	const struct flame_node *node;
 	const uint64_t *name; /* its key's parts */
 	const struct flame_site *site;
-	uint32_t number, parent; /* what the answer calls them */
+	uint32_t number, parent; /* their numbers in the answer */
 };
 
 #define NODE_PART(COLUMN, KNOWN_IF)                                                                \
@@ -403,7 +403,7 @@ struct order {
 	uint32_t *node;     /* by position; the root stands at 0 */
 	uint32_t *position; /* by node */
 	uint32_t *first;    /* by node: position of its first child, 0 none */
-	uint32_t *number;   /* by node: what the answer calls it */
+	uint32_t *number;   /* by node: its number in the answer */
 };
 
 static int order_make(struct order *o, struct flame *f)

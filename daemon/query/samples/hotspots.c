@@ -5,8 +5,8 @@
  * Each sample row adds to the key of its leaf (or task, or hart) and, where code is asked for, to
  * its node of the call-site tree. Then values flow down the tree to their callers, from the highest
  * id to the lowest, since callers have lower ids. A walk of the tree gives each key its total: a
- * node's subtree counts for its key only if no caller above it bears the same key, so a stack
- * counts once, however often a function recurs in it. Both passes are linear in rows and nodes.
+ * node's subtree counts for its key only if no caller above it has the same key, so a stack counts
+ * once even if a function recurs in it. Both passes are linear in rows and nodes.
  */
 
 #include <errno.h>
@@ -53,7 +53,7 @@ int hotspots_take_row(void *userdata, const struct scan_row *row)
 	h->sum += row->value;
 	if (h->stack_value && row->stack != 0)
 		h->stack_value[row->stack] += row->value;
-	/* no stack, or no tree, or no frame of its own: it is all there is */
+	/* no stack, no tree or no own frame: self is the total */
 	if (!h->stack_value || row->stack == 0 || hotspots_is_profiling(h, row->stack))
 		spot->total += row->value;
 	provenance_row(&h->provenance, &h->loaded, row);
@@ -83,7 +83,7 @@ static int children_make(struct children *c, const struct loaded *l)
 	return 0;
 }
 
-/* Push a key onto the path: its outermost appearance gets the whole subtree. */
+/* Push a key onto the path: its outermost occurrence gets the whole subtree. */
 static void open_key(struct hotspots *h, uint32_t hot, double value)
 {
 	struct hotspot *spot = &h->hotspot[hot];
@@ -286,7 +286,7 @@ void hotspots_clear(struct hotspots *h)
 	free(h->kept);
 }
 
-/* Inputs of metrics that nothing counted. */
+/* Report inputs of metrics that were not counted. */
 static int note_missing(struct hotspots *h)
 {
 	struct provenance *p = &h->provenance;

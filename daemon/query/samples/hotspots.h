@@ -3,9 +3,9 @@
 
 /* Internals of the hotspot query: sums per key
  *
- * hotspots.c reads segments into sums, hotspots_key.c says what the key of a row or frame is,
- * hotspots_profiling.c sets apart what the kernel does for profilers, hotspots_rows.c sorts and
- * sends them.
+ * hotspots.c reads segments into sums, hotspots_key.c finds the key of a row or frame,
+ * hotspots_profiling.c separates the kernel's work for profilers, hotspots_rows.c sorts the sums
+ * and sends them.
  */
 
 #include "daemon/query/provenance.h"
@@ -18,7 +18,7 @@
 struct hotspot {
 	double self, total; /* of the attributed value */
 	uint64_t samples, self_ns;
-	uint64_t uncounted; /* of the samples, those that the counts do not cover */
+	uint64_t uncounted; /* number of samples that the counts do not cover */
 	double cycles, instructions;
 	bool has_cycles, has_instructions;
 	/* self samples by the state of the leaf's name */
@@ -53,15 +53,15 @@ struct hotspots {
 	double *stack_value; /* by stack: its own, then its subtree's */
 	/* by stack: its leaf worked for a profiler; NULL: it is not asked for */
 	uint8_t *profiling;
-	struct key profiling_key; /* of all such stacks */
+	struct key profiling_key; /* key of all such stacks */
 };
 
-/* The row of what the kernel does for profilers, by function and by line. */
+/* The row of the kernel's work for profilers, by function and by line. */
 #define HOTSPOTS_PROFILING "(profiling itself)"
 
 /* Prepare for the rows of h->loaded, once it is filled. 0, QUERY_FAILED, -errno. */
 int hotspots_prepare(struct hotspots *h);
-/* Are values of these rows what an event counted? */
+/* Are values of these rows an event's counts? */
 void hotspots_find_values(struct hotspots *h, const struct row_filter *filter);
 /* Count one row; userdata is the struct hotspots. 0, QUERY_FAILED, -errno. */
 int hotspots_take_row(void *userdata, const struct scan_row *row);

@@ -148,7 +148,7 @@ static int key_task(struct hotspots *h, uint32_t id, uint32_t *ret_hot)
 	r = r == 0 ? get(h, &key, ret_hot) : r;
 	if (r != 0)
 		return r;
-	/* the last segment that knows them says what they are called */
+	/* the last segment that knows them gives their names */
 	bool thread = h->by == QUERY_BY_THREAD || !process->known;
 	h->hotspot[*ret_hot].name[0] = thread ? t->comm : process->comm;
 	if (process->argv)

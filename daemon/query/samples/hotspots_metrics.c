@@ -2,7 +2,7 @@
  *
  * Counts of a sample are charged to the code that the sample fell on, but were gathered since the
  * sample before. So the ratio of a function with few samples is largely chance. Its error follows
- * from how much the ratio changes when a part of the time is left out: windows are dealt out to a
+ * from how much the ratio changes when part of the time is left out: windows are distributed over a
  * few stretches, and a jackknife over these gives the interval (metric/evaluate.h).
  */
 #include "daemon/query/samples/hotspots_metrics.h"
@@ -16,8 +16,8 @@
 #include "daemon/metric/evaluate.h"
 #include "proto/base/memory.h"
 
-#define STRETCHES 8 /* of all windows; each takes its part of the memory of every key */
-/* Functions times stretches times inputs, 16 bytes each: 256 MB, and the same to take a file back. A query
+#define STRETCHES 8 /* stretches of all windows; each takes memory for every key */
+/* Functions times stretches times inputs, 16 bytes each: 256 MB, and as much again to undo a file. A query
  * has 2 GB (child/offload.h). */
 #define SUMS_MAX (1u << 24)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Metrics of hotspots: what each key's samples counted, and the formulas' values of it */
+/* Metrics of hotspots: the counts of each key's samples, and the values of formulas over them */
 
 #include "daemon/query/samples/hotspots.h"
 
@@ -22,8 +22,8 @@ size_t hotspots_metrics_columns(const struct hotspots_metrics *m, struct answer_
 /* The values of a key. Returns the number of metrics. */
 size_t hotspots_metrics_values(const struct hotspots_metrics *m, uint32_t hot,
 	struct sums_value ret_value[static QUERY_METRICS_MAX]);
-/* Note on what was not counted at all, as a sentence; NULL after the last. Borrowed until the next
- * call. */
+/* Note on an input that was not counted at all, as a sentence; NULL after the last. Borrowed until
+ * the next call. */
 const char *hotspots_metrics_note(struct hotspots_metrics *m, size_t i);
 
 /* Save the sums, and restore them. 0 or -ENOMEM. */

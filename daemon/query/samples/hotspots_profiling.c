@@ -14,7 +14,7 @@
 
 #include "daemon/query/samples/hotspots.h"
 
-/* How the functions of the kernel's perf begin. Source: kernel/events/core.c, arch/x86/events,
+/* Prefixes of the functions of the kernel's perf. Source: kernel/events/core.c, arch/x86/events,
  * drivers/perf/arm_pmu.c, arm_pmuv3.c and riscv_pmu*.c of Linux 6.12 and 6.18. */
 static const char *const prefixes[] = {
 	"perf_",

@@ -15,7 +15,7 @@
 
 #define COLUMNS_MAX (16 + 2 * QUERY_METRICS_MAX)
 
-/* Are there counts that do not cover all samples? Then each row says how many they cover. */
+/* Are there counts that do not cover all samples? Then each row has the share that they cover. */
 static bool tells_counted(const struct hotspots *h)
 {
 	bool any = h->cycles || h->instructions || h->metrics || h->of_event;
@@ -32,7 +32,7 @@ static int64_t capped(uint64_t n)
 	return n > INT64_MAX ? INT64_MAX : (int64_t)n;
 }
 
-/* NAN: a part of nothing. */
+/* NAN: the whole is 0. */
 static double ratio(double part, double whole)
 {
 	return whole > 0 ? part / whole : NAN;

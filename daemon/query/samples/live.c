@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* Live queries go through the code of stored ones: rows, keys, totals and provenance are the same,
- * only that they come from the walk's structs. Each function has the name of the process that spent
- * most time in it, since on a whole system the function's name alone often does not show which
- * program is meant.
+/* Live queries use the code of stored ones. Rows, keys, totals and provenance are the same, but
+ * come from the walk's structs. Each function has the name of the process that spent most time in
+ * it, since on a whole system the function's name alone often does not show which program is meant.
  *
  * A query for callers is answered row by row: we walk the stack from the leaf outwards to the
  * outermost appearance of the function, so that recursion counts once. The row counts for the
@@ -28,7 +27,7 @@ struct asking {
 	struct key_table pairs;
 	double *pair;
 	uint32_t size_pairs;
-	/* the function whose callers are asked for */
+	/* the function whose callers are requested */
 	const char *function, *module;
 	uint32_t function_text, module_text; /* 0: not used by the window */
 	uint32_t no_caller;                  /* hot */
@@ -56,7 +55,7 @@ static int begin(struct asking *q, const struct live *l, enum query_by by,
 	return r;
 }
 
-/* Losses, then all that is told. 0, QUERY_FAILED, a callback's value, -errno. */
+/* Losses, then the rest of the provenance. 0, QUERY_FAILED, a callback's value, -errno. */
 static int tell(struct asking *q, uint32_t limit, const struct answer *answer)
 {
 	struct provenance *p = &q->h.provenance;
@@ -143,7 +142,7 @@ int query_live_hotspots(const struct live *l, enum query_by by, uint32_t limit,
 
 /* --- callers ---------------------------------------------------------------------------------- */
 
-/* Is this key the function that was asked for? */
+/* Is this key the requested function? */
 static bool is_callee(const struct asking *q, uint32_t hot)
 {
 	const uint64_t *part = q->h.keys.key[hot].part;

@@ -4,8 +4,8 @@
 /* Live queries: a window in memory, queried like a segment
  *
  * For a stored segment a query reads dictionaries; for a live window it uses the structs of the
- * walk. It looks only at what the window refers to, so the cost depends on what ran in it, not on
- * what the daemon has ever seen.
+ * walk. It reads only objects that the window refers to, so the cost depends on the tasks in the
+ * window, not on all that the daemon has ever seen.
  */
 
 #include "daemon/aggregate/window.h"

@@ -253,7 +253,7 @@ static int load_frame(struct live_load *t, const struct frame *frame, uint32_t *
 		return r;
 	l->n_frames = *ret_id;
 	struct loaded_frame *to = &l->frame[*ret_id];
-	/* a name that may never come is not said to come */
+	/* do not report a name as pending if it may never come */
 	bool late = frame->state == FRAME_ASKED && !frame_is_awaited(frame);
 	*to = (struct loaded_frame){
 		.state = late ? FRAME_UNNAMED : (uint8_t)frame->state,
@@ -274,7 +274,7 @@ static int load_node(struct live_load *t, uint32_t id, uint32_t parent, uint32_t
 	return load_frame(t, t->live->stacks->node[id - 1]->frame, &l->stack[*ret_id].frame);
 }
 
-/* Number what has no number yet, the outermost first. */
+/* Number the stacks without a number, the outermost first. */
 static int load_stack(struct live_load *t, uint32_t leaf, uint32_t *ret_id)
 {
 	const struct stack_tree *tree = t->live->stacks;
@@ -317,7 +317,7 @@ static int load_rows(struct live_load *t)
 	return r;
 }
 
-/* Index 0 of each array is there, however little is in it. */
+/* Index 0 of each array exists, even if the array is otherwise empty. */
 static int allocate(struct live_load *t)
 {
 	struct loaded *l = t->loaded;
@@ -378,8 +378,8 @@ void live_load_clear(struct live_load *t)
 
 /* --- scanning --------------------------------------------------------------------------------- */
 
-/* Read a row as segments have it: a clock's own value is its weight, and an event that sampled
- * alone counted its periods. */
+/* Read a row as from a segment: a clock's own value is its weight, and an event that sampled alone
+ * counted its periods. */
 static bool read_row(const struct live_load *t, const struct row_filter *f,
 	struct scan_notes *notes, const struct window_row *row, struct scan_row *to)
 {

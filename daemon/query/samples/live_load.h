@@ -3,7 +3,8 @@
 
 /* Internals of live queries: a window of the walk as `struct loaded`
  *
- * live_load.c renumbers what a window's rows refer to, densely and callers first; live.c uses it.
+ * live_load.c renumbers the objects that a window's rows refer to, densely and callers first;
+ * live.c uses the result.
  */
 
 #include "daemon/query/samples/hotspots.h"

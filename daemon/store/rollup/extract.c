@@ -9,7 +9,7 @@
 #include "daemon/store/rollup/rollup_private.h"
 #include "proto/base/memory.h"
 
-#define PAGE_BYTES 1024 /* as file.c makes them */
+#define PAGE_BYTES 1024 /* page size of files that file.c makes */
 
 DEFINE_CLEANUP(struct rollup *, rollup_clear)
 
@@ -17,8 +17,8 @@ struct making {
 	const struct extract *e;
 	const char *target_path; /* its final name */
 	const char *path;        /* its name while it is written */
-	char *job;               /* as the roll-up names it: "UID JSON" */
-	bool begun;              /* there is a file at path */
+	char *job;               /* the job's name in the roll-up: "UID JSON" */
+	bool begun;              /* the file at path exists */
 	int64_t n_windows;
 	struct store_error *error;
 };
@@ -33,8 +33,8 @@ static int limit(struct rollup *r, uint64_t bytes_max)
 	return rollup_exec(r, sql);
 }
 
-/* Nothing is written before the commit. So the disc itself is full only if it has less room than the file
- * may take. */
+/* SQLite writes only at the commit. So the disc itself is full only if it has less room than the file's
+ * limit. */
 static bool has_room(const char *path, uint64_t bytes_max)
 {
 	struct statvfs st;
@@ -54,7 +54,7 @@ static int add(struct making *m, struct rollup *r)
 	if (outcome != 0)
 		return outcome;
 	m->begun = true;
-	/* only now: a limit that the tables alone exceed would look like damage */
+	/* set the limit only now: one that the empty tables exceed would look like damage */
 	outcome = limit(r, m->e->bytes_max);
 	if (outcome == 0)
 		outcome = rollup_fill(r, key);

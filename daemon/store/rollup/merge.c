@@ -213,7 +213,7 @@ static void forget_ids(struct merge *m)
 	}
 }
 
-/* A file has one boot; a new file has the source's. */
+/* A file has one boot; a new file takes that of its source. */
 static int begin(struct merge *m)
 {
 	int64_t same;

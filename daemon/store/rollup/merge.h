@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* The merge: merge.sql, the functions that it calls, and what runs its sections
+/* The merge: merge.sql, the functions that it calls, and the code that runs its sections
  *
  * Contents are matched as everywhere in the store, by the whole key and not by a hash (daemon/store/key.h), so
- * a file cannot be made to hold contents that are taken for one. SQL asks for the entries by functions.
+ * a crafted file cannot make two contents count as one. SQL asks for the entries by functions.
  */
 
 #include "daemon/kernel/machine.h"
@@ -34,11 +34,11 @@ struct merge_entries {
 	enum merge_dictionary which;
 	struct key_table keys;
 	uint32_t *row;    /* in the target; 0: none yet */
-	uint32_t *origin; /* the source's id; 0: it is not of the source */
+	uint32_t *origin; /* id in the source; 0: not in the source */
 	uint32_t *parent; /* entry whose row has to come first */
 	uint32_t *depth;  /* of a site: sites around it */
-	uint8_t *
-		given; /* noted in temp.new_…, or charged, for this source; sums: for this window */
+	/* already noted in temp.new_…, or charged, for this source; of sums, for this window */
+	uint8_t *given;
 	uint32_t size_row, size_origin, size_parent, size_depth, size_given;
 	uint32_t n_rows, rows_max;
 	uint32_t *entry; /* by id of the side */
@@ -81,7 +81,7 @@ struct merge {
 	struct {
 		uint32_t *entry;
 		uint32_t size;
-	} path;                    /* of the entry that is given its row, the innermost first */
+	} path;                    /* entries above the one that is given a row, innermost first */
 	struct merge_tally *tally; /* by sum */
 	struct merge_counted *counted;
 	uint32_t size_tally, n_counted, size_counted;
@@ -145,7 +145,7 @@ int merge_make(struct merge *m);
 int merge_section(struct merge *m, const char *name, enum merge_side side);
 /* The one statement of a section of the source's side, with its parameters. */
 int merge_statement(struct merge *m, const char *name, sqlite3_stmt **ret_statement);
-/* Run a statement whose rows do not matter. */
+/* Run a statement and ignore its rows. */
 int merge_step(struct merge *m, sqlite3_stmt *st);
 /* The first column of the first row of a query; 0: it has none. */
 int merge_number(struct merge *m, const char *sql, int64_t *ret_n);

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 --
--- The roll-up: what is added to the target, `main`, out of a segment, `source` (merge.c attaches it).
+-- The roll-up: statements that add a segment, `source`, to the target, `main` (merge.c attaches it).
 --
--- A line `-- [name] side` begins a section; merge.c says when each runs. The side is the one file that a section
--- uses beside temporary tables, so that damage is known to be that file's: main, source, or both. A section
+-- A line `-- [name] side` begins a section; merge.c says when each runs. The side is the only file that a section
+-- uses besides temporary tables, so that damage can be attributed to that file: main, source, or both. A section
 -- for both runs on the target, then on the source; @table is the table of that side. A value in a temporary
 -- table comes from the source.
 --
@@ -26,7 +26,7 @@ CREATE TEMP TABLE hart (id INTEGER PRIMARY KEY, rung, reason, leader, user_only,
 CREATE TEMP TABLE said (key, value);
 CREATE TEMP TABLE window (id INTEGER PRIMARY KEY, start_ns, end_ns, realtime_ns, run);
 -- The sums of the window being made, and the counts of each. into_sum: the sum with less detail that it will be
--- added to; cut: without callers; place: where that one stands by weight.
+-- added to; cut: without callers; place: rank of into_sum by weight.
 CREATE TEMP TABLE tally (at INTEGER PRIMARY KEY, sum, task, stack, event, rung, hart, count, weight_ns,
 	truncated, uncounted, into_sum, cut, kept, place);
 CREATE TEMP TABLE counted (at_event INTEGER PRIMARY KEY, value, enabled_ns, running_ns, whole); -- at << 8 | event
@@ -48,7 +48,7 @@ CREATE TEMP TABLE nest (id INTEGER PRIMARY KEY, parent INTEGER, kind, line, buil
 CREATE INDEX temp.under ON nest (parent);
 CREATE TEMP TABLE site_of (id INTEGER PRIMARY KEY, entry);
 CREATE TEMP TABLE metric (id INTEGER PRIMARY KEY, entry, unit, seen);
--- high and low: halves of a sum, which may be more than one number holds
+-- high and low: halves of a sum that may exceed 64 bits
 CREATE TEMP TABLE loop (at, metric, high, low, PRIMARY KEY (at, metric)) WITHOUT ROWID;
 CREATE TEMP TABLE made_loop (at, metric, high, low);
 
@@ -67,7 +67,7 @@ SELECT damage('an event has a number that is none') FROM @event WHERE typeof(typ
 	OR typeof(config1) <> 'integer' OR typeof(config2) <> 'integer' OR typeof(modifiers) <> 'integer' LIMIT 1;
 SELECT function_entry(id, text(name)) FROM @function ORDER BY id;
 SELECT source_entry(id, text(path)) FROM @source ORDER BY id;
--- The source's are found by path where tasks refer to them: their ids are the kernel's, and may be any number.
+-- Control groups of the source are found by path if tasks refer to them: their ids come from the kernel.
 SELECT cgroup_entry(id, text(path)) FROM @cgroup WHERE '@' = 'main.' ORDER BY id;
 SELECT labels_entry(id, text(uid || ' ' || labels)) FROM @label_set ORDER BY id;
 SELECT file_entry(id, (kind & 255) | ((deleted <> 0) << 8) | (coalesce(length(build_id) > 0, 0) << 9) | ((inode NOTNULL) << 10),
@@ -76,7 +76,7 @@ SELECT file_entry(id, (kind & 255) | ((deleted <> 0) << 8) | (coalesce(length(bu
 			WHEN inode NOTNULL THEN (major << 32) | (minor & 0xffffffff) END,
 		CASE WHEN coalesce(length(build_id), 0) = 0 THEN inode END)
 	FROM @file ORDER BY id;
--- The names of a frame are a chain: the chain before, function, source and whether it is inlined, line.
+-- The names of a frame are a chain of entries: the previous entry, function, source and whether it is inlined, line.
 SELECT names_entry(frame, names_of(frame), function_of(function),
 		CASE WHEN :tier < 2 THEN source_of(source) << 1 | (inlined <> 0) END, CASE WHEN :tier < 2 THEN line END)
 	FROM @place ORDER BY frame, depth;
@@ -92,7 +92,7 @@ SELECT stack_entry(id, CASE WHEN parent < 0 OR parent >= id THEN damage('a stack
 	FROM @stack ORDER BY id;
 -- A task becomes its process, except in an extract. The key is pid, start, name, control group, owner and labels, so a
 -- process that changed one of them has several rows. In the hour tier the key is that of a program. The last row of a
--- process is read first, since it knows the end.
+-- process is read first, since it has the end.
 DELETE FROM temp.member;
 INSERT INTO temp.member SELECT t.id, coalesce(p.id, t.id) FROM @task t
 	LEFT JOIN @task p ON p.id = t.process AND p.id BETWEEN 1 AND 1 << 24 WHERE t.id BETWEEN 1 AND 1 << 24;
@@ -139,7 +139,7 @@ INSERT INTO temp.window SELECT id, start_ns, end_ns, start,
 			lag(realtime_ns - CASE :step WHEN 0 THEN 0 ELSE realtime_ns % :step END) OVER (ORDER BY id) before
 		FROM source.window WHERE id > 0) ORDER BY id;
 
--- Loops get their entries from the outermost inwards. Those that are in a circle are never reached, and get none.
+-- Loops get their entries from the outermost inwards. Loops in a circle are never reached, and get none.
 INSERT INTO temp.nest SELECT id, max(coalesce(parent, 0), 0), kind, coalesce(line, 0) & 0xffffffff, text(hex(build_id)),
 	text(subprogram), coalesce(text(source), 0), text(nest), coalesce(text(inlined_at), 0) FROM source.loop_site;
 WITH RECURSIVE tree(id, entry) AS (
@@ -167,7 +167,7 @@ SELECT site_is(id, site_key((kind << 32) | (coalesce(line, 0) & 0xffffffff), tex
 
 -- [begin] main
 INSERT INTO main.event SELECT * FROM temp.event WHERE id NOTNULL;
--- Files take their last state; but what a parser found (2, 5) is not replaced by a failure to read the file.
+-- Files take their last state; but a state found by the parser (2, 5) is not replaced by a failure to read it.
 UPDATE main.file SET state = f.state, has_symbols = f.has_symbols, has_debug = f.has_debug FROM temp.found f
 	WHERE f.file = id AND (f.state IN (2, 5) OR file.state NOT IN (2, 5))
 	AND (f.state, f.has_symbols, f.has_debug) IS NOT (file.state, file.has_symbols, file.has_debug);
@@ -248,8 +248,8 @@ DELETE FROM temp.moved;
 INSERT INTO temp.light SELECT NULL, into_sum, NULL, fold_key(:fold, into_sum) FROM temp.tally WHERE NOT kept GROUP BY into_sum
 	ORDER BY sum(weight_ns) DESC, sum(count) DESC, min(place);
 
--- Fold one step: keep as many of the heaviest sums as leave room for the coarser sums of the others, and half of the
--- room at least, except in the last step.
+-- Fold one step: keep as many of the heaviest sums as leave room for the coarser sums of the others, but at least
+-- half as many as there is room for, except in the last step.
 -- [fold] source
 WITH least(n) AS (SELECT CASE WHEN :fold < 2 THEN :room / 2 ELSE 0 END),
 	met(at) AS MATERIALIZED (SELECT max(at) FROM temp.light GROUP BY coarse),
@@ -298,8 +298,8 @@ INSERT INTO main.reading SELECT :base + (at_event >> 8), at_event & 255, value, 
 	CASE WHEN NOT whole AND running_ns <> enabled_ns THEN running_ns END FROM temp.counted ORDER BY at_event;
 INSERT INTO main.loss SELECT :window, * FROM temp.loss;
 
--- Keep the heaviest rows of loops, and add up the others of each task to the function '[other]'. Entries of a callee
--- that is not counted itself (kind 5) are calls, and no entries of that function.
+-- Keep the heaviest rows of loops, and add up the others of each task to the function '[other]'. Entries of an
+-- uncounted callee (kind 5) are calls, and do not count as entries of '[other]'.
 -- [loop_fold] source
 DELETE FROM temp.moved;
 INSERT OR IGNORE INTO temp.site SELECT site_key(2 << 32, text('') << 32 | text('[other]'), text(''), 0, 0), 2, NULL,
@@ -316,8 +316,8 @@ DELETE FROM temp.loop;
 INSERT INTO temp.loop SELECT * FROM temp.made_loop;
 DELETE FROM temp.made_loop;
 
--- A region with granted_ns had its events counted: write a zero for each granted event that it has no count of, out
--- of those that this window or the file names.
+-- A region with granted_ns had its events counted: write a zero for each granted event of this window or
+-- file for which the region has no count.
 -- [loops] main
 INSERT OR IGNORE INTO temp.loop SELECT at, e, 0, 0 FROM temp.loop g, (SELECT entry e FROM temp.metric WHERE seen
 		UNION SELECT metric_key(text(name)) FROM main.loop_metric)

@@ -88,7 +88,7 @@ static bool is_id(sqlite3_context *c, const struct merge_entries *e, int64_t id)
 	return false;
 }
 
-/* Is an entry a text and no more? */
+/* Is an entry of this dictionary only a text? */
 static bool is_name(const struct merge_entries *e)
 {
 	return e->which == MERGE_CGROUP || e->which == MERGE_LABELS || e->which == MERGE_FUNCTION ||
@@ -111,7 +111,7 @@ static void f_entry(sqlite3_context *c, int n, sqlite3_value **v)
 	if (r == 0)
 		r = set_id(e, id, entry);
 	if (r == 0 && e->merge->side == MERGE_MAIN) {
-		/* a content with two rows keeps the first; the second's id is not given again */
+		/* a content with two rows keeps the first; the id of the second is not reused */
 		if (e->row[entry] == 0)
 			e->row[entry] = (uint32_t)id;
 		if (id > e->n_rows)
@@ -212,7 +212,7 @@ static uint64_t name_bytes(const struct merge *m, const struct merge_entries *e,
 			  : 0;
 }
 
-/* Note in temp.new_… a row that is new, or that the source knows more about. */
+/* Note in temp.new_… a row that is new, or for which the source has more data. */
 static int note(struct merge_entries *e, uint32_t entry, sqlite3_value *payer)
 {
 	const uint32_t parent = e->parent[entry];
@@ -262,7 +262,8 @@ static void f_give(sqlite3_context *c, int n, sqlite3_value **v)
 		}
 		m->path.entry[n_path++] = i;
 	}
-	/* a task of an earlier source: note it, as this source may know its end; nobody is charged */
+	/* a task of an earlier source: note it, since this source may have its end; nobody is
+	 * charged */
 	bool known = e->which == MERGE_TASK && m->rollup->tier != TIER_HOUR;
 	if (known && i && e->row[i] && e->origin[i] && !e->given[i])
 		rc = note(e, i, NULL);

@@ -11,8 +11,8 @@
 #include "daemon/store/segment/note.h"
 
 /* The last part of a task's key. Bits 0 to 37: the user who pays, plus 1; 0: not known. Bits 38 and 39: this user is
- * not the owner, because the uid is NULL (38: its group is another's) or 0 (39: it belongs to nobody). Bit 40, of
- * programs: a thread of the kernel. */
+ * not the owner, because the uid is NULL (38: the group is not the user's) or 0 (39: the process belongs to nobody).
+ * Bit 40, of programs: a thread of the kernel. */
 #define PAYER_MASK ((1ull << 38) - 1)
 #define WHOSE_UNOWNED (1ull << 38)
 #define WHOSE_MASK ((1ull << 40) - 1)
@@ -34,7 +34,7 @@ static int leaf(struct merge *m, uint32_t stack, uint32_t *ret_stack)
 				 e, &(struct key){{0, e->keys.key[stack - 1].part[1]}}, ret_stack);
 }
 
-/* The stack of the function that stands for several, which are all named or all without a name. */
+/* The stack of the function that replaces several, which are all named or all unnamed. */
 static int other_stack(struct merge *m, uint32_t stack, uint32_t *ret_stack)
 {
 	const struct merge_entries *stacks = &m->of[MERGE_STACK], *frames = &m->of[MERGE_FRAME];
@@ -66,7 +66,7 @@ static void f_leaf(sqlite3_context *c, int n, sqlite3_value **v)
 	merge_result(c, r, stack);
 }
 
-/* The program that stands for several of the same user and job; task 0: for those of nobody. */
+/* The program that replaces several of the same user and job; task 0: those of nobody. */
 static int other_task(struct merge *m, uint32_t task, uint32_t *ret_task)
 {
 	struct merge_entries *e = &m->of[MERGE_TASK];

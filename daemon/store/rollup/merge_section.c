@@ -23,7 +23,7 @@ int merge_outcome(struct merge *m, int rc)
 						    : rollup_source_outcome(m->rollup, m->db, rc);
 }
 
-/* A section's text, with each @table as the side calls it. The caller frees. */
+/* A section's text, with each @table replaced by the side's table. The caller frees. */
 static char *section_text(const char *name, enum merge_side side)
 {
 	char head[64], *made = NULL;
@@ -96,7 +96,7 @@ static void bind(struct merge *m, sqlite3_stmt *st)
 	}
 }
 
-/* The section, with its statements prepared when it is first asked for. */
+/* The section, whose statements are prepared at its first use. */
 static int find_section(
 	struct merge *m, const char *name, enum merge_side side, struct merge_section **ret_section)
 {

@@ -3,8 +3,8 @@
 /* Adding up samples and their readings
  *
  * Every sample of the source passes here, so this is in C: two cursors go through the samples and readings of a
- * window of the target side by side, both by the sample's id, and what they add up goes to temp.tally and
- * temp.counted, from which merge.sql goes on. Only the sums are kept in memory, not the samples.
+ * window of the target side by side, both by the sample's id, and their sums go to temp.tally and temp.counted,
+ * where merge.sql continues. Only the sums are kept in memory, not the samples.
  */
 
 #include "daemon/store/rollup/merge.h"
@@ -112,7 +112,8 @@ static int take_readings(
 
 enum { ID, IN_WINDOW, HART, TASK, STACK, EVENT, RUNG, COUNT, WEIGHT, TRUNCATED, UNCOUNTED };
 
-/* What a sample adds to; 0: its event has no room, or it is of another job than the one that is extracted. */
+/* The sum that a sample is added to; 0: there is no room for its event, or it does not belong to
+ * the extracted job. */
 static int find_sum(struct merge *m, sqlite3_stmt *st, uint32_t *ret_sum)
 {
 	const int64_t id = sqlite3_column_int64(st, STACK), rung = sqlite3_column_int64(st, RUNG),

@@ -116,7 +116,7 @@ int rollup_target_outcome(struct rollup *r, int rc)
 	case SQLITE_LOCKED:
 		return target_errno(r, EBUSY, "is always being read");
 	default:
-		/* what was rolled back since may have changed the one, but not the other */
+		/* a later rollback may have changed the one but not the other */
 		sqlite3_file_control(r->target, "main", SQLITE_FCNTL_LAST_ERRNO, &of_file);
 		return is_full(e) || is_full(of_file)
 			       ? fail_full(r)

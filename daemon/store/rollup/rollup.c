@@ -136,7 +136,7 @@ int rollup_add_within(const char *source_path, const char *target_path, enum tie
 	r->shares = shares;
 	enum target_state state = TARGET_NONE;
 	int outcome = open_existing(r, &state);
-	/* a source that was added before need not be there any more */
+	/* a source that was added before need not exist any more */
 	int64_t done = 0;
 	if (outcome == 0 && state != TARGET_NONE)
 		outcome = rollup_meta(r, key, &done);

@@ -15,11 +15,11 @@
  *
  * In the hour tier processes of the same comm, exe, control group, owner and labels become one task with pid 0;
  * frames of one function become one frame (its first seen, without lines and inlining); harts of
- * one kind (rung, leader, modes) become the first of them; and if an hour has more than
- * ROLLUP_HOUR_ROWS rows, the lightest of them are merged further, see there.
+ * one kind (rung, leader, modes) become the first of them; and if an hour has more than ROLLUP_HOUR_ROWS rows,
+ * the lightest of them are merged further (see ROLLUP_HOUR_ROWS).
  *
  * A window of the target is a run of the source's windows that start in the same minute or hour of
- * CLOCK_REALTIME. A moment may have several such windows, from several sources or because the clock
+ * CLOCK_REALTIME. One minute or hour may have several such windows, from several sources or because the clock
  * was set; they add up.
  *
  * A file has one boot, since monotonic times of two boots cannot be compared. The minute tier keeps the
@@ -31,11 +31,11 @@
 #include "daemon/aggregate/share.h"
 #include "daemon/store/store.h"
 
-/* Maximum rows of one hour in the hour tier, all harts together: what a query of weeks reads. So
- * its time does not grow with the machine: 24 hours have at most 73,728 rows, 7 days 516,096. A row
- * with readings of cycles and instructions costs a query about 0.6 µs (0.2 SQLite's for the sample,
- * 0.2 for its readings, 0.2 to sum it), which makes 45 ms and 0.3 s; beside that come the names and
- * call sites that it needs, of which a week has 1 << 20 at most (ROLLUP_HOUR_STACKS), at 0.1 µs.
+/* Maximum rows of one hour in the hour tier, all harts together: a query of weeks reads these rows.
+ * So its time does not grow with the machine: 24 hours have at most 73,728 rows, 7 days 516,096. A
+ * row with readings of cycles and instructions costs a query about 0.6 µs (0.2 SQLite's for the
+ * sample, 0.2 for its readings, 0.2 to sum it), which makes 45 ms and 0.3 s, plus 0.1 µs for each
+ * name and call site that it needs; a week has at most 1 << 20 call sites (ROLLUP_HOUR_STACKS).
  * Measured: tests/bench/README.md.
  *
  * If there are more, the lightest rows are merged first, until it fits; each step only if the one
@@ -48,8 +48,8 @@
  * An hour with several sources has at most an eighth more rows for each further source. */
 #define ROLLUP_HOUR_ROWS 3072
 
-/* Maximum rows of (program, loop, region) of one hour in the hour tier, per source; the rest become
- * the function "[other]" of their program. Each has up to thirty counts. */
+/* Maximum rows of (program, loop, region) of one hour in the hour tier, per source; further rows
+ * become the function "[other]" of their program. Each has up to thirty counts. */
 #define ROLLUP_HOUR_LOOPS 4096
 
 /* Maximum call sites of a file of the hour tier; beyond it new stacks are cut to their leaf. A

@@ -21,12 +21,12 @@
 
 struct rollup {
 	enum tier tier;
-	const char *source_path, *target_path; /* as the caller has them */
+	const char *source_path, *target_path; /* paths from the caller */
 	struct store_error *error;
 	sqlite3 *source, *target;
 	uint32_t stacks_max;   /* of the tier */
 	struct shares *shares; /* NULL: no limits */
-	/* TIER_WINDOW: an extract, which has the rows of one job as they are: "UID JSON" */
+	/* TIER_WINDOW: an extract, with the unchanged rows of one job: "UID JSON" */
 	const char *only;
 	bool live;         /* the source need not be sealed */
 	bool is_new;       /* the target has no row yet */
@@ -38,7 +38,7 @@ struct rollup {
 /* Set the error about a file; returns the outcome. */
 int rollup_fail(
 	struct rollup *r, int outcome, const char *path, const char *remedy, const char *what);
-int rollup_fail_source(struct rollup *r, const char *what); /* it is damaged */
+int rollup_fail_source(struct rollup *r, const char *what); /* report the file as damaged */
 int rollup_fail_target(struct rollup *r, const char *what);
 /* The meaning of SQLite's result, on a connection with the source or the target: 0 for OK, ROW and DONE. */
 int rollup_source_outcome(struct rollup *r, sqlite3 *db, int rc);
@@ -47,7 +47,7 @@ int rollup_exec(struct rollup *r, const char *sql);
 
 /* --- file.c: the target's life ---------------------------------------------------------------- */
 
-/* Open the source and judge it. 0, ROLLUP_SOURCE_BROKEN, -errno. */
+/* Open and check the source. 0, ROLLUP_SOURCE_BROKEN, -errno. */
 int rollup_open_source(struct rollup *r);
 /* Open the target, or make a new one at path, in a transaction. */
 int rollup_open_target(struct rollup *r, const char *path, bool new);
@@ -76,7 +76,7 @@ void rollup_clear(struct rollup *r);
 int rollup_fill(struct rollup *r, const char *key);
 /* The meta key of a source. The caller frees; NULL if out of memory. */
 char *rollup_source_key(const char *source_path);
-/* Note in the open target where it ends and that it is complete, commit, and close it. */
+/* Note the end of the open target and that it is complete, commit, and close it. */
 int rollup_complete(struct rollup *r);
 /* Remove an unfinished file, with its journal. */
 void rollup_remove_new(const char *path);
