@@ -114,7 +114,7 @@ const struct option_row option_rows[] = {
 	{O,       "by", 0, "WHAT", WORD(by, "loop function region thread"), "loop (default), function, region, thread"},
 	{P,       "by", 0, "WHAT", WORD(by, "region thread place wait loop function"), "region (default), thread, place, wait, loop, function"},
 	{O,       "ops", 0, "KIND", WORD(ops, "fp int sp dp"), "operations to count: fp (default), int, sp, dp"},
-	{O,       "from", 0, "SOURCE", WORD(from, "counts code counters"), "source of the figures: counts (default; reported by instrumented programs), code (estimated from samples and machine code), counters (counted by the hardware, for any program)"},
+	{O,       "from", 0, "SOURCE", WORD(from, "counts code counters"), "source of the figures, which instrumented programs report, which are estimated from samples and machine code, or which the hardware counts of any program: counts (default), code, counters"},
 	{O,       "symfs", 0, "DIR", STRING(symfs, NULL), "with --from code: look for programs and libraries in DIR, by their path there or by name"},
 	{O,       "vector-bits", 0, "N", NUMBER(vector_bits, CODE_VECTOR_BITS_LEAST, CODE_VECTOR_BITS_MOST_RVV), "with --from code: width in bits of the SVE or RVV vector registers of the machine that was sampled"},
 	{O,       "inclusive", 0, NULL, FLAG(inclusive), "include inner loops in the figures of each loop"},

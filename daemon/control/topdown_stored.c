@@ -154,7 +154,7 @@ static int run(struct question *a, const struct answer *to, struct query_error *
 			"%s has no counts of events: its samples carried none", m->path);
 	if (c->n_events == 0)
 		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_MISSING, TURN_IT_ON,
-			"no metrics were counted all the time then");
+			"no metrics were counted continuously at that time");
 	return answer_trees(c, &wish, to, ret_error);
 }
 
@@ -166,7 +166,7 @@ static int make(struct request *q, struct question *a)
 	a->coarsest = a->filter.n_cpus ? TIER_MINUTE : TIER_HOUR;
 	a->run = run;
 	if (question_is_of_store(q, a) && !q->peer->sees_all)
-		return request_refuse_group(q, "what harts counted is of all users") ?: 1;
+		return request_refuse_group(q, "counts of whole harts include all users") ?: 1;
 	return request_read_machine(q, &machine);
 }
 

@@ -187,7 +187,7 @@ def test_events_that_are_unknown_or_malformed_are_named(build):
                 (["'z'|cpu-clock", "list"], "cpu-clock:z"),
                 (["/", "list"], "cpu/cycles"),
                 (["nopmu", "list"], "nopmu/x=1/"),
-                (["blank", "list"], "cpu clock"),
+                (["spaces", "list"], "cpu clock"),
                 ([r"rzz", "list"], "rzz"),
                 (["127|bytes|long", "list"], "a" * 500)):
             for how in (["record", "-o", folder / "r"], ["stat"]):

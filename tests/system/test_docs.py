@@ -151,7 +151,7 @@ def test_the_page_has_the_version_of_the_schema(build):
 def test_losses_that_cost_samples_are_named_as_such(build):
     causes = re.findall(r'\[LOSS_\w+\] = \{"(.+)", (true|false)\}',
                         (ROOT / "daemon" / "sampler" / "stream.c").read_text())
-    said = re.search(r"How often\. For (.*?) it is samples that are missing", printed(
+    said = re.search(r"How often\. For (.*?) it counts samples that are missing", printed(
         "mperf-store.5"))[1]
     named = re.split(r", | and ", said)
     assert len(causes) > 10 and named == [name for name, costs in causes if costs == "true"], named

@@ -65,7 +65,7 @@ def test_what_is_by_occurrences_is_not_compared_as_time(build):
     need_plain(build)
     with Folder() as folder:
         record(build, folder / "r", "-e", "page-faults", "-c", str(PERIOD))
-        fails(build, 2, ["page-faults", "no time", "-F"], "diff", folder / "r", folder / "r")
+        fails(build, 2, ["page-faults", "not measure time", "-F"], "diff", folder / "r", folder / "r")
 
 
 def test_a_service_keeps_to_its_highest_rate(build):

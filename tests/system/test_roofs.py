@@ -201,7 +201,7 @@ def test_bad_files_are_refused(build):
         bad.write_text('{"format": "mperf-roofs", "version": 9}')
         refused(mperfctl(build, "roofs", "-i", bad, check=False), 1, "version 9", "Update mperfctl")
         refused(mperfctl(build, "roofs", "-i", folder / "none", check=False), 1, "No such file")
-        refused(mperfctl(build, "roofs", "-i", bad, "measure", check=False), 2, "measured before")
+        refused(mperfctl(build, "roofs", "-i", bad, "measure", check=False), 2, "earlier measurement")
         refused(mperfctl(build, "roofs", "--quick", check=False), 2, "roofs measure")
         refused(mperfctl(build, "roofs", "measure", "--for", "1ms", check=False), 2, "1s to 1h")
         refused(mperfctl(build, "roofs", "draw", check=False), 2, "measure", "draw")
