@@ -37,6 +37,9 @@ int sampler_exec_error(const struct sampler *s)
 	return s->execs.error;
 }
 
+/* Loading the program takes some 6 MB for the kernel's BTF, for a moment: too much for a board of 256 MB. */
+#define BPF_MEMORY_KB_MIN (512u << 10)
+
 /* --- by BPF ----------------------------------------------------------------------------------- */
 
 static int load(struct sampler *s)
@@ -48,6 +51,8 @@ static int load(struct sampler *s)
 		return 0;
 	if (s->execs.error == 0 && !k->exec_new)
 		s->execs.error = ENOTSUP;
+	if (s->execs.error == 0 && s->machine.memory_kb && s->machine.memory_kb < BPF_MEMORY_KB_MIN)
+		s->execs.error = ENOMEM;
 	if (s->execs.error)
 		return HART_REFUSED;
 	int r = k->exec_new(k->userdata, s->machine.n_harts, &s->execs.program, &error);
