@@ -139,7 +139,7 @@ static int change(const struct options *o, Mperf__JobAction action)
 
 /* --- pin -------------------------------------------------------------------------------------- */
 
-/* Which jobs are meant: NAME, or KEY=VALUE[,KEY=VALUE...][,last=N] as in client/compare/selection.h. A name is the
+/* A selection of jobs: NAME, or KEY=VALUE[,KEY=VALUE...][,last=N] as in client/compare/selection.h. A name is the
  * label job=NAME; stretches of time and users are refused. 0, or an exit status after a message. */
 static int pin_selection(const char *text, struct selection *ret_selection)
 {

@@ -56,7 +56,7 @@ static void add_limits(struct texts *t, const struct code_loop *l, uint32_t vect
 		add_limit(t, vector_bits ? vectors : "vectors of any length (--vector-bits)");
 }
 
-/* Loops of a stripped program are told apart by their offset in the file: "[liblzma.so.5+0x1a2b]".
+/* The offset in the file names a loop of a stripped program: "[liblzma.so.5+0x1a2b]".
  * */
 static const char *function_of(
 	const struct place *p, const struct code_loop *l, char text[static PATH_MAX])

@@ -111,6 +111,6 @@ int roofline_draw(const struct showing *s, const struct roofline_plot *p,
 	if (fits)
 		reply_cut(s->reply, lines.table);
 	fputc('\n', f);
-	return r == REPLY_TOO_LARGE ? 0 : r; /* there are so many events of regions that no column
+	return r == REPLY_TOO_LARGE ? 0 : r; /* with too many events of regions, no column
 					      * is left for letters */
 }

@@ -283,7 +283,7 @@ static void price_record(
 		h->record_ns = each_ns;
 }
 
-/* What one record more or less costs our processes, as the loop spent it in the last minute. Execs, names and files
+/* The price of one more record to our processes: the loop's CPU time for records in the last minute. Execs, names and files
  * cost the same at any rate. */
 static double price_of_one_more(const struct overhead *h)
 {

@@ -43,7 +43,7 @@ static inline uint64_t clients_ns_of(const struct overhead *h, const struct walk
 
 /* Our processes' part of one hart's time, of the ticks that count; 0: too few do. */
 double overhead_own_of_budget(const struct overhead *h);
-/* Our processes' part of each hart's time, as so many records a second cost. */
+/* Our processes' share of each hart's time that this number of records a second costs. */
 double overhead_own_by_records(const struct overhead *h, double records);
-/* What the governor has to know of that hart, as if nothing was given up. */
+/* The hart's load for the governor, as if nothing was given up. */
 struct governor_hart overhead_load_of(const struct overhead *h, const struct sampler *s, int i);

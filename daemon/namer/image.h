@@ -68,7 +68,7 @@ int image_add_debug(struct image *i, int fd, bool *belongs);
 int image_add_alt(struct image *i, int fd);
 
 /* After a name: the path of the .dwo with the functions of the name's unit, "" if the path is not
- * known; NULL: the image has the functions, or was told to do without. The unit may also be in a
+ * known; NULL: the image has the functions, or the caller does without the .dwo. The unit may also be in a
  * package, .dwp. Borrowed until the image is asked for another name. */
 const char *image_wants_split(const struct image *i);
 /* Add a package (once), or the .dwo that is wanted, or do without; then ask for the name again. A file

@@ -122,6 +122,6 @@ void strand_forked(struct strand *s, uint64_t now_ns);
 bool strand_sum(
 	const struct strand *s, const struct tally *t, uint64_t now_ns, struct tally_sum *ret_sum);
 
-/* What strands counted, sent as the round goes over threads (send.c): the calls that mperf_state.tallies points to in
+/* Counts of strands, sent as the round goes over threads (send.c): the calls that mperf_state.tallies points to in
  * the OpenMP tool (state.h). */
 extern const struct tally_calls mperf_tally_calls;

@@ -41,7 +41,7 @@ void namer_rig_step(struct namer_rig *r, int timeout_ms);
 /* Let the parser give one answer, at most, and stop it: what changes then, changes between two answers.
  * SIGCONT when that is over. */
 pid_t namer_rig_one_answer(struct namer_rig *r);
-/* What we and the parser took of processors so far: the clock runs on while others have them. */
+/* CPU time of this process and of the parser so far. Wall time would include that of others. */
 double namer_rig_cpu_seconds(const struct namer_rig *r);
 
 /* A path in the scratch directory. Static. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Which kernels a hart can run correctly */
+/* The kernels that a hart runs correctly */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@ static struct bench *b;
 static uint64_t lost[2][N_LOSSES]; /* of both harts, as a recording sees it */
 static struct recording_part *p;
 
-/* That many samples of idle come on the hart. */
+/* Samples of idle come on the hart: n of them. */
 static void fire(int hart, int n)
 {
 	struct record r = bench_sample(b, BENCH_ALONE + (hart ? BENCH_HART : 0), SECOND, 0, 0);
