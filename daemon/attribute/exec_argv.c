@@ -466,7 +466,7 @@ static bool take_early(struct attribute *a, struct task **at, uint64_t time_ns, 
 	/* without memory they are not known */
 	if (was_read)
 		(void)exec_give(a, nearest, at);
-	else
+	else if (nearest->text.from_stack) /* not what was read after a later exec */
 		(void)give_owner(a, nearest, at);
 	exec_remove(x, nearest);
 	return was_read;
