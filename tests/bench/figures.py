@@ -10,10 +10,11 @@ import subprocess
 import time
 
 import cost
+import left
 import tools
 from accounting import Account, written_bytes
 
-PARTS = ("cost", "compare", "disk", "first", "flush", "report", "rollups", "growth")
+PARTS = ("cost", "compare", "left", "disk", "first", "flush", "report", "rollups", "growth")
 
 
 def machine():
@@ -336,8 +337,9 @@ def table(result):
         parts += [workload_lines(result["runs"]), own_lines(result["runs"]),
                   peak_lines(result["runs"])]
     parts += [["Left out: " + reason] for reason in result.get("absent", [])]
-    for key, lines in (("disk", disk_lines), ("first", first_lines), ("flush", flush_lines),
-                       ("report", report_lines), ("rollups", rollup_lines), ("growth", growth_lines)):
+    for key, lines in (("left", left.lines), ("disk", disk_lines), ("first", first_lines),
+                       ("flush", flush_lines), ("report", report_lines), ("rollups", rollup_lines),
+                       ("growth", growth_lines)):
         if result.get(key):
             parts.append(lines(result[key]))
     return "\n\n".join("\n".join(p) for p in parts) + "\n"

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What mperf costs when it is left on beside builds: the service as shipped, with its budget, and
+perf record beside it.
+
+Each load runs until it is ended: Lua compiled again and again by make, and xz's configure script.
+The sources come from Debian, by tests/workloads/debian-source."""
+import contextlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+import tools
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+WARM_UP_S = 15  # of the load: what is new to the service at first is named then
+
+# Lua's own makefile wants Debian's libtool; its files need no more than this.
+MAKEFILE = """
+objects = $(patsubst %.c,%.o,$(filter-out onelua.c ltests.c,$(wildcard *.c)))
+all: lua luac
+lua: $(filter-out luac.o,$(objects)); cc -o $@ $^ -lm -ldl
+luac: $(filter-out lua.o,$(objects)); cc -o $@ $^ -lm -ldl
+%.o: %.c; cc -O2 -c -o $@ $<
+clean: ; rm -f *.o lua luac
+"""
+
+
+def source(name, folder):
+    done = subprocess.run([ROOT / "tests" / "workloads" / "debian-source", name, folder / "sources"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise tools.Absent(f"the source of {name}: {done.stderr.strip()[-200:]}")
+    return Path(done.stdout.strip())
+
+
+def make_script(folder):
+    lua = source("lua5.4", folder) / "src"
+    (lua / "again.mk").write_text(MAKEFILE)
+    (lua / "lua5.4-deb-multiarch.h").write_text('#define DEB_HOST_MULTIARCH "none"\n')
+    jobs = len(os.sched_getaffinity(0))
+    return f"cd {lua} && while make -s -j{jobs} -f again.mk all && make -s -f again.mk clean; do :; done"
+
+
+def configure_script(folder):
+    xz = source("xz-utils", folder)
+    built = folder / "configured"
+    built.mkdir(exist_ok=True)
+    return f"cd {built} && while {xz}/configure; do :; done"
+
+
+LOADS = {"make": make_script, "configure": configure_script}
+
+
+@contextlib.contextmanager
+def running(script):
+    process = subprocess.Popen(["sh", "-c", script], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield process
+        if process.poll() is not None:
+            raise RuntimeError(f"this load ended by itself: {script}")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def forks():
+    return next(int(line.split()[1]) for line in open("/proc/stat") if line.startswith("processes "))
+
+
+def switches(pid):
+    """How often the process's first thread went to sleep: turns of the service's loop."""
+    status = Path(f"/proc/{pid}/task/{pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines()
+                if line.startswith("voluntary_ctxt_switches"))
+
+
+def given_up(mperf):
+    with mperf.ctl("status", "--json", stdout=subprocess.PIPE) as process:
+        status = json.loads(process.communicate()[0])
+    return {"rate_hz": status["rate"][0]["hz"], "given_up": status["budget"][0]["given_up"]}
+
+
+def one(kind, folder, script, seconds):
+    with kind(folder, 99) as tool, running(script):
+        time.sleep(WARM_UP_S)
+        begin, cpu = time.monotonic(), tool.account.look()
+        n_forks, n_switches = forks(), switches(tool.process.pid)
+        time.sleep(seconds)
+        took = time.monotonic() - begin
+        row = {"tool": kind.name, "own": (tool.account.look() - cpu) / took,
+               "forks": (forks() - n_forks) / took,
+               "turns": (switches(tool.process.pid) - n_switches) / took}
+        if kind is tools.Mperf:
+            row.update(given_up(tool))
+    return {**row, "peak_mb": tool.peak_mb}
+
+
+def measure(o, loads, folder):
+    """Rows of each load and tool, interleaved."""
+    seconds, rows = max(o.seconds, 15 if o.quick else 60), []
+    for name, make in LOADS.items():
+        try:
+            script = make(folder)
+        except tools.Absent as e:
+            rows.append({"load": name, "absent": str(e)})
+            continue
+        for n in range(max(o.rounds, 2)):
+            kinds = [tools.Mperf, tools.Record]
+            for kind in kinds if n % 2 == 0 else kinds[::-1]:
+                rows.append({"load": name, **one(kind, folder, script, seconds)})
+    return rows
+
+
+def lines(rows):
+    out = ["| left on at 99 Hz beside | mperf, % of a hart | perf record | turns a second | forks a second | given up |",
+           "|---|---|---|---|---|---|"]
+    for name in LOADS:
+        mine = [r for r in rows if r["load"] == name and r.get("tool") == tools.Mperf.name]
+        theirs = [r["own"] for r in rows if r["load"] == name and r.get("tool") == tools.Record.name]
+        if not mine:
+            out += [f"| {name} | left out: {r['absent']} | | | | |" for r in rows if r["load"] == name]
+            continue
+        own = [100 * r["own"] for r in mine]
+        out.append(f"| {name} | {statistics.median(own):.2f} ({min(own):.2f}–{max(own):.2f}) "
+                   f"| {100 * statistics.median(theirs):.2f} "
+                   f"| {statistics.median(r['turns'] for r in mine):.0f} "
+                   f"| {statistics.median(r['forks'] for r in mine):.0f} "
+                   f"| {'; '.join(sorted({str(r['given_up']) for r in mine}))} |")
+    return out
