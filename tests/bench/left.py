@@ -42,7 +42,8 @@ def make_script(folder):
     (lua / "again.mk").write_text(MAKEFILE)
     (lua / "lua5.4-deb-multiarch.h").write_text('#define DEB_HOST_MULTIARCH "none"\n')
     jobs = len(os.sched_getaffinity(0))
-    return f"cd {lua} && while make -s -j{jobs} -f again.mk all && make -s -f again.mk clean; do :; done"
+    return (f"cd {lua} && while make -s -f again.mk clean && make -s -j{jobs} -f again.mk all; "
+            "do :; done")
 
 
 def configure_script(folder):
