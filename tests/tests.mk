@@ -67,10 +67,11 @@ $(BUILD)/tests/fuzz/whole_namer: $(BUILD)/tests/fuzz/whole_namer.o $(BUILD)/test
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -Wl,--wrap=waitpid -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
 
 # Tools of the benchmarks; how they are used is in tests/bench/README.md.
-bench-programs: $(BUILD)/tests/bench/synthesize $(BUILD)/tests/bench/query $(BUILD)/tests/bench/growth $(BUILD)/tests/bench/naming
+bench-programs: $(BUILD)/tests/bench/synthesize $(BUILD)/tests/bench/query $(BUILD)/tests/bench/growth $(BUILD)/tests/bench/naming \
+	$(BUILD)/tests/bench/sideband
 $(BUILD)/tests/bench/growth: $(BUILD)/tests/bench/growth.o $(UNIT_SUPPORT) $(ALL_LIBS)
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
-$(BUILD)/tests/bench/synthesize $(BUILD)/tests/bench/query $(BUILD)/tests/bench/naming: %: %.o $(ALL_LIBS)
+$(BUILD)/tests/bench/synthesize $(BUILD)/tests/bench/query $(BUILD)/tests/bench/naming $(BUILD)/tests/bench/sideband: %: %.o $(ALL_LIBS)
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
 
 # A namer whose parser spins or crashes on files that ask for it, to show what happens then.

@@ -5,7 +5,8 @@
  * Three indexes over the same structs. The array holds every task by id until a sweep frees it:
  * windows and answers point into it. A hash holds live tasks by tid, the only key that the
  * kernel's records give us; since tids are reused, a new task of a tid replaces the former one.
- * Another hash holds dead tasks by tid, since a program may report many threads that died already.
+ * Dead tasks hang in lists by a hash of their tid, since a program may report many threads that died already. Each
+ * thread that ends enters one, and hardly any is looked for: so to enter touches no other task.
  * Threads refer to their leader, and the leader counts its threads, so that the mappings are dropped when
  * the last thread ends, not when the leader does. The leader lists its live threads, since a leader that
  * continues as another task takes them along.
@@ -27,21 +28,39 @@ struct task *task_find(const struct task_table *t, pid_t tid)
 	return task;
 }
 
+static struct task **dead_list(const struct task_table *t, pid_t tid)
+{
+	return &t->dead[hash_bytes(&tid, sizeof(tid)) % DEAD_LISTS];
+}
+
+static struct task *first_of(struct task *at, pid_t tid)
+{
+	while (at && at->tid != tid)
+		at = at->before;
+	return at;
+}
+
 struct task *task_find_dead(const struct task_table *t, pid_t tid)
 {
-	struct task *task;
+	return t->dead ? first_of(*dead_list(t, tid), tid) : NULL;
+}
 
-	HASH_FIND_INT(t->dead, &tid, task);
-	return task;
+struct task *task_find_before(const struct task *dead)
+{
+	return first_of(dead->before, dead->tid);
 }
 
 /* Without memory it is not found. */
 static void add_dead(struct task_table *t, struct task *task)
 {
-	task->before = task_find_dead(t, task->tid);
-	if (task->before)
-		HASH_DEL(t->dead, task->before);
-	HASH_ADD_INT(t->dead, tid, task);
+	if (!t->dead)
+		t->dead = calloc(DEAD_LISTS, sizeof(struct task *));
+	if (!t->dead)
+		return;
+
+	struct task **list = dead_list(t, task->tid);
+	task->before = *list;
+	*list = task;
 }
 
 static int task_table_reserve(struct task_table *t)
@@ -333,7 +352,8 @@ int task_table_sweep(struct task_table *t, const uint8_t *mark)
 			mark[task->parent->id - 1] != SWEEP_KEPT)
 			task->parent = NULL;
 	}
-	HASH_CLEAR(hh, t->dead);
+	if (t->dead)
+		memset(t->dead, 0, DEAD_LISTS * sizeof(struct task *));
 	for (uint32_t i = 0; i < t->n_tasks; i++) {
 		if (mark[i] != SWEEP_KEPT)
 			t->task[i] = task_free(t, t->task[i]);
@@ -351,21 +371,14 @@ int task_table_sweep(struct task_table *t, const uint8_t *mark)
 	return 0;
 }
 
-/* Remove the task from the list of dead tasks of its tid. */
-static void remove_dead(struct task_table *t, struct task *task)
+static void remove_dead(struct task_table *t, const struct task *task)
 {
-	struct task *at = task_find_dead(t, task->tid);
+	struct task **at = t->dead ? dead_list(t, task->tid) : NULL;
 
-	if (at == task) {
-		HASH_DEL(t->dead, task);
-		if (task->before)
-			HASH_ADD_INT(t->dead, tid, task->before);
-		return;
-	}
-	while (at && at->before != task)
-		at = at->before;
-	if (at)
-		at->before = task->before;
+	while (at && *at && *at != task)
+		at = &(*at)->before;
+	if (at && *at)
+		*at = task->before;
 }
 
 void task_forget(struct task_table *t, struct task *task)
@@ -412,7 +425,7 @@ static bool keep_none(void *userdata, struct cgroup *cgroup)
 void task_table_clear(struct task_table *t)
 {
 	HASH_CLEAR(hh, t->live);
-	HASH_CLEAR(hh, t->dead);
+	free(t->dead);
 	for (uint32_t i = 0; i < t->n_tasks; i++)
 		task_free(t, t->task[i]);
 	free(t->task);

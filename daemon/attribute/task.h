@@ -26,6 +26,8 @@
 /* separate names and cgroups of one thread of a program; further ones count as the last, so that a
  * program cannot make tasks without limit */
 #define TASK_PASTS_MAX 16
+/* Lists of dead tasks: 64 KiB. A full table has 61 in each. */
+#define DEAD_LISTS 8192u
 #define CGROUPS_MAX 65536       /* the kernel's default limit for one memory controller */
 #define CGROUP_PLACE_BYTES 256u /* bytes of a path per place of CGROUPS_MAX, so all take 23 MB */
 
@@ -89,8 +91,8 @@ struct task {
 	/* pending counts of the group, which the next sample takes: value, enabled and running ns
 	 * for each session event in turn; NULL: none */
 	uint64_t *pending;
-	UT_hash_handle hh; /* by tid: while alive in `live`, then, if its tid's last, in `dead` */
-	/* of a dead task: the one of the same tid that died before it; NULL: none */
+	UT_hash_handle hh; /* by tid, while alive */
+	/* of a dead task: the one that entered its list before; NULL: none */
 	struct task *before;
 };
 
@@ -105,8 +107,8 @@ struct cgroup {
 
 struct task_table {
 	struct task *live; /* uthash by tid */
-	struct task *
-		dead; /* uthash by tid: the last of each tid that died, which leads to those before */
+	/* DEAD_LISTS, by a hash of the tid, the last that entered first; NULL: none died */
+	struct task **dead;
 	struct task **task;     /* by id - 1; NULL: freed by a sweep */
 	uint32_t n_tasks, size; /* n_tasks is the highest id */
 	uint32_t *free_id;      /* below n_tasks; the next one to reuse is last */
@@ -125,9 +127,10 @@ struct task_key {
 /* The live task of that tid; NULL if unknown. */
 struct task *task_find(const struct task_table *t, pid_t tid);
 
-/* The task of that tid that died last; its `before` are the others that are still in the table. NULL: there is
- * none, or it could not be noted without memory. */
+/* The task of that tid that died last, and the one of the same tid that died before a dead task. Linear in a list of
+ * dead tasks. NULL: none is in the table, or it could not be noted without memory. */
 struct task *task_find_dead(const struct task_table *t, pid_t tid);
+struct task *task_find_before(const struct task *dead);
 
 /* Add a live task. A live one of the same tid is ended at start_ns and loses its space. A thread
  * with an unknown leader is its own process. 0, TASK_TABLE_FULL, -ENOMEM. */

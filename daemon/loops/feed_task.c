@@ -134,7 +134,7 @@ static struct task *find_live(const struct connection *c, pid_t tid)
 static struct task *find_dead(const struct connection *c, pid_t tid)
 {
 	struct task *found = NULL, *task = task_find_dead(c->feed->o.tasks, tid);
-	for (; task; task = task->before)
+	for (; task; task = task_find_before(task))
 		if (is_of(c, task, tid) && (!found || task->end_ns > found->end_ns))
 			found = task;
 	return found;

@@ -101,8 +101,8 @@ TEST(the_dead_of_a_tid_are_found_from_the_last_on)
 	task_end(&table, second, 60);
 	task_end(&table, other, 70);
 	ck_assert_ptr_eq(task_find_dead(&table, 10), second);
-	ck_assert_ptr_eq(second->before, first);
-	ck_assert_ptr_null(first->before);
+	ck_assert_ptr_eq(task_find_before(second), first);
+	ck_assert_ptr_null(task_find_before(first));
 	ck_assert_ptr_eq(task_find_dead(&table, 7), other);
 	ck_assert_ptr_null(task_find_dead(&table, 11));
 }
@@ -113,13 +113,28 @@ TEST(the_dead_that_a_sweep_frees_are_found_no_more)
 	const uint8_t mark[] = {SWEEP_KEPT, SWEEP_FREE, SWEEP_KEPT};
 
 	task_end(&table, third, 70);
-	ck_assert_ptr_eq(third->before, second);
+	ck_assert_ptr_eq(task_find_before(third), second);
 	ck_assert_int_eq(task_table_sweep(&table, mark), 0);
 	ck_assert_ptr_eq(task_find_dead(&table, 10), third);
-	ck_assert_ptr_eq(third->before, first);
+	ck_assert_ptr_eq(task_find_before(third), first);
 	ck_assert_int_eq(
 		task_table_sweep(&table, (const uint8_t[]){SWEEP_FREE, SWEEP_FREE, SWEEP_FREE}), 0);
 	ck_assert_ptr_null(task_find_dead(&table, 10));
+}
+
+TEST(the_dead_of_one_list_are_told_apart)
+{
+	const pid_t n = 3 * (pid_t)DEAD_LISTS;
+
+	for (pid_t tid = 1; tid <= n; tid++)
+		task_end(&table, add(tid, tid, 1), 2);
+	for (pid_t tid = 1; tid <= n; tid++) {
+		struct task *found = task_find_dead(&table, tid);
+		ck_assert_ptr_nonnull(found);
+		ck_assert_int_eq(found->tid, tid);
+		ck_assert_ptr_null(task_find_before(found));
+	}
+	ck_assert_ptr_null(task_find_dead(&table, n + 1));
 }
 
 TEST(a_long_name_is_cut_and_terminated)
@@ -180,7 +195,7 @@ TEST(a_thread_that_is_forgotten_gives_its_id_back)
 	task_end(&table, second, 4);
 	task_forget(&table, first);
 	ck_assert_ptr_eq(task_find_dead(&table, 11), second);
-	ck_assert_ptr_null(second->before);
+	ck_assert_ptr_null(task_find_before(second));
 	again = add(10, 12, 5);
 	ck_assert_uint_eq(again->id, id);
 	task_forget(&table, second);
