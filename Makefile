@@ -371,6 +371,7 @@ GIVE_BACK = @[ -z "$$SUDO_UID" ] || chown -R "$$SUDO_UID:$$SUDO_GID" $(BUILD)
 deb: $(if $(CROSS),$(SYSROOT).packages)
 	@tests/packages $(PACKAGES_BUILD) $(PACKAGES_DEB) $(if $(CROSS),gcc-$(CROSS_TRIPLE)) \
 		$(if $(DEB_PASS),g++ clang-19 libclang-19-dev) $(if $(or $(DEB_PASS),$(DEB_CODE)),llvm-19-dev)
+	$(if $(CROSS),$(QUIET)$(MAKE) CROSS= BUILD=$(RUNNABLE_BUILD) $(RUNNABLE_BUILD)/mperfctl)
 	@rm -rf $(BUILD)/deb && mkdir -p $(DEB_DIR)
 	@tar -cf - --exclude=__pycache__ $(wildcard Makefile LICENSE LICENSES README.md client daemon \
 		proto runtime llvm-pass platform-db systemd tests man) | tar -xf - -C $(DEB_DIR)
@@ -378,7 +379,7 @@ deb: $(if $(CROSS),$(SYSROOT).packages)
 	$(if $(QUIET),@echo "building the package takes some minutes; what is said is in $(BUILD)/deb.log")
 	$(QUIET){ cd $(DEB_DIR) && MAKEFLAGS= MAKELEVEL= DEB_BUILD_OPTIONS="parallel=$(JOBS) $(if $(CROSS),nocheck )$(DEB_BUILD_OPTIONS)" \
 		DEB_BUILD_PROFILES="$(if $(DEB_PASS),,pkg.mperf.nopass) $(if $(DEB_CODE),,pkg.mperf.nocode) $(DEB_BUILD_PROFILES)" \
-		MPERF_SYSROOTS=$(abspath $(SYSROOTS)) dpkg-buildpackage -us -uc -b $(if $(CROSS),-a$(CROSS) -d); } \
+		MPERF_SYSROOTS=$(abspath $(SYSROOTS)) MPERF_RUNNABLE=$(abspath $(RUNNABLE_BUILD)) dpkg-buildpackage -us -uc -b $(if $(CROSS),-a$(CROSS) -d); } \
 		$(if $(QUIET),>$(BUILD)/deb.log 2>&1 || { tail -n 40 $(BUILD)/deb.log >&2; exit 1; })
 	$(QUIET)lintian --fail-on error,warning $(foreach t,$(LINTIAN_NOT_YET),--suppress-tags $(t)) \
 		$(BUILD)/deb/*.changes

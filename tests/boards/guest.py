@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A board made by QEMU: Debian's kernel, our cross-built programs, and a script that runs there.
+"""A board made by QEMU: Debian's kernel, the programs of our package, and a script that runs there.
 
 The first boot needs no disc: an initramfs holds busybox, the programs and the libraries that they
 name. What the script prints comes back over the serial line, in named sections with their exit
@@ -9,12 +9,15 @@ bounded by QEMU's own end, a time limit, and a kill.
 import contextlib
 import fcntl
 import functools
+import os
 import platform
 import re
+import shutil
 import stat
 import subprocess
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import debian
@@ -24,12 +27,12 @@ HERE = Path(__file__).resolve().parent
 TRIPLE = {"riscv64": "riscv64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 QEMU = {"riscv64": "qemu-system-riscv64", "arm64": "qemu-system-aarch64"}
 CONSOLE = {"riscv64": "ttyS0", "arm64": "ttyAMA0"}
-BUILD_SECONDS = 1800  # it gives way to all other tests
+DEB_SECONDS = 1800   # it gives way to all other tests
 BOOT_SECONDS = 600   # a boot takes 3 to 8 s of a machine that does nothing else; beside all tests, minutes
 
 INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
-export PATH=/usr/local/sbin:/usr/local/bin:/bin LC_ALL=C.UTF-8 NO_COLOR=1 HOME=/root TERM=dumb
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/bin LC_ALL=C.UTF-8 NO_COLOR=1 HOME=/root TERM=dumb
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
 mount -t tmpfs tmp /tmp; mount -t tmpfs run /run; mount -t tracefs tracing /sys/kernel/tracing
 ip link set lo up 2>/dev/null
@@ -108,14 +111,51 @@ def once(make):
 
 
 @once
-def cross_build(build, arch):
-    """make CROSS=arch; the folder of the programs. Without the tree to link with: Skip."""
-    sysroot(build, arch)
-    done = subprocess.run(["make", "-j2", f"BUILD={build}", f"CROSS={arch}",
-                           "WERROR=-Werror"], cwd=ROOT, text=True,
-                          capture_output=True, timeout=BUILD_SECONDS)
-    assert done.returncode == 0, f"make CROSS={arch}:\n{done.stdout[-1000:]}{done.stderr[-3000:]}"
-    return build / arch
+def package(build, arch):
+    """make deb for that architecture, without a warning; the package, which boards run. Each job of a run
+    is a process of its own, so what is younger than all that it is made of, and was made without a
+    complaint, is taken as it is. Without the tree to link with: Skip."""
+    need_program(f"{TRIPLE[arch]}-gcc")
+    root = sysroot(build, arch)
+    made = build / arch / "deb" / "made"  # when what went well began
+    newest = max(p.stat().st_mtime for p in (*packaged(build), root.with_suffix(".dpkg") / "board"))
+    if not made.exists() or made.stat().st_mtime < newest:
+        began = time.time()
+        done = subprocess.run(["make", f"BUILD={build}", f"CROSS={arch}", "V=1", "deb"], cwd=ROOT, text=True,
+                              capture_output=True, timeout=DEB_SECONDS,
+                              env=dict(os.environ, WERROR="-Werror"))
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+        assert " -Werror " in done.stdout and f"{TRIPLE[arch]}-gcc " in done.stdout, done.stdout[:2000]
+        made.touch()
+        os.utime(made, (began, began))  # a source that changed meanwhile is younger
+    return next((build / arch / "deb").glob(f"mperf_*_{arch}.deb"))
+
+
+def packaged(build):
+    """Files and folders of the source but the tests, of which a package has none."""
+    for path in ROOT.iterdir():
+        if path.name not in (".git", "tests", "build", build.name):
+            yield path
+            yield from path.rglob("*")
+
+
+@once
+def unpacked(build, arch):
+    """The package's files, as a folder."""
+    deb = package(build, arch)
+    folder = build / "boards" / "programs" / arch / "package"
+    if not folder.exists() or folder.stat().st_mtime < deb.stat().st_mtime:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        subprocess.run(["dpkg-deb", "-x", deb, folder], check=True)
+        os.utime(folder)  # which the package's own time would be otherwise
+    return folder
+
+
+def runtime_archive(build, arch):
+    """What goes into programs that count themselves, as it was built beside the package."""
+    archive, = package(build, arch).parent.glob(f"mperf-*/obj/{arch}-gcc/libmperf-runtime.a")
+    return archive
 
 
 def sysroot(build, arch):
@@ -177,7 +217,7 @@ def compile_program(build, arch, source):
     regions has the runtime."""
     path = next(p for p in (HERE / source, ROOT / "tests/system" / source) if p.exists())
     target = build / "boards" / "programs" / arch / path.stem
-    archive = cross_build(build, arch) / "libmperf-runtime.a"
+    archive = runtime_archive(build, arch)
     runtime = ["-Wl,-u,__mperf_region_begin", archive] if "runtime/mperf.h" in path.read_text() else []
     newest = max(p.stat().st_mtime for p in (path, *path.parent.glob("*.h"), *runtime[1:]))
     if not target.exists() or target.stat().st_mtime < newest:
@@ -194,7 +234,7 @@ def compile_counted(build, arch, name, *flags):
     samples find its loops; its path."""
     if not (build / "llvm-19" / "mperf-pass.so").exists():
         raise Skip("no plugin was built: LLVM 19 has no headers here")
-    runtime = cross_build(build, arch) / "libmperf-runtime.a"
+    runtime = runtime_archive(build, arch)
     target = build / "boards" / "programs" / arch / f"counted-{Path(name).stem}"
     target.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run([build / "mperf-cc", f"--target={TRIPLE[arch]}",
@@ -206,20 +246,18 @@ def compile_counted(build, arch, name, *flags):
 
 
 def initramfs(build, arch, sources):
-    """The folder's contents as {path: bytes}: busybox, our programs with what they know of
+    """The folder's contents as {path: bytes}: busybox, the package's programs with what they know of
     cores, tests' programs, libraries."""
     root = sysroot(build, arch)
-    ours = cross_build(build, arch)
-    programs = {"usr/local/bin/mperfctl*": ours / "mperfctl",
-                "usr/local/sbin/mperfd*": ours / "mperfd",
-                "usr/local/libexec/mperf/mperf-namer*": ours / "mperf-namer"}
+    ours = unpacked(build, arch)
+    programs = {f"{name}*": ours / name
+                for name in ("usr/bin/mperfctl", "usr/sbin/mperfd", "usr/libexec/mperf/mperf-namer")}
     for source in sources:
         path = compile_program(build, arch, source)
         programs[f"usr/local/bin/{path.name}*"] = path
     files = {name: path.read_bytes() for name, path in programs.items()}
-    data = ROOT / "platform-db" / "platforms"
-    files |= {f"usr/local/share/mperf/platforms/{path.relative_to(data)}": path.read_bytes()
-              for path in data.rglob("*.json")}
+    files |= {str(path.relative_to(ours)): path.read_bytes()
+              for path in (ours / "usr/share/mperf/platforms").rglob("*.json")}
     libraries = closure(root, arch, programs.values())
     files |= {f"lib/{name}*": path.read_bytes() for name, path in libraries.items()}
     files[f"lib/{loader(arch)}*"] = (root / "usr/lib" / TRIPLE[arch] / loader(arch)).read_bytes()

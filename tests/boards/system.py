@@ -7,19 +7,16 @@ furnish() does what matters. Ours is installed by dpkg when systemd runs, before
 its maintainer scripts make user and folders, set the sysctl, enable and start the service.
 """
 import lzma
-import os
 import re
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
-from guest import TRIPLE, Guest, compile_program, once, sysroot
-from machine import ROOT, need_program, need_root
+from guest import Guest, compile_program, once, package, sysroot
+from machine import need_program, need_root
 
 DISC_BYTES = "1200M"   # three times what is on it; the file is sparse
 SYSTEM_SECONDS = 300
-DEB_SECONDS = 1800   # it gives way to all other tests
 # What no board needs that runs no compiler and reads no manual.
 LEFT_OUT = ["./boot", "./usr/include", "./usr/share/doc", "./usr/share/man", "./usr/share/locale",
             "./usr/share/info", "./usr/lib/modules", "./usr/lib/gcc", "./var/cache", "*.a",
@@ -65,35 +62,6 @@ TimeoutStartSec=infinity
 INSTALL = """
 section install dpkg --install /board/mperf.deb
 """
-
-
-@once
-def package(build, arch):
-    """make deb for that architecture, without a warning; the package. It is built with gcc, the guests'
-    programs with clang. Each job of a run is a process of its own, so what is younger than all that it is
-    made of, and was made without a complaint, is taken as it is."""
-    need_program(f"{TRIPLE[arch]}-gcc")
-    root = sysroot(build, arch)
-    made = build / arch / "deb" / "made"  # when what went well began
-    newest = max(p.stat().st_mtime for p in (*packaged(build), root.with_suffix(".dpkg") / "board"))
-    if not made.exists() or made.stat().st_mtime < newest:
-        began = time.time()
-        done = subprocess.run(["make", f"BUILD={build}", f"CROSS={arch}", "V=1", "deb"], cwd=ROOT, text=True,
-                              capture_output=True, timeout=DEB_SECONDS,
-                              env=dict(os.environ, WERROR="-Werror"))
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-        assert " -Werror " in done.stdout and f"{TRIPLE[arch]}-gcc " in done.stdout, done.stdout[:2000]
-        made.touch()
-        os.utime(made, (began, began))  # a source that changed meanwhile is younger
-    return next((build / arch / "deb").glob(f"mperf_*_{arch}.deb"))
-
-
-def packaged(build):
-    """Files and folders of the source but the tests, of which a package has none."""
-    for path in ROOT.iterdir():
-        if path.name not in (".git", "tests", "build", build.name):
-            yield path
-            yield from path.rglob("*")
 
 
 @once
