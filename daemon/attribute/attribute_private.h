@@ -14,7 +14,7 @@
  *      life.c         how a task begins and ends; mapping.c: what is mapped in it; remapped.c: in place of its text
  *      owner.c        the owner of a process, and its samples when the owner changes
  *      job.c          labels, given by requests and read from the environment
- *      exec_argv.c    arguments of a process that execs, read at once
+ *      exec_argv.c    arguments of a process that execs, read at once (exec_table.h)
  *      lost_exec.c    execs whose record was lost
  *      proc.c         reads one process in /proc; census.c: takes what was read
  *      census_scan.c  all processes, or some with their descendants; unanswered.h: those that did not answer
@@ -296,11 +296,6 @@ int job_read(struct attribute *a, struct task **process, const struct proc_view 
 
 /* --- exec_argv.c ------------------------------------------------------------------------------ */
 
-/* Execs that were reported early and have not come through the merge: a quarter of a second's
- * worth, at most 4 KiB each. Few enough for a linear search. Further ones are treated as not
- * reported. */
-#define EXECS_MAX 1024
-
 struct execs *exec_argv_new(void);
 struct execs *exec_argv_free(struct execs *x);
 /* The record of an exec came: give the process its arguments and owner, those that were read early or else
@@ -313,7 +308,7 @@ void exec_argv_expire(struct execs *x, uint64_t now_ns);
 void exec_argv_mark(const struct execs *x, struct sweep *s);
 /* Reported execs whose record has not come. Exported for tests. */
 size_t exec_argv_n(const struct execs *x);
-/* The pid and time of the i-th reported exec, in no order. Exported for tests. */
+/* The pid and time of the i-th reported exec, as they were reported. Exported for tests. */
 pid_t exec_argv_at(const struct execs *x, size_t i, uint64_t *ret_time_ns);
 
 /* --- lost_exec.c ------------------------------------------------------------------------------ */

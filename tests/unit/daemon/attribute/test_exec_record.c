@@ -80,6 +80,39 @@ TEST(arguments_and_owner_come_with_the_record)
 	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 }
 
+/* More than a second's on one hart, and no drain meanwhile. A process runs several programs in turn. */
+TEST(thousands_between_two_drains_all_have_theirs)
+{
+	enum { PIDS = 3000, TURNS = 4 };
+	char text[64];
+
+	for (int i = 0; i < PIDS * TURNS; i++) {
+		int pid = 1000 + i % PIDS, n = snprintf(text, sizeof(text), "cc1%c-O%d", 0, i);
+		struct record r =
+			bench_record(b, RECORD_EXEC, t0 + (uint64_t)i * MS / 10 + 50, pid);
+		r.exec =
+			(struct record_exec){.uid = USER + (uint32_t)i, .gid = USER, .whole = true};
+		r.exec.args = text;
+		r.exec.n_args = (size_t)n + 1;
+		attribute_exec_record(b->attribute, &r);
+	}
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), PIDS * TURNS);
+	for (int i = 0; i < PIDS * TURNS; i++) {
+		int pid = 1000 + i % PIDS;
+		if (i < PIDS)
+			bench_fork(b, t0 + (uint64_t)i * MS / 10 - 50, pid, pid, PID);
+		bench_comm(b, t0 + (uint64_t)i * MS / 10, pid, "cc1", true);
+		const struct task *task = task_find(&b->tasks, pid);
+		snprintf(text, sizeof(text), "-O%d", i);
+		ck_assert_ptr_nonnull(task->argv);
+		ck_assert_str_eq(task->argv + 4, text);
+		ck_assert_uint_eq(task->uid, USER + (uint32_t)i);
+	}
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
+}
+
 TEST(a_record_that_is_lost_leaves_it_to_proc)
 {
 	bench_comm(b, t0 + MS, PID, "cc1", true);
