@@ -43,6 +43,7 @@ struct attribute {
 	struct owners *owners;               /* owner.c */
 	struct execs *execs;                 /* exec_argv.c */
 	struct awaited_execs *awaited;       /* lost_exec.c */
+	bool execs_apart;                    /* see attribute_execs_apart */
 	struct charges *charges;             /* charge.c */
 	struct sample_clocks *clocks;        /* weigh.c */
 	struct throttles *throttles;         /* throttle.c */
@@ -268,6 +269,11 @@ int owner_set(
 void owner_leave(struct task *before, uint64_t time_ns);
 /* The process execs at time_ns: its owner is unknown until owner_set. */
 void owner_exec(struct task *process, uint64_t time_ns);
+/* Execs may have been lost up to that time: no owner that was learned before is sure. */
+void owner_lost(struct attribute *a, uint64_t time_ns);
+/* The process is sampled: read its owner if that is in doubt. If it has another one, or is gone, it belongs to
+ * nobody. */
+void owner_confirm(struct attribute *a, struct task *process);
 /* The process was sampled for the first time since its rights were last read. */
 void owner_watch(struct attribute *a, struct task *process);
 /* Stop watching processes that ended, so that a sweep need not keep them. */
@@ -282,6 +288,7 @@ static inline void owner_sampled(struct attribute *a, struct task *task)
 
 	task->used = true;
 	process->sampled = true;
+	owner_confirm(a, process);
 	if (!process->watched)
 		owner_watch(a, process);
 }
