@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
-#include <utlist.h>
 
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/exec_stack.h"
@@ -377,11 +376,10 @@ static bool expire(struct execs *x, struct exec *e, uint64_t now_ns)
 void attribute_read_execs(struct attribute *a, uint64_t now_ns)
 {
 	struct execs *x = a->execs;
-	struct exec *e, *next;
 
 	x->due_ns = EXEC_NEVER;
-	DL_FOREACH_SAFE2(x->table.open, e, next, open_next)
-	{
+	for (struct exec *e = x->table.open, *next; e; e = next) {
+		next = e->open_next;
 		if (e->due_ns <= now_ns)
 			exec_read(a, e, now_ns);
 		if (exec_settle(a, e))
@@ -391,17 +389,19 @@ void attribute_read_execs(struct attribute *a, uint64_t now_ns)
 		else if (e->due_ns < x->due_ns)
 			x->due_ns = e->due_ns;
 	}
-	DL_FOREACH_SAFE2(x->table.all, e, next, all_next)
-	if (expire(x, e, now_ns))
-		break;
+	for (struct exec *e = x->table.all, *next; e; e = next) {
+		next = e->all_next;
+		if (expire(x, e, now_ns))
+			break;
+	}
 }
 
 void exec_argv_expire(struct execs *x, uint64_t now_ns)
 {
-	struct exec *e, *next;
-
-	DL_FOREACH_SAFE2(x->table.all, e, next, all_next)
-	(void)expire(x, e, now_ns);
+	for (struct exec *e = x->table.all, *next; e; e = next) {
+		next = e->all_next;
+		(void)expire(x, e, now_ns);
+	}
 }
 
 uint64_t attribute_exec_due_ns(const struct attribute *a)

@@ -98,7 +98,7 @@ void exec_table_remove(struct exec_table *t, struct exec *e)
 	DL_DELETE2(t->all, e, all_prev, all_next);
 	DL_DELETE(c->first, e);
 	if (!c->first) {
-		HASH_DELETE(hh, t->chains, c);
+		HASH_DEL(t->chains, c);
 		free(c);
 	}
 	t->n--;
