@@ -364,6 +364,17 @@ static int attribute_cgroup(struct attribute *a, const struct record *r, int har
 	return result < 0 ? result : 0;
 }
 
+void attribute_execs_apart(struct attribute *a, bool apart)
+{
+	a->execs_apart = apart;
+}
+
+void attribute_execs_lost(struct attribute *a, uint64_t time_ns, bool apart)
+{
+	if (apart == a->execs_apart)
+		owner_lost(a, time_ns);
+}
+
 /* Take a record that a ring was full. Do not count losses that the kernel has already reported. */
 static int attribute_lost(struct attribute *a, const struct record *r, int hart)
 {
@@ -376,11 +387,13 @@ static int attribute_lost(struct attribute *a, const struct record *r, int hart)
 	}
 	if (r->stream && r->stream->role == STREAM_SIDEBAND && a->o.sideband_apart) {
 		lose(&a->o, hart, LOSS_SIDEBAND, r->lost.n);
+		attribute_execs_lost(a, r->time_ns, false);
 		return lost_exec_look(a, r->time_ns, hart);
 	}
 	/* switches may be among the lost records: counts since then cannot be charged to a task */
 	charge_forget_hart(a->charges, hart);
 	throttle_forget_hart(a, hart);
+	attribute_execs_lost(a, r->time_ns, false);
 	lose(&a->o, hart, LOSS_RING, sampler_hear_lost(ahead, r->lost.n));
 	return lost_exec_look(a, r->time_ns, hart);
 }

@@ -126,6 +126,11 @@ void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns);
 void attribute_exec_stack(struct attribute *a, const struct record *r);
 /* The same by a RECORD_EXEC, which may come at any time until the exec's other record is taken. */
 void attribute_exec_record(struct attribute *a, const struct record *r);
+/* Do BPF programs report the execs of all harts, in rings of their own? Then only what is lost there hides an exec. */
+void attribute_execs_apart(struct attribute *a, bool apart);
+/* Records were lost before that time, in a ring of BPF's (apart) or another: owners are in doubt if an exec may be
+ * among them. */
+void attribute_execs_lost(struct attribute *a, uint64_t time_ns, bool apart);
 /* These processes, which are alive and known, are wanted from their next exec on: if its record may
  * have been lost, /proc is searched for it. Not needed for pids passed to attribute_scan. */
 void attribute_await_exec(struct attribute *a, const pid_t *pids, size_t n_pids);

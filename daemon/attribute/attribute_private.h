@@ -14,7 +14,7 @@
  *      life.c         how a task begins and ends; mapping.c: what is mapped in it; remapped.c: in place of its text
  *      owner.c        the owner of a process, and its samples when the owner changes
  *      job.c          labels, given by requests and read from the environment
- *      exec_argv.c    arguments of a process that execs, read at once
+ *      exec_argv.c    arguments of a process that execs, read at once (exec_table.h)
  *      lost_exec.c    execs whose record was lost
  *      proc.c         reads one process in /proc; census.c: takes what was read
  *      census_scan.c  all processes, or some with their descendants; unanswered.h: those that did not answer
@@ -43,6 +43,7 @@ struct attribute {
 	struct owners *owners;               /* owner.c */
 	struct execs *execs;                 /* exec_argv.c */
 	struct awaited_execs *awaited;       /* lost_exec.c */
+	bool execs_apart;                    /* see attribute_execs_apart */
 	struct charges *charges;             /* charge.c */
 	struct sample_clocks *clocks;        /* weigh.c */
 	struct throttles *throttles;         /* throttle.c */
@@ -268,6 +269,11 @@ int owner_set(
 void owner_leave(struct task *before, uint64_t time_ns);
 /* The process execs at time_ns: its owner is unknown until owner_set. */
 void owner_exec(struct task *process, uint64_t time_ns);
+/* Execs may have been lost up to that time: no owner that was learned before is sure. */
+void owner_lost(struct attribute *a, uint64_t time_ns);
+/* The process is sampled: read its owner if that is in doubt. If it has another one, or is gone, it belongs to
+ * nobody. */
+void owner_confirm(struct attribute *a, struct task *process);
 /* The process was sampled for the first time since its rights were last read. */
 void owner_watch(struct attribute *a, struct task *process);
 /* Stop watching processes that ended, so that a sweep need not keep them. */
@@ -282,6 +288,7 @@ static inline void owner_sampled(struct attribute *a, struct task *task)
 
 	task->used = true;
 	process->sampled = true;
+	owner_confirm(a, process);
 	if (!process->watched)
 		owner_watch(a, process);
 }
@@ -296,11 +303,6 @@ int job_read(struct attribute *a, struct task **process, const struct proc_view 
 
 /* --- exec_argv.c ------------------------------------------------------------------------------ */
 
-/* Execs that were reported early and have not come through the merge: a quarter of a second's
- * worth, at most 4 KiB each. Few enough for a linear search. Further ones are treated as not
- * reported. */
-#define EXECS_MAX 1024
-
 struct execs *exec_argv_new(void);
 struct execs *exec_argv_free(struct execs *x);
 /* The record of an exec came: give the process its arguments and owner, those that were read early or else
@@ -313,7 +315,7 @@ void exec_argv_expire(struct execs *x, uint64_t now_ns);
 void exec_argv_mark(const struct execs *x, struct sweep *s);
 /* Reported execs whose record has not come. Exported for tests. */
 size_t exec_argv_n(const struct execs *x);
-/* The pid and time of the i-th reported exec, in no order. Exported for tests. */
+/* The pid and time of the i-th reported exec, as they were reported. Exported for tests. */
 pid_t exec_argv_at(const struct execs *x, size_t i, uint64_t *ret_time_ns);
 
 /* --- lost_exec.c ------------------------------------------------------------------------------ */

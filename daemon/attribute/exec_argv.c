@@ -23,13 +23,12 @@
 
 #include "daemon/attribute/attribute_private.h"
 #include "daemon/attribute/exec_stack.h"
+#include "daemon/attribute/exec_table.h"
 #include "daemon/attribute/proc_text.h"
 #include "daemon/kernel/exec_layout.h"
 #include "daemon/kernel/machine.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
-
-#define NEVER UINT64_MAX
 
 _Static_assert(EXEC_ARGS_BYTES_MAX >= TASK_ARGV_BYTES_MAX, "a record has all that is kept");
 
@@ -49,33 +48,9 @@ static const uint64_t exec_again_ns[] = {1000000, 3000000, 10000000};
 /* Processes whose arguments were not in place yet when their exec was handled. */
 #define REREAD_MAX 4096
 
-/* The arguments and rights of a process after an exec. */
-struct exec_text {
-	char *argv; /* as in struct task; NULL: not read */
-	uint32_t n_argv;
-	struct rights rights;
-	bool has_rights; /* the arguments were read */
-	bool from_stack; /* copied by the kernel, not read from /proc; only then are these valid: */
-	bool secure;     /* setuid and the like */
-	uint32_t own_uid; /* as the process sees it, in its user namespace */
-};
-
-/* An exec that was reported early. */
-struct exec {
-	pid_t pid;
-	uint64_t time_ns; /* of its record */
-	uint64_t read_ns; /* when the last read ended */
-	uint64_t due_ns;  /* time of the next read; NEVER: read or given up */
-	uint32_t n_again; /* reads planned after the first */
-	struct exec_text text;
-	struct task *process; /* the process, if its record came while reads are due; else NULL */
-	int hart;             /* of that record */
-};
-
 struct execs {
-	struct exec exec[EXECS_MAX]; /* in no order */
-	size_t n;
-	uint64_t due_ns; /* time of the next read; NEVER: none */
+	struct exec_table table;
+	uint64_t due_ns; /* time of the next read; EXEC_NEVER: none */
 	struct {
 		struct task *process;
 		int hart;
@@ -88,20 +63,14 @@ struct execs *exec_argv_new(void)
 	struct execs *x = calloc(1, sizeof(*x));
 
 	if (x)
-		x->due_ns = NEVER;
+		x->due_ns = EXEC_NEVER;
 	return x;
-}
-
-static void exec_remove(struct execs *x, struct exec *e)
-{
-	free(e->text.argv);
-	*e = x->exec[--x->n];
 }
 
 struct execs *exec_argv_free(struct execs *x)
 {
-	while (x && x->n)
-		exec_remove(x, &x->exec[0]);
+	while (x && x->table.all)
+		exec_table_remove(&x->table, x->table.all);
 	free(x);
 	return NULL;
 }
@@ -110,19 +79,23 @@ void exec_argv_mark(const struct execs *x, struct sweep *s)
 {
 	for (size_t i = 0; i < x->n_reread; i++)
 		sweep_keep_task(s, x->reread[i].process);
-	for (size_t i = 0; i < x->n; i++)
-		sweep_keep_task(s, x->exec[i].process);
+	for (const struct exec *e = x->table.open; e; e = e->open_next)
+		sweep_keep_task(s, e->process);
 }
 
 size_t exec_argv_n(const struct execs *x)
 {
-	return x->n;
+	return x->table.n;
 }
 
 pid_t exec_argv_at(const struct execs *x, size_t i, uint64_t *ret_time_ns)
 {
-	*ret_time_ns = x->exec[i].time_ns;
-	return x->exec[i].pid;
+	const struct exec *e = x->table.all;
+
+	while (i-- > 0)
+		e = e->all_next;
+	*ret_time_ns = e->time_ns;
+	return e->pid;
 }
 
 /* --- what was read ---------------------------------------------------------------------------- */
@@ -131,7 +104,7 @@ static void exec_give_up(struct exec *e)
 {
 	free(e->text.argv);
 	e->text.argv = NULL;
-	e->due_ns = NEVER;
+	e->due_ns = EXEC_NEVER;
 }
 
 /* Decide which user owns the process after its exec. Samples of a program that its caller may not
@@ -200,30 +173,25 @@ static bool exec_wanted(const struct attribute *a, pid_t pid)
 void attribute_exec(struct attribute *a, pid_t pid, uint64_t time_ns)
 {
 	struct execs *x = a->execs;
-	bool superseded = false;
 
 	if (!exec_wanted(a, pid))
 		return;
-	for (size_t i = 0; i < x->n; i++) {
-		struct exec *e = &x->exec[i];
+	const struct exec_chain *c = exec_chain_find(&x->table, pid);
+	struct exec *before = exec_chain_before(c, time_ns);
+	struct exec *behind = before ? before->next : c ? c->first : NULL;
+	while (behind && behind->text.from_stack)
+		behind = behind->next;
+	while (before && before->text.from_stack)
+		before = before == c->first ? NULL : before->prev;
+	/* those before it have given up already, when that one came */
+	if (before && (!before->text.argv || before->read_ns >= time_ns))
+		exec_give_up(before);
 
-		if (e->pid != pid || e->text.from_stack)
-			continue;
-		if (e->time_ns > time_ns)
-			superseded = true;
-		else if (!e->text.argv || e->read_ns >= time_ns)
-			exec_give_up(e);
-	}
-	if (x->n == EXECS_MAX)
-		return; /* /proc is read when the record comes, as without a report */
-
-	x->exec[x->n++] = (struct exec){
-		.pid = pid,
-		.time_ns = time_ns,
-		.due_ns = superseded ? NEVER : 0,
-	};
+	const struct exec e = {.pid = pid, .time_ns = time_ns, .due_ns = behind ? EXEC_NEVER : 0};
+	if (!exec_table_add(&x->table, &e))
+		return;
 	note_report(a, pid, time_ns);
-	if (!superseded)
+	if (!behind)
 		x->due_ns = 0;
 }
 
@@ -269,27 +237,34 @@ static void read_owner(struct attribute *a, pid_t pid, struct exec_text *text)
 	}
 }
 
+/* Keep an exec whose text is here already. */
+static void take_text(struct attribute *a, const struct exec *e)
+{
+	if (exec_table_add(&a->execs->table, e))
+		note_report(a, e->pid, e->time_ns);
+	else
+		free(e->text.argv);
+}
+
 void attribute_exec_stack(struct attribute *a, const struct record *r)
 {
-	struct execs *x = a->execs;
 	pid_t pid = r->pid <= INT32_MAX ? (pid_t)r->pid : 0;
 	struct exec_text text;
 
 	if (!exec_wanted(a, pid))
 		return;
-	if (x->n == EXECS_MAX || !stack_text(&r->sample, &text)) {
+	if (!stack_text(&r->sample, &text)) {
 		attribute_exec(a, pid, r->time_ns);
 		return;
 	}
 	read_owner(a, pid, &text);
-	x->exec[x->n++] = (struct exec){
-		.pid = pid,
-		.time_ns = r->time_ns,
-		.read_ns = text.has_rights ? clock_ns(CLOCK_MONOTONIC) : 0,
-		.due_ns = NEVER,
-		.text = text,
-	};
-	note_report(a, pid, r->time_ns);
+	take_text(a, &(struct exec){
+			     .pid = pid,
+			     .time_ns = r->time_ns,
+			     .read_ns = text.has_rights ? clock_ns(CLOCK_MONOTONIC) : 0,
+			     .due_ns = EXEC_NEVER,
+			     .text = text,
+		     });
 }
 
 /* The owner by the kernel's own data, at the time of the exec. In another user namespace it depends on who made
@@ -330,18 +305,14 @@ static bool text_of_record(const struct record_exec *x, struct exec_text *to)
 
 void attribute_exec_record(struct attribute *a, const struct record *r)
 {
-	struct execs *x = a->execs;
 	pid_t pid = r->pid <= INT32_MAX ? (pid_t)r->pid : 0;
 
 	if (!exec_wanted(a, pid))
 		return;
-	if (x->n == EXECS_MAX)
-		return; /* /proc is read when the other record comes, as without a report */
-	struct exec e = {.pid = pid, .time_ns = r->time_ns, .due_ns = NEVER};
+	struct exec e = {.pid = pid, .time_ns = r->time_ns, .due_ns = EXEC_NEVER};
 	owner_of_record(a, pid, r, &e);
 	(void)text_of_record(&r->exec, &e.text);
-	x->exec[x->n++] = e;
-	note_report(a, pid, r->time_ns);
+	take_text(a, &e);
 }
 
 /* Read arguments and owner from /proc. The outcomes of proc_read; PROC_EMPTY: they are not in place yet, or the
@@ -366,12 +337,12 @@ static int proc_text(const struct attribute *a, pid_t pid, struct exec_text *ret
 
 static void exec_read(const struct attribute *a, struct exec *e, uint64_t now_ns)
 {
-	e->due_ns = NEVER;
+	e->due_ns = EXEC_NEVER;
 	/* a process that is gone has none; without memory it stays unread */
 	int r = proc_text(a, e->pid, &e->text);
 
 	e->read_ns = clock_ns(CLOCK_MONOTONIC);
-	while ((r == PROC_EMPTY || r == PROC_SILENT) && e->due_ns == NEVER &&
+	while ((r == PROC_EMPTY || r == PROC_SILENT) && e->due_ns == EXEC_NEVER &&
 		e->n_again < EXEC_AGAIN) {
 		uint64_t again_ns = e->time_ns + exec_again_ns[e->n_again++];
 
@@ -383,7 +354,7 @@ static void exec_read(const struct attribute *a, struct exec *e, uint64_t now_ns
 /* Give the arguments to a process whose record came before they could be read. True: done. */
 static bool exec_settle(struct attribute *a, struct exec *e)
 {
-	if (!e->process || e->due_ns != NEVER)
+	if (!e->process || e->due_ns != EXEC_NEVER)
 		return false;
 	e->process = life_now(a->o.tasks, e->process);
 	if (e->text.argv && !e->process->argv)
@@ -392,34 +363,45 @@ static bool exec_settle(struct attribute *a, struct exec *e)
 	return true;
 }
 
+/* True: it is too young, and so are most behind it. */
+static bool expire(struct execs *x, struct exec *e, uint64_t now_ns)
+{
+	if (now_ns <= e->time_ns + EXEC_EXPIRE_NS)
+		return true;
+	if (!e->open)
+		exec_table_remove(&x->table, e);
+	return false;
+}
+
 void attribute_read_execs(struct attribute *a, uint64_t now_ns)
 {
 	struct execs *x = a->execs;
 
-	x->due_ns = NEVER;
-	for (size_t i = 0; i < x->n;) {
-		struct exec *e = &x->exec[i];
-
+	x->due_ns = EXEC_NEVER;
+	for (struct exec *e = x->table.open, *next; e; e = next) {
+		next = e->open_next;
 		if (e->due_ns <= now_ns)
 			exec_read(a, e, now_ns);
-		if (exec_settle(a, e) || now_ns > e->time_ns + EXEC_EXPIRE_NS) {
-			exec_remove(x, e);
-			continue;
-		}
-		if (e->due_ns < x->due_ns)
+		if (exec_settle(a, e))
+			exec_table_remove(&x->table, e);
+		else if (e->due_ns == EXEC_NEVER)
+			exec_table_close(&x->table, e);
+		else if (e->due_ns < x->due_ns)
 			x->due_ns = e->due_ns;
-		i++;
+	}
+	for (struct exec *e = x->table.all, *next; e; e = next) {
+		next = e->all_next;
+		if (expire(x, e, now_ns))
+			break;
 	}
 }
 
 void exec_argv_expire(struct execs *x, uint64_t now_ns)
 {
-	for (size_t i = 0; i < x->n;)
-		if (x->exec[i].due_ns == NEVER && !x->exec[i].process &&
-			now_ns > x->exec[i].time_ns + EXEC_EXPIRE_NS)
-			exec_remove(x, &x->exec[i]);
-		else
-			i++;
+	for (struct exec *e = x->table.all, *next; e; e = next) {
+		next = e->all_next;
+		(void)expire(x, e, now_ns);
+	}
 }
 
 uint64_t attribute_exec_due_ns(const struct attribute *a)
@@ -429,34 +411,42 @@ uint64_t attribute_exec_due_ns(const struct attribute *a)
 
 /* --- the record ------------------------------------------------------------------------------- */
 
+/* The exec of that record; NULL: it was not reported. Those whose process still waits are of former records: the
+ * process has exec'd again before they were read. */
+static struct exec *chain_nearest(const struct exec_chain *c, uint64_t time_ns)
+{
+	struct exec *nearest = NULL;
+	uint64_t least_ns = EXEC_MATCH_NS + 1;
+
+	for (struct exec *e = c ? c->first : NULL; e; e = e->next) {
+		uint64_t apart_ns =
+			e->time_ns > time_ns ? e->time_ns - time_ns : time_ns - e->time_ns;
+		if (e->process) {
+			exec_give_up(e);
+		} else if (apart_ns < least_ns) {
+			nearest = e;
+			least_ns = apart_ns;
+		}
+		if (e->time_ns > time_ns)
+			break;
+	}
+	return nearest;
+}
+
 /* Give the process the arguments and owner that were read early; *process as in owner_set. True: done, or a later
  * read is due. False: nothing was read. */
 static bool take_early(struct attribute *a, struct task **at, uint64_t time_ns, int hart)
 {
 	struct execs *x = a->execs;
 	struct task *process = *at;
-	struct exec *nearest = NULL;
-	uint64_t least_ns = EXEC_MATCH_NS + 1;
+	const struct exec_chain *c = exec_chain_find(&x->table, process->pid);
+	struct exec *nearest = chain_nearest(c, time_ns);
 
-	for (size_t i = 0; i < x->n; i++) {
-		struct exec *e = &x->exec[i];
-		uint64_t apart_ns =
-			e->time_ns > time_ns ? e->time_ns - time_ns : time_ns - e->time_ns;
-
-		if (e->pid != process->pid)
-			continue;
-		if (e->process)
-			exec_give_up(e); /* the process has exec'd again before this one was read */
-		else if (apart_ns < least_ns) {
-			nearest = e;
-			least_ns = apart_ns;
-		}
-	}
 	if (!nearest)
 		return false;
 	if (nearest->time_ns == process->reported_exec_ns)
 		process->reported_exec_ns = 0;
-	if (nearest->due_ns != NEVER) {
+	if (nearest->due_ns != EXEC_NEVER) {
 		nearest->process = process;
 		nearest->hart = hart;
 		return true;
@@ -468,7 +458,7 @@ static bool take_early(struct attribute *a, struct task **at, uint64_t time_ns, 
 		(void)exec_give(a, nearest, at);
 	else if (nearest->text.from_stack) /* not what was read after a later exec */
 		(void)give_owner(a, nearest, at);
-	exec_remove(x, nearest);
+	exec_table_remove(&x->table, nearest);
 	return was_read;
 }
 

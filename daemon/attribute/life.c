@@ -100,6 +100,7 @@ void life_inherit_task(struct task *child, const struct task *parent)
 	child->uid = parent->uid;
 	child->gid = parent->gid;
 	child->other_group = parent->other_group;
+	child->owner_sure_ns = parent->process->owner_sure_ns;
 	child->account = task_account(parent);
 	child->kernel_thread = parent->kernel_thread;
 	child->wanted = parent->wanted;

@@ -16,7 +16,9 @@
  * A process changes its owner by an exec, which has a record, or by a system call, which has none.
  * Each exec begins a stage whose owner is unknown until it is read. A reading belongs to the stage
  * in which it was made: if the next exec came first, the earlier stage was never read, and belongs
- * to nobody. To find changes without a record, sampled processes are read again.
+ * to nobody. To find changes without a record, sampled processes are read again. If records of execs were lost,
+ * the owner of each process is in doubt until it is read: once, when the process is next sampled. One that is gone by
+ * then belongs to nobody.
  */
 
 #include <errno.h>
@@ -34,6 +36,7 @@ struct owners {
 		watched; /* sampled processes of users, whose rights are read again; oldest check first */
 	size_t n_watched, size_watched;
 	uint64_t checked_ns; /* when their rights were last read again */
+	uint64_t lost_ns;    /* execs may have been lost up to that time; 0: none */
 	struct login_groups logins;
 };
 
@@ -114,6 +117,7 @@ int owner_set(
 
 	if (read_ns)
 		p->rights_read_ns = read_ns;
+	p->owner_sure_ns = read_ns ? read_ns : p->exec_ns;
 	p->changed |= p->account != now.account;
 	if (p->uid == now.uid && p->gid == now.gid) {
 		p->account = now.account;
@@ -130,8 +134,10 @@ int owner_set(
 	p->account = now.account;
 	p->other_group = !login_groups_have(&a->owners->logins, &now);
 	p->owner_since_ns = read_ns;
+	/* also of the task that continues */
 	if (read_ns)
-		p->rights_read_ns = read_ns; /* also of the task that continues */
+		p->rights_read_ns = read_ns;
+	p->owner_sure_ns = read_ns ? read_ns : p->exec_ns;
 	p->changed = true;
 	*process = p;
 	return r;
@@ -169,6 +175,32 @@ void owner_exec(struct task *p, uint64_t time_ns)
 	p->other_group = false;
 	p->owner_since_ns = 0;
 	p->changed = true;
+}
+
+/* --- lost execs ------------------------------------------------------------------------------- */
+
+void owner_lost(struct attribute *a, uint64_t time_ns)
+{
+	if (time_ns > a->owners->lost_ns)
+		a->owners->lost_ns = time_ns;
+}
+
+void owner_confirm(struct attribute *a, struct task *process)
+{
+	struct rights rights;
+
+	if (process->owner_sure_ns >= a->owners->lost_ns || !is_users(process->uid))
+		return;
+	const int r = process->end_ns ? RIGHTS_GONE : proc_rights(&a->o, process->pid, &rights);
+	const uint64_t read_ns = clock_ns(CLOCK_MONOTONIC);
+	process->owner_sure_ns = process->rights_read_ns = read_ns;
+	if (r == 0 && rights.uid == process->uid && rights.gid == process->gid) {
+		process->owner_since_ns = read_ns; /* an exec before that may have changed it */
+		return;
+	}
+	process->uid = 0;
+	process->gid = 0;
+	process->changed = true;
 }
 
 /* --- read again ------------------------------------------------------------------------------- */
@@ -291,7 +323,8 @@ void attribute_check_owners(struct attribute *a, uint64_t now_ns)
 	for (size_t i = 0; i < w->n_watched; i++) {
 		struct task *p = w->watched[i];
 		bool changes = may_change(a, p);
-		bool recent = p->rights_read_ns + OWNER_AGAIN_NS > now_ns;
+		bool unsure = p->owner_sure_ns < w->lost_ns;
+		bool recent = !unsure && p->rights_read_ns + OWNER_AGAIN_NS > now_ns;
 
 		if (changes && (recent || left == 0)) {
 			w->watched[kept++] = p;
@@ -300,7 +333,10 @@ void attribute_check_owners(struct attribute *a, uint64_t now_ns)
 		p->watched = false;
 		if (!changes || take_later_reading(a, p))
 			continue;
-		check(a, p, now_ns);
+		if (unsure)
+			owner_confirm(a, p);
+		else
+			check(a, p, now_ns);
 		left--;
 	}
 	w->n_watched = kept;

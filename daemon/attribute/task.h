@@ -73,6 +73,7 @@ struct task {
 	bool watched;            /* its rights will be read again */
 	uint64_t owner_since_ns; /* owned by uid since this reading; 0: inherited */
 	uint64_t rights_read_ns; /* when its rights were last read */
+	uint64_t owner_sure_ns;  /* the owner is right if no exec was lost later than this */
 	bool kernel_thread;
 	bool used;       /* something may refer to it: it was sampled, or counted */
 	uid_t place_of;  /* the account that is charged for its place in the table */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* No record is lost for good here: each record of an exec ring comes again through the hart's own
- * ring. So we skip a record that does not decode, or that found its ring full, without counting it.
+ * ring. So we skip a record that does not decode, or that found its ring full, without counting it. But a full ring of
+ * BPF's puts owners in doubt.
  */
 
 #include "daemon/session/exec_watch.h"
@@ -23,8 +24,18 @@ int rings_follow(int epoll_fd, const struct ring *ring, size_t n_rings)
 	return 0;
 }
 
+/* Do records of BPF tell of all execs? */
+static bool all_apart(const struct sampler *s)
+{
+	for (size_t i = 0; i < s->n_exec_rings; i++)
+		if (!hart_set_has(&s->exec_records, s->exec_ring[i].hart))
+			return false;
+	return s->n_exec_rings > 0;
+}
+
 int exec_watch_follow(struct exec_watch *w)
 {
+	attribute_execs_apart(w->attribute, all_apart(w->sampler));
 	return rings_follow(w->fd, w->sampler->exec_ring, w->sampler->n_exec_rings);
 }
 
@@ -89,8 +100,12 @@ static void take_ring(struct exec_watch *w, struct ring *ring)
 	size_t n;
 	while (ring_peek(ring, &bytes, &n) == 0) {
 		struct record record;
-		if (record_decode(bytes, n, &w->sampler->streams, &record) == 0 && is_exec(&record))
+		const bool decoded = record_decode(bytes, n, &w->sampler->streams, &record) == 0;
+		if (decoded && is_exec(&record))
 			take_exec(w->attribute, &record);
+		if (decoded && record.kind == RECORD_LOST &&
+			hart_set_has(&w->sampler->exec_records, ring->hart))
+			attribute_execs_lost(w->attribute, record.time_ns, true);
 		ring_advance(ring);
 	}
 	ring_release(ring);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
+#include "daemon/attribute/exec_table.h"
 #include "tests/unit/attribute_bench.h"
 #include "tests/unit/test.h"
 
@@ -353,16 +354,20 @@ TEST(what_never_comes_through_the_merge_expires)
 
 TEST(the_table_is_bounded)
 {
-	for (int pid = 1; pid <= EXECS_MAX + 100; pid++)
+	const int most = EXECS_BYTES_MAX / (EXEC_BYTES + TASK_ARGV_BYTES_MAX);
+	for (int pid = 1; pid <= most + 100; pid++)
 		attribute_exec(b->attribute, pid, t0);
-	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), EXECS_MAX);
-	look(t0 + MS);
-	for (int i = 0; i < EXECS_MAX + 100; i++) /* one process, again and again */
+	ck_assert_int_eq(exec_argv_n(b->attribute->execs), most);
+	for (int i = 0; i < most + 100; i++) /* one process, again and again */
 		attribute_exec(b->attribute, 7, t0 + (uint64_t)i);
-	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), EXECS_MAX);
-	write_argv(EXECS_MAX + 50, "beyond");
-	bench_comm(b, t0, EXECS_MAX + 50, "beyond", true);
-	ck_assert_str_eq(argv_of(EXECS_MAX + 50), "beyond");
+	ck_assert_int_eq(exec_argv_n(b->attribute->execs), most);
+	write_argv(most + 50, "beyond");
+	bench_comm(b, t0, most + 50, "beyond", true);
+	ck_assert_str_eq(argv_of(most + 50), "beyond");
+	look(t0 + MS); /* those that are read take as much as they have */
+	look(t0 + 20 * MS);
+	attribute_exec(b->attribute, most + 60, t0 + 20 * MS);
+	ck_assert_int_eq(exec_argv_n(b->attribute->execs), most + 1);
 	look(t0 + 4000 * MS);
 	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 }

@@ -80,6 +80,39 @@ TEST(arguments_and_owner_come_with_the_record)
 	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 }
 
+/* More than a second's on one hart, and no drain meanwhile. A process runs several programs in turn. */
+TEST(thousands_between_two_drains_all_have_theirs)
+{
+	enum { PIDS = 3000, TURNS = 4 };
+	char text[64];
+
+	for (int i = 0; i < PIDS * TURNS; i++) {
+		int pid = 1000 + i % PIDS, n = snprintf(text, sizeof(text), "cc1%c-O%d", 0, i);
+		struct record r =
+			bench_record(b, RECORD_EXEC, t0 + (uint64_t)i * MS / 10 + 50, pid);
+		r.exec =
+			(struct record_exec){.uid = USER + (uint32_t)i, .gid = USER, .whole = true};
+		r.exec.args = text;
+		r.exec.n_args = (size_t)n + 1;
+		attribute_exec_record(b->attribute, &r);
+	}
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), PIDS * TURNS);
+	for (int i = 0; i < PIDS * TURNS; i++) {
+		int pid = 1000 + i % PIDS;
+		if (i < PIDS)
+			bench_fork(b, t0 + (uint64_t)i * MS / 10 - 50, pid, pid, PID);
+		bench_comm(b, t0 + (uint64_t)i * MS / 10, pid, "cc1", true);
+		const struct task *task = task_find(&b->tasks, pid);
+		snprintf(text, sizeof(text), "-O%d", i);
+		ck_assert_ptr_nonnull(task->argv);
+		ck_assert_str_eq(task->argv + 4, text);
+		ck_assert_uint_eq(task->uid, USER + (uint32_t)i);
+	}
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
+}
+
 TEST(a_record_that_is_lost_leaves_it_to_proc)
 {
 	bench_comm(b, t0 + MS, PID, "cc1", true);
@@ -109,6 +142,74 @@ TEST(a_record_without_its_comm_shows_an_exec)
 	bench_take(b, &r, 0);
 	ck_assert_uint_eq(process()->uid, 0);
 	ck_assert_uint_ge(process()->exec_ns, t0 + 2 * MS);
+}
+
+static void sampled(uint64_t time_ns)
+{
+	struct record r = bench_sample(b, BENCH_ALONE, time_ns, PID, 0x1000);
+	bench_take(b, &r, 0);
+}
+
+static void lost(uint64_t time_ns)
+{
+	struct record r = bench_record(b, RECORD_LOST, time_ns, PID);
+	r.lost.n = 7;
+	bench_take(b, &r, 0);
+}
+
+/* Its exec of a program of root's may be among the lost records. */
+TEST(an_owner_is_in_doubt_after_a_loss_until_it_is_read, .times = 3)
+{
+	sampled(t0);
+	ck_assert_uint_eq(process()->uid, USER);
+	const uint64_t later_ns = t0 + 1000 * MS;
+	if (_i == 1)
+		vanish();
+	if (_i == 2)
+		bench_owner(b, PID, 0);
+	sampled(t0 + MS);
+	ck_assert_uint_eq(process()->uid, USER); /* nothing was lost: it is not read */
+	lost(later_ns);
+	sampled(later_ns + MS);
+	ck_assert_uint_eq(process()->uid, _i == 0 ? USER : 0);
+}
+
+/* Its last samples came before the loss was reported, and its EXIT was lost, too. */
+TEST(who_is_not_sampled_after_a_loss_is_read_before_the_flush)
+{
+	sampled(t0);
+	vanish();
+	attribute_check_owners(b->attribute, t0 + 1 * SECOND);
+	ck_assert_uint_eq(process()->uid, USER);
+	sampled(t0 + SECOND);
+	lost(t0 + SECOND + MS);
+	attribute_check_owners(b->attribute, t0 + 2 * SECOND);
+	ck_assert_uint_eq(process()->uid, 0);
+}
+
+TEST(a_loss_beside_execs_of_their_own_ring_puts_no_owner_in_doubt)
+{
+	sampled(t0);
+	attribute_execs_apart(b->attribute, true);
+	vanish();
+	lost(t0 + 1000 * MS);
+	sampled(t0 + 1001 * MS);
+	ck_assert_uint_eq(process()->uid, USER);
+	attribute_execs_lost(b->attribute, t0 + 1002 * MS, true);
+	sampled(t0 + 1003 * MS);
+	ck_assert_uint_eq(process()->uid, 0);
+}
+
+/* What was read says nothing about the time before an exec that comes later through the merge. */
+TEST(a_doubt_that_was_read_after_an_exec_is_not_settled_for_before)
+{
+	sampled(t0);
+	lost(t0 + MS);
+	sampled(t0 + 2 * MS);
+	const struct task *before = process();
+	bench_comm(b, before->owner_since_ns - 1, PID, "cc1", true);
+	ck_assert_ptr_ne(before, process());
+	ck_assert_uint_eq(before->uid, 0);
 }
 
 TEST(the_owner_alone_comes_where_the_ring_had_no_room_for_arguments)
