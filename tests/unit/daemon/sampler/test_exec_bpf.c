@@ -266,3 +266,35 @@ TEST(a_hart_that_is_closed_brings_no_more)
 	ck_assert_int_eq(hart_set_count(&s->exec_records), s->machine.n_harts);
 	ck_assert_int_eq(case_n_streams(s, STREAM_EXEC_BPF), (unsigned)s->machine.n_harts);
 }
+
+/* The most that was in memory at a time, in KiB. */
+static long peak_kb(void)
+{
+	char line[128];
+	long kb = 0;
+	FILE *from = fopen("/proc/self/status", "re");
+	ck_assert_ptr_nonnull(from);
+	while (kb == 0 && fgets(line, sizeof(line), from))
+		(void)sscanf(line, "VmHWM: %ld kB", &kb);
+	fclose(from);
+	ck_assert_int_gt(kb, 0);
+	return kb;
+}
+
+/* Loading reads 11 MB. */
+TEST(the_kernels_types_are_not_in_our_memory)
+{
+	struct exec_bpf *program = NULL;
+	int error = 0;
+	const long before = peak_kb();
+	int r = kernel_real.exec_new
+			? kernel_real.exec_new(kernel_real.userdata, 1, &program, &error)
+			: 1;
+	if (r != 0) {
+		printf("SKIP the_kernels_types_are_not_in_our_memory: no BPF, or it is refused\n");
+		return;
+	}
+	const long after = peak_kb();
+	kernel_real.exec_free(kernel_real.userdata, program);
+	ck_assert_int_lt(after - before, 3 << 10);
+}
