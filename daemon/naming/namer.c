@@ -348,13 +348,23 @@ int namer_dispatch(struct namer *n, uint64_t now_ns)
 
 /* --- what the owner's loop needs -------------------------------------------------------------- */
 
-int namer_fds(const struct namer *n, struct pollfd ret_fds[NAMER_FDS_MAX])
+/* Answers of names come in a trickle as long as programs run, each a turn of the owner's loop. One that comes later
+ * lets frames of the same file join the next request, so there are fewer. A backlog, a file that is new, and a stack,
+ * whose sample waits for it, are not delayed. */
+static bool answer_can_wait(const struct namer *n)
+{
+	return worker_state(&n->parser) == WORKER_BUSY && parser_asked(n) == MESSAGE_NAME &&
+	       jobs_waiting(n) == 0 && frames_waiting(n) <= NAMER_TRICKLE_FRAMES &&
+	       queue_is_of_loaded(n, NAMER_TRICKLE_FILES);
+}
+
+int namer_fds(const struct namer *n, bool is_patient, struct pollfd ret_fds[NAMER_FDS_MAX])
 {
 	int n_fds = 0;
 
 	if (worker_fd(&n->opener) >= 0)
 		ret_fds[n_fds++] = (struct pollfd){.fd = worker_fd(&n->opener), .events = POLLIN};
-	if (worker_fd(&n->parser) >= 0)
+	if (worker_fd(&n->parser) >= 0 && !(is_patient && answer_can_wait(n)))
 		ret_fds[n_fds++] = (struct pollfd){.fd = worker_fd(&n->parser), .events = POLLIN};
 	return n_fds;
 }

@@ -57,6 +57,9 @@
 #define NAMER_PROVED_MAX 8u
 /* files that the parser wants for one offset: a package, a .dwo, or neither, and again after it forgot */
 #define NAMER_SPLITS_MAX 16u
+/* More than this is a backlog, whose answers are taken as they come: with four turns a second, eight seconds' work. */
+#define NAMER_TRICKLE_FILES 32u
+#define NAMER_TRICKLE_FRAMES 1024u
 #define NAMER_ROUNDS_MAX 64u /* answers handled in one dispatch; the loop has other work */
 /* before a missing perf map is looked up again, and the late frames of a perf map that has grown */
 #define NAMER_RETRY_NS 1000000000u
@@ -368,6 +371,8 @@ struct slot *queue_next_open(const struct namer *n);
 struct wish *queue_first(struct namer *n);
 /* The next wish of the user who is served first; NULL: none, or all must wait. */
 struct wish *queue_next(const struct namer *n);
+/* Are at most n_max wishes queued, all of files that the parser has loaded? */
+bool queue_is_of_loaded(const struct namer *n, size_t n_max);
 /* Put the slot before all others: it was just loaded; or it is on trial (NULL: none is). */
 void queue_put_first(struct namer *n, struct slot *s);
 void queue_put_on_trial(struct namer *n, struct slot *s);
