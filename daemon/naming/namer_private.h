@@ -371,8 +371,6 @@ struct slot *queue_next_open(const struct namer *n);
 struct wish *queue_first(struct namer *n);
 /* The next wish of the user who is served first; NULL: none, or all must wait. */
 struct wish *queue_next(const struct namer *n);
-/* Are at most n_max wishes queued, all of files that the parser has loaded? */
-bool queue_is_of_loaded(const struct namer *n, size_t n_max);
 /* Put the slot before all others: it was just loaded; or it is on trial (NULL: none is). */
 void queue_put_first(struct namer *n, struct slot *s);
 void queue_put_on_trial(struct namer *n, struct slot *s);

@@ -245,19 +245,6 @@ struct wish *queue_first(struct namer *n)
 	return TAILQ_FIRST(&s->wishes);
 }
 
-bool queue_is_of_loaded(const struct namer *n, size_t n_max)
-{
-	const struct naming_user *u;
-	const struct wish *w;
-	size_t n_wishes = 0;
-
-	for (uint32_t i = 0; (u = naming_user_at(&n->users, i)); i++)
-		TAILQ_FOREACH(w, &u->to_name, of_user)
-	if (++n_wishes > n_max || !slot_is_loaded(n, w->slot))
-		return false;
-	return true;
-}
-
 void queue_put_first(struct namer *n, struct slot *s)
 {
 	n->queues.loaded = s;
