@@ -25,6 +25,8 @@
 #define RETRY_NS (10ull * SECOND_NS)
 /* How long to wait for names of the last windows when the daemon ends. */
 #define STOP_NAMES_NS SECOND_NS
+/* Names come promptly for this long after a client asked. */
+#define ASKED_LATELY_NS (10ull * SECOND_NS)
 /* A segment is closed early at this fraction of the budget, so that there are always several to
  * choose from when room has to be made. */
 #define SEGMENT_BUDGET_PART 8
@@ -442,10 +444,18 @@ static int look(struct keeper *k, uint64_t now_ns)
 	return rotation_is_due(k) ? rotate(k, now_ns) : 0;
 }
 
+/* Who asked lately may ask again, for the names that have come; a pin waits for all. */
+static bool wants_names(const struct keeper *k, uint64_t now_ns)
+{
+	return now_ns < k->flushed_ns + ASKED_LATELY_NS ||
+	       (k->pinner && pinner_wants_flush(k->pinner) != 0);
+}
+
 int keeper_dispatch(struct keeper *k, uint64_t now_ns)
 {
 	if (k->account)
 		account_write(k->account);
+	k->tap.is_patient = !wants_names(k, now_ns);
 	int r = tend_recording(k, now_ns);
 	if (r == 0 && k->store)
 		r = tend_ending(k, now_ns);
@@ -512,7 +522,7 @@ static void seal_ending(struct keeper *k)
 	int r = 0;
 	while (r == 0 && keeper_any_ending(k) && (now_ns = clock_ns(CLOCK_MONOTONIC)) < until_ns) {
 		struct pollfd fds[NAMER_FDS_MAX];
-		(void)poll(fds, (nfds_t)namer_fds(k->o.walk->namer, fds), 50);
+		(void)poll(fds, (nfds_t)namer_fds(k->o.walk->namer, false, fds), 50);
 		r = namer_dispatch(k->o.walk->namer, now_ns);
 		if (r == 0)
 			r = tend_ending(k, now_ns);

@@ -485,6 +485,7 @@ int recording_finish(struct recording *g, uint64_t now_ns)
 	g->stalled_ns = now_ns + g->stall_ns;
 	g->end_ns = now_ns > g->window.start_ns ? now_ns : g->window.start_ns;
 	g->tap.cut_ns = UINT64_MAX;
+	g->tap.is_patient = false; /* the segment waits for its names */
 	if (r == 0 && g->shared && g->trouble == 0)
 		(void)stored_or_lost(g, begin_flush(g, g->end_ns)); /* the next dispatch says so */
 	if (g->shared)

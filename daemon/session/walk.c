@@ -277,13 +277,22 @@ void walk_remove(struct walk *w, struct tap *tap)
 	tap->next = NULL;
 }
 
+/* Does nobody wait for names? While the walk runs, a drain is soon. */
+static bool is_patient(const struct walk *w)
+{
+	bool all = !w->inner->stopped;
+	for (const struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		all &= tap->is_patient;
+	return all;
+}
+
 size_t walk_fds(const struct walk *w, struct pollfd *fds, size_t n)
 {
 	const struct walk_inner *in = w->inner;
 	const struct sampler *s = w->sampler;
 	size_t filled = 0;
 	if (n >= NAMER_FDS_MAX)
-		filled += (size_t)namer_fds(w->namer, fds);
+		filled += (size_t)namer_fds(w->namer, is_patient(w), fds);
 	if (in->stopped)
 		return filled;
 	if (w->feed && filled < n)
@@ -460,7 +469,11 @@ int walk_dispatch(struct walk *w, uint64_t now_ns)
 	r = look_at_growing(w, now_ns);
 	if (r < 0)
 		return r;
-	return walk_drain_is_due(w, now_ns) ? run(w, now_ns) : 0;
+	if (!walk_drain_is_due(w, now_ns))
+		return 0;
+	r = run(w, now_ns);
+	/* frames that came with the drain are asked for in the same turn */
+	return r == 0 && namer_deadline_ns(w->namer) == 0 ? namer_dispatch(w->namer, now_ns) : r;
 }
 
 static int catch_up_for_feed(void *userdata)

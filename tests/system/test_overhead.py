@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 from machine import Folder, leave_to_plain
@@ -102,6 +103,26 @@ def test_forks_execs_and_mappings_are_counted_and_priced_by_doctor(build):
         if priced["each_ns"]:
             part = priced["per_second"] * priced["each_ns"] / 1e9 / os.cpu_count()
             assert abs(priced["machine_share"] - part) < 0.2 * part, priced
+
+
+def turns_a_second(service, seconds=5):
+    def count():
+        return tables(service)["loop"][0]["turns"], time.monotonic()
+    n, began = count()
+    time.sleep(seconds)  # the span is what is counted over
+    more, ended = count()
+    return (more - n) / (ended - began)
+
+
+def test_the_loop_turns_at_drains_and_for_little_else(build):
+    """Four drains a second, and what this test asks. Other tests' new programs are named at once, so the least
+    of some spans counts."""
+    leave_to_plain(build, "a turn is a turn with sanitizers, too, but programs take longer to be named")
+    with Folder() as folder, Service(build, folder, overhead="100%") as service, spinning(folder):
+        spans = []
+        wait_until("at most eight turns a second",
+                   lambda: spans.append(turns_a_second(service)) or min(spans) <= 8, 120)
+        print("  turns a second: " + ", ".join(f"{n:.1f}" for n in spans))
 
 
 def test_a_budget_is_kept_and_what_was_given_up_is_said(build):

@@ -16,6 +16,40 @@
 
 EACH_TEST(.begin = setup, .end = teardown, .seconds = 120);
 
+/* --- the caller's turns ----------------------------------------------------------------------- */
+
+static int n_polled(bool is_patient)
+{
+	struct pollfd fds[NAMER_FDS_MAX];
+
+	return namer_fds(rig.namer, is_patient, fds);
+}
+
+TEST(a_patient_caller_is_woken_for_new_files_and_a_backlog_alone)
+{
+	struct namer_rig_spot s = namer_rig_find((void *)(uintptr_t)fclose);
+	struct file *f = namer_rig_file(&rig, FILE_ELF, s.path);
+	struct namer_status status;
+
+	namer_rig_frame(&rig, f, s.offset);
+	ck_assert_int_eq(namer_dispatch(rig.namer, clock_ns(CLOCK_MONOTONIC)), 0);
+	ck_assert_int_eq(n_polled(true), 2);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_eq(n_polled(true), 2); /* it may end */
+	namer_status(rig.namer, &status);
+	kill(status.parser.pid, SIGSTOP);
+	namer_rig_frame(&rig, f, s.offset + 8);
+	ck_assert_int_eq(namer_dispatch(rig.namer, clock_ns(CLOCK_MONOTONIC)), 0);
+	ck_assert_int_eq(n_polled(true), 1);
+	ck_assert_int_eq(n_polled(false), 2);
+	for (uint64_t i = 0; i < 2000; i++)
+		namer_rig_frame(&rig, f, s.offset + 16 + i * 8);
+	ck_assert_int_eq(n_polled(true), 2);
+	kill(status.parser.pid, SIGCONT);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_eq(rig.n_named, 2002);
+}
+
 /* --- whose turn it is ------------------------------------------------------------------------- */
 
 /* What each had of the parser's time is even, to the length of one question. */

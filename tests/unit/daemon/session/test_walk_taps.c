@@ -96,6 +96,18 @@ TEST(removing_a_tap_that_is_not_there_does_nothing)
 	ck_assert_ptr_null(inner.taps);
 }
 
+TEST(names_may_come_late_if_no_tap_waits_for_them)
+{
+	begin(&one, UINT64_MAX, 0);
+	begin(&two, UINT64_MAX, 0);
+	one.tap.is_patient = true;
+	ck_assert(!is_patient(&walk));
+	two.tap.is_patient = true;
+	ck_assert(is_patient(&walk));
+	inner.stopped = true; /* no drain comes */
+	ck_assert(!is_patient(&walk));
+}
+
 TEST(taps_are_cut_in_the_order_of_time)
 {
 	begin(&one, 10 * SECOND, 2 * SECOND);
