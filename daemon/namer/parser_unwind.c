@@ -71,9 +71,9 @@ static int make_space(struct parser *p, uint16_t machine)
 	int r = list_files(m, &file, &n_files);
 
 	if (r == 0)
-		r = unwinder_new(m->map, m->n_maps, machine, &unwinder);
+		r = unwinder_new(m->map, m->n_maps, machine, p->tables, &unwinder);
 	if (r == -ENOMEM && parser_make_room(p, NULL))
-		r = unwinder_new(m->map, m->n_maps, machine, &unwinder);
+		r = unwinder_new(m->map, m->n_maps, machine, p->tables, &unwinder);
 	if (r != 0)
 		return r < 0 ? r : -EINVAL;
 	*room_for_space(p) = (struct parsed_space){
