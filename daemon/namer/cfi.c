@@ -509,6 +509,8 @@ static const struct cfi_cie *find_cie(struct cfi *c, uint32_t section, uint64_t 
 	struct run r = {.registers = c->registers, .section = s, .cie = cie};
 	r.state.ra.place = c->registers->ra_is_kept ? UNWIND_SAME : UNWIND_UNKNOWN;
 	r.state.sp.place = r.state.fp.place = UNWIND_SAME;
+	r.state.cfa_place = UNWIND_SAME; /* + 0: entries of riscv64 only say of which register */
+	r.state.cfa_register = UINT64_MAX;
 	cie->initial = r.state;
 	const struct byte_reader bytes = {
 		.at = cie->cie.initial_instructions, .end = cie->cie.initial_instructions_end};
