@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "daemon/namer/byte_reader.h"
+#include "daemon/namer/cfi_address.h"
 
-#define SAVED_MAX 16 /* states that instructions save */
+#define SAVED_MAX 16       /* states that instructions save */
+#define CIE_BYTES_MAX 1024 /* real ones have some 20; each entry may have one run again */
 
 /* Instructions that elfutils' dwarf.h lacks, or names otherwise. Source: AADWARF64, 4.1; binutils,
  * include/dwarf2.def. */
@@ -36,57 +38,6 @@ int cfi_begin(struct cfi *c, const struct unwind_section *section, size_t n_sect
 	return 0;
 }
 
-/* --- addresses -------------------------------------------------------------------------------- */
-
-/* Bytes of an encoded number; 0: of another kind. */
-static size_t encoded_bytes(uint8_t encoding)
-{
-	switch (encoding & 0x0f) {
-	case DW_EH_PE_absptr:
-	case DW_EH_PE_udata8:
-	case DW_EH_PE_sdata8:
-		return 8;
-	case DW_EH_PE_udata4:
-	case DW_EH_PE_sdata4:
-		return 4;
-	case DW_EH_PE_udata2:
-	case DW_EH_PE_sdata2:
-		return 2;
-	default:
-		return 0;
-	}
-}
-
-static uint64_t read_encoded(struct byte_reader *r, uint8_t encoding)
-{
-	const size_t n = encoded_bytes(encoding);
-	uint64_t value = read_number(r, n);
-
-	if (encoding & DW_EH_PE_signed && n < 8) {
-		const uint64_t sign = 1ull << (8 * n - 1);
-		value = (value ^ sign) - sign;
-	}
-	return value;
-}
-
-/* An address at this place of a section. */
-static uint64_t read_address(
-	struct byte_reader *r, const struct unwind_section *s, uint8_t encoding)
-{
-	const uint64_t here = s->addr + (uint64_t)(r->at - (const uint8_t *)s->data->d_buf);
-	const uint64_t value = read_encoded(r, encoding);
-
-	return (encoding & 0x70) == DW_EH_PE_pcrel ? value + here : value;
-}
-
-static bool can_read(uint8_t encoding)
-{
-	const uint8_t relative = encoding & 0x70;
-
-	return encoded_bytes(encoding) && !(encoding & DW_EH_PE_indirect) &&
-	       (relative == DW_EH_PE_absptr || relative == DW_EH_PE_pcrel);
-}
-
 /* --- instructions ----------------------------------------------------------------------------- */
 
 struct run {
@@ -102,26 +53,30 @@ struct run {
 
 static struct cfi_value *value_of(struct run *r, struct cfi_state *state, uint64_t number)
 {
-	return number == r->registers->ra   ? &state->ra
-	       : number == r->registers->sp ? &state->sp
-	       : number == r->registers->fp ? &state->fp
-					    : NULL;
+	const struct cfi_registers *n = r->registers;
+
+	return number == n->ra   ? &state->ra
+	       : number == n->sp ? &state->sp
+	       : number == n->fp ? &state->fp
+				 : NULL;
+}
+
+static void set(struct run *r, uint64_t number, struct cfi_value value)
+{
+	struct cfi_value *v = value_of(r, &r->state, number);
+
+	if (v)
+		*v = value;
 }
 
 static void set_value(struct run *r, uint64_t number, enum unwind_place place, int64_t offset)
 {
-	struct cfi_value *v = value_of(r, &r->state, number);
-
-	if (v)
-		*v = (struct cfi_value){.place = place, .offset = offset};
+	set(r, number, (struct cfi_value){.place = place, .offset = offset});
 }
 
 static void set_odd(struct run *r, uint64_t number)
 {
-	struct cfi_value *v = value_of(r, &r->state, number);
-
-	if (v)
-		v->odd = true;
+	set(r, number, (struct cfi_value){.odd = true});
 }
 
 static void set_cfa(struct run *r, uint64_t number, int64_t offset, enum unwind_place place)
@@ -239,8 +194,9 @@ static enum unwind_place cfa_place(const struct run *r)
  * the same word of memory. */
 static bool sp_is_cfa(const struct cfi_state *s)
 {
-	return !s->sp.odd && (s->sp.place == UNWIND_SAME || (s->sp.place == s->cfa_place &&
-								    s->sp.offset == s->cfa_offset));
+	return !s->sp.odd && (s->sp.place == UNWIND_SAME ||
+				     (s->sp.place == s->cfa_place &&
+					     s->sp.offset == s->cfa_offset && s->cfa_more == 0));
 }
 
 static struct unwind_rule rule_of(const struct run *r)
@@ -416,7 +372,7 @@ static int take_other(struct run *r, uint8_t op, struct byte_reader *bytes)
 	case DW_CFA_advance_loc4:
 		return advance(r, read_number(bytes, 4) * align);
 	case DW_CFA_set_loc: {
-		const uint64_t to = read_address(bytes, r->section, r->cie->encoding);
+		const uint64_t to = cfi_read_address(bytes, r->section, r->cie->encoding);
 		return to > r->addr ? advance(r, to - r->addr) : 0;
 	}
 	case DW_CFA_remember_state:
@@ -474,7 +430,7 @@ static bool take_augmentation(struct cfi_cie *c)
 			read_past(&data, 1);
 			break;
 		case 'P':
-			read_past(&data, encoded_bytes((uint8_t)read_number(&data, 1)));
+			read_past(&data, cfi_encoded_bytes((uint8_t)read_number(&data, 1)));
 			break;
 		case 'S':
 			c->is_signal = true;
@@ -485,10 +441,20 @@ static bool take_augmentation(struct cfi_cie *c)
 			return false;
 		}
 	}
-	return !data.bad && can_read(c->encoding);
+	return !data.bad && cfi_can_read(c->encoding);
 }
 
-/* The CIE at an offset. NULL: none that can be used. */
+/* A CIE at the offset is too long to be run once for each entry. */
+static bool is_long(const Elf_Data *data, uint64_t offset)
+{
+	uint32_t n = 0;
+
+	if (offset < data->d_size && data->d_size - offset >= sizeof(n))
+		memcpy(&n, (const uint8_t *)data->d_buf + offset, sizeof(n));
+	return n > CIE_BYTES_MAX;
+}
+
+/* The CIE at an offset. NULL: its entries cannot be read. */
 static const struct cfi_cie *find_cie(struct cfi *c, uint32_t section, uint64_t offset)
 {
 	struct cfi_cie *cie = &c->cie[offset / 8 % CFI_CIES];
@@ -497,13 +463,16 @@ static const struct cfi_cie *find_cie(struct cfi *c, uint32_t section, uint64_t 
 	Dwarf_Off next;
 
 	if (cie->known && cie->section == section && cie->offset == offset)
-		return cie->usable ? cie : NULL;
+		return cie->readable ? cie : NULL;
 	*cie = (struct cfi_cie){.known = true, .section = section, .offset = offset};
-	if (dwarf_next_cfi(c->e_ident, s->data, s->is_eh, offset, &next, &entry) ||
+	c->is_left |= is_long(s->data, offset);
+	if (c->is_left || dwarf_next_cfi(c->e_ident, s->data, s->is_eh, offset, &next, &entry) ||
 		!dwarf_cfi_cie_p(&entry))
 		return NULL;
 	cie->cie = entry.cie;
-	if (!take_augmentation(cie))
+	cie->readable = take_augmentation(cie);
+	c->is_left |= !cie->readable;
+	if (!cie->readable)
 		return NULL;
 
 	struct run r = {.registers = c->registers, .section = s, .cie = cie};
@@ -516,7 +485,7 @@ static const struct cfi_cie *find_cie(struct cfi *c, uint32_t section, uint64_t 
 		.at = cie->cie.initial_instructions, .end = cie->cie.initial_instructions_end};
 	cie->usable = run_instructions(&r, bytes) == 0;
 	cie->initial = r.state;
-	return cie->usable ? cie : NULL;
+	return cie;
 }
 
 /* The code of an entry. False: it is none that can be read. */
@@ -525,8 +494,8 @@ static bool read_range(const struct cfi_cie *cie, const struct unwind_section *s
 {
 	struct byte_reader r = {.at = fde->start, .end = fde->end};
 
-	ret_range->start = read_address(&r, s, cie->encoding);
-	const uint64_t n = read_encoded(&r, cie->encoding & 0x0f & (uint8_t)~DW_EH_PE_signed);
+	ret_range->start = cfi_read_address(&r, s, cie->encoding);
+	const uint64_t n = cfi_read_encoded(&r, cie->encoding & 0x0f & (uint8_t)~DW_EH_PE_signed);
 	if (cie->cie.augmentation[0] == 'z')
 		read_past(&r, read_unsigned(&r));
 	else
@@ -544,7 +513,7 @@ int cfi_ranges(struct cfi *c, int (*on_range)(void *userdata, const struct cfi_r
 	for (uint32_t i = 0; i < c->n_sections; i++) {
 		const struct unwind_section *s = &c->section[i];
 		Dwarf_CFI_Entry entry;
-		Dwarf_Off next;
+		Dwarf_Off next = 0; /* stays where not even a length can be read */
 
 		for (Dwarf_Off at = 0; at != (Dwarf_Off)-1; at = next) {
 			const int r =
@@ -556,6 +525,8 @@ int cfi_ranges(struct cfi *c, int (*on_range)(void *userdata, const struct cfi_r
 			const struct cfi_cie *cie = find_cie(c, i, entry.fde.CIE_pointer);
 			struct cfi_range range = {.section = i & 1, .offset = at & INT32_MAX};
 			struct byte_reader rest;
+			if (c->is_left)
+				return -EOPNOTSUPP;
 			if (!cie || !read_range(cie, s, &entry.fde, &range, &rest))
 				continue;
 			const int result = on_range(userdata, &range);
@@ -580,7 +551,7 @@ int cfi_run(struct cfi *c, const struct cfi_range *range,
 	if (dwarf_next_cfi(c->e_ident, s->data, s->is_eh, range->offset, &next, &entry))
 		return on_row(userdata, range->start, &unknown);
 	const struct cfi_cie *cie = find_cie(c, range->section, entry.fde.CIE_pointer);
-	if (!cie || !read_range(cie, s, &entry.fde, &same, &instructions))
+	if (!cie || !cie->usable || !read_range(cie, s, &entry.fde, &same, &instructions))
 		return on_row(userdata, range->start, &unknown);
 
 	struct run r = {

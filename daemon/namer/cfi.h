@@ -45,7 +45,8 @@ struct cfi_state {
 
 /* What entries have in common (CIE). */
 struct cfi_cie {
-	bool known, usable;
+	bool known, readable; /* where the code of its entries is */
+	bool usable;          /* its instructions are known */
 	uint32_t section;
 	uint64_t offset;
 	Dwarf_CIE cie;
@@ -60,13 +61,15 @@ struct cfi {
 	const uint8_t *e_ident;
 	const struct cfi_registers *registers;
 	struct cfi_cie cie[CFI_CIES];
+	bool is_left; /* a CIE has a form that only elfutils reads, or is of an unlikely length */
 };
 
 /* 0; -EOPNOTSUPP: this machine is not known. Sections and e_ident are borrowed. */
 int cfi_begin(struct cfi *c, const struct unwind_section *section, size_t n_sections,
 	const uint8_t *e_ident, uint16_t machine);
 
-/* Call on_range for each entry, in the order of the file. 0, or what on_range returned below 0. */
+/* Call on_range for each entry, in the order of the file. 0, -EOPNOTSUPP: a CIE has a form that only elfutils reads, or
+ * what on_range returned below 0. */
 int cfi_ranges(struct cfi *c, int (*on_range)(void *userdata, const struct cfi_range *range),
 	void *userdata);
 

@@ -122,6 +122,7 @@ static int find_sections(Elf *elf, struct unwind_section ret_section[2])
 
 static int make_table(struct file_table *f, int fd, uint16_t machine, size_t n_bytes_max)
 {
+	(void)elf_version(EV_CURRENT); /* without which elf_begin fails */
 	/* Read and not mapped: only needed sections take memory, and a file that shrinks cannot kill us. */
 	_cleanup_(close_elfp) Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
 	struct unwind_section section[2] = {};
