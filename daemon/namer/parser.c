@@ -101,7 +101,7 @@ int parser_new(parser_send *send, void *userdata, struct parser **ret_parser)
 		return -ENOMEM;
 	p->send = send;
 	p->userdata = userdata;
-	p->tables = unwind_tables_new(UNWIND_TABLES_BYTES_MAX);
+	p->tables = unwind_tables_new(unwind_tables_share());
 	if (!p->tables) {
 		free(p);
 		return -ENOMEM;

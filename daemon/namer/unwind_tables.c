@@ -5,11 +5,13 @@
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 #include "proto/base/hash_table.h"
 #include "proto/base/memory.h"
 
-#define SEGMENTS_MAX 8 /* executable ones; programs have one, some two */
+#define MEMORY_SHARE 128 /* of the machine's memory; 2 MB of 256 */
+#define SEGMENTS_MAX 8   /* executable ones; programs have one, some two */
 
 /* A part of the file that is mapped executable. */
 struct segment {
@@ -40,6 +42,21 @@ struct unwind_tables *unwind_tables_new(size_t n_bytes_max)
 	if (t)
 		t->n_bytes_max = n_bytes_max;
 	return t;
+}
+
+size_t unwind_tables_bytes(const struct unwind_tables *t)
+{
+	return t->n_bytes;
+}
+
+size_t unwind_tables_share(void)
+{
+	struct sysinfo s;
+
+	if (sysinfo(&s) < 0)
+		return UNWIND_TABLES_BYTES_MAX;
+	const uint64_t share = (uint64_t)s.totalram * s.mem_unit / MEMORY_SHARE;
+	return share < UNWIND_TABLES_BYTES_MAX ? (size_t)share : UNWIND_TABLES_BYTES_MAX;
 }
 
 static void drop(struct unwind_tables *t, struct file_table *f)

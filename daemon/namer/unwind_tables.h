@@ -12,6 +12,8 @@
 
 struct unwind_tables;
 
+/* A part of this machine's memory, UNWIND_TABLES_BYTES_MAX at most. */
+size_t unwind_tables_share(void);
 /* NULL: out of memory. */
 struct unwind_tables *unwind_tables_new(size_t n_bytes_max);
 
@@ -20,6 +22,9 @@ struct unwind_tables *unwind_tables_new(size_t n_bytes_max);
  * since it cannot be read, is for another machine, or has information in a form that only elfutils reads. */
 int unwind_tables_find(struct unwind_tables *t, uint32_t file, int fd, uint16_t machine,
 	uint64_t offset, const struct unwind_rule **ret_rule);
+
+/* The memory of all tables. */
+size_t unwind_tables_bytes(const struct unwind_tables *t);
 
 /* Forget the table of a file, which changed; 0: of all files. */
 void unwind_tables_forget(struct unwind_tables *t, uint32_t file);
