@@ -130,6 +130,8 @@ int parser_take_grow(struct parser *p, const void *bytes, size_t n);
 int parser_take_space(struct parser *p, const void *bytes, size_t n);
 int parser_take_unwind(struct parser *p, const void *bytes, size_t n);
 void parser_forget_spaces_of(struct parser *p, uint32_t file); /* 0: all */
+/* Forget mappings of which not all have arrived. */
+void parser_drop_arriving(struct parser *p);
 
 /* Test builds spin or crash on images that request it; others do nothing. */
 void parser_trap_image(int fd);

@@ -62,6 +62,7 @@ void parser_forget_file(struct parser *p, uint32_t id)
 		return;
 	parser_forget_spaces_of(p, id);
 	unwind_tables_forget(p->tables, id);
+	parser_drop_arriving(p); /* it may have the descriptor */
 	parser_file_clear(f);
 	*f = p->file[--p->n_files];
 }

@@ -37,7 +37,6 @@ static bool find_cfa(const struct unwinder *u, const struct unwind_rule *rule,
 {
 	const struct registers *r = u->registers;
 	const uint64_t offset = (uint64_t)(int64_t)rule->cfa_offset;
-	const bool is_sampled = u->unwound.n_frames == 1;
 
 	switch (rule->cfa) {
 	case UNWIND_IN_SP:
@@ -50,7 +49,7 @@ static bool find_cfa(const struct unwinder *u, const struct unwind_rule *rule,
 		*ret_cfa = f->sp + offset + ((f->pc & 15) >= rule->number ? 8 : 0);
 		return true;
 	case UNWIND_IN_REGISTER:
-		if (!is_sampled || rule->number >= r->n_registers || r->perf[rule->number] < 0 ||
+		if (rule->number >= r->n_registers || r->perf[rule->number] < 0 ||
 			!unwind_register(u, (unsigned int)r->perf[rule->number], ret_cfa))
 			return false;
 		*ret_cfa += offset;
@@ -102,7 +101,9 @@ static enum step step_by_rule(
 
 	if (rule->ra == UNWIND_NONE)
 		return STEP_END;
-	if (rule->cfa == UNWIND_UNKNOWN)
+	/* Of another register only the sampled frame's value is known; elfutils follows some of them further. */
+	if (rule->cfa == UNWIND_UNKNOWN ||
+		(rule->cfa == UNWIND_IN_REGISTER && u->unwound.n_frames > 1))
 		return STEP_UNKNOWN;
 	if (!find_cfa(u, rule, f, &cfa) ||
 		!find_value(u, rule->ra, rule->ra_offset, f, cfa, f->has_ra, f->ra, &caller.pc))
@@ -116,23 +117,23 @@ static enum step step_by_rule(
 }
 
 /* Where nothing describes the code: the caller's frame pointer and the return address stand where the frame pointer
- * says, if it is one. A frame pointer of zero ends the chain. Source: psABI of x86-64, 3.4.1; AAPCS64, 6.4.6; RISC-V
- * calling convention, "Frame Pointer Convention". */
+ * says, if it is one; riscv64's code does not say whether s0 is one. A frame pointer of zero ends the chain. Source: psABI
+ * of x86-64, 3.4.1; AAPCS64, 6.4.6. */
 static enum step step_by_frame_pointer(const struct unwinder *u, struct frame *f)
 {
-	const bool is_riscv = u->registers->machine == EM_RISCV;
 	struct frame caller = {.has_fp = true};
 
+	if (u->registers->machine == EM_RISCV)
+		return STEP_UNKNOWN;
 	if (!f->has_fp)
 		return STEP_CUT;
 	if (f->fp == 0)
 		return STEP_END;
-	const uint64_t record = is_riscv ? f->fp - 16 : f->fp;
-	if (record < f->sp || !unwind_stack_word(u, record, &caller.fp) ||
-		!unwind_stack_word(u, record + 8, &caller.pc))
+	if (f->fp < f->sp || !unwind_stack_word(u, f->fp, &caller.fp) ||
+		!unwind_stack_word(u, f->fp + 8, &caller.pc))
 		return STEP_CUT;
 	caller.pc = strip(u, caller.pc);
-	caller.sp = record + 16;
+	caller.sp = f->fp + 16;
 	*f = caller;
 	return STEP_DONE;
 }

@@ -133,27 +133,61 @@ static void compare_on(char *const argv[])
 	ck_assert_uint_eq(c.n_same + c.n_longer + c.n_by_elfutils, c.n);
 }
 
-#define COMPARE(name, ...)                                                                         \
-	TEST(name)                                                                                 \
-	{                                                                                          \
-		compare_on((char *const[]){__VA_ARGS__, NULL});                                    \
-	}
+TEST(python)
+{
+	compare_on((char *const[]){"/usr/bin/python3", "-c",
+		"import json, re\nwhile True: json.loads(json.dumps(list(map(str, range(999))))); "
+		"re.sub('(a|b)*c', '', 'ab' * 99)",
+		NULL});
+}
 
-COMPARE(python, "/usr/bin/python3", "-c",
-	"import json, re\nwhile True: json.loads(json.dumps(list(map(str, range(999))))); "
-	"re.sub('(a|b)*c', '', 'ab' * 99)")
-COMPARE(perl, "perl", "-e",
-	"while (1) { my %h = map { $_ => \"x$_\" } 1..999; join ',', sort values %h; }")
-COMPARE(xz, "sh", "-c", "exec xz -9 -c </usr/lib/x86_64-linux-gnu/libc.so.6")
-COMPARE(sqlite, "sqlite3", ":memory:",
-	"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 9000000) SELECT "
-	"sum(length(printf('%d', i * 7))) FROM n")
-COMPARE(git, "git", "log", "--stat")
-COMPARE(bash, "bash", "-c", "while :; do for i in 1 2 3; do x=$((i * 7)); y=${x//2/3}; done; done")
-COMPARE(openssl, "openssl", "speed", "-seconds", "1", "sha256", "aes-256-cbc")
-COMPARE(cc1, "sh", "-c",
-	"exec $(cc -print-prog-name=cc1) -O2 -quiet -D_GNU_SOURCE -I. -o /dev/null "
-	"daemon/namer/dwarf_lines.c")
+TEST(perl)
+{
+	compare_on((char *const[]){"perl", "-e",
+		"while (1) { my %h = map { $_ => \"x$_\" } 1..999; join ',', sort values %h; }",
+		NULL});
+}
+
+TEST(xz)
+{
+	compare_on((char *const[]){
+		"sh", "-c", "exec xz -9 -c </usr/lib/x86_64-linux-gnu/libc.so.6", NULL});
+}
+
+TEST(sqlite)
+{
+	compare_on((char *const[]){"sqlite3", ":memory:",
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 9000000) "
+		"SELECT "
+		"sum(length(printf('%d', i * 7))) FROM n",
+		NULL});
+}
+
+TEST(git)
+{
+	compare_on((char *const[]){"git", "log", "--stat", NULL});
+}
+
+TEST(bash)
+{
+	compare_on((char *const[]){"bash", "-c",
+		"while :; do for i in 1 2 3; do x=$((i * 7)); y=${x//2/3}; done; done", NULL});
+}
+
+TEST(openssl)
+{
+	compare_on((char *const[]){
+		"openssl", "speed", "-seconds", "1", "sha256", "aes-256-cbc", NULL});
+}
+
+TEST(cc1)
+{
+	compare_on((char *const[]){"sh", "-c",
+		"exec $(cc -print-prog-name=cc1) -O2 -quiet -D_GNU_SOURCE -I. -o /dev/null "
+		"daemon/namer/dwarf_lines.c",
+		NULL});
+}
+
 #else
 TEST(tables_and_elfutils)
 {
