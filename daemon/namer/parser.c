@@ -101,6 +101,11 @@ int parser_new(parser_send *send, void *userdata, struct parser **ret_parser)
 		return -ENOMEM;
 	p->send = send;
 	p->userdata = userdata;
+	p->tables = unwind_tables_new(unwind_tables_share());
+	if (!p->tables) {
+		free(p);
+		return -ENOMEM;
+	}
 	*ret_parser = p;
 	return 0;
 }
@@ -110,6 +115,7 @@ struct parser *parser_free(struct parser *p)
 	if (!p)
 		return NULL;
 	parser_forget_spaces_of(p, 0);
+	unwind_tables_free(p->tables);
 	free(p->arriving.map);
 	for (uint32_t i = 0; i < p->n_files; i++)
 		parser_file_clear(&p->file[i]);

@@ -71,9 +71,9 @@ static int make_space(struct parser *p, uint16_t machine)
 	int r = list_files(m, &file, &n_files);
 
 	if (r == 0)
-		r = unwinder_new(m->map, m->n_maps, machine, &unwinder);
+		r = unwinder_new(m->map, m->n_maps, machine, p->tables, &unwinder);
 	if (r == -ENOMEM && parser_make_room(p, NULL))
-		r = unwinder_new(m->map, m->n_maps, machine, &unwinder);
+		r = unwinder_new(m->map, m->n_maps, machine, p->tables, &unwinder);
 	if (r != 0)
 		return r < 0 ? r : -EINVAL;
 	*room_for_space(p) = (struct parsed_space){
@@ -86,7 +86,7 @@ static int make_space(struct parser *p, uint16_t machine)
 	return 0;
 }
 
-static void drop_arriving(struct parser *p)
+void parser_drop_arriving(struct parser *p)
 {
 	free(p->arriving.map);
 	p->arriving = (struct parsed_maps){0};
@@ -94,7 +94,7 @@ static void drop_arriving(struct parser *p)
 
 static int begin_maps(struct parser *p, const struct message_space *m)
 {
-	drop_arriving(p);
+	parser_drop_arriving(p);
 	p->arriving.map = calloc(m->n_total ? m->n_total : 1, sizeof(*p->arriving.map));
 	if (!p->arriving.map)
 		return -ENOMEM;
@@ -146,7 +146,7 @@ int parser_take_space(struct parser *p, const void *bytes, size_t n)
 	if (p->arriving.n_maps < p->arriving.n_total)
 		return parser_done(p, &m.head, 0);
 	int r = make_space(p, (uint16_t)m.machine);
-	drop_arriving(p);
+	parser_drop_arriving(p);
 	return parser_done(p, &m.head, r);
 }
 

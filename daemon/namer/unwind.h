@@ -3,8 +3,8 @@
 
 /* Unwinding: callers from a copied stack, by call frame information
  *
- * Runs in the parser process. elfutils uses .eh_frame and .debug_frame of the mapped files; its
- * memory is the copied stack and the files' text.
+ * Runs in the parser process, by the tables of the mapped files (unwind_tables.h). Where a table does not say how
+ * to go on, elfutils reads .eh_frame and .debug_frame itself.
  */
 
 #include <stdbool.h>
@@ -22,13 +22,14 @@ struct unwind_map {
 	const char *path; /* for messages only */
 };
 
-struct unwinder; /* for one process's mappings; keeps parsed CFI between stacks */
+struct unwinder; /* for one process's mappings */
+struct unwind_tables;
 
-/* Maps are copied; the caller keeps the descriptors, which must stay open. machine is an ELF
+/* Maps are copied; the caller keeps the descriptors and the tables, which must stay. machine is an ELF
  * e_machine (EM_X86_64, EM_RISCV, EM_AARCH64; EM_386, EM_ARM of 32-bit programs on the first and the last).
  * 0 or -errno. */
 int unwinder_new(const struct unwind_map *maps, size_t n_maps, uint16_t machine,
-	struct unwinder **ret_unwinder);
+	struct unwind_tables *tables, struct unwinder **ret_unwinder);
 
 struct unwound {
 	/* leaf first; file 0: none, offset is the address */

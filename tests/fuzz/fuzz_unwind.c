@@ -11,12 +11,14 @@
 #include <string.h>
 
 #include "daemon/namer/unwind.h"
+#include "daemon/namer/unwind_tables.h"
 
 #define N_REGISTERS 24 /* all that any of the machines below has in these bits */
 #define ALL_REGISTERS ((1ull << N_REGISTERS) - 1)
 #define PC_BIT 8 /* Source: perf_regs.h of x86 */
 
 static struct unwind_map map;
+static struct unwind_tables *tables;
 static struct unwinder *unwinder;
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -37,7 +39,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		fclose(f);
 	map.file = 1;
 	map.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	if (unwinder_new(&map, 1, EM_X86_64, &unwinder))
+	tables = unwind_tables_new(UNWIND_TABLES_BYTES_MAX);
+	if (!tables || unwinder_new(&map, 1, EM_X86_64, tables, &unwinder))
 		abort();
 	return 0;
 }

@@ -37,14 +37,19 @@ void sampled_begin(struct sampled *s)
 	ck_assert_ptr_nonnull(mkdtemp(s->folder));
 }
 
-void sampled_end(struct sampled *s)
+static void forget_maps(struct sampled *s)
 {
-	char path[64];
-
 	for (size_t i = 0; i < s->n_maps; i++)
 		if (s->maps[i].fd >= 0)
 			close(s->maps[i].fd);
 	s->n_maps = 0;
+}
+
+void sampled_end(struct sampled *s)
+{
+	char path[64];
+
+	forget_maps(s);
 	snprintf(path, sizeof(path), "%s/depth", s->folder);
 	unlink(path);
 	rmdir(s->folder);
@@ -102,7 +107,9 @@ static void read_maps(struct sampled *s, pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	FILE *f = fopen(path, "re");
-	ck_assert_ptr_nonnull(f);
+	if (!f)
+		return;
+	s->n_readings++;
 	while (fgets(line, sizeof(line), f) && s->n_maps < SAMPLED_MAPS_MAX) {
 		struct unwind_map *m = &s->maps[s->n_maps];
 		char *name = s->paths[s->n_maps];
@@ -140,19 +147,13 @@ static int open_event(pid_t pid, uint64_t *ret_id)
 	return fd;
 }
 
-/* Keep a sample if it lies in the mapping whose path contains where. */
-static bool keep(struct sampled *s, const struct record *r, const char *where)
+/* Keep a sample. False: it has no registers of that kind. */
+static bool take(struct sampled *s, const struct record *r)
 {
 	const struct record_sample *from = &r->sample;
-	bool there = false;
-
 	const uint64_t abi = s->narrow ? PERF_SAMPLE_REGS_ABI_32 : PERF_SAMPLE_REGS_ABI_64;
+
 	if (r->kind != RECORD_SAMPLE || from->regs_abi != abi)
-		return false;
-	for (size_t i = 0; i < s->n_maps; i++)
-		there |= from->ip >= s->maps[i].start && from->ip < s->maps[i].end &&
-			 strstr(s->paths[i], where);
-	if (!there)
 		return false;
 	memcpy(s->regs, from->regs, 8 * (size_t)__builtin_popcountll(SAMPLED_REGS));
 	memcpy(s->stack, from->stack, from->n_stack);
@@ -161,39 +162,88 @@ static bool keep(struct sampled *s, const struct record *r, const char *where)
 	return true;
 }
 
-static bool wait_for_sample(
-	struct sampled *s, int fd, const struct stream_table *streams, const char *where)
+/* Does the sample lie in the mapping whose path contains where? */
+static bool lies_in(const struct sampled *s, const char *where)
+{
+	for (size_t i = 0; i < s->n_maps; i++)
+		if (s->ip >= s->maps[i].start && s->ip < s->maps[i].end &&
+			strstr(s->paths[i], where))
+			return true;
+	return false;
+}
+
+struct samples {
+	struct ring ring;
+	struct stream stream;
+	struct stream_table streams;
+	int fd;
+};
+
+/* False: the kernel refuses it. */
+static bool samples_begin(struct samples *x, pid_t pid)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), n = RING_PAGES * page;
-	void *map = mmap(NULL, page + n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	ck_assert_ptr_ne(map, MAP_FAILED);
 
-	struct ring ring = {.map = map, .data_bytes = n, .fd = fd};
-	bool found = false;
-	for (int i = 0; i < TRIES && !found; i++) {
-		const uint8_t *bytes;
-		size_t n_bytes;
-		struct record r;
-		poll(NULL, 0, 10);
-		ring_snapshot(&ring);
-		while (!found && ring_peek(&ring, &bytes, &n_bytes) == 0) {
-			found = record_decode(bytes, n_bytes, streams, &r) == 0 &&
-				keep(s, &r, where);
-			ring_advance(&ring);
-		}
-		ring_release(&ring);
+	*x = (struct samples){.stream = {.sample_type = SAMPLE_TYPE, .regs_user = SAMPLED_REGS}};
+	x->streams = (struct stream_table){.stream = &x->stream, .n_streams = 1};
+	x->fd = open_event(pid, &x->stream.id);
+	if (x->fd < 0)
+		return false;
+	void *map = mmap(NULL, page + n, PROT_READ | PROT_WRITE, MAP_SHARED, x->fd, 0);
+	ck_assert_ptr_ne(map, MAP_FAILED);
+	x->ring = (struct ring){.map = map, .data_bytes = n, .fd = x->fd};
+	return true;
+}
+
+static void samples_end(struct samples *x)
+{
+	void *map = x->ring.map;
+
+	ring_clear(&x->ring);
+	munmap(map, (size_t)sysconf(_SC_PAGESIZE) + x->ring.data_bytes);
+	close(x->fd);
+}
+
+/* Wait for a moment, and call on_sample for each sample since. */
+static void samples_drain(struct samples *x, struct sampled *s,
+	void (*on_sample)(void *, const struct sampled *), void *userdata)
+{
+	const uint8_t *bytes;
+	size_t n_bytes;
+	struct record r;
+
+	poll(NULL, 0, 10);
+	ring_snapshot(&x->ring);
+	while (ring_peek(&x->ring, &bytes, &n_bytes) == 0) {
+		if (record_decode(bytes, n_bytes, &x->streams, &r) == 0 && take(s, &r))
+			on_sample(userdata, s);
+		ring_advance(&x->ring);
 	}
-	ring_clear(&ring);
-	munmap(map, page + n);
-	return found;
+	ring_release(&x->ring);
+}
+
+/* The first sample that lies there. */
+struct wanted {
+	const char *where;
+	struct sampled *first; /* NULL: none so far */
+};
+
+static void on_wanted(void *userdata, const struct sampled *s)
+{
+	struct wanted *w = userdata;
+
+	if (w->first || !lies_in(s, w->where))
+		return;
+	w->first = malloc(sizeof(*s));
+	ck_assert_ptr_nonnull(w->first);
+	*w->first = *s;
 }
 
 const char *sampled_take(struct sampled *s, const char *flags, const char *depth, const char *mode,
 	const char *where)
 {
-	struct stream stream = {.sample_type = SAMPLE_TYPE, .regs_user = SAMPLED_REGS};
-	struct stream_table streams = {.stream = &stream, .n_streams = 1};
-	const char *reason = NULL;
+	struct wanted w = {.where = where};
+	struct samples samples;
 
 	if (!build(s, flags))
 		return "no cc that builds the program that way";
@@ -201,14 +251,67 @@ const char *sampled_take(struct sampled *s, const char *flags, const char *depth
 	if (pid < 0)
 		return "this kernel runs no 32-bit programs";
 	read_maps(s, pid);
-	int fd = open_event(pid, &stream.id);
-	if (fd < 0)
-		reason = "the kernel refuses cpu-clock with user registers";
-	else if (!wait_for_sample(s, fd, &streams, where))
-		reason = "no sample fell there";
-	if (fd >= 0)
-		close(fd);
+	const bool can = samples_begin(&samples, pid);
+	for (int i = 0; can && i < TRIES && !w.first; i++)
+		samples_drain(&samples, s, on_wanted, &w);
+	if (can)
+		samples_end(&samples);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	return reason;
+	if (!can)
+		return "the kernel refuses cpu-clock with user registers";
+	if (!w.first)
+		return "no sample fell there";
+	*s = *w.first;
+	free(w.first);
+	return NULL;
+}
+
+struct follower {
+	pid_t pid;
+	void (*on_sample)(void *userdata, const struct sampled *s);
+	void *userdata;
+};
+
+static void on_followed(void *userdata, const struct sampled *taken)
+{
+	struct follower *f = userdata;
+	struct sampled *s = (struct sampled *)taken; /* ours */
+
+	if (!lies_in(s, "")) {
+		forget_maps(s);
+		read_maps(s, f->pid);
+	}
+	if (s->n_maps)
+		f->on_sample(f->userdata, s);
+}
+
+const char *sampled_run(struct sampled *s, char *const argv[], int seconds,
+	void (*on_sample)(void *userdata, const struct sampled *s), void *userdata)
+{
+	struct follower f = {.on_sample = on_sample, .userdata = userdata};
+	struct samples samples;
+	bool ended = false;
+
+	f.pid = fork();
+	if (f.pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+		execvp(argv[0], argv);
+		_exit(127);
+	}
+	const bool can = samples_begin(&samples, f.pid);
+	for (int i = 0; can && i < 100 * seconds && !ended; i++) {
+		samples_drain(&samples, s, on_followed, &f);
+		ended = waitpid(f.pid, NULL, WNOHANG) > 0;
+	}
+	if (can)
+		samples_end(&samples);
+	if (!ended) {
+		kill(f.pid, SIGKILL);
+		waitpid(f.pid, NULL, 0);
+	}
+	return can ? NULL : "the kernel refuses cpu-clock with user registers";
 }

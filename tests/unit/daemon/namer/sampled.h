@@ -45,8 +45,9 @@ struct sampled {
 	struct unwind_map maps[SAMPLED_MAPS_MAX];
 	char paths[SAMPLED_MAPS_MAX][256];
 	size_t n_maps;
-	char folder[32]; /* of the program */
-	bool narrow;     /* set by the test: the program is tests/system/narrow.c, of 32 bits */
+	char folder[32];     /* of the program */
+	uint32_t n_readings; /* of its mappings, which are read again when a sample lies in none */
+	bool narrow;         /* set by the test: the program is tests/system/narrow.c, of 32 bits */
 };
 
 /* Make the folder. Aborts the test if that fails. */
@@ -57,6 +58,11 @@ void sampled_begin(struct sampled *s);
  * then. */
 const char *sampled_take(struct sampled *s, const char *flags, const char *depth, const char *mode,
 	const char *where);
+
+/* Run that program for so long, without its output, and call on_sample for each sample of its first process. NULL, or
+ * a sentence why there is none: skip then. */
+const char *sampled_run(struct sampled *s, char *const argv[], int seconds,
+	void (*on_sample)(void *userdata, const struct sampled *s), void *userdata);
 
 /* Close what is open, remove the folder. */
 void sampled_end(struct sampled *s);

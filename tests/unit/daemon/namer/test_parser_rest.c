@@ -2,10 +2,12 @@
 
 /* Tests of daemon/namer/parser_rest.c: images that go, and that nobody misses */
 
+#include <elf.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "daemon/namer/parser_private.h"
+#include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
 #define MANY 100u /* more than are kept, however small */
@@ -381,6 +383,28 @@ TEST(what_was_used_last_stays_however_large)
 	ck_assert_uint_eq(n_images(), 1);
 	ck_assert(image_has_open_lines(parser_file(p, HEAVY)->image));
 	free(bytes);
+}
+
+TEST(no_image_goes_for_tables_of_unwinding)
+{
+	if (!load_heavy("no_image_goes_for_tables_of_unwinding"))
+		return;
+	_cleanup_(closep) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	const struct unwind_rule *rule;
+
+	(void)heavy_line();
+	use_others(1000);
+	for (uint32_t id = 1; id <= 8; id++)
+		(void)unwind_tables_find(p->tables, id, fd, EM_X86_64, 0, &rule);
+	const size_t bytes = unwind_tables_bytes(p->tables);
+	if (bytes < (32 << 10)) {
+		printf("SKIP no_image_goes_for_tables_of_unwinding: no tables for this machine\n");
+		return;
+	}
+	void *others = crowd(bytes / 2);
+	parser_rest(p, 101 * SECOND);
+	ck_assert_uint_eq(n_images(), MANY + 1);
+	free(others);
 }
 
 TEST(looks_are_a_second_apart)

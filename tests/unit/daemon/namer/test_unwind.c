@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/namer/unwind_tables.h"
 #include "proto/base/memory.h"
 #include "tests/unit/daemon/namer/sampled.h"
 #include "tests/unit/test.h"
@@ -22,6 +23,7 @@ TEST(unwind)
 #else
 
 static struct sampled s;
+static struct unwind_tables *tables;
 static struct unwinder *unwinder;
 static struct unwound out;
 
@@ -29,11 +31,14 @@ static void setup(void)
 {
 	sampled_begin(&s);
 	unwinder = NULL;
+	tables = unwind_tables_new(UNWIND_TABLES_BYTES_MAX);
+	ck_assert_ptr_nonnull(tables);
 }
 
 static void teardown(void)
 {
 	unwinder = unwinder_free(unwinder);
+	tables = unwind_tables_free(tables);
 	sampled_end(&s);
 }
 
@@ -50,7 +55,7 @@ static bool prepare_in(const char *where, const char *test, const char *flags, c
 		fflush(stdout);
 		return false;
 	}
-	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
+	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
 	return true;
 }
 
@@ -142,7 +147,7 @@ TEST(two_unwinders_share_descriptors)
 
 	if (!prepare(__func__, "", "5"))
 		return;
-	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, &other), 0);
+	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &other), 0);
 	check_depth(5);
 	ck_assert_ptr_null(unwinder_free(other));
 	check_depth(5);
@@ -167,7 +172,7 @@ TEST(segments_of_one_file_may_come_apart_and_in_any_order)
 		split[n++] = first;
 	}
 	unwinder = unwinder_free(unwinder);
-	ck_assert_int_eq(unwinder_new(split, n, SAMPLED_MACHINE, &unwinder), 0);
+	ck_assert_int_eq(unwinder_new(split, n, SAMPLED_MACHINE, tables, &unwinder), 0);
 	check_depth(20);
 }
 
@@ -193,11 +198,13 @@ TEST(a_32_bit_program_has_its_callers)
 			return;
 		}
 		ck_assert_int_eq(
-			unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE_NARROW, &unwinder), 0);
+			unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE_NARROW, tables, &unwinder),
+			0);
 		check_depth(20);
 		unwinder = unwinder_free(unwinder);
 		/* with the registers of another machine it is refused, and nothing is made up */
-		ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
+		ck_assert_int_eq(
+			unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
 		ck_assert_int_eq(unwind(s.n_stack), UNWIND_FAILED);
 		unwinder = unwinder_free(unwinder);
 		sampled_end(&s);
@@ -212,7 +219,7 @@ TEST(unwinder_exists_for_every_machine)
 	static const uint16_t machines[] = {EM_X86_64, EM_RISCV, EM_AARCH64, EM_386, EM_ARM};
 
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
-		ck_assert_int_eq(unwinder_new(NULL, 0, machines[i], &unwinder), 0);
+		ck_assert_int_eq(unwinder_new(NULL, 0, machines[i], tables, &unwinder), 0);
 		unwinder = unwinder_free(unwinder);
 	}
 }
@@ -301,7 +308,7 @@ TEST(walk_ends_in_a_map_without_a_file)
 			s.maps[i].file = 0;
 		}
 	}
-	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
+	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
 	ck_assert_int_eq(unwind(s.n_stack), 0);
 	ck_assert(out.truncated);
 	ck_assert_uint_eq(frames_of_program(), 22); /* all but _start */
@@ -408,7 +415,8 @@ TEST(files_that_are_no_elf_have_no_frames)
 			close(s.maps[k].fd);
 			s.maps[k].fd = open(files[i], O_RDONLY | O_CLOEXEC);
 		}
-		ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
+		ck_assert_int_eq(
+			unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
 		check_sane(unwind(s.n_stack));
 		unwinder = unwinder_free(unwinder);
 	}
@@ -439,7 +447,7 @@ static void check_with_program(const uint8_t *bytes, size_t n)
 	close(map->fd);
 	map->fd = memfd_create("spoiled", MFD_CLOEXEC);
 	ck_assert_int_eq((int)write(map->fd, bytes, n), (int)n);
-	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
+	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
 	check_sane(unwind(s.n_stack));
 	unwinder = unwinder_free(unwinder);
 }
@@ -489,7 +497,8 @@ TEST(maps_that_cannot_be_are_harmless)
 				&odd[k].start, &odd[k].end, &odd[k].file_offset}[next_random() % 3];
 			*field = next_random() >> (next_random() % 64);
 		}
-		ck_assert_int_eq(unwinder_new(odd, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
+		ck_assert_int_eq(
+			unwinder_new(odd, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
 		check_sane(unwind(s.n_stack));
 		unwinder = unwinder_free(unwinder);
 	}
@@ -504,7 +513,7 @@ TEST(one_file_mapped_everywhere_is_harmless)
 		s.maps[k].file = SAMPLED_PROGRAM;
 		s.maps[k].file_offset = 0;
 	}
-	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
+	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
 	check_sane(unwind(s.n_stack));
 }
 
@@ -512,7 +521,7 @@ TEST(no_maps_no_callers)
 {
 	uint64_t some[64] = {};
 
-	ck_assert_int_eq(unwinder_new(NULL, 0, SAMPLED_MACHINE, &unwinder), 0);
+	ck_assert_int_eq(unwinder_new(NULL, 0, SAMPLED_MACHINE, tables, &unwinder), 0);
 	for (size_t i = 0; i < 64; i++)
 		some[i] = 0x400000;
 	out.n_frames = 4711;
@@ -526,12 +535,14 @@ TEST(unknown_machines_and_too_many_maps_are_refused)
 	struct unwinder *untouched = (struct unwinder *)s.stack;
 	struct unwind_map *many = calloc(UNWIND_MAPS_MAX + 1, sizeof(*many));
 
-	ck_assert_int_eq(unwinder_new(NULL, 0, EM_MIPS, &untouched), -EOPNOTSUPP);
-	ck_assert_int_eq(unwinder_new(NULL, 0, EM_NONE, &untouched), -EOPNOTSUPP);
+	ck_assert_int_eq(unwinder_new(NULL, 0, EM_MIPS, tables, &untouched), -EOPNOTSUPP);
+	ck_assert_int_eq(unwinder_new(NULL, 0, EM_NONE, tables, &untouched), -EOPNOTSUPP);
 	ck_assert_int_eq(
-		unwinder_new(many, UNWIND_MAPS_MAX + 1, SAMPLED_MACHINE, &untouched), -E2BIG);
+		unwinder_new(many, UNWIND_MAPS_MAX + 1, SAMPLED_MACHINE, tables, &untouched),
+		-E2BIG);
 	ck_assert_ptr_eq(untouched, (struct unwinder *)s.stack);
-	ck_assert_int_eq(unwinder_new(many, UNWIND_MAPS_MAX, SAMPLED_MACHINE, &unwinder), 0);
+	ck_assert_int_eq(
+		unwinder_new(many, UNWIND_MAPS_MAX, SAMPLED_MACHINE, tables, &unwinder), 0);
 	free(many);
 	ck_assert_ptr_null(unwinder_free(NULL));
 }
