@@ -16,7 +16,7 @@
  * the work gave one or two samples, and the cost of the rotation was taken for theirs.
  *
  * Samples are measured by wall time, since some kernels account interrupts separately from a
- * thread's own time. Switches are measured by CPU time, since the kernel charges them to the
+ * thread's own time; a pair in which another thread ran on the hart is measured once more. Switches are measured by CPU time, since the kernel charges them to the
  * threads, and other threads may run in between.
  */
 
@@ -37,6 +37,8 @@
 #define ROUGH_ROUNDS 3
 #define ROUGH_PERIOD_NS 250000u
 #define FINE_PERIOD_NS 50000u
+/* Pairs of one kind in which another thread took the hart: so many are measured once more. */
+#define DISTURBED_MAX 36
 /* A sample that takes longer than this can be measured well enough at the longer period. */
 #define FINE_NS_MAX 10000.0
 #define NEVER_PERIOD_NS                                                                            \
@@ -199,16 +201,22 @@ static int count_samples(struct trial *t, unsigned *ret_n)
 	return r < 0 ? r : 0;
 }
 
-static int do_work(const struct kernel *k, const struct cost_measure *m, uint64_t *ret_ns)
+/* KERNEL_DISTURBED; 0: there is never a quiet moment, so any will do. */
+static int disturbed(struct cost_measure *m)
+{
+	return m->n_disturbed < DISTURBED_MAX && ++m->n_disturbed ? KERNEL_DISTURBED : 0;
+}
+
+static int do_work(const struct kernel *k, struct cost_measure *m, uint64_t *ret_ns)
 {
 	if (switches(m->kind))
 		return k->switch_work ? k->switch_work(k->userdata, m->hart, SWITCHES, ret_ns)
 				      : -ENOSYS;
-	return k->work ? k->work(k->userdata, m->hart, m->n_steps, ret_ns) : -ENOSYS;
+	int r = k->work ? k->work(k->userdata, m->hart, m->n_steps, ret_ns) : -ENOSYS;
+	return r == KERNEL_DISTURBED ? disturbed(m) : r;
 }
 
-static int work_with(
-	struct trial *t, const struct cost_measure *m, uint64_t *ret_ns, unsigned *ret_n)
+static int work_with(struct trial *t, struct cost_measure *m, uint64_t *ret_ns, unsigned *ret_n)
 {
 	const struct kernel *k = t->kernel;
 	int r = k->event_ioctl(k->userdata, t->fd[0], PERF_EVENT_IOC_ENABLE, 0);
@@ -223,8 +231,8 @@ static int work_with(
 	return r;
 }
 
-/* Measure one pair; every other time the side with events comes first. Also 0 if no sample came:
- * then the pair is ignored. */
+/* Measure one pair; every other time the side with events comes first. Also 0 if no sample came,
+ * or if another thread ran meanwhile: then the pair is ignored, and in the second case it is no round. */
 static int measure_pair(struct cost_measure *m, struct sampler *s)
 {
 	struct trial t = {.kernel = s->kernel, .sampler = s, .hart = m->hart};
@@ -239,6 +247,8 @@ static int measure_pair(struct cost_measure *m, struct sampler *s)
 	trial_close(&t);
 	if (r == 0 && first)
 		r = do_work(t.kernel, m, &without_ns);
+	if (r == KERNEL_DISTURBED)
+		return 0;
 	/* a group that ran for only some of the switches does not give the cost of one */
 	unsigned least = switches(m->kind) ? SWITCHES / 2 : 1;
 	if (r == 0 && n >= least)
@@ -290,7 +300,7 @@ static void next_kind(struct cost_measure *m, int kind)
 	while (kind < N_COSTS && !is_measured(&m->plan, (enum cost_kind)kind))
 		kind++;
 	m->kind = (enum cost_kind)kind;
-	m->n_rounds = m->n_found = 0;
+	m->n_rounds = m->n_found = m->n_disturbed = 0;
 	m->rough = !switches(m->kind);
 	m->period_ns = ROUGH_PERIOD_NS;
 }
@@ -314,6 +324,8 @@ static int find_steps(struct cost_measure *m, const struct kernel *k)
 {
 	uint64_t ns = 0;
 	int r = k->work ? k->work(k->userdata, m->hart, TRIAL_STEPS, &ns) : -ENOSYS;
+	if (r == KERNEL_DISTURBED && disturbed(m))
+		return 0;
 	if (r < 0)
 		return r;
 	uint64_t n = (uint64_t)TRIAL_STEPS * WORK_NS / (ns ? ns : 1);

@@ -41,7 +41,7 @@ struct cost_measure {
 	uint64_t period_ns;        /* of its samples */
 	bool rough;                /* these rounds only choose the period */
 	double found[COST_ROUNDS]; /* of `kind`, so far */
-	unsigned n_found, n_rounds;
+	unsigned n_found, n_rounds, n_disturbed;
 	unsigned n_steps; /* of work in a round; 0: not known yet */
 };
 

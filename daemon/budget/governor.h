@@ -83,7 +83,7 @@ struct governor {
 };
 
 /* The cost of the busiest hart at that step, as a share of its time, if the load stays as it is;
- * `now` is the step at which the load was measured. Exported for tests. */
+ * `now` is the step at which the load was measured. */
 double governor_predict(
 	const struct governor_load *l, enum governor_step now, enum governor_step step);
 

@@ -104,7 +104,7 @@ static int follow_walk(struct overhead *h, const struct walk *w)
 	}
 	memcpy(h->n_sideband, w->n_sideband, sizeof(h->n_sideband));
 	h->n_sample_records = w->n_sample_records;
-	h->samples_cpu_ns = w->samples_cpu_ns;
+	memcpy(h->cpu_ns, w->cpu_ns, sizeof(h->cpu_ns));
 	h->ticked_ns = 0;
 	h->walk = w;
 	return 0;
@@ -260,6 +260,7 @@ static struct overhead_own *take_own(struct overhead *h, const struct walk *w, u
 		.others_ns = less(cpu.others_ns, h->cpu.others_ns),
 	};
 	own->own_ns = less(all_ns, own->clients_ns);
+	overhead_take_causes(h, w, own, less(cpu.namer_ns, h->cpu.namer_ns));
 	h->cpu = cpu;
 	h->clients_seen_ns = clients_ns;
 	return own;
@@ -283,16 +284,14 @@ static void price_record(
 		h->record_ns = each_ns;
 }
 
-/* The price of one more record to our processes: the loop's CPU time for records in the last minute. Execs, names and files
- * cost the same at any rate. */
-static double price_of_one_more(const struct overhead *h)
+double overhead_record_ns(const struct overhead *h)
 {
 	double cpu_ns = 0, n = 0;
 	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++) {
-		cpu_ns += (double)h->own[i].samples_ns;
+		cpu_ns += (double)h->own[i].cause_ns[CAUSE_SAMPLES];
 		n += (double)h->own[i].n_samples;
 	}
-	return n >= PRICED_RECORDS_MIN ? cpu_ns / n : h->record_ns;
+	return n >= PRICED_RECORDS_MIN && !h->o.brief ? cpu_ns / n : h->record_ns;
 }
 
 /* In µs; once the cost is known. */
@@ -343,20 +342,6 @@ static void count_cost(struct overhead *h, struct sampler *s, const struct overh
 
 /* --- the budget ------------------------------------------------------------------------------- */
 
-double overhead_own_of_budget(const struct overhead *h)
-{
-	double own_ns = 0, time_ns = 0;
-	unsigned n = 0;
-	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++) {
-		if (!h->own[i].counts)
-			continue;
-		own_ns += (double)h->own[i].own_ns;
-		time_ns += (double)h->own[i].time_ns;
-		n++;
-	}
-	return n >= OVERHEAD_OWN_TICKS_MIN ? own_ns / time_ns : 0;
-}
-
 struct governor_hart overhead_load_of(const struct overhead *h, const struct sampler *s, int i)
 {
 	const struct overhead_hart *hart = &h->hart[i];
@@ -381,7 +366,13 @@ struct governor_hart overhead_load_of(const struct overhead *h, const struct sam
 
 double overhead_own_by_records(const struct overhead *h, double records)
 {
-	return records * h->record_ns / NS_PER_S / n_open(h, h->walk->sampler);
+	return records * overhead_record_ns(h) / NS_PER_S / n_open(h, h->walk->sampler);
+}
+
+static void judge_anew(struct overhead *h)
+{
+	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++)
+		h->own[i].counts = false;
 }
 
 /* 0, OVERHEAD_STEPPED, -ENOMEM. */
@@ -401,7 +392,7 @@ static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 		.budget = h->o.conf->overhead_ppm / PPM,
 		.hz = h->o.conf->rate,
 		.own = overhead_own_of_budget(h) / n,
-		.record_ns = h->o.brief ? h->record_ns : price_of_one_more(h),
+		.record_ns = overhead_record_ns(h),
 		.hart = hart,
 		.n_harts = n,
 		.callers = sampler_stacks_asked(s) != SAMPLER_STACKS_NONE,
@@ -409,7 +400,14 @@ static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 	};
 	if (h->o.brief)
 		load.own = overhead_own_by_records(h, governor_records(&load, h->governor.step));
-	return governor_tick(&h->governor, &load, now_ns) ? OVERHEAD_STEPPED : 0;
+	else if (overhead_measure(h, &load, now_ns)) {
+		judge_anew(h);
+		return 0;
+	}
+	if (!governor_tick(&h->governor, &load, now_ns))
+		return 0;
+	judge_anew(h);
+	return OVERHEAD_STEPPED;
 }
 
 /* A line for each step, at most one in SAY_NS; then the step of that time. */
@@ -487,9 +485,7 @@ static int take_figures(struct overhead *h, struct walk *w, bool raised, uint64_
 	struct overhead_own *own = take_own(h, w, dt_ns);
 	own->counts = !raised && now_ns >= h->started_ns + OVERHEAD_START_NS;
 	own->n_samples = less(w->n_sample_records, h->n_sample_records);
-	own->samples_ns = less(w->samples_cpu_ns, h->samples_cpu_ns);
 	h->n_sample_records = w->n_sample_records;
-	h->samples_cpu_ns = w->samples_cpu_ns;
 	price_record(h, s, own);
 	count_cost(h, s, own);
 	return 0;

@@ -17,6 +17,7 @@
  */
 
 #include "daemon/budget/governor.h"
+#include "daemon/budget/measures.h"
 #include "daemon/budget/usage.h"
 #include "daemon/conf/conf.h"
 #include "daemon/session/sideband_price.h"
@@ -59,8 +60,9 @@ struct overhead_own {
 	uint64_t time_ns;
 	uint64_t own_ns, clients_ns; /* the daemon and its namer: for sampling, for clients */
 	uint64_t others_ns;
-	uint64_t samples_ns; /* of own_ns: for records of samples and switches */
-	uint64_t n_samples;  /* these */
+	uint64_t cause_ns[N_CAUSES]; /* own_ns and clients_ns, by cause */
+	uint64_t users_naming_ns;    /* of the parser, for programs of users; not in own_ns */
+	uint64_t n_samples;          /* records of CAUSE_SAMPLES */
 	bool counts; /* counts against the budget: no client had raised the rate, and it was not the
 		      * first minute */
 };
@@ -68,6 +70,7 @@ struct overhead_own {
 struct overhead {
 	struct overhead_options o;
 	struct governor governor;
+	struct measures measures;   /* the caller puts off what they say */
 	struct overhead_hart *hart; /* n_harts */
 	int n_harts;
 	struct cost_measure measure;
@@ -76,14 +79,16 @@ struct overhead {
 	struct usage_cpu cpu;
 	/* CPU time of the daemon so far for clients, without the feed's. Set by the caller. */
 	uint64_t clients_ns;
+	uint64_t writing_ns;      /* the same for the store */
 	uint64_t clients_seen_ns; /* with the feed's, as of the last tick */
 	struct overhead_own own[OVERHEAD_OWN_TICKS];
 	unsigned next_own;
 	bool measured_now; /* how often since the last tick */
 	/* lowest cost of a record to our processes, whatever else they did; 0: not known */
 	double record_ns;
-	uint64_t n_sample_records, samples_cpu_ns; /* of the walk, as of the last tick */
-	enum governor_step said;                   /* lines in the log */
+	/* as of the last tick: of the walk; of the store; of the parser for programs of users */
+	uint64_t n_sample_records, cpu_ns[N_WALK_WORKS], writing_seen_ns, users_naming_seen_ns;
+	enum governor_step said; /* lines in the log */
 	uint64_t next_say_ns;
 	const struct walk *walk; /* the time that the figures cover */
 	/* Share of a hart's time that rotating the topdown groups costs, while they are counted;
@@ -113,6 +118,9 @@ uint64_t overhead_deadline_ns(const struct overhead *h, uint64_t next_ns);
 
 /* The rate of always-on sampling that the budget allows. */
 uint32_t overhead_rate(const struct overhead *h);
+
+/* Share of one CPU's time for naming, while that is put off. */
+double overhead_naming_share(const struct overhead *h);
 
 /* A rate that a client requests for the whole system, with a budget that the client chose for all
  * cost of mperf. If the rate costs more, less is requested for this client, but never less than the
@@ -146,9 +154,16 @@ struct overhead_spent {
 	/* our processes: the daemon with its namer, but for the time that it has for clients and programs;
 	 * that time; the children that answer */
 	double own_part, clients_part, others_part;
+	/* own CPU time by cause, with all naming, as shares of all harts' time; and with the kernel's work for
+	 * samples and switches on the hart that costs most */
+	double cause_part[N_CAUSES];
 	double all_part;
 	int worst_hart;                                 /* the hart that costs most; -1: not known
 							 * */
 	double worst_samples_part, worst_switches_part; /* shares of its time */
 };
 void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent);
+/* "1.4 %: records of forks, execs and mappings cost 1.0 %, of which nothing is left to give up"; "" while it is within
+ * the budget. Returns ret_text. */
+const char *overhead_says_over(
+	const struct overhead *h, const struct overhead_spent *s, char *ret_text, size_t n);

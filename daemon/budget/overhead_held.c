@@ -47,7 +47,7 @@ bool overhead_hold(const struct overhead *h, struct overhead_held *held, uint64_
 		.budget = held->ppm / PPM,
 		.hz = held->hz,
 		.hz_least = overhead_rate(h),
-		.record_ns = h->record_ns,
+		.record_ns = overhead_record_ns(h),
 		.hart = hart,
 		.n_harts = n,
 	};

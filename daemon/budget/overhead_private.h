@@ -33,14 +33,26 @@ static inline uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+static inline uint64_t users_naming_ns_of(const struct walk *w)
+{
+	return w->namer ? namer_users_ns(w->namer) : 0;
+}
+
 /* CPU time so far that the daemon has spent for clients and programs, and its namer for programs of
  * users. It is charged to users, and a lower rate would not save it. */
 static inline uint64_t clients_ns_of(const struct overhead *h, const struct walk *w)
 {
-	return h->clients_ns + (w->feed ? feed_spent_ns(w->feed) : 0) +
-	       (w->namer ? namer_users_ns(w->namer) : 0);
+	return h->clients_ns + (w->feed ? feed_spent_ns(w->feed) : 0) + users_naming_ns_of(w);
 }
 
+/* The price of one more record to our processes: the loop's CPU time for records in the last minute. Execs, names and
+ * files cost the same at any rate. In a session of a client's own, the lowest so far. */
+double overhead_record_ns(const struct overhead *h);
+/* Divide the time of that tick by cause, with the namer's CPU time in it. */
+void overhead_take_causes(
+	struct overhead *h, const struct walk *w, struct overhead_own *own, uint64_t namer_ns);
+/* Let measures decide. True if they changed. */
+bool overhead_measure(struct overhead *h, const struct governor_load *l, uint64_t now_ns);
 /* Our processes' part of one hart's time, of the ticks that count; 0: too few do. */
 double overhead_own_of_budget(const struct overhead *h);
 /* Our processes' share of each hart's time that this number of records a second costs. */

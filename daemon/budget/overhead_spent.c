@@ -4,6 +4,8 @@
 
 #include "daemon/budget/overhead_private.h"
 
+#include <stdio.h>
+
 static double price_of(double part, double per_second, int n_harts)
 {
 	return part > 0 && per_second > 0 ? part * n_harts / per_second * NS_PER_S : -1;
@@ -59,15 +61,40 @@ void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
 		clients_ns += (double)h->own[i].clients_ns;
 		others_ns += (double)h->own[i].others_ns;
 		time_ns += (double)h->own[i].time_ns;
+		for (int cause = 0; cause < N_CAUSES; cause++)
+			s.cause_part[cause] += (double)h->own[i].cause_ns[cause];
 	}
 	if (time_ns > 0) {
 		s.own_part = own_ns / time_ns / n;
 		s.clients_part = clients_ns / time_ns / n;
 		s.others_part = others_ns / time_ns / n;
 		s.groups_part = h->groups_part;
+		for (int cause = 0; cause < N_CAUSES; cause++)
+			s.cause_part[cause] /= time_ns * n;
+		s.cause_part[CAUSE_SAMPLES] +=
+			s.worst_samples_part + s.worst_switches_part + s.groups_part;
 		s.all_part = s.own_part + s.clients_part + s.others_part + s.samples_part +
 			     s.switches_part + s.groups_part;
 	}
 	charge_sideband(h, n, &s);
 	*ret_spent = s;
+}
+
+const char *overhead_says_over(
+	const struct overhead *h, const struct overhead_spent *s, char *ret_text, size_t n)
+{
+	double budget = h->o.conf->overhead_ppm / 1e6;
+	double all = s->own_part + s->worst_samples_part + s->worst_switches_part + s->groups_part;
+	int most = 0;
+	ret_text[0] = '\0';
+	if (budget <= 0 || s->own_part < 0 || all <= budget)
+		return ret_text;
+	for (int cause = 0; cause < N_CAUSES; cause++)
+		if (cause != CAUSE_CLIENTS && s->cause_part[cause] > s->cause_part[most])
+			most = cause;
+	snprintf(ret_text, n, "%.2g %%: %s cost %.2g %%, %s", all * 100,
+		cause_says((enum cause)most), s->cause_part[most] * 100,
+		h->governor.n_over >= GOVERNOR_OVER_TICKS ? "of which nothing is left to give up"
+							  : "and nothing is decided yet");
+	return ret_text;
 }

@@ -108,6 +108,7 @@ void usage_cpu(const struct namer *namer, struct usage_cpu *ret_cpu)
 	for (size_t i = 0; i < n; i++) {
 		bool other = strcmp(process[i].what, "query") == 0 || process[i].pid == 0;
 		*(other ? &cpu.others_ns : &cpu.own_ns) += process[i].cpu_ns;
+		cpu.namer_ns += !other && process[i].pid != getpid() ? process[i].cpu_ns : 0;
 	}
 	*ret_cpu = cpu;
 }

@@ -52,6 +52,7 @@ size_t usage_read(const struct usage *u, const struct namer *namer, uint64_t now
 /* CPU time so far, without the memory that usage_read reads. */
 struct usage_cpu {
 	uint64_t own_ns;    /* the daemon and its namer's workers */
+	uint64_t namer_ns;  /* of it, these workers */
 	uint64_t others_ns; /* children that answer queries and roll up, and all that ended */
 };
 void usage_cpu(const struct namer *namer, struct usage_cpu *ret_cpu);

@@ -188,6 +188,7 @@ static int tell_processes(const struct status *s)
 	KNOWN_IF(spent, "Spent", share, now->own_part >= 0, now->own_part + kernel_part)           \
 	COLUMN(step, "Step", number, h->governor.step)                                             \
 	COLUMN(given_up, "Given up", text, *says ? says : "nothing")                               \
+	KNOWN_IF(over, "Over", text, *over, over)                                                  \
 	KNOWN_IF(reason, "Reason", text, *h->governor.reason, h->governor.reason)                  \
 	KNOWN_IF(since_ns, "For", ns, h->governor.changed_ns, s->now_ns - h->governor.changed_ns)
 
@@ -195,9 +196,30 @@ static int tell_processes(const struct status *s)
 static int tell_budget(const struct status *s, const struct overhead_spent *now, double kernel_part)
 {
 	const struct overhead *h = s->service->overhead;
-	char says[EFFORT_TEXT_BYTES];
+	char says[EFFORT_TEXT_BYTES + MEASURES_TEXT_BYTES + 2], put_off[MEASURES_TEXT_BYTES];
+	char over[256];
 	effort_says(&h->governor.effort, says);
+	size_t n = strlen(says);
+	measures_say(&h->measures, put_off);
+	snprintf(says + n, sizeof(says) - n, "%s%s", n && *put_off ? ", " : "", put_off);
+	overhead_says_over(h, now, over, sizeof(over));
 	return TABLE_OF_ONE(s->to, "budget", BUDGET_TABLE);
+}
+
+#define SPENDING_TABLE(COLUMN, KNOWN_IF)                                                           \
+	COLUMN(cause, "Spent on", text, cause_says((enum cause)i))                                 \
+	COLUMN(hart_share, "Of each hart", share, now->cause_part[i])                              \
+	COLUMN(part, "Part", share, now->cause_part[i] / (all > 0 ? all : 1))
+
+static int tell_spending(const struct status *s, const struct overhead_spent *now)
+{
+	double all = 0;
+	int r = TABLE_BEGIN(s->to, "spending", SPENDING_TABLE);
+	for (int i = 0; i < N_CAUSES; i++)
+		all += now->cause_part[i];
+	for (int i = 0; i < N_CAUSES && now->own_part >= 0 && r == 0; i++)
+		r = TABLE_ROW(s->to, SPENDING_TABLE);
+	return r;
 }
 
 #define OVERHEAD_TABLE(COLUMN, KNOWN_IF)                                                           \
@@ -228,6 +250,8 @@ static int tell_costs(const struct status *s)
 	const double own = now.own_part, worst_kernel = now.worst_samples_part +
 							now.worst_switches_part + now.groups_part;
 	int r = tell_budget(s, &now, worst_kernel);
+	if (r == 0)
+		r = tell_spending(s, &now);
 	if (r == 0)
 		r = TABLE_BEGIN(s->to, "overhead", OVERHEAD_TABLE);
 	if (r != 0 || own < 0)

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -206,10 +207,19 @@ static int on_hart(int hart, int (*run)(unsigned n, uint64_t *ret_ns), unsigned 
 	return r < 0 ? r : go_back(&before, run(n, ret_ns));
 }
 
+/* How often another thread took the hart from this one. */
+static long n_preempted(void)
+{
+	struct rusage u = {0};
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_nivcsw;
+}
+
 /* In registers, so that caches make no difference between two runs. */
 static int work_in_registers(unsigned n, uint64_t *ret_ns)
 {
 	volatile uint64_t seen;
+	const long before = n_preempted();
 	uint64_t x = 1, begin_ns = real_now_ns(NULL);
 	for (unsigned i = 0; i < n * WORK_STEPS; i++) {
 		x ^= x << 13;
@@ -219,7 +229,7 @@ static int work_in_registers(unsigned n, uint64_t *ret_ns)
 	seen = x;
 	(void)seen;
 	*ret_ns = real_now_ns(NULL) - begin_ns;
-	return 0;
+	return n_preempted() == before ? 0 : KERNEL_DISTURBED;
 }
 
 static int real_work(void *u, int hart, unsigned n, uint64_t *ret_ns)

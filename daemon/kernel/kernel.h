@@ -25,6 +25,8 @@ struct kernel_hwprobe {
 };
 _Static_assert(sizeof(struct kernel_hwprobe) == 16, "as the kernel has it");
 
+enum { KERNEL_DISTURBED = 1 };
+
 struct kernel {
 	/* perf_event_open(2); returns a descriptor or -errno. Source: man perf_event_open. */
 	int (*event_open)(void *u, struct perf_event_attr *attr, pid_t pid, int hart, int group_fd,
@@ -47,8 +49,8 @@ struct kernel {
 	 * if the thread cannot be put there. The old affinity is restored. */
 	int (*spin)(void *u, int hart, uint64_t ns);
 	/* Fixed work on that hart: n steps of some hundred ns each, which make no system call.
-	 * *ret_ns: the time it took. NULL in tests that need none. -errno if the thread cannot be
-	 * put there. */
+	 * *ret_ns: the time it took. NULL in tests that need none. KERNEL_DISTURBED: another thread ran in between,
+	 * so it is too long. -errno if the thread cannot be put there. */
 	int (*work)(void *u, int hart, unsigned n, uint64_t *ret_ns);
 	/* About n context switches on that hart, between two threads of ours. *ret_ns: the CPU time
 	 * of both. NULL in tests that need none. 0 or -errno. */

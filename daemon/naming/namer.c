@@ -129,8 +129,10 @@ int namer_hurry(struct namer *n, struct frame *frame, uid_t uid)
 int namer_name(struct namer *n, struct frame *frame, uid_t uid)
 {
 	struct file *file = frame->file;
-	struct slot *s;
+	struct slot *s = file->namer_slot;
 
+	if (s)
+		s->n_samples++;
 	if (frame->state == FRAME_ASKED)
 		return namer_hurry(n, frame, uid);
 	if (frame->state != FRAME_NEW)
@@ -171,6 +173,11 @@ int namer_look(struct namer *n, uint64_t now_ns)
 {
 	n->now_ns = now_ns;
 	return growing_look(n);
+}
+
+void namer_pace(struct namer *n, double share)
+{
+	naming_users_pace(&n->users, share);
 }
 
 int namer_ask_again(struct namer *n)

@@ -138,6 +138,10 @@ int namer_look(struct namer *n, uint64_t now_ns);
  * more for unnamed frames. From now on every answer is final. 0 or -ENOMEM. */
 int namer_ask_again(struct namer *n);
 
+/* From now on the parser names files for at most this share of one CPU's time, users as ever in turn, and of a user's
+ * files the one with most samples first; 0: at once. Files are opened at once in any case. */
+void namer_pace(struct namer *n, double share);
+
 /* Queue a copied stack. 0, NAMER_FULL, -ENOMEM. */
 int namer_unwind(struct namer *n, const struct unwind_job *job);
 

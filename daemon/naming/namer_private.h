@@ -194,6 +194,7 @@ struct slot {
 
 	struct wish_list wishes; /* no wish is empty, unless the file must be read on */
 	size_t n_frames;         /* in all of them */
+	uint64_t n_samples;      /* of frames of the file, since it has a slot */
 	/* of generated code without a description yet, or of a slot that is paused; bounded by
 	 * FRAMES_MAX */
 	struct frame **late;

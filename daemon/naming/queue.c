@@ -225,7 +225,14 @@ struct wish *queue_next(const struct namer *n)
 {
 	const struct naming_user *u = naming_users_next(&n->users, QUEUED_NAME, NULL, n->now_ns);
 
-	return u ? TAILQ_FIRST(&u->to_name) : NULL;
+	struct wish *first = u ? TAILQ_FIRST(&u->to_name) : NULL, *w;
+
+	if (!first || !naming_users_are_paced(&n->users))
+		return first;
+	for (w = TAILQ_NEXT(first, of_user); w; w = TAILQ_NEXT(w, of_user))
+		if (w->slot->n_samples > first->slot->n_samples)
+			first = w;
+	return first;
 }
 
 /* The wish of the user who was served last comes before those of others. */

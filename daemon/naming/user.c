@@ -170,8 +170,10 @@ bool naming_user_is_before(
 static bool may_be_served(const struct naming_users *s, const struct naming_user *u,
 	enum queued kind, uint64_t now_ns)
 {
-	return kind == QUEUED_OPEN ? naming_user_may_open(s, u, now_ns)
-				   : s->unlimited || budget(u, now_ns) >= 0;
+	if (kind == QUEUED_OPEN)
+		return naming_user_may_open(s, u, now_ns);
+	bool rests = kind == QUEUED_NAME && now_ns < s->rests_until_ns;
+	return s->unlimited || (!rests && budget(u, now_ns) >= 0);
 }
 
 struct naming_user *naming_users_next(
@@ -208,6 +210,20 @@ void naming_user_pay_parse(struct naming_users *s, struct naming_user *u, uint64
 	u->budget_ns = budget(u, now_ns) - (int64_t)cpu_ns;
 	u->budget_at_ns = now_ns;
 	s->parser_ns += u->uid == 0 ? 0 : cpu_ns;
+	if (s->pace <= 0)
+		return;
+	/* requests for one file follow each other, and the rest after them is for all */
+	double rest_ns = (double)cpu_ns / s->pace;
+	uint64_t from_ns = s->rests_until_ns > now_ns ? s->rests_until_ns : now_ns;
+	uint64_t last_ns = now_ns + NAMER_REST_NS_MAX;
+	s->rests_until_ns =
+		rest_ns < (double)(last_ns - from_ns) ? from_ns + (uint64_t)rest_ns : last_ns;
+}
+
+void naming_users_pace(struct naming_users *s, double share)
+{
+	s->pace = share;
+	s->rests_until_ns = share > 0 ? s->rests_until_ns : 0;
 }
 
 uint64_t naming_users_parser_ns(const struct naming_users *s)
@@ -224,6 +240,8 @@ uint64_t naming_users_deadline_ns(const struct naming_users *s, uint64_t now_ns)
 {
 	uint64_t first = UINT64_MAX;
 
+	if (s->n_queued[QUEUED_NAME] > 0 && now_ns < s->rests_until_ns)
+		first = s->rests_until_ns;
 	for (uint32_t i = 0; i < s->n_users; i++) {
 		const struct naming_user *u = s->user[i];
 		uint64_t due = UINT64_MAX;

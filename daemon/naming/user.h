@@ -28,7 +28,8 @@
  * 1 / NAMER_BUDGET_SHARE of one CPU. */
 #define NAMER_BUDGET_NS 120000000000ll
 #define NAMER_BUDGET_SHARE 5u
-#define NAMER_CHARGE_MIN_NS 20000u /* per request, for the daemon's own work */
+#define NAMER_REST_NS_MAX 30000000000u /* between two requests, however long the first took */
+#define NAMER_CHARGE_MIN_NS 20000u     /* per request, for the daemon's own work */
 
 /* Worker deaths charged to a user, and until when that user is refused. */
 struct account {
@@ -93,6 +94,8 @@ struct naming_users {
 	uint64_t parser_ns;          /* CPU time of the parser, paid by all users but root */
 	const struct graves *graves; /* borrowed */
 	bool unlimited;              /* users over their budget are served, too */
+	double pace;                 /* share of a CPU for naming files of all users; 0: no limit */
+	uint64_t rests_until_ns;     /* no file is named before */
 };
 
 int naming_users_begin(struct naming_users *s, const struct graves *graves);
@@ -131,6 +134,12 @@ void naming_user_pay_parse(struct naming_users *s, struct naming_user *u, uint64
 	uint64_t cpu_ns, uint64_t now_ns);
 /* CPU time of the parser that all users but root paid for. */
 uint64_t naming_users_parser_ns(const struct naming_users *s);
+/* Name files of all users within this share of one CPU's time from now on; 0: no limit. */
+void naming_users_pace(struct naming_users *s, double share);
+static inline bool naming_users_are_paced(const struct naming_users *s)
+{
+	return s->pace > 0;
+}
 /* From now on, serve users over their budget, too. */
 void naming_users_unlimit(struct naming_users *s);
 /* The time at which a user who waits for CPU time may be served; UINT64_MAX: no user waits. */

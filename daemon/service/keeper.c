@@ -243,7 +243,7 @@ static int begin_segment(struct keeper *k, uint64_t start_ns)
 		.shared = true,
 		.targets = {.all = true},
 		.start_ns = start_ns,
-		.window_ns = k->o.conf->flush_ns,
+		.window_ns = keeper_window_ns(k),
 		.path = path,
 		.live = true,
 		.lost = k->lost,

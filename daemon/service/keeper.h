@@ -41,6 +41,10 @@ int keeper_dispatch(struct keeper *k, uint64_t now_ns);
 int keeper_reload(struct keeper *k);
 /* Samples are taken in a different way from now on: begin a new segment soon. NULL: no note. */
 void keeper_renew(struct keeper *k);
+/* Write samples this often from now on, but no more often than mperf.conf says. */
+void keeper_flush_every(struct keeper *k, uint64_t flush_ns);
+/* Does a segment that has ended wait for names, or to be sealed? */
+bool keeper_any_ending(const struct keeper *k);
 /* Add the counts of these harts to each window from now on; NULL: no counts. The segment that is
  * being written gets no more counts: call keeper_renew. Borrowed. */
 void keeper_count(struct keeper *k, struct hart_counts *counts);

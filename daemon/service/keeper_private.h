@@ -27,6 +27,7 @@ struct keeper {
 	struct tap tap;       /* counts samples that are not stored */
 	int64_t period;       /* of the segment: realtime by tier_period_ns */
 	struct shares shares; /* of the space for windows */
+	uint64_t flush_ns;    /* 0: as mperf.conf says */
 	int64_t offset_ns;    /* realtime - monotonic when it began */
 	uint64_t next_look_ns, next_try_ns, flushed_ns;
 	uint64_t n_stored, n_passed;    /* of recordings that are gone */
@@ -41,7 +42,7 @@ struct keeper {
 
 /* --- keeper_state.c --------------------------------------------------------------------------- */
 
-/* Does a segment that has ended wait for names, or to be sealed? */
-bool keeper_any_ending(const struct keeper *k);
+/* The length of windows. */
+uint64_t keeper_window_ns(const struct keeper *k);
 /* Write the samples that pins wait for, and let the pins continue. 0 or -errno. */
 int keeper_tend_pins(struct keeper *k, uint64_t now_ns);

@@ -28,6 +28,21 @@ bool keeper_has_more(const struct keeper *k)
 	return keeper_is_writing(k) || (k->pinner && pinner_has_more(k->pinner));
 }
 
+uint64_t keeper_window_ns(const struct keeper *k)
+{
+	uint64_t usual_ns = k->o.conf->flush_ns;
+	return k->flush_ns > usual_ns ? k->flush_ns : usual_ns;
+}
+
+void keeper_flush_every(struct keeper *k, uint64_t flush_ns)
+{
+	if (k->flush_ns == flush_ns)
+		return;
+	k->flush_ns = flush_ns;
+	if (k->recording)
+		recording_set_window(k->recording, keeper_window_ns(k));
+}
+
 void keeper_count(struct keeper *k, struct hart_counts *counts)
 {
 	if (k->recording)

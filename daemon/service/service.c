@@ -458,22 +458,6 @@ static int sweep(struct service *s, uint64_t now_ns)
 	return r;
 }
 
-/* Let the budget decide. If it changes the rate or the events, a new segment begins, since a
- * segment names them for all of its time. */
-static int keep_budget(struct service *s, uint64_t now_ns)
-{
-	const struct pause *p = &s->pause;
-	bool unusual = s->rate_requests.n > 0 || p->who || p->changed;
-	int r = overhead_dispatch(s->overhead, s->walk, unusual, now_ns);
-	if (r < 0)
-		return r;
-	bool renew = service_look_at_pause(s, now_ns) || r == OVERHEAD_STEPPED;
-	if (renew)
-		keeper_renew(s->inner->keeper);
-	bool changed = rate_requests_hold(&s->rate_requests, s->overhead, now_ns) || renew;
-	return changed ? service_follow_rates(s) : 0;
-}
-
 /* Called once for each tick that asked for it. */
 static void notice_tick(struct service *s, uint64_t now_ns)
 {
@@ -481,6 +465,14 @@ static void notice_tick(struct service *s, uint64_t now_ns)
 	if (*short_of)
 		service_ran_short(s, *short_of, now_ns);
 	*short_of = 0;
+}
+
+static int write_samples(struct service *s, uint64_t now_ns)
+{
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int r = keeper_dispatch(s->inner->keeper, now_ns);
+	s->overhead->writing_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+	return r;
 }
 
 static int dispatch(struct service *s, uint64_t now_ns)
@@ -493,7 +485,7 @@ static int dispatch(struct service *s, uint64_t now_ns)
 	int r = walk_dispatch(s->walk, now_ns);
 	if (r < 0)
 		return r;
-	r = keep_budget(s, now_ns);
+	r = service_keep_budget(s, in->keeper, now_ns);
 	if (r == 0)
 		r = service_tend_groups(s, in->keeper, now_ns);
 	notice_rate(s);
@@ -501,7 +493,7 @@ static int dispatch(struct service *s, uint64_t now_ns)
 	notice_naming(s, now_ns);
 	notice_trouble(s);
 	if (r == 0 && in->keeper)
-		r = keeper_dispatch(in->keeper, now_ns);
+		r = write_samples(s, now_ns);
 	if (r == 0 && s->schedules)
 		r = schedules_dispatch(s->schedules, s->walk, now_ns);
 	if (r == 0)

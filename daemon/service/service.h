@@ -114,6 +114,10 @@ struct pinner *service_pinner(const struct service *s);
 /* Shares of the store that users may write; NULL: there is no store. Borrowed. */
 const struct shares *service_shares(const struct service *s);
 
+/* Let the budget decide, and follow it: call in each round with a walk. 0 or -errno. (service_rate.c) */
+struct keeper;
+int service_keep_budget(struct service *s, struct keeper *k, uint64_t now_ns);
+
 /* For status. Samples: taken = stored + in_hand + losses that count samples. Samples taken only for
  * a client's higher rate are not included. */
 struct service_account {

@@ -5,6 +5,7 @@
 
 #include "daemon/budget/overhead.h"
 #include "daemon/jobs/schedules.h"
+#include "daemon/service/keeper.h"
 #include "daemon/service/service.h"
 #include "daemon/session/raises.h"
 #include "daemon/session/walk.h"
@@ -47,6 +48,34 @@ int service_want_rate(
 const struct overhead_held *service_held(const struct service *s, const void *who)
 {
 	return rate_requests_held(&s->rate_requests, who);
+}
+
+/* What our processes put off; nothing while clients wait for samples, and no names for a file that is to be sealed. */
+static void put_off(struct service *s, struct keeper *k, bool unusual)
+{
+	const struct measures *m = &s->overhead->measures;
+	bool names = m->taken[MEASURE_NAMES] && !unusual && !(k && keeper_any_ending(k));
+	namer_pace(s->walk->namer, names ? overhead_naming_share(s->overhead) : 0);
+	walk_put_off_execs(s->walk, m->taken[MEASURE_ARGUMENTS] && !unusual);
+	if (k)
+		keeper_flush_every(
+			k, m->taken[MEASURE_FLUSHES] && !unusual ? MEASURES_FLUSH_NS : 0);
+}
+
+/* If the rate or the events change, a new segment begins, since a segment names them for all of its time. */
+int service_keep_budget(struct service *s, struct keeper *k, uint64_t now_ns)
+{
+	const struct pause *p = &s->pause;
+	bool unusual = s->rate_requests.n > 0 || p->who || p->changed;
+	int r = overhead_dispatch(s->overhead, s->walk, unusual, now_ns);
+	if (r < 0)
+		return r;
+	put_off(s, k, unusual);
+	bool renew = service_look_at_pause(s, now_ns) || r == OVERHEAD_STEPPED;
+	if (renew)
+		keeper_renew(k);
+	bool changed = rate_requests_hold(&s->rate_requests, s->overhead, now_ns) || renew;
+	return changed ? service_follow_rates(s) : 0;
 }
 
 /* --- schedules -------------------------------------------------------------------------------- */

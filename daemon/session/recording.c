@@ -288,6 +288,11 @@ static uint64_t next_cut_ns(const struct recording *g, uint64_t began_ns)
 	return ready_ns > next_ns ? ready_ns : next_ns;
 }
 
+void recording_set_window(struct recording *g, uint64_t window_ns)
+{
+	g->window_ns = window_ns;
+}
+
 static int cut(void *userdata, uint64_t cut_ns)
 {
 	struct recording *g = userdata;

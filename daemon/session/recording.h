@@ -110,6 +110,8 @@ int recording_finish(struct recording *g, uint64_t now_ns);
 /* Store the current window early, as much as one iteration can; dispatches continue. 0 or -errno.
  * */
 int recording_flush(struct recording *g, uint64_t now_ns);
+/* The length of its windows, after the current one. */
+void recording_set_window(struct recording *g, uint64_t window_ns);
 /* Is there more to write or to seal? Until that is done, a reader sees the earlier state. */
 bool recording_is_writing(const struct recording *g);
 

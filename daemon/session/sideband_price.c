@@ -102,7 +102,7 @@ static int find_hart(const struct sampler *s)
 {
 	uint64_t ns;
 	for (size_t i = 0; i < s->n_rings; i++)
-		if (s->kernel->work(s->kernel->userdata, s->ring[i].hart, 1, &ns) == 0)
+		if (s->kernel->work(s->kernel->userdata, s->ring[i].hart, 1, &ns) >= 0)
 			return s->ring[i].hart;
 	return -1;
 }

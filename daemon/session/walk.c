@@ -457,10 +457,13 @@ static int look_at_growing(struct walk *w, uint64_t now_ns)
 
 int walk_dispatch(struct walk *w, uint64_t now_ns)
 {
+	walk_spend(w, N_WALK_WORKS);
 	int r = namer_dispatch(w->namer, now_ns);
+	walk_spend(w, WALK_NAMING);
 	if (r < 0 || w->inner->stopped)
 		return r;
 	exec_watch_dispatch(&w->inner->execs, now_ns);
+	walk_spend(w, WALK_EXECS);
 	r = w->feed ? feed_dispatch(w->feed, now_ns) : 0;
 	if (r == 0 && now_ns >= walk_scan_ns(w))
 		r = without_descriptors(w, walk_scan(w));

@@ -65,6 +65,15 @@ struct tap {
 	struct tap *next; /* the walk's */
 };
 
+/* What the loop's CPU time for a walk is for; requests of clients and programs are not in it. */
+enum walk_work {
+	WALK_SAMPLES,  /* records of samples and switches, without raises: what fewer would save */
+	WALK_SIDEBAND, /* all other records */
+	WALK_EXECS,    /* arguments and owners of programs that exec */
+	WALK_NAMING,   /* requests to the namer and its answers */
+	N_WALK_WORKS,
+};
+
 struct walk {
 	struct sampler *sampler;
 	struct task_table tasks;
@@ -77,8 +86,8 @@ struct walk {
 	struct grants grants;
 	uint64_t n_taken; /* samples taken out of the rings, whatever the taps, without raises */
 	uint64_t n_sideband[N_TASK_WORKS]; /* forks, execs and mappings that the rings reported */
-	/* records of samples and switches, without raises, and CPU time of the loop for them: what fewer would save */
-	uint64_t n_sample_records, samples_cpu_ns;
+	uint64_t n_sample_records;         /* those of WALK_SAMPLES */
+	uint64_t cpu_ns[N_WALK_WORKS];
 	/* CLOCK_REALTIME - CLOCK_MONOTONIC, updated every second */
 	uint64_t realtime_offset_ns;
 	/* the rest is walk.c's */
@@ -150,6 +159,11 @@ uint64_t walk_samples(const struct walk *w, int hart);
 /* Reduce the work to that effort from now on (sampler/effort.h). Records that are in the rings are taken
  * before. 0 or -errno. Cheap if nothing changes. */
 int walk_set_effort(struct walk *w, const struct sampler_effort *effort);
+
+/* Do execs wake the loop, so that arguments are read while the process lives? From now on, only drains look at them,
+ * or not. */
+bool walk_is_woken_by_execs(const struct walk *w);
+void walk_put_off_execs(struct walk *w, bool put_off);
 
 /* Change the rate of events chosen by the ladder. Weights change with it. 0 or -errno. */
 int walk_set_rate(struct walk *w, uint32_t hz);

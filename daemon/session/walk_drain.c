@@ -21,9 +21,30 @@
 /* Cost of a record besides the frames of its stack, expressed in frames. */
 #define RECORD_UNITS 4u
 
-static uint64_t cpu_ns(void)
+static uint64_t thread_cpu_ns(void)
 {
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void walk_spend(struct walk *w, enum walk_work on)
+{
+	uint64_t now_ns = thread_cpu_ns();
+	if (on < N_WALK_WORKS)
+		w->cpu_ns[on] += now_ns - w->inner->spent_ns;
+	w->inner->spent_ns = now_ns;
+}
+
+bool walk_is_woken_by_execs(const struct walk *w)
+{
+	const struct sampler *s = w->sampler;
+	return w->inner->execs.wakes_max && s->n_exec_rings > 0 &&
+	       hart_set_count(&s->exec_records) < s->machine.n_harts;
+}
+
+void walk_put_off_execs(struct walk *w, bool put_off)
+{
+	if (w->inner->execs.wakes_max)
+		w->inner->execs.wakes_max = put_off ? 1 : EXEC_WAKES_ALWAYS;
 }
 
 static void count_told(struct walk *w, const struct record *r)
@@ -59,7 +80,8 @@ struct division {
 
 static void division_begin(struct division *d)
 {
-	*d = (struct division){.began_cpu_ns = cpu_ns(), .began_ns = clock_ns(CLOCK_MONOTONIC)};
+	*d = (struct division){
+		.began_cpu_ns = thread_cpu_ns(), .began_ns = clock_ns(CLOCK_MONOTONIC)};
 	d->last_ns = d->began_ns;
 }
 
@@ -73,12 +95,14 @@ static void division_turn(struct division *d, bool is_sample)
 	d->is_sample = is_sample;
 }
 
-/* CPU time that samples had. */
-static uint64_t division_end(struct division *d)
+static void division_end(struct walk *w, struct division *d)
 {
 	division_turn(d, !d->is_sample);
-	uint64_t all_ns = d->last_ns - d->began_ns, cpu = cpu_ns() - d->began_cpu_ns;
-	return all_ns ? (uint64_t)((double)cpu * (double)d->samples_ns / (double)all_ns) : 0;
+	uint64_t all_ns = d->last_ns - d->began_ns, cpu = thread_cpu_ns() - d->began_cpu_ns;
+	uint64_t samples =
+		all_ns ? (uint64_t)((double)cpu * (double)d->samples_ns / (double)all_ns) : 0;
+	w->cpu_ns[WALK_SAMPLES] += samples;
+	w->cpu_ns[WALK_SIDEBAND] += cpu - samples;
 }
 
 /* Deliver the records before cut_ns, in order, until the thread has used this much time. 0; -errno;
@@ -101,7 +125,7 @@ static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 		if (n % EXEC_LOOK_RECORDS == 0) {
 			division_turn(&division, false);
 			exec_watch_dispatch(&in->execs, clock_ns(CLOCK_MONOTONIC));
-			if (n > 0 && cpu_ns() >= until_cpu_ns)
+			if (n > 0 && thread_cpu_ns() >= until_cpu_ns)
 				break;
 		}
 		struct record record;
@@ -117,7 +141,7 @@ static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 	merge_end(&in->merge);
 	division_turn(&division, false);
 	attribute_drained(w->attribute);
-	w->samples_cpu_ns += division_end(&division);
+	division_end(w, &division);
 	if (r == MERGE_END && !in->leaves_raised)
 		sampler_drained(w->sampler, cut_ns);
 	return r == 0 ? WALK_MORE : r == MERGE_END ? 0 : r;
@@ -155,9 +179,9 @@ static int cut_and_drain(struct walk *w, uint64_t by_ns, uint64_t until_cpu_ns)
 int walk_drain_slice(struct walk *w, uint64_t by_ns, uint64_t now_ns)
 {
 	struct walk_inner *in = w->inner;
-	const uint64_t began_ns = cpu_ns(), goal_ns = in->goal_ns ? in->goal_ns : by_ns;
+	const uint64_t began_ns = thread_cpu_ns(), goal_ns = in->goal_ns ? in->goal_ns : by_ns;
 	int r = cut_and_drain(w, goal_ns, began_ns + DRAIN_SLICE_NS);
-	const uint64_t took_ns = cpu_ns() - began_ns;
+	const uint64_t took_ns = thread_cpu_ns() - began_ns;
 	raises_charge(w, took_ns, now_ns);
 	in->pause_end_ns = clock_ns(CLOCK_MONOTONIC) + took_ns;
 	in->goal_ns = r == WALK_MORE ? goal_ns : 0;
@@ -174,13 +198,13 @@ int walk_drain_uncut(struct walk *w, uint64_t cut_ns)
 int walk_drain_all(struct walk *w, uint64_t by_ns)
 {
 	struct walk_inner *in = w->inner;
-	const uint64_t began_ns = cpu_ns();
+	const uint64_t began_ns = thread_cpu_ns();
 	int r = cut_and_drain(w, by_ns, began_ns + RAISED_AT_ONCE_NS);
 	in->leaves_raised = true;
 	while (r == WALK_MORE)
 		r = cut_and_drain(w, by_ns, UINT64_MAX);
 	in->leaves_raised = false;
-	raises_charge(w, cpu_ns() - began_ns, clock_ns(CLOCK_MONOTONIC));
+	raises_charge(w, thread_cpu_ns() - began_ns, clock_ns(CLOCK_MONOTONIC));
 	return r;
 }
 

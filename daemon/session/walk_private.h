@@ -19,6 +19,7 @@ struct walk_inner {
 	struct raises raises;
 	uint64_t next_drain_ns, next_tick_ns;
 	uint64_t started_ns;
+	uint64_t spent_ns;     /* of the thread, up to the work in hand */
 	uint64_t next_rate_ns; /* the kernel's limit is not read again before */
 	bool always;           /* as in struct walk_options */
 	bool looked;           /* at files of generated code, for the next drain */
@@ -31,6 +32,9 @@ struct walk_inner {
 	bool throttled;        /* the kernel throttled since the last look at its limit */
 	bool stopped;
 };
+
+/* The thread's time since the last call was for that; N_WALK_WORKS: for none. A system call. */
+void walk_spend(struct walk *w, enum walk_work on);
 
 /* CPU time for draining in one iteration of the loop, as long as there is more. */
 #define DRAIN_SLICE_NS 5000000u

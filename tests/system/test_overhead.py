@@ -73,6 +73,13 @@ def test_costs_are_measured_and_shown(build):
         parts = [row["machine_share"] or 0 for name, row in causes.items() if name != "all"]
         assert abs(sum(parts) - causes["all"]["machine_share"]) < 1e-9, causes
         assert budget(service)["given_up"] == "nothing", budget(service)
+        assert budget(service)["over"] is None, budget(service)
+        state = tables(service)
+        spent = {row["cause"]: row["hart_share"] for row in state["spending"]}
+        assert spent["samples"] > 0 and spent["naming"] > 0 and spent["writing"] > 0, spent
+        assert abs(sum(row["part"] for row in state["spending"]) - 1) < 1e-6, state["spending"]
+        whole = state["budget"][0]["spent"] + causes["clients and programs"]["machine_share"]
+        assert 0.9 * whole - 0.001 < sum(spent.values()) < 1.1 * whole + 0.001, (spent, whole)
         answer = service.ask("hotspots", "--since", "-1h")["provenance"]
         assert 0 < answer["cost_share"] < 1, answer
         assert "own cost" not in str(answer["lost"]), answer

@@ -5,17 +5,10 @@
  * by hand, and walk.c is included for its insides.
  */
 
-#include "daemon/budget/overhead.h"
+#include "tests/unit/daemon/budget/overhead_rig.inc"
 
 #include "daemon/budget/rate_requests.h"
-#include "daemon/decode/record.h"
-#include "daemon/session/walk.c"
-#include "tests/unit/sampler_case.h"
-#include "tests/unit/sums_case.h"
-#include "tests/unit/test.h"
 
-#define DRAIN_NS (250 * MS)
-#define MINUTE 60u
 /* Until the first hart has its prices: 45 steps, one at each of our drains; and both. */
 #define PRICED_S 15u
 #define ALL_PRICED_S 75u
@@ -24,53 +17,6 @@
 /* tests/platforms/trapping.json: a sample with its counters, a switch that is cut; in µs */
 #define SAMPLE_US 21.0
 #define SWITCH_US 19.5
-
-static struct replay *machine;
-static struct sampler *sampler;
-static struct walk walk;
-static struct walk_inner inner;
-static struct conf conf;
-static struct overhead *h;
-static struct overhead_options options;
-static uint64_t idle_ns, own_ns, others_ns; /* own_ns: CPU of our processes so far */
-/* that they take from now on: for sampling, for clients, and for records of samples */
-static double own_part, clients_part, records_part;
-static unsigned n_steps, n_said;
-static char said[512];
-static bool raised;
-
-static void hear(void *userdata, int level, const char *text)
-{
-	(void)userdata;
-	(void)level;
-	snprintf(said, sizeof(said), "%s", text);
-	n_said++;
-}
-
-static void read_our_cpu(const struct namer *namer, struct usage_cpu *ret_cpu)
-{
-	(void)namer;
-	*ret_cpu = (struct usage_cpu){own_ns, others_ns};
-}
-
-static void begin_on(const char *name, enum sampler_switches switches, bool bpf)
-{
-	const struct sampler_options usual = {
-		.hz = 99, .ring_hz = 4000, .stacks = SAMPLER_STACKS_FP, .switches = switches};
-	struct event_error error = {""};
-	machine = case_load(name);
-	const struct kernel *k = bpf ? sums_case_kernel(machine) : replay_kernel(machine);
-	ck_assert_int_eq(sampler_new(k, &usual, &sampler, &error), 0);
-	ck_assert_int_eq(sampler_start(sampler), 0);
-	/* its rings are read here, and not by the walk */
-	inner = (struct walk_inner){.rings_fd = -1, .stopped = true};
-	ck_assert_int_eq(stalled_init(&inner.stalled, sampler->machine.n_harts), 0);
-	walk = (struct walk){.sampler = sampler, .inner = &inner};
-	conf = (struct conf){.overhead_ppm = 1000000, .rate = 99};
-	options = (struct overhead_options){
-		.kernel = k, .conf = &conf, .say = hear, .cpu = read_our_cpu};
-	ck_assert_int_eq(overhead_new(&options, &h), 0);
-}
 
 static void begin_by(enum sampler_switches switches, bool bpf)
 {
@@ -82,74 +28,7 @@ static void begin(void)
 	begin_by(SAMPLER_SWITCHES_BEST, false);
 }
 
-static void end(void)
-{
-	ck_assert_ptr_null(overhead_free(h));
-	stalled_clear(&inner.stalled);
-	case_end(machine, sampler);
-}
-
 EACH_TEST(.begin = begin, .end = end, .seconds = 120);
-
-static uint64_t now(void)
-{
-	return options.kernel->now_ns(options.kernel->userdata) + idle_ns;
-}
-
-static void dispatch(void)
-{
-	int r = overhead_dispatch(h, &walk, raised, now());
-	ck_assert_int_ge(r, 0);
-	n_steps += r == OVERHEAD_STEPPED;
-	if (r == OVERHEAD_STEPPED && !raised)
-		ck_assert_int_eq(sampler_set_rate(sampler, overhead_rate(h)), 0);
-}
-
-/* Samples that came out of the rings, with what is left of events that were closed. */
-static uint64_t drain_samples(void)
-{
-	uint64_t n_samples = 0;
-	for (size_t i = 0; i < sampler->n_rings; i++) {
-		struct ring *ring = &sampler->ring[i];
-		const uint8_t *bytes;
-		size_t n;
-		ring_snapshot(ring);
-		for (; ring_peek(ring, &bytes, &n) == 0; ring_advance(ring)) {
-			struct record record;
-			ck_assert_int_eq(record_decode(bytes, n, &sampler->streams, &record), 0);
-			n_samples += record.kind == RECORD_SAMPLE &&
-				     record.stream->role == STREAM_SAMPLER;
-		}
-		ring_release(ring);
-	}
-	return n_samples;
-}
-
-/* So many seconds in which hart 0 is busy and switches once a ms, or all are idle. */
-static void pass(unsigned seconds, bool busy)
-{
-	for (unsigned i = 0; i < seconds * (SECOND / DRAIN_NS); i++) {
-		uint64_t before_ns = now();
-		if (busy)
-			replay_run(machine, 0, 100, DRAIN_NS);
-		else
-			idle_ns += DRAIN_NS;
-		uint64_t clients_ns = (uint64_t)(clients_part * (double)(now() - before_ns));
-		own_ns += (uint64_t)(own_part * (double)(now() - before_ns)) + clients_ns;
-		h->clients_ns += clients_ns;
-		walk.samples_cpu_ns += (uint64_t)(records_part * (double)(now() - before_ns));
-		inner.stalled.hart[0].n_samples += drain_samples();
-		walk.n_sample_records = inner.stalled.hart[0].n_samples;
-		dispatch();
-	}
-}
-
-static struct overhead_spent spent(void)
-{
-	struct overhead_spent s;
-	overhead_spent(h, &s);
-	return s;
-}
 
 TEST(nothing_is_known_before_the_first_tick)
 {

@@ -128,6 +128,51 @@ TEST(what_was_used_up_comes_back_with_time)
 	ck_assert_int_eq(u->budget_ns, NAMER_BUDGET_NS);
 }
 
+/* A hundredth of a CPU: a request that took 20 ms is followed by two seconds' rest, and one that took much more by
+ * NAMER_REST_NS_MAX. */
+TEST(files_are_named_at_a_pace)
+{
+	struct naming_user *u = naming_user_get(&n->users, VICTOR);
+
+	namer_pace(n, 0.01);
+	as(VICTOR);
+	struct frame *first = ask_honest(geteuid(), "first");
+	while (first->state == FRAME_ASKED)
+		namer_rig_step(&rig, 10);
+	ck_assert_uint_gt(n->users.rests_until_ns, 0);
+	n->users.rests_until_ns = 0;
+	naming_user_pay_parse(&n->users, u, 1, 20000000, n->now_ns);
+	ck_assert_uint_eq(n->users.rests_until_ns, n->now_ns + 2000000000u);
+	struct frame *f = ask_honest(geteuid(), "waits");
+	for (int i = 0; i < 5; i++)
+		namer_rig_step(&rig, 10);
+	ck_assert_int_eq(f->state, FRAME_ASKED);
+	ck_assert_uint_eq(namer_deadline_ns(n), n->users.rests_until_ns);
+	naming_user_pay_parse(&n->users, u, 1, 20000000000u, n->now_ns);
+	ck_assert_uint_eq(n->users.rests_until_ns, n->now_ns + NAMER_REST_NS_MAX);
+	ck_assert(!namer_idle(n));
+	namer_pace(n, 0);
+	ck_assert(namer_rig_run(&rig));
+	namer_rig_is_honest(f);
+}
+
+TEST(files_with_most_samples_are_named_first_at_a_pace)
+{
+	as(VICTOR);
+	namer_pace(n, 0.5);
+	n->users.rests_until_ns = UINT64_MAX;
+	struct frame *seldom = ask_honest(geteuid(), "seldom");
+	struct frame *often = ask_honest(geteuid(), "often");
+	ck_assert_int_eq(namer_name(n, often, VICTOR), 0);
+	for (int i = 0; i < 20 && n->users.n_queued[QUEUED_NAME] < 2; i++)
+		namer_rig_step(&rig, 10);
+	n->users.rests_until_ns = 0;
+	ck_assert_ptr_eq(queue_next(n)->slot->file, often->file);
+	namer_pace(n, 0);
+	ck_assert_ptr_eq(queue_next(n)->slot->file, seldom->file);
+	ck_assert(namer_rig_run(&rig));
+}
+
 TEST(what_users_other_than_root_took_of_the_parser_is_known)
 {
 	naming_user_pay_parse(&n->users, naming_user_get(&n->users, 0), 1, 100, n->now_ns);

@@ -2,6 +2,7 @@
 
 /* Tests of daemon/service/keeper.c: one segment after another, reloads, and ends. */
 
+#include "daemon/session/recording_private.h"
 #include "tests/unit/daemon/service/keeper_rig.inc"
 #include "tests/unit/test.h"
 
@@ -57,6 +58,22 @@ TEST(the_hour_ends_a_segment_and_no_sample)
 	ck_assert_int_eq(sums.n_samples, 21);
 	ck_assert_int_eq(sums.n_lost, 0);
 	ck_assert_uint_eq(n_said, 0);
+}
+
+/* The window in hand keeps its end. */
+TEST(windows_are_as_long_as_asked_and_as_mperf_conf_says_at_least)
+{
+	const uint64_t usual_ns = conf.flush_ns;
+	begin();
+	ck_assert_uint_eq(keeper->recording->window_ns, usual_ns);
+	keeper_flush_every(keeper, 3 * usual_ns);
+	ck_assert_uint_eq(keeper->recording->window_ns, 3 * usual_ns);
+	ck_assert_int_eq(keeper_reload(keeper), 0);
+	ck_assert_uint_eq(keeper->recording->window_ns, 3 * usual_ns);
+	keeper_flush_every(keeper, usual_ns / 2);
+	ck_assert_uint_eq(keeper->recording->window_ns, usual_ns);
+	keeper_flush_every(keeper, 0);
+	ck_assert_uint_eq(keeper->recording->window_ns, usual_ns);
 }
 
 TEST(a_clock_that_was_set_begins_a_new_segment)

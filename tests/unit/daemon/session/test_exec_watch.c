@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/attribute_private.h"
-#include "daemon/session/exec_watch.h"
+#include "daemon/session/walk_private.h"
 #include "tests/unit/attribute_bench.h"
 #include "tests/unit/recording.h"
 #include "tests/unit/test.h"
@@ -144,6 +144,28 @@ TEST(too_many_wakes_make_it_rest_until_the_next_drain)
 	exec_watch_dispatch(&watch, SECOND * 2 + 1);
 	ck_assert_int_eq(exec_watch_fd(&watch), 77);
 	ck_assert_uint_eq(watch.n_wakes, 1);
+}
+
+TEST(execs_that_are_put_off_wait_for_the_drain)
+{
+	static struct walk walk;
+	static struct walk_inner inner;
+	walk = (struct walk){.sampler = watch.sampler, .inner = &inner};
+	inner.execs = watch;
+	walk.sampler->machine.n_harts = 2;
+	walk_put_off_execs(&walk, true);
+	ck_assert_uint_eq(
+		inner.execs.wakes_max, 0); /* a session of a client's own is not concerned */
+	inner.execs.wakes_max = EXEC_WAKES_ALWAYS;
+	ck_assert(walk_is_woken_by_execs(&walk));
+	walk_put_off_execs(&walk, true);
+	ck_assert_uint_eq(inner.execs.wakes_max, 1);
+	ck_assert(walk_is_woken_by_execs(&walk));
+	walk_put_off_execs(&walk, false);
+	ck_assert_uint_eq(inner.execs.wakes_max, EXEC_WAKES_ALWAYS);
+	for (int hart = 0; hart < walk.sampler->machine.n_harts; hart++)
+		hart_set_add(&walk.sampler->exec_records, hart);
+	ck_assert(!walk_is_woken_by_execs(&walk)); /* by BPF */
 }
 
 /* A ring with room for stacks must not fill while the watch rests. */

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/budget/overhead_causes.c and measures.c: what is put off is chosen by what the time is for, beside the
+ * load of a build on a machine without counters.
+ */
+
+#include "tests/unit/daemon/budget/overhead_rig.inc"
+
+#include "daemon/sampler/effort.h"
+
+/* Own CPU beside a build, as shares of one of two harts: samples take 0.2 % of it. */
+static void beside_a_build(double execs, double naming, double writing)
+{
+	records_part = 0.002;
+	execs_part = execs;
+	naming_part = naming;
+	writing_part = writing;
+	own_part = records_part + execs + naming + writing + 0.001;
+}
+
+static void begin_vm(void)
+{
+	begin_on("x86-vm", SAMPLER_SWITCHES_BEST, false);
+	conf.overhead_ppm = 10000;
+	conf.flush_ns = 5 * SECOND;
+}
+
+EACH_TEST(.begin = begin_vm, .end = end, .seconds = 120);
+
+static const char *over(void)
+{
+	static char text[256];
+	struct overhead_spent s = spent();
+	return overhead_says_over(h, &s, text, sizeof(text));
+}
+
+/* 80 to 260 execs a second, which cost 1.1 to 1.5 % of each hart. */
+TEST(execs_lower_no_rate_and_status_says_what_costs)
+{
+	for (int i = 0; i < 20; i++) {
+		beside_a_build(i % 2 ? 0.022 : 0.030, 0.001, 0.0005);
+		pass(MINUTE, true);
+		ck_assert_uint_eq(overhead_rate(h), 99);
+		ck_assert_int_eq(h->governor.step, STEP_ALL);
+		if (i > 1)
+			ck_assert_ptr_nonnull(
+				strstr(over(), "records of forks, execs and mappings cost 1."));
+	}
+	ck_assert_ptr_nonnull(strstr(over(), "of which nothing is left to give up"));
+	ck_assert(!h->measures.taken[MEASURE_NAMES] && !h->measures.taken[MEASURE_FLUSHES]);
+}
+
+TEST(what_is_not_decided_yet_is_said)
+{
+	beside_a_build(0.030, 0, 0);
+	pass(MINUTE, true);
+	ck_assert_msg(strstr(over(), "nothing is decided yet"), "%s", over());
+	own_part = 0;
+	pass(2 * MINUTE, true);
+	ck_assert_str_eq(over(), "");
+}
+
+TEST(naming_is_put_off_for_what_it_costs_and_comes_back)
+{
+	beside_a_build(0.004, 0.024, 0.0005);
+	pass(MINUTE + 20, true);
+	ck_assert(!h->measures.taken[MEASURE_NAMES]);
+	pass(20, true);
+	ck_assert(h->measures.taken[MEASURE_NAMES]);
+	ck_assert(!h->measures.taken[MEASURE_FLUSHES]);
+	ck_assert_double_eq_tol(overhead_naming_share(h), 0.005, 1e-9); /* of two harts */
+	beside_a_build(0.004, 0.005, 0.0005);
+	pass(MINUTE / 2, true);
+	ck_assert(h->measures.taken[MEASURE_NAMES]);
+	pass(5 * MINUTE, true);
+	ck_assert(!h->measures.taken[MEASURE_NAMES]);
+	ck_assert_uint_eq(overhead_rate(h), 99);
+	ck_assert_uint_eq(n_steps, 0);
+}
+
+/* It is taken back sooner, and kept for longer, each time. */
+TEST(naming_that_costs_as_much_again_is_put_off_for_longer)
+{
+	unsigned n_changes = 0;
+	bool was = false;
+	for (unsigned second = 0; second < 60 * MINUTE; second += 2) {
+		beside_a_build(0.004, was ? 0.005 : 0.024, 0.0005);
+		pass(2, true);
+		n_changes += was != h->measures.taken[MEASURE_NAMES];
+		was = h->measures.taken[MEASURE_NAMES];
+	}
+	ck_assert_uint_ge(n_changes, 5);
+	ck_assert_uint_le(n_changes, 20);
+	ck_assert_uint_eq(h->measures.back_ns, GOVERNOR_BACK_NS_MAX);
+}
+
+TEST(flushes_come_further_apart_for_what_writing_costs)
+{
+	char text[MEASURES_TEXT_BYTES];
+	beside_a_build(0.004, 0.001, 0.020);
+	pass(2 * MINUTE, true);
+	ck_assert(h->measures.taken[MEASURE_FLUSHES] && !h->measures.taken[MEASURE_NAMES]);
+	ck_assert_str_eq(measures_say(&h->measures, text), "samples are written every 30 s");
+	ck_assert_uint_eq(overhead_rate(h), 99);
+	conf.overhead_ppm = 0;
+	pass(4, true);
+	ck_assert(!h->measures.taken[MEASURE_FLUSHES]);
+}
+
+TEST(flushes_that_are_rare_already_stay)
+{
+	conf.flush_ns = 30 * SECOND;
+	beside_a_build(0.004, 0.001, 0.020);
+	pass(3 * MINUTE, true);
+	ck_assert(!h->measures.taken[MEASURE_FLUSHES]);
+	ck_assert_ptr_nonnull(strstr(over(), "writing cost 1"));
+}
+
+/* All that costs is put off first; the rate falls for what samples still cost. */
+TEST(the_rate_falls_last)
+{
+	unsigned put_off_s = 0, lowered_s = 0;
+	conf.overhead_ppm = 1000;
+	conf.rate = 99;
+	for (unsigned second = 0; second < 5 * MINUTE && !lowered_s; second += 2) {
+		bool names = h->measures.taken[MEASURE_NAMES];
+		beside_a_build(0.0001, names ? 0.0005 : 0.010, 0.0001);
+		own_part += records_part = overhead_rate(h) * 0.00005;
+		pass(2, true);
+		put_off_s = put_off_s || !names ? put_off_s : second;
+		lowered_s = overhead_rate(h) < 99 ? second : 0;
+	}
+	ck_assert_uint_gt(put_off_s, MINUTE);
+	ck_assert_uint_gt(lowered_s, put_off_s + 20);
+}
+
+TEST(causes_add_up_to_all_that_was_spent)
+{
+	double sum = 0;
+	beside_a_build(0.010, 0.002, 0.001);
+	clients_part = 0.004;
+	pass(2 * MINUTE, true);
+	struct overhead_spent s = spent();
+	for (int cause = 0; cause < N_CAUSES; cause++)
+		sum += s.cause_part[cause];
+	ck_assert_double_eq_tol(s.cause_part[CAUSE_SIDEBAND], 0.005, 0.0002);
+	ck_assert_double_eq_tol(s.cause_part[CAUSE_NAMING], 0.001, 0.0001);
+	ck_assert_double_eq_tol(s.cause_part[CAUSE_WRITING], 0.0005, 0.0001);
+	ck_assert_double_eq_tol(s.cause_part[CAUSE_CLIENTS], 0.002, 0.0002);
+	ck_assert_double_eq_tol(sum, s.own_part + s.clients_part + s.worst_samples_part, 0.0001);
+}
