@@ -98,7 +98,7 @@ static noreturn void child(int fd, int n_harts)
 /* Of a child that was killed: memory is short. */
 static int receive(struct exec_bpf *b, int fd)
 {
-	int result = 0, sent[N_SENT];
+	int result = 0, sent[N_SENT] = {-1, -1};
 	union control control = {0};
 	struct iovec piece = {.iov_base = &result, .iov_len = sizeof(result)};
 	struct msghdr message = {.msg_iov = &piece,
@@ -113,10 +113,16 @@ static int receive(struct exec_bpf *b, int fd)
 		return n < 0 ? -errno : result;
 	if (n != sizeof(result))
 		return -ENOMEM;
+	/* If our table is full, only some arrive. */
 	const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-	if (!head || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof(sent)))
-		return -EMFILE; /* the kernel gave what there was room for: it is closed at our end */
-	memcpy(sent, CMSG_DATA(head), sizeof(sent));
+	const size_t n_bytes = head ? head->cmsg_len - CMSG_LEN(0) : 0;
+	if (head)
+		memcpy(sent, CMSG_DATA(head), n_bytes);
+	if (n_bytes != sizeof(sent)) {
+		for (size_t i = 0; i < n_bytes / sizeof(sent[0]); i++)
+			close(sent[i]);
+		return -EMFILE;
+	}
 	b->outputs_fd = sent[OUTPUTS];
 	b->program_fd = sent[PROGRAM];
 	return 0;
