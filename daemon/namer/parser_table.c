@@ -34,6 +34,12 @@ void parser_forget_spaces_of(struct parser *p, uint32_t file)
 	}
 }
 
+void parser_drop_arriving(struct parser *p)
+{
+	free(p->arriving.map);
+	p->arriving = (struct parsed_maps){0};
+}
+
 struct parsed_file *parser_file(struct parser *p, uint32_t id)
 {
 	for (uint32_t i = 0; i < p->n_files; i++)

@@ -86,12 +86,6 @@ static int make_space(struct parser *p, uint16_t machine)
 	return 0;
 }
 
-void parser_drop_arriving(struct parser *p)
-{
-	free(p->arriving.map);
-	p->arriving = (struct parsed_maps){0};
-}
-
 static int begin_maps(struct parser *p, const struct message_space *m)
 {
 	parser_drop_arriving(p);

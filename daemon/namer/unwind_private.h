@@ -3,7 +3,8 @@
 
 /* Shared by the files of the unwinder
  *
- *      unwind.c            maps, registers, frames, and who walks
+ *      unwind.c            the unwinder, and who walks
+ *      unwind_sample.c     maps, registers, stack and frames
  *      unwind_step.c       walks by tables (unwind_tables.h)
  *      unwind_elfutils.c   walks by elfutils, where a table does not say all
  */
@@ -45,7 +46,7 @@ struct unwinder {
 	struct unwound unwound;
 };
 
-/* --- unwind.c --------------------------------------------------------------------------------- */
+/* --- unwind_sample.c ------------------------------------------------------------------- */
 
 /* The executable mapping of an address; NULL: none. */
 const struct unwind_map *unwind_find_map(const struct unwinder *u, uint64_t addr);

@@ -59,8 +59,8 @@ int unwind_table_make(const struct unwind_section *section, size_t n_sections,
 /* The rule at an address of the file. NULL: no call frame information there. Borrowed. */
 const struct unwind_rule *unwind_table_find(const struct unwind_table *t, uint64_t addr);
 
-/* Its memory; the number of rows and of rules. */
 size_t unwind_table_bytes(const struct unwind_table *t);
+/* Exported for tests. */
 void unwind_table_counts(const struct unwind_table *t, size_t *ret_n_rows, size_t *ret_n_rules);
 
 struct unwind_table *unwind_table_free(struct unwind_table *t);
