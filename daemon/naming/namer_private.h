@@ -58,8 +58,8 @@
 /* files that the parser wants for one offset: a package, a .dwo, or neither, and again after it forgot */
 #define NAMER_SPLITS_MAX 16u
 /* More than this is a backlog, whose answers are taken as they come: with four turns a second, eight seconds' work. */
-#define NAMER_TRICKLE_FILES 32u
-#define NAMER_TRICKLE_FRAMES 1024u
+#define NAMER_TRICKLE_FILES 8u
+#define NAMER_TRICKLE_FRAMES 256u
 #define NAMER_ROUNDS_MAX 64u /* answers handled in one dispatch; the loop has other work */
 /* before a missing perf map is looked up again, and the late frames of a perf map that has grown */
 #define NAMER_RETRY_NS 1000000000u

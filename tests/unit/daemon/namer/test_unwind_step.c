@@ -112,7 +112,7 @@ static void compare(void *userdata, const struct sampled *sample)
 		show(c);
 }
 
-static void compare_on(char *const argv[])
+static void compare_on(const char *test, char *const argv[])
 {
 	struct comparison c = {.tables = unwind_tables_new(UNWIND_TABLES_BYTES_MAX)};
 
@@ -122,70 +122,76 @@ static void compare_on(char *const argv[])
 	unwinder_free(c.unwinder);
 	unwind_tables_free(c.tables);
 	if (reason || c.n == 0) {
-		printf("SKIP %s: %s\n", argv[0], reason ? reason : "it had no samples");
+		printf("SKIP %s: %s\n", test, reason ? reason : "it had no samples");
 		return;
 	}
 	printf("%s: %u stacks, %u the same, %u go on where elfutils ends, %u left to elfutils; "
 	       "whole %u, by elfutils %u; "
 	       "%.2f us and %.2f us by elfutils\n",
-		argv[0], c.n, c.n_same, c.n_longer, c.n_by_elfutils, c.n_whole, c.n_whole_elfutils,
+		test, c.n, c.n_same, c.n_longer, c.n_by_elfutils, c.n_whole, c.n_whole_elfutils,
 		1e-3 * (double)c.tables_ns / c.n, 1e-3 * (double)c.elfutils_ns / c.n);
 	ck_assert_uint_eq(c.n_same + c.n_longer + c.n_by_elfutils, c.n);
 }
 
 TEST(python)
 {
-	compare_on((char *const[]){"/usr/bin/python3", "-c",
-		"import json, re\nwhile True: json.loads(json.dumps(list(map(str, range(999))))); "
-		"re.sub('(a|b)*c', '', 'ab' * 99)",
-		NULL});
+	compare_on(__func__, (char *const[]){"/usr/bin/python3", "-c",
+				     "import json, re\nwhile True: "
+				     "json.loads(json.dumps(list(map(str, range(999))))); "
+				     "re.sub('(a|b)*c', '', 'ab' * 99)",
+				     NULL});
 }
 
 TEST(perl)
 {
-	compare_on((char *const[]){"perl", "-e",
-		"while (1) { my %h = map { $_ => \"x$_\" } 1..999; join ',', sort values %h; }",
-		NULL});
+	compare_on(__func__, (char *const[]){"perl", "-e",
+				     "while (1) { my %h = map { $_ => \"x$_\" } 1..999; join ',', "
+				     "sort values %h; }",
+				     NULL});
 }
 
 TEST(xz)
 {
-	compare_on((char *const[]){
-		"sh", "-c", "exec xz -9 -c </usr/lib/x86_64-linux-gnu/libc.so.6", NULL});
+	compare_on(__func__, (char *const[]){"sh", "-c",
+				     "exec xz -9 -c </usr/lib/x86_64-linux-gnu/libc.so.6", NULL});
 }
 
 TEST(sqlite)
 {
-	compare_on((char *const[]){"sqlite3", ":memory:",
-		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 9000000) "
-		"SELECT "
-		"sum(length(printf('%d', i * 7))) FROM n",
-		NULL});
+	compare_on(__func__, (char *const[]){"sqlite3", ":memory:",
+				     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n "
+				     "WHERE i < 9000000) "
+				     "SELECT "
+				     "sum(length(printf('%d', i * 7))) FROM n",
+				     NULL});
 }
 
 TEST(git)
 {
-	compare_on((char *const[]){"git", "log", "--stat", NULL});
+	compare_on(__func__, (char *const[]){"git", "log", "--stat", NULL});
 }
 
 TEST(bash)
 {
-	compare_on((char *const[]){"bash", "-c",
-		"while :; do for i in 1 2 3; do x=$((i * 7)); y=${x//2/3}; done; done", NULL});
+	compare_on(__func__,
+		(char *const[]){"bash", "-c",
+			"while :; do for i in 1 2 3; do x=$((i * 7)); y=${x//2/3}; done; done",
+			NULL});
 }
 
 TEST(openssl)
 {
-	compare_on((char *const[]){
-		"openssl", "speed", "-seconds", "1", "sha256", "aes-256-cbc", NULL});
+	compare_on(__func__, (char *const[]){"openssl", "speed", "-seconds", "1", "sha256",
+				     "aes-256-cbc", NULL});
 }
 
 TEST(cc1)
 {
-	compare_on((char *const[]){"sh", "-c",
-		"exec $(cc -print-prog-name=cc1) -O2 -quiet -D_GNU_SOURCE -I. -o /dev/null "
-		"daemon/namer/dwarf_lines.c",
-		NULL});
+	compare_on(__func__,
+		(char *const[]){"sh", "-c",
+			"exec $(cc -print-prog-name=cc1) -O2 -quiet -D_GNU_SOURCE -I. -o /dev/null "
+			"daemon/namer/dwarf_lines.c",
+			NULL});
 }
 
 #else
