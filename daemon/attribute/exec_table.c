@@ -44,7 +44,7 @@ struct exec *exec_chain_before(const struct exec_chain *c, uint64_t time_ns)
 	return e;
 }
 
-/* What an exec takes; one that is still to be read may become as long as any. */
+/* Memory of an exec. While its arguments are still to be read, they count as the longest. */
 static size_t exec_bytes(const struct exec *e)
 {
 	size_t n_argv = e->text.argv ? e->text.n_argv : 0;

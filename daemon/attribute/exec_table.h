@@ -16,10 +16,10 @@
 
 struct task;
 
-/* Memory for execs that were reported early and have not come through the merge: 20,000 of usual length, more than
- * two harts run in a second, or 1,900 of the greatest. Further ones are treated as not reported. */
+/* Memory for all of them: 20,000 of usual length, more than two harts run in a second, or 1,900 of the greatest.
+ * Further ones are treated as not reported. */
 #define EXECS_BYTES_MAX (8u << 20)
-/* What an exec takes besides its arguments, with its part of the table. */
+/* Bytes of an exec besides its arguments, with its part of the table. */
 #define EXEC_BYTES 320u
 
 #define EXEC_NEVER UINT64_MAX

@@ -16,8 +16,9 @@
  * the work gave one or two samples, and the cost of the rotation was taken for theirs.
  *
  * Samples are measured by wall time, since some kernels account interrupts separately from a
- * thread's own time; a pair in which another thread ran on the hart is measured once more. Switches are measured by CPU time, since the kernel charges them to the
- * threads, and other threads may run in between.
+ * thread's own time. A pair in which another thread ran on the hart is measured again. Switches are
+ * measured by CPU time, since the kernel charges them to the threads, and other threads may run in
+ * between.
  */
 
 #include "daemon/budget/cost.h"
@@ -37,7 +38,7 @@
 #define ROUGH_ROUNDS 3
 #define ROUGH_PERIOD_NS 250000u
 #define FINE_PERIOD_NS 50000u
-/* Pairs of one kind in which another thread took the hart: so many are measured once more. */
+/* Most pairs of one kind that are measured again because another thread ran on the hart meanwhile. */
 #define DISTURBED_MAX 36
 /* A sample that takes longer than this can be measured well enough at the longer period. */
 #define FINE_NS_MAX 10000.0

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the CPU time of our processes is for. */
+/* Causes of our processes' CPU time. */
 enum cause {
 	CAUSE_SAMPLES,   /* records of samples and switches, with their stacks */
 	CAUSE_SIDEBAND,  /* records of forks, execs, mappings and the like */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What the CPU time of our processes is for, tick by tick, and what is put off for it. What the parser does for
- * programs of users does not lower the rate, but it puts naming off. */
+/* Causes of our processes' CPU time, tick by tick, and the work that is put off for each. Time of the parser for
+ * users' programs does not lower the rate, but it puts naming off. */
 
 #include "daemon/budget/overhead_private.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* The program is loaded in a child, which sends the descriptors and ends: libbpf reads all types of the kernel to
- * find the few fields that the program needs, 11 MB for 15 ms. In the daemon they would be the largest
- * part of its peak, and most of what it holds on a small machine.
+ * find the few fields that the program needs, 11 MB for 15 ms. In the daemon they would be
+ * a large part of its peak.
  */
 
 #include "daemon/kernel/exec_bpf.h"
@@ -47,7 +47,7 @@ static bool in_first_namespace(void)
 
 /* --- the child -------------------------------------------------------------------------------- */
 
-/* What the child sends, with the descriptors. */
+/* Descriptors that the child sends, and the message that carries them. */
 enum { OUTPUTS, PROGRAM, N_SENT };
 union control {
 	struct cmsghdr head;
@@ -95,7 +95,7 @@ static noreturn void child(int fd, int n_harts)
 
 /* --- the parent ------------------------------------------------------------------------------- */
 
-/* Of a child that was killed: memory is short. */
+/* The child's result. A child that was killed gives -ENOMEM: memory is short. */
 static int receive(struct exec_bpf *b, int fd)
 {
 	int result = 0, sent[N_SENT] = {-1, -1};

@@ -410,7 +410,7 @@ static int run_instructions(struct run *r, struct byte_reader bytes)
 
 /* --- entries ---------------------------------------------------------------------------------- */
 
-/* What the augmentation says. False: it says something that we do not know. */
+/* Parse the augmentation. False: it has a part that we do not know. */
 static bool take_augmentation(struct cfi_cie *c)
 {
 	struct byte_reader data = {.at = c->cie.augmentation_data,

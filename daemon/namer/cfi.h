@@ -43,7 +43,7 @@ struct cfi_state {
 	struct cfi_value ra, sp, fp;
 };
 
-/* What entries have in common (CIE). */
+/* The part that several entries share (CIE). */
 struct cfi_cie {
 	bool known, readable; /* where the code of its entries is */
 	bool usable;          /* its instructions are known */

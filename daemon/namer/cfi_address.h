@@ -8,6 +8,7 @@
 
 /* Bytes of an encoded number; 0: of another kind. */
 size_t cfi_encoded_bytes(uint8_t encoding);
+/* The number as it is written, relative to nothing; 0, and the reader is bad, beyond the end. */
 uint64_t cfi_read_encoded(struct byte_reader *r, uint8_t encoding);
 /* An address at this place of a section. */
 uint64_t cfi_read_address(struct byte_reader *r, const struct unwind_section *s, uint8_t encoding);

@@ -58,7 +58,7 @@ static struct kernel with_neighbour;
 static const struct kernel *alone;
 static unsigned n_works, disturbed_each;
 
-/* The neighbour has the hart for 3 ms, within every so many pieces of work. */
+/* Number of pieces of work from one interruption to the next. Each lasts 3 ms. */
 static int work_beside(void *u, int hart, unsigned n, uint64_t *ret_ns)
 {
 	int r = alone->work(u, hart, n, ret_ns);

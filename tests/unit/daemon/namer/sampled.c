@@ -222,7 +222,7 @@ static void samples_drain(struct samples *x, struct sampled *s,
 	ring_release(&x->ring);
 }
 
-/* The first sample that lies there. */
+/* A search for the first sample in a mapping. */
 struct wanted {
 	const char *where;
 	struct sampled *first; /* NULL: none so far */

@@ -45,9 +45,10 @@ struct sampled {
 	struct unwind_map maps[SAMPLED_MAPS_MAX];
 	char paths[SAMPLED_MAPS_MAX][256];
 	size_t n_maps;
-	char folder[32];     /* of the program */
-	uint32_t n_readings; /* of its mappings, which are read again when a sample lies in none */
-	bool narrow;         /* set by the test: the program is tests/system/narrow.c, of 32 bits */
+	char folder[32]; /* of the program */
+	uint32_t
+		n_readings; /* of the mappings: they are read again for a sample outside all of them */
+	bool narrow;        /* set by the test: the program is tests/system/narrow.c, of 32 bits */
 };
 
 /* Make the folder. Aborts the test if that fails. */
