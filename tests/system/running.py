@@ -99,8 +99,8 @@ class Running:
         for pid in children(self.client.pid):
             if command_line(pid)[0].endswith("mperfd"):
                 self.daemon = pid
-        self.workers = {command_line(pid)[1]: pid for pid in children(self.daemon or 0)
-                        if len(command_line(pid)) > 2}
+        told = [(command_line(pid), pid) for pid in children(self.daemon or 0)]  # read once: they come and go
+        self.workers = {line[1]: pid for line, pid in told if len(line) > 2}
         self.commands = [pid for pid in children(self.client.pid) if pid != self.daemon]
         return {"open", "parse"} <= set(self.workers) and \
             list((self.folder / "tmp").glob("mperf-*/segment.mprf"))

@@ -249,7 +249,8 @@ def test_a_recording_whose_samples_carried_the_events_has_a_tree(build):
                    "for i in 1 2 3 4 5 6 7 8 9 10; do ls / >/dev/null; done")
         assert done.returncode == 0, done
         node = tree_of(ask(build, there, "topdown", "-i", file, "--json"))
-        assert 90 < node["minor"]["value"] <= 100.0001 and 25 <= node["rest"]["value"] < 35, node
+        # a sample can fall between the kernel's two counts of one fault, of hundreds
+        assert 90 < node["minor"]["value"] < 101 and 25 <= node["rest"]["value"] < 35, node
         assert node["none"]["value"] is None, node
         refused(ask(build, there, "topdown", "-i", file, "-l", "3"), 1, "has 2 levels, not 3")
         refused(ask(build, there, "topdown", "-i", file, "-M", "Nothing"), 1,
