@@ -113,7 +113,7 @@ src = $(wildcard $(1)/*.c)
 obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c),$(call src,$(1))))
 
 # In order: a folder includes only folders before it.
-DAEMON_ROOMS = kernel aside child pmu pmu/event sampler count metric decode naming attribute loops aggregate \
+DAEMON_ROOMS = kernel aside child pmu pmu/event sampler count metric decode unwind naming attribute loops aggregate \
 	store/segment store store/rollup answer query query/samples query/loops compare session doctor conf budget jobs service control
 CLIENT_ROOMS = show options wire plot topdown flamegraph export compare roofs measure roofline top commands
 
@@ -185,7 +185,7 @@ $(BUILD)/%.a:
 
 LIBS_ROOMS  = $(LIBS_daemon/$(lastword $(DAEMON_ROOMS))) $(BUILD)/libnames.a $(BUILD)/libplatform.a
 LIBS_DAEMON = $(BUILD)/libdaemon.a $(LIBS_ROOMS) $(BUILD)/libproto.a
-LIBS_NAMER  = $(BUILD)/libnamer.a $(BUILD)/libproto.a
+LIBS_NAMER  = $(BUILD)/libnamer.a $(BUILD)/daemon/unwind/room.a $(BUILD)/libproto.a
 LIBS_ROOFS  = $(BUILD)/libroofs.a $(LIBS_client/roofs) $(BUILD)/libproto.a
 LIBS_CLIENT = $(LIBS_client/$(lastword $(CLIENT_ROOMS))) $(BUILD)/libproto.a
 DEMANGLE    = -liberty

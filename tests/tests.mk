@@ -79,7 +79,7 @@ TEST_NAMER_OBJ = $(patsubst $(BUILD)/%.o,$(BUILD)/test-namer/%.o,$(NAMER_OBJ) $(
 $(BUILD)/test-namer/daemon/namer/%.o: daemon/namer/%.c | $(BUILD)/gen/all
 	@mkdir -p $(@D)
 	$(call short,CC)$(CC) $(ALL_CFLAGS) -DMPERF_TEST_WORKER -MMD -MP -c -o $@ $<
-$(BUILD)/test-namer/mperf-namer: $(TEST_NAMER_OBJ) $(BUILD)/libproto.a
+$(BUILD)/test-namer/mperf-namer: $(TEST_NAMER_OBJ) $(BUILD)/daemon/unwind/room.a $(BUILD)/libproto.a
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs $(PKGS_NAMER)) $(DEMANGLE)
 
 check-build: programs unit-tests $(BUILD)/test-namer/mperf-namer

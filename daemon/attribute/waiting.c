@@ -2,8 +2,8 @@
 
 /* Samples that wait for their stack
  *
- * A copied stack is unwound in another process, which takes milliseconds and may never answer. The
- * attribution waits here under a number, with the known frames: those of the kernel, and the
+ * Most copied stacks are walked at once. Some need a table that another process makes, or that process itself, which
+ * takes milliseconds and may never answer. The attribution waits here under a number, with the known frames: those of the kernel, and the
  * innermost user frame. The request carries the number, not an address, so an answer for a sample
  * that was given up finds nothing.
  */
@@ -27,6 +27,7 @@ struct waiting {
 struct waits {
 	struct waiting *waiting; /* uthash by ticket */
 	uint64_t last_ticket;
+	struct unwind_result unwound; /* of the last stack that did not wait */
 };
 
 struct waits *waiting_new(void)
@@ -119,6 +120,25 @@ static void sink_leaf(struct stack_walk *w, struct frame *leaf, struct attributi
 	stack_walk_sink(w, attribution);
 }
 
+/* The walk has the kernel's frames, and goes on with those that were found. */
+static void sink_unwound(struct stack_walk *w, struct frame *leaf, const struct unwind_result *r,
+	struct attribution *attribution)
+{
+	if (r->failed || !r->n_frames) {
+		sink_leaf(w, leaf, attribution);
+		return;
+	}
+	/* without memory for a frame the stack ends there, and the sample still counts */
+	for (size_t i = 0; i < r->n_frames; i++)
+		if (stack_walk_push(w, r->frame[i].file, r->frame[i].offset) < 0)
+			break;
+	if (r->truncated && !w->truncated) {
+		w->truncated = true;
+		lose(&w->a->o, w->hart, LOSS_STACK_TRUNCATED, 1);
+	}
+	stack_walk_sink(w, attribution);
+}
+
 int waiting_add(struct stack_walk *w, const struct record *r, struct attribution *attribution)
 {
 	struct attribute *a = w->a;
@@ -130,14 +150,6 @@ int waiting_add(struct stack_walk *w, const struct record *r, struct attribution
 	int result = leaf_frame(w, ip ? ip : w->user_ip, &leaf);
 	if (result < 0)
 		return result;
-	if (!a->o.namer || HASH_COUNT(a->waits->waiting) >= WAITING_MAX) {
-		sink_leaf(w, leaf, attribution);
-		return 0;
-	}
-	result = waiting_put(w, attribution, leaf, &wait);
-	if (result < 0)
-		return result;
-
 	struct unwind_job job = {
 		.space = task_space(w->task),
 		.pid = w->task->pid,
@@ -147,8 +159,19 @@ int waiting_add(struct stack_walk *w, const struct record *r, struct attribution
 		.regs = s->regs,
 		.stack = s->stack,
 		.n_stack = s->n_stack,
-		.ticket = (void *)(uintptr_t)wait->ticket,
 	};
+	if (a->o.namer && namer_unwind_now(a->o.namer, &job, &a->waits->unwound)) {
+		sink_unwound(w, leaf, &a->waits->unwound, attribution);
+		return 0;
+	}
+	if (!a->o.namer || HASH_COUNT(a->waits->waiting) >= WAITING_MAX) {
+		sink_leaf(w, leaf, attribution);
+		return 0;
+	}
+	result = waiting_put(w, attribution, leaf, &wait);
+	if (result < 0)
+		return result;
+	job.ticket = (void *)(uintptr_t)wait->ticket;
 	result = namer_unwind(a->o.namer, &job);
 	if (!result)
 		return 0;
@@ -187,19 +210,7 @@ void attribute_unwound(struct attribute *a, const struct unwind_result *r)
 
 	HASH_DEL(a->waits->waiting, wait);
 	waiting_walk(a, wait, &w);
-	if (r->failed || !r->n_frames) {
-		sink_leaf(&w, wait->leaf, &wait->attribution);
-	} else {
-		/* without memory for a frame the stack ends there, and the sample still counts */
-		for (size_t i = 0; i < r->n_frames; i++)
-			if (stack_walk_push(&w, r->frame[i].file, r->frame[i].offset) < 0)
-				break;
-		if (r->truncated && !w.truncated) {
-			w.truncated = true;
-			lose(&a->o, w.hart, LOSS_STACK_TRUNCATED, 1);
-		}
-		stack_walk_sink(&w, &wait->attribution);
-	}
+	sink_unwound(&w, wait->leaf, r, &wait->attribution);
 	free(wait);
 }
 

@@ -7,7 +7,7 @@
  * frame pointer are followed, since no rule of ours needs another register.
  */
 
-#include "daemon/namer/unwind_table.h"
+#include "daemon/namer/table_make.h"
 
 #define CFI_SECTIONS_MAX 2
 #define CFI_CIES 16 /* kept, by offset */

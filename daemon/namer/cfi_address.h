@@ -4,7 +4,7 @@
 /* Addresses in call frame information, encoded as DW_EH_PE says. Source: LSB Core, 10.5.1 */
 
 #include "daemon/namer/byte_reader.h"
-#include "daemon/namer/unwind_table.h"
+#include "daemon/namer/table_make.h"
 
 /* Bytes of an encoded number; 0: of another kind. */
 size_t cfi_encoded_bytes(uint8_t encoding);

@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define MESSAGE_MAGIC 0x6d706e72u /* "mpnr" */
-#define MESSAGE_VERSION 6u
+#define MESSAGE_VERSION 7u
 /* A copied stack of 64 KiB with its registers, or one offset with 32 inlined places: 66 KB. */
 #define MESSAGE_BYTES_MAX (80u << 10)
 #define MESSAGE_PATH_BYTES_MAX 4096u /* PATH_MAX; Source: include/uapi/linux/limits.h */
@@ -74,6 +74,8 @@ enum message_type {
 	MESSAGE_FORGET,
 	MESSAGE_GROW,
 	MESSAGE_GROWN,
+	MESSAGE_TABLE,
+	MESSAGE_TABLED,
 };
 
 /* The files of an image. */
@@ -317,6 +319,39 @@ struct message_place {
 };
 _Static_assert(sizeof(struct message_naming) == 2, "naming");
 _Static_assert(sizeof(struct message_place) == 12, "place");
+
+/* Make the table of unwinding (daemon/unwind/table.h) of a file that was sent. */
+struct message_table {
+	struct message head;
+	uint32_t file;
+	uint32_t machine;     /* e_machine */
+	uint64_t n_bytes_max; /* of its rows */
+	uint8_t build_id[MESSAGE_BUILD_ID_BYTES];
+	uint8_t n_build_id; /* not 0: a different build id means TABLE_OTHER_FILE */
+	uint8_t zero[3];
+};
+_Static_assert(sizeof(struct message_table) == 56, "table");
+
+enum message_table_outcome {
+	TABLE_MADE = 1,
+	TABLE_NOTHING = 2,    /* nothing describes its code */
+	TABLE_LEFT = 3,       /* only elfutils reads it */
+	TABLE_OTHER_FILE = 4, /* this is not the file that was mapped */
+	TABLE_FORGOTTEN = 5,  /* the parser no longer has the file: send it again */
+};
+/* Followed by n bytes of the table's memory, from `first` on. Every message repeats the counts. */
+struct message_tabled {
+	struct message head;
+	uint32_t file;
+	uint32_t outcome; /* others than TABLE_MADE: n 0, last 1 */
+	uint64_t base;
+	uint32_t n_segments, n_rules, n_pages, n_rows;
+	uint64_t first;
+	uint32_t n;
+	uint32_t last; /* 1: last message for this request */
+};
+_Static_assert(sizeof(struct message_tabled) == 64, "tabled");
+#define MESSAGE_TABLE_BYTES_MAX (MESSAGE_BYTES_MAX - sizeof(struct message_tabled))
 
 /* Followed by n maps; a space of more than MESSAGE_MAPS_MAX comes in several messages. */
 struct message_space {

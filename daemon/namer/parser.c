@@ -85,6 +85,8 @@ int parser_take(struct parser *p, const void *bytes, size_t n, int fd)
 		return parser_take_name(p, bytes, n);
 	case MESSAGE_GROW:
 		return parser_take_grow(p, bytes, n);
+	case MESSAGE_TABLE:
+		return parser_take_table(p, bytes, n);
 	case MESSAGE_SPACE:
 		return parser_take_space(p, bytes, n);
 	case MESSAGE_UNWIND:
@@ -101,11 +103,6 @@ int parser_new(parser_send *send, void *userdata, struct parser **ret_parser)
 		return -ENOMEM;
 	p->send = send;
 	p->userdata = userdata;
-	p->tables = unwind_tables_new(unwind_tables_share());
-	if (!p->tables) {
-		free(p);
-		return -ENOMEM;
-	}
 	*ret_parser = p;
 	return 0;
 }
@@ -115,7 +112,6 @@ struct parser *parser_free(struct parser *p)
 	if (!p)
 		return NULL;
 	parser_forget_spaces_of(p, 0);
-	unwind_tables_free(p->tables);
 	free(p->arriving.map);
 	for (uint32_t i = 0; i < p->n_files; i++)
 		parser_file_clear(&p->file[i]);

@@ -12,7 +12,6 @@
 #include "daemon/namer/message.h"
 #include "daemon/namer/parser.h"
 #include "daemon/namer/unwind.h"
-#include "daemon/namer/unwind_tables.h"
 
 /* Heap up to which idle images are kept: the kernel's symbols, one unpacked C library, and the
  * symbols of the programs of a machine that compiles. */
@@ -75,7 +74,6 @@ struct parser {
 	uint32_t n_files;
 	struct parsed_space space[PARSER_SPACES_MAX];
 	uint32_t n_spaces;
-	struct unwind_tables *tables; /* of the spaces' files */
 	struct parsed_maps arriving;
 	struct kallsyms *kallsyms; /* NULL: not read */
 	uint64_t modules_ns;       /* when all its modules were read; 0: not yet */
@@ -127,6 +125,7 @@ int parser_add_split(struct parser *p, const struct message_file *m, struct pars
 int parser_take_name(struct parser *p, const void *bytes, size_t n);
 int parser_take_grow(struct parser *p, const void *bytes, size_t n);
 
+int parser_take_table(struct parser *p, const void *bytes, size_t n);
 int parser_take_space(struct parser *p, const void *bytes, size_t n);
 int parser_take_unwind(struct parser *p, const void *bytes, size_t n);
 void parser_forget_spaces_of(struct parser *p, uint32_t file); /* 0: all */

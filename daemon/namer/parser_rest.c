@@ -155,9 +155,7 @@ static bool shrink(struct parser *p, uint64_t now_ns, uint64_t idle_ns, size_t b
 {
 	bool any = false;
 
-	/* Tables of unwinding have a limit of their own: no image goes for them. */
-	for (struct parsed_file *f; parser_heap_bytes() > bytes + unwind_tables_bytes(p->tables);
-		any = true) {
+	for (struct parsed_file *f; parser_heap_bytes() > bytes; any = true) {
 		f = least_worth(p, now_ns, idle_ns);
 		if (!f)
 			break;

@@ -67,7 +67,6 @@ void parser_forget_file(struct parser *p, uint32_t id)
 	if (!f)
 		return;
 	parser_forget_spaces_of(p, id);
-	unwind_tables_forget(p->tables, id);
 	parser_drop_arriving(p); /* it may have the descriptor */
 	parser_file_clear(f);
 	*f = p->file[--p->n_files];
@@ -78,7 +77,6 @@ bool parser_make_room(struct parser *p, const struct parsed_file *kept)
 	bool any = p->n_spaces > 0 || p->kallsyms;
 
 	parser_forget_spaces_of(p, 0);
-	unwind_tables_forget(p->tables, 0);
 	p->kallsyms = kallsyms_unref(p->kallsyms);
 	for (uint32_t i = 0; i < p->n_files; i++) {
 		struct parsed_file *f = &p->file[i];

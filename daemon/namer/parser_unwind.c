@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Spaces in the parser: the mappings of processes, with their call frame information parsed. A
- * stack names its space by generation; a missing space is requested, which costs one round trip and
+ * Unwinding in the parser: tables of files, which go to the daemon; and stacks for which these do not do, with
+ * spaces, the mappings of processes, whose call frame information elfutils has parsed. A stack names its space by generation; a missing space is requested, which costs one round trip and
  * lets us drop any of them at any time.
  */
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/namer/parser_private.h"
+#include "daemon/namer/table_file.h"
 #include "proto/base/memory.h"
 
 static struct parsed_space *find_space(struct parser *p, uint64_t generation)
@@ -71,9 +72,9 @@ static int make_space(struct parser *p, uint16_t machine)
 	int r = list_files(m, &file, &n_files);
 
 	if (r == 0)
-		r = unwinder_new(m->map, m->n_maps, machine, p->tables, &unwinder);
+		r = unwinder_new(m->map, m->n_maps, machine, &unwinder);
 	if (r == -ENOMEM && parser_make_room(p, NULL))
-		r = unwinder_new(m->map, m->n_maps, machine, p->tables, &unwinder);
+		r = unwinder_new(m->map, m->n_maps, machine, &unwinder);
 	if (r != 0)
 		return r < 0 ? r : -EINVAL;
 	*room_for_space(p) = (struct parsed_space){
@@ -154,8 +155,8 @@ static int answer_unwound(struct parser *p, const struct message *question, uint
 		m.n = (uint32_t)p->unwound.n_frames;
 	}
 	for (uint32_t i = 0; i < m.n; i++, at += sizeof(struct message_frame)) {
-		struct message_frame f = {
-			.file = p->unwound.frame[i].file, .offset = p->unwound.frame[i].offset};
+		struct message_frame f = {.file = (uint32_t)p->unwound.frame[i].file,
+			.offset = p->unwound.frame[i].offset};
 		memcpy(at, &f, sizeof(f));
 	}
 	memcpy(p->out, &m, sizeof(m));
@@ -183,6 +184,71 @@ int parser_take_unwind(struct parser *p, const void *bytes, size_t n)
 		return answer_unwound(p, &m.head, UNWINDING_NO_SPACE);
 	parser_trap_stack(at, m.n_stack);
 	p->unwound.n_frames = 0;
-	int r = unwinder_unwind(s->unwinder, regs, m.regs_mask, at, m.n_stack, &p->unwound);
+	const struct unwind_sample sample = {
+		.regs = regs, .regs_mask = m.regs_mask, .stack = at, .n_stack = m.n_stack};
+	int r = unwinder_unwind(s->unwinder, &sample, &p->unwound);
 	return answer_unwound(p, &m.head, r == 0 ? UNWINDING_DONE : UNWINDING_FAILED);
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+static int send_table(struct parser *p, const struct message *question, struct message_tabled *m,
+	const struct unwind_table *t)
+{
+	const uint8_t *bytes = t ? (const uint8_t *)t->memory : NULL;
+	const size_t n_bytes = t ? unwind_table_memory_bytes(t) : 0;
+	int r;
+
+	do {
+		m->n = (uint32_t)(n_bytes - m->first < MESSAGE_TABLE_BYTES_MAX
+					  ? n_bytes - m->first
+					  : MESSAGE_TABLE_BYTES_MAX);
+		m->last = m->first + m->n == n_bytes;
+		memcpy(p->out, m, sizeof(*m));
+		if (m->n)
+			memcpy(p->out + sizeof(*m), bytes + m->first, m->n);
+		r = parser_answer(p, question, p->out, MESSAGE_TABLED, sizeof(*m) + m->n);
+		m->first += m->n;
+	} while (r == 0 && !m->last);
+	return r;
+}
+
+static int make_table(
+	const struct parsed_file *f, const struct message_table *m, struct unwind_table **ret_table)
+{
+	return table_of_file(f->fd[PART_MAIN], (uint16_t)m->machine, m->build_id, m->n_build_id,
+		m->n_bytes_max, ret_table);
+}
+
+int parser_take_table(struct parser *p, const void *bytes, size_t n)
+{
+	_cleanup_(freep) struct unwind_table *t = NULL;
+	struct message_tabled answer = {.outcome = TABLE_FORGOTTEN};
+	struct message_table m;
+
+	if (n != sizeof(m))
+		return -EBADMSG;
+	memcpy(&m, bytes, sizeof(m));
+	if (m.file == 0 || m.machine > UINT16_MAX || m.n_build_id > sizeof(m.build_id))
+		return -EBADMSG;
+	answer.file = m.file;
+	const struct parsed_file *f = parser_file(p, m.file);
+	if (!f)
+		return send_table(p, &m.head, &answer, NULL);
+	parser_trap_image(f->fd[PART_MAIN]);
+	int r = make_table(f, &m, &t);
+	if (r == -ENOMEM && parser_make_room(p, f))
+		r = make_table(f, &m, &t);
+	answer.outcome = r == 0          ? TABLE_MADE
+			 : r == -ENOENT  ? TABLE_OTHER_FILE
+			 : r == -EBADMSG ? TABLE_NOTHING
+					 : TABLE_LEFT;
+	if (t) {
+		answer.base = t->base;
+		answer.n_segments = t->n_segments;
+		answer.n_rules = t->n_rules;
+		answer.n_pages = t->n_pages;
+		answer.n_rows = t->n_rows;
+	}
+	return send_table(p, &m.head, &answer, t);
 }

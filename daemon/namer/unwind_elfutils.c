@@ -47,21 +47,27 @@ struct elfutils {
 	Dwfl *dwfl;
 };
 
+static const struct unwind_registers *registers(const struct unwinder *u)
+{
+	return u->walk.sample.registers;
+}
+
 /* --- memory and registers --------------------------------------------------------------------- */
 
 /* Read a word of the sampled process: of its stack, or of its files' text. */
 static bool memory_read(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *ret_word, void *userdata)
 {
 	const struct unwinder *u = userdata;
-	const size_t n_word = u->registers->class == ELFCLASS32 ? 4 : 8;
+	const struct unwind_sample *s = &u->walk.sample;
+	const size_t n_word = registers(u)->class == ELFCLASS32 ? 4 : 8;
 	uint64_t word = 0; /* these machines put the lowest byte first */
 	(void)dwfl;
 
-	if (unwind_stack_word(u, addr, &word)) {
+	if (unwind_stack_word(&u->walk.sample, addr, &word)) {
 		*ret_word = word;
 		return true;
 	}
-	if (addr >= u->stack_start && addr - u->stack_start < u->n_stack)
+	if (addr >= s->stack_start && addr - s->stack_start < s->n_stack)
 		return false; /* cut by the end of the stack */
 	const struct unwind_map *m = unwind_find_map(u, addr);
 	if (!m || m->fd < 0 || m->end - addr < n_word)
@@ -92,19 +98,20 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *userdata, void **thread_user
 static bool set_initial_registers(Dwfl_Thread *thread, void *userdata)
 {
 	const struct unwinder *u = userdata;
-	const struct registers *r = u->registers;
+	const struct unwind_registers *r = registers(u);
 	uint64_t pc;
 
 	for (int i = 0; i < r->n_registers; i++) {
 		uint64_t value = 0;
-		if (r->perf[i] >= 0 && !unwind_register(u, (unsigned int)r->perf[i], &value))
+		if (r->perf[i] >= 0 &&
+			!unwind_register(&u->walk.sample, (unsigned int)r->perf[i], &value))
 			continue; /* not sampled: a rule that needs it will end the walk */
 
 		Dwarf_Word word = value;
 		if (!dwfl_thread_state_registers(thread, i, 1, &word))
 			return false;
 	}
-	if (!unwind_register(u, r->perf_pc, &pc))
+	if (!unwind_register(&u->walk.sample, r->perf_pc, &pc))
 		return false;
 	dwfl_thread_state_register_pc(thread, pc);
 	return true;
@@ -166,8 +173,8 @@ static Elf *open_elf(const struct unwinder *u, const struct unwind_map *map)
 	GElf_Ehdr header;
 	if (!gelf_getehdr(elf, &header) || header.e_ident[EI_DATA] != ELFDATA2LSB)
 		return NULL;
-	if (header.e_machine != u->registers->machine ||
-		header.e_ident[EI_CLASS] != u->registers->class)
+	if (header.e_machine != registers(u)->machine ||
+		header.e_ident[EI_CLASS] != registers(u)->class)
 		return NULL;
 	if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
 		return NULL;
@@ -273,14 +280,14 @@ static int on_frame(Dwfl_Frame *state, void *userdata)
 	bool activation;
 
 	if (!dwfl_frame_pc(state, &pc, &activation) ||
-		dwfl_frame_reg(state, u->registers->dwarf_sp, &sp)) {
-		u->unwound.truncated = true;
+		dwfl_frame_reg(state, registers(u)->dwarf_sp, &sp)) {
+		u->walk.unwound->truncated = true;
 		return DWARF_CB_ABORT;
 	}
-	if (dwfl_frame_reg(state, u->registers->dwarf_fp, &fp))
+	if (dwfl_frame_reg(state, registers(u)->dwarf_fp, &fp))
 		fp = UINT64_MAX;
-	return unwind_take_frame(u, activation ? pc : pc - 1, sp, fp) ? DWARF_CB_OK
-								      : DWARF_CB_ABORT;
+	return unwind_take_frame(&u->walk, activation ? pc : pc - 1, sp, fp) ? DWARF_CB_OK
+									     : DWARF_CB_ABORT;
 }
 
 /* Does the call frame information say that the code at address has no caller? */
@@ -306,21 +313,21 @@ static bool has_no_caller(Dwarf_CFI *cfi, uint64_t address, bool *ret_found)
  * "Frame Pointer Convention". */
 static bool is_outermost(const struct unwinder *u)
 {
-	Dwfl_Module *mod = dwfl_addrmodule(u->elfutils->dwfl, u->last_address);
+	Dwfl_Module *mod = dwfl_addrmodule(u->elfutils->dwfl, u->walk.last_address);
 	bool found = false;
 
 	if (mod) {
 		Dwarf_Addr bias = 0;
 		Dwarf_CFI *cfi = dwfl_module_eh_cfi(mod, &bias);
-		if (has_no_caller(cfi, u->last_address - bias, &found))
+		if (has_no_caller(cfi, u->walk.last_address - bias, &found))
 			return true;
 		if (!found) {
 			cfi = dwfl_module_dwarf_cfi(mod, &bias);
-			if (has_no_caller(cfi, u->last_address - bias, &found))
+			if (has_no_caller(cfi, u->walk.last_address - bias, &found))
 				return true;
 		}
 	}
-	return !found && u->last_fp == 0;
+	return !found && u->walk.last_fp == 0;
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -328,13 +335,13 @@ static bool is_outermost(const struct unwinder *u)
 /* Both classes have all but the last of these at the same place. Returns the header's bytes. */
 static size_t fill_header(const struct unwinder *u, struct elfutils *e)
 {
-	const bool wide = u->registers->class == ELFCLASS64;
+	const bool wide = registers(u)->class == ELFCLASS64;
 
 	e->header.wide = (Elf64_Ehdr){
-		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, u->registers->class, ELFDATA2LSB,
+		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, registers(u)->class, ELFDATA2LSB,
 			EV_CURRENT},
 		.e_type = ET_DYN,
-		.e_machine = u->registers->machine,
+		.e_machine = registers(u)->machine,
 		.e_version = EV_CURRENT,
 	};
 	if (wide)
@@ -385,8 +392,8 @@ int unwind_by_elfutils(struct unwinder *u)
 	if (r < 0)
 		return r;
 	(void)dwfl_getthread_frames(u->elfutils->dwfl, THREAD, on_frame, u);
-	if (u->unwound.n_frames > 0 && !u->unwound.truncated)
-		u->unwound.truncated = !is_outermost(u);
+	if (u->walk.unwound->n_frames > 0 && !u->walk.unwound->truncated)
+		u->walk.unwound->truncated = !is_outermost(u);
 	return 0;
 }
 

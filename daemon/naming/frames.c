@@ -65,6 +65,8 @@ void slot_finish(struct namer *n, struct slot *s)
 	size_t n_wishes = 0;
 
 	s->n_proved = 0;
+	if (s->table_state == TABLE_WANTED)
+		slot_settle_table(n, s, TABLE_NO_FILE);
 	slot_dequeue(n, s);
 	for (w = TAILQ_FIRST(&s->wishes); w; w = TAILQ_NEXT(w, of_slot))
 		n_wishes++;
@@ -86,6 +88,8 @@ int slot_postpone(struct namer *n, struct slot *s)
 {
 	struct wish *w;
 
+	if (s->table_state == TABLE_WANTED)
+		slot_settle_table(n, s, TABLE_NO_FILE);
 	slot_dequeue(n, s);
 	while ((w = TAILQ_FIRST(&s->wishes))) {
 		for (size_t i = 0; i < w->n; i++) {
@@ -107,6 +111,8 @@ int slot_postpone(struct namer *n, struct slot *s)
 int slot_resume(struct namer *n, struct slot *s)
 {
 	s->paused = false;
+	if (s->table_state == TABLE_NO_FILE)
+		slot_settle_table(n, s, TABLE_UNASKED);
 	while (s->n_late > 0) {
 		int r = slot_await(
 			n, s, s->late[s->n_late - 1], naming_user_get(&n->users, s->asker));

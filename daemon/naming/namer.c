@@ -45,6 +45,7 @@ int namer_new(const struct namer_options *o, struct namer **ret_namer)
 	n->now_ns = clock_ns(CLOCK_MONOTONIC);
 	strings_begin(&n->strings, o->files);
 	slots_begin(&n->slots);
+	tables_begin(&n->tables);
 	blames_begin(&n->blames);
 	int r = naming_users_begin(&n->users, &n->graves);
 	if (r == 0)
@@ -67,6 +68,7 @@ struct namer *namer_free(struct namer *n)
 	worker_kill(&n->parser, &n->graves, (uid_t)-1);
 	n->options.unwound = NULL; /* the owner is freeing us */
 	jobs_free(n);
+	table_drop_arriving(n);
 	slots_free(n);
 	naming_users_clear(&n->users);
 	strings_clear(&n->strings);
@@ -323,6 +325,8 @@ static int round_of_both(struct namer *n, bool *ret_busy)
 		r = expire(n, &n->parser, ret_busy);
 	if (r == 0)
 		r = n->off ? drain(n) : slots_wake(n);
+	if (r == 0)
+		jobs_walk(n);
 	if (r == 0)
 		r = opener_feed(n, ret_busy);
 	if (r == 0)

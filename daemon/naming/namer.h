@@ -142,6 +142,9 @@ int namer_ask_again(struct namer *n);
  * files the one with most samples first; 0: at once. Files are opened at once in any case. */
 void namer_pace(struct namer *n, double share);
 
+/* Find the callers at once, by tables. False: one of them is missing, or does not say all; the stack is to be queued. */
+bool namer_unwind_now(
+	struct namer *n, const struct unwind_job *job, struct unwind_result *ret_result);
 /* Queue a copied stack. 0, NAMER_FULL, -ENOMEM. */
 int namer_unwind(struct namer *n, const struct unwind_job *job);
 

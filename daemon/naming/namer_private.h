@@ -9,11 +9,14 @@
  *      namer.c                       the calls from outside; when workers start, end and are killed
  *      parse.c    struct parsing     what the parser does next for a slot: load, join debug files, name a batch
  *      open.c     struct opening     which file the opener opens next
- *      unwind.c   struct unwinding   copied stacks on their way to the parser
+ *      unwind.c   struct unwinding   copied stacks: walked by tables, and on their way to the parser (stacks.h)
+ *      callers.c  struct walking     callers by tables of unwinding
+ *      table_ask.c struct arriving   the table that the parser makes
  *      grow.c     struct growing     files of generated code that were sampled, and may have grown
  *      blame.c    struct blames      which files killed the parser, and whose files are refused for it
  *      slot.c     struct slots       files at the namer, and their descriptors
  *      frames.c   struct frames      frames that wait for a name
+ *      tables.c   struct tables      tables of unwinding, by slot
  *      request.c  struct request     the request that the parser has, and what it has seen
  *      queue.c    struct queues      slots by next step and by user
  *      user.c     struct naming_users  which user is served next, and what each has used up
@@ -36,7 +39,10 @@
 #include <sys/types.h>
 
 #include "daemon/namer/message.h"
+#include "daemon/naming/growth.h"
 #include "daemon/naming/namer.h"
+#include "daemon/naming/stacks.h"
+#include "daemon/naming/strings.h"
 #include "daemon/naming/user.h"
 #include "daemon/naming/worker.h"
 
@@ -46,7 +52,6 @@
 #define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* total size of files loaded in the parser */
 #define NAMER_COPIES_BYTES_MAX (128ull << 20)  /* copies of remote files in memory */
 #define NAMER_STRINGS_BYTES_MAX (128ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
-#define NAMER_BARRED_MAX 64u    /* processes remembered as causes; the oldest is forgotten */
 #define NAMER_FAULTY_MAX 1024u  /* files that killed the parser; the oldest is forgotten */
 #define NAMER_SEEN_MAX 4u       /* remembered users whose files one parser received */
 #define NAMER_HURRIED_MAX 4096u /* frames queued twice because a second user wanted them */
@@ -79,30 +84,6 @@
 /* files of generated code that were sampled since the last look: one fstat each */
 #define NAMER_SAMPLED_MAX 1024u
 
-/* --- names ------------------------------------------------------------------------------------ */
-
-struct string;
-struct naming_user;
-struct naming_users;
-
-struct strings {
-	struct string *set; /* uthash */
-	uint64_t bytes;
-	struct quota *pool; /* as in struct file_table */
-	uid_t pool_uid;
-};
-void strings_begin(struct strings *s, const struct file_table *files);
-/* The shared copy of n bytes, for a frame of this user; NULL if there is no room. */
-const char *strings_intern(struct strings *s, const char *text, size_t n, struct naming_user *u);
-void strings_clear(struct strings *s);
-/* Free all strings not kept since the last call; text is what strings_intern returned. */
-void strings_keep(const char *text);
-void strings_sweep(struct strings *s, const struct naming_users *users);
-/* Take or give back room for other data in the pool of names, if there is one. False: the pool is
- * full. */
-bool strings_take_room(struct strings *s, uint64_t bytes);
-void strings_give_room(struct strings *s, uint64_t bytes);
-
 /* --- files ------------------------------------------------------------------------------------ */
 
 /* Identity of a file, from the opener. */
@@ -127,23 +108,6 @@ struct wish {
 	struct naming_user *user;
 	struct frame **frame;
 	size_t n, size;
-};
-
-/* A description of generated code: how much of it the parser has read, and the versions in it (grow.c). */
-struct growth {
-	bool unread;            /* the file has grown: read on before the next name */
-	bool read_on;           /* just now: names are next, however fast it grows */
-	uint64_t seen_bytes;    /* at the last look, */
-	int64_t seen_ns;        /* when it was last written then, CLOCK_REALTIME, */
-	uint64_t looked_ns;     /* and when that look was, CLOCK_MONOTONIC; 0: none */
-	uint64_t from_ns;       /* time from which unread entries are valid */
-	uint64_t asked_from_ns; /* the same for entries that the parser reads now */
-	bool counted;           /* order and first_order are known: */
-	uint32_t order;         /* ranges of code that the parser knew last, */
-	uint32_t first_order;   /* and at first: those of version 0 */
-	uint32_t lost_order; /* and those of files before the present one that it has forgotten */
-	uint32_t n_rewrites; /* times that the file was rewritten, by its last answer */
-	uint64_t mark_at, mark; /* the end of what it had read, and its hash (message_grown) */
 };
 
 enum place_of_slot {
@@ -201,44 +165,12 @@ struct slot {
 	size_t n_late, size_late;
 	bool unproved;    /* its status changed since it was opened: its contents may have, too */
 	uint8_t n_proved; /* number of status changes while a frame waits for it */
-	bool stale;       /* must be opened again before the next request */
-	bool renewing;    /* … and if that fails, the old descriptor is used */
-};
-
-/* --- stacks ----------------------------------------------------------------------------------- */
-
-/* A copy of a process's mappings, shared by the stacks that were sampled with them. */
-struct snapshot {
-	uint64_t generation; /* of the space, marked for a 32-bit program */
-	uint32_t n_users;
-	uint16_t machine; /* e_machine of its registers */
-	pid_t pid;
-	struct map *map;
-	uint32_t n_maps;
-	bool asked;         /* the opener was asked for its files */
-	bool refused;       /* the parser cannot use it */
-	uint32_t sent;      /* parser generation that has it; 0: none */
-	uint32_t progress;  /* parser generation that the next two are about */
-	uint32_t n_sent;    /* maps of it sent so far */
-	uint32_t next_file; /* map whose file is sent next */
-	UT_hash_handle hh;
-};
-
-struct job {
-	TAILQ_ENTRY(job) queued;
-	struct snapshot *snapshot; /* NULL: fails at once */
-	struct naming_user *user;
-	void *ticket;
-	uint64_t regs_mask;
-	uint32_t n_regs, n_stack;
-	uint32_t retries;
-	uint8_t bytes[]; /* registers, stack */
-};
-
-struct barred {
-	pid_t pid;
-	uid_t uid;
-	struct account account;
+	/* of unwinding; NULL unless TABLE_HELD */
+	struct unwind_table *table;
+	enum table_state table_state;
+	uint64_t table_used; /* a counter's value at its last use */
+	bool stale;          /* must be opened again before the next request */
+	bool renewing;       /* … and if that fails, the old descriptor is used */
 };
 
 /* --- what each file owns ---------------------------------------------------------------------- */
@@ -312,6 +244,25 @@ struct unwinding {
 	struct message_map maps[MESSAGE_MAPS_MAX]; /* being sent */
 };
 
+/* callers.c */
+struct walking {
+	struct unwound unwound; /* of the last walk */
+	uint64_t n;             /* walks that found a caller */
+	uint64_t clock;         /* counts uses of tables */
+};
+
+/* tables.c */
+struct tables {
+	size_t n_bytes, n_bytes_max;
+	bool changed; /* since the last tables_take_change */
+};
+
+/* table_ask.c */
+struct arriving {
+	struct unwind_table *table;
+	size_t n; /* bytes of its memory that are here */
+};
+
 /* parse.c */
 struct parsing {
 	struct slot *slot; /* the parser's request; NULL: it has none, or one for a stack */
@@ -340,6 +291,9 @@ struct namer {
 	struct growing growing;
 	struct opening opening;
 	struct unwinding unwinding;
+	struct walking walking;
+	struct tables tables;
+	struct arriving arriving;
 	struct parsing parsing;
 	uint8_t buffer[MESSAGE_BYTES_MAX]; /* being received */
 };
@@ -364,6 +318,8 @@ void slot_send(struct namer *n, struct slot *s, enum place_of_slot to);
 int slot_push(struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u);
 /* Queue the slot for this user, with no frame. -ENOMEM. */
 int slot_push_none(struct namer *n, struct slot *s, struct naming_user *u);
+/* The user's wish of a slot that is to be named; NULL: none. */
+struct wish *slot_wish(const struct slot *s, const struct naming_user *u);
 /* The first slot in the user's queues; NULL: they are empty. */
 struct slot *slot_queued(const struct naming_user *u);
 /* The next slot to open, for the user who is served first; NULL: none, or all must wait. */
@@ -399,6 +355,9 @@ bool wish_holds(const struct wish *w, const struct frame *frame);
 int frames_reserve(struct frame ***frames, size_t n, size_t *size);
 
 /* --- request.c -------------------------------------------------------------------------------- */
+
+/* More answers to this request will come. */
+enum { PARSER_MORE = 100 };
 
 /* -errno as of worker_ask */
 int parser_ask(struct namer *n, enum message_type type, struct iovec *iov, size_t n_iov, int fd);
@@ -465,6 +424,8 @@ uint64_t slots_copied_bytes(const struct namer *n);
 int slot_release(struct namer *n, struct slot *s);
 /* Is the slot dead: nothing in it can be named, or not any more? */
 bool slot_is_dead(const struct slot *s);
+/* Can it be opened? A stripped file has no names, but call frame information for unwinding. */
+bool slot_is_openable(const struct slot *s);
 /* Ask the opener for the file unless it is already open, or hopeless. */
 int slot_want(struct namer *n, struct slot *s, struct naming_user *u);
 /* Must the opener still answer for the file? */
@@ -563,7 +524,10 @@ bool opener_is_asked(const struct namer *n);
 
 /* --- unwind.c --------------------------------------------------------------------------------- */
 
-int job_feed(struct namer *n, bool *ret_fed);
+/* Ask the parser for the next stack's sake; or give the slot's wish, for which the caller asks: its table is wanted. */
+int job_feed(struct namer *n, struct wish **ret_wish, bool *ret_fed);
+/* Walk stacks whose tables have come, or will not come. */
+void jobs_walk(struct namer *n);
 int job_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes);
 void job_step_done(struct namer *n, int error);
 void job_ended(struct namer *n, enum worker_end end);
@@ -577,10 +541,44 @@ void jobs_sweep_mark(const struct namer *n, struct file_marks *m);
 void jobs_fail(struct namer *n);
 void jobs_free(struct namer *n);
 
+/* --- callers.c -------------------------------------------------------------------------------- */
+
+/* Walk by tables. The result is filled in after UNWIND_WALKED; *ret_missing: whose table is wanted. */
+enum unwind_outcome callers_find(struct namer *n, const struct space *space,
+	const struct unwind_sample *sample, struct unwind_result *ret_result,
+	struct file **ret_missing);
+uint16_t callers_machine(uint64_t regs_abi);   /* e_machine, EM_NONE */
+uint64_t callers_found(const struct namer *n); /* walks that found one */
+
+/* --- table_ask.c ------------------------------------------------------------------------------ */
+
+/* Note that a stack needs the slot's table, unless it has one or cannot have one. -ENOMEM. */
+int slot_want_table(struct namer *n, struct slot *s, struct naming_user *u);
+/* Have the parser make it. As parser_ask. */
+int slot_ask_table(struct namer *n, struct slot *s);
+/* Take a piece of it. PARSER_MORE: others will come; an outcome above 0 (enum message_table_outcome); -EBADMSG,
+ * -ENOMEM. The slot holds the table after TABLE_MADE. */
+int slot_hear_table(struct namer *n, struct slot *s, const uint8_t *bytes, size_t n_bytes);
+/* The parser that sent it has ended. */
+void table_drop_arriving(struct namer *n);
+
+/* --- tables.c --------------------------------------------------------------------------------- */
+
+void tables_begin(struct tables *t);
+/* Memory of all tables, at most; is there room for another one of that size? */
+size_t tables_bytes_max(const struct namer *n);
+bool tables_have_room(const struct namer *n, size_t n_bytes);
+/* The slot holds that table, which it takes over. */
+void slot_hold_table(struct namer *n, struct slot *s, struct unwind_table *t);
+/* The slot has no table, for this reason; stacks that wait for it go on. */
+void slot_settle_table(struct namer *n, struct slot *s, enum table_state state);
+/* Let all stacks that wait for a table be looked at. */
+void tables_note(struct namer *n);
+/* Was tables_note called since the last call, or a slot's table settled? */
+bool tables_take_change(struct namer *n);
+
 /* --- parse.c ---------------------------------------------------------------------------------- */
 
-/* parser_hear returns PARSER_MORE if more answers to this request will come. */
-enum { PARSER_MORE = 1 };
 int parser_feed(struct namer *n, bool *ret_fed);
 int parser_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes);
 int parser_ended(struct namer *n, enum worker_end end);

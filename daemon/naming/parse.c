@@ -181,7 +181,8 @@ static int slot_step(struct namer *n, struct wish *w)
 	int r = s->unproved ? slot_prove(n, s) : 0;
 	if (r < 0)
 		return r;
-	if (slot_is_dead(s)) {
+	const bool for_table = s->table_state == TABLE_WANTED && slot_is_openable(s);
+	if (slot_is_dead(s) && !for_table) {
 		slot_finish(n, s);
 		return 0;
 	}
@@ -191,6 +192,11 @@ static int slot_step(struct namer *n, struct wish *w)
 		return slot_pause(n, s);
 	if (!slot_is_given(n, s)) {
 		if (slot_give(n, s, PART_MAIN) == 0)
+			sent(n, s, u);
+		return 0;
+	}
+	if (for_table) {
+		if (slot_ask_table(n, s) == 0)
 			sent(n, s, u);
 		return 0;
 	}
@@ -228,12 +234,15 @@ int parser_feed(struct namer *n, bool *ret_fed)
 	struct wish *w = next_wish(n);
 	bool stacks_first = n->parsing.stacks_first = !n->parsing.stacks_first;
 	if (!w || (stacks_first && !queue_has_first(n))) {
+		struct wish *for_stack = NULL;
 		bool fed = false;
-		int r = job_feed(n, &fed);
+		int r = job_feed(n, &for_stack, &fed);
 		if (r < 0 || fed) {
 			*ret_fed = fed;
 			return r;
 		}
+		if (for_stack)
+			w = for_stack;
 	}
 	if (!w)
 		return 0;
@@ -458,6 +467,26 @@ static int hear_grown(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	return slot_fail(n, s, (enum file_state)r);
 }
 
+static int hear_tabled(struct namer *n, const uint8_t *bytes, size_t n_bytes)
+{
+	struct slot *s = n->parsing.slot;
+	int r = s ? slot_hear_table(n, s, bytes, n_bytes) : -EBADMSG;
+
+	if (r < 0 || r == PARSER_MORE)
+		return r;
+	if (r == TABLE_FORGOTTEN)
+		return file_forgotten(n, s);
+	if (r == TABLE_OTHER_FILE)
+		return file_other(n, s);
+	if (!is_proved(s))
+		slot_settle_table(n, s, TABLE_WANTED); /* once more */
+	s->forgotten = 0;
+	s->retries = 0;
+	queue_drop_first(n);
+	settle(n, s);
+	return 0;
+}
+
 static int hear_done(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 {
 	struct message_done m;
@@ -491,6 +520,8 @@ int parser_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		return hear_loaded(n, bytes, n_bytes);
 	case MESSAGE_NAME:
 		return hear_named(n, bytes, n_bytes);
+	case MESSAGE_TABLE:
+		return hear_tabled(n, bytes, n_bytes);
 	case MESSAGE_GROW:
 		return hear_grown(n, bytes, n_bytes);
 	case MESSAGE_UNWIND:
@@ -514,6 +545,7 @@ int parser_ended(struct namer *n, enum worker_end end)
 	struct slot *s = n->parsing.slot;
 
 	n->parsing.slot = NULL;
+	table_drop_arriving(n);
 	queue_drop_loaded(n, NULL);
 	if (job_is_asked(n))
 		job_ended(n, end);

@@ -171,6 +171,15 @@ static struct wish *wish_get(struct namer *n, struct slot *s, struct naming_user
 	return w;
 }
 
+struct wish *slot_wish(const struct slot *s, const struct naming_user *u)
+{
+	struct wish *w = s->queue == QUEUE_NAME ? TAILQ_FIRST(&s->wishes) : NULL;
+
+	while (w && w->user != u)
+		w = TAILQ_NEXT(w, of_slot);
+	return w;
+}
+
 int slot_push_none(struct namer *n, struct slot *s, struct naming_user *u)
 {
 	if (!wish_get(n, s, u))

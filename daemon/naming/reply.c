@@ -188,3 +188,21 @@ int reply_grown(const uint8_t *bytes, size_t n, struct reply_grown *ret_grown)
 			return -EBADMSG;
 	return 0;
 }
+
+int reply_tabled(const uint8_t *bytes, size_t n, struct message_tabled *ret_tabled,
+	const uint8_t **ret_piece)
+{
+	struct message_tabled m;
+
+	if (n < sizeof(m))
+		return -EBADMSG;
+	memcpy(&m, bytes, sizeof(m));
+	const bool is_made = m.outcome == TABLE_MADE;
+	if (m.head.type != MESSAGE_TABLED || m.outcome < TABLE_MADE ||
+		m.outcome > TABLE_FORGOTTEN || m.last > 1 || n != sizeof(m) + m.n ||
+		is_made != (m.n > 0) || (!is_made && !m.last))
+		return -EBADMSG;
+	*ret_tabled = m;
+	*ret_piece = bytes + sizeof(m);
+	return 0;
+}

@@ -52,3 +52,7 @@ struct reply_unwound {
 	struct message_frame frame[MESSAGE_FRAMES_MAX];
 };
 int reply_unwound(const uint8_t *bytes, size_t n, struct reply_unwound *ret_unwound);
+
+/* A piece of a table; *ret_piece points into the reply, ret_tabled->n bytes. */
+int reply_tabled(const uint8_t *bytes, size_t n, struct message_tabled *ret_tabled,
+	const uint8_t **ret_piece);

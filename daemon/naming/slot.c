@@ -54,6 +54,7 @@ static void slot_free(struct namer *n, struct slot *s)
 	free(s->found);
 	free(s->split);
 	free(s->late);
+	slot_settle_table(n, s, TABLE_UNASKED);
 	free(s);
 }
 
@@ -259,8 +260,7 @@ bool slot_is_dead(const struct slot *s)
 	}
 }
 
-/* A stripped file has no names, but call frame information for unwinding. */
-static bool is_openable(const struct slot *s)
+bool slot_is_openable(const struct slot *s)
 {
 	if (s->file->kind > FILE_JITDUMP)
 		return false;
@@ -287,7 +287,7 @@ int slot_want(struct namer *n, struct slot *s, struct naming_user *u)
 		(naming_user_opens_before(u, s->opens) ||
 			!naming_user_may_open(&n->users, s->opens, n->now_ns)))
 		slot_enqueue_open(n, s, s->part, u);
-	if (s->fd[PART_MAIN] >= 0 || !is_openable(s) || s->queue == QUEUE_OPEN ||
+	if (s->fd[PART_MAIN] >= 0 || !slot_is_openable(s) || s->queue == QUEUE_OPEN ||
 		s->queue >= QUEUE_OPENER)
 		return 0;
 	if (s->file->kind == FILE_VDSO)
@@ -416,6 +416,7 @@ static bool may_come_right(enum file_state state)
 int slot_renew(struct namer *n, struct slot *s)
 {
 	s->stale = false;
+	slot_settle_table(n, s, TABLE_UNASKED);
 	if (may_come_right(s->file->state))
 		s->file->state = FILE_UNSEEN;
 	int r = forget(n, s);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Copied stacks on their way to the parser. Stacks of one process share a snapshot of its
- * mappings, which the parser is sent once, with the files' descriptors. A stack waits until the
- * opener has answered for all of these files, found or not, since an unwinder never adds a file
- * later.
+ * Copied stacks. Most are walked at once, by the tables of the files that they pass through (tables.c). A stack whose
+ * table is missing waits until the parser has made it, or cannot. One with a frame that only elfutils can leave goes
+ * to the parser. Stacks of one process share a snapshot of its mappings, which the parser is sent once, with the
+ * files' descriptors; there a stack waits until the opener has answered for all of these files, found or not, since
+ * an unwinder of elfutils never adds a file later.
  *
  * If the parser dies on a stack, the responsible file is not known, so the process is charged:
- * after NAMER_DEATHS_MAX deaths none of its stacks is unwound for a while. Its user is charged too,
+ * after NAMER_DEATHS_MAX deaths none of its stacks goes there for a while. Its user is charged too,
  * since a user may have many processes.
  */
 #include "daemon/naming/namer_private.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
@@ -20,32 +20,9 @@
 
 #define NO_SPACE_MAX 3 /* consecutive times that the parser may drop a space before its stack */
 
-/* Source: elf.h; the three machines whose perf registers the unwinder knows, and those of the 32-bit programs
- * that their kernels run. EM_NONE: the unwinder refuses it, and stacks keep only their leaf. */
-#if defined(__x86_64__)
-#define MACHINE EM_X86_64
-#define MACHINE_32 EM_386
-#elif defined(__aarch64__)
-#define MACHINE EM_AARCH64
-#define MACHINE_32 EM_ARM
-#elif defined(__riscv)
-#define MACHINE EM_RISCV
-#define MACHINE_32 EM_NONE
-#else
-#define MACHINE EM_NONE
-#define MACHINE_32 EM_NONE
-#endif
-
 /* A process may run both 32-bit and 64-bit code (Wine), but an unwinder has one machine.
  * Generations count up from 1. */
 #define GENERATION_32 (UINT64_C(1) << 63)
-
-static uint16_t machine_of(uint64_t regs_abi)
-{
-	return regs_abi == PERF_SAMPLE_REGS_ABI_64   ? MACHINE
-	       : regs_abi == PERF_SAMPLE_REGS_ABI_32 ? MACHINE_32
-						     : EM_NONE;
-}
 
 static void snapshot_drop(struct namer *n, struct snapshot *s)
 {
@@ -56,6 +33,8 @@ static void snapshot_drop(struct namer *n, struct snapshot *s)
 	free(s);
 }
 
+/* --- jobs ------------------------------------------------------------------------------------- */
+
 /* Deliver the result (NULL: failed) and finish the job. */
 static void job_finish(struct namer *n, struct job *j, struct unwind_result *result)
 {
@@ -65,7 +44,7 @@ static void job_finish(struct namer *n, struct job *j, struct unwind_result *res
 	if (!result)
 		result = &failed;
 	else
-		w->n_unwound++;
+		w->n_unwound += j->needs_elfutils;
 	result->ticket = j->ticket;
 	size_t bytes = sizeof(*j) + j->n_regs * sizeof(uint64_t) + j->n_stack;
 	w->n_waiting--;
@@ -75,6 +54,7 @@ static void job_finish(struct namer *n, struct job *j, struct unwind_result *res
 	if (w->trial == j)
 		w->trial = NULL;
 	snapshot_drop(n, j->snapshot);
+	explicit_bzero(j->bytes, bytes - sizeof(*j)); /* a stack holds secrets */
 	free(j);
 	if (n->options.unwound)
 		n->options.unwound(n->options.userdata, result);
@@ -174,7 +154,7 @@ static int snapshot_get(struct namer *n, const struct unwind_job *job, struct na
 	if (s->n_maps)
 		memcpy(s->map, job->space->map, s->n_maps * sizeof(*s->map));
 	s->generation = generation;
-	s->machine = machine_of(job->regs_abi);
+	s->machine = callers_machine(job->regs_abi);
 	s->pid = job->pid;
 	s->n_users = 1;
 	HASH_ADD(hh, n->unwinding.snapshots, generation, sizeof(s->generation), s);
@@ -187,6 +167,56 @@ static int snapshot_get(struct namer *n, const struct unwind_job *job, struct na
 	return want_files(n, s, u);
 }
 
+/* Walk a queued stack as far as tables go. True: it is done, and is gone. */
+static bool job_walk(struct namer *n, struct job *j)
+{
+	const struct unwind_sample sample = {.registers = unwind_registers_of(j->snapshot->machine),
+		.regs = (const uint64_t *)j->bytes,
+		.regs_mask = j->regs_mask,
+		.stack = j->bytes + j->n_regs * sizeof(uint64_t),
+		.n_stack = j->n_stack};
+	const struct space space = {.map = j->snapshot->map, .n_maps = j->snapshot->n_maps};
+	struct unwind_result result = {0};
+	struct file *missing;
+	struct slot *s;
+
+	j->wants = NULL;
+	switch (callers_find(n, &space, &sample, &result, &missing)) {
+	case UNWIND_WALKED:
+		break;
+	case UNWIND_NEEDS_ELFUTILS:
+		j->needs_elfutils = true;
+		return false;
+	case UNWIND_WANTS:
+		if (slot_get(n, missing, &s) == 0 && slot_want_table(n, s, j->user) == 0) {
+			j->wants = s;
+			return false;
+		}
+		result.failed = true; /* out of memory */
+		break;
+	}
+	job_dequeue(n, j);
+	job_finish(n, j, &result);
+	return true;
+}
+
+void jobs_walk(struct namer *n)
+{
+	struct naming_user *u;
+
+	if (!tables_take_change(n))
+		return;
+	for (uint32_t i = 0; (u = naming_user_at(&n->users, i)); i++) {
+		struct job *j, *next;
+		for (j = TAILQ_FIRST(&u->jobs); j; j = next) {
+			next = TAILQ_NEXT(j, queued);
+			if (j->snapshot && !j->needs_elfutils &&
+				(!j->wants || j->wants->table_state != TABLE_WANTED))
+				(void)job_walk(n, j);
+		}
+	}
+}
+
 int namer_unwind(struct namer *n, const struct unwind_job *job)
 {
 	uint32_t n_regs = (uint32_t)__builtin_popcountll(job->regs_mask);
@@ -194,7 +224,7 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 								  : MESSAGE_STACK_BYTES_MAX;
 	struct naming_user *u = naming_user_get(&n->users, job->uid);
 	bool hopeless = n->off || !job->space || job->space->n_maps == 0 ||
-			machine_of(job->regs_abi) == EM_NONE || is_barred(n, job->pid, u);
+			callers_machine(job->regs_abi) == EM_NONE || is_barred(n, job->pid, u);
 
 	if (hopeless)
 		n_regs = n_stack = 0;
@@ -228,6 +258,11 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 	n->unwinding.n_waiting++;
 	queue_note(n);
 	job_enqueue(n, j, false);
+	if (!j->snapshot || !unwind_registers_of(j->snapshot->machine))
+		return 0;
+	j->needs_elfutils = j->snapshot->machine != UNWIND_MACHINE;
+	if (!j->needs_elfutils)
+		tables_note(n); /* the next dispatch looks what it needs */
 	return 0;
 }
 
@@ -330,8 +365,9 @@ static int job_step(struct namer *n, struct job *j)
 	return ask(n, j, MESSAGE_UNWIND, iov, 2);
 }
 
-/* Take a step of the user's first stack that need not wait for the opener. */
-static int user_feed(struct namer *n, struct naming_user *u, bool *ret_fed)
+/* Take a step of the user's first stack that need not wait for the opener; or find the wish of a slot whose table it
+ * needs. */
+static int user_feed(struct namer *n, struct naming_user *u, struct wish **ret_wish, bool *ret_fed)
 {
 	struct job *j = n->unwinding.trial ? n->unwinding.trial : TAILQ_FIRST(&u->jobs);
 
@@ -342,6 +378,11 @@ static int user_feed(struct namer *n, struct naming_user *u, bool *ret_fed)
 			job_dequeue(n, j);
 			job_finish(n, j, NULL);
 			return 0;
+		}
+		if (!j->needs_elfutils) {
+			if (j->wants && (*ret_wish = slot_wish(j->wants, u)))
+				return 0;
+			continue;
 		}
 		if (!s->asked) {
 			int r = want_files(n, s, u);
@@ -356,16 +397,16 @@ static int user_feed(struct namer *n, struct naming_user *u, bool *ret_fed)
 	return 0;
 }
 
-int job_feed(struct namer *n, bool *ret_fed)
+int job_feed(struct namer *n, struct wish **ret_wish, bool *ret_fed)
 {
 	bool passed[NAMER_USERS_MAX] = {false};
 
 	if (n->unwinding.trial)
-		return user_feed(n, n->unwinding.trial->user, ret_fed);
-	for (uint32_t i = 0; i < NAMER_JOBS_USERS_MAX && !*ret_fed; i++) {
+		return user_feed(n, n->unwinding.trial->user, ret_wish, ret_fed);
+	for (uint32_t i = 0; i < NAMER_JOBS_USERS_MAX && !*ret_fed && !*ret_wish; i++) {
 		struct naming_user *u =
 			naming_users_next(&n->users, QUEUED_STACK, passed, n->now_ns);
-		int r = u ? user_feed(n, u, ret_fed) : 0;
+		int r = u ? user_feed(n, u, ret_wish, ret_fed) : 0;
 		if (!u || r < 0)
 			return r;
 		passed[u->index] = true;
@@ -482,7 +523,7 @@ size_t jobs_waiting(const struct namer *n)
 
 uint64_t jobs_unwound(const struct namer *n)
 {
-	return n->unwinding.n_unwound;
+	return n->unwinding.n_unwound + callers_found(n);
 }
 
 void jobs_sweep_mark(const struct namer *n, struct file_marks *m)

@@ -33,6 +33,8 @@ static void as_reply(const uint8_t *data, size_t size)
 	struct message_done done;
 	struct reply_names names;
 	struct reply_naming naming;
+	struct message_tabled tabled;
+	const uint8_t *piece;
 	const char *path;
 
 	reply_opened(data, size, &opened, &path);
@@ -40,6 +42,8 @@ static void as_reply(const uint8_t *data, size_t size)
 	reply_done(data, size, &done);
 	reply_unwound(data, size, &unwound);
 	reply_grown(data, size, &grown);
+	if (reply_tabled(data, size, &tabled, &piece) == 0)
+		swallow(NULL, piece, tabled.n);
 	if (reply_names_begin(&names, data, size) == 0)
 		while (reply_names_next(&names, &naming) == 0)
 			continue;

@@ -10,16 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/namer/unwind.h"
-#include "daemon/namer/unwind_tables.h"
+#include "tests/unit/daemon/namer/callers.h"
 
 #define N_REGISTERS 24 /* all that any of the machines below has in these bits */
 #define ALL_REGISTERS ((1ull << N_REGISTERS) - 1)
 #define PC_BIT 8 /* Source: perf_regs.h of x86 */
 
 static struct unwind_map map;
-static struct unwind_tables *tables;
-static struct unwinder *unwinder;
+static struct callers *callers;
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -39,8 +37,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		fclose(f);
 	map.file = 1;
 	map.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	tables = unwind_tables_new(UNWIND_TABLES_BYTES_MAX);
-	if (!tables || unwinder_new(&map, 1, EM_X86_64, tables, &unwinder))
+	if (callers_new(&map, 1, EM_X86_64, &callers))
 		abort();
 	return 0;
 }
@@ -67,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		word = word >> 32 ? word : into_text(word);
 		memcpy(stack + at, &word, 8);
 	}
-	if (unwinder_unwind(unwinder, regs, ALL_REGISTERS, stack, n_stack, &out) == 0 &&
+	if (callers_find(callers, regs, ALL_REGISTERS, stack, n_stack, &out) == 0 &&
 		(out.n_frames == 0 || out.n_frames > UNWIND_FRAMES_MAX))
 		abort();
 	free(stack);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/namer/unwind_table.h"
+#include "daemon/namer/table_make.h"
 
 #define TABLE_BYTES_MAX ((size_t)1 << 20)
 
@@ -15,10 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct unwind_table *t, uint64_t from)
 {
-	size_t n_rows, n_rules;
-
-	unwind_table_counts(t, &n_rows, &n_rules);
-	if (n_rules == 0 || n_rows * 4 > TABLE_BYTES_MAX + 4)
+	if (unwind_table_check_counts(t) < 0 || unwind_table_check(t) < 0 ||
+		t->n_rows * sizeof(struct unwind_row) > TABLE_BYTES_MAX + 4)
 		abort();
 	for (uint64_t at = 0; at < 4096; at += 7) {
 		const struct unwind_rule *rule = unwind_table_find(t, from + at);
@@ -49,10 +47,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{.data = first.d_size ? &first : NULL, .addr = 0x1000, .is_eh = true},
 		{.data = second.d_size ? &second : NULL, .addr = 0x1000000},
 	};
-	if (unwind_table_make(
-		    sections, 2, e_ident, machines[data[0] / 2 % 3], TABLE_BYTES_MAX, &t) == 0)
+	if (unwind_table_make(sections, 2, NULL, 0, e_ident, machines[data[0] / 2 % 3],
+		    TABLE_BYTES_MAX, &t) == 0)
 		check(t, 0x1000);
-	unwind_table_free(t);
+	free(t);
 	free(copy);
 	return 0;
 }

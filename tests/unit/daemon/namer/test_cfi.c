@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/namer/unwind_table.h"
-#include "daemon/namer/unwind_tables.h"
+#include "daemon/namer/table_file.h"
+#include "daemon/namer/table_make.h"
 #include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
@@ -66,7 +66,8 @@ static int make(const struct written *w, struct unwind_table **ret_table)
 	Elf_Data data = {.d_buf = w->at, .d_size = w->n, .d_version = EV_CURRENT};
 	const struct unwind_section section = {.data = &data};
 
-	return unwind_table_make(&section, 1, e_ident, EM_X86_64, TABLE_BYTES_MAX, ret_table);
+	return unwind_table_make(
+		&section, 1, NULL, 0, e_ident, EM_X86_64, TABLE_BYTES_MAX, ret_table);
 }
 
 static const uint8_t usual[] = {DW_CFA_def_cfa, 7, 8, DW_CFA_offset | 16, 1};
@@ -105,7 +106,7 @@ TEST(long_cies_in_turn_do_not_take_quadratic_time)
 	const double begin = cpu_seconds();
 	ck_assert_int_eq(make(&w, &t), -EOPNOTSUPP);
 	ck_assert_double_lt(cpu_seconds() - begin, 3);
-	unwind_table_free(t);
+	free(t);
 	free(w.at);
 	free(instructions);
 }
@@ -139,7 +140,7 @@ TEST(entries_of_an_unknown_kind_are_left_to_elfutils)
 	ck_assert_ptr_nonnull(rule);
 	ck_assert_uint_eq(rule->cfa, UNWIND_IN_SP);
 	ck_assert_ptr_null(unwind_table_find(t, CODE + 32));
-	unwind_table_free(t);
+	free(t);
 	free(w.at);
 }
 
@@ -148,14 +149,12 @@ TEST(a_section_of_less_than_a_length_has_no_entries)
 	for (size_t n = 1; n < 8; n++) {
 		struct written w = {.at = calloc(1, n), .n = n};
 		struct unwind_table *t = NULL;
-		size_t n_rows, n_rules;
-
 		ck_assert_ptr_nonnull(w.at);
 		memset(w.at, 1, n);
 		ck_assert_int_eq(make(&w, &t), 0);
-		unwind_table_counts(t, &n_rows, &n_rules);
-		ck_assert_uint_eq(n_rows, 0);
-		unwind_table_free(t);
+		ck_assert_uint_eq(t->n_rows, 0);
+		ck_assert_int_eq(unwind_table_check(t), 0);
+		free(t);
 		free(w.at);
 	}
 }
@@ -164,12 +163,12 @@ TEST(a_section_of_less_than_a_length_has_no_entries)
 TEST(the_first_file_of_a_process_has_a_table)
 {
 	_cleanup_(closep) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	struct unwind_tables *t = unwind_tables_new(UNWIND_TABLES_BYTES_MAX);
-	const struct unwind_rule *rule;
+	struct unwind_table *t = NULL;
 
 #if defined(__x86_64__)
-	ck_assert_int_eq(unwind_tables_find(t, 1, fd, EM_X86_64, 0, &rule), 0);
+	ck_assert_int_eq(table_of_file(fd, EM_X86_64, NULL, 0, TABLE_BYTES_MAX, &t), 0);
+	ck_assert_int_eq(unwind_table_check(t), 0);
+	ck_assert_uint_eq(t->n_segments, 1);
 #endif
-	(void)rule;
-	unwind_tables_free(t);
+	free(t);
 }

@@ -385,28 +385,6 @@ TEST(what_was_used_last_stays_however_large)
 	free(bytes);
 }
 
-TEST(no_image_goes_for_tables_of_unwinding)
-{
-	if (!load_heavy("no_image_goes_for_tables_of_unwinding"))
-		return;
-	_cleanup_(closep) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	const struct unwind_rule *rule;
-
-	(void)heavy_line();
-	use_others(1000);
-	for (uint32_t id = 1; id <= 8; id++)
-		(void)unwind_tables_find(p->tables, id, fd, EM_X86_64, 0, &rule);
-	const size_t bytes = unwind_tables_bytes(p->tables);
-	if (bytes < (32 << 10)) {
-		printf("SKIP no_image_goes_for_tables_of_unwinding: no tables for this machine\n");
-		return;
-	}
-	void *others = crowd(bytes / 2);
-	parser_rest(p, 101 * SECOND);
-	ck_assert_uint_eq(n_images(), MANY + 1);
-	free(others);
-}
-
 TEST(looks_are_a_second_apart)
 {
 	ck_assert(!parser_rest(p, 104 * SECOND + SECOND / 2));

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/namer/unwind_tables.h"
 #include "proto/base/memory.h"
+#include "tests/unit/daemon/namer/callers.h"
 #include "tests/unit/daemon/namer/sampled.h"
 #include "tests/unit/test.h"
 
@@ -23,22 +23,18 @@ TEST(unwind)
 #else
 
 static struct sampled s;
-static struct unwind_tables *tables;
-static struct unwinder *unwinder;
+static struct callers *unwinder;
 static struct unwound out;
 
 static void setup(void)
 {
 	sampled_begin(&s);
 	unwinder = NULL;
-	tables = unwind_tables_new(UNWIND_TABLES_BYTES_MAX);
-	ck_assert_ptr_nonnull(tables);
 }
 
 static void teardown(void)
 {
-	unwinder = unwinder_free(unwinder);
-	tables = unwind_tables_free(tables);
+	unwinder = callers_free(unwinder);
 	sampled_end(&s);
 }
 
@@ -55,7 +51,7 @@ static bool prepare_in(const char *where, const char *test, const char *flags, c
 		fflush(stdout);
 		return false;
 	}
-	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
+	ck_assert_int_eq(callers_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
 	return true;
 }
 
@@ -66,7 +62,7 @@ static bool prepare(const char *test, const char *flags, const char *depth)
 
 static int unwind(size_t n)
 {
-	return unwinder_unwind(unwinder, s.regs, SAMPLED_REGS, s.stack, n, &out);
+	return callers_find(unwinder, s.regs, SAMPLED_REGS, s.stack, n, &out);
 }
 
 static size_t frames_of_program(void)
@@ -143,13 +139,13 @@ TEST(unwinder_serves_many_stacks)
 
 TEST(two_unwinders_share_descriptors)
 {
-	struct unwinder *other;
+	struct callers *other;
 
 	if (!prepare(__func__, "", "5"))
 		return;
-	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &other), 0);
+	ck_assert_int_eq(callers_new(s.maps, s.n_maps, SAMPLED_MACHINE, &other), 0);
 	check_depth(5);
-	ck_assert_ptr_null(unwinder_free(other));
+	ck_assert_ptr_null(callers_free(other));
 	check_depth(5);
 	for (size_t i = 0; i < s.n_maps; i++) /* and leave them open */
 		ck_assert(s.maps[i].fd < 0 || fcntl(s.maps[i].fd, F_GETFD) >= 0);
@@ -171,8 +167,8 @@ TEST(segments_of_one_file_may_come_apart_and_in_any_order)
 		}
 		split[n++] = first;
 	}
-	unwinder = unwinder_free(unwinder);
-	ck_assert_int_eq(unwinder_new(split, n, SAMPLED_MACHINE, tables, &unwinder), 0);
+	unwinder = callers_free(unwinder);
+	ck_assert_int_eq(callers_new(split, n, SAMPLED_MACHINE, &unwinder), 0);
 	check_depth(20);
 }
 
@@ -198,15 +194,13 @@ TEST(a_32_bit_program_has_its_callers)
 			return;
 		}
 		ck_assert_int_eq(
-			unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE_NARROW, tables, &unwinder),
-			0);
+			callers_new(s.maps, s.n_maps, SAMPLED_MACHINE_NARROW, &unwinder), 0);
 		check_depth(20);
-		unwinder = unwinder_free(unwinder);
+		unwinder = callers_free(unwinder);
 		/* with the registers of another machine it is refused, and nothing is made up */
-		ck_assert_int_eq(
-			unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
+		ck_assert_int_eq(callers_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
 		ck_assert_int_eq(unwind(s.n_stack), UNWIND_FAILED);
-		unwinder = unwinder_free(unwinder);
+		unwinder = callers_free(unwinder);
 		sampled_end(&s);
 		sampled_begin(&s);
 		s.narrow = true;
@@ -219,8 +213,8 @@ TEST(unwinder_exists_for_every_machine)
 	static const uint16_t machines[] = {EM_X86_64, EM_RISCV, EM_AARCH64, EM_386, EM_ARM};
 
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
-		ck_assert_int_eq(unwinder_new(NULL, 0, machines[i], tables, &unwinder), 0);
-		unwinder = unwinder_free(unwinder);
+		ck_assert_int_eq(callers_new(NULL, 0, machines[i], &unwinder), 0);
+		unwinder = callers_free(unwinder);
 	}
 }
 
@@ -288,11 +282,11 @@ TEST(missing_registers_are_an_outcome)
 		return;
 	out.n_frames = 4711;
 	for (unsigned int bit = 0; bit < 64; bit++) {
-		int r = unwinder_unwind(unwinder, s.regs, 1ull << bit, s.stack, s.n_stack, &out);
+		int r = callers_find(unwinder, s.regs, 1ull << bit, s.stack, s.n_stack, &out);
 		ck_assert_int_eq(r, UNWIND_FAILED);
 	}
 	ck_assert_int_eq(
-		unwinder_unwind(unwinder, s.regs, 0, s.stack, s.n_stack, &out), UNWIND_FAILED);
+		callers_find(unwinder, s.regs, 0, s.stack, s.n_stack, &out), UNWIND_FAILED);
 	ck_assert_uint_eq(out.n_frames, 4711);
 	check_depth(20);
 }
@@ -301,14 +295,14 @@ TEST(walk_ends_in_a_map_without_a_file)
 {
 	if (!prepare(__func__, "", "20"))
 		return;
-	unwinder = unwinder_free(unwinder);
+	unwinder = callers_free(unwinder);
 	for (size_t i = 0; i < s.n_maps; i++) {
 		if (strstr(s.paths[i], "libc")) {
 			close(TAKE_FD(s.maps[i].fd));
 			s.maps[i].file = 0;
 		}
 	}
-	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
+	ck_assert_int_eq(callers_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
 	ck_assert_int_eq(unwind(s.n_stack), 0);
 	ck_assert(out.truncated);
 	ck_assert_uint_eq(frames_of_program(), 22); /* all but _start */
@@ -375,7 +369,7 @@ TEST(random_stack_bytes_are_harmless)
 		uint8_t *copy = malloc(n ?: 1); /* exactly as long as it says */
 		for (size_t at = 0; at < n; at++)
 			copy[at] = (uint8_t)(i % 2 ? next_random() : s.stack[at] ^ (at % 64 == 0));
-		check_sane(unwinder_unwind(unwinder, s.regs, SAMPLED_REGS, copy, n, &out));
+		check_sane(callers_find(unwinder, s.regs, SAMPLED_REGS, copy, n, &out));
 		free(copy);
 	}
 }
@@ -409,16 +403,15 @@ TEST(files_that_are_no_elf_have_no_frames)
 
 	if (!prepare(__func__, "", "20"))
 		return;
-	unwinder = unwinder_free(unwinder);
+	unwinder = callers_free(unwinder);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		for (size_t k = 0; k < s.n_maps; k++) {
 			close(s.maps[k].fd);
 			s.maps[k].fd = open(files[i], O_RDONLY | O_CLOEXEC);
 		}
-		ck_assert_int_eq(
-			unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
+		ck_assert_int_eq(callers_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
 		check_sane(unwind(s.n_stack));
-		unwinder = unwinder_free(unwinder);
+		unwinder = callers_free(unwinder);
 	}
 }
 
@@ -447,9 +440,9 @@ static void check_with_program(const uint8_t *bytes, size_t n)
 	close(map->fd);
 	map->fd = memfd_create("spoiled", MFD_CLOEXEC);
 	ck_assert_int_eq((int)write(map->fd, bytes, n), (int)n);
-	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
+	ck_assert_int_eq(callers_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
 	check_sane(unwind(s.n_stack));
-	unwinder = unwinder_free(unwinder);
+	unwinder = callers_free(unwinder);
 }
 
 TEST(program_cut_anywhere_is_harmless)
@@ -459,7 +452,7 @@ TEST(program_cut_anywhere_is_harmless)
 	forgive_libelf();
 	if (!prepare(__func__, "", "20"))
 		return;
-	unwinder = unwinder_free(unwinder);
+	unwinder = callers_free(unwinder);
 	ssize_t n = pread(map_of_program()->fd, bytes, sizeof(bytes), 0);
 	for (ssize_t cut = 0; cut < n; cut += 97)
 		check_with_program(bytes, (size_t)cut);
@@ -473,7 +466,7 @@ TEST(program_with_random_bytes_is_harmless)
 	forgive_libelf();
 	if (!prepare(__func__, "", "20"))
 		return;
-	unwinder = unwinder_free(unwinder);
+	unwinder = callers_free(unwinder);
 	ssize_t n = pread(map_of_program()->fd, bytes, sizeof(bytes), 0);
 	for (int i = 0; i < 400; i++) {
 		memcpy(spoiled, bytes, sizeof(bytes));
@@ -488,7 +481,7 @@ TEST(maps_that_cannot_be_are_harmless)
 {
 	if (!prepare(__func__, "", "20"))
 		return;
-	unwinder = unwinder_free(unwinder);
+	unwinder = callers_free(unwinder);
 	for (int i = 0; i < 300; i++) {
 		struct unwind_map odd[SAMPLED_MAPS_MAX];
 		memcpy(odd, s.maps, sizeof(odd));
@@ -497,10 +490,9 @@ TEST(maps_that_cannot_be_are_harmless)
 				&odd[k].start, &odd[k].end, &odd[k].file_offset}[next_random() % 3];
 			*field = next_random() >> (next_random() % 64);
 		}
-		ck_assert_int_eq(
-			unwinder_new(odd, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
+		ck_assert_int_eq(callers_new(odd, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
 		check_sane(unwind(s.n_stack));
-		unwinder = unwinder_free(unwinder);
+		unwinder = callers_free(unwinder);
 	}
 }
 
@@ -508,12 +500,12 @@ TEST(one_file_mapped_everywhere_is_harmless)
 {
 	if (!prepare(__func__, "", "20"))
 		return;
-	unwinder = unwinder_free(unwinder);
+	unwinder = callers_free(unwinder);
 	for (size_t k = 0; k < s.n_maps; k++) {
 		s.maps[k].file = SAMPLED_PROGRAM;
 		s.maps[k].file_offset = 0;
 	}
-	ck_assert_int_eq(unwinder_new(s.maps, s.n_maps, SAMPLED_MACHINE, tables, &unwinder), 0);
+	ck_assert_int_eq(callers_new(s.maps, s.n_maps, SAMPLED_MACHINE, &unwinder), 0);
 	check_sane(unwind(s.n_stack));
 }
 
@@ -521,30 +513,28 @@ TEST(no_maps_no_callers)
 {
 	uint64_t some[64] = {};
 
-	ck_assert_int_eq(unwinder_new(NULL, 0, SAMPLED_MACHINE, tables, &unwinder), 0);
+	ck_assert_int_eq(callers_new(NULL, 0, SAMPLED_MACHINE, &unwinder), 0);
 	for (size_t i = 0; i < 64; i++)
 		some[i] = 0x400000;
 	out.n_frames = 4711;
 	ck_assert_int_eq(
-		unwinder_unwind(unwinder, some, SAMPLED_REGS, s.stack, 0, &out), UNWIND_FAILED);
+		callers_find(unwinder, some, SAMPLED_REGS, s.stack, 0, &out), UNWIND_FAILED);
 	ck_assert_uint_eq(out.n_frames, 4711);
 }
 
 TEST(unknown_machines_and_too_many_maps_are_refused)
 {
-	struct unwinder *untouched = (struct unwinder *)s.stack;
+	struct callers *untouched = (struct callers *)s.stack;
 	struct unwind_map *many = calloc(UNWIND_MAPS_MAX + 1, sizeof(*many));
 
-	ck_assert_int_eq(unwinder_new(NULL, 0, EM_MIPS, tables, &untouched), -EOPNOTSUPP);
-	ck_assert_int_eq(unwinder_new(NULL, 0, EM_NONE, tables, &untouched), -EOPNOTSUPP);
+	ck_assert_int_eq(callers_new(NULL, 0, EM_MIPS, &untouched), -EOPNOTSUPP);
+	ck_assert_int_eq(callers_new(NULL, 0, EM_NONE, &untouched), -EOPNOTSUPP);
 	ck_assert_int_eq(
-		unwinder_new(many, UNWIND_MAPS_MAX + 1, SAMPLED_MACHINE, tables, &untouched),
-		-E2BIG);
-	ck_assert_ptr_eq(untouched, (struct unwinder *)s.stack);
-	ck_assert_int_eq(
-		unwinder_new(many, UNWIND_MAPS_MAX, SAMPLED_MACHINE, tables, &unwinder), 0);
+		callers_new(many, UNWIND_MAPS_MAX + 1, SAMPLED_MACHINE, &untouched), -E2BIG);
+	ck_assert_ptr_eq(untouched, (struct callers *)s.stack);
+	ck_assert_int_eq(callers_new(many, UNWIND_MAPS_MAX, SAMPLED_MACHINE, &unwinder), 0);
 	free(many);
-	ck_assert_ptr_null(unwinder_free(NULL));
+	ck_assert_ptr_null(callers_free(NULL));
 }
 
 #endif

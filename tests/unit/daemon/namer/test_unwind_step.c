@@ -7,8 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/namer/unwind_private.h"
-#include "daemon/namer/unwind_tables.h"
+#include "tests/unit/daemon/namer/callers.h"
 #include "tests/unit/daemon/namer/sampled.h"
 #include "tests/unit/test.h"
 
@@ -19,8 +18,7 @@ EACH_TEST(.seconds = 120);
 static struct sampled s;
 
 struct comparison {
-	struct unwind_tables *tables;
-	struct unwinder *unwinder;
+	struct callers *callers;
 	uint32_t n_readings;
 	unsigned int n, n_same, n_longer, n_by_elfutils, n_whole, n_whole_elfutils;
 	uint64_t tables_ns, elfutils_ns;
@@ -35,15 +33,6 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void by_elfutils(struct comparison *c)
-{
-	struct unwinder *u = c->unwinder;
-
-	u->unwound = (struct unwound){};
-	ck_assert_int_eq(unwind_by_elfutils(u), 0);
-	c->theirs = u->unwound;
-}
-
 static void show(const struct comparison *c)
 {
 	const struct unwound *x = &c->ours, *y = &c->theirs;
@@ -52,9 +41,9 @@ static void show(const struct comparison *c)
 		x->truncated ? ", cut" : "", y->n_frames, y->truncated ? ", cut" : "");
 	for (size_t i = 0; i < x->n_frames || i < y->n_frames; i++) {
 		if (i < x->n_frames)
-			printf("  %" PRIu32 "+%" PRIx64, x->frame[i].file, x->frame[i].offset);
+			printf("  %" PRIuPTR "+%" PRIx64, x->frame[i].file, x->frame[i].offset);
 		if (i < y->n_frames)
-			printf("  elfutils %" PRIu32 "+%" PRIx64, y->frame[i].file,
+			printf("  elfutils %" PRIuPTR "+%" PRIx64, y->frame[i].file,
 				y->frame[i].offset);
 		printf("\n");
 	}
@@ -64,31 +53,24 @@ static void compare(void *userdata, const struct sampled *sample)
 {
 	struct comparison *c = userdata;
 
-	if (!c->unwinder || c->n_readings != sample->n_readings) {
-		unwinder_free(c->unwinder);
-		unwind_tables_forget(c->tables, 0); /* the numbers of files are others */
-		ck_assert_int_eq(unwinder_new(sample->maps, sample->n_maps, SAMPLED_MACHINE,
-					 c->tables, &c->unwinder),
-			0);
+	if (!c->callers || c->n_readings != sample->n_readings) {
+		callers_free(c->callers);
+		ck_assert_int_eq(
+			callers_new(sample->maps, sample->n_maps, SAMPLED_MACHINE, &c->callers), 0);
 		c->n_readings = sample->n_readings;
 	}
-	struct unwinder *u = c->unwinder;
-	u->regs = sample->regs;
-	u->regs_mask = SAMPLED_REGS;
-	u->stack = sample->stack;
-	u->n_stack = sample->n_stack;
-	if (!unwind_register(u, u->registers->perf_sp, &u->stack_start))
-		return;
-	by_elfutils(c); /* once for what either makes at first */
-	u->unwound = (struct unwound){};
-	(void)unwind_by_tables(u);
+	const struct unwind_sample taken = {.regs = sample->regs,
+		.regs_mask = SAMPLED_REGS,
+		.stack = sample->stack,
+		.n_stack = sample->n_stack};
+	/* once for what either makes at first */
+	ck_assert_int_ge(callers_by_elfutils(c->callers, &taken, &c->theirs), 0);
+	(void)callers_by_tables(c->callers, &taken, &c->ours);
 
 	uint64_t begin = cpu_ns();
-	u->unwound = (struct unwound){};
-	const bool did = unwind_by_tables(u);
+	const bool did = callers_by_tables(c->callers, &taken, &c->ours);
 	const uint64_t end = cpu_ns();
-	c->ours = u->unwound;
-	by_elfutils(c);
+	ck_assert_int_ge(callers_by_elfutils(c->callers, &taken, &c->theirs), 0);
 	c->n++;
 	if (!did) {
 		c->n_by_elfutils++;
@@ -114,13 +96,12 @@ static void compare(void *userdata, const struct sampled *sample)
 
 static void compare_on(const char *test, char *const argv[])
 {
-	struct comparison c = {.tables = unwind_tables_new(UNWIND_TABLES_BYTES_MAX)};
+	struct comparison c = {};
 
 	sampled_begin(&s);
 	const char *reason = sampled_run(&s, argv, 2, compare, &c);
 	sampled_end(&s);
-	unwinder_free(c.unwinder);
-	unwind_tables_free(c.tables);
+	callers_free(c.callers);
 	if (reason || c.n == 0) {
 		printf("SKIP %s: %s\n", test, reason ? reason : "it had no samples");
 		return;

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/namer/unwind_table.h"
+#include "daemon/namer/table_make.h"
 #include "proto/base/memory.h"
 #include "tests/unit/test.h"
 
@@ -160,16 +160,18 @@ static void compare_file(const char *path, uint16_t machine, struct tally *tally
 			section.addr = s.sh_addr;
 		}
 	if (section.data && section.data->d_buf) {
-		ck_assert_int_eq(unwind_table_make(&section, 1, (const uint8_t *)header.e_ident,
-					 machine, TABLE_BYTES_MAX, &t),
+		ck_assert_int_eq(
+			unwind_table_make(&section, 1, NULL, 0, (const uint8_t *)header.e_ident,
+				machine, TABLE_BYTES_MAX, &t),
 			0);
+		ck_assert_int_eq(unwind_table_check(t), 0);
 		Dwarf_CFI *cfi = dwarf_getcfi_elf(elf);
 		for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));)
 			if (gelf_getshdr(scn, &s) && s.sh_flags & SHF_EXECINSTR &&
 				s.sh_type != SHT_NOBITS)
 				compare_text(path, cfi, t, &s, tally);
 		dwarf_cfi_end(cfi);
-		unwind_table_free(t);
+		free(t);
 		tally->n_files++;
 	}
 	elf_end(elf);

@@ -332,6 +332,7 @@ TEST(worker_that_could_run_is_told_from_one_that_sleeps)
 
 /* --- stacks ----------------------------------------------------------------------------------- */
 
+/* Of a 32-bit program, whose stacks all go to the parser. */
 static int unwind(uid_t uid, pid_t pid, const char *text, size_t n_stack)
 {
 	static uint8_t stack[65536];
@@ -342,7 +343,7 @@ static int unwind(uid_t uid, pid_t pid, const char *text, size_t n_stack)
 	struct unwind_job job = {.space = &space,
 		.pid = pid,
 		.uid = uid,
-		.regs_abi = 2,
+		.regs_abi = 1,
 		.regs_mask = 0x1ff,
 		.regs = regs,
 		.stack = stack,

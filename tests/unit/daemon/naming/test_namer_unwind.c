@@ -157,6 +157,18 @@ static bool has_function(const struct unwind_result *result, const char *name)
 	return false;
 }
 
+/* As if no table could say how to unwind its files. */
+static void leave_to_elfutils(const struct space *space)
+{
+	for (uint32_t i = 0; i < space->n_maps; i++) {
+		struct slot *slot;
+		if (!space->map[i].file)
+			continue;
+		ck_assert_int_eq(slot_get(rig.namer, space->map[i].file, &slot), 0);
+		slot_settle_table(rig.namer, slot, TABLE_FOREIGN);
+	}
+}
+
 TEST(copied_stack_has_its_callers)
 {
 	struct map map[SPACE_MAPS_MAX];
@@ -182,6 +194,77 @@ TEST(copied_stack_has_its_callers)
 	ck_assert(has_function(&rig.result[2], "namer_unwind_test_caller"));
 }
 
+TEST(stack_whose_tables_are_there_is_walked_at_once)
+{
+	static struct unwind_result now;
+	struct map map[SPACE_MAPS_MAX];
+	struct space space;
+
+	if (!HAS_COPIED_STACK) {
+		skip("stack_whose_tables_are_there_is_walked_at_once",
+			"registers are copied on x86-64 only");
+		return;
+	}
+	struct unwind_job job = own_job(&space, map);
+	ck_assert(!namer_unwind_now(rig.namer, &job, &now)); /* no table yet */
+	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	ck_assert(namer_rig_run(&rig));
+	kill(status().parser.pid, SIGSTOP); /* it is not needed any more */
+	ck_assert(namer_unwind_now(rig.namer, &job, &now));
+	ck_assert_int_eq(kill(status().parser.pid, SIGCONT), 0);
+	ck_assert(!now.failed);
+	ck_assert_ptr_eq(now.ticket, &copied);
+	ck_assert_uint_eq(now.n_frames, rig.result[0].n_frames);
+	for (size_t i = 0; i < now.n_frames; i++) {
+		ck_assert_ptr_eq(now.frame[i].file, rig.result[0].frame[i].file);
+		ck_assert_uint_eq(now.frame[i].offset, rig.result[0].frame[i].offset);
+	}
+	ck_assert_uint_eq(status().n_unwound, 2);
+}
+
+static size_t table_bytes(void)
+{
+	size_t sum = 0;
+
+	for (struct slot *s = slots_next(rig.namer, NULL); s; s = slots_next(rig.namer, s))
+		sum += s->table ? unwind_table_bytes(s->table) : 0;
+	return sum;
+}
+
+/* With room for one table at a time, each step of each stack makes the next one again. */
+TEST(tables_beyond_their_memory_are_made_again)
+{
+	struct map map[SPACE_MAPS_MAX];
+	struct space space;
+
+	if (!HAS_COPIED_STACK) {
+		skip("tables_beyond_their_memory_are_made_again",
+			"registers are copied on x86-64 only");
+		return;
+	}
+	struct unwind_job job = own_job(&space, map);
+	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	ck_assert(namer_rig_run(&rig));
+	const size_t all = table_bytes();
+	ck_assert_uint_gt(all, 0);
+	ck_assert_uint_eq(rig.namer->tables.n_bytes, all);
+
+	rig.namer->tables.n_bytes_max = all; /* all that one needs fit, and nothing more */
+	struct slot *first = NULL;
+	for (struct slot *s = slots_next(rig.namer, NULL); s; s = slots_next(rig.namer, s))
+		if (s->table)
+			first = s;
+	ck_assert_ptr_nonnull(first);
+	slot_settle_table(rig.namer, first, TABLE_UNASKED);
+	ck_assert_uint_lt(rig.namer->tables.n_bytes, all);
+	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert(!rig.result[1].failed);
+	ck_assert_uint_eq(rig.result[1].n_frames, rig.result[0].n_frames);
+	ck_assert_uint_le(rig.namer->tables.n_bytes, all);
+	ck_assert_uint_eq(rig.namer->tables.n_bytes, table_bytes());
+}
+
 /* As of a process that runs code of both kinds. */
 TEST(stacks_of_32_bit_code_and_others_of_one_process_do_not_mix)
 {
@@ -195,14 +278,17 @@ TEST(stacks_of_32_bit_code_and_others_of_one_process_do_not_mix)
 	}
 	struct unwind_job job = own_job(&space, map), narrow = job;
 	narrow.regs_abi = 1; /* PERF_SAMPLE_REGS_ABI_32 */
+	narrow.ticket = &narrow;
 	ck_assert_int_eq(namer_unwind(rig.namer, &narrow), 0);
 	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
 	ck_assert_int_eq(namer_unwind(rig.namer, &narrow), 0);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(rig.n_results, 3);
-	ck_assert(rig.result[0].failed && rig.result[2].failed);
-	ck_assert(!rig.result[1].failed);
-	ck_assert(has_function(&rig.result[1], "namer_unwind_test_caller"));
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(rig.result[i].failed, rig.result[i].ticket == &narrow);
+	for (int i = 0; i < 3; i++)
+		if (!rig.result[i].failed)
+			ck_assert(has_function(&rig.result[i], "namer_unwind_test_caller"));
 }
 
 TEST(parser_restarted_between_stacks_gets_the_space_again)
@@ -235,6 +321,7 @@ TEST(space_that_the_parser_dropped_is_sent_again)
 	struct space space, other[N_OTHERS];
 	struct unwind_job job = own_job(&space, map);
 
+	leave_to_elfutils(&space);
 	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
 	for (uint64_t i = 0; i < N_OTHERS; i++) {
 		other[i] = space;
@@ -263,7 +350,7 @@ TEST(stack_whose_space_is_always_lost_fails, .bare = true, .seconds = 60)
 	uint8_t stack[64] = {0};
 	struct unwind_job job = {.space = &space,
 		.pid = 1,
-		.regs_abi = 2,
+		.regs_abi = 1,
 		.regs_mask = 0x1ff,
 		.regs = regs,
 		.stack = stack,
@@ -300,7 +387,7 @@ TEST(stack_without_files_fails_and_harms_nobody)
 	uint8_t stack[64] = {0};
 	struct unwind_job job = {.space = &space,
 		.pid = 1,
-		.regs_abi = 2,
+		.regs_abi = 1,
 		.regs_mask = 0x1ff,
 		.regs = regs,
 		.stack = stack,
@@ -320,6 +407,7 @@ TEST(process_whose_stacks_kill_the_parser_thrice_is_not_unwound_any_more, .begin
 
 	memcpy(copied.bytes, "CRASHME!", 8);
 	job.n_stack = 64;
+	job.regs_abi = 1; /* so that it goes there */
 	for (int i = 0; i < 6; i++)
 		ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
 	ck_assert(namer_rig_run(&rig));
@@ -333,6 +421,35 @@ TEST(process_whose_stacks_kill_the_parser_thrice_is_not_unwound_any_more, .begin
 	ck_assert_int_eq(f->state, FRAME_NAMED);
 }
 
+/* The walk goes through a file that ends the parser before it can make its table. */
+TEST(file_whose_table_kills_the_parser_is_blamed_and_the_stack_goes_on, .begin = setup_traps)
+{
+	struct map map[SPACE_MAPS_MAX];
+	struct space space;
+
+	if (!HAS_COPIED_STACK) {
+		skip("file_whose_table_kills_the_parser_is_blamed_and_the_stack_goes_on",
+			"registers are copied on x86-64 only");
+		return;
+	}
+	struct unwind_job job = own_job(&space, map);
+	const char *path = namer_rig_copy(&rig, "/proc/self/exe", "crash");
+	ck_assert_int_eq(
+		namer_rig_shell("objcopy --add-section .mperf.test.crash=/etc/hostname %s", path),
+		0);
+	struct file *bad = namer_rig_file(&rig, FILE_ELF, path);
+	for (uint32_t i = 0; i < space.n_maps; i++)
+		if (map[i].start <= job.regs[__builtin_popcountll(job.regs_mask) - 1] &&
+			map[i].end > job.regs[__builtin_popcountll(job.regs_mask) - 1])
+			map[i].file = bad;
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_eq(rig.n_results, 3);
+	ck_assert_uint_eq(status().parser.restarts, 1);
+	ck_assert_int_eq(bad->state, FILE_CRASHED);
+}
+
 TEST(stack_that_makes_the_parser_spin_fails, .begin = setup_traps)
 {
 	struct map map[SPACE_MAPS_MAX];
@@ -341,6 +458,7 @@ TEST(stack_that_makes_the_parser_spin_fails, .begin = setup_traps)
 
 	memcpy(copied.bytes, "SPIN-ME!", 8);
 	job.n_stack = 64;
+	job.regs_abi = 1; /* so that it goes there */
 	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(rig.n_results, 1);
@@ -356,7 +474,7 @@ TEST(stacks_beyond_the_limit_are_refused)
 	uint64_t regs[9] = {0};
 	struct unwind_job job = {.space = &space,
 		.pid = 1,
-		.regs_abi = 2,
+		.regs_abi = 1,
 		.regs_mask = 0x1ff,
 		.regs = regs,
 		.stack = stack,
