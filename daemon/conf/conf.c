@@ -125,6 +125,7 @@ static int wrong_value(struct parse *p, const struct conf_row *row, const char *
 	static const char *const forms[] = {
 		[KIND_COUNT] = "a whole number",
 		[KIND_SWITCH] = "yes or no",
+		[KIND_CALLERS] = "tables, fp or no",
 		[KIND_DURATION] = "a time such as 500ms, 5s, 2min, 12h or 14d",
 		[KIND_BYTES] = "a size such as 4096, 512M or 2G",
 		[KIND_SHARE] = "a percentage such as 1% or 0.5%",
@@ -133,9 +134,9 @@ static int wrong_value(struct parse *p, const struct conf_row *row, const char *
 
 	if (conf_is_text(row))
 		return wrong_text(p, row, text, why);
-	if (row->kind == KIND_SWITCH)
+	if (row->kind == KIND_SWITCH || row->kind == KIND_CALLERS)
 		return wrong(p, "%s is '%s', but must be %s", row->key, ini_quoted(text).text,
-			forms[KIND_SWITCH]);
+			forms[row->kind]);
 	if (why == CONF_VALUE_OUT_OF_RANGE)
 		return wrong(p, "%s is %s, but must be between %s and %s%s%s", row->key,
 			ini_quoted(text).text, row->min, row->max, space, row->unit);
@@ -315,10 +316,11 @@ static void print_range(const struct conf_row *row, FILE *f)
 		fprintf(f, "# From %s to %s%s%s.", row->min, row->max, *row->unit ? " " : "",
 			row->unit);
 	else
-		fputs(row->kind == KIND_SWITCH     ? "# yes or no."
-			: row->kind == KIND_PATH   ? "# A path."
-			: row->kind == KIND_PINS   ? "# A list of rules, separated by spaces."
-			: row->kind == KIND_EVENTS ? "# A list of names, separated by commas."
+		fputs(row->kind == KIND_SWITCH      ? "# yes or no."
+			: row->kind == KIND_CALLERS ? "# tables, fp or no."
+			: row->kind == KIND_PATH    ? "# A path."
+			: row->kind == KIND_PINS    ? "# A list of rules, separated by spaces."
+			: row->kind == KIND_EVENTS  ? "# A list of names, separated by commas."
 			: row->kind == KIND_VARIABLES
 				? "# A list of VARIABLE or LABEL=VARIABLE, separated by commas."
 				: "# A name.",

@@ -19,13 +19,18 @@
 #define CONF_BYTES_MAX INI_FILE_BYTES
 #define CONF_TEXT_BYTES 256 /* of a path or a group's name */
 
+enum conf_callers {
+	CONF_CALLERS_NO,
+	CONF_CALLERS_FP,     /* by frame pointers */
+	CONF_CALLERS_TABLES, /* by unwind tables, from copied stacks */
+};
+
 struct conf {
 	/* [sampling] */
-	uint32_t rate;     /* samples a second and hart, always on */
-	uint32_t top_rate; /* while a `mperfctl top` runs */
-	uint32_t rate_max; /* the highest that a client may request */
-	/* keep call chains (frame pointers) of the always-on samples */
-	bool callers;
+	uint32_t rate;         /* samples a second and hart, always on */
+	uint32_t top_rate;     /* while a `mperfctl top` runs */
+	uint32_t rate_max;     /* the highest that a client may request */
+	uint32_t callers;      /* enum conf_callers: how those of always-on samples are found */
 	uint32_t overhead_ppm; /* the most that sampling may cost each hart, in millionths; 0: no
 			        * limit */
 	char job_environment[CONF_TEXT_BYTES]; /* attribute/label_variables.h, or "none" */

@@ -60,6 +60,25 @@ static int read_switch(const char *text, uint64_t *ret_value)
 	return CONF_VALUE_MALFORMED;
 }
 
+static const char *const callers_words[] = {
+	[CONF_CALLERS_NO] = "no", [CONF_CALLERS_FP] = "fp", [CONF_CALLERS_TABLES] = "tables"};
+
+static int read_callers(const char *text, uint64_t *ret_value)
+{
+	uint64_t is = 0;
+
+	for (size_t i = 0; i < sizeof(callers_words) / sizeof(*callers_words); i++) {
+		if (strcmp(text, callers_words[i]) == 0) {
+			*ret_value = i;
+			return 0;
+		}
+	}
+	int r = read_switch(text, &is);
+	if (r == 0)
+		*ret_value = is ? CONF_CALLERS_TABLES : CONF_CALLERS_NO;
+	return r;
+}
+
 static int of_unit(int outcome)
 {
 	return outcome == 0                   ? 0
@@ -85,6 +104,8 @@ static int read_number(enum conf_kind kind, const char *text, uint64_t *ret_valu
 		return read_count(text, ret_value);
 	case KIND_SWITCH:
 		return read_switch(text, ret_value);
+	case KIND_CALLERS:
+		return read_callers(text, ret_value);
 	case KIND_BYTES:
 		return of_unit(unit_parse_bytes(text, ret_value));
 	case KIND_SHARE:
@@ -170,7 +191,7 @@ static int value_of_number(const struct conf_row *row, const char *text, struct 
 	char *member = (char *)c + row->offset;
 	uint32_t count = (uint32_t)value;
 	bool is = value;
-	if (row->kind == KIND_COUNT || row->kind == KIND_SHARE)
+	if (row->kind == KIND_COUNT || row->kind == KIND_SHARE || row->kind == KIND_CALLERS)
 		memcpy(member, &count, sizeof(count));
 	else if (row->kind == KIND_SWITCH)
 		memcpy(member, &is, sizeof(is));
@@ -200,6 +221,7 @@ uint64_t conf_value_get(const struct conf_row *row, const struct conf *c)
 	switch (row->kind) {
 	case KIND_COUNT:
 	case KIND_SHARE:
+	case KIND_CALLERS:
 		memcpy(&count, member, sizeof(count));
 		return count;
 	case KIND_SWITCH:
@@ -247,6 +269,8 @@ struct conf_value_text conf_value_print(const struct conf_row *row, const struct
 	size_t i = 0;
 	if (row->kind == KIND_SWITCH) {
 		snprintf(v.text, sizeof(v.text), "%s", value ? "yes" : "no");
+	} else if (row->kind == KIND_CALLERS) {
+		snprintf(v.text, sizeof(v.text), "%s", callers_words[value]);
 	} else if (row->kind == KIND_DURATION) {
 		while (value % durations[i].n != 0 || (value == 0 && durations[i].n > 1))
 			i++;

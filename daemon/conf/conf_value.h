@@ -16,6 +16,7 @@
 enum conf_kind {
 	KIND_COUNT,    /* uint32_t: 99 */
 	KIND_SWITCH,   /* bool: yes no true false on off */
+	KIND_CALLERS,  /* uint32_t, enum conf_callers: no fp tables; yes is the last of them */
 	KIND_DURATION, /* uint64_t, ns: 5s; see unit_parse_duration */
 	KIND_BYTES,    /* uint64_t: 512M, 512MiB; K M G T are powers of 1024 */
 	KIND_SHARE,    /* uint32_t, millionths: 1%, 0.25%; none is 0 */

@@ -15,12 +15,20 @@
 /* A walk beside its events: two epolls, the sockets of two workers, files read and closed. */
 #define WALK_FDS 8u
 
+static enum conf_callers callers_wanted(const Mperf__RecordRequest *m)
+{
+	return m->stack == MPERF__STACK_KIND__STACK_DWARF ? CONF_CALLERS_TABLES
+	       : m->stack == MPERF__STACK_KIND__STACK_FP  ? CONF_CALLERS_FP
+							  : CONF_CALLERS_NO;
+}
+
 struct walk *record_shared_walk(const struct request *q, const Mperf__RecordRequest *m)
 {
 	const struct control_options *o = q->peer->options;
-	bool plain = m->n_event == 0 && !m->user_only && m->stack != MPERF__STACK_KIND__STACK_DWARF;
-	bool callers = m->stack == MPERF__STACK_KIND__STACK_FP;
-	if (!o->service || !plain || (callers && !o->conf->callers))
+	bool plain = m->n_event == 0 && !m->user_only;
+	if (!o->service || !plain || callers_wanted(m) > o->conf->callers ||
+		(m->stack == MPERF__STACK_KIND__STACK_DWARF &&
+			m->stack_bytes > SERVICE_STACK_BYTES))
 		return NULL;
 	return o->service->walk;
 }

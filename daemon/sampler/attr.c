@@ -397,6 +397,9 @@ size_t ring_bytes_for(const struct sampler *s, int hart)
 				: SAMPLE_BYTES;
 	uint64_t n_sampling = s->options.events ? (uint64_t)s->options.events->n_events : 1;
 	uint32_t hz = s->options.ring_hz > s->hz ? s->options.ring_hz : s->hz;
+	/* Copied stacks take as much as would be copied of the deepest. A ring that is half full wakes us. */
+	if (s->options.stacks == SAMPLER_STACKS_DWARF && s->options.always)
+		hz = (s->hz + 1) / 2;
 	uint64_t wanted = each * hz * n_sampling + (s->options.always ? 0 : SIDEBAND_BYTES);
 	if (s->plan[hart].switches || s->plan[hart].n_siblings > 0)
 		wanted += SWITCHES_BYTES;

@@ -162,7 +162,10 @@ static int walk_begin(struct service *s)
 			{
 				.hz = service_rate(s),
 				.ring_hz = ring_rate(c),
-				.stacks = c->callers ? SAMPLER_STACKS_FP : SAMPLER_STACKS_NONE,
+				.stacks = c->callers == CONF_CALLERS_TABLES ? SAMPLER_STACKS_DWARF
+					  : c->callers == CONF_CALLERS_FP   ? SAMPLER_STACKS_FP
+									    : SAMPLER_STACKS_NONE,
+				.stack_bytes = SERVICE_STACK_BYTES,
 				.switches = s->o.switches,
 				.always = true,
 				.cores = s->o.cores,

@@ -59,7 +59,7 @@ def conf_rows():
 def range_text(kind, least, most, unit):
     if kind in ("COUNT", "DURATION", "BYTES", "SHARE"):
         return f"From {least} to {most}{' ' + unit if unit else ''}."
-    return {"SWITCH": "A switch.", "PATH": "A path.", "GROUP": "The name of a group",
+    return {"SWITCH": "A switch.", "CALLERS": "tables, fp or no.", "PATH": "A path.", "GROUP": "The name of a group",
             "EVENTS": "Names", "VARIABLES": "A list of environment variables",
             "PINS": "Rules"}[kind]
 

@@ -73,7 +73,8 @@ TEST(an_empty_file_is_all_defaults)
 	ck_assert_uint_eq(c.rate, 99);
 	ck_assert_uint_eq(c.top_rate, 999);
 	ck_assert_uint_eq(c.rate_max, 10000);
-	ck_assert(c.callers && c.store);
+	ck_assert_uint_eq(c.callers, CONF_CALLERS_TABLES);
+	ck_assert(c.store);
 	ck_assert_str_eq(c.store_path, "/var/lib/mperf");
 	ck_assert_uint_eq(c.flush_ns, 5 * S);
 	ck_assert_uint_eq(c.budget_bytes, 1ull << 30);
@@ -97,7 +98,7 @@ TEST(values_of_each_kind_are_read)
 			       "min-free = 0\n[control]\ngroup = perf-users\n"
 			       "client-bytes-max = 4194304");
 	ck_assert_uint_eq(c.rate, 1);
-	ck_assert(!c.callers);
+	ck_assert_uint_eq(c.callers, CONF_CALLERS_NO);
 	ck_assert_str_eq(c.store_path, "/srv/a folder");
 	ck_assert_uint_eq(c.flush_ns, 90 * S);
 	ck_assert_uint_eq(c.budget_bytes, 2ull << 30);
@@ -117,6 +118,21 @@ TEST(every_word_for_yes_and_no_is_read)
 		ck_assert(parsed(text).store);
 		snprintf(text, sizeof(text), "[store]\nkeep = %s\n", no[i]);
 		ck_assert(!parsed(text).store);
+	}
+}
+
+TEST(every_word_for_callers_is_read)
+{
+	static const struct {
+		const char *text;
+		uint32_t is;
+	} words[] = {{"no", CONF_CALLERS_NO}, {"off", CONF_CALLERS_NO}, {"fp", CONF_CALLERS_FP},
+		{"tables", CONF_CALLERS_TABLES}, {"yes", CONF_CALLERS_TABLES}};
+	char text[64];
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		snprintf(text, sizeof(text), "[sampling]\ncallers = %s\n", words[i].text);
+		ck_assert_uint_eq(parsed(text).callers, words[i].is);
 	}
 }
 
@@ -341,6 +357,8 @@ TEST(a_bad_share_is_an_error)
 TEST(a_bad_word_path_or_group_is_an_error)
 {
 	refused("[store]\nkeep = maybe\n", "mperf.conf:2: keep is 'maybe', but must be yes or no");
+	refused("[sampling]\ncallers = dwarf\n",
+		"mperf.conf:2: callers is 'dwarf', but must be tables, fp or no");
 	refused("[store]\nkeep = Yes\n", "mperf.conf:2: keep is 'Yes', but must be yes or no");
 	refused("[store]\npath = var/lib\n", "mperf.conf:2: path is 'var/lib', but must be an "
 					     "absolute path, such as /var/lib/mperf");
