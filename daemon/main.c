@@ -146,6 +146,12 @@ static bool read_switches(enum sampler_switches *ret_switches)
 	return false;
 }
 
+/* It would hold all users' samples, and copies of their stacks. */
+static void leave_no_core(void)
+{
+	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -173,6 +179,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	raise_file_limit();
+	leave_no_core();
 	configure_sqlite();
 	int r = a.daemon.control_fd >= 0 ? run_private(&a.daemon) : daemon_run_service(&a.daemon);
 	if (r < 0)

@@ -69,7 +69,8 @@ int ring_peek(struct ring *r, const uint8_t **ret_bytes, size_t *ret_n)
 
 	size_t start = (size_t)(r->tail & (r->data_bytes - 1));
 	const uint8_t *bytes = data(r) + start;
-	if (header.size > r->data_bytes - start) {
+	r->wraps = header.size > r->data_bytes - start;
+	if (r->wraps) {
 		if (!r->wrapped)
 			r->wrapped = malloc(RECORD_BYTES_MAX + 1);
 		if (!r->wrapped)
@@ -83,8 +84,11 @@ int ring_peek(struct ring *r, const uint8_t **ret_bytes, size_t *ret_n)
 	return 0;
 }
 
+/* The kernel's pages cannot be written to. */
 void ring_advance(struct ring *r)
 {
+	if (r->wraps && r->peeked)
+		explicit_bzero(r->wrapped, r->peeked); /* a copied stack holds secrets */
 	r->tail += r->peeked;
 	r->peeked = 0;
 }

@@ -31,6 +31,7 @@ struct ring {
 	bool sideband; /* it carries only the side band */
 	uint8_t raise; /* samples of that raise alone (sampler_raise_task); 0: the session's own */
 	uint8_t *wrapped;   /* RECORD_BYTES_MAX + 1, for records that wrap; made on first need */
+	bool wraps;         /* the record last peeked is the one in `wrapped` */
 	size_t peeked;      /* size of the record last peeked, which ring_advance skips */
 	uint64_t merged_ns; /* time of the record that merge returned last; 0: none */
 	bool merged_sums;   /* that was a record of STREAM_SWITCH_SUMS */

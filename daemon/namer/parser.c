@@ -155,6 +155,7 @@ int parser_run(int socket)
 			return (int)n;
 		p->now_ns = clock_ns(CLOCK_MONOTONIC);
 		r = parser_take(p, buffer, (size_t)n, fd);
+		explicit_bzero(buffer, (size_t)n); /* a stack holds secrets */
 		if (r == 0)
 			parser_rest(p, p->now_ns);
 	}

@@ -300,6 +300,6 @@ size_t annotate_sampler(
 	if (s->options.stacks == SAMPLER_STACKS_DWARF && n < ANNOTATIONS_MAX)
 		ret[n++] = (struct annotation){.harts = s->seen,
 			.event = -1,
-			.says = "callers by unwind tables (-g dwarf)"};
+			.says = "callers by unwind tables"};
 	return n;
 }
