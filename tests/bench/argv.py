@@ -8,7 +8,7 @@ from pathlib import Path
 import left
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "system"))
-import attacked  # noqa: E402
+from attacked import UnitService  # noqa: E402
 from execs import KINDS, Execs, losses  # noqa: E402
 from machine import Folder  # noqa: E402
 
@@ -22,15 +22,15 @@ def loop_ns(pid):
     return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0])
 
 
-def one(build, name, kinds, count, *how):
+def one(build, bpf, name, kinds, count, *how):
     # not so many samples that one user has more than may be stored
-    with Folder() as folder, attacked.UnitService(build, folder, flush="1s", rate="999") as service:
+    with Folder() as folder, UnitService(build, folder, flush="1s", rate="999", without=() if bpf else ("bpf",)) as service:
         execs, pid = Execs(build, folder), service.process.pid
         time.sleep(FLUSHED_S)
         before, begin, cpu, turns = losses(service), time.monotonic(), loop_ns(pid), left.switches(pid)
         truth = execs.run(kinds, count, *how)
         took = time.monotonic() - begin
-        row = {"load": name, "processes": len(truth), "per_second": len(truth) / took,
+        row = {"load": name, "bpf": bpf, "processes": len(truth), "per_second": len(truth) / took,
                "loop": (loop_ns(pid) - cpu) / 1e9 / took, "turns": (left.switches(pid) - turns) / took}
         time.sleep(FLUSHED_S)
         right, none, wrong = execs.stored(service, truth)
@@ -39,14 +39,9 @@ def one(build, name, kinds, count, *how):
 
 
 def measure(o, _loads, _folder):
-    rows, granted = [], attacked.unit_capabilities
-    for load, kinds, *how in LOADS:
-        for bpf in True, False:
-            attacked.unit_capabilities = lambda b=bpf: [c for c in granted() if b or c != "bpf"]
-            count = (2000 if o.quick else 12000) // len(kinds)
-            rows.append({"bpf": bpf, **one(o.build, load, kinds, count, *how)})
-    attacked.unit_capabilities = granted
-    return rows
+    n = 2000 if o.quick else 12000
+    return [one(o.build, bpf, load, kinds, n // len(kinds), *how) for load, kinds, *how in LOADS
+            for bpf in (True, False)]
 
 
 def lines(rows):
