@@ -311,7 +311,7 @@ def lost_exec_of_a_setuid_program(build, **keys):
             os.sched_setaffinity(target.pid, {hart})
             service.process.send_signal(signal.SIGSTOP)
             try:
-                subprocess.run(["taskset", "--cpu-list", str(hart), *as_user(MALLORY, known, "processes", "7000")],
+                subprocess.run(["taskset", "--cpu-list", str(hart), *as_user(MALLORY, known, "processes", "10000")],
                                check=True, stdout=subprocess.DEVNULL)
                 target.exec()
                 assert target.process.wait(LONG_S) == 0
