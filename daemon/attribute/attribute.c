@@ -442,7 +442,7 @@ void attribute_drained(struct attribute *a)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
-	exec_argv_reread(a);
+	exec_argv_reread(a, now_ns);
 	mapping_recheck(a->checked_files);
 	remapped_drained(a->comparisons);
 	/* without memory it is looked up again */

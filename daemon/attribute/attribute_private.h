@@ -309,7 +309,7 @@ struct execs *exec_argv_free(struct execs *x);
  * those in /proc now. If they are not in place yet, they are read again later. */
 void exec_argv_take(struct attribute *a, struct task *process, uint64_t time_ns, int hart);
 /* A drain ended: read those arguments again that were not in place when their exec came. */
-void exec_argv_reread(struct attribute *a);
+void exec_argv_reread(struct attribute *a, uint64_t now_ns);
 /* Forget execs whose record has not come in time. */
 void exec_argv_expire(struct execs *x, uint64_t now_ns);
 void exec_argv_mark(const struct execs *x, struct sweep *s);

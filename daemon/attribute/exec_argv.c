@@ -144,6 +144,20 @@ static int exec_give(struct attribute *a, struct exec *e, struct task **process)
 	return job_read(a, process, &v);
 }
 
+/* The same of a report that needs no reading. True: it has the arguments. */
+static bool take_report(struct attribute *a, struct exec *e, struct task **process)
+{
+	const bool has_argv = e->text.argv;
+
+	(*process)->awaits_report = false;
+	/* without memory they are not known */
+	if (has_argv)
+		(void)exec_give(a, e, process);
+	else if (e->text.from_stack) /* not what was read after a later exec */
+		(void)give_owner(a, e, process);
+	return has_argv;
+}
+
 /* Count a process whose arguments could not be read. */
 static void count_unread(const struct attribute *a, const struct task *process, int hart)
 {
@@ -290,6 +304,18 @@ static void owner_of_record(
 	text->secure = result == PROC_SILENT || (result != 0 && x->may_hide);
 }
 
+/* The process whose exec's record came through the merge before this report, which the kernel writes when the program
+ * is mapped, a moment later: a drain came in between. NULL: none. */
+static struct task *awaits_report(const struct attribute *a, pid_t pid, uint64_t time_ns)
+{
+	struct task *task = task_find(a->o.tasks, pid);
+
+	if (!task || task->process != task || !task->awaits_report || time_ns < task->exec_ns ||
+		time_ns - task->exec_ns > EXEC_MATCH_NS)
+		return NULL;
+	return task;
+}
+
 /* Copy the arguments. False: they are not in the record, or there is no memory. */
 static bool text_of_record(const struct record_exec *x, struct exec_text *to)
 {
@@ -312,7 +338,11 @@ void attribute_exec_record(struct attribute *a, const struct record *r)
 	struct exec e = {.pid = pid, .time_ns = r->time_ns, .due_ns = EXEC_NEVER};
 	owner_of_record(a, pid, r, &e);
 	(void)text_of_record(&r->exec, &e.text);
-	take_text(a, &e);
+	struct task *process = awaits_report(a, pid, r->time_ns);
+	if (process)
+		(void)take_report(a, &e, &process);
+	else
+		take_text(a, &e);
 }
 
 /* Read arguments and owner from /proc. The outcomes of proc_read; PROC_EMPTY: they are not in place yet, or the
@@ -442,6 +472,7 @@ static bool take_early(struct attribute *a, struct task **at, uint64_t time_ns, 
 	const struct exec_chain *c = exec_chain_find(&x->table, process->pid);
 	struct exec *nearest = chain_nearest(c, time_ns);
 
+	process->awaits_report = !nearest && a->execs_apart;
 	if (!nearest)
 		return false;
 	if (nearest->time_ns == process->reported_exec_ns)
@@ -452,12 +483,7 @@ static bool take_early(struct attribute *a, struct task **at, uint64_t time_ns, 
 		return true;
 	}
 
-	bool was_read = nearest->text.argv;
-	/* without memory they are not known */
-	if (was_read)
-		(void)exec_give(a, nearest, at);
-	else if (nearest->text.from_stack) /* not what was read after a later exec */
-		(void)give_owner(a, nearest, at);
+	const bool was_read = take_report(a, nearest, at);
 	exec_table_remove(&x->table, nearest);
 	return was_read;
 }
@@ -477,17 +503,25 @@ void exec_argv_take(struct attribute *a, struct task *process, uint64_t time_ns,
 	x->reread[x->n_reread++].hart = hart;
 }
 
-void exec_argv_reread(struct attribute *a)
+void exec_argv_reread(struct attribute *a, uint64_t now_ns)
 {
 	struct execs *x = a->execs;
+	size_t kept = 0;
 
 	for (size_t i = 0; i < x->n_reread; i++) {
 		struct task *process = life_now(a->o.tasks, x->reread[i].process);
+		const int hart = x->reread[i].hart;
 
-		/* at most one more attempt: without memory it stays unread */
+		/* without memory it stays unread */
 		if (!process->argv && !process->end_ns)
 			(void)census_argv(a, &process);
-		count_unread(a, process, x->reread[i].hart);
+		if (!process->argv && !process->end_ns && process->awaits_report &&
+			now_ns <= process->exec_ns + EXEC_MATCH_NS) {
+			x->reread[kept].process = process;
+			x->reread[kept++].hart = hart;
+			continue;
+		}
+		count_unread(a, process, hart);
 	}
-	x->n_reread = 0;
+	x->n_reread = kept;
 }

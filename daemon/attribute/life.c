@@ -280,6 +280,7 @@ int life_continue(struct attribute *a, struct task **process, uint64_t time_ns, 
 		return continue_threads(a, before, leader, time_ns, hart);
 	}
 	after->exec_ns = before->exec_ns;
+	after->awaits_report = before->awaits_report;
 	after->parent = before->parent;
 	after->awaits_exec = before->awaits_exec;
 	after->own_labels = before->own_labels;

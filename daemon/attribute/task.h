@@ -39,6 +39,8 @@ struct task {
 	uint64_t exec_ns;  /* of a leader: its last exec with a record; 0: none */
 	/* of a leader: its last reported exec whose record has not come through the merge; 0: none */
 	uint64_t reported_exec_ns;
+	/* of a leader: is that exec's early report still to come? (exec_argv.c) */
+	bool awaits_report;
 	uint64_t lost_exec_ns; /* of a leader: its last exec whose record was lost; 0: none */
 	struct task *process;  /* the thread-group leader's task; itself for a leader */
 	struct task *parent;   /* the process that forked it; NULL unknown */

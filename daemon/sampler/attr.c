@@ -61,7 +61,7 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
  * fit, or the copy crosses a page that was never touched (one case in four), /proc is read. Source:
  * arch_align_stack in arch/x86/kernel/process.c of Linux 6.12. */
 #define EXEC_STACK_BYTES 13312u
-/* 39 such copies: 60 ms without a read (EXEC_REST_NS) at 650 execs per second and hart. */
+/* 39 such copies: 60 ms without a read (three of EXEC_REST_NS) at 650 execs per second and hart. */
 #define EXEC_RING_BYTES (512u << 10)
 #define RING_BYTES_MIN (64u << 10)
 #define RING_BYTES_MAX (16u << 20) /* per hart: locked memory, not available to others */

@@ -41,7 +41,7 @@ int exec_watch_follow(struct exec_watch *w)
 
 int exec_watch_fd(const struct exec_watch *w)
 {
-	return w->rests ? -1 : w->fd;
+	return w->pauses || w->rests ? -1 : w->fd;
 }
 
 static bool has_news(struct ring *ring)
@@ -66,7 +66,9 @@ static bool is_urgent(const struct exec_watch *w, struct ring *ring)
 uint64_t exec_watch_deadline_ns(const struct exec_watch *w)
 {
 	uint64_t due_ns = attribute_exec_due_ns(w->attribute);
-	if (w->rests)
+	if (w->rests) /* what is due is read then, too */
+		return w->look_ns;
+	if (w->pauses)
 		return w->look_ns < due_ns ? w->look_ns : due_ns;
 	for (size_t i = 0; i < w->sampler->n_exec_rings; i++)
 		if (is_urgent(w, &w->sampler->exec_ring[i]))
@@ -93,55 +95,60 @@ static void take_exec(struct attribute *a, const struct record *r)
 		attribute_exec(a, (pid_t)r->pid, r->time_ns);
 }
 
-/* Bounded by the ring, of which a snapshot was taken. */
-static void take_ring(struct exec_watch *w, struct ring *ring)
+/* Bounded by the ring, of which a snapshot was taken. True: there was an exec. */
+static bool take_ring(struct exec_watch *w, struct ring *ring)
 {
 	const uint8_t *bytes;
 	size_t n;
+	bool execs = false;
 	while (ring_peek(ring, &bytes, &n) == 0) {
 		struct record record;
 		const bool decoded = record_decode(bytes, n, &w->sampler->streams, &record) == 0;
-		if (decoded && is_exec(&record))
+		if (decoded && is_exec(&record)) {
 			take_exec(w->attribute, &record);
+			execs = true;
+		}
 		if (decoded && record.kind == RECORD_LOST &&
 			hart_set_has(&w->sampler->exec_records, ring->hart))
 			attribute_execs_lost(w->attribute, record.time_ns, true);
 		ring_advance(ring);
 	}
 	ring_release(ring);
+	return execs;
 }
 
-static void count_wake(struct exec_watch *w, bool copied, uint64_t now_ns)
+static void count_wake(struct exec_watch *w, bool execs, bool copied, uint64_t now_ns)
 {
 	unsigned most = w->wakes_max ? w->wakes_max : copied ? EXEC_WAKES_COPIED : EXEC_WAKES_MAX;
 	if (now_ns - w->second_ns >= SECOND_NS) {
 		w->second_ns = now_ns;
 		w->n_wakes = 0;
 	}
-	w->rests = ++w->n_wakes > most;
-	w->look_ns = copied ? now_ns + EXEC_REST_NS : UINT64_MAX;
+	w->rests = ++w->n_wakes > most || w->put_off;
+	w->pauses = !w->rests && execs && w->wakes_max;
+	w->look_ns = w->put_off ? UINT64_MAX : now_ns + (w->rests ? EXEC_REST_NS : EXEC_PAUSE_NS);
 }
 
 static void take_rings(struct exec_watch *w, uint64_t now_ns)
 {
-	bool news = false, copied = false;
+	bool news = false, execs = false, copied = false;
 	for (size_t i = 0; i < w->sampler->n_exec_rings; i++) {
 		struct ring *ring = &w->sampler->exec_ring[i];
 		if (!has_news(ring))
 			continue;
-		take_ring(w, ring);
+		execs |= take_ring(w, ring);
 		news = true;
 		copied |= brings_stacks(ring);
 	}
 	if (news)
-		count_wake(w, copied, now_ns);
-	else if (w->rests)
-		w->look_ns = UINT64_MAX; /* in any case, that record is done */
+		count_wake(w, execs, copied, now_ns);
+	else
+		exec_watch_resume(w);
 }
 
 void exec_watch_dispatch(struct exec_watch *w, uint64_t now_ns)
 {
-	if (!w->rests || now_ns >= w->look_ns)
+	if (!(w->pauses || w->rests) || now_ns >= w->look_ns)
 		take_rings(w, now_ns);
 	if (attribute_exec_due_ns(w->attribute) <= now_ns)
 		attribute_read_execs(w->attribute, now_ns);
@@ -149,5 +156,5 @@ void exec_watch_dispatch(struct exec_watch *w, uint64_t now_ns)
 
 void exec_watch_resume(struct exec_watch *w)
 {
-	w->rests = false;
+	w->pauses = w->rests = false;
 }

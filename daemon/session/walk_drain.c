@@ -44,7 +44,7 @@ bool walk_is_woken_by_execs(const struct walk *w)
 void walk_put_off_execs(struct walk *w, bool put_off)
 {
 	if (w->inner->execs.wakes_max)
-		w->inner->execs.wakes_max = put_off ? 1 : EXEC_WAKES_ALWAYS;
+		w->inner->execs.put_off = put_off;
 }
 
 static void count_told(struct walk *w, const struct record *r)

@@ -38,9 +38,9 @@ def as_user(uid, *command, groups=()):
             *map(str, command)]
 
 
-def as_unit(*command):
-    """The argument vector that runs a command with the unit's user, capabilities and limits."""
-    added = ",".join("+" + name for name in unit_capabilities())
+def as_unit(*command, without=()):
+    """The argument vector that runs a command with the unit's user, capabilities (but these) and limits."""
+    added = ",".join("+" + name for name in unit_capabilities() if name not in without)
     # A container may allow less than the unit asks for.
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = int(unit_limit("LimitNOFILE"))
@@ -53,15 +53,16 @@ def as_unit(*command):
 
 class UnitService(Service):
     """A Service that runs as_unit(). `group` of the configuration is a group that EVE is in (see
-    user()) and nobody else."""
+    user()) and nobody else. `without` names capabilities that it lacks: bpf, as on kernels without BPF."""
 
-    def __init__(self, build, folder, sanitized=False, **keys):
+    def __init__(self, build, folder, sanitized=False, without=(), **keys):
         if not sanitized:
             need_plain(build)
         need_root()
         need_program("setpriv")
         need_program("prlimit")
         super().__init__(build, folder, **keys)
+        self.without = without
         self.own = folder / "daemon"
         self.own.mkdir(mode=0o755)
         os.chown(self.own, DAEMON, DAEMON)
@@ -82,7 +83,7 @@ class UnitService(Service):
             self.homes[uid] = home
 
     def command(self):
-        return as_unit(self.folder / "mperfd", *super().command()[1:])
+        return as_unit(self.folder / "mperfd", *super().command()[1:], without=self.without)
 
     def start(self, ready=True, **popen):
         environment = dict(os.environ, TMPDIR=str(self.cache), **popen.pop("env", {}))

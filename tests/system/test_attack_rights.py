@@ -13,9 +13,11 @@ import sys
 import time
 from pathlib import Path
 
-from attacked import EVE, MALLORY, VICTOR, Stage, as_user, need_plain, need_setuid, shared
+from attacked import (EVE, MALLORY, VICTOR, Stage, UnitService, as_user, need_plain, need_setuid,
+                      shared)
+from execs import losses
 from feed_program import Connection as Feed, hello
-from machine import Skip, compile_program, refused
+from machine import Folder, Skip, compile_program, refused
 from service import wait_until
 from wire import FAILURE, READY, RECORD, Client, field, fields
 
@@ -265,6 +267,72 @@ def test_what_root_did_before_it_became_a_users_program_stays_hidden(build):
             process.kill()
 
 
+# --- lost records ----------------------------------------------------------------------------------
+
+def samples(service, uid, pid):
+    """Those of the process that this user sees."""
+    done = service.user(uid, "hotspots", "--since", "-1h", "--by", "process", "--limit", "0", "--json", "--pid", pid)
+    assert done.returncode == 0, done.stderr
+    return sum(row["samples"] for row in json.loads(done.stdout)["rows"])
+
+
+def all_is_stored(service, known):
+    """What was sampled so far: a process that begins now is shown. The exec of one may be lost, too."""
+    begun = []
+
+    def shown():
+        if not begun or begun[-1].poll() is not None:
+            begun.append(subprocess.Popen(as_user(MALLORY, known, "spin", "500", "0")))
+        return any(samples(service, MALLORY, process.pid) for process in begun)
+    try:
+        wait_until("the next window is stored", shown, LONG_S)
+    finally:
+        for process in begun:
+            process.kill()
+            process.wait()
+
+
+def lost_exec_of_a_setuid_program(build, **keys):
+    """Mallory's process is sampled, and execs a setuid program of Victor's while Mallory's forks fill the rings of
+    a service that has not its turn. That program is gone when the service reads on."""
+    need_plain(build)
+    with Folder() as folder, UnitService(build, folder, flush="1s", rate="99", **keys) as service:
+        need_setuid(folder)
+        known, program = folder / "known", folder / "setuid-spin"
+        for path, mode, owner in (known, 0o755, 0), (program, 0o4755, VICTOR):
+            path.write_bytes(compile_program(build, "known.c").read_bytes())
+            os.chown(path, owner, owner)
+            os.chmod(path, mode)
+        hart = max(os.sched_getaffinity(0))
+        with Target(program, "spin", "400", busy="sum(range(20_000_000))\n") as target:
+            all_is_stored(service, known)
+            mallorys, roots = samples(service, MALLORY, target.pid), samples(service, 0, target.pid)
+            assert mallorys, "Mallory's own part is shown"
+            os.sched_setaffinity(target.pid, {hart})
+            service.process.send_signal(signal.SIGSTOP)
+            try:
+                subprocess.run(["taskset", "--cpu-list", str(hart), *as_user(MALLORY, known, "processes", "10000")],
+                               check=True, stdout=subprocess.DEVNULL)
+                target.exec()
+                assert target.process.wait(LONG_S) == 0
+            finally:
+                service.process.send_signal(signal.SIGCONT)
+            all_is_stored(service, known)
+            if not losses(service).get("side band overrun"):
+                raise Skip("these forks did not fill the ring of this machine's side band")
+            if samples(service, 0, target.pid) <= roots:
+                raise Skip("the setuid program has no sample")
+            assert samples(service, MALLORY, target.pid) <= mallorys
+
+
+def test_a_setuid_program_whose_exec_was_lost_is_hidden(build):
+    lost_exec_of_a_setuid_program(build)
+
+
+def test_a_setuid_program_whose_exec_was_lost_is_hidden_without_bpf(build):
+    lost_exec_of_a_setuid_program(build, without=("bpf",))
+
+
 # --- between the check and the counters ---------------------------------------------------------
 
 
@@ -300,8 +368,8 @@ def setuid_program(service):
 class Target:
     """Mallory's process, which execs a program on request."""
 
-    def __init__(self, *program):
-        self.process = subprocess.Popen(as_user(MALLORY, sys.executable, "-c", EXECS, *program),
+    def __init__(self, *program, busy=""):
+        self.process = subprocess.Popen(as_user(MALLORY, sys.executable, "-c", busy + EXECS, *program),
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "ready\n"
         self.pid = self.process.pid

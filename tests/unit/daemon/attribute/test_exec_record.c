@@ -61,6 +61,12 @@ static void brings(uint64_t time_ns, const struct record_exec *x)
 	attribute_exec_record(b->attribute, &r);
 }
 
+static void sampled(uint64_t time_ns)
+{
+	struct record r = bench_sample(b, BENCH_ALONE, time_ns, PID, 0x1000);
+	bench_take(b, &r, 0);
+}
+
 static const struct record_exec cc1 = {
 	.uid = USER, .gid = USER, .whole = true, .args = "cc1\0-O2", .n_args = 8};
 
@@ -129,6 +135,40 @@ TEST(a_record_that_is_lost_of_one_who_is_gone_is_counted)
 	ck_assert_uint_eq(process()->uid, UNKNOWN);
 }
 
+/* The program is mapped between the two: a drain may come in between. */
+TEST(a_record_that_comes_after_the_drain_of_its_comm_is_taken, .times = 3)
+{
+	attribute_execs_apart(b->attribute, true);
+	if (_i != 1)
+		vanish();
+	bench_comm(b, t0 + MS, PID, "cc1", true);
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
+	struct record_exec x = cc1;
+	x.whole = _i != 2;
+	brings(t0 + 2 * MS, &x);
+	ck_assert_mem_eq(process()->argv, "cc1\0-O2", 8);
+	ck_assert_uint_eq(process()->uid, x.whole ? USER : 0);
+	sampled(t0 + 3 * MS); /* it shows no other exec */
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(process()->exec_ns, t0 + MS);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 0);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
+}
+
+TEST(a_record_that_does_not_come_is_counted_later)
+{
+	attribute_execs_apart(b->attribute, true);
+	vanish();
+	t0 = clock_ns(CLOCK_MONOTONIC) - 1000 * MS;
+	bench_comm(b, t0, PID, "cc1", true);
+	attribute_drained(b->attribute);
+	ck_assert_uint_eq(b->lost[0][LOSS_ARGV], 1);
+	brings(t0 + 200 * MS, &cc1); /* of another exec */
+	ck_assert_ptr_null(process()->argv);
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 1);
+}
+
 /* The COMM of an exec is lost: its record shows it with the next sample, as a report by the tracepoint does. */
 TEST(a_record_without_its_comm_shows_an_exec)
 {
@@ -142,12 +182,6 @@ TEST(a_record_without_its_comm_shows_an_exec)
 	bench_take(b, &r, 0);
 	ck_assert_uint_eq(process()->uid, 0);
 	ck_assert_uint_ge(process()->exec_ns, t0 + 2 * MS);
-}
-
-static void sampled(uint64_t time_ns)
-{
-	struct record r = bench_sample(b, BENCH_ALONE, time_ns, PID, 0x1000);
-	bench_take(b, &r, 0);
 }
 
 static void lost(uint64_t time_ns)

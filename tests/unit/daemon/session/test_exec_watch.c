@@ -119,7 +119,7 @@ TEST(what_was_taken_makes_room)
 	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 300);
 }
 
-TEST(too_many_wakes_make_it_rest_until_the_next_drain)
+TEST(too_many_wakes_make_it_rest)
 {
 	for (int i = 0; i < EXEC_WAKES_MAX; i++) {
 		ck_assert_int_eq(exec_watch_fd(&watch), 77);
@@ -130,12 +130,13 @@ TEST(too_many_wakes_make_it_rest_until_the_next_drain)
 	exec_watch_dispatch(&watch, SECOND + EXEC_WAKES_MAX);
 	ck_assert_int_eq(exec_watch_fd(&watch), -1);
 	ck_assert_int_eq(comm(0, 10, PERF_RECORD_MISC_COMM_EXEC, TELLS_COMM), 0);
-	ck_assert_uint_eq(exec_watch_deadline_ns(&watch), UINT64_MAX);
-	exec_watch_dispatch(&watch, SECOND * 3 / 2);
+	const uint64_t look_ns = SECOND + EXEC_WAKES_MAX + EXEC_REST_NS;
+	ck_assert_uint_eq(exec_watch_deadline_ns(&watch), look_ns);
+	exec_watch_dispatch(&watch, look_ns - 1);
 	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 0);
 
-	exec_watch_resume(&watch);
-	exec_watch_dispatch(&watch, SECOND * 3 / 2);
+	exec_watch_resume(&watch); /* a drain */
+	exec_watch_dispatch(&watch, look_ns - 1);
 	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 1);
 	ck_assert_int_eq(exec_watch_fd(&watch), -1); /* still the same second */
 
@@ -154,15 +155,18 @@ TEST(execs_that_are_put_off_wait_for_the_drain)
 	inner.execs = watch;
 	walk.sampler->machine.n_harts = 2;
 	walk_put_off_execs(&walk, true);
-	ck_assert_uint_eq(
-		inner.execs.wakes_max, 0); /* a session of a client's own is not concerned */
+	ck_assert(!inner.execs.put_off); /* a session of a client's own is not concerned */
 	inner.execs.wakes_max = EXEC_WAKES_ALWAYS;
 	ck_assert(walk_is_woken_by_execs(&walk));
 	walk_put_off_execs(&walk, true);
-	ck_assert_uint_eq(inner.execs.wakes_max, 1);
+	ck_assert(inner.execs.put_off);
 	ck_assert(walk_is_woken_by_execs(&walk));
+	fired(0, 10);
+	exec_watch_dispatch(&inner.execs, SECOND);
+	ck_assert_int_eq(exec_watch_fd(&inner.execs), -1);
+	ck_assert_uint_eq(exec_watch_deadline_ns(&inner.execs), UINT64_MAX);
 	walk_put_off_execs(&walk, false);
-	ck_assert_uint_eq(inner.execs.wakes_max, EXEC_WAKES_ALWAYS);
+	ck_assert(!inner.execs.put_off);
 	for (int hart = 0; hart < walk.sampler->machine.n_harts; hart++)
 		hart_set_add(&walk.sampler->exec_records, hart);
 	ck_assert(!walk_is_woken_by_execs(&walk)); /* by BPF */
@@ -175,6 +179,7 @@ TEST(a_watch_that_rests_looks_after_rings_with_stacks)
 	ck_assert_int_eq(recording_mount(NULL, 0, 131072, 4000, &rings[1]), 0);
 	watch.wakes_max = 2;
 	for (uint64_t i = 0; i < 3; i++) {
+		exec_watch_resume(&watch);
 		fired(1, 10);
 		ck_assert_uint_eq(exec_watch_deadline_ns(&watch), 0);
 		exec_watch_dispatch(&watch, SECOND + i);
@@ -186,9 +191,49 @@ TEST(a_watch_that_rests_looks_after_rings_with_stacks)
 	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 3);
 	exec_watch_dispatch(&watch, SECOND + 2 + EXEC_REST_NS);
 	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 4);
-	/* nobody came meanwhile: no more looks until the next drain */
+	/* nobody came meanwhile: no more looks */
 	exec_watch_dispatch(&watch, SECOND + 2 + 2 * EXEC_REST_NS);
+	ck_assert_int_eq(exec_watch_fd(&watch), 77);
 	ck_assert_uint_eq(exec_watch_deadline_ns(&watch), UINT64_MAX);
+}
+
+/* The loop's turns in a second of so many processes, each of which forks, execs and ends after 2 ms. */
+static unsigned turns_beside(uint32_t per_second)
+{
+	const uint64_t step_ns = MS / 2, begin_ns = 2 * SECOND,
+		       apart = 2 * SECOND / MS / per_second;
+	unsigned turns = 0;
+	for (uint64_t i = 0; i < SECOND / step_ns; i++) {
+		const uint64_t now_ns = begin_ns + i * step_ns;
+		const uint32_t pid = (uint32_t)(10 + i / apart);
+		bool news = i % apart == 0 || i % apart == 1 || i % apart == 5;
+		if (news)
+			ck_assert_int_eq(
+				comm(0, pid, i % apart == 1 ? PERF_RECORD_MISC_COMM_EXEC : 0,
+					TELLS_COMM),
+				0);
+		if (!(news && exec_watch_fd(&watch) >= 0) &&
+			exec_watch_deadline_ns(&watch) > now_ns)
+			continue;
+		exec_watch_dispatch(&watch, now_ns);
+		turns++;
+	}
+	return turns;
+}
+
+TEST(a_flood_of_execs_shares_few_turns)
+{
+	watch.wakes_max = EXEC_WAKES_ALWAYS;
+	const unsigned few = turns_beside(20);
+	ck_assert_uint_ge(few, 20 * 2); /* each is noticed at once */
+	ck_assert_uint_eq(exec_argv_n(b->attribute->execs), 20);
+	watch.n_wakes = 0;
+	exec_watch_resume(&watch);
+	const unsigned many = turns_beside(250);
+	ck_assert_uint_le(many, 2 * EXEC_WAKES_ALWAYS + SECOND / EXEC_REST_NS);
+	/* those of the last 20 ms are still to be read */
+	ck_assert_uint_ge(
+		exec_argv_n(b->attribute->execs), 20 + 250 - 250 * EXEC_REST_NS / SECOND - 1);
 }
 
 TEST(a_descriptor_that_cannot_be_waited_for_is_an_error)
