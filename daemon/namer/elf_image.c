@@ -360,10 +360,11 @@ void elf_image_name(struct elf_image *e, uint64_t offset, struct image_naming *n
 		return;
 	bool known = spans_find(&e->symbols, addr, &symbol);
 	if (elf_image_open_lines(e) == 0 && e->lines) {
-		bool first = !dwarf_lines_has_index(e->lines);
-		naming->n_places = dwarf_lines_find(e->lines, addr, naming->place);
-		if (first) /* indexing has touched all of the file */
+		while (!dwarf_lines_has_index(e->lines)) { /* which touches all of the file */
+			dwarf_lines_index_some(e->lines);
 			elf_image_release_pages(e);
+		}
+		naming->n_places = dwarf_lines_find(e->lines, addr, naming->place);
 	}
 	if (!naming->n_places && known) {
 		naming->n_places = 1;

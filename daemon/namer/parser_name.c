@@ -16,7 +16,7 @@
 
 /* Memory that libdw may keep for units that were read, in one image. A library's units take some 20 KB
  * each, a large C++ program's a megabyte. */
-#define UNITS_BYTES_MAX ((size_t)6 << 20)
+#define UNITS_BYTES_MAX ((size_t)3 << 20)
 #define UNITS_LOOK_NAMES 32u /* names between two checks of that memory */
 
 /* Reading the list takes a slow hart a second. */
@@ -403,8 +403,10 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 		n_put++;
 	}
 	bound_units(p, f, &begin);
-	return send_named(
+	int r = send_named(
 		p, &m, (struct message_named){.state = STATE_READY, .n = n_put, .last = 1}, at);
+	image_release_pages(f->image);
+	return r;
 }
 
 /* --- growing ---------------------------------------------------------------------------------- */
