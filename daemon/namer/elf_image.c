@@ -395,6 +395,11 @@ bool elf_image_has_open_lines(const struct elf_image *e)
 	return e->self.unpacked || e->debug.unpacked;
 }
 
+size_t elf_image_lines_bytes(const struct elf_image *e)
+{
+	return e->source ? elf_file_packed(e->source) + elf_file_packed(&e->alt) : 0;
+}
+
 void elf_image_drop_units(struct elf_image *e)
 {
 	if (e->lines)

@@ -132,6 +132,11 @@ int image_open_lines(struct image *i)
 	return i->elf ? elf_image_open_lines(i->elf) : 0;
 }
 
+size_t image_lines_bytes(const struct image *i)
+{
+	return i->elf ? elf_image_lines_bytes(i->elf) : 0;
+}
+
 bool image_has_open_lines(const struct image *i)
 {
 	return i->elf && elf_image_has_open_lines(i->elf);

@@ -340,6 +340,7 @@ static void open_lines(struct parser *p, struct parsed_file *f)
 {
 	if (!image_has_debug(f->image) || image_has_open_lines(f->image))
 		return;
+	parser_leave_room(p, f, image_lines_bytes(f->image));
 	struct effort begin = effort_begin();
 	if (image_open_lines(f->image) == -ENOMEM && parser_make_room(p, f))
 		(void)image_open_lines(f->image); /* else the symbols must suffice */

@@ -180,6 +180,18 @@ static bool shrink(struct parser *p, uint64_t now_ns, uint64_t idle_ns, size_t b
 	return any;
 }
 
+/* A file may claim any size: half of the limit at most is made free. */
+void parser_leave_room(struct parser *p, struct parsed_file *f, size_t bytes)
+{
+	const size_t most = PARSER_CROWDED_BYTES / 2;
+
+	f->used =
+		++p->clock; /* alone the last used one, which is kept, even if its image is shared */
+	if (bytes >= HEAVY_BYTES &&
+		shrink(p, p->now_ns, 0, PARSER_CROWDED_BYTES - (bytes < most ? bytes : most)))
+		malloc_trim(0);
+}
+
 int parser_rest_ms(const struct parser *p, uint64_t now_ns)
 {
 	uint64_t first_ns = UINT64_MAX, due_ns;

@@ -320,6 +320,25 @@ static void use_others(uint64_t cpu_ns)
 	}
 }
 
+TEST(room_for_what_is_unpacked_is_made_first)
+{
+	if (!load_heavy("room_for_what_is_unpacked_is_made_first"))
+		return;
+	struct parsed_file *heavy = parser_file(p, HEAVY);
+	size_t bytes = image_lines_bytes(heavy->image);
+	ck_assert_uint_gt(bytes, 256 << 10);
+	use_others(1000);
+	void *others = malloc(PARSER_CROWDED_BYTES - bytes / 2 - parser_heap_bytes());
+	ck_assert_ptr_nonnull(others);
+	ck_assert_uint_lt(parser_heap_bytes(), PARSER_CROWDED_BYTES);
+	ck_assert_uint_eq(n_images(), MANY + 1);
+	(void)heavy_line();
+	ck_assert_uint_lt(n_images(), MANY + 1); /* before any rest */
+	ck_assert_ptr_nonnull(heavy->image);
+	ck_assert_uint_eq(image_lines_bytes(heavy->image), 0);
+	free(others);
+}
+
 TEST(what_is_cheap_to_make_again_goes_first)
 {
 	if (!load_heavy("what_is_cheap_to_make_again_goes_first"))
