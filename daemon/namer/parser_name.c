@@ -389,8 +389,10 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 	uint32_t n_put = 0;
 	for (uint32_t i = 0; i < m.n; i++) {
 		struct message_offset asked;
-		if (i % UNITS_LOOK_NAMES == UNITS_LOOK_NAMES - 1)
+		if (i % UNITS_LOOK_NAMES == UNITS_LOOK_NAMES - 1) {
 			bound_units(p, f, &begin);
+			image_release_pages(f->image);
+		}
 		memcpy(&asked, offsets + i * sizeof(asked), sizeof(asked));
 		p->naming.n_places = 0;
 		image_name_by(f->image, asked.offset, asked.order, &p->naming);
