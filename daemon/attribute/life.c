@@ -17,6 +17,7 @@
 /* After EXIT the kernel tears down the memory of the process. The teardown of 100 GB takes seconds; tids are
  * reused later than that. */
 #define ENDED_NS 5000000000u
+#define FORGET_NS 1000000000u /* between two looks for tasks that ended long ago */
 /* Tolerance between a task's start time and its FORK record, and between readings of the two
  * clocks. */
 #define START_SLACK_NS 10000000u
@@ -24,6 +25,7 @@
 struct lives {
 	const struct attribute_options *o;
 	struct task *ended[ENDED_SLOTS]; /* that are still sampled */
+	uint64_t looked_ns;              /* … of the last look at them, by the end of a task */
 	uint64_t tick_ns;                /* of start times in /proc */
 	/* time for which the machine was suspended since its start */
 	uint64_t suspended_ns;
@@ -161,17 +163,6 @@ static void leave_slot(struct lives *l, struct task *task)
 	forget(l, task);
 }
 
-/* Keep the task findable for the kernel's remaining work for it. */
-static void ended_put(struct lives *l, struct task *task)
-{
-	struct task **slot = &l->ended[(uint32_t)task->tid % ENDED_SLOTS];
-	struct task *former = *slot;
-
-	*slot = task;
-	if (former)
-		leave_slot(l, former);
-}
-
 /* Records come through the merge within about a second. */
 void life_forget_ended(struct lives *l, uint64_t now_ns)
 {
@@ -182,6 +173,22 @@ void life_forget_ended(struct lives *l, uint64_t now_ns)
 			continue;
 		l->ended[i] = NULL;
 		leave_slot(l, task);
+	}
+}
+
+/* Keep the task findable for the kernel's remaining work for it. */
+static void ended_put(struct lives *l, struct task *task)
+{
+	struct task **slot = &l->ended[(uint32_t)task->tid % ENDED_SLOTS];
+	struct task *former = *slot;
+
+	*slot = task;
+	if (former)
+		leave_slot(l, former);
+	/* Beside a build they come by the hundred a second, each with its mappings. */
+	if (task->end_ns >= l->looked_ns + FORGET_NS) {
+		l->looked_ns = task->end_ns;
+		life_forget_ended(l, task->end_ns);
 	}
 }
 

@@ -14,7 +14,7 @@ struct exec_bpf;
 /* The kernel has no BPF, or we lack the right to use it. */
 enum { EXEC_BPF_REFUSED = 1 };
 
-/* Load the program, attached to nothing yet, in a child: it needs 11 MB while it reads the kernel's BTF. 0;
+/* Load the program, attached to nothing yet, in a child. 0;
  * EXEC_BPF_REFUSED with *ret_error, a positive errno; -ENOMEM, -EMFILE, -ENFILE. */
 int exec_bpf_new(int n_harts, struct exec_bpf **ret_bpf, int *ret_error);
 

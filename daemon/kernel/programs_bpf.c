@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "daemon/kernel/load_child.h"
 #include "daemon/kernel/programs.skel.h"
 #include "daemon/kernel/programs_layout.h"
 #include "daemon/kernel/quiet_bpf.h"
@@ -32,23 +33,34 @@ static void tell(FILE *from, uint64_t suspended_ns,
 	}
 }
 
-int programs_bpf_list(void (*each)(void *userdata, const struct kernel_program *p), void *userdata)
+/* The list, which the kernel makes when it is read. */
+static int load(const void *userdata, int ret_fd[])
 {
+	(void)userdata;
 	bpf_be_quiet();
 	struct programs_bpf *p = programs_bpf__open_and_load();
 	if (!p)
 		return -errno;
 	int r = programs_bpf__attach(p);
-	int fd = r < 0 ? r : bpf_iter_create(bpf_link__fd(p->links.list));
-	FILE *from = fd < 0 ? NULL : fdopen(fd, "r");
+	if (r == 0)
+		r = bpf_iter_create(bpf_link__fd(p->links.list));
+	ret_fd[0] = r;
+	return r < 0 ? r : 0;
+}
 
-	r = fd < 0 ? fd : from ? 0 : -errno;
-	if (from) {
-		tell(from, clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC), each, userdata);
-		fclose(from);
-	} else if (fd >= 0) {
+int programs_bpf_list(void (*each)(void *userdata, const struct kernel_program *p), void *userdata)
+{
+	int fd;
+	int r = load_in_child(load, NULL, 1, &fd);
+	if (r < 0)
+		return r;
+	FILE *from = fdopen(fd, "r");
+	if (!from) {
+		r = -errno;
 		close(fd);
+		return r;
 	}
-	programs_bpf__destroy(p);
-	return r;
+	tell(from, clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC), each, userdata);
+	fclose(from);
+	return 0;
 }

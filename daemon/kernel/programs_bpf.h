@@ -18,6 +18,7 @@ struct kernel_program {
 };
 
 /* Call each for all programs and subprograms whose code the kernel compiled and names, in no order: 100 of one
- * program at most. Takes some 20 ms, most of it for the kernel's BTF. 0 or -errno: the kernel has no BTF, or we lack
+ * program at most. Takes some 20 ms, most of it in the child that
+ * loads the program (load_child.h). 0 or -errno: the kernel has no BTF, or we lack
  * the right. */
 int programs_bpf_list(void (*each)(void *userdata, const struct kernel_program *p), void *userdata);

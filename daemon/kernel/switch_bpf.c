@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 /* The daemon contains the program that writes records as two skeletons: one for kernels with BTF, and
- * one that does not need it (see switch.bpf.c). The program that sums up is a third. All have the same
- * three maps, so the other code uses only their descriptors.
+ * one that does not need it (see switch.bpf.c). The program that sums up is a third. A child loads them (load_child.h);
+ * all have the same three maps, so the other code uses only their descriptors.
  *
  * An event in a map stays alive after its descriptor is closed. So a hart's events are removed from
  * the maps before they are closed, or they would count until the session ends.
@@ -19,7 +19,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "daemon/kernel/load_child.h"
 #include "daemon/kernel/quiet_bpf.h"
 #include "daemon/kernel/switch.skel.h"
 #include "daemon/kernel/switch_plain.skel.h"
@@ -30,14 +32,24 @@
  * of Linux 6.12. */
 #define PID_NAMESPACE_INIT 0xEFFFFFFCu
 
+/* Descriptors of what was loaded; the last three are the program's that sums up. */
+enum {
+	SLOTS,
+	COUNTERS,
+	OUTPUTS,
+	ON_SWITCH,
+	N_LOADED,
+	ON_SAMPLE = N_LOADED,
+	SUMS,
+	USERS,
+	N_LOADED_SUMS
+};
+
 struct switch_bpf {
-	struct switch_bpf_typed *typed; /* one of the three */
-	struct switch_bpf_plain *plain;
-	struct switch_bpf_sums *sums;
-	const struct bpf_program *on_switch;
-	struct bpf_link *link; /* of on_switch, while groups are watched; else NULL */
+	int fd[N_LOADED_SUMS]; /* -1: not loaded */
+	bool sums, typed;      /* which of the three */
+	int link_fd;           /* of ON_SWITCH, while groups are watched; else -1 */
 	int n_watched;         /* groups of all harts */
-	int slots_fd, counters_fd, outputs_fd;
 	int n_harts;
 	uint8_t *n_groups; /* by hart */
 };
@@ -69,8 +81,9 @@ static int try_attach(const struct bpf_program *program)
 	return link ? bpf_link__destroy(link) : -errno;
 }
 
-static int load_typed(struct switch_bpf *b)
+static int load_typed(const void *userdata, int ret_fd[])
 {
+	const struct switch_bpf *b = userdata;
 	struct switch_bpf_typed *p = switch_bpf_typed__open();
 	if (!p)
 		return -errno;
@@ -80,20 +93,18 @@ static int load_typed(struct switch_bpf *b)
 		r = switch_bpf_typed__load(p);
 	if (r == 0)
 		r = try_attach(p->progs.on_switch);
-	if (r < 0) {
-		switch_bpf_typed__destroy(p);
+	if (r < 0)
 		return r;
-	}
-	b->slots_fd = bpf_map__fd(p->maps.slots);
-	b->counters_fd = bpf_map__fd(p->maps.counters);
-	b->outputs_fd = bpf_map__fd(p->maps.outputs);
-	b->on_switch = p->progs.on_switch;
-	b->typed = p;
+	ret_fd[SLOTS] = bpf_map__fd(p->maps.slots);
+	ret_fd[COUNTERS] = bpf_map__fd(p->maps.counters);
+	ret_fd[OUTPUTS] = bpf_map__fd(p->maps.outputs);
+	ret_fd[ON_SWITCH] = bpf_program__fd(p->progs.on_switch);
 	return 0;
 }
 
-static int load_plain(struct switch_bpf *b)
+static int load_plain(const void *userdata, int ret_fd[])
 {
+	const struct switch_bpf *b = userdata;
 	struct switch_bpf_plain *p = switch_bpf_plain__open();
 	if (!p)
 		return -errno;
@@ -102,20 +113,18 @@ static int load_plain(struct switch_bpf *b)
 		r = switch_bpf_plain__load(p);
 	if (r == 0)
 		r = try_attach(p->progs.on_switch);
-	if (r < 0) {
-		switch_bpf_plain__destroy(p);
+	if (r < 0)
 		return r;
-	}
-	b->slots_fd = bpf_map__fd(p->maps.slots);
-	b->counters_fd = bpf_map__fd(p->maps.counters);
-	b->outputs_fd = bpf_map__fd(p->maps.outputs);
-	b->on_switch = p->progs.on_switch;
-	b->plain = p;
+	ret_fd[SLOTS] = bpf_map__fd(p->maps.slots);
+	ret_fd[COUNTERS] = bpf_map__fd(p->maps.counters);
+	ret_fd[OUTPUTS] = bpf_map__fd(p->maps.outputs);
+	ret_fd[ON_SWITCH] = bpf_program__fd(p->progs.on_switch);
 	return 0;
 }
 
-static int load_sums(struct switch_bpf *b)
+static int load_sums(const void *userdata, int ret_fd[])
 {
+	const struct switch_bpf *b = userdata;
 	struct switch_bpf_sums *p = switch_bpf_sums__open();
 	if (!p)
 		return -errno;
@@ -123,15 +132,15 @@ static int load_sums(struct switch_bpf *b)
 	int r = size_maps(b->n_harts, p->maps.slots, p->maps.counters, p->maps.outputs);
 	if (r == 0)
 		r = switch_bpf_sums__load(p);
-	if (r < 0) {
-		switch_bpf_sums__destroy(p);
+	if (r < 0)
 		return r;
-	}
-	b->slots_fd = bpf_map__fd(p->maps.slots);
-	b->counters_fd = bpf_map__fd(p->maps.counters);
-	b->outputs_fd = bpf_map__fd(p->maps.outputs);
-	b->on_switch = p->progs.on_switch;
-	b->sums = p;
+	ret_fd[SLOTS] = bpf_map__fd(p->maps.slots);
+	ret_fd[COUNTERS] = bpf_map__fd(p->maps.counters);
+	ret_fd[OUTPUTS] = bpf_map__fd(p->maps.outputs);
+	ret_fd[ON_SWITCH] = bpf_program__fd(p->progs.on_switch);
+	ret_fd[ON_SAMPLE] = bpf_program__fd(p->progs.on_sample);
+	ret_fd[SUMS] = bpf_map__fd(p->maps.sums);
+	ret_fd[USERS] = bpf_map__fd(p->maps.users);
 	return 0;
 }
 
@@ -143,16 +152,24 @@ static bool exhausted(int r)
 int switch_bpf_new(enum switch_way way, int n_harts, struct switch_bpf **ret_bpf, int *ret_error)
 {
 	_cleanup_(switch_bpf_freep) struct switch_bpf *b = calloc(1, sizeof(*b));
-	if (!b || n_harts <= 0)
-		return b ? -EINVAL : -ENOMEM;
-	b->n_harts = n_harts;
+	if (!b)
+		return -ENOMEM;
+	*b = (struct switch_bpf){.link_fd = -1, .n_harts = n_harts, .sums = way == SWITCH_SUMS};
+	for (int i = 0; i < N_LOADED_SUMS; i++)
+		b->fd[i] = -1;
+	if (n_harts <= 0)
+		return -EINVAL;
 	b->n_groups = calloc((size_t)n_harts, sizeof(*b->n_groups));
 	if (!b->n_groups)
 		return -ENOMEM;
-	bpf_be_quiet();
-	int r = way == SWITCH_SUMS ? load_sums(b) : load_typed(b);
-	if (r < 0 && !exhausted(r) && way == SWITCH_RECORDS)
-		r = load_plain(b);
+	bpf_be_quiet(); /* in the children too */
+	b->typed = true;
+	int r = b->sums ? load_in_child(load_sums, b, N_LOADED_SUMS, b->fd)
+			: load_in_child(load_typed, b, N_LOADED, b->fd);
+	if (r < 0 && !exhausted(r) && !b->sums) {
+		b->typed = false;
+		r = load_in_child(load_plain, b, N_LOADED, b->fd);
+	}
 	if (exhausted(r))
 		return r;
 	if (r < 0) {
@@ -169,11 +186,11 @@ static void slot_clear(struct switch_bpf *b, uint32_t slot)
 	const struct switch_slot none = {0};
 	const struct switch_sums_slot no_sums = {0};
 	(void)bpf_map_update_elem(
-		b->slots_fd, &slot, b->sums ? (const void *)&no_sums : &none, BPF_ANY);
-	(void)bpf_map_delete_elem(b->outputs_fd, &slot);
+		b->fd[SLOTS], &slot, b->sums ? (const void *)&no_sums : &none, BPF_ANY);
+	(void)bpf_map_delete_elem(b->fd[OUTPUTS], &slot);
 	for (uint32_t i = 0; i < SWITCH_MEMBERS_MAX; i++) {
 		uint32_t counter = slot * SWITCH_MEMBERS_MAX + i;
-		(void)bpf_map_delete_elem(b->counters_fd, &counter);
+		(void)bpf_map_delete_elem(b->fd[COUNTERS], &counter);
 	}
 }
 
@@ -193,11 +210,11 @@ static int slot_announce(struct switch_bpf *b, uint32_t slot, const struct switc
 		struct switch_sums_slot s = {
 			.n_members = (uint32_t)g->n_members, .kind = kind_of(g)};
 		memcpy(s.id, g->id, (size_t)g->n_members * sizeof(s.id[0]));
-		return bpf_map_update_elem(b->slots_fd, &slot, &s, BPF_ANY);
+		return bpf_map_update_elem(b->fd[SLOTS], &slot, &s, BPF_ANY);
 	}
 	struct switch_slot s = {.n_members = (uint32_t)g->n_members};
 	memcpy(s.id, g->id, (size_t)g->n_members * sizeof(s.id[0]));
-	return bpf_map_update_elem(b->slots_fd, &slot, &s, BPF_ANY);
+	return bpf_map_update_elem(b->fd[SLOTS], &slot, &s, BPF_ANY);
 }
 
 /* Announce the slot last: it makes the program read the group. */
@@ -205,10 +222,10 @@ static int slot_fill(struct switch_bpf *b, uint32_t slot, const struct switch_gr
 {
 	int r = 0;
 	if (g->output_fd >= 0)
-		r = bpf_map_update_elem(b->outputs_fd, &slot, &g->output_fd, BPF_ANY);
+		r = bpf_map_update_elem(b->fd[OUTPUTS], &slot, &g->output_fd, BPF_ANY);
 	for (int i = 0; r == 0 && i < g->n_members; i++) {
 		uint32_t counter = slot * SWITCH_MEMBERS_MAX + (uint32_t)i;
-		r = bpf_map_update_elem(b->counters_fd, &counter, &g->fd[i], BPF_ANY);
+		r = bpf_map_update_elem(b->fd[COUNTERS], &counter, &g->fd[i], BPF_ANY);
 	}
 	return r ? r : slot_announce(b, slot, g);
 }
@@ -217,42 +234,41 @@ static int slot_fill(struct switch_bpf *b, uint32_t slot, const struct switch_gr
  * leader too. */
 static int attach(struct switch_bpf *b, const struct switch_group *g)
 {
-	if (!b->link)
-		b->link = bpf_program__attach(b->on_switch);
-	if (!b->link)
+	if (b->link_fd < 0) /* a typed program knows where it belongs */
+		b->link_fd =
+			bpf_raw_tracepoint_open(b->typed ? NULL : "sched_switch", b->fd[ON_SWITCH]);
+	if (b->link_fd < 0)
 		return -errno;
 	if (!b->sums || g->output_fd < 0)
 		return 0;
-	int program = bpf_program__fd(b->sums->progs.on_sample);
-	return ioctl(g->fd[0], PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
+	return ioctl(g->fd[0], PERF_EVENT_IOC_SET_BPF, b->fd[ON_SAMPLE]) < 0 ? -errno : 0;
 }
 
 /* Clear a map of sums: while the program is not attached, tasks end and their tids are used again. */
-static void map_clear(const struct bpf_map *map)
+static void map_clear(int fd)
 {
 	uint64_t key, next; /* at least as large as a key of these maps */
-	const size_t n = bpf_map__key_size(map);
 	const void *after = NULL;
-	while (n <= sizeof(key) && bpf_map__get_next_key(map, after, &next, n) == 0) {
+	while (bpf_map_get_next_key(fd, after, &next) == 0) {
 		if (after)
-			(void)bpf_map__delete_elem(map, &key, n, 0);
+			(void)bpf_map_delete_elem(fd, &key);
 		key = next;
 		after = &key;
 	}
 	if (after)
-		(void)bpf_map__delete_elem(map, &key, n, 0);
+		(void)bpf_map_delete_elem(fd, &key);
 }
 
 static void detach(struct switch_bpf *b)
 {
-	if (b->n_watched > 0 || !b->link)
+	if (b->n_watched > 0 || b->link_fd < 0)
 		return;
-	bpf_link__destroy(b->link);
-	b->link = NULL;
+	close(b->link_fd);
+	b->link_fd = -1;
 	if (!b->sums)
 		return;
-	map_clear(b->sums->maps.sums);
-	map_clear(b->sums->maps.users);
+	map_clear(b->fd[SUMS]);
+	map_clear(b->fd[USERS]);
 }
 
 int switch_bpf_watch(struct switch_bpf *b, const struct switch_group *g)
@@ -297,10 +313,11 @@ struct switch_bpf *switch_bpf_free(struct switch_bpf *b)
 {
 	if (!b)
 		return NULL;
-	bpf_link__destroy(b->link);
-	switch_bpf_typed__destroy(b->typed);
-	switch_bpf_plain__destroy(b->plain);
-	switch_bpf_sums__destroy(b->sums);
+	if (b->link_fd >= 0)
+		close(b->link_fd);
+	for (int i = 0; i < N_LOADED_SUMS; i++)
+		if (b->fd[i] >= 0)
+			close(b->fd[i]);
 	free(b->n_groups);
 	free(b);
 	return NULL;

@@ -44,8 +44,7 @@ enum {
 	SWITCH_BPF_FULL,
 };
 
-/* Load the program of that way, with no groups to read yet. Needs a few megabytes while it reads the
- * kernel's BTF. 0; SWITCH_BPF_REFUSED with *ret_error, a positive errno; -ENOMEM, -EMFILE,
+/* Load the program of that way in a child, with no groups to read yet. 0; SWITCH_BPF_REFUSED with *ret_error, a positive errno; -ENOMEM, -EMFILE,
  * -ENFILE. */
 int switch_bpf_new(enum switch_way way, int n_harts, struct switch_bpf **ret_bpf, int *ret_error);
 

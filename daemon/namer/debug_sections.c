@@ -117,6 +117,32 @@ void unpacked_free(struct unpacked *u)
 	*u = (struct unpacked){.n = 0};
 }
 
+/* The name of a compressed section of debug information; NULL: it is none. */
+static const char *packed_name(Elf *elf, Elf_Scn *s, size_t names, GElf_Shdr *ret_header)
+{
+	if (!gelf_getshdr(s, ret_header) || !(ret_header->sh_flags & SHF_COMPRESSED))
+		return NULL;
+	const char *name = elf_strptr(elf, names, ret_header->sh_name);
+	return name && strncmp(name, ".debug_", 7) == 0 ? name : NULL;
+}
+
+size_t debug_sections_packed(Elf *elf)
+{
+	size_t names, n_seen = 0, n_bytes = 0;
+	if (elf_getshdrstrndx(elf, &names))
+		return 0;
+
+	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s)) && n_seen < SECTIONS_MAX; n_seen++) {
+		GElf_Shdr header;
+		GElf_Chdr claimed;
+		const char *name = packed_name(elf, s, names, &header);
+		if (name && !for_debuggers_only(name) && gelf_getchdr(s, &claimed) &&
+			claimed.ch_size < SIZE_MAX - n_bytes)
+			n_bytes += claimed.ch_size;
+	}
+	return n_bytes;
+}
+
 void debug_sections_unpack(Elf *elf, void *bytes, size_t n, struct unpacked *unpacked)
 {
 	size_t names, n_seen = 0;
@@ -125,10 +151,8 @@ void debug_sections_unpack(Elf *elf, void *bytes, size_t n, struct unpacked *unp
 
 	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s)) && n_seen < SECTIONS_MAX; n_seen++) {
 		GElf_Shdr header;
-		if (!gelf_getshdr(s, &header) || !(header.sh_flags & SHF_COMPRESSED))
-			continue;
-		const char *name = elf_strptr(elf, names, header.sh_name);
-		if (!name || strncmp(name, ".debug_", 7) != 0)
+		const char *name = packed_name(elf, s, names, &header);
+		if (!name)
 			continue;
 		uint64_t offset = header.sh_offset, size = header.sh_size;
 		int r = for_debuggers_only(name) ? CANNOT : unpack_zstd(elf, s, &header, unpacked);

@@ -29,6 +29,8 @@ struct unpacked {
  * from libdw. `bytes`, n: the private mapping behind the Elf. A section that cannot be unpacked
  * stays as it is. *unpacked is empty at first, and to be freed after the Elf. */
 void debug_sections_unpack(Elf *elf, void *bytes, size_t n, struct unpacked *unpacked);
+/* The bytes that unpacking takes, as the file claims. */
+size_t debug_sections_packed(Elf *elf);
 void unpacked_free(struct unpacked *u);
 
 /* Let a section have these bytes, which are borrowed: they need not be in the file. */

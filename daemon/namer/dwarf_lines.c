@@ -40,10 +40,11 @@
 #include "daemon/namer/split_files.h"
 #include "proto/base/memory.h"
 
-#define UNITS_MAX 1000000     /* a debug Chromium has 50,000 */
-#define FUNCTIONS_MAX 8000000 /* of one file, over all indexed units */
-#define NESTING_MAX 256       /* lexical blocks and inlined calls; compilers stay far below */
-#define SCOPES_MAX 64         /* namespaces, classes and functions around a function */
+#define UNITS_MAX 1000000      /* a debug Chromium has 50,000 */
+#define FUNCTIONS_MAX 8000000  /* of one file, over all indexed units */
+#define NESTING_MAX 256        /* lexical blocks and inlined calls; compilers stay far below */
+#define INDEX_BYTES (1u << 20) /* of .debug_info, in one step */
+#define SCOPES_MAX 64          /* namespaces, classes and functions around a function */
 
 struct unit {
 	Dwarf_Die die;
@@ -74,6 +75,7 @@ struct dwarf_lines {
 	Dwarf_Off *offset; /* of each unit's first entry */
 	size_t n_units, size;
 	struct spans ranges; /* tag: index of the unit */
+	Dwarf_CU *last_unit; /* that is in it */
 	bool indexed;
 };
 
@@ -173,26 +175,39 @@ static int lines_add_unit(struct dwarf_lines *d, Dwarf_Die *die)
 	return die_add_ranges(die, NULL, tag, &d->ranges);
 }
 
-/* After an error, the units found so far are used. */
-static void lines_index(struct dwarf_lines *d)
+/* libdw keeps the abbreviations of each unit that it has read until the file is closed: 3 MB of a
+ * C library. Without memory it stays closed. */
+static void lines_reopen(struct dwarf_lines *d)
 {
-	Dwarf_CU *unit = NULL, *next;
+	Elf *elf = dwarf_getelf(d->dwarf), *alt = d->alt ? dwarf_getelf(d->alt) : NULL;
+
+	dwarf_lines_close(d);
+	(void)dwarf_lines_open(d, elf, alt, d->split);
+}
+
+/* After an error, the units found so far are used. */
+void dwarf_lines_index_some(struct dwarf_lines *d)
+{
+	const Dwarf_Off begin = d->n_units ? d->offset[d->n_units - 1] : 0;
+	Dwarf_CU *next;
 	Dwarf_Half version;
 	Dwarf_Die die;
 	uint8_t type;
 
-	d->indexed = true;
-
 	while (d->n_units < UNITS_MAX &&
-		dwarf_get_units(d->dwarf, unit, &next, &version, &type, &die, NULL) == 0) {
-		unit = next;
+		dwarf_get_units(d->dwarf, d->last_unit, &next, &version, &type, &die, NULL) == 0) {
+		d->last_unit = next;
 		if (type != DW_UT_compile && type != DW_UT_skeleton)
 			continue; /* types and shared parts have no code */
 		if (lines_add_unit(d, &die))
 			break;
+		if (dwarf_dieoffset(&die) - begin >= INDEX_BYTES)
+			return;
 	}
 	if (spans_seal(&d->ranges))
 		spans_clear(&d->ranges);
+	d->indexed = true;
+	lines_reopen(d);
 }
 
 static bool tag_holds_functions(int tag)
@@ -487,16 +502,6 @@ static bool unit_entry(
 			: dwarf_offdie(d->dwarf, offset, ret_die) != NULL;
 }
 
-/* Indexing has read abbreviations of every unit, which libdw keeps until the file is closed: 3 MB of a
- * C library. Without memory it stays closed. */
-static void lines_reopen(struct dwarf_lines *d)
-{
-	Elf *elf = dwarf_getelf(d->dwarf), *alt = d->alt ? dwarf_getelf(d->alt) : NULL;
-
-	dwarf_lines_close(d);
-	(void)dwarf_lines_open(d, elf, alt, d->split);
-}
-
 uint32_t dwarf_lines_find(
 	struct dwarf_lines *d, uint64_t addr, struct image_place ret_place[IMAGE_PLACES_MAX])
 {
@@ -504,10 +509,6 @@ uint32_t dwarf_lines_find(
 	struct names *names = &d->names;
 	Dwarf_Die function;
 
-	if (!d->indexed) {
-		lines_index(d);
-		lines_reopen(d);
-	}
 	struct span range, span;
 	bool covered = spans_find(&d->ranges, addr, &range);
 	struct unit *unit = covered ? lines_unit(d, range.tag) : NULL;

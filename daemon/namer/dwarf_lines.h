@@ -25,13 +25,16 @@ int dwarf_lines_new(struct dwarf_lines **ret_lines);
  * which is borrowed as long; NULL: they are not. 0, DWARF_LINES_NONE, -ENOMEM */
 int dwarf_lines_open(struct dwarf_lines *d, Elf *elf, Elf *alt, struct split_files *split);
 bool dwarf_lines_is_open(const struct dwarf_lines *d);
-/* Was the index of units made? */
+/* Is the index of units whole? It stays when the file is closed. */
 bool dwarf_lines_has_index(const struct dwarf_lines *d);
+/* Index the units of the next megabyte of an open file: between the steps, pages of the file that were read
+ * may be released. The file may not be closed before the index is whole. */
+void dwarf_lines_index_some(struct dwarf_lines *d);
 
 /* Fill in the places of a virtual address, innermost first; the last is the function itself, whose
  * name may be NULL. Strings are valid until dwarf_lines_close. Returns the number of places, 0 if
- * DWARF does not cover the address. The first call indexes all units, the first call into a unit
- * its functions; then O(log n) plus the inlined calls along the path. */
+ * DWARF does not cover the address. The index must be whole. The first call into a unit indexes its
+ * functions; then O(log n) plus the inlined calls along the path. */
 uint32_t dwarf_lines_find(
 	struct dwarf_lines *d, uint64_t addr, struct image_place ret_place[IMAGE_PLACES_MAX]);
 

@@ -127,6 +127,11 @@ int elf_file_unpack(struct elf_file *f)
 	return 0;
 }
 
+size_t elf_file_packed(const struct elf_file *f)
+{
+	return f->elf && !f->unpacked ? debug_sections_packed(f->elf) : 0;
+}
+
 void elf_file_pack(struct elf_file *f)
 {
 	if (!f->unpacked || !f->mapped)

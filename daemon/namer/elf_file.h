@@ -39,6 +39,8 @@ bool elf_file_has_section(const struct elf_file *f, const char *name);
 bool elf_file_has_debug(const struct elf_file *f);
 /* Unpack the debug sections needed for names, unless they are. 0 or -ENOMEM. */
 int elf_file_unpack(struct elf_file *f);
+/* The bytes that unpacking takes, as the file claims; 0: it was unpacked. */
+size_t elf_file_packed(const struct elf_file *f);
 /* Free what was unpacked: the file is as it was when it was mapped. Data borrowed from the Elf are
  * invalid then, except bytes of the file itself. */
 void elf_file_pack(struct elf_file *f);

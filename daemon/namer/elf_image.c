@@ -360,10 +360,11 @@ void elf_image_name(struct elf_image *e, uint64_t offset, struct image_naming *n
 		return;
 	bool known = spans_find(&e->symbols, addr, &symbol);
 	if (elf_image_open_lines(e) == 0 && e->lines) {
-		bool first = !dwarf_lines_has_index(e->lines);
-		naming->n_places = dwarf_lines_find(e->lines, addr, naming->place);
-		if (first) /* indexing has touched all of the file */
+		while (!dwarf_lines_has_index(e->lines)) { /* which touches all of the file */
+			dwarf_lines_index_some(e->lines);
 			elf_image_release_pages(e);
+		}
+		naming->n_places = dwarf_lines_find(e->lines, addr, naming->place);
 	}
 	if (!naming->n_places && known) {
 		naming->n_places = 1;
@@ -392,6 +393,11 @@ bool elf_image_has_debug(const struct elf_image *e)
 bool elf_image_has_open_lines(const struct elf_image *e)
 {
 	return e->self.unpacked || e->debug.unpacked;
+}
+
+size_t elf_image_lines_bytes(const struct elf_image *e)
+{
+	return e->source ? elf_file_packed(e->source) + elf_file_packed(&e->alt) : 0;
 }
 
 void elf_image_drop_units(struct elf_image *e)

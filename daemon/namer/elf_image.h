@@ -23,6 +23,7 @@ void elf_image_name(struct elf_image *e, uint64_t offset, struct image_naming *n
 bool elf_image_has_symbols(const struct elf_image *e);
 bool elf_image_has_debug(const struct elf_image *e);
 int elf_image_open_lines(struct elf_image *e);
+size_t elf_image_lines_bytes(const struct elf_image *e);
 bool elf_image_has_open_lines(const struct elf_image *e);
 void elf_image_drop_units(struct elf_image *e);
 void elf_image_drop_lines(struct elf_image *e);

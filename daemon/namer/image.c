@@ -132,6 +132,11 @@ int image_open_lines(struct image *i)
 	return i->elf ? elf_image_open_lines(i->elf) : 0;
 }
 
+size_t image_lines_bytes(const struct image *i)
+{
+	return i->elf ? elf_image_lines_bytes(i->elf) : 0;
+}
+
 bool image_has_open_lines(const struct image *i)
 {
 	return i->elf && elf_image_has_open_lines(i->elf);
@@ -192,11 +197,14 @@ uint32_t image_changes(
 
 static void name_kernel(struct kernel_text *k, uint64_t offset, struct image_naming *naming)
 {
-	const char *name =
-		k->symbols ? kernel_symbols_find(k->symbols, k->base, offset, KERNEL_LAST_BYTES_MAX)
-			   : NULL;
+	bool padding = false;
+	const char *name = k->symbols ? kernel_symbols_find(k->symbols, k->base, offset,
+						KERNEL_LAST_BYTES_MAX, &padding)
+				      : NULL;
 	if (name)
-		naming->place[naming->n_places++].function = names_demangle(&k->names, name);
+		naming->place[naming->n_places++].function =
+			padding ? names_join(&k->names, KERNEL_PADDING, name)
+				: names_demangle(&k->names, name);
 }
 
 void image_name_by(

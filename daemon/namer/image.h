@@ -135,6 +135,8 @@ bool image_has_debug(const struct image *i);
 
 /* Open the lines before image_name does, to learn whether there is memory for them. 0, -ENOMEM */
 int image_open_lines(struct image *i);
+/* The bytes that this will unpack, as the files claim. */
+size_t image_lines_bytes(const struct image *i);
 /* Does it hold unpacked debug information? */
 bool image_has_open_lines(const struct image *i);
 /* Free the data of single units, which is read again in about a millisecond; or also the unpacked debug

@@ -8,7 +8,6 @@
 #include "daemon/namer/kernel_symbols.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +36,7 @@ static int text_add(struct kernel_symbols *k, const char *name, uint32_t *ret_at
 {
 	char cut[IMAGE_NAME_BYTES_MAX + 1];
 	size_t n = name_cut(name, strnlen(name, NAME_TEXT_MAX), cut);
-	if (k->n_text > UINT32_MAX - (n + 2))
+	if (k->n_text > INT32_MAX - (n + 2))
 		return KERNEL_SYMBOLS_FULL;
 	int r = grow(&k->text, &k->text_size, k->n_text + n + 2, 1);
 	if (r < 0)
@@ -65,7 +64,10 @@ static int add_alias(struct kernel_symbols *k, const char *name, int rank)
 		k->n_text = last->name; /* nothing was added after it */
 	}
 	k->last_rank = rank;
-	return text_add(k, name, &last->name);
+	uint32_t at = 0;
+	int r = text_add(k, name, &at);
+	last->name = at & INT32_MAX;
+	return r;
 }
 
 int kernel_symbols_add(struct kernel_symbols *k, uint64_t addr, const char *name, int rank)
@@ -86,14 +88,47 @@ int kernel_symbols_add(struct kernel_symbols *k, uint64_t addr, const char *name
 		r = text_add(k, name, &at);
 	if (r)
 		return r;
-	k->symbol[k->n++] =
-		(struct kernel_symbol){.start = (uint32_t)(addr - k->first), .name = at};
+	k->symbol[k->n++] = (struct kernel_symbol){
+		.start = (uint32_t)(addr - k->first), .name = at & INT32_MAX};
 	k->last_rank = rank;
 	return 0;
 }
 
+/* Is it the padding before the next symbol? */
+static bool is_padding(const struct kernel_symbols *k, size_t i)
+{
+	const struct kernel_symbol *s = &k->symbol[i];
+	const size_t n = sizeof(KERNEL_PADDING) - 1;
+
+	return i + 1 < k->n && s[1].name && !(i > 0 && s[-1].padding) &&
+	       strncmp(k->text + s->name, KERNEL_PADDING, n) == 0 &&
+	       strcmp(k->text + s->name + n, k->text + s[1].name) == 0;
+}
+
+/* Names are in the order of symbols: those that stay move down. */
+static void share_names(struct kernel_symbols *k)
+{
+	size_t n = k->n_text ? 1 : 0;
+
+	for (size_t i = 0; i < k->n; i++) {
+		struct kernel_symbol *s = &k->symbol[i];
+		if (!s->name)
+			continue;
+		const char *name = k->text + s->name;
+		s->padding = is_padding(k, i);
+		s->name = n & INT32_MAX; /* of padding: where the next name will be */
+		if (s->padding)
+			continue;
+		size_t n_name = strlen(name) + 1;
+		memmove(k->text + n, name, n_name);
+		n += n_name;
+	}
+	k->n_text = n;
+}
+
 void kernel_symbols_seal(struct kernel_symbols *k)
 {
+	share_names(k);
 	/* failing to shrink is harmless */
 	void *symbol = reallocarray(k->symbol, k->n ? k->n : 1, sizeof(*k->symbol));
 	k->symbol = symbol ? symbol : k->symbol;
@@ -103,8 +138,8 @@ void kernel_symbols_seal(struct kernel_symbols *k)
 	k->text_size = text ? k->n_text : k->text_size;
 }
 
-const char *kernel_symbols_find(
-	const struct kernel_symbols *k, uint64_t base, uint64_t offset, uint64_t last_bytes_max)
+const char *kernel_symbols_find(const struct kernel_symbols *k, uint64_t base, uint64_t offset,
+	uint64_t last_bytes_max, bool *ret_padding)
 {
 	uint64_t addr;
 	if (__builtin_add_overflow(base, offset, &addr) || addr < k->first)
@@ -123,6 +158,7 @@ const char *kernel_symbols_find(
 	bool last = low == k->n || !k->symbol[low].name;
 	if (last && at - k->symbol[low - 1].start >= last_bytes_max)
 		return NULL;
+	*ret_padding = k->symbol[low - 1].padding;
 	return k->text + k->symbol[low - 1].name;
 }
 

@@ -4,16 +4,22 @@
 /* Kernel symbols: the functions of the kernel or of a module, in compact form
  *
  * A kernel has a hundred thousand functions, which are needed as long as the daemon runs. Each
- * takes 8 bytes and its name.
+ * takes 8 bytes and its name. Kernels with padding before functions list it as a symbol of its own,
+ * which has the function's name behind a prefix: half of all names, stored once.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct kernel_symbol {
-	uint32_t start; /* from the first symbol */
-	uint32_t name;  /* offset in text; 0: a hole */
+	uint32_t start;     /* from the first symbol */
+	uint32_t name : 31; /* offset in text; 0: a hole */
+	bool padding : 1;   /* KERNEL_PADDING and that name */
 };
+
+/* Source: scripts/kallsyms.c and FUNCTION_PADDING, Linux 6.2. */
+#define KERNEL_PADDING "__pfx_"
 
 struct kernel_symbols {
 	struct kernel_symbol *symbol; /* by start */
@@ -25,7 +31,7 @@ struct kernel_symbols {
 };
 
 enum {
-	KERNEL_SYMBOLS_FULL = 1, /* IMAGE_SYMBOLS_MAX, or 4 GB of names */
+	KERNEL_SYMBOLS_FULL = 1, /* IMAGE_SYMBOLS_MAX, or 2 GB of names */
 	KERNEL_SYMBOLS_UNSORTED, /* below the last one, or 4 GB above the first */
 };
 
@@ -33,12 +39,13 @@ enum {
  * kept. 0, KERNEL_SYMBOLS_*, -ENOMEM */
 int kernel_symbols_add(struct kernel_symbols *k, uint64_t addr, const char *name, int rank);
 
-/* All symbols are added: release spare memory. */
+/* All symbols are added: release spare memory. Once. */
 void kernel_symbols_seal(struct kernel_symbols *k);
 
 /* The function at base + offset that does not begin below base; NULL: none. A function without a
- * successor is at most last_bytes_max long. O(log n). */
-const char *kernel_symbols_find(
-	const struct kernel_symbols *k, uint64_t base, uint64_t offset, uint64_t last_bytes_max);
+ * successor is at most last_bytes_max long. *ret_padding: it is the padding before that function, so
+ * that its name begins with KERNEL_PADDING. O(log n). */
+const char *kernel_symbols_find(const struct kernel_symbols *k, uint64_t base, uint64_t offset,
+	uint64_t last_bytes_max, bool *ret_padding);
 
 void kernel_symbols_clear(struct kernel_symbols *k);

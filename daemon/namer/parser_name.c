@@ -16,7 +16,7 @@
 
 /* Memory that libdw may keep for units that were read, in one image. A library's units take some 20 KB
  * each, a large C++ program's a megabyte. */
-#define UNITS_BYTES_MAX ((size_t)6 << 20)
+#define UNITS_BYTES_MAX ((size_t)3 << 20)
 #define UNITS_LOOK_NAMES 32u /* names between two checks of that memory */
 
 /* Reading the list takes a slow hart a second. */
@@ -340,6 +340,7 @@ static void open_lines(struct parser *p, struct parsed_file *f)
 {
 	if (!image_has_debug(f->image) || image_has_open_lines(f->image))
 		return;
+	parser_leave_room(p, f, image_lines_bytes(f->image));
 	struct effort begin = effort_begin();
 	if (image_open_lines(f->image) == -ENOMEM && parser_make_room(p, f))
 		(void)image_open_lines(f->image); /* else the symbols must suffice */
@@ -388,8 +389,10 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 	uint32_t n_put = 0;
 	for (uint32_t i = 0; i < m.n; i++) {
 		struct message_offset asked;
-		if (i % UNITS_LOOK_NAMES == UNITS_LOOK_NAMES - 1)
+		if (i % UNITS_LOOK_NAMES == UNITS_LOOK_NAMES - 1) {
 			bound_units(p, f, &begin);
+			image_release_pages(f->image);
+		}
 		memcpy(&asked, offsets + i * sizeof(asked), sizeof(asked));
 		p->naming.n_places = 0;
 		image_name_by(f->image, asked.offset, asked.order, &p->naming);
@@ -403,8 +406,10 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 		n_put++;
 	}
 	bound_units(p, f, &begin);
-	return send_named(
+	int r = send_named(
 		p, &m, (struct message_named){.state = STATE_READY, .n = n_put, .last = 1}, at);
+	image_release_pages(f->image);
+	return r;
 }
 
 /* --- growing ---------------------------------------------------------------------------------- */

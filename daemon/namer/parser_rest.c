@@ -22,6 +22,8 @@
 /* Reading them again takes a slow hart ten milliseconds, and what is named at all is often named
  * again within minutes. */
 #define UNITS_IDLE_NS UINT64_C(120000000000)
+/* Unpacking takes more, and what is unpacked is the most of what a machine at rest would hold. */
+#define LINES_IDLE_NS UINT64_C(300000000000)
 #define LOOK_NS UINT64_C(1000000000)
 #define HEAVY_BYTES ((size_t)256 << 10)
 
@@ -127,10 +129,22 @@ static void drop(struct parser *p, struct parsed_file *f, enum part part)
 	}
 }
 
+/* What an image that is idle for minutes need not hold, and since when. False: nothing. */
+static bool idle_part(const struct parsed_file *f, enum part *ret_part, uint64_t *ret_due_ns)
+{
+	if (!f->image || (!f->units.cpu_ns && !image_has_open_lines(f->image)))
+		return false;
+	*ret_part = f->units.cpu_ns ? PART_UNITS : PART_LINES;
+	*ret_due_ns = f->used_ns + (f->units.cpu_ns ? UNITS_IDLE_NS : LINES_IDLE_NS);
+	return true;
+}
+
 /* Images release pages that the kernel can read again, idle ones for the last time. Images that are idle
- * for minutes drop the units that were read. */
+ * for minutes drop the units that were read, and then what was unpacked. */
 static bool lay_to_rest(struct parser *p, uint64_t now_ns)
 {
+	enum part part;
+	uint64_t due_ns;
 	bool any = false;
 
 	for (uint32_t i = 0; i < p->n_files; i++) {
@@ -142,8 +156,8 @@ static bool lay_to_rest(struct parser *p, uint64_t now_ns)
 			f->rests = now_ns - f->used_ns >= IDLE_NS;
 			any |= f->rests;
 		}
-		if (f->units.cpu_ns && now_ns - f->used_ns >= UNITS_IDLE_NS) {
-			drop(p, f, PART_UNITS);
+		if (idle_part(f, &part, &due_ns) && now_ns >= due_ns) {
+			drop(p, f, part);
 			any = true;
 		}
 	}
@@ -164,16 +178,26 @@ static bool shrink(struct parser *p, uint64_t now_ns, uint64_t idle_ns, size_t b
 	return any;
 }
 
+/* A file may claim any size: half of the limit at most is made free. */
+void parser_leave_room(struct parser *p, struct parsed_file *f, size_t bytes)
+{
+	const size_t most = PARSER_CROWDED_BYTES / 2;
+
+	f->used =
+		++p->clock; /* alone the last used one, which is kept, even if its image is shared */
+	if (bytes >= HEAVY_BYTES &&
+		shrink(p, p->now_ns, 0, PARSER_CROWDED_BYTES - (bytes < most ? bytes : most)))
+		malloc_trim(0);
+}
+
 int parser_rest_ms(const struct parser *p, uint64_t now_ns)
 {
-	uint64_t first_ns = UINT64_MAX;
+	uint64_t first_ns = UINT64_MAX, due_ns;
+	enum part part;
 
-	for (uint32_t i = 0; i < p->n_files; i++) {
-		const struct parsed_file *f = &p->file[i];
-		uint64_t due_ns = f->used_ns + UNITS_IDLE_NS;
-		if (f->image && f->units.cpu_ns && due_ns < first_ns)
+	for (uint32_t i = 0; i < p->n_files; i++)
+		if (idle_part(&p->file[i], &part, &due_ns) && due_ns < first_ns)
 			first_ns = due_ns;
-	}
 	if (first_ns == UINT64_MAX)
 		return -1;
 	return (int)((first_ns > now_ns ? first_ns - now_ns : 0) / 1000000 + LOOK_NS / 1000000);

@@ -12,10 +12,12 @@ import time
 import argv
 import cost
 import left
+import memory
 import tools
 from accounting import Account, written_bytes
 
-PARTS = ("cost", "compare", "left", "argv", "disk", "first", "flush", "report", "rollups", "growth")
+PARTS = ("cost", "compare", "left", "argv", "disk", "first", "flush", "report", "rollups", "growth",
+         "memory")
 
 
 def machine():
@@ -338,8 +340,8 @@ def table(result):
         parts += [workload_lines(result["runs"]), own_lines(result["runs"]),
                   peak_lines(result["runs"])]
     parts += [["Left out: " + reason] for reason in result.get("absent", [])]
-    for key, lines in (("left", left.lines), ("argv", argv.lines), ("disk", disk_lines), ("first", first_lines),
-                       ("flush", flush_lines), ("report", report_lines), ("rollups", rollup_lines),
+    for key, lines in (("left", left.lines), ("argv", argv.lines), ("memory", memory.lines), ("disk", disk_lines),
+                       ("first", first_lines), ("flush", flush_lines), ("report", report_lines), ("rollups", rollup_lines),
                        ("growth", growth_lines)):
         if result.get(key):
             parts.append(lines(result[key]))

@@ -8,9 +8,12 @@ what it counted between two samples without a switch: never another's counts, bu
 """
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
+import time
+from pathlib import Path
 
 from machine import (ROOT, Folder, Skip, compile_program, leave_to_plain, mperfctl, need_counting_hart,
                      need_program, need_root, rows)
@@ -345,3 +348,51 @@ def test_without_bpf_nothing_of_it_is_built(build):
             for how in ("yes", "no")}
     for word in "-target bpf", "gen skeleton", "-DMPERF_BPF", "-lbpf", "switch_bpf.o":
         assert word in said["yes"] and word not in said["no"], word
+
+
+def memory_kb(build, folder, switches):
+    """Of a private daemon that cuts counts so: the most that it had, what it had last, and how it cut."""
+    path, last = folder / f"{switches}.mprf", None
+    command = [build / "mperfctl", "record", "-a", "-F", "99", "-o", path, "-e",
+               "{cpu-clock,page-faults}", "--", "sleep", "2"]
+    environment = {**os.environ, "MPERF_SWITCHES": switches}
+    environment.pop("MPERF_SOCKET", None)
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as client:
+        while client.poll() is None:
+            for pid in children(client.pid):
+                last = daemon_memory_kb(pid) or last
+            time.sleep(0.02)
+    assert client.returncode == 0
+    assert last
+    return *last, rows(build, "hotspots", "-i", path)["provenance"]["switches"]
+
+
+def children(pid):
+    try:
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+
+
+def daemon_memory_kb(pid):
+    """The most and the present; None of other programs, and of one that has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+    found = [re.search(rf"^{key}:\s+(\d+)", status, re.M) for key in ("VmHWM", "VmRSS")]
+    return [int(f[1]) for f in found] if all(found) and status.startswith("Name:\tmperfd\n") else None
+
+
+def test_the_daemon_takes_no_memory_to_load_the_programs(build):
+    """libbpf reads all types of the kernel, some 9 MB that are free again afterwards: in a child."""
+    leave_to_plain(build, "memory of sanitizers is their own")
+    need_root()
+    with Folder() as folder:
+        for switches in "bpf", "sums":
+            most, last, is_cut = memory_kb(build, folder, switches)
+            if is_cut != "bpf":
+                raise Skip("BPF is not to be had: " + bpf_finding(build)["finding"])
+            print(f"    {switches}: {most} KB at most, {last} at last")
+            assert most < last + 5000, (switches, most, last)

@@ -282,6 +282,25 @@ TEST(who_goes_on_keeps_its_mappings_whoever_ended_before)
 	ck_assert_ptr_nonnull(task_space(live(10)));
 }
 
+static void process_lives(pid_t pid, uint64_t from_ns, uint64_t to_ns)
+{
+	bench_fork(b, from_ns, pid, pid, 10);
+	bench_map(b, pid, 0x20000, 0x1000, "/bin/other");
+	bench_exit(b, to_ns, pid, pid);
+}
+
+/* Without a sweep: many may end before the next. */
+TEST(mappings_of_what_ended_long_ago_are_dropped_as_others_end)
+{
+	process_lives(30, 2 * SECOND, 3 * SECOND);
+	process_lives(31, 7 * SECOND, 8 * SECOND);
+	ck_assert_ptr_nonnull(task_space(task_find_dead(&b->tasks, 30)));
+	process_lives(32, 13 * SECOND, 14 * SECOND);
+	ck_assert_ptr_null(task_space(task_find_dead(&b->tasks, 30)));
+	ck_assert_ptr_nonnull(task_space(task_find_dead(&b->tasks, 31)));
+	ck_assert_ptr_nonnull(task_space(task_find_dead(&b->tasks, 32)));
+}
+
 /* --- a first thread that turns up late --------------------------------------------------------- */
 
 static void sample_of_late(int tid, uint64_t time_ns)

@@ -98,6 +98,37 @@ TEST(aliases_prefer_global_then_few_underscores)
 	image_free(i);
 }
 
+TEST(padding_before_a_function_has_its_name)
+{
+	static const char padded[] = "ffffffff81000000 T _stext\n"
+				     "ffffffff81000010 T __pfx_one\n"
+				     "ffffffff81000020 T one\n"
+				     "ffffffff81000040 T __pfx___pfx_two\n"
+				     "ffffffff81000050 T __pfx_two\n"
+				     "ffffffff81000060 T two\n"
+				     "ffffffff81000070 t __pfx__RNvNtCs1234_7mycrate3foo3bar\n"
+				     "ffffffff81000080 t _RNvNtCs1234_7mycrate3foo3bar\n"
+				     "ffffffff81000090 T __pfx_other\n"
+				     "ffffffff810000a0 T three\n"
+				     "ffffffff810000b0 T __pfx_\n"
+				     "ffffffff810000c0 T __pfx_data\n"
+				     "ffffffff810000d0 D data\n"
+				     "ffffffff810000e0 t __pfx_alias\n"
+				     "ffffffff810000e0 T better\n"
+				     "ffffffff810000f0 t alias\n"
+				     "ffffffff81000100 T __pfx_last\n";
+	static const char *const names[] = {"_stext", "__pfx_one", "one", "one", "__pfx___pfx_two",
+		"__pfx_two", "two", "__pfx__RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar",
+		"__pfx_other", "three", "__pfx_", "__pfx_data", "(out)", "better", "alias",
+		"__pfx_last"};
+	struct image *i;
+
+	ck_assert_int_eq(open_list(padded, sizeof(padded) - 1, NULL, 0, &i), 0);
+	for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+		ck_assert_str_eq(name_at(i, 16 * k + 8), names[k]);
+	image_free(i);
+}
+
 TEST(data_between_functions_has_no_name)
 {
 	struct image *i;

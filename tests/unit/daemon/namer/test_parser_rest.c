@@ -156,26 +156,33 @@ TEST(one_that_never_was_loaded_is_forgotten_too)
 	ck_assert_uint_eq(ask(1001), STATE_FORGOTTEN);
 }
 
-/* Pages of the executable that are in memory for us, by /proc/self/smaps: of every
- * mapping of it. */
-static size_t resident_kb(void)
+/* Pages of a file that are in memory for us, by /proc/self/smaps: of every mapping of it. */
+static size_t resident_kb_of(const char *file)
 {
-	char exe[256], line[512];
+	char line[512];
+	unsigned long start, end;
 	size_t sum = 0, kb;
 	bool mine = false;
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	ck_assert_int_gt(n, 0);
-	exe[n] = '\0';
 	FILE *f = fopen("/proc/self/smaps", "re");
 	ck_assert_ptr_nonnull(f);
 	while (fgets(line, sizeof(line), f)) {
-		if (strchr(line, '-') && strchr(line, '/'))
-			mine = strstr(line, exe) != NULL;
+		if (sscanf(line, "%lx-%lx", &start, &end) == 2)
+			mine = strstr(line, file) != NULL;
 		else if (mine && sscanf(line, "Rss: %zu kB", &kb) == 1)
 			sum += kb;
 	}
 	fclose(f);
 	return sum;
+}
+
+/* … of the executable */
+static size_t resident_kb(void)
+{
+	char exe[256];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	ck_assert_int_gt(n, 0);
+	exe[n] = '\0';
+	return resident_kb_of(exe);
 }
 
 static const char *name_of_main(struct image *image, uint64_t offset)
@@ -313,6 +320,25 @@ static void use_others(uint64_t cpu_ns)
 	}
 }
 
+TEST(room_for_what_is_unpacked_is_made_first)
+{
+	if (!load_heavy("room_for_what_is_unpacked_is_made_first"))
+		return;
+	struct parsed_file *heavy = parser_file(p, HEAVY);
+	size_t bytes = image_lines_bytes(heavy->image);
+	ck_assert_uint_gt(bytes, 256 << 10);
+	use_others(1000);
+	void *others = malloc(PARSER_CROWDED_BYTES - bytes / 2 - parser_heap_bytes());
+	ck_assert_ptr_nonnull(others);
+	ck_assert_uint_lt(parser_heap_bytes(), PARSER_CROWDED_BYTES);
+	ck_assert_uint_eq(n_images(), MANY + 1);
+	(void)heavy_line();
+	ck_assert_uint_lt(n_images(), MANY + 1); /* before any rest */
+	ck_assert_ptr_nonnull(heavy->image);
+	ck_assert_uint_eq(image_lines_bytes(heavy->image), 0);
+	free(others);
+}
+
 TEST(what_is_cheap_to_make_again_goes_first)
 {
 	if (!load_heavy("what_is_cheap_to_make_again_goes_first"))
@@ -352,8 +378,37 @@ TEST(units_that_were_read_stay_for_minutes)
 	ck_assert_uint_eq(heavy->units.cpu_ns, 0);
 	ck_assert_uint_lt(parser_heap_bytes(), with_units);
 	ck_assert_ptr_nonnull(heavy->image);
-	ck_assert_int_eq(parser_rest_ms(p, 300 * SECOND), -1);
 	ck_assert_uint_eq(heavy_line(), line);
+}
+
+TEST(what_was_unpacked_goes_after_the_units)
+{
+	if (!load_heavy("what_was_unpacked_goes_after_the_units"))
+		return;
+	uint32_t line = heavy_line();
+	struct parsed_file *heavy = parser_file(p, HEAVY);
+	ck_assert(parser_rest(p, 250 * SECOND));
+	ck_assert_uint_eq(heavy->units.cpu_ns, 0);
+	ck_assert(image_has_open_lines(heavy->image));
+	size_t unpacked = parser_heap_bytes();
+	int ms = parser_rest_ms(p, 250 * SECOND);
+	ck_assert_int_gt(ms, 60000);
+	ck_assert(parser_rest(p, 250 * SECOND + (uint64_t)ms * 1000000));
+	ck_assert(!image_has_open_lines(heavy->image));
+	ck_assert_uint_lt(parser_heap_bytes() + (64 << 10), unpacked);
+	ck_assert_int_eq(parser_rest_ms(p, 900 * SECOND), -1); /* the parser sleeps */
+	ck_assert_uint_eq(heavy_line(), line);
+}
+
+TEST(no_pages_of_a_file_stay_when_names_were_given)
+{
+	if (!load_heavy("no_pages_of_a_file_stay_when_names_were_given"))
+		return;
+	uint32_t line = heavy_line();
+	for (int i = 0; i < 3; i++) {
+		ck_assert_uint_eq(heavy_line(), line);
+		ck_assert_uint_le(resident_kb_of(path), 32); /* the section table is ours */
+	}
 }
 
 TEST(lines_that_are_not_worth_their_memory_go_before_other_images)
