@@ -369,8 +369,9 @@ double overhead_own_by_records(const struct overhead *h, double records)
 	return records * overhead_record_ns(h) / NS_PER_S / n_open(h, h->walk->sampler);
 }
 
-static void judge_anew(struct overhead *h)
+static void judge_anew(struct overhead *h, uint64_t now_ns)
 {
+	h->judged_from_ns = now_ns + OVERHEAD_SETTLE_NS;
 	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++)
 		h->own[i].counts = false;
 }
@@ -401,12 +402,12 @@ static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 	if (h->o.brief)
 		load.own = overhead_own_by_records(h, governor_records(&load, h->governor.step));
 	else if (overhead_measure(h, &load, now_ns)) {
-		judge_anew(h);
+		judge_anew(h, now_ns);
 		return 0;
 	}
 	if (!governor_tick(&h->governor, &load, now_ns))
 		return 0;
-	judge_anew(h);
+	judge_anew(h, now_ns);
 	return OVERHEAD_STEPPED;
 }
 
@@ -483,7 +484,8 @@ static int take_figures(struct overhead *h, struct walk *w, bool raised, uint64_
 	}
 	h->n_ticks++;
 	struct overhead_own *own = take_own(h, w, dt_ns);
-	own->counts = !raised && now_ns >= h->started_ns + OVERHEAD_START_NS;
+	own->counts = !raised && now_ns >= h->started_ns + OVERHEAD_START_NS &&
+		      now_ns >= h->judged_from_ns;
 	own->n_samples = less(w->n_sample_records, h->n_sample_records);
 	h->n_sample_records = w->n_sample_records;
 	price_record(h, s, own);
