@@ -24,6 +24,9 @@
  * the best step one may cost that is as good. */
 #define SAVES_MIN 0.1
 #define KEPT_PART 0.5
+/* A step is not left for what its records cost more than was predicted: their price has a part that does not depend on
+ * their number. */
+#define KEPT_PART_MAX 0.7
 #define NEARLY 0.02
 
 static unsigned rate_part(enum governor_step step)
@@ -176,10 +179,10 @@ static double sampling_part(const struct governor_load *l, enum governor_step st
 	       governor_records(l, step) * l->record_ns / NS_PER_S / l->n_harts;
 }
 
-/* Has sampling no more than its part of the budget? What one client asks for beside others has none. */
-static bool is_modest(const struct governor_load *l, enum governor_step step)
+/* Has sampling no more than this part of the budget? What one client asks for beside others has none. */
+static bool is_modest(const struct governor_load *l, enum governor_step step, double part)
 {
-	return !l->hz_least && sampling_part(l, step) <= l->budget * KEPT_PART;
+	return !l->hz_least && sampling_part(l, step) <= l->budget * part;
 }
 
 /* The first step after `from` within the budget; or else the first one that costs nearly the least or is modest, and saves
@@ -198,12 +201,13 @@ static enum governor_step step_down(const struct governor_load *l, enum governor
 	}
 	/* the cost of callers is not measured separately: they are given up last, if nothing else
 	 * is enough */
-	if (is_modest(l, from) || least >= now * (1 - SAVES_MIN))
+	if (is_modest(l, from, from == STEP_ALL ? KEPT_PART : KEPT_PART_MAX) ||
+		least >= now * (1 - SAVES_MIN))
 		return from;
 	for (int step = from + 1; step < N_STEPS; step++)
 		if (is_useful(l, (enum governor_step)step) &&
 			(cost[step] <= least * (1 + NEARLY) ||
-				is_modest(l, (enum governor_step)step)))
+				is_modest(l, (enum governor_step)step, KEPT_PART)))
 			return (enum governor_step)step;
 	return from;
 }

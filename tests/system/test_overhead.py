@@ -165,6 +165,32 @@ def test_a_budget_is_kept_and_what_was_given_up_is_said(build):
         assert budget(service)["budget"] is None and budget(service)["reason"] is None
 
 
+def test_a_budget_that_execs_exceed_says_what_costs_and_keeps_the_rate(build):
+    """Their records and names cost it, and samples next to nothing. What is then put off, and in which order, takes
+    minutes: unit tests replay it."""
+    leave_to_plain(build, BUDGETS)
+    with Folder() as folder, Service(build, folder, rate=19, overhead="100%") as service, \
+            subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"]) as execs:
+        try:
+            wait_until("own CPU time is known", lambda: (budget(service)["spent"] or 0) > 0)
+            samples, spent = cost_of(service, "samples")["hart_share"] or 0, budget(service)["spent"]
+            limit = max(spent / 4, 2 * samples)
+            assert limit < spent / 2, (samples, spent)
+            service.write_config(rate=19, overhead=f"{limit * 100:.4f}%")
+            service.process.send_signal(signal.SIGHUP)
+            wait_until("it says what costs", lambda: budget(service)["over"])
+        finally:
+            execs.kill()
+        state = budget(service)
+        assert state["given_up"] == "nothing" and state["reason"] is None, state
+        assert state["over"].endswith(", and nothing is decided yet"), state
+        assert not re.search(r": samples cost", state["over"]), state
+        assert tables(service)["rate"][0]["hz"] == 19, tables(service)["rate"]
+        service.write_config(rate=19, overhead="100%")
+        service.process.send_signal(signal.SIGHUP)
+        wait_until("nothing is over the budget", lambda: budget(service)["over"] is None)
+
+
 def test_a_client_may_exceed_the_budget(build):
     leave_to_plain(build, BUDGETS)
     with Folder() as folder, \

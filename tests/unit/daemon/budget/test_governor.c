@@ -251,6 +251,10 @@ TEST(in_a_budget_that_cannot_be_kept_samples_have_a_half)
 	ck_assert_int_eq(g.step, STEP_RATE_2);
 	pass(HOUR_S);
 	ck_assert_int_eq(g.step, STEP_RATE_2);
+	load.record_ns =
+		4000; /* fewer records, each of which costs more than before: 0.22 % and 0.02 % */
+	pass(HOUR_S);
+	ck_assert_int_eq(g.step, STEP_RATE_2);
 	load.own = 0.0005; /* the load has ended, and the owner allows more */
 	load.budget = 0.01;
 	pass(90);

@@ -134,6 +134,35 @@ TEST(the_rate_falls_last)
 	ck_assert_uint_gt(lowered_s, put_off_s + 20);
 }
 
+/* When each was given up, and when it was taken back; the rate is last of the first, and first of the second. */
+TEST(what_is_given_up_last_comes_back_first)
+{
+	unsigned names_s[2] = {0}, flushes_s[2] = {0}, rate_s[2] = {0};
+	conf.overhead_ppm = 4000;
+	for (unsigned second = 0; second < 30 * MINUTE; second += 2) {
+		bool names = h->measures.taken[MEASURE_NAMES];
+		bool flushes = h->measures.taken[MEASURE_FLUSHES];
+		bool storm = second < 6 * MINUTE;
+		unsigned *names_at = &names_s[!storm], *flushes_at = &flushes_s[!storm];
+		beside_a_build(storm ? 0.002 : 0, storm ? names ? 0.002 : 0.024 : 0,
+			storm ? flushes ? 0.002 : 0.020 : 0);
+		own_part += (records_part = overhead_rate(h) * (storm ? 0.00006 : 0.00001)) - 0.002;
+		pass(2, true);
+		*names_at = !*names_at && names != h->measures.taken[MEASURE_NAMES] ? second
+										    : *names_at;
+		*flushes_at = !*flushes_at && flushes != h->measures.taken[MEASURE_FLUSHES]
+				      ? second
+				      : *flushes_at;
+		bool moved = storm ? overhead_rate(h) < 99 : overhead_rate(h) == 99;
+		rate_s[!storm] = !rate_s[!storm] && moved ? second : rate_s[!storm];
+	}
+	ck_assert(names_s[0] > MINUTE && names_s[0] == flushes_s[0]);
+	ck_assert_uint_gt(rate_s[0], names_s[0] + 20);
+	ck_assert_uint_gt(rate_s[1], 6 * MINUTE);
+	ck_assert_uint_gt(flushes_s[1], rate_s[1]);
+	ck_assert_uint_gt(names_s[1], flushes_s[1]);
+}
+
 /* Files whose requests are at the parser, and programs that nobody named yet. */
 TEST(naming_that_began_before_it_was_put_off_lowers_no_rate)
 {
