@@ -103,8 +103,6 @@ static int follow_walk(struct overhead *h, const struct walk *w)
 		h->hart[i].n_throttles = w->sampler->lost[i][LOSS_THROTTLE];
 	}
 	memcpy(h->n_sideband, w->n_sideband, sizeof(h->n_sideband));
-	h->n_sample_records = w->n_sample_records;
-	memcpy(h->cpu_ns, w->cpu_ns, sizeof(h->cpu_ns));
 	h->ticked_ns = 0;
 	h->walk = w;
 	return 0;
@@ -480,6 +478,7 @@ static int take_figures(struct overhead *h, struct walk *w, bool raised, uint64_
 	if (dt_ns == 0) {
 		read_cpu(h, w, &h->cpu);
 		h->clients_seen_ns = clients_ns_of(h, w);
+		overhead_begin_causes(h, w);
 		return TICK_FIRST;
 	}
 	h->n_ticks++;

@@ -5,6 +5,8 @@
 
 #include "daemon/budget/overhead_private.h"
 
+#include <string.h>
+
 #define PPM 1e6
 /* Part of the time for arguments that is left when only drains look at execs. */
 #define DRAINS_PART 0.25
@@ -14,6 +16,14 @@ static uint64_t grown(uint64_t now, uint64_t *seen)
 	uint64_t more = less(now, *seen);
 	*seen = now;
 	return more;
+}
+
+void overhead_begin_causes(struct overhead *h, const struct walk *w)
+{
+	memcpy(h->cpu_ns, w->cpu_ns, sizeof(h->cpu_ns));
+	h->n_sample_records = w->n_sample_records;
+	h->users_naming_seen_ns = users_naming_ns_of(w);
+	h->writing_seen_ns = h->writing_ns;
 }
 
 /* Divide the time of that tick. What is left of all is the rest: turns of the loop, and looks at ourselves. */

@@ -48,6 +48,8 @@ static inline uint64_t clients_ns_of(const struct overhead *h, const struct walk
 /* The price of one more record to our processes: the loop's CPU time for records in the last minute. Execs, names and
  * files cost the same at any rate. In a session of a client's own, the lowest so far. */
 double overhead_record_ns(const struct overhead *h);
+/* The first tick begins now. */
+void overhead_begin_causes(struct overhead *h, const struct walk *w);
 /* Divide the time of that tick by cause, with the namer's CPU time in it. */
 void overhead_take_causes(
 	struct overhead *h, const struct walk *w, struct overhead_own *own, uint64_t namer_ns);

@@ -202,6 +202,19 @@ TEST(what_is_said_to_be_spent_is_what_was_judged)
 	ck_assert_str_eq(over(), "");
 }
 
+TEST(time_before_the_first_look_has_no_cause)
+{
+	double sum = 0;
+	walk.cpu_ns[WALK_SIDEBAND] = h->writing_ns = SECOND;
+	beside_a_build(0.010, 0.002, 0.001);
+	pass(10, true);
+	struct overhead_spent s = spent();
+	for (int cause = 0; cause < N_CAUSES; cause++)
+		sum += s.cause_part[cause];
+	ck_assert_double_eq_tol(sum, s.own_part, 0.0001);
+	ck_assert_double_eq_tol(s.cause_part[CAUSE_WRITING], 0.0005, 0.0001);
+}
+
 TEST(causes_add_up_to_all_that_was_spent)
 {
 	double sum = 0;
