@@ -12,7 +12,6 @@ int client_status(const struct options *o)
 		{.table = "rate", .says = "Rate", .upright = true},
 		{.table = "process", .says = "Processes of the daemon"},
 		{.table = "budget", .says = "Overhead", .upright = true},
-		{.table = "spending", .says = "CPU time of mperf, and the kernel's for samples"},
 		{.table = "overhead", .says = "Overhead by cause"},
 		{.table = "loop", .says = "Event loop of the daemon", .upright = true},
 		{.table = "loss", .says = "Lost"},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* The cost of ten samples a second is lost in noise, so we sample every 50 µs for a millisecond.
- * First, a few rounds at a longer period show whether that is safe: if a sample takes longer than
- * its period, the hart would do nothing else. Differences are divided by the number of samples that
- * came, since the kernel may throttle.
+/* Samples come every 50 µs for a millisecond, since ten a second would take long. First, some at a longer period
+ * show whether that is safe: if a sample takes longer than its period, the hart would do nothing else. The time of a
+ * sample is in its record, and says which gap between two readings of the clock is its own: ticks, other events, and
+ * other threads have gaps of their own. The kernel may throttle, so samples are counted.
  *
  *      SWITCH    two threads give way to each other, and a group is read at each switch
  *      SUMS      the same, and BPF adds what the group counted to a sum
@@ -15,15 +15,14 @@
  * would keep them, since the kernel rotates groups only every few ms. A group that came on during
  * the work gave one or two samples, and the cost of the rotation was taken for theirs.
  *
- * Samples are measured by wall time, since some kernels account interrupts separately from a
- * thread's own time. A pair in which another thread ran on the hart is measured again. Switches are
- * measured by CPU time, since the kernel charges them to the threads, and other threads may run in
+ * Switches are measured by CPU time, since the kernel charges them to the threads, and other threads may run in
  * between.
  */
 
 #include "daemon/budget/cost.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,24 +30,22 @@
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
 
-#define WORK_NS 1000000u
-#define TRIAL_STEPS 256u /* to find the number of steps */
-#define WORK_STEPS_MAX (1u << 20)
+#define READ_NS 1000000u /* of reading the clock in a round */
 #define SWITCHES 128u
-#define ROUGH_ROUNDS 3
 #define ROUGH_PERIOD_NS 250000u
 #define FINE_PERIOD_NS 50000u
-/* Most pairs of one kind that are measured again because another thread ran on the hart meanwhile. */
-#define DISTURBED_MAX 36
-/* A sample that takes longer than this can be measured well enough at the longer period. */
-#define FINE_NS_MAX 10000.0
+/* A sample that takes longer than this comes at the longer period. */
+#define FINE_NS_MAX 20000.0
+/* Half of the 95 % interval of a median, in ranks, for each root of the number of figures. Source: the normal
+ * approximation of the binomial distribution. */
+#define MEDIAN_RANKS 0.98
 #define NEVER_PERIOD_NS                                                                            \
 	1000000000u /* the period of a leader whose group is read only at switches
 				     * */
 /* Cycles per ns, for the period of a leader that counts cycles. Samples are counted, so a different
  * clock only changes their number. */
 #define CYCLES_PER_NS 2u
-#define RING_BYTES 65536u /* SWITCHES records of a group, or WORK_NS of samples */
+#define RING_BYTES 65536u /* SWITCHES records of a group, or READ_NS of samples */
 #define MEMBERS_MAX (1 + PLAN_SIBLINGS_MAX + 1)
 /* Sums are preferred to the sibling below this ratio: medians on the same machine differed by less.
  * */
@@ -183,77 +180,161 @@ static int trial_open(struct trial *t, const struct cost_measure *m)
 	return r == 0 && m->kind == COST_SUMS ? watch(t) : r;
 }
 
-/* The number of samples that came. */
-static int count_samples(struct trial *t, unsigned *ret_n)
+/* CLOCK_MONOTONIC of a sample, which follows IDENTIFIER, IP and TID. Source: man perf_event_open, PERF_RECORD_SAMPLE;
+ * attr_begin and attr_sampler in daemon/sampler/attr.c. */
+static bool sample_time(const uint8_t *bytes, size_t size, uint64_t *ret_ns)
+{
+	struct perf_event_header header;
+	memcpy(&header, bytes, sizeof(header));
+	if (header.type != PERF_RECORD_SAMPLE || size < sizeof(header) + 4 * sizeof(uint64_t))
+		return false;
+	memcpy(ret_ns, bytes + sizeof(header) + 3 * sizeof(uint64_t), sizeof(*ret_ns));
+	return true;
+}
+
+/* Have each(userdata, time) called for each sample that came. */
+static int each_sample(
+	struct trial *t, void (*each)(void *userdata, uint64_t time_ns), void *userdata)
 {
 	const uint8_t *bytes;
 	size_t size;
-	unsigned n = 0;
+	uint64_t time_ns;
 	int r;
 	ring_snapshot(&t->ring);
 	while ((r = ring_peek(&t->ring, &bytes, &size)) == 0) {
-		struct perf_event_header header;
-		memcpy(&header, bytes, sizeof(header));
-		n += header.type == PERF_RECORD_SAMPLE;
+		if (sample_time(bytes, size, &time_ns))
+			each(userdata, time_ns);
 		ring_advance(&t->ring);
 	}
 	ring_release(&t->ring);
-	*ret_n = n;
 	return r < 0 ? r : 0;
 }
 
-/* KERNEL_DISTURBED; 0: there is never a quiet moment, so any will do. */
-static int disturbed(struct cost_measure *m)
+/* --- samples ---------------------------------------------------------------------------------- */
+
+struct matching {
+	const struct kernel_gaps *gaps;
+	unsigned at;                         /* gap of the last sample */
+	unsigned n_samples[KERNEL_GAPS_MAX]; /* of each gap */
+	unsigned n_outside;                  /* too short for a gap */
+};
+
+static void match(void *userdata, uint64_t time_ns)
 {
-	return m->n_disturbed < DISTURBED_MAX && ++m->n_disturbed ? KERNEL_DISTURBED : 0;
+	struct matching *m = userdata;
+	const struct kernel_gaps *g = m->gaps;
+	if (time_ns < g->begin_ns || time_ns >= g->end_ns)
+		return;
+	while (m->at < g->n && g->gap[m->at].to_ns <= time_ns)
+		m->at++;
+	if (m->at < g->n && g->gap[m->at].from_ns <= time_ns)
+		m->n_samples[m->at]++;
+	else
+		m->n_outside++;
 }
 
-static int do_work(const struct kernel *k, struct cost_measure *m, uint64_t *ret_ns)
+static void find(struct cost_measure *m, double ns)
 {
-	if (switches(m->kind))
-		return k->switch_work ? k->switch_work(k->userdata, m->hart, SWITCHES, ret_ns)
-				      : -ENOSYS;
-	int r = k->work ? k->work(k->userdata, m->hart, m->n_steps, ret_ns) : -ENOSYS;
-	return r == KERNEL_DISTURBED ? disturbed(m) : r;
+	if (m->n_found < COST_SAMPLES)
+		m->found[m->n_found++] = ns;
 }
 
-static int work_with(struct trial *t, struct cost_measure *m, uint64_t *ret_ns, unsigned *ret_n)
+static void take_gaps(struct cost_measure *m, const struct matching *matched)
+{
+	const struct kernel_gaps *g = matched->gaps;
+	for (unsigned i = 0; i < g->n; i++) {
+		uint64_t ns = g->gap[i].to_ns - g->gap[i].from_ns;
+		if (matched->n_samples[i])
+			find(m, ((double)ns - (double)g->usual_ns) / matched->n_samples[i]);
+	}
+	for (unsigned i = 0; i < matched->n_outside; i++)
+		find(m, 0);
+}
+
+static int enable(const struct trial *t, bool on)
+{
+	return t->kernel->event_ioctl(t->kernel->userdata, t->fd[0],
+		on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
+
+static int measure_samples(struct cost_measure *m, struct trial *t)
 {
 	const struct kernel *k = t->kernel;
-	int r = k->event_ioctl(k->userdata, t->fd[0], PERF_EVENT_IOC_ENABLE, 0);
+	struct kernel_gaps gaps;
+	struct matching matched = {.gaps = &gaps};
+	if (!k->clock_gaps)
+		return -ENOSYS;
+	int r = trial_open(t, m);
 	if (r == 0)
-		r = do_work(k, m, ret_ns);
-	int disabled = k->event_ioctl(k->userdata, t->fd[0], PERF_EVENT_IOC_DISABLE, 0);
-	r = r == 0 ? disabled : r;
+		r = enable(t, true);
 	if (r == 0)
-		r = count_samples(t, ret_n);
-	if (r == 0 && m->kind == COST_SUMS)
-		*ret_n = SWITCHES; /* they write no records */
+		r = k->clock_gaps(k->userdata, m->hart, READ_NS, &gaps);
+	if (r == 0)
+		r = enable(t, false);
+	if (r == 0)
+		r = each_sample(t, match, &matched);
+	if (r == 0)
+		take_gaps(m, &matched);
 	return r;
 }
 
-/* Measure one pair; every other time the side with events comes first. Also 0 if no sample came,
- * or if another thread ran meanwhile: then the pair is ignored, and in the second case it is no round. */
-static int measure_pair(struct cost_measure *m, struct sampler *s)
+/* --- switches --------------------------------------------------------------------------------- */
+
+static void count(void *userdata, uint64_t time_ns)
 {
-	struct trial t = {.kernel = s->kernel, .sampler = s, .hart = m->hart};
+	(void)time_ns;
+	++*(unsigned *)userdata;
+}
+
+static int do_switches(const struct trial *t, uint64_t *ret_ns)
+{
+	const struct kernel *k = t->kernel;
+	return k->switch_work ? k->switch_work(k->userdata, t->hart, SWITCHES, ret_ns) : -ENOSYS;
+}
+
+static int switches_with(
+	struct trial *t, const struct cost_measure *m, uint64_t *ret_ns, unsigned *ret_n)
+{
+	*ret_n = 0;
+	int r = trial_open(t, m);
+	if (r == 0)
+		r = enable(t, true);
+	if (r == 0)
+		r = do_switches(t, ret_ns);
+	if (r == 0)
+		r = enable(t, false);
+	if (r == 0)
+		r = each_sample(t, count, ret_n);
+	if (m->kind == COST_SUMS)
+		*ret_n = SWITCHES; /* they write no records */
+	trial_close(t);
+	return r;
+}
+
+/* Measure one pair; every other time the side with events comes first. A group that ran for only some of the
+ * switches does not give the cost of one; further switches are those of others. */
+static int measure_switches(struct cost_measure *m, struct trial *t)
+{
 	uint64_t with_ns = 0, without_ns = 0;
 	unsigned n = 0;
 	bool first = m->n_rounds % 2;
-	int r = first ? 0 : do_work(t.kernel, m, &without_ns);
+	int r = first ? 0 : do_switches(t, &without_ns);
 	if (r == 0)
-		r = trial_open(&t, m);
-	if (r == 0)
-		r = work_with(&t, m, &with_ns, &n);
-	trial_close(&t);
+		r = switches_with(t, m, &with_ns, &n);
 	if (r == 0 && first)
-		r = do_work(t.kernel, m, &without_ns);
-	if (r == KERNEL_DISTURBED)
-		return 0;
-	/* a group that ran for only some of the switches does not give the cost of one */
-	unsigned least = switches(m->kind) ? SWITCHES / 2 : 1;
-	if (r == 0 && n >= least)
-		m->found[m->n_found++] = ((double)with_ns - (double)without_ns) / n;
+		r = do_switches(t, &without_ns);
+	if (r == 0 && n >= SWITCHES / 2)
+		find(m, ((double)with_ns - (double)without_ns) / (n < SWITCHES ? n : SWITCHES));
+	return r;
+}
+
+/* --- figures ---------------------------------------------------------------------------------- */
+
+static int measure(struct cost_measure *m, struct sampler *s)
+{
+	struct trial t = {.kernel = s->kernel, .sampler = s, .hart = m->hart};
+	int r = switches(m->kind) ? measure_switches(m, &t) : measure_samples(m, &t);
+	trial_close(&t);
 	m->n_rounds++;
 	return r;
 }
@@ -264,14 +345,19 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Median of the differences, if at least half of the rounds have one; a median below 0 is noise,
- * and becomes 0. Negative: not known. */
-static double median(struct cost_measure *m, unsigned n_rounds)
+/* A median below 0 is noise, and becomes 0. Negative: not known, since too few were found. *ret_most_ns: see struct
+ * hart_cost. */
+static double median(struct cost_measure *m, unsigned least, double *ret_most_ns)
 {
-	if (m->n_found < (n_rounds + 1) / 2)
+	*ret_most_ns = 0;
+	if (m->n_found < least)
 		return -1;
 	qsort(m->found, m->n_found, sizeof(m->found[0]), compare);
-	double middle = m->found[m->n_found / 2];
+	double half = m->n_found / 2.0, low = half - MEDIAN_RANKS * sqrt(m->n_found);
+	unsigned lowest = low > 0 ? (unsigned)low : 0;
+	double middle = m->found[m->n_found / 2], most = m->found[m->n_found - 1 - lowest];
+	if (m->found[lowest] <= 0 && most > 0)
+		*ret_most_ns = most;
 	return middle > 0 ? middle : 0;
 }
 
@@ -301,7 +387,7 @@ static void next_kind(struct cost_measure *m, int kind)
 	while (kind < N_COSTS && !is_measured(&m->plan, (enum cost_kind)kind))
 		kind++;
 	m->kind = (enum cost_kind)kind;
-	m->n_rounds = m->n_found = m->n_disturbed = 0;
+	m->n_rounds = m->n_found = 0;
 	m->rough = !switches(m->kind);
 	m->period_ns = ROUGH_PERIOD_NS;
 }
@@ -314,36 +400,29 @@ void cost_begin(struct cost_measure *m, const struct plan *plan, int hart)
 
 static int finish(struct cost_measure *m, struct hart_cost *ret_cost)
 {
-	if (event_is_clock(&m->plan.leader))
+	if (event_is_clock(&m->plan.leader)) {
 		m->cost.ns[COST_SAMPLE] = m->cost.ns[COST_CLOCK];
+		m->cost.most_ns[COST_SAMPLE] = m->cost.most_ns[COST_CLOCK];
+	}
 	*ret_cost = m->cost;
 	m->hart = -1;
 	return 0;
 }
 
-static int find_steps(struct cost_measure *m, const struct kernel *k)
+static void take_round(struct cost_measure *m)
 {
-	uint64_t ns = 0;
-	int r = k->work ? k->work(k->userdata, m->hart, TRIAL_STEPS, &ns) : -ENOSYS;
-	if (r == KERNEL_DISTURBED && disturbed(m))
-		return 0;
-	if (r < 0)
-		return r;
-	uint64_t n = (uint64_t)TRIAL_STEPS * WORK_NS / (ns ? ns : 1);
-	m->n_steps = n < 1 ? 1 : n > WORK_STEPS_MAX ? WORK_STEPS_MAX : (unsigned)n;
-	return 0;
-}
-
-static void take_rounds(struct cost_measure *m)
-{
-	if (m->rough && m->n_rounds == ROUGH_ROUNDS) {
-		double ns = median(m, ROUGH_ROUNDS);
-		if (ns >= 0 && ns < FINE_NS_MAX)
+	double most_ns;
+	bool last = m->n_rounds == COST_ROUNDS;
+	unsigned wanted = switches(m->kind) ? COST_ROUNDS : COST_SAMPLES;
+	if (m->rough && m->n_found > 0) {
+		if (median(m, 1, &most_ns) < FINE_NS_MAX) {
 			m->period_ns = FINE_PERIOD_NS;
+			m->n_found = 0;
+		}
 		m->rough = false;
-		m->n_rounds = m->n_found = 0;
-	} else if (m->n_rounds == COST_ROUNDS) {
-		m->cost.ns[m->kind] = median(m, COST_ROUNDS);
+		m->n_rounds = 0;
+	} else if (m->n_found >= wanted || last) {
+		m->cost.ns[m->kind] = median(m, (COST_ROUNDS + 1) / 2, &m->cost.most_ns[m->kind]);
 		next_kind(m, (int)m->kind + 1);
 	}
 }
@@ -353,28 +432,18 @@ int cost_step(struct cost_measure *m, struct sampler *s, struct hart_cost *ret_c
 	int r = 0;
 	if (m->kind == N_COSTS)
 		return finish(m, ret_cost);
-	if (m->n_steps == 0) {
-		r = find_steps(m, s->kernel);
-		if (r == 0)
-			return COST_MORE;
-	} else {
-		if (m->kind == COST_SUMS)
-			r = sums_load(s);
-		if (r == 0)
-			r = measure_pair(m, s);
-	}
+	if (m->kind == COST_SUMS)
+		r = sums_load(s);
+	if (r == 0)
+		r = measure(m, s);
 	if (r == -EMFILE || r == -ENFILE || r == -ENOMEM) {
 		m->hart = -1;
 		return r;
 	}
-	if (r < 0 && m->n_steps == 0) { /* we may not run there */
-		m->kind = N_COSTS;
-		return COST_MORE;
-	}
 	if (r < 0)
 		next_kind(m, (int)m->kind + 1); /* refused: this one stays unknown */
 	else
-		take_rounds(m);
+		take_round(m);
 	return COST_MORE;
 }
 

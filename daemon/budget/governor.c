@@ -6,9 +6,10 @@
  * step. Our own CPU time is assumed to change with the number of records, at the cost of one, and
  * otherwise to stay.
  *
- * Steps that change nothing on this machine are skipped. If no step is within the budget, we take
- * the first of those with nearly the lowest cost. If that is not much lower than the present cost,
- * nothing changes: we give up nothing that does not help.
+ * Steps that change nothing on this machine are skipped. If no step is within the budget, what else costs is
+ * more than giving up samples could save. So sampling keeps a part of the budget: we take the first step at which it
+ * costs no more than that. If what that saves is not much of the present cost, nothing changes: we give up nothing that
+ * does not help.
  *
  * For a client that shares the samples of others, only its additional rate can be given up
  * (hz_least).
@@ -19,9 +20,13 @@
 #include <stdio.h>
 
 #define NS_PER_S 1e9
-/* A step above the budget must save at least this share, and is as good as the best one if it costs
- * at most this much more. */
+/* Share of the cost that a step above the budget must save; part of the budget that sampling keeps; and how much more than
+ * the best step one may cost that is as good. */
 #define SAVES_MIN 0.1
+#define KEPT_PART 0.5
+/* A step is not left for what its records cost more than was predicted: their price has a part that does not depend on
+ * their number. */
+#define KEPT_PART_MAX 0.7
 #define NEARLY 0.02
 
 static unsigned rate_part(enum governor_step step)
@@ -167,8 +172,21 @@ static struct sampler_effort effort_of(const struct governor_load *l, enum gover
 	};
 }
 
-/* The first step after `from` within the budget; or else the first one that costs nearly the least
- * and saves enough; or else `from`. */
+/* Share of the busiest hart's time that sampling takes at that step, there and in our processes. */
+static double sampling_part(const struct governor_load *l, enum governor_step step)
+{
+	return kernel_part(l, &l->hart[busiest(l, step)], step) +
+	       governor_records(l, step) * l->record_ns / NS_PER_S / l->n_harts;
+}
+
+/* Has sampling no more than this part of the budget? What one client asks for beside others has none. */
+static bool is_modest(const struct governor_load *l, enum governor_step step, double part)
+{
+	return !l->hz_least && sampling_part(l, step) <= l->budget * part;
+}
+
+/* The first step after `from` within the budget; or else the first one that costs nearly the least or is modest, and saves
+ * enough; or else `from`. */
 static enum governor_step step_down(const struct governor_load *l, enum governor_step from)
 {
 	double cost[N_STEPS] = {0}, least = governor_predict(l, from, from);
@@ -183,8 +201,13 @@ static enum governor_step step_down(const struct governor_load *l, enum governor
 	}
 	/* the cost of callers is not measured separately: they are given up last, if nothing else
 	 * is enough */
-	for (int step = from + 1; step < N_STEPS && least < now * (1 - SAVES_MIN); step++)
-		if (is_useful(l, (enum governor_step)step) && cost[step] <= least * (1 + NEARLY))
+	if (is_modest(l, from, from == STEP_ALL ? KEPT_PART : KEPT_PART_MAX) ||
+		least >= now * (1 - SAVES_MIN))
+		return from;
+	for (int step = from + 1; step < N_STEPS; step++)
+		if (is_useful(l, (enum governor_step)step) &&
+			(cost[step] <= least * (1 + NEARLY) ||
+				is_modest(l, (enum governor_step)step, KEPT_PART)))
 			return (enum governor_step)step;
 	return from;
 }

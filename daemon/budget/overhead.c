@@ -103,8 +103,6 @@ static int follow_walk(struct overhead *h, const struct walk *w)
 		h->hart[i].n_throttles = w->sampler->lost[i][LOSS_THROTTLE];
 	}
 	memcpy(h->n_sideband, w->n_sideband, sizeof(h->n_sideband));
-	h->n_sample_records = w->n_sample_records;
-	memcpy(h->cpu_ns, w->cpu_ns, sizeof(h->cpu_ns));
 	h->ticked_ns = 0;
 	h->walk = w;
 	return 0;
@@ -369,8 +367,9 @@ double overhead_own_by_records(const struct overhead *h, double records)
 	return records * overhead_record_ns(h) / NS_PER_S / n_open(h, h->walk->sampler);
 }
 
-static void judge_anew(struct overhead *h)
+static void judge_anew(struct overhead *h, uint64_t now_ns)
 {
+	h->judged_from_ns = now_ns + OVERHEAD_SETTLE_NS;
 	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++)
 		h->own[i].counts = false;
 }
@@ -401,12 +400,12 @@ static int govern(struct overhead *h, const struct sampler *s, uint64_t now_ns)
 	if (h->o.brief)
 		load.own = overhead_own_by_records(h, governor_records(&load, h->governor.step));
 	else if (overhead_measure(h, &load, now_ns)) {
-		judge_anew(h);
+		judge_anew(h, now_ns);
 		return 0;
 	}
 	if (!governor_tick(&h->governor, &load, now_ns))
 		return 0;
-	judge_anew(h);
+	judge_anew(h, now_ns);
 	return OVERHEAD_STEPPED;
 }
 
@@ -479,11 +478,13 @@ static int take_figures(struct overhead *h, struct walk *w, bool raised, uint64_
 	if (dt_ns == 0) {
 		read_cpu(h, w, &h->cpu);
 		h->clients_seen_ns = clients_ns_of(h, w);
+		overhead_begin_causes(h, w);
 		return TICK_FIRST;
 	}
 	h->n_ticks++;
 	struct overhead_own *own = take_own(h, w, dt_ns);
-	own->counts = !raised && now_ns >= h->started_ns + OVERHEAD_START_NS;
+	own->counts = !raised && now_ns >= h->started_ns + OVERHEAD_START_NS &&
+		      now_ns >= h->judged_from_ns;
 	own->n_samples = less(w->n_sample_records, h->n_sample_records);
 	h->n_sample_records = w->n_sample_records;
 	price_record(h, s, own);

@@ -27,6 +27,9 @@
 #define OVERHEAD_OWN_TICKS 30
 /* Number of these ticks that must be known before our own CPU time counts against the budget. */
 #define OVERHEAD_OWN_TICKS_MIN 15
+/* Nor does this time after something was given up or taken back: work that began before is still paid for, and files of
+ * the segment that ends are named at once. */
+#define OVERHEAD_SETTLE_NS 10000000000u
 /* The first minute does not count: at the start, mperf scans and names all running programs once.
  * */
 #define OVERHEAD_START_NS 60000000000u
@@ -76,6 +79,7 @@ struct overhead {
 	struct cost_measure measure;
 	uint64_t next_tick_ns, next_measure_ns, measure_again_ns; /* CLOCK_MONOTONIC */
 	uint64_t started_ns, ticked_ns;
+	uint64_t judged_from_ns; /* own CPU time does not count before; 0: nothing has changed */
 	struct usage_cpu cpu;
 	/* CPU time of the daemon so far for clients, without the feed's. Set by the caller. */
 	uint64_t clients_ns;
@@ -154,15 +158,20 @@ struct overhead_spent {
 	/* our processes: the daemon with its namer, but for the time that it has for clients and programs;
 	 * that time; the children that answer */
 	double own_part, clients_part, others_part;
-	/* own CPU time by cause, with all naming, as shares of all harts' time; and with the kernel's work for
-	 * samples and switches on the hart that costs most */
-	double cause_part[N_CAUSES];
+	double cause_part[N_CAUSES]; /* own_part by cause, and clients_part; */
+	double users_naming_part;    /* of that: the parser's time for programs of users */
+	/* The same since something was given up or taken back. Negative: not known yet, and the causes are those
+	 * above. */
+	double judged_part, judged_cause_part[N_CAUSES];
 	double all_part;
 	int worst_hart;                                 /* the hart that costs most; -1: not known
 							 * */
 	double worst_samples_part, worst_switches_part; /* shares of its time */
 };
 void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent);
+/* Cost that the budget is for, as a share of the busiest hart's time, since the last change if that is known. Negative:
+ * not known. */
+double overhead_spent_of_budget(const struct overhead_spent *s);
 /* "1.4 %: records of forks, execs and mappings cost 1.0 %, of which nothing is left to give up"; "" while it is within
  * the budget. Returns ret_text. */
 const char *overhead_says_over(

@@ -5,6 +5,8 @@
 
 #include "daemon/budget/overhead_private.h"
 
+#include <string.h>
+
 #define PPM 1e6
 /* Part of the time for arguments that is left when only drains look at execs. */
 #define DRAINS_PART 0.25
@@ -14,6 +16,14 @@ static uint64_t grown(uint64_t now, uint64_t *seen)
 	uint64_t more = less(now, *seen);
 	*seen = now;
 	return more;
+}
+
+void overhead_begin_causes(struct overhead *h, const struct walk *w)
+{
+	memcpy(h->cpu_ns, w->cpu_ns, sizeof(h->cpu_ns));
+	h->n_sample_records = w->n_sample_records;
+	h->users_naming_seen_ns = users_naming_ns_of(w);
+	h->writing_seen_ns = h->writing_ns;
 }
 
 /* Divide the time of that tick. What is left of all is the rest: turns of the loop, and looks at ourselves. */
@@ -33,20 +43,25 @@ void overhead_take_causes(
 	ns[CAUSE_REST] = less(all_ns, known_ns);
 }
 
-/* Sum of the ticks that count. Returns their number. */
-static unsigned counted(const struct overhead *h, struct overhead_own *ret_sum)
+void overhead_add_own(struct overhead_own *sum, const struct overhead_own *own)
+{
+	sum->time_ns += own->time_ns;
+	sum->own_ns += own->own_ns;
+	sum->clients_ns += own->clients_ns;
+	sum->others_ns += own->others_ns;
+	sum->users_naming_ns += own->users_naming_ns;
+	for (int cause = 0; cause < N_CAUSES; cause++)
+		sum->cause_ns[cause] += own->cause_ns[cause];
+}
+
+unsigned overhead_counted(const struct overhead *h, struct overhead_own *ret_sum)
 {
 	unsigned n = 0;
 	*ret_sum = (struct overhead_own){0};
 	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++) {
-		const struct overhead_own *own = &h->own[i];
-		if (!own->counts)
+		if (!h->own[i].counts)
 			continue;
-		ret_sum->time_ns += own->time_ns;
-		ret_sum->own_ns += own->own_ns;
-		ret_sum->users_naming_ns += own->users_naming_ns;
-		for (int cause = 0; cause < N_CAUSES; cause++)
-			ret_sum->cause_ns[cause] += own->cause_ns[cause];
+		overhead_add_own(ret_sum, &h->own[i]);
 		n++;
 	}
 	return n;
@@ -55,8 +70,9 @@ static unsigned counted(const struct overhead *h, struct overhead_own *ret_sum)
 double overhead_own_of_budget(const struct overhead *h)
 {
 	struct overhead_own sum;
-	return counted(h, &sum) >= OVERHEAD_OWN_TICKS_MIN ? (double)sum.own_ns / (double)sum.time_ns
-							  : 0;
+	return overhead_counted(h, &sum) >= OVERHEAD_OWN_TICKS_MIN
+		       ? (double)sum.own_ns / (double)sum.time_ns
+		       : 0;
 }
 
 double overhead_naming_share(const struct overhead *h)
@@ -80,7 +96,7 @@ bool overhead_measure(struct overhead *h, const struct governor_load *l, uint64_
 		.cost = governor_predict(l, h->governor.step, h->governor.step),
 		.may_return = h->governor.step == STEP_ALL,
 	};
-	if (counted(h, &sum) < OVERHEAD_OWN_TICKS_MIN && l->budget > 0)
+	if (overhead_counted(h, &sum) < OVERHEAD_OWN_TICKS_MIN && l->budget > 0)
 		return false;
 	double time_ns = (double)(sum.time_ns ? sum.time_ns : 1) * l->n_harts;
 	m.cost += (double)sum.users_naming_ns / time_ns;

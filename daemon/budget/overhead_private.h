@@ -48,9 +48,15 @@ static inline uint64_t clients_ns_of(const struct overhead *h, const struct walk
 /* The price of one more record to our processes: the loop's CPU time for records in the last minute. Execs, names and
  * files cost the same at any rate. In a session of a client's own, the lowest so far. */
 double overhead_record_ns(const struct overhead *h);
+/* The first tick begins now. */
+void overhead_begin_causes(struct overhead *h, const struct walk *w);
 /* Divide the time of that tick by cause, with the namer's CPU time in it. */
 void overhead_take_causes(
 	struct overhead *h, const struct walk *w, struct overhead_own *own, uint64_t namer_ns);
+/* Add the times of a tick. */
+void overhead_add_own(struct overhead_own *sum, const struct overhead_own *own);
+/* Sum of the ticks that count. Returns their number. */
+unsigned overhead_counted(const struct overhead *h, struct overhead_own *ret_sum);
 /* Let measures decide. True if they changed. */
 bool overhead_measure(struct overhead *h, const struct governor_load *l, uint64_t now_ns);
 /* Our processes' part of one hart's time, of the ticks that count; 0: too few do. */

@@ -5,6 +5,7 @@
 #include "daemon/budget/overhead_private.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static double price_of(double part, double per_second, int n_harts)
 {
@@ -35,10 +36,50 @@ static void charge_sideband(const struct overhead *h, int n_harts, struct overhe
 	}
 }
 
+/* Shares of all harts' time. Naming for users is charged to them. */
+static void divide(const struct overhead_own *sum, int n_harts, double ret_part[static N_CAUSES])
+{
+	double time_ns = (double)sum->time_ns * n_harts;
+	for (int cause = 0; cause < N_CAUSES; cause++) {
+		uint64_t ns = sum->cause_ns[cause];
+		ns = cause == CAUSE_NAMING ? less(ns, sum->users_naming_ns) : ns;
+		ns += cause == CAUSE_CLIENTS ? sum->users_naming_ns : 0;
+		ret_part[cause] = (double)ns / time_ns;
+	}
+}
+
+static void take_minute(const struct overhead *h, int n_harts, struct overhead_spent *s)
+{
+	struct overhead_own sum = {0};
+	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++)
+		overhead_add_own(&sum, &h->own[i]);
+	double time_ns = (double)sum.time_ns * n_harts;
+	if (sum.time_ns == 0)
+		return;
+	s->own_part = (double)sum.own_ns / time_ns;
+	s->clients_part = (double)sum.clients_ns / time_ns;
+	s->others_part = (double)sum.others_ns / time_ns;
+	s->users_naming_part = (double)sum.users_naming_ns / time_ns;
+	s->groups_part = h->groups_part;
+	divide(&sum, n_harts, s->cause_part);
+	s->all_part = s->own_part + s->clients_part + s->others_part + s->samples_part +
+		      s->switches_part + s->groups_part;
+}
+
+static void take_judged(const struct overhead *h, int n_harts, struct overhead_spent *s)
+{
+	struct overhead_own sum;
+	memcpy(s->judged_cause_part, s->cause_part, sizeof(s->cause_part));
+	if (overhead_counted(h, &sum) < OVERHEAD_OWN_TICKS_MIN)
+		return;
+	s->judged_part = (double)sum.own_ns / ((double)sum.time_ns * n_harts);
+	divide(&sum, n_harts, s->judged_cause_part);
+}
+
 void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
 {
-	struct overhead_spent s = {.worst_hart = -1, .own_part = -1};
-	double own_ns = 0, clients_ns = 0, others_ns = 0, time_ns = 0, worst = -1;
+	struct overhead_spent s = {.worst_hart = -1, .own_part = -1, .judged_part = -1};
+	double worst = -1;
 	int n = h->walk ? n_open(h, h->walk->sampler) : 1;
 	for (int i = 0; i < h->n_harts; i++) {
 		const struct overhead_hart *hart = &h->hart[i];
@@ -56,45 +97,49 @@ void overhead_spent(const struct overhead *h, struct overhead_spent *ret_spent)
 	}
 	s.sample_ns = price_of(s.samples_part, s.samples, n);
 	s.switch_ns = price_of(s.switches_part, s.switches, n);
-	for (unsigned i = 0; i < OVERHEAD_OWN_TICKS; i++) {
-		own_ns += (double)h->own[i].own_ns;
-		clients_ns += (double)h->own[i].clients_ns;
-		others_ns += (double)h->own[i].others_ns;
-		time_ns += (double)h->own[i].time_ns;
-		for (int cause = 0; cause < N_CAUSES; cause++)
-			s.cause_part[cause] += (double)h->own[i].cause_ns[cause];
-	}
-	if (time_ns > 0) {
-		s.own_part = own_ns / time_ns / n;
-		s.clients_part = clients_ns / time_ns / n;
-		s.others_part = others_ns / time_ns / n;
-		s.groups_part = h->groups_part;
-		for (int cause = 0; cause < N_CAUSES; cause++)
-			s.cause_part[cause] /= time_ns * n;
-		s.cause_part[CAUSE_SAMPLES] +=
-			s.worst_samples_part + s.worst_switches_part + s.groups_part;
-		s.all_part = s.own_part + s.clients_part + s.others_part + s.samples_part +
-			     s.switches_part + s.groups_part;
-	}
+	take_minute(h, n, &s);
+	take_judged(h, n, &s);
 	charge_sideband(h, n, &s);
 	*ret_spent = s;
+}
+
+static double kernel_part(const struct overhead_spent *s)
+{
+	return s->worst_samples_part + s->worst_switches_part + s->groups_part;
+}
+
+double overhead_spent_of_budget(const struct overhead_spent *s)
+{
+	double own = s->judged_part >= 0 ? s->judged_part : s->own_part;
+	return own < 0 ? -1 : own + kernel_part(s);
+}
+
+static const char *what_is_decided(const struct overhead *h, const struct overhead_spent *s)
+{
+	if (s->judged_part < 0)
+		return h->judged_from_ns ? "and what the last change saves is not known yet"
+					 : "and nothing is decided yet";
+	return h->governor.n_over >= GOVERNOR_OVER_TICKS ? "of which nothing is left to give up"
+							 : "and nothing is decided yet";
 }
 
 const char *overhead_says_over(
 	const struct overhead *h, const struct overhead_spent *s, char *ret_text, size_t n)
 {
-	double budget = h->o.conf->overhead_ppm / 1e6;
-	double all = s->own_part + s->worst_samples_part + s->worst_switches_part + s->groups_part;
-	int most = 0;
+	double budget = h->o.conf->overhead_ppm / 1e6, all = overhead_spent_of_budget(s), most = 0;
+	enum cause dearest = CAUSE_SAMPLES;
 	ret_text[0] = '\0';
-	if (budget <= 0 || s->own_part < 0 || all <= budget)
+	if (budget <= 0 || all <= budget)
 		return ret_text;
-	for (int cause = 0; cause < N_CAUSES; cause++)
-		if (cause != CAUSE_CLIENTS && s->cause_part[cause] > s->cause_part[most])
-			most = cause;
-	snprintf(ret_text, n, "%.2g %%: %s cost %.2g %%, %s", all * 100,
-		cause_says((enum cause)most), s->cause_part[most] * 100,
-		h->governor.n_over >= GOVERNOR_OVER_TICKS ? "of which nothing is left to give up"
-							  : "and nothing is decided yet");
+	for (int cause = 0; cause < N_CAUSES; cause++) {
+		double part = s->judged_cause_part[cause];
+		part += cause == CAUSE_SAMPLES ? kernel_part(s) : 0;
+		if (cause == CAUSE_CLIENTS || part <= most)
+			continue;
+		most = part;
+		dearest = (enum cause)cause;
+	}
+	snprintf(ret_text, n, "%.2g %%: %s cost %.2g %%, %s", all * 100, cause_says(dearest),
+		most * 100, what_is_decided(h, s));
 	return ret_text;
 }

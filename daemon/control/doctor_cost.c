@@ -19,6 +19,16 @@ static void cost_text(double ns, char ret_text[static 32])
 		ns / 1e3);
 }
 
+/* The same of a price that may be known only as a bound. */
+static void bounded_text(const struct hart_cost *c, enum cost_kind kind, char ret_text[static 32])
+{
+	if (c->most_ns[kind] > 0)
+		snprintf(ret_text, 32, "less than %.1f µs",
+			c->most_ns[kind] > 100 ? c->most_ns[kind] / 1e3 : 0.1);
+	else
+		cost_text(c->ns[kind], ret_text);
+}
+
 #define PRICE_TEXT_BYTES 112
 
 /* "21 µs (20 µs to 22 µs)", "less than 0.4 µs" */
@@ -108,16 +118,16 @@ void doctor_cost(struct examination *x, int hart)
 	const struct hart_cost *c = &h->hart[hart].cost;
 	bool counted = c->ns[COST_COUNTED] >= 0, cuts = c->ns[COST_SWITCH] >= 0;
 	bool sums = c->ns[COST_SUMS] >= 0;
-	double sample_ns = c->ns[counted ? COST_COUNTED : COST_SAMPLE];
+	enum cost_kind of_sample = counted ? COST_COUNTED : COST_SAMPLE;
 	char sample[32], cut[32], sum[32];
-	if (sample_ns < 0 || !s) {
+	if (c->ns[of_sample] < 0 || !s) {
 		doctor_tell(x, (struct finding){hart, "cost", "info", "try again in a minute"},
 			"the cost of a sample has not been measured yet");
 		return;
 	}
-	cost_text(sample_ns, sample);
-	cost_text(c->ns[COST_SWITCH], cut);
-	cost_text(c->ns[COST_SUMS], sum);
+	bounded_text(c, of_sample, sample);
+	bounded_text(c, COST_SWITCH, cut);
+	bounded_text(c, COST_SUMS, sum);
 	const struct plan *p = &s->plan[hart];
 	doctor_tell(x, (struct finding){hart, "cost", "ok", NULL},
 		"a sample%s takes %s%s%s%s%s%s%s", counted ? " with its counters" : "", sample,

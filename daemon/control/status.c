@@ -185,16 +185,17 @@ static int tell_processes(const struct status *s)
 #define BUDGET_TABLE(COLUMN, KNOWN_IF)                                                             \
 	KNOWN_IF(budget, "Budget per hart", share, h->o.conf->overhead_ppm,                        \
 		h->o.conf->overhead_ppm / 1e6)                                                     \
-	KNOWN_IF(spent, "Spent", share, now->own_part >= 0, now->own_part + kernel_part)           \
+	KNOWN_IF(spent, "Spent", share, spent >= 0, spent)                                         \
 	COLUMN(step, "Step", number, h->governor.step)                                             \
 	COLUMN(given_up, "Given up", text, *says ? says : "nothing")                               \
 	KNOWN_IF(over, "Over", text, *over, over)                                                  \
 	KNOWN_IF(reason, "Reason", text, *h->governor.reason, h->governor.reason)                  \
 	KNOWN_IF(since_ns, "For", ns, h->governor.changed_ns, s->now_ns - h->governor.changed_ns)
 
-/* The cost next to its budget; kernel_part: of the busiest hart's time. */
-static int tell_budget(const struct status *s, const struct overhead_spent *now, double kernel_part)
+/* The cost next to its budget. */
+static int tell_budget(const struct status *s, const struct overhead_spent *now)
 {
+	const double spent = overhead_spent_of_budget(now);
 	const struct overhead *h = s->service->overhead;
 	char says[EFFORT_TEXT_BYTES + MEASURES_TEXT_BYTES + 2], put_off[MEASURES_TEXT_BYTES];
 	char over[256];
@@ -206,75 +207,91 @@ static int tell_budget(const struct status *s, const struct overhead_spent *now,
 	return TABLE_OF_ONE(s->to, "budget", BUDGET_TABLE);
 }
 
-#define SPENDING_TABLE(COLUMN, KNOWN_IF)                                                           \
-	COLUMN(cause, "Spent on", text, cause_says((enum cause)i))                                 \
-	COLUMN(hart_share, "Of each hart", share, now->cause_part[i])                              \
-	COLUMN(part, "Part", share, now->cause_part[i] / (all > 0 ? all : 1))
-
-static int tell_spending(const struct status *s, const struct overhead_spent *now)
-{
-	double all = 0;
-	int r = TABLE_BEGIN(s->to, "spending", SPENDING_TABLE);
-	for (int i = 0; i < N_CAUSES; i++)
-		all += now->cause_part[i];
-	for (int i = 0; i < N_CAUSES && now->own_part >= 0 && r == 0; i++)
-		r = TABLE_ROW(s->to, SPENDING_TABLE);
-	return r;
-}
-
 #define OVERHEAD_TABLE(COLUMN, KNOWN_IF)                                                           \
 	COLUMN(cause, "Cause", text, c->cause)                                                     \
 	KNOWN_IF(per_second, "A second", count, c->per_second >= 0, c->per_second + 0.5)           \
 	KNOWN_IF(each_ns, "Each", ns, c->each_ns >= 0, c->each_ns + 0.5)                           \
 	KNOWN_IF(machine_share, "Of the machine", share, c->part >= 0, c->part)                    \
-	KNOWN_IF(hart_share, "Of the busiest hart", share, c->hart >= 0, c->hart)
+	KNOWN_IF(hart_share, "Of the busiest hart", share, c->hart >= 0, c->hart)                  \
+	KNOWN_IF(part_of, "Part of", text, c->part_of, c->part_of)
 
 /* A row of costs as shown: negative figures are not known. */
 struct cost_row {
 	const char *cause;
 	double per_second, each_ns, part, hart;
+	const char *part_of; /* cause that includes this one; NULL: none but all */
 };
+
+#define OWN_PROCESSES "mperfd and its namer"
+#define CLIENTS "clients and programs"
 
 /* The hart is not known. */
 static struct cost_row sideband_row(
 	const char *cause, const struct overhead_spent *s, enum task_work what)
 {
 	return (struct cost_row){cause, s->sideband[what].per_second, s->sideband[what].ns,
-		s->sideband[what].part, -1};
+		s->sideband[what].part, -1, NULL};
+}
+
+/* CPU time of our processes, which run anywhere. */
+static struct cost_row own_row(const char *cause, double part, const char *part_of)
+{
+	return (struct cost_row){cause, -1, -1, part, part, part_of};
+}
+
+static int tell_cost_rows(const struct status *s, const struct cost_row *rows, size_t n)
+{
+	int r = 0;
+	for (const struct cost_row *c = rows; c < rows + n && r == 0; c++)
+		r = TABLE_ROW(s->to, OVERHEAD_TABLE);
+	return r;
+}
+
+/* Our own CPU time by what it is for. */
+static int tell_own_costs(const struct status *s, const struct overhead_spent *now)
+{
+	struct cost_row rows[N_CAUSES + 3];
+	size_t n = 0;
+	rows[n++] = own_row(OWN_PROCESSES, now->own_part, NULL);
+	for (int cause = 0; cause < N_CAUSES; cause++)
+		if (cause != CAUSE_CLIENTS)
+			rows[n++] = own_row(cause == CAUSE_SAMPLES ? "records of samples"
+								   : cause_says((enum cause)cause),
+				now->cause_part[cause], OWN_PROCESSES);
+	rows[n++] = own_row(CLIENTS, now->clients_part, NULL);
+	rows[n++] = own_row("naming for users", now->users_naming_part, CLIENTS);
+	rows[n++] = own_row("queries and roll-ups", now->others_part, NULL);
+	return tell_cost_rows(s, rows, n);
 }
 
 static int tell_costs(const struct status *s)
 {
 	struct overhead_spent now;
 	overhead_spent(s->service->overhead, &now);
-	const double own = now.own_part, worst_kernel = now.worst_samples_part +
-							now.worst_switches_part + now.groups_part;
-	int r = tell_budget(s, &now, worst_kernel);
-	if (r == 0)
-		r = tell_spending(s, &now);
+	int r = tell_budget(s, &now);
 	if (r == 0)
 		r = TABLE_BEGIN(s->to, "overhead", OVERHEAD_TABLE);
-	if (r != 0 || own < 0)
+	if (r != 0 || now.own_part < 0)
 		return r;
-	const struct cost_row rows[] = {
-		{"samples", now.samples, now.sample_ns, now.samples_part, now.worst_samples_part},
+	const struct cost_row kernel[] = {
+		{"samples", now.samples, now.sample_ns, now.samples_part, now.worst_samples_part,
+			NULL},
 		{"cuts at switches", now.switches, now.switch_ns, now.switches_part,
-			now.worst_switches_part},
-		{"turns of topdown-groups", -1, -1, now.groups_part, now.groups_part},
-		{"throttles", now.throttles, -1, -1, -1},
+			now.worst_switches_part, NULL},
+		own_row("turns of topdown-groups", now.groups_part, NULL),
+		{"throttles", now.throttles, -1, -1, -1, NULL},
 		sideband_row("forks", &now, TASK_FORK),
 		sideband_row("execs", &now, TASK_EXEC),
 		sideband_row("mappings", &now, TASK_MAPPING),
-		{"mperfd and its namer", -1, -1, own, own},
-		{"clients and programs", -1, -1, now.clients_part, now.clients_part},
-		{"queries and roll-ups", -1, -1, now.others_part, now.others_part},
-		{"all", -1, -1, now.all_part,
-			own + now.clients_part + now.others_part + worst_kernel},
 	};
-	for (const struct cost_row *c = rows; c < rows + sizeof(rows) / sizeof(*rows) && r == 0;
-		c++)
-		r = TABLE_ROW(s->to, OVERHEAD_TABLE);
-	return r;
+	const struct cost_row all = {"all", -1, -1, now.all_part,
+		now.own_part + now.clients_part + now.others_part + now.worst_samples_part +
+			now.worst_switches_part + now.groups_part,
+		NULL};
+	r = tell_cost_rows(s, kernel, sizeof(kernel) / sizeof(*kernel));
+	if (r == 0)
+		r = tell_own_costs(s, &now);
+	return r == 0 ? tell_cost_rows(s, &all, 1) : r;
 }
 
 #define LOOP_TABLE(COLUMN, KNOWN_IF)                                                               \

@@ -14,10 +14,10 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@
 
 #define SPIN_BYTES (512u << 10) /* beyond a first-level cache; a power of two */
 #define SPIN_STEPS 256u         /* between two reads of the clock: a few microseconds */
-#define WORK_STEPS 256u         /* of xorshift in a step of fixed work */
+#define USUAL_READINGS 256u     /* of the clock, to know how long one takes: some microseconds */
 #define ALARM_NS 2000000        /* an exec waits less long than this for the kernel's own work */
 #define LIST_NAMES_MAX 65536u   /* more than tracefs or a PMU has; stops at an endless folder */
 
@@ -199,43 +199,53 @@ static int real_spin(void *u, int hart, uint64_t ns)
 	return go_back(&before, 0);
 }
 
-/* Run `run` on that hart, then restore the affinity. */
-static int on_hart(int hart, int (*run)(unsigned n, uint64_t *ret_ns), unsigned n, uint64_t *ret_ns)
+static int compare_times(const void *a, const void *b)
 {
-	cpu_set_t before;
-	int r = go_to_hart(hart, &before);
-	return r < 0 ? r : go_back(&before, run(n, ret_ns));
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
 }
 
-/* How often another thread took the hart from this one. */
-static long n_preempted(void)
+/* The usual time between two readings, and *ret_long_ns, from which on it is no longer usual: also where the clock
+ * counts in steps longer than a reading. */
+static uint64_t usual_reading(uint64_t *ret_long_ns)
 {
-	struct rusage u = {0};
-	getrusage(RUSAGE_THREAD, &u);
-	return u.ru_nivcsw;
-}
-
-/* In registers, so that caches make no difference between two runs. */
-static int work_in_registers(unsigned n, uint64_t *ret_ns)
-{
-	volatile uint64_t seen;
-	const long before = n_preempted();
-	uint64_t x = 1, begin_ns = real_now_ns(NULL);
-	for (unsigned i = 0; i < n * WORK_STEPS; i++) {
-		x ^= x << 13;
-		x ^= x >> 7;
-		x ^= x << 17;
+	uint64_t each_ns[USUAL_READINGS], last_ns = real_now_ns(NULL);
+	for (unsigned i = 0; i < USUAL_READINGS; i++) {
+		uint64_t ns = real_now_ns(NULL);
+		each_ns[i] = ns - last_ns;
+		last_ns = ns;
 	}
-	seen = x;
-	(void)seen;
-	*ret_ns = real_now_ns(NULL) - begin_ns;
-	return n_preempted() == before ? 0 : KERNEL_DISTURBED;
+	qsort(each_ns, USUAL_READINGS, sizeof(*each_ns), compare_times);
+	*ret_long_ns = 2 * each_ns[USUAL_READINGS * 15 / 16] + 1;
+	return each_ns[USUAL_READINGS / 2];
 }
 
-static int real_work(void *u, int hart, unsigned n, uint64_t *ret_ns)
+static void read_clock(uint64_t for_ns, struct kernel_gaps *g)
+{
+	uint64_t long_ns;
+	g->n = 0;
+	g->usual_ns = usual_reading(&long_ns);
+	uint64_t last_ns = g->begin_ns = real_now_ns(NULL);
+	while (last_ns - g->begin_ns < for_ns && g->n < KERNEL_GAPS_MAX) {
+		uint64_t ns = real_now_ns(NULL);
+		if (ns - last_ns > long_ns) {
+			g->gap[g->n].from_ns = last_ns;
+			g->gap[g->n++].to_ns = ns;
+		}
+		last_ns = ns;
+	}
+	g->end_ns = last_ns;
+}
+
+static int real_clock_gaps(void *u, int hart, uint64_t ns, struct kernel_gaps *ret_gaps)
 {
 	(void)u;
-	return on_hart(hart, work_in_registers, n, ret_ns);
+	cpu_set_t before;
+	int r = go_to_hart(hart, &before);
+	if (r < 0)
+		return r;
+	read_clock(ns, ret_gaps);
+	return go_back(&before, 0);
 }
 
 struct partner {
@@ -289,10 +299,13 @@ static int switch_to_and_fro(unsigned n, uint64_t *ret_ns)
 	bool started = r == 0;
 	if (r == 0)
 		r = exchange_bytes(there[1], back[0], 1); /* now it waits */
-	uint64_t begin_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	clockid_t of_partner = CLOCK_THREAD_CPUTIME_ID;
+	if (r == 0)
+		r = -pthread_getcpuclockid(thread, &of_partner);
+	uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + clock_ns(of_partner);
 	if (r == 0)
 		r = exchange_bytes(there[1], back[0], n / 2);
-	uint64_t end_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t end_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + clock_ns(of_partner);
 	close(there[1]); /* which ends it */
 	if (started)
 		pthread_join(thread, NULL);
@@ -307,7 +320,9 @@ static int switch_to_and_fro(unsigned n, uint64_t *ret_ns)
 static int real_switch_work(void *u, int hart, unsigned n, uint64_t *ret_ns)
 {
 	(void)u;
-	return on_hart(hart, switch_to_and_fro, n, ret_ns);
+	cpu_set_t before;
+	int r = go_to_hart(hart, &before);
+	return r < 0 ? r : go_back(&before, switch_to_and_fro(n, ret_ns));
 }
 
 static int real_task_work(void *u, int hart, enum task_work what, unsigned n, uint64_t *ret_ns)
@@ -461,7 +476,7 @@ const struct kernel kernel_real = {
 	.now_ns = real_now_ns,
 	.tick_hz = real_tick_hz,
 	.spin = real_spin,
-	.work = real_work,
+	.clock_gaps = real_clock_gaps,
 	.switch_work = real_switch_work,
 	.task_work = real_task_work,
 	.read_text = real_read_text,

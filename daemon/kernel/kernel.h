@@ -25,7 +25,17 @@ struct kernel_hwprobe {
 };
 _Static_assert(sizeof(struct kernel_hwprobe) == 16, "as the kernel has it");
 
-enum { KERNEL_DISTURBED = 1 };
+/* Times between two readings of the clock that were longer than usual: something took the hart. CLOCK_MONOTONIC, in
+ * order. The reading ends early if there are too many. */
+#define KERNEL_GAPS_MAX 128
+struct kernel_gaps {
+	uint64_t begin_ns, end_ns;
+	uint64_t usual_ns; /* between two readings: the median */
+	unsigned n;
+	struct {
+		uint64_t from_ns, to_ns;
+	} gap[KERNEL_GAPS_MAX];
+};
 
 struct kernel {
 	/* perf_event_open(2); returns a descriptor or -errno. Source: man perf_event_open. */
@@ -48,12 +58,11 @@ struct kernel {
 	/* Keep the calling thread busy on that hart for about ns, so that a probe can fire. -errno
 	 * if the thread cannot be put there. The old affinity is restored. */
 	int (*spin)(void *u, int hart, uint64_t ns);
-	/* Fixed work on that hart: n steps of some hundred ns each, which make no system call.
-	 * *ret_ns: the time it took. NULL in tests that need none. KERNEL_DISTURBED: another thread ran in between,
-	 * so it is too long. -errno if the thread cannot be put there. */
-	int (*work)(void *u, int hart, unsigned n, uint64_t *ret_ns);
+	/* Read the clock again and again on that hart, for about ns. NULL in tests that need none. -errno if the thread
+	 * cannot be put there. */
+	int (*clock_gaps)(void *u, int hart, uint64_t ns, struct kernel_gaps *ret_gaps);
 	/* About n context switches on that hart, between two threads of ours. *ret_ns: the CPU time
-	 * of both. NULL in tests that need none. 0 or -errno. */
+	 * of these two. NULL in tests that need none. 0 or -errno. */
 	int (*switch_work)(void *u, int hart, unsigned n, uint64_t *ret_ns);
 	/* Do work that the side band reports (forks, execs, mappings) n times on that hart, as
 	 * task_work_do does. NULL in tests that need none. 0 or -errno. */

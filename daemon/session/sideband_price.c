@@ -100,9 +100,8 @@ static int measure_one(
 /* The first hart that has events, and on which we may run. */
 static int find_hart(const struct sampler *s)
 {
-	uint64_t ns;
 	for (size_t i = 0; i < s->n_rings; i++)
-		if (s->kernel->work(s->kernel->userdata, s->ring[i].hart, 1, &ns) >= 0)
+		if (s->kernel->spin(s->kernel->userdata, s->ring[i].hart, 1) == 0)
 			return s->ring[i].hart;
 	return -1;
 }
@@ -119,7 +118,7 @@ int sideband_price_measure(
 		r = sampler_new(k, &o, &s, &error);
 	if (r < 0)
 		return r;
-	int hart = r == 0 && k->task_work && k->work ? find_hart(s) : -1;
+	int hart = r == 0 && k->task_work ? find_hart(s) : -1;
 	if (hart < 0)
 		return SIDEBAND_REFUSED;
 	for (int what = 0; what < N_TASK_WORKS; what++)

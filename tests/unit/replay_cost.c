@@ -28,18 +28,32 @@ static bool is_switches(const struct replay_event *e)
 	       e->attr.config == PERF_COUNT_SW_CONTEXT_SWITCHES;
 }
 
-void replay_charge(struct replay *r, const struct replay_event *e)
+void replay_interrupt(struct replay *r, uint64_t from_ns)
 {
-	r->now_ns += is_switches(e) ? r->cost.record_ns : r->cost.sample_ns;
-	r->now_ns += counters_read(r, e) * r->cost.counter_ns;
+	struct kernel_gaps *g = r->gaps;
+	if (!g || g->n == KERNEL_GAPS_MAX || r->now_ns == from_ns)
+		return;
+	g->gap[g->n].from_ns = from_ns;
+	g->gap[g->n++].to_ns = r->now_ns;
 }
 
-int replay_work(void *u, int hart, unsigned n, uint64_t *ret_ns)
+void replay_charge(struct replay *r, const struct replay_event *e)
+{
+	uint64_t from_ns = r->now_ns;
+	r->now_ns += is_switches(e) ? r->cost.record_ns : r->cost.sample_ns;
+	r->now_ns += counters_read(r, e) * r->cost.counter_ns;
+	replay_interrupt(r, from_ns);
+}
+
+/* A reading of the clock takes no time. */
+int replay_clock_gaps(void *u, int hart, uint64_t ns, struct kernel_gaps *ret_gaps)
 {
 	struct replay *r = u;
-	uint64_t begin_ns = r->now_ns;
-	int outcome = r->kernel.spin(u, hart, n * r->cost.step_ns);
-	*ret_ns = r->now_ns - begin_ns;
+	*ret_gaps = (struct kernel_gaps){.begin_ns = r->now_ns};
+	r->gaps = ret_gaps;
+	int outcome = r->kernel.spin(u, hart, ns);
+	r->gaps = NULL;
+	ret_gaps->end_ns = r->now_ns;
 	return outcome;
 }
 

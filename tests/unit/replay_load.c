@@ -303,8 +303,7 @@ static int take_costs(const struct loading *l, json_t *object)
 		return fail(l, "costs is no object");
 	json_object_foreach(object, key, value)
 	{
-		uint64_t *number = strcmp(key, "step_ns") == 0      ? &r->cost.step_ns
-				   : strcmp(key, "switch_ns") == 0  ? &r->cost.switch_ns
+		uint64_t *number = strcmp(key, "switch_ns") == 0    ? &r->cost.switch_ns
 				   : strcmp(key, "sample_ns") == 0  ? &r->cost.sample_ns
 				   : strcmp(key, "record_ns") == 0  ? &r->cost.record_ns
 				   : strcmp(key, "counter_ns") == 0 ? &r->cost.counter_ns
@@ -368,7 +367,6 @@ static int load(
 	r->locked_bytes = UINT64_MAX / 2;
 	r->now_ns = 1000000000u;
 	r->tick_hz = 250;
-	r->cost.step_ns = 1000;
 	r->cost.switch_ns = 2000;
 	if (!json_is_object(root))
 		return fail(&l, "a machine is an object");

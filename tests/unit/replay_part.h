@@ -83,18 +83,21 @@ struct replay {
 	uint32_t tick_hz;
 	enum replay_throttling throttling;
 	struct {
-		uint64_t step_ns, switch_ns;               /* of fixed work, without events */
+		uint64_t switch_ns;                        /* without events */
 		uint64_t sample_ns, record_ns, counter_ns; /* what events add */
 		uint64_t read_ns;
 	} cost;
+	struct kernel_gaps *gaps; /* of who reads the clock now; or NULL */
 };
 
+/* Something took the hart since from_ns: who reads the clock sees it. */
+void replay_interrupt(struct replay *r, uint64_t from_ns);
 /* What e's sample takes: now_ns moves. */
 void replay_charge(struct replay *r, const struct replay_event *e);
 /* What a read of an event takes: time passes, and all harts are idle. */
 void replay_charge_read(struct replay *r);
 /* struct kernel's calls of these names. */
-int replay_work(void *u, int hart, unsigned n, uint64_t *ret_ns);
+int replay_clock_gaps(void *u, int hart, uint64_t ns, struct kernel_gaps *ret_gaps);
 int replay_switch_work(void *u, int hart, unsigned n, uint64_t *ret_ns);
 
 struct replay_event *replay_event(const struct replay *r, int fd);

@@ -12,7 +12,7 @@
 #include "tests/unit/sums_case.h"
 #include "tests/unit/test.h"
 
-#define STEPS_MAX 300 /* of one hart: 5 kinds, of 12 pairs at most, and of 36 disturbed ones */
+#define STEPS_MAX 100 /* of one hart: 5 kinds, of 18 rounds at most */
 
 static struct replay *machine;
 static struct sampler *sampler;
@@ -56,45 +56,146 @@ TEST(a_trapping_pmu_is_priced_as_its_data_say)
 
 static struct kernel with_neighbour;
 static const struct kernel *alone;
-static unsigned n_works, disturbed_each;
 
-/* Number of pieces of work from one interruption to the next. Each lasts 3 ms. */
-static int work_beside(void *u, int hart, unsigned n, uint64_t *ret_ns)
-{
-	int r = alone->work(u, hart, n, ret_ns);
-	if (++n_works % disturbed_each != 0 || n_works == 1) /* which finds how long a step takes */
-		return r;
-	*ret_ns += 3000000;
-	return KERNEL_DISTURBED;
-}
-
-static struct hart_cost measured_beside(unsigned each)
+static struct hart_cost measured_beside(
+	int (*gaps)(void *u, int hart, uint64_t ns, struct kernel_gaps *ret_gaps))
 {
 	begin("trapping", &usual);
 	alone = sampler->kernel;
 	with_neighbour = *alone;
-	with_neighbour.work = work_beside;
+	with_neighbour.clock_gaps = gaps;
 	sampler->kernel = &with_neighbour;
-	disturbed_each = each;
 	struct hart_cost c = measured(1);
 	sampler->kernel = alone;
 	case_end(machine, sampler);
 	return c;
 }
 
-/* Two of three pairs have one disturbed piece of work. */
-TEST(a_neighbour_on_the_hart_is_not_in_the_price)
+static void ck_trapping(const struct hart_cost *c)
 {
-	struct hart_cost c = measured_beside(3);
-	ck_assert_double_eq_tol(c.ns[COST_COUNTED], 21000, 50);
-	ck_assert_double_eq_tol(c.ns[COST_SAMPLE], 12000, 50);
-	ck_assert_double_eq_tol(c.ns[COST_CLOCK], 3000, 50);
+	ck_assert_double_eq_tol(c->ns[COST_COUNTED], 21000, 50);
+	ck_assert_double_eq_tol(c->ns[COST_SAMPLE], 12000, 50);
+	ck_assert_double_eq_tol(c->ns[COST_CLOCK], 3000, 50);
 }
 
-TEST(a_hart_without_a_quiet_moment_has_a_price_all_the_same)
+/* Another thread, ticks and devices take the hart between any two samples, for 3 ms each. */
+static int gaps_between(void *u, int hart, uint64_t ns, struct kernel_gaps *ret_gaps)
 {
-	struct hart_cost c = measured_beside(1);
-	ck_assert_double_ge(c.ns[COST_CLOCK], 0);
+	struct kernel_gaps found, *g = ret_gaps;
+	int r = alone->clock_gaps(u, hart, ns, &found);
+	*g = (struct kernel_gaps){.begin_ns = found.begin_ns, .end_ns = found.end_ns};
+	for (unsigned i = 0; r == 0 && i < found.n && g->n < KERNEL_GAPS_MAX - 1; i++) {
+		g->gap[g->n].from_ns = found.gap[i].from_ns - 3000000;
+		g->gap[g->n++].to_ns = found.gap[i].from_ns;
+		g->gap[g->n++] = found.gap[i];
+	}
+	return r;
+}
+
+TEST(interruptions_between_samples_are_in_no_price)
+{
+	struct hart_cost c = measured_beside(gaps_between);
+	ck_trapping(&c);
+}
+
+/* Every third sample is followed by another thread before the clock is read again. */
+static int gaps_longer(void *u, int hart, uint64_t ns, struct kernel_gaps *ret_gaps)
+{
+	int r = alone->clock_gaps(u, hart, ns, ret_gaps);
+	for (unsigned i = 0; r == 0 && i < ret_gaps->n; i += 3)
+		ret_gaps->gap[i].from_ns -= 3000000;
+	return r;
+}
+
+TEST(a_neighbour_that_follows_a_sample_is_not_in_the_price)
+{
+	struct hart_cost c = measured_beside(gaps_longer);
+	ck_trapping(&c);
+}
+
+/* The clock is read after every second sample. */
+static int gaps_of_two(void *u, int hart, uint64_t ns, struct kernel_gaps *ret_gaps)
+{
+	int r = alone->clock_gaps(u, hart, ns, ret_gaps);
+	struct kernel_gaps *g = ret_gaps;
+	for (unsigned i = 0; r == 0 && i < g->n / 2; i++) {
+		g->gap[i].from_ns = g->gap[2 * i].from_ns;
+		g->gap[i].to_ns = g->gap[2 * i + 1].to_ns;
+	}
+	g->n /= 2;
+	return r;
+}
+
+TEST(samples_in_one_gap_share_its_time)
+{
+	struct hart_cost c = measured_beside(
+		gaps_of_two); /* at the longer period, since each seems to take long */
+	ck_assert_double_eq_tol(c.ns[COST_CLOCK], (3000 + 250000 + 3000) / 2, 100);
+}
+
+/* The reading ended early. */
+static int gaps_full(void *u, int hart, uint64_t ns, struct kernel_gaps *ret_gaps)
+{
+	int r = alone->clock_gaps(u, hart, ns, ret_gaps);
+	if (r == 0 && ret_gaps->n > 2) {
+		ret_gaps->n = 2;
+		ret_gaps->end_ns = ret_gaps->gap[1].to_ns;
+	}
+	return r;
+}
+
+TEST(samples_after_the_reading_ended_have_no_part_in_the_price)
+{
+	struct hart_cost c = measured_beside(gaps_full);
+	ck_trapping(&c);
+}
+
+/* Others switch there as often. */
+static int switches_of_others(void *u, int hart, unsigned n, uint64_t *ret_ns)
+{
+	uint64_t others_ns;
+	int r = alone->switch_work(u, hart, n, ret_ns);
+	return r == 0 ? alone->switch_work(u, hart, n, &others_ns) : r;
+}
+
+TEST(switches_of_others_have_no_part_in_the_price)
+{
+	begin("trapping", &usual);
+	alone = sampler->kernel;
+	with_neighbour = *alone;
+	with_neighbour.switch_work = switches_of_others;
+	sampler->kernel = &with_neighbour;
+	struct hart_cost c = measured(1);
+	ck_assert_double_eq_tol(c.ns[COST_SWITCH], 19500, 50);
+	sampler->kernel = alone;
+	case_end(machine, sampler);
+}
+
+/* Every third time a switch takes 2 µs more. */
+static unsigned n_works;
+
+static int noisy_switches(void *u, int hart, unsigned n, uint64_t *ret_ns)
+{
+	int r = alone->switch_work(u, hart, n, ret_ns);
+	*ret_ns += n_works++ % 3 == 0 ? 2000 * n : 0;
+	return r;
+}
+
+TEST(a_price_that_noise_hides_is_said_as_a_bound)
+{
+	begin("trapping", &usual);
+	replay_set_costs(machine, 700, 100, 40);
+	alone = sampler->kernel;
+	with_neighbour = *alone;
+	with_neighbour.switch_work = noisy_switches;
+	sampler->kernel = &with_neighbour;
+	struct hart_cost c = measured(0);
+	ck_assert_double_ge(c.most_ns[COST_SWITCH], 180);
+	ck_assert_double_le(c.most_ns[COST_SWITCH], 2200);
+	ck_assert_double_eq(c.most_ns[COST_CLOCK], 0);
+	ck_assert_double_eq_tol(c.ns[COST_CLOCK], 700, 5);
+	sampler->kernel = alone;
+	case_end(machine, sampler);
 }
 
 TEST(other_prices_in_the_data_are_other_prices_here)
@@ -286,17 +387,20 @@ TEST(the_running_kernel_has_a_price_for_either_way, .seconds = 60)
 }
 
 /* On this machine: a price is no error, whatever it is. */
-TEST(the_running_kernel_does_fixed_work_and_switches, .seconds = 60)
+TEST(the_running_kernel_reads_the_clock_and_switches, .seconds = 60)
 {
-	uint64_t few_ns = 0, many_ns = 0, switch_ns = 0;
+	uint64_t switch_ns = 0;
+	struct kernel_gaps g = {.n = 0};
 	const struct kernel *k = &kernel_real;
-	ck_assert_int_ge(k->work(k->userdata, 0, 200, &few_ns), 0); /* a neighbour may disturb it */
-	ck_assert_int_ge(
-		k->work(k->userdata, 0, 20000, &many_ns), 0); /* a neighbour may disturb it */
-	ck_assert_uint_gt(few_ns, 0);
-	ck_assert_uint_gt(many_ns, 10 * few_ns);
+	ck_assert_int_eq(k->clock_gaps(k->userdata, 0, 10000000, &g), 0);
+	ck_assert(g.end_ns - g.begin_ns >= 10000000 || g.n == KERNEL_GAPS_MAX);
+	for (unsigned i = 0; i < g.n; i++) {
+		ck_assert_uint_ge(g.gap[i].from_ns, i ? g.gap[i - 1].to_ns : g.begin_ns);
+		ck_assert_uint_gt(g.gap[i].to_ns - g.gap[i].from_ns, g.usual_ns);
+		ck_assert_uint_le(g.gap[i].to_ns, g.end_ns);
+	}
 	ck_assert_int_eq(k->switch_work(k->userdata, 0, 100, &switch_ns), 0);
 	ck_assert_uint_gt(switch_ns, 1000);
-	ck_assert_int_lt(k->work(k->userdata, 100000, 1, &few_ns), 0);
-	ck_assert_int_lt(k->switch_work(k->userdata, -1, 2, &few_ns), 0);
+	ck_assert_int_lt(k->clock_gaps(k->userdata, 100000, 1, &g), 0);
+	ck_assert_int_lt(k->switch_work(k->userdata, -1, 2, &switch_ns), 0);
 }

@@ -234,6 +234,33 @@ TEST(what_does_not_help_is_not_given_up)
 	ck_assert_uint_eq(n_changes, 0);
 }
 
+/* Execs alone cost more than the budget: no step keeps it. */
+TEST(in_a_budget_that_cannot_be_kept_samples_have_a_half)
+{
+	hart[0].busy = hart[1].busy = 1;
+	load.own = 0.012;
+	price((struct hart_cost){{[COST_SWITCH] = 600,
+		[COST_COUNTED] = 40000,
+		[COST_SAMPLE] = 40000,
+		[COST_CLOCK] = 40000}});
+	pass(HOUR_S); /* 0.4 %, a quarter of all */
+	ck_assert_int_eq(g.step, STEP_ALL);
+	ck_assert_uint_eq(n_changes, 0);
+	load.budget = 0.005;
+	pass(2 * TICK_S); /* a half is 0.2 %, a quarter 0.1 % */
+	ck_assert_int_eq(g.step, STEP_RATE_2);
+	pass(HOUR_S);
+	ck_assert_int_eq(g.step, STEP_RATE_2);
+	load.record_ns =
+		4000; /* fewer records, each of which costs more than before: 0.22 % and 0.02 % */
+	pass(HOUR_S);
+	ck_assert_int_eq(g.step, STEP_RATE_2);
+	load.own = 0.0005; /* the load has ended, and the owner allows more */
+	load.budget = 0.01;
+	pass(90);
+	ck_assert_int_eq(g.step, STEP_NO_COUNTERS);
+}
+
 TEST(records_that_our_processes_read_count_too)
 {
 	hart[0].switches = 9000; /* 0.54 % in the kernel */
