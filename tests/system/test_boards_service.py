@@ -49,6 +49,7 @@ def test_a_count_takes_counters_from_the_service_and_no_samples(build):
     said = Guest(build, cpu=f"rv64,sscofpmf=false,{U74}", harts=1, icount=None).run("""
         mkdir -p /run/mperf /var/lib/mperf
         mperfd 2>/tmp/log &
+        until mperfctl status >/dev/null 2>&1; do sleep 0.1; done
         sleep 3
         board spin 40000 >/dev/null &
         section before mperfctl status --json
@@ -104,10 +105,12 @@ RUNS = f"""
 WATCHED = """
         systemctl start mperfd
         unshare -m sh -c 'mount -t tmpfs private /mnt && cp /usr/local/bin/board /mnt/hidden &&
-            exec setpriv --reuid=1001 --regid=1001 --clear-groups /mnt/hidden spin 4000' &
+            exec setpriv --reuid=1001 --regid=1001 --clear-groups /mnt/hidden spin 60000' &
+        hidden=$!
         sleep 1
         section outside ls /mnt
         section everyone mperfctl hotspots -a -F 499 --for 2s --json -n 0
+        kill $hidden
         mkdir -p /run/systemd/system/mperfd.service.d
         printf '[Service]\\nWatchdogSec=5s\\n' >/run/systemd/system/mperfd.service.d/w.conf
         systemctl daemon-reload
