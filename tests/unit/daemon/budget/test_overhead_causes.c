@@ -85,7 +85,8 @@ TEST(naming_that_costs_as_much_again_is_put_off_for_longer)
 	bool was = false;
 	for (unsigned second = 0; second < 60 * MINUTE; second += 2) {
 		beside_a_build(0.004, was ? 0.005 : 0.024, 0.0005);
-		pass(2, second < MINUTE); /* replayed harts that are busy for an hour take seconds */
+		pass(2, second <
+				MINUTE); /* replayed harts that are busy for an hour take seconds */
 		n_changes += was != h->measures.taken[MEASURE_NAMES];
 		was = h->measures.taken[MEASURE_NAMES];
 	}
