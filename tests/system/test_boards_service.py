@@ -144,7 +144,7 @@ def systemd(build):
     """A Debian whose kernel begins with perf_event_paranoid = 3, as Debian's do; dpkg installs the package
     there, and takes it away again at the end."""
     return System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run_each(
-        installed=INSTALLED, runs=RUNS, watched=WATCHED, purged=PURGED)
+        installed=INSTALLED, runs=RUNS, purged=PURGED)
 
 
 @by_itself("a guest of this speed is late with its answers beside another")
@@ -204,7 +204,7 @@ def test_the_service_runs_below_systemd(build):
 @by_itself("a guest of this speed is late with its answers beside another")
 @on_a_board
 def test_the_service_sees_other_users_and_is_watched_below_systemd(build):
-    said = systemd(build)["watched"]
+    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run(WATCHED)
     assert said["outside"].text.strip() == "", said["outside"]
     rows = [r for r in sampled(said["everyone"], "c")["rows"] if r["module"] == "/mnt/hidden"]
     assert any(r["function"] == "loop_of_four" and r["samples"] >= 20 for r in rows), rows
