@@ -8,7 +8,7 @@ import json
 import re
 
 from machine import by_itself
-from test_boards import U74, answer, booted_once, functions, on_a_board, sampled
+from test_boards import U74, answer, functions, on_a_board, sampled
 from guest import Guest  # in a folder that test_boards adds
 from system import System, WithDisc
 from test_boards_counts import counts, findings, has
@@ -82,7 +82,11 @@ INSTALLED = """
         section active systemctl is-active mperfd.service mperfd.socket
         section enabled systemctl is-enabled mperfd.service mperfd.socket
         section answers mperfctl status
-        section doctor mperfctl doctor --json"""
+        section doctor mperfctl doctor --json
+        section purge dpkg --purge mperf
+        section left find / -xdev -name '*mperf*' -not -path '/board/*' -not -path '/tmp/*'
+        section gone systemctl is-active mperfd.service
+        section failed systemctl --failed --no-legend --plain"""
 RUNS = f"""
         section paranoid cat /proc/sys/kernel/perf_event_paranoid
         section start systemctl start mperfd
@@ -132,26 +136,19 @@ WATCHED = """
         section refused mperfctl top --frames 1
         section doctor mperfctl doctor
         section journal journalctl --no-pager -o cat -u mperfd"""
-PURGED = """
-        section purge dpkg --purge mperf
-        section left find / -xdev -name '*mperf*' -not -path '/board/*' -not -path '/tmp/*'
-        section gone systemctl is-active mperfd.service
-        section failed systemctl --failed --no-legend --plain"""
 
 
-@booted_once
-def systemd(build):
-    """A Debian whose kernel begins with perf_event_paranoid = 3, as Debian's do; dpkg installs the package
-    there, and takes it away again at the end."""
-    return System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run_each(
-        installed=INSTALLED, runs=RUNS, purged=PURGED)
+def systemd(build, script):
+    """A Debian whose kernel begins with perf_event_paranoid = 3, as Debian's do; dpkg has installed the package.
+    Each test boots it for itself: what another one does before would be in the history that it asks for."""
+    return System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run(script)
 
 
-@by_itself("a guest of this speed is late with its answers beside another")
+@by_itself(HOSTS_CLOCK, at_a_time=2)
 @on_a_board
 def test_dpkg_installs_the_package_and_starts_the_service(build):
-    """mperf's sysctl.d file makes perf_event_paranoid 2."""
-    said, gone = systemd(build)["installed"], systemd(build)["purged"]
+    """And takes it away again. mperf's sysctl.d file makes perf_event_paranoid 2."""
+    said = systemd(build, INSTALLED)
     assert said["status"].text.startswith("Package: mperf\nStatus: install ok installed\n"), said
     assert said["changed"].text == "", said["changed"]
     assert said["paranoid"].text.strip() == "2", said["paranoid"]
@@ -161,17 +158,17 @@ def test_dpkg_installs_the_package_and_starts_the_service(build):
     assert said["enabled"].text.split() == ["enabled", "enabled"], said["enabled"]
     assert said["answers"].status == 0, said["answers"]
     has(findings(said["doctor"], "core"), "SiFive U74")
-    assert gone["purge"].status == 0, gone["purge"]
-    assert gone["left"].text.strip() == "", gone["left"]
-    assert gone["gone"].text.strip() == "inactive", gone["gone"]
-    assert gone["failed"].text.strip() == "", gone["failed"]
+    assert said["purge"].status == 0, said["purge"]
+    assert said["left"].text.strip() == "", said["left"]
+    assert said["gone"].text.strip() == "inactive", said["gone"]
+    assert said["failed"].text.strip() == "", said["failed"]
 
 
 @by_itself("a guest of this speed is late with its answers beside another")
 @on_a_board
 def test_the_service_runs_below_systemd(build):
     """By the very unit that is rated."""
-    said = systemd(build)["runs"]
+    said = systemd(build, RUNS)
     assert said["paranoid"].text.strip() == "2", said["paranoid"]
     for name in "start", "top", "record", "alice-record", "alice-top", "stop", "restart":
         assert said[name].status == 0, (name, said[name], said["journal"])
@@ -204,7 +201,7 @@ def test_the_service_runs_below_systemd(build):
 @by_itself("a guest of this speed is late with its answers beside another")
 @on_a_board
 def test_the_service_sees_other_users_and_is_watched_below_systemd(build):
-    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run(WATCHED)
+    said = systemd(build, WATCHED)
     assert said["outside"].text.strip() == "", said["outside"]
     rows = [r for r in sampled(said["everyone"], "c")["rows"] if r["module"] == "/mnt/hidden"]
     assert any(r["function"] == "loop_of_four" and r["samples"] >= 20 for r in rows), rows
