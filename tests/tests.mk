@@ -121,7 +121,7 @@ check-pass: pass
 check-fuzz:
 	+$(QUIET)$(FUZZ_MAKE) fuzzers
 	tests/run $(BUILD) --part fuzz $(RUN)
-check-boards: BOARDS = (_counts)?
+check-boards: BOARDS = (_counts|_service)?
 check-boards-arm: BOARDS = _arm
 check-boards-arm: PACKAGES_BOARDS += gcc-aarch64-linux-gnu
 check-boards-arm: export MPERF_BOARDS = arm

@@ -218,7 +218,8 @@ def test_loops_alone_have_the_rows_that_they_have_in_whole_functions(build):
             for source in (*SOURCES, KERNELS / "lowered.c") if runnable(flags) else ():
                 if source.suffix == ".cc":
                     continue
-                for mode in ("tree", "block", "sets") if flags == FLAGS[1] else ("tree",):
+                # what a mode leaves out is the same with each LLVM
+                for mode in ("tree", "block", "sets") if flags == FLAGS[1] and version == max(found) else ("tree",):
                     outside.append(check_loops_alone(build, source, version, flags, mode))
         assert 0 < sum(alone for _, alone in outside) < sum(whole for whole, _ in outside) / 2, outside
 

@@ -44,7 +44,7 @@ poweroff -f
 # section NAME COMMAND…: run it, and tell the test what it printed and how it ended.
 SECTIONS = """
 section() {
-	name=$1
+	name=$of$1
 	shift
 	echo "@@begin $name"
 	"$@" 2>"/tmp/errors.$name"
@@ -322,6 +322,14 @@ class Guest:
     def scripts(self, script):
         """The files that make the board run the script and then power off."""
         return {"init*": INIT.encode(), "guest.sh": SECTIONS.encode(), "script": script.encode()}
+
+    def run_each(self, seconds=BOOT_SECONDS, **scripts):
+        """Boot once for several scripts, one after the other, each in a shell of its own; {name of the
+        script: {name: Section}}. What a script leaves behind (services, files), the next ones find."""
+        found = self.run("".join(f"(\nof={name}.\n{script}\n)\n" for name, script in scripts.items()),
+                         seconds)
+        return {name: {section.removeprefix(f"{name}."): said for section, said in found.items()
+                       if section.startswith(f"{name}.")} for name in scripts}
 
     def run(self, script, seconds=BOOT_SECONDS):
         """Boot, run the shell script, power off; {name: Section} of what it reported."""

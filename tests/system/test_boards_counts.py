@@ -12,9 +12,9 @@ import os
 import re
 import subprocess
 
-from machine import ROOT, Folder, Skip, by_itself, compile_program, mperfctl, need_program, refused, rows
+from machine import ROOT, Folder, Skip, compile_program, mperfctl, need_program, refused, rows
 from rates import rate_allowed
-from test_boards import HOSTS_CLOCK, U74, Guest, System, answer, functions, on_a_board, refused_rung, sampled, x60
+from test_boards import U74, Guest, answer, booted_once, functions, on_a_board, refused_rung, sampled, x60
 from guest import sysroot  # in a folder that test_boards adds
 
 FILLS = "a board with icount has a clock of its own, and another is a test that runs by itself"
@@ -41,20 +41,46 @@ def has(lines, *words):
     assert any(all(word in line for word in words) for line in lines), (words, lines)
 
 
-@on_a_board
-def test_an_x60_is_led_by_its_own_event_and_has_its_ipc_by_function(build):
-    """Rung b on a real kernel and driver: cycles and instructions never interrupt there, a raw event
-    does, and they ride with it. QEMU knows no 0x22, hence the owner's file."""
+@booted_once
+def x60_of_raw_events(build):
+    """Raw event 1 is the one that interrupts there. QEMU knows no 0x22, hence the owner's file."""
     board = x60(build, ["riscv,raw-event-to-mhpmcounters", "0", "1", "ffffffff", "ffffffff",
                         "7fff8"])
-    board.files["etc/mperf/platforms.d/board.json"] = json.dumps(OWNERS_FILE).encode() + b"\n"
-    said = board.run("""
+    board.files["owners.json"] = json.dumps(OWNERS_FILE).encode() + b"\n"
+    return board.run_each(
+        alone="""
+        section identity cat /proc/cpuinfo
+        section doctor mperfctl doctor --json
+        section hotspots mperfctl hotspots -F 499 --json -- board spin 1000
+        section raw mperfctl hotspots -F 499 -e r1 --json -- board spin 1000""",
+        owned="""
+        mkdir -p /etc/mperf/platforms.d
+        cp /owners.json /etc/mperf/platforms.d/board.json
         section identity cat /proc/cpuinfo
         section vector board vector 0
         section doctor mperfctl doctor --json
         section hotspots mperfctl hotspots -F 499 --json -- board spin 1000
         section two mperfctl hotspots -F 999 --json -- board two 10000000
         section user mperfctl hotspots -U -F 499 --json -- board spin 500""")
+
+
+@on_a_board
+def test_x60_samples_by_a_raw_event_alone(build):
+    """It stands for u_mode_cycle."""
+    said = x60_of_raw_events(build)["alone"]
+    assert "0x8000000058000001" in said["identity"].text, said["identity"]
+    refused_rung(said["doctor"], "never interrupts")
+    sampled(said["hotspots"], "c")
+    raw = sampled(said["raw"], "e")
+    assert raw["provenance"]["samples"] >= 200, raw["provenance"]
+    assert functions(raw)["loop_of_four"]["self"] > 0.95, raw["rows"]
+
+
+@on_a_board
+def test_an_x60_is_led_by_its_own_event_and_has_its_ipc_by_function(build):
+    """Rung b on a real kernel and driver: cycles and instructions never interrupt there, a raw event
+    does, and they ride with it."""
+    said = x60_of_raw_events(build)["owned"]
     assert "0x8000000058000001" in said["identity"].text, said["identity"]
     assert said["vector"].text.strip() == "256", said["vector"]
 
@@ -200,11 +226,11 @@ def svg_share(text, function):
     return max(widths) / max(float(width) for _, width in boxes)
 
 
-@on_a_board
-def test_tables_and_flame_graphs_share_out_cycles_and_instructions(build):
-    """Two functions of about the same cycles: a loop, and system calls. The instructions are those of
-    user mode, so that the loop has nearly all of them, and the calls those of their few in libc."""
-    said = Guest(build, cpu="rv64,sscofpmf=true", harts=1).run("""
+@booted_once
+def counting(build):
+    """Cycles and instructions are counted beside samples of the clock."""
+    return Guest(build, cpu="rv64,sscofpmf=true", harts=1, sources=("board.c", "compared.c")).run_each(
+        calls="""
         mperfctl record -F 999 -o /tmp/a.mprf -e '{cpu-clock,cycles,instructions:u}' -- \\
             board calls 20000000
         section json mperfctl hotspots -i /tmp/a.mprf --json
@@ -215,7 +241,17 @@ def test_tables_and_flame_graphs_share_out_cycles_and_instructions(build):
         mperfctl flamegraph -i /tmp/a.mprf --event cycles -o /tmp/c.svg
         section svg cat /tmp/c.svg
         mperfctl flamegraph -i /tmp/a.mprf --event instructions:u -o /tmp/i.svg
-        section svg-i cat /tmp/i.svg""")
+        section svg-i cat /tmp/i.svg""",
+        compared="""
+        mperfctl record -F 499 -o /tmp/a.mprf -e '{cpu-clock,cycles,instructions}' -- compared 300
+        section recording base64 /tmp/a.mprf""")
+
+
+@on_a_board
+def test_tables_and_flame_graphs_share_out_cycles_and_instructions(build):
+    """Two functions of about the same cycles: a loop, and system calls. The instructions are those of
+    user mode, so that the loop has nearly all of them, and the calls those of their few in libc."""
+    said = counting(build)["calls"]
     rows = functions(sampled(said["json"], "e"))
     loop = rows["loop_of_four"]
     assert abs(loop["instructions"] - 80e6) < 4e6 and abs(loop["cycles"] - 160e6) < 8e6, loop
@@ -382,75 +418,11 @@ def agrees(row, own, per_byte):
     assert abs(row["gbytes_self"] * per_byte / row["gops_self"] - 1) < 1e-6, row
 
 
-@by_itself(HOSTS_CLOCK, at_a_time=2)
-@on_a_board
-def test_a_count_takes_counters_from_the_service_and_no_samples(build):
-    """A U74 has one counter for cycles, which always-on sampling gives up to a client after three seconds."""
-    said = Guest(build, cpu=f"rv64,sscofpmf=false,{U74}", harts=1, icount=None).run("""
-        mkdir -p /run/mperf /var/lib/mperf
-        mperfd 2>/tmp/log &
-        sleep 3
-        board spin 40000 >/dev/null &
-        section before mperfctl status --json
-        section count mperfctl stat -a -e '{cycles,instructions}' --json -- sleep 16
-        section during mperfctl status --json
-        section doctor mperfctl doctor --json
-        section log cat /tmp/log""")
-    trouble = [answer(said[name])["rate"][0].get("trouble") for name in ("before", "during")]
-    counted = counts(said["count"])
-    print(f"    before: {trouble[0]}; during: {trouble[1]}; cycles were counted "
-          f"{100 * counted['cycles']['running_share']:.0f} % of the time")
-    assert not trouble[0] and "samples without counters for a minute" in trouble[1], trouble
-    has(findings(said["doctor"], "sampling"), "rung d", "cpu-clock")
-    has(findings(said["doctor"], "sampling"), "samples without counters for a minute")
-    # All of it but a part of the first three seconds or four.
-    assert counted["cycles"]["running_share"] > 0.8, counted
-    taken = [answer(said[name])["account"][0]["taken"] for name in ("before", "during")]
-    print(f"    {taken[1] - taken[0]} samples in 16 s")
-    # Taking turns for all of the time would leave half of them.
-    assert taken[1] - taken[0] > 0.65 * 99 * 16, taken
-
-
-@by_itself(HOSTS_CLOCK, at_a_time=2)
-@on_a_board
-def test_dpkg_installs_the_package_and_starts_the_service(build):
-    """On a Debian that runs systemd, with perf_event_paranoid = 3 before; and takes it away again."""
-    said = System(build, cpu=f"rv64,sscofpmf=false,{U74}", icount=None).run("""
-        section status dpkg -s mperf
-        section changed dpkg --verify mperf
-        section paranoid cat /proc/sys/kernel/perf_event_paranoid
-        section user getent passwd mperf
-        section store stat -c '%U %a' /var/lib/mperf
-        section active systemctl is-active mperfd.service mperfd.socket
-        section enabled systemctl is-enabled mperfd.service mperfd.socket
-        section answers mperfctl status
-        section doctor mperfctl doctor --json
-        section purge dpkg --purge mperf
-        section left find / -xdev -name '*mperf*' -not -path '/board/*' -not -path '/tmp/*'
-        section gone systemctl is-active mperfd.service
-        section failed systemctl --failed --no-legend --plain""")
-    assert said["status"].text.startswith("Package: mperf\nStatus: install ok installed\n"), said
-    assert said["changed"].text == "", said["changed"]
-    assert said["paranoid"].text.strip() == "2", said["paranoid"]
-    assert said["user"].text.startswith("mperf:x:"), said["user"]
-    assert said["store"].text.strip() == "mperf 750", said["store"]
-    assert said["active"].text.split() == ["active", "active"], said["active"]
-    assert said["enabled"].text.split() == ["enabled", "enabled"], said["enabled"]
-    assert said["answers"].status == 0, said["answers"]
-    has(findings(said["doctor"], "core"), "SiFive U74")
-    assert said["purge"].status == 0, said["purge"]
-    assert said["left"].text.strip() == "", said["left"]
-    assert said["gone"].text.strip() == "inactive", said["gone"]
-    assert said["failed"].text.strip() == "", said["failed"]
-
-
 @on_a_board
 def test_a_recording_of_a_board_is_shown_beside_one_of_this_machine(build):
     """The same source on two instruction sets: its three functions have a third each on both, and the
     board's recording has instructions. Nothing is tested, and a gate refuses."""
-    said = Guest(build, cpu="rv64,sscofpmf=true", harts=1, sources=("board.c", "compared.c")).run("""
-        mperfctl record -F 499 -o /tmp/a.mprf -e '{cpu-clock,cycles,instructions}' -- compared 300
-        section recording base64 /tmp/a.mprf""")
+    said = counting(build)["compared"]
     with Folder() as folder:
         board, here = folder / "board.mprf", folder / "here.mprf"
         board.write_bytes(base64.b64decode(said["recording"].text))

@@ -72,7 +72,8 @@ def test_texts_are_in_the_charset_of_the_locale(build):
         commands = (["hotspots", "--by", "function", "--", named], ["doctor"], ["stat", "-r", "3", "--", named],
                     ["flamegraph", "--force", "-o", folder / "page.html", "--", named], ["hotspots", "--help"],
                     ["no-such-command…"])
-        for locale in {"LC_ALL": "C"}, {"LC_ALL": "", "LC_CTYPE": "", "LANG": ""}, {"LC_ALL": "de_DE.ISO-8859-1"}:
+        locales = {"LC_ALL": "C"}, {"LC_ALL": "", "LC_CTYPE": "", "LANG": ""}, {"LC_ALL": "de_DE.ISO-8859-1"}
+        for locale in locales[:1 if build.name == "asan" else 3]:  # to the code they are one
             for command in commands:
                 done = mperfctl(build, *command, check=False, env=locale)
                 assert done.stdout.isascii() and done.stderr.isascii(), (locale, command, done)

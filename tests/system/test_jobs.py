@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from machine import Folder, as_nobody, everybodys, mperfctl, need_root, refused
+from machine import Folder, as_nobody, everybodys, leave_to_plain, mperfctl, need_root, refused
 from rates import allowing, rate_allowed
 from service import Service, wait_until
 from wire import DONE, FAILURE, Client, field
@@ -179,6 +179,7 @@ def test_wrong_arguments_are_refused_by_name(build):
 
 @allowing()
 def test_a_jobs_time_adds_up_to_that_of_its_processes(build):
+    leave_to_plain(build, "it compares figures, and jobs of the other tests here are sampled with sanitizers")
     # Many processes of 2 ms, which inherit the job. Samples differ from getrusage by ticks, and by the
     # scatter of n samples at fixed times: 1 / sqrt(n).
     with Folder() as folder, Service(build, folder, flush="1s", rate=rate_allowed(999)) as service:

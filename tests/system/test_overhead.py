@@ -10,13 +10,13 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import Folder, leave_to_plain
+from machine import Folder, by_itself, leave_to_plain
 from service import Service, wait_until
 
 SECONDS = 90
 # Less than eight samples a second cost anywhere, so that all that helps is given up.
 NEXT_TO_NOTHING = "0.0001%"
-BUDGETS = "budgets are of time, and unit tests take the same code through sanitizers"
+BUDGETS = "costs and budgets are of time, and unit tests take the same code through sanitizers"
 
 
 def tables(service):
@@ -56,6 +56,7 @@ def cpu_seconds(process):
 
 
 def test_costs_are_measured_and_shown(build):
+    leave_to_plain(build, BUDGETS)
     with Folder() as folder, Service(build, folder, flush="1s", overhead="100%") as service:
         with spinning(folder) as busy:
             wait_until("each hart has its price",
@@ -90,6 +91,7 @@ def test_costs_are_measured_and_shown(build):
 
 
 def test_forks_execs_and_mappings_are_counted_and_priced_by_doctor(build):
+    leave_to_plain(build, BUDGETS)
     with Folder() as folder, Service(build, folder, flush="1s", overhead="100%") as service:
         with subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"]) as forks:
             try:
@@ -122,9 +124,10 @@ def turns_a_second(service, seconds=5):
     return (more - n) / (ended - began)
 
 
+@by_itself("other tests' new programs are named at once, which makes turns")
 def test_the_loop_turns_at_drains_and_for_little_else(build):
-    """Four drains a second, and what this test asks. Other tests' new programs are named at once, so the least
-    of some spans counts."""
+    """Four drains a second, and what this test asks. The least of some spans counts, for others may use the
+    machine."""
     leave_to_plain(build, "a turn is a turn with sanitizers, too, but programs take longer to be named")
     with Folder() as folder, Service(build, folder, overhead="100%") as service, spinning(folder):
         spans = []

@@ -26,8 +26,12 @@ def test_record_writes_a_file_and_says_what_is_in_it(build):
     assert not [f for f in os.listdir(r.path.parent) if f.startswith(".")], os.listdir(r.path.parent)
 
 
+FIGURES = "it compares figures, and the other recordings here are made with sanitizers"
+
+
 @allowing()
 def test_record_samples_at_the_rate_that_was_asked_for(build):
+    leave_to_plain(build, FIGURES)
     with Folder() as folder:
         done = mperfctl(build, "record", "-F", "499", "-e", "cpu-clock", "-o", folder / "r", "--",
                         known(build), "spin", "800")
@@ -43,6 +47,7 @@ def test_record_samples_at_the_rate_that_was_asked_for(build):
 @allowing()
 def test_a_short_program_has_samples_enough_without_a_rate(build):
     """At the service's 99 Hz, 0.4 s had some 40 samples. The whole machine keeps that rate."""
+    leave_to_plain(build, FIGURES)
     hz = rate_allowed(999)
     with Folder() as folder:
         done = mperfctl(build, "record", "-o", folder / "r", "--", known(build), "spin", "400")

@@ -413,7 +413,7 @@ def test_record_through_the_service_is_record(build):
         (folder / "tmp").mkdir()
         with Service(build, folder) as service:
             ways = (lambda *a, **o: service.ctl(*a, **o), lambda *a, **o: mperfctl(build, *a, **o))
-            for way in ways:
+            for way in ways[:1 if build.name == "asan" else 2]:  # test_record takes the second through sanitizers
                 def record(*arguments, check=True, way=way):
                     return way("record", "-F", hz, "-f", "-o", folder / "r", *arguments,
                                check=check, env={"TMPDIR": str(folder / "tmp")})

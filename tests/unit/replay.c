@@ -143,9 +143,11 @@ static int replay_open(void *u, struct perf_event_attr *attr, pid_t pid, int har
 	if (r->n_events % 64 == 0) {
 		struct replay_event *more =
 			reallocarray(r->event, r->n_events + 64, sizeof(*r->event));
-		if (!more)
+		r->event = more ? more : r->event;
+		unsigned *live = reallocarray(r->live, r->n_events + 64, sizeof(*r->live));
+		r->live = live ? live : r->live;
+		if (!more || !live)
 			return -ENOMEM;
-		r->event = more;
 	}
 	int fd = REPLAY_FD_FIRST + (int)r->n_events;
 	r->event[r->n_events++] = (struct replay_event){
@@ -415,7 +417,7 @@ const struct kernel *replay_kernel(struct replay *r)
 /* Is it wanted to count, when its hart and task run? */
 static bool is_on(const struct replay *r, const struct replay_event *e)
 {
-	if (!e->open || !e->enabled || e->dead) /* most have been closed */
+	if (!e->open || !e->enabled || e->dead)
 		return false;
 	const struct replay_event *leader = replay_event(r, e->leader_fd);
 	return leader->open && leader->enabled;
@@ -454,8 +456,8 @@ void replay_run(struct replay *r, int hart, pid_t pid, uint64_t ns)
 		uint64_t step = ns < REPLAY_STEP_NS ? ns : REPLAY_STEP_NS;
 		ns -= step;
 		r->now_ns += step;
-		for (unsigned i = 0; i < r->n_events; i++) {
-			struct replay_event *e = &r->event[i];
+		for (unsigned i = 0; i < r->n_live; i++) {
+			struct replay_event *e = &r->event[r->live[i]];
 			if (!is_on(r, e))
 				continue;
 			bool here = wanted(r, e, hart, pid);
@@ -473,10 +475,11 @@ void replay_run(struct replay *r, int hart, pid_t pid, uint64_t ns)
 			e->value += e->rule.per_us * (double)step / 1000;
 		}
 		/* A switch is told of as it is counted, so before who only reads the group. */
-		for (unsigned i = r->n_events; i-- > 0;)
-			if (r->event[i].rule.fires && runs(r, &r->event[i], hart, pid) &&
-				!replay_is_stopped(r, &r->event[i]))
-				fire(r, &r->event[i], pid);
+		for (unsigned i = r->n_live; i-- > 0;) {
+			struct replay_event *e = &r->event[r->live[i]];
+			if (e->rule.fires && runs(r, e, hart, pid) && !replay_is_stopped(r, e))
+				fire(r, e, pid);
+		}
 		replay_unthrottle(r, hart, pid);
 	}
 }
@@ -586,6 +589,7 @@ struct replay *replay_free(struct replay *r)
 		free(r->file[i].text);
 	}
 	free(r->event);
+	free(r->live);
 	free(r->source);
 	free(r->verified);
 	free(r);

@@ -74,6 +74,8 @@ struct replay {
 	uint64_t locked_bytes; /* how much may be mapped at once, control pages included */
 	struct replay_event *event;
 	unsigned n_events; /* ever opened; descriptors are never used again */
+	unsigned *live;    /* places of those that are open, as of the last replay_run */
+	unsigned n_live;
 	unsigned n_opens, n_stray;
 	unsigned fail_open, fail_map, fail_ioctl;
 	int fail_open_error, fail_map_error, fail_ioctl_error;

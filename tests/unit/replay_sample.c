@@ -15,20 +15,21 @@
 
 static bool group_starves(const struct replay *r, int leader_fd)
 {
-	for (unsigned i = 0; i < r->n_events; i++)
-		if (r->event[i].open && r->event[i].leader_fd == leader_fd &&
-			r->event[i].rule.starves)
+	for (unsigned i = 0; i < r->n_live; i++)
+		if (r->event[r->live[i]].leader_fd == leader_fd &&
+			r->event[r->live[i]].rule.starves)
 			return true;
 	return false;
 }
 
 static bool needs_counter(const struct replay *r, int leader_fd)
 {
-	for (unsigned i = 0; i < r->n_events; i++)
-		if (r->event[i].open && r->event[i].leader_fd == leader_fd &&
-			r->event[i].attr.type != PERF_TYPE_SOFTWARE &&
-			r->event[i].attr.type != PERF_TYPE_TRACEPOINT)
+	for (unsigned i = 0; i < r->n_live; i++) {
+		const struct replay_event *e = &r->event[r->live[i]];
+		if (e->leader_fd == leader_fd && e->attr.type != PERF_TYPE_SOFTWARE &&
+			e->attr.type != PERF_TYPE_TRACEPOINT)
 			return true;
+	}
 	return false;
 }
 
@@ -42,11 +43,17 @@ bool replay_has_counters(const struct replay *r, const struct replay_event *e)
 
 void replay_learn_counters(struct replay *r)
 {
+	r->n_live = 0;
 	for (unsigned i = 0; i < r->n_events; i++) {
-		struct replay_event *e = &r->event[i];
-		e->starved = e->open && group_starves(r, e->leader_fd);
-		e->needs_counter = e->open && needs_counter(r, e->leader_fd);
-		if (e->open && e->enabled && e->attr.pinned && e->needs_counter)
+		r->event[i].starved = r->event[i].needs_counter = false;
+		if (r->event[i].open)
+			r->live[r->n_live++] = i;
+	}
+	for (unsigned i = 0; i < r->n_live; i++) {
+		struct replay_event *e = &r->event[r->live[i]];
+		e->starved = group_starves(r, e->leader_fd);
+		e->needs_counter = needs_counter(r, e->leader_fd);
+		if (e->enabled && e->attr.pinned && e->needs_counter)
 			e->displaced |= r->taken_pinned;
 	}
 }

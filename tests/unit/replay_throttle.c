@@ -60,8 +60,8 @@ bool replay_is_stopped(const struct replay *r, const struct replay_event *e)
 
 void replay_unthrottle(struct replay *r, int hart, pid_t pid)
 {
-	for (unsigned i = 0; i < r->n_events; i++) {
-		struct replay_event *e = &r->event[i];
+	for (unsigned i = 0; i < r->n_live; i++) {
+		struct replay_event *e = &r->event[r->live[i]];
 		if (!e->throttled || e->tick == tick_now(r))
 			continue;
 		e->throttled = false;
