@@ -211,7 +211,8 @@ static int pack(const struct making *m, const struct unwind_segment *segment, si
 
 	if (!t)
 		return -ENOMEM;
-	memcpy(unwind_table_segments(t), segment, n_segments * sizeof(*segment));
+	if (n_segments)
+		memcpy(unwind_table_segments(t), segment, n_segments * sizeof(*segment));
 	memcpy(unwind_table_rules(t), m->rule, m->n_rules * sizeof(*m->rule));
 	if (m->n_pages)
 		memcpy(unwind_table_pages(t), m->page, m->n_pages * sizeof(*m->page));
