@@ -359,7 +359,7 @@ int namer_dispatch(struct namer *n, uint64_t now_ns)
 
 /* --- what the owner's loop needs -------------------------------------------------------------- */
 
-/* Are few wishes queued, all of files that the parser has loaded? */
+/* Are few wishes queued, all of files that the parser has loaded, and none to be read on before the next drain? */
 static bool is_trickle(const struct namer *n)
 {
 	const struct naming_user *u;
@@ -368,7 +368,8 @@ static bool is_trickle(const struct namer *n)
 
 	for (uint32_t i = 0; (u = naming_user_at(&n->users, i)); i++)
 		for (w = TAILQ_FIRST(&u->to_name); w; w = TAILQ_NEXT(w, of_user))
-			if (++n_wishes > NAMER_TRICKLE_FILES || !slot_is_loaded(n, w->slot))
+			if (++n_wishes > NAMER_TRICKLE_FILES || !slot_is_loaded(n, w->slot) ||
+				slot_grows(w->slot))
 				return false;
 	return frames_waiting(n) <= NAMER_TRICKLE_FRAMES;
 }

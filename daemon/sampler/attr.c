@@ -63,6 +63,7 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define EXEC_STACK_BYTES 13312u
 /* 39 such copies: 60 ms without a read (three of EXEC_REST_NS) at 650 execs per second and hart. */
 #define EXEC_RING_BYTES (512u << 10)
+#define ALWAYS_STACKS_PART 6
 #define RING_BYTES_MIN (64u << 10)
 #define RING_BYTES_MAX (16u << 20) /* per hart: locked memory, not available to others */
 /* A side band of its own: 7,000 threads that begin and end, or 80 processes with 60 mappings twice over, between
@@ -397,9 +398,11 @@ size_t ring_bytes_for(const struct sampler *s, int hart)
 				: SAMPLE_BYTES;
 	uint64_t n_sampling = s->options.events ? (uint64_t)s->options.events->n_events : 1;
 	uint32_t hz = s->options.ring_hz > s->hz ? s->options.ring_hz : s->hz;
-	/* Copied stacks take as much as would be copied of the deepest. A ring that is half full wakes us. */
+	/* A record has room for the deepest stack that is copied, so rings of always-on sampling would take tens of MB.
+	 * These hold half a second of a client's usual high rate; at the service's own rate a drain finds less than
+	 * an eighth of them in use (session/walk_drain.c). */
 	if (s->options.stacks == SAMPLER_STACKS_DWARF && s->options.always)
-		hz = (s->hz + 1) / 2;
+		hz = s->hz > hz / ALWAYS_STACKS_PART ? s->hz : hz / ALWAYS_STACKS_PART;
 	uint64_t wanted = each * hz * n_sampling + (s->options.always ? 0 : SIDEBAND_BYTES);
 	if (s->plan[hart].switches || s->plan[hart].n_siblings > 0)
 		wanted += SWITCHES_BYTES;

@@ -19,9 +19,8 @@
 #include "daemon/session/walk.h"
 #include "daemon/store/store.h"
 
-/* Copied of each stack, at most, with callers = tables. Of stacks of compilers and interpreters 4 % are deeper than 16 KiB,
- * 1 % than this. */
-#define SERVICE_STACK_BYTES 32768u
+/* Copied of each stack, at most, with callers = tables. Of stacks of compilers and interpreters 2 to 4 % are deeper. */
+#define SERVICE_STACK_BYTES 16384u
 
 struct pinner;
 struct schedules;
