@@ -70,6 +70,7 @@ struct namer *namer_free(struct namer *n)
 	jobs_free(n);
 	table_drop_arriving(n);
 	slots_free(n);
+	tables_end(&n->tables);
 	naming_users_clear(&n->users);
 	strings_clear(&n->strings);
 	graves_leave(&n->graves, n->options.graves);

@@ -167,10 +167,11 @@ struct slot {
 	uint8_t n_proved; /* number of status changes while a frame waits for it */
 	/* of unwinding; NULL unless TABLE_HELD */
 	struct unwind_table *table;
+	TAILQ_ENTRY(slot) tabled; /* while it has one */
+	uid_t table_author;       /* slot_author when it came */
 	enum table_state table_state;
-	uint64_t table_used; /* a counter's value at its last use */
-	bool stale;          /* must be opened again before the next request */
-	bool renewing;       /* … and if that fails, the old descriptor is used */
+	bool stale;    /* must be opened again before the next request */
+	bool renewing; /* … and if that fails, the old descriptor is used */
 };
 
 /* --- what each file owns ---------------------------------------------------------------------- */
@@ -244,24 +245,7 @@ struct unwinding {
 	struct message_map maps[MESSAGE_MAPS_MAX]; /* being sent */
 };
 
-/* callers.c */
-struct walking {
-	struct unwound unwound; /* of the last walk */
-	uint64_t n;             /* walks that found a caller */
-	uint64_t clock;         /* counts uses of tables */
-};
-
-/* tables.c */
-struct tables {
-	size_t n_bytes, n_bytes_max;
-	bool changed; /* since the last tables_take_change */
-};
-
-/* table_ask.c */
-struct arriving {
-	struct unwind_table *table;
-	size_t n; /* bytes of its memory that are here */
-};
+/* struct walking, tables, arriving: stacks.h */
 
 /* parse.c */
 struct parsing {
@@ -565,11 +549,13 @@ void table_drop_arriving(struct namer *n);
 /* --- tables.c --------------------------------------------------------------------------------- */
 
 void tables_begin(struct tables *t);
-/* Memory of all tables, at most; is there room for another one of that size? */
+void tables_end(struct tables *t);
+/* Memory of all tables, at most. */
 size_t tables_bytes_max(const struct namer *n);
-bool tables_have_room(const struct namer *n, size_t n_bytes);
-/* The slot holds that table, which it takes over. */
+/* The slot holds that table, which it takes over. Others are freed until there is room for it. */
 void slot_hold_table(struct namer *n, struct slot *s, struct unwind_table *t);
+/* Note that a stack is walked by the slot's table. */
+void slot_use_table(struct namer *n, struct slot *s);
 /* The slot has no table, for this reason; stacks that wait for it go on. */
 void slot_settle_table(struct namer *n, struct slot *s, enum table_state state);
 /* Let all stacks that wait for a table be looked at. */

@@ -13,6 +13,7 @@
 
 #include "daemon/namer/message.h"
 #include "daemon/naming/namer.h"
+#include "daemon/naming/quota.h"
 #include "daemon/naming/user.h"
 #include "daemon/unwind/walk.h"
 
@@ -74,6 +75,7 @@ struct job {
 	uint32_t n_regs, n_stack;
 	uint32_t retries;
 	struct slot *wants; /* its table is needed for the next step; NULL: none is */
+	uint32_t n_tables;  /* wanted so far */
 	bool needs_elfutils;
 	uint8_t bytes[]; /* registers, stack */
 };
@@ -82,4 +84,26 @@ struct barred {
 	pid_t pid;
 	uid_t uid;
 	struct account account;
+};
+
+/* --- what each file owns ---------------------------------------------------------------------- */
+
+/* callers.c */
+struct walking {
+	struct unwound unwound; /* of the last walk */
+	uint64_t n;             /* walks that found a caller */
+};
+
+/* tables.c */
+struct tables {
+	struct slot_list held; /* slots with a table, least recently used first */
+	struct quota authors;  /* bytes of each author's tables */
+	size_t n_bytes, n_bytes_max;
+	bool changed; /* since the last tables_take_change */
+};
+
+/* table_ask.c */
+struct arriving {
+	struct unwind_table *table;
+	size_t n; /* bytes of its memory that are here */
 };

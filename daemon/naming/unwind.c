@@ -19,6 +19,9 @@
 #include "daemon/naming/reply.h"
 
 #define NO_SPACE_MAX 3 /* consecutive times that the parser may drop a space before its stack */
+/* Tables that are made for one stack; then it goes to the parser. Either its files are very many, or their tables do
+ * not fit into memory together, and would be made again and again. */
+#define JOB_TABLES_MAX 64u
 
 /* A process may run both 32-bit and 64-bit code (Wine), but an unwinder has one machine.
  * Generations count up from 1. */
@@ -188,6 +191,9 @@ static bool job_walk(struct namer *n, struct job *j)
 		j->needs_elfutils = true;
 		return false;
 	case UNWIND_WANTS:
+		j->needs_elfutils = j->n_tables++ == JOB_TABLES_MAX;
+		if (j->needs_elfutils)
+			return false;
 		if (slot_get(n, missing, &s) == 0 && slot_want_table(n, s, j->user) == 0) {
 			j->wants = s;
 			return false;
@@ -373,7 +379,7 @@ static int user_feed(struct namer *n, struct naming_user *u, struct wish **ret_w
 
 	for (uint32_t i = 0; j && i < NAMER_JOBS_LOOKED_AT; i++, j = TAILQ_NEXT(j, queued)) {
 		struct snapshot *s = j->snapshot;
-		if (!s || s->refused || is_barred(n, s->pid, u)) {
+		if (!s || (j->needs_elfutils && s->refused) || is_barred(n, s->pid, u)) {
 			*ret_fed = true;
 			job_dequeue(n, j);
 			job_finish(n, j, NULL);

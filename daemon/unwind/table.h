@@ -42,7 +42,9 @@ struct unwind_rule {
 #define UNWIND_PAGE_SHIFT 16
 #define UNWIND_PAGES_MAX (1u << 16) /* 4 GiB of text */
 #define UNWIND_RULES_MAX 0xffffu
-#define UNWIND_NO_RULE 0      /* the first rule: no call frame information */
+#define UNWIND_ROWS_MAX                                                                            \
+	(1u << 28)       /* more than is kept anywhere; the bytes of a table fit into 32 bits */
+#define UNWIND_NO_RULE 0 /* the first rule: no call frame information */
 #define UNWIND_SEGMENTS_MAX 8 /* executable ones; programs have one, some two */
 
 /* A part of the file that is mapped executable. */

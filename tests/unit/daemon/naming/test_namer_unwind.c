@@ -265,6 +265,66 @@ TEST(tables_beyond_their_memory_are_made_again)
 	ck_assert_uint_eq(rig.namer->tables.n_bytes, table_bytes());
 }
 
+/* Others take the room of each table before the next one comes. */
+TEST(stack_whose_tables_never_stay_is_given_to_elfutils)
+{
+	struct map map[SPACE_MAPS_MAX];
+	struct space space;
+
+	if (!HAS_COPIED_STACK) {
+		skip("stack_whose_tables_never_stay_is_given_to_elfutils",
+			"registers are copied on x86-64 only");
+		return;
+	}
+	struct unwind_job job = own_job(&space, map);
+	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	for (int i = 0; i < 2000 && rig.n_results == 0; i++) {
+		namer_rig_step(&rig, 1000);
+		for (struct slot *s = slots_next(rig.namer, NULL); s; s = slots_next(rig.namer, s))
+			if (s->table)
+				slot_settle_table(rig.namer, s, TABLE_UNASKED);
+	}
+	ck_assert_uint_eq(rig.n_results, 1);
+	ck_assert(!rig.result[0].failed);
+}
+
+static struct slot *slot_with_table(uid_t author, uint64_t number, uint32_t n_rows)
+{
+	const struct unwind_table counts = {.n_rules = 1, .n_rows = n_rows};
+	struct unwind_table *t = unwind_table_new(&counts);
+	char path[64];
+	struct slot *s;
+
+	snprintf(path, sizeof(path), "/nowhere/%u/%llu", author, (unsigned long long)number);
+	ck_assert_int_eq(slot_get(rig.namer, namer_rig_file(&rig, FILE_ELF, path), &s), 0);
+	ck_assert_ptr_nonnull(t);
+	s->asker = author;
+	slot_hold_table(rig.namer, s, t);
+	return s;
+}
+
+/* Room for one large table is made of thousands of small ones without passing over all of them for each. */
+TEST(room_for_a_table_is_made_by_the_author_who_has_most)
+{
+	enum { N_SMALL = 4000, MANY = 1001, FEW = 1002, NEXT = 1003 };
+	static struct slot *small[N_SMALL];
+	struct slot *few = slot_with_table(FEW, 0, 1);
+
+	for (uint64_t i = 0; i < N_SMALL; i++)
+		small[i] = slot_with_table(MANY, i, 1);
+	slot_use_table(rig.namer, small[0]);
+	rig.namer->tables.n_bytes_max = rig.namer->tables.n_bytes;
+	struct slot *next = slot_with_table(
+		NEXT, 0, (uint32_t)(rig.namer->tables.n_bytes / 2 / sizeof(struct unwind_row)));
+	ck_assert_int_eq(next->table_state, TABLE_HELD);
+	ck_assert_int_eq(few->table_state, TABLE_HELD);
+	ck_assert_int_eq(small[0]->table_state, TABLE_HELD);
+	ck_assert_int_eq(small[1]->table_state, TABLE_UNASKED);
+	ck_assert_int_eq(small[N_SMALL - 1]->table_state, TABLE_HELD);
+	ck_assert_uint_le(rig.namer->tables.n_bytes, rig.namer->tables.n_bytes_max);
+	ck_assert_uint_eq(rig.namer->tables.n_bytes, table_bytes());
+}
+
 /* As of a process that runs code of both kinds. */
 TEST(stacks_of_32_bit_code_and_others_of_one_process_do_not_mix)
 {
