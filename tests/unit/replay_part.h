@@ -81,6 +81,8 @@ struct replay {
 	unsigned taken_percent; /* of the time somebody else has all counters, */
 	bool taken_pinned;      /* or all of the time */
 	uint32_t tick_hz;
+	bool limits_locked;
+	uint64_t memlock_bytes;
 	enum replay_throttling throttling;
 	struct {
 		uint64_t switch_ns;                        /* without events */
