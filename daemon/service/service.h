@@ -19,8 +19,8 @@
 #include "daemon/session/walk.h"
 #include "daemon/store/store.h"
 
-/* Copied of each stack, at most, with callers = tables. Of stacks of compilers and interpreters 4 % are deeper than 16 KiB,
- * 1 % than this. */
+/* Bytes copied of each stack, at most, with callers = tables. Of the stacks of compilers and interpreters, 4 % are larger
+ * than 16 KiB, 1 % larger than this. */
 #define SERVICE_STACK_BYTES 32768u
 
 struct pinner;

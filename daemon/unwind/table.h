@@ -75,8 +75,9 @@ struct unwind_rule *unwind_table_rules(struct unwind_table *t);
 uint32_t *unwind_table_pages(struct unwind_table *t);
 struct unwind_row *unwind_table_rows(struct unwind_table *t);
 
-/* Are these counts of a table? Does its memory hold what a search relies on? 0 or -EBADMSG. */
+/* May a table have these counts? To be asked before its memory is made. 0 or -EBADMSG. */
 int unwind_table_check_counts(const struct unwind_table *counts);
+/* Does its memory hold what a search relies on: rows in order, of pages and rules that there are? 0 or -EBADMSG. */
 int unwind_table_check(const struct unwind_table *t);
 
 /* The rule at an offset in the file. NULL: no call frame information there. Borrowed. */
