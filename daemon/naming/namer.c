@@ -46,6 +46,7 @@ int namer_new(const struct namer_options *o, struct namer **ret_namer)
 	strings_begin(&n->strings, o->files);
 	slots_begin(&n->slots);
 	tables_begin(&n->tables);
+	jobs_begin(&n->unwinding);
 	blames_begin(&n->blames);
 	int r = naming_users_begin(&n->users, &n->graves);
 	if (r == 0)

@@ -46,7 +46,7 @@ static int hold(struct namer *n, struct slot *s)
 	if (unwind_table_check(t) < 0)
 		return -EBADMSG;
 	n->arriving.table = NULL;
-	slot_hold_table(n, s, t);
+	slot_hold_table(n, s, t, slot_author(s, PART_MAIN));
 	return TABLE_MADE;
 }
 
@@ -96,6 +96,10 @@ int slot_hear_table(struct namer *n, struct slot *s, const uint8_t *bytes, size_
 		break;
 	case TABLE_LEFT:
 		slot_settle_table(n, s, TABLE_FOREIGN);
+		break;
+	case TABLE_OTHER_FILE:
+		if (s->file->kind != FILE_ELF)
+			return -EBADMSG; /* there is only one vDSO */
 		break;
 	}
 	return (int)m.outcome;

@@ -9,15 +9,19 @@
 #include <stdlib.h>
 #include <sys/sysinfo.h>
 
-void tables_begin(struct tables *t)
+size_t part_of_memory(size_t most, uint64_t part)
 {
 	struct sysinfo s;
 
+	if (sysinfo(&s) < 0 || (uint64_t)s.totalram * s.mem_unit / part >= most)
+		return most;
+	return (size_t)((uint64_t)s.totalram * s.mem_unit / part);
+}
+
+void tables_begin(struct tables *t)
+{
 	TAILQ_INIT(&t->held);
-	t->n_bytes_max = NAMER_TABLES_BYTES_MAX;
-	if (sysinfo(&s) == 0 &&
-		(uint64_t)s.totalram * s.mem_unit / NAMER_TABLES_SHARE < NAMER_TABLES_BYTES_MAX)
-		t->n_bytes_max = (size_t)((uint64_t)s.totalram * s.mem_unit / NAMER_TABLES_SHARE);
+	t->n_bytes_max = part_of_memory(NAMER_TABLES_BYTES_MAX, NAMER_TABLES_SHARE);
 }
 
 void tables_end(struct tables *t)
@@ -99,7 +103,7 @@ static void free_some(struct namer *n, uid_t author, size_t n_bytes)
 
 /* --- use -------------------------------------------------------------------------------------- */
 
-void slot_hold_table(struct namer *n, struct slot *s, struct unwind_table *table)
+void slot_hold_table(struct namer *n, struct slot *s, struct unwind_table *table, uid_t author)
 {
 	struct tables *t = &n->tables;
 	const size_t n_bytes = unwind_table_bytes(table);
@@ -108,7 +112,7 @@ void slot_hold_table(struct namer *n, struct slot *s, struct unwind_table *table
 	while (!has_room(t, n_bytes) && !TAILQ_EMPTY(&t->held))
 		free_some(n, author_of_most(t), n_bytes);
 	s->table = table;
-	s->table_author = slot_author(s, PART_MAIN);
+	s->table_author = author;
 	TAILQ_INSERT_TAIL(&t->held, s, tabled);
 	(void)quota_take(
 		&t->authors, s->table_author, UINT64_MAX, n_bytes); /* which has no limit */

@@ -36,6 +36,11 @@ static void snapshot_drop(struct namer *n, struct snapshot *s)
 	free(s);
 }
 
+void jobs_begin(struct unwinding *w)
+{
+	w->job_bytes_max = part_of_memory(NAMER_UNWIND_BYTES_MAX, NAMER_UNWIND_SHARE);
+}
+
 /* --- jobs ------------------------------------------------------------------------------------- */
 
 /* Deliver the result (NULL: failed) and finish the job. */
@@ -236,7 +241,7 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 		n_regs = n_stack = 0;
 	size_t bytes = sizeof(struct job) + n_regs * sizeof(uint64_t) + n_stack;
 	/* Half of the remainder is left, so there is always room for a new user. */
-	if (n->unwinding.job_bytes + u->job_bytes + bytes > NAMER_UNWIND_BYTES_MAX)
+	if (n->unwinding.job_bytes + u->job_bytes + bytes > n->unwinding.job_bytes_max)
 		return NAMER_FULL;
 	if (!strings_take_room(&n->strings, bytes))
 		return NAMER_FULL;

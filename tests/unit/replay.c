@@ -310,18 +310,6 @@ static uint64_t replay_now(void *u)
 	return ((struct replay *)u)->now_ns;
 }
 
-static uint64_t replay_locked_bytes(void *u)
-{
-	const struct replay *r = u;
-	return r->limits_locked ? r->memlock_bytes : UINT64_MAX;
-}
-
-void replay_limit_locked(struct replay *r, uint64_t bytes)
-{
-	r->limits_locked = true;
-	r->memlock_bytes = bytes;
-}
-
 static uint32_t replay_tick_hz(void *u)
 {
 	return ((struct replay *)u)->tick_hz;

@@ -99,6 +99,7 @@ void replay_charge(struct replay *r, const struct replay_event *e);
 /* What a read of an event takes: time passes, and all harts are idle. */
 void replay_charge_read(struct replay *r);
 /* struct kernel's calls of these names. */
+uint64_t replay_locked_bytes(void *u);
 int replay_clock_gaps(void *u, int hart, uint64_t ns, struct kernel_gaps *ret_gaps);
 int replay_switch_work(void *u, int hart, unsigned n, uint64_t *ret_ns);
 

@@ -319,8 +319,7 @@ static struct slot *slot_with_table(uid_t author, uint64_t number, uint32_t n_ro
 	snprintf(path, sizeof(path), "/nowhere/%u/%llu", author, (unsigned long long)number);
 	ck_assert_int_eq(slot_get(rig.namer, namer_rig_file(&rig, FILE_ELF, path), &s), 0);
 	ck_assert_ptr_nonnull(t);
-	s->asker = author;
-	slot_hold_table(rig.namer, s, t);
+	slot_hold_table(rig.namer, s, t, author);
 	return s;
 }
 
