@@ -2,10 +2,10 @@
 
 /* Samples that wait for their stack
  *
- * Most copied stacks are walked at once. Some need a table that another process makes, or that process itself, which
- * takes milliseconds and may never answer. The attribution waits here under a number, with the known frames: those of the kernel, and the
- * innermost user frame. The request carries the number, not an address, so an answer for a sample
- * that was given up finds nothing.
+ * Most copied stacks are walked at once. Others wait for the parser, another process, which makes a missing table or
+ * walks the stack itself. That takes milliseconds, and it may never answer. The attribution waits here under a number,
+ * with the frames that are known: those of the kernel, and the innermost user frame. The request has the number, not an
+ * address, so an answer for a sample that was given up finds nothing.
  */
 
 #include <errno.h>

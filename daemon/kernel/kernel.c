@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -125,6 +127,20 @@ static uint32_t real_tick_hz(void *u)
 	if (clock_getres(CLOCK_REALTIME_COARSE, &tick) < 0 || tick.tv_sec > 0 || tick.tv_nsec <= 0)
 		return 0;
 	return (uint32_t)((1000000000 + tick.tv_nsec / 2) / tick.tv_nsec);
+}
+
+/* Source: perf_mmap in kernel/events/core.c of Linux 6.12; man capget, which has no wrapper in libc. */
+static uint64_t real_locked_bytes(void *u)
+{
+	(void)u;
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
+		(syscall(SYS_capget, &header, data) == 0 &&
+			data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK)))
+		return UINT64_MAX;
+	return limit.rlim_cur;
 }
 
 /* Evict the line from all caches, where user space may do so: the next access comes from memory. */
@@ -475,6 +491,7 @@ const struct kernel kernel_real = {
 	.event_close = real_event_close,
 	.now_ns = real_now_ns,
 	.tick_hz = real_tick_hz,
+	.locked_bytes = real_locked_bytes,
 	.spin = real_spin,
 	.clock_gaps = real_clock_gaps,
 	.switch_work = real_switch_work,

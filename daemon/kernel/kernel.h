@@ -55,6 +55,9 @@ struct kernel {
 	uint64_t (*now_ns)(void *u);
 	/* Timer ticks per second and hart (CONFIG_HZ); 0, or the function NULL: unknown. */
 	uint32_t (*tick_hz)(void *u);
+	/* Locked memory that this process may have, for rings beyond kernel.perf_event_mlock_kb, in bytes; UINT64_MAX,
+	 * or the function NULL: no limit. */
+	uint64_t (*locked_bytes)(void *u);
 	/* Keep the calling thread busy on that hart for about ns, so that a probe can fire. -errno
 	 * if the thread cannot be put there. The old affinity is restored. */
 	int (*spin)(void *u, int hart, uint64_t ns);

@@ -203,6 +203,15 @@ static bool try_system(const struct kernel *k, const struct machine *m)
 	return false;
 }
 
+/* Source: perf_mmap in kernel/events/core.c of Linux 6.12: mlock_kb for each online hart, then RLIMIT_MEMLOCK. */
+static uint64_t locked_share_kb(const struct kernel *k, const struct machine *m)
+{
+	const uint64_t all = k->locked_bytes ? k->locked_bytes(k->userdata) : UINT64_MAX;
+	if (all == UINT64_MAX || m->paranoid < 0)
+		return 0;
+	return m->mlock_kb + (all >> 10) / (uint64_t)hart_set_count(&m->online);
+}
+
 int machine_read(const struct kernel *k, struct machine *ret_machine)
 {
 	struct machine m = {0};
@@ -225,6 +234,7 @@ int machine_read(const struct kernel *k, struct machine *ret_machine)
 						   : (int)paranoid;
 	m.max_sample_rate = sysctl_read_unsigned(k, "perf_event_max_sample_rate");
 	m.mlock_kb = sysctl_read_unsigned(k, "perf_event_mlock_kb");
+	m.locked_kb = locked_share_kb(k, &m);
 	m.memory_kb = memory_read(k);
 	m.max_stack = sysctl_read_unsigned(k, "perf_event_max_stack");
 	line_read(k, "/proc/sys/kernel/osrelease", "unknown", m.release);

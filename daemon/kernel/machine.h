@@ -22,10 +22,11 @@ struct machine {
 	uint32_t max_sample_rate; /* kernel.perf_event_max_sample_rate, Hz; 0 if unreadable */
 	uint32_t tick_hz;         /* timer ticks per second, CONFIG_HZ; 0: unknown */
 	uint32_t mlock_kb;        /* kernel.perf_event_mlock_kb */
-	uint32_t memory_kb;       /* MemTotal; 0: unknown */
-	uint32_t max_stack;       /* kernel.perf_event_max_stack, frames */
-	bool may_see_all;         /* system-wide events can be opened; found by opening one */
-	bool may_see_kernel;      /* events that count the kernel can be opened */
+	uint64_t locked_kb;  /* a hart's share of the memory that all rings may lock; 0: no limit */
+	uint32_t memory_kb;  /* MemTotal; 0: unknown */
+	uint32_t max_stack;  /* kernel.perf_event_max_stack, frames */
+	bool may_see_all;    /* system-wide events can be opened; found by opening one */
+	bool may_see_kernel; /* events that count the kernel can be opened */
 	/* throttling a group's leader stops its siblings too: since Linux 6.16, by `release`.
 	 * Source: perf_event_throttle_group in kernel/events/core.c. */
 	bool throttles_groups;

@@ -325,7 +325,7 @@ struct message_table {
 	struct message head;
 	uint32_t file;
 	uint32_t machine;     /* e_machine */
-	uint64_t n_bytes_max; /* of its rows */
+	uint64_t n_bytes_max; /* of the table (unwind_table_bytes) */
 	uint8_t build_id[MESSAGE_BUILD_ID_BYTES];
 	uint8_t n_build_id; /* not 0: a different build id means TABLE_OTHER_FILE */
 	uint8_t zero[3];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Unwinding in the parser: tables of files, which go to the daemon; and stacks for which these do not do, with
- * spaces, the mappings of processes, whose call frame information elfutils has parsed. A stack names its space by generation; a missing space is requested, which costs one round trip and
- * lets us drop any of them at any time.
+ * Unwinding in the parser. It makes tables of files, which go to the daemon. Stacks that tables cannot unwind are
+ * unwound here by elfutils, in spaces: the mappings of processes, with the call frame information of their files. A
+ * stack names its space by generation. The parser asks for a space that it does not have: that costs one round trip, so
+ * it can drop any of them at any time.
  */
 #include <errno.h>
 #include <stdlib.h>

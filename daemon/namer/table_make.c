@@ -207,8 +207,10 @@ static int pack(const struct making *m, const struct unwind_segment *segment, si
 		.n_rules = m->n_rules,
 		.n_pages = m->n_pages,
 		.n_rows = m->n_rows};
-	struct unwind_table *t = unwind_table_new(&counts);
 
+	if (unwind_table_bytes(&counts) > m->n_bytes_max)
+		return -E2BIG;
+	struct unwind_table *t = unwind_table_new(&counts);
 	if (!t)
 		return -ENOMEM;
 	if (n_segments)

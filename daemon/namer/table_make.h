@@ -17,7 +17,7 @@ struct unwind_section {
 
 /* Sections are borrowed for the call, and tried in their order. What one describes is not looked up in the
  * next. machine is an ELF e_machine: EM_X86_64, EM_AARCH64 or EM_RISCV, all of 64 bits. 0, -EOPNOTSUPP for other
- * machines and for a CIE of a form that only elfutils reads, -E2BIG with more than n_bytes_max of rows, -ENOMEM. What
+ * machines and for a CIE of a form that only elfutils reads, -E2BIG for a table of more than n_bytes_max, -ENOMEM. What
  * is malformed ends its section. The caller frees the table. */
 int unwind_table_make(const struct unwind_section *section, size_t n_sections,
 	const struct unwind_segment *segment, size_t n_segments, const uint8_t *e_ident,

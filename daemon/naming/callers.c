@@ -33,7 +33,7 @@ static enum unwind_described described(struct namer *n, struct slot *s)
 	case TABLE_WANTED:
 		return UNWIND_MISSING;
 	case TABLE_HELD:
-		s->table_used = ++n->walking.clock;
+		slot_use_table(n, s);
 		return UNWIND_TABLE;
 	case TABLE_FOREIGN:
 		return UNWIND_LEFT;

@@ -46,6 +46,7 @@ int namer_new(const struct namer_options *o, struct namer **ret_namer)
 	strings_begin(&n->strings, o->files);
 	slots_begin(&n->slots);
 	tables_begin(&n->tables);
+	jobs_begin(&n->unwinding);
 	blames_begin(&n->blames);
 	int r = naming_users_begin(&n->users, &n->graves);
 	if (r == 0)
@@ -70,6 +71,7 @@ struct namer *namer_free(struct namer *n)
 	jobs_free(n);
 	table_drop_arriving(n);
 	slots_free(n);
+	tables_end(&n->tables);
 	naming_users_clear(&n->users);
 	strings_clear(&n->strings);
 	graves_leave(&n->graves, n->options.graves);

@@ -42,6 +42,7 @@
 #define NAMER_FILES_OPEN_MAX 256
 /* waiting copied stacks; one user may take as much as is left for others. Beyond it: LOSS_UNWIND */
 #define NAMER_UNWIND_BYTES_MAX (64u << 20)
+#define NAMER_UNWIND_SHARE 16 /* … or this share of the machine's memory: 16 MiB of 256 */
 
 struct namer;
 

@@ -41,6 +41,7 @@
 #include "daemon/namer/message.h"
 #include "daemon/naming/growth.h"
 #include "daemon/naming/namer.h"
+#include "daemon/naming/quota.h"
 #include "daemon/naming/stacks.h"
 #include "daemon/naming/strings.h"
 #include "daemon/naming/user.h"
@@ -167,10 +168,11 @@ struct slot {
 	uint8_t n_proved; /* number of status changes while a frame waits for it */
 	/* of unwinding; NULL unless TABLE_HELD */
 	struct unwind_table *table;
+	TAILQ_ENTRY(slot) tabled; /* while it has one */
+	uid_t table_author;       /* slot_author when it came */
 	enum table_state table_state;
-	uint64_t table_used; /* a counter's value at its last use */
-	bool stale;          /* must be opened again before the next request */
-	bool renewing;       /* … and if that fails, the old descriptor is used */
+	bool stale;    /* must be opened again before the next request */
+	bool renewing; /* … and if that fails, the old descriptor is used */
 };
 
 /* --- what each file owns ---------------------------------------------------------------------- */
@@ -236,7 +238,7 @@ struct unwinding {
 	struct job *job;            /* the parser's request; NULL: it has none, or one for a slot */
 	struct job *trial;          /* as in struct queues */
 	uint32_t n_asked_maps;      /* in the request */
-	uint64_t job_bytes;
+	uint64_t job_bytes, job_bytes_max;
 	size_t n_waiting; /* stacks */
 	uint64_t n_unwound;
 	struct barred barred[NAMER_BARRED_MAX];
@@ -248,11 +250,12 @@ struct unwinding {
 struct walking {
 	struct unwound unwound; /* of the last walk */
 	uint64_t n;             /* walks that found a caller */
-	uint64_t clock;         /* counts uses of tables */
 };
 
 /* tables.c */
 struct tables {
+	struct slot_list held; /* slots with a table, least recently used first */
+	struct quota authors;  /* bytes of each author's tables */
 	size_t n_bytes, n_bytes_max;
 	bool changed; /* since the last tables_take_change */
 };
@@ -538,44 +541,9 @@ bool job_is_on_trial(const struct namer *n);
 size_t jobs_waiting(const struct namer *n);
 uint64_t jobs_unwound(const struct namer *n);
 void jobs_sweep_mark(const struct namer *n, struct file_marks *m);
+void jobs_begin(struct unwinding *w);
 void jobs_fail(struct namer *n);
 void jobs_free(struct namer *n);
-
-/* --- callers.c -------------------------------------------------------------------------------- */
-
-/* Walk by tables. The result is filled in after UNWIND_WALKED; *ret_missing: whose table is wanted. */
-enum unwind_outcome callers_find(struct namer *n, const struct space *space,
-	const struct unwind_sample *sample, struct unwind_result *ret_result,
-	struct file **ret_missing);
-uint16_t callers_machine(uint64_t regs_abi);   /* e_machine, EM_NONE */
-uint64_t callers_found(const struct namer *n); /* walks that found one */
-
-/* --- table_ask.c ------------------------------------------------------------------------------ */
-
-/* Note that a stack needs the slot's table, unless it has one or cannot have one. -ENOMEM. */
-int slot_want_table(struct namer *n, struct slot *s, struct naming_user *u);
-/* Have the parser make it. As parser_ask. */
-int slot_ask_table(struct namer *n, struct slot *s);
-/* Take a piece of it. PARSER_MORE: others will come; an outcome above 0 (enum message_table_outcome); -EBADMSG,
- * -ENOMEM. The slot holds the table after TABLE_MADE. */
-int slot_hear_table(struct namer *n, struct slot *s, const uint8_t *bytes, size_t n_bytes);
-/* The parser that sent it has ended. */
-void table_drop_arriving(struct namer *n);
-
-/* --- tables.c --------------------------------------------------------------------------------- */
-
-void tables_begin(struct tables *t);
-/* Memory of all tables, at most; is there room for another one of that size? */
-size_t tables_bytes_max(const struct namer *n);
-bool tables_have_room(const struct namer *n, size_t n_bytes);
-/* The slot holds that table, which it takes over. */
-void slot_hold_table(struct namer *n, struct slot *s, struct unwind_table *t);
-/* The slot has no table, for this reason; stacks that wait for it go on. */
-void slot_settle_table(struct namer *n, struct slot *s, enum table_state state);
-/* Let all stacks that wait for a table be looked at. */
-void tables_note(struct namer *n);
-/* Was tables_note called since the last call, or a slot's table settled? */
-bool tables_take_change(struct namer *n);
 
 /* --- parse.c ---------------------------------------------------------------------------------- */
 

@@ -16,7 +16,8 @@
 #include "daemon/naming/user.h"
 #include "daemon/unwind/walk.h"
 
-/* Memory of all tables, at most; or this share of the machine's: 2 MB of 256. */
+/* Memory of all tables, at most: this, or 1 / NAMER_TABLES_SHARE of the machine's memory (2 MB of 256), whichever is
+ * less. The largest that is made takes half of it. */
 #define NAMER_TABLES_BYTES_MAX ((size_t)32 << 20)
 #define NAMER_TABLES_SHARE 128
 
@@ -37,7 +38,10 @@
 #endif
 #define NAMER_BARRED_MAX 64u /* processes remembered as causes; the oldest is forgotten */
 
+struct namer;
 struct slot;
+struct tables;
+struct unwinding;
 
 enum table_state {
 	TABLE_UNASKED,
@@ -74,6 +78,7 @@ struct job {
 	uint32_t n_regs, n_stack;
 	uint32_t retries;
 	struct slot *wants; /* its table is needed for the next step; NULL: none is */
+	uint32_t n_tables;  /* wanted so far */
 	bool needs_elfutils;
 	uint8_t bytes[]; /* registers, stack */
 };
@@ -83,3 +88,43 @@ struct barred {
 	uid_t uid;
 	struct account account;
 };
+
+/* --- callers.c -------------------------------------------------------------------------------- */
+
+/* Walk by tables. The result is filled in after UNWIND_WALKED; *ret_missing: whose table is wanted. */
+enum unwind_outcome callers_find(struct namer *n, const struct space *space,
+	const struct unwind_sample *sample, struct unwind_result *ret_result,
+	struct file **ret_missing);
+uint16_t callers_machine(uint64_t regs_abi);   /* e_machine, EM_NONE */
+uint64_t callers_found(const struct namer *n); /* walks that found one */
+
+/* --- table_ask.c ------------------------------------------------------------------------------ */
+
+/* Note that a stack needs the slot's table, unless it has one or cannot have one. -ENOMEM. */
+int slot_want_table(struct namer *n, struct slot *s, struct naming_user *u);
+/* Have the parser make it. As parser_ask. */
+int slot_ask_table(struct namer *n, struct slot *s);
+/* Take a piece of it. PARSER_MORE: others will come; an outcome above 0 (enum message_table_outcome); -EBADMSG,
+ * -ENOMEM. The slot holds the table after TABLE_MADE. */
+int slot_hear_table(struct namer *n, struct slot *s, const uint8_t *bytes, size_t n_bytes);
+/* The parser that sent it has ended. */
+void table_drop_arriving(struct namer *n);
+
+/* --- tables.c --------------------------------------------------------------------------------- */
+
+/* This many bytes, or 1 / part of the machine's memory if that is less. */
+size_t part_of_memory(size_t most, uint64_t part);
+void tables_begin(struct tables *t);
+void tables_end(struct tables *t);
+/* Memory of all tables, at most. */
+size_t tables_bytes_max(const struct namer *n);
+/* The slot holds that table, which it takes over, for that author of its file. Others are freed until there is room. */
+void slot_hold_table(struct namer *n, struct slot *s, struct unwind_table *t, uid_t author);
+/* Note that a stack is walked by the slot's table. */
+void slot_use_table(struct namer *n, struct slot *s);
+/* The slot has no table, for this reason; stacks that wait for it go on. */
+void slot_settle_table(struct namer *n, struct slot *s, enum table_state state);
+/* Let all stacks that wait for a table be looked at. */
+void tables_note(struct namer *n);
+/* Was tables_note called since the last call, or a slot's table settled? */
+bool tables_take_change(struct namer *n);

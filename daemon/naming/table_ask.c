@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Tables of unwinding on their way from the parser, which makes one when a stack first passes through the file, and
- * sends it in pieces. Nothing in it is used before all is there and checked. To make room, the least recently used
- * table goes, of the user whose files have most.
+ * sends it in pieces. Nothing in it is used before all is there and checked.
  */
 #include "daemon/naming/namer_private.h"
 
@@ -40,44 +39,6 @@ int slot_ask_table(struct namer *n, struct slot *s)
 	return parser_ask(n, MESSAGE_TABLE, &iov, 1, -1);
 }
 
-/* --- room ------------------------------------------------------------------------------------- */
-
-static size_t bytes_of_author(const struct namer *n, uid_t uid)
-{
-	size_t sum = 0;
-
-	for (const struct slot *s = slots_next(n, NULL); s; s = slots_next(n, s))
-		if (s->table && slot_author(s, PART_MAIN) == uid)
-			sum += unwind_table_bytes(s->table);
-	return sum;
-}
-
-/* The least recently used table of the author who has most. */
-static struct slot *least_needed(const struct namer *n)
-{
-	size_t most = 0;
-	struct slot *least = NULL;
-
-	for (struct slot *s = slots_next(n, NULL); s; s = slots_next(n, s)) {
-		if (!s->table)
-			continue;
-		const size_t n_bytes = bytes_of_author(n, slot_author(s, PART_MAIN));
-		if (n_bytes > most || (n_bytes == most && s->table_used < least->table_used)) {
-			most = n_bytes;
-			least = s;
-		}
-	}
-	return least;
-}
-
-static void make_room(struct namer *n, size_t n_bytes)
-{
-	struct slot *s;
-
-	while (!tables_have_room(n, n_bytes) && (s = least_needed(n)))
-		slot_settle_table(n, s, TABLE_UNASKED);
-}
-
 static int hold(struct namer *n, struct slot *s)
 {
 	struct unwind_table *t = n->arriving.table;
@@ -85,8 +46,7 @@ static int hold(struct namer *n, struct slot *s)
 	if (unwind_table_check(t) < 0)
 		return -EBADMSG;
 	n->arriving.table = NULL;
-	make_room(n, unwind_table_bytes(t));
-	slot_hold_table(n, s, t);
+	slot_hold_table(n, s, t, slot_author(s, PART_MAIN));
 	return TABLE_MADE;
 }
 
@@ -136,6 +96,10 @@ int slot_hear_table(struct namer *n, struct slot *s, const uint8_t *bytes, size_
 		break;
 	case TABLE_LEFT:
 		slot_settle_table(n, s, TABLE_FOREIGN);
+		break;
+	case TABLE_OTHER_FILE:
+		if (s->file->kind != FILE_ELF)
+			return -EBADMSG; /* there is only one vDSO */
 		break;
 	}
 	return (int)m.outcome;

@@ -1,30 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Tables of unwinding, one a file, in bounded memory.
+ * Tables of unwinding, one for each file, in bounded memory. To make room, the author whose files have most gives up
+ * half of it, what was not used for longest first. So an author of thousands of small files costs the same few passes
+ * over the list as one of a few large files.
  */
 #include "daemon/naming/namer_private.h"
 
 #include <stdlib.h>
 #include <sys/sysinfo.h>
 
-void tables_begin(struct tables *t)
+size_t part_of_memory(size_t most, uint64_t part)
 {
 	struct sysinfo s;
 
-	t->n_bytes_max = NAMER_TABLES_BYTES_MAX;
-	if (sysinfo(&s) == 0 &&
-		(uint64_t)s.totalram * s.mem_unit / NAMER_TABLES_SHARE < NAMER_TABLES_BYTES_MAX)
-		t->n_bytes_max = (size_t)((uint64_t)s.totalram * s.mem_unit / NAMER_TABLES_SHARE);
+	if (sysinfo(&s) < 0 || (uint64_t)s.totalram * s.mem_unit / part >= most)
+		return most;
+	return (size_t)((uint64_t)s.totalram * s.mem_unit / part);
+}
+
+void tables_begin(struct tables *t)
+{
+	TAILQ_INIT(&t->held);
+	t->n_bytes_max = part_of_memory(NAMER_TABLES_BYTES_MAX, NAMER_TABLES_SHARE);
+}
+
+void tables_end(struct tables *t)
+{
+	quota_clear(&t->authors);
 }
 
 size_t tables_bytes_max(const struct namer *n)
 {
 	return n->tables.n_bytes_max;
-}
-
-bool tables_have_room(const struct namer *n, size_t n_bytes)
-{
-	return n->tables.n_bytes + n_bytes <= n->tables.n_bytes_max;
 }
 
 void tables_note(struct namer *n)
@@ -43,17 +50,77 @@ bool tables_take_change(struct namer *n)
 
 void slot_settle_table(struct namer *n, struct slot *s, enum table_state state)
 {
-	if (s->table)
-		n->tables.n_bytes -= unwind_table_bytes(s->table);
+	struct tables *t = &n->tables;
+
+	if (s->table) {
+		TAILQ_REMOVE(&t->held, s, tabled);
+		quota_give(&t->authors, s->table_author, unwind_table_bytes(s->table));
+		t->n_bytes -= unwind_table_bytes(s->table);
+	}
 	free(s->table);
 	s->table = NULL;
 	s->table_state = state;
-	n->tables.changed = true;
+	t->changed = true;
 }
 
-void slot_hold_table(struct namer *n, struct slot *s, struct unwind_table *t)
+/* --- room ------------------------------------------------------------------------------------- */
+
+static bool has_room(const struct tables *t, size_t n_bytes)
 {
+	return t->n_bytes + n_bytes <= t->n_bytes_max;
+}
+
+/* The author who has most. There is a table. */
+static uid_t author_of_most(struct tables *t)
+{
+	uid_t author = TAILQ_FIRST(&t->held)->table_author;
+	uint64_t most = 0;
+
+	for (const struct slot *s = TAILQ_FIRST(&t->held); s; s = TAILQ_NEXT(s, tabled)) {
+		const uint64_t n_bytes = quota_held(&t->authors, s->table_author);
+		if (n_bytes > most) {
+			most = n_bytes;
+			author = s->table_author;
+		}
+	}
+	return author;
+}
+
+/* Free the author's tables until there is room, or half of them is gone. */
+static void free_some(struct namer *n, uid_t author, size_t n_bytes)
+{
+	struct tables *t = &n->tables;
+	const uint64_t half = quota_held(&t->authors, author) / 2;
+	struct slot *next;
+
+	for (struct slot *s = TAILQ_FIRST(&t->held);
+		s && !has_room(t, n_bytes) && quota_held(&t->authors, author) >= half; s = next) {
+		next = TAILQ_NEXT(s, tabled);
+		if (s->table_author == author)
+			slot_settle_table(n, s, TABLE_UNASKED);
+	}
+}
+
+/* --- use -------------------------------------------------------------------------------------- */
+
+void slot_hold_table(struct namer *n, struct slot *s, struct unwind_table *table, uid_t author)
+{
+	struct tables *t = &n->tables;
+	const size_t n_bytes = unwind_table_bytes(table);
+
 	slot_settle_table(n, s, TABLE_HELD);
-	s->table = t;
-	n->tables.n_bytes += unwind_table_bytes(t);
+	while (!has_room(t, n_bytes) && !TAILQ_EMPTY(&t->held))
+		free_some(n, author_of_most(t), n_bytes);
+	s->table = table;
+	s->table_author = author;
+	TAILQ_INSERT_TAIL(&t->held, s, tabled);
+	(void)quota_take(
+		&t->authors, s->table_author, UINT64_MAX, n_bytes); /* which has no limit */
+	t->n_bytes += n_bytes;
+}
+
+void slot_use_table(struct namer *n, struct slot *s)
+{
+	TAILQ_REMOVE(&n->tables.held, s, tabled);
+	TAILQ_INSERT_TAIL(&n->tables.held, s, tabled);
 }

@@ -19,6 +19,9 @@
 #include "daemon/naming/reply.h"
 
 #define NO_SPACE_MAX 3 /* consecutive times that the parser may drop a space before its stack */
+/* Tables that are made for one stack; then it goes to the parser. Either its files are very many, or their tables do
+ * not fit into memory together, and would be made again and again. */
+#define JOB_TABLES_MAX 64u
 
 /* A process may run both 32-bit and 64-bit code (Wine), but an unwinder has one machine.
  * Generations count up from 1. */
@@ -31,6 +34,11 @@ static void snapshot_drop(struct namer *n, struct snapshot *s)
 	HASH_DEL(n->unwinding.snapshots, s);
 	free(s->map);
 	free(s);
+}
+
+void jobs_begin(struct unwinding *w)
+{
+	w->job_bytes_max = part_of_memory(NAMER_UNWIND_BYTES_MAX, NAMER_UNWIND_SHARE);
 }
 
 /* --- jobs ------------------------------------------------------------------------------------- */
@@ -188,6 +196,9 @@ static bool job_walk(struct namer *n, struct job *j)
 		j->needs_elfutils = true;
 		return false;
 	case UNWIND_WANTS:
+		j->needs_elfutils = j->n_tables++ == JOB_TABLES_MAX;
+		if (j->needs_elfutils)
+			return false;
 		if (slot_get(n, missing, &s) == 0 && slot_want_table(n, s, j->user) == 0) {
 			j->wants = s;
 			return false;
@@ -230,7 +241,7 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 		n_regs = n_stack = 0;
 	size_t bytes = sizeof(struct job) + n_regs * sizeof(uint64_t) + n_stack;
 	/* Half of the remainder is left, so there is always room for a new user. */
-	if (n->unwinding.job_bytes + u->job_bytes + bytes > NAMER_UNWIND_BYTES_MAX)
+	if (n->unwinding.job_bytes + u->job_bytes + bytes > n->unwinding.job_bytes_max)
 		return NAMER_FULL;
 	if (!strings_take_room(&n->strings, bytes))
 		return NAMER_FULL;
@@ -373,7 +384,7 @@ static int user_feed(struct namer *n, struct naming_user *u, struct wish **ret_w
 
 	for (uint32_t i = 0; j && i < NAMER_JOBS_LOOKED_AT; i++, j = TAILQ_NEXT(j, queued)) {
 		struct snapshot *s = j->snapshot;
-		if (!s || s->refused || is_barred(n, s->pid, u)) {
+		if (!s || (j->needs_elfutils && s->refused) || is_barred(n, s->pid, u)) {
 			*ret_fed = true;
 			job_dequeue(n, j);
 			job_finish(n, j, NULL);

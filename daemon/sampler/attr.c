@@ -63,7 +63,7 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define EXEC_STACK_BYTES 13312u
 /* 39 such copies: 60 ms without a read (three of EXEC_REST_NS) at 650 execs per second and hart. */
 #define EXEC_RING_BYTES (512u << 10)
-#define ALWAYS_STACKS_PART 6
+#define ALWAYS_STACKS_PART 12
 #define RING_BYTES_MIN (64u << 10)
 #define RING_BYTES_MAX (16u << 20) /* per hart: locked memory, not available to others */
 /* A side band of its own: 7,000 threads that begin and end, or 80 processes with 60 mappings twice over, between
@@ -71,13 +71,20 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define SIDEBAND_RING_BYTES (1u << 20)
 /* All of them together take at most this fraction (1 / N) of the machine's memory. */
 #define SIDEBAND_RINGS_PART 512u
-/* Ring of a raise: room for a quarter of its rate with deep stacks, but never more than the maximum. */
+/* Ring of a raise: room for a quarter of its rate with deep stacks, but never more than the maximum; that of copied
+ * stacks has room for 60. */
 #define RAISE_SAMPLE_BYTES 1100u
 #define RAISE_RING_BYTES_MAX (512u << 10)
+#define RAISE_STACKS_RING_BYTES_MAX (2u << 20)
 /* All sample rings together take at most this fraction (1 / N) of the machine's memory; so do the
  * exec rings. A board of 256 MB with two harts gets 512 KiB for each, and the watermark still wakes
  * us in time; eight harts need 8 GB for full-sized rings. */
 #define RINGS_PART 128u
+/* Where locked memory is limited, the parts of a hart's share that these rings may take: a container with 8 MiB and
+ * four harts has 2.5 MiB for each. What is left is for recordings. */
+#define LOCKED_PART_SAMPLES 2u
+#define LOCKED_PART_SIDEBAND 4u
+#define LOCKED_PART_EXECS 8u
 
 static struct event event_make(const char *name, const char *pmu, uint32_t type, uint64_t config)
 {
@@ -243,20 +250,43 @@ static uint64_t part_of_memory(const struct sampler *s, uint64_t wanted, uint64_
 	return wanted;
 }
 
-static uint64_t ring_part(const struct sampler *s, uint64_t wanted)
+/* Halve `wanted` until it fits 1 / part of the memory that a hart's rings may lock. */
+static uint64_t part_of_locked(const struct sampler *s, uint64_t wanted, uint64_t part)
 {
-	return part_of_memory(s, wanted, RINGS_PART);
+	const uint64_t all = s->machine.locked_kb << 10;
+	while (all > 0 && wanted > RING_BYTES_MIN && wanted + (uint64_t)getpagesize() > all / part)
+		wanted /= 2;
+	return wanted;
+}
+
+static uint64_t exec_part(const struct sampler *s)
+{
+	return part_of_locked(s, part_of_memory(s, EXEC_RING_BYTES, RINGS_PART), LOCKED_PART_EXECS);
 }
 
 size_t sideband_ring_bytes(const struct sampler *s)
 {
-	return part_of_memory(s, SIDEBAND_RING_BYTES, SIDEBAND_RINGS_PART);
+	return part_of_locked(s, part_of_memory(s, SIDEBAND_RING_BYTES, SIDEBAND_RINGS_PART),
+		LOCKED_PART_SIDEBAND);
+}
+
+static bool copies_stacks(const struct sampler *s)
+{
+	return s->options.stacks == SAMPLER_STACKS_DWARF;
+}
+
+/* Of a sample with a copied stack, at most: the kernel reserves as much for a stack that is less deep. */
+static uint64_t copied_sample_bytes(const struct sampler *s)
+{
+	return s->options.stack_bytes + SAMPLE_BESIDE_STACK_BYTES;
 }
 
 size_t raise_ring_bytes(const struct sampler *s, uint32_t hz)
 {
+	const uint64_t each = copies_stacks(s) ? copied_sample_bytes(s) : RAISE_SAMPLE_BYTES;
+	const uint64_t most = copies_stacks(s) ? RAISE_STACKS_RING_BYTES_MAX : RAISE_RING_BYTES_MAX;
 	uint64_t n = RING_BYTES_MIN;
-	while (n < RAISE_RING_BYTES_MAX && n < (uint64_t)hz * RAISE_SAMPLE_BYTES / 4)
+	while (n < most && n < hz * each / 4)
 		n *= 2;
 	return part_of_memory(s, n, RINGS_PART * RAISES_MAX);
 }
@@ -281,7 +311,7 @@ void attr_raised(const struct sampler *s, const struct event *e, uint32_t hz,
 
 size_t exec_bpf_ring_bytes(const struct sampler *s)
 {
-	return ring_part(s, EXEC_RING_BYTES);
+	return exec_part(s);
 }
 
 void attr_exec_bpf(const struct sampler *s, size_t ring_bytes, struct perf_event_attr *ret_attr)
@@ -293,7 +323,7 @@ void attr_exec_bpf(const struct sampler *s, size_t ring_bytes, struct perf_event
 
 size_t exec_ring_bytes(const struct sampler *s, const struct event *e)
 {
-	return exec_copies_stack(e) ? ring_part(s, EXEC_RING_BYTES) : (size_t)getpagesize();
+	return exec_copies_stack(e) ? exec_part(s) : (size_t)getpagesize();
 }
 
 /* The exec event needs its own ring to wake us: the watermark of a ring is that of the event
@@ -393,21 +423,21 @@ void attr_bpf_output(const struct sampler *s, struct perf_event_attr *ret_attr)
 
 size_t ring_bytes_for(const struct sampler *s, int hart)
 {
-	uint64_t each = s->options.stacks == SAMPLER_STACKS_DWARF
-				? s->options.stack_bytes + SAMPLE_BESIDE_STACK_BYTES
-				: SAMPLE_BYTES;
+	uint64_t each = copies_stacks(s) ? copied_sample_bytes(s) : SAMPLE_BYTES;
 	uint64_t n_sampling = s->options.events ? (uint64_t)s->options.events->n_events : 1;
 	uint32_t hz = s->options.ring_hz > s->hz ? s->options.ring_hz : s->hz;
 	/* A record has room for the deepest stack that is copied, so rings of always-on sampling would take tens of MB.
-	 * These hold half a second of a client's usual high rate; at the service's own rate a drain finds less than
+	 * These hold a quarter of a second of a client's usual high rate, and wake us when a quarter full; at the service's own rate a drain finds less than
 	 * an eighth of them in use (session/walk_drain.c). */
-	if (s->options.stacks == SAMPLER_STACKS_DWARF && s->options.always)
+	if (copies_stacks(s) && s->options.always)
 		hz = s->hz > hz / ALWAYS_STACKS_PART ? s->hz : hz / ALWAYS_STACKS_PART;
 	uint64_t wanted = each * hz * n_sampling + (s->options.always ? 0 : SIDEBAND_BYTES);
 	if (s->plan[hart].switches || s->plan[hart].n_siblings > 0)
 		wanted += SWITCHES_BYTES;
 
-	uint64_t most = ring_part(s, RING_BYTES_MAX);
+	uint64_t most = part_of_memory(s, RING_BYTES_MAX, RINGS_PART);
+	if (s->machine.may_see_all)
+		most = part_of_locked(s, most, LOCKED_PART_SAMPLES);
 	/* Users without the right to see all have a budget of mlock_kb per hart, including the
 	 * control page. */
 	if (!s->machine.may_see_all) {

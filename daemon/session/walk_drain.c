@@ -231,14 +231,26 @@ static uint64_t prompt_ns(const struct walk *w)
 	return first_ns < UINT64_MAX - MERGE_SLACK_NS ? first_ns + MERGE_SLACK_NS : UINT64_MAX;
 }
 
+static bool is_unlooked(const struct walk *w)
+{
+	return !w->inner->looked && namer_has_sampled(w->namer);
+}
+
 /* Is a drain due? An exec alone is no reason. A ring that hung up wakes us until run() has noticed. */
 bool walk_drain_is_due(struct walk *w, uint64_t now_ns)
 {
 	struct walk_inner *in = w->inner;
 	if (now_ns >= in->next_drain_ns || w->sampler->options.per_task)
 		return true;
-	if (now_ns >= in->pause_end_ns)
-		return prompt_ns(w) <= now_ns || ring_fills(w);
+	if (now_ns >= in->pause_end_ns && prompt_ns(w) <= now_ns)
+		return true;
+	if (now_ns >= in->pause_end_ns && !is_unlooked(w))
+		return ring_fills(w);
+	if (now_ns >= in->pause_end_ns) { /* files of generated code are looked at first */
+		if (ring_fills(w) && now_ns + DRAIN_LOOK_NS < in->next_drain_ns)
+			in->next_drain_ns = now_ns + DRAIN_LOOK_NS;
+		return false;
+	}
 	if (ring_fills(w) && in->pause_end_ns < in->next_drain_ns)
 		in->next_drain_ns = in->pause_end_ns;
 	return false;
@@ -250,11 +262,6 @@ static uint64_t due_ns(const struct walk *w)
 	uint64_t prompt = prompt_ns(w);
 	prompt = prompt > in->pause_end_ns ? prompt : in->pause_end_ns;
 	return in->next_drain_ns < prompt ? in->next_drain_ns : prompt;
-}
-
-static bool is_unlooked(const struct walk *w)
-{
-	return !w->inner->looked && namer_has_sampled(w->namer);
 }
 
 bool walk_look_is_due(const struct walk *w, uint64_t now_ns)

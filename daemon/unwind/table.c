@@ -60,7 +60,8 @@ int unwind_table_check_counts(const struct unwind_table *counts)
 {
 	return counts->n_segments <= UNWIND_SEGMENTS_MAX && counts->n_rules > 0 &&
 			       counts->n_rules <= UNWIND_RULES_MAX &&
-			       counts->n_pages <= UNWIND_PAGES_MAX
+			       counts->n_pages <= UNWIND_PAGES_MAX &&
+			       counts->n_rows <= UNWIND_ROWS_MAX
 		       ? 0
 		       : -EBADMSG;
 }

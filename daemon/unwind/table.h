@@ -42,7 +42,9 @@ struct unwind_rule {
 #define UNWIND_PAGE_SHIFT 16
 #define UNWIND_PAGES_MAX (1u << 16) /* 4 GiB of text */
 #define UNWIND_RULES_MAX 0xffffu
-#define UNWIND_NO_RULE 0      /* the first rule: no call frame information */
+#define UNWIND_ROWS_MAX                                                                            \
+	(1u << 28)       /* more than is kept anywhere; the bytes of a table fit into 32 bits */
+#define UNWIND_NO_RULE 0 /* the first rule: no call frame information */
 #define UNWIND_SEGMENTS_MAX 8 /* executable ones; programs have one, some two */
 
 /* A part of the file that is mapped executable. */
@@ -73,8 +75,9 @@ struct unwind_rule *unwind_table_rules(struct unwind_table *t);
 uint32_t *unwind_table_pages(struct unwind_table *t);
 struct unwind_row *unwind_table_rows(struct unwind_table *t);
 
-/* Are these counts of a table? Does its memory hold what a search relies on? 0 or -EBADMSG. */
+/* May a table have these counts? To be asked before its memory is made. 0 or -EBADMSG. */
 int unwind_table_check_counts(const struct unwind_table *counts);
+/* Does its memory hold what a search relies on: rows in order, of pages and rules that there are? 0 or -EBADMSG. */
 int unwind_table_check(const struct unwind_table *t);
 
 /* The rule at an offset in the file. NULL: no call frame information there. Borrowed. */

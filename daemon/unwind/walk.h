@@ -91,8 +91,9 @@ bool unwind_walk_begin(struct unwind_walk *w);
  * read from the wrong place. */
 bool unwind_take_frame(struct unwind_walk *w, uint64_t address, uint64_t sp, uint64_t fp);
 
-/* Begin, and walk by tables. UNWIND_WALKED: the frames are all that there are to find, perhaps none. Otherwise they
- * do not count: UNWIND_WANTS: w->code is of the file whose table is missing; UNWIND_NEEDS_ELFUTILS. */
+/* Begin, and walk by tables. UNWIND_WALKED: no other way finds more frames; there may be none. Otherwise the frames are
+ * not to be used. UNWIND_WANTS: a table is missing, of the file in w->code. UNWIND_NEEDS_ELFUTILS: no table describes a
+ * frame. */
 enum unwind_outcome { UNWIND_WALKED, UNWIND_WANTS, UNWIND_NEEDS_ELFUTILS };
 enum unwind_outcome unwind_by_tables(struct unwind_walk *w);
 

@@ -397,6 +397,7 @@ static const struct kernel replay_calls = {
 	.event_close = replay_close,
 	.now_ns = replay_now,
 	.tick_hz = replay_tick_hz,
+	.locked_bytes = replay_locked_bytes,
 	.spin = replay_spin,
 	.clock_gaps = replay_clock_gaps,
 	.switch_work = replay_switch_work,

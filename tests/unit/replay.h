@@ -26,6 +26,8 @@ int replay_parse(const char *json, struct replay **ret_replay, struct replay_err
 struct replay *replay_free(struct replay *r);
 
 /* Borrowed; lives as long as the replay. */
+/* Memory that the process may lock; no limit unless this is called. */
+void replay_limit_locked(struct replay *r, uint64_t bytes);
 const struct kernel *replay_kernel(struct replay *r);
 
 /* Scripts: what happens to the machine under the code. */

@@ -83,6 +83,8 @@ struct replay {
 	unsigned taken_percent; /* of the time somebody else has all counters, */
 	bool taken_pinned;      /* or all of the time */
 	uint32_t tick_hz;
+	bool limits_locked;
+	uint64_t memlock_bytes;
 	enum replay_throttling throttling;
 	struct {
 		uint64_t switch_ns;                        /* without events */
@@ -99,6 +101,7 @@ void replay_charge(struct replay *r, const struct replay_event *e);
 /* What a read of an event takes: time passes, and all harts are idle. */
 void replay_charge_read(struct replay *r);
 /* struct kernel's calls of these names. */
+uint64_t replay_locked_bytes(void *u);
 int replay_clock_gaps(void *u, int hart, uint64_t ns, struct kernel_gaps *ret_gaps);
 int replay_switch_work(void *u, int hart, unsigned n, uint64_t *ret_ns);
 

@@ -79,3 +79,15 @@ void replay_set_throttling(struct replay *r, enum replay_throttling how)
 {
 	r->throttling = how;
 }
+
+uint64_t replay_locked_bytes(void *u)
+{
+	const struct replay *r = u;
+	return r->limits_locked ? r->memlock_bytes : UINT64_MAX;
+}
+
+void replay_limit_locked(struct replay *r, uint64_t bytes)
+{
+	r->limits_locked = true;
+	r->memlock_bytes = bytes;
+}

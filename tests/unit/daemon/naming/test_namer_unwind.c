@@ -265,6 +265,86 @@ TEST(tables_beyond_their_memory_are_made_again)
 	ck_assert_uint_eq(rig.namer->tables.n_bytes, table_bytes());
 }
 
+/* Let the code from an address on be of another file, with the same contents. */
+static void split_map(struct space *space, uint64_t at, const char *name)
+{
+	struct file *file =
+		namer_rig_file(&rig, FILE_ELF, namer_rig_copy(&rig, namer_rig_self(), name));
+	uint32_t i = 0;
+
+	while (i < space->n_maps && space->map[i].end <= at)
+		i++;
+	ck_assert(i < space->n_maps && space->n_maps < SPACE_MAPS_MAX);
+	memmove(space->map + i + 1, space->map + i, (space->n_maps++ - i) * sizeof(*space->map));
+	space->map[i].end = space->map[i + 1].start = at;
+	space->map[i + 1].file_offset += at - space->map[i].start;
+	space->map[i + 1].file = file;
+}
+
+/* There is room for two tables, and the stack passes through three files. */
+TEST(stack_whose_tables_do_not_fit_together_is_given_to_elfutils)
+{
+	struct map map[SPACE_MAPS_MAX];
+	struct space space;
+
+	if (!HAS_COPIED_STACK) {
+		skip("stack_whose_tables_do_not_fit_together_is_given_to_elfutils",
+			"registers are copied on x86-64 only");
+		return;
+	}
+	struct unwind_job job = own_job(&space, map);
+	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	ck_assert(namer_rig_run(&rig));
+	const struct slot *self =
+		space_find(&space, (uintptr_t)namer_unwind_test_caller)->file->namer_slot;
+	ck_assert_ptr_nonnull(self->table);
+	rig.namer->tables.n_bytes_max = 2 * unwind_table_bytes(self->table);
+
+	split_map(&space, (uintptr_t)namer_unwind_test_caller, "second");
+	split_map(&space, (uintptr_t)own_job, "third");
+	space.generation++;
+	ck_assert_int_eq(namer_unwind(rig.namer, &job), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_eq(rig.n_results, 2);
+	ck_assert(!rig.result[1].failed);
+}
+
+static struct slot *slot_with_table(uid_t author, uint64_t number, uint32_t n_rows)
+{
+	const struct unwind_table counts = {.n_rules = 1, .n_rows = n_rows};
+	struct unwind_table *t = unwind_table_new(&counts);
+	char path[64];
+	struct slot *s;
+
+	snprintf(path, sizeof(path), "/nowhere/%u/%llu", author, (unsigned long long)number);
+	ck_assert_int_eq(slot_get(rig.namer, namer_rig_file(&rig, FILE_ELF, path), &s), 0);
+	ck_assert_ptr_nonnull(t);
+	slot_hold_table(rig.namer, s, t, author);
+	return s;
+}
+
+/* Room for one large table is made of thousands of small ones without passing over all of them for each. */
+TEST(room_for_a_table_is_made_by_the_author_who_has_most)
+{
+	enum { N_SMALL = 4000, MANY = 1001, FEW = 1002, NEXT = 1003 };
+	static struct slot *small[N_SMALL];
+	struct slot *few = slot_with_table(FEW, 0, 1);
+
+	for (uint64_t i = 0; i < N_SMALL; i++)
+		small[i] = slot_with_table(MANY, i, 1);
+	slot_use_table(rig.namer, small[0]);
+	rig.namer->tables.n_bytes_max = rig.namer->tables.n_bytes;
+	struct slot *next = slot_with_table(
+		NEXT, 0, (uint32_t)(rig.namer->tables.n_bytes / 2 / sizeof(struct unwind_row)));
+	ck_assert_int_eq(next->table_state, TABLE_HELD);
+	ck_assert_int_eq(few->table_state, TABLE_HELD);
+	ck_assert_int_eq(small[0]->table_state, TABLE_HELD);
+	ck_assert_int_eq(small[1]->table_state, TABLE_UNASKED);
+	ck_assert_int_eq(small[N_SMALL - 1]->table_state, TABLE_HELD);
+	ck_assert_uint_le(rig.namer->tables.n_bytes, rig.namer->tables.n_bytes_max);
+	ck_assert_uint_eq(rig.namer->tables.n_bytes, table_bytes());
+}
+
 /* As of a process that runs code of both kinds. */
 TEST(stacks_of_32_bit_code_and_others_of_one_process_do_not_mix)
 {

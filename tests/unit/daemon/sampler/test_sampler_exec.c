@@ -62,6 +62,24 @@ TEST(rings_take_a_small_part_of_a_small_memory, .times = 5)
 	case_end(r, s);
 }
 
+/* A container of four harts with RLIMIT_MEMLOCK as systemd sets it: 2,564 KiB for each. */
+TEST(rings_of_all_harts_fit_the_memory_that_may_be_locked)
+{
+	struct replay *r = case_load("pc");
+	replay_set_text(r, "/sys/kernel/tracing/events/sched/sched_process_exec/id", "316\n");
+	replay_set_text(r, "/proc/sys/kernel/perf_event_mlock_kb", "516\n");
+	replay_limit_locked(r, 8 << 20);
+	const struct sampler_options always = {
+		.hz = 99, .stacks = SAMPLER_STACKS_DWARF, .stack_bytes = 32768, .always = true};
+	struct sampler *s = case_sampler(r, &always);
+	ck_assert_uint_eq(s->n_rings, 8);
+	for (size_t i = 0; i < s->n_rings; i++)
+		ck_assert_uint_eq(s->ring[i].data_bytes, s->ring[i].sideband ? 512 << 10 : 1 << 20);
+	for (size_t i = 0; i < s->n_exec_rings; i++)
+		ck_assert_uint_eq(s->exec_ring[i].data_bytes, 256 << 10);
+	case_end(r, s);
+}
+
 TEST(a_tracepoint_that_does_not_open_leaves_the_dummy)
 {
 	struct replay *r = case_load("x86-vm");

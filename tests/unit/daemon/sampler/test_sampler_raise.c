@@ -62,6 +62,19 @@ TEST(a_raised_task_writes_into_rings_of_its_raise)
 	case_end(r, s);
 }
 
+TEST(a_raise_with_copied_stacks_has_room_for_many)
+{
+	struct replay *r = case_load("x86-vm");
+	const struct sampler_options copies = {
+		.hz = 99, .stacks = SAMPLER_STACKS_DWARF, .stack_bytes = 32768, .always = true};
+	struct sampler *s = case_sampler(r, &copies);
+	ck_assert_int_eq(sampler_raise_task(s, 3, 999, 100), 0);
+	for (size_t i = 0; i < s->n_rings; i++)
+		if (s->ring[i].raise == 3)
+			ck_assert_uint_ge(s->ring[i].data_bytes / (32768 + 600), 30);
+	case_end(r, s);
+}
+
 TEST(a_task_that_has_ended_leaves_nothing_open)
 {
 	struct replay *r = case_load("x86-vm");

@@ -67,7 +67,8 @@ TEST(counts_that_no_table_has_are_refused)
 	const struct unwind_table none = {.n_rules = 1},
 				  wrong[] = {{.n_rules = 0}, {.n_rules = UNWIND_RULES_MAX + 1},
 					  {.n_rules = 1, .n_segments = UNWIND_SEGMENTS_MAX + 1},
-					  {.n_rules = 1, .n_pages = UNWIND_PAGES_MAX + 1}};
+					  {.n_rules = 1, .n_pages = UNWIND_PAGES_MAX + 1},
+					  {.n_rules = 1, .n_rows = UNWIND_ROWS_MAX + 1}};
 
 	ck_assert_int_eq(unwind_table_check_counts(&none), 0);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
