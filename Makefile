@@ -164,7 +164,8 @@ $(BUILD)/libproto.a: $(PROTO_OBJ)
 $(BUILD)/libplatform.a: $(PLATFORM_OBJ)
 $(BUILD)/libdaemon.a: $(DAEMON_OBJ)
 $(BUILD)/libnames.a: $(NAMES_OBJ)
-$(BUILD)/libnamer.a: $(NAMER_OBJ)
+# What walks by tables is mperfd's, and the parser's where it walks by elfutils.
+$(BUILD)/libnamer.a: $(NAMER_OBJ) $(call obj,daemon/unwind)
 $(BUILD)/libcode.a: $(CODE_OBJ)
 $(BUILD)/libroofs.a: $(ROOFS_OBJ)
 # One archive for each folder of mperfd and mperfctl. $(LIBS_daemon/store) is that folder's and all before it, the
@@ -185,7 +186,7 @@ $(BUILD)/%.a:
 
 LIBS_ROOMS  = $(LIBS_daemon/$(lastword $(DAEMON_ROOMS))) $(BUILD)/libnames.a $(BUILD)/libplatform.a
 LIBS_DAEMON = $(BUILD)/libdaemon.a $(LIBS_ROOMS) $(BUILD)/libproto.a
-LIBS_NAMER  = $(BUILD)/libnamer.a $(BUILD)/daemon/unwind/room.a $(BUILD)/libproto.a
+LIBS_NAMER  = $(BUILD)/libnamer.a $(BUILD)/libproto.a
 LIBS_ROOFS  = $(BUILD)/libroofs.a $(LIBS_client/roofs) $(BUILD)/libproto.a
 LIBS_CLIENT = $(LIBS_client/$(lastword $(CLIENT_ROOMS))) $(BUILD)/libproto.a
 DEMANGLE    = -liberty
