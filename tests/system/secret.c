@@ -1,26 +1,31 @@
-/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A program whose names are another user's secret: secret MS [OTHER] runs for that many
+ * milliseconds of CPU time. With OTHER it first replaces itself by a link to that file, as an
+ * attacker does to make the daemon open it.
+ */
 
-/* A program with a secret on its stack, made at run time, so that no file holds it. */
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
-#include <stdint.h>
+static volatile unsigned long sink;
 
-static const char masked[16] = {
-	10, 59, 111, 111, 45, 106, 40, 62, 119, 53, 60, 119, 12, 51, 57, 123};
-
-static __attribute__((noinline)) int hold(int depth)
+static __attribute__((noinline)) void secret_recipe(unsigned long ms)
 {
-	volatile char secret[512];
-	volatile uint64_t n = 0;
+	struct timespec now;
 
-	for (int i = 0; i < 512; i++)
-		secret[i] = (char)(masked[i % 16] ^ 0x5a);
-	if (depth > 0)
-		return hold(depth - 1) + secret[depth];
-	for (;;)
-		n++;
+	do {
+		for (int i = 0; i < 100000; i++)
+			sink += (unsigned long)i;
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	} while ((unsigned long)now.tv_sec * 1000 + (unsigned long)now.tv_nsec / 1000000 < ms);
 }
 
-int main(void)
+int main(int argc, char *argv[])
 {
-	return hold(8);
+	if (argc > 2 && (unlink(argv[0]) < 0 || symlink(argv[2], argv[0]) < 0))
+		return 1;
+	secret_recipe(argc > 1 ? strtoul(argv[1], NULL, 10) : 100);
+	return 0;
 }

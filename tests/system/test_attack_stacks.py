@@ -13,7 +13,7 @@ from machine import Folder, compile_program
 from running import children, wait_until
 from service import PATIENCE_S
 
-# Of secret.c.
+# Of stack_secret.c.
 SECRET = b"Pa55w0rd-of-Vic!"
 
 
@@ -41,7 +41,7 @@ def test_a_secret_on_a_stack_is_in_no_file_and_in_no_memory_of_the_daemon(build)
     with Folder() as folder, UnitService(build, folder, flush="1s", rate="499", callers="tables",
                                          overhead="none") as stage:
         program = stage.folder / "victim"
-        shutil.copy(compile_program(build, "secret.c", "-fomit-frame-pointer"), program)
+        shutil.copy(compile_program(build, "stack_secret.c", "-fomit-frame-pointer"), program)
         with subprocess.Popen(as_user(VICTOR, program)) as victim:
             try:
                 def with_callers():
