@@ -50,7 +50,9 @@ static int find_last(struct merge *m, int64_t highest)
 		int64_t middle = m->upto + (highest - m->upto) / 2;
 		sqlite3_bind_int64(st, 1, middle);
 		rc = sqlite3_step(st);
-		if (rc == SQLITE_ROW && sqlite3_column_int64(st, 1) <= m->last)
+		/* An id that is no number is above all of them, and reads as 0. */
+		if (rc == SQLITE_ROW && sqlite3_column_int64(st, 0) > middle &&
+			sqlite3_column_int64(st, 1) <= m->last)
 			m->upto = sqlite3_column_int64(st, 0);
 		else
 			highest = middle;
