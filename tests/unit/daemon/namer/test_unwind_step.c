@@ -168,11 +168,11 @@ TEST(openssl)
 
 TEST(cc1)
 {
-	compare_on(__func__,
-		(char *const[]){"sh", "-c",
-			"exec $(cc -print-prog-name=cc1) -O2 -quiet -D_GNU_SOURCE -I. -o /dev/null "
-			"daemon/namer/dwarf_lines.c",
-			NULL});
+	compare_on(__func__, (char *const[]){"sh", "-c",
+				     "exec $(cc -print-prog-name=cc1) -O2 -quiet -imultiarch $(cc "
+				     "-print-multiarch) -D_GNU_SOURCE -I. -o /dev/null "
+				     "daemon/namer/dwarf_lines.c",
+				     NULL});
 }
 
 #else
