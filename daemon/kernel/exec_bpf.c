@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* What is kept of the program are its descriptors: a child loads it (load_child.h). */
+/* A child loads the program and passes its descriptors, which are all that stays here (load_child.h). */
 
 #include "daemon/kernel/exec_bpf.h"
 

@@ -94,7 +94,7 @@ void parser_space_clear(struct parsed_space *s);
 /* Free every image and space except that of `kept`. False if there was nothing to free. */
 bool parser_make_room(struct parser *p, const struct parsed_file *kept);
 
-/* Free parts of other images, so that so many bytes more for this one are within the limit. */
+/* Free parts of other images, until this one can grow by that many bytes and the heap stays within its limit. */
 void parser_leave_room(struct parser *p, struct parsed_file *f, size_t bytes);
 
 /* Free parts that are not worth their memory, and parts that idle images need not hold. Call it often; it

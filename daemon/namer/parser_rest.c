@@ -129,7 +129,7 @@ static void drop(struct parser *p, struct parsed_file *f, enum part part)
 	}
 }
 
-/* What an image that is idle for minutes need not hold, and since when. False: nothing. */
+/* The part that an image drops when it is idle, and the time when it is due. False: it has none to drop. */
 static bool idle_part(const struct parsed_file *f, enum part *ret_part, uint64_t *ret_due_ns)
 {
 	if (!f->image || (!f->units.cpu_ns && !image_has_open_lines(f->image)))

@@ -17,7 +17,7 @@ struct known_rule {
 	UT_hash_handle hh;
 };
 
-/* What is needed while it is made. */
+/* A table while it is made. */
 struct making {
 	uint64_t base;
 	uint32_t *page; /* the number of its first row */

@@ -13,7 +13,7 @@ uint16_t callers_machine(uint64_t regs_abi)
 						     : EM_NONE;
 }
 
-/* Whose code a walk passes through. */
+/* The mappings that a walk passes through. */
 struct territory {
 	struct namer *namer;
 	const struct space *space;

@@ -275,7 +275,7 @@ static bool copies_stacks(const struct sampler *s)
 	return s->options.stacks == SAMPLER_STACKS_DWARF;
 }
 
-/* Of a sample with a copied stack, at most: the kernel reserves as much for a stack that is less deep. */
+/* The size of a sample with a copied stack: the kernel reserves it whole, also for a stack that is less deep. */
 static uint64_t copied_sample_bytes(const struct sampler *s)
 {
 	return s->options.stack_bytes + SAMPLE_BESIDE_STACK_BYTES;

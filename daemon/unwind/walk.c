@@ -104,7 +104,7 @@ static enum step step_by_rule(const struct unwind_sample *s, const struct unwind
 
 	if (rule->ra == UNWIND_NONE)
 		return STEP_END;
-	/* Of another register only the sampled frame's value is known; elfutils follows some of them further. */
+	/* Other registers are known in the sampled frame alone; elfutils follows some of them further. */
 	if (rule->cfa == UNWIND_UNKNOWN || (rule->cfa == UNWIND_IN_REGISTER && n_frames > 1))
 		return STEP_LEFT;
 	if (!find_cfa(s, rule, f, &cfa) ||

@@ -332,7 +332,7 @@ TEST(worker_that_could_run_is_told_from_one_that_sleeps)
 
 /* --- stacks ----------------------------------------------------------------------------------- */
 
-/* Of a 32-bit program, whose stacks all go to the parser. */
+/* Queue a stack of a 32-bit program: all of these go to the parser. */
 static int unwind(uid_t uid, pid_t pid, const char *text, size_t n_stack)
 {
 	static uint8_t stack[65536];

@@ -197,7 +197,7 @@ TEST(a_watch_that_rests_looks_after_rings_with_stacks)
 	ck_assert_uint_eq(exec_watch_deadline_ns(&watch), UINT64_MAX);
 }
 
-/* The loop's turns in a second of so many processes, each of which forks, execs and ends after 2 ms. */
+/* Turns of the loop in one second, in which this many processes begin; each forks, execs and ends after 2 ms. */
 static unsigned turns_beside(uint32_t per_second)
 {
 	const uint64_t step_ns = MS / 2, begin_ns = 2 * SECOND,
