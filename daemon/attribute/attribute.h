@@ -167,9 +167,10 @@ void attribute_drained(struct attribute *a);
 /* Drop cached frames, files and mappings: some of them were freed. */
 void attribute_forget_places(struct attribute *a);
 
-/* Pass samples that wait for the unwinder to the sink with only their leaf (at the end of a
- * recording). */
-void attribute_give_up(struct attribute *a);
+/* Visit the samples from before before_ns that wait for the unwinder, each with only its leaf, until `see` returns
+ * false, which is returned. They go on waiting. */
+bool attribute_each_waiting(struct attribute *a, uint64_t before_ns,
+	bool (*see)(void *userdata, const struct attribution *a), void *userdata);
 /* The number of samples that wait. Exported for tests. */
 size_t attribute_waiting(const struct attribute *a);
 

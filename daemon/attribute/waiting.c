@@ -214,17 +214,25 @@ void attribute_unwound(struct attribute *a, const struct unwind_result *r)
 	free(wait);
 }
 
-void attribute_give_up(struct attribute *a)
+bool attribute_each_waiting(struct attribute *a, uint64_t before_ns,
+	bool (*see)(void *userdata, const struct attribution *a), void *userdata)
 {
-	struct waiting *wait, *next;
 	struct stack_walk w;
 
-	HASH_ITER (hh, a->waits->waiting, wait, next) {
-		HASH_DEL(a->waits->waiting, wait);
+	for (const struct waiting *wait = a->waits->waiting; wait; wait = wait->hh.next) {
+		struct attribution seen = wait->attribution;
+		if (seen.time_ns >= before_ns)
+			continue;
 		waiting_walk(a, wait, &w);
-		sink_leaf(&w, wait->leaf, &wait->attribution);
-		free(wait);
+		if (wait->leaf)
+			w.frame[w.n_frames++] = wait->leaf;
+		seen.frame = w.frame;
+		seen.n_frames = w.n_frames;
+		seen.truncated = true;
+		if (!see(userdata, &seen))
+			return false;
 	}
+	return true;
 }
 
 size_t attribute_waiting(const struct attribute *a)

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 
 #include "daemon/session/raises.h"
 #include "proto/base/clock.h"
@@ -43,6 +42,13 @@ void recording_sum_losses(struct recording *g)
 							  (enum loss)cause,
 							  g->walk->sampler->lost[hart][cause])) +
 				g->own[hart][cause];
+}
+
+void recording_lose(struct recording *g, int hart, enum loss cause, uint64_t n)
+{
+	g->own[hart][cause] += n;
+	if (g->shared && g->finish_ns && g->own == g->mine)
+		g->lost[hart][cause] += n; /* summed no more */
 }
 
 uint32_t recording_rate(const struct recording *g)
@@ -145,8 +151,7 @@ static int begin_flush(struct recording *g, uint64_t end_ns)
 	g->flush = segment_view(g, &g->window);
 	memcpy(g->lost_then, g->lost, (size_t)g->n_harts * sizeof(*g->lost));
 	g->flush.lost = g->lost_then;
-	if (g->counts)
-		g->flush.counted = hart_counts_take(g->counts);
+	g->flush.counted = recording_take_counts(g);
 	r = segment_flush_begin(g->segment, &g->flush);
 	if (r != 0)
 		return r;
@@ -238,7 +243,7 @@ static int add(struct recording *g, struct attribution *a)
 	if (r == 0)
 		r = add_whole(g, a);
 	if (cut)
-		g->own[a->hart][LOSS_SHARE] += n_before;
+		recording_lose(g, a->hart, LOSS_SHARE, n_before);
 	if (r == 0 && g->window.n_rows >= n_rows) /* otherwise it was flushed in between */
 		recording_share_charge(g->share, uid, g->stacks.n_nodes - n_nodes,
 			g->window.n_rows - n_rows, a->n_reads);
@@ -248,10 +253,9 @@ static int add(struct recording *g, struct attribution *a)
 static void take(void *userdata, const struct attribution *a)
 {
 	struct recording *g = userdata;
-	/* copied stacks of the recording's own walk may still come after the end */
-	if ((g->shared && g->finish_ns) || !targets_want(&g->targets, a->task))
+	if (recording_is_outside(g, a->time_ns) || !targets_want(&g->targets, a->task))
 		return;
-	if (!a->raise)
+	if (!a->raise && !g->finish_ns)
 		recording_part_take(g->part, a->hart, a->count);
 	struct attribution seen = *a;
 	int r = downsample_take(g->downsample, g->walk->sampler->hz, &seen);
@@ -263,7 +267,7 @@ static void take(void *userdata, const struct attribution *a)
 	if (g->no_callers)
 		seen.truncated = false; /* the rest is not needed */
 	if (seen.truncated && is_of_others(g, LOSS_STACK_TRUNCATED))
-		g->own[a->hart][LOSS_STACK_TRUNCATED] += a->count;
+		recording_lose(g, a->hart, LOSS_STACK_TRUNCATED, a->count);
 	struct frame *frame[STACK_FRAMES_MAX];
 	if (g->hidden) {
 		seen.n_frames = hide_kernel(g, a, frame);
@@ -275,7 +279,7 @@ static void take(void *userdata, const struct attribution *a)
 		r = g->trouble ? g->trouble : add(g, &seen);
 	if (r == 0)
 		return;
-	g->own[a->hart][r == RECORDING_LOST_STORE ? LOSS_STORE : LOSS_MEMORY] += a->count;
+	recording_lose(g, a->hart, r == RECORDING_LOST_STORE ? LOSS_STORE : LOSS_MEMORY, a->count);
 	g->trouble = r;
 }
 
@@ -386,15 +390,10 @@ uint64_t recording_deadline_ns(const struct recording *g)
 /* Write the names that came, the last window and the end, and seal. */
 static int begin_seal(struct recording *g)
 {
-	if (!g->shared)
-		walk_give_up(g->walk);
 	walk_remove(g->walk, &g->tap);
 	if (g->trouble)
 		return g->trouble;
-	int r = flush_or_lose(g, g->end_ns);
-	if (r != 0)
-		return r;
-	r = update(g);
+	int r = update(g);
 	if (r == 0) {
 		r = segment_seal_begin(g->segment, g->end_ns);
 		if (r != 0)
@@ -446,13 +445,28 @@ static bool names_come(struct recording *g)
 	return come;
 }
 
-static bool waits_for_names(struct recording *g, uint64_t now_ns)
+/* Wait on for names and callers? */
+static bool waits(struct recording *g, uint64_t now_ns)
 {
-	if (now_ns >= g->finish_ns || all_named(g))
+	if (now_ns >= g->finish_ns)
 		return false;
 	if (names_come(g))
 		g->stalled_ns = now_ns + g->stall_ns;
 	return now_ns < g->stalled_ns;
+}
+
+/* Begin to write the last window. Samples whose callers have not come by now have only their leaf. */
+static void end_last_window(struct recording *g)
+{
+	recording_take_leaves(g);
+	g->has_callers = true;
+	if (g->trouble == 0)
+		(void)stored_or_lost(g, begin_flush(g, g->end_ns)); /* the next dispatch says so */
+}
+
+static bool waits_for_names(struct recording *g, uint64_t now_ns)
+{
+	return !all_named(g) && waits(g, now_ns);
 }
 
 /* Returns 0 or an outcome of recording_dispatch. The time is charged to the recording's user. */
@@ -477,6 +491,11 @@ int recording_dispatch(struct recording *g, uint64_t now_ns)
 		return write_a_step(g);
 	if (g->finish_ns == 0)
 		return 0;
+	if (!g->has_callers) {
+		if (!recording_awaits_callers(g) || !waits(g, now_ns))
+			end_last_window(g);
+		return g->trouble;
+	}
 	return !g->is_sealing && waits_for_names(g, now_ns) ? 0 : seal(g);
 }
 
@@ -485,16 +504,16 @@ int recording_finish(struct recording *g, uint64_t now_ns)
 	if (g->finish_ns)
 		return 0;
 	int r = g->shared ? walk_catch_up(g->walk, now_ns) : walk_stop(g->walk, now_ns);
+	g->end_ns = now_ns > g->window.start_ns ? now_ns : g->window.start_ns;
+	recording_expect_callers(g);
 	recording_sum_losses(g);
+	recording_end_counts(g);
 	g->finish_ns = now_ns + g->names_ns;
 	g->stalled_ns = now_ns + g->stall_ns;
-	g->end_ns = now_ns > g->window.start_ns ? now_ns : g->window.start_ns;
 	g->tap.cut_ns = UINT64_MAX;
 	g->tap.is_patient = false; /* the segment waits for its names */
-	if (r == 0 && g->shared && g->trouble == 0)
-		(void)stored_or_lost(g, begin_flush(g, g->end_ns)); /* the next dispatch says so */
-	if (g->shared)
-		g->counts = NULL; /* from now on they belong to the next recording */
+	if (r == 0 && !recording_awaits_callers(g))
+		end_last_window(g);
 	return r;
 }
 
@@ -521,20 +540,6 @@ void recording_note(struct recording *g, const char *text)
 bool recording_is_writing(const struct recording *g)
 {
 	return g->is_writing || g->is_sealing;
-}
-
-bool recording_targets_gone(struct recording *g)
-{
-	bool any = false;
-	for (size_t i = 0; i < g->n_pidfds; i++) {
-		struct pollfd p = {.fd = g->pidfd[i], .events = POLLIN};
-		if (g->pidfd[i] >= 0 && poll(&p, 1, 0) > 0) {
-			close(g->pidfd[i]);
-			g->pidfd[i] = -1;
-		}
-		any |= g->pidfd[i] >= 0;
-	}
-	return g->n_pidfds > 0 && !any;
 }
 
 void recording_state(const struct recording *g, struct recording_state *ret_state)
@@ -568,6 +573,7 @@ struct recording *recording_free(struct recording *g)
 	window_clear(&g->writing);
 	window_clear(&g->window);
 	stack_tree_clear(&g->stacks);
+	free((struct hart_count *)g->last_counts.row);
 	recording_share_free(g->share);
 	recording_part_free(g->part);
 	downsample_free(g->downsample);

@@ -3,6 +3,7 @@
 /* The beginning of a recording: watch its targets, create its segment, add its tap to the walk. */
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,20 @@ static int watch_targets(struct recording *g, struct event_error *ret_error)
 		g->pidfd[g->n_pidfds++] = fd;
 	}
 	return 0;
+}
+
+bool recording_targets_gone(struct recording *g)
+{
+	bool any = false;
+	for (size_t i = 0; i < g->n_pidfds; i++) {
+		struct pollfd p = {.fd = g->pidfd[i], .events = POLLIN};
+		if (g->pidfd[i] >= 0 && poll(&p, 1, 0) > 0) {
+			close(g->pidfd[i]);
+			g->pidfd[i] = -1;
+		}
+		any |= g->pidfd[i] >= 0;
+	}
+	return g->n_pidfds > 0 && !any;
 }
 
 static int create_segment(struct recording *g, const struct recording_options *o)

@@ -46,13 +46,15 @@ struct recording {
 	int trouble;
 	int outcome; /* of the store then: SEGMENT_* or -errno */
 	bool is_sealing, sealed;
-	struct recording_part *part;     /* of lost samples; NULL: all are ours */
-	struct downsample *downsample;   /* NULL: all samples are kept */
-	uint32_t hz;                     /* of thin; 0: all */
-	uint64_t *taken;                 /* the caller's; or NULL */
-	struct recording_share *share;   /* NULL: no limits */
-	struct hart_counts *counts;      /* NULL: none */
-	char note[RECORDING_NOTE_BYTES]; /* of the windows that end now; "": none */
+	struct recording_part *part;        /* of lost samples; NULL: all are ours */
+	struct downsample *downsample;      /* NULL: all samples are kept */
+	uint32_t hz;                        /* of thin; 0: all */
+	uint64_t *taken;                    /* the caller's; or NULL */
+	struct recording_share *share;      /* NULL: no limits */
+	struct hart_counts *counts;         /* NULL: none */
+	struct hart_count_rows last_counts; /* taken at the end, for the last window */
+	bool has_callers;                   /* after the end: no sample waits for them */
+	char note[RECORDING_NOTE_BYTES];    /* of the windows that end now; "": none */
 };
 
 /* Bring g->lost up to date. If the walk goes on, its losses after our end belong to the next
@@ -62,5 +64,23 @@ void recording_sum_losses(struct recording *g);
 /* Samples per second and hart that it takes now, at most. */
 uint32_t recording_rate(const struct recording *g);
 
+/* Add to the losses of the recording itself. */
+void recording_lose(struct recording *g, int hart, enum loss cause, uint64_t n);
+
 /* Its tap on the walk. */
 struct tap recording_tap(struct recording *g);
+
+/* --- recording_late.c ------------------------------------------------------------------------- */
+
+/* Is a sample of that time another recording's, or nobody's? */
+bool recording_is_outside(const struct recording *g, uint64_t time_ns);
+/* The recording ended: note what will come later. */
+void recording_expect_callers(struct recording *g);
+/* Do samples from before the end wait for their callers? */
+bool recording_awaits_callers(struct recording *g);
+/* Take those that still wait, with only their leaf. */
+void recording_take_leaves(struct recording *g);
+/* Counts of harts for the window that ends. Borrowed until the next call. */
+struct hart_count_rows recording_take_counts(struct recording *g);
+/* Take them now, for the last window; from now on they belong to the next recording. */
+void recording_end_counts(struct recording *g);

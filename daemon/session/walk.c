@@ -29,6 +29,13 @@ static uint64_t monotonic_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+void walk_give(struct walk *w, struct tap *tap, const struct attribution *a)
+{
+	struct attribution seen = *a;
+	if (w->inner->raises.n == 0 || raises_show(w, tap->raise_uid, &seen))
+		tap->take(tap->userdata, &seen);
+}
+
 /* attribute's sink: every attribution passes here. */
 static void take_attribution(void *userdata, const struct attribution *a)
 {
@@ -36,11 +43,8 @@ static void take_attribution(void *userdata, const struct attribution *a)
 	w->n_taken += a->raise ? 0 : a->count;
 	if (!a->raise)
 		raises_notice(w, a);
-	for (struct tap *tap = w->inner->taps; tap; tap = tap->next) {
-		struct attribution seen = *a;
-		if (w->inner->raises.n == 0 || raises_show(w, tap->raise_uid, &seen))
-			tap->take(tap->userdata, &seen);
-	}
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		walk_give(w, tap, a);
 }
 
 static void take_named(void *userdata, struct frame *frame)
@@ -543,11 +547,6 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 	w->inner->stopped = true;
 	sampler_count_losses(w->sampler);
 	return r == 0 ? namer_ask_again(w->namer) : r;
-}
-
-void walk_give_up(struct walk *w)
-{
-	attribute_give_up(w->attribute);
 }
 
 static void mark_all(void *userdata, struct sweep *s)

@@ -135,9 +135,8 @@ int walk_catch_up(struct walk *w, uint64_t now_ns);
 /* Stop sampling for good and drain the rings. 0 or -errno. */
 int walk_stop(struct walk *w, uint64_t now_ns);
 
-/* Hand samples that wait for the unwinder to the taps, with only their leaf: after walk_stop, when
- * it is too late to wait. */
-void walk_give_up(struct walk *w);
+/* Hand a sample to one tap, as its raise shows it. */
+void walk_give(struct walk *w, struct tap *tap, const struct attribution *a);
 
 /* Before a tap stores or shows samples: hide those that no longer belong to their user
  * (attribute.h). */

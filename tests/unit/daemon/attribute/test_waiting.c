@@ -326,18 +326,36 @@ TEST(a_stack_that_ends_early_is_counted)
 	ck_assert_uint_eq(b->lost[0][LOSS_UNWIND], 0);
 }
 
-TEST(given_up_samples_come_with_their_leaf)
+static uint32_t n_seen, n_wanted;
+
+static bool see_leaf(void *userdata, const struct attribution *a)
+{
+	ck_assert_ptr_eq(userdata, b);
+	ck_assert_uint_eq(a->n_frames, 1);
+	ck_assert(a->truncated);
+	return ++n_seen < n_wanted;
+}
+
+TEST(samples_that_wait_are_seen_with_their_leaf_and_wait_on)
 {
 	take_stack(0x10020);
 	take_stack(0x10020);
-	attribute_give_up(b->attribute);
-	ck_assert_uint_eq(b->n_sunk, 2);
-	expect_leaf(0, 2);
-	expect_leaf(1, 2);
-	ck_assert_uint_eq(attribute_waiting(b->attribute), 0);
-	/* the answer that comes after all finds nobody */
+	n_seen = 0;
+	n_wanted = 10;
+	ck_assert(attribute_each_waiting(b->attribute, UINT64_MAX, see_leaf, b));
+	ck_assert_uint_eq(n_seen, 2);
+	n_seen = 0;
+	n_wanted = 1;
+	ck_assert(!attribute_each_waiting(b->attribute, UINT64_MAX, see_leaf, b));
+	ck_assert_uint_eq(n_seen, 1);
+	ck_assert(attribute_each_waiting(b->attribute, 0, see_leaf, b)); /* before the first */
+	ck_assert_uint_eq(n_seen, 1);
+	ck_assert_uint_eq(b->n_sunk, 0);
 	answer(namer.ticket[0], 3, false, false);
+	answer(namer.ticket[1], 3, false, false);
 	ck_assert_uint_eq(b->n_sunk, 2);
+	ck_assert(attribute_each_waiting(b->attribute, UINT64_MAX, see_leaf, b));
+	ck_assert_uint_eq(n_seen, 1);
 }
 
 TEST(tickets_that_nobody_gave_out_are_ignored)

@@ -354,7 +354,7 @@ TEST(what_is_in_hand_when_it_is_freed_is_counted_lost)
 TEST(a_recording_of_some_does_not_tell_what_others_lost)
 {
 	g->shared = true;
-	g->targets = (struct targets){.pid = {10}, .n_pids = 1, .since_ns = UINT64_MAX};
+	g->targets = (struct targets){.pid = {10}, .n_pids = 1, .since_ns = 10 * SECOND};
 	s.lost[1][LOSS_ARGV] = 1000;
 	s.lost[1][LOSS_STACK_TRUNCATED] = 200;
 	s.lost[1][LOSS_RING] = 7; /* whose they were nobody knows */

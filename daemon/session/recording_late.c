@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The end of a recording on a walk that goes on. Samples whose callers are not known yet come after it, and the
+ * last window waits for them; those that come too late are taken with only their leaf. Other taps of the walk are not
+ * concerned.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/session/recording_private.h"
+
+bool recording_is_outside(const struct recording *g, uint64_t time_ns)
+{
+	return g->shared && (time_ns < g->targets.since_ns ||
+				    (g->finish_ns && (g->has_callers || time_ns >= g->end_ns)));
+}
+
+static bool is_wanted(const struct recording *g, const struct attribution *a)
+{
+	return !recording_is_outside(g, a->time_ns) && targets_want(&g->targets, a->task);
+}
+
+static bool each_waiting(
+	struct recording *g, bool (*see)(void *userdata, const struct attribution *a))
+{
+	uint64_t before_ns = g->shared ? g->end_ns : UINT64_MAX;
+
+	return attribute_each_waiting(g->walk->attribute, before_ns, see, g);
+}
+
+/* The shares of losses follow from the samples by the end, whether they have arrived or not. */
+static bool expect(void *userdata, const struct attribution *a)
+{
+	struct recording *g = userdata;
+
+	if (!a->raise && is_wanted(g, a))
+		recording_part_take(g->part, a->hart, a->count);
+	return true;
+}
+
+void recording_expect_callers(struct recording *g)
+{
+	if (g->part)
+		(void)each_waiting(g, expect);
+}
+
+static bool is_unwanted(void *userdata, const struct attribution *a)
+{
+	return !is_wanted(userdata, a);
+}
+
+bool recording_awaits_callers(struct recording *g)
+{
+	return !each_waiting(g, is_unwanted);
+}
+
+static bool take_leaf(void *userdata, const struct attribution *a)
+{
+	struct recording *g = userdata;
+
+	if (is_wanted(g, a)) {
+		recording_lose(g, a->hart, LOSS_UNWIND, a->count);
+		walk_give(g->walk, &g->tap, a);
+	}
+	return true;
+}
+
+void recording_take_leaves(struct recording *g)
+{
+	(void)each_waiting(g, take_leaf);
+}
+
+struct hart_count_rows recording_take_counts(struct recording *g)
+{
+	if (g->counts)
+		return hart_counts_take(g->counts);
+	struct hart_count_rows rows = g->last_counts;
+	g->last_counts.n = 0;
+	return rows;
+}
+
+void recording_end_counts(struct recording *g)
+{
+	if (!g->counts)
+		return;
+	struct hart_count_rows rows = hart_counts_take(g->counts);
+	struct hart_count *row = rows.n ? calloc(rows.n, sizeof(*row)) : NULL;
+	if (row) /* without memory the last window has none */
+		memcpy(row, rows.row, rows.n * sizeof(*row));
+	g->last_counts = (struct hart_count_rows){rows.serial, row, row ? rows.n : 0};
+	g->counts = NULL;
+}
