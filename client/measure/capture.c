@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/measure/chains.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"
 #include "proto/base/memory.h"
@@ -19,9 +18,6 @@
 #define WINDOW_MS_MAX 60000u
 
 #define METRIC_WINDOW_MS 100 /* the least that the daemon allows */
-
-#define NO_FRAME_POINTERS                                                                          \
-	"the program was built without frame pointers, so -g dwarf is used; override with -g fp"
 
 static int take_bytes(struct capture *c, const Mperf__Bytes *bytes)
 {
@@ -63,14 +59,6 @@ static int take_answer(void *userdata, const Mperf__Answer *a)
 #define HZ_OF_SOME 999
 #define HZ_OF_ALL 99
 
-/* Should stacks be copied by default, without -g? With -a the command is one of many, and copying all their stacks is
- * expensive; requested events may fire at each occurrence, and stack copies would fill the ring. */
-static bool wants_tables(const struct target *t, const struct sampling *s)
-{
-	return !s->stack_given && !t->all && s->n_events == 0 && t->command_line &&
-	       !chains_kept(t->command_line[0]);
-}
-
 int capture_run(struct capture *c, struct link *l, const struct source_request *q, int signal_fd,
 	struct outfile *out, const char *feed)
 {
@@ -103,9 +91,11 @@ int capture_run(struct capture *c, struct link *l, const struct source_request *
 			record.stack = MPERF__STACK_KIND__STACK_NONE;
 		record.window_ms = s->interval_ms < WINDOW_MS_MAX ? s->interval_ms : WINDOW_MS_MAX;
 		record.feed_period_ms = record.window_ms;
-	} else if (wants_tables(q->target, s)) {
+	} else if (!s->stack_given && s->n_events == 0) {
+		/* requested events may fire at each occurrence, and copies of stacks would fill the ring */
 		record.stack = MPERF__STACK_KIND__STACK_DWARF;
-		c->run.note = NO_FRAME_POINTERS;
+		record.stack_at_most =
+			q->target->all; /* a walk of its own of all would cost as much again */
 	}
 	if (feed)
 		record.feed = (char *)feed;

@@ -88,8 +88,6 @@ static int on_ready(struct run *n, const Mperf__Ready *ready)
 		return 0;
 	n->ready = true;
 	n->ready_ns = say_now_ns();
-	if (n->note)
-		say_note("%s", n->note);
 	if (*ready->note && !n->again)
 		say_note("%s", ready->note);
 

@@ -20,7 +20,6 @@ struct run {
 	int signal_fd;               /* signals_block */
 	int (*answer)(void *userdata, const Mperf__Answer *a); /* as struct ask's */
 	void *userdata;
-	const char *note; /* printed when it begins; or NULL */
 	bool again;       /* a repetition: the daemon's first notes were printed before */
 
 	/* out */

@@ -49,7 +49,7 @@ struct sampling {
 	/* set by commands: advice if this machine cannot count what they need; NULL: none */
 	const char *instead;
 	Mperf__StackKind stack;
-	bool stack_given; /* else the default, which depends on CMD */
+	bool stack_given; /* else the default, which depends on events */
 	uint32_t stack_bytes;
 	/* stat -I; 0: at the end. top and roofline -d; 0: a second. blocks --every; 0: once */
 	uint32_t interval_ms;

@@ -76,7 +76,7 @@ const struct option_row option_rows[] = {
 	{R|H|F|X, "count", 'c', "PERIOD", OWN(OPTION_PERIOD, sampling.period), "instead of -F: a sample every PERIOD occurrences of each event of -e (ns of a clock)"},
 	{T,       "freq", 'F', "HZ", NUMBER(sampling.hz, 1, HZ_MAX), "samples per second and hart while this runs (default: the daemon's rate for top)"},
 	{R|H|F|T|X, "overhead", 0, "SHARE", SHARE(sampling.overhead_ppm), "sample less often where mperf would take more than this share of a hart's time: 5%, 0.5% (default: no limit)"},
-	{R|H|F|P|X, "call-graph", 'g', "KIND", OWN(OPTION_CALL_GRAPH, sampling.stack, .words = "fp dwarf none", .optional = true), "how callers are found: fp (default; dwarf for a CMD without frame pointers), dwarf[,BYTES], none"},
+	{R|H|F|P|X, "call-graph", 'g', "KIND", OWN(OPTION_CALL_GRAPH, sampling.stack, .words = "tables fp none dwarf", .optional = true), "how callers are found: tables[,BYTES] (default without -e), fp, none"},
 	{R|H|F|S|W|X, "user", 'U', NULL, FLAG(sampling.user_only), "exclude the kernel"},
 	{R,       "output", 'o', "FILE", STRING(output, "the name of a file"), "file to write (default: mperf.mprf); - is stdout"},
 	{E,       "output", 'o', "FILE", STRING(output, "the name of a file"), "get: file to write (default: mperf.mprf)"},
@@ -182,7 +182,7 @@ const struct command_text *command_text(int command)
 		.examples =
 			"Examples:\n"
 			"  mperfctl record -- make -j2\n"
-			"  mperfctl record -F 999 -g dwarf -o run.mprf -- ./program --its-option\n"
+			"  mperfctl record -F 999 -o run.mprf -- ./program --its-option\n"
 			"  mperfctl record -a --for 10s\n"
 			"  mperfctl record --pid 1234      (until it exits, or Ctrl-C)\n"
 			"  mperfctl record --label branch=main -o main.mprf -- ./program\n",
@@ -266,7 +266,7 @@ const struct command_text *command_text(int command)
 		.examples = "Examples:\n"
 			    "  mperfctl parallel -- ./program\n"
 			    "  mperfctl parallel --by wait -- ./program\n"
-			    "  mperfctl parallel --by function -F 999 -g dwarf -- ./program\n"
+			    "  mperfctl parallel --by function -F 999 -- ./program\n"
 			    "  mperfctl parallel --since -10m --by thread --json\n",
 	};
 	static const struct command_text stat = {

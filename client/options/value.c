@@ -267,7 +267,8 @@ static bool stack_kind(const char *text, Mperf__StackKind *ret_kind)
 		Mperf__StackKind kind;
 	} kinds[] = {
 		{"fp", MPERF__STACK_KIND__STACK_FP},
-		{"dwarf", MPERF__STACK_KIND__STACK_DWARF},
+		{"tables", MPERF__STACK_KIND__STACK_DWARF},
+		{"dwarf", MPERF__STACK_KIND__STACK_DWARF}, /* perf's word for it */
 		{"none", MPERF__STACK_KIND__STACK_NONE},
 	};
 	size_t n = strcspn(text, ",");
@@ -282,7 +283,7 @@ static bool stack_kind(const char *text, Mperf__StackKind *ret_kind)
 	return false;
 }
 
-/* -g, -gdwarf, -g dwarf, --call-graph=dwarf,16384. getopt does not accept a separate argument as an
+/* -g, -gtables, -g tables, --call-graph=tables,16384. getopt does not accept a separate argument as an
  * optional value, so we take the next argument if it is one of ours. */
 static int take_call_graph(struct parse *p, const struct option_row *row, char *arg)
 {
@@ -293,18 +294,18 @@ static int take_call_graph(struct parse *p, const struct option_row *row, char *
 
 	if (!arg && state->next < state->argc && stack_kind(state->argv[state->next], &kind))
 		arg = state->argv[state->next++];
-	/* record -g dwrf -- CMD: the word is not a command, since -- follows */
+	/* record -g tabels -- CMD: the word is not a command, since -- follows */
 	if (!arg && state->next + 1 < state->argc && state->argv[state->next][0] != '-' &&
 		strcmp(state->argv[state->next + 1], "--") == 0)
 		arg = state->argv[state->next];
 	if (arg && !stack_kind(arg, &kind))
-		return options_wrong(p, "%s takes fp, dwarf or none, not '%.100s'", p->typed, arg);
+		return options_wrong(p, "%s takes tables, fp or none, not '%.100s'", p->typed, arg);
 	const char *comma = arg ? strchr(arg, ',') : NULL;
 	/* PERF_SAMPLE_STACK_USER is a 16-bit size in units of 8.
 	 * Source: kernel/events/core.c of Linux 6.12, perf_copy_attr(). */
 	if (comma && (!number(comma + 1, 65528, &bytes) || bytes == 0 || bytes % 8 != 0))
 		return options_wrong(p,
-			"%s dwarf,BYTES takes a multiple of 8 up to 65528, not '%.100s'", p->typed,
+			"%s tables,BYTES takes a multiple of 8 up to 65528, not '%.100s'", p->typed,
 			comma + 1);
 	p->o->sampling.stack = kind;
 	p->o->sampling.stack_given = arg != NULL;

@@ -26,7 +26,8 @@ struct walk *record_shared_walk(const struct request *q, const Mperf__RecordRequ
 {
 	const struct control_options *o = q->peer->options;
 	bool plain = m->n_event == 0 && !m->user_only;
-	if (!o->service || !plain || callers_wanted(m) > o->conf->callers ||
+	enum conf_callers least = m->stack_at_most ? CONF_CALLERS_FP : callers_wanted(m);
+	if (!o->service || !plain || least > o->conf->callers ||
 		(m->stack == MPERF__STACK_KIND__STACK_DWARF &&
 			m->stack_bytes > SERVICE_STACK_BYTES))
 		return NULL;

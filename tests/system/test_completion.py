@@ -100,7 +100,7 @@ def test_bash_completes_the_values_that_help_names(build):
     assert one(build, "hotspots", "--by=pro") == ["--by=process"]      # = does not cut words
     assert one(build, "hotspots", "--by", "=", "pro") == ["process"]   # it does
     assert one(build, "hotspots", "--by", "=")[0] == "function"
-    assert one(build, "record", "-g", "") == ["fp", "dwarf", "none"]
+    assert one(build, "record", "-g", "") == ["tables", "fp", "none", "dwarf"]
     assert one(build, "top", "--by", "li") == []
     assert one(build, "completion", "") == ["bash", "zsh", "--help"]
     assert one(build, "completion", "bash", "") == []

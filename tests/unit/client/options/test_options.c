@@ -82,7 +82,7 @@ TEST(call_graph_takes_its_word_in_every_way)
 {
 	static const char *const dwarf[] = {"-g dwarf -- x", "-gdwarf -- x",
 		"--call-graph=dwarf -- x", "--call-graph dwarf -- x", "-ag dwarf", "-g dwarf x",
-		"-g -g dwarf -- x"};
+		"-g -g dwarf -- x", "-g tables -- x"};
 	for (size_t i = 0; i < sizeof(dwarf) / sizeof(*dwarf); i++)
 		ck_assert_int_eq(
 			parsed(RECORD, dwarf[i]).sampling.stack, MPERF__STACK_KIND__STACK_DWARF);
@@ -93,7 +93,7 @@ TEST(call_graph_takes_its_word_in_every_way)
 
 TEST(a_word_of_call_graph_that_is_none_is_no_command)
 {
-	refused(RECORD, "-g dwrf -- x", "-g takes fp, dwarf or none, not 'dwrf'");
+	refused(RECORD, "-g dwrf -- x", "-g takes tables, fp or none, not 'dwrf'");
 	struct options o = parsed(RECORD, "-g x y");
 	ck_assert_str_eq(o.target.command_line[0], "x");
 }
@@ -119,16 +119,16 @@ TEST(call_graph_without_a_word_means_frame_pointers)
 	ck_assert(parsed(RECORD, "-g -a").target.all);
 }
 
-TEST(dwarf_takes_the_bytes_of_stack)
+TEST(tables_take_the_bytes_of_stack)
 {
-	struct options o = parsed(RECORD, "-g dwarf,16384 -- x");
+	struct options o = parsed(RECORD, "-g tables,16384 -- x");
 	ck_assert_int_eq(o.sampling.stack, MPERF__STACK_KIND__STACK_DWARF);
 	ck_assert_uint_eq(o.sampling.stack_bytes, 16384);
 	refused(RECORD, "-gdwarf,7 -- x", "multiple of 8");
 	refused(RECORD, "-gdwarf,65536 -- x", "65528");
 	refused(RECORD, "-gdwarf, -- x", "multiple of 8");
-	refused(RECORD, "-gfp,16 -- x", "fp, dwarf or none");
-	refused(RECORD, "--call-graph=lbr -- x", "fp, dwarf or none");
+	refused(RECORD, "-gfp,16 -- x", "tables, fp or none");
+	refused(RECORD, "--call-graph=lbr -- x", "tables, fp or none");
 }
 
 TEST(lists_of_pids_and_harts_are_read)
