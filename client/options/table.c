@@ -76,7 +76,7 @@ const struct option_row option_rows[] = {
 	{R|H|F|X, "count", 'c', "PERIOD", OWN(OPTION_PERIOD, sampling.period), "instead of -F: a sample every PERIOD occurrences of each event of -e (ns of a clock)"},
 	{T,       "freq", 'F', "HZ", NUMBER(sampling.hz, 1, HZ_MAX), "samples per second and hart while this runs (default: the daemon's rate for top)"},
 	{R|H|F|T|X, "overhead", 0, "SHARE", SHARE(sampling.overhead_ppm), "sample less often where mperf would take more than this share of a hart's time: 5%, 0.5% (default: no limit)"},
-	{R|H|F|P|X, "call-graph", 'g', "KIND", OWN(OPTION_CALL_GRAPH, sampling.stack, .words = "tables fp none dwarf", .optional = true), "how callers are found: tables[,BYTES] (default without -e), fp, none"},
+	{R|H|F|P|X, "call-graph", 'g', "KIND", OWN(OPTION_CALL_GRAPH, sampling.stack, .words = "tables fp none", .optional = true), "how callers are found: tables[,BYTES] (default without -e), fp, none"},
 	{R|H|F|S|W|X, "user", 'U', NULL, FLAG(sampling.user_only), "exclude the kernel"},
 	{R,       "output", 'o', "FILE", STRING(output, "the name of a file"), "file to write (default: mperf.mprf); - is stdout"},
 	{E,       "output", 'o', "FILE", STRING(output, "the name of a file"), "get: file to write (default: mperf.mprf)"},

@@ -141,7 +141,7 @@ def test_wrong_usage_is_told_in_one_sentence_with_status_2(build):
             (["-F", "'0'"], ["record", "-F", "0", "--", "true"]),
             (["-F|samples", "-F|less"], ["record", "-F", "900000", "--", "true"]),
             (["-g", "magic"], ["record", "-gmagic", "--", "true"]),
-            (["dwarf", "7"], ["record", "-g", "dwarf,7", "--", "true"]),
+            (["tables", "7"], ["record", "-g", "dwarf,7", "--", "true"]),
             (["--pid", "abc"], ["record", "--pid", "abc"]),
             (["-a", "--pid"], ["record", "-a", "--pid", "1"]),
             (["--for", "soon"], ["record", "-a", "--for", "soon"]),

@@ -100,7 +100,7 @@ def test_bash_completes_the_values_that_help_names(build):
     assert one(build, "hotspots", "--by=pro") == ["--by=process"]      # = does not cut words
     assert one(build, "hotspots", "--by", "=", "pro") == ["process"]   # it does
     assert one(build, "hotspots", "--by", "=")[0] == "function"
-    assert one(build, "record", "-g", "") == ["tables", "fp", "none", "dwarf"]
+    assert one(build, "record", "-g", "") == ["tables", "fp", "none"]
     assert one(build, "top", "--by", "li") == []
     assert one(build, "completion", "") == ["bash", "zsh", "--help"]
     assert one(build, "completion", "bash", "") == []
@@ -226,7 +226,7 @@ def test_zsh_completes_commands_options_and_values(build):
         "record -e cycles -a --forc": "record -e cycles -a --force ",
         "hotspots --by proc": "hotspots --by process ",
         "hotspots --by=proc": "hotspots --by=process ",
-        "record -g dwa": "record -g dwarf ",
+        "record -g tab": "record -g tables ",
         "hotspots -i a": r"hotspots -i a\ run.mprf ",
         "record objdum": "record objdump ",
         "hotspots -a -- objdum": "hotspots -a -- objdump ",
