@@ -81,7 +81,7 @@ def test_bash_completes_long_options_by_their_beginning(build):
     assert one(build, "record", "--outp") == ["--output"]
     assert one(build, "record", "-F", "99", "--outp") == ["--output"]
     assert one(build, "record", "-e", "sched", ":", "sched_switch", "--outp") == ["--output"]
-    assert one(build, "record", "-g", "dwarf", "--outp") == ["--output"]
+    assert one(build, "record", "-g", "tables", "--outp") == ["--output"]
     assert one(build, "record", "-g", "--outp") == ["--output"]
     assert one(build, "hotspots", "--by", "=", "line", "--inl") == ["--inlined"]
     assert one(build, "record", "--inl") == []
@@ -226,7 +226,7 @@ def test_zsh_completes_commands_options_and_values(build):
         "record -e cycles -a --forc": "record -e cycles -a --force ",
         "hotspots --by proc": "hotspots --by process ",
         "hotspots --by=proc": "hotspots --by=process ",
-        "record -g tab": "record -g tables ",
+        "record -g tabl": "record -g tables ",
         "hotspots -i a": r"hotspots -i a\ run.mprf ",
         "record objdum": "record objdump ",
         "hotspots -a -- objdum": "hotspots -a -- objdump ",
