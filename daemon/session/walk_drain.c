@@ -18,8 +18,16 @@
 #define CUTS_DUE_MAX 64
 /* CPU time for samples of raises when all samples so far are needed at once. */
 #define RAISED_AT_ONCE_NS (3 * DRAIN_SLICE_NS)
+/* Eighths of a ring: drain before the beat; drain at once, since samples are about to be lost. */
+#define RING_FILLS 1
+#define RING_IS_SHORT 4
 /* Cost of a record besides the frames of its stack, expressed in frames. */
 #define RECORD_UNITS 4u
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
 
 static uint64_t thread_cpu_ns(void)
 {
@@ -208,17 +216,18 @@ int walk_drain_all(struct walk *w, uint64_t by_ns)
 	return r;
 }
 
-/* Is a ring an eighth full? A ring wakes us at each quarter of it, wherever its tail is, so a ring that is a quarter
- * full may be half full before it wakes us again. */
-static bool ring_fills(struct walk *w)
+/* How full is the fullest ring, in eighths? A ring wakes us at each quarter of it, wherever its tail is, so a ring that
+ * is a quarter full may be half full before it wakes us again. */
+static uint64_t eighths_full(struct walk *w)
 {
+	uint64_t most = 0;
 	for (size_t i = 0; i < w->sampler->n_rings; i++) {
 		struct ring *ring = &w->sampler->ring[i];
 		ring_snapshot(ring);
-		if (ring->head - ring->tail >= ring->data_bytes / 8)
-			return true;
+		const uint64_t full = (ring->head - ring->tail) / (ring->data_bytes / 8);
+		most = full > most ? full : most;
 	}
-	return false;
+	return most;
 }
 
 /* The time at which the first prompt tap is to be cut, and its records have arrived. */
@@ -244,15 +253,17 @@ bool walk_drain_is_due(struct walk *w, uint64_t now_ns)
 		return true;
 	if (now_ns >= in->pause_end_ns && prompt_ns(w) <= now_ns)
 		return true;
-	if (now_ns >= in->pause_end_ns && !is_unlooked(w))
-		return ring_fills(w);
-	if (now_ns >= in->pause_end_ns) { /* files of generated code are looked at first */
-		if (ring_fills(w) && now_ns + DRAIN_LOOK_NS < in->next_drain_ns)
-			in->next_drain_ns = now_ns + DRAIN_LOOK_NS;
+	const uint64_t full = eighths_full(w);
+	if (full < RING_FILLS)
+		return false;
+	if (now_ns < in->pause_end_ns) {
+		in->next_drain_ns = earlier(in->next_drain_ns, in->pause_end_ns);
 		return false;
 	}
-	if (ring_fills(w) && in->pause_end_ns < in->next_drain_ns)
-		in->next_drain_ns = in->pause_end_ns;
+	if (full >= RING_IS_SHORT || !is_unlooked(w))
+		return true;
+	/* files of generated code are looked at first */
+	in->next_drain_ns = earlier(in->next_drain_ns, now_ns + DRAIN_LOOK_NS);
 	return false;
 }
 
@@ -261,7 +272,7 @@ static uint64_t due_ns(const struct walk *w)
 	const struct walk_inner *in = w->inner;
 	uint64_t prompt = prompt_ns(w);
 	prompt = prompt > in->pause_end_ns ? prompt : in->pause_end_ns;
-	return in->next_drain_ns < prompt ? in->next_drain_ns : prompt;
+	return earlier(in->next_drain_ns, prompt);
 }
 
 bool walk_look_is_due(const struct walk *w, uint64_t now_ns)
