@@ -135,6 +135,7 @@ static void sink_unwound(struct stack_walk *w, struct frame *leaf, const struct 
 	if (r->truncated && !w->truncated) {
 		w->truncated = true;
 		lose(&w->a->o, w->hart, LOSS_STACK_TRUNCATED, 1);
+		lose(&w->a->o, w->hart, LOSS_DEEP, attribution->copy_fills);
 	}
 	stack_walk_sink(w, attribution);
 }
@@ -150,6 +151,7 @@ int waiting_add(struct stack_walk *w, const struct record *r, struct attribution
 	int result = leaf_frame(w, ip ? ip : w->user_ip, &leaf);
 	if (result < 0)
 		return result;
+	attribution->copy_fills = s->stack_fills;
 	struct unwind_job job = {
 		.space = task_space(w->task),
 		.pid = w->task->pid,

@@ -173,6 +173,7 @@ static void take_stack(struct cursor *c, struct record_sample *s)
 
 	s->stack = take_array(c, size, 1);
 	s->n_stack = take_u64(c);
+	s->stack_fills = s->n_stack == size;
 	if (s->n_stack > size)
 		fail(c, RECORD_HOSTILE);
 }

@@ -61,6 +61,7 @@ struct record_sample {
 	const uint64_t *regs; /* popcount(regs_user) values; use record_reg */
 	const uint8_t *stack; /* copied user stack from the stack pointer up */
 	uint64_t n_stack;     /* bytes actually copied (dyn_size) */
+	bool stack_fills;     /* all of the room for it: there may be more of the stack */
 	bool kernel;          /* taken in kernel mode */
 	/* last member: entries from n_read on are not set */
 	struct record_read_value read[RECORD_READ_VALUES_MAX];

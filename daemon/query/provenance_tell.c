@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "daemon/query/provenance.h"
+#include "daemon/sampler/annotate.h"
 #include "proto/loss.h"
 #include "proto/syntax/unit.h"
 
@@ -268,15 +269,30 @@ static uint64_t count_cut(
 	return cut < *ret_of ? cut : *ret_of;
 }
 
-/* Report cut stacks if they are more than one in a hundred: a program's start is in code without
- * frame pointers. */
+/* The cause of most cut stacks, and what helps. */
+static const char *cut_remedy(
+	const struct provenance *p, const struct text_table *texts, uint64_t cut)
+{
+	for (uint32_t i = 0; i < p->n_notes; i++)
+		if (strcmp(text_of(texts, p->note[i]) ?: "", NOTE_TABLES) == 0)
+			return provenance_lost(p, texts, LOSS_DEEP) * 2 > cut
+				       ? "; most are deeper than the copies of them: record with "
+					 "-g "
+					 "tables,65528"
+				       : "";
+	return "; most code has no frame pointers: use -g tables, or callers = tables in "
+	       "mperf.conf";
+}
+
+/* Report cut stacks if they are more than one in a hundred; from one in twenty on, say what to do. */
 static struct line *tell_cut(
 	const struct provenance *p, const struct text_table *texts, struct line *l)
 {
 	uint64_t of, cut = count_cut(p, texts, &of);
 	if (cut * 100 > of)
-		line_add(l++, "the stacks of %.1f %% of the samples are cut: callers are missing",
-			(double)cut / (double)of * 100);
+		line_add(l++, "the stacks of %.1f %% of the samples are cut: callers are missing%s",
+			(double)cut / (double)of * 100,
+			cut * 20 > of ? cut_remedy(p, texts, cut) : "");
 	return l;
 }
 

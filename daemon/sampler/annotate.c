@@ -298,7 +298,6 @@ size_t annotate_sampler(
 		snprintf(ret[n++].says, ANNOTATION_BYTES_MAX, "to limit overhead, %s", says);
 	}
 	if (s->options.stacks == SAMPLER_STACKS_DWARF && n < ANNOTATIONS_MAX)
-		ret[n++] = (struct annotation){
-			.harts = s->seen, .event = -1, .says = "callers by unwind tables"};
+		ret[n++] = (struct annotation){.harts = s->seen, .event = -1, .says = NOTE_TABLES};
 	return n;
 }

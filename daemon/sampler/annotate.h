@@ -13,6 +13,9 @@
 #define ANNOTATIONS_MAX 24 /* per session; kinds of core times a few errata each */
 #define ANNOTATION_BYTES_MAX 256
 
+/* The note of samples whose stacks are copied. */
+#define NOTE_TABLES "callers by unwind tables"
+
 struct annotation {
 	struct hart_set harts;
 	/* event of the session: show the note if it is in the answer; -1: always show it */

@@ -48,6 +48,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_LATE] = {"late record", false},
 	[LOSS_TASK] = {"unknown task", false},
 	[LOSS_STACK_TRUNCATED] = {"truncated stack", false},
+	[LOSS_DEEP] = {"stack deeper than its copy", false},
 	[LOSS_UNWIND] = {"not unwound", false},
 	[LOSS_NAMER] = {"not named", false},
 	[LOSS_MEMORY] = {"memory limit", true},

@@ -144,6 +144,7 @@ enum loss {
 	LOSS_TASK,         /* sample of an unknown task: stored without a name */
 	/* stored, but the stack ends early (copied stack too small, max_stack) */
 	LOSS_STACK_TRUNCATED,
+	LOSS_DEEP, /* of these, stacks that are deeper than the copy of them */
 	/* stored with only the leaf: the unwinder was behind, gone, or refused */
 	LOSS_UNWIND,
 	/* frames left unnamed because their file killed the namer */

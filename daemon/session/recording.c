@@ -21,8 +21,8 @@
 static bool is_of_others(const struct recording *g, enum loss cause)
 {
 	bool some = g->shared && !targets_are_all(&g->targets);
-	return some && (cause == LOSS_STACK_TRUNCATED || cause == LOSS_ARGV || cause == LOSS_TASK ||
-			       cause == LOSS_OUTSIDE);
+	return some && (cause == LOSS_STACK_TRUNCATED || cause == LOSS_DEEP || cause == LOSS_ARGV ||
+			       cause == LOSS_TASK || cause == LOSS_OUTSIDE);
 }
 
 void recording_sum_losses(struct recording *g)
@@ -266,8 +266,10 @@ static void take(void *userdata, const struct attribution *a)
 		g->taken[a->hart] += a->count;
 	if (g->no_callers)
 		seen.truncated = false; /* the rest is not needed */
-	if (seen.truncated && is_of_others(g, LOSS_STACK_TRUNCATED))
+	if (seen.truncated && is_of_others(g, LOSS_STACK_TRUNCATED)) {
 		recording_lose(g, a->hart, LOSS_STACK_TRUNCATED, a->count);
+		recording_lose(g, a->hart, LOSS_DEEP, a->copy_fills ? a->count : 0);
+	}
 	struct frame *frame[STACK_FRAMES_MAX];
 	if (g->hidden) {
 		seen.n_frames = hide_kernel(g, a, frame);
