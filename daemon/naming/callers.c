@@ -47,11 +47,12 @@ static enum unwind_described described(struct namer *n, struct slot *s)
 static enum unwind_described described_generated(
 	const struct territory *t, struct slot *s, uint64_t address)
 {
-	const enum unwind_described found = described(t->namer, s);
-
-	if ((found == UNWIND_TABLE && unwind_table_at(s->table, address)) ||
-		found == UNWIND_MISSING)
-		return found;
+	if (s && s->table && unwind_table_at(s->table, address)) {
+		slot_use_table(t->namer, s);
+		return UNWIND_TABLE;
+	}
+	if (!s || s->table_state == TABLE_UNASKED || s->table_state == TABLE_WANTED)
+		return UNWIND_MISSING;
 	return slot_table_is_old(s, t->came_ns) ? UNWIND_MISSING : UNWIND_BARE;
 }
 

@@ -102,7 +102,7 @@ uint64_t callers_found(const struct namer *n); /* walks that found one */
 
 /* --- table_ask.c ------------------------------------------------------------------------------ */
 
-/* Note that a stack needs the slot's table, unless it has one or cannot have one. -ENOMEM. */
+/* Note that a stack needs the slot's table, unless it has one or cannot have one; of generated code, a newer one. -ENOMEM. */
 int slot_want_table(struct namer *n, struct slot *s, struct naming_user *u);
 /* Have the parser make it. As parser_ask. */
 int slot_ask_table(struct namer *n, struct slot *s);

@@ -114,6 +114,8 @@ void slot_outdate_table(struct namer *n, struct slot *s)
 {
 	if (s->table_state == TABLE_HELD || s->table_state == TABLE_EMPTY)
 		slot_settle_table(n, s, TABLE_UNASKED);
+	else if (s->table)
+		slot_settle_table(n, s, s->table_state);
 }
 
 /* --- use -------------------------------------------------------------------------------------- */
