@@ -4,6 +4,7 @@
  *
  *      depth N          N calls of descend() lie between main() and spin()
  *      depth N CASE     and what CASE says between the last of them and spin()
+ *      depth N CASE MS  for that much time of a processor
  *
  * Built with -fomit-frame-pointer it has no frame pointers to follow: only call frame information
  * leads from spin() to _start(), over N + 3 frames of this file. One byte on standard output says
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +33,17 @@
 
 static volatile unsigned long sink;
 static volatile int done; /* never: but a compiler cannot know */
+
+static long limit_ms;
+
+/* End after the time that was asked for. A child does not inherit it. */
+static void set_limits(void)
+{
+	const struct itimerval timer = {.it_value = {limit_ms / 1000, limit_ms % 1000 * 1000}};
+
+	alarm(60);
+	setitimer(ITIMER_VIRTUAL, &timer, NULL);
+}
 
 /* What one turn of spin() does besides counting. */
 enum turn { COUNTS, READS_CLOCK, CALLS_LIBRARY };
@@ -99,12 +112,13 @@ static NOT_INLINED void in_alloca(void)
 	sink += (unsigned long)room[0];
 }
 
-/* More than a copy of 16 KiB holds. */
+/* More than a copy of 16 KiB holds. A copy ends at a page that was never written to, too. */
 static NOT_INLINED void in_large(void)
 {
 	volatile char room[40 << 10];
 
-	room[sink % sizeof(room)] = 1;
+	for (size_t i = 0; i < sizeof(room); i += 64)
+		room[i] = 1;
 	spin(COUNTS);
 	sink += (unsigned long)room[0];
 }
@@ -155,7 +169,7 @@ static NOT_INLINED void in_vfork(void)
 	pid_t child = vfork();
 
 	if (child == 0) {
-		alarm(60); /* which a child does not inherit */
+		set_limits();
 		spin(COUNTS);
 		_exit(0);
 	}
@@ -323,7 +337,8 @@ int main(int argc, char *argv[])
 	int depth = argc > 1 ? atoi(argv[1]) : 20;
 	const char *name = argc > 2 ? argv[2] : "plain";
 
-	alarm(60);
+	limit_ms = argc > 3 ? atol(argv[3]) : 0;
+	set_limits();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		if (!strcmp(cases[i].name, name)) {
 			descend(depth > 0 ? depth : 1, cases[i].run);
