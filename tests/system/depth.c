@@ -46,9 +46,9 @@ static void set_limits(void)
 }
 
 /* What one turn of spin() does besides counting. */
-enum turn { COUNTS, READS_CLOCK, CALLS_LIBRARY };
+static enum turn { COUNTS, READS_CLOCK, CALLS_LIBRARY } turn;
 
-static NOT_INLINED void spin(enum turn turn)
+static NOT_INLINED void spin(void)
 {
 	struct timespec now;
 
@@ -66,26 +66,6 @@ static NOT_INLINED void spin(enum turn turn)
 }
 
 /* --- cases ------------------------------------------------------------------------------------ */
-
-static void in_plain(void)
-{
-	spin(COUNTS);
-	sink++;
-}
-
-/* Many samples fall into the vDSO. */
-static void in_clock(void)
-{
-	spin(READS_CLOCK);
-	sink++;
-}
-
-/* … and into the PLT, where that is how libraries are called. */
-static void in_plt(void)
-{
-	spin(CALLS_LIBRARY);
-	sink++;
-}
 
 /* It calls nothing, and so need not keep a frame. */
 static NOT_INLINED void leaf(void)
@@ -108,7 +88,7 @@ static NOT_INLINED void in_alloca(void)
 	volatile char *room = alloca(1000 + (size_t)done);
 
 	room[sink % 1000] = 1;
-	spin(COUNTS);
+	spin();
 	sink += (unsigned long)room[0];
 }
 
@@ -119,13 +99,13 @@ static NOT_INLINED void in_large(void)
 
 	for (size_t i = 0; i < sizeof(room); i += 64)
 		room[i] = 1;
-	spin(COUNTS);
+	spin();
 	sink += (unsigned long)room[0];
 }
 
 static int compare(const void *a, const void *b)
 {
-	spin(COUNTS);
+	spin();
 	return *(const int *)a - *(const int *)b;
 }
 
@@ -140,7 +120,7 @@ static NOT_INLINED void in_qsort(void)
 static void handle(int number)
 {
 	(void)number;
-	spin(COUNTS);
+	spin();
 	sink++;
 }
 
@@ -170,7 +150,7 @@ static NOT_INLINED void in_vfork(void)
 
 	if (child == 0) {
 		set_limits();
-		spin(COUNTS);
+		spin();
 		_exit(0);
 	}
 	sink++;
@@ -179,7 +159,7 @@ static NOT_INLINED void in_vfork(void)
 /* The call is its last instruction, so that the return address is in another function. */
 static NOT_INLINED __attribute__((noreturn)) void never_returns(void)
 {
-	spin(COUNTS);
+	spin();
 	for (;;)
 		sink++;
 }
@@ -208,7 +188,7 @@ void in_bare(void);
 void bare_spin(void);
 __attribute__((used)) NOT_INLINED void bare_spin(void)
 {
-	spin(COUNTS);
+	spin();
 	sink++;
 }
 
@@ -313,10 +293,23 @@ static NOT_INLINED void in_jit_bare(void)
 static const struct {
 	const char *name;
 	void (*run)(void);
-} cases[] = {{"plain", in_plain}, {"clock", in_clock}, {"plt", in_plt}, {"leaf", in_leaf},
-	{"alloca", in_alloca}, {"large", in_large}, {"qsort", in_qsort}, {"signal", in_signal},
-	{"altstack", in_altstack}, {"vfork", in_vfork}, {"end", in_end}, {"bare", in_bare},
-	{"jit", in_jit}, {"jit-bare", in_jit_bare}};
+	enum turn turn;
+} cases[] = {
+	{"plain", spin, COUNTS},
+	{"clock", spin, READS_CLOCK}, /* many samples fall into the vDSO */
+	{"plt", spin, CALLS_LIBRARY}, /* … into the PLT, where that is how libraries are called */
+	{"leaf", in_leaf, COUNTS},
+	{"alloca", in_alloca, COUNTS},
+	{"large", in_large, COUNTS},
+	{"qsort", in_qsort, COUNTS},
+	{"signal", in_signal, COUNTS},
+	{"altstack", in_altstack, COUNTS},
+	{"vfork", in_vfork, COUNTS},
+	{"end", in_end, COUNTS},
+	{"bare", in_bare, COUNTS},
+	{"jit", in_jit, COUNTS},
+	{"jit-bare", in_jit_bare, COUNTS},
+};
 
 /* The array makes frames larger than a return address; what follows the call keeps it from being a
  * jump. */
@@ -341,6 +334,7 @@ int main(int argc, char *argv[])
 	set_limits();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		if (!strcmp(cases[i].name, name)) {
+			turn = cases[i].turn;
 			descend(depth > 0 ? depth : 1, cases[i].run);
 			return 0;
 		}
