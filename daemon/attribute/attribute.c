@@ -432,6 +432,7 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 		return generated_change(a, r);
 	case RECORD_EXEC: /* exec_watch hands it out early */
 		return 0;
+	case RECORD_DEFERRED:
 	case RECORD_OTHER:
 		return 0;
 	}

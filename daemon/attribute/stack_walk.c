@@ -430,6 +430,7 @@ int stack_walk_chain(struct stack_walk *w, const struct record_sample *s)
 		if (addr >= PERF_CONTEXT_MAX) {
 			context = addr;
 			exact = true;
+			i += addr == RECORD_CONTEXT_USER_DEFERRED; /* the cookie is no address */
 			continue;
 		}
 		n_addresses++;

@@ -31,6 +31,8 @@
  * are newer than this file. The sampler sets none of them; samples with them are skipped. */
 #define SAMPLE_TYPE_UNREADABLE (~(uint64_t)(PERF_SAMPLE_MAX - 1) | PERF_SAMPLE_REGS_INTR)
 
+#define N_TYPES (RECORD_TYPE_CALLCHAIN_DEFERRED + 1)
+
 #define BRANCH_ENTRY_BYTES 24 /* Source: struct perf_branch_entry: from, to, flags */
 
 /* --- header, identifier, sample_id ------------------------------------------------------------ */
@@ -46,7 +48,7 @@ static int check_header(const uint8_t *bytes, size_t n, struct perf_event_header
 		return RECORD_HOSTILE;
 	if (h.size > n)
 		return RECORD_TRUNCATED;
-	if (h.type == 0 || h.type >= PERF_RECORD_MAX)
+	if (h.type == 0 || h.type >= N_TYPES)
 		return RECORD_SKIPPED;
 	if (n < sizeof(h) + sizeof(uint64_t)) /* the identifier */
 		return RECORD_TRUNCATED;
@@ -427,12 +429,20 @@ static void take_throttle(struct cursor *c, struct record *r)
 	take_u64(c);
 }
 
+static void take_deferred(struct cursor *c, struct record *r)
+{
+	r->deferred.cookie = take_u64(c);
+	r->deferred.n_callchain = take_u64(c);
+	r->deferred.callchain = (const uint64_t *)(const void *)take_array(
+		c, r->deferred.n_callchain, sizeof(uint64_t));
+}
+
 struct layout {
 	enum record_kind kind;
 	void (*take)(struct cursor *c, struct record *r); /* NULL: nothing in it is used */
 };
 
-static const struct layout layouts[PERF_RECORD_MAX] = {
+static const struct layout layouts[N_TYPES] = {
 	[PERF_RECORD_MMAP] = {RECORD_MMAP, take_mmap},
 	[PERF_RECORD_LOST] = {RECORD_LOST, take_lost},
 	[PERF_RECORD_COMM] = {RECORD_COMM, take_comm},
@@ -454,6 +464,7 @@ static const struct layout layouts[PERF_RECORD_MAX] = {
 	[PERF_RECORD_CGROUP] = {RECORD_CGROUP, take_cgroup},
 	[PERF_RECORD_TEXT_POKE] = {RECORD_OTHER, NULL},
 	[PERF_RECORD_AUX_OUTPUT_HW_ID] = {RECORD_OTHER, NULL},
+	[RECORD_TYPE_CALLCHAIN_DEFERRED] = {RECORD_DEFERRED, take_deferred},
 };
 
 /* A group's values are most of struct record, and mostly absent: clearing and copying them would

@@ -34,8 +34,9 @@ enum record_kind {
 	RECORD_LOST_SAMPLES,
 	RECORD_THROTTLE,
 	RECORD_UNTHROTTLE,
-	RECORD_EXEC,  /* of STREAM_EXEC_BPF */
-	RECORD_OTHER, /* known to the kernel, not used here */
+	RECORD_DEFERRED, /* of Linux 6.19, if asked for; not used here */
+	RECORD_EXEC,     /* of STREAM_EXEC_BPF */
+	RECORD_OTHER,    /* known to the kernel, not used here */
 };
 
 struct record_read_value {
@@ -77,6 +78,18 @@ struct record_mmap {
 	const char *path;        /* checked: its NUL is inside the record */
 };
 
+/* Numbers that older headers lack. Source: include/uapi/linux/perf_event.h of Linux 6.19. */
+#define RECORD_TYPE_CALLCHAIN_DEFERRED 22u
+/* In a chain: the user part comes in a RECORD_DEFERRED with the cookie that is the next entry. */
+#define RECORD_CONTEXT_USER_DEFERRED ((uint64_t)-640)
+
+/* The user part of earlier samples' chains, found when the task went back to user mode. */
+struct record_deferred {
+	uint64_t cookie;
+	const uint64_t *callchain; /* as of a sample; may be unaligned */
+	uint64_t n_callchain;
+};
+
 /* A new program, as the BPF program of kernel/exec_bpf.h saw it. */
 struct record_exec {
 	uint32_t uid, gid; /* real ones, in our user namespace */
@@ -116,6 +129,7 @@ struct record {
 			bool unregister;
 			const char *name;
 		} ksymbol;
+		struct record_deferred deferred;
 		struct record_exec exec;
 		struct {
 			uint64_t n;

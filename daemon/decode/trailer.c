@@ -78,6 +78,17 @@ static size_t text_poke_end(const uint8_t *bytes, size_t n)
 	return HEADER + WORD + whole_words(sizeof(length) + length[0] + length[1]);
 }
 
+/* A cookie, the number of addresses, and these. 0: more than the record has. */
+static size_t deferred_end(const uint8_t *bytes, size_t n)
+{
+	uint64_t n_addresses;
+
+	if (n < HEADER + 2 * WORD)
+		return 0;
+	memcpy(&n_addresses, bytes + HEADER + WORD, sizeof(n_addresses));
+	return n_addresses > n / WORD ? 0 : HEADER + (2 + (size_t)n_addresses) * WORD;
+}
+
 /* The end of the body; 0 if it cannot be computed. It may be beyond n. */
 static size_t body_end(const uint8_t *bytes, size_t n, uint32_t type)
 {
@@ -85,6 +96,8 @@ static size_t body_end(const uint8_t *bytes, size_t n, uint32_t type)
 		return HEADER;
 	if (type == PERF_RECORD_TEXT_POKE)
 		return text_poke_end(bytes, n);
+	if (type == RECORD_TYPE_CALLCHAIN_DEFERRED)
+		return deferred_end(bytes, n);
 	if (type >= PERF_RECORD_MAX || !bodies[type].words)
 		return 0;
 

@@ -39,6 +39,13 @@ int growing_open_jitdump(int fd, struct growing **ret_growing)
 	return growing_open(fd, true, ret_growing);
 }
 
+int growing_table(const struct growing *g, uint16_t machine, size_t n_bytes_max,
+	struct unwind_table **ret_table)
+{
+	return g->dump ? jitdump_table(g->dump, &g->history, machine, n_bytes_max, ret_table)
+		       : -EBADMSG;
+}
+
 bool growing_has_lines(const struct growing *g)
 {
 	return g->dump;

@@ -13,6 +13,7 @@
 #include "daemon/namer/names.h"
 
 struct jitdump;
+struct unwind_table;
 
 /* The place up to which a growing file was read. */
 struct read_mark {
@@ -42,6 +43,8 @@ struct image_mark growing_mark(const struct growing *g);
 bool growing_goes_on(struct growing *g, int fd, const struct image_mark *mark);
 uint32_t growing_changes(
 	const struct growing *g, uint32_t after, struct image_change *ret_change, uint32_t max);
+int growing_table(const struct growing *g, uint16_t machine, size_t n_bytes_max,
+	struct unwind_table **ret_table);
 bool growing_has_lines(const struct growing *g);
 /* The place of an address by the first `order` ranges; none is added if it is not known. */
 void growing_name(struct growing *g, uint64_t addr, uint32_t order, struct image_naming *naming);
@@ -69,4 +72,7 @@ int jitdump_read_on(struct growing *g, int fd);
 struct jitdump *jitdump_new(struct growing *g);
 /* Set file and line of an address in the code with that tag, if known. */
 void jitdump_find(const struct jitdump *d, uint32_t tag, uint64_t addr, struct image_place *place);
+/* image_table, of the code in that history. */
+int jitdump_table(const struct jitdump *d, const struct history *h, uint16_t machine,
+	size_t n_bytes_max, struct unwind_table **ret_table);
 struct jitdump *jitdump_free(struct jitdump *d);

@@ -193,6 +193,12 @@ uint32_t image_changes(
 	return i->growing ? growing_changes(i->growing, after, ret_change, max) : 0;
 }
 
+int image_table(const struct image *i, uint16_t machine, size_t n_bytes_max,
+	struct unwind_table **ret_table)
+{
+	return i->growing ? growing_table(i->growing, machine, n_bytes_max, ret_table) : -EBADMSG;
+}
+
 /* --- names ------------------------------------------------------------------------------------ */
 
 static void name_kernel(struct kernel_text *k, uint64_t offset, struct image_naming *naming)

@@ -121,6 +121,12 @@ struct image_change {
 uint32_t image_changes(
 	const struct image *i, uint32_t after, struct image_change *ret_change, uint32_t max);
 
+/* The table of unwinding of the generated code that is valid now; its offsets are addresses. The caller frees it. 0,
+ * -EBADMSG: nothing describes it for that machine; -E2BIG: it would take more than n_bytes_max; -ENOMEM */
+struct unwind_table;
+int image_table(const struct image *i, uint16_t machine, size_t n_bytes_max,
+	struct unwind_table **ret_table);
+
 /* Name one offset (file offset for ELF). O(log n) after the first, which opens the lines. Never
  * fails for bad input. Exported for tests. */
 void image_name(struct image *i, uint64_t offset, struct image_naming *ret_naming);

@@ -6,7 +6,7 @@
  * from its time on. The code itself, which is most of the file, is skipped. No record reports that code
  * is gone; after a CLOSE there are no records.
  *
- *      header │ DEBUG_INFO of a │ LOAD a, code │ LOAD b, code │ MOVE a │ …
+ *      header │ DEBUG_INFO, UNWINDING_INFO of a │ LOAD a, code │ LOAD b, code │ MOVE a │ …
  *
  * Source: Linux tools/perf/Documentation/jitdump-specification.txt, version 2, and
  * tools/perf/util/jitdump.h (a file name of one byte 0xff: the same as before).
@@ -15,10 +15,13 @@
 #include "daemon/namer/growing.h"
 
 #include <byteswap.h>
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/namer/jit_table.h"
+#include "daemon/namer/sort.h"
 #include "proto/base/hash_table.h"
 #include "proto/base/memory.h"
 
@@ -30,17 +33,28 @@
 #define LOAD_BYTES 56u /* including the prefix, without name and code */
 #define MOVE_BYTES 64u
 #define DEBUG_BYTES 32u      /* including the prefix, without entries */
+#define UNWINDING_BYTES 40u  /* including the prefix, without .eh_frame and .eh_frame_hdr */
 #define ENTRY_BYTES 16u      /* without the file name */
 #define TEXT_BYTES_MAX 8192u /* of a function or file name, before it is cut */
 #define WINDOW_BYTES (64u << 10)
 /* Times are the processor's own, which others cannot convert. */
 #define FLAG_ARCH_TIMESTAMP 1u
 
+/* Of a writer that leaves it 0, as CPython 3.13. */
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OWN_MACHINE EM_AARCH64
+#else
+#define OWN_MACHINE EM_RISCV
+#endif
+
 enum record_type {
 	RECORD_LOAD = 0,
 	RECORD_MOVE = 1,
 	RECORD_DEBUG = 2,
 	RECORD_CLOSE = 3,
+	RECORD_UNWINDING = 4,
 };
 
 struct jit_line {
@@ -53,6 +67,7 @@ struct jit_code {
 	uint64_t start, index;
 	const char *name;
 	uint32_t first_line, n_lines;
+	struct jit_span rows;
 };
 
 struct jit_lines {
@@ -78,6 +93,11 @@ struct jitdump {
 	/* Lines for the next code loaded at that address. */
 	uint64_t lines_start;
 	uint32_t first_line, n_lines;
+	/* The .eh_frame of the next code loaded. */
+	uint8_t *unwinding;
+	size_t n_unwinding;
+	uint16_t machine; /* 0: some writers do not say */
+	struct jit_rows rows;
 	/* The part of the file that is in memory. */
 	uint64_t window_offset;
 	size_t window_filled;
@@ -211,6 +231,26 @@ static int line_compare(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
+static void drop_unwinding(struct jitdump *d)
+{
+	free(d->unwinding);
+	d->unwinding = NULL;
+	d->n_unwinding = 0;
+}
+
+/* What was read last describes this code. */
+static int take_unwinding(struct jitdump *d, struct jit_code *code, uint64_t size)
+{
+	uint64_t end;
+
+	if (!d->n_unwinding || __builtin_add_overflow(code->start, size, &end))
+		return 0;
+	int r = jit_rows_take(&d->rows, d->machine ? d->machine : OWN_MACHINE, d->unwinding,
+		d->n_unwinding, code->start, size, &code->rows);
+	drop_unwinding(d);
+	return r;
+}
+
 static int dump_load(struct jitdump *d, uint64_t at, uint64_t end)
 {
 	const uint8_t *p = end - at >= LOAD_BYTES ? dump_at(d, at, LOAD_BYTES) : NULL;
@@ -232,7 +272,8 @@ static int dump_load(struct jitdump *d, uint64_t at, uint64_t end)
 		code.n_lines = d->n_lines;
 		d->n_lines = 0;
 	}
-	return dump_add_code(d, &code, size, from_ns);
+	int r = take_unwinding(d, &code, size);
+	return r < 0 ? r : dump_add_code(d, &code, size, from_ns);
 }
 
 static int dump_move(struct jitdump *d, uint64_t at, uint64_t end)
@@ -306,6 +347,28 @@ static int dump_debug(struct jitdump *d, uint64_t at, uint64_t end)
 	return 0;
 }
 
+/* .eh_frame, then .eh_frame_hdr, which only repeats where its entries are. */
+static int dump_unwinding(struct jitdump *d, uint64_t at, uint64_t end)
+{
+	const uint8_t *p = end - at >= UNWINDING_BYTES ? dump_at(d, at, UNWINDING_BYTES) : NULL;
+	if (!p || d->swapped)
+		return 0;
+
+	uint64_t n = dump_u64(d, p + 16), n_head = dump_u64(d, p + 24);
+	drop_unwinding(d);
+	if (n > end - at - UNWINDING_BYTES || n_head >= n || n - n_head > JIT_UNWINDING_BYTES_MAX)
+		return 0;
+	p = dump_at(d, at + UNWINDING_BYTES, (size_t)(n - n_head));
+	if (!p)
+		return 0;
+	d->unwinding = malloc((size_t)(n - n_head));
+	if (!d->unwinding)
+		return -ENOMEM;
+	d->n_unwinding = (size_t)(n - n_head);
+	memcpy(d->unwinding, p, d->n_unwinding);
+	return 0;
+}
+
 static int dump_header(struct jitdump *d, uint64_t *ret_end)
 {
 	const uint8_t *p = dump_at(d, 0, HEADER_BYTES);
@@ -320,6 +383,7 @@ static int dump_header(struct jitdump *d, uint64_t *ret_end)
 		size < HEADER_BYTES)
 		return IMAGE_MALFORMED;
 
+	d->machine = (uint16_t)dump_u32(d, p + 12);
 	d->timed = !(dump_u64(d, p + 32) & FLAG_ARCH_TIMESTAMP);
 	*ret_end = size;
 	return 0;
@@ -334,8 +398,10 @@ static int dump_record(struct jitdump *d, uint32_t type, uint64_t at, uint64_t e
 		return dump_move(d, at, end);
 	case RECORD_DEBUG:
 		return dump_debug(d, at, end);
+	case RECORD_UNWINDING:
+		return dump_unwinding(d, at, end);
 	}
-	return 0; /* unwinding information, and future types */
+	return 0; /* future types */
 }
 
 /* Up to the last complete record. */
@@ -383,6 +449,7 @@ int jitdump_read_on(struct growing *g, int fd)
 	uint64_t at = g->read.at;
 	if (at == 0) { /* rewritten */
 		forget_indices(d);
+		drop_unwinding(d);
 		d->n_lines = 0;
 		d->closed = false;
 	}
@@ -426,11 +493,70 @@ void jitdump_find(const struct jitdump *d, uint32_t tag, uint64_t addr, struct i
 	}
 }
 
+/* --- unwinding -------------------------------------------------------------------------------- */
+
+static int compare_addresses(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Addresses at which other code may begin, in order. */
+static uint64_t *list_bounds(const struct history *h)
+{
+	uint64_t *bound = calloc(h->n ? 2 * (size_t)h->n : 1, sizeof(*bound));
+
+	for (uint32_t i = 0; bound && i < h->n; i++) {
+		bound[2 * i] = h->code[i].start;
+		bound[2 * i + 1] = h->code[i].end;
+	}
+	if (bound)
+		sort_items(bound, 2 * (size_t)h->n, sizeof(*bound), compare_addresses);
+	return bound;
+}
+
+/* The code that is valid now, piece by piece. */
+static size_t list_pieces(const struct jitdump *d, const struct history *h, const uint64_t *bound,
+	struct jit_piece *ret_piece)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i + 1 < 2 * (size_t)h->n; i++) {
+		const struct generated *g =
+			bound[i] < bound[i + 1] ? history_find(h, bound[i], UINT32_MAX) : NULL;
+		if (g)
+			ret_piece[n++] = (struct jit_piece){.start = bound[i],
+				.end = bound[i + 1],
+				.origin = g->start,
+				.span = d->lines.code[g->tag].rows};
+	}
+	return n;
+}
+
+int jitdump_table(const struct jitdump *d, const struct history *h, uint16_t machine,
+	size_t n_bytes_max, struct unwind_table **ret_table)
+{
+	_cleanup_(freep) struct jit_piece *piece = NULL;
+	_cleanup_(freep) uint64_t *bound = NULL;
+
+	if (d->rows.n_rows == 0 || machine != (d->machine ? d->machine : OWN_MACHINE))
+		return -EBADMSG;
+	bound = list_bounds(h);
+	piece = calloc(2 * (size_t)h->n, sizeof(*piece));
+	if (!bound || !piece)
+		return -ENOMEM;
+	return jit_rows_table(
+		&d->rows, piece, list_pieces(d, h, bound, piece), n_bytes_max, ret_table);
+}
+
 struct jitdump *jitdump_free(struct jitdump *d)
 {
 	if (!d)
 		return NULL;
 	forget_indices(d);
+	drop_unwinding(d);
+	jit_rows_clear(&d->rows);
 	free(d->lines.code);
 	free(d->lines.line);
 	free(d);

@@ -217,6 +217,8 @@ static int send_table(struct parser *p, const struct message *question, struct m
 static int make_table(
 	const struct parsed_file *f, const struct message_table *m, struct unwind_table **ret_table)
 {
+	if (f->kind == KIND_JITDUMP)
+		return image_table(f->image, (uint16_t)m->machine, m->n_bytes_max, ret_table);
 	return table_of_file(f->fd[PART_MAIN], (uint16_t)m->machine, m->build_id, m->n_build_id,
 		m->n_bytes_max, ret_table);
 }
@@ -234,7 +236,7 @@ int parser_take_table(struct parser *p, const void *bytes, size_t n)
 		return -EBADMSG;
 	answer.file = m.file;
 	const struct parsed_file *f = parser_file(p, m.file);
-	if (!f)
+	if (!f || (f->kind == KIND_JITDUMP && !f->image))
 		return send_table(p, &m.head, &answer, NULL);
 	parser_trap_image(f->fd[PART_MAIN]);
 	int r = make_table(f, &m, &t);

@@ -17,6 +17,7 @@ uint16_t callers_machine(uint64_t regs_abi)
 struct territory {
 	struct namer *namer;
 	const struct space *space;
+	uint64_t came_ns; /* of the stack */
 };
 
 static bool has_table_of_its_own(const struct file *f)
@@ -42,6 +43,19 @@ static enum unwind_described described(struct namer *n, struct slot *s)
 	}
 }
 
+/* Generated code has frame pointers, unless a jitdump says otherwise. */
+static enum unwind_described described_generated(
+	const struct territory *t, struct slot *s, uint64_t address)
+{
+	if (s && s->table && unwind_table_at(s->table, address)) {
+		slot_use_table(t->namer, s);
+		return UNWIND_TABLE;
+	}
+	if (!s || s->table_state == TABLE_UNASKED || s->table_state == TABLE_WANTED)
+		return UNWIND_MISSING;
+	return slot_table_is_old(s, t->came_ns) ? UNWIND_MISSING : UNWIND_BARE;
+}
+
 /* Code of a JIT, and of a file that cannot be read, is in a mapping, too. */
 static bool code_at(const void *userdata, uint64_t address, struct unwind_code *ret_code)
 {
@@ -55,6 +69,10 @@ static bool code_at(const void *userdata, uint64_t address, struct unwind_code *
 		struct slot *s = m->file->namer_slot;
 		ret_code->offset = address - m->start + m->file_offset;
 		ret_code->described = described(t->namer, s);
+		ret_code->table = s ? s->table : NULL;
+	} else if (m->file && m->file->kind == FILE_JITDUMP) {
+		struct slot *s = m->file->namer_slot;
+		ret_code->described = described_generated(t, s, address);
 		ret_code->table = s ? s->table : NULL;
 	}
 	return true;
@@ -75,10 +93,10 @@ static void fill_result(struct namer *n, struct unwind_result *ret_result)
 }
 
 enum unwind_outcome callers_find(struct namer *n, const struct space *space,
-	const struct unwind_sample *sample, struct unwind_result *ret_result,
+	const struct unwind_sample *sample, uint64_t came_ns, struct unwind_result *ret_result,
 	struct file **ret_missing)
 {
-	const struct territory territory = {.namer = n, .space = space};
+	const struct territory territory = {.namer = n, .space = space, .came_ns = came_ns};
 	struct unwind_walk w = {.sample = *sample,
 		.code_at = code_at,
 		.userdata = &territory,
@@ -104,7 +122,8 @@ bool namer_unwind_now(
 
 	ret_result->ticket = job->ticket;
 	return sample.registers && job->space &&
-	       callers_find(n, job->space, &sample, ret_result, &missing) == UNWIND_WALKED;
+	       callers_find(n, job->space, &sample, n->now_ns, ret_result, &missing) ==
+		       UNWIND_WALKED;
 }
 
 uint64_t callers_found(const struct namer *n)

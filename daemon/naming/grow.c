@@ -219,6 +219,8 @@ int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_
 		begin_again(s, r.grown.order);
 	else
 		take_changes(n, s, &r);
+	if (lost || r.grown.n > 0)
+		slot_outdate_table(n, s);
 	s->growth.counted = true;
 	s->growth.order = r.grown.order;
 	s->growth.n_rewrites = r.grown.n_rewrites;

@@ -171,6 +171,9 @@ struct slot {
 	TAILQ_ENTRY(slot) tabled; /* while it has one */
 	uid_t table_author;       /* slot_author when it came */
 	enum table_state table_state;
+	/* of generated code: ranges that the parser knew when the table came, and the time */
+	uint32_t table_order;
+	uint64_t table_ns;
 	bool stale;    /* must be opened again before the next request */
 	bool renewing; /* … and if that fails, the old descriptor is used */
 };

@@ -118,6 +118,13 @@ static int ask_names(struct namer *n, struct slot *s, struct wish *w)
 	return 0;
 }
 
+static int ask_table(struct namer *n, struct slot *s, struct naming_user *u)
+{
+	if (slot_ask_table(n, s) == 0)
+		sent(n, s, u);
+	return 0;
+}
+
 static bool is_wanted(const struct slot *s, enum message_part part)
 {
 	switch (part) {
@@ -195,11 +202,8 @@ static int slot_step(struct namer *n, struct wish *w)
 			sent(n, s, u);
 		return 0;
 	}
-	if (for_table) {
-		if (slot_ask_table(n, s) == 0)
-			sent(n, s, u);
-		return 0;
-	}
+	if (for_table && !slot_grows(s))
+		return ask_table(n, s, u);
 	if (!slot_is_loaded(n, s))
 		return ask_load(n, s, u);
 	if (parts_step(n, s, u))
@@ -211,6 +215,8 @@ static int slot_step(struct namer *n, struct wish *w)
 			sent(n, s, u);
 		return 0;
 	}
+	if (for_table) /* of all that was read */
+		return ask_table(n, s, u);
 	return ask_names(n, s, w);
 }
 

@@ -79,6 +79,7 @@ struct job {
 	uint32_t retries;
 	struct slot *wants; /* its table is needed for the next step; NULL: none is */
 	uint32_t n_tables;  /* wanted so far */
+	uint64_t queued_ns;
 	bool needs_elfutils;
 	uint8_t bytes[]; /* registers, stack */
 };
@@ -91,16 +92,17 @@ struct barred {
 
 /* --- callers.c -------------------------------------------------------------------------------- */
 
-/* Walk by tables. The result is filled in after UNWIND_WALKED; *ret_missing: whose table is wanted. */
+/* Walk by tables a stack that came at that time. The result is filled in after UNWIND_WALKED; *ret_missing: whose table is
+ * wanted. */
 enum unwind_outcome callers_find(struct namer *n, const struct space *space,
-	const struct unwind_sample *sample, struct unwind_result *ret_result,
+	const struct unwind_sample *sample, uint64_t came_ns, struct unwind_result *ret_result,
 	struct file **ret_missing);
 uint16_t callers_machine(uint64_t regs_abi);   /* e_machine, EM_NONE */
 uint64_t callers_found(const struct namer *n); /* walks that found one */
 
 /* --- table_ask.c ------------------------------------------------------------------------------ */
 
-/* Note that a stack needs the slot's table, unless it has one or cannot have one. -ENOMEM. */
+/* Note that a stack needs the slot's table, unless it has one or cannot have one; of generated code, a newer one. -ENOMEM. */
 int slot_want_table(struct namer *n, struct slot *s, struct naming_user *u);
 /* Have the parser make it. As parser_ask. */
 int slot_ask_table(struct namer *n, struct slot *s);
@@ -124,6 +126,11 @@ void slot_hold_table(struct namer *n, struct slot *s, struct unwind_table *t, ui
 void slot_use_table(struct namer *n, struct slot *s);
 /* The slot has no table, for this reason; stacks that wait for it go on. */
 void slot_settle_table(struct namer *n, struct slot *s, enum table_state state);
+/* Of generated code: has its file grown since the table came, and did it come before that time? Then code that it does not
+ * describe may be described now. */
+bool slot_table_is_old(const struct slot *s, uint64_t since_ns);
+/* Other code has taken the place of what the table describes. */
+void slot_outdate_table(struct namer *n, struct slot *s);
 /* Let all stacks that wait for a table be looked at. */
 void tables_note(struct namer *n);
 /* Was tables_note called since the last call, or a slot's table settled? */

@@ -18,7 +18,10 @@ void table_drop_arriving(struct namer *n)
 
 int slot_want_table(struct namer *n, struct slot *s, struct naming_user *u)
 {
-	if (s->table_state != TABLE_UNASKED && s->table_state != TABLE_WANTED)
+	const bool is_again =
+		slot_grows(s) && (s->table_state == TABLE_HELD || s->table_state == TABLE_EMPTY);
+
+	if (s->table_state != TABLE_UNASKED && s->table_state != TABLE_WANTED && !is_again)
 		return 0;
 	s->table_state = TABLE_WANTED;
 	return slot_push_none(n, s, u);

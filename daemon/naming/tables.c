@@ -60,6 +60,8 @@ void slot_settle_table(struct namer *n, struct slot *s, enum table_state state)
 	free(s->table);
 	s->table = NULL;
 	s->table_state = state;
+	s->table_order = s->growth.order;
+	s->table_ns = n->now_ns;
 	t->changed = true;
 }
 
@@ -99,6 +101,21 @@ static void free_some(struct namer *n, uid_t author, size_t n_bytes)
 		if (s->table_author == author)
 			slot_settle_table(n, s, TABLE_UNASKED);
 	}
+}
+
+/* --- generated code --------------------------------------------------------------------------- */
+
+bool slot_table_is_old(const struct slot *s, uint64_t since_ns)
+{
+	return (s->growth.unread || s->growth.order != s->table_order) && s->table_ns <= since_ns;
+}
+
+void slot_outdate_table(struct namer *n, struct slot *s)
+{
+	if (s->table_state == TABLE_HELD || s->table_state == TABLE_EMPTY)
+		slot_settle_table(n, s, TABLE_UNASKED);
+	else if (s->table)
+		slot_settle_table(n, s, s->table_state);
 }
 
 /* --- use -------------------------------------------------------------------------------------- */

@@ -189,7 +189,7 @@ static bool job_walk(struct namer *n, struct job *j)
 	struct slot *s;
 
 	j->wants = NULL;
-	switch (callers_find(n, &space, &sample, &result, &missing)) {
+	switch (callers_find(n, &space, &sample, j->queued_ns, &result, &missing)) {
 	case UNWIND_WALKED:
 		break;
 	case UNWIND_NEEDS_ELFUTILS:
@@ -257,6 +257,7 @@ int namer_unwind(struct namer *n, const struct unwind_job *job)
 		return r;
 	}
 	j->ticket = job->ticket;
+	j->queued_ns = n->now_ns;
 	j->regs_mask = job->regs_mask;
 	j->n_regs = n_regs;
 	j->n_stack = n_stack;

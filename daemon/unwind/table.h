@@ -45,7 +45,8 @@ struct unwind_rule {
 #define UNWIND_ROWS_MAX                                                                            \
 	(1u << 28)       /* more than is kept anywhere; the bytes of a table fit into 32 bits */
 #define UNWIND_NO_RULE 0 /* the first rule: no call frame information */
-#define UNWIND_SEGMENTS_MAX 8 /* executable ones; programs have one, some two */
+#define UNWIND_SEGMENTS_MAX                                                                        \
+	64 /* executable ones; programs have one, some two, generated code more */
 
 /* A part of the file that is mapped executable. */
 struct unwind_segment {

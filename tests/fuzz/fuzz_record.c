@@ -47,6 +47,8 @@ static uint64_t sum(const struct record *r)
 		return strlen(r->cgroup.path);
 	if (r->kind == RECORD_KSYMBOL)
 		return strlen(r->ksymbol.name);
+	for (uint64_t i = 0; r->kind == RECORD_DEFERRED && i < r->deferred.n_callchain; i++)
+		s += ((const uint8_t *)r->deferred.callchain)[8 * i + 7];
 	for (uint32_t i = 0; r->kind == RECORD_EXEC && i < r->exec.n_args; i++)
 		s += (uint8_t)r->exec.args[i];
 	if (r->kind != RECORD_SAMPLE)

@@ -7,12 +7,26 @@
  * the bytes before are odd in number, takes the place of that part.
  */
 
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/namer/image.h"
+#include "daemon/unwind/table.h"
+
+/* A table that is made is one that the daemon takes. */
+static inline void growing_check_table(const struct image *image)
+{
+	struct unwind_table *table = NULL;
+
+	if (image_table(image, EM_X86_64, 1u << 20, &table) == 0 &&
+		(unwind_table_check_counts(table) < 0 || unwind_table_check(table) < 0 ||
+			unwind_table_bytes(table) > 1u << 20))
+		abort();
+	free(table);
+}
 
 static inline void growing_check(struct image *image)
 {
@@ -30,6 +44,7 @@ static inline void growing_check(struct image *image)
 		image_name(image, offsets[k], &naming);
 		image_name_by(image, offsets[k], order / 2, &naming);
 	}
+	growing_check_table(image);
 }
 
 static inline int growing_run(

@@ -352,7 +352,8 @@ size_t mutate_sqlite(uint8_t *data, size_t n, size_t room, uint64_t seed)
 /* --- jitdump ---------------------------------------------------------------------------------- */
 
 #define JITDUMP_HEADER_BYTES 40
-#define JITDUMP_RECORD_BYTES 64 /* without name and code, at most */
+#define JITDUMP_RECORD_BYTES 64     /* without name and code, at most */
+#define JITDUMP_UNWINDING_BYTES 128 /* V8 and CPython write some 100 */
 
 static void stroke_jitdump(struct canvas *c)
 {
@@ -381,6 +382,9 @@ static void stroke_jitdump(struct canvas *c)
 		return;
 	case 4:
 		stroke(c, (struct span){0, c->n});
+		return;
+	case 5:
+		stroke(c, (struct span){picked + 40, JITDUMP_UNWINDING_BYTES});
 		return;
 	default:
 		stroke(c, (struct span){picked + 16, JITDUMP_RECORD_BYTES});

@@ -135,9 +135,19 @@ TEST(an_address_in_no_mapping_is_unknown)
 TEST(guests_and_unknown_modes_are_passed_over)
 {
 	const uint64_t chain[] = {PERF_CONTEXT_GUEST, 0x1, PERF_CONTEXT_HV, 0x2,
-		PERF_CONTEXT_GUEST_KERNEL, 0x3, (uint64_t)-640, 0x4, PERF_CONTEXT_USER, 0x10020};
+		PERF_CONTEXT_GUEST_KERNEL, 0x3, (uint64_t)-700, 0x4, PERF_CONTEXT_USER, 0x10020};
 
 	sample_chain(chain, 10, false);
+	ck_assert_uint_eq(bench_got(b, 0)->n_frames, 1);
+	expect_frame(0, 0, "/bin/prog", 0x1020);
+}
+
+/* Its cookie is no address: what is sampled in user mode has at least the ip. */
+TEST(a_part_that_is_deferred_adds_no_frames, .times = 2)
+{
+	const uint64_t chain[] = {RECORD_CONTEXT_USER_DEFERRED, _i ? 0x10030 : PERF_CONTEXT_USER};
+
+	sample_chain(chain, 2, false);
 	ck_assert_uint_eq(bench_got(b, 0)->n_frames, 1);
 	expect_frame(0, 0, "/bin/prog", 0x1020);
 }

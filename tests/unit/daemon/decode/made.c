@@ -167,6 +167,17 @@ void made_lost_samples(void)
 	made_finish_side();
 }
 
+void made_deferred(void)
+{
+	recording_begin(&made, RECORD_TYPE_CALLCHAIN_DEFERRED, 0);
+	recording_put_u64(&made, 0xc00c1e);
+	recording_put_u64(&made, 3);
+	recording_put_u64(&made, PERF_CONTEXT_USER);
+	recording_put_u64(&made, 0x401000);
+	recording_put_u64(&made, 0x402000);
+	made_finish_side();
+}
+
 void made_throttle(void)
 {
 	recording_begin(&made, PERF_RECORD_THROTTLE, 0);
@@ -293,5 +304,5 @@ void made_deep(void)
 
 void (*const made_all[])(void) = {made_mmap, made_mmap2_inode, made_mmap2_build_id, made_comm,
 	made_fork_begin, made_fork_exit, made_cgroup, made_ksymbol, made_lost, made_lost_samples,
-	made_throttle, made_plain, made_group, made_full, made_deep};
+	made_throttle, made_deferred, made_plain, made_group, made_full, made_deep};
 _Static_assert(sizeof(made_all) / sizeof(made_all[0]) == N_MADE, "as made.h says");

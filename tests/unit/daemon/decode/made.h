@@ -40,6 +40,7 @@ void made_ksymbol(void);
 void made_lost(void);
 void made_lost_samples(void);
 void made_throttle(void);
+void made_deferred(void);
 void made_plain(void); /* samples: of the stream of that name */
 void made_group(void);
 void made_full(void);
@@ -47,7 +48,7 @@ void made_deep(void);
 
 /* All of them, in a row. */
 extern void (*const made_all[])(void);
-#define N_MADE 15
+#define N_MADE 16
 
 /* Parts, for records that differ from the above. */
 void made_finish_side(void); /* sample_id and size */

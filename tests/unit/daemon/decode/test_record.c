@@ -128,6 +128,16 @@ TEST(cgroup_ksymbol_and_losses_come_back)
 	ck_assert_uint_eq(r.pid, 100);
 }
 
+TEST(a_deferred_chain_comes_back)
+{
+	made_deferred();
+	check_common(RECORD_DEFERRED, MADE_SIDE);
+	ck_assert_uint_eq(r.deferred.cookie, 0xc00c1e);
+	ck_assert_uint_eq(r.deferred.n_callchain, 3);
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x401000, 0x402000};
+	ck_assert_mem_eq(r.deferred.callchain, chain, sizeof(chain));
+}
+
 TEST(types_of_no_use_are_told_apart_from_unknown_ones)
 {
 	recording_begin(&made, PERF_RECORD_SWITCH, PERF_RECORD_MISC_SWITCH_OUT);
@@ -331,7 +341,7 @@ TEST(size_below_the_header_is_hostile)
 
 TEST(unknown_type_is_skipped)
 {
-	static const uint32_t types[] = {0, PERF_RECORD_MAX, PERF_RECORD_MAX + 1, 63, UINT32_MAX};
+	static const uint32_t types[] = {0, RECORD_TYPE_CALLCHAIN_DEFERRED + 1, 63, UINT32_MAX};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		recording_begin(&made, types[i], 0);

@@ -111,6 +111,49 @@ TEST(long_cies_in_turn_do_not_take_quadratic_time)
 	free(instructions);
 }
 
+/* The address space, as one function; and as thousands. */
+TEST(huge_entries_take_bounded_memory, .times = 2)
+{
+	struct written w = {.at = calloc(1, 1 << 20)};
+	struct unwind_table *t = NULL;
+
+	ck_assert_ptr_nonnull(w.at);
+	const uint32_t cie = put_cie(&w, "", usual, sizeof(usual));
+	for (uint64_t i = 0; i < (_i ? 10000 : 1); i++)
+		put_fde(&w, cie, CODE + (i << 40), UINT32_MAX);
+	const int r = make(&w, &t);
+	ck_assert(r == -E2BIG || r == 0);
+	ck_assert(r < 0 || unwind_table_bytes(t) <= TABLE_BYTES_MAX);
+	free(t);
+	free(w.at);
+}
+
+/* Two megabytes of instructions, each with a rule of its own. */
+TEST(more_rules_than_a_table_has_numbers_for_are_refused)
+{
+	enum { N_RULES = 400000 };
+	struct written w = {.at = calloc(1, 6 * N_RULES)};
+	struct unwind_table *t = NULL;
+
+	ck_assert_ptr_nonnull(w.at);
+	const uint32_t cie = put_cie(&w, "", usual, sizeof(usual));
+	const size_t begin = w.n;
+	put_fde(&w, cie, CODE, N_RULES);
+	for (uint32_t i = 0; i < N_RULES; i++) {
+		put(&w, DW_CFA_advance_loc | 1, 1);
+		put(&w, DW_CFA_def_cfa_offset, 1);
+		put(&w, 0x80 | (i & 0x7f), 1);
+		put(&w, 0x80 | (i >> 7 & 0x7f), 1);
+		put(&w, i >> 14, 1);
+	}
+	const uint32_t n = (uint32_t)(w.n - begin - 4);
+	memcpy(w.at + begin, &n, 4);
+	const double before = cpu_seconds();
+	ck_assert_int_eq(make(&w, &t), -E2BIG);
+	ck_assert_double_lt(cpu_seconds() - before, 3);
+	free(w.at);
+}
+
 TEST(entries_of_an_unknown_augmentation_are_left_to_elfutils)
 {
 	struct written w = {.at = calloc(1, 1024)};

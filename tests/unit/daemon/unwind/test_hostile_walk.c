@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Walks by tables that lie: around in circles, ever deeper, nowhere. Each ends, and stays within the copied stack. */
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/unwind/walk.h"
+#include "tests/unit/test.h"
+
+#define CODE 0x10000u
+#define STACK 0x7000000u
+
+static uint64_t stack[1024];
+static struct unwind_table *table;
+static struct unwound unwound;
+
+static bool code_at(const void *userdata, uint64_t address, struct unwind_code *ret_code)
+{
+	(void)userdata;
+	if (address < CODE || address >= CODE + 0x1000)
+		return false;
+	*ret_code = (struct unwind_code){
+		.file = 1, .offset = address, .described = UNWIND_TABLE, .table = table};
+	return true;
+}
+
+/* Walk by this rule alone; all of the stack holds that word. */
+static enum unwind_outcome walk(const struct unwind_rule *rule, uint64_t word, uint64_t fp)
+{
+	const struct unwind_table counts = {
+		.base = CODE, .n_segments = 1, .n_rules = 2, .n_pages = 1, .n_rows = 1};
+	const uint64_t regs[9] = {[6] = fp, [7] = STACK, [8] = CODE + 8};
+
+	table = unwind_table_new(&counts);
+	ck_assert_ptr_nonnull(table);
+	unwind_table_segments(table)[0] =
+		(struct unwind_segment){.offset = CODE, .n = 0x1000, .addr = CODE};
+	unwind_table_rules(table)[1] = *rule;
+	unwind_table_pages(table)[1] = 1;
+	unwind_table_rows(table)[0] = (struct unwind_row){.rule = 1};
+	ck_assert_int_eq(unwind_table_check(table), 0);
+	for (size_t i = 0; i < sizeof(stack) / sizeof(*stack); i++)
+		stack[i] = word;
+	struct unwind_walk w = {.sample = {.registers = unwind_registers_of(EM_X86_64),
+					.regs = regs,
+					.regs_mask = 0x1ff,
+					.stack = (const uint8_t *)stack,
+					.n_stack = sizeof(stack)},
+		.code_at = code_at,
+		.unwound = &unwound};
+	const enum unwind_outcome outcome = unwind_by_tables(&w);
+	free(table);
+	return outcome;
+}
+
+TEST(frames_of_no_size_end_the_walk)
+{
+	const struct unwind_rule rule = {.cfa = UNWIND_IN_SP, .ra = UNWIND_AT_SP};
+
+	ck_assert_int_eq(walk(&rule, CODE + 8, 0), UNWIND_WALKED);
+	ck_assert(unwound.truncated);
+	ck_assert_uint_le(unwound.n_frames, 2);
+}
+
+TEST(frames_that_lead_back_end_the_walk)
+{
+	const struct unwind_rule rule = {
+		.cfa = UNWIND_IN_SP, .cfa_offset = -8, .ra = UNWIND_AT_SP, .ra_offset = 8};
+
+	ck_assert_int_eq(walk(&rule, CODE + 8, 0), UNWIND_WALKED);
+	ck_assert(unwound.truncated);
+	ck_assert_uint_eq(unwound.n_frames, 1);
+}
+
+TEST(frames_without_end_are_cut_at_their_most)
+{
+	const struct unwind_rule rule = {
+		.cfa = UNWIND_IN_SP, .cfa_offset = 16, .ra = UNWIND_AT_CFA, .ra_offset = -8};
+
+	ck_assert_int_eq(walk(&rule, CODE + 8, 0), UNWIND_WALKED);
+	ck_assert(unwound.truncated);
+	ck_assert_uint_eq(unwound.n_frames, UNWIND_FRAMES_MAX);
+}
+
+TEST(rows_that_lead_into_no_code_end_the_walk)
+{
+	const struct unwind_rule rule = {
+		.cfa = UNWIND_IN_SP, .cfa_offset = 16, .ra = UNWIND_AT_CFA, .ra_offset = -8};
+
+	ck_assert_int_eq(walk(&rule, 0xdead, 0), UNWIND_WALKED);
+	ck_assert(unwound.truncated);
+	ck_assert_uint_eq(unwound.n_frames, 1);
+}
+
+TEST(places_outside_the_copy_end_the_walk, .times = 8)
+{
+	static const struct unwind_rule rules[] = {
+		{.cfa = UNWIND_IN_SP, .cfa_offset = INT32_MAX, .ra = UNWIND_AT_CFA},
+		{.cfa = UNWIND_IN_SP, .cfa_offset = INT32_MIN, .ra = UNWIND_AT_CFA},
+		{.cfa = UNWIND_IN_SP, .cfa_offset = 8, .ra = UNWIND_AT_SP, .ra_offset = INT32_MIN},
+		{.cfa = UNWIND_AT_SP, .cfa_offset = sizeof(stack) - 7, .ra = UNWIND_AT_CFA},
+		{.cfa = UNWIND_AT_FP, .cfa_offset = INT32_MIN, .ra = UNWIND_AT_CFA},
+		{.cfa = UNWIND_AT_SP, .cfa_more = INT32_MIN, .ra = UNWIND_AT_CFA},
+		{.cfa = UNWIND_IN_REGISTER, .number = 255, .ra = UNWIND_AT_CFA},
+		{.cfa = UNWIND_IN_FP, .cfa_offset = 1, .ra = UNWIND_AT_FP, .ra_offset = -1}};
+
+	ck_assert_int_eq(walk(&rules[_i], UINT64_MAX, UINT64_MAX), UNWIND_WALKED);
+	ck_assert(unwound.truncated);
+	ck_assert_uint_eq(unwound.n_frames, 1);
+}
