@@ -323,7 +323,21 @@ TEST(a_stack_that_ends_early_is_counted)
 	answer(namer.ticket[0], 2, true, false);
 	ck_assert(bench_got(b, 0)->truncated);
 	ck_assert_uint_eq(b->lost[0][LOSS_STACK_TRUNCATED], 1);
+	ck_assert_uint_eq(b->lost[0][LOSS_DEEP], 0);
 	ck_assert_uint_eq(b->lost[0][LOSS_UNWIND], 0);
+}
+
+TEST(a_stack_that_ends_with_its_copy_is_counted_as_deep)
+{
+	struct record r = stack_sample(0x10020);
+
+	r.sample.stack_fills = true;
+	bench_take(b, &r, 0);
+	bench_take(b, &r, 0);
+	answer(namer.ticket[0], 2, true, false);
+	answer(namer.ticket[1], 2, false, false);
+	ck_assert_uint_eq(b->lost[0][LOSS_STACK_TRUNCATED], 1);
+	ck_assert_uint_eq(b->lost[0][LOSS_DEEP], 1);
 }
 
 static uint32_t n_seen, n_wanted;
