@@ -157,7 +157,7 @@ $(OMPT_OBJ): $(BUILD)/runtime/%.o: runtime/%.c | $(if $(CROSS),$(SYSROOT).packag
 	$(call short,CC)$(CC) $(RUNTIME_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/libompt.a: $(OMPT_OBJ)
 $(BUILD)/libmperf-ompt.so: $(OMPT_OBJ) $(filter-out %/entry.o,$(RUNTIME_OBJ)) runtime/ompt/libmperf-ompt.map
-	$(call short,LD)$(CC) $(ALL_LDFLAGS) -shared -Wl,-z,nodelete -Wl,-z,defs -Wl,-soname,$(@F) \
+	$(call short,LD)$(CC) $(ALL_LDFLAGS) -shared -Wl,-z,nodelete $(if $(SANITIZE),,-Wl$(COMMA)-z$(COMMA)defs) -Wl,-soname,$(@F) \
 		-Wl,--version-script=$(filter %.map,$^) -o $@ $(filter %.o,$^) -pthread
 
 $(BUILD)/libproto.a: $(PROTO_OBJ)

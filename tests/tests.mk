@@ -12,8 +12,8 @@
 #   fuzz, faults   hostile files and faults for as long as one has; not in check, but for a moment
 #   check-debian13 set-up, build, unit tests and package on Debian 13, which is fetched
 #
-# The same sources are built three times: plain, with address and undefined-behaviour sanitizers
-# (build/asan), and with clang's libFuzzer (build/fuzz).
+# The same sources are built twice: plain, and by clang with address and undefined-behaviour sanitizers
+# (build/asan), where the objects that tests run are also those that libFuzzer tries.
 
 # A program a file; its name is the file's, wherever below tests/unit it is.
 UNIT_TESTS := $(shell find tests/unit -name 'test_*.c')
@@ -84,11 +84,13 @@ $(BUILD)/test-namer/mperf-namer: $(TEST_NAMER_OBJ) $(BUILD)/daemon/unwind/room.a
 
 check-build: programs unit-tests $(BUILD)/test-namer/mperf-namer
 
-SANITIZERS = -fsanitize=address,undefined -fno-sanitize-recover=undefined
-ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan SANITIZE="$(SANITIZERS)" CFLAGS="-O1 -g"
-# clang does not say by a macro that it sanitizes; what looks for gcc's finds it so.
-FUZZ_MAKE = $(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="-O1 -g" CPPFLAGS=-D__SANITIZE_ADDRESS__ \
-	SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
+# clang does not say by a macro that it sanitizes; what looks for gcc's finds it so. make asan CC=gcc builds with
+# gcc, which makes no fuzzers.
+ASAN_CC = clang
+asan: ASAN_CC = $(if $(filter default,$(origin CC)),clang,$(CC))
+COMMA = ,
+SANITIZERS = -fsanitize=$(if $(findstring clang,$(ASAN_CC)),fuzzer-no-link$(COMMA))address,undefined -fno-sanitize-recover=undefined
+ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan CC=$(ASAN_CC) CFLAGS="-O1 -g" CPPFLAGS=-D__SANITIZE_ADDRESS__ SANITIZE="$(SANITIZERS)"
 
 PACKAGES_CHECK = check git clang clang-format-19 libclang-rt-dev cppcheck python3 python3-yaml binutils xz-utils fuse3 libfuse3-dev \
 	linux-perf procps sqlite3 zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \
@@ -108,8 +110,7 @@ packages-check:
 
 check: packages-check
 	$(QUIET)$(MAKE) WERROR=-Werror check-build
-	+$(QUIET)$(ASAN_MAKE) WERROR=-Werror check-build
-	+$(QUIET)$(FUZZ_MAKE) WERROR=-Werror fuzzers
+	+$(QUIET)$(ASAN_MAKE) WERROR=-Werror check-build fuzzers
 	tests/run $(BUILD) $(RUN)
 check-unit: check-build
 	tests/run $(BUILD) --part unit $(RUN)
@@ -119,7 +120,7 @@ check-pass: pass
 	@tests/packages $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
 	tests/run $(BUILD) --part pass $(RUN)
 check-fuzz:
-	+$(QUIET)$(FUZZ_MAKE) fuzzers
+	+$(QUIET)$(ASAN_MAKE) fuzzers
 	tests/run $(BUILD) --part fuzz $(RUN)
 check-boards: BOARDS = (_counts|_service)?
 check-boards-arm: BOARDS = _arm
@@ -148,7 +149,7 @@ check-lint:
 # MINUTES in all; RUN="--match WORD" picks targets.
 fuzz: packages-check
 	$(QUIET)$(MAKE) $(BUILD)/mperf-namer $(BUILD)/mperfd $(BUILD)/mperfctl
-	+$(QUIET)$(FUZZ_MAKE) fuzzers
+	+$(QUIET)$(ASAN_MAKE) fuzzers
 	tests/fuzz/run $(BUILD) --minutes $(if $(MINUTES),$(MINUTES),10) $(RUN)
 # TIMES of each; RUN="--match WORD" picks faults.
 faults: packages-check

@@ -9,6 +9,7 @@ from machine import BAD_WORDS, ROOT, Folder, making
 
 SOURCES = ROOT / "tests" / "runtime"
 SANITIZE = {"asan": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]}
+SANITIZING = {"cc": "clang", "c++": "clang++"}  # whose sanitizers are those of the runtime in build/asan
 A, B, C = 4, 5, 6    # counters of program.c
 TIMED, TIME = 2, 3   # of its nest
 EARLY, LATE = 7, 8
@@ -34,6 +35,8 @@ def link(build, target, sources, flags, compiler, with_runtime):
     target.parent.mkdir(parents=True, exist_ok=True)
     archive = ["-Wl,-u,__mperf_region_begin", "-Wl,--export-dynamic-symbol=__mperf_*",
                runtime(build)] if with_runtime else []
+    if build.name in SANITIZE:
+        compiler = SANITIZING.get(compiler, compiler)
     subprocess.run([compiler, "-g", "-O2", "-Wall", "-Wextra", "-D_GNU_SOURCE", f"-I{ROOT}",
                     *SANITIZE.get(build.name, []), "-o", target,
                     *(s if s[0] == "/" or s[-2:] == ".o" else SOURCES / s for s in map(str, sources)),

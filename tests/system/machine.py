@@ -137,7 +137,7 @@ def written(name, value):
 
 def plain_build(build):
     """The folder of the plain build, where workloads are kept once for all kinds."""
-    return build.parent if build.name in ("asan", "fuzz") else build
+    return build.parent if build.name == "asan" else build
 
 
 @contextlib.contextmanager

@@ -107,7 +107,7 @@ TEST(loops_in_one_character_share_its_letter)
 	plotted_dot(p, "one", 0.25, 5);
 	plotted_dot(p, "same", 0.2501, 5.001);
 	plotted_dot(p, "other", 3, 5);
-	_cleanup_(freep) char *text = drawn(&(struct plot_terminal_look){80, 24, true, false});
+	free(drawn(&(struct plot_terminal_look){80, 24, true, false}));
 	ck_assert_int_eq(mark[0], '1');
 	ck_assert_int_eq(mark[1], '1');
 	ck_assert_int_eq(mark[2], '2');

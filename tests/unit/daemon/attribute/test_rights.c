@@ -239,7 +239,8 @@ static const char *written(const char *text)
 	fputs(text, f);
 	fclose(f);
 	/* another time, also where the clock has not gone on */
-	struct timespec times[2] = {{.tv_sec = ++n_written}, {.tv_sec = n_written}};
+	n_written++;
+	struct timespec times[2] = {{.tv_sec = n_written}, {.tv_sec = n_written}};
 	ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
 	return path;
 }

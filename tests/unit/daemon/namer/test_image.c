@@ -235,7 +235,8 @@ static bool make_copies(const char *test, const char *tool, const char *commands
 	snprintf(line, sizeof(line), "cd \"$DIR\" && set -e && rm -f ./* && %s", commands);
 	int status = system(line);
 	if (status && strcmp(tool, "dwz") == 0) {
-		printf("SKIP %s: dwz does not understand this compiler's DWARF\n", test);
+		printf("SKIP %s: %sdwz does not understand this compiler's DWARF\n", test,
+			SANITIZED ? "shown by the plain run; " : "");
 		return false;
 	}
 	ck_assert_int_eq(status, 0);

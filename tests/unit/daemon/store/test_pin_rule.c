@@ -55,8 +55,8 @@ TEST(what_is_no_rule_is_refused_and_leaves_the_old_ones)
 		"branch=main,,keep=1", "branch=main,keep=1,", ",branch=main,keep=1", "2x=a,keep=1",
 		"a=1,keep=1 none", "a=1,keep=1 b=2", "a=\t,keep=1",
 		"a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,keep=1",
-		"a=,keep=1 b=,keep=1 c=,keep=1 d=,keep=1 e=,keep=1 f=,keep=1 g=,keep=1 h=,keep=1 "
-		"i=,keep=1",
+		("a=,keep=1 b=,keep=1 c=,keep=1 d=,keep=1 e=,keep=1 f=,keep=1 g=,keep=1 h=,keep=1 "
+		 "i=,keep=1"),
 		"a=\\ b,keep=1"};
 	parse("a=b,keep=3");
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
