@@ -211,6 +211,8 @@ struct file_table {
 	uint32_t age;       /* counts up over time, to find idle entries */
 	uint64_t aged_ns;   /* CLOCK_MONOTONIC of the last increment */
 	uint64_t n_refused; /* because the table, or the user's quota of it, was full */
+	uint64_t
+		n_asked_anew; /* outcomes of frames that were taken back, to name the frames by other files */
 	struct quota files_of, frames_of; /* places of each user */
 	/* memory that several tables share, in bytes, and the user who owns the table; NULL: none */
 	struct quota *pool;
