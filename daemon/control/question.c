@@ -21,6 +21,7 @@
 #include "daemon/control/peer.h"
 #include "daemon/kernel/kernel.h"
 #include "daemon/loops/feed.h"
+#include "daemon/naming/debuginfod.h"
 #include "daemon/naming/later.h"
 #include "daemon/service/service.h"
 #include "daemon/store/pin.h"
@@ -311,6 +312,7 @@ static struct later *later_of(const struct control_options *options)
 {
 	const struct later_options o = {
 		.namer = options->namer,
+		.fetches = options->private && debuginfod_has_servers(),
 		.limit_ns = options->private ? LATER_PRIVATE_NS : LATER_SERVICE_NS,
 	};
 	return later_new(&o);

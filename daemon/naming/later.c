@@ -6,9 +6,13 @@
 #include "daemon/naming/later.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "daemon/namer/message.h"
+#include "daemon/naming/debuginfod.h"
 #include "daemon/naming/namer.h"
 #include "proto/base/clock.h"
 
@@ -19,6 +23,8 @@ struct later {
 	struct namer *namer;
 	bool failed; /* there is no namer, or its time is over */
 	struct file_table files;
+	bool useless[LATER_FILES_MAX]; /* by id - 1: no debug file was found */
+	bool fetches_no_more;          /* servers answer too late, or the client is gone */
 	uint64_t waited_ns;
 };
 
@@ -41,14 +47,39 @@ struct later *later_free(struct later *l)
 	return NULL;
 }
 
-bool later_knows_more(const struct later_file *file)
+static bool has_debug_file(const struct later_file *file)
 {
-	const bool was_read = file->state == FILE_READY || file->state == FILE_NO_SYMBOLS;
 	char debug[NAMER_DEBUG_PATH_BYTES];
 
-	return was_read && !file->has_debug &&
-	       namer_debug_path(file->build_id, file->n_build_id, debug) &&
+	return namer_debug_path(file->build_id, file->n_build_id, debug) &&
 	       access(debug, R_OK) == 0;
+}
+
+bool later_knows_more(const struct later *l, const struct later_file *file)
+{
+	const bool was_read = file->state == FILE_READY || file->state == FILE_NO_SYMBOLS;
+
+	if (!was_read || file->has_debug || file->n_build_id < 2)
+		return false;
+	return has_debug_file(file) ||
+	       (l->o.fetches && !l->fetches_no_more && access(file->path, R_OK) == 0);
+}
+
+/* Ask the servers for the debug file of a file that is new here. False: they do not have it. */
+static bool may_fetch(struct later *l, const struct later_file *file, struct file *f)
+{
+	const uint64_t began_ns = clock_ns(CLOCK_MONOTONIC);
+	char path[PATH_MAX];
+
+	if (l->fetches_no_more || l->waited_ns >= l->o.limit_ns)
+		return false;
+	int r = debuginfod_fetch(
+		file->build_id, file->n_build_id, began_ns + l->o.limit_ns - l->waited_ns, path);
+	l->waited_ns += clock_ns(CLOCK_MONOTONIC) - began_ns;
+	l->fetches_no_more = r == DEBUGINFOD_OVER;
+	if (r == 0 && strlen(path) <= MESSAGE_LINK_BYTES_MAX)
+		f->debug_path = strdup(path);
+	return f->debug_path;
 }
 
 static bool may_start(struct later *l)
@@ -81,8 +112,13 @@ int later_ask(struct later *l, const struct later_file *file, uint64_t offset,
 	*ret_frame = NULL;
 	if (!may_start(l) || l->files.n_frames >= LATER_FRAMES_MAX)
 		return 0;
+	const uint32_t n_files = l->files.n_files;
 	int r = file_get(&l->files, &key, &f);
 	if (r == 0 && f->id > LATER_FILES_MAX)
+		return 0;
+	if (r == 0 && f->id > n_files && !has_debug_file(file))
+		l->useless[f->id - 1] = !may_fetch(l, file, f);
+	if (r == 0 && l->useless[f->id - 1])
 		return 0;
 	if (r == 0)
 		r = frame_get(&l->files, f, offset, &frame);

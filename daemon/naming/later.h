@@ -22,6 +22,8 @@ struct later;
 struct later_options {
 	const char *namer; /* path of mperf-namer or NULL; borrowed */
 	uint64_t limit_ns; /* of all waiting */
+	/* Fetch debug files from the servers of DEBUGINFOD_URLS (debuginfod.h). */
+	bool fetches;
 };
 
 struct later *later_new(const struct later_options *o); /* NULL: no memory */
@@ -36,9 +38,9 @@ struct later_file {
 	bool has_debug;
 };
 
-/* Was it read without debug information, and is its debug file installed now? Files that were not read have no build
+/* Was it read without debug information, and is its debug file installed now, or may a server have it? Files that were not read have no build
  * id in a segment, so nothing could prove them. At most one system call. */
-bool later_knows_more(const struct later_file *file);
+bool later_knows_more(const struct later *l, const struct later_file *file);
 /* Ask for a name, which later_wait brings. *ret_frame is NULL if there is no room or no namer; it lives as long as l.
  * 0 or -ENOMEM. */
 int later_ask(struct later *l, const struct later_file *file, uint64_t offset,

@@ -70,7 +70,7 @@ static int take_places(struct loaded *l, struct loaded_frame *to, const struct f
 }
 
 /* The files that know more now, by id; NULL if none does. */
-static int choose(const struct loaded *l, bool **ret_chosen)
+static int choose(const struct loaded *l, const struct later *later, bool **ret_chosen)
 {
 	_cleanup_(freep) bool *asked = calloc((size_t)l->n_files + 1, sizeof(*asked));
 	_cleanup_(freep) bool *chosen = calloc((size_t)l->n_files + 1, sizeof(*chosen));
@@ -85,7 +85,7 @@ static int choose(const struct loaded *l, bool **ret_chosen)
 			continue;
 		const struct later_file file = file_of(l, f);
 		asked[id] = true;
-		chosen[id] = later_knows_more(&file);
+		chosen[id] = later_knows_more(later, &file);
 		any |= chosen[id];
 	}
 	*ret_chosen = any ? TAKE_PTR(chosen) : NULL;
@@ -96,7 +96,7 @@ int load_later(struct loaded *l, struct later *later)
 {
 	_cleanup_(freep) bool *chosen = NULL;
 	_cleanup_(freep) const struct frame **frame = NULL;
-	int r = later ? choose(l, &chosen) : 0;
+	int r = later ? choose(l, later, &chosen) : 0;
 
 	if (r < 0 || !chosen)
 		return r;

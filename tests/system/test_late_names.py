@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 from pathlib import Path
@@ -170,3 +171,50 @@ def test_doctor_names_the_package_that_has_the_symbols(build):
     assert f"`apt install {owner}-dbg" in said, said
     own = [line for line in said.splitlines() if str(program.path)[-20:] in line]
     assert own and not any("apt install" in line for line in own), said
+
+
+@contextlib.contextmanager
+def debuginfod(folder, files):
+    """Debian's server over the debug files in a folder: its URL."""
+    need_program("debuginfod")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with open(folder / "server.log", "wb") as log:
+        server = subprocess.Popen(["debuginfod", "-F", "-d", folder / "server.db", "-p", str(port), "-t", "1", files],
+                                  stdout=log, stderr=log)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_a_recording_is_named_by_a_debuginfod_server(build):
+    with Folder() as folder:
+        os.chmod(folder, 0o755)
+        (folder / "files").mkdir()
+        program, recording = Program(folder), folder / "r.mprf"
+        program.debug.rename(folder / "files" / "bare.debug")
+        mperfctl(build, "record", "-F", "499", "-o", recording, "--", program.path, "1000")
+        os.chmod(recording, 0o644)
+        nobody = everybodys(plain_build(build), folder)
+
+        def names(url, cache):
+            asked = {**nobody, "DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": str(folder / "tmp" / cache)}
+            done = as_nobody(folder, asked, "hotspots", "-i", recording)
+            assert done.returncode == 0, done.stderr
+            return NAME in done.stdout
+
+        with debuginfod(folder, folder / "files") as url:
+            count = iter(range(1000))  # a server that has not read all yet is remembered to have nothing
+            wait_until("the server has it", lambda: names(url, f"cache-{next(count)}"))
+            kept = f"cache-{next(count)}"
+            assert names(url, kept)
+            assert not names("", "no")
+        assert names(url, kept)  # the server is gone, the cache is not
+        # a cache with another build's file gives no names
+        place, = (folder / "tmp" / kept / program.id).glob("debuginfo")
+        place.chmod(0o644)
+        shutil.copy(Program(folder, "other").debug, place)
+        assert not names(url, kept)
