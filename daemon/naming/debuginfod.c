@@ -52,7 +52,7 @@ static bool load(struct library *l)
 
 static _Noreturn void fetch(const uint8_t *build_id, uint8_t n, int to)
 {
-	struct library l;
+	struct library l = {NULL, NULL};
 	char *path = NULL;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
