@@ -94,7 +94,7 @@ ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan CC=$(ASAN_CC) CFLAGS="-O1 -g" CPPFLAGS=-
 
 PACKAGES_CHECK = check git clang clang-format-19 libclang-rt-dev cppcheck python3 python3-yaml binutils xz-utils fuse3 libfuse3-dev \
 	linux-perf procps sqlite3 zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \
-	mmdebstrap musl-tools tmux valgrind protobuf-compiler golang-github-google-pprof-dev? $(PACKAGES_ROOFS) $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
+	debuginfod libdebuginfod1 mmdebstrap musl-tools tmux valgrind protobuf-compiler golang-github-google-pprof-dev? $(PACKAGES_ROOFS) $(PACKAGES_PASS) $(PACKAGES_PASS_CHECK)
 # What kernels of other machines are built and run with.
 PACKAGES_ROOFS = qemu-user $(foreach a,riscv64 arm64,libc6-dev-$(a)-cross?) gcc-riscv64-linux-gnu? gcc-aarch64-linux-gnu?
 PACKAGES_PASS_CHECK = llvm-19-tools lld-19 libomp-19-dev qemu-user llvm-16-tools? lld-16?

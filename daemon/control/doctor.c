@@ -16,6 +16,7 @@
 #include "daemon/control/doctor_private.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/doctor/diagnose.h"
+#include "daemon/doctor/package.h"
 #include "daemon/doctor/switch_compare.h"
 #include "daemon/naming/namer.h"
 #include "daemon/sampler/attr.h"
@@ -245,7 +246,9 @@ static void examine_files(struct examination *x)
 	doctor_tell(x,
 		(struct finding){-1, "debug information", debug ? "ok" : "info",
 			debug ? NULL
-			      : "install the -dbgsym packages of the programs that you profile"},
+			      : "`apt install libc6-dbg`, and the -dbgsym packages of the "
+				"programs that you profile; `mperfctl doctor -i` on a recording "
+				"names them"},
 		"%s",
 		debug ? "separate debug files are installed below /usr/lib/debug"
 		      : "no separate debug files: stripped programs have only their dynamic "
@@ -421,9 +424,10 @@ static void examine_stripped(struct examination *x, sqlite3 *db)
 		sqlite3_bind_int(s, 3, FILE_ELF);
 		while (sqlite3_step(s) == SQLITE_ROW && x->result == 0) {
 			const char *name = (const char *)sqlite3_column_text(s, 0);
-			doctor_tell(x,
-				(struct finding){-1, "file", "info",
-					"install its -dbgsym package, or build it without strip"},
+			char remedy[256];
+			package_remedy(
+				&package_places_debian, name ? name : "", remedy, sizeof(remedy));
+			doctor_tell(x, (struct finding){-1, "file", "info", remedy},
 				"%s: %.0f %% of its samples have no name, since it has few symbols",
 				name ? name : "", 100 * (1 - sqlite3_column_double(s, 2)));
 		}
@@ -450,10 +454,13 @@ static int examine_segment(struct examination *x, const char *path)
 			bool bad = state >= FILE_MALFORMED;
 			const bool absent = file_is_absent((enum file_kind)sqlite3_column_int(s, 2),
 				(enum file_state)state, sqlite3_column_int(s, 3) != 0);
+			char symbols[256];
+			if (state == FILE_NO_SYMBOLS)
+				package_remedy(&package_places_debian, name ? name : "", symbols,
+					sizeof(symbols));
 			const char *remedy =
 				absent ? "make the program's runtime write a perf map or a jitdump"
-				: state == FILE_NO_SYMBOLS
-					? "install its -dbgsym package, or build it without strip"
+				: state == FILE_NO_SYMBOLS ? symbols
 				: state == FILE_REFUSED
 					? "record as root, or as the user who owns it"
 					: NULL;

@@ -21,10 +21,18 @@
 #include "daemon/control/peer.h"
 #include "daemon/kernel/kernel.h"
 #include "daemon/loops/feed.h"
+#include "daemon/naming/debuginfod.h"
+#include "daemon/naming/later.h"
 #include "daemon/service/service.h"
 #include "daemon/store/pin.h"
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
+
+/* Time for names that came after the samples, of one question. */
+#define LATER_PRIVATE_NS (60ull * 1000000000u)
+#define LATER_SERVICE_NS (5ull * 1000000000u)
+
+DEFINE_CLEANUP(struct later *, later_free)
 
 struct asking {
 	struct job job; /* while it waits for samples that are not stored yet */
@@ -299,6 +307,17 @@ static int fail_nothing(struct request *q, const struct service *service)
 		service->store_trouble);
 }
 
+/* What names frames that were stored without. */
+static struct later *later_of(const struct control_options *options)
+{
+	const struct later_options o = {
+		.namer = options->namer,
+		.fetches = options->private && debuginfod_has_servers(),
+		.limit_ns = options->private ? LATER_PRIVATE_NS : LATER_SERVICE_NS,
+	};
+	return later_new(&o);
+}
+
 /* In the child if it is about the store. */
 static int answer(struct request *q, void *userdata)
 {
@@ -314,6 +333,8 @@ static int answer(struct request *q, void *userdata)
 		return r;
 	if (k->n_sources == 0)
 		return fail_nothing(q, service);
+	_cleanup_(later_freep) struct later *later = later_of(q->peer->options);
+	k->filter.later = later;
 	k->filter.without = a->without;
 	k->filter.n_without = a->n_without;
 	r = k->run(k, &to, &error);

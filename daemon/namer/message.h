@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define MESSAGE_MAGIC 0x6d706e72u /* "mpnr" */
-#define MESSAGE_VERSION 7u
+#define MESSAGE_VERSION 8u
 /* A copied stack of 64 KiB with its registers, or one offset with 32 inlined places: 66 KB. */
 #define MESSAGE_BYTES_MAX (80u << 10)
 #define MESSAGE_PATH_BYTES_MAX 4096u /* PATH_MAX; Source: include/uapi/linux/limits.h */
@@ -160,7 +160,8 @@ struct message_open {
 	/* 1: the process mapped it at not_after_ns and has not exec'd since: the file it still has mapped is
 	 * the one that ran */
 	uint32_t first_mapper;
-	uint32_t zero;
+	/* PART_DEBUG: the link is the path of a file that the daemon was given, and the only candidate */
+	uint32_t fetched;
 	struct message_kin kin[MESSAGE_KIN]; /* the nearest first */
 };
 _Static_assert(sizeof(struct message_open) == 168, "open");

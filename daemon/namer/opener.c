@@ -26,8 +26,8 @@ int opener_decode(const void *bytes, size_t n, struct opener_question *ret_quest
 		return -EBADMSG;
 	memcpy(&o, bytes, sizeof(o));
 	if (o.head.type != MESSAGE_OPEN || o.part >= N_PARTS || o.n_path > MESSAGE_PATH_BYTES_MAX ||
-		o.n_link > MESSAGE_LINK_BYTES_MAX || o.n_build_id > sizeof(o.build_id) ||
-		n != sizeof(o) + o.n_path + o.n_link)
+		o.n_link > MESSAGE_LINK_BYTES_MAX || o.fetched > 1 ||
+		o.n_build_id > sizeof(o.build_id) || n != sizeof(o) + o.n_path + o.n_link)
 		return -EBADMSG;
 
 	const char *strings = (const char *)bytes + sizeof(o);

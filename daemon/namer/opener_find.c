@@ -395,6 +395,8 @@ static bool find_debug(struct search *s)
 {
 	const char *slash = strrchr(s->q->path, '/');
 
+	if (s->q->open.fetched)
+		return try_at(s, AT_FDCWD, false, s->q->link);
 	if (try_build_id(s, ".debug"))
 		return true;
 	if (!slash || !s->q->link[0] || strchr(s->q->link, '/'))

@@ -370,6 +370,7 @@ static struct file *file_free(struct file_table *t, struct file *file)
 	room_give_file(t, file->account, file->size);
 	versions_free(file->versions);
 	free(file->path);
+	free(file->debug_path);
 	free(file);
 	return NULL;
 }

@@ -135,6 +135,7 @@ struct file {
 	uint64_t symbols_named, symbols_out; /* frames by outcome */
 	struct versions *versions;           /* of generated code; NULL: nothing changed */
 	uint64_t first_ns; /* CLOCK_MONOTONIC, of the first sample in it; 0: none has a time */
+	char *debug_path;  /* of its debug file, fetched from elsewhere; owned; NULL: none was */
 	void *namer_slot;  /* the namer's own */
 	UT_hash_handle hh;
 };
@@ -211,6 +212,8 @@ struct file_table {
 	uint32_t age;       /* counts up over time, to find idle entries */
 	uint64_t aged_ns;   /* CLOCK_MONOTONIC of the last increment */
 	uint64_t n_refused; /* because the table, or the user's quota of it, was full */
+	uint64_t
+		n_asked_anew; /* outcomes of frames that were taken back, to name the frames by other files */
 	struct quota files_of, frames_of; /* places of each user */
 	/* memory that several tables share, in bytes, and the user who owns the table; NULL: none */
 	struct quota *pool;

@@ -16,6 +16,19 @@ int slot_await(struct namer *n, struct slot *s, struct frame *frame, struct nami
 	return r;
 }
 
+int frame_ask_anew(struct namer *n, struct frame *frame)
+{
+	struct slot *s = frame->file->namer_slot;
+	const enum frame_state before = frame->state;
+	int r = slot_await(n, s, frame, naming_user_get(&n->users, frame->file->uid));
+
+	if (r < 0)
+		return r;
+	frame->file->symbols_out -= before == FRAME_OUT_OF_SYMBOL;
+	n->options.files->n_asked_anew++;
+	return 0;
+}
+
 size_t frames_waiting(const struct namer *n)
 {
 	return n->frames.n_waiting;

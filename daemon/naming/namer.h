@@ -44,6 +44,13 @@
 #define NAMER_UNWIND_BYTES_MAX (64u << 20)
 #define NAMER_UNWIND_SHARE 16 /* … or this share of the machine's memory: 16 MiB of 256 */
 
+/* Where debug files are by build id: FOLDER/ab/cdef….debug. Source: GDB manual, "Debugging Information in Separate
+ * Files". */
+#define NAMER_DEBUG_FOLDER "/usr/lib/debug/.build-id"
+#define NAMER_DEBUG_PATH_BYTES (sizeof(NAMER_DEBUG_FOLDER "//.debug") + 2 * 20)
+/* The path of the debug file for a build id. False: the build id is not a usable one. */
+bool namer_debug_path(const uint8_t *build_id, uint8_t n, char ret_path[NAMER_DEBUG_PATH_BYTES]);
+
 struct namer;
 
 enum { NAMER_FULL = 1 };
@@ -138,6 +145,10 @@ int namer_look(struct namer *n, uint64_t now_ns);
 /* The recorded programs have ended: open the files that describe generated code again, and ask once
  * more for unnamed frames. From now on every answer is final. 0 or -ENOMEM. */
 int namer_ask_again(struct namer *n);
+
+/* Debug files may have been installed: name by them what has no name yet. False: look only at files whose debug file
+ * is now where their build id says; true: at all without debug information. 0 or -ENOMEM. */
+int namer_look_for_debug(struct namer *n, bool at_all);
 
 /* From now on the parser names files for at most this share of one CPU's time, users as ever in turn, and of a user's
  * files the one with most samples first; 0: at once. Files are opened at once in any case. */

@@ -13,6 +13,7 @@
  *      callers.c  struct walking     callers by tables of unwinding
  *      table_ask.c struct arriving   the table that the parser makes
  *      grow.c     struct growing     files of generated code that were sampled, and may have grown
+ *      renew.c                       debug files that came later
  *      blame.c    struct blames      which files killed the parser, and whose files are refused for it
  *      slot.c     struct slots       files at the namer, and their descriptors
  *      frames.c   struct frames      frames that wait for a name
@@ -128,8 +129,9 @@ struct slot {
 	struct naming_user *opens; /* the user for whom it is to be opened; NULL: not queued */
 	uid_t asker;               /* the user for whom it was opened last */
 	struct origin origin[N_PARTS];
-	bool no_debug; /* the parser died on it and its debug file */
-	bool paused;   /* its frames are late until its author is no longer refused */
+	bool no_debug;  /* the parser died on it and its debug file */
+	bool completes; /* while namer_look_for_debug chooses */
+	bool paused;    /* its frames are late until its author is no longer refused */
 	int fd[N_PARTS];
 	uint64_t bytes[N_PARTS];
 	uint64_t copied_bytes;
@@ -397,6 +399,8 @@ int slot_postpone(struct namer *n, struct slot *s);
 int slot_resume(struct namer *n, struct slot *s);
 /* Late frames wait again, for the file to be opened again. -ENOMEM. */
 int slot_ask_again(struct namer *n, struct slot *s);
+/* Await the name of a frame that has an outcome. -ENOMEM. */
+int frame_ask_anew(struct namer *n, struct frame *frame);
 /* Frames that wait, and those that were named. */
 size_t frames_waiting(const struct namer *n);
 uint64_t frames_named(const struct namer *n);
@@ -460,6 +464,10 @@ enum { SLOT_SAME, SLOT_TOUCHED, SLOT_REWRITTEN };
 int slot_look(struct slot *s);
 /* After SLOT_TOUCHED: compare the file's contents before it names another frame. -ENOMEM. */
 int slot_prove(struct namer *n, struct slot *s);
+/* Does the file lack what a separate debug file may have? */
+bool slot_may_be_completed(const struct slot *s);
+/* Look for its debug files again, with the next name. -ENOMEM. */
+int slot_complete(struct namer *n, struct slot *s);
 /* Mark the file and finish. -ENOMEM. */
 int slot_fail(struct namer *n, struct slot *s, enum file_state state);
 /* Close the descriptor of a part, if it is held. */

@@ -67,7 +67,8 @@ static size_t fill_question(
 	else if (s->part == PART_SPLIT)
 		path = s->split ? s->split : "";
 	if (s->part == PART_DEBUG || s->part == PART_PACKAGE) {
-		link = s->part == PART_DEBUG ? s->wants.debuglink : "";
+		m->fetched = s->part == PART_DEBUG && f->debug_path;
+		link = m->fetched ? f->debug_path : s->part == PART_DEBUG ? s->wants.debuglink : "";
 		m->n_build_id = s->wants.n_build_id;
 		memcpy(m->build_id, s->wants.build_id, sizeof(m->build_id));
 	} else if (s->part == PART_ALT) {

@@ -458,6 +458,23 @@ int slots_ask_again(struct namer *n)
 	return r;
 }
 
+bool slot_may_be_completed(const struct slot *s)
+{
+	const struct file *f = s->file;
+
+	return f->kind == FILE_ELF && !f->has_debug && !f->replaced && !s->no_debug &&
+	       (f->state == FILE_READY || f->state == FILE_NO_SYMBOLS);
+}
+
+/* The parser reads the file anew, unless it has it in hand, and then adds the debug file. */
+int slot_complete(struct namer *n, struct slot *s)
+{
+	s->tried &= 1u << PART_MAIN;
+	if (s->file->state == FILE_NO_SYMBOLS)
+		s->file->state = s->fd[PART_MAIN] >= 0 ? FILE_READY : FILE_UNSEEN;
+	return s->queue == QUEUE_PARSER ? 0 : forget(n, s);
+}
+
 /* --- sweeping --------------------------------------------------------------------------------- */
 
 void slots_sweep_mark(const struct namer *n, struct file_marks *m)

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "daemon/attribute/stack_start.h"
+#include "daemon/query/load_later.h"
 #include "daemon/query/load_part.h"
 
 #define TASK_SELECT                                                                                \
@@ -163,6 +164,8 @@ static int take_file(struct loaded *l, struct cursor *c)
 		f->module = l->kernel_name;
 		return 0;
 	}
+	f->state = (uint8_t)cursor_id(c, 4, FILE_OVERSIZE);
+	f->has_debug = cursor_integer(c, 6) != 0;
 	f->split_missing = cursor_integer(c, 6) == FILE_DEBUG_SPLIT_MISSING;
 	const bool absent = file_is_absent(
 		f->kind, (enum file_state)cursor_integer(c, 4), cursor_integer(c, 5) != 0);
@@ -516,6 +519,8 @@ int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 		r = load_stacks(l);
 	if (r == 0 && wish->places)
 		r = load_places(l);
+	if (r == 0 && wish->places && wish->filter)
+		r = load_later(l, wish->filter->later);
 	if (r == 0 && wish->places && l->hide_kernel)
 		r = add_kernel_places(l);
 	if (r == 0 && wish->places)

@@ -72,6 +72,8 @@ struct loaded_task {
 struct loaded_file {
 	uint8_t kind;
 	bool hidden;        /* part of a hidden kernel */
+	bool has_debug;     /* debug information was found */
+	uint8_t state;      /* enum file_state */
 	bool split_missing; /* inlined functions of some of its frames are missing */
 	uint32_t module;    /* text: what to call it */
 	uint32_t build_id;  /* text, in hexadecimal digits; "" or 0: none */

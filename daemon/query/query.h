@@ -35,6 +35,8 @@ struct query_without {
 	uint32_t next;              /* index + 1 of the same job's next; 0: none */
 };
 
+struct later;
+
 struct query_filter {
 	const int32_t *pid;
 	size_t n_pids;
@@ -61,6 +63,8 @@ struct query_filter {
 	uint32_t uid;
 	uint32_t gid;     /* for live data; files do not have it */
 	bool hide_kernel; /* the whole kernel is one function "[kernel]" */
+	struct later *
+		later; /* names frames that were stored without (naming/later.h); borrowed; NULL: nothing does */
 	/* with only_uid: the group whose members see all, for the provenance; NULL: none */
 	const char *group;
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Sampling and storing fail independently. Without a store the walk goes on, for top and for
- * clients' recordings, and samples that cannot be stored are counted. Without a walk (no
- * permission, say) requests fail with the reason. Each is tried again every RETRY_NS, and each
- * change logged once.
+ * Sampling and storing fail independently. Without a store the walk goes on, for top and for clients' recordings, and
+ * samples that cannot be stored are counted. Without a walk (no permission, say) requests fail with the reason. Each is
+ * tried again every RETRY_NS, and each change logged once.
  */
 #include "daemon/service/service.h"
 
@@ -16,6 +15,7 @@
 
 #include "daemon/budget/overhead.h"
 #include "daemon/jobs/schedules.h"
+#include "daemon/service/debug_watch.h"
 #include "daemon/service/keeper.h"
 #include "daemon/service/naming_news.h"
 #include "daemon/session/listener.h"
@@ -28,12 +28,10 @@
 /* Losses are remembered this often, so that "the last minute" is 60 to 70 seconds. */
 #define PAST_NS USAGE_TICK_NS
 #define PASTS 7
-/* Between two sweeps, which cost about 20 ns for each task and frame; or after this many new tasks,
- * of half a KiB each. */
+/* Between two sweeps, which cost about 20 ns for each task and frame; or after so many new tasks of half a KiB each. */
 #define SWEEP_NS (60ull * SECOND_NS)
 #define SWEEP_TASKS 8192u
-/* After descriptors ran out: time until we try again what failed, and time for which status reports
- * the shortage. */
+/* After descriptors ran out: time until we try again what failed; time for which status reports the shortage. */
 #define SHORT_PAUSE_NS (SECOND_NS / 10)
 #define SHORT_SAID_NS (60ull * SECOND_NS)
 
@@ -49,6 +47,7 @@ struct service_inner {
 	struct listener listener; /* for programs; fd -1: none */
 	uint64_t next_try_ns, next_past_ns, next_sweep_ns, next_naming_ns;
 	struct naming_said naming_said;
+	struct debug_watch debug_watch;
 	uint32_t tasks_swept;    /* n_tasks after the last sweep */
 	struct past past[PASTS]; /* oldest first; at_ns 0: not filled yet */
 	uint64_t (*lost)[N_LOSSES];
@@ -224,18 +223,21 @@ static void notice_rate(struct service *s)
 	in->rate_before = p->hz;
 }
 
-static void notice_naming(struct service *s, uint64_t now_ns)
+/* Log news of the namer, and have it look for debug files that were installed, once a second. */
+static int tend_naming(struct service *s, uint64_t now_ns)
 {
 	struct service_inner *in = s->inner;
 	struct namer_status status;
 	char text[512];
 	if (now_ns < in->next_naming_ns)
-		return;
+		return 0;
 	in->next_naming_ns = now_ns + SECOND_NS;
 	namer_status(s->walk->namer, &status);
 	int level = naming_news(&in->naming_said, &status, now_ns, text, sizeof(text));
 	if (level != NAMING_NO_NEWS)
 		say(s, level, "%s", text);
+	return debug_watch_settled(&in->debug_watch) ? namer_look_for_debug(s->walk->namer, false)
+						     : 0;
 }
 
 /* Log that busy harts deliver no samples, and that they do again. */
@@ -397,6 +399,7 @@ int service_new(const struct service_options *o, struct service **ret_service)
 	s->o = *o;
 	s->inner = in;
 	s->started_ns = clock_ns(CLOCK_MONOTONIC);
+	debug_watch_begin(&in->debug_watch, NAMER_DEBUG_FOLDER);
 	const struct overhead_options spend = {
 		.kernel = &kernel_real,
 		.conf = o->conf,
@@ -491,9 +494,10 @@ static int dispatch(struct service *s, uint64_t now_ns)
 	r = service_keep_budget(s, in->keeper, now_ns);
 	if (r == 0)
 		r = service_tend_groups(s, in->keeper, now_ns);
+	if (r == 0)
+		r = tend_naming(s, now_ns);
 	notice_rate(s);
 	notice_tick(s, now_ns);
-	notice_naming(s, now_ns);
 	notice_trouble(s);
 	if (r == 0 && in->keeper)
 		r = write_samples(s, now_ns);
@@ -534,6 +538,8 @@ int service_reload(struct service *s)
 	service_close_groups(s, s->inner->keeper); /* formulas may have changed, too */
 	if (s->walk && s->walk->feed)
 		feed_set_limits(s->walk->feed, &limits);
+	if (r == 0 && s->walk)
+		r = namer_look_for_debug(s->walk->namer, true);
 	if (r == 0 && s->inner->keeper)
 		r = keeper_reload(s->inner->keeper);
 	if (r == 0 && s->schedules)
@@ -582,6 +588,7 @@ struct service *service_free(struct service *s)
 	hart_counts_free(s->groups.counts);
 	walk_free(s->walk);
 	listener_clear(&in->listener);
+	debug_watch_end(&in->debug_watch);
 	overhead_free(s->overhead);
 	for (int i = 0; i < PASTS; i++)
 		free(in->past[i].lost);

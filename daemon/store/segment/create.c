@@ -49,7 +49,7 @@ static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
 	[INSERT_FRAME] = "INSERT INTO frame VALUES (?, ?, ?, ?)",
 	[INSERT_FUNCTION] = "INSERT INTO function VALUES (?, ?)",
 	[INSERT_SOURCE] = "INSERT INTO source VALUES (?, ?)",
-	[INSERT_PLACE] = "INSERT INTO place VALUES (?, ?, ?, ?, ?, ?)",
+	[INSERT_PLACE] = "INSERT OR REPLACE INTO place VALUES (?, ?, ?, ?, ?, ?)",
 	[INSERT_STACK] = "INSERT INTO stack VALUES (?, ?, ?)",
 	[INSERT_WINDOW] = "INSERT INTO window VALUES (?, ?, ?, ?)",
 	[INSERT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -66,8 +66,8 @@ static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
 			"parent = ifnull(?5, parent), start_ns = ?6, end_ns = ?7, comm = ?8, "
 			"exe = ?9, argv = ?10, cgroup = ?11, uid = ?12, kernel_thread = ?13, "
 			"account = ?14 WHERE id = ?1",
-	[UPDATE_FILE] =
-		"UPDATE file SET state = ?2, has_symbols = ?3, has_debug = ?4 WHERE id = ?1",
+	[UPDATE_FILE] = "UPDATE file SET state = ?2, has_symbols = ?3, has_debug = ?4, build_id = "
+			"?5 WHERE id = ?1",
 	[UPDATE_FRAME] = "UPDATE frame SET state = ?2 WHERE id = ?1",
 	[UPDATE_LEADER] = "UPDATE hart SET leader = ?2 WHERE id = ?1",
 };

@@ -99,6 +99,13 @@ static bool frame_final(const struct frame *frame)
 	return frame->state != FRAME_NEW && frame->state != FRAME_ASKED;
 }
 
+static uint8_t frame_mark(const struct frame *frame)
+{
+	return !frame_final(frame)           ? MARK_STORED
+	       : frame->state == FRAME_NAMED ? MARK_FINAL
+					     : MARK_NAMELESS;
+}
+
 /* The changeable facts of a file in one byte: stored, state, flags. */
 static uint8_t file_mark(const struct file *file)
 {
@@ -161,7 +168,7 @@ int segment_write_frame(struct segment *g, const struct frame *frame)
 	if (r == 0 && !final)
 		r = unnamed_add(g, frame->id);
 	segment_charge(g, SHARE_FRAME_BYTES);
-	return r != 0 ? r : mark_set(g, &g->frames, frame->id, final ? MARK_FINAL : MARK_STORED);
+	return r != 0 ? r : mark_set(g, &g->frames, frame->id, frame_mark(frame));
 }
 
 static int write_node(struct segment *g, const struct stack_node *node)
@@ -355,22 +362,46 @@ int segment_write_hart(struct segment *g, int hart, const struct window_row *row
 	return r;
 }
 
+/* Nameless frames that are asked for once more, or were, are unnamed again. */
+static int take_asked_anew(struct segment *g, const struct file_table *t)
+{
+	if (!t || t->n_asked_anew == g->n_asked_anew)
+		return 0;
+	g->n_asked_anew = t->n_asked_anew;
+	for (uint32_t i = 0; i < t->n_frames; i++) {
+		const struct frame *frame = t->frame[i];
+		if (!frame || mark_get(&g->frames, frame->id) != MARK_NAMELESS ||
+			frame_mark(frame) == MARK_NAMELESS)
+			continue;
+		g->payer = frame->account;
+		int r = mark_set(g, &g->frames, frame->id, MARK_STORED);
+		if (r == 0)
+			r = unnamed_add(g, frame->id);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 int segment_write_names(struct segment *g, const struct segment_flush *f)
 {
+	int asked = take_asked_anew(g, f->files);
+	if (asked < 0)
+		return asked;
 	g->unnamed.n_awaited = 0;
 	for (size_t i = 0; i < g->unnamed.n; i++) {
 		uint32_t id = g->unnamed.frame[i].id;
 		const struct frame *frame =
 			f->files && id <= f->files->n_frames ? f->files->frame[id - 1] : NULL;
 		g->unnamed.n_awaited += frame && frame_is_awaited(frame);
-		if (!frame || !frame_final(frame) || mark_get(&g->frames, id) == MARK_FINAL)
+		if (!frame || !frame_final(frame) || mark_get(&g->frames, id) != MARK_STORED)
 			continue;
 		g->payer = g->unnamed.frame[i].uid;
 		int r = ROW(g, UPDATE_FRAME, CELL_I(id), CELL_I(frame->state));
 		if (r == 0)
 			r = write_places(g, frame);
 		if (r == 0)
-			r = mark_set(g, &g->frames, id, MARK_FINAL);
+			r = mark_set(g, &g->frames, id, frame_mark(frame));
 		if (r == 0)
 			r = segment_name_sites(g, frame);
 		if (r != 0)
@@ -385,7 +416,8 @@ static int write_file_state(struct segment *g, const struct file *file)
 	if (mark == MARK_NONE || mark == file_mark(file))
 		return 0;
 	int r = ROW(g, UPDATE_FILE, CELL_I(file->id), CELL_I(file->state),
-		CELL_I(file->has_symbols), CELL_I(file_debug(file)));
+		CELL_I(file->has_symbols), CELL_I(file_debug(file)),
+		CELL_B(file->build_id, file->n_build_id));
 	return r != 0 ? r : mark_set(g, &g->files, file->id, file_mark(file));
 }
 

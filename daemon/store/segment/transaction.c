@@ -176,6 +176,7 @@ int segment_begin(struct segment *g)
 	g->n_samples_before = g->n_samples;
 	memcpy(g->hart_leader_before, g->hart_leader, sizeof(g->hart_leader));
 	memcpy(g->hart_rungs_before, g->hart_rungs, sizeof(g->hart_rungs));
+	g->n_asked_anew_before = g->n_asked_anew;
 	g->hz_before = g->hz;
 	g->hz_lowest_before = g->hz_lowest;
 	g->cut_before = g->cut;
@@ -212,6 +213,7 @@ static void take_back(struct segment *g)
 	g->n_samples = g->n_samples_before;
 	memcpy(g->hart_leader, g->hart_leader_before, sizeof(g->hart_leader));
 	memcpy(g->hart_rungs, g->hart_rungs_before, sizeof(g->hart_rungs));
+	g->n_asked_anew = g->n_asked_anew_before;
 	g->hz = g->hz_before;
 	g->hz_lowest = g->hz_lowest_before;
 	g->cut = g->cut_before;

@@ -55,9 +55,10 @@ struct unnamed {
 enum {
 	MARK_NONE = 0,
 	MARK_STORED = 1,
-	/* frames: with their name, or the reason for having none; tasks: with their end, and
-	 * unchanged since; files have their state above the first bit */
+	/* frames: with their name; tasks: with their end, and unchanged since; files have their state above the
+	 * first bit */
 	MARK_FINAL = 2,
+	MARK_NAMELESS = 3, /* frames: with the reason for having no name; one may come later */
 };
 
 /* The value of a mark before this transaction. */
@@ -141,6 +142,7 @@ struct segment {
 	struct marks tasks, files, frames, stacks, sites, metrics;
 	struct names functions, sources;
 	struct unnamed unnamed;
+	uint64_t n_asked_anew, n_asked_anew_before; /* of the file table, at the last look */
 	struct unnamed_sites unnamed_sites;
 	struct ids sighted;    /* stored files */
 	struct ids chain;      /* nodes of the current stack to store, leaf first */

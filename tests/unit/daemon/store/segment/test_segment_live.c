@@ -251,6 +251,46 @@ TEST(frame_whose_name_may_come_late_is_not_waited_for)
 	ck_assert_str_eq(stored_string(db, "SELECT name FROM function"), "jitted");
 }
 
+/* Give it another name. */
+static void rename_frame(struct frame *f, const char *name)
+{
+	free(f->place);
+	f->n_places = 0;
+	stored_name(f, name, NULL);
+}
+
+TEST(name_that_comes_after_it_was_given_up_takes_the_place_of_none)
+{
+	begin_live();
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_frame(&s, FILE_ELF, "/bin/prog", 16);
+	struct frame *still = stored_frame(&s, FILE_ELF, "/bin/prog", 32);
+	stored_name(f, "prog+0x10", NULL); /* a place, and no name */
+	f->state = FRAME_OUT_OF_SYMBOL;
+	still->state = FRAME_UNNAMED;
+	stored_add(&s, &(struct stored_sample){.task = t, .frame = {f, still}});
+	ck_assert_int_eq(stored_flush(&s, 0, 1000), 0);
+	ck_assert_uint_eq(segment_unnamed(s.segment), 0);
+	f->state = still->state = FRAME_ASKED;
+	s.files.n_asked_anew += 2;
+	ck_assert_int_eq(stored_flush(&s, 1000, 2000), 0);
+	ck_assert_uint_eq(segment_unnamed(s.segment), 2);
+	rename_frame(f, "main");
+	still->state = FRAME_UNNAMED;
+	ck_assert_int_eq(stored_flush(&s, 2000, 3000), 0);
+	ck_assert_uint_eq(segment_unnamed(s.segment), 0);
+	/* between two flushes */
+	stored_name(still, "exit", NULL);
+	s.files.n_asked_anew++;
+	ck_assert_int_eq(stored_flush(&s, 3000, 4000), 0);
+	sqlite3 *db = stored_seal(&s);
+	ck_assert_str_eq(stored_string(db, "SELECT group_concat(state) FROM frame"), "2,2");
+	ck_assert_str_eq(
+		stored_string(db, "SELECT group_concat(name) FROM (SELECT name FROM place "
+				  "JOIN function ON function.id = place.function ORDER BY frame)"),
+		"main,exit");
+}
+
 /* --- tasks that change ------------------------------------------------------------------------ */
 
 TEST(each_flush_tells_of_tasks_that_ended)

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Debug files that came later, by `apt install libc6-dbg` beside a running service. Frames without a name wait again,
+ * and their files are read again together with their debug files. Frames that have a name keep it.
+ */
+#include "daemon/naming/namer_private.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* Is there a debug file for its build id? In our own mounts only: those of containers are looked at by the opener. */
+static bool has_debug_file(const struct file *f)
+{
+	char path[NAMER_DEBUG_PATH_BYTES];
+
+	return namer_debug_path(f->build_id, f->n_build_id, path) && access(path, F_OK) == 0;
+}
+
+bool namer_debug_path(const uint8_t *build_id, uint8_t n, char ret_path[NAMER_DEBUG_PATH_BYTES])
+{
+	int at = snprintf(ret_path, NAMER_DEBUG_PATH_BYTES, "%s/", NAMER_DEBUG_FOLDER);
+
+	if (n < 2 || n > MESSAGE_BUILD_ID_BYTES)
+		return false;
+	for (uint8_t i = 0; i < n; i++)
+		at += snprintf(ret_path + at, NAMER_DEBUG_PATH_BYTES - (size_t)at, "%02x%s",
+			build_id[i], i == 0 ? "/" : "");
+	snprintf(ret_path + at, NAMER_DEBUG_PATH_BYTES - (size_t)at, ".debug");
+	return true;
+}
+
+static bool is_unnamed(const struct frame *f)
+{
+	return f->state == FRAME_OUT_OF_SYMBOL || f->state == FRAME_UNNAMED;
+}
+
+/* Open the file and name its frames, if any wait. */
+static int queue(struct namer *n, struct slot *s)
+{
+	s->completes = false;
+	if (TAILQ_EMPTY(&s->wishes))
+		return 0;
+	int r = slot_want(n, s, TAILQ_FIRST(&s->wishes)->user);
+	if (r == 0 && s->queue == QUEUE_NONE)
+		slot_enqueue_name(n, s);
+	return r;
+}
+
+int namer_look_for_debug(struct namer *n, bool at_all)
+{
+	const struct file_table *t = n->options.files;
+	bool any = false;
+	int r = 0;
+
+	for (struct slot *s = slots_next(n, NULL); s && r == 0; s = slots_next(n, s)) {
+		if (!slot_may_be_completed(s) || !(at_all || has_debug_file(s->file)))
+			continue;
+		r = slot_complete(n, s);
+		any = s->completes = true;
+	}
+	for (uint32_t i = 0; any && i < t->n_frames && r == 0; i++) {
+		struct frame *frame = t->frame[i];
+		const struct slot *s = frame ? frame->file->namer_slot : NULL;
+		if (s && s->completes && is_unnamed(frame))
+			r = frame_ask_anew(n, frame);
+	}
+	/* a slot that is used goes to the end of the list, and is not met again */
+	for (struct slot *s = slots_next(n, NULL), *next; s; s = next) {
+		next = slots_next(n, s);
+		if (s->completes && r == 0)
+			r = queue(n, s);
+	}
+	return r;
+}

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Names that come later: a debug file is installed beside a running service, after samples were stored, and after a
+recording was made."""
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+from pathlib import Path
+
+from machine import (SOURCES, Folder, as_nobody, everybodys, mperfctl, need_program, need_root,
+                     plain_build, rows)
+from service import Service, wait_until
+
+SECONDS = 60
+DEBUG = Path("/usr/lib/debug/.build-id")
+NAME = "secret_recipe"
+
+
+class Program:
+    """A program without symbols, with a build id of its own, and its debug file, which is not installed yet."""
+
+    def __init__(self, folder, name="bare"):
+        need_root()
+        need_program("objcopy")
+        self.path, self.debug, self.id = folder / name, folder / f"{name}.debug", secrets.token_hex(20)
+        self.compile(self.path, self.id)
+        subprocess.run(["objcopy", "--only-keep-debug", self.path, self.debug], check=True)
+        subprocess.run(["objcopy", "--strip-all", self.path], check=True)
+        os.chmod(self.path, 0o755)
+
+    def compile(self, path, build_id):
+        subprocess.run(["cc", "-g", "-O2", "-fno-omit-frame-pointer", f"-Wl,--build-id=0x{build_id}", "-o", path,
+                        SOURCES / "secret.c"], check=True)
+
+    @contextlib.contextmanager
+    def installed(self, debug=None, mode=0o644):
+        """As dpkg does: written beside, and renamed."""
+        place = DEBUG / self.id[:2] / f"{self.id[2:]}.debug"
+        made = [p for p in (place.parent, *place.parent.parents) if not p.exists()]
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_suffix(".dpkg-new")
+        try:
+            shutil.copy(debug or self.debug, part)
+            os.chmod(part, mode)
+            part.rename(place)
+            yield
+        finally:
+            place.unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
+            for folder in made:
+                folder.rmdir()
+
+
+def share(found, program):
+    """Of the program's own samples, those with its function's name."""
+    own = [r for r in found if r["module"] == str(program.path)]
+    return sum(r["self"] for r in own if r["function"] == NAME) / (sum(r["self"] for r in own) or 1) if own else None
+
+
+def kept(service, program):
+    return share(service.ask("hotspots", "--since", "-5m", "--limit", "0")["rows"], program)
+
+
+def is_unnamed(service, program):
+    """The program was sampled, and has no names."""
+    return kept(service, program) == 0
+
+
+def stored_names(service):
+    """Names in the file that is being written, not those that a question adds."""
+    path = max(service.store.glob("window/*.mprf"), key=lambda p: p.stat().st_mtime)
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return {row[0] for row in db.execute("SELECT name FROM function")}
+
+
+def test_a_running_service_names_what_it_samples_when_the_debug_file_comes(build):
+    with Folder() as folder:
+        program = Program(folder)
+        with Service(build, folder, flush="1s", rate="499") as service:
+            run = subprocess.Popen([program.path, "600000"])
+            try:
+                wait_until("it is sampled", lambda: is_unnamed(service, program))
+                assert NAME not in stored_names(service)
+                with program.installed():
+                    wait_until("it is named in what is written", lambda: NAME in stored_names(service))
+                    wait_until("all of it is named", lambda: kept(service, program) > 0.95)
+                # the names are the service's own now
+                assert kept(service, program) > 0.95
+            finally:
+                run.kill()
+                run.wait()
+
+
+def test_a_reload_looks_for_debug_files_beside_a_program(build):
+    with Folder() as folder:
+        program = Program(folder)
+        subprocess.run(["objcopy", "--remove-section", ".note.gnu.build-id",
+                        f"--add-gnu-debuglink={program.debug}", program.path], check=True)
+        hidden = program.debug.rename(folder / "hidden")
+        with Service(build, folder, flush="1s", rate="499") as service:
+            run = subprocess.Popen([program.path, "600000"])
+            try:
+                wait_until("it is sampled", lambda: is_unnamed(service, program))
+                hidden.rename(program.debug)
+                service.process.send_signal(signal.SIGHUP)
+                wait_until("it is named", lambda: (kept(service, program) or 0) > 0)
+            finally:
+                run.kill()
+                run.wait()
+
+
+def test_stored_samples_are_named_by_a_debug_file_that_came_since(build):
+    with Folder() as folder:
+        program = Program(folder)
+        with Service(build, folder, flush="1s", rate="499") as service:
+            subprocess.run([program.path, "1000"], check=True)
+            wait_until("it is stored", lambda: is_unnamed(service, program))
+            assert service.stop() == 0
+            service.start()
+            assert is_unnamed(service, program)
+            with program.installed():
+                assert kept(service, program) > 0.95
+            assert is_unnamed(service, program)
+
+
+def test_a_recording_is_named_by_what_the_machine_knows_now(build):
+    with Folder() as folder:
+        os.chmod(folder, 0o755)
+        program, recording = Program(folder), folder / "r.mprf"
+        mperfctl(build, "record", "-F", "499", "-o", recording, "--", program.path, "1000")
+        os.chmod(recording, 0o644)
+        before = recording.read_bytes()
+        nobody = everybodys(plain_build(build), folder)
+
+        def found(*more):
+            return rows(build, "hotspots", "-i", recording, "--limit", "0", *more)["rows"]
+
+        assert share(found(), program) == 0
+        with program.installed():
+            assert share(found(), program) > 0.95
+            assert any(str(r["source"]).endswith("/secret.c") for r in found("--by", "line"))
+            for command in ("flamegraph", "--folded"), ("export", "--as", "perf-script"):
+                done = mperfctl(build, command[0], "-i", recording, *command[1:], "-o", "-")
+                assert NAME in done.stdout, done.stdout[:500]
+            done = as_nobody(folder, nobody, "hotspots", "-i", recording)
+            assert NAME in done.stdout, done.stdout + done.stderr
+        with program.installed(mode=0o600):  # whoever may not read it learns nothing of it
+            done = as_nobody(folder, nobody, "hotspots", "-i", recording)
+            assert done.returncode == 0 and NAME not in done.stdout, done.stdout
+        other = Program(folder, "other")
+        with program.installed(debug=other.debug):  # another build's
+            assert share(found(), program) == 0
+        assert recording.read_bytes() == before
+
+
+def test_doctor_names_the_package_that_has_the_symbols(build):
+    """By dpkg's own lists; what no package owns has none."""
+    need_root()
+    need_program("dpkg")
+    need_program("xz")
+    owner = subprocess.run(["dpkg", "-S", "liblzma.so.5"], capture_output=True, text=True).stdout.split(":")[0]
+    with Folder() as folder:
+        program, recording = Program(folder), folder / "r.mprf"
+        mperfctl(build, "record", "-F", "499", "-o", recording, "--", "sh", "-c",
+                 f"{program.path} 1000; head -c 3000000 /dev/urandom | xz -9 -T1 > /dev/null")
+        said = mperfctl(build, "doctor", "-i", recording, check=False).stdout
+    assert f"`apt install {owner}-dbg" in said, said
+    own = [line for line in said.splitlines() if str(program.path)[-20:] in line]
+    assert own and not any("apt install" in line for line in own), said
+
+
+@contextlib.contextmanager
+def debuginfod(folder, files):
+    """Debian's server over the debug files in a folder: its URL."""
+    need_program("debuginfod")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with open(folder / "server.log", "wb") as log:
+        server = subprocess.Popen(["debuginfod", "-F", "-d", folder / "server.db", "-p", str(port), "-t", "1", files],
+                                  stdout=log, stderr=log)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_a_recording_is_named_by_a_debuginfod_server(build):
+    with Folder() as folder:
+        os.chmod(folder, 0o755)
+        (folder / "files").mkdir()
+        program, recording = Program(folder), folder / "r.mprf"
+        program.debug.rename(folder / "files" / "bare.debug")
+        mperfctl(build, "record", "-F", "499", "-o", recording, "--", program.path, "1000")
+        os.chmod(recording, 0o644)
+        nobody = everybodys(plain_build(build), folder)
+
+        def names(url, cache):
+            asked = {**nobody, "DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": str(folder / "tmp" / cache)}
+            done = as_nobody(folder, asked, "hotspots", "-i", recording)
+            assert done.returncode == 0, done.stderr
+            return NAME in done.stdout
+
+        with debuginfod(folder, folder / "files") as url:
+            count = iter(range(1000))  # a server that has not read all yet is remembered to have nothing
+            wait_until("the server has it", lambda: names(url, f"cache-{next(count)}"))
+            kept = f"cache-{next(count)}"
+            assert names(url, kept)
+            assert not names("", "no")
+        assert names(url, kept)  # the server is gone, the cache is not
+        # a cache with another build's file gives no names
+        place, = (folder / "tmp" / kept / program.id).glob("debuginfo")
+        place.chmod(0o644)
+        shutil.copy(Program(folder, "other").debug, place)
+        assert not names(url, kept)

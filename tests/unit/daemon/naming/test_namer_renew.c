@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Tests of daemon/naming/renew.c: debug files that come after their file was asked for.
+ */
+#include <string.h>
+
+#include "daemon/naming/namer_private.h"
+#include "tests/unit/namer_rig.h"
+#include "tests/unit/test.h"
+
+static struct namer_rig rig;
+static struct namer *n;
+static struct file *file;
+static struct frame *frame;
+
+static void setup(void)
+{
+	namer_rig_begin(&rig, &(struct namer_options){.binary = namer_rig_worker(true)});
+	n = rig.namer;
+}
+
+static void teardown(void)
+{
+	namer_rig_end(&rig);
+}
+
+EACH_TEST(.begin = setup, .end = teardown, .seconds = 60);
+
+/* A program without symbols, and its debug file under a name where nobody looks. It is asked for a name in vain. */
+static void ask_in_vain(const char *strip)
+{
+	const char *path = namer_rig_copy(&rig, namer_rig_self(), "bare");
+
+	ck_assert_int_eq(namer_rig_shell("cd '%s' && objcopy --only-keep-debug bare bare.debug &&"
+					 " objcopy %s --remove-section .note.gnu.build-id bare &&"
+					 " objcopy --add-gnu-debuglink=bare.debug bare &&"
+					 " mv bare.debug later",
+				 rig.dir, strip),
+		0);
+	file = namer_rig_file(&rig, FILE_ELF, path);
+	frame = namer_rig_name(&rig, file, namer_rig_landmark());
+	ck_assert_int_ne(frame->state, FRAME_NAMED);
+}
+
+static void look(bool at_all)
+{
+	ck_assert_int_eq(namer_look_for_debug(n, at_all), 0);
+	ck_assert(namer_rig_run(&rig));
+}
+
+static void is_named_later(void)
+{
+	look(true);
+	ck_assert_int_ne(frame->state, FRAME_NAMED);
+	ck_assert_int_eq(namer_rig_shell("cd '%s' && mv later bare.debug", rig.dir), 0);
+	look(false); /* it is not where a build id says */
+	ck_assert_int_ne(frame->state, FRAME_NAMED);
+	look(true);
+	namer_rig_is_honest(frame);
+	ck_assert_uint_gt(frame->place[0].line, 0);
+	ck_assert_int_eq(file->state, FILE_READY);
+	ck_assert(file->has_debug);
+}
+
+TEST(frame_without_a_name_gets_it_when_the_debug_file_comes)
+{
+	ask_in_vain("--strip-all");
+	is_named_later();
+}
+
+TEST(file_that_was_closed_meanwhile_is_opened_again)
+{
+	ask_in_vain("--strip-all");
+	ck_assert_int_eq(slot_release(n, file->namer_slot), 0);
+	is_named_later();
+}
+
+TEST(file_that_is_gone_loses_no_name_and_ends)
+{
+	ask_in_vain("--strip-all");
+	ck_assert_int_eq(slot_release(n, file->namer_slot), 0);
+	ck_assert_int_eq(namer_rig_shell("cd '%s' && rm bare", rig.dir), 0);
+	look(true);
+	ck_assert_int_eq(frame->state, FRAME_UNNAMED);
+	ck_assert(namer_idle(n));
+}
+
+TEST(file_with_debug_information_is_not_read_again)
+{
+	file = namer_rig_file(&rig, FILE_ELF, namer_rig_self());
+	frame = namer_rig_name(&rig, file, 16); /* in no function */
+	ck_assert_int_ne(frame->state, FRAME_NAMED);
+	ck_assert_int_eq(namer_look_for_debug(n, true), 0);
+	ck_assert(namer_idle(n));
+	ck_assert_uint_eq(rig.files.n_asked_anew, 0);
+}
+
+TEST(debug_path_is_that_of_the_build_id)
+{
+	const uint8_t id[20] = {0xab, 0xcd, 0xef};
+	char path[NAMER_DEBUG_PATH_BYTES];
+
+	ck_assert(namer_debug_path(id, 3, path));
+	ck_assert_str_eq(path, NAMER_DEBUG_FOLDER "/ab/cdef.debug");
+	ck_assert(namer_debug_path(id, 20, path));
+	ck_assert_uint_eq(strlen(path), NAMER_DEBUG_PATH_BYTES - 1);
+	ck_assert(!namer_debug_path(id, 1, path));
+	ck_assert(!namer_debug_path(id, 21, path));
+}
