@@ -177,7 +177,7 @@ static int take_frame(struct loaded *l, struct cursor *c)
 	if (id == 0 || !is_marked(l, MARK_FRAME, id))
 		return 0;
 	l->frame[id].file = cursor_id(c, 1, l->n_files);
-	l->frame[id].state = (uint8_t)cursor_id(c, 2, FRAME_UNNAMED);
+	l->frame[id].state = (uint8_t)cursor_id(c, 2, FRAME_PLACED);
 	l->frame[id].offset = (uint64_t)cursor_integer(c, 3);
 	mark(l, MARK_FILE, l->frame[id].file);
 	return 0;
@@ -518,6 +518,8 @@ int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 		r = load_places(l);
 	if (r == 0 && wish->places && l->hide_kernel)
 		r = add_kernel_places(l);
+	if (r == 0 && wish->places)
+		r = load_code(l);
 	if (r == 0 && wish->places)
 		r = find_whole(l);
 	return r == 0 && wish->places ? find_split_missing(l) : r;

@@ -127,8 +127,10 @@ static int step_down(
 	return 0;
 }
 
-static enum flame_kind kind_of(const struct loaded *l, const struct loaded_frame *frame, bool named)
+static enum flame_kind kind_of(const struct loaded *l, const struct loaded_frame *frame)
 {
+	const bool named = frame->state == FRAME_NAMED;
+
 	switch (l->file[frame->file].kind) {
 	case FILE_KERNEL:
 	case FILE_MODULE:
@@ -138,6 +140,9 @@ static enum flame_kind kind_of(const struct loaded *l, const struct loaded_frame
 		return KIND_JIT;
 	case FILE_ANON:
 		return named ? KIND_JIT : KIND_UNKNOWN;
+	case FILE_ELF:
+	case FILE_VDSO:
+		return KIND_USER;
 	default:
 		return named ? KIND_USER : KIND_UNKNOWN;
 	}
@@ -156,14 +161,10 @@ static int fold_frame(struct flame *f, uint32_t *node, const struct loaded_frame
 	uint32_t module = loaded_module(l, frame), unknown = l->unknown_name;
 	if (l->file[frame->file].hidden && is_hidden_kernel(f, *node))
 		return 0; /* nor is its depth shown */
-	if (frame->n_places == 0) {
-		struct key name = {{unknown, module, kind_of(l, frame, false)}};
-		return step_down(f, node, &name, 0, 0);
-	}
 	int r = 0;
 	for (uint32_t i = frame->n_places; i > 0 && r == 0; i--) {
 		const struct loaded_place *p = &l->place[frame->place + i - 1];
-		enum flame_kind kind = kind_of(l, frame, p->function != 0);
+		enum flame_kind kind = kind_of(l, frame);
 		if (i < frame->n_places && kind == KIND_USER)
 			kind = KIND_INLINED;
 		struct key name = {{p->function ? p->function : unknown, module, kind}};
