@@ -135,7 +135,7 @@ void callers_clear(struct callers *c)
 
 static uint64_t function_of(const struct gather *g, size_t row)
 {
-	return g->keys.key[g->table.key[row]].part[0];
+	return (uint32_t)g->keys.key[g->table.key[row]].part[0];
 }
 
 double gather_inlined(const struct gather *g, size_t row, bool candidate)

@@ -92,6 +92,9 @@ static int get_key(struct gather *g, const struct sums *s, uint32_t *ret_key)
 		r = name_text(g, g->name[i].name, &s->name[i], s->build, &text);
 		key.part[i] = text;
 	}
+	/* only its first digits are in the function's name */
+	if (r == 0 && s->build && (r = text_get(&g->texts, s->build, &text)) == 0)
+		key.part[0] |= (uint64_t)text << 32;
 	if (g->by == GATHER_BY_LOOP) {
 		line = (uint32_t)key.part[LOOP_LINE];
 		key.part[LOOP_LINE] = 0;

@@ -87,7 +87,8 @@ struct gather {
 	struct text_table texts;
 	struct answer_column name[GATHER_PARTS];
 	size_t n_names;
-	struct key_table keys; /* texts of the names */
+	struct key_table
+		keys; /* texts of the names; in the upper half of the first the build of code without a symbol */
 	struct row *row;
 	uint32_t n_rows, size_rows;
 	struct run *run;

@@ -22,8 +22,9 @@ def build_program(folder, *flags, compiler="gcc"):
     return program, {name: f"stripped+0x{addr}" for addr, name in found.items()}
 
 
-def record(build, path, program):
-    mperfctl(build, "record", "-F", rate_allowed(999), "-e", "cpu-clock:u", "-o", path, "--", program, long_enough(900))
+def record(build, path, program, *options):
+    mperfctl(build, "record", "-F", rate_allowed(999), "-e", "cpu-clock:u", *options, "-o", path, "--", program,
+             long_enough(900))
     return path
 
 
@@ -62,10 +63,10 @@ def test_functions_are_named_by_their_start(build):
 def test_all_answers_have_these_names(build):
     with Folder() as folder:
         path, program, names = is_at_starts(build, folder)
-        flame = mperfctl(build, "flamegraph", "-i", path, "--format", "folded").stdout
+        flame = mperfctl(build, "flamegraph", "-i", path, "--folded").stdout
         answers = [flame]
         for form in "perf-script", "speedscope", "csv", "firefox":
-            answers.append(mperfctl(build, "export", "-i", path, "--format", form).stdout)
+            answers.append(mperfctl(build, "export", "-i", path, "--as", form, "-o", "-").stdout)
         for answer in answers:
             assert "[unknown]" not in answer or "stripped+0x" in answer
             for name in names.values():
@@ -98,13 +99,18 @@ def test_the_same_address_of_another_build_is_another_function(build):
         found = json.loads(mperfctl(build, "diff", *recorded, "--json").stdout)["change"]
         assert len(found) == 2 * len(FUNCTIONS), found
         assert all((r["baseline_ns"] > 0) != (r["candidate_ns"] > 0) for r in found), found
+        for other, had in (0, True), (1, False):
+            page = folder / "flame.html"
+            mperfctl(build, "flamegraph", "-f", "-i", recorded[0], "--diff", recorded[other], "-o", page)
+            was = re.findall(r"<title>stripped\+0x[^<]*was ([\d.]+)", page.read_text())
+            assert was and all((float(share) > 0) == had for share in was), was
 
 
 def test_diff_finds_moved_code_by_its_callers(build):
     with Folder() as folder:
         built = [build_program(folder / str(i), "-DALONE", "-rdynamic", f"-DBEFORE={4096 * (i + 1)}")
                  for i in range(2)]
-        recorded = [record(build, folder / f"{i}.mprf", program) for i, (program, _) in enumerate(built)]
+        recorded = [record(build, folder / f"{i}.mprf", program, "-g", "dwarf") for i, (program, _) in enumerate(built)]
         found = json.loads(mperfctl(build, "diff", *recorded, "--json").stdout)["change"]
         was, now = (names["add"] for _, names in built)
         assert was != now
@@ -117,7 +123,7 @@ def test_code_in_no_file_says_its_mapping(build):
         program = compile_program(build, "jit.c")
         path = folder / "p.mprf"
         mperfctl(build, "record", "-F", rate_allowed(999), "-e", "cpu-clock:u", "-g", "none", "-o", path, "--", program,
-                 "none", long_enough(500))
+                 "quiet", long_enough(500))
         found = functions(build, path)["rows"]
         unknown = sum(r["self"] for r in found if r["function"] == "[unknown] [anonymous]")
         assert unknown > 0.9, found[:5]
