@@ -547,12 +547,3 @@ const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack)
 {
 	return &l->frame[stack <= l->n_stacks ? l->stack[stack].frame : 0];
 }
-
-uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame)
-{
-	const struct loaded_file *file = &l->file[frame->file];
-	if (file->kind == FILE_KERNEL && !file->hidden && frame->state >= FRAME_OUT_OF_SYMBOL &&
-		frame->offset >= FILE_KERNEL_TEXT_BYTES)
-		return l->unlisted_name;
-	return file->module ? file->module : l->unknown_name;
-}

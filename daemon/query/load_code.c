@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Code that has no place in the segment: in a file that could not be read, or in none, or whose name is still to come.
- * Of the latter two, and of old segments, offsets in the file are all that is known.
+ * Modules of code, and names of code that has no place in the segment: in a file that could not be read, in none, or
+ * whose name is still to come. Only its offset is known.
  */
 #include <string.h>
 
 #include "daemon/query/load.h"
+
+uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame)
+{
+	const struct loaded_file *file = &l->file[frame->file];
+	if (file->kind == FILE_KERNEL && !file->hidden && frame->state >= FRAME_OUT_OF_SYMBOL &&
+		frame->offset >= FILE_KERNEL_TEXT_BYTES)
+		return l->unlisted_name;
+	return file->module ? file->module : l->unknown_name;
+}
 
 static bool is_of_file(const struct loaded_file *file)
 {

@@ -82,7 +82,8 @@ static const char *entered(const struct loop_facts *f, const struct loaded_frame
 	const struct loaded *l = &f->loaded;
 	if (frame->state != FRAME_NAMED || frame->n_places == 0)
 		return NULL;
-	return text_of(&f->texts, l->place[frame->place + frame->n_places - 1].function);
+	uint32_t function = l->place[frame->place + frame->n_places - 1].function;
+	return function == l->unknown_name ? NULL : text_of(&f->texts, function);
 }
 
 /* The only callee of a site that matches; 0: none, or several match. */
