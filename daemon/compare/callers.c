@@ -95,7 +95,7 @@ static int read_all(struct callers *c, struct text_table *texts, uint64_t kind, 
 /* The builds of code without a symbol (loaded_build). */
 #define BUILDS                                                                                     \
 	"builds AS MATERIALIZED (SELECT r.id AS frame, coalesce(lower(hex(i.build_id)), '') AS "   \
-	"build FROM frame r JOIN file i ON i.id = r.file AND i.kind IN (1, 4) WHERE r.state <> "   \
+	"build FROM frame r JOIN file i ON i.id = r.file AND i.kind = 1 WHERE r.state <> "         \
 	"2) "
 
 int callers_read(struct callers *c, struct text_table *texts, bool candidate, sqlite3 *db,

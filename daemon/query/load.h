@@ -178,7 +178,7 @@ uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame)
  * user code, "[unknown]" and the mapping. 0, QUERY_FAILED, -ENOMEM. */
 int loaded_call_code(const struct loaded *l, const struct loaded_frame *f, uint32_t *ret_function);
 /* Code without a symbol has the same name only in the same build of its file: the build id's text + 1 (1: it has
- * none); 0: it has a symbol, or is in no file. */
+ * none); 0: it has a symbol, or is in no file, or in the vdso, whose build is not known. */
 uint64_t loaded_build(const struct loaded *l, const struct loaded_frame *f);
 /* load_segment: give frames without a place one with that name. 0, QUERY_FAILED, -ENOMEM. */
 int load_code(struct loaded *l);

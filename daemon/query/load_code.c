@@ -43,7 +43,7 @@ int loaded_call_code(const struct loaded *l, const struct loaded_frame *f, uint3
 uint64_t loaded_build(const struct loaded *l, const struct loaded_frame *f)
 {
 	const struct loaded_file *file = &l->file[f->file];
-	return is_of_file(file) && f->state != FRAME_NAMED ? (uint64_t)file->build_id + 1 : 0;
+	return file->kind == FILE_ELF && f->state != FRAME_NAMED ? (uint64_t)file->build_id + 1 : 0;
 }
 
 int load_code(struct loaded *l)
