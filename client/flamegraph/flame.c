@@ -28,7 +28,7 @@ struct alias {
 };
 
 struct site_key {
-	const char *function, *module; /* interned */
+	const char *function, *module, *build; /* interned */
 	uint32_t parent, kind;
 };
 struct site {
@@ -45,8 +45,9 @@ struct flame {
 	struct site *sites;
 	Mperf__Unit unit;
 	bool without_folders; /* of modules */
+	bool is_candidate;    /* there is a baseline */
 	/* columns; -1: none */
-	int id, parent, function, module, kind, value, samples, counted;
+	int id, parent, function, module, kind, build, value, samples, counted;
 	size_t n_columns;
 };
 
@@ -148,6 +149,7 @@ static int add_columns(struct flame *f, const Mperf__Columns *c)
 	f->function = column(c, "function");
 	f->module = column(c, "module");
 	f->kind = column(c, "kind");
+	f->build = column(c, "build_id");
 	f->value = column(c, "value");
 	f->samples = column(c, "samples");
 	f->counted = column(c, "counted");
@@ -184,6 +186,14 @@ static double row_amount(const Mperf__Row *row, int i)
 	return isfinite(amount) && amount > 0 ? amount : 0;
 }
 
+/* The build of code without a symbol. Without a build id, it is not known whether both sides have the same. */
+static const char *row_build(const struct flame *f, const Mperf__Row *row)
+{
+	const char *build = row_text(row, f->build);
+	const bool is_known = !build || strcmp(build, "none") != 0;
+	return is_known ? build : f->is_candidate ? "none, candidate" : "none";
+}
+
 static enum flame_kind row_kind(const Mperf__Row *row, int i)
 {
 	const char *text = row_text(row, i);
@@ -215,7 +225,7 @@ static int append_node(struct flame *f, const struct site_key *key, uint32_t *re
 	return 0;
 }
 
-/* The merged node of (parent, function, module, kind). */
+/* The merged node of (parent, function, module, build, kind). */
 static int find_site(struct flame *f, const struct site_key *key, uint32_t *ret_index)
 {
 	struct site *site;
@@ -299,6 +309,8 @@ static int add_row(struct flame *f, const Mperf__Row *row)
 		module = slash + 1;
 	if (r == 0)
 		r = intern(f, module, &key.module);
+	if (r == 0)
+		r = intern(f, row_build(f, row), &key.build);
 	uint32_t index;
 	if (r == 0)
 		r = find_site(f, &key, &index);
@@ -332,6 +344,7 @@ void flame_end_baseline(struct flame *f)
 {
 	forget_aliases(f);
 	f->id = -1;
+	f->is_candidate = true;
 	for (size_t i = 0; i < f->n_nodes; i++) {
 		struct flame_node *node = &f->node[i];
 		node->was_self = node->self;

@@ -131,6 +131,9 @@ static int add_provenance(json_t *root, const Mperf__Provenance *p)
 		e = set(object, "named_share",
 			p->samples > 0 ? json_number(p->named_share) : json_null());
 	if (e == 0)
+		e = set(object, "placed_share",
+			p->samples > 0 ? json_number(p->placed_share) : json_null());
+	if (e == 0)
 		e = set(object, "cost_share",
 			p->cost_share > 0 ? json_number(p->cost_share) : json_null());
 	if (e == 0)

@@ -86,6 +86,8 @@ static void write_line(FILE *f, const Mperf__Provenance *p)
 	write_losses(f, p);
 	if (p->samples > 0)
 		fprintf(f, "; %.1f %% named", 100 * p->named_share);
+	if (p->placed_share > p->named_share)
+		fprintf(f, ", %.1f %% placed", 100 * p->placed_share);
 	if (p->cost_share > 0)
 		fprintf(f,
 			p->cost_share < 0.0001 ? "; cost less than 0.01 %% of the machine"

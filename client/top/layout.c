@@ -134,8 +134,9 @@ static void fit(struct top_layout *layout, size_t width)
 void top_layout(const struct reply *r, size_t width, size_t grown[static REPLY_COLUMNS_MAX],
 	struct top_layout *ret_layout)
 {
-	static const char *const order[] = {"unnamed", "out_of_symbol", "named", "instructions",
-		"cycles", "process", "samples", "argv", "ipc", "counted", "tid", "module", "total"};
+	static const char *const order[] = {"unnamed", "out_of_symbol", "placed", "named",
+		"instructions", "cycles", "process", "samples", "argv", "ipc", "counted", "tid",
+		"module", "total"};
 
 	choose(r, grown, ret_layout);
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order) && needed(ret_layout) > width; i++)

@@ -77,6 +77,8 @@ static void write_rates(FILE *f, const Mperf__Provenance *p)
 			blind_s == 1 ? "" : "s");
 	if (p->samples > 0)
 		fprintf(f, "  %.1f %% named", 100 * p->named_share);
+	if (p->placed_share > p->named_share)
+		fprintf(f, ", %.1f %% placed", 100 * p->placed_share);
 	if (p->coming_share >= COMING_SHARE_MIN)
 		fprintf(f, " (%.0f %% are still coming)", 100 * p->coming_share);
 }

@@ -47,7 +47,7 @@ struct answer_provenance {
 	uint64_t samples;
 	struct answer_loss loss[N_LOSSES];
 	uint32_t n_losses;
-	double named_share, coming_share, seconds;
+	double named_share, placed_share, coming_share, seconds;
 	double uncounted_share; /* of samples: those that no counts cover */
 	double cost_share;      /* the share of these harts' time that mperf itself took; 0: not
 				 * known */

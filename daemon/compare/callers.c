@@ -52,14 +52,22 @@ static int add_caller(
 	return r;
 }
 
+/* The function whose name is in a column, the build of its file in the next (NULL: it has a symbol). */
+static int function_text(struct text_table *texts, bool candidate, sqlite3_stmt *s, int column,
+	uint32_t *ret_function)
+{
+	return gather_function_text(texts, (const char *)sqlite3_column_text(s, column),
+		(const char *)sqlite3_column_text(s, column + 1), candidate, ret_function);
+}
+
 static int take(
 	struct callers *c, struct text_table *texts, uint64_t kind, bool candidate, sqlite3_stmt *s)
 {
-	const double samples = (double)sqlite3_column_int64(s, 1);
+	const double samples = (double)sqlite3_column_int64(s, 0);
 	uint32_t function, caller, i;
-	int r = gather_function_text(texts, (const char *)sqlite3_column_text(s, 0), &function);
+	int r = function_text(texts, candidate, s, 1, &function);
 	if (r == 0 && kind == FACT_CALLER)
-		r = gather_function_text(texts, (const char *)sqlite3_column_text(s, 2), &caller);
+		r = function_text(texts, candidate, s, 3, &caller);
 	if (r == 0 && function != 0)
 		r = kind == FACT_CALLER
 			    ? add_caller(c, function, candidate, caller, samples)
@@ -84,25 +92,35 @@ static int read_all(struct callers *c, struct text_table *texts, uint64_t kind, 
 	return QUERY_FAILED;
 }
 
+/* The builds of code without a symbol (loaded_build). */
+#define BUILDS                                                                                     \
+	"builds AS MATERIALIZED (SELECT r.id AS frame, coalesce(lower(hex(i.build_id)), '') AS "   \
+	"build FROM frame r JOIN file i ON i.id = r.file AND i.kind = 1 WHERE r.state <> "         \
+	"2) "
+
 int callers_read(struct callers *c, struct text_table *texts, bool candidate, sqlite3 *db,
 	struct query_error *ret_error)
 {
 	/* sum up samples by stack first: there are far fewer stacks than rows */
 	static const char inlined[] =
 		"WITH leaf AS (SELECT stack, sum(count) AS n FROM sample GROUP BY stack) "
-		"SELECT f.name, sum(n) FROM leaf JOIN stack k ON k.id = leaf.stack "
+		"SELECT sum(n), f.name, NULL FROM leaf JOIN stack k ON k.id = leaf.stack "
 		"JOIN place p ON p.frame = k.frame AND p.inlined = 1 "
 		"JOIN function f ON f.id = p.function GROUP BY f.id";
 	static const char callers[] =
-		"WITH leaf AS (SELECT stack, sum(count) AS n FROM sample GROUP BY stack) "
-		"SELECT f.name, sum(n), g.name FROM leaf JOIN stack k ON k.id = leaf.stack "
+		"WITH leaf AS (SELECT stack, sum(count) AS n FROM sample GROUP BY stack), " BUILDS
+		"SELECT sum(n), f.name, b.build, g.name, d.build FROM leaf "
+		"JOIN stack k ON k.id = leaf.stack "
 		"JOIN stack c ON c.id = k.parent "
 		"JOIN place p ON p.frame = k.frame AND p.inlined = 0 "
 		"JOIN function f ON f.id = p.function "
+		"LEFT JOIN builds b ON b.frame = k.frame "
 		"JOIN place q ON q.frame = c.frame AND q.inlined = 0 "
-		"JOIN function g ON g.id = q.function GROUP BY f.id, g.id";
-	static const char there[] = "SELECT DISTINCT f.name, 1 FROM place p "
-				    "JOIN function f ON f.id = p.function WHERE p.inlined = 0";
+		"JOIN function g ON g.id = q.function "
+		"LEFT JOIN builds d ON d.frame = c.frame GROUP BY f.id, b.build, g.id, d.build";
+	static const char there[] = "WITH " BUILDS "SELECT DISTINCT 1, f.name, b.build "
+				    "FROM place p JOIN function f ON f.id = p.function "
+				    "LEFT JOIN builds b ON b.frame = p.frame WHERE p.inlined = 0";
 	int r = read_all(c, texts, FACT_INLINED, candidate, db, inlined, ret_error);
 	if (r == 0)
 		r = read_all(c, texts, FACT_CALLER, candidate, db, callers, ret_error);
@@ -117,7 +135,7 @@ void callers_clear(struct callers *c)
 
 static uint64_t function_of(const struct gather *g, size_t row)
 {
-	return g->keys.key[g->table.key[row]].part[0];
+	return (uint32_t)g->keys.key[g->table.key[row]].part[0];
 }
 
 double gather_inlined(const struct gather *g, size_t row, bool candidate)

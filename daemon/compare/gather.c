@@ -64,9 +64,9 @@ static const char *without_folder(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* The text of a name in that column. 0, KEY_TABLE_FULL, -ENOMEM. */
-static int name_text(
-	struct gather *g, const char *column, const struct answer_value *name, uint32_t *ret_id)
+/* The text of a name in that column; build as in struct sums. 0, KEY_TABLE_FULL, -ENOMEM. */
+static int name_text(struct gather *g, const char *column, const struct answer_value *name,
+	const char *build, uint32_t *ret_id)
 {
 	char digits[24];
 	if (name->kind == ANSWER_INTEGER) {
@@ -75,22 +75,26 @@ static int name_text(
 	}
 	const char *text = name->kind == ANSWER_TEXT ? name->text : NULL;
 	if (strcmp(column, "function") == 0)
-		return gather_function_text(&g->texts, text, ret_id);
+		return gather_function_text(
+			&g->texts, text, build, g->run[g->n_runs - 1].candidate, ret_id);
 	if (text && (strcmp(column, "module") == 0 || strcmp(column, "source") == 0))
 		text = without_folder(text);
 	return text_get(&g->texts, text, ret_id);
 }
 
 /* The key of a row's names. 0, KEY_TABLE_FULL, -ENOMEM. */
-static int get_key(struct gather *g, const struct answer_value *name, uint32_t *ret_key)
+static int get_key(struct gather *g, const struct sums *s, uint32_t *ret_key)
 {
 	struct key key = {{0}};
 	uint32_t text, line = 0;
 	int r = 0;
 	for (size_t i = 0; i < g->n_names && r == 0; i++) {
-		r = name_text(g, g->name[i].name, &name[i], &text);
+		r = name_text(g, g->name[i].name, &s->name[i], s->build, &text);
 		key.part[i] = text;
 	}
+	/* only its first digits are in the function's name */
+	if (r == 0 && s->build && (r = text_get(&g->texts, s->build, &text)) == 0)
+		key.part[0] |= (uint64_t)text << 32;
 	if (g->by == GATHER_BY_LOOP) {
 		line = (uint32_t)key.part[LOOP_LINE];
 		key.part[LOOP_LINE] = 0;
@@ -132,7 +136,7 @@ static int take_row(void *userdata, const struct sums *s)
 		return 0;
 	if (g->n_rows == GATHER_ROWS_MAX)
 		return GATHER_FULL;
-	int r = get_key(g, s->name, &row.key);
+	int r = get_key(g, s, &row.key);
 	if (r == KEY_TABLE_FULL)
 		return GATHER_FULL;
 	if (r == 0)

@@ -53,6 +53,9 @@ size_t gather_n_left_out(const struct gather *g);
 /* The names of a row of the table, NULL for those that it does not have. */
 void gather_names(const struct gather *g, size_t row, const char *ret_names[GATHER_PARTS]);
 
+/* Is the row code without a symbol, in a file with a build id? The same name proves nothing then. */
+bool gather_is_of_build(const struct gather *g, size_t row);
+
 /* The columns of these names: how many. */
 size_t gather_columns(const struct gather *g, const struct answer_column **ret_columns);
 

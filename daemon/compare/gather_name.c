@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Names of functions without the suffixes that gcc and clang give to copies.
+ * Names of functions, of which two runs have the same if it is the same function: without the suffixes that gcc and
+ * clang give to copies; code without a symbol with the build of its file, since another build has other functions at
+ * the same addresses.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/compare/gather_private.h"
+
+#define BUILD_DIGITS 8 /* shown of a build id */
 
 /* Find where in name a copy's suffix begins. A suffix that ends with a dot has a number or a hash after it; after
  * one without a dot, the name ends or another suffix follows. "main.coldStart" has none. NULL: there is none. */
@@ -32,10 +37,20 @@ size_t gather_name_length(const char *name)
 	return n;
 }
 
-int gather_function_text(struct text_table *texts, const char *name, uint32_t *ret_id)
+int gather_function_text(struct text_table *texts, const char *name, const char *build,
+	bool candidate, uint32_t *ret_id)
 {
-	_cleanup_(freep) char *bare = name ? strndup(name, gather_name_length(name)) : NULL;
-	if (name && !bare)
+	_cleanup_(freep) char *made = NULL;
+	int n = 0;
+	if (name && build && *build)
+		n = asprintf(&made, "%s (%.*s)", name, BUILD_DIGITS, build);
+	else if (name && build) /* nothing says whether both sides ran the same */
+		n = asprintf(&made, "%s (%s)", name, candidate ? "candidate" : "baseline");
+	else if (name)
+		n = asprintf(&made, "%.*s", (int)gather_name_length(name), name);
+	if (n < 0) {
+		made = NULL;
 		return -ENOMEM;
-	return text_get(texts, bare, ret_id);
+	}
+	return text_get(texts, made, ret_id);
 }

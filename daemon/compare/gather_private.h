@@ -87,7 +87,8 @@ struct gather {
 	struct text_table texts;
 	struct answer_column name[GATHER_PARTS];
 	size_t n_names;
-	struct key_table keys; /* texts of the names */
+	struct key_table
+		keys; /* texts of the names; in the upper half of the first the build of code without a symbol */
 	struct row *row;
 	uint32_t n_rows, size_rows;
 	struct run *run;
@@ -113,7 +114,10 @@ int gather_begin(struct gather *g, bool candidate, int64_t begin_ns);
 struct sums_reader gather_reader(struct gather *g);
 
 /* gather_name.c: the text of a function's name without what compilers append to the names of copies that they make, since copies
- * differ from build to build: "work.constprop.0" is work. name NULL: 0. 0, KEY_TABLE_FULL, -ENOMEM. */
-int gather_function_text(struct text_table *texts, const char *name, uint32_t *ret_id);
+ * differ from build to build: "work.constprop.0" is work. Of code without a symbol with the build of its file (not NULL,
+ * as in struct sums): "libz.so.1+0x51a0 (6f1c0b2a)"; or, if that is not known, with the side, as it cannot be said
+ * to be the same. name NULL: 0. 0, KEY_TABLE_FULL, -ENOMEM. */
+int gather_function_text(struct text_table *texts, const char *name, const char *build,
+	bool candidate, uint32_t *ret_id);
 /* The length of that text. Exported for tests. */
 size_t gather_name_length(const char *name);

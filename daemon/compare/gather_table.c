@@ -139,6 +139,11 @@ void gather_names(const struct gather *g, size_t row, const char *ret_names[GATH
 		ret_names[GATHER_PARTS - 1] = text_of(&g->texts, g->line[of]);
 }
 
+bool gather_is_of_build(const struct gather *g, size_t row)
+{
+	return g->by != GATHER_BY_LOOP && g->keys.key[g->table.key[row]].part[0] >> 32 != 0;
+}
+
 /* --- sums ------------------------------------------------------------------------------------- */
 
 /* A mean; negative stays "not counted". */

@@ -71,6 +71,7 @@ static void find_moved(struct search *s)
 		const char *name = function_of(s->g, s->gone[i]);
 		const size_t new = only_one(s->g, s->new, s->n_new, s->gone[i]);
 		if (*name && *name != '[' && new != SIZE_MAX &&
+			!gather_is_of_build(s->g, s->gone[i]) &&
 			only_one(s->g, s->gone, s->n_gone, s->gone[i]) != SIZE_MAX)
 			pair_up(s, RENAME_MOVED, s->gone[i], new);
 	}

@@ -407,29 +407,34 @@ static void examine_hart(struct examination *x, int hart)
 	doctor_cost(x, hart);
 }
 
-/* Readable files most of whose samples found no symbol: they were stripped. */
+/* Files that were read and most of whose samples found no symbol: they were stripped. */
 static void examine_stripped(struct examination *x, sqlite3 *db)
 {
 	static const char sql[] =
 		"SELECT file.path, SUM(sample.count) AS n, "
-		"1.0 * SUM(sample.count * (frame.state = ?)) / SUM(sample.count) AS named "
+		"1.0 * SUM(sample.count * (frame.state = ?1)) / SUM(sample.count) AS named, "
+		"1.0 * SUM(sample.count * (frame.state IN (?1, ?2))) / SUM(sample.count) "
 		"FROM sample JOIN stack ON stack.id = sample.stack "
 		"JOIN frame ON frame.id = stack.frame JOIN file ON file.id = frame.file "
-		"WHERE file.state = ? AND file.kind = ? GROUP BY file.id "
+		"WHERE file.state IN (?3, ?4) AND file.kind = ?5 GROUP BY file.id "
 		"HAVING named < 0.5 AND n * 100 > (SELECT SUM(count) FROM sample) ORDER BY n DESC";
 	sqlite3_stmt *s = NULL;
 	if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) == SQLITE_OK) {
 		sqlite3_bind_int(s, 1, FRAME_NAMED);
-		sqlite3_bind_int(s, 2, FILE_READY);
-		sqlite3_bind_int(s, 3, FILE_ELF);
+		sqlite3_bind_int(s, 2, FRAME_PLACED);
+		sqlite3_bind_int(s, 3, FILE_READY);
+		sqlite3_bind_int(s, 4, FILE_NO_SYMBOLS);
+		sqlite3_bind_int(s, 5, FILE_ELF);
 		while (sqlite3_step(s) == SQLITE_ROW && x->result == 0) {
 			const char *name = (const char *)sqlite3_column_text(s, 0);
 			char remedy[256];
 			package_remedy(
 				&package_places_debian, name ? name : "", remedy, sizeof(remedy));
 			doctor_tell(x, (struct finding){-1, "file", "info", remedy},
-				"%s: %.0f %% of its samples have no name, since it has few symbols",
-				name ? name : "", 100 * (1 - sqlite3_column_double(s, 2)));
+				"%s: %.0f %% of its samples are named by a symbol, %.0f %% by a "
+				"symbol or the start of a function",
+				name ? name : "", 100 * sqlite3_column_double(s, 2),
+				100 * sqlite3_column_double(s, 3));
 		}
 	}
 	sqlite3_finalize(s);

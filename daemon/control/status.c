@@ -313,6 +313,7 @@ static int tell_turns(const struct status *s)
 	COLUMN(state, "State", text, n.off ? "off: a worker does not start" : "on")                \
 	COLUMN(waiting, "Waiting", count, n.n_waiting)                                             \
 	COLUMN(named, "Named", count, n.n_named)                                                   \
+	COLUMN(placed, "By place", count, n.n_placed)                                              \
 	COLUMN(deaths, "Workers lost on files", count, n.n_deaths)                                 \
 	COLUMN(faulty, "Files set aside", count, n.n_faulty)                                       \
 	COLUMN(refused, "Users refused", count, n.n_refused)

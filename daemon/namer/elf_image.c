@@ -20,6 +20,7 @@
 #include "daemon/namer/elf_file.h"
 #include "daemon/namer/elf_image.h"
 #include "daemon/namer/elf_symbols.h"
+#include "daemon/namer/function_starts.h"
 #include "daemon/namer/go_table.h"
 #include "daemon/namer/mini_debug.h"
 #include "daemon/namer/names.h"
@@ -43,6 +44,8 @@ struct segment {
 
 struct elf_image {
 	struct spans symbols; /* by virtual address */
+	struct spans starts;  /* likewise; read when an address without a symbol is asked for */
+	bool has_starts;      /* they were read */
 	struct names names;
 	struct elf_file self, mini, debug, alt;
 	struct split_files split;
@@ -348,16 +351,24 @@ static void set_line_of_go(struct elf_image *e, uint64_t addr, struct image_plac
 				: source;
 }
 
+/* Without memory for the starts, there are none until the next address is asked for. */
+static void set_start(struct elf_image *e, struct image_naming *naming)
+{
+	struct span function;
+
+	if (!e->has_starts)
+		e->has_starts = function_starts_read(e->self.elf, &e->starts) == 0;
+	naming->is_start = spans_find(&e->starts, naming->addr, &function);
+	if (naming->is_start)
+		naming->addr = function.start;
+}
+
 /* The symbol's name is preferred to the one in DWARF,
  * which is the same for all clones of a function. */
-void elf_image_name(struct elf_image *e, uint64_t offset, struct image_naming *naming)
+static void find_places(struct elf_image *e, uint64_t addr, struct image_naming *naming)
 {
-	uint64_t addr = 0;
 	struct span symbol = {.name = NULL};
 
-	e->split.wants = false;
-	if (!elf_addr(e, offset, &addr))
-		return;
 	bool known = spans_find(&e->symbols, addr, &symbol);
 	if (elf_image_open_lines(e) == 0 && e->lines) {
 		while (!dwarf_lines_has_index(e->lines)) { /* which touches all of the file */
@@ -378,6 +389,21 @@ void elf_image_name(struct elf_image *e, uint64_t offset, struct image_naming *n
 		last->function = names_symbol(&e->names, symbol.name);
 	if (!last->function)
 		naming->n_places = 0; /* a line without a function is useless */
+}
+
+void elf_image_name(struct elf_image *e, uint64_t offset, struct image_naming *naming)
+{
+	e->split.wants = false;
+	if (!elf_addr(e, offset, &naming->addr))
+		return;
+	find_places(e, naming->addr, naming);
+	if (!naming->n_places && !e->split.wants)
+		set_start(e, naming);
+}
+
+bool elf_image_has_starts(const struct elf_image *e)
+{
+	return e->has_starts;
 }
 
 bool elf_image_has_symbols(const struct elf_image *e)
@@ -435,6 +461,7 @@ struct elf_image *elf_image_free(struct elf_image *e)
 	elf_file_close(&e->alt);
 	split_files_clear(&e->split);
 	spans_clear(&e->symbols);
+	spans_clear(&e->starts);
 	names_clear(&e->names);
 	free(e->segment);
 	free(e);

@@ -18,8 +18,9 @@ int elf_image_add_alt(struct elf_image *e, int fd);
 /* The files of its split units. */
 struct split_files *elf_image_split(struct elf_image *e);
 bool elf_image_may_be_split(const struct elf_image *e);
-/* The places of a file offset; none is added if it is not known. */
+/* The places of a file offset, and its address; no place is added if none is known. */
 void elf_image_name(struct elf_image *e, uint64_t offset, struct image_naming *naming);
+bool elf_image_has_starts(const struct elf_image *e);
 bool elf_image_has_symbols(const struct elf_image *e);
 bool elf_image_has_debug(const struct elf_image *e);
 int elf_image_open_lines(struct elf_image *e);

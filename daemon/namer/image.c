@@ -226,6 +226,8 @@ void image_name_by(
 
 	if (ret_naming->n_places)
 		ret_naming->outcome = IMAGE_NAMED;
+	else if (ret_naming->is_start)
+		ret_naming->outcome = IMAGE_PLACED;
 	else if (image_has_symbols(i) || image_has_debug(i))
 		ret_naming->outcome = IMAGE_OUT_OF_SYMBOL;
 	else
@@ -235,6 +237,11 @@ void image_name_by(
 void image_name(struct image *i, uint64_t offset, struct image_naming *ret_naming)
 {
 	image_name_by(i, offset, UINT32_MAX, ret_naming);
+}
+
+bool image_has_starts(const struct image *i)
+{
+	return i->elf && elf_image_has_starts(i->elf);
 }
 
 bool image_has_symbols(const struct image *i)

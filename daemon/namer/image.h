@@ -41,8 +41,12 @@ struct image_place {
 	bool split_missing;
 };
 
+/* IMAGE_PLACED: no symbol, but the start of its function is known. */
 struct image_naming {
-	enum { IMAGE_NAMED = 1, IMAGE_OUT_OF_SYMBOL, IMAGE_NO_SYMBOLS } outcome;
+	enum { IMAGE_NAMED = 1, IMAGE_OUT_OF_SYMBOL, IMAGE_NO_SYMBOLS, IMAGE_PLACED } outcome;
+	/* virtual address in an ELF file, of the function if is_start; 0: not known */
+	uint64_t addr;
+	bool is_start;
 	struct image_place place[IMAGE_PLACES_MAX]; /* innermost first, the symbol last */
 	uint32_t n_places;
 };
@@ -135,6 +139,8 @@ void image_name(struct image *i, uint64_t offset, struct image_naming *ret_namin
 void image_name_by(
 	struct image *i, uint64_t offset, uint32_t order, struct image_naming *ret_naming);
 
+/* Were the starts of functions read? They are when a name is asked for that no symbol gives. */
+bool image_has_starts(const struct image *i);
 bool image_has_symbols(const struct image *i);
 /* Does it have lines? Lines of an ELF file may turn out to be malformed when they are opened. */
 bool image_has_debug(const struct image *i);

@@ -304,10 +304,14 @@ enum message_outcome {
 	NAMING_NAMED = 1,
 	NAMING_OUT_OF_SYMBOL = 2,
 	NAMING_NO_SYMBOLS = 3,
+	NAMING_PLACED = 4, /* no symbol, but the start of its function is known */
 };
 struct message_naming {
+	uint64_t
+		addr; /* virtual address in an ELF file: of the function if placed, else of the offset; 0: not known */
 	uint8_t outcome;
-	uint8_t n_places;
+	uint8_t n_places; /* 0 unless named */
+	uint8_t zero[6];
 };
 struct message_place {
 	uint32_t line;
@@ -318,7 +322,7 @@ struct message_place {
 	uint8_t split_missing;
 	uint8_t zero[2];
 };
-_Static_assert(sizeof(struct message_naming) == 2, "naming");
+_Static_assert(sizeof(struct message_naming) == 16, "naming");
 _Static_assert(sizeof(struct message_place) == 12, "place");
 
 /* Make the table of unwinding (daemon/unwind/table.h) of a file that was sent. */

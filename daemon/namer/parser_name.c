@@ -277,7 +277,9 @@ static uint8_t *put(uint8_t *at, const void *bytes, size_t n)
 static uint8_t *put_naming(uint8_t *at, const struct image_naming *n)
 {
 	struct message_naming head = {
+		.addr = n->addr,
 		.outcome = n->outcome == IMAGE_NAMED           ? NAMING_NAMED
+			   : n->outcome == IMAGE_PLACED        ? NAMING_PLACED
 			   : n->outcome == IMAGE_OUT_OF_SYMBOL ? NAMING_OUT_OF_SYMBOL
 							       : NAMING_NO_SYMBOLS,
 		.n_places = (uint8_t)n->n_places,
@@ -386,6 +388,7 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 	if (m.no_split)
 		image_give_up_split(f->image);
 	struct effort begin = image_has_debug(f->image) ? effort_begin() : (struct effort){0};
+	const bool had_starts = image_has_starts(f->image);
 	uint32_t n_put = 0;
 	for (uint32_t i = 0; i < m.n; i++) {
 		struct message_offset asked;
@@ -406,6 +409,7 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 		n_put++;
 	}
 	bound_units(p, f, &begin);
+	p->grown |= image_has_starts(f->image) && !had_starts;
 	int r = send_named(
 		p, &m, (struct message_named){.state = STATE_READY, .n = n_put, .last = 1}, at);
 	image_release_pages(f->image);

@@ -6,7 +6,6 @@
 #include <gelf.h>
 #include <string.h>
 
-#include "daemon/namer/table_make.h"
 #include "proto/base/memory.h"
 
 static Elf *close_elf(Elf *elf)
@@ -35,8 +34,7 @@ static int read_segments(
 	return n_found ? 0 : -EBADMSG;
 }
 
-/* .eh_frame, then .debug_frame. -EBADMSG: neither; -EOPNOTSUPP: one of them is compressed. */
-static int find_sections(Elf *elf, struct unwind_section ret_section[2])
+int table_sections(Elf *elf, struct unwind_section ret_section[2])
 {
 	Elf_Scn *scn = NULL;
 	size_t names;
@@ -88,7 +86,7 @@ int table_of_file(int fd, uint16_t machine, const uint8_t *build_id, size_t n_bu
 		return -EBADMSG;
 	int r = read_segments(elf, segment, &n_segments);
 	if (r == 0)
-		r = find_sections(elf, section);
+		r = table_sections(elf, section);
 	return r < 0 ? r
 		     : unwind_table_make(section, 2, segment, n_segments, header.e_ident, machine,
 			       n_bytes_max, ret_table);

@@ -11,7 +11,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/base/memory.h"
@@ -48,6 +50,16 @@ const char *file_state_says(enum file_state s)
 	unsigned int i = s;
 
 	return i < sizeof(file_states) / sizeof(*file_states) ? file_states[i] : "unknown";
+}
+
+size_t file_call_code(
+	const char *path, uint64_t addr, bool is_start, char ret_name[static CODE_NAME_BYTES])
+{
+	const char *slash = strrchr(path, '/'), *base = slash && slash[1] ? slash + 1 : path;
+	const int n = snprintf(ret_name, CODE_NAME_BYTES, "%.*s+0x%" PRIx64 "%s", NAME_MAX, base,
+		is_start ? addr : addr >> 12, is_start ? "" : "xxx");
+
+	return (size_t)n;
 }
 
 static bool file_kind_is_own(enum file_kind kind)

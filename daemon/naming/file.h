@@ -153,7 +153,15 @@ enum frame_state {
 	FRAME_NAMED = 2,         /* inside a sized symbol, or a JIT entry */
 	FRAME_OUT_OF_SYMBOL = 3, /* file has symbols, none covers the address */
 	FRAME_UNNAMED = 4,       /* file has no symbols, or could not be read: see its state */
+	FRAME_PLACED = 5,        /* no symbol covers the address; its function's start is known */
 };
+
+/* Name code without a symbol: by the start of its function, "libbz2.so.1.0.4+0x51a0"; or, if that is not known, by the
+ * 4 KiB around an address in it, "libbz2.so.1.0.4+0x5xxx". The file's name comes from the mapping, so a file
+ * cannot give its code the name of another's. Returns the length. */
+#define CODE_NAME_BYTES 300 /* NAME_MAX, "+0x", 16 digits */
+size_t file_call_code(
+	const char *path, uint64_t addr, bool is_start, char ret_name[static CODE_NAME_BYTES]);
 
 /* A (function, file, line) of a frame; place 0 is the innermost inlined function, the last is
  * the symbol itself. */

@@ -39,6 +39,11 @@ uint64_t frames_named(const struct namer *n)
 	return n->frames.n_named;
 }
 
+uint64_t frames_placed(const struct namer *n)
+{
+	return n->frames.n_placed;
+}
+
 /* A JIT compiler may write its line later, or all lines at its end. A file that was not found may
  * appear later. */
 static bool frame_is_late(const struct namer *n, struct frame *f, enum frame_state state)
@@ -66,6 +71,7 @@ void frame_finish(struct namer *n, struct frame *f, enum frame_state state)
 	} else if (state == FRAME_OUT_OF_SYMBOL) {
 		f->file->symbols_out++;
 	}
+	n->frames.n_placed += state == FRAME_PLACED;
 	n->frames.n_waiting--;
 	if (n->options.named)
 		n->options.named(n->options.userdata, f);

@@ -428,6 +428,7 @@ void namer_status(const struct namer *n, struct namer_status *ret_status)
 		.off = n->off,
 		.n_waiting = namer_waiting(n),
 		.n_named = frames_named(n),
+		.n_placed = frames_placed(n),
 		.n_unwound = jobs_unwound(n),
 	};
 	blames_status(&n->blames, ret_status);

@@ -210,7 +210,9 @@ struct namer_status {
 	uint64_t n_deaths; /* of workers, caused by a file or stack */
 	uint32_t n_faulty; /* files remembered as the cause */
 	size_t n_waiting;  /* frames and stacks */
-	uint64_t n_named, n_unwound;
+	uint64_t n_named,
+		n_placed; /* frames with a symbol; with the start of their function alone */
+	uint64_t n_unwound;
 	uint32_t n_refused;
 	struct namer_refused refused[NAMER_REFUSED_SHOWN_MAX];
 };

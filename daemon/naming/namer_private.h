@@ -214,7 +214,7 @@ struct slots {
 /* frames.c */
 struct frames {
 	size_t n_waiting; /* late frames are not */
-	uint64_t n_named;
+	uint64_t n_named, n_placed;
 };
 
 /* blame.c */
@@ -404,6 +404,7 @@ int frame_ask_anew(struct namer *n, struct frame *frame);
 /* Frames that wait, and those that were named. */
 size_t frames_waiting(const struct namer *n);
 uint64_t frames_named(const struct namer *n);
+uint64_t frames_placed(const struct namer *n);
 /* For a sweep: mark frames that wait; forget late ones that are not marked. */
 void slot_sweep_mark_frames(const struct slot *s, struct file_marks *m);
 void slot_sweep_late(struct slot *s, const struct file_marks *m);
@@ -434,7 +435,9 @@ uint64_t slots_copied_bytes(const struct namer *n);
 int slot_release(struct namer *n, struct slot *s);
 /* Is the slot dead: nothing in it can be named, or not any more? */
 bool slot_is_dead(const struct slot *s);
-/* Can it be opened? A stripped file has no names, but call frame information for unwinding. */
+/* May its code be named by call frame information, which stripped files keep? */
+bool slot_has_starts(const struct slot *s);
+/* Can it be opened? */
 bool slot_is_openable(const struct slot *s);
 /* Ask the opener for the file unless it is already open, or hopeless. */
 int slot_want(struct namer *n, struct slot *s, struct naming_user *u);

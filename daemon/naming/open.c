@@ -179,8 +179,7 @@ static int main_missing(struct namer *n, struct slot *s, enum file_state state)
 		int r = slot_postpone(n, s);
 		return r < 0 ? r : slot_fail(n, s, state);
 	}
-	/* A file that was parsed and evicted keeps its state. */
-	return slot_fail(n, s, s->file->state == FILE_NO_SYMBOLS ? FILE_NO_SYMBOLS : state);
+	return slot_fail(n, s, state);
 }
 
 static void note_seen(const struct namer *n, struct file *f, const struct message_opened *m)

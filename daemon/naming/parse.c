@@ -208,8 +208,10 @@ static int slot_step(struct namer *n, struct wish *w)
 		return ask_load(n, s, u);
 	if (parts_step(n, s, u))
 		return 0;
-	if (!s->file->has_symbols && !s->file->has_debug && !slot_grows(s))
+	const bool any = s->file->has_symbols || s->file->has_debug || slot_grows(s);
+	if (!any && !slot_has_starts(s))
 		return slot_fail(n, s, FILE_NO_SYMBOLS);
+	s->file->state = any ? FILE_READY : FILE_NO_SYMBOLS;
 	if (slot_must_read_on(s)) {
 		if (slot_ask_grow(n, s) == 0)
 			sent(n, s, u);
@@ -346,11 +348,12 @@ static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 static int fill_places(
 	struct namer *n, const struct reply_naming *from, struct frame *frame, bool *ret_complete)
 {
+	*ret_complete = true;
+	if (from->n_places == 0)
+		return 0;
 	struct place *place = calloc(from->n_places, sizeof(*place));
-
 	if (!place)
 		return -ENOMEM;
-	*ret_complete = true;
 	for (uint8_t i = 0; i < from->n_places; i++) {
 		const struct reply_place *p = &from->place[i];
 		place[i].line = p->line;
@@ -373,27 +376,42 @@ static int fill_places(
 	return 0;
 }
 
+/* Name code of an ELF file that has no symbol. */
+static int fill_address(
+	struct namer *n, const struct reply_naming *from, struct frame *frame, bool *ret_complete)
+{
+	const struct file *f = frame->file;
+	char name[CODE_NAME_BYTES];
+	struct reply_naming made = {0};
+
+	if ((f->kind == FILE_ELF || f->kind == FILE_VDSO) && from->outcome != NAMING_NAMED)
+		made.n_places = from->addr != 0 || from->outcome == NAMING_PLACED;
+	made.place[0].function = name;
+	made.place[0].n_function =
+		(uint16_t)file_call_code(f->path, from->addr, from->outcome == NAMING_PLACED, name);
+	return fill_places(n, &made, frame, ret_complete);
+}
+
 static int finish_naming(struct namer *n, const struct reply_naming *from, struct frame *frame)
 {
-	enum frame_state state = FRAME_UNNAMED;
+	static const enum frame_state states[] = {
+		[NAMING_NAMED] = FRAME_NAMED,
+		[NAMING_OUT_OF_SYMBOL] = FRAME_OUT_OF_SYMBOL,
+		[NAMING_NO_SYMBOLS] = FRAME_UNNAMED,
+		[NAMING_PLACED] = FRAME_PLACED,
+	};
+	bool complete = false;
 
 	/* If two users ask for a frame alternately, a batch may have it twice: it already has its
 	 * name. */
 	if (frame->state != FRAME_ASKED)
 		return 0;
-	if (from->outcome == NAMING_OUT_OF_SYMBOL)
-		state = FRAME_OUT_OF_SYMBOL;
-	else if (from->outcome == NAMING_NAMED && from->n_places > 0)
-		state = FRAME_NAMED;
-	if (from->n_places > 0) {
-		bool complete = false;
-		int r = fill_places(n, from, frame, &complete);
-		if (r < 0)
-			return r;
-		if (!complete)
-			state = FRAME_UNNAMED;
-	}
-	frame_finish(n, frame, state);
+	int r = from->n_places > 0 ? fill_places(n, from, frame, &complete)
+				   : fill_address(n, from, frame, &complete);
+	if (r < 0)
+		return r;
+	const bool is_known = frame->n_places > 0 || states[from->outcome] == FRAME_OUT_OF_SYMBOL;
+	frame_finish(n, frame, complete && is_known ? states[from->outcome] : FRAME_UNNAMED);
 	return 0;
 }
 

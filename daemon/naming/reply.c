@@ -87,9 +87,10 @@ int reply_names_next(struct reply_names *r, struct reply_naming *ret_naming)
 
 	if (r->n_left == 0)
 		return r->at == r->end ? REPLY_END : -EBADMSG;
-	if (take(r, &n, sizeof(n)) < 0 || n.outcome < NAMING_NAMED ||
-		n.outcome > NAMING_NO_SYMBOLS || n.n_places > MESSAGE_PLACES_MAX)
+	if (take(r, &n, sizeof(n)) < 0 || n.outcome < NAMING_NAMED || n.outcome > NAMING_PLACED ||
+		n.n_places > MESSAGE_PLACES_MAX || (n.outcome == NAMING_PLACED && n.n_places))
 		return -EBADMSG;
+	ret_naming->addr = n.addr;
 	ret_naming->outcome = n.outcome;
 	ret_naming->n_places = n.n_places;
 	for (uint8_t i = 0; i < n.n_places; i++) {

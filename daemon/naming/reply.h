@@ -17,6 +17,7 @@ struct reply_place {
 	bool inlined, split_missing;
 };
 struct reply_naming {
+	uint64_t addr;   /* as in message_naming */
 	uint8_t outcome; /* enum message_outcome */
 	uint8_t n_places;
 	struct reply_place place[MESSAGE_PLACES_MAX];

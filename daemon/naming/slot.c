@@ -255,16 +255,23 @@ bool slot_is_dead(const struct slot *s)
 	case FILE_OPENING:
 	case FILE_READY:
 		return false;
+	case FILE_NO_SYMBOLS:
+		return !slot_has_starts(s);
 	default:
 		return true;
 	}
+}
+
+bool slot_has_starts(const struct slot *s)
+{
+	return s->file->kind == FILE_ELF || s->file->kind == FILE_VDSO;
 }
 
 bool slot_is_openable(const struct slot *s)
 {
 	if (s->file->kind > FILE_JITDUMP)
 		return false;
-	return !slot_is_dead(s) || s->file->state == FILE_NO_SYMBOLS;
+	return !slot_is_dead(s);
 }
 
 static int hold_vdso(struct namer *n, struct slot *s)

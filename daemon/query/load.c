@@ -180,7 +180,7 @@ static int take_frame(struct loaded *l, struct cursor *c)
 	if (id == 0 || !is_marked(l, MARK_FRAME, id))
 		return 0;
 	l->frame[id].file = cursor_id(c, 1, l->n_files);
-	l->frame[id].state = (uint8_t)cursor_id(c, 2, FRAME_UNNAMED);
+	l->frame[id].state = (uint8_t)cursor_id(c, 2, FRAME_PLACED);
 	l->frame[id].offset = (uint64_t)cursor_integer(c, 3);
 	mark(l, MARK_FILE, l->frame[id].file);
 	return 0;
@@ -524,6 +524,8 @@ int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 	if (r == 0 && wish->places && l->hide_kernel)
 		r = add_kernel_places(l);
 	if (r == 0 && wish->places)
+		r = load_code(l);
+	if (r == 0 && wish->places)
 		r = find_whole(l);
 	return r == 0 && wish->places ? find_split_missing(l) : r;
 }
@@ -549,13 +551,4 @@ void loaded_clear(struct loaded *l)
 const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack)
 {
 	return &l->frame[stack <= l->n_stacks ? l->stack[stack].frame : 0];
-}
-
-uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame)
-{
-	const struct loaded_file *file = &l->file[frame->file];
-	if (file->kind == FILE_KERNEL && !file->hidden && frame->state >= FRAME_OUT_OF_SYMBOL &&
-		frame->offset >= FILE_KERNEL_TEXT_BYTES)
-		return l->unlisted_name;
-	return file->module ? file->module : l->unknown_name;
 }

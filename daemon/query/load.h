@@ -176,6 +176,15 @@ const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack);
 /* Module of a frame, as text. Code without a name outside the kernel's text is "[kernel_unlisted]". */
 uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame);
 
+/* A name for code that has none in the segment: of code in a file, the 4 KiB of the file that it is in; of other
+ * user code, "[unknown]" and the mapping. 0, QUERY_FAILED, -ENOMEM. */
+int loaded_call_code(const struct loaded *l, const struct loaded_frame *f, uint32_t *ret_function);
+/* Code without a symbol has the same name only in the same build of its file: the build id's text + 1 (1: it has
+ * none); 0: it has a symbol, or is in no file, or in the vdso, whose build is not known. */
+uint64_t loaded_build(const struct loaded *l, const struct loaded_frame *f);
+/* load_segment: give frames without a place one with that name. 0, QUERY_FAILED, -ENOMEM. */
+int load_code(struct loaded *l);
+
 /* Rows of one statement, in order of a rising id in column 0 (column 1 breaks ties if `pairs`). */
 struct cursor {
 	struct loaded *loaded;

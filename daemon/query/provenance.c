@@ -63,6 +63,8 @@ void provenance_row(struct provenance *p, const struct loaded *l, const struct s
 	const struct loaded_frame *leaf = loaded_leaf(l, row->stack);
 	if (leaf->state == FRAME_NAMED)
 		p->named += row->count;
+	else if (leaf->state == FRAME_PLACED)
+		p->placed += row->count;
 	else if (leaf != &l->frame[0] && leaf->state <= FRAME_ASKED)
 		p->unread += row->count;
 	add_split_missing(p, l, row);

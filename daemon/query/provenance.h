@@ -11,8 +11,9 @@
 #define PROVENANCE_NOTES_MAX 16 /* in one answer: errata of all core types of a machine */
 
 struct provenance {
-	uint64_t samples, named, unread; /* unread: the namer has not reached them */
-	uint64_t uncounted;              /* samples that the counts do not cover */
+	/* samples by their leaf; placed: at the start of a function without a symbol; unread: not reached by the namer */
+	uint64_t samples, named, placed, unread;
+	uint64_t uncounted; /* samples that the counts do not cover */
 	double seconds;
 	uint32_t hz;
 	bool many_hz, many_boots;

@@ -426,6 +426,8 @@ int provenance_tell(
 		.period = p->many_periods ? 0 : p->period,
 		.samples = p->samples,
 		.named_share = p->samples ? (double)p->named / (double)p->samples : 0,
+		.placed_share =
+			p->samples ? (double)(p->named + p->placed) / (double)p->samples : 0,
 		.coming_share = p->live && p->samples ? (double)p->unread / (double)p->samples : 0,
 		.seconds = p->seconds,
 		.cost_share = cost_share(p, texts),

@@ -141,7 +141,7 @@ int query_hotspots(struct query_source *source, size_t n_sources,
 	struct query_error *ret_error);
 
 /* The call tree, parents before children: node, parent (0: root), function, module, kind
- * (user, kernel, jit, inlined, unknown), source, line, value (self). Same values. */
+ * (user, kernel, jit, inlined, unknown), source, line, build_id (of code without a symbol), value (self). Same values. */
 int query_flamegraph(struct query_source *source, size_t n_sources,
 	const struct query_filter *filter, const struct answer *answer,
 	struct query_error *ret_error);

@@ -23,6 +23,8 @@ struct sums_value {
 /* The sums of one key, borrowed for the call. Whole numbers where an answer's are. */
 struct sums {
 	const struct answer_value *name; /* texts and numbers, by the columns of names */
+	/* by function or line, of code without a symbol: the build id of its file, "" if it has none */
+	const char *build;
 	double samples, ns;
 	double cycles, instructions;    /* negative: not counted */
 	const struct sums_value *value; /* by the columns of values */

@@ -439,7 +439,7 @@ static bool names_come(struct recording *g)
 {
 	struct namer_status status;
 	namer_status(g->walk->namer, &status);
-	uint64_t n_named = status.n_named + status.n_unwound;
+	uint64_t n_named = status.n_named + status.n_placed + status.n_unwound;
 	size_t n_unnamed = g->shared ? segment_unnamed(g->segment) : namer_waiting(g->walk->namer);
 	bool come = n_named != g->n_named || n_unnamed < g->n_unnamed;
 	g->n_named = n_named;

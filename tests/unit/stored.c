@@ -340,6 +340,7 @@ static int take_provenance(void *u, const struct answer_provenance *p)
 	a->samples = p->samples;
 	a->period = p->period;
 	a->named_share = p->named_share;
+	a->placed_share = p->placed_share;
 	a->coming_share = p->coming_share;
 	a->seconds = p->seconds;
 	a->cost_share = p->cost_share;

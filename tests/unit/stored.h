@@ -99,7 +99,7 @@ struct stored_answer {
 		char cause[64];
 		uint64_t count;
 	} loss[N_LOSSES];
-	double named_share, coming_share, seconds, cost_share, uncounted_share;
+	double named_share, placed_share, coming_share, seconds, cost_share, uncounted_share;
 	size_t n_told;     /* provenances */
 	size_t stop_after; /* rows; 0: never; then the row callback returns 77 */
 	struct query_error error;

@@ -80,7 +80,7 @@ static bool is_call_line(const struct loop_facts *f, const struct fact_site *cal
 static const char *entered(const struct loop_facts *f, const struct loaded_frame *frame)
 {
 	const struct loaded *l = &f->loaded;
-	if (frame->n_places == 0)
+	if (frame->state != FRAME_NAMED || frame->n_places == 0)
 		return NULL;
 	uint32_t function = l->place[frame->place + frame->n_places - 1].function;
 	return function == l->unknown_name ? NULL : text_of(&f->texts, function);

@@ -127,8 +127,10 @@ static int step_down(
 	return 0;
 }
 
-static enum flame_kind kind_of(const struct loaded *l, const struct loaded_frame *frame, bool named)
+static enum flame_kind kind_of(const struct loaded *l, const struct loaded_frame *frame)
 {
+	const bool named = frame->state == FRAME_NAMED;
+
 	switch (l->file[frame->file].kind) {
 	case FILE_KERNEL:
 	case FILE_MODULE:
@@ -138,6 +140,9 @@ static enum flame_kind kind_of(const struct loaded *l, const struct loaded_frame
 		return KIND_JIT;
 	case FILE_ANON:
 		return named ? KIND_JIT : KIND_UNKNOWN;
+	case FILE_ELF:
+	case FILE_VDSO:
+		return KIND_USER;
 	default:
 		return named ? KIND_USER : KIND_UNKNOWN;
 	}
@@ -156,17 +161,14 @@ static int fold_frame(struct flame *f, uint32_t *node, const struct loaded_frame
 	uint32_t module = loaded_module(l, frame), unknown = l->unknown_name;
 	if (l->file[frame->file].hidden && is_hidden_kernel(f, *node))
 		return 0; /* nor is its depth shown */
-	if (frame->n_places == 0) {
-		struct key name = {{unknown, module, kind_of(l, frame, false)}};
-		return step_down(f, node, &name, 0, 0);
-	}
 	int r = 0;
 	for (uint32_t i = frame->n_places; i > 0 && r == 0; i--) {
 		const struct loaded_place *p = &l->place[frame->place + i - 1];
-		enum flame_kind kind = kind_of(l, frame, p->function != 0);
+		enum flame_kind kind = kind_of(l, frame);
 		if (i < frame->n_places && kind == KIND_USER)
 			kind = KIND_INLINED;
-		struct key name = {{p->function ? p->function : unknown, module, kind}};
+		struct key name = {{p->function ? p->function : unknown, module, kind,
+			loaded_build(l, frame)}};
 		r = step_down(f, node, &name, p->source, p->line);
 	}
 	return r;
@@ -312,7 +314,17 @@ static int compare_names(const void *a, const void *b, void *userdata)
 		if (r != 0)
 			return r;
 	}
-	return (x[2] > y[2]) - (x[2] < y[2]);
+	for (size_t i = 2; i < 4; i++)
+		if (x[i] != y[i])
+			return x[i] > y[i] ? 1 : -1;
+	return 0;
+}
+
+/* The build id of the file of code without a symbol; NULL: it has a symbol, or is in no file. */
+static const char *build_of(const struct flame *f, const uint64_t *name)
+{
+	const char *id = name[3] ? text_of(&f->texts, (uint32_t)(name[3] - 1)) : NULL;
+	return name[3] && !(id && *id) ? "none" : id;
 }
 
 static int compare_nodes(const void *a, const void *b, void *userdata)
@@ -361,14 +373,15 @@ struct node_row {
 	COLUMN(module, "Module", text, text_of(&f->texts, (uint32_t)of->name[1]))                  \
 	COLUMN(kind, "Kind", text, kind_name[of->name[2]])                                         \
 	COLUMN(source, "Source", text, text_of(&f->texts, (uint32_t)of->site->source))             \
-	KNOWN_IF(line, "Line", number, of->site->line, of->site->line)
+	KNOWN_IF(line, "Line", number, of->site->line, of->site->line)                             \
+	COLUMN(build_id, "Build id", text, build_of(f, of->name))
 #define COUNTS_PART(COLUMN, KNOWN_IF) COLUMN(value, "Self", count, integer_of(of->node->self.value))
 #define TIME_PART(COLUMN, KNOWN_IF) COLUMN(value, "Self", ns, integer_of(of->node->self.value))
 #define COUNTED_PART(COLUMN, KNOWN_IF)                                                             \
 	COLUMN(samples, "Samples", count, of->node->self.samples)                                  \
 	COLUMN(counted, "Counted", count, of->node->self.samples - of->node->self.uncounted)
 
-#define COLUMNS_MAX 10
+#define COLUMNS_MAX 11
 
 /* The table's head (of: NULL), or a row. */
 static int tell_one(const struct flame *f, const struct node_row *of, const struct answer *answer)

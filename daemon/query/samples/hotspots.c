@@ -45,6 +45,8 @@ int hotspots_take_row(void *userdata, const struct scan_row *row)
 	uint8_t state = loaded_leaf(&h->loaded, row->stack)->state;
 	if (state == FRAME_NAMED)
 		spot->named += row->count;
+	else if (state == FRAME_PLACED)
+		spot->placed += row->count;
 	else if (state == FRAME_OUT_OF_SYMBOL)
 		spot->out_of_symbol += row->count;
 	else

@@ -22,7 +22,7 @@ struct hotspot {
 	double cycles, instructions;
 	bool has_cycles, has_instructions;
 	/* self samples by the state of the leaf's name */
-	uint64_t named, unnamed, out_of_symbol;
+	uint64_t named, placed, unnamed, out_of_symbol;
 	uint32_t name[2]; /* texts that are no part of the key: comm, argv */
 	uint32_t n_open;  /* occurrences on the current path */
 };

@@ -2,9 +2,9 @@
 
 /* Key of a row or frame, as content that means the same in every segment
  *
- *      function   function, module
+ *      function   function, module; of code without a symbol also the build of the module
  *      module     module
- *      line       function, source, line, module
+ *      line       function, source, line and build, module
  *      address    function, source and line; module and build id; offset in it
  *      process    boot, pid, start of the process; of the hour tier: comm, path
  *      thread     boot, pid, tid, start of the thread
@@ -14,7 +14,7 @@
  *
  * All work of the kernel for profilers is one function and one line (hotspots_profiling.c).
  *
- * A frame without a name is "[unknown]" of its module. The function of a frame is its symbol, the
+ * The function of a frame is its symbol, the
  * last of its places; with `inlined`, and for lines, each place stands for itself and the innermost
  * one is where the time was spent.
  */
@@ -39,11 +39,13 @@ static int place_key(struct hotspots *h, const struct loaded_frame *f, const str
 	uint32_t unknown = h->loaded.unknown_name;
 	uint32_t function = p && p->function ? p->function : unknown;
 	uint32_t module = loaded_module(&h->loaded, f);
-	struct key key = {{function, module}};
+	const uint64_t build = loaded_build(&h->loaded, f);
+	struct key key = {{function, module, build}};
 	if (h->by == QUERY_BY_MODULE)
 		key = (struct key){{module}};
 	else if (h->by == QUERY_BY_LINE)
-		key = (struct key){{function, p ? p->source : 0, p ? p->line : 0, module}};
+		key = (struct key){
+			{function, p ? p->source : 0, build << 32 | (p ? p->line : 0), module}};
 	return get(h, &key, ret_hot);
 }
 

@@ -64,7 +64,7 @@ static double ratio(double part, double whole)
 #define LINE_PART(COLUMN, KNOWN_IF)                                                                \
 	COLUMN(function, "Function", text, text(h, part[0]))                                       \
 	COLUMN(source, "Source", text, text(h, part[1]))                                           \
-	KNOWN_IF(line, "Line", number, part[2], capped(part[2]))                                   \
+	KNOWN_IF(line, "Line", number, (uint32_t)part[2], (uint32_t)part[2])                       \
 	COLUMN(module, "Module", text, text(h, part[3]))
 #define HART_PART(COLUMN, KNOWN_IF)                                                                \
 	KNOWN_IF(hart, "Hart", number, part[0] != UINT64_MAX, capped(part[0]))                     \
@@ -122,6 +122,8 @@ static void add_key(const struct hotspots *h, const uint64_t *part, const struct
 		ratio((double)(spot->samples - spot->uncounted), (double)spot->samples))
 #define NAMED_PART(COLUMN, KNOWN_IF)                                                               \
 	COLUMN(named, "Named", share, ratio((double)spot->named, (double)spot->samples))           \
+	COLUMN(placed, "Placed", share,                                                            \
+		ratio((double)(spot->named + spot->placed), (double)spot->samples))                \
 	COLUMN(unnamed, "Unnamed", share, ratio((double)spot->unnamed, (double)spot->samples))     \
 	COLUMN(out_of_symbol, "Out of symbol", share,                                              \
 		ratio((double)spot->out_of_symbol, (double)spot->samples))
@@ -249,6 +251,16 @@ static int tell_columns(const struct hotspots *h, const struct sums_reader *to)
 	return to->columns(to->userdata, name, query_by_kinds[h->by].n_names, value, n);
 }
 
+/* NULL: the name does not depend on the build of its file. */
+static const char *build_of(const struct hotspots *h, const struct key *key)
+{
+	const uint64_t build = h->by == QUERY_BY_FUNCTION ? key->part[2]
+			       : h->by == QUERY_BY_LINE   ? key->part[2] >> 32
+							  : 0;
+	const char *id = build ? text(h, build - 1) : NULL;
+	return build && !id ? "" : id;
+}
+
 static int tell_sums(const struct hotspots *h, uint32_t hot, const struct sums_reader *to)
 {
 	const struct hotspot *spot = &h->hotspot[hot];
@@ -260,6 +272,7 @@ static int tell_sums(const struct hotspots *h, uint32_t hot, const struct sums_r
 	add_key(h, h->keys.key[hot].part, spot, &b);
 	return to->row(to->userdata,
 		&(struct sums){.name = name,
+			.build = build_of(h, &h->keys.key[hot]),
 			.samples = (double)capped(spot->samples),
 			.ns = (double)capped(spot->self_ns),
 			.cycles = spot->has_cycles ? (double)integer_of(spot->cycles) : -1,

@@ -221,6 +221,16 @@ static int load_places(struct live_load *t, const struct frame *frame, struct lo
 		if (r != 0)
 			return r;
 	}
+	if (to->n_places > 0)
+		return 0;
+	uint32_t function;
+	int r = loaded_call_code(l, to, &function);
+	if (r == 0)
+		r = array_grow(&l->place, &t->size_places, l->n_places + 1, sizeof(*l->place));
+	if (r != 0)
+		return r;
+	l->place[l->n_places++] = (struct loaded_place){.function = function};
+	to->n_places = 1;
 	return 0;
 }
 

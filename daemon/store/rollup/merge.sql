@@ -83,8 +83,10 @@ SELECT names_entry(frame, names_of(frame), function_of(function),
 SELECT damage('a name has no place in its frame') FROM @place
 	WHERE typeof(frame) <> 'integer' OR typeof(depth) <> 'integer' LIMIT 1;
 SELECT damage('a frame has too many names') FROM @place GROUP BY frame HAVING count(*) > 256;
+-- In the hour tier frames are functions; code of a file that has no name is told apart by its 4 KiB.
 SELECT frame_entry(id, file_of(file), CASE :tier WHEN 2 THEN names_part(names_of(id), 1) ELSE offset END,
-		CASE WHEN :tier < 2 THEN names_of(id) END, state & 255)
+		CASE WHEN :tier < 2 THEN names_of(id)
+			WHEN names_of(id) = 0 AND file_part(file_of(file), 0) & 255 = 1 THEN offset >> 12 END, state & 255)
 	FROM @frame ORDER BY id;
 SELECT stack_entry(id, CASE WHEN parent < 0 OR parent >= id THEN damage('a stack comes before its caller')
 			WHEN parent > 0 AND stack_of(parent) = 0 THEN damage('a stack is missing')

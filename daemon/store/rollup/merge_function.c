@@ -48,7 +48,7 @@ static int other_stack(struct merge *m, uint32_t stack, uint32_t *ret_stack)
 	int r = text_get(&m->texts, hour ? "[other]" : SHARE_FUNCTION_FOLDED, &text);
 	if (r == 0)
 		r = merge_enter(&m->of[MERGE_FILE], &(struct key){{FILE_UNKNOWN, text}}, &file);
-	if (r == 0 && state == FRAME_NAMED)
+	if (r == 0 && (state == FRAME_NAMED || state == FRAME_PLACED))
 		r = merge_enter(&m->of[MERGE_FUNCTION], &(struct key){{text}}, &function);
 	if (r == 0 && function && !hour)
 		r = merge_enter(&m->of[MERGE_NAMES], &(struct key){{0, function}}, &names);

@@ -147,7 +147,7 @@ CREATE TABLE frame (
 	id INTEGER PRIMARY KEY,
 	file INTEGER NOT NULL,
 	offset INTEGER NOT NULL,            -- ELF: file offset; kernel, module, vdso: from its base; JIT, anonymous: address
-	state INTEGER NOT NULL              -- 0, 1 not named yet, 2 named, 3 outside every sized symbol, 4 file gives no names
+	state INTEGER NOT NULL              -- 0, 1 not named yet, 2 named, 3 outside every sized symbol, 4 file gives no names, 5 by the start of its function
 );
 
 -- Names that places refer to, each once.

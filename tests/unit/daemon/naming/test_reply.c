@@ -186,7 +186,7 @@ TEST(outcome_or_place_count_out_of_range_is_refused)
 {
 	struct message_named m = {
 		.head = {.type = MESSAGE_NAMED}, .state = STATE_READY, .n = 1, .last = 1};
-	struct message_naming bad[] = {{.outcome = 0}, {.outcome = 4},
+	struct message_naming bad[] = {{.outcome = 0}, {.outcome = NAMING_PLACED + 1},
 		{.outcome = NAMING_NAMED, .n_places = MESSAGE_PLACES_MAX + 1}};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {

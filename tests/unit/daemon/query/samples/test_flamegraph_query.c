@@ -192,7 +192,7 @@ TEST(counts_say_how_many_samples_they_cover)
 	ck_assert_double_eq(a.uncounted_share, 0.5);
 	/* of time all is known */
 	ask(NULL);
-	ck_assert_uint_eq(a.n_columns, 8);
+	ck_assert_uint_eq(a.n_columns, 9);
 	ck_assert_str_eq(stored_folded(&a), "prog;main;f 40\nprog;main;g 20\n");
 }
 

@@ -126,12 +126,12 @@ TEST(what_the_kernel_does_for_profilers_stands_apart, .times = 2)
 	share_is("[kernel]", "self", 0.7);
 }
 
-TEST(frame_without_a_name_is_unknown_of_its_module)
+TEST(code_of_a_file_without_a_name_is_its_page)
 {
 	stored_begin_clock(&s);
 	struct task *t = stored_task(&s, 100, 100, "prog");
 	struct frame *x = stored_frame(&s, FILE_ELF, "/bin/x", 16);
-	struct frame *y = stored_frame(&s, FILE_ELF, "/bin/x", 32);
+	struct frame *y = stored_frame(&s, FILE_ELF, "/bin/x", 4095);
 	x->state = FRAME_UNNAMED;
 	y->state = FRAME_OUT_OF_SYMBOL;
 	stored_add(&s, &(struct stored_sample){.task = t, .weight_ns = 10, .frame = {x}});
@@ -142,11 +142,77 @@ TEST(frame_without_a_name_is_unknown_of_its_module)
 	ck_assert_uint_eq(a.n_rows, 2);
 	ck_assert_str_eq(a.cell[0][0].text, "[unknown]");
 	ck_assert_str_eq(a.cell[0][1].text, "[unknown]"); /* no stack, so no module */
-	ck_assert_str_eq(a.cell[1][0].text, "[unknown]");
+	ck_assert_str_eq(a.cell[1][0].text, "x+0x0xxx");
 	ck_assert_str_eq(a.cell[1][1].text, "/bin/x");
 	ck_assert_double_eq_tol(stored_real(&a, 1, "self"), 0.3, 1e-9);
 	ck_assert_double_eq_tol(stored_real(&a, 0, "total"), 0.7, 1e-9);
 	ck_assert_double_eq(a.named_share, 0);
+	ck_assert_double_eq(a.placed_share, 0);
+}
+
+TEST(code_in_no_file_says_its_mapping)
+{
+	static const struct {
+		enum file_kind kind;
+		const char *path, *name;
+	} code[] = {{FILE_ANON, "[heap]", "[unknown] [heap]"},
+		{FILE_ANON, "", "[unknown] [anonymous]"},
+		{FILE_PERF_MAP, "/tmp/perf-1.map", "[unknown] [anonymous]"},
+		{FILE_UNKNOWN, "[unknown]", "[unknown]"}, {FILE_KERNEL, "[kernel]", "[unknown]"}};
+	const size_t n = sizeof(code) / sizeof(*code);
+
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	for (size_t i = 0; i < n; i++) {
+		struct frame *f = stored_frame(&s, code[i].kind, code[i].path, 0x5000);
+		f->state = FRAME_UNNAMED;
+		f->file->has_symbols = true;
+		stored_add(&s, &(struct stored_sample){
+				       .task = t, .weight_ns = 10 * (n - i), .frame = {f}});
+	}
+	stored_seal(&s);
+	ask("function", NULL);
+	ck_assert_uint_eq(a.n_rows, n);
+	for (size_t i = 0; i < n; i++)
+		ck_assert_str_eq(a.cell[i][0].text, code[i].name);
+}
+
+/* A function that is known by its start, in a file with this build id. */
+static void add_placed(struct task *t, uint8_t build_id, uint64_t offset, uint64_t ns)
+{
+	struct file_key key = {
+		.kind = FILE_ELF, .path = "/lib/z.so", .build_id = &build_id, .n_build_id = 1};
+	struct file *file;
+	struct frame *frame;
+
+	ck_assert_int_eq(file_get(&s.files, &key, &file), 0);
+	ck_assert_int_eq(frame_get(&s.files, file, offset, &frame), 0);
+	stored_name(frame, "z.so+0x1000", NULL);
+	frame->state = FRAME_PLACED;
+	stored_add(&s, &(struct stored_sample){.task = t, .weight_ns = ns, .frame = {frame}});
+}
+
+TEST(code_without_a_symbol_is_told_apart_by_its_build)
+{
+	stored_begin_clock(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *named = stored_function(&s, "/lib/z.so", "f");
+	add_placed(t, 1, 0x1010, 30);
+	add_placed(t, 1, 0x1020, 20);
+	add_placed(t, 2, 0x1010, 40);
+	stored_add(&s, &(struct stored_sample){.task = t, .weight_ns = 10, .frame = {named}});
+	stored_seal(&s);
+	ask("function", NULL);
+	ck_assert_uint_eq(a.n_rows, 3);
+	ck_assert_str_eq(a.cell[0][0].text, "z.so+0x1000");
+	ck_assert_str_eq(a.cell[1][0].text, "z.so+0x1000");
+	ck_assert_double_eq_tol(stored_real(&a, 0, "self"), 0.5, 1e-9);
+	ck_assert_double_eq_tol(stored_real(&a, 1, "self"), 0.4, 1e-9);
+	ck_assert_double_eq_tol(a.named_share, 0.25, 1e-9);
+	ck_assert_double_eq_tol(a.placed_share, 1, 1e-9);
+	ask("module", NULL);
+	ck_assert_double_eq_tol(stored_real(&a, 0, "named"), 0.25, 1e-9);
+	ck_assert_double_eq_tol(stored_real(&a, 0, "placed"), 1, 1e-9);
 }
 
 TEST(code_of_the_kernel_outside_its_text_is_a_module_of_its_own)
