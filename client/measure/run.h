@@ -20,7 +20,7 @@ struct run {
 	int signal_fd;               /* signals_block */
 	int (*answer)(void *userdata, const Mperf__Answer *a); /* as struct ask's */
 	void *userdata;
-	bool again;       /* a repetition: the daemon's first notes were printed before */
+	bool again; /* a repetition: the daemon's first notes were printed before */
 
 	/* out */
 	struct workload workload; /* its times, if there was a command */

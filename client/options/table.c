@@ -179,13 +179,12 @@ const struct command_text *command_text(int command)
 	static const struct command_text record = {
 		.arguments = WHOM,
 		.says = "Sample a command, processes or the whole system into a file.",
-		.examples =
-			"Examples:\n"
-			"  mperfctl record -- make -j2\n"
-			"  mperfctl record -F 999 -o run.mprf -- ./program --its-option\n"
-			"  mperfctl record -a --for 10s\n"
-			"  mperfctl record --pid 1234      (until it exits, or Ctrl-C)\n"
-			"  mperfctl record --label branch=main -o main.mprf -- ./program\n",
+		.examples = "Examples:\n"
+			    "  mperfctl record -- make -j2\n"
+			    "  mperfctl record -F 999 -o run.mprf -- ./program --its-option\n"
+			    "  mperfctl record -a --for 10s\n"
+			    "  mperfctl record --pid 1234      (until it exits, or Ctrl-C)\n"
+			    "  mperfctl record --label branch=main -o main.mprf -- ./program\n",
 	};
 	static const struct command_text hotspots = {
 		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",

@@ -31,7 +31,8 @@ bool namer_debug_path(const uint8_t *build_id, uint8_t n, char ret_path[NAMER_DE
 
 static bool is_unnamed(const struct frame *f)
 {
-	return f->state == FRAME_OUT_OF_SYMBOL || f->state == FRAME_UNNAMED;
+	return f->state == FRAME_OUT_OF_SYMBOL || f->state == FRAME_UNNAMED ||
+	       f->state == FRAME_PLACED;
 }
 
 /* Open the file and name its frames, if any wait. */

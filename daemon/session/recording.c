@@ -44,13 +44,6 @@ void recording_sum_losses(struct recording *g)
 				g->own[hart][cause];
 }
 
-void recording_lose(struct recording *g, int hart, enum loss cause, uint64_t n)
-{
-	g->own[hart][cause] += n;
-	if (g->shared && g->finish_ns && g->own == g->mine)
-		g->lost[hart][cause] += n; /* summed no more */
-}
-
 uint32_t recording_rate(const struct recording *g)
 {
 	uint32_t raised = g->shared ? raises_rate(g->walk, g->tap.raise_uid) : 0;

@@ -15,6 +15,13 @@ bool recording_is_outside(const struct recording *g, uint64_t time_ns)
 				    (g->finish_ns && (g->has_callers || time_ns >= g->end_ns)));
 }
 
+void recording_lose(struct recording *g, int hart, enum loss cause, uint64_t n)
+{
+	g->own[hart][cause] += n;
+	if (g->shared && g->finish_ns && g->own == g->mine)
+		g->lost[hart][cause] += n; /* summed no more */
+}
+
 static bool is_wanted(const struct recording *g, const struct attribution *a)
 {
 	return !recording_is_outside(g, a->time_ns) && targets_want(&g->targets, a->task);

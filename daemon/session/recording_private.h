@@ -64,14 +64,13 @@ void recording_sum_losses(struct recording *g);
 /* Samples per second and hart that it takes now, at most. */
 uint32_t recording_rate(const struct recording *g);
 
-/* Add to the losses of the recording itself. */
-void recording_lose(struct recording *g, int hart, enum loss cause, uint64_t n);
-
 /* Its tap on the walk. */
 struct tap recording_tap(struct recording *g);
 
 /* --- recording_late.c ------------------------------------------------------------------------- */
 
+/* Add to the losses of the recording itself. */
+void recording_lose(struct recording *g, int hart, enum loss cause, uint64_t n);
 /* Is a sample of that time another recording's, or nobody's? */
 bool recording_is_outside(const struct recording *g, uint64_t time_ns);
 /* The recording ended: note what will come later. */
