@@ -87,10 +87,11 @@ int capture_run(struct capture *c, struct link *l, const struct source_request *
 		record.window_ms = METRIC_WINDOW_MS;
 	*c = (struct capture){.out = out};
 	if (s->loops) { /* a window per interval, and mostly no callers */
-		if (!s->callers)
-			record.stack = MPERF__STACK_KIND__STACK_NONE;
 		record.window_ms = s->interval_ms < WINDOW_MS_MAX ? s->interval_ms : WINDOW_MS_MAX;
 		record.feed_period_ms = record.window_ms;
+	}
+	if (s->loops && !s->callers) {
+		record.stack = MPERF__STACK_KIND__STACK_NONE;
 	} else if (!s->stack_given && s->n_events == 0) {
 		/* requested events may fire at each occurrence, and copies of stacks would fill the ring */
 		record.stack = MPERF__STACK_KIND__STACK_DWARF;

@@ -36,7 +36,7 @@ struct attribution {
 	struct frame **frame; /* leaf first, borrowed for the call; n_frames may be 0 */
 	uint32_t n_frames;
 	bool truncated;
-	bool copy_fills; /* the copied stack filled the room for it: if truncated, it was too small */
+	bool is_deep; /* if truncated: it is deeper than its copy */
 	/* counts of the group, by session event; n_reads 0 outside groups */
 	struct {
 		int event;

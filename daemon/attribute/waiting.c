@@ -116,6 +116,7 @@ static void sink_leaf(struct stack_walk *w, struct frame *leaf, struct attributi
 	if (leaf)
 		w->frame[w->n_frames++] = leaf;
 	w->truncated = true;
+	attribution->is_deep = false;
 	lose(&w->a->o, w->hart, LOSS_UNWIND, 1);
 	stack_walk_sink(w, attribution);
 }
@@ -135,7 +136,8 @@ static void sink_unwound(struct stack_walk *w, struct frame *leaf, const struct 
 	if (r->truncated && !w->truncated) {
 		w->truncated = true;
 		lose(&w->a->o, w->hart, LOSS_STACK_TRUNCATED, 1);
-		lose(&w->a->o, w->hart, LOSS_DEEP, attribution->copy_fills);
+		attribution->is_deep = r->deep && attribution->is_deep;
+		lose(&w->a->o, w->hart, LOSS_DEEP, attribution->is_deep);
 	}
 	stack_walk_sink(w, attribution);
 }
@@ -151,7 +153,7 @@ int waiting_add(struct stack_walk *w, const struct record *r, struct attribution
 	int result = leaf_frame(w, ip ? ip : w->user_ip, &leaf);
 	if (result < 0)
 		return result;
-	attribution->copy_fills = s->stack_fills;
+	attribution->is_deep = s->stack_fills;
 	struct unwind_job job = {
 		.space = task_space(w->task),
 		.pid = w->task->pid,
@@ -231,6 +233,7 @@ bool attribute_each_waiting(struct attribute *a, uint64_t before_ns,
 		seen.frame = w.frame;
 		seen.n_frames = w.n_frames;
 		seen.truncated = true;
+		seen.is_deep = false;
 		if (!see(userdata, &seen))
 			return false;
 	}

@@ -84,6 +84,7 @@ static void fill_result(struct namer *n, struct unwind_result *ret_result)
 
 	ret_result->failed = unwound_is_nothing(u);
 	ret_result->truncated = u->truncated;
+	ret_result->deep = u->deep;
 	ret_result->n_frames = ret_result->failed ? 0 : u->n_frames;
 	for (size_t i = 0; i < ret_result->n_frames; i++) {
 		ret_result->frame[i].file = (struct file *)u->frame[i].file;

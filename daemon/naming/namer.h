@@ -79,6 +79,7 @@ struct unwind_result {
 	} frame[256];
 	size_t n_frames;
 	bool truncated; /* ended before the outermost frame */
+	bool deep;      /* since that is beyond the copy */
 	bool failed;    /* not even one caller: worker gone, no CFI, refused */
 };
 

@@ -500,7 +500,7 @@ int job_hear(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		if (!fill_frame(s, &reply.frame[i], &result.frame[i].file, &result.frame[i].offset))
 			return -EBADMSG;
 	result.n_frames = reply.unwound.n;
-	result.truncated = reply.unwound.truncated;
+	result.truncated = result.deep = reply.unwound.truncated; /* mostly */
 	job_finish(n, take_back(n), reply.unwound.outcome == UNWINDING_DONE ? &result : NULL);
 	return 0;
 }

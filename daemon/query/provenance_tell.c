@@ -270,17 +270,18 @@ static uint64_t count_cut(
 }
 
 /* The cause of most cut stacks, and what helps. */
-static const char *cut_remedy(
-	const struct provenance *p, const struct text_table *texts, uint64_t cut)
+static const char *cut_remedy(const struct provenance *p, const struct text_table *texts)
 {
+	const uint64_t all = provenance_lost(p, texts, LOSS_STACK_TRUNCATED);
+
 	for (uint32_t i = 0; i < p->n_notes; i++)
 		if (strcmp(text_of(texts, p->note[i]) ?: "", NOTE_TABLES) == 0)
-			return provenance_lost(p, texts, LOSS_DEEP) * 2 > cut
+			return provenance_lost(p, texts, LOSS_DEEP) * 2 > all
 				       ? "; most are deeper than the copies of them: record with "
 					 "-g "
 					 "tables,65528"
 				       : "";
-	return "; most code has no frame pointers: use -g tables, or callers = tables in "
+	return "; code without frame pointers hides them: use -g tables, or callers = tables in "
 	       "mperf.conf";
 }
 
@@ -291,8 +292,7 @@ static struct line *tell_cut(
 	uint64_t of, cut = count_cut(p, texts, &of);
 	if (cut * 100 > of)
 		line_add(l++, "the stacks of %.1f %% of the samples are cut: callers are missing%s",
-			(double)cut / (double)of * 100,
-			cut * 20 > of ? cut_remedy(p, texts, cut) : "");
+			(double)cut / (double)of * 100, cut * 20 > of ? cut_remedy(p, texts) : "");
 	return l;
 }
 

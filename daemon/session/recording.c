@@ -259,9 +259,11 @@ static void take(void *userdata, const struct attribution *a)
 		g->taken[a->hart] += a->count;
 	if (g->no_callers)
 		seen.truncated = false; /* the rest is not needed */
-	if (seen.truncated && is_of_others(g, LOSS_STACK_TRUNCATED)) {
+	/* what the walk counts after our end belongs to the next recording */
+	if (seen.truncated &&
+		((g->shared && g->finish_ns) || is_of_others(g, LOSS_STACK_TRUNCATED))) {
 		recording_lose(g, a->hart, LOSS_STACK_TRUNCATED, a->count);
-		recording_lose(g, a->hart, LOSS_DEEP, a->copy_fills ? a->count : 0);
+		recording_lose(g, a->hart, LOSS_DEEP, a->is_deep ? a->count : 0);
 	}
 	struct frame *frame[STACK_FRAMES_MAX];
 	if (g->hidden) {
@@ -382,7 +384,7 @@ uint64_t recording_deadline_ns(const struct recording *g)
 	return g->stalled_ns < g->finish_ns ? g->stalled_ns : g->finish_ns;
 }
 
-/* Write the names that came, the last window and the end, and seal. */
+/* Write the names that came and the end, and seal. */
 static int begin_seal(struct recording *g)
 {
 	walk_remove(g->walk, &g->tap);

@@ -5,8 +5,8 @@
  *
  *      walk ─▶ tap ─▶ window ─▶ segment
  *
- * A window is flushed when its time is over. After recording_finish, a recording waits for names while
- * any still come, then seals the segment; its answers report frames without a name. It either owns a
+ * A window is flushed when its time is over. After recording_finish, a recording waits for callers and names
+ * while any still come, then seals the segment; its answers report frames without a name. It either owns a
  * walk, which it stops then, or shares one.
  */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The end of a recording on a walk that goes on. Samples whose callers are not known yet come after it, and the
- * last window waits for them; those that come too late are taken with only their leaf. Other taps of the walk are not
- * concerned.
+ * The end of a recording. Samples whose callers are not known yet come after it, and the last window waits for them;
+ * those that come too late are taken with only their leaf. Other taps of the walk are not concerned. A live
+ * recording does not wait, since another follows it and takes them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,10 @@
 
 bool recording_is_outside(const struct recording *g, uint64_t time_ns)
 {
-	return g->shared && (time_ns < g->targets.since_ns ||
-				    (g->finish_ns && (g->has_callers || time_ns >= g->end_ns)));
+	if (g->live)
+		return g->finish_ns;
+	return g->has_callers || (g->shared && (time_ns < g->targets.since_ns ||
+						       (g->finish_ns && time_ns >= g->end_ns)));
 }
 
 void recording_lose(struct recording *g, int hart, enum loss cause, uint64_t n)
@@ -58,7 +60,7 @@ static bool is_unwanted(void *userdata, const struct attribution *a)
 
 bool recording_awaits_callers(struct recording *g)
 {
-	return !each_waiting(g, is_unwanted);
+	return !g->live && !each_waiting(g, is_unwanted);
 }
 
 static bool take_leaf(void *userdata, const struct attribution *a)

@@ -53,8 +53,8 @@ struct recording {
 	struct recording_share *share;      /* NULL: no limits */
 	struct hart_counts *counts;         /* NULL: none */
 	struct hart_count_rows last_counts; /* taken at the end, for the last window */
-	bool has_callers;                   /* after the end: no sample waits for them */
-	char note[RECORDING_NOTE_BYTES];    /* of the windows that end now; "": none */
+	bool has_callers; /* after the end: the last window is closed, and later samples are dropped */
+	char note[RECORDING_NOTE_BYTES]; /* of the windows that end now; "": none */
 };
 
 /* Bring g->lost up to date. If the walk goes on, its losses after our end belong to the next

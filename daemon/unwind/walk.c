@@ -18,8 +18,8 @@ struct frame {
 	bool is_exact; /* pc is the next instruction to run: of the sampled frame, and of one that a signal interrupted */
 };
 
-/* STEP_WANTS: a table is missing. STEP_LEFT: to elfutils. */
-enum step { STEP_DONE, STEP_END, STEP_CUT, STEP_WANTS, STEP_LEFT };
+/* STEP_DEEP: cut at the end of the copy. STEP_WANTS: a table is missing. STEP_LEFT: to elfutils. */
+enum step { STEP_DONE, STEP_END, STEP_CUT, STEP_DEEP, STEP_WANTS, STEP_LEFT };
 
 static bool first_frame(const struct unwind_sample *s, struct frame *f)
 {
@@ -95,6 +95,13 @@ static uint64_t strip(const struct unwind_sample *s, uint64_t address)
 	return s->registers->machine == EM_AARCH64 ? address & ARM64_ADDRESS_MASK : address;
 }
 
+/* A frame of the caller that begins there could not be read. */
+static enum step cut_at(const struct unwind_sample *s, uint64_t address)
+{
+	return address >= s->stack_start && address - s->stack_start >= s->n_stack ? STEP_DEEP
+										   : STEP_CUT;
+}
+
 /* n_frames: found so far. */
 static enum step step_by_rule(const struct unwind_sample *s, const struct unwind_rule *rule,
 	size_t n_frames, struct frame *f)
@@ -107,9 +114,10 @@ static enum step step_by_rule(const struct unwind_sample *s, const struct unwind
 	/* Other registers are known in the sampled frame alone; elfutils follows some of them further. */
 	if (rule->cfa == UNWIND_UNKNOWN || (rule->cfa == UNWIND_IN_REGISTER && n_frames > 1))
 		return STEP_LEFT;
-	if (!find_cfa(s, rule, f, &cfa) ||
-		!find_value(s, rule->ra, rule->ra_offset, f, cfa, f->has_ra, f->ra, &caller.pc))
+	if (!find_cfa(s, rule, f, &cfa))
 		return STEP_CUT;
+	if (!find_value(s, rule->ra, rule->ra_offset, f, cfa, f->has_ra, f->ra, &caller.pc))
+		return cut_at(s, cfa);
 	caller.pc = strip(s, caller.pc);
 	caller.sp = cfa;
 	caller.has_fp =
@@ -133,7 +141,7 @@ static enum step step_by_frame_pointer(const struct unwind_sample *s, struct fra
 		return STEP_END;
 	if (f->fp < f->sp || !unwind_stack_word(s, f->fp, &caller.fp) ||
 		!unwind_stack_word(s, f->fp + 8, &caller.pc))
-		return STEP_CUT;
+		return STEP_CUT; /* what is no frame pointer may look like a far one */
 	caller.pc = strip(s, caller.pc);
 	caller.sp = f->fp + 16;
 	*f = caller;
@@ -174,8 +182,8 @@ enum unwind_outcome unwind_by_tables(struct unwind_walk *w)
 			return UNWIND_WALKED;
 		found = step(w, &f);
 	}
-	if (found == STEP_CUT)
-		w->unwound->truncated = true;
+	w->unwound->truncated |= found == STEP_CUT || found == STEP_DEEP;
+	w->unwound->deep = found == STEP_DEEP;
 	return found == STEP_WANTS  ? UNWIND_WANTS
 	       : found == STEP_LEFT ? UNWIND_NEEDS_ELFUTILS
 				    : UNWIND_WALKED;
@@ -189,7 +197,7 @@ bool unwind_walk_begin(struct unwind_walk *w)
 	uint64_t pc;
 
 	w->unwound->n_frames = 0;
-	w->unwound->truncated = false;
+	w->unwound->truncated = w->unwound->deep = false;
 	if (!unwind_register(s, s->registers->perf_pc, &pc) ||
 		!unwind_register(s, s->registers->perf_sp, &s->stack_start))
 		return false;

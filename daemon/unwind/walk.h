@@ -68,6 +68,7 @@ struct unwound {
 	} frame[UNWIND_FRAMES_MAX]; /* leaf first */
 	size_t n_frames;
 	bool truncated; /* ended before the outermost frame */
+	bool deep;      /* since its caller is beyond the copy */
 };
 
 struct unwind_walk {

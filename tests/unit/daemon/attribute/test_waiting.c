@@ -106,7 +106,7 @@ static void answer(void *ticket, size_t n_frames, bool truncated, bool failed)
 
 	result.ticket = ticket;
 	result.n_frames = n_frames;
-	result.truncated = truncated;
+	result.truncated = result.deep = truncated;
 	result.failed = failed;
 	for (size_t i = 0; i < n_frames; i++) {
 		result.frame[i].file = i == 1 ? NULL : prog();
@@ -334,8 +334,10 @@ TEST(a_stack_that_ends_with_its_copy_is_counted_as_deep)
 	r.sample.stack_fills = true;
 	bench_take(b, &r, 0);
 	bench_take(b, &r, 0);
+	bench_take(b, &r, 0);
 	answer(namer.ticket[0], 2, true, false);
 	answer(namer.ticket[1], 2, false, false);
+	answer(namer.ticket[2], 0, true, true); /* nobody walked it */
 	ck_assert_uint_eq(b->lost[0][LOSS_STACK_TRUNCATED], 1);
 	ck_assert_uint_eq(b->lost[0][LOSS_DEEP], 1);
 }

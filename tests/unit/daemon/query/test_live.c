@@ -500,7 +500,6 @@ TEST(live_answers_count_cut_stacks_as_stored_ones_do)
 	ck_assert_uint_eq(live.loss[0].count, 3);
 	ck_assert_uint_eq(live.n_notes, 1);
 	ck_assert_str_eq(live.note[0],
-		"the stacks of 75.0 % of the samples are cut: callers are missing; most "
-		"code has no frame pointers: use -g tables, or callers = tables in "
-		"mperf.conf");
+		"the stacks of 75.0 % of the samples are cut: callers are missing; code without "
+		"frame pointers hides them: use -g tables, or callers = tables in mperf.conf");
 }

@@ -485,8 +485,8 @@ static bool notes_cut(const char *share)
 {
 	char says[256];
 	snprintf(says, sizeof(says),
-		"the stacks of %s %% of the samples are cut: callers are missing; most code has "
-		"no frame pointers: use -g tables, or callers = tables in mperf.conf",
+		"the stacks of %s %% of the samples are cut: callers are missing; code without "
+		"frame pointers hides them: use -g tables, or callers = tables in mperf.conf",
 		share);
 	for (uint32_t i = 0; i < a.n_notes; i++)
 		if (strcmp(a.note[i], says) == 0)
