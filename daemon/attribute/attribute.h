@@ -168,6 +168,10 @@ void attribute_drained(struct attribute *a);
 /* Drop cached frames, files and mappings: some of them were freed. */
 void attribute_forget_places(struct attribute *a);
 
+/* Learn which BPF programs the kernel has, once; else that is done at the first sample in one, and takes a tenth of a
+ * second or more. */
+void attribute_list_programs(struct attribute *a, uint64_t time_ns);
+
 /* Visit the samples from before before_ns that wait for the unwinder, each with only its leaf, until `see` returns
  * false, which is returned. They go on waiting. */
 bool attribute_each_waiting(struct attribute *a, uint64_t before_ns,

@@ -63,17 +63,25 @@ static void take(void *userdata, const struct kernel_program *p)
 		(void)add(l->a, p->start, p->bytes, p->name); /* without memory it has no name */
 }
 
+void attribute_list_programs(struct attribute *a, uint64_t time_ns)
+{
+	struct generated *g = a->generated;
+	const struct kernel *k = a->o.kernel;
+
+	if (g->listed || a->o.hide_kernel || !k || !k->list_programs)
+		return;
+	g->listed = true;
+	/* without the right, or BTF, there is no list */
+	(void)k->list_programs(k->userdata, take, &(struct listing){a, time_ns});
+}
+
 const struct kernel_code_piece *generated_find(struct attribute *a, uint64_t addr, uint64_t time_ns)
 {
 	struct generated *g = a->generated;
 	const struct kernel_code_piece *piece = kernel_code_find(&g->code, addr);
-	const struct kernel *k = a->o.kernel;
 
-	if (piece || g->listed || !k || !k->list_programs ||
-		!kernel_map_is_outside(&a->kernel, addr))
+	if (piece || !kernel_map_is_outside(&a->kernel, addr))
 		return piece;
-	g->listed = true;
-	/* without the right, or BTF, there is no list */
-	(void)k->list_programs(k->userdata, take, &(struct listing){a, time_ns});
+	attribute_list_programs(a, time_ns);
 	return kernel_code_find(&g->code, addr);
 }

@@ -193,6 +193,8 @@ int walk_open(const struct walk_options *o, struct walk **ret_walk, struct event
 	int r = outcome_of_sampler(sampler_new(&kernel_real, &o->sampler, &w->sampler, ret_error));
 	if (r == 0)
 		r = attach_stations(w, o);
+	if (r == 0 && o->always) /* not while the rings fill */
+		attribute_list_programs(w->attribute, clock_ns(CLOCK_MONOTONIC));
 	if (r == 0)
 		r = open_waits(w);
 	/* Scan once before and once after the events are enabled: otherwise a process that starts
