@@ -21,6 +21,7 @@
 /* A throttle lasts until the next tick of the slowest clock (attribute/throttle.c); cycles and
  * instructions of that time are missing. */
 #define THROTTLED_NS_MAX (2 * 10e6)
+#define COST_SECONDS_MIN 2       /* cost is counted as often */
 #define COST_LIVE_SECONDS_MIN 10 /* seconds of a live answer, which are known to within two */
 
 struct line {
@@ -102,7 +103,7 @@ static bool is_cost(const struct provenance *p, const struct text_table *texts, 
 }
 
 /* Share of the harts' time that mperf took. Not shown for hours, whose number of harts is not
- * known, nor for a frame of top, which is too short: cost is counted every two seconds. */
+ * known, nor for what is shorter than the two seconds after which cost is counted. */
 static double cost_share(const struct provenance *p, const struct text_table *texts)
 {
 	double us = 0, n_harts = 0;
@@ -110,7 +111,8 @@ static double cost_share(const struct provenance *p, const struct text_table *te
 		us += is_cost(p, texts, i) ? (double)p->loss[i].count : 0;
 	for (int i = 0; i < HARTS_MAX; i++)
 		n_harts += p->measured[i];
-	bool known = n_harts > 0 && p->seconds > 0 && !p->coarse_until_ns[TIER_HOUR] &&
+	bool known = n_harts > 0 && p->seconds >= COST_SECONDS_MIN &&
+		     !p->coarse_until_ns[TIER_HOUR] &&
 		     !(p->live && p->seconds < COST_LIVE_SECONDS_MIN);
 	return known ? us / 1e6 / n_harts / p->seconds : 0;
 }

@@ -22,8 +22,8 @@ CASES = {
     "alloca": (["in_alloca", "spin"], None),
     "large": (["in_large", "spin"], None),       # 40 KiB
     "qsort": (["in_qsort", "compare", "spin"], r"qsort(_r)?|msort\S*|introsort\S*|.*quicksort.*"),
-    "signal": (["in_signal", "handle", "spin"], r"raise|gsignal|\S*pthread_kill\S*|__restore_rt|\[unknown\]|setjmp"),
-    "altstack": (["in_altstack", "handle", "spin"], r"raise|gsignal|\S*pthread_kill\S*|__restore_rt|\[unknown\]"),
+    "signal": (["in_signal", "handle", "spin"], r"raise|gsignal|\S*pthread_kill\S*|__restore_rt|libc\.so\S*\+0x\S+|setjmp"),
+    "altstack": (["in_altstack", "handle", "spin"], r"raise|gsignal|\S*pthread_kill\S*|__restore_rt|libc\.so\S*\+0x\S+"),
     "vfork": (["in_vfork", "spin"], None),       # in the child
     "end": (["in_end", "never_returns", "spin"], None),
     "bare": (["in_bare", "bare_spin", "spin"], None),
@@ -61,7 +61,8 @@ def counts(build, program, depth, case, size):
             continue  # before the bottom was reached
         frames = frames[:len(frames) - frames[::-1].index(within[-1])]
         frames = [f for i, f in enumerate(frames) if not re.fullmatch(STARTS, f)
-                  and not (i == 0 and f == "[unknown]") and not (between and re.fullmatch(between, f))]
+                  and not (i == 0 and re.fullmatch(r"libc\.so\S*\+0x\S+", f))
+                  and not (between and re.fullmatch(between, f))]
         kind = ("complete" if frames == expected else
                 f"cut at {frames[0]}" if frames == expected[-len(frames):] else "wrong")
         found[kind] = found.get(kind, 0) + int(n) / 1e6
