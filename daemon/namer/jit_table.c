@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * A compiler writes call frame information for where perf will place it, behind the code, so that its relative addresses
- * hold: at the next multiple of eight. Rows are kept by their distance from the start of the code, since code may move.
+ * perf puts call frame information behind the code, at the next multiple of eight. Compilers write its relative addresses
+ * for that place. Rows are kept by their distance from the start of the code, since code may move.
  *
  * Pieces of code may be far apart. A table has a page for each 64 KiB between them, so they are put into segments that
  * follow each other: the table's offsets are addresses, its addresses mean nothing.
@@ -162,22 +162,23 @@ static int add_piece(struct table_rows *t, const struct jit_rows *j, const struc
 	const struct unwind_segment *s)
 {
 	const struct jit_row *row = j->row + p->span.first;
+	const uint64_t from = p->start - p->origin, to = p->end - p->origin;
 	const uint64_t to_addr = s->addr - s->offset;
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < p->span.n; i++) {
-		const uint64_t begin = p->origin + row[i].offset;
-		const bool is_over = i + 1 < p->span.n && p->origin + row[i + 1].offset <= p->start;
+		const uint64_t offset =
+			row[i].offset; /* the code may have moved to the last addresses */
 		uint16_t number = UNWIND_NO_RULE;
-		if (is_over)
+		if (i + 1 < p->span.n && row[i + 1].offset <= from)
 			continue;
-		if (begin >= p->end)
+		if (offset >= to)
 			break;
 		if (row[i].rule != UNWIND_NO_RULE)
 			r = table_rows_number(t, &j->rules.rule[row[i].rule], &number);
 		if (r == 0)
-			r = table_rows_add(
-				t, (begin > p->start ? begin : p->start) + to_addr, number);
+			r = table_rows_add(t,
+				p->start + (offset > from ? offset - from : 0) + to_addr, number);
 	}
 	return r < 0 ? r : table_rows_add(t, p->end + to_addr, UNWIND_NO_RULE);
 }

@@ -245,10 +245,8 @@ static int take_unwinding(struct jitdump *d, struct jit_code *code, uint64_t siz
 
 	if (!d->n_unwinding || __builtin_add_overflow(code->start, size, &end))
 		return 0;
-	int r = jit_rows_take(&d->rows, d->machine ? d->machine : OWN_MACHINE, d->unwinding,
+	return jit_rows_take(&d->rows, d->machine ? d->machine : OWN_MACHINE, d->unwinding,
 		d->n_unwinding, code->start, size, &code->rows);
-	drop_unwinding(d);
-	return r;
 }
 
 static int dump_load(struct jitdump *d, uint64_t at, uint64_t end)
@@ -350,12 +348,12 @@ static int dump_debug(struct jitdump *d, uint64_t at, uint64_t end)
 /* .eh_frame, then .eh_frame_hdr, which only repeats where its entries are. */
 static int dump_unwinding(struct jitdump *d, uint64_t at, uint64_t end)
 {
+	drop_unwinding(d);
 	const uint8_t *p = end - at >= UNWINDING_BYTES ? dump_at(d, at, UNWINDING_BYTES) : NULL;
 	if (!p || d->swapped)
 		return 0;
 
 	uint64_t n = dump_u64(d, p + 16), n_head = dump_u64(d, p + 24);
-	drop_unwinding(d);
 	if (n > end - at - UNWINDING_BYTES || n_head >= n || n - n_head > JIT_UNWINDING_BYTES_MAX)
 		return 0;
 	p = dump_at(d, at + UNWINDING_BYTES, (size_t)(n - n_head));
@@ -391,9 +389,13 @@ static int dump_header(struct jitdump *d, uint64_t *ret_end)
 
 static int dump_record(struct jitdump *d, uint32_t type, uint64_t at, uint64_t end)
 {
+	int r;
+
 	switch (type) {
 	case RECORD_LOAD:
-		return dump_load(d, at, end);
+		r = dump_load(d, at, end);
+		drop_unwinding(d); /* also if its code has no place or no name */
+		return r;
 	case RECORD_MOVE:
 		return dump_move(d, at, end);
 	case RECORD_DEBUG:

@@ -47,7 +47,7 @@ static enum unwind_described described(struct namer *n, struct slot *s)
 static enum unwind_described described_generated(
 	const struct territory *t, struct slot *s, uint64_t address)
 {
-	if (s && s->table && unwind_table_at(s->table, address)) {
+	if (s && slot_table_describes(s, address)) {
 		slot_use_table(t->namer, s);
 		return UNWIND_TABLE;
 	}

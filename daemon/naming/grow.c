@@ -202,6 +202,17 @@ static void begin_again(struct slot *s, uint32_t order)
 	versions_change_all(s->file, s->growth.lost_order + order);
 }
 
+/* Code that the table describes may have been replaced. */
+static void outdate_table(struct slot *s, const struct reply_grown *r, bool lost)
+{
+	if (lost || r->grown.n_rewrites != s->growth.n_rewrites ||
+		r->grown.n == MESSAGE_CHANGES_MAX)
+		slot_outdate_whole_table(s);
+	else
+		for (uint32_t i = 0; i < r->grown.n; i++)
+			slot_outdate_table(s, r->change[i].start, r->change[i].end);
+}
+
 int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_t n_bytes)
 {
 	struct reply_grown r;
@@ -219,8 +230,7 @@ int slot_hear_grown(struct namer *n, struct slot *s, const uint8_t *bytes, size_
 		begin_again(s, r.grown.order);
 	else
 		take_changes(n, s, &r);
-	if (lost || r.grown.n > 0)
-		slot_outdate_table(n, s);
+	outdate_table(s, &r, lost);
 	s->growth.counted = true;
 	s->growth.order = r.grown.order;
 	s->growth.n_rewrites = r.grown.n_rewrites;

@@ -68,7 +68,8 @@
 #define NAMER_TRICKLE_FILES 8u
 #define NAMER_TRICKLE_FRAMES 256u
 #define NAMER_ROUNDS_MAX 64u /* answers handled in one dispatch; the loop has other work */
-/* before a missing perf map is looked up again, and the late frames of a perf map that has grown */
+/* before a missing perf map is looked up again, and the late frames of a perf map that has grown; and before a jitdump that
+ * has grown has another table */
 #define NAMER_RETRY_NS 1000000000u
 /* Time after which a copied file that was found the same is looked up again. It doubles each time, up to the maximum.
  * Each time costs a copy, and the naming of its frames again. */
@@ -173,11 +174,13 @@ struct slot {
 	TAILQ_ENTRY(slot) tabled; /* while it has one */
 	uid_t table_author;       /* slot_author when it came */
 	enum table_state table_state;
-	/* of generated code: ranges that the parser knew when the table came, and the time */
+	/* of generated code: ranges that the parser knew when the table came, and the time; */
 	uint32_t table_order;
 	uint64_t table_ns;
-	bool stale;    /* must be opened again before the next request */
-	bool renewing; /* … and if that fails, the old descriptor is used */
+	uint64_t replaced_from, replaced_to; /* where other code came since; */
+	bool all_replaced;                   /* or perhaps everywhere */
+	bool stale;                          /* must be opened again before the next request */
+	bool renewing;                       /* … and if that fails, the old descriptor is used */
 };
 
 /* --- what each file owns ---------------------------------------------------------------------- */

@@ -126,11 +126,14 @@ void slot_hold_table(struct namer *n, struct slot *s, struct unwind_table *t, ui
 void slot_use_table(struct namer *n, struct slot *s);
 /* The slot has no table, for this reason; stacks that wait for it go on. */
 void slot_settle_table(struct namer *n, struct slot *s, enum table_state state);
-/* Of generated code: has its file grown since the table came, and did it come before that time? Then code that it does not
- * describe may be described now. */
+/* Of generated code: has its file grown since the table came, or since there was nothing for a table, and was that
+ * NAMER_RETRY_NS before this time? Then code that the table does not describe may be described now. */
 bool slot_table_is_old(const struct slot *s, uint64_t since_ns);
-/* Other code has taken the place of what the table describes. */
-void slot_outdate_table(struct namer *n, struct slot *s);
+/* Does the slot's table describe the code at that address, which was not replaced since? */
+bool slot_table_describes(const struct slot *s, uint64_t address);
+/* Other code has come to [from, to) since the table was made; or perhaps everywhere, as when the file was rewritten. */
+void slot_outdate_table(struct slot *s, uint64_t from, uint64_t to);
+void slot_outdate_whole_table(struct slot *s);
 /* Let all stacks that wait for a table be looked at. */
 void tables_note(struct namer *n);
 /* Was tables_note called since the last call, or a slot's table settled? */

@@ -18,8 +18,7 @@ void table_drop_arriving(struct namer *n)
 
 int slot_want_table(struct namer *n, struct slot *s, struct naming_user *u)
 {
-	const bool is_again =
-		slot_grows(s) && (s->table_state == TABLE_HELD || s->table_state == TABLE_EMPTY);
+	const bool is_again = slot_grows(s) && slot_table_is_old(s, UINT64_MAX);
 
 	if (s->table_state != TABLE_UNASKED && s->table_state != TABLE_WANTED && !is_again)
 		return 0;

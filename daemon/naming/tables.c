@@ -62,6 +62,8 @@ void slot_settle_table(struct namer *n, struct slot *s, enum table_state state)
 	s->table_state = state;
 	s->table_order = s->growth.order;
 	s->table_ns = n->now_ns;
+	s->replaced_from = s->replaced_to = 0;
+	s->all_replaced = false;
 	t->changed = true;
 }
 
@@ -107,15 +109,39 @@ static void free_some(struct namer *n, uid_t author, size_t n_bytes)
 
 bool slot_table_is_old(const struct slot *s, uint64_t since_ns)
 {
-	return (s->growth.unread || s->growth.order != s->table_order) && s->table_ns <= since_ns;
+	const bool grew = s->growth.unread || s->growth.order != s->table_order || s->all_replaced;
+
+	if (since_ns < s->table_ns + NAMER_RETRY_NS)
+		return false;
+	switch (s->table_state) {
+	case TABLE_HELD:
+	case TABLE_EMPTY:
+		return grew;
+	case TABLE_FOREIGN:
+		return s->all_replaced;
+	default:
+		return false;
+	}
 }
 
-void slot_outdate_table(struct namer *n, struct slot *s)
+bool slot_table_describes(const struct slot *s, uint64_t address)
 {
-	if (s->table_state == TABLE_HELD || s->table_state == TABLE_EMPTY)
-		slot_settle_table(n, s, TABLE_UNASKED);
-	else if (s->table)
-		slot_settle_table(n, s, s->table_state);
+	const bool is_replaced = address >= s->replaced_from && address < s->replaced_to;
+
+	return s->table && !s->all_replaced && !is_replaced && unwind_table_at(s->table, address);
+}
+
+void slot_outdate_table(struct slot *s, uint64_t from, uint64_t to)
+{
+	if (s->replaced_from == s->replaced_to)
+		s->replaced_from = from;
+	s->replaced_from = from < s->replaced_from ? from : s->replaced_from;
+	s->replaced_to = to > s->replaced_to ? to : s->replaced_to;
+}
+
+void slot_outdate_whole_table(struct slot *s)
+{
+	s->all_replaced = true;
 }
 
 /* --- use -------------------------------------------------------------------------------------- */

@@ -211,6 +211,37 @@ TEST(a_description_is_of_the_next_code_alone)
 	ck_assert_int_eq(cfa_at(0x2004), 0);
 }
 
+/* Also if that code has no name, has no place, or is no code; or if another description cannot be read. */
+TEST(a_description_is_not_left_for_later_code, .times = 4)
+{
+	struct dump d;
+	const uint64_t nowhere = UINT64_MAX - 1;
+	const uint32_t none = 4, short_bytes = 16;
+
+	put_header(&d, EM_X86_64);
+	put_trampoline(&d, 0x1000, 1);
+	put_unwinding(&d, cpython, sizeof(cpython), HEAD_BYTES);
+	const size_t load = d.n;
+	if (_i < 3)
+		put_load(&d, 0x3000, CPYTHON_BYTES, 2);
+	if (_i == 0) /* its name does not end */
+		memset(d.bytes + load + 56, 'x', 2 + CPYTHON_BYTES);
+	if (_i == 1)
+		memcpy(d.bytes + load + 32, &nowhere, sizeof(nowhere));
+	if (_i == 2) { /* shorter than a LOAD */
+		memcpy(d.bytes + load + 4, &short_bytes, sizeof(short_bytes));
+		d.n = load + short_bytes;
+	}
+	if (_i == 3) { /* shorter than an UNWINDING_INFO */
+		const uint32_t record[] = {none, short_bytes, 0, 0};
+		put(&d, record, sizeof(record));
+	}
+	put_load(&d, 0x2000, CPYTHON_BYTES, 3);
+	make(&d);
+	check_trampoline(0x1000);
+	ck_assert_int_eq(cfa_at(0x2004), 0);
+}
+
 /* Its relative address, which holds at a multiple of eight behind the code, misses it. */
 TEST(a_description_of_other_code_is_not_used)
 {
@@ -241,6 +272,40 @@ TEST(code_that_moves_keeps_its_description)
 	make(&d);
 	check_trampoline(0x9000);
 	ck_assert_int_eq(cfa_at(0x1004), 0);
+}
+
+/* .eh_frame of 16 KiB of code, with rows at 0, 0x400, 0x800 and 0x2000. */
+static const uint8_t large[] = {0x14, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 0x10, 1, 0x1b,
+	0x0c, 7, 8, 0x90, 1, 0, 0, 0x1c, 0, 0, 0, 0x1c, 0, 0, 0, 0xe0, 0xbf, 0xff, 0xff, 0, 0x40, 0,
+	0, 0, 3, 0, 4, 0x0e, 16, 3, 0, 4, 0x0e, 24, 3, 0, 0x18, 0x0e, 32, 0, 0};
+#define LARGE_BYTES 0x4000u
+
+/* The bytes of its code, which nobody reads, are left out. */
+static void put_large(struct dump *d, uint64_t addr, uint64_t index)
+{
+	put_unwinding(d, large, sizeof(large), 0);
+	const size_t load = d->n;
+	put_load(d, addr, 0, index);
+	const uint64_t size = LARGE_BYTES;
+	memcpy(d->bytes + load + 40, &size, sizeof(size));
+}
+
+/* To the last addresses, where not all of its rows have room. */
+TEST(code_that_moves_may_end_before_its_description)
+{
+	struct dump d;
+	const uint64_t at = UINT64_MAX - 0xfff;
+
+	put_header(&d, EM_X86_64);
+	put_large(&d, 0x10000, 1);
+	put_move(&d, 0x10000, at, 0xfff, 1);
+	make(&d);
+	ck_assert_int_eq(cfa_at(at - 1), 0);
+	ck_assert_int_eq(cfa_at(at), 8);
+	ck_assert_int_eq(cfa_at(at + 0x400), 16);
+	ck_assert_int_eq(cfa_at(at + 0xffe), 24);
+	ck_assert_int_eq(cfa_at(at + 0xfff), 0);
+	ck_assert_int_eq(cfa_at(0x12000), 32);
 }
 
 TEST(newer_code_hides_what_it_covers)
