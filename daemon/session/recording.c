@@ -381,7 +381,9 @@ uint64_t recording_deadline_ns(const struct recording *g)
 	 * */
 	if (namer_idle(g->walk->namer))
 		return 0;
-	return g->stalled_ns < g->finish_ns ? g->stalled_ns : g->finish_ns;
+	uint64_t end_ns =
+		g->has_callers || g->finish_ns < g->callers_ns ? g->finish_ns : g->callers_ns;
+	return g->stalled_ns < end_ns ? g->stalled_ns : end_ns;
 }
 
 /* Write the names that came and the end, and seal. */
@@ -489,7 +491,7 @@ int recording_dispatch(struct recording *g, uint64_t now_ns)
 	if (g->finish_ns == 0)
 		return 0;
 	if (!g->has_callers) {
-		if (!recording_awaits_callers(g) || !waits(g, now_ns))
+		if (now_ns >= g->callers_ns || !recording_awaits_callers(g) || !waits(g, now_ns))
 			end_last_window(g);
 		return g->trouble;
 	}
@@ -507,6 +509,7 @@ int recording_finish(struct recording *g, uint64_t now_ns)
 	recording_end_counts(g);
 	g->finish_ns = now_ns + g->names_ns;
 	g->stalled_ns = now_ns + g->stall_ns;
+	g->callers_ns = now_ns + RECORDING_CALLERS_NS;
 	g->tap.cut_ns = UINT64_MAX;
 	g->tap.is_patient = false; /* the segment waits for its names */
 	if (r == 0 && !recording_awaits_callers(g))

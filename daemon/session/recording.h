@@ -20,6 +20,8 @@
  * hart reads the kernel's symbols in half a minute, and the debug information of a big program in
  * as long. */
 #define RECORDING_NAMES_NS 120000000000u
+/* The longest wait for callers: samples whose callers have not come by then keep their leaf. */
+#define RECORDING_CALLERS_NS 20000000000u
 /* The longest wait without a single new name. The namer gives up on a file before that: its limit
  * is CPU time, which takes longer if others run. */
 #define RECORDING_STALL_NS                                                                         \

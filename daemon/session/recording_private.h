@@ -53,6 +53,7 @@ struct recording {
 	struct recording_share *share;      /* NULL: no limits */
 	struct hart_counts *counts;         /* NULL: none */
 	struct hart_count_rows last_counts; /* taken at the end, for the last window */
+	uint64_t callers_ns;                /* the end of the wait for callers */
 	bool has_callers; /* after the end: the last window is closed, and later samples are dropped */
 	char note[RECORDING_NOTE_BYTES]; /* of the windows that end now; "": none */
 };

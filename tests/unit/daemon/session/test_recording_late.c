@@ -172,12 +172,13 @@ TEST(other_names_that_come_prolong_the_wait_to_a_limit)
 {
 	waiting[n_waiting++] = sample_of(10, "prog", 10 * SECOND + 5);
 	finish();
-	for (uint64_t at = 12; at < 111; at++) {
+	for (uint64_t at = 12; at < 31; at++) {
 		busy.frames.n_named++;
 		ck_assert_int_eq(recording_dispatch(g, at * SECOND), 0);
 		ck_assert(!g->has_callers);
 	}
-	ck_assert_int_eq(recording_dispatch(g, 111 * SECOND), 0);
+	ck_assert_uint_eq(recording_deadline_ns(g), 31 * SECOND);
+	ck_assert_int_eq(recording_dispatch(g, 31 * SECOND), 0);
 	ck_assert(g->has_callers);
 	ck_assert_uint_eq(g->n_stored, 1);
 }
