@@ -172,7 +172,7 @@ def test_the_rate_is_raised_for_a_recording_and_goes_back(build):
     program = workload(build, "speedtest1")
     with Folder() as folder, Service(build, folder, rate="99") as service:
         recording = subprocess.Popen(
-            [build / "mperfctl", "record", "-F", "1999", "-o", folder / "r.mprf", "--", program,
+            [build / "mperfctl", "record", "-g", "fp", "-F", "1999", "-o", folder / "r.mprf", "--", program,
              "--memdb", "--size", "25"], env=dict(os.environ, MPERF_SOCKET=str(service.socket)),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         wait_until("the rate goes up", lambda: rate(service) == rate_granted(1999))
