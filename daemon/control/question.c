@@ -307,7 +307,7 @@ static int fail_nothing(struct request *q, const struct service *service)
 		service->store_trouble);
 }
 
-/* What names frames that were stored without. */
+/* The workers that name frames which were stored without a name. */
 static struct later *later_of(const struct control_options *options)
 {
 	const struct later_options o = {

@@ -40,7 +40,7 @@
 /* Times are the processor's own, which others cannot convert. */
 #define FLAG_ARCH_TIMESTAMP 1u
 
-/* Of a writer that leaves it 0, as CPython 3.13. */
+/* The machine of a dump whose writer leaves it 0, as CPython 3.13 does: this one. */
 #if defined(__x86_64__)
 #define OWN_MACHINE EM_X86_64
 #elif defined(__aarch64__)
@@ -238,7 +238,7 @@ static void drop_unwinding(struct jitdump *d)
 	d->n_unwinding = 0;
 }
 
-/* What was read last describes this code. */
+/* The unwinding record that was read last describes this code. */
 static int take_unwinding(struct jitdump *d, struct jit_code *code, uint64_t size)
 {
 	uint64_t end;

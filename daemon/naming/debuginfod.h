@@ -3,8 +3,8 @@
 
 /* Debug files from debuginfod servers, by libdebuginfod
  *
- * For processes with the rights of the user who asks, never for the service. The library is loaded when a file is
- * fetched, as elfutils does, in a child: nothing else needs it or the network. It keeps files in the user's cache.
+ * Only a private daemon uses it, which has the rights of the user who asks; the service never does. A child loads the
+ * library and uses the network for each file; nothing else needs these. The library keeps files in the user's cache.
  */
 
 #include <limits.h>
@@ -17,8 +17,8 @@
 /* Are there servers to ask? */
 bool debuginfod_has_servers(void);
 /* Fetch the debug file of that build id, with progress on standard error. 0 with its path;
- * DEBUGINFOD_NONE: no server has it, or the library is missing; DEBUGINFOD_OVER: the time (CLOCK_MONOTONIC) is over, or
- * the client has gone. */
+ * DEBUGINFOD_NONE: no server has it; DEBUGINFOD_OVER: nothing more can be fetched, since the library is missing, the
+ * time (CLOCK_MONOTONIC) is over, or the client has gone. */
 enum { DEBUGINFOD_NONE = 1, DEBUGINFOD_OVER };
 int debuginfod_fetch(
 	const uint8_t *build_id, uint8_t n, uint64_t until_ns, char ret_path[PATH_MAX]);

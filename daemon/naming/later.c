@@ -47,21 +47,13 @@ struct later *later_free(struct later *l)
 	return NULL;
 }
 
-static bool has_debug_file(const struct later_file *file)
-{
-	char debug[NAMER_DEBUG_PATH_BYTES];
-
-	return namer_debug_path(file->build_id, file->n_build_id, debug) &&
-	       access(debug, R_OK) == 0;
-}
-
 bool later_knows_more(const struct later *l, const struct later_file *file)
 {
 	const bool was_read = file->state == FILE_READY || file->state == FILE_NO_SYMBOLS;
 
 	if (!was_read || file->has_debug || file->n_build_id < 2)
 		return false;
-	return has_debug_file(file) ||
+	return namer_has_debug_file(file->build_id, file->n_build_id) ||
 	       (l->o.fetches && !l->fetches_no_more && access(file->path, R_OK) == 0);
 }
 
@@ -116,7 +108,7 @@ int later_ask(struct later *l, const struct later_file *file, uint64_t offset,
 	int r = file_get(&l->files, &key, &f);
 	if (r == 0 && f->id > LATER_FILES_MAX)
 		return 0;
-	if (r == 0 && f->id > n_files && !has_debug_file(file))
+	if (r == 0 && f->id > n_files && !namer_has_debug_file(file->build_id, file->n_build_id))
 		l->useless[f->id - 1] = !may_fetch(l, file, f);
 	if (r == 0 && l->useless[f->id - 1])
 		return 0;

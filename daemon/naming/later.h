@@ -38,8 +38,8 @@ struct later_file {
 	bool has_debug;
 };
 
-/* Was it read without debug information, and is its debug file installed now, or may a server have it? Files that were not read have no build
- * id in a segment, so nothing could prove them. At most one system call. */
+/* Was it read without debug information, and is its debug file installed now, or may a server have it? A file that was
+ * not read has no build id in a segment, so nothing could prove that it is the same. At most two system calls. */
 bool later_knows_more(const struct later *l, const struct later_file *file);
 /* Ask for a name, which later_wait brings. *ret_frame is NULL if there is no room or no namer; it lives as long as l.
  * 0 or -ENOMEM. */

@@ -8,14 +8,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Is there a debug file for its build id? In our own mounts only: those of containers are looked at by the opener. */
-static bool has_debug_file(const struct file *f)
-{
-	char path[NAMER_DEBUG_PATH_BYTES];
-
-	return namer_debug_path(f->build_id, f->n_build_id, path) && access(path, F_OK) == 0;
-}
-
 bool namer_debug_path(const uint8_t *build_id, uint8_t n, char ret_path[NAMER_DEBUG_PATH_BYTES])
 {
 	int at = snprintf(ret_path, NAMER_DEBUG_PATH_BYTES, "%s/", NAMER_DEBUG_FOLDER);
@@ -27,6 +19,13 @@ bool namer_debug_path(const uint8_t *build_id, uint8_t n, char ret_path[NAMER_DE
 			build_id[i], i == 0 ? "/" : "");
 	snprintf(ret_path + at, NAMER_DEBUG_PATH_BYTES - (size_t)at, ".debug");
 	return true;
+}
+
+bool namer_has_debug_file(const uint8_t *build_id, uint8_t n)
+{
+	char path[NAMER_DEBUG_PATH_BYTES];
+
+	return namer_debug_path(build_id, n, path) && access(path, R_OK) == 0;
 }
 
 static bool is_unnamed(const struct frame *f)
@@ -54,7 +53,9 @@ int namer_look_for_debug(struct namer *n, bool at_all)
 	int r = 0;
 
 	for (struct slot *s = slots_next(n, NULL); s && r == 0; s = slots_next(n, s)) {
-		if (!slot_may_be_completed(s) || !(at_all || has_debug_file(s->file)))
+		const struct file *f = s->file;
+		if (!slot_may_be_completed(s) ||
+			!(at_all || namer_has_debug_file(f->build_id, f->n_build_id)))
 			continue;
 		r = slot_complete(n, s);
 		any = s->completes = true;

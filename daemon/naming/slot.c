@@ -473,7 +473,7 @@ bool slot_may_be_completed(const struct slot *s)
 	       (f->state == FILE_READY || f->state == FILE_NO_SYMBOLS);
 }
 
-/* The parser reads the file anew, unless it has it in hand, and then adds the debug file. */
+/* The parser will read the file again, with its debug file. One that it is reading now gets the debug file after that. */
 int slot_complete(struct namer *n, struct slot *s)
 {
 	s->tried &= 1u << PART_MAIN;

@@ -126,8 +126,8 @@ void slot_hold_table(struct namer *n, struct slot *s, struct unwind_table *t, ui
 void slot_use_table(struct namer *n, struct slot *s);
 /* The slot has no table, for this reason; stacks that wait for it go on. */
 void slot_settle_table(struct namer *n, struct slot *s, enum table_state state);
-/* Of generated code: has its file grown since the table came, or since there was nothing for a table, and was that
- * NAMER_RETRY_NS before this time? Then code that the table does not describe may be described now. */
+/* May a new table of generated code describe more than the slot's? The file has grown since that one came, or since
+ * there was nothing for one, which was at least NAMER_RETRY_NS before this time. */
 bool slot_table_is_old(const struct slot *s, uint64_t since_ns);
 /* Does the slot's table describe the code at that address, which was not replaced since? */
 bool slot_table_describes(const struct slot *s, uint64_t address);

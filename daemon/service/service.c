@@ -28,7 +28,7 @@
 /* Losses are remembered this often, so that "the last minute" is 60 to 70 seconds. */
 #define PAST_NS USAGE_TICK_NS
 #define PASTS 7
-/* Between two sweeps, which cost about 20 ns for each task and frame; or after so many new tasks of half a KiB each. */
+/* Time between two sweeps, which cost about 20 ns for each task and frame; or this many new tasks, of half a KiB each. */
 #define SWEEP_NS (60ull * SECOND_NS)
 #define SWEEP_TASKS 8192u
 /* After descriptors ran out: time until we try again what failed; time for which status reports the shortage. */

@@ -45,7 +45,7 @@ static void set_limits(void)
 	setitimer(ITIMER_VIRTUAL, &timer, NULL);
 }
 
-/* What one turn of spin() does besides counting. */
+/* A call that each turn of spin() makes, besides counting. */
 static enum turn { COUNTS, READS_CLOCK, CALLS_LIBRARY } turn;
 
 static NOT_INLINED void spin(void)

@@ -2,7 +2,7 @@
 
 /* A program that is stripped after it was built
  *
- * stripped MS spins for so many milliseconds in three functions of about equal time. With -DBEFORE=N, N bytes of code
+ * stripped MS spins for MS milliseconds in three functions of about equal time. With -DBEFORE=N, N bytes of code
  * come before them: another build, where they are at other addresses. With -DALONE it spins in the first alone.
  */
 
