@@ -48,7 +48,7 @@
  * Files". */
 #define NAMER_DEBUG_FOLDER "/usr/lib/debug/.build-id"
 #define NAMER_DEBUG_PATH_BYTES (sizeof(NAMER_DEBUG_FOLDER "//.debug") + 2 * 20)
-/* The path of the debug file for a build id. False: the build id is not a usable one. */
+/* The path of the debug file for a build id. False: the build id is not a usable one. Exported for tests. */
 bool namer_debug_path(const uint8_t *build_id, uint8_t n, char ret_path[NAMER_DEBUG_PATH_BYTES]);
 /* Can we read the debug file for a build id? In our own mounts: the opener looks into those of containers. */
 bool namer_has_debug_file(const uint8_t *build_id, uint8_t n);
