@@ -147,6 +147,18 @@ def interruptible():
         prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
+def age_of(pid):
+    """Seconds since that process began. Source: man proc_pid_stat, field 22."""
+    stat = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def tell_rest(seconds, running, waiting):
+    """What a run that is cut short was doing, for who has to find out why it took so long."""
+    print(f"after {seconds:.0f} s, {age_of(os.getppid()):.0f} s after what started us: running "
+          f"{', '.join(running) or 'nothing'}; to come {', '.join(waiting) or 'nothing'}", flush=True)
+
+
 def descendants(pid):
     """The processes that it or they started and that have not ended."""
     children = {}
@@ -210,6 +222,7 @@ def run_all(jobs, seats=None):
     """Run them; gives a Done as each ends."""
     seats = seats or SEATS_PER_HART * (os.cpu_count() or 1)
     waiting, running, free = list(jobs), {}, seats
+    begin = time.monotonic()
     try:
         while waiting or running:
             job = next_of(waiting, free, seats, running)
@@ -227,5 +240,7 @@ def run_all(jobs, seats=None):
             free += min(done.job.seats, seats)
             yield done
     except BaseException:
+        tell_rest(time.monotonic() - begin, [f"{done.job.name} ({time.monotonic() - done.begin:.0f} s)"
+                                             for done in running.values()], [job.name for job in waiting])
         end_jobs(running)
         raise

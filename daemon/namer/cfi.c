@@ -17,9 +17,19 @@
 #define CFA_NEGATE_RA_STATE 0x2d /* the window of registers of SPARC, otherwise */
 
 static const struct cfi_registers known_registers[] = {
-	{.machine = EM_X86_64, .ra = 16, .sp = 7, .fp = 6},
-	{.machine = EM_AARCH64, .ra = 30, .sp = 31, .fp = 29, .ra_is_kept = true},
-	{.machine = EM_RISCV, .ra = 1, .sp = 2, .fp = 8, .ra_is_kept = true},
+	{.machine = EM_X86_64, .ra = 16, .sp = 7, .fp = 6, .base = UNWIND_BASE_X86},
+	{.machine = EM_AARCH64,
+		.ra = 30,
+		.sp = 31,
+		.fp = 29,
+		.base = UNWIND_BASE_NONE,
+		.ra_is_kept = true},
+	{.machine = EM_RISCV,
+		.ra = 1,
+		.sp = 2,
+		.fp = 8,
+		.base = UNWIND_BASE_NONE,
+		.ra_is_kept = true},
 };
 
 int cfi_begin(struct cfi *c, const struct unwind_section *section, size_t n_sections,
@@ -55,10 +65,11 @@ static struct cfi_value *value_of(struct run *r, struct cfi_state *state, uint64
 {
 	const struct cfi_registers *n = r->registers;
 
-	return number == n->ra   ? &state->ra
-	       : number == n->sp ? &state->sp
-	       : number == n->fp ? &state->fp
-				 : NULL;
+	return number == n->ra     ? &state->ra
+	       : number == n->sp   ? &state->sp
+	       : number == n->fp   ? &state->fp
+	       : number == n->base ? &state->base
+				   : NULL;
 }
 
 static void set(struct run *r, uint64_t number, struct cfi_value value)
@@ -226,6 +237,10 @@ static struct unwind_rule rule_of(const struct run *r)
 	rule.ra_offset = (int32_t)s->ra.offset;
 	rule.fp = (uint8_t)s->fp.place;
 	rule.fp_offset = (int32_t)s->fp.offset;
+	if (!s->base.odd && s->base.offset >= INT16_MIN && s->base.offset <= INT16_MAX) {
+		rule.base = (uint8_t)s->base.place;
+		rule.base_offset = (int16_t)s->base.offset;
+	}
 	return rule;
 }
 
@@ -272,6 +287,16 @@ static bool take_short(struct run *r, uint8_t op, struct byte_reader *bytes, int
 	}
 }
 
+/* The return address is in another register around the call of vfork, and in functions that save registers for
+ * others. */
+static void take_in_register(struct run *r, uint64_t number, uint64_t in)
+{
+	if (number == r->registers->ra && in <= UINT8_MAX)
+		set_value(r, number, UNWIND_IN_REGISTER, (int64_t)in);
+	else
+		set_odd(r, number);
+}
+
 /* Instructions that say where a register of the caller is. False: it is another one. */
 static bool take_register(struct run *r, uint8_t op, struct byte_reader *bytes)
 {
@@ -292,9 +317,12 @@ static bool take_register(struct run *r, uint8_t op, struct byte_reader *bytes)
 		number = read_unsigned(bytes);
 		set_value(r, number, UNWIND_AT_CFA, -(int64_t)(read_unsigned(bytes) * align));
 		return true;
+	case DW_CFA_register:
+		number = read_unsigned(bytes);
+		take_in_register(r, number, read_unsigned(bytes));
+		return true;
 	case DW_CFA_val_offset:
 	case DW_CFA_val_offset_sf:
-	case DW_CFA_register:
 		set_odd(r, read_unsigned(bytes));
 		(void)read_unsigned(bytes);
 		return true;
@@ -478,6 +506,7 @@ static const struct cfi_cie *find_cie(struct cfi *c, uint32_t section, uint64_t 
 	struct run r = {.registers = c->registers, .section = s, .cie = cie};
 	r.state.ra.place = c->registers->ra_is_kept ? UNWIND_SAME : UNWIND_UNKNOWN;
 	r.state.sp.place = r.state.fp.place = UNWIND_SAME;
+	r.state.base.place = c->registers->base == UNWIND_BASE_NONE ? UNWIND_UNKNOWN : UNWIND_SAME;
 	r.state.cfa_place = UNWIND_SAME; /* + 0: entries of riscv64 only say of which register */
 	r.state.cfa_register = UINT64_MAX;
 	cie->initial = r.state;

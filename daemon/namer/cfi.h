@@ -3,8 +3,8 @@
 
 /* Call frame information: its instructions, run into rules of the frame's caller
  *
- * elfutils finds the entries; we run their instructions. Only the return address, the stack pointer and the
- * frame pointer are followed, since no rule of ours needs another register.
+ * elfutils finds the entries; we run their instructions. Only the return address, the stack pointer, the frame
+ * pointer and the base register are followed, since no rule of ours needs another register.
  */
 
 #include "daemon/namer/table_make.h"
@@ -23,7 +23,7 @@ struct cfi_range {
 /* Numbers of registers in DWARF. Source: System V psABI of each machine. */
 struct cfi_registers {
 	uint16_t machine;
-	uint8_t ra, sp, fp;
+	uint8_t ra, sp, fp, base;
 	bool ra_is_kept; /* in its register, unless an entry says otherwise */
 };
 
@@ -40,7 +40,7 @@ struct cfi_state {
 	enum unwind_place cfa_place;
 	int64_t cfa_offset, cfa_more;
 	uint8_t plt;
-	struct cfi_value ra, sp, fp;
+	struct cfi_value ra, sp, fp, base;
 };
 
 /* The part that several entries share (CIE). */

@@ -79,7 +79,8 @@ static bool is_page(const struct unwind_row *row, uint32_t n, uint32_t n_rules)
 
 static bool is_rule(const struct unwind_rule *r)
 {
-	return r->cfa <= UNWIND_NONE && r->ra <= UNWIND_NONE && r->fp <= UNWIND_NONE;
+	return r->cfa <= UNWIND_NONE && r->ra <= UNWIND_NONE && r->fp <= UNWIND_NONE &&
+	       r->base <= UNWIND_NONE;
 }
 
 int unwind_table_check(const struct unwind_table *table)

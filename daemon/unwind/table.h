@@ -25,7 +25,7 @@ enum unwind_place {
 	UNWIND_AT_FP,   /* in memory at fp + offset */
 	UNWIND_AT_CFA,  /* in memory at the canonical frame address + offset */
 	UNWIND_IN_PLT,  /* sp + offset, + 8 from that byte of a PLT entry on: unwind_rule.number */
-	UNWIND_IN_REGISTER, /* another register + offset: unwind_rule.number, known in the first frame alone */
+	UNWIND_IN_REGISTER, /* CFA: another register + offset, unwind_rule.number. Return address: the register ra_offset */
 	UNWIND_NONE, /* of the return address: the outermost frame, it has no caller */
 };
 
@@ -34,10 +34,16 @@ struct unwind_rule {
 	uint8_t cfa, ra, fp; /* enum unwind_place; UNWIND_UNKNOWN as CFA: ask elfutils */
 	uint8_t number; /* DWARF's of a register, or the byte in a PLT entry of 16 from which 8 bytes more are on the stack */
 	int32_t cfa_offset, ra_offset, fp_offset;
-	uint32_t
-		is_signal; /* or 0: the caller was interrupted, it is at the address, not before it */
+	uint8_t is_signal; /* or 0: the caller was interrupted, it is at the address, not before it */
+	uint8_t base;      /* enum unwind_place: of the base register, see UNWIND_BASE_X86 */
+	int16_t base_offset;
 	int32_t cfa_more; /* added to the CFA that memory holds (UNWIND_AT_SP, UNWIND_AT_FP) */
 };
+
+/* The register besides sp and fp in which code keeps the CFA across calls: rbx, where the dynamic linker resolves a
+ * function at its first call. Other machines have none. DWARF's number. */
+#define UNWIND_BASE_X86 3
+#define UNWIND_BASE_NONE 0xff
 
 #define UNWIND_PAGE_SHIFT 16
 #define UNWIND_PAGES_MAX (1u << 16) /* 4 GiB of text */

@@ -13,13 +13,22 @@
 
 /* The registers of a frame that lead to its caller. */
 struct frame {
-	uint64_t pc, sp, fp, ra;
-	bool has_fp, has_ra;
+	uint64_t pc, sp, fp, ra, base;
+	bool has_fp, has_ra, has_base;
 	bool is_exact; /* pc is the next instruction to run: of the sampled frame, and of one that a signal interrupted */
 };
 
 /* STEP_DEEP: cut at the end of the copy. STEP_WANTS: a table is missing. STEP_LEFT: to elfutils. */
 enum step { STEP_DONE, STEP_END, STEP_CUT, STEP_DEEP, STEP_WANTS, STEP_LEFT };
+
+/* The value of a DWARF register when the sample was taken. */
+static bool sampled(const struct unwind_sample *s, uint32_t number, uint64_t *ret_value)
+{
+	const struct unwind_registers *r = s->registers;
+
+	return number < r->n_registers && r->perf[number] >= 0 &&
+	       unwind_register(s, (unsigned int)r->perf[number], ret_value);
+}
 
 static bool first_frame(const struct unwind_sample *s, struct frame *f)
 {
@@ -31,6 +40,7 @@ static bool first_frame(const struct unwind_sample *s, struct frame *f)
 	f->is_exact = true;
 	f->has_fp = unwind_register(s, (unsigned int)r->perf[r->dwarf_fp], &f->fp);
 	f->has_ra = ra >= 0 && unwind_register(s, (unsigned int)ra, &f->ra);
+	f->has_base = sampled(s, r->dwarf_base, &f->base);
 	return unwind_register(s, r->perf_pc, &f->pc) && unwind_register(s, r->perf_sp, &f->sp);
 }
 
@@ -51,8 +61,9 @@ static bool find_cfa(const struct unwind_sample *s, const struct unwind_rule *ru
 		*ret_cfa = f->sp + offset + ((f->pc & 15) >= rule->number ? 8 : 0);
 		return true;
 	case UNWIND_IN_REGISTER:
-		if (rule->number >= r->n_registers || r->perf[rule->number] < 0 ||
-			!unwind_register(s, (unsigned int)r->perf[rule->number], ret_cfa))
+		*ret_cfa = f->base;
+		if (rule->number == r->dwarf_base ? !f->has_base
+						  : !sampled(s, rule->number, ret_cfa))
 			return false;
 		*ret_cfa += offset;
 		return true;
@@ -102,6 +113,16 @@ static enum step cut_at(const struct unwind_sample *s, uint64_t address)
 										   : STEP_CUT;
 }
 
+/* Registers that are not followed are known in the sampled frame alone; elfutils follows some of them further. */
+static bool needs_other_register(const struct unwind_sample *s, const struct unwind_rule *rule,
+	size_t n_frames, const struct frame *f)
+{
+	const bool is_base = rule->number == s->registers->dwarf_base && f->has_base;
+
+	return n_frames > 1 &&
+	       ((rule->cfa == UNWIND_IN_REGISTER && !is_base) || rule->ra == UNWIND_IN_REGISTER);
+}
+
 /* n_frames: found so far. */
 static enum step step_by_rule(const struct unwind_sample *s, const struct unwind_rule *rule,
 	size_t n_frames, struct frame *f)
@@ -111,17 +132,23 @@ static enum step step_by_rule(const struct unwind_sample *s, const struct unwind
 
 	if (rule->ra == UNWIND_NONE)
 		return STEP_END;
-	/* Other registers are known in the sampled frame alone; elfutils follows some of them further. */
-	if (rule->cfa == UNWIND_UNKNOWN || (rule->cfa == UNWIND_IN_REGISTER && n_frames > 1))
+	if (rule->cfa == UNWIND_UNKNOWN || needs_other_register(s, rule, n_frames, f))
 		return STEP_LEFT;
 	if (!find_cfa(s, rule, f, &cfa))
 		return STEP_CUT;
-	if (!find_value(s, rule->ra, rule->ra_offset, f, cfa, f->has_ra, f->ra, &caller.pc))
+	if (rule->ra == UNWIND_IN_REGISTER) {
+		if (!sampled(s, (uint32_t)rule->ra_offset, &caller.pc))
+			return STEP_CUT;
+	} else if (!find_value(
+			   s, rule->ra, rule->ra_offset, f, cfa, f->has_ra, f->ra, &caller.pc)) {
 		return cut_at(s, cfa);
+	}
 	caller.pc = strip(s, caller.pc);
 	caller.sp = cfa;
 	caller.has_fp =
 		find_value(s, rule->fp, rule->fp_offset, f, cfa, f->has_fp, f->fp, &caller.fp);
+	caller.has_base = find_value(
+		s, rule->base, rule->base_offset, f, cfa, f->has_base, f->base, &caller.base);
 	*f = caller;
 	return STEP_DONE;
 }

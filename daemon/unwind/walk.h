@@ -20,9 +20,9 @@ struct unwind_registers {
 	uint16_t machine;
 	uint8_t class; /* ELFCLASS64; ELFCLASS32: a 32-bit program on a 64-bit kernel */
 	uint8_t n_registers;
-	uint8_t perf_pc, perf_sp; /* bits in regs_mask */
-	uint8_t dwarf_sp, dwarf_fp;
-	int8_t perf[UNWIND_REGISTERS_MAX]; /* by DWARF number; -1: always zero */
+	uint8_t perf_pc, perf_sp;               /* bits in regs_mask */
+	uint8_t dwarf_sp, dwarf_fp, dwarf_base; /* UNWIND_BASE_NONE: without one */
+	int8_t perf[UNWIND_REGISTERS_MAX];      /* by DWARF number; -1: always zero */
 };
 
 /* machine is an ELF e_machine (EM_X86_64, EM_RISCV, EM_AARCH64; EM_386, EM_ARM of 32-bit programs on the first and

@@ -7,6 +7,7 @@ import importlib.machinery
 import importlib.util
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -261,6 +262,8 @@ def test_who_is_interrupted_ends_all_and_leaves_nothing(build):
             said.seek(0)
             text = said.read()
             assert text.count(f"interrupted by {number.name}") == 1, text
+            assert re.search(r"^after \d+ s, \d+ s after what started us: running (other|some) \(\d+ s\), "
+                             r"(other|some) \(\d+ s\); to come nothing$", text, re.M), text
             assert "Traceback" not in text and "fail" not in text, text
             # on a busy machine init takes a moment to reap what was killed
             wait_until("all are gone", lambda: not [p for p in started if os.path.exists(f"/proc/{p}")], seconds=20)

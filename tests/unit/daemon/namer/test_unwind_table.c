@@ -23,7 +23,7 @@ EACH_TEST(.seconds = 120);
 #define FILE_BYTES_MAX (4u << 20)
 #define TABLE_BYTES_MAX ((size_t)32 << 20)
 
-static int ra_number, sp_number, fp_number;
+static int ra_number, sp_number, fp_number, base_number; /* base_number: -1: none */
 
 struct tally {
 	size_t n_files, n_addresses, n_not_described, n_unsupported, n_wrong;
@@ -63,7 +63,27 @@ static void true_value(Dwarf_Frame *frame, int number, uint8_t *ret_place, int32
 		   op[has_cfa].atom <= DW_OP_breg31) {
 		*ret_place = (uint8_t)place_at(op[has_cfa].atom - DW_OP_breg0);
 		*ret_offset = (int32_t)op[has_cfa].number;
+	} else if (n == 1 && op[0].atom == DW_OP_regx) {
+		*ret_place = UNWIND_IN_REGISTER;
+		*ret_offset = (int32_t)op[0].number;
 	}
+}
+
+/* It is followed where that is simple; without it a caller is found by elfutils. Where nothing is said of it, functions
+ * keep it, which elfutils knows of rbp, not of rbx. Source: psABI of x86-64, 3.2.1. */
+static void true_base(Dwarf_Frame *frame, struct unwind_rule *rule)
+{
+	int32_t offset;
+
+	if (base_number < 0)
+		return;
+	true_value(frame, base_number, &rule->base, &offset);
+	if (rule->base == UNWIND_UNKNOWN)
+		rule->base = UNWIND_SAME;
+	else if (rule->base == NO_PLACE || rule->base == UNWIND_IN_REGISTER)
+		rule->base = UNWIND_UNKNOWN;
+	else
+		rule->base_offset = (int16_t)offset;
 }
 
 static void true_cfa(Dwarf_Frame *frame, struct unwind_rule *rule)
@@ -105,6 +125,7 @@ static bool is_true(const struct unwind_rule *rule, Dwarf_Frame *frame, int ra, 
 		return truth.ra == UNWIND_UNKNOWN;
 	true_value(frame, fp_number, &truth.fp, &truth.fp_offset);
 	true_cfa(frame, &truth);
+	true_base(frame, &truth);
 	return memcmp(rule, &truth, sizeof(truth)) == 0;
 }
 
@@ -201,6 +222,7 @@ static void compare_machine(
 	ra_number = ra;
 	sp_number = sp;
 	fp_number = fp;
+	base_number = machine == EM_X86_64 ? UNWIND_BASE_X86 : -1;
 	for (size_t i = 0; folder[i]; i++)
 		compare_folder(folder[i], machine, &tally);
 	if (tally.n_files == 0) {

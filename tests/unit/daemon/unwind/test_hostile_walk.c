@@ -26,23 +26,26 @@ static bool code_at(const void *userdata, uint64_t address, struct unwind_code *
 	return true;
 }
 
-/* Walk by this rule alone; all of the stack holds that word. */
-static enum unwind_outcome walk(const struct unwind_rule *rule, uint64_t word, uint64_t fp)
+#define EACH 0x100u /* bytes of code with the same rule */
+
+/* Walk from code of the last of these rules; the code of the first one comes first. */
+static enum unwind_outcome walk_by(const struct unwind_rule *rule, uint32_t n, uint64_t fp)
 {
 	const struct unwind_table counts = {
-		.base = CODE, .n_segments = 1, .n_rules = 2, .n_pages = 1, .n_rows = 1};
-	const uint64_t regs[9] = {[6] = fp, [7] = STACK, [8] = CODE + 8};
+		.base = CODE, .n_segments = 1, .n_rules = n + 1, .n_pages = 1, .n_rows = n};
+	const uint64_t regs[9] = {[6] = fp, [7] = STACK, [8] = CODE + (n - 1) * EACH + 8};
 
 	table = unwind_table_new(&counts);
 	ck_assert_ptr_nonnull(table);
 	unwind_table_segments(table)[0] =
 		(struct unwind_segment){.offset = CODE, .n = 0x1000, .addr = CODE};
-	unwind_table_rules(table)[1] = *rule;
-	unwind_table_pages(table)[1] = 1;
-	unwind_table_rows(table)[0] = (struct unwind_row){.rule = 1};
+	unwind_table_pages(table)[1] = n;
+	for (uint32_t i = 0; i < n; i++) {
+		unwind_table_rules(table)[i + 1] = rule[i];
+		unwind_table_rows(table)[i] =
+			(struct unwind_row){.low = (uint16_t)(i * EACH), .rule = (uint16_t)(i + 1)};
+	}
 	ck_assert_int_eq(unwind_table_check(table), 0);
-	for (size_t i = 0; i < sizeof(stack) / sizeof(*stack); i++)
-		stack[i] = word;
 	struct unwind_walk w = {.sample = {.registers = unwind_registers_of(EM_X86_64),
 					.regs = regs,
 					.regs_mask = 0x1ff,
@@ -53,6 +56,63 @@ static enum unwind_outcome walk(const struct unwind_rule *rule, uint64_t word, u
 	const enum unwind_outcome outcome = unwind_by_tables(&w);
 	free(table);
 	return outcome;
+}
+
+/* Walk by this rule alone; all of the stack holds that word. */
+static enum unwind_outcome walk(const struct unwind_rule *rule, uint64_t word, uint64_t fp)
+{
+	for (size_t i = 0; i < sizeof(stack) / sizeof(*stack); i++)
+		stack[i] = word;
+	return walk_by(rule, 1, fp);
+}
+
+/* The dynamic linker keeps its frame's address in rbx while it looks for a function. */
+TEST(a_base_register_that_was_saved_leads_to_the_caller)
+{
+	struct unwind_rule rule[] = {
+		{.cfa = UNWIND_IN_REGISTER,
+			.number = UNWIND_BASE_X86,
+			.cfa_offset = 16,
+			.ra = UNWIND_AT_CFA,
+			.ra_offset = -8,
+			.base = UNWIND_SAME},
+		{.cfa = UNWIND_IN_SP,
+			.cfa_offset = 24,
+			.ra = UNWIND_AT_CFA,
+			.ra_offset = -8,
+			.base = UNWIND_AT_CFA,
+			.base_offset = -16},
+	};
+
+	memset(stack, 0, sizeof(stack));
+	stack[1] = STACK + 64;      /* rbx of the caller */
+	stack[2] = CODE + 9;        /* the caller */
+	stack[9] = CODE + EACH + 5; /* its caller, below rbx + 16 */
+	ck_assert_int_eq(walk_by(rule, 2, 0), UNWIND_WALKED);
+	ck_assert_uint_eq(unwound.n_frames, 3);
+	ck_assert_uint_eq(unwound.frame[1].offset, CODE + 8);
+	ck_assert_uint_eq(unwound.frame[2].offset, CODE + EACH + 4);
+
+	rule[1].base = UNWIND_UNKNOWN;
+	ck_assert_int_eq(walk_by(rule, 2, 0), UNWIND_NEEDS_ELFUTILS);
+}
+
+TEST(a_return_address_in_a_register_is_known_in_the_sampled_frame_alone)
+{
+	struct unwind_rule rule[] = {
+		{.cfa = UNWIND_IN_SP, .cfa_offset = 8, .ra = UNWIND_IN_REGISTER, .ra_offset = 6},
+		{.cfa = UNWIND_IN_SP, .cfa_offset = 8, .ra = UNWIND_IN_REGISTER, .ra_offset = 6},
+	};
+
+	rule[0].ra = UNWIND_NONE;
+	memset(stack, 0, sizeof(stack));
+	ck_assert_int_eq(walk_by(rule, 2, CODE + 9), UNWIND_WALKED);
+	ck_assert_uint_eq(unwound.n_frames, 2);
+	ck_assert(!unwound.truncated);
+	ck_assert_uint_eq(unwound.frame[1].offset, CODE + 8);
+
+	rule[0].ra = UNWIND_IN_REGISTER;
+	ck_assert_int_eq(walk_by(rule, 2, CODE + 9), UNWIND_NEEDS_ELFUTILS);
 }
 
 TEST(frames_of_no_size_end_the_walk)
