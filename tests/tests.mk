@@ -90,7 +90,8 @@ ASAN_CC = clang
 asan: ASAN_CC = $(if $(filter default,$(origin CC)),clang,$(CC))
 COMMA = ,
 SANITIZERS = -fsanitize=$(if $(findstring clang,$(ASAN_CC)),fuzzer-no-link$(COMMA))address,undefined -fno-sanitize-recover=undefined
-ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan CC=$(ASAN_CC) CFLAGS="-O1 -g" CPPFLAGS=-D__SANITIZE_ADDRESS__ SANITIZE="$(SANITIZERS)"
+ASAN_LINKER = $(and $(findstring clang,$(ASAN_CC)),$(shell command -v ld.lld-19),-fuse-ld=lld-19)# in a fifth of the time
+ASAN_MAKE = $(MAKE) BUILD=$(BUILD)/asan CC=$(ASAN_CC) LDFLAGS="$(ASAN_LINKER)" CFLAGS="-O1 -g" CPPFLAGS=-D__SANITIZE_ADDRESS__ SANITIZE="$(SANITIZERS)"
 
 PACKAGES_CHECK = check git clang clang-format-19 libclang-rt-dev cppcheck python3 python3-yaml binutils xz-utils fuse3 libfuse3-dev \
 	linux-perf procps sqlite3 zsh util-linux groff-base shellcheck dwz pkg-config systemd systemd-container \

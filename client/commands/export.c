@@ -202,7 +202,7 @@ int client_export(const struct options *o)
 			"Name a file with -o, such as -o profile.pb.gz");
 		return EXIT_USAGE;
 	}
-	if (source_open(&x.source, &x.from, &x.exit_status) == 0)
+	if (source_start(&x.source, &x.from, &x.exit_status) == 0)
 		x.exit_status = run(&x);
 	source_clear(&x.source);
 	profile_clear(&x.profile);

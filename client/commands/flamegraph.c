@@ -159,7 +159,7 @@ int client_flamegraph(const struct options *o)
 		say_failure("out of memory", "Free some memory, and try again");
 		return EXIT_FAILED;
 	}
-	if (source_open(&s, &d.from, &exit_status) == 0)
+	if (source_start(&s, &d.from, &exit_status) == 0)
 		exit_status = ask_all(&s, &d);
 	d.kept = s.kept;
 	source_clear(&s);

@@ -171,7 +171,7 @@ static int watch(const struct options *o, const struct target *target, Mperf__Re
 	int exit_status;
 	struct source_request from = source_request_of(o);
 	from.target = target;
-	if (source_open(&source, &from, &exit_status) == 0) {
+	if (source_start(&source, &from, &exit_status) == 0) {
 		source_narrow(&source, &from, request, &filter);
 		exit_status = frames(&source, o, request, w);
 	}

@@ -50,7 +50,7 @@ struct source {
 };
 
 /* Find the source that is asked for; may record. 0; RUN_FAILED with *ret_exit after an error message. */
-int source_open(struct source *s, const struct source_request *q, int *ret_exit);
+int source_start(struct source *s, const struct source_request *q, int *ret_exit);
 
 /* Send a query to the source's daemon; answers go to `answer`. Returns the exit status; 0: answered. */
 int source_ask(struct source *s, Mperf__Request *request,

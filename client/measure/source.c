@@ -125,7 +125,7 @@ static int open_default(struct source *s)
 	return r;
 }
 
-int source_open(struct source *s, const struct source_request *q, int *ret_exit)
+int source_start(struct source *s, const struct source_request *q, int *ret_exit)
 {
 	*s = (struct source){.link.fd = -1, .temporary.fd = -1, .signal_fd = -1};
 	bool running = q->sampling->loops && (q->target->n_pids > 0 || q->live);
@@ -269,7 +269,7 @@ int source_query(const struct source_request *q, Mperf__Request *query,
 	struct source s;
 	Mperf__Filter filter;
 	int exit_status;
-	if (source_open(&s, q, &exit_status) == 0) {
+	if (source_start(&s, q, &exit_status) == 0) {
 		source_narrow(&s, q, query, &filter);
 		exit_status = source_ask(&s, query, answer, userdata);
 	}

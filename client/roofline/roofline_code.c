@@ -397,7 +397,7 @@ int roofline_code(const struct options *o)
 	v->o = o;
 	v->vector_bits = o->vector_bits || o->input ? o->vector_bits : vector_bits_here();
 	const struct source_request from = source_request_of(o);
-	if (source_open(&s, &from, &exit_status) == 0)
+	if (source_start(&s, &from, &exit_status) == 0)
 		exit_status = ask(&s, &from, &v->places);
 	v->kept = s.kept;
 	source_clear(&s);

@@ -68,7 +68,7 @@ static int sample(const struct options *o, const struct source_request *from, st
 	struct source s;
 	Mperf__Filter filter;
 	int exit_status;
-	if (source_open(&s, from, &exit_status) == 0) {
+	if (source_start(&s, from, &exit_status) == 0) {
 		source_filter(&s, from, &filter);
 		Mperf__HotspotsRequest hotspots = MPERF__HOTSPOTS_REQUEST__INIT;
 		hotspots.path = s.path;

@@ -354,7 +354,7 @@ static int run_once(
 	int exit_status;
 	if (choose_by_environment(o, one_in) != 0)
 		return EXIT_FAILED;
-	if (source_open(&source, &from, &exit_status) == 0) {
+	if (source_start(&source, &from, &exit_status) == 0) {
 		source_filter(&source, &from, &filter);
 		request->roofline->path = source.path;
 		request->roofline->filter = &filter;

@@ -27,6 +27,7 @@ struct waiting {
 struct waits {
 	struct waiting *waiting; /* uthash by ticket */
 	uint64_t last_ticket;
+	struct copy_depths depths;
 	struct unwind_result unwound; /* of the last stack that did not wait */
 };
 
@@ -121,6 +122,26 @@ static void sink_leaf(struct stack_walk *w, struct frame *leaf, struct attributi
 	stack_walk_sink(w, attribution);
 }
 
+static void note_depth(
+	struct waits *w, const struct unwind_result *r, const struct attribution *attribution)
+{
+	struct copy_depths *d = &w->depths;
+
+	d->n++;
+	if (r->deep && attribution->is_deep)
+		d->n_deep++;
+	else if (r->depth > d->deepest)
+		d->deepest = r->depth;
+}
+
+struct copy_depths attribute_take_depths(struct attribute *a)
+{
+	struct copy_depths depths = a->waits->depths;
+
+	a->waits->depths = (struct copy_depths){0};
+	return depths;
+}
+
 /* The walk has the kernel's frames, and goes on with those that were found. */
 static void sink_unwound(struct stack_walk *w, struct frame *leaf, const struct unwind_result *r,
 	struct attribution *attribution)
@@ -129,6 +150,7 @@ static void sink_unwound(struct stack_walk *w, struct frame *leaf, const struct 
 		sink_leaf(w, leaf, attribution);
 		return;
 	}
+	note_depth(w->a->waits, r, attribution);
 	/* without memory for a frame the stack ends there, and the sample still counts */
 	for (size_t i = 0; i < r->n_frames; i++)
 		if (stack_walk_push(w, r->frame[i].file, r->frame[i].offset) < 0)

@@ -287,8 +287,7 @@ static bool take_short(struct run *r, uint8_t op, struct byte_reader *bytes, int
 	}
 }
 
-/* The return address is in another register around the call of vfork, and in functions that save registers for
- * others. */
+/* vfork has its return address in another register for a while. */
 static void take_in_register(struct run *r, uint64_t number, uint64_t in)
 {
 	if (number == r->registers->ra && in <= UINT8_MAX)

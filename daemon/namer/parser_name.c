@@ -18,6 +18,9 @@
  * each, a large C++ program's a megabyte. */
 #define UNITS_BYTES_MAX ((size_t)3 << 20)
 #define UNITS_LOOK_NAMES 32u /* names between two checks of that memory */
+/* Names after which an image releases its pages at once. Else parser_rest does so, once a second: a call to the kernel
+ * and the pages that the next name needs again would cost more than the name. */
+#define UNRELEASED_MAX 256u
 
 /* Reading the list takes a slow hart a second. */
 #define KALLSYMS_AGAIN_NS UINT64_C(60000000000)
@@ -410,9 +413,13 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 	}
 	bound_units(p, f, &begin);
 	p->grown |= image_has_starts(f->image) && !had_starts;
+	p->n_unreleased += m.n;
 	int r = send_named(
 		p, &m, (struct message_named){.state = STATE_READY, .n = n_put, .last = 1}, at);
-	image_release_pages(f->image);
+	if (p->n_unreleased >= UNRELEASED_MAX) {
+		p->n_unreleased = 0;
+		image_release_pages(f->image);
+	}
 	return r;
 }
 

@@ -77,6 +77,7 @@ struct parser {
 	struct parsed_maps arriving;
 	struct kallsyms *kallsyms; /* NULL: not read */
 	uint64_t modules_ns;       /* when all its modules were read; 0: not yet */
+	uint32_t n_unreleased; /* names since an image last released its pages for their number */
 	uint64_t clock;
 	uint64_t now_ns;    /* of the request in hand, CLOCK_MONOTONIC */
 	uint64_t rested_ns; /* when parser_rest last looked */

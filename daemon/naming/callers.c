@@ -78,13 +78,15 @@ static bool code_at(const void *userdata, uint64_t address, struct unwind_code *
 	return true;
 }
 
-static void fill_result(struct namer *n, struct unwind_result *ret_result)
+static void fill_result(
+	struct namer *n, const struct unwind_walk *w, struct unwind_result *ret_result)
 {
-	const struct unwound *u = &n->walking.unwound;
+	const struct unwound *u = w->unwound;
 
 	ret_result->failed = unwound_is_nothing(u);
 	ret_result->truncated = u->truncated;
 	ret_result->deep = u->deep;
+	ret_result->depth = w->last_sp - w->sample.stack_start;
 	ret_result->n_frames = ret_result->failed ? 0 : u->n_frames;
 	for (size_t i = 0; i < ret_result->n_frames; i++) {
 		ret_result->frame[i].file = (struct file *)u->frame[i].file;
@@ -106,7 +108,7 @@ enum unwind_outcome callers_find(struct namer *n, const struct space *space,
 
 	*ret_missing = (struct file *)w.code.file;
 	if (outcome == UNWIND_WALKED)
-		fill_result(n, ret_result);
+		fill_result(n, &w, ret_result);
 	return outcome;
 }
 

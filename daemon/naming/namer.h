@@ -82,6 +82,7 @@ struct unwind_result {
 	size_t n_frames;
 	bool truncated; /* ended before the outermost frame */
 	bool deep;      /* since that is beyond the copy */
+	uint64_t depth; /* bytes of the copy below the last frame; 0: by elfutils */
 	bool failed;    /* not even one caller: worker gone, no CFI, refused */
 };
 

@@ -307,6 +307,8 @@ void attr_raised(const struct sampler *s, const struct event *e, uint32_t hz,
 	attr_set_rate(ret_attr, e, hz, 0);
 	ret_attr->inherit = 1;
 	ret_attr->disabled = 0;
+	if (ret_attr->sample_stack_user) /* its ring was made for that */
+		ret_attr->sample_stack_user = s->options.stack_bytes;
 }
 
 size_t exec_bpf_ring_bytes(const struct sampler *s)
@@ -354,7 +356,7 @@ static void add_stacks(const struct sampler *s, const struct event *e, struct pe
 	a->exclude_callchain_user = 1;
 	a->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 	a->sample_regs_user = USER_REGS;
-	a->sample_stack_user = s->options.stack_bytes;
+	a->sample_stack_user = s->copy_bytes;
 }
 
 void attr_sampler(const struct sampler *s, const struct event *e, bool grouped,

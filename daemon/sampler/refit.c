@@ -58,6 +58,37 @@ int sampler_prefer_sums(struct sampler *s, int hart, bool prefer)
 	return effort_follow(s);
 }
 
+/* A ring has to hold the samples of 0.3 s: a beat of drains, and as much again in which the owner is late. */
+static uint32_t most_copied(const struct sampler *s, uint32_t hz)
+{
+	const size_t ring_bytes = rings_least(s);
+	uint32_t bytes = s->options.stack_bytes, next = bytes;
+
+	while (next <= SAMPLER_STACK_BYTES_MAX && ring_bytes / 3 * 10 / hz >= next) {
+		bytes = next;
+		next = 2 * bytes;
+		if (bytes < SAMPLER_STACK_BYTES_MAX && next > SAMPLER_STACK_BYTES_MAX)
+			next = SAMPLER_STACK_BYTES_MAX;
+	}
+	return bytes;
+}
+
+int sampler_set_copy(struct sampler *s, uint32_t bytes, uint32_t hz)
+{
+	const uint32_t most = most_copied(s, hz);
+
+	bytes = bytes < most ? bytes : most;
+	bytes = bytes > s->options.stack_bytes ? bytes : s->options.stack_bytes;
+	if (s->options.events || s->options.per_task || s->options.stacks != SAMPLER_STACKS_DWARF ||
+		bytes == s->copy_bytes)
+		return 0;
+	s->copy_bytes = bytes;
+	for (int hart = 0; hart < s->machine.n_harts; hart++)
+		if (s->plan[hart].rung != RUNG_NONE)
+			effort_is_due(s, hart);
+	return effort_follow(s);
+}
+
 int sampler_set_effort(struct sampler *s, const struct sampler_effort *effort)
 {
 	if (s->options.events || s->options.per_task || effort_is(s, effort))

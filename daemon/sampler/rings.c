@@ -52,6 +52,18 @@ int exec_ring_map(struct sampler *s, const struct ring *of, size_t n)
 	return 0;
 }
 
+size_t rings_least(const struct sampler *s)
+{
+	size_t least = 0;
+
+	for (size_t i = 0; i < s->n_rings; i++) {
+		const struct ring *r = &s->ring[i];
+		if (r->map && !r->raise && !r->sideband && (least == 0 || r->data_bytes < least))
+			least = r->data_bytes;
+	}
+	return least;
+}
+
 /* Unmap that hart's rings of that use and remove them from the n rings. */
 static void close_some(
 	const struct kernel *k, struct ring *ring, size_t *n, int hart, unsigned raise)

@@ -28,13 +28,14 @@ DEFINE_CLEANUP(struct sampler *, sampler_free)
 static int options_copy(struct sampler *s, const struct sampler_options *o)
 {
 	s->options = *o;
+	if (o->stack_bytes == 0)
+		s->options.stack_bytes = SAMPLER_STACK_BYTES_DEFAULT;
+	s->copy_bytes = s->options.stack_bytes;
 	effort_begin(&s->effort, o);
 	s->options.pids = NULL;
 	s->options.events = NULL;
 	s->options.period = 0;
 	s->options.own_leader = NULL;
-	if (o->stack_bytes == 0)
-		s->options.stack_bytes = SAMPLER_STACK_BYTES_DEFAULT;
 	if (o->n_pids > 0) {
 		pid_t *pids = calloc(o->n_pids, sizeof(*pids));
 		if (!pids)

@@ -188,6 +188,8 @@ struct ring *hart_ring(struct sampler *s, int hart, unsigned raise);
 int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct event_error *error);
 /* Map a ring of execs. 0 or -errno. */
 int exec_ring_map(struct sampler *s, const struct ring *of, size_t n);
+/* Bytes of the smallest ring of samples, but those of raises; 0: there is none. */
+size_t rings_least(const struct sampler *s);
 /* Unmap the rings of that hart (-1: of all) and raise. */
 #define RINGS_OF_ALL (RAISES_MAX + 1) /* of all uses */
 void rings_close(struct sampler *s, int hart, unsigned raise);

@@ -19,7 +19,7 @@
 #include "daemon/session/walk.h"
 #include "daemon/store/store.h"
 
-/* Copied of each stack, at most, with callers = tables. Of stacks of compilers and interpreters 2 to 4 % are deeper. */
+/* Copied of each stack with callers = tables; more while stacks are deeper (session/copies.h). */
 #define SERVICE_STACK_BYTES 16384u
 
 struct pinner;

@@ -379,6 +379,8 @@ static int tick(struct walk *w, uint64_t now_ns)
 	raises_look_at_harts(w, mended);
 	if (r == 0)
 		r = wait_for_rings(w);
+	if (r == 0)
+		r = walk_tend_copies(w, now_ns);
 	w->inner->scan_is_due |= mended;
 	if (r < 0 || !w->inner->scan_is_due || attribute_scans(w->attribute))
 		return r;
@@ -592,5 +594,7 @@ int walk_set_rate(struct walk *w, uint32_t hz)
 		return 0;
 	/* records in the rings have the old rate and weight */
 	int r = walk_catch_up(w, clock_ns(CLOCK_MONOTONIC));
+	if (r == 0 && hz > w->sampler->hz) /* rings that bear it */
+		r = sampler_set_copy(w->sampler, w->sampler->copy_bytes, hz);
 	return r < 0 ? r : sampler_set_rate(w->sampler, hz);
 }

@@ -6,6 +6,7 @@
  * those of the session's own events at once, and those of raises for some slices' time: rings of raises may not be
  * emptied then, and their samples reach a tap late.
  */
+#include "daemon/sampler/effort.h"
 #include "daemon/session/walk_private.h"
 
 #include "proto/base/clock.h"
@@ -214,6 +215,16 @@ int walk_drain_all(struct walk *w, uint64_t by_ns)
 	in->leaves_raised = false;
 	raises_charge(w, thread_cpu_ns() - began_ns, clock_ns(CLOCK_MONOTONIC));
 	return r;
+}
+
+int walk_tend_copies(struct walk *w, uint64_t now_ns)
+{
+	struct sampler *s = w->sampler;
+	const struct copy_depths found = attribute_take_depths(w->attribute);
+	const uint32_t bytes = copies_next(
+		&w->inner->copies, &found, s->copy_bytes, s->options.stack_bytes, now_ns);
+
+	return sampler_set_copy(s, bytes, s->hz);
 }
 
 /* How full is the fullest ring, in eighths? A ring wakes us at each quarter of it, wherever its tail is, so a ring that

@@ -5,6 +5,7 @@
  * of users faster */
 
 #include "daemon/decode/merge.h"
+#include "daemon/session/copies.h"
 #include "daemon/session/exec_watch.h"
 #include "daemon/session/raises.h"
 #include "daemon/session/stalled.h"
@@ -31,10 +32,14 @@ struct walk_inner {
 	bool leaves_raised;    /* rings of raises are not drained at present */
 	bool throttled;        /* the kernel throttled since the last look at its limit */
 	bool stopped;
+	struct copies copies;
 };
 
 /* The thread's time since the last call was for that; N_WALK_WORKS: for none. A system call. */
 void walk_spend(struct walk *w, enum walk_work on);
+
+/* Copy as much of each stack as has been needed lately. Once a second, after a drain. 0 or -errno. */
+int walk_tend_copies(struct walk *w, uint64_t now_ns);
 
 /* CPU time for draining in one iteration of the loop, as long as there is more. */
 #define DRAIN_SLICE_NS 5000000u

@@ -22,6 +22,7 @@ from service import wait_until
 from wire import FAILURE, READY, RECORD, Client, field, fields
 
 SECONDS = 60
+TARGETS_MAX = 3
 LONG_S = 240  # for samples of programs that share two harts with all other tests
 PR_SET_DUMPABLE = 4
 CAP_NET_RAW = 13
@@ -292,6 +293,20 @@ def all_is_stored(service, known):
             process.wait()
 
 
+@contextlib.contextmanager
+def sampled_target(service, known, program):
+    """A target whose own part its user sees, and the samples that its user and root see. Where records were lost before
+    it began, it stays hidden: the next one is tried."""
+    for _ in range(TARGETS_MAX):
+        with Target(program, "spin", "400", busy="sum(range(20_000_000))\n") as target:
+            all_is_stored(service, known)
+            seen = [samples(service, uid, target.pid) for uid in (MALLORY, 0)]
+            if seen[0]:
+                yield target, *seen
+                return
+    raise AssertionError(f"of {TARGETS_MAX} processes of Mallory's none is shown")
+
+
 def lost_exec_of_a_setuid_program(build, **keys):
     """Mallory's process is sampled, and execs a setuid program of Victor's while Mallory's forks fill the rings of
     a service that has not its turn. That program is gone when the service reads on."""
@@ -304,10 +319,7 @@ def lost_exec_of_a_setuid_program(build, **keys):
             os.chown(path, owner, owner)
             os.chmod(path, mode)
         hart = max(os.sched_getaffinity(0))
-        with Target(program, "spin", "400", busy="sum(range(20_000_000))\n") as target:
-            all_is_stored(service, known)
-            mallorys, roots = samples(service, MALLORY, target.pid), samples(service, 0, target.pid)
-            assert mallorys, "Mallory's own part is shown"
+        with sampled_target(service, known, program) as (target, mallorys, roots):
             os.sched_setaffinity(target.pid, {hart})
             service.process.send_signal(signal.SIGSTOP)
             try:

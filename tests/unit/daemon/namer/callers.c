@@ -74,7 +74,7 @@ int callers_by_elfutils(struct callers *c, const struct unwind_sample *s, struct
 	return unwinder_unwind(c->unwinder, s, ret);
 }
 
-int callers_find(struct callers *c, const uint64_t *regs, uint64_t regs_mask, const uint8_t *stack,
+int callers_of(struct callers *c, const uint64_t *regs, uint64_t regs_mask, const uint8_t *stack,
 	size_t n_stack, struct unwound *ret_unwound)
 {
 	static struct unwound found;

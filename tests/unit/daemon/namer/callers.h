@@ -12,7 +12,7 @@ struct callers;
 int callers_new(const struct unwind_map *maps, size_t n_maps, uint16_t machine,
 	struct callers **ret_callers);
 /* As unwinder_unwind. */
-int callers_find(struct callers *c, const uint64_t *regs, uint64_t regs_mask, const uint8_t *stack,
+int callers_of(struct callers *c, const uint64_t *regs, uint64_t regs_mask, const uint8_t *stack,
 	size_t n_stack, struct unwound *ret_unwound);
 /* Each way alone; the first says whether tables did. */
 bool callers_by_tables(struct callers *c, const struct unwind_sample *s, struct unwound *ret);

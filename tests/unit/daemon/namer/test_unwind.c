@@ -62,7 +62,7 @@ static bool prepare(const char *test, const char *flags, const char *depth)
 
 static int unwind(size_t n)
 {
-	return callers_find(unwinder, s.regs, SAMPLED_REGS, s.stack, n, &out);
+	return callers_of(unwinder, s.regs, SAMPLED_REGS, s.stack, n, &out);
 }
 
 static size_t frames_of_program(void)
@@ -282,11 +282,10 @@ TEST(missing_registers_are_an_outcome)
 		return;
 	out.n_frames = 4711;
 	for (unsigned int bit = 0; bit < 64; bit++) {
-		int r = callers_find(unwinder, s.regs, 1ull << bit, s.stack, s.n_stack, &out);
+		int r = callers_of(unwinder, s.regs, 1ull << bit, s.stack, s.n_stack, &out);
 		ck_assert_int_eq(r, UNWIND_FAILED);
 	}
-	ck_assert_int_eq(
-		callers_find(unwinder, s.regs, 0, s.stack, s.n_stack, &out), UNWIND_FAILED);
+	ck_assert_int_eq(callers_of(unwinder, s.regs, 0, s.stack, s.n_stack, &out), UNWIND_FAILED);
 	ck_assert_uint_eq(out.n_frames, 4711);
 	check_depth(20);
 }
@@ -369,7 +368,7 @@ TEST(random_stack_bytes_are_harmless)
 		uint8_t *copy = malloc(n ?: 1); /* exactly as long as it says */
 		for (size_t at = 0; at < n; at++)
 			copy[at] = (uint8_t)(i % 2 ? next_random() : s.stack[at] ^ (at % 64 == 0));
-		check_sane(callers_find(unwinder, s.regs, SAMPLED_REGS, copy, n, &out));
+		check_sane(callers_of(unwinder, s.regs, SAMPLED_REGS, copy, n, &out));
 		free(copy);
 	}
 }
@@ -517,8 +516,7 @@ TEST(no_maps_no_callers)
 	for (size_t i = 0; i < 64; i++)
 		some[i] = 0x400000;
 	out.n_frames = 4711;
-	ck_assert_int_eq(
-		callers_find(unwinder, some, SAMPLED_REGS, s.stack, 0, &out), UNWIND_FAILED);
+	ck_assert_int_eq(callers_of(unwinder, some, SAMPLED_REGS, s.stack, 0, &out), UNWIND_FAILED);
 	ck_assert_uint_eq(out.n_frames, 4711);
 }
 

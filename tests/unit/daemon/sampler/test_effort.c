@@ -246,3 +246,61 @@ TEST(an_effort_in_words)
 	ck_assert_str_eq(effort_says(&e, text), "only one in 8 samples is taken, samples come from "
 						"cpu-clock, samples have no callers");
 }
+
+/* --- copies of stacks ------------------------------------------------------------------------- */
+
+static const struct sampler_options copying = {.hz = 99,
+	.ring_hz = 1250,
+	.stacks = SAMPLER_STACKS_DWARF,
+	.stack_bytes = 16384,
+	.always = true};
+
+static void begin_copies(const struct sampler_options *o)
+{
+	machine = case_load("pc");
+	sampler = case_sampler(machine, o);
+	ck_assert_int_eq(sampler_start(sampler), 0);
+}
+
+static void set_copy(uint32_t bytes, uint32_t hz)
+{
+	ck_assert_int_eq(sampler_set_copy(sampler, bytes, hz), 0);
+}
+
+TEST(copies_grow_in_events_that_are_opened_again_and_shrink_to_what_was_asked_for)
+{
+	begin_copies(&copying);
+	unsigned int opens = replay_n_opens(machine);
+	set_copy(65528, 99);
+	ck_assert_uint_eq(sampler->copy_bytes, 65528);
+	ck_assert_uint_eq(replay_n_opens(machine), opens + 12); /* as above */
+	opens = replay_n_opens(machine);
+	set_copy(65528, 99);
+	ck_assert_uint_eq(replay_n_opens(machine), opens);
+	set_copy(8, 99);
+	ck_assert_uint_eq(sampler->copy_bytes, 16384);
+	case_end(machine, sampler);
+}
+
+TEST(copies_are_as_large_as_rings_bear_at_the_rate)
+{
+	begin_copies(&copying);
+	const bool is_first = !sampler->ring[0].sideband;
+
+	ck_assert_uint_eq(sampler->ring[is_first ? 0 : 1].data_bytes, 4u << 20);
+	set_copy(65528, 999);
+	ck_assert_uint_eq(sampler->copy_bytes, 16384); /* whatever happens, what was asked for */
+	set_copy(65528, 300);
+	ck_assert_uint_eq(sampler->copy_bytes, 32768);
+	case_end(machine, sampler);
+}
+
+TEST(sessions_without_copies_keep_none)
+{
+	begin("pc");
+	const unsigned int opens = replay_n_opens(machine);
+
+	set_copy(65528, 99);
+	ck_assert_uint_eq(replay_n_opens(machine), opens);
+	case_end(machine, sampler);
+}
