@@ -89,7 +89,7 @@ static int load_own(struct parser *p, struct parsed_file *f)
 	f->units = (struct effort){0};
 	p->grown = true;
 	(void)parser_identify(f->fd[PART_MAIN], &f->identity[PART_MAIN]);
-	struct effort begin = effort_begin();
+	struct effort begin = effort_now();
 	int r = open_image(p, f, &image);
 	if ((r == -ENOMEM || r == IMAGE_OVERSIZE) && parser_make_room(p, f))
 		r = open_image(p, f, &image);
@@ -346,7 +346,7 @@ static void open_lines(struct parser *p, struct parsed_file *f)
 	if (!image_has_debug(f->image) || image_has_open_lines(f->image))
 		return;
 	parser_leave_room(p, f, image_lines_bytes(f->image));
-	struct effort begin = effort_begin();
+	struct effort begin = effort_now();
 	if (image_open_lines(f->image) == -ENOMEM && parser_make_room(p, f))
 		(void)image_open_lines(f->image); /* else the symbols must suffice */
 	f->lines = effort_since(&begin);
@@ -366,7 +366,7 @@ static void bound_units(struct parser *p, struct parsed_file *f, struct effort *
 		image_drop_units(f->image);
 		f->units = (struct effort){0};
 	}
-	*begin = effort_begin();
+	*begin = effort_now();
 }
 
 int parser_take_name(struct parser *p, const void *bytes, size_t n)
@@ -390,7 +390,7 @@ int parser_take_name(struct parser *p, const void *bytes, size_t n)
 	open_lines(p, f);
 	if (m.no_split)
 		image_give_up_split(f->image);
-	struct effort begin = image_has_debug(f->image) ? effort_begin() : (struct effort){0};
+	struct effort begin = image_has_debug(f->image) ? effort_now() : (struct effort){0};
 	const bool had_starts = image_has_starts(f->image);
 	uint32_t n_put = 0;
 	for (uint32_t i = 0; i < m.n; i++) {
@@ -431,7 +431,7 @@ static uint32_t read_on(struct parser *p, struct parsed_file *f)
 {
 	if (!f->image)
 		return load_again(p, f) ? STATE_READY : STATE_FORGOTTEN;
-	struct effort begin = effort_begin();
+	struct effort begin = effort_now();
 	int r = image_read_on(f->image, f->fd[PART_MAIN]);
 	p->grown = true;
 	if (r < 0 || r == IMAGE_OVERSIZE)

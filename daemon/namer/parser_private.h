@@ -113,8 +113,8 @@ void parser_touch_shared(struct parser *p, const struct parsed_file *f);
 
 /* Exported for tests. */
 size_t parser_heap_bytes(void);
-/* The effort since effort_begin. */
-struct effort effort_begin(void);
+/* The effort since effort_now. */
+struct effort effort_now(void);
 struct effort effort_since(const struct effort *begin);
 
 int parser_answer(struct parser *p, const struct message *question, void *answer, uint32_t type,

@@ -33,14 +33,14 @@ size_t parser_heap_bytes(void)
 	return m.uordblks + m.hblkhd;
 }
 
-struct effort effort_begin(void)
+struct effort effort_now(void)
 {
 	return (struct effort){clock_ns(CLOCK_PROCESS_CPUTIME_ID), parser_heap_bytes()};
 }
 
 struct effort effort_since(const struct effort *begin)
 {
-	struct effort now = effort_begin();
+	struct effort now = effort_now();
 	return (struct effort){
 		.cpu_ns = now.cpu_ns - begin->cpu_ns,
 		.heap_bytes =

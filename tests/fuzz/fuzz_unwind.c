@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		word = word >> 32 ? word : into_text(word);
 		memcpy(stack + at, &word, 8);
 	}
-	if (callers_find(callers, regs, ALL_REGISTERS, stack, n_stack, &out) == 0 &&
+	if (callers_of(callers, regs, ALL_REGISTERS, stack, n_stack, &out) == 0 &&
 		(out.n_frames == 0 || out.n_frames > UNWIND_FRAMES_MAX))
 		abort();
 	free(stack);
