@@ -47,6 +47,7 @@ static int sampler_options_fill(
 			.hz = hz,
 			.stacks = (enum sampler_stacks)m->stack,
 			.stack_bytes = stack_bytes,
+			.may_copy_more = m->stack_bytes == 0,
 			.user_only = m->user_only,
 			.switches = q->peer->options->switches,
 			.some_tasks = !m->target || !m->target->all,

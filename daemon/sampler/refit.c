@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/sampler/attr.h"
 #include "daemon/sampler/effort.h"
 #include "daemon/sampler/sampler_private.h"
 #include "proto/base/memory.h"
@@ -58,13 +59,18 @@ int sampler_prefer_sums(struct sampler *s, int hart, bool prefer)
 	return effort_follow(s);
 }
 
-/* A ring has to hold the samples of 0.3 s: a beat of drains, and as much again in which the owner is late. */
-static uint32_t most_copied(const struct sampler *s, uint32_t hz)
+/* A ring has to hold the samples of a quarter of a second: a beat of drains, and as much again in which the owner is
+ * late. */
+static bool bears(size_t ring_bytes, uint32_t copy_bytes, uint32_t hz)
 {
-	const size_t ring_bytes = rings_least(s);
-	uint32_t bytes = s->options.stack_bytes, next = bytes;
+	return 4 * ring_bytes / hz >= copy_bytes;
+}
 
-	while (next <= SAMPLER_STACK_BYTES_MAX && ring_bytes / 3 * 10 / hz >= next) {
+static uint32_t most_copied(size_t ring_bytes, uint32_t least, uint32_t hz)
+{
+	uint32_t bytes = least, next = bytes;
+
+	while (next <= SAMPLER_STACK_BYTES_MAX && bears(ring_bytes, next, hz)) {
 		bytes = next;
 		next = 2 * bytes;
 		if (bytes < SAMPLER_STACK_BYTES_MAX && next > SAMPLER_STACK_BYTES_MAX)
@@ -73,14 +79,30 @@ static uint32_t most_copied(const struct sampler *s, uint32_t hz)
 	return bytes;
 }
 
+void copies_begin(struct sampler *s)
+{
+	const uint32_t least = s->options.stack_bytes;
+	uint32_t bytes = SAMPLER_STACK_BYTES_MAX;
+
+	if (!s->options.always && s->options.may_copy_more &&
+		s->options.stacks == SAMPLER_STACKS_DWARF)
+		for (; bytes > least; bytes = (bytes / 2 + 7) & ~UINT32_C(7)) {
+			s->options.stack_bytes = bytes;
+			if (bears(ring_bytes_for(s, 0), bytes, s->hz))
+				break;
+			s->options.stack_bytes = least;
+		}
+	s->copy_bytes = s->options.stack_bytes;
+}
+
 int sampler_set_copy(struct sampler *s, uint32_t bytes, uint32_t hz)
 {
-	const uint32_t most = most_copied(s, hz);
+	const uint32_t most = most_copied(rings_least(s), s->options.stack_bytes, hz);
 
 	bytes = bytes < most ? bytes : most;
 	bytes = bytes > s->options.stack_bytes ? bytes : s->options.stack_bytes;
-	if (s->options.events || s->options.per_task || s->options.stacks != SAMPLER_STACKS_DWARF ||
-		bytes == s->copy_bytes)
+	if (s->options.events || s->options.per_task || !s->options.may_copy_more ||
+		s->options.stacks != SAMPLER_STACKS_DWARF || bytes == s->copy_bytes)
 		return 0;
 	s->copy_bytes = bytes;
 	for (int hart = 0; hart < s->machine.n_harts; hart++)

@@ -30,7 +30,6 @@ static int options_copy(struct sampler *s, const struct sampler_options *o)
 	s->options = *o;
 	if (o->stack_bytes == 0)
 		s->options.stack_bytes = SAMPLER_STACK_BYTES_DEFAULT;
-	s->copy_bytes = s->options.stack_bytes;
 	effort_begin(&s->effort, o);
 	s->options.pids = NULL;
 	s->options.events = NULL;
@@ -94,6 +93,7 @@ static int sampler_make(
 	if (!s->plan || !s->found || !s->ring || !s->exec_ring || !s->lost || !s->lost_ahead ||
 		!s->losses || !s->presence || !s->share)
 		return -ENOMEM;
+	copies_begin(s);
 	*ret_sampler = TAKE_PTR(s);
 	return 0;
 }

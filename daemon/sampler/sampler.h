@@ -84,6 +84,7 @@ struct sampler_options {
 	enum sampler_stacks stacks;
 	uint32_t
 		stack_bytes; /* per sample with SAMPLER_STACKS_DWARF; a running session may copy more (effort.h) */
+	bool may_copy_more; /* than stack_bytes, where stacks are deeper */
 	bool user_only;
 	bool never_kernel; /* with user_only: even if a requested event cannot exclude the kernel */
 	bool some_tasks;   /* only some of the sampled tasks are wanted: nothing is summed up */
@@ -220,10 +221,9 @@ struct sampler {
 	uint32_t hz_lowest;
 	/* number of times that periods were moved between ticks; 0: they follow hz; rate.c */
 	uint32_t n_moves;
-	uint32_t
-		copy_bytes; /* copied of each stack, options.stack_bytes or more; sampler.c, refit.c */
-	bool cgroups;       /* PERF_SAMPLE_CGROUP and CGROUP records are on; sideband.c */
-	bool reads_lost;    /* PERF_FORMAT_LOST is on; sideband.c */
+	uint32_t copy_bytes;  /* copied of each stack, options.stack_bytes or more; refit.c */
+	bool cgroups;         /* PERF_SAMPLE_CGROUP and CGROUP records are on; sideband.c */
+	bool reads_lost;      /* PERF_FORMAT_LOST is on; sideband.c */
 	struct hart_set seen; /* online at the last check; tick.c */
 	/* EMFILE or ENFILE: the last tick ran out of descriptors; else 0; tick.c, rate.c */
 	int short_of;

@@ -141,6 +141,10 @@ bool plan_leaves_room(const struct sampler *s, int hart, const struct plan *p);
 /* Bring some of the harts that do not follow the effort yet to it. 0 or -errno. */
 int effort_follow(struct sampler *s);
 
+/* How much of each stack a session copies that begins: where it has no budget, at once the most that its rings
+ * bear. */
+void copies_begin(struct sampler *s);
+
 /* Enable or disable all events on that hart; -1: on all harts. 0 or -errno. */
 int hart_enable(struct sampler *s, int hart, bool enable);
 

@@ -253,6 +253,7 @@ static const struct sampler_options copying = {.hz = 99,
 	.ring_hz = 1250,
 	.stacks = SAMPLER_STACKS_DWARF,
 	.stack_bytes = 16384,
+	.may_copy_more = true,
 	.always = true};
 
 static void begin_copies(const struct sampler_options *o)
@@ -293,6 +294,37 @@ TEST(copies_are_as_large_as_rings_bear_at_the_rate)
 	set_copy(65528, 300);
 	ck_assert_uint_eq(sampler->copy_bytes, 32768);
 	case_end(machine, sampler);
+}
+
+TEST(a_size_that_was_asked_for_stays)
+{
+	struct sampler_options o = copying;
+
+	o.may_copy_more = false;
+	begin_copies(&o);
+	set_copy(65528, 99);
+	ck_assert_uint_eq(sampler->copy_bytes, 16384);
+	case_end(machine, sampler);
+}
+
+TEST(a_session_without_budget_copies_the_most_that_its_rings_bear_from_the_beginning)
+{
+	static const pid_t pid = 100;
+	static const struct {
+		uint32_t hz, bytes;
+	} cases[] = {{99, 65528}, {999, 65528}, {2000, 32768}, {10000, 8192}};
+	struct sampler_options o = {.stacks = SAMPLER_STACKS_DWARF,
+		.may_copy_more = true,
+		.per_task = true,
+		.pids = &pid,
+		.n_pids = 1};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		o.hz = cases[i].hz;
+		begin_copies(&o);
+		ck_assert_uint_eq(sampler->copy_bytes, cases[i].bytes);
+		case_end(machine, sampler);
+	}
 }
 
 TEST(sessions_without_copies_keep_none)
