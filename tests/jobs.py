@@ -155,8 +155,11 @@ def age_of(pid):
 
 def tell_rest(seconds, running, waiting):
     """What a run that is cut short was doing, for who has to find out why it took so long."""
-    print(f"after {seconds:.0f} s, {age_of(os.getppid()):.0f} s after what started us: running "
-          f"{', '.join(running) or 'nothing'}; to come {', '.join(waiting) or 'nothing'}", flush=True)
+    now = [f"{done.job.name} ({time.monotonic() - done.begin:.0f} s)" for done in running.values()]
+    later = [job.name for job in waiting]
+    with contextlib.suppress(OSError):  # nobody reads it, or we see no parent
+        print(f"after {seconds:.0f} s, {age_of(os.getppid()):.0f} s after what started us: running "
+              f"{', '.join(now) or 'nothing'}; to come {', '.join(later) or 'nothing'}", flush=True)
 
 
 def descendants(pid):
@@ -239,8 +242,10 @@ def run_all(jobs, seats=None):
             done.end(status)
             free += min(done.job.seats, seats)
             yield done
-    except BaseException:
-        tell_rest(time.monotonic() - begin, [f"{done.job.name} ({time.monotonic() - done.begin:.0f} s)"
-                                             for done in running.values()], [job.name for job in waiting])
-        end_jobs(running)
+    except BaseException as reason:
+        try:
+            if isinstance(reason, Interrupted):
+                tell_rest(time.monotonic() - begin, running, waiting)
+        finally:
+            end_jobs(running)
         raise

@@ -179,7 +179,7 @@ bool attribute_each_waiting(struct attribute *a, uint64_t before_ns,
 /* The number of samples that wait. Exported for tests. */
 size_t attribute_waiting(const struct attribute *a);
 
-/* Copied stacks that were walked by tables since the last call. */
+/* Copied stacks of the session's own samples that were walked by tables since the last call. */
 struct copy_depths {
 	uint64_t n, n_deep; /* of them, deeper than their copy */
 	uint64_t deepest;   /* bytes of the deepest of the others */

@@ -127,6 +127,9 @@ static void note_depth(
 {
 	struct copy_depths *d = &w->depths;
 
+	/* elfutils does not say how deep it went; raised samples have copies of their own */
+	if (r->depth == 0 || attribution->raise)
+		return;
 	d->n++;
 	if (r->deep && attribution->is_deep)
 		d->n_deep++;

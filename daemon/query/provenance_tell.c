@@ -279,9 +279,8 @@ static const char *cut_remedy(const struct provenance *p, const struct text_tabl
 	for (uint32_t i = 0; i < p->n_notes; i++)
 		if (strcmp(text_of(texts, p->note[i]) ?: "", NOTE_TABLES) == 0)
 			return provenance_lost(p, texts, LOSS_DEEP) * 2 > all
-				       ? "; most are deeper than the copies of them: record with "
-					 "-g "
-					 "tables,65528"
+				       ? "; most are deeper than the copies of them, which -g "
+					 "tables,65528 makes as large as the kernel can"
 				       : "";
 	return "; code without frame pointers hides them: use -g tables, or callers = tables in "
 	       "mperf.conf";

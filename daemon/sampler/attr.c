@@ -50,7 +50,6 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 /* A sample with a call chain of about 40 frames; a copied stack comes with its registers and the
  * kernel's chain. */
 #define SAMPLE_BYTES 400u
-#define SAMPLE_BESIDE_STACK_BYTES 600u
 /* Room for the side band of a busy build between two drains: 20 processes with 60 mappings, about
  * 110 bytes per record, twice over. */
 #define SIDEBAND_BYTES (256u << 10)
@@ -278,7 +277,9 @@ static bool copies_stacks(const struct sampler *s)
 /* The size of a sample with a copied stack: the kernel reserves it whole, also for a stack that is less deep. */
 static uint64_t copied_sample_bytes(const struct sampler *s)
 {
-	return s->options.stack_bytes + SAMPLE_BESIDE_STACK_BYTES;
+	/* those of always-on sampling grow only as far as its rings bear */
+	const uint32_t copied = s->options.always ? s->options.stack_bytes : s->copy_bytes;
+	return copied + SAMPLE_BESIDE_STACK_BYTES;
 }
 
 size_t raise_ring_bytes(const struct sampler *s, uint32_t hz)

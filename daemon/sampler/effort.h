@@ -18,7 +18,8 @@
 int sampler_set_effort(struct sampler *s, const struct sampler_effort *effort);
 
 /* Copy that many bytes of each stack from now on, or the most that rings bear at that rate, never less than the
- * session's options say. Drain before. Other sessions than above are unchanged. 0 or -errno. */
+ * session's options say. Drain before. Sessions per task, with requested events, or with a fixed size are unchanged. 0
+ * or -errno. */
 int sampler_set_copy(struct sampler *s, uint32_t bytes, uint32_t hz);
 const struct sampler_effort *effort_in_force(const struct sampler *s);
 /* Is that the effort in force? rate_part 0 and 1 are the same. */

@@ -59,56 +59,53 @@ int sampler_prefer_sums(struct sampler *s, int hart, bool prefer)
 	return effort_follow(s);
 }
 
-/* A ring has to hold the samples of a quarter of a second: a beat of drains, and as much again in which the owner is
- * late. */
-static bool bears(size_t ring_bytes, uint32_t copy_bytes, uint32_t hz)
-{
-	return 4 * ring_bytes / hz >= copy_bytes;
-}
-
-static uint32_t most_copied(size_t ring_bytes, uint32_t least, uint32_t hz)
-{
-	uint32_t bytes = least, next = bytes;
-
-	while (next <= SAMPLER_STACK_BYTES_MAX && bears(ring_bytes, next, hz)) {
-		bytes = next;
-		next = 2 * bytes;
-		if (bytes < SAMPLER_STACK_BYTES_MAX && next > SAMPLER_STACK_BYTES_MAX)
-			next = SAMPLER_STACK_BYTES_MAX;
-	}
-	return bytes;
-}
+/* Most stacks have less. */
+#define ALWAYS_COPY_LEAST 4096u
 
 void copies_begin(struct sampler *s)
 {
-	const uint32_t least = s->options.stack_bytes;
-	uint32_t bytes = SAMPLER_STACK_BYTES_MAX;
+	struct sampler_options *o = &s->options;
+	const bool copies = o->stacks == SAMPLER_STACKS_DWARF && o->may_copy_more;
 
-	if (!s->options.always && s->options.may_copy_more &&
-		s->options.stacks == SAMPLER_STACKS_DWARF)
-		for (; bytes > least; bytes = (bytes / 2 + 7) & ~UINT32_C(7)) {
-			s->options.stack_bytes = bytes;
-			if (bears(ring_bytes_for(s, 0), bytes, s->hz))
-				break;
-			s->options.stack_bytes = least;
-		}
-	s->copy_bytes = s->options.stack_bytes;
+	if (copies && o->always) { /* small rings bear less */
+		const uint32_t most =
+			ring_copy_most(ring_bytes_for(s, 0), ALWAYS_COPY_LEAST, s->hz);
+		o->stack_bytes = o->stack_bytes < most ? o->stack_bytes : most;
+	}
+	s->copy_bytes = o->stack_bytes;
+	/* The rate of requested events is not known, only wished for. */
+	if (!copies || o->always || o->events)
+		return;
+	s->copy_bytes = SAMPLER_STACK_BYTES_MAX; /* for which rings are sized */
+	s->copy_bytes = ring_copy_most(ring_bytes_for(s, 0), o->stack_bytes, s->hz);
+}
+
+/* Bring all harts to another size; at once if it is a smaller one, which rings may need. */
+static int follow_copies(struct sampler *s, bool at_once)
+{
+	const int n_calls = at_once ? 1 + s->machine.n_harts / EFFORT_HARTS_MAX : 1;
+	int r = 0;
+
+	for (int hart = 0; hart < s->machine.n_harts; hart++)
+		if (s->plan[hart].rung != RUNG_NONE)
+			effort_is_due(s, hart);
+	for (int i = 0; i < n_calls && r == 0; i++)
+		r = effort_follow(s);
+	return r;
 }
 
 int sampler_set_copy(struct sampler *s, uint32_t bytes, uint32_t hz)
 {
-	const uint32_t most = most_copied(rings_least(s), s->options.stack_bytes, hz);
+	const uint32_t most = ring_copy_most(rings_least(s), s->options.stack_bytes, hz);
+	const uint32_t before = s->copy_bytes;
 
 	bytes = bytes < most ? bytes : most;
 	bytes = bytes > s->options.stack_bytes ? bytes : s->options.stack_bytes;
 	if (s->options.events || s->options.per_task || !s->options.may_copy_more ||
-		s->options.stacks != SAMPLER_STACKS_DWARF || bytes == s->copy_bytes)
+		bytes == before)
 		return 0;
 	s->copy_bytes = bytes;
-	for (int hart = 0; hart < s->machine.n_harts; hart++)
-		if (s->plan[hart].rung != RUNG_NONE)
-			effort_is_due(s, hart);
-	return effort_follow(s);
+	return s->options.stacks == SAMPLER_STACKS_DWARF ? follow_copies(s, bytes < before) : 0;
 }
 
 int sampler_set_effort(struct sampler *s, const struct sampler_effort *effort)

@@ -5,7 +5,28 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
+
+#define RING_SAMPLES_MIN 4u
+
+/* A ring has to hold the samples of a quarter of a second, and some in any case; it wakes its owner long before it is
+ * full. */
+static bool bears(size_t ring_bytes, uint32_t copy_bytes, uint32_t hz)
+{
+	const uint64_t each = copy_bytes + SAMPLE_BESIDE_STACK_BYTES;
+
+	return 4 * (uint64_t)ring_bytes / hz >= each && ring_bytes / RING_SAMPLES_MIN >= each;
+}
+
+uint32_t ring_copy_most(size_t ring_bytes, uint32_t least, uint32_t hz)
+{
+	uint32_t bytes = SAMPLER_STACK_BYTES_MAX;
+
+	while (bytes > least && !bears(ring_bytes, bytes, hz))
+		bytes = (bytes / 2 + 7) & ~UINT32_C(7);
+	return bytes > least ? bytes : least;
+}
 
 /* An unprivileged user's budget of locked memory may be partly used by other processes: halve the size
  * until it fits. */
@@ -26,6 +47,10 @@ int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct eve
 		s->ring[at] = *of;
 		s->ring[at].map = map;
 		s->ring[at].data_bytes = n;
+		if (!s->started && !of->sideband && !of->raise) {
+			const uint32_t most = ring_copy_most(n, s->options.stack_bytes, s->hz);
+			s->copy_bytes = s->copy_bytes < most ? s->copy_bytes : most;
+		}
 		return 0;
 	}
 	error = error < 0 ? -error : error;

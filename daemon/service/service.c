@@ -164,8 +164,7 @@ static int walk_begin(struct service *s)
 				.stacks = c->callers == CONF_CALLERS_TABLES ? SAMPLER_STACKS_DWARF
 					  : c->callers == CONF_CALLERS_FP   ? SAMPLER_STACKS_FP
 									    : SAMPLER_STACKS_NONE,
-				.stack_bytes = SERVICE_STACK_BYTES,
-				.may_copy_more = true,
+				.stack_bytes = SERVICE_STACK_BYTES, .may_copy_more = true,
 				.switches = s->o.switches,
 				.always = true,
 				.cores = s->o.cores,

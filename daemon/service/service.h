@@ -19,7 +19,8 @@
 #include "daemon/session/walk.h"
 #include "daemon/store/store.h"
 
-/* Copied of each stack with callers = tables; more while stacks are deeper (session/copies.h). */
+/* Copied of each stack with callers = tables; more while stacks are deeper (session/copies.h), less where rings are
+ * small. */
 #define SERVICE_STACK_BYTES 16384u
 
 struct pinner;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* How much of each stack a session copies: as little as does
+/* How much of each stack a session copies: as little as suffices
  *
  * Most stacks have less than 4 KiB, those of interpreters and of some compilers more than 32. A record takes room for
  * the whole copy in its ring, however deep its stack is, so copies are large only while stacks are deep.

@@ -25,7 +25,7 @@ enum unwind_place {
 	UNWIND_AT_FP,   /* in memory at fp + offset */
 	UNWIND_AT_CFA,  /* in memory at the canonical frame address + offset */
 	UNWIND_IN_PLT,  /* sp + offset, + 8 from that byte of a PLT entry on: unwind_rule.number */
-	UNWIND_IN_REGISTER, /* CFA: another register + offset, unwind_rule.number. Return address: the register ra_offset */
+	UNWIND_IN_REGISTER, /* as CFA: register `number` + offset; as return address: register `ra_offset` */
 	UNWIND_NONE, /* of the return address: the outermost frame, it has no caller */
 };
 

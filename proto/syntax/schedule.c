@@ -175,12 +175,11 @@ static int take_number(struct parse *p, enum key key, const char *value, uint32_
 
 static int take_call_graph(struct parse *p, const char *value)
 {
-	bool fp = strcmp(value, "fp") == 0;
-	if (!fp && strcmp(value, "no") != 0)
+	const bool callers = strcmp(value, "fp") == 0 || strcmp(value, "tables") == 0;
+	if (!callers && strcmp(value, "no") != 0)
 		return malformed(p, KEY_CALL_GRAPH, value,
-			"fp or no: mperfd finds callers by frame pointers all the time, and copies "
-			"no stacks");
-	p->s.callers = fp;
+			"tables, fp or no; they are found as callers in mperf.conf says");
+	p->s.callers = callers;
 	return 0;
 }
 

@@ -45,9 +45,10 @@ class Service:
         self.store = self.folder / "store"
         self.config = self.folder / "mperf.conf"
         self.log = self.folder / "log"
-        # Tests run beside others and with sanitizers: what they test is not given up for the budget.
+        # Tests run beside others and with sanitizers: what they test is not given up for the budget, and of the
+        # programs of all others no tables are made. Tests of callers, of stacks and of the package have them.
         self.keys = {"path": self.store, "socket": self.socket, "overhead": "none",
-                     "feed": self.feed, "min_free": "0", **keys}
+                     "feed": self.feed, "min_free": "0", "callers": "fp", **keys}
         self.process = None
 
     def write_config(self, **keys):

@@ -23,6 +23,7 @@ from wire import FAILURE, READY, RECORD, Client, field, fields
 
 SECONDS = 60
 TARGETS_MAX = 3
+LATE = 3  # samples of Mallory's own part that were still in a ring; the setuid program has some forty
 LONG_S = 240  # for samples of programs that share two harts with all other tests
 PR_SET_DUMPABLE = 4
 CAP_NET_RAW = 13
@@ -326,7 +327,7 @@ def lost_exec_of_a_setuid_program(build, **keys):
                 subprocess.run(["taskset", "--cpu-list", str(hart), *as_user(MALLORY, known, "processes", "10000")],
                                check=True, stdout=subprocess.DEVNULL)
                 target.exec()
-                assert target.process.wait(LONG_S) == 0
+                assert target.process.wait(LONG_S) == 0, "the setuid program ran"
             finally:
                 service.process.send_signal(signal.SIGCONT)
             all_is_stored(service, known)
@@ -334,7 +335,8 @@ def lost_exec_of_a_setuid_program(build, **keys):
                 raise Skip("these forks did not fill the ring of this machine's side band")
             if samples(service, 0, target.pid) <= roots:
                 raise Skip("the setuid program has no sample")
-            assert samples(service, MALLORY, target.pid) <= mallorys
+            now = samples(service, MALLORY, target.pid)
+            assert now <= mallorys + LATE, (now, mallorys, roots, samples(service, 0, target.pid))
 
 
 def test_a_setuid_program_whose_exec_was_lost_is_hidden(build):

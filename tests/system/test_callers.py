@@ -55,7 +55,7 @@ def test_callers_are_found_by_tables_whatever_is_recorded(build):
 
 
 def test_it_is_the_same_through_the_service(build):
-    with Folder() as folder, Service(build, folder) as service:
+    with Folder() as folder, Service(build, folder, callers="tables") as service:
         of_all_targets(build, folder, run=service.ctl)
 
 

@@ -27,12 +27,6 @@ BUSY = ["sh", "-c", SPIN.format(400000)]
 NOBODY_UID = 65534
 
 
-def scheduling(build, folder, **keys):
-    """A service whose runs end soon after their time. A run of all keeps other tests' programs, too: a parser with
-    sanitizers would name their whole stacks for minutes."""
-    return Service(build, folder, callers="fp" if build.name == "asan" else "tables", **keys)
-
-
 def drop_in(folder, name, *lines):
     path = Path(folder) / "schedules.d" / f"{name}.schedule"
     path.parent.mkdir(exist_ok=True)
@@ -92,7 +86,7 @@ def test_a_schedule_with_a_time_records_the_whole_system_and_outlives_a_restart(
     with Folder() as folder:
         drop_in(folder, "nightly", "OnCalendar=02:00", "Duration=2s", f"Frequency={rate_allowed(999)}",
                 "CallGraph=fp")
-        with scheduling(build, folder, flush="1s") as service:
+        with Service(build, folder, flush="1s") as service:
             with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
                 done = service.ctl("schedule", "run", "nightly")
                 busy.kill()
@@ -115,7 +109,7 @@ def test_a_schedule_with_a_time_records_the_whole_system_and_outlives_a_restart(
 def test_a_run_that_is_told_to_end_keeps_what_it_has(build):
     with Folder() as folder:
         drop_in(folder, "long", "OnCalendar=02:00", "Duration=1h")
-        with scheduling(build, folder, flush="1s") as service:
+        with Service(build, folder, flush="1s") as service:
             environment = {**os.environ, "MPERF_SOCKET": str(service.socket)}
             with subprocess.Popen([build / "mperfctl", "schedule", "run", "long"], env=environment,
                                   stderr=subprocess.PIPE, text=True) as run:
@@ -133,7 +127,7 @@ def test_a_run_that_is_told_to_end_keeps_what_it_has(build):
 def test_only_some_recordings_are_kept(build):
     with Folder() as folder:
         drop_in(folder, "often", "OnCalendar=hourly", "Duration=1s", "Keep=2")
-        with scheduling(build, folder, flush="1s") as service:
+        with Service(build, folder, flush="1s") as service:
             for _ in range(4):
                 service.ctl("schedule", "run", "often")
             runs = over(service, "often", 2)
@@ -146,7 +140,7 @@ def test_what_cannot_be_recorded_is_skipped_with_its_reason(build):
         drop_in(folder, "nightly", "OnCalendar=02:00", "Duration=1s")
         drop_in(folder, "fast", "OnCalendar=02:00", "Duration=1s", "Frequency=49999")
         drop_in(folder, "jobs", "Share=5%")
-        with scheduling(build, folder, flush="1s") as service:
+        with Service(build, folder, flush="1s") as service:
             done = service.ctl("schedule", "run", "fast", check=False)
             assert done.returncode == 3 and "more than rate-max" in done.stderr, done
             service.ctl("schedule", "run", "fast", check=False)
@@ -166,7 +160,7 @@ def test_a_full_disc_loses_the_recording_and_nothing_else(build):
     with Folder() as folder, small_disc(Path(folder) / "disc", "24m") as disc:
         drop_in(folder, "long", "OnCalendar=02:00", "Duration=1h", f"Frequency={rate_allowed(999)}")
         drop_in(folder, "short", "OnCalendar=02:00", "Duration=1s")
-        with scheduling(build, folder, flush="1s", path=disc / "store", budget="16M", rate=rate_allowed(499)) as service, \
+        with Service(build, folder, flush="1s", path=disc / "store", budget="16M", rate=rate_allowed(499)) as service, \
                 subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
             try:
                 service.store = disc / "store"
@@ -192,7 +186,7 @@ def test_a_used_up_budget_skips_runs_and_says_so(build):
     with Folder() as folder:
         drop_in(folder, "nightly", "OnCalendar=02:00", "Duration=1s", "Frequency=999")
         drop_in(folder, "jobs", "Label=job=b*")
-        with scheduling(build, folder, flush="1s", overhead="0.0001%", rate=rate_allowed(499)) as service, \
+        with Service(build, folder, flush="1s", overhead="0.0001%", rate=rate_allowed(499)) as service, \
                 subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
             try:
                 wait_until("the rate is lowered", lambda: "only one in" in service.ask("status")["budget"][0]["given_up"],
@@ -214,7 +208,7 @@ def test_each_job_of_a_unit_is_recorded_whole(build):
     own = f"{os.getpid()}.service"  # another build's daemon may be tested beside this one
     with Folder() as folder, unit(f"ci-{own}") as inside, unit(f"other-{own}") as outside:
         drop_in(folder, "ci", f"Unit=c*-{own}")
-        with scheduling(build, folder, flush="1s", rate=rate_allowed(499)) as service:
+        with Service(build, folder, flush="1s", rate=rate_allowed(499)) as service:
             copy = Path(folder) / "in-the-unit"
             shutil.copy(os.path.realpath(shutil.which("sh")), copy)
             subprocess.run(inside(copy, "-c", f"{SPIN.format(300000)}; {copy} -c '{SPIN.format(300000)}'; true"),
@@ -235,7 +229,7 @@ def test_a_build_is_recorded_with_all_that_it_starts(build):
         source = Path(folder) / "big.c"
         source.write_text("\n".join(f"double f{i}(double x) {{ return x * {i} + f{i - 1 if i else 0}(x); }}"
                                     if i else "double f0(double x) { return x; }" for i in range(500)))
-        with scheduling(build, folder, flush="1s") as service:
+        with Service(build, folder, flush="1s") as service:
             gcc = ["gcc", "-O2", "-c", "-o", "/dev/null", source]
             service.ctl("job", "run", "build", "--label", "branch=dev", "--", *gcc)
             service.ctl("job", "run", "tests", "--label", "branch=main", "--", "true")
@@ -251,7 +245,7 @@ def test_a_share_of_jobs_is_drawn_by_chance(build):
     with Folder() as folder:
         drop_in(folder, "half", "Share=50%")
         drop_in(folder, "few", "Share=0.0001%")
-        with scheduling(build, folder, flush="1s") as service:
+        with Service(build, folder, flush="1s") as service:
             for _ in range(40):  # of all series of 40 draws, one in a million has fewer than 5 or more than 35
                 service.ctl("job", "run", "x", "--", "true")
             half = row_of(service, "half")
@@ -263,7 +257,7 @@ def test_a_share_of_jobs_is_drawn_by_chance(build):
 def test_runs_at_once_are_limited_and_jobs_that_do_not_end_are_cut(build):
     with Folder() as folder:
         drop_in(folder, "all", "Share=100%", "Duration=10s", "Keep=100")
-        with scheduling(build, folder, flush="1s") as service, contextlib.ExitStack() as stack:
+        with Service(build, folder, flush="1s") as service, contextlib.ExitStack() as stack:
             environment = {**os.environ, "MPERF_SOCKET": str(service.socket)}
             jobs = [stack.enter_context(subprocess.Popen(
                 [build / "mperfctl", "job", "run", f"job{i}", "--", "sleep", "60"], env=environment))
@@ -280,7 +274,7 @@ def test_runs_at_once_are_limited_and_jobs_that_do_not_end_are_cut(build):
 def test_a_killed_service_leaves_no_files_and_says_what_was_lost(build):
     with Folder() as folder, unit("ci-mperf-killed.service") as inside:
         drop_in(folder, "ci", "Unit=ci-*.service")
-        with scheduling(build, folder, flush="1s", rate=rate_allowed(499)) as service, \
+        with Service(build, folder, flush="1s", rate=rate_allowed(499)) as service, \
                 subprocess.Popen(inside("sh", "-c", "while :; do :; done")) as busy:
             try:
                 wait_until("it records", lambda: runs_of(service, "ci"))
@@ -302,7 +296,7 @@ def test_recordings_of_a_user_are_that_users(build):
     with Folder() as folder:
         drop_in(folder, "jobs", "Label=job=*")
         drop_in(folder, "nightly", "OnCalendar=02:00", "Duration=1s")
-        with scheduling(build, folder, flush="1s", rate=rate_allowed(499)) as service:
+        with Service(build, folder, flush="1s", rate=rate_allowed(499)) as service:
             environment = {**everybodys(build, Path(folder)), "MPERF_SOCKET": str(service.socket)}
             service.ctl("job", "run", "roots", "--", *BUSY)
             service.ctl("schedule", "run", "nightly")
@@ -335,7 +329,7 @@ def test_another_user_gets_nothing_of_mine(build):
     need_root()
     with Folder() as folder:
         drop_in(folder, "jobs", "Label=job=*")
-        with scheduling(build, folder, flush="1s", rate=rate_allowed(499)) as service:
+        with Service(build, folder, flush="1s", rate=rate_allowed(499)) as service:
             environment = {**everybodys(build, Path(folder)), "MPERF_SOCKET": str(service.socket)}
             done = as_nobody(Path(folder), environment, "job", "run", "mine", "--", *BUSY)
             assert done.returncode == 0, done.stderr
@@ -354,7 +348,7 @@ def test_a_user_has_a_part_of_the_runs_at_once(build):
     need_root()
     with Folder() as folder:
         drop_in(folder, "jobs", "Label=job=*")
-        with scheduling(build, folder, flush="1s") as service:
+        with Service(build, folder, flush="1s") as service:
             environment = {**everybodys(build, Path(folder)), "MPERF_SOCKET": str(service.socket)}
             script = f"for i in 1 2 3 4 5 6; do {folder / 'mperfctl'} job run job$i -- sleep 20 & done; wait"
             with subprocess.Popen([*NOBODY, "sh", "-c", script], env={**os.environ, **environment},
@@ -378,7 +372,7 @@ def test_a_drop_in_that_is_wrong_costs_no_other_and_a_reload_reads_them_again(bu
         bad = drop_in(folder, "bad", "Unit=ci-*.service", "Kepp=3")
         (bad.parent / "pipe.schedule").unlink(missing_ok=True)
         os.mkfifo(bad.parent / "pipe.schedule")
-        with scheduling(build, folder, flush="1s") as service:
+        with Service(build, folder, flush="1s") as service:
             answer = service.ask("schedule")
             assert [row["schedule"] for row in answer["schedule"]] == ["good"], answer
             faults = sorted(row["fault"] for row in answer["fault"])
@@ -404,7 +398,7 @@ def test_a_reload_that_names_another_store_ends_runs_in_the_log_of_the_old_one(b
             service.process.send_signal(signal.SIGHUP)
             wait_until("it has read that", lambda: service.said().count("configuration reloaded") > n)
 
-        with scheduling(build, folder, flush="1s") as service:
+        with Service(build, folder, flush="1s") as service:
             for _ in range(2):
                 service.ctl("schedule", "run", "short")
             before = over(service, "short", 2)
@@ -459,7 +453,7 @@ def test_when_a_timer_comes_next_is_asked_of_systemd(build):
         systemctl = bin_folder / "systemctl"
         systemctl.write_text("#!/bin/sh\necho \"$@\" >> $0.asked\necho NextElapseUSecRealtime=Fri 2026-11-27 02:00:00 UTC\n")
         systemctl.chmod(0o755)
-        with scheduling(build, folder, flush="1s") as service:
+        with Service(build, folder, flush="1s") as service:
             environment = {"PATH": f"{bin_folder}:{os.environ['PATH']}", "TZ": "UTC"}
             rows = {row["schedule"]: row for row in service.ask("schedule", env=environment)["schedule"]}
             assert rows["nightly"]["next"] == "2026-11-27T02:00:00+00:00", rows

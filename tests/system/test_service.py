@@ -259,8 +259,7 @@ def test_samples_taken_are_stored_or_lost_by_cause(build):
         losses = sum(row["count"] for row in status["loss"] if row["samples"] == "yes")
         assert losses == now["lost"], (losses, now, status["loss"])
         assert service.stop() == 0, service.said()
-        path, = segments(service)
-        stored = number(path, "SELECT sum(count) FROM sample")
+        stored = sum(number(path, "SELECT total(count) FROM sample") for path in segments(service))
         assert stored + now["lost"] >= taken, (stored, now, taken)
 
 
@@ -422,7 +421,9 @@ def test_record_through_the_service_is_record(build):
                     found = rows(build, "hotspots", "-i", folder / "r", "--by", "process")
                     of_it = samples(found, comm="known")
                     fewest, most = 0.83e-3 * ms * hz, 1.25e-3 * ms * hz
-                    if hz < 999 or "cpu-clock" not in found["provenance"]["event"]:
+                    if build.name == "asan":  # which is too slow for copies at this rate
+                        fewest = 0.3e-3 * ms * hz
+                    elif hz < 999 or "cpu-clock" not in found["provenance"]["event"]:
                         fewest, most = samples_of(ms / 1e3, hz), 1.5e-3 * ms * hz
                     assert fewest <= of_it <= most, (variant, of_it, said)
                 assert record("--", "sh", "-c", "exit 7", check=False).returncode == 7

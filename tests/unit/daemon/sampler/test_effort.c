@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "daemon/sampler/attr.h"
 #include "tests/unit/sampler_case.h"
 #include "tests/unit/test.h"
 
@@ -268,18 +269,26 @@ static void set_copy(uint32_t bytes, uint32_t hz)
 	ck_assert_int_eq(sampler_set_copy(sampler, bytes, hz), 0);
 }
 
+/* What the kernel was asked to copy at each sample. */
+static uint32_t asked(void)
+{
+	return replay_attr(machine, case_stream(sampler, 0, STREAM_SAMPLER)->fd)->sample_stack_user;
+}
+
 TEST(copies_grow_in_events_that_are_opened_again_and_shrink_to_what_was_asked_for)
 {
 	begin_copies(&copying);
 	unsigned int opens = replay_n_opens(machine);
 	set_copy(65528, 99);
-	ck_assert_uint_eq(sampler->copy_bytes, 65528);
+	ck_assert_uint_eq(asked(), 65528);
 	ck_assert_uint_eq(replay_n_opens(machine), opens + 12); /* as above */
 	opens = replay_n_opens(machine);
 	set_copy(65528, 99);
 	ck_assert_uint_eq(replay_n_opens(machine), opens);
+	ck_assert_int_eq(sampler_reopen(sampler, 0), 0); /* a hart that comes back takes it over */
+	ck_assert_uint_eq(asked(), 65528);
 	set_copy(8, 99);
-	ck_assert_uint_eq(sampler->copy_bytes, 16384);
+	ck_assert_uint_eq(asked(), 16384);
 	case_end(machine, sampler);
 }
 
@@ -289,10 +298,10 @@ TEST(copies_are_as_large_as_rings_bear_at_the_rate)
 	const bool is_first = !sampler->ring[0].sideband;
 
 	ck_assert_uint_eq(sampler->ring[is_first ? 0 : 1].data_bytes, 4u << 20);
-	set_copy(65528, 999);
-	ck_assert_uint_eq(sampler->copy_bytes, 16384); /* whatever happens, what was asked for */
+	set_copy(65528, 2000);
+	ck_assert_uint_eq(asked(), 16384); /* whatever happens, what was asked for */
 	set_copy(65528, 300);
-	ck_assert_uint_eq(sampler->copy_bytes, 32768);
+	ck_assert_uint_eq(asked(), 32768);
 	case_end(machine, sampler);
 }
 
@@ -303,7 +312,32 @@ TEST(a_size_that_was_asked_for_stays)
 	o.may_copy_more = false;
 	begin_copies(&o);
 	set_copy(65528, 99);
-	ck_assert_uint_eq(sampler->copy_bytes, 16384);
+	ck_assert_uint_eq(asked(), 16384);
+	case_end(machine, sampler);
+}
+
+TEST(events_that_were_asked_for_may_fire_at_any_rate_and_have_small_copies)
+{
+	struct event_list events = {.n_events = 1};
+	struct sampler_options o = copying;
+
+	events.event[0] = event_cpu_clock();
+	o.always = false;
+	o.stack_bytes = 0;
+	o.events = &events;
+	begin_copies(&o);
+	ck_assert_uint_eq(asked(), SAMPLER_STACK_BYTES_DEFAULT);
+	case_end(machine, sampler);
+}
+
+TEST(copies_without_callers_shrink_before_they_come_back)
+{
+	begin_copies(&copying);
+	set_copy(65528, 99);
+	set(&least);
+	set_copy(65528, 2000);
+	set(&by_clock);
+	ck_assert_uint_eq(asked(), 16384);
 	case_end(machine, sampler);
 }
 
@@ -322,7 +356,7 @@ TEST(a_session_without_budget_copies_the_most_that_its_rings_bear_from_the_begin
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		o.hz = cases[i].hz;
 		begin_copies(&o);
-		ck_assert_uint_eq(sampler->copy_bytes, cases[i].bytes);
+		ck_assert_uint_eq(asked(), cases[i].bytes);
 		case_end(machine, sampler);
 	}
 }

@@ -141,8 +141,8 @@ TEST(values_that_are_wrong_are_refused)
 	refuses("Keep=101\n", "2: Keep is '101', but must be a whole number from 1 to 100");
 	refuses("MaxUse=1K\n", "2: MaxUse is '1K', but must be a size from 1M to 1T, such as 512M");
 	refuses("CallGraph=dwarf\n",
-		"2: CallGraph is 'dwarf', but must be fp or no: mperfd finds callers by frame "
-		"pointers all the time, and copies no stacks");
+		"2: CallGraph is 'dwarf', but must be tables, fp or no; they are found as callers "
+		"in mperf.conf says");
 	refuses("Unit=/system.slice/a\n", "2: Unit is '/system.slice/a', but must be the name of a "
 					  "unit, such as ci-*.service; * and ? stand for any");
 	refuses("Label=branch=a\nLabel=branch=b\n",
