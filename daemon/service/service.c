@@ -143,8 +143,7 @@ static int pasts_make(struct service_inner *in, int n_harts)
 	return in->lost ? 0 : -ENOMEM;
 }
 
-/* Rate by which rings are sized. Between two drains a ring gets this many samples of the highest
- * rate; the rule of its size makes room for twice as many. */
+/* Rate by which rings are sized: between two drains they get this many of the highest, half of what they have room for. */
 static uint32_t ring_rate(const struct conf *c)
 {
 	uint32_t hz = c->rate_max / (uint32_t)(SECOND_NS / WALK_DRAIN_NS);
@@ -164,7 +163,8 @@ static int walk_begin(struct service *s)
 				.stacks = c->callers == CONF_CALLERS_TABLES ? SAMPLER_STACKS_DWARF
 					  : c->callers == CONF_CALLERS_FP   ? SAMPLER_STACKS_FP
 									    : SAMPLER_STACKS_NONE,
-				.stack_bytes = SERVICE_STACK_BYTES, .may_copy_more = true,
+				.stack_bytes = SERVICE_STACK_BYTES,
+				.may_copy_more = true,
 				.switches = s->o.switches,
 				.always = true,
 				.cores = s->o.cores,
