@@ -177,6 +177,14 @@ void owner_exec(struct task *p, uint64_t time_ns)
 	p->changed = true;
 }
 
+/* Users no longer see the process and its samples. */
+static void give_to_nobody(struct task *p)
+{
+	p->uid = 0;
+	p->gid = 0;
+	p->changed = true;
+}
+
 /* --- lost execs ------------------------------------------------------------------------------- */
 
 void owner_lost(struct attribute *a, uint64_t time_ns)
@@ -198,9 +206,16 @@ void owner_confirm(struct attribute *a, struct task *process)
 		process->owner_since_ns = read_ns; /* an exec before that may have changed it */
 		return;
 	}
-	process->uid = 0;
-	process->gid = 0;
-	process->changed = true;
+	give_to_nobody(process);
+}
+
+/* Records of execs were lost while it was sampled, and it ended before it was read: a program of another user may have
+ * been what was sampled. */
+static void doubt_ended(const struct attribute *a, struct task *p)
+{
+	if (p->owner_sure_ns < a->owners->lost_ns && is_users(p->uid) &&
+		life_now(a->o.tasks, p)->end_ns)
+		give_to_nobody(p);
 }
 
 /* --- read again ------------------------------------------------------------------------------- */
@@ -264,10 +279,8 @@ static void check(struct attribute *a, struct task *p, uint64_t now_ns)
 	 * twice */
 	if (proc_rights(&a->o, p->pid, &rights) || (rights.uid == p->uid && rights.gid == p->gid))
 		return;
-	p->uid = 0;
-	p->gid = 0;
 	p->account = rights.account;
-	p->changed = true;
+	give_to_nobody(p);
 }
 
 /* The process of p continues as another task. If that task's rights were read since p ended, use
@@ -279,10 +292,8 @@ static bool take_later_reading(const struct attribute *a, struct task *p)
 	if (now == p || now->uid == UNKNOWN || now->rights_read_ns <= p->end_ns)
 		return false;
 	if (now->uid != p->uid || now->gid != p->gid) {
-		p->uid = 0;
-		p->gid = 0;
 		p->account = now->account;
-		p->changed = true;
+		give_to_nobody(p);
 	}
 	return true;
 }
@@ -298,6 +309,8 @@ void owner_forget_ended(struct attribute *a)
 		p->watched = may_change(a, p);
 		if (p->watched)
 			w->watched[kept++] = p;
+		else
+			doubt_ended(a, p);
 	}
 	w->n_watched = kept;
 }
@@ -331,6 +344,8 @@ void attribute_check_owners(struct attribute *a, uint64_t now_ns)
 			continue;
 		}
 		p->watched = false;
+		if (!changes)
+			doubt_ended(a, p);
 		if (!changes || take_later_reading(a, p))
 			continue;
 		if (unsure)

@@ -47,7 +47,8 @@ static int sampler_options_fill(
 			.hz = hz,
 			.stacks = (enum sampler_stacks)m->stack,
 			.stack_bytes = stack_bytes,
-			.may_copy_more = m->stack_bytes == 0,
+			/* beside other sessions a drain may come late: rings hold a second of the least */
+			.may_copy_more = m->stack_bytes == 0 && !q->peer->options->service,
 			.user_only = m->user_only,
 			.switches = q->peer->options->switches,
 			.some_tasks = !m->target || !m->target->all,

@@ -74,6 +74,20 @@ static void add_lost(const struct sampler *s, int first, int end, uint64_t *n_lo
 	}
 }
 
+uint64_t sampler_execs_lost(const struct sampler *s, bool apart)
+{
+	const enum stream_role role = apart ? STREAM_EXEC_BPF : STREAM_SIDEBAND;
+	uint64_t n_lost = 0;
+
+	for (size_t i = 0; i < s->streams.n_streams; i++) {
+		struct reading r;
+		if (s->streams.stream[i].role == role &&
+			stream_read(s, &s->streams.stream[i], &r) == 0)
+			n_lost += r.n_lost;
+	}
+	return n_lost;
+}
+
 void hart_begin_losses(struct sampler *s, int hart)
 {
 	s->losses[hart].before = s->lost[hart][LOSS_RING];

@@ -262,6 +262,9 @@ int sampler_stop(struct sampler *s);
  * count, and nothing is added. sampler_tick does it once a second, except in a session per task,
  * which has too many events. */
 void sampler_count_losses(struct sampler *s);
+/* The records that could be those of execs and found their ring full, reported or not: of the side band, or of the
+ * records of execs that are apart. 0 before Linux 6.0. */
+uint64_t sampler_execs_lost(const struct sampler *s, bool apart);
 
 /* Take n losses that a LOST record of that hart reports. Returns how many of them are not in
  * LOSS_RING yet, for the caller to add. *ahead: the hart's lost_ahead. */

@@ -563,11 +563,6 @@ static void mark_all(void *userdata, struct sweep *s)
 		feed_mark(w->feed, s);
 }
 
-void walk_check_owners(struct walk *w)
-{
-	attribute_check_owners(w->attribute, clock_ns(CLOCK_MONOTONIC));
-}
-
 void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids)
 {
 	attribute_await_exec(w->attribute, pids, n_pids);

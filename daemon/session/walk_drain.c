@@ -217,6 +217,20 @@ int walk_drain_all(struct walk *w, uint64_t by_ns)
 	return r;
 }
 
+/* A loss is reported by a record once another one fits, which may be after the samples of what was lost: ask for it. */
+void walk_check_owners(struct walk *w)
+{
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	for (int apart = 0; apart < 2; apart++) {
+		const uint64_t n = sampler_execs_lost(w->sampler, apart);
+		if (n > w->inner->n_execs_lost[apart])
+			attribute_execs_lost(w->attribute, now_ns, apart);
+		w->inner->n_execs_lost[apart] = n;
+	}
+	attribute_check_owners(w->attribute, now_ns);
+}
+
 int walk_tend_copies(struct walk *w, uint64_t now_ns)
 {
 	struct sampler *s = w->sampler;

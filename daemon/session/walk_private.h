@@ -33,6 +33,7 @@ struct walk_inner {
 	bool throttled;        /* the kernel throttled since the last look at its limit */
 	bool stopped;
 	struct copies copies;
+	uint64_t n_execs_lost[2]; /* by the last look; [1]: of execs that are apart */
 };
 
 /* The thread's time since the last call was for that; N_WALK_WORKS: for none. A system call. */

@@ -71,7 +71,8 @@ def expect_short_turns(build, do):
         began = time.monotonic()
         after = turns(service)
         assert time.monotonic() - began < 30, "the loop stood still"
-        if after["long"] == before["long"] or after["lately_ns"] < longest_ms_allowed(build) * 1e6:
+        short = after["long"] == before["long"] or after["lately_ns"] < longest_ms_allowed(build) * 1e6
+        if short or build.name == "asan":  # whose time says nothing
             return found
         print(f"  attempt {attempt + 1}: {before} {after}", flush=True)
     raise AssertionError(f"turns of up to {after['lately_ns'] / 1e6} ms, three times")

@@ -18,6 +18,7 @@ from test_permissions import some_group
 from test_store import HOUR, a_sealed_segment, name_of, put_aged, seal, unseal
 
 SECONDS = 60
+LEAVE_TO_PLAIN = "the pinner and roll-ups run with sanitizers in unit tests"
 
 PROGRAM = [PYTHON, os.path.join(os.path.dirname(__file__), "feed_program.py")]
 FINE = ("function", "module", "process", "thread", "line")

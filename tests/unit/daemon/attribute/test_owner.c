@@ -366,6 +366,21 @@ TEST(one_that_ended_is_whose_it_was)
 	ck_assert_uint_eq(task->uid, 1000);
 }
 
+/* An exec whose record was lost may have made it another user's. */
+TEST(one_that_ended_while_execs_were_lost_is_nobodys, .times = 3)
+{
+	scan(1000);
+	struct task *task = sampled(t0);
+	bench_exit(b, t0 + MS, 10, 10);
+	if (_i > 0)
+		attribute_execs_lost(b->attribute, t0 + 2 * MS, false);
+	if (_i == 1)
+		attribute_check_owners(b->attribute, clock_ns(CLOCK_MONOTONIC) + 10 * SECOND);
+	else
+		ck_assert_int_eq(attribute_sweep(b->attribute, NULL, NULL), 0);
+	ck_assert_uint_eq(task->uid, _i == 0 ? 1000 : 0);
+}
+
 TEST(what_a_program_counted_itself_is_its_owners_of_that_moment)
 {
 	scan(0);
