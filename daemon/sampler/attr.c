@@ -277,7 +277,7 @@ static bool copies_stacks(const struct sampler *s)
 /* The size of a sample with a copied stack: the kernel reserves it whole, also for a stack that is less deep. */
 static uint64_t copied_sample_bytes(const struct sampler *s)
 {
-	/* those of always-on sampling grow only as far as its rings bear */
+	/* those of always-on sampling grow into what room its rings have */
 	const uint32_t copied = s->options.always ? s->options.stack_bytes : s->copy_bytes;
 	return copied + SAMPLE_BESIDE_STACK_BYTES;
 }

@@ -31,8 +31,8 @@ struct event event_dummy(void);
 /* The same counter, regardless of its name? */
 bool event_equal(const struct event *a, const struct event *b);
 
-#define SAMPLE_BESIDE_STACK_BYTES                                                                  \
-	600u /* of a sample with a copied stack: registers and the kernel's chain */
+/* Bytes of a sample beside its copied stack: registers, and the kernel's chain of some 40 frames. */
+#define SAMPLE_BESIDE_STACK_BYTES 600u
 
 /* Exclude (or include) the kernel and hypervisor, and show it in the name. */
 void event_exclude_kernel(struct event *e, bool exclude);

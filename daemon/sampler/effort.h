@@ -17,7 +17,7 @@
  * others are unchanged. 0 or -errno. */
 int sampler_set_effort(struct sampler *s, const struct sampler_effort *effort);
 
-/* Copy that many bytes of each stack from now on, or the most that rings bear at that rate, never less than the
+/* Copy that many bytes of each stack from now on, or as many as rings have room for at that rate; never fewer than the
  * session's options say. Drain before. Sessions per task, with requested events, or with a fixed size are unchanged. 0
  * or -errno. */
 int sampler_set_copy(struct sampler *s, uint32_t bytes, uint32_t hz);

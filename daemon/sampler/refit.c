@@ -59,22 +59,22 @@ int sampler_prefer_sums(struct sampler *s, int hart, bool prefer)
 	return effort_follow(s);
 }
 
-/* Most stacks have less. */
+/* Bytes that hold most stacks (session/copies.h): copied even if the rings have no room for more. */
 #define ALWAYS_COPY_LEAST 4096u
 
 void copies_begin(struct sampler *s)
 {
 	struct sampler_options *o = &s->options;
-	const bool copies = o->stacks == SAMPLER_STACKS_DWARF && o->may_copy_more;
+	const bool may = o->stacks == SAMPLER_STACKS_DWARF && o->may_copy_more;
 
-	if (copies && o->always) { /* small rings bear less */
+	if (may && o->always) {
 		const uint32_t most =
 			ring_copy_most(ring_bytes_for(s, 0), ALWAYS_COPY_LEAST, s->hz);
 		o->stack_bytes = o->stack_bytes < most ? o->stack_bytes : most;
 	}
 	s->copy_bytes = o->stack_bytes;
-	/* The rate of requested events is not known, only wished for. */
-	if (!copies || o->always || o->events)
+	/* Requested events may fire at any rate. */
+	if (!may || o->always || o->events)
 		return;
 	s->copy_bytes = SAMPLER_STACK_BYTES_MAX; /* for which rings are sized */
 	s->copy_bytes = ring_copy_most(ring_bytes_for(s, 0), o->stack_bytes, s->hz);

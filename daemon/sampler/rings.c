@@ -8,11 +8,11 @@
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
 
+/* Samples for which a ring has room at any rate: it wakes its owner at a quarter of it. */
 #define RING_SAMPLES_MIN 4u
 
-/* A ring has to hold the samples of a quarter of a second, and some in any case; it wakes its owner long before it is
- * full. */
-static bool bears(size_t ring_bytes, uint32_t copy_bytes, uint32_t hz)
+/* Has the ring room for the samples of a quarter of a second? It wakes its owner before it is full. */
+static bool has_room(size_t ring_bytes, uint32_t copy_bytes, uint32_t hz)
 {
 	const uint64_t each = copy_bytes + SAMPLE_BESIDE_STACK_BYTES;
 
@@ -23,7 +23,7 @@ uint32_t ring_copy_most(size_t ring_bytes, uint32_t least, uint32_t hz)
 {
 	uint32_t bytes = SAMPLER_STACK_BYTES_MAX;
 
-	while (bytes > least && !bears(ring_bytes, bytes, hz))
+	while (bytes > least && !has_room(ring_bytes, bytes, hz))
 		bytes = (bytes / 2 + 7) & ~UINT32_C(7);
 	return bytes > least ? bytes : least;
 }

@@ -82,9 +82,10 @@ struct sampler_options {
 	/* highest rate for sampler_set_rate, which the rings are sized for; 0: hz */
 	uint32_t ring_hz;
 	enum sampler_stacks stacks;
-	uint32_t
-		stack_bytes; /* per sample with SAMPLER_STACKS_DWARF; a running session may copy more (effort.h) */
-	bool may_copy_more; /* than stack_bytes, where stacks are deeper */
+	/* copied of each stack with SAMPLER_STACKS_DWARF; with may_copy_more, a session copies more where its
+	 * rings have room (effort.h) */
+	uint32_t stack_bytes;
+	bool may_copy_more;
 	bool user_only;
 	bool never_kernel; /* with user_only: even if a requested event cannot exclude the kernel */
 	bool some_tasks;   /* only some of the sampled tasks are wanted: nothing is summed up */

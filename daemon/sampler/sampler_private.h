@@ -141,8 +141,8 @@ bool plan_leaves_room(const struct sampler *s, int hart, const struct plan *p);
 /* Bring some of the harts that do not follow the effort yet to it. 0 or -errno. */
 int effort_follow(struct sampler *s);
 
-/* Choose how much of each stack a new session copies. Sessions other than always-on sampling begin with the most that
- * their rings bear. */
+/* Choose how much of each stack a new session copies. Sessions other than always-on sampling begin with as much as
+ * their rings have room for. */
 void copies_begin(struct sampler *s);
 
 /* Enable or disable all events on that hart; -1: on all harts. 0 or -errno. */
@@ -192,7 +192,7 @@ struct ring *hart_ring(struct sampler *s, int hart, unsigned raise);
 int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct event_error *error);
 /* Map a ring of execs. 0 or -errno. */
 int exec_ring_map(struct sampler *s, const struct ring *of, size_t n);
-/* The largest copies that a ring of that size bears at the rate; least, if it bears none. */
+/* Bytes of the largest copies for which a ring of that size has room at the rate; at least `least`. */
 uint32_t ring_copy_most(size_t ring_bytes, uint32_t least, uint32_t hz);
 /* Bytes of the smallest ring of samples, but those of raises; 0: there is none. */
 size_t rings_least(const struct sampler *s);

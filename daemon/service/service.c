@@ -143,7 +143,7 @@ static int pasts_make(struct service_inner *in, int n_harts)
 	return in->lost ? 0 : -ENOMEM;
 }
 
-/* Rate by which rings are sized: between two drains they get this many of the highest, half of what they have room for. */
+/* Rate by which rings are sized: samples between two drains at the highest rate. They have room for twice as many. */
 static uint32_t ring_rate(const struct conf *c)
 {
 	uint32_t hz = c->rate_max / (uint32_t)(SECOND_NS / WALK_DRAIN_NS);

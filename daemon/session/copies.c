@@ -3,11 +3,12 @@
 
 #include "daemon/sampler/sampler.h"
 
-/* More: when one stack in this many is deeper than its copy. */
+/* Part of the stacks (1 / N) that is deeper than its copy when copies grow: 99 % are to be whole. */
 #define DEEP_PART 100u
+/* Deep stacks below which chance decides, and the time in which they are counted: 200 samples of a busy hart. */
 #define DEEP_MIN 3u
 #define MORE_NS UINT64_C(2000000000)
-/* Less: when none took three quarters of the smaller copy for this long. */
+/* Time without a deep stack after which copies shrink: longer than most commands of a build take. */
 #define LESS_NS UINT64_C(60000000000)
 
 static uint32_t at_most(uint32_t bytes)

@@ -589,7 +589,7 @@ int walk_set_rate(struct walk *w, uint32_t hz)
 		return 0;
 	/* records in the rings have the old rate and weight */
 	int r = walk_catch_up(w, clock_ns(CLOCK_MONOTONIC));
-	if (r == 0 && hz > w->sampler->hz) /* rings that bear it */
+	if (r == 0 && hz > w->sampler->hz) /* rings have less room then */
 		r = sampler_set_copy(w->sampler, w->sampler->copy_bytes, hz);
 	return r < 0 ? r : sampler_set_rate(w->sampler, hz);
 }

@@ -217,17 +217,24 @@ int walk_drain_all(struct walk *w, uint64_t by_ns)
 	return r;
 }
 
-/* A loss is reported by a record once another one fits, which may be after the samples of what was lost: ask for it. */
+/* A LOST record comes once another record fits, which may be after the samples of what was lost. So the kernel's counts
+ * are read. They fall when a hart goes, which may hide a loss: any change counts as one. */
+static void look_for_lost_execs(struct walk *w, uint64_t now_ns)
+{
+	for (int apart = 0; apart < 2; apart++) {
+		const uint64_t n = sampler_execs_lost(w->sampler, apart);
+		if (n != w->inner->n_execs_lost[apart])
+			attribute_execs_lost(w->attribute, now_ns, apart);
+		w->inner->n_execs_lost[apart] = n;
+	}
+}
+
 void walk_check_owners(struct walk *w)
 {
 	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
-	for (int apart = 0; apart < 2; apart++) {
-		const uint64_t n = sampler_execs_lost(w->sampler, apart);
-		if (n > w->inner->n_execs_lost[apart])
-			attribute_execs_lost(w->attribute, now_ns, apart);
-		w->inner->n_execs_lost[apart] = n;
-	}
+	if (!w->sampler->options.per_task) /* which has too many events */
+		look_for_lost_execs(w, now_ns);
 	attribute_check_owners(w->attribute, now_ns);
 }
 

@@ -269,7 +269,7 @@ static void set_copy(uint32_t bytes, uint32_t hz)
 	ck_assert_int_eq(sampler_set_copy(sampler, bytes, hz), 0);
 }
 
-/* What the kernel was asked to copy at each sample. */
+/* Bytes that the kernel was asked to copy of each stack. */
 static uint32_t asked(void)
 {
 	return replay_attr(machine, case_stream(sampler, 0, STREAM_SAMPLER)->fd)->sample_stack_user;
@@ -292,7 +292,7 @@ TEST(copies_grow_in_events_that_are_opened_again_and_shrink_to_what_was_asked_fo
 	case_end(machine, sampler);
 }
 
-TEST(copies_are_as_large_as_rings_bear_at_the_rate)
+TEST(copies_are_as_large_as_rings_have_room_for_at_the_rate)
 {
 	begin_copies(&copying);
 	const bool is_first = !sampler->ring[0].sideband;
@@ -341,7 +341,7 @@ TEST(copies_without_callers_shrink_before_they_come_back)
 	case_end(machine, sampler);
 }
 
-TEST(a_session_without_budget_copies_the_most_that_its_rings_bear_from_the_beginning)
+TEST(a_session_without_budget_copies_from_the_beginning_what_its_rings_have_room_for)
 {
 	static const pid_t pid = 100;
 	static const struct {
