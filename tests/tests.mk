@@ -15,8 +15,11 @@
 # The same sources are built twice: plain, and by clang with address and undefined-behaviour sanitizers
 # (build/asan), where the objects that tests run are also those that libFuzzer tries.
 
-# A program a file; its name is the file's, wherever below tests/unit it is.
+# A name a file, wherever below tests/unit it is. The files of a folder are linked to one program, which has a name for
+# each and runs the tests of that one. What includes a file of ours, to reach what is static in it, is a program by itself.
 UNIT_TESTS := $(shell find tests/unit -name 'test_*.c')
+UNIT_ALONE := $(shell grep -lE '^\#include "(.*\.c|tests/unit/.*_rig\.inc)"' $(UNIT_TESTS))
+UNIT_FOLDERS := $(sort $(dir $(filter-out $(UNIT_ALONE),$(UNIT_TESTS))))
 UNIT_BIN = $(patsubst %.c,$(BUILD)/tests/unit/%,$(notdir $(UNIT_TESTS)))
 UNIT_SUPPORT = $(BUILD)/libtest.a
 FUZZ_BIN = $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -52,10 +55,19 @@ unit_also = $(strip $(if $(filter daemon/naming,$(1)),$(BUILD)/libnamer.a) $(if 
 	$(if $(filter daemon/control daemon/query/samples client/topdown,$(1)),$(LIBS_client/commands)))
 unit_folder = $(patsubst tests/unit/%/,%,$(dir $(1)))
 unit_libs = $(call unit_also,$(1)) $(LIBS_$(call driven_from,$(1))) $(BUILD)/libnames.a $(BUILD)/libplatform.a $(BUILD)/libproto.a
-$(foreach t,$(UNIT_TESTS),$(eval $(BUILD)/tests/unit/$(basename $(notdir $(t))): \
+unit_objects = $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(UNIT_ALONE),$(wildcard $(1)test_*.c)))
+define unit_program
+$(BUILD)/$(1)tests: $(call unit_objects,$(1)) $(UNIT_SUPPORT) $(call unit_libs,$(call unit_folder,$(1)))
+$(patsubst $(BUILD)/$(1)%.o,$(BUILD)/tests/unit/%,$(call unit_objects,$(1))): $(BUILD)/$(1)tests
+	@ln -f $$< $$@
+endef
+$(foreach d,$(UNIT_FOLDERS),$(eval $(call unit_program,$(d))))
+$(foreach t,$(UNIT_ALONE),$(eval $(BUILD)/tests/unit/$(basename $(notdir $(t))): \
 	$(BUILD)/$(t:.c=.o) $(UNIT_SUPPORT) $(call unit_libs,$(call unit_folder,$(t)))))
-$(UNIT_BIN):
+$(patsubst %,$(BUILD)/%tests,$(UNIT_FOLDERS)) $(patsubst %.c,$(BUILD)/tests/unit/%,$(notdir $(UNIT_ALONE))):
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
+# They are built often and run for moments.
+$(patsubst %.c,$(BUILD)/%.o,$(UNIT_TESTS)): ALL_CFLAGS += -O0
 
 fuzzers: $(FUZZ_BIN) $(BUILD)/tests/fuzz/whole_namer $(BUILD)/mperf-namer
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/mutate.o $(UNIT_SUPPORT) $(ALL_LIBS)

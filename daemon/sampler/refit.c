@@ -77,7 +77,7 @@ void copies_begin(struct sampler *s)
 	if (!may || o->always || o->events)
 		return;
 	s->copy_bytes = SAMPLER_STACK_BYTES_MAX; /* for which rings are sized */
-	s->copy_bytes = ring_copy_most(ring_bytes_for(s, 0), o->stack_bytes, s->hz);
+	s->copy_bytes = ring_copy_most(ring_bytes_for(s, 0), o->stack_bytes, ring_begin_hz(s));
 }
 
 /* Bring all harts to another size; at once if it is a smaller one, which rings may need. */

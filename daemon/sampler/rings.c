@@ -19,6 +19,17 @@ static bool has_room(size_t ring_bytes, uint32_t copy_bytes, uint32_t hz)
 	return 4 * (uint64_t)ring_bytes / hz >= each && ring_bytes / RING_SAMPLES_MIN >= each;
 }
 
+/* Samples for which the rings of a recording have room when it begins, or for those of a second: so long do programs
+ * that run before all others keep us from reading. */
+#define BEGIN_SAMPLES 250u
+
+uint32_t ring_begin_hz(const struct sampler *s)
+{
+	const uint32_t of_a_second = 4 * (s->hz < BEGIN_SAMPLES ? s->hz : BEGIN_SAMPLES);
+
+	return s->options.always || s->hz > of_a_second ? s->hz : of_a_second;
+}
+
 uint32_t ring_copy_most(size_t ring_bytes, uint32_t least, uint32_t hz)
 {
 	uint32_t bytes = SAMPLER_STACK_BYTES_MAX;
@@ -48,7 +59,8 @@ int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct eve
 		s->ring[at].map = map;
 		s->ring[at].data_bytes = n;
 		if (!s->started && !of->sideband && !of->raise) {
-			const uint32_t most = ring_copy_most(n, s->options.stack_bytes, s->hz);
+			const uint32_t most =
+				ring_copy_most(n, s->options.stack_bytes, ring_begin_hz(s));
 			s->copy_bytes = s->copy_bytes < most ? s->copy_bytes : most;
 		}
 		return 0;

@@ -25,8 +25,8 @@ SECONDS = 600  # it gives way to all others, so it begins first
 U74 = "mvendorid=0x489,marchid=0x8000000000000007,mimpid=0x4210427"
 X60 = "mvendorid=0x710,marchid=0x8000000058000001,mimpid=0x1000000049772200,v=true,vlen=256"
 # These say something of a stack, a switch or of throttled time; no sample is missing from the figures.
-NO_SAMPLE_LOST = {"truncated stack", "throttled", "late record", "switch without counts",
-                  "busy second with few samples"}
+NO_SAMPLE_LOST = {"truncated stack", "not unwound", "stack deeper than its copy", "throttled", "late record",
+                  "switch without counts", "busy second with few samples"}
 
 
 

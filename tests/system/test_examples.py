@@ -13,6 +13,7 @@ from rates import rate_allowed
 from service import Service, wait_until
 
 SECONDS = 30
+LEAVE_TO_PLAIN = "they are scripts"
 EXAMPLES = ROOT / "man" / "examples"
 SCRIPTS = [*EXAMPLES.glob("*.sh"), *EXAMPLES.glob("*/*.sh")]
 SPIN = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"

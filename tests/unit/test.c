@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The list of a program's tests, which constructors fill, and main, which runs them.
+ * The list of a program's tests, which constructors fill, and main, which runs them: of all files that are
+ * linked to it those of the one that it is called by.
  */
 #include "tests/unit/test.h"
 
@@ -8,7 +9,7 @@
 
 #include "tests/unit/namer_rig.h"
 
-#define TESTS_MAX 128 /* of one program; the largest has about 40 */
+#define TESTS_MAX 128 /* of one file; the largest has about 40 */
 
 static struct test {
 	const TTest *test;
@@ -21,8 +22,20 @@ const void *test_main_caller;
 /* Only in programs that start themselves as workers. */
 #pragma weak namer_rig_main
 
+/* Whether the program is called as that file is. */
+static bool is_asked_for(const char *file)
+{
+	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+	size_t n = strcspn(name, ".");
+
+	return strlen(program_invocation_short_name) == n &&
+	       strncmp(name, program_invocation_short_name, n) == 0;
+}
+
 void test_register(const TTest *test, const struct test_run *each, struct test_run run)
 {
+	if (!is_asked_for(test->file))
+		return;
 	if (n_tests == TESTS_MAX)
 		abort();
 	if (!run.bare) {
