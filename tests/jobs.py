@@ -27,7 +27,7 @@ from pathlib import Path
 
 ALL = 1 << 30       # seats of a job that runs alone
 JOB_SECONDS = 3600  # the longest take minutes; what takes this long hangs, and is ended
-SEATS_PER_HART = 2  # a job keeps a hart busy for two fifths of its time, by the median
+SEATS_PER_HART = 1.5  # a job keeps a hart busy for two fifths of its time, and fillers for what is left
 NO_SEAT = 0         # of a job that fills what others leave
 FILLER_NICE = 5     # a third of the weight of others: it gives way, and is never starved
 
@@ -223,7 +223,7 @@ def next_of(waiting, free, seats, busy):
 
 def run_all(jobs, seats=None):
     """Run them; gives a Done as each ends."""
-    seats = seats or SEATS_PER_HART * (os.cpu_count() or 1)
+    seats = seats or int(SEATS_PER_HART * (os.cpu_count() or 1) + 0.5)
     waiting, running, free = list(jobs), {}, seats
     begin = time.monotonic()
     try:

@@ -8,6 +8,7 @@
 
 #include "daemon/namer/byte_reader.h"
 #include "daemon/namer/cfi_address.h"
+#include "daemon/unwind/walk.h"
 
 #define SAVED_MAX 16       /* states that instructions save */
 #define CIE_BYTES_MAX 1024 /* real ones have some 20; each entry may have one run again */
@@ -16,30 +17,12 @@
  * include/dwarf2.def. */
 #define CFA_NEGATE_RA_STATE 0x2d /* the window of registers of SPARC, otherwise */
 
-static const struct cfi_registers known_registers[] = {
-	{.machine = EM_X86_64, .ra = 16, .sp = 7, .fp = 6, .base = UNWIND_BASE_X86},
-	{.machine = EM_AARCH64,
-		.ra = 30,
-		.sp = 31,
-		.fp = 29,
-		.base = UNWIND_BASE_NONE,
-		.ra_is_kept = true},
-	{.machine = EM_RISCV,
-		.ra = 1,
-		.sp = 2,
-		.fp = 8,
-		.base = UNWIND_BASE_NONE,
-		.ra_is_kept = true},
-};
-
 int cfi_begin(struct cfi *c, const struct unwind_section *section, size_t n_sections,
 	const uint8_t *e_ident, uint16_t machine)
 {
-	*c = (struct cfi){.e_ident = e_ident};
-	for (size_t i = 0; i < sizeof(known_registers) / sizeof(known_registers[0]); i++)
-		if (known_registers[i].machine == machine)
-			c->registers = &known_registers[i];
-	if (!c->registers || e_ident[EI_CLASS] != ELFCLASS64 || e_ident[EI_DATA] != ELFDATA2LSB)
+	*c = (struct cfi){.e_ident = e_ident, .registers = unwind_registers_of(machine)};
+	if (!c->registers || c->registers->class != ELFCLASS64 || e_ident[EI_CLASS] != ELFCLASS64 ||
+		e_ident[EI_DATA] != ELFDATA2LSB)
 		return -EOPNOTSUPP;
 	for (size_t i = 0; i < n_sections && i < CFI_SECTIONS_MAX; i++)
 		if (section[i].data && section[i].data->d_buf &&
@@ -51,7 +34,7 @@ int cfi_begin(struct cfi *c, const struct unwind_section *section, size_t n_sect
 /* --- instructions ----------------------------------------------------------------------------- */
 
 struct run {
-	const struct cfi_registers *registers;
+	const struct unwind_registers *registers;
 	const struct unwind_section *section;
 	const struct cfi_cie *cie;
 	struct cfi_state state, saved[SAVED_MAX];
@@ -63,13 +46,13 @@ struct run {
 
 static struct cfi_value *value_of(struct run *r, struct cfi_state *state, uint64_t number)
 {
-	const struct cfi_registers *n = r->registers;
+	const struct unwind_registers *n = r->registers;
 
-	return number == n->ra     ? &state->ra
-	       : number == n->sp   ? &state->sp
-	       : number == n->fp   ? &state->fp
-	       : number == n->base ? &state->base
-				   : NULL;
+	return number == n->dwarf_ra     ? &state->ra
+	       : number == n->dwarf_sp   ? &state->sp
+	       : number == n->dwarf_fp   ? &state->fp
+	       : number == n->dwarf_base ? &state->base
+					 : NULL;
 }
 
 static void set(struct run *r, uint64_t number, struct cfi_value value)
@@ -158,8 +141,9 @@ static void take_cfa_expression(struct run *r, struct byte_reader *bytes)
 	} else if (is_register_offset(&block, &number, &offset, &deref, &more)) {
 		if (!deref)
 			set_cfa(r, number, offset, UNWIND_SAME);
-		else if (number == r->registers->sp || number == r->registers->fp) {
-			s->cfa_place = number == r->registers->sp ? UNWIND_AT_SP : UNWIND_AT_FP;
+		else if (number == r->registers->dwarf_sp || number == r->registers->dwarf_fp) {
+			s->cfa_place =
+				number == r->registers->dwarf_sp ? UNWIND_AT_SP : UNWIND_AT_FP;
 			s->cfa_offset = offset;
 			s->cfa_more = more;
 		}
@@ -175,9 +159,9 @@ static void take_expression(struct run *r, struct byte_reader *bytes, bool is_va
 	bool deref;
 
 	if (!is_value && is_register_offset(&block, &from, &offset, &deref, &more) && !deref &&
-		(from == r->registers->sp || from == r->registers->fp))
-		set_value(
-			r, number, from == r->registers->sp ? UNWIND_AT_SP : UNWIND_AT_FP, offset);
+		(from == r->registers->dwarf_sp || from == r->registers->dwarf_fp))
+		set_value(r, number, from == r->registers->dwarf_sp ? UNWIND_AT_SP : UNWIND_AT_FP,
+			offset);
 	else
 		set_odd(r, number);
 }
@@ -194,9 +178,9 @@ static enum unwind_place cfa_place(const struct run *r)
 
 	if (s->cfa_place != UNWIND_SAME)
 		return s->cfa_place;
-	if (s->cfa_register == r->registers->sp)
+	if (s->cfa_register == r->registers->dwarf_sp)
 		return UNWIND_IN_SP;
-	if (s->cfa_register == r->registers->fp)
+	if (s->cfa_register == r->registers->dwarf_fp)
 		return UNWIND_IN_FP;
 	return s->cfa_register <= UINT8_MAX ? UNWIND_IN_REGISTER : UNWIND_UNKNOWN;
 }
@@ -216,7 +200,7 @@ static struct unwind_rule rule_of(const struct run *r)
 	const enum unwind_place cfa = cfa_place(r);
 	struct unwind_rule rule = {.is_signal = r->cie->is_signal};
 
-	if (r->cie->cie.return_address_register != r->registers->ra || s->ra.odd)
+	if (r->cie->cie.return_address_register != r->registers->dwarf_ra || s->ra.odd)
 		return rule;
 	if (s->ra.place == UNWIND_UNKNOWN) { /* undefined: no caller, whatever the rest is */
 		rule.cfa = UNWIND_IN_SP;
@@ -290,7 +274,7 @@ static bool take_short(struct run *r, uint8_t op, struct byte_reader *bytes, int
 /* vfork has its return address in another register for a while. */
 static void take_in_register(struct run *r, uint64_t number, uint64_t in)
 {
-	if (number == r->registers->ra && in <= UINT8_MAX)
+	if (number == r->registers->dwarf_ra && in <= UINT8_MAX)
 		set_value(r, number, UNWIND_IN_REGISTER, (int64_t)in);
 	else
 		set_odd(r, number);
@@ -505,7 +489,8 @@ static const struct cfi_cie *find_cie(struct cfi *c, uint32_t section, uint64_t 
 	struct run r = {.registers = c->registers, .section = s, .cie = cie};
 	r.state.ra.place = c->registers->ra_is_kept ? UNWIND_SAME : UNWIND_UNKNOWN;
 	r.state.sp.place = r.state.fp.place = UNWIND_SAME;
-	r.state.base.place = c->registers->base == UNWIND_BASE_NONE ? UNWIND_UNKNOWN : UNWIND_SAME;
+	r.state.base.place =
+		c->registers->dwarf_base == UNWIND_BASE_NONE ? UNWIND_UNKNOWN : UNWIND_SAME;
 	r.state.cfa_place = UNWIND_SAME; /* + 0: entries of riscv64 only say of which register */
 	r.state.cfa_register = UINT64_MAX;
 	cie->initial = r.state;

@@ -20,13 +20,6 @@ struct cfi_range {
 	uint32_t offset : 31; /* of the entry in its section */
 };
 
-/* Numbers of registers in DWARF. Source: System V psABI of each machine. */
-struct cfi_registers {
-	uint16_t machine;
-	uint8_t ra, sp, fp, base;
-	bool ra_is_kept; /* in its register, unless an entry says otherwise */
-};
-
 /* A location: of a register of the caller. */
 struct cfi_value {
 	enum unwind_place place;
@@ -59,7 +52,7 @@ struct cfi {
 	struct unwind_section section[CFI_SECTIONS_MAX];
 	size_t n_sections;
 	const uint8_t *e_ident;
-	const struct cfi_registers *registers;
+	const struct unwind_registers *registers;
 	struct cfi_cie cie[CFI_CIES];
 	bool is_left; /* a CIE has a form that only elfutils reads, or is of an unlikely length */
 };

@@ -16,27 +16,30 @@
 #define SLOTS_MIN 1024u /* a power of two */
 /* Slots are freed if all frames would fit in this fraction of them. */
 #define SPARSE_PART 8u
+/* Slots that move for each frame that is added: all have moved before the array is full again, which is after as many
+ * frames as three eighths of its slots. */
+#define MOVED_EACH 4u
 
 struct frame_slot {
 	struct frame *frame; /* NULL: free */
 	uint64_t offset;     /* its */
 };
 
-static size_t first_slot(
-	const struct frame_index *x, const struct file *file, uint64_t offset, uint32_t version)
+static size_t first_slot(size_t n_slots, const struct file *file, uint64_t offset, uint32_t version)
 {
 	uint64_t hash = hash_words((uintptr_t)file, offset);
 	if (version)
 		hash = hash_words(hash, version);
-	return (size_t)hash & (x->n_slots - 1);
+	return (size_t)hash & (n_slots - 1);
 }
 
 /* The slot of the key, or the free one where it belongs. */
-static struct frame_slot *slot_of(
-	const struct frame_index *x, const struct file *file, uint64_t offset, uint32_t version)
+static struct frame_slot *slot_of(struct frame_slot *slot, size_t n_slots, const struct file *file,
+	uint64_t offset, uint32_t version)
 {
-	for (size_t at = first_slot(x, file, offset, version);; at = (at + 1) & (x->n_slots - 1)) {
-		struct frame_slot *s = &x->slot[at];
+	for (size_t at = first_slot(n_slots, file, offset, version);;
+		at = (at + 1) & (n_slots - 1)) {
+		struct frame_slot *s = &slot[at];
 		if (!s->frame || (s->offset == offset && s->frame->file == file &&
 					 frame_version(s->frame) == version))
 			return s;
@@ -45,38 +48,59 @@ static struct frame_slot *slot_of(
 
 static void put(struct frame_index *x, struct frame *frame)
 {
-	*slot_of(x, frame->file, frame->offset, frame_version(frame)) =
+	*slot_of(x->slot, x->n_slots, frame->file, frame->offset, frame_version(frame)) =
 		(struct frame_slot){frame, frame->offset};
-	x->n++;
 }
 
 struct frame *frame_index_find(
 	const struct frame_index *x, const struct file *file, uint64_t offset, uint32_t version)
 {
-	return x->n_slots ? slot_of(x, file, offset, version)->frame : NULL;
+	struct frame *found =
+		x->n_slots ? slot_of(x->slot, x->n_slots, file, offset, version)->frame : NULL;
+
+	return found || !x->old ? found : slot_of(x->old, x->n_old, file, offset, version)->frame;
+}
+
+static void forget_old(struct frame_index *x)
+{
+	free(x->old);
+	x->old = NULL;
+	x->n_old = x->n_moved = 0;
+}
+
+static void move_some(struct frame_index *x, size_t n)
+{
+	for (; n > 0 && x->n_moved < x->n_old; n--, x->n_moved++)
+		if (x->old[x->n_moved].frame)
+			put(x, x->old[x->n_moved].frame);
+	if (x->old && x->n_moved == x->n_old)
+		forget_old(x);
 }
 
 static int grow(struct frame_index *x)
 {
-	struct frame_index grown = {.n_slots = x->n_slots ? 2 * x->n_slots : SLOTS_MIN};
+	const size_t n_slots = x->n_slots ? 2 * x->n_slots : SLOTS_MIN;
+	struct frame_slot *slot = calloc(n_slots, sizeof(*slot));
 
-	grown.slot = calloc(grown.n_slots, sizeof(*grown.slot));
-	if (!grown.slot)
+	if (!slot)
 		return -ENOMEM;
-	for (size_t i = 0; i < x->n_slots; i++)
-		if (x->slot[i].frame)
-			put(&grown, x->slot[i].frame);
-	free(x->slot);
-	*x = grown;
+	move_some(x, SIZE_MAX); /* of what had no memory to grow in time, all that is left */
+	x->old = x->slot;
+	x->n_old = x->n_slots;
+	x->slot = slot;
+	x->n_slots = n_slots;
 	return 0;
 }
 
 int frame_index_add(struct frame_index *x, struct frame *frame)
 {
 	int r = x->n < x->n_slots / 4 * 3 ? 0 : grow(x);
-	if (r == 0)
-		put(x, frame);
-	return r;
+	if (r < 0)
+		return r;
+	put(x, frame);
+	x->n++;
+	move_some(x, MOVED_EACH);
+	return 0;
 }
 
 /* Without memory for a smaller array, the index keeps its slots. */
@@ -91,7 +115,8 @@ static void shrink_slots(struct frame_index *x, size_t n)
 	if (!slot)
 		return;
 	free(x->slot);
-	*x = (struct frame_index){.slot = slot, .n_slots = n_slots};
+	x->slot = slot;
+	x->n_slots = n_slots;
 }
 
 void frame_index_set(struct frame_index *x, struct frame *const *frame, size_t n)
@@ -100,17 +125,19 @@ void frame_index_set(struct frame_index *x, struct frame *const *frame, size_t n
 	for (size_t i = 0; i < n; i++)
 		n_frames += frame[i] != NULL;
 
+	forget_old(x);
 	shrink_slots(x, n_frames);
 	if (x->n_slots)
 		memset(x->slot, 0, x->n_slots * sizeof(*x->slot));
-	x->n = 0;
 	for (size_t i = 0; i < n; i++)
 		if (frame[i])
 			put(x, frame[i]);
+	x->n = n_frames;
 }
 
 void frame_index_clear(struct frame_index *x)
 {
+	forget_old(x);
 	free(x->slot);
 	*x = (struct frame_index){.n = 0};
 }

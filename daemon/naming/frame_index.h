@@ -4,7 +4,8 @@
 /* Frame index: the frames of a file table, by (file, offset, version)
  *
  * Open addressing: 16 bytes a slot, at most three quarters of them taken. Nothing is removed alone;
- * after a sweep the index is made again.
+ * after a sweep the index is made again. Growing takes no long turn, however many frames there are: they move to
+ * the larger array while others are added.
  */
 
 #include <stddef.h>
@@ -16,7 +17,9 @@ struct frame_slot;
 
 struct frame_index {
 	struct frame_slot *slot;
-	size_t n, n_slots; /* a power of two, or 0 */
+	size_t n, n_slots;      /* a power of two, or 0 */
+	struct frame_slot *old; /* what was before, whole, until all have moved; NULL: they have */
+	size_t n_old, n_moved;  /* slots */
 };
 
 /* NULL: it is not there. */

@@ -18,6 +18,7 @@ static const struct unwind_registers known_registers[] = {
 		.dwarf_sp = 7,
 		.dwarf_fp = 6,
 		.dwarf_base = UNWIND_BASE_X86,
+		.dwarf_ra = 16,
 		/* rax rdx rcx rbx rsi rdi rbp rsp, r8 … r15, return address */
 		.perf = {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8},
 	},
@@ -30,6 +31,8 @@ static const struct unwind_registers known_registers[] = {
 		.dwarf_sp = 2,
 		.dwarf_fp = 8,
 		.dwarf_base = UNWIND_BASE_NONE,
+		.dwarf_ra = 1,
+		.ra_is_kept = true,
 		/* x0 is not sampled: perf has the pc in its place */
 		.perf = {-1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
 			21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31},
@@ -43,6 +46,8 @@ static const struct unwind_registers known_registers[] = {
 		.dwarf_sp = 31,
 		.dwarf_fp = 29,
 		.dwarf_base = UNWIND_BASE_NONE,
+		.dwarf_ra = 30,
+		.ra_is_kept = true,
 		.perf = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
 			21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31},
 	},
@@ -55,6 +60,7 @@ static const struct unwind_registers known_registers[] = {
 		.dwarf_sp = 4,
 		.dwarf_fp = 5,
 		.dwarf_base = UNWIND_BASE_NONE,
+		.dwarf_ra = 8,
 		/* eax ecx edx ebx esp ebp esi edi, return address */
 		.perf = {0, 2, 3, 1, 7, 6, 4, 5, 8},
 	},
@@ -67,6 +73,8 @@ static const struct unwind_registers known_registers[] = {
 		.dwarf_sp = 13,
 		.dwarf_fp = 11,
 		.dwarf_base = UNWIND_BASE_NONE,
+		.dwarf_ra = 14,
+		.ra_is_kept = true,
 		.perf = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
 	},
 };

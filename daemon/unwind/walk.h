@@ -22,7 +22,9 @@ struct unwind_registers {
 	uint8_t n_registers;
 	uint8_t perf_pc, perf_sp;               /* bits in regs_mask */
 	uint8_t dwarf_sp, dwarf_fp, dwarf_base; /* UNWIND_BASE_NONE: without one */
-	int8_t perf[UNWIND_REGISTERS_MAX];      /* by DWARF number; -1: always zero */
+	uint8_t dwarf_ra;                       /* of the return address */
+	bool ra_is_kept; /* a call leaves it in that register, and not on the stack */
+	int8_t perf[UNWIND_REGISTERS_MAX]; /* by DWARF number; -1: always zero */
 };
 
 /* machine is an ELF e_machine (EM_X86_64, EM_RISCV, EM_AARCH64; EM_386, EM_ARM of 32-bit programs on the first and

@@ -116,7 +116,7 @@ class Container:
         said = self.console.read().decode(errors="replace").strip()
         raise Skip(f"systemd did not boot in a container here: {said[-300:]}")
 
-    def run(self, command, user=None, check=True, timeout=60):
+    def run(self, command, user=None, check=True, timeout=240):
         """Run a shell command as root or as a user with all their groups; CompletedProcess."""
         shell = ["sh", "-c", command]
         become = ["runuser", "-u", user, "--"] if user else []

@@ -96,7 +96,7 @@ def test_code_of_the_kernel_that_is_in_no_list_is_a_module_of_its_own(build):
                  "--", program, long_enough(700))
         found = functions(build, folder / "r", "--comm", "filtered")
         unlisted = [r for r in found if r["module"] == "[kernel_unlisted]"]
-        assert [r["function"] for r in unlisted] == ["[unknown]"] and unlisted[0]["self"] > 0.5, found[:5]
+        assert [r["function"] for r in unlisted] == ["[unknown]"] and unlisted[0]["self"] > 0.25, found[:5]
         assert share(found, "[kernel]", key="module") > 0, found[:5]
 
 

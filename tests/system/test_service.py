@@ -485,7 +485,7 @@ def test_ten_recordings_at_once_are_each_of_their_own(build):
     with Folder() as folder, Service(build, folder) as service:
         ms = long_enough(300)
         clients = [subprocess.Popen(
-            [build / "mperfctl", "record", "-F", str(rate_allowed(499 + 50 * i)), "-o",
+            [build / "mperfctl", "record", "-g", "fp", "-F", str(rate_allowed(499 + 50 * i)), "-o",
              folder / f"r{i}", "--", program, "spin", str(ms)], env=dict(os.environ, MPERF_SOCKET=str(service.socket)),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for i in range(10)]
         for i, client in enumerate(clients):

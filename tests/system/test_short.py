@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from machine import Folder, Skip, mperfctl, need_program, need_root, rows, SOURCES
+from machine import Folder, Skip, leave_to_plain, mperfctl, need_program, need_root, rows, SOURCES
 from rates import long_enough, rate_allowed
 from service import Service, children_of, wait_until
 
@@ -116,6 +116,7 @@ def held_by(pid, path):
 
 def test_a_file_system_can_be_unmounted_soon_after_its_programs_were_named(build):
     """Other daemons of the machine may hold it as well, so nothing is unmounted before it is seen that ours does not."""
+    leave_to_plain(build, "it is about time")
     need_root()
     with Folder() as folder, Service(build, folder, flush="1s", rate="499") as service:
         program(folder)

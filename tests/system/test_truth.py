@@ -125,7 +125,7 @@ def test_speedtest1_agrees_with_perf_recording_at_the_same_time(build):
         # perf follows mperfctl and all that it starts, so that both see one run of the program.
         hz = rate_allowed(999)
         subprocess.run(["perf", "record", "-q", "-B", "-N", "-e", "cpu-clock", "-F", str(hz - 2), "-o",
-                        folder / "perf.data", "--", build / "mperfctl", "record", "-F", str(hz), "-e",
+                        folder / "perf.data", "--", build / "mperfctl", "record", "-g", "none", "-F", str(hz), "-e",
                         "cpu-clock", "-o", folder / "r.mprf", "--", program, "--memdb", "--size", "200"],
                        check=True, capture_output=True, timeout=240)
         done = subprocess.run(["perf", "report", "-i", folder / "perf.data", "--stdio",

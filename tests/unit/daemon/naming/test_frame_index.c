@@ -63,6 +63,39 @@ TEST(each_frame_is_found_by_its_file_and_offset)
 	ck_assert_ptr_null(frame_index_find(&frames, NULL, 0, 0));
 }
 
+TEST(frames_are_found_while_others_move_to_a_larger_array_a_few_at_a_time)
+{
+	uint32_t n_growing = 0;
+
+	for (uint32_t i = 0; i < N_FRAMES; i++) {
+		const bool was_growing = frames.old;
+		const size_t n_moved = frames.n_moved;
+		ck_assert_int_eq(frame_index_add(&frames, frame[i]), 0);
+		if (!frames.old)
+			continue;
+		n_growing++;
+		ck_assert_uint_le(frames.n_moved, (was_growing ? n_moved : 0) + 4);
+		for (uint32_t seen = i % 7; seen <= i; seen += 997)
+			ck_assert_ptr_eq(frame_index_find(&frames, &file[seen % 2],
+						 (uint64_t)(seen / 2) << 12, 0),
+				frame[seen]);
+	}
+	ck_assert_uint_gt(n_growing, N_FRAMES / 5);
+	check_all(0, 1);
+}
+
+TEST(a_sweep_ends_growing)
+{
+	for (uint32_t i = 0; i < N_FRAMES && !frames.old; i++)
+		ck_assert_int_eq(frame_index_add(&frames, frame[i]), 0);
+	ck_assert_ptr_nonnull(frames.old);
+	frame_index_set(&frames, frame, (size_t)frames.n);
+	ck_assert_ptr_null(frames.old);
+	for (uint32_t i = (uint32_t)frames.n; i < N_FRAMES; i++)
+		ck_assert_int_eq(frame_index_add(&frames, frame[i]), 0);
+	check_all(0, 1);
+}
+
 TEST(what_a_sweep_left_is_found_and_nothing_else)
 {
 	struct frame *left[N_FRAMES] = {NULL};
