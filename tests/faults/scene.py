@@ -101,7 +101,7 @@ class Scene:
         subprocess.run(["cp", compile_program(self.build, "known.c"), self.known], check=True)
         if self.wants_load:
             for _ in range(os.cpu_count() or 1):  # below whatever else runs on the machine
-                self.begin("nice", "-n", "10", self.known, "spin", "100000000")
+                self.begin("nice", "-n", "19", self.known, "spin", "100000000")
             self.begin("sh", "-c", f"while :; do {self.known} processes 20; sleep 0.1; done")
         return self
 

@@ -13,7 +13,6 @@ from service import wait_until
 from wire import DONE, FAILURE, Client, field, frame, fields
 
 SECONDS = 60
-LEAVE_TO_PLAIN = "it is about time"
 SANITIZED = "test_a_frame_that_names_a_process_250000_times", "test_a_table_of_names_that_collide"
 
 # Cases of Request.body.

@@ -11,7 +11,6 @@ from machine import Folder, compile_program, leave_to_plain, mperfctl, once_in_a
 from rates import rate_allowed
 
 SECONDS = 25
-LEAVE_TO_PLAIN = "comparisons have unit tests, which run with sanitizers"
 SANITIZED = "test_what_got_slower_is_named_and_nothing_else", "test_reports_for_ci_systems_can_be_read"
 ALONE = {"MPERF_SOCKET": ""}  # no service
 SLOWER, UNDECIDED = 3, 4

@@ -11,7 +11,6 @@ from service import wait_until
 from wire import BYTES, DONE, FAILURE, FINISH, READY, RECORD, Private, field, fields, hello
 
 SECONDS = 20
-LEAVE_TO_PLAIN = "what a lost exec leads to has unit tests, which run with sanitizers"
 SANITIZED = "test_a_command_whose_exec_falls_on_a_full_ring_is_recorded",
 
 TOUCH = """

@@ -12,6 +12,8 @@ from machine import Folder, compile_program, leave_to_plain, mperfctl, need_root
 from recorded import fails, known
 
 PAGES, PERIOD = 20000, 1000  # few enough for a low kernel.perf_event_max_sample_rate
+# A hart's thousandth falls on us by chance where others have page faults, too: twenty, give or take four, nearly always.
+FEWEST, MOST = 0.4 * PAGES, 1.6 * PAGES
 
 
 def need_plain(build):
@@ -31,7 +33,7 @@ def test_a_sample_stands_for_as_many_occurrences_as_was_asked_for(build):
     with Folder() as folder:
         record(build, folder / "r", "-e", "page-faults", "-c", str(PERIOD))
         found = rows(build, "hotspots", "-i", folder / "r")
-        assert 0.85 * PAGES < touched(found, "count") < 1.15 * PAGES, found
+        assert FEWEST < touched(found, "count") < MOST, found
         assert touched(found, "count") == PERIOD * touched(found, "samples"), found
         assert touched(found, "self") > 0.9 and touched(found, "self_ns") == 0, found
         assert found["provenance"]["period"] == PERIOD and found["provenance"]["hz"] == 0, found
@@ -41,13 +43,13 @@ def test_a_sample_stands_for_as_many_occurrences_as_was_asked_for(build):
         assert meta["period:1"] == PERIOD and meta["hz"] == 0, meta
 
         folded = mperfctl(build, "flamegraph", "-i", folder / "r", "--folded").stdout
-        assert 0.85 * PAGES < sum(int(line.rpartition(" ")[2]) for line in folded.splitlines()) < 1.2 * PAGES
+        assert FEWEST < sum(int(line.rpartition(" ")[2]) for line in folded.splitlines()) < MOST
         script = mperfctl(build, "export", "--as", "perf-script", "-i", folder / "r").stdout
         assert set(re.findall(r"(\d+) page-faults:", script)) == {str(PERIOD)}, script[:300]
         mperfctl(build, "export", "--as", "pprof", "-i", folder / "r", "-o", folder / "p")
         assert b"page-faults" in gzip.decompress((folder / "p").read_bytes())
         speedscope = json.loads(mperfctl(build, "export", "--as", "speedscope", "-i", folder / "r").stdout)
-        assert 0.85 * PAGES < sum(sum(p["weights"]) for p in speedscope["profiles"]) < 1.2 * PAGES
+        assert FEWEST < sum(sum(p["weights"]) for p in speedscope["profiles"]) < MOST
 
 
 def test_a_clock_has_time_also_by_a_period(build):
@@ -89,4 +91,4 @@ def test_a_service_keeps_to_its_highest_rate(build):
         assert done.returncode == 0, done.stderr
         found = rows(build, "hotspots", "-i", record)
         counted = sum(r["count"] for r in found["rows"])
-        assert 0.85 * PAGES < counted < 1.2 * PAGES, found
+        assert FEWEST < counted < MOST, found

@@ -9,7 +9,6 @@ from machine import Folder, Skip, need_program, need_root, mperfctl, rows, SOURC
 from rates import long_enough, rate_allowed
 
 SECONDS = 30
-LEAVE_TO_PLAIN = "what opens and compares files has unit tests, which run with sanitizers"
 SANITIZED = "test_programs_on_overlays_of_one_and_of_two_file_systems_are_named",
 NAMES = "alpha", "omega"  # of the same length
 

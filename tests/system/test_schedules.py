@@ -20,7 +20,6 @@ from test_install import make
 from test_limits import small_disc
 
 SECONDS = 120
-LEAVE_TO_PLAIN = "schedules, units and runs have unit tests, which run with sanitizers"
 SANITIZED = "test_a_schedule_with_a_time_records_the_whole_system_and_outlives_a_restart", "test_each_job_of_a_unit_is_recorded_whole"
 
 CGROUPS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")

@@ -9,7 +9,6 @@ from machine import Folder, Skip, compile_program, leave_to_plain, mperfctl, nee
 from rates import allowing, rate_allowed
 
 SECONDS = 40
-LEAVE_TO_PLAIN = "decoding and unwinding have unit tests, which run with sanitizers"
 SANITIZED = "test_shares_known_by_construction_are_found", "test_callers_without_frame_pointers_are_found_by_call_frame_information"
 FIGURES = "its figures are looked at, and test_service records the same with sanitizers"
 
