@@ -72,6 +72,10 @@ def test_a_count_takes_counters_from_the_service_and_no_samples(build):
     assert taken[1] - taken[0] > 0.65 * 99 * 16, taken
 
 
+# Whole stacks cost an emulated hart more than it has at 499 Hz: these are about users and systemd.
+BY_FRAME_POINTERS = """
+        sed -i 's/^#callers = .*/callers = fp/' /etc/mperf/mperf.conf
+        systemctl restart mperfd"""
 AS_ALICE = "setpriv --reuid=1000 --regid=1000 --init-groups"
 INSTALLED = """
         section status dpkg -s mperf
@@ -168,7 +172,7 @@ def test_dpkg_installs_the_package_and_starts_the_service(build):
 @on_a_board
 def test_the_service_runs_below_systemd(build):
     """By the very unit that is rated."""
-    said = systemd(build, RUNS)
+    said = systemd(build, BY_FRAME_POINTERS + RUNS)
     assert said["paranoid"].text.strip() == "2", said["paranoid"]
     for name in "start", "top", "record", "alice-record", "alice-top", "stop", "restart":
         assert said[name].status == 0, (name, said[name], said["journal"])
@@ -201,7 +205,7 @@ def test_the_service_runs_below_systemd(build):
 @by_itself("a guest of this speed is late with its answers beside another")
 @on_a_board
 def test_the_service_sees_other_users_and_is_watched_below_systemd(build):
-    said = systemd(build, WATCHED)
+    said = systemd(build, BY_FRAME_POINTERS + WATCHED)
     assert said["outside"].text.strip() == "", said["outside"]
     rows = [r for r in sampled(said["everyone"], "c")["rows"] if r["module"] == "/mnt/hidden"]
     assert any(r["function"] == "loop_of_four" and r["samples"] >= 20 for r in rows), rows
