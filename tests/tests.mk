@@ -15,8 +15,9 @@
 # The same sources are built twice: plain, and by clang with address and undefined-behaviour sanitizers
 # (build/asan), where the objects that tests run are also those that libFuzzer tries.
 
-# A name a file, wherever below tests/unit it is. The files of a folder are linked to one program, which has a name for
-# each and runs the tests of that one. What includes a file of ours, to reach what is static in it, is a program by itself.
+# Each file of tests has a program of its name in $(BUILD)/tests/unit. The files of a folder are linked once, to a program
+# that has all these names and runs the tests of the one by which it is called: linking is what takes long. A file that
+# includes one of ours, to reach what is static in it, is linked by itself.
 UNIT_TESTS := $(shell find tests/unit -name 'test_*.c')
 UNIT_ALONE := $(shell grep -lE '^\#include "(.*\.c|tests/unit/.*_rig\.inc)"' $(UNIT_TESTS))
 UNIT_FOLDERS := $(sort $(dir $(filter-out $(UNIT_ALONE),$(UNIT_TESTS))))
@@ -66,7 +67,7 @@ $(foreach t,$(UNIT_ALONE),$(eval $(BUILD)/tests/unit/$(basename $(notdir $(t))):
 	$(BUILD)/$(t:.c=.o) $(UNIT_SUPPORT) $(call unit_libs,$(call unit_folder,$(t)))))
 $(patsubst %,$(BUILD)/%tests,$(UNIT_FOLDERS)) $(patsubst %.c,$(BUILD)/tests/unit/%,$(notdir $(UNIT_ALONE))):
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(ALL_LDLIBS) $(shell $(PKG_CONFIG) --libs check)
-# They are built often and run for moments.
+# Built often, and run for moments: not optimised.
 $(patsubst %.c,$(BUILD)/%.o,$(UNIT_TESTS)): ALL_CFLAGS += -O0
 
 fuzzers: $(FUZZ_BIN) $(BUILD)/tests/fuzz/whole_namer $(BUILD)/mperf-namer

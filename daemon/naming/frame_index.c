@@ -16,8 +16,8 @@
 #define SLOTS_MIN 1024u /* a power of two */
 /* Slots are freed if all frames would fit in this fraction of them. */
 #define SPARSE_PART 8u
-/* Slots that move for each frame that is added: all have moved before the array is full again, which is after as many
- * frames as three eighths of its slots. */
+/* Slots of the old array that move for each frame that is added. Until the new array is to grow in its turn, three
+ * quarters as many frames are added as the old one has slots, so two would do; four let the old one go sooner. */
 #define MOVED_EACH 4u
 
 struct frame_slot {
@@ -68,9 +68,9 @@ static void forget_old(struct frame_index *x)
 	x->n_old = x->n_moved = 0;
 }
 
-static void move_some(struct frame_index *x, size_t n)
+static void move_some(struct frame_index *x)
 {
-	for (; n > 0 && x->n_moved < x->n_old; n--, x->n_moved++)
+	for (uint32_t n = 0; n < MOVED_EACH && x->n_moved < x->n_old; n++, x->n_moved++)
 		if (x->old[x->n_moved].frame)
 			put(x, x->old[x->n_moved].frame);
 	if (x->old && x->n_moved == x->n_old)
@@ -84,8 +84,7 @@ static int grow(struct frame_index *x)
 
 	if (!slot)
 		return -ENOMEM;
-	move_some(x, SIZE_MAX); /* of what had no memory to grow in time, all that is left */
-	x->old = x->slot;
+	x->old = x->slot; /* what was old before has moved: MOVED_EACH */
 	x->n_old = x->n_slots;
 	x->slot = slot;
 	x->n_slots = n_slots;
@@ -99,7 +98,7 @@ int frame_index_add(struct frame_index *x, struct frame *frame)
 		return r;
 	put(x, frame);
 	x->n++;
-	move_some(x, MOVED_EACH);
+	move_some(x);
 	return 0;
 }
 

@@ -19,8 +19,9 @@ static bool has_room(size_t ring_bytes, uint32_t copy_bytes, uint32_t hz)
 	return 4 * (uint64_t)ring_bytes / hz >= each && ring_bytes / RING_SAMPLES_MIN >= each;
 }
 
-/* Samples for which the rings of a recording have room when it begins, or for those of a second: so long do programs
- * that run before all others keep us from reading. */
+/* When a recording begins, its rings have room for the samples of a second, or for this many if that is less. Programs
+ * with a real-time priority may keep us from reading for 0.95 s of each second. Source: Linux,
+ * Documentation/scheduler/sched-rt-group.rst. With 250 it is a quarter of a second at 1,000 Hz, as has_room() asks. */
 #define BEGIN_SAMPLES 250u
 
 uint32_t ring_begin_hz(const struct sampler *s)

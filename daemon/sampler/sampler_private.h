@@ -194,7 +194,8 @@ int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct eve
 int exec_ring_map(struct sampler *s, const struct ring *of, size_t n);
 /* Bytes of the largest copies for which a ring of that size has room at the rate; at least `least`. */
 uint32_t ring_copy_most(size_t ring_bytes, uint32_t least, uint32_t hz);
-/* The rate for which a session's first copies are chosen: in Hz, its own or a higher one. */
+/* The rate in Hz to ask ring_copy_most() for a session's first copies: a recording's is higher than its own, so that
+ * its rings hold more than a quarter of a second. */
 uint32_t ring_begin_hz(const struct sampler *s);
 /* Bytes of the smallest ring of samples, but those of raises; 0: there is none. */
 size_t rings_least(const struct sampler *s);

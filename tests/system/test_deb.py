@@ -53,7 +53,7 @@ def once(function):
 def packages(build):
     """make deb; the folder of the packages, and what was said. Without mperf-cc, whose plugins take two
     minutes to build: make check-programs makes that package, installs it and compiles with it. Not optimised, which
-    takes a third of the time: packages of boards are."""
+    takes less time: packages of boards are."""
     need_root()
     need_program("dpkg-buildpackage")
     done = subprocess.run(["make", f"BUILD={build}", "PASS=no", "deb"], cwd=ROOT, text=True,

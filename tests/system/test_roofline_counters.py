@@ -16,7 +16,8 @@ from test_platforms import ask, metric, tried_core, try_platforms, with_platform
 from test_plot import SVG, drawing_of
 
 SECONDS = 30
-SANITIZED = "test_a_program_has_a_row_of_what_was_counted", "test_regions_whose_misses_were_counted_have_a_second_mark"
+SANITIZED = ("test_a_program_has_a_row_of_what_was_counted",
+             "test_regions_whose_misses_were_counted_have_a_second_mark")
 STAT, ROOFLINE = 5, 13  # Request.body
 MISSING = 3             # FailureKind
 COUNTERS = "roofline", "--from", "counters"

@@ -20,7 +20,8 @@ from test_install import make
 from test_limits import small_disc
 
 SECONDS = 120
-SANITIZED = "test_a_schedule_with_a_time_records_the_whole_system_and_outlives_a_restart", "test_each_job_of_a_unit_is_recorded_whole"
+SANITIZED = ("test_a_schedule_with_a_time_records_the_whole_system_and_outlives_a_restart",
+             "test_each_job_of_a_unit_is_recorded_whole")
 
 CGROUPS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
 SPIN = "i=0; while [ $i -lt {} ]; do i=$((i+1)); done"

@@ -17,7 +17,17 @@ from recorded import samples
 from service import Service, children_of, wait_until
 
 SECONDS = 75
-SANITIZED = "test_it_stores_and_answers_from_its_store", "test_it_ends_with_its_workers_at_sigterm_and_at_sigint", "test_a_reload_takes_what_is_right_and_keeps_what_is_wrong_out", "test_killed_at_any_moment_it_loses_what_is_in_hand_and_counts_it", "test_the_rate_is_raised_for_a_recording_and_goes_back", "test_many_reloads_under_load_lose_nothing", "test_without_a_store_it_samples_and_says_so", "test_a_client_that_goes_away_leaves_nothing_behind", "test_ten_recordings_at_once_are_each_of_their_own"
+SANITIZED = [
+    "test_it_stores_and_answers_from_its_store",
+    "test_it_ends_with_its_workers_at_sigterm_and_at_sigint",
+    "test_a_reload_takes_what_is_right_and_keeps_what_is_wrong_out",
+    "test_killed_at_any_moment_it_loses_what_is_in_hand_and_counts_it",
+    "test_the_rate_is_raised_for_a_recording_and_goes_back",
+    "test_many_reloads_under_load_lose_nothing",
+    "test_without_a_store_it_samples_and_says_so",
+    "test_a_client_that_goes_away_leaves_nothing_behind",
+    "test_ten_recordings_at_once_are_each_of_their_own",
+]
 RATES = "rates are of time, and the other recordings here take the same code through sanitizers"
 KILLS = int(os.environ.get("MPERF_TEST_KILLS", "5"))
 

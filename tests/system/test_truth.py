@@ -9,7 +9,8 @@ from machine import Folder, Skip, compile_program, leave_to_plain, mperfctl, nee
 from rates import allowing, rate_allowed
 
 SECONDS = 40
-SANITIZED = "test_shares_known_by_construction_are_found", "test_callers_without_frame_pointers_are_found_by_call_frame_information"
+SANITIZED = ("test_shares_known_by_construction_are_found",
+             "test_callers_without_frame_pointers_are_found_by_call_frame_information")
 FIGURES = "its figures are looked at, and test_service records the same with sanitizers"
 
 # How far a share may be off: four standard errors of a binomial share, which one run in 16,000

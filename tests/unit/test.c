@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The list of a program's tests, which constructors fill, and main, which runs them: of all files that are
- * linked to it those of the one that it is called by.
+ * The list of a program's tests, which constructors fill, and main, which runs them. The files of a folder are linked
+ * to one program; called test_window, it runs the tests of test_window.c.
  */
 #include "tests/unit/test.h"
 
@@ -84,7 +84,10 @@ int main(int argc, char **argv)
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int n_failed = srunner_ntests_failed(runner);
-	if (srunner_ntests_run(runner) == 0) {
+	if (n_tests == 0) {
+		fprintf(stderr, "no tests: call this program by the name of a file of them\n");
+		n_failed = 1;
+	} else if (srunner_ntests_run(runner) == 0) {
 		fprintf(stderr, "no case %s here; there are:\n", getenv("CK_RUN_CASE"));
 		for (size_t i = 0; i < n_tests; i++)
 			fprintf(stderr, "  %s\n", tests[i].test->name);

@@ -10,7 +10,7 @@
  *		ck_assert_uint_eq(ring_bytes(&ring), 0);
  *	}
  *
- * A file of tests has a program's name, and main is in test.c. libcheck runs each test in a process of its
+ * Each file of tests is run by a program of its name; main is in test.c. libcheck runs each test in a process of its
  * own, in the order of the file. CK_RUN_CASE=an_empty_ring_is_empty runs one alone; CK_FORK=no runs
  * all in one process, for a debugger. A test that cannot run here prints "SKIP its_name: reason".
  */
