@@ -17,10 +17,10 @@
  * on the screen soon; at 999 Hz a busy hart has 250 samples by then. */
 #define TOP_FIRST_NS 250000000u
 /* A slice's call tree is reused for the next slice but one, which will have mostly the same stacks,
- * unless it has grown to this: 5 MB each for two trees. Beyond that, stacks are cut to their leaf
+ * unless it has grown to this: 2.5 MB each for two trees. Beyond that, stacks are cut to their leaf
  * and counted as LOSS_STACK_TRUNCATED, since a frame is made from the tree in one iteration of the
  * loop. */
-#define TOP_NODES_MAX 65536
+#define TOP_NODES_MAX 32768
 /* Rows of one slice; samples beyond it are counted as LOSS_MEMORY: 4 MB. */
 #define TOP_ROWS_MAX 20000
 

@@ -11,9 +11,10 @@
 
 #include "proto/base/clock.h"
 
-/* Records between two looks at the execs, and at the clock: a drain of many samples takes longer than some
- * processes live. */
+/* Between two looks at the execs, and at the clock: a drain of many samples takes longer than some processes live,
+ * and a stack of which no frame has been seen before takes a millisecond. In records, and in frames (RECORD_UNITS). */
 #define EXEC_LOOK_RECORDS 32
+#define LOOK_UNITS 1024
 /* Limit of cuts in one slice after a stall, before the loop continues with its other work; some
  * seconds' worth. */
 #define CUTS_DUE_MAX 64
@@ -22,8 +23,10 @@
 /* Eighths of a ring: drain before the beat; drain at once, since samples are about to be lost. */
 #define RING_FILLS 1
 #define RING_IS_SHORT 4
-/* Cost of a record besides the frames of its stack, expressed in frames. */
+/* Cost of a record besides the frames of its stack, expressed in frames; bytes of a copied stack in which one frame
+ * more is expected. */
 #define RECORD_UNITS 4u
+#define BYTES_PER_FRAME 256
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
@@ -63,11 +66,18 @@ static void count_told(struct walk *w, const struct record *r)
 	w->n_sideband[TASK_MAPPING] += r->kind == RECORD_MMAP;
 }
 
+static uint64_t units_of(const struct record *r)
+{
+	if (r->kind != RECORD_SAMPLE)
+		return RECORD_UNITS;
+	return RECORD_UNITS + r->sample.n_callchain + r->sample.n_stack / BYTES_PER_FRAME;
+}
+
 static int take_record(struct walk *w, const struct record *record, int hart)
 {
 	struct walk_inner *in = w->inner;
 	const bool is_sample = record->kind == RECORD_SAMPLE;
-	uint64_t units = RECORD_UNITS + (is_sample ? record->sample.n_callchain : 0);
+	const uint64_t units = units_of(record);
 	if (is_sample && record->stream->role == STREAM_RAISED &&
 		!raises_admit(w, record->stream->raise, units))
 		return 0;
@@ -130,8 +140,9 @@ static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 	int r = merge_begin(&in->merge, cut_ns);
 	if (r < 0)
 		return r;
-	for (uint64_t n = 0; r == 0; n++) {
-		if (n % EXEC_LOOK_RECORDS == 0) {
+	for (uint64_t n = 0, units = 0; r == 0; n++) {
+		if (n % EXEC_LOOK_RECORDS == 0 || units >= LOOK_UNITS) {
+			units = 0;
 			division_turn(&division, false);
 			exec_watch_dispatch(&in->execs, clock_ns(CLOCK_MONOTONIC));
 			if (n > 0 && thread_cpu_ns() >= until_cpu_ns)
@@ -145,6 +156,7 @@ static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 		const bool is_sample = record.kind == RECORD_SAMPLE && !record.stream->raise;
 		division_turn(&division, is_sample);
 		w->n_sample_records += is_sample;
+		units += units_of(&record);
 		r = take_record(w, &record, hart);
 	}
 	merge_end(&in->merge);
