@@ -14,7 +14,7 @@
 /* Between two looks at the execs, and at the clock: a drain of many samples takes longer than some processes live,
  * and a stack of which no frame has been seen before takes a millisecond. In records, and in frames (RECORD_UNITS). */
 #define EXEC_LOOK_RECORDS 32
-#define LOOK_UNITS 1024
+#define LOOK_UNITS 256
 /* Limit of cuts in one slice after a stall, before the loop continues with its other work; some
  * seconds' worth. */
 #define CUTS_DUE_MAX 64

@@ -21,7 +21,7 @@
 /* Frames without a function that are called by their file and address; the others are [unknown]. The first that were
  * sampled, since the hottest come early. Stacks that never repeat have ten thousands, whose names take 4 us each,
  * and a live answer is made in one turn of the loop. */
-#define CODES_MAX 2048
+#define CODES_MAX 1024
 
 static int text(struct live_load *t, const char *name, uint32_t *ret_id)
 {

@@ -27,7 +27,7 @@ struct live_load {
 	uint32_t n_rows;
 	struct key_table tasks, files, frames; /* id - 1 by content */
 	uint32_t *node;                        /* id by the tree's id - 1; 0: not seen yet */
-	uint32_t n_codes; /* frames without a function so far */
+	uint32_t n_codes;                      /* frames without a function so far */
 	uint32_t size_tasks, size_files, size_frames, size_places, size_stacks;
 	uint32_t event[EVENTS_MAX]; /* id by the session's index */
 	uint32_t kernel;            /* the one frame of a hidden kernel; 0: not seen yet */
