@@ -113,7 +113,7 @@ src = $(wildcard $(1)/*.c)
 obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c),$(call src,$(1))))
 
 # In order: a folder includes only folders before it.
-DAEMON_ROOMS = kernel aside child pmu pmu/event sampler count metric decode unwind naming attribute loops aggregate \
+DAEMON_ROOMS = kernel aside child debuginfod pmu pmu/event sampler count metric decode unwind naming attribute loops aggregate \
 	store/segment store store/rollup answer query query/samples query/loops compare session doctor conf budget jobs service control
 CLIENT_ROOMS = show options wire plot topdown flamegraph export compare roofs measure roofline top commands
 
@@ -300,6 +300,8 @@ INSTALLED = \
 	$(BUILD)/mperf-generator:$(GENERATORDIR)/mperf-generator:755 \
 	$(BUILD)/mperfd.service:$(UNITDIR)/mperfd.service:644 \
 	systemd/mperfd.socket:$(UNITDIR)/mperfd.socket:644 \
+	$(BUILD)/mperf-debuginfod.service:$(UNITDIR)/mperf-debuginfod.service:644 \
+	systemd/mperf-debuginfod.socket:$(UNITDIR)/mperf-debuginfod.socket:644 \
 	systemd/mperf.sysusers:$(SYSUSERSDIR)/mperf.conf:644 \
 	systemd/mperf.tmpfiles:$(TMPFILESDIR)/mperf.conf:644 \
 	systemd/mperf.sysctl:$(SYSCTLDIR)/30-mperf.conf:644 \
@@ -317,7 +319,8 @@ part = $(word $(2),$(subst :, ,$(1)))
 $(BUILD)/man/%: man/% systemd/debian/changelog
 	@mkdir -p $(@D)
 	@sed 's/@VERSION@/$(VERSION)/' $< > $@
-$(BUILD)/mperfd.service: systemd/mperfd.service.in FORCE
+UNITS = $(BUILD)/mperfd.service $(BUILD)/mperf-debuginfod.service
+$(UNITS): $(BUILD)/%: systemd/%.in FORCE
 	@mkdir -p $(@D)
 	@sed 's|@SBINDIR@|$(SBINDIR)|g' $< > $@
 FORCE:
@@ -338,7 +341,7 @@ define NEWLINE
 
 
 endef
-install: programs $(BUILD)/mperfd.service $(COMPLETIONS) $(addprefix $(BUILD)/,$(MAN_PAGES))
+install: programs $(UNITS) $(COMPLETIONS) $(addprefix $(BUILD)/,$(MAN_PAGES))
 	$(foreach f,$(INSTALLED),install -D -m $(call part,$(f),3) $(call part,$(f),1) \
 		$(DESTDIR)$(call part,$(f),2)$(NEWLINE)	)
 	install -d -m 755 $(DESTDIR)$(CONFDIR)/schedules.d

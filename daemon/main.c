@@ -13,9 +13,11 @@
 #include <sys/resource.h>
 
 #include <sqlite3.h>
+#include <systemd/sd-daemon.h>
 
 #include "daemon/conf/conf.h"
 #include "daemon/daemon.h"
+#include "daemon/debuginfod/server.h"
 #include "daemon/sampler/sampler.h"
 
 #define EXIT_USAGE 2
@@ -28,6 +30,7 @@ enum {
 	OPTION_FOREGROUND,
 	OPTION_CONFIG,
 	OPTION_CHECK,
+	OPTION_FETCH,
 	OPTION_PRINT
 };
 
@@ -40,6 +43,10 @@ static const struct argp_option options[] = {
 	{"check-config", OPTION_CHECK, NULL, 0, "check the configuration, and exit", 0},
 	{"print-config", OPTION_PRINT, NULL, 0, "print every key with the value in force, and exit",
 		0},
+	{"fetch-debug", OPTION_FETCH, NULL, 0,
+		"fetch debug symbols from the servers of the configuration, for the service "
+		"(mperf-debuginfod.service does this)",
+		0},
 	{"namer", OPTION_NAMER, "PATH", 0,
 		"where mperf-namer is (default: $MPERF_NAMER, then beside mperfd)", 0},
 	{"private", OPTION_PRIVATE, "FD", 0,
@@ -51,7 +58,7 @@ static const struct argp_option options[] = {
 
 struct arguments {
 	struct daemon_options daemon;
-	bool check, print;
+	bool check, print, fetch;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -77,6 +84,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPTION_CHECK:
 		a->check = true;
 		return 0;
+	case OPTION_FETCH:
+		a->fetch = true;
+		return 0;
 	case OPTION_PRINT:
 		a->print = true;
 		return 0;
@@ -88,23 +98,52 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* --check-config and --print-config. */
-static int show_config(const struct arguments *a)
+/* 0, or the exit status. */
+static int read_config(const struct arguments *a, struct conf *ret_conf)
 {
-	struct conf conf;
 	struct conf_error error = {""};
 	const char *path = a->daemon.config ? a->daemon.config : CONF_PATH;
-	int r = conf_read(path, &conf, &error);
+	int r = conf_read(path, ret_conf, &error);
 	if (r == CONF_ABSENT && !a->daemon.config) {
-		conf_defaults(&conf);
+		conf_defaults(ret_conf);
 		fprintf(stderr, "mperfd: there is no %s; using the defaults\n", path);
 	} else if (r != 0) {
 		fprintf(stderr, "mperfd: %s\n", r > 0 ? error.text : strerror(-r));
 		return r > 0 ? EXIT_USAGE : EXIT_FAILURE;
 	}
-	if (a->print)
+	return 0;
+}
+
+/* --check-config and --print-config. */
+static int show_config(const struct arguments *a)
+{
+	struct conf conf;
+	int r = read_config(a, &conf);
+	if (r == 0 && a->print)
 		conf_print(&conf, stdout);
-	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return r != 0 ? r : fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* --fetch-debug, with one socket from systemd. */
+static int fetch_debug(const struct arguments *a)
+{
+	struct conf conf;
+	int r = read_config(a, &conf);
+	if (r != 0)
+		return r;
+	if (sd_listen_fds(1) != 1) {
+		fputs("mperfd: --fetch-debug needs the socket of mperf-debuginfod.socket: "
+		      "`systemctl start mperf-debuginfod.socket`\n",
+			stderr);
+		return EXIT_USAGE;
+	}
+	r = debuginfod_serve(
+		SD_LISTEN_FDS_START, &(struct debuginfod_options){.urls = conf.debuginfod,
+					     .cache = conf.debuginfod_cache,
+					     .cache_bytes_max = conf.debuginfod_cache_bytes});
+	if (r < 0)
+		fprintf(stderr, "mperfd: --fetch-debug stopped: %s\n", strerror(-r));
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* The soft limit is small for the sake of select(2), which nobody here uses. */
@@ -173,6 +212,8 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	if (a.check || a.print)
 		return show_config(&a);
+	if (a.fetch)
+		return fetch_debug(&a);
 	if (!read_switches(&a.daemon.switches))
 		return EXIT_USAGE;
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs jobs in processes of their own, as many side by side as there are seats.
 
-Most system tests wait: for a period, a reply, a time limit. So there are more seats than the machine
-has harts, and a job takes one, unless it says that it takes more: two where it keeps two harts busy,
+There are as many seats as the machine has harts, and a job takes one, unless it says that it takes more: two where it keeps two harts busy,
 all where it changes the machine for everybody (a sysctl, a hart that goes). What takes long begins
 early, and what takes all seats comes at the end, so that nobody waits for the last job. What does not
-mind how long it takes fills the time of processors that is left: it takes no seat, begins at once and
-gives way to the others. A job ends
+mind how long it takes fills the time of processors that is left, since most system tests wait: for a period, a reply, a
+time limit. It takes no seat, begins at once and gives way to the others. A job ends
 with its process: what its tests share (a recording, a container) neither disturbs another's nor
 outlives it.
 
@@ -27,9 +26,8 @@ from pathlib import Path
 
 ALL = 1 << 30       # seats of a job that runs alone
 JOB_SECONDS = 3600  # the longest take minutes; what takes this long hangs, and is ended
-SEATS_PER_HART = 1.5  # a job keeps a hart busy for two fifths of its time, and fillers for what is left
 NO_SEAT = 0         # of a job that fills what others leave
-FILLER_NICE = 5     # a third of the weight of others: it gives way, and is never starved
+FILLER_NICE = 10    # a tenth of the weight of others: it gives way, and is never starved
 
 INTERRUPTS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 JOBS_END_SECONDS = 10  # for jobs to undo what they set up; unit tests run to their end meanwhile
@@ -223,7 +221,7 @@ def next_of(waiting, free, seats, busy):
 
 def run_all(jobs, seats=None):
     """Run them; gives a Done as each ends."""
-    seats = seats or int(SEATS_PER_HART * (os.cpu_count() or 1) + 0.5)
+    seats = seats or os.cpu_count() or 1
     waiting, running, free = list(jobs), {}, seats
     begin = time.monotonic()
     try:

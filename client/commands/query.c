@@ -8,6 +8,7 @@
 #include "client/show/print.h"
 #include "client/show/reply.h"
 #include "client/show/table.h"
+#include "client/show/unnamed.h"
 
 static int show(
 	const struct options *o, const struct reply *reply, const char *const *hide, FILE *f)
@@ -20,8 +21,10 @@ static int show(
 		return csv_write(reply, f);
 	table_look(stdout, o->look.no_color, &look);
 	int r = table_print(reply, &look, f);
-	if (r == 0 && !o->look.raw)
+	if (r == 0 && !o->look.raw) {
 		reply_write_provenance(reply->provenance, f);
+		unnamed_write(&package_places_debian, reply, f);
+	}
 	return r;
 }
 

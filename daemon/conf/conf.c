@@ -114,6 +114,8 @@ static int wrong_text(struct parse *p, const struct conf_row *row, const char *t
 				   "no LABEL since, until, last, user or uid",
 		[KIND_PINS] = "rules of the form KEY=VALUE[,KEY=VALUE...],keep=N, with a space "
 			      "between them; or none",
+		[KIND_URLS] = "a list of URLs without spaces, such as "
+			      "https://debuginfod.debian.net, or none",
 		[KIND_EVENTS] = "a list of names without spaces, such as cycles,instructions",
 	};
 	return wrong(
@@ -320,6 +322,7 @@ static void print_range(const struct conf_row *row, FILE *f)
 			: row->kind == KIND_CALLERS ? "# tables, fp or no."
 			: row->kind == KIND_PATH    ? "# A path."
 			: row->kind == KIND_PINS    ? "# A list of rules, separated by spaces."
+			: row->kind == KIND_URLS    ? "# A list of URLs, separated by commas."
 			: row->kind == KIND_EVENTS  ? "# A list of names, separated by commas."
 			: row->kind == KIND_VARIABLES
 				? "# A list of VARIABLE or LABEL=VARIABLE, separated by commas."

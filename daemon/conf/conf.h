@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "proto/syntax/ini.h"
 
@@ -60,12 +61,23 @@ struct conf {
 	uint64_t feed_program_bytes_max;     /* for tables and sums of one program */
 	uint64_t feed_bytes_max;             /* of all */
 	char region_events[CONF_TEXT_BYTES]; /* counted in regions, as -e has it, or "none" */
+	/* [naming] */
+	char debuginfod[CONF_TEXT_BYTES]; /* URLs of servers, joined by commas, or "none" */
+	char debuginfod_cache[CONF_TEXT_BYTES];
+	uint64_t debuginfod_cache_bytes;
+	char debuginfod_socket[CONF_TEXT_BYTES]; /* of the process that asks them */
 };
 
 struct conf_error {
 	/* "/etc/mperf/mperf.conf:12: unknown key 'raet' in [sampling]; did you mean 'rate'?" */
 	char text[512];
 };
+
+/* Are servers of debug symbols asked? */
+static inline bool conf_has_debuginfod(const struct conf *c)
+{
+	return strcmp(c->debuginfod, "none") != 0;
+}
 
 /* All defaults. */
 void conf_defaults(struct conf *ret_conf);

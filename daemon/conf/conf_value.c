@@ -156,10 +156,25 @@ static bool are_rules(const char *text)
 	return pin_rules_parse(text, &rules) == 0;
 }
 
+static bool are_urls(const char *text)
+{
+	if (strcmp(text, "none") == 0)
+		return true;
+	for (const char *url = text; url; url = strchr(url, ',') ? strchr(url, ',') + 1 : NULL) {
+		const size_t scheme = strncmp(url, "https://", 8) == 0  ? 8
+				      : strncmp(url, "http://", 7) == 0 ? 7
+									: 0;
+		if (scheme == 0 || url[scheme] == ',' || !url[scheme])
+			return false;
+	}
+	return is_visible(text);
+}
+
 static bool is_of_kind(enum conf_kind kind, const char *text)
 {
 	return kind == KIND_PATH   ? *text == '/'
 	       : kind == KIND_PINS ? are_rules(text)
+	       : kind == KIND_URLS ? are_urls(text)
 	       : kind == KIND_GROUP
 		       ? is_group_name(text)
 		       : is_visible(text) && (kind != KIND_VARIABLES || are_variables(text));
@@ -203,7 +218,7 @@ static int value_of_number(const struct conf_row *row, const char *text, struct 
 bool conf_is_text(const struct conf_row *row)
 {
 	return row->kind == KIND_PATH || row->kind == KIND_GROUP || row->kind == KIND_EVENTS ||
-	       row->kind == KIND_VARIABLES || row->kind == KIND_PINS;
+	       row->kind == KIND_VARIABLES || row->kind == KIND_PINS || row->kind == KIND_URLS;
 }
 
 /* 0, VALUE_*; *c is untouched then. */

@@ -23,6 +23,8 @@ enum conf_kind {
 	KIND_PATH,     /* char[CONF_TEXT_BYTES]: begins with a slash */
 	/* char[CONF_TEXT_BYTES]: visible ASCII; event_parse gives it a meaning */
 	KIND_EVENTS,
+	/* char[CONF_TEXT_BYTES]: http: or https: URLs, joined by commas */
+	KIND_URLS,
 	/* char[CONF_TEXT_BYTES]: attribute/label_variables.h */
 	KIND_VARIABLES,
 	/* char[CONF_TEXT_BYTES]: store/pin_rule.h */
@@ -38,7 +40,7 @@ struct conf_row {
 	bool restart;
 	const char *says;
 };
-#define N_CONF_ROWS_MAX 32 /* size of arrays with a member for each row */
+#define N_CONF_ROWS_MAX 40 /* size of arrays with a member for each row */
 extern const struct conf_row conf_rows[];
 extern const size_t n_conf_rows;
 

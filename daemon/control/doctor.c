@@ -16,13 +16,13 @@
 #include "daemon/control/doctor_private.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/doctor/diagnose.h"
-#include "daemon/doctor/package.h"
 #include "daemon/doctor/switch_compare.h"
 #include "daemon/naming/namer.h"
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/service/service.h"
 #include "proto/base/memory.h"
+#include "proto/package.h"
 
 /* Report the samples that this peer may see. */
 static void examine_peer(struct examination *x)

@@ -19,9 +19,9 @@
 #include "daemon/conf/conf.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
+#include "daemon/debuginfod/fetch.h"
 #include "daemon/kernel/kernel.h"
 #include "daemon/loops/feed.h"
-#include "daemon/naming/debuginfod.h"
 #include "daemon/naming/later.h"
 #include "daemon/service/service.h"
 #include "daemon/store/pin.h"
@@ -313,6 +313,9 @@ static struct later *later_of(const struct control_options *options)
 	const struct later_options o = {
 		.namer = options->namer,
 		.fetches = options->private && debuginfod_has_servers(),
+		.cache = options->service && conf_has_debuginfod(options->conf)
+				 ? options->conf->debuginfod_cache
+				 : NULL,
 		.limit_ns = options->private ? LATER_PRIVATE_NS : LATER_SERVICE_NS,
 	};
 	return later_new(&o);

@@ -11,8 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/debuginfod/cache.h"
+#include "daemon/debuginfod/fetch.h"
 #include "daemon/namer/message.h"
-#include "daemon/naming/debuginfod.h"
 #include "daemon/naming/namer.h"
 #include "proto/base/clock.h"
 
@@ -49,24 +50,34 @@ struct later *later_free(struct later *l)
 
 bool later_knows_more(const struct later *l, const struct later_file *file)
 {
+	char path[PATH_MAX];
 	const bool was_read = file->state == FILE_READY || file->state == FILE_NO_SYMBOLS;
 
 	if (!was_read || file->has_debug || file->n_build_id < 2)
 		return false;
 	return namer_has_debug_file(file->build_id, file->n_build_id) ||
+	       (l->o.cache &&
+		       debuginfod_cached(l->o.cache, file->build_id, file->n_build_id, path)) ||
 	       (l->o.fetches && !l->fetches_no_more && access(file->path, R_OK) == 0);
 }
 
-/* Ask the servers for the debug file of a file that is new here. False: they do not have it. */
+/* Take the debug file of a file that is new here from the cache, or ask the servers. False: they do not have it. */
 static bool may_fetch(struct later *l, const struct later_file *file, struct file *f)
 {
 	const uint64_t began_ns = clock_ns(CLOCK_MONOTONIC);
+	const struct debuginfod_wish w = {
+		.build_id = file->build_id,
+		.n_build_id = file->n_build_id,
+		.shows_progress = true,
+		.until_ns = began_ns + l->o.limit_ns - l->waited_ns,
+	};
 	char path[PATH_MAX];
 
-	if (l->fetches_no_more || l->waited_ns >= l->o.limit_ns)
+	if (l->o.cache && debuginfod_cached(l->o.cache, file->build_id, file->n_build_id, path))
+		return (f->debug_path = strdup(path));
+	if (!l->o.fetches || l->fetches_no_more || l->waited_ns >= l->o.limit_ns)
 		return false;
-	int r = debuginfod_fetch(
-		file->build_id, file->n_build_id, began_ns + l->o.limit_ns - l->waited_ns, path);
+	int r = debuginfod_fetch(&w, path);
 	l->waited_ns += clock_ns(CLOCK_MONOTONIC) - began_ns;
 	l->fetches_no_more = r == DEBUGINFOD_OVER;
 	if (r == 0 && strlen(path) <= MESSAGE_LINK_BYTES_MAX)

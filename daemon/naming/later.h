@@ -22,8 +22,10 @@ struct later;
 struct later_options {
 	const char *namer; /* path of mperf-namer or NULL; borrowed */
 	uint64_t limit_ns; /* of all waiting */
-	/* Fetch debug files from the servers of DEBUGINFOD_URLS (debuginfod.h). */
+	/* Fetch debug files from the servers of DEBUGINFOD_URLS (debuginfod/fetch.h). */
 	bool fetches;
+	const char *
+		cache; /* folder of what was fetched for the service (debuginfod/cache.h); borrowed; NULL: none */
 };
 
 struct later *later_new(const struct later_options *o); /* NULL: no memory */
@@ -39,7 +41,7 @@ struct later_file {
 };
 
 /* Was it read without debug information, and is its debug file installed now, or may a server have it? A file that was
- * not read has no build id in a segment, so nothing could prove that it is the same. At most two system calls. */
+ * not read has no build id in a segment, so nothing could prove that it is the same. At most three system calls. */
 bool later_knows_more(const struct later *l, const struct later_file *file);
 /* Ask for a name, which later_wait brings. *ret_frame is NULL if there is no room or no namer; it lives as long as l.
  * 0 or -ENOMEM. */

@@ -154,6 +154,13 @@ int namer_ask_again(struct namer *n);
  * is now where their build id says; true: at all without debug information. 0 or -ENOMEM. */
 int namer_look_for_debug(struct namer *n, bool at_all);
 
+/* Of the ELF files without debug information that have frames without a name, and that namer_fetched has not heard of,
+ * the one for whose frames namer_name was called most often, at least so many times; NULL: there is none. */
+const struct file *namer_without_debug(struct namer *n, uint64_t samples_min);
+/* Servers were asked for the debug file of that build id. With the path of what they sent, its frames without a name
+ * are named by it; NULL: they have none. 0 or -ENOMEM. */
+int namer_fetched(struct namer *n, const uint8_t *build_id, uint8_t n_build_id, const char *path);
+
 /* From now on the parser names files for at most this share of one CPU's time, users as ever in turn, and of a user's
  * files the one with most samples first; 0: at once. Files are opened at once in any case. */
 void namer_pace(struct namer *n, double share);

@@ -13,7 +13,7 @@
  *      callers.c  struct walking     callers by tables of unwinding
  *      table_ask.c struct arriving   the table that the parser makes
  *      grow.c     struct growing     files of generated code that were sampled, and may have grown
- *      renew.c                       debug files that came later
+ *      renew.c                       debug files that came later, or are wanted from servers
  *      blame.c    struct blames      which files killed the parser, and whose files are refused for it
  *      slot.c     struct slots       files at the namer, and their descriptors
  *      frames.c   struct frames      frames that wait for a name
@@ -131,7 +131,7 @@ struct slot {
 	uid_t asker;               /* the user for whom it was opened last */
 	struct origin origin[N_PARTS];
 	bool no_debug;  /* the parser died on it and its debug file */
-	bool completes; /* while namer_look_for_debug chooses */
+	bool completes; /* while renew.c chooses */
 	bool paused;    /* its frames are late until its author is no longer refused */
 	int fd[N_PARTS];
 	uint64_t bytes[N_PARTS];

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Debug files that came later, by `apt install libc6-dbg` beside a running service. Frames without a name wait again,
- * and their files are read again together with their debug files. Frames that have a name keep it.
+ * Debug files that came later, by `apt install libc6-dbg` beside a running service, or from a server that was asked.
+ * Frames without a name wait again, and their files are read again together with their debug files. Frames that have a
+ * name keep it.
  */
 #include "daemon/naming/namer_private.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 bool namer_debug_path(const uint8_t *build_id, uint8_t n, char ret_path[NAMER_DEBUG_PATH_BYTES])
@@ -46,21 +48,13 @@ static int queue(struct namer *n, struct slot *s)
 	return r;
 }
 
-int namer_look_for_debug(struct namer *n, bool at_all)
+/* Name the frames of all files that are to be read again (slot->completes). */
+static int complete(struct namer *n)
 {
 	const struct file_table *t = n->options.files;
-	bool any = false;
 	int r = 0;
 
-	for (struct slot *s = slots_next(n, NULL); s && r == 0; s = slots_next(n, s)) {
-		const struct file *f = s->file;
-		if (!slot_may_be_completed(s) ||
-			!(at_all || namer_has_debug_file(f->build_id, f->n_build_id)))
-			continue;
-		r = slot_complete(n, s);
-		any = s->completes = true;
-	}
-	for (uint32_t i = 0; any && i < t->n_frames && r == 0; i++) {
+	for (uint32_t i = 0; i < t->n_frames && r == 0; i++) {
 		struct frame *frame = t->frame[i];
 		const struct slot *s = frame ? frame->file->namer_slot : NULL;
 		if (s && s->completes && is_unnamed(frame))
@@ -73,4 +67,63 @@ int namer_look_for_debug(struct namer *n, bool at_all)
 			r = queue(n, s);
 	}
 	return r;
+}
+
+int namer_look_for_debug(struct namer *n, bool at_all)
+{
+	bool any = false;
+	int r = 0;
+
+	for (struct slot *s = slots_next(n, NULL); s && r == 0; s = slots_next(n, s)) {
+		const struct file *f = s->file;
+		if (!slot_may_be_completed(s) ||
+			!(at_all || namer_has_debug_file(f->build_id, f->n_build_id)))
+			continue;
+		r = slot_complete(n, s);
+		any = s->completes = true;
+	}
+	return any && r == 0 ? complete(n) : r;
+}
+
+/* --- debug files of servers ------------------------------------------------------------------- */
+
+static bool may_be_fetched(const struct slot *s)
+{
+	return slot_may_be_completed(s) && s->file->n_build_id >= 2 && !s->file->debug_sought;
+}
+
+const struct file *namer_without_debug(struct namer *n, uint64_t samples_min)
+{
+	const struct file_table *t = n->options.files;
+	const struct slot *most = NULL;
+
+	for (uint32_t i = 0; i < t->n_frames; i++) {
+		const struct frame *frame = t->frame[i];
+		const struct slot *s = frame ? frame->file->namer_slot : NULL;
+		if (s && s != most && s->n_samples >= samples_min &&
+			(!most || s->n_samples > most->n_samples) && is_unnamed(frame) &&
+			may_be_fetched(s))
+			most = s;
+	}
+	return most ? most->file : NULL;
+}
+
+int namer_fetched(struct namer *n, const uint8_t *build_id, uint8_t n_build_id, const char *path)
+{
+	bool any = false;
+	int r = 0;
+
+	for (struct slot *s = slots_next(n, NULL); s && r == 0; s = slots_next(n, s)) {
+		struct file *f = s->file;
+		if (!may_be_fetched(s) || f->n_build_id != n_build_id ||
+			memcmp(f->build_id, build_id, n_build_id) != 0)
+			continue;
+		f->debug_sought = true;
+		f->debug_path = path ? strdup(path) : NULL;
+		if (!f->debug_path)
+			continue;
+		r = slot_complete(n, s);
+		any = s->completes = true;
+	}
+	return any && r == 0 ? complete(n) : r;
 }

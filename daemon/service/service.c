@@ -15,7 +15,7 @@
 
 #include "daemon/budget/overhead.h"
 #include "daemon/jobs/schedules.h"
-#include "daemon/service/debug_watch.h"
+#include "daemon/service/debug_search.h"
 #include "daemon/service/keeper.h"
 #include "daemon/service/naming_news.h"
 #include "daemon/session/listener.h"
@@ -47,16 +47,15 @@ struct service_inner {
 	struct listener listener; /* for programs; fd -1: none */
 	uint64_t next_try_ns, next_past_ns, next_sweep_ns, next_naming_ns;
 	struct naming_said naming_said;
-	struct debug_watch debug_watch;
+	struct debug_search debug_search;
 	uint32_t tasks_swept;    /* n_tasks after the last sweep */
 	struct past past[PASTS]; /* oldest first; at_ns 0: not filled yet */
 	uint64_t (*lost)[N_LOSSES];
 	int n_harts;
-	uint64_t rate_lowered_ns;
+	uint64_t rate_lowered_ns, paused_until_ns;
 	uint32_t rate_before;
 	bool rate_was_lowered, was_troubled;
-	uint64_t n_short, short_ns,
-		paused_until_ns; /* descriptors: how often none was there, and when last */
+	uint64_t n_short, short_ns; /* descriptors: how often none was there, and when last */
 	bool reported_refusal[MPERF_GRANTS_MAX];
 };
 
@@ -236,19 +235,20 @@ static int tend_naming(struct service *s, uint64_t now_ns)
 	int level = naming_news(&in->naming_said, &status, now_ns, text, sizeof(text));
 	if (level != NAMING_NO_NEWS)
 		say(s, level, "%s", text);
-	return debug_watch_settled(&in->debug_watch) ? namer_look_for_debug(s->walk->namer, false)
-						     : 0;
+	int r = debug_search_tend(&in->debug_search, s->o.conf, s->walk->namer, text, sizeof(text));
+	if (*text)
+		say(s, LOG_WARNING, "%s", text);
+	return r;
 }
 
 /* Log that busy harts deliver no samples, and that they do again. */
 static void notice_trouble(struct service *s)
 {
-	bool troubled = *walk_trouble(s->walk);
-	if (troubled && !s->inner->was_troubled)
-		say(s, LOG_WARNING, "%s", walk_trouble(s->walk));
-	if (!troubled && s->inner->was_troubled)
-		say(s, LOG_NOTICE, "all busy harts deliver samples again");
-	s->inner->was_troubled = troubled;
+	const char *says = walk_trouble(s->walk);
+	if (!*says != !s->inner->was_troubled)
+		say(s, *says ? LOG_WARNING : LOG_NOTICE, "%s",
+			*says ? says : "all busy harts deliver samples again");
+	s->inner->was_troubled = *says;
 }
 
 /* --- descriptors ------------------------------------------------------------------------------ */
@@ -399,7 +399,7 @@ int service_new(const struct service_options *o, struct service **ret_service)
 	s->o = *o;
 	s->inner = in;
 	s->started_ns = clock_ns(CLOCK_MONOTONIC);
-	debug_watch_begin(&in->debug_watch, NAMER_DEBUG_FOLDER);
+	debug_search_begin(&in->debug_search);
 	const struct overhead_options spend = {
 		.kernel = &kernel_real,
 		.conf = o->conf,
@@ -588,7 +588,7 @@ struct service *service_free(struct service *s)
 	hart_counts_free(s->groups.counts);
 	walk_free(s->walk);
 	listener_clear(&in->listener);
-	debug_watch_end(&in->debug_watch);
+	debug_search_end(&in->debug_search);
 	overhead_free(s->overhead);
 	for (int i = 0; i < PASTS; i++)
 		free(in->past[i].lost);

@@ -13,7 +13,8 @@ ELF_MACHINE = {"amd64": "Advanced Micro Devices X86-64", "arm64": "AArch64", "ri
 PROGRAMS = ["/usr/bin/mperfctl", "/usr/sbin/mperfd", "/usr/libexec/mperf/mperf-namer",
             "/usr/libexec/mperf/mperf-roofs", "/usr/bin/mperf-platform-check"]
 FILES = [*PROGRAMS, CONF, "/usr/lib/systemd/system/mperfd.service",
-         "/usr/lib/systemd/system/mperfd.socket", "/usr/lib/sysusers.d/mperf.conf",
+         "/usr/lib/systemd/system/mperfd.socket", "/usr/lib/systemd/system/mperf-debuginfod.service",
+         "/usr/lib/systemd/system/mperf-debuginfod.socket", "/usr/lib/sysusers.d/mperf.conf",
          "/usr/lib/tmpfiles.d/mperf.conf", "/usr/lib/sysctl.d/30-mperf.conf",
          "/usr/share/doc/mperf/copyright", "/usr/share/bash-completion/completions/mperfctl",
          "/usr/lib/mperf/libmperf-ompt.so", "/usr/share/zsh/vendor-completions/_mperfctl", "/usr/share/mperf/platforms/README.md"]

@@ -35,7 +35,8 @@ class Service:
                "client-bytes-max": "control",
                "feed": "feed", "period": "feed", "programs-max": "feed",
                "programs-per-user-max": "feed", "program-bytes-max": "feed",
-               "feed-bytes-max": "feed", "region-events": "feed"}
+               "feed-bytes-max": "feed", "region-events": "feed",
+               **{f"debuginfod{key}": "naming" for key in ("", "-cache", "-cache-bytes", "-socket")}}
 
     def __init__(self, build, folder, **keys):
         need_root()

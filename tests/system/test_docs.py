@@ -61,7 +61,7 @@ def range_text(kind, least, most, unit):
         return f"From {least} to {most}{' ' + unit if unit else ''}."
     return {"SWITCH": "A switch.", "CALLERS": "tables, fp or no.", "PATH": "A path.", "GROUP": "The name of a group",
             "EVENTS": "Names", "VARIABLES": "A list of environment variables",
-            "PINS": "Rules"}[kind]
+            "PINS": "Rules", "URLS": "URLs"}[kind]
 
 
 def test_every_key_is_documented_with_its_default_and_range(build):
@@ -75,7 +75,7 @@ def test_every_key_is_documented_with_its_default_and_range(build):
         assert first.startswith(range_text(kind, least, most, unit)), (key, first)
         waits = "A change waits for the next start." in first
         assert waits == (restart == "true"), (key, first)
-        if kind in ("PATH", "GROUP", "EVENTS", "VARIABLES", "PINS") and most != "255":
+        if kind in ("PATH", "GROUP", "EVENTS", "VARIABLES", "PINS", "URLS") and most != "255":
             assert f"at most {most} bytes long" in plain(text), key
 
 

@@ -9,6 +9,8 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 from machine import (SOURCES, Folder, as_nobody, everybodys, mperfctl, need_program, need_root,
@@ -219,3 +221,69 @@ def test_a_recording_is_named_by_a_debuginfod_server(build):
         place.chmod(0o644)
         shutil.copy(Program(folder, "other").debug, place)
         assert not names(url, kept)
+
+
+NOBODY = 65534
+
+
+@contextlib.contextmanager
+def fetcher(service, at):
+    """What mperf-debuginfod.service starts, as a user who may do nothing, with the socket that systemd makes."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(str(at))
+        listening.listen()
+        process = subprocess.Popen(
+            ["sh", "-c", f'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@" 3<&{listening.fileno()}', "sh",
+             plain_build(service.build) / "mperfd", "--fetch-debug", f"--config={service.config}"],
+            pass_fds=[listening.fileno()], user=NOBODY, group=NOBODY, extra_groups=[])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_service_is_named_by_a_debuginfod_server(build):
+    with Folder() as folder:
+        os.chmod(folder, 0o755)
+        (folder / "files").mkdir()
+        (folder / "cache").mkdir()
+        os.chown(folder / "cache", NOBODY, NOBODY)
+        program, at = Program(folder), folder / "fetch"
+        program.debug.rename(folder / "files" / "bare.debug")
+        with debuginfod(folder, folder / "files") as url:
+            wait_until("the server has it", lambda: answers(f"{url}/buildid/{program.id}/debuginfo"))
+            with Service(build, folder, flush="1s", rate="499", debuginfod=url, debuginfod_socket=at,
+                         debuginfod_cache=folder / "cache") as service, fetcher(service, at) as process:
+                run = subprocess.Popen([program.path, "600000"])
+                try:
+                    wait_until("it is named in what is written", lambda: NAME in stored_names(service))
+                    # what was stored before is named by the cache
+                    wait_until("all of it is named", lambda: (kept(service, program) or 0) > 0.95)
+                finally:
+                    run.kill()
+                    run.wait()
+                assert process.poll() is None and "debug symbols of servers" not in service.said()
+        place = folder / "cache" / program.id / "debuginfo"
+        assert place.stat().st_uid == NOBODY and place.stat().st_mode & 0o777 == 0o644
+
+
+def answers(url):
+    with contextlib.suppress(urllib.error.URLError):
+        return urllib.request.urlopen(url, timeout=5).status == 200
+    return False
+
+
+def test_a_service_whose_fetcher_is_away_says_so_and_goes_on(build):
+    with Folder() as folder:
+        program = Program(folder)
+        with Service(build, folder, flush="1s", rate="499", debuginfod="http://127.0.0.1:1",
+                     debuginfod_socket=folder / "nobody") as service:
+            run = subprocess.Popen([program.path, "600000"])
+            try:
+                wait_until("it is said", lambda: f"nothing answers at {folder / 'nobody'}" in service.said())
+                wait_until("it is sampled", lambda: is_unnamed(service, program))
+            finally:
+                run.kill()
+                run.wait()
+            assert service.said().count("nothing answers") == 1

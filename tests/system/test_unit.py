@@ -37,12 +37,25 @@ def test_the_service_is_rated_at_most_2_5(build):
         assert status == 0 and rating and float(rating.group(1)) <= EXPOSURE_MAX, text
 
 
+def test_the_fetcher_has_the_network_and_nothing_else(build):
+    need_program("systemd-analyze")
+    with Folder() as folder:
+        unit = installed(build, folder) / "mperf-debuginfod.service"
+        status, text = said("systemd-analyze", "security", "--offline=true", "--no-pager", unit)
+        rating = re.search(r"Overall exposure level for mperf-debuginfod\.service: ([0-9.]+)", text)
+        assert status == 0 and rating and float(rating.group(1)) <= EXPOSURE_MAX, text
+        assert not settings(unit, "AmbientCapabilities") and not settings(unit, "CapabilityBoundingSet")
+        socket = (unit.parent / "mperf-debuginfod.socket")
+        assert settings(socket, "SocketUser") == ["mperf"] and settings(socket, "SocketMode") == ["0600"]
+
+
 def test_systemd_finds_nothing_to_say_about_the_units(build):
     need_program("systemd-analyze")
     with Folder() as folder:
         units = installed(build, folder)
         status, text = said("systemd-analyze", "verify", "--man=no", units / "mperfd.service",
-                            units / "mperfd.socket")
+                            units / "mperfd.socket", units / "mperf-debuginfod.service",
+                            units / "mperf-debuginfod.socket")
         assert status == 0 and text == "", text
 
 

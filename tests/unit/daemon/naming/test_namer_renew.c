@@ -2,6 +2,8 @@
  *
  * Tests of daemon/naming/renew.c: debug files that come after their file was asked for.
  */
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/naming/namer_private.h"
@@ -93,6 +95,63 @@ TEST(file_with_debug_information_is_not_read_again)
 	ck_assert_int_eq(namer_look_for_debug(n, true), 0);
 	ck_assert(namer_idle(n));
 	ck_assert_uint_eq(rig.files.n_asked_anew, 0);
+}
+
+/* As ask_in_vain, with a build id and no link. */
+static void ask_by_id_in_vain(void)
+{
+	const char *path = namer_rig_copy(&rig, namer_rig_self(), "bare");
+
+	ck_assert_int_eq(
+		namer_rig_shell("cd '%s' && objcopy --only-keep-debug bare later &&"
+				" objcopy --strip-all --remove-section .gnu_debuglink bare",
+			rig.dir),
+		0);
+	file = namer_rig_file(&rig, FILE_ELF, path);
+	frame = namer_rig_name(&rig, file, namer_rig_landmark());
+	ck_assert_int_ne(frame->state, FRAME_NAMED);
+}
+
+TEST(file_without_debug_information_is_named_by_what_a_server_sent)
+{
+	char sent[PATH_MAX];
+
+	ask_by_id_in_vain();
+	ck_assert_ptr_eq(namer_without_debug(n, 0), file);
+	ck_assert_ptr_null(namer_without_debug(n, 1000));
+	snprintf(sent, sizeof(sent), "%s/later", rig.dir);
+	ck_assert_int_eq(namer_fetched(n, file->build_id, file->n_build_id, sent), 0);
+	ck_assert(namer_rig_run(&rig));
+	namer_rig_is_honest(frame);
+	ck_assert_uint_gt(frame->place[0].line, 0);
+	ck_assert_ptr_null(namer_without_debug(n, 0));
+}
+
+TEST(file_that_no_server_has_is_not_asked_for_again)
+{
+	const uint8_t other[20] = {1};
+
+	ask_by_id_in_vain();
+	ck_assert_int_eq(namer_fetched(n, other, 20, NULL), 0);
+	ck_assert_ptr_eq(namer_without_debug(n, 0), file);
+	ck_assert_int_eq(namer_fetched(n, file->build_id, file->n_build_id, NULL), 0);
+	ck_assert_ptr_null(namer_without_debug(n, 0));
+	ck_assert(namer_idle(n));
+}
+
+TEST(another_builds_debug_file_of_a_server_gives_no_names)
+{
+	char sent[PATH_MAX];
+
+	ask_by_id_in_vain();
+	snprintf(sent, sizeof(sent), "%s/later", rig.dir);
+	ck_assert_int_eq(
+		namer_rig_shell(
+			"cd '%s' && objcopy --remove-section .note.gnu.build-id later", rig.dir),
+		0);
+	ck_assert_int_eq(namer_fetched(n, file->build_id, file->n_build_id, sent), 0);
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_int_ne(frame->state, FRAME_NAMED);
 }
 
 TEST(debug_path_is_that_of_the_build_id)

@@ -3,7 +3,7 @@
  * A library that packages build by themselves (libc6, python3.11) has its symbols in NAME-dbg, all others in
  * NAME-dbgsym. Which one exists, apt knows. Source: Debian wiki, "DebugPackage"; man dpkg-query, "FILES".
  */
-#include "daemon/doctor/package.h"
+#include "proto/package.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -3,7 +3,7 @@
  * What a server sends is not looked at here: it goes to the parser by descriptor, as any debug file, and gives no name
  * without the right build id. Source: man debuginfod_find_debuginfo.
  */
-#include "daemon/naming/debuginfod.h"
+#include "daemon/debuginfod/fetch.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "proto/base/memory.h"
 
 #define LIBRARY "libdebuginfod.so.1"
-#define LOOK_MS 100 /* between two looks at the time and at the client */
+#define LOOK_MS 100 /* between two looks at the time and at who waits for it */
 
 struct client;
 
@@ -50,23 +50,24 @@ static bool load(struct library *l)
 	return l->begin && l->find;
 }
 
-static _Noreturn void fetch(const uint8_t *build_id, uint8_t n, int to)
+static _Noreturn void fetch(const struct debuginfod_wish *w, int to)
 {
 	struct library l = {NULL, NULL};
 	char *path = NULL;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!load(&l)) {
-		fprintf(stderr, "mperfctl: DEBUGINFOD_URLS is not used, since " LIBRARY
+		fprintf(stderr, "no debug symbols are fetched from servers, since " LIBRARY
 				" is missing: `apt install libdebuginfod1`\n");
 		_exit(DEBUGINFOD_OVER);
 	}
 	setenv("DEBUGINFOD_MAXSIZE", DEBUGINFOD_BYTES_MAX, 0);
-	setenv("DEBUGINFOD_PROGRESS", "1", 0); /* on standard error, by the library */
+	if (w->shows_progress)
+		setenv("DEBUGINFOD_PROGRESS", "1", 0); /* on standard error, by the library */
 	struct client *c = l.begin();
 	if (!c)
 		_exit(DEBUGINFOD_NONE);
-	int fd = l.find(c, build_id, n, &path);
+	int fd = l.find(c, w->build_id, w->n_build_id, &path);
 	if (fd < 0 || !path || write(to, path, strlen(path)) < 0)
 		_exit(DEBUGINFOD_NONE);
 	_exit(0);
@@ -74,7 +75,7 @@ static _Noreturn void fetch(const uint8_t *build_id, uint8_t n, int to)
 
 /* --- the parent ------------------------------------------------------------------------------- */
 
-/* Wait for the child's path, no longer than until_ns, and no longer than our own parent lives: that is the client. */
+/* Wait for the child's path, no longer than until_ns, and no longer than our own parent lives, which asked for it. */
 static int wait_for(int from, uint64_t until_ns, char ret_path[PATH_MAX])
 {
 	struct pollfd p = {.fd = from, .events = POLLIN};
@@ -88,7 +89,7 @@ static int wait_for(int from, uint64_t until_ns, char ret_path[PATH_MAX])
 	return n > 0 && ret_path[0] == '/' ? 0 : DEBUGINFOD_NONE;
 }
 
-int debuginfod_fetch(const uint8_t *build_id, uint8_t n, uint64_t until_ns, char ret_path[PATH_MAX])
+int debuginfod_fetch(const struct debuginfod_wish *w, char ret_path[PATH_MAX])
 {
 	int ends[2], status = 0;
 
@@ -97,11 +98,11 @@ int debuginfod_fetch(const uint8_t *build_id, uint8_t n, uint64_t until_ns, char
 	_cleanup_(closep) int from = ends[0], to = ends[1];
 	const pid_t child = fork();
 	if (child == 0)
-		fetch(build_id, n, to);
+		fetch(w, to);
 	if (child < 0)
 		return DEBUGINFOD_OVER;
 	close(TAKE_FD(to));
-	const int r = wait_for(from, until_ns, ret_path);
+	const int r = wait_for(from, w->until_ns, ret_path);
 	if (r == DEBUGINFOD_OVER)
 		kill(child, SIGKILL);
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)

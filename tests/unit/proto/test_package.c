@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Tests of daemon/doctor/package.c, on folders like dpkg's and apt's.
+ * Tests of proto/package.c, on folders like dpkg's and apt's.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/doctor/package.h"
+#include "proto/package.h"
 #include "tests/unit/test.h"
 
 static char dir[64], dpkg[96], lists[96], cache[96], name[PACKAGE_NAME_BYTES];

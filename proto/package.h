@@ -19,7 +19,7 @@ extern const struct package_places package_places_debian;
 enum package_found { PACKAGE_NONE, PACKAGE_GUESSED, PACKAGE_KNOWN };
 /* Find the package that owns the file, and then the one that has its debug symbols. PACKAGE_KNOWN: apt knows it under
  * that name; PACKAGE_GUESSED: it does not, and this is how Debian names such packages; PACKAGE_NONE: no package owns
- * the file. Reads all of dpkg's lists, some 10 MB: not for each row of a table. Exported for tests. */
+ * the file. Reads all of dpkg's lists, some 10 MB: not for each row of a table. */
 enum package_found package_of_symbols(
 	const struct package_places *places, const char *path, char ret_name[PACKAGE_NAME_BYTES]);
 /* A remedy for a file without symbols: "`apt install libc6-dbg`". */

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The library removes by age alone, so a size is ours to keep. A folder without a debug file is left: it is empty, and
+ * tells the library for some minutes that no server has the file.
+ */
+#include "daemon/debuginfod/cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/base/array.h"
+#include "proto/base/memory.h"
+
+#define BUILD_ID_BYTES_MAX 64u
+
+DEFINE_CLEANUP(DIR *, closedir)
+
+/* FOLDER/BUILDID. False: it is no build id. */
+static bool folder_of(
+	const char *folder, const uint8_t *build_id, uint8_t n, char ret_path[PATH_MAX])
+{
+	int at = snprintf(ret_path, PATH_MAX, "%s/", folder);
+
+	if (n < 2 || n > BUILD_ID_BYTES_MAX || at + 2 * n + 16 >= PATH_MAX)
+		return false;
+	for (uint8_t i = 0; i < n; i++)
+		at += snprintf(ret_path + at, PATH_MAX - (size_t)at, "%02x", build_id[i]);
+	return true;
+}
+
+bool debuginfod_cached(
+	const char *folder, const uint8_t *build_id, uint8_t n, char ret_path[PATH_MAX])
+{
+	if (!folder_of(folder, build_id, n, ret_path))
+		return false;
+	strcat(ret_path, "/debuginfo");
+	return access(ret_path, R_OK) == 0;
+}
+
+int debuginfod_cache_open(const char *folder, const uint8_t *build_id, uint8_t n)
+{
+	char path[PATH_MAX];
+
+	if (!folder_of(folder, build_id, n, path))
+		return -EINVAL;
+	if (chmod(path, 0755) < 0)
+		return -errno;
+	strcat(path, "/debuginfo");
+	/* its time is that of its last use */
+	return chmod(path, 0644) < 0 || utimensat(AT_FDCWD, path, NULL, 0) < 0 ? -errno : 0;
+}
+
+/* --- its size --------------------------------------------------------------------------------- */
+
+struct kept {
+	char path[2 * BUILD_ID_BYTES_MAX + NAME_MAX + 2]; /* below the cache's folder */
+	uint64_t bytes;
+	int64_t used_ns;
+};
+
+struct listing {
+	struct kept *kept;
+	uint32_t n, size;
+	uint64_t bytes; /* of all */
+};
+
+static int add(struct listing *l, const char *folder, const char *name, const struct stat *is)
+{
+	int r = array_grow(&l->kept, &l->size, l->n + 1, sizeof(*l->kept));
+	if (r < 0)
+		return r;
+	struct kept *k = &l->kept[l->n];
+	const int n = snprintf(k->path, sizeof(k->path), "%s/%s", folder, name);
+	if (n < 0 || (size_t)n >= sizeof(k->path))
+		return 0; /* not the library's */
+	k->bytes = (uint64_t)is->st_blocks * 512;
+	k->used_ns = (int64_t)is->st_mtim.tv_sec * 1000000000 + is->st_mtim.tv_nsec;
+	l->bytes += k->bytes;
+	l->n++;
+	return 0;
+}
+
+static int list_folder(struct listing *l, int root, const char *name)
+{
+	const struct dirent *entry;
+	struct stat is;
+	int r = 0, fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_(closedirp) DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!folder) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	while (r == 0 && (entry = readdir(folder)))
+		if (fstatat(dirfd(folder), entry->d_name, &is, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(is.st_mode))
+			r = add(l, name, entry->d_name, &is);
+	return r;
+}
+
+static int by_use(const void *a, const void *b)
+{
+	const struct kept *x = a, *y = b;
+
+	return (x->used_ns > y->used_ns) - (x->used_ns < y->used_ns);
+}
+
+int64_t debuginfod_cache_trim(const char *folder, uint64_t bytes_max)
+{
+	_cleanup_(closedirp) DIR *root = opendir(folder);
+	const struct dirent *entry;
+	struct listing l = {NULL, 0, 0, 0};
+	int r = 0;
+
+	if (!root)
+		return -errno;
+	while (r == 0 && (entry = readdir(root)))
+		if (entry->d_name[0] != '.')
+			r = list_folder(&l, dirfd(root), entry->d_name);
+	if (l.n > 0)
+		qsort(l.kept, l.n, sizeof(*l.kept), by_use);
+	for (uint32_t i = 0; r == 0 && i < l.n && l.bytes > bytes_max; i++)
+		if (unlinkat(dirfd(root), l.kept[i].path, 0) == 0)
+			l.bytes -= l.kept[i].bytes;
+	free(l.kept);
+	return r < 0 ? r : (int64_t)l.bytes;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Debug files from debuginfod servers, by libdebuginfod
+ *
+ * Two use it: a private daemon, which has the rights of the user who asks, and the process that fetches for the service
+ * (server.h), which has none. A child loads the library and uses the network for each file; nothing else needs these.
+ * The servers are those of DEBUGINFOD_URLS, and the library keeps files in its cache.
+ */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Bytes of a file, if DEBUGINFOD_MAXSIZE does not say otherwise. */
+#define DEBUGINFOD_BYTES_MAX "2147483648"
+
+/* Are there servers to ask? */
+bool debuginfod_has_servers(void);
+
+/* A debug file that is wanted. */
+struct debuginfod_wish {
+	const uint8_t *build_id; /* borrowed */
+	uint8_t n_build_id;
+	bool shows_progress; /* on standard error */
+	uint64_t until_ns;   /* CLOCK_MONOTONIC */
+};
+
+/* Fetch a debug file. 0 with its path;
+ * DEBUGINFOD_NONE: no server has it; DEBUGINFOD_OVER: nothing more can be fetched, since the library is missing, the
+ * time is over, or our parent has gone. */
+enum { DEBUGINFOD_NONE = 1, DEBUGINFOD_OVER };
+int debuginfod_fetch(const struct debuginfod_wish *w, char ret_path[PATH_MAX]);
