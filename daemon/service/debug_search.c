@@ -62,8 +62,10 @@ static int ask(struct debug_search *f, const struct conf *conf, struct namer *n,
 	const struct file *file = namer_without_debug(n, DEBUG_SEARCH_SAMPLES_MIN);
 
 	f->look_ns = now_ns + LOOK_NS;
-	if (!file)
+	if (!file) {
+		hang_up(f); /* it ends when nobody asks */
 		return 0;
+	}
 	if (f->fd < 0 && connect_to(f, conf->debuginfod_socket) < 0)
 		return away(f, now_ns);
 	f->n_build_id = file->n_build_id;

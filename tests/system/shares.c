@@ -4,13 +4,15 @@
  * work; a round spends 50, 30, 15 and 5 parts in four functions: a plain one, a recursive one, one
  * in a shared library (shares_library.c), and a small one. The parts are counted in iterations of
  * one and the same loop, so that they hold at any clock rate; at the end the program prints what
- * each function really spent, by CLOCK_THREAD_CPUTIME_ID, which is what a profiler has to find.
+ * each function really spent, by CLOCK_THREAD_CPUTIME_ID, which is what a profiler has to find. It begins when the
+ * file of its second argument, if it has one, is gone.
  */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 uint64_t library_spin(uint64_t seed, uint64_t n);
 
@@ -88,6 +90,8 @@ int main(int argc, char **argv)
 	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 100;
 	struct account account[2] = {
 		{.x = 88172645463325252u, .rounds = rounds}, {.x = 1234567u, .rounds = rounds}};
+	while (argc > 2 && access(argv[2], F_OK) == 0)
+		usleep(1000);
 	pthread_t thread;
 	if (pthread_create(&thread, NULL, work, &account[1]) != 0)
 		return 1;

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from attacked import MALLORY, VICTOR, UnitService, as_user, need_plain
-from machine import Folder, Skip
+from machine import Folder, Skip, by_itself
 from service import wait_until
 from test_attack_rates import MB, Watch
 from test_attack_requests import Crowd
@@ -132,6 +132,7 @@ def test_many_groups_of_one_user_do_not_stop_the_loop_when_another_records(build
         assert 0 in long_turns_of_recordings(service)
 
 
+@by_itself("thousands of processes keep other tests from the harts")
 def test_many_processes_of_one_user_do_not_stop_the_loop_when_another_records(build):
     need_plain(build)
     with Folder() as folder, UnitService(build, folder, flush="1s") as service, \

@@ -188,7 +188,7 @@ def missing_after_sampling_anew(build, c, wanted):
         return None
     c.run(f"mkdir -p {library.parent} && chown bob {library.parent} && "
           f"install -o bob /mnt/{library.name} {library}")
-    c.run(f"/mnt/shares 200 > /dev/null & p=$!; until grep -q {library.name} /proc/$p/maps; "
+    c.run(f"/mnt/shares 200 {library} > /dev/null & p=$!; until grep -q {library.name} /proc/$p/maps; "
           f"do :; done; rm {library}; ~/bobs spin 300; ~/bobs pages 300000; wait", user="bob")
     query = "--comm shares --comm bobs -n 0"
     whole = lambda rows: missing_names(rows) == wanted - {NO_BPF} and all(

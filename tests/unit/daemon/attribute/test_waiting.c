@@ -8,6 +8,7 @@
 
 #define namer_name noted_name
 #define namer_unwind noted_unwind
+#define namer_unwind_now noted_unwind_now
 
 #include "daemon/attribute/waiting.c"
 
@@ -50,6 +51,16 @@ int noted_unwind(struct namer *n, const struct unwind_job *job)
 	n->job = *job;
 	n->ticket[n->n_unwinds++] = job->ticket;
 	return 0;
+}
+
+/* It has no tables. */
+bool noted_unwind_now(
+	struct namer *n, const struct unwind_job *job, struct unwind_result *ret_result)
+{
+	(void)n;
+	(void)job;
+	(void)ret_result;
+	return false;
 }
 
 static void setup(void)
