@@ -37,7 +37,8 @@ def test_a_group_of_events_is_counted_where_its_leader_sampled(build):
                           "page-faults").stdout
     total = {r["function"]: r["total"] for r in faults["rows"]}
     assert total.get("touch_pages", 0) > 0.8 and total.get("spin", 0) < 0.05, faults["rows"][:6]
-    assert share(clock["rows"], function="spin") > 0.3, clock["rows"][:6]
+    # how long the faults take depends on the machine
+    assert sum(r["self_ns"] for r in clock["rows"] if r["function"] == "spin") > 0.75 * 400e6, clock["rows"][:6]
     counted = sum(int(line.rpartition(" ")[2]) for line in folded.splitlines())
     assert 0.9 * 100000 < counted < 1.05 * 100000, (counted, folded[:500])
 
