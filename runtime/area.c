@@ -11,6 +11,7 @@
 #include "runtime/area.h"
 
 #define PAGE_BYTES 4096u        /* cleared by memset up to this; any page is a multiple of it */
+#define ABOVE_BYTES (16u << 20) /* beyond the program's variables, and what grows behind them */
 #define COUNTERS_MAX (1u << 26) /* half a gigabyte of them; keeps sums of sizes from overflowing */
 
 /* An area up to half as large again as requested is acceptable. */
@@ -40,7 +41,11 @@ static struct area *take_new(struct area_pool *pool, size_t bytes)
 {
 	if (__atomic_add_fetch(&pool->bytes, bytes, __ATOMIC_RELAXED) > pool->bytes_max)
 		goto too_much;
-	struct area *a = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	/* a hint that is taken is ignored */
+	const uintptr_t at = __atomic_load_n(&pool->next, __ATOMIC_RELAXED)
+				     ? __atomic_fetch_add(&pool->next, bytes, __ATOMIC_RELAXED)
+				     : 0;
+	struct area *a = mmap((void *)at, bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (a == MAP_FAILED)
 		goto too_much;
@@ -56,6 +61,13 @@ static struct area *take_new(struct area_pool *pool, size_t bytes)
 too_much:
 	__atomic_sub_fetch(&pool->bytes, bytes, __ATOMIC_RELAXED);
 	return NULL;
+}
+
+void mperf_area_above(struct area_pool *pool, const void *address)
+{
+	const uintptr_t at = ((uintptr_t)address + ABOVE_BYTES) & ~(uintptr_t)(PAGE_BYTES - 1);
+
+	__atomic_store_n(&pool->next, at, __ATOMIC_RELAXED);
 }
 
 struct area *mperf_area_take(struct area_pool *pool, size_t n_counters)

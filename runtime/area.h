@@ -30,11 +30,15 @@ struct area_pool {
 	uint64_t bytes;     /* atomic; of all */
 	uint64_t bytes_max; /* MPERF_AREA_BYTES_MAX; less in tests */
 	uint32_t n_free;    /* atomic */
+	uintptr_t next;     /* atomic; where the next one should be; 0: anywhere */
 };
 
 /* Take an area of n_counters zeros, twice. NULL: no memory, or bytes_max is reached. Linear in
  * areas if one is free, else constant. */
 struct area *mperf_area_take(struct area_pool *pool, size_t n_counters);
+
+/* From now on place areas above this address, as far as there is room. */
+void mperf_area_above(struct area_pool *pool, const void *address);
 
 /* Give it back; later writes to it are lost. */
 void mperf_area_give(struct area_pool *pool, struct area *a);

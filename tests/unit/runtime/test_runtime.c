@@ -4,6 +4,7 @@
  * all kinds are in tests/system/test_runtime.py.
  */
 #include <elf.h>
+#include <sys/mman.h>
 
 #include "runtime/area.h"
 #include "runtime/grant.h"
@@ -20,6 +21,21 @@ static struct area_pool pool;
 static void pool_empty(void)
 {
 	pool = (struct area_pool){.bytes_max = MPERF_AREA_BYTES_MAX};
+}
+
+TEST(areas_are_placed_above_the_address_that_was_given)
+{
+	struct area_pool pool = {.bytes_max = 1 << 20};
+	char *free_place = mmap(NULL, 64 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(free_place, MAP_FAILED);
+	ck_assert_int_eq(munmap(free_place, 64 << 20), 0);
+	mperf_area_above(&pool, free_place);
+	struct area *a = mperf_area_take(&pool, 1000), *b = mperf_area_take(&pool, 1000);
+	ck_assert((char *)a > free_place && (char *)b > (char *)a);
+	ck_assert((char *)b < free_place + (64 << 20));
+	mperf_area_give(&pool, a);
+	ck_assert_ptr_eq(mperf_area_take(&pool, 1000), a);
 }
 
 TEST(an_area_is_zeros_and_its_own, .begin = pool_empty)
