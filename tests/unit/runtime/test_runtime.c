@@ -23,21 +23,6 @@ static void pool_empty(void)
 	pool = (struct area_pool){.bytes_max = MPERF_AREA_BYTES_MAX};
 }
 
-TEST(areas_are_placed_above_the_address_that_was_given)
-{
-	struct area_pool pool = {.bytes_max = 1 << 20};
-	char *free_place = mmap(NULL, 64 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	ck_assert_ptr_ne(free_place, MAP_FAILED);
-	ck_assert_int_eq(munmap(free_place, 64 << 20), 0);
-	mperf_area_above(&pool, free_place);
-	struct area *a = mperf_area_take(&pool, 1000), *b = mperf_area_take(&pool, 1000);
-	ck_assert((char *)a > free_place && (char *)b > (char *)a);
-	ck_assert((char *)b < free_place + (64 << 20));
-	mperf_area_give(&pool, a);
-	ck_assert_ptr_eq(mperf_area_take(&pool, 1000), a);
-}
-
 TEST(an_area_is_zeros_and_its_own, .begin = pool_empty)
 {
 	struct area *a = mperf_area_take(&pool, 1000);
@@ -48,6 +33,20 @@ TEST(an_area_is_zeros_and_its_own, .begin = pool_empty)
 	for (size_t i = 0; i < 1000; i++)
 		ck_assert(b->counters[i] == 0 && mperf_area_sent(b, 1000)[i] == 0);
 	ck_assert_uint_eq((uintptr_t)a->counters % 64, 0);
+}
+
+TEST(areas_are_placed_above_the_address_that_was_given, .begin = pool_empty)
+{
+	char *free_place = mmap(NULL, 64 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(free_place, MAP_FAILED);
+	ck_assert_int_eq(munmap(free_place, 64 << 20), 0);
+	mperf_area_above(&pool, free_place);
+	struct area *a = mperf_area_take(&pool, 1000), *b = mperf_area_take(&pool, 1000);
+	ck_assert((char *)a > free_place && (char *)b > (char *)a);
+	ck_assert((char *)b < free_place + (64 << 20));
+	mperf_area_give(&pool, a);
+	ck_assert_ptr_eq(mperf_area_take(&pool, 1000), a);
 }
 
 TEST(an_area_that_was_given_back_is_taken_again_as_zeros, .begin = pool_empty)
