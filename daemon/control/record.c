@@ -409,6 +409,24 @@ static int listen_to_programs(
 	return feed_want_period(walk->feed, j, &reach, m->feed_period_ms);
 }
 
+/* A walk of our own knows of no jobs: its targets have the labels that the service knows, and pass them on. 0 or
+ * -errno. */
+static int take_job_labels(const struct record_job *j, const struct request *q)
+{
+	const struct service *s = q->peer->options->service;
+	const struct sampler_options *o = &j->options.sampler;
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	int r = s && s->walk && j->walk ? walk_catch_up(s->walk, now_ns) : 0;
+	for (size_t i = 0; r >= 0 && s && s->walk && j->walk && i < o->n_pids; i++) {
+		const struct task *t = task_find(&s->walk->tasks, o->pids[i]);
+		const struct label_set *set = t ? t->process->labels : NULL;
+		if (set)
+			r = attribute_set_labels(
+				j->walk->attribute, o->pids[i], set->uid, set->labels, now_ns);
+	}
+	return r < 0 ? r : 0;
+}
+
 /* Begin to record: the walk's scan is complete. 0; RECORD_REFUSED; -errno. */
 enum { RECORD_REFUSED = 1, RECORD_MORE };
 static int begin(struct record_job *j, struct request *q)
@@ -417,6 +435,8 @@ static int begin(struct record_job *j, struct request *q)
 	const struct walk_options *o = &j->options;
 	struct walk *shared = j->walk ? NULL : record_shared_walk(q, m);
 	int r = record_hold_fds(&j->hold, q, o->sampler.n_pids, j->walk);
+	if (r == 0)
+		r = take_job_labels(j, q);
 	if (r == 0)
 		r = raise_rate(j, q, o->sampler.hz, m->overhead_ppm);
 	if (r == 0)
