@@ -95,7 +95,7 @@ def rate_of(service, pid, function):
 
 def test_rates_of_a_loop_that_has_not_ended_are_not_known(build):
     """Its counts are added before it runs, or behind. Of a nest of three iterations they are as far off."""
-    program, n = compiled(build, "runs_on.c", folder=ROOT / "tests" / "system"), 2_000_000_000
+    program, n = compiled(build, "runs_on.c", folder=ROOT / "tests" / "system"), 6_000_000_000
     with Folder() as folder, Service(build, folder, flush="1s", period="100ms") as service:
         for what in "one", "nest":
             with subprocess.Popen([program, what, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
