@@ -143,7 +143,7 @@ void mperf_object_open(struct state *s, struct mperf_object *o)
 			i->n_modules++;
 			i->has_gs_base |= (m->flags & MPERF_MODULE_SEGMENT) != 0;
 		}
-	/* The kernel sets no negative base: of a static PIE, which lies above other mappings, it would be that. Source:
+	/* The kernel refuses a negative base. A static PIE lies above other mappings, so its base would be one. Source:
 	 * Linux, arch/x86/kernel/process_64.c, do_arch_prctl_64. */
 	if (i->has_gs_base && !s->may_write_gs_base)
 		mperf_area_above(&s->areas, o->counters_end);

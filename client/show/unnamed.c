@@ -34,7 +34,7 @@ struct file {
 	double share;
 };
 
-/* Add to the file's share; the file, or NULL if there is no room for it. */
+/* Add to the file's share. Returns the file. There is room for one per row. */
 static const struct file *add(struct file *file, size_t *n, const char *path, double share)
 {
 	size_t i = 0;

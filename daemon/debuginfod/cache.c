@@ -17,8 +17,6 @@
 #include "proto/base/array.h"
 #include "proto/base/memory.h"
 
-#define BUILD_ID_BYTES_MAX 64u
-
 DEFINE_CLEANUP(DIR *, closedir)
 
 /* FOLDER/BUILDID. False: it is no build id. */
@@ -27,7 +25,7 @@ static bool folder_of(
 {
 	int at = snprintf(ret_path, PATH_MAX, "%s/", folder);
 
-	if (n < 2 || n > BUILD_ID_BYTES_MAX || at + 2 * n + 16 >= PATH_MAX)
+	if (n < 2 || n > DEBUGINFOD_ID_BYTES_MAX || at + 2 * n + 16 >= PATH_MAX)
 		return false;
 	for (uint8_t i = 0; i < n; i++)
 		at += snprintf(ret_path + at, PATH_MAX - (size_t)at, "%02x", build_id[i]);
@@ -59,7 +57,7 @@ int debuginfod_cache_open(const char *folder, const uint8_t *build_id, uint8_t n
 /* --- its size --------------------------------------------------------------------------------- */
 
 struct kept {
-	char path[2 * BUILD_ID_BYTES_MAX + NAME_MAX + 2]; /* below the cache's folder */
+	char path[2 * DEBUGINFOD_ID_BYTES_MAX + NAME_MAX + 2]; /* below the cache's folder */
 	uint64_t bytes;
 	int64_t used_ns;
 };

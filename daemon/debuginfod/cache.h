@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define DEBUGINFOD_ID_BYTES_MAX 64u /* of a build id. Source: elfutils, debuginfod-client.c */
+
 /* The path of a debug file that was fetched. False: it was not, or we may not read it. One system call. */
 bool debuginfod_cached(
 	const char *folder, const uint8_t *build_id, uint8_t n, char ret_path[PATH_MAX]);

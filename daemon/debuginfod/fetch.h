@@ -3,8 +3,8 @@
 
 /* Debug files from debuginfod servers, by libdebuginfod
  *
- * Two use it: a private daemon, which has the rights of the user who asks, and the process that fetches for the service
- * (server.h), which has none. A child loads the library and uses the network for each file; nothing else needs these.
+ * A private daemon fetches with the rights of its user. For the service another process does (server.h), which has no
+ * rights but the network. A child loads the library and uses the network for each file; nothing else needs these.
  * The servers are those of DEBUGINFOD_URLS, and the library keeps files in its cache.
  */
 

@@ -18,11 +18,10 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-#define IDLE_MS 60000
+#define IDLE_MS 60000                   /* more than the time between two files of a busy service */
 #define FETCH_NS (300ull * 1000000000u) /* of one file: some have a gigabyte */
-#define BUILD_ID_BYTES_MAX 64
 
-/* What the library reads; children have it too. 0 or -errno. */
+/* Set the variables by which the library finds servers and cache. 0 or -errno. */
 static int set_environment(const struct debuginfod_options *o)
 {
 	_cleanup_(freep) char *urls = strdup(strcmp(o->urls, "none") == 0 ? "" : o->urls);
@@ -64,7 +63,7 @@ static enum debuginfod_answer fetch(
 /* Until the client hangs up. */
 static void serve_client(int fd, const struct debuginfod_options *o)
 {
-	uint8_t build_id[BUILD_ID_BYTES_MAX];
+	uint8_t build_id[DEBUGINFOD_ID_BYTES_MAX];
 	ssize_t n;
 
 	while ((n = recv(fd, build_id, sizeof(build_id), 0)) > 0) {

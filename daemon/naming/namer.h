@@ -154,8 +154,8 @@ int namer_ask_again(struct namer *n);
  * is now where their build id says; true: at all without debug information. 0 or -ENOMEM. */
 int namer_look_for_debug(struct namer *n, bool at_all);
 
-/* Of the ELF files without debug information that have frames without a name, and that namer_fetched has not heard of,
- * the one for whose frames namer_name was called most often, at least so many times; NULL: there is none. */
+/* The ELF file to ask servers for next: it has no debug information but frames without a name, no server was asked for
+ * it, and it was sampled most, by calls of namer_name. NULL: none has had samples_min calls. */
 const struct file *namer_without_debug(struct namer *n, uint64_t samples_min);
 /* Servers were asked for the debug file of that build id. With the path of what they sent, its frames without a name
  * are named by it; NULL: they have none. 0 or -ENOMEM. */

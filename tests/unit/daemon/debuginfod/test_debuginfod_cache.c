@@ -37,7 +37,7 @@ static void teardown(void)
 
 EACH_TEST(.begin = setup, .end = teardown);
 
-/* A debug file of that many KiB, last used so many days ago. */
+/* Make a debug file of kb KiB that was last used some days ago. */
 static void add(const char *id, int kb, int days)
 {
 	char text[256];

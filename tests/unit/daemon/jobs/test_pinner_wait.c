@@ -85,8 +85,8 @@ static uint64_t n_requests_since(uint64_t id)
 	return p->last_id - id;
 }
 
-/* Follow rules until there have been so many requests since that one, and not more. Rules are followed in slices of
- * our own time. No request is worked on meanwhile. */
+/* Follow rules until n requests have been made since that one, and check that no more were. A turn has a limit of time,
+ * so it takes several. Requests are not worked on. */
 static void follow_rules_until(uint64_t id, uint64_t n)
 {
 	for (int i = 0; i < 100 && n_requests_since(id) < n; i++)
