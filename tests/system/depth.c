@@ -338,5 +338,6 @@ int main(int argc, char *argv[])
 			descend(depth > 0 ? depth : 1, cases[i].run);
 			return 0;
 		}
+	fprintf(stderr, "depth: there is no case %s\n", name);
 	return 2;
 }

@@ -4,6 +4,7 @@ runtime/abi.inc, so that this reader knows nothing that the daemon does not."""
 import collections
 import os
 import re
+import select
 import socket
 import struct
 import zlib
@@ -294,6 +295,13 @@ class Connection:
         """Take messages until ready(program)."""
         while not ready(self.program):
             assert self.read(), f"it ended early: {self.messages[-3:]}"
+
+    def read_newer_rounds(self):
+        """Take all that waits, then two rounds: the second began after what was sent last was taken."""
+        while select.select([self.socket], [], [], 0)[0]:
+            assert self.read(), f"it ended early: {self.messages[-3:]}"
+        rounds = self.program.rounds
+        self.read_until(lambda p: p.rounds >= rounds + 2)
 
     def read_all(self):
         while self.read():

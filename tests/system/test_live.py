@@ -163,14 +163,15 @@ def test_who_does_not_read_gets_fewer_frames(build):
 def test_callers_of_a_function_share_its_time(build):
     program = compile_program(build, "depth.c", "-O0", "-fno-omit-frame-pointer")
     with Folder() as folder, Service(build, folder, keep="no", top_rate="2000") as service, \
-            Busy(program, "5", "spin", stdout=subprocess.DEVNULL) as busy:
+            Busy(program, "5", stdout=subprocess.DEVNULL) as busy:
         top = Top(service, field(8, field(2, busy.pid)), interval_ms=500)
         rows = wait_until("functions of the program", lambda: top.frame().get("function"))
-        name = max(rows, key=lambda row: row[3] or 0)[0]
-        callers = Top(service, field(6, name.encode()), field(8, field(2, busy.pid)),
-                      interval_ms=500)
+        # function, module, process, self, total, ...
+        assert max(rows, key=lambda row: row[3] or 0)[0] == "spin", rows
+        callers = Top(service, field(6, b"spin"), field(8, field(2, busy.pid)), interval_ms=500)
         rows = wait_until("its callers", lambda: callers.frame().get("function"))
         # function, module, self, total
+        assert max(rows, key=lambda row: row[3])[0] == "descend", rows
         assert abs(sum(row[3] for row in rows) - 1) < 1e-6, rows
         assert all(0 <= row[2] <= row[3] + 1e-9 for row in rows), rows
 
