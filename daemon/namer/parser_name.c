@@ -18,9 +18,9 @@
  * each, a large C++ program's a megabyte. */
 #define UNITS_BYTES_MAX ((size_t)3 << 20)
 #define UNITS_LOOK_NAMES 32u /* names between two checks of that memory */
-/* Names after which an image releases its pages at once. Else parser_rest does so, once a second: a call to the kernel
+/* Names after which an image releases its pages at once. Else parser_rest does so: a call to the kernel
  * and the pages that the next name needs again would cost more than the name. */
-#define UNRELEASED_MAX 256u
+#define UNRELEASED_MAX 1024u
 
 /* Reading the list takes a slow hart a second. */
 #define KALLSYMS_AGAIN_NS UINT64_C(60000000000)

@@ -44,6 +44,7 @@ struct parsed_file {
 	uint64_t used;                     /* counter value of the last use */
 	uint64_t used_ns;                  /* and its time */
 	bool rests;                        /* its pages were released since its last use */
+	uint64_t released_ns;              /* and when they were released last */
 	struct effort load;                /* of the image without its lines */
 	struct effort lines;               /* effort to unpack the lines */
 	struct effort units;               /* effort to read the requested units, estimated */

@@ -400,16 +400,26 @@ TEST(what_was_unpacked_goes_after_the_units)
 	ck_assert_uint_eq(heavy_line(), line);
 }
 
-TEST(no_pages_of_a_file_stay_a_second_after_names_were_given)
+TEST(no_pages_of_a_file_stay_when_names_were_given)
 {
-	if (!load_heavy("no_pages_of_a_file_stay_a_second_after_names_were_given"))
+	if (!load_heavy("no_pages_of_a_file_stay_when_names_were_given"))
 		return;
 	uint32_t line = heavy_line();
-	for (uint64_t i = 0; i < 3; i++) {
+	const struct parsed_file *heavy = parser_file(p, HEAVY);
+	for (uint64_t i = 0; i < 3; i++) { /* in use at each look: every ten seconds */
+		p->now_ns = (110 + 10 * i) * SECOND;
 		ck_assert_uint_eq(heavy_line(), line);
-		parser_rest(p, (110 + 2 * i) * SECOND);
+		parser_rest(p, p->now_ns + 1);
+		ck_assert(!heavy->rests);
 		ck_assert_uint_le(resident_kb_of(path), 32); /* the section table is ours */
 	}
+	p->now_ns = 132 * SECOND;
+	ck_assert_uint_eq(heavy_line(), line);
+	parser_rest(p, 133 * SECOND); /* in use, and released lately */
+	ck_assert_uint_gt(resident_kb_of(path), 32);
+	parser_rest(p, 138 * SECOND); /* idle */
+	ck_assert_uint_le(resident_kb_of(path), 32);
+	ck_assert(heavy->rests);
 }
 
 TEST(lines_that_are_not_worth_their_memory_go_before_other_images)
