@@ -39,7 +39,8 @@ unit-tests: $(UNIT_BIN)
 test:
 	@[ -n "$(T)" ] || { echo "say which: make test T=window [CASE=name]; there are:"; \
 		ls $(UNIT_TESTS) | sed 's|.*/test_||; s|\.c$$||' | sort | column -c 100; exit 2; } >&2
-	$(QUIET)$(MAKE) $(BUILD)/tests/unit/test_$(T:test_%=%)
+	$(QUIET)$(MAKE) $(BUILD)/tests/unit/test_$(T:test_%=%) $(if $(shell grep -rls --include=test_$(T:test_%=%).c \
+		namer_rig tests/unit),$(BUILD)/test-namer/mperf-namer $(BUILD)/mperf-namer)
 	$(if $(CASE),CK_RUN_CASE=$(CASE) )$(BUILD)/tests/unit/test_$(T:test_%=%)
 # A test is linked with its folder and those before it, so that building one is quick; or with those before another
 # folder, where what tests share drives the code from there: rings are decoded, stored rows are asked for.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The library removes by age alone, so a size is ours to keep. A folder without a debug file is left: it is empty, and
- * tells the library for some minutes that no server has the file.
+ * The library removes by age alone, so a size is ours to keep. An empty file tells the library for ten minutes that no
+ * server has it. A fetch that was killed leaves debuginfo.XXXXXX, which the library never removes.
  */
 #include "daemon/debuginfod/cache.h"
 
@@ -12,10 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proto/base/array.h"
 #include "proto/base/memory.h"
+
+#define MISS_S                                                                                     \
+	600 /* that no server has a file is known for so long. Source: debuginfod-client.c, cache_miss_s */
 
 DEFINE_CLEANUP(DIR *, closedir)
 
@@ -32,13 +36,22 @@ static bool folder_of(
 	return true;
 }
 
-bool debuginfod_cached(
+bool debuginfod_cache_path(
 	const char *folder, const uint8_t *build_id, uint8_t n, char ret_path[PATH_MAX])
 {
 	if (!folder_of(folder, build_id, n, ret_path))
 		return false;
 	strcat(ret_path, "/debuginfo");
-	return access(ret_path, R_OK) == 0;
+	return true;
+}
+
+bool debuginfod_cached(
+	const char *folder, const uint8_t *build_id, uint8_t n, char ret_path[PATH_MAX])
+{
+	struct stat is;
+
+	return debuginfod_cache_path(folder, build_id, n, ret_path) && lstat(ret_path, &is) == 0 &&
+	       S_ISREG(is.st_mode) && is.st_size > 0 && access(ret_path, R_OK) == 0;
 }
 
 int debuginfod_cache_open(const char *folder, const uint8_t *build_id, uint8_t n)
@@ -50,7 +63,7 @@ int debuginfod_cache_open(const char *folder, const uint8_t *build_id, uint8_t n
 	if (chmod(path, 0755) < 0)
 		return -errno;
 	strcat(path, "/debuginfo");
-	/* its time is that of its last use */
+	/* the library may have had it for long */
 	return chmod(path, 0644) < 0 || utimensat(AT_FDCWD, path, NULL, 0) < 0 ? -errno : 0;
 }
 
@@ -59,7 +72,7 @@ int debuginfod_cache_open(const char *folder, const uint8_t *build_id, uint8_t n
 struct kept {
 	char path[2 * DEBUGINFOD_ID_BYTES_MAX + NAME_MAX + 2]; /* below the cache's folder */
 	uint64_t bytes;
-	int64_t used_ns;
+	int64_t written_ns;
 };
 
 struct listing {
@@ -78,12 +91,21 @@ static int add(struct listing *l, const char *folder, const char *name, const st
 	if (n < 0 || (size_t)n >= sizeof(k->path))
 		return 0; /* not the library's */
 	k->bytes = (uint64_t)is->st_blocks * 512;
-	k->used_ns = (int64_t)is->st_mtim.tv_sec * 1000000000 + is->st_mtim.tv_nsec;
+	k->written_ns = (int64_t)is->st_mtim.tv_sec * 1000000000 + is->st_mtim.tv_nsec;
 	l->bytes += k->bytes;
 	l->n++;
 	return 0;
 }
 
+static bool is_left_over(const char *name, const struct stat *is)
+{
+	static const char partial[] = "debuginfo.";
+
+	return strncmp(name, partial, sizeof(partial) - 1) == 0 ||
+	       (is->st_size == 0 && is->st_mtim.tv_sec < time(NULL) - MISS_S);
+}
+
+/* Remove what is left over, and add the rest. A folder that is empty goes. */
 static int list_folder(struct listing *l, int root, const char *name)
 {
 	const struct dirent *entry;
@@ -97,17 +119,34 @@ static int list_folder(struct listing *l, int root, const char *name)
 		return 0;
 	}
 	while (r == 0 && (entry = readdir(folder)))
-		if (fstatat(dirfd(folder), entry->d_name, &is, AT_SYMLINK_NOFOLLOW) == 0 &&
-			S_ISREG(is.st_mode))
+		if (fstatat(fd, entry->d_name, &is, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(is.st_mode) &&
+			(!is_left_over(entry->d_name, &is) || unlinkat(fd, entry->d_name, 0) < 0))
 			r = add(l, name, entry->d_name, &is);
+	if (unlinkat(root, name, AT_REMOVEDIR) < 0 && fstat(fd, &is) == 0)
+		l->bytes += (uint64_t)is.st_blocks * 512;
 	return r;
 }
 
-static int by_use(const void *a, const void *b)
+/* Remove a file, and its folder if that was the last. */
+static void drop(struct listing *l, int root, struct kept *k)
+{
+	struct stat is;
+
+	if (unlinkat(root, k->path, 0) < 0)
+		return;
+	l->bytes -= k->bytes;
+	*strchr(k->path, '/') = '\0';
+	if (fstatat(root, k->path, &is, AT_SYMLINK_NOFOLLOW) == 0 &&
+		unlinkat(root, k->path, AT_REMOVEDIR) == 0)
+		l->bytes -= (uint64_t)is.st_blocks * 512;
+}
+
+static int by_time(const void *a, const void *b)
 {
 	const struct kept *x = a, *y = b;
 
-	return (x->used_ns > y->used_ns) - (x->used_ns < y->used_ns);
+	return (x->written_ns > y->written_ns) - (x->written_ns < y->written_ns);
 }
 
 int64_t debuginfod_cache_trim(const char *folder, uint64_t bytes_max)
@@ -123,10 +162,9 @@ int64_t debuginfod_cache_trim(const char *folder, uint64_t bytes_max)
 		if (entry->d_name[0] != '.')
 			r = list_folder(&l, dirfd(root), entry->d_name);
 	if (l.n > 0)
-		qsort(l.kept, l.n, sizeof(*l.kept), by_use);
+		qsort(l.kept, l.n, sizeof(*l.kept), by_time);
 	for (uint32_t i = 0; r == 0 && i < l.n && l.bytes > bytes_max; i++)
-		if (unlinkat(dirfd(root), l.kept[i].path, 0) == 0)
-			l.bytes -= l.kept[i].bytes;
+		drop(&l, dirfd(root), &l.kept[i]);
 	free(l.kept);
 	return r < 0 ? r : (int64_t)l.bytes;
 }

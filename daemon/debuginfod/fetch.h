@@ -27,7 +27,8 @@ struct debuginfod_wish {
 };
 
 /* Fetch a debug file. 0 with its path;
- * DEBUGINFOD_NONE: no server has it; DEBUGINFOD_OVER: nothing more can be fetched, since the library is missing, the
- * time is over, or our parent has gone. */
-enum { DEBUGINFOD_NONE = 1, DEBUGINFOD_OVER };
+ * DEBUGINFOD_NONE: no server has it, or it is too large;
+ * DEBUGINFOD_LATER: servers could not be asked, or the time was over; part of the file may be left in the cache;
+ * DEBUGINFOD_OVER: none can be asked, since the library is missing. */
+enum { DEBUGINFOD_NONE = 1, DEBUGINFOD_LATER, DEBUGINFOD_OVER };
 int debuginfod_fetch(const struct debuginfod_wish *w, char ret_path[PATH_MAX]);

@@ -18,8 +18,8 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-#define IDLE_MS 60000                   /* more than the time between two files of a busy service */
-#define FETCH_NS (300ull * 1000000000u) /* of one file: some have a gigabyte */
+#define IDLE_MS 60000 /* more than the time between two files of a busy service */
+#define FILES_MIN 4   /* have room in the cache, however large */
 
 /* Set the variables by which the library finds servers and cache. 0 or -errno. */
 static int set_environment(const struct debuginfod_options *o)
@@ -31,7 +31,7 @@ static int set_environment(const struct debuginfod_options *o)
 		return -ENOMEM;
 	for (char *comma = urls; (comma = strchr(comma, ','));)
 		*comma = ' ';
-	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)o->cache_bytes_max);
+	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)o->cache_bytes_max / FILES_MIN);
 	return setenv("DEBUGINFOD_URLS", urls, 1) < 0 ||
 			       setenv("DEBUGINFOD_CACHE_PATH", o->cache, 1) < 0 ||
 			       setenv("DEBUGINFOD_MAXSIZE", bytes, 1) < 0
@@ -44,20 +44,30 @@ static enum debuginfod_answer fetch(
 {
 	const struct debuginfod_wish w = {.build_id = build_id,
 		.n_build_id = n,
-		.until_ns = clock_ns(CLOCK_MONOTONIC) + FETCH_NS};
+		.until_ns = clock_ns(CLOCK_MONOTONIC) + DEBUGINFOD_FETCH_NS};
 	char path[PATH_MAX];
 
 	if (n < 2 || !debuginfod_has_servers())
 		return DEBUGINFOD_ANSWER_OVER;
-	const int r = debuginfod_fetch(&w, path);
-	if (r != 0)
-		return r == DEBUGINFOD_NONE ? DEBUGINFOD_ANSWER_NONE : DEBUGINFOD_ANSWER_OVER;
-	int failed = debuginfod_cache_open(o->cache, build_id, n);
+	switch (debuginfod_fetch(&w, path)) {
+	case 0:
+		return debuginfod_cache_open(o->cache, build_id, n) == 0 ? DEBUGINFOD_ANSWER_HAVE
+									 : DEBUGINFOD_ANSWER_LATER;
+	case DEBUGINFOD_NONE:
+		return DEBUGINFOD_ANSWER_NONE;
+	case DEBUGINFOD_OVER:
+		return DEBUGINFOD_ANSWER_OVER;
+	}
+	return DEBUGINFOD_ANSWER_LATER;
+}
+
+/* After each fetch, since one that failed leaves something, too. */
+static void trim(const struct debuginfod_options *o)
+{
 	const int64_t bytes = debuginfod_cache_trim(o->cache, o->cache_bytes_max);
-	failed = failed < 0 ? failed : bytes < 0 ? (int)bytes : 0;
-	if (failed < 0)
-		fprintf(stderr, "%s: %s\n", o->cache, strerror(-failed));
-	return failed < 0 ? DEBUGINFOD_ANSWER_OVER : DEBUGINFOD_ANSWER_HAVE;
+
+	if (bytes < 0)
+		fprintf(stderr, "%s: %s\n", o->cache, strerror((int)-bytes));
 }
 
 /* Until the client hangs up. */
@@ -68,6 +78,7 @@ static void serve_client(int fd, const struct debuginfod_options *o)
 
 	while ((n = recv(fd, build_id, sizeof(build_id), 0)) > 0) {
 		const uint8_t answer = (uint8_t)fetch(o, build_id, (uint8_t)n);
+		trim(o);
 		if (send(fd, &answer, 1, MSG_NOSIGNAL) < 0)
 			break;
 	}

@@ -16,9 +16,12 @@
 /* A message of the service is the bytes of a build id; its answer is one byte: */
 enum debuginfod_answer {
 	DEBUGINFOD_ANSWER_HAVE = 1, /* it is in the cache */
-	DEBUGINFOD_ANSWER_NONE,     /* no server has it */
-	DEBUGINFOD_ANSWER_OVER,     /* none can be asked for now */
+	DEBUGINFOD_ANSWER_NONE,     /* no server has it, or it is too large */
+	DEBUGINFOD_ANSWER_LATER,    /* it could not be fetched this time */
+	DEBUGINFOD_ANSWER_OVER,     /* none can be fetched: the process has said why */
 };
+#define DEBUGINFOD_FETCH_NS                                                                        \
+	(300ull * 1000000000u) /* for one file: some have hundreds of megabytes */
 
 struct debuginfod_options {
 	const char *urls;  /* of the servers, joined by commas; "none": none */

@@ -64,6 +64,7 @@ struct opener_demand {
 	/* the file describes generated code: it must belong to the owner, and not be a link */
 	bool owned;
 	uint32_t owner; /* READER_NOBODY: not known */
+	bool no_link;   /* path is no link, and leads over none */
 	/* path is a magic link of /proc below dir, which is followed. Only the file is checked,
 	 * since the link passes no folder: the process has the file, or had it when it was
 	 * mapped */

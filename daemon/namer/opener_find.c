@@ -391,12 +391,38 @@ static bool try_joined(struct search *s, const char *before, size_t n_dir, const
 	       try_path(s, path);
 }
 
+/* FOLDER/BUILDID/debuginfo in a cache (debuginfod/cache.h). The two last parts belong to him who fetched it: a link that
+ * he made is not followed. */
+static bool try_fetched(struct search *s)
+{
+	const char *file = strrchr(s->q->link, '/'), *folder = file;
+	char path[PATH_MAX];
+
+	while (folder && folder > s->q->link && *--folder != '/')
+		;
+	if (!file || folder == s->q->link || (size_t)(file - s->q->link) >= sizeof(path))
+		return false;
+	snprintf(path, sizeof(path), "%.*s", (int)(folder - s->q->link), s->q->link);
+	_cleanup_(closep) int cache = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "%.*s", (int)(file - folder - 1), folder + 1);
+	_cleanup_(closep) int fetched =
+		openat(cache, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fetched < 0)
+		return false;
+	s->demand.no_link = true;
+	const bool found = try_at(s, fetched, false, file + 1);
+	s->demand.no_link = false;
+	if (found)
+		snprintf(s->a->path, sizeof(s->a->path), "%s", s->q->link);
+	return found;
+}
+
 static bool find_debug(struct search *s)
 {
 	const char *slash = strrchr(s->q->path, '/');
 
-	if (s->q->open.fetched)
-		return try_at(s, AT_FDCWD, false, s->q->link);
+	if (s->q->open.fetched && try_fetched(s))
+		return true;
 	if (try_build_id(s, ".debug"))
 		return true;
 	if (!slash || !s->q->link[0] || strchr(s->q->link, '/'))

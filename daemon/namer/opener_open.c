@@ -134,7 +134,7 @@ static int copy(int fd, int *ret_fd, uint64_t *ret_bytes)
 static int resolve(int dir, const char *path, const struct opener_demand *d)
 {
 	if (!d->linked)
-		return path_open(dir, path, d->readers, d->owned);
+		return path_open(dir, path, d->readers, d->owned || d->no_link);
 	int fd = openat(dir, path, O_PATH | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }

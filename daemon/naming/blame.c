@@ -118,7 +118,10 @@ int slot_blame(struct namer *n, struct slot *s, enum file_state state)
 		enum message_part part = PART_SPLIT; /* the part that was joined last */
 		while (!(s->joined & 1u << part))
 			part--;
-		charge(n, slot_author(s, part) == author ? author : s->asker);
+		if (slot_part_is_fetched(s, part))
+			blame_count(n); /* nobody who runs the program is to blame */
+		else
+			charge(n, slot_author(s, part) == author ? author : s->asker);
 		drop_debug(n, s);
 		return 0;
 	}

@@ -136,7 +136,6 @@ struct file {
 	struct versions *versions;           /* of generated code; NULL: nothing changed */
 	uint64_t first_ns; /* CLOCK_MONOTONIC, of the first sample in it; 0: none has a time */
 	char *debug_path;  /* of its debug file, fetched from elsewhere; owned; NULL: none was */
-	bool debug_sought; /* servers were asked for it (namer_fetched) */
 	void *namer_slot;  /* the namer's own */
 	UT_hash_handle hh;
 };

@@ -79,7 +79,7 @@ static bool may_fetch(struct later *l, const struct later_file *file, struct fil
 		return false;
 	int r = debuginfod_fetch(&w, path);
 	l->waited_ns += clock_ns(CLOCK_MONOTONIC) - began_ns;
-	l->fetches_no_more = r == DEBUGINFOD_OVER;
+	l->fetches_no_more = r == DEBUGINFOD_LATER || r == DEBUGINFOD_OVER;
 	if (r == 0 && strlen(path) <= MESSAGE_LINK_BYTES_MAX)
 		f->debug_path = strdup(path);
 	return f->debug_path;

@@ -154,11 +154,11 @@ int namer_ask_again(struct namer *n);
  * is now where their build id says; true: at all without debug information. 0 or -ENOMEM. */
 int namer_look_for_debug(struct namer *n, bool at_all);
 
-/* The ELF file to ask servers for next: it has no debug information but frames without a name, no server was asked for
- * it, and it was sampled most, by calls of namer_name. NULL: none has had samples_min calls. */
-const struct file *namer_without_debug(struct namer *n, uint64_t samples_min);
-/* Servers were asked for the debug file of that build id. With the path of what they sent, its frames without a name
- * are named by it; NULL: they have none. 0 or -ENOMEM. */
+/* The ELF file to ask servers for next: it has no debug information but frames without a name, it was sampled most, by
+ * calls of namer_name, and may() says that it may be asked for. NULL: none has had samples_min calls. */
+const struct file *namer_without_debug(struct namer *n, uint64_t samples_min,
+	bool (*may)(void *userdata, const struct file *f), void *userdata);
+/* The debug file of that build id was fetched from a server. Its frames without a name are named by it. 0 or -ENOMEM. */
 int namer_fetched(struct namer *n, const uint8_t *build_id, uint8_t n_build_id, const char *path);
 
 /* From now on the parser names files for at most this share of one CPU's time, users as ever in turn, and of a user's

@@ -130,9 +130,10 @@ struct slot {
 	struct naming_user *opens; /* the user for whom it is to be opened; NULL: not queued */
 	uid_t asker;               /* the user for whom it was opened last */
 	struct origin origin[N_PARTS];
-	bool no_debug;  /* the parser died on it and its debug file */
-	bool completes; /* while renew.c chooses */
-	bool paused;    /* its frames are late until its author is no longer refused */
+	bool no_debug;    /* the parser died on it and its debug file */
+	bool completes;   /* while renew.c chooses, */
+	bool has_unnamed; /* of the frames */
+	bool paused;      /* its frames are late until its author is no longer refused */
 	int fd[N_PARTS];
 	uint64_t bytes[N_PARTS];
 	uint64_t copied_bytes;
@@ -474,6 +475,8 @@ int slot_prove(struct namer *n, struct slot *s);
 bool slot_may_be_completed(const struct slot *s);
 /* Look for its debug files again, with the next name. -ENOMEM. */
 int slot_complete(struct namer *n, struct slot *s);
+/* Does the part come from a server, so that no user is to blame for it? */
+bool slot_part_is_fetched(const struct slot *s, enum message_part part);
 /* Mark the file and finish. -ENOMEM. */
 int slot_fail(struct namer *n, struct slot *s, enum file_state state);
 /* Close the descriptor of a part, if it is held. */

@@ -67,7 +67,7 @@ static size_t fill_question(
 	else if (s->part == PART_SPLIT)
 		path = s->split ? s->split : "";
 	if (s->part == PART_DEBUG || s->part == PART_PACKAGE) {
-		m->fetched = s->part == PART_DEBUG && f->debug_path;
+		m->fetched = slot_part_is_fetched(s, s->part);
 		link = m->fetched ? f->debug_path : s->part == PART_DEBUG ? s->wants.debuglink : "";
 		m->n_build_id = s->wants.n_build_id;
 		memcpy(m->build_id, s->wants.build_id, sizeof(m->build_id));
@@ -286,7 +286,8 @@ int opener_ended(struct namer *n, enum worker_end end)
 		return 0;
 	}
 	blame_count(n);
-	account_charge(&s->opens->opens, NAMER_DEATHS_USER_MAX, n->now_ns);
+	if (!slot_part_is_fetched(s, s->part)) /* nor is he to blame who runs the program */
+		account_charge(&s->opens->opens, NAMER_DEATHS_USER_MAX, n->now_ns);
 	if (s->part == PART_MAIN)
 		return slot_fail(n, s, end == WORKER_OVER_TIME ? FILE_HUNG : FILE_CRASHED);
 	/* The file itself is fine; it is named without its debug file. */

@@ -6,7 +6,9 @@
  */
 #include "daemon/naming/namer_private.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,21 +91,27 @@ int namer_look_for_debug(struct namer *n, bool at_all)
 
 static bool may_be_fetched(const struct slot *s)
 {
-	return slot_may_be_completed(s) && s->file->n_build_id >= 2 && !s->file->debug_sought;
+	return slot_may_be_completed(s) && s->file->n_build_id >= 2;
 }
 
-const struct file *namer_without_debug(struct namer *n, uint64_t samples_min)
+const struct file *namer_without_debug(struct namer *n, uint64_t samples_min,
+	bool (*may)(void *userdata, const struct file *f), void *userdata)
 {
 	const struct file_table *t = n->options.files;
 	const struct slot *most = NULL;
 
 	for (uint32_t i = 0; i < t->n_frames; i++) {
 		const struct frame *frame = t->frame[i];
-		const struct slot *s = frame ? frame->file->namer_slot : NULL;
-		if (s && s != most && s->n_samples >= samples_min &&
-			(!most || s->n_samples > most->n_samples) && is_unnamed(frame) &&
-			may_be_fetched(s))
+		struct slot *s = frame ? frame->file->namer_slot : NULL;
+		if (s && is_unnamed(frame))
+			s->has_unnamed = true;
+	}
+	for (struct slot *s = slots_next(n, NULL); s; s = slots_next(n, s)) {
+		if (s->has_unnamed && s->n_samples >= samples_min &&
+			(!most || s->n_samples > most->n_samples) && may_be_fetched(s) &&
+			may(userdata, s->file))
 			most = s;
+		s->has_unnamed = false;
 	}
 	return most ? most->file : NULL;
 }
@@ -118,11 +126,9 @@ int namer_fetched(struct namer *n, const uint8_t *build_id, uint8_t n_build_id, 
 		if (!may_be_fetched(s) || f->n_build_id != n_build_id ||
 			memcmp(f->build_id, build_id, n_build_id) != 0)
 			continue;
-		f->debug_sought = true;
-		f->debug_path = path ? strdup(path) : NULL;
-		if (!f->debug_path)
-			continue;
-		r = slot_complete(n, s);
+		free(f->debug_path);
+		f->debug_path = strdup(path);
+		r = f->debug_path ? slot_complete(n, s) : -ENOMEM;
 		any = s->completes = true;
 	}
 	return any && r == 0 ? complete(n) : r;

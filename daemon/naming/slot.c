@@ -479,7 +479,16 @@ int slot_complete(struct namer *n, struct slot *s)
 	s->tried &= 1u << PART_MAIN;
 	if (s->file->state == FILE_NO_SYMBOLS)
 		s->file->state = s->fd[PART_MAIN] >= 0 ? FILE_READY : FILE_UNSEEN;
-	return s->queue == QUEUE_PARSER ? 0 : forget(n, s);
+	if (s->queue == QUEUE_PARSER)
+		return 0;
+	for (enum message_part part = PART_DEBUG; part < N_PARTS; part++)
+		slot_drop(n, s, part);
+	return forget(n, s);
+}
+
+bool slot_part_is_fetched(const struct slot *s, enum message_part part)
+{
+	return part == PART_DEBUG && s->file->debug_path;
 }
 
 /* --- sweeping --------------------------------------------------------------------------------- */

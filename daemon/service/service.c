@@ -48,12 +48,11 @@ struct service_inner {
 	uint64_t next_try_ns, next_past_ns, next_sweep_ns, next_naming_ns;
 	struct naming_said naming_said;
 	struct debug_search debug_search;
-	uint32_t tasks_swept;    /* n_tasks after the last sweep */
-	struct past past[PASTS]; /* oldest first; at_ns 0: not filled yet */
+	uint32_t tasks_swept, rate_before; /* after the last sweep; at the last look */
+	struct past past[PASTS];           /* oldest first; at_ns 0: not filled yet */
 	uint64_t (*lost)[N_LOSSES];
 	int n_harts;
 	uint64_t rate_lowered_ns, paused_until_ns;
-	uint32_t rate_before;
 	bool rate_was_lowered, was_troubled;
 	uint64_t n_short, short_ns; /* descriptors: how often none was there, and when last */
 	bool reported_refusal[MPERF_GRANTS_MAX];
@@ -235,7 +234,8 @@ static int tend_naming(struct service *s, uint64_t now_ns)
 	int level = naming_news(&in->naming_said, &status, now_ns, text, sizeof(text));
 	if (level != NAMING_NO_NEWS)
 		say(s, level, "%s", text);
-	int r = debug_search_tend(&in->debug_search, s->o.conf, s->walk->namer, text, sizeof(text));
+	int r = debug_search_tend(
+		&in->debug_search, s->o.conf, s->walk->namer, now_ns, text, sizeof(text));
 	if (*text)
 		say(s, LOG_WARNING, "%s", text);
 	return r;

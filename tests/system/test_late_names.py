@@ -2,6 +2,8 @@
 """Names that come later: a debug file is installed beside a running service, after samples were stored, and after a
 recording was made."""
 import contextlib
+import gzip
+import http.server
 import os
 import secrets
 import shutil
@@ -9,6 +11,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -160,7 +163,7 @@ def test_a_recording_is_named_by_what_the_machine_knows_now(build):
         assert recording.read_bytes() == before
 
 
-def test_doctor_names_the_package_that_has_the_symbols(build):
+def test_doctor_and_tables_name_the_package_that_has_the_symbols(build):
     """By dpkg's own lists; what no package owns has none."""
     need_root()
     need_program("dpkg")
@@ -171,9 +174,12 @@ def test_doctor_names_the_package_that_has_the_symbols(build):
         mperfctl(build, "record", "-F", "499", "-o", recording, "--", "sh", "-c",
                  f"{program.path} 1000; head -c 3000000 /dev/urandom | xz -9 -T1 > /dev/null")
         said = mperfctl(build, "doctor", "-i", recording, check=False).stdout
-    assert f"`apt install {owner}-dbg" in said, said
-    own = [line for line in said.splitlines() if str(program.path)[-20:] in line]
-    assert own and not any("apt install" in line for line in own), said
+        assert f"`apt install {owner}-dbg" in said, said
+        own = [line for line in said.splitlines() if str(program.path)[-20:] in line]
+        assert own and not any("apt install" in line for line in own), said
+        table = mperfctl(build, "hotspots", "-i", recording, "--comm", "xz").stdout
+        assert f"`apt install {owner}-dbg" in table.splitlines()[-1], table
+        assert "apt install" not in mperfctl(build, "hotspots", "-i", recording, "--comm", program.path.name).stdout
 
 
 @contextlib.contextmanager
@@ -287,3 +293,69 @@ def test_a_service_whose_fetcher_is_away_says_so_and_goes_on(build):
                 run.kill()
                 run.wait()
             assert service.said().count("nothing answers") == 1
+
+
+class Hostile(http.server.BaseHTTPRequestHandler):
+    """What a server may send: its name says what it does with all that is asked for."""
+
+    def do_GET(self):  # noqa: N802
+        getattr(self, self.path.split("/")[1])()
+
+    def log_message(self, *_):
+        pass
+
+    def missing(self):
+        self.send_error(404)
+
+    def broken(self):
+        self.send_error(503)
+
+    def endless(self):
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while True:
+                self.wfile.write(bytes(1 << 20))
+
+    def packed(self):
+        """A megabyte that unpacks to a gigabyte, with its length."""
+        body = gzip.compress(bytes(1 << 30), 9)
+        self.send_response(200)
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            self.wfile.write(body)
+
+
+HAVE, NONE, LATER, OVER = 1, 2, 3, 4
+
+
+def test_what_a_hostile_server_sends_is_bounded_and_holds_up_nothing(build):
+    need_root()
+    with Folder() as folder, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        os.chmod(folder, 0o755)
+        url = f"http://127.0.0.1:{server.server_port}"
+
+        def asked(urls):
+            """The answer about one file, and the bytes that are left in a cache of 40 MB."""
+            cache, at = folder / f"cache-{secrets.token_hex(4)}", folder / f"at-{secrets.token_hex(4)}"
+            cache.mkdir()
+            os.chown(cache, NOBODY, NOBODY)
+            service = Service(build, folder, debuginfod=urls, debuginfod_cache=cache, debuginfod_cache_bytes="40M")
+            service.write_config()
+            with fetcher(service, at), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+                client.connect(str(at))
+                client.settimeout(SECONDS)
+                client.send(secrets.token_bytes(20))
+                answer, = client.recv(1)
+                return answer, sum(p.stat().st_size for p in cache.rglob("debuginfo*"))
+
+        assert asked("http://127.0.0.1:1")[0] == LATER  # nobody listens there
+        assert asked("none")[0] == OVER
+        assert asked(f"{url}/missing")[0] == NONE
+        for path in "broken", "endless", "packed":
+            answer, left = asked(f"{url}/{path}")
+            assert answer in (LATER, NONE) and left == 0, (path, answer, left)
+        server.shutdown()

@@ -37,7 +37,7 @@ static void teardown(void)
 
 EACH_TEST(.begin = setup, .end = teardown);
 
-/* Make a debug file of kb KiB that was last used some days ago. */
+/* Make a debug file of kb KiB that was fetched some days ago. */
 static void add(const char *id, int kb, int days)
 {
 	char text[256];
@@ -81,9 +81,20 @@ TEST(what_the_library_keeps_for_its_user_becomes_everybodys_to_read)
 	ck_assert_int_eq(debuginfod_cache_open(folder, id, 2), 0);
 	shell("test $(stat -c %a abcd) = 755");
 	shell("test $(stat -c %a abcd/debuginfo) = 644");
-	shell("touch -d '1 hour ago' old && test abcd/debuginfo -nt old"); /* it was used now */
+	shell("touch -d '1 hour ago' old && test abcd/debuginfo -nt old"); /* it was fetched now */
 	ck_assert_int_eq(debuginfod_cache_open(folder, (const uint8_t[]){1, 2}, 2), -ENOENT);
 	ck_assert_int_eq(stat(folder, &is), 0);
+}
+
+/* Of some folders, with a debug file in each. */
+static int64_t bytes_of_folders(int n)
+{
+	struct stat is;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/aa01", folder);
+	ck_assert_int_eq(stat(path, &is), 0);
+	return (int64_t)is.st_blocks * 512 * n;
 }
 
 TEST(files_are_removed_until_the_rest_fits_the_oldest_first)
@@ -92,12 +103,15 @@ TEST(files_are_removed_until_the_rest_fits_the_oldest_first)
 	add("aa02", 64, 9);
 	add("aa03", 64, 1);
 	add("aa04", 64, 6);
-	ck_assert_int_eq(debuginfod_cache_trim(folder, 256 * KB), 256 * KB);
-	ck_assert_int_eq(debuginfod_cache_trim(folder, 150 * KB), 128 * KB);
+	const int64_t folders = bytes_of_folders(4);
+	ck_assert_int_eq(
+		debuginfod_cache_trim(folder, 256 * KB + (uint64_t)folders), 256 * KB + folders);
+	ck_assert_int_eq(debuginfod_cache_trim(folder, 150 * KB + (uint64_t)folders),
+		128 * KB + folders / 2);
 	ck_assert(has("aa01/debuginfo") && has("aa03/debuginfo"));
-	ck_assert(!has("aa02/debuginfo") && !has("aa04/debuginfo"));
+	ck_assert(!has("aa02") && !has("aa04"));
 	ck_assert_int_eq(debuginfod_cache_trim(folder, 0), 0);
-	ck_assert(!has("aa03/debuginfo"));
+	ck_assert(!has("aa03") && !has("aa01"));
 }
 
 TEST(sections_and_files_of_its_own_are_left_or_counted)
@@ -106,9 +120,31 @@ TEST(sections_and_files_of_its_own_are_left_or_counted)
 	shell("head -c 64K /dev/zero >aa01/debuginfo-.debug_line && touch -d '5 days ago' "
 	      "aa01/debuginfo-.debug_line");
 	shell("echo 1 >cache_clean_interval_s && echo 1 >max_unused_age_s");
-	ck_assert_int_eq(debuginfod_cache_trim(folder, 100 * KB), 64 * KB);
+	const int64_t folders = bytes_of_folders(1);
+	ck_assert_int_eq(
+		debuginfod_cache_trim(folder, 100 * KB + (uint64_t)folders), 64 * KB + folders);
 	ck_assert(has("aa01/debuginfo") && !has("aa01/debuginfo-.debug_line"));
 	ck_assert(has("cache_clean_interval_s"));
+}
+
+TEST(what_a_killed_fetch_left_goes)
+{
+	add("aa01", 64, 0);
+	shell("mkdir aa02 && head -c 64K /dev/zero >aa02/debuginfo.Xa04Bc");
+	shell("head -c 64K /dev/zero >aa01/debuginfo.x4fTrG");
+	ck_assert_int_eq(debuginfod_cache_trim(folder, 1024 * KB), 64 * KB + bytes_of_folders(1));
+	ck_assert(has("aa01/debuginfo") && !has("aa01/debuginfo.x4fTrG") && !has("aa02"));
+}
+
+TEST(that_no_server_has_a_file_is_known_for_ten_minutes)
+{
+	const uint8_t id[2] = {0xaa, 0x01};
+	char path[PATH_MAX];
+
+	shell("mkdir aa01 aa02 && touch aa01/debuginfo && touch -d '1 hour ago' aa02/debuginfo");
+	ck_assert(!debuginfod_cached(folder, id, 2, path)); /* it is no debug file */
+	ck_assert_int_eq(debuginfod_cache_trim(folder, 1024 * KB), bytes_of_folders(1));
+	ck_assert(has("aa01/debuginfo") && !has("aa02"));
 }
 
 TEST(a_link_leads_nowhere)
@@ -116,8 +152,11 @@ TEST(a_link_leads_nowhere)
 	shell("mkdir aa01 victim && head -c 64K /dev/zero >victim/file && ln -s "
 	      "\"$PWD/victim/file\" aa01/debuginfo");
 	shell("mv victim .victim && ln -s .victim aa02");
-	ck_assert_int_eq(debuginfod_cache_trim(folder, 0), 0);
+	ck_assert_int_ge(debuginfod_cache_trim(folder, 0), 0);
 	ck_assert(has(".victim/file"));
+	const uint8_t id[2] = {0xaa, 0x01};
+	char path[PATH_MAX];
+	ck_assert(!debuginfod_cached(folder, id, 2, path));
 }
 
 TEST(a_folder_that_is_not_there_is_an_error)
