@@ -194,6 +194,17 @@ static bool sp_is_cfa(const struct cfi_state *s)
 					     s->sp.offset == s->cfa_offset && s->cfa_more == 0));
 }
 
+/* The vdso of riscv64 says of sigreturn's code that it is a signal's frame, and not where registers are: in the struct
+ * rt_sigframe at sp, behind siginfo (128 bytes) and 176 of ucontext. Source: arch/riscv/kernel/signal.c,
+ * include/uapi/asm/ucontext.h and ptrace.h. */
+static const struct unwind_rule riscv_signal = {.cfa = UNWIND_AT_SP,
+	.cfa_offset = 304 + 2 * 8,
+	.ra = UNWIND_AT_SP,
+	.ra_offset = 304, /* pc */
+	.fp = UNWIND_AT_SP,
+	.fp_offset = 304 + 8 * 8,
+	.is_signal = true};
+
 static struct unwind_rule rule_of(const struct run *r)
 {
 	const struct cfi_state *s = &r->state;
@@ -202,6 +213,8 @@ static struct unwind_rule rule_of(const struct run *r)
 
 	if (r->cie->cie.return_address_register != r->registers->dwarf_ra || s->ra.odd)
 		return rule;
+	if (rule.is_signal && r->registers->machine == EM_RISCV && s->ra.place == UNWIND_SAME)
+		return riscv_signal;
 	if (s->ra.place == UNWIND_UNKNOWN) { /* undefined: no caller, whatever the rest is */
 		rule.cfa = UNWIND_IN_SP;
 		rule.ra = UNWIND_NONE;

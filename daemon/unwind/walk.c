@@ -175,6 +175,17 @@ static enum step step_by_frame_pointer(const struct unwind_sample *s, struct fra
 	return STEP_DONE;
 }
 
+/* riscv64's handlers return to the first instruction of sigreturn's code, which has an entry, and nothing before it has. */
+static const struct unwind_rule *rule_at(const struct unwind_walk *w, const struct frame *f)
+{
+	const struct unwind_rule *rule = unwind_table_at(w->code.table, w->code.offset), *next;
+
+	if (f->is_exact || w->sample.registers->machine != EM_RISCV)
+		return rule;
+	next = unwind_table_at(w->code.table, w->code.offset + 1);
+	return next && next->is_signal ? next : rule;
+}
+
 static enum step step(const struct unwind_walk *w, struct frame *f)
 {
 	const struct unwind_rule *rule = NULL;
@@ -185,7 +196,7 @@ static enum step step(const struct unwind_walk *w, struct frame *f)
 	case UNWIND_LEFT:
 		return STEP_LEFT;
 	case UNWIND_TABLE:
-		rule = unwind_table_at(w->code.table, w->code.offset);
+		rule = rule_at(w, f);
 		break;
 	case UNWIND_BARE:
 		break;

@@ -211,6 +211,10 @@ def cpio(entries):
     return b"".join(out)
 
 
+FLAGS = {"depth.c": ["-fomit-frame-pointer", "-Wl,-z,lazy"]}
+ARM_FLAGS = ["-mbranch-protection=pac-ret"]  # as distributions build
+
+
 @once
 def compile_program(build, arch, source):
     """Compile tests/boards/SOURCE or tests/system/SOURCE for the guest; its path. One that marks
@@ -223,7 +227,8 @@ def compile_program(build, arch, source):
     if not target.exists() or target.stat().st_mtime < newest:
         target.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["clang", f"--target={TRIPLE[arch]}", f"--sysroot={sysroot(build, arch)}",
-                        "-fuse-ld=lld-19", "-g", "-O2", "-fno-omit-frame-pointer", "-I", ROOT,
+                        "-fuse-ld=lld-19", "-g", "-O2", *FLAGS.get(source, ["-fno-omit-frame-pointer"]),
+                        *(ARM_FLAGS if arch == "arm64" else []), "-I", ROOT,
                         "-o", target, path, *runtime, "-lpthread"], check=True)
     return target
 

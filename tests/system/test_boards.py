@@ -14,6 +14,7 @@ import sys
 
 from machine import ROOT, Skip, leave_to_plain, need_program
 from package import ELF_MACHINE, elf, is_right
+from test_depth import boards_script, boards_stacks_are
 
 sys.path.insert(0, str(ROOT / "tests" / "boards"))
 from guest import DEB_SECONDS, Guest, compile_counted, need_what_makes_boards, package  # noqa: E402
@@ -223,7 +224,8 @@ def counters_are_read_directly(said, counts):
 def unknown(build):
     """A board that mperf has never heard of, and whose cycles interrupt."""
     return Guest(build, cpu="rv64,sscofpmf=true,mvendorid=0x7ff,marchid=0x8000000000000abc,mimpid=0x1", harts=1,
-                 sources=("board.c", "regions.c", "direct.c")).run_each(
+                 sources=("board.c", "regions.c", "direct.c", "depth.c")).run_each(
+        depths=boards_script(),
         offered="""
         section identity cat /proc/cpuinfo
         section doctor mperfctl doctor --json
@@ -231,6 +233,11 @@ def unknown(build):
         exact=EXACT + """
         section regions mperfctl roofline --by region --json -- regions 60""",
         direct=DIRECT)  # its service runs on
+
+
+@on_a_board
+def test_stacks_of_known_depth_are_complete_or_cut_where_they_must_be(build):
+    boards_stacks_are(unknown(build)["depths"], "riscv64")
 
 
 @on_a_board

@@ -10,6 +10,7 @@ from test_boards import (DIRECT, EXACT, answer, are_built_for, counters_are_read
                          counts_exactly, on_a_board)
 from guest import Guest
 from machine import Skip
+from test_depth import boards_script, boards_stacks_are
 
 
 def on_an_arm_board(test):
@@ -51,3 +52,10 @@ def test_programs_read_their_counters_without_system_calls(build):
     said = Guest(build, arch="arm64", cpu="neoverse-n1", harts=1,
                  sources=("direct.c", "regions.c")).run(DIRECT)
     counters_are_read_directly(said, counts=True)
+
+
+@on_an_arm_board
+def test_stacks_of_known_depth_are_complete_or_cut_where_they_must_be(build):
+    """Return addresses are signed: the program is built with it, and that core does it."""
+    said = Guest(build, arch="arm64", cpu="max,pauth=on", harts=1, sources=("depth.c",)).run(boards_script())
+    boards_stacks_are(said, "arm64")

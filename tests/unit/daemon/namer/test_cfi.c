@@ -61,13 +61,18 @@ static void put_fde(struct written *w, uint32_t cie, uint64_t start, uint64_t n_
 	put(w, n_code, 8);
 }
 
-static int make(const struct written *w, struct unwind_table **ret_table)
+static int make_for(uint32_t machine, const struct written *w, struct unwind_table **ret_table)
 {
 	Elf_Data data = {.d_buf = w->at, .d_size = w->n, .d_version = EV_CURRENT};
 	const struct unwind_section section = {.data = &data};
 
 	return unwind_table_make(
-		&section, 1, NULL, 0, e_ident, EM_X86_64, TABLE_BYTES_MAX, ret_table);
+		&section, 1, NULL, 0, e_ident, machine, TABLE_BYTES_MAX, ret_table);
+}
+
+static int make(const struct written *w, struct unwind_table **ret_table)
+{
+	return make_for(EM_X86_64, w, ret_table);
 }
 
 static const uint8_t usual[] = {DW_CFA_def_cfa, 7, 8, DW_CFA_offset | 16, 1};
@@ -162,6 +167,37 @@ TEST(entries_of_an_unknown_augmentation_are_left_to_elfutils)
 	ck_assert_ptr_nonnull(w.at);
 	put_fde(&w, put_cie(&w, "X", usual, sizeof(usual)), CODE, 16);
 	ck_assert_int_eq(make(&w, &t), -EOPNOTSUPP);
+	free(w.at);
+}
+
+/* The vdso of riscv64 describes sigreturn's code by nothing but a signal's CIE. */
+TEST(signal_on_riscv64_is_left_by_its_frame)
+{
+	static const uint8_t initial[] = {DW_CFA_def_cfa, 2, 0};
+	struct written w = {.at = calloc(1, 1024)};
+	struct unwind_table *t = NULL;
+
+	ck_assert_ptr_nonnull(w.at);
+	const uint32_t signal = put_cie(&w, "S", initial, sizeof(initial));
+	w.at[signal + 4 + 4 + 1 + sizeof("S") + 2] = 1; /* return address in ra */
+	put_fde(&w, signal, CODE, 8);
+	const uint32_t plain = put_cie(&w, "", initial, sizeof(initial));
+	w.at[plain + 4 + 4 + 1 + sizeof("") + 2] = 1;
+	put_fde(&w, plain, CODE + 8, 8);
+	ck_assert_int_eq(make_for(EM_RISCV, &w, &t), 0);
+	const struct unwind_rule *rule = unwind_table_find(t, CODE + 4);
+	ck_assert(rule->is_signal);
+	ck_assert_uint_eq(rule->cfa, UNWIND_AT_SP);
+	ck_assert_int_eq(rule->cfa_offset, 320);
+	ck_assert_uint_eq(rule->ra, UNWIND_AT_SP);
+	ck_assert_int_eq(rule->ra_offset, 304);
+	ck_assert_uint_eq(rule->fp, UNWIND_AT_SP);
+	ck_assert_int_eq(rule->fp_offset, 368);
+	rule = unwind_table_find(t, CODE + 8);
+	ck_assert(!rule->is_signal);
+	ck_assert_uint_eq(rule->cfa, UNWIND_IN_SP);
+	ck_assert_uint_eq(rule->ra, UNWIND_SAME);
+	free(t);
 	free(w.at);
 }
 
