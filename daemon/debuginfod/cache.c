@@ -18,8 +18,8 @@
 #include "proto/base/array.h"
 #include "proto/base/memory.h"
 
-#define MISS_S                                                                                     \
-	600 /* that no server has a file is known for so long. Source: debuginfod-client.c, cache_miss_s */
+/* Time for which the library knows that no server has a file. Source: debuginfod-client.c, cache_miss_s. */
+#define MISS_S 600
 
 DEFINE_CLEANUP(DIR *, closedir)
 

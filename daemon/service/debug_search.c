@@ -49,11 +49,19 @@ static int away(struct debug_search *f, uint64_t now_ns)
 
 /* --- what was asked for ----------------------------------------------------------------------- */
 
+/* The few places where a build id may be. Who makes build ids that share them has files of others asked for sooner. */
+static struct debug_asked *places_of(struct debug_search *f, const uint8_t *build_id)
+{
+	return f->asked[build_id[1] % DEBUG_SEARCH_SETS];
+}
+
 static struct debug_asked *find(struct debug_search *f, const uint8_t *build_id, uint8_t n)
 {
-	for (uint32_t i = 0; i < DEBUG_SEARCH_ASKED_MAX; i++)
-		if (f->asked[i].n_build_id == n && memcmp(f->asked[i].build_id, build_id, n) == 0)
-			return &f->asked[i];
+	struct debug_asked *a = places_of(f, build_id);
+
+	for (uint32_t i = 0; i < DEBUG_SEARCH_PLACES; i++)
+		if (a[i].n_build_id == n && memcmp(a[i].build_id, build_id, n) == 0)
+			return &a[i];
 	return NULL;
 }
 
@@ -63,10 +71,11 @@ static struct debug_asked *note(struct debug_search *f, const struct file *file,
 	struct debug_asked *a = find(f, file->build_id, file->n_build_id);
 
 	if (!a) {
-		a = f->asked; /* a free one, or the one that may be asked for again first */
-		for (uint32_t i = 1; i < DEBUG_SEARCH_ASKED_MAX; i++)
-			if (f->asked[i].again_ns < a->again_ns)
-				a = &f->asked[i];
+		struct debug_asked *place = places_of(f, file->build_id);
+		a = place; /* a free one, or the one that may be asked for again first */
+		for (uint32_t i = 1; i < DEBUG_SEARCH_PLACES; i++)
+			if (place[i].again_ns < a->again_ns)
+				a = &place[i];
 		*a = (struct debug_asked){.n_build_id = file->n_build_id};
 		memcpy(a->build_id, file->build_id, sizeof(a->build_id));
 	}

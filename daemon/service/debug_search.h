@@ -14,7 +14,10 @@
 
 /* A file that was sampled less often, at places not seen before, is not worth asking for. */
 #define DEBUG_SEARCH_SAMPLES_MIN 4u
-#define DEBUG_SEARCH_ASKED_MAX 512u /* files that are remembered */
+/* Files that are remembered: so many places for build ids that share a set, since all files of a user may be looked up
+ * in one turn of the loop. */
+#define DEBUG_SEARCH_SETS 64u
+#define DEBUG_SEARCH_PLACES 8u
 
 /* A file that was asked for. */
 struct debug_asked {
@@ -34,7 +37,7 @@ struct debug_search {
 	uint64_t until_ns; /* no longer than this */
 	uid_t uid;         /* whose file was asked for last; -1: nobody's */
 	uint64_t look_ns;  /* time of the next look at what has no names */
-	struct debug_asked asked[DEBUG_SEARCH_ASKED_MAX];
+	struct debug_asked asked[DEBUG_SEARCH_SETS][DEBUG_SEARCH_PLACES];
 };
 
 void debug_search_begin(struct debug_search *f);

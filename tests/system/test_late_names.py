@@ -331,7 +331,7 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 HAVE, NONE, LATER, OVER = 1, 2, 3, 4
 
 
-def test_what_a_hostile_server_sends_is_bounded_and_holds_up_nothing(build):
+def test_what_a_hostile_server_sends_is_bounded(build):
     need_root()
     with Folder() as folder, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

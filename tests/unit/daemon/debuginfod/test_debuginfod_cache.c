@@ -86,7 +86,7 @@ TEST(what_the_library_keeps_for_its_user_becomes_everybodys_to_read)
 	ck_assert_int_eq(stat(folder, &is), 0);
 }
 
-/* Of some folders, with a debug file in each. */
+/* Bytes of so many folders alone, without the debug files in them. */
 static int64_t bytes_of_folders(int n)
 {
 	struct stat is;
