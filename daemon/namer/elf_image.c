@@ -81,9 +81,9 @@ static int elf_read_segments(struct elf_image *e)
 }
 
 /* A page of the file may be mapped twice; code is in the executable mapping. */
-static bool elf_addr(const struct elf_image *e, uint64_t offset, uint64_t *ret_addr)
+static const struct segment *segment_of(const struct elf_image *e, uint64_t offset)
 {
-	bool found = false;
+	const struct segment *found = NULL;
 
 	for (size_t i = 0; i < e->n_segments; i++) {
 		const struct segment *s = &e->segment[i];
@@ -91,8 +91,7 @@ static bool elf_addr(const struct elf_image *e, uint64_t offset, uint64_t *ret_a
 			continue;
 		if (found && !s->executable)
 			continue;
-		found = true;
-		*ret_addr = s->addr + (offset - s->offset);
+		found = s;
 		if (s->executable)
 			break;
 	}
@@ -351,25 +350,49 @@ static void set_line_of_go(struct elf_image *e, uint64_t addr, struct image_plac
 				: source;
 }
 
-/* Without memory for the starts, there are none until the next address is asked for. */
-static void set_start(struct elf_image *e, struct image_naming *naming)
+/* Lines differ from one address to the next; without them, a function has one answer. */
+static bool has_lines(const struct elf_image *e)
+{
+	return e->source || e->go.version;
+}
+
+/* The offsets of [start, end), as far as they are in the segment. */
+static void set_range(
+	const struct segment *s, uint64_t start, uint64_t end, struct image_naming *naming)
+{
+	const uint64_t last = s->addr + s->n;
+
+	start = start > s->addr ? start : s->addr;
+	end = end < last ? end : last;
+	if (start >= end)
+		return; /* addresses of a hostile file wrap around */
+	naming->from = s->offset + (start - s->addr);
+	naming->to = naming->from + (end - start);
+}
+
+/* `hole`: no symbol covers it. Without memory for the starts, there are none until the next address is asked for. */
+static void set_start(struct elf_image *e, const struct segment *s, const struct span *hole,
+	struct image_naming *naming)
 {
 	struct span function;
 
 	if (!e->has_starts)
 		e->has_starts = function_starts_read(e->self.elf, &e->starts) == 0;
 	naming->is_start = spans_find(&e->starts, naming->addr, &function);
-	if (naming->is_start)
-		naming->addr = function.start;
+	if (!naming->is_start)
+		return;
+	if (!has_lines(e))
+		set_range(s, function.start > hole->start ? function.start : hole->start,
+			function.end < hole->end ? function.end : hole->end, naming);
+	naming->addr = function.start;
 }
 
 /* The symbol's name is preferred to the one in DWARF,
  * which is the same for all clones of a function. */
-static void find_places(struct elf_image *e, uint64_t addr, struct image_naming *naming)
+static void find_places(
+	struct elf_image *e, uint64_t addr, struct span *ret_symbol, struct image_naming *naming)
 {
-	struct span symbol = {.name = NULL};
-
-	bool known = spans_find(&e->symbols, addr, &symbol);
+	bool known = spans_find(&e->symbols, addr, ret_symbol);
 	if (elf_image_open_lines(e) == 0 && e->lines) {
 		while (!dwarf_lines_has_index(e->lines)) { /* which touches all of the file */
 			dwarf_lines_index_some(e->lines);
@@ -386,19 +409,25 @@ static void find_places(struct elf_image *e, uint64_t addr, struct image_naming 
 
 	struct image_place *last = &naming->place[naming->n_places - 1];
 	if (known)
-		last->function = names_symbol(&e->names, symbol.name);
+		last->function = names_symbol(&e->names, ret_symbol->name);
 	if (!last->function)
 		naming->n_places = 0; /* a line without a function is useless */
 }
 
 void elf_image_name(struct elf_image *e, uint64_t offset, struct image_naming *naming)
 {
+	const struct segment *s = segment_of(e, offset);
+	struct span symbol;
+
 	e->split.wants = false;
-	if (!elf_addr(e, offset, &naming->addr))
+	if (!s)
 		return;
-	find_places(e, naming->addr, naming);
-	if (!naming->n_places && !e->split.wants)
-		set_start(e, naming);
+	naming->addr = s->addr + (offset - s->offset);
+	find_places(e, naming->addr, &symbol, naming);
+	if (naming->n_places && !has_lines(e))
+		set_range(s, symbol.start, symbol.end, naming);
+	else if (!naming->n_places && !e->split.wants)
+		set_start(e, s, &symbol, naming);
 }
 
 bool elf_image_has_starts(const struct elf_image *e)

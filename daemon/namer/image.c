@@ -203,14 +203,16 @@ int image_table(const struct image *i, uint16_t machine, size_t n_bytes_max,
 
 static void name_kernel(struct kernel_text *k, uint64_t offset, struct image_naming *naming)
 {
-	bool padding = false;
-	const char *name = k->symbols ? kernel_symbols_find(k->symbols, k->base, offset,
-						KERNEL_LAST_BYTES_MAX, &padding)
-				      : NULL;
-	if (name)
-		naming->place[naming->n_places++].function =
-			padding ? names_join(&k->names, KERNEL_PADDING, name)
-				: names_demangle(&k->names, name);
+	struct kernel_function f;
+
+	if (!k->symbols ||
+		!kernel_symbols_find(k->symbols, k->base, offset, KERNEL_LAST_BYTES_MAX, &f))
+		return;
+	naming->place[naming->n_places++].function =
+		f.padding ? names_join(&k->names, KERNEL_PADDING, f.name)
+			  : names_demangle(&k->names, f.name);
+	naming->from = f.start;
+	naming->to = f.end;
 }
 
 void image_name_by(

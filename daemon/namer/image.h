@@ -47,6 +47,8 @@ struct image_naming {
 	/* virtual address in an ELF file, of the function if is_start; 0: not known */
 	uint64_t addr;
 	bool is_start;
+	/* The answer is the same for all offsets [from, to). Both 0: perhaps for this offset alone. */
+	uint64_t from, to;
 	struct image_place place[IMAGE_PLACES_MAX]; /* innermost first, the symbol last */
 	uint32_t n_places;
 };

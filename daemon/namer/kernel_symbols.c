@@ -138,12 +138,12 @@ void kernel_symbols_seal(struct kernel_symbols *k)
 	k->text_size = text ? k->n_text : k->text_size;
 }
 
-const char *kernel_symbols_find(const struct kernel_symbols *k, uint64_t base, uint64_t offset,
-	uint64_t last_bytes_max, bool *ret_padding)
+bool kernel_symbols_find(const struct kernel_symbols *k, uint64_t base, uint64_t offset,
+	uint64_t last_bytes_max, struct kernel_function *ret_function)
 {
 	uint64_t addr;
 	if (__builtin_add_overflow(base, offset, &addr) || addr < k->first)
-		return NULL;
+		return false;
 	uint64_t at = addr - k->first;
 	size_t low = 0, high = k->n; /* the first that begins after addr */
 	while (low < high) {
@@ -154,12 +154,17 @@ const char *kernel_symbols_find(const struct kernel_symbols *k, uint64_t base, u
 			high = middle;
 	}
 	if (low == 0 || !k->symbol[low - 1].name || k->first + k->symbol[low - 1].start < base)
-		return NULL;
+		return false;
+	const struct kernel_symbol *s = &k->symbol[low - 1];
 	bool last = low == k->n || !k->symbol[low].name;
-	if (last && at - k->symbol[low - 1].start >= last_bytes_max)
-		return NULL;
-	*ret_padding = k->symbol[low - 1].padding;
-	return k->text + k->symbol[low - 1].name;
+	if (last && at - s->start >= last_bytes_max)
+		return false;
+	const uint64_t start = k->first + s->start - base;
+	uint64_t end = low < k->n ? k->first + k->symbol[low].start - base : UINT64_MAX;
+	if (last && end - start > last_bytes_max)
+		end = start + last_bytes_max;
+	*ret_function = (struct kernel_function){k->text + s->name, s->padding, start, end};
+	return true;
 }
 
 void kernel_symbols_clear(struct kernel_symbols *k)

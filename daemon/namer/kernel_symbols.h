@@ -42,10 +42,16 @@ int kernel_symbols_add(struct kernel_symbols *k, uint64_t addr, const char *name
 /* All symbols are added: release spare memory. Once. */
 void kernel_symbols_seal(struct kernel_symbols *k);
 
-/* The function at base + offset that does not begin below base; NULL: none. A function without a
- * successor is at most last_bytes_max long. *ret_padding: it is the padding before that function, so
- * that its name begins with KERNEL_PADDING. O(log n). */
-const char *kernel_symbols_find(const struct kernel_symbols *k, uint64_t base, uint64_t offset,
-	uint64_t last_bytes_max, bool *ret_padding);
+/* A function at the offsets [start, end) from a base. */
+struct kernel_function {
+	const char *name;
+	bool padding; /* it is the padding before that function: its name begins with KERNEL_PADDING */
+	uint64_t start, end;
+};
+
+/* The function at base + offset that does not begin below base. A function without a successor is at most last_bytes_max
+ * long. False: none. O(log n). */
+bool kernel_symbols_find(const struct kernel_symbols *k, uint64_t base, uint64_t offset,
+	uint64_t last_bytes_max, struct kernel_function *ret_function);
 
 void kernel_symbols_clear(struct kernel_symbols *k);

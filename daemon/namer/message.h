@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define MESSAGE_MAGIC 0x6d706e72u /* "mpnr" */
-#define MESSAGE_VERSION 9u
+#define MESSAGE_VERSION 10u
 /* A copied stack of 64 KiB with its registers, or one offset with 32 inlined places: 66 KB. */
 #define MESSAGE_BYTES_MAX (80u << 10)
 #define MESSAGE_PATH_BYTES_MAX 4096u /* PATH_MAX; Source: include/uapi/linux/limits.h */
@@ -312,6 +312,8 @@ struct message_naming {
 	uint8_t outcome;
 	uint8_t n_places; /* 0 unless named */
 	uint8_t zero[6];
+	/* The answer is the same for all offsets [from, to). Both 0: perhaps for this offset alone. */
+	uint64_t from, to;
 };
 struct message_place {
 	uint32_t line;
@@ -322,7 +324,7 @@ struct message_place {
 	uint8_t split_missing;
 	uint8_t zero[2];
 };
-_Static_assert(sizeof(struct message_naming) == 16, "naming");
+_Static_assert(sizeof(struct message_naming) == 32, "naming");
 _Static_assert(sizeof(struct message_place) == 12, "place");
 
 /* Make the table of unwinding (daemon/unwind/table.h) of a file that was sent. */

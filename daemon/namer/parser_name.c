@@ -286,6 +286,8 @@ static uint8_t *put_naming(uint8_t *at, const struct image_naming *n)
 			   : n->outcome == IMAGE_OUT_OF_SYMBOL ? NAMING_OUT_OF_SYMBOL
 							       : NAMING_NO_SYMBOLS,
 		.n_places = (uint8_t)n->n_places,
+		.from = n->from,
+		.to = n->to,
 	};
 
 	at = put(at, &head, sizeof(head));

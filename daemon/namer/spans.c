@@ -267,13 +267,14 @@ bool spans_find(const struct spans *s, uint64_t addr, struct span *ret_span)
 		else
 			high = middle;
 	}
-	if (low == 0)
-		return false;
-	struct span span = span_at(s, low - 1);
-	if (addr >= span.end)
-		return false;
-	*ret_span = span;
-	return true;
+	const struct span before = low > 0 ? span_at(s, low - 1) : (struct span){0};
+	if (addr < before.end) {
+		*ret_span = before;
+		return true;
+	}
+	*ret_span = (struct span){
+		.start = before.end, .end = low < s->n ? start_at(s, low) : UINT64_MAX};
+	return false;
 }
 
 void spans_clear(struct spans *s)

@@ -44,7 +44,8 @@ int spans_add(struct spans *s, struct span span);
  * changed. */
 int spans_seal(struct spans *s);
 
-/* Only after spans_seal. False: no range contains addr. O(log n). */
+/* Only after spans_seal. False: no range contains addr; then *ret_span is the hole between ranges that does, without a
+ * name. O(log n). */
 bool spans_find(const struct spans *s, uint64_t addr, struct span *ret_span);
 
 /* Free the memory; empty and usable afterwards. */

@@ -64,6 +64,12 @@ void frame_finish(struct namer *n, struct frame *f, enum frame_state state)
 		n->frames.n_waiting--;
 		return;
 	}
+	n->frames.n_waiting--;
+	frame_settle(n, f, state);
+}
+
+void frame_settle(struct namer *n, struct frame *f, enum frame_state state)
+{
 	f->state = state;
 	if (state == FRAME_NAMED) {
 		f->file->symbols_named++;
@@ -72,7 +78,6 @@ void frame_finish(struct namer *n, struct frame *f, enum frame_state state)
 		f->file->symbols_out++;
 	}
 	n->frames.n_placed += state == FRAME_PLACED;
-	n->frames.n_waiting--;
 	if (n->options.named)
 		n->options.named(n->options.userdata, f);
 }

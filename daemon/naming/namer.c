@@ -139,7 +139,7 @@ int namer_name(struct namer *n, struct frame *frame, uid_t uid)
 		s->n_samples++;
 	if (frame->state == FRAME_ASKED)
 		return namer_hurry(n, frame, uid);
-	if (frame->state != FRAME_NEW)
+	if (frame->state != FRAME_NEW || (s && slot_knows_answer(n, s, frame)))
 		return 0;
 	int r = namer_open(n, file, uid);
 	if (r == 0)
@@ -468,5 +468,6 @@ void namer_sweep_names(struct namer *n)
 			strings_keep(frame->place[p].source);
 		}
 	}
+	answers_keep_names(n);
 	strings_sweep(&n->strings, &n->users);
 }

@@ -16,6 +16,7 @@
  *      renew.c                       debug files that came later, or are wanted from servers
  *      blame.c    struct blames      which files killed the parser, and whose files are refused for it
  *      slot.c     struct slots       files at the namer, and their descriptors
+ *      answers.c                     functions of a file that have their answer
  *      frames.c   struct frames      frames that wait for a name
  *      tables.c   struct tables      tables of unwinding, by slot
  *      request.c  struct request     the request that the parser has, and what it has seen
@@ -54,8 +55,11 @@
 #define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* total size of files loaded in the parser */
 #define NAMER_COPIES_BYTES_MAX (128ull << 20)  /* copies of remote files in memory */
 #define NAMER_STRINGS_BYTES_MAX (128ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
-#define NAMER_FAULTY_MAX 1024u  /* files that killed the parser; the oldest is forgotten */
-#define NAMER_SEEN_MAX 4u       /* remembered users whose files one parser received */
+#define NAMER_FAULTY_MAX 1024u /* files that killed the parser; the oldest is forgotten */
+#define NAMER_SEEN_MAX 4u      /* remembered users whose files one parser received */
+/* functions whose answer is kept, in a file and in all; 24 bytes each */
+#define NAMER_ANSWERS_OF_FILE_MAX 4096u
+#define NAMER_ANSWERS_MAX 65536u
 #define NAMER_HURRIED_MAX 4096u /* frames queued twice because a second user wanted them */
 /* stacks searched per user for one that need not wait for the opener; … */
 #define NAMER_JOBS_LOOKED_AT 16u
@@ -113,6 +117,18 @@ struct wish {
 	size_t n, size;
 };
 
+/* An answer of the parser that holds for a range of offsets, usually a function. */
+struct naming_answer {
+	uint64_t from;
+	uint32_t n_bytes;
+	bool is_placed;       /* FRAME_PLACED, else FRAME_NAMED */
+	const char *function; /* interned */
+};
+struct naming_answers {
+	struct naming_answer *answer; /* by offset; disjoint */
+	uint32_t n, size;
+};
+
 enum place_of_slot {
 	QUEUE_NONE,
 	QUEUE_OPEN,
@@ -160,6 +176,7 @@ struct slot {
 	uint8_t n_absent;
 
 	struct growth growth; /* of generated code */
+	struct naming_answers answers;
 
 	struct wish_list wishes; /* no wish is empty, unless the file must be read on */
 	size_t n_frames;         /* in all of them */
@@ -213,6 +230,7 @@ struct slots {
 	uint32_t n_fds;
 	uint64_t copied_bytes;
 	uint64_t leave_ns; /* when slots_leave looks next */
+	uint32_t n_answers;
 };
 
 /* frames.c */
@@ -396,6 +414,8 @@ void request_clear(struct request *r);
 int slot_await(struct namer *n, struct slot *s, struct frame *frame, struct naming_user *u);
 /* Note that the frame waits no longer: it has its outcome, or is late. */
 void frame_finish(struct namer *n, struct frame *f, enum frame_state state);
+/* Give a frame that does not wait its outcome. */
+void frame_settle(struct namer *n, struct frame *f, enum frame_state state);
 /* Every waiting frame becomes FRAME_UNNAMED. */
 void slot_finish(struct namer *n, struct slot *s);
 /* Make its frames late; make them wait again. -ENOMEM. */
@@ -412,6 +432,17 @@ uint64_t frames_placed(const struct namer *n);
 /* For a sweep: mark frames that wait; forget late ones that are not marked. */
 void slot_sweep_mark_frames(const struct slot *s, struct file_marks *m);
 void slot_sweep_late(struct slot *s, const struct file_marks *m);
+
+/* --- answers.c -------------------------------------------------------------------------------- */
+
+/* Keep the answer for [from, to), which names or places the frame. Without room, or with lines, it is not kept. */
+void slot_keep_answer(struct namer *n, struct slot *s, uint64_t from, uint64_t to,
+	const struct frame *frame, enum frame_state state);
+/* Name a new frame by an answer that was kept. False: there is none, or its file may have changed. */
+bool slot_knows_answer(struct namer *n, struct slot *s, struct frame *frame);
+void slot_forget_answers(struct namer *n, struct slot *s);
+/* For a sweep: keep the names of answers. */
+void answers_keep_names(const struct namer *n);
 
 /* --- vdso.c ----------------------------------------------------------------------------------- */
 

@@ -328,6 +328,7 @@ static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		}
 		s->file->has_symbols = m.has_symbols;
 		s->file->has_debug = m.has_debug;
+		slot_forget_answers(n, s); /* of another parser, or without the part that came */
 		slot_note_loaded(n, s);
 		s->wants = m;
 		slot_begin_growth(s);
@@ -411,6 +412,9 @@ static int finish_naming(struct namer *n, const struct reply_naming *from, struc
 	if (r < 0)
 		return r;
 	const bool is_known = frame->n_places > 0 || states[from->outcome] == FRAME_OUT_OF_SYMBOL;
+	if (complete && is_known)
+		slot_keep_answer(n, frame->file->namer_slot, from->from, from->to, frame,
+			states[from->outcome]);
 	frame_finish(n, frame, complete && is_known ? states[from->outcome] : FRAME_UNNAMED);
 	return 0;
 }

@@ -88,11 +88,14 @@ int reply_names_next(struct reply_names *r, struct reply_naming *ret_naming)
 	if (r->n_left == 0)
 		return r->at == r->end ? REPLY_END : -EBADMSG;
 	if (take(r, &n, sizeof(n)) < 0 || n.outcome < NAMING_NAMED || n.outcome > NAMING_PLACED ||
-		n.n_places > MESSAGE_PLACES_MAX || (n.outcome == NAMING_PLACED && n.n_places))
+		n.n_places > MESSAGE_PLACES_MAX || (n.outcome == NAMING_PLACED && n.n_places) ||
+		n.from > n.to)
 		return -EBADMSG;
 	ret_naming->addr = n.addr;
 	ret_naming->outcome = n.outcome;
 	ret_naming->n_places = n.n_places;
+	ret_naming->from = n.from;
+	ret_naming->to = n.to;
 	for (uint8_t i = 0; i < n.n_places; i++) {
 		int error = take_place(r, &ret_naming->place[i]);
 		if (error < 0)

@@ -20,6 +20,7 @@ struct reply_naming {
 	uint64_t addr;   /* as in message_naming */
 	uint8_t outcome; /* enum message_outcome */
 	uint8_t n_places;
+	uint64_t from, to; /* as in message_naming */
 	struct reply_place place[MESSAGE_PLACES_MAX];
 };
 

@@ -54,6 +54,7 @@ static void slot_free(struct namer *n, struct slot *s)
 	free(s->found);
 	free(s->split);
 	free(s->late);
+	slot_forget_answers(n, s);
 	slot_settle_table(n, s, TABLE_UNASKED);
 	free(s);
 }
@@ -191,6 +192,7 @@ static int forget(struct namer *n, struct slot *s)
 	bool given = s->given != 0 && slot_is_given(n, s);
 
 	queue_drop_loaded(n, s);
+	slot_forget_answers(n, s);
 	int r = given ? parser_forget(n, s->file) : 0;
 	if (r < 0)
 		return r;
