@@ -142,7 +142,7 @@ int later_wait(struct later *l)
 	uint64_t now_ns = began_ns;
 	while ((r = namer_dispatch(l->namer, now_ns)) == 0 && !namer_idle(l->namer) &&
 		l->waited_ns + (now_ns - began_ns) < l->o.limit_ns) {
-		(void)poll(fds, (nfds_t)namer_fds(l->namer, false, fds), WAIT_MS);
+		(void)poll(fds, (nfds_t)namer_fds(l->namer, fds), WAIT_MS);
 		now_ns = clock_ns(CLOCK_MONOTONIC);
 	}
 	l->waited_ns += now_ns - began_ns;

@@ -187,6 +187,7 @@ void namer_pace(struct namer *n, double share)
 int namer_ask_again(struct namer *n)
 {
 	n->ending = true;
+	n->patient = false;
 	naming_users_unlimit(&n->users);
 	return slots_ask_again(n);
 }
@@ -361,37 +362,27 @@ int namer_dispatch(struct namer *n, uint64_t now_ns)
 
 /* --- what the owner's loop needs -------------------------------------------------------------- */
 
-/* Are few wishes queued, all of files that the parser has loaded, and none to be read on before the next drain? */
-static bool is_trickle(const struct namer *n)
-{
-	const struct naming_user *u;
-	const struct wish *w;
-	size_t n_wishes = 0;
-
-	for (uint32_t i = 0; (u = naming_user_at(&n->users, i)); i++)
-		for (w = TAILQ_FIRST(&u->to_name); w; w = TAILQ_NEXT(w, of_user))
-			if (++n_wishes > NAMER_TRICKLE_FILES || !slot_is_loaded(n, w->slot) ||
-				slot_grows(w->slot))
-				return false;
-	return frames_waiting(n) <= NAMER_TRICKLE_FRAMES;
-}
-
 /* Answers of names come in a trickle as long as programs run, each a turn of the owner's loop. One that comes later
  * lets frames of the same file join the next request, so there are fewer. A backlog, a file that is new, and a stack,
  * whose sample waits for it, are not delayed. */
 static bool answer_can_wait(const struct namer *n)
 {
 	return worker_state(&n->parser) == WORKER_BUSY && parser_asked(n) == MESSAGE_NAME &&
-	       jobs_waiting(n) == 0 && is_trickle(n);
+	       jobs_waiting(n) == 0 && queue_is_trickle(n);
 }
 
-int namer_fds(const struct namer *n, bool is_patient, struct pollfd ret_fds[NAMER_FDS_MAX])
+void namer_be_patient(struct namer *n, bool is_patient)
+{
+	n->patient = is_patient && !n->ending;
+}
+
+int namer_fds(const struct namer *n, struct pollfd ret_fds[NAMER_FDS_MAX])
 {
 	int n_fds = 0;
 
 	if (worker_fd(&n->opener) >= 0)
 		ret_fds[n_fds++] = (struct pollfd){.fd = worker_fd(&n->opener), .events = POLLIN};
-	if (worker_fd(&n->parser) >= 0 && !(is_patient && answer_can_wait(n)))
+	if (worker_fd(&n->parser) >= 0 && !(n->patient && answer_can_wait(n)))
 		ret_fds[n_fds++] = (struct pollfd){.fd = worker_fd(&n->parser), .events = POLLIN};
 	return n_fds;
 }

@@ -172,11 +172,14 @@ bool namer_unwind_now(
 int namer_unwind(struct namer *n, const struct unwind_job *job);
 
 /* The descriptors to poll (at most NAMER_FDS_MAX) and the deadline for calling namer_dispatch (CLOCK_MONOTONIC
- * ns, UINT64_MAX: none). Descriptors change when a worker is restarted. A patient caller calls namer_dispatch within
- * a fraction of a second anyway: answers with a few more names of files that are in use need not wake it. */
+ * ns, UINT64_MAX: none). Descriptors change when a worker is restarted. */
 #define NAMER_FDS_MAX 2
-int namer_fds(const struct namer *n, bool is_patient, struct pollfd ret_fds[NAMER_FDS_MAX]);
+int namer_fds(const struct namer *n, struct pollfd ret_fds[NAMER_FDS_MAX]);
 uint64_t namer_deadline_ns(const struct namer *n);
+
+/* A patient caller calls namer_dispatch within a fraction of a second anyway, and nobody waits for names: a few more of
+ * files that are in use are gathered for a second, and their answers need not wake it. */
+void namer_be_patient(struct namer *n, bool is_patient);
 
 /* Send and receive what is possible without blocking; kill workers that exceed their time. 0 or
  * -errno. */

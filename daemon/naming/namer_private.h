@@ -71,7 +71,8 @@
 /* More than this is a backlog, whose answers are taken as they come: with four turns a second, eight seconds' work. */
 #define NAMER_TRICKLE_FILES 8u
 #define NAMER_TRICKLE_FRAMES 256u
-#define NAMER_ROUNDS_MAX 64u /* answers handled in one dispatch; the loop has other work */
+#define NAMER_GATHER_NS 1000000000u /* for which the wishes of a trickle are gathered */
+#define NAMER_ROUNDS_MAX 64u        /* answers handled in one dispatch; the loop has other work */
 /* before a missing perf map is looked up again, and the late frames of a perf map that has grown; and before a jitdump that
  * has grown has another table */
 #define NAMER_RETRY_NS 1000000000u
@@ -210,6 +211,9 @@ struct queues {
 	struct slot *loaded; /* just now: named before other slots evict it */
 	/* the parser died on it, but another file may have been the cause: it is tried first, and alone */
 	struct slot *trial;
+	/* For a patient caller wishes are gathered until then, 0: none is; and as many are served then. */
+	uint64_t gather_until_ns;
+	size_t n_gathered;
 };
 
 /* request.c */
@@ -307,6 +311,7 @@ struct namer {
 	uint64_t now_ns;
 	bool off;    /* a worker does not start: names are not awaited until it does */
 	bool ending; /* namer_ask_again was called: unnamed frames are final */
+	bool patient;
 
 	char *binary;
 	struct worker opener, parser;
@@ -357,7 +362,9 @@ struct slot *queue_next_open(const struct namer *n);
 /* A wish of the slot that comes first. NULL: no slot does, from now on. */
 struct wish *queue_first(struct namer *n);
 /* The next wish of the user who is served first; NULL: none, or all must wait. */
-struct wish *queue_next(const struct namer *n);
+struct wish *queue_next(struct namer *n);
+/* Are few wishes queued, all of files that the parser has loaded, and none to be read on before the next drain? */
+bool queue_is_trickle(const struct namer *n);
 /* Put the slot before all others: it was just loaded; or it is on trial (NULL: none is). */
 void queue_put_first(struct namer *n, struct slot *s);
 void queue_put_on_trial(struct namer *n, struct slot *s);

@@ -520,9 +520,10 @@ static void seal_ending(struct keeper *k)
 {
 	uint64_t now_ns, until_ns = clock_ns(CLOCK_MONOTONIC) + STOP_NAMES_NS;
 	int r = 0;
+	namer_be_patient(k->o.walk->namer, false);
 	while (r == 0 && keeper_any_ending(k) && (now_ns = clock_ns(CLOCK_MONOTONIC)) < until_ns) {
 		struct pollfd fds[NAMER_FDS_MAX];
-		(void)poll(fds, (nfds_t)namer_fds(k->o.walk->namer, false, fds), 50);
+		(void)poll(fds, (nfds_t)namer_fds(k->o.walk->namer, fds), 50);
 		r = namer_dispatch(k->o.walk->namer, now_ns);
 		if (r == 0)
 			r = tend_ending(k, now_ns);

@@ -298,7 +298,7 @@ size_t walk_fds(const struct walk *w, struct pollfd *fds, size_t n)
 	const struct sampler *s = w->sampler;
 	size_t filled = 0;
 	if (n >= NAMER_FDS_MAX)
-		filled += (size_t)namer_fds(w->namer, is_patient(w), fds);
+		filled += (size_t)namer_fds(w->namer, fds);
 	if (in->stopped)
 		return filled;
 	if (w->feed && filled < n)
@@ -466,6 +466,7 @@ static int look_at_growing(struct walk *w, uint64_t now_ns)
 int walk_dispatch(struct walk *w, uint64_t now_ns)
 {
 	walk_spend(w, N_WALK_WORKS);
+	namer_be_patient(w->namer, is_patient(w));
 	int r = namer_dispatch(w->namer, now_ns);
 	walk_spend(w, WALK_NAMING);
 	if (r < 0 || w->inner->stopped)

@@ -254,7 +254,7 @@ void namer_rig_step(struct namer_rig *r, int timeout_ms)
 		timeout_ms = 0;
 	else if (deadline - now < (uint64_t)timeout_ms * 1000000u)
 		timeout_ms = (int)((deadline - now) / 1000000u) + 1;
-	poll(fds, (nfds_t)namer_fds(r->namer, false, fds), timeout_ms);
+	poll(fds, (nfds_t)namer_fds(r->namer, fds), timeout_ms);
 	ck_assert_int_eq(namer_dispatch(r->namer, now_ns()), 0);
 }
 
@@ -266,7 +266,7 @@ pid_t namer_rig_one_answer(struct namer_rig *r)
 	namer_status(r->namer, &status);
 	if (status.parser.pid > 0)
 		kill(status.parser.pid, SIGCONT);
-	poll(fds, (nfds_t)namer_fds(r->namer, false, fds), 20);
+	poll(fds, (nfds_t)namer_fds(r->namer, fds), 20);
 	if (status.parser.pid > 0)
 		kill(status.parser.pid, SIGSTOP);
 	return status.parser.pid;

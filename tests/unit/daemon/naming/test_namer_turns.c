@@ -22,7 +22,10 @@ static int n_polled(bool is_patient)
 {
 	struct pollfd fds[NAMER_FDS_MAX];
 
-	return namer_fds(rig.namer, is_patient, fds);
+	namer_be_patient(rig.namer, is_patient);
+	int n_fds = namer_fds(rig.namer, fds);
+	namer_be_patient(rig.namer, false);
+	return n_fds;
 }
 
 TEST(a_patient_caller_is_woken_for_new_files_and_a_backlog_alone)
@@ -48,6 +51,75 @@ TEST(a_patient_caller_is_woken_for_new_files_and_a_backlog_alone)
 	kill(status.parser.pid, SIGCONT);
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(rig.n_named, 2002);
+}
+
+static bool is_asked(uint64_t now_ns)
+{
+	ck_assert_int_eq(namer_dispatch(rig.namer, now_ns), 0);
+	return parser_is_asked(n);
+}
+
+TEST(for_a_patient_caller_frames_of_a_second_are_asked_for_together)
+{
+	struct namer_rig_spot s = namer_rig_find((void *)(uintptr_t)fclose);
+	struct file *f = namer_rig_file(&rig, FILE_ELF, s.path);
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t at = s.offset;
+
+	namer_rig_name(&rig, f, at);
+	namer_be_patient(n, true);
+	namer_rig_frame(&rig, f, at += 8);
+	ck_assert(!is_asked(now_ns));
+	namer_rig_frame(&rig, f, at += 8);
+	ck_assert(!is_asked(now_ns + NAMER_GATHER_NS / 2));
+	ck_assert(is_asked(now_ns + NAMER_GATHER_NS));
+	ck_assert_uint_eq(n->parsing.n_batch, 2);
+	ck_assert(namer_rig_run(&rig));
+
+	namer_rig_frame(&rig, f, at += 8); /* gathered anew */
+	ck_assert(!is_asked(now_ns + 2 * NAMER_GATHER_NS));
+	namer_be_patient(n, false);
+	ck_assert(is_asked(now_ns + 2 * NAMER_GATHER_NS));
+	ck_assert(namer_rig_run(&rig));
+
+	namer_be_patient(n, true); /* a backlog does not wait */
+	for (uint32_t i = 0; i < NAMER_TRICKLE_FRAMES + 1; i++)
+		namer_rig_frame(&rig, f, at += 8);
+	ck_assert(is_asked(now_ns + 3 * NAMER_GATHER_NS));
+	ck_assert(namer_rig_run(&rig));
+
+	namer_rig_frame(&rig, f, at += 8);
+	ck_assert(!is_asked(now_ns + 4 * NAMER_GATHER_NS));
+	namer_rig_frame(&rig, namer_rig_file(&rig, FILE_ELF, namer_rig_self()),
+		16);                             /* nor does a new file */
+	ck_assert_int_eq(namer_ask_again(n), 0); /* nor the end */
+	ck_assert(namer_rig_run(&rig));
+	ck_assert_uint_eq(frames_waiting(n), 0);
+}
+
+TEST(frames_of_several_files_are_gathered_and_served_one_file_after_another)
+{
+	static const char *names[] = {"a", "b", "c"};
+	struct file *file[3];
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	uint32_t n_served = 0;
+
+	for (int i = 0; i < 3; i++) {
+		file[i] = namer_rig_file(
+			&rig, FILE_ELF, namer_rig_copy(&rig, namer_rig_self(), names[i]));
+		namer_rig_name(&rig, file[i], namer_rig_landmark());
+	}
+	namer_be_patient(n, true);
+	for (uint64_t i = 0; i < 3; i++)
+		namer_rig_frame(&rig, file[i], namer_rig_landmark() + 2);
+	ck_assert(!is_asked(now_ns));
+	const uint32_t n_before = rig.n_named;
+	for (int i = 0; i < 3000 && rig.n_named < n_before + 3; i++) {
+		n_served += is_asked(now_ns + NAMER_GATHER_NS);
+		usleep(10000);
+	}
+	ck_assert_uint_eq(rig.n_named, n_before + 3);
+	ck_assert_uint_gt(n_served, 0);
 }
 
 /* --- whose turn it is ------------------------------------------------------------------------- */
