@@ -6,10 +6,10 @@
  * step. Our own CPU time is assumed to change with the number of records, at the cost of one, and
  * otherwise to stay.
  *
- * Steps that change nothing on this machine are skipped. If no step is within the budget, what else costs is
- * more than giving up samples could save. So sampling keeps a part of the budget: we take the first step at which it
- * costs no more than that. If what that saves is not much of the present cost, nothing changes: we give up nothing that
- * does not help.
+ * Steps that change nothing on this machine are skipped. Sampling keeps a part of the budget, since samples are given up
+ * for what samples cost alone: from the first step on at which they cost no more than that, what else costs must be
+ * saved elsewhere (measures.h), and the budget may be exceeded. If no step is within the budget or so cheap, we take the
+ * cheapest, unless it saves not much of the present cost: we give up nothing that does not help.
  *
  * For a client that shares the samples of others, only its additional rate can be given up
  * (hz_least).
@@ -185,29 +185,28 @@ static bool is_modest(const struct governor_load *l, enum governor_step step, do
 	return !l->hz_least && sampling_part(l, step) <= l->budget * part;
 }
 
-/* The first step after `from` within the budget; or else the first one that costs nearly the least or is modest, and saves
- * enough; or else `from`. */
+/* `from`, if sampling is modest there; else the first step after it that is within the budget, or modest; else the first
+ * that costs nearly the least, if that saves enough. */
 static enum governor_step step_down(const struct governor_load *l, enum governor_step from)
 {
 	double cost[N_STEPS] = {0}, least = governor_predict(l, from, from);
 	const double now = least;
+	if (is_modest(l, from, from == STEP_ALL ? KEPT_PART : KEPT_PART_MAX))
+		return from;
 	for (int step = from + 1; step < N_STEPS; step++) {
 		cost[step] = governor_predict(l, from, (enum governor_step)step);
 		if (!is_useful(l, (enum governor_step)step))
 			continue;
-		if (cost[step] <= l->budget)
+		if (cost[step] <= l->budget || is_modest(l, (enum governor_step)step, KEPT_PART))
 			return (enum governor_step)step;
 		least = cost[step] < least ? cost[step] : least;
 	}
 	/* the cost of callers is not measured separately: they are given up last, if nothing else
 	 * is enough */
-	if (is_modest(l, from, from == STEP_ALL ? KEPT_PART : KEPT_PART_MAX) ||
-		least >= now * (1 - SAVES_MIN))
+	if (least >= now * (1 - SAVES_MIN))
 		return from;
 	for (int step = from + 1; step < N_STEPS; step++)
-		if (is_useful(l, (enum governor_step)step) &&
-			(cost[step] <= least * (1 + NEARLY) ||
-				is_modest(l, (enum governor_step)step, KEPT_PART)))
+		if (is_useful(l, (enum governor_step)step) && cost[step] <= least * (1 + NEARLY))
 			return (enum governor_step)step;
 	return from;
 }
@@ -283,7 +282,8 @@ static bool come_back(struct governor *g, const struct governor_load *l, uint64_
 	enum governor_step step = step_up(l, g->step);
 	if (step == g->step)
 		return false;
-	if (governor_predict(l, g->step, step) > l->budget * GOVERNOR_BACK_PART) {
+	if (governor_predict(l, g->step, step) > l->budget * GOVERNOR_BACK_PART &&
+		!is_modest(l, step, KEPT_PART)) {
 		g->low_ns = 0;
 		return false;
 	}
@@ -299,14 +299,13 @@ static bool decide(struct governor *g, const struct governor_load *l, uint64_t n
 {
 	if (l->budget <= 0) /* no limit: take back all steps at once */
 		return g->step != STEP_ALL && change(g, STEP_ALL, now_ns);
-	if (governor_predict(l, g->step, g->step) <= l->budget) {
-		g->n_over = 0;
-		return come_back(g, l, now_ns);
+	const bool over = governor_predict(l, g->step, g->step) > l->budget;
+	g->n_over = over ? g->n_over + 1 : 0;
+	if (over && !is_modest(l, step_up(l, g->step), KEPT_PART)) {
+		g->low_ns = 0;
+		return g->n_over >= GOVERNOR_OVER_TICKS && give_up(g, l, now_ns);
 	}
-	g->low_ns = 0;
-	if (++g->n_over < GOVERNOR_OVER_TICKS)
-		return false;
-	return give_up(g, l, now_ns);
+	return come_back(g, l, now_ns);
 }
 
 bool governor_tick(struct governor *g, const struct governor_load *l, uint64_t now_ns)

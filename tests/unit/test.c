@@ -19,13 +19,51 @@ static size_t n_tests;
 
 const void *test_main_caller;
 
-/* The leak check after each test reads all data of the program, also what nobody has touched: some 3,000 page faults,
- * which cost more than most tests. Checking once before leaves those pages mapped for all children. */
+/* A check for leaks reads all data of the program, which costs more than most tests. It is left out after a test that
+ * leaves as many bytes allocated as it found. */
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/allocator_interface.h>
 #include <sanitizer/lsan_interface.h>
-#define touch_all_data() (void)__lsan_do_recoverable_leak_check()
+
+static size_t bytes_before;
+static bool is_balanced;
+
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "leak_check_at_exit=0";
+}
+
+static void count_before(void)
+{
+	bytes_before = __sanitizer_get_current_allocated_bytes();
+}
+
+static void count_after(void)
+{
+	is_balanced = __sanitizer_get_current_allocated_bytes() == bytes_before;
+}
+
+static void check_leaks(void)
+{
+	if (!is_balanced)
+		__lsan_do_leak_check();
+}
+
+/* The first fixture begins first and ends last. */
+static void watch_leaks(TCase *c)
+{
+	tcase_add_checked_fixture(c, count_before, count_after);
+}
 #else
-#define touch_all_data() (void)0
+static void check_leaks(void)
+{
+}
+
+static void watch_leaks(TCase *c)
+{
+	(void)c;
+}
 #endif
 
 /* Only in programs that start themselves as workers. */
@@ -71,6 +109,7 @@ static TCase *as_case(const struct test *t)
 {
 	TCase *c = tcase_create(t->test->name);
 
+	watch_leaks(c);
 	tcase_add_checked_fixture(c, t->run.begin, t->run.end);
 	if (t->run.seconds)
 		tcase_set_timeout(c, limit_of(t));
@@ -87,11 +126,11 @@ int main(int argc, char **argv)
 	if (namer_rig_main)
 		namer_rig_main(argc, argv);
 
+	(void)atexit(check_leaks);
 	Suite *suite = suite_create(program_invocation_short_name);
 	for (size_t i = 0; i < n_tests; i++)
 		suite_add_tcase(suite, as_case(&tests[i]));
 	SRunner *runner = srunner_create(suite);
-	touch_all_data();
 	srunner_run_all(runner, CK_ENV);
 	int n_failed = srunner_ntests_failed(runner);
 	if (n_tests == 0) {

@@ -198,7 +198,10 @@ TEST(without_counters_there_is_no_cut_to_give_up)
 	pass(HOUR_S);
 	ck_assert_int_eq(g.step, STEP_ALL);
 	ck_assert(!g.effort.no_cut && g.effort.rate_part == 1);
-	load.budget = 0.0041; /* 99 samples of 1.5 µs are 0.015 % beside our own 0.4 % */
+	load.budget =
+		0.0041; /* 99 samples of 1.5 µs are 0.015 %, and their records 0.3 % of our own 0.4 % */
+	load.record_ns = 30000;
+	hart[0].busy = hart[1].busy = 1;
 	pass(10);
 	ck_assert_int_eq(g.step, STEP_RATE_2);
 	ck_assert(!g.effort.no_cut && !g.effort.no_counters && g.effort.rate_part == 2);
@@ -259,6 +262,37 @@ TEST(in_a_budget_that_cannot_be_kept_samples_have_a_half)
 	load.budget = 0.01;
 	pass(90);
 	ck_assert_int_eq(g.step, STEP_NO_COUNTERS);
+}
+
+/* A virtual machine on which a sample costs 64 µs, beside builds: an eighth of the rate would keep the budget, but what
+ * costs are execs and names. */
+TEST(samples_are_not_given_up_for_what_else_costs)
+{
+	hart[0].busy = hart[1].busy = 1;
+	price((struct hart_cost){{[COST_SWITCH] = -1,
+		[COST_SUMS] = -1,
+		[COST_COUNTED] = -1,
+		[COST_SAMPLE] = 64000,
+		[COST_CLOCK] = 64000}});
+	for (int i = 0; i < 2; i++)
+		hart[i].counts = hart[i].cuts = false;
+	load.own = 0.011;
+	load.record_ns = 25000;
+	ck_assert_double_lt(governor_predict(&load, STEP_ALL, STEP_RATE_8), load.budget);
+	pass(10); /* half of the rate costs 0.32 % there and 0.12 % of our own */
+	ck_assert_int_eq(g.step, STEP_RATE_2);
+	load.own = 0.0099;
+	pass(HOUR_S);
+	ck_assert_int_eq(g.step, STEP_RATE_2);
+	ck_assert_uint_eq(n_changes, 1);
+
+	price(good); /* on hardware */
+	load.own = 0.012;
+	load.record_ns = 4000;
+	pass(120); /* still too much, but not for samples */
+	ck_assert_int_eq(g.step, STEP_ALL);
+	pass(HOUR_S);
+	ck_assert_uint_eq(n_changes, 2);
 }
 
 TEST(records_that_our_processes_read_count_too)
