@@ -248,7 +248,8 @@ static void examine_files(struct examination *x)
 			debug ? NULL
 			      : "`apt install libc6-dbg`, and the -dbgsym packages of the "
 				"programs that you profile; `mperfctl doctor -i` on a recording "
-				"names them"},
+				"names them. Or have a server asked: DEBUGINFOD_URLS for "
+				"yourself, `debuginfod` in mperf.conf(5) for the service"},
 		"%s",
 		debug ? "separate debug files are installed below /usr/lib/debug"
 		      : "no separate debug files: stripped programs have only their dynamic "

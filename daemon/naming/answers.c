@@ -97,7 +97,7 @@ void slot_keep_answer(struct namer *n, struct slot *s, uint64_t from, uint64_t t
 static bool are_valid(const struct namer *n, struct slot *s)
 {
 	return s->fd[PART_MAIN] >= 0 && slot_is_loaded(n, s) && !s->paused && !s->stale &&
-	       slot_look(s) == SLOT_SAME && !s->unproved;
+	       slot_look_once(n, s) == SLOT_SAME && !s->unproved;
 }
 
 bool slot_knows_answer(struct namer *n, struct slot *s, struct frame *frame)

@@ -156,6 +156,7 @@ struct slot {
 	uint64_t copied_bytes;
 	/* of the file, when it was opened or looked at last; 0: unknown */
 	int64_t written_ns, status_ns;
+	uint64_t looked_ns;     /* the turn in which slot_look_once found it the same */
 	uint32_t tried;         /* bit per part: the opener was asked, or need not be */
 	enum message_part part; /* the part for the opener to find */
 	uint32_t first;         /* first candidate to try */
@@ -507,6 +508,8 @@ int slot_renew(struct namer *n, struct slot *s);
  * perhaps, since its status changed; each change is reported once. */
 enum { SLOT_SAME, SLOT_TOUCHED, SLOT_REWRITTEN };
 int slot_look(struct slot *s);
+/* The same, once in a turn: for what happened before the turn. */
+int slot_look_once(const struct namer *n, struct slot *s);
 /* After SLOT_TOUCHED: compare the file's contents before it names another frame. -ENOMEM. */
 int slot_prove(struct namer *n, struct slot *s);
 /* Does the file lack what a separate debug file may have? */

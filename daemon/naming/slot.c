@@ -399,6 +399,15 @@ int slot_look(struct slot *s)
 	return SLOT_TOUCHED;
 }
 
+int slot_look_once(const struct namer *n, struct slot *s)
+{
+	if (s->looked_ns > 0 && s->looked_ns == n->now_ns)
+		return SLOT_SAME;
+	int seen = slot_look(s);
+	s->looked_ns = seen == SLOT_SAME ? n->now_ns : 0;
+	return seen;
+}
+
 /* The parser compares the build id when it loads the file; without a build id the opener must prove the file
  * again. A file that is in no folder any more was unlinked, and only its owner can still write to it. */
 int slot_prove(struct namer *n, struct slot *s)
