@@ -27,6 +27,8 @@
 /* A step is not left for what its records cost more than was predicted: their price has a part that does not depend on
  * their number. */
 #define KEPT_PART_MAX 0.7
+/* … and a step is taken back, whatever else costs, if samples would then cost less than this part. */
+#define KEPT_PART_BACK 0.4
 #define NEARLY 0.02
 
 static unsigned rate_part(enum governor_step step)
@@ -185,14 +187,12 @@ static bool is_modest(const struct governor_load *l, enum governor_step step, do
 	return !l->hz_least && sampling_part(l, step) <= l->budget * part;
 }
 
-/* `from`, if sampling is modest there; else the first step after it that is within the budget, or modest; else the first
- * that costs nearly the least, if that saves enough. */
+/* The first step after `from` that is within the budget, or where sampling is modest; else the first that costs nearly the
+ * least, if that saves enough; else `from`. */
 static enum governor_step step_down(const struct governor_load *l, enum governor_step from)
 {
 	double cost[N_STEPS] = {0}, least = governor_predict(l, from, from);
 	const double now = least;
-	if (is_modest(l, from, from == STEP_ALL ? KEPT_PART : KEPT_PART_MAX))
-		return from;
 	for (int step = from + 1; step < N_STEPS; step++) {
 		cost[step] = governor_predict(l, from, (enum governor_step)step);
 		if (!is_useful(l, (enum governor_step)step))
@@ -243,7 +243,7 @@ static void explain(struct governor *g, const struct governor_load *l, enum gove
 			"each, "
 			"%.0f a second)",
 			h->number, switches * 100, switch_ns / 1e3, h->switches);
-	else if (samples > l->own)
+	else if (samples > l->own - governor_records(l, now) * l->record_ns / NS_PER_S / l->n_harts)
 		snprintf(g->reason, sizeof(g->reason),
 			"samples cost hart %d %.1f %% of its time (%.1f µs each)", h->number,
 			samples * 100, samples * NS_PER_S / samples_at(l, h, now) / 1e3);
@@ -283,7 +283,7 @@ static bool come_back(struct governor *g, const struct governor_load *l, uint64_
 	if (step == g->step)
 		return false;
 	if (governor_predict(l, g->step, step) > l->budget * GOVERNOR_BACK_PART &&
-		!is_modest(l, step, KEPT_PART)) {
+		!is_modest(l, step, KEPT_PART_BACK)) {
 		g->low_ns = 0;
 		return false;
 	}
@@ -300,12 +300,12 @@ static bool decide(struct governor *g, const struct governor_load *l, uint64_t n
 	if (l->budget <= 0) /* no limit: take back all steps at once */
 		return g->step != STEP_ALL && change(g, STEP_ALL, now_ns);
 	const bool over = governor_predict(l, g->step, g->step) > l->budget;
-	g->n_over = over ? g->n_over + 1 : 0;
-	if (over && !is_modest(l, step_up(l, g->step), KEPT_PART)) {
-		g->low_ns = 0;
-		return g->n_over >= GOVERNOR_OVER_TICKS && give_up(g, l, now_ns);
-	}
-	return come_back(g, l, now_ns);
+	g->keeps = over && is_modest(l, g->step, g->step == STEP_ALL ? KEPT_PART : KEPT_PART_MAX);
+	g->n_over = over && !g->keeps ? g->n_over + 1 : 0;
+	if (!over || g->keeps)
+		return come_back(g, l, now_ns);
+	g->low_ns = 0;
+	return g->n_over >= GOVERNOR_OVER_TICKS && give_up(g, l, now_ns);
 }
 
 bool governor_tick(struct governor *g, const struct governor_load *l, uint64_t now_ns)

@@ -19,7 +19,7 @@
  * not suffice. */
 #define GOVERNOR_OVER_TICKS 2
 /* A step is taken back once sampling without it would have cost less than this share of the budget, or samples alone less
- * than half of it, */
+ * than a part of it, */
 #define GOVERNOR_BACK_PART 0.7
 /* for this long; the time doubles each time that the step is needed again within
  * GOVERNOR_FAILED_NS. */
@@ -72,7 +72,8 @@ struct governor_load {
 
 struct governor {
 	enum governor_step step;
-	unsigned n_over;      /* consecutive ticks over the budget */
+	unsigned n_over; /* consecutive ticks over the budget for which samples may be given up */
+	bool keeps; /* over the budget as of the last tick, but samples cost less than their part of it */
 	uint64_t low_ns;      /* time since when a better step would be cheap enough; 0: it would
 			       * not */
 	uint64_t back_ns;     /* how long that must hold; 0: GOVERNOR_BACK_NS */

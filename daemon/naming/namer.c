@@ -368,7 +368,7 @@ int namer_dispatch(struct namer *n, uint64_t now_ns)
 static bool answer_can_wait(const struct namer *n)
 {
 	return worker_state(&n->parser) == WORKER_BUSY && parser_asked(n) == MESSAGE_NAME &&
-	       jobs_waiting(n) == 0 && queue_is_trickle(n);
+	       jobs_waiting(n) == 0 && gather_is_trickle(n);
 }
 
 void namer_be_patient(struct namer *n, bool is_patient)
@@ -459,6 +459,6 @@ void namer_sweep_names(struct namer *n)
 			strings_keep(frame->place[p].source);
 		}
 	}
-	answers_keep_names(n);
+	slots_keep_names(n);
 	strings_sweep(&n->strings, &n->users);
 }

@@ -12,11 +12,12 @@
  *      unwind.c   struct unwinding   copied stacks: walked by tables, and on their way to the parser (stacks.h)
  *      callers.c  struct walking     callers by tables of unwinding
  *      table_ask.c struct arriving   the table that the parser makes
+ *      gather.c   struct gathering  names that are asked for together (gather.h)
  *      grow.c     struct growing     files of generated code that were sampled, and may have grown
  *      renew.c                       debug files that came later, or are wanted from servers
  *      blame.c    struct blames      which files killed the parser, and whose files are refused for it
  *      slot.c     struct slots       files at the namer, and their descriptors
- *      answers.c                     functions of a file that have their answer
+ *      answers.c                     answers that hold for a function (answers.h)
  *      frames.c   struct frames      frames that wait for a name
  *      tables.c   struct tables      tables of unwinding, by slot
  *      request.c  struct request     the request that the parser has, and what it has seen
@@ -41,6 +42,8 @@
 #include <sys/types.h>
 
 #include "daemon/namer/message.h"
+#include "daemon/naming/answers.h"
+#include "daemon/naming/gather.h"
 #include "daemon/naming/growth.h"
 #include "daemon/naming/namer.h"
 #include "daemon/naming/quota.h"
@@ -49,17 +52,15 @@
 #include "daemon/naming/user.h"
 #include "daemon/naming/worker.h"
 
-/* hung opens of a user, after which no separate debug files are opened: their file system is
- * dead */
+/* hung opens of a user, after which no separate debug files are opened: their file system is dead */
 #define NAMER_DEBUG_HANGS_MAX 3u
 #define NAMER_IMAGES_BYTES_MAX (1ull << 30)    /* total size of files loaded in the parser */
 #define NAMER_COPIES_BYTES_MAX (128ull << 20)  /* copies of remote files in memory */
 #define NAMER_STRINGS_BYTES_MAX (128ull << 20) /* names; beyond it frames are FRAME_UNNAMED */
 #define NAMER_FAULTY_MAX 1024u /* files that killed the parser; the oldest is forgotten */
 #define NAMER_SEEN_MAX 4u      /* remembered users whose files one parser received */
-/* functions whose answer is kept, in a file and in all; 24 bytes each */
-#define NAMER_ANSWERS_OF_FILE_MAX 4096u
-#define NAMER_ANSWERS_MAX 65536u
+/* for which answers are kept while their file is not sampled */
+#define NAMER_ANSWERS_KEPT_NS 60000000000u
 #define NAMER_HURRIED_MAX 4096u /* frames queued twice because a second user wanted them */
 /* stacks searched per user for one that need not wait for the opener; … */
 #define NAMER_JOBS_LOOKED_AT 16u
@@ -68,11 +69,7 @@
 #define NAMER_PROVED_MAX 8u
 /* files that the parser wants for one offset: a package, a .dwo, or neither, and again after it forgot */
 #define NAMER_SPLITS_MAX 16u
-/* More than this is a backlog, whose answers are taken as they come: with four turns a second, eight seconds' work. */
-#define NAMER_TRICKLE_FILES 8u
-#define NAMER_TRICKLE_FRAMES 256u
-#define NAMER_GATHER_NS 1000000000u /* for which the wishes of a trickle are gathered */
-#define NAMER_ROUNDS_MAX 64u        /* answers handled in one dispatch; the loop has other work */
+#define NAMER_ROUNDS_MAX 64u /* answers handled in one dispatch; the loop has other work */
 /* before a missing perf map is looked up again, and the late frames of a perf map that has grown; and before a jitdump that
  * has grown has another table */
 #define NAMER_RETRY_NS 1000000000u
@@ -118,18 +115,6 @@ struct wish {
 	size_t n, size;
 };
 
-/* An answer of the parser that holds for a range of offsets, usually a function. */
-struct naming_answer {
-	uint64_t from;
-	uint32_t n_bytes;
-	bool is_placed;       /* FRAME_PLACED, else FRAME_NAMED */
-	const char *function; /* interned */
-};
-struct naming_answers {
-	struct naming_answer *answer; /* by offset; disjoint */
-	uint32_t n, size;
-};
-
 enum place_of_slot {
 	QUEUE_NONE,
 	QUEUE_OPEN,
@@ -156,7 +141,6 @@ struct slot {
 	uint64_t copied_bytes;
 	/* of the file, when it was opened or looked at last; 0: unknown */
 	int64_t written_ns, status_ns;
-	uint64_t looked_ns;     /* the turn in which slot_look_once found it the same */
 	uint32_t tried;         /* bit per part: the opener was asked, or need not be */
 	enum message_part part; /* the part for the opener to find */
 	uint32_t first;         /* first candidate to try */
@@ -212,9 +196,6 @@ struct queues {
 	struct slot *loaded; /* just now: named before other slots evict it */
 	/* the parser died on it, but another file may have been the cause: it is tried first, and alone */
 	struct slot *trial;
-	/* For a patient caller wishes are gathered until then, 0: none is; and as many are served then. */
-	uint64_t gather_until_ns;
-	size_t n_gathered;
 };
 
 /* request.c */
@@ -320,6 +301,7 @@ struct namer {
 	struct strings strings;
 	struct naming_users users;
 	struct queues queues;
+	struct gathering gathering;
 	struct request request;
 	struct frames frames;
 	struct slots slots;
@@ -363,16 +345,13 @@ struct slot *queue_next_open(const struct namer *n);
 /* A wish of the slot that comes first. NULL: no slot does, from now on. */
 struct wish *queue_first(struct namer *n);
 /* The next wish of the user who is served first; NULL: none, or all must wait. */
-struct wish *queue_next(struct namer *n);
-/* Are few wishes queued, all of files that the parser has loaded, and none to be read on before the next drain? */
-bool queue_is_trickle(const struct namer *n);
+struct wish *queue_next(const struct namer *n);
 /* Put the slot before all others: it was just loaded; or it is on trial (NULL: none is). */
 void queue_put_first(struct namer *n, struct slot *s);
 void queue_put_on_trial(struct namer *n, struct slot *s);
 bool queue_has_first(const struct namer *n);
 bool queue_is_on_trial(const struct namer *n, const struct slot *s);
-/* No longer put any slot first; this slot; the slot that was just loaded, if it is s (NULL:
- * any). */
+/* No longer put any slot first; this slot; the slot that was just loaded, if it is s (NULL: any). */
 void queue_drop_first(struct namer *n);
 void queue_drop(struct namer *n, const struct slot *s);
 void queue_drop_loaded(struct namer *n, const struct slot *s);
@@ -441,17 +420,6 @@ uint64_t frames_placed(const struct namer *n);
 void slot_sweep_mark_frames(const struct slot *s, struct file_marks *m);
 void slot_sweep_late(struct slot *s, const struct file_marks *m);
 
-/* --- answers.c -------------------------------------------------------------------------------- */
-
-/* Keep the answer for [from, to), which names or places the frame. Without room, or with lines, it is not kept. */
-void slot_keep_answer(struct namer *n, struct slot *s, uint64_t from, uint64_t to,
-	const struct frame *frame, enum frame_state state);
-/* Name a new frame by an answer that was kept. False: there is none, or its file may have changed. */
-bool slot_knows_answer(struct namer *n, struct slot *s, struct frame *frame);
-void slot_forget_answers(struct namer *n, struct slot *s);
-/* For a sweep: keep the names of answers. */
-void answers_keep_names(const struct namer *n);
-
 /* --- vdso.c ----------------------------------------------------------------------------------- */
 
 /* Negative: it is not available. */
@@ -508,8 +476,6 @@ int slot_renew(struct namer *n, struct slot *s);
  * perhaps, since its status changed; each change is reported once. */
 enum { SLOT_SAME, SLOT_TOUCHED, SLOT_REWRITTEN };
 int slot_look(struct slot *s);
-/* The same, once in a turn: for what happened before the turn. */
-int slot_look_once(const struct namer *n, struct slot *s);
 /* After SLOT_TOUCHED: compare the file's contents before it names another frame. -ENOMEM. */
 int slot_prove(struct namer *n, struct slot *s);
 /* Does the file lack what a separate debug file may have? */
@@ -535,6 +501,14 @@ int slots_make_room_to_load(struct namer *n, const struct slot *s);
 /* Close files on file systems that somebody may want to unmount, once the files are idle for NAMER_HELD_NS. Cheap if
  * called often. -ENOMEM. */
 int slots_leave(struct namer *n);
+/* Keep the answer for [from, to), which names or places the frame. Without room, or with lines, it is not kept. */
+void slot_keep_answer(struct namer *n, struct slot *s, uint64_t from, uint64_t to,
+	const struct frame *frame, enum frame_state state);
+/* Name a new frame by an answer that was kept. False: there is none, or its file may have changed. */
+bool slot_knows_answer(struct namer *n, struct slot *s, struct frame *frame);
+void slot_forget_answers(struct namer *n, struct slot *s);
+/* For a sweep: keep the names of answers, but for files that were not used for a while. */
+void slots_keep_names(struct namer *n);
 /* For a sweep: mark files and frames that are queued or in progress; release unkept files. */
 void slots_sweep_mark(const struct namer *n, struct file_marks *m);
 int slots_sweep(struct namer *n, const struct file_marks *m);

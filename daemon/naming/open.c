@@ -138,7 +138,9 @@ static void settle(struct namer *n, struct slot *s)
 {
 	if (!TAILQ_EMPTY(&s->wishes))
 		slot_enqueue_name(n, s);
-	queue_note(n); /* a stack may have waited for it */
+	if (s->part != PART_MAIN && slot_is_loaded(n, s))
+		queue_put_first(n, s); /* the parser goes on with it */
+	queue_note(n);                 /* a stack may have waited for it */
 }
 
 /* Does a file that was not found wait for the next process that runs it? That process may live longer. */

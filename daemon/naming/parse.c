@@ -115,6 +115,7 @@ static int ask_names(struct namer *n, struct slot *s, struct wish *w)
 		return put_back(n, s, u);
 	(void)slot_want_split(s, NULL, 0);
 	sent(n, s, u);
+	gather_note_served(n);
 	return 0;
 }
 
@@ -228,7 +229,7 @@ static struct wish *next_wish(struct namer *n)
 {
 	struct wish *w = queue_first(n);
 
-	return w || job_is_on_trial(n) ? w : queue_next(n);
+	return w || job_is_on_trial(n) || gather_waits(n) ? w : queue_next(n);
 }
 
 int parser_feed(struct namer *n, bool *ret_fed)
@@ -322,13 +323,13 @@ static int hear_loaded(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 		break;
 	case STATE_READY:
 	case STATE_NO_SYMBOLS:
+		slot_forget_answers(n, s); /* of another parser, or without the part that came */
 		if (!is_proved(s)) {
 			settle(n, s);
 			return 0;
 		}
 		s->file->has_symbols = m.has_symbols;
 		s->file->has_debug = m.has_debug;
-		slot_forget_answers(n, s); /* of another parser, or without the part that came */
 		slot_note_loaded(n, s);
 		s->wants = m;
 		slot_begin_growth(s);
@@ -428,6 +429,7 @@ static int hear_wanted(struct namer *n, struct slot *s, const struct reply_names
 	if (s->n_splits > NAMER_SPLITS_MAX)
 		return -EBADMSG;
 	int r = slot_want_split(s, names->split, names->named.n_split);
+	queue_put_first(n, s);
 	return r < 0 ? r : put_back(n, s, asker(n));
 }
 
@@ -461,6 +463,7 @@ static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	}
 	if (!names.named.last)
 		return names.named.n > 0 ? PARSER_MORE : -EBADMSG;
+	queue_drop_first(n);
 	if (n->parsing.n_answered != n->parsing.n_batch) {
 		int r = hear_wanted(n, s, &names);
 		if (r < 0)
@@ -471,9 +474,7 @@ static int hear_named(struct namer *n, const uint8_t *bytes, size_t n_bytes)
 	n->parsing.n_batch = n->parsing.n_answered = 0;
 	s->forgotten = 0;
 	s->retries = 0;
-	if (proved)
-		s->n_proved = 0;
-	queue_drop_first(n);
+	s->n_proved = proved ? 0 : s->n_proved;
 	settle(n, s);
 	return 0;
 }

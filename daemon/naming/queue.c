@@ -230,54 +230,8 @@ struct slot *queue_next_open(const struct namer *n)
 	return u ? TAILQ_FIRST(&u->to_open) : NULL;
 }
 
-/* The number of wishes; above max: there are more than that, or one of them is urgent. */
-static size_t count_wishes(const struct namer *n, size_t max)
+struct wish *queue_next(const struct namer *n)
 {
-	const struct naming_user *u;
-	const struct wish *w;
-	size_t n_wishes = 0;
-
-	for (uint32_t i = 0; (u = naming_user_at(&n->users, i)); i++)
-		for (w = TAILQ_FIRST(&u->to_name); w; w = TAILQ_NEXT(w, of_user))
-			if (++n_wishes > max || !slot_is_loaded(n, w->slot) || slot_grows(w->slot))
-				return max + 1;
-	return n_wishes;
-}
-
-bool queue_is_trickle(const struct namer *n)
-{
-	return frames_waiting(n) <= NAMER_TRICKLE_FRAMES &&
-	       count_wishes(n, NAMER_TRICKLE_FILES) <= NAMER_TRICKLE_FILES;
-}
-
-/* Each request costs the parser a wake-up, and one with more frames of a file costs little more than one with few. */
-static bool gathers(struct namer *n)
-{
-	struct queues *q = &n->queues;
-
-	if (!n->patient || q->n_entries == 0 || !queue_is_trickle(n)) {
-		q->gather_until_ns = 0;
-		return false;
-	}
-	if (q->gather_until_ns > 0 && n->now_ns >= q->gather_until_ns) {
-		if (q->n_gathered == 0)
-			q->n_gathered = count_wishes(n, NAMER_TRICKLE_FILES);
-		if (--q->n_gathered > 0)
-			return false;
-		q->gather_until_ns = 0; /* this is the last one */
-		return false;
-	}
-	if (q->gather_until_ns == 0) {
-		q->gather_until_ns = n->now_ns + NAMER_GATHER_NS;
-		q->n_gathered = 0;
-	}
-	return true;
-}
-
-struct wish *queue_next(struct namer *n)
-{
-	if (gathers(n))
-		return NULL;
 	const struct naming_user *u = naming_users_next(&n->users, QUEUED_NAME, NULL, n->now_ns);
 
 	struct wish *first = u ? TAILQ_FIRST(&u->to_name) : NULL, *w;

@@ -399,15 +399,6 @@ int slot_look(struct slot *s)
 	return SLOT_TOUCHED;
 }
 
-int slot_look_once(const struct namer *n, struct slot *s)
-{
-	if (s->looked_ns > 0 && s->looked_ns == n->now_ns)
-		return SLOT_SAME;
-	int seen = slot_look(s);
-	s->looked_ns = seen == SLOT_SAME ? n->now_ns : 0;
-	return seen;
-}
-
 /* The parser compares the build id when it loads the file; without a build id the opener must prove the file
  * again. A file that is in no folder any more was unlinked, and only its owner can still write to it. */
 int slot_prove(struct namer *n, struct slot *s)
@@ -502,6 +493,67 @@ bool slot_part_is_fetched(const struct slot *s, enum message_part part)
 	return part == PART_DEBUG && s->file->debug_path;
 }
 
+/* --- answers for functions ----------------------------------------------------------------------- */
+
+void slot_forget_answers(struct namer *n, struct slot *s)
+{
+	n->slots.n_answers -= s->answers.n;
+	answers_clear(&s->answers);
+}
+
+/* Drop the answers of the open file that was not used for longest. */
+static void make_room_for_answers(struct namer *n)
+{
+	struct slot *s = TAILQ_FIRST(&n->slots.held);
+
+	while (s && s->answers.n == 0)
+		s = TAILQ_NEXT(s, held);
+	if (s)
+		slot_forget_answers(n, s);
+}
+
+void slot_keep_answer(struct namer *n, struct slot *s, uint64_t from, uint64_t to,
+	const struct frame *frame, enum frame_state state)
+{
+	const struct place *place = frame->place;
+	const struct naming_answer answer = {.from = from,
+		.n_bytes = (uint32_t)(to - from),
+		.is_placed = state == FRAME_PLACED,
+		.function = frame->n_places == 1 ? place->function : NULL};
+
+	if ((state != FRAME_NAMED && state != FRAME_PLACED) || frame->offset < from ||
+		frame->offset >= to || to - from > UINT32_MAX || !answer.function || place->line ||
+		place->source || slot_grows(s))
+		return;
+	if (n->slots.n_answers >= ANSWERS_MAX)
+		make_room_for_answers(n);
+	n->slots.n_answers += answers_add(&s->answers, &answer);
+}
+
+/* Does the present parser have the contents by which it answered? And is no debug file to be tried, which may know
+ * lines? */
+static bool answers_are_valid(const struct namer *n, struct slot *s)
+{
+	const bool is_whole = s->no_debug || !s->wants.want_debug || s->tried & 1u << PART_DEBUG;
+
+	return s->fd[PART_MAIN] >= 0 && slot_is_loaded(n, s) && is_whole && !s->paused &&
+	       !s->stale && !s->file->replaced && slot_look(s) == SLOT_SAME && !s->unproved;
+}
+
+bool slot_knows_answer(struct namer *n, struct slot *s, struct frame *frame)
+{
+	const struct naming_answer *a = answers_find(&s->answers, frame->offset);
+	struct place *place = a && answers_are_valid(n, s) ? calloc(1, sizeof(*place)) : NULL;
+
+	if (!place)
+		return false;
+	place->function = a->function;
+	frame_set_places(n->options.files, frame, place, 1);
+	frame_settle(n, frame, a->is_placed ? FRAME_PLACED : FRAME_NAMED);
+	slot_touch(n, s);
+	return true;
+}
+
 /* --- sweeping --------------------------------------------------------------------------------- */
 
 void slots_sweep_mark(const struct namer *n, struct file_marks *m)
@@ -528,4 +580,14 @@ int slots_sweep(struct namer *n, const struct file_marks *m)
 		slot_free(n, s);
 	}
 	return 0;
+}
+
+void slots_keep_names(struct namer *n)
+{
+	for (struct slot *s = TAILQ_FIRST(&n->slots.held); s; s = TAILQ_NEXT(s, held)) {
+		if (n->now_ns > s->used_ns + NAMER_ANSWERS_KEPT_NS)
+			slot_forget_answers(n, s);
+		for (uint32_t i = 0; i < s->answers.n; i++)
+			strings_keep(s->answers.answer[i].function);
+	}
 }

@@ -60,7 +60,7 @@ struct tap {
 	void (*mark)(void *userdata, struct sweep *s);
 	uint64_t cut_ns;  /* CLOCK_MONOTONIC; UINT64_MAX: never */
 	bool prompt;      /* cut on time, not only with the next drain */
-	bool is_patient;  /* names may come some drains later (namer_fds) */
+	bool is_patient;  /* names may come a second later (namer_be_patient) */
 	uid_t raise_uid;  /* it sees samples of that user's raise (raises.h); -1: of none */
 	struct tap *next; /* the walk's */
 };

@@ -207,11 +207,13 @@ def missing_of_what_ran_before(c):
     c.until("pgrep -x earlier")
     c.run("systemctl start mperfd.service")
     query = "--comm earlier -n 0"
-    kept(c, query, lambda rows: sum(row["samples"] for row in rows) > 20)
-    c.run("sleep 2")  # should a name come late, it has come now
-    found = {row["function"] for row in hotspots(c, query)}
-    c.run("pkill -x earlier")
-    return {"spin"} - found
+    enough = lambda rows: sum(row["samples"] for row in rows) > 20
+    try:
+        assert enough(kept(c, query, enough))
+        c.run("sleep 2")  # should a name come late, it has come now
+        return {"spin"} - {row["function"] for row in hotspots(c, query)}
+    finally:
+        c.run("pkill -x earlier")
 
 
 def has_bpf(build):

@@ -26,7 +26,7 @@ const void *test_main_caller;
 #include <sanitizer/lsan_interface.h>
 
 static size_t bytes_before;
-static bool is_balanced;
+static bool any_ran, runs, any_left; /* bytes, after any test of this process */
 
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
@@ -36,17 +36,19 @@ const char *__asan_default_options(void)
 
 static void count_before(void)
 {
+	any_ran = runs = true;
 	bytes_before = __sanitizer_get_current_allocated_bytes();
 }
 
 static void count_after(void)
 {
-	is_balanced = __sanitizer_get_current_allocated_bytes() == bytes_before;
+	runs = false;
+	any_left |= __sanitizer_get_current_allocated_bytes() != bytes_before;
 }
 
 static void check_leaks(void)
 {
-	if (!is_balanced)
+	if (!any_ran || runs || any_left)
 		__lsan_do_leak_check();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Tests of daemon/naming/answers.c: one answer of the parser names all of a function, as long as the file is the same.
+ * Tests of daemon/naming/answers.c and of what slot.c does with it: one answer of the parser names all of a function, as long as the file is the same.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -206,11 +206,11 @@ TEST(answers_have_room_for_so_many)
 
 	s = file->namer_slot;
 	slot_forget_answers(n, s);
-	for (uint64_t i = 0; i < NAMER_ANSWERS_OF_FILE_MAX + 10; i++) {
+	for (uint64_t i = 0; i < ANSWERS_OF_FILE_MAX + 10; i++) {
 		frame->offset = i * 16;
 		slot_keep_answer(n, s, i * 16, i * 16 + 16, frame, FRAME_NAMED);
 	}
-	ck_assert_uint_eq(s->answers.n, NAMER_ANSWERS_OF_FILE_MAX);
+	ck_assert_uint_eq(s->answers.n, ANSWERS_OF_FILE_MAX);
 	slot_forget_answers(n, s);
 	slot_keep_answer(n, s, 100, 200, frame, FRAME_NAMED); /* is not around the frame */
 	ck_assert_uint_eq(s->answers.n, 0);
@@ -227,11 +227,11 @@ TEST(answers_have_room_for_so_many)
 	slot_keep_answer(n, s, 80, 100, frame, FRAME_NAMED);
 	ck_assert_uint_eq(s->answers.n, 3);
 
-	n->slots.n_answers += NAMER_ANSWERS_MAX; /* as if other files had so many */
+	n->slots.n_answers += ANSWERS_MAX; /* as if other files had so many */
 	frame->offset = 10;
 	slot_keep_answer(n, s, 0, 16, frame, FRAME_NAMED);
 	ck_assert_uint_eq(s->answers.n, 1);
-	n->slots.n_answers -= NAMER_ANSWERS_MAX;
+	n->slots.n_answers -= ANSWERS_MAX;
 }
 
 /* At each 16th byte of the program: what an answer promises for its range holds at both ends and in between. */

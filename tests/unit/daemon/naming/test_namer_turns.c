@@ -71,30 +71,53 @@ TEST(for_a_patient_caller_frames_of_a_second_are_asked_for_together)
 	namer_rig_frame(&rig, f, at += 8);
 	ck_assert(!is_asked(now_ns));
 	namer_rig_frame(&rig, f, at += 8);
-	ck_assert(!is_asked(now_ns + NAMER_GATHER_NS / 2));
-	ck_assert(is_asked(now_ns + NAMER_GATHER_NS));
+	ck_assert(!is_asked(now_ns + GATHER_NS / 2));
+	ck_assert(is_asked(now_ns + GATHER_NS));
 	ck_assert_uint_eq(n->parsing.n_batch, 2);
 	ck_assert(namer_rig_run(&rig));
 
 	namer_rig_frame(&rig, f, at += 8); /* gathered anew */
-	ck_assert(!is_asked(now_ns + 2 * NAMER_GATHER_NS));
+	ck_assert(!is_asked(now_ns + 2 * GATHER_NS));
 	namer_be_patient(n, false);
-	ck_assert(is_asked(now_ns + 2 * NAMER_GATHER_NS));
+	ck_assert(is_asked(now_ns + 2 * GATHER_NS));
 	ck_assert(namer_rig_run(&rig));
 
 	namer_be_patient(n, true); /* a backlog does not wait */
-	for (uint32_t i = 0; i < NAMER_TRICKLE_FRAMES + 1; i++)
+	for (uint32_t i = 0; i < GATHER_FRAMES_MAX + 1; i++)
 		namer_rig_frame(&rig, f, at += 8);
-	ck_assert(is_asked(now_ns + 3 * NAMER_GATHER_NS));
+	ck_assert(is_asked(now_ns + 3 * GATHER_NS));
 	ck_assert(namer_rig_run(&rig));
 
 	namer_rig_frame(&rig, f, at += 8);
-	ck_assert(!is_asked(now_ns + 4 * NAMER_GATHER_NS));
+	ck_assert(!is_asked(now_ns + 4 * GATHER_NS));
 	namer_rig_frame(&rig, namer_rig_file(&rig, FILE_ELF, namer_rig_self()),
 		16);                             /* nor does a new file */
 	ck_assert_int_eq(namer_ask_again(n), 0); /* nor the end */
 	ck_assert(namer_rig_run(&rig));
 	ck_assert_uint_eq(frames_waiting(n), 0);
+}
+
+/* Its debug file is opened, and joined, in steps. */
+TEST(a_new_file_and_its_debug_file_are_not_delayed)
+{
+	const char *path = namer_rig_copy(&rig, namer_rig_self(), "part");
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	ck_assert_int_eq(
+		namer_rig_shell("cd '%s' && objcopy --only-keep-debug part part.debug &&"
+				" objcopy --strip-debug --remove-section .note.gnu.build-id part &&"
+				" objcopy --add-gnu-debuglink=part.debug part",
+			rig.dir),
+		0);
+	namer_be_patient(n, true);
+	const struct frame *frame =
+		namer_rig_frame(&rig, namer_rig_file(&rig, FILE_ELF, path), namer_rig_landmark());
+	for (int i = 0; i < 3000 && frame->state == FRAME_ASKED; i++) {
+		(void)is_asked(now_ns);
+		usleep(5000);
+	}
+	ck_assert_int_eq(frame->state, FRAME_NAMED);
+	ck_assert_ptr_nonnull(frame->place[0].source);
 }
 
 TEST(frames_of_several_files_are_gathered_and_served_one_file_after_another)
@@ -115,7 +138,7 @@ TEST(frames_of_several_files_are_gathered_and_served_one_file_after_another)
 	ck_assert(!is_asked(now_ns));
 	const uint32_t n_before = rig.n_named;
 	for (int i = 0; i < 3000 && rig.n_named < n_before + 3; i++) {
-		n_served += is_asked(now_ns + NAMER_GATHER_NS);
+		n_served += is_asked(now_ns + GATHER_NS);
 		usleep(10000);
 	}
 	ck_assert_uint_eq(rig.n_named, n_before + 3);
