@@ -213,6 +213,7 @@ TEST(answers_have_room_for_so_many)
 	ck_assert_uint_eq(s->answers.n, ANSWERS_OF_FILE_MAX);
 	slot_forget_answers(n, s);
 	slot_keep_answer(n, s, 100, 200, frame, FRAME_NAMED); /* is not around the frame */
+	slot_keep_answer(n, s, 0, 100000, frame, FRAME_OUT_OF_SYMBOL);
 	ck_assert_uint_eq(s->answers.n, 0);
 	frame->offset = 150;
 	slot_keep_answer(n, s, 100, 200, frame, FRAME_NAMED);

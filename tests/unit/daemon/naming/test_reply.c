@@ -182,12 +182,13 @@ TEST(a_wanted_split_unit_ends_the_names)
 	ck_assert_int_eq(read_split(&good, "/src/\0.dwo", n), -EBADMSG);
 }
 
-TEST(outcome_or_place_count_out_of_range_is_refused)
+TEST(outcome_place_count_or_range_out_of_range_is_refused)
 {
 	struct message_named m = {
 		.head = {.type = MESSAGE_NAMED}, .state = STATE_READY, .n = 1, .last = 1};
 	struct message_naming bad[] = {{.outcome = 0}, {.outcome = NAMING_PLACED + 1},
-		{.outcome = NAMING_NAMED, .n_places = MESSAGE_PLACES_MAX + 1}};
+		{.outcome = NAMING_NAMED, .n_places = MESSAGE_PLACES_MAX + 1},
+		{.outcome = NAMING_PLACED, .from = 2, .to = 1}};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		n_message = 0;
