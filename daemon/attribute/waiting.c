@@ -145,9 +145,17 @@ struct copy_depths attribute_take_depths(struct attribute *a)
 	return depths;
 }
 
+/* Push a frame that was found. While the mappings are those by which it was found, most are in the place cache. */
+static int push_found(struct stack_walk *w, const struct unwind_result *r, size_t i, bool is_now)
+{
+	return is_now && r->frame[i].file
+		       ? stack_walk_user(w, r->frame[i].address)
+		       : stack_walk_push(w, r->frame[i].file, r->frame[i].offset);
+}
+
 /* The walk has the kernel's frames, and goes on with those that were found. */
 static void sink_unwound(struct stack_walk *w, struct frame *leaf, const struct unwind_result *r,
-	struct attribution *attribution)
+	bool is_now, struct attribution *attribution)
 {
 	if (r->failed || !r->n_frames) {
 		sink_leaf(w, leaf, attribution);
@@ -156,7 +164,7 @@ static void sink_unwound(struct stack_walk *w, struct frame *leaf, const struct 
 	note_depth(w->a->waits, r, attribution);
 	/* without memory for a frame the stack ends there, and the sample still counts */
 	for (size_t i = 0; i < r->n_frames; i++)
-		if (stack_walk_push(w, r->frame[i].file, r->frame[i].offset) < 0)
+		if (push_found(w, r, i, is_now) < 0)
 			break;
 	if (r->truncated && !w->truncated) {
 		w->truncated = true;
@@ -190,7 +198,7 @@ int waiting_add(struct stack_walk *w, const struct record *r, struct attribution
 		.n_stack = s->n_stack,
 	};
 	if (a->o.namer && namer_unwind_now(a->o.namer, &job, &a->waits->unwound)) {
-		sink_unwound(w, leaf, &a->waits->unwound, attribution);
+		sink_unwound(w, leaf, &a->waits->unwound, true, attribution);
 		return 0;
 	}
 	if (!a->o.namer || HASH_COUNT(a->waits->waiting) >= WAITING_MAX) {
@@ -239,7 +247,7 @@ void attribute_unwound(struct attribute *a, const struct unwind_result *r)
 
 	HASH_DEL(a->waits->waiting, wait);
 	waiting_walk(a, wait, &w);
-	sink_unwound(&w, wait->leaf, r, &wait->attribution);
+	sink_unwound(&w, wait->leaf, r, false, &wait->attribution);
 	free(wait);
 }
 

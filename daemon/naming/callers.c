@@ -91,6 +91,7 @@ static void fill_result(
 	for (size_t i = 0; i < ret_result->n_frames; i++) {
 		ret_result->frame[i].file = (struct file *)u->frame[i].file;
 		ret_result->frame[i].offset = u->frame[i].offset;
+		ret_result->frame[i].address = u->frame[i].address;
 	}
 	n->walking.n += !ret_result->failed;
 }

@@ -78,6 +78,7 @@ struct unwind_result {
 		struct file *file; /* NULL: in no mapping */
 		/* its meaning depends on the file's kind; the address if file is NULL */
 		uint64_t offset;
+		uint64_t address; /* of namer_unwind_now alone */
 	} frame[256];
 	size_t n_frames;
 	bool truncated; /* ended before the outermost frame */

@@ -260,8 +260,8 @@ bool unwind_take_frame(struct unwind_walk *w, uint64_t address, uint64_t sp, uin
 	}
 	if (!is_mapped)
 		code = (struct unwind_code){.offset = address};
-	out->frame[out->n_frames++] =
-		(struct unwound_frame){.file = code.file, .offset = code.offset};
+	out->frame[out->n_frames++] = (struct unwound_frame){
+		.file = code.file, .offset = code.offset, .address = address};
 	w->code = code;
 	w->last_address = address;
 	w->last_sp = sp;

@@ -66,7 +66,7 @@ struct unwind_code {
 struct unwound {
 	struct unwound_frame {
 		uintptr_t file; /* and offset: as of struct unwind_code */
-		uint64_t offset;
+		uint64_t offset, address;
 	} frame[UNWIND_FRAMES_MAX]; /* leaf first */
 	size_t n_frames;
 	bool truncated; /* ended before the outermost frame */
