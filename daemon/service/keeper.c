@@ -447,8 +447,7 @@ static int look(struct keeper *k, uint64_t now_ns)
 /* Who asked lately may ask again, for the names that have come; a pin waits for all. */
 static bool wants_names(const struct keeper *k, uint64_t now_ns)
 {
-	return now_ns < k->flushed_ns + ASKED_LATELY_NS ||
-	       (k->pinner && pinner_wants_flush(k->pinner) != 0);
+	return now_ns < k->flushed_ns + ASKED_LATELY_NS || keeper_awaits_pin(k);
 }
 
 int keeper_dispatch(struct keeper *k, uint64_t now_ns)

@@ -45,6 +45,8 @@ void keeper_renew(struct keeper *k);
 void keeper_flush_every(struct keeper *k, uint64_t flush_ns);
 /* Does a segment that has ended wait for names, or to be sealed? */
 bool keeper_any_ending(const struct keeper *k);
+/* Does a job that is to be pinned wait for what is not written yet? */
+bool keeper_awaits_pin(const struct keeper *k);
 /* Add the counts of these harts to each window from now on; NULL: no counts. The segment that is
  * being written gets no more counts: call keeper_renew. Borrowed. */
 void keeper_count(struct keeper *k, struct hart_counts *counts);

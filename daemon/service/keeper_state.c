@@ -88,6 +88,11 @@ void keeper_renew(struct keeper *k)
 
 /* --- pins ------------------------------------------------------------------------------------- */
 
+bool keeper_awaits_pin(const struct keeper *k)
+{
+	return k->pinner && pinner_wants_flush(k->pinner) != 0;
+}
+
 bool keeper_any_ending(const struct keeper *k)
 {
 	for (size_t i = 0; i < ENDING_MAX; i++)

@@ -50,12 +50,15 @@ const struct overhead_held *service_held(const struct service *s, const void *wh
 	return rate_requests_held(&s->rate_requests, who);
 }
 
-/* What our processes put off; nothing while clients wait for samples, and no names for a file that is to be sealed. */
+/* What our processes put off; nothing while clients wait for samples, and no names for a job that is to be pinned. While a
+ * file is to be sealed names have the whole budget: it waits for two minutes, and then goes without the rest, which has
+ * the fewest samples. */
 static void put_off(struct service *s, struct keeper *k, bool unusual)
 {
 	const struct measures *m = &s->overhead->measures;
-	bool names = m->taken[MEASURE_NAMES] && !unusual && !(k && keeper_any_ending(k));
-	namer_pace(s->walk->namer, names ? overhead_naming_share(s->overhead) : 0);
+	bool names = m->taken[MEASURE_NAMES] && !unusual && !(k && keeper_awaits_pin(k));
+	double share = names ? overhead_naming_share(s->overhead) : 0;
+	namer_pace(s->walk->namer, k && keeper_any_ending(k) ? share * MEASURES_NAMES_PART : share);
 	walk_put_off_execs(s->walk, m->taken[MEASURE_ARGUMENTS] && !unusual);
 	if (k)
 		keeper_flush_every(
