@@ -239,7 +239,8 @@ def fetcher(service, at):
         listening.bind(str(at))
         listening.listen()
         process = subprocess.Popen(
-            ["sh", "-c", f'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@" 3<&{listening.fileno()}', "sh",
+            ["bash", "-c",  # sh knows descriptors of one digit alone
+             f'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@" 3<&{listening.fileno()}', "sh",
              plain_build(service.build) / "mperfd", "--fetch-debug", f"--config={service.config}"],
             pass_fds=[listening.fileno()], user=NOBODY, group=NOBODY, extra_groups=[])
     try:
