@@ -128,15 +128,18 @@ static int show_config(const struct arguments *a)
 static int fetch_debug(const struct arguments *a)
 {
 	struct conf conf;
-	int r = read_config(a, &conf);
-	if (r != 0)
-		return r;
+	int wrong = read_config(a, &conf), r;
 	if (sd_listen_fds(1) != 1) {
+		if (wrong)
+			return wrong;
 		fputs("mperfd: --fetch-debug needs the socket of mperf-debuginfod.socket: "
 		      "`systemctl start mperf-debuginfod.socket`\n",
 			stderr);
 		return EXIT_USAGE;
 	}
+	/* Somebody waits: if we ended now, systemd would start us again and again. So we ask no server, and end when idle. */
+	if (wrong)
+		conf_defaults(&conf);
 	r = debuginfod_serve(
 		SD_LISTEN_FDS_START, &(struct debuginfod_options){.urls = conf.debuginfod,
 					     .cache = conf.debuginfod_cache,

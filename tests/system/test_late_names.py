@@ -332,6 +332,24 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 HAVE, NONE, LATER, OVER = 1, 2, 3, 4
 
 
+def test_a_fetcher_with_a_broken_configuration_asks_nobody(build):
+    """If it ended, systemd would start it for who waits, until it is started too often."""
+    need_root()
+    with Folder() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        os.chmod(folder, 0o755)
+        service, at = Service(build, folder, debuginfod="http://127.0.0.1:1"), folder / "at"
+        service.write_config()
+        with open(service.config, "a") as config:
+            config.write("raet = 5\n")
+        with fetcher(service, at) as process:
+            client.connect(str(at))
+            client.settimeout(SECONDS)
+            client.send(secrets.token_bytes(20))
+            answer, = client.recv(1)
+            assert answer == OVER
+            assert process.poll() is None
+
+
 def test_what_a_hostile_server_sends_is_bounded(build):
     need_root()
     with Folder() as folder, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile) as server:
