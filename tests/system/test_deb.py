@@ -202,18 +202,18 @@ def missing_after_sampling_anew(build, c, wanted):
 def missing_of_what_ran_before(c):
     """Begin with an empty store beside a program of bob's. Whose it is, and what it has mapped, was not seen in its
     exec and must be read."""
-    c.run("systemctl stop mperfd.service && rm -rf /var/lib/mperf/* && cp ~bob/bobs /usr/local/bin/earlier")
-    c.run("earlier spin 600000 > /dev/null 2>&1 &", user="bob")
-    c.until("pgrep -x earlier")
+    c.run("systemctl stop mperfd.service && rm -rf /var/lib/mperf/* && "
+          "install ~bob/bobs /usr/local/bin/earlier")
+    pid = c.says("earlier spin 600000 > /dev/null 2>&1 & echo $!", user="bob")
+    c.until(f"[ $(cat /proc/{pid}/comm) = earlier ]")
     c.run("systemctl start mperfd.service")
-    query = "--comm earlier -n 0"
     enough = lambda rows: sum(row["samples"] for row in rows) > 20
+    named = lambda rows: any(row["function"] == "spin" for row in rows)
     try:
-        assert enough(kept(c, query, enough))
-        c.run("sleep 2")  # should a name come late, it has come now
-        return {"spin"} - {row["function"] for row in hotspots(c, query)}
+        assert enough(kept(c, "-n 0", enough)), "nothing is sampled"
+        return set() if named(kept(c, "--comm earlier -n 0", named, seconds=10)) else {"spin"}
     finally:
-        c.run("pkill -x earlier")
+        c.run(f"kill {pid}")
 
 
 def has_bpf(build):
