@@ -16,7 +16,7 @@
 /* More than this is a backlog. */
 #define GATHER_FILES_MAX 8u
 #define GATHER_FRAMES_MAX 256u
-#define GATHER_NS 1000000000u
+#define GATHER_NS 1000000000u /* about as long as who asks for the first time may miss a name */
 
 struct gathering {
 	uint64_t until_ns; /* 0: nothing is gathered */

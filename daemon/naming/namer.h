@@ -6,7 +6,8 @@
  * Two workers do the dangerous work: the opener opens files and parses
  * nothing, the parser parses and unwinds and opens nothing. The daemon passes descriptors from one
  * to the other without reading them. All calls queue and return at once; results come from
- * namer_dispatch through the callbacks, or at once where the answer for a frame's function is known. A worker that exceeds its time is killed and restarted; the
+ * namer_dispatch through the callbacks, or at once where the answer for a frame's function is known.
+ * A worker that exceeds its time is killed and restarted; the
  * file that it worked on is marked (FILE_HUNG, FILE_SPUN, FILE_CRASHED) and not tried again, and
  * the responsible user is charged: after several deaths no file of that user is tried for a while;
  * other users are not affected. Users are served in turn, the one who has used the least time
@@ -129,7 +130,8 @@ int namer_runs(struct namer *n, struct file *file);
 uint64_t namer_missed_ns(const struct namer *n);
 
 /* Name a frame that was seen in a process of this user; (uid_t)-1: unknown. A new frame becomes
- * FRAME_ASKED, or has its outcome at once where the answer for its function is known, and its file is opened at once, while the process that mapped it is alive. A
+ * FRAME_ASKED, or has its outcome at once where the answer for its function is known. Its file is
+ * opened at once, while the process that mapped it is alive. A
  * FRAME_ASKED frame is named when this user is served, even if another user asked first. Others are
  * unchanged. 0 or -ENOMEM. A frame of generated code that no line describes yet stays FRAME_ASKED,
  * and is not awaited (frame_is_awaited), until namer_ask_again. */

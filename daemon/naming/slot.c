@@ -584,7 +584,7 @@ int slots_sweep(struct namer *n, const struct file_marks *m)
 
 void slots_keep_names(struct namer *n)
 {
-	for (struct slot *s = TAILQ_FIRST(&n->slots.held); s; s = TAILQ_NEXT(s, held)) {
+	for (struct slot *s = TAILQ_FIRST(&n->slots.all); s; s = TAILQ_NEXT(s, by_use)) {
 		if (n->now_ns > s->used_ns + NAMER_ANSWERS_KEPT_NS)
 			slot_forget_answers(n, s);
 		for (uint32_t i = 0; i < s->answers.n; i++)

@@ -50,7 +50,7 @@ const struct overhead_held *service_held(const struct service *s, const void *wh
 	return rate_requests_held(&s->rate_requests, who);
 }
 
-/* What our processes put off; nothing while clients wait for samples, and no names for a job that is to be pinned. While a
+/* Work that our processes put off: none while clients wait for samples, and no names for a job that is to be pinned. While a
  * file is to be sealed names have the whole budget: it waits for two minutes, and then goes without the rest, which has
  * the fewest samples. */
 static void put_off(struct service *s, struct keeper *k, bool unusual)

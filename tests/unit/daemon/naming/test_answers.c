@@ -229,7 +229,7 @@ TEST(answers_have_room_for_so_many)
 	slot_keep_answer(n, s, 80, 100, frame, FRAME_NAMED);
 	ck_assert_uint_eq(s->answers.n, 3);
 
-	n->slots.n_answers += ANSWERS_MAX; /* as if other files had so many */
+	n->slots.n_answers += ANSWERS_MAX; /* of other files */
 	frame->offset = 10;
 	slot_keep_answer(n, s, 0, 16, frame, FRAME_NAMED);
 	ck_assert_uint_eq(s->answers.n, 1);

@@ -81,7 +81,7 @@ TEST(for_a_patient_caller_frames_of_a_second_are_asked_for_together)
 	ck_assert_uint_eq(n->parser.serial, serial + 1);
 
 	now_ns = clock_ns(CLOCK_MONOTONIC);
-	namer_rig_frame(&rig, f, at += 8); /* gathered anew */
+	namer_rig_frame(&rig, f, at += 8); /* waits for another second */
 	ck_assert(!is_asked(now_ns));
 	namer_be_patient(n, false);
 	ck_assert(is_asked(now_ns));
