@@ -15,6 +15,7 @@
 struct frame {
 	uint64_t pc, sp, fp, ra, base;
 	bool has_fp, has_ra, has_base;
+	bool sp_is_least; /* sp is a lower bound, and right if the callee's frame is its record alone */
 	bool is_exact; /* pc is the next instruction to run: of the sampled frame, and of one that a signal interrupted */
 };
 
@@ -44,6 +45,16 @@ static bool first_frame(const struct unwind_sample *s, struct frame *f)
 	return unwind_register(s, r->perf_pc, &f->pc) && unwind_register(s, r->perf_sp, &f->sp);
 }
 
+/* The frame pointer of a function that saved its caller's beside the return address points there: they are its frame
+ * record. Source: AAPCS64, 6.4.6. */
+static bool find_cfa_by_record(
+	const struct unwind_rule *rule, const struct frame *f, uint64_t *ret_cfa)
+{
+	*ret_cfa = f->fp - (uint64_t)(int64_t)rule->fp_offset;
+	return f->has_fp && rule->fp == UNWIND_AT_CFA && rule->ra == UNWIND_AT_CFA &&
+	       rule->ra_offset == rule->fp_offset + 8;
+}
+
 static bool find_cfa(const struct unwind_sample *s, const struct unwind_rule *rule,
 	const struct frame *f, uint64_t *ret_cfa)
 {
@@ -52,6 +63,8 @@ static bool find_cfa(const struct unwind_sample *s, const struct unwind_rule *ru
 
 	switch (rule->cfa) {
 	case UNWIND_IN_SP:
+		if (f->sp_is_least && find_cfa_by_record(rule, f, ret_cfa))
+			return true;
 		*ret_cfa = f->sp + offset;
 		return true;
 	case UNWIND_IN_FP:
@@ -93,7 +106,7 @@ static bool find_value(const struct unwind_sample *s, enum unwind_place place, i
 	case UNWIND_AT_CFA:
 		return unwind_stack_word(s, cfa + (uint64_t)offset, ret_value);
 	case UNWIND_AT_SP:
-		return unwind_stack_word(s, f->sp + (uint64_t)offset, ret_value);
+		return !f->sp_is_least && unwind_stack_word(s, f->sp + (uint64_t)offset, ret_value);
 	case UNWIND_AT_FP:
 		return f->has_fp && unwind_stack_word(s, f->fp + (uint64_t)offset, ret_value);
 	default:
@@ -154,11 +167,12 @@ static enum step step_by_rule(const struct unwind_sample *s, const struct unwind
 }
 
 /* Where nothing describes the code: the caller's frame pointer and the return address stand where the frame pointer
- * says, if it is one; riscv64's code does not say whether s0 is one. A frame pointer of zero ends the chain. Source: psABI
- * of x86-64, 3.4.1; AAPCS64, 6.4.6. */
+ * says, if it is one; riscv64's code does not say whether s0 is one. A frame pointer of zero ends the chain. Above them
+ * the caller's frame begins on x86-64; on arm64 they stand anywhere in the frame, and code in between that keeps none is
+ * passed over. Source: psABI of x86-64, 3.4.1; AAPCS64, 6.4.6. */
 static enum step step_by_frame_pointer(const struct unwind_sample *s, struct frame *f)
 {
-	struct frame caller = {.has_fp = true};
+	struct frame caller = {.has_fp = true, .sp_is_least = s->registers->machine == EM_AARCH64};
 
 	if (s->registers->machine == EM_RISCV)
 		return STEP_LEFT;

@@ -48,8 +48,14 @@ def compiled(build, compiler, *flags):
     return target
 
 
+def are_among(frames, expected):
+    """All of them, in their order, whatever is between."""
+    rest = iter(expected)
+    return all(frame in rest for frame in frames)
+
+
 def stacks(folded, depth, case):
-    """{"complete": ms, "cut at FUNCTION": ms, "wrong": ms} and an example of each."""
+    """{"complete": ms, "cut at FUNCTION": ms, "with a gap": ms, "wrong": ms} and an example of each."""
     within, between = CASES[case]
     expected = ["_start", "main", *["descend"] * depth, *within]
     found, example = {}, {}
@@ -64,7 +70,8 @@ def stacks(folded, depth, case):
                   and not (i < main and re.fullmatch(OF_LIBC, f))
                   and not (between and re.fullmatch(between, f))]
         kind = ("complete" if frames == expected else
-                f"cut at {frames[0]}" if frames == expected[-len(frames):] else "wrong")
+                f"cut at {frames[0]}" if frames == expected[-len(frames):] else
+                "with a gap" if are_among(frames, expected) else "wrong")
         found[kind] = found.get(kind, 0) + int(n) / 1e6
         example[kind] = stack
     return found, example
@@ -101,11 +108,12 @@ def boards_script():
 
 
 def boards_stacks_are(said, where):
-    """All as KNOWN says; but where a call leaves the return address in a register, a function that never returns need not
-    have saved its own."""
+    """All as KNOWN says; but on RISC-V a function that never returns need not have saved its return address. On Arm,
+    where all code should keep frame records, they lead past code that nothing describes, and past callers of it that
+    keep none."""
     wrong = []
     for i, (depth, case, size, kind) in enumerate(KNOWN):
-        kind = "cut at in_end" if case == "end" else kind
+        kind = {("riscv64", "end"): "cut at in_end", ("arm64", "bare"): "with a gap"}.get((where, case), kind)
         try:
             stacks_are(kind, said[f"depth{i}"].text, depth, case, where)
         except AssertionError as error:

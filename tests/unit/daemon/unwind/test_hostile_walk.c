@@ -10,6 +10,7 @@
 #include "tests/unit/test.h"
 
 #define CODE 0x10000u
+#define BARE (CODE + 0xf00u) /* from there on nothing describes it */
 #define STACK 0x7000000u
 
 static uint64_t stack[1024];
@@ -23,17 +24,19 @@ static bool code_at(const void *userdata, uint64_t address, struct unwind_code *
 		return false;
 	*ret_code = (struct unwind_code){
 		.file = 1, .offset = address, .described = UNWIND_TABLE, .table = table};
+	if (address >= BARE)
+		ret_code->described = UNWIND_BARE;
 	return true;
 }
 
 #define EACH 0x100u /* bytes of code with the same rule */
 
-/* Walk from code of the last of these rules; the code of the first one comes first. */
-static enum unwind_outcome walk_by(const struct unwind_rule *rule, uint32_t n, uint64_t fp)
+/* The code of the first rule comes first. */
+static enum unwind_outcome walk_with(
+	const struct unwind_sample *sample, const struct unwind_rule *rule, uint32_t n)
 {
 	const struct unwind_table counts = {
 		.base = CODE, .n_segments = 1, .n_rules = n + 1, .n_pages = 1, .n_rows = n};
-	const uint64_t regs[9] = {[6] = fp, [7] = STACK, [8] = CODE + (n - 1) * EACH + 8};
 
 	table = unwind_table_new(&counts);
 	ck_assert_ptr_nonnull(table);
@@ -46,16 +49,33 @@ static enum unwind_outcome walk_by(const struct unwind_rule *rule, uint32_t n, u
 			(struct unwind_row){.low = (uint16_t)(i * EACH), .rule = (uint16_t)(i + 1)};
 	}
 	ck_assert_int_eq(unwind_table_check(table), 0);
-	struct unwind_walk w = {.sample = {.registers = unwind_registers_of(EM_X86_64),
-					.regs = regs,
-					.regs_mask = 0x1ff,
-					.stack = (const uint8_t *)stack,
-					.n_stack = sizeof(stack)},
-		.code_at = code_at,
-		.unwound = &unwound};
+	struct unwind_walk w = {.sample = *sample, .code_at = code_at, .unwound = &unwound};
+	w.sample.stack = (const uint8_t *)stack;
+	w.sample.n_stack = sizeof(stack);
 	const enum unwind_outcome outcome = unwind_by_tables(&w);
 	free(table);
 	return outcome;
+}
+
+/* Walk from code of the last of these rules. */
+static enum unwind_outcome walk_by(const struct unwind_rule *rule, uint32_t n, uint64_t fp)
+{
+	const uint64_t regs[9] = {[6] = fp, [7] = STACK, [8] = CODE + (n - 1) * EACH + 8};
+	const struct unwind_sample sample = {
+		.registers = unwind_registers_of(EM_X86_64), .regs = regs, .regs_mask = 0x1ff};
+
+	return walk_with(&sample, rule, n);
+}
+
+/* Walk on arm64 from code that nothing describes into code of that rule. */
+static enum unwind_outcome walk_from_bare(const struct unwind_rule *rule, uint64_t fp)
+{
+	const uint64_t regs[33] = {[29] = fp, [31] = STACK, [32] = BARE + 8};
+	const struct unwind_sample sample = {.registers = unwind_registers_of(EM_AARCH64),
+		.regs = regs,
+		.regs_mask = 0x1ffffffff};
+
+	return walk_with(&sample, rule, 1);
 }
 
 /* Walk by this rule alone; all of the stack holds that word. */
@@ -113,6 +133,27 @@ TEST(a_return_address_in_a_register_is_known_in_the_sampled_frame_alone)
 
 	rule[0].ra = UNWIND_IN_REGISTER;
 	ck_assert_int_eq(walk_by(rule, 2, CODE + 9), UNWIND_NEEDS_ELFUTILS);
+}
+
+/* On arm64 a frame record tells where the next is, and not where its frame ends. */
+TEST(after_a_step_by_frame_pointer_on_arm64_records_lead_on)
+{
+	struct unwind_rule rule = {.cfa = UNWIND_IN_SP,
+		.cfa_offset = 96,
+		.ra = UNWIND_AT_CFA,
+		.ra_offset = -72,
+		.fp = UNWIND_AT_CFA,
+		.fp_offset = -80};
+
+	memset(stack, 0, sizeof(stack));
+	stack[10] = STACK + 40 * 8; /* the record of the code that nothing describes */
+	stack[11] = CODE + 8;
+	stack[40] = STACK + 60 * 8; /* that of its caller, whose frame ends at 50 */
+	stack[41] = CODE + 16;
+	ck_assert_int_eq(walk_from_bare(&rule, STACK + 80), UNWIND_WALKED);
+	ck_assert_uint_ge(unwound.n_frames, 3);
+	ck_assert_uint_eq(unwound.frame[1].offset, CODE + 7);
+	ck_assert_uint_eq(unwound.frame[2].offset, CODE + 15);
 }
 
 TEST(frames_of_no_size_end_the_walk)
