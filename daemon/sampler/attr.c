@@ -209,12 +209,9 @@ void attr_sideband(const struct sampler *s, unsigned features, size_t ring_bytes
 	if (features & SIDEBAND_CGROUP)
 		ret_attr->sample_type |= PERF_SAMPLE_CGROUP;
 	/* The ring's watermark is that of the event it was mapped through: no wakeup per sample.
-	 * The kernel limits it to the ring's size. A ring holds what comes between two drains
-	 * (rings.c); that of always-on sampling wakes us before the next only if that is not
-	 * enough. */
+	 * The kernel limits it to the ring's size. */
 	ret_attr->watermark = 1;
-	ret_attr->wakeup_watermark =
-		(uint32_t)(s->options.always ? ring_bytes / 4 * 3 : ring_bytes / 2);
+	ret_attr->wakeup_watermark = (uint32_t)(ring_bytes / 2);
 	/* Its enabled time shows whether the hart is alive (tick.c). */
 	ret_attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
 	if (features & SIDEBAND_LOST)
@@ -295,13 +292,13 @@ size_t raise_ring_bytes(const struct sampler *s, uint32_t hz)
 	return part_of_memory(s, n, RINGS_PART * RAISES_MAX);
 }
 
-void attr_ring(const struct sampler *s, size_t ring_bytes, struct perf_event_attr *ret_attr)
+void attr_ring(const struct sampler *s, size_t wakeup_bytes, struct perf_event_attr *ret_attr)
 {
 	struct event dummy = event_dummy();
 	attr_begin(s, &dummy, ret_attr);
 	ret_attr->disabled = 1;
 	ret_attr->watermark = 1;
-	ret_attr->wakeup_watermark = (uint32_t)(ring_bytes / 4);
+	ret_attr->wakeup_watermark = (uint32_t)wakeup_bytes;
 }
 
 void attr_raised(const struct sampler *s, const struct event *e, uint32_t hz,

@@ -18,7 +18,7 @@ static int ring_make(struct sampler *s, int hart, unsigned raise, uint32_t hz)
 	struct perf_event_attr attr;
 	struct event_error error = {""};
 	size_t n = raise_ring_bytes(s, hz);
-	attr_ring(s, n, &attr);
+	attr_ring(s, n / 4, &attr);
 	struct stream stream = {
 		.role = STREAM_RING, .hart = hart, .event = -1, .raise = (uint8_t)raise};
 	int r = stream_open(s, &attr, -1, -1, &stream);

@@ -340,7 +340,7 @@ def table(result):
         parts += [workload_lines(result["runs"]), own_lines(result["runs"]),
                   peak_lines(result["runs"])]
     parts += [["Left out: " + reason] for reason in result.get("absent", [])]
-    for key, lines in (("left", left.lines), ("argv", argv.lines), ("memory", memory.lines), ("disk", disk_lines),
+    for key, lines in (("left", left.lines), ("hour", left.hour_lines), ("argv", argv.lines), ("memory", memory.lines), ("disk", disk_lines),
                        ("first", first_lines), ("flush", flush_lines), ("report", report_lines), ("rollups", rollup_lines),
                        ("growth", growth_lines)):
         if result.get(key):

@@ -10,6 +10,7 @@ import os
 import signal
 import statistics
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def configure_script(folder):
     return f"cd {built} && while {xz}/configure; do :; done"
 
 
+BURSTS = "while :; do n=0; while [ $n -lt 500 ]; do /bin/true; n=$((n+1)); done; sleep 2; done"
 LOADS = {"make": make_script, "configure": configure_script}
 
 
@@ -100,6 +102,40 @@ def one(kind, folder, script, seconds):
         if kind is tools.Mperf:
             row.update(given_up(tool))
     return {**row, "peak_mb": tool.peak_mb}
+
+
+def hour(o, loads, folder):
+    """The service beside builds and bursts of short programs: rate and cost of each 20 seconds."""
+    seconds, rows = o.seconds if o.seconds > 60 else 3600, []
+    with contextlib.ExitStack() as stack:
+        tool = stack.enter_context(tools.Mperf(folder, tools.SHIPPED_HZ))
+        for script in make_script(folder), BURSTS:
+            stack.enter_context(running(script))
+        begin = then = time.monotonic()
+        cpu, n_forks, n_switches = tool.account.look(), forks(), switches(tool.process.pid)
+        while then < begin + seconds:
+            time.sleep(min(20, begin + seconds - then))
+            now, own, f, s = time.monotonic(), tool.account.look(), forks(), switches(tool.process.pid)
+            rows.append({"at": now - begin, "own": (own - cpu) / (now - then), "forks": (f - n_forks) / (now - then),
+                         "turns": (s - n_switches) / (now - then), "peak_mb": tool.account.peak_mb(),
+                         **given_up(tool)})
+            then, cpu, n_forks, n_switches = now, own, f, s
+            print("{at:.0f} s: {own:.2%} of a hart, {rate_hz} Hz, given up: {given_up}; {turns:.0f} turns and "
+                  "{forks:.0f} forks a second, {peak_mb:.0f} MB".format(**rows[-1]), file=sys.stderr, flush=True)
+    return {"rows": rows, "n_samples": tool.n_samples, "n_lost": tool.n_lost, "n_bytes": tool.n_bytes}
+
+
+def hour_lines(result):
+    rows = result["rows"]
+    rates = sorted({r["rate_hz"] for r in rows}, reverse=True)
+    return [f"Left on for {rows[-1]['at'] / 60:.0f} minutes beside make and bursts of /bin/true, "
+            f"{statistics.median(r['forks'] for r in rows):.0f} forks a second: "
+            f"{100 * statistics.mean(r['own'] for r in rows):.2f} % of a hart, most in 20 seconds "
+            f"{100 * max(r['own'] for r in rows):.2f} %; "
+            + ", ".join(f"{sum(r['rate_hz'] == hz for r in rows) / len(rows):.0%} of the time at {hz} Hz" for hz in rates)
+            + f"; {rows[-1]['peak_mb']:.0f} MB at most; {result['n_samples']:,} samples, {result['n_lost']} lost, "
+            f"{result['n_bytes'] / result['n_samples']:.1f} bytes each; given up: "
+            + ", ".join(sorted({str(r['given_up']) for r in rows}))]
 
 
 def measure(o, loads, folder):
