@@ -23,12 +23,12 @@
 /* Share of the cost that a step above the budget must save; part of the budget that sampling keeps; and how much more than
  * the best step one may cost that is as good. */
 #define SAVES_MIN 0.1
-#define KEPT_PART 0.5
+#define KEPT_PART 0.7
 /* A step is not left for what its records cost more than was predicted: their price has a part that does not depend on
  * their number. */
-#define KEPT_PART_MAX 0.7
+#define KEPT_PART_MAX 0.85
 /* … and a step is taken back, whatever else costs, if samples would then cost less than this part. */
-#define KEPT_PART_BACK 0.4
+#define KEPT_PART_BACK 0.6
 #define NEARLY 0.02
 
 static unsigned rate_part(enum governor_step step)

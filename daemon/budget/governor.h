@@ -5,7 +5,7 @@
  *
  * It only decides, without input or output: from the measured cost of mperf on each hart, it
  * chooses one of a series of steps. It goes down fast, to the first step whose predicted cost is
- * within the budget or at which samples cost at most half of it, and comes back slowly, one step at a time.
+ * within the budget or at which samples cost no more than seven tenths of it, and comes back slowly, one step at a time.
  */
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 #define GOVERNOR_OVER_TICKS 2
 /* A step is taken back once sampling without it would have cost less than this share of the budget, or samples alone less
  * than a part of it, */
-#define GOVERNOR_BACK_PART 0.7
+#define GOVERNOR_BACK_PART 0.85
 /* for this long; the time doubles each time that the step is needed again within
  * GOVERNOR_FAILED_NS. */
 #define GOVERNOR_BACK_NS 60000000000u

@@ -120,7 +120,7 @@ static const char *what_is_decided(const struct overhead *h, const struct overhe
 		return h->judged_from_ns ? "and what the last change saves is not known yet"
 					 : "and nothing is decided yet";
 	if (h->governor.keeps)
-		return "and half of the budget is kept for samples";
+		return "and most of the budget is kept for samples";
 	return h->governor.n_over >= GOVERNOR_OVER_TICKS ? "of which nothing is left to give up"
 							 : "and nothing is decided yet";
 }
