@@ -105,6 +105,14 @@ static int add_notes(json_t *object, const Mperf__Provenance *p)
 	return e;
 }
 
+static json_t *threads_json(const Mperf__Threads *t)
+{
+	return t ? json_pack("{s:f, s:f, s:f, s:f, s:f}", "lived_s", t->lived, "ran_s", t->ran,
+			   "ready_s", t->ready, "waited_s",
+			   t->lived - t->ran - t->ready - t->unsplit, "unknown_s", t->unsplit)
+		 : json_null();
+}
+
 static int add_provenance(json_t *root, const Mperf__Provenance *p)
 {
 	if (!p)
@@ -138,6 +146,8 @@ static int add_provenance(json_t *root, const Mperf__Provenance *p)
 			p->cost_share > 0 ? json_number(p->cost_share) : json_null());
 	if (e == 0)
 		e = set(object, "uncounted_share", json_number(p->uncounted_share));
+	if (e == 0)
+		e = set(object, "threads", threads_json(p->threads));
 	if (e == 0)
 		e = add_losses(object, p);
 	return e == 0 ? add_notes(object, p) : e;

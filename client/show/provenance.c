@@ -60,6 +60,26 @@ static void write_losses(FILE *f, const Mperf__Provenance *p)
 	write_causes(f, p, false, "; besides: ");
 }
 
+/* A share of time that was not measured to more than this is not named. */
+#define UNKNOWN_MIN 0.01
+
+/* For how much of their time the threads had a CPU, waited for one, and waited for something else. */
+static void write_threads(FILE *f, const Mperf__Threads *t)
+{
+	char text[UNIT_TEXT_BYTES];
+
+	if (!t || t->lived <= 0)
+		return;
+	unit_text(MPERF__UNIT__UNIT_NS, t->lived * 1e9, text);
+	fprintf(f,
+		"; threads lived %s: with a CPU %.1f %%, waiting for one %.1f %%, waiting for "
+		"something else %.1f %%",
+		text, 100 * t->ran / t->lived, 100 * t->ready / t->lived,
+		100 * (t->lived - t->ran - t->ready - t->unsplit) / t->lived);
+	if (t->unsplit >= UNKNOWN_MIN * t->lived)
+		fprintf(f, ", waiting for either %.1f %%", 100 * t->unsplit / t->lived);
+}
+
 static void write_line(FILE *f, const Mperf__Provenance *p)
 {
 	char text[UNIT_TEXT_BYTES];
@@ -94,6 +114,7 @@ static void write_line(FILE *f, const Mperf__Provenance *p)
 			: p->cost_share < 0.01 ? "; cost %.2f %% of the machine"
 					       : "; cost %.1f %% of the machine",
 			100 * p->cost_share);
+	write_threads(f, p->threads);
 	for (size_t i = 0; i < p->n_note; i++) {
 		/* notes that are sentences end with a full stop */
 		const char *before = i > 0 ? p->note[i - 1] : "";

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "daemon/attribute/sweep.h"
+#include "proto/base/array.h"
 #include "proto/base/hash.h"
 
 #define SLOTS_FIRST 256u /* a power of two, like all sizes; doubled when three quarters are taken */
@@ -206,6 +207,14 @@ int window_add(struct window *w, struct stack_tree *t, const struct attribution 
 	return 0;
 }
 
+int window_add_time(struct window *w, const struct window_time *time)
+{
+	int r = array_grow(&w->time, &w->size_times, w->n_times + 1, sizeof(*w->time));
+	if (r == 0)
+		w->time[w->n_times++] = *time;
+	return r;
+}
+
 void window_clear(struct window *w)
 {
 	for (struct window_chunk *chunk = w->chunk, *next; chunk; chunk = next) {
@@ -215,6 +224,7 @@ void window_clear(struct window *w)
 		free(chunk);
 	}
 	free(w->slot);
+	free(w->time);
 	loop_window_clear(&w->loops);
 	if (w->pool)
 		quota_give(w->pool, w->pool_uid, (uint64_t)w->n_rows * WINDOW_ROW_BYTES);
@@ -225,4 +235,6 @@ void window_keep(const struct window *w, struct sweep *s)
 {
 	for (const struct window_row *row = w->rows; row; row = row->hh.next)
 		sweep_keep_task(s, row->who);
+	for (uint32_t i = 0; i < w->n_times; i++)
+		sweep_keep_task(s, w->time[i].who);
 }

@@ -81,6 +81,13 @@ struct window_row {
 	} hh;
 };
 
+/* Times of a thread in the window (session/thread_times.h): of lived_ns it had a hart for ran_ns, and waited for one for
+ * ready_ns; for unsplit_ns it had none, and what it waited for is not known; else it waited for something else. */
+struct window_time {
+	struct task *who;
+	uint64_t lived_ns, ran_ns, ready_ns, unsplit_ns;
+};
+
 struct window_slot;
 struct window_chunk;
 
@@ -90,6 +97,8 @@ struct window {
 	uint32_t n_rows;
 	uint64_t n_samples;
 	struct loop_window loops; /* counts of instrumented programs; its owner adds them */
+	struct window_time *time; /* a thread may have several */
+	uint32_t n_times, size_times;
 	/* as in struct stack_tree; flushing a window that this limit fills makes no room for others
 	 * */
 	struct quota *pool;
@@ -105,6 +114,8 @@ struct window {
  * -ENOMEM. */
 enum { WINDOW_FULL = 1 };
 int window_add(struct window *w, struct stack_tree *t, const struct attribution *a);
+/* Add times of a thread. 0 or -ENOMEM. */
+int window_add_time(struct window *w, const struct window_time *time);
 /* Mark the tasks of all rows for a sweep (attribute/sweep.h): they are needed until the window is cleared. */
 void window_keep(const struct window *w, struct sweep *s);
 /* It keeps its pool. */

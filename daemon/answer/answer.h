@@ -37,6 +37,11 @@ struct answer_loss {
 	bool samples; /* each one is a sample missing from the figures */
 };
 
+/* Times of the threads that the answer is about, in seconds; lived 0: not known. See window_time. */
+struct answer_threads {
+	double lived, ran, ready, unsplit;
+};
+
 struct answer_provenance {
 	const char *event;
 	const char *rung;
@@ -51,6 +56,7 @@ struct answer_provenance {
 	double uncounted_share; /* of samples: those that no counts cover */
 	double cost_share;      /* the share of these harts' time that mperf itself took; 0: not
 				 * known */
+	struct answer_threads threads;
 	const char *note[ANSWER_NOTES_MAX];
 	uint32_t n_notes;
 };

@@ -85,6 +85,8 @@ struct attribute_options {
 	/* kernel frames become one "[kernel]" frame without an address */
 	bool hide_kernel;
 	void (*sink)(void *userdata, const struct attribution *a);
+	/* A thread ended; before its samples that still wait for callers. NULL: nobody asks. */
+	void (*ended)(void *userdata, struct task *task, uint64_t time_ns);
 	void *userdata;
 };
 

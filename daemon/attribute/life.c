@@ -352,4 +352,6 @@ void life_end(struct attribute *a, struct task *task, uint64_t time_ns, int hart
 {
 	charge_forget_task(a->charges, task->tid);
 	end_task(a, task, time_ns, hart);
+	if (a->o.ended)
+		a->o.ended(a->o.userdata, task, time_ns);
 }

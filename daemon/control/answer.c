@@ -338,6 +338,12 @@ static int stream_provenance(void *u, const struct answer_provenance *p)
 	message.seconds = p->seconds;
 	message.cost_share = p->cost_share;
 	message.uncounted_share = p->uncounted_share;
+	Mperf__Threads threads = MPERF__THREADS__INIT;
+	threads.lived = p->threads.lived;
+	threads.ran = p->threads.ran;
+	threads.ready = p->threads.ready;
+	threads.unsplit = p->threads.unsplit;
+	message.threads = p->threads.lived > 0 ? &threads : NULL;
 	message.note = (char **)p->note;
 	message.n_note = p->n_notes;
 	Mperf__Answer a = MPERF__ANSWER__INIT;

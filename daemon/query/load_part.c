@@ -8,9 +8,24 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "daemon/query/load_part.h"
+
+int load_has_table(struct loaded *l, const char *name, bool *ret_is_there)
+{
+	struct cursor c;
+	char sql[128];
+	snprintf(sql, sizeof(sql),
+		"SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '%s'", name);
+	int r = cursor_open(&c, l, sql);
+	if (r == 0)
+		r = cursor_next(&c);
+	cursor_close(&c);
+	*ret_is_there = r == 0;
+	return r == CURSOR_END ? 0 : r;
+}
 
 int marks_make(struct loaded *l, enum mark_kind k, uint32_t n)
 {
@@ -113,6 +128,20 @@ static int mark_loop_tasks(struct loaded *l)
 	return r == CURSOR_END ? 0 : r;
 }
 
+static int mark_thread_times(struct loaded *l)
+{
+	struct cursor c;
+	bool is_there;
+	int r = load_has_table(l, "thread_time", &is_there);
+	if (r != 0 || !is_there)
+		return r;
+	r = cursor_open(&c, l, "SELECT DISTINCT task FROM thread_time ORDER BY task");
+	while (r == 0 && (r = cursor_next(&c)) == 0)
+		mark(l, MARK_TASK, cursor_id(&c, 0, l->n_tasks));
+	cursor_close(&c);
+	return r == CURSOR_END ? 0 : r;
+}
+
 int load_part_mark(struct loaded *l, bool loops)
 {
 	if (!l->marks)
@@ -126,5 +155,7 @@ int load_part_mark(struct loaded *l, bool loops)
 		r = take_sample(l, &c);
 	cursor_close(&c);
 	r = r == CURSOR_END ? 0 : r;
+	if (r == 0)
+		r = mark_thread_times(l);
 	return r == 0 && loops ? mark_loop_tasks(l) : r;
 }

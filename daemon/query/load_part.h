@@ -50,6 +50,9 @@ static inline void mark(struct loaded *l, enum mark_kind k, uint32_t id)
 	m->n_marked++;
 }
 
+/* Does the file have this table? Later ones are missing in files of earlier versions. 0, QUERY_FAILED, -errno. */
+int load_has_table(struct loaded *l, const char *name, bool *ret_is_there);
+
 /* Allocate marks for n ids, if marks are used. 0 or -ENOMEM. */
 int marks_make(struct loaded *l, enum mark_kind k, uint32_t n);
 void marks_clear(struct loaded *l);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/query/load_part.h"
 #include "daemon/query/provenance.h"
 
 /* Rows of `loss` that are read: windows of a week at one a second, with some causes each. */
@@ -130,6 +131,46 @@ static int add_losses(struct provenance *p, struct loaded *l, const struct row_f
 	return r == CURSOR_END ? 0 : r;
 }
 
+static bool has_all_harts(const struct row_filter *f)
+{
+	for (uint32_t i = 0; i < HARTS_MAX; i++)
+		if (!f->hart[i])
+			return false;
+	return true;
+}
+
+static double seconds_of(struct cursor *c, int column)
+{
+	const int64_t ns = cursor_integer(c, column);
+	return ns > 0 ? (double)ns / 1e9 : 0;
+}
+
+/* Their times are of no single hart. */
+static int add_threads(struct provenance *p, struct loaded *l, const struct row_filter *f)
+{
+	struct cursor c;
+	bool is_there;
+	int r = load_has_table(l, "thread_time", &is_there);
+	if (r != 0 || !is_there || !has_all_harts(f))
+		return r;
+	r = cursor_open(&c, l,
+		"SELECT window, task, lived_ns, ran_ns, ready_ns, unsplit_ns FROM thread_time "
+		"ORDER BY window, task");
+	c.pairs = true;
+	while (r == 0 && (r = cursor_next(&c)) == 0) {
+		const uint32_t window = cursor_id(&c, 0, l->n_windows);
+		const uint32_t task = cursor_id(&c, 1, l->n_tasks);
+		if (!f->task[task] || (f->windows && !l->window[window].wanted))
+			continue;
+		p->threads.lived += seconds_of(&c, 2);
+		p->threads.ran += seconds_of(&c, 3);
+		p->threads.ready += seconds_of(&c, 4);
+		p->threads.unsplit += seconds_of(&c, 5);
+	}
+	cursor_close(&c);
+	return r == CURSOR_END ? 0 : r;
+}
+
 /* If nothing was sampled, name the events that would have been. */
 static void add_plan(struct provenance *p, const struct loaded *l, const struct row_filter *f)
 {
@@ -227,5 +268,6 @@ int provenance_segment(struct provenance *p, struct loaded *l, const struct row_
 	const struct scan_notes *notes)
 {
 	provenance_source(p, l, f, notes);
-	return l->pin == QUERY_PIN_BESIDE ? 0 : add_losses(p, l, f);
+	int r = l->pin == QUERY_PIN_BESIDE ? 0 : add_losses(p, l, f);
+	return r == 0 ? add_threads(p, l, f) : r;
 }

@@ -41,6 +41,7 @@ struct provenance {
 	/* there are samples of a clock; there are samples of other events, or of coarser tiers */
 	bool by_clock, by_others;
 	double enabled_ns, running_ns;
+	struct answer_threads threads;
 	/* of coarser tiers: the end of their windows (CLOCK_REALTIME), and the requested detail
 	 * that they lack; NULL: none */
 	int64_t coarse_until_ns[N_TIERS];
@@ -81,7 +82,7 @@ void provenance_loss(struct provenance *p, uint32_t cause, uint64_t count);
 uint64_t provenance_lost(
 	const struct provenance *p, const struct text_table *texts, enum loss cause);
 
-/* provenance_source, and the losses of a segment. 0, QUERY_FAILED, -errno. */
+/* provenance_source, and the losses and thread times of a segment. 0, QUERY_FAILED, -errno. */
 int provenance_segment(struct provenance *p, struct loaded *l, const struct row_filter *f,
 	const struct scan_notes *notes);
 

@@ -137,6 +137,8 @@ static int begin_flush(struct recording *g, uint64_t end_ns)
 	int r = write_on(g, 0);
 	if (r == 0)
 		r = add_rest(g);
+	if (r == 0)
+		r = thread_times_give(g->times, &g->window);
 	if (r != 0)
 		return r;
 	g->window.end_ns = end_ns;
@@ -250,6 +252,7 @@ static void take(void *userdata, const struct attribution *a)
 		return;
 	if (!a->raise && !g->finish_ns)
 		recording_part_take(g->part, a->hart, a->count);
+	thread_times_sample(g->times, a->task, a->time_ns, a->weight_ns);
 	struct attribution seen = *a;
 	int r = downsample_take(g->downsample, g->walk->sampler->hz, &seen);
 	if (r == DOWNSAMPLE_PASSED)
@@ -315,9 +318,9 @@ static void mark(void *userdata, struct sweep *s)
 	/* tasks written by the transaction may be freed now */
 	if (g->segment && !g->trouble)
 		(void)stored_or_lost(g, write_on(g, 0));
-	for (const struct window_row *row = g->window.rows; row; row = row->hh.next)
-		sweep_keep_task(s, row->who);
+	window_keep(&g->window, s);
 	loop_window_keep(&g->window.loops, s);
+	thread_times_mark(g->times, s);
 	for (uint32_t i = 0; i < g->stacks.n_nodes; i++)
 		sweep_keep_frame(s, g->stacks.node[i]->frame);
 	sweep_keep_frame(s, g->hidden);
@@ -358,8 +361,13 @@ static int take_loops(void *userdata, struct task *task, const struct loop_count
 
 struct tap recording_tap(struct recording *g)
 {
-	return (struct tap){
-		.userdata = g, .take = take, .cut = cut, .take_loops = take_loops, .mark = mark};
+	return (struct tap){.userdata = g,
+		.take = take,
+		.cut = cut,
+		.take_loops = take_loops,
+		.mark = mark,
+		.end = recording_take_end,
+		.look = recording_look};
 }
 
 size_t recording_fds(const struct recording *g, struct pollfd *fds, size_t n)
@@ -502,6 +510,7 @@ int recording_finish(struct recording *g, uint64_t now_ns)
 {
 	if (g->finish_ns)
 		return 0;
+	thread_times_look_now(g->times, now_ns);
 	int r = g->shared ? walk_catch_up(g->walk, now_ns) : walk_stop(g->walk, now_ns);
 	g->end_ns = now_ns > g->window.start_ns ? now_ns : g->window.start_ns;
 	recording_expect_callers(g);
@@ -575,6 +584,7 @@ struct recording *recording_free(struct recording *g)
 	stack_tree_clear(&g->stacks);
 	free((struct hart_count *)g->last_counts.row);
 	recording_share_free(g->share);
+	thread_times_free(g->times);
 	recording_part_free(g->part);
 	downsample_free(g->downsample);
 	free(g->mine);

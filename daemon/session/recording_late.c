@@ -99,3 +99,17 @@ void recording_end_counts(struct recording *g)
 	g->last_counts = (struct hart_count_rows){rows.serial, row, row ? rows.n : 0};
 	g->counts = NULL;
 }
+
+void recording_take_end(void *userdata, struct task *task, uint64_t time_ns)
+{
+	struct recording *g = userdata;
+	if (!recording_is_outside(g, time_ns))
+		thread_times_end(g->times, task, time_ns);
+}
+
+void recording_look(void *userdata, uint64_t now_ns)
+{
+	struct recording *g = userdata;
+	if (!g->finish_ns)
+		thread_times_look(g->times, now_ns);
+}

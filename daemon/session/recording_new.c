@@ -150,13 +150,17 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 			o->path);
 		r = r == SEGMENT_NO_SPACE ? RECORDING_FULL : RECORDING_UNWRITABLE;
 	}
+	g->targets.since_ns = g->window.start_ns;
+	if (r == 0 && (g->targets.n_pids > 0 || g->targets.labels || g->targets.cgroup))
+		r = thread_times_new(
+			&g->targets, &g->walk->tasks, "/proc", g->window.start_ns, &g->times);
 	if (r != 0) {
 		recording_free(g);
 		return r;
 	}
+	thread_times_look_now(g->times, clock_ns(CLOCK_MONOTONIC));
 	if (g->counts) /* their earlier counts are from before this recording */
 		(void)hart_counts_take(g->counts);
-	g->targets.since_ns = g->window.start_ns;
 	g->tap.cut_ns = g->window.start_ns + g->window_ns;
 	if (g->shared && g->targets.after_exec)
 		walk_await_exec(g->walk, g->targets.pid, g->targets.n_pids);

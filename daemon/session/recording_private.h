@@ -7,6 +7,7 @@
 #include "daemon/session/recording.h"
 #include "daemon/session/recording_part.h"
 #include "daemon/session/recording_share.h"
+#include "daemon/session/thread_times.h"
 
 struct recording {
 	struct walk *walk;
@@ -53,7 +54,8 @@ struct recording {
 	struct recording_share *share;      /* NULL: no limits */
 	struct hart_counts *counts;         /* NULL: none */
 	struct hart_count_rows last_counts; /* taken at the end, for the last window */
-	uint64_t callers_ns;                /* the end of the wait for callers */
+	struct thread_times *times; /* of the targets; NULL: of all, whose times are not read */
+	uint64_t callers_ns;        /* the end of the wait for callers */
 	bool has_callers; /* after the end: the last window is closed, and later samples are dropped */
 	char note[RECORDING_NOTE_BYTES]; /* of the windows that end now; "": none */
 };
@@ -84,3 +86,6 @@ void recording_take_leaves(struct recording *g);
 struct hart_count_rows recording_take_counts(struct recording *g);
 /* Take them now, for the last window; from now on they belong to the next recording. */
 void recording_end_counts(struct recording *g);
+/* A thread ended; time to look at threads, unless the recording has ended. userdata is the recording. */
+void recording_take_end(void *userdata, struct task *task, uint64_t time_ns);
+void recording_look(void *userdata, uint64_t now_ns);

@@ -29,24 +29,6 @@ static uint64_t monotonic_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-void walk_give(struct walk *w, struct tap *tap, const struct attribution *a)
-{
-	struct attribution seen = *a;
-	if (w->inner->raises.n == 0 || raises_show(w, tap->raise_uid, &seen))
-		tap->take(tap->userdata, &seen);
-}
-
-/* attribute's sink: every attribution passes here. */
-static void take_attribution(void *userdata, const struct attribution *a)
-{
-	struct walk *w = userdata;
-	w->n_taken += a->raise ? 0 : a->count;
-	if (!a->raise)
-		raises_notice(w, a);
-	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
-		walk_give(w, tap, a);
-}
-
 static void take_named(void *userdata, struct frame *frame)
 {
 	(void)userdata, (void)frame; /* the store finds new names by the frame's own mark */
@@ -98,7 +80,8 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 		.per_task = o->sampler.per_task,
 		.throttles_groups = w->sampler->machine.throttles_groups,
 		.hide_kernel = o->hide_kernel,
-		.sink = take_attribution,
+		.sink = walk_take,
+		.ended = walk_take_end,
 		.userdata = w,
 	};
 	r = attribute_new(&attribute, &w->attribute);
@@ -234,18 +217,6 @@ int walk_start(struct walk *w, const pid_t *pids, size_t n_pids)
 	return r;
 }
 
-static int take_loops(void *userdata, struct task *task, const struct loop_counts *c)
-{
-	struct walk *w = userdata;
-	int r = 0;
-	if (task)
-		attribute_counted(w->attribute, task);
-	for (struct tap *tap = w->inner->taps; tap && r == 0; tap = tap->next)
-		if (tap->take_loops)
-			r = tap->take_loops(tap->userdata, task, c);
-	return r;
-}
-
 struct walk *walk_free(struct walk *w)
 {
 	if (!w)
@@ -265,31 +236,6 @@ struct walk *walk_free(struct walk *w)
 	free(in);
 	free(w);
 	return NULL;
-}
-
-void walk_add(struct walk *w, struct tap *tap)
-{
-	tap->next = w->inner->taps;
-	w->inner->taps = tap;
-}
-
-void walk_remove(struct walk *w, struct tap *tap)
-{
-	struct tap **at = &w->inner->taps;
-	while (*at && *at != tap)
-		at = &(*at)->next;
-	if (*at)
-		*at = tap->next;
-	tap->next = NULL;
-}
-
-/* Does nobody wait for names? While the walk runs, a drain is soon. */
-static bool is_patient(const struct walk *w)
-{
-	bool all = !w->inner->stopped;
-	for (const struct tap *tap = w->inner->taps; tap; tap = tap->next)
-		all &= tap->is_patient;
-	return all;
 }
 
 size_t walk_fds(const struct walk *w, struct pollfd *fds, size_t n)
@@ -434,6 +380,7 @@ static int run(struct walk *w, uint64_t now_ns)
 		r = open_raised(w, now_ns);
 	if (r != 0)
 		return r < 0 ? r : 0;
+	walk_look(w, now_ns);
 	if (now_ns >= in->next_tick_ns) {
 		in->next_tick_ns = now_ns + TICK_NS;
 		in->next_rate_ns = now_ns + WALK_DRAIN_NS; /* a tick reads it too */
@@ -466,7 +413,7 @@ static int look_at_growing(struct walk *w, uint64_t now_ns)
 int walk_dispatch(struct walk *w, uint64_t now_ns)
 {
 	walk_spend(w, N_WALK_WORKS);
-	namer_be_patient(w->namer, is_patient(w));
+	namer_be_patient(w->namer, walk_is_patient(w));
 	int r = namer_dispatch(w->namer, now_ns);
 	walk_spend(w, WALK_NAMING);
 	if (r < 0 || w->inner->stopped)
@@ -506,7 +453,7 @@ int walk_listen(struct walk *w, int listen_fd, const struct feed_limits *limits,
 		.tasks = &w->tasks,
 		.sites = &w->sites,
 		.lost_tables = &s->lost[0][LOSS_TABLE],
-		.take = take_loops,
+		.take = walk_take_loops,
 		.attribute = w->attribute,
 		.catch_up = catch_up_for_feed,
 		.userdata = w,
@@ -554,16 +501,6 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 	return r == 0 ? namer_ask_again(w->namer) : r;
 }
 
-static void mark_all(void *userdata, struct sweep *s)
-{
-	struct walk *w = userdata;
-	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
-		if (tap->mark)
-			tap->mark(tap->userdata, s);
-	if (w->feed)
-		feed_mark(w->feed, s);
-}
-
 void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids)
 {
 	attribute_await_exec(w->attribute, pids, n_pids);
@@ -571,7 +508,7 @@ void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids)
 
 int walk_sweep(struct walk *w)
 {
-	int r = attribute_sweep(w->attribute, mark_all, w);
+	int r = attribute_sweep(w->attribute, walk_mark, w);
 	return r == -ENOMEM ? 0 : r; /* nothing was freed: try next time */
 }
 

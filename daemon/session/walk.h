@@ -58,6 +58,9 @@ struct tap {
 	/* Before a sweep: mark the tasks and frames that it holds (sweep.h). NULL: it
 	 * holds none. */
 	void (*mark)(void *userdata, struct sweep *s);
+	/* A thread ended. After a drain: time to look at threads. Both may be NULL. */
+	void (*end)(void *userdata, struct task *task, uint64_t time_ns);
+	void (*look)(void *userdata, uint64_t now_ns);
 	uint64_t cut_ns;  /* CLOCK_MONOTONIC; UINT64_MAX: never */
 	bool prompt;      /* cut on time, not only with the next drain */
 	bool is_patient;  /* names may come a second later (namer_be_patient) */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A walk's internals: walk.c opens it and runs it, walk_drain.c empties its rings, raises.c samples the tasks
- * of users faster */
+/* A walk's internals: walk.c opens it and runs it, walk_drain.c empties its rings, walk_taps.c hands on what was in them,
+ * raises.c samples the tasks of users faster */
 
 #include "daemon/decode/merge.h"
 #include "daemon/session/copies.h"
@@ -61,3 +61,15 @@ bool walk_drain_is_due(struct walk *w, uint64_t now_ns);
 bool walk_look_is_due(const struct walk *w, uint64_t now_ns);
 /* The time of the next drain, or of the check before it. */
 uint64_t walk_drain_deadline_ns(const struct walk *w);
+
+/* --- walk_taps.c; userdata is the walk --------------------------------------------------------- */
+
+/* attribute's sink: every attribution passes here. */
+void walk_take(void *userdata, const struct attribution *a);
+void walk_take_end(void *userdata, struct task *task, uint64_t time_ns);
+int walk_take_loops(void *userdata, struct task *task, const struct loop_counts *c);
+void walk_mark(void *userdata, struct sweep *s);
+/* Have the taps look at threads. */
+void walk_look(struct walk *w, uint64_t now_ns);
+/* Does nobody wait for names? While the walk runs, a drain is soon. */
+bool walk_is_patient(const struct walk *w);

@@ -54,6 +54,11 @@ static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
 	[INSERT_WINDOW] = "INSERT INTO window VALUES (?, ?, ?, ?)",
 	[INSERT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[INSERT_READING] = "INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?, ?)",
+	[INSERT_THREAD_TIME] =
+		"INSERT INTO thread_time VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+		"lived_ns = lived_ns + excluded.lived_ns, ran_ns = ran_ns + excluded.ran_ns, "
+		"ready_ns = ready_ns + excluded.ready_ns, unsplit_ns = unsplit_ns + "
+		"excluded.unsplit_ns",
 	[INSERT_LOSS] = ("INSERT INTO loss VALUES (?, ?, ?, ?) "
 			 "ON CONFLICT DO UPDATE SET count = count + excluded.count"),
 	[INSERT_LOOP_SITE] = "INSERT INTO loop_site VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -258,6 +258,15 @@ static bool same_statement(const char *a, const char *b)
 	}
 }
 
+/* Is the row of `ours` about a table that files of earlier versions lack, as this one does? */
+static bool is_added(sqlite3_stmt *file, bool has_row, sqlite3_stmt *ours)
+{
+	const char *table = (const char *)sqlite3_column_text(ours, 2);
+	const char *there = has_row ? (const char *)sqlite3_column_text(file, 2) : NULL;
+
+	return table && strcmp(table, "thread_time") == 0 && (!there || strcmp(there, table) != 0);
+}
+
 /* 0 the same; 1 not ours; an SQLite result code, negated. */
 static int compare_schema(sqlite3 *db, sqlite3 *ours)
 {
@@ -275,6 +284,8 @@ static int compare_schema(sqlite3 *db, sqlite3 *ours)
 			return -ra;
 		if (rb != SQLITE_ROW && rb != SQLITE_DONE)
 			return -rb;
+		while (rb == SQLITE_ROW && is_added(a, ra == SQLITE_ROW, b))
+			rb = sqlite3_step(b);
 		if (ra != rb)
 			return 1;
 		if (ra == SQLITE_DONE)

@@ -211,6 +211,19 @@ CREATE TABLE reading (
 	PRIMARY KEY (sample, event)
 ) WITHOUT ROWID;
 
+-- How long threads lived in the window, of recordings of some processes. Linux counts the times of each thread, and they
+-- are read a few times a second, so that they may come in the next window. A file of an earlier version has no such
+-- table. What is left of lived_ns is the time in which the thread waited for something other than a hart.
+CREATE TABLE thread_time (
+	window INTEGER NOT NULL,
+	task INTEGER NOT NULL,
+	lived_ns INTEGER NOT NULL,
+	ran_ns INTEGER NOT NULL,            -- it had a hart
+	ready_ns INTEGER NOT NULL,          -- it waited for a hart
+	unsplit_ns INTEGER NOT NULL,        -- it had no hart; whether it waited for one is not known
+	PRIMARY KEY (window, task)
+) WITHOUT ROWID;
+
 -- What was lost or could not be done, by hart and cause.
 CREATE TABLE loss (
 	window INTEGER NOT NULL,

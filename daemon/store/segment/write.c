@@ -163,6 +163,23 @@ static int write_counted(struct segment *g, const struct hart_count_rows *rows)
 	return r;
 }
 
+static int write_times(struct segment *g, const struct segment_flush *f)
+{
+	int r = 0;
+	for (uint32_t i = 0; r == 0 && i < f->window->n_times; i++) {
+		const struct window_time *time = &f->window->time[i];
+		if (!segment_may_write(f, time->who))
+			continue;
+		g->payer = task_account(time->who);
+		r = segment_write_task(g, f, time->who);
+		if (r == 0)
+			r = ROW(g, INSERT_THREAD_TIME, CELL_I(g->n_windows), CELL_I(time->who->id),
+				CELL_I(time->lived_ns), CELL_I(time->ran_ns),
+				CELL_I(time->ready_ns), CELL_I(time->unsplit_ns));
+	}
+	return r;
+}
+
 static int begin_window(struct segment *g, const struct segment_flush *f)
 {
 	const struct window *w = f->window;
@@ -193,7 +210,9 @@ static int write_rows(struct segment *g, const struct segment_flush *f)
 /* Write the rest of a window, besides its rows: names, changed tasks, losses. */
 static int end_window(struct segment *g, const struct segment_flush *f)
 {
-	int r = segment_write_names(g, f);
+	int r = write_times(g, f);
+	if (r == 0)
+		r = segment_write_names(g, f);
 	if (r == 0)
 		r = segment_write_changed(g, f);
 	return r == 0 && f->lost ? write_losses(g, f) : r;

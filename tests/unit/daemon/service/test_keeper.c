@@ -131,7 +131,7 @@ TEST(segments_that_wait_for_names_are_bounded)
 			.n_frames = 1,
 			.time_ns = now_ns};
 		n_taken++;
-		take_attribution(&walk, &a);
+		walk_take(&walk, &a);
 		walk.realtime_offset_ns += 100 * (uint64_t)SECOND_NS;
 		look_now();
 		ck_assert_ptr_nonnull(keeper->recording);

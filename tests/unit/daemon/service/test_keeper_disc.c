@@ -42,7 +42,7 @@ static void sample_new_tasks(void)
 		task_set_comm(another, "another");
 		struct attribution a = {.task = another, .time_ns = now_ns, .hart = 2, .count = 1};
 		n_taken++;
-		take_attribution(&walk, &a);
+		walk_take(&walk, &a);
 	}
 }
 
@@ -62,7 +62,7 @@ static void count_loops(uint32_t n)
 		struct loop_site *site;
 		ck_assert_int_eq(loop_site_get(&walk.sites, &key, NULL, &more, &site), 0);
 		const struct loop_counts c = {.site = site, .value = value};
-		ck_assert_int_eq(take_loops(&walk, task, &c), 0);
+		ck_assert_int_eq(walk_take_loops(&walk, task, &c), 0);
 		loop_site_unref(&walk.sites, site);
 	}
 }

@@ -57,7 +57,7 @@ static void setup(void)
 		.n_harts = 1,
 		.n_events = 1,
 		.proc = "/nowhere",
-		.sink = take_attribution,
+		.sink = walk_take,
 		.userdata = &walk};
 	ck_assert_int_eq(attribute_new(&o, &walk.attribute), 0);
 	inner.execs.attribute = walk.attribute;
@@ -79,9 +79,9 @@ TEST(every_tap_hears_every_sample)
 	struct attribution a = {.count = 3};
 	begin(&one, UINT64_MAX, 0);
 	begin(&two, UINT64_MAX, 0);
-	take_attribution(&walk, &a);
+	walk_take(&walk, &a);
 	walk_remove(&walk, &one.tap);
-	take_attribution(&walk, &a);
+	walk_take(&walk, &a);
 	ck_assert_uint_eq(one.n_taken, 3);
 	ck_assert_uint_eq(two.n_taken, 6);
 	ck_assert_uint_eq(walk.n_taken, 6);
@@ -101,11 +101,11 @@ TEST(names_may_come_late_if_no_tap_waits_for_them)
 	begin(&one, UINT64_MAX, 0);
 	begin(&two, UINT64_MAX, 0);
 	one.tap.is_patient = true;
-	ck_assert(!is_patient(&walk));
+	ck_assert(!walk_is_patient(&walk));
 	two.tap.is_patient = true;
-	ck_assert(is_patient(&walk));
+	ck_assert(walk_is_patient(&walk));
 	inner.stopped = true; /* no drain comes */
-	ck_assert(!is_patient(&walk));
+	ck_assert(!walk_is_patient(&walk));
 }
 
 TEST(taps_are_cut_in_the_order_of_time)

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Thread times: how long the threads of a recording's targets lived, had a hart, and waited for one
+ *
+ * Linux counts both for each thread, in /proc/PID/task/TID/schedstat. Threads are read at drains. What a thread did
+ * between the last look and its end is divided by its samples, and by how it waited before; if that is not known, the
+ * rest is unsplit.
+ */
+
+#include "daemon/aggregate/window.h"
+#include "daemon/session/targets.h"
+
+struct sweep;
+struct thread_times;
+
+/* Threads that are followed at the same time; others are left out. */
+#define THREAD_TIMES_MAX 4096u
+
+/* targets are borrowed. proc: "/proc", or a folder of files in tests; borrowed. The threads of the targets count from
+ * start_ns on. 0 or -ENOMEM. */
+int thread_times_new(const struct targets *targets, const struct task_table *tasks,
+	const char *proc, uint64_t start_ns, struct thread_times **ret_times);
+
+/* t may be NULL in all that follow. */
+
+/* Look at the threads, if that is due: a hundredth of the loop's time at most. */
+void thread_times_look(struct thread_times *t, uint64_t now_ns);
+/* The same, whether it is due or not. */
+void thread_times_look_now(struct thread_times *t, uint64_t now_ns);
+/* A sample of a target. */
+void thread_times_sample(
+	struct thread_times *t, struct task *task, uint64_t time_ns, uint64_t weight_ns);
+/* A task ended, and with it its thread (task.h). */
+void thread_times_end(struct thread_times *t, struct task *task, uint64_t time_ns);
+/* Add all that is known by now to that window. 0 or -ENOMEM. */
+int thread_times_give(struct thread_times *t, struct window *w);
+/* Tasks that it holds (attribute/sweep.h). */
+void thread_times_mark(const struct thread_times *t, struct sweep *s);
+
+struct thread_times *thread_times_free(struct thread_times *t);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* The taps of a walk: what is found goes to each of them. */
+
+#include "daemon/session/walk_private.h"
+
+void walk_give(struct walk *w, struct tap *tap, const struct attribution *a)
+{
+	struct attribution seen = *a;
+	if (w->inner->raises.n == 0 || raises_show(w, tap->raise_uid, &seen))
+		tap->take(tap->userdata, &seen);
+}
+
+void walk_take(void *userdata, const struct attribution *a)
+{
+	struct walk *w = userdata;
+	w->n_taken += a->raise ? 0 : a->count;
+	if (!a->raise)
+		raises_notice(w, a);
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		walk_give(w, tap, a);
+}
+
+void walk_take_end(void *userdata, struct task *task, uint64_t time_ns)
+{
+	struct walk *w = userdata;
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		if (tap->end)
+			tap->end(tap->userdata, task, time_ns);
+}
+
+int walk_take_loops(void *userdata, struct task *task, const struct loop_counts *c)
+{
+	struct walk *w = userdata;
+	int r = 0;
+	if (task)
+		attribute_counted(w->attribute, task);
+	for (struct tap *tap = w->inner->taps; tap && r == 0; tap = tap->next)
+		if (tap->take_loops)
+			r = tap->take_loops(tap->userdata, task, c);
+	return r;
+}
+
+void walk_add(struct walk *w, struct tap *tap)
+{
+	tap->next = w->inner->taps;
+	w->inner->taps = tap;
+}
+
+void walk_remove(struct walk *w, struct tap *tap)
+{
+	struct tap **at = &w->inner->taps;
+	while (*at && *at != tap)
+		at = &(*at)->next;
+	if (*at)
+		*at = tap->next;
+	tap->next = NULL;
+}
+
+bool walk_is_patient(const struct walk *w)
+{
+	bool all = !w->inner->stopped;
+	for (const struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		all &= tap->is_patient;
+	return all;
+}
+
+void walk_mark(void *userdata, struct sweep *s)
+{
+	struct walk *w = userdata;
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		if (tap->mark)
+			tap->mark(tap->userdata, s);
+	if (w->feed)
+		feed_mark(w->feed, s);
+}
+
+void walk_look(struct walk *w, uint64_t now_ns)
+{
+	for (const struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		if (tap->look)
+			tap->look(tap->userdata, now_ns);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/session/thread_times.c, on tasks made by hand and a folder like /proc. Looks are now; what the clock
+ * adds to a test's times is less than SLACK. */
+
+#include "daemon/session/thread_times.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/base/clock.h"
+#include "tests/unit/test.h"
+
+#define SLACK (SECOND / 2)
+#define PID 10
+
+static char proc[] = "/tmp/mperf-times-XXXXXX";
+static struct task_table tasks;
+static struct targets targets;
+static struct thread_times *times;
+static struct task *leader, *thread;
+static struct window window;
+static uint64_t now_ns;
+
+static const char *path_of(pid_t tid, const char *what)
+{
+	static char path[128];
+	snprintf(path, sizeof(path), "%s/%d/task/%d%s", proc, PID, (int)tid, what);
+	return path;
+}
+
+static void says(pid_t tid, const char *text)
+{
+	char folder[128];
+	snprintf(folder, sizeof(folder), "%s/%d", proc, PID);
+	(void)mkdir(folder, 0700);
+	snprintf(folder, sizeof(folder), "%s/%d/task", proc, PID);
+	(void)mkdir(folder, 0700);
+	(void)mkdir(path_of(tid, ""), 0700);
+	FILE *f = fopen(path_of(tid, "/schedstat"), "w");
+	ck_assert_ptr_nonnull(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void gone(pid_t tid)
+{
+	(void)unlink(path_of(tid, "/schedstat"));
+}
+
+/* A process that has lived for a minute, since when it is recorded, and a thread of ten seconds ago. */
+static void begin(void)
+{
+	ck_assert_ptr_nonnull(mkdtemp(proc));
+	now_ns = clock_ns(CLOCK_MONOTONIC);
+	ck_assert_uint_gt(now_ns, 60 * SECOND);
+	ck_assert_int_eq(task_add(&tasks, PID, PID, now_ns - 60 * SECOND, &leader), 0);
+	ck_assert_int_eq(task_add(&tasks, PID, PID + 1, now_ns - 10 * SECOND, &thread), 0);
+	leader->wanted = thread->wanted = true;
+	targets = (struct targets){.since_ns = now_ns - 60 * SECOND, .pid = {PID}, .n_pids = 1};
+	ck_assert_int_eq(thread_times_new(&targets, &tasks, proc, now_ns - 60 * SECOND, &times), 0);
+}
+
+static void end(void)
+{
+	thread_times_free(times);
+	window_clear(&window);
+	task_table_clear(&tasks);
+	char command[128];
+	snprintf(command, sizeof(command), "rm -r %s", proc);
+	ck_assert_int_eq(system(command), 0);
+}
+
+EACH_TEST(.begin = begin, .end = end);
+
+static struct window_time sum_of(const struct task *task)
+{
+	struct window_time sum = {};
+	ck_assert_int_eq(thread_times_give(times, &window), 0);
+	for (uint32_t i = 0; i < window.n_times; i++)
+		if (window.time[i].who == task) {
+			sum.lived_ns += window.time[i].lived_ns;
+			sum.ran_ns += window.time[i].ran_ns;
+			sum.ready_ns += window.time[i].ready_ns;
+			sum.unsplit_ns += window.time[i].unsplit_ns;
+		}
+	return sum;
+}
+
+static void is_about(uint64_t value, uint64_t expected)
+{
+	ck_assert_uint_ge(value, expected);
+	ck_assert_uint_lt(value, expected + SLACK);
+}
+
+TEST(a_thread_that_began_meanwhile_has_all_that_linux_counts)
+{
+	says(PID, "20000000000 10000000000 7\n");
+	says(PID + 1, "3000000000 2000000000 5\n");
+	thread_times_look(times, now_ns);
+	const struct window_time it = sum_of(thread), its_leader = sum_of(leader);
+	is_about(it.lived_ns, 10 * SECOND);
+	ck_assert_uint_eq(it.ran_ns, 3 * SECOND);
+	ck_assert_uint_eq(it.ready_ns, 2 * SECOND);
+	ck_assert_uint_eq(it.unsplit_ns, 0);
+	is_about(its_leader.lived_ns, 60 * SECOND);
+	ck_assert_uint_eq(its_leader.ran_ns, 20 * SECOND);
+	ck_assert(thread->used && leader->used);
+}
+
+TEST(of_an_older_thread_only_what_is_counted_from_the_first_look_on)
+{
+	thread_times_free(times);
+	ck_assert_int_eq(thread_times_new(&targets, &tasks, proc, now_ns - SECOND, &times), 0);
+	says(PID + 1, "3000000000 2000000000 5\n");
+	thread_times_look_now(times, now_ns);
+	says(PID + 1, "3000001000 2000000500 5\n");
+	thread_times_look_now(times, now_ns);
+	const struct window_time it = sum_of(thread);
+	ck_assert_uint_lt(it.lived_ns, SLACK);
+	ck_assert_uint_le(it.ran_ns, 1000);
+	ck_assert_uint_le(it.ready_ns, 500);
+}
+
+TEST(what_is_given_is_not_given_again)
+{
+	says(PID + 1, "3000000000 2000000000 5\n");
+	thread_times_look_now(times, now_ns);
+	is_about(sum_of(thread).lived_ns, 10 * SECOND);
+	window_clear(&window);
+	thread_times_look_now(times, now_ns);
+	ck_assert_uint_lt(sum_of(thread).lived_ns, SLACK);
+}
+
+TEST(after_the_last_look_samples_say_when_it_had_a_hart_and_the_past_how_it_waited)
+{
+	says(PID + 1,
+		"2000000000 2000000000 5\n"); /* of 8 s without a hart it waited for one for 2 */
+	thread_times_look_now(times, now_ns);
+	const uint64_t looked_ns = now_ns + SLACK;
+	thread_times_sample(times, thread, looked_ns, SECOND);
+	thread_times_end(times, thread, now_ns + 5 * SECOND);
+	const struct window_time it = sum_of(thread);
+	ck_assert_uint_eq(it.lived_ns, 15 * SECOND);
+	ck_assert_uint_eq(it.ran_ns, 3 * SECOND);
+	ck_assert_uint_gt(it.ready_ns, 2 * SECOND + 8 * SECOND / 10); /* 4 s, a quarter of them */
+	ck_assert_uint_le(it.ready_ns, 3 * SECOND);
+	ck_assert_uint_eq(it.unsplit_ns, 0);
+}
+
+TEST(a_thread_that_ends_before_the_first_look_has_samples_alone)
+{
+	thread_times_sample(times, thread, now_ns - 9 * SECOND, 4 * SECOND);
+	thread_times_end(times, thread, now_ns);
+	const struct window_time it = sum_of(thread);
+	ck_assert_uint_eq(it.lived_ns, 10 * SECOND);
+	ck_assert_uint_eq(it.ran_ns, 4 * SECOND);
+	ck_assert_uint_eq(it.ready_ns, 0);
+	ck_assert_uint_eq(it.unsplit_ns, 6 * SECOND);
+}
+
+TEST(more_samples_than_time_are_all_of_it)
+{
+	thread_times_sample(times, thread, now_ns, 40 * SECOND);
+	thread_times_end(times, thread, now_ns);
+	const struct window_time it = sum_of(thread);
+	ck_assert_uint_eq(it.ran_ns, 10 * SECOND);
+	ck_assert_uint_eq(it.unsplit_ns, 0);
+}
+
+TEST(a_linux_that_does_not_count_leaves_samples_alone)
+{
+	says(PID + 1, "0 0 0\n");
+	thread_times_look_now(times, now_ns);
+	gone(PID + 1);
+	thread_times_look_now(times, now_ns);
+	says(PID + 1, "abc");
+	thread_times_look_now(times, now_ns);
+	thread_times_end(times, thread, now_ns);
+	const struct window_time it = sum_of(thread);
+	ck_assert_uint_eq(it.lived_ns, 10 * SECOND);
+	ck_assert_uint_eq(it.unsplit_ns, 10 * SECOND);
+}
+
+/* Another thread has that number: its counts are lower. */
+TEST(counts_that_fall_are_not_subtracted)
+{
+	says(PID + 1, "3000000000 2000000000 5\n");
+	thread_times_look_now(times, now_ns);
+	says(PID + 1, "1000 2000000000 5\n");
+	thread_times_look_now(times, now_ns);
+	const struct window_time it = sum_of(thread);
+	ck_assert_uint_eq(it.ran_ns, 3 * SECOND);
+	ck_assert_uint_lt(it.lived_ns, 10 * SECOND + SLACK);
+}
+
+TEST(a_thread_that_execs_goes_on_as_another_task)
+{
+	struct task *after;
+	says(PID + 1, "3000000000 2000000000 5\n");
+	thread_times_look_now(times, now_ns);
+	task_end(&tasks, thread, now_ns);
+	const struct task_key key = {PID, PID + 1, thread->start_ns};
+	ck_assert_int_eq(task_add_for(&tasks, &key, 0, &after), 0);
+	after->wanted = true;
+	says(PID + 1, "3000001000 2000000000 5\n");
+	thread_times_look_now(times, now_ns);
+	is_about(sum_of(thread).lived_ns, 10 * SECOND);
+	ck_assert_uint_lt(sum_of(after).lived_ns, SLACK);
+}
+
+TEST(others_are_not_followed)
+{
+	struct task *other, *kernel;
+	ck_assert_int_eq(task_add(&tasks, 99, 99, now_ns - SECOND, &other), 0);
+	ck_assert_int_eq(task_add(&tasks, PID, PID + 2, now_ns - SECOND, &kernel), 0);
+	kernel->kernel_thread = true;
+	thread_times_look_now(times, now_ns);
+	thread_times_end(times, other, now_ns);
+	thread_times_end(times, kernel, now_ns);
+	ck_assert_uint_eq(sum_of(other).lived_ns + sum_of(kernel).lived_ns, 0);
+	ck_assert_uint_eq(window.n_times, 0);
+
+	/* a walk of one recording knows tasks that it does not want */
+	targets.all = true;
+	thread->wanted = false;
+	thread_times_end(times, thread, now_ns);
+	ck_assert_uint_eq(sum_of(thread).lived_ns, 0);
+}
+
+TEST(more_threads_than_it_follows_are_left_out)
+{
+	struct task *last = NULL;
+	for (int i = 0; i < (int)THREAD_TIMES_MAX + 10; i++)
+		ck_assert_int_eq(task_add(&tasks, PID, PID + 2 + i, now_ns - SECOND, &last), 0);
+	thread_times_look_now(times, now_ns);
+	thread_times_end(times, last, now_ns);
+	ck_assert_uint_eq(sum_of(last).lived_ns, 0);
+}
+
+TEST(without_times_nothing_happens)
+{
+	thread_times_look(NULL, now_ns);
+	thread_times_sample(NULL, thread, now_ns, 1);
+	thread_times_end(NULL, thread, now_ns);
+	ck_assert_int_eq(thread_times_give(NULL, &window), 0);
+	ck_assert_ptr_null(thread_times_free(NULL));
+}
