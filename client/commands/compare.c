@@ -28,40 +28,6 @@ struct side {
 	const char *file, *selected; /* the first of each, as the user wrote it */
 };
 
-/* Write why the selection has no recording. */
-static int say_none(const char *selection, char **ret_says)
-{
-	struct stat s;
-	if (stat(selection, &s) == 0)
-		return asprintf(ret_says,
-			"the folder '%s' has no recording (*" RECORDINGS_SUFFIX ")", selection);
-	return asprintf(ret_says,
-		strpbrk(selection, "*?[") ? "no file matches '%s'" : "there is no recording '%s'",
-		selection);
-}
-
-/* 0 or EXIT_*, after an error message. */
-static int add_recordings(struct recordings *r, const char *selection)
-{
-	_cleanup_(freep) char *says = NULL;
-	const char *remedy =
-		"Give a recording, a folder of *" RECORDINGS_SUFFIX ", or a pattern in quotes.";
-	int outcome = recordings_add(r, selection), n = 0;
-
-	if (outcome == 0)
-		return 0;
-	if (outcome == RECORDINGS_NONE)
-		n = say_none(selection, &says);
-	else if (outcome == RECORDINGS_MANY)
-		n = asprintf(&says, "with '%s', one side has more than %d recordings", selection,
-			RECORDINGS_MAX);
-	else
-		n = asprintf(&says, "'%s' cannot be read: %s", selection,
-			strerror(outcome < 0 ? -outcome : errno));
-	say_failure(n < 0 ? "out of memory" : says, remedy);
-	return outcome < 0 ? EXIT_FAILED : EXIT_USAGE;
-}
-
 static int add_selection(struct side *side, const char *text)
 {
 	_cleanup_(freep) char *what = NULL;
@@ -94,7 +60,7 @@ static int add_side(struct side *side, char *const *text, size_t n)
 		if (!*first)
 			*first = text[i];
 		exit_status = selects ? add_selection(side, text[i])
-				      : add_recordings(&side->files, text[i]);
+				      : recordings_add_or_say(&side->files, text[i], "one side");
 	}
 	return exit_status;
 }

@@ -47,7 +47,8 @@ static int take(void *userdata, const Mperf__Answer *a)
 	return r;
 }
 
-static int ask(struct source *s, struct drawing *d, char *path)
+/* baseline: the recording of --diff; NULL: the source. */
+static int ask(struct source *s, struct drawing *d, char *baseline)
 {
 	Mperf__Filter filter;
 	Mperf__FlamegraphRequest flamegraph = MPERF__FLAMEGRAPH_REQUEST__INIT;
@@ -55,7 +56,10 @@ static int ask(struct source *s, struct drawing *d, char *path)
 	request.body_case = MPERF__REQUEST__BODY_FLAMEGRAPH;
 	request.flamegraph = &flamegraph;
 	source_narrow(s, &d->from, &request, &filter);
-	flamegraph.path = path;
+	if (baseline) {
+		flamegraph.path = &baseline;
+		flamegraph.n_path = 1;
+	}
 	return source_ask(s, &request, take, d);
 }
 
@@ -64,7 +68,7 @@ static int ask_all(struct source *s, struct drawing *d)
 {
 	_cleanup_(freep) char *path = NULL, *event = NULL;
 	if (!d->options->earlier)
-		return ask(s, d, s->path);
+		return ask(s, d, NULL);
 	path = source_absolute(d->options->earlier);
 	if (!path)
 		return EXIT_FAILED;
@@ -75,7 +79,7 @@ static int ask_all(struct source *s, struct drawing *d)
 	flame_end_baseline(d->flame);
 	event = d->event;
 	d->event = NULL;
-	exit_status = ask(s, d, s->path);
+	exit_status = ask(s, d, NULL);
 	if (exit_status != 0)
 		return exit_status;
 	if (!event || !d->event || strcmp(event, d->event) != 0) {

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/options/options.h"
+#include "client/show/say.h"
 #include "proto/base/memory.h"
 
 static bool has(const struct recordings *r, dev_t device, ino_t inode)
@@ -100,6 +102,39 @@ int recordings_add(struct recordings *r, const char *selection)
 		return RECORDINGS_UNREADABLE;
 	_cleanup_(freep) char *pattern = pattern_of_folder(selection);
 	return pattern ? add_matches(r, pattern) : -ENOMEM;
+}
+
+/* Write why the selection has no recording. */
+static int say_none(const char *selection, char **ret_says)
+{
+	struct stat s;
+	if (stat(selection, &s) == 0)
+		return asprintf(ret_says,
+			"the folder '%s' has no recording (*" RECORDINGS_SUFFIX ")", selection);
+	return asprintf(ret_says,
+		strpbrk(selection, "*?[") ? "no file matches '%s'" : "there is no recording '%s'",
+		selection);
+}
+
+int recordings_add_or_say(struct recordings *r, const char *selection, const char *whose)
+{
+	_cleanup_(freep) char *says = NULL;
+	const char *remedy =
+		"Give a recording, a folder of *" RECORDINGS_SUFFIX ", or a pattern in quotes.";
+	int outcome = recordings_add(r, selection), n = 0;
+
+	if (outcome == 0)
+		return 0;
+	if (outcome == RECORDINGS_NONE)
+		n = say_none(selection, &says);
+	else if (outcome == RECORDINGS_MANY)
+		n = asprintf(&says, "with '%s', %s has more than %d recordings", selection, whose,
+			RECORDINGS_MAX);
+	else
+		n = asprintf(&says, "'%s' cannot be read: %s", selection,
+			strerror(outcome < 0 ? -outcome : errno));
+	say_failure(n < 0 ? "out of memory" : says, remedy);
+	return outcome < 0 ? EXIT_FAILED : EXIT_USAGE;
 }
 
 void recordings_clear(struct recordings *r)

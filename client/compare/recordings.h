@@ -32,6 +32,8 @@ struct recordings {
 
 /* Add what the selection means. 0, one of the outcomes above, -errno. */
 int recordings_add(struct recordings *r, const char *selection);
+/* The same; says what is wrong. whose: "one side". 0 or EXIT_*. */
+int recordings_add_or_say(struct recordings *r, const char *selection, const char *whose);
 /* The first path of a whose file is in b too; NULL: there is none. */
 const char *recordings_both(const struct recordings *a, const struct recordings *b);
 void recordings_clear(struct recordings *r);

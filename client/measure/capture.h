@@ -3,6 +3,7 @@
 
 /* A capture: one recording, from the daemon into a file */
 
+#include "client/compare/recordings.h"
 #include "client/measure/feed_socket.h"
 #include "client/measure/run.h"
 #include "client/options/options.h"
@@ -10,8 +11,10 @@
 
 /* A request for data, as the options have it: a file, the service's store, or a measurement */
 struct source_request {
-	const char *input; /* the file; NULL: not named */
-	bool live;         /* of running programs, which the service knows */
+	const char *input; /* the file, or the last of several; NULL: not named */
+	char *const *inputs;
+	size_t n_inputs;
+	bool live; /* of running programs, which the service knows */
 	const struct target *target;
 	const struct sampling *sampling;
 	const struct narrowing *narrowing;
@@ -20,7 +23,8 @@ struct source_request {
 /* The request of the options, from which it borrows. */
 static inline struct source_request source_request_of(const struct options *o)
 {
-	return (struct source_request){o->input, o->live, &o->target, &o->sampling, &o->narrowing};
+	return (struct source_request){
+		o->input, o->inputs, o->n_inputs, o->live, &o->target, &o->sampling, &o->narrowing};
 }
 
 struct capture {
@@ -43,6 +47,7 @@ struct source {
 	struct link link;
 	struct outfile temporary; /* fd -1 and no name unless recorded */
 	char *path;               /* absolute; empty: the service's store */
+	struct recordings *files; /* of several; NULL: only path */
 	bool kept;                /* the source is the service's store */
 	struct feed_socket feed;  /* for CMD's counts */
 	int signal_fd;            /* -1 unless recorded */

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,6 +76,32 @@ static int open_file(struct source *s, const char *path)
 	return s->path && link_open_private(&s->link) == 0 ? 0 : EXIT_FAILED;
 }
 
+/* Several files, a folder or a pattern. */
+static bool is_several(const struct source_request *q)
+{
+	struct stat s;
+	if (q->n_inputs != 1)
+		return q->n_inputs > 1;
+	return stat(q->input, &s) == 0 ? S_ISDIR(s.st_mode) : strpbrk(q->input, "*?[") != NULL;
+}
+
+static int open_files(struct source *s, const struct source_request *q)
+{
+	s->files = calloc(1, sizeof(*s->files));
+	if (!s->files)
+		return EXIT_FAILED;
+	for (size_t i = 0; i < q->n_inputs; i++) {
+		const int r = recordings_add_or_say(s->files, q->inputs[i], "the sum");
+		if (r != 0)
+			return r;
+	}
+	if (s->files->n_twice > 0)
+		say_note("%zu recording%s given twice: %s once", s->files->n_twice,
+			s->files->n_twice == 1 ? " was" : "s were",
+			s->files->n_twice == 1 ? "it counts" : "they count");
+	return link_open_private(&s->link) == 0 ? 0 : EXIT_FAILED;
+}
+
 #define GIVE                                                                                       \
 	"Give -i FILE, start the service with `systemctl start mperfd`, "                          \
 	"or give something to measure: -- CMD, --pid N or -a"
@@ -129,7 +156,8 @@ int source_start(struct source *s, const struct source_request *q, int *ret_exit
 {
 	*s = (struct source){.link.fd = -1, .temporary.fd = -1, .signal_fd = -1};
 	bool running = q->sampling->loops && (q->target->n_pids > 0 || q->live);
-	int exit_status = q->input      ? open_file(s, q->input)
+	int exit_status = is_several(q) ? open_files(s, q)
+			  : q->input    ? open_file(s, q->input)
 			  : measures(q) ? open_measured(s, q)
 			  : running     ? open_kept(s,
 						  "no mperfd service answers, and running "
@@ -215,6 +243,15 @@ void source_filter(
 		ret_filter->event = n->of_event;
 }
 
+/* "a.mprf", "a.mprf and 3 more". */
+static char *inputs_text(const struct options *o)
+{
+	char *text;
+	if (o->n_inputs < 2)
+		return strdup(o->input);
+	return asprintf(&text, "%s and %zu more", o->inputs[0], o->n_inputs - 1) < 0 ? NULL : text;
+}
+
 char *source_title(const struct options *o, bool kept, const char *kind)
 {
 	_cleanup_(freep) char *what = NULL;
@@ -222,7 +259,7 @@ char *source_title(const struct options *o, bool kept, const char *kind)
 	if (o->title)
 		return strdup(o->title);
 	if (o->input)
-		what = strdup(o->input);
+		what = inputs_text(o);
 	else if (o->target.command_line || o->target.all || (o->target.n_pids > 0 && !kept))
 		what = target_text(&o->target);
 	else
@@ -235,6 +272,9 @@ void source_clear(struct source *s)
 	link_close(&s->link);
 	outfile_clear(&s->temporary);
 	free(TAKE_PTR(s->path));
+	if (s->files)
+		recordings_clear(s->files);
+	free(TAKE_PTR(s->files));
 	feed_socket_clear(&s->feed);
 	if (s->signal_fd >= 0)
 		signals_unblock(TAKE_FD(s->signal_fd));
@@ -250,13 +290,20 @@ void source_narrow(const struct source *s, const struct source_request *q, Mperf
 		query->name->path = s->path;                                                       \
 		query->name->filter = filter;                                                      \
 		break;
-		QUERY(HOTSPOTS, hotspots)
-		QUERY(FLAMEGRAPH, flamegraph)
-		QUERY(EXPORT, export)
+#define QUERY_FILES(id, name)                                                                      \
+	case MPERF__REQUEST__BODY_##id:                                                            \
+		query->name->path = s->files ? (char **)s->files->path : (char **)&s->path;        \
+		query->name->n_path = s->files ? s->files->n : 1;                                  \
+		query->name->filter = filter;                                                      \
+		break;
+		QUERY_FILES(HOTSPOTS, hotspots)
+		QUERY_FILES(FLAMEGRAPH, flamegraph)
+		QUERY_FILES(EXPORT, export)
 		QUERY(ROOFLINE, roofline)
 		QUERY(BLOCKS, blocks)
 		QUERY(PARALLEL, parallel)
 		QUERY(TOPDOWN, topdown)
+#undef QUERY_FILES
 #undef QUERY
 	default:
 		assert(false);

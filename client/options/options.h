@@ -85,6 +85,9 @@ struct options {
 
 	/* of several commands */
 	char *input, *output;
+	char *inputs
+		[OPTIONS_LIST_MAX]; /* hotspots, flamegraph, export: all of -i; input is the last */
+	size_t n_inputs;
 	/* roofline: the first of two inputs; flamegraph: --diff; or NULL. input is the second */
 	char *earlier;
 	char *by; /* stat and roofline: also by --per-process and --per-cgroup */

@@ -326,7 +326,13 @@ static int take_label(struct parse *p, const struct option_row *row, char *arg)
 	return options_push(p, p->o->narrowing.label, &p->o->narrowing.n_labels, arg);
 }
 
-/* roofline takes two inputs; of other commands the last -i counts. */
+static bool adds_inputs(int command)
+{
+	return command == MPERF__REQUEST__BODY_HOTSPOTS ||
+	       command == MPERF__REQUEST__BODY_FLAMEGRAPH || command == MPERF__REQUEST__BODY_EXPORT;
+}
+
+/* roofline takes two inputs, questions about samples any number. */
 static int take_input(struct parse *p, const struct option_row *row, char *arg)
 {
 	(void)row;
@@ -337,8 +343,10 @@ static int take_input(struct parse *p, const struct option_row *row, char *arg)
 		return options_wrong(p, "-i takes at most two files here, not '%.100s' too", arg);
 	if (compares)
 		p->o->earlier = p->o->input;
+	else if (!adds_inputs(p->command) && p->o->input)
+		return options_wrong(p, "-i takes one file here, not '%.100s' too", arg);
 	p->o->input = arg;
-	return 0;
+	return options_push(p, p->o->inputs, &p->o->n_inputs, arg);
 }
 
 static int take_quiet(struct parse *p, const struct option_row *row, char *arg)

@@ -56,7 +56,8 @@ static int ask(struct source *s, const struct source_request *from, struct reply
 	Mperf__Filter filter;
 	source_filter(s, from, &filter);
 	Mperf__HotspotsRequest hotspots = MPERF__HOTSPOTS_REQUEST__INIT;
-	hotspots.path = s->path;
+	hotspots.path = &s->path;
+	hotspots.n_path = 1;
 	hotspots.by = (char *)"address";
 	hotspots.filter = &filter;
 	Mperf__Request request = MPERF__REQUEST__INIT;

@@ -71,7 +71,8 @@ static int sample(const struct options *o, const struct source_request *from, st
 	if (source_start(&s, from, &exit_status) == 0) {
 		source_filter(&s, from, &filter);
 		Mperf__HotspotsRequest hotspots = MPERF__HOTSPOTS_REQUEST__INIT;
-		hotspots.path = s.path;
+		hotspots.path = &s.path;
+		hotspots.n_path = 1;
 		hotspots.by = o->by;
 		hotspots.filter = &filter;
 		hotspots.limit = o->limit;

@@ -24,7 +24,7 @@ static int make_hotspots(struct request *q, struct question *a)
 			       "Use function, module, process, thread, cgroup, job, line or hart.",
 			       "there is no way to group by '%s'", m->by)
 			       ?: 1;
-	question_about(q, a, &m->path, m->filter);
+	question_about_files(q, a, m->path, m->n_path, m->filter);
 	a->query.by = (enum query_by)by;
 	a->query.limit = m->limit;
 	a->query.inlined = m->inlined;
@@ -49,7 +49,7 @@ static int run_flamegraph(
 static int make_flamegraph(struct request *q, struct question *a)
 {
 	const Mperf__FlamegraphRequest *m = a->request->flamegraph;
-	question_about(q, a, &m->path, m->filter);
+	question_about_files(q, a, m->path, m->n_path, m->filter);
 	a->query.by = QUERY_BY_FUNCTION;
 	a->coarsest = query_coarsest(&a->query);
 	a->run = run_flamegraph;
@@ -81,7 +81,7 @@ static int run_export(struct question *a, const struct answer *to, struct query_
 static int make_export(struct request *q, struct question *a)
 {
 	const Mperf__ExportRequest *m = a->request->export;
-	question_about(q, a, &m->path, m->filter);
+	question_about_files(q, a, m->path, m->n_path, m->filter);
 	a->query.by = QUERY_BY_THREAD;
 	a->coarsest = query_coarsest(&a->query);
 	a->run = run_export;

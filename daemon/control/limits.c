@@ -44,6 +44,12 @@ const struct field_limit field_limits[] = {
 		"Compare fewer of them."},
 	{"mperf.CompareRequest", "candidate", COMPARE_SIDE_MAX, true, "recordings",
 		"Compare fewer of them."},
+	{"mperf.HotspotsRequest", "path", COMPARE_SIDE_MAX, true, "recordings",
+		"Sum up fewer of them."},
+	{"mperf.FlamegraphRequest", "path", COMPARE_SIDE_MAX, true, "recordings",
+		"Sum up fewer of them."},
+	{"mperf.ExportRequest", "path", COMPARE_SIDE_MAX, true, "recordings",
+		"Sum up fewer of them."},
 	/* each looks through all labels of the store */
 	{"mperf.CompareRequest", "baseline_run", COMPARE_SELECTIONS_MAX, true, "selections",
 		"Use * and ? in the values of labels."},

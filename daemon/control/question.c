@@ -132,8 +132,14 @@ int query_answer_end(struct request *q, struct row_stream *stream, int r,
 void question_about(
 	const struct request *q, struct question *a, char *const *path, const Mperf__Filter *wanted)
 {
+	question_about_files(q, a, path, 1, wanted);
+}
+
+void question_about_files(const struct request *q, struct question *a, char *const *path,
+	size_t n_paths, const Mperf__Filter *wanted)
+{
 	a->path = path;
-	a->n_paths = 1;
+	a->n_paths = n_paths;
 	a->wanted = wanted;
 	a->filter = query_filter_of(q, wanted);
 	a->query.filter = &a->filter;

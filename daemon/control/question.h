@@ -64,6 +64,9 @@ int question_ask(struct request *q, const Mperf__Request *m, question_make *make
 /* Set the named file and the filter. */
 void question_about(const struct request *q, struct question *a, char *const *path,
 	const Mperf__Filter *wanted);
+/* The same of several. */
+void question_about_files(const struct request *q, struct question *a, char *const *path,
+	size_t n_paths, const Mperf__Filter *wanted);
 /* Is it about the service's store? */
 bool question_is_of_store(const struct request *q, const struct question *a);
 /* Add metrics and groups of these names; returns as question_make. */
