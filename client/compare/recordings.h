@@ -30,7 +30,7 @@ struct recordings {
 			 * name */
 };
 
-/* Add what the selection means. 0, one of the outcomes above, -errno. */
+/* Add what the selection means. 0, one of the outcomes above, -errno. Exported for tests. */
 int recordings_add(struct recordings *r, const char *selection);
 /* The same; says what is wrong. whose: "one side". 0 or EXIT_*. */
 int recordings_add_or_say(struct recordings *r, const char *selection, const char *whose);
