@@ -54,8 +54,9 @@ static void write_who(struct export_output *o, const struct profile_sample *s)
 	const struct profile *p = o->profile;
 	const struct profile_window *w = &p->window[s->window];
 	const struct profile_task *t = &p->task[s->task];
-	fprintf(o->file, "%" PRId64 ",%" PRId64 ",%" PRId32 ",%" PRId32 ",", w->realtime_ns,
-		w->end_ns - w->start_ns, t->pid, t->tid);
+	fprintf(o->file, "%" PRId64 ",%" PRId64 ",%" PRId32 ",%" PRId32 ",",
+		w->realtime_ns + (s->at_ns > 0 ? s->at_ns : 0), w->end_ns - w->start_ns, t->pid,
+		t->tid);
 	write_text(o->file, p->text[t->process]);
 	fputc(',', o->file);
 	write_text(o->file, p->text[t->comm]);

@@ -3,7 +3,7 @@
 /* firefox: a processed profile, version 60, which profiler.firefox.com upgrades to its own
  *
  * Tables are columns: frames (a place of an address), functions (of a file of machine code), stacks,
- * which all threads share, and a thread's samples. Samples have no time of their own; those of a
+ * which all threads share, and a thread's samples. Samples of the store have no time of their own; those of a
  * thread and window (a second) are spread over it, each by its share of the CPU time.
  * Source: https://github.com/firefox-devtools/profiler, docs-developer/CHANGELOG-formats.md and
  * src/types/profile.ts as of version 60.
@@ -321,7 +321,8 @@ static void write_times(struct export_output *o, const struct firefox *p, uint32
 		double sum, before = 0;
 		for (uint32_t n = measure(&p->spool, r, &sum); n > 0; n--, row++) {
 			const double share = sum > 0 ? (before + (double)r->value / 2) / sum : 0.5;
-			fprintf(o->file, "%s%.6f", row ? "," : "", start + share * span);
+			const double at = r->at_ns >= 0 ? (double)r->at_ns / 1e6 : share * span;
+			fprintf(o->file, "%s%.6f", row ? "," : "", start + at);
 			before += (double)r->value;
 			r = spool_next(&p->spool, r);
 		}

@@ -68,7 +68,7 @@ static void write_record(struct export_output *o, const struct profile_sample *s
 {
 	const struct profile *p = o->profile;
 	const struct profile_task *t = &p->task[s->task];
-	const int64_t ns = p->window[s->window].start_ns;
+	const int64_t ns = p->window[s->window].start_ns + (s->at_ns > 0 ? s->at_ns : 0);
 	write_comm(o->file, p->text[t->comm]);
 	fprintf(o->file, "%5" PRId32 "/%-5" PRId32 " ", t->pid, t->tid);
 	if (s->hart >= 0)

@@ -174,7 +174,8 @@ static bool is_rectangular(const Mperf__Profile *m)
 	const size_t n = m->n_sample_window;
 	return m->n_sample_task == n && m->n_sample_stack == n && m->n_sample_hart == n &&
 	       m->n_sample_event == n && m->n_sample_count == n && m->n_sample_ns == n &&
-	       m->n_sample_value == n && m->n_sample_cycles == n && m->n_sample_instructions == n;
+	       (m->n_sample_at == n || m->n_sample_at == 0) && m->n_sample_value == n &&
+	       m->n_sample_cycles == n && m->n_sample_instructions == n;
 }
 
 /* A count for display; absurd ones are clamped, so that sums and signed readers are safe. */
@@ -193,6 +194,7 @@ static struct profile_sample sample_of(const Mperf__Profile *m, size_t i)
 		.event = m->sample_event[i],
 		.hart = m->sample_hart[i] <= INT32_MAX ? (int32_t)m->sample_hart[i] - 1 : -1,
 		.count = clamp(m->sample_count[i]),
+		.at_ns = -1,
 		.ns = clamp(m->sample_ns[i]),
 		.value = clamp(m->sample_value[i]),
 		.has_cycles = cycles > 0,
@@ -200,6 +202,15 @@ static struct profile_sample sample_of(const Mperf__Profile *m, size_t i)
 		.cycles = cycles > 0 ? clamp(cycles - 1) : 0,
 		.instructions = instructions > 0 ? clamp(instructions - 1) : 0,
 	};
+}
+
+/* at: as Profile.sample_at. */
+static int64_t at_ns(const struct profile_window *w, uint32_t at)
+{
+	const double span = (double)w->end_ns - (double)w->start_ns;
+	return at == 0 || at > 65536 || span < 0 || span > 1e15
+		       ? -1
+		       : (int64_t)(span * (at - 1) / 65536);
 }
 
 int profile_add(struct profile *p, const Mperf__Profile *part,
@@ -211,11 +222,13 @@ int profile_add(struct profile *p, const Mperf__Profile *part,
 	if (r == 0)
 		r = add_entries(p, part);
 	for (size_t i = 0; i < part->n_sample_window && r == 0; i++) {
-		const struct profile_sample s = sample_of(part, i);
+		struct profile_sample s = sample_of(part, i);
 		if (s.window >= p->n_windows || s.task >= p->n_tasks || s.stack >= p->n_stacks ||
 			s.event >= p->n_texts)
 			return PROFILE_MALFORMED;
 		p->n_samples++;
+		if (part->n_sample_at > 0)
+			s.at_ns = at_ns(&p->window[s.window], part->sample_at[i]);
 		r = take(userdata, &s);
 	}
 	return r;

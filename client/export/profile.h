@@ -87,6 +87,7 @@ struct profile {
 struct profile_sample {
 	uint32_t window, task, stack, event; /* numbers; event is a text */
 	int32_t hart;                        /* -1: not known */
+	int64_t at_ns; /* when it was taken, from the start of its window; -1: not known */
 	uint64_t count, ns, value;
 	bool has_cycles, has_instructions;
 	uint64_t cycles, instructions;

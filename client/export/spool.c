@@ -41,12 +41,15 @@ int spool_add(struct spool *s, const struct profile_sample *sample)
 	struct spool_thread *t = &s->thread[sample->task];
 	struct spool_row *last = t->last ? &s->row[t->last - 1] : NULL;
 	t->value += sample->value;
-	if (last && last->stack == sample->stack && last->window == sample->window) {
+	if (last && last->stack == sample->stack && last->window == sample->window &&
+		last->at_ns < 0 && sample->at_ns < 0) {
 		last->value += sample->value;
 		return 0;
 	}
-	s->row[s->n++] = (struct spool_row){
-		.stack = sample->stack, .window = sample->window, .value = sample->value};
+	s->row[s->n++] = (struct spool_row){.stack = sample->stack,
+		.window = sample->window,
+		.value = sample->value,
+		.at_ns = sample->at_ns};
 	if (last)
 		last->next = s->n;
 	else

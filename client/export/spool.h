@@ -3,18 +3,19 @@
 
 /* A spool: the samples of each thread in order, for formats that are written thread by thread
  *
- * Samples in a row with one stack and window become one, with the sum of their values.
+ * Samples in a row with one stack and window become one, with the sum of their values, unless their times are known.
  */
 
 #include "client/export/format.h"
 
-/* 24 bytes each: 400 MB. A day of one busy hart at 99 Hz has half as many. More: EXPORT_TOO_LARGE.
+/* 32 bytes each: 540 MB. A day of one busy hart at 99 Hz has half as many. More: EXPORT_TOO_LARGE.
  * */
 #define SPOOL_ROWS_MAX (1u << 24)
 
 struct spool_row {
 	uint32_t stack, window;
 	uint64_t value;
+	int64_t at_ns; /* as of struct profile_sample */
 	uint32_t next; /* of the same thread; index + 1, 0 at the end */
 };
 

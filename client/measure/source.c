@@ -91,9 +91,8 @@ static int open_files(struct source *s, const struct source_request *q)
 	if (!s->files)
 		return EXIT_FAILED;
 	for (size_t i = 0; i < q->n_inputs; i++) {
-		const int r = recordings_add_or_say(s->files, q->inputs[i], "the sum");
-		if (r != 0)
-			return r;
+		if (recordings_add_or_say(s->files, q->inputs[i], "the sum") != 0)
+			return EXIT_FAILED;
 	}
 	if (s->files->n_twice > 0)
 		say_note("%zu recording%s given twice: %s once", s->files->n_twice,

@@ -101,6 +101,7 @@ static int add_row(
 
 	struct window_row *row = &w->chunk->row[w->chunk->n_used++];
 	row->key = *key;
+	row->number = w->n_rows;
 	*find_slot(w, hash, key) = (struct window_slot){row, hash};
 	if (w->last)
 		w->last->hh.next = row;
@@ -157,6 +158,25 @@ static void count(struct window_row *row, const struct attribution *a, bool trun
 	}
 }
 
+/* Make room for the moments of its samples. 0, WINDOW_FULL, -ENOMEM. */
+static int reserve_moments(struct window *w, const struct attribution *a)
+{
+	if (!w->keeps_moments || a->count == 0)
+		return 0;
+	if (a->count > WINDOW_MOMENTS_MAX - w->n_moments)
+		return WINDOW_FULL;
+	return array_grow(&w->moment, &w->size_moments, w->n_moments + (uint32_t)a->count,
+		sizeof(*w->moment));
+}
+
+static void keep_moments(
+	struct window *w, const struct window_row *row, const struct attribution *a)
+{
+	for (uint64_t i = 0; w->keeps_moments && i < a->count; i++)
+		w->moment[w->n_moments++] =
+			(struct window_moment){.time_ns = a->time_ns, .row = row->number};
+}
+
 /* The node of the attribution's stack; of its leaf only if the tree is full, and 0 if not even the
  * leaf fits. */
 static int get_stack(struct stack_tree *t, const struct attribution *a, uint32_t *ret_node)
@@ -184,7 +204,9 @@ int window_add(struct window *w, struct stack_tree *t, const struct attribution 
 		.rung = (int16_t)a->rung,
 	};
 	uint64_t n_refused = t->n_refused;
-	int r = get_stack(t, a, &key.stack);
+	int r = reserve_moments(w, a);
+	if (r == 0)
+		r = get_stack(t, a, &key.stack);
 	if (r)
 		return r;
 
@@ -203,6 +225,7 @@ int window_add(struct window *w, struct stack_tree *t, const struct attribution 
 		return r;
 
 	count(row, a, a->truncated || t->n_refused > n_refused);
+	keep_moments(w, row, a);
 	w->n_samples += a->count;
 	return 0;
 }
@@ -225,10 +248,12 @@ void window_clear(struct window *w)
 	}
 	free(w->slot);
 	free(w->time);
+	free(w->moment);
 	loop_window_clear(&w->loops);
 	if (w->pool)
 		quota_give(w->pool, w->pool_uid, (uint64_t)w->n_rows * WINDOW_ROW_BYTES);
-	*w = (struct window){.pool = w->pool, .pool_uid = w->pool_uid};
+	*w = (struct window){
+		.pool = w->pool, .pool_uid = w->pool_uid, .keeps_moments = w->keeps_moments};
 }
 
 void window_keep(const struct window *w, struct sweep *s)

@@ -74,6 +74,7 @@ struct window_row {
 	uint32_t n_uncounted;     /* samples without counts of their group (struct attribution) */
 	struct window_read *read; /* n_reads */
 	uint32_t n_reads;
+	uint32_t number; /* of rows before it */
 	struct task *who;
 	struct {
 		/* in order of first sight; NULL: the last */
@@ -88,6 +89,13 @@ struct window_time {
 	uint64_t lived_ns, ran_ns, ready_ns, unsplit_ns;
 };
 
+/* When a sample was taken, and its row's number. */
+#define WINDOW_MOMENTS_MAX (1u << 22) /* 64 MB; beyond it the window must be flushed early */
+struct window_moment {
+	uint64_t time_ns;
+	uint32_t row;
+};
+
 struct window_slot;
 struct window_chunk;
 
@@ -97,6 +105,9 @@ struct window {
 	uint32_t n_rows;
 	uint64_t n_samples;
 	struct loop_window loops; /* counts of instrumented programs; its owner adds them */
+	bool keeps_moments;       /* set by the owner */
+	struct window_moment *moment;
+	uint32_t n_moments, size_moments;
 	struct window_time *time; /* a thread may have several */
 	uint32_t n_times, size_times;
 	/* as in struct stack_tree; flushing a window that this limit fills makes no room for others
@@ -118,5 +129,5 @@ int window_add(struct window *w, struct stack_tree *t, const struct attribution 
 int window_add_time(struct window *w, const struct window_time *time);
 /* Mark the tasks of all rows for a sweep (attribute/sweep.h): they are needed until the window is cleared. */
 void window_keep(const struct window *w, struct sweep *s);
-/* It keeps its pool. */
+/* It keeps its pool, and whether it keeps moments. */
 void window_clear(struct window *w);

@@ -14,6 +14,7 @@ struct row_filter {
 	bool hart[HARTS_MAX + 1];
 	bool windows;                 /* selects only some windows */
 	bool tells_windows;           /* rows have the id of their window */
+	bool tells_moments;           /* and the moments of their samples, if the file has them */
 	bool event[QUERY_EVENTS_MAX]; /* with `asked`: the events whose counts are shown */
 	/* an event's counts are shown, not time: the user named it, or the leader samples by
 	 * occurrences */

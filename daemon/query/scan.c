@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "daemon/query/load_part.h"
 #include "daemon/query/scan.h"
 #include "daemon/store/segment/open.h"
 
@@ -19,8 +20,12 @@ struct scan {
 	const struct row_filter *f;
 	struct scan_notes *notes;
 	struct cursor samples, readings;
-	bool reading;     /* the readings' cursor stands on a row */
-	bool contributes; /* the row being read has the requested event */
+	struct cursor moments;
+	uint32_t moments_window; /* where that cursor stands; 0: there are no moments */
+	uint32_t last_window;    /* of the row before */
+	size_t position;         /* samples of that window in the rows so far */
+	bool reading;            /* the readings' cursor stands on a row */
+	bool contributes;        /* the row being read has the requested event */
 	/* by sampling event: its group has the requested event, which all its samples would have
 	 * counted; only of files with samples without counts */
 	bool reads[QUERY_EVENTS_MAX];
@@ -96,6 +101,53 @@ static int take_readings(struct scan *s, int64_t sample, struct scan_row *row)
 	return 0;
 }
 
+static int next_moments(struct scan *s)
+{
+	int r = cursor_next(&s->moments);
+	s->moments_window = r == 0 ? cursor_id(&s->moments, 0, s->l->n_windows) : 0;
+	return r == CURSOR_END ? 0 : r;
+}
+
+static int open_moments(struct scan *s)
+{
+	bool is_there = false;
+	int r = s->f->tells_moments ? load_has_table(s->l, "moment", &is_there) : 0;
+	if (r != 0 || !is_there)
+		return r;
+	r = cursor_open(&s->moments, s->l, "SELECT window, at FROM moment ORDER BY window");
+	return r == 0 ? next_moments(s) : r;
+}
+
+/* The moments of the row at which the cursor stands, whether the filter wants it or not. *ret_at NULL: not known, also
+ * where windows are not written in their order. */
+static int find_moments(struct scan *s, const uint8_t **ret_at)
+{
+	const int64_t count = cursor_integer(&s->samples, 6);
+	const uint32_t window = cursor_id(&s->samples, 8, s->l->n_windows);
+	*ret_at = NULL;
+	if (s->moments_window == 0)
+		return 0;
+	if (window < s->last_window || count < 0) {
+		s->moments_window = 0;
+		return 0;
+	}
+	if (window > s->last_window)
+		s->position = 0;
+	s->last_window = window;
+	while (s->moments_window != 0 && s->moments_window < window) {
+		int r = next_moments(s);
+		if (r != 0)
+			return r;
+	}
+	const size_t n = (size_t)sqlite3_column_bytes(s->moments.statement, 1) / 2,
+		     at = s->position;
+	if (s->moments_window != window || at > n || (uint64_t)count > n - at)
+		return 0;
+	*ret_at = (const uint8_t *)sqlite3_column_blob(s->moments.statement, 1) + 2 * at;
+	s->position += (size_t)count;
+	return 0;
+}
+
 /* The row as the cursor has it; false if the filter does not want it. */
 static bool read_row(struct scan *s, struct scan_row *row)
 {
@@ -163,13 +215,18 @@ static int take_row(
 	struct scan *s, int (*take)(void *userdata, const struct scan_row *row), void *userdata)
 {
 	struct scan_row row;
+	const uint8_t *at;
+	int r = find_moments(s, &at);
+	if (r != 0)
+		return r;
 	if (!read_row(s, &row) || !scan_weigh(s->l, s->f, s->notes, &row, &s->contributes))
 		return 0;
+	row.at = at;
 	s->n_reads = 0;
 	if (s->f->every && s->l->event[row.event].clock) /* the event's own count is its time */
 		s->read[s->n_reads++] =
 			(struct scan_reading){.event = row.event, .value = (double)row.weight_ns};
-	int r = take_readings(s, s->samples.last, &row);
+	r = take_readings(s, s->samples.last, &row);
 	row.read = s->read;
 	row.n_reads = s->n_reads;
 	if (!take)
@@ -201,7 +258,11 @@ static int scan_rows(struct scan *s, const char *samples,
 	struct loaded *l = s->l;
 	s->readings = (struct cursor){0};
 	s->reading = false;
+	s->moments = (struct cursor){0};
+	s->moments_window = s->last_window = 0;
 	int r = cursor_open(&s->samples, l, samples);
+	if (r == 0)
+		r = open_moments(s);
 	if (r == 0)
 		r = cursor_bind(&s->samples, l->first, l->last);
 	if (r == 0 && needs_readings(s)) {
@@ -221,6 +282,7 @@ static int scan_rows(struct scan *s, const char *samples,
 	}
 	cursor_close(&s->samples);
 	cursor_close(&s->readings);
+	cursor_close(&s->moments);
 	return r == CURSOR_END ? 0 : r;
 }
 

@@ -26,6 +26,8 @@ struct scan_row {
 	double value;       /* the value that is attributed */
 	/* scaled by enabled / running; negative: not counted in this row */
 	double cycles, instructions;
+	const uint8_t *
+		at; /* with row_filter.tells_moments: of each sample, as in the table moment; NULL: not known */
 	const struct scan_reading *read; /* with row_filter.every: all counts of the row */
 	size_t n_reads;
 };

@@ -73,8 +73,8 @@ def test_what_cannot_be_added_is_named(build):
 
         def fails(status, words, *arguments):
             refused(mperfctl(build, *arguments, check=False), status, words)
-        fails(2, "there is no recording", "hotspots", "-i", folder / "a.mprf", "-i", folder / "none")
-        fails(2, r"has no recording \(\*\.mprf\)", "hotspots", "-i", folder / "empty")
+        fails(1, "there is no recording", "hotspots", "-i", folder / "a.mprf", "-i", folder / "none")
+        fails(1, r"has no recording \(\*\.mprf\)", "hotspots", "-i", folder / "empty")
         fails(1, "broken.mprf", "hotspots", "-i", folder / "a.mprf", "-i", folder / "broken.mprf")
         fails(1, "broken.mprf", "flamegraph", "-i", folder, "-o", folder / "f.html")
         assert not (folder / "f.html").exists()

@@ -15,6 +15,14 @@
 #include "daemon/query/samples/export_part.h"
 #include "daemon/query/sources.h"
 
+/* Samples of one window that are put in the order of their times together; of more, as many at a time. */
+#define WAITING_MAX (1u << 20)
+
+struct moment_sample {
+	uint32_t id[N_SAMPLE_IDS];
+	uint64_t value[N_SAMPLE_VALUES];
+};
+
 struct export
 {
 	const struct query_filter *filter;
@@ -28,6 +36,9 @@ struct export
 	struct key_table stacks;  /* caller, frame (numbers) */
 	struct key_table tasks;   /* pid and tid, start, names, cgroup */
 	uint32_t n_windows;
+	/* samples of the window under way whose moments are known */
+	struct moment_sample *waiting;
+	uint32_t n_waiting, size_waiting;
 	struct export_part part;
 	struct provenance provenance, kept;
 	uint64_t kept_sent;
@@ -232,6 +243,54 @@ static uint64_t count_or_none(double value)
 	return value < 0 ? 0 : (uint64_t)integer_of(value) + 1;
 }
 
+static int compare_moments(const void *a, const void *b)
+{
+	const struct moment_sample *x = a, *y = b;
+	return (x->id[SAMPLE_AT] > y->id[SAMPLE_AT]) - (x->id[SAMPLE_AT] < y->id[SAMPLE_AT]);
+}
+
+static int send_waiting(struct export *e)
+{
+	int r = 0;
+	if (e->n_waiting > 0)
+		qsort(e->waiting, e->n_waiting, sizeof(*e->waiting), compare_moments);
+	for (uint32_t i = 0; i < e->n_waiting && r == 0; i++)
+		r = export_part_sample(&e->part, e->waiting[i].id, e->waiting[i].value);
+	e->n_waiting = 0;
+	return r;
+}
+
+/* The i-th of n equal parts of a whole number. */
+static uint64_t share_of(uint64_t value, uint64_t n, uint64_t i)
+{
+	return value / n + (i < value % n);
+}
+
+/* The samples of a row, each with its time and its part of the values. */
+static int add_samples(struct export *e, const struct scan_row *row,
+	const uint32_t id[N_SAMPLE_IDS], const uint64_t value[N_SAMPLE_VALUES])
+{
+	int r = 0;
+	for (uint64_t i = 0; i < row->count && r == 0; i++) {
+		if (e->n_waiting == WAITING_MAX)
+			r = send_waiting(e);
+		if (r == 0)
+			r = array_grow(&e->waiting, &e->size_waiting, e->n_waiting + 1,
+				sizeof(*e->waiting));
+		if (r != 0)
+			break;
+		struct moment_sample *s = &e->waiting[e->n_waiting++];
+		memcpy(s->id, id, sizeof(s->id));
+		s->id[SAMPLE_AT] = 1u + row->at[2 * i] + (row->at[2 * i + 1] * 256u);
+		for (int k = 0; k < N_SAMPLE_VALUES; k++)
+			s->value[k] = share_of(value[k], row->count, i);
+		/* these are one more than the count; 0: not counted */
+		for (int k = SAMPLE_CYCLES; k <= SAMPLE_INSTRUCTIONS; k++)
+			s->value[k] = value[k] ? share_of(value[k] - 1, row->count, i) + 1 : 0;
+	}
+	return r;
+}
+
 static int take_row(void *userdata, const struct scan_row *row)
 {
 	struct export *e = userdata;
@@ -241,6 +300,8 @@ static int take_row(void *userdata, const struct scan_row *row)
 	if (row->value <= 0 && row->count == 0 && row->cycles <= 0 && row->instructions <= 0)
 		return 0;
 	int r = window_number(e, row->window, &id[SAMPLE_WINDOW]);
+	if (r == 0 && e->n_waiting > 0 && e->waiting[0].id[SAMPLE_WINDOW] != id[SAMPLE_WINDOW])
+		r = send_waiting(e);
 	if (r == 0 && row->task != 0)
 		r = task_number(e, row->task, &id[SAMPLE_TASK]);
 	if (r == 0)
@@ -257,7 +318,8 @@ static int take_row(void *userdata, const struct scan_row *row)
 		[SAMPLE_CYCLES] = count_or_none(row->cycles),
 		[SAMPLE_INSTRUCTIONS] = count_or_none(row->instructions),
 	};
-	return export_part_sample(&e->part, id, value);
+	return row->at && row->count > 0 ? add_samples(e, row, id, value)
+					 : export_part_sample(&e->part, id, value);
 }
 
 /* --- segments --------------------------------------------------------------------------------- */
@@ -308,11 +370,14 @@ static int add_segment(
 		r = filter_make(&filter, &e->loaded, e->filter);
 	if (r == 0)
 		r = make_arrays(e);
-	filter.tells_windows = true;
+	filter.tells_windows = filter.tells_moments = true;
 	if (r == 0) {
 		find_unit(e, &filter);
 		r = scan_samples(&e->loaded, &filter, &notes, take_row, e);
 	}
+	if (r == 0)
+		r = send_waiting(e);
+	e->n_waiting = 0;
 	if (r == 0)
 		r = provenance_segment(&e->provenance, &e->loaded, &filter, &notes);
 	if (r == QUERY_FAILED && e->part.n_sent > e->kept_sent) {
@@ -383,6 +448,7 @@ int query_export(struct query_source *source, size_t n_sources, const struct que
 	export_part_clear(&e->part);
 	free(e->text_number);
 	free(e->path);
+	free(e->waiting);
 	free(e);
 	return r;
 }

@@ -10,7 +10,7 @@
 
 #include "daemon/query/query.h"
 
-/* Samples in one part: 60 bytes each at most, half a FRAME_CHUNK_BYTES. */
+/* Samples in one part: 63 bytes each at most, half a FRAME_CHUNK_BYTES. */
 #define EXPORT_SAMPLES_PART 1024
 /* A part with this many bytes of dictionary entries is sent; one more entry still fits a frame. */
 #define EXPORT_PART_BYTES (64u << 10)

@@ -141,6 +141,7 @@ static void set_samples(struct export_part *p, Mperf__Profile *m)
 	m->sample_stack = p->id[SAMPLE_STACK];
 	m->sample_hart = p->id[SAMPLE_HART];
 	m->sample_event = p->id[SAMPLE_EVENT];
+	m->sample_at = p->id[SAMPLE_AT];
 	m->sample_count = p->value[SAMPLE_COUNT];
 	m->sample_ns = p->value[SAMPLE_NS];
 	m->sample_value = p->value[SAMPLE_VALUE];
@@ -148,7 +149,7 @@ static void set_samples(struct export_part *p, Mperf__Profile *m)
 	m->sample_instructions = p->value[SAMPLE_INSTRUCTIONS];
 	m->n_sample_window = m->n_sample_task = m->n_sample_stack = m->n_sample_hart = p->n_samples;
 	m->n_sample_event = m->n_sample_count = m->n_sample_ns = m->n_sample_value = p->n_samples;
-	m->n_sample_cycles = m->n_sample_instructions = p->n_samples;
+	m->n_sample_cycles = m->n_sample_instructions = m->n_sample_at = p->n_samples;
 }
 
 static void empty(struct export_part *p)

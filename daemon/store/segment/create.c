@@ -59,6 +59,7 @@ static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
 		"lived_ns = lived_ns + excluded.lived_ns, ran_ns = ran_ns + excluded.ran_ns, "
 		"ready_ns = ready_ns + excluded.ready_ns, unsplit_ns = unsplit_ns + "
 		"excluded.unsplit_ns",
+	[INSERT_MOMENT] = "INSERT INTO moment VALUES (?, ?)",
 	[INSERT_LOSS] = ("INSERT INTO loss VALUES (?, ?, ?, ?) "
 			 "ON CONFLICT DO UPDATE SET count = count + excluded.count"),
 	[INSERT_LOOP_SITE] = "INSERT INTO loop_site VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -448,6 +449,7 @@ int segment_close(struct segment *g)
 	for (int i = 0; i < N_SEGMENT_STATEMENTS; i++)
 		sqlite3_finalize(g->statement[i]);
 	memset(g->statement, 0, sizeof(g->statement));
+	segment_clear_moments(g);
 	int r = g->db ? segment_outcome(g, sqlite3_close(g->db)) : 0;
 	g->db = NULL;
 	return r;

@@ -224,6 +224,14 @@ CREATE TABLE thread_time (
 	PRIMARY KEY (window, task)
 ) WITHOUT ROWID;
 
+-- When the samples of a window were taken, in recordings: a whole number of 65,536ths of the window for each sample, in
+-- two bytes, little endian. First those of its row with the lowest id, ascending, as many as its count, then those of
+-- the next. The service's windows have none, and a file of an earlier version has no such table.
+CREATE TABLE moment (
+	window INTEGER PRIMARY KEY,
+	at BLOB NOT NULL
+);
+
 -- What was lost or could not be done, by hart and cause.
 CREATE TABLE loss (
 	window INTEGER NOT NULL,

@@ -73,6 +73,8 @@ static int write_row(struct segment *g, const struct segment_flush *f, const str
 		CELL_I(row->key.task), CELL_I(row->key.stack), CELL_I(g->event[event]),
 		CELL_I(row->key.rung), CELL_I(row->count), CELL_I(row->weight_ns),
 		CELL_I(row->n_truncated), CELL_I(row->n_uncounted));
+	if (r == 0)
+		r = segment_take_moments(g, row);
 	return r != 0 ? r : write_reads(g, row);
 }
 
@@ -210,7 +212,9 @@ static int write_rows(struct segment *g, const struct segment_flush *f)
 /* Write the rest of a window, besides its rows: names, changed tasks, losses. */
 static int end_window(struct segment *g, const struct segment_flush *f)
 {
-	int r = write_times(g, f);
+	int r = segment_write_moments(g);
+	if (r == 0)
+		r = write_times(g, f);
 	if (r == 0)
 		r = segment_write_names(g, f);
 	if (r == 0)
@@ -222,6 +226,8 @@ int segment_flush_begin(struct segment *g, const struct segment_flush *f)
 {
 	int r = segment_begin(g);
 	g->shares = f->shares;
+	if (r == 0)
+		r = segment_begin_moments(g, f->window);
 	if (r == 0)
 		r = begin_window(g, f);
 	return r == 0 ? 0 : segment_end(g, r);

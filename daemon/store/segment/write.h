@@ -101,6 +101,7 @@ enum segment_statement {
 	INSERT_SAMPLE,
 	INSERT_READING,
 	INSERT_THREAD_TIME,
+	INSERT_MOMENT,
 	INSERT_LOSS,
 	INSERT_LOOP_SITE,
 	INSERT_LOOP_METRIC,
@@ -111,6 +112,15 @@ enum segment_statement {
 	UPDATE_FRAME,
 	UPDATE_LEADER,
 	N_SEGMENT_STATEMENTS,
+};
+
+/* Moments of the samples of the window that is written (moments.c). */
+struct moments {
+	uint16_t *at;    /* parts of the window, by row, ascending; NULL: there are none */
+	uint32_t *first; /* by row's number; n_rows + 1 */
+	uint32_t n_rows;
+	uint8_t *out; /* of the rows written so far */
+	size_t n_out, size_out;
 };
 
 struct segment {
@@ -158,6 +168,7 @@ struct segment {
 	uint64_t n_run, run_max;           /* statements run so far; limit of this step */
 	const struct window_row *next_row; /* of the current flush; NULL: none left */
 	const struct loop_row *next_loop;
+	struct moments moments;
 
 	struct mark_change *change; /* of the current transaction */
 	size_t n_changes, size_changes;
@@ -241,6 +252,12 @@ int segment_name_site(struct segment *g, uint64_t site, const struct frame *fram
 int segment_name_sites(struct segment *g, const struct frame *frame);
 /* Write the loops' counts of the window, from next_loop until the step ends (loops.c). */
 int segment_write_loops(struct segment *g, const struct segment_flush *f);
+
+/* moments.c: before the first row, with each that is written, and after the last. 0, SEGMENT_NO_SPACE, -errno. */
+int segment_begin_moments(struct segment *g, const struct window *w);
+int segment_take_moments(struct segment *g, const struct window_row *row);
+int segment_write_moments(struct segment *g);
+void segment_clear_moments(struct segment *g);
 
 /* --- create.c --------------------------------------------------------------------------------- */
 

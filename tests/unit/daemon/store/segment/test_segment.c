@@ -449,7 +449,7 @@ TEST(full_disc_rolls_back_and_goes_on)
 	int r;
 	stored_begin_clock(&s);
 	struct task *t = stored_task(&s, 100, 100, "prog");
-	sqlite3_exec(s.segment->db, "PRAGMA max_page_count=60", NULL, NULL, NULL);
+	sqlite3_exec(s.segment->db, "PRAGMA max_page_count=64", NULL, NULL, NULL);
 	uint64_t n = fill_up(t, &r);
 	ck_assert_int_eq(r, SEGMENT_NO_SPACE);
 	ck_assert_uint_gt(n, 0);
