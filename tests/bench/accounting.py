@@ -57,6 +57,37 @@ def status_kb(pid, key):
     return None
 
 
+def rollup_kb(pid):
+    """Pss of a process; None if it has ended."""
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1])
+    except OSError:
+        pass
+    return None
+
+
+def name_of(pid):
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return "gone"
+    words = [Path(w.decode(errors="replace")).name for w in words[:2]]
+    return " ".join(w for w in words if w and not w.startswith("-"))
+
+
+def look(tool):
+    """Of each process of the tool: name, Pss, VmRSS and VmHWM in KiB."""
+    rows = []
+    for pid in with_descendants(tool.roots()):
+        pss = rollup_kb(pid)
+        if pss:
+            rows.append({"process": name_of(pid), "pss_kb": pss, "rss_kb": status_kb(pid, "VmRSS"),
+                         "hwm_kb": status_kb(pid, "VmHWM")})
+    return rows
+
+
 def written_bytes(pid):
     """Bytes that it caused to be sent to a disc."""
     try:

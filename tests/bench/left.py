@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import tools
+from accounting import look
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WARM_UP_S = 15  # of the load: what is new to the service at first is named then
@@ -117,11 +118,11 @@ def hour(o, loads, folder):
             time.sleep(min(20, begin + seconds - then))
             now, own, f, s = time.monotonic(), tool.account.look(), forks(), switches(tool.process.pid)
             rows.append({"at": now - begin, "own": (own - cpu) / (now - then), "forks": (f - n_forks) / (now - then),
-                         "turns": (s - n_switches) / (now - then), "peak_mb": tool.account.peak_mb(),
+                         "turns": (s - n_switches) / (now - then), "pss_mb": sum(r["pss_kb"] for r in look(tool)) / 1024,
                          **given_up(tool)})
             then, cpu, n_forks, n_switches = now, own, f, s
             print("{at:.0f} s: {own:.2%} of a hart, {rate_hz} Hz, given up: {given_up}; {turns:.0f} turns and "
-                  "{forks:.0f} forks a second, {peak_mb:.0f} MB".format(**rows[-1]), file=sys.stderr, flush=True)
+                  "{forks:.0f} forks a second, {pss_mb:.0f} MB".format(**rows[-1]), file=sys.stderr, flush=True)
     return {"rows": rows, "n_samples": tool.n_samples, "n_lost": tool.n_lost, "n_bytes": tool.n_bytes}
 
 
@@ -133,7 +134,7 @@ def hour_lines(result):
             f"{100 * statistics.mean(r['own'] for r in rows):.2f} % of a hart, most in 20 seconds "
             f"{100 * max(r['own'] for r in rows):.2f} %; "
             + ", ".join(f"{sum(r['rate_hz'] == hz for r in rows) / len(rows):.0%} of the time at {hz} Hz" for hz in rates)
-            + f"; {rows[-1]['peak_mb']:.0f} MB at most; {result['n_samples']:,} samples, {result['n_lost']} lost, "
+            + f"; {statistics.median(r['pss_mb'] for r in rows):.0f} MB, {max(r['pss_mb'] for r in rows):.0f} at most; {int(result['n_samples']):,} samples, {result['n_lost']} lost, "
             f"{result['n_bytes'] / result['n_samples']:.1f} bytes each; given up: "
             + ", ".join(sorted({str(r['given_up']) for r in rows}))]
 

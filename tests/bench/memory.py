@@ -5,46 +5,14 @@ Pss counts a page that several processes map in parts, so that its sum over the 
 what the tool takes; the sum of VmHWM counts the pages of libraries once for each of its processes."""
 import statistics
 import time
-from pathlib import Path
 
 import left
 import tools
-from accounting import status_kb, with_descendants
+from accounting import look
 
 WARM_UP_S = 10
 REST = "at rest"
 MAKE = "make"
-
-
-def rollup_kb(pid):
-    """Pss of a process; None if it has ended."""
-    try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1])
-    except OSError:
-        pass
-    return None
-
-
-def name_of(pid):
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return "gone"
-    words = [Path(w.decode(errors="replace")).name for w in words[:2]]
-    return " ".join(w for w in words if w and not w.startswith("-"))
-
-
-def look(tool):
-    """Of each process of the tool: name, Pss, VmRSS and VmHWM in KiB."""
-    rows = []
-    for pid in with_descendants(tool.roots()):
-        pss = rollup_kb(pid)
-        if pss:
-            rows.append({"process": name_of(pid), "pss_kb": pss, "rss_kb": status_kb(pid, "VmRSS"),
-                         "hwm_kb": status_kb(pid, "VmHWM")})
-    return rows
 
 
 def one(kind, folder, hz, script, seconds):
