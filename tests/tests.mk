@@ -88,6 +88,10 @@ $(BUILD)/tests/bench/growth: $(BUILD)/tests/bench/growth.o $(UNIT_SUPPORT) $(ALL
 $(BUILD)/tests/bench/synthesize $(BUILD)/tests/bench/query $(BUILD)/tests/bench/naming $(BUILD)/tests/bench/sideband: %: %.o $(ALL_LIBS)
 	$(call short,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
 
+# The replayed kernel steps through hours in microseconds; it is no code of ours that sanitizers are to watch.
+$(BUILD)/tests/unit/replay.o $(BUILD)/tests/unit/replay_%.o: override SANITIZE :=
+$(BUILD)/tests/unit/replay.o $(BUILD)/tests/unit/replay_%.o: override CFLAGS := -O2 -g
+
 # A namer whose parser spins or crashes on files that ask for it, to show what happens then.
 TEST_NAMER_OBJ = $(patsubst $(BUILD)/%.o,$(BUILD)/test-namer/%.o,$(NAMER_OBJ) $(BUILD)/daemon/namer/main.o)
 $(BUILD)/test-namer/daemon/namer/%.o: daemon/namer/%.c | $(BUILD)/gen/all
