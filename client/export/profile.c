@@ -130,12 +130,18 @@ static int add_task(struct profile *p, const Mperf__ProfileTask *m)
 	return r;
 }
 
+/* Absurd times of a forged file: sums and differences of others must not overflow. */
+static int64_t clamp_time(int64_t ns)
+{
+	return ns > INT64_MAX / 4 ? INT64_MAX / 4 : ns < -(INT64_MAX / 4) ? -(INT64_MAX / 4) : ns;
+}
+
 static int add_window(struct profile *p, const Mperf__ProfileWindow *m)
 {
 	int r = grow(&p->window, p->n_windows, &p->size_windows, sizeof(*p->window));
 	if (r == 0)
-		p->window[p->n_windows++] =
-			(struct profile_window){m->realtime_ns, m->start_ns, m->end_ns};
+		p->window[p->n_windows++] = (struct profile_window){
+			clamp_time(m->realtime_ns), clamp_time(m->start_ns), clamp_time(m->end_ns)};
 	return r;
 }
 

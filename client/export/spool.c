@@ -42,7 +42,7 @@ int spool_add(struct spool *s, const struct profile_sample *sample)
 	struct spool_row *last = t->last ? &s->row[t->last - 1] : NULL;
 	t->value += sample->value;
 	if (last && last->stack == sample->stack && last->window == sample->window &&
-		last->at_ns < 0 && sample->at_ns < 0) {
+		((last->at_ns < 0 && sample->at_ns < 0) || s->n > SPOOL_ROWS_MAX / 2)) {
 		last->value += sample->value;
 		return 0;
 	}

@@ -346,7 +346,7 @@ static int take_input(struct parse *p, const struct option_row *row, char *arg)
 	else if (!adds_inputs(p->command) && p->o->input)
 		return options_wrong(p, "-i takes one file here, not '%.100s' too", arg);
 	p->o->input = arg;
-	return options_push(p, p->o->inputs, &p->o->n_inputs, arg);
+	return adds_inputs(p->command) ? options_push(p, p->o->inputs, &p->o->n_inputs, arg) : 0;
 }
 
 static int take_quiet(struct parse *p, const struct option_row *row, char *arg)

@@ -108,8 +108,8 @@ static int add_notes(json_t *object, const Mperf__Provenance *p)
 static json_t *threads_json(const Mperf__Threads *t)
 {
 	return t ? json_pack("{s:f, s:f, s:f, s:f, s:f}", "lived_s", t->lived, "ran_s", t->ran,
-			   "ready_s", t->ready, "waited_s",
-			   t->lived - t->ran - t->ready - t->unsplit, "unknown_s", t->unsplit)
+			   "ready_s", t->ready, "waited_s", reply_waited_s(t), "unknown_s",
+			   t->unsplit)
 		 : json_null();
 }
 

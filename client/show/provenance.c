@@ -63,6 +63,12 @@ static void write_losses(FILE *f, const Mperf__Provenance *p)
 /* A share of time that was not measured to more than this is not named. */
 #define UNKNOWN_MIN 0.01
 
+double reply_waited_s(const Mperf__Threads *t)
+{
+	const double waited = t->lived - t->ran - t->ready - t->unsplit;
+	return waited > 0 ? waited : 0;
+}
+
 /* For how much of their time the threads had a CPU, waited for one, and waited for something else. */
 static void write_threads(FILE *f, const Mperf__Threads *t)
 {
@@ -75,7 +81,7 @@ static void write_threads(FILE *f, const Mperf__Threads *t)
 		"; threads lived %s: with a CPU %.1f %%, waiting for one %.1f %%, waiting for "
 		"something else %.1f %%",
 		text, 100 * t->ran / t->lived, 100 * t->ready / t->lived,
-		100 * (t->lived - t->ran - t->ready - t->unsplit) / t->lived);
+		100 * reply_waited_s(t) / t->lived);
 	if (t->unsplit >= UNKNOWN_MIN * t->lived)
 		fprintf(f, ", waiting for either %.1f %%", 100 * t->unsplit / t->lived);
 }

@@ -79,6 +79,8 @@ void reply_cut(struct reply *r, size_t n);
 
 /* "cpu-clock, rung d (cpu-clock alone), 99 Hz; 1,204 samples in 12.1 s; lost: none; 98.7 % named"
  * without a newline; escaped for terminals. The caller frees; NULL if memory ran out. */
+/* Seconds of threads' time in which they waited for something other than a CPU. */
+double reply_waited_s(const Mperf__Threads *t);
 char *reply_provenance_line(const Mperf__Provenance *p);
 /* Write the provenance line below a table, after an empty line; nothing if p is NULL. The stream keeps errors. */
 void reply_write_provenance(const Mperf__Provenance *p, FILE *f);

@@ -90,7 +90,7 @@ struct window_time {
 };
 
 /* When a sample was taken, and its row's number. */
-#define WINDOW_MOMENTS_MAX (1u << 22) /* 64 MB; beyond it the window must be flushed early */
+#define WINDOW_MOMENTS_MAX 500000u /* 8 MB; beyond it the window must be flushed early */
 struct window_moment {
 	uint64_t time_ns;
 	uint32_t row;

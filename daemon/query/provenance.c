@@ -148,10 +148,12 @@ static double seconds_of(struct cursor *c, int column)
 /* Their times are of no single hart. */
 static int add_threads(struct provenance *p, struct loaded *l, const struct row_filter *f)
 {
+	struct answer_threads sum = {0};
 	struct cursor c;
 	bool is_there;
 	int r = load_has_table(l, "thread_time", &is_there);
-	if (r != 0 || !is_there || !has_all_harts(f))
+	p->threads_missing |= !is_there || !has_all_harts(f);
+	if (r != 0 || p->threads_missing)
 		return r;
 	r = cursor_open(&c, l,
 		"SELECT window, task, lived_ns, ran_ns, ready_ns, unsplit_ns FROM thread_time "
@@ -162,12 +164,17 @@ static int add_threads(struct provenance *p, struct loaded *l, const struct row_
 		const uint32_t task = cursor_id(&c, 1, l->n_tasks);
 		if (!f->task[task] || (f->windows && !l->window[window].wanted))
 			continue;
-		p->threads.lived += seconds_of(&c, 2);
-		p->threads.ran += seconds_of(&c, 3);
-		p->threads.ready += seconds_of(&c, 4);
-		p->threads.unsplit += seconds_of(&c, 5);
+		sum.lived += seconds_of(&c, 2);
+		sum.ran += seconds_of(&c, 3);
+		sum.ready += seconds_of(&c, 4);
+		sum.unsplit += seconds_of(&c, 5);
 	}
 	cursor_close(&c);
+	p->threads_missing |= sum.lived <= 0;
+	p->threads.lived += sum.lived;
+	p->threads.ran += sum.ran;
+	p->threads.ready += sum.ready;
+	p->threads.unsplit += sum.unsplit;
 	return r == CURSOR_END ? 0 : r;
 }
 

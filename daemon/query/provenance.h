@@ -42,6 +42,7 @@ struct provenance {
 	bool by_clock, by_others;
 	double enabled_ns, running_ns;
 	struct answer_threads threads;
+	bool threads_missing; /* in some source */
 	/* of coarser tiers: the end of their windows (CLOCK_REALTIME), and the requested detail
 	 * that they lack; NULL: none */
 	int64_t coarse_until_ns[N_TIERS];

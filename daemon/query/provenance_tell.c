@@ -433,7 +433,7 @@ int provenance_tell(
 		.seconds = p->seconds,
 		.cost_share = cost_share(p, texts),
 		.uncounted_share = p->samples ? (double)p->uncounted / (double)p->samples : 0,
-		.threads = p->threads,
+		.threads = p->threads_missing ? (struct answer_threads){0} : p->threads,
 		.n_notes = (uint32_t)tell_notes(p, texts, note),
 	};
 	tell_losses(p, texts, &a);

@@ -69,7 +69,7 @@ void attr_switch_count(const struct sampler *s, struct perf_event_attr *ret_attr
 /* The event that the BPF program writes its records to. */
 void attr_bpf_output(const struct sampler *s, struct perf_event_attr *ret_attr);
 
-/* A dummy without records of its own, through which a ring is mapped that wakes us when so much of it is full. */
+/* A dummy without records of its own, through which a ring is mapped that wakes us at each wakeup_bytes. */
 void attr_ring(const struct sampler *s, size_t wakeup_bytes, struct perf_event_attr *ret_attr);
 /* The event that samples a single task, and all that it starts after the event was opened. */
 void attr_raised(const struct sampler *s, const struct event *e, uint32_t hz,

@@ -252,7 +252,7 @@ static void take(void *userdata, const struct attribution *a)
 		return;
 	if (!a->raise && !g->finish_ns)
 		recording_part_take(g->part, a->hart, a->count);
-	thread_times_sample(g->times, a->task, a->time_ns, a->weight_ns);
+	thread_times_sample(g->times, a);
 	struct attribution seen = *a;
 	int r = downsample_take(g->downsample, g->walk->sampler->hz, &seen);
 	if (r == DOWNSAMPLE_PASSED)
@@ -510,8 +510,8 @@ int recording_finish(struct recording *g, uint64_t now_ns)
 {
 	if (g->finish_ns)
 		return 0;
-	thread_times_look_now(g->times, now_ns);
 	int r = g->shared ? walk_catch_up(g->walk, now_ns) : walk_stop(g->walk, now_ns);
+	thread_times_look_at_all(g->times, now_ns);
 	g->end_ns = now_ns > g->window.start_ns ? now_ns : g->window.start_ns;
 	recording_expect_callers(g);
 	recording_sum_losses(g);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/session/recording_private.h"
+#include "proto/base/clock.h"
 
 bool recording_is_outside(const struct recording *g, uint64_t time_ns)
 {
@@ -110,6 +111,10 @@ void recording_take_end(void *userdata, struct task *task, uint64_t time_ns)
 void recording_look(void *userdata, uint64_t now_ns)
 {
 	struct recording *g = userdata;
-	if (!g->finish_ns)
-		thread_times_look(g->times, now_ns);
+	if (g->finish_ns || !g->times)
+		return;
+	const uint64_t began_ns = g->spent ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+	thread_times_look(g->times, now_ns);
+	if (g->spent)
+		(void)g->spent(g->owner, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
 }

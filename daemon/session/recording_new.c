@@ -159,7 +159,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 		recording_free(g);
 		return r;
 	}
-	thread_times_look_now(g->times, clock_ns(CLOCK_MONOTONIC));
+	thread_times_look_at_all(g->times, clock_ns(CLOCK_MONOTONIC));
 	if (g->counts) /* their earlier counts are from before this recording */
 		(void)hart_counts_take(g->counts);
 	g->tap.cut_ns = g->window.start_ns + g->window_ns;

@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "daemon/attribute/sweep.h"
+#include "daemon/kernel/machine.h"
 #include "proto/base/array.h"
 #include "proto/base/clock.h"
 #include "proto/base/hash_table.h"
@@ -44,7 +46,9 @@ struct thread_times {
 	struct window_time
 		*ended; /* since the last window, of threads that ended or are called otherwise */
 	uint32_t n_ended, size_ended;
-	bool is_short; /* of memory: what ended could not be kept */
+	bool has_leader[HARTS_MAX];
+	int leader[HARTS_MAX]; /* event whose samples share out the hart's time */
+	bool is_short;         /* of memory: what ended could not be kept */
 };
 
 int thread_times_new(const struct targets *targets, const struct task_table *tasks,
@@ -84,7 +88,7 @@ static bool read_schedstat(const struct thread_times *t, const struct thread *th
 	       *ret_ran_ns > 0;
 }
 
-/* Time that passed up to until_ns: ran_ns of it with a hart, ready_ns waiting for one. */
+/* Time that passed up to until_ns: ran_ns of it with a hart; waits for one that ended in it took ready_ns. */
 static void account(struct thread *thread, uint64_t until_ns, uint64_t ran_ns, uint64_t ready_ns)
 {
 	const uint64_t lived_ns = until_ns > thread->seen_ns ? until_ns - thread->seen_ns : 0;
@@ -92,9 +96,11 @@ static void account(struct thread *thread, uint64_t until_ns, uint64_t ran_ns, u
 
 	thread->now.lived_ns += lived_ns;
 	thread->now.ran_ns += lived_ns - off_ns;
-	thread->now.ready_ns += least(ready_ns, off_ns);
 	thread->off_ns += off_ns;
-	thread->off_ready_ns += least(ready_ns, off_ns);
+	/* Linux adds a wait for a hart when it ends: earlier looks took it for another */
+	ready_ns = least(ready_ns, thread->off_ns - thread->off_ready_ns);
+	thread->now.ready_ns += ready_ns;
+	thread->off_ready_ns += ready_ns;
 	thread->seen_ns += lived_ns;
 	thread->sampled_ns = 0;
 }
@@ -205,36 +211,86 @@ static void follow_targets(struct thread_times *t, uint64_t now_ns)
 			(void)find_or_follow(t, task, now_ns);
 }
 
-void thread_times_look_now(struct thread_times *t, uint64_t now_ns)
+/* A thread that execs a program of another user, or leaves the control group, is no target any more. */
+static void unfollow_others(struct thread_times *t)
 {
-	if (!t)
-		return;
+	struct thread *next;
+	for (struct thread *thread = t->threads; thread; thread = next) {
+		next = thread->hh.next;
+		if (!thread->task->end_ns && is_target(t, thread->task))
+			continue;
+		close_name(t, thread);
+		unfollow(t, thread);
+	}
+}
+
+/* Look at n_most threads, those first that were looked at longest ago. */
+static void look_at_threads(struct thread_times *t, uint64_t now_ns, unsigned n_most)
+{
+	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	follow_targets(t, now_ns);
+	unfollow_others(t);
 	unsigned n = HASH_COUNT(t->threads);
-	for (n = n < LOOK_THREADS ? n : LOOK_THREADS; n > 0; n--) {
+	for (n = n < n_most ? n : n_most; n > 0; n--) {
 		struct thread *thread = t->next ? t->next : t->threads;
 		look_at(t, thread);
 		t->next = thread->hh.next;
 	}
-	const uint64_t end_ns = clock_ns(CLOCK_MONOTONIC), took_ns = end_ns - now_ns;
-	t->next_look_ns = end_ns + (took_ns * LOOK_TIMES > LOOK_EVERY_NS ? took_ns * LOOK_TIMES
-									 : LOOK_EVERY_NS);
+	const uint64_t took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+	t->next_look_ns =
+		clock_ns(CLOCK_MONOTONIC) +
+		(took_ns * LOOK_TIMES > LOOK_EVERY_NS ? took_ns * LOOK_TIMES : LOOK_EVERY_NS);
 }
 
 void thread_times_look(struct thread_times *t, uint64_t now_ns)
 {
 	if (t && now_ns >= t->next_look_ns)
-		thread_times_look_now(t, now_ns);
+		look_at_threads(t, now_ns, LOOK_THREADS);
 }
 
-void thread_times_sample(
-	struct thread_times *t, struct task *task, uint64_t time_ns, uint64_t weight_ns)
+void thread_times_look_at_all(struct thread_times *t, uint64_t now_ns)
 {
-	if (!t || !task || task->end_ns || task->kernel_thread)
+	if (t)
+		look_at_threads(t, now_ns, UINT_MAX);
+}
+
+/* Its callers came after the thread's end, at which the sample was missing. */
+static void sample_of_ended(struct thread_times *t, const struct task *task, uint64_t weight_ns)
+{
+	for (uint32_t i = t->n_ended; i > 0; i--) {
+		struct window_time *time = &t->ended[i - 1];
+		if (time->who != task)
+			continue;
+		const uint64_t ns = least(weight_ns, time->unsplit_ns);
+		time->unsplit_ns -= ns;
+		time->ran_ns += ns;
 		return;
-	struct thread *thread = find_or_follow(t, task, time_ns);
-	if (thread && time_ns > thread->seen_ns)
-		thread->sampled_ns += weight_ns;
+	}
+}
+
+/* Each event that samples by time has all of it: that of the first on a hart counts. */
+static bool leads(struct thread_times *t, const struct attribution *a)
+{
+	if (a->hart < 0 || a->hart >= HARTS_MAX || a->weight_ns == 0)
+		return false;
+	if (!t->has_leader[a->hart])
+		t->leader[a->hart] = a->event;
+	t->has_leader[a->hart] = true;
+	return t->leader[a->hart] == a->event;
+}
+
+void thread_times_sample(struct thread_times *t, const struct attribution *a)
+{
+	struct task *task = a->task;
+	if (!t || !task || task->kernel_thread || !leads(t, a))
+		return;
+	if (task->end_ns) {
+		sample_of_ended(t, task, a->weight_ns);
+		return;
+	}
+	struct thread *thread = find_or_follow(t, task, a->time_ns);
+	if (thread && a->time_ns > thread->seen_ns)
+		thread->sampled_ns += a->weight_ns;
 }
 
 void thread_times_end(struct thread_times *t, struct task *task, uint64_t time_ns)
@@ -256,6 +312,7 @@ int thread_times_give(struct thread_times *t, struct window *w)
 	for (struct thread *thread = t->threads; thread; thread = thread->hh.next)
 		close_name(t, thread);
 	int r = t->is_short ? -ENOMEM : 0;
+	t->is_short = false;
 	for (uint32_t i = 0; i < t->n_ended && r == 0; i++)
 		r = window_add_time(w, &t->ended[i]);
 	t->n_ended = 0;

@@ -8,7 +8,7 @@ import sqlite3
 
 from machine import Folder, compile_program, mperfctl, need_root, seal, unseal
 from recorded import known
-from service import Service
+from service import Service, wait_until
 
 SLACK_NS = 2_000_000  # a window's 65,536th, and the interrupt, which a busy machine delays
 
@@ -92,9 +92,10 @@ def test_recordings_of_the_service_have_them_and_its_store_has_none(build):
     with Folder() as folder, Service(build, folder) as service:
         turns = recorded(build, folder / "r", "-F", "999", ctl=service.ctl)
         are_in_their_turns(exported(build, folder / "r"), turns)
-        stored = service.ctl("export", "--as", "csv", "--since", "-1m").stdout
-        rows = list(csv.DictReader(io.StringIO(stored)))
-        assert rows and any(int(row["samples"]) > 1 for row in rows)
+        def summed():
+            stored = service.ctl("export", "--as", "csv", "--since", "-1m").stdout
+            return any(int(row["samples"]) > 1 for row in csv.DictReader(io.StringIO(stored)))
+        wait_until("the store has sums of windows", summed)
 
 
 def test_moments_that_do_not_fit_are_left_out(build):

@@ -281,7 +281,8 @@ static int add_samples(struct export *e, const struct scan_row *row,
 			break;
 		struct moment_sample *s = &e->waiting[e->n_waiting++];
 		memcpy(s->id, id, sizeof(s->id));
-		s->id[SAMPLE_AT] = 1u + row->at[2 * i] + (row->at[2 * i + 1] * 256u);
+		const uint32_t at = row->at[2 * i] + row->at[2 * i + 1] * 256u;
+		s->id[SAMPLE_AT] = at ? at + 1 : 0;
 		for (int k = 0; k < N_SAMPLE_VALUES; k++)
 			s->value[k] = share_of(value[k], row->count, i);
 		/* these are one more than the count; 0: not counted */

@@ -23,13 +23,17 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Samples that waited for their callers may be from before the window. */
+_Static_assert(
+	2 * WINDOW_MOMENTS_MAX <= SEGMENT_VALUE_BYTES_MAX, "readers take values of that size");
+
+/* 0: before the window, since the sample waited for its callers. */
 static uint16_t part_of(const struct window *w, uint64_t time_ns)
 {
 	const uint64_t span = w->end_ns > w->start_ns ? w->end_ns - w->start_ns : 1;
-	const uint64_t ns = time_ns > w->start_ns ? time_ns - w->start_ns : 0;
-
-	return ns >= span ? UINT16_MAX : (uint16_t)((double)ns * (UINT16_MAX + 1.0) / (double)span);
+	if (time_ns < w->start_ns)
+		return 0;
+	const double part = (double)(time_ns - w->start_ns) * (UINT16_MAX + 1.0) / (double)span;
+	return part < 1 ? 1 : part < UINT16_MAX ? (uint16_t)part : UINT16_MAX;
 }
 
 int segment_begin_moments(struct segment *g, const struct window *w)
@@ -44,7 +48,6 @@ int segment_begin_moments(struct segment *g, const struct window *w)
 		segment_clear_moments(g);
 		return -ENOMEM;
 	}
-	m->n_rows = w->n_rows;
 	/* by row: their number one place ahead, then where they begin, which moves on as they are put there */
 	for (uint32_t i = 0; i < w->n_moments; i++)
 		m->first[w->moment[i].row + 2]++;

@@ -27,7 +27,6 @@
 
 /* Longest text or blob that we read: a row of a task holds one argv of 4 KiB, C++ function names
  * reach some ten KiB, and the schema's longest statement two. */
-#define SEGMENT_VALUE_BYTES_MAX (1 << 20)
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)

@@ -40,7 +40,8 @@ enum {
 /* A flush touches the last page of a dozen tables, however little it stores: pages of 4096 bytes
  * would write twice as much on a quiet machine, and save 10 ms in a query over a million rows. */
 #define SEGMENT_PAGE_BYTES 1024
-#define SEGMENT_WAL_PAGES 4000 /* checkpoint the log when it is this long: 4 MB */
+#define SEGMENT_WAL_PAGES 4000            /* checkpoint the log when it is this long: 4 MB */
+#define SEGMENT_VALUE_BYTES_MAX (1 << 20) /* of a text or blob: readers refuse longer ones */
 /* For a live segment: a log this long means that a reader has blocked checkpoints for a long time.
  * Nothing is stored until the reader ends. */
 #define SEGMENT_WAL_BYTES_MAX (64u << 20)

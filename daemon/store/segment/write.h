@@ -117,9 +117,8 @@ enum segment_statement {
 /* Moments of the samples of the window that is written (moments.c). */
 struct moments {
 	uint16_t *at;    /* parts of the window, by row, ascending; NULL: there are none */
-	uint32_t *first; /* by row's number; n_rows + 1 */
-	uint32_t n_rows;
-	uint8_t *out; /* of the rows written so far */
+	uint32_t *first; /* by row's number, and one more */
+	uint8_t *out;    /* of the rows written so far */
 	size_t n_out, size_out;
 };
 

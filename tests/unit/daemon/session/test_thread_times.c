@@ -87,6 +87,17 @@ static struct window_time sum_of(const struct task *task)
 	return sum;
 }
 
+static void sampled(uint64_t time_ns, uint64_t weight_ns)
+{
+	thread_times_sample(times,
+		&(struct attribution){
+			.task = thread, .time_ns = time_ns, .weight_ns = weight_ns, .event = 2});
+	/* by another event, which has the same time */
+	thread_times_sample(times,
+		&(struct attribution){
+			.task = thread, .time_ns = time_ns, .weight_ns = weight_ns, .event = 1});
+}
+
 static void is_about(uint64_t value, uint64_t expected)
 {
 	ck_assert_uint_ge(value, expected);
@@ -113,9 +124,9 @@ TEST(of_an_older_thread_only_what_is_counted_from_the_first_look_on)
 	thread_times_free(times);
 	ck_assert_int_eq(thread_times_new(&targets, &tasks, proc, now_ns - SECOND, &times), 0);
 	says(PID + 1, "3000000000 2000000000 5\n");
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	says(PID + 1, "3000001000 2000000500 5\n");
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	const struct window_time it = sum_of(thread);
 	ck_assert_uint_lt(it.lived_ns, SLACK);
 	ck_assert_uint_le(it.ran_ns, 1000);
@@ -125,10 +136,10 @@ TEST(of_an_older_thread_only_what_is_counted_from_the_first_look_on)
 TEST(what_is_given_is_not_given_again)
 {
 	says(PID + 1, "3000000000 2000000000 5\n");
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	is_about(sum_of(thread).lived_ns, 10 * SECOND);
 	window_clear(&window);
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	ck_assert_uint_lt(sum_of(thread).lived_ns, SLACK);
 }
 
@@ -136,9 +147,9 @@ TEST(after_the_last_look_samples_say_when_it_had_a_hart_and_the_past_how_it_wait
 {
 	says(PID + 1,
 		"2000000000 2000000000 5\n"); /* of 8 s without a hart it waited for one for 2 */
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	const uint64_t looked_ns = now_ns + SLACK;
-	thread_times_sample(times, thread, looked_ns, SECOND);
+	sampled(looked_ns, SECOND);
 	thread_times_end(times, thread, now_ns + 5 * SECOND);
 	const struct window_time it = sum_of(thread);
 	ck_assert_uint_eq(it.lived_ns, 15 * SECOND);
@@ -150,7 +161,7 @@ TEST(after_the_last_look_samples_say_when_it_had_a_hart_and_the_past_how_it_wait
 
 TEST(a_thread_that_ends_before_the_first_look_has_samples_alone)
 {
-	thread_times_sample(times, thread, now_ns - 9 * SECOND, 4 * SECOND);
+	sampled(now_ns - 9 * SECOND, 4 * SECOND);
 	thread_times_end(times, thread, now_ns);
 	const struct window_time it = sum_of(thread);
 	ck_assert_uint_eq(it.lived_ns, 10 * SECOND);
@@ -159,9 +170,59 @@ TEST(a_thread_that_ends_before_the_first_look_has_samples_alone)
 	ck_assert_uint_eq(it.unsplit_ns, 6 * SECOND);
 }
 
+/* Its callers came late. */
+TEST(a_sample_may_come_after_the_end_of_its_thread)
+{
+	task_end(&tasks, thread, now_ns);
+	thread_times_end(times, thread, now_ns);
+	sampled(now_ns - SECOND, 4 * SECOND);
+	sampled(now_ns - SECOND, 4 * SECOND);
+	sampled(now_ns - SECOND, 4 * SECOND);
+	const struct window_time it = sum_of(thread);
+	ck_assert_uint_eq(it.ran_ns, 10 * SECOND); /* and no more than there is */
+	ck_assert_uint_eq(it.unsplit_ns, 0);
+}
+
+/* Linux tells of it when it ends. */
+TEST(a_wait_for_a_hart_longer_than_a_look_is_one)
+{
+	says(PID + 1, "1000000000 1000000000 5\n");
+	thread_times_look_at_all(times, now_ns);
+	says(PID + 1, "1000001000 9000000000 6\n"); /* all but a second */
+	thread_times_look_at_all(times, now_ns);
+	const struct window_time it = sum_of(thread);
+	ck_assert_uint_eq(it.ready_ns, 9 * SECOND);
+	ck_assert_uint_le(it.ran_ns, SECOND + 1000);
+}
+
+TEST(a_thread_that_is_no_target_any_more_is_read_no_further)
+{
+	says(PID + 1, "1000000000 1000000000 5\n");
+	thread_times_look_at_all(times, now_ns);
+	targets.only_uid = true; /* it execs a program of another user's */
+	targets.uid = 1000;
+	says(PID + 1, "5000000000 1000000000 5\n");
+	thread_times_look_at_all(times, now_ns);
+	thread_times_end(times, thread, now_ns + 5 * SECOND);
+	const struct window_time it = sum_of(thread);
+	ck_assert_uint_eq(it.ran_ns, SECOND);
+	is_about(it.lived_ns, 10 * SECOND);
+}
+
+TEST(at_the_end_all_threads_are_read)
+{
+	struct task *last = NULL;
+	for (int i = 0; i < 600; i++) {
+		ck_assert_int_eq(task_add(&tasks, PID, PID + 2 + i, now_ns - SECOND, &last), 0);
+		says(PID + 2 + i, "500000000 0 1\n");
+	}
+	thread_times_look_at_all(times, now_ns);
+	ck_assert_uint_eq(sum_of(last).ran_ns, SECOND / 2);
+}
+
 TEST(more_samples_than_time_are_all_of_it)
 {
-	thread_times_sample(times, thread, now_ns, 40 * SECOND);
+	sampled(now_ns, 40 * SECOND);
 	thread_times_end(times, thread, now_ns);
 	const struct window_time it = sum_of(thread);
 	ck_assert_uint_eq(it.ran_ns, 10 * SECOND);
@@ -171,11 +232,11 @@ TEST(more_samples_than_time_are_all_of_it)
 TEST(a_linux_that_does_not_count_leaves_samples_alone)
 {
 	says(PID + 1, "0 0 0\n");
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	gone(PID + 1);
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	says(PID + 1, "abc");
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	thread_times_end(times, thread, now_ns);
 	const struct window_time it = sum_of(thread);
 	ck_assert_uint_eq(it.lived_ns, 10 * SECOND);
@@ -186,9 +247,9 @@ TEST(a_linux_that_does_not_count_leaves_samples_alone)
 TEST(counts_that_fall_are_not_subtracted)
 {
 	says(PID + 1, "3000000000 2000000000 5\n");
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	says(PID + 1, "1000 2000000000 5\n");
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	const struct window_time it = sum_of(thread);
 	ck_assert_uint_eq(it.ran_ns, 3 * SECOND);
 	ck_assert_uint_lt(it.lived_ns, 10 * SECOND + SLACK);
@@ -198,13 +259,13 @@ TEST(a_thread_that_execs_goes_on_as_another_task)
 {
 	struct task *after;
 	says(PID + 1, "3000000000 2000000000 5\n");
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	task_end(&tasks, thread, now_ns);
 	const struct task_key key = {PID, PID + 1, thread->start_ns};
 	ck_assert_int_eq(task_add_for(&tasks, &key, 0, &after), 0);
 	after->wanted = true;
 	says(PID + 1, "3000001000 2000000000 5\n");
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	is_about(sum_of(thread).lived_ns, 10 * SECOND);
 	ck_assert_uint_lt(sum_of(after).lived_ns, SLACK);
 }
@@ -215,7 +276,7 @@ TEST(others_are_not_followed)
 	ck_assert_int_eq(task_add(&tasks, 99, 99, now_ns - SECOND, &other), 0);
 	ck_assert_int_eq(task_add(&tasks, PID, PID + 2, now_ns - SECOND, &kernel), 0);
 	kernel->kernel_thread = true;
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	thread_times_end(times, other, now_ns);
 	thread_times_end(times, kernel, now_ns);
 	ck_assert_uint_eq(sum_of(other).lived_ns + sum_of(kernel).lived_ns, 0);
@@ -233,7 +294,7 @@ TEST(more_threads_than_it_follows_are_left_out)
 	struct task *last = NULL;
 	for (int i = 0; i < (int)THREAD_TIMES_MAX + 10; i++)
 		ck_assert_int_eq(task_add(&tasks, PID, PID + 2 + i, now_ns - SECOND, &last), 0);
-	thread_times_look_now(times, now_ns);
+	thread_times_look_at_all(times, now_ns);
 	thread_times_end(times, last, now_ns);
 	ck_assert_uint_eq(sum_of(last).lived_ns, 0);
 }
@@ -241,7 +302,7 @@ TEST(more_threads_than_it_follows_are_left_out)
 TEST(without_times_nothing_happens)
 {
 	thread_times_look(NULL, now_ns);
-	thread_times_sample(NULL, thread, now_ns, 1);
+	thread_times_sample(NULL, &(struct attribution){.task = thread});
 	thread_times_end(NULL, thread, now_ns);
 	ck_assert_int_eq(thread_times_give(NULL, &window), 0);
 	ck_assert_ptr_null(thread_times_free(NULL));
