@@ -430,7 +430,7 @@ size_t ring_bytes_for(const struct sampler *s, int hart)
 	uint64_t n_sampling = s->options.events ? (uint64_t)s->options.events->n_events : 1;
 	uint32_t hz = s->options.ring_hz > s->hz ? s->options.ring_hz : s->hz;
 	/* A record has room for the deepest stack that is copied, so rings of always-on sampling would take tens of MB.
-	 * These hold a quarter of a second of a client's usual high rate, and wake us when half full; at the service's own rate a drain finds less than
+	 * These hold a quarter of a second of a client's usual high rate, and wake us when a quarter full; at the service's own rate a drain finds less than
 	 * an eighth of them in use (session/walk_drain.c). */
 	if (copies_stacks(s) && s->options.always)
 		hz = s->hz > hz / ALWAYS_STACKS_PART ? s->hz : hz / ALWAYS_STACKS_PART;

@@ -8,7 +8,7 @@
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
 
-/* Samples for which a ring has room at any rate: it wakes its owner at a quarter or half of it. */
+/* Samples for which a ring has room at any rate: it wakes its owner at a quarter of it. */
 #define RING_SAMPLES_MIN 4u
 
 /* Has the ring room for the samples of a quarter of a second? It wakes its owner before it is full. */

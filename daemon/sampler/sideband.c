@@ -100,8 +100,7 @@ static int sample_ring_open(struct opening *o, int hart)
 	struct sampler *s = o->sampler;
 	struct perf_event_attr attr;
 	size_t n = ring_bytes_for(s, hart);
-	/* It holds what comes between two drains of a busy hart (rings.c): drains at half of it, not much more often. */
-	attr_ring(s, n / 2, &attr);
+	attr_ring(s, n / 4, &attr);
 	struct stream stream = {.role = STREAM_RING, .hart = hart, .event = -1};
 	int r = stream_open(s, &attr, -1, -1, &stream);
 	if (r < 0)

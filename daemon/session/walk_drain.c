@@ -260,8 +260,8 @@ int walk_tend_copies(struct walk *w, uint64_t now_ns)
 	return sampler_set_copy(s, bytes, s->hz);
 }
 
-/* How full is the fullest ring, in eighths? A ring wakes us at each quarter of it, those of always-on samples at each half,
- * wherever its tail is: one that is an eighth full may be five eighths full before it wakes us again. */
+/* How full is the fullest ring, in eighths? A ring wakes us at each quarter of it, wherever its tail is, so a ring that
+ * is a quarter full may be half full before it wakes us again. */
 static uint64_t eighths_full(struct walk *w)
 {
 	uint64_t most = 0;

@@ -18,7 +18,7 @@ def threads_of(build, path, *options):
 
 def recorded(build, folder, *arguments, ctl=None):
     """What mperf says of the program's threads, and what they say: (…, [lived, ran, ready] in seconds)."""
-    program = compile_program(build, "waits.c", "-pthread")
+    program = compile_program(build, "threads_wait.c", "-pthread")
     done = (ctl or (lambda *a: mperfctl(build, *a)))("record", "-f", "-o", folder / "r", "--", program, *arguments)
     return threads_of(build, folder / "r"), [int(word) / 1e9 for word in done.stdout.split()[-3:]]
 
@@ -54,7 +54,7 @@ def test_threads_that_are_too_many_wait_for_a_cpu(build):
 
 
 def test_a_thread_counts_once_whatever_it_is_called(build):
-    program = compile_program(build, "waits.c", "-pthread")
+    program = compile_program(build, "threads_wait.c", "-pthread")
     with Folder() as folder:
         begin = time.monotonic()
         mperfctl(build, "record", "-o", folder / "r", "--", program, "exec")
@@ -64,7 +64,7 @@ def test_a_thread_counts_once_whatever_it_is_called(build):
             names = {name for name, in db.execute(
                 "SELECT DISTINCT comm FROM thread_time JOIN task ON task = task.id")}
     assert 1.0 < said["lived_s"] < took + 0.01, (said, took)
-    assert 0.17 < said["ran_s"] < 0.3, said
+    assert 0.1 < said["ran_s"] < 0.3, said  # 0.2, without what was before the first look
     assert "renamed" in names and len(names) >= 2, names
 
 
