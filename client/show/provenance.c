@@ -60,7 +60,7 @@ static void write_losses(FILE *f, const Mperf__Provenance *p)
 	write_causes(f, p, false, "; besides: ");
 }
 
-/* A share of time that was not measured to more than this is not named. */
+/* The smallest share of the time, of which it is not known what threads waited for, that is worth a word. */
 #define UNKNOWN_MIN 0.01
 
 double reply_waited_s(const Mperf__Threads *t)

@@ -122,11 +122,11 @@ static int open_moments(struct scan *s)
  * where windows are not written in their order. */
 static int find_moments(struct scan *s, const uint8_t **ret_at)
 {
-	const int64_t count = cursor_integer(&s->samples, 6);
-	const uint32_t window = cursor_id(&s->samples, 8, s->l->n_windows);
 	*ret_at = NULL;
 	if (s->moments_window == 0)
 		return 0;
+	const int64_t count = cursor_integer(&s->samples, 6);
+	const uint32_t window = cursor_id(&s->samples, 8, s->l->n_windows);
 	if (window < s->last_window || count < 0) {
 		s->moments_window = 0;
 		return 0;

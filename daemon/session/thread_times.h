@@ -26,7 +26,7 @@ int thread_times_new(const struct targets *targets, const struct task_table *tas
 
 /* Look at the threads, if that is due: a hundredth of the loop's time at most. */
 void thread_times_look(struct thread_times *t, uint64_t now_ns);
-/* The same at all threads, whether it is due or not: at the end. 8 µs a thread. */
+/* The same at all threads, whether it is due or not: when a recording begins and ends. 8 µs a thread. */
 void thread_times_look_at_all(struct thread_times *t, uint64_t now_ns);
 /* A sample of a target. */
 void thread_times_sample(struct thread_times *t, const struct attribution *a);

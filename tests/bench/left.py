@@ -131,12 +131,14 @@ def hour_lines(result):
     rates = sorted({r["rate_hz"] for r in rows}, reverse=True)
     return [f"Left on for {rows[-1]['at'] / 60:.0f} minutes beside make and bursts of /bin/true, "
             f"{statistics.median(r['forks'] for r in rows):.0f} forks a second: "
-            f"{100 * statistics.mean(r['own'] for r in rows):.2f} % of a hart, most in 20 seconds "
+            f"{100 * statistics.mean(r['own'] for r in rows):.2f} % of a hart, in the median of 20 seconds "
+            f"{100 * statistics.median(r['own'] for r in rows):.2f} %, most "
             f"{100 * max(r['own'] for r in rows):.2f} %; "
             + ", ".join(f"{sum(r['rate_hz'] == hz for r in rows) / len(rows):.0%} of the time at {hz} Hz" for hz in rates)
-            + f"; {statistics.median(r['pss_mb'] for r in rows):.0f} MB, {max(r['pss_mb'] for r in rows):.0f} at most; {int(result['n_samples']):,} samples, {result['n_lost']} lost, "
+            + f"; {statistics.median(r['pss_mb'] for r in rows):.0f} MB, {max(r['pss_mb'] for r in rows):.0f} at most; "
+            f"{int(result['n_samples']):,} samples, {result['n_lost']} lost, "
             f"{result['n_bytes'] / result['n_samples']:.1f} bytes each; given up: "
-            + ", ".join(sorted({str(r['given_up']) for r in rows}))]
+            + "; ".join(sorted({str(r['given_up']) for r in rows}))]
 
 
 def measure(o, loads, folder):

@@ -25,9 +25,6 @@
 #include "daemon/store/segment/open.h"
 #include "proto/base/memory.h"
 
-/* Longest text or blob that we read: a row of a task holds one argv of 4 KiB, C++ function names
- * reach some ten KiB, and the schema's longest statement two. */
-
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 

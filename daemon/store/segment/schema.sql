@@ -226,7 +226,8 @@ CREATE TABLE thread_time (
 
 -- When the samples of a window were taken, in recordings: a whole number of 65,536ths of the window for each sample, in
 -- two bytes, little endian. First those of its row with the lowest id, ascending, as many as its count, then those of
--- the next. 0: before the window, the sample waited for its callers. The service's windows have none, and a file of an earlier version has no such table.
+-- the next. 0: before the window, the sample waited for its callers. The service's windows have none, and a file of an
+-- earlier version has no such table.
 CREATE TABLE moment (
 	window INTEGER PRIMARY KEY,
 	at BLOB NOT NULL

@@ -40,8 +40,10 @@ enum {
 /* A flush touches the last page of a dozen tables, however little it stores: pages of 4096 bytes
  * would write twice as much on a quiet machine, and save 10 ms in a query over a million rows. */
 #define SEGMENT_PAGE_BYTES 1024
-#define SEGMENT_WAL_PAGES 4000            /* checkpoint the log when it is this long: 4 MB */
-#define SEGMENT_VALUE_BYTES_MAX (1 << 20) /* of a text or blob: readers refuse longer ones */
+#define SEGMENT_WAL_PAGES 4000 /* checkpoint the log when it is this long: 4 MB */
+/* Longest text or blob that is read: the moments of a window's samples are two bytes each, a row of a task holds one argv
+ * of 4 KiB, C++ function names reach some ten KiB, and the schema's longest statement two. */
+#define SEGMENT_VALUE_BYTES_MAX (1 << 20)
 /* For a live segment: a log this long means that a reader has blocked checkpoints for a long time.
  * Nothing is stored until the reader ends. */
 #define SEGMENT_WAL_BYTES_MAX (64u << 20)
